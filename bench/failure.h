@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What happens when a call fails: a measurement that cannot be made ends the process.
+#pragma once
+
+#include <string_view>
+
+namespace weft::bench {
+
+// Prints "weft_bench: WHAT: WHY" on standard error and ends the process with status 1. There is
+// nobody to return the error to: without this call there is no figure.
+[[noreturn]] void die(std::string_view what, std::string_view why);
+
+// RESULT is what a libfabric call returned; a negative one (-FI_E...) is fatal.
+void check_fabric(long result, std::string_view what);
+
+// RESULT is what a system call returned; -1 is fatal and explained by errno.
+long check_system(long result, std::string_view what);
+
+}  // namespace weft::bench

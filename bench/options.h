@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What is measured: the command line of weft_bench as one struct.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace weft::bench {
+
+enum class Operation { kMessage, kTagged, kRmaWrite, kRmaRead };
+
+enum class Metric {
+  kLatency,      // two-sided: half a ping-pong round trip; RMA: post to completion, one at a time
+  kPollLatency,  // rma_write only: ping-pong by writes, each target spins on the last byte
+  kRate,         // operations per second, a window of them in flight
+  kBandwidth,    // the same, reported as bytes per second
+};
+
+enum class Completion { kDefault, kInject, kTransmit, kDelivery };
+
+// Whether small messages go through fi_inject (no completion) or fi_send.
+enum class Inject { kAuto, kNever, kAlways };
+
+enum class Role {
+  kPair,           // forks the server itself and is the client
+  kServer,         // --listen
+  kClient,         // --connect
+  kSelf,           // --self: one thread sends to its own endpoint
+  kListProviders,  // --list-providers
+};
+
+struct Options {
+  Role role = Role::kPair;
+  std::string provider;  // empty: whatever libfabric lists first
+  Operation operation = Operation::kTagged;
+  Metric metric = Metric::kLatency;
+  std::size_t size = 8;          // bytes of one message
+  std::uint64_t window = 0;      // operations in flight; 0: by size, see default_window()
+  std::size_t buffers = 1;       // distinct buffers that successive operations go through
+  double seconds = 0.1;          // aimed-at duration of one repetition
+  unsigned repetitions = 5;      // the reported figure is their median
+  std::uint64_t iterations = 0;  // of one repetition; 0: found by calibration
+  unsigned time_limit = 20;      // seconds until both processes are ended
+  Completion completion = Completion::kDefault;
+  Inject inject = Inject::kAuto;
+  std::optional<std::pair<int, int>> cores;  // server, client; none: first and last allowed
+  std::string address;                       // local address to bind; empty: the provider's choice
+  std::string host;                          // --connect: where the server listens
+  std::uint16_t port = 0;                    // --listen and --connect: the control connection
+};
+
+// Reads the command line. Prints the error or the help text and ends the process (CLI11's exit
+// codes) when it is not a measurement that can be made.
+Options parse_options(int argc, char** argv);
+
+// Enough in flight to hide the latency, without more memory than a cache level per direction.
+std::uint64_t default_window(std::size_t size);
+
+bool is_rma(Operation operation);
+
+// The names used on the command line and in the report.
+const char* name_of(Operation operation);
+const char* name_of(Metric metric);
+
+}  // namespace weft::bench

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How sends are timed: ping-pong, a stream of them, and to oneself.
+#include <algorithm>
+
+#include "piecewise_timer.h"
+#include "verbs.h"
+#include "workload.h"
+
+namespace weft::bench {
+namespace {
+
+template <class Verbs>
+void send(Context& context, std::uint64_t index) {
+  if (context.inject) {
+    post(context.completions, "inject", [&] { return Verbs::inject(context, index); });
+    context.completions.count_injected();
+  } else {
+    post(context.completions, "send", [&] { return Verbs::send(context, index); });
+  }
+}
+
+template <class Verbs>
+void receive(Context& context, std::uint64_t index) {
+  post(context.completions, "receive", [&] { return Verbs::receive(context, index); });
+}
+
+// Each side posts its next receive after its send, while the peer is busy with that.
+template <class Verbs>
+double ping_pong_client(Context& context, Channel& channel, std::uint64_t iterations) {
+  auto& completions = context.completions;
+  completions.start_phase();
+  await_signal(channel, completions, Signal::kReady);
+  PiecewiseTimer timer(iterations);
+  for (std::uint64_t i = 0; i < iterations; ++i) {
+    completions.wait_sent(i);  // the buffer is free again
+    send<Verbs>(context, i);
+    receive<Verbs>(context, i);
+    completions.wait_received(i + 1);
+    timer.step(i);
+  }
+  const double seconds = timer.seconds_at_median();
+  completions.wait_sent(iterations);
+  await_signal(channel, completions, Signal::kDone);
+  return seconds;
+}
+
+template <class Verbs>
+void ping_pong_server(Context& context, Channel& channel, std::uint64_t iterations) {
+  auto& completions = context.completions;
+  completions.start_phase();
+  receive<Verbs>(context, 0);
+  channel.send(Signal::kReady);
+  for (std::uint64_t i = 0; i < iterations; ++i) {
+    completions.wait_received(i + 1);
+    completions.wait_sent(i);
+    send<Verbs>(context, i);
+    if (i + 1 < iterations) receive<Verbs>(context, i + 1);
+  }
+  completions.wait_sent(iterations);
+  channel.send(Signal::kDone);
+}
+
+// Ended when the server has said that it received everything.
+template <class Verbs>
+double stream_client(Context& context, Channel& channel, std::uint64_t iterations) {
+  auto& completions = context.completions;
+  const std::uint64_t window = context.endpoint.window();
+  completions.start_phase();
+  await_signal(channel, completions, Signal::kReady);
+  const auto start = Clock::now();
+  for (std::uint64_t i = 0; i < iterations; ++i) {
+    while (i - completions.sent() >= window) completions.poll();
+    send<Verbs>(context, i);
+  }
+  completions.wait_sent(iterations);
+  await_signal(channel, completions, Signal::kDone);
+  return seconds_since(start);
+}
+
+template <class Verbs>
+void stream_server(Context& context, Channel& channel, std::uint64_t iterations) {
+  auto& completions = context.completions;
+  const std::uint64_t window = context.endpoint.window();
+  completions.start_phase();
+  std::uint64_t posted = 0;
+  const auto fill_window = [&] {
+    const auto wanted = std::min(iterations, completions.received() + window);
+    while (posted < wanted) receive<Verbs>(context, posted++);
+  };
+  fill_window();
+  channel.send(Signal::kReady);
+  while (completions.received() < iterations) {
+    completions.poll();
+    fill_window();
+  }
+  channel.send(Signal::kDone);
+}
+
+template <class Verbs>
+double send_to_self(Context& context, std::uint64_t iterations) {
+  auto& completions = context.completions;
+  completions.start_phase();
+  const auto start = Clock::now();
+  for (std::uint64_t i = 0; i < iterations; ++i) {
+    receive<Verbs>(context, i);
+    send<Verbs>(context, i);
+    completions.wait_received(i + 1);
+    completions.wait_sent(i + 1);
+  }
+  return seconds_since(start);
+}
+
+}  // namespace
+
+Workload two_sided_latency(Operation operation) {
+  if (operation == Operation::kMessage) {
+    return {ping_pong_client<MessageVerbs>, ping_pong_server<MessageVerbs>, 2};
+  }
+  return {ping_pong_client<TaggedVerbs>, ping_pong_server<TaggedVerbs>, 2};
+}
+
+Workload two_sided_stream(Operation operation) {
+  if (operation == Operation::kMessage) {
+    return {stream_client<MessageVerbs>, stream_server<MessageVerbs>, 1};
+  }
+  return {stream_client<TaggedVerbs>, stream_server<TaggedVerbs>, 1};
+}
+
+double run_self(Context& context, Operation operation, std::uint64_t iterations) {
+  if (operation == Operation::kMessage) return send_to_self<MessageVerbs>(context, iterations);
+  return send_to_self<TaggedVerbs>(context, iterations);
+}
+
+}  // namespace weft::bench

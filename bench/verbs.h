@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Which libfabric call stands behind each operation.
+#pragma once
+
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_rma.h>
+#include <rdma/fi_tagged.h>
+
+#include "context.h"
+
+namespace weft::bench {
+
+// Each function posts operation INDEX once and returns what libfabric returned: 0, -FI_EAGAIN or
+// an error.
+struct MessageVerbs {
+  static ssize_t send(Context& c, std::uint64_t index) {
+    return fi_send(c.endpoint.ep(), c.buffers.source(index), c.buffers.size(),
+                   c.buffers.descriptor(), c.peer, c.completions.sent_context());
+  }
+  static ssize_t inject(Context& c, std::uint64_t index) {
+    return fi_inject(c.endpoint.ep(), c.buffers.source(index), c.buffers.size(), c.peer);
+  }
+  static ssize_t receive(Context& c, std::uint64_t index) {
+    return fi_recv(c.endpoint.ep(), c.buffers.target(index), c.buffers.size(),
+                   c.buffers.descriptor(), FI_ADDR_UNSPEC, c.completions.received_context());
+  }
+};
+
+struct TaggedVerbs {
+  static constexpr std::uint64_t kTag = 0x77656674;
+
+  static ssize_t send(Context& c, std::uint64_t index) {
+    return fi_tsend(c.endpoint.ep(), c.buffers.source(index), c.buffers.size(),
+                    c.buffers.descriptor(), c.peer, kTag, c.completions.sent_context());
+  }
+  static ssize_t inject(Context& c, std::uint64_t index) {
+    return fi_tinject(c.endpoint.ep(), c.buffers.source(index), c.buffers.size(), c.peer, kTag);
+  }
+  static ssize_t receive(Context& c, std::uint64_t index) {
+    return fi_trecv(c.endpoint.ep(), c.buffers.target(index), c.buffers.size(),
+                    c.buffers.descriptor(), FI_ADDR_UNSPEC, kTag, 0,
+                    c.completions.received_context());
+  }
+};
+
+struct WriteVerbs {
+  static ssize_t start(Context& c, std::uint64_t index) {
+    return fi_write(c.endpoint.ep(), c.buffers.source(index), c.buffers.size(),
+                    c.buffers.descriptor(), c.peer, c.remote.target + c.buffers.offset(index),
+                    c.remote.key, c.completions.sent_context());
+  }
+  static ssize_t inject(Context& c, std::uint64_t index) {
+    return fi_inject_write(c.endpoint.ep(), c.buffers.source(index), c.buffers.size(), c.peer,
+                           c.remote.target + c.buffers.offset(index), c.remote.key);
+  }
+};
+
+struct ReadVerbs {
+  static ssize_t start(Context& c, std::uint64_t index) {
+    return fi_read(c.endpoint.ep(), c.buffers.target(index), c.buffers.size(),
+                   c.buffers.descriptor(), c.peer, c.remote.source + c.buffers.offset(index),
+                   c.remote.key, c.completions.sent_context());
+  }
+};
+
+}  // namespace weft::bench

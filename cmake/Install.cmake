@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Where does each installed file go?
+# The core lies in LIBDIR, the provider in LIBDIR/libfabric: libfabric's own provider directory
+# when LIBDIR is that of the distribution. The provider finds the core through its RUNPATH.
+if(TARGET weft-core)
+  install(TARGETS weft-core LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
+if(TARGET weft-fi)
+  install(TARGETS weft-fi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/libfabric)
+endif()
+install(FILES README.md LICENSE TYPE DOC)
+install(DIRECTORY docs/ TYPE DOC FILES_MATCHING PATTERN "*.md")

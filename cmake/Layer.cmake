@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# How is a module of Weft declared, and what may it depend on?
+#
+#   weft_module(NAME link_shm LAYER 3 DEPS base os memory link [EXTERNAL fmt::fmt] [THREADED]
+#               [SOURCES ...] [HEADERS ...] [TESTS ...])
+#
+# makes the static library weft_link_shm (position independent) and, where there are tests, one
+# GoogleTest program weft_link_shm_test. Files not named are found: *.cc is code, *_test.cc a test,
+# include/<...>/*.h the public headers. A module that has no file yet is only entered in the table
+# of ranks. DEPS must be of strictly lower rank: configuring stops otherwise. EXTERNAL names the
+# libraries of others. THREADED labels the tests `threaded`: they run under ThreadSanitizer too.
+
+set_property(GLOBAL PROPERTY WEFT_MODULES "")
+set_property(GLOBAL PROPERTY WEFT_LAYER_TABLE "")
+
+# Stops unless `dep` is a declared module of a rank lower than `layer`.
+function(weft_require_downward name layer dep)
+  get_property(known GLOBAL PROPERTY WEFT_MODULES)
+  if(NOT dep IN_LIST known)
+    message(FATAL_ERROR "module '${name}' depends on '${dep}', which is not declared yet "
+      "(modules are added bottom-up)")
+  endif()
+  get_property(dep_layer GLOBAL PROPERTY WEFT_LAYER_OF_${dep})
+  if(NOT dep_layer LESS layer)
+    message(FATAL_ERROR "module '${name}' (layer ${layer}) may not depend on '${dep}' "
+      "(layer ${dep_layer}): dependencies point strictly down")
+  endif()
+endfunction()
+
+# Enters a module in the table that tools/ci/check_layers.py reads.
+function(weft_enter_module name layer deps)
+  get_property(known GLOBAL PROPERTY WEFT_MODULES)
+  if(name IN_LIST known)
+    message(FATAL_ERROR "module '${name}' is declared twice")
+  endif()
+  set_property(GLOBAL APPEND PROPERTY WEFT_MODULES ${name})
+  set_property(GLOBAL PROPERTY WEFT_LAYER_OF_${name} ${layer})
+  string(REPLACE ";" "," deps "${deps}")
+  set_property(GLOBAL APPEND_STRING PROPERTY WEFT_LAYER_TABLE
+    "${name}\t${layer}\t${CMAKE_CURRENT_SOURCE_DIR}\t${deps}\n")
+endfunction()
+
+# Fills what weft_module was not told: sources, headers and tests lying in the module's directory.
+macro(weft_find_files)
+  file(GLOB found_sources CONFIGURE_DEPENDS "*.cc")
+  file(GLOB found_tests CONFIGURE_DEPENDS "*_test.cc")
+  file(GLOB_RECURSE found_headers CONFIGURE_DEPENDS "include/*.h")
+  file(GLOB private_headers CONFIGURE_DEPENDS "*.h")
+  # *_bench.cc and *_fuzz.cc are programs of bench/ and fuzz/, never part of the library.
+  list(FILTER found_sources EXCLUDE REGEX "_(test|bench|fuzz)\\.cc$")
+  foreach(kind IN ITEMS SOURCES HEADERS TESTS)
+    if(NOT M_${kind})
+      string(TOLOWER ${kind} lower)
+      set(M_${kind} ${found_${lower}})
+    endif()
+  endforeach()
+endmacro()
+
+# One program for all tests of a module; each TEST is a test of CTest.
+function(weft_module_tests name threaded tests)
+  set(program weft_${name}_test)
+  add_executable(${program} ${tests})
+  target_link_libraries(${program} PRIVATE weft_${name} GTest::gmock GTest::gtest_main)
+  set(labels unit)
+  if(threaded)
+    set(labels unit_threaded)  # one word: `ctest -L threaded` and `-L unit` both match it
+  endif()
+  # PRE_TEST: listing runs inside ctest, hence under the same wrapper as the tests themselves.
+  gtest_discover_tests(${program} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST
+    DISCOVERY_TIMEOUT 60 PROPERTIES LABELS ${labels} TIMEOUT 120)
+endfunction()
+
+# Private headers must compile alone too; CMake's own check covers the public ones only.
+function(weft_verify_private_headers name headers)
+  set(units "")
+  foreach(header IN LISTS headers)
+    get_filename_component(stem ${header} NAME_WE)
+    set(unit ${CMAKE_CURRENT_BINARY_DIR}/private_headers/${stem}.cc)
+    file(CONFIGURE OUTPUT ${unit} CONTENT "#include \"${header}\"\n" @ONLY)
+    list(APPEND units ${unit})
+  endforeach()
+  add_library(weft_${name}_private_headers OBJECT EXCLUDE_FROM_ALL ${units})
+  target_link_libraries(weft_${name}_private_headers PRIVATE weft_${name})
+  add_dependencies(weft_headers weft_${name}_private_headers)
+endfunction()
+
+function(weft_module)
+  cmake_parse_arguments(M "THREADED" "NAME;LAYER" "DEPS;EXTERNAL;SOURCES;HEADERS;TESTS" ${ARGN})
+  if(M_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "module '${M_NAME}': unknown words ${M_UNPARSED_ARGUMENTS}")
+  endif()
+  foreach(dep IN LISTS M_DEPS)
+    weft_require_downward(${M_NAME} ${M_LAYER} ${dep})
+  endforeach()
+  weft_enter_module(${M_NAME} ${M_LAYER} "${M_DEPS}")
+  weft_find_files()
+  if(NOT M_SOURCES AND NOT M_HEADERS AND NOT private_headers)
+    return()
+  endif()
+
+  set(scope PUBLIC)
+  if(M_SOURCES)
+    add_library(weft_${M_NAME} STATIC ${M_SOURCES})
+  else()
+    add_library(weft_${M_NAME} INTERFACE)  # headers only, so far
+    set(scope INTERFACE)
+  endif()
+  if(M_HEADERS)
+    target_sources(weft_${M_NAME} ${scope} FILE_SET HEADERS BASE_DIRS include FILES ${M_HEADERS})
+  endif()
+  foreach(dep IN LISTS M_DEPS)
+    if(TARGET weft_${dep})
+      target_link_libraries(weft_${M_NAME} ${scope} weft_${dep})
+    endif()
+  endforeach()
+  target_link_libraries(weft_${M_NAME} ${scope} ${M_EXTERNAL})
+  set_target_properties(weft_${M_NAME} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
+  set_property(GLOBAL APPEND PROPERTY WEFT_EXTERNAL_OF_${M_NAME} ${M_EXTERNAL})
+
+  if(M_TESTS AND WEFT_BUILD_TESTS)
+    weft_module_tests(${M_NAME} ${M_THREADED} "${M_TESTS}")
+  endif()
+  if(private_headers)
+    weft_verify_private_headers(${M_NAME} "${private_headers}")
+  endif()
+endfunction()
+
+# Writes the table of ranks; call once, after the last module.
+function(weft_write_layer_table file)
+  get_property(table GLOBAL PROPERTY WEFT_LAYER_TABLE)
+  file(CONFIGURE OUTPUT ${file} CONTENT "${table}" @ONLY)
+endfunction()

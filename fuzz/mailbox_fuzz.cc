@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Can a sender that writes anything into its slot harm the owner of the mailbox?
+#include <deque>
+#include <vector>
+
+#include "link_shm/mailbox.h"
+#include "link_shm/names.h"
+#include "link_shm/outbox.h"
+#include "playground.h"
+
+namespace weft::fuzz {
+namespace {
+
+using link::Operation;
+
+constexpr std::uint32_t kPlayed = 8;  // exchanges that the sender plays with
+
+os::SocketAddress loopback(std::uint16_t port) {
+  sockaddr_in v4{};
+  v4.sin_family = AF_INET;
+  v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  auto address = os::SocketAddress::parse(&v4, sizeof v4);
+  address.value().set_port(port);
+  return address.value();
+}
+
+// The victim's user: takes some messages, keeps others waiting.
+class Owner final : public link::InboxSink {
+ public:
+  explicit Owner(Buffers& buffers) : buffers_(buffers) {}
+  shm::Mailbox* box = nullptr;
+  unsigned taste = 0;  // says what becomes of the next messages
+
+  void source_opened(std::uint32_t source, const os::SocketAddress&) override {
+    require(source < shm::kSlots && !open_[source], "a source was opened twice");
+    open_[source] = true;
+  }
+  void source_closed(std::uint32_t source, bool) override {
+    require(open_[source], "a source was closed that was not open");
+    open_[source] = false;
+    std::erase_if(offers_, [source](const auto& a) { return a.offer.source == source; });
+    std::erase_if(acks_, [source](const auto& a) { return a.source == source; });
+  }
+  void arrived(const link::Arrival& arrival) override {
+    require(open_[arrival.source], "a message came from a source that is not open");
+    require(arrival.operation >= Operation::kMessage && arrival.operation <= Operation::kReadEvent,
+            "an unknown operation arrived");
+    if (arrival.payload == nullptr) {
+      offers_.push_back(arrival);
+      if (taste % 2 == 0) accept();
+      return;
+    }
+    require(arrival.length <= shm::kMaxEager, "a payload is longer than any can be");
+    for (std::uint64_t i = 0; i < arrival.length; ++i) {
+      sum_ = sum_ + static_cast<unsigned>(arrival.payload[i]);
+    }
+    if (!arrival.wants_ack) return;
+    if (taste % 3 == 0) {
+      box->acknowledge(arrival.offer);
+    } else {
+      acks_.push_back(arrival.offer);
+    }
+  }
+  void received(void* cookie, int) override {
+    buffers_.take_back(static_cast<LocalRange*>(cookie));
+  }
+  void accept() {
+    if (offers_.empty()) return;
+    const link::Arrival arrival = offers_.front();
+    LocalRange* lent = buffers_.lend();
+    if (lent == nullptr) return;
+    offers_.pop_front();
+    const std::size_t room = taste % 5 == 0 ? 100 : lent->length;
+    const auto length = std::min<std::uint64_t>(arrival.length, room);
+    auto* base = static_cast<std::byte*>(lent->base);
+    const LocalRange pieces[] = {{base, room / 3}, {base + room / 3, room - room / 3}};
+    box->accept(*this, arrival.offer, pieces, length, lent);
+  }
+  void acknowledge() {
+    if (acks_.empty()) return;
+    box->acknowledge(acks_.front());
+    acks_.pop_front();
+  }
+
+ private:
+  Buffers& buffers_;
+  std::deque<link::Arrival> offers_;
+  std::deque<link::Offer> acks_;
+  bool open_[shm::kSlots] = {};
+  volatile unsigned sum_ = 0;
+};
+
+class Game {
+ public:
+  Game(Input& input, const std::string& directory, Buffers& buffers)
+      : input_(input), directory_(directory), owner_(buffers) {
+    box_ = std::move(shm::Mailbox::create({directory, loopback(7001), DomainId{1}, "none", 0}))
+               .value();
+    owner_.box = box_.get();
+    file_ = os::SharedFile::open(shm::mailbox_path(directory, loopback(7001))).value();
+    header_ = std::move(file_->map(0, 4096)).value();
+    enter();
+    slot_ = std::move(file_->map(shm::slot_at(0), shm::kSlotBytes)).value();
+    const std::uint64_t at = shm::slot_at(0);
+    require(file_->reserve(at, shm::kExchangesAt + kPlayed * sizeof(shm::Exchange)).ok() &&
+                file_->reserve(at + shm::kCellsAt, shm::kSlotBytes - shm::kCellsAt).ok(),
+            "no memory");
+  }
+  // The owner waits a while for a sender that seems to be copying: let it seem over.
+  ~Game() {
+    for (std::uint32_t i = 0; i < kPlayed; ++i) exchange(i).copied = 0x80000000;
+  }
+  void play() {
+    for (int step = 0; step < 200 && !input_.empty(); ++step) move(input_.byte());
+  }
+
+ private:
+  shm::SlotHeader& head() { return *slot_.at<shm::SlotHeader>(0); }
+  shm::Exchange& exchange(std::uint32_t i) {
+    return slot_.at<shm::Exchange>(shm::kExchangesAt)[i % shm::kExchanges];
+  }
+  shm::Cell& cell(std::uint64_t i) { return slot_.at<shm::Cell>(shm::kCellsAt)[i % shm::kCells]; }
+
+  void enter() {
+    auto opened = shm::Outbox::open(sender_, loopback(7001));
+    if (opened) outbox_ = std::move(opened).value();
+  }
+  void move(std::uint8_t choice) {
+    switch (choice % 14) {
+      case 0:
+      case 1:
+      case 2:
+        return write_cell();
+      case 3:
+      case 4:
+        return write_exchange();
+      case 5:
+        return write_header();
+      case 6:
+        return input_.bytes(slot_.base() + shm::kBulkAt + input_.below(1000), 64);
+      case 7:
+        return ring();
+      case 8:
+        return box_->check_sources(owner_);
+      case 9:
+        return owner_.accept();
+      case 10:
+        return owner_.acknowledge();
+      case 11:
+        box_->fall_asleep();
+        return input_.byte() % 2 == 0 ? box_->wake_up() : void();
+      case 12:
+        return come_or_go();
+      default:
+        owner_.taste = input_.byte();
+        box_->poll(owner_);
+    }
+  }
+  void write_cell() {
+    shm::Cell& written = cell(next_);
+    const std::uint8_t choice = input_.byte();
+    shm::CellWord word{shm::lap_of(next_), static_cast<Operation>(1 + input_.byte() % 5),
+                       static_cast<shm::Kind>(choice % 3), input_.byte(), input_.byte()};
+    if (choice >= 240) word = shm::CellWord::unpack(input_.word());
+    if (word.kind == shm::Kind::kBulk) {
+      written.bulk = {input_.number({shm::kBulkBytes, 64}),
+                      static_cast<std::uint32_t>(input_.number({1, shm::kBulkBytes, 1ull << 32})),
+                      static_cast<std::uint32_t>(input_.number({1, shm::kMaxEager, 1ull << 32})),
+                      static_cast<std::uint32_t>(input_.number({1, shm::kExchanges}))};
+    } else if (word.kind == shm::Kind::kOffered) {
+      written.offered = {input_.number({1, 20'000, 100'000, 1ull << 47}),
+                         static_cast<std::uint32_t>(input_.number({1, 8, shm::kExchanges}))};
+    } else {
+      word.inline_length %= choice < 200 ? shm::kInlineBytes + 1 : 256;
+      if (choice < 200) word.flags &= shm::kHasData;
+    }
+    written.word = word.pack();
+    if (choice < 220) ++next_;
+    ring_slot(0);
+  }
+  void write_exchange() {
+    shm::Exchange& written = exchange(input_.below(kPlayed));
+    written.source_count = static_cast<std::uint32_t>(input_.number({1, link::kMaxPieces}));
+    for (auto& piece : written.source) piece = any_piece();
+    const std::uint8_t which = input_.byte();
+    if (which & 1) written.claims = input_.number({1, 3, 1ull << 32, 3ull << 32});
+    if (which & 2) written.copied = static_cast<std::uint32_t>(input_.number({1, 4, 1ull << 32}));
+    if (which & 4) written.fault = static_cast<std::int32_t>(input_.number({1, 5000}));
+    if (which & 8) written.matched_length = input_.number({1, 20'000, 1ull << 47});
+    if (which & 16) written.target[0] = any_piece();
+    written.state = static_cast<shm::ExchangeState>(which & 32 ? input_.byte() % 5 : 1);
+  }
+  LocalRange any_piece() {
+    static std::byte source[100'000];
+    const std::uint64_t address =
+        input_.number({reinterpret_cast<std::uint64_t>(source) + 1,
+                       reinterpret_cast<std::uint64_t>(source) + 90'000, 4096, 1ull << 47});
+    return {reinterpret_cast<void*>(address), input_.number({1, 5000, 50'000, 1ull << 63})};
+  }
+  void write_header() {
+    switch (input_.byte() % 6) {
+      case 0:
+        head().state = static_cast<shm::SlotState>(input_.byte() % 4);
+        return ring_slot(0);
+      case 1:
+        return input_.bytes(head().address, sizeof head().address);
+      case 2:
+        head().probe.address = input_.word();
+        return;
+      case 3:
+        head().sender_asleep = input_.byte() % 2;
+        head().bell = os::BellName{'\0', 'f', 'u', 'z', 'z'};
+        return;
+      case 4:
+        head().attention = static_cast<shm::Attention>(input_.byte() % 4);
+        return;
+      default:
+        head().cells_consumed = input_.word();
+    }
+  }
+  void ring_slot(std::uint32_t number) {
+    auto& mailbox = *header_.at<shm::MailboxHeader>(0);
+    mailbox.rung[number / 64] |= std::uint64_t{1} << (number % 64);
+    mailbox.summary |= std::uint64_t{1} << (number / 64);
+  }
+  void ring() {
+    auto& mailbox = *header_.at<shm::MailboxHeader>(0);
+    switch (input_.byte() % 4) {
+      case 0:
+        mailbox.rung[input_.below(64)] = input_.word();
+        return;
+      case 1:
+        mailbox.summary = input_.word();
+        return;
+      case 2:
+        mailbox.asleep = input_.byte();
+        return;
+      default:
+        ring_slot(input_.below(shm::kSlots));
+    }
+  }
+  void come_or_go() {
+    if (outbox_ == nullptr) {
+      enter();
+    } else {
+      outbox_.reset();
+    }
+    next_ = 0;
+  }
+
+  Input& input_;
+  const std::string& directory_;
+  os::Bell bell_ = std::move(os::Bell::create()).value();
+  shm::Sender sender_{directory_, loopback(7101), &bell_, 8192};
+  Owner owner_;
+  os::SharedFilePtr file_;
+  os::Mapping header_;
+  os::Mapping slot_;
+  std::unique_ptr<shm::Outbox> outbox_;
+  std::unique_ptr<shm::Mailbox> box_;
+  std::uint64_t next_ = 0;
+};
+
+}  // namespace
+}  // namespace weft::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static weft::fuzz::Directory directory;
+  const auto buffers = std::make_unique<weft::fuzz::Buffers>();
+  weft::fuzz::Input input(data, size);
+  {
+    const auto game = std::make_unique<weft::fuzz::Game>(input, directory.path(), *buffers);
+    game->play();
+  }
+  buffers->check();
+  return 0;
+}

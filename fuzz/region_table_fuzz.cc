@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Can the owner of a region table lead a user astray who checks an access with it?
+#include <vector>
+
+#include "memory/table_user.h"
+#include "playground.h"
+
+namespace weft::fuzz {
+namespace {
+
+using memory::IndexWord;
+using memory::RegionSlot;
+
+constexpr DomainId kDomain{3};
+
+// A table whose words anybody may write, and that is zero again for the next run.
+class Table {
+ public:
+  Table()
+      : file_(std::move(os::SharedFile::create(directory_.path() + "/table", memory::kTableSize))
+                  .value()),
+        memory_(std::move(file_->map(0, memory::kTableSize)).value()) {
+    auto& header = *memory_.at<memory::TableHeader>(0);
+    header.magic = memory::kTableMagic;
+    header.version = memory::kTableVersion;
+    require(file_->publish().ok(), "the table has no name");
+  }
+  std::unique_ptr<memory::TableUser> user() {
+    auto table = memory::ForeignTable::open(directory_.path(), "table");
+    require(table.ok(), "the table cannot be opened");
+    return std::move(memory::TableUser::attach(table.value())).value();
+  }
+  memory::TableHeader& header() { return *memory_.at<memory::TableHeader>(0); }
+  RegionSlot& slot(std::uint64_t number) {
+    auto& found = memory_.at<RegionSlot>(memory::kSlotsAt)[number % memory::kMaxRegions];
+    slots_.push_back(&found);
+    return found;
+  }
+  std::atomic<std::uint32_t>& entry(IndexWord word, std::uint64_t at) {
+    auto& found = memory_.at<std::atomic<std::uint32_t>>(word.at())[at & (word.entries() - 1)];
+    entries_.push_back(&found);
+    return found;
+  }
+  memory::UserRecord& record(std::uint32_t number) {
+    return memory_.at<memory::UserRecord>(memory::kUsersAt)[number];
+  }
+  void clean() {
+    for (auto* slot : slots_) std::memset(static_cast<void*>(slot), 0, sizeof *slot);
+    for (auto* entry : entries_) entry->store(0);
+    slots_.clear();
+    entries_.clear();
+    header().users_end = 0;
+    header().index_word = IndexWord{}.pack();
+  }
+
+ private:
+  Directory directory_;
+  os::SharedFilePtr file_;
+  os::Mapping memory_;
+  std::vector<RegionSlot*> slots_;
+  std::vector<std::atomic<std::uint32_t>*> entries_;
+};
+
+void write_slot(Table& table, Input& input) {
+  RegionSlot& slot = table.slot(input.number({1, 64, memory::kMaxRegions}));
+  slot.sequence = input.byte() < 200 ? 2 : input.byte();
+  slot.access = input.byte() < 200 ? 0x3f : static_cast<std::uint32_t>(input.word());
+  slot.key = input.byte() % 4;
+  slot.domain = input.byte() < 200 ? kDomain.v : input.word();
+  slot.base = input.number({4096, 1ull << 47});
+  slot.length = input.number({1, 4096, 1ull << 63});
+  slot.start = input.number({1, 4096, 1ull << 63});
+}
+
+void write_index(Table& table, Input& input) {
+  IndexWord word = IndexWord::unpack(table.header().index_word.load());
+  if (!word.valid()) word = {};
+  const std::uint64_t at = memory::hash_key(kDomain, RegionKey{input.byte() % 4u});
+  const std::uint64_t count = input.byte() < 250 ? input.byte() % 4u + 1 : 1024;
+  const auto value =
+      static_cast<std::uint32_t>(input.number({2, memory::kMaxRegions, memory::kTombstone, 65}));
+  for (std::uint64_t i = 0; i < count; ++i) table.entry(word, at + i) = value;
+}
+
+void hold(Table& table, memory::TableUser& user, Input& input) {
+  RemoteRange ranges[memory::kHazards + 1];
+  const std::size_t count = input.byte() % (memory::kHazards + 2);
+  for (std::size_t i = 0; i < count; ++i) {
+    ranges[i] = {input.number({1, 4096, 1ull << 63}), input.number({1, 4096, 1ull << 63}),
+                 RegionKey{input.byte() % 4u}};
+  }
+  const Access need = input.byte() % 2 == 0 ? Access::kRemoteRead : Access::kRemoteWrite;
+  LocalRange out[memory::kHazards];
+  std::size_t culprit = 99;
+  const auto refusal = user.hold(kDomain, need, {ranges, count}, out, culprit);
+  auto& hazards = table.record(0).hazards;
+  if (refusal != memory::Refusal::kNone) {
+    require(culprit < count, "a range was refused that was not named");
+    for (auto& hazard : hazards) require(hazard.load() == 0, "a refused access holds a region");
+    require(!user.explain(refusal, need, ranges[culprit]).empty(), "a refusal without words");
+    return;
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint64_t held = hazards[i].load();
+    require(held != 0 && held <= memory::kMaxRegions, "an allowed access holds nothing");
+    const RegionSlot& slot = table.slot(held - 1);
+    const std::uint64_t offset = ranges[i].address - slot.start.load();
+    require(slot.sequence % 2 == 0 && slot.key == ranges[i].key.v && slot.domain == kDomain.v &&
+                includes(static_cast<Access>(slot.access.load()), need),
+            "an access was allowed by a region that is not the one");
+    require(ranges[i].address >= slot.start && offset <= slot.length &&
+                ranges[i].length <= slot.length - offset && out[i].length == ranges[i].length &&
+                reinterpret_cast<std::uint64_t>(out[i].base) == slot.base + offset,
+            "an access was allowed beyond its region");
+  }
+  user.release();
+}
+
+void play(Table& table, Input& input) {
+  table.clean();
+  auto user = table.user();
+  for (int step = 0; step < 100 && !input.empty(); ++step) {
+    switch (input.byte() % 6) {
+      case 0:
+      case 1:
+        write_slot(table, input);
+        break;
+      case 2:
+        write_index(table, input);
+        break;
+      case 3:
+        if (input.byte() >= 128) {
+          const auto generation = static_cast<std::uint32_t>(input.number({1, 0xffffff}));
+          const auto bits = input.byte() < 250 ? 10 + input.byte() % 3u : input.byte();
+          table.header().index_word = generation << 8 | bits;
+        } else {
+          table.header().users_end = static_cast<std::uint32_t>(input.word());
+        }
+        break;
+      default:
+        hold(table, *user, input);
+    }
+  }
+  user.reset();
+}
+
+}  // namespace
+}  // namespace weft::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static weft::fuzz::Table table;
+  weft::fuzz::Input input(data, size);
+  weft::fuzz::play(table, input);
+  return 0;
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Does cutting and copying a scattered buffer touch exactly the bytes asked for?
+#include "base/slices.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+
+namespace weft {
+namespace {
+
+// "abc", "", "defgh", "i" as four pieces of one text.
+struct Scattered {
+  std::string text = "abcdefghi";
+  std::array<LocalRange, 4> pieces{
+      {{text.data(), 3}, {text.data() + 3, 0}, {text.data() + 3, 5}, {text.data() + 8, 1}}};
+};
+
+std::string read(std::span<const LocalRange> pieces) {
+  std::string bytes;
+  for (const LocalRange& piece : pieces) {
+    bytes.append(static_cast<const char*>(piece.base), piece.length);
+  }
+  return bytes;
+}
+
+TEST(TotalLength, IsTheSumOfAllPieces) {
+  EXPECT_EQ(total_length({}), 0U);
+  EXPECT_EQ(total_length(Scattered().pieces), 9U);
+}
+
+TEST(TotalLength, SaturatesInsteadOfWrapping) {
+  const std::array<LocalRange, 2> pieces{{{nullptr, SIZE_MAX}, {nullptr, 1}}};
+  EXPECT_EQ(total_length(pieces), SIZE_MAX);
+}
+
+TEST(Slice, EveryCutHoldsExactlyTheBytesItNames) {
+  const Scattered from;
+  for (std::size_t offset = 0; offset <= from.text.size(); ++offset) {
+    for (std::size_t length = 0; offset + length <= from.text.size(); ++length) {
+      std::array<LocalRange, 4> out{};
+      const std::size_t count = slice(from.pieces, offset, length, out.data());
+      ASSERT_LE(count, out.size());
+      EXPECT_EQ(read({out.data(), count}), from.text.substr(offset, length));
+    }
+  }
+}
+
+TEST(Slice, WhatLiesPastTheEndIsLeftOut) {
+  const Scattered from;
+  std::array<LocalRange, 4> out{};
+  EXPECT_EQ(read({out.data(), slice(from.pieces, 7, 100, out.data())}), "hi");
+  EXPECT_EQ(slice(from.pieces, 9, 1, out.data()), 0U);
+}
+
+TEST(Gather, JoinsThePiecesUpToTheLength) {
+  const Scattered from;
+  for (std::size_t length = 0; length <= from.text.size(); ++length) {
+    std::string out(from.text.size(), '.');
+    gather(out.data(), from.pieces, length);
+    EXPECT_EQ(out, from.text.substr(0, length) + std::string(out.size() - length, '.'));
+  }
+}
+
+TEST(Scatter, FillsThePiecesInOrderAndNoByteMore) {
+  for (std::size_t length = 0; length <= 9; ++length) {
+    Scattered to;
+    EXPECT_EQ(scatter(to.pieces, "123456789", length), length);
+    EXPECT_EQ(to.text,
+              std::string("123456789").substr(0, length) + std::string("abcdefghi").substr(length));
+  }
+}
+
+TEST(Scatter, SaysHowMuchFitted) {
+  Scattered to;
+  EXPECT_EQ(scatter(to.pieces, "123456789++", 11), 9U);
+  EXPECT_EQ(to.text, "123456789");
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What makes progress when a program polls or waits, and how does it sleep?
+#include "device/engine.h"
+
+#include <algorithm>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace weft::device {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Being woken costs as much as many polls: it pays to look for this long first.
+constexpr auto kSpin = std::chrono::microseconds(20);
+// A sleeper looks by itself this often whether its peers still live.
+constexpr auto kNap = std::chrono::milliseconds(500);
+
+}  // namespace
+
+Status EngineGroup::open() {
+  if (kind_ == WaitKind::kNone) return {};
+  auto event = os::Event::create();
+  if (!event) return event.error();
+  auto set = os::EventSet::create();
+  if (!set) return set.error();
+  event_ = std::move(event).value();
+  set_ = std::move(set).value();
+  return set_.add(event_.fd());
+}
+
+Status EngineGroup::attach(Engine& engine) {
+  const std::lock_guard guard(lock_);
+  if (std::find(engines_.begin(), engines_.end(), &engine) != engines_.end()) return {};
+  if (kind_ != WaitKind::kNone) {
+    if (Status ok = set_.add(engine.wake_fd()); !ok) return ok;
+  }
+  if (asleep_.load(std::memory_order_relaxed)) wake_up();
+  engines_.push_back(&engine);
+  return {};
+}
+
+void EngineGroup::detach(Engine& engine) {
+  const std::lock_guard guard(lock_);
+  if (std::erase(engines_, &engine) == 0) return;
+  if (kind_ != WaitKind::kNone) set_.remove(engine.wake_fd());
+  if (std::erase(sleeping_, &engine) != 0) engine.wake_up();
+}
+
+void EngineGroup::progress() {
+  if (!lock_.try_lock()) return;
+  const std::lock_guard guard(lock_, std::adopt_lock);
+  if (asleep_.load(std::memory_order_relaxed)) [[unlikely]]
+    wake_up();
+  for (Engine* engine : engines_) engine->progress();
+}
+
+void EngineGroup::signal() {
+  signalled_.store(true);
+  if (kind_ != WaitKind::kNone) event_.set();
+}
+
+bool EngineGroup::fall_asleep(const std::function<bool()>& ready) {
+  event_.clear();
+  asleep_.store(true, std::memory_order_seq_cst);
+  bool quiet = true;
+  for (Engine* engine : engines_) {
+    sleeping_.push_back(engine);
+    if (!engine->fall_asleep()) quiet = false;
+  }
+  return quiet && !ready() && !signalled_.load();
+}
+
+// From here on arrivals signal nobody: everyone who sleeps must look, and go to sleep again.
+void EngineGroup::wake_up() {
+  asleep_.store(false, std::memory_order_relaxed);
+  event_.set();
+  for (Engine* engine : sleeping_) engine->wake_up();
+  sleeping_.clear();
+}
+
+bool EngineGroup::prepare_wait(const std::function<bool()>& ready) {
+  progress();
+  if (ready()) return false;
+  const std::lock_guard guard(lock_);
+  if (asleep_.load(std::memory_order_relaxed)) wake_up();
+  if (fall_asleep(ready)) return true;
+  wake_up();
+  return false;
+}
+
+// True when this thread is the one that sleeps on the descriptors from now on.
+bool EngineGroup::take_the_lead() {
+  const std::lock_guard guard(lead_mutex_);
+  return !std::exchange(led_, true);
+}
+
+// Makes the followers look: everything later wakes the leader again, or there is no leader now.
+void EngineGroup::announce(bool leaving) {
+  const std::lock_guard guard(lead_mutex_);
+  if (leaving) led_ = false;
+  lead_changed_.notify_all();
+}
+
+// Sleeps while another thread leads and has no news for this one. Driving the engines meanwhile
+// would wake the leader, and the leader this one, without end.
+void EngineGroup::follow(Clock::time_point until, const std::function<bool()>& ready) {
+  std::unique_lock guard(lead_mutex_);
+  lead_changed_.wait_until(guard, until, [&] { return !led_ || ready(); });
+}
+
+bool EngineGroup::wait(std::chrono::milliseconds timeout, const std::function<bool()>& ready) {
+  const auto begin = Clock::now();
+  const auto end = timeout.count() < 0 ? Clock::time_point::max() : begin + timeout;
+  bool leading = false;
+  const auto leave = [&](bool news) {
+    if (leading) announce(true);
+    return news;
+  };
+  for (auto now = begin;; now = Clock::now()) {
+    progress();
+    if (ready()) return leave(true);
+    if (signalled_.exchange(false) || now >= end) return leave(false);
+    if (now - begin < kSpin) continue;
+    if (kind_ == WaitKind::kNone) {
+      std::this_thread::yield();
+      continue;
+    }
+    const auto until = std::min(end, now + kNap);
+    if (!leading && !(leading = take_the_lead())) {
+      follow(until, ready);
+      continue;
+    }
+    if (!prepare_wait(ready)) continue;
+    announce(false);
+    os::wait_readable(set_.fd(), std::chrono::ceil<std::chrono::milliseconds>(until - now));
+  }
+}
+
+}  // namespace weft::device

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Where do finished operations wait until the program asks?
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "base/optional_lock.h"
+#include "device/completion.h"
+#include "device/engine.h"
+
+namespace weft::device {
+
+// A queue of completions (fi_cq(3)). Never overruns: full() asks operations to be held back, and
+// what was already accepted always finds room.
+class CompletionQueue {
+ public:
+  // `size` is the number of entries from which full() holds.
+  CompletionQueue(std::size_t size, bool thread_safe, WaitKind wait);
+
+  // Drives the endpoints of this queue; waiting and its descriptor.
+  EngineGroup& engines() { return engines_; }
+
+  // Adds an entry, which fill(Completion&) must write completely: it holds what its place held
+  // before. Any thread, and from within progress().
+  template <class Fill>
+  void push(Fill fill) {
+    {
+      const std::lock_guard guard(lock_);
+      if (size() == entries_.size()) [[unlikely]]
+        grow();
+      const std::size_t tail = tail_.load(std::memory_order_relaxed);
+      Completion& completion = at(tail);
+      fill(completion);
+      if (completion.error != 0) [[unlikely]]
+        errors_.fetch_add(1, std::memory_order_relaxed);
+      tail_.store(tail + 1, std::memory_order_relaxed);
+    }
+    engines_.notify();
+  }
+  // True when operations that would complete here must not be started.
+  bool full() const { return size() >= size_; }
+  // What is queued: hints only, unless the caller is the sole thread.
+  bool empty() const { return tail_ == head_; }
+  std::size_t size() const {
+    const std::size_t head = head_;  // first: it never passes the tail
+    return tail_ - head;
+  }
+  // True when an error is queued.
+  bool has_error() const { return errors_ != 0; }
+
+  // What stands at the front.
+  enum class Front { kNothing, kCompletion, kError };
+  // Calls take(const Completion&) for up to `count` entries from the front, stopping at an entry
+  // with an error, and removes them. Sets `front` to what is at the front when it took none.
+  template <class Take>
+  std::size_t pop(std::size_t count, Front& front, Take take) {
+    const std::lock_guard guard(lock_);
+    const std::size_t first = head_.load(std::memory_order_relaxed);
+    const std::size_t end = tail_.load(std::memory_order_relaxed);
+    std::size_t next = first;
+    while (next != end && next - first < count && at(next).error == 0) take(at(next++));
+    front = next == end           ? Front::kNothing
+            : at(next).error != 0 ? Front::kError
+                                  : Front::kCompletion;
+    head_.store(next, std::memory_order_relaxed);
+    return next - first;
+  }
+  // Takes the error at the front; false when there is none there.
+  bool pop_error(Completion& out);
+
+ private:
+  Completion& at(std::size_t position) { return entries_[position & (entries_.size() - 1)]; }
+  void grow();
+
+  OptionalLock lock_;
+  EngineGroup engines_;
+  const std::size_t size_;
+  std::vector<Completion> entries_;  // a ring; its size is a power of two
+  // Counts since the beginning. Written under the lock, read as hints without it.
+  std::atomic<std::size_t> head_{0};
+  std::atomic<std::size_t> tail_{0};
+  std::atomic<std::size_t> errors_{0};
+};
+
+}  // namespace weft::device

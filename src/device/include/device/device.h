@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What do all front ends of one process share?
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "base/types.h"
+#include "memory/region_table.h"
+
+namespace weft::device {
+
+// The one device of this process: its runtime directory, its region table and its domain numbers.
+// Any thread.
+class Device {
+ public:
+  // The device of this process, opened by the first call and closed when the last user lets go.
+  // `base_directory` counts only in the call that opens it; empty: the default. Sweeps up after
+  // dead processes. Errors: those of os::runtime_directory() and memory::RegionTable::create().
+  static Result<std::shared_ptr<Device>> get(const std::string& base_directory);
+
+  // Sweeps up once more: nobody may come after this process.
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  // Removes what processes left behind that are dead by now.
+  void sweep_up() const;
+  // Where the shared files lie.
+  const std::string& directory() const { return directory_; }
+  // Registered memory, of all domains.
+  memory::RegionTable& regions() { return *regions_; }
+  // A domain number that was not given out before.
+  DomainId new_domain() { return DomainId{next_domain_.fetch_add(1)}; }
+
+ private:
+  Device(std::string directory, std::unique_ptr<memory::RegionTable> regions);
+  static Result<std::shared_ptr<Device>> open(const std::string& base_directory);
+
+  const std::string directory_;
+  const std::unique_ptr<memory::RegionTable> regions_;
+  std::atomic<std::uint32_t> next_domain_{1};
+};
+
+}  // namespace weft::device

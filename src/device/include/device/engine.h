@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What makes progress when a program polls or waits, and how does it sleep?
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <vector>
+
+#include "base/optional_lock.h"
+#include "base/result.h"
+#include "os/event.h"
+
+namespace weft::device {
+
+// Something that has to be driven: an endpoint. All functions may be called by any thread that the
+// program's threading model lets in.
+class Engine {
+ public:
+  virtual ~Engine() = default;
+  // Takes in what arrived and goes on with what is pending.
+  virtual void progress() = 0;
+  // Arranges that arrivals make wake_fd() readable until wake_up(). False when there is something
+  // to do at once. Calls nest: every one, whatever it returned, needs its wake_up().
+  virtual bool fall_asleep() = 0;
+  virtual void wake_up() = 0;
+  // Readable when asleep and something has arrived.
+  virtual int wake_fd() const = 0;
+};
+
+// How a queue lets its reader wait (enum fi_wait_obj).
+enum class WaitKind { kNone, kUnspecified, kDescriptor };
+
+// The engines behind one completion queue or counter, and the sleep of whoever waits for it.
+class EngineGroup {
+ public:
+  EngineGroup(bool thread_safe, WaitKind kind) : lock_(thread_safe), kind_(kind) {}
+
+  // Opens what waiting needs; before the first use. Errors: EMFILE and others of epoll and eventfd.
+  Status open();
+  // An engine takes part from now on, or not any more. Attaching twice counts once.
+  Status attach(Engine& engine);
+  void detach(Engine& engine);
+
+  // Drives every engine, unless another thread is doing so. Ends a sleep begun by prepare_wait().
+  void progress();
+
+  // Tells whoever sleeps that there is news; any thread, also from within progress().
+  void notify() {
+    if (asleep_.load(std::memory_order_seq_cst)) event_.set();
+  }
+  // Makes one wait() return early, or the next one if nobody waits (fi_cq_signal(3)).
+  void signal();
+  // Takes a signal() that nobody has noticed yet; true when there was one.
+  bool take_signal() { return signalled_.exchange(false); }
+
+  // Drives the engines and sleeps until `ready` holds (true), or the time is over or signal() was
+  // called (false). Negative: no limit.
+  bool wait(std::chrono::milliseconds timeout, const std::function<bool()>& ready);
+
+  // For programs that wait on descriptor() by themselves (fi_trywait(3)): true when they may,
+  // because nothing is there and anything new will make the descriptor readable.
+  bool prepare_wait(const std::function<bool()>& ready);
+  // Readable after prepare_wait() when there is news; -1 without a wait object.
+  int descriptor() const { return kind_ == WaitKind::kNone ? -1 : set_.fd(); }
+  WaitKind kind() const { return kind_; }
+
+ private:
+  bool fall_asleep(const std::function<bool()>& ready);
+  void wake_up();
+  bool take_the_lead();
+  void announce(bool leaving);
+  void follow(std::chrono::steady_clock::time_point until, const std::function<bool()>& ready);
+
+  OptionalLock lock_;
+  const WaitKind kind_;
+  std::vector<Engine*> engines_;
+  std::vector<Engine*> sleeping_;  // those that must be told to wake up
+  std::atomic<bool> asleep_{false};
+  std::atomic<bool> signalled_{false};
+  os::Event event_;
+  os::EventSet set_;
+  // Of the threads inside wait() one sleeps on the descriptors; the others follow it, so that none
+  // takes a wake-up that another needed.
+  std::mutex lead_mutex_;
+  std::condition_variable lead_changed_;
+  bool led_ = false;
+};
+
+}  // namespace weft::device

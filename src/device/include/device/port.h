@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does an endpoint reach its peers, whichever link leads to them?
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "device/device.h"
+#include "link/flow.h"
+#include "link/inbox.h"
+#include "link_shm/mailbox.h"
+#include "link_shm/outbox.h"
+#include "os/udp_port.h"
+
+namespace weft::device {
+
+// What an endpoint wants of its port.
+struct PortOptions {
+  os::SocketAddress name;  // by which peers know the endpoint
+  DomainId domain;
+  std::size_t eager_limit = 8192;
+  bool count_remote_reads = false;  // arrivals tell of accesses by peers (FI_RMA_EVENT)
+  bool count_remote_writes = false;
+};
+
+// An address, an inbox, and flows to peers. Flows must be destroyed before their port. One thread
+// at a time.
+class Port {
+ public:
+  // Makes the port reachable under the bound address. Errors: those of shm::Mailbox::create().
+  static Result<std::unique_ptr<Port>> open(std::shared_ptr<Device> device,
+                                            const os::SocketAddress& address,
+                                            const PortOptions& options);
+
+  // Where messages arrive.
+  link::Inbox& inbox() { return *mailbox_; }
+  // Opens the way to a peer. Errors: ENOENT when nobody is there (yet), EHOSTUNREACH when no link
+  // leads to that host, others of shm::Outbox::open().
+  Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer);
+  // Processes that have sent to this port.
+  std::vector<pid_t> source_processes() const { return mailbox_->source_processes(); }
+
+ private:
+  Port(std::shared_ptr<Device> device, std::unique_ptr<shm::Mailbox> mailbox, shm::Sender sender);
+
+  const std::shared_ptr<Device> device_;
+  const std::unique_ptr<shm::Mailbox> mailbox_;
+  const shm::Sender sender_;
+};
+
+}  // namespace weft::device

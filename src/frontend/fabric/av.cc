@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What is an address vector to a libfabric program? fi_av(3)
+#include "av.h"
+
+#include <netinet/in.h>
+
+#include <cstring>
+#include <optional>
+
+#include "boundary.h"
+#include "os/name_lookup.h"
+#include "unsupported.h"
+
+namespace weft::fabric {
+namespace {
+
+constexpr std::uint64_t kInsertFlags = FI_MORE | FI_SYNC_ERR;
+
+std::optional<os::SocketAddress> parse(const void* bytes) {
+  sa_family_t family = AF_UNSPEC;
+  std::memcpy(&family, bytes, sizeof family);
+  const std::size_t length = family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+  auto address = os::SocketAddress::parse(bytes, length);
+  if (!address || address.value().port() == 0 || address.value().is_any()) return std::nullopt;
+  return std::move(address).value();
+}
+
+std::size_t stride(const void* bytes) {
+  sa_family_t family = AF_UNSPEC;
+  std::memcpy(&family, bytes, sizeof family);
+  return family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+}
+
+// One insertion call: where its numbers and errors go.
+class Insertion {
+ public:
+  Insertion(Av& av, std::size_t count, fi_addr_t* numbers, std::uint64_t flags, void* context)
+      : av_(av), numbers_(numbers), errors_(count, 0), context_(context) {
+    if ((flags & FI_SYNC_ERR) != 0) sync_errors_ = static_cast<int*>(context);
+  }
+
+  void add(std::size_t i, const std::optional<os::SocketAddress>& address) {
+    fi_addr_t number = FI_ADDR_NOTAVAIL;
+    if (address) {
+      number = av_.addresses().insert(*address);
+      ++inserted_;
+    } else {
+      errors_[i] = FI_EINVAL;
+    }
+    if (numbers_ != nullptr) numbers_[i] = number;
+    if (sync_errors_ != nullptr) sync_errors_[i] = errors_[i];
+  }
+
+  int report() { return av_.report(context_, inserted_, errors_); }
+
+ private:
+  Av& av_;
+  fi_addr_t* numbers_;
+  int* sync_errors_ = nullptr;
+  std::vector<int> errors_;
+  std::size_t inserted_ = 0;
+  void* context_;
+};
+
+int check_insert(Av& av, std::uint64_t flags, const void* context) {
+  if ((flags & ~kInsertFlags) != 0) return -FI_EBADFLAGS;
+  if (av.reports_events() && !av.has_event_queue()) return -FI_ENOEQ;
+  if ((flags & FI_SYNC_ERR) != 0 && (av.reports_events() || context == nullptr)) return -FI_EINVAL;
+  return 0;
+}
+
+int insert(fid_av* fid, const void* bytes, std::size_t count, fi_addr_t* numbers,
+           std::uint64_t flags, void* context) {
+  Av& av = Av::from(fid);
+  if (const int wrong = check_insert(av, flags, context)) return wrong;
+  if (bytes == nullptr && count != 0) return -FI_EINVAL;
+  return at_c_border([&] {
+    Insertion insertion(av, count, numbers, flags, context);
+    const auto* at = static_cast<const std::byte*>(bytes);
+    for (std::size_t i = 0; i < count; ++i) {
+      insertion.add(i, parse(at));
+      at += stride(at);
+    }
+    return insertion.report();
+  });
+}
+
+std::optional<os::SocketAddress> resolve(const char* node, const char* service) {
+  os::NameQuery query;
+  query.node = node;
+  query.service = service;
+  const auto found = os::look_up(query);
+  if (!found || found.value().empty()) return std::nullopt;
+  return parse(found.value().front().get());
+}
+
+int insertsvc(fid_av* fid, const char* node, const char* service, fi_addr_t* number,
+              std::uint64_t flags, void* context) {
+  Av& av = Av::from(fid);
+  if (const int wrong = check_insert(av, flags, context)) return wrong;
+  if (node == nullptr || service == nullptr) return -FI_EINVAL;
+  return at_c_border([&] {
+    Insertion insertion(av, 1, number, flags, context);
+    insertion.add(0, resolve(node, service));
+    return insertion.report();
+  });
+}
+
+// The address `hosts` hosts and `ports` ports after `base`, or nothing when there is none.
+std::optional<os::SocketAddress> offset_address(const os::SocketAddress& base, std::size_t hosts,
+                                                std::size_t ports) {
+  if (base.port() + ports > 0xffff) return std::nullopt;
+  sockaddr_storage bytes{};
+  std::memcpy(&bytes, base.get(), base.length());
+  if (base.family() == AF_INET) {
+    auto& v4 = reinterpret_cast<sockaddr_in&>(bytes);
+    v4.sin_addr.s_addr = htonl(ntohl(v4.sin_addr.s_addr) + static_cast<std::uint32_t>(hosts));
+  } else {
+    auto& raw = reinterpret_cast<sockaddr_in6&>(bytes).sin6_addr.s6_addr;
+    for (int i = 15; i >= 0 && hosts != 0; --i) {
+      hosts += raw[i];
+      raw[i] = static_cast<unsigned char>(hosts);
+      hosts >>= 8;
+    }
+  }
+  auto address = parse(&bytes);
+  if (address) address->set_port(static_cast<std::uint16_t>(base.port() + ports));
+  return address;
+}
+
+int insertsym(fid_av* fid, const char* node, std::size_t nodes, const char* service,
+              std::size_t services, fi_addr_t* numbers, std::uint64_t flags, void* context) {
+  Av& av = Av::from(fid);
+  if (const int wrong = check_insert(av, flags, context)) return wrong;
+  if (node == nullptr || service == nullptr || nodes > 65536 || services > 65536) {
+    return -FI_EINVAL;
+  }
+  return at_c_border([&] {
+    const auto base = resolve(node, service);
+    Insertion insertion(av, nodes * services, numbers, flags, context);
+    for (std::size_t i = 0; i < nodes * services; ++i) {
+      insertion.add(i, base ? offset_address(*base, i / services, i % services) : std::nullopt);
+    }
+    return insertion.report();
+  });
+}
+
+int remove(fid_av* fid, fi_addr_t* numbers, std::size_t count, std::uint64_t flags) {
+  Av& av = Av::from(fid);
+  if (flags != 0) return -FI_EBADFLAGS;
+  if (numbers == nullptr && count != 0) return -FI_EINVAL;
+  return at_c_border([&] {
+    int status = 0;
+    for (std::size_t i = count; i-- > 0;) {
+      if (!av.addresses().remove(numbers[i])) status = -FI_EINVAL;
+    }
+    return status;
+  });
+}
+
+int lookup(fid_av* fid, fi_addr_t number, void* buffer, std::size_t* length) {
+  if (length == nullptr || (buffer == nullptr && *length != 0)) return -FI_EINVAL;
+  return at_c_border([&] {
+    const auto entry = Av::from(fid).addresses().find(number);
+    if (!entry) return -FI_EINVAL;
+    const std::size_t size = entry->address.length();
+    if (buffer != nullptr) std::memcpy(buffer, entry->address.get(), std::min(size, *length));
+    *length = size;  // fi_av(3): what does not fit is cut off, and this says so
+    return 0;
+  });
+}
+
+const char* straddr(fid_av*, const void* bytes, char* buffer, std::size_t* length) {
+  if (bytes == nullptr || buffer == nullptr || length == nullptr) return nullptr;
+  const auto address = os::SocketAddress::parse(bytes, stride(bytes));
+  if (!address) return nullptr;
+  const char* scheme =
+      address.value().family() == AF_INET6 ? "fi_sockaddr_in6://" : "fi_sockaddr_in://";
+  const std::string text = scheme + address.value().text();
+  const std::size_t room = *length;
+  if (room != 0) {
+    const std::size_t used = std::min(room - 1, text.size());
+    std::memcpy(buffer, text.data(), used);
+    buffer[used] = '\0';
+  }
+  *length = text.size() + 1;
+  return buffer;
+}
+
+int close_av(fid* fid) {
+  Av& av = Av::from(reinterpret_cast<fid_av*>(fid));
+  if (av.in_use()) return -FI_EBUSY;
+  delete &av;
+  return 0;
+}
+
+int bind_av(fid* fid, struct fid* other, std::uint64_t flags) {
+  if (other == nullptr || other->fclass != FI_CLASS_EQ) return -FI_EINVAL;
+  if (flags != 0) return -FI_EBADFLAGS;
+  return Av::from(reinterpret_cast<fid_av*>(fid))
+      .bind(EventQueue::from(reinterpret_cast<fid_eq*>(other)));
+}
+
+fi_ops* fid_operations() {
+  static fi_ops table = [] {
+    fi_ops operations = unsupported_operations<fi_ops>();
+    operations.close = close_av;
+    operations.bind = bind_av;
+    return operations;
+  }();
+  return &table;
+}
+
+fi_ops_av* av_operations() {
+  static fi_ops_av table = [] {
+    fi_ops_av operations = unsupported_operations<fi_ops_av>();
+    operations.insert = insert;
+    operations.insertsvc = insertsvc;
+    operations.insertsym = insertsym;
+    operations.remove = remove;
+    operations.lookup = lookup;
+    operations.straddr = straddr;
+    return operations;
+  }();
+  return &table;
+}
+
+}  // namespace
+
+Av::Av(Domain& domain, const fi_av_attr& attributes, void* context)
+    : fid_av{},
+      domain_(domain),
+      use_(domain),
+      events_((attributes.flags & FI_EVENT) != 0),
+      addresses_(domain.thread_safe(), attributes.count) {
+  fid.fclass = FI_CLASS_AV;
+  fid.context = context;
+  fid.ops = fid_operations();
+  ops = av_operations();
+}
+
+int Av::bind(EventQueue& eq) {
+  if (eq_ != nullptr) return -FI_EINVAL;
+  eq_ = &eq;
+  eq_use_ = Use(eq);
+  return 0;
+}
+
+int Av::report(void* context, std::size_t inserted, const std::vector<int>& errors) {
+  if (!events_) return static_cast<int>(inserted);
+  for (std::size_t i = 0; i < errors.size(); ++i) {
+    if (errors[i] == 0) continue;
+    fi_eq_err_entry error{};
+    error.fid = &fid;
+    error.context = context;
+    error.data = i;
+    error.err = errors[i];
+    eq_->push_error(error);
+  }
+  const fi_eq_entry entry{&fid, context, inserted};
+  eq_->push(FI_AV_COMPLETE, &entry, sizeof entry);
+  return 0;
+}
+
+int open_av(Domain& domain, fi_av_attr* attributes, fid_av** av, void* context) {
+  // A vector shared by name is a later matter.
+  if ((attributes->flags & ~FI_EVENT) != 0) return -FI_EBADFLAGS;
+  if (attributes->name != nullptr || attributes->rx_ctx_bits != 0) return -FI_ENOSYS;
+  if (attributes->type > FI_AV_TABLE) return -FI_EINVAL;
+  if (attributes->type == FI_AV_UNSPEC) attributes->type = FI_AV_TABLE;
+  *av = new Av(domain, *attributes, context);
+  return 0;
+}
+
+}  // namespace weft::fabric

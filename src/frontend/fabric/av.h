@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What is an address vector to a libfabric program? fi_av(3)
+#pragma once
+
+#include <rdma/fi_domain.h>
+
+#include "domain.h"
+#include "eq.h"
+#include "messaging/address_vector.h"
+#include "usable.h"
+
+namespace weft::fabric {
+
+// The object behind a fid_av.
+class Av : public fid_av, public Usable {
+ public:
+  Av(Domain& domain, const fi_av_attr& attributes, void* context);
+
+  // The object behind `av`.
+  static Av& from(fid_av* av) { return *static_cast<Av*>(av); }
+
+  messaging::AddressVector& addresses() { return addresses_; }
+  Domain& domain() { return domain_; }
+
+  // Reports insertions to an event queue instead of returning their number (FI_EVENT).
+  bool reports_events() const { return events_; }
+  bool has_event_queue() const { return eq_ != nullptr; }
+  int bind(EventQueue& eq);
+  // What an insertion of `wanted` addresses returns that found a place for `inserted` of them; the
+  // others have an errno in `errors`. With FI_EVENT it goes to the event queue. Each error is
+  // reported there with the index of its address.
+  int report(void* context, std::size_t inserted, const std::vector<int>& errors);
+
+ private:
+  Domain& domain_;
+  const Use use_;
+  const bool events_;
+  EventQueue* eq_ = nullptr;
+  Use eq_use_;
+  messaging::AddressVector addresses_;
+};
+
+}  // namespace weft::fabric

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What becomes of a C++ error at the border to C?
+#pragma once
+
+#include <rdma/fi_errno.h>
+
+#include <new>
+#include <utility>
+
+#include "base/result.h"
+
+namespace weft::fabric {
+
+// Runs `body`, which returns 0 or a negative fabric errno, and lets no exception out: memory that
+// ran out becomes -FI_ENOMEM, anything else -FI_EOTHER.
+template <class Body>
+auto at_c_border(Body&& body) noexcept -> decltype(body()) {
+  try {
+    return std::forward<Body>(body)();
+  } catch (const std::bad_alloc&) {
+    return -FI_ENOMEM;
+  } catch (...) {
+    return -FI_EOTHER;
+  }
+}
+
+// The status that a libfabric call returns for `error`. Values below 256 are errno values on both
+// sides (fi_errno(3)); the others are put into Error as FI_E* already.
+inline int fabric_status(const Error& error) { return -error.code; }
+
+}  // namespace weft::fabric

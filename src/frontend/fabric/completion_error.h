@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How is a failed operation explained to a libfabric program? fi_cq(3), fi_errno(3)
+#pragma once
+
+#include <rdma/fi_eq.h>
+
+#include "device/completion.h"
+
+namespace weft::fabric {
+
+// Provider error numbers (prov_errno) from here on are memory::Refusal values: why an access to
+// remote memory was refused. Smaller ones are errno values.
+inline constexpr int kRefusals = 1 << 16;
+
+// The fabric errno for an errno of the core.
+int fabric_errno(int error);
+
+// Fills the fields that programs of that API version have: before 1.5 there was no err_data_size.
+void fill_error(const device::Completion& completion, std::uint32_t api_version,
+                fi_cq_err_entry& entry);
+
+// A sentence for a prov_errno. Lives forever.
+const char* error_text(int provider_errno);
+
+}  // namespace weft::fabric

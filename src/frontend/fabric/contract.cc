@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Which terms do an application and weft agree on? All attributes of one endpoint and its domain.
+#include "contract.h"
+
+#include <rdma/fi_errno.h>
+
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "negotiate.h"
+#include "offer.h"
+
+namespace weft::fabric {
+namespace {
+
+// Collects the answers and remembers the first refusal.
+class Talks {
+ public:
+  template <class T>
+  T settle(Result<T> answer) {
+    if (answer.ok()) return std::move(answer).value();
+    if (!refusal_) refusal_ = answer.error();
+    return T{};
+  }
+  const std::optional<Error>& refusal() const { return refusal_; }
+
+ private:
+  std::optional<Error> refusal_;
+};
+
+// An attribute that is an upper limit.
+template <class Attributes>
+struct Limit {
+  const char* name;
+  std::size_t Attributes::*member;
+  std::size_t offered;
+};
+
+constexpr Limit<fi_tx_attr> kTxLimits[] = {
+    {"tx inject_size", &fi_tx_attr::inject_size, kInjectSize},
+    {"tx iov_limit", &fi_tx_attr::iov_limit, kIovLimit},
+    {"tx rma_iov_limit", &fi_tx_attr::rma_iov_limit, kRmaIovLimit},
+};
+
+constexpr Limit<fi_rx_attr> kRxLimits[] = {
+    {"rx iov_limit", &fi_rx_attr::iov_limit, kIovLimit},
+};
+
+constexpr Limit<fi_ep_attr> kEpLimits[] = {
+    {"max_msg_size", &fi_ep_attr::max_msg_size, kMaxMessageSize},
+    {"max_order_raw_size", &fi_ep_attr::max_order_raw_size, kMaxMessageSize},
+    {"max_order_war_size", &fi_ep_attr::max_order_war_size, kMaxMessageSize},
+    {"max_order_waw_size", &fi_ep_attr::max_order_waw_size, kMaxMessageSize},
+    {"endpoint auth_key_size", &fi_ep_attr::auth_key_size, 0},
+};
+
+constexpr Limit<fi_domain_attr> kDomainLimits[] = {
+    {"cq_cnt", &fi_domain_attr::cq_cnt, kObjectCount},
+    {"ep_cnt", &fi_domain_attr::ep_cnt, kObjectCount},
+    {"tx_ctx_cnt", &fi_domain_attr::tx_ctx_cnt, kObjectCount},
+    {"rx_ctx_cnt", &fi_domain_attr::rx_ctx_cnt, kObjectCount},
+    {"max_ep_tx_ctx", &fi_domain_attr::max_ep_tx_ctx, 1},
+    {"max_ep_rx_ctx", &fi_domain_attr::max_ep_rx_ctx, 1},
+    {"max_ep_stx_ctx", &fi_domain_attr::max_ep_stx_ctx, 0},
+    {"max_ep_srx_ctx", &fi_domain_attr::max_ep_srx_ctx, 0},
+    {"cntr_cnt", &fi_domain_attr::cntr_cnt, kObjectCount},
+    {"mr_cnt", &fi_domain_attr::mr_cnt, kMrCount},
+    {"mr_iov_limit", &fi_domain_attr::mr_iov_limit, kMrIovLimit},
+    {"mr_key_size", &fi_domain_attr::mr_key_size, kMrKeySize},
+    {"cq_data_size", &fi_domain_attr::cq_data_size, kCqDataSize},
+    {"max_err_data", &fi_domain_attr::max_err_data, 0},
+    {"domain auth_key_size", &fi_domain_attr::auth_key_size, 0},
+};
+
+// What an application put into an enumerated attribute, even if the enumeration does not have it.
+template <class Enumeration>
+int number_of(const Enumeration& value) {
+  static_assert(sizeof(Enumeration) == sizeof(int));
+  int number = 0;
+  std::memcpy(&number, &value, sizeof number);
+  return number;
+}
+
+template <class Attributes, std::size_t kCount>
+void settle_limits(Talks& talks, const Limit<Attributes> (&limits)[kCount], const Attributes& hints,
+                   Attributes& result) {
+  for (const Limit<Attributes>& limit : limits) {
+    result.*limit.member =
+        talks.settle(agree_limit(limit.name, hints.*limit.member, limit.offered));
+  }
+}
+
+fi_tx_attr settle_tx(Talks& talks, const fi_tx_attr& hints, std::uint64_t endpoint_caps) {
+  fi_tx_attr tx{};
+  settle_limits(talks, kTxLimits, hints, tx);
+  tx.caps = talks.settle(agree_context_caps(hints.caps, endpoint_caps, kTxCaps));
+  tx.op_flags =
+      talks.settle(agree_bits("tx op_flags", FI_TYPE_OP_FLAGS, hints.op_flags, kTxFlags, 0));
+  tx.msg_order = talks.settle(
+      agree_bits("tx msg_order", FI_TYPE_MSG_ORDER, hints.msg_order, kMessageOrder, kMessageOrder));
+  tx.comp_order = talks.settle(
+      agree_bits("tx comp_order", FI_TYPE_MSG_ORDER, hints.comp_order, kCompletionOrder, 0));
+  tx.size = talks.settle(agree_size("tx size", hints.size, kUsualQueueSize, kLargestQueueSize));
+  tx.tclass = talks.settle(agree_traffic_class(hints.tclass));
+  return tx;
+}
+
+// total_buffered_recv stays 0: it is a hint that a provider may ignore, and later libraries dropped
+// it.
+fi_rx_attr settle_rx(Talks& talks, const fi_rx_attr& hints, std::uint64_t endpoint_caps) {
+  fi_rx_attr rx{};
+  settle_limits(talks, kRxLimits, hints, rx);
+  rx.caps = talks.settle(agree_context_caps(hints.caps, endpoint_caps, kRxCaps));
+  rx.op_flags =
+      talks.settle(agree_bits("rx op_flags", FI_TYPE_OP_FLAGS, hints.op_flags, kRxFlags, 0));
+  rx.msg_order = talks.settle(
+      agree_bits("rx msg_order", FI_TYPE_MSG_ORDER, hints.msg_order, kMessageOrder, kMessageOrder));
+  rx.comp_order = talks.settle(
+      agree_bits("rx comp_order", FI_TYPE_MSG_ORDER, hints.comp_order, kCompletionOrder, 0));
+  rx.size = talks.settle(agree_size("rx size", hints.size, kUsualQueueSize, kLargestQueueSize));
+  return rx;
+}
+
+// msg_prefix_size stays 0: space that the application would give, weft does not need.
+fi_ep_attr settle_ep(Talks& talks, const fi_ep_attr& hints) {
+  fi_ep_attr ep{};
+  settle_limits(talks, kEpLimits, hints, ep);
+  ep.type = talks.settle(agree_ep_type(number_of(hints.type)));
+  if (hints.protocol != FI_PROTO_UNSPEC && hints.protocol != kProtocol) {
+    talks.settle(Result<int>(Error{FI_ENODATA, "protocol: only weft's own is offered"}));
+  }
+  ep.protocol = kProtocol;
+  ep.protocol_version = static_cast<std::uint32_t>(
+      talks.settle(agree_limit("protocol_version", hints.protocol_version, kProtocolVersion)));
+  ep.mem_tag_format = hints.mem_tag_format != 0 ? hints.mem_tag_format : kTagFormat;
+  ep.tx_ctx_cnt = talks.settle(agree_context_count("tx_ctx_cnt", hints.tx_ctx_cnt));
+  ep.rx_ctx_cnt = talks.settle(agree_context_count("rx_ctx_cnt", hints.rx_ctx_cnt));
+  return ep;
+}
+
+fi_domain_attr settle_domain(Talks& talks, std::uint32_t api_version, const fi_domain_attr& hints) {
+  fi_domain_attr domain{};
+  settle_limits(talks, kDomainLimits, hints, domain);
+  domain.threading = talks.settle(agree_threading(number_of(hints.threading)));
+  domain.control_progress = talks.settle(agree_control_progress(number_of(hints.control_progress)));
+  domain.data_progress = talks.settle(agree_data_progress(number_of(hints.data_progress)));
+  domain.resource_mgmt = talks.settle(agree_resource_mgmt(number_of(hints.resource_mgmt)));
+  domain.av_type = talks.settle(agree_av_type(number_of(hints.av_type)));
+  domain.mr_mode = talks.settle(agree_mr_mode(api_version, hints.mr_mode));
+  talks.settle(agree_bits("domain caps", FI_TYPE_CAPS, hints.caps, kDomainCaps, kDomainCaps));
+  domain.caps = kDomainCaps;
+  domain.tclass = talks.settle(agree_traffic_class(hints.tclass));
+  return domain;
+}
+
+template <class Attributes>
+Attributes or_nothing(const Attributes* attributes) {
+  return attributes != nullptr ? *attributes : Attributes{};
+}
+
+}  // namespace
+
+Result<Contract> agree_contract(std::uint32_t api_version, const fi_info* hints) {
+  const fi_info wish = or_nothing(hints);
+  Talks talks;
+  Contract contract;
+  contract.caps = talks.settle(agree_caps(wish.caps));
+  if (talks.refusal()) return *talks.refusal();
+  contract.tx = settle_tx(talks, or_nothing(wish.tx_attr), contract.caps);
+  contract.rx = settle_rx(talks, or_nothing(wish.rx_attr), contract.caps);
+  contract.ep = settle_ep(talks, or_nothing(wish.ep_attr));
+  contract.domain = settle_domain(talks, api_version, or_nothing(wish.domain_attr));
+  if (talks.refusal()) return *talks.refusal();
+  return contract;
+}
+
+}  // namespace weft::fabric

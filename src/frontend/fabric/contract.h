@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Which terms do an application and weft agree on? All attributes of one endpoint and its domain.
+#pragma once
+
+#include <rdma/fabric.h>
+
+#include <cstdint>
+
+#include "base/result.h"
+
+namespace weft::fabric {
+
+// The agreed attributes, complete except for names and addresses. No pointer in it is set.
+struct Contract {
+  std::uint64_t caps = 0;
+  fi_tx_attr tx{};
+  fi_rx_attr rx{};
+  fi_ep_attr ep{};
+  fi_domain_attr domain{};
+};
+
+// What weft agrees to for `hints` (null: no wish at all; any attribute pointer in it may be null),
+// asked through API `api_version`. The contract, given back as hints, is agreed to unchanged.
+// Pure. Errors: FI_ENODATA, with a message that names the first attribute that cannot be met.
+Result<Contract> agree_contract(std::uint32_t api_version, const fi_info* hints);
+
+}  // namespace weft::fabric

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What is a completion queue to a libfabric program? fi_cq(3)
+#include "cq.h"
+
+#include <cstring>
+
+#include "boundary.h"
+#include "completion_error.h"
+#include "log.h"
+#include "offer.h"
+#include "unsupported.h"
+
+namespace weft::fabric {
+namespace {
+
+using device::Completion;
+using Front = device::CompletionQueue::Front;
+
+static_assert(FI_MSG == device::kMessage && FI_RMA == device::kRma && FI_TAGGED == device::kTagged);
+static_assert(FI_READ == device::kRead && FI_WRITE == device::kWrite);
+static_assert(FI_RECV == device::kReceive && FI_SEND == device::kSend);
+static_assert(FI_REMOTE_READ == device::kRemoteRead && FI_REMOTE_WRITE == device::kRemoteWrite);
+static_assert(FI_REMOTE_CQ_DATA == device::kHasRemoteData);
+static_assert(FI_ADDR_NOTAVAIL == device::kUnknownSource);
+
+void store(const Completion& from, fi_cq_entry& to) { to.op_context = from.context; }
+
+void store(const Completion& from, fi_cq_msg_entry& to) {
+  to = {from.context, from.flags, from.length};
+}
+
+void store(const Completion& from, fi_cq_data_entry& to) {
+  to = {from.context, from.flags, from.length, from.buffer, from.data};
+}
+
+void store(const Completion& from, fi_cq_tagged_entry& to) {
+  to = {from.context, from.flags, from.length, from.buffer, from.data, from.tag};
+}
+
+template <class Entry>
+std::size_t pop(device::CompletionQueue& queue, void* buffer, std::size_t count, fi_addr_t* sources,
+                Front& front) {
+  auto* out = static_cast<Entry*>(buffer);
+  return queue.pop(count, front, [&](const Completion& completion) {
+    store(completion, *out++);
+    if (sources != nullptr) *sources++ = completion.source;
+  });
+}
+
+ssize_t take(CompletionQueue& cq, void* buffer, std::size_t count, fi_addr_t* sources) {
+  Front front = Front::kNothing;
+  std::size_t taken = 0;
+  switch (cq.format()) {
+    case FI_CQ_FORMAT_UNSPEC:
+    case FI_CQ_FORMAT_CONTEXT:
+      taken = pop<fi_cq_entry>(cq.queue(), buffer, count, sources, front);
+      break;
+    case FI_CQ_FORMAT_MSG:
+      taken = pop<fi_cq_msg_entry>(cq.queue(), buffer, count, sources, front);
+      break;
+    case FI_CQ_FORMAT_DATA:
+      taken = pop<fi_cq_data_entry>(cq.queue(), buffer, count, sources, front);
+      break;
+    case FI_CQ_FORMAT_TAGGED:
+      taken = pop<fi_cq_tagged_entry>(cq.queue(), buffer, count, sources, front);
+      break;
+  }
+  if (taken != 0) return static_cast<ssize_t>(taken);
+  if (front == Front::kError) return -FI_EAVAIL;
+  return front == Front::kCompletion ? 0 : -FI_EAGAIN;
+}
+
+ssize_t readfrom(fid_cq* fid, void* buffer, std::size_t count, fi_addr_t* sources) {
+  CompletionQueue& cq = CompletionQueue::from(fid);
+  if (buffer == nullptr && count != 0) return -FI_EINVAL;
+  return at_c_border([&]() -> ssize_t {
+    if (cq.queue().empty()) {
+      cq.queue().engines().progress();
+      if (cq.queue().empty()) return -FI_EAGAIN;
+    }
+    return take(cq, buffer, count, sources);
+  });
+}
+
+ssize_t read(fid_cq* fid, void* buffer, std::size_t count) {
+  return readfrom(fid, buffer, count, nullptr);
+}
+
+ssize_t sreadfrom(fid_cq* fid, void* buffer, std::size_t count, fi_addr_t* sources,
+                  const void* condition, int timeout) {
+  CompletionQueue& cq = CompletionQueue::from(fid);
+  if (buffer == nullptr && count != 0) return -FI_EINVAL;
+  if (cq.queue().engines().kind() == device::WaitKind::kNone) return -FI_EINVAL;
+  return at_c_border([&]() -> ssize_t {
+    const std::size_t least =
+        cq.waits_for_threshold() && condition != nullptr
+            ? std::max<std::size_t>(1, reinterpret_cast<std::uintptr_t>(condition))
+            : 1;
+    const auto ready = [&] { return cq.queue().size() >= least || cq.queue().has_error(); };
+    cq.queue().engines().wait(std::chrono::milliseconds(timeout), ready);
+    return take(cq, buffer, count, sources);
+  });
+}
+
+ssize_t sread(fid_cq* fid, void* buffer, std::size_t count, const void* condition, int timeout) {
+  return sreadfrom(fid, buffer, count, nullptr, condition, timeout);
+}
+
+ssize_t readerr(fid_cq* fid, fi_cq_err_entry* entry, std::uint64_t flags) {
+  CompletionQueue& cq = CompletionQueue::from(fid);
+  if (entry == nullptr) return -FI_EINVAL;
+  if (flags != 0) return -FI_EBADFLAGS;
+  return at_c_border([&]() -> ssize_t {
+    Completion completion;
+    if (!cq.queue().pop_error(completion)) return -FI_EAGAIN;
+    fill_error(completion, cq.domain().api_version(), *entry);
+    return 1;
+  });
+}
+
+int signal(fid_cq* fid) {
+  CompletionQueue::from(fid).queue().engines().signal();
+  return 0;
+}
+
+const char* strerror(fid_cq*, int code, const void*, char* buffer, std::size_t length) {
+  const char* text = error_text(code);
+  if (buffer == nullptr || length == 0) return text;
+  std::strncpy(buffer, text, length - 1);
+  buffer[length - 1] = '\0';
+  return buffer;
+}
+
+int close_cq(fid* fid) {
+  CompletionQueue& cq = CompletionQueue::from(reinterpret_cast<fid_cq*>(fid));
+  if (cq.in_use()) return -FI_EBUSY;
+  delete &cq;
+  return 0;
+}
+
+int control(fid* fid, int command, void* argument) {
+  CompletionQueue& cq = CompletionQueue::from(reinterpret_cast<fid_cq*>(fid));
+  if (command != FI_GETWAIT) return -FI_ENOSYS;
+  return get_wait_object(cq.queue().engines(), argument);
+}
+
+fi_ops* fid_operations() {
+  static fi_ops table = [] {
+    fi_ops operations = unsupported_operations<fi_ops>();
+    operations.close = close_cq;
+    operations.control = control;
+    return operations;
+  }();
+  return &table;
+}
+
+fi_ops_cq* cq_operations() {
+  static fi_ops_cq table{sizeof(fi_ops_cq), read,   readfrom, readerr, sread,
+                         sreadfrom,         signal, strerror};
+  return &table;
+}
+
+bool known_format(fi_cq_format format) {
+  return format >= FI_CQ_FORMAT_UNSPEC && format <= FI_CQ_FORMAT_TAGGED;
+}
+
+}  // namespace
+
+CompletionQueue::CompletionQueue(Domain& domain, const fi_cq_attr& attributes,
+                                 device::WaitKind wait, void* context)
+    : fid_cq{},
+      domain_(domain),
+      use_(domain),
+      format_(attributes.format),
+      threshold_(attributes.wait_cond == FI_CQ_COND_THRESHOLD),
+      queue_(attributes.size != 0 ? attributes.size : kUsualQueueSize, domain.thread_safe(), wait) {
+  fid.fclass = FI_CLASS_CQ;
+  fid.context = context;
+  fid.ops = fid_operations();
+  ops = cq_operations();
+}
+
+int wait_kind(fi_wait_obj object, device::WaitKind& kind) {
+  switch (object) {
+    case FI_WAIT_NONE:
+      kind = device::WaitKind::kNone;
+      return 0;
+    case FI_WAIT_UNSPEC:
+      kind = device::WaitKind::kUnspecified;
+      return 0;
+    case FI_WAIT_FD:
+      kind = device::WaitKind::kDescriptor;
+      return 0;
+    case FI_WAIT_SET:
+    case FI_WAIT_MUTEX_COND:
+    case FI_WAIT_YIELD:
+    case FI_WAIT_POLLFD:
+      return -FI_ENOSYS;
+  }
+  return -FI_EINVAL;
+}
+
+int get_wait_object(const device::EngineGroup& group, void* argument) {
+  if (argument == nullptr) return -FI_EINVAL;
+  if (group.kind() != device::WaitKind::kDescriptor) return -FI_ENODATA;
+  *static_cast<int*>(argument) = group.descriptor();
+  return 0;
+}
+
+int open_cq(Domain& domain, fi_cq_attr* attributes, fid_cq** cq, void* context) {
+  if ((attributes->flags & ~FI_AFFINITY) != 0) return -FI_EBADFLAGS;
+  if (!known_format(attributes->format) || attributes->size > (std::size_t{1} << 24)) {
+    return -FI_EINVAL;
+  }
+  device::WaitKind wait{};
+  if (const int wrong = wait_kind(attributes->wait_obj, wait)) return wrong;
+  auto created = std::make_unique<CompletionQueue>(domain, *attributes, wait, context);
+  if (const Status ok = created->queue().engines().open(); !ok) return fabric_status(ok.error());
+  *cq = created.release();
+  return 0;
+}
+
+}  // namespace weft::fabric

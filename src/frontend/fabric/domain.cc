@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What is an open access domain? fi_domain(3)
+#include "domain.h"
+
+#include "boundary.h"
+#include "internal.h"
+#include "log.h"
+#include "unsupported.h"
+
+namespace weft::fabric {
+namespace {
+
+Domain& object_of(fid_domain* domain) { return *static_cast<Domain*>(domain); }
+
+int close_domain(fid* fid) { return object_of(reinterpret_cast<fid_domain*>(fid)).close(); }
+
+// An event queue may be bound, but nothing here takes so long that it would report there.
+int bind_domain(fid*, fid* other, std::uint64_t flags) {
+  if (other == nullptr || other->fclass != FI_CLASS_EQ) return -FI_EINVAL;
+  return flags == 0 ? 0 : -FI_EBADFLAGS;
+}
+
+int av_open(fid_domain* domain, fi_av_attr* attributes, fid_av** av, void* context) {
+  if (attributes == nullptr || av == nullptr) return -FI_EINVAL;
+  return at_c_border([&] { return open_av(object_of(domain), attributes, av, context); });
+}
+
+int cq_open(fid_domain* domain, fi_cq_attr* attributes, fid_cq** cq, void* context) {
+  if (cq == nullptr) return -FI_EINVAL;
+  fi_cq_attr defaults{};
+  if (attributes == nullptr) attributes = &defaults;
+  return at_c_border([&] { return open_cq(object_of(domain), attributes, cq, context); });
+}
+
+int cntr_open(fid_domain* domain, fi_cntr_attr* attributes, fid_cntr** cntr, void* context) {
+  if (cntr == nullptr) return -FI_EINVAL;
+  fi_cntr_attr defaults{};
+  if (attributes == nullptr) attributes = &defaults;
+  return at_c_border([&] { return open_counter(object_of(domain), attributes, cntr, context); });
+}
+
+int endpoint(fid_domain* domain, fi_info* info, fid_ep** ep, void* context) {
+  if (info == nullptr || ep == nullptr || info->ep_attr == nullptr) return -FI_EINVAL;
+  return at_c_border([&] { return open_endpoint(object_of(domain), info, ep, context); });
+}
+
+// The flags of fi_endpoint2(3) are for peer providers.
+int endpoint_with_flags(fid_domain* domain, fi_info* info, fid_ep** ep, std::uint64_t flags,
+                        void* context) {
+  return flags != 0 ? -FI_EBADFLAGS : endpoint(domain, info, ep, context);
+}
+
+// No atomic operation is offered yet.
+int query_atomic(fid_domain*, fi_datatype, fi_op, fi_atomic_attr*, std::uint64_t) {
+  return -FI_EOPNOTSUPP;
+}
+
+fi_ops* fid_operations() {
+  static fi_ops table = [] {
+    fi_ops operations = unsupported_operations<fi_ops>();
+    operations.close = close_domain;
+    operations.bind = bind_domain;
+    return operations;
+  }();
+  return &table;
+}
+
+fi_ops_domain* domain_operations() {
+  static fi_ops_domain table = [] {
+    fi_ops_domain operations = unsupported_operations<fi_ops_domain>();
+    operations.av_open = av_open;
+    operations.cq_open = cq_open;
+    operations.cntr_open = cntr_open;
+    operations.endpoint = endpoint;
+    operations.endpoint2 = endpoint_with_flags;
+    operations.query_atomic = query_atomic;
+    return operations;
+  }();
+  return &table;
+}
+
+bool wants(const fi_info& info, int bit) {
+  const int mode = info.domain_attr->mr_mode;
+  return (mode & bit) != 0 || mode == FI_MR_BASIC;
+}
+
+}  // namespace
+
+Domain::Domain(Fabric& fabric, const fi_info& info, std::shared_ptr<device::Device> device,
+               void* context)
+    : fid_domain{},
+      fabric_use_(fabric),
+      options_(fabric.options()),
+      device_(std::move(device)),
+      id_(device_->new_domain()),
+      thread_safe_(info.domain_attr->threading != FI_THREAD_DOMAIN),
+      virtual_addresses_(wants(info, FI_MR_VIRT_ADDR)),
+      provider_keys_(wants(info, FI_MR_PROV_KEY)),
+      api_version_(fabric.requested_api()) {
+  fid.fclass = FI_CLASS_DOMAIN;
+  fid.context = context;
+  fid.ops = fid_operations();
+  ops = domain_operations();
+  mr = mr_operations();
+}
+
+int Domain::open(Fabric& fabric, const fi_info& info, fid_domain** domain, void* context) {
+  auto device = device::Device::get(fabric.options().runtime_dir);
+  if (!device) {
+    log_warning(FI_LOG_DOMAIN, "cannot open the device: {}", device.error().message);
+    return fabric_status(device.error());
+  }
+  *domain = new Domain(fabric, info, std::move(device).value(), context);
+  return 0;
+}
+
+int Domain::close() {
+  if (in_use()) return -FI_EBUSY;
+  delete this;
+  return 0;
+}
+
+int open_domain(Fabric& fabric, fi_info* info, fid_domain** domain, void* context) {
+  return at_c_border([&] { return Domain::open(fabric, *info, domain, context); });
+}
+
+}  // namespace weft::fabric

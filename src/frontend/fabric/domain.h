@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What is an open access domain? fi_domain(3)
+#pragma once
+
+#include <rdma/fi_domain.h>
+
+#include <memory>
+
+#include "device/device.h"
+#include "fabric.h"
+#include "messaging/options.h"
+#include "usable.h"
+
+namespace weft::fabric {
+
+// The object behind a fid_domain. Any thread may use it.
+class Domain : public fid_domain, public Usable {
+ public:
+  // Opens the device for this domain. Errors: those of device::Device::get().
+  static int open(Fabric& fabric, const fi_info& info, fid_domain** domain, void* context);
+  // Frees the object. Errors: -FI_EBUSY while something that was opened on it is open.
+  int close();
+
+  const std::shared_ptr<device::Device>& device() const { return device_; }
+  const messaging::Options& options() const { return options_; }
+  // Number under which peers' keys are looked up.
+  DomainId id() const { return id_; }
+  // False when the application lets one thread at a time in (FI_THREAD_DOMAIN).
+  bool thread_safe() const { return thread_safe_; }
+  // Remote addresses are virtual addresses (FI_MR_VIRT_ADDR).
+  bool virtual_addresses() const { return virtual_addresses_; }
+  // Keys are chosen by the provider (FI_MR_PROV_KEY).
+  bool provider_keys() const { return provider_keys_; }
+  std::uint32_t api_version() const { return api_version_; }
+
+ private:
+  Domain(Fabric& fabric, const fi_info& info, std::shared_ptr<device::Device> device,
+         void* context);
+
+  Fabric::Use fabric_use_;
+  const messaging::Options options_;
+  const std::shared_ptr<device::Device> device_;
+  const DomainId id_;
+  const bool thread_safe_;
+  const bool virtual_addresses_;
+  const bool provider_keys_;
+  const std::uint32_t api_version_;
+};
+
+// fi_mr_reg(3), fi_mr_regv(3), fi_mr_regattr(3).
+fi_ops_mr* mr_operations();
+
+// What the domain opens; arguments as in libfabric, checked for null.
+int open_av(Domain& domain, fi_av_attr* attributes, fid_av** av, void* context);
+int open_cq(Domain& domain, fi_cq_attr* attributes, fid_cq** cq, void* context);
+int open_counter(Domain& domain, fi_cntr_attr* attributes, fid_cntr** cntr, void* context);
+int open_endpoint(Domain& domain, fi_info* info, fid_ep** ep, void* context);
+
+}  // namespace weft::fabric

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What is an event queue? fi_eq(3)
+#include "eq.h"
+
+#include <cstring>
+
+#include "boundary.h"
+#include "cq.h"
+#include "internal.h"
+#include "unsupported.h"
+
+namespace weft::fabric {
+namespace {
+
+ssize_t read(fid_eq* eq, std::uint32_t* event, void* buffer, std::size_t length,
+             std::uint64_t flags) {
+  if ((flags & ~FI_PEEK) != 0) return -FI_EBADFLAGS;
+  if (event == nullptr || (buffer == nullptr && length != 0)) return -FI_EINVAL;
+  return at_c_border(
+      [&] { return EventQueue::from(eq).take(event, buffer, length, (flags & FI_PEEK) != 0); });
+}
+
+ssize_t readerr(fid_eq* eq, fi_eq_err_entry* entry, std::uint64_t flags) {
+  if ((flags & ~FI_PEEK) != 0) return -FI_EBADFLAGS;
+  if (entry == nullptr) return -FI_EINVAL;
+  return at_c_border(
+      [&] { return EventQueue::from(eq).take_error(*entry, (flags & FI_PEEK) != 0); });
+}
+
+ssize_t write(fid_eq* fid, std::uint32_t event, const void* buffer, std::size_t length,
+              std::uint64_t flags) {
+  EventQueue& eq = EventQueue::from(fid);
+  if (!eq.writable()) return -FI_EINVAL;
+  if (flags != 0) return -FI_EBADFLAGS;
+  if (buffer == nullptr && length != 0) return -FI_EINVAL;
+  return at_c_border([&]() -> ssize_t {
+    eq.push(event, buffer, length);
+    return static_cast<ssize_t>(length);
+  });
+}
+
+ssize_t sread(fid_eq* fid, std::uint32_t* event, void* buffer, std::size_t length, int timeout,
+              std::uint64_t flags) {
+  EventQueue& eq = EventQueue::from(fid);
+  if (eq.waiting().kind() == device::WaitKind::kNone) return -FI_EINVAL;
+  return at_c_border([&] {
+    eq.waiting().wait(std::chrono::milliseconds(timeout), [&] { return eq.ready(); });
+    return read(fid, event, buffer, length, flags);
+  });
+}
+
+const char* strerror(fid_eq*, int code, const void*, char* buffer, std::size_t length) {
+  const char* text = fi_strerror(code);
+  if (buffer == nullptr || length == 0) return text;
+  std::strncpy(buffer, text, length - 1);
+  buffer[length - 1] = '\0';
+  return buffer;
+}
+
+int close_eq(fid* fid) {
+  EventQueue& eq = EventQueue::from(reinterpret_cast<fid_eq*>(fid));
+  if (eq.in_use()) return -FI_EBUSY;
+  delete &eq;
+  return 0;
+}
+
+int control(fid* fid, int command, void* argument) {
+  if (command != FI_GETWAIT) return -FI_ENOSYS;
+  return get_wait_object(EventQueue::from(reinterpret_cast<fid_eq*>(fid)).waiting(), argument);
+}
+
+fi_ops* fid_operations() {
+  static fi_ops table = [] {
+    fi_ops operations = unsupported_operations<fi_ops>();
+    operations.close = close_eq;
+    operations.control = control;
+    return operations;
+  }();
+  return &table;
+}
+
+fi_ops_eq* eq_operations() {
+  static fi_ops_eq table{sizeof(fi_ops_eq), read, readerr, write, sread, strerror};
+  return &table;
+}
+
+}  // namespace
+
+EventQueue::EventQueue(Fabric& fabric, std::uint64_t flags, device::WaitKind wait, void* context)
+    : fid_eq{}, fabric_use_(fabric), writable_((flags & FI_WRITE) != 0), waiting_(true, wait) {
+  fid.fclass = FI_CLASS_EQ;
+  fid.context = context;
+  fid.ops = fid_operations();
+  ops = eq_operations();
+}
+
+void EventQueue::push(std::uint32_t event, const void* content, std::size_t length) {
+  Entry entry;
+  entry.event = event;
+  const auto* bytes = static_cast<const std::byte*>(content);
+  entry.content.assign(bytes, bytes + length);
+  {
+    const std::lock_guard guard(mutex_);
+    entries_.push_back(std::move(entry));
+  }
+  waiting_.notify();
+}
+
+void EventQueue::push_error(const fi_eq_err_entry& error) {
+  Entry entry;
+  entry.failed = true;
+  entry.error = error;
+  {
+    const std::lock_guard guard(mutex_);
+    entries_.push_back(std::move(entry));
+  }
+  waiting_.notify();
+}
+
+ssize_t EventQueue::take(std::uint32_t* event, void* buffer, std::size_t length, bool peek) {
+  waiting_.progress();
+  const std::lock_guard guard(mutex_);
+  if (entries_.empty()) return -FI_EAGAIN;
+  const Entry& first = entries_.front();
+  if (first.failed) return -FI_EAVAIL;
+  if (first.content.size() > length) return -FI_ETOOSMALL;
+  *event = first.event;
+  const auto size = static_cast<ssize_t>(first.content.size());
+  if (size != 0) std::memcpy(buffer, first.content.data(), first.content.size());
+  if (!peek) entries_.pop_front();
+  return size;
+}
+
+ssize_t EventQueue::take_error(fi_eq_err_entry& out, bool peek) {
+  waiting_.progress();
+  const std::lock_guard guard(mutex_);
+  if (entries_.empty() || !entries_.front().failed) return -FI_EAGAIN;
+  out = entries_.front().error;
+  if (!peek) entries_.pop_front();
+  return sizeof out;
+}
+
+bool EventQueue::ready() const {
+  const std::lock_guard guard(mutex_);
+  return !entries_.empty();
+}
+
+int open_eq(Fabric& fabric, fi_eq_attr* attributes, fid_eq** eq, void* context) {
+  const fi_eq_attr wanted = attributes != nullptr ? *attributes : fi_eq_attr{};
+  if ((wanted.flags & ~(FI_WRITE | FI_AFFINITY)) != 0) return -FI_EBADFLAGS;
+  device::WaitKind wait{};
+  if (const int wrong = wait_kind(wanted.wait_obj, wait)) return wrong;
+  return at_c_border([&] {
+    auto created = std::make_unique<EventQueue>(fabric, wanted.flags, wait, context);
+    if (const Status ok = created->waiting().open(); !ok) return fabric_status(ok.error());
+    *eq = created.release();
+    return 0;
+  });
+}
+
+}  // namespace weft::fabric

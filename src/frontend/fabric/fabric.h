@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What is an open fabric, and what can be opened on it? fi_fabric(3)
+#pragma once
+
+#include <rdma/fabric.h>
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "messaging/options.h"
+
+namespace weft::fabric {
+
+// The object behind a fid_fabric of weft. Any thread may use it. It lives until fi_close(3), which
+// refuses with -FI_EBUSY while something that was opened on it is still open.
+class Fabric : public fid_fabric {
+ public:
+  // Opens a fabric. `attributes` must have a name and the API version that the application asked
+  // for. `*fabric` belongs to the caller.
+  static int open(const fi_fabric_attr& attributes, const messaging::Options& options,
+                  fid_fabric** fabric, void* context);
+
+  // The object behind `fabric`, or null when that is not one of weft's.
+  static Fabric* from(fid_fabric* fabric);
+
+  // The subnet, "192.0.2.0/24".
+  const std::string& name() const { return name_; }
+  // The API version that the application asked for. (The member of fid_fabric is set by libfabric
+  // after the call that opens the fabric.)
+  std::uint32_t requested_api() const { return requested_api_; }
+  // What the user set when the provider was loaded.
+  const messaging::Options& options() const { return options_; }
+
+  // Keeps a fabric from being closed; held by every domain and event queue opened on it.
+  class Use {
+   public:
+    explicit Use(Fabric& fabric) : fabric_(fabric) { ++fabric_.users_; }
+    ~Use() { --fabric_.users_; }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+
+   private:
+    Fabric& fabric_;
+  };
+
+  // Frees the object unless it is in use. Errors: -FI_EBUSY.
+  int close();
+
+ private:
+  Fabric(const fi_fabric_attr& attributes, const messaging::Options& options, void* context);
+
+  std::string name_;
+  std::uint32_t requested_api_;
+  messaging::Options options_;
+  std::atomic<int> users_{0};
+};
+
+}  // namespace weft::fabric

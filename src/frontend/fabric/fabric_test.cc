@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Does an open fabric behave as fi_fabric(3) says?
+#include "fabric.h"
+
+#include <gtest/gtest.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_errno.h>
+
+namespace weft::fabric {
+namespace {
+
+class OpenFabric : public testing::Test {
+ protected:
+  OpenFabric() {
+    fi_fabric_attr attributes{};
+    attributes.name = name_;
+    attributes.api_version = FI_VERSION(1, 9);
+    messaging::Options options;
+    options.runtime_dir = "somewhere";
+    EXPECT_EQ(Fabric::open(attributes, options, &fabric_, this), 0);
+  }
+  ~OpenFabric() override { EXPECT_EQ(fi_close(&fabric_->fid), 0); }
+
+  char name_[16] = "127.0.0.0/8";
+  fid_fabric* fabric_ = nullptr;
+};
+
+TEST_F(OpenFabric, IsOfItsClassAndKeepsTheContext) {
+  EXPECT_EQ(fabric_->fid.fclass, std::size_t{FI_CLASS_FABRIC});
+  EXPECT_EQ(fabric_->fid.context, this);
+  EXPECT_EQ(fabric_->api_version, FI_VERSION(1, 9));
+}
+
+TEST_F(OpenFabric, IsRecognisedAndPassesDownWhatItWasOpenedWith) {
+  const Fabric* object = Fabric::from(fabric_);
+  ASSERT_NE(object, nullptr);
+  EXPECT_EQ(object->name(), "127.0.0.0/8");
+  EXPECT_EQ(object->requested_api(), FI_VERSION(1, 9));
+  EXPECT_EQ(object->options().runtime_dir, "somewhere");
+}
+
+TEST_F(OpenFabric, CannotBeClosedWhileInUse) {
+  {
+    const Fabric::Use use(*Fabric::from(fabric_));
+    EXPECT_EQ(fi_close(&fabric_->fid), -FI_EBUSY);
+  }
+  SUCCEED();  // the destructor of the fixture closes it
+}
+
+TEST_F(OpenFabric, RefusesNullArguments) {
+  fid_domain* domain = nullptr;
+  fi_info empty{};
+  EXPECT_EQ(fi_domain(fabric_, nullptr, &domain, nullptr), -FI_EINVAL);
+  EXPECT_EQ(fi_domain(fabric_, &empty, &domain, nullptr), -FI_EINVAL);
+  EXPECT_EQ(fabric_->ops->eq_open(fabric_, nullptr, nullptr, nullptr), -FI_EINVAL);
+  EXPECT_EQ(fabric_->ops->trywait(fabric_, nullptr, 1), -FI_EINVAL);
+}
+
+TEST_F(OpenFabric, RefusesDomainFlags) {
+  fid_domain* domain = nullptr;
+  fi_info info{};
+  EXPECT_EQ(fi_domain2(fabric_, &info, &domain, FI_PEER, nullptr), -FI_EBADFLAGS);
+}
+
+TEST_F(OpenFabric, OffersNoPassiveEndpointsAndWaitSets) {
+  fid_pep* endpoint = nullptr;
+  fid_wait* wait_set = nullptr;
+  EXPECT_EQ(fabric_->ops->passive_ep(fabric_, nullptr, &endpoint, nullptr), -FI_ENOSYS);
+  EXPECT_EQ(fabric_->ops->wait_open(fabric_, nullptr, &wait_set), -FI_ENOSYS);
+  EXPECT_EQ(fi_control(&fabric_->fid, FI_GETWAIT, nullptr), -FI_ENOSYS);
+}
+
+TEST(Fabric, OfAnotherProviderIsNotRecognised) {
+  fid_fabric foreign{};
+  EXPECT_EQ(Fabric::from(&foreign), nullptr);
+  EXPECT_EQ(Fabric::from(nullptr), nullptr);
+}
+
+}  // namespace
+}  // namespace weft::fabric

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What does weft answer to fi_getinfo(3)?
+#include "info.h"
+
+#include <fmt/format.h>
+#include <rdma/fi_errno.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+#include "contract.h"
+#include "fabric.h"
+#include "log.h"
+#include "resolve.h"
+
+namespace weft::fabric {
+namespace {
+
+// Bits that libfabric adds when its utility providers look for a provider to stand on. weft's
+// answer does not depend on them, except that it is no offload provider.
+constexpr std::uint64_t kInternalFlags = std::uint64_t{7} << 58;
+constexpr std::uint64_t kOffloadOnly = std::uint64_t{1} << 61;
+// FI_RESCAN of libfabric 2.x: look again. weft always does.
+constexpr std::uint64_t kRescan = std::uint64_t{1} << 35;
+constexpr std::uint64_t kKnownFlags =
+    FI_SOURCE | FI_NUMERICHOST | FI_PROV_ATTR_ONLY | kInternalFlags | kOffloadOnly | kRescan;
+
+Status check_flags(std::uint64_t flags) {
+  if ((flags & ~kKnownFlags) != 0) {
+    return Error{FI_EBADFLAGS, fmt::format("unknown flags {:#x}", flags & ~kKnownFlags)};
+  }
+  if ((flags & kOffloadOnly) != 0) return Error{FI_ENODATA, "no offload provider"};
+  return {};
+}
+
+Result<std::vector<Device>> offered_devices(const std::string& interface) {
+  const auto interfaces = os::usable_interfaces();
+  if (!interfaces) return interfaces.error();
+  std::vector<Device> devices = devices_on(interfaces.value(), interface);
+  if (devices.empty()) {
+    log_warning(FI_LOG_CORE, "no usable network interface{}{}", interface.empty() ? "" : " named ",
+                interface);
+  }
+  return devices;
+}
+
+// The fabric that the hints name, by name or by an open object; empty when they name none.
+Result<std::string> hinted_fabric(const fi_info* hints) {
+  if (hints == nullptr || hints->fabric_attr == nullptr) return std::string();
+  const fi_fabric_attr& attributes = *hints->fabric_attr;
+  std::string name = attributes.name != nullptr ? attributes.name : "";
+  if (attributes.fabric == nullptr) return name;
+  const Fabric* open = Fabric::from(attributes.fabric);
+  if (open == nullptr || (!name.empty() && name != open->name())) {
+    return Error{FI_ENODATA, "the fabric in the hints is not weft's or has another name"};
+  }
+  return open->name();
+}
+
+std::string hinted_domain(const fi_info* hints) {
+  if (hints == nullptr || hints->domain_attr == nullptr) return {};
+  return hints->domain_attr->name != nullptr ? hints->domain_attr->name : "";
+}
+
+Status keep_hinted(const fi_info* hints, std::vector<AddressPair>& pairs) {
+  const Result<std::string> fabric = hinted_fabric(hints);
+  if (!fabric) return fabric.error();
+  const std::string domain = hinted_domain(hints);
+  std::erase_if(pairs, [&](const AddressPair& pair) {
+    return (!fabric.value().empty() && pair.fabric != fabric.value()) ||
+           (!domain.empty() && pair.domain != domain);
+  });
+  if (!pairs.empty()) return {};
+  return Error{FI_ENODATA, fmt::format("no domain '{}' on fabric '{}' for these addresses", domain,
+                                       fabric.value())};
+}
+
+// Memory that fi_freeinfo() gives back with free(3).
+void* copy_bytes(const void* from, std::size_t length) {
+  void* copy = std::malloc(length);
+  if (copy != nullptr) std::memcpy(copy, from, length);
+  return copy;
+}
+
+char* copy_text(const std::string& text) {
+  return static_cast<char*>(copy_bytes(text.c_str(), text.size() + 1));
+}
+
+// Writes only what this file knows of each structure: later libraries have longer ones.
+void write_contract(const Contract& contract, fi_info& info) {
+  info.caps = contract.caps;
+  info.mode = 0;
+  *info.tx_attr = contract.tx;
+  *info.rx_attr = contract.rx;
+  *info.ep_attr = contract.ep;
+  *info.domain_attr = contract.domain;
+}
+
+bool write_addresses(const AddressPair& pair, fi_info& info) {
+  info.addr_format = pair.source.family() == AF_INET6 ? FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;
+  info.src_addrlen = pair.source.length();
+  info.src_addr = copy_bytes(pair.source.get(), info.src_addrlen);
+  if (!pair.destination) return info.src_addr != nullptr;
+  info.dest_addrlen = pair.destination->length();
+  info.dest_addr = copy_bytes(pair.destination->get(), info.dest_addrlen);
+  return info.src_addr != nullptr && info.dest_addr != nullptr;
+}
+
+bool write_names(const AddressPair& pair, fi_info& info) {
+  info.domain_attr->name = copy_text(pair.domain);
+  info.fabric_attr->name = copy_text(pair.fabric);
+  return info.domain_attr->name != nullptr && info.fabric_attr->name != nullptr;
+}
+
+InfoList make_info(const Contract& contract, const AddressPair& pair) {
+  InfoList info(fi_allocinfo());
+  if (!info) return nullptr;
+  write_contract(contract, *info);
+  if (!write_addresses(pair, *info) || !write_names(pair, *info)) return nullptr;
+  return info;
+}
+
+Result<InfoList> make_list(const Contract& contract, const std::vector<AddressPair>& pairs) {
+  InfoList first;
+  fi_info** end = nullptr;
+  for (const AddressPair& pair : pairs) {
+    InfoList info = make_info(contract, pair);
+    if (!info) return Error{ENOMEM, "no memory for fi_info"};
+    fi_info* added = info.release();
+    if (end == nullptr) {
+      first.reset(added);
+    } else {
+      *end = added;
+    }
+    end = &added->next;
+  }
+  return first;
+}
+
+}  // namespace
+
+Result<InfoList> find_info(const InfoQuery& query, const std::string& interface) {
+  const Status flags = check_flags(query.flags);
+  if (!flags) return flags.error();
+  const Result<Contract> contract = agree_contract(query.api_version, query.hints);
+  if (!contract) return contract.error();
+  const auto devices = offered_devices(interface);
+  if (!devices) return devices.error();
+  auto pairs =
+      pair_addresses({query.node, query.service, query.flags, query.hints}, devices.value());
+  if (!pairs) return pairs.error();
+  const Status kept = keep_hinted(query.hints, pairs.value());
+  if (!kept) return kept.error();
+  return make_list(contract.value(), pairs.value());
+}
+
+Status check_fabric(const char* name, const std::string& interface) {
+  const auto devices = offered_devices(interface);
+  if (!devices) return devices.error();
+  const std::string wanted = name != nullptr ? name : "";
+  for (const Device& device : devices.value()) {
+    for (const os::InterfaceAddress& own : device.interface.addresses) {
+      if (os::subnet_text(own) == wanted) return {};
+    }
+  }
+  return Error{FI_ENODATA, fmt::format("no fabric named '{}'", wanted)};
+}
+
+}  // namespace weft::fabric

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What does weft answer to fi_getinfo(3)?
+#pragma once
+
+#include <rdma/fabric.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+
+namespace weft::fabric {
+
+// Frees a whole list, as its receiver would.
+struct FreeInfo {
+  void operator()(fi_info* info) const { fi_freeinfo(info); }
+};
+using InfoList = std::unique_ptr<fi_info, FreeInfo>;
+
+// The arguments of fi_getinfo(3); every pointer may be null.
+struct InfoQuery {
+  std::uint32_t api_version = 0;
+  const char* node = nullptr;
+  const char* service = nullptr;
+  std::uint64_t flags = 0;
+  const fi_info* hints = nullptr;
+};
+
+// A list of at least one fi_info, each allocated by the libfabric that runs (its structures may be
+// larger than those that this file was compiled with), best first. `interface` is the name of the
+// only network interface to use, or empty. prov_name is left to libfabric to fill in.
+// Errors: FI_EBADFLAGS for unknown flags, EINVAL for FI_SOURCE without node and service,
+// FI_ENODATA when nothing meets the hints, ENOMEM. Any thread.
+Result<InfoList> find_info(const InfoQuery& query, const std::string& interface);
+
+// Whether an interface of this host is on the fabric `name` (null: none). Errors: FI_ENODATA when
+// none is, those of os::usable_interfaces() when that cannot be told.
+Status check_fabric(const char* name, const std::string& interface);
+
+}  // namespace weft::fabric

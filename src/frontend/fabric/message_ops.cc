@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What do the message calls do? fi_msg(3)
+#include "transfer.h"
+
+namespace weft::fabric {
+namespace {
+
+using messaging::ReceiveCall;
+using messaging::SendCall;
+
+ssize_t recv_pieces(fid_ep* fid, std::span<const LocalRange> list, fi_addr_t source,
+                    void* context) {
+  Endpoint& ep = Endpoint::from(fid);
+  ReceiveCall call;
+  call.pieces = list;
+  call.report = report(ep.rx_selective(), ep.rx_flags, context);
+  return receive(ep, call, source);
+}
+
+ssize_t recv(fid_ep* fid, void* buffer, std::size_t length, void*, fi_addr_t source,
+             void* context) {
+  const LocalRange one = piece(buffer, length);
+  return recv_pieces(fid, {&one, 1}, source, context);
+}
+
+ssize_t recvv(fid_ep* fid, const iovec* list, void**, std::size_t count, fi_addr_t source,
+              void* context) {
+  return recv_pieces(fid, pieces(list, count), source, context);
+}
+
+ssize_t recvmsg(fid_ep* fid, const fi_msg* msg, std::uint64_t flags) {
+  if (msg == nullptr) return -FI_EINVAL;
+  if ((flags & ~(FI_COMPLETION | FI_MORE)) != 0) return -FI_EBADFLAGS;
+  Endpoint& ep = Endpoint::from(fid);
+  ReceiveCall call;
+  call.pieces = pieces(msg->msg_iov, msg->iov_count);
+  call.report = report(ep.rx_selective(), flags, msg->context);
+  return receive(ep, call, msg->addr);
+}
+
+ssize_t send_pieces(fid_ep* fid, std::span<const LocalRange> list, fi_addr_t peer, void* context) {
+  Endpoint& ep = Endpoint::from(fid);
+  SendCall call;
+  call.peer = peer;
+  call.pieces = list;
+  call.report = report(ep.tx_selective(), ep.tx_flags, context);
+  return send(ep, call, ep.tx_flags);
+}
+
+ssize_t send_one(fid_ep* fid, const void* buffer, std::size_t length, void*, fi_addr_t peer,
+                 void* context) {
+  const LocalRange one = piece(buffer, length);
+  return send_pieces(fid, {&one, 1}, peer, context);
+}
+
+ssize_t sendv(fid_ep* fid, const iovec* list, void**, std::size_t count, fi_addr_t peer,
+              void* context) {
+  return send_pieces(fid, pieces(list, count), peer, context);
+}
+
+ssize_t sendmsg(fid_ep* fid, const fi_msg* msg, std::uint64_t flags) {
+  if (msg == nullptr) return -FI_EINVAL;
+  if ((flags & ~kCallFlags) != 0) return -FI_EBADFLAGS;
+  Endpoint& ep = Endpoint::from(fid);
+  SendCall call;
+  call.peer = msg->addr;
+  call.has_data = (flags & FI_REMOTE_CQ_DATA) != 0;
+  call.data = msg->data;
+  call.pieces = pieces(msg->msg_iov, msg->iov_count);
+  call.report = report(ep.tx_selective(), flags, msg->context);
+  return send(ep, call, flags);
+}
+
+ssize_t senddata(fid_ep* fid, const void* buffer, std::size_t length, void*, std::uint64_t data,
+                 fi_addr_t peer, void* context) {
+  Endpoint& ep = Endpoint::from(fid);
+  const LocalRange one = piece(buffer, length);
+  SendCall call;
+  call.peer = peer;
+  call.has_data = true;
+  call.data = data;
+  call.pieces = {&one, 1};
+  call.report = report(ep.tx_selective(), ep.tx_flags, context);
+  return send(ep, call, ep.tx_flags);
+}
+
+ssize_t injectdata(fid_ep* fid, const void* buffer, std::size_t length, std::uint64_t data,
+                   fi_addr_t peer) {
+  const LocalRange one = piece(buffer, length);
+  SendCall call;
+  call.peer = peer;
+  call.has_data = true;
+  call.data = data;
+  call.pieces = {&one, 1};
+  call.report = silence();
+  return send(Endpoint::from(fid), call, 0);
+}
+
+ssize_t inject(fid_ep* fid, const void* buffer, std::size_t length, fi_addr_t peer) {
+  const LocalRange one = piece(buffer, length);
+  SendCall call;
+  call.peer = peer;
+  call.pieces = {&one, 1};
+  call.report = silence();
+  return send(Endpoint::from(fid), call, 0);
+}
+
+}  // namespace
+
+fi_ops_msg* message_operations() {
+  static fi_ops_msg table{sizeof(fi_ops_msg), recv,      recvv,   recvmsg,
+                          send_one,           sendv,     sendmsg, inject,
+                          senddata,           injectdata};
+  return &table;
+}
+
+}  // namespace weft::fabric

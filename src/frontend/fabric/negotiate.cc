@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// One attribute at a time: does weft meet the hint, and what does it answer?
+#include "negotiate.h"
+
+#include <fmt/format.h>
+#include <rdma/fi_errno.h>
+
+#include <array>
+#include <string>
+
+#include "offer.h"
+
+namespace weft::fabric {
+namespace {
+
+constexpr std::uint32_t kFirstApiWithMrBits = FI_VERSION(1, 5);
+
+Error refusal(std::string message) { return {FI_ENODATA, std::move(message)}; }
+
+std::string bits_text(std::uint64_t bits, fi_type kind) {
+  std::array<char, 512> text{};
+  return fmt::format("{:#x} {}", bits, fi_tostr_r(text.data(), text.size(), &bits, kind));
+}
+
+bool any_of(std::uint64_t bits, std::uint64_t of) { return (bits & of) != 0; }
+
+std::uint64_t with_implied_modifiers(std::uint64_t caps) {
+  if (any_of(caps, kMessageCaps) && !any_of(caps, kMessageModifiers)) caps |= kMessageModifiers;
+  if (any_of(caps, kRmaCaps) && !any_of(caps, kRmaModifiers)) caps |= kRmaModifiers;
+  return caps;
+}
+
+}  // namespace
+
+Result<std::uint64_t> agree_caps(std::uint64_t hinted) {
+  if (hinted == 0) return kAllCaps;
+  if (any_of(hinted, ~kAllCaps)) {
+    return refusal("caps not offered: " + bits_text(hinted & ~kAllCaps, FI_TYPE_CAPS));
+  }
+  if (any_of(hinted, kMessageModifiers) && !any_of(hinted, kMessageCaps)) {
+    return refusal("caps: FI_SEND or FI_RECV without FI_MSG or FI_TAGGED");
+  }
+  if (any_of(hinted, kRmaModifiers) && !any_of(hinted, kRmaCaps)) {
+    return refusal("caps: FI_READ, FI_WRITE or FI_REMOTE_* without FI_RMA");
+  }
+  const std::uint64_t caps = with_implied_modifiers(hinted);
+  if (any_of(caps, FI_RMA_EVENT) && !any_of(caps, kRmaTargetModifiers)) {
+    return refusal("caps: FI_RMA_EVENT without FI_REMOTE_READ or FI_REMOTE_WRITE");
+  }
+  return caps | kDomainCaps;
+}
+
+Result<std::uint64_t> agree_context_caps(std::uint64_t hinted, std::uint64_t endpoint,
+                                         std::uint64_t applicable) {
+  const std::uint64_t available = endpoint & applicable;
+  if (hinted == 0) return available;
+  const std::uint64_t missing = hinted & ~(available | kDomainCaps);
+  if (missing != 0)
+    return refusal("context caps beyond its endpoint's: " + bits_text(missing, FI_TYPE_CAPS));
+  return with_implied_modifiers(hinted) & available;
+}
+
+Result<int> agree_mr_mode(std::uint32_t api_version, int hinted) {
+  if (hinted == FI_MR_BASIC || hinted == FI_MR_SCALABLE) return hinted;
+  if (api_version < kFirstApiWithMrBits) {
+    if (hinted == FI_MR_UNSPEC) return FI_MR_SCALABLE;
+    return refusal(fmt::format("mr_mode {:#x}: its bits came with API 1.5", hinted));
+  }
+  if ((hinted & (FI_MR_BASIC | FI_MR_SCALABLE)) != 0) {
+    return refusal(
+        fmt::format("mr_mode {:#x}: FI_MR_BASIC and FI_MR_SCALABLE stand alone", hinted));
+  }
+  return hinted & kMrModes;
+}
+
+Result<fi_threading> agree_threading(int hinted) {
+  switch (hinted) {
+    case FI_THREAD_UNSPEC:
+      return FI_THREAD_SAFE;
+    case FI_THREAD_SAFE:
+    case FI_THREAD_FID:
+    case FI_THREAD_DOMAIN:
+    case FI_THREAD_COMPLETION:
+    case FI_THREAD_ENDPOINT:
+      return static_cast<fi_threading>(hinted);
+  }
+  return refusal(fmt::format("threading {}: unknown level", hinted));
+}
+
+Result<fi_progress> agree_control_progress(int hinted) {
+  switch (hinted) {
+    case FI_PROGRESS_UNSPEC:
+      return FI_PROGRESS_AUTO;
+    case FI_PROGRESS_AUTO:
+    case FI_PROGRESS_MANUAL:
+      return static_cast<fi_progress>(hinted);
+  }
+  return refusal(fmt::format("control_progress {}: unknown model", hinted));
+}
+
+Result<fi_progress> agree_data_progress(int hinted) {
+  switch (hinted) {
+    case FI_PROGRESS_UNSPEC:
+    case FI_PROGRESS_MANUAL:
+      return FI_PROGRESS_MANUAL;
+    case FI_PROGRESS_AUTO:
+      return refusal("data_progress FI_PROGRESS_AUTO: only FI_PROGRESS_MANUAL is offered");
+  }
+  return refusal(fmt::format("data_progress {}: unknown model", hinted));
+}
+
+Result<fi_resource_mgmt> agree_resource_mgmt(int hinted) {
+  switch (hinted) {
+    case FI_RM_UNSPEC:
+    case FI_RM_DISABLED:
+    case FI_RM_ENABLED:
+      return FI_RM_ENABLED;
+  }
+  return refusal(fmt::format("resource_mgmt {}: unknown value", hinted));
+}
+
+Result<fi_av_type> agree_av_type(int hinted) {
+  switch (hinted) {
+    case FI_AV_UNSPEC:
+      return FI_AV_TABLE;
+    case FI_AV_MAP:
+    case FI_AV_TABLE:
+      return static_cast<fi_av_type>(hinted);
+  }
+  return refusal(fmt::format("av_type {}: unknown type", hinted));
+}
+
+Result<fi_ep_type> agree_ep_type(int hinted) {
+  if (hinted == FI_EP_UNSPEC || hinted == FI_EP_RDM) return FI_EP_RDM;
+  return refusal(fmt::format("endpoint type {}: only FI_EP_RDM is offered", hinted));
+}
+
+Result<std::size_t> agree_context_count(const char* attribute, std::size_t hinted) {
+  if (hinted == FI_SHARED_CONTEXT) return refusal(fmt::format("{}: no shared contexts", attribute));
+  return agree_limit(attribute, hinted, 1);
+}
+
+Result<std::uint32_t> agree_traffic_class(std::uint32_t hinted) {
+  if (hinted == FI_TC_UNSPEC || hinted == FI_TC_BEST_EFFORT) return hinted;
+  return refusal(fmt::format("tclass {:#x}: only FI_TC_BEST_EFFORT is offered", hinted));
+}
+
+Result<std::uint64_t> agree_bits(const char* attribute, fi_type kind, std::uint64_t hinted,
+                                 std::uint64_t offered, std::uint64_t usual) {
+  if (hinted == 0) return usual;
+  if ((hinted & ~offered) == 0) return hinted;
+  return refusal(fmt::format("{} not offered: {}", attribute, bits_text(hinted & ~offered, kind)));
+}
+
+Result<std::size_t> agree_limit(const char* attribute, std::size_t hinted, std::size_t offered) {
+  if (hinted <= offered) return offered;
+  return refusal(fmt::format("{} {}: the most is {}", attribute, hinted, offered));
+}
+
+Result<std::size_t> agree_size(const char* attribute, std::size_t hinted, std::size_t usual,
+                               std::size_t largest) {
+  if (hinted == 0) return usual;
+  if (hinted <= largest) return hinted;
+  return refusal(fmt::format("{} {}: the most is {}", attribute, hinted, largest));
+}
+
+}  // namespace weft::fabric

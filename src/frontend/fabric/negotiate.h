@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// One attribute at a time: does weft meet the hint, and what does it answer?
+//
+// All functions are pure. A hint of zero leaves the choice to weft (fi_getinfo(3)); a hint that
+// weft cannot meet is an Error with code FI_ENODATA that names attribute, value and limit. Hints of
+// an enumerated type are plain numbers here: an application may hold any number in them, and C++
+// must not load one that the enumeration does not have.
+#pragma once
+
+#include <rdma/fabric.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/result.h"
+
+namespace weft::fabric {
+
+// Capabilities of an endpoint. The answer holds what was hinted, the modifiers that a missing one
+// implies, and the domain capabilities, which cost nothing. Refused besides unknown bits:
+// modifiers without the capability that they narrow, and FI_RMA_EVENT where no peer may access
+// memory.
+Result<std::uint64_t> agree_caps(std::uint64_t hinted);
+
+// Capabilities of one context: the share in `applicable` of what its endpoint has. A hint must be
+// a subset of that (fi_endpoint(3)); domain capabilities in it are ignored.
+Result<std::uint64_t> agree_context_caps(std::uint64_t hinted, std::uint64_t endpoint,
+                                         std::uint64_t applicable);
+
+// Memory registration, fi_mr(3). weft requires nothing, so the answer is the part of kMrModes that
+// the application offers. FI_MR_BASIC and FI_MR_SCALABLE are echoed and must stand alone. Before
+// API 1.5 nothing else may be hinted, and no hint means FI_MR_SCALABLE.
+Result<int> agree_mr_mode(std::uint32_t api_version, int hinted);
+
+// The application serialises as it says; weft takes every level and repeats it.
+Result<fi_threading> agree_threading(int hinted);
+
+// Control operations complete within their call, so both models hold.
+Result<fi_progress> agree_control_progress(int hinted);
+
+// Data moves when the program polls or waits: FI_PROGRESS_MANUAL only.
+Result<fi_progress> agree_data_progress(int hinted);
+
+// Queues are always protected, also for those who do not ask.
+Result<fi_resource_mgmt> agree_resource_mgmt(int hinted);
+
+// Maps and tables; tables when nothing is said.
+Result<fi_av_type> agree_av_type(int hinted);
+
+// Reliable datagrams only.
+Result<fi_ep_type> agree_ep_type(int hinted);
+
+// A context count: one each, neither several nor shared.
+Result<std::size_t> agree_context_count(const char* attribute, std::size_t hinted);
+
+// Traffic class: best effort, the only one.
+Result<std::uint32_t> agree_traffic_class(std::uint32_t hinted);
+
+// Bits that must all be offered; the answer is the hint, or `usual` without one. `kind` says how
+// libfabric names the bits.
+Result<std::uint64_t> agree_bits(const char* attribute, fi_type kind, std::uint64_t hinted,
+                                 std::uint64_t offered, std::uint64_t usual);
+
+// An upper limit: the answer is the offered one, always.
+Result<std::size_t> agree_limit(const char* attribute, std::size_t hinted, std::size_t offered);
+
+// A size that costs memory: the answer is the hint, or `usual` without one.
+Result<std::size_t> agree_size(const char* attribute, std::size_t hinted, std::size_t usual,
+                               std::size_t largest);
+
+}  // namespace weft::fabric

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Does each attribute follow its rule in fi_getinfo(3), fi_domain(3), fi_endpoint(3), fi_mr(3)?
+#include "negotiate.h"
+
+#include <gtest/gtest.h>
+#include <rdma/fi_errno.h>
+
+#include "offer.h"
+
+namespace weft::fabric {
+namespace {
+
+constexpr std::uint32_t kNow = FI_VERSION(1, 17);
+constexpr std::uint32_t kOld = FI_VERSION(1, 4);
+constexpr int kMap = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+
+template <class T>
+void expect_answer(const Result<T>& result, T answer) {
+  ASSERT_TRUE(result.ok()) << result.error().message;
+  EXPECT_EQ(result.value(), answer);
+}
+
+template <class T>
+void expect_refused(const Result<T>& result) {
+  ASSERT_FALSE(result.ok()) << result.value();
+  EXPECT_EQ(result.error().code, FI_ENODATA);
+  EXPECT_FALSE(result.error().message.empty());
+}
+
+TEST(Caps, NoWishGetsEverything) { expect_answer(agree_caps(0), kAllCaps); }
+
+TEST(Caps, APrimaryCapabilityAloneMeansAllItsModifiersAndNoOtherPrimary) {
+  expect_answer(agree_caps(FI_TAGGED), std::uint64_t{FI_TAGGED | FI_SEND | FI_RECV | kDomainCaps});
+  expect_answer(agree_caps(FI_RMA), std::uint64_t{FI_RMA | kRmaModifiers | kDomainCaps});
+}
+
+TEST(Caps, AModifierNarrowsItsPrimary) {
+  expect_answer(agree_caps(FI_MSG | FI_SEND), std::uint64_t{FI_MSG | FI_SEND | kDomainCaps});
+  expect_answer(agree_caps(FI_RMA | FI_READ), std::uint64_t{FI_RMA | FI_READ | kDomainCaps});
+}
+
+TEST(Caps, SourceAndRmaEventsComeOnlyOnRequest) {
+  EXPECT_EQ(agree_caps(FI_MSG).value() & (FI_SOURCE | FI_RMA_EVENT), 0U);
+  expect_answer(agree_caps(FI_MSG | FI_SOURCE),
+                std::uint64_t{FI_MSG | FI_SOURCE | kMessageModifiers | kDomainCaps});
+}
+
+TEST(Caps, WhatIsNotOfferedIsRefused) {
+  for (const std::uint64_t bit :
+       {FI_ATOMIC, FI_MULTICAST, FI_COLLECTIVE, FI_HMEM, FI_NAMED_RX_CTX, FI_MULTI_RECV, FI_TRIGGER,
+        FI_PEER, FI_SHARED_AV, FI_RMA_PMEM, FI_SOURCE_ERR, FI_VARIABLE_MSG, FI_AV_USER_ID}) {
+    SCOPED_TRACE(bit);
+    expect_refused(agree_caps(FI_MSG | bit));
+  }
+}
+
+TEST(Caps, BitsThatNobodyKnowsYetAreRefused) {
+  for (unsigned bit = 0; bit < 64; ++bit) {
+    const std::uint64_t cap = std::uint64_t{1} << bit;
+    if ((cap & kAllCaps) != 0) continue;
+    SCOPED_TRACE(bit);
+    expect_refused(agree_caps(FI_MSG | cap));
+  }
+}
+
+TEST(Caps, AModifierWithoutItsPrimaryIsRefused) {
+  expect_refused(agree_caps(FI_RMA | FI_SEND));
+  expect_refused(agree_caps(FI_MSG | FI_REMOTE_READ));
+}
+
+TEST(Caps, RmaEventsNeedATarget) {
+  expect_refused(agree_caps(FI_MSG | FI_RMA_EVENT));
+  expect_refused(agree_caps(FI_RMA | FI_READ | FI_WRITE | FI_RMA_EVENT));
+  EXPECT_TRUE(agree_caps(FI_RMA | FI_REMOTE_WRITE | FI_RMA_EVENT).ok());
+}
+
+TEST(ContextCaps, NoWishGetsTheContextsShareOfTheEndpoint) {
+  const std::uint64_t endpoint = agree_caps(FI_TAGGED | FI_SOURCE).value();
+  expect_answer(agree_context_caps(0, endpoint, kTxCaps), std::uint64_t{FI_TAGGED | FI_SEND});
+  expect_answer(agree_context_caps(0, endpoint, kRxCaps),
+                std::uint64_t{FI_TAGGED | FI_RECV | FI_SOURCE});
+}
+
+TEST(ContextCaps, AContextCannotDoMoreThanItsEndpoint) {
+  const std::uint64_t endpoint = agree_caps(FI_TAGGED).value();
+  expect_refused(agree_context_caps(FI_MSG, endpoint, kTxCaps));
+  expect_refused(agree_context_caps(FI_TAGGED | FI_RECV, endpoint, kTxCaps));
+}
+
+TEST(ContextCaps, ASubsetIsGrantedWithTheModifierItImplies) {
+  const std::uint64_t endpoint = agree_caps(FI_TAGGED | FI_MSG).value();
+  expect_answer(agree_context_caps(FI_MSG | FI_LOCAL_COMM, endpoint, kTxCaps),
+                std::uint64_t{FI_MSG | FI_SEND});
+}
+
+TEST(MrMode, NothingIsRequired) { expect_answer(agree_mr_mode(kNow, 0), 0); }
+
+TEST(MrMode, TheApplicationGetsTheContractThatItOffers) {
+  expect_answer(agree_mr_mode(kNow, kMap), kMap);
+  expect_answer<int>(agree_mr_mode(kNow, FI_MR_PROV_KEY), FI_MR_PROV_KEY);
+}
+
+TEST(MrMode, WhatWeftDoesNotNeedIsCleared) {
+  expect_answer(agree_mr_mode(kNow, kMap | FI_MR_LOCAL | FI_MR_RAW | FI_MR_ENDPOINT |
+                                        FI_MR_MMU_NOTIFY | FI_MR_RMA_EVENT | FI_MR_HMEM),
+                kMap);
+  expect_answer<int>(agree_mr_mode(kNow, FI_MR_LOCAL | FI_MR_ENDPOINT), 0);
+}
+
+TEST(MrMode, EveryCombinationOfBitsIsAnsweredWithASubset) {
+  for (int bits = 0; bits < 1 << 12; bits += FI_MR_LOCAL) {
+    const auto answer = agree_mr_mode(kNow, bits);
+    ASSERT_TRUE(answer.ok()) << bits;
+    EXPECT_EQ(answer.value() & ~bits, 0) << bits;
+  }
+}
+
+TEST(MrMode, BasicAndScalableAreEchoedWhenAlone) {
+  for (const std::uint32_t api : {kOld, kNow}) {
+    expect_answer<int>(agree_mr_mode(api, FI_MR_BASIC), FI_MR_BASIC);
+    expect_answer<int>(agree_mr_mode(api, FI_MR_SCALABLE), FI_MR_SCALABLE);
+    expect_refused(agree_mr_mode(api, FI_MR_BASIC | FI_MR_SCALABLE));
+    expect_refused(agree_mr_mode(api, FI_MR_BASIC | FI_MR_LOCAL));
+  }
+}
+
+TEST(MrMode, BeforeApi15UnspecMeansScalableAndBitsAreUnknown) {
+  expect_answer<int>(agree_mr_mode(kOld, FI_MR_UNSPEC), FI_MR_SCALABLE);
+  expect_refused(agree_mr_mode(kOld, FI_MR_VIRT_ADDR));
+}
+
+TEST(Threading, EveryLevelIsEchoedAndNoneMeansSafe) {
+  expect_answer(agree_threading(FI_THREAD_UNSPEC), FI_THREAD_SAFE);
+  for (const fi_threading level : {FI_THREAD_SAFE, FI_THREAD_FID, FI_THREAD_DOMAIN,
+                                   FI_THREAD_COMPLETION, FI_THREAD_ENDPOINT}) {
+    expect_answer(agree_threading(level), level);
+  }
+  expect_refused(agree_threading(77));
+}
+
+TEST(Progress, ControlIsAutoUnlessManualIsWished) {
+  expect_answer(agree_control_progress(FI_PROGRESS_UNSPEC), FI_PROGRESS_AUTO);
+  expect_answer(agree_control_progress(FI_PROGRESS_AUTO), FI_PROGRESS_AUTO);
+  expect_answer(agree_control_progress(FI_PROGRESS_MANUAL), FI_PROGRESS_MANUAL);
+  expect_refused(agree_control_progress(3));
+}
+
+TEST(Progress, DataIsManualAndNeverPromisedAsAuto) {
+  expect_answer(agree_data_progress(FI_PROGRESS_UNSPEC), FI_PROGRESS_MANUAL);
+  expect_answer(agree_data_progress(FI_PROGRESS_MANUAL), FI_PROGRESS_MANUAL);
+  expect_refused(agree_data_progress(FI_PROGRESS_AUTO));
+  expect_refused(agree_data_progress(3));
+}
+
+TEST(ResourceManagement, IsAlwaysEnabled) {
+  for (const fi_resource_mgmt hint : {FI_RM_UNSPEC, FI_RM_DISABLED, FI_RM_ENABLED}) {
+    expect_answer(agree_resource_mgmt(hint), FI_RM_ENABLED);
+  }
+  expect_refused(agree_resource_mgmt(9));
+}
+
+TEST(AvType, IsEchoedAndTableWithoutAWish) {
+  expect_answer(agree_av_type(FI_AV_UNSPEC), FI_AV_TABLE);
+  expect_answer(agree_av_type(FI_AV_MAP), FI_AV_MAP);
+  expect_answer(agree_av_type(FI_AV_TABLE), FI_AV_TABLE);
+  expect_refused(agree_av_type(9));
+}
+
+TEST(EndpointType, IsReliableDatagramOnly) {
+  expect_answer(agree_ep_type(FI_EP_UNSPEC), FI_EP_RDM);
+  expect_answer(agree_ep_type(FI_EP_RDM), FI_EP_RDM);
+  expect_refused(agree_ep_type(FI_EP_MSG));
+  expect_refused(agree_ep_type(FI_EP_DGRAM));
+}
+
+TEST(ContextCount, IsOneNeitherSeveralNorShared) {
+  expect_answer(agree_context_count("tx_ctx_cnt", 0), std::size_t{1});
+  expect_answer(agree_context_count("tx_ctx_cnt", 1), std::size_t{1});
+  expect_refused(agree_context_count("tx_ctx_cnt", 2));
+  expect_refused(agree_context_count("tx_ctx_cnt", FI_SHARED_CONTEXT));
+}
+
+TEST(TrafficClass, IsBestEffort) {
+  expect_answer<std::uint32_t>(agree_traffic_class(FI_TC_UNSPEC), FI_TC_UNSPEC);
+  expect_answer<std::uint32_t>(agree_traffic_class(FI_TC_BEST_EFFORT), FI_TC_BEST_EFFORT);
+  expect_refused(agree_traffic_class(FI_TC_LOW_LATENCY));
+}
+
+TEST(Bits, HintsMustBeASubsetAndAreTheAnswer) {
+  expect_answer(agree_bits("order", FI_TYPE_MSG_ORDER, FI_ORDER_SAS, kMessageOrder, kMessageOrder),
+                std::uint64_t{FI_ORDER_SAS});
+  expect_answer(agree_bits("order", FI_TYPE_MSG_ORDER, 0, kMessageOrder, kMessageOrder),
+                kMessageOrder);
+  expect_refused(agree_bits("order", FI_TYPE_MSG_ORDER, FI_ORDER_SAS | FI_ORDER_RAS, kMessageOrder,
+                            kMessageOrder));
+}
+
+TEST(Limit, IsTheOfferedOneUpToWhichHintsAreMet) {
+  expect_answer(agree_limit("iov_limit", 0, 8), std::size_t{8});
+  expect_answer(agree_limit("iov_limit", 3, 8), std::size_t{8});
+  expect_answer(agree_limit("iov_limit", 8, 8), std::size_t{8});
+  expect_refused(agree_limit("iov_limit", 9, 8));
+}
+
+TEST(Size, IsTheWishUpToTheLargest) {
+  expect_answer(agree_size("size", 0, 1024, 65536), std::size_t{1024});
+  expect_answer(agree_size("size", 7, 1024, 65536), std::size_t{7});
+  expect_answer(agree_size("size", 65536, 1024, 65536), std::size_t{65536});
+  expect_refused(agree_size("size", 65537, 1024, 65536));
+}
+
+TEST(Refusal, NamesTheAttributeTheValueAndTheLimit) {
+  const auto refused = agree_limit("max_msg_size", 99, 8);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().message, "max_msg_size 99: the most is 8");
+}
+
+TEST(Refusal, SpellsOutBits) {
+  const auto refused = agree_caps(FI_MSG | FI_ATOMIC);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message.find("FI_ATOMIC"), std::string::npos)
+      << refused.error().message;
+}
+
+}  // namespace
+}  // namespace weft::fabric

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What does weft offer to libfabric programs? Every capability, limit and default, in one place.
+#pragma once
+
+#include <rdma/fabric.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace weft::fabric {
+
+inline constexpr char kProviderName[] = "weft";
+inline constexpr std::uint32_t kProviderVersion = FI_VERSION(0, 1);
+
+// Capabilities, fi_getinfo(3). A modifier narrows the primary capabilities of its line; none of a
+// line means all of it.
+inline constexpr std::uint64_t kMessageCaps = FI_MSG | FI_TAGGED;
+inline constexpr std::uint64_t kMessageModifiers = FI_SEND | FI_RECV;
+inline constexpr std::uint64_t kRmaCaps = FI_RMA;
+inline constexpr std::uint64_t kRmaTargetModifiers = FI_REMOTE_READ | FI_REMOTE_WRITE;
+inline constexpr std::uint64_t kRmaModifiers = FI_READ | FI_WRITE | kRmaTargetModifiers;
+inline constexpr std::uint64_t kDomainCaps = FI_LOCAL_COMM | FI_REMOTE_COMM;
+inline constexpr std::uint64_t kAllCaps = kMessageCaps | kMessageModifiers | kRmaCaps |
+                                          kRmaModifiers | FI_DIRECTED_RECV | FI_SOURCE | FI_FENCE |
+                                          FI_RMA_EVENT | kDomainCaps;
+
+// Which of them concern the transmit and which the receive context, fi_endpoint(3).
+inline constexpr std::uint64_t kTxCaps =
+    kMessageCaps | FI_SEND | kRmaCaps | FI_READ | FI_WRITE | FI_FENCE;
+inline constexpr std::uint64_t kRxCaps = kMessageCaps | FI_RECV | kRmaCaps | kRmaTargetModifiers |
+                                         FI_DIRECTED_RECV | FI_SOURCE | FI_RMA_EVENT;
+
+inline constexpr std::uint64_t kTxFlags = FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE |
+                                          FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE |
+                                          FI_REMOTE_CQ_DATA | FI_FENCE | FI_MORE;
+inline constexpr std::uint64_t kRxFlags = FI_COMPLETION;
+
+inline constexpr std::uint64_t kMessageOrder =
+    FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_WAR | FI_ORDER_WAW | FI_ORDER_SAR | FI_ORDER_SAW |
+    FI_ORDER_SAS | FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW | FI_ORDER_RMA_WAR | FI_ORDER_RMA_WAW;
+inline constexpr std::uint64_t kCompletionOrder = 0;
+
+// The registration contract that an application may ask for; nothing of it is ever required.
+inline constexpr int kMrModes = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+
+// The upper bit says that the protocol is the provider's own, fi_endpoint(3).
+inline constexpr std::uint32_t kProtocol = 0x8000'5757;
+inline constexpr std::uint32_t kProtocolVersion = 1;
+// 64 bits, each a field of its own: any mask will do.
+inline constexpr std::uint64_t kTagFormat = 0xAAAA'AAAA'AAAA'AAAA;
+
+inline constexpr std::size_t kMaxMessageSize = std::size_t{1} << 46;
+inline constexpr std::size_t kInjectSize = 4096;
+inline constexpr std::size_t kIovLimit = 8;
+inline constexpr std::size_t kRmaIovLimit = 8;
+inline constexpr std::size_t kUsualQueueSize = 1024;
+inline constexpr std::size_t kLargestQueueSize = 65536;
+
+inline constexpr std::size_t kObjectCount = 65535;  // completion queues, endpoints, counters
+inline constexpr std::size_t kMrCount = std::size_t{1} << 19;
+inline constexpr std::size_t kMrIovLimit = 1;
+inline constexpr std::size_t kMrKeySize = 8;
+inline constexpr std::size_t kCqDataSize = 8;
+
+}  // namespace weft::fabric

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Are FI_WEFT_* variables taken when they make sense, and ignored when they do not?
+#include "params.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+namespace weft::fabric {
+namespace {
+
+// A provider of another name, so that nothing that the user set plays a part.
+fi_provider& test_provider() {
+  static fi_provider provider = [] {
+    fi_param* all = nullptr;
+    int count = 0;
+    if (fi_getparams(&all, &count) == 0) fi_freeparams(all);  // starts libfabric
+    fi_provider made{};
+    made.name = "weftparams";
+    return made;
+  }();
+  static const bool defined = (define_parameters(provider), true);
+  EXPECT_TRUE(defined);
+  return provider;
+}
+
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(std::string("FI_WEFTPARAMS_") + name) {
+    ::setenv(name_.c_str(), value, 1);
+  }
+  ~Variable() { ::unsetenv(name_.c_str()); }
+
+ private:
+  std::string name_;
+};
+
+std::chrono::milliseconds timeout_with(const char* value) {
+  const Variable variable("CONNECT_TIMEOUT_MS", value);
+  return read_parameters(test_provider()).options.connect_timeout;
+}
+
+TEST(Parameters, UnsetVariablesLeaveTheDefaults) {
+  const Parameters parameters = read_parameters(test_provider());
+  EXPECT_EQ(parameters.options.connect_timeout, messaging::Options().connect_timeout);
+  EXPECT_EQ(parameters.options.eager_limit, messaging::Options().eager_limit);
+  EXPECT_EQ(parameters.options.unexpected_limit, messaging::Options().unexpected_limit);
+  EXPECT_TRUE(parameters.options.runtime_dir.empty());
+  EXPECT_TRUE(parameters.interface.empty());
+  EXPECT_TRUE(parameters.disable_layering);
+}
+
+TEST(Parameters, ANumberIsTaken) {
+  EXPECT_EQ(timeout_with("1500"), std::chrono::milliseconds(1500));
+}
+
+TEST(Parameters, ANumberThatIsNoneOrOutOfRangeIsIgnored) {
+  const auto usual = messaging::Options().connect_timeout;
+  for (const char* value :
+       {"", "soon", "5 s", "5s", "-1", "0", "3600001", "99999999999999999999"}) {
+    EXPECT_EQ(timeout_with(value), usual) << "'" << value << "'";
+  }
+}
+
+TEST(Parameters, AnEagerLimitOfZeroMeansNothingIsEager) {
+  const Variable variable("EAGER_LIMIT", "0");
+  EXPECT_EQ(read_parameters(test_provider()).options.eager_limit, 0U);
+}
+
+TEST(Parameters, TextIsTakenAsItIs) {
+  const Variable directory("RUNTIME_DIR", "/some/where");
+  const Variable interface("IFACE", "lo");
+  const Parameters parameters = read_parameters(test_provider());
+  EXPECT_EQ(parameters.options.runtime_dir, "/some/where");
+  EXPECT_EQ(parameters.interface, "lo");
+}
+
+TEST(Parameters, LayeringMayBeAllowed) {
+  const Variable variable("DISABLE_LAYERING", "no");
+  EXPECT_FALSE(read_parameters(test_provider()).disable_layering);
+}
+
+TEST(Parameters, ATruthValueThatIsNoneIsIgnored) {
+  const Variable variable("DISABLE_LAYERING", "perhaps");
+  EXPECT_TRUE(read_parameters(test_provider()).disable_layering);
+}
+
+}  // namespace
+}  // namespace weft::fabric

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What do the remote memory calls do? fi_rma(3)
+#include "log.h"
+#include "transfer.h"
+
+namespace weft::fabric {
+namespace {
+
+using messaging::AccessCall;
+
+// Checks that both sides name the same number of bytes. Errors: as measure(), and -FI_EINVAL when
+// they differ or there are too many remote ranges.
+int measure_both(AccessCall& call) {
+  if (const int wrong = measure(call.local, call.length)) return wrong;
+  if (call.remote.empty() || call.remote.size() > kRmaIovLimit || call.remote.data() == nullptr) {
+    return -FI_EINVAL;
+  }
+  std::size_t sum = 0;
+  for (const RemoteRange& range : call.remote) {
+    if (__builtin_add_overflow(sum, range.length, &sum)) return -FI_EINVAL;
+  }
+  return sum == call.length ? 0 : -FI_EINVAL;
+}
+
+ssize_t access(Endpoint& ep, AccessCall& call, std::uint64_t flags) noexcept {
+  if (ep.core() == nullptr) [[unlikely]]
+    return -FI_EOPBADSTATE;
+  if (const int wrong = measure_both(call)) [[unlikely]]
+    return wrong;
+  const bool copies = call.report.silent || (flags & FI_INJECT) != 0;
+  if (copies && call.length > kInjectSize) [[unlikely]]
+    return -FI_EMSGSIZE;
+  call.fence = (flags & FI_FENCE) != 0;
+  return at_c_border([&]() -> ssize_t {
+    std::string why;
+    if (log_enabled(FI_LOG_WARN, FI_LOG_EP_DATA)) call.explanation = &why;
+    const int status = ep.core()->access(call);
+    call.explanation = nullptr;
+    if (!why.empty()) log_warning(FI_LOG_EP_DATA, "refused by the target: {}", why);
+    return -status;
+  });
+}
+
+// The calls without flags that name one remote range.
+struct OneRange {
+  RemoteRange remote;
+  AccessCall call;
+
+  OneRange(bool write, std::span<const LocalRange> local, fi_addr_t peer, std::uint64_t address,
+           std::uint64_t key) {
+    remote = {address, total(local), RegionKey{key}};
+    call.peer = peer;
+    call.write = write;
+    call.local = local;
+    call.remote = {&remote, 1};
+  }
+  // The null list of a caller is refused by measure().
+  static std::size_t total(std::span<const LocalRange> local) {
+    std::size_t length = 0;
+    return measure(local, length) == 0 ? length : 0;
+  }
+};
+
+ssize_t one_range(fid_ep* fid, bool write, std::span<const LocalRange> local, fi_addr_t peer,
+                  std::uint64_t address, std::uint64_t key, void* context) {
+  Endpoint& ep = Endpoint::from(fid);
+  OneRange one(write, local, peer, address, key);
+  one.call.report = report(ep.tx_selective(), ep.tx_flags, context);
+  return access(ep, one.call, ep.tx_flags);
+}
+
+ssize_t read(fid_ep* fid, void* buffer, std::size_t length, void*, fi_addr_t peer,
+             std::uint64_t address, std::uint64_t key, void* context) {
+  const LocalRange local = piece(buffer, length);
+  return one_range(fid, false, {&local, 1}, peer, address, key, context);
+}
+
+ssize_t readv(fid_ep* fid, const iovec* list, void**, std::size_t count, fi_addr_t peer,
+              std::uint64_t address, std::uint64_t key, void* context) {
+  return one_range(fid, false, pieces(list, count), peer, address, key, context);
+}
+
+ssize_t write(fid_ep* fid, const void* buffer, std::size_t length, void*, fi_addr_t peer,
+              std::uint64_t address, std::uint64_t key, void* context) {
+  const LocalRange local = piece(buffer, length);
+  return one_range(fid, true, {&local, 1}, peer, address, key, context);
+}
+
+ssize_t writev(fid_ep* fid, const iovec* list, void**, std::size_t count, fi_addr_t peer,
+               std::uint64_t address, std::uint64_t key, void* context) {
+  return one_range(fid, true, pieces(list, count), peer, address, key, context);
+}
+
+ssize_t access_msg(fid_ep* fid, const fi_msg_rma* msg, std::uint64_t flags, bool write) {
+  if (msg == nullptr) return -FI_EINVAL;
+  if ((flags & ~kCallFlags) != 0) return -FI_EBADFLAGS;
+  Endpoint& ep = Endpoint::from(fid);
+  AccessCall call;
+  call.peer = msg->addr;
+  call.write = write;
+  call.has_data = write && (flags & FI_REMOTE_CQ_DATA) != 0;
+  call.data = msg->data;
+  call.local = pieces(msg->msg_iov, msg->iov_count);
+  call.remote = ranges(msg->rma_iov, msg->rma_iov_count);
+  call.report = report(ep.tx_selective(), flags, msg->context);
+  return access(ep, call, flags);
+}
+
+ssize_t readmsg(fid_ep* fid, const fi_msg_rma* msg, std::uint64_t flags) {
+  return access_msg(fid, msg, flags, false);
+}
+
+ssize_t writemsg(fid_ep* fid, const fi_msg_rma* msg, std::uint64_t flags) {
+  return access_msg(fid, msg, flags, true);
+}
+
+ssize_t writedata(fid_ep* fid, const void* buffer, std::size_t length, void*, std::uint64_t data,
+                  fi_addr_t peer, std::uint64_t address, std::uint64_t key, void* context) {
+  Endpoint& ep = Endpoint::from(fid);
+  const LocalRange local = piece(buffer, length);
+  OneRange one(true, {&local, 1}, peer, address, key);
+  one.call.has_data = true;
+  one.call.data = data;
+  one.call.report = report(ep.tx_selective(), ep.tx_flags, context);
+  return access(ep, one.call, ep.tx_flags);
+}
+
+ssize_t inject_write(fid_ep* fid, const void* buffer, std::size_t length, fi_addr_t peer,
+                     std::uint64_t address, std::uint64_t key) {
+  const LocalRange local = piece(buffer, length);
+  OneRange one(true, {&local, 1}, peer, address, key);
+  one.call.report = silence();
+  return access(Endpoint::from(fid), one.call, 0);
+}
+
+ssize_t inject_writedata(fid_ep* fid, const void* buffer, std::size_t length, std::uint64_t data,
+                         fi_addr_t peer, std::uint64_t address, std::uint64_t key) {
+  const LocalRange local = piece(buffer, length);
+  OneRange one(true, {&local, 1}, peer, address, key);
+  one.call.has_data = true;
+  one.call.data = data;
+  one.call.report = silence();
+  return access(Endpoint::from(fid), one.call, 0);
+}
+
+}  // namespace
+
+fi_ops_rma* rma_operations() {
+  static fi_ops_rma table{
+      sizeof(fi_ops_rma), read,         readv,     readmsg,         write, writev,
+      writemsg,           inject_write, writedata, inject_writedata};
+  return &table;
+}
+
+}  // namespace weft::fabric

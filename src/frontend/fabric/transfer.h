@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How do the arguments of libfabric's transfer calls become calls of an endpoint?
+#pragma once
+
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_rma.h>
+#include <rdma/fi_tagged.h>
+
+#include <span>
+
+#include "boundary.h"
+#include "ep.h"
+#include "offer.h"
+
+namespace weft::fabric {
+
+static_assert(sizeof(iovec) == sizeof(LocalRange));
+static_assert(offsetof(iovec, iov_len) == offsetof(LocalRange, length));
+static_assert(sizeof(fi_rma_iov) == sizeof(RemoteRange));
+static_assert(offsetof(fi_rma_iov, len) == offsetof(RemoteRange, length));
+static_assert(offsetof(fi_rma_iov, key) == offsetof(RemoteRange, key));
+static_assert(FI_ADDR_UNSPEC == messaging::kNoPeer);
+
+// Flags that a transmit call may carry.
+inline constexpr std::uint64_t kCallFlags = kTxFlags;
+
+// One buffer as a list of pieces.
+inline LocalRange piece(const void* buffer, std::size_t length) {
+  return {const_cast<void*>(buffer), length};
+}
+
+// A caller's list of pieces.
+inline std::span<const LocalRange> pieces(const iovec* list, std::size_t count) {
+  return {reinterpret_cast<const LocalRange*>(list), count};
+}
+
+// A caller's list of remote ranges.
+inline std::span<const RemoteRange> ranges(const fi_rma_iov* list, std::size_t count) {
+  return {reinterpret_cast<const RemoteRange*>(list), count};
+}
+
+// Checks a caller's list of pieces and adds up its length. Errors: -FI_EINVAL for a null list or
+// buffer and too many pieces, -FI_EMSGSIZE for more than kMaxMessageSize bytes.
+inline int measure(std::span<const LocalRange> list, std::size_t& length) {
+  if (list.size() > kIovLimit || (list.data() == nullptr && !list.empty())) return -FI_EINVAL;
+  std::size_t sum = 0;
+  for (const LocalRange& entry : list) {
+    if (entry.base == nullptr && entry.length != 0) return -FI_EINVAL;
+    if (entry.length > kMaxMessageSize - sum) return -FI_EMSGSIZE;
+    sum += entry.length;
+  }
+  length = sum;
+  return 0;
+}
+
+// How a call reports its end: by default, or as the flags of the call say.
+inline messaging::Report report(bool selective, std::uint64_t flags, void* context) {
+  return {context, !selective || (flags & FI_COMPLETION) != 0, false};
+}
+
+// A report of an inject call: none.
+inline messaging::Report silence() { return {nullptr, false, true}; }
+
+// Finishes a send: checks what all forms have in common, and sends.
+inline ssize_t send(Endpoint& ep, messaging::SendCall& call, std::uint64_t flags) noexcept {
+  if (ep.core() == nullptr) [[unlikely]]
+    return -FI_EOPBADSTATE;
+  if (const int wrong = measure(call.pieces, call.length)) [[unlikely]]
+    return wrong;
+  call.must_copy = call.report.silent || (flags & FI_INJECT) != 0;
+  if (call.must_copy && call.length > kInjectSize) [[unlikely]]
+    return -FI_EMSGSIZE;
+  call.until_delivered = (flags & FI_DELIVERY_COMPLETE) != 0;
+  call.fence = (flags & FI_FENCE) != 0;
+  return at_c_border([&]() -> ssize_t { return -ep.core()->send(call); });
+}
+
+// Posts a receive, or peeks.
+inline ssize_t receive(Endpoint& ep, messaging::ReceiveCall& call, fi_addr_t source) noexcept {
+  if (ep.core() == nullptr) [[unlikely]]
+    return -FI_EOPBADSTATE;
+  std::size_t length = 0;
+  const bool has_buffers = call.mode == messaging::ReceiveCall::Mode::kPost ||
+                           call.mode == messaging::ReceiveCall::Mode::kTakeClaimed;
+  if (!has_buffers) {
+    call.pieces = {};  // fi_tagged(3): a peek ignores them
+  } else if (const int wrong = measure(call.pieces, length)) {
+    return wrong;
+  }
+  if (ep.directed()) call.source = source;
+  return at_c_border([&]() -> ssize_t { return -ep.core()->receive(call); });
+}
+
+}  // namespace weft::fabric

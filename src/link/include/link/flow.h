@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What does an endpoint ask of the way to one peer?
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/types.h"
+
+namespace weft::link {
+
+// Pieces that a local buffer may have (iov_limit).
+inline constexpr std::size_t kMaxPieces = 8;
+
+// What a message is for at its receiver.
+enum class Operation : std::uint8_t {
+  kMessage = 1,     // takes the next receive
+  kTagged = 2,      // takes the next tagged receive that matches
+  kWriteData = 3,   // announces a remote write that carried immediate data; no payload
+  kWriteEvent = 4,  // announces a remote write to a peer that counts them; no payload
+  kReadEvent = 5,   // the same for a remote read
+};
+
+// One message. The pieces stay the caller's and unchanged until the message is done.
+struct SendRequest {
+  Operation operation = Operation::kMessage;
+  bool has_data = false;         // `data` goes with it
+  bool until_delivered = false;  // done only when it is in the receiver's buffer
+  bool must_copy = false;        // the pieces may change as soon as send() returns (inject)
+  std::uint64_t tag = 0;
+  std::uint64_t data = 0;
+  std::span<const LocalRange> pieces;
+  std::size_t length = 0;  // of all pieces
+  void* cookie = nullptr;  // given back to FlowSink
+};
+
+// One access to the peer's memory. Both sides have the same total length.
+struct AccessRequest {
+  bool write = false;
+  bool has_data = false;  // a write that announces itself with `data`
+  std::uint64_t data = 0;
+  std::span<const LocalRange> local;
+  std::span<const RemoteRange> remote;
+  std::size_t length = 0;
+  std::string* explanation = nullptr;  // where a refusal is explained, if somebody wants to know
+};
+
+// What became of a request.
+struct Outcome {
+  enum class State : std::uint8_t {
+    kDone,     // finished
+    kPending,  // FlowSink will hear of it
+    kAgain,    // no room now: poll, then ask again
+    kFailed,   // `error` says why
+  };
+  State state = State::kDone;
+  int error = 0;   // an errno
+  int detail = 0;  // why an access was refused (memory::Refusal), or 0
+
+  static constexpr Outcome done() { return {}; }
+  static constexpr Outcome pending() { return {State::kPending, 0, 0}; }
+  static constexpr Outcome again() { return {State::kAgain, 0, 0}; }
+  static constexpr Outcome failed(int error, int detail = 0) {
+    return {State::kFailed, error, detail};
+  }
+};
+
+// What has become of a peer: it left in good order, or its process ended.
+enum class PeerState : std::uint8_t { kAlive, kLeft, kDied };
+
+// Hears how pending requests ended.
+class FlowSink {
+ public:
+  virtual ~FlowSink() = default;
+  // The message of `cookie` is done (error 0) or failed (an errno).
+  virtual void sent(void* cookie, int error) = 0;
+};
+
+// The way from one endpoint to one peer: reliable and in order. Used by one thread at a time.
+class Flow {
+ public:
+  virtual ~Flow() = default;
+  Flow() = default;
+  Flow(const Flow&) = delete;
+  Flow& operator=(const Flow&) = delete;
+
+  // Sends a message. Errors: ECONNRESET when the peer has ended.
+  virtual Outcome send(const SendRequest& request) = 0;
+  // Reads or writes the peer's memory after checking every range; never kPending. A refused access
+  // touches no byte. Errors: EACCES (detail: the refusal), EFAULT, ECONNRESET.
+  virtual Outcome access(const AccessRequest& request) = 0;
+  // True while messages are pending.
+  virtual bool busy() const = 0;
+  // True when progress() would find something to do or to report.
+  virtual bool ready() const = 0;
+  // Goes on with pending messages and reports finished ones.
+  virtual void progress(FlowSink& sink) = 0;
+  // Looks whether the peer is still there. When it is not, pending messages were reported as failed
+  // and the flow is of no more use.
+  virtual PeerState check_peer(FlowSink& sink) = 0;
+  // Ends pending messages: whatever the peer is copying just now is finished first, everything else
+  // is taken back. All of them are reported as failed (ECONNRESET).
+  virtual void give_up(FlowSink& sink) = 0;
+  // The peer's process, or 0.
+  virtual int process() const = 0;
+  // Tells the peer that this side goes to sleep until its bell rings, or is awake again.
+  virtual void set_asleep(bool asleep) = 0;
+};
+
+}  // namespace weft::link

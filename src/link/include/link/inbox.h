@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What does an endpoint ask of the place where messages for it arrive?
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/types.h"
+#include "link/flow.h"
+#include "os/udp_port.h"
+
+namespace weft::link {
+
+// A message that its sender keeps until it is taken, or that waits for an acknowledgement.
+struct Offer {
+  std::uint32_t source = 0;
+  std::uint32_t exchange = 0;
+};
+
+// A message at the moment of its arrival.
+struct Arrival {
+  Operation operation = Operation::kMessage;
+  bool has_data = false;
+  bool wants_ack = false;    // acknowledge(offer) when it is in the user's buffer
+  std::uint32_t source = 0;  // which peer, as this inbox numbers them
+  std::uint64_t tag = 0;
+  std::uint64_t data = 0;
+  std::uint64_t length = 0;
+  const std::byte* payload = nullptr;  // valid during the call only; nullptr: take it by accept()
+  Offer offer;                         // for accept(), or with wants_ack
+};
+
+// Hears what arrives. Called from within poll(), accept() and check_sources() only.
+class InboxSink {
+ public:
+  virtual ~InboxSink() = default;
+  // A peer that may send from now on.
+  virtual void source_opened(std::uint32_t source, const os::SocketAddress& address) = 0;
+  // A peer that will not send any more: it left, or it died. Its offers are void.
+  virtual void source_closed(std::uint32_t source, bool died) = 0;
+  // False while no further message should be taken in; senders are held back then.
+  virtual bool takes_more() const { return true; }
+  // A message.
+  virtual void arrived(const Arrival& arrival) = 0;
+  // The accepted message of `cookie` is in place (error 0) or lost (an errno).
+  virtual void received(void* cookie, int error) = 0;
+};
+
+// Where messages of all peers for one endpoint arrive, in order per peer. One thread at a time.
+class Inbox {
+ public:
+  virtual ~Inbox() = default;
+  Inbox() = default;
+  Inbox(const Inbox&) = delete;
+  Inbox& operator=(const Inbox&) = delete;
+
+  // Hands over what has arrived, at most a few dozen messages per peer; returns how many.
+  virtual unsigned poll(InboxSink& sink) = 0;
+  // Takes the first `length` bytes of an offered message into `pieces`, which stay untouched by
+  // others until received() is called. length must not be larger than the message.
+  virtual void accept(InboxSink& sink, const Offer& offer, std::span<const LocalRange> pieces,
+                      std::uint64_t length, void* cookie) = 0;
+  // Tells the sender that its message was delivered, or was thrown away as the user asked.
+  virtual void acknowledge(const Offer& offer) = 0;
+  // Looks which peers still live and reports those that do not.
+  virtual void check_sources(InboxSink& sink) = 0;
+
+  // The descriptor that becomes readable when something arrives while asleep.
+  virtual int wake_fd() const = 0;
+  // Goes to sleep: until wake_up() is called arrivals make wake_fd() readable. False when something
+  // is here already, so that the caller should poll instead of waiting. May be repeated.
+  virtual bool fall_asleep() = 0;
+  // Makes wake_fd() readable for others who sleep on it.
+  virtual void ring() = 0;
+  // Wakes up: arrivals need not signal any more.
+  virtual void wake_up() = 0;
+};
+
+}  // namespace weft::link

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does the mailbox of an endpoint look in shared memory?
+//
+// One file per endpoint. Its owner receives; each sender claims one slot of it and is the only
+// writer of that slot's ring. Whatever the other side writes is untrusted: it is checked before
+// use.
+//
+//   page 0    MailboxHeader
+//   slot i    at slot_at(i): SlotHeader | kExchanges Exchanges | kCells Cells | kBulkBytes bytes
+//
+// A message is one cell. Its first word carries the lap of the ring, so a cell is published by one
+// store and a receiver that polls it takes one cache line. A payload up to kInlineBytes lies in the
+// cell; a larger one up to the eager limit lies in the bulk ring beside it; an even larger one
+// stays in the sender's memory (an Exchange) until the receiver has a buffer, then both sides copy
+// it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/types.h"
+#include "link/flow.h"
+#include "os/bell.h"
+
+namespace weft::shm {
+
+inline constexpr std::uint64_t kMailboxMagic = 0x574546544d425831;  // "WEFTMBX1"
+inline constexpr std::uint32_t kMailboxVersion = 1;
+inline constexpr std::uint32_t kSlots = 4096;  // peers that can send to one endpoint at a time
+inline constexpr std::uint32_t kCells = 512;
+inline constexpr std::uint32_t kExchanges = 4096;    // large messages of one sender under way
+inline constexpr std::uint32_t kExchangeBlock = 64;  // that get memory together
+inline constexpr std::uint32_t kBulkBytes = 256 * 1024;
+inline constexpr std::uint32_t kInlineBytes = 40;
+inline constexpr std::uint32_t kMaxEager = kBulkBytes / 8;
+
+// Byte offset of the file's record locks: 0 is the owner, kSlotLock + i is the sender of slot i.
+inline constexpr std::uint64_t kSlotLock = 1;
+
+// A word at a known address by which a peer makes sure that it reaches the right process.
+struct Probe {
+  std::uint64_t address;
+  std::uint64_t value;
+};
+
+struct MailboxHeader {
+  std::uint64_t magic;
+  std::uint32_t version;
+  std::uint32_t domain;
+  std::uint32_t owner_raises_barriers;
+  std::atomic<std::uint32_t> counts_access;  // kCountsReads | kCountsWrites
+  Probe probe;
+  os::BellName bell;
+  char table[40];  // file name of the owner's region table
+  // Set while the owner sleeps; whoever clears it rings the bell.
+  alignas(kCacheLine) std::atomic<std::uint32_t> asleep;
+  // Slots that need a look: bit w of `summary` says that rung[w] has bits.
+  alignas(kCacheLine) std::atomic<std::uint64_t> summary;
+  alignas(kCacheLine) std::atomic<std::uint64_t> rung[kSlots / 64];
+};
+
+inline constexpr std::uint32_t kCountsReads = 1;
+inline constexpr std::uint32_t kCountsWrites = 2;
+
+enum class SlotState : std::uint32_t {
+  kFree = 0,    // set by the owner
+  kOpen = 1,    // set by the sender
+  kClosed = 2,  // set by the sender: nothing more will come
+};
+
+// What the owner asks of a sender after each message.
+enum class Attention : std::uint32_t {
+  kPolled = 0,  // nothing: the owner looks at this ring all the time
+  kRing = 1,    // mark the slot as rung, and wake the owner if it sleeps
+  kGone = 2,    // nothing: the owner has closed the mailbox
+};
+
+struct SlotHeader {
+  // Written by the sender.
+  std::atomic<SlotState> state;
+  std::uint32_t address_length;
+  unsigned char address[32];  // sockaddr of the sender
+  os::BellName bell;
+  Probe probe;
+  std::atomic<std::uint32_t> sender_asleep;
+  // Written by the owner: cells, and bytes of the bulk ring, that are free again.
+  alignas(kCacheLine) std::atomic<std::uint64_t> cells_consumed;
+  std::atomic<std::uint64_t> bulk_consumed;
+  alignas(kCacheLine) std::atomic<Attention> attention;
+};
+
+enum class ExchangeState : std::uint32_t {
+  kIdle = 0,     // the sender may use it
+  kOffered = 1,  // set by the sender
+  kMatched = 2,  // set by the receiver: both copy
+  kDone = 3,     // set by the receiver: over
+};
+
+// A large message on its way from one process's memory into the other's.
+struct alignas(kCacheLine) Exchange {
+  std::atomic<ExchangeState> state;
+  std::uint32_t source_count;
+  std::uint32_t target_count;
+  std::uint32_t reserved;
+  std::uint64_t matched_length;
+  // Both sides take chunks, the receiver from the front (low half), the sender from the back.
+  alignas(kCacheLine) std::atomic<std::uint64_t> claims;
+  std::atomic<std::uint32_t> copied;  // chunks
+  std::atomic<std::int32_t> fault;    // errno of the first copy that failed, or 0
+  alignas(kCacheLine) LocalRange source[link::kMaxPieces];  // addresses in the sender
+  LocalRange target[link::kMaxPieces];                      // addresses in the receiver
+};
+
+// Where a message's payload is.
+enum class Kind : std::uint8_t { kInline = 0, kBulk = 1, kOffered = 2 };
+
+inline constexpr std::uint8_t kHasData = 1;
+inline constexpr std::uint8_t kWantsAck = 2;
+
+// First word of a cell: lap (32 bits), operation, kind, flags, inline length.
+struct CellWord {
+  std::uint32_t lap;
+  link::Operation operation;
+  Kind kind;
+  std::uint8_t flags;
+  std::uint8_t inline_length;
+
+  constexpr std::uint64_t pack() const {
+    return std::uint64_t{lap} | std::uint64_t{static_cast<std::uint8_t>(operation)} << 32 |
+           std::uint64_t{static_cast<std::uint8_t>(kind)} << 40 | std::uint64_t{flags} << 48 |
+           std::uint64_t{inline_length} << 56;
+  }
+  static constexpr CellWord unpack(std::uint64_t word) {
+    return {static_cast<std::uint32_t>(word), static_cast<link::Operation>(word >> 32 & 0xff),
+            static_cast<Kind>(word >> 40 & 0xff), static_cast<std::uint8_t>(word >> 48),
+            static_cast<std::uint8_t>(word >> 56)};
+  }
+};
+
+// A payload in the bulk ring: `end` counts bytes since the beginning of the ring's life.
+struct BulkPayload {
+  std::uint64_t end;
+  std::uint32_t offset;
+  std::uint32_t length;
+  std::uint32_t exchange;  // with kWantsAck
+};
+
+// A payload in the sender's memory.
+struct OfferedPayload {
+  std::uint64_t length;
+  std::uint32_t exchange;
+};
+
+struct alignas(kCacheLine) Cell {
+  std::atomic<std::uint64_t> word;
+  std::uint64_t tag;
+  std::uint64_t data;
+  union {
+    std::byte bytes[kInlineBytes];
+    BulkPayload bulk;
+    OfferedPayload offered;
+  };
+};
+
+static_assert(sizeof(Cell) == kCacheLine && sizeof(Exchange) == 6 * kCacheLine);
+static_assert(sizeof(MailboxHeader) <= 4096 && sizeof(SlotHeader) <= 4096);
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+inline constexpr std::uint64_t kExchangesAt = 4096;
+inline constexpr std::uint64_t kCellsAt = kExchangesAt + kExchanges * sizeof(Exchange);
+inline constexpr std::uint64_t kBulkAt = kCellsAt + kCells * sizeof(Cell);
+inline constexpr std::uint64_t kSlotBytes = kBulkAt + kBulkBytes;
+static_assert(kCellsAt % 4096 == 0 && kBulkAt % 4096 == 0 && kSlotBytes % 4096 == 0);
+
+// Reads what a peer can change at any time, exactly once: the value that is checked is the value
+// that is used.
+template <class T>
+T read_once(const T& shared) {
+  return *static_cast<const volatile T*>(&shared);
+}
+
+// Byte offset of slot `number` in the file.
+constexpr std::uint64_t slot_at(std::uint32_t number) { return 4096 + number * kSlotBytes; }
+
+// The lap that a cell at `position` carries once it is written; never 0 in the first 2^32 laps.
+constexpr std::uint32_t lap_of(std::uint64_t position) {
+  return static_cast<std::uint32_t>(position / kCells + 1);
+}
+
+}  // namespace weft::shm

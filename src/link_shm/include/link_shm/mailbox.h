@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does an endpoint receive from the processes of its host?
+#pragma once
+
+#include <bitset>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "link/inbox.h"
+#include "link_shm/layout.h"
+#include "os/bell.h"
+#include "os/shared_file.h"
+
+namespace weft::shm {
+
+// What a mailbox tells its peers.
+struct MailboxOptions {
+  std::string directory;            // of the shared files
+  os::SocketAddress address;        // of the endpoint, with its port
+  DomainId domain;                  // in which peers' keys are looked up
+  std::string table;                // name of the region table
+  std::uint32_t counts_access = 0;  // kCountsReads | kCountsWrites: announce such accesses
+};
+
+// One peer that sends to a mailbox.
+struct Source {
+  std::uint32_t number = 0;
+  os::Mapping memory;
+  SlotHeader* header = nullptr;
+  Exchange* exchanges = nullptr;
+  Cell* cells = nullptr;
+  std::byte* bulk = nullptr;
+  std::uint64_t next = 0;       // position of the cell to come
+  std::uint64_t published = 0;  // positions given back to the sender
+  std::uint64_t bulk_end = 0;   // the same two for the bulk ring
+  std::uint64_t bulk_published = 0;
+  pid_t pid = 0;  // 0: its memory cannot be reached
+  unsigned idle_polls = 0;
+  bool polled = false;  // in the list of rings that every poll looks at
+  std::bitset<kExchanges / kExchangeBlock> exchanges_backed;
+  bool bulk_backed = false;
+  bool broken = false;  // it wrote nonsense: not listened to any more
+};
+
+// The Inbox of the shared-memory link.
+class Mailbox final : public link::Inbox {
+ public:
+  // Makes the mailbox and lets peers find it. Errors: EADDRINUSE when a living endpoint has the
+  // address, ENOSPC, EMFILE, others of SharedFile and Bell.
+  static Result<std::unique_ptr<Mailbox>> create(const MailboxOptions& options);
+  ~Mailbox() override;
+
+  unsigned poll(link::InboxSink& sink) override;
+  void accept(link::InboxSink& sink, const link::Offer& offer, std::span<const LocalRange> pieces,
+              std::uint64_t length, void* cookie) override;
+  void acknowledge(const link::Offer& offer) override;
+  void check_sources(link::InboxSink& sink) override;
+  int wake_fd() const override { return bell_.fd(); }
+  bool fall_asleep() override;
+  void wake_up() override;
+  void ring() override;
+
+  // The bell that peers ring; outboxes of the same endpoint name it to their peers.
+  const os::Bell& bell() const { return bell_; }
+  // The processes that send to this mailbox (0 where unknown), to be watched while asleep.
+  std::vector<pid_t> source_processes() const;
+
+ private:
+  // A message that both sides are copying.
+  struct Pull {
+    Source* source;
+    std::uint32_t exchange;
+    std::uint64_t length;
+    void* cookie;
+  };
+
+  Mailbox(os::SharedFilePtr file, os::Mapping header, os::Bell bell);
+  MailboxHeader& header() const { return *header_memory_.at<MailboxHeader>(0); }
+  unsigned drain(Source& source, link::InboxSink& sink, unsigned budget);
+  void drain_all(Source& source, link::InboxSink& sink);
+  bool deliver(Source& source, const Cell& cell, CellWord word, link::InboxSink& sink);
+  bool place_payload(Source& source, const Cell& cell, CellWord word, link::Arrival& arrival);
+  bool place_bulk(Source& source, const Cell& cell, CellWord word, link::Arrival& arrival);
+  bool exchange_exists(Source& source, std::uint32_t number);
+  void give_back(Source& source);
+  void answer_rings(link::InboxSink& sink);
+  void answer_ring(std::uint32_t number, link::InboxSink& sink);
+  void open_source(std::uint32_t number, link::InboxSink& sink);
+  std::unique_ptr<Source> map_source(std::uint32_t number);
+  void ring_again(std::uint32_t number);
+  void listen(Source& source);
+  void stop_listening(Source& source);
+  void demote_idle(Source& source);
+  void shut_out(Source& source, link::InboxSink& sink);
+  void close_source(Source& source, bool died, link::InboxSink& sink);
+  void fail_pulls(const Source& source, link::InboxSink& sink);
+  void finish_pulls(link::InboxSink& sink);
+  void finish(Source& source, Exchange& exchange);
+  Source* find(std::uint32_t number) const;
+  bool anything_waiting() const;
+  void say_goodbye(Source& source);
+
+  const os::SharedFilePtr file_;
+  const os::Mapping header_memory_;
+  os::Bell bell_;
+  std::vector<std::unique_ptr<Source>> sources_;  // by slot number
+  std::vector<Source*> polled_;
+  std::vector<Pull> pulls_;
+  bool asleep_ = false;
+};
+
+}  // namespace weft::shm

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does an endpoint send to, and access the memory of, another process of its host?
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "link/flow.h"
+#include "link_shm/layout.h"
+#include "memory/table_user.h"
+#include "os/bell.h"
+#include "os/clock.h"
+#include "os/shared_file.h"
+#include "os/udp_port.h"
+
+namespace weft::shm {
+
+// Who opens an outbox. Lives longer than the outbox.
+struct Sender {
+  std::string directory;      // of the shared files
+  os::SocketAddress address;  // of the sending endpoint
+  const os::Bell* bell = nullptr;
+  std::size_t eager_limit = 8192;  // larger messages are not copied twice; at most kMaxEager
+};
+
+// The Flow of the shared-memory link.
+class Outbox final : public link::Flow {
+ public:
+  // Claims a slot in the mailbox of the endpoint at `peer`. Errors: ENOENT when no living endpoint
+  // of this user has that address (it may come yet), EPERM when its process may not be reached,
+  // EUSERS when kSlots peers send to it already, ENOSPC, EPROTO for another version.
+  static Result<std::unique_ptr<Outbox>> open(const Sender& sender, const os::SocketAddress& peer);
+  ~Outbox() override;
+
+  link::Outcome send(const link::SendRequest& request) override;
+  link::Outcome access(const link::AccessRequest& request) override;
+  bool busy() const override { return !active_.empty() || !queue_.empty(); }
+  void progress(link::FlowSink& sink) override;
+  link::PeerState check_peer(link::FlowSink& sink) override;
+  bool ready() const override;
+  void give_up(link::FlowSink& sink) override;
+  int process() const override { return pid_; }
+  void set_asleep(bool asleep) override;
+
+ private:
+  // The private side of an exchange.
+  struct Pending {
+    void* cookie = nullptr;
+    std::uint64_t length = 0;
+    std::uint32_t count = 0;
+    bool reported = false;
+    LocalRange pieces[link::kMaxPieces];
+  };
+
+  // A send that waits for a free exchange: more of them may be pending than there are exchanges.
+  struct Queued {
+    link::SendRequest request;
+    LocalRange pieces[link::kMaxPieces];
+  };
+
+  Outbox(const Sender& sender, os::SharedFilePtr file, os::Mapping header, pid_t pid);
+  static Result<os::SharedFilePtr> find_mailbox(const Sender& sender,
+                                                const os::SocketAddress& peer);
+  Status claim_slot();
+  Status set_up_slot(std::uint32_t number);
+  void introduce();
+  MailboxHeader& header() const { return *header_memory_.at<MailboxHeader>(0); }
+
+  bool room_for_cell();
+  bool room_in_bulk(std::uint64_t length);
+  bool back_bulk();
+  link::Outcome dispatch(const link::SendRequest& request);
+  link::Outcome enqueue(const link::SendRequest& request);
+  void drain_queue(link::FlowSink& sink);
+  bool have_exchange();
+  link::Outcome send_inline(const link::SendRequest& request);
+  link::Outcome send_bulk(const link::SendRequest& request);
+  link::Outcome send_offer(const link::SendRequest& request);
+  std::uint32_t start_exchange(const link::SendRequest& request);
+  Cell& next_cell();
+  void publish(Cell& cell, const link::SendRequest& request, Kind kind, bool wants_ack,
+               std::size_t inline_length);
+  void announce(const link::AccessRequest& request);
+  void attract_attention();
+  void mark_rung(std::uint32_t number);
+  bool is_there();
+  Status attach_to_table();
+  bool progress_one(std::uint32_t number, link::FlowSink& sink);
+  void help_copying(std::uint32_t number);
+  void report(std::uint32_t number, int error, link::FlowSink& sink);
+  void part_from(std::uint32_t number, os::Time end);
+
+  const Sender& sender_;
+  const os::SharedFilePtr file_;
+  const os::Mapping header_memory_;
+  const pid_t pid_;
+  const DomainId domain_;
+  const bool must_fence_;
+  std::uint32_t number_ = 0;
+  bool claimed_ = false;
+  bool gone_ = false;
+  bool bulk_backed_ = false;
+  os::Mapping memory_;
+  SlotHeader* slot_ = nullptr;
+  Exchange* exchanges_ = nullptr;
+  Cell* cells_ = nullptr;
+  std::byte* bulk_ = nullptr;
+  std::uint64_t next_ = 0;        // position of the cell to write
+  std::uint64_t limit_ = kCells;  // the first position that may not be written yet
+  std::uint64_t bulk_next_ = 0;
+  std::uint64_t bulk_limit_ = kBulkBytes;
+  os::Time checked_{};                 // when the peer's process was last seen
+  std::vector<Pending> pending_;       // by number of exchange, as far as they have memory
+  std::vector<std::uint32_t> active_;  // numbers of those in use
+  std::vector<std::uint32_t> free_;
+  std::deque<Queued> queue_;  // in order; while it is not empty nothing overtakes it
+  std::unique_ptr<memory::TableUser> table_;
+};
+
+}  // namespace weft::shm

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Which parts of a slot have memory, and when do they get it?
+//
+// A slot's place in the file is large, but most senders use little of it: rings and the first
+// exchanges are backed when a sender takes the slot, the rest when it is first needed. Both sides
+// back what they are going to touch; doing it twice costs a system call and nothing else.
+#pragma once
+
+#include "base/result.h"
+#include "link_shm/layout.h"
+#include "os/shared_file.h"
+
+namespace weft::shm {
+
+// Backs the header and makes the file long enough to map the slot. Errors: ENOSPC, EFBIG.
+Status back_header(os::SharedFile& file, std::uint32_t slot);
+// Backs the cells and the first block of exchanges. Errors: ENOSPC.
+Status back_basics(os::SharedFile& file, std::uint32_t slot);
+// Backs the block of kExchangeBlock exchanges that `exchange` lies in. Errors: ENOSPC.
+Status back_exchanges(os::SharedFile& file, std::uint32_t slot, std::uint32_t exchange);
+// Backs the bulk ring. Errors: ENOSPC.
+Status back_bulk(os::SharedFile& file, std::uint32_t slot);
+// Gives everything but the header back; it reads as zero afterwards.
+void release_slot(os::SharedFile& file, std::uint32_t slot);
+
+}  // namespace weft::shm

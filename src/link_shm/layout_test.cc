@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Do the words of a mailbox mean the same to both sides, and do its parts keep apart?
+#include "link_shm/layout.h"
+
+#include <gtest/gtest.h>
+
+namespace weft::shm {
+namespace {
+
+TEST(Layout, AFirstWordSurvivesPackingForEveryKindAndOperation) {
+  for (const auto kind : {Kind::kInline, Kind::kBulk, Kind::kOffered}) {
+    for (int operation = 1; operation <= 5; ++operation) {
+      for (const std::uint32_t lap : {1u, 2u, 0x80000000u, 0xffffffffu}) {
+        const CellWord word{lap, static_cast<link::Operation>(operation), kind,
+                            kHasData | kWantsAck, kInlineBytes};
+        const CellWord back = CellWord::unpack(word.pack());
+        EXPECT_EQ(back.lap, lap);
+        EXPECT_EQ(back.operation, word.operation);
+        EXPECT_EQ(back.kind, kind);
+        EXPECT_EQ(back.flags, word.flags);
+        EXPECT_EQ(back.inline_length, word.inline_length);
+      }
+    }
+  }
+}
+
+TEST(Layout, AZeroedRingHoldsNoMessage) {
+  const auto lap = CellWord::unpack(0).lap;
+  for (std::uint64_t position = 0; position < 4 * kCells; ++position) {
+    EXPECT_NE(lap_of(position), lap) << position;
+  }
+}
+
+TEST(Layout, ACellOfTheLastLapIsNotTakenForOneOfThis) {
+  for (std::uint64_t position = kCells; position < 4 * kCells; ++position) {
+    EXPECT_EQ(lap_of(position), lap_of(position - kCells) + 1) << position;
+  }
+}
+
+TEST(Layout, PartsOfASlotFollowEachOtherWithoutOverlap) {
+  EXPECT_GE(kExchangesAt, sizeof(SlotHeader));
+  EXPECT_GE(kCellsAt, kExchangesAt + kExchanges * sizeof(Exchange));
+  EXPECT_GE(kBulkAt, kCellsAt + kCells * sizeof(Cell));
+  EXPECT_EQ(kSlotBytes, kBulkAt + kBulkBytes);
+}
+
+TEST(Layout, SlotsFollowTheHeaderAndEachOtherUpToTheLast) {
+  EXPECT_GE(slot_at(0), sizeof(MailboxHeader));
+  for (std::uint32_t slot = 1; slot < kSlots; ++slot) {
+    ASSERT_EQ(slot_at(slot), slot_at(slot - 1) + kSlotBytes);
+  }
+}
+
+TEST(Layout, WordsOfDifferentWritersShareNoCacheLine) {
+  const SlotHeader header{};
+  const auto line = [&](const void* member) {
+    return (static_cast<const char*>(member) - reinterpret_cast<const char*>(&header)) /
+           static_cast<std::ptrdiff_t>(kCacheLine);
+  };
+  EXPECT_NE(line(&header.sender_asleep), line(&header.cells_consumed));
+  EXPECT_NE(line(&header.cells_consumed), line(&header.attention));
+}
+
+}  // namespace
+}  // namespace weft::shm

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How is an endpoint's mailbox found, and how does an endpoint present itself?
+#include "link_shm/names.h"
+
+#include "os/process_memory.h"
+#include "os/runtime_dir.h"
+
+namespace weft::shm {
+namespace {
+
+const std::uint64_t probe_value = os::random_number();
+
+}  // namespace
+
+std::string mailbox_path(const std::string& directory, const os::SocketAddress& address) {
+  return directory + "/ep-" + address.host() + "-" + std::to_string(address.port());
+}
+
+os::SocketAddress any_host(const os::SocketAddress& address) {
+  sockaddr_in v4{};
+  sockaddr_in6 v6{};
+  v4.sin_family = AF_INET;
+  v6.sin6_family = AF_INET6;
+  auto any = address.family() == AF_INET6 ? os::SocketAddress::parse(&v6, sizeof v6)
+                                          : os::SocketAddress::parse(&v4, sizeof v4);
+  any.value().set_port(address.port());
+  return any.value();
+}
+
+Probe own_probe() { return {reinterpret_cast<std::uint64_t>(&probe_value), probe_value}; }
+
+bool reaches(pid_t pid, const Probe& probe) {
+  std::uint64_t found = ~probe.value;
+  const LocalRange local{&found, sizeof found};
+  const LocalRange remote{reinterpret_cast<void*>(probe.address), sizeof found};
+  errno = os::copy_process_memory(pid, os::CopyDirection::kFromProcess, {&local, 1}, {&remote, 1});
+  if (errno == 0 && found != probe.value) errno = ESRCH;
+  return errno == 0;
+}
+
+}  // namespace weft::shm

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does an endpoint send to, and access the memory of, another process of its host?
+#include "link_shm/outbox.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/slices.h"
+#include "base/small_copy.h"
+#include "link_shm/paired_copy.h"
+#include "link_shm/slot_memory.h"
+#include "os/process_memory.h"
+
+namespace weft::shm {
+
+using link::Outcome;
+using link::SendRequest;
+
+namespace {
+
+constexpr auto kTrustProcess = std::chrono::milliseconds(10);
+constexpr std::size_t kMaxQueued = 65536;
+
+}  // namespace
+
+bool Outbox::room_for_cell() {
+  if (next_ < limit_) return true;
+  const std::uint64_t consumed = slot_->cells_consumed.load(std::memory_order_acquire);
+  // The owner's word counts only as far as it can be true.
+  if (consumed > next_) return false;
+  limit_ = consumed + kCells;
+  return next_ < limit_;
+}
+
+bool Outbox::room_in_bulk(std::uint64_t length) {
+  const std::uint64_t offset = bulk_next_ % kBulkBytes;
+  const std::uint64_t skip = offset + length > kBulkBytes ? kBulkBytes - offset : 0;
+  if (bulk_next_ + skip + length > bulk_limit_) {
+    const std::uint64_t consumed = slot_->bulk_consumed.load(std::memory_order_acquire);
+    if (consumed > bulk_next_) return false;
+    bulk_limit_ = consumed + kBulkBytes;
+    if (bulk_next_ + skip + length > bulk_limit_) return false;
+  }
+  bulk_next_ += skip;
+  return true;
+}
+
+bool Outbox::back_bulk() {
+  if (!bulk_backed_) bulk_backed_ = shm::back_bulk(*file_, number_).ok();
+  return bulk_backed_;
+}
+
+Cell& Outbox::next_cell() { return cells_[next_ % kCells]; }
+
+void Outbox::publish(Cell& cell, const SendRequest& request, Kind kind, bool wants_ack,
+                     std::size_t inline_length) {
+  cell.tag = request.tag;
+  cell.data = request.data;
+  const auto flags =
+      static_cast<std::uint8_t>((request.has_data ? kHasData : 0) | (wants_ack ? kWantsAck : 0));
+  const CellWord word{lap_of(next_), request.operation, kind, flags,
+                      static_cast<std::uint8_t>(inline_length)};
+  cell.word.store(word.pack(), std::memory_order_release);
+  ++next_;
+  attract_attention();
+}
+
+void Outbox::attract_attention() {
+  // See fall_asleep(): the owner runs a barrier here when it asks for attention, if it can.
+  if (must_fence_) {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  } else {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+  const Attention wanted = slot_->attention.load(std::memory_order_relaxed);
+  if (wanted == Attention::kPolled) [[likely]]
+    return;
+  if (wanted == Attention::kGone) {
+    gone_ = true;
+    return;
+  }
+  mark_rung(number_);
+}
+
+void Outbox::mark_rung(std::uint32_t number) {
+  header().rung[number / 64].fetch_or(std::uint64_t{1} << (number % 64));
+  header().summary.fetch_or(std::uint64_t{1} << (number / 64));
+  if (header().asleep.load() != 0 && header().asleep.exchange(0) != 0) {
+    const os::BellName bell = header().bell;
+    sender_.bell->ring(bell);
+  }
+}
+
+Outcome Outbox::send(const SendRequest& request) {
+  if (gone_) return Outcome::failed(ECONNRESET);
+  return queue_.empty() ? dispatch(request) : enqueue(request);
+}
+
+Outcome Outbox::dispatch(const SendRequest& request) {
+  if (!room_for_cell()) return Outcome::again();
+  if (request.length <= kInlineBytes && !request.until_delivered) return send_inline(request);
+  if (request.length <= sender_.eager_limit || request.must_copy) return send_bulk(request);
+  return send_offer(request);
+}
+
+Outcome Outbox::enqueue(const SendRequest& request) {
+  if (request.must_copy || queue_.size() >= kMaxQueued) return Outcome::again();
+  Queued& queued = queue_.emplace_back();
+  queued.request = request;
+  std::copy(request.pieces.begin(), request.pieces.end(), queued.pieces);
+  queued.request.pieces = {queued.pieces, request.pieces.size()};
+  return Outcome::pending();
+}
+
+void Outbox::drain_queue(link::FlowSink& sink) {
+  while (!queue_.empty() && have_exchange()) {
+    const SendRequest& request = queue_.front().request;
+    const Outcome outcome = dispatch(request);
+    if (outcome.state == Outcome::State::kAgain) return;
+    if (outcome.state != Outcome::State::kPending) sink.sent(request.cookie, outcome.error);
+    queue_.pop_front();
+  }
+}
+
+Outcome Outbox::send_inline(const SendRequest& request) {
+  Cell& cell = next_cell();
+  if (request.pieces.size() == 1) {
+    copy_small(cell.bytes, request.pieces[0].base, request.length);
+  } else {
+    gather(cell.bytes, request.pieces, request.length);
+  }
+  publish(cell, request, Kind::kInline, false, request.length);
+  return gone_ ? Outcome::failed(ECONNRESET) : Outcome::done();
+}
+
+Outcome Outbox::send_bulk(const SendRequest& request) {
+  const bool wants_ack = request.until_delivered;
+  if (wants_ack && !have_exchange()) return enqueue(request);
+  if (!back_bulk()) return Outcome::failed(ENOSPC);
+  const std::uint64_t room = align_up(request.length, kCacheLine);
+  if (!room_in_bulk(room)) return Outcome::again();
+  const auto offset = static_cast<std::uint32_t>(bulk_next_ % kBulkBytes);
+  gather(bulk_ + offset, request.pieces, request.length);
+  bulk_next_ += room;
+  Cell& cell = next_cell();
+  const std::uint32_t exchange = wants_ack ? start_exchange(request) : 0;
+  cell.bulk = {bulk_next_, offset, static_cast<std::uint32_t>(request.length), exchange};
+  publish(cell, request, Kind::kBulk, wants_ack, 0);
+  if (wants_ack) return Outcome::pending();
+  return gone_ ? Outcome::failed(ECONNRESET) : Outcome::done();
+}
+
+Outcome Outbox::send_offer(const SendRequest& request) {
+  if (!have_exchange()) return enqueue(request);
+  Cell& cell = next_cell();
+  cell.offered = {request.length, start_exchange(request)};
+  publish(cell, request, Kind::kOffered, false, 0);
+  return Outcome::pending();
+}
+
+// Exchanges get memory a block at a time, when all others are in use.
+bool Outbox::have_exchange() {
+  if (!free_.empty()) return true;
+  const auto first = static_cast<std::uint32_t>(pending_.size());
+  if (first == kExchanges || !back_exchanges(*file_, number_, first)) return false;
+  pending_.resize(first + kExchangeBlock);
+  for (std::uint32_t i = kExchangeBlock; i-- > 0;) free_.push_back(first + i);
+  return true;
+}
+
+std::uint32_t Outbox::start_exchange(const SendRequest& request) {
+  const std::uint32_t number = free_.back();
+  free_.pop_back();
+  active_.push_back(number);
+  Pending& mine = pending_[number];
+  mine.cookie = request.cookie;
+  mine.length = request.length;
+  mine.count = static_cast<std::uint32_t>(request.pieces.size());
+  mine.reported = false;
+  std::copy(request.pieces.begin(), request.pieces.end(), mine.pieces);
+  Exchange& shared = exchanges_[number];
+  std::copy(request.pieces.begin(), request.pieces.end(), shared.source);
+  shared.source_count = mine.count;
+  shared.claims.store(0, std::memory_order_relaxed);
+  shared.copied.store(0, std::memory_order_relaxed);
+  shared.fault.store(0, std::memory_order_relaxed);
+  shared.state.store(ExchangeState::kOffered, std::memory_order_relaxed);
+  return number;
+}
+
+void Outbox::progress(link::FlowSink& sink) {
+  for (std::size_t i = 0; i < active_.size();) {
+    if (progress_one(active_[i], sink)) {
+      free_.push_back(active_[i]);
+      active_[i] = active_.back();
+      active_.pop_back();
+    } else {
+      ++i;
+    }
+  }
+  drain_queue(sink);
+  if (busy() && slot_->attention.load(std::memory_order_acquire) == Attention::kGone) {
+    check_peer(sink);
+  }
+}
+
+// True when the exchange is free again.
+bool Outbox::progress_one(std::uint32_t number, link::FlowSink& sink) {
+  Exchange& shared = exchanges_[number];
+  const ExchangeState state = shared.state.load(std::memory_order_acquire);
+  if (state == ExchangeState::kMatched) {
+    help_copying(number);
+    return false;
+  }
+  if (state != ExchangeState::kDone) return false;
+  report(number, ending(shared), sink);
+  shared.state.store(ExchangeState::kIdle, std::memory_order_relaxed);
+  return true;
+}
+
+void Outbox::help_copying(std::uint32_t number) {
+  Exchange& shared = exchanges_[number];
+  const Pending& mine = pending_[number];
+  const std::uint64_t length = read_once(shared.matched_length);
+  const std::uint32_t count = read_once(shared.target_count);
+  if (length > mine.length || count > link::kMaxPieces) return;  // nonsense: the peer copies alone
+  LocalRange theirs[link::kMaxPieces];
+  std::memcpy(theirs, shared.target, sizeof theirs);
+  copy_chunks({&shared, Side::kSender, pid_, length, {mine.pieces, mine.count}, {theirs, count}});
+}
+
+void Outbox::report(std::uint32_t number, int error, link::FlowSink& sink) {
+  if (pending_[number].reported) return;
+  pending_[number].reported = true;
+  sink.sent(pending_[number].cookie, error);
+}
+
+link::PeerState Outbox::check_peer(link::FlowSink& sink) {
+  const bool left = slot_->attention.load(std::memory_order_acquire) == Attention::kGone;
+  if (!left && is_there()) return link::PeerState::kAlive;
+  gone_ = true;
+  for (const std::uint32_t number : active_) {
+    progress_one(number, sink);
+    report(number, ECONNRESET, sink);
+  }
+  active_.clear();
+  for (const Queued& queued : queue_) sink.sent(queued.request.cookie, ECONNRESET);
+  queue_.clear();
+  return left ? link::PeerState::kLeft : link::PeerState::kDied;
+}
+
+bool Outbox::is_there() {
+  checked_ = os::coarse_now();
+  return file_->holder(0) == pid_;
+}
+
+bool Outbox::ready() const {
+  for (const std::uint32_t number : active_) {
+    const Exchange& shared = exchanges_[number];
+    if (shared.state.load(std::memory_order_acquire) == ExchangeState::kDone) return true;
+  }
+  // What waits for room in the ring is not told when there is some.
+  if (!queue_.empty() && !free_.empty()) return true;
+  return slot_->attention.load(std::memory_order_acquire) == Attention::kGone;
+}
+
+void Outbox::set_asleep(bool asleep) {
+  slot_->sender_asleep.store(asleep ? 1 : 0, std::memory_order_relaxed);
+}
+
+Status Outbox::attach_to_table() {
+  char name[sizeof header().table];
+  std::memcpy(name, header().table, sizeof name);
+  name[sizeof name - 1] = '\0';
+  auto table = memory::ForeignTable::open(sender_.directory, name);
+  if (!table) return table.error();
+  auto user = memory::TableUser::attach(std::move(table).value());
+  if (!user) return user.error();
+  table_ = std::move(user).value();
+  return {};
+}
+
+Outcome Outbox::access(const link::AccessRequest& request) {
+  // The number of a process that has ended may become another's: never use an old one.
+  if (os::coarse_now() - checked_ > kTrustProcess && !is_there()) gone_ = true;
+  if (gone_) return Outcome::failed(ECONNRESET);
+  const std::uint32_t counted = request.write ? kCountsWrites : kCountsReads;
+  const bool counts =
+      (header().counts_access.load(std::memory_order_relaxed) & counted) != 0 || request.has_data;
+  if (counts && !room_for_cell()) return Outcome::again();
+  if (table_ == nullptr) {
+    const Status attached = attach_to_table();
+    // A living peer's table is there; it is gone when the peer is.
+    if (!attached) return Outcome::failed(is_there() ? attached.error().code : ECONNRESET);
+  }
+  LocalRange targets[memory::kHazards];
+  std::size_t culprit = 0;
+  const Access need = request.write ? Access::kRemoteWrite : Access::kRemoteRead;
+  const memory::Refusal refusal = table_->hold(domain_, need, request.remote, targets, culprit);
+  if (refusal != memory::Refusal::kNone) {
+    // A dead process leaves no regions: say that it is dead, not that its region is unknown.
+    if (!is_there()) return Outcome::failed(ECONNRESET);
+    if (request.explanation != nullptr) {
+      *request.explanation = table_->explain(refusal, need, request.remote[culprit]);
+    }
+    return Outcome::failed(EACCES, static_cast<int>(refusal));
+  }
+  const auto direction =
+      request.write ? os::CopyDirection::kToProcess : os::CopyDirection::kFromProcess;
+  const int error =
+      os::copy_process_memory(pid_, direction, request.local, {targets, request.remote.size()});
+  table_->release();
+  // It was reached when the outbox was opened: a process that is ending first loses its memory
+  // (EPERM) and then its number (ESRCH).
+  if (error != 0) return Outcome::failed(error == ESRCH || error == EPERM ? ECONNRESET : error);
+  if (counts) announce(request);
+  return Outcome::done();
+}
+
+void Outbox::announce(const link::AccessRequest& request) {
+  SendRequest note;
+  note.operation = request.has_data ? link::Operation::kWriteData
+                   : request.write  ? link::Operation::kWriteEvent
+                                    : link::Operation::kReadEvent;
+  note.has_data = request.has_data;
+  note.data = request.data;
+  note.tag = request.length;
+  publish(next_cell(), note, Kind::kInline, false, 0);
+}
+
+}  // namespace weft::shm

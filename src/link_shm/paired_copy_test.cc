@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Do two sides that copy one message together copy all of it, once, and nothing else?
+#include "link_shm/paired_copy.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "test_support.h"
+
+namespace weft::shm {
+namespace {
+
+using testing::pattern;
+using Bytes = std::vector<std::byte>;
+
+constexpr std::uint64_t kChunk = 16 * 1024;  // of messages up to 128 KiB
+
+LocalRange whole(Bytes& bytes) { return {bytes.data(), bytes.size()}; }
+
+// Both ends of a message within this process.
+struct Pair {
+  Exchange exchange{};
+  Bytes from;
+  Bytes to;
+  std::vector<LocalRange> source;
+  std::vector<LocalRange> target;
+
+  explicit Pair(std::size_t length) : from(pattern(length, length)), to(length) {
+    source = {whole(from)};
+    target = {whole(to)};
+  }
+  CopyJob job(Side side) {
+    const bool receiver = side == Side::kReceiver;
+    return {&exchange,
+            side,
+            ::getpid(),
+            from.size(),
+            receiver ? target : source,
+            receiver ? source : target};
+  }
+};
+
+class Alone : public ::testing::TestWithParam<std::size_t> {};
+
+TEST_P(Alone, TheReceiverCopiesEverythingWhenTheSenderDoesNotHelp) {
+  Pair pair(GetParam());
+  copy_chunks(pair.job(Side::kReceiver));
+  EXPECT_TRUE(all_copied(pair.exchange, pair.from.size()));
+  EXPECT_EQ(pair.exchange.fault.load(), 0);
+  EXPECT_TRUE(pair.from == pair.to);
+}
+
+TEST_P(Alone, TheSenderCopiesEverythingWhenItComesFirst) {
+  Pair pair(GetParam());
+  copy_chunks(pair.job(Side::kSender));
+  EXPECT_TRUE(all_copied(pair.exchange, pair.from.size()));
+  EXPECT_TRUE(pair.from == pair.to);
+}
+
+TEST_P(Alone, BothSidesAtOnceCopyEveryByteOnce) {
+  Pair pair(GetParam());
+  std::thread sender([&] { copy_chunks(pair.job(Side::kSender)); });
+  copy_chunks(pair.job(Side::kReceiver));
+  sender.join();
+  EXPECT_TRUE(all_copied(pair.exchange, pair.from.size()));
+  EXPECT_TRUE(pair.from == pair.to);
+  const std::uint64_t claims = pair.exchange.claims.load();
+  EXPECT_EQ((claims & 0xffffffff) + (claims >> 32), pair.exchange.copied.load());
+}
+
+INSTANTIATE_TEST_SUITE_P(PairedCopy, Alone,
+                         ::testing::Values(0, 1, kChunk - 1, kChunk, kChunk + 1, 3 * kChunk + 7,
+                                           128 * 1024, 1024 * 1024 + 13, 5 * 1024 * 1024 + 1));
+
+TEST(PairedCopy, PiecesOfBothSidesMayBeCutDifferently) {
+  Pair pair(100'000);
+  auto* from = pair.from.data();
+  auto* to = pair.to.data();
+  pair.source = {{from, 1}, {from + 1, 0}, {from + 1, 50'001}, {from + 50'002, 49'998}};
+  pair.target = {{to, 33'333}, {to + 33'333, 33'333}, {to + 66'666, 33'334}};
+  copy_chunks(pair.job(Side::kReceiver));
+  EXPECT_EQ(pair.exchange.fault.load(), 0);
+  EXPECT_TRUE(pair.from == pair.to);
+}
+
+TEST(PairedCopy, NothingBehindTheLengthIsWritten) {
+  Pair pair(2 * kChunk);
+  CopyJob job = pair.job(Side::kReceiver);
+  job.length = kChunk + 5;
+  copy_chunks(job);
+  EXPECT_TRUE(std::equal(pair.to.begin(), pair.to.begin() + kChunk + 5, pair.from.begin()));
+  EXPECT_TRUE(std::all_of(pair.to.begin() + kChunk + 5, pair.to.end(),
+                          [](std::byte b) { return b == std::byte{0}; }));
+}
+
+TEST(PairedCopy, AListOfThePeerThatIsTooShortIsAFaultAndNotAnOverrun) {
+  Pair pair(2 * kChunk);
+  pair.source = {{pair.from.data(), kChunk}};
+  copy_chunks(pair.job(Side::kReceiver));
+  EXPECT_TRUE(all_copied(pair.exchange, pair.from.size()));
+  EXPECT_EQ(pair.exchange.fault.load(), EFAULT);
+}
+
+TEST(PairedCopy, AnUnmappedAddressIsAFaultAndBothSidesComeToAnEnd) {
+  Pair pair(4 * kChunk);
+  pair.source = {{reinterpret_cast<void*>(16), pair.from.size()}};
+  copy_chunks(pair.job(Side::kReceiver));
+  EXPECT_TRUE(all_copied(pair.exchange, pair.from.size()));
+  EXPECT_EQ(pair.exchange.fault.load(), EFAULT);
+}
+
+TEST(PairedCopy, AnEndedProcessIsAFault) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  ::waitpid(child, nullptr, 0);
+  Pair pair(kChunk);
+  CopyJob job = pair.job(Side::kReceiver);
+  job.peer = child;
+  copy_chunks(job);
+  EXPECT_TRUE(all_copied(pair.exchange, pair.from.size()));
+  EXPECT_EQ(pair.exchange.fault.load(), ESRCH);
+}
+
+TEST(PairedCopy, AbandonedChunksAreNotCopiedButCount) {
+  Pair pair(4 * kChunk);
+  abandon_chunks(pair.exchange, pair.from.size());
+  copy_chunks(pair.job(Side::kSender));
+  EXPECT_TRUE(all_copied(pair.exchange, pair.from.size()));
+  EXPECT_EQ(pair.exchange.fault.load(), ECANCELED);
+  EXPECT_TRUE(pair.to == Bytes(pair.to.size()));
+}
+
+TEST(PairedCopy, AChunkUnderWayKeepsAnAbandonedMessageFromBeingOver) {
+  Pair pair(4 * kChunk);
+  pair.exchange.claims = std::uint64_t{1} << 32;  // the sender has taken one
+  abandon_chunks(pair.exchange, pair.from.size());
+  EXPECT_FALSE(all_copied(pair.exchange, pair.from.size()));
+  pair.exchange.copied.fetch_add(1);
+  EXPECT_TRUE(all_copied(pair.exchange, pair.from.size()));
+}
+
+TEST(PairedCopy, ClaimsThatCannotBeTrueLeaveNothingToCopy) {
+  for (const std::uint64_t claims : {~std::uint64_t{0}, std::uint64_t{0xffffffff},
+                                     std::uint64_t{0xffffffff} << 32, std::uint64_t{5}}) {
+    Pair pair(4 * kChunk);
+    pair.exchange.claims = claims;
+    copy_chunks(pair.job(Side::kReceiver));
+    copy_chunks(pair.job(Side::kSender));
+    EXPECT_TRUE(pair.to == Bytes(pair.to.size())) << claims;
+  }
+}
+
+// A peer that writes the claims back again and again must not keep this side for ever.
+TEST(PairedCopy, APeerThatTakesClaimsBackCannotKeepThisSideCopyingForEver) {
+  for (int round = 0; round < 20; ++round) {
+    Pair pair(8 * kChunk);
+    std::atomic<bool> over{false};
+    std::atomic<bool> begun{false};
+    std::thread hostile([&] {
+      const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
+      while (!over && std::chrono::steady_clock::now() < end) {
+        pair.exchange.claims.store(0);
+        begun = true;
+      }
+    });
+    while (!begun) std::this_thread::yield();
+    copy_chunks(pair.job(Side::kReceiver));
+    over = true;
+    hostile.join();
+    ASSERT_LE(pair.exchange.copied.load(), 8u) << "more copies than the message has chunks";
+  }
+}
+
+}  // namespace
+}  // namespace weft::shm

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What do the tests of the same-host link share? A private directory, sinks that write down, peers.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "link_shm/mailbox.h"
+#include "link_shm/names.h"
+#include "link_shm/outbox.h"
+
+namespace weft::shm::testing {
+
+// A directory in shared memory that vanishes with its test.
+class RuntimeDir {
+ public:
+  RuntimeDir();
+  ~RuntimeDir();
+  RuntimeDir(const RuntimeDir&) = delete;
+  RuntimeDir& operator=(const RuntimeDir&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  pid_t creator_;
+};
+
+inline os::SocketAddress loopback(std::uint16_t port) {
+  sockaddr_in v4{};
+  v4.sin_family = AF_INET;
+  v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  auto address = os::SocketAddress::parse(&v4, sizeof v4);
+  address.value().set_port(port);
+  return address.value();
+}
+
+inline std::unique_ptr<Mailbox> make_mailbox(const std::string& directory, std::uint16_t port) {
+  auto box = Mailbox::create({directory, loopback(port), DomainId{1}, "none", 0});
+  return box ? std::move(box).value() : nullptr;
+}
+
+// Bytes that tell where they belong: a lost, doubled or shifted piece shows.
+inline std::vector<std::byte> pattern(std::size_t length, std::uint64_t seed) {
+  std::vector<std::byte> bytes(length);
+  std::uint64_t x = seed * 0x9e3779b97f4a7c15 + 1;
+  for (auto& byte : bytes) {
+    x = x * 6364136223846793005u + 1442695040888963407u;
+    byte = static_cast<std::byte>(x >> 56);
+  }
+  return bytes;
+}
+
+// A sender with a bell of its own.
+struct Peer {
+  os::Bell bell = std::move(os::Bell::create()).value();
+  Sender sender;
+  std::unique_ptr<Outbox> box;
+
+  Peer(const std::string& directory, std::uint16_t port, std::size_t eager_limit = 8192) {
+    sender = {directory, loopback(port), &bell, eager_limit};
+  }
+  bool open(std::uint16_t to) {
+    auto opened = Outbox::open(sender, loopback(to));
+    if (opened) box = std::move(opened).value();
+    return opened.ok();
+  }
+  // Sends one piece; it must live until the message is done.
+  link::Outcome send(std::uint64_t tag, std::span<std::byte> bytes, bool until_delivered = false,
+                     bool must_copy = false) {
+    const LocalRange piece{bytes.data(), bytes.size()};
+    link::SendRequest request;
+    request.operation = link::Operation::kTagged;
+    request.tag = tag;
+    request.data = ~tag;
+    request.has_data = tag % 2 != 0;
+    request.until_delivered = until_delivered;
+    request.must_copy = must_copy;
+    request.pieces = {&piece, 1};
+    request.length = bytes.size();
+    request.cookie = reinterpret_cast<void*>(tag);
+    return box->send(request);
+  }
+};
+
+// Writes down how pending sends ended, by their tag.
+struct FlowLog final : link::FlowSink {
+  std::map<std::uint64_t, int> ended;
+  void sent(void* cookie, int error) override {
+    ended.emplace(reinterpret_cast<std::uint64_t>(cookie), error);
+  }
+};
+
+// Writes down what arrives; takes offered messages at once unless told to wait.
+struct InboxLog final : link::InboxSink {
+  struct Message {
+    link::Arrival arrival;
+    std::vector<std::byte> bytes;
+    int error = -1;  // of an accepted offer; -1 while it is not in place
+  };
+  struct Closed {
+    std::uint32_t source;
+    bool died;
+    bool operator==(const Closed&) const = default;
+  };
+  Mailbox* box = nullptr;
+  bool accepts = true;
+  bool acknowledges = true;
+  std::deque<Message> messages;
+  std::vector<std::pair<std::uint32_t, os::SocketAddress>> opened;
+  std::vector<Closed> closed;
+
+  explicit InboxLog(Mailbox* owner) : box(owner) {}
+  void source_opened(std::uint32_t source, const os::SocketAddress& address) override {
+    opened.emplace_back(source, address);
+  }
+  void source_closed(std::uint32_t source, bool died) override { closed.push_back({source, died}); }
+  void arrived(const link::Arrival& arrival) override {
+    Message& message = messages.emplace_back(Message{arrival, {}, -1});
+    if (arrival.payload != nullptr) {
+      message.bytes.assign(arrival.payload, arrival.payload + arrival.length);
+      message.error = 0;
+      if (arrival.wants_ack && acknowledges) box->acknowledge(arrival.offer);
+    } else if (accepts) {
+      accept(message);
+    }
+  }
+  void accept(Message& message) {
+    message.bytes.resize(message.arrival.length);
+    const LocalRange piece{message.bytes.data(), message.bytes.size()};
+    box->accept(*this, message.arrival.offer, {&piece, 1}, piece.length, &message);
+  }
+  void received(void* cookie, int error) override { static_cast<Message*>(cookie)->error = error; }
+};
+
+// A sender's slot as a third party sees it: for reading marks and for playing the other side.
+struct SlotView {
+  os::SharedFilePtr file;
+  os::Mapping memory;
+
+  SlotView(const std::string& directory, std::uint16_t port, std::uint32_t slot)
+      : file(os::SharedFile::open(mailbox_path(directory, loopback(port))).value()),
+        memory(std::move(file->map(slot_at(slot), kSlotBytes)).value()) {}
+  SlotHeader& header() const { return *memory.at<SlotHeader>(0); }
+  Exchange& exchange(std::uint32_t number) const {
+    return memory.at<Exchange>(kExchangesAt)[number];
+  }
+  Cell& cell(std::uint64_t position) const { return memory.at<Cell>(kCellsAt)[position % kCells]; }
+};
+
+// A forked process that runs `body` once told to. Fork before this process opens shared files:
+// their claims are not inherited, though this process's memory of them is. Dies with its object.
+class Child {
+ public:
+  // `body` may tell() and await_word() through the object that it is given.
+  explicit Child(const std::function<void(Child&)>& body);
+  ~Child();
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  pid_t pid() const { return pid_; }
+  // Lets the other side's await_word() return.
+  void tell();
+  // False when the other side has said nothing for ten seconds.
+  bool await_word();
+  // kill -9, and gone when this returns.
+  void kill_it();
+
+ private:
+  int to_child_[2];
+  int to_parent_[2];
+  pid_t pid_ = -1;
+};
+
+}  // namespace weft::shm::testing

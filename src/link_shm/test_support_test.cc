@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How do the tests of the link come by directories and by processes that they can kill?
+#include "test_support.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+namespace weft::shm::testing {
+
+RuntimeDir::RuntimeDir() : creator_(::getpid()) {
+  char name[] = "/dev/shm/weft-test-XXXXXX";
+  if (::mkdtemp(name) != nullptr) path_ = name;
+}
+
+RuntimeDir::~RuntimeDir() {
+  std::error_code ignored;
+  if (::getpid() == creator_ && !path_.empty()) std::filesystem::remove_all(path_, ignored);
+}
+
+Child::Child(const std::function<void(Child&)>& body) {
+  if (::pipe(to_child_) != 0 || ::pipe(to_parent_) != 0) std::abort();
+  pid_ = ::fork();
+  if (pid_ != 0) return;
+  await_word();
+  body(*this);
+  ::_exit(0);
+}
+
+Child::~Child() {
+  kill_it();
+  for (const int fd : {to_child_[0], to_child_[1], to_parent_[0], to_parent_[1]}) ::close(fd);
+}
+
+void Child::tell() {
+  const int fd = pid_ == 0 ? to_parent_[1] : to_child_[1];
+  if (::write(fd, "x", 1) != 1) std::abort();
+}
+
+bool Child::await_word() {
+  const int fd = pid_ == 0 ? to_child_[0] : to_parent_[0];
+  pollfd entry{fd, POLLIN, 0};
+  char word = 0;
+  return ::poll(&entry, 1, 10000) == 1 && ::read(fd, &word, 1) == 1;
+}
+
+void Child::kill_it() {
+  if (pid_ <= 0) return;
+  ::kill(pid_, SIGKILL);
+  ::waitpid(pid_, nullptr, 0);
+  pid_ = -1;
+}
+
+}  // namespace weft::shm::testing

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Which memory did this process register, and when is nobody using it any more?
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/types.h"
+#include "memory/table_layout.h"
+#include "os/shared_file.h"
+
+namespace weft::memory {
+
+// What a program registers (fi_mr_reg(3), ibv_reg_mr(3)).
+struct RegionAttributes {
+  DomainId domain;
+  Access access = Access::kNone;
+  std::uint64_t base = 0;    // virtual address
+  std::uint64_t length = 0;  // bytes
+  std::uint64_t start = 0;   // remote address that names `base`: the same, or 0 for offsets
+  bool choose_key = false;   // the table chooses the key (FI_MR_PROV_KEY)
+  RegionKey key;             // otherwise the program does
+};
+
+// A live registration: where it is and what it is called.
+struct Registration {
+  std::uint32_t slot = 0;
+  RegionKey key;
+};
+
+// The one table of this process, shared with everybody who may access its memory. Functions may be
+// called by any thread. Adding and removing costs the same for every length.
+class RegionTable {
+ public:
+  // Makes the table's file in `directory`. Errors: those of SharedFile::create() and reserve().
+  static Result<std::unique_ptr<RegionTable>> create(const std::string& directory);
+
+  // The file's name within the directory, for peers.
+  const std::string& name() const { return name_; }
+
+  // Registers. Errors: ENOKEY when the key is taken in that domain, ENOSPC when kMaxRegions are
+  // registered or shared memory is exhausted, EINVAL when base + length wraps around 2^64, EPERM in
+  // a forked child of the table's process.
+  Result<Registration> add(const RegionAttributes& attributes);
+
+  // Deregisters, as a barrier: when it returns no peer touches the region any more and none will.
+  // Waits for copies that are under way. Errors: EBUSY when a peer that is alive but stopped stayed
+  // in the region for longer than `patience_ms`; the region is then closed to everybody else.
+  Status remove(const Registration& registration, int patience_ms = 5000);
+
+ private:
+  RegionTable(os::SharedFilePtr file, os::Mapping memory, std::string name);
+  RegionSlot& slot(std::uint32_t number) const;
+  std::atomic<std::uint32_t>* index(IndexWord word) const;
+  TableHeader& header() const { return *memory_.at<TableHeader>(0); }
+  bool key_taken(DomainId domain, RegionKey key) const;
+  RegionKey unused_key();
+  Result<std::uint32_t> take_slot();
+  Status make_room_in_index();
+  Status rebuild_index(IndexWord next);
+  void insert_into_index(IndexWord word, std::uint32_t slot_number);
+  void erase_from_index(std::uint32_t slot_number);
+  bool wait_until_unused(std::uint32_t slot_number, int patience_ms);
+  bool used_by_anybody(std::uint32_t slot_number) const;
+
+  const os::SharedFilePtr file_;
+  const os::Mapping memory_;
+  const std::string name_;
+  std::mutex mutex_;
+  std::vector<std::uint32_t> free_slots_;
+  std::uint32_t slots_end_ = 0;       // slots from here on were never used
+  std::uint32_t slots_reserved_ = 0;  // slots from here on have no memory yet
+  std::uint64_t live_ = 0;            // regions
+  IndexWord word_;                    // the index in use
+  std::uint64_t index_filled_ = 0;    // entries of the current index that are not 0
+  std::uint64_t key_counter_ = 0;
+  const std::uint64_t key_secret_;
+};
+
+}  // namespace weft::memory

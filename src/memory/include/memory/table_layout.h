@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does the region table of a process look in shared memory?
+//
+// One file per process. Its owner alone writes slots and indexes; every user (an initiator that
+// accesses memory of the owner) writes its own user record. All of it is untrusted to the readers:
+// numbers are checked before they are used, and there are no pointers.
+//
+//   page 0        TableHeader
+//   kUsersAt      kMaxUsers user records: which slots is this user working in just now (hazards)
+//   kIndexAt      two banks for an open-addressing hash index of up to 2^20 entries. One is
+//   searched,
+//                 the next index, larger or cleaned of tombstones, is built in the other.
+//   kSlotsAt      kMaxRegions region slots
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/types.h"
+
+namespace weft::memory {
+
+inline constexpr std::uint64_t kTableMagic = 0x5745465454424c31;  // "WEFTTBL1"
+inline constexpr std::uint32_t kTableVersion = 1;
+inline constexpr std::uint32_t kMaxUsers = 8192;
+inline constexpr std::uint32_t kMaxRegions = 1u << 19;
+inline constexpr std::uint32_t kFirstIndexBits = 10;
+inline constexpr std::uint32_t kMaxIndexBits = 20;
+inline constexpr std::uint32_t kHazards = 8;  // regions that one operation can touch
+
+// Byte offset of the file's record lock: 0 is the owner, kUserLock + i is user i.
+inline constexpr std::uint64_t kUserLock = 1;
+
+struct TableHeader {
+  std::uint64_t magic;
+  std::uint32_t version;
+  std::uint32_t owner_raises_barriers;    // users need no fence of their own if they heed barriers
+  std::atomic<std::uint32_t> users_end;   // no user record from here on was ever used
+  std::atomic<std::uint32_t> index_word;  // which index is searched: see IndexWord
+};
+
+struct alignas(2 * kCacheLine) UserRecord {
+  std::atomic<std::uint32_t> heeds_barriers;  // of the owner; set before the first hazard
+  alignas(kCacheLine) std::atomic<std::uint64_t> hazards[kHazards];  // slot number + 1, or 0
+};
+
+// A sequence lock: `sequence` is odd while the slot is changed or holds no region.
+struct alignas(kCacheLine) RegionSlot {
+  std::atomic<std::uint32_t> sequence;
+  std::atomic<std::uint32_t> access;
+  std::atomic<std::uint64_t> key;
+  std::atomic<std::uint64_t> domain;
+  std::atomic<std::uint64_t> base;    // virtual address in the owner
+  std::atomic<std::uint64_t> length;  // bytes
+  std::atomic<std::uint64_t> start;   // the remote address that means `base`
+};
+
+static_assert(sizeof(UserRecord) == 128 && sizeof(RegionSlot) == 64);
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+inline constexpr std::uint64_t kUsersAt = 4096;
+inline constexpr std::uint64_t kIndexAt = kUsersAt + kMaxUsers * sizeof(UserRecord);
+
+// Names an index: its generation, whose parity is its bank, and the logarithm of its entries.
+struct IndexWord {
+  std::uint32_t generation = 0;
+  std::uint32_t bits = kFirstIndexBits;
+
+  constexpr std::uint32_t pack() const { return generation << 8 | bits; }
+  static constexpr IndexWord unpack(std::uint32_t word) { return {word >> 8, word & 0xff}; }
+  // The index that follows this one, in the other bank.
+  constexpr IndexWord next(std::uint32_t next_bits) const {
+    return {(generation + 1) & 0xffffff, next_bits};
+  }
+  constexpr std::uint64_t entries() const { return std::uint64_t{1} << bits; }
+  // Byte offset of the first entry.
+  constexpr std::uint64_t at() const {
+    return kIndexAt + (generation & 1) * (std::uint64_t{4} << kMaxIndexBits);
+  }
+  // False for what no owner writes.
+  constexpr bool valid() const { return bits >= kFirstIndexBits && bits <= kMaxIndexBits; }
+};
+
+inline constexpr std::uint64_t kSlotsAt = kIndexAt + 2 * (std::uint64_t{4} << kMaxIndexBits);
+inline constexpr std::uint64_t kTableSize = kSlotsAt + kMaxRegions * sizeof(RegionSlot);
+static_assert(kSlotsAt % 4096 == 0);
+
+// Index entries: 0 ends a search, kTombstone does not, anything else is slot number + 1.
+inline constexpr std::uint32_t kTombstone = 0xffffffff;
+
+// Where the search for a key begins, before it is cut to the size of the index.
+constexpr std::uint64_t hash_key(DomainId domain, RegionKey key) {
+  std::uint64_t mixed = key.v ^ (std::uint64_t{domain.v} << 32);
+  mixed = (mixed ^ (mixed >> 32)) * 0x9e3779b97f4a7c15;
+  return mixed ^ (mixed >> 32);
+}
+
+}  // namespace weft::memory

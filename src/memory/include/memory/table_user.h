@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// May this access to a peer's memory happen, and if not, why not?
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+#include "base/types.h"
+#include "memory/table_layout.h"
+#include "os/shared_file.h"
+
+namespace weft::memory {
+
+// Why an access was refused.
+enum class Refusal : int {
+  kNone = 0,
+  kUnknownKey = 1,  // no such key in the target's domain: never registered, closed, or another's
+  kBeforeStart = 2,
+  kPastEnd = 3,
+  kWraps = 4,    // address + length passes 2^64
+  kNoRight = 5,  // the region lacks the right to read or to write
+  kTooMany = 6,  // more than kHazards ranges in one operation
+};
+
+// A sentence for the refusal, for logs and fi_cq_strerror(3).
+const char* describe(Refusal refusal);
+
+// The region table of one process as others see it: opened once per process and shared.
+class ForeignTable {
+ public:
+  // Opens the table `name` in `directory`. Errors: those of SharedFile::open(), EPROTO when it is
+  // no table of this version.
+  static Result<std::shared_ptr<ForeignTable>> open(const std::string& directory,
+                                                    const std::string& name);
+
+ private:
+  friend class TableUser;
+  ForeignTable(os::SharedFilePtr file, os::Mapping memory);
+
+  const os::SharedFilePtr file_;
+  const os::Mapping memory_;
+};
+
+// One initiator's access to a table. Used by one thread at a time. While ranges are held, the owner
+// cannot finish closing their regions, so they are held only for the time of a copy.
+class TableUser {
+ public:
+  // Takes a user record. Errors: EUSERS when all kMaxUsers are taken.
+  static Result<std::unique_ptr<TableUser>> attach(std::shared_ptr<ForeignTable> table);
+  ~TableUser();
+  TableUser(const TableUser&) = delete;
+  TableUser& operator=(const TableUser&) = delete;
+
+  // Checks every range against its region in `domain` and the right `need`. When all are allowed,
+  // writes their virtual addresses in the owner to `out` (ranges.size() entries) and holds the
+  // regions until release(). When one is refused nothing is held, and `culprit` is its number.
+  Refusal hold(DomainId domain, Access need, std::span<const RemoteRange> ranges, LocalRange* out,
+               std::size_t& culprit);
+
+  // Lets the regions go. Idempotent.
+  void release();
+
+  // Says with numbers why the last hold() refused `range`: which key, what was asked for, and where
+  // the region begins and ends.
+  std::string explain(Refusal refusal, Access need, const RemoteRange& range) const;
+
+ private:
+  TableUser(std::shared_ptr<ForeignTable> table, std::uint32_t record);
+  // What a slot said.
+  struct Found {
+    Access access = Access::kNone;
+    std::uint64_t base = 0;
+    std::uint64_t length = 0;
+    std::uint64_t start = 0;
+  };
+  Refusal hold_one(DomainId domain, Access need, const RemoteRange& range, std::size_t hazard,
+                   LocalRange& out);
+  bool find(DomainId domain, RegionKey key, std::size_t hazard, Found& found);
+  bool search(IndexWord word, DomainId domain, RegionKey key, std::size_t hazard, Found& found);
+  bool read_slot(std::uint32_t number, DomainId domain, RegionKey key, std::size_t hazard,
+                 Found& found);
+
+  const std::shared_ptr<ForeignTable> table_;
+  const std::uint32_t record_;
+  UserRecord& mine_;
+  const bool must_fence_;
+  std::size_t held_ = 0;
+  Found refused_;  // the region of the last refused range, if there was one
+};
+
+}  // namespace weft::memory

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Which memory did this process register, and when is nobody using it any more?
+#include "memory/region_table.h"
+
+#include <chrono>
+#include <thread>
+
+#include "os/barrier.h"
+#include "os/runtime_dir.h"
+
+namespace weft::memory {
+namespace {
+
+constexpr std::uint32_t kSlotsPerStep = 4096 / sizeof(RegionSlot);
+
+std::string fresh_name() {
+  char text[32];
+  std::snprintf(text, sizeof text, "table-%016llx",
+                static_cast<unsigned long long>(os::random_number()));
+  return text;
+}
+
+// A one-to-one scramble of 64 bits (the finaliser of splitmix64).
+std::uint64_t scramble(std::uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
+}  // namespace
+
+RegionTable::RegionTable(os::SharedFilePtr file, os::Mapping memory, std::string name)
+    : file_(std::move(file)),
+      memory_(std::move(memory)),
+      name_(std::move(name)),
+      key_secret_(os::random_number()) {}
+
+Result<std::unique_ptr<RegionTable>> RegionTable::create(const std::string& directory) {
+  std::string name = fresh_name();
+  auto file = os::SharedFile::create(directory + "/" + name, kTableSize);
+  if (!file) return file.error();
+  // Users and the first index, all of which peers touch, are backed from the start.
+  if (Status ok = file.value()->reserve(0, kIndexAt + 4 * IndexWord{}.entries()); !ok)
+    return ok.error();
+  auto memory = file.value()->map(0, kTableSize);
+  if (!memory) return memory.error();
+  std::unique_ptr<RegionTable> table(
+      new RegionTable(file.value(), std::move(memory).value(), std::move(name)));
+  table->header().version = kTableVersion;
+  table->header().owner_raises_barriers = os::can_raise_remote_barriers();
+  table->header().index_word.store(table->word_.pack(), std::memory_order_relaxed);
+  table->header().magic = kTableMagic;
+  if (Status ok = table->file_->publish(); !ok) return ok.error();
+  return table;
+}
+
+RegionSlot& RegionTable::slot(std::uint32_t number) const {
+  return memory_.at<RegionSlot>(kSlotsAt)[number];
+}
+
+std::atomic<std::uint32_t>* RegionTable::index(IndexWord word) const {
+  return memory_.at<std::atomic<std::uint32_t>>(word.at());
+}
+
+bool RegionTable::key_taken(DomainId domain, RegionKey key) const {
+  const std::uint64_t mask = word_.entries() - 1;
+  std::uint64_t at = hash_key(domain, key);
+  for (std::uint64_t probes = 0; probes <= mask; ++probes, ++at) {
+    const std::uint32_t entry = index(word_)[at & mask].load(std::memory_order_relaxed);
+    if (entry == 0) return false;
+    if (entry > slots_end_) continue;  // a tombstone, or what a peer scribbled
+    const RegionSlot& found = slot(entry - 1);
+    if (found.key.load(std::memory_order_relaxed) == key.v &&
+        found.domain.load(std::memory_order_relaxed) == domain.v) {
+      return true;
+    }
+  }
+  return false;
+}
+
+RegionKey RegionTable::unused_key() {
+  // Distinct counters give distinct keys; without the secret nobody can tell the next one.
+  RegionKey key;
+  do {
+    key.v = scramble(++key_counter_ ^ key_secret_);
+  } while (key.v == 0 || key.v == ~std::uint64_t{0});
+  return key;
+}
+
+Result<std::uint32_t> RegionTable::take_slot() {
+  if (!free_slots_.empty()) {
+    const std::uint32_t number = free_slots_.back();
+    free_slots_.pop_back();
+    return number;
+  }
+  if (slots_end_ == kMaxRegions) {
+    return Error{ENOSPC,
+                 std::to_string(kMaxRegions) + " regions are registered, the most possible"};
+  }
+  if (slots_end_ == slots_reserved_) {
+    const std::uint64_t at = kSlotsAt + std::uint64_t{slots_reserved_} * sizeof(RegionSlot);
+    if (Status ok = file_->reserve(at, kSlotsPerStep * sizeof(RegionSlot)); !ok) return ok.error();
+    slots_reserved_ += kSlotsPerStep;
+  }
+  slot(slots_end_).sequence.store(1, std::memory_order_relaxed);
+  return slots_end_++;
+}
+
+Status RegionTable::make_room_in_index() {
+  if (4 * (index_filled_ + 1) <= 3 * word_.entries()) return {};
+  // Tombstones may be most of what fills it: then an index of the same size is enough.
+  const bool grow = 2 * (live_ + 1) > word_.entries() && word_.bits < kMaxIndexBits;
+  return rebuild_index(word_.next(word_.bits + (grow ? 1 : 0)));
+}
+
+// Peers may be searching the bank that is overwritten here, but only if they began two indexes ago:
+// they miss, see a new word and begin again.
+Status RegionTable::rebuild_index(IndexWord next) {
+  if (Status ok = file_->reserve(next.at(), 4 * next.entries()); !ok) return ok;
+  for (std::uint64_t i = 0; i < next.entries(); ++i) {
+    index(next)[i].store(0, std::memory_order_relaxed);
+  }
+  index_filled_ = 0;
+  for (std::uint64_t i = 0; i < word_.entries(); ++i) {
+    const std::uint32_t entry = index(word_)[i].load(std::memory_order_relaxed);
+    if (entry != 0 && entry <= slots_end_) insert_into_index(next, entry - 1);
+  }
+  word_ = next;
+  header().index_word.store(next.pack(), std::memory_order_release);
+  return {};
+}
+
+void RegionTable::insert_into_index(IndexWord word, std::uint32_t slot_number) {
+  const RegionSlot& added = slot(slot_number);
+  const std::uint64_t mask = word.entries() - 1;
+  const DomainId domain{static_cast<std::uint32_t>(added.domain.load(std::memory_order_relaxed))};
+  const RegionKey key{added.key.load(std::memory_order_relaxed)};
+  std::uint64_t at = hash_key(domain, key);
+  for (std::uint64_t probes = 0; probes <= mask; ++probes, ++at) {
+    auto& entry = index(word)[at & mask];
+    const std::uint32_t present = entry.load(std::memory_order_relaxed);
+    if (present != 0 && present != kTombstone) continue;
+    if (present == 0) ++index_filled_;
+    entry.store(slot_number + 1, std::memory_order_release);
+    return;
+  }
+}
+
+void RegionTable::erase_from_index(std::uint32_t slot_number) {
+  const RegionSlot& erased = slot(slot_number);
+  const std::uint64_t mask = word_.entries() - 1;
+  const DomainId domain{static_cast<std::uint32_t>(erased.domain.load(std::memory_order_relaxed))};
+  std::uint64_t at = hash_key(domain, RegionKey{erased.key.load(std::memory_order_relaxed)});
+  std::uint64_t probes = 0;
+  while (index(word_)[at & mask].load(std::memory_order_relaxed) != slot_number + 1) {
+    if (++probes > mask) return;  // a peer scribbled over it
+    ++at;
+  }
+  // The end of a run of entries needs no tombstone, and neither do the tombstones before it.
+  if (index(word_)[(at + 1) & mask].load(std::memory_order_relaxed) != 0) {
+    index(word_)[at & mask].store(kTombstone, std::memory_order_relaxed);
+    return;
+  }
+  do {
+    index(word_)[at-- & mask].store(0, std::memory_order_relaxed);
+    if (index_filled_ != 0) --index_filled_;
+  } while (index(word_)[at & mask].load(std::memory_order_relaxed) == kTombstone);
+}
+
+Result<Registration> RegionTable::add(const RegionAttributes& attributes) {
+  const std::uint64_t size = attributes.length;
+  if (file_->inherited()) {
+    return Error{EPERM, "a forked child cannot register memory in its parent's domain"};
+  }
+  if (size != 0 && (attributes.base + (size - 1) < attributes.base ||
+                    attributes.start + (size - 1) < attributes.start)) {
+    return Error{EINVAL, "a region may not wrap around the end of the address space"};
+  }
+  const std::lock_guard guard(mutex_);
+  if (!attributes.choose_key && key_taken(attributes.domain, attributes.key)) {
+    return Error{ENOKEY, "key " + std::to_string(attributes.key.v) + " is registered already"};
+  }
+  if (Status ok = make_room_in_index(); !ok) return ok.error();
+  Result<std::uint32_t> number = take_slot();
+  if (!number) return number.error();
+  const RegionKey key = attributes.choose_key ? unused_key() : attributes.key;
+  RegionSlot& fresh = slot(number.value());
+  fresh.key.store(key.v, std::memory_order_relaxed);
+  fresh.domain.store(attributes.domain.v, std::memory_order_relaxed);
+  fresh.base.store(attributes.base, std::memory_order_relaxed);
+  fresh.length.store(size, std::memory_order_relaxed);
+  fresh.start.store(attributes.start, std::memory_order_relaxed);
+  fresh.access.store(static_cast<std::uint32_t>(attributes.access), std::memory_order_relaxed);
+  fresh.sequence.store(fresh.sequence.load(std::memory_order_relaxed) + 1,
+                       std::memory_order_release);
+  insert_into_index(word_, number.value());
+  ++live_;
+  return Registration{number.value(), key};
+}
+
+bool RegionTable::used_by_anybody(std::uint32_t slot_number) const {
+  std::uint32_t end = header().users_end.load(std::memory_order_acquire);
+  if (end > kMaxUsers) end = kMaxUsers;
+  auto* users = memory_.at<UserRecord>(kUsersAt);
+  for (std::uint32_t i = 0; i < end; ++i) {
+    for (auto& hazard : users[i].hazards) {
+      if (hazard.load(std::memory_order_acquire) != slot_number + 1) continue;
+      if (file_->holder(kUserLock + i)) return true;
+      // It died in the middle of a copy; by now another user may have its record.
+      std::uint64_t stale = slot_number + 1;
+      hazard.compare_exchange_strong(stale, 0, std::memory_order_relaxed);
+    }
+  }
+  return false;
+}
+
+bool RegionTable::wait_until_unused(std::uint32_t slot_number, int patience_ms) {
+  if (header().users_end.load(std::memory_order_acquire) == 0) return true;
+  // After this every user either sees the odd sequence or has shown its hazard to us.
+  os::remote_barrier();
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(patience_ms);
+  while (used_by_anybody(slot_number)) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+Status RegionTable::remove(const Registration& registration, int patience_ms) {
+  if (file_->inherited()) return {};  // a forked child lets go of what is its parent's
+  RegionSlot& closed = slot(registration.slot);
+  {
+    const std::lock_guard guard(mutex_);
+    const std::uint32_t sequence = closed.sequence.load(std::memory_order_relaxed);
+    // An even sequence is a live region; an odd one is a removal that had to give up before.
+    if (sequence % 2 == 0) {
+      closed.sequence.store(sequence + 1, std::memory_order_seq_cst);
+      erase_from_index(registration.slot);
+      --live_;
+    }
+  }
+  if (!wait_until_unused(registration.slot, patience_ms)) {
+    return Error{EBUSY, "a stopped peer is in the middle of a copy to or from the region"};
+  }
+  const std::lock_guard guard(mutex_);
+  free_slots_.push_back(registration.slot);
+  return {};
+}
+
+}  // namespace weft::memory

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// May this access to a peer's memory happen, and if not, why not?
+#include "memory/table_user.h"
+
+#include <cinttypes>
+#include <cstdio>
+
+#include "os/barrier.h"
+
+namespace weft::memory {
+
+const char* describe(Refusal refusal) {
+  switch (refusal) {
+    case Refusal::kNone:
+      return "allowed";
+    case Refusal::kUnknownKey:
+      return "no region of the target's domain has this key";
+    case Refusal::kBeforeStart:
+      return "the access begins before the region";
+    case Refusal::kPastEnd:
+      return "the access ends past the region";
+    case Refusal::kWraps:
+      return "the access wraps around the end of the address space";
+    case Refusal::kNoRight:
+      return "the region was not registered with the right for this access";
+    case Refusal::kTooMany:
+      return "the operation names more remote ranges than possible";
+  }
+  return "unknown refusal";
+}
+
+ForeignTable::ForeignTable(os::SharedFilePtr file, os::Mapping memory)
+    : file_(std::move(file)), memory_(std::move(memory)) {}
+
+Result<std::shared_ptr<ForeignTable>> ForeignTable::open(const std::string& directory,
+                                                         const std::string& name) {
+  if (name.empty() || name.find('/') != std::string::npos) {
+    return Error{EPROTO, "the peer names no valid region table"};
+  }
+  auto file = os::SharedFile::open(directory + "/" + name);
+  if (!file) return file.error();
+  auto memory = file.value()->map(0, kTableSize);
+  if (!memory) return memory.error();
+  const auto* header = memory.value().at<TableHeader>(0);
+  if (header->magic != kTableMagic || header->version != kTableVersion) {
+    return Error{EPROTO, name + " is no region table of version " + std::to_string(kTableVersion)};
+  }
+  return std::shared_ptr<ForeignTable>(new ForeignTable(file.value(), std::move(memory).value()));
+}
+
+Result<std::unique_ptr<TableUser>> TableUser::attach(std::shared_ptr<ForeignTable> table) {
+  auto* users = table->memory_.at<UserRecord>(kUsersAt);
+  auto& end = table->memory_.at<TableHeader>(0)->users_end;
+  for (std::uint32_t i = 0; i < kMaxUsers; ++i) {
+    if (!table->file_->claim(kUserLock + i)) continue;
+    users[i].heeds_barriers.store(os::heeds_remote_barriers(), std::memory_order_relaxed);
+    for (auto& hazard : users[i].hazards) hazard.store(0, std::memory_order_relaxed);
+    std::uint32_t seen = end.load(std::memory_order_relaxed);
+    while (seen <= i && !end.compare_exchange_weak(seen, i + 1, std::memory_order_seq_cst)) {
+    }
+    return std::unique_ptr<TableUser>(new TableUser(std::move(table), i));
+  }
+  return Error{EUSERS, "the peer's region table has no room for another user"};
+}
+
+TableUser::TableUser(std::shared_ptr<ForeignTable> table, std::uint32_t record)
+    : table_(std::move(table)),
+      record_(record),
+      mine_(table_->memory_.at<UserRecord>(kUsersAt)[record]),
+      must_fence_(!os::heeds_remote_barriers() ||
+                  table_->memory_.at<TableHeader>(0)->owner_raises_barriers == 0) {}
+
+TableUser::~TableUser() {
+  if (table_->file_->inherited()) return;
+  release();
+  table_->file_->disclaim(kUserLock + record_);
+}
+
+bool TableUser::read_slot(std::uint32_t number, DomainId domain, RegionKey key, std::size_t hazard,
+                          Found& found) {
+  const RegionSlot& slot = table_->memory_.at<RegionSlot>(kSlotsAt)[number];
+  const std::uint32_t sequence = slot.sequence.load(std::memory_order_acquire);
+  if (sequence % 2 != 0 || slot.key.load(std::memory_order_relaxed) != key.v ||
+      slot.domain.load(std::memory_order_relaxed) != domain.v) {
+    return false;
+  }
+  found.access = static_cast<Access>(slot.access.load(std::memory_order_relaxed));
+  found.base = slot.base.load(std::memory_order_relaxed);
+  found.length = slot.length.load(std::memory_order_relaxed);
+  found.start = slot.start.load(std::memory_order_relaxed);
+  mine_.hazards[hazard].store(number + 1, std::memory_order_release);
+  // The owner closes a region by an odd sequence, then a barrier here, then a look at the hazards.
+  if (must_fence_) {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  } else {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+  if (slot.sequence.load(std::memory_order_acquire) == sequence) return true;
+  mine_.hazards[hazard].store(0, std::memory_order_release);
+  return false;
+}
+
+bool TableUser::search(IndexWord word, DomainId domain, RegionKey key, std::size_t hazard,
+                       Found& found) {
+  const auto* index = table_->memory_.at<std::atomic<std::uint32_t>>(word.at());
+  std::uint64_t at = hash_key(domain, key);
+  for (std::uint64_t probes = 0; probes < word.entries(); ++probes, ++at) {
+    const std::uint32_t entry = index[at & (word.entries() - 1)].load(std::memory_order_acquire);
+    if (entry == 0) return false;
+    if (entry > kMaxRegions) continue;  // a tombstone, or nonsense
+    if (read_slot(entry - 1, domain, key, hazard, found)) return true;
+  }
+  return false;
+}
+
+bool TableUser::find(DomainId domain, RegionKey key, std::size_t hazard, Found& found) {
+  constexpr int kTries = 100;  // an owner that rebuilds more often than this is not in order
+  const auto& current = table_->memory_.at<TableHeader>(0)->index_word;
+  std::uint32_t packed = current.load(std::memory_order_acquire);
+  for (int i = 0; i < kTries; ++i) {
+    const IndexWord word = IndexWord::unpack(packed);
+    if (!word.valid()) return false;
+    if (search(word, domain, key, hazard, found)) return true;
+    const std::uint32_t now = current.load(std::memory_order_acquire);
+    if (now == packed) return false;
+    packed = now;
+  }
+  return false;
+}
+
+Refusal TableUser::hold_one(DomainId domain, Access need, const RemoteRange& range,
+                            std::size_t hazard, LocalRange& out) {
+  Found found;
+  if (!find(domain, range.key, hazard, found)) return Refusal::kUnknownKey;
+  refused_ = found;
+  if (!includes(found.access, need)) return Refusal::kNoRight;
+  if (range.length != 0 && range.address + (range.length - 1) < range.address) {
+    return Refusal::kWraps;
+  }
+  if (range.address < found.start) return Refusal::kBeforeStart;
+  const std::uint64_t offset = range.address - found.start;
+  if (offset > found.length || range.length > found.length - offset) return Refusal::kPastEnd;
+  out = {reinterpret_cast<void*>(found.base + offset), range.length};
+  return Refusal::kNone;
+}
+
+Refusal TableUser::hold(DomainId domain, Access need, std::span<const RemoteRange> ranges,
+                        LocalRange* out, std::size_t& culprit) {
+  release();
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    Refusal refusal = Refusal::kTooMany;
+    held_ = i + 1;
+    if (i < kHazards) refusal = hold_one(domain, need, ranges[i], i, out[i]);
+    if (refusal == Refusal::kNone) continue;
+    culprit = i;
+    release();
+    return refusal;
+  }
+  return Refusal::kNone;
+}
+
+void TableUser::release() {
+  for (std::size_t i = 0; i < held_ && i < kHazards; ++i) {
+    mine_.hazards[i].store(0, std::memory_order_release);
+  }
+  held_ = 0;
+}
+
+std::string TableUser::explain(Refusal refusal, Access need, const RemoteRange& range) const {
+  char text[320];
+  int used = std::snprintf(
+      text, sizeof text, "rkey %#" PRIx64 ": %s of %" PRIu64 " bytes at %#" PRIx64, range.key.v,
+      need == Access::kRemoteWrite ? "write" : "read", range.length, range.address);
+  const auto rest = [&] { return sizeof text - static_cast<std::size_t>(used); };
+  const std::uint64_t end = refused_.start + refused_.length;
+  if (refusal == Refusal::kPastEnd) {
+    used += std::snprintf(text + used, rest(), " ends %" PRIu64 " bytes past the region",
+                          range.address + range.length - end);
+  } else if (refusal == Refusal::kBeforeStart) {
+    used += std::snprintf(text + used, rest(), " begins %" PRIu64 " bytes before the region",
+                          refused_.start - range.address);
+  } else {
+    used += std::snprintf(text + used, rest(), ": %s", describe(refusal));
+  }
+  if (refusal != Refusal::kUnknownKey && refusal != Refusal::kTooMany) {
+    std::snprintf(text + used, rest(), " (region: %" PRIu64 " bytes from %#" PRIx64 ")",
+                  refused_.length, refused_.start);
+  }
+  return text;
+}
+
+}  // namespace weft::memory

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does an endpoint come by its peers, and how does it notice that they are gone?
+#include <algorithm>
+
+#include "messaging/endpoint.h"
+
+namespace weft::messaging {
+namespace {
+
+constexpr auto kCheckEvery = std::chrono::milliseconds(200);
+constexpr unsigned kPollsPerClock = 16;
+
+}  // namespace
+
+link::Flow* Endpoint::connect(PeerIndex index, int& error) {
+  follow_addresses();
+  const auto entry = setup_.addresses->find(index);
+  if (!entry) {
+    error = EINVAL;
+    return nullptr;
+  }
+  if (index >= peers_.size()) peers_.resize(index + 1);
+  Peer& peer = peers_[index];
+  if (peer.flow != nullptr) return peer.flow.get();
+  auto flow = port_->connect(entry->address);
+  if (flow) {
+    peer.flow = std::move(flow).value();
+    peer.stamp = entry->stamp;
+    peer.give_up = {};
+    if (sleepers_ > 0) watch_processes();
+    return peer.flow.get();
+  }
+  // Programs may start in any order: a peer that is not there may still come.
+  // EPERM may mean that it is just ending, and somebody else may come in its place.
+  const bool may_come = flow.error().code == ENOENT || flow.error().code == EPERM;
+  error = flow.error().code == ENOENT ? EHOSTUNREACH : flow.error().code;
+  if (!may_come) return nullptr;
+  const os::Time now = os::coarse_now();
+  if (peer.give_up == os::Time{} || peer.stamp != entry->stamp) {
+    peer.give_up = now + setup_.options.connect_timeout;
+    peer.stamp = entry->stamp;
+  }
+  if (now < peer.give_up) {
+    error = EAGAIN;
+    progress_locked();
+  } else {
+    peer.give_up = {};
+  }
+  return nullptr;
+}
+
+// Numbers that were taken out of the address vector, or mean another address now, lose their flow.
+void Endpoint::follow_addresses() {
+  const std::uint64_t version = setup_.addresses->version();
+  if (version == addresses_version_) return;
+  for (std::size_t i = 0; i < peers_.size(); ++i) {
+    if (peers_[i].flow == nullptr) continue;
+    const auto entry = setup_.addresses->find(i);
+    if (!entry || entry->stamp != peers_[i].stamp) lose(peers_[i]);
+  }
+  addresses_version_ = version;
+}
+
+void Endpoint::lose(Peer& peer) {
+  if (peer.flow == nullptr) return;
+  peer.flow->give_up(*this);
+  std::erase(busy_, peer.flow.get());
+  peer.flow.reset();
+}
+
+void Endpoint::check_peers() {
+  for (std::size_t i = 0; i < peers_.size(); ++i) {
+    if (peers_[i].flow == nullptr) continue;
+    const link::PeerState state = peers_[i].flow->check_peer(*this);
+    if (state == link::PeerState::kAlive) continue;
+    lose(peers_[i]);
+    // It may have died before it sent anything that would have made it a source.
+    const PeerIndex index = setup_.addresses->canonical(i);
+    if (state == link::PeerState::kDied && index != kNoPeer) died_.push_back(index);
+    if (state == link::PeerState::kDied) setup_.device->sweep_up();
+  }
+  port_->inbox().check_sources(*this);
+  settle_deaths();
+}
+
+// True every now and then: looking at the clock at every poll would be half of its cost.
+bool Endpoint::tick() {
+  if (++polls_ % kPollsPerClock != 0) return false;
+  const os::Time now = os::coarse_now();
+  if (now < next_check_) return false;
+  next_check_ = now + kCheckEvery;
+  return true;
+}
+
+void Endpoint::progress_locked() {
+  port_->inbox().poll(*this);
+  for (std::size_t i = 0; i < busy_.size();) {
+    link::Flow* flow = busy_[i];
+    flow->progress(*this);
+    if (flow->busy()) {
+      ++i;
+    } else {
+      flow->set_asleep(false);
+      std::erase(busy_, flow);
+    }
+  }
+  if (tick()) check_peers();
+  if (!died_.empty()) [[unlikely]]
+    settle_deaths();
+}
+
+void Endpoint::progress() {
+  const std::lock_guard guard(lock_);
+  progress_locked();
+}
+
+// While asleep nobody polls the clock: the end of a peer has to wake us by itself.
+void Endpoint::watch_processes() {
+  std::vector<pid_t> processes = port_->source_processes();
+  for (const Peer& peer : peers_) {
+    if (peer.flow != nullptr) processes.push_back(peer.flow->process());
+  }
+  for (const pid_t process : processes) {
+    if (process <= 0 || watched_.contains(process)) continue;
+    os::Fd fd = os::watch_process(process);
+    if (fd.valid() && wake_set_.add(fd.get()).ok()) watched_.emplace(process, std::move(fd));
+  }
+}
+
+bool Endpoint::fall_asleep() {
+  const std::lock_guard guard(lock_);
+  ++sleepers_;
+  bool ended = false;
+  for (auto entry = watched_.begin(); entry != watched_.end();) {
+    if (os::wait_readable(entry->second.get(), std::chrono::milliseconds(0))) {
+      wake_set_.remove(entry->second.get());
+      entry = watched_.erase(entry);
+      ended = true;
+    } else {
+      ++entry;
+    }
+  }
+  // A sleeper polls too seldom for tick().
+  const os::Time now = os::coarse_now();
+  if (ended || now >= next_check_) {
+    next_check_ = now + kCheckEvery;
+    check_peers();
+  }
+  watch_processes();
+  for (link::Flow* flow : busy_) flow->set_asleep(true);
+  const bool quiet = port_->inbox().fall_asleep() && !ended &&
+                     std::none_of(busy_.begin(), busy_.end(),
+                                  [](const link::Flow* flow) { return flow->ready(); });
+  // Going to sleep has silenced the bell for those who slept before.
+  if (!quiet && sleepers_ > 1) port_->inbox().ring();
+  return quiet;
+}
+
+void Endpoint::wake_up() {
+  const std::lock_guard guard(lock_);
+  if (--sleepers_ > 0) return;
+  port_->inbox().wake_up();
+  for (link::Flow* flow : busy_) flow->set_asleep(false);
+}
+
+Endpoint::Endpoint(EndpointSetup setup)
+    : lock_(setup.thread_safe),
+      setup_(std::move(setup)),
+      tagged_(*setup_.addresses),
+      untagged_(*setup_.addresses) {}
+
+Result<std::unique_ptr<Endpoint>> Endpoint::open(EndpointSetup setup) {
+  device::PortOptions wanted;
+  wanted.domain = setup.domain;
+  wanted.name = setup.name;
+  wanted.eager_limit = setup.options.eager_limit;
+  wanted.count_remote_reads = setup.count_remote_reads;
+  wanted.count_remote_writes = setup.count_remote_writes;
+  std::unique_ptr<Endpoint> endpoint(new Endpoint(std::move(setup)));
+  auto port = device::Port::open(endpoint->setup_.device, endpoint->setup_.address, wanted);
+  if (!port) return port.error();
+  endpoint->port_ = std::move(port).value();
+  auto set = os::EventSet::create();
+  if (!set) return set.error();
+  endpoint->wake_set_ = std::move(set).value();
+  if (Status ok = endpoint->wake_set_.add(endpoint->port_->inbox().wake_fd()); !ok) {
+    return ok.error();
+  }
+  return endpoint;
+}
+
+Endpoint::~Endpoint() {
+  // Flows first: they use the port.
+  peers_.clear();
+}
+
+}  // namespace weft::messaging

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How do messages get from their arrival into the buffers of receives?
+#include <algorithm>
+#include <utility>
+
+#include "base/slices.h"
+#include "base/small_copy.h"
+#include "messaging/endpoint.h"
+
+namespace weft::messaging {
+namespace {
+
+std::uint64_t receive_flags(const link::Arrival& arrival) {
+  return device::kReceive |
+         (arrival.operation == link::Operation::kTagged ? device::kTagged : device::kMessage) |
+         (arrival.has_data ? std::uint64_t{device::kHasRemoteData} : 0);
+}
+
+}  // namespace
+
+void Endpoint::source_opened(std::uint32_t source, const os::SocketAddress& address) {
+  if (sources_.size() <= source) sources_.resize(source + 1);
+  sources_[source] = std::make_shared<Correspondent>();
+  sources_[source]->address = address;
+}
+
+void Endpoint::source_closed(std::uint32_t source, bool died) {
+  const std::shared_ptr<Correspondent> gone = sources_[source];
+  tagged_.forget(*gone);
+  untagged_.forget(*gone);
+  const PeerIndex index = number_of(*setup_.addresses, *gone);
+  // One that left in good order may come back; one that died will not send what is waited for.
+  if (died && index != kNoPeer) died_.push_back(index);
+  sources_[source].reset();
+}
+
+// Fails what waits for messages of the dead, unless a living process has taken over the address.
+void Endpoint::settle_deaths() {
+  for (const PeerIndex index : std::exchange(died_, {})) {
+    const bool flows = index < peers_.size() && peers_[index].flow != nullptr;
+    const bool sends = std::any_of(sources_.begin(), sources_.end(), [&](const auto& source) {
+      return source != nullptr && number_of(*setup_.addresses, *source) == index;
+    });
+    if (!flows && !sends) fail_directed(index);
+  }
+}
+
+void Endpoint::fail_directed(PeerIndex source) {
+  for (Matcher* queue : {&tagged_, &untagged_}) {
+    while (Receive* receive = queue->take_directed(source)) finish(*receive, ECONNRESET);
+  }
+}
+
+bool Endpoint::takes_more() const {
+  return tagged_.bytes_kept() + untagged_.bytes_kept() <= setup_.options.unexpected_limit;
+}
+
+void Endpoint::arrived(const link::Arrival& arrival) {
+  const bool tagged = arrival.operation == link::Operation::kTagged;
+  if (!tagged && arrival.operation != link::Operation::kMessage) return remote_access(arrival);
+  Correspondent& from = *sources_[arrival.source];
+  const PeerIndex sender = number_of(*setup_.addresses, from);
+  Receive* receive = matcher(tagged).match(arrival.tag, sender);
+  if (receive == nullptr) {
+    matcher(tagged).keep(arrival, sources_[arrival.source]);
+  } else {
+    deliver(*receive, arrival, sender);
+  }
+}
+
+void Endpoint::remote_access(const link::Arrival& arrival) {
+  const bool read = arrival.operation == link::Operation::kReadEvent;
+  count(read ? Event::kRemoteRead : Event::kRemoteWrite, true);
+  if (!arrival.has_data || setup_.bindings.rx == nullptr) return;
+  setup_.bindings.rx->push([&](device::Completion& completion) {
+    completion = {};
+    completion.flags = device::kRma | device::kRemoteWrite | device::kHasRemoteData;
+    completion.data = arrival.data;
+    completion.length = arrival.tag;  // a write's announcement carries its length there
+    completion.source = number_of(*setup_.addresses, *sources_[arrival.source]);
+  });
+}
+
+void Endpoint::deliver(Receive& receive, const link::Arrival& arrival, PeerIndex sender) {
+  receive.flags |= receive_flags(arrival);
+  receive.data = arrival.data;
+  receive.message_tag = arrival.tag;
+  receive.length = arrival.length;
+  receive.sender = sender;
+  const std::span<const LocalRange> pieces(receive.pieces, receive.count);
+  if (arrival.payload == nullptr) {
+    const std::uint64_t length = std::min<std::uint64_t>(arrival.length, receive.capacity);
+    port_->inbox().accept(*this, arrival.offer, pieces, length, &receive);
+    return;
+  }
+  if (receive.count == 1 && arrival.length <= std::min<std::size_t>(receive.capacity, 64)) {
+    copy_small(receive.pieces[0].base, arrival.payload, arrival.length);
+  } else {
+    scatter(pieces, arrival.payload, arrival.length);
+  }
+  if (arrival.wants_ack) port_->inbox().acknowledge(arrival.offer);
+  finish(receive, 0);
+}
+
+void Endpoint::received(void* cookie, int error) { finish(*static_cast<Receive*>(cookie), error); }
+
+void Endpoint::finish(Receive& receive, int error) {
+  const bool truncated = error == 0 && receive.length > receive.capacity;
+  if (truncated) error = EMSGSIZE;
+  if ((receive.report || error != 0) && setup_.bindings.rx != nullptr) {
+    setup_.bindings.rx->push([&](device::Completion& completion) {
+      completion.context = receive.context;
+      completion.flags = receive.flags;
+      completion.length = truncated ? receive.capacity : receive.length;
+      completion.buffer = receive.count != 0 ? receive.pieces[0].base : nullptr;
+      completion.data = receive.data;
+      completion.tag = receive.message_tag;
+      completion.source = receive.sender;
+      completion.error = error;
+      completion.detail = 0;
+      completion.overflow = truncated ? receive.length - receive.capacity : 0;
+    });
+  }
+  count(Event::kReceive, error == 0);
+  receives_.give(receive);
+}
+
+Receive& Endpoint::new_receive(const ReceiveCall& call) {
+  Receive& receive = receives_.take();
+  receive.tag = call.tag;
+  receive.ignore = call.tagged ? call.ignore : ~std::uint64_t{0};
+  receive.source = call.source;
+  receive.context = call.report.context;
+  receive.report = call.report.wanted;
+  receive.capacity = total_length(call.pieces);
+  receive.count = static_cast<std::uint32_t>(call.pieces.size());
+  for (std::size_t i = 0; i < call.pieces.size(); ++i) receive.pieces[i] = call.pieces[i];
+  receive.flags = device::kReceive | (call.tagged ? device::kTagged : device::kMessage);
+  receive.data = 0;
+  receive.message_tag = call.tag;
+  receive.length = 0;
+  receive.sender = call.source;
+  return receive;
+}
+
+int Endpoint::receive(const ReceiveCall& call) {
+  const std::lock_guard guard(lock_);
+  switch (call.mode) {
+    case ReceiveCall::Mode::kPost:
+      return post(call);
+    case ReceiveCall::Mode::kPeek:
+    case ReceiveCall::Mode::kPeekClaim:
+    case ReceiveCall::Mode::kPeekDiscard:
+      return peek(call);
+    case ReceiveCall::Mode::kTakeClaimed:
+    case ReceiveCall::Mode::kDiscardClaimed:
+      return take_claimed(call);
+  }
+  return EINVAL;
+}
+
+int Endpoint::post(const ReceiveCall& call) {
+  Receive& receive = new_receive(call);
+  if (receive.source != kNoPeer) {
+    receive.source = setup_.addresses->canonical(receive.source);
+    if (receive.source == kNoPeer) {
+      receives_.give(receive);
+      return EINVAL;
+    }
+  }
+  Matcher& queue = matcher(call.tagged);
+  if (!queue.nothing_kept()) {
+    if (Unexpected* message = queue.find({receive.tag, receive.ignore, receive.source})) {
+      take(receive, *message);
+      return 0;
+    }
+  }
+  queue.post(receive);
+  return 0;
+}
+
+// The message leaves the queue first: delivering it may report the end of the receive.
+void Endpoint::take(Receive& receive, Unexpected& message) {
+  const bool tagged = message.arrival.operation == link::Operation::kTagged;
+  const Kept taken = matcher(tagged).take(message);
+  deliver(receive, taken.arrival, number_of(*setup_.addresses, *taken.from));
+}
+
+void Endpoint::report_peek(const ReceiveCall& call, const Unexpected* message, int error) {
+  if (setup_.bindings.rx == nullptr) return;
+  setup_.bindings.rx->push([&](device::Completion& completion) {
+    completion = {};
+    completion.context = call.report.context;
+    completion.flags = device::kReceive | (call.tagged ? device::kTagged : device::kMessage);
+    completion.tag = call.tag;
+    completion.error = error;
+    if (message == nullptr) return;
+    completion.flags = receive_flags(message->arrival);
+    completion.length = message->arrival.length;
+    completion.data = message->arrival.data;
+    completion.tag = message->arrival.tag;
+    completion.source = number_of(*setup_.addresses, *message->from);
+  });
+}
+
+void Endpoint::discard(Unexpected& message, bool tagged) {
+  const Kept taken = matcher(tagged).take(message);
+  const link::Arrival& arrival = taken.arrival;
+  if (arrival.payload == nullptr || arrival.wants_ack) port_->inbox().acknowledge(arrival.offer);
+}
+
+int Endpoint::peek(const ReceiveCall& call) {
+  progress_locked();
+  PeerIndex source = kNoPeer;
+  if (call.source != kNoPeer) {
+    source = setup_.addresses->canonical(call.source);
+    if (source == kNoPeer) return EINVAL;
+  }
+  const std::uint64_t ignore = call.tagged ? call.ignore : ~std::uint64_t{0};
+  Unexpected* message = matcher(call.tagged).find({call.tag, ignore, source});
+  report_peek(call, message, message == nullptr ? ENOMSG : 0);
+  if (message == nullptr) return 0;
+  if (call.mode == ReceiveCall::Mode::kPeekClaim) {
+    message->claimed = true;
+    message->claimed_by = call.report.context;
+  }
+  if (call.mode == ReceiveCall::Mode::kPeekDiscard) discard(*message, call.tagged);
+  return 0;
+}
+
+int Endpoint::take_claimed(const ReceiveCall& call) {
+  Unexpected* message = matcher(call.tagged).find_claimed(call.report.context);
+  if (message == nullptr) return EINVAL;
+  if (call.mode == ReceiveCall::Mode::kDiscardClaimed) {
+    report_peek(call, message, 0);
+    discard(*message, call.tagged);
+    return 0;
+  }
+  take(new_receive(call), *message);
+  return 0;
+}
+
+int Endpoint::cancel(void* context) {
+  const std::lock_guard guard(lock_);
+  Receive* receive = tagged_.cancel(context);
+  if (receive == nullptr) receive = untagged_.cancel(context);
+  if (receive == nullptr) return ENOENT;
+  finish(*receive, ECANCELED);
+  return 0;
+}
+
+}  // namespace weft::messaging

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does an endpoint send messages and access memory, and how does it report the end?
+#include "messaging/endpoint.h"
+
+namespace weft::messaging {
+namespace {
+
+std::uint64_t flags_of(const SendCall& call) {
+  return device::kSend |
+         (call.operation == link::Operation::kTagged ? device::kTagged : device::kMessage);
+}
+
+std::uint64_t flags_of(const AccessCall& call) {
+  return device::kRma | (call.write ? device::kWrite : device::kRead);
+}
+
+Event event_of(const AccessCall& call) { return call.write ? Event::kWrite : Event::kRead; }
+
+}  // namespace
+
+void Endpoint::count(Event event, bool success) {
+  device::Counter* counter = setup_.bindings.counter(event);
+  if (counter == nullptr) return;
+  if (success) {
+    counter->add(1);
+  } else {
+    counter->add_errors(1);
+  }
+}
+
+void Endpoint::push_tx(void* context, std::uint64_t flags, int error, int detail) {
+  if (setup_.bindings.tx == nullptr) return;
+  setup_.bindings.tx->push([&](device::Completion& completion) {
+    completion = {};
+    completion.context = context;
+    completion.flags = flags;
+    completion.error = error;
+    completion.detail = detail;
+  });
+}
+
+void Endpoint::complete(const Report& report, std::uint64_t flags, Event event) {
+  if (report.wanted && !report.silent) push_tx(report.context, flags, 0, 0);
+  count(event, true);
+}
+
+// An operation that fails at once was started and has ended: its error goes where errors go. An
+// injected one has no place in the queue, so its caller hears of it.
+int Endpoint::fail(const Report& report, std::uint64_t flags, Event event, int error, int detail) {
+  if (report.silent) return error;
+  push_tx(report.context, flags, error, detail);
+  count(event, false);
+  return 0;
+}
+
+int Endpoint::send(SendCall& call) {
+  const std::lock_guard guard(lock_);
+  if (setup_.bindings.tx != nullptr && setup_.bindings.tx->full()) return EAGAIN;
+  int error = 0;
+  link::Flow* flow = flow_to(call.peer, error);
+  if (flow == nullptr) {
+    if (error == EAGAIN || error == EINVAL) return error;
+    return fail(call.report, flags_of(call), Event::kSend, error, 0);
+  }
+  if (call.fence && flow->busy()) return EAGAIN;
+  return start_send(*flow, call);
+}
+
+int Endpoint::start_send(link::Flow& flow, SendCall& call) {
+  Sending& sending = sendings_.take();
+  call.cookie = &sending;
+  const bool was_busy = flow.busy();
+  const link::Outcome outcome = flow.send(call);
+  switch (outcome.state) {
+    case link::Outcome::State::kPending:
+      sending = {call.report.context, flags_of(call), call.report.wanted};
+      if (!was_busy) busy_.push_back(&flow);
+      if (sleepers_ > 0) wait_for_end(flow);
+      return 0;
+    case link::Outcome::State::kDone:
+      sendings_.give(sending);
+      complete(call.report, flags_of(call), Event::kSend);
+      return 0;
+    case link::Outcome::State::kAgain:
+      sendings_.give(sending);
+      progress_locked();
+      return EAGAIN;
+    case link::Outcome::State::kFailed:
+      sendings_.give(sending);
+      if (outcome.error == ECONNRESET) lose(peers_[call.peer]);
+      return fail(call.report, flags_of(call), Event::kSend, outcome.error, outcome.detail);
+  }
+  return EINVAL;
+}
+
+// Another thread sleeps already: the peer must ring for this message, too.
+void Endpoint::wait_for_end(link::Flow& flow) {
+  flow.set_asleep(true);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (flow.ready()) flow.progress(*this);
+}
+
+void Endpoint::sent(void* cookie, int error) {
+  Sending& sending = *static_cast<Sending*>(cookie);
+  if (sending.report || error != 0) push_tx(sending.context, sending.flags, error, 0);
+  count(Event::kSend, error == 0);
+  sendings_.give(sending);
+}
+
+int Endpoint::access(const AccessCall& call) {
+  const std::lock_guard guard(lock_);
+  if (setup_.bindings.tx != nullptr && setup_.bindings.tx->full()) return EAGAIN;
+  int error = 0;
+  link::Flow* flow = flow_to(call.peer, error);
+  if (flow == nullptr) {
+    if (error == EAGAIN || error == EINVAL) return error;
+    return fail(call.report, flags_of(call), event_of(call), error, 0);
+  }
+  if (call.fence && flow->busy()) return EAGAIN;
+  const link::Outcome outcome = flow->access(call);
+  if (outcome.state == link::Outcome::State::kAgain) {
+    progress_locked();
+    return EAGAIN;
+  }
+  if (outcome.state == link::Outcome::State::kFailed) {
+    if (outcome.error == ECONNRESET) lose(peers_[call.peer]);
+    return fail(call.report, flags_of(call), event_of(call), outcome.error, outcome.detail);
+  }
+  complete(call.report, flags_of(call), event_of(call));
+  return 0;
+}
+
+}  // namespace weft::messaging

@@ -1,0 +1,650 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Does an endpoint exchange messages with others, and with itself, as fi_endpoint(3) promises?
+#include "messaging/endpoint.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <deque>
+#include <filesystem>
+#include <functional>
+
+namespace weft::messaging {
+namespace {
+
+using std::chrono::milliseconds;
+using Bytes = std::vector<std::byte>;
+using device::Completion;
+using Mode = ReceiveCall::Mode;
+
+os::SocketAddress numbered(std::uint16_t port) {
+  sockaddr_in v4{};
+  v4.sin_family = AF_INET;
+  v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  auto address = os::SocketAddress::parse(&v4, sizeof v4);
+  address.value().set_port(port);
+  return address.value();
+}
+
+Bytes pattern(std::size_t length, std::size_t seed) {
+  Bytes bytes(length);
+  for (std::size_t i = 0; i < length; ++i) {
+    bytes[i] = static_cast<std::byte>((i * 2654435761u + seed * 40503u) >> 7);
+  }
+  return bytes;
+}
+
+class RuntimeDir {
+ public:
+  RuntimeDir() {
+    char name[] = "/dev/shm/weft-test-XXXXXX";
+    if (::mkdtemp(name) != nullptr) path_ = name;
+  }
+  ~RuntimeDir() {
+    std::error_code ignored;
+    if (::getpid() == creator_) std::filesystem::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  const pid_t creator_ = ::getpid();
+};
+
+struct Surroundings {
+  std::shared_ptr<device::Device> device;
+  std::size_t queue_size = 1024;
+  milliseconds connect_timeout{60};
+};
+
+// An endpoint with an address vector, queues and counters of its own.
+struct Node {
+  AddressVector addresses{true, 8};
+  device::CompletionQueue tx;
+  device::CompletionQueue rx;
+  device::Counter remote_writes{true, device::WaitKind::kNone};
+  device::Counter sends{true, device::WaitKind::kNone};
+  os::SocketAddress address;
+  DomainId domain;
+  std::unique_ptr<Endpoint> endpoint;
+
+  Node(const Surroundings& setup, std::uint16_t port)
+      : tx(setup.queue_size, true, device::WaitKind::kNone),
+        rx(1024, true, device::WaitKind::kNone),
+        address(numbered(port)),
+        domain(setup.device->new_domain()) {
+    EndpointSetup wanted;
+    wanted.device = setup.device;
+    wanted.addresses = &addresses;
+    wanted.bindings.tx = &tx;
+    wanted.bindings.rx = &rx;
+    wanted.bindings.counters[static_cast<std::size_t>(Event::kRemoteWrite)] = &remote_writes;
+    wanted.bindings.counters[static_cast<std::size_t>(Event::kSend)] = &sends;
+    wanted.address = address;
+    wanted.name = address;
+    wanted.domain = domain;
+    wanted.count_remote_writes = true;
+    wanted.options.connect_timeout = setup.connect_timeout;
+    auto opened = Endpoint::open(wanted);
+    if (opened) endpoint = std::move(opened).value();
+  }
+
+  int send(PeerIndex peer, std::uint64_t tag, Bytes& bytes, void* context = nullptr,
+           const std::function<void(SendCall&)>& change = {}) {
+    const LocalRange piece{bytes.data(), bytes.size()};
+    SendCall call;
+    call.peer = peer;
+    call.operation = link::Operation::kTagged;
+    call.tag = tag;
+    call.pieces = {&piece, 1};
+    call.length = bytes.size();
+    call.report.context = context;
+    if (change) change(call);
+    return endpoint->send(call);
+  }
+  int receive(std::uint64_t tag, Bytes& bytes, void* context = nullptr, PeerIndex source = kNoPeer,
+              Mode mode = Mode::kPost) {
+    const LocalRange piece{bytes.data(), bytes.size()};
+    ReceiveCall call;
+    call.tagged = true;
+    call.mode = mode;
+    call.tag = tag;
+    call.source = source;
+    call.pieces = {&piece, 1};
+    call.report.context = context;
+    return endpoint->receive(call);
+  }
+  static std::deque<Completion> take(device::CompletionQueue& queue) {
+    std::deque<Completion> taken;
+    device::CompletionQueue::Front front{};
+    Completion failed;
+    do {
+      queue.pop(100, front, [&](const Completion& entry) { taken.push_back(entry); });
+      if (queue.pop_error(failed)) taken.push_back(failed);
+    } while (!queue.empty());
+    return taken;
+  }
+};
+
+struct EndpointTest : ::testing::Test {
+  RuntimeDir dir;
+  Surroundings setup{std::move(device::Device::get(dir.path())).value()};
+  Node one{setup, 7001};
+  Node two{setup, 7002};
+  PeerIndex to_two = one.addresses.insert(two.address);
+  PeerIndex to_one = two.addresses.insert(one.address);
+  int contexts[8]{};
+
+  void SetUp() override { ASSERT_TRUE(one.endpoint != nullptr && two.endpoint != nullptr); }
+  // Drives both until `done`, for ten seconds at most.
+  template <class Done>
+  bool drive(Done done) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (!done() && std::chrono::steady_clock::now() < end) {
+      if (one.endpoint) one.endpoint->progress();
+      if (two.endpoint) two.endpoint->progress();
+    }
+    return done();
+  }
+  Completion next(Node& node, bool tx) {
+    auto& queue = tx ? node.tx : node.rx;
+    EXPECT_TRUE(drive([&] { return !queue.empty(); }));
+    auto taken = Node::take(queue);
+    EXPECT_EQ(taken.size(), 1u);
+    return taken.empty() ? Completion{} : taken[0];
+  }
+  void settle() {
+    for (int i = 0; i < 10; ++i) {
+      one.endpoint->progress();
+      if (two.endpoint) two.endpoint->progress();
+    }
+  }
+};
+
+class Sizes : public EndpointTest, public ::testing::WithParamInterface<std::size_t> {};
+
+TEST_P(Sizes, AMessageArrivesWholeWhetherItsReceiveCameFirstOrLast) {
+  for (const bool receive_first : {true, false}) {
+    for (const bool until_delivered : {false, true}) {
+      Bytes bytes = pattern(GetParam(), 1);
+      Bytes target(bytes.size() + 1);
+      if (receive_first) {
+        ASSERT_EQ(two.receive(5, target, &contexts[1]), 0);
+      }
+      ASSERT_EQ(one.send(to_two, 5, bytes, &contexts[0],
+                         [&](SendCall& call) { call.until_delivered = until_delivered; }),
+                0);
+      settle();
+      if (!receive_first) {
+        ASSERT_EQ(two.receive(5, target, &contexts[1]), 0);
+      }
+      const Completion received = next(two, false);
+      EXPECT_EQ(received.error, 0);
+      EXPECT_EQ(received.context, &contexts[1]);
+      EXPECT_EQ(received.length, bytes.size());
+      EXPECT_EQ(received.tag, 5u);
+      EXPECT_EQ(received.source, to_one);
+      EXPECT_EQ(received.buffer, target.data());
+      EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), target.begin()));
+      EXPECT_EQ(target.back(), std::byte{0}) << "nothing behind the message is written";
+      const Completion sent = next(one, true);
+      EXPECT_EQ(sent.error, 0);
+      EXPECT_EQ(sent.context, &contexts[0]);
+    }
+  }
+}
+
+TEST_P(Sizes, AnEndpointCanSendToItself) {
+  const PeerIndex itself = one.addresses.insert(one.address);
+  Bytes bytes = pattern(GetParam(), 1);
+  Bytes target(bytes.size());
+  ASSERT_EQ(one.send(itself, 5, bytes, &contexts[0]), 0);
+  ASSERT_EQ(one.receive(5, target, &contexts[1]), 0);
+  const Completion received = next(one, false);
+  EXPECT_EQ(received.error, 0);
+  EXPECT_EQ(received.source, itself);
+  EXPECT_TRUE(bytes == target);
+  EXPECT_EQ(next(one, true).error, 0);
+}
+
+TEST_P(Sizes, ALongerMessageIsCutAndSaysByHowMuch) {
+  if (GetParam() == 0) GTEST_SKIP() << "nothing to cut";
+  for (const bool receive_first : {true, false}) {
+    Bytes bytes = pattern(GetParam(), 1);
+    Bytes target(bytes.size());
+    Bytes room(target.begin(), target.begin() + static_cast<std::ptrdiff_t>(bytes.size() / 2));
+    if (receive_first) two.receive(5, room);
+    ASSERT_EQ(one.send(to_two, 5, bytes), 0);
+    settle();
+    if (!receive_first) two.receive(5, room);
+    const Completion received = next(two, false);
+    EXPECT_EQ(received.error, EMSGSIZE);
+    EXPECT_EQ(received.length, room.size());
+    EXPECT_EQ(received.overflow, bytes.size() - room.size());
+    EXPECT_TRUE(std::equal(room.begin(), room.end(), bytes.begin()));
+    EXPECT_EQ(next(one, true).error, 0) << "the sender's part went well";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Endpoint, Sizes,
+                         ::testing::Values(0, 1, 40, 41, 64, 65, 8192, 8193, 32768, 1 << 20,
+                                           (1 << 20) + 3));
+
+TEST_F(EndpointTest, MessagesOfOneSenderAreMatchedInTheirOrder) {
+  std::deque<Bytes> sent;
+  std::deque<Bytes> received;
+  for (std::size_t i = 0; i < 60; ++i) {
+    sent.push_back(pattern(i % 5 == 0 ? 20'000 + i : i, i));
+    received.emplace_back(30'000);
+    ASSERT_EQ(one.send(to_two, 1, sent.back()), 0);
+  }
+  for (auto& target : received) ASSERT_EQ(two.receive(1, target), 0);
+  ASSERT_TRUE(drive([&] { return two.rx.size() == 60; }));
+  const auto completions = Node::take(two.rx);
+  for (std::size_t i = 0; i < 60; ++i) {
+    EXPECT_EQ(completions[i].length, sent[i].size());
+    EXPECT_TRUE(std::equal(sent[i].begin(), sent[i].end(), received[i].begin())) << i;
+  }
+}
+
+TEST_F(EndpointTest, TaggedAndUntaggedMessagesDoNotMeet) {
+  Bytes bytes = pattern(10, 1);
+  Bytes target(10);
+  two.receive(0, target);
+  one.send(to_two, 0, bytes, nullptr,
+           [](SendCall& call) { call.operation = link::Operation::kMessage; });
+  settle();
+  EXPECT_TRUE(two.rx.empty());
+  const LocalRange piece{target.data(), target.size()};
+  ReceiveCall untagged;
+  untagged.pieces = {&piece, 1};
+  two.endpoint->receive(untagged);
+  EXPECT_EQ(next(two, false).flags, device::kReceive | device::kMessage);
+}
+
+TEST_F(EndpointTest, ADirectedReceiveTakesMessagesOfItsSourceOnly) {
+  Node three(setup, 7003);
+  const PeerIndex three_to_two = three.addresses.insert(two.address);
+  const PeerIndex two_to_three = two.addresses.insert(three.address);
+  Bytes bytes = pattern(10, 1);
+  Bytes from_three(10);
+  Bytes from_any(10);
+  two.receive(5, from_three, &contexts[3], two_to_three);
+  two.receive(5, from_any, &contexts[0]);
+  one.send(to_two, 5, bytes);
+  Completion received = next(two, false);
+  EXPECT_EQ(received.context, &contexts[0]);
+  EXPECT_EQ(received.source, to_one);
+  three.send(three_to_two, 5, bytes);
+  received = next(two, false);
+  EXPECT_EQ(received.context, &contexts[3]);
+  EXPECT_EQ(received.source, two_to_three);
+  three.send(three_to_two, 6, bytes);
+  settle();
+  two.receive(6, from_any, &contexts[0], to_one);
+  settle();
+  EXPECT_TRUE(two.rx.empty()) << "a kept message of another source stays";
+  EXPECT_EQ(two.receive(6, from_any, nullptr, 99), EINVAL);
+}
+
+TEST_F(EndpointTest, AnUnknownSenderHasNoNumber) {
+  Node stranger(setup, 7003);
+  const PeerIndex peer = stranger.addresses.insert(two.address);
+  Bytes bytes = pattern(10, 1);
+  Bytes target(10);
+  two.receive(5, target);
+  stranger.send(peer, 5, bytes);
+  EXPECT_EQ(next(two, false).source, device::kUnknownSource);
+}
+
+TEST_F(EndpointTest, APeekReportsWithoutTaking) {
+  Bytes bytes = pattern(20'000, 1);
+  Bytes target(20'000);
+  Bytes none;
+  two.receive(5, none, &contexts[0], kNoPeer, Mode::kPeek);
+  EXPECT_EQ(next(two, false).error, ENOMSG);
+  one.send(to_two, 5, bytes);
+  settle();
+  for (int i = 0; i < 2; ++i) {
+    two.receive(5, none, &contexts[0], kNoPeer, Mode::kPeek);
+    const Completion seen = next(two, false);
+    EXPECT_EQ(seen.error, 0);
+    EXPECT_EQ(seen.length, bytes.size());
+    EXPECT_EQ(seen.source, to_one);
+  }
+  EXPECT_TRUE(one.tx.empty());
+  two.receive(5, target);
+  EXPECT_EQ(next(two, false).error, 0);
+  EXPECT_TRUE(bytes == target);
+}
+
+TEST_F(EndpointTest, AClaimedMessageIsForItsClaimerOnly) {
+  for (const std::size_t size : {10u, 20'000u}) {
+    Bytes bytes = pattern(size, 1);
+    Bytes target(size);
+    Bytes none;
+    one.send(to_two, 5, bytes);
+    settle();
+    two.receive(5, none, &contexts[0], kNoPeer, Mode::kPeekClaim);
+    EXPECT_EQ(next(two, false).error, 0);
+    EXPECT_EQ(two.receive(5, target, &contexts[1], kNoPeer, Mode::kTakeClaimed), EINVAL);
+    Bytes other(size);
+    two.receive(5, other, &contexts[2]);
+    settle();
+    EXPECT_TRUE(two.rx.empty()) << "a claimed message is invisible to others";
+    EXPECT_EQ(two.endpoint->cancel(&contexts[2]), 0);
+    EXPECT_EQ(next(two, false).error, ECANCELED);
+    ASSERT_EQ(two.receive(5, target, &contexts[0], kNoPeer, Mode::kTakeClaimed), 0);
+    EXPECT_EQ(next(two, false).context, &contexts[0]);
+    EXPECT_TRUE(bytes == target);
+    EXPECT_EQ(next(one, true).error, 0);
+  }
+}
+
+TEST_F(EndpointTest, ADiscardedMessageIsGoneAndItsSenderIsDone) {
+  Bytes none;
+  for (const Mode mode : {Mode::kPeekDiscard, Mode::kPeekClaim}) {
+    for (const std::size_t size : {0u, 10u, 5000u, 20'000u}) {
+      Bytes bytes = pattern(size, 1);
+      one.send(to_two, 5, bytes, nullptr, [](SendCall& call) { call.until_delivered = true; });
+      settle();
+      EXPECT_TRUE(one.tx.empty());
+      two.receive(5, none, &contexts[0], kNoPeer, mode);
+      EXPECT_EQ(next(two, false).length, size);
+      if (mode == Mode::kPeekClaim) {
+        two.receive(5, none, &contexts[0], kNoPeer, Mode::kDiscardClaimed);
+        EXPECT_EQ(next(two, false).error, 0);
+      }
+      EXPECT_EQ(next(one, true).error, 0);
+      two.receive(5, none, &contexts[0], kNoPeer, Mode::kPeek);
+      EXPECT_EQ(next(two, false).error, ENOMSG);
+    }
+  }
+}
+
+TEST_F(EndpointTest, ACancelledReceiveEndsOnceAndTakesNothing) {
+  Bytes target(10);
+  two.receive(5, target, &contexts[0]);
+  EXPECT_EQ(two.endpoint->cancel(&contexts[1]), ENOENT);
+  EXPECT_EQ(two.endpoint->cancel(&contexts[0]), 0);
+  EXPECT_EQ(two.endpoint->cancel(&contexts[0]), ENOENT);
+  EXPECT_EQ(next(two, false).error, ECANCELED);
+  Bytes bytes = pattern(10, 1);
+  one.send(to_two, 5, bytes);
+  settle();
+  EXPECT_TRUE(two.rx.empty());
+  EXPECT_TRUE(target == Bytes(10));
+}
+
+TEST_F(EndpointTest, APeerThatIsNotThereMeansAgainAndThenUnreachable) {
+  const PeerIndex nobody = one.addresses.insert(numbered(7999));
+  Bytes bytes = pattern(10, 1);
+  int result = EAGAIN;
+  int again = 0;
+  while ((result = one.send(nobody, 5, bytes, &contexts[0])) == EAGAIN) ++again;
+  EXPECT_GT(again, 0);
+  EXPECT_EQ(result, 0) << "the operation was started and has failed";
+  const Completion failed = next(one, true);
+  EXPECT_EQ(failed.error, EHOSTUNREACH);
+  EXPECT_EQ(failed.context, &contexts[0]);
+  EXPECT_EQ(one.send(nobody, 5, bytes), EAGAIN) << "and a new one waits anew";
+}
+
+TEST_F(EndpointTest, AnInjectedMessageReturnsItsFailure) {
+  const PeerIndex nobody = one.addresses.insert(numbered(7999));
+  Bytes bytes = pattern(10, 1);
+  const auto inject = [](SendCall& call) {
+    call.report.silent = true;
+    call.must_copy = true;
+  };
+  int result = EAGAIN;
+  while (result == EAGAIN) result = one.send(nobody, 5, bytes, nullptr, inject);
+  EXPECT_EQ(result, EHOSTUNREACH);
+  EXPECT_TRUE(one.tx.empty());
+}
+
+TEST_F(EndpointTest, APeerThatComesLateIsStillReached) {
+  Surroundings patient = setup;
+  patient.connect_timeout = std::chrono::seconds(10);
+  Node early(patient, 7005);
+  const PeerIndex peer = early.addresses.insert(numbered(7004));
+  Bytes bytes = pattern(10, 1);
+  EXPECT_EQ(early.send(peer, 5, bytes), EAGAIN);
+  Node late(setup, 7004);
+  EXPECT_EQ(early.send(peer, 5, bytes), 0);
+  EXPECT_EQ(early.tx.size(), 1u);
+}
+
+TEST_F(EndpointTest, AnUnknownNumberIsInvalid) {
+  Bytes bytes = pattern(10, 1);
+  EXPECT_EQ(one.send(77, 5, bytes), EINVAL);
+  EXPECT_EQ(one.send(kNoPeer, 5, bytes), EINVAL);
+}
+
+TEST_F(EndpointTest, ARemovedNumberIsInvalidAndWhatIsPendingToItFails) {
+  Bytes bytes = pattern(20'000, 1);
+  Bytes small = pattern(10, 1);
+  one.send(to_two, 5, bytes, &contexts[0]);
+  settle();
+  one.addresses.remove(to_two);
+  EXPECT_EQ(one.send(to_two, 5, small), EINVAL);
+  const Completion failed = next(one, true);
+  EXPECT_EQ(failed.context, &contexts[0]);
+  EXPECT_EQ(failed.error, ECONNRESET);
+}
+
+TEST_F(EndpointTest, ANumberThatIsUsedAgainMeansItsNewAddress) {
+  Node three(setup, 7003);
+  Bytes bytes = pattern(10, 1);
+  Bytes target(10);
+  ASSERT_EQ(one.send(to_two, 5, bytes), 0);
+  one.addresses.remove(to_two);
+  ASSERT_EQ(one.addresses.insert(three.address), to_two);
+  three.receive(6, target);
+  ASSERT_EQ(one.send(to_two, 6, bytes), 0);
+  EXPECT_TRUE(drive([&] {
+    three.endpoint->progress();
+    return !three.rx.empty();
+  }));
+  two.receive(5, target);
+  EXPECT_EQ(next(two, false).tag, 5u) << "what was sent before still arrives where it was sent";
+}
+
+TEST_F(EndpointTest, AFullQueueHoldsOperationsBack) {
+  Surroundings small = setup;
+  small.queue_size = 16;
+  Node narrow(small, 7006);
+  const PeerIndex peer = narrow.addresses.insert(two.address);
+  Bytes bytes = pattern(10, 1);
+  int started = 0;
+  while (narrow.send(peer, 5, bytes) == 0) ++started;
+  EXPECT_EQ(started, 16);
+  EXPECT_EQ(narrow.send(peer, 5, bytes), EAGAIN);
+  Node::take(narrow.tx);
+  EXPECT_EQ(narrow.send(peer, 5, bytes), 0);
+}
+
+TEST_F(EndpointTest, MoreMessagesThanTheRingHoldsAllArrive) {
+  Bytes bytes = pattern(100, 1);
+  std::uint64_t sent = 0;
+  std::size_t heard = 0;
+  Bytes target(100);
+  while (sent < 3000) {
+    if (one.send(to_two, sent, bytes) == 0) {
+      ++sent;
+      Node::take(one.tx);
+      continue;
+    }
+    two.endpoint->progress();
+  }
+  for (std::uint64_t tag = 0; tag < sent; ++tag) {
+    two.receive(tag, target);
+    two.endpoint->progress();
+    heard += Node::take(two.rx).size();
+  }
+  EXPECT_TRUE(drive([&] {
+    heard += Node::take(two.rx).size();
+    return heard == sent;
+  }));
+}
+
+TEST_F(EndpointTest, AFencedMessageWaitsForThoseBeforeIt) {
+  Bytes bytes = pattern(20'000, 1);
+  Bytes target(20'000);
+  const auto fenced = [](SendCall& call) { call.fence = true; };
+  one.send(to_two, 5, bytes);
+  EXPECT_EQ(one.send(to_two, 6, bytes, nullptr, fenced), EAGAIN);
+  two.receive(5, target);
+  ASSERT_TRUE(drive([&] { return !one.tx.empty(); }));
+  EXPECT_EQ(one.send(to_two, 6, bytes, nullptr, fenced), 0);
+}
+
+TEST_F(EndpointTest, AWriteWithDataIsReportedAtItsTargetAndCounted) {
+  Bytes memory(100);
+  Bytes bytes = pattern(60, 1);
+  const auto region = setup.device->regions().add({two.domain, Access::kRemoteWrite,
+                                                   reinterpret_cast<std::uint64_t>(memory.data()),
+                                                   100, 0, false, RegionKey{9}});
+  ASSERT_TRUE(region.ok());
+  const LocalRange local{bytes.data(), bytes.size()};
+  const RemoteRange remote{40, 60, RegionKey{9}};
+  AccessCall call;
+  call.peer = to_two;
+  call.write = true;
+  call.has_data = true;
+  call.data = 0xabc;
+  call.local = {&local, 1};
+  call.remote = {&remote, 1};
+  call.length = 60;
+  ASSERT_EQ(one.endpoint->access(call), 0);
+  EXPECT_EQ(next(one, true).flags, device::kRma | device::kWrite);
+  const Completion announced = next(two, false);
+  EXPECT_EQ(announced.flags, device::kRma | device::kRemoteWrite | device::kHasRemoteData);
+  EXPECT_EQ(announced.data, 0xabcu);
+  EXPECT_EQ(announced.length, 60u);
+  EXPECT_EQ(two.remote_writes.value(), 1u);
+  EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), memory.begin() + 40));
+  call.write = false;
+  ASSERT_EQ(one.endpoint->access(call), 0);
+  const Completion refused = next(one, true);
+  EXPECT_EQ(refused.error, EACCES);
+  EXPECT_EQ(refused.detail, static_cast<int>(memory::Refusal::kNoRight));
+  EXPECT_TRUE(setup.device->regions().remove(region.value()).ok());
+}
+
+TEST_F(EndpointTest, ASleepingEndpointIsWokenByAMessage) {
+  settle();
+  ASSERT_TRUE(two.endpoint->fall_asleep());
+  Bytes bytes = pattern(10, 1);
+  one.send(to_two, 5, bytes);
+  EXPECT_TRUE(os::wait_readable(two.endpoint->wake_fd(), milliseconds(5000)));
+  two.endpoint->wake_up();
+}
+
+TEST_F(EndpointTest, ASleepingEndpointIsWokenByTheEndOfASend) {
+  Bytes bytes = pattern(20'000, 1);
+  Bytes target(20'000);
+  one.send(to_two, 5, bytes);
+  settle();
+  ASSERT_TRUE(one.endpoint->fall_asleep());
+  two.receive(5, target);
+  EXPECT_TRUE(os::wait_readable(one.endpoint->wake_fd(), milliseconds(5000)));
+  one.endpoint->wake_up();
+  EXPECT_EQ(next(one, true).error, 0);
+}
+
+// One thread waits, another one sends: fi_trywait(3) with a shared endpoint.
+TEST_F(EndpointTest, ASleepingEndpointIsWokenByTheEndOfASendThatBeganDuringItsSleep) {
+  Bytes small = pattern(10, 1);
+  one.send(to_two, 4, small);
+  Node::take(one.tx);
+  settle();
+  ASSERT_TRUE(one.endpoint->fall_asleep());
+  Bytes bytes = pattern(20'000, 1);
+  Bytes target(20'000);
+  ASSERT_EQ(one.send(to_two, 5, bytes), 0);
+  two.endpoint->progress();
+  two.receive(5, target);
+  EXPECT_TRUE(os::wait_readable(one.endpoint->wake_fd(), milliseconds(1000)));
+  one.endpoint->wake_up();
+  EXPECT_EQ(next(one, true).error, 0);
+}
+
+TEST_F(EndpointTest, WhatIsPendingToAnEndpointThatClosesFails) {
+  Bytes bytes = pattern(20'000, 1);
+  one.send(to_two, 5, bytes, &contexts[0]);
+  settle();
+  two.endpoint.reset();
+  const Completion failed = next(one, true);
+  EXPECT_EQ(failed.error, ECONNRESET);
+  EXPECT_EQ(failed.context, &contexts[0]);
+}
+
+TEST_F(EndpointTest, WhatIsPendingToAnEndpointThatClosesBeforeItEverLookedFails) {
+  Bytes bytes = pattern(20'000, 1);
+  one.send(to_two, 5, bytes, &contexts[0]);
+  two.endpoint.reset();
+  EXPECT_EQ(next(one, true).error, ECONNRESET);
+}
+
+TEST_F(EndpointTest, ClosingWithEverythingPendingReportsNothingAndTouchesNothing) {
+  Bytes bytes = pattern(20'000, 1);
+  Bytes target(20'000);
+  for (std::uint64_t i = 0; i < 20; ++i) one.send(to_two, i, bytes);
+  two.receive(100, target);
+  settle();
+  one.endpoint.reset();
+  two.endpoint.reset();
+  EXPECT_TRUE(one.tx.empty());
+  EXPECT_TRUE(two.rx.empty());
+}
+
+// A process with an endpoint that sends to us, and is killed in the middle.
+TEST(EndpointDeath, ASenderThatIsKilledFailsTheReceivesDirectedAtItAndItsOffersVanish) {
+  RuntimeDir dir;
+  int ready[2];
+  int go[2];
+  ASSERT_TRUE(::pipe(ready) == 0 && ::pipe(go) == 0);
+  const pid_t child = ::fork();
+  char word = 0;
+  if (child == 0) {
+    if (::read(go[0], &word, 1) != 1) ::_exit(1);
+    Surroundings setup{std::move(device::Device::get(dir.path())).value()};
+    Node sender(setup, 7002);
+    const PeerIndex peer = sender.addresses.insert(numbered(7001));
+    Bytes bytes = pattern(20'000, 1);
+    sender.send(peer, 5, bytes);
+    if (::write(ready[1], "x", 1) != 1) ::_exit(1);
+    ::pause();
+  }
+  Surroundings setup{std::move(device::Device::get(dir.path())).value()};
+  Node node(setup, 7001);
+  const PeerIndex source = node.addresses.insert(numbered(7002));
+  ASSERT_EQ(::write(go[1], "x", 1), 1);
+  ASSERT_EQ(::read(ready[0], &word, 1), 1);
+  Bytes target(20'000);
+  Bytes none;
+  int directed = 0;
+  node.receive(6, target, &directed, source);
+  node.receive(5, none, nullptr, kNoPeer, Mode::kPeek);
+  EXPECT_EQ(Node::take(node.rx).at(0).error, 0) << "its offer is there";
+  ASSERT_FALSE(!node.endpoint->fall_asleep());
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_TRUE(os::wait_readable(node.endpoint->wake_fd(), milliseconds(5000)));
+  node.endpoint->wake_up();
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (node.rx.empty() && std::chrono::steady_clock::now() < end) node.endpoint->progress();
+  const auto failed = Node::take(node.rx);
+  ASSERT_EQ(failed.size(), 1u);
+  EXPECT_EQ(failed[0].error, ECONNRESET);
+  EXPECT_EQ(failed[0].context, &directed);
+  node.receive(5, none, nullptr, kNoPeer, Mode::kPeek);
+  EXPECT_EQ(Node::take(node.rx).at(0).error, ENOMSG) << "its offer is void";
+  for (const int fd : {ready[0], ready[1], go[0], go[1]}) ::close(fd);
+}
+
+}  // namespace
+}  // namespace weft::messaging

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Which receive takes which message?
+//
+// fi_tagged(3): a message matches the first posted receive whose tag agrees with its own in all
+// bits that the receive does not ignore, and whose source is the message's or any. fi_msg(3): the
+// same without tags. Messages of one source are matched in the order in which they were sent.
+#pragma once
+
+#include <boost/intrusive/list.hpp>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "link/inbox.h"
+#include "messaging/address_vector.h"
+#include "messaging/pool.h"
+
+namespace weft::messaging {
+
+using Hook =
+    boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>>;
+
+// A receive that was posted, until its message is in place.
+struct Receive : Hook {
+  std::uint64_t tag = 0;
+  std::uint64_t ignore = 0;
+  PeerIndex source = kNoPeer;  // canonical, or kNoPeer for any
+  void* context = nullptr;
+  bool report = true;  // completes in the queue even when it succeeds
+  std::size_t capacity = 0;
+  std::uint32_t count = 0;
+  LocalRange pieces[link::kMaxPieces];
+  // Filled when a message has been matched.
+  std::uint64_t flags = 0;
+  std::uint64_t data = 0;
+  std::uint64_t message_tag = 0;
+  std::uint64_t length = 0;  // of the message
+  PeerIndex sender = kNoPeer;
+};
+
+// Who sends to this endpoint. Outlives the link's own notion of it while messages are kept.
+struct Correspondent {
+  os::SocketAddress address;
+  PeerIndex index = kNoPeer;        // its lowest number in the address vector ...
+  std::uint64_t index_version = 0;  // ... when that had this version
+};
+
+// A message that came before its receive.
+struct Kept {
+  link::Arrival arrival;  // its payload points to `bytes`
+  std::shared_ptr<Correspondent> from;
+  std::unique_ptr<std::byte[]> bytes;  // none for an offered or empty message
+};
+
+// A kept message in its queue.
+struct Unexpected : Hook, Kept {
+  bool claimed = false;
+  void* claimed_by = nullptr;  // context of the peek that claimed it (FI_CLAIM)
+};
+
+// What a receive, peek or claim looks for.
+struct Wanted {
+  std::uint64_t tag = 0;
+  std::uint64_t ignore = 0;
+  PeerIndex source = kNoPeer;
+
+  bool takes(std::uint64_t message_tag, PeerIndex sender) const {
+    return ((message_tag ^ tag) & ~ignore) == 0 && (source == kNoPeer || source == sender);
+  }
+};
+
+// The number of a sender, or kNoPeer when the address vector does not have it.
+inline PeerIndex number_of(const AddressVector& addresses, Correspondent& sender) {
+  const std::uint64_t version = addresses.version();
+  if (sender.index_version != version) [[unlikely]] {
+    sender.index = addresses.lookup(sender.address);
+    sender.index_version = version;
+  }
+  return sender.index;
+}
+
+// One queue of posted receives with the messages that no receive was waiting for. One thread.
+class Matcher {
+ public:
+  // `addresses` numbers the senders; must outlive this.
+  explicit Matcher(const AddressVector& addresses) : addresses_(addresses) {}
+
+  // Adds a receive behind those that wait already.
+  void post(Receive& receive) { posted_.push_back(receive); }
+  // Takes out the first receive for a message, or nullptr.
+  Receive* match(std::uint64_t tag, PeerIndex sender);
+  // Takes out the receive with that context, or nullptr (fi_cancel(3)).
+  Receive* cancel(void* context);
+  // Takes out any receive that wants messages of `source` only, or nullptr.
+  Receive* take_directed(PeerIndex source);
+
+  // Keeps a message, with a copy of its payload.
+  void keep(const link::Arrival& arrival, std::shared_ptr<Correspondent> from);
+  // The first kept message for `wanted` that nobody has claimed, or nullptr; it stays.
+  Unexpected* find(const Wanted& wanted);
+  // The message claimed with that context, or nullptr; it stays.
+  Unexpected* find_claimed(void* context);
+  // Takes a kept message out.
+  Kept take(Unexpected& message);
+  // Forgets what needs a sender that is gone: its offers, and acknowledgements to it.
+  void forget(const Correspondent& gone);
+  // True when no message is kept.
+  bool nothing_kept() const { return kept_.empty(); }
+  // Payload bytes that are kept.
+  std::size_t bytes_kept() const { return bytes_kept_; }
+
+ private:
+  const AddressVector& addresses_;
+  boost::intrusive::list<Receive> posted_;
+  boost::intrusive::list<Unexpected> kept_;
+  Pool<Unexpected> unexpected_;
+  std::size_t bytes_kept_ = 0;
+};
+
+}  // namespace weft::messaging

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What may a user set, and what holds if he does not?
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+
+namespace weft::messaging {
+
+// Settings of the device, read once and passed down.
+struct Options {
+  // How long a post waits (answering "again") for a peer that is not there yet.
+  std::chrono::milliseconds connect_timeout{2000};
+  // Messages up to this many bytes are copied through shared memory; larger ones directly.
+  std::size_t eager_limit = 8192;
+  // Bytes of unexpected messages that an endpoint keeps before it stops taking in more.
+  std::size_t unexpected_limit = std::size_t{1} << 30;
+  // Base of the runtime directory; empty: $WEFT_RUNTIME_DIR or /dev/shm/weft-UID.
+  std::string runtime_dir;
+};
+
+}  // namespace weft::messaging

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Where do requests come from without an allocation per operation?
+#pragma once
+
+#include <deque>
+
+namespace weft::messaging {
+
+// Objects that are made once and used again and again. Grows as needed, never shrinks. One thread.
+template <class T>
+class Pool {
+ public:
+  // An object in whatever state its last user left it.
+  T& take() {
+    if (free_ == nullptr) [[unlikely]]
+      return all_.emplace_back();
+    Place* place = free_;
+    free_ = place->next;
+    return *place;
+  }
+  // Gives back what take() gave.
+  void give(T& object) {
+    auto& place = static_cast<Place&>(object);
+    place.next = free_;
+    free_ = &place;
+  }
+
+ private:
+  struct Place : T {
+    Place* next = nullptr;
+  };
+  std::deque<Place> all_;
+  Place* free_ = nullptr;
+};
+
+}  // namespace weft::messaging

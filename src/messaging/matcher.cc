@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Which receive takes which message?
+#include "messaging/matcher.h"
+
+#include <cstring>
+
+namespace weft::messaging {
+
+Receive* Matcher::match(std::uint64_t tag, PeerIndex sender) {
+  for (Receive& receive : posted_) {
+    if (!Wanted{receive.tag, receive.ignore, receive.source}.takes(tag, sender)) continue;
+    posted_.erase(posted_.iterator_to(receive));
+    return &receive;
+  }
+  return nullptr;
+}
+
+Receive* Matcher::cancel(void* context) {
+  for (Receive& receive : posted_) {
+    if (receive.context != context) continue;
+    posted_.erase(posted_.iterator_to(receive));
+    return &receive;
+  }
+  return nullptr;
+}
+
+Receive* Matcher::take_directed(PeerIndex source) {
+  for (Receive& receive : posted_) {
+    if (receive.source != source) continue;
+    posted_.erase(posted_.iterator_to(receive));
+    return &receive;
+  }
+  return nullptr;
+}
+
+void Matcher::keep(const link::Arrival& arrival, std::shared_ptr<Correspondent> from) {
+  Unexpected& message = unexpected_.take();
+  message.arrival = arrival;
+  message.from = std::move(from);
+  message.claimed = false;
+  message.bytes.reset();
+  if (arrival.payload != nullptr && arrival.length != 0) {
+    message.bytes.reset(new std::byte[arrival.length]);
+    std::memcpy(message.bytes.get(), arrival.payload, arrival.length);
+    message.arrival.payload = message.bytes.get();
+    bytes_kept_ += arrival.length;
+  }
+  kept_.push_back(message);
+}
+
+Unexpected* Matcher::find(const Wanted& wanted) {
+  for (Unexpected& message : kept_) {
+    if (message.claimed) continue;
+    const PeerIndex sender = number_of(addresses_, *message.from);
+    if (wanted.takes(message.arrival.tag, sender)) return &message;
+  }
+  return nullptr;
+}
+
+Unexpected* Matcher::find_claimed(void* context) {
+  for (Unexpected& message : kept_) {
+    if (message.claimed && message.claimed_by == context) return &message;
+  }
+  return nullptr;
+}
+
+Kept Matcher::take(Unexpected& message) {
+  if (message.bytes != nullptr) bytes_kept_ -= message.arrival.length;
+  kept_.erase(kept_.iterator_to(message));
+  Kept taken = std::move(static_cast<Kept&>(message));
+  unexpected_.give(message);
+  return taken;
+}
+
+void Matcher::forget(const Correspondent& gone) {
+  for (auto entry = kept_.begin(); entry != kept_.end();) {
+    Unexpected& message = *entry++;
+    if (message.from.get() != &gone) continue;
+    message.arrival.wants_ack = false;
+    if (message.arrival.payload == nullptr) take(message);
+  }
+}
+
+}  // namespace weft::messaging

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does one process make another's stores visible without the other paying for it?
+#include "os/barrier.h"
+
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+
+namespace weft::os {
+namespace {
+
+int membarrier(int command) { return static_cast<int>(::syscall(SYS_membarrier, command, 0, 0)); }
+
+}  // namespace
+
+bool heeds_remote_barriers() {
+  static const bool registered =
+      can_raise_remote_barriers() && membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) == 0;
+  return registered;
+}
+
+bool can_raise_remote_barriers() {
+  static const bool supported = [] {
+    const int commands = membarrier(MEMBARRIER_CMD_QUERY);
+    return commands > 0 && (commands & MEMBARRIER_CMD_GLOBAL_EXPEDITED) != 0;
+  }();
+  return supported;
+}
+
+void remote_barrier() {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (can_raise_remote_barriers()) membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
+}
+
+}  // namespace weft::os

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What can a thread sleep on, and how are several such things one descriptor?
+#include "os/event.h"
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cstdint>
+
+namespace weft::os {
+
+Result<Event> Event::create() {
+  Event event;
+  event.fd_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!event.fd_.valid()) return last_error("cannot open an event descriptor");
+  return event;
+}
+
+void Event::set() {
+  const std::uint64_t one = 1;
+  // Fails only when it is readable already.
+  [[maybe_unused]] const ssize_t written = ::write(fd_.get(), &one, sizeof one);
+}
+
+void Event::clear() {
+  std::uint64_t count = 0;
+  [[maybe_unused]] const ssize_t taken = ::read(fd_.get(), &count, sizeof count);
+}
+
+Result<EventSet> EventSet::create() {
+  EventSet set;
+  set.fd_.reset(::epoll_create1(EPOLL_CLOEXEC));
+  if (!set.fd_.valid()) return last_error("cannot open a set of event descriptors");
+  return set;
+}
+
+Status EventSet::add(int fd) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.fd = fd;
+  if (::epoll_ctl(fd_.get(), EPOLL_CTL_ADD, fd, &event) != 0 && errno != EEXIST) {
+    return last_error("cannot watch a descriptor");
+  }
+  return {};
+}
+
+void EventSet::remove(int fd) { ::epoll_ctl(fd_.get(), EPOLL_CTL_DEL, fd, nullptr); }
+
+bool wait_readable(int fd, std::chrono::milliseconds timeout) {
+  pollfd entry{fd, POLLIN, 0};
+  const auto limit = timeout.count() < 0         ? -1
+                     : timeout.count() > INT_MAX ? INT_MAX
+                                                 : timeout.count();
+  return ::poll(&entry, 1, static_cast<int>(limit)) > 0;
+}
+
+Fd watch_process(int pid) { return Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
+
+}  // namespace weft::os

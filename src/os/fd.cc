@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Who closes a file descriptor? The Fd that owns it.
+#include "os/fd.h"
+
+#include <unistd.h>
+
+#include <cstring>
+
+namespace weft::os {
+
+void Fd::reset(int fd) {
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = fd;
+}
+
+Error last_error(std::string_view what) {
+  const int code = errno;
+  char text[128];
+  return {code, std::string(what) + ": " + strerror_r(code, text, sizeof text)};
+}
+
+}  // namespace weft::os

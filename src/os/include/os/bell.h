@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does a process wake another that sleeps in poll(2)?
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+
+#include "base/result.h"
+#include "os/fd.h"
+
+namespace weft::os {
+
+// Bytes that name a bell: a kernel-chosen abstract unix address, padded with zeros.
+using BellName = std::array<char, 16>;
+
+// A descriptor that becomes readable when somebody of the same network namespace rings it. It has
+// no name in any file system, so nothing is left of it when its process dies.
+class Bell {
+ public:
+  // Errors: EMFILE, ENFILE, ENOMEM of socket(2) and bind(2).
+  static Result<Bell> create();
+
+  // Readable after a ring until silence() is called.
+  int fd() const { return socket_.get(); }
+  // How others call it.
+  const BellName& name() const { return name_; }
+  // Takes all rings; the descriptor is not readable any more.
+  void silence();
+  // Wakes the owner of the bell `name`, which a peer wrote: anything is safe. Never blocks.
+  void ring(std::span<const char> name) const;
+
+ private:
+  Fd socket_;
+  BellName name_{};
+};
+
+}  // namespace weft::os

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Who unmaps a piece of a shared file? The Mapping that owns it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "base/result.h"
+
+namespace weft::os {
+
+// Owns a shared, readable and writable mapping of a file, or nothing.
+class Mapping {
+ public:
+  Mapping() = default;
+  Mapping(Mapping&& other) noexcept
+      : base_(std::exchange(other.base_, nullptr)), length_(std::exchange(other.length_, 0)) {}
+  Mapping& operator=(Mapping&& other) noexcept;
+  ~Mapping() { reset(); }
+
+  // Maps bytes [offset, offset + length) of `fd`; offset is a multiple of the page size. Touching
+  // bytes that the file does not have raises SIGBUS: reserve them first. Errors: those of mmap(2).
+  static Result<Mapping> map(int fd, std::uint64_t offset, std::size_t length);
+
+  // First mapped byte, or nullptr.
+  std::byte* base() const { return base_; }
+  // Mapped bytes.
+  std::size_t length() const { return length_; }
+  // The object of type T at `offset`; the caller keeps within length().
+  template <class T>
+  T* at(std::size_t offset) const {
+    return reinterpret_cast<T*>(base_ + offset);
+  }
+  // Unmaps.
+  void reset();
+
+ private:
+  std::byte* base_ = nullptr;
+  std::size_t length_ = 0;
+};
+
+}  // namespace weft::os

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does an endpoint get an address of its own?
+#pragma once
+
+#include <netinet/in.h>
+
+#include <cstring>
+#include <string>
+
+#include "base/result.h"
+#include "os/fd.h"
+
+namespace weft::os {
+
+// An IPv4 or IPv6 address with a UDP port.
+class SocketAddress {
+ public:
+  SocketAddress() { std::memset(&storage_, 0, sizeof storage_); }
+  // Takes `length` bytes that a caller or a peer gave. Errors: EINVAL when they are no complete
+  // sockaddr_in or sockaddr_in6.
+  static Result<SocketAddress> parse(const void* bytes, std::size_t length);
+
+  const sockaddr* get() const { return &storage_.generic; }
+  // Bytes of the sockaddr structure; 0 when empty.
+  socklen_t length() const;
+  // AF_INET, AF_INET6, or AF_UNSPEC when empty.
+  int family() const { return storage_.generic.sa_family; }
+  // In host byte order.
+  std::uint16_t port() const;
+  void set_port(std::uint16_t port);
+  // True for 0.0.0.0 and ::.
+  bool is_any() const;
+  // "192.0.2.1" or "2001:db8::1".
+  std::string host() const;
+  // "192.0.2.1:4791" or "[2001:db8::1]:4791".
+  std::string text() const;
+  bool operator==(const SocketAddress& other) const;
+
+ private:
+  union {
+    sockaddr generic;
+    sockaddr_in v4;
+    sockaddr_in6 v6;
+  } storage_;
+};
+
+// Holds a UDP port of this network namespace.
+class UdpPort {
+ public:
+  // Binds `wanted` (port 0: any free one). Errors: EADDRINUSE, EADDRNOTAVAIL, others of bind(2).
+  static Result<UdpPort> bind(const SocketAddress& wanted);
+  // What was bound, with the port that was chosen.
+  const SocketAddress& address() const { return address_; }
+
+ private:
+  Fd socket_;
+  SocketAddress address_;
+};
+
+}  // namespace weft::os

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Who unmaps a piece of a shared file? The Mapping that owns it.
+#include "os/mapping.h"
+
+#include <sys/mman.h>
+
+#include "os/fd.h"
+
+namespace weft::os {
+
+Mapping& Mapping::operator=(Mapping&& other) noexcept {
+  if (this != &other) {
+    reset();
+    base_ = std::exchange(other.base_, nullptr);
+    length_ = std::exchange(other.length_, 0);
+  }
+  return *this;
+}
+
+Result<Mapping> Mapping::map(int fd, std::uint64_t offset, std::size_t length) {
+  void* base =
+      ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<off_t>(offset));
+  if (base == MAP_FAILED) return last_error("cannot map shared memory");
+  Mapping mapping;
+  mapping.base_ = static_cast<std::byte*>(base);
+  mapping.length_ = length;
+  return mapping;
+}
+
+void Mapping::reset() {
+  if (base_ != nullptr) ::munmap(base_, length_);
+  base_ = nullptr;
+  length_ = 0;
+}
+
+}  // namespace weft::os

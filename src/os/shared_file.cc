@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How do processes share a file whose owners the kernel vouches for?
+#include "os/shared_file.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <map>
+#include <thread>
+#include <vector>
+
+namespace weft::os {
+namespace {
+
+using Identity = std::pair<dev_t, ino_t>;
+
+// Every shared file that this process has open: the kernel's locks are per process and file, so
+// this has to be, too.
+struct OpenFiles {
+  std::mutex mutex;
+  std::map<Identity, std::weak_ptr<SharedFile>> files;
+  pid_t process = ::getpid();
+
+  // A forked child has the parent's files, but none of its locks: it begins anew. Under the mutex.
+  void forget_parent() {
+    if (process == ::getpid()) return;
+    process = ::getpid();
+    files.clear();
+  }
+};
+
+OpenFiles& open_files() {
+  // Outlives every static destructor that closes a file; never locked at the moment of a fork.
+  static auto* instance = [] {
+    static auto* files = new OpenFiles;
+    ::pthread_atfork([] { files->mutex.lock(); }, [] { files->mutex.unlock(); },
+                     [] { files->mutex.unlock(); });
+    return files;
+  }();
+  return *instance;
+}
+
+// Programs may end without closing anything: what they shared must not stay behind.
+struct Janitor {
+  ~Janitor() {
+    const std::lock_guard guard(open_files().mutex);
+    open_files().forget_parent();
+    for (auto& [identity, entry] : open_files().files) {
+      if (SharedFilePtr file = entry.lock()) {
+        file->unlink();
+        // The last reference must not go while the mutex is held; at exit nobody misses it.
+        static auto* kept = new std::vector<SharedFilePtr>;
+        kept->push_back(std::move(file));
+      }
+    }
+  }
+};
+const Janitor janitor;
+
+struct flock byte_lock(short type, std::uint64_t offset) {
+  struct flock lock {};
+  lock.l_type = type;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = static_cast<off_t>(offset);
+  lock.l_len = 1;
+  return lock;
+}
+
+std::optional<pid_t> lock_holder(int fd, std::uint64_t offset) {
+  struct flock lock = byte_lock(F_WRLCK, offset);
+  if (::fcntl(fd, F_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return std::nullopt;
+  return lock.l_pid > 0 ? lock.l_pid : 0;
+}
+
+std::string self_path(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
+
+Status check_size_limit(std::uint64_t size) {
+  struct rlimit limit {};
+  // Growing a file past this limit raises SIGXFSZ, which would kill the program: ask first.
+  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+      size > limit.rlim_cur) {
+    return Error{EFBIG, "a shared file of " + std::to_string(size) +
+                            " bytes exceeds RLIMIT_FSIZE (" + std::to_string(limit.rlim_cur) + ")"};
+  }
+  return {};
+}
+
+// A descriptor that names a file without being able to hold or drop locks on it.
+Result<Fd> open_name(const std::string& path, struct stat& info) {
+  Fd name(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  if (!name.valid()) return last_error(path);
+  if (::fstat(name.get(), &info) != 0) return last_error(path);
+  if (!S_ISREG(info.st_mode) || info.st_uid != ::geteuid()) {
+    return Error{EACCES, path + ": not a regular file of this user"};
+  }
+  return name;
+}
+
+}  // namespace
+
+SharedFile::SharedFile(Fd fd, std::string path)
+    : fd_(std::move(fd)), path_(std::move(path)), process_(::getpid()) {}
+
+bool SharedFile::inherited() const { return process_ != ::getpid(); }
+
+Result<SharedFilePtr> SharedFile::adopt(Fd fd, const std::string& path) {
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0) return last_error(path);
+  SharedFilePtr file(new SharedFile(std::move(fd), path));
+  file->device_ = info.st_dev;
+  file->inode_ = info.st_ino;
+  open_files().files[{info.st_dev, info.st_ino}] = file;
+  return file;
+}
+
+Result<SharedFilePtr> SharedFile::create(const std::string& path, std::uint64_t size) {
+  if (Status fits = check_size_limit(size); !fits) return fits.error();
+  const std::string directory = path.substr(0, path.rfind('/'));
+  std::unique_lock guard(open_files().mutex);
+  open_files().forget_parent();
+  Fd fd(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  if (!fd.valid()) return last_error("cannot make a shared file in " + directory);
+  if (::ftruncate(fd.get(), static_cast<off_t>(size)) != 0) return last_error(path);
+  Result<SharedFilePtr> file = adopt(std::move(fd), path);
+  guard.unlock();
+  if (file && !file.value()->claim(0)) return last_error("cannot lock " + path);
+  return file;
+}
+
+Result<SharedFilePtr> SharedFile::open(const std::string& path) {
+  struct stat info {};
+  std::unique_lock guard(open_files().mutex);
+  open_files().forget_parent();
+  Result<Fd> name = open_name(path, info);
+  if (!name) return name.error();
+  for (;;) {
+    const auto known = open_files().files.find({info.st_dev, info.st_ino});
+    if (known == open_files().files.end()) break;
+    if (SharedFilePtr file = known->second.lock()) return file;
+    // Another thread is closing it; its close would drop the locks of a second descriptor.
+    guard.unlock();
+    std::this_thread::yield();
+    guard.lock();
+  }
+  Fd fd(::open(self_path(name.value().get()).c_str(), O_RDWR | O_CLOEXEC));
+  if (!fd.valid()) return last_error(path);
+  return adopt(std::move(fd), path);
+}
+
+SharedFile::~SharedFile() {
+  if (inherited()) {
+    // Closing it would drop the locks that this child itself may have on the same file.
+    fd_.forget();
+    return;
+  }
+  unlink();
+  const std::lock_guard guard(open_files().mutex);
+  fd_.reset();
+  open_files().files.erase({device_, inode_});
+}
+
+Status SharedFile::link_into_place() {
+  if (::linkat(AT_FDCWD, self_path(fd_.get()).c_str(), AT_FDCWD, path_.c_str(),
+               AT_SYMLINK_FOLLOW) != 0) {
+    return last_error("cannot name the shared file " + path_);
+  }
+  linked_ = true;
+  return {};
+}
+
+Status SharedFile::publish() {
+  // Somebody else may be removing the same abandoned file and owns it for that moment.
+  constexpr int kTries = 20;
+  for (int i = 0; i < kTries; ++i) {
+    Status linked = link_into_place();
+    if (linked || linked.error().code != EEXIST) return linked;
+    if (!remove_abandoned(path_)) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return Error{EADDRINUSE, path_ + ": a living process has this name"};
+}
+
+void SharedFile::unlink() {
+  if (!linked_ || inherited()) return;
+  ::unlink(path_.c_str());
+  linked_ = false;
+}
+
+Status SharedFile::reserve(std::uint64_t offset, std::uint64_t length) {
+  if (Status fits = check_size_limit(offset + length); !fits) return fits;
+  int result = 0;
+  do {
+    result = ::fallocate(fd_.get(), 0, static_cast<off_t>(offset), static_cast<off_t>(length));
+  } while (result != 0 && errno == EINTR);
+  if (result != 0) return last_error("no shared memory left for " + path_);
+  return {};
+}
+
+void SharedFile::release(std::uint64_t offset, std::uint64_t length) {
+  ::fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+              static_cast<off_t>(length));
+}
+
+Result<Mapping> SharedFile::map(std::uint64_t offset, std::size_t length) const {
+  struct stat info {};
+  if (::fstat(fd_.get(), &info) != 0) return last_error(path_);
+  if (offset + length > static_cast<std::uint64_t>(info.st_size)) {
+    return Error{EINVAL, path_ + ": too short for what it should hold"};
+  }
+  return Mapping::map(fd_.get(), offset, length);
+}
+
+bool SharedFile::claim(std::uint64_t offset) {
+  if (inherited()) return false;
+  const std::lock_guard guard(mutex_);
+  if (claims_.contains(offset)) return false;
+  struct flock lock = byte_lock(F_WRLCK, offset);
+  if (::fcntl(fd_.get(), F_SETLK, &lock) != 0) return false;
+  claims_.insert(offset);
+  return true;
+}
+
+void SharedFile::disclaim(std::uint64_t offset) {
+  if (inherited()) return;
+  const std::lock_guard guard(mutex_);
+  if (claims_.erase(offset) == 0) return;
+  struct flock lock = byte_lock(F_UNLCK, offset);
+  ::fcntl(fd_.get(), F_SETLK, &lock);
+}
+
+std::optional<pid_t> SharedFile::holder(std::uint64_t offset) const {
+  const std::lock_guard guard(mutex_);
+  if (!inherited() && claims_.contains(offset)) return ::getpid();
+  return lock_holder(fd_.get(), offset);
+}
+
+bool SharedFile::abandoned(const std::string& path) {
+  Result<SharedFilePtr> file = open(path);
+  return file && !file.value()->holder(0);
+}
+
+// Owning the corpse first makes sure that only one process removes it, and that the name still
+// means this file and not a fresh one.
+bool SharedFile::remove_if_same() {
+  struct stat now {};
+  if (::stat(path_.c_str(), &now) != 0) return errno == ENOENT;
+  if (now.st_dev != device_ || now.st_ino != inode_) return false;
+  return ::unlink(path_.c_str()) == 0;
+}
+
+bool SharedFile::remove_abandoned(const std::string& path) {
+  Result<SharedFilePtr> file = open(path);
+  if (!file) return file.error().code == ENOENT;
+  if (file.value()->holder(0) || !file.value()->claim(0)) return false;
+  const bool removed = file.value()->remove_if_same();
+  file.value()->disclaim(0);
+  return removed;
+}
+
+}  // namespace weft::os

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Are addresses read and written as they are, and is a bound port nobody else's?
+#include "os/udp_port.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+
+#include <array>
+
+namespace weft::os {
+namespace {
+
+SocketAddress v4(const char* host, std::uint16_t port) {
+  sockaddr_in raw{};
+  raw.sin_family = AF_INET;
+  raw.sin_port = htons(port);
+  EXPECT_EQ(::inet_pton(AF_INET, host, &raw.sin_addr), 1);
+  return SocketAddress::parse(&raw, sizeof raw).value();
+}
+
+SocketAddress v6(const char* host, std::uint16_t port, std::uint32_t scope = 0) {
+  sockaddr_in6 raw{};
+  raw.sin6_family = AF_INET6;
+  raw.sin6_port = htons(port);
+  raw.sin6_scope_id = scope;
+  EXPECT_EQ(::inet_pton(AF_INET6, host, &raw.sin6_addr), 1);
+  return SocketAddress::parse(&raw, sizeof raw).value();
+}
+
+TEST(SocketAddress, BothFamiliesAreReadAndWritten) {
+  EXPECT_EQ(v4("192.0.2.1", 4791).text(), "192.0.2.1:4791");
+  EXPECT_EQ(v6("2001:db8::1", 4791).text(), "[2001:db8::1]:4791");
+  EXPECT_EQ(v4("192.0.2.1", 0).length(), sizeof(sockaddr_in));
+  EXPECT_EQ(v6("::1", 0).length(), sizeof(sockaddr_in6));
+  EXPECT_EQ(v6("::1", 0).family(), AF_INET6);
+}
+
+TEST(SocketAddress, AnEmptyOneHasNoFamilyAndNoLength) {
+  const SocketAddress empty;
+  EXPECT_EQ(empty.family(), AF_UNSPEC);
+  EXPECT_EQ(empty.length(), 0U);
+  EXPECT_EQ(empty, SocketAddress{});
+  EXPECT_FALSE(empty == v4("0.0.0.0", 0));
+}
+
+TEST(SocketAddress, FewerBytesThanTheFamilyNeedsAreRefused) {
+  const SocketAddress four = v4("192.0.2.1", 1);
+  const SocketAddress six = v6("::1", 1);
+  for (std::size_t length = 0; length < sizeof(sockaddr_in); ++length) {
+    EXPECT_FALSE(SocketAddress::parse(four.get(), length).ok()) << length;
+  }
+  for (std::size_t length = 0; length < sizeof(sockaddr_in6); ++length) {
+    EXPECT_FALSE(SocketAddress::parse(six.get(), length).ok()) << length;
+  }
+  EXPECT_TRUE(SocketAddress::parse(six.get(), sizeof(sockaddr_in6)).ok());
+  EXPECT_TRUE(SocketAddress::parse(four.get(), sizeof(sockaddr_in)).ok());
+}
+
+TEST(SocketAddress, NoBytesAndOtherFamiliesAreRefused) {
+  std::array<char, 64> raw{};
+  const sa_family_t family = AF_UNIX;
+  std::memcpy(raw.data(), &family, sizeof family);
+  const auto other = SocketAddress::parse(raw.data(), raw.size());
+  ASSERT_FALSE(other.ok());
+  EXPECT_EQ(other.error().code, EINVAL);
+  EXPECT_FALSE(SocketAddress::parse(nullptr, 64).ok());
+}
+
+TEST(SocketAddress, HostPortAndScopeMakeItDifferent) {
+  EXPECT_EQ(v4("192.0.2.1", 1), v4("192.0.2.1", 1));
+  EXPECT_FALSE(v4("192.0.2.1", 1) == v4("192.0.2.1", 2));
+  EXPECT_FALSE(v4("192.0.2.1", 1) == v4("192.0.2.2", 1));
+  EXPECT_FALSE(v6("fe80::1", 1, 1) == v6("fe80::1", 1, 2));
+  EXPECT_FALSE(v4("0.0.0.0", 0) == v6("::", 0));
+}
+
+TEST(SocketAddress, WhatDoesNotNameThePeerIsLeftOut) {
+  sockaddr_in four{};
+  four.sin_family = AF_INET;
+  four.sin_zero[3] = 'x';
+  const auto read = SocketAddress::parse(&four, sizeof four);
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(reinterpret_cast<const sockaddr_in*>(read.value().get())->sin_zero[3], 0);
+}
+
+TEST(SocketAddress, AnyAddressIsTheUnspecifiedOneOfItsFamily) {
+  EXPECT_TRUE(v4("0.0.0.0", 5).is_any());
+  EXPECT_TRUE(v6("::", 5).is_any());
+  EXPECT_FALSE(v4("0.0.0.1", 0).is_any());
+  EXPECT_FALSE(v6("::1", 0).is_any());
+}
+
+TEST(SocketAddress, ThePortCanBeSet) {
+  for (SocketAddress address : {v4("192.0.2.1", 1), v6("::1", 1)}) {
+    address.set_port(65535);
+    EXPECT_EQ(address.port(), 65535);
+  }
+}
+
+TEST(UdpPort, PortZeroGivesAFreeOne) {
+  const auto first = UdpPort::bind(v4("127.0.0.1", 0));
+  const auto second = UdpPort::bind(v4("127.0.0.1", 0));
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_NE(first.value().address().port(), 0);
+  EXPECT_NE(first.value().address().port(), second.value().address().port());
+  EXPECT_EQ(first.value().address().host(), "127.0.0.1");
+}
+
+TEST(UdpPort, APortThatIsHeldIsRefusedAndOneThatWasLetGoIsNot) {
+  SocketAddress address;
+  {
+    const auto first = UdpPort::bind(v4("127.0.0.1", 0));
+    ASSERT_TRUE(first.ok());
+    address = first.value().address();
+    const auto second = UdpPort::bind(address);
+    ASSERT_FALSE(second.ok());
+    EXPECT_EQ(second.error().code, EADDRINUSE);
+  }
+  EXPECT_TRUE(UdpPort::bind(address).ok());
+}
+
+TEST(UdpPort, AnAddressOfAnotherHostIsRefused) {
+  const auto port = UdpPort::bind(v4("192.0.2.1", 0));
+  ASSERT_FALSE(port.ok());
+  EXPECT_EQ(port.error().code, EADDRNOTAVAIL);
+}
+
+TEST(UdpPort, NoAddressAtAllIsRefused) { EXPECT_FALSE(UdpPort::bind(SocketAddress{}).ok()); }
+
+TEST(UdpPort, TheSamePortOfBothFamiliesCanBeHeld) {
+  const auto six = UdpPort::bind(v6("::", 0));
+  if (!six.ok()) GTEST_SKIP() << "this system has no IPv6";
+  const auto four = UdpPort::bind(v4("0.0.0.0", six.value().address().port()));
+  EXPECT_TRUE(four.ok()) << four.error().message;
+}
+
+}  // namespace
+}  // namespace weft::os

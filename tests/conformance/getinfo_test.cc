@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Which hints match, and what is answered to them? (fi_getinfo(3))
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+
+#include <cstring>
+#include <functional>
+
+#include "support/domain.h"
+
+namespace weft::conformance {
+namespace {
+
+class GetInfo : public testing::Test {
+ protected:
+  // Asks with the default hints as `change` leaves them.
+  int ask(const std::function<void(fi_info*)>& change) {
+    const Info hints = make_hints(options_);
+    change(hints.get());
+    int rc = 0;
+    info_ = get_info(options_, hints.get(), &rc);
+    return rc;
+  }
+
+  Options options_;
+  Info info_;
+};
+
+TEST_F(GetInfo, EndpointTypesThatAreNotThereDoNotMatch) {
+  if (provider_name() != "weft") GTEST_SKIP() << "says what weft does not offer";
+  for (const fi_ep_type type : {FI_EP_MSG, FI_EP_DGRAM}) {
+    EXPECT_EQ(ask([&](fi_info* hints) { hints->ep_attr->type = type; }), -FI_ENODATA);
+  }
+}
+
+TEST_F(GetInfo, UnknownCapabilitiesDoNotMatch) {
+  EXPECT_EQ(ask([](fi_info* hints) { hints->caps |= FI_VARIABLE_MSG; }), -FI_ENODATA);
+  EXPECT_EQ(ask([](fi_info* hints) { hints->caps |= FI_COLLECTIVE; }), -FI_ENODATA);
+}
+
+TEST_F(GetInfo, RequestedCapabilitiesAreAnswered) {
+  const std::uint64_t caps =
+      FI_MSG | FI_TAGGED | FI_RMA | FI_DIRECTED_RECV | FI_SOURCE | FI_FENCE | FI_RMA_EVENT;
+  ASSERT_EQ(ask([&](fi_info* hints) { hints->caps = caps; }), 0);
+  EXPECT_EQ(info_->caps & caps, caps);
+  ASSERT_EQ(ask([](fi_info* hints) { hints->caps = FI_MSG; }), 0);
+  EXPECT_EQ(info_->caps & (FI_TAGGED | FI_RMA | FI_ATOMIC), 0u) << "not asked for";
+}
+
+TEST_F(GetInfo, NothingIsAskedOfTheApplication) {
+  ASSERT_EQ(ask([](fi_info* hints) { hints->mode = 0; }), 0);
+  EXPECT_EQ(info_->mode, 0u);
+}
+
+TEST_F(GetInfo, ThreadingIsEchoed) {
+  for (const fi_threading level : {FI_THREAD_SAFE, FI_THREAD_FID, FI_THREAD_ENDPOINT,
+                                   FI_THREAD_COMPLETION, FI_THREAD_DOMAIN}) {
+    ASSERT_EQ(ask([&](fi_info* hints) { hints->domain_attr->threading = level; }), 0) << level;
+    EXPECT_EQ(info_->domain_attr->threading, level);
+  }
+}
+
+TEST_F(GetInfo, AddressVectorTypeIsEchoed) {
+  for (const fi_av_type type : {FI_AV_MAP, FI_AV_TABLE}) {
+    ASSERT_EQ(ask([&](fi_info* hints) { hints->domain_attr->av_type = type; }), 0);
+    EXPECT_EQ(info_->domain_attr->av_type, type);
+  }
+}
+
+TEST_F(GetInfo, SizesBeyondTheLimitsDoNotMatch) {
+  EXPECT_EQ(ask([](fi_info* hints) { hints->tx_attr->inject_size = 1 << 30; }), -FI_ENODATA);
+  EXPECT_EQ(ask([](fi_info* hints) { hints->tx_attr->iov_limit = 10000; }), -FI_ENODATA);
+  EXPECT_EQ(ask([](fi_info* hints) { hints->tx_attr->rma_iov_limit = 10000; }), -FI_ENODATA);
+  EXPECT_EQ(ask([](fi_info* hints) { hints->rx_attr->iov_limit = 10000; }), -FI_ENODATA);
+  EXPECT_EQ(ask([](fi_info* hints) { hints->domain_attr->cq_data_size = 64; }), -FI_ENODATA);
+  EXPECT_EQ(ask([](fi_info* hints) { hints->ep_attr->max_msg_size = ~std::size_t{0}; }),
+            -FI_ENODATA);
+}
+
+TEST_F(GetInfo, SizesWithinTheLimitsAreGranted) {
+  ASSERT_EQ(ask([](fi_info* hints) {
+              hints->tx_attr->size = 64;
+              hints->rx_attr->size = 64;
+              hints->tx_attr->inject_size = 64;
+              hints->domain_attr->cq_data_size = 4;
+            }),
+            0);
+  EXPECT_GE(info_->tx_attr->size, 64u);
+  EXPECT_GE(info_->rx_attr->size, 64u);
+  EXPECT_GE(info_->tx_attr->inject_size, 64u);
+  EXPECT_GE(info_->domain_attr->cq_data_size, 4u);
+}
+
+TEST_F(GetInfo, OrderAndFlagsAreGranted) {
+  const std::uint64_t order = FI_ORDER_SAS | FI_ORDER_SAW | FI_ORDER_WAW | FI_ORDER_RAW;
+  ASSERT_EQ(ask([&](fi_info* hints) {
+              hints->tx_attr->msg_order = order;
+              hints->rx_attr->msg_order = order;
+              hints->tx_attr->op_flags = FI_DELIVERY_COMPLETE | FI_COMPLETION;
+            }),
+            0);
+  EXPECT_EQ(info_->tx_attr->msg_order & order, order);
+  EXPECT_EQ(info_->rx_attr->msg_order & order, order);
+  EXPECT_EQ(info_->tx_attr->op_flags, FI_DELIVERY_COMPLETE | FI_COMPLETION);
+  EXPECT_EQ(ask([](fi_info* hints) { hints->tx_attr->op_flags = 1ull << 57; }), -FI_ENODATA);
+}
+
+TEST_F(GetInfo, UnknownNamesDoNotMatch) {
+  EXPECT_EQ(ask([](fi_info* hints) { hints->domain_attr->name = strdup("no-such-domain"); }),
+            -FI_ENODATA);
+  EXPECT_EQ(ask([](fi_info* hints) { hints->fabric_attr->name = strdup("no-such-fabric"); }),
+            -FI_ENODATA);
+}
+
+TEST_F(GetInfo, AnswersCanBeAskedForAgain) {
+  ASSERT_EQ(ask([](fi_info*) {}), 0);
+  int rc = 0;
+  const Info again = get_info(options_, info_.get(), &rc);
+  ASSERT_EQ(rc, 0);
+  EXPECT_STREQ(again->domain_attr->name, info_->domain_attr->name);
+  EXPECT_STREQ(again->fabric_attr->name, info_->fabric_attr->name);
+  EXPECT_EQ(again->caps, info_->caps);
+  EXPECT_EQ(again->domain_attr->mr_mode, info_->domain_attr->mr_mode);
+}
+
+TEST_F(GetInfo, SourceNodeBecomesTheSourceAddress) {
+  fi_info* found = nullptr;
+  const Info hints = make_hints(options_);
+  ASSERT_EQ(fi_getinfo(options_.api, "127.0.0.1", "46001", FI_SOURCE, hints.get(), &found), 0);
+  const Info info(found);
+  ASSERT_EQ(info->src_addrlen, sizeof(sockaddr_in));
+  sockaddr_in source{};
+  std::memcpy(&source, info->src_addr, sizeof source);
+  EXPECT_EQ(source.sin_addr.s_addr, htonl(INADDR_LOOPBACK));
+  EXPECT_EQ(source.sin_port, htons(46001));
+}
+
+TEST_F(GetInfo, NodeBecomesTheDestinationAddress) {
+  fi_info* found = nullptr;
+  const Info hints = make_hints(options_);
+  ASSERT_EQ(fi_getinfo(options_.api, "127.0.0.1", "46002", 0, hints.get(), &found), 0);
+  const Info info(found);
+  ASSERT_EQ(info->dest_addrlen, sizeof(sockaddr_in));
+  sockaddr_in destination{};
+  std::memcpy(&destination, info->dest_addr, sizeof destination);
+  EXPECT_EQ(destination.sin_addr.s_addr, htonl(INADDR_LOOPBACK));
+  EXPECT_EQ(destination.sin_port, htons(46002));
+}
+
+TEST_F(GetInfo, SourceFlagWithoutAnAddressIsRefused) {
+  fi_info* found = nullptr;
+  const Info hints = make_hints(options_);
+  const int rc = fi_getinfo(options_.api, nullptr, nullptr, FI_SOURCE, hints.get(), &found);
+  const Info info(rc == 0 ? found : nullptr);
+  EXPECT_TRUE(rc == -FI_EINVAL || rc == -FI_ENODATA) << rc;
+}
+
+TEST_F(GetInfo, ContradictoryRegistrationModesDoNotMatch) {
+  EXPECT_EQ(ask([](fi_info* hints) { hints->domain_attr->mr_mode = FI_MR_BASIC | FI_MR_SCALABLE; }),
+            -FI_ENODATA);
+  EXPECT_EQ(
+      ask([](fi_info* hints) { hints->domain_attr->mr_mode = FI_MR_BASIC | FI_MR_VIRT_ADDR; }),
+      -FI_ENODATA);
+}
+
+TEST_F(GetInfo, WithoutHintsTheProviderIsListed) {
+  fi_info* found = nullptr;
+  ASSERT_EQ(fi_getinfo(options_.api, nullptr, nullptr, 0, nullptr, &found), 0);
+  const Info list(found);
+  bool listed = false;
+  for (const fi_info* one = list.get(); one != nullptr; one = one->next) {
+    listed = listed || provider_name() == one->fabric_attr->prov_name;
+  }
+  EXPECT_TRUE(listed);
+}
+
+}  // namespace
+}  // namespace weft::conformance

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What does each registration contract promise about keys, addresses and descriptors? (fi_mr(3))
+#include <sys/mman.h>
+
+#include <array>
+#include <set>
+#include <vector>
+
+#include "support/placements.h"
+
+namespace weft::conformance {
+namespace {
+
+struct Contract {
+  const char* name;
+  std::uint32_t api;
+  int hinted;
+  int granted;  // -1: whatever subset of the hint the provider needs.
+};
+constexpr std::uint32_t kNow = FI_VERSION(1, 17);
+constexpr Contract kContracts[] = {
+    {"Scalable", kNow, 0, 0},
+    {"ScalableByName", kNow, FI_MR_SCALABLE, FI_MR_SCALABLE},
+    {"BasicByName", kNow, FI_MR_BASIC, FI_MR_BASIC},
+    {"VirtualAddress", kNow, FI_MR_VIRT_ADDR, -1},
+    {"ProviderKey", kNow, FI_MR_PROV_KEY, -1},
+    {"Allocated", kNow, FI_MR_ALLOCATED, -1},
+    {"AddressAndKey", kNow, FI_MR_VIRT_ADDR | FI_MR_PROV_KEY, -1},
+    {"Mapped", kNow, FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY, -1},
+    {"Everything", kNow,
+     FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT |
+         FI_MR_RMA_EVENT | FI_MR_RAW | FI_MR_MMU_NOTIFY,
+     -1},
+    {"OldBasic", FI_VERSION(1, 4), FI_MR_BASIC, FI_MR_BASIC},
+    {"OldScalable", FI_VERSION(1, 4), FI_MR_SCALABLE, FI_MR_SCALABLE},
+};
+std::ostream& operator<<(std::ostream& out, const Contract& contract) {
+  return out << contract.name;
+}
+
+using RegionCase = std::tuple<Contract, Placement>;
+
+class RegionContract : public testing::TestWithParam<RegionCase> {
+ protected:
+  RegionContract() : world_(std::get<1>(GetParam()), options()) {}
+
+  static Contract contract() { return std::get<0>(GetParam()); }
+  static Options options() {
+    Options options;
+    options.api = std::get<0>(GetParam()).api;
+    options.mr_mode = std::get<0>(GetParam()).hinted;
+    return options;
+  }
+  int mode() { return world_.endpoint().info()->domain_attr->mr_mode; }
+  bool provider_chooses_keys() { return mode() == FI_MR_BASIC || (mode() & FI_MR_PROV_KEY) != 0; }
+  fid_domain* domain() { return world_.endpoint().domain()->get(); }
+  int reg(std::vector<std::uint8_t>* memory, std::uint64_t key, Fid<fid_mr>* mr) {
+    fid_mr* raw = nullptr;
+    const int rc = fi_mr_reg(domain(), memory->data(), memory->size(),
+                             FI_REMOTE_READ | FI_REMOTE_WRITE, 0, key, 0, &raw, nullptr);
+    if (rc == 0) mr->reset(raw);
+    return rc;
+  }
+
+  World world_;
+};
+
+TEST_P(RegionContract, AnswerStaysWithinTheHint) {
+  ASSERT_TRUE(world_.ok());
+  if (contract().granted >= 0) {
+    EXPECT_EQ(mode(), contract().granted);
+  } else {
+    EXPECT_EQ(mode() & ~contract().hinted, 0);
+  }
+  EXPECT_NE(world_.endpoint().info()->caps & FI_RMA, 0u);
+}
+
+// Writes and reads at both ends and in the middle, with the address form that the mode asks for.
+TEST_P(RegionContract, GivesAccessToTheWholeRegion) {
+  ASSERT_TRUE(world_.ok());
+  constexpr std::size_t kLength = 10000;
+  const Region region = world_.target().expose({.length = kLength, .misalignment = 5});
+  for (const std::size_t at : {std::size_t{0}, std::size_t{4321}, kLength - 100}) {
+    const auto rma = [&](Kind kind) {
+      return world_.initiator().post({.kind = kind,
+                                      .length = 100,
+                                      .seed = at + 1,
+                                      .peer = world_.to_target(),
+                                      .remote_address = region.base + at,
+                                      .key = region.key});
+    };
+    world_.initiator().wait_success(rma(Kind::kWrite));
+    const Token read = rma(Kind::kRead);
+    world_.initiator().wait_success(read);
+    world_.initiator().expect_data(read, at + 1, 100);
+  }
+  world_.target().expect_region(region, 1, 0, 100);
+  world_.target().expect_region(region, kLength - 99, kLength - 100, 100);
+  world_.target().expect_region_blank(region, 100, 4000);
+}
+
+TEST_P(RegionContract, KeysAreChosenByWhomTheModeSays) {
+  ASSERT_TRUE(world_.ok());
+  std::vector<std::uint8_t> memory(128);
+  std::set<std::uint64_t> keys;
+  std::vector<Fid<fid_mr>> regions(4);
+  const std::uint64_t wishes[] = {0, 7, 0xC0DE, ~std::uint64_t{0} >> 1};
+  for (std::size_t i = 0; i < 4; ++i) {
+    ASSERT_EQ(reg(&memory, wishes[i], &regions[i]), 0);
+    EXPECT_TRUE(provider_chooses_keys() || fi_mr_key(regions[i].get()) == wishes[i]);
+    EXPECT_NE(fi_mr_key(regions[i].get()), FI_KEY_NOTAVAIL);
+    keys.insert(fi_mr_key(regions[i].get()));
+  }
+  EXPECT_EQ(keys.size(), 4u);
+}
+
+TEST_P(RegionContract, SecondUseOfAKeyIsRefused) {
+  ASSERT_TRUE(world_.ok());
+  std::vector<std::uint8_t> memory(128);
+  Fid<fid_mr> first;
+  Fid<fid_mr> second;
+  ASSERT_EQ(reg(&memory, 99, &first), 0);
+  if (provider_chooses_keys()) {
+    EXPECT_EQ(reg(&memory, 99, &second), 0);
+    EXPECT_NE(fi_mr_key(first.get()), fi_mr_key(second.get()));
+  } else {
+    EXPECT_EQ(reg(&memory, 99, &second), -FI_ENOKEY);
+    first.reset();
+    EXPECT_EQ(reg(&memory, 99, &second), 0);
+  }
+}
+
+TEST_P(RegionContract, DescriptorIsAcceptedByOperations) {
+  ASSERT_TRUE(world_.ok());
+  std::vector<std::uint8_t> memory(128, 9);
+  fid_mr* raw = nullptr;
+  ASSERT_EQ(
+      fi_mr_reg(domain(), memory.data(), memory.size(), FI_SEND | FI_WRITE, 0, 3, 0, &raw, nullptr),
+      0);
+  const Fid<fid_mr> mr(raw);
+  fi_context2 context{};
+  const Region region = world_.target().expose({});
+  ssize_t rc = -FI_EAGAIN;
+  EXPECT_TRUE(world_.pump().until([&] {
+    rc = fi_write(world_.ep(), memory.data(), memory.size(), fi_mr_desc(raw), world_.to_target(),
+                  region.base, region.key, &context);
+    return rc != -FI_EAGAIN;
+  }));
+  EXPECT_EQ(rc, 0);
+  std::optional<Completion> c;
+  EXPECT_TRUE(
+      world_.pump().until([&] { return (c = world_.endpoint().take(&context)).has_value(); }));
+  EXPECT_EQ(c.value_or(Completion{.err = 1}).err, 0);
+}
+
+TEST_P(RegionContract, VectorAndAttributeFormsRegisterToo) {
+  ASSERT_TRUE(world_.ok());
+  std::vector<std::uint8_t> memory(128);
+  iovec part{memory.data(), memory.size()};
+  fid_mr* raw = nullptr;
+  ASSERT_EQ(fi_mr_regv(domain(), &part, 1, FI_REMOTE_READ, 0, 21, 0, &raw, nullptr), 0);
+  const Fid<fid_mr> by_vector(raw);
+  fi_mr_attr attr{};
+  attr.mr_iov = &part;
+  attr.iov_count = 1;
+  attr.access = FI_REMOTE_WRITE;
+  attr.requested_key = 22;
+  ASSERT_EQ(fi_mr_regattr(domain(), &attr, 0, &raw), 0);
+  const Fid<fid_mr> by_attribute(raw);
+  EXPECT_NE(fi_mr_key(by_vector.get()), fi_mr_key(by_attribute.get()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Regions, RegionContract,
+                         testing::Combine(testing::ValuesIn(kContracts), both_process_counts()),
+                         [](const testing::TestParamInfo<RegionCase>& one) {
+                           return std::string(std::get<0>(one.param).name) + "_" +
+                                  to_string(std::get<1>(one.param));
+                         });
+
+class Regions : public PlacementTest {};
+
+TEST_P(Regions, HundredsAreKeptApart) {
+  World world(GetParam(), Options{});
+  ASSERT_TRUE(world.ok());
+  std::vector<Region> regions;
+  for (std::uint64_t i = 0; i < 300; ++i) {
+    regions.push_back(world.target().expose({.length = 64 + i, .seed = i + 1}));
+  }
+  for (std::uint64_t i = 0; i < 300 && !HasFailure(); i += 7) {
+    const Token read = world.initiator().post({.kind = Kind::kRead,
+                                               .length = 64 + i,
+                                               .peer = world.to_target(),
+                                               .remote_address = regions[i].base,
+                                               .key = regions[i].key});
+    world.initiator().wait_success(read);
+    world.initiator().expect_data(read, i + 1, 64 + i);
+  }
+  for (const Region& region : regions) EXPECT_EQ(world.target().close_region(region), 0);
+}
+
+// Two regions over the same bytes are two grants.
+TEST_P(Regions, OverlappingRegionsKeepTheirOwnRights) {
+  World world(GetParam(), Options{});
+  ASSERT_TRUE(world.ok());
+  std::vector<std::uint8_t> memory(256, 1);
+  const auto grant = [&](std::uint64_t access) {
+    return open_fid<fid_mr>([&](fid_mr** o) {
+      return fi_mr_reg(world.endpoint().domain()->get(), memory.data(), memory.size(), access, 0,
+                       Endpoint::next_key(), 0, o, nullptr);
+    });
+  };
+  const Fid<fid_mr> readable = grant(FI_REMOTE_READ);
+  const Fid<fid_mr> writable = grant(FI_REMOTE_WRITE);
+  const auto write = [&](const Fid<fid_mr>& mr) {
+    return world.target().post({.kind = Kind::kWrite,
+                                .length = 16,
+                                .seed = 1,
+                                .peer = world.to_initiator(),
+                                .key = fi_mr_key(mr.get())});
+  };
+  world.target().wait_error(write(readable), FI_EACCES);
+  world.target().wait_success(write(writable));
+}
+
+INSTANTIATE_TEST_SUITE_P(Regions, Regions, both_process_counts(), placement_name);
+
+// By the scalable contract a range may be registered that nothing backs; only access to it fails.
+// The range stays reserved, so that nothing else can come to lie there meanwhile.
+TEST(UnbackedRegion, AccessFailsWithoutHarmToEitherSide) {
+  World world(Placement::kTwoProcesses, Options{});
+  ASSERT_TRUE(world.ok());
+  constexpr std::size_t kLength = 1 << 20;
+  void* memory = mmap(nullptr, kLength, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  const Fid<fid_mr> mr = open_fid<fid_mr>([&](fid_mr** o) {
+    return fi_mr_reg(world.endpoint().domain()->get(), memory, kLength,
+                     FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 17, 0, o, nullptr);
+  });
+  ASSERT_NE(mr, nullptr);
+  for (const Kind kind : {Kind::kWrite, Kind::kRead}) {
+    for (const std::size_t length : {std::size_t{8}, std::size_t{5000}, kLength}) {
+      SCOPED_TRACE(testing::Message() << traits(kind).name << " of " << length);
+      const Token token = world.target().post({.kind = kind,
+                                               .length = length,
+                                               .peer = world.to_initiator(),
+                                               .key = fi_mr_key(mr.get())});
+      world.target().wait_error(token, FI_EFAULT);
+      world.exchange();
+    }
+  }
+  EXPECT_EQ(munmap(memory, kLength), 0);
+}
+
+// Bad arguments get a documented error, and no object.
+class Registration : public testing::Test {
+ protected:
+  Registration() : domain_(Options{}) {}
+  int reg(const void* buffer, std::size_t length, std::uint64_t access, std::uint64_t offset,
+          std::uint64_t flags) {
+    fid_mr* raw = nullptr;
+    const int rc = fi_mr_reg(domain_.get(), buffer, length, access, offset, Endpoint::next_key(),
+                             flags, &raw, nullptr);
+    if (rc == 0) fi_close(&raw->fid);
+    return rc;
+  }
+  static void expect_invalid(int rc) {
+    EXPECT_TRUE(rc == -FI_EINVAL || rc == -FI_EBADFLAGS || rc == -FI_EOPNOTSUPP) << rc;
+  }
+
+  Domain domain_;
+  std::array<std::uint8_t, 64> memory_{};
+};
+
+TEST_F(Registration, OfNothingIsRefused) {
+  ASSERT_TRUE(domain_.ok());
+  expect_invalid(reg(memory_.data(), 0, FI_REMOTE_READ, 0, 0));
+}
+
+TEST_F(Registration, WithAnOffsetIsRefused) {
+  ASSERT_TRUE(domain_.ok());
+  expect_invalid(reg(memory_.data(), memory_.size(), FI_REMOTE_READ, 16, 0));
+}
+
+TEST_F(Registration, WithUnknownRightsOrFlagsIsRefused) {
+  ASSERT_TRUE(domain_.ok());
+  expect_invalid(reg(memory_.data(), memory_.size(), FI_REMOTE_READ | (1ull << 55), 0, 0));
+  expect_invalid(reg(memory_.data(), memory_.size(), FI_REMOTE_READ, 0, 1ull << 55));
+}
+
+TEST_F(Registration, OfARangeThatWrapsIsRefused) {
+  ASSERT_TRUE(domain_.ok());
+  expect_invalid(reg(memory_.data(), ~std::size_t{0}, FI_REMOTE_READ, 0, 0));
+}
+
+TEST_F(Registration, OfTooManyOrNoPartsIsRefused) {
+  ASSERT_TRUE(domain_.ok());
+  const std::size_t limit = domain_.info()->domain_attr->mr_iov_limit;
+  std::vector<iovec> parts(limit + 1, iovec{memory_.data(), 8});
+  fid_mr* raw = nullptr;
+  for (const std::size_t count : {std::size_t{0}, limit + 1}) {
+    const int rc =
+        fi_mr_regv(domain_.get(), parts.data(), count, FI_REMOTE_READ, 0, 1, 0, &raw, nullptr);
+    expect_invalid(rc);
+    if (rc == 0) fi_close(&raw->fid);
+  }
+}
+
+}  // namespace
+}  // namespace weft::conformance

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How do a test's options become hints, a fabric and a domain?
+#include "domain.h"
+
+#include <cstdlib>
+#include <cstring>
+
+namespace weft::conformance {
+
+std::string provider_name() {
+  const char* name = std::getenv("WEFT_TEST_PROVIDER");
+  return name != nullptr ? name : "weft";
+}
+
+Info make_hints(const Options& options) {
+  Info hints(fi_allocinfo());
+  hints->caps = options.caps;
+  hints->mode = FI_CONTEXT | FI_CONTEXT2;
+  hints->addr_format = options.addr_format;
+  hints->ep_attr->type = FI_EP_RDM;
+  hints->fabric_attr->prov_name = strdup(provider_name().c_str());
+  hints->domain_attr->mr_mode = options.mr_mode;
+  hints->domain_attr->threading = options.threading;
+  hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
+  hints->domain_attr->av_type = options.av_type;
+  hints->tx_attr->op_flags = options.tx_flags;
+  hints->tx_attr->msg_order = options.order;
+  hints->rx_attr->msg_order = options.order;
+  return hints;
+}
+
+Info get_info(const Options& options, const fi_info* hints, int* rc) {
+  fi_info* found = nullptr;
+  *rc = fi_getinfo(options.api, nullptr, nullptr, 0, hints, &found);
+  return Info(*rc == 0 ? found : nullptr);
+}
+
+Domain::Domain(const Options& options) {
+  int rc = 0;
+  info_ = get_info(options, make_hints(options).get(), &rc);
+  EXPECT_EQ(rc, 0) << "fi_getinfo for provider " << provider_name() << ": " << fi_strerror(-rc);
+  if (info_ == nullptr) return;
+  fabric_ = open_fid<fid_fabric>(
+      [&](fid_fabric** out) { return fi_fabric(info_->fabric_attr, out, nullptr); });
+  if (fabric_ == nullptr) return;
+  domain_ = open_fid<fid_domain>(
+      [&](fid_domain** out) { return fi_domain(fabric_.get(), info_.get(), out, nullptr); });
+}
+
+}  // namespace weft::conformance

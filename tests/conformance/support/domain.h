@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What does a test ask of the provider, and how are fabric and domain opened?
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "fid.h"
+
+namespace weft::conformance {
+
+// The provider under test: WEFT_TEST_PROVIDER, by default weft.
+std::string provider_name();
+
+// Everything a test can choose. Trivially copyable: it travels to peer processes.
+struct Options {
+  std::uint32_t api = FI_VERSION(1, 17);
+  std::uint64_t caps = FI_MSG | FI_TAGGED | FI_RMA;
+  std::uint64_t tx_flags = 0;  // Default operation flags of the transmit side.
+  std::uint64_t order = FI_ORDER_SAS | FI_ORDER_SAW | FI_ORDER_WAW | FI_ORDER_RAW;
+  int mr_mode = 0;
+  std::uint32_t addr_format = FI_SOCKADDR_IN;
+  fi_threading threading = FI_THREAD_SAFE;
+  fi_av_type av_type = FI_AV_TABLE;
+  fi_cq_format format = FI_CQ_FORMAT_TAGGED;
+  fi_wait_obj wait = FI_WAIT_NONE;
+  std::uint64_t cq_flags = 0;  // FI_SELECTIVE_COMPLETION or nothing.
+  // Each set bit of FI_SEND, FI_RECV, FI_READ, FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE gets a
+  // counter of its own.
+  std::uint64_t counters = 0;
+  fi_wait_obj counter_wait = FI_WAIT_UNSPEC;
+};
+
+// Hints for an FI_EP_RDM endpoint with these options, to be changed further by the caller.
+Info make_hints(const Options& options);
+// fi_getinfo with these hints; the first match, or null and `*rc`.
+Info get_info(const Options& options, const fi_info* hints, int* rc);
+
+// One opened fabric and domain. Closes itself after everything that was opened in it.
+class Domain {
+ public:
+  explicit Domain(const Options& options);
+  bool ok() const { return domain_ != nullptr; }
+  fi_info* info() const { return info_.get(); }
+  fid_fabric* fabric() const { return fabric_.get(); }
+  fid_domain* get() const { return domain_.get(); }
+
+ private:
+  Info info_;
+  Fid<fid_fabric> fabric_;
+  Fid<fid_domain> domain_;
+};
+
+}  // namespace weft::conformance

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How is an endpoint put together, and how are completions of any format collected?
+#include "endpoint.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "channel.h"
+
+namespace weft::conformance {
+namespace {
+
+constexpr std::array<std::uint64_t, 6> kCountable{FI_SEND,  FI_RECV,        FI_READ,
+                                                  FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE};
+constexpr std::size_t kBatch = 16;
+
+std::size_t entry_size(fi_cq_format format) {
+  switch (format) {
+    case FI_CQ_FORMAT_CONTEXT:
+      return sizeof(fi_cq_entry);
+    case FI_CQ_FORMAT_MSG:
+      return sizeof(fi_cq_msg_entry);
+    case FI_CQ_FORMAT_DATA:
+      return sizeof(fi_cq_data_entry);
+    case FI_CQ_FORMAT_TAGGED:
+      return sizeof(fi_cq_tagged_entry);
+    case FI_CQ_FORMAT_UNSPEC:
+      break;
+  }
+  return sizeof(fi_cq_tagged_entry);
+}
+
+// Each format is a prefix of the next one, so a zeroed tagged entry can hold any of them.
+Completion decode(const std::uint8_t* raw, std::size_t size) {
+  fi_cq_tagged_entry entry{};
+  std::memcpy(&entry, raw, size);
+  Completion c;
+  c.context = entry.op_context;
+  c.flags = entry.flags;
+  c.length = entry.len;
+  c.data = entry.data;
+  c.tag = entry.tag;
+  return c;
+}
+
+}  // namespace
+
+Endpoint::Endpoint(std::shared_ptr<Domain> domain, const Options& options)
+    : options_(options), domain_(std::move(domain)) {
+  if (!domain_->ok() || !open_queues()) return;
+  ep_ = open_fid<fid_ep>(
+      [&](fid_ep** out) { return fi_endpoint(domain_->get(), info(), out, nullptr); });
+  if (ep_ != nullptr && !bind_and_enable()) ep_.reset();
+}
+
+bool Endpoint::open_queues() {
+  fi_av_attr av{};
+  av.type = options_.av_type;
+  av_ =
+      open_fid<fid_av>([&](fid_av** out) { return fi_av_open(domain_->get(), &av, out, nullptr); });
+  fi_cq_attr cq{};
+  cq.format = options_.format;
+  cq.wait_obj = options_.wait;
+  cq.size = 4096;
+  cq_ =
+      open_fid<fid_cq>([&](fid_cq** out) { return fi_cq_open(domain_->get(), &cq, out, nullptr); });
+  fi_cntr_attr cntr{};
+  cntr.events = FI_CNTR_EVENTS_COMP;
+  cntr.wait_obj = options_.counter_wait;
+  for (const std::uint64_t event : kCountable) {
+    if ((options_.counters & event) == 0) continue;
+    counters_[event] = open_fid<fid_cntr>(
+        [&](fid_cntr** out) { return fi_cntr_open(domain_->get(), &cntr, out, nullptr); });
+    if (counters_[event] == nullptr) return false;
+  }
+  return av_ != nullptr && cq_ != nullptr;
+}
+
+bool Endpoint::bind_and_enable() {
+  int rc = fi_ep_bind(ep(), &av_->fid, 0);
+  if (rc == 0) {
+    rc = fi_ep_bind(ep(), &cq_->fid, FI_TRANSMIT | FI_RECV | options_.cq_flags);
+  }
+  for (auto& [event, cntr] : counters_) {
+    if (rc == 0) rc = fi_ep_bind(ep(), &cntr->fid, event);
+  }
+  if (rc == 0) rc = fi_enable(ep());
+  EXPECT_EQ(rc, 0) << "binding and enabling an endpoint: " << fi_strerror(-rc);
+  return rc == 0;
+}
+
+Address Endpoint::name() const {
+  Address address;
+  address.size = address.bytes.size();
+  EXPECT_EQ(fi_getname(&ep_->fid, address.bytes.data(), &address.size), 0);
+  return address;
+}
+
+fi_addr_t Endpoint::insert(const Address& address) {
+  fi_addr_t result = FI_ADDR_NOTAVAIL;
+  EXPECT_EQ(fi_av_insert(av(), address.bytes.data(), 1, &result, 0, nullptr), 1);
+  return result;
+}
+
+ssize_t Endpoint::read_queue(void* entries, std::size_t count, fi_addr_t* sources) {
+  if ((options_.caps & FI_SOURCE) != 0) return fi_cq_readfrom(cq(), entries, count, sources);
+  return fi_cq_read(cq(), entries, count);
+}
+
+void Endpoint::poll() {
+  alignas(fi_cq_tagged_entry) std::array<std::uint8_t, kBatch * sizeof(fi_cq_tagged_entry)> raw;
+  std::array<fi_addr_t, kBatch> sources;
+  sources.fill(FI_ADDR_NOTAVAIL);
+  const ssize_t got = read_queue(raw.data(), kBatch, sources.data());
+  if (got == -FI_EAVAIL) return keep_error();
+  if (got == -FI_EAGAIN) return;
+  EXPECT_GT(got, 0) << "fi_cq_read: " << fi_strerror(static_cast<int>(-got));
+  const std::size_t size = entry_size(options_.format);
+  for (ssize_t i = 0; i < got; ++i) {
+    arrived_.push_back(decode(raw.data() + static_cast<std::size_t>(i) * size, size));
+    arrived_.back().source = sources[static_cast<std::size_t>(i)];
+  }
+}
+
+void Endpoint::keep_error() {
+  fi_cq_err_entry entry{};
+  const ssize_t got = fi_cq_readerr(cq(), &entry, 0);
+  EXPECT_EQ(got, 1) << "fi_cq_readerr after -FI_EAVAIL";
+  if (got != 1) return;
+  EXPECT_GT(entry.err, 0) << "an error entry carries a positive error code";
+  Completion c;
+  c.context = entry.op_context;
+  c.flags = entry.flags;
+  c.length = entry.len;
+  c.data = entry.data;
+  c.tag = entry.tag;
+  c.overflow = entry.olen;
+  c.err = entry.err;
+  c.prov_errno = entry.prov_errno;
+  arrived_.push_back(c);
+}
+
+std::optional<Completion> Endpoint::take(const void* context) {
+  const auto found = std::find_if(arrived_.begin(), arrived_.end(),
+                                  [&](const Completion& c) { return c.context == context; });
+  if (found == arrived_.end()) return std::nullopt;
+  const Completion c = *found;
+  arrived_.erase(found);
+  return c;
+}
+
+std::optional<Completion> Endpoint::take_error() {
+  const auto found = std::find_if(arrived_.begin(), arrived_.end(),
+                                  [](const Completion& c) { return c.err != 0; });
+  if (found == arrived_.end()) return std::nullopt;
+  const Completion c = *found;
+  arrived_.erase(found);
+  return c;
+}
+
+std::uint64_t Endpoint::next_key() {
+  static std::atomic<std::uint64_t> key{0x1000};
+  return key++;
+}
+
+void Pump::once() const {
+  for (Endpoint* endpoint : endpoints_) endpoint->poll();
+  sched_yield();
+}
+
+bool Pump::until(const std::function<bool()>& done) const {
+  const auto deadline = std::chrono::steady_clock::now() + patience();
+  while (!done()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    once();
+  }
+  return true;
+}
+
+}  // namespace weft::conformance

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What does one endpoint with its queues, counters and address vector look like to a test?
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "domain.h"
+
+namespace weft::conformance {
+
+// An endpoint's address as fi_getname gives it.
+struct Address {
+  std::array<std::uint8_t, 64> bytes{};
+  std::size_t size = 0;
+};
+
+// One entry of a completion queue, successful (err == 0) or not. Fields beyond the queue's format
+// keep their initial values.
+struct Completion {
+  void* context = nullptr;
+  std::uint64_t flags = 0;
+  std::uint64_t length = 0;
+  std::uint64_t data = 0;
+  std::uint64_t tag = 0;
+  std::uint64_t overflow = 0;
+  fi_addr_t source = FI_ADDR_NOTAVAIL;
+  int err = 0;
+  int prov_errno = 0;
+};
+
+// Owns the address vector, one completion queue for both directions, the chosen counters and the
+// endpoint. Failures to open are test failures; ok() then is false. One thread at a time, but the
+// libfabric objects may be used directly by several.
+class Endpoint {
+ public:
+  Endpoint(std::shared_ptr<Domain> domain, const Options& options);
+  bool ok() const { return ep_ != nullptr; }
+
+  fid_ep* ep() const { return ep_.get(); }
+  fid_cq* cq() const { return cq_.get(); }
+  fid_av* av() const { return av_.get(); }
+  fid_cntr* counter(std::uint64_t event) const { return counters_.at(event).get(); }
+  const std::shared_ptr<Domain>& domain() const { return domain_; }
+  fi_info* info() const { return domain_->info(); }
+  const Options& options() const { return options_; }
+
+  Address name() const;
+  // FI_ADDR_NOTAVAIL after a failure, which is also a test failure.
+  fi_addr_t insert(const Address& address);
+
+  // Moves whatever the completion queue has into this object's memory, and drives progress.
+  void poll();
+  // The oldest completion with this context that was not taken yet.
+  std::optional<Completion> take(const void* context);
+  // The oldest completion in error that was not taken yet, whatever its context.
+  std::optional<Completion> take_error();
+  std::size_t untaken() const { return arrived_.size(); }
+
+  // The keys of regions that a test chooses are unique within the process.
+  static std::uint64_t next_key();
+
+ private:
+  bool open_queues();
+  bool bind_and_enable();
+  ssize_t read_queue(void* entries, std::size_t count, fi_addr_t* sources);
+  void keep_error();
+
+  Options options_;
+  std::shared_ptr<Domain> domain_;
+  Fid<fid_av> av_;
+  Fid<fid_cq> cq_;
+  std::map<std::uint64_t, Fid<fid_cntr>> counters_;
+  Fid<fid_ep> ep_;
+  std::deque<Completion> arrived_;
+};
+
+// The endpoints of this process that progress together while a test waits.
+class Pump {
+ public:
+  void add(Endpoint* endpoint) { endpoints_.push_back(endpoint); }
+  void remove(Endpoint* endpoint) { std::erase(endpoints_, endpoint); }
+  void once() const;
+  // Drives progress until `done`; false when patience ran out.
+  bool until(const std::function<bool()>& done) const;
+
+ private:
+  std::vector<Endpoint*> endpoints_;
+};
+
+}  // namespace weft::conformance

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// At which completion levels does a rule run? (fi_cq(3))
+#pragma once
+
+#include <rdma/fabric.h>
+
+#include <cstdint>
+#include <ostream>
+#include <string>
+#include <tuple>
+
+#include "placements.h"
+
+namespace weft::conformance {
+
+struct Level {
+  const char* name;
+  std::uint64_t flag;
+};
+inline constexpr Level kLevels[] = {{"Default", 0},
+                                    {"Inject", FI_INJECT_COMPLETE},
+                                    {"Transmit", FI_TRANSMIT_COMPLETE},
+                                    {"Delivery", FI_DELIVERY_COMPLETE}};
+inline std::ostream& operator<<(std::ostream& out, Kind kind) { return out << traits(kind).name; }
+inline std::ostream& operator<<(std::ostream& out, const Level& level) { return out << level.name; }
+
+// A call, a level and a placement: where the call takes flags the level goes there, else it is the
+// endpoint's default.
+using TransferCase = std::tuple<Kind, Level, Placement>;
+
+inline std::string transfer_name(const testing::TestParamInfo<TransferCase>& one) {
+  const auto& [kind, level, placement] = one.param;
+  return std::string(traits(kind).name) + "_" + level.name + "_" + to_string(placement);
+}
+
+}  // namespace weft::conformance

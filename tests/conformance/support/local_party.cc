@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How are operations posted, awaited and verified on a side of this process?
+#include "local_party.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstring>
+
+#include "channel.h"
+
+namespace weft::conformance {
+namespace {
+
+constexpr std::uint64_t kScribble = 0xDEADBEEF;
+constexpr int kLeftoverPolls = 200;
+
+Reply with_text(const std::string& text) {
+  Reply reply;
+  std::strncpy(reply.text.data(), text.c_str(), reply.text.size() - 1);
+  return reply;
+}
+
+Reply with_value(std::uint64_t value) {
+  Reply reply;
+  reply.value = value;
+  return reply;
+}
+
+Reply with_rc(std::int64_t rc) {
+  Reply reply;
+  reply.rc = rc;
+  return reply;
+}
+
+bool has_source(Kind kind) { return !traits(kind).receive && !traits(kind).read; }
+
+}  // namespace
+
+LocalParty::LocalParty(std::shared_ptr<Domain> domain, const Options& options, Pump* pump)
+    : pump_(pump), endpoint_(std::move(domain), options) {
+  if (ok()) pump_->add(&endpoint_);
+}
+
+LocalParty::~LocalParty() { pump_->remove(&endpoint_); }
+
+Reply LocalParty::call(const Request& r) {
+  Reply reply;
+  switch (r.what) {
+    case Request::What::kName:
+      reply.address = endpoint_.name();
+      return reply;
+    case Request::What::kInsert:
+      return with_value(endpoint_.insert(r.address));
+    case Request::What::kPost:
+      return do_post(r.operation, kNoToken);
+    case Request::What::kWait:
+      return do_wait(r.token);
+    case Request::What::kCheck:
+      return do_check(r);
+    case Request::What::kExpose:
+      return do_expose(r.region);
+    case Request::What::kCheckRegion:
+      return do_check_region(r);
+    case Request::What::kCloseRegion:
+      return with_rc(fi_close(&regions_.at(r.token)->mr.release()->fid));
+    case Request::What::kCounter:
+      return with_value(fi_cntr_read(endpoint_.counter(r.token)));
+    case Request::What::kCounterError:
+      return with_value(fi_cntr_readerr(endpoint_.counter(r.token)));
+    case Request::What::kWaitCounter:
+      return do_wait_counter(r);
+    case Request::What::kCancel:
+      return with_rc(fi_cancel(&endpoint_.ep()->fid, context_of(r.token)));
+    case Request::What::kLeftovers:
+      return do_leftovers();
+    case Request::What::kGoodbye:
+      return reply;
+  }
+  return reply;
+}
+
+Posted LocalParty::post_with_context(const Operation& operation, Token same_context_as) {
+  const Reply reply = do_post(operation, same_context_as);
+  return {reply.rc, reply.value};
+}
+
+Reply LocalParty::do_post(const Operation& operation, Token context) {
+  const Token token = next_token_++;
+  Slot& slot = *(slots_[token] = std::make_unique<Slot>(operation));
+  if (has_source(operation.kind)) slot.buffer.fill(operation.seed, 0, operation.length);
+  const auto start = std::chrono::steady_clock::now();
+  const auto pause = std::chrono::microseconds(operation.delay_us);
+  pump_->until([&] { return std::chrono::steady_clock::now() - start >= pause; });
+  void* const ctx = context == kNoToken ? &slot.context : context_of(context);
+  Reply reply;
+  pump_->until([&] {
+    reply.rc = issue(endpoint_.ep(), operation, slot.buffer.data(), ctx);
+    return reply.rc != -FI_EAGAIN;
+  });
+  reply.value = token;
+  const bool injected = traits(operation.kind).inject || (operation.flags & FI_INJECT) != 0;
+  if (injected) let_source_go(&slot);
+  return reply;
+}
+
+// From here on the application may reuse the source buffer, so what it writes must not be sent.
+void LocalParty::let_source_go(Slot* slot) {
+  if (has_source(slot->operation.kind)) slot->buffer.fill(kScribble, 0, slot->operation.length);
+}
+
+Reply LocalParty::do_wait(Token token) {
+  Reply reply;
+  const void* context = token == kNoToken ? nullptr : context_of(token);
+  std::optional<Completion> c;
+  reply.arrived = pump_->until([&] { return (c = endpoint_.take(context)).has_value(); });
+  if (!reply.arrived) {
+    return with_text("Completions with other contexts: " + std::to_string(endpoint_.untaken()));
+  }
+  reply.completion = *c;
+  if (token != kNoToken) let_source_go(slots_.at(token).get());
+  return reply;
+}
+
+Reply LocalParty::do_check(const Request& r) {
+  const GuardedBuffer& buffer = slots_.at(r.token)->buffer;
+  std::string bad = buffer.check_pattern(r.seed, 0, r.count, r.offset);
+  if (bad.empty()) bad = buffer.check_blank(r.count, buffer.length() - r.count);
+  if (bad.empty()) bad = buffer.check_guards();
+  return with_text(bad);
+}
+
+Reply LocalParty::do_expose(const RegionSpec& spec) {
+  Reply reply;
+  Region& region = reply.region;
+  region.token = next_token_++;
+  Exposed& exposed = *(regions_[region.token] = std::make_unique<Exposed>(spec));
+  if (spec.seed != 0) exposed.buffer.fill(spec.seed, 0, spec.length);
+  fid_mr* mr = nullptr;
+  region.rc = fi_mr_reg(endpoint_.domain()->get(), exposed.buffer.data(), spec.length, spec.access,
+                        0, Endpoint::next_key(), 0, &mr, nullptr);
+  if (region.rc != 0) return reply;
+  exposed.mr.reset(mr);
+  region.key = fi_mr_key(mr);
+  region.length = spec.length;
+  const int mode = endpoint_.info()->domain_attr->mr_mode;
+  const bool by_address = mode == FI_MR_BASIC || (mode & FI_MR_VIRT_ADDR) != 0;
+  region.base = by_address ? reinterpret_cast<std::uintptr_t>(exposed.buffer.data()) : 0;
+  return reply;
+}
+
+Reply LocalParty::do_check_region(const Request& r) {
+  const GuardedBuffer& buffer = regions_.at(r.token)->buffer;
+  std::string bad = r.seed == 0 ? buffer.check_blank(r.offset, r.count)
+                                : buffer.check_pattern(r.seed, r.offset, r.count);
+  if (bad.empty()) bad = buffer.check_guards();
+  return with_text(bad);
+}
+
+Reply LocalParty::do_wait_counter(const Request& r) {
+  fid_cntr* cntr = endpoint_.counter(r.token);
+  pump_->until([&] { return fi_cntr_read(cntr) >= r.count; });
+  return with_value(fi_cntr_read(cntr));
+}
+
+Reply LocalParty::do_leftovers() {
+  for (int i = 0; i < kLeftoverPolls; ++i) pump_->once();
+  return with_value(endpoint_.untaken());
+}
+
+}  // namespace weft::conformance

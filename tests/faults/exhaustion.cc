@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Does running out of something give a documented error, never a crash, and does all work again
+// once there is enough?
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+
+#include "failure.h"
+#include "node.h"
+#include "nursery.h"
+#include "partner.h"
+#include "process.h"
+#include "resources.h"
+#include "shortage.h"
+#include "tests.h"
+
+namespace weft::faults {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr unsigned kSeconds = 110;
+
+// What fi_errno(3) has for a shortage. ENFILE and EFBIG are the system's own, for its table and a
+// file's size.
+bool means_shortage(int error) {
+  constexpr std::array kErrors{FI_ENOMEM, FI_ENOSPC, FI_EMFILE, ENFILE, EFBIG};
+  return std::find(kErrors.begin(), kErrors.end(), error) != kErrors.end();
+}
+
+struct Counts {
+  int refused = 0;
+  int worked = 0;
+};
+
+class Exhaustion {
+ public:
+  Exhaustion(Shortage& shortage, const Address& partner) : shortage_(shortage), partner_(partner) {}
+
+  void run() {
+    exchange_without_shortage();
+    Counts opening;
+    Counts using_it;
+    for (const std::size_t amount : shortage_.amounts()) {
+      amount_ = amount;
+      open_in_shortage(opening);
+      use_in_shortage(using_it);
+    }
+    require(opening.refused > 0 && opening.worked > 0,
+            "the shortage never, or always, kept an endpoint from opening");
+    std::printf("endpoint opened in %d of %d shortages, used in %d of %d; all recovered\n",
+                opening.worked, opening.refused + opening.worked, using_it.worked,
+                using_it.refused + using_it.worked);
+  }
+
+ private:
+  void exchange_without_shortage() {
+    Guest guest;
+    require_ok(guest.look_up(), "fi_getinfo without shortage");
+    require_ok(guest.open(partner_), "opening without shortage");
+    const int error = guest.exchange(std::chrono::seconds(5));
+    require(error == 0, "exchanging without shortage: " + error_text(error));
+  }
+
+  // Opens everything with only `amount_` to be had; then again with enough.
+  void open_in_shortage(Counts& counts) {
+    const Watchdog watchdog("opening with " + std::to_string(amount_) + " more to be had", 30);
+    {
+      Guest guest;
+      require_ok(guest.look_up(), "fi_getinfo");
+      shortage_.apply(amount_);
+      const int status = guest.open(partner_);
+      const int error = status == 0 ? guest.exchange(std::chrono::milliseconds(500)) : -status;
+      const char* call = status == 0 ? "the first exchange" : guest.failed_call();
+      shortage_.lift();
+      judge(error, call, counts);
+    }
+    exchange_without_shortage();
+  }
+
+  // Opens with enough, then meets its first peer and registers memory with only `amount_` to be
+  // had.
+  void use_in_shortage(Counts& counts) {
+    const Watchdog watchdog("working with " + std::to_string(amount_) + " more to be had", 30);
+    Guest guest;
+    require_ok(guest.look_up(), "fi_getinfo");
+    require_ok(guest.open(partner_), "opening without shortage");
+    shortage_.apply(amount_);
+    const int registered = guest.register_some();
+    const int error = guest.exchange(std::chrono::milliseconds(500));
+    shortage_.lift();
+    if (registered != 0) judge(-registered, "fi_mr_reg", counts);
+    judge(error, "the exchange", counts);
+    require_ok(guest.register_some(), "fi_mr_reg after the shortage");
+    const int later = guest.exchange(std::chrono::seconds(5));
+    require(later == 0, "exchanging after the shortage, with " + std::to_string(amount_) +
+                            " in it: " + error_text(later));
+  }
+
+  void judge(int error, const char* call, Counts& counts) const {
+    // ETIMEDOUT: nothing failed, and nothing came for a while; what follows must show that nothing
+    // is broken.
+    if (error != 0 && error != ETIMEDOUT && !means_shortage(error)) {
+      fail(std::string(call) + " with " + std::to_string(amount_) +
+           " more to be had: " + error_text(error) + " is no error of a shortage");
+    }
+    ++(error == 0 ? counts.worked : counts.refused);
+  }
+
+  Shortage& shortage_;
+  Address partner_;
+  std::size_t amount_ = 0;
+};
+
+// A stack that must grow in a shortage of address space would be a crash that no library can help.
+void take_stack() {
+  volatile char stack[512 * 1024];
+  for (std::size_t i = 0; i < sizeof stack; i += 4096) stack[i] = 0;
+}
+
+// The process that may crash, and its partner that lacks nothing; run by one that watches both.
+int run(const std::string& directory, Shortage& shortage) {
+  load_library();
+  Channel here;
+  Channel there;
+  Channel::make_pair(here, there);
+  const Process partner("the partner", [&] {
+    here.close();
+    return live_as_partner(there);
+  });
+  there.close();
+  Address address{};
+  require(here.receive(&address, sizeof address), "the partner did not start");
+  const Process guest("the process in shortage", [&] {
+    name_this_process("process in shortage");
+    take_stack();
+    Exhaustion(shortage, address).run();
+    return kPassed;
+  });
+  guest.require_passed();
+  here.send("", 1);
+  partner.require_passed();
+  std::string left;
+  const std::size_t files = files_below(directory, &left);
+  require(files == 0, "files are left in the runtime directory:\n" + left);
+  return kPassed;
+}
+
+int run_with(const char* name, std::unique_ptr<Shortage> (*make)()) {
+  const std::string directory = make_runtime_directory(name);
+  const int status = run(directory, *make());
+  std::filesystem::remove_all(directory);
+  return status;
+}
+
+}  // namespace
+
+int run_descriptor_test() { return run_with("descriptors", descriptor_shortage); }
+int run_file_size_test() { return run_with("file-size", file_size_shortage); }
+
+int run_address_space_test() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  std::printf("skipped: a sanitizer needs more address space than any limit\n");
+  return kSkipped;
+#else
+  return run_with("address-space", address_space_shortage);
+#endif
+}
+
+int run_file_system_test() {
+  const std::string directory = make_runtime_directory("file-system");
+  std::string reason;
+  auto shortage = file_system_shortage(directory, reason);
+  int status = kSkipped;
+  if (shortage) {
+    status = run(directory, *shortage);
+    shortage.reset();  // unmounts
+  } else {
+    std::printf("skipped: %s\n", reason.c_str());
+  }
+  std::filesystem::remove_all(directory);
+  return status;
+}
+
+}  // namespace weft::faults

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// In which order does the survivor meet its victims, and what must be left of them at the end?
+#include "survivor.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <random>
+
+#include "encounter.h"
+#include "failure.h"
+#include "resources.h"
+#include "witness.h"
+
+namespace weft::faults {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr int kBlockMilliseconds = 6000;
+constexpr unsigned kRoundSeconds = 60;
+constexpr std::chrono::seconds kReleaseLimit{5};
+constexpr double kLatestStreamKill = 8000.0;       // microseconds: long enough for queues to fill
+constexpr std::uint32_t kLatestEarlyKill = 20000;  // about how long opening an endpoint may take
+constexpr std::size_t kFilesPerProcess = 16;
+
+class Survivor {
+ public:
+  Survivor(const KillPlan& plan, Channel nursery, std::vector<Channel> channels)
+      : plan_(plan),
+        nursery_(std::move(nursery)),
+        random_(plan.seed),
+        memory_(channels.size() * kArenaBytes),
+        slots_(channels.size()) {
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      slots_[i].index = static_cast<std::uint16_t>(i);
+      slots_[i].channel = std::move(channels[i]);
+      slots_[i].arena = Bytes(memory_).subspan(i * kArenaBytes, kArenaBytes);
+    }
+  }
+
+  void run(const Channel& witness) {
+    warm_up();
+    const Resources before = held_by_this_process(plan_.runtime_directory);
+    open(witness);
+    const Resources ready = held_by_this_process(plan_.runtime_directory);
+    while (tally_.kills < plan_.kills) play_round();
+    settle();
+    require_released(ready, "with all victims dead");
+    report();
+    close();
+    require_released(before, "with everything closed");
+  }
+
+ private:
+  // The libraries keep some things for a process's whole life, from the first use on.
+  void warm_up() {
+    Node node;
+    if (node.open(0) != 0) fail(std::string(node.failed_call()) + " of the survivor");
+  }
+
+  void open(const Channel& witness) {
+    if (node_.open(0) != 0) fail(std::string(node_.failed_call()) + " of the survivor");
+    require_ok(node_.register_memory(memory_, kArenaKey, region_), "fi_mr_reg of the survivor");
+    node_.on_data(
+        [](void* self, std::uint64_t data) { static_cast<Survivor*>(self)->on_data(data); }, this);
+    untagged_ = std::make_unique<Inbox>(
+        node_, Inbox::Kind{false, 0, FI_ADDR_UNSPEC, 16, 512 * 1024, true},
+        [](ConstBytes, std::uint64_t) {},
+        [this](int error, const std::string&) { on_receive_error(error); });
+    witness_ = std::make_unique<WitnessLink>(node_, witness, plan_.seed);
+    turn_until([&] { return witness_->answered() >= 20; });
+    node_.wait(1);  // asleep once: what the library needs to sleep is part of the start
+  }
+
+  Order next_order(std::size_t slot) {
+    const std::uint64_t number = next_id_++;
+    Order order;
+    order.id = number;
+    order.seed = random_();
+    order.survivor = node_.address();
+    order.survivor_base = slot * kArenaBytes;
+    order.slot = static_cast<std::uint16_t>(slot);
+    order.port = slots_[slot].port;
+    order.action = kActions.at(number % kActions.size());
+    order.starter = kStarters.at(number / kActions.size() % kStarters.size());
+    order.early = order.port != 0 && random_() % 8 == 0;
+    order.blocking = random_() % 3 == 0;
+    const double share = static_cast<double>(random_() % 10000) / 10000.0;
+    order.kill_after_us = order.early
+                              ? static_cast<std::uint32_t>(share * kLatestEarlyKill)
+                              : static_cast<std::uint32_t>(std::pow(kLatestStreamKill, share));
+    return order;
+  }
+
+  // Up to one victim in each slot at a time; over when the last of them is dead and done with.
+  void play_round() {
+    const std::size_t together =
+        std::min<std::uint64_t>(1 + random_() % slots_.size(), plan_.kills - tally_.kills);
+    blocking_ = random_() % 3 == 0;
+    const Watchdog watchdog("a round from victim " + std::to_string(next_id_) + " on, " +
+                                std::to_string(together) + " at once" +
+                                (blocking_ ? ", survivor blocking" : ""),
+                            kRoundSeconds);
+    for (std::size_t slot = 0; slot < together; ++slot) {
+      const Order order = next_order(slot);
+      encounters_.push_back(std::make_unique<Encounter>(node_, nursery_, slots_[slot], order,
+                                                        random_() % 2 == 0, tally_));
+    }
+    turn_until([&] { return all([](const Encounter& one) { return one.over(); }); });
+    encounters_.clear();
+    const std::uint64_t answered = witness_->answered();
+    turn_until([&] { return witness_->answered() >= answered + 2; });
+    const std::size_t files = files_below(plan_.runtime_directory);
+    require(files <= kFilesPerProcess * (2 + 2 * slots_.size()),
+            std::to_string(files) + " files have gathered in the runtime directory");
+  }
+
+  template <class Condition>
+  bool all(Condition condition) const {
+    for (const auto& one : encounters_) {
+      if (!condition(*one)) return false;
+    }
+    return true;
+  }
+
+  template <class Condition>
+  void turn_until(Condition condition) {
+    while (!condition()) turn();
+  }
+
+  void turn() {
+    for (const auto& one : encounters_) one->step();
+    const bool may_block = blocking_ && !encounters_.empty() &&
+                           all([](const Encounter& one) { return one.waits_for_completions(); }) &&
+                           !all([](const Encounter& one) { return one.over(); });
+    witness_->step(may_block);
+    if (may_block && witness_->idle()) return block();
+    if (node_.poll() == 0) sched_yield();
+  }
+
+  // Everything that is awaited is pending toward peers that are dead or will be in milliseconds.
+  void block() {
+    const auto begin = Clock::now();
+    if (node_.wait(kBlockMilliseconds) != 0) return;
+    if (Clock::now() - begin < std::chrono::milliseconds(kBlockMilliseconds - 100)) return;
+    std::string text = "fi_cq_sread slept over the deaths of its peers";
+    for (const auto& one : encounters_) text += "\n  " + one->describe();
+    fail(text);
+  }
+
+  void on_data(std::uint64_t data) {
+    for (const auto& one : encounters_) {
+      if (one->id() == data >> 32) return one->on_data(data & 0xffffffff);
+    }
+  }
+
+  void on_receive_error(int error) {
+    ++tally_.errors[error];
+    if (provider_is_weft() && error != FI_ECONNRESET)
+      fail("a receive for anybody failed with " + error_text(error));
+  }
+
+  // Gives back all that was held for victims; the witness stays.
+  void settle() {
+    for (Slot& slot : slots_) {
+      if (slot.address != FI_ADDR_UNSPEC) node_.remove(slot.address);
+    }
+  }
+
+  void require_released(const Resources& wanted, const std::string& when) {
+    const auto begin = Clock::now();
+    Resources held = held_by_this_process(plan_.runtime_directory);
+    while (held.descriptors > wanted.descriptors || held.threads > wanted.threads ||
+           held.mappings > wanted.mappings) {
+      if (Clock::now() - begin > kReleaseLimit) {
+        fail(when + " the survivor holds " + describe(held) + "; before: " + describe(wanted) +
+             "\n" + descriptors_of_this_process());
+      }
+      if (witness_) {
+        turn();
+        node_.wait(1);
+      }
+      held = held_by_this_process(plan_.runtime_directory);
+    }
+  }
+
+  void report() {
+    std::printf(
+        "%llu kills, %llu with operations pending; %llu operations of the survivor completed\n"
+        "slowest end of a pending operation after a death: %lld ms; greetings sent again: %llu; "
+        "answers of the "
+        "witness: %llu\n",
+        static_cast<unsigned long long>(tally_.kills),
+        static_cast<unsigned long long>(tally_.with_pending),
+        static_cast<unsigned long long>(tally_.completed),
+        static_cast<long long>(tally_.slowest.count()),
+        static_cast<unsigned long long>(tally_.greetings_lost),
+        static_cast<unsigned long long>(witness_->answered()));
+    for (const auto& [error, count] : tally_.errors) {
+      std::printf("  %llu x %s\n", static_cast<unsigned long long>(count),
+                  error_text(error).c_str());
+    }
+    std::fflush(stdout);
+  }
+
+  void close() {
+    const Watchdog watchdog("closing everything", kRoundSeconds);
+    untagged_->cancel();
+    while (untagged_->pending() > 0) node_.poll();
+    while (!witness_->idle()) {
+      witness_->step(true);
+      node_.poll();
+    }
+    region_.reset();
+    node_.close();
+    untagged_.reset();
+    witness_.reset();
+  }
+
+  const KillPlan& plan_;
+  Nursery nursery_;
+  std::mt19937_64 random_;
+  std::vector<std::uint8_t> memory_;
+  std::vector<Slot> slots_;
+  Node node_;
+  Owned<fid_mr> region_;
+  std::unique_ptr<Inbox> untagged_;
+  std::unique_ptr<WitnessLink> witness_;
+  std::vector<std::unique_ptr<Encounter>> encounters_;
+  std::uint64_t next_id_ = 1;
+  bool blocking_ = false;
+  Tally tally_;
+};
+
+}  // namespace
+
+int live_as_survivor(const KillPlan& plan, Channel nursery, std::vector<Channel> slots,
+                     Channel witness) {
+  name_this_process("survivor");
+  Survivor(plan, std::move(nursery), std::move(slots)).run(witness);
+  return kPassed;
+}
+
+}  // namespace weft::faults

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Does each check refuse the tree that it exists to refuse?
+
+run: python3 -m unittest discover -s tools/ci -p '*_test.py'
+"""
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+import check_docs
+import check_layers
+import check_sizes
+import cpp_scan
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+OPENING = '// SPDX-License-Identifier: BSD-2-Clause\n// What is this?\n'
+
+
+class Tree(unittest.TestCase):
+    """A throw-away repository with the modules base (0), os (1), top (2) and frontend_fabric (7)."""
+
+    def setUp(self):
+        self.root = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.root)
+        self.table = self.root / 'layers.txt'
+        self.declare([('base', 0, ''), ('os', 1, 'base'), ('top', 2, 'base'),
+                      ('frontend_fabric', 7, 'base')])
+
+    def declare(self, modules):
+        self.table.write_text(''.join(
+            f'{name}\t{rank}\t{self.root}/src/{name.replace("_", "/")}\t{deps}\n'
+            for name, rank, deps in modules))
+
+    def write(self, path, text, opening=OPENING):
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(opening + text)
+
+    def explain(self, *modules):
+        for module in modules:
+            self.write(f'src/{module}/README.md', f'# {module}\n', '')
+
+
+class Layers(Tree):
+    def refusals(self):
+        return check_layers.check(self.table)[1]
+
+    def assert_refused(self, words):
+        found = self.refusals()
+        self.assertEqual(len(found), 1, found)
+        self.assertIn(words, found[0])
+
+    def test_a_clean_tree_passes(self):
+        self.write('src/base/include/base/a.h', '#include <vector>\n')
+        self.write('src/top/a.cc', '#include "base/a.h"\n#include "own.h"\n')
+        self.write('src/os/a.cc', '#include <sys/mman.h>\n#include <unistd.h>\n')
+        self.write('src/frontend/fabric/a.cc', '#include <rdma/fi_cm.h>\n#include <netinet/in.h>\n')
+        self.assertEqual(self.refusals(), [])
+
+    def test_an_undeclared_module_is_refused(self):
+        self.write('src/top/a.cc', '#include "os/file.h"\n')
+        self.assert_refused('does not declare a dependency on os')
+
+    def test_a_test_must_declare_its_modules_too(self):
+        self.write('src/top/a_test.cc', '#include "os/file.h"\n')
+        self.assert_refused('does not declare a dependency on os')
+
+    def test_a_system_header_outside_os_is_refused(self):
+        for header in ('unistd.h', 'sys/mman.h', 'linux/futex.h', 'arpa/inet.h', 'signal.h'):
+            self.write('src/top/a.cc', f'#include <{header}>\n')
+            self.assert_refused('only os talks to the system')
+
+    def test_a_front_end_may_use_address_structures_only(self):
+        self.write('src/frontend/fabric/a.cc', '#include <sys/socket.h>\n#include <sys/mman.h>\n')
+        self.assert_refused('sys/mman.h')
+
+    def test_libfabric_outside_its_front_end_is_refused(self):
+        for header in ('rdma/fabric.h', 'rdma/fi_errno.h', 'rdma/providers/fi_prov.h'):
+            self.write('src/os/a.cc', f'#  include <{header}>\n')
+            self.assert_refused('only frontend_fabric')
+
+    def test_a_test_may_use_the_system(self):
+        self.write('src/top/a_test.cc', '#include <sys/wait.h>\n')
+        self.assertEqual(self.refusals(), [])
+
+    def test_a_climbing_path_is_refused(self):
+        self.write('src/top/a.cc', '#include "../os/private.h"\n')
+        self.assert_refused('climb')
+
+    def test_a_header_under_a_foreign_root_is_refused(self):
+        self.write('src/top/include/base/more.h', '')
+        self.assert_refused('belongs under include/top/')
+
+    def test_code_outside_modules_is_refused(self):
+        self.write('src/common/a.cc', '')
+        self.assert_refused('belongs to no declared module')
+
+    def test_an_upward_declaration_is_refused(self):
+        self.declare([('base', 0, 'os'), ('os', 1, '')])
+        self.assert_refused('not downward')
+
+
+class Configuring(Tree):
+    def configure(self, modules):
+        shutil.copy(REPOSITORY / 'cmake/Layer.cmake', self.root)
+        self.write('CMakeLists.txt', 'cmake_minimum_required(VERSION 3.25)\nproject(x NONE)\n'
+                   f'include(Layer.cmake)\n{modules}\n', '')
+        done = subprocess.run(['cmake', '-S', self.root, '-B', self.root / 'b'],
+                              capture_output=True, text=True, check=False)
+        return done.returncode, re.sub(r'\s+', ' ', done.stderr)
+
+    def test_downward_dependencies_configure(self):
+        code, errors = self.configure('weft_module(NAME base LAYER 0)\n'
+                                      'weft_module(NAME os LAYER 1 DEPS base)')
+        self.assertEqual(code, 0, errors)
+
+    def test_a_sideways_dependency_stops_configuring(self):
+        code, errors = self.configure('weft_module(NAME a LAYER 1)\n'
+                                      'weft_module(NAME b LAYER 1 DEPS a)')
+        self.assertNotEqual(code, 0)
+        self.assertIn('dependencies point strictly down', errors)
+
+    def test_an_unknown_dependency_stops_configuring(self):
+        code, errors = self.configure('weft_module(NAME a LAYER 1 DEPS b)')
+        self.assertNotEqual(code, 0)
+        self.assertIn('not declared yet', errors)
+
+
+def body(lines):
+    return 'int f() {\n' + '  g();\n' * (lines - 2) + '}\n'
+
+
+class Sizes(Tree):
+    def refusals(self):
+        return check_sizes.check(self.root)
+
+    def waive(self, line):
+        self.write(check_sizes.WAIVERS, line + '\n', '')
+
+    def test_what_is_within_the_limits_passes(self):
+        self.write('src/base/a.cc', body(70))
+        self.assertEqual(self.refusals(), [])
+
+    def test_a_long_file_is_refused(self):
+        self.write('src/base/a.cc', 'int x;\n' * 699)
+        self.assertIn('701 lines, the limit is 700', self.refusals()[0])
+
+    def test_a_long_function_is_refused(self):
+        self.write('src/base/a.cc', 'namespace weft {\n' + body(71) + '}\n')
+        self.assertIn('f() has 71 lines, the limit is 70', self.refusals()[0])
+
+    def test_a_long_python_function_is_refused(self):
+        self.write('bench/a.py', 'def f():\n' + '    g()\n' * 70, '')
+        self.assertIn('f() has 71 lines', self.refusals()[0])
+
+    def test_a_waiver_admits_its_function(self):
+        self.write('src/base/a.cc', body(80))
+        self.waive('src/base/a.cc f 80 # a flat table')
+        self.assertEqual(self.refusals(), [])
+
+    def test_a_waiver_that_is_too_generous_is_refused(self):
+        self.write('src/base/a.cc', body(75))
+        self.waive('src/base/a.cc f 80 # a flat table')
+        self.assertIn('lower its waiver', self.refusals()[0])
+
+    def test_a_waiver_without_need_is_refused(self):
+        self.waive('src/base/a.cc f 80 # a flat table')
+        self.assertIn('needs its waiver no more', self.refusals()[0])
+
+    def test_a_waiver_without_reason_is_refused(self):
+        self.waive('src/base/a.cc f 80')
+        self.assertRaises(ValueError, self.refusals)
+
+    def test_the_list_of_waivers_may_only_shrink(self):
+        key = ('a.cc', 'f')
+        self.assertIn('only shrink', check_sizes.compare({key: 80}, {key: 80}, {})[0])
+        self.assertIn('only shrink', check_sizes.compare({key: 80}, {key: 80}, {key: 79})[0])
+        self.assertEqual(check_sizes.compare({key: 80}, {key: 80}, {key: 81}), [])
+
+
+class Docs(Tree):
+    def refusals(self):
+        return check_docs.check(self.root, self.table)[0]
+
+    def test_an_explained_tree_passes(self):
+        self.explain('base')
+        self.write('src/base/include/base/a.h',
+                   'namespace weft {\n// Doubles.\nint f(int x);\nint f(long x);\n}\n')
+        self.assertEqual(self.refusals(), [])
+
+    def test_a_module_without_readme_is_refused(self):
+        self.write('src/base/a.cc', '')
+        self.assertIn('README.md: missing', self.refusals()[0])
+
+    def test_a_file_without_opening_is_refused(self):
+        self.explain('base')
+        self.write('src/base/a.cc', 'int x;\n', '')
+        self.assertIn('SPDX', self.refusals()[0])
+        self.write('src/base/a.cc', 'int x;\n', OPENING.splitlines()[0] + '\n')
+        self.assertIn('which question', self.refusals()[0])
+
+    def test_bare_declarations_are_refused(self):
+        self.explain('base')
+        self.write('src/base/include/base/a.h',
+                   '// A pair.\nclass Pair {\n public:\n  int first();\n\n  void set(int x) {}\n'
+                   ' private:\n  void hidden();\n};\n')
+        found = self.refusals()
+        self.assertEqual(len(found), 2, found)
+        self.assertIn('first', found[0])
+        self.assertIn('set', found[1])
+
+
+class Scanner(unittest.TestCase):
+    def names(self, text):
+        return [(e.kind, e.name) for e in cpp_scan.scan(text)]
+
+    def test_functions_classes_and_prototypes_are_told_apart(self):
+        self.assertEqual(self.names('''
+            namespace a::b { template <class T> struct [[nodiscard]] S { int f() const noexcept; };
+            enum class E : int { kA, kB }; auto g(int x) -> decltype(x) { if (x) { return 1; } }
+            }'''), [('class', 'S'), ('prototype', 'f'), ('function', 'g')])
+
+    def test_member_initializers_do_not_hide_the_body(self):
+        self.assertEqual(self.names('X::X(int a) : a_{a}, b_(2), c_{} { call(); }\nvoid f() {}'),
+                         [('function', 'X'), ('function', 'f')])
+
+    def test_literals_and_comments_are_not_code(self):
+        self.assertEqual(self.names('const char* s = "void f() {"; // void g() {\n'
+                                    "char c = '{'; int big = 1'000; void h() {}"),
+                         [('function', 'h')])
+
+    def test_variables_and_lambdas_are_not_functions(self):
+        self.assertEqual(self.names('int x{3}; auto l = [](int a) { return a; }; int y = f(2);'), [])
+
+
+if __name__ == '__main__':
+    unittest.main()
