@@ -180,14 +180,14 @@ class Game {
   }
   void write_exchange() {
     shm::Exchange& written = exchange(input_.below(kPlayed));
-    written.source_count = static_cast<std::uint32_t>(input_.number({1, link::kMaxPieces}));
-    for (auto& piece : written.source) piece = any_piece();
+    written.source_count = static_cast<std::uint16_t>(input_.number({1, link::kMaxPieces}));
+    for (auto& pair : written.pieces) pair.source = any_piece();
     const std::uint8_t which = input_.byte();
     if (which & 1) written.claims = input_.number({1, 3, 1ull << 32, 3ull << 32});
     if (which & 2) written.copied = static_cast<std::uint32_t>(input_.number({1, 4, 1ull << 32}));
     if (which & 4) written.fault = static_cast<std::int32_t>(input_.number({1, 5000}));
     if (which & 8) written.matched_length = input_.number({1, 20'000, 1ull << 47});
-    if (which & 16) written.target[0] = any_piece();
+    if (which & 16) written.pieces[0].target = any_piece();
     written.state = static_cast<shm::ExchangeState>(which & 32 ? input_.byte() % 5 : 1);
   }
   LocalRange any_piece() {

@@ -189,10 +189,10 @@ class Game {
     if (which & 1) written.claims = input_.number({1, 3, 1ull << 32, 3ull << 32});
     if (which & 2) written.copied = static_cast<std::uint32_t>(input_.number({1, 4, 1ull << 32}));
     if (which & 4) written.fault = static_cast<std::int32_t>(input_.number({1, 5000}));
-    if (which & 8) written.source[0] = any_piece();
+    if (which & 8) written.pieces[0].source = any_piece();
     written.matched_length = input_.number({1, 8193, 40'000, 100'000, 1ull << 47});
-    written.target_count = static_cast<std::uint32_t>(input_.number({1, 2, link::kMaxPieces}));
-    for (auto& piece : written.target) piece = any_piece();
+    written.target_count = static_cast<std::uint16_t>(input_.number({1, 2, link::kMaxPieces}));
+    for (auto& pair : written.pieces) pair.target = any_piece();
     written.state = static_cast<shm::ExchangeState>(which & 128 ? input_.byte() % 5 : 2);
   }
   void write_slot() {

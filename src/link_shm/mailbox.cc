@@ -76,11 +76,13 @@ unsigned Mailbox::poll(link::InboxSink& sink) {
 
 unsigned Mailbox::drain(Source& source, link::InboxSink& sink, unsigned budget) {
   unsigned taken = 0;
+  draining_ = true;
   for (; taken < budget && !source.broken; ++taken) {
     const Cell& cell = source.cells[source.next % kCells];
     const std::uint64_t raw = cell.word.load(std::memory_order_acquire);
     if (static_cast<std::uint32_t>(raw) != lap_of(source.next)) break;
     if (!deliver(source, cell, CellWord::unpack(raw), sink)) {
+      copier_.flush();
       shut_out(source, sink);
       break;
     }
@@ -90,6 +92,8 @@ unsigned Mailbox::drain(Source& source, link::InboxSink& sink, unsigned budget) 
       give_back(source);
     }
   }
+  draining_ = false;
+  copier_.flush();
   return taken;
 }
 

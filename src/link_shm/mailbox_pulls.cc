@@ -12,6 +12,7 @@ namespace weft::shm {
 namespace {
 
 constexpr auto kPartingPatience = std::chrono::seconds(2);
+constexpr unsigned kPatience = 16;  // looks until a sender that copies nothing counts as away
 
 }  // namespace
 
@@ -25,38 +26,73 @@ void Mailbox::accept(link::InboxSink& sink, const link::Offer& offer,
     finish(*source, exchange);
     return sink.received(cookie, ECONNRESET);
   }
-  LocalRange theirs[link::kMaxPieces];
-  std::memcpy(theirs, exchange.source, sizeof theirs);
-  const std::uint32_t count = read_once(exchange.source_count);
-  auto offered = ExchangeState::kOffered;
-  std::copy(pieces.begin(), pieces.end(), exchange.target);
-  exchange.target_count = static_cast<std::uint32_t>(pieces.size());
+  Pull pull;
+  pull.source = source;
+  pull.exchange = offer.exchange;
+  pull.length = length;
+  pull.cookie = cookie;
+  pull.target_count = pieces.size();
+  std::copy(pieces.begin(), pieces.end(), pull.target);
+  const auto count = read_description(exchange, Side::kSender, pull.origin);
+  pull.origin_count = count.value_or(0);
+  describe(exchange, Side::kReceiver, pieces);
   exchange.matched_length = length;
+  claim_share(exchange, length);
+  auto offered = ExchangeState::kOffered;
   // The sender may have taken its offer back.
-  if (count > link::kMaxPieces ||
-      !exchange.state.compare_exchange_strong(offered, ExchangeState::kMatched,
-                                              std::memory_order_acq_rel)) {
+  if (!count || !exchange.state.compare_exchange_strong(offered, ExchangeState::kMatched,
+                                                        std::memory_order_acq_rel)) {
     return sink.received(cookie, ECONNRESET);
   }
-  copy_chunks({&exchange, Side::kReceiver, source->pid, length, pieces, {theirs, count}});
-  pulls_.push_back({source, offer.exchange, length, cookie});
-  finish_pulls(sink);
+  copier_.add_share(job(pull));
+  pulls_.push_back(pull);
+  if (!draining_) finish_pulls(sink);
+}
+
+CopyJob Mailbox::job(const Pull& pull) {
+  return {&pull.source->exchanges[pull.exchange],
+          pull.source->pid,
+          pull.length,
+          {pull.target, pull.target_count},
+          {pull.origin, pull.origin_count}};
 }
 
 void Mailbox::finish_pulls(link::InboxSink& sink) {
+  copier_.flush();
+  take_over();
   for (std::size_t i = 0; i < pulls_.size();) {
-    const Pull pull = pulls_[i];
-    Exchange& exchange = pull.source->exchanges[pull.exchange];
-    if (!all_copied(exchange, pull.length)) {
+    Exchange& exchange = pulls_[i].source->exchanges[pulls_[i].exchange];
+    if (!all_copied(exchange, pulls_[i].length)) {
       ++i;
       continue;
     }
+    Source& source = *pulls_[i].source;
+    void* const cookie = pulls_[i].cookie;
     pulls_[i] = pulls_.back();
     pulls_.pop_back();
     const int error = ending(exchange);
-    finish(*pull.source, exchange);
-    sink.received(pull.cookie, error);
+    finish(source, exchange);
+    sink.received(cookie, error);
   }
+}
+
+// Copies what a sender leaves undone that is busy elsewhere, or away.
+void Mailbox::take_over() {
+  for (const Pull& pull : pulls_) {
+    Source& source = *pull.source;
+    if (!being_copied(source.exchanges[pull.exchange])) continue;
+    source.helps = true;
+    source.waited = 0;
+  }
+  for (const Pull& pull : pulls_) {
+    Source& source = *pull.source;
+    if (all_claimed(source.exchanges[pull.exchange], pull.length)) continue;
+    const bool asleep = source.header->sender_asleep.load(std::memory_order_relaxed) != 0;
+    if (source.helps && !asleep && ++source.waited < kPatience) continue;
+    source.helps = false;
+    copier_.add_rest(job(pull));
+  }
+  copier_.flush();
 }
 
 // The peer has ended, so nobody writes into the buffers any more.

@@ -128,6 +128,34 @@ TEST_F(MailboxTest, AnOfferWaitsUntilItIsAccepted) {
   EXPECT_TRUE(log.messages[0].bytes == bytes);
 }
 
+// The receiver leaves a sender its share only while that is seen to copy.
+TEST_F(MailboxTest, ASenderThatCopiedItsShareIsWaitedForOnceMoreAndNotForLong) {
+  ASSERT_TRUE(peer.open(kOwner));
+  log.accepts = false;
+  Bytes bytes = pattern(100'000, 3);
+  for (std::uint64_t tag : {1, 2, 3}) peer.send(tag, bytes);
+  box->poll(log);
+  ASSERT_EQ(log.messages.size(), 3u);
+  const SlotView slot(dir.path(), kOwner, 0);
+  Exchange& helped = slot.exchange(log.messages[0].arrival.offer.exchange);
+  helped.claims = std::uint64_t{1} << 32;
+  log.accept(log.messages[0]);
+  EXPECT_EQ(log.messages[0].error, -1) << "the sender's share is under way";
+  helped.copied.fetch_add(1);
+  box->poll(log);
+  EXPECT_EQ(log.messages[0].error, 0);
+
+  log.accept(log.messages[1]);
+  EXPECT_EQ(log.messages[1].error, -1) << "its share is left to the sender";
+  for (int i = 0; i < 100 && log.messages[1].error == -1; ++i) box->poll(log);
+  EXPECT_EQ(log.messages[1].error, 0);
+  EXPECT_TRUE(log.messages[1].bytes == bytes);
+
+  log.accept(log.messages[2]);
+  EXPECT_EQ(log.messages[2].error, 0) << "it is away now";
+  EXPECT_TRUE(log.messages[2].bytes == bytes);
+}
+
 TEST_F(MailboxTest, PartOfAnOfferCanBeTakenAndNoMoreIsWritten) {
   ASSERT_TRUE(peer.open(kOwner));
   log.accepts = false;

@@ -179,8 +179,7 @@ std::uint32_t Outbox::start_exchange(const SendRequest& request) {
   mine.reported = false;
   std::copy(request.pieces.begin(), request.pieces.end(), mine.pieces);
   Exchange& shared = exchanges_[number];
-  std::copy(request.pieces.begin(), request.pieces.end(), shared.source);
-  shared.source_count = mine.count;
+  describe(shared, Side::kSender, request.pieces);
   shared.claims.store(0, std::memory_order_relaxed);
   shared.copied.store(0, std::memory_order_relaxed);
   shared.fault.store(0, std::memory_order_relaxed);
@@ -198,6 +197,7 @@ void Outbox::progress(link::FlowSink& sink) {
       ++i;
     }
   }
+  copier_.flush();
   drain_queue(sink);
   if (busy() && slot_->attention.load(std::memory_order_acquire) == Attention::kGone) {
     check_peer(sink);
@@ -222,11 +222,10 @@ void Outbox::help_copying(std::uint32_t number) {
   Exchange& shared = exchanges_[number];
   const Pending& mine = pending_[number];
   const std::uint64_t length = read_once(shared.matched_length);
-  const std::uint32_t count = read_once(shared.target_count);
-  if (length > mine.length || count > link::kMaxPieces) return;  // nonsense: the peer copies alone
   LocalRange theirs[link::kMaxPieces];
-  std::memcpy(theirs, shared.target, sizeof theirs);
-  copy_chunks({&shared, Side::kSender, pid_, length, {mine.pieces, mine.count}, {theirs, count}});
+  const auto count = read_description(shared, Side::kReceiver, theirs);
+  if (length > mine.length || !count) return;  // nonsense: the peer copies alone
+  copier_.add_rest({&shared, pid_, length, {mine.pieces, mine.count}, {theirs, *count}});
 }
 
 void Outbox::report(std::uint32_t number, int error, link::FlowSink& sink) {
@@ -243,6 +242,7 @@ link::PeerState Outbox::check_peer(link::FlowSink& sink) {
     progress_one(number, sink);
     report(number, ECONNRESET, sink);
   }
+  copier_.flush();
   active_.clear();
   for (const Queued& queued : queue_) sink.sent(queued.request.cookie, ECONNRESET);
   queue_.clear();

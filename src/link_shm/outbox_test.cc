@@ -276,7 +276,7 @@ TEST_F(OutboxTest, TheSenderHelpsToCopyWhatIsMatched) {
   ASSERT_EQ(peer.send(1, bytes).state, State::kPending);
   const SlotView slot(dir.path(), kOwner, 0);
   Exchange& exchange = slot.exchange(0);
-  exchange.target[0] = {target.data(), target.size()};
+  exchange.pieces[0].target = {target.data(), target.size()};
   exchange.target_count = 1;
   exchange.matched_length = bytes.size();
   exchange.state = ExchangeState::kMatched;
@@ -294,7 +294,7 @@ TEST_F(OutboxTest, ALongerMatchThanTheMessageIsNotServed) {
   ASSERT_EQ(peer.send(1, bytes).state, State::kPending);
   const SlotView slot(dir.path(), kOwner, 0);
   Exchange& exchange = slot.exchange(0);
-  exchange.target[0] = {target.data(), target.size()};
+  exchange.pieces[0].target = {target.data(), target.size()};
   exchange.target_count = 1;
   exchange.matched_length = bytes.size() + 1;
   exchange.state = ExchangeState::kMatched;
@@ -448,7 +448,7 @@ TEST_F(KilledOwner, InTheMiddleOfACopyDoesNotKeepTheSenderFromLeaving) {
   const SlotView slot(dir.path(), kOwner, 0);
   slot.exchange(0).matched_length = bytes.size();
   slot.exchange(0).target_count = 1;
-  slot.exchange(0).target[0] = {reinterpret_cast<void*>(16), bytes.size()};
+  slot.exchange(0).pieces[0].target = {reinterpret_cast<void*>(16), bytes.size()};
   slot.exchange(0).claims = 1;
   slot.exchange(0).state = ExchangeState::kMatched;
   child.kill_it();
@@ -476,7 +476,7 @@ struct Parting : OutboxTest {
     ASSERT_EQ(peer.send(1, bytes).state, State::kPending);
     auto slot = std::make_shared<SlotView>(dir.path(), kOwner, 0);
     Exchange& exchange = slot->exchange(0);
-    exchange.target[0] = {target.data(), target.size()};
+    exchange.pieces[0].target = {target.data(), target.size()};
     exchange.target_count = 1;
     exchange.matched_length = bytes.size();
     exchange.claims = 1;

@@ -3,7 +3,6 @@
 #include "link_shm/paired_copy.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "base/slices.h"
 #include "os/process_memory.h"
@@ -11,16 +10,22 @@
 namespace weft::shm {
 namespace {
 
-// One chunk for each side up to 512 KiB: a system call costs as much as copying 15 KiB. Above that
+// One chunk for each side up to 512 KiB: a system call costs as much as copying 10 KiB. Above that
 // chunks small enough that both sides finish at about the same time.
 std::uint64_t chunk_bytes(std::uint64_t length) {
-  return std::clamp<std::uint64_t>(align_up(length / 2, 4096), 32 * 1024, 256 * 1024);
+  return std::clamp<std::uint64_t>(align_up(length / 2, 4096), 4096, 256 * 1024);
 }
+
+// Chunks of several messages go together up to this: a system call more matters little then.
+constexpr std::uint64_t kBytesPerCall = 128 * 1024;
 
 std::uint64_t chunk_count(std::uint64_t length) {
   const std::uint64_t size = chunk_bytes(length);
   return (length + size - 1) / size;
 }
+
+// What the receiver copies of so many chunks when both sides are at it.
+std::uint64_t fair_share(std::uint64_t chunks) { return (chunks + 1) / 2; }
 
 // Claims one chunk at this side's end; nothing when front and back have met.
 std::optional<std::uint64_t> claim(Exchange& exchange, Side side, std::uint64_t count) {
@@ -36,37 +41,114 @@ std::optional<std::uint64_t> claim(Exchange& exchange, Side side, std::uint64_t 
   }
 }
 
+std::uint64_t claimed(const Exchange& exchange) {
+  const std::uint64_t claims = exchange.claims.load(std::memory_order_relaxed);
+  return (claims & 0xffffffff) + (claims >> 32);
+}
+
 void note_fault(Exchange& exchange, int error) {
   std::int32_t none = 0;
   exchange.fault.compare_exchange_strong(none, error, std::memory_order_relaxed);
 }
 
-int copy_one(const CopyJob& job, std::uint64_t chunk) {
-  const std::uint64_t size = chunk_bytes(job.length);
-  const std::uint64_t offset = chunk * size;
-  const std::uint64_t length = std::min(size, job.length - offset);
-  LocalRange mine[link::kMaxPieces];
-  LocalRange theirs[link::kMaxPieces];
-  const std::size_t my_count = slice(job.mine, offset, length, mine);
-  const std::size_t their_count = slice(job.theirs, offset, length, theirs);
-  const auto direction =
-      job.side == Side::kReceiver ? os::CopyDirection::kFromProcess : os::CopyDirection::kToProcess;
-  return os::copy_process_memory(job.peer, direction, {mine, my_count}, {theirs, their_count});
-}
-
 }  // namespace
 
-void copy_chunks(const CopyJob& job) {
+void describe(Exchange& exchange, Side side, std::span<const LocalRange> pieces) {
+  const bool sender = side == Side::kSender;
+  (sender ? exchange.source_count : exchange.target_count) =
+      static_cast<std::uint16_t>(pieces.size());
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    (sender ? exchange.pieces[i].source : exchange.pieces[i].target) = pieces[i];
+  }
+}
+
+std::optional<std::size_t> read_description(const Exchange& exchange, Side side,
+                                            LocalRange (&pieces)[link::kMaxPieces]) {
+  const bool sender = side == Side::kSender;
+  const std::size_t count = read_once(sender ? exchange.source_count : exchange.target_count);
+  if (count > link::kMaxPieces) return std::nullopt;
+  for (std::size_t i = 0; i < count; ++i) {
+    const PiecePair& pair = exchange.pieces[i];
+    const LocalRange& range = sender ? pair.source : pair.target;
+    pieces[i] = {read_once(range.base), read_once(range.length)};
+  }
+  return count;
+}
+
+void claim_share(Exchange& exchange, std::uint64_t length) {
+  exchange.claims.fetch_add(fair_share(chunk_count(length)), std::memory_order_relaxed);
+}
+
+bool all_claimed(const Exchange& exchange, std::uint64_t length) {
+  return claimed(exchange) >= chunk_count(length);
+}
+
+bool being_copied(const Exchange& exchange) {
+  return claimed(exchange) > exchange.copied.load(std::memory_order_relaxed);
+}
+
+void ChunkCopier::add_share(const CopyJob& job) {
+  const std::uint64_t share = fair_share(chunk_count(job.length));
+  for (std::uint64_t chunk = 0; chunk < share; ++chunk) put_off(job, chunk);
+}
+
+void ChunkCopier::add_rest(const CopyJob& job) {
   const std::uint64_t count = chunk_count(job.length);
   // No more turns than chunks: a peer that resets the claims must not keep us here.
   for (std::uint64_t turn = 0; turn < count; ++turn) {
-    const auto chunk = claim(*job.exchange, job.side, count);
+    const auto chunk = claim(*job.exchange, side_, count);
     if (!chunk) break;
-    if (job.exchange->fault.load(std::memory_order_relaxed) == 0) {
-      if (const int error = copy_one(job, *chunk)) note_fault(*job.exchange, error);
-    }
-    job.exchange->copied.fetch_add(1, std::memory_order_acq_rel);
+    put_off(job, *chunk);
   }
+}
+
+void ChunkCopier::put_off(const CopyJob& job, std::uint64_t chunk) {
+  if (job.exchange->fault.load(std::memory_order_relaxed) != 0) {
+    job.exchange->copied.fetch_add(1, std::memory_order_acq_rel);
+    return;
+  }
+  if (job.peer != peer_) flush();
+  peer_ = job.peer;
+  const std::uint64_t size = chunk_bytes(job.length);
+  const std::uint64_t offset = chunk * size;
+  const std::uint64_t length = std::min(size, job.length - offset);
+  const std::size_t near = count_ == 0 ? 0 : chunks_[count_ - 1].near_end;
+  const std::size_t far = count_ == 0 ? 0 : chunks_[count_ - 1].far_end;
+  const std::size_t near_count = slice(job.mine, offset, length, near_ + near);
+  const std::size_t far_count = slice(job.theirs, offset, length, far_ + far);
+  chunks_[count_++] = {job.exchange, near + near_count, far + far_count};
+  exact_ = exact_ && total_length({far_ + far, far_count}) == length;
+  bytes_ += length;
+  if (bytes_ >= kBytesPerCall || count_ == kChunks) flush();
+}
+
+int ChunkCopier::copy(std::size_t first, std::size_t last) const {
+  const std::size_t near = first == 0 ? 0 : chunks_[first - 1].near_end;
+  const std::size_t far = first == 0 ? 0 : chunks_[first - 1].far_end;
+  const auto direction =
+      side_ == Side::kReceiver ? os::CopyDirection::kFromProcess : os::CopyDirection::kToProcess;
+  return os::copy_process_memory(peer_, direction,
+                                 {near_ + near, chunks_[last - 1].near_end - near},
+                                 {far_ + far, chunks_[last - 1].far_end - far});
+}
+
+// Finds out which of them cannot be copied.
+void ChunkCopier::copy_one_by_one() const {
+  for (std::size_t i = 0; i < count_; ++i) {
+    if (const int error = copy(i, i + 1)) note_fault(*chunks_[i].exchange, error);
+  }
+}
+
+void ChunkCopier::flush() {
+  if (count_ == 0) return;
+  // A list of the peer that is too short would take bytes from the next chunk's.
+  if (!exact_ || copy(0, count_) != 0) copy_one_by_one();
+  for (std::size_t i = 0; i < count_; ++i) {
+    chunks_[i].exchange->copied.fetch_add(1, std::memory_order_acq_rel);
+  }
+  count_ = 0;
+  bytes_ = 0;
+  exact_ = true;
 }
 
 int ending(const Exchange& exchange) {

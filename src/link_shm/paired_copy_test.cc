@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <deque>
 #include <thread>
 
 #include "test_support.h"
@@ -16,9 +17,15 @@ namespace {
 using testing::pattern;
 using Bytes = std::vector<std::byte>;
 
-constexpr std::uint64_t kChunk = 16 * 1024;  // of messages up to 128 KiB
+constexpr std::uint64_t kChunk = 16 * 1024;
 
 LocalRange whole(Bytes& bytes) { return {bytes.data(), bytes.size()}; }
+
+void copy_chunks(const CopyJob& job, Side side) {
+  ChunkCopier copier(side);
+  copier.add_rest(job);
+  copier.flush();
+}
 
 // Both ends of a message within this process.
 struct Pair {
@@ -34,11 +41,7 @@ struct Pair {
   }
   CopyJob job(Side side) {
     const bool receiver = side == Side::kReceiver;
-    return {&exchange,
-            side,
-            ::getpid(),
-            from.size(),
-            receiver ? target : source,
+    return {&exchange, ::getpid(), from.size(), receiver ? target : source,
             receiver ? source : target};
   }
 };
@@ -47,7 +50,7 @@ class Alone : public ::testing::TestWithParam<std::size_t> {};
 
 TEST_P(Alone, TheReceiverCopiesEverythingWhenTheSenderDoesNotHelp) {
   Pair pair(GetParam());
-  copy_chunks(pair.job(Side::kReceiver));
+  copy_chunks(pair.job(Side::kReceiver), Side::kReceiver);
   EXPECT_TRUE(all_copied(pair.exchange, pair.from.size()));
   EXPECT_EQ(pair.exchange.fault.load(), 0);
   EXPECT_TRUE(pair.from == pair.to);
@@ -55,15 +58,15 @@ TEST_P(Alone, TheReceiverCopiesEverythingWhenTheSenderDoesNotHelp) {
 
 TEST_P(Alone, TheSenderCopiesEverythingWhenItComesFirst) {
   Pair pair(GetParam());
-  copy_chunks(pair.job(Side::kSender));
+  copy_chunks(pair.job(Side::kSender), Side::kSender);
   EXPECT_TRUE(all_copied(pair.exchange, pair.from.size()));
   EXPECT_TRUE(pair.from == pair.to);
 }
 
 TEST_P(Alone, BothSidesAtOnceCopyEveryByteOnce) {
   Pair pair(GetParam());
-  std::thread sender([&] { copy_chunks(pair.job(Side::kSender)); });
-  copy_chunks(pair.job(Side::kReceiver));
+  std::thread sender([&] { copy_chunks(pair.job(Side::kSender), Side::kSender); });
+  copy_chunks(pair.job(Side::kReceiver), Side::kReceiver);
   sender.join();
   EXPECT_TRUE(all_copied(pair.exchange, pair.from.size()));
   EXPECT_TRUE(pair.from == pair.to);
@@ -81,7 +84,7 @@ TEST(PairedCopy, PiecesOfBothSidesMayBeCutDifferently) {
   auto* to = pair.to.data();
   pair.source = {{from, 1}, {from + 1, 0}, {from + 1, 50'001}, {from + 50'002, 49'998}};
   pair.target = {{to, 33'333}, {to + 33'333, 33'333}, {to + 66'666, 33'334}};
-  copy_chunks(pair.job(Side::kReceiver));
+  copy_chunks(pair.job(Side::kReceiver), Side::kReceiver);
   EXPECT_EQ(pair.exchange.fault.load(), 0);
   EXPECT_TRUE(pair.from == pair.to);
 }
@@ -90,7 +93,7 @@ TEST(PairedCopy, NothingBehindTheLengthIsWritten) {
   Pair pair(2 * kChunk);
   CopyJob job = pair.job(Side::kReceiver);
   job.length = kChunk + 5;
-  copy_chunks(job);
+  copy_chunks(job, Side::kReceiver);
   EXPECT_TRUE(std::equal(pair.to.begin(), pair.to.begin() + kChunk + 5, pair.from.begin()));
   EXPECT_TRUE(std::all_of(pair.to.begin() + kChunk + 5, pair.to.end(),
                           [](std::byte b) { return b == std::byte{0}; }));
@@ -99,7 +102,7 @@ TEST(PairedCopy, NothingBehindTheLengthIsWritten) {
 TEST(PairedCopy, AListOfThePeerThatIsTooShortIsAFaultAndNotAnOverrun) {
   Pair pair(2 * kChunk);
   pair.source = {{pair.from.data(), kChunk}};
-  copy_chunks(pair.job(Side::kReceiver));
+  copy_chunks(pair.job(Side::kReceiver), Side::kReceiver);
   EXPECT_TRUE(all_copied(pair.exchange, pair.from.size()));
   EXPECT_EQ(pair.exchange.fault.load(), EFAULT);
 }
@@ -107,9 +110,70 @@ TEST(PairedCopy, AListOfThePeerThatIsTooShortIsAFaultAndNotAnOverrun) {
 TEST(PairedCopy, AnUnmappedAddressIsAFaultAndBothSidesComeToAnEnd) {
   Pair pair(4 * kChunk);
   pair.source = {{reinterpret_cast<void*>(16), pair.from.size()}};
-  copy_chunks(pair.job(Side::kReceiver));
+  copy_chunks(pair.job(Side::kReceiver), Side::kReceiver);
   EXPECT_TRUE(all_copied(pair.exchange, pair.from.size()));
   EXPECT_EQ(pair.exchange.fault.load(), EFAULT);
+}
+
+// Several messages whose chunks go together in one system call.
+class Together : public ::testing::Test {
+ protected:
+  Together() {
+    for (const std::size_t length : {9'000u, 8'192u, 33'001u}) pairs_.emplace_back(length);
+  }
+  void copy() {
+    ChunkCopier copier(Side::kReceiver);
+    for (Pair& pair : pairs_) copier.add_rest(pair.job(Side::kReceiver));
+    copier.flush();
+    for (const Pair& pair : pairs_) EXPECT_TRUE(all_copied(pair.exchange, pair.from.size()));
+  }
+  bool intact(std::size_t i) const { return pairs_[i].from == pairs_[i].to; }
+  int fault(std::size_t i) const { return pairs_[i].exchange.fault.load(); }
+
+  std::deque<Pair> pairs_;
+};
+
+TEST_F(Together, EveryMessageIsCopied) {
+  copy();
+  for (std::size_t i = 0; i < pairs_.size(); ++i) {
+    EXPECT_TRUE(intact(i)) << i;
+    EXPECT_EQ(fault(i), 0) << i;
+  }
+}
+
+TEST_F(Together, OnlyTheOneThatCannotBeCopiedFails) {
+  pairs_[1].source = {{reinterpret_cast<void*>(16), pairs_[1].from.size()}};
+  copy();
+  EXPECT_EQ(fault(1), EFAULT);
+  EXPECT_EQ(fault(0), 0);
+  EXPECT_EQ(fault(2), 0);
+  EXPECT_TRUE(intact(0));
+  EXPECT_TRUE(intact(2));
+}
+
+TEST_F(Together, AListThatIsTooShortTakesNothingOfTheNextMessage) {
+  pairs_[0].source = {{pairs_[0].from.data(), 100}};
+  copy();
+  EXPECT_EQ(fault(0), EFAULT);
+  EXPECT_TRUE(intact(1));
+  EXPECT_TRUE(intact(2));
+}
+
+TEST(PairedCopy, TheReceiversShareAndTheRestAreTheWholeMessage) {
+  for (const std::size_t length : {1u, 4'096u, 4'097u, 65'536u, 1'048'577u}) {
+    Pair pair(length);
+    claim_share(pair.exchange, length);
+    copy_chunks(pair.job(Side::kSender), Side::kSender);
+    EXPECT_EQ(all_copied(pair.exchange, length), false) << length;
+    EXPECT_TRUE(all_claimed(pair.exchange, length)) << length;
+    EXPECT_TRUE(being_copied(pair.exchange)) << length;
+    ChunkCopier receiver(Side::kReceiver);
+    receiver.add_share(pair.job(Side::kReceiver));
+    receiver.flush();
+    EXPECT_TRUE(all_copied(pair.exchange, length)) << length;
+    EXPECT_FALSE(being_copied(pair.exchange)) << length;
+    EXPECT_TRUE(pair.from == pair.to) << length;
+  }
 }
 
 TEST(PairedCopy, AnEndedProcessIsAFault) {
@@ -119,7 +183,7 @@ TEST(PairedCopy, AnEndedProcessIsAFault) {
   Pair pair(kChunk);
   CopyJob job = pair.job(Side::kReceiver);
   job.peer = child;
-  copy_chunks(job);
+  copy_chunks(job, Side::kReceiver);
   EXPECT_TRUE(all_copied(pair.exchange, pair.from.size()));
   EXPECT_EQ(pair.exchange.fault.load(), ESRCH);
 }
@@ -127,7 +191,7 @@ TEST(PairedCopy, AnEndedProcessIsAFault) {
 TEST(PairedCopy, AbandonedChunksAreNotCopiedButCount) {
   Pair pair(4 * kChunk);
   abandon_chunks(pair.exchange, pair.from.size());
-  copy_chunks(pair.job(Side::kSender));
+  copy_chunks(pair.job(Side::kSender), Side::kSender);
   EXPECT_TRUE(all_copied(pair.exchange, pair.from.size()));
   EXPECT_EQ(pair.exchange.fault.load(), ECANCELED);
   EXPECT_TRUE(pair.to == Bytes(pair.to.size()));
@@ -147,8 +211,8 @@ TEST(PairedCopy, ClaimsThatCannotBeTrueLeaveNothingToCopy) {
                                      std::uint64_t{0xffffffff} << 32, std::uint64_t{5}}) {
     Pair pair(4 * kChunk);
     pair.exchange.claims = claims;
-    copy_chunks(pair.job(Side::kReceiver));
-    copy_chunks(pair.job(Side::kSender));
+    copy_chunks(pair.job(Side::kReceiver), Side::kReceiver);
+    copy_chunks(pair.job(Side::kSender), Side::kSender);
     EXPECT_TRUE(pair.to == Bytes(pair.to.size())) << claims;
   }
 }
@@ -167,7 +231,7 @@ TEST(PairedCopy, APeerThatTakesClaimsBackCannotKeepThisSideCopyingForEver) {
       }
     });
     while (!begun) std::this_thread::yield();
-    copy_chunks(pair.job(Side::kReceiver));
+    copy_chunks(pair.job(Side::kReceiver), Side::kReceiver);
     over = true;
     hostile.join();
     ASSERT_LE(pair.exchange.copied.load(), 8u) << "more copies than the message has chunks";

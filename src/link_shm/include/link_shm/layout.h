@@ -96,19 +96,24 @@ enum class ExchangeState : std::uint32_t {
   kDone = 3,     // set by the receiver: over
 };
 
-// A large message on its way from one process's memory into the other's.
+// A part of a message: where it is in the sender, and where it goes in the receiver.
+struct PiecePair {
+  LocalRange source;
+  LocalRange target;
+};
+
+// A large message on its way from one process's memory into the other's. Everything that a message
+// of one piece needs lies in one cache line.
 struct alignas(kCacheLine) Exchange {
   std::atomic<ExchangeState> state;
-  std::uint32_t source_count;
-  std::uint32_t target_count;
-  std::uint32_t reserved;
-  std::uint64_t matched_length;
-  // Both sides take chunks, the receiver from the front (low half), the sender from the back.
-  alignas(kCacheLine) std::atomic<std::uint64_t> claims;
-  std::atomic<std::uint32_t> copied;  // chunks
   std::atomic<std::int32_t> fault;    // errno of the first copy that failed, or 0
-  alignas(kCacheLine) LocalRange source[link::kMaxPieces];  // addresses in the sender
-  LocalRange target[link::kMaxPieces];                      // addresses in the receiver
+  std::atomic<std::uint32_t> copied;  // chunks
+  std::uint16_t source_count;
+  std::uint16_t target_count;
+  // Both sides take chunks, the receiver from the front (low half), the sender from the back.
+  std::atomic<std::uint64_t> claims;
+  std::uint64_t matched_length;
+  PiecePair pieces[link::kMaxPieces];  // the two lists have nothing to do with each other
 };
 
 // Where a message's payload is.
@@ -162,7 +167,7 @@ struct alignas(kCacheLine) Cell {
   };
 };
 
-static_assert(sizeof(Cell) == kCacheLine && sizeof(Exchange) == 6 * kCacheLine);
+static_assert(sizeof(Cell) == kCacheLine && sizeof(Exchange) == 5 * kCacheLine);
 static_assert(sizeof(MailboxHeader) <= 4096 && sizeof(SlotHeader) <= 4096);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 

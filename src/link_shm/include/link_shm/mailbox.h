@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "link/inbox.h"
 #include "link_shm/layout.h"
+#include "link_shm/paired_copy.h"
 #include "os/bell.h"
 #include "os/shared_file.h"
 
@@ -41,6 +42,8 @@ struct Source {
   bool polled = false;  // in the list of rings that every poll looks at
   std::bitset<kExchanges / kExchangeBlock> exchanges_backed;
   bool bulk_backed = false;
+  bool helps = false;   // it was seen copying its share of a large message
+  unsigned waited = 0;  // looks since the last sign that it is copying
   bool broken = false;  // it wrote nonsense: not listened to any more
 };
 
@@ -68,12 +71,16 @@ class Mailbox final : public link::Inbox {
   std::vector<pid_t> source_processes() const;
 
  private:
-  // A message that both sides are copying.
+  // A message that both sides are copying. The lists are private: the sender cannot change them.
   struct Pull {
-    Source* source;
-    std::uint32_t exchange;
-    std::uint64_t length;
-    void* cookie;
+    Source* source = nullptr;
+    std::uint32_t exchange = 0;
+    std::uint64_t length = 0;
+    void* cookie = nullptr;
+    std::size_t target_count = 0;
+    std::size_t origin_count = 0;
+    LocalRange target[link::kMaxPieces];  // in this process
+    LocalRange origin[link::kMaxPieces];  // in the sender
   };
 
   Mailbox(os::SharedFilePtr file, os::Mapping header, os::Bell bell);
@@ -97,6 +104,8 @@ class Mailbox final : public link::Inbox {
   void close_source(Source& source, bool died, link::InboxSink& sink);
   void fail_pulls(const Source& source, link::InboxSink& sink);
   void finish_pulls(link::InboxSink& sink);
+  void take_over();
+  static CopyJob job(const Pull& pull);
   void finish(Source& source, Exchange& exchange);
   Source* find(std::uint32_t number) const;
   bool anything_waiting() const;
@@ -108,6 +117,8 @@ class Mailbox final : public link::Inbox {
   std::vector<std::unique_ptr<Source>> sources_;  // by slot number
   std::vector<Source*> polled_;
   std::vector<Pull> pulls_;
+  ChunkCopier copier_{Side::kReceiver};
+  bool draining_ = false;  // finish_pulls() follows
   bool asleep_ = false;
 };
 

@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "link/flow.h"
 #include "link_shm/layout.h"
+#include "link_shm/paired_copy.h"
 #include "memory/table_user.h"
 #include "os/bell.h"
 #include "os/clock.h"
@@ -116,6 +117,7 @@ class Outbox final : public link::Flow {
   std::vector<Pending> pending_;       // by number of exchange, as far as they have memory
   std::vector<std::uint32_t> active_;  // numbers of those in use
   std::vector<std::uint32_t> free_;
+  ChunkCopier copier_{Side::kSender};
   std::deque<Queued> queue_;  // in order; while it is not empty nothing overtakes it
   std::unique_ptr<memory::TableUser> table_;
 };

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <span>
 
 #include "base/types.h"
@@ -14,20 +15,67 @@ namespace weft::shm {
 // Which end of the message a side copies from.
 enum class Side { kReceiver, kSender };
 
+// Writes this side's list of pieces, at most link::kMaxPieces, into an exchange.
+void describe(Exchange& exchange, Side side, std::span<const LocalRange> pieces);
+// Copies a side's list out of an exchange and returns its length, or nothing when that cannot be.
+std::optional<std::size_t> read_description(const Exchange& exchange, Side side,
+                                            LocalRange (&pieces)[link::kMaxPieces]);
+
 // One side's view of a matched exchange. The pieces are private copies: the peer cannot change them
 // under way. `length` is what is copied, not larger than either list of pieces.
 struct CopyJob {
   Exchange* exchange = nullptr;
-  Side side = Side::kReceiver;
   pid_t peer = 0;
   std::uint64_t length = 0;
   std::span<const LocalRange> mine;    // in this process
   std::span<const LocalRange> theirs;  // in the peer
 };
 
-// Copies chunks until none is left to claim. A chunk that cannot be copied is marked in
-// Exchange::fault and counts as copied, so that the other side comes to an end.
-void copy_chunks(const CopyJob& job);
+// Copies the chunks that one side claims; those of small messages together in one system call.
+// A chunk that cannot be copied is marked in Exchange::fault and counts as copied, so that the
+// other side comes to an end. The jobs' exchanges and buffers must stay until flush().
+class ChunkCopier {
+ public:
+  explicit ChunkCopier(Side side) : side_(side) {}
+  // The receiver's share, which claim_share() has claimed; copied now or in flush().
+  void add_share(const CopyJob& job);
+  // Claims chunks until none is left, and copies them now or in flush().
+  void add_rest(const CopyJob& job);
+  // Copies what add() has put off.
+  void flush();
+
+ private:
+  struct Chunk {
+    Exchange* exchange;
+    std::size_t near_end;  // in near_, behind its pieces
+    std::size_t far_end;
+  };
+  static constexpr std::size_t kChunks = 8;
+  static constexpr std::size_t kPieces = kChunks * link::kMaxPieces;
+
+  void put_off(const CopyJob& job, std::uint64_t chunk);
+  int copy(std::size_t first, std::size_t last) const;
+  void copy_one_by_one() const;
+
+  const Side side_;
+  pid_t peer_ = 0;
+  std::uint64_t bytes_ = 0;
+  bool exact_ = true;  // every list of the peer is as long as this side's
+  std::size_t count_ = 0;
+  Chunk chunks_[kChunks];
+  LocalRange near_[kPieces];
+  LocalRange far_[kPieces];
+};
+
+// Claims the receiver's share, before the sender may claim anything. Each side copying the same
+// part of a buffer that is used again and again keeps that part in the cache of its core.
+void claim_share(Exchange& exchange, std::uint64_t length);
+
+// True when both sides together have claimed every chunk of a message of `length` bytes.
+bool all_claimed(const Exchange& exchange, std::uint64_t length);
+
+// True while a chunk that was claimed is not copied yet.
+bool being_copied(const Exchange& exchange);
 
 // The errno that says how the copying of an exchange ended: 0, or the first fault, where an end of
 // the peer's process is ECONNRESET and what is no errno is EIO.
