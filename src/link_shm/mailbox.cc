@@ -19,8 +19,10 @@ constexpr unsigned kIdlePolls =
     20000;  // empty looks after which a ring is only looked at on demand
 
 bool has_message(const Source& source) {
-  const std::uint64_t word =
-      source.cells[source.next % kCells].word.load(std::memory_order_acquire);
+  const Cell& cell = source.cells[source.next % kCells];
+  const std::uint64_t word = cell.word.load(std::memory_order_acquire);
+  // The second line is on its way while the first one is looked at.
+  __builtin_prefetch(reinterpret_cast<const std::byte*>(&cell) + kCacheLine);
   return static_cast<std::uint32_t>(word) == lap_of(source.next);
 }
 
@@ -30,8 +32,11 @@ bool known(link::Operation operation) {
 
 }  // namespace
 
-Mailbox::Mailbox(os::SharedFilePtr file, os::Mapping header, os::Bell bell)
-    : file_(std::move(file)), header_memory_(std::move(header)), bell_(std::move(bell)) {}
+Mailbox::Mailbox(MailboxOptions options, os::SharedFilePtr file, os::Mapping header, os::Bell bell)
+    : options_(std::move(options)),
+      file_(std::move(file)),
+      header_memory_(std::move(header)),
+      bell_(std::move(bell)) {}
 
 Result<std::unique_ptr<Mailbox>> Mailbox::create(const MailboxOptions& options) {
   auto bell = os::Bell::create();
@@ -42,7 +47,7 @@ Result<std::unique_ptr<Mailbox>> Mailbox::create(const MailboxOptions& options) 
   auto memory = file.value()->map(0, 4096);
   if (!memory) return memory.error();
   std::unique_ptr<Mailbox> box(
-      new Mailbox(file.value(), std::move(memory).value(), std::move(bell).value()));
+      new Mailbox(options, file.value(), std::move(memory).value(), std::move(bell).value()));
   MailboxHeader& header = box->header();
   header.version = kMailboxVersion;
   header.domain = options.domain.v;
@@ -104,6 +109,7 @@ void Mailbox::drain_all(Source& source, link::InboxSink& sink) {
 
 bool Mailbox::deliver(Source& source, const Cell& cell, CellWord word, link::InboxSink& sink) {
   if (!known(word.operation)) return false;
+  if (word.kind == Kind::kErrand) return run_errand(source, cell, word);
   link::Arrival arrival;
   arrival.operation = word.operation;
   arrival.has_data = (word.flags & kHasData) != 0;
@@ -232,6 +238,8 @@ std::unique_ptr<Source> Mailbox::map_source(std::uint32_t number) {
   }
   // Only now: the holder of a slot that was free a moment ago would be the wrong one.
   const auto pid = file_->holder(kSlotLock + number);
+  source->must_fence =
+      !os::heeds_remote_barriers() || read_once(source->header->sender_raises_barriers) == 0;
   const Probe probe = source->header->probe;
   source->pid = pid && reaches(*pid, probe) ? *pid : 0;
   return source;

@@ -9,7 +9,6 @@
 #include "base/small_copy.h"
 #include "link_shm/paired_copy.h"
 #include "link_shm/slot_memory.h"
-#include "os/process_memory.h"
 
 namespace weft::shm {
 
@@ -18,7 +17,6 @@ using link::SendRequest;
 
 namespace {
 
-constexpr auto kTrustProcess = std::chrono::milliseconds(10);
 constexpr std::size_t kMaxQueued = 65536;
 
 }  // namespace
@@ -238,14 +236,7 @@ link::PeerState Outbox::check_peer(link::FlowSink& sink) {
   const bool left = slot_->attention.load(std::memory_order_acquire) == Attention::kGone;
   if (!left && is_there()) return link::PeerState::kAlive;
   gone_ = true;
-  for (const std::uint32_t number : active_) {
-    progress_one(number, sink);
-    report(number, ECONNRESET, sink);
-  }
-  copier_.flush();
-  active_.clear();
-  for (const Queued& queued : queue_) sink.sent(queued.request.cookie, ECONNRESET);
-  queue_.clear();
+  end_all(sink);
   return left ? link::PeerState::kLeft : link::PeerState::kDied;
 }
 
@@ -266,66 +257,6 @@ bool Outbox::ready() const {
 
 void Outbox::set_asleep(bool asleep) {
   slot_->sender_asleep.store(asleep ? 1 : 0, std::memory_order_relaxed);
-}
-
-Status Outbox::attach_to_table() {
-  char name[sizeof header().table];
-  std::memcpy(name, header().table, sizeof name);
-  name[sizeof name - 1] = '\0';
-  auto table = memory::ForeignTable::open(sender_.directory, name);
-  if (!table) return table.error();
-  auto user = memory::TableUser::attach(std::move(table).value());
-  if (!user) return user.error();
-  table_ = std::move(user).value();
-  return {};
-}
-
-Outcome Outbox::access(const link::AccessRequest& request) {
-  // The number of a process that has ended may become another's: never use an old one.
-  if (os::coarse_now() - checked_ > kTrustProcess && !is_there()) gone_ = true;
-  if (gone_) return Outcome::failed(ECONNRESET);
-  const std::uint32_t counted = request.write ? kCountsWrites : kCountsReads;
-  const bool counts =
-      (header().counts_access.load(std::memory_order_relaxed) & counted) != 0 || request.has_data;
-  if (counts && !room_for_cell()) return Outcome::again();
-  if (table_ == nullptr) {
-    const Status attached = attach_to_table();
-    // A living peer's table is there; it is gone when the peer is.
-    if (!attached) return Outcome::failed(is_there() ? attached.error().code : ECONNRESET);
-  }
-  LocalRange targets[memory::kHazards];
-  std::size_t culprit = 0;
-  const Access need = request.write ? Access::kRemoteWrite : Access::kRemoteRead;
-  const memory::Refusal refusal = table_->hold(domain_, need, request.remote, targets, culprit);
-  if (refusal != memory::Refusal::kNone) {
-    // A dead process leaves no regions: say that it is dead, not that its region is unknown.
-    if (!is_there()) return Outcome::failed(ECONNRESET);
-    if (request.explanation != nullptr) {
-      *request.explanation = table_->explain(refusal, need, request.remote[culprit]);
-    }
-    return Outcome::failed(EACCES, static_cast<int>(refusal));
-  }
-  const auto direction =
-      request.write ? os::CopyDirection::kToProcess : os::CopyDirection::kFromProcess;
-  const int error =
-      os::copy_process_memory(pid_, direction, request.local, {targets, request.remote.size()});
-  table_->release();
-  // It was reached when the outbox was opened: a process that is ending first loses its memory
-  // (EPERM) and then its number (ESRCH).
-  if (error != 0) return Outcome::failed(error == ESRCH || error == EPERM ? ECONNRESET : error);
-  if (counts) announce(request);
-  return Outcome::done();
-}
-
-void Outbox::announce(const link::AccessRequest& request) {
-  SendRequest note;
-  note.operation = request.has_data ? link::Operation::kWriteData
-                   : request.write  ? link::Operation::kWriteEvent
-                                    : link::Operation::kReadEvent;
-  note.has_data = request.has_data;
-  note.data = request.data;
-  note.tag = request.length;
-  publish(next_cell(), note, Kind::kInline, false, 0);
 }
 
 }  // namespace weft::shm

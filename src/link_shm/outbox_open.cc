@@ -11,6 +11,7 @@
 #include "link_shm/slot_memory.h"
 #include "os/barrier.h"
 #include "os/interfaces.h"
+#include "os/process_memory.h"
 
 namespace weft::shm {
 namespace {
@@ -24,6 +25,7 @@ Outbox::Outbox(const Sender& sender, os::SharedFilePtr file, os::Mapping header,
       file_(std::move(file)),
       header_memory_(std::move(header)),
       pid_(pid),
+      to_itself_(pid == os::process_id()),
       domain_{header_memory_.at<MailboxHeader>(0)->domain},
       must_fence_(!os::heeds_remote_barriers() ||
                   header_memory_.at<MailboxHeader>(0)->owner_raises_barriers == 0) {}
@@ -101,6 +103,8 @@ void Outbox::introduce() {
   slot_->bell = sender_.bell->name();
   slot_->probe = own_probe();
   slot_->sender_asleep.store(0, std::memory_order_relaxed);
+  slot_->sender_raises_barriers = os::can_raise_remote_barriers();
+  slot_->errand.word.store(0, std::memory_order_relaxed);
   slot_->cells_consumed.store(0, std::memory_order_relaxed);
   slot_->bulk_consumed.store(0, std::memory_order_relaxed);
   slot_->attention.store(Attention::kRing, std::memory_order_relaxed);
@@ -117,21 +121,26 @@ void Outbox::part_from(std::uint32_t number, os::Time end) {
   while (shared.state.load(std::memory_order_acquire) == ExchangeState::kMatched &&
          file_->holder(0) && std::chrono::steady_clock::now() < end) {
     help_copying(number);
+    copier_.flush();
     if (all_copied(shared, std::min(shared.matched_length, pending_[number].length))) return;
     std::this_thread::yield();
   }
 }
 
-void Outbox::give_up(link::FlowSink& sink) {
+void Outbox::end_all(link::FlowSink& sink) {
   const os::Time end = std::chrono::steady_clock::now() + kPartingPatience;
   for (const std::uint32_t number : active_) {
     part_from(number, end);
-    report(number, ECONNRESET, sink);
+    const Exchange& shared = exchanges_[number];
+    const bool over = shared.state.load(std::memory_order_acquire) == ExchangeState::kDone;
+    report(number, over ? ending(shared) : ECONNRESET, sink);
   }
   active_.clear();
   for (const Queued& queued : queue_) sink.sent(queued.request.cookie, ECONNRESET);
   queue_.clear();
 }
+
+void Outbox::give_up(link::FlowSink& sink) { end_all(sink); }
 
 Outbox::~Outbox() {
   if (!claimed_ || file_->inherited()) return;

@@ -42,10 +42,23 @@ class Cursor {
   std::size_t first_ = 0;
 };
 
+// The usual call; everything else goes the long way.
+bool copied_at_once(pid_t pid, CopyDirection direction, std::span<const LocalRange> local,
+                    std::span<const LocalRange> remote) {
+  if (local.size() != 1 || remote.size() != 1) return false;
+  const auto* near = reinterpret_cast<const iovec*>(local.data());
+  const auto* far = reinterpret_cast<const iovec*>(remote.data());
+  const auto copy =
+      direction == CopyDirection::kFromProcess ? ::process_vm_readv : ::process_vm_writev;
+  const ssize_t done = copy(pid, near, 1, far, 1, 0);
+  return done >= 0 && static_cast<std::size_t>(done) == local[0].length;
+}
+
 }  // namespace
 
 int copy_process_memory(pid_t pid, CopyDirection direction, std::span<const LocalRange> local,
                         std::span<const LocalRange> remote) {
+  if (copied_at_once(pid, direction, local, remote)) return 0;
   if (local.size() > kMaxPieces || remote.size() > kMaxPieces) return EINVAL;
   const auto copy =
       direction == CopyDirection::kFromProcess ? ::process_vm_readv : ::process_vm_writev;

@@ -204,6 +204,16 @@ void SharedFile::release(std::uint64_t offset, std::uint64_t length) {
               static_cast<off_t>(length));
 }
 
+bool SharedFile::copy_out(std::uint64_t offset, void* to, std::size_t length) const {
+  const ssize_t done = ::pread(fd_.get(), to, length, static_cast<off_t>(offset));
+  return done >= 0 && static_cast<std::size_t>(done) == length;
+}
+
+bool SharedFile::copy_in(std::uint64_t offset, const void* from, std::size_t length) const {
+  const ssize_t done = ::pwrite(fd_.get(), from, length, static_cast<off_t>(offset));
+  return done >= 0 && static_cast<std::size_t>(done) == length;
+}
+
 Result<Mapping> SharedFile::map(std::uint64_t offset, std::size_t length) const {
   struct stat info {};
   if (::fstat(fd_.get(), &info) != 0) return last_error(path_);

@@ -100,7 +100,7 @@ class Flow {
   // and the flow is of no more use.
   virtual PeerState check_peer(FlowSink& sink) = 0;
   // Ends pending messages: whatever the peer is copying just now is finished first, everything else
-  // is taken back. All of them are reported as failed (ECONNRESET).
+  // is taken back. What was not delivered is reported as failed (ECONNRESET).
   virtual void give_up(FlowSink& sink) = 0;
   // The peer's process, or 0.
   virtual int process() const = 0;

@@ -9,13 +9,14 @@
 //   slot i    at slot_at(i): SlotHeader | kExchanges Exchanges | kCells Cells | kBulkBytes bytes
 //
 // A message is one cell. Its first word carries the lap of the ring, so a cell is published by one
-// store and a receiver that polls it takes one cache line. A payload up to kInlineBytes lies in the
-// cell; a larger one up to the eager limit lies in the bulk ring beside it; an even larger one
-// stays in the sender's memory (an Exchange) until the receiver has a buffer, then both sides copy
-// it.
+// store and a receiver that polls it takes one cache line, two for more than 40 bytes. A payload up
+// to kInlineBytes lies in the cell; a larger one up to the eager limit lies in the bulk ring beside
+// it; an even larger one stays in the sender's memory (an Exchange) until the receiver has a
+// buffer, then both sides copy it.
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 #include "base/types.h"
@@ -31,7 +32,7 @@ inline constexpr std::uint32_t kCells = 512;
 inline constexpr std::uint32_t kExchanges = 4096;    // large messages of one sender under way
 inline constexpr std::uint32_t kExchangeBlock = 64;  // that get memory together
 inline constexpr std::uint32_t kBulkBytes = 256 * 1024;
-inline constexpr std::uint32_t kInlineBytes = 40;
+inline constexpr std::uint32_t kInlineBytes = 104;
 inline constexpr std::uint32_t kMaxEager = kBulkBytes / 8;
 
 // Byte offset of the file's record locks: 0 is the owner, kSlotLock + i is the sender of slot i.
@@ -75,6 +76,28 @@ enum class Attention : std::uint32_t {
   kGone = 2,    // nothing: the owner has closed the mailbox
 };
 
+enum class ErrandState : std::uint64_t {
+  kNone = 0,
+  kTaken = 1,  // at it, unless it was withdrawn
+  kDone = 2,
+  kRefused = 3,  // nothing was done
+};
+
+inline constexpr std::uint32_t kErrandBytes = 2048 - 8;
+inline constexpr std::uint32_t kErrandBytesInCell = 32;
+
+// A small access to the owner's memory that the sender asks it to carry out, as long as the owner
+// polls anyway: one at a time per slot. What is asked for stands in the cell that asks.
+struct alignas(kCacheLine) Errand {
+  std::atomic<std::uint64_t> word;  // errand_word() of the cell that asked; written by the owner
+  std::byte bytes[kErrandBytes];  // what is read, or what is written if that is too long for a cell
+};
+
+// What has become of the errand that the cell at `position` asks for.
+constexpr std::uint64_t errand_word(std::uint64_t position, ErrandState state) {
+  return position << 2 | static_cast<std::uint64_t>(state);
+}
+
 struct SlotHeader {
   // Written by the sender.
   std::atomic<SlotState> state;
@@ -83,10 +106,13 @@ struct SlotHeader {
   os::BellName bell;
   Probe probe;
   std::atomic<std::uint32_t> sender_asleep;
+  std::uint32_t sender_raises_barriers;
   // Written by the owner: cells, and bytes of the bulk ring, that are free again.
   alignas(kCacheLine) std::atomic<std::uint64_t> cells_consumed;
   std::atomic<std::uint64_t> bulk_consumed;
   alignas(kCacheLine) std::atomic<Attention> attention;
+  // Written by both.
+  Errand errand;
 };
 
 enum class ExchangeState : std::uint32_t {
@@ -117,7 +143,7 @@ struct alignas(kCacheLine) Exchange {
 };
 
 // Where a message's payload is.
-enum class Kind : std::uint8_t { kInline = 0, kBulk = 1, kOffered = 2 };
+enum class Kind : std::uint8_t { kInline = 0, kBulk = 1, kOffered = 2, kErrand = 3 };
 
 inline constexpr std::uint8_t kHasData = 1;
 inline constexpr std::uint8_t kWantsAck = 2;
@@ -156,7 +182,18 @@ struct OfferedPayload {
   std::uint32_t exchange;
 };
 
-struct alignas(kCacheLine) Cell {
+// No message: an access of `length` bytes at the remote address `tag` of the region with key
+// `data`. The operation is kWriteEvent or kReadEvent.
+struct ErrandPayload {
+  std::uint32_t length;
+  // Set by the sender when it does without; read by the owner after it has set kTaken. The sender
+  // runs a barrier in between, or else the owner fences.
+  std::uint32_t withdrawn;
+  std::byte bytes[kErrandBytesInCell];  // what is written, if it fits
+};
+
+// Two cache lines, of which short messages use one.
+struct alignas(2 * kCacheLine) Cell {
   std::atomic<std::uint64_t> word;
   std::uint64_t tag;
   std::uint64_t data;
@@ -164,10 +201,11 @@ struct alignas(kCacheLine) Cell {
     std::byte bytes[kInlineBytes];
     BulkPayload bulk;
     OfferedPayload offered;
+    ErrandPayload errand;
   };
 };
 
-static_assert(sizeof(Cell) == kCacheLine && sizeof(Exchange) == 5 * kCacheLine);
+static_assert(sizeof(Cell) == 2 * kCacheLine && sizeof(Exchange) == 5 * kCacheLine);
 static_assert(sizeof(MailboxHeader) <= 4096 && sizeof(SlotHeader) <= 4096);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
@@ -186,6 +224,14 @@ T read_once(const T& shared) {
 
 // Byte offset of slot `number` in the file.
 constexpr std::uint64_t slot_at(std::uint32_t number) { return 4096 + number * kSlotBytes; }
+
+// Byte offset, in a slot, of the bytes that an errand of `length` bytes writes or reads.
+constexpr std::uint64_t errand_bytes_at(std::uint64_t position, bool write, std::uint64_t length) {
+  if (write && length <= kErrandBytesInCell) {
+    return kCellsAt + position % kCells * sizeof(Cell) + offsetof(Cell, errand.bytes);
+  }
+  return offsetof(SlotHeader, errand.bytes);
+}
 
 // The lap that a cell at `position` carries once it is written; never 0 in the first 2^32 laps.
 constexpr std::uint32_t lap_of(std::uint64_t position) {

@@ -11,6 +11,7 @@
 #include "link/inbox.h"
 #include "link_shm/layout.h"
 #include "link_shm/paired_copy.h"
+#include "memory/table_user.h"
 #include "os/bell.h"
 #include "os/shared_file.h"
 
@@ -42,9 +43,10 @@ struct Source {
   bool polled = false;  // in the list of rings that every poll looks at
   std::bitset<kExchanges / kExchangeBlock> exchanges_backed;
   bool bulk_backed = false;
-  bool helps = false;   // it was seen copying its share of a large message
-  unsigned waited = 0;  // looks since the last sign that it is copying
-  bool broken = false;  // it wrote nonsense: not listened to any more
+  bool must_fence = true;  // the sender raises no barriers that this process heeds
+  bool helps = false;      // it was seen copying its share of a large message
+  unsigned waited = 0;     // looks since the last sign that it is copying
+  bool broken = false;     // it wrote nonsense: not listened to any more
 };
 
 // The Inbox of the shared-memory link.
@@ -83,11 +85,14 @@ class Mailbox final : public link::Inbox {
     LocalRange origin[link::kMaxPieces];  // in the sender
   };
 
-  Mailbox(os::SharedFilePtr file, os::Mapping header, os::Bell bell);
+  Mailbox(MailboxOptions options, os::SharedFilePtr file, os::Mapping header, os::Bell bell);
   MailboxHeader& header() const { return *header_memory_.at<MailboxHeader>(0); }
   unsigned drain(Source& source, link::InboxSink& sink, unsigned budget);
   void drain_all(Source& source, link::InboxSink& sink);
   bool deliver(Source& source, const Cell& cell, CellWord word, link::InboxSink& sink);
+  bool run_errand(Source& source, const Cell& cell, CellWord word);
+  bool carry_out(const Source& source, const Cell& cell, bool write);
+  memory::TableUser* own_table();
   bool place_payload(Source& source, const Cell& cell, CellWord word, link::Arrival& arrival);
   bool place_bulk(Source& source, const Cell& cell, CellWord word, link::Arrival& arrival);
   bool exchange_exists(Source& source, std::uint32_t number);
@@ -111,6 +116,7 @@ class Mailbox final : public link::Inbox {
   bool anything_waiting() const;
   void say_goodbye(Source& source);
 
+  const MailboxOptions options_;
   const os::SharedFilePtr file_;
   const os::Mapping header_memory_;
   os::Bell bell_;
@@ -118,7 +124,8 @@ class Mailbox final : public link::Inbox {
   std::vector<Source*> polled_;
   std::vector<Pull> pulls_;
   ChunkCopier copier_{Side::kReceiver};
-  bool draining_ = false;  // finish_pulls() follows
+  bool draining_ = false;                         // finish_pulls() follows
+  std::unique_ptr<memory::TableUser> own_table_;  // opened for the first errand
   bool asleep_ = false;
 };
 

@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "link/flow.h"
+#include "link_shm/faster_way.h"
 #include "link_shm/layout.h"
 #include "link_shm/paired_copy.h"
 #include "memory/table_user.h"
@@ -84,6 +85,13 @@ class Outbox final : public link::Flow {
   Cell& next_cell();
   void publish(Cell& cell, const link::SendRequest& request, Kind kind, bool wants_ack,
                std::size_t inline_length);
+  link::Outcome access_directly(const link::AccessRequest& request);
+  link::Outcome access_small(const link::AccessRequest& request);
+  bool fits_an_errand(const link::AccessRequest& request, bool counts);
+  bool ask_owner(const link::AccessRequest& request);
+  void publish_errand(const link::AccessRequest& request);
+  bool await_errand(std::uint64_t position);
+  bool take_back(std::uint64_t position);
   void announce(const link::AccessRequest& request);
   void attract_attention();
   void mark_rung(std::uint32_t number);
@@ -93,11 +101,13 @@ class Outbox final : public link::Flow {
   void help_copying(std::uint32_t number);
   void report(std::uint32_t number, int error, link::FlowSink& sink);
   void part_from(std::uint32_t number, os::Time end);
+  void end_all(link::FlowSink& sink);
 
   const Sender& sender_;
   const os::SharedFilePtr file_;
   const os::Mapping header_memory_;
   const pid_t pid_;
+  const bool to_itself_;  // the owner is this process
   const DomainId domain_;
   const bool must_fence_;
   std::uint32_t number_ = 0;
@@ -120,6 +130,7 @@ class Outbox final : public link::Flow {
   ChunkCopier copier_{Side::kSender};
   std::deque<Queued> queue_;  // in order; while it is not empty nothing overtakes it
   std::unique_ptr<memory::TableUser> table_;
+  FasterWay ways_;  // of small accesses: directly, or by asking the owner
 };
 
 }  // namespace weft::shm

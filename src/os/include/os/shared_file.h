@@ -57,6 +57,10 @@ class SharedFile {
   Status reserve(std::uint64_t offset, std::uint64_t length);
   // Gives the memory of that range back; its bytes read as zero afterwards.
   void release(std::uint64_t offset, std::uint64_t length);
+  // Copies between the file and this process's memory in the kernel, where an address that cannot
+  // be read or written is an error and no signal. False: not all of it was copied.
+  bool copy_out(std::uint64_t offset, void* to, std::size_t length) const;
+  bool copy_in(std::uint64_t offset, const void* from, std::size_t length) const;
   // Maps that range. Errors: EINVAL when it reaches past the end of the file, those of mmap(2).
   Result<Mapping> map(std::uint64_t offset, std::size_t length) const;
 

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Does a small access come out the same, whether its owner carries it out or the sender does?
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <optional>
+#include <thread>
+
+#include "memory/region_table.h"
+#include "test_support.h"
+
+namespace weft::shm {
+namespace {
+
+using namespace testing;
+using Bytes = std::vector<std::byte>;
+using State = link::Outcome::State;
+
+constexpr std::uint16_t kOwner = 7000;
+constexpr std::uint16_t kSender = 7001;
+constexpr std::size_t kRegionBytes = 16 * 1024;
+constexpr int kBothWays = 32;  // both ways are tried at first
+
+// What the owner's process and this one share.
+struct Stage {
+  std::atomic<bool> polls{true};
+  std::atomic<bool> idle{false};  // it has noticed that it must not poll
+  std::atomic<bool> dies{false};  // in the middle of the next errand
+  std::atomic<unsigned> announced{0};
+  std::byte region[kRegionBytes];
+};
+
+Stage* make_stage() {
+  void* place =
+      ::mmap(nullptr, sizeof(Stage), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  return new (place) Stage;
+}
+
+// The position of a cell that asks for an errand and is not withdrawn; nothing when there is none.
+std::optional<std::uint64_t> errand_asked_for(const SlotView& slot) {
+  for (std::uint32_t i = 0; i < kCells; ++i) {
+    const CellWord word = CellWord::unpack(slot.cell(i).word.load());
+    if (word.lap == 0 || word.kind != Kind::kErrand) continue;
+    const std::uint64_t position = std::uint64_t{word.lap - 1} * kCells + i;
+    const bool answered = slot.header().errand.word.load() >> 2 >= position && position != 0;
+    if (!answered && read_once(slot.cell(i).errand.withdrawn) == 0) return position;
+  }
+  return std::nullopt;
+}
+
+// Takes an errand that is asked for within a short time, and dies.
+void die_in_an_errand(const std::string& directory) {
+  const SlotView slot(directory, kOwner, 0);
+  for (int look = 0; look < 1000; ++look) {
+    const auto position = errand_asked_for(slot);
+    if (!position) continue;
+    slot.header().errand.word.store(errand_word(*position, ErrandState::kTaken));
+    if (read_once(slot.cell(*position).errand.withdrawn) == 0) ::kill(::getpid(), SIGKILL);
+    slot.header().errand.word.store(errand_word(*position, ErrandState::kRefused));
+  }
+}
+
+// The owner: polls whenever it is told to.
+void own(const std::string& directory, Stage& stage, Child& self) {
+  auto table = std::move(memory::RegionTable::create(directory)).value();
+  const auto add = [&](Access access, void* base, std::uint64_t key) {
+    (void)table->add({DomainId{5}, access, reinterpret_cast<std::uint64_t>(base), kRegionBytes, 0,
+                      false, RegionKey{key}});
+  };
+  add(Access::kRemoteRead, stage.region, 10);
+  add(Access::kRemoteWrite, stage.region, 11);
+  void* gone =
+      ::mmap(nullptr, kRegionBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  add(Access::kRemoteRead | Access::kRemoteWrite, gone, 12);
+  ::munmap(gone, kRegionBytes);
+  auto box =
+      std::move(Mailbox::create({directory, loopback(kOwner), DomainId{5}, table->name(), 0}))
+          .value();
+  InboxLog log(box.get());
+  self.tell();
+  for (;;) {
+    stage.idle = !stage.polls;
+    if (stage.dies) die_in_an_errand(directory);
+    if (stage.polls) box->poll(log);
+    stage.announced = static_cast<unsigned>(log.messages.size());
+  }
+}
+
+struct ErrandTest : ::testing::Test {
+  RuntimeDir dir;
+  Stage* stage = make_stage();
+  Child child{[this](Child& self) { own(dir.path(), *stage, self); }};
+  Peer peer{dir.path(), kSender};
+  std::optional<SlotView> slot;
+
+  void SetUp() override {
+    child.tell();
+    ASSERT_TRUE(child.await_word());
+    ASSERT_TRUE(peer.open(kOwner));
+    // The owner listens once it has looked at the slot.
+    slot.emplace(dir.path(), kOwner, 0);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (slot->header().attention != Attention::kPolled) {
+      ASSERT_LT(std::chrono::steady_clock::now(), end);
+      std::this_thread::yield();
+    }
+  }
+  ~ErrandTest() override {
+    child.kill_it();
+    ::munmap(stage, sizeof(Stage));
+  }
+  link::Outcome access(bool write, std::span<std::byte> local, RemoteRange remote,
+                       bool has_data = false) {
+    const LocalRange halves[] = {
+        {local.data(), local.size() / 2},
+        {local.data() + local.size() / 2, local.size() - local.size() / 2}};
+    return peer.box->access({write, has_data, 0x55, halves, {&remote, 1}, local.size()});
+  }
+  ErrandState errand() const {
+    return static_cast<ErrandState>(slot->header().errand.word.load() & 3);
+  }
+  // Accesses go on until the owner was fast enough to carry one out: on a busy machine it seldom
+  // is.
+  bool owner_carries_out(bool write) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    Bytes bytes(8);
+    const RemoteRange remote{0, 8, RegionKey{write ? 11u : 10u}};
+    while (errand() != ErrandState::kDone) {
+      if (access(write, bytes, remote).state != State::kDone) return false;
+      if (std::chrono::steady_clock::now() > end) return false;
+    }
+    return true;
+  }
+  void stop_polling() {
+    stage->polls = false;
+    while (!stage->idle) std::this_thread::yield();
+  }
+};
+
+TEST_F(ErrandTest, AWriteArrivesWholeAndNowhereElse) {
+  EXPECT_TRUE(owner_carries_out(true));
+  unsigned seed = 1;
+  for (const std::size_t length : {1u, 8u, 31u, 32u, 33u, 100u, 2039u, 2040u, 2041u, 4096u}) {
+    for (int i = 0; i < kBothWays; ++i) {
+      std::fill(std::begin(stage->region), std::end(stage->region), std::byte{0});
+      Bytes bytes = pattern(length, ++seed);
+      ASSERT_EQ(access(true, bytes, {1000, length, RegionKey{11}}).state, State::kDone);
+      EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), stage->region + 1000)) << length;
+      EXPECT_EQ(stage->region[999], std::byte{0});
+      EXPECT_EQ(stage->region[1000 + length], std::byte{0});
+    }
+  }
+}
+
+TEST_F(ErrandTest, AReadBringsWhatIsThere) {
+  EXPECT_TRUE(owner_carries_out(false));
+  unsigned seed = 1;
+  for (const std::size_t length : {1u, 8u, 32u, 100u, 2040u, 2041u, 4096u}) {
+    for (int i = 0; i < kBothWays; ++i) {
+      const Bytes there = pattern(kRegionBytes, ++seed);
+      std::copy(there.begin(), there.end(), stage->region);
+      Bytes bytes(length);
+      ASSERT_EQ(access(false, bytes, {777, length, RegionKey{10}}).state, State::kDone);
+      EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), there.begin() + 777)) << length;
+    }
+  }
+}
+
+TEST_F(ErrandTest, ARefusalHasItsReasonAndLeavesTheRegionAlone) {
+  const Bytes before = pattern(kRegionBytes, 1);
+  std::copy(before.begin(), before.end(), stage->region);
+  Bytes bytes = pattern(100, 2);
+  const auto refused = [&](bool write, RemoteRange remote, memory::Refusal reason) {
+    for (int i = 0; i < kBothWays; ++i) {
+      const link::Outcome outcome = access(write, bytes, remote);
+      EXPECT_EQ(outcome.error, EACCES);
+      EXPECT_EQ(outcome.detail, static_cast<int>(reason));
+    }
+  };
+  refused(true, {0, 100, RegionKey{10}}, memory::Refusal::kNoRight);
+  refused(false, {0, 100, RegionKey{11}}, memory::Refusal::kNoRight);
+  refused(true, {kRegionBytes - 99, 100, RegionKey{11}}, memory::Refusal::kPastEnd);
+  refused(false, {~0ull - 10, 100, RegionKey{10}}, memory::Refusal::kWraps);
+  refused(true, {0, 100, RegionKey{13}}, memory::Refusal::kUnknownKey);
+  EXPECT_TRUE(std::equal(before.begin(), before.end(), stage->region));
+  EXPECT_TRUE(bytes == pattern(100, 2));
+}
+
+TEST_F(ErrandTest, ARegionWhoseMemoryIsGoneIsAnErrorAndTheOwnerLivesOn) {
+  Bytes bytes = pattern(64, 1);
+  for (int i = 0; i < kBothWays; ++i) {
+    EXPECT_EQ(access(true, bytes, {0, 64, RegionKey{12}}).error, EFAULT);
+    EXPECT_EQ(access(false, bytes, {0, 64, RegionKey{12}}).error, EFAULT);
+  }
+  EXPECT_EQ(access(true, bytes, {0, 64, RegionKey{11}}).state, State::kDone);
+  EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), stage->region));
+}
+
+TEST_F(ErrandTest, AnOwnerThatDoesNotPollIsNotNeeded) {
+  stop_polling();
+  for (unsigned i = 1; i <= 2 * kCells; ++i) {
+    Bytes bytes = pattern(8, i);
+    ASSERT_EQ(access(true, bytes, {0, 8, RegionKey{11}}).state, State::kDone);
+    ASSERT_TRUE(std::equal(bytes.begin(), bytes.end(), stage->region)) << i;
+  }
+  EXPECT_FALSE(errand_asked_for(*slot)) << "not withdrawn";
+  stage->polls = true;
+  Bytes last = pattern(8, 99);
+  ASSERT_EQ(access(true, last, {0, 8, RegionKey{11}}).state, State::kDone);
+  while (peer.send(1, last).state != State::kDone) std::this_thread::yield();
+  while (stage->announced == 0) std::this_thread::yield();
+  EXPECT_TRUE(std::equal(last.begin(), last.end(), stage->region))
+      << "what was withdrawn has been carried out late";
+}
+
+TEST_F(ErrandTest, AnnouncementsComeOncePerAccess) {
+  Bytes bytes = pattern(8, 1);
+  for (unsigned i = 0; i < 4 * kBothWays; ++i) {
+    while (access(true, bytes, {0, 8, RegionKey{11}}, true).state == State::kAgain) {
+    }
+  }
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (stage->announced < 4 * kBothWays && std::chrono::steady_clock::now() < end) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(stage->announced, 4u * kBothWays);
+}
+
+// The owner dies when it has taken an errand and not answered.
+TEST_F(ErrandTest, AnOwnerThatDiesInTheMiddleIsReported) {
+  stage->dies = true;
+  Bytes bytes = pattern(8, 1);
+  int error = 0;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (error == 0 && std::chrono::steady_clock::now() < end) {
+    error = access(true, bytes, {0, 8, RegionKey{11}}).error;
+  }
+  EXPECT_EQ(error, ECONNRESET);
+  EXPECT_EQ(errand(), ErrandState::kTaken);
+}
+
+}  // namespace
+}  // namespace weft::shm

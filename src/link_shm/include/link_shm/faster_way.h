@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Which of two ways of doing the same thing takes less time just now?
+#pragma once
+
+#include <chrono>
+
+namespace weft::shm {
+
+// Now and then times a few operations of each way and takes the faster one until the next time:
+// what is faster depends on the machine and on what the peer is doing. One thread.
+class FasterWay {
+ public:
+  enum class Way { kFirst, kSecond };
+
+  // The way that the next operation should take.
+  Way choose() {
+    turn_ = (turn_ + 1) % kPeriod;
+    if (turn_ >= 2 * kTrial) return faster_;
+    if (turn_ == 0) spent_[0] = spent_[1] = {};
+    return turn_ < kTrial ? Way::kFirst : Way::kSecond;
+  }
+  // True when the operation just chosen is to be timed, and took() called when it has ended. The
+  // first of a trial are not: they find the caches cold.
+  bool timed() const { return turn_ < 2 * kTrial && turn_ % kTrial >= kTrial / 2; }
+  void took(std::chrono::nanoseconds time) {
+    spent_[turn_ / kTrial] += time;
+    faster_ = spent_[1] < spent_[0] ? Way::kSecond : Way::kFirst;
+  }
+
+ private:
+  static constexpr unsigned kTrial = 16;  // operations of each way, one after the other
+  static constexpr unsigned kPeriod = 2048;
+
+  unsigned turn_ = kPeriod - 1;
+  Way faster_ = Way::kFirst;
+  std::chrono::nanoseconds spent_[2]{};
+};
+
+}  // namespace weft::shm
