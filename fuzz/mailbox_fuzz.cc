@@ -6,6 +6,7 @@
 #include "link_shm/mailbox.h"
 #include "link_shm/names.h"
 #include "link_shm/outbox.h"
+#include "memory/region_table.h"
 #include "playground.h"
 
 namespace weft::fuzz {
@@ -90,12 +91,46 @@ class Owner final : public link::InboxSink {
   volatile unsigned sum_ = 0;
 };
 
+// What the victim has registered: one buffer that may be written, and one that may not.
+class Regions {
+ public:
+  Regions(memory::RegionTable& table, Buffers& buffers) : table_(table), buffers_(buffers) {
+    open_ = buffers.lend();
+    const LocalRange* closed = buffers.lend();
+    writable_ = add(*open_, Access::kRemoteRead | Access::kRemoteWrite, RegionKey{10});
+    readable_ = add(*closed, Access::kRemoteRead, RegionKey{11});
+    buffers.take_back(const_cast<LocalRange*>(closed));
+  }
+  ~Regions() {
+    require(table_.remove(writable_).ok() && table_.remove(readable_).ok(),
+            "a region stays in use");
+    buffers_.take_back(open_);
+  }
+  Regions(const Regions&) = delete;
+  Regions& operator=(const Regions&) = delete;
+
+ private:
+  memory::Registration add(const LocalRange& range, Access access, RegionKey key) {
+    return table_
+        .add({DomainId{1}, access, reinterpret_cast<std::uint64_t>(range.base), range.length, 0,
+              false, key})
+        .value();
+  }
+
+  memory::RegionTable& table_;
+  Buffers& buffers_;
+  LocalRange* open_;
+  memory::Registration writable_;
+  memory::Registration readable_;
+};
+
 class Game {
  public:
-  Game(Input& input, const std::string& directory, Buffers& buffers)
-      : input_(input), directory_(directory), owner_(buffers) {
-    box_ = std::move(shm::Mailbox::create({directory, loopback(7001), DomainId{1}, "none", 0}))
-               .value();
+  Game(Input& input, const std::string& directory, memory::RegionTable& table, Buffers& buffers)
+      : input_(input), directory_(directory), owner_(buffers), regions_(table, buffers) {
+    box_ =
+        std::move(shm::Mailbox::create({directory, loopback(7001), DomainId{1}, table.name(), 0}))
+            .value();
     owner_.box = box_.get();
     file_ = os::SharedFile::open(shm::mailbox_path(directory, loopback(7001))).value();
     header_ = std::move(file_->map(0, 4096)).value();
@@ -160,7 +195,7 @@ class Game {
     shm::Cell& written = cell(next_);
     const std::uint8_t choice = input_.byte();
     shm::CellWord word{shm::lap_of(next_), static_cast<Operation>(1 + input_.byte() % 5),
-                       static_cast<shm::Kind>(choice % 3), input_.byte(), input_.byte()};
+                       static_cast<shm::Kind>(choice % 4), input_.byte(), input_.byte()};
     if (choice >= 240) word = shm::CellWord::unpack(input_.word());
     if (word.kind == shm::Kind::kBulk) {
       written.bulk = {input_.number({shm::kBulkBytes, 64}),
@@ -170,6 +205,12 @@ class Game {
     } else if (word.kind == shm::Kind::kOffered) {
       written.offered = {input_.number({1, 20'000, 100'000, 1ull << 47}),
                          static_cast<std::uint32_t>(input_.number({1, 8, shm::kExchanges}))};
+    } else if (word.kind == shm::Kind::kErrand) {
+      written.tag = input_.number({1, Buffers::kRoom - 32, Buffers::kRoom, 1ull << 63});
+      written.data = 10 + input_.byte() % 3;
+      written.errand.length = static_cast<std::uint32_t>(
+          input_.number({1, shm::kErrandBytesInCell, shm::kErrandBytes, 1ull << 31}));
+      written.errand.withdrawn = input_.byte() % 4 == 0;
     } else {
       word.inline_length %= choice < 200 ? shm::kInlineBytes + 1 : 256;
       if (choice < 200) word.flags &= shm::kHasData;
@@ -253,6 +294,7 @@ class Game {
   os::Bell bell_ = std::move(os::Bell::create()).value();
   shm::Sender sender_{directory_, loopback(7101), &bell_, 8192};
   Owner owner_;
+  Regions regions_;
   os::SharedFilePtr file_;
   os::Mapping header_;
   os::Mapping slot_;
@@ -266,10 +308,11 @@ class Game {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static weft::fuzz::Directory directory;
+  static const auto table = std::move(weft::memory::RegionTable::create(directory.path())).value();
   const auto buffers = std::make_unique<weft::fuzz::Buffers>();
   weft::fuzz::Input input(data, size);
   {
-    const auto game = std::make_unique<weft::fuzz::Game>(input, directory.path(), *buffers);
+    const auto game = std::make_unique<weft::fuzz::Game>(input, directory.path(), *table, *buffers);
     game->play();
   }
   buffers->check();

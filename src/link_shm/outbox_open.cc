@@ -127,8 +127,7 @@ void Outbox::part_from(std::uint32_t number, os::Time end) {
   }
 }
 
-void Outbox::end_all(link::FlowSink& sink) {
-  const os::Time end = std::chrono::steady_clock::now() + kPartingPatience;
+void Outbox::end_all(os::Time end, link::FlowSink& sink) {
   for (const std::uint32_t number : active_) {
     part_from(number, end);
     const Exchange& shared = exchanges_[number];
@@ -140,7 +139,9 @@ void Outbox::end_all(link::FlowSink& sink) {
   queue_.clear();
 }
 
-void Outbox::give_up(link::FlowSink& sink) { end_all(sink); }
+void Outbox::give_up(link::FlowSink& sink) {
+  end_all(std::chrono::steady_clock::now() + kPartingPatience, sink);
+}
 
 Outbox::~Outbox() {
   if (!claimed_ || file_->inherited()) return;

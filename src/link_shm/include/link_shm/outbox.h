@@ -101,7 +101,7 @@ class Outbox final : public link::Flow {
   void help_copying(std::uint32_t number);
   void report(std::uint32_t number, int error, link::FlowSink& sink);
   void part_from(std::uint32_t number, os::Time end);
-  void end_all(link::FlowSink& sink);
+  void end_all(os::Time end, link::FlowSink& sink);
 
   const Sender& sender_;
   const os::SharedFilePtr file_;
