@@ -11,12 +11,16 @@ CompletionQueue::CompletionQueue(std::size_t size, bool thread_safe, WaitKind wa
     : lock_(thread_safe),
       engines_(thread_safe, wait),
       size_(size),
-      entries_(std::bit_ceil(std::clamp<std::size_t>(size, 16, 4096))) {}
+      entries_(std::bit_ceil(std::clamp<std::size_t>(size, 16, 4096))),
+      ring_(entries_.data()),
+      mask_(entries_.size() - 1) {}
 
 void CompletionQueue::grow() {
   std::vector<Completion> larger(entries_.size() * 2);
   for (std::size_t i = head_; i != tail_; ++i) larger[i & (larger.size() - 1)] = at(i);
   entries_ = std::move(larger);
+  ring_ = entries_.data();
+  mask_ = entries_.size() - 1;
 }
 
 bool CompletionQueue::pop_error(Completion& out) {

@@ -64,11 +64,10 @@ Result<std::unique_ptr<Mailbox>> Mailbox::create(const MailboxOptions& options) 
 
 unsigned Mailbox::poll(link::InboxSink& sink) {
   unsigned taken = 0;
-  const bool open = sink.takes_more();
-  for (std::size_t i = 0; open && i < polled_.size(); ++i) {
+  for (std::size_t i = 0; i < polled_.size(); ++i) {
     Source& source = *polled_[i];
     if (has_message(source)) {
-      taken += drain(source, sink, kBudget);
+      if (sink.takes_more()) taken += drain(source, sink, kBudget);
       source.idle_polls = 0;
     } else if (++source.idle_polls > kIdlePolls && polled_.size() > 1) {
       demote_idle(source);

@@ -46,8 +46,10 @@ void Endpoint::settle_deaths() {
 }
 
 void Endpoint::fail_directed(PeerIndex source) {
-  for (Matcher* queue : {&tagged_, &untagged_}) {
-    while (Receive* receive = queue->take_directed(source)) finish(*receive, ECONNRESET);
+  for (const bool tagged : {true, false}) {
+    while (Receive* receive = matcher(tagged).take_directed(source)) {
+      fail_receive(*receive, tagged, ECONNRESET);
+    }
   }
 }
 
@@ -82,43 +84,49 @@ void Endpoint::remote_access(const link::Arrival& arrival) {
 }
 
 void Endpoint::deliver(Receive& receive, const link::Arrival& arrival, PeerIndex sender) {
-  receive.flags |= receive_flags(arrival);
-  receive.data = arrival.data;
-  receive.message_tag = arrival.tag;
-  receive.length = arrival.length;
-  receive.sender = sender;
+  const Taken taken{receive_flags(arrival), arrival.data, arrival.tag, arrival.length, sender};
   const std::span<const LocalRange> pieces(receive.pieces, receive.count);
   if (arrival.payload == nullptr) {
+    receive.taken = taken;
     const std::uint64_t length = std::min<std::uint64_t>(arrival.length, receive.capacity);
     port_->inbox().accept(*this, arrival.offer, pieces, length, &receive);
     return;
   }
-  if (receive.count == 1 && arrival.length <= std::min<std::size_t>(receive.capacity, 64)) {
+  if (receive.count == 1 && arrival.length <= std::min(receive.capacity, kMostSmallCopy)) {
     copy_small(receive.pieces[0].base, arrival.payload, arrival.length);
   } else {
     scatter(pieces, arrival.payload, arrival.length);
   }
   if (arrival.wants_ack) port_->inbox().acknowledge(arrival.offer);
-  finish(receive, 0);
+  finish(receive, taken, 0);
 }
 
-void Endpoint::received(void* cookie, int error) { finish(*static_cast<Receive*>(cookie), error); }
+void Endpoint::received(void* cookie, int error) {
+  Receive& receive = *static_cast<Receive*>(cookie);
+  finish(receive, receive.taken, error);
+}
 
-void Endpoint::finish(Receive& receive, int error) {
-  const bool truncated = error == 0 && receive.length > receive.capacity;
+// One that no message came for.
+void Endpoint::fail_receive(Receive& receive, bool tagged, int error) {
+  const std::uint64_t flags = device::kReceive | (tagged ? device::kTagged : device::kMessage);
+  finish(receive, {flags, 0, receive.tag, 0, receive.source}, error);
+}
+
+void Endpoint::finish(Receive& receive, const Taken& taken, int error) {
+  const bool truncated = error == 0 && taken.length > receive.capacity;
   if (truncated) error = EMSGSIZE;
   if ((receive.report || error != 0) && setup_.bindings.rx != nullptr) {
     setup_.bindings.rx->push([&](device::Completion& completion) {
       completion.context = receive.context;
-      completion.flags = receive.flags;
-      completion.length = truncated ? receive.capacity : receive.length;
+      completion.flags = taken.flags;
+      completion.length = truncated ? receive.capacity : taken.length;
       completion.buffer = receive.count != 0 ? receive.pieces[0].base : nullptr;
-      completion.data = receive.data;
-      completion.tag = receive.message_tag;
-      completion.source = receive.sender;
+      completion.data = taken.data;
+      completion.tag = taken.tag;
+      completion.source = taken.sender;
       completion.error = error;
       completion.detail = 0;
-      completion.overflow = truncated ? receive.length - receive.capacity : 0;
+      completion.overflow = truncated ? taken.length - receive.capacity : 0;
     });
   }
   count(Event::kReceive, error == 0);
@@ -135,11 +143,6 @@ Receive& Endpoint::new_receive(const ReceiveCall& call) {
   receive.capacity = total_length(call.pieces);
   receive.count = static_cast<std::uint32_t>(call.pieces.size());
   for (std::size_t i = 0; i < call.pieces.size(); ++i) receive.pieces[i] = call.pieces[i];
-  receive.flags = device::kReceive | (call.tagged ? device::kTagged : device::kMessage);
-  receive.data = 0;
-  receive.message_tag = call.tag;
-  receive.length = 0;
-  receive.sender = call.source;
   return receive;
 }
 
@@ -242,11 +245,13 @@ int Endpoint::take_claimed(const ReceiveCall& call) {
 
 int Endpoint::cancel(void* context) {
   const std::lock_guard guard(lock_);
-  Receive* receive = tagged_.cancel(context);
-  if (receive == nullptr) receive = untagged_.cancel(context);
-  if (receive == nullptr) return ENOENT;
-  finish(*receive, ECANCELED);
-  return 0;
+  for (const bool tagged : {true, false}) {
+    Receive* receive = matcher(tagged).cancel(context);
+    if (receive == nullptr) continue;
+    fail_receive(*receive, tagged, ECANCELED);
+    return 0;
+  }
+  return ENOENT;
 }
 
 }  // namespace weft::messaging

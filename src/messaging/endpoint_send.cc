@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How does an endpoint send messages and access memory, and how does it report the end?
+#include <algorithm>
+
 #include "messaging/endpoint.h"
 
 namespace weft::messaging {
@@ -69,12 +71,11 @@ int Endpoint::send(SendCall& call) {
 int Endpoint::start_send(link::Flow& flow, SendCall& call) {
   Sending& sending = sendings_.take();
   call.cookie = &sending;
-  const bool was_busy = flow.busy();
   const link::Outcome outcome = flow.send(call);
   switch (outcome.state) {
     case link::Outcome::State::kPending:
       sending = {call.report.context, flags_of(call), call.report.wanted};
-      if (!was_busy) busy_.push_back(&flow);
+      if (std::find(busy_.begin(), busy_.end(), &flow) == busy_.end()) busy_.push_back(&flow);
       if (sleepers_ > 0) wait_for_end(flow);
       return 0;
     case link::Outcome::State::kDone:

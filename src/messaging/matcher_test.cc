@@ -232,7 +232,7 @@ struct Agreement : MatcherTest, ::testing::WithParamInterface<std::uint32_t> {
     const int id = next_id++;
     Receive* receive = matcher.match(tag, from);
     const int expected = model.arrive(tag, from, id);
-    ASSERT_EQ(receive == nullptr ? -1 : static_cast<int>(receive->data), expected);
+    ASSERT_EQ(receive == nullptr ? -1 : static_cast<int>(receive->taken.data), expected);
     if (receive != nullptr) return;
     link::Arrival arrival;
     arrival.tag = tag;
@@ -251,7 +251,7 @@ struct Agreement : MatcherTest, ::testing::WithParamInterface<std::uint32_t> {
     wish.id = next_id++;
     model.posted.push_back(wish);
     Receive& receive = post(wish.tag, wish.ignore, wish.source);
-    receive.data = static_cast<std::uint64_t>(wish.id);
+    receive.taken.data = static_cast<std::uint64_t>(wish.id);
     receive.context = reinterpret_cast<void*>(static_cast<std::uintptr_t>(wish.id));
   }
   void message_is_claimed() {

@@ -8,8 +8,11 @@
 
 namespace weft {
 
-// Copies `length` bytes, at most 64, that do not overlap. Two fixed-size moves that may overlap
-// each other cover every length between their sizes, so there is no loop and no call.
+// From here on a call of memcpy is not slower.
+inline constexpr std::size_t kMostSmallCopy = 128;
+
+// Copies `length` bytes, at most kMostSmallCopy, that do not overlap. Two fixed-size moves that may
+// overlap each other cover every length between their sizes, so there is no loop and no call.
 inline void copy_small(void* to, const void* from, std::size_t length) {
   auto* out = static_cast<std::byte*>(to);
   const auto* in = static_cast<const std::byte*>(from);

@@ -29,7 +29,7 @@ class CompletionQueue {
   void push(Fill fill) {
     {
       const std::lock_guard guard(lock_);
-      if (size() == entries_.size()) [[unlikely]]
+      if (size() > mask_) [[unlikely]]
         grow();
       const std::size_t tail = tail_.load(std::memory_order_relaxed);
       Completion& completion = at(tail);
@@ -72,13 +72,15 @@ class CompletionQueue {
   bool pop_error(Completion& out);
 
  private:
-  Completion& at(std::size_t position) { return entries_[position & (entries_.size() - 1)]; }
+  Completion& at(std::size_t position) { return ring_[position & mask_]; }
   void grow();
 
   OptionalLock lock_;
   EngineGroup engines_;
   const std::size_t size_;
   std::vector<Completion> entries_;  // a ring; its size is a power of two
+  Completion* ring_ = nullptr;       // the same
+  std::size_t mask_ = 0;             // its size less one
   // Counts since the beginning. Written under the lock, read as hints without it.
   std::atomic<std::size_t> head_{0};
   std::atomic<std::size_t> tail_{0};

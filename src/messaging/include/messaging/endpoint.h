@@ -160,7 +160,8 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   void take(Receive& receive, Unexpected& message);
   void discard(Unexpected& message, bool tagged);
   void deliver(Receive& receive, const link::Arrival& arrival, PeerIndex sender);
-  void finish(Receive& receive, int error);
+  void finish(Receive& receive, const Taken& taken, int error);
+  void fail_receive(Receive& receive, bool tagged, int error);
   void settle_deaths();
   void fail_directed(PeerIndex source);
   void report_peek(const ReceiveCall& call, const Unexpected* message, int error);

@@ -20,6 +20,15 @@ namespace weft::messaging {
 using Hook =
     boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>>;
 
+// What a receive was given, or what it waited for in vain.
+struct Taken {
+  std::uint64_t flags = 0;
+  std::uint64_t data = 0;
+  std::uint64_t tag = 0;
+  std::uint64_t length = 0;  // of the message
+  PeerIndex sender = kNoPeer;
+};
+
 // A receive that was posted, until its message is in place.
 struct Receive : Hook {
   std::uint64_t tag = 0;
@@ -30,12 +39,7 @@ struct Receive : Hook {
   std::size_t capacity = 0;
   std::uint32_t count = 0;
   LocalRange pieces[link::kMaxPieces];
-  // Filled when a message has been matched.
-  std::uint64_t flags = 0;
-  std::uint64_t data = 0;
-  std::uint64_t message_tag = 0;
-  std::uint64_t length = 0;  // of the message
-  PeerIndex sender = kNoPeer;
+  Taken taken;  // filled when a message has been matched that takes a while
 };
 
 // Who sends to this endpoint. Outlives the link's own notion of it while messages are kept.
