@@ -85,7 +85,7 @@ unsigned Mailbox::drain(Source& source, link::InboxSink& sink, unsigned budget) 
     const Cell& cell = source.cells[source.next % kCells];
     const std::uint64_t raw = cell.word.load(std::memory_order_acquire);
     if (static_cast<std::uint32_t>(raw) != lap_of(source.next)) break;
-    if (!deliver(source, cell, CellWord::unpack(raw), sink)) {
+    if (!deliver(source, cell, raw, sink)) {
       copier_.flush();
       shut_out(source, sink);
       break;
@@ -106,31 +106,34 @@ void Mailbox::drain_all(Source& source, link::InboxSink& sink) {
   drain(source, sink, kCells);
 }
 
-bool Mailbox::deliver(Source& source, const Cell& cell, CellWord word, link::InboxSink& sink) {
+bool Mailbox::deliver(Source& source, const Cell& cell, std::uint64_t raw, link::InboxSink& sink) {
+  const CellWord word = CellWord::unpack(raw);
   if (!known(word.operation)) return false;
-  if (word.kind == Kind::kErrand) return run_errand(source, cell, word);
-  link::Arrival arrival;
-  arrival.operation = word.operation;
-  arrival.has_data = (word.flags & kHasData) != 0;
-  arrival.wants_ack = (word.flags & kWantsAck) != 0;
-  arrival.source = source.number;
-  arrival.tag = cell.tag;
-  arrival.data = cell.data;
-  if (!place_payload(source, cell, word, arrival)) return false;
+  if (word.kind == Kind::kErrand) [[unlikely]]
+    return run_errand(source, cell, word.operation);
+  link::Arrival arrival{word.operation,
+                        (word.flags & kHasData) != 0,
+                        (word.flags & kWantsAck) != 0,
+                        source.number,
+                        cell.tag,
+                        cell.data,
+                        word.inline_length,
+                        cell.bytes,
+                        {}};
+  const bool fits = word.inline_length <= kInlineBytes && !arrival.wants_ack;
+  if (word.kind != Kind::kInline || !fits) [[unlikely]] {
+    if (!place_payload(source, cell, word.kind, arrival)) return false;
+  }
   sink.arrived(arrival);
   return true;
 }
 
+// Says where a payload is that does not lie in the cell; false when it cannot be there.
 // Everything that the sender says about the payload is read once, checked, and only then used.
-bool Mailbox::place_payload(Source& source, const Cell& cell, CellWord word,
-                            link::Arrival& arrival) {
-  if (word.kind == Kind::kInline) {
-    arrival.payload = cell.bytes;
-    arrival.length = word.inline_length;
-    return arrival.length <= kInlineBytes && !arrival.wants_ack;
-  }
-  if (word.kind == Kind::kBulk) return place_bulk(source, cell, word, arrival);
-  if (word.kind != Kind::kOffered) return false;
+bool Mailbox::place_payload(Source& source, const Cell& cell, Kind kind, link::Arrival& arrival) {
+  if (kind == Kind::kBulk) return place_bulk(source, cell, arrival);
+  if (kind != Kind::kOffered) return false;
+  arrival.payload = nullptr;
   const OfferedPayload offered{read_once(cell.offered.length), read_once(cell.offered.exchange)};
   arrival.length = offered.length;
   arrival.offer = {source.number, offered.exchange};
@@ -148,11 +151,11 @@ bool Mailbox::exchange_exists(Source& source, std::uint32_t number) {
   return source.exchanges_backed[block];
 }
 
-bool Mailbox::place_bulk(Source& source, const Cell& cell, CellWord word, link::Arrival& arrival) {
+bool Mailbox::place_bulk(Source& source, const Cell& cell, link::Arrival& arrival) {
   const BulkPayload bulk{read_once(cell.bulk.end), read_once(cell.bulk.offset),
                          read_once(cell.bulk.length), read_once(cell.bulk.exchange)};
   if (bulk.length > kMaxEager || bulk.offset > kBulkBytes - bulk.length) return false;
-  if ((word.flags & kWantsAck) != 0 && !exchange_exists(source, bulk.exchange)) return false;
+  if (arrival.wants_ack && !exchange_exists(source, bulk.exchange)) return false;
   if (!source.bulk_backed) {
     // The sender has reserved this memory already; a sender that has not must not be able to make
     // us touch what does not exist.

@@ -19,9 +19,9 @@ memory::TableUser* Mailbox::own_table() {
 }
 
 // False when the sender wrote nonsense.
-bool Mailbox::run_errand(Source& source, const Cell& cell, CellWord word) {
-  const bool write = word.operation == link::Operation::kWriteEvent;
-  if (!write && word.operation != link::Operation::kReadEvent) return false;
+bool Mailbox::run_errand(Source& source, const Cell& cell, link::Operation operation) {
+  const bool write = operation == link::Operation::kWriteEvent;
+  if (!write && operation != link::Operation::kReadEvent) return false;
   auto& state = source.header->errand.word;
   state.store(errand_word(source.next, ErrandState::kTaken), std::memory_order_relaxed);
   if (source.must_fence) {

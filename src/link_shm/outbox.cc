@@ -50,19 +50,6 @@ bool Outbox::back_bulk() {
 
 Cell& Outbox::next_cell() { return cells_[next_ % kCells]; }
 
-void Outbox::publish(Cell& cell, const SendRequest& request, Kind kind, bool wants_ack,
-                     std::size_t inline_length) {
-  cell.tag = request.tag;
-  cell.data = request.data;
-  const auto flags =
-      static_cast<std::uint8_t>((request.has_data ? kHasData : 0) | (wants_ack ? kWantsAck : 0));
-  const CellWord word{lap_of(next_), request.operation, kind, flags,
-                      static_cast<std::uint8_t>(inline_length)};
-  cell.word.store(word.pack(), std::memory_order_release);
-  ++next_;
-  attract_attention();
-}
-
 void Outbox::attract_attention() {
   // See fall_asleep(): the owner runs a barrier here when it asks for attention, if it can.
   if (must_fence_) {
@@ -90,6 +77,10 @@ void Outbox::mark_rung(std::uint32_t number) {
 }
 
 Outcome Outbox::send(const SendRequest& request) {
+  if (next_ < limit_ && request.length <= kInlineBytes && !request.until_delivered && !gone_ &&
+      queue_.empty()) [[likely]] {
+    return send_inline(request);
+  }
   if (gone_) return Outcome::failed(ECONNRESET);
   return queue_.empty() ? dispatch(request) : enqueue(request);
 }

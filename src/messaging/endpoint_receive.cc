@@ -34,6 +34,45 @@ void Endpoint::source_closed(std::uint32_t source, bool died) {
   sources_[source].reset();
 }
 
+inline void Endpoint::finish(Receive& receive, const Taken& taken, int error) {
+  const bool truncated = error == 0 && taken.length > receive.capacity;
+  if (truncated) error = EMSGSIZE;
+  if ((receive.report || error != 0) && setup_.bindings.rx != nullptr) {
+    setup_.bindings.rx->push([&](device::Completion& completion) {
+      completion.context = receive.context;
+      completion.flags = taken.flags;
+      completion.length = truncated ? receive.capacity : taken.length;
+      completion.buffer = receive.count != 0 ? receive.pieces[0].base : nullptr;
+      completion.data = taken.data;
+      completion.tag = taken.tag;
+      completion.source = taken.sender;
+      completion.error = error;
+      completion.detail = 0;
+      completion.overflow = truncated ? taken.length - receive.capacity : 0;
+    });
+  }
+  count(Event::kReceive, error == 0);
+  receives_.give(receive);
+}
+
+inline void Endpoint::deliver(Receive& receive, const link::Arrival& arrival, PeerIndex sender) {
+  const Taken taken{receive_flags(arrival), arrival.data, arrival.tag, arrival.length, sender};
+  const std::span<const LocalRange> pieces(receive.pieces, receive.count);
+  if (arrival.payload == nullptr) {
+    receive.taken = taken;
+    const std::uint64_t length = std::min<std::uint64_t>(arrival.length, receive.capacity);
+    port_->inbox().accept(*this, arrival.offer, pieces, length, &receive);
+    return;
+  }
+  if (receive.count == 1 && arrival.length <= std::min(receive.capacity, kMostSmallCopy)) {
+    copy_small(receive.pieces[0].base, arrival.payload, arrival.length);
+  } else {
+    scatter(pieces, arrival.payload, arrival.length);
+  }
+  if (arrival.wants_ack) port_->inbox().acknowledge(arrival.offer);
+  finish(receive, taken, 0);
+}
+
 // Fails what waits for messages of the dead, unless a living process has taken over the address.
 void Endpoint::settle_deaths() {
   for (const PeerIndex index : std::exchange(died_, {})) {
@@ -83,24 +122,6 @@ void Endpoint::remote_access(const link::Arrival& arrival) {
   });
 }
 
-void Endpoint::deliver(Receive& receive, const link::Arrival& arrival, PeerIndex sender) {
-  const Taken taken{receive_flags(arrival), arrival.data, arrival.tag, arrival.length, sender};
-  const std::span<const LocalRange> pieces(receive.pieces, receive.count);
-  if (arrival.payload == nullptr) {
-    receive.taken = taken;
-    const std::uint64_t length = std::min<std::uint64_t>(arrival.length, receive.capacity);
-    port_->inbox().accept(*this, arrival.offer, pieces, length, &receive);
-    return;
-  }
-  if (receive.count == 1 && arrival.length <= std::min(receive.capacity, kMostSmallCopy)) {
-    copy_small(receive.pieces[0].base, arrival.payload, arrival.length);
-  } else {
-    scatter(pieces, arrival.payload, arrival.length);
-  }
-  if (arrival.wants_ack) port_->inbox().acknowledge(arrival.offer);
-  finish(receive, taken, 0);
-}
-
 void Endpoint::received(void* cookie, int error) {
   Receive& receive = *static_cast<Receive*>(cookie);
   finish(receive, receive.taken, error);
@@ -110,27 +131,6 @@ void Endpoint::received(void* cookie, int error) {
 void Endpoint::fail_receive(Receive& receive, bool tagged, int error) {
   const std::uint64_t flags = device::kReceive | (tagged ? device::kTagged : device::kMessage);
   finish(receive, {flags, 0, receive.tag, 0, receive.source}, error);
-}
-
-void Endpoint::finish(Receive& receive, const Taken& taken, int error) {
-  const bool truncated = error == 0 && taken.length > receive.capacity;
-  if (truncated) error = EMSGSIZE;
-  if ((receive.report || error != 0) && setup_.bindings.rx != nullptr) {
-    setup_.bindings.rx->push([&](device::Completion& completion) {
-      completion.context = receive.context;
-      completion.flags = taken.flags;
-      completion.length = truncated ? receive.capacity : taken.length;
-      completion.buffer = receive.count != 0 ? receive.pieces[0].base : nullptr;
-      completion.data = taken.data;
-      completion.tag = taken.tag;
-      completion.source = taken.sender;
-      completion.error = error;
-      completion.detail = 0;
-      completion.overflow = truncated ? taken.length - receive.capacity : 0;
-    });
-  }
-  count(Event::kReceive, error == 0);
-  receives_.give(receive);
 }
 
 Receive& Endpoint::new_receive(const ReceiveCall& call) {

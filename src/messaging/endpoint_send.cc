@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How does an endpoint send messages and access memory, and how does it report the end?
 #include <algorithm>
+#include <utility>
 
 #include "messaging/endpoint.h"
 
@@ -20,16 +21,6 @@ Event event_of(const AccessCall& call) { return call.write ? Event::kWrite : Eve
 
 }  // namespace
 
-void Endpoint::count(Event event, bool success) {
-  device::Counter* counter = setup_.bindings.counter(event);
-  if (counter == nullptr) return;
-  if (success) {
-    counter->add(1);
-  } else {
-    counter->add_errors(1);
-  }
-}
-
 void Endpoint::push_tx(void* context, std::uint64_t flags, int error, int detail) {
   if (setup_.bindings.tx == nullptr) return;
   setup_.bindings.tx->push([&](device::Completion& completion) {
@@ -41,11 +32,6 @@ void Endpoint::push_tx(void* context, std::uint64_t flags, int error, int detail
   });
 }
 
-void Endpoint::complete(const Report& report, std::uint64_t flags, Event event) {
-  if (report.wanted && !report.silent) push_tx(report.context, flags, 0, 0);
-  count(event, true);
-}
-
 // An operation that fails at once was started and has ended: its error goes where errors go. An
 // injected one has no place in the queue, so its caller hears of it.
 int Endpoint::fail(const Report& report, std::uint64_t flags, Event event, int error, int detail) {
@@ -53,6 +39,31 @@ int Endpoint::fail(const Report& report, std::uint64_t flags, Event event, int e
   push_tx(report.context, flags, error, detail);
   count(event, false);
   return 0;
+}
+
+inline int Endpoint::start_send(link::Flow& flow, SendCall& call) {
+  // The cookie is needed only if the message stays pending: the next one will take it otherwise.
+  if (next_sending_ == nullptr) next_sending_ = &sendings_.take();
+  call.cookie = next_sending_;
+  const link::Outcome outcome = flow.send(call);
+  switch (outcome.state) {
+    case link::Outcome::State::kDone:
+      complete(call.report, flags_of(call), Event::kSend);
+      return 0;
+    case link::Outcome::State::kPending:
+      *std::exchange(next_sending_, nullptr) = {call.report.context, flags_of(call),
+                                                call.report.wanted};
+      if (std::find(busy_.begin(), busy_.end(), &flow) == busy_.end()) busy_.push_back(&flow);
+      if (sleepers_ > 0) wait_for_end(flow);
+      return 0;
+    case link::Outcome::State::kAgain:
+      progress_locked();
+      return EAGAIN;
+    case link::Outcome::State::kFailed:
+      if (outcome.error == ECONNRESET) lose(peers_[call.peer]);
+      return fail(call.report, flags_of(call), Event::kSend, outcome.error, outcome.detail);
+  }
+  return EINVAL;
 }
 
 int Endpoint::send(SendCall& call) {
@@ -66,32 +77,6 @@ int Endpoint::send(SendCall& call) {
   }
   if (call.fence && flow->busy()) return EAGAIN;
   return start_send(*flow, call);
-}
-
-int Endpoint::start_send(link::Flow& flow, SendCall& call) {
-  Sending& sending = sendings_.take();
-  call.cookie = &sending;
-  const link::Outcome outcome = flow.send(call);
-  switch (outcome.state) {
-    case link::Outcome::State::kPending:
-      sending = {call.report.context, flags_of(call), call.report.wanted};
-      if (std::find(busy_.begin(), busy_.end(), &flow) == busy_.end()) busy_.push_back(&flow);
-      if (sleepers_ > 0) wait_for_end(flow);
-      return 0;
-    case link::Outcome::State::kDone:
-      sendings_.give(sending);
-      complete(call.report, flags_of(call), Event::kSend);
-      return 0;
-    case link::Outcome::State::kAgain:
-      sendings_.give(sending);
-      progress_locked();
-      return EAGAIN;
-    case link::Outcome::State::kFailed:
-      sendings_.give(sending);
-      if (outcome.error == ECONNRESET) lose(peers_[call.peer]);
-      return fail(call.report, flags_of(call), Event::kSend, outcome.error, outcome.detail);
-  }
-  return EINVAL;
 }
 
 // Another thread sleeps already: the peer must ring for this message, too.

@@ -6,7 +6,8 @@
 
 namespace weft::messaging {
 
-Receive* Matcher::match(std::uint64_t tag, PeerIndex sender) {
+// The search when the first one does not want it.
+Receive* Matcher::match_behind(std::uint64_t tag, PeerIndex sender) {
   for (Receive& receive : posted_) {
     if (!Wanted{receive.tag, receive.ignore, receive.source}.takes(tag, sender)) continue;
     posted_.erase(posted_.iterator_to(receive));

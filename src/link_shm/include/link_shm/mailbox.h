@@ -89,12 +89,12 @@ class Mailbox final : public link::Inbox {
   MailboxHeader& header() const { return *header_memory_.at<MailboxHeader>(0); }
   unsigned drain(Source& source, link::InboxSink& sink, unsigned budget);
   void drain_all(Source& source, link::InboxSink& sink);
-  bool deliver(Source& source, const Cell& cell, CellWord word, link::InboxSink& sink);
-  bool run_errand(Source& source, const Cell& cell, CellWord word);
+  bool deliver(Source& source, const Cell& cell, std::uint64_t raw, link::InboxSink& sink);
+  bool run_errand(Source& source, const Cell& cell, link::Operation operation);
   bool carry_out(const Source& source, const Cell& cell, bool write);
   memory::TableUser* own_table();
-  bool place_payload(Source& source, const Cell& cell, CellWord word, link::Arrival& arrival);
-  bool place_bulk(Source& source, const Cell& cell, CellWord word, link::Arrival& arrival);
+  bool place_payload(Source& source, const Cell& cell, Kind kind, link::Arrival& arrival);
+  bool place_bulk(Source& source, const Cell& cell, link::Arrival& arrival);
   bool exchange_exists(Source& source, std::uint32_t number);
   void give_back(Source& source);
   void answer_rings(link::InboxSink& sink);

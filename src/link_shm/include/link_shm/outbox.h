@@ -84,7 +84,17 @@ class Outbox final : public link::Flow {
   std::uint32_t start_exchange(const link::SendRequest& request);
   Cell& next_cell();
   void publish(Cell& cell, const link::SendRequest& request, Kind kind, bool wants_ack,
-               std::size_t inline_length);
+               std::size_t inline_length) {
+    cell.tag = request.tag;
+    cell.data = request.data;
+    const auto flags =
+        static_cast<std::uint8_t>((request.has_data ? kHasData : 0) | (wants_ack ? kWantsAck : 0));
+    const CellWord word{lap_of(next_), request.operation, kind, flags,
+                        static_cast<std::uint8_t>(inline_length)};
+    cell.word.store(word.pack(), std::memory_order_release);
+    ++next_;
+    attract_attention();
+  }
   link::Outcome access_directly(const link::AccessRequest& request);
   link::Outcome access_small(const link::AccessRequest& request);
   bool fits_an_errand(const link::AccessRequest& request, bool counts);

@@ -92,7 +92,15 @@ class Matcher {
   // Adds a receive behind those that wait already.
   void post(Receive& receive) { posted_.push_back(receive); }
   // Takes out the first receive for a message, or nullptr.
-  Receive* match(std::uint64_t tag, PeerIndex sender);
+  Receive* match(std::uint64_t tag, PeerIndex sender) {
+    if (posted_.empty()) return nullptr;
+    Receive& first = posted_.front();
+    if (!Wanted{first.tag, first.ignore, first.source}.takes(tag, sender)) {
+      return match_behind(tag, sender);
+    }
+    posted_.pop_front();
+    return &first;
+  }
   // Takes out the receive with that context, or nullptr (fi_cancel(3)).
   Receive* cancel(void* context);
   // Takes out any receive that wants messages of `source` only, or nullptr.
@@ -114,8 +122,10 @@ class Matcher {
   std::size_t bytes_kept() const { return bytes_kept_; }
 
  private:
+  Receive* match_behind(std::uint64_t tag, PeerIndex sender);
+
   const AddressVector& addresses_;
-  boost::intrusive::list<Receive> posted_;
+  boost::intrusive::list<Receive, boost::intrusive::constant_time_size<false>> posted_;
   boost::intrusive::list<Unexpected> kept_;
   Pool<Unexpected> unexpected_;
   std::size_t bytes_kept_ = 0;
