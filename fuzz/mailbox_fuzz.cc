@@ -128,9 +128,10 @@ class Game {
  public:
   Game(Input& input, const std::string& directory, memory::RegionTable& table, Buffers& buffers)
       : input_(input), directory_(directory), owner_(buffers), regions_(table, buffers) {
-    box_ =
-        std::move(shm::Mailbox::create({directory, loopback(7001), DomainId{1}, table.name(), 0}))
-            .value();
+    box_ = std::move(
+               shm::Mailbox::create({directory, loopback(7001), DomainId{1}, table.name(), 0,
+                                     memory::ForeignTable::open(directory, table.name()).value()}))
+               .value();
     owner_.box = box_.get();
     file_ = os::SharedFile::open(shm::mailbox_path(directory, loopback(7001))).value();
     header_ = std::move(file_->map(0, 4096)).value();

@@ -7,8 +7,11 @@
 
 namespace weft::device {
 
-Device::Device(std::string directory, std::unique_ptr<memory::RegionTable> regions)
-    : directory_(std::move(directory)), regions_(std::move(regions)) {}
+Device::Device(std::string directory, std::unique_ptr<memory::RegionTable> regions,
+               std::shared_ptr<memory::ForeignTable> regions_of_users)
+    : directory_(std::move(directory)),
+      regions_(std::move(regions)),
+      regions_of_users_(std::move(regions_of_users)) {}
 
 Device::~Device() { sweep_up(); }
 
@@ -21,8 +24,10 @@ Result<std::shared_ptr<Device>> Device::open(const std::string& base_directory) 
   os::allow_memory_access_by_peers();
   auto regions = memory::RegionTable::create(directory.value());
   if (!regions) return regions.error();
-  return std::shared_ptr<Device>(
-      new Device(std::move(directory).value(), std::move(regions).value()));
+  auto of_users = memory::ForeignTable::open(directory.value(), regions.value()->name());
+  if (!of_users) return of_users.error();
+  return std::shared_ptr<Device>(new Device(
+      std::move(directory).value(), std::move(regions).value(), std::move(of_users).value()));
 }
 
 Result<std::shared_ptr<Device>> Device::get(const std::string& base_directory) {

@@ -20,6 +20,7 @@ Result<std::unique_ptr<Port>> Port::open(std::shared_ptr<Device> device,
   box.table = device->regions().name();
   box.counts_access = (options.count_remote_reads ? shm::kCountsReads : 0) |
                       (options.count_remote_writes ? shm::kCountsWrites : 0);
+  box.regions = device->regions_of_users();
   auto mailbox = shm::Mailbox::create(box);
   if (!mailbox) return mailbox.error();
   shm::Sender sender;

@@ -76,7 +76,8 @@ void own(const std::string& directory, Stage& stage, Child& self) {
   add(Access::kRemoteRead | Access::kRemoteWrite, gone, 12);
   ::munmap(gone, kRegionBytes);
   auto box =
-      std::move(Mailbox::create({directory, loopback(kOwner), DomainId{5}, table->name(), 0}))
+      std::move(Mailbox::create({directory, loopback(kOwner), DomainId{5}, table->name(), 0,
+                                 memory::ForeignTable::open(directory, table->name()).value()}))
           .value();
   InboxLog log(box.get());
   self.tell();

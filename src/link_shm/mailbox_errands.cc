@@ -9,12 +9,10 @@
 namespace weft::shm {
 
 memory::TableUser* Mailbox::own_table() {
-  if (own_table_ != nullptr) return own_table_.get();
-  auto table = memory::ForeignTable::open(options_.directory, options_.table);
-  if (!table) return nullptr;
-  auto user = memory::TableUser::attach(std::move(table).value());
-  if (!user) return nullptr;
-  own_table_ = std::move(user).value();
+  if (own_table_ == nullptr && options_.regions != nullptr) {
+    auto user = memory::TableUser::attach(options_.regions);
+    if (user) own_table_ = std::move(user).value();
+  }
   return own_table_.get();
 }
 

@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "memory/region_table.h"
+#include "memory/table_user.h"
 
 namespace weft::device {
 
@@ -32,15 +33,21 @@ class Device {
   const std::string& directory() const { return directory_; }
   // Registered memory, of all domains.
   memory::RegionTable& regions() { return *regions_; }
+  // The same, for those who check accesses within this process.
+  const std::shared_ptr<memory::ForeignTable>& regions_of_users() const {
+    return regions_of_users_;
+  }
   // A domain number that was not given out before.
   DomainId new_domain() { return DomainId{next_domain_.fetch_add(1)}; }
 
  private:
-  Device(std::string directory, std::unique_ptr<memory::RegionTable> regions);
+  Device(std::string directory, std::unique_ptr<memory::RegionTable> regions,
+         std::shared_ptr<memory::ForeignTable> regions_of_users);
   static Result<std::shared_ptr<Device>> open(const std::string& base_directory);
 
   const std::string directory_;
   const std::unique_ptr<memory::RegionTable> regions_;
+  const std::shared_ptr<memory::ForeignTable> regions_of_users_;
   std::atomic<std::uint32_t> next_domain_{1};
 };
 

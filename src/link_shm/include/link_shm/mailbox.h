@@ -24,6 +24,8 @@ struct MailboxOptions {
   DomainId domain;                  // in which peers' keys are looked up
   std::string table;                // name of the region table
   std::uint32_t counts_access = 0;  // kCountsReads | kCountsWrites: announce such accesses
+  // The region table once more, as its users see it; without it no errand is carried out.
+  std::shared_ptr<memory::ForeignTable> regions = nullptr;
 };
 
 // One peer that sends to a mailbox.
@@ -125,7 +127,7 @@ class Mailbox final : public link::Inbox {
   std::vector<Pull> pulls_;
   ChunkCopier copier_{Side::kReceiver};
   bool draining_ = false;                         // finish_pulls() follows
-  std::unique_ptr<memory::TableUser> own_table_;  // opened for the first errand
+  std::unique_ptr<memory::TableUser> own_table_;  // attached for the first errand
   bool asleep_ = false;
 };
 
