@@ -39,7 +39,7 @@ void post(Completions& completions, std::string_view what, Post&& attempt) {
 // peer's operations may need this process.
 template <class Value>
 Value await(Channel& channel, Completions& completions) {
-  constexpr int kPollsPerLook = 32;
+  constexpr int kPollsPerLook = 256;  // a look is a system call; the peer may be waiting for us
   while (!channel.has_input()) {
     for (int i = 0; i < kPollsPerLook; ++i) completions.poll();
   }

@@ -41,6 +41,20 @@ TEST(FasterWay, FollowsAChangeWithinAPeriod) {
   EXPECT_LE(second_of(ways, 10 * kPeriod, nanoseconds(500), nanoseconds(2500)), 10 * 16);
 }
 
+TEST(FasterWay, LeavesTheSecondWayAloneForAPeriodWhenItFailed) {
+  FasterWay ways;
+  int failed = 0;
+  for (int i = 0; i < 2 * kPeriod; ++i) {
+    if (ways.choose() == Way::kSecond) {
+      ways.second_failed();
+      ++failed;
+    } else if (ways.timed()) {
+      ways.took(nanoseconds(500));
+    }
+  }
+  EXPECT_EQ(failed, 2);
+}
+
 TEST(FasterWay, DoesNotTimeTheFirstOfATrial) {
   FasterWay ways;
   int timed = 0;

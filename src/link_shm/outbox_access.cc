@@ -19,8 +19,8 @@ using link::SendRequest;
 namespace {
 
 constexpr auto kTrustProcess = std::chrono::milliseconds(10);
-// About as long as carrying out the access without the owner takes.
-constexpr auto kErrandPatience = std::chrono::microseconds(1);
+// Several times what an owner needs that polls; taking an errand back costs as much.
+constexpr auto kErrandPatience = std::chrono::microseconds(4);
 constexpr auto kTakenPatience = std::chrono::seconds(2);
 constexpr unsigned kLooksPerClock = 64;
 
@@ -81,6 +81,7 @@ bool Outbox::await_errand(std::uint64_t position) {
     const std::uint64_t now = word.load(std::memory_order_acquire);
     if (now == errand_word(position, ErrandState::kDone)) return true;
     if (now == errand_word(position, ErrandState::kRefused)) return false;
+    if (looks < kLooksPerClock) continue;  // usually it comes before
     spin_pause();
     if (looks % kLooksPerClock != 0) continue;
     const os::Time moment = std::chrono::steady_clock::now();
@@ -106,10 +107,15 @@ bool Outbox::take_back(std::uint64_t position) {
 // Small accesses go whichever way is faster just now.
 Outcome Outbox::access_small(const link::AccessRequest& request) {
   const bool asks = ways_.choose() == FasterWay::Way::kSecond;
-  const auto begin = ways_.timed() ? std::chrono::steady_clock::now() : os::Time{};
-  Outcome outcome = Outcome::done();
-  if (!asks || !ask_owner(request)) outcome = access_directly(request);
-  if (ways_.timed()) ways_.took(std::chrono::steady_clock::now() - begin);
+  const bool timed = ways_.timed();
+  const auto begin = timed ? std::chrono::steady_clock::now() : os::Time{};
+  const bool done = asks && ask_owner(request);
+  const Outcome outcome = done ? Outcome::done() : access_directly(request);
+  if (asks && !done) {
+    ways_.second_failed();
+  } else if (timed) {
+    ways_.took(std::chrono::steady_clock::now() - begin);
+  }
   return outcome;
 }
 

@@ -108,12 +108,15 @@ bool TableUser::search(IndexWord word, DomainId domain, RegionKey key, std::size
     const std::uint32_t entry = index[at & (word.entries() - 1)].load(std::memory_order_acquire);
     if (entry == 0) return false;
     if (entry > kMaxRegions) continue;  // a tombstone, or nonsense
-    if (read_slot(entry - 1, domain, key, hazard, found)) return true;
+    if (!read_slot(entry - 1, domain, key, hazard, found)) continue;
+    last_slot_ = entry - 1;
+    return true;
   }
   return false;
 }
 
 bool TableUser::find(DomainId domain, RegionKey key, std::size_t hazard, Found& found) {
+  if (last_slot_ < kMaxRegions && read_slot(last_slot_, domain, key, hazard, found)) return true;
   constexpr int kTries = 100;  // an owner that rebuilds more often than this is not in order
   const auto& current = table_->memory_.at<TableHeader>(0)->index_word;
   std::uint32_t packed = current.load(std::memory_order_acquire);

@@ -27,6 +27,12 @@ class FasterWay {
     faster_ = spent_[1] < spent_[0] ? Way::kSecond : Way::kFirst;
   }
 
+  // The second way failed this time: the first one it is, until the next trial.
+  void second_failed() {
+    faster_ = Way::kFirst;
+    if (turn_ < 2 * kTrial) turn_ = 2 * kTrial;
+  }
+
  private:
   static constexpr unsigned kTrial = 16;  // operations of each way, one after the other
   static constexpr unsigned kPeriod = 2048;

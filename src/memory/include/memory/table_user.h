@@ -87,7 +87,8 @@ class TableUser {
   UserRecord& mine_;
   const bool must_fence_;
   std::size_t held_ = 0;
-  Found refused_;  // the region of the last refused range, if there was one
+  std::uint32_t last_slot_ = kMaxRegions;  // where the last key was found; the next is often there
+  Found refused_;                          // the region of the last refused range, if there was one
 };
 
 }  // namespace weft::memory
