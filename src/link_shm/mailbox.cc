@@ -22,7 +22,8 @@ bool has_message(const Source& source) {
   const Cell& cell = source.cells[source.next % kCells];
   const std::uint64_t word = cell.word.load(std::memory_order_acquire);
   // The second line is on its way while the first one is looked at.
-  __builtin_prefetch(reinterpret_cast<const std::byte*>(&cell) + kCacheLine);
+  if (source.fills_cells)
+    __builtin_prefetch(reinterpret_cast<const std::byte*>(&cell) + kCacheLine);
   return static_cast<std::uint32_t>(word) == lap_of(source.next);
 }
 
@@ -121,6 +122,7 @@ bool Mailbox::deliver(Source& source, const Cell& cell, std::uint64_t raw, link:
                         cell.bytes,
                         {}};
   const bool fits = word.inline_length <= kInlineBytes && !arrival.wants_ack;
+  source.fills_cells = word.inline_length > kCacheLine - offsetof(Cell, bytes);
   if (word.kind != Kind::kInline || !fits) [[unlikely]] {
     if (!place_payload(source, cell, word.kind, arrival)) return false;
   }

@@ -45,6 +45,7 @@ void Mailbox::accept(link::InboxSink& sink, const link::Offer& offer,
     return sink.received(cookie, ECONNRESET);
   }
   copier_.add_share(job(pull));
+  source->helped_at = look_;  // patience begins anew
   pulls_.push_back(pull);
   if (!draining_) finish_pulls(sink);
 }
@@ -78,17 +79,18 @@ void Mailbox::finish_pulls(link::InboxSink& sink) {
 
 // Copies what a sender leaves undone that is busy elsewhere, or away.
 void Mailbox::take_over() {
+  ++look_;
   for (const Pull& pull : pulls_) {
     Source& source = *pull.source;
     if (!being_copied(source.exchanges[pull.exchange])) continue;
     source.helps = true;
-    source.waited = 0;
+    source.helped_at = look_;
   }
   for (const Pull& pull : pulls_) {
     Source& source = *pull.source;
     if (all_claimed(source.exchanges[pull.exchange], pull.length)) continue;
     const bool asleep = source.header->sender_asleep.load(std::memory_order_relaxed) != 0;
-    if (source.helps && !asleep && ++source.waited < kPatience) continue;
+    if (source.helps && !asleep && look_ - source.helped_at < kPatience) continue;
     source.helps = false;
     copier_.add_rest(job(pull));
   }

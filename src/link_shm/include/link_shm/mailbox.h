@@ -42,12 +42,13 @@ struct Source {
   std::uint64_t bulk_published = 0;
   pid_t pid = 0;  // 0: its memory cannot be reached
   unsigned idle_polls = 0;
-  bool polled = false;  // in the list of rings that every poll looks at
+  bool fills_cells = false;  // its last message had a part in a cell's second line
+  bool polled = false;       // in the list of rings that every poll looks at
   std::bitset<kExchanges / kExchangeBlock> exchanges_backed;
   bool bulk_backed = false;
   bool must_fence = true;  // the sender raises no barriers that this process heeds
   bool helps = false;      // it was seen copying its share of a large message
-  unsigned waited = 0;     // looks since the last sign that it is copying
+  unsigned helped_at = 0;  // the look since which it is waited for
   bool broken = false;     // it wrote nonsense: not listened to any more
 };
 
@@ -127,6 +128,7 @@ class Mailbox final : public link::Inbox {
   std::vector<Pull> pulls_;
   ChunkCopier copier_{Side::kReceiver};
   bool draining_ = false;                         // finish_pulls() follows
+  unsigned look_ = 0;                             // at what senders copy
   std::unique_ptr<memory::TableUser> own_table_;  // attached for the first errand
   bool asleep_ = false;
 };
