@@ -44,7 +44,7 @@ TEST(FasterWay, FollowsAChangeWithinAPeriod) {
 TEST(FasterWay, LeavesTheSecondWayAloneForAPeriodWhenItFailed) {
   FasterWay ways;
   int failed = 0;
-  for (int i = 0; i < 2 * kPeriod; ++i) {
+  for (int i = 0; i < 2 * kPeriod - 64; ++i) {  // a trial that is broken off makes a period shorter
     if (ways.choose() == Way::kSecond) {
       ways.second_failed();
       ++failed;
