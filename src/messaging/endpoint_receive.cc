@@ -37,10 +37,11 @@ void Endpoint::source_closed(std::uint32_t source, bool died) {
 inline void Endpoint::finish(Receive& receive, const Taken& taken, int error) {
   const bool truncated = error == 0 && taken.length > receive.capacity;
   if (truncated) error = EMSGSIZE;
-  if ((receive.report || error != 0) && setup_.bindings.rx != nullptr) {
+  const bool gives_back = receive.whole != nullptr && leave_whole(receive);
+  if ((receive.report || error != 0 || gives_back) && setup_.bindings.rx != nullptr) {
     setup_.bindings.rx->push([&](device::Completion& completion) {
       completion.context = receive.context;
-      completion.flags = taken.flags;
+      completion.flags = taken.flags | (gives_back ? std::uint64_t{device::kMultiReceive} : 0);
       completion.length = truncated ? receive.capacity : taken.length;
       completion.buffer = receive.count != 0 ? receive.pieces[0].base : nullptr;
       completion.data = taken.data;
@@ -104,9 +105,42 @@ void Endpoint::arrived(const link::Arrival& arrival) {
   Receive* receive = matcher(tagged).match(arrival.tag, sender);
   if (receive == nullptr) {
     matcher(tagged).keep(arrival, sources_[arrival.source]);
-  } else {
-    deliver(*receive, arrival, sender);
+    return;
   }
+  if (receive->multi) [[unlikely]]
+    receive = &part_of(*receive, arrival.length);
+  deliver(*receive, arrival, sender);
+}
+
+// The next part of a posted multi-receive, for a message of that length.
+Receive& Endpoint::part_of(Receive& whole, std::uint64_t length) {
+  Receive& part = receives_.take();
+  part.source = whole.source;
+  part.context = whole.context;
+  part.report = whole.report;
+  part.capacity = whole.capacity;
+  part.count = 1;
+  part.pieces[0] = whole.pieces[0];
+  part.multi = false;
+  part.parts = 0;
+  part.whole = &whole;
+  const std::size_t used = std::min<std::uint64_t>(length, whole.capacity);
+  whole.pieces[0] = {static_cast<std::byte*>(whole.pieces[0].base) + used, whole.capacity - used};
+  whole.capacity -= used;
+  ++whole.parts;
+  if (whole.capacity < whole.least) {
+    whole.used_up = true;
+    untagged_.withdraw(whole);
+  }
+  return part;
+}
+
+// True when that was the last part, with which the buffer goes back to the program.
+bool Endpoint::leave_whole(Receive& part) {
+  Receive& whole = *std::exchange(part.whole, nullptr);
+  if (--whole.parts != 0 || !whole.used_up) return false;
+  receives_.give(whole);
+  return true;
 }
 
 void Endpoint::remote_access(const link::Arrival& arrival) {
@@ -127,9 +161,15 @@ void Endpoint::received(void* cookie, int error) {
   finish(receive, receive.taken, error);
 }
 
-// One that no message came for.
+// One that no message came for. A multi-receive some of whose messages are under way goes back with
+// the last of them instead.
 void Endpoint::fail_receive(Receive& receive, bool tagged, int error) {
-  const std::uint64_t flags = device::kReceive | (tagged ? device::kTagged : device::kMessage);
+  if (receive.parts != 0) {
+    receive.used_up = true;
+    return;
+  }
+  const std::uint64_t flags = device::kReceive | (tagged ? device::kTagged : device::kMessage) |
+                              (receive.multi ? std::uint64_t{device::kMultiReceive} : 0);
   finish(receive, {flags, 0, receive.tag, 0, receive.source}, error);
 }
 
@@ -143,6 +183,11 @@ Receive& Endpoint::new_receive(const ReceiveCall& call) {
   receive.capacity = total_length(call.pieces);
   receive.count = static_cast<std::uint32_t>(call.pieces.size());
   for (std::size_t i = 0; i < call.pieces.size(); ++i) receive.pieces[i] = call.pieces[i];
+  receive.multi = call.multi;
+  receive.used_up = false;
+  receive.parts = 0;
+  receive.whole = nullptr;
+  if (call.multi) receive.least = std::max<std::size_t>(call.least, 1);
   return receive;
 }
 
@@ -172,6 +217,10 @@ int Endpoint::post(const ReceiveCall& call) {
     }
   }
   Matcher& queue = matcher(call.tagged);
+  if (receive.multi) [[unlikely]] {
+    post_multi(receive);
+    return 0;
+  }
   if (!queue.nothing_kept()) {
     if (Unexpected* message = queue.find({receive.tag, receive.ignore, receive.source})) {
       take(receive, *message);
@@ -180,6 +229,20 @@ int Endpoint::post(const ReceiveCall& call) {
   }
   queue.post(receive);
   return 0;
+}
+
+// First the messages that came before it, as long as there is room. With the last of them the
+// receive may be over.
+void Endpoint::post_multi(Receive& receive) {
+  const Wanted wanted{receive.tag, receive.ignore, receive.source};
+  untagged_.post(receive);
+  for (bool room = true; room;) {
+    Unexpected* message = untagged_.find(wanted);
+    if (message == nullptr) return;
+    Receive& part = part_of(receive, message->arrival.length);
+    room = !receive.used_up;
+    take(part, *message);
+  }
 }
 
 // The message leaves the queue first: delivering it may report the end of the receive.

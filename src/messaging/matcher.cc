@@ -10,7 +10,7 @@ namespace weft::messaging {
 Receive* Matcher::match_behind(std::uint64_t tag, PeerIndex sender) {
   for (Receive& receive : posted_) {
     if (!Wanted{receive.tag, receive.ignore, receive.source}.takes(tag, sender)) continue;
-    posted_.erase(posted_.iterator_to(receive));
+    if (!receive.multi) withdraw(receive);
     return &receive;
   }
   return nullptr;
@@ -19,7 +19,7 @@ Receive* Matcher::match_behind(std::uint64_t tag, PeerIndex sender) {
 Receive* Matcher::cancel(void* context) {
   for (Receive& receive : posted_) {
     if (receive.context != context) continue;
-    posted_.erase(posted_.iterator_to(receive));
+    withdraw(receive);
     return &receive;
   }
   return nullptr;
@@ -28,7 +28,7 @@ Receive* Matcher::cancel(void* context) {
 Receive* Matcher::take_directed(PeerIndex source) {
   for (Receive& receive : posted_) {
     if (receive.source != source) continue;
-    posted_.erase(posted_.iterator_to(receive));
+    withdraw(receive);
     return &receive;
   }
   return nullptr;

@@ -39,8 +39,8 @@ TEST_F(GetInfo, UnknownCapabilitiesDoNotMatch) {
 }
 
 TEST_F(GetInfo, RequestedCapabilitiesAreAnswered) {
-  const std::uint64_t caps =
-      FI_MSG | FI_TAGGED | FI_RMA | FI_DIRECTED_RECV | FI_SOURCE | FI_FENCE | FI_RMA_EVENT;
+  const std::uint64_t caps = FI_MSG | FI_TAGGED | FI_RMA | FI_DIRECTED_RECV | FI_SOURCE | FI_FENCE |
+                             FI_RMA_EVENT | FI_MULTI_RECV;
   ASSERT_EQ(ask([&](fi_info* hints) { hints->caps = caps; }), 0);
   EXPECT_EQ(info_->caps & caps, caps);
   ASSERT_EQ(ask([](fi_info* hints) { hints->caps = FI_MSG; }), 0);

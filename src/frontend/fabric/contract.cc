@@ -112,8 +112,9 @@ fi_rx_attr settle_rx(Talks& talks, const fi_rx_attr& hints, std::uint64_t endpoi
   fi_rx_attr rx{};
   settle_limits(talks, kRxLimits, hints, rx);
   rx.caps = talks.settle(agree_context_caps(hints.caps, endpoint_caps, kRxCaps));
-  rx.op_flags =
-      talks.settle(agree_bits("rx op_flags", FI_TYPE_OP_FLAGS, hints.op_flags, kRxFlags, 0));
+  const std::uint64_t not_asked_for = FI_MULTI_RECV & ~endpoint_caps;
+  rx.op_flags = talks.settle(
+      agree_bits("rx op_flags", FI_TYPE_OP_FLAGS, hints.op_flags, kRxFlags & ~not_asked_for, 0));
   rx.msg_order = talks.settle(
       agree_bits("rx msg_order", FI_TYPE_MSG_ORDER, hints.msg_order, kMessageOrder, kMessageOrder));
   rx.comp_order = talks.settle(

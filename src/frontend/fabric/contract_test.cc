@@ -138,6 +138,25 @@ TEST(Contract, RefusesNumbersThatTheirEnumerationDoesNotHave) {
   EXPECT_EQ(refusal_of([&](fi_info& i) { put(i.ep_attr->type); }), FI_ENODATA);
 }
 
+TEST(Contract, MultiReceiveIsForThoseWhoAskForIt) {
+  EXPECT_EQ(refusal_of([](fi_info& i) { i.rx_attr->op_flags = FI_MULTI_RECV; }), 0) << "all caps";
+  EXPECT_EQ(refusal_of([](fi_info& i) {
+              i.caps = FI_MSG;
+              i.rx_attr->op_flags = FI_MULTI_RECV;
+            }),
+            FI_ENODATA);
+  EXPECT_EQ(refusal_of([](fi_info& i) {
+              i.caps = FI_MSG;
+              i.rx_attr->caps = FI_MULTI_RECV;
+            }),
+            FI_ENODATA);
+  EXPECT_EQ(refusal_of([](fi_info& i) {
+              i.caps = FI_MSG | FI_MULTI_RECV;
+              i.rx_attr->op_flags = FI_MULTI_RECV;
+            }),
+            0);
+}
+
 TEST(Contract, IsRefusedForAnySingleHintThatCannotBeMet) {
   const std::function<void(fi_info&)> wishes[] = {
       [](fi_info& i) { i.caps = FI_ATOMIC; },
@@ -150,8 +169,8 @@ TEST(Contract, IsRefusedForAnySingleHintThatCannotBeMet) {
       [](fi_info& i) { i.tx_attr->iov_limit = kIovLimit + 1; },
       [](fi_info& i) { i.tx_attr->rma_iov_limit = kRmaIovLimit + 1; },
       [](fi_info& i) { i.tx_attr->tclass = FI_TC_BULK_DATA; },
-      [](fi_info& i) { i.rx_attr->caps = FI_MULTI_RECV; },
-      [](fi_info& i) { i.rx_attr->op_flags = FI_MULTI_RECV; },
+      [](fi_info& i) { i.rx_attr->caps = FI_ATOMIC; },
+      [](fi_info& i) { i.rx_attr->op_flags = FI_TRIGGER; },
       [](fi_info& i) { i.rx_attr->msg_order = FI_ORDER_ATOMIC_RAR; },
       [](fi_info& i) { i.rx_attr->comp_order = FI_ORDER_DATA; },
       [](fi_info& i) { i.rx_attr->size = SIZE_MAX; },

@@ -63,8 +63,30 @@ ssize_t cancel(fid* fid, void* context) {
   return at_c_border([&]() -> ssize_t { return -ep.core()->cancel(context); });
 }
 
-int getopt(fid*, int, int, void*, std::size_t*) { return -FI_ENOPROTOOPT; }
-int setopt(fid*, int, int, const void*, std::size_t) { return -FI_ENOPROTOOPT; }
+// fi_endpoint(3): the options of FI_OPT_ENDPOINT; this one concerns weft.
+bool is_min_multi_receive(int level, int name) {
+  return level == FI_OPT_ENDPOINT && name == FI_OPT_MIN_MULTI_RECV;
+}
+
+int getopt(fid* fid, int level, int name, void* value, std::size_t* length) {
+  if (!is_min_multi_receive(level, name)) return -FI_ENOPROTOOPT;
+  if (length == nullptr || (value == nullptr && *length != 0)) return -FI_EINVAL;
+  const std::size_t least = Endpoint::from(fid).min_multi_receive;
+  const bool fits = *length >= sizeof least;
+  *length = sizeof least;
+  if (!fits) return -FI_ETOOSMALL;
+  std::memcpy(value, &least, sizeof least);
+  return 0;
+}
+
+int setopt(fid* fid, int level, int name, const void* value, std::size_t length) {
+  if (!is_min_multi_receive(level, name)) return -FI_ENOPROTOOPT;
+  std::size_t least = 0;
+  if (value == nullptr || length != sizeof least) return -FI_EINVAL;
+  std::memcpy(&least, value, sizeof least);
+  Endpoint::from(fid).min_multi_receive = least;
+  return 0;
+}
 
 ssize_t rx_size_left(fid_ep* ep) {
   Endpoint& object = Endpoint::from(ep);

@@ -5,6 +5,7 @@
 #include <rdma/fi_endpoint.h>
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "cq.h"
 #include "domain.h"
 #include "messaging/endpoint.h"
+#include "offer.h"
 #include "os/udp_port.h"
 
 namespace weft::fabric {
@@ -50,6 +52,10 @@ class Endpoint : public fid_ep {
   bool rx_selective() const { return rx_selective_; }
   // A receive's source counts (FI_DIRECTED_RECV).
   bool directed() const { return (caps_ & FI_DIRECTED_RECV) != 0; }
+  // Buffers may be posted with FI_MULTI_RECV.
+  bool multi_receive() const { return (caps_ & FI_MULTI_RECV) != 0; }
+  // FI_OPT_MIN_MULTI_RECV, for receives posted from now on.
+  std::atomic<std::size_t> min_multi_receive{kMinMultiReceive};
   std::size_t tx_size() const { return tx_size_; }
   std::size_t rx_size() const { return rx_size_; }
 

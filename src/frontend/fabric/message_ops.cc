@@ -8,34 +8,38 @@ namespace {
 using messaging::ReceiveCall;
 using messaging::SendCall;
 
-ssize_t recv_pieces(fid_ep* fid, std::span<const LocalRange> list, fi_addr_t source,
-                    void* context) {
+// A receive with the flags of the call, or the default ones. fi_msg(3): FI_MULTI_RECV makes it take
+// several messages, in a buffer of one piece.
+ssize_t post(fid_ep* fid, std::span<const LocalRange> list, fi_addr_t source, void* context,
+             std::uint64_t flags) {
   Endpoint& ep = Endpoint::from(fid);
   ReceiveCall call;
   call.pieces = list;
-  call.report = report(ep.rx_selective(), ep.rx_flags, context);
+  call.report = report(ep.rx_selective(), flags, context);
+  if ((flags & FI_MULTI_RECV) != 0) [[unlikely]] {
+    if (!ep.multi_receive()) return -FI_EBADFLAGS;
+    if (list.size() != 1) return -FI_EINVAL;
+    call.multi = true;
+    call.least = ep.min_multi_receive;
+  }
   return receive(ep, call, source);
 }
 
 ssize_t recv(fid_ep* fid, void* buffer, std::size_t length, void*, fi_addr_t source,
              void* context) {
   const LocalRange one = piece(buffer, length);
-  return recv_pieces(fid, {&one, 1}, source, context);
+  return post(fid, {&one, 1}, source, context, Endpoint::from(fid).rx_flags);
 }
 
 ssize_t recvv(fid_ep* fid, const iovec* list, void**, std::size_t count, fi_addr_t source,
               void* context) {
-  return recv_pieces(fid, pieces(list, count), source, context);
+  return post(fid, pieces(list, count), source, context, Endpoint::from(fid).rx_flags);
 }
 
 ssize_t recvmsg(fid_ep* fid, const fi_msg* msg, std::uint64_t flags) {
   if (msg == nullptr) return -FI_EINVAL;
-  if ((flags & ~(FI_COMPLETION | FI_MORE)) != 0) return -FI_EBADFLAGS;
-  Endpoint& ep = Endpoint::from(fid);
-  ReceiveCall call;
-  call.pieces = pieces(msg->msg_iov, msg->iov_count);
-  call.report = report(ep.rx_selective(), flags, msg->context);
-  return receive(ep, call, msg->addr);
+  if ((flags & ~(FI_COMPLETION | FI_MORE | FI_MULTI_RECV)) != 0) return -FI_EBADFLAGS;
+  return post(fid, pieces(msg->msg_iov, msg->iov_count), msg->addr, msg->context, flags);
 }
 
 ssize_t send_pieces(fid_ep* fid, std::span<const LocalRange> list, fi_addr_t peer, void* context) {

@@ -39,16 +39,16 @@ TEST(Caps, AModifierNarrowsItsPrimary) {
   expect_answer(agree_caps(FI_RMA | FI_READ), std::uint64_t{FI_RMA | FI_READ | kDomainCaps});
 }
 
-TEST(Caps, SourceAndRmaEventsComeOnlyOnRequest) {
-  EXPECT_EQ(agree_caps(FI_MSG).value() & (FI_SOURCE | FI_RMA_EVENT), 0U);
+TEST(Caps, SourceRmaEventsAndMultiReceiveComeOnlyOnRequest) {
+  EXPECT_EQ(agree_caps(FI_MSG).value() & (FI_SOURCE | FI_RMA_EVENT | FI_MULTI_RECV), 0U);
   expect_answer(agree_caps(FI_MSG | FI_SOURCE),
                 std::uint64_t{FI_MSG | FI_SOURCE | kMessageModifiers | kDomainCaps});
 }
 
 TEST(Caps, WhatIsNotOfferedIsRefused) {
   for (const std::uint64_t bit :
-       {FI_ATOMIC, FI_MULTICAST, FI_COLLECTIVE, FI_HMEM, FI_NAMED_RX_CTX, FI_MULTI_RECV, FI_TRIGGER,
-        FI_PEER, FI_SHARED_AV, FI_RMA_PMEM, FI_SOURCE_ERR, FI_VARIABLE_MSG, FI_AV_USER_ID}) {
+       {FI_ATOMIC, FI_MULTICAST, FI_COLLECTIVE, FI_HMEM, FI_NAMED_RX_CTX, FI_TRIGGER, FI_PEER,
+        FI_SHARED_AV, FI_RMA_PMEM, FI_SOURCE_ERR, FI_VARIABLE_MSG, FI_AV_USER_ID}) {
     SCOPED_TRACE(bit);
     expect_refused(agree_caps(FI_MSG | bit));
   }

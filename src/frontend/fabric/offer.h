@@ -24,18 +24,19 @@ inline constexpr std::uint64_t kRmaModifiers = FI_READ | FI_WRITE | kRmaTargetMo
 inline constexpr std::uint64_t kDomainCaps = FI_LOCAL_COMM | FI_REMOTE_COMM;
 inline constexpr std::uint64_t kAllCaps = kMessageCaps | kMessageModifiers | kRmaCaps |
                                           kRmaModifiers | FI_DIRECTED_RECV | FI_SOURCE | FI_FENCE |
-                                          FI_RMA_EVENT | kDomainCaps;
+                                          FI_RMA_EVENT | FI_MULTI_RECV | kDomainCaps;
 
 // Which of them concern the transmit and which the receive context, fi_endpoint(3).
 inline constexpr std::uint64_t kTxCaps =
     kMessageCaps | FI_SEND | kRmaCaps | FI_READ | FI_WRITE | FI_FENCE;
 inline constexpr std::uint64_t kRxCaps = kMessageCaps | FI_RECV | kRmaCaps | kRmaTargetModifiers |
-                                         FI_DIRECTED_RECV | FI_SOURCE | FI_RMA_EVENT;
+                                         FI_DIRECTED_RECV | FI_SOURCE | FI_RMA_EVENT |
+                                         FI_MULTI_RECV;
 
 inline constexpr std::uint64_t kTxFlags = FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE |
                                           FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE |
                                           FI_REMOTE_CQ_DATA | FI_FENCE | FI_MORE;
-inline constexpr std::uint64_t kRxFlags = FI_COMPLETION;
+inline constexpr std::uint64_t kRxFlags = FI_COMPLETION | FI_MULTI_RECV;
 
 inline constexpr std::uint64_t kMessageOrder =
     FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_WAR | FI_ORDER_WAW | FI_ORDER_SAR | FI_ORDER_SAW |
@@ -55,6 +56,7 @@ inline constexpr std::size_t kMaxMessageSize = std::size_t{1} << 46;
 inline constexpr std::size_t kInjectSize = 4096;
 inline constexpr std::size_t kIovLimit = 8;
 inline constexpr std::size_t kRmaIovLimit = 8;
+inline constexpr std::size_t kMinMultiReceive = 64;  // FI_OPT_MIN_MULTI_RECV until it is set
 inline constexpr std::size_t kUsualQueueSize = 1024;
 inline constexpr std::size_t kLargestQueueSize = 65536;
 

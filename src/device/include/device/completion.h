@@ -19,6 +19,7 @@ enum CompletionFlags : std::uint64_t {
   kSend = 1ull << 11,
   kRemoteRead = 1ull << 12,
   kRemoteWrite = 1ull << 13,
+  kMultiReceive = 1ull << 16,  // the buffer of a multi-receive is the program's again
   kHasRemoteData = 1ull << 17,
   kClaimed = 1ull << 59,
 };

@@ -79,6 +79,10 @@ struct ReceiveCall {
   std::uint64_t ignore = 0;
   PeerIndex source = kNoPeer;
   std::span<const LocalRange> pieces;
+  // With kPost: the buffer, of one piece, takes messages until less than `least` bytes are left;
+  // the completion that gives it back has kMultiReceive (fi_msg(3), FI_MULTI_RECV).
+  bool multi = false;
+  std::size_t least = 0;
   Report report;
 };
 
@@ -157,6 +161,7 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   void received(void* cookie, int error) override;
   void remote_access(const link::Arrival& arrival);
   int post(const ReceiveCall& call);
+  void post_multi(Receive& receive);
   int peek(const ReceiveCall& call);
   int take_claimed(const ReceiveCall& call);
   Receive& new_receive(const ReceiveCall& call);
@@ -167,6 +172,8 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
                                       PeerIndex sender);
   [[gnu::always_inline]] void finish(Receive& receive, const Taken& taken, int error);
   void fail_receive(Receive& receive, bool tagged, int error);
+  Receive& part_of(Receive& whole, std::uint64_t length);
+  bool leave_whole(Receive& part);
   void settle_deaths();
   void fail_directed(PeerIndex source);
   void report_peek(const ReceiveCall& call, const Unexpected* message, int error);

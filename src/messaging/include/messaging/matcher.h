@@ -40,6 +40,13 @@ struct Receive : Hook {
   std::uint32_t count = 0;
   LocalRange pieces[link::kMaxPieces];
   Taken taken;  // filled when a message has been matched that takes a while
+  // A multi-receive takes messages until less than `least` bytes are left. Each gets a part, which
+  // is a receive by itself; what is left stays here.
+  bool multi = false;
+  bool used_up = false;     // no message gets a part of it any more
+  std::uint32_t parts = 0;  // whose messages are not in place yet
+  std::size_t least = 0;
+  Receive* whole = nullptr;  // of which this is a part
 };
 
 // Who sends to this endpoint. Outlives the link's own notion of it while messages are kept.
@@ -91,16 +98,19 @@ class Matcher {
 
   // Adds a receive behind those that wait already.
   void post(Receive& receive) { posted_.push_back(receive); }
-  // Takes out the first receive for a message, or nullptr.
+  // Takes out the first receive for a message, or nullptr. A multi-receive stays in.
   Receive* match(std::uint64_t tag, PeerIndex sender) {
     if (posted_.empty()) return nullptr;
     Receive& first = posted_.front();
     if (!Wanted{first.tag, first.ignore, first.source}.takes(tag, sender)) {
       return match_behind(tag, sender);
     }
-    posted_.pop_front();
+    if (!first.multi) [[likely]]
+      posted_.pop_front();
     return &first;
   }
+  // Takes out a receive that is posted.
+  void withdraw(Receive& receive) { posted_.erase(posted_.iterator_to(receive)); }
   // Takes out the receive with that context, or nullptr (fi_cancel(3)).
   Receive* cancel(void* context);
   // Takes out any receive that wants messages of `source` only, or nullptr.

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What do the tests of endpoints share? A private directory, nodes, and two of them that know each
+// other.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <filesystem>
+#include <functional>
+
+#include "messaging/endpoint.h"
+
+namespace weft::messaging::testing {
+
+using std::chrono::milliseconds;
+using Bytes = std::vector<std::byte>;
+using device::Completion;
+using Mode = ReceiveCall::Mode;
+
+inline os::SocketAddress numbered(std::uint16_t port) {
+  sockaddr_in v4{};
+  v4.sin_family = AF_INET;
+  v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  auto address = os::SocketAddress::parse(&v4, sizeof v4);
+  address.value().set_port(port);
+  return address.value();
+}
+
+inline Bytes pattern(std::size_t length, std::size_t seed) {
+  Bytes bytes(length);
+  for (std::size_t i = 0; i < length; ++i) {
+    bytes[i] = static_cast<std::byte>((i * 2654435761u + seed * 40503u) >> 7);
+  }
+  return bytes;
+}
+
+class RuntimeDir {
+ public:
+  RuntimeDir();
+  ~RuntimeDir();
+  RuntimeDir(const RuntimeDir&) = delete;
+  RuntimeDir& operator=(const RuntimeDir&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  int creator_;
+};
+
+struct Surroundings {
+  std::shared_ptr<device::Device> device;
+  std::size_t queue_size = 1024;
+  milliseconds connect_timeout{60};
+};
+
+// An endpoint with an address vector, queues and counters of its own.
+struct Node {
+  AddressVector addresses{true, 8};
+  device::CompletionQueue tx;
+  device::CompletionQueue rx;
+  device::Counter remote_writes{true, device::WaitKind::kNone};
+  device::Counter sends{true, device::WaitKind::kNone};
+  os::SocketAddress address;
+  DomainId domain;
+  std::unique_ptr<Endpoint> endpoint;
+
+  Node(const Surroundings& setup, std::uint16_t port)
+      : tx(setup.queue_size, true, device::WaitKind::kNone),
+        rx(1024, true, device::WaitKind::kNone),
+        address(numbered(port)),
+        domain(setup.device->new_domain()) {
+    EndpointSetup wanted;
+    wanted.device = setup.device;
+    wanted.addresses = &addresses;
+    wanted.bindings.tx = &tx;
+    wanted.bindings.rx = &rx;
+    wanted.bindings.counters[static_cast<std::size_t>(Event::kRemoteWrite)] = &remote_writes;
+    wanted.bindings.counters[static_cast<std::size_t>(Event::kSend)] = &sends;
+    wanted.address = address;
+    wanted.name = address;
+    wanted.domain = domain;
+    wanted.count_remote_writes = true;
+    wanted.options.connect_timeout = setup.connect_timeout;
+    auto opened = Endpoint::open(wanted);
+    if (opened) endpoint = std::move(opened).value();
+  }
+
+  int send(PeerIndex peer, std::uint64_t tag, Bytes& bytes, void* context = nullptr,
+           const std::function<void(SendCall&)>& change = {}) {
+    const LocalRange piece{bytes.data(), bytes.size()};
+    SendCall call;
+    call.peer = peer;
+    call.operation = link::Operation::kTagged;
+    call.tag = tag;
+    call.pieces = {&piece, 1};
+    call.length = bytes.size();
+    call.report.context = context;
+    if (change) change(call);
+    return endpoint->send(call);
+  }
+  int receive(std::uint64_t tag, Bytes& bytes, void* context = nullptr, PeerIndex source = kNoPeer,
+              Mode mode = Mode::kPost) {
+    const LocalRange piece{bytes.data(), bytes.size()};
+    ReceiveCall call;
+    call.tagged = true;
+    call.mode = mode;
+    call.tag = tag;
+    call.source = source;
+    call.pieces = {&piece, 1};
+    call.report.context = context;
+    return endpoint->receive(call);
+  }
+  static std::deque<Completion> take(device::CompletionQueue& queue) {
+    std::deque<Completion> taken;
+    device::CompletionQueue::Front front{};
+    Completion failed;
+    do {
+      queue.pop(100, front, [&](const Completion& entry) { taken.push_back(entry); });
+      if (queue.pop_error(failed)) taken.push_back(failed);
+    } while (!queue.empty());
+    return taken;
+  }
+};
+
+struct EndpointTest : ::testing::Test {
+  RuntimeDir dir;
+  Surroundings setup{std::move(device::Device::get(dir.path())).value()};
+  Node one{setup, 7001};
+  Node two{setup, 7002};
+  PeerIndex to_two = one.addresses.insert(two.address);
+  PeerIndex to_one = two.addresses.insert(one.address);
+  int contexts[8]{};
+
+  void SetUp() override { ASSERT_TRUE(one.endpoint != nullptr && two.endpoint != nullptr); }
+  // Drives both until `done`, for ten seconds at most.
+  template <class Done>
+  bool drive(Done done) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (!done() && std::chrono::steady_clock::now() < end) {
+      if (one.endpoint) one.endpoint->progress();
+      if (two.endpoint) two.endpoint->progress();
+    }
+    return done();
+  }
+  Completion next(Node& node, bool tx) {
+    auto& queue = tx ? node.tx : node.rx;
+    EXPECT_TRUE(drive([&] { return !queue.empty(); }));
+    auto taken = Node::take(queue);
+    EXPECT_EQ(taken.size(), 1u);
+    return taken.empty() ? Completion{} : taken[0];
+  }
+  void settle() {
+    for (int i = 0; i < 10; ++i) {
+      one.endpoint->progress();
+      if (two.endpoint) two.endpoint->progress();
+    }
+  }
+};
+
+}  // namespace weft::messaging::testing
