@@ -14,6 +14,8 @@ namespace {
 
 using namespace testing;
 
+constexpr std::size_t kMaxHeldBack = 512;  // messages that wait in a mailbox
+
 class Sizes : public EndpointTest, public ::testing::WithParamInterface<std::size_t> {};
 
 TEST_P(Sizes, AMessageArrivesWholeWhetherItsReceiveCameFirstOrLast) {
@@ -102,6 +104,35 @@ TEST_F(EndpointTest, MessagesOfOneSenderAreMatchedInTheirOrder) {
     EXPECT_EQ(lengths.at(&received[i]), sent[i].size());
     EXPECT_TRUE(std::equal(sent[i].begin(), sent[i].end(), received[i].begin())) << i;
   }
+}
+
+TEST_F(EndpointTest, UnexpectedMessagesBeyondTheLimitHoldTheirSenderBackAndNoneIsLost) {
+  Surroundings narrow = setup;
+  narrow.unexpected_limit = 20'000;
+  Node three(narrow, 7003);
+  const PeerIndex to_three = one.addresses.insert(three.address);
+  std::size_t sent = 0;
+  for (int refused = 0; refused < 100 && sent < 5000;) {
+    Bytes bytes = pattern(1000, sent);
+    const int status = one.send(to_three, 1, bytes);
+    ASSERT_TRUE(status == 0 || status == EAGAIN) << status;
+    status == 0 ? ++sent : ++refused;
+    Node::take(one.tx);
+    three.endpoint->progress();
+  }
+  EXPECT_GT(sent, 20u);
+  EXPECT_LT(sent, 20u + 64 + kMaxHeldBack) << "the limit does not hold";
+  Bytes target(1000);
+  for (std::size_t i = 0; i < sent; ++i) {
+    ASSERT_EQ(three.receive(1, target), 0);
+    ASSERT_TRUE(drive([&] {
+      three.endpoint->progress();
+      return !three.rx.empty();
+    }));
+    Node::take(three.rx);
+    ASSERT_TRUE(target == pattern(1000, i)) << i;
+  }
+  EXPECT_EQ(one.send(to_three, 1, target), 0) << "the sender is free again";
 }
 
 TEST_F(EndpointTest, TaggedAndUntaggedMessagesDoNotMeet) {

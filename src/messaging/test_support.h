@@ -52,6 +52,7 @@ struct Surroundings {
   std::shared_ptr<device::Device> device;
   std::size_t queue_size = 1024;
   milliseconds connect_timeout{60};
+  std::size_t unexpected_limit = std::size_t{1} << 30;
 };
 
 // An endpoint with an address vector, queues and counters of its own.
@@ -82,6 +83,7 @@ struct Node {
     wanted.domain = domain;
     wanted.count_remote_writes = true;
     wanted.options.connect_timeout = setup.connect_timeout;
+    wanted.options.unexpected_limit = setup.unexpected_limit;
     auto opened = Endpoint::open(wanted);
     if (opened) endpoint = std::move(opened).value();
   }
