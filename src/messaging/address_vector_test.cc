@@ -9,17 +9,12 @@
 #include <set>
 #include <thread>
 
+#include "test_support.h"
+
 namespace weft::messaging {
 namespace {
 
-os::SocketAddress numbered(std::uint16_t port) {
-  sockaddr_in v4{};
-  v4.sin_family = AF_INET;
-  v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  auto address = os::SocketAddress::parse(&v4, sizeof v4);
-  address.value().set_port(port);
-  return address.value();
-}
+using testing::numbered;
 
 TEST(AddressVector, NumbersAreGivenOutFromZero) {
   AddressVector addresses(true, 4);
