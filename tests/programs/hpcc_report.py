@@ -60,7 +60,8 @@ def check_ptrans(report):
         fields = row.split()
         if fields[8] != "PASSED" or not float(fields[10]) < RESIDUAL_LIMIT:
             raise Refused(f"PTRANS: {row}")
-    check_tally(text, "PTRANS", len(rows) // 2)
+    # Rows don't count the tests: hpcc leaves out a time that its clock measured as zero.
+    check_tally(text, "PTRANS", int(need(r"^Finished\s+([1-9]\d*) tests, ", text, "PTRANS").group(1)))
     need(r"^PTRANS_residual=0(\.\d+)?$", section(report, "Summary"), "Summary")
 
 
