@@ -4,10 +4,10 @@
 
 #include <rdma/fi_errno.h>
 
-#include <cstring>
 #include <optional>
 #include <utility>
 
+#include "c_enum.h"
 #include "negotiate.h"
 #include "offer.h"
 
@@ -38,7 +38,6 @@ struct Limit {
 };
 
 constexpr Limit<fi_tx_attr> kTxLimits[] = {
-    {"tx inject_size", &fi_tx_attr::inject_size, kInjectSize},
     {"tx iov_limit", &fi_tx_attr::iov_limit, kIovLimit},
     {"tx rma_iov_limit", &fi_tx_attr::rma_iov_limit, kRmaIovLimit},
 };
@@ -48,7 +47,6 @@ constexpr Limit<fi_rx_attr> kRxLimits[] = {
 };
 
 constexpr Limit<fi_ep_attr> kEpLimits[] = {
-    {"max_msg_size", &fi_ep_attr::max_msg_size, kMaxMessageSize},
     {"max_order_raw_size", &fi_ep_attr::max_order_raw_size, kMaxMessageSize},
     {"max_order_war_size", &fi_ep_attr::max_order_war_size, kMaxMessageSize},
     {"max_order_waw_size", &fi_ep_attr::max_order_waw_size, kMaxMessageSize},
@@ -73,15 +71,6 @@ constexpr Limit<fi_domain_attr> kDomainLimits[] = {
     {"domain auth_key_size", &fi_domain_attr::auth_key_size, 0},
 };
 
-// What an application put into an enumerated attribute, even if the enumeration does not have it.
-template <class Enumeration>
-int number_of(const Enumeration& value) {
-  static_assert(sizeof(Enumeration) == sizeof(int));
-  int number = 0;
-  std::memcpy(&number, &value, sizeof number);
-  return number;
-}
-
 template <class Attributes, std::size_t kCount>
 void settle_limits(Talks& talks, const Limit<Attributes> (&limits)[kCount], const Attributes& hints,
                    Attributes& result) {
@@ -91,14 +80,17 @@ void settle_limits(Talks& talks, const Limit<Attributes> (&limits)[kCount], cons
   }
 }
 
-fi_tx_attr settle_tx(Talks& talks, const fi_tx_attr& hints, std::uint64_t endpoint_caps) {
+fi_tx_attr settle_tx(Talks& talks, const TypeOffer& offer, const fi_tx_attr& hints,
+                     std::uint64_t endpoint_caps) {
   fi_tx_attr tx{};
   settle_limits(talks, kTxLimits, hints, tx);
+  tx.inject_size =
+      talks.settle(agree_limit("tx inject_size", hints.inject_size, offer.max_inject_size));
   tx.caps = talks.settle(agree_context_caps(hints.caps, endpoint_caps, kTxCaps));
   tx.op_flags =
-      talks.settle(agree_bits("tx op_flags", FI_TYPE_OP_FLAGS, hints.op_flags, kTxFlags, 0));
-  tx.msg_order = talks.settle(
-      agree_bits("tx msg_order", FI_TYPE_MSG_ORDER, hints.msg_order, kMessageOrder, kMessageOrder));
+      talks.settle(agree_bits("tx op_flags", FI_TYPE_OP_FLAGS, hints.op_flags, offer.tx_flags, 0));
+  tx.msg_order = talks.settle(agree_bits("tx msg_order", FI_TYPE_MSG_ORDER, hints.msg_order,
+                                         offer.message_order, offer.message_order));
   tx.comp_order = talks.settle(
       agree_bits("tx comp_order", FI_TYPE_MSG_ORDER, hints.comp_order, kCompletionOrder, 0));
   tx.size = talks.settle(agree_size("tx size", hints.size, kUsualQueueSize, kLargestQueueSize));
@@ -108,15 +100,16 @@ fi_tx_attr settle_tx(Talks& talks, const fi_tx_attr& hints, std::uint64_t endpoi
 
 // total_buffered_recv stays 0: it is a hint that a provider may ignore, and later libraries dropped
 // it.
-fi_rx_attr settle_rx(Talks& talks, const fi_rx_attr& hints, std::uint64_t endpoint_caps) {
+fi_rx_attr settle_rx(Talks& talks, const TypeOffer& offer, const fi_rx_attr& hints,
+                     std::uint64_t endpoint_caps) {
   fi_rx_attr rx{};
   settle_limits(talks, kRxLimits, hints, rx);
   rx.caps = talks.settle(agree_context_caps(hints.caps, endpoint_caps, kRxCaps));
   const std::uint64_t not_asked_for = FI_MULTI_RECV & ~endpoint_caps;
   rx.op_flags = talks.settle(
       agree_bits("rx op_flags", FI_TYPE_OP_FLAGS, hints.op_flags, kRxFlags & ~not_asked_for, 0));
-  rx.msg_order = talks.settle(
-      agree_bits("rx msg_order", FI_TYPE_MSG_ORDER, hints.msg_order, kMessageOrder, kMessageOrder));
+  rx.msg_order = talks.settle(agree_bits("rx msg_order", FI_TYPE_MSG_ORDER, hints.msg_order,
+                                         offer.message_order, offer.message_order));
   rx.comp_order = talks.settle(
       agree_bits("rx comp_order", FI_TYPE_MSG_ORDER, hints.comp_order, kCompletionOrder, 0));
   rx.size = talks.settle(agree_size("rx size", hints.size, kUsualQueueSize, kLargestQueueSize));
@@ -124,10 +117,12 @@ fi_rx_attr settle_rx(Talks& talks, const fi_rx_attr& hints, std::uint64_t endpoi
 }
 
 // msg_prefix_size stays 0: space that the application would give, weft does not need.
-fi_ep_attr settle_ep(Talks& talks, const fi_ep_attr& hints) {
+fi_ep_attr settle_ep(Talks& talks, const TypeOffer& offer, const fi_ep_attr& hints) {
   fi_ep_attr ep{};
   settle_limits(talks, kEpLimits, hints, ep);
-  ep.type = talks.settle(agree_ep_type(number_of(hints.type)));
+  ep.max_msg_size =
+      talks.settle(agree_limit("max_msg_size", hints.max_msg_size, offer.max_message_size));
+  ep.type = talks.settle(agree_ep_type(number_of(hints.type), offer));
   if (hints.protocol != FI_PROTO_UNSPEC && hints.protocol != kProtocol) {
     talks.settle(Result<int>(Error{FI_ENODATA, "protocol: only weft's own is offered"}));
   }
@@ -162,15 +157,16 @@ Attributes or_nothing(const Attributes* attributes) {
 
 }  // namespace
 
-Result<Contract> agree_contract(std::uint32_t api_version, const fi_info* hints) {
+Result<Contract> agree_contract(std::uint32_t api_version, const fi_info* hints,
+                                const TypeOffer& offer) {
   const fi_info wish = or_nothing(hints);
   Talks talks;
   Contract contract;
-  contract.caps = talks.settle(agree_caps(wish.caps));
+  contract.caps = talks.settle(agree_caps(wish.caps, offer));
   if (talks.refusal()) return *talks.refusal();
-  contract.tx = settle_tx(talks, or_nothing(wish.tx_attr), contract.caps);
-  contract.rx = settle_rx(talks, or_nothing(wish.rx_attr), contract.caps);
-  contract.ep = settle_ep(talks, or_nothing(wish.ep_attr));
+  contract.tx = settle_tx(talks, offer, or_nothing(wish.tx_attr), contract.caps);
+  contract.rx = settle_rx(talks, offer, or_nothing(wish.rx_attr), contract.caps);
+  contract.ep = settle_ep(talks, offer, or_nothing(wish.ep_attr));
   contract.domain = settle_domain(talks, api_version, or_nothing(wish.domain_attr));
   if (talks.refusal()) return *talks.refusal();
   return contract;

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "base/result.h"
+#include "offer.h"
 
 namespace weft::fabric {
 
@@ -20,8 +21,10 @@ struct Contract {
 };
 
 // What weft agrees to for `hints` (null: no wish at all; any attribute pointer in it may be null),
-// asked through API `api_version`. The contract, given back as hints, is agreed to unchanged.
+// asked through API `api_version`, with an endpoint of the offered type. The contract, given back
+// as hints, is agreed to unchanged.
 // Pure. Errors: FI_ENODATA, with a message that names the first attribute that cannot be met.
-Result<Contract> agree_contract(std::uint32_t api_version, const fi_info* hints);
+Result<Contract> agree_contract(std::uint32_t api_version, const fi_info* hints,
+                                const TypeOffer& offer);
 
 }  // namespace weft::fabric

@@ -25,12 +25,12 @@ struct Hints {
 int refusal_of(const std::function<void(fi_info&)>& wish) {
   Hints hints;
   wish(*hints.info);
-  const auto contract = agree_contract(kNow, hints.info.get());
+  const auto contract = agree_contract(kNow, hints.info.get(), kReliableDatagrams);
   return contract.ok() ? 0 : contract.error().code;
 }
 
 TEST(Contract, WithoutHintsIsComplete) {
-  const auto result = agree_contract(kNow, nullptr);
+  const auto result = agree_contract(kNow, nullptr, kReliableDatagrams);
   ASSERT_TRUE(result.ok()) << result.error().message;
   const Contract& contract = result.value();
   EXPECT_EQ(contract.caps, kAllCaps);
@@ -50,13 +50,13 @@ TEST(Contract, WithoutHintsIsComplete) {
 TEST(Contract, ToleratesHintsWhoseAttributePointersAreNull) {
   fi_info hints{};
   hints.caps = FI_MSG;
-  EXPECT_TRUE(agree_contract(kNow, &hints).ok());
+  EXPECT_TRUE(agree_contract(kNow, &hints, kReliableDatagrams).ok());
 }
 
 TEST(Contract, OffersNoModeWhateverTheApplicationSupports) {
   Hints hints;
   hints->mode = ~std::uint64_t{0};
-  const auto result = agree_contract(kNow, hints.info.get());
+  const auto result = agree_contract(kNow, hints.info.get(), kReliableDatagrams);
   ASSERT_TRUE(result.ok());
   EXPECT_EQ(result.value().tx.mode | result.value().rx.mode | result.value().domain.mode, 0U);
 }
@@ -67,13 +67,13 @@ TEST(Contract, GivenBackAsHintsIsAgreedToUnchanged) {
   hints->tx_attr->size = 17;
   hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR;
   hints->domain_attr->threading = FI_THREAD_DOMAIN;
-  const Contract first = agree_contract(kNow, hints.info.get()).value();
+  const Contract first = agree_contract(kNow, hints.info.get(), kReliableDatagrams).value();
   hints->caps = first.caps;
   *hints->tx_attr = first.tx;
   *hints->rx_attr = first.rx;
   *hints->ep_attr = first.ep;
   *hints->domain_attr = first.domain;
-  const auto again = agree_contract(kNow, hints.info.get());
+  const auto again = agree_contract(kNow, hints.info.get(), kReliableDatagrams);
   ASSERT_TRUE(again.ok()) << again.error().message;
   EXPECT_EQ(again.value().caps, first.caps);
   EXPECT_EQ(again.value().tx.size, 17U);
@@ -86,7 +86,7 @@ TEST(Contract, GivenBackAsHintsIsAgreedToUnchanged) {
 TEST(Contract, KeepsTheTagFormatOfTheApplication) {
   Hints hints;
   hints->ep_attr->mem_tag_format = 0x00E0'0000'7FFF'FFFF;
-  EXPECT_EQ(agree_contract(kNow, hints.info.get()).value().ep.mem_tag_format,
+  EXPECT_EQ(agree_contract(kNow, hints.info.get(), kReliableDatagrams).value().ep.mem_tag_format,
             0x00E0'0000'7FFF'FFFFU);
 }
 
@@ -94,7 +94,7 @@ TEST(Contract, IgnoresPrefixSpaceAndBufferSpaceThatItDoesNotNeed) {
   Hints hints;
   hints->ep_attr->msg_prefix_size = 64;
   hints->rx_attr->total_buffered_recv = 1 << 20;
-  const auto result = agree_contract(kNow, hints.info.get());
+  const auto result = agree_contract(kNow, hints.info.get(), kReliableDatagrams);
   ASSERT_TRUE(result.ok());
   EXPECT_EQ(result.value().ep.msg_prefix_size, 0U);
   EXPECT_EQ(result.value().rx.total_buffered_recv, 0U);
@@ -103,7 +103,7 @@ TEST(Contract, IgnoresPrefixSpaceAndBufferSpaceThatItDoesNotNeed) {
 TEST(Contract, TransmitAndReceiveOrdersAreTheWishedOnes) {
   Hints hints;
   hints->tx_attr->msg_order = hints->rx_attr->msg_order = FI_ORDER_SAS;
-  const auto result = agree_contract(kNow, hints.info.get());
+  const auto result = agree_contract(kNow, hints.info.get(), kReliableDatagrams);
   ASSERT_TRUE(result.ok());
   EXPECT_EQ(result.value().tx.msg_order, std::uint64_t{FI_ORDER_SAS});
   EXPECT_EQ(result.value().rx.msg_order, std::uint64_t{FI_ORDER_SAS});
@@ -121,7 +121,7 @@ TEST(Contract, MeetsTheHintsOfOpenMpi) {
   hints->domain_attr->cq_data_size = 4;
   hints->domain_attr->av_type = FI_AV_MAP;
   hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
-  const auto result = agree_contract(FI_VERSION(1, 5), hints.info.get());
+  const auto result = agree_contract(FI_VERSION(1, 5), hints.info.get(), kReliableDatagrams);
   ASSERT_TRUE(result.ok()) << result.error().message;
   EXPECT_EQ(result.value().domain.mr_mode, 0);
   EXPECT_EQ(result.value().domain.av_type, FI_AV_MAP);

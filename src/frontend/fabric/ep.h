@@ -84,6 +84,9 @@ class Endpoint : public fid_ep {
 };
 
 // Tables of operations, each in a file of its own.
+fi_ops* ep_fid_operations();
+fi_ops_ep* ep_operations();
+fi_ops_cm* cm_operations();
 fi_ops_msg* message_operations();
 fi_ops_tagged* tagged_operations();
 fi_ops_rma* rma_operations();

@@ -8,9 +8,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string_view>
 #include <vector>
 
+#include "c_enum.h"
 #include "contract.h"
 #include "fabric.h"
 #include "log.h"
@@ -78,6 +80,11 @@ Status keep_hinted(const fi_info* hints, std::vector<AddressPair>& pairs) {
                                        fabric.value())};
 }
 
+bool is_hinted(const fi_info* hints, const TypeOffer& offer) {
+  return hints != nullptr && hints->ep_attr != nullptr &&
+         number_of(hints->ep_attr->type) == offer.type;
+}
+
 // Memory that fi_freeinfo() gives back with free(3).
 void* copy_bytes(const void* from, std::size_t length) {
   void* copy = std::malloc(length);
@@ -123,19 +130,40 @@ InfoList make_info(const Contract& contract, const AddressPair& pair) {
   return info;
 }
 
-Result<InfoList> make_list(const Contract& contract, const std::vector<AddressPair>& pairs) {
-  InfoList first;
-  fi_info** end = nullptr;
-  for (const AddressPair& pair : pairs) {
-    InfoList info = make_info(contract, pair);
-    if (!info) return Error{ENOMEM, "no memory for fi_info"};
-    fi_info* added = info.release();
-    if (end == nullptr) {
-      first.reset(added);
-    } else {
-      *end = added;
+// What is agreed to for each type of endpoint that meets the hints. The first refusal of a hinted
+// type, or of the first type, when none does.
+Result<std::vector<Contract>> agree_contracts(const InfoQuery& query) {
+  std::vector<Contract> contracts;
+  std::optional<Error> refusal;
+  for (const TypeOffer* offer : kTypes) {
+    const Result<Contract> contract = agree_contract(query.api_version, query.hints, *offer);
+    if (contract) {
+      contracts.push_back(contract.value());
+    } else if (!refusal || is_hinted(query.hints, *offer)) {
+      refusal = contract.error();
     }
-    end = &added->next;
+  }
+  if (contracts.empty()) return *refusal;
+  return contracts;
+}
+
+// Every type at the best address comes before the next address.
+Result<InfoList> make_list(const std::vector<Contract>& contracts,
+                           const std::vector<AddressPair>& pairs) {
+  InfoList first;
+  fi_info* last = nullptr;
+  for (const AddressPair& pair : pairs) {
+    for (const Contract& contract : contracts) {
+      InfoList info = make_info(contract, pair);
+      if (!info) return Error{ENOMEM, "no memory for fi_info"};
+      fi_info* added = info.release();
+      if (last == nullptr) {
+        first.reset(added);
+      } else {
+        last->next = added;
+      }
+      last = added;
+    }
   }
   return first;
 }
@@ -145,8 +173,8 @@ Result<InfoList> make_list(const Contract& contract, const std::vector<AddressPa
 Result<InfoList> find_info(const InfoQuery& query, const std::string& interface) {
   const Status flags = check_flags(query.flags);
   if (!flags) return flags.error();
-  const Result<Contract> contract = agree_contract(query.api_version, query.hints);
-  if (!contract) return contract.error();
+  const auto contracts = agree_contracts(query);
+  if (!contracts) return contracts.error();
   const auto devices = offered_devices(interface);
   if (!devices) return devices.error();
   auto pairs =
@@ -154,7 +182,7 @@ Result<InfoList> find_info(const InfoQuery& query, const std::string& interface)
   if (!pairs) return pairs.error();
   const Status kept = keep_hinted(query.hints, pairs.value());
   if (!kept) return kept.error();
-  return make_list(contract.value(), pairs.value());
+  return make_list(contracts.value(), pairs.value());
 }
 
 Status check_fabric(const char* name, const std::string& interface) {

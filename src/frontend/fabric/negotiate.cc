@@ -8,8 +8,6 @@
 #include <array>
 #include <string>
 
-#include "offer.h"
-
 namespace weft::fabric {
 namespace {
 
@@ -32,10 +30,10 @@ std::uint64_t with_implied_modifiers(std::uint64_t caps) {
 
 }  // namespace
 
-Result<std::uint64_t> agree_caps(std::uint64_t hinted) {
-  if (hinted == 0) return kAllCaps;
-  if (any_of(hinted, ~kAllCaps)) {
-    return refusal("caps not offered: " + bits_text(hinted & ~kAllCaps, FI_TYPE_CAPS));
+Result<std::uint64_t> agree_caps(std::uint64_t hinted, const TypeOffer& offer) {
+  if (hinted == 0) return offer.caps;
+  if (any_of(hinted, ~offer.caps)) {
+    return refusal("caps not offered: " + bits_text(hinted & ~offer.caps, FI_TYPE_CAPS));
   }
   if (any_of(hinted, kMessageModifiers) && !any_of(hinted, kMessageCaps)) {
     return refusal("caps: FI_SEND or FI_RECV without FI_MSG or FI_TAGGED");
@@ -130,9 +128,9 @@ Result<fi_av_type> agree_av_type(int hinted) {
   return refusal(fmt::format("av_type {}: unknown type", hinted));
 }
 
-Result<fi_ep_type> agree_ep_type(int hinted) {
-  if (hinted == FI_EP_UNSPEC || hinted == FI_EP_RDM) return FI_EP_RDM;
-  return refusal(fmt::format("endpoint type {}: only FI_EP_RDM is offered", hinted));
+Result<fi_ep_type> agree_ep_type(int hinted, const TypeOffer& offer) {
+  if (hinted == FI_EP_UNSPEC || hinted == offer.type) return offer.type;
+  return refusal(fmt::format("endpoint type {}: not offered", hinted));
 }
 
 Result<std::size_t> agree_context_count(const char* attribute, std::size_t hinted) {

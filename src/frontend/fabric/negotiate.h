@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "base/result.h"
+#include "offer.h"
 
 namespace weft::fabric {
 
@@ -20,7 +21,7 @@ namespace weft::fabric {
 // implies, and the domain capabilities, which cost nothing. Refused besides unknown bits:
 // modifiers without the capability that they narrow, and FI_RMA_EVENT where no peer may access
 // memory.
-Result<std::uint64_t> agree_caps(std::uint64_t hinted);
+Result<std::uint64_t> agree_caps(std::uint64_t hinted, const TypeOffer& offer);
 
 // Capabilities of one context: the share in `applicable` of what its endpoint has. A hint must be
 // a subset of that (fi_endpoint(3)); domain capabilities in it are ignored.
@@ -47,8 +48,8 @@ Result<fi_resource_mgmt> agree_resource_mgmt(int hinted);
 // Maps and tables; tables when nothing is said.
 Result<fi_av_type> agree_av_type(int hinted);
 
-// Reliable datagrams only.
-Result<fi_ep_type> agree_ep_type(int hinted);
+// The type of the offer, unless another one is hinted.
+Result<fi_ep_type> agree_ep_type(int hinted, const TypeOffer& offer);
 
 // A context count: one each, neither several nor shared.
 Result<std::size_t> agree_context_count(const char* attribute, std::size_t hinted);

@@ -27,21 +27,27 @@ void expect_refused(const Result<T>& result) {
   EXPECT_FALSE(result.error().message.empty());
 }
 
-TEST(Caps, NoWishGetsEverything) { expect_answer(agree_caps(0), kAllCaps); }
+TEST(Caps, NoWishGetsEverything) { expect_answer(agree_caps(0, kReliableDatagrams), kAllCaps); }
 
 TEST(Caps, APrimaryCapabilityAloneMeansAllItsModifiersAndNoOtherPrimary) {
-  expect_answer(agree_caps(FI_TAGGED), std::uint64_t{FI_TAGGED | FI_SEND | FI_RECV | kDomainCaps});
-  expect_answer(agree_caps(FI_RMA), std::uint64_t{FI_RMA | kRmaModifiers | kDomainCaps});
+  expect_answer(agree_caps(FI_TAGGED, kReliableDatagrams),
+                std::uint64_t{FI_TAGGED | FI_SEND | FI_RECV | kDomainCaps});
+  expect_answer(agree_caps(FI_RMA, kReliableDatagrams),
+                std::uint64_t{FI_RMA | kRmaModifiers | kDomainCaps});
 }
 
 TEST(Caps, AModifierNarrowsItsPrimary) {
-  expect_answer(agree_caps(FI_MSG | FI_SEND), std::uint64_t{FI_MSG | FI_SEND | kDomainCaps});
-  expect_answer(agree_caps(FI_RMA | FI_READ), std::uint64_t{FI_RMA | FI_READ | kDomainCaps});
+  expect_answer(agree_caps(FI_MSG | FI_SEND, kReliableDatagrams),
+                std::uint64_t{FI_MSG | FI_SEND | kDomainCaps});
+  expect_answer(agree_caps(FI_RMA | FI_READ, kReliableDatagrams),
+                std::uint64_t{FI_RMA | FI_READ | kDomainCaps});
 }
 
 TEST(Caps, SourceRmaEventsAndMultiReceiveComeOnlyOnRequest) {
-  EXPECT_EQ(agree_caps(FI_MSG).value() & (FI_SOURCE | FI_RMA_EVENT | FI_MULTI_RECV), 0U);
-  expect_answer(agree_caps(FI_MSG | FI_SOURCE),
+  EXPECT_EQ(
+      agree_caps(FI_MSG, kReliableDatagrams).value() & (FI_SOURCE | FI_RMA_EVENT | FI_MULTI_RECV),
+      0U);
+  expect_answer(agree_caps(FI_MSG | FI_SOURCE, kReliableDatagrams),
                 std::uint64_t{FI_MSG | FI_SOURCE | kMessageModifiers | kDomainCaps});
 }
 
@@ -50,7 +56,7 @@ TEST(Caps, WhatIsNotOfferedIsRefused) {
        {FI_ATOMIC, FI_MULTICAST, FI_COLLECTIVE, FI_HMEM, FI_NAMED_RX_CTX, FI_TRIGGER, FI_PEER,
         FI_SHARED_AV, FI_RMA_PMEM, FI_SOURCE_ERR, FI_VARIABLE_MSG, FI_AV_USER_ID}) {
     SCOPED_TRACE(bit);
-    expect_refused(agree_caps(FI_MSG | bit));
+    expect_refused(agree_caps(FI_MSG | bit, kReliableDatagrams));
   }
 }
 
@@ -59,36 +65,36 @@ TEST(Caps, BitsThatNobodyKnowsYetAreRefused) {
     const std::uint64_t cap = std::uint64_t{1} << bit;
     if ((cap & kAllCaps) != 0) continue;
     SCOPED_TRACE(bit);
-    expect_refused(agree_caps(FI_MSG | cap));
+    expect_refused(agree_caps(FI_MSG | cap, kReliableDatagrams));
   }
 }
 
 TEST(Caps, AModifierWithoutItsPrimaryIsRefused) {
-  expect_refused(agree_caps(FI_RMA | FI_SEND));
-  expect_refused(agree_caps(FI_MSG | FI_REMOTE_READ));
+  expect_refused(agree_caps(FI_RMA | FI_SEND, kReliableDatagrams));
+  expect_refused(agree_caps(FI_MSG | FI_REMOTE_READ, kReliableDatagrams));
 }
 
 TEST(Caps, RmaEventsNeedATarget) {
-  expect_refused(agree_caps(FI_MSG | FI_RMA_EVENT));
-  expect_refused(agree_caps(FI_RMA | FI_READ | FI_WRITE | FI_RMA_EVENT));
-  EXPECT_TRUE(agree_caps(FI_RMA | FI_REMOTE_WRITE | FI_RMA_EVENT).ok());
+  expect_refused(agree_caps(FI_MSG | FI_RMA_EVENT, kReliableDatagrams));
+  expect_refused(agree_caps(FI_RMA | FI_READ | FI_WRITE | FI_RMA_EVENT, kReliableDatagrams));
+  EXPECT_TRUE(agree_caps(FI_RMA | FI_REMOTE_WRITE | FI_RMA_EVENT, kReliableDatagrams).ok());
 }
 
 TEST(ContextCaps, NoWishGetsTheContextsShareOfTheEndpoint) {
-  const std::uint64_t endpoint = agree_caps(FI_TAGGED | FI_SOURCE).value();
+  const std::uint64_t endpoint = agree_caps(FI_TAGGED | FI_SOURCE, kReliableDatagrams).value();
   expect_answer(agree_context_caps(0, endpoint, kTxCaps), std::uint64_t{FI_TAGGED | FI_SEND});
   expect_answer(agree_context_caps(0, endpoint, kRxCaps),
                 std::uint64_t{FI_TAGGED | FI_RECV | FI_SOURCE});
 }
 
 TEST(ContextCaps, AContextCannotDoMoreThanItsEndpoint) {
-  const std::uint64_t endpoint = agree_caps(FI_TAGGED).value();
+  const std::uint64_t endpoint = agree_caps(FI_TAGGED, kReliableDatagrams).value();
   expect_refused(agree_context_caps(FI_MSG, endpoint, kTxCaps));
   expect_refused(agree_context_caps(FI_TAGGED | FI_RECV, endpoint, kTxCaps));
 }
 
 TEST(ContextCaps, ASubsetIsGrantedWithTheModifierItImplies) {
-  const std::uint64_t endpoint = agree_caps(FI_TAGGED | FI_MSG).value();
+  const std::uint64_t endpoint = agree_caps(FI_TAGGED | FI_MSG, kReliableDatagrams).value();
   expect_answer(agree_context_caps(FI_MSG | FI_LOCAL_COMM, endpoint, kTxCaps),
                 std::uint64_t{FI_MSG | FI_SEND});
 }
@@ -167,10 +173,10 @@ TEST(AvType, IsEchoedAndTableWithoutAWish) {
 }
 
 TEST(EndpointType, IsReliableDatagramOnly) {
-  expect_answer(agree_ep_type(FI_EP_UNSPEC), FI_EP_RDM);
-  expect_answer(agree_ep_type(FI_EP_RDM), FI_EP_RDM);
-  expect_refused(agree_ep_type(FI_EP_MSG));
-  expect_refused(agree_ep_type(FI_EP_DGRAM));
+  expect_answer(agree_ep_type(FI_EP_UNSPEC, kReliableDatagrams), FI_EP_RDM);
+  expect_answer(agree_ep_type(FI_EP_RDM, kReliableDatagrams), FI_EP_RDM);
+  expect_refused(agree_ep_type(FI_EP_MSG, kReliableDatagrams));
+  expect_refused(agree_ep_type(FI_EP_DGRAM, kReliableDatagrams));
 }
 
 TEST(ContextCount, IsOneNeitherSeveralNorShared) {
@@ -216,7 +222,7 @@ TEST(Refusal, NamesTheAttributeTheValueAndTheLimit) {
 }
 
 TEST(Refusal, SpellsOutBits) {
-  const auto refused = agree_caps(FI_MSG | FI_ATOMIC);
+  const auto refused = agree_caps(FI_MSG | FI_ATOMIC, kReliableDatagrams);
   ASSERT_FALSE(refused.ok());
   EXPECT_NE(refused.error().message.find("FI_ATOMIC"), std::string::npos)
       << refused.error().message;

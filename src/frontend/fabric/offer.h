@@ -66,4 +66,20 @@ inline constexpr std::size_t kMrIovLimit = 1;
 inline constexpr std::size_t kMrKeySize = 8;
 inline constexpr std::size_t kCqDataSize = 8;
 
+// In what one type of endpoint differs from the others.
+struct TypeOffer {
+  fi_ep_type type;
+  std::uint64_t caps;  // all that an application may ask for
+  std::uint64_t tx_flags;
+  std::uint64_t message_order;
+  std::size_t max_message_size;
+  std::size_t max_inject_size;
+};
+
+inline constexpr TypeOffer kReliableDatagrams{FI_EP_RDM,     kAllCaps,        kTxFlags,
+                                              kMessageOrder, kMaxMessageSize, kInjectSize};
+
+// Every type, in the order of fi_getinfo(3)'s answers.
+inline constexpr const TypeOffer* kTypes[] = {&kReliableDatagrams};
+
 }  // namespace weft::fabric
