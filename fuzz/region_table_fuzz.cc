@@ -13,6 +13,8 @@ using memory::RegionSlot;
 
 constexpr DomainId kDomain{3};
 
+constexpr std::uint32_t kPlayedStripes = 3;
+
 // A table whose words anybody may write, and that is zero again for the next run.
 class Table {
  public:
@@ -41,6 +43,9 @@ class Table {
     entries_.push_back(&found);
     return found;
   }
+  std::atomic<std::uint64_t>& stripe(std::uint32_t number) {
+    return memory_.at<memory::Stripe>(memory::kStripesAt)[number].holder;
+  }
   memory::UserRecord& record(std::uint32_t number) {
     return memory_.at<memory::UserRecord>(memory::kUsersAt)[number];
   }
@@ -49,6 +54,7 @@ class Table {
     for (auto* entry : entries_) entry->store(0);
     slots_.clear();
     entries_.clear();
+    for (std::uint32_t i = 0; i < kPlayedStripes; ++i) stripe(i) = 0;
     header().users_end = 0;
     header().index_word = IndexWord{}.pack();
   }
@@ -116,17 +122,46 @@ void hold(Table& table, memory::TableUser& user, Input& input) {
   user.release();
 }
 
+// Words of the stripes are never those of the one who lives: for those he would wait.
+void write_stripe(Table& table, Input& input) {
+  std::uint64_t word = input.number({memory::kMaxUsers, 0x3fff, 1ull << 32});
+  if (memory::StripeWord::unpack(word).user == 0) ++word;
+  table.stripe(input.byte() % kPlayedStripes) = word;
+}
+
+void lock(Table& table, memory::TableUser& user, Input& input) {
+  const std::uint64_t address = input.below(2 * memory::kStripePage);
+  const std::size_t length = 1 + input.below(memory::kStripePage);
+  const auto patience = input.byte() < 16 ? memory::Patience::kUsual : memory::Patience::kBrief;
+  const int error = user.stripes().lock(address, length, patience);
+  const auto held = [&](std::uint64_t at) {
+    const std::uint64_t word = table.stripe(memory::stripe_of(at));
+    return word != 0 && memory::StripeWord::unpack(word).user == 0;
+  };
+  if (patience == memory::Patience::kUsual) require(error == 0, "a dead holder was waited for");
+  require((error == 0) == (held(address) && held(address + length - 1)),
+          "a stripe is held that was not granted, or the other way round");
+  user.stripes().unlock();
+  require(!held(address) && !held(address + length - 1), "a stripe stays held");
+}
+
 void play(Table& table, Input& input) {
   table.clean();
   auto user = table.user();
   for (int step = 0; step < 100 && !input.empty(); ++step) {
-    switch (input.byte() % 6) {
+    switch (input.byte() % 8) {
       case 0:
       case 1:
         write_slot(table, input);
         break;
       case 2:
         write_index(table, input);
+        break;
+      case 6:
+        write_stripe(table, input);
+        break;
+      case 7:
+        lock(table, *user, input);
         break;
       case 3:
         if (input.byte() >= 128) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Do the parts of the shared table lie apart, and do keys spread over its index?
+// Do the parts of the shared table lie apart, and do keys and pages spread over them?
 #include "memory/table_layout.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,8 @@ constexpr std::uint64_t kBankBytes = std::uint64_t{4} << kMaxIndexBits;
 
 TEST(TableLayout, PartsFollowEachOtherWithoutOverlap) {
   EXPECT_LE(sizeof(TableHeader), kUsersAt);
-  EXPECT_EQ(kUsersAt + kMaxUsers * sizeof(UserRecord), kIndexAt);
+  EXPECT_EQ(kUsersAt + kMaxUsers * sizeof(UserRecord), kStripesAt);
+  EXPECT_EQ(kStripesAt + kStripes * sizeof(Stripe), kIndexAt);
   EXPECT_EQ(kIndexAt + 2 * kBankBytes, kSlotsAt);
   EXPECT_EQ(kSlotsAt + kMaxRegions * sizeof(RegionSlot), kTableSize);
 }
@@ -53,6 +54,27 @@ TEST(IndexWord, NoValidWordReachesOutOfItsBank) {
       EXPECT_LE(word.at() + 4 * word.entries(), kIndexAt + (generation + 1) * kBankBytes);
     }
   }
+}
+
+TEST(StripeWord, PackingKeepsUserTurnAndNonce) {
+  for (const std::uint32_t user : {0U, 1U, kMaxUsers - 1}) {
+    const StripeWord back = StripeWord::unpack(StripeWord{user, 0x3ffff, 0xffffffff}.pack());
+    EXPECT_EQ(back.user, user);
+    EXPECT_EQ(back.turn, 0x3ffffU);
+    EXPECT_EQ(back.nonce, 0xffffffffU);
+    EXPECT_TRUE(back.valid());
+  }
+}
+
+TEST(StripeWord, NoHolderLooksLikeNone) {
+  EXPECT_NE((StripeWord{0, 0, 0}.pack()), 0U);
+  EXPECT_FALSE(StripeWord::unpack(0).valid());
+}
+
+TEST(StripeWord, NeighbouringPagesHaveStripesOfTheirOwn) {
+  EXPECT_EQ(stripe_of(0), stripe_of(kStripePage - 1));
+  EXPECT_NE(stripe_of(kStripePage - 1), stripe_of(kStripePage));
+  EXPECT_LT(stripe_of(~std::uint64_t{0}), kStripes);
 }
 
 // How many of 2048 places 1024 keys of a kind begin their search at.

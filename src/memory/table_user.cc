@@ -68,11 +68,13 @@ TableUser::TableUser(std::shared_ptr<ForeignTable> table, std::uint32_t record)
       record_(record),
       mine_(table_->memory_.at<UserRecord>(kUsersAt)[record]),
       must_fence_(!os::heeds_remote_barriers() ||
-                  table_->memory_.at<TableHeader>(0)->owner_raises_barriers == 0) {}
+                  table_->memory_.at<TableHeader>(0)->owner_raises_barriers == 0),
+      stripes_(*table_->file_, table_->memory_.at<Stripe>(kStripesAt), record) {}
 
 TableUser::~TableUser() {
   if (table_->file_->inherited()) return;
   release();
+  stripes_.unlock();
   table_->file_->disclaim(kUserLock + record_);
 }
 
@@ -169,11 +171,20 @@ void TableUser::release() {
   held_ = 0;
 }
 
+namespace {
+
+const char* name_of(Access need) {
+  if (need == Access::kRemoteWrite) return "write";
+  return need == Access::kRemoteRead ? "read" : "atomic update";
+}
+
+}  // namespace
+
 std::string TableUser::explain(Refusal refusal, Access need, const RemoteRange& range) const {
   char text[320];
-  int used = std::snprintf(
-      text, sizeof text, "rkey %#" PRIx64 ": %s of %" PRIu64 " bytes at %#" PRIx64, range.key.v,
-      need == Access::kRemoteWrite ? "write" : "read", range.length, range.address);
+  int used =
+      std::snprintf(text, sizeof text, "rkey %#" PRIx64 ": %s of %" PRIu64 " bytes at %#" PRIx64,
+                    range.key.v, name_of(need), range.length, range.address);
   const auto rest = [&] { return sizeof text - static_cast<std::size_t>(used); };
   const std::uint64_t end = refused_.start + refused_.length;
   if (refusal == Refusal::kPastEnd) {

@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "base/types.h"
+#include "memory/stripe_locks.h"
 #include "memory/table_layout.h"
 #include "os/shared_file.h"
 
@@ -62,6 +63,9 @@ class TableUser {
   // Lets the regions go. Idempotent.
   void release();
 
+  // Takes turns with the atomic operations of all other users of this table.
+  StripeLocks& stripes() { return stripes_; }
+
   // Says with numbers why the last hold() refused `range`: which key, what was asked for, and where
   // the region begins and ends.
   std::string explain(Refusal refusal, Access need, const RemoteRange& range) const;
@@ -86,6 +90,7 @@ class TableUser {
   const std::uint32_t record_;
   UserRecord& mine_;
   const bool must_fence_;
+  StripeLocks stripes_;
   std::size_t held_ = 0;
   std::uint32_t last_slot_ = kMaxRegions;  // where the last key was found; the next is often there
   Found refused_;                          // the region of the last refused range, if there was one

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does one atomic operation keep all others off the memory that it changes?
+#include "memory/stripe_locks.h"
+
+#include <cerrno>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "base/spin.h"
+#include "os/runtime_dir.h"
+
+namespace weft::memory {
+namespace {
+
+constexpr unsigned kLooks = 100;  // before the clock is asked; a stripe is held for about 1 us
+constexpr auto kAskKernel = std::chrono::milliseconds(1);
+constexpr auto kStandstill = std::chrono::seconds(2);
+constexpr auto kPatience = std::chrono::seconds(10);
+constexpr auto kNap = std::chrono::microseconds(100);
+
+}  // namespace
+
+StripeLocks::StripeLocks(const os::SharedFile& file, Stripe* stripes, std::uint32_t user)
+    : file_(file), stripes_(stripes) {
+  next_.user = user;
+  next_.nonce = static_cast<std::uint32_t>(os::random_number());
+  for (std::uint32_t i = 0; i < kStripes; ++i) {
+    std::uint64_t stale = stripes_[i].holder.load(std::memory_order_relaxed);
+    if (stale == 0 || StripeWord::unpack(stale).user != user) continue;
+    stripes_[i].holder.compare_exchange_strong(stale, 0, std::memory_order_relaxed);
+  }
+}
+
+// In the order of their numbers: so nobody waits in a circle.
+int StripeLocks::lock(std::uint64_t address, std::size_t length, Patience patience) {
+  std::uint32_t first = stripe_of(address);
+  std::uint32_t second = stripe_of(address + (length - 1));
+  if (first > second) std::swap(first, second);
+  if (const int error = take(first, patience)) return error;
+  if (first == second) return 0;
+  const int error = take(second, patience);
+  if (error != 0) unlock();
+  return error;
+}
+
+void StripeLocks::unlock() {
+  while (count_ != 0) {
+    const Held& held = held_[--count_];
+    std::uint64_t mine = held.value;
+    // Unless somebody scribbled over it and a third one has it now.
+    held.word->compare_exchange_strong(mine, 0, std::memory_order_release,
+                                       std::memory_order_relaxed);
+  }
+}
+
+bool StripeLocks::try_take(std::atomic<std::uint64_t>& word, std::uint64_t from,
+                           std::uint64_t mine) {
+  if (!word.compare_exchange_strong(from, mine, std::memory_order_acquire,
+                                    std::memory_order_relaxed)) {
+    return false;
+  }
+  held_[count_++] = {&word, mine};
+  return true;
+}
+
+int StripeLocks::take(std::uint32_t stripe, Patience patience) {
+  auto& word = stripes_[stripe].holder;
+  ++next_.turn;
+  const std::uint64_t mine = next_.pack();
+  if (try_take(word, 0, mine)) return 0;
+  for (unsigned looks = 0; looks < kLooks; ++looks) {
+    spin_pause();
+    if (word.load(std::memory_order_relaxed) == 0 && try_take(word, 0, mine)) return 0;
+  }
+  return patience == Patience::kBrief ? EBUSY : wait_for(word, mine);
+}
+
+// Nobody has to wait for one that was never there, or is dead.
+bool StripeLocks::is_there(std::uint64_t holder) const {
+  const StripeWord word = StripeWord::unpack(holder);
+  return word.valid() && file_.holder(kUserLock + word.user).has_value();
+}
+
+int StripeLocks::wait_for(std::atomic<std::uint64_t>& word, std::uint64_t mine) {
+  const os::Time begin = std::chrono::steady_clock::now();
+  std::uint64_t holder = 0;
+  os::Time since = begin;  // when this holder was first seen
+  for (;;) {
+    const std::uint64_t seen = word.load(std::memory_order_relaxed);
+    if (seen == 0 && try_take(word, 0, mine)) return 0;
+    const os::Time now = std::chrono::steady_clock::now();
+    if (seen != holder) since = now;
+    holder = seen;
+    if (now - begin > kPatience || now - since > kStandstill) return ETIMEDOUT;
+    if (now - since < kAskKernel) {
+      std::this_thread::yield();
+    } else if (!is_there(holder) && try_take(word, holder, mine)) {
+      return 0;
+    } else {
+      std::this_thread::sleep_for(kNap);
+    }
+  }
+}
+
+}  // namespace weft::memory
