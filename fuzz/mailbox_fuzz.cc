@@ -195,8 +195,8 @@ class Game {
   void write_cell() {
     shm::Cell& written = cell(next_);
     const std::uint8_t choice = input_.byte();
-    shm::CellWord word{shm::lap_of(next_), static_cast<Operation>(1 + input_.byte() % 5),
-                       static_cast<shm::Kind>(choice % 4), input_.byte(), input_.byte()};
+    shm::CellWord word{shm::lap_of(next_), static_cast<Operation>(1 + input_.byte() % 7),
+                       static_cast<shm::Kind>(choice % 5), input_.byte(), input_.byte()};
     if (choice >= 240) word = shm::CellWord::unpack(input_.word());
     if (word.kind == shm::Kind::kBulk) {
       written.bulk = {input_.number({shm::kBulkBytes, 64}),
@@ -212,6 +212,9 @@ class Game {
       written.errand.length = static_cast<std::uint32_t>(
           input_.number({1, shm::kErrandBytesInCell, shm::kErrandBytes, 1ull << 31}));
       written.errand.withdrawn = input_.byte() % 4 == 0;
+    } else if (word.kind == shm::Kind::kAtomicErrand) {
+      write_atomic(written);
+      word.operation = static_cast<Operation>(3 + input_.byte() % 3);
     } else {
       word.inline_length %= choice < 200 ? shm::kInlineBytes + 1 : 256;
       if (choice < 200) word.flags &= shm::kHasData;
@@ -219,6 +222,17 @@ class Game {
     written.word = word.pack();
     if (choice < 220) ++next_;
     ring_slot(0);
+  }
+  void write_atomic(shm::Cell& written) {
+    written.tag = input_.number({1, Buffers::kRoom - 32, Buffers::kRoom, 1ull << 63});
+    written.data = 10 + input_.byte() % 3;
+    written.atomic.length =
+        static_cast<std::uint32_t>(input_.number({9, 17, shm::kAtomicErrandBytes, 1ull << 31}));
+    written.atomic.withdrawn = input_.byte() % 4 == 0;
+    written.atomic.form = static_cast<AtomicForm>(input_.byte() % 4);
+    written.atomic.op = static_cast<AtomicOp>(input_.byte() % (kAtomicOps + 1));
+    written.atomic.type = static_cast<AtomicType>(input_.byte() % (kAtomicTypes + 1));
+    input_.bytes(written.atomic.bytes, sizeof written.atomic.bytes);
   }
   void write_exchange() {
     shm::Exchange& written = exchange(input_.below(kPlayed));

@@ -133,7 +133,7 @@ class Game {
     for (std::uint32_t i = 0; i < kPlayed; ++i) world_.exchange(i).copied = 0x80000000;
   }
   void move(std::uint8_t choice) {
-    switch (choice % 12) {
+    switch (choice % 13) {
       case 0:
       case 1:
       case 2:
@@ -148,6 +148,8 @@ class Game {
         return write_header();
       case 8:
         return access();
+      case 12:
+        return atomic();
       case 9:
         box_->set_asleep(input_.byte() % 2 != 0);
         static_cast<void>(box_->ready());
@@ -243,6 +245,31 @@ class Game {
     request.local = {&local, 1};
     request.remote = {remote, count};
     box_->access(request);
+  }
+
+  void atomic() {
+    if (lent_ == nullptr) lent_ = buffers_.lend();
+    static constexpr AtomicAction kActions[] = {
+        {AtomicForm::kBase, AtomicOp::kSum, AtomicType::kUint8},
+        {AtomicForm::kFetch, AtomicOp::kBitXor, AtomicType::kUint64},
+        {AtomicForm::kFetch, AtomicOp::kRead, AtomicType::kInt16},
+        {AtomicForm::kCompare, AtomicOp::kMaskedSwap, AtomicType::kUint32},
+        {AtomicForm::kCompare, AtomicOp::kSwapIfLess, AtomicType::kFloat}};
+    link::AtomicRequest request;
+    request.action = kActions[input_.byte() % std::size(kActions)];
+    const std::size_t size = size_of(request.action.type);
+    const RemoteRange remote[] = {
+        {input_.number({1, 4096, 8192}), (1 + input_.byte()) * size, RegionKey{1}},
+        {input_.byte(), input_.byte() * size, RegionKey{input_.byte() % 4u}}};
+    request.remote = {remote, 1u + input_.byte() % 2};
+    for (const RemoteRange& range : request.remote) request.length += range.length;
+    const LocalRange local{lent_->base, request.length};
+    static std::byte other[kMaxAtomicBytes];
+    const LocalRange operand{other, request.length};
+    request.operand = request.compare = {&operand, 1};
+    request.result = {&local, 1};
+    request.has_data = input_.byte() % 2 == 0;
+    box_->atomic(request);
   }
 
   Input& input_;

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <optional>
 #include <thread>
 
@@ -42,7 +43,7 @@ Stage* make_stage() {
 std::optional<std::uint64_t> errand_asked_for(const SlotView& slot) {
   for (std::uint32_t i = 0; i < kCells; ++i) {
     const CellWord word = CellWord::unpack(slot.cell(i).word.load());
-    if (word.lap == 0 || word.kind != Kind::kErrand) continue;
+    if (word.lap == 0 || (word.kind != Kind::kErrand && word.kind != Kind::kAtomicErrand)) continue;
     const std::uint64_t position = std::uint64_t{word.lap - 1} * kCells + i;
     const bool answered = slot.header().errand.word.load() >> 2 >= position && position != 0;
     if (!answered && read_once(slot.cell(i).errand.withdrawn) == 0) return position;
@@ -71,6 +72,7 @@ void own(const std::string& directory, Stage& stage, Child& self) {
   };
   add(Access::kRemoteRead, stage.region, 10);
   add(Access::kRemoteWrite, stage.region, 11);
+  add(Access::kRemoteRead | Access::kRemoteWrite, stage.region, 13);
   void* gone =
       ::mmap(nullptr, kRegionBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   add(Access::kRemoteRead | Access::kRemoteWrite, gone, 12);
@@ -118,6 +120,20 @@ struct ErrandTest : ::testing::Test {
         {local.data(), local.size() / 2},
         {local.data() + local.size() / 2, local.size() - local.size() / 2}};
     return peer.box->access({write, has_data, 0x55, halves, {&remote, 1}, local.size()});
+  }
+  link::Outcome atomic(AtomicAction action, RemoteRange remote, std::span<std::byte> operand,
+                       std::span<std::byte> compare, std::span<std::byte> result) {
+    const LocalRange o{operand.data(), operand.size()};
+    const LocalRange c{compare.data(), compare.size()};
+    const LocalRange r{result.data(), result.size()};
+    link::AtomicRequest request;
+    request.action = action;
+    request.operand = {&o, 1};
+    request.compare = {&c, 1};
+    request.result = {&r, 1};
+    request.remote = {&remote, 1};
+    request.length = remote.length;
+    return peer.box->atomic(request);
   }
   ErrandState errand() const {
     return static_cast<ErrandState>(slot->header().errand.word.load() & 3);
@@ -184,9 +200,106 @@ TEST_F(ErrandTest, ARefusalHasItsReasonAndLeavesTheRegionAlone) {
   refused(false, {0, 100, RegionKey{11}}, memory::Refusal::kNoRight);
   refused(true, {kRegionBytes - 99, 100, RegionKey{11}}, memory::Refusal::kPastEnd);
   refused(false, {~0ull - 10, 100, RegionKey{10}}, memory::Refusal::kWraps);
-  refused(true, {0, 100, RegionKey{13}}, memory::Refusal::kUnknownKey);
+  refused(true, {0, 100, RegionKey{99}}, memory::Refusal::kUnknownKey);
   EXPECT_TRUE(std::equal(before.begin(), before.end(), stage->region));
   EXPECT_TRUE(bytes == pattern(100, 2));
+}
+
+constexpr AtomicAction kFetchAdd{AtomicForm::kFetch, AtomicOp::kSum, AtomicType::kUint64};
+constexpr AtomicAction kAdd{AtomicForm::kBase, AtomicOp::kSum, AtomicType::kUint64};
+constexpr AtomicAction kSwap{AtomicForm::kCompare, AtomicOp::kSwapIfEqual, AtomicType::kUint8};
+
+// Bytes from the operand in the cell, from the largest in the errand, and past that.
+TEST_F(ErrandTest, AnAtomicOperationIsDoneOnceAndBringsWhatWasThere) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  Bytes none;
+  for (const std::size_t length : {8u, 24u, 32u, 256u, 1016u, 1024u, 4096u}) {
+    std::fill(std::begin(stage->region), std::end(stage->region), std::byte{0});
+    Bytes one(length);
+    for (std::size_t i = 0; i < length; i += 8) one[i] = std::byte{1};
+    Bytes result(length);
+    std::uint64_t done = 0;
+    bool by_owner = length > 1016;
+    for (; done < kBothWays || !by_owner; ++done) {
+      ASSERT_LT(std::chrono::steady_clock::now(), end) << "never by the owner: " << length;
+      const std::uint64_t last_errand = slot->header().errand.word.load();
+      ASSERT_EQ(atomic(kFetchAdd, {1000, length, RegionKey{13}}, one, none, result).state,
+                State::kDone);
+      const bool asked = slot->header().errand.word.load() != last_errand;
+      by_owner = by_owner || (asked && errand() == ErrandState::kDone);
+      for (std::size_t i = 0; i < length; i += 8) {
+        std::uint64_t value = 0;
+        std::memcpy(&value, result.data() + i, 8);
+        ASSERT_EQ(value, done) << length << " at " << i;
+      }
+    }
+    std::uint64_t last = 0;
+    std::memcpy(&last, stage->region + 1000 + length - 8, 8);
+    EXPECT_EQ(last, done);
+    EXPECT_EQ(stage->region[1000 + length], std::byte{0});
+  }
+}
+
+TEST_F(ErrandTest, ASwapComparesWithWhatItBroughtAlong) {
+  for (const std::size_t length : {3u, 14u, 15u, 200u}) {
+    for (int i = 0; i < kBothWays; ++i) {
+      const Bytes before = pattern(length, static_cast<unsigned>(i));
+      std::copy(before.begin(), before.end(), stage->region);
+      Bytes operand(length, std::byte{0xee});
+      Bytes compare = before;
+      compare[length - 1] ^= std::byte{1};
+      Bytes result(length);
+      ASSERT_EQ(atomic(kSwap, {0, length, RegionKey{13}}, operand, compare, result).state,
+                State::kDone);
+      EXPECT_TRUE(result == before);
+      EXPECT_TRUE(std::equal(operand.begin(), operand.end() - 1, stage->region));
+      EXPECT_EQ(stage->region[length - 1], before[length - 1]);
+    }
+  }
+}
+
+TEST_F(ErrandTest, ARefusedAtomicOperationHasItsReasonAndChangesNothing) {
+  Bytes one(8, std::byte{1});
+  Bytes none;
+  Bytes result(8);
+  const Bytes before = pattern(kRegionBytes, 1);
+  std::copy(before.begin(), before.end(), stage->region);
+  for (int i = 0; i < kBothWays; ++i) {
+    EXPECT_EQ(atomic(kFetchAdd, {0, 8, RegionKey{10}}, one, none, result).error, EACCES);
+    EXPECT_EQ(atomic(kFetchAdd, {0, 8, RegionKey{11}}, one, none, result).error, EACCES);
+    EXPECT_EQ(atomic(kAdd, {0, 8, RegionKey{10}}, one, none, none).error, EACCES);
+    EXPECT_EQ(atomic(kAdd, {0, 8, RegionKey{12}}, one, none, none).error, EFAULT);
+  }
+  EXPECT_TRUE(std::equal(before.begin(), before.end(), stage->region));
+  EXPECT_EQ(atomic(kAdd, {0, 8, RegionKey{11}}, one, none, none).state, State::kDone);
+}
+
+// One sender asks the owner, others do it by themselves: no count is lost.
+TEST_F(ErrandTest, CountsOfTheOwnerAndOfSendersAddUp) {
+  std::fill(std::begin(stage->region), std::end(stage->region), std::byte{0});
+  constexpr unsigned kEach = 3000;
+  const auto hammer = [&](Peer& mine, bool asks) {
+    std::uint64_t one = 1;
+    const LocalRange operand{&one, 8};
+    const RemoteRange remote[] = {{64, 8, RegionKey{13}}, {64, asks ? 0u : 8u, RegionKey{13}}};
+    const LocalRange twice[] = {operand, operand};
+    for (unsigned i = 0; i < kEach; ++i) {
+      link::AtomicRequest request;
+      request.action = kAdd;
+      request.operand = {twice, asks ? 1u : 2u};
+      request.remote = {remote, asks ? 1u : 2u};  // two ranges are no errand
+      request.length = asks ? 8 : 16;
+      EXPECT_EQ(mine.box->atomic(request).state, State::kDone);
+    }
+  };
+  Peer other(dir.path(), kSender + 1);
+  ASSERT_TRUE(other.open(kOwner));
+  std::thread thread([&] { hammer(other, false); });
+  hammer(peer, true);
+  thread.join();
+  std::uint64_t sum = 0;
+  std::memcpy(&sum, stage->region + 64, 8);
+  EXPECT_EQ(sum, 3u * kEach);
 }
 
 TEST_F(ErrandTest, ARegionWhoseMemoryIsGoneIsAnErrorAndTheOwnerLivesOn) {

@@ -28,7 +28,7 @@ bool has_message(const Source& source) {
 }
 
 bool known(link::Operation operation) {
-  return operation >= link::Operation::kMessage && operation <= link::Operation::kReadEvent;
+  return operation >= link::Operation::kMessage && operation <= link::Operation::kAtomicReadData;
 }
 
 }  // namespace
@@ -110,8 +110,8 @@ void Mailbox::drain_all(Source& source, link::InboxSink& sink) {
 bool Mailbox::deliver(Source& source, const Cell& cell, std::uint64_t raw, link::InboxSink& sink) {
   const CellWord word = CellWord::unpack(raw);
   if (!known(word.operation)) return false;
-  if (word.kind == Kind::kErrand) [[unlikely]]
-    return run_errand(source, cell, word.operation);
+  if (word.kind >= Kind::kErrand) [[unlikely]]
+    return run_errand(source, cell, word);
   link::Arrival arrival{word.operation,
                         (word.flags & kHasData) != 0,
                         (word.flags & kWantsAck) != 0,

@@ -4,7 +4,10 @@
 // The sender could do it alone, by a system call that reaches into this process, and does when the
 // owner does not answer. Here the same access is checked by the same table. The bytes are copied by
 // the kernel, because a region's memory may have gone without the region having been closed.
+#include <cstring>
+
 #include "link_shm/mailbox.h"
+#include "memory/atomic_kernels.h"
 
 namespace weft::shm {
 
@@ -17,9 +20,11 @@ memory::TableUser* Mailbox::own_table() {
 }
 
 // False when the sender wrote nonsense.
-bool Mailbox::run_errand(Source& source, const Cell& cell, link::Operation operation) {
-  const bool write = operation == link::Operation::kWriteEvent;
-  if (!write && operation != link::Operation::kReadEvent) return false;
+bool Mailbox::run_errand(Source& source, const Cell& cell, const CellWord& word) {
+  const bool atomic = word.kind == Kind::kAtomicErrand;
+  const bool write = word.operation == link::Operation::kWriteEvent;
+  if (!write && word.operation != link::Operation::kReadEvent) return false;
+  if (!atomic && word.kind != Kind::kErrand) return false;
   auto& state = source.header->errand.word;
   state.store(errand_word(source.next, ErrandState::kTaken), std::memory_order_relaxed);
   if (source.must_fence) {
@@ -27,7 +32,9 @@ bool Mailbox::run_errand(Source& source, const Cell& cell, link::Operation opera
   } else {
     std::atomic_signal_fence(std::memory_order_seq_cst);
   }
-  const bool done = read_once(cell.errand.withdrawn) == 0 && carry_out(source, cell, write);
+  const bool wanted = read_once(cell.errand.withdrawn) == 0;
+  const bool done =
+      wanted && (atomic ? carry_out_atomic(source, cell) : carry_out(source, cell, write));
   state.store(errand_word(source.next, done ? ErrandState::kDone : ErrandState::kRefused),
               std::memory_order_release);
   return true;
@@ -50,6 +57,51 @@ bool Mailbox::carry_out(const Source& source, const Cell& cell, bool write) {
                           : file_->copy_in(at, here.base, here.length);
   table->release();
   return done;
+}
+
+bool Mailbox::carry_out_atomic(const Source& source, const Cell& cell) {
+  memory::TableUser* table = own_table();
+  const AtomicAction action{read_once(cell.atomic.form), read_once(cell.atomic.op),
+                            read_once(cell.atomic.type)};
+  const RemoteRange range{read_once(cell.tag), read_once(cell.atomic.length),
+                          RegionKey{read_once(cell.data)}};
+  if (table == nullptr || !memory::meaningful(action) || range.length == 0 ||
+      range.length > kAtomicErrandBytes || range.length % size_of(action.type) != 0) {
+    return false;
+  }
+  // The sender must not be able to change them while they are used.
+  std::byte operands[2 * kAtomicErrandBytes];
+  const std::size_t length = operand_bytes(action, range.length);
+  const bool in_cell = length <= kAtomicErrandBytesInCell;
+  std::memcpy(operands, in_cell ? cell.atomic.bytes : source.header->errand.bytes, length);
+  LocalRange here;
+  std::size_t culprit = 0;
+  if (table->hold(options_.domain, memory::rights_for(action), {&range, 1}, &here, culprit) !=
+      memory::Refusal::kNone) {
+    return false;
+  }
+  const auto address = reinterpret_cast<std::uint64_t>(here.base);
+  const bool done = table->stripes().lock(address, here.length, memory::Patience::kBrief) == 0 &&
+                    change(source, action, here, operands);
+  table->stripes().unlock();
+  table->release();
+  return done;
+}
+
+// Brings the initial value to the sender, and the new one from there to its place: so the kernel
+// copies both. A sender that changes it on the way does what it could do by writing.
+bool Mailbox::change(const Source& source, const AtomicAction& action, const LocalRange& here,
+                     const std::byte* operands) {
+  const std::uint64_t at = slot_at(source.number) + offsetof(SlotHeader, errand.bytes);
+  std::byte* initial = source.header->errand.bytes;
+  if (!file_->copy_in(at, here.base, here.length)) return false;
+  std::byte value[kAtomicErrandBytes];
+  std::memcpy(value, initial, here.length);
+  memory::apply(action, value, operands, operands + here.length,
+                here.length / size_of(action.type));
+  if (std::memcmp(value, initial, here.length) == 0) return true;
+  std::memcpy(initial + here.length, value, here.length);
+  return file_->copy_out(at + here.length, here.base, here.length);
 }
 
 }  // namespace weft::shm

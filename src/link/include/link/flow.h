@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "base/atomic_op.h"
 #include "base/types.h"
 
 namespace weft::link {
@@ -15,11 +16,13 @@ inline constexpr std::size_t kMaxPieces = 8;
 
 // What a message is for at its receiver.
 enum class Operation : std::uint8_t {
-  kMessage = 1,     // takes the next receive
-  kTagged = 2,      // takes the next tagged receive that matches
-  kWriteData = 3,   // announces a remote write that carried immediate data; no payload
-  kWriteEvent = 4,  // announces a remote write to a peer that counts them; no payload
-  kReadEvent = 5,   // the same for a remote read
+  kMessage = 1,          // takes the next receive
+  kTagged = 2,           // takes the next tagged receive that matches
+  kWriteData = 3,        // announces a remote write that carried immediate data; no payload
+  kWriteEvent = 4,       // announces a remote write to a peer that counts them; no payload
+  kReadEvent = 5,        // the same for a remote read
+  kAtomicWriteData = 6,  // announces an atomic operation that carried immediate data; no payload
+  kAtomicReadData = 7,   // the same for one that brought the initial value back
 };
 
 // One message. The pieces stay the caller's and unchanged until the message is done.
@@ -43,6 +46,20 @@ struct AccessRequest {
   std::span<const LocalRange> local;
   std::span<const RemoteRange> remote;
   std::size_t length = 0;
+  std::string* explanation = nullptr;  // where a refusal is explained, if somebody wants to know
+};
+
+// One atomic operation on the peer's memory. `operand`, `compare` and `result` have the length of
+// all ranges together, or are empty where the action has none. Every range is whole elements.
+struct AtomicRequest {
+  AtomicAction action;
+  bool has_data = false;  // announces itself with `data`
+  std::uint64_t data = 0;
+  std::span<const LocalRange> operand;
+  std::span<const LocalRange> compare;
+  std::span<const LocalRange> result;
+  std::span<const RemoteRange> remote;
+  std::size_t length = 0;              // at most kMaxAtomicBytes
   std::string* explanation = nullptr;  // where a refusal is explained, if somebody wants to know
 };
 
@@ -90,6 +107,10 @@ class Flow {
   // Reads or writes the peer's memory after checking every range; never kPending. A refused access
   // touches no byte. Errors: EACCES (detail: the refusal), EFAULT, ECONNRESET.
   virtual Outcome access(const AccessRequest& request) = 0;
+  // Carries out a meaningful atomic operation after checking every range; never kPending. A refused
+  // one changes no byte. Errors: those of access(), ETIMEDOUT when another process has stopped in
+  // the middle of an operation on the same memory.
+  virtual Outcome atomic(const AtomicRequest& request) = 0;
   // True while messages are pending.
   virtual bool busy() const = 0;
   // True when progress() would find something to do or to report.

@@ -26,7 +26,7 @@
 namespace weft::shm {
 
 inline constexpr std::uint64_t kMailboxMagic = 0x574546544d425831;  // "WEFTMBX1"
-inline constexpr std::uint32_t kMailboxVersion = 1;
+inline constexpr std::uint32_t kMailboxVersion = 2;
 inline constexpr std::uint32_t kSlots = 4096;  // peers that can send to one endpoint at a time
 inline constexpr std::uint32_t kCells = 512;
 inline constexpr std::uint32_t kExchanges = 4096;    // large messages of one sender under way
@@ -143,7 +143,13 @@ struct alignas(kCacheLine) Exchange {
 };
 
 // Where a message's payload is.
-enum class Kind : std::uint8_t { kInline = 0, kBulk = 1, kOffered = 2, kErrand = 3 };
+enum class Kind : std::uint8_t {
+  kInline = 0,
+  kBulk = 1,
+  kOffered = 2,
+  kErrand = 3,
+  kAtomicErrand = 4,
+};
 
 inline constexpr std::uint8_t kHasData = 1;
 inline constexpr std::uint8_t kWantsAck = 2;
@@ -192,6 +198,23 @@ struct ErrandPayload {
   std::byte bytes[kErrandBytesInCell];  // what is written, if it fits
 };
 
+inline constexpr std::uint32_t kAtomicErrandBytesInCell = 28;
+// The initial value and the new one, or the operand and what to compare with, fit into an Errand.
+inline constexpr std::uint32_t kAtomicErrandBytes = 1016;
+
+// No message either: an atomic operation of `length` bytes at the remote address `tag` of the
+// region with key `data`. The operation is kWriteEvent.
+struct AtomicErrandPayload {
+  std::uint32_t length;
+  std::uint32_t withdrawn;  // as in ErrandPayload
+  AtomicForm form;
+  AtomicOp op;
+  AtomicType type;
+  // The operand, then what to compare with, if all of that fits; else it is in the Errand. The
+  // initial value goes to the beginning of the Errand's bytes; the owner uses what follows it.
+  std::byte bytes[kAtomicErrandBytesInCell];
+};
+
 // Two cache lines, of which short messages use one.
 struct alignas(2 * kCacheLine) Cell {
   std::atomic<std::uint64_t> word;
@@ -202,10 +225,13 @@ struct alignas(2 * kCacheLine) Cell {
     BulkPayload bulk;
     OfferedPayload offered;
     ErrandPayload errand;
+    AtomicErrandPayload atomic;
   };
 };
 
 static_assert(sizeof(Cell) == 2 * kCacheLine && sizeof(Exchange) == 5 * kCacheLine);
+static_assert(offsetof(AtomicErrandPayload, withdrawn) == offsetof(ErrandPayload, withdrawn));
+static_assert(2 * kAtomicErrandBytes <= kErrandBytes);
 static_assert(sizeof(MailboxHeader) <= 4096 && sizeof(SlotHeader) <= 4096);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
@@ -231,6 +257,11 @@ constexpr std::uint64_t errand_bytes_at(std::uint64_t position, bool write, std:
     return kCellsAt + position % kCells * sizeof(Cell) + offsetof(Cell, errand.bytes);
   }
   return offsetof(SlotHeader, errand.bytes);
+}
+
+// Bytes that an atomic errand of `length` bytes brings: the operand, and what to compare with.
+constexpr std::size_t operand_bytes(const AtomicAction& action, std::size_t length) {
+  return (action.has_operand() ? length : 0) + (action.compares() ? length : 0);
 }
 
 // The lap that a cell at `position` carries once it is written; never 0 in the first 2^32 laps.

@@ -93,8 +93,11 @@ class Mailbox final : public link::Inbox {
   unsigned drain(Source& source, link::InboxSink& sink, unsigned budget);
   void drain_all(Source& source, link::InboxSink& sink);
   bool deliver(Source& source, const Cell& cell, std::uint64_t raw, link::InboxSink& sink);
-  bool run_errand(Source& source, const Cell& cell, link::Operation operation);
+  bool run_errand(Source& source, const Cell& cell, const CellWord& word);
   bool carry_out(const Source& source, const Cell& cell, bool write);
+  bool carry_out_atomic(const Source& source, const Cell& cell);
+  bool change(const Source& source, const AtomicAction& action, const LocalRange& here,
+              const std::byte* operands);
   memory::TableUser* own_table();
   bool place_payload(Source& source, const Cell& cell, Kind kind, link::Arrival& arrival);
   bool place_bulk(Source& source, const Cell& cell, link::Arrival& arrival);

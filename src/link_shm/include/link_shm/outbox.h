@@ -2,6 +2,7 @@
 // How does an endpoint send to, and access the memory of, another process of its host?
 #pragma once
 
+#include <chrono>
 #include <deque>
 #include <memory>
 #include <string>
@@ -39,6 +40,7 @@ class Outbox final : public link::Flow {
 
   link::Outcome send(const link::SendRequest& request) override;
   link::Outcome access(const link::AccessRequest& request) override;
+  link::Outcome atomic(const link::AtomicRequest& request) override;
   bool busy() const override { return !active_.empty() || !queue_.empty(); }
   void progress(link::FlowSink& sink) override;
   link::PeerState check_peer(link::FlowSink& sink) override;
@@ -95,14 +97,32 @@ class Outbox final : public link::Flow {
     ++next_;
     attract_attention();
   }
+
+  // One-sided operations by this process itself (outbox_access.cc, outbox_atomic.cc).
+  bool lost();
+  bool counted(std::uint32_t kind) const {
+    return (header().counts_access.load(std::memory_order_relaxed) & kind) != 0;
+  }
+  link::Outcome hold(Access need, std::span<const RemoteRange> ranges, LocalRange* targets,
+                     std::string* explanation);
+  static link::Outcome ending_of(int error);
   link::Outcome access_directly(const link::AccessRequest& request);
-  link::Outcome access_small(const link::AccessRequest& request);
-  bool fits_an_errand(const link::AccessRequest& request, bool counts);
+  link::Outcome atomic_directly(const link::AtomicRequest& request);
+  int change(const link::AtomicRequest& request, std::size_t offset, const LocalRange& target);
+  void announce(link::Operation operation, bool has_data, std::uint64_t data, std::size_t length);
+
+  // The same by asking the owner (outbox_errands.cc).
+  bool fits_an_errand(std::span<const RemoteRange> ranges, std::size_t most, bool counts);
   bool ask_owner(const link::AccessRequest& request);
+  bool ask_owner(const link::AtomicRequest& request);
   void publish_errand(const link::AccessRequest& request);
+  void publish_errand(const link::AtomicRequest& request);
   bool await_errand(std::uint64_t position);
   bool take_back(std::uint64_t position);
-  void announce(const link::AccessRequest& request);
+  template <class Request>
+  link::Outcome whichever_is_faster(FasterWay& ways, const Request& request,
+                                    link::Outcome (Outbox::*directly)(const Request&));
+
   void attract_attention();
   void mark_rung(std::uint32_t number);
   bool is_there();
@@ -140,7 +160,24 @@ class Outbox final : public link::Flow {
   ChunkCopier copier_{Side::kSender};
   std::deque<Queued> queue_;  // in order; while it is not empty nothing overtakes it
   std::unique_ptr<memory::TableUser> table_;
-  FasterWay ways_;  // of small accesses: directly, or by asking the owner
+  FasterWay ways_;         // of small accesses: directly, or by asking the owner
+  FasterWay atomic_ways_;  // the same for atomic operations
 };
+
+template <class Request>
+link::Outcome Outbox::whichever_is_faster(FasterWay& ways, const Request& request,
+                                          link::Outcome (Outbox::*directly)(const Request&)) {
+  const bool asks = ways.choose() == FasterWay::Way::kSecond;
+  const bool timed = ways.timed();
+  const auto begin = timed ? std::chrono::steady_clock::now() : os::Time{};
+  const bool done = asks && ask_owner(request);
+  const link::Outcome outcome = done ? link::Outcome::done() : (this->*directly)(request);
+  if (asks && !done) {
+    ways.second_failed();
+  } else if (timed) {
+    ways.took(std::chrono::steady_clock::now() - begin);
+  }
+  return outcome;
+}
 
 }  // namespace weft::shm

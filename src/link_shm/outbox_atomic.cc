@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does an endpoint carry out an atomic operation in the memory of another process of its host?
+//
+// As it accesses that memory: by itself, with what the region table allows. While it reads,
+// computes and writes it holds the stripes of that memory in the owner's table, which all others
+// who do the same must have, the owner included.
+#include <cstring>
+
+#include "base/slices.h"
+#include "link_shm/outbox.h"
+#include "memory/atomic_kernels.h"
+#include "os/process_memory.h"
+
+namespace weft::shm {
+
+using link::Outcome;
+
+namespace {
+
+// The bytes [offset, offset + length) of a scattered buffer.
+void gather_part(std::byte* out, std::span<const LocalRange> pieces, std::size_t offset,
+                 std::size_t length) {
+  LocalRange part[link::kMaxPieces];
+  const std::size_t count = slice(pieces, offset, length, part);
+  gather(out, {part, count}, length);
+}
+
+void scatter_part(std::span<const LocalRange> pieces, std::size_t offset, const std::byte* bytes,
+                  std::size_t length) {
+  LocalRange part[link::kMaxPieces];
+  const std::size_t count = slice(pieces, offset, length, part);
+  scatter({part, count}, bytes, length);
+}
+
+}  // namespace
+
+Outcome Outbox::atomic(const link::AtomicRequest& request) {
+  if (lost()) return Outcome::failed(ECONNRESET);
+  const bool fetches = request.action.fetches();
+  const bool counts = counted(fetches ? kCountsReads : kCountsWrites) || request.has_data;
+  if (counts && !room_for_cell()) return Outcome::again();
+  const Outcome outcome = fits_an_errand(request.remote, kAtomicErrandBytes, counts)
+                              ? whichever_is_faster(atomic_ways_, request, &Outbox::atomic_directly)
+                              : atomic_directly(request);
+  if (counts && outcome.state == Outcome::State::kDone) {
+    const auto event = fetches ? link::Operation::kReadEvent : link::Operation::kWriteEvent;
+    const auto data =
+        fetches ? link::Operation::kAtomicReadData : link::Operation::kAtomicWriteData;
+    announce(request.has_data ? data : event, request.has_data, request.data, request.length);
+  }
+  return outcome;
+}
+
+Outcome Outbox::atomic_directly(const link::AtomicRequest& request) {
+  LocalRange targets[memory::kHazards];
+  const Outcome held =
+      hold(memory::rights_for(request.action), request.remote, targets, request.explanation);
+  if (held.state != Outcome::State::kDone) return held;
+  int error = 0;
+  std::size_t offset = 0;
+  for (std::size_t i = 0; i < request.remote.size() && error == 0; ++i) {
+    error = change(request, offset, targets[i]);
+    offset += targets[i].length;
+  }
+  table_->release();
+  return ending_of(error);
+}
+
+// Does the part of the operation that begins at `offset` of its bytes, at `target` in the owner.
+// Returns 0 or an errno.
+int Outbox::change(const link::AtomicRequest& request, std::size_t offset,
+                   const LocalRange& target) {
+  const AtomicAction& action = request.action;
+  const std::size_t length = target.length;
+  if (length == 0) return 0;
+  std::byte operand[kMaxAtomicBytes];
+  std::byte compare[kMaxAtomicBytes];
+  std::byte initial[kMaxAtomicBytes];
+  std::byte value[kMaxAtomicBytes];
+  if (action.has_operand()) gather_part(operand, request.operand, offset, length);
+  if (action.compares()) gather_part(compare, request.compare, offset, length);
+  const LocalRange before{initial, length};
+  const LocalRange after{value, length};
+  const auto address = reinterpret_cast<std::uint64_t>(target.base);
+  if (const int busy = table_->stripes().lock(address, length, memory::Patience::kUsual)) {
+    return busy;
+  }
+  int error =
+      os::copy_process_memory(pid_, os::CopyDirection::kFromProcess, {&before, 1}, {&target, 1});
+  if (error == 0) {
+    std::memcpy(value, initial, length);
+    memory::apply(action, value, operand, compare, length / size_of(action.type));
+  }
+  if (error == 0 && std::memcmp(value, initial, length) != 0) {
+    error = os::copy_process_memory(pid_, os::CopyDirection::kToProcess, {&after, 1}, {&target, 1});
+  }
+  table_->stripes().unlock();
+  if (error == 0 && action.fetches()) scatter_part(request.result, offset, initial, length);
+  return error;
+}
+
+}  // namespace weft::shm

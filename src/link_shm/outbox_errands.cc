@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does an endpoint have small accesses carried out by their owner, when that polls anyway?
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "base/slices.h"
+#include "base/spin.h"
+#include "link_shm/outbox.h"
+#include "os/barrier.h"
+
+namespace weft::shm {
+
+using link::SendRequest;
+
+namespace {
+
+// After that the owner may have ended.
+constexpr auto kAskKernel = std::chrono::milliseconds(10);
+// Several times what an owner needs that polls; taking an errand back costs as much.
+constexpr auto kErrandPatience = std::chrono::microseconds(4);
+constexpr auto kTakenPatience = std::chrono::seconds(2);
+constexpr unsigned kLooksPerClock = 64;
+
+// The cell of an errand at one remote range.
+SendRequest question(link::Operation operation, const RemoteRange& range) {
+  SendRequest ask;
+  ask.operation = operation;
+  ask.tag = range.address;
+  ask.data = range.key.v;
+  return ask;
+}
+
+}  // namespace
+
+// A request for one small range may be carried out by an owner that polls anyway: the system call
+// by which this process reaches into another costs up to several times more.
+bool Outbox::fits_an_errand(std::span<const RemoteRange> ranges, std::size_t most, bool counts) {
+  if (ranges.size() != 1 || ranges[0].length == 0 || ranges[0].length > most) return false;
+  return slot_->attention.load(std::memory_order_relaxed) == Attention::kPolled && !to_itself_ &&
+         room_for_cell() && (!counts || next_ + 1 < limit_);
+}
+
+void Outbox::publish_errand(const link::AccessRequest& request) {
+  Cell& cell = next_cell();
+  if (request.write) {
+    const bool in_cell = request.length <= kErrandBytesInCell;
+    gather(in_cell ? cell.errand.bytes : slot_->errand.bytes, request.local, request.length);
+  }
+  cell.errand.length = static_cast<std::uint32_t>(request.length);
+  cell.errand.withdrawn = 0;
+  const auto operation = request.write ? link::Operation::kWriteEvent : link::Operation::kReadEvent;
+  publish(cell, question(operation, request.remote[0]), Kind::kErrand, false, 0);
+}
+
+void Outbox::publish_errand(const link::AtomicRequest& request) {
+  Cell& cell = next_cell();
+  const std::size_t length = operand_bytes(request.action, request.length);
+  std::byte* bytes = length <= kAtomicErrandBytesInCell ? cell.atomic.bytes : slot_->errand.bytes;
+  cell.atomic.length = static_cast<std::uint32_t>(request.length);
+  cell.atomic.withdrawn = 0;
+  cell.atomic.form = request.action.form;
+  cell.atomic.op = request.action.op;
+  cell.atomic.type = request.action.type;
+  if (request.action.has_operand()) gather(bytes, request.operand, request.length);
+  if (request.action.compares()) gather(bytes + request.length, request.compare, request.length);
+  publish(cell, question(link::Operation::kWriteEvent, request.remote[0]), Kind::kAtomicErrand,
+          false, 0);
+}
+
+// True when the owner has carried out the access. If not, nothing was done, unless the owner is
+// gone.
+bool Outbox::ask_owner(const link::AccessRequest& request) {
+  const std::uint64_t position = next_;
+  publish_errand(request);
+  if (!await_errand(position)) return false;
+  if (!request.write) scatter(request.local, slot_->errand.bytes, request.length);
+  return true;
+}
+
+bool Outbox::ask_owner(const link::AtomicRequest& request) {
+  const std::uint64_t position = next_;
+  publish_errand(request);
+  if (!await_errand(position)) return false;
+  if (request.action.fetches()) scatter(request.result, slot_->errand.bytes, request.length);
+  return true;
+}
+
+bool Outbox::await_errand(std::uint64_t position) {
+  const auto& word = slot_->errand.word;
+  const std::uint64_t taken = errand_word(position, ErrandState::kTaken);
+  os::Time begin{};
+  for (unsigned looks = 1;; ++looks) {
+    const std::uint64_t now = word.load(std::memory_order_acquire);
+    if (now == errand_word(position, ErrandState::kDone)) return true;
+    if (now == errand_word(position, ErrandState::kRefused)) return false;
+    if (looks < kLooksPerClock) continue;  // usually it comes before
+    spin_pause();
+    if (looks % kLooksPerClock != 0) continue;
+    const os::Time moment = std::chrono::steady_clock::now();
+    if (looks == kLooksPerClock) begin = moment;
+    const auto waited = moment - begin;
+    if (now != taken && waited > kErrandPatience && take_back(position)) return false;
+    if (waited < kAskKernel) continue;
+    // It has stopped in the middle: only its end, or giving it up, makes that undone.
+    if (waited > kTakenPatience || !is_there()) gone_ = true;
+    if (gone_) return false;
+    std::this_thread::yield();
+  }
+}
+
+// False when the owner is at it already.
+bool Outbox::take_back(std::uint64_t position) {
+  std::atomic_ref(cells_[position % kCells].errand.withdrawn).store(1, std::memory_order_relaxed);
+  os::remote_barrier();
+  const std::uint64_t now = slot_->errand.word.load(std::memory_order_acquire);
+  return now >> 2 != position || now == errand_word(position, ErrandState::kNone);
+}
+
+}  // namespace weft::shm
