@@ -144,14 +144,18 @@ bool Endpoint::leave_whole(Receive& part) {
 }
 
 void Endpoint::remote_access(const link::Arrival& arrival) {
-  const bool read = arrival.operation == link::Operation::kReadEvent;
+  const bool atomic = arrival.operation == link::Operation::kAtomicReadData ||
+                      arrival.operation == link::Operation::kAtomicWriteData;
+  const bool read = arrival.operation == link::Operation::kReadEvent ||
+                    arrival.operation == link::Operation::kAtomicReadData;
   count(read ? Event::kRemoteRead : Event::kRemoteWrite, true);
   if (!arrival.has_data || setup_.bindings.rx == nullptr) return;
   setup_.bindings.rx->push([&](device::Completion& completion) {
     completion = {};
-    completion.flags = device::kRma | device::kRemoteWrite | device::kHasRemoteData;
+    completion.flags = (atomic ? device::kAtomic : device::kRma) |
+                       (read ? device::kRemoteRead : device::kRemoteWrite) | device::kHasRemoteData;
     completion.data = arrival.data;
-    completion.length = arrival.tag;  // a write's announcement carries its length there
+    completion.length = arrival.tag;  // an announcement carries the length there
     completion.source = number_of(*setup_.addresses, *sources_[arrival.source]);
   });
 }

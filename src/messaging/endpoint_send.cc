@@ -17,7 +17,17 @@ std::uint64_t flags_of(const AccessCall& call) {
   return device::kRma | (call.write ? device::kWrite : device::kRead);
 }
 
+std::uint64_t flags_of(const AtomicCall& call) {
+  return device::kAtomic | (call.action.fetches() ? device::kRead : device::kWrite);
+}
+
+Event event_of(const SendCall&) { return Event::kSend; }
+
 Event event_of(const AccessCall& call) { return call.write ? Event::kWrite : Event::kRead; }
+
+Event event_of(const AtomicCall& call) {
+  return call.action.fetches() ? Event::kRead : Event::kWrite;
+}
 
 }  // namespace
 
@@ -39,6 +49,22 @@ int Endpoint::fail(const Report& report, std::uint64_t flags, Event event, int e
   push_tx(report.context, flags, error, detail);
   count(event, false);
   return 0;
+}
+
+// The way to the peer of a call, if it may start now; else null, and `status` is its answer.
+template <class Call>
+inline link::Flow* Endpoint::way_for(const Call& call, int& status) {
+  status = EAGAIN;
+  if (setup_.bindings.tx != nullptr && setup_.bindings.tx->full()) return nullptr;
+  link::Flow* flow = flow_to(call.peer, status);
+  if (flow == nullptr) {
+    if (status != EAGAIN && status != EINVAL) {
+      status = fail(call.report, flags_of(call), event_of(call), status, 0);
+    }
+    return nullptr;
+  }
+  if (call.fence && flow->busy()) return nullptr;
+  return flow;
 }
 
 inline int Endpoint::start_send(link::Flow& flow, SendCall& call) {
@@ -68,15 +94,9 @@ inline int Endpoint::start_send(link::Flow& flow, SendCall& call) {
 
 int Endpoint::send(SendCall& call) {
   const std::lock_guard guard(lock_);
-  if (setup_.bindings.tx != nullptr && setup_.bindings.tx->full()) return EAGAIN;
-  int error = 0;
-  link::Flow* flow = flow_to(call.peer, error);
-  if (flow == nullptr) {
-    if (error == EAGAIN || error == EINVAL) return error;
-    return fail(call.report, flags_of(call), Event::kSend, error, 0);
-  }
-  if (call.fence && flow->busy()) return EAGAIN;
-  return start_send(*flow, call);
+  int status = 0;
+  link::Flow* flow = way_for(call, status);
+  return flow == nullptr ? status : start_send(*flow, call);
 }
 
 // Another thread sleeps already: the peer must ring for this message, too.
@@ -93,17 +113,9 @@ void Endpoint::sent(void* cookie, int error) {
   sendings_.give(sending);
 }
 
-int Endpoint::access(const AccessCall& call) {
-  const std::lock_guard guard(lock_);
-  if (setup_.bindings.tx != nullptr && setup_.bindings.tx->full()) return EAGAIN;
-  int error = 0;
-  link::Flow* flow = flow_to(call.peer, error);
-  if (flow == nullptr) {
-    if (error == EAGAIN || error == EINVAL) return error;
-    return fail(call.report, flags_of(call), event_of(call), error, 0);
-  }
-  if (call.fence && flow->busy()) return EAGAIN;
-  const link::Outcome outcome = flow->access(call);
+// Reports the end of an operation that is never pending.
+template <class Call>
+int Endpoint::end_at_once(const Call& call, const link::Outcome& outcome) {
   if (outcome.state == link::Outcome::State::kAgain) {
     progress_locked();
     return EAGAIN;
@@ -114,6 +126,20 @@ int Endpoint::access(const AccessCall& call) {
   }
   complete(call.report, flags_of(call), event_of(call));
   return 0;
+}
+
+int Endpoint::access(const AccessCall& call) {
+  const std::lock_guard guard(lock_);
+  int status = 0;
+  link::Flow* flow = way_for(call, status);
+  return flow == nullptr ? status : end_at_once(call, flow->access(call));
+}
+
+int Endpoint::atomic(const AtomicCall& call) {
+  const std::lock_guard guard(lock_);
+  int status = 0;
+  link::Flow* flow = way_for(call, status);
+  return flow == nullptr ? status : end_at_once(call, flow->atomic(call));
 }
 
 }  // namespace weft::messaging

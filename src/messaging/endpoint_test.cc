@@ -420,6 +420,57 @@ TEST_F(EndpointTest, AWriteWithDataIsReportedAtItsTargetAndCounted) {
   EXPECT_TRUE(setup.device->regions().remove(region.value()).ok());
 }
 
+TEST_F(EndpointTest, AnAtomicOperationIsReportedAndCountedByWhatItDoes) {
+  std::uint64_t memory = 40;
+  const auto region = setup.device->regions().add({two.domain, Access::kRemoteWrite,
+                                                   reinterpret_cast<std::uint64_t>(&memory), 8, 0,
+                                                   false, RegionKey{9}});
+  ASSERT_TRUE(region.ok());
+  std::uint64_t operand = 2;
+  std::uint64_t initial = 0;
+  const LocalRange local{&operand, 8};
+  const LocalRange result{&initial, 8};
+  const RemoteRange remote{0, 8, RegionKey{9}};
+  AtomicCall call;
+  call.peer = to_two;
+  call.action = {AtomicForm::kBase, AtomicOp::kSum, AtomicType::kUint64};
+  call.has_data = true;
+  call.data = 0xabc;
+  call.operand = {&local, 1};
+  call.result = {&result, 1};
+  call.remote = {&remote, 1};
+  call.length = 8;
+  ASSERT_EQ(one.endpoint->atomic(call), 0);
+  EXPECT_EQ(next(one, true).flags, device::kAtomic | device::kWrite);
+  EXPECT_EQ(memory, 42u);
+  const Completion announced = next(two, false);
+  EXPECT_EQ(announced.flags, device::kAtomic | device::kRemoteWrite | device::kHasRemoteData);
+  EXPECT_EQ(announced.data, 0xabcu);
+  EXPECT_EQ(announced.length, 8u);
+  EXPECT_EQ(two.remote_writes.value(), 1u);
+  call.action.form = AtomicForm::kFetch;
+  ASSERT_EQ(one.endpoint->atomic(call), 0);
+  const Completion refused = next(one, true);
+  EXPECT_EQ(refused.flags, device::kAtomic | device::kRead);
+  EXPECT_EQ(refused.error, EACCES);
+  EXPECT_EQ(refused.detail, static_cast<int>(weft::memory::Refusal::kNoRight));
+  call.report.silent = true;
+  EXPECT_EQ(one.endpoint->atomic(call), EACCES) << "an injected one returns its failure";
+  EXPECT_EQ(memory, 42u);
+  EXPECT_TRUE(setup.device->regions().remove(region.value()).ok());
+}
+
+TEST_F(EndpointTest, AnAtomicOperationWaitsBehindAFenceAndAFullQueue) {
+  AtomicCall call;
+  call.peer = to_two;
+  call.fence = true;
+  Bytes bytes = pattern(20'000, 1);
+  one.send(to_two, 5, bytes);
+  EXPECT_EQ(one.endpoint->atomic(call), EAGAIN);
+  call.peer = 99;
+  EXPECT_EQ(one.endpoint->atomic(call), EINVAL);
+}
+
 TEST_F(EndpointTest, ASleepingEndpointIsWokenByAMessage) {
   settle();
   ASSERT_TRUE(two.endpoint->fall_asleep());

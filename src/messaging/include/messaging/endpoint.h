@@ -70,6 +70,13 @@ struct AccessCall : link::AccessRequest {
   Report report;
 };
 
+// An atomic operation on a peer's memory.
+struct AtomicCall : link::AtomicRequest {
+  PeerIndex peer = kNoPeer;
+  bool fence = false;
+  Report report;
+};
+
 // A receive, or a look at what has come (fi_tagged(3): FI_PEEK, FI_CLAIM, FI_DISCARD).
 struct ReceiveCall {
   enum class Mode { kPost, kPeek, kPeekClaim, kPeekDiscard, kTakeClaimed, kDiscardClaimed };
@@ -91,7 +98,7 @@ struct ReceiveCall {
 //
 // Calls return 0 when the operation was started (its end is reported as asked), or an errno and
 // then nothing was started: EAGAIN (poll, then call again), EINVAL, and if silent also what would
-// otherwise have been reported: EHOSTUNREACH, ECONNRESET, EACCES, EFAULT.
+// otherwise have been reported: EHOSTUNREACH, ECONNRESET, EACCES, EFAULT, ETIMEDOUT.
 class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
  public:
   // Makes the endpoint reachable. Errors: those of device::Port::open().
@@ -101,6 +108,7 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
 
   int send(SendCall& call);
   int access(const AccessCall& call);
+  int atomic(const AtomicCall& call);
   int receive(const ReceiveCall& call);
   // Ends a posted receive with ECANCELED; ENOENT when none has that context (fi_cancel(3)).
   int cancel(void* context);
@@ -142,7 +150,11 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   bool tick();
 
   // Sending (endpoint_send.cc).
+  template <class Call>
+  [[gnu::always_inline]] link::Flow* way_for(const Call& call, int& status);
   [[gnu::always_inline]] int start_send(link::Flow& flow, SendCall& call);
+  template <class Call>
+  int end_at_once(const Call& call, const link::Outcome& outcome);
   int fail(const Report& report, std::uint64_t flags, Event event, int error, int detail);
   void wait_for_end(link::Flow& flow);
   void complete(const Report& report, std::uint64_t flags, Event event) {
