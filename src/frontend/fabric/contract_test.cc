@@ -159,8 +159,8 @@ TEST(Contract, MultiReceiveIsForThoseWhoAskForIt) {
 
 TEST(Contract, IsRefusedForAnySingleHintThatCannotBeMet) {
   const std::function<void(fi_info&)> wishes[] = {
-      [](fi_info& i) { i.caps = FI_ATOMIC; },
-      [](fi_info& i) { i.tx_attr->caps = FI_ATOMIC; },
+      [](fi_info& i) { i.caps = FI_COLLECTIVE; },
+      [](fi_info& i) { i.tx_attr->caps = FI_COLLECTIVE; },
       [](fi_info& i) { i.tx_attr->op_flags = FI_COMMIT_COMPLETE; },
       [](fi_info& i) { i.tx_attr->msg_order = FI_ORDER_RAS; },
       [](fi_info& i) { i.tx_attr->comp_order = FI_ORDER_STRICT; },
@@ -169,9 +169,9 @@ TEST(Contract, IsRefusedForAnySingleHintThatCannotBeMet) {
       [](fi_info& i) { i.tx_attr->iov_limit = kIovLimit + 1; },
       [](fi_info& i) { i.tx_attr->rma_iov_limit = kRmaIovLimit + 1; },
       [](fi_info& i) { i.tx_attr->tclass = FI_TC_BULK_DATA; },
-      [](fi_info& i) { i.rx_attr->caps = FI_ATOMIC; },
+      [](fi_info& i) { i.rx_attr->caps = FI_COLLECTIVE; },
       [](fi_info& i) { i.rx_attr->op_flags = FI_TRIGGER; },
-      [](fi_info& i) { i.rx_attr->msg_order = FI_ORDER_ATOMIC_RAR; },
+      [](fi_info& i) { i.rx_attr->msg_order = FI_ORDER_WAS; },
       [](fi_info& i) { i.rx_attr->comp_order = FI_ORDER_DATA; },
       [](fi_info& i) { i.rx_attr->size = SIZE_MAX; },
       [](fi_info& i) { i.rx_attr->iov_limit = kIovLimit + 1; },

@@ -2,6 +2,7 @@
 // What is an open access domain? fi_domain(3)
 #include "domain.h"
 
+#include "atomic_query.h"
 #include "boundary.h"
 #include "internal.h"
 #include "log.h"
@@ -50,9 +51,9 @@ int endpoint_with_flags(fid_domain* domain, fi_info* info, fid_ep** ep, std::uin
   return flags != 0 ? -FI_EBADFLAGS : endpoint(domain, info, ep, context);
 }
 
-// No atomic operation is offered yet.
-int query_atomic(fid_domain*, fi_datatype, fi_op, fi_atomic_attr*, std::uint64_t) {
-  return -FI_EOPNOTSUPP;
+int query_atomic(fid_domain*, fi_datatype type, fi_op op, fi_atomic_attr* attributes,
+                 std::uint64_t flags) {
+  return fabric::query_atomic(type, op, attributes, flags);
 }
 
 fi_ops* fid_operations() {

@@ -51,7 +51,7 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, os::UdpPort port, void* 
   msg = (caps_ & FI_MSG) != 0 ? message_operations() : no_operations<fi_ops_msg>();
   tagged = (caps_ & FI_TAGGED) != 0 ? tagged_operations() : no_operations<fi_ops_tagged>();
   rma = (caps_ & FI_RMA) != 0 ? rma_operations() : no_operations<fi_ops_rma>();
-  atomic = no_operations<fi_ops_atomic>();
+  atomic = (caps_ & FI_ATOMIC) != 0 ? atomic_operations() : no_operations<fi_ops_atomic>();
   collective = no_operations<fi_ops_collective>();
 }
 
@@ -146,7 +146,7 @@ int Endpoint::check_bindings() const {
   const bool messages = (caps_ & (FI_MSG | FI_TAGGED)) != 0;
   const bool sends = messages && (caps_ & FI_SEND) != 0;
   const bool receives = messages && (caps_ & FI_RECV) != 0;
-  const bool accesses = (caps_ & FI_RMA) != 0 && (caps_ & (FI_READ | FI_WRITE)) != 0;
+  const bool accesses = (caps_ & kRmaCaps) != 0 && (caps_ & (FI_READ | FI_WRITE)) != 0;
   const bool counts_tx = counts(Event::kSend) || counts(Event::kRead) || counts(Event::kWrite);
   if ((sends || accesses) && tx_cq_ == nullptr && !counts_tx) return -FI_ENOCQ;
   if (receives && rx_cq_ == nullptr && !counts(Event::kReceive)) return -FI_ENOCQ;

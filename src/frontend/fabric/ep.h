@@ -90,5 +90,6 @@ fi_ops_cm* cm_operations();
 fi_ops_msg* message_operations();
 fi_ops_tagged* tagged_operations();
 fi_ops_rma* rma_operations();
+fi_ops_atomic* atomic_operations();
 
 }  // namespace weft::fabric

@@ -39,7 +39,7 @@ Result<std::uint64_t> agree_caps(std::uint64_t hinted, const TypeOffer& offer) {
     return refusal("caps: FI_SEND or FI_RECV without FI_MSG or FI_TAGGED");
   }
   if (any_of(hinted, kRmaModifiers) && !any_of(hinted, kRmaCaps)) {
-    return refusal("caps: FI_READ, FI_WRITE or FI_REMOTE_* without FI_RMA");
+    return refusal("caps: FI_READ, FI_WRITE or FI_REMOTE_* without FI_RMA or FI_ATOMIC");
   }
   const std::uint64_t caps = with_implied_modifiers(hinted);
   if (any_of(caps, FI_RMA_EVENT) && !any_of(caps, kRmaTargetModifiers)) {

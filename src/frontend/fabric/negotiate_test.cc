@@ -34,6 +34,8 @@ TEST(Caps, APrimaryCapabilityAloneMeansAllItsModifiersAndNoOtherPrimary) {
                 std::uint64_t{FI_TAGGED | FI_SEND | FI_RECV | kDomainCaps});
   expect_answer(agree_caps(FI_RMA, kReliableDatagrams),
                 std::uint64_t{FI_RMA | kRmaModifiers | kDomainCaps});
+  expect_answer(agree_caps(FI_ATOMIC, kReliableDatagrams),
+                std::uint64_t{FI_ATOMIC | kRmaModifiers | kDomainCaps});
 }
 
 TEST(Caps, AModifierNarrowsItsPrimary) {
@@ -41,6 +43,8 @@ TEST(Caps, AModifierNarrowsItsPrimary) {
                 std::uint64_t{FI_MSG | FI_SEND | kDomainCaps});
   expect_answer(agree_caps(FI_RMA | FI_READ, kReliableDatagrams),
                 std::uint64_t{FI_RMA | FI_READ | kDomainCaps});
+  expect_answer(agree_caps(FI_ATOMIC | FI_REMOTE_WRITE, kReliableDatagrams),
+                std::uint64_t{FI_ATOMIC | FI_REMOTE_WRITE | kDomainCaps});
 }
 
 TEST(Caps, SourceRmaEventsAndMultiReceiveComeOnlyOnRequest) {
@@ -53,8 +57,8 @@ TEST(Caps, SourceRmaEventsAndMultiReceiveComeOnlyOnRequest) {
 
 TEST(Caps, WhatIsNotOfferedIsRefused) {
   for (const std::uint64_t bit :
-       {FI_ATOMIC, FI_MULTICAST, FI_COLLECTIVE, FI_HMEM, FI_NAMED_RX_CTX, FI_TRIGGER, FI_PEER,
-        FI_SHARED_AV, FI_RMA_PMEM, FI_SOURCE_ERR, FI_VARIABLE_MSG, FI_AV_USER_ID}) {
+       {FI_MULTICAST, FI_COLLECTIVE, FI_HMEM, FI_NAMED_RX_CTX, FI_TRIGGER, FI_PEER, FI_SHARED_AV,
+        FI_RMA_PMEM, FI_SOURCE_ERR, FI_VARIABLE_MSG, FI_AV_USER_ID}) {
     SCOPED_TRACE(bit);
     expect_refused(agree_caps(FI_MSG | bit, kReliableDatagrams));
   }
@@ -222,9 +226,9 @@ TEST(Refusal, NamesTheAttributeTheValueAndTheLimit) {
 }
 
 TEST(Refusal, SpellsOutBits) {
-  const auto refused = agree_caps(FI_MSG | FI_ATOMIC, kReliableDatagrams);
+  const auto refused = agree_caps(FI_MSG | FI_COLLECTIVE, kReliableDatagrams);
   ASSERT_FALSE(refused.ok());
-  EXPECT_NE(refused.error().message.find("FI_ATOMIC"), std::string::npos)
+  EXPECT_NE(refused.error().message.find("FI_COLLECTIVE"), std::string::npos)
       << refused.error().message;
 }
 

@@ -18,7 +18,7 @@ inline constexpr std::uint32_t kProviderVersion = FI_VERSION(0, 1);
 // line means all of it.
 inline constexpr std::uint64_t kMessageCaps = FI_MSG | FI_TAGGED;
 inline constexpr std::uint64_t kMessageModifiers = FI_SEND | FI_RECV;
-inline constexpr std::uint64_t kRmaCaps = FI_RMA;
+inline constexpr std::uint64_t kRmaCaps = FI_RMA | FI_ATOMIC;
 inline constexpr std::uint64_t kRmaTargetModifiers = FI_REMOTE_READ | FI_REMOTE_WRITE;
 inline constexpr std::uint64_t kRmaModifiers = FI_READ | FI_WRITE | kRmaTargetModifiers;
 inline constexpr std::uint64_t kDomainCaps = FI_LOCAL_COMM | FI_REMOTE_COMM;
@@ -40,7 +40,8 @@ inline constexpr std::uint64_t kRxFlags = FI_COMPLETION | FI_MULTI_RECV;
 
 inline constexpr std::uint64_t kMessageOrder =
     FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_WAR | FI_ORDER_WAW | FI_ORDER_SAR | FI_ORDER_SAW |
-    FI_ORDER_SAS | FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW | FI_ORDER_RMA_WAR | FI_ORDER_RMA_WAW;
+    FI_ORDER_SAS | FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW | FI_ORDER_RMA_WAR | FI_ORDER_RMA_WAW |
+    FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW;
 inline constexpr std::uint64_t kCompletionOrder = 0;
 
 // The registration contract that an application may ask for; nothing of it is ever required.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What do the remote memory calls do? fi_rma(3)
-#include "log.h"
 #include "transfer.h"
 
 namespace weft::fabric {
@@ -31,14 +30,7 @@ ssize_t access(Endpoint& ep, AccessCall& call, std::uint64_t flags) noexcept {
   if (copies && call.length > kInjectSize) [[unlikely]]
     return -FI_EMSGSIZE;
   call.fence = (flags & FI_FENCE) != 0;
-  return at_c_border([&]() -> ssize_t {
-    std::string why;
-    if (log_enabled(FI_LOG_WARN, FI_LOG_EP_DATA)) call.explanation = &why;
-    const int status = ep.core()->access(call);
-    call.explanation = nullptr;
-    if (!why.empty()) log_warning(FI_LOG_EP_DATA, "refused by the target: {}", why);
-    return -status;
-  });
+  return start_explained(ep, call, &messaging::Endpoint::access);
 }
 
 // The calls without flags that name one remote range.

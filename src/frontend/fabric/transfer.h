@@ -7,9 +7,11 @@
 #include <rdma/fi_tagged.h>
 
 #include <span>
+#include <string>
 
 #include "boundary.h"
 #include "ep.h"
+#include "log.h"
 #include "offer.h"
 
 namespace weft::fabric {
@@ -73,6 +75,20 @@ inline ssize_t send(Endpoint& ep, messaging::SendCall& call, std::uint64_t flags
   call.until_delivered = (flags & FI_DELIVERY_COMPLETE) != 0;
   call.fence = (flags & FI_FENCE) != 0;
   return at_c_border([&]() -> ssize_t { return -ep.core()->send(call); });
+}
+
+// Starts an operation that its target may refuse, and logs the reason if it does.
+template <class Call>
+ssize_t start_explained(Endpoint& ep, Call& call,
+                        int (messaging::Endpoint::*start)(const Call&)) noexcept {
+  return at_c_border([&]() -> ssize_t {
+    std::string why;
+    if (log_enabled(FI_LOG_WARN, FI_LOG_EP_DATA)) call.explanation = &why;
+    const int status = (ep.core()->*start)(call);
+    call.explanation = nullptr;
+    if (!why.empty()) log_warning(FI_LOG_EP_DATA, "refused by the target: {}", why);
+    return -status;
+  });
 }
 
 // Posts a receive, or peeks.

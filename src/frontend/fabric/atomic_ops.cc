@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What do the atomic calls do? fi_atomic(3)
+#include <rdma/fi_atomic.h>
+
+#include "atomic_query.h"
+#include "c_enum.h"
+#include "transfer.h"
+
+namespace weft::fabric {
+namespace {
+
+using messaging::AtomicCall;
+
+static_assert(kMaxAtomicBytes <= kInjectSize, "every operand may be injected");
+
+using Elements = std::span<const fi_ioc>;
+using RemoteElements = std::span<const fi_rma_ioc>;
+
+// The bytes of a list whose entries count elements of `size` bytes. Errors: -FI_EINVAL for an empty
+// or null list, a null buffer, or too many entries; -FI_EMSGSIZE for more than kMaxAtomicBytes.
+template <class Entry, class Range, std::size_t kMost, class Convert>
+int to_bytes(std::span<const Entry> list, std::size_t size, Range (&out)[kMost],
+             std::size_t& length, Convert convert) {
+  if (list.empty() || list.size() > kMost || list.data() == nullptr) return -FI_EINVAL;
+  std::size_t sum = 0;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (list[i].count > (kMaxAtomicBytes - sum) / size) return -FI_EMSGSIZE;
+    out[i] = convert(list[i], list[i].count * size);
+    sum += list[i].count * size;
+  }
+  length = sum;
+  return sum == 0 ? -FI_EINVAL : 0;
+}
+
+// The buffers of one side in bytes.
+struct LocalBytes {
+  LocalRange pieces[kIovLimit];
+  std::span<const LocalRange> list;
+
+  // Errors: those of to_bytes(), -FI_EINVAL when it is not `length` bytes.
+  int read(Elements elements, std::size_t size, std::size_t length) {
+    std::size_t sum = 0;
+    const auto convert = [](const fi_ioc& entry, std::size_t bytes) {
+      return LocalRange{entry.addr, bytes};
+    };
+    if (const int wrong = to_bytes(elements, size, pieces, sum, convert)) return wrong;
+    list = {pieces, elements.size()};
+    for (const LocalRange& piece : list) {
+      if (piece.base == nullptr && piece.length != 0) return -FI_EINVAL;
+    }
+    return sum == length ? 0 : -FI_EINVAL;
+  }
+};
+
+struct RemoteBytes {
+  RemoteRange ranges[kRmaIovLimit];
+  std::span<const RemoteRange> list;
+  std::size_t length = 0;
+
+  int read(RemoteElements elements, std::size_t size) {
+    const auto convert = [](const fi_rma_ioc& entry, std::size_t bytes) {
+      return RemoteRange{entry.addr, bytes, RegionKey{entry.key}};
+    };
+    list = {ranges, elements.size()};
+    return to_bytes(elements, size, ranges, length, convert);
+  }
+};
+
+// A call in any of its forms.
+struct Request {
+  AtomicForm form = AtomicForm::kBase;
+  int type = FI_VOID;  // number of an fi_datatype
+  int op = FI_NOOP;    // number of an fi_op
+  Elements operand{};
+  Elements compare{};
+  Elements result{};
+  RemoteElements remote{};
+  bool has_data = false;
+  std::uint64_t data = 0;
+  fi_addr_t peer = FI_ADDR_UNSPEC;
+  bool fence = false;
+  messaging::Report report{};
+};
+
+ssize_t start(fid_ep* fid, const Request& request) noexcept {
+  Endpoint& ep = Endpoint::from(fid);
+  if (ep.core() == nullptr) [[unlikely]]
+    return -FI_EOPBADSTATE;
+  const Result<AtomicAction> action = action_of(request.form, request.type, request.op);
+  if (!action) return -action.error().code;
+  AtomicCall call;
+  call.action = action.value();
+  const std::size_t size = size_of(call.action.type);
+  RemoteBytes remote;
+  LocalBytes operand;
+  LocalBytes compare;
+  LocalBytes result;
+  int wrong = remote.read(request.remote, size);
+  if (wrong == 0 && call.action.has_operand()) {
+    wrong = operand.read(request.operand, size, remote.length);
+  }
+  if (wrong == 0 && call.action.compares()) {
+    wrong = compare.read(request.compare, size, remote.length);
+  }
+  if (wrong == 0 && call.action.fetches()) {
+    wrong = result.read(request.result, size, remote.length);
+  }
+  if (wrong != 0) [[unlikely]]
+    return wrong;
+  call.operand = operand.list;
+  call.compare = compare.list;
+  call.result = result.list;
+  call.remote = remote.list;
+  call.length = remote.length;
+  call.has_data = request.has_data;
+  call.data = request.data;
+  call.peer = request.peer;
+  call.fence = request.fence;
+  call.report = request.report;
+  return start_explained(ep, call, &messaging::Endpoint::atomic);
+}
+
+// The target of a call that names one remote address: as many elements as `list` has.
+fi_rma_ioc target_of(Elements list, std::uint64_t address, std::uint64_t key) {
+  fi_rma_ioc target{address, 0, key};
+  if (list.data() == nullptr || list.size() > kIovLimit) return target;  // refused
+  for (const fi_ioc& entry : list) {
+    if (__builtin_add_overflow(target.count, entry.count, &target.count)) {
+      target.count = SIZE_MAX;  // refused
+      break;
+    }
+  }
+  return target;
+}
+
+fi_ioc elements(const void* buffer, std::size_t count) {
+  return {const_cast<void*>(buffer), count};
+}
+
+// Starts a call without flags of its own.
+ssize_t start_default(fid_ep* fid, Request& request, fi_addr_t peer, std::uint64_t address,
+                      std::uint64_t key, void* context) {
+  Endpoint& ep = Endpoint::from(fid);
+  const bool reads = request.op == FI_ATOMIC_READ;
+  const fi_rma_ioc target = target_of(reads ? request.result : request.operand, address, key);
+  request.remote = {&target, 1};
+  request.peer = peer;
+  request.fence = (ep.tx_flags & FI_FENCE) != 0;
+  request.report = report(ep.tx_selective(), ep.tx_flags, context);
+  return start(fid, request);
+}
+
+// Starts a call whose flags and target are in `msg`.
+ssize_t start_message(fid_ep* fid, Request& request, const fi_msg_atomic* msg,
+                      std::uint64_t flags) {
+  if (msg == nullptr) return -FI_EINVAL;
+  if ((flags & ~kCallFlags) != 0) return -FI_EBADFLAGS;
+  request.type = number_of(msg->datatype);
+  request.op = number_of(msg->op);
+  request.operand = {msg->msg_iov, msg->iov_count};
+  request.remote = {msg->rma_iov, msg->rma_iov_count};
+  request.has_data = (flags & FI_REMOTE_CQ_DATA) != 0;
+  request.data = msg->data;
+  request.peer = msg->addr;
+  request.fence = (flags & FI_FENCE) != 0;
+  request.report = report(Endpoint::from(fid).tx_selective(), flags, msg->context);
+  return start(fid, request);
+}
+
+ssize_t atomicv(fid_ep* fid, const fi_ioc* list, void**, std::size_t count, fi_addr_t peer,
+                std::uint64_t address, std::uint64_t key, fi_datatype type, fi_op op,
+                void* context) {
+  Request request{AtomicForm::kBase, number_of(type), number_of(op)};
+  request.operand = {list, count};
+  return start_default(fid, request, peer, address, key, context);
+}
+
+ssize_t atomic(fid_ep* fid, const void* buffer, std::size_t count, void*, fi_addr_t peer,
+               std::uint64_t address, std::uint64_t key, fi_datatype type, fi_op op,
+               void* context) {
+  const fi_ioc operand = elements(buffer, count);
+  Request request{AtomicForm::kBase, number_of(type), number_of(op)};
+  request.operand = {&operand, 1};
+  return start_default(fid, request, peer, address, key, context);
+}
+
+ssize_t atomicmsg(fid_ep* fid, const fi_msg_atomic* msg, std::uint64_t flags) {
+  Request request;
+  return start_message(fid, request, msg, flags);
+}
+
+ssize_t inject_atomic(fid_ep* fid, const void* buffer, std::size_t count, fi_addr_t peer,
+                      std::uint64_t address, std::uint64_t key, fi_datatype type, fi_op op) {
+  const fi_ioc operand = elements(buffer, count);
+  const fi_rma_ioc target{address, count, key};
+  Request request{AtomicForm::kBase, number_of(type), number_of(op)};
+  request.operand = {&operand, 1};
+  request.remote = {&target, 1};
+  request.peer = peer;
+  request.report = silence();
+  return start(fid, request);
+}
+
+ssize_t fetch_atomicv(fid_ep* fid, const fi_ioc* list, void**, std::size_t count, fi_ioc* results,
+                      void**, std::size_t result_count, fi_addr_t peer, std::uint64_t address,
+                      std::uint64_t key, fi_datatype type, fi_op op, void* context) {
+  Request request{AtomicForm::kFetch, number_of(type), number_of(op)};
+  request.operand = {list, count};
+  request.result = {results, result_count};
+  return start_default(fid, request, peer, address, key, context);
+}
+
+ssize_t fetch_atomic(fid_ep* fid, const void* buffer, std::size_t count, void*, void* result, void*,
+                     fi_addr_t peer, std::uint64_t address, std::uint64_t key, fi_datatype type,
+                     fi_op op, void* context) {
+  const fi_ioc operand = elements(buffer, count);
+  const fi_ioc results = elements(result, count);
+  Request request{AtomicForm::kFetch, number_of(type), number_of(op)};
+  request.operand = {&operand, 1};
+  request.result = {&results, 1};
+  return start_default(fid, request, peer, address, key, context);
+}
+
+ssize_t fetch_atomicmsg(fid_ep* fid, const fi_msg_atomic* msg, fi_ioc* results, void**,
+                        std::size_t result_count, std::uint64_t flags) {
+  Request request;
+  request.form = AtomicForm::kFetch;
+  request.result = {results, result_count};
+  return start_message(fid, request, msg, flags);
+}
+
+ssize_t compare_atomicv(fid_ep* fid, const fi_ioc* list, void**, std::size_t count,
+                        const fi_ioc* compare, void**, std::size_t compare_count, fi_ioc* results,
+                        void**, std::size_t result_count, fi_addr_t peer, std::uint64_t address,
+                        std::uint64_t key, fi_datatype type, fi_op op, void* context) {
+  Request request{AtomicForm::kCompare, number_of(type), number_of(op)};
+  request.operand = {list, count};
+  request.compare = {compare, compare_count};
+  request.result = {results, result_count};
+  return start_default(fid, request, peer, address, key, context);
+}
+
+ssize_t compare_atomic(fid_ep* fid, const void* buffer, std::size_t count, void*,
+                       const void* compare, void*, void* result, void*, fi_addr_t peer,
+                       std::uint64_t address, std::uint64_t key, fi_datatype type, fi_op op,
+                       void* context) {
+  const fi_ioc operand = elements(buffer, count);
+  const fi_ioc compared = elements(compare, count);
+  const fi_ioc results = elements(result, count);
+  Request request{AtomicForm::kCompare, number_of(type), number_of(op)};
+  request.operand = {&operand, 1};
+  request.compare = {&compared, 1};
+  request.result = {&results, 1};
+  return start_default(fid, request, peer, address, key, context);
+}
+
+ssize_t compare_atomicmsg(fid_ep* fid, const fi_msg_atomic* msg, const fi_ioc* compare, void**,
+                          std::size_t compare_count, fi_ioc* results, void**,
+                          std::size_t result_count, std::uint64_t flags) {
+  Request request;
+  request.form = AtomicForm::kCompare;
+  request.compare = {compare, compare_count};
+  request.result = {results, result_count};
+  return start_message(fid, request, msg, flags);
+}
+
+}  // namespace
+
+fi_ops_atomic* atomic_operations() {
+  static fi_ops_atomic table{sizeof(fi_ops_atomic),
+                             atomic,
+                             atomicv,
+                             atomicmsg,
+                             inject_atomic,
+                             fetch_atomic,
+                             fetch_atomicv,
+                             fetch_atomicmsg,
+                             compare_atomic,
+                             compare_atomicv,
+                             compare_atomicmsg,
+                             atomic_valid,
+                             fetch_atomic_valid,
+                             compare_atomic_valid};
+  return &table;
+}
+
+}  // namespace weft::fabric
