@@ -24,6 +24,8 @@ const char* name_of(Action action) {
       return "delivery-complete send";
     case Action::kChurn:
       return "write during registration churn";
+    case Action::kAtomic:
+      return "atomic addition";
   }
   return "?";
 }

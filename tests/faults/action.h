@@ -21,10 +21,11 @@ enum class Action : std::uint8_t {
                // arrives
   kDeliver,    // messages that complete only when the receiver has them
   kChurn,      // remote writes to a region that the target keeps closing and registering again
+  kAtomic,     // atomic additions to numbers that all initiators of the target share, across a page
 };
-inline constexpr std::array kActions{Action::kSmall,     Action::kLarge,   Action::kTagged,
-                                     Action::kFlood,     Action::kWrite,   Action::kRead,
-                                     Action::kWriteData, Action::kDeliver, Action::kChurn};
+inline constexpr std::array kActions{
+    Action::kSmall, Action::kLarge,     Action::kTagged,  Action::kFlood, Action::kWrite,
+    Action::kRead,  Action::kWriteData, Action::kDeliver, Action::kChurn, Action::kAtomic};
 
 // Who starts the operations.
 enum class Starter : std::uint8_t { kVictim, kSurvivor, kBoth };

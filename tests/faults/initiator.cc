@@ -2,6 +2,10 @@
 // Which sizes, places and calls make up each kind of operation?
 #include "initiator.h"
 
+#include <rdma/fi_atomic.h>
+
+#include <algorithm>
+
 #include "arena.h"
 #include "failure.h"
 
@@ -10,6 +14,11 @@ namespace weft::faults {
 namespace {
 
 constexpr std::uint64_t kFloodLimit = 3000;  // unexpected messages fill the receiver's memory
+
+// Numbers in the scratch of whoever is at the beginning of the target's region, so that many
+// initiators meet there; those of a long operation may lie on two pages.
+constexpr std::size_t kAtomicBytes = 256;
+constexpr std::size_t kSumsAt = kScratchAt + 4096 - kAtomicBytes / 2;
 
 // How many operations of a kind may be pending, and the largest of them.
 struct Shape {
@@ -36,6 +45,8 @@ Shape shape_of(Action action) {
       return {8, 200000};
     case Action::kChurn:
       return {2, 256 * 1024};
+    case Action::kAtomic:
+      return {8, kAtomicBytes};
   }
   return {1, 64};
 }
@@ -80,6 +91,8 @@ std::size_t Initiator::choose_size() {
       return kDelivered.at(random_() % kDelivered.size());
     case Action::kChurn:
       return 256 * 1024;
+    case Action::kAtomic:
+      return random_() % 4 == 0 ? kAtomicBytes : 8;
   }
   return 64;
 }
@@ -88,7 +101,10 @@ void Initiator::prepare(Operation& operation) {
   operation.sequence = next_sequence_++;
   operation.bytes = choose_size();
   const Bytes memory = operation.memory.first(operation.bytes);
-  if (action_ == Action::kRead) {
+  if (action_ == Action::kAtomic) {
+    std::fill(memory.begin(), memory.end(), std::uint8_t{0});
+    for (std::size_t at = 0; at < memory.size(); at += 8) memory[at] = 1;
+  } else if (action_ == Action::kRead) {
     fill_pattern(memory, operation.sequence);  // so that data which never came is noticed
   } else if (operation.bytes >= kSmallestPayload) {
     write_payload(memory, target_.id, operation.sequence);
@@ -116,6 +132,19 @@ long Initiator::post_cell(Operation& operation) {
   return fi_writedata(node_.endpoint(), operation.memory.data(), operation.bytes, nullptr, data,
                       target_.address, target_.base + kCellsAt + operation.sequence * kCellBytes,
                       kArenaKey, &operation.context);
+}
+
+// Every other one brings the sums back; all have their numbers in common.
+long Initiator::post_atomic(Operation& operation) {
+  void* memory = operation.memory.data();
+  const std::size_t count = operation.bytes / 8;
+  if (operation.sequence % 2 == 0) {
+    return fi_atomic(node_.endpoint(), memory, count, nullptr, target_.address, kSumsAt, kArenaKey,
+                     FI_UINT64, FI_SUM, &operation.context);
+  }
+  return fi_fetch_atomic(node_.endpoint(), memory, count, nullptr, sums_.data(), nullptr,
+                         target_.address, kSumsAt, kArenaKey, FI_UINT64, FI_SUM,
+                         &operation.context);
 }
 
 long Initiator::post(Operation& operation) {
@@ -146,6 +175,8 @@ long Initiator::post(Operation& operation) {
       return post_delivered(operation);
     case Action::kChurn:
       return fi_write(endpoint, memory, bytes, nullptr, to, 0, target_.churn_key, context);
+    case Action::kAtomic:
+      return post_atomic(operation);
   }
   return -FI_ENOSYS;
 }

@@ -2,6 +2,7 @@
 // How does one side keep a stream of one kind of operation going toward a peer?
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <random>
@@ -50,6 +51,7 @@ class Initiator final : public CompletionTarget {
   long post(Operation& operation);
   long post_delivered(Operation& operation);
   long post_cell(Operation& operation);
+  long post_atomic(Operation& operation);
   std::size_t choose_size();
   void settle(Operation& operation);
 
@@ -59,6 +61,7 @@ class Initiator final : public CompletionTarget {
   std::mt19937_64 random_;
   OnError on_error_;
   std::unique_ptr<std::uint8_t[]> memory_;
+  std::array<std::uint64_t, 32> sums_{};  // that atomic operations bring back
   std::vector<std::unique_ptr<Operation>> operations_;
   std::vector<Operation*> free_;
   Operation* prepared_ = nullptr;

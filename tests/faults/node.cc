@@ -18,7 +18,7 @@ constexpr std::uint64_t kAllAccess =
 fi_info* make_hints() {
   fi_info* hints = fi_allocinfo();
   require(hints != nullptr, "fi_allocinfo: no memory");
-  hints->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_DIRECTED_RECV;
+  hints->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_DIRECTED_RECV;
   hints->mode = FI_CONTEXT | FI_CONTEXT2;
   hints->addr_format = FI_SOCKADDR_IN;
   hints->ep_attr->type = FI_EP_RDM;
