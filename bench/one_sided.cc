@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How RMA is timed: one at a time, a stream of them, and writes that the target watches for.
+// How RMA and atomic operations are timed: one at a time, a stream of them, and writes that the
+// target watches for.
 #include "piecewise_timer.h"
 #include "verbs.h"
 #include "workload.h"
@@ -9,7 +10,7 @@ namespace {
 
 template <class Verbs>
 void start(Context& context, std::uint64_t index) {
-  post(context.completions, "RMA", [&] { return Verbs::start(context, index); });
+  post(context.completions, "one-sided operation", [&] { return Verbs::start(context, index); });
 }
 
 void finish(Context& context, Channel& channel) {
@@ -119,12 +120,16 @@ void poll_ping_pong_server(Context& context, Channel& channel, std::uint64_t ite
 
 }  // namespace
 
-Workload rma_latency(Operation operation) {
+Workload one_sided_latency(Operation operation) {
+  if (operation == Operation::kFetchAdd) return {one_at_a_time<FetchAddVerbs>, target, 1};
+  if (operation == Operation::kCompareSwap) return {one_at_a_time<CompareSwapVerbs>, target, 1};
   if (operation == Operation::kRmaRead) return {one_at_a_time<ReadVerbs>, target, 1};
   return {one_at_a_time<WriteVerbs>, target, 1};
 }
 
-Workload rma_stream(Operation operation) {
+Workload one_sided_stream(Operation operation) {
+  if (operation == Operation::kFetchAdd) return {stream<FetchAddVerbs>, target, 1};
+  if (operation == Operation::kCompareSwap) return {stream<CompareSwapVerbs>, target, 1};
   if (operation == Operation::kRmaRead) return {stream<ReadVerbs>, target, 1};
   return {stream<WriteVerbs>, target, 1};
 }

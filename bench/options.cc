@@ -9,10 +9,10 @@
 namespace weft::bench {
 namespace {
 
-const std::map<std::string, Operation> operation_names{{"msg", Operation::kMessage},
-                                                       {"tagged", Operation::kTagged},
-                                                       {"rma_write", Operation::kRmaWrite},
-                                                       {"rma_read", Operation::kRmaRead}};
+const std::map<std::string, Operation> operation_names{
+    {"msg", Operation::kMessage},        {"tagged", Operation::kTagged},
+    {"rma_write", Operation::kRmaWrite}, {"rma_read", Operation::kRmaRead},
+    {"fetch_add", Operation::kFetchAdd}, {"compare_swap", Operation::kCompareSwap}};
 
 const std::map<std::string, Metric> metric_names{{"latency", Metric::kLatency},
                                                  {"poll_latency", Metric::kPollLatency},
@@ -37,7 +37,8 @@ const char* find_name(const std::map<std::string, Value>& names, Value value) {
 
 void add_measurement(CLI::App& app, Options& options) {
   app.add_option("-p,--provider", options.provider, "libfabric provider, as fi_info names it");
-  app.add_option("-o,--operation", options.operation, "msg, tagged, rma_write or rma_read")
+  app.add_option("-o,--operation", options.operation,
+                 "msg, tagged, rma_write, rma_read, fetch_add or compare_swap")
       ->transform(CLI::CheckedTransformer(operation_names));
   app.add_option("-m,--metric", options.metric, "latency, poll_latency, rate or bandwidth")
       ->transform(CLI::CheckedTransformer(metric_names));
@@ -95,7 +96,11 @@ void check_combination(const Options& options) {
   if (options.metric == Metric::kPollLatency && options.operation != Operation::kRmaWrite) {
     throw CLI::ValidationError("--metric", "poll_latency is for rma_write only");
   }
-  if (self && (is_rma(options.operation) || options.metric != Metric::kLatency)) {
+  const bool counts = options.metric == Metric::kLatency || options.metric == Metric::kRate;
+  if (is_atomic(options.operation) && (options.size != 8 || !counts)) {
+    throw CLI::ValidationError("--operation", "atomic ones have latency and rate at 8 bytes");
+  }
+  if (self && (is_one_sided(options.operation) || options.metric != Metric::kLatency)) {
     throw CLI::ValidationError("--self", "measures the latency of msg and tagged only");
   }
 }
@@ -130,8 +135,13 @@ std::uint64_t default_window(std::size_t size) {
   return size <= (std::size_t{512} << 10) ? 64 : 16;
 }
 
-bool is_rma(Operation operation) {
-  return operation == Operation::kRmaWrite || operation == Operation::kRmaRead;
+bool is_one_sided(Operation operation) {
+  return operation == Operation::kRmaWrite || operation == Operation::kRmaRead ||
+         is_atomic(operation);
+}
+
+bool is_atomic(Operation operation) {
+  return operation == Operation::kFetchAdd || operation == Operation::kCompareSwap;
 }
 
 const char* name_of(Operation operation) { return find_name(operation_names, operation); }

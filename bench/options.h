@@ -10,10 +10,10 @@
 
 namespace weft::bench {
 
-enum class Operation { kMessage, kTagged, kRmaWrite, kRmaRead };
+enum class Operation { kMessage, kTagged, kRmaWrite, kRmaRead, kFetchAdd, kCompareSwap };
 
 enum class Metric {
-  kLatency,      // two-sided: half a ping-pong round trip; RMA: post to completion, one at a time
+  kLatency,  // two-sided: half a ping-pong round trip; one-sided: post to completion, one at a time
   kPollLatency,  // rma_write only: ping-pong by writes, each target spins on the last byte
   kRate,         // operations per second, a window of them in flight
   kBandwidth,    // the same, reported as bytes per second
@@ -59,7 +59,8 @@ Options parse_options(int argc, char** argv);
 // Enough in flight to hide the latency, without more memory than a cache level per direction.
 std::uint64_t default_window(std::size_t size);
 
-bool is_rma(Operation operation);
+bool is_one_sided(Operation operation);
+bool is_atomic(Operation operation);
 
 // The names used on the command line and in the report.
 const char* name_of(Operation operation);

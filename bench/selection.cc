@@ -24,6 +24,9 @@ std::uint64_t capabilities(Operation operation) {
     case Operation::kRmaWrite:
     case Operation::kRmaRead:
       return FI_MSG | FI_RMA;
+    case Operation::kFetchAdd:
+    case Operation::kCompareSwap:
+      return FI_MSG | FI_ATOMIC;
   }
   return 0;
 }

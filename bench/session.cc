@@ -70,8 +70,8 @@ void check_as_client(Context& context, Channel& channel, Operation operation) {
   channel.send(Phase{Phase::Kind::kCheck, 1});
   workload_for(operation, Metric::kLatency).client(context, channel, 1);
   const bool server_content = await<bool>(channel, context.completions);
-  const bool own_content =
-      operation == Operation::kRmaWrite || context.buffers.target_holds(kServerSeed);
+  const bool own_content = operation == Operation::kRmaWrite || is_atomic(operation) ||
+                           context.buffers.target_holds(kServerSeed);
   if (!server_content || !own_content) die("data check", "the wrong bytes arrived");
 }
 

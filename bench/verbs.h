@@ -2,6 +2,7 @@
 // Which libfabric call stands behind each operation.
 #pragma once
 
+#include <rdma/fi_atomic.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
@@ -60,6 +61,29 @@ struct ReadVerbs {
     return fi_read(c.endpoint.ep(), c.buffers.target(index), c.buffers.size(),
                    c.buffers.descriptor(), c.peer, c.remote.source + c.buffers.offset(index),
                    c.remote.key, c.completions.sent_context());
+  }
+};
+
+// Atomic operations on one number of 8 bytes.
+struct FetchAddVerbs {
+  static ssize_t start(Context& c, std::uint64_t index) {
+    return fi_fetch_atomic(c.endpoint.ep(), c.buffers.source(index), 1, c.buffers.descriptor(),
+                           c.buffers.target(index), c.buffers.descriptor(), c.peer,
+                           c.remote.target + c.buffers.offset(index), c.remote.key, FI_UINT64,
+                           FI_SUM, c.completions.sent_context());
+  }
+};
+
+// Compares with what is never there, so that every one of them swaps, and brings another number
+// than the one before.
+struct CompareSwapVerbs {
+  static ssize_t start(Context& c, std::uint64_t index) {
+    static constexpr std::uint64_t kNever = ~std::uint64_t{0};
+    if (index != 0) *c.buffers.source(index) ^= std::byte{1};
+    return fi_compare_atomic(c.endpoint.ep(), c.buffers.source(index), 1, c.buffers.descriptor(),
+                             &kNever, nullptr, c.buffers.target(index), c.buffers.descriptor(),
+                             c.peer, c.remote.target + c.buffers.offset(index), c.remote.key,
+                             FI_UINT64, FI_CSWAP_NE, c.completions.sent_context());
   }
 };
 

@@ -23,21 +23,21 @@ struct Workload {
 
 Workload two_sided_latency(Operation operation);
 Workload two_sided_stream(Operation operation);
-Workload rma_latency(Operation operation);
-Workload rma_stream(Operation operation);
+Workload one_sided_latency(Operation operation);
+Workload one_sided_stream(Operation operation);
 Workload rma_write_poll_latency();
 
 inline Workload workload_for(Operation operation, Metric metric) {
   switch (metric) {
     case Metric::kLatency:
-      return is_rma(operation) ? rma_latency(operation) : two_sided_latency(operation);
+      return is_one_sided(operation) ? one_sided_latency(operation) : two_sided_latency(operation);
     case Metric::kPollLatency:
       return rma_write_poll_latency();
     case Metric::kRate:
     case Metric::kBandwidth:
       break;
   }
-  return is_rma(operation) ? rma_stream(operation) : two_sided_stream(operation);
+  return is_one_sided(operation) ? one_sided_stream(operation) : two_sided_stream(operation);
 }
 
 // Sends ITERATIONS messages from the endpoint to itself, one at a time, in one thread. The

@@ -10,7 +10,7 @@ MIB = 1024 * KIB
 class Case:
     """One figure that every contestant is asked for; the words are those of weft_bench."""
 
-    operation: str  # msg, tagged, rma_write, rma_read
+    operation: str  # msg, tagged, rma_write, rma_read, fetch_add, compare_swap
     metric: str  # latency, poll_latency, rate, bandwidth
     size: int  # bytes
 
@@ -44,6 +44,9 @@ FULL = {
     ("msg", "rate"): (64,),
     ("rma_write", "rate"): (64,),
     ("rma_read", "rate"): (64,),
+    ("fetch_add", "latency"): (8,),
+    ("fetch_add", "rate"): (8,),
+    ("compare_swap", "latency"): (8,),
     ("tagged", "bandwidth"): (64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB),
     ("msg", "bandwidth"): (MIB,),
     ("rma_write", "bandwidth"): (64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB),
@@ -55,6 +58,7 @@ QUICK = {
     ("rma_write", "latency"): (8,),
     ("rma_write", "poll_latency"): (8,),
     ("rma_read", "latency"): (8,),
+    ("fetch_add", "latency"): (8,),
     ("tagged", "rate"): (64,),
     ("tagged", "bandwidth"): (64 * KIB, 256 * KIB, MIB, 4 * MIB),
 }

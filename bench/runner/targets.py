@@ -34,6 +34,8 @@ TARGETS = (
       for size in (64 * KIB, 256 * KIB, MIB, 4 * MIB)),
     Target("8 B RMA write, each completion awaited", Case("rma_write", "latency", 8), 2.0,
            ("shm",)),
+    Target("8 B atomic fetch-add, each completion awaited", Case("fetch_add", "latency", 8), 2.0,
+           ("shm",)),
 )
 
 BARS = (
