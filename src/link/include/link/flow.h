@@ -20,6 +20,7 @@ enum class Operation : std::uint8_t {
   kWriteData = 3,   // announces a remote write that carried immediate data; no payload
   kWriteEvent = 4,  // announces a remote write to a peer that counts them; no payload
   kReadEvent = 5,   // the same for a remote read
+  kControl = 6,     // concerns the connection itself; never matched with a receive
 };
 
 // One message. The pieces stay the caller's and unchanged until the message is done.
