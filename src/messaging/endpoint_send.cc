@@ -17,6 +17,11 @@ std::uint64_t flags_of(const AccessCall& call) {
   return device::kRma | (call.write ? device::kWrite : device::kRead);
 }
 
+// True for what a call answers without having started anything.
+bool is_answer(int error) {
+  return error == EAGAIN || error == EINVAL || error == ENOTCONN || error == ESHUTDOWN;
+}
+
 Event event_of(const AccessCall& call) { return call.write ? Event::kWrite : Event::kRead; }
 
 }  // namespace
@@ -60,7 +65,7 @@ inline int Endpoint::start_send(link::Flow& flow, SendCall& call) {
       progress_locked();
       return EAGAIN;
     case link::Outcome::State::kFailed:
-      if (outcome.error == ECONNRESET) lose(peers_[call.peer]);
+      if (outcome.error == ECONNRESET) lose(peers_[call.peer & peer_mask_]);
       return fail(call.report, flags_of(call), Event::kSend, outcome.error, outcome.detail);
   }
   return EINVAL;
@@ -72,7 +77,7 @@ int Endpoint::send(SendCall& call) {
   int error = 0;
   link::Flow* flow = flow_to(call.peer, error);
   if (flow == nullptr) {
-    if (error == EAGAIN || error == EINVAL) return error;
+    if (is_answer(error)) return error;
     return fail(call.report, flags_of(call), Event::kSend, error, 0);
   }
   if (call.fence && flow->busy()) return EAGAIN;
@@ -88,6 +93,7 @@ void Endpoint::wait_for_end(link::Flow& flow) {
 
 void Endpoint::sent(void* cookie, int error) {
   Sending& sending = *static_cast<Sending*>(cookie);
+  if (error == ECONNRESET) error = parting_error_;
   if (sending.report || error != 0) push_tx(sending.context, sending.flags, error, 0);
   count(Event::kSend, error == 0);
   sendings_.give(sending);
@@ -99,7 +105,7 @@ int Endpoint::access(const AccessCall& call) {
   int error = 0;
   link::Flow* flow = flow_to(call.peer, error);
   if (flow == nullptr) {
-    if (error == EAGAIN || error == EINVAL) return error;
+    if (is_answer(error)) return error;
     return fail(call.report, flags_of(call), event_of(call), error, 0);
   }
   if (call.fence && flow->busy()) return EAGAIN;
@@ -109,7 +115,7 @@ int Endpoint::access(const AccessCall& call) {
     return EAGAIN;
   }
   if (outcome.state == link::Outcome::State::kFailed) {
-    if (outcome.error == ECONNRESET) lose(peers_[call.peer]);
+    if (outcome.error == ECONNRESET) lose(peers_[call.peer & peer_mask_]);
     return fail(call.report, flags_of(call), event_of(call), outcome.error, outcome.detail);
   }
   complete(call.report, flags_of(call), event_of(call));
