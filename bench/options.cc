@@ -14,6 +14,9 @@ const std::map<std::string, Operation> operation_names{
     {"rma_write", Operation::kRmaWrite}, {"rma_read", Operation::kRmaRead},
     {"fetch_add", Operation::kFetchAdd}, {"compare_swap", Operation::kCompareSwap}};
 
+const std::map<std::string, EndpointType> endpoint_names{{"rdm", EndpointType::kDatagram},
+                                                         {"msg", EndpointType::kConnected}};
+
 const std::map<std::string, Metric> metric_names{{"latency", Metric::kLatency},
                                                  {"poll_latency", Metric::kPollLatency},
                                                  {"rate", Metric::kRate},
@@ -40,6 +43,8 @@ void add_measurement(CLI::App& app, Options& options) {
   app.add_option("-o,--operation", options.operation,
                  "msg, tagged, rma_write, rma_read, fetch_add or compare_swap")
       ->transform(CLI::CheckedTransformer(operation_names));
+  app.add_option("-e,--endpoint", options.endpoint, "rdm or msg")
+      ->transform(CLI::CheckedTransformer(endpoint_names));
   app.add_option("-m,--metric", options.metric, "latency, poll_latency, rate or bandwidth")
       ->transform(CLI::CheckedTransformer(metric_names));
   app.add_option("-s,--size", options.size, "bytes of one message")
@@ -102,6 +107,9 @@ void check_combination(const Options& options) {
   }
   if (self && (is_one_sided(options.operation) || options.metric != Metric::kLatency)) {
     throw CLI::ValidationError("--self", "measures the latency of msg and tagged only");
+  }
+  if (self && options.endpoint == EndpointType::kConnected) {
+    throw CLI::ValidationError("--self", "has one endpoint: a connection takes two");
   }
 }
 

@@ -12,6 +12,9 @@ namespace weft::bench {
 
 enum class Operation { kMessage, kTagged, kRmaWrite, kRmaRead, kFetchAdd, kCompareSwap };
 
+// FI_EP_RDM or FI_EP_MSG.
+enum class EndpointType { kDatagram, kConnected };
+
 enum class Metric {
   kLatency,  // two-sided: half a ping-pong round trip; one-sided: post to completion, one at a time
   kPollLatency,  // rma_write only: ping-pong by writes, each target spins on the last byte
@@ -35,6 +38,7 @@ enum class Role {
 struct Options {
   Role role = Role::kPair;
   std::string provider;  // empty: whatever libfabric lists first
+  EndpointType endpoint = EndpointType::kDatagram;
   Operation operation = Operation::kTagged;
   Metric metric = Metric::kLatency;
   std::size_t size = 8;          // bytes of one message

@@ -45,14 +45,16 @@ std::uint64_t completion_flags(Completion completion) {
   return 0;
 }
 
-Info make_hints(std::uint64_t caps, const std::string& provider) {
+Info make_hints(std::uint64_t caps, EndpointType type, const std::string& provider) {
   Info hints(fi_allocinfo());
   if (!hints) die("fi_allocinfo", "out of memory");
   hints->caps = caps;
-  hints->ep_attr->type = FI_EP_RDM;
+  hints->ep_attr->type = type == EndpointType::kConnected ? FI_EP_MSG : FI_EP_RDM;
   hints->domain_attr->threading = FI_THREAD_DOMAIN;
   hints->domain_attr->mr_mode =
       FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
+  // Regions are registered before there is a connection.
+  if (type == EndpointType::kConnected) hints->domain_attr->mr_mode &= ~FI_MR_ENDPOINT;
   // Freed by fi_freeinfo(3), hence from malloc.
   if (!provider.empty()) hints->fabric_attr->prov_name = strdup(provider.c_str());
   return hints;
@@ -88,7 +90,7 @@ const fi_info* best_match(const fi_info* list, const std::string& provider) {
 }  // namespace
 
 Info select_info(const Options& options) {
-  Info hints = make_hints(capabilities(options.operation), options.provider);
+  Info hints = make_hints(capabilities(options.operation), options.endpoint, options.provider);
   hints->tx_attr->op_flags = completion_flags(options.completion);
   Info list;
   check_fabric(get_info_preferring_manual_progress(*hints, options.address, list),
@@ -99,7 +101,7 @@ Info select_info(const Options& options) {
 }
 
 std::set<std::string> usable_providers() {
-  const Info hints = make_hints(FI_TAGGED | FI_MSG | FI_RMA, "");
+  const Info hints = make_hints(FI_TAGGED | FI_MSG | FI_RMA, EndpointType::kDatagram, "");
   Info list;
   get_info(*hints, "", list);
   std::set<std::string> names;

@@ -46,12 +46,12 @@ struct Station {
   Completions completions;
 };
 
-Context meet_peer(Station& station, const Options& options, Channel& channel) {
+Context meet_peer(Station& station, const Options& options, Channel& channel, bool asks) {
   channel.send_block(station.endpoint.name());
   channel.send(station.buffers.remote());
   const auto name = channel.receive_block();
   const auto remote = channel.receive<RemoteBuffers>();
-  return station.context(options, station.endpoint.add_peer(name), remote);
+  return station.context(options, station.endpoint.meet(name, asks), remote);
 }
 
 // A completed write may still be on its way into the target, depending on the completion level.
@@ -118,7 +118,7 @@ void repeat(const Options& options, double operations_per_iteration, const RunPh
 
 Measurement run_client(const Options& options, Channel& channel) {
   Station station(options);
-  Context context = meet_peer(station, options, channel);
+  Context context = meet_peer(station, options, channel, true);
   const Workload workload = workload_for(options.operation, options.metric);
   Measurement result{station.endpoint.provider(), station.endpoint.window(), 0, {}};
   check_as_client(context, channel, options.operation);
@@ -134,7 +134,7 @@ Measurement run_client(const Options& options, Channel& channel) {
 
 void run_server(const Options& options, Channel& channel) {
   Station station(options);
-  Context context = meet_peer(station, options, channel);
+  Context context = meet_peer(station, options, channel, false);
   const Workload workload = workload_for(options.operation, options.metric);
   for (;;) {
     const auto phase = await<Phase>(channel, station.completions);
@@ -153,7 +153,7 @@ void run_server(const Options& options, Channel& channel) {
 
 Measurement run_alone(const Options& options) {
   Station station(options);
-  const fi_addr_t self = station.endpoint.add_peer(station.endpoint.name());
+  const fi_addr_t self = station.endpoint.meet(station.endpoint.name(), true);
   Context context = station.context(options, self, station.buffers.remote());
   Measurement result{station.endpoint.provider(), station.endpoint.window(), 0, {}};
   const RunPhase run_phase = [&](std::uint64_t iterations) {

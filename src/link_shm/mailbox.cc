@@ -28,7 +28,7 @@ bool has_message(const Source& source) {
 }
 
 bool known(link::Operation operation) {
-  return operation >= link::Operation::kMessage && operation <= link::Operation::kAtomicReadData;
+  return operation >= link::Operation::kMessage && operation <= link::Operation::kControl;
 }
 
 }  // namespace
@@ -288,6 +288,13 @@ void Mailbox::shut_out(Source& source, link::InboxSink& sink) {
   source.header->attention.store(Attention::kGone, std::memory_order_release);
   fail_pulls(source, sink);
   sink.source_closed(source.number, true);
+}
+
+void Mailbox::refuse(link::InboxSink& sink, std::uint32_t number) {
+  Source* source = find(number);
+  if (source == nullptr || source->broken) return;
+  copier_.flush();
+  shut_out(*source, sink);
 }
 
 void Mailbox::close_source(Source& source, bool died, link::InboxSink& sink) {

@@ -13,6 +13,10 @@ constexpr unsigned kPollsPerClock = 16;
 }  // namespace
 
 link::Flow* Endpoint::connect(PeerIndex index, int& error) {
+  if (setup_.connection != nullptr) {
+    error = ended_ != 0 ? ended_ : ENOTCONN;
+    return nullptr;
+  }
   follow_addresses();
   const auto entry = setup_.addresses->find(index);
   if (!entry) {
@@ -81,6 +85,7 @@ void Endpoint::check_peers() {
   }
   port_->inbox().check_sources(*this);
   settle_deaths();
+  if (setup_.connection != nullptr) check_connection();
 }
 
 // True every now and then: looking at the clock at every poll would be half of its cost.
@@ -120,6 +125,7 @@ void Endpoint::watch_processes() {
   for (const Peer& peer : peers_) {
     if (peer.flow != nullptr) processes.push_back(peer.flow->process());
   }
+  if (facing_ != nullptr) processes.push_back(facing_->process());
   for (const pid_t process : processes) {
     if (process <= 0 || watched_.contains(process)) continue;
     os::Fd fd = os::watch_process(process);
@@ -166,8 +172,12 @@ void Endpoint::wake_up() {
 Endpoint::Endpoint(EndpointSetup setup)
     : lock_(setup.thread_safe),
       setup_(std::move(setup)),
+      peer_mask_(setup_.connection == nullptr ? ~PeerIndex{0} : 0),
       tagged_(*setup_.addresses),
-      untagged_(*setup_.addresses) {}
+      untagged_(*setup_.addresses) {
+  // The one peer of a connected endpoint has no entry there.
+  if (setup_.connection != nullptr) addresses_version_ = setup_.addresses->version();
+}
 
 Result<std::unique_ptr<Endpoint>> Endpoint::open(EndpointSetup setup) {
   device::PortOptions wanted;
@@ -191,6 +201,7 @@ Result<std::unique_ptr<Endpoint>> Endpoint::open(EndpointSetup setup) {
 
 Endpoint::~Endpoint() {
   // Flows first: they use the port.
+  facing_.reset();
   peers_.clear();
 }
 

@@ -22,6 +22,7 @@ void Endpoint::source_opened(std::uint32_t source, const os::SocketAddress& addr
   if (sources_.size() <= source) sources_.resize(source + 1);
   sources_[source] = std::make_shared<Correspondent>();
   sources_[source]->address = address;
+  sources_[source]->admitted = setup_.connection == nullptr;
 }
 
 void Endpoint::source_closed(std::uint32_t source, bool died) {
@@ -32,6 +33,8 @@ void Endpoint::source_closed(std::uint32_t source, bool died) {
   // One that left in good order may come back; one that died will not send what is waited for.
   if (died && index != kNoPeer) died_.push_back(index);
   sources_[source].reset();
+  if (gone == peer_source_) [[unlikely]]
+    connection_lost(died);
 }
 
 inline void Endpoint::finish(Receive& receive, const Taken& taken, int error) {
@@ -81,14 +84,15 @@ void Endpoint::settle_deaths() {
     const bool sends = std::any_of(sources_.begin(), sources_.end(), [&](const auto& source) {
       return source != nullptr && number_of(*setup_.addresses, *source) == index;
     });
-    if (!flows && !sends) fail_directed(index);
+    if (!flows && !sends) fail_waiting(index, ECONNRESET);
   }
 }
 
-void Endpoint::fail_directed(PeerIndex source) {
+// Fails the receives that wait for messages of `source`.
+void Endpoint::fail_waiting(PeerIndex source, int error) {
   for (const bool tagged : {true, false}) {
     while (Receive* receive = matcher(tagged).take_directed(source)) {
-      fail_receive(*receive, tagged, ECONNRESET);
+      fail_receive(*receive, tagged, error);
     }
   }
 }
@@ -99,8 +103,10 @@ bool Endpoint::takes_more() const {
 
 void Endpoint::arrived(const link::Arrival& arrival) {
   const bool tagged = arrival.operation == link::Operation::kTagged;
-  if (!tagged && arrival.operation != link::Operation::kMessage) return remote_access(arrival);
+  if (!tagged && arrival.operation != link::Operation::kMessage) return event(arrival);
   Correspondent& from = *sources_[arrival.source];
+  if (!from.admitted) [[unlikely]]
+    return port_->inbox().refuse(*this, arrival.source);
   const PeerIndex sender = number_of(*setup_.addresses, from);
   Receive* receive = matcher(tagged).match(arrival.tag, sender);
   if (receive == nullptr) {
@@ -141,6 +147,15 @@ bool Endpoint::leave_whole(Receive& part) {
   if (--whole.parts != 0 || !whole.used_up) return false;
   receives_.give(whole);
   return true;
+}
+
+// What takes no receive.
+void Endpoint::event(const link::Arrival& arrival) {
+  if (arrival.operation == link::Operation::kControl) return control(arrival);
+  if (!sources_[arrival.source]->admitted) {
+    return port_->inbox().refuse(*this, arrival.source);
+  }
+  remote_access(arrival);
 }
 
 void Endpoint::remote_access(const link::Arrival& arrival) {
@@ -221,32 +236,40 @@ int Endpoint::post(const ReceiveCall& call) {
     }
   }
   Matcher& queue = matcher(call.tagged);
-  if (receive.multi) [[unlikely]] {
-    post_multi(receive);
-    return 0;
-  }
+  if (receive.multi) [[unlikely]]
+    return post_multi(receive);
   if (!queue.nothing_kept()) {
     if (Unexpected* message = queue.find({receive.tag, receive.ignore, receive.source})) {
       take(receive, *message);
       return 0;
     }
   }
+  if (ended_ != 0) [[unlikely]]
+    return give_back(receive);
   queue.post(receive);
   return 0;
 }
 
+// Nobody will send what it could take.
+int Endpoint::give_back(Receive& receive) {
+  receives_.give(receive);
+  return ended_;
+}
+
 // First the messages that came before it, as long as there is room. With the last of them the
 // receive may be over.
-void Endpoint::post_multi(Receive& receive) {
+int Endpoint::post_multi(Receive& receive) {
+  if (ended_ != 0) return give_back(receive);
   const Wanted wanted{receive.tag, receive.ignore, receive.source};
   untagged_.post(receive);
   for (bool room = true; room;) {
     Unexpected* message = untagged_.find(wanted);
-    if (message == nullptr) return;
+    if (message == nullptr) return 0;
     Receive& part = part_of(receive, message->arrival.length);
     room = !receive.used_up;
     take(part, *message);
   }
+  return 0;
 }
 
 // The message leaves the queue first: delivering it may report the end of the receive.

@@ -23,6 +23,11 @@ std::uint64_t flags_of(const AtomicCall& call) {
 
 Event event_of(const SendCall&) { return Event::kSend; }
 
+// True for what a call answers without having started anything.
+bool is_answer(int error) {
+  return error == EAGAIN || error == EINVAL || error == ENOTCONN || error == ESHUTDOWN;
+}
+
 Event event_of(const AccessCall& call) { return call.write ? Event::kWrite : Event::kRead; }
 
 Event event_of(const AtomicCall& call) {
@@ -58,7 +63,7 @@ inline link::Flow* Endpoint::way_for(const Call& call, int& status) {
   if (setup_.bindings.tx != nullptr && setup_.bindings.tx->full()) return nullptr;
   link::Flow* flow = flow_to(call.peer, status);
   if (flow == nullptr) {
-    if (status != EAGAIN && status != EINVAL) {
+    if (!is_answer(status)) {
       status = fail(call.report, flags_of(call), event_of(call), status, 0);
     }
     return nullptr;
@@ -86,7 +91,7 @@ inline int Endpoint::start_send(link::Flow& flow, SendCall& call) {
       progress_locked();
       return EAGAIN;
     case link::Outcome::State::kFailed:
-      if (outcome.error == ECONNRESET) lose(peers_[call.peer]);
+      if (outcome.error == ECONNRESET) lose(peers_[call.peer & peer_mask_]);
       return fail(call.report, flags_of(call), Event::kSend, outcome.error, outcome.detail);
   }
   return EINVAL;
@@ -108,6 +113,7 @@ void Endpoint::wait_for_end(link::Flow& flow) {
 
 void Endpoint::sent(void* cookie, int error) {
   Sending& sending = *static_cast<Sending*>(cookie);
+  if (error == ECONNRESET) error = parting_error_;
   if (sending.report || error != 0) push_tx(sending.context, sending.flags, error, 0);
   count(Event::kSend, error == 0);
   sendings_.give(sending);
@@ -121,7 +127,7 @@ int Endpoint::end_at_once(const Call& call, const link::Outcome& outcome) {
     return EAGAIN;
   }
   if (outcome.state == link::Outcome::State::kFailed) {
-    if (outcome.error == ECONNRESET) lose(peers_[call.peer]);
+    if (outcome.error == ECONNRESET) lose(peers_[call.peer & peer_mask_]);
     return fail(call.report, flags_of(call), event_of(call), outcome.error, outcome.detail);
   }
   complete(call.report, flags_of(call), event_of(call));

@@ -28,9 +28,21 @@ class GetInfo : public testing::Test {
 
 TEST_F(GetInfo, EndpointTypesThatAreNotThereDoNotMatch) {
   if (provider_name() != "weft") GTEST_SKIP() << "says what weft does not offer";
-  for (const fi_ep_type type : {FI_EP_MSG, FI_EP_DGRAM}) {
-    EXPECT_EQ(ask([&](fi_info* hints) { hints->ep_attr->type = type; }), -FI_ENODATA);
-  }
+  EXPECT_EQ(ask([](fi_info* hints) { hints->ep_attr->type = FI_EP_DGRAM; }), -FI_ENODATA);
+}
+
+TEST_F(GetInfo, AConnectedEndpointHasNobodyToTellApart) {
+  const auto connected = [&](std::uint64_t more) {
+    return ask([&](fi_info* hints) {
+      hints->ep_attr->type = FI_EP_MSG;
+      hints->caps |= more;
+    });
+  };
+  ASSERT_EQ(connected(0), 0);
+  EXPECT_EQ(info_->ep_attr->type, FI_EP_MSG);
+  if (provider_name() != "weft") return;
+  EXPECT_EQ(connected(FI_SOURCE), -FI_ENODATA);
+  EXPECT_EQ(connected(FI_DIRECTED_RECV), -FI_ENODATA);
 }
 
 TEST_F(GetInfo, UnknownCapabilitiesDoNotMatch) {

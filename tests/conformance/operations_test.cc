@@ -168,7 +168,8 @@ TEST_P(ReadTransfer, FetchesExactlyTheRangeThatItNames) {
 }
 
 const auto kEverywhere =
-    testing::Values(Placement::kTwoProcesses, Placement::kOneProcess, Placement::kSelf);
+    testing::Values(Placement::kTwoProcesses, Placement::kOneProcess, Placement::kSelf,
+                    Placement::kConnectedProcesses, Placement::kConnected);
 
 INSTANTIATE_TEST_SUITE_P(
     Operations, MessageTransfer,
@@ -191,11 +192,12 @@ INSTANTIATE_TEST_SUITE_P(Operations, ReadTransfer,
                          transfer_name);
 
 // 64 MiB, between processes, at the weakest and the strongest level.
-class HugeTransfer : public testing::TestWithParam<std::tuple<Kind, Level>> {};
+using HugeCase = std::tuple<Kind, Level, Placement>;
+class HugeTransfer : public testing::TestWithParam<HugeCase> {};
 
 TEST_P(HugeTransfer, MovesSixtyFourMegabytes) {
-  const auto& [kind, level] = GetParam();
-  World world(Placement::kTwoProcesses, options_for(kind, level, Placement::kTwoProcesses));
+  const auto& [kind, level, placement] = GetParam();
+  World world(placement, options_for(kind, level, placement));
   ASSERT_TRUE(world.ok());
   constexpr std::size_t kSize = 64 * kMiB;
   Operation o;
@@ -228,14 +230,12 @@ TEST_P(HugeTransfer, MovesSixtyFourMegabytes) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Operations, HugeTransfer,
-                         testing::Combine(testing::Values(Kind::kSend, Kind::kTsend, Kind::kWrite,
-                                                          Kind::kRead),
-                                          testing::Values(kLevels[0], kLevels[3])),
-                         [](const testing::TestParamInfo<std::tuple<Kind, Level>>& one) {
-                           return std::string(traits(std::get<0>(one.param)).name) + "_" +
-                                  std::get<1>(one.param).name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Operations, HugeTransfer,
+    testing::Combine(testing::Values(Kind::kSend, Kind::kTsend, Kind::kWrite, Kind::kRead),
+                     testing::Values(kLevels[0], kLevels[3]),
+                     testing::Values(Placement::kTwoProcesses, Placement::kConnectedProcesses)),
+    transfer_name);
 
 }  // namespace
 }  // namespace weft::conformance

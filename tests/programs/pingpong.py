@@ -42,7 +42,7 @@ def wait_for_listener(port, server):
 
 
 def start(test, options, *more):
-    command = ["fi_pingpong", "-p", test.provider, "-e", "rdm", "-c", "-I", ITERATIONS, *options, *more]
+    command = ["fi_pingpong", "-p", test.provider, "-c", "-I", ITERATIONS, *options, *more]
     return subprocess.Popen(command, env=test.env, text=True,
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
@@ -109,10 +109,11 @@ def check(test, order, options, address, sizes):
 def main():
     test, _ = setup(__doc__)
     for order in ("server first", "client first"):
-        for mode in ("msg", "tagged"):
-            check(test, order, ["-m", mode, "-S", "all"], "127.0.0.1", SIZES_OF_ALL)
-    check(test, "server first", ["-6", "-S", "all"], "::1", SIZES_OF_ALL)
-    check(test, "client first", ["-6", "-S", "65536"], "::1", 1)
+        for kind in (["-e", "rdm", "-m", "msg"], ["-e", "rdm", "-m", "tagged"], ["-e", "msg"]):
+            check(test, order, [*kind, "-S", "all"], "127.0.0.1", SIZES_OF_ALL)
+    for endpoint in ("rdm", "msg"):
+        check(test, "server first", ["-e", endpoint, "-6", "-S", "all"], "::1", SIZES_OF_ALL)
+        check(test, "client first", ["-e", endpoint, "-6", "-S", "65536"], "::1", 1)
 
 
 main()

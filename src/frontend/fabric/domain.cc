@@ -4,6 +4,7 @@
 
 #include "atomic_query.h"
 #include "boundary.h"
+#include "c_enum.h"
 #include "internal.h"
 #include "log.h"
 #include "unsupported.h"
@@ -85,16 +86,21 @@ bool wants(const fi_info& info, int bit) {
   return (mode & bit) != 0 || mode == FI_MR_BASIC;
 }
 
+bool is_connected(const fi_info& info) {
+  return info.ep_attr != nullptr && number_of(info.ep_attr->type) == FI_EP_MSG;
+}
+
 }  // namespace
 
 Domain::Domain(Fabric& fabric, const fi_info& info, std::shared_ptr<device::Device> device,
                void* context)
     : fid_domain{},
+      fabric_(fabric),
       fabric_use_(fabric),
       options_(fabric.options()),
       device_(std::move(device)),
       id_(device_->new_domain()),
-      thread_safe_(info.domain_attr->threading != FI_THREAD_DOMAIN),
+      thread_safe_(info.domain_attr->threading != FI_THREAD_DOMAIN || is_connected(info)),
       virtual_addresses_(wants(info, FI_MR_VIRT_ADDR)),
       provider_keys_(wants(info, FI_MR_PROV_KEY)),
       api_version_(fabric.requested_api()) {

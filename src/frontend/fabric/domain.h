@@ -21,11 +21,14 @@ class Domain : public fid_domain, public Usable {
   // Frees the object. Errors: -FI_EBUSY while something that was opened on it is open.
   int close();
 
+  Fabric& fabric() const { return fabric_; }
   const std::shared_ptr<device::Device>& device() const { return device_; }
   const messaging::Options& options() const { return options_; }
   // Number under which peers' keys are looked up.
   DomainId id() const { return id_; }
-  // False when the application lets one thread at a time in (FI_THREAD_DOMAIN).
+  // False when the application lets one thread at a time in (FI_THREAD_DOMAIN). True all the same
+  // where endpoints are connected: an event queue belongs to no domain, and whoever waits there for
+  // news of connections drives their endpoints.
   bool thread_safe() const { return thread_safe_; }
   // Remote addresses are virtual addresses (FI_MR_VIRT_ADDR).
   bool virtual_addresses() const { return virtual_addresses_; }
@@ -37,6 +40,7 @@ class Domain : public fid_domain, public Usable {
   Domain(Fabric& fabric, const fi_info& info, std::shared_ptr<device::Device> device,
          void* context);
 
+  Fabric& fabric_;
   Fabric::Use fabric_use_;
   const messaging::Options options_;
   const std::shared_ptr<device::Device> device_;

@@ -2,12 +2,11 @@
 // What is an endpoint to a libfabric program? fi_endpoint(3)
 #include "ep.h"
 
-#include <cstring>
-
 #include "boundary.h"
+#include "c_enum.h"
 #include "log.h"
+#include "name.h"
 #include "offer.h"
-#include "os/interfaces.h"
 #include "unsupported.h"
 
 namespace weft::fabric {
@@ -19,16 +18,6 @@ template <class Table>
 Table* no_operations() {
   static Table table = unsupported_operations<Table>();
   return &table;
-}
-
-Result<os::SocketAddress> wanted_address(const fi_info& info) {
-  if (info.src_addr != nullptr) return os::SocketAddress::parse(info.src_addr, info.src_addrlen);
-  sockaddr_in v4{};
-  sockaddr_in6 v6{};
-  v4.sin_family = AF_INET;
-  v6.sin6_family = AF_INET6;
-  if (info.addr_format == FI_SOCKADDR_IN6) return os::SocketAddress::parse(&v6, sizeof v6);
-  return os::SocketAddress::parse(&v4, sizeof v4);
 }
 
 }  // namespace
@@ -47,7 +36,7 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, os::UdpPort port, void* 
   fid.context = context;
   fid.ops = ep_fid_operations();
   ops = ep_operations();
-  cm = cm_operations();
+  cm = datagram_cm_operations();
   msg = (caps_ & FI_MSG) != 0 ? message_operations() : no_operations<fi_ops_msg>();
   tagged = (caps_ & FI_TAGGED) != 0 ? tagged_operations() : no_operations<fi_ops_tagged>();
   rma = (caps_ & FI_RMA) != 0 ? rma_operations() : no_operations<fi_ops_rma>();
@@ -55,22 +44,49 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, os::UdpPort port, void* 
   collective = no_operations<fi_ops_collective>();
 }
 
-int Endpoint::open(Domain& domain, const fi_info& info, fid_ep** ep, void* context) {
-  if (info.ep_attr->type != FI_EP_RDM && info.ep_attr->type != FI_EP_UNSPEC) return -FI_EINVAL;
-  const auto address = wanted_address(info);
+// The address of the endpoint, and what the handle of the info says. A request is taken last: then
+// somebody answers it, come what may.
+int Endpoint::begin(Domain& domain, const fi_info& info, Beginning& beginning) {
+  auto address = wanted_address(info);
   if (!address) return -FI_EINVAL;
+  if (info.handle != nullptr) address.value().set_port(0);  // that one is taken
   auto port = os::UdpPort::bind(address.value());
   if (!port) {
     log_warning(FI_LOG_EP_CTRL, "{}", port.error().message);
     return fabric_status(port.error());
   }
-  *ep = new Endpoint(domain, info, std::move(port).value(), context);
+  if (info.handle != nullptr) {
+    PassiveEndpoints& passive = domain.fabric().passive_endpoints();
+    if (const int wrong = passive.take(info.handle, beginning)) return wrong;
+  }
+  if (!beginning.port) beginning.port = std::move(port).value();
+  return 0;
+}
+
+int Endpoint::open(Domain& domain, const fi_info& info, fid_ep** ep, void* context) {
+  const int type = number_of(info.ep_attr->type);
+  const bool connected = type == FI_EP_MSG;
+  if (!connected && type != FI_EP_RDM && type != FI_EP_UNSPEC) return -FI_EINVAL;
+  if (!connected && info.handle != nullptr) return -FI_EINVAL;
+  Beginning beginning;
+  if (const int wrong = begin(domain, info, beginning)) return wrong;
+  std::unique_ptr<Endpoint> created(
+      new Endpoint(domain, info, std::move(*beginning.port), context));
+  if (connected) {
+    created->cm = connection_cm_operations();
+    created->connector_ =
+        std::make_unique<Connector>(created->fid, domain, std::move(beginning.request));
+  }
+  *ep = created.release();
   return 0;
 }
 
 Endpoint::~Endpoint() {
-  if (core_ == nullptr) return;
-  for (device::EngineGroup* group : groups()) group->detach(*core_);
+  if (core_ != nullptr) {
+    for (device::EngineGroup* group : groups()) group->detach(*core_);
+    core_.reset();
+  }
+  if (connector_ != nullptr) connector_->decline(port_->address());
 }
 
 int Endpoint::bind(struct fid* object, std::uint64_t flags) {
@@ -83,7 +99,7 @@ int Endpoint::bind(struct fid* object, std::uint64_t flags) {
     case FI_CLASS_AV:
       return bind_av(Av::from(reinterpret_cast<fid_av*>(object)), flags);
     case FI_CLASS_EQ:
-      return flags == 0 ? 0 : -FI_EBADFLAGS;  // nothing is reported there
+      return bind_eq(EventQueue::from(reinterpret_cast<fid_eq*>(object)), flags);
     default:
       return -FI_EINVAL;
   }
@@ -137,9 +153,16 @@ int Endpoint::bind_av(Av& av, std::uint64_t flags) {
   return 0;
 }
 
+// Of a datagram endpoint nothing is reported there.
+int Endpoint::bind_eq(EventQueue& eq, std::uint64_t flags) {
+  if (flags != 0) return -FI_EBADFLAGS;
+  return connector_ != nullptr ? connector_->bind(eq) : 0;
+}
+
 // A direction that the endpoint has must be able to report (fi_endpoint(3), fi_enable).
 int Endpoint::check_bindings() const {
-  if (av_ == nullptr) return -FI_ENOAV;
+  if (connector_ == nullptr && av_ == nullptr) return -FI_ENOAV;
+  if (connector_ != nullptr && connector_->eq() == nullptr) return -FI_ENOEQ;
   const auto counts = [&](Event event) {
     return counters_[static_cast<std::size_t>(event)] != nullptr;
   };
@@ -160,6 +183,7 @@ std::vector<device::EngineGroup*> Endpoint::groups() {
   for (Counter* counter : counters_) {
     if (counter != nullptr) all.push_back(&counter->counter().engines());
   }
+  if (connector_ != nullptr) all.push_back(&connector_->eq()->waiting());
   return all;
 }
 
@@ -175,7 +199,11 @@ int Endpoint::enable() {
   if (const int missing = check_bindings()) return missing;
   messaging::EndpointSetup setup;
   setup.device = domain_.device();
-  setup.addresses = &av_->addresses();
+  if (connector_ != nullptr) {
+    connector_->set_up(setup);
+  } else {
+    setup.addresses = &av_->addresses();
+  }
   setup.bindings.tx = tx_cq_ != nullptr ? &tx_cq_->queue() : nullptr;
   setup.bindings.rx = rx_cq_ != nullptr ? &rx_cq_->queue() : nullptr;
   for (std::size_t i = 0; i < counters_.size(); ++i) {
@@ -194,6 +222,7 @@ int Endpoint::enable() {
     return fabric_status(core.error());
   }
   core_ = std::move(core).value();
+  if (connector_ != nullptr) connector_->start(*core_, name());
   if (Status ok = attach(); !ok) {
     for (device::EngineGroup* group : groups()) group->detach(*core_);
     core_.reset();
@@ -202,21 +231,7 @@ int Endpoint::enable() {
   return 0;
 }
 
-os::SocketAddress Endpoint::name() const {
-  const os::SocketAddress bound = port_->address();
-  if (!bound.is_any()) return bound;
-  const auto interfaces = os::usable_interfaces();
-  if (!interfaces) return bound;
-  for (const auto& interface : interfaces.value()) {
-    for (const auto& own : interface.addresses) {
-      os::SocketAddress usable = own.address;
-      if (usable.family() != bound.family()) continue;
-      usable.set_port(bound.port());
-      return usable;
-    }
-  }
-  return bound;
-}
+os::SocketAddress Endpoint::name() const { return name_of(*port_); }
 
 int Endpoint::rename(const os::SocketAddress& address) {
   if (core_ != nullptr) return -FI_EOPBADSTATE;

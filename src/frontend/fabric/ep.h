@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "av.h"
+#include "connector.h"
 #include "counter.h"
 #include "cq.h"
 #include "domain.h"
@@ -20,11 +21,12 @@
 
 namespace weft::fabric {
 
-// The object behind a fid_ep of type FI_EP_RDM.
+// The object behind a fid_ep of type FI_EP_RDM or FI_EP_MSG.
 class Endpoint : public fid_ep {
  public:
-  // Binds the address of `info`. Errors: -FI_EINVAL for an info that this domain cannot serve,
-  // -FI_EADDRINUSE and others of bind(2).
+  // Binds the address of `info`, or takes that of the passive endpoint, or the request, that its
+  // handle stands for. Errors: -FI_EINVAL for an info that this domain cannot serve, -FI_EBUSY for
+  // a passive endpoint that listens, -FI_EADDRINUSE and others of bind(2).
   static int open(Domain& domain, const fi_info& info, fid_ep** ep, void* context);
   // Ends what is pending without a report, and frees the object.
   ~Endpoint();
@@ -35,11 +37,14 @@ class Endpoint : public fid_ep {
 
   // fi_ep_bind(3). Errors: -FI_EOPBADSTATE after enable(), -FI_EINVAL, -FI_EBADFLAGS.
   int bind(struct fid* object, std::uint64_t flags);
-  // fi_enable(3). Errors: -FI_ENOAV, -FI_ENOCQ, -FI_EOPBADSTATE, those of making it reachable.
+  // fi_enable(3). Errors: -FI_ENOAV, -FI_ENOEQ, -FI_ENOCQ, -FI_EOPBADSTATE, those of making it
+  // reachable.
   int enable();
 
   // The running endpoint; nullptr before enable().
   messaging::Endpoint* core() { return core_.get(); }
+  // The connection of an FI_EP_MSG; nullptr for others.
+  Connector* connector() { return connector_.get(); }
   // The address with the port that it has; a wildcard host is replaced by a usable one.
   os::SocketAddress name() const;
   // fi_setname(3). Errors: -FI_EOPBADSTATE after enable(), those of bind(2).
@@ -61,9 +66,11 @@ class Endpoint : public fid_ep {
 
  private:
   Endpoint(Domain& domain, const fi_info& info, os::UdpPort port, void* context);
+  static int begin(Domain& domain, const fi_info& info, Beginning& beginning);
   int bind_cq(CompletionQueue& cq, std::uint64_t flags);
   int bind_counter(Counter& counter, std::uint64_t flags);
   int bind_av(Av& av, std::uint64_t flags);
+  int bind_eq(EventQueue& eq, std::uint64_t flags);
   int check_bindings() const;
   Status attach();
   std::vector<device::EngineGroup*> groups();
@@ -80,13 +87,15 @@ class Endpoint : public fid_ep {
   std::array<Counter*, static_cast<std::size_t>(messaging::Event::kCount)> counters_{};
   bool tx_selective_ = false;
   bool rx_selective_ = false;
+  std::unique_ptr<Connector> connector_;
   std::unique_ptr<messaging::Endpoint> core_;
 };
 
 // Tables of operations, each in a file of its own.
 fi_ops* ep_fid_operations();
 fi_ops_ep* ep_operations();
-fi_ops_cm* cm_operations();
+fi_ops_cm* datagram_cm_operations();
+fi_ops_cm* connection_cm_operations();
 fi_ops_msg* message_operations();
 fi_ops_tagged* tagged_operations();
 fi_ops_rma* rma_operations();

@@ -5,6 +5,7 @@
 
 #include "boundary.h"
 #include "ep.h"
+#include "name.h"
 #include "offer.h"
 #include "unsupported.h"
 
@@ -59,24 +60,19 @@ ssize_t cancel(fid* fid, void* context) {
   return at_c_border([&]() -> ssize_t { return -ep.core()->cancel(context); });
 }
 
-// fi_endpoint(3): the options of FI_OPT_ENDPOINT; this one concerns weft.
-bool is_min_multi_receive(int level, int name) {
-  return level == FI_OPT_ENDPOINT && name == FI_OPT_MIN_MULTI_RECV;
-}
-
+// fi_endpoint(3): the options of FI_OPT_ENDPOINT that concern weft.
 int getopt(fid* fid, int level, int name, void* value, std::size_t* length) {
-  if (!is_min_multi_receive(level, name)) return -FI_ENOPROTOOPT;
-  if (length == nullptr || (value == nullptr && *length != 0)) return -FI_EINVAL;
-  const std::size_t least = Endpoint::from(fid).min_multi_receive;
-  const bool fits = *length >= sizeof least;
-  *length = sizeof least;
-  if (!fits) return -FI_ETOOSMALL;
-  std::memcpy(value, &least, sizeof least);
-  return 0;
+  Endpoint& ep = Endpoint::from(fid);
+  if (level != FI_OPT_ENDPOINT) return -FI_ENOPROTOOPT;
+  if (name == FI_OPT_MIN_MULTI_RECV) return give_option(ep.min_multi_receive, value, length);
+  if (name == FI_OPT_CM_DATA_SIZE && ep.connector() != nullptr) {
+    return give_option(kConnectionData, value, length);
+  }
+  return -FI_ENOPROTOOPT;
 }
 
 int setopt(fid* fid, int level, int name, const void* value, std::size_t length) {
-  if (!is_min_multi_receive(level, name)) return -FI_ENOPROTOOPT;
+  if (level != FI_OPT_ENDPOINT || name != FI_OPT_MIN_MULTI_RECV) return -FI_ENOPROTOOPT;
   std::size_t least = 0;
   if (value == nullptr || length != sizeof least) return -FI_EINVAL;
   std::memcpy(&least, value, sizeof least);

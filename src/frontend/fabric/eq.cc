@@ -2,6 +2,7 @@
 // What is an event queue? fi_eq(3)
 #include "eq.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "boundary.h"
@@ -11,6 +12,9 @@
 
 namespace weft::fabric {
 namespace {
+
+// fi_eq(3): before, the data of an error always stayed in memory of the provider.
+constexpr std::uint32_t kFirstApiWithErrorBuffers = FI_VERSION(1, 5);
 
 ssize_t read(fid_eq* eq, std::uint32_t* event, void* buffer, std::size_t length,
              std::uint64_t flags) {
@@ -87,18 +91,18 @@ fi_ops_eq* eq_operations() {
 }  // namespace
 
 EventQueue::EventQueue(Fabric& fabric, std::uint64_t flags, device::WaitKind wait, void* context)
-    : fid_eq{}, fabric_use_(fabric), writable_((flags & FI_WRITE) != 0), waiting_(true, wait) {
+    : fid_eq{},
+      fabric_use_(fabric),
+      writable_((flags & FI_WRITE) != 0),
+      waiting_(true, wait),
+      copies_data_(fabric.requested_api() >= kFirstApiWithErrorBuffers) {
   fid.fclass = FI_CLASS_EQ;
   fid.context = context;
   fid.ops = fid_operations();
   ops = eq_operations();
 }
 
-void EventQueue::push(std::uint32_t event, const void* content, std::size_t length) {
-  Entry entry;
-  entry.event = event;
-  const auto* bytes = static_cast<const std::byte*>(content);
-  entry.content.assign(bytes, bytes + length);
+void EventQueue::add(Entry entry) {
   {
     const std::lock_guard guard(mutex_);
     entries_.push_back(std::move(entry));
@@ -106,36 +110,81 @@ void EventQueue::push(std::uint32_t event, const void* content, std::size_t leng
   waiting_.notify();
 }
 
-void EventQueue::push_error(const fi_eq_err_entry& error) {
+void EventQueue::push(std::uint32_t event, const void* content, std::size_t length) {
+  Entry entry;
+  entry.event = event;
+  entry.least = length;
+  const auto* bytes = static_cast<const std::byte*>(content);
+  entry.content.assign(bytes, bytes + length);
+  add(std::move(entry));
+}
+
+void EventQueue::push_error(const fi_eq_err_entry& error, std::span<const std::byte> data) {
   Entry entry;
   entry.failed = true;
   entry.error = error;
-  {
-    const std::lock_guard guard(mutex_);
-    entries_.push_back(std::move(entry));
-  }
-  waiting_.notify();
+  entry.object = error.fid;
+  entry.content.assign(data.begin(), data.end());
+  add(std::move(entry));
+}
+
+// fi_cm(3): data for which the reader has no room are cut off.
+void EventQueue::push_connection(std::uint32_t event, struct fid& object, InfoList info,
+                                 std::span<const std::byte> data) {
+  const fi_eq_cm_entry head{&object, info.get()};
+  Entry entry;
+  entry.event = event;
+  entry.object = &object;
+  entry.info = std::move(info);
+  entry.least = sizeof head;
+  const auto bytes = std::as_bytes(std::span(&head, 1));
+  entry.content.assign(bytes.begin(), bytes.end());
+  entry.content.insert(entry.content.end(), data.begin(), data.end());
+  add(std::move(entry));
+}
+
+void EventQueue::forget(const struct fid& object) {
+  const std::lock_guard guard(mutex_);
+  std::erase_if(entries_, [&](const Entry& entry) { return entry.object == &object; });
 }
 
 ssize_t EventQueue::take(std::uint32_t* event, void* buffer, std::size_t length, bool peek) {
   waiting_.progress();
   const std::lock_guard guard(mutex_);
   if (entries_.empty()) return -FI_EAGAIN;
-  const Entry& first = entries_.front();
+  Entry& first = entries_.front();
   if (first.failed) return -FI_EAVAIL;
-  if (first.content.size() > length) return -FI_ETOOSMALL;
+  if (first.least > length) return -FI_ETOOSMALL;
   *event = first.event;
-  const auto size = static_cast<ssize_t>(first.content.size());
-  if (size != 0) std::memcpy(buffer, first.content.data(), first.content.size());
-  if (!peek) entries_.pop_front();
-  return size;
+  const std::size_t size = std::min(first.content.size(), length);
+  if (size != 0) std::memcpy(buffer, first.content.data(), size);
+  if (peek) return static_cast<ssize_t>(size);
+  (void)first.info.release();
+  entries_.pop_front();
+  return static_cast<ssize_t>(size);
+}
+
+// fi_eq(3): into the reader's buffer if he has one, else he is shown ours until he reads again.
+void EventQueue::give_data(const Entry& failed, fi_eq_err_entry& out) {
+  void* const buffer = out.err_data;
+  const std::size_t room = copies_data_ ? out.err_data_size : 0;
+  out = failed.error;
+  if (room == 0) {
+    shown_ = failed.content;
+    out.err_data = shown_.data();
+    out.err_data_size = shown_.size();
+    return;
+  }
+  out.err_data = buffer;
+  out.err_data_size = std::min(room, failed.content.size());
+  if (out.err_data_size != 0) std::memcpy(buffer, failed.content.data(), out.err_data_size);
 }
 
 ssize_t EventQueue::take_error(fi_eq_err_entry& out, bool peek) {
   waiting_.progress();
   const std::lock_guard guard(mutex_);
   if (entries_.empty() || !entries_.front().failed) return -FI_EAGAIN;
-  out = entries_.front().error;
+  give_data(entries_.front(), out);
   if (!peek) entries_.pop_front();
   return sizeof out;
 }

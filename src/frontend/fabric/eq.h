@@ -9,10 +9,12 @@
 #include <cstddef>
 #include <deque>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "device/engine.h"
 #include "fabric.h"
+#include "info.h"
 #include "usable.h"
 
 namespace weft::fabric {
@@ -30,8 +32,13 @@ class EventQueue : public fid_eq, public Usable {
   bool writable() const { return writable_; }
   // Adds an event: its number (FI_AV_COMPLETE ...) and what the program reads.
   void push(std::uint32_t event, const void* content, std::size_t length);
-  // Adds an error.
-  void push_error(const fi_eq_err_entry& error);
+  // Adds an error; what its fields say of data does not count.
+  void push_error(const fi_eq_err_entry& error, std::span<const std::byte> data = {});
+  // Adds an event of a connection (struct fi_eq_cm_entry). An info that nobody reads is freed.
+  void push_connection(std::uint32_t event, struct fid& object, InfoList info,
+                       std::span<const std::byte> data);
+  // Removes what was said of an object that is closed now.
+  void forget(const struct fid& object);
   // The first event, taken out unless `peek`. -FI_EAGAIN when there is none, -FI_EAVAIL when an
   // error comes first, -FI_ETOOSMALL when it does not fit into `length` bytes.
   ssize_t take(std::uint32_t* event, void* buffer, std::size_t length, bool peek);
@@ -45,14 +52,21 @@ class EventQueue : public fid_eq, public Usable {
     std::uint32_t event = 0;
     bool failed = false;
     fi_eq_err_entry error{};
-    std::vector<std::byte> content;
+    const struct fid* object = nullptr;  // that it is about, if that may be closed meanwhile
+    InfoList info;                       // the reader's, once he has read the event
+    std::size_t least = 0;               // bytes of the content without which it cannot be read
+    std::vector<std::byte> content;      // or the data of an error
   };
+  void add(Entry entry);
+  void give_data(const Entry& failed, fi_eq_err_entry& out);
 
   const Fabric::Use fabric_use_;
   const bool writable_;
   device::EngineGroup waiting_;
+  const bool copies_data_;  // into the reader's buffer, where he has one
   mutable std::mutex mutex_;
   std::deque<Entry> entries_;
+  std::vector<std::byte> shown_;  // data of the last error that was read
 };
 
 }  // namespace weft::fabric

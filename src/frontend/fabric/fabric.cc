@@ -49,11 +49,17 @@ fi_ops* fid_operations() {
   return &table;
 }
 
-// Passive endpoints and wait sets are not offered.
+int passive_ep(fid_fabric* fabric, fi_info* info, fid_pep** pep, void* context) {
+  if (info == nullptr || pep == nullptr) return -FI_EINVAL;
+  return open_passive_endpoint(object_of(fabric), info, pep, context);
+}
+
+// Wait sets are not offered.
 fi_ops_fabric* fabric_operations() {
   static fi_ops_fabric table = [] {
     fi_ops_fabric operations = unsupported_operations<fi_ops_fabric>();
     operations.domain = domain;
+    operations.passive_ep = passive_ep;
     operations.eq_open = eq_open;
     operations.trywait = trywait;
     operations.domain2 = domain_with_flags;

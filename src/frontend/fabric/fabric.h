@@ -9,6 +9,7 @@
 #include <string>
 
 #include "messaging/options.h"
+#include "passive_endpoints.h"
 
 namespace weft::fabric {
 
@@ -32,7 +33,10 @@ class Fabric : public fid_fabric {
   // What the user set when the provider was loaded.
   const messaging::Options& options() const { return options_; }
 
-  // Keeps a fabric from being closed; held by every domain and event queue opened on it.
+  // Those that are open.
+  PassiveEndpoints& passive_endpoints() { return passive_endpoints_; }
+
+  // Keeps a fabric from being closed; held by everything opened on it.
   class Use {
    public:
     explicit Use(Fabric& fabric) : fabric_(fabric) { ++fabric_.users_; }
@@ -53,6 +57,7 @@ class Fabric : public fid_fabric {
   std::string name_;
   std::uint32_t requested_api_;
   messaging::Options options_;
+  PassiveEndpoints passive_endpoints_;
   std::atomic<int> users_{0};
 };
 

@@ -62,10 +62,19 @@ TEST_F(OpenFabric, RefusesDomainFlags) {
   EXPECT_EQ(fi_domain2(fabric_, &info, &domain, FI_PEER, nullptr), -FI_EBADFLAGS);
 }
 
-TEST_F(OpenFabric, OffersNoPassiveEndpointsAndWaitSets) {
+TEST_F(OpenFabric, OpensPassiveEndpointsOfTheTypeThatHasThem) {
   fid_pep* endpoint = nullptr;
+  EXPECT_EQ(fabric_->ops->passive_ep(fabric_, nullptr, &endpoint, nullptr), -FI_EINVAL);
+  fi_info info{};
+  EXPECT_EQ(fabric_->ops->passive_ep(fabric_, &info, &endpoint, nullptr), -FI_EINVAL);
+  fi_ep_attr attributes{};
+  info.ep_attr = &attributes;
+  attributes.type = FI_EP_RDM;
+  EXPECT_EQ(fabric_->ops->passive_ep(fabric_, &info, &endpoint, nullptr), -FI_EINVAL);
+}
+
+TEST_F(OpenFabric, OffersNoWaitSets) {
   fid_wait* wait_set = nullptr;
-  EXPECT_EQ(fabric_->ops->passive_ep(fabric_, nullptr, &endpoint, nullptr), -FI_ENOSYS);
   EXPECT_EQ(fabric_->ops->wait_open(fabric_, nullptr, &wait_set), -FI_ENOSYS);
   EXPECT_EQ(fi_control(&fabric_->fid, FI_GETWAIT, nullptr), -FI_ENOSYS);
 }

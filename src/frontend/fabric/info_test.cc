@@ -63,6 +63,18 @@ TEST(Info, HasADestinationWhenAPeerIsNamed) {
   EXPECT_NE(list->dest_addr, nullptr);
 }
 
+TEST(Info, EveryTypeOfEndpointIsOfferedAtEveryAddress) {
+  const InfoList list = infos(loopback_query());
+  const fi_info* info = list.get();
+  for (const TypeOffer* offer : kTypes) {
+    ASSERT_NE(info, nullptr);
+    EXPECT_EQ(info->ep_attr->type, offer->type);
+    EXPECT_STREQ(info->domain_attr->name, list->domain_attr->name);
+    info = info->next;
+  }
+  EXPECT_EQ(info, nullptr);
+}
+
 TEST(Info, CanBeDuplicatedAndFreedByLibfabric) {
   const InfoList list = infos(loopback_query());
   ASSERT_TRUE(list);
@@ -137,8 +149,9 @@ TEST_F(NamedHints, AFabricNameSelectsItsSubnet) {
   hints_->fabric_attr->name = strdup("127.0.0.0/8");
   const InfoList chosen = infos(query());
   ASSERT_TRUE(chosen);
-  EXPECT_STREQ(chosen->fabric_attr->name, "127.0.0.0/8");
-  EXPECT_EQ(chosen->next, nullptr);
+  for (const fi_info* info = chosen.get(); info != nullptr; info = info->next) {
+    EXPECT_STREQ(info->fabric_attr->name, "127.0.0.0/8");
+  }
 }
 
 TEST_F(NamedHints, AnOpenFabricSelectsItsSubnet) {
@@ -149,8 +162,9 @@ TEST_F(NamedHints, AnOpenFabricSelectsItsSubnet) {
   fid_fabric* open = hints_->fabric_attr->fabric;
   const InfoList chosen = infos(query());
   ASSERT_TRUE(chosen);
-  EXPECT_STREQ(chosen->fabric_attr->name, "127.0.0.0/8");
-  EXPECT_EQ(chosen->next, nullptr);
+  for (const fi_info* info = chosen.get(); info != nullptr; info = info->next) {
+    EXPECT_STREQ(info->fabric_attr->name, "127.0.0.0/8");
+  }
   hints_->fabric_attr->name = strdup("::1/128");
   EXPECT_EQ(error_of(query()), FI_ENODATA);
   EXPECT_EQ(fi_close(&open->fid), 0);

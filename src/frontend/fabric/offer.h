@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "connect/message.h"
+
 namespace weft::fabric {
 
 inline constexpr char kProviderName[] = "weft";
@@ -61,6 +63,8 @@ inline constexpr std::size_t kMinMultiReceive = 64;  // FI_OPT_MIN_MULTI_RECV un
 inline constexpr std::size_t kUsualQueueSize = 1024;
 inline constexpr std::size_t kLargestQueueSize = 65536;
 
+inline constexpr std::size_t kConnectionData = connect::kMaxData;  // FI_OPT_CM_DATA_SIZE
+
 inline constexpr std::size_t kObjectCount = 65535;  // completion queues, endpoints, counters
 inline constexpr std::size_t kMrCount = std::size_t{1} << 19;
 inline constexpr std::size_t kMrIovLimit = 1;
@@ -80,7 +84,12 @@ struct TypeOffer {
 inline constexpr TypeOffer kReliableDatagrams{FI_EP_RDM,     kAllCaps,        kTxFlags,
                                               kMessageOrder, kMaxMessageSize, kInjectSize};
 
+// What tells one peer from another means nothing on an endpoint that has one peer only.
+inline constexpr TypeOffer kConnected{FI_EP_MSG,       kAllCaps & ~(FI_DIRECTED_RECV | FI_SOURCE),
+                                      kTxFlags,        kMessageOrder,
+                                      kMaxMessageSize, kInjectSize};
+
 // Every type, in the order of fi_getinfo(3)'s answers.
-inline constexpr const TypeOffer* kTypes[] = {&kReliableDatagrams};
+inline constexpr const TypeOffer* kTypes[] = {&kReliableDatagrams, &kConnected};
 
 }  // namespace weft::fabric

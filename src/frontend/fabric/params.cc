@@ -31,6 +31,10 @@ std::vector<Definition> definitions() {
        fmt::format("How many milliseconds an operation waits for a peer that has not appeared yet, "
                    "1 to 3600000 (default: {})",
                    usual.connect_timeout.count())},
+      {"request_timeout_ms", FI_PARAM_STRING,
+       fmt::format("How many milliseconds a request for a connection waits for a listener that "
+                   "does not look, 1 to 3600000 (default: {})",
+                   usual.request_timeout.count())},
       {"eager_limit", FI_PARAM_STRING,
        fmt::format("Messages up to this many bytes are copied through shared memory, larger ones "
                    "directly (default: {})",
@@ -102,6 +106,8 @@ Parameters read_parameters(fi_provider& provider) {
   messaging::Options& options = parameters.options;
   options.connect_timeout = std::chrono::milliseconds(
       number_of(provider, "connect_timeout_ms", 1, kHour, options.connect_timeout.count()));
+  options.request_timeout = std::chrono::milliseconds(
+      number_of(provider, "request_timeout_ms", 1, kHour, options.request_timeout.count()));
   options.eager_limit = number_of(provider, "eager_limit", 0, kGibibyte, options.eager_limit);
   options.unexpected_limit =
       number_of(provider, "unexpected_limit", 0, 1024 * kGibibyte, options.unexpected_limit);

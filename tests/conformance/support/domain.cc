@@ -17,7 +17,7 @@ Info make_hints(const Options& options) {
   hints->caps = options.caps;
   hints->mode = FI_CONTEXT | FI_CONTEXT2;
   hints->addr_format = options.addr_format;
-  hints->ep_attr->type = FI_EP_RDM;
+  hints->ep_attr->type = options.type;
   hints->fabric_attr->prov_name = strdup(provider_name().c_str());
   hints->domain_attr->mr_mode = options.mr_mode;
   hints->domain_attr->threading = options.threading;

@@ -51,9 +51,56 @@ Completion decode(const std::uint8_t* raw, std::size_t size) {
 Endpoint::Endpoint(std::shared_ptr<Domain> domain, const Options& options)
     : options_(options), domain_(std::move(domain)) {
   if (!domain_->ok() || !open_queues()) return;
+  if (options_.type == FI_EP_MSG) {
+    if (!open_passive()) pep_.reset();
+  } else {
+    open_active(info());
+  }
+}
+
+bool Endpoint::open_active(fi_info* info) {
   ep_ = open_fid<fid_ep>(
-      [&](fid_ep** out) { return fi_endpoint(domain_->get(), info(), out, nullptr); });
+      [&](fid_ep** out) { return fi_endpoint(domain_->get(), info, out, nullptr); });
   if (ep_ != nullptr && !bind_and_enable()) ep_.reset();
+  return ep_ != nullptr;
+}
+
+bool Endpoint::open_passive() {
+  fid_fabric* fabric = domain_->fabric();
+  fi_eq_attr attributes{};
+  eq_ =
+      open_fid<fid_eq>([&](fid_eq** out) { return fi_eq_open(fabric, &attributes, out, nullptr); });
+  pep_ =
+      open_fid<fid_pep>([&](fid_pep** out) { return fi_passive_ep(fabric, info(), out, nullptr); });
+  if (eq_ == nullptr || pep_ == nullptr) return false;
+  int rc = fi_pep_bind(pep_.get(), &eq_->fid, 0);
+  if (rc == 0) rc = fi_listen(pep_.get());
+  EXPECT_EQ(rc, 0) << "listening: " << fi_strerror(-rc);
+  return rc == 0;
+}
+
+void Endpoint::connect(const Address& address) {
+  if (!open_active(info())) return;
+  EXPECT_EQ(fi_connect(ep(), address.bytes.data(), nullptr, 0), 0);
+}
+
+bool Endpoint::accept() {
+  if (request_ == nullptr) return false;
+  const Info request = std::move(request_);
+  if (!open_active(request.get())) return true;
+  EXPECT_EQ(fi_accept(ep(), nullptr, 0), 0);
+  return true;
+}
+
+void Endpoint::read_events() {
+  fi_eq_cm_entry entry{};
+  std::uint32_t event = 0;
+  const ssize_t got = fi_eq_read(eq(), &event, &entry, sizeof entry, 0);
+  if (got == -FI_EAGAIN) return;
+  EXPECT_EQ(got, static_cast<ssize_t>(sizeof entry)) << "fi_eq_read";
+  if (got < 0) return;
+  if (event == FI_CONNREQ) request_.reset(entry.info);
+  if (event == FI_CONNECTED) connected_ = true;
 }
 
 bool Endpoint::open_queues() {
@@ -80,7 +127,7 @@ bool Endpoint::open_queues() {
 }
 
 bool Endpoint::bind_and_enable() {
-  int rc = fi_ep_bind(ep(), &av_->fid, 0);
+  int rc = fi_ep_bind(ep(), eq_ != nullptr ? &eq_->fid : &av_->fid, 0);
   if (rc == 0) {
     rc = fi_ep_bind(ep(), &cq_->fid, FI_TRANSMIT | FI_RECV | options_.cq_flags);
   }
@@ -95,7 +142,8 @@ bool Endpoint::bind_and_enable() {
 Address Endpoint::name() const {
   Address address;
   address.size = address.bytes.size();
-  EXPECT_EQ(fi_getname(&ep_->fid, address.bytes.data(), &address.size), 0);
+  fid* const named = pep_ != nullptr ? &pep_->fid : &ep_->fid;
+  EXPECT_EQ(fi_getname(named, address.bytes.data(), &address.size), 0);
   return address;
 }
 
@@ -111,6 +159,7 @@ ssize_t Endpoint::read_queue(void* entries, std::size_t count, fi_addr_t* source
 }
 
 void Endpoint::poll() {
+  if (eq_ != nullptr) read_events();
   alignas(fi_cq_tagged_entry) std::array<std::uint8_t, kBatch * sizeof(fi_cq_tagged_entry)> raw;
   std::array<fi_addr_t, kBatch> sources;
   sources.fill(FI_ADDR_NOTAVAIL);

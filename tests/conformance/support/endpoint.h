@@ -35,27 +35,35 @@ struct Completion {
   int prov_errno = 0;
 };
 
-// Owns the address vector, one completion queue for both directions, the chosen counters and the
-// endpoint. Failures to open are test failures; ok() then is false. One thread at a time, but the
-// libfabric objects may be used directly by several.
+// Owns the address vector, or for FI_EP_MSG an event queue and a passive endpoint; one completion
+// queue for both directions, the chosen counters and the endpoint. Failures to open are test
+// failures; ok() then is false. One thread at a time, but the libfabric objects may be used
+// directly by several.
 class Endpoint {
  public:
   Endpoint(std::shared_ptr<Domain> domain, const Options& options);
-  bool ok() const { return ep_ != nullptr; }
+  bool ok() const { return ep_ != nullptr || pep_ != nullptr; }
 
   fid_ep* ep() const { return ep_.get(); }
   fid_cq* cq() const { return cq_.get(); }
+  fid_eq* eq() const { return eq_.get(); }
   fid_av* av() const { return av_.get(); }
   fid_cntr* counter(std::uint64_t event) const { return counters_.at(event).get(); }
   const std::shared_ptr<Domain>& domain() const { return domain_; }
   fi_info* info() const { return domain_->info(); }
   const Options& options() const { return options_; }
 
+  // Of the passive endpoint, if there is one.
   Address name() const;
+  // Of an FI_EP_MSG: begins to connect to the other's name; accepts a request if one has come, else
+  // false. Either ends when connected() holds.
+  void connect(const Address& address);
+  bool accept();
+  bool connected() const { return connected_; }
   // FI_ADDR_NOTAVAIL after a failure, which is also a test failure.
   fi_addr_t insert(const Address& address);
 
-  // Moves whatever the completion queue has into this object's memory, and drives progress.
+  // Moves whatever the queues have into this object's memory, and drives progress.
   void poll();
   // The oldest completion with this context that was not taken yet.
   std::optional<Completion> take(const void* context);
@@ -68,7 +76,10 @@ class Endpoint {
 
  private:
   bool open_queues();
+  bool open_passive();
+  bool open_active(fi_info* info);
   bool bind_and_enable();
+  void read_events();
   ssize_t read_queue(void* entries, std::size_t count, fi_addr_t* sources);
   void keep_error();
 
@@ -77,6 +88,10 @@ class Endpoint {
   Fid<fid_av> av_;
   Fid<fid_cq> cq_;
   std::map<std::uint64_t, Fid<fid_cntr>> counters_;
+  Fid<fid_eq> eq_;
+  Fid<fid_pep> pep_;
+  Info request_;
+  bool connected_ = false;
   Fid<fid_ep> ep_;
   std::deque<Completion> arrived_;
 };

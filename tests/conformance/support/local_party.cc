@@ -52,6 +52,11 @@ Reply LocalParty::call(const Request& r) {
       return reply;
     case Request::What::kInsert:
       return with_value(endpoint_.insert(r.address));
+    case Request::What::kConnect:
+      endpoint_.connect(r.address);
+      return reply;
+    case Request::What::kAccept:
+      return do_accept();
     case Request::What::kPost:
       return do_post(r.operation, kNoToken);
     case Request::What::kWait:
@@ -78,6 +83,12 @@ Reply LocalParty::call(const Request& r) {
       return reply;
   }
   return reply;
+}
+
+Reply LocalParty::do_accept() {
+  const bool accepted = pump_->until([&] { return endpoint_.accept(); }) &&
+                        pump_->until([&] { return endpoint_.connected(); });
+  return with_text(accepted ? "" : "no connection came about");
 }
 
 Posted LocalParty::post_with_context(const Operation& operation, Token same_context_as) {

@@ -41,6 +41,7 @@ class LocalParty : public Party {
   };
 
   Reply do_post(const Operation& operation, Token context);
+  Reply do_accept();
   Reply do_wait(Token token);
   Reply do_check(const Request& request);
   Reply do_expose(const RegionSpec& spec);

@@ -34,6 +34,20 @@ fi_addr_t Party::insert(const Address& address) {
   return call(request).value;
 }
 
+void Party::connect(const Address& address) {
+  Request request;
+  request.what = Request::What::kConnect;
+  request.address = address;
+  call(request);
+}
+
+void Party::accept() {
+  Request request;
+  request.what = Request::What::kAccept;
+  const Reply reply = call(request);
+  EXPECT_STREQ(reply.text.data(), "");
+}
+
 Posted Party::try_post(const Operation& operation) {
   Request request;
   request.what = Request::What::kPost;

@@ -37,6 +37,8 @@ struct Request {
   enum class What : std::uint8_t {
     kName,
     kInsert,
+    kConnect,
+    kAccept,
     kPost,
     kWait,
     kCheck,
@@ -83,6 +85,10 @@ class Party {
 
   Address name();
   fi_addr_t insert(const Address& address);
+  // Of an FI_EP_MSG: begins to connect to the other's name; waits for a request and for the
+  // connection that comes of it.
+  void connect(const Address& address);
+  void accept();
   // Posts, retrying while the answer is -FI_EAGAIN. The source buffer holds operation.seed's
   // pattern; it is overwritten as soon as the interface lets the application reuse it.
   Posted try_post(const Operation& operation);

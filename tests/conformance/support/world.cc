@@ -16,15 +16,47 @@ const char* to_string(Placement placement) {
       return "TwoDomains";
     case Placement::kSelf:
       return "Self";
+    case Placement::kConnectedProcesses:
+      return "ConnectedProcesses";
+    case Placement::kConnected:
+      return "Connected";
   }
   return "";
 }
 
+namespace {
+
+bool is_connected(Placement placement) {
+  return placement == Placement::kConnected || placement == Placement::kConnectedProcesses;
+}
+
+Options with_type(Options options, Placement placement) {
+  if (is_connected(placement)) options.type = FI_EP_MSG;
+  return options;
+}
+
+}  // namespace
+
 World::World(Placement placement, const Options& options) {
-  if (!open_parties(placement, options)) return;
+  if (!open_parties(placement, with_type(options, placement))) return;
+  if (is_connected(placement)) {
+    ok_ = connect_parties();
+    return;
+  }
   to_target_ = initiator_->insert(target_->name());
   to_initiator_ = placement == Placement::kSelf ? to_target_ : target_->insert(initiator_->name());
   ok_ = to_target_ != FI_ADDR_NOTAVAIL && to_initiator_ != FI_ADDR_NOTAVAIL;
+}
+
+bool World::connect_parties() {
+  // Who is connected needs no address: whatever a call says must not matter.
+  to_target_ = 12345;
+  to_initiator_ = 54321;
+  initiator_->connect(target_->name());
+  target_->accept();
+  const bool connected = pump_.until([&] { return endpoint().connected(); });
+  EXPECT_TRUE(connected) << "the initiator heard of no connection";
+  return connected;
 }
 
 bool World::open_parties(Placement placement, const Options& options) {
@@ -33,7 +65,7 @@ bool World::open_parties(Placement placement, const Options& options) {
   if (!initiator_->ok()) return false;
   target_ = initiator_.get();
   if (placement == Placement::kSelf) return true;
-  if (placement == Placement::kTwoProcesses) {
+  if (placement == Placement::kTwoProcesses || placement == Placement::kConnectedProcesses) {
     auto remote = std::make_unique<RemoteParty>(options, &pump_);
     const bool opened = remote->ok();
     other_ = std::move(remote);

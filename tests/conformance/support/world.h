@@ -12,16 +12,19 @@ namespace weft::conformance {
 
 enum class Placement {
   kTwoProcesses,
-  kOneProcess,  // Two endpoints of one domain.
-  kTwoDomains,  // Two endpoints of two domains of one process.
-  kSelf,        // One endpoint that talks to itself.
+  kOneProcess,          // Two endpoints of one domain.
+  kTwoDomains,          // Two endpoints of two domains of one process.
+  kSelf,                // One endpoint that talks to itself.
+  kConnectedProcesses,  // FI_EP_MSG in two processes.
+  kConnected,           // FI_EP_MSG in one domain.
 };
 const char* to_string(Placement placement);
 inline std::ostream& operator<<(std::ostream& out, Placement placement) {
   return out << to_string(placement);
 }
 
-// Two parties that have each other's addresses. The initiator always lives in the test's process.
+// Two parties that have each other's addresses, or are connected. The initiator always lives in the
+// test's process.
 class World {
  public:
   World(Placement placement, const Options& options);
@@ -30,7 +33,7 @@ class World {
 
   LocalParty& initiator() { return *initiator_; }
   Party& target() { return *target_; }
-  RemoteParty& remote() { return static_cast<RemoteParty&>(*target_); }  // kTwoProcesses only.
+  RemoteParty& remote() { return static_cast<RemoteParty&>(*target_); }  // Of two processes only.
   Endpoint& endpoint() { return initiator_->endpoint(); }
   fid_ep* ep() { return endpoint().ep(); }
   Pump& pump() { return pump_; }
@@ -43,6 +46,7 @@ class World {
 
  private:
   bool open_parties(Placement placement, const Options& options);
+  bool connect_parties();
 
   Pump pump_;
   std::unique_ptr<LocalParty> initiator_;

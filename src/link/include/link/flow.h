@@ -23,6 +23,7 @@ enum class Operation : std::uint8_t {
   kReadEvent = 5,        // the same for a remote read
   kAtomicWriteData = 6,  // announces an atomic operation that carried immediate data; no payload
   kAtomicReadData = 7,   // the same for one that brought the initial value back
+  kControl = 8,          // concerns the connection itself; never matched with a receive
 };
 
 // One message. The pieces stay the caller's and unchanged until the message is done.

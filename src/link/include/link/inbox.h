@@ -62,6 +62,9 @@ class Inbox {
                       std::uint64_t length, void* cookie) = 0;
   // Tells the sender that its message was delivered, or was thrown away as the user asked.
   virtual void acknowledge(const Offer& offer) = 0;
+  // Listens to a peer no more: what it sent is void, and it finds that nobody is there. The sink
+  // hears that the source closed. May be called from within arrived().
+  virtual void refuse(InboxSink& sink, std::uint32_t source) = 0;
   // Looks which peers still live and reports those that do not.
   virtual void check_sources(InboxSink& sink) = 0;
 

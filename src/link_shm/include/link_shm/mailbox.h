@@ -64,6 +64,7 @@ class Mailbox final : public link::Inbox {
   void accept(link::InboxSink& sink, const link::Offer& offer, std::span<const LocalRange> pieces,
               std::uint64_t length, void* cookie) override;
   void acknowledge(const link::Offer& offer) override;
+  void refuse(link::InboxSink& sink, std::uint32_t source) override;
   void check_sources(link::InboxSink& sink) override;
   int wake_fd() const override { return bell_.fd(); }
   bool fall_asleep() override;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What is a reliable-datagram endpoint?
+// What is an endpoint, of reliable datagrams or of one connection?
 #pragma once
 
 #include <array>
@@ -13,6 +13,7 @@
 #include "device/counter.h"
 #include "device/port.h"
 #include "messaging/address_vector.h"
+#include "messaging/connection.h"
 #include "messaging/matcher.h"
 #include "messaging/options.h"
 #include "messaging/pool.h"
@@ -36,7 +37,8 @@ struct Bindings {
 // What an endpoint is made of; all pointers outlive it.
 struct EndpointSetup {
   std::shared_ptr<device::Device> device;
-  AddressVector* addresses = nullptr;
+  AddressVector* addresses = nullptr;    // empty for a connected endpoint, and stays so
+  ConnectionSink* connection = nullptr;  // of a connected endpoint
   Bindings bindings;
   os::SocketAddress address;  // that was bound
   os::SocketAddress name;     // by which peers know it: the same, unless that was a wildcard
@@ -96,9 +98,15 @@ struct ReceiveCall {
 // An endpoint that exchanges messages with, and accesses memory of, any number of peers, reliably
 // and in order per peer (FI_EP_RDM). Any thread, if EndpointSetup::thread_safe; else one at a time.
 //
+// With EndpointSetup::connection it is a connected endpoint (FI_EP_MSG): it has one peer, number 0,
+// which face() and admit() determine. Until then sends answer ENOTCONN and receives wait; after
+// part() both answer ESHUTDOWN, but receives still take messages that came before. Of anybody else
+// nothing is let in.
+//
 // Calls return 0 when the operation was started (its end is reported as asked), or an errno and
-// then nothing was started: EAGAIN (poll, then call again), EINVAL, and if silent also what would
-// otherwise have been reported: EHOSTUNREACH, ECONNRESET, EACCES, EFAULT, ETIMEDOUT.
+// then nothing was started: EAGAIN (poll, then call again), EINVAL, ENOTCONN, ESHUTDOWN, and if
+// silent also what would otherwise have been reported: EHOSTUNREACH, ECONNRESET, EACCES, EFAULT,
+// ETIMEDOUT.
 class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
  public:
   // Makes the endpoint reachable. Errors: those of device::Port::open().
@@ -112,6 +120,24 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   int receive(const ReceiveCall& call);
   // Ends a posted receive with ECANCELED; ENOENT when none has that context (fi_cancel(3)).
   int cancel(void* context);
+
+  // Runs `action` while no other thread is inside: what the calls below need outside of a
+  // ConnectionSink.
+  template <class Action>
+  auto exclusively(Action action) {
+    const std::lock_guard guard(lock_);
+    return action();
+  }
+  // Opens the way to `peer`, instead of one that was opened before. An errno, or 0.
+  int face(const os::SocketAddress& peer);
+  // Sends a control message over that way, in order with everything else. An errno, or 0.
+  int tell(std::span<const std::byte> message);
+  // Takes the one who sends as `source`, and who is faced, for the peer: data flow from now on.
+  void admit(std::uint32_t source);
+  // Listens to that source no more.
+  void turn_away(std::uint32_t source);
+  // Ends the connection: what is pending, and receives that wait, are reported with `error`.
+  void part(int error);
 
   void progress() override;
   bool fall_asleep() override;
@@ -134,8 +160,14 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
 
   explicit Endpoint(EndpointSetup setup);
 
+  // The one peer of a connected endpoint (endpoint_connected.cc).
+  void control(const link::Arrival& arrival);
+  void check_connection();
+  void connection_lost(bool died);
+
   // Ways to peers (endpoint_peers.cc).
   link::Flow* flow_to(PeerIndex peer, int& error) {
+    peer &= peer_mask_;
     if (addresses_version_ == setup_.addresses->version() && peer < peers_.size() &&
         peers_[peer].flow != nullptr) [[likely]] {
       return peers_[peer].flow.get();
@@ -171,9 +203,11 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   void arrived(const link::Arrival& arrival) override;
   bool takes_more() const override;
   void received(void* cookie, int error) override;
+  void event(const link::Arrival& arrival);
   void remote_access(const link::Arrival& arrival);
   int post(const ReceiveCall& call);
-  void post_multi(Receive& receive);
+  int post_multi(Receive& receive);
+  int give_back(Receive& receive);
   int peek(const ReceiveCall& call);
   int take_claimed(const ReceiveCall& call);
   Receive& new_receive(const ReceiveCall& call);
@@ -187,7 +221,7 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   Receive& part_of(Receive& whole, std::uint64_t length);
   bool leave_whole(Receive& part);
   void settle_deaths();
-  void fail_directed(PeerIndex source);
+  void fail_waiting(PeerIndex source, int error);
   void report_peek(const ReceiveCall& call, const Unexpected* message, int error);
   void count(Event event, bool success) {
     device::Counter* counter = setup_.bindings.counter(event);
@@ -204,7 +238,8 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   OptionalLock lock_;
   const EndpointSetup setup_;
   std::unique_ptr<device::Port> port_;
-  std::vector<Peer> peers_;  // by number
+  std::vector<Peer> peers_;    // by number
+  const PeerIndex peer_mask_;  // 0 for a connected endpoint: whatever its callers say, it is peer 0
   std::uint64_t addresses_version_ = 0;
   std::vector<link::Flow*> busy_;  // with sends pending
   Pool<Sending> sendings_;
@@ -216,6 +251,11 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   Pool<Receive> receives_;
   os::EventSet wake_set_;
   std::unordered_map<int, os::Fd> watched_;  // processes whose end wakes this endpoint
+  // Of a connected endpoint.
+  std::unique_ptr<link::Flow> facing_;          // to whom nobody is admitted from yet
+  std::shared_ptr<Correspondent> peer_source_;  // who is admitted
+  int ended_ = 0;                               // what posts answer since part(), or 0
+  int parting_error_ = ECONNRESET;              // what sends that part() ends are reported with
   int sleepers_ = 0;
   unsigned polls_ = 0;
   os::Time next_check_{};

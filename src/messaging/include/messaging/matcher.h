@@ -52,6 +52,7 @@ struct Receive : Hook {
 // Who sends to this endpoint. Outlives the link's own notion of it while messages are kept.
 struct Correspondent {
   os::SocketAddress address;
+  bool admitted = true;             // its messages are let in
   PeerIndex index = kNoPeer;        // its lowest number in the address vector ...
   std::uint64_t index_version = 0;  // ... when that had this version
 };

@@ -12,6 +12,8 @@ namespace weft::messaging {
 struct Options {
   // How long a post waits (answering "again") for a peer that is not there yet.
   std::chrono::milliseconds connect_timeout{2000};
+  // How long a request for a connection waits for the first answer of its listener.
+  std::chrono::milliseconds request_timeout{30000};
   // Messages up to this many bytes are copied through shared memory; larger ones directly.
   std::size_t eager_limit = 8192;
   // Bytes of unexpected messages that an endpoint keeps before it stops taking in more.

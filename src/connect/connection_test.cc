@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What does one end of a connection do in each state when something happens?
+#include "connect/connection.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "test_support.h"
+
+namespace weft::connect {
+namespace {
+
+using State = Connection::State;
+using testing::bytes_of;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using testing::numbered;
+using Words = std::vector<std::string>;
+
+constexpr std::uint32_t kPeer = 5;
+constexpr Token kTheirs = 77;
+constexpr std::chrono::milliseconds kPatience{1000};
+const os::Time kStart{std::chrono::hours(1)};
+
+// One end, brought into a state. Tokens of this end are read off what it says.
+struct End {
+  testing::Scribe border;
+  Connection connection{border, kPatience};
+  bool asked = false;
+
+  explicit End(State state, bool asks = true) : asked(asks) {
+    if (state == State::kIdle) return;
+    if (asks) {
+      connection.connect(numbered(1), numbered(2), bytes_of("hello"), kStart);
+    } else {
+      connection.accept(numbered(1), {numbered(3), kTheirs, {}}, bytes_of("welcome"));
+    }
+    if (state == State::kPending) hear(Kind::kPending);
+    if (state == State::kConnected) hear(asks ? Kind::kReply : Kind::kReady);
+    if (state == State::kEnded) connection.shut_down();
+    EXPECT_EQ(connection.state(), state);
+    border.log.clear();
+  }
+
+  Token origin() const { return border.told.empty() ? kTheirs : border.told[0].origin; }
+  Token target() const { return asked || border.told.empty() ? kTheirs : border.told[0].target; }
+  void hear(Kind kind, const std::string& data = {}) {
+    const Message message{kind, origin(), target(), numbered(4), bytes_of(data)};
+    connection.hear(kPeer, encode(message));
+  }
+};
+
+enum class Event {
+  kConnect,
+  kAccept,
+  kShutDown,
+  kRequest,
+  kPending,
+  kReject,
+  kReply,
+  kReady,
+  kFarewell,
+  kNonsense,
+  kLeft,
+  kDied,
+  kSoon,
+  kLate,
+};
+
+void happen(End& end, Event event) {
+  Connection& connection = end.connection;
+  switch (event) {
+    case Event::kConnect:
+      connection.connect(numbered(1), numbered(2), {}, kStart);
+      return;
+    case Event::kAccept:
+      connection.accept(numbered(1), {numbered(3), kTheirs, {}}, {});
+      return;
+    case Event::kShutDown:
+      connection.shut_down();
+      return;
+    case Event::kRequest:
+      return end.hear(Kind::kRequest);
+    case Event::kPending:
+      return end.hear(Kind::kPending);
+    case Event::kReject:
+      return end.hear(Kind::kReject, "no");
+    case Event::kReply:
+      return end.hear(Kind::kReply, "yes");
+    case Event::kReady:
+      return end.hear(Kind::kReady);
+    case Event::kFarewell:
+      return end.hear(Kind::kFarewell);
+    case Event::kNonsense:
+      return connection.hear(kPeer, bytes_of("nonsense"));
+    case Event::kLeft:
+      return connection.lose(false, kStart);
+    case Event::kDied:
+      return connection.lose(true, kStart);
+    case Event::kSoon:
+      return connection.tick(kStart + kPatience / 2);
+    case Event::kLate:
+      return connection.tick(kStart + kPatience);
+  }
+}
+
+struct Rule {
+  Event event;
+  State after;
+  Words said;
+};
+
+// What is not in the list of a state changes nothing and says nothing.
+void expect_rules(State state, bool asks, const std::vector<Rule>& rules) {
+  std::map<Event, Rule> by_event;
+  for (const Rule& rule : rules) by_event.emplace(rule.event, rule);
+  for (int i = 0; i <= static_cast<int>(Event::kLate); ++i) {
+    const auto event = static_cast<Event>(i);
+    SCOPED_TRACE("event " + std::to_string(i));
+    End end(state, asks);
+    happen(end, event);
+    const auto rule = by_event.find(event);
+    EXPECT_EQ(end.connection.state(), rule == by_event.end() ? state : rule->second.after);
+    EXPECT_EQ(end.border.log, rule == by_event.end() ? Words{} : rule->second.said);
+  }
+}
+
+const std::string kTurnAway = "turn away 5";
+
+// A message for nobody, or for the other side.
+Rule strange(Event event, State state) { return {event, state, {kTurnAway}}; }
+
+std::string failed(int error, const std::string& data = {}) {
+  return "failed " + std::to_string(error) + " " + data;
+}
+
+TEST(Connection, IdleItTakesTheProgramsCallsAndListensToNobody) {
+  const auto stranger = [](Event event) { return strange(event, State::kIdle); };
+  expect_rules(State::kIdle, true,
+               {{Event::kConnect, State::kRequesting, {"reach 2", "tell 1"}},
+                {Event::kAccept, State::kAccepting, {"reach 3", "tell 4"}},
+                {Event::kShutDown, State::kEnded, {}},
+                stranger(Event::kRequest),
+                stranger(Event::kPending),
+                stranger(Event::kReject),
+                stranger(Event::kReply),
+                stranger(Event::kReady),
+                stranger(Event::kFarewell),
+                stranger(Event::kNonsense)});
+}
+
+TEST(Connection, RequestingItWaitsForTheListenersAnswer) {
+  const auto stranger = [](Event event) { return strange(event, State::kRequesting); };
+  expect_rules(
+      State::kRequesting, true,
+      {{Event::kShutDown, State::kEnded, {}},
+       {Event::kPending, State::kPending, {}},
+       {Event::kReject, State::kEnded, {failed(ECONNREFUSED, "no")}},
+       {Event::kReply, State::kConnected, {"reach 4", "tell 5", "admit 5", "connected yes"}},
+       {Event::kLeft, State::kEnded, {failed(ECONNREFUSED)}},
+       {Event::kDied, State::kEnded, {failed(ECONNREFUSED)}},
+       {Event::kLate, State::kEnded, {failed(ETIMEDOUT)}},
+       stranger(Event::kRequest),
+       stranger(Event::kReady),
+       stranger(Event::kFarewell),
+       stranger(Event::kNonsense)});
+}
+
+TEST(Connection, PendingItWaitsForTheProgramOverThereAsLongAsThatLives) {
+  const auto stranger = [](Event event) { return strange(event, State::kPending); };
+  expect_rules(
+      State::kPending, true,
+      {{Event::kShutDown, State::kEnded, {}},
+       {Event::kReject, State::kEnded, {failed(ECONNREFUSED, "no")}},
+       {Event::kReply, State::kConnected, {"reach 4", "tell 5", "admit 5", "connected yes"}},
+       {Event::kDied, State::kEnded, {failed(ECONNREFUSED)}},
+       stranger(Event::kRequest),
+       stranger(Event::kReady),
+       stranger(Event::kFarewell),
+       stranger(Event::kNonsense)});
+}
+
+TEST(Connection, AcceptingItWaitsUntilTheOtherEndIsReady) {
+  const auto stranger = [](Event event) { return strange(event, State::kAccepting); };
+  expect_rules(State::kAccepting, false,
+               {{Event::kShutDown, State::kEnded, {}},
+                {Event::kReady, State::kConnected, {"admit 5", "connected "}},
+                {Event::kLeft, State::kEnded, {failed(ECONNABORTED)}},
+                {Event::kDied, State::kEnded, {failed(ECONNABORTED)}},
+                stranger(Event::kRequest),
+                stranger(Event::kPending),
+                stranger(Event::kReject),
+                stranger(Event::kReply),
+                stranger(Event::kNonsense)});
+}
+
+TEST(Connection, ConnectedItEndsByEitherSideOrByDeath) {
+  const auto stranger = [](Event event) { return strange(event, State::kConnected); };
+  for (const bool asked : {true, false}) {
+    SCOPED_TRACE(asked);
+    std::vector<Rule> rules{{Event::kShutDown, State::kEnded, {"tell 6"}},
+                            {Event::kFarewell, State::kEnded, {"parted"}},
+                            {Event::kLeft, State::kEnded, {"parted"}},
+                            {Event::kDied, State::kEnded, {"parted"}},
+                            stranger(Event::kRequest),
+                            stranger(Event::kNonsense)};
+    const std::vector<Event> from_listener{Event::kPending, Event::kReject, Event::kReply};
+    if (asked) rules.push_back(stranger(Event::kReady));
+    if (!asked) {
+      for (const Event event : from_listener) rules.push_back(stranger(event));
+    }
+    expect_rules(State::kConnected, asked, rules);
+  }
+}
+
+TEST(Connection, EndedItListensToNobodyAndNeverBeginsAgain) {
+  const auto stranger = [](Event event) { return strange(event, State::kEnded); };
+  for (const bool asked : {true, false}) {
+    expect_rules(State::kEnded, asked,
+                 {stranger(Event::kRequest), stranger(Event::kPending), stranger(Event::kReject),
+                  stranger(Event::kReply), stranger(Event::kReady), stranger(Event::kFarewell),
+                  stranger(Event::kNonsense)});
+  }
+}
+
+TEST(Connection, AfterTheListenersDoorClosedTheAnswerHasToComeInTime) {
+  End end(State::kPending);
+  end.connection.lose(false, kStart);
+  end.connection.tick(kStart + kPatience / 2);
+  EXPECT_EQ(end.connection.state(), State::kPending);
+  end.connection.tick(kStart + kPatience);
+  EXPECT_THAT(end.border.log, ElementsAre(failed(ETIMEDOUT)));
+}
+
+TEST(Connection, ARequestCarriesNameTokenAndData) {
+  End end(State::kRequesting);
+  const Message& request = end.border.told.at(0);
+  EXPECT_EQ(request.name, numbered(1));
+  EXPECT_NE(request.origin, 0u);
+  EXPECT_EQ(request.data, bytes_of("hello"));
+}
+
+TEST(Connection, AReplyCarriesBothTokensNameAndData) {
+  End end(State::kAccepting, false);
+  const Message& reply = end.border.told.at(0);
+  EXPECT_EQ(reply.name, numbered(1));
+  EXPECT_EQ(reply.origin, kTheirs);
+  EXPECT_NE(reply.target, 0u);
+  EXPECT_EQ(reply.data, bytes_of("welcome"));
+}
+
+TEST(Connection, NobodyListensThere) {
+  for (const int error : {ENOENT, EPERM, ECONNRESET}) {
+    End end(State::kIdle);
+    end.border.reach_error = error;
+    EXPECT_TRUE(end.connection.connect(numbered(1), numbered(2), {}, kStart));
+    EXPECT_THAT(end.border.log, ElementsAre("reach 2", failed(ECONNREFUSED)));
+  }
+}
+
+TEST(Connection, WhatIsWrongWithTheWayIsSaid) {
+  End end(State::kIdle);
+  end.border.tell_error = ENOSPC;
+  EXPECT_TRUE(end.connection.connect(numbered(1), numbered(2), {}, kStart));
+  EXPECT_THAT(end.border.log, ElementsAre("reach 2", "tell 1", failed(ENOSPC)));
+}
+
+TEST(Connection, WhoeverAskedHasGoneBeforeItWasAccepted) {
+  End end(State::kIdle);
+  end.border.reach_error = ENOENT;
+  EXPECT_TRUE(end.connection.accept(numbered(1), {numbered(3), kTheirs, {}}, {}));
+  EXPECT_THAT(end.border.log, ElementsAre("reach 3", failed(ECONNABORTED)));
+}
+
+TEST(Connection, WhoeverAcceptedHasGoneBeforeItWasHeard) {
+  End end(State::kPending);
+  end.border.reach_error = ENOENT;
+  end.hear(Kind::kReply);
+  EXPECT_THAT(end.border.log, ElementsAre("reach 4", failed(ECONNRESET)));
+}
+
+// Every message that could move a connection, with one of its tokens changed.
+TEST(Connection, AMessageWithAnotherTokenIsNotForUs) {
+  const struct {
+    State state;
+    bool asks;
+    Kind kind;
+  } cases[] = {
+      {State::kRequesting, true, Kind::kPending}, {State::kRequesting, true, Kind::kReject},
+      {State::kRequesting, true, Kind::kReply},   {State::kPending, true, Kind::kReply},
+      {State::kAccepting, false, Kind::kReady},   {State::kConnected, true, Kind::kFarewell},
+      {State::kConnected, false, Kind::kFarewell}};
+  for (const auto& one : cases) {
+    SCOPED_TRACE(static_cast<int>(one.kind));
+    End end(one.state, one.asks);
+    end.connection.hear(kPeer, encode({one.kind, end.origin() ^ 1, end.target(), numbered(4), {}}));
+    EXPECT_THAT(end.border.log, ElementsAre(kTurnAway));
+    EXPECT_EQ(end.connection.state(), one.state);
+  }
+  for (const auto& [asks, kind] : {std::pair(true, Kind::kFarewell), {false, Kind::kFarewell}}) {
+    End end(State::kConnected, asks);
+    end.connection.hear(kPeer, encode({kind, end.origin(), end.target() ^ 1, {}, {}}));
+    EXPECT_THAT(end.border.log, ElementsAre(kTurnAway));
+  }
+  End end(State::kAccepting, false);
+  end.connection.hear(kPeer, encode({Kind::kReady, end.origin(), end.target() ^ 1, {}, {}}));
+  EXPECT_THAT(end.border.log, ElementsAre(kTurnAway));
+}
+
+TEST(Connection, ItIsMadeOnceAtMost) {
+  for (const State state :
+       {State::kRequesting, State::kPending, State::kConnected, State::kEnded}) {
+    End end(state);
+    EXPECT_FALSE(end.connection.connect(numbered(1), numbered(2), {}, kStart));
+    EXPECT_FALSE(end.connection.accept(numbered(1), {numbered(3), kTheirs, {}}, {}));
+    EXPECT_THAT(end.border.log, IsEmpty());
+  }
+}
+
+TEST(Connection, ShuttingDownSaysWhetherItWasConnected) {
+  EXPECT_TRUE(End(State::kConnected).connection.shut_down());
+  for (const State state : {State::kIdle, State::kRequesting, State::kPending, State::kEnded}) {
+    EXPECT_FALSE(End(state).connection.shut_down());
+  }
+}
+
+}  // namespace
+}  // namespace weft::connect

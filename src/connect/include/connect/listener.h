@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Where do requests for connections arrive?
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "connect/connection.h"
+#include "device/engine.h"
+#include "device/port.h"
+#include "link/inbox.h"
+#include "os/clock.h"
+
+namespace weft::connect {
+
+// Hears of requests. Called from within functions of Listener, which it must not call.
+class RequestSink {
+ public:
+  virtual ~RequestSink() = default;
+  // Somebody asks; `number` names the request from now on. False when it cannot be taken now: it is
+  // forgotten, and who asked will run out of patience.
+  virtual bool requested(std::uint64_t number, const Request& request) = 0;
+};
+
+inline constexpr std::size_t kUsualBacklog = 128;
+
+// A mailbox for requests (rdma_listen(3), fi_listen(3)). Any thread.
+class Listener final : public device::Engine, link::InboxSink {
+ public:
+  // Makes `address` reachable, which peers know as `name`. Errors: those of device::Port::open().
+  static Result<std::unique_ptr<Listener>> open(std::shared_ptr<device::Device> device,
+                                                const os::SocketAddress& address,
+                                                const os::SocketAddress& name, RequestSink& sink);
+  // Rejects every request that is not decided.
+  ~Listener() override;
+
+  // How many requests may wait for a decision of the program; more of them wait unseen.
+  void set_backlog(std::size_t count);
+  // Says no. False when whoever asked has gone already.
+  bool reject(std::uint64_t number, const Bytes& data);
+  // It is decided elsewhere: whoever took it will answer it.
+  void release(std::uint64_t number);
+
+  void progress() override;
+  bool fall_asleep() override;
+  void wake_up() override;
+  int wake_fd() const override { return port_->inbox().wake_fd(); }
+
+ private:
+  struct Entry {
+    std::uint64_t number = 0;
+    std::uint32_t source = 0;  // who asks, as the inbox numbers it
+    bool announced = false;    // the program has been told
+    Request request;
+  };
+  using Entries = std::list<Entry>;
+
+  explicit Listener(RequestSink& sink) : sink_(sink) {}
+  void source_opened(std::uint32_t, const os::SocketAddress&) override {}
+  void source_closed(std::uint32_t source, bool died) override;
+  void arrived(const link::Arrival& arrival) override;
+  void received(void*, int) override {}
+  void announce();
+  Entries::iterator find(std::uint64_t number);
+  void tell(const Request& request, Kind kind, const Bytes& data);
+  void take_in();
+
+  std::mutex mutex_;
+  RequestSink& sink_;
+  std::unique_ptr<device::Port> port_;
+  Entries entries_;  // in the order in which they came
+  std::size_t backlog_ = kUsualBacklog;
+  std::size_t announced_ = 0;
+  std::uint64_t next_number_ = 1;
+  int sleepers_ = 0;
+  os::Time next_check_{};
+};
+
+// Says no to whoever asked, in the name of an endpoint at `address` that was to accept and does not
+// exist any more.
+void turn_down(std::shared_ptr<device::Device> device, const os::SocketAddress& address,
+               const Request& request);
+
+}  // namespace weft::connect

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What do the two ends of a connection say to each other, and how does it look on its way?
+//
+// Bytes of a message, numbers in little-endian order:
+//    0  version
+//    1  kind
+//    2  length of the data, 2 bytes
+//    4  zero, 4 bytes
+//    8  token of the end that asked, 8 bytes
+//   16  token of the end that was asked, 8 bytes
+//   24  sockaddr of the sender's endpoint, 32 bytes, zeros where it does not matter
+//   56  the program's data
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "os/udp_port.h"
+
+namespace weft::connect {
+
+using Bytes = std::vector<std::byte>;
+
+// Bytes that a program may send along with a request, a reply or a rejection.
+inline constexpr std::size_t kMaxData = 256;
+inline constexpr std::size_t kHeaderBytes = 56;
+inline constexpr std::uint8_t kVersion = 1;
+
+// A number that one end draws at random, so that nobody who comes to have its address later is
+// taken for it. Never 0.
+using Token = std::uint64_t;
+Token new_token();
+
+enum class Kind : std::uint8_t {
+  kRequest = 1,   // to the listener: connect me
+  kPending = 2,   // from it: the program has been told
+  kReject = 3,    // from it, or from the endpoint that was to accept: no
+  kReply = 4,     // from the endpoint that accepts
+  kReady = 5,     // to it: data follow
+  kFarewell = 6,  // from either: no more data
+};
+
+struct Message {
+  Kind kind = Kind::kRequest;
+  Token origin = 0;        // of the end that asked
+  Token target = 0;        // of the end that was asked: with kReply, kReady and kFarewell
+  os::SocketAddress name;  // of the sender's endpoint: with kRequest and kReply
+  Bytes data;              // at most kMaxData bytes
+};
+
+Bytes encode(const Message& message);
+// Nothing when the bytes, which anybody may have sent, are no such message.
+std::optional<Message> decode(std::span<const std::byte> bytes);
+
+}  // namespace weft::connect

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Where do requests for connections arrive?
+#include "connect/listener.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace weft::connect {
+namespace {
+
+constexpr auto kCheckEvery = std::chrono::milliseconds(200);
+
+// One message to somebody to whom nothing else will be said from here. Whoever is gone needs none.
+void say(device::Port& port, const os::SocketAddress& to, const Message& message) {
+  auto way = port.connect(to);
+  if (!way) return;
+  const Bytes bytes = encode(message);
+  const LocalRange piece{const_cast<std::byte*>(bytes.data()), bytes.size()};
+  link::SendRequest request;
+  request.operation = link::Operation::kControl;
+  request.must_copy = true;
+  request.pieces = {&piece, 1};
+  request.length = bytes.size();
+  way.value()->send(request);
+}
+
+device::PortOptions options_for(DomainId domain, const os::SocketAddress& name) {
+  device::PortOptions options;
+  options.domain = domain;
+  options.name = name;
+  return options;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Listener>> Listener::open(std::shared_ptr<device::Device> device,
+                                                 const os::SocketAddress& address,
+                                                 const os::SocketAddress& name, RequestSink& sink) {
+  std::unique_ptr<Listener> listener(new Listener(sink));
+  const DomainId nobodys = device->new_domain();  // no key of anybody is valid there
+  auto port = device::Port::open(std::move(device), address, options_for(nobodys, name));
+  if (!port) return port.error();
+  listener->port_ = std::move(port).value();
+  return listener;
+}
+
+// First what has come without having been looked at: nobody else will answer it.
+Listener::~Listener() {
+  if (port_ == nullptr) return;
+  const std::lock_guard guard(mutex_);
+  backlog_ = 0;
+  port_->inbox().poll(*this);
+  for (const Entry& entry : entries_) tell(entry.request, Kind::kReject, {});
+}
+
+void Listener::tell(const Request& request, Kind kind, const Bytes& data) {
+  say(*port_, request.name, {kind, request.token, 0, {}, data});
+}
+
+void Listener::set_backlog(std::size_t count) {
+  const std::lock_guard guard(mutex_);
+  backlog_ = count;
+  announce();
+}
+
+Listener::Entries::iterator Listener::find(std::uint64_t number) {
+  return std::find_if(entries_.begin(), entries_.end(),
+                      [&](const Entry& entry) { return entry.number == number; });
+}
+
+bool Listener::reject(std::uint64_t number, const Bytes& data) {
+  const std::lock_guard guard(mutex_);
+  const auto entry = find(number);
+  if (entry == entries_.end()) return false;
+  tell(entry->request, Kind::kReject, data);
+  --announced_;
+  entries_.erase(entry);
+  announce();
+  return true;
+}
+
+void Listener::release(std::uint64_t number) {
+  const std::lock_guard guard(mutex_);
+  const auto entry = find(number);
+  if (entry == entries_.end()) return;
+  --announced_;
+  entries_.erase(entry);
+  announce();
+}
+
+// Tells the program of the next requests, as many as it wants to see at a time.
+void Listener::announce() {
+  for (auto entry = entries_.begin(); entry != entries_.end() && announced_ < backlog_;) {
+    if (entry->announced) {
+      ++entry;
+    } else if (sink_.requested(entry->number, entry->request)) {
+      tell(entry->request, Kind::kPending, {});
+      entry->announced = true;
+      ++announced_;
+      ++entry;
+    } else {
+      entry = entries_.erase(entry);
+    }
+  }
+}
+
+void Listener::source_closed(std::uint32_t source, bool) {
+  const auto entry = std::find_if(entries_.begin(), entries_.end(),
+                                  [&](const Entry& one) { return one.source == source; });
+  if (entry == entries_.end()) return;
+  if (entry->announced) --announced_;
+  entries_.erase(entry);
+}
+
+// Whoever says anything else than one request has no business here.
+void Listener::arrived(const link::Arrival& arrival) {
+  std::array<std::byte, kHeaderBytes + kMaxData> copy;  // the sender may write on
+  std::optional<Message> message;
+  if (arrival.operation == link::Operation::kControl && arrival.payload != nullptr &&
+      arrival.length <= copy.size()) {
+    std::memcpy(copy.data(), arrival.payload, arrival.length);
+    message = decode({copy.data(), arrival.length});
+  }
+  const bool again = std::any_of(entries_.begin(), entries_.end(),
+                                 [&](const Entry& one) { return one.source == arrival.source; });
+  if (!message || message->kind != Kind::kRequest || again) {
+    return port_->inbox().refuse(*this, arrival.source);
+  }
+  entries_.push_back({next_number_++,
+                      arrival.source,
+                      false,
+                      {message->name, message->origin, std::move(message->data)}});
+}
+
+void Listener::take_in() {
+  port_->inbox().poll(*this);
+  const os::Time now = os::coarse_now();
+  if (now >= next_check_) {
+    next_check_ = now + kCheckEvery;
+    port_->inbox().check_sources(*this);
+  }
+  announce();
+}
+
+void Listener::progress() {
+  const std::lock_guard guard(mutex_);
+  take_in();
+}
+
+bool Listener::fall_asleep() {
+  const std::lock_guard guard(mutex_);
+  ++sleepers_;
+  const bool quiet = port_->inbox().fall_asleep();
+  // Going to sleep has silenced the bell for those who slept before.
+  if (!quiet && sleepers_ > 1) port_->inbox().ring();
+  return quiet;
+}
+
+void Listener::wake_up() {
+  const std::lock_guard guard(mutex_);
+  if (--sleepers_ == 0) port_->inbox().wake_up();
+}
+
+void turn_down(std::shared_ptr<device::Device> device, const os::SocketAddress& address,
+               const Request& request) {
+  const DomainId nobodys = device->new_domain();
+  auto port = device::Port::open(std::move(device), address, options_for(nobodys, address));
+  if (port) say(*port.value(), request.name, {Kind::kReject, request.token, 0, {}, {}});
+}
+
+}  // namespace weft::connect

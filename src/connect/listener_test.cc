@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Which requests does a listener tell of, and what becomes of those that nobody decides?
+#include "connect/listener.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "test_support.h"
+
+namespace weft::connect {
+namespace {
+
+using testing::bytes_of;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using testing::numbered;
+using testing::text_of;
+
+struct Program final : RequestSink {
+  std::vector<std::uint64_t> numbers;
+  std::vector<std::string> data;
+  bool willing = true;
+
+  bool requested(std::uint64_t number, const Request& request) override {
+    numbers.push_back(number);
+    data.push_back(text_of(request.data));
+    return willing;
+  }
+};
+
+// Somebody who asks: an address of his own, a way to the listener, and what he hears.
+struct Asker final : link::InboxSink, link::FlowSink {
+  os::SocketAddress name;
+  std::unique_ptr<device::Port> port;
+  std::unique_ptr<link::Flow> way;
+  Token token = 0;
+  std::vector<Kind> heard;
+
+  Asker(const std::shared_ptr<device::Device>& device, std::uint16_t number,
+        const os::SocketAddress& listener)
+      : name(numbered(number)), token(number) {
+    device::PortOptions options;
+    options.name = name;
+    options.domain = device->new_domain();
+    port = std::move(device::Port::open(device, name, options)).value();
+    way = std::move(port->connect(listener)).value();
+  }
+  ~Asker() override { way.reset(); }
+
+  void say(const Bytes& bytes, link::Operation operation = link::Operation::kControl) {
+    const LocalRange piece{const_cast<std::byte*>(bytes.data()), bytes.size()};
+    link::SendRequest request;
+    request.operation = operation;
+    request.must_copy = true;
+    request.pieces = {&piece, 1};
+    request.length = bytes.size();
+    way->send(request);
+  }
+  void ask(const std::string& data = {}) {
+    say(encode({Kind::kRequest, token, 0, name, bytes_of(data)}));
+  }
+  bool is_refused() { return way->check_peer(*this) == link::PeerState::kLeft; }
+  std::vector<Kind> hear() {
+    heard.clear();
+    port->inbox().poll(*this);
+    return heard;
+  }
+
+  void source_opened(std::uint32_t, const os::SocketAddress&) override {}
+  void source_closed(std::uint32_t, bool) override {}
+  void received(void*, int) override {}
+  void sent(void*, int) override {}
+  void arrived(const link::Arrival& arrival) override {
+    const auto message = decode({arrival.payload, arrival.length});
+    ASSERT_TRUE(message);
+    EXPECT_EQ(message->origin, token);
+    heard.push_back(message->kind);
+  }
+};
+
+struct ListenerTest : ::testing::Test {
+  std::string directory = "/dev/shm/weft-connect-test-" + std::to_string(new_token());
+  std::shared_ptr<device::Device> device;
+  os::SocketAddress address = numbered(7200);
+  Program program;
+  std::unique_ptr<Listener> listener;
+
+  ListenerTest() {
+    std::filesystem::create_directory(directory);
+    std::filesystem::permissions(directory, std::filesystem::perms::owner_all);
+    device = std::move(device::Device::get(directory)).value();
+    listener = std::move(Listener::open(device, address, address, program)).value();
+  }
+  ~ListenerTest() override {
+    listener.reset();
+    device.reset();
+    std::filesystem::remove_all(directory);
+  }
+};
+
+TEST_F(ListenerTest, TellsOfARequestOnceAndSaysSo) {
+  Asker asker(device, 7201, address);
+  asker.ask("hello");
+  for (int i = 0; i < 3; ++i) listener->progress();
+  EXPECT_THAT(program.data, ElementsAre("hello"));
+  EXPECT_THAT(asker.hear(), ElementsAre(Kind::kPending));
+}
+
+TEST_F(ListenerTest, RejectsOnce) {
+  Asker asker(device, 7201, address);
+  asker.ask();
+  listener->progress();
+  ASSERT_EQ(program.numbers.size(), 1u);
+  EXPECT_TRUE(listener->reject(program.numbers[0], bytes_of("no")));
+  EXPECT_FALSE(listener->reject(program.numbers[0], {}));
+  EXPECT_THAT(asker.hear(), ElementsAre(Kind::kPending, Kind::kReject));
+}
+
+TEST_F(ListenerTest, WhatWasReleasedIsNotItsBusiness) {
+  Asker asker(device, 7201, address);
+  asker.ask();
+  listener->progress();
+  listener->release(program.numbers.at(0));
+  EXPECT_FALSE(listener->reject(program.numbers[0], {}));
+  listener.reset();
+  EXPECT_THAT(asker.hear(), ElementsAre(Kind::kPending));
+}
+
+TEST_F(ListenerTest, EndingItRejectsWhatWasToldAndWhatWasNot) {
+  Asker told(device, 7201, address);
+  told.ask();
+  listener->progress();
+  Asker untold(device, 7202, address);
+  untold.ask();
+  listener.reset();
+  EXPECT_THAT(told.hear(), ElementsAre(Kind::kPending, Kind::kReject));
+  EXPECT_THAT(untold.hear(), ElementsAre(Kind::kReject));
+  EXPECT_THAT(program.numbers, ElementsAre(1u));
+}
+
+TEST_F(ListenerTest, ABacklogHoldsTheOthersBack) {
+  listener->set_backlog(2);
+  std::vector<std::unique_ptr<Asker>> askers;
+  for (std::uint16_t i = 0; i < 4; ++i) {
+    askers.push_back(std::make_unique<Asker>(device, 7201 + i, address));
+    askers.back()->ask(std::to_string(i));
+    listener->progress();
+  }
+  EXPECT_THAT(program.data, ElementsAre("0", "1"));
+  listener->reject(program.numbers[0], {});
+  EXPECT_THAT(program.data, ElementsAre("0", "1", "2"));
+  listener->release(program.numbers[1]);
+  EXPECT_THAT(program.data, ElementsAre("0", "1", "2", "3"));
+}
+
+TEST_F(ListenerTest, WhoeverGoesMakesRoom) {
+  listener->set_backlog(1);
+  auto first = std::make_unique<Asker>(device, 7201, address);
+  first->ask("first");
+  listener->progress();
+  Asker second(device, 7202, address);
+  second.ask("second");
+  listener->progress();
+  EXPECT_THAT(program.data, ElementsAre("first"));
+  first.reset();
+  listener->progress();
+  EXPECT_THAT(program.data, ElementsAre("first", "second"));
+  EXPECT_FALSE(listener->reject(program.numbers[0], {})) << "who asked has gone";
+}
+
+TEST_F(ListenerTest, WhatTheProgramCannotTakeIsForgotten) {
+  program.willing = false;
+  Asker asker(device, 7201, address);
+  asker.ask();
+  for (int i = 0; i < 3; ++i) listener->progress();
+  EXPECT_EQ(program.numbers.size(), 1u);
+  EXPECT_THAT(asker.hear(), IsEmpty());
+}
+
+// Everything but one request.
+TEST_F(ListenerTest, WhoeverSaysAnythingElseIsRefused) {
+  std::vector<Bytes> nonsense{{}, bytes_of("GET / HTTP/1.0"), Bytes(1000), Bytes(4000)};
+  for (const Kind kind :
+       {Kind::kPending, Kind::kReject, Kind::kReply, Kind::kReady, Kind::kFarewell}) {
+    nonsense.push_back(encode({kind, 1, 1, numbered(7201), {}}));
+  }
+  for (const Bytes& bytes : nonsense) {
+    Asker asker(device, 7201, address);
+    asker.say(bytes);
+    listener->progress();
+    EXPECT_TRUE(asker.is_refused()) << bytes.size();
+  }
+  Asker asker(device, 7201, address);
+  asker.say(encode({Kind::kRequest, 1, 0, asker.name, {}}), link::Operation::kMessage);
+  listener->progress();
+  EXPECT_TRUE(asker.is_refused());
+  EXPECT_THAT(program.numbers, IsEmpty());
+}
+
+TEST_F(ListenerTest, WhoeverAsksTwiceIsRefusedAltogether) {
+  Asker asker(device, 7201, address);
+  asker.ask();
+  asker.ask();
+  listener->progress();
+  EXPECT_TRUE(asker.is_refused());
+  EXPECT_THAT(program.numbers, IsEmpty());
+}
+
+TEST_F(ListenerTest, ANameWhereNobodyIsCostsNothing) {
+  Asker asker(device, 7201, address);
+  asker.say(encode({Kind::kRequest, 1, 0, numbered(7999), {}}));
+  listener->progress();
+  ASSERT_EQ(program.numbers.size(), 1u);
+  EXPECT_TRUE(listener->reject(program.numbers[0], {}));
+}
+
+TEST_F(ListenerTest, ARequestWakesASleeper) {
+  EXPECT_TRUE(listener->fall_asleep());
+  Asker asker(device, 7201, address);
+  asker.ask();
+  EXPECT_TRUE(os::wait_readable(listener->wake_fd(), std::chrono::milliseconds(0)));
+  listener->wake_up();
+  listener->progress();
+  EXPECT_EQ(program.numbers.size(), 1u);
+}
+
+TEST_F(ListenerTest, TurningDownReachesWhoeverAsked) {
+  Asker asker(device, 7201, address);
+  turn_down(device, numbered(7300), {asker.name, asker.token, {}});
+  EXPECT_THAT(asker.hear(), ElementsAre(Kind::kReject));
+}
+
+}  // namespace
+}  // namespace weft::connect

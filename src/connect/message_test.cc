@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Does every message come out as it went in, and nothing else at all?
+#include "connect/message.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "test_support.h"
+
+namespace weft::connect {
+namespace {
+
+using testing::bytes_of;
+using testing::numbered;
+
+constexpr Kind kKinds[] = {Kind::kRequest, Kind::kPending, Kind::kReject,
+                           Kind::kReply,   Kind::kReady,   Kind::kFarewell};
+
+Message sample(Kind kind, std::size_t data = 3) {
+  return {kind, 0x1122334455667788, 0x99aabbccddeeff00, numbered(4791), Bytes(data, std::byte{7})};
+}
+
+TEST(Message, ComesOutAsItWentIn) {
+  for (const Kind kind : kKinds) {
+    for (const std::size_t length : {std::size_t{0}, std::size_t{1}, kMaxData}) {
+      const Message sent = sample(kind, length);
+      const auto got = decode(encode(sent));
+      ASSERT_TRUE(got);
+      EXPECT_EQ(got->kind, sent.kind);
+      EXPECT_EQ(got->origin, sent.origin);
+      EXPECT_EQ(got->target, sent.target);
+      EXPECT_EQ(got->data, sent.data);
+      const bool named = kind == Kind::kRequest || kind == Kind::kReply;
+      EXPECT_EQ(got->name, named ? sent.name : os::SocketAddress());
+    }
+  }
+}
+
+TEST(Message, LooksAsDescribed) {
+  const Bytes bytes = encode(sample(Kind::kReply));
+  ASSERT_EQ(bytes.size(), kHeaderBytes + 3);
+  EXPECT_EQ(bytes[0], std::byte{kVersion});
+  EXPECT_EQ(bytes[1], std::byte{4});
+  EXPECT_EQ(bytes[2], std::byte{3});
+  EXPECT_EQ(bytes[8], std::byte{0x88});
+  EXPECT_EQ(bytes[16], std::byte{0x00});
+  EXPECT_EQ(bytes[17], std::byte{0xff});
+  EXPECT_EQ(bytes[kHeaderBytes], std::byte{7});
+}
+
+TEST(Message, DataThatAreTooLongAreCutOff) {
+  const auto got = decode(encode(sample(Kind::kRequest, kMaxData + 1)));
+  ASSERT_TRUE(got);
+  EXPECT_EQ(got->data.size(), kMaxData);
+}
+
+TEST(Message, EveryOtherLengthIsRefused) {
+  const Bytes whole = encode(sample(Kind::kReply));
+  for (std::size_t length = 0; length < whole.size(); ++length) {
+    EXPECT_FALSE(decode(std::span(whole).first(length))) << length;
+  }
+  Bytes longer = whole;
+  longer.push_back({});
+  EXPECT_FALSE(decode(longer));
+  longer.resize(kHeaderBytes + kMaxData + 1);
+  longer[2] = std::byte{(kMaxData + 1) & 0xff};
+  longer[3] = std::byte{(kMaxData + 1) >> 8};
+  EXPECT_FALSE(decode(longer));
+}
+
+TEST(Message, OtherVersionsAndKindsAreRefused) {
+  for (const int place : {0, 1}) {
+    for (const int value : {0, 7, 255}) {
+      Bytes bytes = encode(sample(Kind::kReply));
+      bytes[place] = static_cast<std::byte>(value);
+      EXPECT_FALSE(decode(bytes)) << place << " " << value;
+    }
+  }
+}
+
+TEST(Message, TokensAndNamesThatAreNeededMustBeThere) {
+  for (const Kind kind : kKinds) {
+    Message message = sample(kind);
+    message.origin = 0;
+    EXPECT_FALSE(decode(encode(message)));
+    message = sample(kind);
+    message.target = 0;
+    const bool first = kind == Kind::kRequest || kind == Kind::kPending || kind == Kind::kReject;
+    EXPECT_EQ(decode(encode(message)).has_value(), first);
+    message = sample(kind);
+    message.name = {};
+    const bool nameless = kind != Kind::kRequest && kind != Kind::kReply;
+    EXPECT_EQ(decode(encode(message)).has_value(), nameless);
+    message.name = numbered(0);
+    EXPECT_EQ(decode(encode(message)).has_value(), nameless);
+  }
+}
+
+TEST(Message, NoTwoTokensAreAlike) {
+  std::set<Token> tokens;
+  for (int i = 0; i < 1000; ++i) tokens.insert(new_token());
+  EXPECT_EQ(tokens.size(), 1000u);
+  EXPECT_FALSE(tokens.contains(0));
+}
+
+}  // namespace
+}  // namespace weft::connect

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What do the tests of connections share? Addresses, and a border that writes down what it is
+// asked.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "connect/connection.h"
+
+namespace weft::connect::testing {
+
+inline os::SocketAddress numbered(std::uint16_t port) {
+  sockaddr_in v4{};
+  v4.sin_family = AF_INET;
+  v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  auto address = os::SocketAddress::parse(&v4, sizeof v4);
+  address.value().set_port(port);
+  return address.value();
+}
+
+inline Bytes bytes_of(const std::string& text) {
+  const auto* first = reinterpret_cast<const std::byte*>(text.data());
+  return {first, first + text.size()};
+}
+
+inline std::string text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// Every call becomes a word of `log`.
+struct Scribe final : Border {
+  std::vector<std::string> log;
+  std::vector<Message> told;
+  int reach_error = 0;
+  int tell_error = 0;
+
+  int reach(const os::SocketAddress& peer) override {
+    log.push_back("reach " + std::to_string(peer.port()));
+    return reach_error;
+  }
+  int tell(const Message& message) override {
+    log.push_back("tell " + std::to_string(static_cast<int>(message.kind)));
+    told.push_back(message);
+    return tell_error;
+  }
+  void admit(std::uint32_t source) override { log.push_back("admit " + std::to_string(source)); }
+  void turn_away(std::uint32_t source) override {
+    log.push_back("turn away " + std::to_string(source));
+  }
+  void connected(std::span<const std::byte> data) override {
+    log.push_back("connected " + text_of(data));
+  }
+  void failed(int error, std::span<const std::byte> data) override {
+    log.push_back("failed " + std::to_string(error) + " " + text_of(data));
+  }
+  void parted() override { log.push_back("parted"); }
+};
+
+}  // namespace weft::connect::testing

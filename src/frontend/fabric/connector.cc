@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What makes an endpoint a connected one? fi_cm(3)
+#include "connector.h"
+
+#include <utility>
+
+#include "connect/listener.h"
+#include "log.h"
+
+namespace weft::fabric {
+
+using State = connect::Connection::State;
+
+Connector::Connector(struct fid& ep, Domain& domain, std::optional<connect::Request> request)
+    : ep_(ep),
+      domain_(domain),
+      request_(std::move(request)),
+      connection_(*this, domain.options().request_timeout) {}
+
+Connector::~Connector() {
+  if (eq_ != nullptr) eq_->forget(ep_);
+}
+
+void Connector::decline(const os::SocketAddress& address) {
+  if (request_) connect::turn_down(domain_.device(), address, *std::exchange(request_, {}));
+}
+
+int Connector::bind(EventQueue& eq) {
+  if (eq_ != nullptr) return -FI_EINVAL;
+  eq_ = &eq;
+  eq_use_ = Use(eq);
+  return 0;
+}
+
+void Connector::set_up(messaging::EndpointSetup& setup) {
+  setup.addresses = &nobody_;
+  setup.connection = this;
+}
+
+void Connector::start(messaging::Endpoint& core, const os::SocketAddress& name) {
+  core_ = &core;
+  name_ = name;
+}
+
+int Connector::connect(const os::SocketAddress& listener, connect::Bytes data) {
+  return core_->exclusively([&] {
+    if (request_ || connection_.state() != State::kIdle) return -FI_EOPBADSTATE;
+    peer_ = listener;
+    connection_.connect(name_, listener, std::move(data), os::coarse_now());
+    return 0;
+  });
+}
+
+int Connector::accept(connect::Bytes data) {
+  return core_->exclusively([&] {
+    if (!request_ || connection_.state() != State::kIdle) return -FI_EOPBADSTATE;
+    peer_ = request_->name;
+    connection_.accept(name_, *std::exchange(request_, {}), std::move(data));
+    return 0;
+  });
+}
+
+int Connector::shut_down() {
+  return core_->exclusively([&] {
+    switch (connection_.state()) {
+      case State::kIdle:
+        return -FI_ENOTCONN;
+      case State::kRequesting:
+      case State::kPending:
+      case State::kAccepting:
+      case State::kConnected:
+        connection_.shut_down();
+        core_->part(ECANCELED);
+        return 0;
+      case State::kEnded:
+        return 0;
+    }
+    return -FI_EOTHER;
+  });
+}
+
+std::optional<os::SocketAddress> Connector::peer() {
+  return core_->exclusively([&] { return peer_; });
+}
+
+void Connector::heard(std::uint32_t source, std::span<const std::byte> message) {
+  connection_.hear(source, message);
+}
+
+void Connector::lost(bool died) { connection_.lose(died, os::coarse_now()); }
+
+void Connector::tick(os::Time now) { connection_.tick(now); }
+
+int Connector::reach(const os::SocketAddress& peer) { return core_->face(peer); }
+
+int Connector::tell(const connect::Message& message) {
+  return core_->tell(connect::encode(message));
+}
+
+void Connector::admit(std::uint32_t source) { core_->admit(source); }
+
+void Connector::turn_away(std::uint32_t source) { core_->turn_away(source); }
+
+void Connector::connected(std::span<const std::byte> data) {
+  eq_->push_connection(FI_CONNECTED, ep_, nullptr, data);
+}
+
+// Nobody will come any more for whom receives could wait.
+void Connector::failed(int error, std::span<const std::byte> data) {
+  core_->part(error);
+  fi_eq_err_entry entry{};
+  entry.fid = &ep_;
+  entry.context = ep_.context;
+  entry.err = error;
+  eq_->push_error(entry, data);
+}
+
+void Connector::parted() {
+  core_->part(ECONNRESET);
+  eq_->push_connection(FI_SHUTDOWN, ep_, nullptr, {});
+}
+
+}  // namespace weft::fabric

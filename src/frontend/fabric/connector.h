@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What makes an endpoint a connected one? fi_cm(3)
+#pragma once
+
+#include <rdma/fi_endpoint.h>
+
+#include <optional>
+
+#include "connect/connection.h"
+#include "domain.h"
+#include "eq.h"
+#include "messaging/address_vector.h"
+#include "messaging/endpoint.h"
+#include "usable.h"
+
+namespace weft::fabric {
+
+// Joins an endpoint, its connection and the event queue that hears of it. Any thread.
+class Connector final : messaging::ConnectionSink, connect::Border {
+ public:
+  // For the endpoint `ep` of `domain`. With a request it is to accept that, else it may connect.
+  Connector(struct fid& ep, Domain& domain, std::optional<connect::Request> request);
+  // Says no to a request that was not decided; the endpoint at `address` must not run any more.
+  void decline(const os::SocketAddress& address);
+  ~Connector() override;
+
+  // fi_ep_bind(3). Errors: -FI_EINVAL for a second one.
+  int bind(EventQueue& eq);
+  // Where events go; null before bind().
+  EventQueue* eq() { return eq_; }
+  // What an endpoint is set up with in place of an address vector.
+  void set_up(messaging::EndpointSetup& setup);
+  // Calls come from here on, and go to `core`, which peers know as `name`.
+  void start(messaging::Endpoint& core, const os::SocketAddress& name);
+
+  // fi_connect(3), fi_accept(3), fi_shutdown(3) of a running endpoint. What comes of the first two
+  // is told by events. Errors: -FI_EOPBADSTATE when it is too late, or for the other side's call;
+  // for shut_down(), -FI_ENOTCONN before either.
+  int connect(const os::SocketAddress& listener, connect::Bytes data);
+  int accept(connect::Bytes data);
+  int shut_down();
+  // fi_getpeer(3): the address that this end connected to, or that connected to it. Nothing before
+  // that.
+  std::optional<os::SocketAddress> peer();
+
+ private:
+  void heard(std::uint32_t source, std::span<const std::byte> message) override;
+  void lost(bool died) override;
+  void tick(os::Time now) override;
+  int reach(const os::SocketAddress& peer) override;
+  int tell(const connect::Message& message) override;
+  void admit(std::uint32_t source) override;
+  void turn_away(std::uint32_t source) override;
+  void connected(std::span<const std::byte> data) override;
+  void failed(int error, std::span<const std::byte> data) override;
+  void parted() override;
+
+  struct fid& ep_;
+  Domain& domain_;
+  EventQueue* eq_ = nullptr;
+  Use eq_use_;
+  messaging::AddressVector nobody_{false, 0};
+  messaging::Endpoint* core_ = nullptr;
+  os::SocketAddress name_;
+  // From here on all is the core's: used by one thread at a time, the one that is inside it.
+  std::optional<connect::Request> request_;
+  std::optional<os::SocketAddress> peer_;
+  connect::Connection connection_;
+};
+
+}  // namespace weft::fabric

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does a program connect an endpoint, and by which address is it known? fi_cm(3)
+#include "boundary.h"
+#include "ep.h"
+#include "name.h"
+#include "unsupported.h"
+
+namespace weft::fabric {
+namespace {
+
+int getname(fid* fid, void* buffer, std::size_t* length) {
+  return at_c_border([&] { return give_address(Endpoint::from(fid).name(), buffer, length); });
+}
+
+int setname(fid* fid, void* bytes, std::size_t length) {
+  return at_c_border([&] {
+    const auto address = os::SocketAddress::parse(bytes, length);
+    return address ? Endpoint::from(fid).rename(address.value()) : -FI_EINVAL;
+  });
+}
+
+int getpeer(fid_ep* ep, void* buffer, std::size_t* length) {
+  return at_c_border([&] {
+    Endpoint& object = Endpoint::from(ep);
+    if (object.core() == nullptr) return -FI_ENOTCONN;
+    const auto peer = object.connector()->peer();
+    return peer ? give_address(*peer, buffer, length) : -FI_ENOTCONN;
+  });
+}
+
+// Of a sockaddr nobody says how long it is: its family does.
+Result<os::SocketAddress> address_at(const void* bytes) {
+  const bool v6 = static_cast<const sockaddr*>(bytes)->sa_family == AF_INET6;
+  return os::SocketAddress::parse(bytes, v6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in));
+}
+
+int connect(fid_ep* ep, const void* bytes, const void* data, std::size_t length) {
+  if (bytes == nullptr || (data == nullptr && length != 0)) return -FI_EINVAL;
+  return at_c_border([&] {
+    const auto listener = address_at(bytes);
+    if (!listener) return -FI_EINVAL;
+    Endpoint& object = Endpoint::from(ep);
+    if (object.core() == nullptr) {
+      if (const int status = object.enable()) return status;
+    }
+    return object.connector()->connect(listener.value(), private_data(data, length));
+  });
+}
+
+int accept(fid_ep* ep, const void* data, std::size_t length) {
+  if (data == nullptr && length != 0) return -FI_EINVAL;
+  return at_c_border([&] {
+    Endpoint& object = Endpoint::from(ep);
+    if (object.core() == nullptr) {
+      if (const int status = object.enable()) return status;
+    }
+    return object.connector()->accept(private_data(data, length));
+  });
+}
+
+int shutdown(fid_ep* ep, std::uint64_t flags) {
+  if (flags != 0) return -FI_EBADFLAGS;
+  Endpoint& object = Endpoint::from(ep);
+  if (object.core() == nullptr) return -FI_ENOTCONN;
+  return at_c_border([&] { return object.connector()->shut_down(); });
+}
+
+}  // namespace
+
+fi_ops_cm* datagram_cm_operations() {
+  static fi_ops_cm table = [] {
+    fi_ops_cm operations = unsupported_operations<fi_ops_cm>();
+    operations.getname = getname;
+    operations.setname = setname;
+    return operations;
+  }();
+  return &table;
+}
+
+fi_ops_cm* connection_cm_operations() {
+  static fi_ops_cm table = [] {
+    fi_ops_cm operations = *datagram_cm_operations();
+    operations.getpeer = getpeer;
+    operations.connect = connect;
+    operations.accept = accept;
+    operations.shutdown = shutdown;
+    return operations;
+  }();
+  return &table;
+}
+
+}  // namespace weft::fabric

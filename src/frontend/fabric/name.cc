@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How do addresses and connection data go between libfabric's calls and weft's types? fi_cm(3)
+#include "name.h"
+
+#include <rdma/fi_errno.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "offer.h"
+#include "os/interfaces.h"
+
+namespace weft::fabric {
+
+Result<os::SocketAddress> wanted_address(const fi_info& info) {
+  if (info.src_addr != nullptr) return os::SocketAddress::parse(info.src_addr, info.src_addrlen);
+  sockaddr_in v4{};
+  sockaddr_in6 v6{};
+  v4.sin_family = AF_INET;
+  v6.sin6_family = AF_INET6;
+  if (info.addr_format == FI_SOCKADDR_IN6) return os::SocketAddress::parse(&v6, sizeof v6);
+  return os::SocketAddress::parse(&v4, sizeof v4);
+}
+
+os::SocketAddress name_of(const os::UdpPort& port) {
+  const os::SocketAddress bound = port.address();
+  if (!bound.is_any()) return bound;
+  const auto interfaces = os::usable_interfaces();
+  if (!interfaces) return bound;
+  for (const auto& interface : interfaces.value()) {
+    for (const auto& own : interface.addresses) {
+      os::SocketAddress usable = own.address;
+      if (usable.family() != bound.family()) continue;
+      usable.set_port(bound.port());
+      return usable;
+    }
+  }
+  return bound;
+}
+
+int give_address(const os::SocketAddress& address, void* buffer, std::size_t* length) {
+  if (length == nullptr || (buffer == nullptr && *length != 0)) return -FI_EINVAL;
+  const std::size_t size = address.length();
+  if (buffer != nullptr) std::memcpy(buffer, address.get(), std::min(size, *length));
+  const bool fits = *length >= size;
+  *length = size;
+  return fits ? 0 : -FI_ETOOSMALL;
+}
+
+bool write_address(const os::SocketAddress& address, void*& bytes, std::size_t& length) {
+  void* copy = std::malloc(address.length());
+  if (copy == nullptr) return false;
+  std::memcpy(copy, address.get(), address.length());
+  std::free(bytes);
+  bytes = copy;
+  length = address.length();
+  return true;
+}
+
+connect::Bytes private_data(const void* data, std::size_t length) {
+  const auto* bytes = static_cast<const std::byte*>(data);
+  return {bytes, bytes + std::min(length, kConnectionData)};
+}
+
+int give_option(std::size_t option, void* value, std::size_t* length) {
+  if (length == nullptr || (value == nullptr && *length != 0)) return -FI_EINVAL;
+  const bool fits = *length >= sizeof option;
+  *length = sizeof option;
+  if (!fits) return -FI_ETOOSMALL;
+  std::memcpy(value, &option, sizeof option);
+  return 0;
+}
+
+}  // namespace weft::fabric

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How do addresses and connection data go between libfabric's calls and weft's types? fi_cm(3)
+#pragma once
+
+#include <rdma/fabric.h>
+
+#include "base/result.h"
+#include "connect/message.h"
+#include "os/udp_port.h"
+
+namespace weft::fabric {
+
+// The address that an endpoint opened with `info` is to have: its source, else any of its family.
+// Errors: EINVAL.
+Result<os::SocketAddress> wanted_address(const fi_info& info);
+
+// By which address peers reach what is bound to `port`: a wildcard host is replaced by a usable
+// one.
+os::SocketAddress name_of(const os::UdpPort& port);
+
+// Answers fi_getname(3) and fi_getpeer(3): as much as fits, and the whole length in `*length`.
+// Errors: -FI_EINVAL, -FI_ETOOSMALL.
+int give_address(const os::SocketAddress& address, void* buffer, std::size_t* length);
+
+// Puts an address into an fi_info, which owns it. False without memory.
+bool write_address(const os::SocketAddress& address, void*& bytes, std::size_t& length);
+
+// A program's connection data, as much as goes into one message.
+connect::Bytes private_data(const void* data, std::size_t length);
+
+// Answers fi_getopt(3) with an option of type size_t. Errors: -FI_EINVAL, -FI_ETOOSMALL.
+int give_option(std::size_t option, void* value, std::size_t* length);
+
+}  // namespace weft::fabric

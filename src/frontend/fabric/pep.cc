@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What is a passive endpoint to a libfabric program? fi_endpoint(3), fi_cm(3)
+#include "pep.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "boundary.h"
+#include "c_enum.h"
+#include "internal.h"
+#include "log.h"
+#include "name.h"
+#include "offer.h"
+
+namespace weft::fabric {
+
+PassiveEndpoint::PassiveEndpoint(Fabric& fabric, InfoList info, os::UdpPort port, void* context)
+    : fid_pep{},
+      fabric_(fabric),
+      fabric_use_(fabric),
+      info_(std::move(info)),
+      port_(std::move(port)) {
+  fid.fclass = FI_CLASS_PEP;
+  fid.context = context;
+  fid.ops = pep_fid_operations();
+  ops = pep_operations();
+  cm = pep_cm_operations();
+  fabric_.passive_endpoints().add(*this);
+}
+
+int PassiveEndpoint::open(Fabric& fabric, const fi_info& info, fid_pep** pep, void* context) {
+  if (info.ep_attr == nullptr || number_of(info.ep_attr->type) != FI_EP_MSG) return -FI_EINVAL;
+  const auto address = wanted_address(info);
+  if (!address) return -FI_EINVAL;
+  auto port = os::UdpPort::bind(address.value());
+  if (!port) {
+    log_warning(FI_LOG_EP_CTRL, "{}", port.error().message);
+    return fabric_status(port.error());
+  }
+  InfoList copy(fi_dupinfo(&info));
+  if (!copy) return -FI_ENOMEM;
+  *pep = new PassiveEndpoint(fabric, std::move(copy), std::move(port).value(), context);
+  return 0;
+}
+
+PassiveEndpoint::~PassiveEndpoint() {
+  fabric_.passive_endpoints().remove(*this);
+  if (listener_ != nullptr) {
+    eq_->waiting().detach(*listener_);
+    listener_.reset();
+  }
+  if (eq_ != nullptr) eq_->forget(fid);
+}
+
+int PassiveEndpoint::bind(struct fid* object, std::uint64_t flags) {
+  if (flags != 0) return -FI_EBADFLAGS;
+  if (object->fclass != FI_CLASS_EQ || eq_ != nullptr) return -FI_EINVAL;
+  EventQueue& eq = EventQueue::from(reinterpret_cast<fid_eq*>(object));
+  eq_ = &eq;
+  eq_use_ = Use(eq);
+  return 0;
+}
+
+int PassiveEndpoint::listen() {
+  if (eq_ == nullptr) return -FI_ENOEQ;
+  if (listener_ != nullptr || !port_) return -FI_EOPBADSTATE;
+  auto device = device::Device::get(fabric_.options().runtime_dir);
+  if (!device) return fabric_status(device.error());
+  auto listener =
+      connect::Listener::open(std::move(device).value(), port_->address(), name(), *this);
+  if (!listener) {
+    log_warning(FI_LOG_EP_CTRL, "cannot listen: {}", listener.error().message);
+    return fabric_status(listener.error());
+  }
+  listener.value()->set_backlog(backlog_);
+  if (Status ok = eq_->waiting().attach(*listener.value()); !ok) {
+    eq_->waiting().detach(*listener.value());
+    return fabric_status(ok.error());
+  }
+  listener_ = std::move(listener).value();
+  return 0;
+}
+
+// The info by which the request may be accepted: the listener's, from its address to the other's.
+InfoList PassiveEndpoint::info_for(Undecided& undecided) const {
+  InfoList info(fi_dupinfo(info_.get()));
+  if (!info || !write_address(name(), info->src_addr, info->src_addrlen) ||
+      !write_address(undecided.request.name, info->dest_addr, info->dest_addrlen)) {
+    return nullptr;
+  }
+  info->handle = &undecided.handle;
+  return info;
+}
+
+bool PassiveEndpoint::requested(std::uint64_t number, const connect::Request& request) {
+  auto undecided = std::make_unique<Undecided>();
+  undecided->handle.fclass = FI_CLASS_CONNREQ;
+  undecided->number = number;
+  undecided->request = request;
+  InfoList info = info_for(*undecided);
+  if (!info) return false;
+  {
+    const std::lock_guard guard(mutex_);
+    undecided_.emplace(&undecided->handle, std::move(undecided));
+  }
+  eq_->push_connection(FI_CONNREQ, fid, std::move(info), request.data);
+  return true;
+}
+
+std::unique_ptr<PassiveEndpoint::Undecided> PassiveEndpoint::take(const struct fid* handle) {
+  const std::lock_guard guard(mutex_);
+  const auto found = undecided_.find(handle);
+  if (found == undecided_.end()) return nullptr;
+  auto taken = std::move(found->second);
+  undecided_.erase(found);
+  return taken;
+}
+
+int PassiveEndpoint::reject(const struct fid* handle, const void* data, std::size_t length) {
+  const auto undecided = take(handle);
+  if (undecided == nullptr) return -FI_EINVAL;
+  // One that has gone meanwhile needs no answer.
+  listener_->reject(undecided->number, private_data(data, length));
+  return 0;
+}
+
+bool PassiveEndpoint::give_request(const struct fid* handle, Beginning& beginning) {
+  const auto undecided = take(handle);
+  if (undecided == nullptr) return false;
+  listener_->release(undecided->number);
+  beginning.request = std::move(undecided->request);
+  return true;
+}
+
+int PassiveEndpoint::give_port(Beginning& beginning) {
+  if (listener_ != nullptr) return -FI_EBUSY;
+  const std::lock_guard guard(mutex_);
+  if (!port_) return -FI_EINVAL;
+  beginning.port = std::exchange(port_, std::nullopt);
+  return 0;
+}
+
+int PassiveEndpoint::set_backlog(int count) {
+  if (count < 0) return -FI_EINVAL;
+  backlog_ = std::max<std::size_t>(static_cast<std::size_t>(count), 1);
+  if (listener_ != nullptr) listener_->set_backlog(backlog_);
+  return 0;
+}
+
+os::SocketAddress PassiveEndpoint::name() const {
+  const std::lock_guard guard(mutex_);
+  return port_ ? name_of(*port_) : os::SocketAddress();
+}
+
+int PassiveEndpoint::rename(const os::SocketAddress& address) {
+  if (listener_ != nullptr) return -FI_EOPBADSTATE;
+  auto port = os::UdpPort::bind(address);
+  if (!port) return fabric_status(port.error());
+  const std::lock_guard guard(mutex_);
+  port_ = std::move(port).value();
+  return 0;
+}
+
+int open_passive_endpoint(Fabric& fabric, fi_info* info, fid_pep** pep, void* context) {
+  return at_c_border([&] { return PassiveEndpoint::open(fabric, *info, pep, context); });
+}
+
+}  // namespace weft::fabric

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What is a passive endpoint to a libfabric program? fi_endpoint(3), fi_cm(3)
+#pragma once
+
+#include <rdma/fi_endpoint.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "connect/listener.h"
+#include "eq.h"
+#include "fabric.h"
+#include "info.h"
+#include "os/udp_port.h"
+#include "passive_endpoints.h"
+#include "usable.h"
+
+namespace weft::fabric {
+
+// The object behind a fid_pep. Any thread.
+class PassiveEndpoint final : public fid_pep, connect::RequestSink {
+ public:
+  // Binds the address of `info`, which is copied.
+  static int open(Fabric& fabric, const fi_info& info, fid_pep** pep, void* context);
+  // Rejects the requests that nobody decided; events that nobody read go with it.
+  ~PassiveEndpoint() override;
+
+  // The object behind `fid`.
+  static PassiveEndpoint& from(struct fid* fid) {
+    return *static_cast<PassiveEndpoint*>(reinterpret_cast<fid_pep*>(fid));
+  }
+
+  // fi_pep_bind(3). Errors: -FI_EINVAL for anything but one event queue of the same fabric.
+  int bind(struct fid* object, std::uint64_t flags);
+  // fi_listen(3). Errors: -FI_ENOEQ, -FI_EOPBADSTATE when it listens already or has no address any
+  // more, those of making it reachable.
+  int listen();
+  // fi_reject(3). Errors: -FI_EINVAL for what is no request, or is decided.
+  int reject(const struct fid* handle, const void* data, std::size_t length);
+  // FI_BACKLOG of fi_control(3).
+  int set_backlog(int count);
+  // The address, a wildcard host replaced by a usable one; empty when an endpoint took it.
+  os::SocketAddress name() const;
+  // fi_setname(3). Errors: -FI_EOPBADSTATE once it listens, those of bind(2).
+  int rename(const os::SocketAddress& address);
+
+  // For PassiveEndpoints.
+  int give_port(Beginning& beginning);
+  bool give_request(const struct fid* handle, Beginning& beginning);
+
+ private:
+  // A request until it is decided. Its address is the program's handle.
+  struct Undecided {
+    struct fid handle {};
+    std::uint64_t number = 0;  // at the listener
+    connect::Request request;
+  };
+
+  PassiveEndpoint(Fabric& fabric, InfoList info, os::UdpPort port, void* context);
+  bool requested(std::uint64_t number, const connect::Request& request) override;
+  InfoList info_for(Undecided& undecided) const;
+  std::unique_ptr<Undecided> take(const struct fid* handle);
+
+  Fabric& fabric_;
+  const Fabric::Use fabric_use_;
+  const InfoList info_;
+  mutable std::mutex mutex_;  // taken after the listener's, never before
+  std::optional<os::UdpPort> port_;
+  EventQueue* eq_ = nullptr;
+  Use eq_use_;
+  std::size_t backlog_ = connect::kUsualBacklog;
+  std::map<const struct fid*, std::unique_ptr<Undecided>> undecided_;
+  std::unique_ptr<connect::Listener> listener_;
+};
+
+// Tables of operations (pep_ops.cc).
+fi_ops* pep_fid_operations();
+fi_ops_ep* pep_operations();
+fi_ops_cm* pep_cm_operations();
+
+}  // namespace weft::fabric

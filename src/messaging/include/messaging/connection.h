@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What does a connected endpoint tell whoever manages its connection?
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "os/clock.h"
+
+namespace weft::messaging {
+
+// Bytes that a control message may have at most; longer ones are refused unread.
+inline constexpr std::size_t kMaxControlBytes = 1024;
+
+// Hears what concerns the connection of one endpoint. Called with the endpoint's lock held, so that
+// it may use Endpoint::face() and its neighbours, and must not use anything else of it.
+class ConnectionSink {
+ public:
+  virtual ~ConnectionSink() = default;
+  // A control message of the one who sends as `source`, who may be anybody: not checked at all.
+  virtual void heard(std::uint32_t source, std::span<const std::byte> message) = 0;
+  // Nobody is there any more at the other end of the way that face() opened, or the peer ended the
+  // connection without a word. `died`: its process ended, as far as can be told.
+  virtual void lost(bool died) = 0;
+  // Time goes by: called a few times per second while somebody polls or waits.
+  virtual void tick(os::Time now) = 0;
+};
+
+}  // namespace weft::messaging

@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How is a connection made, and how does it fail to be? (fi_cm(3), fi_eq(3))
+#include <netinet/in.h>
+#include <rdma/fi_eq.h>
+
+#include <cstring>
+#include <vector>
+
+#include "support/place.h"
+
+namespace weft::conformance {
+namespace {
+
+struct Connecting : testing::Test {
+  Place place;
+  void SetUp() override { ASSERT_TRUE(place.ok()); }
+};
+
+std::size_t data_size(fid* object) {
+  std::size_t size = 0;
+  std::size_t length = sizeof size;
+  EXPECT_EQ(fi_getopt(object, FI_OPT_ENDPOINT, FI_OPT_CM_DATA_SIZE, &size, &length), 0);
+  EXPECT_EQ(length, sizeof size);
+  return size;
+}
+
+TEST_F(Connecting, DataGoWithTheRequestAndWithTheReply) {
+  const Fid<fid_pep> pep = place.listen();
+  const Fid<fid_ep> active = place.connect(name_of(&pep->fid), "hello");
+  const Event request = place.expect(FI_CONNREQ, &pep->fid);
+  EXPECT_EQ(request.data, "hello");
+  const Fid<fid_ep> passive = place.open(request.info.get());
+  ASSERT_EQ(fi_accept(passive.get(), "welcome", 7), 0);
+  int told = 0;
+  for (int i = 0; i < 2; ++i) {
+    const Event made = place.next();
+    EXPECT_EQ(made.what, static_cast<std::uint32_t>(FI_CONNECTED));
+    EXPECT_EQ(made.data, made.object == &active->fid ? "welcome" : "");
+    told += made.object == &active->fid ? 1 : made.object == &passive->fid ? 2 : 4;
+  }
+  EXPECT_EQ(told, 3);
+}
+
+TEST_F(Connecting, TheInfoOfARequestSaysWhoAsksWhom) {
+  const Fid<fid_pep> pep = place.listen();
+  const Fid<fid_ep> active = place.connect(name_of(&pep->fid));
+  const Event request = place.expect(FI_CONNREQ, &pep->fid);
+  ASSERT_NE(request.info, nullptr);
+  EXPECT_NE(request.info->handle, nullptr);
+  EXPECT_EQ(request.info->ep_attr->type, FI_EP_MSG);
+  const Address asks = name_of(&active->fid);
+  const Address asked = name_of(&pep->fid);
+  ASSERT_EQ(request.info->dest_addrlen, asks.size);
+  EXPECT_EQ(std::memcmp(request.info->dest_addr, asks.bytes.data(), asks.size), 0);
+  ASSERT_EQ(request.info->src_addrlen, asked.size);
+  EXPECT_EQ(std::memcmp(request.info->src_addr, asked.bytes.data(), asked.size), 0);
+  EXPECT_EQ(fi_reject(pep.get(), request.info->handle, nullptr, 0), 0);
+  place.expect_error(FI_ECONNREFUSED, &active->fid);
+}
+
+TEST_F(Connecting, BothKnowTheirPeersAddress) {
+  Pair pair(place);
+  Address peer;
+  peer.size = peer.bytes.size();
+  ASSERT_EQ(fi_getpeer(pair.active.get(), peer.bytes.data(), &peer.size), 0);
+  EXPECT_EQ(peer, name_of(&pair.pep->fid));
+  peer = {};
+  peer.size = peer.bytes.size();
+  ASSERT_EQ(fi_getpeer(pair.passive.get(), peer.bytes.data(), &peer.size), 0);
+  EXPECT_EQ(peer, name_of(&pair.active->fid));
+  peer.size = 3;
+  EXPECT_EQ(fi_getpeer(pair.passive.get(), peer.bytes.data(), &peer.size), -FI_ETOOSMALL);
+  EXPECT_EQ(peer.size, name_of(&pair.active->fid).size);
+}
+
+TEST_F(Connecting, ARejectionIsAnErrorWithItsData) {
+  const Fid<fid_pep> pep = place.listen();
+  const Fid<fid_ep> active = place.connect(name_of(&pep->fid));
+  const Event request = place.expect(FI_CONNREQ, &pep->fid);
+  ASSERT_EQ(fi_reject(pep.get(), request.info->handle, "no room", 7), 0);
+  EXPECT_EQ(place.expect_error(FI_ECONNREFUSED, &active->fid).data, "no room");
+  EXPECT_EQ(fi_reject(pep.get(), request.info->handle, nullptr, 0), -FI_EINVAL);
+}
+
+TEST_F(Connecting, TheDataOfARejectionGoIntoTheReadersBuffer) {
+  const Fid<fid_pep> pep = place.listen();
+  const Fid<fid_ep> active = place.connect(name_of(&pep->fid));
+  const Event request = place.expect(FI_CONNREQ, &pep->fid);
+  ASSERT_EQ(fi_reject(pep.get(), request.info->handle, "no room", 7), 0);
+  std::uint32_t event = 0;
+  char raw[64];
+  ssize_t got = -FI_EAGAIN;
+  while (got == -FI_EAGAIN) got = fi_eq_read(place.eq(), &event, raw, sizeof raw, 0);
+  ASSERT_EQ(got, -FI_EAVAIL);
+  char buffer[4] = {};
+  fi_eq_err_entry error{};
+  error.err_data = buffer;
+  error.err_data_size = 3;
+  ASSERT_EQ(fi_eq_readerr(place.eq(), &error, FI_PEEK), static_cast<ssize_t>(sizeof error));
+  EXPECT_EQ(error.err_data, buffer);
+  EXPECT_EQ(error.err_data_size, 3u);
+  EXPECT_STREQ(buffer, "no ");
+  error.err_data_size = 0;
+  ASSERT_EQ(fi_eq_readerr(place.eq(), &error, 0), static_cast<ssize_t>(sizeof error));
+  EXPECT_EQ(std::string(static_cast<char*>(error.err_data), error.err_data_size), "no room");
+}
+
+TEST_F(Connecting, DataForWhichAnEventsReaderHasNoRoomAreCutOff) {
+  const Fid<fid_pep> pep = place.listen();
+  const Fid<fid_ep> active = place.connect(name_of(&pep->fid), "hello");
+  std::uint32_t event = 0;
+  alignas(fi_eq_cm_entry) char raw[sizeof(fi_eq_cm_entry) + 2];
+  ssize_t got = -FI_EAGAIN;
+  while (got == -FI_EAGAIN) got = fi_eq_read(place.eq(), &event, raw, sizeof raw, FI_PEEK);
+  EXPECT_EQ(got, static_cast<ssize_t>(sizeof raw));
+  EXPECT_EQ(fi_eq_read(place.eq(), &event, raw, sizeof(fi_eq_cm_entry) - 1, 0), -FI_ETOOSMALL);
+  EXPECT_EQ(fi_eq_read(place.eq(), &event, raw, sizeof raw, 0), static_cast<ssize_t>(sizeof raw));
+  EXPECT_EQ(std::string(raw + sizeof(fi_eq_cm_entry), 2), "he");
+  fi_freeinfo(reinterpret_cast<fi_eq_cm_entry*>(raw)->info);
+}
+
+TEST_F(Connecting, MoreDataThanGoAreCutOff) {
+  const Fid<fid_pep> pep = place.listen();
+  const std::size_t most = data_size(&pep->fid);
+  const Fid<fid_ep> probe = place.open();
+  EXPECT_EQ(data_size(&probe->fid), most);
+  ASSERT_LE(most, 400u) << "the test's buffers are too small";
+  const std::string data(most + 1, 'x');
+  const Fid<fid_ep> active = place.connect(name_of(&pep->fid), data);
+  const Event request = place.expect(FI_CONNREQ, &pep->fid);
+  EXPECT_EQ(request.data, std::string(most, 'x'));
+  ASSERT_EQ(fi_reject(pep.get(), request.info->handle, data.data(), data.size()), 0);
+  EXPECT_EQ(place.expect_error(FI_ECONNREFUSED, &active->fid).data, std::string(most, 'x'));
+}
+
+TEST_F(Connecting, WhereNobodyListensItIsRefused) {
+  Fid<fid_pep> pep = place.open_passive();
+  const Address address = name_of(&pep->fid);
+  const Fid<fid_ep> early = place.connect(address);
+  place.expect_error(FI_ECONNREFUSED, &early->fid);
+  ASSERT_EQ(fi_listen(pep.get()), 0);
+  pep.reset();
+  const Fid<fid_ep> late = place.connect(address);
+  place.expect_error(FI_ECONNREFUSED, &late->fid);
+}
+
+TEST_F(Connecting, AnotherEndpointIsNoListener) {
+  Pair pair(place);
+  const Fid<fid_ep> active = place.connect(name_of(&pair.passive->fid));
+  place.expect_error(FI_ECONNREFUSED, &active->fid);
+}
+
+TEST_F(Connecting, ItIsDoneOncePerEndpoint) {
+  Pair pair(place);
+  const Address address = name_of(&pair.pep->fid);
+  EXPECT_EQ(fi_connect(pair.active.get(), address.bytes.data(), nullptr, 0), -FI_EOPBADSTATE);
+  EXPECT_EQ(fi_connect(pair.passive.get(), address.bytes.data(), nullptr, 0), -FI_EOPBADSTATE);
+  EXPECT_EQ(fi_accept(pair.passive.get(), nullptr, 0), -FI_EOPBADSTATE);
+  EXPECT_EQ(fi_accept(pair.active.get(), nullptr, 0), -FI_EOPBADSTATE);
+}
+
+TEST_F(Connecting, AHandleIsGoodOnce) {
+  const Fid<fid_pep> pep = place.listen();
+  const Fid<fid_ep> active = place.connect(name_of(&pep->fid));
+  const Event request = place.expect(FI_CONNREQ, &pep->fid);
+  Fid<fid_ep> passive = place.open(request.info.get());
+  fid_ep* second = nullptr;
+  EXPECT_EQ(fi_endpoint(place.domain().get(), request.info.get(), &second, nullptr), -FI_EINVAL);
+  EXPECT_EQ(fi_reject(pep.get(), request.info->handle, nullptr, 0), -FI_EINVAL);
+  passive.reset();
+  place.expect_error(FI_ECONNREFUSED, &active->fid);
+}
+
+TEST_F(Connecting, AnEventQueueIsNeeded) {
+  fid_pep* pep = nullptr;
+  ASSERT_EQ(fi_passive_ep(place.domain().fabric(), place.info(), &pep, nullptr), 0);
+  const Fid<fid_pep> closes_pep(pep);
+  EXPECT_EQ(fi_listen(pep), -FI_ENOEQ);
+  fid_ep* ep = nullptr;
+  ASSERT_EQ(fi_endpoint(place.domain().get(), place.info(), &ep, nullptr), 0);
+  const Fid<fid_ep> closes_ep(ep);
+  EXPECT_EQ(fi_ep_bind(ep, &place.cq()->fid, FI_TRANSMIT | FI_RECV), 0);
+  EXPECT_EQ(fi_enable(ep), -FI_ENOEQ);
+  EXPECT_EQ(fi_connect(ep, place.info()->src_addr, nullptr, 0), -FI_ENOEQ);
+}
+
+TEST_F(Connecting, AQueueInUseIsNotClosed) {
+  const Fid<fid_pep> pep = place.listen();
+  EXPECT_EQ(fi_close(&place.eq()->fid), -FI_EBUSY);
+}
+
+TEST_F(Connecting, BadArgumentsAreRefused) {
+  const Fid<fid_pep> pep = place.listen();
+  const Fid<fid_ep> ep = place.open();
+  const Address address = name_of(&pep->fid);
+  EXPECT_EQ(fi_connect(ep.get(), nullptr, nullptr, 0), -FI_EINVAL);
+  EXPECT_EQ(fi_connect(ep.get(), address.bytes.data(), nullptr, 4), -FI_EINVAL);
+  sockaddr stranger{};
+  stranger.sa_family = AF_UNIX;
+  EXPECT_EQ(fi_connect(ep.get(), &stranger, nullptr, 0), -FI_EINVAL);
+  EXPECT_EQ(fi_accept(ep.get(), nullptr, 4), -FI_EINVAL);
+  EXPECT_EQ(fi_reject(pep.get(), nullptr, nullptr, 0), -FI_EINVAL);
+  EXPECT_EQ(fi_reject(pep.get(), &ep->fid, nullptr, 0), -FI_EINVAL);
+  EXPECT_EQ(fi_shutdown(ep.get(), 1), -FI_EBADFLAGS);
+  EXPECT_EQ(fi_shutdown(ep.get(), 0), -FI_ENOTCONN);
+  EXPECT_EQ(fi_listen(pep.get()), -FI_EOPBADSTATE);
+  EXPECT_EQ(fi_pep_bind(pep.get(), &place.cq()->fid, 0), -FI_EINVAL);
+  EXPECT_EQ(fi_pep_bind(pep.get(), &place.eq()->fid, 0), -FI_EINVAL);
+  Address peer;
+  peer.size = peer.bytes.size();
+  EXPECT_EQ(fi_getpeer(ep.get(), peer.bytes.data(), &peer.size), -FI_ENOTCONN);
+}
+
+TEST_F(Connecting, AnEndpointMayTakeOverThePassiveOnesAddress) {
+  Fid<fid_pep> pep = place.open_passive();
+  const Address address = name_of(&pep->fid);
+  Info info(fi_dupinfo(place.info()));
+  info->handle = &pep->fid;
+  const Fid<fid_ep> ep = place.open(info.get());
+  ASSERT_NE(ep, nullptr);
+  EXPECT_EQ(name_of(&ep->fid), address);
+  EXPECT_EQ(fi_listen(pep.get()), -FI_EOPBADSTATE);
+  fid_ep* second = nullptr;
+  EXPECT_EQ(fi_endpoint(place.domain().get(), info.get(), &second, nullptr), -FI_EINVAL);
+  pep.reset();
+  const Fid<fid_pep> other = place.listen();
+  const Address listener = name_of(&other->fid);
+  ASSERT_EQ(fi_connect(ep.get(), listener.bytes.data(), nullptr, 0), 0);
+  place.expect(FI_CONNREQ, &other->fid);
+  Info busy(fi_dupinfo(place.info()));
+  busy->handle = &other->fid;
+  EXPECT_EQ(fi_endpoint(place.domain().get(), busy.get(), &second, nullptr), -FI_EBUSY);
+}
+
+TEST_F(Connecting, NamesMayBeSetUntilTheyAreUsed) {
+  const Fid<fid_pep> pep = place.open_passive();
+  sockaddr_in any{};
+  any.sin_family = AF_INET;
+  any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const Address before = name_of(&pep->fid);
+  ASSERT_EQ(fi_setname(&pep->fid, &any, sizeof any), 0);
+  EXPECT_FALSE(name_of(&pep->fid) == before);
+  ASSERT_EQ(fi_listen(pep.get()), 0);
+  EXPECT_EQ(fi_setname(&pep->fid, &any, sizeof any), -FI_EOPBADSTATE);
+  const Fid<fid_ep> ep = place.open();
+  ASSERT_EQ(fi_setname(&ep->fid, &any, sizeof any), 0);
+  ASSERT_EQ(fi_enable(ep.get()), 0);
+  EXPECT_EQ(fi_setname(&ep->fid, &any, sizeof any), -FI_EOPBADSTATE);
+}
+
+TEST_F(Connecting, NoMoreRequestsAreToldThanTheBacklogHolds) {
+  const Fid<fid_pep> pep = place.listen();
+  int backlog = 1;
+  ASSERT_EQ(fi_control(&pep->fid, FI_BACKLOG, &backlog), 0);
+  const Address address = name_of(&pep->fid);
+  const Fid<fid_ep> one = place.connect(address, "1");
+  const Fid<fid_ep> two = place.connect(address, "2");
+  const Event first = place.expect(FI_CONNREQ, &pep->fid);
+  place.expect_silence();
+  ASSERT_EQ(fi_reject(pep.get(), first.info->handle, nullptr, 0), 0);
+  int requests = 0;
+  int refusals = 0;
+  for (int i = 0; i < 2; ++i) {
+    const Event event = place.next();
+    if (event.what == FI_CONNREQ) ++requests;
+    if (event.err == FI_ECONNREFUSED) ++refusals;
+  }
+  EXPECT_EQ(requests, 1);
+  EXPECT_EQ(refusals, 1);
+  int nonsense = -1;
+  EXPECT_EQ(fi_control(&pep->fid, FI_BACKLOG, &nonsense), -FI_EINVAL);
+}
+
+TEST_F(Connecting, TwoMayConnectToEachOtherAtTheSameTime) {
+  const Fid<fid_pep> left = place.listen();
+  const Fid<fid_pep> right = place.listen();
+  const Fid<fid_ep> to_right = place.connect(name_of(&right->fid));
+  const Fid<fid_ep> to_left = place.connect(name_of(&left->fid));
+  std::vector<Fid<fid_ep>> accepted;
+  int made = 0;
+  while (made < 4) {
+    const Event event = place.next();
+    ASSERT_TRUE(event.what == FI_CONNREQ || event.what == FI_CONNECTED) << event.err;
+    if (event.what == FI_CONNECTED) ++made;
+    if (event.what != FI_CONNREQ) continue;
+    accepted.push_back(place.open(event.info.get()));
+    ASSERT_EQ(fi_accept(accepted.back().get(), nullptr, 0), 0);
+  }
+}
+
+// What the program has said nothing about yet, when one of the objects is closed.
+TEST_F(Connecting, ClosingThePassiveEndpointRejectsWhatIsUndecided) {
+  Fid<fid_pep> pep = place.listen();
+  const Address address = name_of(&pep->fid);
+  const Fid<fid_ep> told = place.connect(address);
+  const Event request = place.expect(FI_CONNREQ, &pep->fid);
+  const Fid<fid_ep> untold = place.connect(address);
+  place.expect(FI_CONNREQ, &pep->fid);
+  const Fid<fid_ep> unseen = place.connect(address);
+  pep.reset();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(place.next().err, FI_ECONNREFUSED);
+  fid_ep* late = nullptr;
+  EXPECT_EQ(fi_endpoint(place.domain().get(), request.info.get(), &late, nullptr), -FI_EINVAL);
+}
+
+TEST_F(Connecting, ARequestThatAnEndpointTookOutlivesThePassiveEndpoint) {
+  Fid<fid_pep> pep = place.listen();
+  const Fid<fid_ep> active = place.connect(name_of(&pep->fid));
+  const Event request = place.expect(FI_CONNREQ, &pep->fid);
+  const Fid<fid_ep> passive = place.open(request.info.get());
+  pep.reset();
+  ASSERT_EQ(fi_accept(passive.get(), nullptr, 0), 0);
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(place.next().what, static_cast<std::uint32_t>(FI_CONNECTED));
+}
+
+TEST_F(Connecting, WhoeverAskedMayHaveGone) {
+  const Fid<fid_pep> pep = place.listen();
+  Fid<fid_ep> active = place.connect(name_of(&pep->fid));
+  const Event request = place.expect(FI_CONNREQ, &pep->fid);
+  const Fid<fid_ep> passive = place.open(request.info.get());
+  active.reset();
+  ASSERT_EQ(fi_accept(passive.get(), nullptr, 0), 0);
+  place.expect_error(FI_ECONNABORTED, &passive->fid);
+  // The same with a request that is rejected.
+  active = place.connect(name_of(&pep->fid));
+  const Event second = place.expect(FI_CONNREQ, &pep->fid);
+  active.reset();
+  place.expect_silence();
+  EXPECT_EQ(fi_reject(pep.get(), second.info->handle, nullptr, 0), 0);
+}
+
+TEST_F(Connecting, WhoeverAskedMayGoBeforeItHears) {
+  const Fid<fid_pep> pep = place.listen();
+  Fid<fid_ep> active = place.connect(name_of(&pep->fid));
+  const Event request = place.expect(FI_CONNREQ, &pep->fid);
+  const Fid<fid_ep> passive = place.open(request.info.get());
+  ASSERT_EQ(fi_accept(passive.get(), nullptr, 0), 0);
+  active.reset();
+  place.expect_error(FI_ECONNABORTED, &passive->fid);
+}
+
+TEST_F(Connecting, GivingUpWithdrawsTheRequest) {
+  const Fid<fid_pep> pep = place.listen();
+  const Fid<fid_ep> active = place.connect(name_of(&pep->fid));
+  EXPECT_EQ(fi_shutdown(active.get(), 0), 0);
+  place.expect_silence();
+  EXPECT_EQ(fi_shutdown(active.get(), 0), 0);
+}
+
+TEST_F(Connecting, EventsOfAClosedEndpointGoWithIt) {
+  const Fid<fid_pep> pep = place.open_passive();
+  Fid<fid_ep> active = place.connect(name_of(&pep->fid));
+  active.reset();  // its refusal was not read
+  place.expect_silence();
+}
+
+// Sixty-four at a time, closed in either order.
+class Crowd : public testing::TestWithParam<bool> {};
+
+TEST_P(Crowd, OfConnectionsIsMadeAndUnmade) {
+  constexpr std::size_t kCount = 64;
+  const bool active_first = GetParam();
+  Place place;
+  ASSERT_TRUE(place.ok());
+  const Fid<fid_pep> pep = place.listen();
+  const Address address = name_of(&pep->fid);
+  std::vector<Fid<fid_ep>> active;
+  std::vector<Fid<fid_ep>> passive;
+  for (std::size_t i = 0; i < kCount; ++i) active.push_back(place.connect(address));
+  for (std::size_t made = 0; made < 2 * kCount;) {
+    const Event event = place.next();
+    ASSERT_TRUE(event.what == FI_CONNREQ || event.what == FI_CONNECTED) << event.err;
+    if (event.what == FI_CONNECTED) ++made;
+    if (event.what != FI_CONNREQ) continue;
+    passive.push_back(place.open(event.info.get()));
+    ASSERT_EQ(fi_accept(passive.back().get(), nullptr, 0), 0);
+  }
+  std::uint64_t value = 7;
+  std::uint64_t got = 0;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    ASSERT_EQ(fi_recv(passive[i].get(), &got, sizeof got, nullptr, 0, nullptr), 0);
+    ASSERT_EQ(fi_send(active[i].get(), &value, sizeof value, nullptr, 0, nullptr), 0);
+  }
+  for (std::size_t i = 0; i < 2 * kCount; ++i) ASSERT_EQ(place.completion().err, 0);
+  (active_first ? active : passive).clear();
+  for (std::size_t i = 0; i < kCount; ++i) {
+    ASSERT_EQ(place.next().what, static_cast<std::uint32_t>(FI_SHUTDOWN));
+  }
+  (active_first ? passive : active).clear();
+  place.expect_silence();
+}
+
+INSTANTIATE_TEST_SUITE_P(Connections, Crowd, testing::Bool());
+
+}  // namespace
+}  // namespace weft::conformance
