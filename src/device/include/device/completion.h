@@ -13,6 +13,7 @@ enum CompletionFlags : std::uint64_t {
   kMessage = 1ull << 1,
   kRma = 1ull << 2,
   kTagged = 1ull << 3,
+  kMulticast = 1ull << 5,
   kRead = 1ull << 8,
   kWrite = 1ull << 9,
   kReceive = 1ull << 10,

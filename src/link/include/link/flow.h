@@ -20,6 +20,9 @@ enum class Operation : std::uint8_t {
   kWriteData = 3,   // announces a remote write that carried immediate data; no payload
   kWriteEvent = 4,  // announces a remote write to a peer that counts them; no payload
   kReadEvent = 5,   // the same for a remote read
+  // Takes the next receive, or is dropped where none waits. Its tag is the number of the multicast
+  // group that it was sent to, or 0.
+  kDatagram = 6,
 };
 
 // One message. The pieces stay the caller's and unchanged until the message is done.
@@ -77,7 +80,9 @@ class FlowSink {
   virtual void sent(void* cookie, int error) = 0;
 };
 
-// The way from one endpoint to one peer: reliable and in order. Used by one thread at a time.
+// The way from one endpoint to one peer, reliable and in order, or to a multicast group (to which
+// kDatagram only can be sent, and kAgain says that a member had no room). Used by one thread at a
+// time.
 class Flow {
  public:
   virtual ~Flow() = default;

@@ -21,12 +21,13 @@
 
 #include "base/types.h"
 #include "link/flow.h"
+#include "link/service.h"
 #include "os/bell.h"
 
 namespace weft::shm {
 
 inline constexpr std::uint64_t kMailboxMagic = 0x574546544d425831;  // "WEFTMBX1"
-inline constexpr std::uint32_t kMailboxVersion = 1;
+inline constexpr std::uint32_t kMailboxVersion = 2;
 inline constexpr std::uint32_t kSlots = 4096;  // peers that can send to one endpoint at a time
 inline constexpr std::uint32_t kCells = 512;
 inline constexpr std::uint32_t kExchanges = 4096;    // large messages of one sender under way
@@ -48,6 +49,7 @@ struct MailboxHeader {
   std::uint64_t magic;
   std::uint32_t version;
   std::uint32_t domain;
+  link::Service service;  // senders of another one find nobody here
   std::uint32_t owner_raises_barriers;
   std::atomic<std::uint32_t> counts_access;  // kCountsReads | kCountsWrites
   Probe probe;
