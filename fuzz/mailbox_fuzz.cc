@@ -44,7 +44,7 @@ class Owner final : public link::InboxSink {
   }
   void arrived(const link::Arrival& arrival) override {
     require(open_[arrival.source], "a message came from a source that is not open");
-    require(arrival.operation >= Operation::kMessage && arrival.operation <= Operation::kControl,
+    require(arrival.operation >= Operation::kMessage && arrival.operation <= Operation::kDatagram,
             "an unknown operation arrived");
     if (arrival.payload == nullptr) {
       offers_.push_back(arrival);

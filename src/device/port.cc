@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "link_shm/group.h"
+
 namespace weft::device {
 
 Port::Port(std::shared_ptr<Device> device, std::unique_ptr<shm::Mailbox> mailbox,
@@ -20,6 +22,7 @@ Result<std::unique_ptr<Port>> Port::open(std::shared_ptr<Device> device,
   box.table = device->regions().name();
   box.counts_access = (options.count_remote_reads ? shm::kCountsReads : 0) |
                       (options.count_remote_writes ? shm::kCountsWrites : 0);
+  box.service = options.service;
   box.regions = device->regions_of_users();
   auto mailbox = shm::Mailbox::create(box);
   if (!mailbox) return mailbox.error();
@@ -28,6 +31,7 @@ Result<std::unique_ptr<Port>> Port::open(std::shared_ptr<Device> device,
   sender.address = options.name;
   sender.bell = &mailbox.value()->bell();
   sender.eager_limit = std::min<std::size_t>(options.eager_limit, shm::kMaxEager);
+  sender.service = options.service;
   return std::unique_ptr<Port>(
       new Port(std::move(device), std::move(mailbox).value(), std::move(sender)));
 }
@@ -36,6 +40,14 @@ Result<std::unique_ptr<link::Flow>> Port::connect(const os::SocketAddress& peer)
   auto outbox = shm::Outbox::open(sender_, peer);
   if (!outbox) return outbox.error();
   return std::unique_ptr<link::Flow>(std::move(outbox).value());
+}
+
+Result<std::unique_ptr<link::Membership>> Port::join(const os::SocketAddress& group) {
+  return shm::join_group(device_->directory(), group, sender_.address);
+}
+
+std::unique_ptr<link::Flow> Port::connect_group(const os::SocketAddress& group) {
+  return std::make_unique<shm::GroupOutbox>(sender_, group);
 }
 
 }  // namespace weft::device

@@ -28,7 +28,7 @@ bool has_message(const Source& source) {
 }
 
 bool known(link::Operation operation) {
-  return operation >= link::Operation::kMessage && operation <= link::Operation::kControl;
+  return operation >= link::Operation::kMessage && operation <= link::Operation::kDatagram;
 }
 
 }  // namespace
@@ -52,6 +52,7 @@ Result<std::unique_ptr<Mailbox>> Mailbox::create(const MailboxOptions& options) 
   MailboxHeader& header = box->header();
   header.version = kMailboxVersion;
   header.domain = options.domain.v;
+  header.service = options.service;
   header.owner_raises_barriers = os::can_raise_remote_barriers();
   header.counts_access.store(options.counts_access, std::memory_order_relaxed);
   header.probe = own_probe();

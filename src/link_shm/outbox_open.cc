@@ -51,6 +51,9 @@ Result<std::unique_ptr<Outbox>> Outbox::open(const Sender& sender, const os::Soc
   if (header->magic != kMailboxMagic || header->version != kMailboxVersion) {
     return Error{EPROTO, peer.text() + " has a mailbox of another version"};
   }
+  if (header->service != sender.service) {
+    return Error{ENOENT, "the endpoint at " + peer.text() + " is of another type"};
+  }
   const Probe probe = header->probe;
   if (*pid == 0 || !reaches(*pid, probe)) {
     if (errno == ESRCH && !file.value()->holder(0)) return Error{ENOENT, "it has just ended"};

@@ -59,6 +59,22 @@ TEST(OutboxOpen, AMailboxOfAnotherVersionIsRefused) {
   EXPECT_EQ(opened.error().code, EPROTO);
 }
 
+TEST(OutboxOpen, AnEndpointOfAnotherServiceIsNobody) {
+  RuntimeDir dir;
+  auto box = Mailbox::create({.directory = dir.path(),
+                              .address = loopback(kOwner),
+                              .domain = DomainId{1},
+                              .table = "none",
+                              .service = link::Service::kDatagram});
+  ASSERT_TRUE(box.ok());
+  Peer peer(dir.path(), kSender);
+  const auto opened = Outbox::open(peer.sender, loopback(kOwner));
+  ASSERT_FALSE(opened.ok());
+  EXPECT_EQ(opened.error().code, ENOENT);
+  peer.sender.service = link::Service::kDatagram;
+  EXPECT_TRUE(peer.open(kOwner));
+}
+
 TEST(OutboxOpen, AProcessThatIsNotTheOneThatWroteTheProbeIsRefused) {
   RuntimeDir dir;
   auto box = make_mailbox(dir.path(), kOwner);

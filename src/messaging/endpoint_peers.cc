@@ -18,6 +18,7 @@ link::Flow* Endpoint::connect(PeerIndex index, int& error) {
     return nullptr;
   }
   follow_addresses();
+  if (setup_.service == link::Service::kDatagram) return look_for(index, error);
   const auto entry = setup_.addresses->find(index);
   if (!entry) {
     error = EINVAL;
@@ -83,6 +84,9 @@ void Endpoint::check_peers() {
     if (state == link::PeerState::kDied && index != kNoPeer) died_.push_back(index);
     if (state == link::PeerState::kDied) setup_.device->sweep_up();
   }
+  for (const auto& group : groups_) {
+    if (group != nullptr && group->flow != nullptr) group->flow->check_peer(*this);
+  }
   port_->inbox().check_sources(*this);
   settle_deaths();
   if (setup_.connection != nullptr) check_connection();
@@ -121,6 +125,7 @@ void Endpoint::progress() {
 
 // While asleep nobody polls the clock: the end of a peer has to wake us by itself.
 void Endpoint::watch_processes() {
+  if (setup_.service == link::Service::kDatagram) return;  // nothing of it waits for a peer
   std::vector<pid_t> processes = port_->source_processes();
   for (const Peer& peer : peers_) {
     if (peer.flow != nullptr) processes.push_back(peer.flow->process());
@@ -186,6 +191,7 @@ Result<std::unique_ptr<Endpoint>> Endpoint::open(EndpointSetup setup) {
   wanted.eager_limit = setup.options.eager_limit;
   wanted.count_remote_reads = setup.count_remote_reads;
   wanted.count_remote_writes = setup.count_remote_writes;
+  wanted.service = setup.service;
   std::unique_ptr<Endpoint> endpoint(new Endpoint(std::move(setup)));
   auto port = device::Port::open(endpoint->setup_.device, endpoint->setup_.address, wanted);
   if (!port) return port.error();
@@ -203,6 +209,7 @@ Endpoint::~Endpoint() {
   // Flows first: they use the port.
   facing_.reset();
   peers_.clear();
+  groups_.clear();
 }
 
 }  // namespace weft::messaging

@@ -16,6 +16,10 @@ std::uint64_t receive_flags(const link::Arrival& arrival) {
          (arrival.has_data ? std::uint64_t{device::kHasRemoteData} : 0);
 }
 
+Taken taken_of(const link::Arrival& arrival, PeerIndex sender) {
+  return {receive_flags(arrival), arrival.data, arrival.tag, arrival.length, sender};
+}
+
 }  // namespace
 
 void Endpoint::source_opened(std::uint32_t source, const os::SocketAddress& address) {
@@ -59,8 +63,7 @@ inline void Endpoint::finish(Receive& receive, const Taken& taken, int error) {
   receives_.give(receive);
 }
 
-inline void Endpoint::deliver(Receive& receive, const link::Arrival& arrival, PeerIndex sender) {
-  const Taken taken{receive_flags(arrival), arrival.data, arrival.tag, arrival.length, sender};
+inline void Endpoint::deliver(Receive& receive, const link::Arrival& arrival, const Taken& taken) {
   const std::span<const LocalRange> pieces(receive.pieces, receive.count);
   if (arrival.payload == nullptr) {
     receive.taken = taken;
@@ -79,6 +82,8 @@ inline void Endpoint::deliver(Receive& receive, const link::Arrival& arrival, Pe
 
 // Fails what waits for messages of the dead, unless a living process has taken over the address.
 void Endpoint::settle_deaths() {
+  // Another one may send datagrams from the same address at any time.
+  if (setup_.service == link::Service::kDatagram) return died_.clear();
   for (const PeerIndex index : std::exchange(died_, {})) {
     const bool flows = index < peers_.size() && peers_[index].flow != nullptr;
     const bool sends = std::any_of(sources_.begin(), sources_.end(), [&](const auto& source) {
@@ -110,12 +115,30 @@ void Endpoint::arrived(const link::Arrival& arrival) {
   const PeerIndex sender = number_of(*setup_.addresses, from);
   Receive* receive = matcher(tagged).match(arrival.tag, sender);
   if (receive == nullptr) {
+    if (setup_.service == link::Service::kDatagram) return;  // no peer of ours sends such
     matcher(tagged).keep(arrival, sources_[arrival.source]);
     return;
   }
   if (receive->multi) [[unlikely]]
     receive = &part_of(*receive, arrival.length);
-  deliver(*receive, arrival, sender);
+  deliver(*receive, arrival, taken_of(arrival, sender));
+}
+
+// Nothing of a datagram is kept: what cannot be placed at once is lost.
+void Endpoint::datagram(const link::Arrival& arrival) {
+  if (setup_.service != link::Service::kDatagram || !hears(arrival.tag)) return;
+  const bool reportable = setup_.bindings.rx == nullptr || !setup_.bindings.rx->full();
+  const PeerIndex sender = number_of(*setup_.addresses, *sources_[arrival.source]);
+  Receive* receive = reportable ? untagged_.match(0, sender) : nullptr;
+  if (receive == nullptr) {
+    ++drops_.unwanted;
+    return;
+  }
+  if (receive->multi) receive = &part_of(*receive, arrival.length);
+  Taken taken = taken_of(arrival, sender);
+  taken.tag = 0;
+  if (arrival.tag != 0) taken.flags |= device::kMulticast;
+  deliver(*receive, arrival, taken);
 }
 
 // The next part of a posted multi-receive, for a message of that length.
@@ -152,6 +175,7 @@ bool Endpoint::leave_whole(Receive& part) {
 // What takes no receive.
 void Endpoint::event(const link::Arrival& arrival) {
   if (arrival.operation == link::Operation::kControl) return control(arrival);
+  if (arrival.operation == link::Operation::kDatagram) return datagram(arrival);
   if (!sources_[arrival.source]->admitted) {
     return port_->inbox().refuse(*this, arrival.source);
   }
@@ -276,7 +300,8 @@ int Endpoint::post_multi(Receive& receive) {
 void Endpoint::take(Receive& receive, Unexpected& message) {
   const bool tagged = message.arrival.operation == link::Operation::kTagged;
   const Kept taken = matcher(tagged).take(message);
-  deliver(receive, taken.arrival, number_of(*setup_.addresses, *taken.from));
+  const PeerIndex sender = number_of(*setup_.addresses, *taken.from);
+  deliver(receive, taken.arrival, taken_of(taken.arrival, sender));
 }
 
 void Endpoint::report_peek(const ReceiveCall& call, const Unexpected* message, int error) {

@@ -53,6 +53,8 @@ struct Surroundings {
   std::size_t queue_size = 1024;
   milliseconds connect_timeout{60};
   std::size_t unexpected_limit = std::size_t{1} << 30;
+  link::Service service = link::Service::kReliableDatagram;
+  std::size_t rx_queue_size = 1024;
 };
 
 // An endpoint with an address vector, queues and counters of its own.
@@ -68,7 +70,7 @@ struct Node {
 
   Node(const Surroundings& setup, std::uint16_t port)
       : tx(setup.queue_size, true, device::WaitKind::kNone),
-        rx(1024, true, device::WaitKind::kNone),
+        rx(setup.rx_queue_size, true, device::WaitKind::kNone),
         address(numbered(port)),
         domain(setup.device->new_domain()) {
     EndpointSetup wanted;
@@ -82,6 +84,7 @@ struct Node {
     wanted.name = address;
     wanted.domain = domain;
     wanted.count_remote_writes = true;
+    wanted.service = setup.service;
     wanted.options.connect_timeout = setup.connect_timeout;
     wanted.options.unexpected_limit = setup.unexpected_limit;
     auto opened = Endpoint::open(wanted);

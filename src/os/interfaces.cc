@@ -4,6 +4,7 @@
 
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -83,12 +84,24 @@ InterfaceAddress interface_address(const ifaddrs& entry) {
   return {address, leading_ones(host_bytes(mask))};
 }
 
+std::size_t mtu_of(const char* interface) {
+  const Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq request{};
+  std::strncpy(request.ifr_name, interface, sizeof request.ifr_name - 1);
+  if (::ioctl(socket.get(), SIOCGIFMTU, &request) != 0 || request.ifr_mtu < 0) return 0;
+  return static_cast<std::size_t>(request.ifr_mtu);
+}
+
 Interface& entry_for(std::vector<Interface>& list, const ifaddrs& entry) {
   const auto found = std::ranges::find(list, entry.ifa_name, &Interface::name);
   if (found != list.end()) return *found;
-  const bool loopback = (entry.ifa_flags & IFF_LOOPBACK) != 0;
-  return list.emplace_back(
-      Interface{entry.ifa_name, ::if_nametoindex(entry.ifa_name), loopback, {}});
+  Interface& added = list.emplace_back();
+  added.name = entry.ifa_name;
+  added.index = ::if_nametoindex(entry.ifa_name);
+  added.loopback = (entry.ifa_flags & IFF_LOOPBACK) != 0;
+  added.multicast = added.loopback || (entry.ifa_flags & IFF_MULTICAST) != 0;
+  added.mtu = mtu_of(entry.ifa_name);
+  return added;
 }
 
 // IPv4 first, otherwise as the kernel listed them.

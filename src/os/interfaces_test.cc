@@ -38,6 +38,17 @@ TEST(UsableInterfaces, IncludeTheLoopbackWithItsAddress) {
   EXPECT_EQ(found->addresses.front().prefix_length, 8U);
 }
 
+TEST(UsableInterfaces, SayHowLongAPacketMayBeAndThatTheLoopbackHasGroups) {
+  const auto list = usable_interfaces();
+  ASSERT_TRUE(list.ok());
+  for (const Interface& interface : list.value()) {
+    EXPECT_GE(interface.mtu, 68U) << interface.name << ": no network has less";
+    if (interface.loopback) {
+      EXPECT_TRUE(interface.multicast);
+    }
+  }
+}
+
 TEST(UsableInterfaces, ListTheLoopbackLastAndTheOthersByIndex) {
   const auto list = usable_interfaces();
   ASSERT_TRUE(list.ok());

@@ -2,16 +2,13 @@
 // Where do the shared files of this user and network namespace lie?
 #include "os/runtime_dir.h"
 
-#include <dirent.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
-#include <memory>
-#include <vector>
 
-#include "os/fd.h"
+#include "os/directory.h"
 #include "os/shared_file.h"
 
 namespace weft::os {
@@ -47,13 +44,7 @@ Result<std::string> runtime_directory(const std::string& base) {
 }
 
 void sweep(const std::string& directory) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> listing(::opendir(directory.c_str()), ::closedir);
-  if (listing == nullptr) return;
-  std::vector<std::string> names;
-  while (const dirent* entry = ::readdir(listing.get())) {
-    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
-  }
-  for (const std::string& name : names) {
+  for (const std::string& name : names_in(directory)) {
     const std::string path = directory + "/" + name;
     if (SharedFile::abandoned(path)) SharedFile::remove_abandoned(path);
   }

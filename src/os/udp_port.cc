@@ -42,6 +42,11 @@ bool SocketAddress::is_any() const {
   return storage_.v4.sin_addr.s_addr == htonl(INADDR_ANY);
 }
 
+bool SocketAddress::is_multicast() const {
+  if (family() == AF_INET6) return IN6_IS_ADDR_MULTICAST(&storage_.v6.sin6_addr);
+  return family() == AF_INET && IN_MULTICAST(ntohl(storage_.v4.sin_addr.s_addr));
+}
+
 std::string SocketAddress::host() const {
   char text[INET6_ADDRSTRLEN] = "";
   const void* raw = family() == AF_INET6 ? static_cast<const void*>(&storage_.v6.sin6_addr)

@@ -74,6 +74,18 @@ TEST(SocketAddress, HostPortAndScopeMakeItDifferent) {
   EXPECT_FALSE(v4("0.0.0.0", 0) == v6("::", 0));
 }
 
+TEST(SocketAddress, GroupsAreToldFromHosts) {
+  for (const char* group : {"224.0.0.0", "224.0.1.1", "239.255.255.255"}) {
+    EXPECT_TRUE(v4(group, 5000).is_multicast()) << group;
+  }
+  for (const char* host : {"223.255.255.255", "240.0.0.0", "127.0.0.1", "0.0.0.0"}) {
+    EXPECT_FALSE(v4(host, 5000).is_multicast()) << host;
+  }
+  EXPECT_TRUE(v6("ff02::1", 0).is_multicast());
+  EXPECT_FALSE(v6("fe80::1", 0).is_multicast());
+  EXPECT_FALSE(SocketAddress{}.is_multicast());
+}
+
 TEST(SocketAddress, WhatDoesNotNameThePeerIsLeftOut) {
   sockaddr_in four{};
   four.sin_family = AF_INET;

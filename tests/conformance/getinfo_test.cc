@@ -28,7 +28,7 @@ class GetInfo : public testing::Test {
 
 TEST_F(GetInfo, EndpointTypesThatAreNotThereDoNotMatch) {
   if (provider_name() != "weft") GTEST_SKIP() << "says what weft does not offer";
-  EXPECT_EQ(ask([](fi_info* hints) { hints->ep_attr->type = FI_EP_DGRAM; }), -FI_ENODATA);
+  EXPECT_EQ(ask([](fi_info* hints) { hints->ep_attr->type = FI_EP_SOCK_STREAM; }), -FI_ENODATA);
 }
 
 TEST_F(GetInfo, AConnectedEndpointHasNobodyToTellApart) {

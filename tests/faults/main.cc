@@ -20,6 +20,7 @@ struct Test {
 constexpr Test kTests[] = {
     {"kill", weft::faults::run_kill_test},
     {"stop", weft::faults::run_stopped_peer_test},
+    {"datagrams", weft::faults::run_datagram_test},
     {"few-descriptors", weft::faults::run_descriptor_test},
     {"little-address-space", weft::faults::run_address_space_test},
     {"small-files", weft::faults::run_file_size_test},

@@ -15,13 +15,14 @@ namespace {
 constexpr std::uint64_t kAllAccess =
     FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
 
-fi_info* make_hints() {
+fi_info* make_hints(fi_ep_type type) {
   fi_info* hints = fi_allocinfo();
   require(hints != nullptr, "fi_allocinfo: no memory");
-  hints->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_DIRECTED_RECV;
+  hints->caps = FI_MSG | FI_DIRECTED_RECV;
+  if (type == FI_EP_RDM) hints->caps |= FI_TAGGED | FI_RMA | FI_ATOMIC;
   hints->mode = FI_CONTEXT | FI_CONTEXT2;
   hints->addr_format = FI_SOCKADDR_IN;
-  hints->ep_attr->type = FI_EP_RDM;
+  hints->ep_attr->type = type;
   hints->domain_attr->mr_mode = 0;
   hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
   hints->fabric_attr->prov_name = strdup(provider_name().c_str());
@@ -63,7 +64,7 @@ int Node::note(int status, const char* call) {
 }
 
 int Node::look_up(std::uint16_t port) {
-  fi_info* hints = make_hints();
+  fi_info* hints = make_hints(type_);
   const int status = fi_getinfo(FI_VERSION(1, 17), "127.0.0.1", std::to_string(port).c_str(),
                                 FI_SOURCE, hints, &info_);
   fi_freeinfo(hints);

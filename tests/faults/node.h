@@ -58,11 +58,10 @@ struct CloseFid {
 template <class T>
 using Owned = std::unique_ptr<T, CloseFid>;
 
-// Fabric, domain, completion queue, address vector and one reliable-datagram endpoint, enabled. Not
-// thread-safe.
+// Fabric, domain, completion queue, address vector and one endpoint, enabled. Not thread-safe.
 class Node {
  public:
-  Node() = default;
+  explicit Node(fi_ep_type type = FI_EP_RDM) : type_(type) {}
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
   ~Node();
@@ -99,6 +98,7 @@ class Node {
   int deliver(long count, fi_cq_tagged_entry* entries);
   int deliver_error();
 
+  const fi_ep_type type_;
   fi_info* info_ = nullptr;
   Owned<fid_fabric> fabric_;
   Owned<fid_domain> domain_;

@@ -7,6 +7,7 @@ namespace weft::faults {
 // Each runs one test to its end and returns an exit status: kPassed, kFailed or kSkipped.
 int run_kill_test();
 int run_stopped_peer_test();
+int run_datagram_test();
 int run_descriptor_test();
 int run_address_space_test();
 int run_file_size_test();

@@ -6,7 +6,7 @@ import re
 from program import fail, require, run, setup
 
 TIMEOUT_S = 60
-TYPES = ("FI_EP_RDM", "FI_EP_MSG")
+TYPES = ("FI_EP_RDM", "FI_EP_MSG", "FI_EP_DGRAM")
 NO_DATA = 61  # FI_ENODATA, the exit status of fi_info when nothing fits
 
 
@@ -43,13 +43,15 @@ def check_entries(test):
         require(entry["type"] in TYPES, f"endpoint type {entry['type']} is not offered: {entry}")
         require(re.fullmatch(rf"{test.provider}\d+", entry["domain"]), f"odd domain name: {entry}")
         require(re.fullmatch(r"[0-9a-f.:]+/\d+", entry["fabric"]), f"fabric is no subnet: {entry}")
+    require({entry["type"] for entry in listed} == set(TYPES), f"not every type is listed: {listed}")
+    require(listed[0]["type"] == TYPES[0], f"another type than {TYPES[0]} comes first: {listed}")
     require(not listed[0]["fabric"].startswith("127.") or
             all(entry["fabric"].startswith(("127.", "::1/")) for entry in listed),
             f"loopback comes first although another interface is there: {listed}")
 
 
 def check_refusals(test):
-    for hint in (["-t", "FI_EP_DGRAM"], ["-c", "FI_ATOMIC"],
+    for hint in (["-t", "FI_EP_DGRAM", "-c", "FI_TAGGED"], ["-c", "FI_COLLECTIVE"],
                  ["-d", "no-such-domain"], ["-f", "no-such-fabric"]):
         result = fi_info(test.env, "-p", test.provider, *hint)
         require(result.returncode == NO_DATA, f"fi_info {hint} ended with {result.returncode}, "

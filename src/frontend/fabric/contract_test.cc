@@ -47,6 +47,33 @@ TEST(Contract, WithoutHintsIsComplete) {
   EXPECT_EQ(contract.domain.threading, FI_THREAD_SAFE);
 }
 
+TEST(Contract, OfDatagramsPromisesNoOrderAndNothingBeyondOnePacket) {
+  const auto result = agree_contract(kNow, nullptr, kDatagrams);
+  ASSERT_TRUE(result.ok()) << result.error().message;
+  const Contract& contract = result.value();
+  EXPECT_EQ(contract.caps, kDatagramCaps);
+  EXPECT_EQ(contract.ep.type, FI_EP_DGRAM);
+  EXPECT_EQ(contract.ep.max_msg_size, kMaxDatagramSize);
+  EXPECT_EQ(contract.tx.inject_size, kMaxDatagramSize);
+  EXPECT_EQ(contract.tx.msg_order | contract.rx.msg_order, 0U);
+  EXPECT_EQ(contract.tx.caps & (FI_TAGGED | FI_RMA | FI_FENCE), 0U);
+  EXPECT_EQ(contract.tx.caps & FI_MULTICAST, std::uint64_t{FI_MULTICAST});
+}
+
+TEST(Contract, OfDatagramsRefusesWhatNeedsAnAnswerOfThePeer) {
+  const auto refused = [](const std::function<void(fi_info&)>& wish) {
+    Hints hints;
+    wish(*hints.info);
+    return !agree_contract(kNow, hints.info.get(), kDatagrams).ok();
+  };
+  EXPECT_FALSE(refused([](fi_info&) {}));
+  EXPECT_TRUE(refused([](fi_info& i) { i.tx_attr->op_flags = FI_DELIVERY_COMPLETE; }));
+  EXPECT_TRUE(refused([](fi_info& i) { i.tx_attr->msg_order = FI_ORDER_SAS; }));
+  EXPECT_TRUE(refused([](fi_info& i) { i.rx_attr->msg_order = FI_ORDER_SAS; }));
+  EXPECT_TRUE(refused([](fi_info& i) { i.caps = FI_MSG | FI_FENCE; }));
+  EXPECT_TRUE(refused([](fi_info& i) { i.ep_attr->max_msg_size = kMaxDatagramSize + 1; }));
+}
+
 TEST(Contract, ToleratesHintsWhoseAttributePointersAreNull) {
   fi_info hints{};
   hints.caps = FI_MSG;

@@ -21,7 +21,7 @@ static_assert(FI_READ == device::kRead && FI_WRITE == device::kWrite);
 static_assert(FI_RECV == device::kReceive && FI_SEND == device::kSend);
 static_assert(FI_ATOMIC == device::kAtomic);
 static_assert(FI_REMOTE_READ == device::kRemoteRead && FI_REMOTE_WRITE == device::kRemoteWrite);
-static_assert(FI_MULTI_RECV == device::kMultiReceive);
+static_assert(FI_MULTI_RECV == device::kMultiReceive && FI_MULTICAST == device::kMulticast);
 static_assert(FI_REMOTE_CQ_DATA == device::kHasRemoteData);
 static_assert(FI_ADDR_NOTAVAIL == device::kUnknownSource);
 

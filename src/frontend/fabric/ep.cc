@@ -2,6 +2,10 @@
 // What is an endpoint to a libfabric program? fi_endpoint(3)
 #include "ep.h"
 
+#include <algorithm>
+#include <cstring>
+
+#include "base/path_mtu.h"
 #include "boundary.h"
 #include "c_enum.h"
 #include "log.h"
@@ -20,24 +24,56 @@ Table* no_operations() {
   return &table;
 }
 
+// The offer of an endpoint's type, or null when there is none.
+const TypeOffer* offer_of(int type) {
+  if (type == FI_EP_UNSPEC) return kTypes[0];
+  for (const TypeOffer* offer : kTypes) {
+    if (offer->type == type) return offer;
+  }
+  return nullptr;
+}
+
+// How many bytes one packet of an endpoint carries. A wildcard stands for every interface.
+std::size_t path_mtu_at(const os::SocketAddress& own) {
+  const auto interfaces = os::usable_interfaces();
+  if (!interfaces) return 0;
+  const os::Interface* owner = os::owner_of(interfaces.value(), own);
+  if (owner != nullptr) return path_mtu(owner->mtu);
+  std::size_t least = kMaxDatagramSize;
+  for (const os::Interface& each : interfaces.value()) least = std::min(least, path_mtu(each.mtu));
+  return least;
+}
+
+// Where a loss of datagrams is looked for: nothing else tells of it.
+void log_drops(const os::SocketAddress& own, const messaging::Drops& drops) {
+  log_info(FI_LOG_EP_DATA,
+           "datagrams of {}: {} sent to nobody, {} to peers without room, {} arrived unwanted",
+           own.text(), drops.nobody, drops.no_room, drops.unwanted);
+}
+
 }  // namespace
 
-Endpoint::Endpoint(Domain& domain, const fi_info& info, os::UdpPort port, void* context)
+Endpoint::Endpoint(Domain& domain, const fi_info& info, const TypeOffer& offer, os::UdpPort port,
+                   void* context)
     : fid_ep{},
       tx_flags(info.tx_attr != nullptr ? info.tx_attr->op_flags : 0),
       rx_flags(info.rx_attr != nullptr ? info.rx_attr->op_flags : 0),
       domain_(domain),
-      caps_(info.caps),
+      offer_(offer),
+      caps_(info.caps & offer.caps),
       tx_size_(info.tx_attr != nullptr ? info.tx_attr->size : kUsualQueueSize),
       rx_size_(info.rx_attr != nullptr ? info.rx_attr->size : kUsualQueueSize),
-      port_(std::move(port)) {
+      port_(std::move(port)),
+      max_message_size_(offer.type == FI_EP_DGRAM ? path_mtu_at(port_->address())
+                                                 : offer.max_message_size) {
   uses_.emplace_back(domain);
   fid.fclass = FI_CLASS_EP;
   fid.context = context;
   fid.ops = ep_fid_operations();
   ops = ep_operations();
   cm = datagram_cm_operations();
-  msg = (caps_ & FI_MSG) != 0 ? message_operations() : no_operations<fi_ops_msg>();
+  fi_ops_msg* messages = offer.type == FI_EP_DGRAM ? datagram_operations() : message_operations();
+  msg = (caps_ & FI_MSG) != 0 ? messages : no_operations<fi_ops_msg>();
   tagged = (caps_ & FI_TAGGED) != 0 ? tagged_operations() : no_operations<fi_ops_tagged>();
   rma = (caps_ & FI_RMA) != 0 ? rma_operations() : no_operations<fi_ops_rma>();
   atomic = (caps_ & FI_ATOMIC) != 0 ? atomic_operations() : no_operations<fi_ops_atomic>();
@@ -64,14 +100,14 @@ int Endpoint::begin(Domain& domain, const fi_info& info, Beginning& beginning) {
 }
 
 int Endpoint::open(Domain& domain, const fi_info& info, fid_ep** ep, void* context) {
-  const int type = number_of(info.ep_attr->type);
-  const bool connected = type == FI_EP_MSG;
-  if (!connected && type != FI_EP_RDM && type != FI_EP_UNSPEC) return -FI_EINVAL;
+  const TypeOffer* offer = offer_of(number_of(info.ep_attr->type));
+  if (offer == nullptr) return -FI_EINVAL;
+  const bool connected = offer->type == FI_EP_MSG;
   if (!connected && info.handle != nullptr) return -FI_EINVAL;
   Beginning beginning;
   if (const int wrong = begin(domain, info, beginning)) return wrong;
   std::unique_ptr<Endpoint> created(
-      new Endpoint(domain, info, std::move(*beginning.port), context));
+      new Endpoint(domain, info, *offer, std::move(*beginning.port), context));
   if (connected) {
     created->cm = connection_cm_operations();
     created->connector_ =
@@ -84,6 +120,7 @@ int Endpoint::open(Domain& domain, const fi_info& info, fid_ep** ep, void* conte
 Endpoint::~Endpoint() {
   if (core_ != nullptr) {
     for (device::EngineGroup* group : groups()) group->detach(*core_);
+    if (offer_.type == FI_EP_DGRAM) log_drops(port_->address(), core_->drops());
     core_.reset();
   }
   if (connector_ != nullptr) connector_->decline(port_->address());
@@ -153,10 +190,14 @@ int Endpoint::bind_av(Av& av, std::uint64_t flags) {
   return 0;
 }
 
-// Of a datagram endpoint nothing is reported there.
+// Of a reliable datagram endpoint nothing is reported there.
 int Endpoint::bind_eq(EventQueue& eq, std::uint64_t flags) {
   if (flags != 0) return -FI_EBADFLAGS;
-  return connector_ != nullptr ? connector_->bind(eq) : 0;
+  if (connector_ != nullptr) return connector_->bind(eq);
+  if (eq_ != nullptr) return -FI_EINVAL;
+  eq_ = &eq;
+  uses_.emplace_back(eq);
+  return 0;
 }
 
 // A direction that the endpoint has must be able to report (fi_endpoint(3), fi_enable).
@@ -215,6 +256,7 @@ int Endpoint::enable() {
   setup.thread_safe = domain_.thread_safe();
   setup.count_remote_reads = setup.bindings.counter(Event::kRemoteRead) != nullptr;
   setup.count_remote_writes = setup.bindings.counter(Event::kRemoteWrite) != nullptr;
+  if (offer_.type == FI_EP_DGRAM) setup.service = link::Service::kDatagram;
   setup.options = domain_.options();
   auto core = messaging::Endpoint::open(std::move(setup));
   if (!core) {
@@ -238,6 +280,7 @@ int Endpoint::rename(const os::SocketAddress& address) {
   auto port = os::UdpPort::bind(address);
   if (!port) return fabric_status(port.error());
   port_ = std::move(port).value();
+  max_message_size_ = path_mtu_at(port_->address());
   return 0;
 }
 

@@ -2,6 +2,7 @@
 // What is an endpoint to a libfabric program? fi_endpoint(3)
 #pragma once
 
+#include <rdma/fi_cm.h>
 #include <rdma/fi_endpoint.h>
 
 #include <array>
@@ -15,14 +16,15 @@
 #include "counter.h"
 #include "cq.h"
 #include "domain.h"
+#include "eq.h"
 #include "messaging/endpoint.h"
 #include "offer.h"
 #include "os/udp_port.h"
 
 namespace weft::fabric {
 
-// The object behind a fid_ep of type FI_EP_RDM or FI_EP_MSG.
-class Endpoint : public fid_ep {
+// The object behind a fid_ep.
+class Endpoint : public fid_ep, public Usable {
  public:
   // Binds the address of `info`, or takes that of the passive endpoint, or the request, that its
   // handle stands for. Errors: -FI_EINVAL for an info that this domain cannot serve, -FI_EBUSY for
@@ -62,10 +64,18 @@ class Endpoint : public fid_ep {
   // FI_OPT_MIN_MULTI_RECV, for receives posted from now on.
   std::atomic<std::size_t> min_multi_receive{kMinMultiReceive};
   std::size_t tx_size() const { return tx_size_; }
+  std::uint64_t caps() const { return caps_; }
+  // What endpoints of this type can.
+  const TypeOffer& offer() const { return offer_; }
+  // Of a datagram endpoint: the path MTU of its address.
+  std::size_t max_message_size() const { return max_message_size_; }
+  // The bound event queue, or null.
+  EventQueue* event_queue() { return eq_; }
   std::size_t rx_size() const { return rx_size_; }
 
  private:
-  Endpoint(Domain& domain, const fi_info& info, os::UdpPort port, void* context);
+  Endpoint(Domain& domain, const fi_info& info, const TypeOffer& offer, os::UdpPort port,
+           void* context);
   static int begin(Domain& domain, const fi_info& info, Beginning& beginning);
   int bind_cq(CompletionQueue& cq, std::uint64_t flags);
   int bind_counter(Counter& counter, std::uint64_t flags);
@@ -76,12 +86,15 @@ class Endpoint : public fid_ep {
   std::vector<device::EngineGroup*> groups();
 
   Domain& domain_;
+  const TypeOffer& offer_;
   const std::uint64_t caps_;
   const std::size_t tx_size_;
   const std::size_t rx_size_;
   std::vector<Use> uses_;
   std::optional<os::UdpPort> port_;
+  std::size_t max_message_size_;
   Av* av_ = nullptr;
+  EventQueue* eq_ = nullptr;
   CompletionQueue* tx_cq_ = nullptr;
   CompletionQueue* rx_cq_ = nullptr;
   std::array<Counter*, static_cast<std::size_t>(messaging::Event::kCount)> counters_{};
@@ -97,8 +110,12 @@ fi_ops_ep* ep_operations();
 fi_ops_cm* datagram_cm_operations();
 fi_ops_cm* connection_cm_operations();
 fi_ops_msg* message_operations();
+fi_ops_msg* datagram_operations();
 fi_ops_tagged* tagged_operations();
 fi_ops_rma* rma_operations();
 fi_ops_atomic* atomic_operations();
+
+// fi_join(3) of an endpoint.
+int join_group(fid_ep* ep, const void* address, std::uint64_t flags, fid_mc** mc, void* context);
 
 }  // namespace weft::fabric

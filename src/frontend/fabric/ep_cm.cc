@@ -72,6 +72,7 @@ fi_ops_cm* datagram_cm_operations() {
     fi_ops_cm operations = unsupported_operations<fi_ops_cm>();
     operations.getname = getname;
     operations.setname = setname;
+    operations.join = join_group;
     return operations;
   }();
   return &table;

@@ -14,7 +14,9 @@ namespace {
 
 int close_endpoint(fid* fid) {
   return at_c_border([&] {
-    delete &Endpoint::from(fid);
+    Endpoint& ep = Endpoint::from(fid);
+    if (ep.in_use()) return -FI_EBUSY;
+    delete &ep;
     return 0;
   });
 }
@@ -35,7 +37,7 @@ int operation_flags(Endpoint& ep, std::uint64_t& value, bool set) {
     return 0;
   }
   const std::uint64_t wanted = value & ~std::uint64_t{FI_TRANSMIT | FI_RECV};
-  if ((wanted & ~(tx ? kTxFlags : kRxFlags)) != 0) return -FI_EBADFLAGS;
+  if ((wanted & ~(tx ? ep.offer().tx_flags : kRxFlags)) != 0) return -FI_EBADFLAGS;
   flags = wanted;
   return 0;
 }

@@ -147,14 +147,31 @@ Result<std::vector<Contract>> agree_contracts(const InfoQuery& query) {
   return contracts;
 }
 
+// The contract at one address, where a datagram has to fit into a packet; nothing when the hints
+// ask for longer ones.
+std::optional<Contract> contract_at(const AddressPair& pair, Contract contract,
+                                    const fi_info* hints) {
+  if (contract.ep.type != FI_EP_DGRAM) return contract;
+  const bool has_ep = hints != nullptr && hints->ep_attr != nullptr;
+  const bool has_tx = hints != nullptr && hints->tx_attr != nullptr;
+  const std::size_t needed = std::max<std::size_t>(
+      {has_ep ? hints->ep_attr->max_msg_size : 0, has_tx ? hints->tx_attr->inject_size : 0, 1});
+  if (pair.path_mtu < needed) return std::nullopt;
+  contract.ep.max_msg_size = std::min(contract.ep.max_msg_size, pair.path_mtu);
+  contract.tx.inject_size = std::min(contract.tx.inject_size, pair.path_mtu);
+  return contract;
+}
+
 // Every type at the best address comes before the next address.
 Result<InfoList> make_list(const std::vector<Contract>& contracts,
-                           const std::vector<AddressPair>& pairs) {
+                           const std::vector<AddressPair>& pairs, const fi_info* hints) {
   InfoList first;
   fi_info* last = nullptr;
   for (const AddressPair& pair : pairs) {
-    for (const Contract& contract : contracts) {
-      InfoList info = make_info(contract, pair);
+    for (const Contract& general : contracts) {
+      const auto contract = contract_at(pair, general, hints);
+      if (!contract) continue;
+      InfoList info = make_info(*contract, pair);
       if (!info) return Error{ENOMEM, "no memory for fi_info"};
       fi_info* added = info.release();
       if (last == nullptr) {
@@ -165,6 +182,7 @@ Result<InfoList> make_list(const std::vector<Contract>& contracts,
       last = added;
     }
   }
+  if (!first) return Error{FI_ENODATA, "no interface whose packets carry datagrams that long"};
   return first;
 }
 
@@ -182,7 +200,7 @@ Result<InfoList> find_info(const InfoQuery& query, const std::string& interface)
   if (!pairs) return pairs.error();
   const Status kept = keep_hinted(query.hints, pairs.value());
   if (!kept) return kept.error();
-  return make_list(contracts.value(), pairs.value());
+  return make_list(contracts.value(), pairs.value(), query.hints);
 }
 
 Status check_fabric(const char* name, const std::string& interface) {

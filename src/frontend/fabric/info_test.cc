@@ -8,7 +8,9 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/path_mtu.h"
 #include "fabric.h"
+#include "os/interfaces.h"
 #include "os/udp_port.h"
 
 namespace weft::fabric {
@@ -93,6 +95,36 @@ TEST(Info, GivenBackAsHintsIsFoundAgain) {
   EXPECT_EQ(again->next, nullptr);
 }
 
+TEST(Info, HasEveryTypeOfEndpointUnlessOneIsAskedFor) {
+  const InfoList list = infos(loopback_query());
+  ASSERT_TRUE(list && list->next);
+  EXPECT_EQ(list->ep_attr->type, FI_EP_RDM) << "the most capable one first";
+  EXPECT_EQ(list->next->ep_attr->type, FI_EP_DGRAM);
+  EXPECT_EQ(list->next->next, nullptr);
+}
+
+TEST(Info, OffersDatagramsThatFitIntoAPacketOfTheInterface) {
+  const InfoList hints(fi_allocinfo());
+  hints->ep_attr->type = FI_EP_DGRAM;
+  InfoQuery query = loopback_query();
+  query.hints = hints.get();
+  const auto interfaces = os::usable_interfaces();
+  ASSERT_TRUE(interfaces.ok());
+  const std::size_t limit = path_mtu(interfaces.value().back().mtu);
+  for (const std::size_t wanted : {std::size_t{0}, std::size_t{1}, limit}) {
+    hints->ep_attr->max_msg_size = wanted;
+    const InfoList list = infos(query);
+    ASSERT_TRUE(list);
+    EXPECT_EQ(list->ep_attr->max_msg_size, limit);
+    EXPECT_EQ(list->tx_attr->inject_size, limit);
+  }
+  hints->ep_attr->max_msg_size = limit + 1;
+  EXPECT_EQ(error_of(query), FI_ENODATA);
+  hints->ep_attr->max_msg_size = 0;
+  hints->tx_attr->inject_size = limit + 1;
+  EXPECT_EQ(error_of(query), FI_ENODATA);
+}
+
 TEST(Flags, UnknownOnesAreRefused) {
   EXPECT_EQ(error_of({.api_version = kNow, .flags = FI_MULTI_RECV}), FI_EBADFLAGS);
   EXPECT_EQ(error_of({.api_version = kNow, .flags = std::uint64_t{1} << 62}), FI_EBADFLAGS);
@@ -124,7 +156,7 @@ TEST(FabricExists, ForSubnetsOfThisHostOnly) {
 
 class NamedHints : public testing::Test {
  protected:
-  NamedHints() : hints_(fi_allocinfo()) {}
+  NamedHints() : hints_(fi_allocinfo()) { hints_->ep_attr->type = FI_EP_RDM; }
   InfoQuery query() const { return {.api_version = kNow, .hints = hints_.get()}; }
   InfoList hints_;
 };

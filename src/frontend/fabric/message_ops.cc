@@ -42,29 +42,49 @@ ssize_t recvmsg(fid_ep* fid, const fi_msg* msg, std::uint64_t flags) {
   return post(fid, pieces(msg->msg_iov, msg->iov_count), msg->addr, msg->context, flags);
 }
 
+// How the endpoints of one type send; the calls below exist once for each.
+struct Reliable {
+  static constexpr std::uint64_t kFlags = kCallFlags;
+  static constexpr std::uint64_t kInjectFlags = 0;
+  static ssize_t send(Endpoint& ep, SendCall& call, std::uint64_t flags) noexcept {
+    return fabric::send(ep, call, flags);
+  }
+};
+struct Unreliable {
+  static constexpr std::uint64_t kFlags = kDatagramTxFlags;
+  static constexpr std::uint64_t kInjectFlags = FI_MULTICAST;  // those by default that count
+  static ssize_t send(Endpoint& ep, SendCall& call, std::uint64_t flags) noexcept {
+    return send_datagram(ep, call, flags);
+  }
+};
+
+template <class How>
 ssize_t send_pieces(fid_ep* fid, std::span<const LocalRange> list, fi_addr_t peer, void* context) {
   Endpoint& ep = Endpoint::from(fid);
   SendCall call;
   call.peer = peer;
   call.pieces = list;
   call.report = report(ep.tx_selective(), ep.tx_flags, context);
-  return send(ep, call, ep.tx_flags);
+  return How::send(ep, call, ep.tx_flags);
 }
 
+template <class How>
 ssize_t send_one(fid_ep* fid, const void* buffer, std::size_t length, void*, fi_addr_t peer,
                  void* context) {
   const LocalRange one = piece(buffer, length);
-  return send_pieces(fid, {&one, 1}, peer, context);
+  return send_pieces<How>(fid, {&one, 1}, peer, context);
 }
 
+template <class How>
 ssize_t sendv(fid_ep* fid, const iovec* list, void**, std::size_t count, fi_addr_t peer,
               void* context) {
-  return send_pieces(fid, pieces(list, count), peer, context);
+  return send_pieces<How>(fid, pieces(list, count), peer, context);
 }
 
+template <class How>
 ssize_t sendmsg(fid_ep* fid, const fi_msg* msg, std::uint64_t flags) {
   if (msg == nullptr) return -FI_EINVAL;
-  if ((flags & ~kCallFlags) != 0) return -FI_EBADFLAGS;
+  if ((flags & ~How::kFlags) != 0) return -FI_EBADFLAGS;
   Endpoint& ep = Endpoint::from(fid);
   SendCall call;
   call.peer = msg->addr;
@@ -72,9 +92,10 @@ ssize_t sendmsg(fid_ep* fid, const fi_msg* msg, std::uint64_t flags) {
   call.data = msg->data;
   call.pieces = pieces(msg->msg_iov, msg->iov_count);
   call.report = report(ep.tx_selective(), flags, msg->context);
-  return send(ep, call, flags);
+  return How::send(ep, call, flags);
 }
 
+template <class How>
 ssize_t senddata(fid_ep* fid, const void* buffer, std::size_t length, void*, std::uint64_t data,
                  fi_addr_t peer, void* context) {
   Endpoint& ep = Endpoint::from(fid);
@@ -85,11 +106,13 @@ ssize_t senddata(fid_ep* fid, const void* buffer, std::size_t length, void*, std
   call.data = data;
   call.pieces = {&one, 1};
   call.report = report(ep.tx_selective(), ep.tx_flags, context);
-  return send(ep, call, ep.tx_flags);
+  return How::send(ep, call, ep.tx_flags);
 }
 
+template <class How>
 ssize_t injectdata(fid_ep* fid, const void* buffer, std::size_t length, std::uint64_t data,
                    fi_addr_t peer) {
+  Endpoint& ep = Endpoint::from(fid);
   const LocalRange one = piece(buffer, length);
   SendCall call;
   call.peer = peer;
@@ -97,25 +120,31 @@ ssize_t injectdata(fid_ep* fid, const void* buffer, std::size_t length, std::uin
   call.data = data;
   call.pieces = {&one, 1};
   call.report = silence();
-  return send(Endpoint::from(fid), call, 0);
+  return How::send(ep, call, ep.tx_flags & How::kInjectFlags);
 }
 
+template <class How>
 ssize_t inject(fid_ep* fid, const void* buffer, std::size_t length, fi_addr_t peer) {
+  Endpoint& ep = Endpoint::from(fid);
   const LocalRange one = piece(buffer, length);
   SendCall call;
   call.peer = peer;
   call.pieces = {&one, 1};
   call.report = silence();
-  return send(Endpoint::from(fid), call, 0);
+  return How::send(ep, call, ep.tx_flags & How::kInjectFlags);
+}
+
+template <class How>
+fi_ops_msg* operations() {
+  static fi_ops_msg table{sizeof(fi_ops_msg), recv,           recvv,        recvmsg,
+                          send_one<How>,      sendv<How>,     sendmsg<How>, inject<How>,
+                          senddata<How>,      injectdata<How>};
+  return &table;
 }
 
 }  // namespace
 
-fi_ops_msg* message_operations() {
-  static fi_ops_msg table{sizeof(fi_ops_msg), recv,      recvv,   recvmsg,
-                          send_one,           sendv,     sendmsg, inject,
-                          senddata,           injectdata};
-  return &table;
-}
+fi_ops_msg* message_operations() { return operations<Reliable>(); }
+fi_ops_msg* datagram_operations() { return operations<Unreliable>(); }
 
 }  // namespace weft::fabric

@@ -41,6 +41,9 @@ Result<std::uint64_t> agree_caps(std::uint64_t hinted, const TypeOffer& offer) {
   if (any_of(hinted, kRmaModifiers) && !any_of(hinted, kRmaCaps)) {
     return refusal("caps: FI_READ, FI_WRITE or FI_REMOTE_* without FI_RMA or FI_ATOMIC");
   }
+  if (any_of(hinted, FI_MULTICAST) && !any_of(hinted, FI_MSG)) {
+    return refusal("caps: FI_MULTICAST without FI_MSG");
+  }
   const std::uint64_t caps = with_implied_modifiers(hinted);
   if (any_of(caps, FI_RMA_EVENT) && !any_of(caps, kRmaTargetModifiers)) {
     return refusal("caps: FI_RMA_EVENT without FI_REMOTE_READ or FI_REMOTE_WRITE");

@@ -19,8 +19,8 @@ namespace weft::fabric {
 
 // Capabilities of an endpoint. The answer holds what was hinted, the modifiers that a missing one
 // implies, and the domain capabilities, which cost nothing. Refused besides unknown bits:
-// modifiers without the capability that they narrow, and FI_RMA_EVENT where no peer may access
-// memory.
+// modifiers without the capability that they narrow, FI_MULTICAST without messages, and
+// FI_RMA_EVENT where no peer may access memory.
 Result<std::uint64_t> agree_caps(std::uint64_t hinted, const TypeOffer& offer);
 
 // Capabilities of one context: the share in `applicable` of what its endpoint has. A hint must be

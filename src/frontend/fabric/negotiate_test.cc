@@ -55,6 +55,14 @@ TEST(Caps, SourceRmaEventsAndMultiReceiveComeOnlyOnRequest) {
                 std::uint64_t{FI_MSG | FI_SOURCE | kMessageModifiers | kDomainCaps});
 }
 
+TEST(Caps, MulticastIsOfDatagramsAndNeedsMessages) {
+  expect_answer(agree_caps(FI_MSG | FI_MULTICAST, kDatagrams),
+                std::uint64_t{FI_MSG | FI_MULTICAST | kMessageModifiers | kDomainCaps});
+  expect_refused(agree_caps(FI_MULTICAST, kDatagrams));
+  expect_refused(agree_caps(FI_TAGGED, kDatagrams));
+  expect_refused(agree_caps(FI_RMA, kDatagrams));
+}
+
 TEST(Caps, WhatIsNotOfferedIsRefused) {
   for (const std::uint64_t bit :
        {FI_MULTICAST, FI_COLLECTIVE, FI_HMEM, FI_NAMED_RX_CTX, FI_TRIGGER, FI_PEER, FI_SHARED_AV,
@@ -176,7 +184,10 @@ TEST(AvType, IsEchoedAndTableWithoutAWish) {
   expect_refused(agree_av_type(9));
 }
 
-TEST(EndpointType, IsReliableDatagramOnly) {
+TEST(EndpointType, IsThatOfTheOffer) {
+  expect_answer(agree_ep_type(FI_EP_UNSPEC, kDatagrams), FI_EP_DGRAM);
+  expect_answer(agree_ep_type(FI_EP_DGRAM, kDatagrams), FI_EP_DGRAM);
+  expect_refused(agree_ep_type(FI_EP_RDM, kDatagrams));
   expect_answer(agree_ep_type(FI_EP_UNSPEC, kReliableDatagrams), FI_EP_RDM);
   expect_answer(agree_ep_type(FI_EP_RDM, kReliableDatagrams), FI_EP_RDM);
   expect_refused(agree_ep_type(FI_EP_MSG, kReliableDatagrams));

@@ -28,9 +28,13 @@ inline constexpr std::uint64_t kAllCaps = kMessageCaps | kMessageModifiers | kRm
                                           kRmaModifiers | FI_DIRECTED_RECV | FI_SOURCE | FI_FENCE |
                                           FI_RMA_EVENT | FI_MULTI_RECV | kDomainCaps;
 
+inline constexpr std::uint64_t kDatagramCaps = FI_MSG | kMessageModifiers | FI_MULTICAST |
+                                               FI_DIRECTED_RECV | FI_SOURCE | FI_MULTI_RECV |
+                                               kDomainCaps;
+
 // Which of them concern the transmit and which the receive context, fi_endpoint(3).
 inline constexpr std::uint64_t kTxCaps =
-    kMessageCaps | FI_SEND | kRmaCaps | FI_READ | FI_WRITE | FI_FENCE;
+    kMessageCaps | FI_SEND | FI_MULTICAST | kRmaCaps | FI_READ | FI_WRITE | FI_FENCE;
 inline constexpr std::uint64_t kRxCaps = kMessageCaps | FI_RECV | kRmaCaps | kRmaTargetModifiers |
                                          FI_DIRECTED_RECV | FI_SOURCE | FI_RMA_EVENT |
                                          FI_MULTI_RECV;
@@ -38,6 +42,11 @@ inline constexpr std::uint64_t kRxCaps = kMessageCaps | FI_RECV | kRmaCaps | kRm
 inline constexpr std::uint64_t kTxFlags = FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE |
                                           FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE |
                                           FI_REMOTE_CQ_DATA | FI_FENCE | FI_MORE;
+// Datagrams are over when the call returns: there is nothing to fence, and nobody hears of their
+// delivery.
+inline constexpr std::uint64_t kDatagramTxFlags = FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE |
+                                                  FI_TRANSMIT_COMPLETE | FI_REMOTE_CQ_DATA |
+                                                  FI_MORE | FI_MULTICAST;
 inline constexpr std::uint64_t kRxFlags = FI_COMPLETION | FI_MULTI_RECV;
 
 inline constexpr std::uint64_t kMessageOrder =
@@ -57,6 +66,7 @@ inline constexpr std::uint64_t kTagFormat = 0xAAAA'AAAA'AAAA'AAAA;
 
 inline constexpr std::size_t kMaxMessageSize = std::size_t{1} << 46;
 inline constexpr std::size_t kInjectSize = 4096;
+inline constexpr std::size_t kMaxDatagramSize = 4096;  // less where path_mtu() is less
 inline constexpr std::size_t kIovLimit = 8;
 inline constexpr std::size_t kRmaIovLimit = 8;
 inline constexpr std::size_t kMinMultiReceive = 64;  // FI_OPT_MIN_MULTI_RECV until it is set
@@ -89,7 +99,10 @@ inline constexpr TypeOffer kConnected{FI_EP_MSG,       kAllCaps & ~(FI_DIRECTED_
                                       kTxFlags,        kMessageOrder,
                                       kMaxMessageSize, kInjectSize};
 
+inline constexpr TypeOffer kDatagrams{FI_EP_DGRAM, kDatagramCaps,    kDatagramTxFlags,
+                                      0,           kMaxDatagramSize, kMaxDatagramSize};
+
 // Every type, in the order of fi_getinfo(3)'s answers.
-inline constexpr const TypeOffer* kTypes[] = {&kReliableDatagrams, &kConnected};
+inline constexpr const TypeOffer* kTypes[] = {&kReliableDatagrams, &kConnected, &kDatagrams};
 
 }  // namespace weft::fabric

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/path_mtu.h"
 #include "offer.h"
 #include "os/name_lookup.h"
 
@@ -59,7 +60,8 @@ Result<Addresses> wanted_destinations(const AddressQuery& query, int family) {
 
 AddressPair pair_on(const Device& device, const os::InterfaceAddress& entry,
                     const SocketAddress& source) {
-  return {device.domain, os::subnet_text(entry), source, std::nullopt};
+  return {device.domain, os::subnet_text(entry), source, std::nullopt,
+          path_mtu(device.interface.mtu)};
 }
 
 std::optional<AddressPair> pair_for(const std::vector<Device>& devices,

@@ -39,6 +39,7 @@ struct AddressPair {
   std::string fabric;        // its subnet, "192.0.2.0/24"
   os::SocketAddress source;  // port 0 unless the caller gave one
   std::optional<os::SocketAddress> destination;
+  std::size_t path_mtu = 0;  // of the device: bytes that one packet carries
 };
 
 // Every pair that fits, best first: devices in their order, IPv4 before IPv6.

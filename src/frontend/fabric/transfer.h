@@ -91,6 +91,22 @@ ssize_t start_explained(Endpoint& ep, Call& call,
   });
 }
 
+// The same for endpoints whose messages may be lost (FI_EP_DGRAM): the buffers are free when it
+// returns. Errors besides: -FI_EMSGSIZE for more than the endpoint's limit.
+inline ssize_t send_datagram(Endpoint& ep, messaging::SendCall& call,
+                             std::uint64_t flags) noexcept {
+  if (ep.core() == nullptr) [[unlikely]]
+    return -FI_EOPBADSTATE;
+  if (const int wrong = measure(call.pieces, call.length)) [[unlikely]]
+    return wrong;
+  if (call.length > ep.max_message_size()) [[unlikely]]
+    return -FI_EMSGSIZE;
+  return at_c_border([&]() -> ssize_t {
+    messaging::Endpoint& core = *ep.core();
+    return -((flags & FI_MULTICAST) != 0 ? core.send_to_group(call) : core.send_datagram(call));
+  });
+}
+
 // Posts a receive, or peeks.
 inline ssize_t receive(Endpoint& ep, messaging::ReceiveCall& call, fi_addr_t source) noexcept {
   if (ep.core() == nullptr) [[unlikely]]

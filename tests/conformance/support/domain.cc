@@ -12,6 +12,14 @@ std::string provider_name() {
   return name != nullptr ? name : "weft";
 }
 
+Options datagrams() {
+  Options options;
+  options.type = FI_EP_DGRAM;
+  options.caps = FI_MSG | FI_SOURCE | FI_DIRECTED_RECV | FI_MULTI_RECV | FI_MULTICAST;
+  options.order = 0;
+  return options;
+}
+
 Info make_hints(const Options& options) {
   Info hints(fi_allocinfo());
   hints->caps = options.caps;
@@ -31,7 +39,9 @@ Info make_hints(const Options& options) {
 
 Info get_info(const Options& options, const fi_info* hints, int* rc) {
   fi_info* found = nullptr;
-  *rc = fi_getinfo(options.api, nullptr, nullptr, 0, hints, &found);
+  const std::string service = std::to_string(options.port);
+  *rc = fi_getinfo(options.api, nullptr, options.port != 0 ? service.c_str() : nullptr,
+                   options.port != 0 ? FI_SOURCE : 0, hints, &found);
   return Info(*rc == 0 ? found : nullptr);
 }
 

@@ -15,12 +15,13 @@ std::string provider_name();
 // Everything a test can choose. Trivially copyable: it travels to peer processes.
 struct Options {
   std::uint32_t api = FI_VERSION(1, 17);
-  fi_ep_type type = FI_EP_RDM;  // Or FI_EP_MSG.
+  fi_ep_type type = FI_EP_RDM;  // Or FI_EP_MSG, or FI_EP_DGRAM.
   std::uint64_t caps = FI_MSG | FI_TAGGED | FI_RMA;
   std::uint64_t tx_flags = 0;  // Default operation flags of the transmit side.
   std::uint64_t order = FI_ORDER_SAS | FI_ORDER_SAW | FI_ORDER_WAW | FI_ORDER_RAW;
   int mr_mode = 0;
   std::uint32_t addr_format = FI_SOCKADDR_IN;
+  std::uint16_t port = 0;  // of the endpoint; 0: any
   fi_threading threading = FI_THREAD_SAFE;
   fi_av_type av_type = FI_AV_TABLE;
   fi_cq_format format = FI_CQ_FORMAT_TAGGED;
@@ -32,6 +33,8 @@ struct Options {
   fi_wait_obj counter_wait = FI_WAIT_UNSPEC;
 };
 
+// Options for endpoints of type FI_EP_DGRAM with everything that such can do.
+Options datagrams();
 // Hints for an endpoint with these options, to be changed further by the caller.
 Info make_hints(const Options& options);
 // fi_getinfo with these hints; the first match, or null and `*rc`.

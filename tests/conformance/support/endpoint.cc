@@ -108,6 +108,12 @@ bool Endpoint::open_queues() {
   av.type = options_.av_type;
   av_ =
       open_fid<fid_av>([&](fid_av** out) { return fi_av_open(domain_->get(), &av, out, nullptr); });
+  if ((options_.caps & FI_MULTICAST) != 0) {
+    fi_eq_attr eq{};
+    eq_ = open_fid<fid_eq>(
+        [&](fid_eq** out) { return fi_eq_open(domain_->fabric(), &eq, out, nullptr); });
+    if (eq_ == nullptr) return false;
+  }
   fi_cq_attr cq{};
   cq.format = options_.format;
   cq.wait_obj = options_.wait;
@@ -131,6 +137,7 @@ bool Endpoint::bind_and_enable() {
   if (rc == 0) {
     rc = fi_ep_bind(ep(), &cq_->fid, FI_TRANSMIT | FI_RECV | options_.cq_flags);
   }
+  if (rc == 0 && eq_ != nullptr) rc = fi_ep_bind(ep(), &eq_->fid, 0);
   for (auto& [event, cntr] : counters_) {
     if (rc == 0) rc = fi_ep_bind(ep(), &cntr->fid, event);
   }

@@ -48,6 +48,7 @@ class Endpoint {
   fid_cq* cq() const { return cq_.get(); }
   fid_eq* eq() const { return eq_.get(); }
   fid_av* av() const { return av_.get(); }
+  fid_eq* eq() const { return eq_.get(); }  // with FI_MULTICAST only
   fid_cntr* counter(std::uint64_t event) const { return counters_.at(event).get(); }
   const std::shared_ptr<Domain>& domain() const { return domain_; }
   fi_info* info() const { return domain_->info(); }
@@ -86,6 +87,7 @@ class Endpoint {
   Options options_;
   std::shared_ptr<Domain> domain_;
   Fid<fid_av> av_;
+  Fid<fid_eq> eq_;
   Fid<fid_cq> cq_;
   std::map<std::uint64_t, Fid<fid_cntr>> counters_;
   Fid<fid_eq> eq_;

@@ -14,6 +14,7 @@ enum CompletionFlags : std::uint64_t {
   kRma = 1ull << 2,
   kTagged = 1ull << 3,
   kAtomic = 1ull << 4,
+  kMulticast = 1ull << 5,
   kRead = 1ull << 8,
   kWrite = 1ull << 9,
   kReceive = 1ull << 10,

@@ -9,6 +9,8 @@
 #include "device/device.h"
 #include "link/flow.h"
 #include "link/inbox.h"
+#include "link/membership.h"
+#include "link/service.h"
 #include "link_shm/mailbox.h"
 #include "link_shm/outbox.h"
 #include "os/udp_port.h"
@@ -22,6 +24,7 @@ struct PortOptions {
   std::size_t eager_limit = 8192;
   bool count_remote_reads = false;  // arrivals tell of accesses by peers (FI_RMA_EVENT)
   bool count_remote_writes = false;
+  link::Service service = link::Service::kReliableDatagram;
 };
 
 // An address, an inbox, and flows to peers. Flows must be destroyed before their port. One thread
@@ -38,6 +41,11 @@ class Port {
   // Opens the way to a peer. Errors: ENOENT when nobody is there (yet), EHOSTUNREACH when no link
   // leads to that host, others of shm::Outbox::open().
   Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer);
+  // Makes this port a member of a multicast group; leaves the group before the port goes. Errors:
+  // EADDRINUSE when it is one, others of shm::join_group().
+  Result<std::unique_ptr<link::Membership>> join(const os::SocketAddress& group);
+  // Opens the way to all members of a group, and to those to come.
+  std::unique_ptr<link::Flow> connect_group(const os::SocketAddress& group);
   // Processes that have sent to this port.
   std::vector<pid_t> source_processes() const { return mailbox_->source_processes(); }
 

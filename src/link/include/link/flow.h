@@ -24,6 +24,9 @@ enum class Operation : std::uint8_t {
   kAtomicWriteData = 6,  // announces an atomic operation that carried immediate data; no payload
   kAtomicReadData = 7,   // the same for one that brought the initial value back
   kControl = 8,          // concerns the connection itself; never matched with a receive
+  // Takes the next receive, or is dropped where none waits. Its tag is the number of the multicast
+  // group that it was sent to, or 0.
+  kDatagram = 9,
 };
 
 // One message. The pieces stay the caller's and unchanged until the message is done.
@@ -95,7 +98,9 @@ class FlowSink {
   virtual void sent(void* cookie, int error) = 0;
 };
 
-// The way from one endpoint to one peer: reliable and in order. Used by one thread at a time.
+// The way from one endpoint to one peer, reliable and in order, or to a multicast group (to which
+// kDatagram only can be sent, and kAgain says that a member had no room). Used by one thread at a
+// time.
 class Flow {
  public:
   virtual ~Flow() = default;

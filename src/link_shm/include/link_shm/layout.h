@@ -21,6 +21,7 @@
 
 #include "base/types.h"
 #include "link/flow.h"
+#include "link/service.h"
 #include "os/bell.h"
 
 namespace weft::shm {
@@ -48,6 +49,7 @@ struct MailboxHeader {
   std::uint64_t magic;
   std::uint32_t version;
   std::uint32_t domain;
+  link::Service service;  // senders of another one find nobody here
   std::uint32_t owner_raises_barriers;
   std::atomic<std::uint32_t> counts_access;  // kCountsReads | kCountsWrites
   Probe probe;

@@ -26,6 +26,7 @@ struct MailboxOptions {
   std::uint32_t counts_access = 0;  // kCountsReads | kCountsWrites: announce such accesses
   // The region table once more, as its users see it; without it no errand is carried out.
   std::shared_ptr<memory::ForeignTable> regions = nullptr;
+  link::Service service = link::Service::kReliableDatagram;
 };
 
 // One peer that sends to a mailbox.

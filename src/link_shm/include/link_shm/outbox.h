@@ -27,14 +27,16 @@ struct Sender {
   os::SocketAddress address;  // of the sending endpoint
   const os::Bell* bell = nullptr;
   std::size_t eager_limit = 8192;  // larger messages are not copied twice; at most kMaxEager
+  link::Service service = link::Service::kReliableDatagram;
 };
 
 // The Flow of the shared-memory link.
 class Outbox final : public link::Flow {
  public:
   // Claims a slot in the mailbox of the endpoint at `peer`. Errors: ENOENT when no living endpoint
-  // of this user has that address (it may come yet), EPERM when its process may not be reached,
-  // EUSERS when kSlots peers send to it already, ENOSPC, EPROTO for another version.
+  // of this user and of the sender's service has that address (it may come yet), EPERM when its
+  // process may not be reached, EUSERS when kSlots peers send to it already, ENOSPC, EPROTO for
+  // another version.
   static Result<std::unique_ptr<Outbox>> open(const Sender& sender, const os::SocketAddress& peer);
   ~Outbox() override;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What is an endpoint, of reliable datagrams or of one connection?
+// What is an endpoint, of reliable datagrams, of one connection or of datagrams that may be lost?
 #pragma once
 
 #include <array>
@@ -46,6 +46,7 @@ struct EndpointSetup {
   bool thread_safe = true;
   bool count_remote_reads = false;
   bool count_remote_writes = false;
+  link::Service service = link::Service::kReliableDatagram;
   Options options;
 };
 
@@ -95,8 +96,24 @@ struct ReceiveCall {
   Report report;
 };
 
+// Datagrams that an endpoint did not deliver.
+struct Drops {
+  std::uint64_t nobody = 0;    // sent to a peer that was not there
+  std::uint64_t no_room = 0;   // sent to a peer whose queue was full
+  std::uint64_t unwanted = 0;  // arrived while no receive, or no place for its report, was free
+};
+
+// A multicast group that an endpoint joined.
+struct Group {
+  std::uint64_t number = 0;                      // link::group_number()
+  std::unique_ptr<link::Membership> membership;  // null: it receives nothing
+  std::unique_ptr<link::Flow> flow;              // null: it sends nothing
+};
+
 // An endpoint that exchanges messages with, and accesses memory of, any number of peers, reliably
-// and in order per peer (FI_EP_RDM). Any thread, if EndpointSetup::thread_safe; else one at a time.
+// and in order per peer (FI_EP_RDM), or exchanges messages that may be lost (FI_EP_DGRAM): what
+// finds no receive, no room or nobody is dropped, and nothing of it is reported. Any thread, if
+// EndpointSetup::thread_safe; else one at a time.
 //
 // With EndpointSetup::connection it is a connected endpoint (FI_EP_MSG): it has one peer, number 0,
 // which face() and admit() determine. Until then sends answer ENOTCONN and receives wait; after
@@ -115,6 +132,18 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   ~Endpoint() override;
 
   int send(SendCall& call);
+  // Instead of send(), for the service kDatagram: the message is on its way or dropped when this
+  // returns, and its pieces may change. Up to shm::kMaxEager bytes. Never waits for a peer.
+  int send_datagram(SendCall& call);
+  // The same to all members of a multicast group: call.peer is what join() returned. EINVAL for
+  // another number, EACCES when the group was joined for receiving only.
+  int send_to_group(SendCall& call);
+  // Joins a multicast group, to send to it, to receive from it or both (fi_cm(3)). Errors:
+  // EADDRINUSE when it was joined already, others of device::Port::join().
+  Result<PeerIndex> join(const os::SocketAddress& group, bool sends, bool receives);
+  // Leaves a group that was joined; its number may be given out again.
+  void leave(PeerIndex group);
+  Drops drops() const;
   int access(const AccessCall& call);
   int atomic(const AtomicCall& call);
   int receive(const ReceiveCall& call);
@@ -149,7 +178,9 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   struct Peer {
     std::unique_ptr<link::Flow> flow;
     std::uint64_t stamp = 0;  // of the entry that it was opened for
-    os::Time give_up{};       // when a peer that is not there counts as unreachable; 0: not tried
+    // When a peer that is not there counts as unreachable; 0: not tried. For datagrams: before that
+    // nobody looks again.
+    os::Time give_up{};
   };
   // A send that is not finished yet.
   struct Sending {
@@ -180,6 +211,13 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   void check_peers();
   void watch_processes();
   bool tick();
+
+  // Datagrams (endpoint_datagram.cc).
+  link::Flow* look_for(PeerIndex peer, int& error);
+  void hand_over(link::Flow& flow, SendCall& call);
+  Group* find_group(PeerIndex peer);
+  bool hears(std::uint64_t group) const;
+  void datagram(const link::Arrival& arrival);
 
   // Sending (endpoint_send.cc).
   template <class Call>
@@ -215,7 +253,7 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   void discard(Unexpected& message, bool tagged);
   // Inlined where they are called: what they hand on stays in registers.
   [[gnu::always_inline]] void deliver(Receive& receive, const link::Arrival& arrival,
-                                      PeerIndex sender);
+                                      const Taken& taken);
   [[gnu::always_inline]] void finish(Receive& receive, const Taken& taken, int error);
   void fail_receive(Receive& receive, bool tagged, int error);
   Receive& part_of(Receive& whole, std::uint64_t length);
@@ -235,7 +273,7 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
 
   void progress_locked();
 
-  OptionalLock lock_;
+  mutable OptionalLock lock_;
   const EndpointSetup setup_;
   std::unique_ptr<device::Port> port_;
   std::vector<Peer> peers_;    // by number
@@ -249,6 +287,8 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   Matcher tagged_;
   Matcher untagged_;
   Pool<Receive> receives_;
+  std::vector<std::unique_ptr<Group>> groups_;  // in the order of their numbers; null: free
+  Drops drops_;
   os::EventSet wake_set_;
   std::unordered_map<int, os::Fd> watched_;  // processes whose end wakes this endpoint
   // Of a connected endpoint.

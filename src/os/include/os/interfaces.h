@@ -22,6 +22,8 @@ struct Interface {
   unsigned index = 0;  // the kernel's number of it
   bool loopback = false;
   std::vector<InterfaceAddress> addresses;  // IPv4 before IPv6; link-local IPv6 left out
+  bool multicast = false;                   // groups may be joined on it
+  std::size_t mtu = 0;                      // bytes that one packet may have; 0: not known
 };
 
 // Every interface of this network namespace that is up and running and has an address, ordered by

@@ -30,6 +30,8 @@ class SocketAddress {
   void set_port(std::uint16_t port);
   // True for 0.0.0.0 and ::.
   bool is_any() const;
+  // True for 224.0.0.0/4 and ff00::/8.
+  bool is_multicast() const;
   // "192.0.2.1" or "2001:db8::1".
   std::string host() const;
   // "192.0.2.1:4791" or "[2001:db8::1]:4791".

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What is a multicast group to a libfabric program? fi_cm(3): fi_join, fi_mc_addr
+#include <rdma/fi_cm.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include "boundary.h"
+#include "ep.h"
+#include "log.h"
+#include "os/interfaces.h"
+#include "unsupported.h"
+
+namespace weft::fabric {
+namespace {
+
+int close_group(fid* fid);
+
+fi_ops* fid_operations() {
+  static fi_ops table = [] {
+    fi_ops operations = unsupported_operations<fi_ops>();
+    operations.close = close_group;
+    return operations;
+  }();
+  return &table;
+}
+
+// The object behind a fid_mc: an endpoint's place in a group. The endpoint outlives it.
+class Multicast : public fid_mc {
+ public:
+  Multicast(Endpoint& ep, void* context) : fid_mc{}, ep_(ep), use_(ep) {
+    fid.fclass = FI_CLASS_MC;
+    fid.context = context;
+    fid.ops = fid_operations();
+  }
+  ~Multicast() { ep_.core()->leave(fi_addr); }
+
+ private:
+  Endpoint& ep_;
+  Use use_;
+};
+
+int close_group(fid* fid) {
+  return at_c_border([&] {
+    delete static_cast<Multicast*>(reinterpret_cast<fid_mc*>(fid));
+    return 0;
+  });
+}
+
+// A wildcard stands for every interface.
+bool has_groups(const os::SocketAddress& own) {
+  const auto interfaces = os::usable_interfaces();
+  if (!interfaces) return false;
+  if (own.is_any()) return std::ranges::any_of(interfaces.value(), &os::Interface::multicast);
+  const os::Interface* owner = os::owner_of(interfaces.value(), own);
+  return owner != nullptr && owner->multicast;
+}
+
+// The group that a program names, in the format of its endpoint's addresses.
+Result<os::SocketAddress> group_of(const void* bytes, int family) {
+  const std::size_t length = family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+  sa_family_t given = AF_UNSPEC;
+  std::memcpy(&given, bytes, sizeof given);
+  if (given != family) return Error{FI_EINVAL, "a group of another address family"};
+  auto group = os::SocketAddress::parse(bytes, length);
+  if (group && !group.value().is_multicast()) {
+    return Error{FI_EINVAL, group.value().text() + " is no multicast address"};
+  }
+  return group;
+}
+
+// What the flags ask for, within what the endpoint can: both when they do not say.
+int directions(const Endpoint& ep, std::uint64_t flags, bool& sends, bool& receives) {
+  if ((flags & ~std::uint64_t{FI_SEND | FI_RECV}) != 0) return -FI_EBADFLAGS;
+  if ((flags & ~ep.caps()) != 0) return -FI_EINVAL;
+  const std::uint64_t wanted = (flags != 0 ? flags : FI_SEND | FI_RECV) & ep.caps();
+  sends = (wanted & FI_SEND) != 0;
+  receives = (wanted & FI_RECV) != 0;
+  return 0;
+}
+
+int join(Endpoint& ep, const os::SocketAddress& address, std::uint64_t flags, fid_mc** mc,
+         void* context) {
+  bool sends = false;
+  bool receives = false;
+  if (const int wrong = directions(ep, flags, sends, receives)) return wrong;
+  auto group = std::make_unique<Multicast>(ep, context);
+  const auto joined = ep.core()->join(address, sends, receives);
+  if (!joined) {
+    log_warning(FI_LOG_EP_CTRL, "cannot join {}: {}", address.text(), joined.error().message);
+    return fabric_status(joined.error());
+  }
+  group->fi_addr = joined.value();
+  *mc = group.get();  // before the event says so
+  const fi_eq_entry entry{&group->fid, context, 0};
+  ep.event_queue()->push(FI_JOIN_COMPLETE, &entry, sizeof entry);
+  group.release();
+  return 0;
+}
+
+}  // namespace
+
+int join_group(fid_ep* fid, const void* address, std::uint64_t flags, fid_mc** mc, void* context) {
+  Endpoint& ep = Endpoint::from(fid);
+  if ((ep.caps() & FI_MULTICAST) == 0) return -FI_EOPNOTSUPP;
+  if (address == nullptr || mc == nullptr) return -FI_EINVAL;
+  if (ep.core() == nullptr) return -FI_EOPBADSTATE;
+  if (ep.event_queue() == nullptr) return -FI_ENOEQ;
+  return at_c_border([&] {
+    const os::SocketAddress own = ep.name();
+    const auto group = group_of(address, own.family());
+    if (!group) return fabric_status(group.error());
+    if (!has_groups(own)) return -FI_EOPNOTSUPP;
+    return join(ep, group.value(), flags, mc, context);
+  });
+}
+
+}  // namespace weft::fabric

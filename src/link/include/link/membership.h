@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does an endpoint hear what is sent to a multicast group?
+#pragma once
+
+#include <cstdint>
+
+#include "os/udp_port.h"
+
+namespace weft::link {
+
+// Being a member of a group: what is sent to it arrives while this lives, and a little longer.
+class Membership {
+ public:
+  virtual ~Membership() = default;
+  Membership() = default;
+  Membership(const Membership&) = delete;
+  Membership& operator=(const Membership&) = delete;
+};
+
+// The number under which messages to a group arrive: never 0, and as good as never that of another.
+inline std::uint64_t group_number(const os::SocketAddress& group) {
+  std::uint64_t number = 0xcbf29ce484222325;  // FNV-1a
+  for (const char byte : group.text()) {
+    number = (number ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
+  }
+  return number | 1;
+}
+
+}  // namespace weft::link

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Who belongs to a multicast group of this host, and how is something sent to all of them?
+#include "link_shm/group.h"
+
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+namespace weft::shm {
+namespace {
+
+constexpr auto kLookAgain = std::chrono::milliseconds(20);
+constexpr std::size_t kFileBytes = sizeof(sockaddr_in6);
+
+std::string name_part(const os::SocketAddress& address) {
+  return address.host() + "-" + std::to_string(address.port());
+}
+
+std::string group_prefix(const os::SocketAddress& group) { return "mc-" + name_part(group) + "-"; }
+
+class FileMembership final : public link::Membership {
+ public:
+  explicit FileMembership(os::SharedFilePtr file) : file_(std::move(file)) {}
+  ~FileMembership() override { file_->unlink(); }
+
+ private:
+  const os::SharedFilePtr file_;
+};
+
+// The address in a member's file; nothing when the member is dead, whose file goes then, or when
+// the file holds none.
+std::optional<os::SocketAddress> member_at(const std::string& path) {
+  unsigned char bytes[kFileBytes];
+  {
+    const auto file = os::SharedFile::open(path);
+    if (!file) return std::nullopt;
+    if (file.value()->holder(0)) {
+      if (!file.value()->copy_out(0, bytes, sizeof bytes)) return std::nullopt;
+      const auto address = os::SocketAddress::parse(bytes, sizeof bytes);
+      return address ? std::optional(address.value()) : std::nullopt;
+    }
+  }
+  os::SharedFile::remove_abandoned(path);
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<link::Membership>> join_group(const std::string& directory,
+                                                     const os::SocketAddress& group,
+                                                     const os::SocketAddress& member) {
+  const std::string path = directory + "/" + group_prefix(group) + name_part(member);
+  auto file = os::SharedFile::create(path, kFileBytes);
+  if (!file) return file.error();
+  unsigned char bytes[kFileBytes] = {};
+  std::memcpy(bytes, member.get(), member.length());
+  if (!file.value()->copy_in(0, bytes, sizeof bytes)) {
+    return Error{ENOSPC, "no shared memory left for " + path};
+  }
+  if (Status ok = file.value()->publish(); !ok) return ok.error();
+  return std::unique_ptr<link::Membership>(new FileMembership(file.value()));
+}
+
+GroupOutbox::GroupOutbox(const Sender& sender, const os::SocketAddress& group)
+    : sender_(sender), prefix_(group_prefix(group)), watch_(sender.directory) {}
+
+void GroupOutbox::read_members() {
+  std::map<std::string, Member> members;
+  for (const std::string& name : os::names_in(sender_.directory, prefix_)) {
+    if (auto known = members_.extract(name)) {
+      members.insert(std::move(known));
+    } else if (const auto address = member_at(sender_.directory + "/" + name)) {
+      members[name].address = *address;
+    }
+  }
+  members_ = std::move(members);
+}
+
+Outbox* GroupOutbox::reach(const std::string& file, Member& member) {
+  if (member.box != nullptr) return member.box.get();
+  const os::Time now = os::coarse_now();
+  if (now < member.look_again) return nullptr;
+  auto opened = Outbox::open(sender_, member.address);
+  if (opened) {
+    member.box = std::move(opened).value();
+    return member.box.get();
+  }
+  member.look_again = now + kLookAgain;
+  remove_if_dead(file);
+  return nullptr;
+}
+
+void GroupOutbox::remove_if_dead(const std::string& file) {
+  const std::string path = sender_.directory + "/" + file;
+  if (os::SharedFile::abandoned(path)) os::SharedFile::remove_abandoned(path);
+}
+
+link::Outcome GroupOutbox::send(const link::SendRequest& request) {
+  if (watch_.changed()) read_members();
+  bool full = false;
+  for (auto& [file, member] : members_) {
+    Outbox* box = reach(file, member);
+    if (box == nullptr) continue;
+    const link::Outcome outcome = box->send(request);
+    if (outcome.state == link::Outcome::State::kAgain) full = true;
+    if (outcome.state == link::Outcome::State::kFailed) member.box.reset();
+  }
+  return full ? link::Outcome::again() : link::Outcome::done();
+}
+
+link::PeerState GroupOutbox::check_peer(link::FlowSink& sink) {
+  for (auto& [file, member] : members_) {
+    if (member.box == nullptr) continue;
+    if (member.box->check_peer(sink) == link::PeerState::kAlive) continue;
+    member.box.reset();
+    remove_if_dead(file);
+  }
+  return link::PeerState::kAlive;
+}
+
+}  // namespace weft::shm

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Who belongs to a multicast group of this host, and how is something sent to all of them?
+#include "link_shm/group.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "test_support.h"
+
+namespace weft::shm {
+namespace {
+
+using namespace testing;
+
+os::SocketAddress group_address(const char* kind) {
+  sockaddr_in v4{};
+  sockaddr_in6 v6{};
+  v4.sin_family = AF_INET;
+  v4.sin_port = htons(5000);
+  v4.sin_addr.s_addr = htonl(0xe0000181);
+  v6.sin6_family = AF_INET6;
+  v6.sin6_addr.s6_addr[0] = 0xff;
+  v6.sin6_addr.s6_addr[15] = 0x81;
+  return *kind == '4' ? os::SocketAddress::parse(&v4, sizeof v4).value()
+                      : os::SocketAddress::parse(&v6, sizeof v6).value();
+}
+
+struct GroupTest : ::testing::TestWithParam<const char*> {
+  RuntimeDir dir;
+  os::SocketAddress group = group_address(GetParam());
+  std::unique_ptr<Mailbox> box = make_mailbox(dir.path(), 7001);
+  InboxLog log{box.get()};
+  Peer peer{dir.path(), 7002};
+  GroupOutbox outbox{peer.sender, group};
+
+  std::unique_ptr<link::Membership> join(std::uint16_t port) {
+    auto joined = join_group(dir.path(), group, loopback(port));
+    return joined ? std::move(joined).value() : nullptr;
+  }
+  link::Outcome::State send(std::size_t length = 10) {
+    auto bytes = pattern(length, 1);
+    const LocalRange piece{bytes.data(), length};
+    link::SendRequest request;
+    request.operation = link::Operation::kDatagram;
+    request.tag = link::group_number(group);
+    request.must_copy = true;
+    request.pieces = {&piece, 1};
+    request.length = length;
+    return outbox.send(request).state;
+  }
+  void poll() {
+    for (int i = 0; i < 20; ++i) box->poll(log);
+  }
+  std::size_t heard() {
+    poll();
+    const std::size_t count = log.messages.size();
+    log.messages.clear();
+    return count;
+  }
+  std::ptrdiff_t files() const {
+    return static_cast<std::ptrdiff_t>(os::names_in(dir.path(), "mc-").size());
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Families, GroupTest, ::testing::Values("4", "6"));
+
+TEST_P(GroupTest, AMemberHearsWhatIsSentWhileItIsOne) {
+  EXPECT_EQ(send(), link::Outcome::State::kDone) << "to nobody";
+  auto membership = join(7001);
+  ASSERT_NE(membership, nullptr);
+  EXPECT_EQ(send(), link::Outcome::State::kDone);
+  EXPECT_EQ(send(4096), link::Outcome::State::kDone);
+  EXPECT_EQ(heard(), 2u);
+  membership.reset();
+  EXPECT_EQ(files(), 0);
+  EXPECT_EQ(send(), link::Outcome::State::kDone);
+  EXPECT_EQ(heard(), 0u);
+}
+
+TEST_P(GroupTest, AMessageCarriesTheNumberOfItsGroup) {
+  const auto membership = join(7001);
+  send();
+  poll();
+  ASSERT_EQ(log.messages.size(), 1u);
+  EXPECT_EQ(log.messages[0].arrival.operation, link::Operation::kDatagram);
+  EXPECT_EQ(log.messages[0].arrival.tag, link::group_number(group));
+  EXPECT_NE(link::group_number(group), 0u);
+}
+
+TEST_P(GroupTest, OneMemberIsOneOnce) {
+  const auto membership = join(7001);
+  const auto again = join_group(dir.path(), group, loopback(7001));
+  ASSERT_FALSE(again.ok());
+  EXPECT_EQ(again.error().code, EADDRINUSE);
+}
+
+TEST_P(GroupTest, AMemberWithoutRoomIsSaidSo) {
+  const auto membership = join(7001);
+  link::Outcome::State state{};
+  for (int i = 0; i < 1000; ++i) state = send(4096);
+  EXPECT_EQ(state, link::Outcome::State::kAgain);
+  EXPECT_GE(heard(), 32u);
+}
+
+TEST_P(GroupTest, AMemberWithoutAnEndpointIsPassedOver) {
+  const auto absent = join(7005);
+  const auto membership = join(7001);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(send(), link::Outcome::State::kDone);
+  EXPECT_EQ(heard(), 100u);
+  EXPECT_EQ(files(), 2) << "its process lives";
+}
+
+TEST_P(GroupTest, AFileWithoutAnAddressIsPassedOver) {
+  const std::string path =
+      dir.path() + "/mc-" + group.host() + "-" + std::to_string(group.port()) + "-nonsense";
+  auto file = os::SharedFile::create(path, 64);
+  ASSERT_TRUE(file.ok() && file.value()->publish().ok());
+  const auto membership = join(7001);
+  EXPECT_EQ(send(), link::Outcome::State::kDone);
+  EXPECT_EQ(heard(), 1u);
+}
+
+TEST_P(GroupTest, AFileWithoutAnOwnerIsRemoved) {
+  const std::string path =
+      dir.path() + "/mc-" + group.host() + "-" + std::to_string(group.port()) + "-127.0.0.1-7001";
+  std::ofstream(path).put('x');
+  EXPECT_EQ(send(), link::Outcome::State::kDone);
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST_P(GroupTest, ALostMemberIsFoundAgain) {
+  const auto membership = join(7001);
+  send();
+  EXPECT_EQ(heard(), 1u);
+  box.reset();
+  FlowLog flow;
+  EXPECT_EQ(outbox.check_peer(flow), link::PeerState::kAlive) << "a group is always there";
+  box = make_mailbox(dir.path(), 7001);
+  log.box = box.get();
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  std::size_t again = 0;
+  while (again == 0 && std::chrono::steady_clock::now() < end) {
+    send();
+    again = heard();
+  }
+  EXPECT_GT(again, 0u);
+}
+
+}  // namespace
+}  // namespace weft::shm

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Who belongs to a multicast group of this host, and how is something sent to all of them?
+//
+// Each member has one small file in the runtime directory, mc-GROUP-MEMBER, which holds the
+// member's address and is locked by its process for as long as the membership lasts. Senders list
+// these files again when the directory has changed. A file whose owner died is removed by the sweep
+// or by the sender that finds it.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "link/membership.h"
+#include "link_shm/outbox.h"
+#include "os/directory.h"
+
+namespace weft::shm {
+
+// Makes the endpoint that peers know as `member` a member of `group`. Errors: EADDRINUSE when it is
+// one, ENOSPC, EMFILE, others of SharedFile.
+Result<std::unique_ptr<link::Membership>> join_group(const std::string& directory,
+                                                     const os::SocketAddress& group,
+                                                     const os::SocketAddress& member);
+
+// The Flow to whoever is a member of a group at the moment of a send. A member that is not there or
+// has no room gets nothing; the others are not held up by it.
+class GroupOutbox final : public link::Flow {
+ public:
+  GroupOutbox(const Sender& sender, const os::SocketAddress& group);
+
+  // Requests must have must_copy. kDone, or kAgain when at least one member had no room.
+  link::Outcome send(const link::SendRequest& request) override;
+  link::Outcome access(const link::AccessRequest&) override {
+    return link::Outcome::failed(EOPNOTSUPP);
+  }
+  bool busy() const override { return false; }
+  bool ready() const override { return false; }
+  void progress(link::FlowSink&) override {}
+  // Parts from members that are gone; the group itself is always there.
+  link::PeerState check_peer(link::FlowSink& sink) override;
+  void give_up(link::FlowSink&) override {}
+  int process() const override { return 0; }
+  void set_asleep(bool) override {}
+
+ private:
+  struct Member {
+    os::SocketAddress address;
+    std::unique_ptr<Outbox> box;
+    os::Time look_again{};  // not before that, when it was not there
+  };
+
+  void read_members();
+  Outbox* reach(const std::string& file, Member& member);
+  void remove_if_dead(const std::string& file);
+
+  const Sender& sender_;
+  const std::string prefix_;  // of the names of the members' files
+  os::DirectoryWatch watch_;
+  std::map<std::string, Member> members_;  // by the name of their file
+};
+
+}  // namespace weft::shm

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does an endpoint send messages that may be lost, to one peer or to a multicast group?
+#include <algorithm>
+
+#include "messaging/endpoint.h"
+
+namespace weft::messaging {
+namespace {
+
+// A peer that was not there is not looked for again before: sending to nobody stays cheap.
+constexpr auto kLookAgain = std::chrono::milliseconds(20);
+// No address vector grows to this number: whoever takes a peer for a group hears of it.
+constexpr PeerIndex kFirstGroup = PeerIndex{1} << 62;
+
+void make_datagram(SendCall& call, std::uint64_t group) {
+  call.operation = link::Operation::kDatagram;
+  call.tag = group;
+  call.must_copy = true;
+  call.until_delivered = false;
+}
+
+}  // namespace
+
+// The way to a peer; null with EINVAL for a number that stands for none, else when nobody is there.
+link::Flow* Endpoint::look_for(PeerIndex index, int& error) {
+  const auto entry = setup_.addresses->find(index);
+  error = entry ? EHOSTUNREACH : EINVAL;
+  if (!entry) return nullptr;
+  if (index >= peers_.size()) peers_.resize(index + 1);
+  Peer& peer = peers_[index];
+  if (peer.flow != nullptr) return peer.flow.get();
+  const os::Time now = os::coarse_now();
+  if (peer.stamp == entry->stamp && now < peer.give_up) return nullptr;
+  peer.stamp = entry->stamp;
+  peer.give_up = now + kLookAgain;
+  auto flow = port_->connect(entry->address);
+  if (!flow) return nullptr;
+  peer.flow = std::move(flow).value();
+  return peer.flow.get();
+}
+
+void Endpoint::hand_over(link::Flow& flow, SendCall& call) {
+  switch (flow.send(call).state) {
+    case link::Outcome::State::kDone:
+    case link::Outcome::State::kPending:  // not of a message that must be copied
+      return;
+    case link::Outcome::State::kAgain:
+      ++drops_.no_room;
+      return;
+    case link::Outcome::State::kFailed:
+      ++drops_.nobody;
+      if (call.tag == 0) lose(peers_[call.peer]);
+      return;
+  }
+}
+
+int Endpoint::send_datagram(SendCall& call) {
+  const std::lock_guard guard(lock_);
+  if (setup_.bindings.tx != nullptr && setup_.bindings.tx->full()) return EAGAIN;
+  // One that only sends has to notice, too, that a peer has died: its queue fills silently.
+  if (tick()) [[unlikely]]
+    check_peers();
+  int error = 0;
+  link::Flow* flow = flow_to(call.peer, error);
+  if (error == EINVAL) return EINVAL;
+  make_datagram(call, 0);
+  if (flow != nullptr) {
+    hand_over(*flow, call);
+  } else {
+    ++drops_.nobody;
+  }
+  complete(call.report, device::kSend | device::kMessage, Event::kSend);
+  return 0;
+}
+
+int Endpoint::send_to_group(SendCall& call) {
+  const std::lock_guard guard(lock_);
+  if (setup_.bindings.tx != nullptr && setup_.bindings.tx->full()) return EAGAIN;
+  if (tick()) [[unlikely]]
+    check_peers();
+  Group* group = find_group(call.peer);
+  if (group == nullptr) return EINVAL;
+  if (group->flow == nullptr) return EACCES;
+  make_datagram(call, group->number);
+  hand_over(*group->flow, call);
+  complete(call.report, device::kSend | device::kMessage | device::kMulticast, Event::kSend);
+  return 0;
+}
+
+Group* Endpoint::find_group(PeerIndex peer) {
+  if (peer < kFirstGroup || peer - kFirstGroup >= groups_.size()) return nullptr;
+  return groups_[peer - kFirstGroup].get();
+}
+
+// True for what is sent to this endpoint alone (0), and for groups that it belongs to: a sender may
+// not have noticed yet that it left.
+bool Endpoint::hears(std::uint64_t group) const {
+  return group == 0 || std::any_of(groups_.begin(), groups_.end(), [&](const auto& joined) {
+           return joined != nullptr && joined->number == group && joined->membership != nullptr;
+         });
+}
+
+Result<PeerIndex> Endpoint::join(const os::SocketAddress& address, bool sends, bool receives) {
+  const std::lock_guard guard(lock_);
+  auto group = std::make_unique<Group>();
+  group->number = link::group_number(address);
+  const bool joined = std::any_of(groups_.begin(), groups_.end(), [&](const auto& other) {
+    return other != nullptr && other->number == group->number;
+  });
+  if (joined) return Error{EADDRINUSE, "the endpoint has joined " + address.text() + " already"};
+  if (sends) group->flow = port_->connect_group(address);
+  if (receives) {
+    auto membership = port_->join(address);
+    if (!membership) return membership.error();
+    group->membership = std::move(membership).value();
+  }
+  auto place = std::find(groups_.begin(), groups_.end(), nullptr);
+  if (place == groups_.end()) place = groups_.insert(place, nullptr);
+  *place = std::move(group);
+  return kFirstGroup + static_cast<PeerIndex>(place - groups_.begin());
+}
+
+void Endpoint::leave(PeerIndex group) {
+  const std::lock_guard guard(lock_);
+  if (find_group(group) != nullptr) groups_[group - kFirstGroup].reset();
+}
+
+Drops Endpoint::drops() const {
+  const std::lock_guard guard(lock_);
+  return drops_;
+}
+
+}  // namespace weft::messaging

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Do datagrams arrive when there is a receive for them, and is their loss nobody's trouble?
+// (fi_endpoint(3), FI_EP_DGRAM; fi_domain(3), resource management)
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+
+#include <cstring>
+#include <vector>
+
+#include "support/placements.h"
+
+namespace weft::conformance {
+namespace {
+
+constexpr Kind kSends[] = {Kind::kSend,   Kind::kSendv,    Kind::kSendmsg,
+                           Kind::kInject, Kind::kSenddata, Kind::kInjectdata};
+
+std::size_t limit_of(World& world) { return world.endpoint().info()->ep_attr->max_msg_size; }
+
+Token post_receive(Party& party, std::size_t length, fi_addr_t source = FI_ADDR_UNSPEC) {
+  return party.post({.kind = Kind::kRecv, .length = length, .peer = source});
+}
+
+// One datagram from `from`, whose send must succeed by itself.
+void send(Party& from, fi_addr_t to, std::size_t length, std::uint64_t seed,
+          Kind kind = Kind::kSend) {
+  const Token token =
+      from.post({.kind = kind, .length = length, .seed = seed, .peer = to, .data = 99});
+  if (!traits(kind).inject) from.wait_success(token);
+}
+
+class Datagram : public PlacementTest {
+ protected:
+  Datagram() : world_(GetParam(), datagrams()) {}
+  void send(std::size_t length, std::uint64_t seed, Kind kind = Kind::kSend) {
+    conformance::send(world_.initiator(), world_.to_target(), length, seed, kind);
+  }
+  World world_;
+};
+
+TEST_P(Datagram, EveryFormOfSendingArrivesInEverySize) {
+  ASSERT_TRUE(world_.ok());
+  const std::size_t limit = limit_of(world_);
+  const std::size_t inject = world_.endpoint().info()->tx_attr->inject_size;
+  for (const Kind kind : kSends) {
+    for (const std::size_t length :
+         {std::size_t{0}, std::size_t{1}, std::size_t{100}, inject, limit}) {
+      SCOPED_TRACE(testing::Message() << traits(kind).name << " of " << length);
+      if (traits(kind).inject && length > inject) continue;
+      const Token received = post_receive(world_.target(), limit);
+      send(length, length + 1, kind);
+      const Completion c = world_.target().wait_success(received);
+      EXPECT_EQ(c.length, length);
+      EXPECT_EQ(c.source, world_.to_initiator());
+      EXPECT_EQ(c.flags & (FI_RECV | FI_MSG | FI_MULTICAST), FI_RECV | FI_MSG);
+      EXPECT_EQ((c.flags & FI_REMOTE_CQ_DATA) != 0, traits(kind).data);
+      if (traits(kind).data) {
+        EXPECT_EQ(c.data, 99u);
+      }
+      world_.target().expect_data(received, length + 1, length);
+      if (HasFailure()) return;
+    }
+  }
+}
+
+TEST_P(Datagram, MoreThanTheLimitIsRefused) {
+  ASSERT_TRUE(world_.ok());
+  for (const Kind kind : kSends) {
+    const Posted posted = world_.initiator().try_post(
+        {.kind = kind, .length = limit_of(world_) + 1, .peer = world_.to_target()});
+    EXPECT_EQ(posted.rc, -FI_EMSGSIZE) << traits(kind).name;
+  }
+  EXPECT_EQ(world_.initiator().leftovers(), 0u);
+}
+
+TEST_P(Datagram, OneWithoutAReceiveIsNotKept) {
+  ASSERT_TRUE(world_.ok());
+  for (int i = 0; i < 3; ++i) send(100, 1);
+  world_.target().leftovers();
+  const Token received = post_receive(world_.target(), 100);
+  EXPECT_EQ(world_.target().leftovers(), 0u);
+  send(100, 2);
+  world_.target().wait_success(received);
+  world_.target().expect_data(received, 2, 100);
+}
+
+TEST_P(Datagram, OneThatIsTooLongForItsBufferIsCutOff) {
+  ASSERT_TRUE(world_.ok());
+  for (const std::size_t room : {0u, 1u, 150u, 199u}) {
+    const Token received = post_receive(world_.target(), room);
+    send(200, 3);
+    const Completion c = world_.target().wait_error(received, FI_ETRUNC);
+    EXPECT_EQ(c.length, room);
+    EXPECT_EQ(c.overflow, 200 - room);
+    world_.target().expect_data(received, 3, room);
+  }
+}
+
+TEST_P(Datagram, ACancelledReceiveTakesNothing) {
+  ASSERT_TRUE(world_.ok());
+  const Token received = post_receive(world_.target(), 100);
+  EXPECT_EQ(world_.target().cancel(received), 0);
+  world_.target().wait_error(received, FI_ECANCELED);
+  send(100, 1);
+  EXPECT_EQ(world_.target().leftovers(), 0u);
+}
+
+TEST_P(Datagram, WhatManyReceivesWaitForArrives) {
+  ASSERT_TRUE(world_.ok());
+  std::vector<Token> received;
+  for (int i = 0; i < 200; ++i) received.push_back(post_receive(world_.target(), 64));
+  for (std::uint64_t i = 0; i < 200; ++i) send(64, i + 1);
+  for (const Token token : received) EXPECT_EQ(world_.target().wait_success(token).length, 64u);
+}
+
+TEST_P(Datagram, SendingToNobodySucceedsAndALatecomerIsReached) {
+  ASSERT_TRUE(world_.ok());
+  Pump pump;
+  auto party = std::make_unique<LocalParty>(world_.endpoint().domain(), datagrams(), &pump);
+  ASSERT_TRUE(party->ok());
+  const Address address = party->name();
+  const fi_addr_t peer = world_.initiator().insert(address);
+  party.reset();
+  for (int i = 0; i < 300; ++i) {
+    conformance::send(world_.initiator(), peer, 100, 1);
+    if (HasFailure()) return;
+  }
+  sockaddr_in own{};
+  std::memcpy(&own, address.bytes.data(), sizeof own);
+  Options options = datagrams();
+  options.port = ntohs(own.sin_port);
+  party = std::make_unique<LocalParty>(std::make_shared<Domain>(options), options, &pump);
+  ASSERT_TRUE(party->ok());
+  const Token received = post_receive(*party, 100);
+  const bool reached = world_.pump().until([&] {
+    conformance::send(world_.initiator(), peer, 100, 1);
+    pump.once();
+    return party->endpoint().take(party->context_of(received)).has_value();
+  });
+  EXPECT_TRUE(reached);
+}
+
+INSTANTIATE_TEST_SUITE_P(Datagrams, Datagram, every_placement(), placement_name);
+
+// Rules for which the sides live here, so that the receiver does nothing unless told to.
+class DatagramHere : public testing::Test {
+ protected:
+  DatagramHere() : world_(Placement::kOneProcess, datagrams()) {}
+  LocalParty& target() { return static_cast<LocalParty&>(world_.target()); }
+  // Sends and takes the completion without letting the receiver look.
+  void send_alone(std::size_t length) {
+    std::vector<std::uint8_t> bytes(length, 1);
+    const ssize_t rc =
+        fi_send(world_.ep(), bytes.data(), length, nullptr, world_.to_target(), this);
+    ASSERT_EQ(rc, 0) << "a send waits for nobody";
+    world_.endpoint().poll();
+    const auto c = world_.endpoint().take(this);
+    ASSERT_TRUE(c.has_value()) << "it is over when the call returns";
+    EXPECT_EQ(c->err, 0);
+  }
+  World world_;
+};
+
+TEST_F(DatagramHere, AReceiverThatNeverLooksHoldsNobodyUp) {
+  ASSERT_TRUE(world_.ok());
+  for (int i = 0; i < 20'000; ++i) {
+    send_alone(limit_of(world_));
+    if (HasFatalFailure()) return;
+  }
+  target().leftovers();
+  const Token received = post_receive(target(), 100);
+  send(world_.initiator(), world_.to_target(), 100, 5);
+  target().wait_success(received);
+  target().expect_data(received, 5, 100);
+}
+
+TEST_F(DatagramHere, AMultiReceiveIsFilledWithDatagrams) {
+  ASSERT_TRUE(world_.ok());
+  GuardedBuffer buffer(1000);
+  const iovec piece{buffer.data(), buffer.length()};
+  fi_msg message{};
+  message.msg_iov = &piece;
+  message.iov_count = 1;
+  message.addr = FI_ADDR_UNSPEC;
+  message.context = &buffer;
+  ASSERT_EQ(fi_recvmsg(target().endpoint().ep(), &message, FI_MULTI_RECV), 0);
+  for (std::uint64_t i = 0; i < 10; ++i) {
+    send(world_.initiator(), world_.to_target(), 100, i + 1);
+  }
+  std::vector<Completion> all;
+  world_.pump().until([&] {
+    while (const auto one = target().endpoint().take(&buffer)) all.push_back(*one);
+    return all.size() == 10;
+  });
+  ASSERT_EQ(all.size(), 10u);
+  EXPECT_NE(all.back().flags & FI_MULTI_RECV, 0u);
+  for (std::size_t i = 0; i < 10; ++i) EXPECT_EQ(buffer.check_pattern(i + 1, i * 100, 100), "");
+}
+
+TEST_F(DatagramHere, WhatOnlyReliableEndpointsHaveIsRefused) {
+  ASSERT_TRUE(world_.ok());
+  fi_msg message{};
+  message.addr = world_.to_target();
+  for (const std::uint64_t flag : {FI_DELIVERY_COMPLETE, FI_MATCH_COMPLETE, FI_FENCE}) {
+    EXPECT_EQ(fi_sendmsg(world_.ep(), &message, flag), -FI_EBADFLAGS) << flag;
+  }
+  EXPECT_EQ(fi_tsend(world_.ep(), nullptr, 0, nullptr, world_.to_target(), 1, nullptr), -FI_ENOSYS);
+  std::uint64_t byte = 0;
+  EXPECT_EQ(fi_write(world_.ep(), &byte, 1, nullptr, world_.to_target(), 0, 0, nullptr),
+            -FI_ENOSYS);
+  EXPECT_EQ(fi_sendmsg(world_.ep(), &message, FI_MULTICAST), -FI_EINVAL) << "that is no group";
+  message.addr = 12345;
+  EXPECT_EQ(fi_sendmsg(world_.ep(), &message, 0), -FI_EINVAL) << "nobody has that number";
+}
+
+TEST_F(DatagramHere, ADirectedReceiveTakesItsSourceOnly) {
+  ASSERT_TRUE(world_.ok());
+  LocalParty other(world_.endpoint().domain(), datagrams(), &world_.pump());
+  ASSERT_TRUE(other.ok());
+  const fi_addr_t from_other = target().insert(other.name());
+  const fi_addr_t other_to_target = other.insert(target().name());
+  const Token directed = post_receive(target(), 100, from_other);
+  const Token any = post_receive(target(), 100);
+  send(world_.initiator(), world_.to_target(), 100, 1);
+  EXPECT_EQ(target().wait_success(any).source, world_.to_initiator());
+  target().expect_data(any, 1, 100);
+  send(other, other_to_target, 100, 2);
+  EXPECT_EQ(target().wait_success(directed).source, from_other);
+  target().expect_data(directed, 2, 100);
+}
+
+TEST_F(DatagramHere, AReliableEndpointIsAnotherWorld) {
+  ASSERT_TRUE(world_.ok());
+  const Options reliable;
+  Pump pump;
+  LocalParty stranger(std::make_shared<Domain>(reliable), reliable, &pump);
+  ASSERT_TRUE(stranger.ok());
+  const fi_addr_t to_stranger = world_.initiator().insert(stranger.name());
+  const fi_addr_t from_stranger = stranger.insert(target().name());
+  const Token here = post_receive(target(), 100);
+  const Token there = post_receive(stranger, 100);
+  send(world_.initiator(), to_stranger, 100, 1);
+  const Token sent =
+      stranger.post({.kind = Kind::kSend, .length = 100, .seed = 1, .peer = from_stranger});
+  stranger.wait_error(sent, FI_EHOSTUNREACH);
+  EXPECT_EQ(target().leftovers(), 0u);
+  EXPECT_EQ(stranger.leftovers(), 0u);
+  EXPECT_EQ(target().cancel(here), 0);
+  EXPECT_EQ(stranger.cancel(there), 0);
+}
+
+TEST(DatagramCrowd, SixteenSendersReachOneReceiver) {
+  constexpr std::size_t kSenders = 16;
+  constexpr std::size_t kEach = 20;
+  Pump pump;
+  const Options options = datagrams();
+  LocalParty receiver(std::make_shared<Domain>(options), options, &pump);
+  ASSERT_TRUE(receiver.ok());
+  std::vector<Token> tokens;
+  for (std::size_t i = 0; i < kSenders * kEach; ++i) tokens.push_back(post_receive(receiver, 200));
+  std::vector<std::unique_ptr<RemoteParty>> senders;
+  std::vector<fi_addr_t> names;
+  for (std::size_t i = 0; i < kSenders; ++i) {
+    senders.push_back(std::make_unique<RemoteParty>(options, &pump));
+    ASSERT_TRUE(senders.back()->ok());
+    names.push_back(receiver.insert(senders.back()->name()));
+    const fi_addr_t to_receiver = senders.back()->insert(receiver.name());
+    for (std::size_t j = 0; j < kEach; ++j) {
+      send(*senders.back(), to_receiver, 200, i + 1);
+    }
+  }
+  std::vector<std::size_t> heard(kSenders);
+  for (const Token token : tokens) {
+    const Completion c = receiver.wait_success(token);
+    const auto from = std::find(names.begin(), names.end(), c.source) - names.begin();
+    ASSERT_LT(static_cast<std::size_t>(from), kSenders);
+    ++heard[static_cast<std::size_t>(from)];
+    receiver.expect_data(token, static_cast<std::uint64_t>(from) + 1, 200);
+  }
+  EXPECT_EQ(heard, std::vector<std::size_t>(kSenders, kEach));
+}
+
+class DatagramWait : public testing::TestWithParam<fi_wait_obj> {};
+
+TEST_P(DatagramWait, ASleeperIsWokenByADatagram) {
+  Options options = datagrams();
+  options.wait = GetParam();
+  World world(Placement::kTwoProcesses, options);
+  ASSERT_TRUE(world.ok());
+  for (int round = 0; round < 3; ++round) {
+    const Token token = post_receive(world.initiator(), 8);
+    Request request;
+    request.what = Request::What::kPost;
+    request.operation = {.kind = Kind::kSend,
+                         .length = 8,
+                         .seed = 5,
+                         .peer = world.to_initiator(),
+                         .delay_us = 50'000};
+    world.remote().start(request);
+    fi_cq_tagged_entry entry{};
+    EXPECT_EQ(fi_cq_sread(world.endpoint().cq(), &entry, 1, nullptr,
+                          static_cast<int>(patience().count())),
+              1);
+    EXPECT_EQ(entry.op_context, world.initiator().context_of(token));
+    world.target().wait_success(world.remote().finish().value);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Datagrams, DatagramWait, testing::Values(FI_WAIT_UNSPEC, FI_WAIT_FD));
+
+TEST(DatagramInfo, SaysWhatSuchAnEndpointCanDo) {
+  int rc = 0;
+  const Options options = datagrams();
+  const Info info = get_info(options, make_hints(options).get(), &rc);
+  ASSERT_EQ(rc, 0);
+  for (const fi_info* one = info.get(); one != nullptr; one = one->next) {
+    EXPECT_EQ(one->ep_attr->type, FI_EP_DGRAM);
+    EXPECT_GE(one->ep_attr->max_msg_size, 256u);
+    EXPECT_LE(one->ep_attr->max_msg_size, 4096u);
+    EXPECT_LE(one->tx_attr->inject_size, one->ep_attr->max_msg_size);
+    EXPECT_EQ(one->tx_attr->msg_order, 0u);
+    EXPECT_EQ(one->rx_attr->msg_order, 0u);
+    EXPECT_EQ(one->caps & (FI_TAGGED | FI_RMA | FI_ATOMIC | FI_FENCE), 0u);
+    EXPECT_EQ(one->caps & options.caps, options.caps);
+  }
+}
+
+TEST(DatagramInfo, WhatSuchAnEndpointCannotDoDoesNotMatch) {
+  int rc = 0;
+  const Options options = datagrams();
+  const auto ask = [&](auto change) {
+    const Info hints = make_hints(options);
+    change(hints.get());
+    get_info(options, hints.get(), &rc);
+    return rc;
+  };
+  EXPECT_EQ(ask([](fi_info*) {}), 0);
+  EXPECT_EQ(ask([](fi_info* hints) { hints->caps |= FI_TAGGED; }), -FI_ENODATA);
+  EXPECT_EQ(ask([](fi_info* hints) { hints->caps |= FI_RMA; }), -FI_ENODATA);
+  EXPECT_EQ(ask([](fi_info* hints) { hints->caps |= FI_FENCE; }), -FI_ENODATA);
+  EXPECT_EQ(ask([](fi_info* hints) { hints->tx_attr->op_flags = FI_DELIVERY_COMPLETE; }),
+            -FI_ENODATA);
+  EXPECT_EQ(ask([](fi_info* hints) { hints->tx_attr->msg_order = FI_ORDER_SAS; }), -FI_ENODATA);
+  EXPECT_EQ(ask([](fi_info* hints) { hints->ep_attr->max_msg_size = 4097; }), -FI_ENODATA);
+  EXPECT_EQ(ask([](fi_info* hints) { hints->tx_attr->op_flags = FI_TRANSMIT_COMPLETE; }), 0);
+  EXPECT_EQ(ask([](fi_info* hints) { hints->tx_attr->op_flags = FI_MULTICAST; }), 0);
+}
+
+}  // namespace
+}  // namespace weft::conformance

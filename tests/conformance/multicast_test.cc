@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Does what is sent to a multicast group reach its members, and nobody else? (fi_cm(3), fi_join)
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <rdma/fi_cm.h>
+#include <unistd.h>
+
+#include <memory>
+#include <vector>
+
+#include "support/local_party.h"
+#include "support/peer_process.h"
+
+namespace weft::conformance {
+namespace {
+
+// Groups of this process: tests that run beside it must not hear each other.
+std::uint16_t own_port(int which = 0) {
+  return static_cast<std::uint16_t>(20000 + (getpid() * 4 + which) % 40000);
+}
+
+sockaddr_in group_at(std::uint16_t port) {
+  sockaddr_in group{};
+  group.sin_family = AF_INET;
+  group.sin_port = htons(port);
+  inet_pton(AF_INET, "224.0.1.129", &group.sin_addr);
+  return group;
+}
+
+// Joins and waits for the event that says so.
+Fid<fid_mc> join(Endpoint& endpoint, const sockaddr_in& group, std::uint64_t flags = 0,
+                 void* context = nullptr) {
+  auto mc = open_fid<fid_mc>(
+      [&](fid_mc** out) { return fi_join(endpoint.ep(), &group, flags, out, context); });
+  if (mc == nullptr) return mc;
+  std::uint32_t event = 0;
+  fi_eq_entry entry{};
+  EXPECT_EQ(fi_eq_read(endpoint.eq(), &event, &entry, sizeof entry, 0),
+            static_cast<ssize_t>(sizeof entry));
+  EXPECT_EQ(event, static_cast<std::uint32_t>(FI_JOIN_COMPLETE));
+  EXPECT_EQ(entry.fid, &mc->fid);
+  EXPECT_EQ(entry.context, context);
+  return mc;
+}
+
+ssize_t send_to(Endpoint& endpoint, fi_addr_t group, std::vector<std::uint8_t>& bytes,
+                void* context = nullptr) {
+  const iovec piece{bytes.data(), bytes.size()};
+  fi_msg message{};
+  message.msg_iov = &piece;
+  message.iov_count = 1;
+  message.addr = group;
+  message.context = context;
+  return fi_sendmsg(endpoint.ep(), &message, FI_MULTICAST);
+}
+
+class Multicast : public testing::Test {
+ protected:
+  Multicast() {
+    for (auto& member : members_) {
+      member = std::make_unique<LocalParty>(domain_, datagrams(), &pump_);
+    }
+  }
+  void SetUp() override {
+    for (const auto& member : members_) ASSERT_TRUE(member->ok());
+  }
+  Endpoint& endpoint(std::size_t i) { return members_[i]->endpoint(); }
+  Token post(std::size_t i) {
+    return members_[i]->post(
+        {.kind = Kind::kRecv, .length = bytes_.size(), .peer = FI_ADDR_UNSPEC});
+  }
+  void expect_heard(std::size_t i, Token token) {
+    const Completion c = members_[i]->wait_success(token);
+    EXPECT_EQ(c.length, bytes_.size());
+    EXPECT_EQ(c.flags & (FI_MULTICAST | FI_RECV | FI_MSG), FI_MULTICAST | FI_RECV | FI_MSG);
+    EXPECT_EQ(members_[i]->buffer_of(token).data()[5], bytes_[5]);
+  }
+
+  Pump pump_;
+  std::shared_ptr<Domain> domain_ = std::make_shared<Domain>(datagrams());
+  std::unique_ptr<LocalParty> members_[3];
+  const sockaddr_in group_ = group_at(own_port());
+  std::vector<std::uint8_t> bytes_ = std::vector<std::uint8_t>(200, 0x5a);
+};
+
+TEST_F(Multicast, EveryMemberHearsTheSenderToo) {
+  std::vector<Fid<fid_mc>> joined;
+  std::vector<Token> tokens;
+  for (std::size_t i = 0; i < 3; ++i) {
+    joined.push_back(join(endpoint(i), group_, 0, &bytes_));
+    ASSERT_NE(joined.back(), nullptr);
+    tokens.push_back(post(i));
+  }
+  ASSERT_EQ(send_to(endpoint(0), fi_mc_addr(joined[0].get()), bytes_, this), 0);
+  std::optional<Completion> sent;
+  pump_.until([&] { return (sent = endpoint(0).take(this)).has_value(); });
+  ASSERT_TRUE(sent.has_value());
+  EXPECT_EQ(sent->flags & (FI_MULTICAST | FI_SEND), FI_MULTICAST | FI_SEND);
+  for (std::size_t i = 0; i < 3; ++i) expect_heard(i, tokens[i]);
+}
+
+TEST_F(Multicast, OnlyReceiversHearAndWhoHasLeftDoesNot) {
+  const auto sender = join(endpoint(0), group_, FI_SEND);
+  auto receiver = join(endpoint(1), group_, FI_RECV);
+  const auto other = join(endpoint(2), group_at(own_port(1)));
+  ASSERT_TRUE(sender != nullptr && receiver != nullptr && other != nullptr);
+  const Token tokens[] = {post(0), post(1), post(2)};
+  ASSERT_EQ(send_to(endpoint(0), fi_mc_addr(sender.get()), bytes_), 0);
+  expect_heard(1, tokens[1]);
+  const Token later = post(1);
+  receiver.reset();
+  ASSERT_EQ(send_to(endpoint(0), fi_mc_addr(sender.get()), bytes_), 0);
+  EXPECT_EQ(members_[1]->leftovers(), 0u);
+  EXPECT_EQ(members_[2]->leftovers(), 0u) << "another group";
+  EXPECT_EQ(members_[0]->cancel(tokens[0]), 0) << "it did not ask to hear";
+  EXPECT_EQ(members_[1]->cancel(later), 0);
+  EXPECT_EQ(members_[2]->cancel(tokens[2]), 0);
+}
+
+TEST_F(Multicast, ItsAddressGoesWithItsFlagOnly) {
+  const auto both = join(endpoint(0), group_);
+  const auto receives = join(endpoint(1), group_, FI_RECV);
+  ASSERT_TRUE(both != nullptr && receives != nullptr);
+  const fi_addr_t peer = members_[0]->insert(members_[1]->name());
+  EXPECT_EQ(fi_send(endpoint(0).ep(), bytes_.data(), 10, nullptr, fi_mc_addr(both.get()), nullptr),
+            -FI_EINVAL);
+  EXPECT_EQ(send_to(endpoint(0), peer, bytes_), -FI_EINVAL);
+  EXPECT_EQ(send_to(endpoint(1), fi_mc_addr(receives.get()), bytes_), -FI_EACCES);
+  EXPECT_EQ(send_to(endpoint(2), fi_mc_addr(both.get()), bytes_), -FI_EINVAL) << "has not joined";
+}
+
+TEST_F(Multicast, AsADefaultFlagItHoldsForEveryFormOfSending) {
+  Options options = datagrams();
+  options.tx_flags = FI_MULTICAST;
+  LocalParty sender(std::make_shared<Domain>(options), options, &pump_);
+  ASSERT_TRUE(sender.ok());
+  const auto sends = join(sender.endpoint(), group_, FI_SEND);
+  const auto receives = join(endpoint(1), group_, FI_RECV);
+  ASSERT_TRUE(sends != nullptr && receives != nullptr);
+  for (const Kind kind :
+       {Kind::kSend, Kind::kSendv, Kind::kInject, Kind::kSenddata, Kind::kInjectdata}) {
+    const Token token = post(1);
+    sender.post({.kind = kind, .length = 200, .seed = 4, .peer = fi_mc_addr(sends.get())});
+    const Completion c = members_[1]->wait_success(token);
+    EXPECT_NE(c.flags & FI_MULTICAST, 0u) << traits(kind).name;
+    members_[1]->expect_data(token, 4, 200);
+  }
+}
+
+TEST_F(Multicast, WhatCannotBeJoinedIsRefused) {
+  fid_mc* mc = nullptr;
+  sockaddr_in host = group_;
+  inet_pton(AF_INET, "127.0.0.1", &host.sin_addr);
+  sockaddr_in6 other{};
+  other.sin6_family = AF_INET6;
+  inet_pton(AF_INET6, "ff02::1", &other.sin6_addr);
+  fid_ep* ep = endpoint(0).ep();
+  EXPECT_EQ(fi_join(ep, &host, 0, &mc, nullptr), -FI_EINVAL);
+  EXPECT_EQ(fi_join(ep, &other, 0, &mc, nullptr), -FI_EINVAL);
+  EXPECT_EQ(fi_join(ep, nullptr, 0, &mc, nullptr), -FI_EINVAL);
+  EXPECT_EQ(fi_join(ep, &group_, 0, nullptr, nullptr), -FI_EINVAL);
+  EXPECT_EQ(fi_join(ep, &group_, FI_MULTICAST, &mc, nullptr), -FI_EBADFLAGS);
+  const auto joined = join(endpoint(0), group_);
+  ASSERT_NE(joined, nullptr);
+  EXPECT_EQ(fi_join(ep, &group_, 0, &mc, nullptr), -FI_EADDRINUSE);
+  EXPECT_EQ(fi_close(&ep->fid), -FI_EBUSY) << "a group stands on it";
+}
+
+TEST_F(Multicast, AnEndpointNeedsAnEventQueueAndTheCapability) {
+  Options plain = datagrams();
+  plain.caps &= ~FI_MULTICAST;
+  LocalParty without(std::make_shared<Domain>(plain), plain, &pump_);
+  ASSERT_TRUE(without.ok());
+  fid_mc* mc = nullptr;
+  EXPECT_EQ(fi_join(without.endpoint().ep(), &group_, 0, &mc, nullptr), -FI_EOPNOTSUPP);
+  auto bare = open_fid<fid_ep>(
+      [&](fid_ep** out) { return fi_endpoint(domain_->get(), domain_->info(), out, nullptr); });
+  ASSERT_NE(bare, nullptr);
+  EXPECT_EQ(fi_join(bare.get(), &group_, 0, &mc, nullptr), -FI_EOPBADSTATE);
+  ASSERT_EQ(fi_ep_bind(bare.get(), &endpoint(0).av()->fid, 0), 0);
+  ASSERT_EQ(fi_ep_bind(bare.get(), &endpoint(0).cq()->fid, FI_TRANSMIT | FI_RECV), 0);
+  ASSERT_EQ(fi_enable(bare.get()), 0);
+  EXPECT_EQ(fi_join(bare.get(), &group_, 0, &mc, nullptr), -FI_ENOEQ);
+}
+
+// A member in a process of its own: joins, hears `kRounds` messages and leaves.
+constexpr int kRounds = 20;
+
+void live_as_member(Channel& to_test) {
+  std::uint16_t port = 0;
+  if (!to_test.receive(&port)) return;
+  Pump pump;
+  LocalParty party(std::make_shared<Domain>(datagrams()), datagrams(), &pump);
+  if (!party.ok()) return;
+  auto mc = join(party.endpoint(), group_at(port));
+  std::vector<Token> tokens;
+  for (int i = 0; i < kRounds; ++i) {
+    tokens.push_back(party.post({.kind = Kind::kRecv, .length = 200, .peer = FI_ADDR_UNSPEC}));
+  }
+  to_test.send(mc != nullptr);
+  for (const Token token : tokens) party.wait_success(token);
+  mc.reset();
+  to_test.send(true);
+}
+
+TEST_F(Multicast, MembersInOtherProcessesHear) {
+  std::vector<std::unique_ptr<PeerProcess>> peers;
+  for (int i = 0; i < 3; ++i) {
+    peers.push_back(std::make_unique<PeerProcess>(live_as_member));
+    ASSERT_TRUE(peers.back()->channel().send(ntohs(group_.sin_port)));
+  }
+  const auto sends = join(endpoint(0), group_, FI_SEND);
+  ASSERT_NE(sends, nullptr);
+  bool ready = false;
+  for (auto& peer : peers) ASSERT_TRUE(peer->channel().receive(&ready) && ready);
+  for (int i = 0; i < kRounds; ++i) {
+    ASSERT_EQ(send_to(endpoint(0), fi_mc_addr(sends.get()), bytes_), 0);
+    endpoint(0).poll();
+  }
+  bool left = false;
+  for (auto& peer : peers) EXPECT_TRUE(peer->channel().receive(&left) && left);
+  EXPECT_EQ(send_to(endpoint(0), fi_mc_addr(sends.get()), bytes_), 0) << "to nobody";
+}
+
+}  // namespace
+}  // namespace weft::conformance
