@@ -70,6 +70,7 @@ int Endpoint::open(Domain& domain, const fi_info& info, fid_ep** ep, void* conte
 
 Endpoint::~Endpoint() {
   if (core_ == nullptr) return;
+  if (domain_.progress_thread() != nullptr) domain_.progress_thread()->detach(*core_);
   for (device::EngineGroup* group : groups()) group->detach(*core_);
 }
 
@@ -199,6 +200,7 @@ int Endpoint::enable() {
     core_.reset();
     return fabric_status(ok.error());
   }
+  if (domain_.progress_thread() != nullptr) domain_.progress_thread()->attach(*core_);
   return 0;
 }
 

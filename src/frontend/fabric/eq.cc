@@ -2,10 +2,10 @@
 // What is an event queue? fi_eq(3)
 #include "eq.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "boundary.h"
-#include "cq.h"
 #include "internal.h"
 #include "unsupported.h"
 
@@ -42,10 +42,13 @@ ssize_t write(fid_eq* fid, std::uint32_t event, const void* buffer, std::size_t 
 ssize_t sread(fid_eq* fid, std::uint32_t* event, void* buffer, std::size_t length, int timeout,
               std::uint64_t flags) {
   EventQueue& eq = EventQueue::from(fid);
-  if (eq.waiting().kind() == device::WaitKind::kNone) return -FI_EINVAL;
+  const fi_wait_obj object = eq.wait_point().object();
+  if (object == FI_WAIT_NONE || object == FI_WAIT_SET) return -FI_EINVAL;
+  if ((flags & ~FI_PEEK) != 0) return -FI_EBADFLAGS;
+  if (event == nullptr || (buffer == nullptr && length != 0)) return -FI_EINVAL;
   return at_c_border([&] {
     eq.waiting().wait(std::chrono::milliseconds(timeout), [&] { return eq.ready(); });
-    return read(fid, event, buffer, length, flags);
+    return eq.take(event, buffer, length, (flags & FI_PEEK) != 0);
   });
 }
 
@@ -65,8 +68,7 @@ int close_eq(fid* fid) {
 }
 
 int control(fid* fid, int command, void* argument) {
-  if (command != FI_GETWAIT) return -FI_ENOSYS;
-  return get_wait_object(EventQueue::from(reinterpret_cast<fid_eq*>(fid)).waiting(), argument);
+  return EventQueue::from(reinterpret_cast<fid_eq*>(fid)).wait_point().control(command, argument);
 }
 
 fi_ops* fid_operations() {
@@ -86,12 +88,25 @@ fi_ops_eq* eq_operations() {
 
 }  // namespace
 
-EventQueue::EventQueue(Fabric& fabric, std::uint64_t flags, device::WaitKind wait, void* context)
-    : fid_eq{}, fabric_use_(fabric), writable_((flags & FI_WRITE) != 0), waiting_(true, wait) {
+EventQueue::EventQueue(Fabric& fabric, std::uint64_t flags, const WaitWish& wish, void* context)
+    : fid_eq{},
+      fabric_use_(fabric),
+      writable_((flags & FI_WRITE) != 0),
+      fills_error_data_(fabric.requested_api() >= FI_VERSION(1, 5)),
+      waiting_(true, wish.kind()),
+      wait_point_(waiting_, wish, [this] { return ready(); }) {
   fid.fclass = FI_CLASS_EQ;
   fid.context = context;
   fid.ops = fid_operations();
   ops = eq_operations();
+}
+
+void EventQueue::add(Entry entry) {
+  {
+    const std::lock_guard guard(mutex_);
+    entries_.push_back(std::move(entry));
+  }
+  waiting_.notify();
 }
 
 void EventQueue::push(std::uint32_t event, const void* content, std::size_t length) {
@@ -99,22 +114,18 @@ void EventQueue::push(std::uint32_t event, const void* content, std::size_t leng
   entry.event = event;
   const auto* bytes = static_cast<const std::byte*>(content);
   entry.content.assign(bytes, bytes + length);
-  {
-    const std::lock_guard guard(mutex_);
-    entries_.push_back(std::move(entry));
-  }
-  waiting_.notify();
+  add(std::move(entry));
 }
 
 void EventQueue::push_error(const fi_eq_err_entry& error) {
   Entry entry;
   entry.failed = true;
   entry.error = error;
-  {
-    const std::lock_guard guard(mutex_);
-    entries_.push_back(std::move(entry));
+  if (error.err_data != nullptr) {
+    const auto* bytes = static_cast<const std::byte*>(error.err_data);
+    entry.content.assign(bytes, bytes + error.err_data_size);
   }
-  waiting_.notify();
+  add(std::move(entry));
 }
 
 ssize_t EventQueue::take(std::uint32_t* event, void* buffer, std::size_t length, bool peek) {
@@ -135,9 +146,23 @@ ssize_t EventQueue::take_error(fi_eq_err_entry& out, bool peek) {
   waiting_.progress();
   const std::lock_guard guard(mutex_);
   if (entries_.empty() || !entries_.front().failed) return -FI_EAGAIN;
-  out = entries_.front().error;
+  const Entry& first = entries_.front();
+  fi_eq_err_entry error = first.error;
+  if (fills_error_data_ && out.err_data != nullptr && out.err_data_size != 0) {
+    error.err_data = out.err_data;
+    error.err_data_size = std::min(out.err_data_size, first.content.size());
+    std::copy_n(first.content.begin(), error.err_data_size, static_cast<std::byte*>(out.err_data));
+  } else {
+    lent_ = first.content;
+    error.err_data = lent_.empty() ? nullptr : lent_.data();
+    error.err_data_size = lent_.size();
+  }
+  // Before API 1.5 the structure ended there.
+  const std::size_t size =
+      fills_error_data_ ? sizeof error : offsetof(fi_eq_err_entry, err_data_size);
+  std::memcpy(&out, &error, size);
   if (!peek) entries_.pop_front();
-  return sizeof out;
+  return static_cast<ssize_t>(size);
 }
 
 bool EventQueue::ready() const {
@@ -148,11 +173,13 @@ bool EventQueue::ready() const {
 int open_eq(Fabric& fabric, fi_eq_attr* attributes, fid_eq** eq, void* context) {
   const fi_eq_attr wanted = attributes != nullptr ? *attributes : fi_eq_attr{};
   if ((wanted.flags & ~(FI_WRITE | FI_AFFINITY)) != 0) return -FI_EBADFLAGS;
-  device::WaitKind wait{};
-  if (const int wrong = wait_kind(wanted.wait_obj, wait)) return wrong;
+  WaitWish wish;
+  if (const int wrong = WaitWish::read(wanted.wait_obj, wanted.wait_set, fabric, wish)) {
+    return wrong;
+  }
   return at_c_border([&] {
-    auto created = std::make_unique<EventQueue>(fabric, wanted.flags, wait, context);
-    if (const Status ok = created->waiting().open(); !ok) return fabric_status(ok.error());
+    auto created = std::make_unique<EventQueue>(fabric, wanted.flags, wish, context);
+    if (const int failed = created->wait_point().open()) return failed;
     *eq = created.release();
     return 0;
   });
