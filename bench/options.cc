@@ -30,6 +30,9 @@ const std::map<std::string, Completion> completion_names{{"default", Completion:
 const std::map<std::string, Inject> inject_names{
     {"auto", Inject::kAuto}, {"never", Inject::kNever}, {"always", Inject::kAlways}};
 
+const std::map<std::string, Progress> progress_names{{"manual", Progress::kManual},
+                                                     {"auto", Progress::kAuto}};
+
 template <class Value>
 const char* find_name(const std::map<std::string, Value>& names, Value value) {
   for (const auto& [name, candidate] : names) {
@@ -57,6 +60,8 @@ void add_measurement(CLI::App& app, Options& options) {
   app.add_option("--inject", options.inject,
                  "use fi_inject: auto (in latency runs, as far as it fits), never, always")
       ->transform(CLI::CheckedTransformer(inject_names));
+  app.add_option("--progress", options.progress, "manual (where there is a choice) or auto")
+      ->transform(CLI::CheckedTransformer(progress_names));
 }
 
 void add_conduct(CLI::App& app, Options& options) {

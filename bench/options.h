@@ -27,6 +27,9 @@ enum class Completion { kDefault, kInject, kTransmit, kDelivery };
 // Whether small messages go through fi_inject (no completion) or fi_send.
 enum class Inject { kAuto, kNever, kAlways };
 
+// Who drives the provider: the measuring thread, or also one of its own.
+enum class Progress { kManual, kAuto };
+
 enum class Role {
   kPair,           // forks the server itself and is the client
   kServer,         // --listen
@@ -50,6 +53,7 @@ struct Options {
   unsigned time_limit = 20;      // seconds until both processes are ended
   Completion completion = Completion::kDefault;
   Inject inject = Inject::kAuto;
+  Progress progress = Progress::kManual;
   std::optional<std::pair<int, int>> cores;  // server, client; none: first and last allowed
   std::string address;                       // local address to bind; empty: the provider's choice
   std::string host;                          // --connect: where the server listens

@@ -93,7 +93,10 @@ Info select_info(const Options& options) {
   Info hints = make_hints(capabilities(options.operation), options.endpoint, options.provider);
   hints->tx_attr->op_flags = completion_flags(options.completion);
   Info list;
-  check_fabric(get_info_preferring_manual_progress(*hints, options.address, list),
+  hints->domain_attr->data_progress = FI_PROGRESS_AUTO;
+  check_fabric(options.progress == Progress::kAuto
+                   ? get_info(*hints, options.address, list)
+                   : get_info_preferring_manual_progress(*hints, options.address, list),
                "fi_getinfo for provider \"" + options.provider + "\"");
   Info chosen(fi_dupinfo(best_match(list.get(), options.provider)));
   if (!chosen) die("fi_dupinfo", "out of memory");

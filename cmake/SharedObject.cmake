@@ -34,9 +34,11 @@ function(weft_shared_object)
   endif()
   list(REMOVE_DUPLICATES externals)
   target_link_libraries(${S_NAME} PRIVATE ${S_LINK} ${externals})
-  # Calls inside the object bind to it: no jump through the PLT, nothing to interpose.
+  # Calls inside the object bind to it: no jump through the PLT, nothing to interpose. The code stays
+  # where it is, though libfabric unloads it at exit: a thread of it may still run then.
   target_link_options(${S_NAME} PRIVATE
     LINKER:--no-undefined LINKER:--as-needed LINKER:-Bsymbolic-functions LINKER:-z,now
+    LINKER:-z,nodelete
     LINKER:--version-script=${S_EXPORTS})
   set_target_properties(${S_NAME} PROPERTIES
     LINKER_LANGUAGE CXX LINK_DEPENDS ${S_EXPORTS})

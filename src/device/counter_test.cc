@@ -51,7 +51,7 @@ TEST(Counter, EveryChangeWakesAThreadThatWaitsForIt) {
   for (const Change change :
        {Change([](Counter& c) { c.add(1); }), Change([](Counter& c) { c.add_errors(1); }),
         Change([](Counter& c) { c.set(1); }), Change([](Counter& c) { c.set_errors(1); })}) {
-    Counter counter(true, WaitKind::kUnspecified);
+    Counter counter(true, WaitKind::kDescriptor);
     ASSERT_TRUE(counter.engines().open().ok());
     std::thread other([&] { change(counter); });
     EXPECT_TRUE(counter.engines().wait(std::chrono::milliseconds(-1),

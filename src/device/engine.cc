@@ -7,6 +7,8 @@
 #include <thread>
 #include <utility>
 
+#include "device/backoff.h"
+
 namespace weft::device {
 namespace {
 
@@ -20,7 +22,7 @@ constexpr auto kNap = std::chrono::milliseconds(500);
 }  // namespace
 
 Status EngineGroup::open() {
-  if (kind_ == WaitKind::kNone) return {};
+  if (kind_ != WaitKind::kDescriptor) return {};
   auto event = os::Event::create();
   if (!event) return event.error();
   auto set = os::EventSet::create();
@@ -33,7 +35,7 @@ Status EngineGroup::open() {
 Status EngineGroup::attach(Engine& engine) {
   const std::lock_guard guard(lock_);
   if (std::find(engines_.begin(), engines_.end(), &engine) != engines_.end()) return {};
-  if (kind_ != WaitKind::kNone) {
+  if (kind_ == WaitKind::kDescriptor) {
     if (Status ok = set_.add(engine.wake_fd()); !ok) return ok;
   }
   if (asleep_.load(std::memory_order_relaxed)) wake_up();
@@ -44,7 +46,7 @@ Status EngineGroup::attach(Engine& engine) {
 void EngineGroup::detach(Engine& engine) {
   const std::lock_guard guard(lock_);
   if (std::erase(engines_, &engine) == 0) return;
-  if (kind_ != WaitKind::kNone) set_.remove(engine.wake_fd());
+  if (kind_ == WaitKind::kDescriptor) set_.remove(engine.wake_fd());
   if (std::erase(sleeping_, &engine) != 0) engine.wake_up();
 }
 
@@ -58,7 +60,7 @@ void EngineGroup::progress() {
 
 void EngineGroup::signal() {
   signalled_.store(true);
-  if (kind_ != WaitKind::kNone) event_.set();
+  if (kind_ == WaitKind::kDescriptor) event_.set();
 }
 
 bool EngineGroup::fall_asleep(const std::function<bool()>& ready) {
@@ -90,6 +92,11 @@ bool EngineGroup::prepare_wait(const std::function<bool()>& ready) {
   return false;
 }
 
+void EngineGroup::end_wait() {
+  const std::lock_guard guard(lock_);
+  if (asleep_.load(std::memory_order_relaxed)) wake_up();
+}
+
 // True when this thread is the one that sleeps on the descriptors from now on.
 bool EngineGroup::take_the_lead() {
   const std::lock_guard guard(lead_mutex_);
@@ -114,6 +121,7 @@ bool EngineGroup::wait(std::chrono::milliseconds timeout, const std::function<bo
   const auto begin = Clock::now();
   const auto end = timeout.count() < 0 ? Clock::time_point::max() : begin + timeout;
   bool leading = false;
+  Backoff backoff;
   const auto leave = [&](bool news) {
     if (leading) announce(true);
     return news;
@@ -123,7 +131,7 @@ bool EngineGroup::wait(std::chrono::milliseconds timeout, const std::function<bo
     if (ready()) return leave(true);
     if (signalled_.exchange(false) || now >= end) return leave(false);
     if (now - begin < kSpin) continue;
-    if (kind_ == WaitKind::kNone) {
+    if (kind_ != WaitKind::kDescriptor) {
       std::this_thread::yield();
       continue;
     }
@@ -132,7 +140,11 @@ bool EngineGroup::wait(std::chrono::milliseconds timeout, const std::function<bo
       follow(until, ready);
       continue;
     }
-    if (!prepare_wait(ready)) continue;
+    if (!prepare_wait(ready)) {
+      std::this_thread::sleep_for(std::min<Clock::duration>(backoff.next(), end - now));
+      continue;
+    }
+    backoff.reset();
     announce(false);
     os::wait_readable(set_.fd(), std::chrono::ceil<std::chrono::milliseconds>(until - now));
   }

@@ -189,6 +189,15 @@ TEST_F(EngineGroupTest, PreparingAgainLeavesEveryEngineAsleepOnce) {
   EXPECT_EQ(engine_.asleep(), 1);
 }
 
+TEST_F(EngineGroupTest, TheSleepCanBeEndedWithoutProgress) {
+  ASSERT_TRUE(prepare_wait());
+  const int before = engine_.progressed();
+  group_.end_wait();
+  EXPECT_EQ(engine_.asleep(), 0);
+  EXPECT_EQ(engine_.progressed(), before);
+  EXPECT_TRUE(readable()) << "whoever sleeps must look";
+}
+
 TEST_F(EngineGroupTest, ProgressEndsTheSleepOfEveryEngine) {
   ASSERT_TRUE(prepare_wait());
   group_.progress();
@@ -222,6 +231,33 @@ TEST(EngineGroup, WithoutAWaitObjectThereIsNoDescriptor) {
   group.progress();
   EXPECT_EQ(engine.taken(), 1);
   group.detach(engine);
+}
+
+TEST(EngineGroup, WithoutAWaitObjectOneLooksUntilThereAreNews) {
+  EngineGroup group(true, WaitKind::kYield);
+  ASSERT_TRUE(group.open().ok());
+  EXPECT_EQ(group.descriptor(), -1);
+  FakeEngine engine(group);
+  ASSERT_TRUE(group.attach(engine).ok());
+  EXPECT_FALSE(group.wait(milliseconds(5), [&] { return engine.taken() > 0; }));
+  std::thread other([&] { engine.post(); });
+  EXPECT_TRUE(group.wait(kForever, [&] { return engine.taken() > 0; }));
+  EXPECT_EQ(engine.asleep(), 0);
+  other.join();
+  group.detach(engine);
+}
+
+TEST_F(EngineGroupTest, AnEngineThatNeverRestsIsLookedAtMoreAndMoreSeldom) {
+  // Something to do that nobody tells about, and that does not get done.
+  class Restless : public FakeEngine {
+   public:
+    using FakeEngine::FakeEngine;
+    bool fall_asleep() override { return FakeEngine::fall_asleep() && false; }
+  } restless(group_);
+  ASSERT_TRUE(group_.attach(restless).ok());
+  EXPECT_FALSE(wait(milliseconds(300)));
+  EXPECT_LT(restless.progressed(), 2000);
+  group_.detach(restless);
 }
 
 TEST_F(EngineGroupTest, AThreadThatEntersProgressDoesNotWaitForAnother) {

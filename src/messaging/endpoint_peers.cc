@@ -123,6 +123,11 @@ void Endpoint::progress() {
   progress_locked();
 }
 
+unsigned Endpoint::polls() {
+  const std::lock_guard guard(lock_);
+  return polls_;
+}
+
 // While asleep nobody polls the clock: the end of a peer has to wake us by itself.
 void Endpoint::watch_processes() {
   if (setup_.service == link::Service::kDatagram) return;  // nothing of it waits for a peer

@@ -10,6 +10,8 @@
 
 #include <climits>
 #include <cstdint>
+#include <ctime>
+#include <vector>
 
 namespace weft::os {
 
@@ -35,10 +37,12 @@ Result<EventSet> EventSet::create() {
   EventSet set;
   set.fd_.reset(::epoll_create1(EPOLL_CLOEXEC));
   if (!set.fd_.valid()) return last_error("cannot open a set of event descriptors");
+  set.process_ = ::getpid();
   return set;
 }
 
 Status EventSet::add(int fd) {
+  if (process_ != ::getpid()) return {};
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.fd = fd;
@@ -48,7 +52,35 @@ Status EventSet::add(int fd) {
   return {};
 }
 
-void EventSet::remove(int fd) { ::epoll_ctl(fd_.get(), EPOLL_CTL_DEL, fd, nullptr); }
+void EventSet::remove(int fd) {
+  if (process_ == ::getpid()) ::epoll_ctl(fd_.get(), EPOLL_CTL_DEL, fd, nullptr);
+}
+
+struct PollList::Entries {
+  std::vector<pollfd> list;
+};
+
+PollList::PollList() : entries_(std::make_unique<Entries>()) {}
+
+PollList::~PollList() = default;
+
+void PollList::clear() { entries_->list.clear(); }
+
+void PollList::add(int fd) { entries_->list.push_back({fd, POLLIN, 0}); }
+
+bool PollList::wait(std::chrono::nanoseconds timeout) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(timeout);
+  const timespec limit{seconds.count(), (timeout - seconds).count()};
+  const int ready = ::ppoll(entries_->list.data(), entries_->list.size(), &limit, nullptr);
+  if (ready <= 0) {
+    for (pollfd& entry : entries_->list) entry.revents = 0;
+  }
+  return ready > 0;
+}
+
+bool PollList::readable(std::size_t index) const {
+  return index < entries_->list.size() && entries_->list[index].revents != 0;
+}
 
 bool wait_readable(int fd, std::chrono::milliseconds timeout) {
   pollfd entry{fd, POLLIN, 0};

@@ -108,6 +108,40 @@ TEST(WaitReadable, ALimitBeyondWhatPollCanCountIsNoError) {
   EXPECT_TRUE(wait_readable(event.fd(), milliseconds::max()));
 }
 
+TEST(EventSet, AForkedChildDoesNotTakeMembersFromItsParent) {
+  Event event = Event::create().value();
+  EventSet set = EventSet::create().value();
+  ASSERT_TRUE(set.add(event.fd()).ok());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    set.remove(event.fd());
+    ::_exit(0);
+  }
+  ::waitpid(child, nullptr, 0);
+  event.set();
+  EXPECT_TRUE(readable(set.fd()));
+}
+
+TEST(PollList, TellsWhichOfItsDescriptorsAreReadable) {
+  Event one = Event::create().value();
+  Event two = Event::create().value();
+  PollList list;
+  list.add(one.fd());
+  list.add(-1);
+  list.add(two.fd());
+  EXPECT_FALSE(list.wait(milliseconds(5)));
+  EXPECT_FALSE(list.readable(0));
+  two.set();
+  EXPECT_TRUE(list.wait(milliseconds(10000)));
+  EXPECT_FALSE(list.readable(0));
+  EXPECT_FALSE(list.readable(1));
+  EXPECT_TRUE(list.readable(2));
+  EXPECT_FALSE(list.readable(3));
+  list.clear();
+  EXPECT_FALSE(list.wait(milliseconds(0)));
+  EXPECT_FALSE(list.readable(2));
+}
+
 TEST(WatchProcess, BecomesReadableWhenTheProcessEnds) {
   if (!watch_process(::getpid()).valid()) GTEST_SKIP() << "no process descriptors here";
   const pid_t child = ::fork();

@@ -105,6 +105,8 @@ Result<Fd> open_name(const std::string& path, struct stat& info) {
 SharedFile::SharedFile(Fd fd, std::string path)
     : fd_(std::move(fd)), path_(std::move(path)), process_(::getpid()) {}
 
+void SharedFile::heed_forks() { open_files(); }
+
 bool SharedFile::inherited() const { return process_ != ::getpid(); }
 
 Result<SharedFilePtr> SharedFile::adopt(Fd fd, const std::string& path) {

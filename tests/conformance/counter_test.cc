@@ -2,6 +2,7 @@
 // What do completion counters count, and how can one wait for them? (fi_cntr(3))
 #include <thread>
 
+#include "support/native_wait.h"
 #include "support/placements.h"
 
 namespace weft::conformance {
@@ -213,10 +214,50 @@ TEST_P(CounterWait, SleeperIsWokenByAnError) {
   adder.join();
 }
 
-INSTANTIATE_TEST_SUITE_P(Counters, CounterWait, testing::Values(FI_WAIT_UNSPEC, FI_WAIT_FD),
-                         [](const testing::TestParamInfo<fi_wait_obj>& one) {
-                           return one.param == FI_WAIT_FD ? "Fd" : "Unspec";
-                         });
+TEST_P(CounterWait, KindOfTheWaitObjectCanBeAskedFor) {
+  ASSERT_TRUE(world_.ok());
+  fi_wait_obj object = FI_WAIT_NONE;
+  EXPECT_EQ(fi_control(&received()->fid, FI_GETWAITOBJ, &object), 0);
+  EXPECT_EQ(object, GetParam());
+}
+
+std::string object_name(const testing::TestParamInfo<fi_wait_obj>& one) {
+  return to_string(one.param);
+}
+
+INSTANTIATE_TEST_SUITE_P(Counters, CounterWait,
+                         testing::Values(FI_WAIT_UNSPEC, FI_WAIT_FD, FI_WAIT_POLLFD,
+                                         FI_WAIT_MUTEX_COND, FI_WAIT_YIELD),
+                         object_name);
+
+class CounterWaitNative : public CounterWait {};
+
+TEST_P(CounterWaitNative, BlockingEndsWhenAValueChanges) {
+  ASSERT_TRUE(world_.ok());
+  for (std::uint64_t round = 1; round <= 20 && !HasFailure(); ++round) {
+    std::thread adder([&] {
+      std::this_thread::sleep_for(std::chrono::microseconds(round * 50));
+      EXPECT_EQ(round % 2 == 0 ? fi_cntr_add(received(), 1) : fi_cntr_adderr(received(), 1), 0);
+    });
+    while (fi_cntr_read(received()) + fi_cntr_readerr(received()) < round) {
+      const int blocked = block_on(world_.endpoint().domain()->fabric(), &received()->fid,
+                                   GetParam(), patience_ms());
+      ASSERT_TRUE(blocked == 0 || blocked == -FI_EAGAIN) << blocked;
+    }
+    adder.join();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Counters, CounterWaitNative, testing::ValuesIn(kNativeObjects),
+                         object_name);
+
+TEST(CounterWaitNone, WaitingIsRefused) {
+  Options options = counting(FI_RECV);
+  options.counter_wait = FI_WAIT_NONE;
+  World world(Placement::kSelf, options);
+  ASSERT_TRUE(world.ok());
+  EXPECT_EQ(fi_cntr_wait(world.endpoint().counter(FI_RECV), 1, 10), -FI_EINVAL);
+}
 
 }  // namespace
 }  // namespace weft::conformance

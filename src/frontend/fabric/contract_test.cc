@@ -209,7 +209,6 @@ TEST(Contract, IsRefusedForAnySingleHintThatCannotBeMet) {
       [](fi_info& i) { i.ep_attr->max_order_raw_size = kMaxMessageSize + 1; },
       [](fi_info& i) { i.ep_attr->tx_ctx_cnt = 2; },
       [](fi_info& i) { i.ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT; },
-      [](fi_info& i) { i.domain_attr->data_progress = FI_PROGRESS_AUTO; },
       [](fi_info& i) { i.domain_attr->caps = FI_SHARED_AV; },
       [](fi_info& i) { i.domain_attr->mr_key_size = 9; },
       [](fi_info& i) { i.domain_attr->mr_iov_limit = kMrIovLimit + 1; },

@@ -3,47 +3,57 @@
 #include "counter.h"
 
 #include "boundary.h"
-#include "cq.h"
+#include "c_enum.h"
 #include "unsupported.h"
 
 namespace weft::fabric {
 namespace {
 
-device::Counter& counter_of(fid_cntr* cntr) { return Counter::from(cntr).counter(); }
+device::EngineGroup& engines_of(fid_cntr* cntr) { return Counter::from(cntr).counter().engines(); }
+
+// Of a call that has a count instead of a status; without memory the values stay as they are.
+void progress(fid_cntr* cntr) {
+  at_c_border([&] {
+    engines_of(cntr).progress();
+    return 0;
+  });
+}
 
 std::uint64_t read(fid_cntr* cntr) {
-  counter_of(cntr).engines().progress();
+  progress(cntr);
   return Counter::from(cntr).read();
 }
 
 std::uint64_t readerr(fid_cntr* cntr) {
-  counter_of(cntr).engines().progress();
+  progress(cntr);
   return Counter::from(cntr).read_errors();
 }
 
 int add(fid_cntr* cntr, std::uint64_t value) {
-  counter_of(cntr).add(value);
+  Counter::from(cntr).add(value);
   return 0;
 }
 
 int adderr(fid_cntr* cntr, std::uint64_t value) {
-  counter_of(cntr).add_errors(value);
+  Counter::from(cntr).add_errors(value);
   return 0;
 }
 
 int set(fid_cntr* cntr, std::uint64_t value) {
-  counter_of(cntr).set(value);
+  Counter::from(cntr).set(value);
   return 0;
 }
 
 int seterr(fid_cntr* cntr, std::uint64_t value) {
-  counter_of(cntr).set_errors(value);
+  Counter::from(cntr).set_errors(value);
   return 0;
 }
 
 // A failure ends the wait, too: the threshold may never be reached then.
 int wait(fid_cntr* cntr, std::uint64_t threshold, int timeout) {
-  device::Counter& counter = counter_of(cntr);
+  const fi_wait_obj object = Counter::from(cntr).wait_point().object();
+  if (object == FI_WAIT_NONE || object == FI_WAIT_SET) return -FI_EINVAL;
+  device::Counter& counter = Counter::from(cntr).counter();
   return at_c_border([&] {
     const std::uint64_t errors = counter.errors();
     const auto ready = [&] { return counter.value() >= threshold || counter.errors() != errors; };
@@ -60,8 +70,7 @@ int close_counter(fid* fid) {
 }
 
 int control(fid* fid, int command, void* argument) {
-  if (command != FI_GETWAIT) return -FI_ENOSYS;
-  return get_wait_object(counter_of(reinterpret_cast<fid_cntr*>(fid)).engines(), argument);
+  return Counter::from(reinterpret_cast<fid_cntr*>(fid)).wait_point().control(command, argument);
 }
 
 fi_ops* fid_operations() {
@@ -81,21 +90,55 @@ fi_ops_cntr* counter_operations() {
 
 }  // namespace
 
-Counter::Counter(Domain& domain, device::WaitKind wait, void* context)
-    : fid_cntr{}, use_(domain), counter_(domain.thread_safe(), wait) {
+Counter::Counter(Domain& domain, const WaitWish& wish, void* context)
+    : fid_cntr{},
+      domain_(domain),
+      use_(domain),
+      counter_(domain.thread_safe(), wish.kind()),
+      wait_point_(counter_.engines(), wish, [this] { return has_news(); }) {
   fid.fclass = FI_CLASS_CNTR;
   fid.context = context;
   fid.ops = fid_operations();
   ops = counter_operations();
 }
 
+void Counter::add(std::uint64_t count) {
+  polled_value_ += count;
+  counter_.add(count);
+}
+
+void Counter::add_errors(std::uint64_t count) {
+  polled_errors_ += count;
+  counter_.add_errors(count);
+}
+
+void Counter::set(std::uint64_t value) {
+  polled_value_ = value;
+  counter_.set(value);
+}
+
+void Counter::set_errors(std::uint64_t value) {
+  polled_errors_ = value;
+  counter_.set_errors(value);
+}
+
+bool Counter::take_poll_news() {
+  const std::uint64_t value = counter_.value();
+  const std::uint64_t errors = counter_.errors();
+  const bool more = polled_value_.exchange(value) != value;
+  return (polled_errors_.exchange(errors) != errors) || more;
+}
+
 int open_counter(Domain& domain, fi_cntr_attr* attributes, fid_cntr** cntr, void* context) {
   if (attributes->flags != 0) return -FI_EBADFLAGS;
-  if (attributes->events != FI_CNTR_EVENTS_COMP) return -FI_ENOSYS;
-  device::WaitKind wait{};
-  if (const int wrong = wait_kind(attributes->wait_obj, wait)) return wrong;
-  auto created = std::make_unique<Counter>(domain, wait, context);
-  if (const Status ok = created->counter().engines().open(); !ok) return fabric_status(ok.error());
+  if (number_of(attributes->events) != FI_CNTR_EVENTS_COMP) return -FI_ENOSYS;
+  WaitWish wish;
+  if (const int wrong =
+          WaitWish::read(attributes->wait_obj, attributes->wait_set, domain.fabric(), wish)) {
+    return wrong;
+  }
+  auto created = std::make_unique<Counter>(domain, wish, context);
+  if (const int failed = created->wait_point().open()) return failed;
   *cntr = created.release();
   return 0;
 }

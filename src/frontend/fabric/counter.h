@@ -7,32 +7,48 @@
 #include "device/counter.h"
 #include "domain.h"
 #include "usable.h"
+#include "wait_point.h"
 
 namespace weft::fabric {
 
 // The object behind a fid_cntr.
 class Counter : public fid_cntr, public Usable {
  public:
-  Counter(Domain& domain, device::WaitKind wait, void* context);
+  Counter(Domain& domain, const WaitWish& wish, void* context);
 
   // The object behind `cntr`.
   static Counter& from(fid_cntr* cntr) { return *static_cast<Counter*>(cntr); }
 
+  Domain& domain() { return domain_; }
   device::Counter& counter() { return counter_; }
+  WaitPoint& wait_point() { return wait_point_; }
 
   // The values, which the program has seen then.
   std::uint64_t read() { return seen_value_ = counter_.value(); }
   std::uint64_t read_errors() { return seen_errors_ = counter_.errors(); }
+  // fi_cntr_add(3), fi_cntr_set(3) and the like: what the program does itself is no news to
+  // fi_poll.
+  void add(std::uint64_t count);
+  void add_errors(std::uint64_t count);
+  void set(std::uint64_t value);
+  void set_errors(std::uint64_t value);
+  // True when a value has changed since the last call, for fi_poll(3).
+  bool take_poll_news();
+
+ private:
   // True when there is something that the program has not seen.
   bool has_news() const {
     return counter_.value() != seen_value_ || counter_.errors() != seen_errors_;
   }
 
- private:
+  Domain& domain_;
   const Use use_;
   device::Counter counter_;
   std::atomic<std::uint64_t> seen_value_{0};
   std::atomic<std::uint64_t> seen_errors_{0};
+  std::atomic<std::uint64_t> polled_value_{0};
+  std::atomic<std::uint64_t> polled_errors_{0};
+  WaitPoint wait_point_;
 };
 
 }  // namespace weft::fabric

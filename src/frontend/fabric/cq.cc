@@ -2,9 +2,11 @@
 // What is a completion queue to a libfabric program? fi_cq(3)
 #include "cq.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "boundary.h"
+#include "c_enum.h"
 #include "completion_error.h"
 #include "log.h"
 #include "offer.h"
@@ -24,6 +26,8 @@ static_assert(FI_REMOTE_READ == device::kRemoteRead && FI_REMOTE_WRITE == device
 static_assert(FI_MULTI_RECV == device::kMultiReceive && FI_MULTICAST == device::kMulticast);
 static_assert(FI_REMOTE_CQ_DATA == device::kHasRemoteData);
 static_assert(FI_ADDR_NOTAVAIL == device::kUnknownSource);
+
+constexpr std::size_t kLargestCompletionQueue = std::size_t{1} << 24;
 
 void store(const Completion& from, fi_cq_entry& to) { to.op_context = from.context; }
 
@@ -92,12 +96,9 @@ ssize_t sreadfrom(fid_cq* fid, void* buffer, std::size_t count, fi_addr_t* sourc
                   const void* condition, int timeout) {
   CompletionQueue& cq = CompletionQueue::from(fid);
   if (buffer == nullptr && count != 0) return -FI_EINVAL;
-  if (cq.queue().engines().kind() == device::WaitKind::kNone) return -FI_EINVAL;
+  if (cq.wait_point().object() == FI_WAIT_NONE) return -FI_EINVAL;
   return at_c_border([&]() -> ssize_t {
-    const std::size_t least =
-        cq.waits_for_threshold() && condition != nullptr
-            ? std::max<std::size_t>(1, reinterpret_cast<std::uintptr_t>(condition))
-            : 1;
+    const std::size_t least = cq.threshold(condition);
     const auto ready = [&] { return cq.queue().size() >= least || cq.queue().has_error(); };
     cq.queue().engines().wait(std::chrono::milliseconds(timeout), ready);
     return take(cq, buffer, count, sources);
@@ -121,7 +122,9 @@ ssize_t readerr(fid_cq* fid, fi_cq_err_entry* entry, std::uint64_t flags) {
 }
 
 int signal(fid_cq* fid) {
-  CompletionQueue::from(fid).queue().engines().signal();
+  CompletionQueue& cq = CompletionQueue::from(fid);
+  if (cq.wait_point().object() == FI_WAIT_NONE) return -FI_EINVAL;
+  cq.queue().engines().signal();
   return 0;
 }
 
@@ -141,9 +144,9 @@ int close_cq(fid* fid) {
 }
 
 int control(fid* fid, int command, void* argument) {
-  CompletionQueue& cq = CompletionQueue::from(reinterpret_cast<fid_cq*>(fid));
-  if (command != FI_GETWAIT) return -FI_ENOSYS;
-  return get_wait_object(cq.queue().engines(), argument);
+  return CompletionQueue::from(reinterpret_cast<fid_cq*>(fid))
+      .wait_point()
+      .control(command, argument);
 }
 
 fi_ops* fid_operations() {
@@ -162,62 +165,51 @@ fi_ops_cq* cq_operations() {
   return &table;
 }
 
-bool known_format(fi_cq_format format) {
-  return format >= FI_CQ_FORMAT_UNSPEC && format <= FI_CQ_FORMAT_TAGGED;
+// What a program may write into the attributes, whatever it is.
+int check(const fi_cq_attr& attributes) {
+  if ((attributes.flags & ~FI_AFFINITY) != 0) return -FI_EBADFLAGS;
+  const int format = number_of(attributes.format);
+  if (format < FI_CQ_FORMAT_UNSPEC || format > FI_CQ_FORMAT_TAGGED) return -FI_EINVAL;
+  if (attributes.size > kLargestCompletionQueue) return -FI_EINVAL;
+  if (number_of(attributes.wait_obj) == FI_WAIT_NONE) return 0;  // wait_cond is ignored then
+  const int condition = number_of(attributes.wait_cond);
+  const bool known = condition == FI_CQ_COND_NONE || condition == FI_CQ_COND_THRESHOLD;
+  return known ? 0 : -FI_EINVAL;
 }
 
 }  // namespace
 
-CompletionQueue::CompletionQueue(Domain& domain, const fi_cq_attr& attributes,
-                                 device::WaitKind wait, void* context)
+CompletionQueue::CompletionQueue(Domain& domain, const fi_cq_attr& attributes, const WaitWish& wish,
+                                 void* context)
     : fid_cq{},
       domain_(domain),
       use_(domain),
       format_(attributes.format),
-      threshold_(attributes.wait_cond == FI_CQ_COND_THRESHOLD),
-      queue_(attributes.size != 0 ? attributes.size : kUsualQueueSize, domain.thread_safe(), wait) {
+      has_threshold_(number_of(attributes.wait_cond) == FI_CQ_COND_THRESHOLD),
+      size_(attributes.size != 0 ? attributes.size : kUsualQueueSize),
+      queue_(size_, domain.thread_safe(), wish.kind()),
+      wait_point_(queue_.engines(), wish, [this] { return !queue_.empty(); }) {
   fid.fclass = FI_CLASS_CQ;
   fid.context = context;
   fid.ops = fid_operations();
   ops = cq_operations();
 }
 
-int wait_kind(fi_wait_obj object, device::WaitKind& kind) {
-  switch (object) {
-    case FI_WAIT_NONE:
-      kind = device::WaitKind::kNone;
-      return 0;
-    case FI_WAIT_UNSPEC:
-      kind = device::WaitKind::kUnspecified;
-      return 0;
-    case FI_WAIT_FD:
-      kind = device::WaitKind::kDescriptor;
-      return 0;
-    case FI_WAIT_SET:
-    case FI_WAIT_MUTEX_COND:
-    case FI_WAIT_YIELD:
-    case FI_WAIT_POLLFD:
-      return -FI_ENOSYS;
-  }
-  return -FI_EINVAL;
-}
-
-int get_wait_object(const device::EngineGroup& group, void* argument) {
-  if (argument == nullptr) return -FI_EINVAL;
-  if (group.kind() != device::WaitKind::kDescriptor) return -FI_ENODATA;
-  *static_cast<int*>(argument) = group.descriptor();
-  return 0;
+// No more than the queue takes: the wait for that would never end.
+std::size_t CompletionQueue::threshold(const void* condition) const {
+  if (!has_threshold_ || condition == nullptr) return 1;
+  return std::min(reinterpret_cast<std::uintptr_t>(condition), size_);
 }
 
 int open_cq(Domain& domain, fi_cq_attr* attributes, fid_cq** cq, void* context) {
-  if ((attributes->flags & ~FI_AFFINITY) != 0) return -FI_EBADFLAGS;
-  if (!known_format(attributes->format) || attributes->size > (std::size_t{1} << 24)) {
-    return -FI_EINVAL;
+  if (const int wrong = check(*attributes)) return wrong;
+  WaitWish wish;
+  if (const int wrong =
+          WaitWish::read(attributes->wait_obj, attributes->wait_set, domain.fabric(), wish)) {
+    return wrong;
   }
-  device::WaitKind wait{};
-  if (const int wrong = wait_kind(attributes->wait_obj, wait)) return wrong;
-  auto created = std::make_unique<CompletionQueue>(domain, *attributes, wait, context);
-  if (const Status ok = created->queue().engines().open(); !ok) return fabric_status(ok.error());
+  auto created = std::make_unique<CompletionQueue>(domain, *attributes, wish, context);
+  if (const int failed = created->wait_point().open()) return failed;
   *cq = created.release();
   return 0;
 }

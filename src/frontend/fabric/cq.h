@@ -7,13 +7,14 @@
 #include "device/completion_queue.h"
 #include "domain.h"
 #include "usable.h"
+#include "wait_point.h"
 
 namespace weft::fabric {
 
 // The object behind a fid_cq.
 class CompletionQueue : public fid_cq, public Usable {
  public:
-  CompletionQueue(Domain& domain, const fi_cq_attr& attributes, device::WaitKind wait,
+  CompletionQueue(Domain& domain, const fi_cq_attr& attributes, const WaitWish& wish,
                   void* context);
 
   // The object behind `cq`.
@@ -21,21 +22,19 @@ class CompletionQueue : public fid_cq, public Usable {
 
   Domain& domain() { return domain_; }
   device::CompletionQueue& queue() { return queue_; }
+  WaitPoint& wait_point() { return wait_point_; }
   fi_cq_format format() const { return format_; }
-  bool waits_for_threshold() const { return threshold_; }
+  // How many entries end a wait, fi_cq_sread(3).
+  std::size_t threshold(const void* condition) const;
 
  private:
   Domain& domain_;
   const Use use_;
   const fi_cq_format format_;
-  const bool threshold_;
+  const bool has_threshold_;
+  const std::size_t size_;
   device::CompletionQueue queue_;
+  WaitPoint wait_point_;
 };
-
-// The wait kind for a libfabric wait object. Errors: -FI_ENOSYS for those not offered.
-int wait_kind(fi_wait_obj object, device::WaitKind& kind);
-
-// fi_control(3) with FI_GETWAIT for a group's descriptor.
-int get_wait_object(const device::EngineGroup& group, void* argument);
 
 }  // namespace weft::fabric

@@ -41,6 +41,11 @@ int cntr_open(fid_domain* domain, fi_cntr_attr* attributes, fid_cntr** cntr, voi
   return at_c_border([&] { return open_counter(object_of(domain), attributes, cntr, context); });
 }
 
+int poll_open(fid_domain* domain, fi_poll_attr* attributes, fid_poll** set) {
+  if (set == nullptr) return -FI_EINVAL;
+  return at_c_border([&] { return open_poll_set(object_of(domain), attributes, set); });
+}
+
 int endpoint(fid_domain* domain, fi_info* info, fid_ep** ep, void* context) {
   if (info == nullptr || ep == nullptr || info->ep_attr == nullptr) return -FI_EINVAL;
   return at_c_border([&] { return open_endpoint(object_of(domain), info, ep, context); });
@@ -73,6 +78,7 @@ fi_ops_domain* domain_operations() {
     operations.av_open = av_open;
     operations.cq_open = cq_open;
     operations.cntr_open = cntr_open;
+    operations.poll_open = poll_open;
     operations.endpoint = endpoint;
     operations.endpoint2 = endpoint_with_flags;
     operations.query_atomic = query_atomic;
@@ -93,14 +99,16 @@ bool is_connected(const fi_info& info) {
 }  // namespace
 
 Domain::Domain(Fabric& fabric, const fi_info& info, std::shared_ptr<device::Device> device,
-               void* context)
+               std::shared_ptr<device::ProgressThread> progress_thread, void* context)
     : fid_domain{},
       fabric_(fabric),
       fabric_use_(fabric),
       options_(fabric.options()),
       device_(std::move(device)),
+      progress_thread_(std::move(progress_thread)),
       id_(device_->new_domain()),
-      thread_safe_(info.domain_attr->threading != FI_THREAD_DOMAIN || is_connected(info)),
+      thread_safe_(number_of(info.domain_attr->threading) != FI_THREAD_DOMAIN ||
+                   progress_thread_ != nullptr || is_connected(info)),
       virtual_addresses_(wants(info, FI_MR_VIRT_ADDR)),
       provider_keys_(wants(info, FI_MR_PROV_KEY)),
       api_version_(fabric.requested_api()) {
@@ -117,7 +125,14 @@ int Domain::open(Fabric& fabric, const fi_info& info, fid_domain** domain, void*
     log_warning(FI_LOG_DOMAIN, "cannot open the device: {}", device.error().message);
     return fabric_status(device.error());
   }
-  *domain = new Domain(fabric, info, std::move(device).value(), context);
+  std::shared_ptr<device::ProgressThread> progress_thread;
+  if (number_of(info.domain_attr->data_progress) == FI_PROGRESS_AUTO) {
+    auto thread = device::ProgressThread::get();
+    if (!thread) return fabric_status(thread.error());
+    progress_thread = std::move(thread).value();
+  }
+  *domain =
+      new Domain(fabric, info, std::move(device).value(), std::move(progress_thread), context);
   return 0;
 }
 

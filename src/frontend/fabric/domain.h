@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "device/device.h"
+#include "device/progress_thread.h"
 #include "fabric.h"
 #include "messaging/options.h"
 #include "usable.h"
@@ -16,7 +17,8 @@ namespace weft::fabric {
 // The object behind a fid_domain. Any thread may use it.
 class Domain : public fid_domain, public Usable {
  public:
-  // Opens the device for this domain. Errors: those of device::Device::get().
+  // Opens the device for this domain. Errors: those of device::Device::get() and
+  // device::ProgressThread::get().
   static int open(Fabric& fabric, const fi_info& info, fid_domain** domain, void* context);
   // Frees the object. Errors: -FI_EBUSY while something that was opened on it is open.
   int close();
@@ -26,9 +28,11 @@ class Domain : public fid_domain, public Usable {
   const messaging::Options& options() const { return options_; }
   // Number under which peers' keys are looked up.
   DomainId id() const { return id_; }
-  // False when the application lets one thread at a time in (FI_THREAD_DOMAIN). True all the same
-  // where endpoints are connected: an event queue belongs to no domain, and whoever waits there for
-  // news of connections drives their endpoints.
+  // Drives the endpoints with FI_PROGRESS_AUTO; null with FI_PROGRESS_MANUAL.
+  device::ProgressThread* progress_thread() const { return progress_thread_.get(); }
+  // False when one thread at a time comes in: the application says so (FI_THREAD_DOMAIN). True all
+  // the same where there is a progress thread, and where endpoints are connected: an event queue
+  // belongs to no domain, and whoever waits there for news of connections drives their endpoints.
   bool thread_safe() const { return thread_safe_; }
   // Remote addresses are virtual addresses (FI_MR_VIRT_ADDR).
   bool virtual_addresses() const { return virtual_addresses_; }
@@ -38,12 +42,13 @@ class Domain : public fid_domain, public Usable {
 
  private:
   Domain(Fabric& fabric, const fi_info& info, std::shared_ptr<device::Device> device,
-         void* context);
+         std::shared_ptr<device::ProgressThread> progress_thread, void* context);
 
   Fabric& fabric_;
   Fabric::Use fabric_use_;
   const messaging::Options options_;
   const std::shared_ptr<device::Device> device_;
+  const std::shared_ptr<device::ProgressThread> progress_thread_;
   const DomainId id_;
   const bool thread_safe_;
   const bool virtual_addresses_;
@@ -58,6 +63,7 @@ fi_ops_mr* mr_operations();
 int open_av(Domain& domain, fi_av_attr* attributes, fid_av** av, void* context);
 int open_cq(Domain& domain, fi_cq_attr* attributes, fid_cq** cq, void* context);
 int open_counter(Domain& domain, fi_cntr_attr* attributes, fid_cntr** cntr, void* context);
+int open_poll_set(Domain& domain, fi_poll_attr* attributes, fid_poll** set);
 int open_endpoint(Domain& domain, fi_info* info, fid_ep** ep, void* context);
 
 }  // namespace weft::fabric

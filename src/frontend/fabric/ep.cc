@@ -119,6 +119,7 @@ int Endpoint::open(Domain& domain, const fi_info& info, fid_ep** ep, void* conte
 
 Endpoint::~Endpoint() {
   if (core_ != nullptr) {
+    if (domain_.progress_thread() != nullptr) domain_.progress_thread()->detach(*core_);
     for (device::EngineGroup* group : groups()) group->detach(*core_);
     if (offer_.type == FI_EP_DGRAM) log_drops(port_->address(), core_->drops());
     core_.reset();
@@ -270,6 +271,7 @@ int Endpoint::enable() {
     core_.reset();
     return fabric_status(ok.error());
   }
+  if (domain_.progress_thread() != nullptr) domain_.progress_thread()->attach(*core_);
   return 0;
 }
 

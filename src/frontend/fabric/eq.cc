@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "boundary.h"
-#include "cq.h"
 #include "internal.h"
 #include "unsupported.h"
 
@@ -14,7 +13,6 @@ namespace weft::fabric {
 namespace {
 
 // fi_eq(3): before, the data of an error always stayed in memory of the provider.
-constexpr std::uint32_t kFirstApiWithErrorBuffers = FI_VERSION(1, 5);
 
 ssize_t read(fid_eq* eq, std::uint32_t* event, void* buffer, std::size_t length,
              std::uint64_t flags) {
@@ -46,10 +44,13 @@ ssize_t write(fid_eq* fid, std::uint32_t event, const void* buffer, std::size_t 
 ssize_t sread(fid_eq* fid, std::uint32_t* event, void* buffer, std::size_t length, int timeout,
               std::uint64_t flags) {
   EventQueue& eq = EventQueue::from(fid);
-  if (eq.waiting().kind() == device::WaitKind::kNone) return -FI_EINVAL;
+  const fi_wait_obj object = eq.wait_point().object();
+  if (object == FI_WAIT_NONE || object == FI_WAIT_SET) return -FI_EINVAL;
+  if ((flags & ~FI_PEEK) != 0) return -FI_EBADFLAGS;
+  if (event == nullptr || (buffer == nullptr && length != 0)) return -FI_EINVAL;
   return at_c_border([&] {
     eq.waiting().wait(std::chrono::milliseconds(timeout), [&] { return eq.ready(); });
-    return read(fid, event, buffer, length, flags);
+    return eq.take(event, buffer, length, (flags & FI_PEEK) != 0);
   });
 }
 
@@ -69,8 +70,7 @@ int close_eq(fid* fid) {
 }
 
 int control(fid* fid, int command, void* argument) {
-  if (command != FI_GETWAIT) return -FI_ENOSYS;
-  return get_wait_object(EventQueue::from(reinterpret_cast<fid_eq*>(fid)).waiting(), argument);
+  return EventQueue::from(reinterpret_cast<fid_eq*>(fid)).wait_point().control(command, argument);
 }
 
 fi_ops* fid_operations() {
@@ -90,12 +90,13 @@ fi_ops_eq* eq_operations() {
 
 }  // namespace
 
-EventQueue::EventQueue(Fabric& fabric, std::uint64_t flags, device::WaitKind wait, void* context)
+EventQueue::EventQueue(Fabric& fabric, std::uint64_t flags, const WaitWish& wish, void* context)
     : fid_eq{},
       fabric_use_(fabric),
       writable_((flags & FI_WRITE) != 0),
-      waiting_(true, wait),
-      copies_data_(fabric.requested_api() >= kFirstApiWithErrorBuffers) {
+      fills_error_data_(fabric.requested_api() >= FI_VERSION(1, 5)),
+      waiting_(true, wish.kind()),
+      wait_point_(waiting_, wish, [this] { return ready(); }) {
   fid.fclass = FI_CLASS_EQ;
   fid.context = context;
   fid.ops = fid_operations();
@@ -124,6 +125,9 @@ void EventQueue::push_error(const fi_eq_err_entry& error, std::span<const std::b
   entry.failed = true;
   entry.error = error;
   entry.object = error.fid;
+  if (data.empty() && error.err_data != nullptr) {
+    data = {static_cast<const std::byte*>(error.err_data), error.err_data_size};
+  }
   entry.content.assign(data.begin(), data.end());
   add(std::move(entry));
 }
@@ -164,29 +168,33 @@ ssize_t EventQueue::take(std::uint32_t* event, void* buffer, std::size_t length,
   return static_cast<ssize_t>(size);
 }
 
-// fi_eq(3): into the reader's buffer if he has one, else he is shown ours until he reads again.
-void EventQueue::give_data(const Entry& failed, fi_eq_err_entry& out) {
-  void* const buffer = out.err_data;
-  const std::size_t room = copies_data_ ? out.err_data_size : 0;
-  out = failed.error;
-  if (room == 0) {
-    shown_ = failed.content;
-    out.err_data = shown_.data();
-    out.err_data_size = shown_.size();
-    return;
+// fi_eq(3): its data into the reader's buffer if he has one, else he is shown ours until he reads
+// again. Returns how many bytes of the structure the reader has.
+std::size_t EventQueue::give_error(const Entry& failed, fi_eq_err_entry& out) {
+  fi_eq_err_entry error = failed.error;
+  if (fills_error_data_ && out.err_data != nullptr && out.err_data_size != 0) {
+    error.err_data = out.err_data;
+    error.err_data_size = std::min(out.err_data_size, failed.content.size());
+    std::copy_n(failed.content.begin(), error.err_data_size, static_cast<std::byte*>(out.err_data));
+  } else {
+    lent_ = failed.content;
+    error.err_data = lent_.empty() ? nullptr : lent_.data();
+    error.err_data_size = lent_.size();
   }
-  out.err_data = buffer;
-  out.err_data_size = std::min(room, failed.content.size());
-  if (out.err_data_size != 0) std::memcpy(buffer, failed.content.data(), out.err_data_size);
+  // Before API 1.5 the structure ended there.
+  const std::size_t size =
+      fills_error_data_ ? sizeof error : offsetof(fi_eq_err_entry, err_data_size);
+  std::memcpy(&out, &error, size);
+  return size;
 }
 
 ssize_t EventQueue::take_error(fi_eq_err_entry& out, bool peek) {
   waiting_.progress();
   const std::lock_guard guard(mutex_);
   if (entries_.empty() || !entries_.front().failed) return -FI_EAGAIN;
-  give_data(entries_.front(), out);
+  const std::size_t size = give_error(entries_.front(), out);
   if (!peek) entries_.pop_front();
-  return sizeof out;
+  return static_cast<ssize_t>(size);
 }
 
 bool EventQueue::ready() const {
@@ -197,11 +205,13 @@ bool EventQueue::ready() const {
 int open_eq(Fabric& fabric, fi_eq_attr* attributes, fid_eq** eq, void* context) {
   const fi_eq_attr wanted = attributes != nullptr ? *attributes : fi_eq_attr{};
   if ((wanted.flags & ~(FI_WRITE | FI_AFFINITY)) != 0) return -FI_EBADFLAGS;
-  device::WaitKind wait{};
-  if (const int wrong = wait_kind(wanted.wait_obj, wait)) return wrong;
+  WaitWish wish;
+  if (const int wrong = WaitWish::read(wanted.wait_obj, wanted.wait_set, fabric, wish)) {
+    return wrong;
+  }
   return at_c_border([&] {
-    auto created = std::make_unique<EventQueue>(fabric, wanted.flags, wait, context);
-    if (const Status ok = created->waiting().open(); !ok) return fabric_status(ok.error());
+    auto created = std::make_unique<EventQueue>(fabric, wanted.flags, wish, context);
+    if (const int failed = created->wait_point().open()) return failed;
     *eq = created.release();
     return 0;
   });

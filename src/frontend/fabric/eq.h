@@ -16,23 +16,26 @@
 #include "fabric.h"
 #include "info.h"
 #include "usable.h"
+#include "wait_point.h"
 
 namespace weft::fabric {
 
 // The object behind a fid_eq. Any thread.
 class EventQueue : public fid_eq, public Usable {
  public:
-  EventQueue(Fabric& fabric, std::uint64_t flags, device::WaitKind wait, void* context);
+  EventQueue(Fabric& fabric, std::uint64_t flags, const WaitWish& wish, void* context);
 
   // The object behind `eq`.
   static EventQueue& from(fid_eq* eq) { return *static_cast<EventQueue*>(eq); }
 
+  // Drives what reports here when the queue is read.
   device::EngineGroup& waiting() { return waiting_; }
+  WaitPoint& wait_point() { return wait_point_; }
   // True when programs may add events (FI_WRITE).
   bool writable() const { return writable_; }
   // Adds an event: its number (FI_AV_COMPLETE ...) and what the program reads.
   void push(std::uint32_t event, const void* content, std::size_t length);
-  // Adds an error; what its fields say of data does not count.
+  // Adds an error with its data: `data`, or else what its fields say. They are copied.
   void push_error(const fi_eq_err_entry& error, std::span<const std::byte> data = {});
   // Adds an event of a connection (struct fi_eq_cm_entry). An info that nobody reads is freed.
   void push_connection(std::uint32_t event, struct fid& object, InfoList info,
@@ -42,7 +45,8 @@ class EventQueue : public fid_eq, public Usable {
   // The first event, taken out unless `peek`. -FI_EAGAIN when there is none, -FI_EAVAIL when an
   // error comes first, -FI_ETOOSMALL when it does not fit into `length` bytes.
   ssize_t take(std::uint32_t* event, void* buffer, std::size_t length, bool peek);
-  // The first error. -FI_EAGAIN when the next event is none.
+  // The first error. -FI_EAGAIN when the next event is none. On entry `out` says where its err_data
+  // goes and what fits there; without a place it is lent until the next call (fi_eq(3)).
   ssize_t take_error(fi_eq_err_entry& out, bool peek);
   // True when something can be read.
   bool ready() const;
@@ -58,15 +62,16 @@ class EventQueue : public fid_eq, public Usable {
     std::vector<std::byte> content;      // or the data of an error
   };
   void add(Entry entry);
-  void give_data(const Entry& failed, fi_eq_err_entry& out);
+  std::size_t give_error(const Entry& failed, fi_eq_err_entry& out);
 
   const Fabric::Use fabric_use_;
   const bool writable_;
+  const bool fills_error_data_;  // the place for err_data is the program's (API 1.5)
   device::EngineGroup waiting_;
-  const bool copies_data_;  // into the reader's buffer, where he has one
   mutable std::mutex mutex_;
   std::deque<Entry> entries_;
-  std::vector<std::byte> shown_;  // data of the last error that was read
+  std::vector<std::byte> lent_;  // the err_data that the program looks at
+  WaitPoint wait_point_;
 };
 
 }  // namespace weft::fabric

@@ -35,6 +35,11 @@ int eq_open(fid_fabric* fabric, fi_eq_attr* attributes, fid_eq** eq, void* conte
   return open_eq(object_of(fabric), attributes, eq, context);
 }
 
+int wait_open(fid_fabric* fabric, fi_wait_attr* attributes, fid_wait** set) {
+  if (set == nullptr) return -FI_EINVAL;
+  return open_wait_set(object_of(fabric), attributes, set);
+}
+
 int trywait(fid_fabric* fabric, fid** fids, int count) {
   if (count < 0 || (fids == nullptr && count > 0)) return -FI_EINVAL;
   return try_wait(object_of(fabric), fids, count);
@@ -54,13 +59,13 @@ int passive_ep(fid_fabric* fabric, fi_info* info, fid_pep** pep, void* context) 
   return open_passive_endpoint(object_of(fabric), info, pep, context);
 }
 
-// Wait sets are not offered.
 fi_ops_fabric* fabric_operations() {
   static fi_ops_fabric table = [] {
     fi_ops_fabric operations = unsupported_operations<fi_ops_fabric>();
     operations.domain = domain;
     operations.passive_ep = passive_ep;
     operations.eq_open = eq_open;
+    operations.wait_open = wait_open;
     operations.trywait = trywait;
     operations.domain2 = domain_with_flags;
     return operations;

@@ -25,6 +25,9 @@ int open_passive_endpoint(Fabric& fabric, fi_info* info, fid_pep** pep, void* co
 // fi_eq_open(3). `attributes` may be null: all defaults.
 int open_eq(Fabric& fabric, fi_eq_attr* attributes, fid_eq** eq, void* context);
 
+// fi_wait_open(3). `attributes` may be null: all defaults.
+int open_wait_set(Fabric& fabric, fi_wait_attr* attributes, fid_wait** set);
+
 // fi_trywait(3): 0 when a thread may block on the wait objects of all `count` objects, -FI_EAGAIN
 // when there is something to read first.
 int try_wait(Fabric& fabric, fid** fids, int count);

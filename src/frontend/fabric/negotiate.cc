@@ -102,10 +102,10 @@ Result<fi_progress> agree_control_progress(int hinted) {
 Result<fi_progress> agree_data_progress(int hinted) {
   switch (hinted) {
     case FI_PROGRESS_UNSPEC:
-    case FI_PROGRESS_MANUAL:
-      return FI_PROGRESS_MANUAL;
+      return FI_PROGRESS_MANUAL;  // no thread that nobody asked for
     case FI_PROGRESS_AUTO:
-      return refusal("data_progress FI_PROGRESS_AUTO: only FI_PROGRESS_MANUAL is offered");
+    case FI_PROGRESS_MANUAL:
+      return static_cast<fi_progress>(hinted);
   }
   return refusal(fmt::format("data_progress {}: unknown model", hinted));
 }

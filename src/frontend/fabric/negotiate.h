@@ -39,7 +39,8 @@ Result<fi_threading> agree_threading(int hinted);
 // Control operations complete within their call, so both models hold.
 Result<fi_progress> agree_control_progress(int hinted);
 
-// Data moves when the program polls or waits: FI_PROGRESS_MANUAL only.
+// Data moves when the program polls or waits (FI_PROGRESS_MANUAL, unless it asks for more), or also
+// by a thread in the background (FI_PROGRESS_AUTO).
 Result<fi_progress> agree_data_progress(int hinted);
 
 // Queues are always protected, also for those who do not ask.

@@ -163,10 +163,10 @@ TEST(Progress, ControlIsAutoUnlessManualIsWished) {
   expect_refused(agree_control_progress(3));
 }
 
-TEST(Progress, DataIsManualAndNeverPromisedAsAuto) {
+TEST(Progress, DataIsManualUnlessAutoIsAskedFor) {
   expect_answer(agree_data_progress(FI_PROGRESS_UNSPEC), FI_PROGRESS_MANUAL);
   expect_answer(agree_data_progress(FI_PROGRESS_MANUAL), FI_PROGRESS_MANUAL);
-  expect_refused(agree_data_progress(FI_PROGRESS_AUTO));
+  expect_answer(agree_data_progress(FI_PROGRESS_AUTO), FI_PROGRESS_AUTO);
   expect_refused(agree_data_progress(3));
 }
 

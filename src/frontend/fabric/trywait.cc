@@ -1,39 +1,29 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// When may a program block on the descriptors of its queues? fi_trywait(3)
+// When may a program block on the wait objects of its queues? fi_trywait(3)
 #include "boundary.h"
 #include "counter.h"
 #include "cq.h"
 #include "eq.h"
 #include "internal.h"
+#include "wait_set.h"
 
 namespace weft::fabric {
 namespace {
 
-int blockable(device::EngineGroup& group, const std::function<bool()>& ready) {
-  if (group.prepare_wait(ready)) return 0;
-  group.take_signal();  // this answer is what a signal asks for
-  return -FI_EAGAIN;
-}
-
-int try_one(fid* object) {
+// Null for an object that nobody can wait for.
+WaitPoint* wait_point_of(fid* object) {
+  if (object == nullptr) return nullptr;
   switch (object->fclass) {
-    case FI_CLASS_CQ: {
-      auto& queue = CompletionQueue::from(reinterpret_cast<fid_cq*>(object)).queue();
-      if (queue.engines().descriptor() < 0) return -FI_EINVAL;
-      return blockable(queue.engines(), [&] { return !queue.empty(); });
-    }
-    case FI_CLASS_EQ: {
-      EventQueue& eq = EventQueue::from(reinterpret_cast<fid_eq*>(object));
-      if (eq.waiting().descriptor() < 0) return -FI_EINVAL;
-      return blockable(eq.waiting(), [&] { return eq.ready(); });
-    }
-    case FI_CLASS_CNTR: {
-      Counter& cntr = Counter::from(reinterpret_cast<fid_cntr*>(object));
-      if (cntr.counter().engines().descriptor() < 0) return -FI_EINVAL;
-      return blockable(cntr.counter().engines(), [&] { return cntr.has_news(); });
-    }
+    case FI_CLASS_CQ:
+      return &CompletionQueue::from(reinterpret_cast<fid_cq*>(object)).wait_point();
+    case FI_CLASS_EQ:
+      return &EventQueue::from(reinterpret_cast<fid_eq*>(object)).wait_point();
+    case FI_CLASS_CNTR:
+      return &Counter::from(reinterpret_cast<fid_cntr*>(object)).wait_point();
+    case FI_CLASS_WAIT:
+      return &WaitSet::from(reinterpret_cast<fid_wait*>(object)).wait_point();
     default:
-      return -FI_EINVAL;
+      return nullptr;
   }
 }
 
@@ -42,8 +32,9 @@ int try_one(fid* object) {
 int try_wait(Fabric&, fid** fids, int count) {
   return at_c_border([&] {
     for (int i = 0; i < count; ++i) {
-      if (fids[i] == nullptr) return -FI_EINVAL;
-      if (const int status = try_one(fids[i])) return status;
+      WaitPoint* const point = wait_point_of(fids[i]);
+      if (point == nullptr) return -FI_EINVAL;
+      if (const int status = point->try_wait()) return status;
     }
     return 0;
   });

@@ -26,11 +26,15 @@ struct Options {
   fi_av_type av_type = FI_AV_TABLE;
   fi_cq_format format = FI_CQ_FORMAT_TAGGED;
   fi_wait_obj wait = FI_WAIT_NONE;
+  bool threshold = false;      // FI_CQ_COND_THRESHOLD
   std::uint64_t cq_flags = 0;  // FI_SELECTIVE_COMPLETION or nothing.
   // Each set bit of FI_SEND, FI_RECV, FI_READ, FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE gets a
   // counter of its own.
   std::uint64_t counters = 0;
   fi_wait_obj counter_wait = FI_WAIT_UNSPEC;
+  fi_progress data_progress = FI_PROGRESS_UNSPEC;
+  // Parties call into libfabric for nothing but what a test asks of them: they do not poll between.
+  bool left_alone = false;
 };
 
 // Options for endpoints of type FI_EP_DGRAM with everything that such can do.

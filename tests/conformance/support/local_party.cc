@@ -39,7 +39,7 @@ bool has_source(Kind kind) { return !traits(kind).receive && !traits(kind).read;
 
 LocalParty::LocalParty(std::shared_ptr<Domain> domain, const Options& options, Pump* pump)
     : pump_(pump), endpoint_(std::move(domain), options) {
-  if (ok()) pump_->add(&endpoint_);
+  if (ok() && !options.left_alone) pump_->add(&endpoint_);
 }
 
 LocalParty::~LocalParty() { pump_->remove(&endpoint_); }
@@ -123,8 +123,11 @@ void LocalParty::let_source_go(Slot* slot) {
 Reply LocalParty::do_wait(Token token) {
   Reply reply;
   const void* context = token == kNoToken ? nullptr : context_of(token);
+  const bool left_alone = endpoint_.options().left_alone;
+  if (left_alone) pump_->add(&endpoint_);
   std::optional<Completion> c;
   reply.arrived = pump_->until([&] { return (c = endpoint_.take(context)).has_value(); });
+  if (left_alone) pump_->remove(&endpoint_);
   if (!reply.arrived) {
     return with_text("Completions with other contexts: " + std::to_string(endpoint_.untaken()));
   }

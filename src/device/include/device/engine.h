@@ -28,10 +28,12 @@ class Engine {
   virtual void wake_up() = 0;
   // Readable when asleep and something has arrived.
   virtual int wake_fd() const = 0;
+  // Changes with every progress(): tells a watcher whether others drive this engine.
+  virtual unsigned polls() { return 0; }
 };
 
-// How a queue lets its reader wait (enum fi_wait_obj).
-enum class WaitKind { kNone, kUnspecified, kDescriptor };
+// How one waits for news: not at all, looking again and again, or asleep on a descriptor.
+enum class WaitKind { kNone, kYield, kDescriptor };
 
 // The engines behind one completion queue or counter, and the sleep of whoever waits for it.
 class EngineGroup {
@@ -63,8 +65,10 @@ class EngineGroup {
   // For programs that wait on descriptor() by themselves (fi_trywait(3)): true when they may,
   // because nothing is there and anything new will make the descriptor readable.
   bool prepare_wait(const std::function<bool()>& ready);
-  // Readable after prepare_wait() when there is news; -1 without a wait object.
-  int descriptor() const { return kind_ == WaitKind::kNone ? -1 : set_.fd(); }
+  // Ends what prepare_wait() began, without driving anything: whoever sleeps on descriptor() looks.
+  void end_wait();
+  // Readable after prepare_wait() when there is news; -1 unless the kind is kDescriptor.
+  int descriptor() const { return kind_ == WaitKind::kDescriptor ? set_.fd() : -1; }
   WaitKind kind() const { return kind_; }
 
  private:

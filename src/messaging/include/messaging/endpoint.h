@@ -172,6 +172,7 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   bool fall_asleep() override;
   void wake_up() override;
   int wake_fd() const override { return wake_set_.fd(); }
+  unsigned polls() override;
 
  private:
   // The way to one number of the address vector.

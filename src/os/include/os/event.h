@@ -2,7 +2,10 @@
 // What can a thread sleep on, and how are several such things one descriptor?
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
+#include <memory>
 
 #include "base/result.h"
 #include "os/fd.h"
@@ -24,7 +27,8 @@ class Event {
   Fd fd_;
 };
 
-// One descriptor that is readable while any of its members is (epoll(7)).
+// One descriptor that is readable while any of its members is (epoll(7)). A forked child shares the
+// set with its parent: there add() and remove() leave it alone.
 class EventSet {
  public:
   // Errors: those of epoll_create1(2).
@@ -37,6 +41,28 @@ class EventSet {
 
  private:
   Fd fd_;
+  pid_t process_ = 0;  // that made it
+};
+
+// Several descriptors to sleep on that change from time to time (ppoll(2)). One thread.
+class PollList {
+ public:
+  PollList();
+  ~PollList();
+  PollList(const PollList&) = delete;
+  PollList& operator=(const PollList&) = delete;
+
+  void clear();
+  // Adds a descriptor; one below 0 never becomes readable.
+  void add(int fd);
+  // Sleeps until one of them is readable (true) or the time is over.
+  bool wait(std::chrono::nanoseconds timeout);
+  // Whether the one that was added as number `index` was readable when wait() ended.
+  bool readable(std::size_t index) const;
+
+ private:
+  struct Entries;
+  std::unique_ptr<Entries> entries_;
 };
 
 // Sleeps until `fd` is readable or the time is over (negative: no limit). True when readable.

@@ -75,6 +75,9 @@ class SharedFile {
   // True in a forked child: the claims, and what they protect, are the parent's.
   bool inherited() const;
 
+  // Has forks of this process leave every shared file whole from now on, as opening one does.
+  static void heed_forks();
+
   // The name given to create() or open().
   const std::string& path() const { return path_; }
 

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Who drives an engine that its program leaves alone? (fi_domain(3), FI_PROGRESS_AUTO)
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/result.h"
+#include "device/backoff.h"
+#include "device/engine.h"
+#include "os/event.h"
+#include "os/thread.h"
+
+namespace weft::device {
+
+// The background thread of this process. It lets the engines sleep and sleeps until one is woken
+// up; as long as the program drives an engine itself, it only looks now and then whether that goes
+// on. Any thread may call.
+class ProgressThread {
+ public:
+  // The one of this process, started by the first call and ended when the last user lets go.
+  // Errors: EMFILE of eventfd(2), EAGAIN of pthread_create(3).
+  static Result<std::shared_ptr<ProgressThread>> get();
+  ~ProgressThread();
+  ProgressThread(const ProgressThread&) = delete;
+  ProgressThread& operator=(const ProgressThread&) = delete;
+
+  // Drives `engine` from now on, whose locks must be real ones.
+  void attach(Engine& engine);
+  // Leaves it alone; on return the thread is not inside it any more.
+  void detach(Engine& engine);
+  // Tells that the wake_fd() of an engine is another one now.
+  void look_again() { event_.set(); }
+
+ private:
+  using Time = std::chrono::steady_clock::time_point;
+  // An engine and how far it is with it.
+  struct Charge {
+    Engine* engine = nullptr;
+    bool asleep = false;  // the engine is, on our behalf
+    bool rung = false;    // and its descriptor became readable
+    unsigned polls = 0;   // what its count was when we left it
+    Time due{};           // when to look at it again, unless it is rung for
+    Backoff backoff;
+  };
+  // What a fork of the process has to take care of.
+  struct Forks;
+
+  ProgressThread() = default;
+  static Result<std::shared_ptr<ProgressThread>> start();
+  void run();
+  std::chrono::nanoseconds look_after_all();
+  static std::chrono::nanoseconds look_after(Charge& charge, Time now);
+  static std::chrono::nanoseconds serve(Charge& charge);
+  void sleep(std::unique_lock<std::mutex>& lock, std::chrono::nanoseconds limit);
+  void abandon();
+
+  os::Event event_;
+  std::mutex mutex_;  // held by the thread except while it sleeps
+  std::vector<Charge> charges_;
+  unsigned changes_ = 0;  // of charges_
+  bool stopping_ = false;
+  os::PollList list_;  // the thread's
+  os::Thread thread_;
+};
+
+}  // namespace weft::device

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Who drives an engine that its program leaves alone? (fi_domain(3), FI_PROGRESS_AUTO)
+#include "device/progress_thread.h"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+namespace weft::device {
+namespace {
+
+using std::chrono::nanoseconds;
+
+// How often it looks whether a program that polls goes on polling: what arrives just after its last
+// poll waits for so long.
+constexpr nanoseconds kLookAgain = std::chrono::milliseconds(4);
+// It looks by itself this often whether peers still live, where their end cannot wake it.
+constexpr nanoseconds kNap = std::chrono::milliseconds(500);
+
+}  // namespace
+
+// A child has the parent's memory but not its thread: nobody may be inside an engine at that
+// moment, and the child must not wait for what does not exist.
+struct ProgressThread::Forks {
+  std::mutex mutex;
+  std::weak_ptr<ProgressThread> current;
+  ProgressThread* live = nullptr;
+
+  // Outlives every static destructor.
+  static Forks& heeded() {
+    static Forks* const forks = [] {
+      os::at_fork([] { heeded().before(); }, [] { heeded().in_parent(); },
+                  [] { heeded().in_child(); });
+      return new Forks;
+    }();
+    return *forks;
+  }
+  void before() {
+    mutex.lock();
+    if (live != nullptr) live->mutex_.lock();
+  }
+  void in_parent() {
+    if (live != nullptr) live->mutex_.unlock();
+    mutex.unlock();
+  }
+  void in_child() {
+    if (live != nullptr) {
+      live->abandon();
+      live->mutex_.unlock();
+    }
+    live = nullptr;
+    current.reset();
+    mutex.unlock();
+  }
+};
+
+Result<std::shared_ptr<ProgressThread>> ProgressThread::get() {
+  Forks& forks = Forks::heeded();
+  const std::lock_guard guard(forks.mutex);
+  if (auto running = forks.current.lock()) return running;
+  auto started = start();
+  if (!started) return started;
+  forks.current = started.value();
+  forks.live = started.value().get();
+  return started;
+}
+
+Result<std::shared_ptr<ProgressThread>> ProgressThread::start() {
+  auto event = os::Event::create();
+  if (!event) return event.error();
+  std::shared_ptr<ProgressThread> progress(new ProgressThread);
+  progress->event_ = std::move(event).value();
+  auto thread = os::Thread::start([self = progress.get()] { self->run(); });
+  if (!thread) return thread.error();
+  progress->thread_ = std::move(thread).value();
+  return progress;
+}
+
+ProgressThread::~ProgressThread() {
+  {
+    Forks& forks = Forks::heeded();
+    const std::lock_guard guard(forks.mutex);
+    if (forks.live == this) forks.live = nullptr;
+  }
+  {
+    const std::lock_guard guard(mutex_);
+    stopping_ = true;
+  }
+  event_.set();
+}
+
+void ProgressThread::abandon() {
+  charges_.clear();
+  thread_.forget();
+}
+
+void ProgressThread::attach(Engine& engine) {
+  {
+    const std::lock_guard guard(mutex_);
+    Charge charge;
+    charge.engine = &engine;
+    charges_.push_back(charge);
+    ++changes_;
+  }
+  event_.set();
+}
+
+void ProgressThread::detach(Engine& engine) {
+  const std::lock_guard guard(mutex_);
+  const auto charge = std::find_if(charges_.begin(), charges_.end(),
+                                   [&](const Charge& one) { return one.engine == &engine; });
+  if (charge == charges_.end()) return;
+  if (charge->asleep) engine.wake_up();
+  charges_.erase(charge);
+  ++changes_;
+  event_.set();
+}
+
+// Does what is to be done for an engine that is awake, and says how long nothing will be.
+nanoseconds ProgressThread::serve(Charge& charge) {
+  Engine& engine = *charge.engine;
+  const unsigned polls = engine.polls();
+  if (std::exchange(charge.polls, polls) != polls) {
+    charge.backoff.reset();
+    return kLookAgain;  // the program is at it
+  }
+  engine.progress();
+  charge.polls = engine.polls();
+  charge.asleep = engine.fall_asleep();
+  if (charge.asleep) {
+    charge.backoff.reset();
+    return kNap;
+  }
+  engine.wake_up();
+  return charge.backoff.next();
+}
+
+// Others may need the thread more often than this engine does.
+nanoseconds ProgressThread::look_after(Charge& charge, Time now) {
+  if (!charge.rung && now < charge.due) return charge.due - now;
+  if (charge.asleep) charge.engine->wake_up();
+  charge.asleep = charge.rung = false;
+  const nanoseconds pause = serve(charge);
+  charge.due = now + pause;
+  return pause;
+}
+
+nanoseconds ProgressThread::look_after_all() {
+  const Time now = std::chrono::steady_clock::now();
+  nanoseconds limit = kNap;
+  for (Charge& charge : charges_) {
+    try {
+      limit = std::min(limit, look_after(charge, now));
+    } catch (const std::bad_alloc&) {
+      // As when a program's own call answers -FI_ENOMEM: there may be memory later.
+      limit = std::min(limit, kLookAgain);
+    }
+  }
+  return limit;
+}
+
+// Lets others in and sleeps, then marks the engines that there is something for.
+void ProgressThread::sleep(std::unique_lock<std::mutex>& lock, nanoseconds limit) {
+  list_.clear();
+  list_.add(event_.fd());
+  for (const Charge& charge : charges_) list_.add(charge.asleep ? charge.engine->wake_fd() : -1);
+  const unsigned changes = changes_;
+  lock.unlock();
+  list_.wait(limit);
+  lock.lock();
+  for (std::size_t i = 0; i < charges_.size(); ++i) {
+    charges_[i].rung = charges_[i].asleep && (changes != changes_ || list_.readable(i + 1));
+  }
+}
+
+void ProgressThread::run() {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    event_.clear();
+    try {
+      sleep(lock, look_after_all());
+    } catch (const std::bad_alloc&) {
+      // Before it slept: it looks after all of them once more.
+    }
+  }
+}
+
+}  // namespace weft::device

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Does the background thread serve whoever is left alone, and keep away from whoever is not?
+#include "device/progress_thread.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <functional>
+#include <thread>
+
+namespace weft::device {
+namespace {
+
+using std::chrono::milliseconds;
+
+bool comes_true(const std::function<bool()>& condition) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  return true;
+}
+
+// An engine with a bell; what arrives are numbers.
+class Served : public Engine {
+ public:
+  Served() : bell_(os::Event::create().value()) {}
+
+  void post() {
+    arrived_.fetch_add(1);
+    if (asleep_.load() > 0) bell_.set();
+  }
+  // The program drives it.
+  void poll() { polls_.fetch_add(1); }
+  int taken() const { return taken_.load(); }
+  int asleep() const { return asleep_.load(); }
+  int driven() const { return driven_.load(); }
+  // It has something to do that nobody will tell about.
+  void set_restless(bool restless) { restless_ = restless; }
+
+  void progress() override {
+    driven_.fetch_add(1);
+    polls_.fetch_add(1);
+    bell_.clear();
+    taken_.fetch_add(arrived_.exchange(0));
+  }
+  bool fall_asleep() override {
+    asleep_.fetch_add(1);
+    return arrived_.load() == 0 && !restless_;
+  }
+  void wake_up() override { asleep_.fetch_sub(1); }
+  int wake_fd() const override { return bell_.fd(); }
+  unsigned polls() override { return polls_.load(); }
+
+ private:
+  os::Event bell_;
+  std::atomic<int> arrived_{0};
+  std::atomic<int> taken_{0};
+  std::atomic<int> asleep_{0};
+  std::atomic<int> driven_{0};
+  std::atomic<unsigned> polls_{0};
+  std::atomic<bool> restless_{false};
+};
+
+class ProgressThreadTest : public testing::Test {
+ protected:
+  ProgressThreadTest() : thread_(ProgressThread::get().value()) { thread_->attach(engine_); }
+  ~ProgressThreadTest() override {
+    thread_->detach(engine_);
+    EXPECT_EQ(engine_.asleep(), 0) << "it was left asleep";
+  }
+  bool falls_asleep() {
+    return comes_true([&] { return engine_.asleep() == 1; });
+  }
+
+  Served engine_;
+  std::shared_ptr<ProgressThread> thread_;
+};
+
+TEST_F(ProgressThreadTest, ServesWhatArrives) {
+  for (int i = 1; i <= 100; ++i) {
+    engine_.post();
+    ASSERT_TRUE(comes_true([&] { return engine_.taken() == i; })) << i;
+  }
+}
+
+TEST_F(ProgressThreadTest, ServesAnEngineThatHasSlept) {
+  for (int i = 1; i <= 3; ++i) {
+    ASSERT_TRUE(falls_asleep());
+    engine_.post();
+    ASSERT_TRUE(comes_true([&] { return engine_.taken() == i; }));
+  }
+}
+
+TEST_F(ProgressThreadTest, LeavesAQuietEngineAlone) {
+  ASSERT_TRUE(falls_asleep());
+  const int before = engine_.driven();
+  std::this_thread::sleep_for(milliseconds(300));
+  EXPECT_LE(engine_.driven() - before, 5);
+}
+
+TEST_F(ProgressThreadTest, KeepsAwayWhileTheProgramPolls) {
+  ASSERT_TRUE(falls_asleep());
+  std::atomic<bool> stop{false};
+  std::thread program([&] {
+    while (!stop) engine_.poll();
+  });
+  std::this_thread::sleep_for(milliseconds(20));
+  engine_.post();  // wakes it, so that it sees who is at work
+  ASSERT_TRUE(comes_true([&] { return engine_.asleep() == 0; }));
+  std::this_thread::sleep_for(milliseconds(20));
+  const int before = engine_.driven();
+  std::this_thread::sleep_for(milliseconds(100));
+  EXPECT_EQ(engine_.driven(), before) << "it took work from a program that polls";
+  EXPECT_EQ(engine_.asleep(), 0) << "senders would have to ring";
+  stop = true;
+  program.join();
+  EXPECT_TRUE(comes_true([&] { return engine_.taken() == 1; })) << "the polling has stopped";
+}
+
+TEST_F(ProgressThreadTest, LooksMoreAndMoreSeldomForWhatNobodyTells) {
+  engine_.set_restless(true);
+  std::this_thread::sleep_for(milliseconds(100));
+  const int before = engine_.driven();
+  std::this_thread::sleep_for(milliseconds(200));
+  EXPECT_LT(engine_.driven() - before, 400);
+  engine_.set_restless(false);
+  EXPECT_TRUE(falls_asleep());
+}
+
+TEST_F(ProgressThreadTest, AnEngineThatLeftIsNotTouched) {
+  for (int i = 0; i < 200; ++i) {
+    auto passing = std::make_unique<Served>();
+    thread_->attach(*passing);
+    passing->post();
+    if (i % 2 == 0) std::this_thread::yield();
+    thread_->detach(*passing);
+    EXPECT_EQ(passing->asleep(), 0);
+  }
+  thread_->detach(engine_);
+  const int before = engine_.driven();
+  engine_.post();
+  std::this_thread::sleep_for(milliseconds(20));
+  EXPECT_EQ(engine_.driven(), before);
+}
+
+TEST_F(ProgressThreadTest, IsOneForTheProcess) {
+  EXPECT_EQ(ProgressThread::get().value(), thread_);
+}
+
+TEST_F(ProgressThreadTest, AForkedChildLeavesWithoutItAndGetsItsOwn) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer allows no threads in the child of a process with threads";
+#endif
+  for (int round = 0; round < 20; ++round) {
+    engine_.post();
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(20);
+      thread_->detach(engine_);
+      Served own;
+      const auto another = ProgressThread::get().value();
+      another->attach(own);
+      own.post();
+      const bool served = comes_true([&] { return own.taken() == 1; });
+      another->detach(own);
+      thread_.reset();
+      _exit(served ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  }
+  EXPECT_TRUE(comes_true([&] { return engine_.taken() == 20; }));
+}
+
+TEST(ProgressThread, EndsWithItsLastUserAndStartsAnew) {
+  for (int i = 0; i < 20; ++i) {
+    Served engine;
+    const auto thread = ProgressThread::get().value();
+    thread->attach(engine);
+    engine.post();
+    ASSERT_TRUE(comes_true([&] { return engine.taken() == 1; }));
+    thread->detach(engine);
+  }
+}
+
+}  // namespace
+}  // namespace weft::device

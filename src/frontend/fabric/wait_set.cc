@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What is a wait set? fi_poll(3)
+#include "wait_set.h"
+
+#include <algorithm>
+
+#include "boundary.h"
+#include "internal.h"
+#include "unsupported.h"
+
+namespace weft::fabric {
+namespace {
+
+WaitSet& object_of(fid* fid) { return WaitSet::from(reinterpret_cast<fid_wait*>(fid)); }
+
+int wait(fid_wait* set, int timeout) {
+  return at_c_border([&] { return WaitSet::from(set).wait(timeout); });
+}
+
+int close_set(fid* fid) {
+  WaitSet& set = object_of(fid);
+  if (set.in_use()) return -FI_EBUSY;
+  delete &set;
+  return 0;
+}
+
+int control(fid* fid, int command, void* argument) {
+  return object_of(fid).wait_point().control(command, argument);
+}
+
+fi_ops* fid_operations() {
+  static fi_ops table = [] {
+    fi_ops operations = unsupported_operations<fi_ops>();
+    operations.close = close_set;
+    operations.control = control;
+    return operations;
+  }();
+  return &table;
+}
+
+fi_ops_wait* wait_operations() {
+  static fi_ops_wait table{sizeof(fi_ops_wait), wait};
+  return &table;
+}
+
+}  // namespace
+
+WaitSet::WaitSet(Fabric& fabric, const WaitWish& wish)
+    : fid_wait{},
+      fabric_(fabric),
+      fabric_use_(fabric),
+      engines_(true, wish.kind()),
+      wait_point_(engines_, wish, [this] { return has_news(); }) {
+  fid.fclass = FI_CLASS_WAIT;
+  fid.ops = fid_operations();
+  ops = wait_operations();
+}
+
+bool WaitSet::has_news() const {
+  if (signalled_.load()) return true;
+  const std::lock_guard guard(mutex_);
+  return std::any_of(members_.begin(), members_.end(),
+                     [](const WaitPoint* member) { return member->has_news(); });
+}
+
+int WaitSet::wait(int timeout_ms) {
+  const bool news =
+      engines_.wait(std::chrono::milliseconds(timeout_ms), [this] { return has_news(); });
+  signalled_.store(false);
+  return news ? 0 : -FI_ETIMEDOUT;
+}
+
+Status WaitSet::join(WaitPoint& member, device::Engine& engine) {
+  {
+    const std::lock_guard guard(mutex_);
+    members_.push_back(&member);
+  }
+  return engines_.attach(engine);
+}
+
+void WaitSet::leave(WaitPoint& member, device::Engine& engine) {
+  engines_.detach(engine);
+  const std::lock_guard guard(mutex_);
+  std::erase(members_, &member);
+}
+
+int open_wait_set(Fabric& fabric, fi_wait_attr* attributes, fid_wait** set) {
+  const fi_wait_attr wanted = attributes != nullptr ? *attributes : fi_wait_attr{FI_WAIT_UNSPEC, 0};
+  if (wanted.flags != 0) return -FI_EBADFLAGS;
+  WaitWish wish;
+  if (const int wrong = WaitWish::read(wanted.wait_obj, nullptr, fabric, wish)) return wrong;
+  if (wish.object == FI_WAIT_NONE) return -FI_EINVAL;
+  return at_c_border([&] {
+    auto created = std::make_unique<WaitSet>(fabric, wish);
+    if (const int failed = created->wait_point().open()) return failed;
+    *set = created.release();
+    return 0;
+  });
+}
+
+}  // namespace weft::fabric

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What is a wait set? fi_poll(3)
+#pragma once
+
+#include <rdma/fi_eq.h>
+
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+#include "device/engine.h"
+#include "fabric.h"
+#include "usable.h"
+#include "wait_point.h"
+
+namespace weft::fabric {
+
+// The object behind a fid_wait: waits for news of any of the objects that were opened with it. Any
+// thread.
+class WaitSet : public fid_wait, public Usable {
+ public:
+  WaitSet(Fabric& fabric, const WaitWish& wish);
+
+  // The object behind `set`.
+  static WaitSet& from(fid_wait* set) { return *static_cast<WaitSet*>(set); }
+
+  Fabric& fabric() { return fabric_; }
+  WaitPoint& wait_point() { return wait_point_; }
+  // fi_wait(3): 0 when a member has news or was signalled, -FI_ETIMEDOUT.
+  int wait(int timeout_ms);
+  // Ends one wait() (fi_cq_signal(3) of a member).
+  void signal() { signalled_.store(true); }
+
+  // A member comes; it takes part as `engine`. Errors: those of epoll_ctl(2).
+  Status join(WaitPoint& member, device::Engine& engine);
+  void leave(WaitPoint& member, device::Engine& engine);
+
+ private:
+  bool has_news() const;
+
+  Fabric& fabric_;
+  const Fabric::Use fabric_use_;
+  std::atomic<bool> signalled_{false};
+  mutable std::mutex mutex_;
+  std::vector<WaitPoint*> members_;
+  device::EngineGroup engines_;
+  WaitPoint wait_point_;
+};
+
+}  // namespace weft::fabric

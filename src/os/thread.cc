@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What does a thread need that lives beside those of the program?
+#include "os/thread.h"
+
+#include <signal.h>
+
+#include <memory>
+#include <utility>
+
+#include "os/shared_file.h"
+
+namespace weft::os {
+
+namespace {
+
+void* run(void* argument) {
+  const std::unique_ptr<std::function<void()>> body(static_cast<std::function<void()>*>(argument));
+  (*body)();
+  return nullptr;
+}
+
+}  // namespace
+
+Thread::Thread(Thread&& other) noexcept
+    : id_(other.id_), running_(std::exchange(other.running_, false)) {}
+
+Thread& Thread::operator=(Thread&& other) noexcept {
+  std::swap(id_, other.id_);
+  std::swap(running_, other.running_);
+  return *this;
+}
+
+Thread::~Thread() {
+  if (running_) ::pthread_join(id_, nullptr);
+}
+
+void Thread::forget() { running_ = false; }
+
+Result<Thread> Thread::start(std::function<void()> body) {
+  Thread thread;
+  auto argument = std::make_unique<std::function<void()>>(std::move(body));
+  // A thread inherits the mask of its creator.
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const int error = ::pthread_create(&thread.id_, nullptr, run, argument.get());
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (error != 0) return Error{error, "cannot start a thread"};
+  thread.running_ = true;
+  static_cast<void>(argument.release());  // run() has it
+  ::pthread_setname_np(thread.id_, "weft");
+  return thread;
+}
+
+void at_fork(void (*prepare)(), void (*parent)(), void (*child)()) {
+  // Handlers run before a fork in the opposite order: who comes later takes its locks first.
+  SharedFile::heed_forks();
+  ::pthread_atfork(prepare, parent, child);
+}
+
+}  // namespace weft::os

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Does a background thread keep out of what is the program's?
+#include "os/thread.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+
+namespace weft::os {
+namespace {
+
+TEST(Thread, RunsItsBodyAndIsWaitedFor) {
+  std::atomic<bool> ran{false};
+  {
+    auto thread = Thread::start([&] { ran = true; }).value();
+  }
+  EXPECT_TRUE(ran);
+}
+
+TEST(Thread, NoSignalOfTheProgramIsDeliveredToIt) {
+  sigset_t mask{};
+  {
+    auto thread = Thread::start([&] { pthread_sigmask(SIG_BLOCK, nullptr, &mask); }).value();
+  }
+  for (const int number : {SIGINT, SIGTERM, SIGUSR1, SIGALRM, SIGCHLD}) {
+    EXPECT_EQ(sigismember(&mask, number), 1) << number;
+  }
+  sigset_t own{};
+  pthread_sigmask(SIG_BLOCK, nullptr, &own);
+  EXPECT_EQ(sigismember(&own, SIGUSR1), 0) << "the creator's mask is as before";
+}
+
+TEST(Thread, AChildForgetsIt) {
+  std::atomic<bool> stop{false};
+  auto thread = Thread::start([&] {
+                  while (!stop) usleep(100);
+                }).value();
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    thread.forget();
+    thread = Thread();
+    _exit(0);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  stop = true;
+}
+
+int prepared = 0;
+int left_parent = 0;
+int left_child = 0;
+
+TEST(AtFork, HandlersRunAroundEachFork) {
+  at_fork([] { ++prepared; }, [] { ++left_parent; }, [] { ++left_child; });
+  const pid_t child = fork();
+  if (child == 0) _exit(prepared == 1 && left_child == 1 && left_parent == 0 ? 0 : 1);
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(prepared, 1);
+  EXPECT_EQ(left_parent, 1);
+  EXPECT_EQ(left_child, 0);
+}
+
+}  // namespace
+}  // namespace weft::os

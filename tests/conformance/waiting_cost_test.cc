@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Does a process that waits leave the processor to others?
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <chrono>
+#include <functional>
+#include <thread>
+
+#include "support/native_wait.h"
+#include "support/world.h"
+
+namespace weft::conformance {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kWait{600};
+
+milliseconds cpu_time() {
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  const auto of = [](const timeval& t) {
+    return std::chrono::seconds(t.tv_sec) + std::chrono::microseconds(t.tv_usec);
+  };
+  return std::chrono::duration_cast<milliseconds>(of(used.ru_utime) + of(used.ru_stime));
+}
+
+// A quarter of the time, all threads together: whoever spins needs all of it, and a sleeper next to
+// nothing.
+void expect_idle(const std::function<void()>& wait, const char* what) {
+  const auto begin = std::chrono::steady_clock::now();
+  const milliseconds before = cpu_time();
+  wait();
+  EXPECT_LT(cpu_time() - before, kWait / 4) << what;
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, kWait / 2) << what << " did not wait";
+}
+
+int wait_ms() { return static_cast<int>(kWait.count()); }
+
+// FI_WAIT_YIELD is not here: it asks to spin.
+class WaitingCost : public testing::TestWithParam<std::tuple<fi_wait_obj, fi_progress>> {
+ protected:
+  static Options options() {
+    Options options;
+    options.wait = options.counter_wait = std::get<0>(GetParam());
+    options.data_progress = std::get<1>(GetParam());
+    options.counters = FI_RECV;
+    return options;
+  }
+};
+
+TEST_P(WaitingCost, NoCallThatWaitsSpins) {
+  World world(Placement::kOneProcess, options());
+  ASSERT_TRUE(world.ok());
+  world.exchange(100000);
+  world.initiator().post({.kind = Kind::kRecv, .length = 8});
+  fi_cq_tagged_entry entry{};
+  fid_cq* const cq = world.endpoint().cq();
+  fid_cntr* const counter = world.endpoint().counter(FI_RECV);
+  expect_idle([&] { EXPECT_EQ(fi_cq_sread(cq, &entry, 1, nullptr, wait_ms()), -FI_EAGAIN); },
+              "fi_cq_sread");
+  expect_idle([&] { EXPECT_EQ(fi_cntr_wait(counter, 100, wait_ms()), -FI_ETIMEDOUT); },
+              "fi_cntr_wait");
+  expect_idle(
+      [&] {
+        std::thread waker([&] {
+          std::this_thread::sleep_for(kWait);
+          fi_cq_signal(cq);
+        });
+        EXPECT_EQ(fi_cq_sread(cq, &entry, 1, nullptr, -1), -FI_EAGAIN);
+        waker.join();
+      },
+      "fi_cq_sread without a limit");
+}
+
+// The peer takes nothing: the ring is full, and nobody tells when there is room again.
+TEST_P(WaitingCost, WaitingForAPeerThatDoesNotReceiveCostsNothing) {
+  Options quiet = options();
+  quiet.data_progress = FI_PROGRESS_MANUAL;
+  quiet.left_alone = true;
+  World world(Placement::kOneProcess, quiet);
+  ASSERT_TRUE(world.ok());
+  for (int i = 0; i < 300; ++i) {
+    world.initiator().post({.kind = Kind::kSend, .length = 20000, .peer = world.to_target()});
+  }
+  fi_cq_tagged_entry entry{};
+  expect_idle(
+      [&] {
+        EXPECT_EQ(fi_cq_sread(world.endpoint().cq(), &entry, 1, nullptr, wait_ms()), -FI_EAGAIN);
+      },
+      "fi_cq_sread");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Idle, WaitingCost,
+    testing::Combine(testing::Values(FI_WAIT_UNSPEC, FI_WAIT_FD, FI_WAIT_POLLFD,
+                                     FI_WAIT_MUTEX_COND),
+                     testing::Values(FI_PROGRESS_MANUAL, FI_PROGRESS_AUTO)),
+    [](const testing::TestParamInfo<std::tuple<fi_wait_obj, fi_progress>>& one) {
+      return std::string(to_string(std::get<0>(one.param))) +
+             (std::get<1>(one.param) == FI_PROGRESS_AUTO ? "_Auto" : "_Manual");
+    });
+
+TEST(WaitingCostOfSets, AWaitSetAndItsMembersSleep) {
+  const Domain domain{Options{}};
+  for (const fi_wait_obj object : {FI_WAIT_UNSPEC, FI_WAIT_FD, FI_WAIT_MUTEX_COND}) {
+    fi_wait_attr wanted{object, 0};
+    Fid<fid_wait> set = open_fid<fid_wait>(
+        [&](fid_wait** out) { return fi_wait_open(domain.fabric(), &wanted, out); });
+    fi_eq_attr attr{};
+    attr.wait_obj = FI_WAIT_SET;
+    attr.wait_set = set.get();
+    Fid<fid_eq> eq = open_fid<fid_eq>(
+        [&](fid_eq** out) { return fi_eq_open(domain.fabric(), &attr, out, nullptr); });
+    expect_idle([&] { EXPECT_EQ(fi_wait(set.get(), wait_ms()), -FI_ETIMEDOUT); }, "fi_wait");
+  }
+}
+
+// The background thread looks now and then whether the program still polls, and sleeps otherwise.
+TEST(WaitingCostOfProgress, AnIdleProcessWithAutomaticProgressCostsNothing) {
+  Options options;
+  options.data_progress = FI_PROGRESS_AUTO;
+  options.left_alone = true;
+  World world(Placement::kOneProcess, options);
+  ASSERT_TRUE(world.ok());
+  world.initiator().post({.kind = Kind::kSend, .length = 100000, .peer = world.to_target()});
+  expect_idle([] { std::this_thread::sleep_for(kWait); }, "the background thread");
+}
+
+}  // namespace
+}  // namespace weft::conformance
