@@ -3,7 +3,6 @@
 #include "ep.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/path_mtu.h"
 #include "boundary.h"
@@ -11,6 +10,7 @@
 #include "log.h"
 #include "name.h"
 #include "offer.h"
+#include "os/interfaces.h"
 #include "unsupported.h"
 
 namespace weft::fabric {

@@ -35,6 +35,9 @@ class GroupOutbox final : public link::Flow {
   link::Outcome access(const link::AccessRequest&) override {
     return link::Outcome::failed(EOPNOTSUPP);
   }
+  link::Outcome atomic(const link::AtomicRequest&) override {
+    return link::Outcome::failed(EOPNOTSUPP);
+  }
   bool busy() const override { return false; }
   bool ready() const override { return false; }
   void progress(link::FlowSink&) override {}
