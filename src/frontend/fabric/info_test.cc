@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "fabric.h"
+#include "offer.h"
 #include "os/udp_port.h"
 
 namespace weft::fabric {
