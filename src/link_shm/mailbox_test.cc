@@ -54,6 +54,31 @@ TEST_F(MailboxTest, ASenderIsAnnouncedWithItsAddressBeforeItsFirstMessage) {
   EXPECT_EQ(box->source_processes(), std::vector<pid_t>{::getpid()});
 }
 
+TEST_F(MailboxTest, WhoeverIsRefusedFindsThatNobodyIsThere) {
+  ASSERT_TRUE(peer.open(kOwner));
+  Bytes bytes = pattern(8, 1);
+  Bytes large = pattern(100000, 2);
+  peer.send(1, bytes);
+  box->poll(log);
+  ASSERT_EQ(log.opened.size(), 1u);
+  const std::uint32_t number = log.opened[0].first;
+  peer.send(2, large);
+  box->refuse(log, number);
+  box->refuse(log, number);
+  EXPECT_EQ(log.closed, (std::vector<InboxLog::Closed>{{number, true}}));
+  FlowLog ended;
+  EXPECT_EQ(peer.box->check_peer(ended), link::PeerState::kLeft);
+  EXPECT_EQ(ended.ended[2], ECONNRESET);
+  EXPECT_EQ(peer.send(3, bytes).error, ECONNRESET);
+  box->poll(log);
+  EXPECT_EQ(log.messages.size(), 1u);
+  // The slot is free again once it has left, and nobody hears of it a second time.
+  peer.box.reset();
+  box->check_sources(log);
+  EXPECT_EQ(log.closed.size(), 1u);
+  EXPECT_TRUE(peer.open(kOwner));
+}
+
 TEST_F(MailboxTest, TagDataAndOperationArriveAsTheyWereSent) {
   ASSERT_TRUE(peer.open(kOwner));
   Bytes bytes = pattern(8, 1);
@@ -72,6 +97,11 @@ TEST_F(MailboxTest, TagDataAndOperationArriveAsTheyWereSent) {
   EXPECT_EQ(log.messages[1].arrival.operation, link::Operation::kMessage);
   EXPECT_FALSE(log.messages[1].arrival.has_data);
   EXPECT_EQ(log.messages[1].arrival.length, 0u);
+  plain.operation = link::Operation::kControl;
+  peer.box->send(plain);
+  box->poll(log);
+  ASSERT_EQ(log.messages.size(), 3u);
+  EXPECT_EQ(log.messages[2].arrival.operation, link::Operation::kControl);
 }
 
 TEST_F(MailboxTest, MessagesOfOneSenderKeepTheirOrderWhateverTheirSize) {

@@ -141,6 +141,7 @@ TEST_F(ConnectedTest, WhoeverSendsDataUnadmittedIsRefused) {
   EXPECT_TRUE(right.take().empty());
   Bytes large(100000);
   ASSERT_EQ(one.send(to_right, 0, large), 0);
+  EXPECT_TRUE(drive([&] { return one.tx.size() == 2; }));
   const auto sends = testing::Node::take(one.tx);
   ASSERT_EQ(sends.size(), 2u);
   EXPECT_EQ(sends[1].error, ECONNRESET);

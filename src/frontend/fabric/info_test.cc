@@ -10,6 +10,7 @@
 
 #include "base/path_mtu.h"
 #include "fabric.h"
+#include "offer.h"
 #include "os/interfaces.h"
 #include "os/udp_port.h"
 

@@ -36,7 +36,8 @@ Result<int> agree_mr_mode(std::uint32_t api_version, int hinted);
 // The application serialises as it says; weft takes every level and repeats it.
 Result<fi_threading> agree_threading(int hinted);
 
-// Control operations complete within their call, so both models hold.
+// Control operations complete within their call, so both models hold; only connections come about
+// in calls that read or wait on queues of their endpoints.
 Result<fi_progress> agree_control_progress(int hinted);
 
 // Data moves when the program polls or waits (FI_PROGRESS_MANUAL, unless it asks for more), or also

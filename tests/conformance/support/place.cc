@@ -14,9 +14,10 @@ namespace {
 constexpr int kSilentLooks = 300;
 constexpr std::size_t kRoom = 512;
 
-Options connected() {
+Options connected(fi_threading threading) {
   Options options;
   options.type = FI_EP_MSG;
+  options.threading = threading;
   return options;
 }
 
@@ -32,7 +33,7 @@ Completion in_words(const fi_cq_tagged_entry& entry) {
 
 }  // namespace
 
-Place::Place(fi_wait_obj wait) : domain_(connected()) {
+Place::Place(fi_wait_obj wait, fi_threading threading) : domain_(connected(threading)) {
   if (!domain_.ok()) return;
   fi_eq_attr eq{};
   eq.wait_obj = wait;
