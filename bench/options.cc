@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <map>
+#include <vector>
 
 namespace weft::bench {
 namespace {
@@ -124,16 +125,16 @@ Options parse_options(int argc, char** argv) {
   Options options;
   CLI::App app{"Measures a libfabric provider between two processes; prints one line of JSON."};
   std::string connect;
-  std::pair<int, int> cores;
+  std::vector<int> cores;
   add_measurement(app, options);
   add_conduct(app, options);
   add_role(app, options, connect);
   auto* cores_option =
-      app.add_option("--cores", cores, "cores of server and client")->delimiter(',');
+      app.add_option("--cores", cores, "cores of server and client")->delimiter(',')->expected(2);
   try {
     app.parse(argc, argv);
     options.role = chosen_role(app);
-    if (*cores_option) options.cores = cores;
+    if (*cores_option) options.cores = {cores[0], cores[1]};
     if (options.role == Role::kClient) split_endpoint(connect, options);
     check_combination(options);
   } catch (const CLI::ParseError& error) {

@@ -2,6 +2,7 @@
 // What becomes of connections between processes, when one of them sleeps or dies? (fi_cm(3))
 #include <poll.h>
 #include <rdma/fi_eq.h>
+#include <rdma/fi_tagged.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>

@@ -356,9 +356,9 @@ TEST_F(Connecting, EventsOfAClosedEndpointGoWithIt) {
 }
 
 // Sixty-four at a time, closed in either order.
-class Crowd : public testing::TestWithParam<bool> {};
+class ManyConnections : public testing::TestWithParam<bool> {};
 
-TEST_P(Crowd, OfConnectionsIsMadeAndUnmade) {
+TEST_P(ManyConnections, AreMadeAndUnmade) {
   constexpr std::size_t kCount = 64;
   const bool active_first = GetParam();
   Place place;
@@ -391,7 +391,7 @@ TEST_P(Crowd, OfConnectionsIsMadeAndUnmade) {
   place.expect_silence();
 }
 
-INSTANTIATE_TEST_SUITE_P(Connections, Crowd, testing::Bool());
+INSTANTIATE_TEST_SUITE_P(Connections, ManyConnections, testing::Bool());
 
 }  // namespace
 }  // namespace weft::conformance

@@ -73,9 +73,7 @@ TEST_F(OpenFabric, OpensPassiveEndpointsOfTheTypeThatHasThem) {
   EXPECT_EQ(fabric_->ops->passive_ep(fabric_, &info, &endpoint, nullptr), -FI_EINVAL);
 }
 
-TEST_F(OpenFabric, OffersNoWaitSets) {
-  fid_wait* wait_set = nullptr;
-  EXPECT_EQ(fabric_->ops->wait_open(fabric_, nullptr, &wait_set), -FI_ENOSYS);
+TEST_F(OpenFabric, HasNothingToWaitOnItself) {
   EXPECT_EQ(fi_control(&fabric_->fid, FI_GETWAIT, nullptr), -FI_ENOSYS);
 }
 

@@ -27,7 +27,7 @@ T swapped(fi_op op, T addr, T buf, T cmp) {
 
 template <class T>
 T any_type(fi_op op, T addr, T buf, T cmp) {
-  switch (op) {
+  switch (static_cast<int>(op)) {
     case FI_LOR:
     case FI_LAND:
     case FI_LXOR:
@@ -44,7 +44,7 @@ T any_type(fi_op op, T addr, T buf, T cmp) {
 
 template <class T>
 T ordered_type(fi_op op, T addr, T buf, T cmp) {
-  switch (op) {
+  switch (static_cast<int>(op)) {
     case FI_MIN:
       return buf < addr ? buf : addr;
     case FI_MAX:
@@ -92,7 +92,7 @@ struct Integer {
     const auto a = static_cast<Wide>(addr);
     const auto b = static_cast<Wide>(buf);
     const auto c = static_cast<Wide>(cmp);
-    switch (op) {
+    switch (static_cast<int>(op)) {
       case FI_SUM:
         return static_cast<T>(a + b);
       case FI_PROD:

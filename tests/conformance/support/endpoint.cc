@@ -134,7 +134,7 @@ bool Endpoint::open_queues() {
 }
 
 bool Endpoint::bind_and_enable() {
-  int rc = fi_ep_bind(ep(), eq_ != nullptr ? &eq_->fid : &av_->fid, 0);
+  int rc = options_.type != FI_EP_MSG ? fi_ep_bind(ep(), &av_->fid, 0) : 0;
   if (rc == 0) {
     rc = fi_ep_bind(ep(), &cq_->fid, FI_TRANSMIT | FI_RECV | options_.cq_flags);
   }
@@ -167,7 +167,7 @@ ssize_t Endpoint::read_queue(void* entries, std::size_t count, fi_addr_t* source
 }
 
 void Endpoint::poll() {
-  if (eq_ != nullptr) read_events();
+  if (options_.type == FI_EP_MSG) read_events();
   alignas(fi_cq_tagged_entry) std::array<std::uint8_t, kBatch * sizeof(fi_cq_tagged_entry)> raw;
   std::array<fi_addr_t, kBatch> sources;
   sources.fill(FI_ADDR_NOTAVAIL);

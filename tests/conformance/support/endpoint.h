@@ -46,9 +46,8 @@ class Endpoint {
 
   fid_ep* ep() const { return ep_.get(); }
   fid_cq* cq() const { return cq_.get(); }
-  fid_eq* eq() const { return eq_.get(); }
+  fid_eq* eq() const { return eq_.get(); }  // of FI_EP_MSG, or with FI_MULTICAST
   fid_av* av() const { return av_.get(); }
-  fid_eq* eq() const { return eq_.get(); }  // with FI_MULTICAST only
   fid_cntr* counter(std::uint64_t event) const { return counters_.at(event).get(); }
   const std::shared_ptr<Domain>& domain() const { return domain_; }
   fi_info* info() const { return domain_->info(); }
@@ -90,7 +89,6 @@ class Endpoint {
   Fid<fid_eq> eq_;
   Fid<fid_cq> cq_;
   std::map<std::uint64_t, Fid<fid_cntr>> counters_;
-  Fid<fid_eq> eq_;
   Fid<fid_pep> pep_;
   Info request_;
   bool connected_ = false;
