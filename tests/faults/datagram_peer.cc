@@ -155,12 +155,15 @@ int live_as_survivor(const Channel& channel) {
   });
   for (round = 1; round <= kVictims; ++round) {
     heard = {};
-    ping_both(node, peers, round, [&] { return heard.victim > 0 && heard.witness > 0; }, "hearing");
+    ping_both(
+        node, peers, round, [&] { return heard.victim > 0 && heard.witness > 0; }, "hearing");
     channel.send("", 1);
     char dead = 0;
-    ping_both(node, peers, round, [&] { return channel.try_receive(&dead, 1); }, "the death");
+    ping_both(
+        node, peers, round, [&] { return channel.try_receive(&dead, 1); }, "the death");
     const std::uint64_t before = heard.witness;
-    ping_both(node, peers, round, [&] { return heard.witness > before + 10; }, "the witness");
+    ping_both(
+        node, peers, round, [&] { return heard.witness > before + 10; }, "the witness");
     channel.send("", 1);
   }
   node.close();

@@ -65,7 +65,7 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, const TypeOffer& offer, 
       rx_size_(info.rx_attr != nullptr ? info.rx_attr->size : kUsualQueueSize),
       port_(std::move(port)),
       max_message_size_(offer.type == FI_EP_DGRAM ? path_mtu_at(port_->address())
-                                                 : offer.max_message_size) {
+                                                  : offer.max_message_size) {
   uses_.emplace_back(domain);
   fid.fclass = FI_CLASS_EP;
   fid.context = context;
