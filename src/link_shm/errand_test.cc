@@ -211,9 +211,9 @@ constexpr AtomicAction kSwap{AtomicForm::kCompare, AtomicOp::kSwapIfEqual, Atomi
 
 // Bytes from the operand in the cell, from the largest in the errand, and past that.
 TEST_F(ErrandTest, AnAtomicOperationIsDoneOnceAndBringsWhatWasThere) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   Bytes none;
   for (const std::size_t length : {8u, 24u, 32u, 256u, 1016u, 1024u, 4096u}) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     std::fill(std::begin(stage->region), std::end(stage->region), std::byte{0});
     Bytes one(length);
     for (std::size_t i = 0; i < length; i += 8) one[i] = std::byte{1};

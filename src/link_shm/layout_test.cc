@@ -8,8 +8,9 @@ namespace weft::shm {
 namespace {
 
 TEST(Layout, AFirstWordSurvivesPackingForEveryKindAndOperation) {
-  for (const auto kind : {Kind::kInline, Kind::kBulk, Kind::kOffered}) {
-    for (int operation = 1; operation <= 5; ++operation) {
+  for (const auto kind :
+       {Kind::kInline, Kind::kBulk, Kind::kOffered, Kind::kErrand, Kind::kAtomicErrand}) {
+    for (int operation = 1; operation <= 7; ++operation) {
       for (const std::uint32_t lap : {1u, 2u, 0x80000000u, 0xffffffffu}) {
         const CellWord word{lap, static_cast<link::Operation>(operation), kind,
                             kHasData | kWantsAck, kInlineBytes};

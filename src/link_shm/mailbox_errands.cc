@@ -88,20 +88,27 @@ bool Mailbox::carry_out_atomic(const Source& source, const Cell& cell) {
   return done;
 }
 
-// Brings the initial value to the sender, and the new one from there to its place: so the kernel
-// copies both. A sender that changes it on the way does what it could do by writing.
+// The kernel copies the initial value into the errand and the new one out of it: to a part of its
+// own, as the sender watches the beginning and would fetch that line back at every step. A sender
+// that changes the value on its way does what it could do by writing.
 bool Mailbox::change(const Source& source, const AtomicAction& action, const LocalRange& here,
                      const std::byte* operands) {
-  const std::uint64_t at = slot_at(source.number) + offsetof(SlotHeader, errand.bytes);
-  std::byte* initial = source.header->errand.bytes;
+  const std::uint64_t at =
+      slot_at(source.number) + offsetof(SlotHeader, errand.bytes) + kAtomicErrandBytes;
+  std::byte* shared = source.header->errand.bytes + kAtomicErrandBytes;
   if (!file_->copy_in(at, here.base, here.length)) return false;
+  std::byte initial[kAtomicErrandBytes];
   std::byte value[kAtomicErrandBytes];
+  std::memcpy(initial, shared, here.length);
   std::memcpy(value, initial, here.length);
   memory::apply(action, value, operands, operands + here.length,
                 here.length / size_of(action.type));
-  if (std::memcmp(value, initial, here.length) == 0) return true;
-  std::memcpy(initial + here.length, value, here.length);
-  return file_->copy_out(at + here.length, here.base, here.length);
+  if (std::memcmp(value, initial, here.length) != 0) {
+    std::memcpy(shared, value, here.length);
+    if (!file_->copy_out(at, here.base, here.length)) return false;
+  }
+  if (action.fetches()) std::memcpy(source.header->errand.bytes, initial, here.length);
+  return true;
 }
 
 }  // namespace weft::shm

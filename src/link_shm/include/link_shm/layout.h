@@ -201,7 +201,8 @@ struct ErrandPayload {
 };
 
 inline constexpr std::uint32_t kAtomicErrandBytesInCell = 28;
-// The initial value and the new one, or the operand and what to compare with, fit into an Errand.
+// The operand and what to compare with fit into an Errand; so do the initial value in its first
+// half and what the owner is working on in the second, which begins a cache line.
 inline constexpr std::uint32_t kAtomicErrandBytes = 1016;
 
 // No message either: an atomic operation of `length` bytes at the remote address `tag` of the
@@ -212,8 +213,8 @@ struct AtomicErrandPayload {
   AtomicForm form;
   AtomicOp op;
   AtomicType type;
-  // The operand, then what to compare with, if all of that fits; else it is in the Errand. The
-  // initial value goes to the beginning of the Errand's bytes; the owner uses what follows it.
+  // The operand, then what to compare with, if all of that fits; else it is in the Errand, to whose
+  // first half the initial value goes.
   std::byte bytes[kAtomicErrandBytesInCell];
 };
 
@@ -234,6 +235,7 @@ struct alignas(2 * kCacheLine) Cell {
 static_assert(sizeof(Cell) == 2 * kCacheLine && sizeof(Exchange) == 5 * kCacheLine);
 static_assert(offsetof(AtomicErrandPayload, withdrawn) == offsetof(ErrandPayload, withdrawn));
 static_assert(2 * kAtomicErrandBytes <= kErrandBytes);
+static_assert((offsetof(Errand, bytes) + kAtomicErrandBytes) % kCacheLine == 0);
 static_assert(sizeof(MailboxHeader) <= 4096 && sizeof(SlotHeader) <= 4096);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
