@@ -85,9 +85,13 @@ Reply LocalParty::call(const Request& r) {
   return reply;
 }
 
+// Whoever listens must look, even if he is left alone later.
 Reply LocalParty::do_accept() {
+  const bool left_alone = endpoint_.options().left_alone;
+  if (left_alone) pump_->add(&endpoint_);
   const bool accepted = pump_->until([&] { return endpoint_.accept(); }) &&
                         pump_->until([&] { return endpoint_.connected(); });
+  if (left_alone) pump_->remove(&endpoint_);
   return with_text(accepted ? "" : "no connection came about");
 }
 
