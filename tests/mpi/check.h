@@ -69,5 +69,6 @@ void test_cancelled_receives();
 void test_collectives(const Group& group, const std::string& where);
 void test_vector_collectives(const Group& group, const std::string& where);
 void test_communicators();
+void test_windows();
 
 }  // namespace weft::mpi_test

@@ -72,6 +72,8 @@ void run_all() {
   test_vector_collectives(world, "the world");
   stage("communicators");
   test_communicators();
+  stage("windows");
+  test_windows();
   stage("every value was right");
 }
 
