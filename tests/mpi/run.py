@@ -12,11 +12,15 @@ TIMEOUT_S = 280
 
 
 def main():
-    test, arguments = setup(__doc__, ("--ranks", {"type": int, "default": 2}))
+    test, arguments = setup(__doc__, ("--ranks", {"type": int, "default": 2}),
+                            ("--one-sided", {"action": "store_true"}))
     program = test.build / "bin" / "weft_mpi"
     require(program.exists(), f"no program at {program}: build it first")
-    open_mpi.check_really_used(test, program)
-    result = open_mpi.run(test, arguments.ranks, [str(program)], TIMEOUT_S)
+    if arguments.one_sided:
+        open_mpi.check_one_sided_really_used(test, program)
+    else:
+        open_mpi.check_really_used(test, program)
+    result = open_mpi.run(test, arguments.ranks, [str(program)], TIMEOUT_S, one_sided=arguments.one_sided)
     require(result.returncode == 0 and result.stdout.endswith("every value was right\n"),
             f"weft_mpi on {arguments.ranks} ranks: status {result.returncode}\n"
             f"{result.stdout[-2000:]}\n{result.stderr[-4000:]}")

@@ -10,8 +10,16 @@ import program
 PROBE_TIMEOUT_S = 60
 
 
-def command(test, ranks, program_and_arguments):
-    choose = {"pml": "cm", "mtl": "ofi", "mtl_ofi_provider_include": test.provider,
+# Windows are made of messages (`pt2pt`) unless one_sided asks for more.
+# One-sided communication by remote memory access and atomic operations of the provider: the only ways that
+# the layer `rdma` is left with.
+ONE_SIDED = {"osc": "rdma", "btl": "ofi,self", "osc_rdma_btls": "ofi"}
+
+
+def command(test, ranks, program_and_arguments, one_sided=False):
+    windows = dict(ONE_SIDED, btl_ofi_provider_include=test.provider) if one_sided else {"osc": "pt2pt"}
+    choose = {**windows,
+              "pml": "cm", "mtl": "ofi", "mtl_ofi_provider_include": test.provider,
               "mtl_base_verbose": "1", "mpi_yield_when_idle": "1" if ranks > os.cpu_count() else "0"}
     options = [word for name, value in choose.items() for word in ("--mca", name, value)]
     return ["mpirun", "-n", str(ranks), "--oversubscribe", *options, *program_and_arguments]
@@ -22,10 +30,11 @@ def environment(base):
     return {**base, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
-def run(test, ranks, program_and_arguments, timeout, cwd=None):
+def run(test, ranks, program_and_arguments, timeout, cwd=None, one_sided=False):
     """Runs an MPI program to its end and requires that each rank has opened a domain of the provider
     under test; returns the finished process."""
-    result = program.run(command(test, ranks, program_and_arguments), environment(test.env), timeout, cwd)
+    result = program.run(command(test, ranks, program_and_arguments, one_sided), environment(test.env),
+                         timeout, cwd)
     opened = [line for line in result.stderr.splitlines() if "mtl:ofi:provider:" in line]
     if test.provider == program.PROVIDER:
         opened = [line for line in opened if f"mtl:ofi:provider: {test.provider}" in line]
@@ -44,3 +53,12 @@ def check_really_used(test, mpi_program):
                          PROBE_TIMEOUT_S, cwd="/")
     program.require(result.returncode != 0 and "cannot be selected" in result.stderr,
                     "Open MPI found another way than the provider: the run proves nothing")
+
+
+def check_one_sided_really_used(test, mpi_program):
+    """The same for one-sided communication alone: messages still have the provider."""
+    words = command(test, 2, [str(mpi_program)], one_sided=True)
+    words[words.index("btl_ofi_provider_include") + 1] = "nobody"
+    result = program.run(words, environment(test.env), PROBE_TIMEOUT_S, cwd="/")
+    program.require(result.returncode != 0 and "MPI_Win_create" in result.stdout + result.stderr,
+                    f"windows without the provider: status {result.returncode}, and no complaint about them")

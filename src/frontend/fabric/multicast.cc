@@ -95,7 +95,7 @@ int join(Endpoint& ep, const os::SocketAddress& address, std::uint64_t flags, fi
   *mc = group.get();  // before the event says so
   const fi_eq_entry entry{&group->fid, context, 0};
   ep.event_queue()->push(FI_JOIN_COMPLETE, &entry, sizeof entry);
-  group.release();
+  (void)group.release();
   return 0;
 }
 
