@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What do thousands of endpoints leave behind that were opened and closed?
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "support/endpoint.h"
+
+namespace weft::conformance {
+namespace {
+
+constexpr std::size_t kAtATime = 50;
+
+// What this process has of each kind that the kernel counts.
+struct Belongings {
+  std::size_t descriptors = 0;
+  std::size_t threads = 0;
+  std::size_t shared_mappings = 0;
+};
+
+std::size_t entries_of(const char* directory) {
+  std::size_t count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(directory)) ++count;
+  return count;
+}
+
+Belongings belongings() {
+  Belongings all{entries_of("/proc/self/fd"), entries_of("/proc/self/task"), 0};
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("-s ") != std::string::npos) ++all.shared_mappings;
+  }
+  return all;
+}
+
+class ManyEndpoints : public testing::TestWithParam<fi_ep_type> {};
+
+// Open side by side, in turn closed from either end, and each of them bound to queues of its own.
+// Of FI_EP_MSG these are the ones that listen.
+TEST_P(ManyEndpoints, LeaveNothingBehind) {
+  constexpr std::size_t kRounds = 67;  // with three types 10,000 endpoints in all
+  Options options = GetParam() == FI_EP_DGRAM ? datagrams() : Options{};
+  options.type = GetParam();
+  const auto domain = std::make_shared<Domain>(options);
+  ASSERT_TRUE(domain->ok());
+  { const Endpoint first(domain, options); }  // what is opened once and kept
+  const Belongings before = belongings();
+  for (std::size_t round = 0; round < kRounds && !HasFailure(); ++round) {
+    std::vector<std::unique_ptr<Endpoint>> crowd;
+    for (std::size_t i = 0; i < kAtATime; ++i) {
+      crowd.push_back(std::make_unique<Endpoint>(domain, options));
+      ASSERT_TRUE(crowd.back()->ok()) << "round " << round << ", endpoint " << i;
+    }
+    while (!crowd.empty()) {
+      if (round % 2 == 0) crowd.erase(crowd.begin());
+      if (round % 2 != 0) crowd.pop_back();
+    }
+  }
+  const Belongings after = belongings();
+  EXPECT_EQ(after.descriptors, before.descriptors);
+  EXPECT_EQ(after.threads, before.threads);
+  EXPECT_EQ(after.shared_mappings, before.shared_mappings);
+}
+
+INSTANTIATE_TEST_SUITE_P(ManyEndpoints, ManyEndpoints,
+                         testing::Values(FI_EP_RDM, FI_EP_MSG, FI_EP_DGRAM));
+
+}  // namespace
+}  // namespace weft::conformance
