@@ -4,6 +4,7 @@
 // The sender could do it alone, by a system call that reaches into this process, and does when the
 // owner does not answer. Here the same access is checked by the same table. The bytes are copied by
 // the kernel, because a region's memory may have gone without the region having been closed.
+#include <algorithm>
 #include <cstring>
 
 #include "link_shm/mailbox.h"
@@ -65,8 +66,9 @@ bool Mailbox::carry_out_atomic(const Source& source, const Cell& cell) {
                             read_once(cell.atomic.type)};
   const RemoteRange range{read_once(cell.tag), read_once(cell.atomic.length),
                           RegionKey{read_once(cell.data)}};
-  if (table == nullptr || !memory::meaningful(action) || range.length == 0 ||
-      range.length > kAtomicErrandBytes || range.length % size_of(action.type) != 0) {
+  const std::size_t element = size_of(action.type);
+  if (table == nullptr || element == 0 || !memory::meaningful(action) || range.length == 0 ||
+      range.length > kAtomicErrandBytes || range.length % element != 0) {
     return false;
   }
   // The sender must not be able to change them while they are used.
@@ -102,7 +104,7 @@ bool Mailbox::change(const Source& source, const AtomicAction& action, const Loc
   std::memcpy(initial, shared, here.length);
   std::memcpy(value, initial, here.length);
   memory::apply(action, value, operands, operands + here.length,
-                here.length / size_of(action.type));
+                here.length / std::max<std::size_t>(size_of(action.type), 1));
   if (std::memcmp(value, initial, here.length) != 0) {
     std::memcpy(shared, value, here.length);
     if (!file_->copy_out(at, here.base, here.length)) return false;

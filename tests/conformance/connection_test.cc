@@ -119,18 +119,23 @@ TEST_F(Connecting, DataForWhichAnEventsReaderHasNoRoomAreCutOff) {
   fi_freeinfo(reinterpret_cast<fi_eq_cm_entry*>(raw)->info);
 }
 
-TEST_F(Connecting, MoreDataThanGoAreCutOff) {
+TEST_F(Connecting, MoreDataThanGoAreRefused) {
   const Fid<fid_pep> pep = place.listen();
   const std::size_t most = data_size(&pep->fid);
   const Fid<fid_ep> probe = place.open();
   EXPECT_EQ(data_size(&probe->fid), most);
   ASSERT_LE(most, 400u) << "the test's buffers are too small";
-  const std::string data(most + 1, 'x');
-  const Fid<fid_ep> active = place.connect(name_of(&pep->fid), data);
+  const std::string data(most, 'x');
+  const std::string longer(most + 1, 'x');
+  const Address address = name_of(&pep->fid);
+  EXPECT_EQ(fi_connect(probe.get(), address.bytes.data(), longer.data(), longer.size()),
+            -FI_EINVAL);
+  const Fid<fid_ep> active = place.connect(address, data);
   const Event request = place.expect(FI_CONNREQ, &pep->fid);
-  EXPECT_EQ(request.data, std::string(most, 'x'));
+  EXPECT_EQ(request.data, data);
+  EXPECT_EQ(fi_reject(pep.get(), request.info->handle, longer.data(), longer.size()), -FI_EINVAL);
   ASSERT_EQ(fi_reject(pep.get(), request.info->handle, data.data(), data.size()), 0);
-  EXPECT_EQ(place.expect_error(FI_ECONNREFUSED, &active->fid).data, std::string(most, 'x'));
+  EXPECT_EQ(place.expect_error(FI_ECONNREFUSED, &active->fid).data, data);
 }
 
 TEST_F(Connecting, WhereNobodyListensItIsRefused) {

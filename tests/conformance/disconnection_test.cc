@@ -80,14 +80,14 @@ TEST_F(Connected, WhoAcceptedMaySendAsSoonAsItIsToldSo) {
   }
 }
 
-TEST_F(Connected, EitherSideEndsItAndTheOtherHearsOfIt) {
+TEST_F(Connected, EitherSideEndsItAndEachHearsOfItOnce) {
   for (const bool by_active : {true, false}) {
     SCOPED_TRACE(by_active);
     Pair pair(place);
     fid_ep* const one = (by_active ? pair.active : pair.passive).get();
     fid_ep* const other = (by_active ? pair.passive : pair.active).get();
     ASSERT_EQ(fi_shutdown(one, 0), 0);
-    place.expect(FI_SHUTDOWN, &other->fid);
+    for (fid_ep* ep : {one, other}) place.expect(FI_SHUTDOWN, &ep->fid);
     std::uint64_t got = 0;
     for (fid_ep* ep : {one, other}) {
       EXPECT_EQ(send(ep, 1), -FI_ESHUTDOWN);
@@ -111,6 +111,7 @@ TEST_F(Connected, WhatWasSentBeforeTheEndArrives) {
       pair.active.reset();
     } else {
       ASSERT_EQ(fi_shutdown(pair.active.get(), 0), 0);
+      place.expect(FI_SHUTDOWN, &pair.active->fid);
     }
     place.expect(FI_SHUTDOWN, &pair.passive->fid);
     // Half of it had no receive yet.
@@ -154,7 +155,7 @@ TEST_F(Connected, WhatIsPendingAtTheEndIsReportedOnce) {
     ++seen[static_cast<int*>(c.context) - contexts];
   }
   for (const int count : seen) EXPECT_EQ(count, 1);
-  place.expect(FI_SHUTDOWN, &pair.passive->fid);
+  for (const auto* ep : {&pair.active, &pair.passive}) place.expect(FI_SHUTDOWN, &(*ep)->fid);
   EXPECT_FALSE(place.take_completion());
 }
 

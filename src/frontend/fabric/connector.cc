@@ -22,7 +22,13 @@ Connector::~Connector() {
 }
 
 void Connector::decline(const os::SocketAddress& address) {
-  if (request_) connect::turn_down(domain_.device(), address, *std::exchange(request_, {}));
+  if (request_) connect::turn_down(domain_.device(), address, take_request());
+}
+
+connect::Request Connector::take_request() {
+  connect::Request taken = std::move(*request_);
+  request_.reset();
+  return taken;
 }
 
 int Connector::bind(EventQueue& eq) {
@@ -55,7 +61,7 @@ int Connector::accept(connect::Bytes data) {
   return core_->exclusively([&] {
     if (!request_ || connection_.state() != State::kIdle) return -FI_EOPBADSTATE;
     peer_ = request_->name;
-    connection_.accept(name_, *std::exchange(request_, {}), std::move(data));
+    connection_.accept(name_, take_request(), std::move(data));
     return 0;
   });
 }
@@ -69,7 +75,8 @@ int Connector::shut_down() {
       case State::kPending:
       case State::kAccepting:
       case State::kConnected:
-        connection_.shut_down();
+        // As with other providers each end hears of the end once, whoever ended it.
+        if (connection_.shut_down()) eq_->push_connection(FI_SHUTDOWN, ep_, nullptr, {});
         core_->part(ECANCELED);
         return 0;
       case State::kEnded:

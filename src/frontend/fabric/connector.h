@@ -44,6 +44,7 @@ class Connector final : messaging::ConnectionSink, connect::Border {
   std::optional<os::SocketAddress> peer();
 
  private:
+  connect::Request take_request();
   void heard(std::uint32_t source, std::span<const std::byte> message) override;
   void lost(bool died) override;
   void tick(os::Time now) override;

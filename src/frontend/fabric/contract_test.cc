@@ -195,7 +195,7 @@ TEST(Contract, IsRefusedForAnySingleHintThatCannotBeMet) {
       [](fi_info& i) { i.tx_attr->size = kLargestQueueSize + 1; },
       [](fi_info& i) { i.tx_attr->iov_limit = kIovLimit + 1; },
       [](fi_info& i) { i.tx_attr->rma_iov_limit = kRmaIovLimit + 1; },
-      [](fi_info& i) { i.tx_attr->tclass = FI_TC_BULK_DATA; },
+      [](fi_info& i) { i.tx_attr->tclass = FI_TC_NETWORK_CTRL + 1; },
       [](fi_info& i) { i.rx_attr->caps = FI_COLLECTIVE; },
       [](fi_info& i) { i.rx_attr->op_flags = FI_TRIGGER; },
       [](fi_info& i) { i.rx_attr->msg_order = FI_ORDER_WAS; },

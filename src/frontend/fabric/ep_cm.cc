@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How does a program connect an endpoint, and by which address is it known? fi_cm(3)
 #include "boundary.h"
+#include "connect/message.h"
 #include "ep.h"
 #include "name.h"
 #include "unsupported.h"
@@ -34,8 +35,12 @@ Result<os::SocketAddress> address_at(const void* bytes) {
   return os::SocketAddress::parse(bytes, v6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in));
 }
 
+bool fits(const void* data, std::size_t length) {
+  return length <= connect::kMaxData && (data != nullptr || length == 0);
+}
+
 int connect(fid_ep* ep, const void* bytes, const void* data, std::size_t length) {
-  if (bytes == nullptr || (data == nullptr && length != 0)) return -FI_EINVAL;
+  if (bytes == nullptr || !fits(data, length)) return -FI_EINVAL;
   return at_c_border([&] {
     const auto listener = address_at(bytes);
     if (!listener) return -FI_EINVAL;
@@ -48,7 +53,7 @@ int connect(fid_ep* ep, const void* bytes, const void* data, std::size_t length)
 }
 
 int accept(fid_ep* ep, const void* data, std::size_t length) {
-  if (data == nullptr && length != 0) return -FI_EINVAL;
+  if (!fits(data, length)) return -FI_EINVAL;
   return at_c_border([&] {
     Endpoint& object = Endpoint::from(ep);
     if (object.core() == nullptr) {

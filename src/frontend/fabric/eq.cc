@@ -133,8 +133,8 @@ void EventQueue::push_error(const fi_eq_err_entry& error, std::span<const std::b
 }
 
 // fi_cm(3): data for which the reader has no room are cut off.
-void EventQueue::push_connection(std::uint32_t event, struct fid& object, InfoList info,
-                                 std::span<const std::byte> data) {
+EventQueue::Entry EventQueue::of_connection(std::uint32_t event, struct fid& object, InfoList info,
+                                            std::span<const std::byte> data) {
   const fi_eq_cm_entry head{&object, info.get()};
   Entry entry;
   entry.event = event;
@@ -144,16 +144,48 @@ void EventQueue::push_connection(std::uint32_t event, struct fid& object, InfoLi
   const auto bytes = std::as_bytes(std::span(&head, 1));
   entry.content.assign(bytes.begin(), bytes.end());
   entry.content.insert(entry.content.end(), data.begin(), data.end());
-  add(std::move(entry));
+  return entry;
+}
+
+void EventQueue::push_connection(std::uint32_t event, struct fid& object, InfoList info,
+                                 std::span<const std::byte> data) {
+  add(of_connection(event, object, std::move(info), data));
+}
+
+void EventQueue::push_request(struct fid& object, InfoList info, std::span<const std::byte> data) {
+  {
+    const std::lock_guard guard(mutex_);
+    requests_.push_back(of_connection(FI_CONNREQ, object, std::move(info), data));
+  }
+  waiting_.notify();
+}
+
+// When a request is there, every engine is driven once more before it counts.
+void EventQueue::bring_up_to_date() {
+  waiting_.progress();
+  std::size_t requests = 0;
+  {
+    const std::lock_guard guard(mutex_);
+    requests = requests_.size();
+  }
+  if (requests == 0) return;
+  waiting_.progress();
+  const std::lock_guard guard(mutex_);
+  for (; requests > 0 && !requests_.empty(); --requests) {
+    entries_.push_back(std::move(requests_.front()));
+    requests_.pop_front();
+  }
 }
 
 void EventQueue::forget(const struct fid& object) {
   const std::lock_guard guard(mutex_);
-  std::erase_if(entries_, [&](const Entry& entry) { return entry.object == &object; });
+  for (auto* entries : {&entries_, &requests_}) {
+    std::erase_if(*entries, [&](const Entry& entry) { return entry.object == &object; });
+  }
 }
 
 ssize_t EventQueue::take(std::uint32_t* event, void* buffer, std::size_t length, bool peek) {
-  waiting_.progress();
+  bring_up_to_date();
   const std::lock_guard guard(mutex_);
   if (entries_.empty()) return -FI_EAGAIN;
   Entry& first = entries_.front();
@@ -189,7 +221,7 @@ std::size_t EventQueue::give_error(const Entry& failed, fi_eq_err_entry& out) {
 }
 
 ssize_t EventQueue::take_error(fi_eq_err_entry& out, bool peek) {
-  waiting_.progress();
+  bring_up_to_date();
   const std::lock_guard guard(mutex_);
   if (entries_.empty() || !entries_.front().failed) return -FI_EAGAIN;
   const std::size_t size = give_error(entries_.front(), out);
@@ -199,7 +231,7 @@ ssize_t EventQueue::take_error(fi_eq_err_entry& out, bool peek) {
 
 bool EventQueue::ready() const {
   const std::lock_guard guard(mutex_);
-  return !entries_.empty();
+  return !entries_.empty() || !requests_.empty();
 }
 
 int open_eq(Fabric& fabric, fi_eq_attr* attributes, fid_eq** eq, void* context) {

@@ -40,6 +40,9 @@ class EventQueue : public fid_eq, public Usable {
   // Adds an event of a connection (struct fi_eq_cm_entry). An info that nobody reads is freed.
   void push_connection(std::uint32_t event, struct fid& object, InfoList info,
                        std::span<const std::byte> data);
+  // Adds a request for a connection. Whatever the one who asks had said before to other endpoints
+  // of this queue (that an earlier connection is made) is read before it.
+  void push_request(struct fid& object, InfoList info, std::span<const std::byte> data);
   // Removes what was said of an object that is closed now.
   void forget(const struct fid& object);
   // The first event, taken out unless `peek`. -FI_EAGAIN when there is none, -FI_EAVAIL when an
@@ -61,7 +64,10 @@ class EventQueue : public fid_eq, public Usable {
     std::size_t least = 0;               // bytes of the content without which it cannot be read
     std::vector<std::byte> content;      // or the data of an error
   };
+  static Entry of_connection(std::uint32_t event, struct fid& object, InfoList info,
+                             std::span<const std::byte> data);
   void add(Entry entry);
+  void bring_up_to_date();
   std::size_t give_error(const Entry& failed, fi_eq_err_entry& out);
 
   const Fabric::Use fabric_use_;
@@ -70,6 +76,7 @@ class EventQueue : public fid_eq, public Usable {
   device::EngineGroup waiting_;
   mutable std::mutex mutex_;
   std::deque<Entry> entries_;
+  std::deque<Entry> requests_;   // that go behind what the engines still have to say
   std::vector<std::byte> lent_;  // the err_data that the program looks at
   WaitPoint wait_point_;
 };

@@ -122,10 +122,12 @@ bool write_names(const AddressPair& pair, fi_info& info) {
   return info.domain_attr->name != nullptr && info.fabric_attr->name != nullptr;
 }
 
-InfoList make_info(const Contract& contract, const AddressPair& pair) {
+// `handle`: the passive endpoint whose address the endpoint is to have, fi_endpoint(3), or null.
+InfoList make_info(const Contract& contract, const AddressPair& pair, fid_t handle) {
   InfoList info(fi_allocinfo());
   if (!info) return nullptr;
   write_contract(contract, *info);
+  if (contract.ep.type == FI_EP_MSG) info->handle = handle;
   if (!write_addresses(pair, *info) || !write_names(pair, *info)) return nullptr;
   return info;
 }
@@ -171,7 +173,7 @@ Result<InfoList> make_list(const std::vector<Contract>& contracts,
     for (const Contract& general : contracts) {
       const auto contract = contract_at(pair, general, hints);
       if (!contract) continue;
-      InfoList info = make_info(*contract, pair);
+      InfoList info = make_info(*contract, pair, hints != nullptr ? hints->handle : nullptr);
       if (!info) return Error{ENOMEM, "no memory for fi_info"};
       fi_info* added = info.release();
       if (last == nullptr) {

@@ -142,8 +142,11 @@ Result<std::size_t> agree_context_count(const char* attribute, std::size_t hinte
 }
 
 Result<std::uint32_t> agree_traffic_class(std::uint32_t hinted) {
-  if (hinted == FI_TC_UNSPEC || hinted == FI_TC_BEST_EFFORT) return hinted;
-  return refusal(fmt::format("tclass {:#x}: only FI_TC_BEST_EFFORT is offered", hinted));
+  constexpr std::uint32_t kMostDscp = 63;
+  const bool label = hinted >= FI_TC_BEST_EFFORT && hinted <= FI_TC_NETWORK_CTRL;
+  const bool dscp = (hinted & ~kMostDscp) == FI_TC_DSCP;
+  if (hinted == FI_TC_UNSPEC || label || dscp) return hinted;
+  return refusal(fmt::format("tclass {:#x}: neither a label nor a DSCP", hinted));
 }
 
 Result<std::uint64_t> agree_bits(const char* attribute, fi_type kind, std::uint64_t hinted,

@@ -56,7 +56,7 @@ Result<fi_ep_type> agree_ep_type(int hinted, const TypeOffer& offer);
 // A context count: one each, neither several nor shared.
 Result<std::size_t> agree_context_count(const char* attribute, std::size_t hinted);
 
-// Traffic class: best effort, the only one.
+// Traffic class, fi_endpoint(3): any. Within one host there is nothing to prefer.
 Result<std::uint32_t> agree_traffic_class(std::uint32_t hinted);
 
 // Bits that must all be offered; the answer is the hint, or `usual` without one. `kind` says how

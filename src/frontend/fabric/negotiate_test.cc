@@ -201,10 +201,15 @@ TEST(ContextCount, IsOneNeitherSeveralNorShared) {
   expect_refused(agree_context_count("tx_ctx_cnt", FI_SHARED_CONTEXT));
 }
 
-TEST(TrafficClass, IsBestEffort) {
+TEST(TrafficClass, IsTheHintedOne) {
   expect_answer<std::uint32_t>(agree_traffic_class(FI_TC_UNSPEC), FI_TC_UNSPEC);
   expect_answer<std::uint32_t>(agree_traffic_class(FI_TC_BEST_EFFORT), FI_TC_BEST_EFFORT);
-  expect_refused(agree_traffic_class(FI_TC_LOW_LATENCY));
+  expect_answer<std::uint32_t>(agree_traffic_class(FI_TC_LOW_LATENCY), FI_TC_LOW_LATENCY);
+  expect_answer<std::uint32_t>(agree_traffic_class(FI_TC_NETWORK_CTRL), FI_TC_NETWORK_CTRL);
+  expect_answer<std::uint32_t>(agree_traffic_class(FI_TC_DSCP | 46), FI_TC_DSCP | 46);
+  expect_refused(agree_traffic_class(FI_TC_NETWORK_CTRL + 1));
+  expect_refused(agree_traffic_class(FI_TC_DSCP | 64));
+  expect_refused(agree_traffic_class(1));
 }
 
 TEST(Bits, HintsMustBeASubsetAndAreTheAnswer) {

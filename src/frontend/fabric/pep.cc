@@ -103,7 +103,7 @@ bool PassiveEndpoint::requested(std::uint64_t number, const connect::Request& re
     const std::lock_guard guard(mutex_);
     undecided_.emplace(&undecided->handle, std::move(undecided));
   }
-  eq_->push_connection(FI_CONNREQ, fid, std::move(info), request.data);
+  eq_->push_request(fid, std::move(info), request.data);
   return true;
 }
 
