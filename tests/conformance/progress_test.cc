@@ -195,8 +195,8 @@ TEST(AutoThreaded, SleepingReadersAreWokenByTheThread) {
 
 // The child has no such thread, and locks that one held would never be given back.
 TEST(AutoFork, AChildEndsAndMayOpenADomainOfItsOwn) {
-#ifdef __SANITIZE_THREAD__
-  GTEST_SKIP() << "ThreadSanitizer allows no threads in the child of a process with threads";
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "gcc 12's sanitizers do not bring their own locks through a fork with threads";
 #endif
   World world(Placement::kOneProcess, automatic());
   ASSERT_TRUE(world.ok());
