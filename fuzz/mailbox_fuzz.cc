@@ -7,23 +7,16 @@
 #include "link_shm/names.h"
 #include "link_shm/outbox.h"
 #include "memory/region_table.h"
+#include "os/loopback.h"
 #include "playground.h"
 
 namespace weft::fuzz {
 namespace {
 
 using link::Operation;
+using os::loopback;
 
 constexpr std::uint32_t kPlayed = 8;  // exchanges that the sender plays with
-
-os::SocketAddress loopback(std::uint16_t port) {
-  sockaddr_in v4{};
-  v4.sin_family = AF_INET;
-  v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  auto address = os::SocketAddress::parse(&v4, sizeof v4);
-  address.value().set_port(port);
-  return address.value();
-}
 
 // The victim's user: takes some messages, keeps others waiting.
 class Owner final : public link::InboxSink {

@@ -15,21 +15,15 @@
 #include "link_shm/names.h"
 #include "link_shm/outbox.h"
 #include "memory/region_table.h"
+#include "os/loopback.h"
 #include "playground.h"
 
 namespace weft::fuzz {
 namespace {
 
-constexpr std::uint32_t kPlayed = 6;  // exchanges that the owner plays with
+using os::loopback;
 
-os::SocketAddress loopback(std::uint16_t port) {
-  sockaddr_in v4{};
-  v4.sin_family = AF_INET;
-  v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  auto address = os::SocketAddress::parse(&v4, sizeof v4);
-  address.value().set_port(port);
-  return address.value();
-}
+constexpr std::uint32_t kPlayed = 6;  // exchanges that the owner plays with
 
 // What lives as long as the fuzzer: the owner and its files.
 class World {

@@ -16,7 +16,7 @@ using State = Connection::State;
 using testing::bytes_of;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using testing::numbered;
+using testing::loopback;
 using Words = std::vector<std::string>;
 
 constexpr std::uint32_t kPeer = 5;
@@ -33,9 +33,9 @@ struct End {
   explicit End(State state, bool asks = true) : asked(asks) {
     if (state == State::kIdle) return;
     if (asks) {
-      connection.connect(numbered(1), numbered(2), bytes_of("hello"), kStart);
+      connection.connect(loopback(1), loopback(2), bytes_of("hello"), kStart);
     } else {
-      connection.accept(numbered(1), {numbered(3), kTheirs, {}}, bytes_of("welcome"));
+      connection.accept(loopback(1), {loopback(3), kTheirs, {}}, bytes_of("welcome"));
     }
     if (state == State::kPending) hear(Kind::kPending);
     if (state == State::kConnected) hear(asks ? Kind::kReply : Kind::kReady);
@@ -47,7 +47,7 @@ struct End {
   Token origin() const { return border.told.empty() ? kTheirs : border.told[0].origin; }
   Token target() const { return asked || border.told.empty() ? kTheirs : border.told[0].target; }
   void hear(Kind kind, const std::string& data = {}) {
-    const Message message{kind, origin(), target(), numbered(4), bytes_of(data)};
+    const Message message{kind, origin(), target(), loopback(4), bytes_of(data)};
     connection.hear(kPeer, encode(message));
   }
 };
@@ -73,10 +73,10 @@ void happen(End& end, Event event) {
   Connection& connection = end.connection;
   switch (event) {
     case Event::kConnect:
-      connection.connect(numbered(1), numbered(2), {}, kStart);
+      connection.connect(loopback(1), loopback(2), {}, kStart);
       return;
     case Event::kAccept:
-      connection.accept(numbered(1), {numbered(3), kTheirs, {}}, {});
+      connection.accept(loopback(1), {loopback(3), kTheirs, {}}, {});
       return;
     case Event::kShutDown:
       connection.shut_down();
@@ -237,7 +237,7 @@ TEST(Connection, AfterTheListenersDoorClosedTheAnswerHasToComeInTime) {
 TEST(Connection, ARequestCarriesNameTokenAndData) {
   End end(State::kRequesting);
   const Message& request = end.border.told.at(0);
-  EXPECT_EQ(request.name, numbered(1));
+  EXPECT_EQ(request.name, loopback(1));
   EXPECT_NE(request.origin, 0u);
   EXPECT_EQ(request.data, bytes_of("hello"));
 }
@@ -245,7 +245,7 @@ TEST(Connection, ARequestCarriesNameTokenAndData) {
 TEST(Connection, AReplyCarriesBothTokensNameAndData) {
   End end(State::kAccepting, false);
   const Message& reply = end.border.told.at(0);
-  EXPECT_EQ(reply.name, numbered(1));
+  EXPECT_EQ(reply.name, loopback(1));
   EXPECT_EQ(reply.origin, kTheirs);
   EXPECT_NE(reply.target, 0u);
   EXPECT_EQ(reply.data, bytes_of("welcome"));
@@ -255,7 +255,7 @@ TEST(Connection, NobodyListensThere) {
   for (const int error : {ENOENT, EPERM, ECONNRESET}) {
     End end(State::kIdle);
     end.border.reach_error = error;
-    EXPECT_TRUE(end.connection.connect(numbered(1), numbered(2), {}, kStart));
+    EXPECT_TRUE(end.connection.connect(loopback(1), loopback(2), {}, kStart));
     EXPECT_THAT(end.border.log, ElementsAre("reach 2", failed(ECONNREFUSED)));
   }
 }
@@ -263,14 +263,14 @@ TEST(Connection, NobodyListensThere) {
 TEST(Connection, WhatIsWrongWithTheWayIsSaid) {
   End end(State::kIdle);
   end.border.tell_error = ENOSPC;
-  EXPECT_TRUE(end.connection.connect(numbered(1), numbered(2), {}, kStart));
+  EXPECT_TRUE(end.connection.connect(loopback(1), loopback(2), {}, kStart));
   EXPECT_THAT(end.border.log, ElementsAre("reach 2", "tell 1", failed(ENOSPC)));
 }
 
 TEST(Connection, WhoeverAskedHasGoneBeforeItWasAccepted) {
   End end(State::kIdle);
   end.border.reach_error = ENOENT;
-  EXPECT_TRUE(end.connection.accept(numbered(1), {numbered(3), kTheirs, {}}, {}));
+  EXPECT_TRUE(end.connection.accept(loopback(1), {loopback(3), kTheirs, {}}, {}));
   EXPECT_THAT(end.border.log, ElementsAre("reach 3", failed(ECONNABORTED)));
 }
 
@@ -295,7 +295,7 @@ TEST(Connection, AMessageWithAnotherTokenIsNotForUs) {
   for (const auto& one : cases) {
     SCOPED_TRACE(static_cast<int>(one.kind));
     End end(one.state, one.asks);
-    end.connection.hear(kPeer, encode({one.kind, end.origin() ^ 1, end.target(), numbered(4), {}}));
+    end.connection.hear(kPeer, encode({one.kind, end.origin() ^ 1, end.target(), loopback(4), {}}));
     EXPECT_THAT(end.border.log, ElementsAre(kTurnAway));
     EXPECT_EQ(end.connection.state(), one.state);
   }
@@ -313,8 +313,8 @@ TEST(Connection, ItIsMadeOnceAtMost) {
   for (const State state :
        {State::kRequesting, State::kPending, State::kConnected, State::kEnded}) {
     End end(state);
-    EXPECT_FALSE(end.connection.connect(numbered(1), numbered(2), {}, kStart));
-    EXPECT_FALSE(end.connection.accept(numbered(1), {numbered(3), kTheirs, {}}, {}));
+    EXPECT_FALSE(end.connection.connect(loopback(1), loopback(2), {}, kStart));
+    EXPECT_FALSE(end.connection.accept(loopback(1), {loopback(3), kTheirs, {}}, {}));
     EXPECT_THAT(end.border.log, IsEmpty());
   }
 }

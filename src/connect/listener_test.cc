@@ -15,7 +15,7 @@ namespace {
 using testing::bytes_of;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using testing::numbered;
+using testing::loopback;
 using testing::text_of;
 
 struct Program final : RequestSink {
@@ -40,7 +40,7 @@ struct Asker final : link::InboxSink, link::FlowSink {
 
   Asker(const std::shared_ptr<device::Device>& device, std::uint16_t number,
         const os::SocketAddress& listener)
-      : name(numbered(number)), token(number) {
+      : name(loopback(number)), token(number) {
     device::PortOptions options;
     options.name = name;
     options.domain = device->new_domain();
@@ -83,7 +83,7 @@ struct Asker final : link::InboxSink, link::FlowSink {
 struct ListenerTest : ::testing::Test {
   std::string directory = "/dev/shm/weft-connect-test-" + std::to_string(new_token());
   std::shared_ptr<device::Device> device;
-  os::SocketAddress address = numbered(7200);
+  os::SocketAddress address = loopback(7200);
   Program program;
   std::unique_ptr<Listener> listener;
 
@@ -184,7 +184,7 @@ TEST_F(ListenerTest, WhoeverSaysAnythingElseIsRefused) {
   std::vector<Bytes> nonsense{{}, bytes_of("GET / HTTP/1.0"), Bytes(1000), Bytes(4000)};
   for (const Kind kind :
        {Kind::kPending, Kind::kReject, Kind::kReply, Kind::kReady, Kind::kFarewell}) {
-    nonsense.push_back(encode({kind, 1, 1, numbered(7201), {}}));
+    nonsense.push_back(encode({kind, 1, 1, loopback(7201), {}}));
   }
   for (const Bytes& bytes : nonsense) {
     Asker asker(device, 7201, address);
@@ -210,7 +210,7 @@ TEST_F(ListenerTest, WhoeverAsksTwiceIsRefusedAltogether) {
 
 TEST_F(ListenerTest, ANameWhereNobodyIsCostsNothing) {
   Asker asker(device, 7201, address);
-  asker.say(encode({Kind::kRequest, 1, 0, numbered(7999), {}}));
+  asker.say(encode({Kind::kRequest, 1, 0, loopback(7999), {}}));
   listener->progress();
   ASSERT_EQ(program.numbers.size(), 1u);
   EXPECT_TRUE(listener->reject(program.numbers[0], {}));
@@ -228,7 +228,7 @@ TEST_F(ListenerTest, ARequestWakesASleeper) {
 
 TEST_F(ListenerTest, TurningDownReachesWhoeverAsked) {
   Asker asker(device, 7201, address);
-  turn_down(device, numbered(7300), {asker.name, asker.token, {}});
+  turn_down(device, loopback(7300), {asker.name, asker.token, {}});
   EXPECT_THAT(asker.hear(), ElementsAre(Kind::kReject));
 }
 

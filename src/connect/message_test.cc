@@ -12,13 +12,13 @@ namespace weft::connect {
 namespace {
 
 using testing::bytes_of;
-using testing::numbered;
+using testing::loopback;
 
 constexpr Kind kKinds[] = {Kind::kRequest, Kind::kPending, Kind::kReject,
                            Kind::kReply,   Kind::kReady,   Kind::kFarewell};
 
 Message sample(Kind kind, std::size_t data = 3) {
-  return {kind, 0x1122334455667788, 0x99aabbccddeeff00, numbered(4791), Bytes(data, std::byte{7})};
+  return {kind, 0x1122334455667788, 0x99aabbccddeeff00, loopback(4791), Bytes(data, std::byte{7})};
 }
 
 TEST(Message, ComesOutAsItWentIn) {
@@ -92,7 +92,7 @@ TEST(Message, TokensAndNamesThatAreNeededMustBeThere) {
     message.name = {};
     const bool nameless = kind != Kind::kRequest && kind != Kind::kReply;
     EXPECT_EQ(decode(encode(message)).has_value(), nameless);
-    message.name = numbered(0);
+    message.name = loopback(0);
     EXPECT_EQ(decode(encode(message)).has_value(), nameless);
   }
 }

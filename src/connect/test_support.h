@@ -7,17 +7,11 @@
 #include <vector>
 
 #include "connect/connection.h"
+#include "os/loopback.h"
 
 namespace weft::connect::testing {
 
-inline os::SocketAddress numbered(std::uint16_t port) {
-  sockaddr_in v4{};
-  v4.sin_family = AF_INET;
-  v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  auto address = os::SocketAddress::parse(&v4, sizeof v4);
-  address.value().set_port(port);
-  return address.value();
-}
+using os::loopback;
 
 inline Bytes bytes_of(const std::string& text) {
   const auto* first = reinterpret_cast<const std::byte*>(text.data());

@@ -86,13 +86,8 @@ Outbox* GroupOutbox::reach(const std::string& file, Member& member) {
     return member.box.get();
   }
   member.look_again = now + kLookAgain;
-  remove_if_dead(file);
+  os::SharedFile::remove_abandoned(sender_.directory + "/" + file);
   return nullptr;
-}
-
-void GroupOutbox::remove_if_dead(const std::string& file) {
-  const std::string path = sender_.directory + "/" + file;
-  if (os::SharedFile::abandoned(path)) os::SharedFile::remove_abandoned(path);
 }
 
 link::Outcome GroupOutbox::send(const link::SendRequest& request) {
@@ -113,7 +108,7 @@ link::PeerState GroupOutbox::check_peer(link::FlowSink& sink) {
     if (member.box == nullptr) continue;
     if (member.box->check_peer(sink) == link::PeerState::kAlive) continue;
     member.box.reset();
-    remove_if_dead(file);
+    os::SharedFile::remove_abandoned(sender_.directory + "/" + file);
   }
   return link::PeerState::kAlive;
 }

@@ -4,7 +4,6 @@
 // The sender could do it alone, by a system call that reaches into this process, and does when the
 // owner does not answer. Here the same access is checked by the same table. The bytes are copied by
 // the kernel, because a region's memory may have gone without the region having been closed.
-#include <algorithm>
 #include <cstring>
 
 #include "link_shm/mailbox.h"
@@ -103,8 +102,7 @@ bool Mailbox::change(const Source& source, const AtomicAction& action, const Loc
   std::byte value[kAtomicErrandBytes];
   std::memcpy(initial, shared, here.length);
   std::memcpy(value, initial, here.length);
-  memory::apply(action, value, operands, operands + here.length,
-                here.length / std::max<std::size_t>(size_of(action.type), 1));
+  memory::apply(action, value, operands, operands + here.length, here.length);
   if (std::memcmp(value, initial, here.length) != 0) {
     std::memcpy(shared, value, here.length);
     if (!file_->copy_out(at, here.base, here.length)) return false;

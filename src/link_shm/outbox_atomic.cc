@@ -72,8 +72,7 @@ int Outbox::change(const link::AtomicRequest& request, std::size_t offset,
                    const LocalRange& target) {
   const AtomicAction& action = request.action;
   const std::size_t length = target.length;
-  const std::size_t element = size_of(action.type);
-  if (length == 0 || element == 0) return 0;
+  if (length == 0) return 0;
   std::byte operand[kMaxAtomicBytes];
   std::byte compare[kMaxAtomicBytes];
   std::byte initial[kMaxAtomicBytes];
@@ -90,7 +89,7 @@ int Outbox::change(const link::AtomicRequest& request, std::size_t offset,
       os::copy_process_memory(pid_, os::CopyDirection::kFromProcess, {&before, 1}, {&target, 1});
   if (error == 0) {
     std::memcpy(value, initial, length);
-    memory::apply(action, value, operand, compare, length / element);
+    memory::apply(action, value, operand, compare, length);
   }
   if (error == 0 && std::memcmp(value, initial, length) != 0) {
     error = os::copy_process_memory(pid_, os::CopyDirection::kToProcess, {&after, 1}, {&target, 1});

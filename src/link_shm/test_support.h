@@ -11,8 +11,11 @@
 #include "link_shm/mailbox.h"
 #include "link_shm/names.h"
 #include "link_shm/outbox.h"
+#include "os/loopback.h"
 
 namespace weft::shm::testing {
+
+using os::loopback;
 
 // A directory in shared memory that vanishes with its test.
 class RuntimeDir {
@@ -27,15 +30,6 @@ class RuntimeDir {
   std::string path_;
   pid_t creator_;
 };
-
-inline os::SocketAddress loopback(std::uint16_t port) {
-  sockaddr_in v4{};
-  v4.sin_family = AF_INET;
-  v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  auto address = os::SocketAddress::parse(&v4, sizeof v4);
-  address.value().set_port(port);
-  return address.value();
-}
 
 inline std::unique_ptr<Mailbox> make_mailbox(const std::string& directory, std::uint16_t port) {
   auto box = Mailbox::create({directory, loopback(port), DomainId{1}, "none", 0});

@@ -117,8 +117,9 @@ constexpr bool possible() {
 using Kernel = void (*)(std::byte*, const std::byte*, const std::byte*, std::size_t);
 
 template <AtomicOp kOp, class T>
-void run(std::byte* target, const std::byte* operand, const std::byte* compare, std::size_t count) {
-  for (std::size_t at = 0; at < count * sizeof(T); at += sizeof(T)) {
+void run(std::byte* target, const std::byte* operand, const std::byte* compare,
+         std::size_t length) {
+  for (std::size_t at = 0; at < length; at += sizeof(T)) {
     Element<T> element{};
     std::memcpy(&element.target, target + at, sizeof(T));
     if constexpr (kOp != AtomicOp::kRead) std::memcpy(&element.operand, operand + at, sizeof(T));
@@ -203,8 +204,8 @@ Access rights_for(const AtomicAction& action) {
 }
 
 void apply(const AtomicAction& action, std::byte* target, const std::byte* operand,
-           const std::byte* compare, std::size_t count) {
-  kernel_of(action)(target, operand, compare, count);
+           const std::byte* compare, std::size_t length) {
+  kernel_of(action)(target, operand, compare, length);
 }
 
 }  // namespace weft::memory

@@ -85,7 +85,7 @@ T result_of(AtomicOp op, AtomicType type, T target, T operand, T compare = T{}) 
   put(t, 1, target);
   put(o, 1, operand);
   put(c, 1, compare);
-  apply({form_of(op), op, type}, t.data() + 1, o.data() + 1, c.data() + 1, 1);
+  apply({form_of(op), op, type}, t.data() + 1, o.data() + 1, c.data() + 1, sizeof(T));
   return get<T>(t, 1);
 }
 
@@ -240,7 +240,7 @@ TEST(AtomicKernels, EveryElementIsTakenOnItsOwn) {
     put<std::uint64_t>(operand, 8 * i, i);
   }
   apply({AtomicForm::kBase, AtomicOp::kSum, AtomicType::kUint64}, target.data(), operand.data(),
-        nullptr, kCount);
+        nullptr, kCount * 8);
   for (std::size_t i = 0; i < kCount; ++i) {
     ASSERT_EQ(get<std::uint64_t>(target, 8 * i), ~0ull - i / 2 + i) << i;
   }
@@ -253,7 +253,7 @@ TEST(AtomicKernels, ThePaddingOfALongDoubleStaysAsItWas) {
   put(operand, 0, 1.5L);
   put(operand, sizeof(long double), 2.5L);
   apply({AtomicForm::kBase, AtomicOp::kWrite, AtomicType::kLongDoubleComplex}, target.data(),
-        operand.data(), nullptr, 1);
+        operand.data(), nullptr, 2 * sizeof(long double));
   for (const std::size_t part : {std::size_t{0}, sizeof(long double)}) {
     for (std::size_t i = 10; i < sizeof(long double); ++i) {
       EXPECT_EQ(target[part + i], std::byte{0x5a}) << part + i;

@@ -14,37 +14,37 @@
 namespace weft::messaging {
 namespace {
 
-using testing::numbered;
+using testing::loopback;
 
 TEST(AddressVector, NumbersAreGivenOutFromZero) {
   AddressVector addresses(true, 4);
   for (PeerIndex i = 0; i < 10; ++i) {
-    EXPECT_EQ(addresses.insert(numbered(static_cast<std::uint16_t>(100 + i))), i);
+    EXPECT_EQ(addresses.insert(loopback(static_cast<std::uint16_t>(100 + i))), i);
   }
 }
 
 TEST(AddressVector, TheLowestFreeNumberIsGivenOutNext) {
   AddressVector addresses(true, 4);
-  for (std::uint16_t i = 0; i < 8; ++i) addresses.insert(numbered(i));
+  for (std::uint16_t i = 0; i < 8; ++i) addresses.insert(loopback(i));
   for (const PeerIndex i : {5, 2, 7}) EXPECT_TRUE(addresses.remove(i));
-  for (const PeerIndex i : {2, 5, 7, 8}) EXPECT_EQ(addresses.insert(numbered(99)), i);
+  for (const PeerIndex i : {2, 5, 7, 8}) EXPECT_EQ(addresses.insert(loopback(99)), i);
 }
 
 TEST(AddressVector, AnAddressThatIsAddedTwiceIsReportedUnderItsLowestNumber) {
   AddressVector addresses(true, 4);
-  addresses.insert(numbered(1));
-  const PeerIndex low = addresses.insert(numbered(2));
-  const PeerIndex high = addresses.insert(numbered(2));
-  EXPECT_EQ(addresses.lookup(numbered(2)), low);
+  addresses.insert(loopback(1));
+  const PeerIndex low = addresses.insert(loopback(2));
+  const PeerIndex high = addresses.insert(loopback(2));
+  EXPECT_EQ(addresses.lookup(loopback(2)), low);
   EXPECT_EQ(addresses.canonical(high), low);
   addresses.remove(low);
-  EXPECT_EQ(addresses.lookup(numbered(2)), high);
+  EXPECT_EQ(addresses.lookup(loopback(2)), high);
   EXPECT_EQ(addresses.canonical(low), kNoPeer);
 }
 
 TEST(AddressVector, ARemovedNumberIsUnknownAndCannotBeRemovedAgain) {
   AddressVector addresses(true, 4);
-  const PeerIndex index = addresses.insert(numbered(1));
+  const PeerIndex index = addresses.insert(loopback(1));
   EXPECT_TRUE(addresses.remove(index));
   EXPECT_FALSE(addresses.remove(index));
   EXPECT_FALSE(addresses.remove(77));
@@ -58,7 +58,7 @@ TEST(AddressVector, EveryUseOfANumberHasAStampOfItsOwnAndChangesTheVersion) {
   std::set<std::uint64_t> stamps;
   std::set<std::uint64_t> versions{addresses.version()};
   for (int i = 0; i < 100; ++i) {
-    const PeerIndex index = addresses.insert(numbered(1));
+    const PeerIndex index = addresses.insert(loopback(1));
     EXPECT_EQ(index, 0u);
     EXPECT_TRUE(stamps.insert(addresses.find(index)->stamp).second);
     EXPECT_TRUE(versions.insert(addresses.version()).second);
@@ -78,7 +78,7 @@ TEST(AddressVector, BehavesAsAMapOfNumbersOverThousandsOfOperations) {
       if (random() % 2 == 0) {
         PeerIndex lowest = 0;
         while (model.contains(lowest)) ++lowest;
-        ASSERT_EQ(addresses.insert(numbered(port)), lowest) << "seed " << seed << " step " << step;
+        ASSERT_EQ(addresses.insert(loopback(port)), lowest) << "seed " << seed << " step " << step;
         model[lowest] = port;
       } else {
         const PeerIndex index = random() % 60;
@@ -88,7 +88,7 @@ TEST(AddressVector, BehavesAsAMapOfNumbersOverThousandsOfOperations) {
       for (const auto& [index, known] : model) {
         if (known == port) expected = std::min(expected, index);
       }
-      ASSERT_EQ(addresses.lookup(numbered(port)), expected) << "seed " << seed << " step " << step;
+      ASSERT_EQ(addresses.lookup(loopback(port)), expected) << "seed " << seed << " step " << step;
       const PeerIndex index = random() % 60;
       ASSERT_EQ(addresses.find(index).has_value(), model.contains(index));
       if (model.contains(index)) {
@@ -104,7 +104,7 @@ TEST(AddressVector, ThreadsMayAddAndRemoveAtOnce) {
   for (std::uint16_t t = 0; t < 3; ++t) {
     threads.emplace_back([&addresses, t] {
       for (int i = 0; i < 500; ++i) {
-        const PeerIndex index = addresses.insert(numbered(t));
+        const PeerIndex index = addresses.insert(loopback(t));
         const auto found = addresses.find(index);
         EXPECT_TRUE(found && found->address.port() == t);
         EXPECT_TRUE(addresses.remove(index));
@@ -112,7 +112,7 @@ TEST(AddressVector, ThreadsMayAddAndRemoveAtOnce) {
     });
   }
   for (auto& thread : threads) thread.join();
-  for (std::uint16_t t = 0; t < 3; ++t) EXPECT_EQ(addresses.lookup(numbered(t)), kNoPeer);
+  for (std::uint16_t t = 0; t < 3; ++t) EXPECT_EQ(addresses.lookup(loopback(t)), kNoPeer);
 }
 
 }  // namespace

@@ -8,7 +8,7 @@ namespace weft::messaging {
 namespace {
 
 using testing::Bytes;
-using testing::numbered;
+using testing::loopback;
 using testing::pattern;
 
 // Writes down what it hears; its answers are the test's.
@@ -37,7 +37,7 @@ struct ConnectedEnd {
   std::unique_ptr<Endpoint> endpoint;
 
   ConnectedEnd(const std::shared_ptr<device::Device>& device, std::uint16_t port)
-      : address(numbered(port)) {
+      : address(loopback(port)) {
     EndpointSetup setup;
     setup.device = device;
     setup.addresses = &nobody;

@@ -135,7 +135,7 @@ TEST_F(DatagramTest, OneThatIsLongerThanTheBufferIsCutOffAndReportedAsAnError) {
 }
 
 TEST_F(DatagramTest, OneForAPlaceWhereNobodyIsIsSentAllTheSame) {
-  const PeerIndex nobody = one.addresses.insert(numbered(7009));
+  const PeerIndex nobody = one.addresses.insert(loopback(7009));
   const Bytes bytes = pattern(10, 1);
   for (int i = 0; i < 1000; ++i) {
     ASSERT_EQ(send(one, nobody, bytes), 0);
@@ -145,7 +145,7 @@ TEST_F(DatagramTest, OneForAPlaceWhereNobodyIsIsSentAllTheSame) {
 }
 
 TEST_F(DatagramTest, APeerThatComesLaterIsFound) {
-  const PeerIndex late = one.addresses.insert(numbered(7003));
+  const PeerIndex late = one.addresses.insert(loopback(7003));
   const Bytes bytes = pattern(10, 1);
   Bytes target(10);
   send(one, late, bytes);

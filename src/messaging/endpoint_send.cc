@@ -23,15 +23,15 @@ std::uint64_t flags_of(const AtomicCall& call) {
 
 Event event_of(const SendCall&) { return Event::kSend; }
 
-// True for what a call answers without having started anything.
-bool is_answer(int error) {
-  return error == EAGAIN || error == EINVAL || error == ENOTCONN || error == ESHUTDOWN;
-}
-
 Event event_of(const AccessCall& call) { return call.write ? Event::kWrite : Event::kRead; }
 
 Event event_of(const AtomicCall& call) {
   return call.action.fetches() ? Event::kRead : Event::kWrite;
+}
+
+// True for what a call answers without having started anything.
+bool is_answer(int error) {
+  return error == EAGAIN || error == EINVAL || error == ENOTCONN || error == ESHUTDOWN;
 }
 
 }  // namespace

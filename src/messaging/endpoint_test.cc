@@ -265,7 +265,7 @@ TEST_F(EndpointTest, ACancelledReceiveEndsOnceAndTakesNothing) {
 }
 
 TEST_F(EndpointTest, APeerThatIsNotThereMeansAgainAndThenUnreachable) {
-  const PeerIndex nobody = one.addresses.insert(numbered(7999));
+  const PeerIndex nobody = one.addresses.insert(loopback(7999));
   Bytes bytes = pattern(10, 1);
   int result = EAGAIN;
   int again = 0;
@@ -279,7 +279,7 @@ TEST_F(EndpointTest, APeerThatIsNotThereMeansAgainAndThenUnreachable) {
 }
 
 TEST_F(EndpointTest, AnInjectedMessageReturnsItsFailure) {
-  const PeerIndex nobody = one.addresses.insert(numbered(7999));
+  const PeerIndex nobody = one.addresses.insert(loopback(7999));
   Bytes bytes = pattern(10, 1);
   const auto inject = [](SendCall& call) {
     call.report.silent = true;
@@ -295,7 +295,7 @@ TEST_F(EndpointTest, APeerThatComesLateIsStillReached) {
   Surroundings patient = setup;
   patient.connect_timeout = std::chrono::seconds(10);
   Node early(patient, 7005);
-  const PeerIndex peer = early.addresses.insert(numbered(7004));
+  const PeerIndex peer = early.addresses.insert(loopback(7004));
   Bytes bytes = pattern(10, 1);
   EXPECT_EQ(early.send(peer, 5, bytes), EAGAIN);
   Node late(setup, 7004);
@@ -550,7 +550,7 @@ TEST(EndpointDeath, ASenderThatIsKilledFailsTheReceivesDirectedAtItAndItsOffersV
     if (::read(go[0], &word, 1) != 1) ::_exit(1);
     Surroundings setup{std::move(device::Device::get(dir.path())).value()};
     Node sender(setup, 7002);
-    const PeerIndex peer = sender.addresses.insert(numbered(7001));
+    const PeerIndex peer = sender.addresses.insert(loopback(7001));
     Bytes bytes = pattern(20'000, 1);
     sender.send(peer, 5, bytes);
     if (::write(ready[1], "x", 1) != 1) ::_exit(1);
@@ -558,7 +558,7 @@ TEST(EndpointDeath, ASenderThatIsKilledFailsTheReceivesDirectedAtItAndItsOffersV
   }
   Surroundings setup{std::move(device::Device::get(dir.path())).value()};
   Node node(setup, 7001);
-  const PeerIndex source = node.addresses.insert(numbered(7002));
+  const PeerIndex source = node.addresses.insert(loopback(7002));
   ASSERT_EQ(::write(go[1], "x", 1), 1);
   ASSERT_EQ(::read(ready[0], &word, 1), 1);
   Bytes target(20'000);

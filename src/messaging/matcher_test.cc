@@ -13,7 +13,7 @@
 namespace weft::messaging {
 namespace {
 
-using testing::numbered;
+using testing::loopback;
 
 struct MatcherTest : ::testing::Test {
   AddressVector addresses{true, 8};
@@ -31,7 +31,7 @@ struct MatcherTest : ::testing::Test {
   }
   std::shared_ptr<Correspondent> sender(std::uint16_t port) {
     auto made = std::make_shared<Correspondent>();
-    made->address = numbered(port);
+    made->address = loopback(port);
     return made;
   }
   void keep(std::uint64_t tag, const std::shared_ptr<Correspondent>& from,
@@ -133,7 +133,7 @@ TEST_F(MatcherTest, AClaimedMessageIsFoundByItsClaimOnly) {
 TEST_F(MatcherTest, ASenderIsKnownFromTheMomentThatItsAddressIsAdded) {
   keep(1, sender(5));
   EXPECT_EQ(matcher.find({1, 0, 0}), nullptr);
-  EXPECT_EQ(addresses.insert(numbered(5)), 0u);
+  EXPECT_EQ(addresses.insert(loopback(5)), 0u);
   EXPECT_NE(matcher.find({1, 0, 0}), nullptr);
   addresses.remove(0);
   EXPECT_EQ(matcher.find({1, 0, 0}), nullptr);
@@ -210,7 +210,7 @@ struct Agreement : MatcherTest, ::testing::WithParamInterface<std::uint32_t> {
 
   void SetUp() override {
     for (std::uint16_t i = 0; i < 3; ++i) {
-      addresses.insert(numbered(i));
+      addresses.insert(loopback(i));
       senders.push_back(sender(i));
     }
   }

@@ -10,6 +10,7 @@
 #include <functional>
 
 #include "messaging/endpoint.h"
+#include "os/loopback.h"
 
 namespace weft::messaging::testing {
 
@@ -17,15 +18,7 @@ using std::chrono::milliseconds;
 using Bytes = std::vector<std::byte>;
 using device::Completion;
 using Mode = ReceiveCall::Mode;
-
-inline os::SocketAddress numbered(std::uint16_t port) {
-  sockaddr_in v4{};
-  v4.sin_family = AF_INET;
-  v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  auto address = os::SocketAddress::parse(&v4, sizeof v4);
-  address.value().set_port(port);
-  return address.value();
-}
+using os::loopback;
 
 inline Bytes pattern(std::size_t length, std::size_t seed) {
   Bytes bytes(length);
@@ -71,7 +64,7 @@ struct Node {
   Node(const Surroundings& setup, std::uint16_t port)
       : tx(setup.queue_size, true, device::WaitKind::kNone),
         rx(setup.rx_queue_size, true, device::WaitKind::kNone),
-        address(numbered(port)),
+        address(loopback(port)),
         domain(setup.device->new_domain()) {
     EndpointSetup wanted;
     wanted.device = setup.device;

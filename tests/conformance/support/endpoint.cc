@@ -37,6 +37,12 @@ std::size_t entry_size(fi_cq_format format) {
 Completion decode(const std::uint8_t* raw, std::size_t size) {
   fi_cq_tagged_entry entry{};
   std::memcpy(&entry, raw, size);
+  return completion_of(entry);
+}
+
+}  // namespace
+
+Completion completion_of(const fi_cq_tagged_entry& entry) {
   Completion c;
   c.context = entry.op_context;
   c.flags = entry.flags;
@@ -45,8 +51,6 @@ Completion decode(const std::uint8_t* raw, std::size_t size) {
   c.tag = entry.tag;
   return c;
 }
-
-}  // namespace
 
 Endpoint::Endpoint(std::shared_ptr<Domain> domain, const Options& options)
     : options_(options), domain_(std::move(domain)) {

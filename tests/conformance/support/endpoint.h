@@ -35,6 +35,9 @@ struct Completion {
   int prov_errno = 0;
 };
 
+// A successful entry.
+Completion completion_of(const fi_cq_tagged_entry& entry);
+
 // Owns the address vector, or for FI_EP_MSG an event queue and a passive endpoint; one completion
 // queue for both directions, the chosen counters and the endpoint. Failures to open are test
 // failures; ok() then is false. One thread at a time, but the libfabric objects may be used

@@ -21,16 +21,6 @@ Options connected(fi_threading threading) {
   return options;
 }
 
-Completion in_words(const fi_cq_tagged_entry& entry) {
-  Completion c;
-  c.context = entry.op_context;
-  c.flags = entry.flags;
-  c.length = entry.len;
-  c.data = entry.data;
-  c.tag = entry.tag;
-  return c;
-}
-
 }  // namespace
 
 Place::Place(fi_wait_obj wait, fi_threading threading) : domain_(connected(threading)) {
@@ -136,7 +126,7 @@ void Place::expect_silence() {
 std::optional<Completion> Place::take_completion() {
   fi_cq_tagged_entry entry{};
   const ssize_t got = fi_cq_read(cq(), &entry, 1);
-  if (got == 1) return in_words(entry);
+  if (got == 1) return completion_of(entry);
   if (got != -FI_EAVAIL) return std::nullopt;
   fi_cq_err_entry error{};
   EXPECT_EQ(fi_cq_readerr(cq(), &error, 0), 1);

@@ -56,7 +56,6 @@ class GroupOutbox final : public link::Flow {
 
   void read_members();
   Outbox* reach(const std::string& file, Member& member);
-  void remove_if_dead(const std::string& file);
 
   const Sender& sender_;
   const std::string prefix_;  // of the names of the members' files

@@ -17,10 +17,10 @@ bool meaningful(const AtomicAction& action);
 // initial value kRemoteRead.
 Access rights_for(const AtomicAction& action);
 
-// Applies a meaningful action to `count` elements at `target`. `operand` is not looked at by kRead,
-// `compare` only by the comparing form. No pointer need be aligned; they must not overlap. Integers
-// wrap around.
+// Applies a meaningful action to `length` bytes at `target`, which are whole elements. `operand` is
+// not looked at by kRead, `compare` only by the comparing form. No pointer need be aligned; they
+// must not overlap. Integers wrap around.
 void apply(const AtomicAction& action, std::byte* target, const std::byte* operand,
-           const std::byte* compare, std::size_t count);
+           const std::byte* compare, std::size_t length);
 
 }  // namespace weft::memory
