@@ -61,7 +61,7 @@ struct Asker final : link::InboxSink, link::FlowSink {
   void ask(const std::string& data = {}) {
     say(encode({Kind::kRequest, token, 0, name, bytes_of(data)}));
   }
-  bool is_refused() { return way->check_peer(*this) == link::PeerState::kLeft; }
+  bool is_refused() { return way->check_peer(*this) == link::PeerState::kRefuses; }
   std::vector<Kind> hear() {
     heard.clear();
     port->inbox().poll(*this);

@@ -67,7 +67,7 @@ TEST_F(MailboxTest, WhoeverIsRefusedFindsThatNobodyIsThere) {
   box->refuse(log, number);
   EXPECT_EQ(log.closed, (std::vector<InboxLog::Closed>{{number, true}}));
   FlowLog ended;
-  EXPECT_EQ(peer.box->check_peer(ended), link::PeerState::kLeft);
+  EXPECT_EQ(peer.box->check_peer(ended), link::PeerState::kRefuses);
   EXPECT_EQ(ended.ended[2], ECONNRESET);
   EXPECT_EQ(peer.send(3, bytes).error, ECONNRESET);
   box->poll(log);

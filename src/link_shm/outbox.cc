@@ -81,7 +81,11 @@ Outcome Outbox::send(const SendRequest& request) {
       queue_.empty()) [[likely]] {
     return send_inline(request);
   }
-  if (gone_) return Outcome::failed(ECONNRESET);
+  // What stays pending would find out too late: nobody could send it to a successor then.
+  if (gone_ || slot_->attention.load(std::memory_order_relaxed) == Attention::kGone) {
+    gone_ = true;
+    return Outcome::failed(ECONNRESET);
+  }
   return queue_.empty() ? dispatch(request) : enqueue(request);
 }
 
@@ -225,9 +229,11 @@ void Outbox::report(std::uint32_t number, int error, link::FlowSink& sink) {
 
 link::PeerState Outbox::check_peer(link::FlowSink& sink) {
   const bool left = slot_->attention.load(std::memory_order_acquire) == Attention::kGone;
-  if (!left && is_there()) return link::PeerState::kAlive;
+  const bool there = is_there();
+  if (!left && there) return link::PeerState::kAlive;
   gone_ = true;
   end_all(os::Time{}, sink);  // it copies nothing any more
+  if (there) return link::PeerState::kRefuses;
   return left ? link::PeerState::kLeft : link::PeerState::kDied;
 }
 

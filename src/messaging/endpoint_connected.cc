@@ -55,6 +55,8 @@ void Endpoint::part(int error) {
   facing_.reset();
   if (!peers_.empty()) lose(peers_[0]);
   if (peer_source_ != nullptr) std::exchange(peer_source_, nullptr)->admitted = false;
+  if (own_queue_ == nullptr) return;  // others may have messages for those receives
+  queue_.ended_ = ended_;
   fail_waiting(kNoPeer, error);
 }
 

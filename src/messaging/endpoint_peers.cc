@@ -27,18 +27,13 @@ link::Flow* Endpoint::connect(PeerIndex index, int& error) {
   if (index >= peers_.size()) peers_.resize(index + 1);
   Peer& peer = peers_[index];
   if (peer.flow != nullptr) return peer.flow.get();
-  auto flow = port_->connect(entry->address);
-  if (flow) {
-    peer.flow = std::move(flow).value();
-    peer.stamp = entry->stamp;
-    peer.give_up = {};
-    if (sleepers_ > 0) watch_processes();
-    return peer.flow.get();
-  }
+  const Status found = open_way(peer, *entry);
+  if (found.ok()) return peer.flow.get();
   // Programs may start in any order: a peer that is not there may still come.
   // EPERM may mean that it is just ending, and somebody else may come in its place.
-  const bool may_come = flow.error().code == ENOENT || flow.error().code == EPERM;
-  error = flow.error().code == ENOENT ? EHOSTUNREACH : flow.error().code;
+  const int reason = found.error().code;
+  const bool may_come = reason == ENOENT || reason == EPERM;
+  error = reason == ENOENT ? EHOSTUNREACH : reason;
   if (!may_come) return nullptr;
   const os::Time now = os::coarse_now();
   if (peer.give_up == os::Time{} || peer.stamp != entry->stamp) {
@@ -52,6 +47,24 @@ link::Flow* Endpoint::connect(PeerIndex index, int& error) {
     peer.give_up = {};
   }
   return nullptr;
+}
+
+// The way to whoever is now at the address of a peer that has gone; null when nobody is.
+link::Flow* Endpoint::find_successor(PeerIndex index) {
+  if (setup_.connection != nullptr) return nullptr;
+  const auto entry = setup_.addresses->find(index);
+  if (!entry) return nullptr;
+  return open_way(peers_[index], *entry).ok() ? peers_[index].flow.get() : nullptr;
+}
+
+Status Endpoint::open_way(Peer& peer, const AddressVector::Entry& entry) {
+  auto flow = port_->connect(entry.address);
+  if (!flow) return flow.error();
+  peer.flow = std::move(flow).value();
+  peer.stamp = entry.stamp;
+  peer.give_up = {};
+  if (sleepers_ > 0) watch_processes();
+  return {};
 }
 
 // Numbers that were taken out of the address vector, or mean another address now, lose their flow.
@@ -180,11 +193,12 @@ void Endpoint::wake_up() {
 }
 
 Endpoint::Endpoint(EndpointSetup setup)
-    : lock_(setup.thread_safe),
-      setup_(std::move(setup)),
-      peer_mask_(setup_.connection == nullptr ? ~PeerIndex{0} : 0),
-      tagged_(*setup_.addresses),
-      untagged_(*setup_.addresses) {
+    : setup_(std::move(setup)),
+      own_queue_(setup_.receives == nullptr ? std::make_unique<ReceiveQueue>(setup_.thread_safe)
+                                            : nullptr),
+      queue_(own_queue_ != nullptr ? *own_queue_ : *setup_.receives),
+      lock_(queue_.lock_),
+      peer_mask_(setup_.connection == nullptr ? ~PeerIndex{0} : 0) {
   // The one peer of a connected endpoint has no entry there.
   if (setup_.connection != nullptr) addresses_version_ = setup_.addresses->version();
 }
@@ -207,10 +221,12 @@ Result<std::unique_ptr<Endpoint>> Endpoint::open(EndpointSetup setup) {
   if (Status ok = endpoint->wake_set_.add(endpoint->port_->inbox().wake_fd()); !ok) {
     return ok.error();
   }
+  if (Status ok = endpoint->join_queue(); !ok) return ok.error();
   return endpoint;
 }
 
 Endpoint::~Endpoint() {
+  leave_queue();
   // Flows first: they use the port.
   facing_.reset();
   peers_.clear();

@@ -72,11 +72,27 @@ inline link::Flow* Endpoint::way_for(const Call& call, int& status) {
   return flow;
 }
 
-inline int Endpoint::start_send(link::Flow& flow, SendCall& call) {
+// Starts an operation on the way to its peer. The endpoint that was there may have been closed, and
+// another one may have taken its address: then the operation, of which nothing was done, is for
+// that.
+template <class Call, class Start>
+inline link::Outcome Endpoint::attempt(const Call& call, link::Flow*& flow, Start start) {
+  const link::Outcome outcome = start(*flow);
+  const bool lost = outcome.state == link::Outcome::State::kFailed && outcome.error == ECONNRESET;
+  if (!lost) [[likely]]
+    return outcome;
+  const bool refused = flow->check_peer(*this) == link::PeerState::kRefuses;
+  lose(peers_[call.peer & peer_mask_]);
+  flow = refused ? nullptr : find_successor(call.peer);
+  return flow == nullptr ? outcome : start(*flow);
+}
+
+inline int Endpoint::start_send(link::Flow* flow, SendCall& call) {
   // The cookie is needed only if the message stays pending: the next one will take it otherwise.
   if (next_sending_ == nullptr) next_sending_ = &sendings_.take();
   call.cookie = next_sending_;
-  const link::Outcome outcome = flow.send(call);
+  const link::Outcome outcome =
+      attempt(call, flow, [&](link::Flow& way) { return way.send(call); });
   switch (outcome.state) {
     case link::Outcome::State::kDone:
       complete(call.report, flags_of(call), Event::kSend);
@@ -84,14 +100,13 @@ inline int Endpoint::start_send(link::Flow& flow, SendCall& call) {
     case link::Outcome::State::kPending:
       *std::exchange(next_sending_, nullptr) = {call.report.context, flags_of(call),
                                                 call.report.wanted};
-      if (std::find(busy_.begin(), busy_.end(), &flow) == busy_.end()) busy_.push_back(&flow);
-      if (sleepers_ > 0) wait_for_end(flow);
+      if (std::find(busy_.begin(), busy_.end(), flow) == busy_.end()) busy_.push_back(flow);
+      if (sleepers_ > 0) wait_for_end(*flow);
       return 0;
     case link::Outcome::State::kAgain:
       progress_locked();
       return EAGAIN;
     case link::Outcome::State::kFailed:
-      if (outcome.error == ECONNRESET) lose(peers_[call.peer & peer_mask_]);
       return fail(call.report, flags_of(call), Event::kSend, outcome.error, outcome.detail);
   }
   return EINVAL;
@@ -101,7 +116,7 @@ int Endpoint::send(SendCall& call) {
   const std::lock_guard guard(lock_);
   int status = 0;
   link::Flow* flow = way_for(call, status);
-  return flow == nullptr ? status : start_send(*flow, call);
+  return flow == nullptr ? status : start_send(flow, call);
 }
 
 // Another thread sleeps already: the peer must ring for this message, too.
@@ -127,7 +142,6 @@ int Endpoint::end_at_once(const Call& call, const link::Outcome& outcome) {
     return EAGAIN;
   }
   if (outcome.state == link::Outcome::State::kFailed) {
-    if (outcome.error == ECONNRESET) lose(peers_[call.peer & peer_mask_]);
     return fail(call.report, flags_of(call), event_of(call), outcome.error, outcome.detail);
   }
   complete(call.report, flags_of(call), event_of(call));
@@ -138,14 +152,16 @@ int Endpoint::access(const AccessCall& call) {
   const std::lock_guard guard(lock_);
   int status = 0;
   link::Flow* flow = way_for(call, status);
-  return flow == nullptr ? status : end_at_once(call, flow->access(call));
+  if (flow == nullptr) return status;
+  return end_at_once(call, attempt(call, flow, [&](link::Flow& way) { return way.access(call); }));
 }
 
 int Endpoint::atomic(const AtomicCall& call) {
   const std::lock_guard guard(lock_);
   int status = 0;
   link::Flow* flow = way_for(call, status);
-  return flow == nullptr ? status : end_at_once(call, flow->atomic(call));
+  if (flow == nullptr) return status;
+  return end_at_once(call, attempt(call, flow, [&](link::Flow& way) { return way.atomic(call); }));
 }
 
 }  // namespace weft::messaging

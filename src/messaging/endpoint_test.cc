@@ -519,6 +519,27 @@ TEST_F(EndpointTest, WhatIsPendingToAnEndpointThatClosesFails) {
   EXPECT_EQ(failed.context, &contexts[0]);
 }
 
+TEST_F(EndpointTest, WhoOpensAtTheAddressOfOneThatClosedGetsWhatIsSentFromThenOn) {
+  Bytes bytes = pattern(20'000, 1);
+  Bytes small = pattern(10, 2);
+  Bytes target(10);
+  one.send(to_two, 5, bytes, &contexts[0]);
+  settle();
+  two.endpoint.reset();
+  Node successor(setup, 7002);
+  ASSERT_TRUE(successor.endpoint != nullptr);
+  successor.receive(6, target);
+  ASSERT_EQ(one.send(to_two, 6, small, &contexts[1]), 0);
+  EXPECT_TRUE(drive([&] {
+    successor.endpoint->progress();
+    return !successor.rx.empty();
+  }));
+  EXPECT_EQ(target, small);
+  for (const Completion& each : Node::take(one.tx)) {
+    EXPECT_EQ(each.error, each.context == &contexts[0] ? ECONNRESET : 0);
+  }
+}
+
 TEST_F(EndpointTest, WhatIsPendingToAnEndpointThatClosesBeforeItEverLookedFails) {
   Bytes bytes = pattern(20'000, 1);
   one.send(to_two, 5, bytes, &contexts[0]);

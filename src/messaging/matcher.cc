@@ -52,7 +52,7 @@ void Matcher::keep(const link::Arrival& arrival, std::shared_ptr<Correspondent> 
 Unexpected* Matcher::find(const Wanted& wanted) {
   for (Unexpected& message : kept_) {
     if (message.claimed) continue;
-    const PeerIndex sender = number_of(addresses_, *message.from);
+    const PeerIndex sender = number_of(*message.from);
     if (wanted.takes(message.arrival.tag, sender)) return &message;
   }
   return nullptr;
@@ -79,6 +79,13 @@ void Matcher::forget(const Correspondent& gone) {
     if (message.from.get() != &gone) continue;
     message.arrival.wants_ack = false;
     if (message.arrival.payload == nullptr) take(message);
+  }
+}
+
+void Matcher::drop_all_to(const Endpoint& receiver) {
+  for (auto entry = kept_.begin(); entry != kept_.end();) {
+    Unexpected& message = *entry++;
+    if (message.from->receiver == &receiver) take(message);
   }
 }
 

@@ -17,7 +17,7 @@ using testing::loopback;
 
 struct MatcherTest : ::testing::Test {
   AddressVector addresses{true, 8};
-  Matcher matcher{addresses};
+  Matcher matcher;
   std::deque<Receive> receives;
 
   Receive& post(std::uint64_t tag, std::uint64_t ignore = 0, PeerIndex source = kNoPeer) {
@@ -32,6 +32,7 @@ struct MatcherTest : ::testing::Test {
   std::shared_ptr<Correspondent> sender(std::uint16_t port) {
     auto made = std::make_shared<Correspondent>();
     made->address = loopback(port);
+    made->addresses = &addresses;
     return made;
   }
   void keep(std::uint64_t tag, const std::shared_ptr<Correspondent>& from,

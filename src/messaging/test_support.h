@@ -48,6 +48,7 @@ struct Surroundings {
   std::size_t unexpected_limit = std::size_t{1} << 30;
   link::Service service = link::Service::kReliableDatagram;
   std::size_t rx_queue_size = 1024;
+  AddressVector* addresses = nullptr;  // null: each node has its own
 };
 
 // An endpoint with an address vector, queues and counters of its own.
@@ -61,14 +62,15 @@ struct Node {
   DomainId domain;
   std::unique_ptr<Endpoint> endpoint;
 
-  Node(const Surroundings& setup, std::uint16_t port)
+  Node(const Surroundings& setup, std::uint16_t port, ReceiveQueue* receives = nullptr)
       : tx(setup.queue_size, true, device::WaitKind::kNone),
         rx(setup.rx_queue_size, true, device::WaitKind::kNone),
         address(loopback(port)),
         domain(setup.device->new_domain()) {
     EndpointSetup wanted;
     wanted.device = setup.device;
-    wanted.addresses = &addresses;
+    wanted.addresses = setup.addresses != nullptr ? setup.addresses : &addresses;
+    wanted.receives = receives;
     wanted.bindings.tx = &tx;
     wanted.bindings.rx = &rx;
     wanted.bindings.counters[static_cast<std::size_t>(Event::kRemoteWrite)] = &remote_writes;
@@ -99,6 +101,10 @@ struct Node {
   }
   int receive(std::uint64_t tag, Bytes& bytes, void* context = nullptr, PeerIndex source = kNoPeer,
               Mode mode = Mode::kPost) {
+    return receive_in(endpoint->receives(), tag, bytes, context, source, mode);
+  }
+  static int receive_in(ReceiveQueue& queue, std::uint64_t tag, Bytes& bytes, void* context,
+                        PeerIndex source = kNoPeer, Mode mode = Mode::kPost) {
     const LocalRange piece{bytes.data(), bytes.size()};
     ReceiveCall call;
     call.tagged = true;
@@ -107,7 +113,7 @@ struct Node {
     call.source = source;
     call.pieces = {&piece, 1};
     call.report.context = context;
-    return endpoint->receive(call);
+    return queue.receive(call);
   }
   static std::deque<Completion> take(device::CompletionQueue& queue) {
     std::deque<Completion> taken;

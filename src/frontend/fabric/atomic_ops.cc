@@ -83,7 +83,7 @@ struct Request {
 };
 
 ssize_t start(fid_ep* fid, const Request& request) noexcept {
-  Endpoint& ep = Endpoint::from(fid);
+  Handle& ep = Handle::from(fid);
   if (ep.core() == nullptr) [[unlikely]]
     return -FI_EOPBADSTATE;
   const Result<AtomicAction> action = action_of(request.form, request.type, request.op);
@@ -140,7 +140,7 @@ fi_ioc elements(const void* buffer, std::size_t count) {
 // Starts a call without flags of its own.
 ssize_t start_default(fid_ep* fid, Request& request, fi_addr_t peer, std::uint64_t address,
                       std::uint64_t key, void* context) {
-  Endpoint& ep = Endpoint::from(fid);
+  Handle& ep = Handle::from(fid);
   const bool reads = request.op == FI_ATOMIC_READ;
   const fi_rma_ioc target = target_of(reads ? request.result : request.operand, address, key);
   request.remote = {&target, 1};
@@ -163,7 +163,7 @@ ssize_t start_message(fid_ep* fid, Request& request, const fi_msg_atomic* msg,
   request.data = msg->data;
   request.peer = msg->addr;
   request.fence = (flags & FI_FENCE) != 0;
-  request.report = report(Endpoint::from(fid).tx_selective(), flags, msg->context);
+  request.report = report(Handle::from(fid).tx_selective(), flags, msg->context);
   return start(fid, request);
 }
 

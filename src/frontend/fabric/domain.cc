@@ -57,6 +57,18 @@ int endpoint_with_flags(fid_domain* domain, fi_info* info, fid_ep** ep, std::uin
   return flags != 0 ? -FI_EBADFLAGS : endpoint(domain, info, ep, context);
 }
 
+int stx_context(fid_domain* domain, fi_tx_attr* attributes, fid_stx** stx, void* context) {
+  if (stx == nullptr) return -FI_EINVAL;
+  return at_c_border(
+      [&] { return open_shared_transmit(object_of(domain), attributes, stx, context); });
+}
+
+int srx_context(fid_domain* domain, fi_rx_attr* attributes, fid_ep** ep, void* context) {
+  if (ep == nullptr) return -FI_EINVAL;
+  return at_c_border(
+      [&] { return open_shared_receive(object_of(domain), attributes, ep, context); });
+}
+
 int query_atomic(fid_domain*, fi_datatype type, fi_op op, fi_atomic_attr* attributes,
                  std::uint64_t flags) {
   return fabric::query_atomic(type, op, attributes, flags);
@@ -81,6 +93,8 @@ fi_ops_domain* domain_operations() {
     operations.poll_open = poll_open;
     operations.endpoint = endpoint;
     operations.endpoint2 = endpoint_with_flags;
+    operations.stx_ctx = stx_context;
+    operations.srx_ctx = srx_context;
     operations.query_atomic = query_atomic;
     return operations;
   }();

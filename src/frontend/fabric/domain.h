@@ -65,5 +65,8 @@ int open_cq(Domain& domain, fi_cq_attr* attributes, fid_cq** cq, void* context);
 int open_counter(Domain& domain, fi_cntr_attr* attributes, fid_cntr** cntr, void* context);
 int open_poll_set(Domain& domain, fi_poll_attr* attributes, fid_poll** set);
 int open_endpoint(Domain& domain, fi_info* info, fid_ep** ep, void* context);
+int open_shared_transmit(Domain& domain, const fi_tx_attr* attributes, fid_stx** stx,
+                         void* context);
+int open_shared_receive(Domain& domain, const fi_rx_attr* attributes, fid_ep** ep, void* context);
 
 }  // namespace weft::fabric

@@ -18,12 +18,6 @@ namespace {
 
 using messaging::Event;
 
-template <class Table>
-Table* no_operations() {
-  static Table table = unsupported_operations<Table>();
-  return &table;
-}
-
 // The offer of an endpoint's type, or null when there is none.
 const TypeOffer* offer_of(int type) {
   if (type == FI_EP_UNSPEC) return kTypes[0];
@@ -55,26 +49,32 @@ void log_drops(const os::SocketAddress& own, const messaging::Drops& drops) {
 
 Endpoint::Endpoint(Domain& domain, const fi_info& info, const TypeOffer& offer, os::UdpPort port,
                    void* context)
-    : fid_ep{},
-      tx_flags(info.tx_attr != nullptr ? info.tx_attr->op_flags : 0),
-      rx_flags(info.rx_attr != nullptr ? info.rx_attr->op_flags : 0),
-      domain_(domain),
-      offer_(offer),
-      caps_(info.caps & offer.caps),
+    : domain_(domain),
       tx_size_(info.tx_attr != nullptr ? info.tx_attr->size : kUsualQueueSize),
-      rx_size_(info.rx_attr != nullptr ? info.rx_attr->size : kUsualQueueSize),
-      port_(std::move(port)),
-      max_message_size_(offer.type == FI_EP_DGRAM ? path_mtu_at(port_->address())
-                                                  : offer.max_message_size) {
+      shares_tx_(info.ep_attr->tx_ctx_cnt == FI_SHARED_CONTEXT),
+      shares_rx_(info.ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT),
+      port_(std::move(port)) {
   uses_.emplace_back(domain);
+  endpoint_ = this;
+  offer_ = &offer;
+  caps_ = info.caps & offer.caps;
+  rx_size_ = info.rx_attr != nullptr ? info.rx_attr->size : kUsualQueueSize;
+  min_multi_receive_ = &min_multi_receive_here_;
+  tx_flags = info.tx_attr != nullptr ? info.tx_attr->op_flags : 0;
+  rx_flags = info.rx_attr != nullptr ? info.rx_attr->op_flags : 0;
+  running_.max_message_size =
+      offer.type == FI_EP_DGRAM ? path_mtu_at(port_->address()) : offer.max_message_size;
   fid.fclass = FI_CLASS_EP;
   fid.context = context;
   fid.ops = ep_fid_operations();
-  ops = ep_operations();
+  ops = handle_operations();
   cm = datagram_cm_operations();
-  fi_ops_msg* messages = offer.type == FI_EP_DGRAM ? datagram_operations() : message_operations();
+  // Where receives are shared they are not posted here.
+  const Direction direction = shares_rx_ ? Direction::kTransmit : Direction::kBoth;
+  const bool datagrams = offer.type == FI_EP_DGRAM;
+  fi_ops_msg* messages = datagrams ? datagram_operations(direction) : message_operations(direction);
   msg = (caps_ & FI_MSG) != 0 ? messages : no_operations<fi_ops_msg>();
-  tagged = (caps_ & FI_TAGGED) != 0 ? tagged_operations() : no_operations<fi_ops_tagged>();
+  tagged = (caps_ & FI_TAGGED) != 0 ? tagged_operations(direction) : no_operations<fi_ops_tagged>();
   rma = (caps_ & FI_RMA) != 0 ? rma_operations() : no_operations<fi_ops_rma>();
   atomic = (caps_ & FI_ATOMIC) != 0 ? atomic_operations() : no_operations<fi_ops_atomic>();
   collective = no_operations<fi_ops_collective>();
@@ -121,7 +121,7 @@ Endpoint::~Endpoint() {
   if (core_ != nullptr) {
     if (domain_.progress_thread() != nullptr) domain_.progress_thread()->detach(*core_);
     for (device::EngineGroup* group : groups()) group->detach(*core_);
-    if (offer_.type == FI_EP_DGRAM) log_drops(port_->address(), core_->drops());
+    if (offer_->type == FI_EP_DGRAM) log_drops(port_->address(), core_->drops());
     core_.reset();
   }
   if (connector_ != nullptr) connector_->decline(port_->address());
@@ -138,6 +138,10 @@ int Endpoint::bind(struct fid* object, std::uint64_t flags) {
       return bind_av(Av::from(reinterpret_cast<fid_av*>(object)), flags);
     case FI_CLASS_EQ:
       return bind_eq(EventQueue::from(reinterpret_cast<fid_eq*>(object)), flags);
+    case FI_CLASS_STX_CTX:
+      return bind_shared(SharedTransmit::from(object), shared_tx_, shares_tx_, flags);
+    case FI_CLASS_SRX_CTX:
+      return bind_shared(SharedReceive::from(object), shared_rx_, shares_rx_, flags);
     default:
       return -FI_EINVAL;
   }
@@ -152,11 +156,11 @@ int Endpoint::bind_cq(CompletionQueue& cq, std::uint64_t flags) {
   const bool selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
   if (tx) {
     tx_cq_ = &cq;
-    tx_selective_ = selective;
+    running_.tx_selective = selective;
   }
   if (rx) {
     rx_cq_ = &cq;
-    rx_selective_ = selective;
+    running_.rx_selective = selective;
   }
   uses_.emplace_back(cq);
   return 0;
@@ -201,10 +205,21 @@ int Endpoint::bind_eq(EventQueue& eq, std::uint64_t flags) {
   return 0;
 }
 
+template <class Context>
+int Endpoint::bind_shared(Context& context, Context*& place, bool shares, std::uint64_t flags) {
+  if (flags != 0) return -FI_EBADFLAGS;
+  if (!shares || place != nullptr || &context.domain() != &domain_) return -FI_EINVAL;
+  place = &context;
+  uses_.emplace_back(context);
+  return 0;
+}
+
 // A direction that the endpoint has must be able to report (fi_endpoint(3), fi_enable).
 int Endpoint::check_bindings() const {
   if (connector_ == nullptr && av_ == nullptr) return -FI_ENOAV;
   if (connector_ != nullptr && connector_->eq() == nullptr) return -FI_ENOEQ;
+  if (shares_tx_ != (shared_tx_ != nullptr)) return -FI_EOPBADSTATE;
+  if (shares_rx_ != (shared_rx_ != nullptr)) return -FI_EOPBADSTATE;
   const auto counts = [&](Event event) {
     return counters_[static_cast<std::size_t>(event)] != nullptr;
   };
@@ -246,6 +261,7 @@ int Endpoint::enable() {
   } else {
     setup.addresses = &av_->addresses();
   }
+  if (shared_rx_ != nullptr) setup.receives = &shared_rx_->queue();
   setup.bindings.tx = tx_cq_ != nullptr ? &tx_cq_->queue() : nullptr;
   setup.bindings.rx = rx_cq_ != nullptr ? &rx_cq_->queue() : nullptr;
   for (std::size_t i = 0; i < counters_.size(); ++i) {
@@ -257,7 +273,7 @@ int Endpoint::enable() {
   setup.thread_safe = domain_.thread_safe();
   setup.count_remote_reads = setup.bindings.counter(Event::kRemoteRead) != nullptr;
   setup.count_remote_writes = setup.bindings.counter(Event::kRemoteWrite) != nullptr;
-  if (offer_.type == FI_EP_DGRAM) setup.service = link::Service::kDatagram;
+  if (offer_->type == FI_EP_DGRAM) setup.service = link::Service::kDatagram;
   setup.options = domain_.options();
   auto core = messaging::Endpoint::open(std::move(setup));
   if (!core) {
@@ -272,7 +288,30 @@ int Endpoint::enable() {
     return fabric_status(ok.error());
   }
   if (domain_.progress_thread() != nullptr) domain_.progress_thread()->attach(*core_);
+  start_running();
   return 0;
+}
+
+void Endpoint::start_running() {
+  running_.core = core_.get();
+  running_.receives = shared_rx_ == nullptr ? &core_->receives() : nullptr;
+  const std::lock_guard guard(aliases_lock_);
+  for (Handle* alias : aliases_) alias->follow(*this);
+}
+
+void Endpoint::add_alias(Handle& alias) {
+  const std::lock_guard guard(aliases_lock_);
+  alias.follow(*this);
+  aliases_.push_back(&alias);
+}
+
+void Endpoint::remove_alias(Handle& alias) {
+  const std::lock_guard guard(aliases_lock_);
+  std::erase(aliases_, &alias);
+}
+
+std::size_t Endpoint::tx_size_left() const {
+  return tx_cq_ == nullptr ? tx_size_ : std::min(tx_size_, tx_cq_->queue().room());
 }
 
 os::SocketAddress Endpoint::name() const { return name_of(*port_); }
@@ -282,7 +321,7 @@ int Endpoint::rename(const os::SocketAddress& address) {
   auto port = os::UdpPort::bind(address);
   if (!port) return fabric_status(port.error());
   port_ = std::move(port).value();
-  max_message_size_ = path_mtu_at(port_->address());
+  if (offer_->type == FI_EP_DGRAM) running_.max_message_size = path_mtu_at(port_->address());
   return 0;
 }
 

@@ -8,6 +8,7 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -17,14 +18,16 @@
 #include "cq.h"
 #include "domain.h"
 #include "eq.h"
+#include "handle.h"
 #include "messaging/endpoint.h"
 #include "offer.h"
 #include "os/udp_port.h"
+#include "shared_contexts.h"
 
 namespace weft::fabric {
 
 // The object behind a fid_ep.
-class Endpoint : public fid_ep, public Usable {
+class Endpoint : public Handle, public Usable {
  public:
   // Binds the address of `info`, or takes that of the passive endpoint, or the request, that its
   // handle stands for. Errors: -FI_EINVAL for an info that this domain cannot serve, -FI_EBUSY for
@@ -33,8 +36,8 @@ class Endpoint : public fid_ep, public Usable {
   // Ends what is pending without a report, and frees the object.
   ~Endpoint();
 
-  // The object behind `ep`.
-  static Endpoint& from(fid_ep* ep) { return *static_cast<Endpoint*>(ep); }
+  // The endpoint that `ep` is or is an alias of.
+  static Endpoint& from(fid_ep* ep) { return *Handle::from(ep).endpoint(); }
   static Endpoint& from(struct fid* fid) { return from(reinterpret_cast<fid_ep*>(fid)); }
 
   // fi_ep_bind(3). Errors: -FI_EOPBADSTATE after enable(), -FI_EINVAL, -FI_EBADFLAGS.
@@ -43,8 +46,6 @@ class Endpoint : public fid_ep, public Usable {
   // reachable.
   int enable();
 
-  // The running endpoint; nullptr before enable().
-  messaging::Endpoint* core() { return core_.get(); }
   // The connection of an FI_EP_MSG; nullptr for others.
   Connector* connector() { return connector_.get(); }
   // The address with the port that it has; a wildcard host is replaced by a usable one.
@@ -52,26 +53,15 @@ class Endpoint : public fid_ep, public Usable {
   // fi_setname(3). Errors: -FI_EOPBADSTATE after enable(), those of bind(2).
   int rename(const os::SocketAddress& address);
 
-  // Flags for calls that take none, and how calls report.
-  std::uint64_t tx_flags = 0;
-  std::uint64_t rx_flags = 0;
-  bool tx_selective() const { return tx_selective_; }
-  bool rx_selective() const { return rx_selective_; }
-  // A receive's source counts (FI_DIRECTED_RECV).
-  bool directed() const { return (caps_ & FI_DIRECTED_RECV) != 0; }
-  // Buffers may be posted with FI_MULTI_RECV.
-  bool multi_receive() const { return (caps_ & FI_MULTI_RECV) != 0; }
-  // FI_OPT_MIN_MULTI_RECV, for receives posted from now on.
-  std::atomic<std::size_t> min_multi_receive{kMinMultiReceive};
-  std::size_t tx_size() const { return tx_size_; }
-  std::uint64_t caps() const { return caps_; }
-  // What endpoints of this type can.
-  const TypeOffer& offer() const { return offer_; }
-  // Of a datagram endpoint: the path MTU of its address.
-  std::size_t max_message_size() const { return max_message_size_; }
+  // Its aliases follow what becomes of it.
+  void add_alias(Handle& alias);
+  void remove_alias(Handle& alias);
+
+  // fi_tx_size_left(3) of one that runs.
+  std::size_t tx_size_left() const;
+  bool is_connected() const { return connector_ != nullptr; }
   // The bound event queue, or null.
   EventQueue* event_queue() { return eq_; }
-  std::size_t rx_size() const { return rx_size_; }
 
  private:
   Endpoint(Domain& domain, const fi_info& info, const TypeOffer& offer, os::UdpPort port,
@@ -81,37 +71,37 @@ class Endpoint : public fid_ep, public Usable {
   int bind_counter(Counter& counter, std::uint64_t flags);
   int bind_av(Av& av, std::uint64_t flags);
   int bind_eq(EventQueue& eq, std::uint64_t flags);
+  template <class Context>
+  int bind_shared(Context& context, Context*& place, bool shares, std::uint64_t flags);
+  void start_running();
   int check_bindings() const;
   Status attach();
   std::vector<device::EngineGroup*> groups();
 
   Domain& domain_;
-  const TypeOffer& offer_;
-  const std::uint64_t caps_;
   const std::size_t tx_size_;
-  const std::size_t rx_size_;
+  const bool shares_tx_;
+  const bool shares_rx_;
+  std::atomic<std::size_t> min_multi_receive_here_{kMinMultiReceive};
   std::vector<Use> uses_;
   std::optional<os::UdpPort> port_;
-  std::size_t max_message_size_;
   Av* av_ = nullptr;
   EventQueue* eq_ = nullptr;
   CompletionQueue* tx_cq_ = nullptr;
   CompletionQueue* rx_cq_ = nullptr;
   std::array<Counter*, static_cast<std::size_t>(messaging::Event::kCount)> counters_{};
-  bool tx_selective_ = false;
-  bool rx_selective_ = false;
+  SharedTransmit* shared_tx_ = nullptr;
+  SharedReceive* shared_rx_ = nullptr;
+  std::mutex aliases_lock_;
+  std::vector<Handle*> aliases_;
   std::unique_ptr<Connector> connector_;
   std::unique_ptr<messaging::Endpoint> core_;
 };
 
 // Tables of operations, each in a file of its own.
 fi_ops* ep_fid_operations();
-fi_ops_ep* ep_operations();
 fi_ops_cm* datagram_cm_operations();
 fi_ops_cm* connection_cm_operations();
-fi_ops_msg* message_operations();
-fi_ops_msg* datagram_operations();
-fi_ops_tagged* tagged_operations();
 fi_ops_rma* rma_operations();
 fi_ops_atomic* atomic_operations();
 

@@ -3,6 +3,7 @@
 // and fi_setopt of fi_endpoint(3)
 #include <cstring>
 
+#include "alias.h"
 #include "boundary.h"
 #include "ep.h"
 #include "name.h"
@@ -26,48 +27,38 @@ int bind(fid* fid, struct fid* object, std::uint64_t flags) {
   return at_c_border([&] { return Endpoint::from(fid).bind(object, flags); });
 }
 
-// The flags of one direction that calls without flags use, fi_control(3).
-int operation_flags(Endpoint& ep, std::uint64_t& value, bool set) {
-  const bool tx = (value & FI_TRANSMIT) != 0;
-  const bool rx = (value & FI_RECV) != 0;
-  if (tx == rx) return -FI_EINVAL;
-  std::uint64_t& flags = tx ? ep.tx_flags : ep.rx_flags;
-  if (!set) {
-    value = flags;
-    return 0;
-  }
-  const std::uint64_t wanted = value & ~std::uint64_t{FI_TRANSMIT | FI_RECV};
-  if ((wanted & ~(tx ? ep.offer().tx_flags : kRxFlags)) != 0) return -FI_EBADFLAGS;
-  flags = wanted;
-  return 0;
+int alias(Handle& handle, const struct fi_alias* wish) {
+  if (wish == nullptr || wish->fid == nullptr) return -FI_EINVAL;
+  return at_c_border([&] { return Alias::open(handle, wish->flags, wish->fid); });
 }
 
 int control(fid* fid, int command, void* argument) {
-  Endpoint& ep = Endpoint::from(fid);
   switch (command) {
     case FI_ENABLE:
-      return at_c_border([&] { return ep.enable(); });
-    case FI_GETOPSFLAG:
-    case FI_SETOPSFLAG:
-      if (argument == nullptr) return -FI_EINVAL;
-      return operation_flags(ep, *static_cast<std::uint64_t*>(argument), command == FI_SETOPSFLAG);
+      return at_c_border([&] { return Endpoint::from(fid).enable(); });
+    case FI_ALIAS:
+      return alias(Handle::from(fid), static_cast<const struct fi_alias*>(argument));
     default:
-      return -FI_ENOSYS;
+      return control_flags(Handle::from(fid), command, argument);
   }
 }
 
 ssize_t cancel(fid* fid, void* context) {
-  Endpoint& ep = Endpoint::from(fid);
-  if (ep.core() == nullptr) return -FI_EOPBADSTATE;
-  return at_c_border([&]() -> ssize_t { return -ep.core()->cancel(context); });
+  const Handle& handle = Handle::from(fid);
+  // On an endpoint, receives of its shared context may be cancelled, too.
+  messaging::ReceiveQueue* queue =
+      handle.core() != nullptr ? &handle.core()->receives() : handle.receives();
+  if (queue == nullptr) return -FI_EOPBADSTATE;
+  return at_c_border([&]() -> ssize_t { return -queue->cancel(context); });
 }
 
 // fi_endpoint(3): the options of FI_OPT_ENDPOINT that concern weft.
 int getopt(fid* fid, int level, int name, void* value, std::size_t* length) {
-  Endpoint& ep = Endpoint::from(fid);
+  const Handle& handle = Handle::from(fid);
   if (level != FI_OPT_ENDPOINT) return -FI_ENOPROTOOPT;
-  if (name == FI_OPT_MIN_MULTI_RECV) return give_option(ep.min_multi_receive, value, length);
-  if (name == FI_OPT_CM_DATA_SIZE && ep.connector() != nullptr) {
+  if (name == FI_OPT_MIN_MULTI_RECV) return give_option(handle.min_multi_receive(), value, length);
+  const Endpoint* ep = handle.endpoint();
+  if (name == FI_OPT_CM_DATA_SIZE && ep != nullptr && ep->is_connected()) {
     return give_option(kConnectionData, value, length);
   }
   return -FI_ENOPROTOOPT;
@@ -78,18 +69,21 @@ int setopt(fid* fid, int level, int name, const void* value, std::size_t length)
   std::size_t least = 0;
   if (value == nullptr || length != sizeof least) return -FI_EINVAL;
   std::memcpy(&least, value, sizeof least);
-  Endpoint::from(fid).min_multi_receive = least;
+  Handle::from(fid).min_multi_receive() = least;
   return 0;
 }
 
+// Receives are never turned away: the size is always left.
 ssize_t rx_size_left(fid_ep* ep) {
-  Endpoint& object = Endpoint::from(ep);
-  return object.core() == nullptr ? -FI_EOPBADSTATE : static_cast<ssize_t>(object.rx_size());
+  const Handle& handle = Handle::from(ep);
+  return handle.receives() == nullptr ? -FI_EOPBADSTATE : static_cast<ssize_t>(handle.rx_size());
 }
 
+// What the completion queue has room for; a peer whose queue is full may take less.
 ssize_t tx_size_left(fid_ep* ep) {
-  Endpoint& object = Endpoint::from(ep);
-  return object.core() == nullptr ? -FI_EOPBADSTATE : static_cast<ssize_t>(object.tx_size());
+  const Handle& handle = Handle::from(ep);
+  if (handle.core() == nullptr) return -FI_EOPBADSTATE;
+  return static_cast<ssize_t>(handle.endpoint()->tx_size_left());
 }
 
 }  // namespace
@@ -105,7 +99,26 @@ fi_ops* ep_fid_operations() {
   return &table;
 }
 
-fi_ops_ep* ep_operations() {
+// The flags of one direction that calls without flags use, fi_control(3).
+int control_flags(Handle& handle, int command, void* argument) {
+  if (command != FI_GETOPSFLAG && command != FI_SETOPSFLAG) return -FI_ENOSYS;
+  if (argument == nullptr) return -FI_EINVAL;
+  auto& value = *static_cast<std::uint64_t*>(argument);
+  const bool tx = (value & FI_TRANSMIT) != 0;
+  const bool rx = (value & FI_RECV) != 0;
+  if (tx == rx || (tx && handle.offer() == nullptr)) return -FI_EINVAL;
+  std::uint64_t& flags = tx ? handle.tx_flags : handle.rx_flags;
+  if (command == FI_GETOPSFLAG) {
+    value = flags;
+    return 0;
+  }
+  const std::uint64_t wanted = value & ~std::uint64_t{FI_TRANSMIT | FI_RECV};
+  if ((wanted & ~(tx ? handle.offer()->tx_flags : kRxFlags)) != 0) return -FI_EBADFLAGS;
+  flags = wanted;
+  return 0;
+}
+
+fi_ops_ep* handle_operations() {
   static fi_ops_ep table = [] {
     fi_ops_ep operations = unsupported_operations<fi_ops_ep>();
     operations.cancel = cancel;

@@ -12,7 +12,7 @@ using messaging::SendCall;
 // several messages, in a buffer of one piece.
 ssize_t post(fid_ep* fid, std::span<const LocalRange> list, fi_addr_t source, void* context,
              std::uint64_t flags) {
-  Endpoint& ep = Endpoint::from(fid);
+  Handle& ep = Handle::from(fid);
   ReceiveCall call;
   call.pieces = list;
   call.report = report(ep.rx_selective(), flags, context);
@@ -20,7 +20,7 @@ ssize_t post(fid_ep* fid, std::span<const LocalRange> list, fi_addr_t source, vo
     if (!ep.multi_receive()) return -FI_EBADFLAGS;
     if (list.size() != 1) return -FI_EINVAL;
     call.multi = true;
-    call.least = ep.min_multi_receive;
+    call.least = ep.min_multi_receive();
   }
   return receive(ep, call, source);
 }
@@ -28,12 +28,12 @@ ssize_t post(fid_ep* fid, std::span<const LocalRange> list, fi_addr_t source, vo
 ssize_t recv(fid_ep* fid, void* buffer, std::size_t length, void*, fi_addr_t source,
              void* context) {
   const LocalRange one = piece(buffer, length);
-  return post(fid, {&one, 1}, source, context, Endpoint::from(fid).rx_flags);
+  return post(fid, {&one, 1}, source, context, Handle::from(fid).rx_flags);
 }
 
 ssize_t recvv(fid_ep* fid, const iovec* list, void**, std::size_t count, fi_addr_t source,
               void* context) {
-  return post(fid, pieces(list, count), source, context, Endpoint::from(fid).rx_flags);
+  return post(fid, pieces(list, count), source, context, Handle::from(fid).rx_flags);
 }
 
 ssize_t recvmsg(fid_ep* fid, const fi_msg* msg, std::uint64_t flags) {
@@ -46,21 +46,21 @@ ssize_t recvmsg(fid_ep* fid, const fi_msg* msg, std::uint64_t flags) {
 struct Reliable {
   static constexpr std::uint64_t kFlags = kCallFlags;
   static constexpr std::uint64_t kInjectFlags = 0;
-  static ssize_t send(Endpoint& ep, SendCall& call, std::uint64_t flags) noexcept {
+  static ssize_t send(Handle& ep, SendCall& call, std::uint64_t flags) noexcept {
     return fabric::send(ep, call, flags);
   }
 };
 struct Unreliable {
   static constexpr std::uint64_t kFlags = kDatagramTxFlags;
   static constexpr std::uint64_t kInjectFlags = FI_MULTICAST;  // those by default that count
-  static ssize_t send(Endpoint& ep, SendCall& call, std::uint64_t flags) noexcept {
+  static ssize_t send(Handle& ep, SendCall& call, std::uint64_t flags) noexcept {
     return send_datagram(ep, call, flags);
   }
 };
 
 template <class How>
 ssize_t send_pieces(fid_ep* fid, std::span<const LocalRange> list, fi_addr_t peer, void* context) {
-  Endpoint& ep = Endpoint::from(fid);
+  Handle& ep = Handle::from(fid);
   SendCall call;
   call.peer = peer;
   call.pieces = list;
@@ -85,7 +85,7 @@ template <class How>
 ssize_t sendmsg(fid_ep* fid, const fi_msg* msg, std::uint64_t flags) {
   if (msg == nullptr) return -FI_EINVAL;
   if ((flags & ~How::kFlags) != 0) return -FI_EBADFLAGS;
-  Endpoint& ep = Endpoint::from(fid);
+  Handle& ep = Handle::from(fid);
   SendCall call;
   call.peer = msg->addr;
   call.has_data = (flags & FI_REMOTE_CQ_DATA) != 0;
@@ -98,7 +98,7 @@ ssize_t sendmsg(fid_ep* fid, const fi_msg* msg, std::uint64_t flags) {
 template <class How>
 ssize_t senddata(fid_ep* fid, const void* buffer, std::size_t length, void*, std::uint64_t data,
                  fi_addr_t peer, void* context) {
-  Endpoint& ep = Endpoint::from(fid);
+  Handle& ep = Handle::from(fid);
   const LocalRange one = piece(buffer, length);
   SendCall call;
   call.peer = peer;
@@ -112,7 +112,7 @@ ssize_t senddata(fid_ep* fid, const void* buffer, std::size_t length, void*, std
 template <class How>
 ssize_t injectdata(fid_ep* fid, const void* buffer, std::size_t length, std::uint64_t data,
                    fi_addr_t peer) {
-  Endpoint& ep = Endpoint::from(fid);
+  Handle& ep = Handle::from(fid);
   const LocalRange one = piece(buffer, length);
   SendCall call;
   call.peer = peer;
@@ -125,7 +125,7 @@ ssize_t injectdata(fid_ep* fid, const void* buffer, std::size_t length, std::uin
 
 template <class How>
 ssize_t inject(fid_ep* fid, const void* buffer, std::size_t length, fi_addr_t peer) {
-  Endpoint& ep = Endpoint::from(fid);
+  Handle& ep = Handle::from(fid);
   const LocalRange one = piece(buffer, length);
   SendCall call;
   call.peer = peer;
@@ -135,16 +135,16 @@ ssize_t inject(fid_ep* fid, const void* buffer, std::size_t length, fi_addr_t pe
 }
 
 template <class How>
-fi_ops_msg* operations() {
-  static fi_ops_msg table{sizeof(fi_ops_msg), recv,           recvv,        recvmsg,
-                          send_one<How>,      sendv<How>,     sendmsg<How>, inject<How>,
-                          senddata<How>,      injectdata<How>};
-  return &table;
+fi_ops_msg* operations(Direction direction) {
+  static ByDirection<fi_ops_msg> tables({sizeof(fi_ops_msg), recv, recvv, recvmsg, send_one<How>,
+                                         sendv<How>, sendmsg<How>, inject<How>, senddata<How>,
+                                         injectdata<How>});
+  return tables.of(direction);
 }
 
 }  // namespace
 
-fi_ops_msg* message_operations() { return operations<Reliable>(); }
-fi_ops_msg* datagram_operations() { return operations<Unreliable>(); }
+fi_ops_msg* message_operations(Direction direction) { return operations<Reliable>(direction); }
+fi_ops_msg* datagram_operations(Direction direction) { return operations<Unreliable>(direction); }
 
 }  // namespace weft::fabric

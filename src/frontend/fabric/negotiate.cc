@@ -137,7 +137,7 @@ Result<fi_ep_type> agree_ep_type(int hinted, const TypeOffer& offer) {
 }
 
 Result<std::size_t> agree_context_count(const char* attribute, std::size_t hinted) {
-  if (hinted == FI_SHARED_CONTEXT) return refusal(fmt::format("{}: no shared contexts", attribute));
+  if (hinted == FI_SHARED_CONTEXT) return hinted;
   return agree_limit(attribute, hinted, 1);
 }
 

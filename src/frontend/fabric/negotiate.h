@@ -53,7 +53,7 @@ Result<fi_av_type> agree_av_type(int hinted);
 // The type of the offer, unless another one is hinted.
 Result<fi_ep_type> agree_ep_type(int hinted, const TypeOffer& offer);
 
-// A context count: one each, neither several nor shared.
+// A context count: one each, of its own or shared (FI_SHARED_CONTEXT), never several.
 Result<std::size_t> agree_context_count(const char* attribute, std::size_t hinted);
 
 // Traffic class, fi_endpoint(3): any. Within one host there is nothing to prefer.

@@ -194,11 +194,12 @@ TEST(EndpointType, IsThatOfTheOffer) {
   expect_refused(agree_ep_type(FI_EP_DGRAM, kReliableDatagrams));
 }
 
-TEST(ContextCount, IsOneNeitherSeveralNorShared) {
+TEST(ContextCount, IsOneOrSharedNeverSeveral) {
   expect_answer(agree_context_count("tx_ctx_cnt", 0), std::size_t{1});
   expect_answer(agree_context_count("tx_ctx_cnt", 1), std::size_t{1});
   expect_refused(agree_context_count("tx_ctx_cnt", 2));
-  expect_refused(agree_context_count("tx_ctx_cnt", FI_SHARED_CONTEXT));
+  expect_answer(agree_context_count("tx_ctx_cnt", FI_SHARED_CONTEXT),
+                std::size_t{FI_SHARED_CONTEXT});
 }
 
 TEST(TrafficClass, IsTheHintedOne) {

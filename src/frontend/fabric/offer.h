@@ -75,7 +75,7 @@ inline constexpr std::size_t kLargestQueueSize = 65536;
 
 inline constexpr std::size_t kConnectionData = connect::kMaxData;  // FI_OPT_CM_DATA_SIZE
 
-inline constexpr std::size_t kObjectCount = 65535;  // completion queues, endpoints, counters
+inline constexpr std::size_t kObjectCount = 65535;  // completion queues, endpoints, contexts ...
 inline constexpr std::size_t kMrCount = std::size_t{1} << 19;
 inline constexpr std::size_t kMrIovLimit = 1;
 inline constexpr std::size_t kMrKeySize = 8;

@@ -21,7 +21,7 @@ int measure_both(AccessCall& call) {
   return sum == call.length ? 0 : -FI_EINVAL;
 }
 
-ssize_t access(Endpoint& ep, AccessCall& call, std::uint64_t flags) noexcept {
+ssize_t access(Handle& ep, AccessCall& call, std::uint64_t flags) noexcept {
   if (ep.core() == nullptr) [[unlikely]]
     return -FI_EOPBADSTATE;
   if (const int wrong = measure_both(call)) [[unlikely]]
@@ -55,7 +55,7 @@ struct OneRange {
 
 ssize_t one_range(fid_ep* fid, bool write, std::span<const LocalRange> local, fi_addr_t peer,
                   std::uint64_t address, std::uint64_t key, void* context) {
-  Endpoint& ep = Endpoint::from(fid);
+  Handle& ep = Handle::from(fid);
   OneRange one(write, local, peer, address, key);
   one.call.report = report(ep.tx_selective(), ep.tx_flags, context);
   return access(ep, one.call, ep.tx_flags);
@@ -86,7 +86,7 @@ ssize_t writev(fid_ep* fid, const iovec* list, void**, std::size_t count, fi_add
 ssize_t access_msg(fid_ep* fid, const fi_msg_rma* msg, std::uint64_t flags, bool write) {
   if (msg == nullptr) return -FI_EINVAL;
   if ((flags & ~kCallFlags) != 0) return -FI_EBADFLAGS;
-  Endpoint& ep = Endpoint::from(fid);
+  Handle& ep = Handle::from(fid);
   AccessCall call;
   call.peer = msg->addr;
   call.write = write;
@@ -108,7 +108,7 @@ ssize_t writemsg(fid_ep* fid, const fi_msg_rma* msg, std::uint64_t flags) {
 
 ssize_t writedata(fid_ep* fid, const void* buffer, std::size_t length, void*, std::uint64_t data,
                   fi_addr_t peer, std::uint64_t address, std::uint64_t key, void* context) {
-  Endpoint& ep = Endpoint::from(fid);
+  Handle& ep = Handle::from(fid);
   const LocalRange local = piece(buffer, length);
   OneRange one(true, {&local, 1}, peer, address, key);
   one.call.has_data = true;
@@ -122,7 +122,7 @@ ssize_t inject_write(fid_ep* fid, const void* buffer, std::size_t length, fi_add
   const LocalRange local = piece(buffer, length);
   OneRange one(true, {&local, 1}, peer, address, key);
   one.call.report = silence();
-  return access(Endpoint::from(fid), one.call, 0);
+  return access(Handle::from(fid), one.call, 0);
 }
 
 ssize_t inject_writedata(fid_ep* fid, const void* buffer, std::size_t length, std::uint64_t data,
@@ -132,7 +132,7 @@ ssize_t inject_writedata(fid_ep* fid, const void* buffer, std::size_t length, st
   one.call.has_data = true;
   one.call.data = data;
   one.call.report = silence();
-  return access(Endpoint::from(fid), one.call, 0);
+  return access(Handle::from(fid), one.call, 0);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ constexpr std::uint64_t kReceiveFlags = FI_COMPLETION | FI_MORE | FI_PEEK | FI_C
 
 ssize_t recv_pieces(fid_ep* fid, std::span<const LocalRange> list, fi_addr_t source,
                     std::uint64_t tag, std::uint64_t ignore, void* context) {
-  Endpoint& ep = Endpoint::from(fid);
+  Handle& ep = Handle::from(fid);
   ReceiveCall call;
   call.tagged = true;
   call.tag = tag;
@@ -60,7 +60,7 @@ bool receive_mode(std::uint64_t flags, ReceiveCall::Mode& mode) {
 }
 
 ssize_t recvmsg(fid_ep* fid, const fi_msg_tagged* msg, std::uint64_t flags) {
-  Endpoint& ep = Endpoint::from(fid);
+  Handle& ep = Handle::from(fid);
   ReceiveCall call;
   if (msg == nullptr) return -FI_EINVAL;
   if ((flags & ~kReceiveFlags) != 0) return -FI_EBADFLAGS;
@@ -75,7 +75,7 @@ ssize_t recvmsg(fid_ep* fid, const fi_msg_tagged* msg, std::uint64_t flags) {
 
 ssize_t send_pieces(fid_ep* fid, std::span<const LocalRange> list, fi_addr_t peer,
                     std::uint64_t tag, void* context) {
-  Endpoint& ep = Endpoint::from(fid);
+  Handle& ep = Handle::from(fid);
   SendCall call;
   call.peer = peer;
   call.operation = link::Operation::kTagged;
@@ -99,7 +99,7 @@ ssize_t sendv(fid_ep* fid, const iovec* list, void**, std::size_t count, fi_addr
 ssize_t sendmsg(fid_ep* fid, const fi_msg_tagged* msg, std::uint64_t flags) {
   if (msg == nullptr) return -FI_EINVAL;
   if ((flags & ~kCallFlags) != 0) return -FI_EBADFLAGS;
-  Endpoint& ep = Endpoint::from(fid);
+  Handle& ep = Handle::from(fid);
   SendCall call;
   call.peer = msg->addr;
   call.operation = link::Operation::kTagged;
@@ -113,7 +113,7 @@ ssize_t sendmsg(fid_ep* fid, const fi_msg_tagged* msg, std::uint64_t flags) {
 
 ssize_t senddata(fid_ep* fid, const void* buffer, std::size_t length, void*, std::uint64_t data,
                  fi_addr_t peer, std::uint64_t tag, void* context) {
-  Endpoint& ep = Endpoint::from(fid);
+  Handle& ep = Handle::from(fid);
   const LocalRange one = piece(buffer, length);
   SendCall call;
   call.peer = peer;
@@ -137,7 +137,7 @@ ssize_t inject_with(fid_ep* fid, const void* buffer, std::size_t length, bool ha
   call.data = data;
   call.pieces = {&one, 1};
   call.report = silence();
-  return send(Endpoint::from(fid), call, 0);
+  return send(Handle::from(fid), call, 0);
 }
 
 ssize_t injectdata(fid_ep* fid, const void* buffer, std::size_t length, std::uint64_t data,
@@ -152,18 +152,10 @@ ssize_t inject(fid_ep* fid, const void* buffer, std::size_t length, fi_addr_t pe
 
 }  // namespace
 
-fi_ops_tagged* tagged_operations() {
-  static fi_ops_tagged table{sizeof(fi_ops_tagged),
-                             recv,
-                             recvv,
-                             recvmsg,
-                             send_one,
-                             sendv,
-                             sendmsg,
-                             inject,
-                             senddata,
-                             injectdata};
-  return &table;
+fi_ops_tagged* tagged_operations(Direction direction) {
+  static ByDirection<fi_ops_tagged> tables({sizeof(fi_ops_tagged), recv, recvv, recvmsg, send_one,
+                                            sendv, sendmsg, inject, senddata, injectdata});
+  return tables.of(direction);
 }
 
 }  // namespace weft::fabric

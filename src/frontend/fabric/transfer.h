@@ -10,9 +10,10 @@
 #include <string>
 
 #include "boundary.h"
-#include "ep.h"
+#include "handle.h"
 #include "log.h"
 #include "offer.h"
+#include "unsupported.h"
 
 namespace weft::fabric {
 
@@ -63,8 +64,32 @@ inline messaging::Report report(bool selective, std::uint64_t flags, void* conte
 // A report of an inject call: none.
 inline messaging::Report silence() { return {nullptr, false, true}; }
 
+// The tables of one kind of message calls: fi_ops_msg or fi_ops_tagged.
+template <class Table>
+class ByDirection {
+ public:
+  explicit ByDirection(const Table& full)
+      : both_(full), transmit_(full), receive_(unsupported_operations<Table>()) {
+    transmit_.recv = kUnsupported;
+    transmit_.recvv = kUnsupported;
+    transmit_.recvmsg = kUnsupported;
+    receive_.recv = full.recv;
+    receive_.recvv = full.recvv;
+    receive_.recvmsg = full.recvmsg;
+  }
+  Table* of(Direction direction) {
+    if (direction == Direction::kBoth) return &both_;
+    return direction == Direction::kTransmit ? &transmit_ : &receive_;
+  }
+
+ private:
+  Table both_;
+  Table transmit_;
+  Table receive_;
+};
+
 // Finishes a send: checks what all forms have in common, and sends.
-inline ssize_t send(Endpoint& ep, messaging::SendCall& call, std::uint64_t flags) noexcept {
+inline ssize_t send(Handle& ep, messaging::SendCall& call, std::uint64_t flags) noexcept {
   if (ep.core() == nullptr) [[unlikely]]
     return -FI_EOPBADSTATE;
   if (const int wrong = measure(call.pieces, call.length)) [[unlikely]]
@@ -79,7 +104,7 @@ inline ssize_t send(Endpoint& ep, messaging::SendCall& call, std::uint64_t flags
 
 // Starts an operation that its target may refuse, and logs the reason if it does.
 template <class Call>
-ssize_t start_explained(Endpoint& ep, Call& call,
+ssize_t start_explained(Handle& ep, Call& call,
                         int (messaging::Endpoint::*start)(const Call&)) noexcept {
   return at_c_border([&]() -> ssize_t {
     std::string why;
@@ -93,8 +118,7 @@ ssize_t start_explained(Endpoint& ep, Call& call,
 
 // The same for endpoints whose messages may be lost (FI_EP_DGRAM): the buffers are free when it
 // returns. Errors besides: -FI_EMSGSIZE for more than the endpoint's limit.
-inline ssize_t send_datagram(Endpoint& ep, messaging::SendCall& call,
-                             std::uint64_t flags) noexcept {
+inline ssize_t send_datagram(Handle& ep, messaging::SendCall& call, std::uint64_t flags) noexcept {
   if (ep.core() == nullptr) [[unlikely]]
     return -FI_EOPBADSTATE;
   if (const int wrong = measure(call.pieces, call.length)) [[unlikely]]
@@ -108,8 +132,8 @@ inline ssize_t send_datagram(Endpoint& ep, messaging::SendCall& call,
 }
 
 // Posts a receive, or peeks.
-inline ssize_t receive(Endpoint& ep, messaging::ReceiveCall& call, fi_addr_t source) noexcept {
-  if (ep.core() == nullptr) [[unlikely]]
+inline ssize_t receive(Handle& ep, messaging::ReceiveCall& call, fi_addr_t source) noexcept {
+  if (ep.receives() == nullptr) [[unlikely]]
     return -FI_EOPBADSTATE;
   std::size_t length = 0;
   const bool has_buffers = call.mode == messaging::ReceiveCall::Mode::kPost ||
@@ -120,7 +144,7 @@ inline ssize_t receive(Endpoint& ep, messaging::ReceiveCall& call, fi_addr_t sou
     return wrong;
   }
   if (ep.directed()) call.source = source;
-  return at_c_border([&]() -> ssize_t { return -ep.core()->receive(call); });
+  return at_c_border([&]() -> ssize_t { return -ep.receives()->receive(call); });
 }
 
 }  // namespace weft::fabric

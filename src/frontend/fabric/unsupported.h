@@ -136,4 +136,11 @@ inline fi_ops_eq unsupported_operations<fi_ops_eq>() {
   return {sizeof(fi_ops_eq), kUnsupported, kUnsupported, kUnsupported, kUnsupported, nullptr};
 }
 
+// The same for objects that offer nothing of a table.
+template <class Table>
+Table* no_operations() {
+  static Table table = unsupported_operations<Table>();
+  return &table;
+}
+
 }  // namespace weft::fabric

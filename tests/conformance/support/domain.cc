@@ -26,6 +26,8 @@ Info make_hints(const Options& options) {
   hints->mode = FI_CONTEXT | FI_CONTEXT2;
   hints->addr_format = options.addr_format;
   hints->ep_attr->type = options.type;
+  if ((options.shares & FI_TRANSMIT) != 0) hints->ep_attr->tx_ctx_cnt = FI_SHARED_CONTEXT;
+  if ((options.shares & FI_RECV) != 0) hints->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
   hints->fabric_attr->prov_name = strdup(provider_name().c_str());
   hints->domain_attr->mr_mode = options.mr_mode;
   hints->domain_attr->threading = options.threading;
@@ -56,6 +58,14 @@ Domain::Domain(const Options& options) {
   if (fabric_ == nullptr) return;
   domain_ = open_fid<fid_domain>(
       [&](fid_domain** out) { return fi_domain(fabric_.get(), info_.get(), out, nullptr); });
+  if ((options.shares & FI_TRANSMIT) != 0) {
+    shared_transmit_ = open_fid<fid_stx>(
+        [&](fid_stx** out) { return fi_stx_context(get(), info_->tx_attr, out, nullptr); });
+  }
+  if ((options.shares & FI_RECV) != 0) {
+    shared_receive_ = open_fid<fid_ep>(
+        [&](fid_ep** out) { return fi_srx_context(get(), info_->rx_attr, out, nullptr); });
+  }
 }
 
 }  // namespace weft::conformance

@@ -33,6 +33,7 @@ struct Options {
   std::uint64_t counters = 0;
   fi_wait_obj counter_wait = FI_WAIT_UNSPEC;
   fi_progress data_progress = FI_PROGRESS_UNSPEC;
+  std::uint64_t shares = 0;  // FI_TRANSMIT, FI_RECV: what all endpoints of a domain share
   // Parties call into libfabric for nothing but what a test asks of them: they do not poll between.
   bool left_alone = false;
 };
@@ -52,11 +53,16 @@ class Domain {
   fi_info* info() const { return info_.get(); }
   fid_fabric* fabric() const { return fabric_.get(); }
   fid_domain* get() const { return domain_.get(); }
+  // What its endpoints share; null if nothing.
+  fid_stx* shared_transmit() const { return shared_transmit_.get(); }
+  fid_ep* shared_receive() const { return shared_receive_.get(); }
 
  private:
   Info info_;
   Fid<fid_fabric> fabric_;
   Fid<fid_domain> domain_;
+  Fid<fid_stx> shared_transmit_;
+  Fid<fid_ep> shared_receive_;
 };
 
 }  // namespace weft::conformance

@@ -52,8 +52,8 @@ Completion completion_of(const fi_cq_tagged_entry& entry) {
   return c;
 }
 
-Endpoint::Endpoint(std::shared_ptr<Domain> domain, const Options& options)
-    : options_(options), domain_(std::move(domain)) {
+Endpoint::Endpoint(std::shared_ptr<Domain> domain, const Options& options, fid_av* av)
+    : options_(options), domain_(std::move(domain)), given_av_(av) {
   if (!domain_->ok() || !open_queues()) return;
   if (options_.type == FI_EP_MSG) {
     if (!open_passive()) pep_.reset();
@@ -138,11 +138,15 @@ bool Endpoint::open_queues() {
 }
 
 bool Endpoint::bind_and_enable() {
-  int rc = options_.type != FI_EP_MSG ? fi_ep_bind(ep(), &av_->fid, 0) : 0;
+  int rc = options_.type != FI_EP_MSG ? fi_ep_bind(ep(), &av()->fid, 0) : 0;
   if (rc == 0) {
     rc = fi_ep_bind(ep(), &cq_->fid, FI_TRANSMIT | FI_RECV | options_.cq_flags);
   }
   if (rc == 0 && eq_ != nullptr) rc = fi_ep_bind(ep(), &eq_->fid, 0);
+  fid_stx* const transmit = domain_->shared_transmit();
+  if (rc == 0 && transmit != nullptr) rc = fi_ep_bind(ep(), &transmit->fid, 0);
+  fid_ep* const receive = domain_->shared_receive();
+  if (rc == 0 && receive != nullptr) rc = fi_ep_bind(ep(), &receive->fid, 0);
   for (auto& [event, cntr] : counters_) {
     if (rc == 0) rc = fi_ep_bind(ep(), &cntr->fid, event);
   }

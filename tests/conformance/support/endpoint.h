@@ -44,13 +44,14 @@ Completion completion_of(const fi_cq_tagged_entry& entry);
 // directly by several.
 class Endpoint {
  public:
-  Endpoint(std::shared_ptr<Domain> domain, const Options& options);
+  // With `av`, which outlives it, it does without an address vector of its own.
+  Endpoint(std::shared_ptr<Domain> domain, const Options& options, fid_av* av = nullptr);
   bool ok() const { return ep_ != nullptr || pep_ != nullptr; }
 
   fid_ep* ep() const { return ep_.get(); }
   fid_cq* cq() const { return cq_.get(); }
   fid_eq* eq() const { return eq_.get(); }  // of FI_EP_MSG, or with FI_MULTICAST
-  fid_av* av() const { return av_.get(); }
+  fid_av* av() const { return given_av_ != nullptr ? given_av_ : av_.get(); }
   fid_cntr* counter(std::uint64_t event) const { return counters_.at(event).get(); }
   const std::shared_ptr<Domain>& domain() const { return domain_; }
   fi_info* info() const { return domain_->info(); }
@@ -65,6 +66,9 @@ class Endpoint {
   bool connected() const { return connected_; }
   // FI_ADDR_NOTAVAIL after a failure, which is also a test failure.
   fi_addr_t insert(const Address& address);
+
+  // Closes the endpoint before its time; what it has reported stays.
+  void close() { ep_.reset(); }
 
   // Moves whatever the queues have into this object's memory, and drives progress.
   void poll();
@@ -88,6 +92,7 @@ class Endpoint {
 
   Options options_;
   std::shared_ptr<Domain> domain_;
+  fid_av* given_av_ = nullptr;
   Fid<fid_av> av_;
   Fid<fid_eq> eq_;
   Fid<fid_cq> cq_;

@@ -42,6 +42,11 @@ class CompletionQueue {
   }
   // True when operations that would complete here must not be started.
   bool full() const { return size() >= size_; }
+  // How many operations may be started before full() holds: a hint, as those below.
+  std::size_t room() const {
+    const std::size_t queued = size();
+    return queued < size_ ? size_ - queued : 0;
+  }
   // What is queued: hints only, unless the caller is the sole thread.
   bool empty() const { return tail_ == head_; }
   std::size_t size() const {

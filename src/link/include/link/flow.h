@@ -87,8 +87,9 @@ struct Outcome {
   }
 };
 
-// What has become of a peer: it left in good order, or its process ended.
-enum class PeerState : std::uint8_t { kAlive, kLeft, kDied };
+// What has become of a peer: it is there but takes nothing in from here any more, it left in good
+// order, or its process ended.
+enum class PeerState : std::uint8_t { kAlive, kRefuses, kLeft, kDied };
 
 // Hears how pending requests ended.
 class FlowSink {

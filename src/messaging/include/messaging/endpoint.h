@@ -13,10 +13,12 @@
 #include "device/counter.h"
 #include "device/port.h"
 #include "messaging/address_vector.h"
+#include "messaging/calls.h"
 #include "messaging/connection.h"
 #include "messaging/matcher.h"
 #include "messaging/options.h"
 #include "messaging/pool.h"
+#include "messaging/receive_queue.h"
 #include "os/clock.h"
 
 namespace weft::messaging {
@@ -39,6 +41,8 @@ struct EndpointSetup {
   std::shared_ptr<device::Device> device;
   AddressVector* addresses = nullptr;    // empty for a connected endpoint, and stays so
   ConnectionSink* connection = nullptr;  // of a connected endpoint
+  // Shared with other endpoints, all with the same addresses; null: receives of its own.
+  ReceiveQueue* receives = nullptr;
   Bindings bindings;
   os::SocketAddress address;  // that was bound
   os::SocketAddress name;     // by which peers know it: the same, unless that was a wildcard
@@ -48,52 +52,6 @@ struct EndpointSetup {
   bool count_remote_writes = false;
   link::Service service = link::Service::kReliableDatagram;
   Options options;
-};
-
-// How an operation that is started reports its end.
-struct Report {
-  void* context = nullptr;
-  bool wanted = true;   // an entry in the queue even when it succeeds
-  bool silent = false;  // never an entry, not even for a failure: failures are returned (inject)
-};
-
-// A message to send, and the peer it goes to. Pieces must stay unchanged until the end is reported,
-// unless must_copy is set, with which the length may be no more than shm::kMaxEager. The cookie is
-// the endpoint's.
-struct SendCall : link::SendRequest {
-  PeerIndex peer = kNoPeer;
-  bool fence = false;
-  Report report;
-};
-
-// An access to a peer's memory.
-struct AccessCall : link::AccessRequest {
-  PeerIndex peer = kNoPeer;
-  bool fence = false;
-  Report report;
-};
-
-// An atomic operation on a peer's memory.
-struct AtomicCall : link::AtomicRequest {
-  PeerIndex peer = kNoPeer;
-  bool fence = false;
-  Report report;
-};
-
-// A receive, or a look at what has come (fi_tagged(3): FI_PEEK, FI_CLAIM, FI_DISCARD).
-struct ReceiveCall {
-  enum class Mode { kPost, kPeek, kPeekClaim, kPeekDiscard, kTakeClaimed, kDiscardClaimed };
-  bool tagged = false;
-  Mode mode = Mode::kPost;
-  std::uint64_t tag = 0;
-  std::uint64_t ignore = 0;
-  PeerIndex source = kNoPeer;
-  std::span<const LocalRange> pieces;
-  // With kPost: the buffer, of one piece, takes messages until less than `least` bytes are left;
-  // the completion that gives it back has kMultiReceive (fi_msg(3), FI_MULTI_RECV).
-  bool multi = false;
-  std::size_t least = 0;
-  Report report;
 };
 
 // Datagrams that an endpoint did not deliver.
@@ -120,13 +78,17 @@ struct Group {
 // part() both answer ESHUTDOWN, but receives still take messages that came before. Of anybody else
 // nothing is let in.
 //
+// With EndpointSetup::receives it takes from a queue that others take from, too; receives are
+// posted there, and each is reported by the endpoint whose message it got.
+//
 // Calls return 0 when the operation was started (its end is reported as asked), or an errno and
 // then nothing was started: EAGAIN (poll, then call again), EINVAL, ENOTCONN, ESHUTDOWN, and if
 // silent also what would otherwise have been reported: EHOSTUNREACH, ECONNRESET, EACCES, EFAULT,
 // ETIMEDOUT.
 class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
  public:
-  // Makes the endpoint reachable. Errors: those of device::Port::open().
+  // Makes the endpoint reachable. Errors: those of device::Port::open(), and
+  // EINVAL for other addresses than those of endpoints with the same receives.
   static Result<std::unique_ptr<Endpoint>> open(EndpointSetup setup);
   // Takes nothing in any more and forgets what is pending without reporting it.
   ~Endpoint() override;
@@ -146,9 +108,11 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   Drops drops() const;
   int access(const AccessCall& call);
   int atomic(const AtomicCall& call);
-  int receive(const ReceiveCall& call);
+  int receive(const ReceiveCall& call) { return queue_.receive(call); }
+  // Where this endpoint takes its receives from.
+  ReceiveQueue& receives() { return queue_; }
   // Ends a posted receive with ECANCELED; ENOENT when none has that context (fi_cancel(3)).
-  int cancel(void* context);
+  int cancel(void* context) { return queue_.cancel(context); }
 
   // Runs `action` while no other thread is inside: what the calls below need outside of a
   // ConnectionSink.
@@ -165,7 +129,8 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   void admit(std::uint32_t source);
   // Listens to that source no more.
   void turn_away(std::uint32_t source);
-  // Ends the connection: what is pending, and receives that wait, are reported with `error`.
+  // Ends the connection: what is pending, and receives that wait unless they are shared, are
+  // reported with `error`.
   void part(int error);
 
   void progress() override;
@@ -207,6 +172,8 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
     return connect(peer, error);
   }
   link::Flow* connect(PeerIndex peer, int& error);
+  Status open_way(Peer& peer, const AddressVector::Entry& entry);
+  link::Flow* find_successor(PeerIndex peer);
   void follow_addresses();
   void lose(Peer& peer);
   void check_peers();
@@ -223,7 +190,9 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   // Sending (endpoint_send.cc).
   template <class Call>
   [[gnu::always_inline]] link::Flow* way_for(const Call& call, int& status);
-  [[gnu::always_inline]] int start_send(link::Flow& flow, SendCall& call);
+  template <class Call, class Start>
+  [[gnu::always_inline]] link::Outcome attempt(const Call& call, link::Flow*& flow, Start start);
+  [[gnu::always_inline]] int start_send(link::Flow* flow, SendCall& call);
   template <class Call>
   int end_at_once(const Call& call, const link::Outcome& outcome);
   int fail(const Report& report, std::uint64_t flags, Event event, int error, int detail);
@@ -236,7 +205,7 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   void sent(void* cookie, int error) override;
 
   // Receiving (endpoint_receive.cc).
-  Matcher& matcher(bool tagged) { return tagged ? tagged_ : untagged_; }
+  friend class ReceiveQueue;
   void source_opened(std::uint32_t source, const os::SocketAddress& address) override;
   void source_closed(std::uint32_t source, bool died) override;
   void arrived(const link::Arrival& arrival) override;
@@ -244,21 +213,15 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   void received(void* cookie, int error) override;
   void event(const link::Arrival& arrival);
   void remote_access(const link::Arrival& arrival);
-  int post(const ReceiveCall& call);
-  int post_multi(Receive& receive);
-  int give_back(Receive& receive);
-  int peek(const ReceiveCall& call);
-  int take_claimed(const ReceiveCall& call);
-  Receive& new_receive(const ReceiveCall& call);
   void take(Receive& receive, Unexpected& message);
-  void discard(Unexpected& message, bool tagged);
+  void discard(Unexpected& message);
+  Status join_queue();
+  void leave_queue();
   // Inlined where they are called: what they hand on stays in registers.
   [[gnu::always_inline]] void deliver(Receive& receive, const link::Arrival& arrival,
                                       const Taken& taken);
   [[gnu::always_inline]] void finish(Receive& receive, const Taken& taken, int error);
   void fail_receive(Receive& receive, bool tagged, int error);
-  Receive& part_of(Receive& whole, std::uint64_t length);
-  bool leave_whole(Receive& part);
   void settle_deaths();
   void fail_waiting(PeerIndex source, int error);
   void report_peek(const ReceiveCall& call, const Unexpected* message, int error);
@@ -274,8 +237,10 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
 
   void progress_locked();
 
-  mutable OptionalLock lock_;
   const EndpointSetup setup_;
+  std::unique_ptr<ReceiveQueue> own_queue_;  // null when it is shared
+  ReceiveQueue& queue_;
+  OptionalLock& lock_;  // of the queue: one thread at a time in all endpoints that share it
   std::unique_ptr<device::Port> port_;
   std::vector<Peer> peers_;    // by number
   const PeerIndex peer_mask_;  // 0 for a connected endpoint: whatever its callers say, it is peer 0
@@ -285,9 +250,7 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   Sending* next_sending_ = nullptr;                      // for the next send that stays pending
   std::vector<std::shared_ptr<Correspondent>> sources_;  // by the inbox's number
   std::vector<PeerIndex> died_;                          // peers whose end has not been acted upon
-  Matcher tagged_;
-  Matcher untagged_;
-  Pool<Receive> receives_;
+  Receives under_way_;                                   // matched, by messages that take a while
   std::vector<std::unique_ptr<Group>> groups_;  // in the order of their numbers; null: free
   Drops drops_;
   os::EventSet wake_set_;

@@ -49,12 +49,18 @@ struct Receive : Hook {
   Receive* whole = nullptr;  // of which this is a part
 };
 
-// Who sends to this endpoint. Outlives the link's own notion of it while messages are kept.
+using Receives = boost::intrusive::list<Receive, boost::intrusive::constant_time_size<false>>;
+
+class Endpoint;
+
+// Who sends to an endpoint. Outlives the link's own notion of it while messages are kept.
 struct Correspondent {
   os::SocketAddress address;
-  bool admitted = true;             // its messages are let in
-  PeerIndex index = kNoPeer;        // its lowest number in the address vector ...
-  std::uint64_t index_version = 0;  // ... when that had this version
+  Endpoint* receiver = nullptr;              // to whom
+  const AddressVector* addresses = nullptr;  // that number the senders for that one
+  bool admitted = true;                      // its messages are let in
+  PeerIndex index = kNoPeer;                 // its lowest number in the address vector ...
+  std::uint64_t index_version = 0;           // ... when that had this version
 };
 
 // A message that came before its receive.
@@ -82,10 +88,10 @@ struct Wanted {
 };
 
 // The number of a sender, or kNoPeer when the address vector does not have it.
-inline PeerIndex number_of(const AddressVector& addresses, Correspondent& sender) {
-  const std::uint64_t version = addresses.version();
+inline PeerIndex number_of(Correspondent& sender) {
+  const std::uint64_t version = sender.addresses->version();
   if (sender.index_version != version) [[unlikely]] {
-    sender.index = addresses.lookup(sender.address);
+    sender.index = sender.addresses->lookup(sender.address);
     sender.index_version = version;
   }
   return sender.index;
@@ -94,9 +100,6 @@ inline PeerIndex number_of(const AddressVector& addresses, Correspondent& sender
 // One queue of posted receives with the messages that no receive was waiting for. One thread.
 class Matcher {
  public:
-  // `addresses` numbers the senders; must outlive this.
-  explicit Matcher(const AddressVector& addresses) : addresses_(addresses) {}
-
   // Adds a receive behind those that wait already.
   void post(Receive& receive) { posted_.push_back(receive); }
   // Takes out the first receive for a message, or nullptr. A multi-receive stays in.
@@ -127,6 +130,8 @@ class Matcher {
   Kept take(Unexpected& message);
   // Forgets what needs a sender that is gone: its offers, and acknowledgements to it.
   void forget(const Correspondent& gone);
+  // Drops every message to an endpoint that ends.
+  void drop_all_to(const Endpoint& receiver);
   // True when no message is kept.
   bool nothing_kept() const { return kept_.empty(); }
   // Payload bytes that are kept.
@@ -135,8 +140,7 @@ class Matcher {
  private:
   Receive* match_behind(std::uint64_t tag, PeerIndex sender);
 
-  const AddressVector& addresses_;
-  boost::intrusive::list<Receive, boost::intrusive::constant_time_size<false>> posted_;
+  Receives posted_;
   boost::intrusive::list<Unexpected> kept_;
   Pool<Unexpected> unexpected_;
   std::size_t bytes_kept_ = 0;

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What do libfabric's transfer calls act on: an endpoint, an alias of one or a shared context?
+#pragma once
+
+#include <rdma/fi_endpoint.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "messaging/endpoint.h"
+#include "messaging/receive_queue.h"
+#include "offer.h"
+
+namespace weft::fabric {
+
+class Endpoint;
+
+// The object behind every fid_ep that data go through. What a transfer needs to know is here, so
+// that no call has to ask which of the three it was given.
+class Handle : public fid_ep {
+ public:
+  // The object behind `ep`.
+  static Handle& from(fid_ep* ep) { return *static_cast<Handle*>(ep); }
+  static Handle& from(struct fid* fid) { return from(reinterpret_cast<fid_ep*>(fid)); }
+
+  // Flags for calls that take none.
+  std::uint64_t tx_flags = 0;
+  std::uint64_t rx_flags = 0;
+
+  // The endpoint that this is, or is an alias of; null for a shared receive context.
+  Endpoint* endpoint() const { return endpoint_; }
+  // What transmits; null before fi_enable(3), and for a shared receive context.
+  messaging::Endpoint* core() const { return running_.core; }
+  // Where receives are posted; null before fi_enable(3), and where a shared context takes them.
+  messaging::ReceiveQueue* receives() const { return running_.receives; }
+  bool tx_selective() const { return running_.tx_selective; }
+  bool rx_selective() const { return running_.rx_selective; }
+
+  std::uint64_t caps() const { return caps_; }
+  // A receive's source counts (FI_DIRECTED_RECV).
+  bool directed() const { return (caps_ & FI_DIRECTED_RECV) != 0; }
+  // Buffers may be posted with FI_MULTI_RECV.
+  bool multi_receive() const { return (caps_ & FI_MULTI_RECV) != 0; }
+  // FI_OPT_MIN_MULTI_RECV, for receives posted from now on. An alias has its endpoint's.
+  std::atomic<std::size_t>& min_multi_receive() const { return *min_multi_receive_; }
+  // What endpoints of this type can; null for a shared receive context.
+  const TypeOffer* offer() const { return offer_; }
+  // Of a datagram endpoint: the path MTU of its address.
+  std::size_t max_message_size() const { return running_.max_message_size; }
+  std::size_t rx_size() const { return rx_size_; }
+
+  // Takes over what another handle of the same endpoint has become by binding and enabling it.
+  void follow(const Handle& other) { running_ = other.running_; }
+
+ protected:
+  struct Running {
+    messaging::Endpoint* core = nullptr;
+    messaging::ReceiveQueue* receives = nullptr;
+    bool tx_selective = false;
+    bool rx_selective = false;
+    std::size_t max_message_size = 0;
+  };
+
+  Handle() : fid_ep{} {}
+  Handle(const Handle&) = default;
+
+  Endpoint* endpoint_ = nullptr;
+  Running running_;
+  std::uint64_t caps_ = 0;
+  std::atomic<std::size_t>* min_multi_receive_ = nullptr;
+  const TypeOffer* offer_ = nullptr;
+  std::size_t rx_size_ = 0;
+};
+
+// Which of the calls for messages a handle has; the others answer -FI_ENOSYS.
+enum class Direction { kTransmit, kReceive, kBoth };
+fi_ops_msg* message_operations(Direction direction);
+fi_ops_msg* datagram_operations(Direction direction);
+fi_ops_tagged* tagged_operations(Direction direction);
+
+// fi_getopt(3), fi_setopt(3), fi_cancel(3), fi_rx_size_left(3), FI_GETOPSFLAG and FI_SETOPSFLAG of
+// any handle (ep_control.cc).
+fi_ops_ep* handle_operations();
+int control_flags(Handle& handle, int command, void* argument);
+
+}  // namespace weft::fabric

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What may several endpoints of a domain share? fi_endpoint(3), "Shared contexts"
+#include "shared_contexts.h"
+
+#include "boundary.h"
+#include "internal.h"
+#include "negotiate.h"
+#include "unsupported.h"
+
+namespace weft::fabric {
+namespace {
+
+template <class Context>
+int close_context(fid* fid) {
+  return at_c_border([&] {
+    Context& context = Context::from(fid);
+    if (context.in_use()) return -FI_EBUSY;
+    delete &context;
+    return 0;
+  });
+}
+
+// There is nothing to enable, but a program may treat it like an endpoint.
+int control_receive(fid* fid, int command, void* argument) {
+  return command == FI_ENABLE ? 0 : control_flags(Handle::from(fid), command, argument);
+}
+
+fi_ops* transmit_fid_operations() {
+  static fi_ops table = [] {
+    fi_ops operations = unsupported_operations<fi_ops>();
+    operations.close = close_context<SharedTransmit>;
+    return operations;
+  }();
+  return &table;
+}
+
+fi_ops* receive_fid_operations() {
+  static fi_ops table = [] {
+    fi_ops operations = unsupported_operations<fi_ops>();
+    operations.close = close_context<SharedReceive>;
+    operations.control = control_receive;
+    return operations;
+  }();
+  return &table;
+}
+
+bool offered(const fi_tx_attr& tx) {
+  return (tx.caps & ~(kTxCaps | kDomainCaps)) == 0 && tx.size <= kLargestQueueSize &&
+         tx.inject_size <= kMaxDatagramSize && tx.iov_limit <= kIovLimit &&
+         tx.rma_iov_limit <= kRmaIovLimit;
+}
+
+bool offered(const fi_rx_attr& rx) {
+  return (rx.caps & ~(kRxCaps | kDomainCaps)) == 0 && (rx.op_flags & ~kRxFlags) == 0 &&
+         rx.size <= kLargestQueueSize && rx.iov_limit <= kIovLimit;
+}
+
+}  // namespace
+
+SharedTransmit::SharedTransmit(Domain& domain, void* context)
+    : fid_stx{}, domain_(domain), use_(domain) {
+  fid.fclass = FI_CLASS_STX_CTX;
+  fid.context = context;
+  fid.ops = transmit_fid_operations();
+  ops = no_operations<fi_ops_ep>();
+}
+
+int SharedTransmit::open(Domain& domain, const fi_tx_attr* attributes, fid_stx** stx,
+                         void* context) {
+  if (attributes != nullptr && !offered(*attributes)) return -FI_EINVAL;
+  *stx = new SharedTransmit(domain, context);
+  return 0;
+}
+
+SharedReceive::SharedReceive(Domain& domain, const fi_rx_attr& attributes, void* context)
+    : domain_(domain), use_(domain), queue_(domain.thread_safe()) {
+  caps_ = attributes.caps != 0 ? attributes.caps : kRxCaps & ~FI_DIRECTED_RECV;
+  rx_size_ = attributes.size != 0 ? attributes.size : kUsualQueueSize;
+  rx_flags = attributes.op_flags;
+  min_multi_receive_ = &min_multi_receive_here_;
+  running_.receives = &queue_;
+  fid.fclass = FI_CLASS_SRX_CTX;
+  fid.context = context;
+  fid.ops = receive_fid_operations();
+  ops = handle_operations();
+  cm = no_operations<fi_ops_cm>();
+  msg =
+      (caps_ & FI_MSG) != 0 ? message_operations(Direction::kReceive) : no_operations<fi_ops_msg>();
+  tagged = (caps_ & FI_TAGGED) != 0 ? tagged_operations(Direction::kReceive)
+                                    : no_operations<fi_ops_tagged>();
+  rma = no_operations<fi_ops_rma>();
+  atomic = no_operations<fi_ops_atomic>();
+  collective = no_operations<fi_ops_collective>();
+}
+
+int SharedReceive::open(Domain& domain, const fi_rx_attr* attributes, fid_ep** ep, void* context) {
+  const fi_rx_attr wanted = attributes != nullptr ? *attributes : fi_rx_attr{};
+  if (!offered(wanted)) return -FI_EINVAL;
+  *ep = new SharedReceive(domain, wanted, context);
+  return 0;
+}
+
+int open_shared_transmit(Domain& domain, const fi_tx_attr* attributes, fid_stx** stx,
+                         void* context) {
+  return SharedTransmit::open(domain, attributes, stx, context);
+}
+
+int open_shared_receive(Domain& domain, const fi_rx_attr* attributes, fid_ep** ep, void* context) {
+  return SharedReceive::open(domain, attributes, ep, context);
+}
+
+}  // namespace weft::fabric

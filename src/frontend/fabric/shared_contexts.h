@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What may several endpoints of a domain share? fi_endpoint(3), "Shared contexts"
+#pragma once
+
+#include <rdma/fi_endpoint.h>
+
+#include <atomic>
+
+#include "domain.h"
+#include "handle.h"
+#include "messaging/receive_queue.h"
+#include "usable.h"
+
+namespace weft::fabric {
+
+// The object behind a fid_stx. Nothing scarce stands behind it: endpoints transmit as they do
+// without one.
+class SharedTransmit : public fid_stx, public Usable {
+ public:
+  // `attributes` may be null. Errors: -FI_EINVAL for attributes beyond what weft offers.
+  static int open(Domain& domain, const fi_tx_attr* attributes, fid_stx** stx, void* context);
+
+  // The object behind `fid`.
+  static SharedTransmit& from(struct fid* fid) {
+    return *static_cast<SharedTransmit*>(reinterpret_cast<fid_stx*>(fid));
+  }
+  Domain& domain() { return domain_; }
+
+ private:
+  SharedTransmit(Domain& domain, void* context);
+
+  Domain& domain_;
+  const Use use_;
+};
+
+// The object behind a fid_ep of fi_srx_context(3): receives posted here take the messages of all
+// endpoints that are bound to it, and complete in the queue of the endpoint whose message it was.
+class SharedReceive : public Handle, public Usable {
+ public:
+  // As SharedTransmit::open().
+  static int open(Domain& domain, const fi_rx_attr* attributes, fid_ep** ep, void* context);
+
+  // The object behind `fid`.
+  static SharedReceive& from(struct fid* fid) {
+    return static_cast<SharedReceive&>(Handle::from(fid));
+  }
+  Domain& domain() { return domain_; }
+  messaging::ReceiveQueue& queue() { return queue_; }
+
+ private:
+  SharedReceive(Domain& domain, const fi_rx_attr& attributes, void* context);
+
+  Domain& domain_;
+  const Use use_;
+  std::atomic<std::size_t> min_multi_receive_here_{kMinMultiReceive};
+  messaging::ReceiveQueue queue_;
+};
+
+}  // namespace weft::fabric

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Where do receives wait, those of one endpoint or those that several endpoints share?
+#pragma once
+
+#include <vector>
+
+#include "base/optional_lock.h"
+#include "messaging/calls.h"
+#include "messaging/matcher.h"
+#include "messaging/pool.h"
+
+namespace weft::messaging {
+
+// The receives of one endpoint, or a shared receive context (fi_endpoint(3)): a receive takes the
+// next message that it matches, whichever of the endpoints it came to, and is reported there.
+// Endpoints join when they open and leave when they close; what concerns none of them in particular
+// is reported by the one that joined first. Any thread, if thread_safe; else one at a time.
+class ReceiveQueue {
+ public:
+  explicit ReceiveQueue(bool thread_safe) : lock_(thread_safe) {}
+
+  // As Endpoint::receive(). A receive of one source's messages, a peek and a claim need an
+  // endpoint: EINVAL without one.
+  int receive(const ReceiveCall& call);
+  // As Endpoint::cancel().
+  int cancel(void* context);
+
+ private:
+  friend class Endpoint;
+
+  Matcher& matcher(bool tagged) { return tagged ? tagged_ : untagged_; }
+  Matcher& matcher_of(const Unexpected& message) {
+    return matcher(message.arrival.operation == link::Operation::kTagged);
+  }
+  std::size_t bytes_kept() const { return tagged_.bytes_kept() + untagged_.bytes_kept(); }
+  void forget(const Correspondent& gone);
+
+  Receive& new_receive(const ReceiveCall& call);
+  int post(const ReceiveCall& call);
+  int post_multi(Receive& receive);
+  int give_back(Receive& receive, int error);
+  int peek(const ReceiveCall& call);
+  int take_claimed(const ReceiveCall& call);
+  bool find_source(PeerIndex& source) const;
+  Receive& part_of(Receive& whole, std::uint64_t length);
+  bool leave_whole(Receive& part);
+
+  OptionalLock lock_;
+  Matcher tagged_;
+  Matcher untagged_;
+  Pool<Receive> receives_;
+  std::vector<Endpoint*> endpoints_;  // in the order in which they joined
+  int ended_ = 0;                     // what receives answer that nothing can come for any more
+};
+
+}  // namespace weft::messaging

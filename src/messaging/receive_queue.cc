@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How are receives posted, and how do they find the messages that came before them?
+#include "messaging/receive_queue.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "base/slices.h"
+#include "messaging/endpoint.h"
+
+namespace weft::messaging {
+
+void ReceiveQueue::forget(const Correspondent& gone) {
+  tagged_.forget(gone);
+  untagged_.forget(gone);
+}
+
+Receive& ReceiveQueue::new_receive(const ReceiveCall& call) {
+  Receive& receive = receives_.take();
+  receive.tag = call.tag;
+  receive.ignore = call.tagged ? call.ignore : ~std::uint64_t{0};
+  receive.source = call.source;
+  receive.context = call.report.context;
+  receive.report = call.report.wanted;
+  receive.capacity = total_length(call.pieces);
+  receive.count = static_cast<std::uint32_t>(call.pieces.size());
+  for (std::size_t i = 0; i < call.pieces.size(); ++i) receive.pieces[i] = call.pieces[i];
+  receive.multi = call.multi;
+  receive.used_up = false;
+  receive.parts = 0;
+  receive.whole = nullptr;
+  if (call.multi) receive.least = std::max<std::size_t>(call.least, 1);
+  return receive;
+}
+
+int ReceiveQueue::receive(const ReceiveCall& call) {
+  const std::lock_guard guard(lock_);
+  switch (call.mode) {
+    case ReceiveCall::Mode::kPost:
+      return post(call);
+    case ReceiveCall::Mode::kPeek:
+    case ReceiveCall::Mode::kPeekClaim:
+    case ReceiveCall::Mode::kPeekDiscard:
+      return peek(call);
+    case ReceiveCall::Mode::kTakeClaimed:
+    case ReceiveCall::Mode::kDiscardClaimed:
+      return take_claimed(call);
+  }
+  return EINVAL;
+}
+
+// Puts the number in the place of `source` by which its messages are known. All endpoints number
+// their peers alike.
+bool ReceiveQueue::find_source(PeerIndex& source) const {
+  if (source == kNoPeer) return true;
+  if (endpoints_.empty()) return false;
+  source = endpoints_.front()->setup_.addresses->canonical(source);
+  return source != kNoPeer;
+}
+
+int ReceiveQueue::post(const ReceiveCall& call) {
+  Receive& receive = new_receive(call);
+  if (!find_source(receive.source)) return give_back(receive, EINVAL);
+  Matcher& queue = matcher(call.tagged);
+  if (receive.multi) [[unlikely]]
+    return post_multi(receive);
+  if (!queue.nothing_kept()) {
+    if (Unexpected* message = queue.find({receive.tag, receive.ignore, receive.source})) {
+      message->from->receiver->take(receive, *message);
+      return 0;
+    }
+  }
+  if (ended_ != 0) [[unlikely]]
+    return give_back(receive, ended_);
+  queue.post(receive);
+  return 0;
+}
+
+int ReceiveQueue::give_back(Receive& receive, int error) {
+  receives_.give(receive);
+  return error;
+}
+
+// First the messages that came before it, as long as there is room. With the last of them the
+// receive may be over.
+int ReceiveQueue::post_multi(Receive& receive) {
+  if (ended_ != 0) return give_back(receive, ended_);
+  const Wanted wanted{receive.tag, receive.ignore, receive.source};
+  untagged_.post(receive);
+  for (bool room = true; room;) {
+    Unexpected* message = untagged_.find(wanted);
+    if (message == nullptr) return 0;
+    Receive& part = part_of(receive, message->arrival.length);
+    room = !receive.used_up;
+    message->from->receiver->take(part, *message);
+  }
+  return 0;
+}
+
+// The next part of a posted multi-receive, for a message of that length.
+Receive& ReceiveQueue::part_of(Receive& whole, std::uint64_t length) {
+  Receive& part = receives_.take();
+  part.source = whole.source;
+  part.context = whole.context;
+  part.report = whole.report;
+  part.capacity = whole.capacity;
+  part.count = 1;
+  part.pieces[0] = whole.pieces[0];
+  part.multi = false;
+  part.parts = 0;
+  part.whole = &whole;
+  const std::size_t used = std::min<std::uint64_t>(length, whole.capacity);
+  whole.pieces[0] = {static_cast<std::byte*>(whole.pieces[0].base) + used, whole.capacity - used};
+  whole.capacity -= used;
+  ++whole.parts;
+  if (whole.capacity < whole.least) {
+    whole.used_up = true;
+    untagged_.withdraw(whole);
+  }
+  return part;
+}
+
+// True when that was the last part, with which the buffer goes back to the program.
+bool ReceiveQueue::leave_whole(Receive& part) {
+  Receive& whole = *std::exchange(part.whole, nullptr);
+  if (--whole.parts != 0 || !whole.used_up) return false;
+  receives_.give(whole);
+  return true;
+}
+
+int ReceiveQueue::peek(const ReceiveCall& call) {
+  if (endpoints_.empty()) return EINVAL;
+  for (Endpoint* endpoint : endpoints_) endpoint->progress_locked();
+  PeerIndex source = call.source;
+  if (!find_source(source)) return EINVAL;
+  const std::uint64_t ignore = call.tagged ? call.ignore : ~std::uint64_t{0};
+  Unexpected* message = matcher(call.tagged).find({call.tag, ignore, source});
+  if (message == nullptr) {
+    endpoints_.front()->report_peek(call, nullptr, ENOMSG);
+    return 0;
+  }
+  Endpoint& receiver = *message->from->receiver;
+  receiver.report_peek(call, message, 0);
+  if (call.mode == ReceiveCall::Mode::kPeekClaim) {
+    message->claimed = true;
+    message->claimed_by = call.report.context;
+  }
+  if (call.mode == ReceiveCall::Mode::kPeekDiscard) receiver.discard(*message);
+  return 0;
+}
+
+int ReceiveQueue::take_claimed(const ReceiveCall& call) {
+  Unexpected* message = matcher(call.tagged).find_claimed(call.report.context);
+  if (message == nullptr) return EINVAL;
+  Endpoint& receiver = *message->from->receiver;
+  if (call.mode == ReceiveCall::Mode::kDiscardClaimed) {
+    receiver.report_peek(call, message, 0);
+    receiver.discard(*message);
+    return 0;
+  }
+  receiver.take(new_receive(call), *message);
+  return 0;
+}
+
+int ReceiveQueue::cancel(void* context) {
+  const std::lock_guard guard(lock_);
+  for (const bool tagged : {true, false}) {
+    Receive* receive = matcher(tagged).cancel(context);
+    if (receive == nullptr) continue;
+    if (endpoints_.empty()) return give_back(*receive, 0);
+    endpoints_.front()->fail_receive(*receive, tagged, ECANCELED);
+    return 0;
+  }
+  return ENOENT;
+}
+
+}  // namespace weft::messaging
