@@ -41,10 +41,10 @@ TEST(FasterWay, FollowsAChangeWithinAPeriod) {
   EXPECT_LE(second_of(ways, 10 * kPeriod, nanoseconds(500), nanoseconds(2500)), 10 * 16);
 }
 
-TEST(FasterWay, LeavesTheSecondWayAloneForAPeriodWhenItFailed) {
-  FasterWay ways;
+// How often the second way was tried in so many operations when it fails each time.
+int failures_in(FasterWay& ways, int operations) {
   int failed = 0;
-  for (int i = 0; i < 2 * kPeriod - 64; ++i) {  // a trial that is broken off makes a period shorter
+  for (int i = 0; i < operations; ++i) {
     if (ways.choose() == Way::kSecond) {
       ways.second_failed();
       ++failed;
@@ -52,7 +52,23 @@ TEST(FasterWay, LeavesTheSecondWayAloneForAPeriodWhenItFailed) {
       ways.took(nanoseconds(500));
     }
   }
-  EXPECT_EQ(failed, 2);
+  return failed;
+}
+
+TEST(FasterWay, TriesAWayThatFailsEverLessOften) {
+  FasterWay ways;
+  const int soon = failures_in(ways, kPeriod);
+  EXPECT_GE(soon, 4);
+  EXPECT_LE(soon, 8);
+  EXPECT_LE(failures_in(ways, 10 * kPeriod), 12);
+}
+
+TEST(FasterWay, ComesBackToAWayThatFailedOnce) {
+  FasterWay ways;
+  second_of(ways, 100, nanoseconds(1800), nanoseconds(700));
+  ASSERT_EQ(ways.choose(), Way::kSecond);
+  ways.second_failed();
+  EXPECT_GE(second_of(ways, 200, nanoseconds(1800), nanoseconds(700)), 140);
 }
 
 TEST(FasterWay, DoesNotTimeTheFirstOfATrial) {

@@ -2,14 +2,27 @@
 // How does an owner that polls carry out small accesses to its memory for its senders?
 //
 // The sender could do it alone, by a system call that reaches into this process, and does when the
-// owner does not answer. Here the same access is checked by the same table. The bytes are copied by
-// the kernel, because a region's memory may have gone without the region having been closed.
+// owner does not answer. Here the same access is checked by the same table. A region's memory may
+// have gone without the region having been closed: the kernel copies the bytes, or is asked first.
 #include <cstring>
 
 #include "link_shm/mailbox.h"
 #include "memory/atomic_kernels.h"
+#include "os/process_memory.h"
 
 namespace weft::shm {
+namespace {
+
+// One answer of the kernel holds for one page; what is longer its sender does alone, and what only
+// reads memory that may not be written, too.
+bool may_touch(const LocalRange& here) {
+  constexpr std::uintptr_t kLeastPage = 4096;
+  const auto first = reinterpret_cast<std::uintptr_t>(here.base);
+  const bool one_page = first / kLeastPage == (first + here.length - 1) / kLeastPage;
+  return one_page && os::can_write(here.base);
+}
+
+}  // namespace
 
 memory::TableUser* Mailbox::own_table() {
   if (own_table_ == nullptr && options_.regions != nullptr) {
@@ -25,8 +38,7 @@ bool Mailbox::run_errand(Source& source, const Cell& cell, const CellWord& word)
   const bool write = word.operation == link::Operation::kWriteEvent;
   if (!write && word.operation != link::Operation::kReadEvent) return false;
   if (!atomic && word.kind != Kind::kErrand) return false;
-  auto& state = source.header->errand.word;
-  state.store(errand_word(source.next, ErrandState::kTaken), std::memory_order_relaxed);
+  source.header->errand_taken.store(source.next + 1, std::memory_order_relaxed);
   if (source.must_fence) {
     std::atomic_thread_fence(std::memory_order_seq_cst);
   } else {
@@ -35,8 +47,8 @@ bool Mailbox::run_errand(Source& source, const Cell& cell, const CellWord& word)
   const bool wanted = read_once(cell.errand.withdrawn) == 0;
   const bool done =
       wanted && (atomic ? carry_out_atomic(source, cell) : carry_out(source, cell, write));
-  state.store(errand_word(source.next, done ? ErrandState::kDone : ErrandState::kRefused),
-              std::memory_order_release);
+  const auto state = done ? ErrandState::kDone : ErrandState::kRefused;
+  source.header->errand.word.store(errand_word(source.next, state), std::memory_order_release);
   return true;
 }
 
@@ -82,33 +94,23 @@ bool Mailbox::carry_out_atomic(const Source& source, const Cell& cell) {
     return false;
   }
   const auto address = reinterpret_cast<std::uint64_t>(here.base);
-  const bool done = table->stripes().lock(address, here.length, memory::Patience::kBrief) == 0 &&
-                    change(source, action, here, operands);
+  const bool done =
+      may_touch(here) && table->stripes().lock(address, here.length, memory::Patience::kBrief) == 0;
+  if (done) change(source, action, here, operands);
   table->stripes().unlock();
   table->release();
   return done;
 }
 
-// The kernel copies the initial value into the errand and the new one out of it: to a part of its
-// own, as the sender watches the beginning and would fetch that line back at every step. A sender
-// that changes the value on its way does what it could do by writing.
-bool Mailbox::change(const Source& source, const AtomicAction& action, const LocalRange& here,
+void Mailbox::change(const Source& source, const AtomicAction& action, const LocalRange& here,
                      const std::byte* operands) {
-  const std::uint64_t at =
-      slot_at(source.number) + offsetof(SlotHeader, errand.bytes) + kAtomicErrandBytes;
-  std::byte* shared = source.header->errand.bytes + kAtomicErrandBytes;
-  if (!file_->copy_in(at, here.base, here.length)) return false;
   std::byte initial[kAtomicErrandBytes];
   std::byte value[kAtomicErrandBytes];
-  std::memcpy(initial, shared, here.length);
+  std::memcpy(initial, here.base, here.length);
   std::memcpy(value, initial, here.length);
   memory::apply(action, value, operands, operands + here.length, here.length);
-  if (std::memcmp(value, initial, here.length) != 0) {
-    std::memcpy(shared, value, here.length);
-    if (!file_->copy_out(at, here.base, here.length)) return false;
-  }
+  if (std::memcmp(value, initial, here.length) != 0) std::memcpy(here.base, value, here.length);
   if (action.fetches()) std::memcpy(source.header->errand.bytes, initial, here.length);
-  return true;
 }
 
 }  // namespace weft::shm

@@ -88,7 +88,7 @@ bool Outbox::ask_owner(const link::AtomicRequest& request) {
 
 bool Outbox::await_errand(std::uint64_t position) {
   const auto& word = slot_->errand.word;
-  const std::uint64_t taken = errand_word(position, ErrandState::kTaken);
+  bool taken = false;  // the owner is at it, and cannot be stopped
   os::Time begin{};
   for (unsigned looks = 1;; ++looks) {
     const std::uint64_t now = word.load(std::memory_order_acquire);
@@ -100,7 +100,10 @@ bool Outbox::await_errand(std::uint64_t position) {
     const os::Time moment = std::chrono::steady_clock::now();
     if (looks == kLooksPerClock) begin = moment;
     const auto waited = moment - begin;
-    if (now != taken && waited > kErrandPatience && take_back(position)) return false;
+    if (!taken && waited > kErrandPatience) {
+      if (take_back(position)) return false;
+      taken = true;
+    }
     if (waited < kAskKernel) continue;
     // It has stopped in the middle: only its end, or giving it up, makes that undone.
     if (waited > kTakenPatience || !is_there()) gone_ = true;
@@ -113,8 +116,7 @@ bool Outbox::await_errand(std::uint64_t position) {
 bool Outbox::take_back(std::uint64_t position) {
   std::atomic_ref(cells_[position % kCells].errand.withdrawn).store(1, std::memory_order_relaxed);
   os::remote_barrier();
-  const std::uint64_t now = slot_->errand.word.load(std::memory_order_acquire);
-  return now >> 2 != position || now == errand_word(position, ErrandState::kNone);
+  return slot_->errand_taken.load(std::memory_order_acquire) != position + 1;
 }
 
 }  // namespace weft::shm

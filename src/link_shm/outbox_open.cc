@@ -108,6 +108,7 @@ void Outbox::introduce() {
   slot_->sender_asleep.store(0, std::memory_order_relaxed);
   slot_->sender_raises_barriers = os::can_raise_remote_barriers();
   slot_->errand.word.store(0, std::memory_order_relaxed);
+  slot_->errand_taken.store(0, std::memory_order_relaxed);
   slot_->cells_consumed.store(0, std::memory_order_relaxed);
   slot_->bulk_consumed.store(0, std::memory_order_relaxed);
   slot_->attention.store(Attention::kRing, std::memory_order_relaxed);

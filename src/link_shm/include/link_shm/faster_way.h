@@ -2,6 +2,7 @@
 // Which of two ways of doing the same thing takes less time just now?
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 
 namespace weft::shm {
@@ -25,19 +26,25 @@ class FasterWay {
   void took(std::chrono::nanoseconds time) {
     spent_[turn_ / kTrial] += time;
     faster_ = spent_[1] < spent_[0] ? Way::kSecond : Way::kFirst;
+    if (turn_ >= kTrial) pause_ = kShortPause;
   }
 
-  // The second way failed this time: the first one it is, until the next trial.
+  // The second way failed this time: the first one it is, until the next trial. That comes soon, as a
+  // peer that has lost its processor for a moment will be back, but ever later if it fails, too.
   void second_failed() {
     faster_ = Way::kFirst;
-    if (turn_ < 2 * kTrial) turn_ = 2 * kTrial;
+    turn_ = kPeriod - 1 - pause_;
+    pause_ = std::min(2 * pause_, kLongPause);
   }
 
  private:
   static constexpr unsigned kTrial = 16;  // operations of each way, one after the other
   static constexpr unsigned kPeriod = 2048;
+  static constexpr unsigned kShortPause = 2 * kTrial;
+  static constexpr unsigned kLongPause = kPeriod - 1 - 2 * kTrial;
 
   unsigned turn_ = kPeriod - 1;
+  unsigned pause_ = kShortPause;
   Way faster_ = Way::kFirst;
   std::chrono::nanoseconds spent_[2]{};
 };

@@ -27,7 +27,7 @@
 namespace weft::shm {
 
 inline constexpr std::uint64_t kMailboxMagic = 0x574546544d425831;  // "WEFTMBX1"
-inline constexpr std::uint32_t kMailboxVersion = 2;
+inline constexpr std::uint32_t kMailboxVersion = 3;
 inline constexpr std::uint32_t kSlots = 4096;  // peers that can send to one endpoint at a time
 inline constexpr std::uint32_t kCells = 512;
 inline constexpr std::uint32_t kExchanges = 4096;    // large messages of one sender under way
@@ -80,7 +80,6 @@ enum class Attention : std::uint32_t {
 
 enum class ErrandState : std::uint64_t {
   kNone = 0,
-  kTaken = 1,  // at it, unless it was withdrawn
   kDone = 2,
   kRefused = 3,  // nothing was done
 };
@@ -112,6 +111,10 @@ struct SlotHeader {
   // Written by the owner: cells, and bytes of the bulk ring, that are free again.
   alignas(kCacheLine) std::atomic<std::uint64_t> cells_consumed;
   std::atomic<std::uint64_t> bulk_consumed;
+  // One more than the position of the last cell whose errand the owner is at, unless it was
+  // withdrawn, or was. Not beside what the sender watches: that line would go there and back once
+  // more.
+  std::atomic<std::uint64_t> errand_taken;
   alignas(kCacheLine) std::atomic<Attention> attention;
   // Written by both.
   Errand errand;
@@ -194,15 +197,14 @@ struct OfferedPayload {
 // `data`. The operation is kWriteEvent or kReadEvent.
 struct ErrandPayload {
   std::uint32_t length;
-  // Set by the sender when it does without; read by the owner after it has set kTaken. The sender
-  // runs a barrier in between, or else the owner fences.
+  // Set by the sender when it does without; read by the owner after it has set errand_taken. The
+  // sender runs a barrier in between, or else the owner fences.
   std::uint32_t withdrawn;
   std::byte bytes[kErrandBytesInCell];  // what is written, if it fits
 };
 
 inline constexpr std::uint32_t kAtomicErrandBytesInCell = 28;
-// The operand and what to compare with fit into an Errand; so do the initial value in its first
-// half and what the owner is working on in the second, which begins a cache line.
+// The operand and what to compare with fit into an Errand, one behind the other.
 inline constexpr std::uint32_t kAtomicErrandBytes = 1016;
 
 // No message either: an atomic operation of `length` bytes at the remote address `tag` of the
@@ -235,7 +237,6 @@ struct alignas(2 * kCacheLine) Cell {
 static_assert(sizeof(Cell) == 2 * kCacheLine && sizeof(Exchange) == 5 * kCacheLine);
 static_assert(offsetof(AtomicErrandPayload, withdrawn) == offsetof(ErrandPayload, withdrawn));
 static_assert(2 * kAtomicErrandBytes <= kErrandBytes);
-static_assert((offsetof(Errand, bytes) + kAtomicErrandBytes) % kCacheLine == 0);
 static_assert(sizeof(MailboxHeader) <= 4096 && sizeof(SlotHeader) <= 4096);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 

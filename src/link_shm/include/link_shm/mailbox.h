@@ -98,7 +98,7 @@ class Mailbox final : public link::Inbox {
   bool run_errand(Source& source, const Cell& cell, const CellWord& word);
   bool carry_out(const Source& source, const Cell& cell, bool write);
   bool carry_out_atomic(const Source& source, const Cell& cell);
-  bool change(const Source& source, const AtomicAction& action, const LocalRange& here,
+  void change(const Source& source, const AtomicAction& action, const LocalRange& here,
               const std::byte* operands);
   memory::TableUser* own_table();
   bool place_payload(Source& source, const Cell& cell, Kind kind, link::Arrival& arrival);

@@ -21,6 +21,10 @@ enum class CopyDirection { kFromProcess, kToProcess };
 int copy_process_memory(pid_t pid, CopyDirection direction, std::span<const LocalRange> local,
                         std::span<const LocalRange> remote);
 
+// True when the page of `address`, in this process, is there and may be written to just now.
+// Changes nothing. What another thread does to the mapping afterwards, it cannot know.
+bool can_write(void* address);
+
 // The number of this process.
 pid_t process_id();
 
