@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <thread>
 
 namespace weft {
@@ -47,6 +49,22 @@ TEST(OptionalLock, ThreadsThatCountUnderItLoseNothing) {
   work();
   other.join();
   EXPECT_EQ(count, 40000);
+}
+
+// Longer than it looks and yields: it naps, and notices all the same.
+TEST(OptionalLock, WhoeverWaitsForLongEntersInTheEnd) {
+  OptionalLock lock;
+  std::atomic<bool> entered{false};
+  lock.lock();
+  std::thread other([&] {
+    const std::lock_guard guard(lock);
+    entered = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_FALSE(entered);
+  lock.unlock();
+  other.join();
+  EXPECT_TRUE(entered);
 }
 
 }  // namespace
