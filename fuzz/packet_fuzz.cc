@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What do packets that say nonsense do to those who read them? Input: a datagram as it came.
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+#include <vector>
+
+#include "wire/icrc.h"
+#include "wire/packet.h"
+
+namespace {
+
+using namespace weft::wire;
+
+void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+// What was read is written as it stood, but for bits that have no meaning.
+void write_again(std::span<const std::byte> datagram, const Packet& packet) {
+  std::vector<std::byte> out(header_bytes(packet));
+  write_headers(packet, packet.payload.size(), out.data());
+  constexpr std::size_t kReserved[] = {4, 8};
+  for (std::size_t i = 0; i < kBthBytes; ++i) {
+    const bool reserved = i == kReserved[0] || i == kReserved[1];
+    require(reserved || out[i] == datagram[i]);
+  }
+  const std::size_t whole =
+      out.size() + packet.payload.size() + padding_of(packet.payload.size()) + kIcrcBytes;
+  require(whole == datagram.size());
+  Packet again;
+  out.insert(out.end(), packet.payload.begin(), packet.payload.end());
+  out.resize(whole);
+  require(parse(out, again) == Malformed::kNone);
+  require(again.psn == packet.psn && again.payload.size() == packet.payload.size());
+}
+
+void check(std::span<const std::byte> datagram) {
+  for (const bool v6 : {false, true}) {
+    Route route;
+    route.v6 = v6;
+    route.source_port = 50000;
+    route.destination_port = kUdpPort;
+    const auto words = check_icrc(route, datagram);
+    require(!words || words->fragment == 0x4000 || words->fragment == 0);
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size > 5000) return 0;
+  const std::span<const std::byte> datagram(reinterpret_cast<const std::byte*>(data), size);
+  Packet packet;
+  if (parse(datagram, packet) == Malformed::kNone) write_again(datagram, packet);
+  check(datagram);
+  return 0;
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Do real packets of Linux's rdma_rxe say what they say, and is each written again as it was?
+#include <gtest/gtest.h>
+#include <pcap/pcap.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "test_support.h"
+#include "wire/endian.h"
+#include "wire/icrc.h"
+#include "wire/packet.h"
+
+namespace weft::wire {
+namespace {
+
+using testing::Bytes;
+
+constexpr std::size_t kEthernetBytes = 14;
+constexpr std::size_t kUdpBytes = 8;
+
+// A RoCEv2 packet of a capture.
+struct Captured {
+  Route route;
+  Ipv4Words words;
+  Bytes datagram;
+};
+
+// The packet in a frame; nothing when it is no UDP packet to RoCE's port.
+std::optional<Captured> unwrap(std::span<const std::byte> frame) {
+  const auto ip = frame.subspan(kEthernetBytes);
+  Captured packet;
+  packet.route.v6 = load<std::uint8_t>(ip.data()) >> 4 == 6;
+  const std::size_t ip_bytes = packet.route.v6 ? 40 : 20;
+  if (ip.size() < ip_bytes + kUdpBytes ||
+      load<std::uint8_t>(ip.data() + (packet.route.v6 ? 6 : 9)) != 17) {
+    return std::nullopt;
+  }
+  const std::size_t address = packet.route.v6 ? 16 : 4;
+  const std::byte* addresses = ip.data() + (packet.route.v6 ? 8 : 12);
+  std::copy_n(addresses, address, packet.route.source.begin());
+  std::copy_n(addresses + address, address, packet.route.destination.begin());
+  if (!packet.route.v6)
+    packet.words = {load<std::uint16_t>(ip.data() + 4), load<std::uint16_t>(ip.data() + 6)};
+  const auto udp = ip.subspan(ip_bytes);
+  packet.route.source_port = load<std::uint16_t>(udp.data());
+  packet.route.destination_port = load<std::uint16_t>(udp.data() + 2);
+  if (packet.route.destination_port != kUdpPort) return std::nullopt;
+  const auto datagram = udp.subspan(kUdpBytes, load<std::uint16_t>(udp.data() + 4) - kUdpBytes);
+  packet.datagram.assign(datagram.begin(), datagram.end());
+  return packet;
+}
+
+std::vector<Captured> packets_of(const std::string& name) {
+  const std::string path = std::string(WEFT_CAPTURES) + "/" + name;
+  char error[PCAP_ERRBUF_SIZE] = "";
+  const std::unique_ptr<pcap_t, decltype(&pcap_close)> file(pcap_open_offline(path.c_str(), error),
+                                                            &pcap_close);
+  EXPECT_TRUE(file != nullptr) << error;
+  std::vector<Captured> packets;
+  if (file == nullptr) return packets;
+  EXPECT_EQ(pcap_datalink(file.get()), DLT_EN10MB);
+  pcap_pkthdr* header = nullptr;
+  const u_char* bytes = nullptr;
+  while (pcap_next_ex(file.get(), &header, &bytes) == 1) {
+    const auto packet = unwrap({reinterpret_cast<const std::byte*>(bytes), header->caplen});
+    if (packet) packets.push_back(*packet);
+  }
+  return packets;
+}
+
+struct Capture {
+  const char* name;
+  int right;  // packets whose CRC is right, and those whose is not, as others counted them
+  int wrong;
+};
+
+class Captures : public ::testing::TestWithParam<Capture> {};
+
+TEST_P(Captures, HaveAsManyRightCrcsAsOthersCounted) {
+  int right = 0;
+  int wrong = 0;
+  for (const Captured& packet : packets_of(GetParam().name)) {
+    const std::span<const std::byte> all(packet.datagram);
+    const auto covered = all.first(all.size() - kIcrcBytes);
+    const bool same =
+        icrc(packet.route, covered, packet.words) == load_icrc(covered.data() + covered.size());
+    ++(same ? right : wrong);
+  }
+  EXPECT_EQ(right, GetParam().right);
+  EXPECT_EQ(wrong, GetParam().wrong);
+}
+
+// As a socket sees them: nobody tells what stood in the IPv4 header.
+TEST_P(Captures, AreCheckedWithoutTheirIpv4Header) {
+  for (const Captured& packet : packets_of(GetParam().name)) {
+    const std::span<const std::byte> all(packet.datagram);
+    const auto covered = all.first(all.size() - kIcrcBytes);
+    const bool same =
+        icrc(packet.route, covered, packet.words) == load_icrc(covered.data() + covered.size());
+    if (!same) continue;
+    EXPECT_EQ(check_icrc(packet.route, packet.datagram), packet.words);
+  }
+}
+
+TEST_P(Captures, AreReadAndWrittenAgainByteForByte) {
+  for (const Captured& captured : packets_of(GetParam().name)) {
+    Packet packet;
+    ASSERT_EQ(parse(captured.datagram, packet), Malformed::kNone);
+    Bytes out(header_bytes(packet));
+    write_headers(packet, packet.payload.size(), out.data());
+    out.insert(out.end(), packet.payload.begin(), packet.payload.end());
+    out.resize(out.size() + padding_of(packet.payload.size()) + kIcrcBytes);
+    store_icrc(out.data() + out.size() - kIcrcBytes,
+               load_icrc(captured.datagram.data() + captured.datagram.size() - kIcrcBytes));
+    EXPECT_EQ(out, captured.datagram);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(OfRxe, Captures,
+                         ::testing::Values(Capture{"rxe61_rc_uc_ud_srq_atomic_cm.pcap", 225, 0},
+                                           Capture{"rxe612_cm_rc_uc_ud_srq_atomic_v4v6.pcap", 265,
+                                                   0},
+                                           Capture{"userspace_peer_vs_rxe612.pcap", 77, 1},
+                                           Capture{"linux_udp_ipid_matrix_and_gso.pcap", 23, 38}));
+
+}  // namespace
+}  // namespace weft::wire

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Has a packet been changed on its way? The invariant CRC (IBTA 7.8.1, annex A17)
+#include "wire/icrc.h"
+
+#include <isa-l/crc.h>
+
+#include <bit>
+#include <cstring>
+
+#include "wire/endian.h"
+#include "wire/packet.h"
+
+namespace weft::wire {
+namespace {
+
+constexpr std::size_t kUdpBytes = 8;
+constexpr std::size_t kIpv4Bytes = 20;
+constexpr std::size_t kIpv6Bytes = 40;
+constexpr std::size_t kMaskedLrh = 8;  // stands for the link header that there is none of
+constexpr std::size_t kLongestStart = kMaskedLrh + kIpv6Bytes + kUdpBytes + kBthBytes;
+constexpr std::uint8_t kUdpProtocol = 17;
+constexpr std::byte kMasked{0xFF};
+// In the IPv4 header, what a socket does not see.
+constexpr std::size_t kWordsEnd = 8;
+
+// What precedes the base header, with ones for what routers may change. Returns its length.
+std::size_t write_start(const Route& route, std::size_t udp_length, Ipv4Words words,
+                        std::byte* out) {
+  std::memset(out, 0xFF, kMaskedLrh);
+  std::byte* ip = out + kMaskedLrh;
+  std::size_t ip_bytes = kIpv4Bytes;
+  if (route.v6) {
+    ip_bytes = kIpv6Bytes;
+    store<std::uint32_t>(ip, 0x6FFF'FFFF);
+    store<std::uint16_t>(ip + 4, static_cast<std::uint16_t>(udp_length));
+    store<std::uint8_t>(ip + 6, kUdpProtocol);
+    ip[7] = kMasked;
+    std::memcpy(ip + 8, route.source.data(), 16);
+    std::memcpy(ip + 24, route.destination.data(), 16);
+  } else {
+    store<std::uint16_t>(ip, 0x45FF);
+    store<std::uint16_t>(ip + 2, static_cast<std::uint16_t>(kIpv4Bytes + udp_length));
+    store<std::uint16_t>(ip + 4, words.identification);
+    store<std::uint16_t>(ip + 6, words.fragment);
+    ip[8] = kMasked;
+    store<std::uint8_t>(ip + 9, kUdpProtocol);
+    store<std::uint16_t>(ip + 10, 0xFFFF);
+    std::memcpy(ip + 12, route.source.data(), 4);
+    std::memcpy(ip + 16, route.destination.data(), 4);
+  }
+  std::byte* udp = ip + ip_bytes;
+  store<std::uint16_t>(udp, route.source_port);
+  store<std::uint16_t>(udp + 2, route.destination_port);
+  store<std::uint16_t>(udp + 4, static_cast<std::uint16_t>(udp_length));
+  store<std::uint16_t>(udp + 6, 0xFFFF);
+  return kMaskedLrh + ip_bytes + kUdpBytes;
+}
+
+std::uint32_t extend(std::uint32_t crc, std::span<const std::byte> bytes) {
+  return crc32_gzip_refl(crc, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+}
+
+// Polynomials over GF(2) modulo the CRC's, as reflected words: bit 31 is the constant term.
+constexpr std::uint32_t kPolynomial = 0xEDB8'8320;
+constexpr std::uint32_t kOne = 0x8000'0000;
+
+constexpr std::uint32_t times_x(std::uint32_t a) {
+  return (a >> 1) ^ ((a & 1) != 0 ? kPolynomial : 0);
+}
+
+constexpr std::uint32_t multiply(std::uint32_t a, std::uint32_t b) {
+  std::uint32_t product = 0;
+  for (std::uint32_t bit = kOne; bit != 0; bit >>= 1, b = times_x(b)) {
+    if ((a & bit) != 0) product ^= b;
+  }
+  return product;
+}
+
+// x to the power of -8 * 2^i, in the i-th place.
+constexpr auto kBackwards = [] {
+  std::array<std::uint32_t, 16> powers{};
+  // x^-1: what times_x() turns into 1. The polynomial's upper bit says where that came from.
+  std::uint32_t inverse = ((kOne ^ kPolynomial) << 1) | 1;
+  for (int i = 0; i < 3; ++i) inverse = multiply(inverse, inverse);
+  for (std::uint32_t& power : powers) {
+    power = inverse;
+    inverse = multiply(inverse, inverse);
+  }
+  return powers;
+}();
+
+// The difference in a word which makes a difference of `crc` when `bytes` bytes follow that word.
+std::uint32_t cause_of(std::uint32_t crc, std::size_t bytes) {
+  const std::size_t steps = bytes + sizeof(std::uint32_t);
+  for (std::size_t i = 0; i < kBackwards.size(); ++i) {
+    if ((steps >> i & 1) != 0) crc = multiply(crc, kBackwards[i]);
+  }
+  return crc;
+}
+
+}  // namespace
+
+std::uint32_t icrc(const Route& route, std::span<const std::byte> headers,
+                   std::span<const std::byte> payload, Ipv4Words words) {
+  const std::size_t padding = padding_of(payload.size());
+  const std::size_t udp = kUdpBytes + headers.size() + payload.size() + padding + kIcrcBytes;
+  std::byte start[kLongestStart];
+  std::size_t length = write_start(route, udp, words, start);
+  std::memcpy(start + length, headers.data(), kBthBytes);
+  start[length + 4] = kMasked;
+  length += kBthBytes;
+  static constexpr std::byte kZeros[3]{};
+  std::uint32_t crc = extend(0, {start, length});
+  crc = extend(crc, headers.subspan(kBthBytes));
+  crc = extend(crc, payload);
+  return extend(crc, {kZeros, padding});
+}
+
+std::uint32_t icrc(const Route& route, std::span<const std::byte> covered, Ipv4Words words) {
+  return icrc(route, covered, {}, words);
+}
+
+void store_icrc(std::byte* at, std::uint32_t crc) { std::memcpy(at, &crc, sizeof crc); }
+
+std::uint32_t load_icrc(const std::byte* at) {
+  std::uint32_t crc;
+  std::memcpy(&crc, at, sizeof crc);
+  return crc;
+}
+
+std::optional<Ipv4Words> check_icrc(const Route& route, std::span<const std::byte> datagram,
+                                    Ipv4Words expected) {
+  if (datagram.size() < kBthBytes + kIcrcBytes) return std::nullopt;
+  const auto covered = datagram.first(datagram.size() - kIcrcBytes);
+  const std::uint32_t difference =
+      icrc(route, covered, expected) ^ load_icrc(covered.data() + covered.size());
+  if (difference == 0) return expected;
+  if (route.v6) return std::nullopt;
+  const std::size_t behind = kIpv4Bytes - kWordsEnd + kUdpBytes + covered.size();
+  const std::uint32_t words = __builtin_bswap32(cause_of(difference, behind));
+  const Ipv4Words found{static_cast<std::uint16_t>(expected.identification ^ words >> 16),
+                        static_cast<std::uint16_t>(expected.fragment ^ words)};
+  const bool whole = found.fragment == 0x4000 || found.fragment == 0;
+  return whole ? std::optional(found) : std::nullopt;
+}
+
+}  // namespace weft::wire

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What does a RoCEv2 packet say, and how is one written? (IBTA 9.2 to 9.6, annexes A14, A17, A19)
+#include "wire/packet.h"
+
+#include <algorithm>
+
+#include "wire/endian.h"
+
+namespace weft::wire {
+namespace {
+
+constexpr std::uint8_t kSolicited = 0x80;
+constexpr std::uint8_t kMigrated = 0x40;
+constexpr std::uint8_t kVersionMask = 0x0F;
+constexpr unsigned kPadShift = 4;
+constexpr std::uint8_t kFecn = 0x80;
+constexpr std::uint8_t kBecn = 0x40;
+constexpr std::uint8_t kAckRequest = 0x80;
+constexpr std::size_t kNoticeBytes = 16;
+constexpr std::size_t kAtomicWriteBytes = 8;
+
+void read_bth(const std::byte* at, Packet& packet) {
+  packet.opcode = load<std::uint8_t>(at);
+  const std::uint8_t flags = load<std::uint8_t>(at + 1);
+  packet.solicited = (flags & kSolicited) != 0;
+  packet.migrated = (flags & kMigrated) != 0;
+  packet.pkey = load<std::uint16_t>(at + 2);
+  packet.fecn = (load<std::uint8_t>(at + 4) & kFecn) != 0;
+  packet.becn = (load<std::uint8_t>(at + 4) & kBecn) != 0;
+  packet.destination = load24(at + 5);
+  packet.ack_request = (load<std::uint8_t>(at + 8) & kAckRequest) != 0;
+  packet.psn = Psn(load24(at + 9));
+}
+
+// The headers behind the base header; `at` has all of them.
+void read_extended(const std::byte* at, Headers headers, Packet& packet) {
+  const auto next = [&](Headers header) {
+    if ((headers & header) == 0) return static_cast<const std::byte*>(nullptr);
+    const std::byte* here = at;
+    at += bytes_of(header);
+    return here;
+  };
+  if (const std::byte* here = next(kRdeth)) packet.end_to_end_context = load24(here + 1);
+  if (const std::byte* here = next(kDeth)) {
+    packet.queue_key = load<std::uint32_t>(here);
+    packet.source = load24(here + 5);
+  }
+  if (const std::byte* here = next(kXrceth)) packet.shared_receive = load24(here + 1);
+  if (const std::byte* here = next(kFeth)) packet.flush = load<std::uint32_t>(here);
+  if (const std::byte* here = next(kReth)) {
+    packet.reth = {load<std::uint64_t>(here), load<std::uint32_t>(here + 8),
+                   load<std::uint32_t>(here + 12)};
+  }
+  if (const std::byte* here = next(kAtomicEth)) {
+    packet.atomic = {load<std::uint64_t>(here), load<std::uint32_t>(here + 8),
+                     load<std::uint64_t>(here + 12), load<std::uint64_t>(here + 20)};
+  }
+  if (const std::byte* here = next(kImmediate)) packet.immediate = load<std::uint32_t>(here);
+  if (const std::byte* here = next(kIeth)) packet.invalidate = load<std::uint32_t>(here);
+  if (const std::byte* here = next(kAeth)) {
+    packet.syndrome = load<std::uint8_t>(here);
+    packet.message_number = load24(here + 1);
+  }
+  if (const std::byte* here = next(kAtomicAckEth)) packet.original = load<std::uint64_t>(here);
+}
+
+bool fits(Payload payload, std::size_t length) {
+  switch (payload) {
+    case Payload::kNone:
+      return length == 0;
+    case Payload::kFull:
+      return length >= 256 && length <= kMaxPathMtu && (length & (length - 1)) == 0;
+    case Payload::kSome:
+      return length >= 1 && length <= kMaxPathMtu;
+    case Payload::kAny:
+      return length <= kMaxPathMtu;
+    case Payload::kEight:
+      return length == kAtomicWriteBytes;
+    case Payload::kNotice:
+      return length == kNoticeBytes;
+  }
+  return false;
+}
+
+}  // namespace
+
+Malformed parse(std::span<const std::byte> datagram, Packet& packet) {
+  packet = {};
+  if (datagram.size() < kBthBytes + kIcrcBytes) return Malformed::kTooShort;
+  const std::byte* bytes = datagram.data();
+  read_bth(bytes, packet);
+  if ((load<std::uint8_t>(bytes + 1) & kVersionMask) != 0) return Malformed::kVersion;
+  const Layout& layout = layout_of(packet.opcode);
+  if (!layout.known) return Malformed::kUnknownOpcode;
+  const std::size_t headers = kBthBytes + bytes_of(layout.headers);
+  const std::size_t padding = load<std::uint8_t>(bytes + 1) >> kPadShift & 3;
+  if (datagram.size() < headers + padding + kIcrcBytes) return Malformed::kTooShort;
+  read_extended(bytes + kBthBytes, layout.headers, packet);
+  packet.payload = datagram.subspan(headers, datagram.size() - headers - padding - kIcrcBytes);
+  if (padding != padding_of(packet.payload.size())) return Malformed::kPadding;
+  const auto pad = datagram.subspan(headers + packet.payload.size(), padding);
+  const bool zeros =
+      std::all_of(pad.begin(), pad.end(), [](std::byte b) { return b == std::byte{}; });
+  if (!zeros) return Malformed::kPadding;
+  return fits(layout.payload, packet.payload.size()) ? Malformed::kNone : Malformed::kPayload;
+}
+
+void write_headers(const Packet& packet, std::size_t payload, std::byte* out) {
+  store<std::uint8_t>(out, packet.opcode);
+  store<std::uint8_t>(out + 1, static_cast<std::uint8_t>((packet.solicited ? kSolicited : 0) |
+                                                         (packet.migrated ? kMigrated : 0) |
+                                                         padding_of(payload) << kPadShift));
+  store<std::uint16_t>(out + 2, packet.pkey);
+  store<std::uint8_t>(
+      out + 4, static_cast<std::uint8_t>((packet.fecn ? kFecn : 0) | (packet.becn ? kBecn : 0)));
+  store24(out + 5, packet.destination);
+  store<std::uint8_t>(out + 8, packet.ack_request ? kAckRequest : 0);
+  store24(out + 9, packet.psn.value());
+  const Headers headers = layout_of(packet.opcode).headers;
+  std::byte* at = out + kBthBytes;
+  const auto next = [&](Headers header) {
+    if ((headers & header) == 0) return static_cast<std::byte*>(nullptr);
+    std::byte* here = at;
+    at += bytes_of(header);
+    return here;
+  };
+  if (std::byte* here = next(kRdeth))
+    store<std::uint32_t>(here, packet.end_to_end_context & Psn::kMask);
+  if (std::byte* here = next(kDeth)) {
+    store<std::uint32_t>(here, packet.queue_key);
+    store<std::uint32_t>(here + 4, packet.source & Psn::kMask);
+  }
+  if (std::byte* here = next(kXrceth))
+    store<std::uint32_t>(here, packet.shared_receive & Psn::kMask);
+  if (std::byte* here = next(kFeth)) store<std::uint32_t>(here, packet.flush);
+  if (std::byte* here = next(kReth)) {
+    store<std::uint64_t>(here, packet.reth.address);
+    store<std::uint32_t>(here + 8, packet.reth.key);
+    store<std::uint32_t>(here + 12, packet.reth.length);
+  }
+  if (std::byte* here = next(kAtomicEth)) {
+    store<std::uint64_t>(here, packet.atomic.address);
+    store<std::uint32_t>(here + 8, packet.atomic.key);
+    store<std::uint64_t>(here + 12, packet.atomic.swap_or_add);
+    store<std::uint64_t>(here + 20, packet.atomic.compare);
+  }
+  if (std::byte* here = next(kImmediate)) store<std::uint32_t>(here, packet.immediate);
+  if (std::byte* here = next(kIeth)) store<std::uint32_t>(here, packet.invalidate);
+  if (std::byte* here = next(kAeth)) {
+    store<std::uint8_t>(here, packet.syndrome);
+    store24(here + 1, packet.message_number);
+  }
+  if (std::byte* here = next(kAtomicAckEth)) store<std::uint64_t>(here, packet.original);
+}
+
+}  // namespace weft::wire
