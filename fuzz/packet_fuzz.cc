@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "wire/cm_message.h"
 #include "wire/icrc.h"
 #include "wire/packet.h"
 
@@ -36,6 +37,16 @@ void write_again(std::span<const std::byte> datagram, const Packet& packet) {
   require(again.psn == packet.psn && again.payload.size() == packet.payload.size());
 }
 
+// A message of a connection manager, whole or behind packet headers.
+void manage(std::span<const std::byte> bytes) {
+  const auto mad = parse_cm(bytes);
+  if (!mad) return;
+  const auto once = write_cm(*mad);
+  const auto again = parse_cm(once);
+  require(again.has_value() && write_cm(*again) == once);
+  (void)parse_ip_header(bytes.first<CmIpHeader::kBytes>());
+}
+
 void check(std::span<const std::byte> datagram) {
   for (const bool v6 : {false, true}) {
     Route route;
@@ -54,6 +65,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::span<const std::byte> datagram(reinterpret_cast<const std::byte*>(data), size);
   Packet packet;
   if (parse(datagram, packet) == Malformed::kNone) write_again(datagram, packet);
+  manage(packet.payload);
+  manage(datagram);
   check(datagram);
   return 0;
 }

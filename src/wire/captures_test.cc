@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "test_support.h"
+#include "wire/cm_message.h"
 #include "wire/endian.h"
 #include "wire/icrc.h"
 #include "wire/packet.h"
@@ -75,6 +76,7 @@ struct Capture {
   const char* name;
   int right;  // packets whose CRC is right, and those whose is not, as others counted them
   int wrong;
+  int cm_messages;
 };
 
 class Captures : public ::testing::TestWithParam<Capture> {};
@@ -119,12 +121,30 @@ TEST_P(Captures, AreReadAndWrittenAgainByteForByte) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(OfRxe, Captures,
-                         ::testing::Values(Capture{"rxe61_rc_uc_ud_srq_atomic_cm.pcap", 225, 0},
-                                           Capture{"rxe612_cm_rc_uc_ud_srq_atomic_v4v6.pcap", 265,
-                                                   0},
-                                           Capture{"userspace_peer_vs_rxe612.pcap", 77, 1},
-                                           Capture{"linux_udp_ipid_matrix_and_gso.pcap", 23, 38}));
+// Messages to queue pair 1, byte for byte.
+TEST_P(Captures, HoldMessagesOfConnectionManagers) {
+  int messages = 0;
+  for (const Captured& captured : packets_of(GetParam().name)) {
+    Packet packet;
+    ASSERT_EQ(parse(captured.datagram, packet), Malformed::kNone);
+    if (packet.destination != kCmQpn || packet.queue_key != kCmQueueKey) continue;
+    const auto mad = parse_cm(packet.payload);
+    ASSERT_TRUE(mad.has_value());
+    const auto again = write_cm(*mad);
+    EXPECT_EQ(Bytes(again.begin(), again.end()),
+              Bytes(packet.payload.begin(), packet.payload.end()))
+        << "kind " << mad->message.index();
+    ++messages;
+  }
+  EXPECT_EQ(messages, GetParam().cm_messages);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    OfRxe, Captures,
+    ::testing::Values(Capture{"rxe61_rc_uc_ud_srq_atomic_cm.pcap", 225, 0, 7},
+                      Capture{"rxe612_cm_rc_uc_ud_srq_atomic_v4v6.pcap", 265, 0, 19},
+                      Capture{"userspace_peer_vs_rxe612.pcap", 77, 1, 37},
+                      Capture{"linux_udp_ipid_matrix_and_gso.pcap", 23, 38, 0}));
 
 }  // namespace
 }  // namespace weft::wire

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What do two connection managers say to each other? (IBTA 12.6 to 12.11)
+//
+// Where each member stands is said once, in the functions fields() below: a Reader and a Writer are
+// led over the same description.
+#include "wire/cm_message.h"
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+namespace weft::wire {
+namespace {
+
+constexpr std::size_t kHeaderBytes = 24;
+constexpr std::uint8_t kBaseVersion = 1;
+constexpr std::uint8_t kClass = 0x07;
+constexpr std::uint8_t kClassVersion = 2;
+constexpr std::uint8_t kMethodSend = 0x03;
+
+// Takes numbers from consecutive bits, the most significant first.
+class Reader {
+ public:
+  explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
+
+  template <class T>
+  void bits(T& value, unsigned count) {
+    std::uint64_t read = 0;
+    for (unsigned i = 0; i < count; ++i, ++at_) {
+      const auto byte = std::to_integer<unsigned>(bytes_[at_ / 8]);
+      read = read << 1 | (byte >> (7 - at_ % 8) & 1);
+    }
+    value = static_cast<T>(read);
+  }
+  template <std::size_t kCount>
+  void bytes(std::array<std::byte, kCount>& value) {
+    std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(at_ / 8), kCount, value.begin());
+    at_ += 8 * kCount;
+  }
+  void reserved(unsigned count) { at_ += count; }
+  std::size_t position() const { return at_ / 8; }
+
+ private:
+  std::span<const std::byte> bytes_;
+  std::size_t at_ = 0;
+};
+
+// Puts numbers into consecutive bits of zeros.
+class Writer {
+ public:
+  explicit Writer(std::span<std::byte> bytes) : bytes_(bytes) {}
+
+  template <class T>
+  void bits(const T& value, unsigned count) {
+    const auto written = static_cast<std::uint64_t>(value);
+    for (unsigned i = count; i-- > 0; ++at_) {
+      if ((written >> i & 1) != 0) bytes_[at_ / 8] |= static_cast<std::byte>(0x80 >> at_ % 8);
+    }
+  }
+  template <std::size_t kCount>
+  void bytes(const std::array<std::byte, kCount>& value) {
+    std::copy_n(value.begin(), kCount, bytes_.begin() + static_cast<std::ptrdiff_t>(at_ / 8));
+    at_ += 8 * kCount;
+  }
+  void reserved(unsigned count) { at_ += count; }
+  std::size_t position() const { return at_ / 8; }
+
+ private:
+  std::span<std::byte> bytes_;
+  std::size_t at_ = 0;
+};
+
+// `M` is the message, const when it is written.
+template <class M, class T>
+constexpr bool is = std::is_same_v<std::remove_const_t<M>, T>;
+
+template <class Way, class P>
+void path_fields(Way& way, P& path) {
+  way.bits(path.local_lid, 16);
+  way.bits(path.remote_lid, 16);
+  way.bytes(path.local_gid);
+  way.bytes(path.remote_gid);
+  way.bits(path.flow_label, 20);
+  way.reserved(6);
+  way.bits(path.packet_rate, 6);
+  way.bits(path.traffic_class, 8);
+  way.bits(path.hop_limit, 8);
+  way.bits(path.service_level, 4);
+  way.bits(path.subnet_local, 1);
+  way.reserved(3);
+  way.bits(path.local_ack_timeout, 5);
+  way.reserved(3);
+}
+
+template <class Way, class M>
+requires is<M, CmReq>
+void fields(Way& way, M& m) {
+  way.bits(m.local_id, 32);
+  way.reserved(8);
+  way.bits(m.vendor, 24);
+  way.bits(m.service, 64);
+  way.bits(m.ca_guid, 64);
+  way.reserved(32);
+  way.bits(m.queue_key, 32);
+  way.bits(m.qpn, 24);
+  way.bits(m.responder_resources, 8);
+  way.bits(m.eecn, 24);
+  way.bits(m.initiator_depth, 8);
+  way.bits(m.remote_eecn, 24);
+  way.bits(m.remote_response_timeout, 5);
+  way.bits(m.transport, 2);
+  way.bits(m.flow_control, 1);
+  way.bits(m.starting_psn, 24);
+  way.bits(m.local_response_timeout, 5);
+  way.bits(m.retry_count, 3);
+  way.bits(m.pkey, 16);
+  way.bits(m.path_mtu, 4);
+  way.bits(m.rdc_exists, 1);
+  way.bits(m.rnr_retry, 3);
+  way.bits(m.max_cm_retries, 4);
+  way.bits(m.shared_receive, 1);
+  way.bits(m.extended_transport, 3);
+  path_fields(way, m.primary);
+  path_fields(way, m.alternate);
+  way.bytes(m.data);
+}
+
+template <class Way, class M>
+requires is<M, CmMra>
+void fields(Way& way, M& m) {
+  way.bits(m.local_id, 32);
+  way.bits(m.remote_id, 32);
+  way.bits(m.message, 2);
+  way.reserved(6);
+  way.bits(m.service_timeout, 5);
+  way.reserved(3);
+  way.bytes(m.data);
+}
+
+template <class Way, class M>
+requires is<M, CmRej>
+void fields(Way& way, M& m) {
+  way.bits(m.local_id, 32);
+  way.bits(m.remote_id, 32);
+  way.bits(m.message, 2);
+  way.reserved(6);
+  way.bits(m.info_length, 7);
+  way.reserved(1);
+  way.bits(m.reason, 16);
+  way.bytes(m.info);
+  way.bytes(m.data);
+}
+
+template <class Way, class M>
+requires is<M, CmRep>
+void fields(Way& way, M& m) {
+  way.bits(m.local_id, 32);
+  way.bits(m.remote_id, 32);
+  way.bits(m.queue_key, 32);
+  way.bits(m.qpn, 24);
+  way.bits(m.vendor_high, 8);
+  way.bits(m.eecn, 24);
+  way.bits(m.vendor_middle, 8);
+  way.bits(m.starting_psn, 24);
+  way.bits(m.vendor_low, 8);
+  way.bits(m.responder_resources, 8);
+  way.bits(m.initiator_depth, 8);
+  way.bits(m.target_ack_delay, 5);
+  way.bits(m.failover_accepted, 2);
+  way.bits(m.flow_control, 1);
+  way.bits(m.rnr_retry, 3);
+  way.bits(m.shared_receive, 1);
+  way.reserved(4);
+  way.bits(m.ca_guid, 64);
+  way.bytes(m.data);
+}
+
+template <class Way, class M>
+requires(is<M, CmRtu> || is<M, CmDrep>) void fields(Way& way, M& m) {
+  way.bits(m.local_id, 32);
+  way.bits(m.remote_id, 32);
+  way.bytes(m.data);
+}
+
+template <class Way, class M>
+requires is<M, CmDreq>
+void fields(Way& way, M& m) {
+  way.bits(m.local_id, 32);
+  way.bits(m.remote_id, 32);
+  way.bits(m.remote_qpn, 24);
+  way.reserved(8);
+  way.bytes(m.data);
+}
+
+template <class Way, class M>
+requires is<M, CmSidrReq>
+void fields(Way& way, M& m) {
+  way.bits(m.request, 32);
+  way.bits(m.pkey, 16);
+  way.reserved(16);
+  way.bits(m.service, 64);
+  way.bytes(m.data);
+}
+
+template <class Way, class M>
+requires is<M, CmSidrRep>
+void fields(Way& way, M& m) {
+  way.bits(m.request, 32);
+  way.bits(m.status, 8);
+  way.bits(m.info_length, 8);
+  way.reserved(16);
+  way.bits(m.qpn, 24);
+  way.reserved(8);
+  way.bits(m.service, 64);
+  way.bits(m.queue_key, 32);
+  way.bytes(m.info);
+  way.bytes(m.data);
+}
+
+template <class Way, class M>
+requires is<M, CmLap>
+void fields(Way& way, M& m) {
+  way.bits(m.local_id, 32);
+  way.bits(m.remote_id, 32);
+  way.reserved(32);
+  way.bits(m.remote_qpn, 24);
+  way.bits(m.response_timeout, 5);
+  way.reserved(3);
+  way.reserved(32);
+  way.bytes(m.path);
+  way.bytes(m.data);
+}
+
+template <class Way, class M>
+requires is<M, CmApr>
+void fields(Way& way, M& m) {
+  way.bits(m.local_id, 32);
+  way.bits(m.remote_id, 32);
+  way.bits(m.info_length, 8);
+  way.bits(m.status, 8);
+  way.reserved(16);
+  way.bytes(m.info);
+  way.bytes(m.data);
+}
+
+// The attribute of each kind of message, in the order of CmMessage.
+constexpr std::array<std::uint16_t, std::variant_size_v<CmMessage>> kAttributes{
+    0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1A};
+
+// An empty message of that attribute, or nothing.
+template <std::size_t... kIndex>
+std::optional<CmMessage> message_of(std::uint16_t attribute, std::index_sequence<kIndex...>) {
+  std::optional<CmMessage> made;
+  ((kAttributes[kIndex] == attribute ? void(made.emplace(std::in_place_index<kIndex>)) : void()),
+   ...);
+  return made;
+}
+
+struct MadHeader {
+  std::uint8_t base_version = kBaseVersion;
+  std::uint8_t management_class = kClass;
+  std::uint8_t class_version = kClassVersion;
+  std::uint8_t method = kMethodSend;
+  std::uint16_t attribute = 0;
+};
+
+template <class Way, class H, class M>
+void header_fields(Way& way, H& header, M& mad) {
+  way.bits(header.base_version, 8);
+  way.bits(header.management_class, 8);
+  way.bits(header.class_version, 8);
+  way.bits(header.method, 8);
+  way.bits(mad.status, 16);
+  way.reserved(16);
+  way.bits(mad.transaction, 64);
+  way.bits(header.attribute, 16);
+  way.reserved(16);
+  way.bits(mad.modifier, 32);
+}
+
+template <class Way, class H>
+void ip_fields(Way& way, H& header) {
+  way.bits(header.version, 8);
+  way.bits(header.ip_version, 4);
+  way.reserved(4);
+  way.bits(header.source_port, 16);
+  way.bytes(header.source);
+  way.bytes(header.destination);
+}
+
+}  // namespace
+
+std::optional<CmMad> parse_cm(std::span<const std::byte> payload) {
+  if (payload.size() != kMadBytes) return std::nullopt;
+  Reader reader(payload);
+  MadHeader header;
+  CmMad mad;
+  header_fields(reader, header, mad);
+  const bool ours = header.base_version == kBaseVersion && header.management_class == kClass &&
+                    header.class_version == kClassVersion && header.method == kMethodSend;
+  if (!ours) return std::nullopt;
+  constexpr auto kKinds = std::make_index_sequence<kAttributes.size()>();
+  std::optional<CmMessage> message = message_of(header.attribute, kKinds);
+  if (!message) return std::nullopt;
+  std::visit([&](auto& m) { fields(reader, m); }, *message);
+  mad.message = *message;
+  return mad;
+}
+
+std::array<std::byte, kMadBytes> write_cm(const CmMad& mad) {
+  std::array<std::byte, kMadBytes> out{};
+  Writer writer(out);
+  MadHeader header;
+  header.attribute = kAttributes[mad.message.index()];
+  header_fields(writer, header, mad);
+  std::visit([&](const auto& m) { fields(writer, m); }, mad.message);
+  return out;
+}
+
+CmIpHeader parse_ip_header(std::span<const std::byte, CmIpHeader::kBytes> data) {
+  Reader reader(data);
+  CmIpHeader header;
+  ip_fields(reader, header);
+  return header;
+}
+
+void write_ip_header(const CmIpHeader& header, std::span<std::byte, CmIpHeader::kBytes> data) {
+  std::fill(data.begin(), data.end(), std::byte{});
+  Writer writer(data);
+  ip_fields(writer, header);
+}
+
+}  // namespace weft::wire
