@@ -180,6 +180,17 @@ TEST_F(ConnectedTest, ThatThePeerLeavesIsToldAfterWhatItSent) {
   EXPECT_FALSE(right.manager.last_died);
 }
 
+TEST_F(ConnectedTest, WhoeverFindsTheWayBrokenHearsOfAnEndBeforeItIsTold) {
+  join();
+  right.endpoint.reset();
+  Bytes large(100000);
+  int status = 0;
+  for (int i = 0; i < 3 && status == 0; ++i) status = left.send(large);
+  EXPECT_EQ(status, ESHUTDOWN);
+  EXPECT_EQ(left.manager.losses, 0) << "nobody has looked yet";
+  for (const auto& completion : left.take()) EXPECT_EQ(completion.error, ECONNRESET);
+}
+
 TEST_F(ConnectedTest, PartingReportsWhatIsPendingAndWhatWaits) {
   join();
   Bytes got(8);

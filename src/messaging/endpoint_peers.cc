@@ -14,7 +14,8 @@ constexpr unsigned kPollsPerClock = 16;
 
 link::Flow* Endpoint::connect(PeerIndex index, int& error) {
   if (setup_.connection != nullptr) {
-    error = ended_ != 0 ? ended_ : ENOTCONN;
+    // The way may be broken before the end of the connection is told.
+    error = peers_.empty() && ended_ == 0 ? ENOTCONN : ESHUTDOWN;
     return nullptr;
   }
   follow_addresses();

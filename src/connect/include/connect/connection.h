@@ -35,7 +35,8 @@ class Border {
   // It is made; `data` came with the reply.
   virtual void connected(std::span<const std::byte> data) = 0;
   // It will not be made: ECONNREFUSED (nobody listens there, or it was rejected, then with `data`),
-  // ETIMEDOUT, ECONNABORTED (who asked has gone), or why the other end cannot be reached.
+  // ETIMEDOUT, ECONNABORTED (who asked has gone), ECONNRESET (who accepted has gone), or why the
+  // other end cannot be reached.
   virtual void failed(int error, std::span<const std::byte> data) = 0;
   // The peer has ended it.
   virtual void parted() = 0;

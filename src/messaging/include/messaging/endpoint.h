@@ -75,8 +75,8 @@ struct Group {
 //
 // With EndpointSetup::connection it is a connected endpoint (FI_EP_MSG): it has one peer, number 0,
 // which face() and admit() determine. Until then sends answer ENOTCONN and receives wait; after
-// part() both answer ESHUTDOWN, but receives still take messages that came before. Of anybody else
-// nothing is let in.
+// part() both answer ESHUTDOWN, sends as soon as the way to the peer is broken, but receives still
+// take messages that came before. Of anybody else nothing is let in.
 //
 // With EndpointSetup::receives it takes from a queue that others take from, too; receives are
 // posted there, and each is reported by the endpoint whose message it got.
