@@ -23,6 +23,7 @@ enum class Action : std::uint8_t {
   kChurn,      // remote writes to a region that the target keeps closing and registering again
   kAtomic,     // atomic additions to numbers that all initiators of the target share, across a page
 };
+// Their number has no factor in common with that of the starters.
 inline constexpr std::array kActions{
     Action::kSmall, Action::kLarge,     Action::kTagged,  Action::kFlood, Action::kWrite,
     Action::kRead,  Action::kWriteData, Action::kDeliver, Action::kChurn, Action::kAtomic};
@@ -30,6 +31,10 @@ inline constexpr std::array kActions{
 // Who starts the operations.
 enum class Starter : std::uint8_t { kVictim, kSurvivor, kBoth };
 inline constexpr std::array kStarters{Starter::kVictim, Starter::kSurvivor, Starter::kBoth};
+
+// Whether operations go on for as long as both sides live: unexpected messages end with the memory
+// for them.
+inline bool goes_on(Action action) { return action != Action::kFlood; }
 
 const char* name_of(Action action);
 const char* name_of(Starter starter);
@@ -51,7 +56,10 @@ struct Order {
   Starter starter = Starter::kBoth;
   bool early =
       false;  // dies that long after its birth, not after the greeting: while connecting, or before
-  bool blocking = false;  // waits in fi_cq_sread instead of polling
+  bool stopped = false;    // stands still in the middle (SIGSTOP), and is killed by the survivor
+  bool connected = false;  // meets the survivor by a connection (FI_EP_MSG)
+  bool asks = false;       // for it, rather than wait to be asked
+  bool blocking = false;   // waits in fi_cq_sread instead of polling
 };
 
 // Remote keys, the same in every process.

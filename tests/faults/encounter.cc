@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which steps does the survivor take with one victim, and what does it require at each?
+// What does the survivor require of any encounter, whichever way the two met?
 #include "encounter.h"
 
+#include <signal.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -15,37 +16,24 @@ namespace {
 constexpr std::chrono::seconds kLimit{
     5};  // the rule is two; a loaded machine may lag, a hang is for ever
 constexpr std::chrono::seconds kLifeLimit{20};
-constexpr std::chrono::milliseconds kGreetingPeriod{300};
-constexpr std::size_t kGreetingBytes = 30000;
-constexpr int kLateEvery = 16;
-
-// How an operation may fail when its peer is not, or no longer, there.
-bool means_gone(int error) {
-  if (!provider_is_weft()) return true;
-  return error == FI_ECONNRESET || error == FI_EHOSTUNREACH;
-}
+// Longer than it takes to notice a death, shorter than anybody waits for one who stands still.
+constexpr std::chrono::milliseconds kStandStill{400};
+constexpr std::uint64_t kLatestPause = 3000;  // microseconds
+constexpr std::uint64_t kProofOfLife = 10;    // operations that complete after a pause
 
 }  // namespace
 
-Encounter::Encounter(Node& node, Nursery& nursery, Slot& slot, const Order& order,
-                     bool fresh_address, Tally& tally)
-    : node_(node),
-      nursery_(nursery),
-      slot_(slot),
-      order_(order),
-      fresh_address_(fresh_address),
-      tally_(tally),
-      random_(order.seed ^ 0x5eed),
-      hello_(*this),
-      peek_(*this) {
+Encounter::Encounter(const Setting& setting)
+    : node_(setting.node),
+      nursery_(setting.nursery),
+      slot_(setting.slot),
+      order_(setting.order),
+      tally_(setting.tally),
+      random_(setting.order.seed ^ 0x5eed) {
   Arena(slot_.arena).prepare();
   begun_ = Clock::now();
   process_ = nursery_.spawn(order_);
   lifeline_.emplace(process_);
-  if (order_.early) {
-    resolve_address();
-    stream();
-  }
 }
 
 Encounter::~Encounter() = default;
@@ -53,18 +41,10 @@ Encounter::~Encounter() = default;
 std::string Encounter::describe() const {
   std::string text = "encounter " + std::to_string(order_.id) + " (" + name_of(order_.action) +
                      ", started by " + name_of(order_.starter) + (order_.early ? ", early" : "") +
-                     (order_.blocking ? ", blocking" : "") +
-                     (fresh_address_ ? "" : ", address kept") + ", to die after " +
-                     std::to_string(order_.kill_after_us) + " us), state " +
-                     std::to_string(static_cast<int>(state_));
+                     (order_.blocking ? ", blocking" : "") + (order_.stopped ? ", stopped" : "") +
+                     ", to die after " + std::to_string(order_.kill_after_us) + " us), state " +
+                     std::to_string(static_cast<int>(state_)) + describe_more();
   if (initiator_) text += ", pending" + initiator_->describe_pending();
-  if (state_ == State::kGreeting) {
-    text += std::string(", greeting ") +
-            (hello_.operation.pending ? "pending"
-             : wants_hello_           ? "not taken"
-                                      : "sent") +
-            ", last error " + std::to_string(hello_.error);
-  }
   if (tagged_) text += ", receives pending " + std::to_string(tagged_->pending());
   return text;
 }
@@ -81,113 +61,92 @@ void Encounter::step() {
       fail(describe() + ": the victim did not come to its death");
   }
   switch (state_) {
-    case State::kStarting:
-      return start();
-    case State::kGreeting:
-      return try_greet();
+    case State::kMeeting:
+      return meet();
     case State::kStreaming:
       return keep_streaming();
     case State::kDraining:
       return drain();
-    case State::kEmptying:
-      return empty_flood();
-    case State::kLate:
-      return try_late_post();
+    case State::kParting:
+      return leave();
     case State::kOver:
       return;
   }
 }
 
 bool Encounter::waits_for_completions() const {
-  return state_ == State::kOver || ((state_ == State::kStreaming || state_ == State::kDraining) &&
-                                    initiator_->pending() > 0 && !churner_);
+  const bool waits = state_ == State::kStreaming || state_ == State::kDraining;
+  return over() || (waits && death_is_heard() && !churner_ && !order_.stopped);
 }
 
-void Encounter::start() {
-  Ready ready;
-  if (!slot_.channel.try_receive(&ready, sizeof ready) || ready.id != order_.id) return;
-  require(slot_.port == 0 || slot_.port == ntohs(ready.address.sin_port),
-          "a victim opened at another port than it was told");
-  slot_.port = ntohs(ready.address.sin_port);
-  resolve_address();
-  greet();
+Inbox::OnError Encounter::error_handler() {
+  return [this](int error, const std::string& what) { on_error(error, what); };
 }
 
-void Encounter::resolve_address() {
-  if (slot_.address != FI_ADDR_UNSPEC && !fresh_address_) return;
-  if (slot_.address != FI_ADDR_UNSPEC) node_.remove(slot_.address);
-  Address address = node_.address();
-  address.sin_port = htons(slot_.port);
-  slot_.address = node_.insert(address);
-}
-
-void Encounter::greet() {
-  state_ = State::kGreeting;
-  reply_ = std::make_unique<Inbox>(
-      node_,
-      Inbox::Kind{true, tag_of(order_.id, Use::kReply), FI_ADDR_UNSPEC, 1, kGreetingBytes, false},
-      [this](ConstBytes, std::uint64_t) { answered_ = true; },
-      [this](int error, const std::string& what) { on_error(error, what); });
-  greeting_.resize(kGreetingBytes);
-  write_payload(greeting_, order_.id, 0);
-  wants_hello_ = true;
-  begun_ = Clock::now();
-  try_greet();
-}
-
-// Where the address is kept, the library may still hold the dead predecessor for its owner: then a
-// greeting may fail or be lost with it, and is sent again. Where it is fresh, the first one must
-// arrive.
-void Encounter::try_greet() {
-  require_within(begun_, "a new process at the address of a dead one could not be reached");
-  if (answered_ && !hello_.operation.pending) {
-    const Go go{order_.id};
-    slot_.channel.send(&go, sizeof go);
-    return stream();
-  }
-  if (hello_.error != 0) {
-    if (fresh_address_ || !means_gone(hello_.error))
-      fail(describe() + ": greeting failed: " + error_text(hello_.error));
-    hello_.error = 0;
-    wants_hello_ = true;
-    ++tally_.greetings_lost;
-  } else if (!wants_hello_ && !answered_ && !fresh_address_ && !hello_.operation.pending &&
-             Clock::now() - greeted_ > kGreetingPeriod) {
-    wants_hello_ = true;
-    ++tally_.greetings_lost;
-  }
-  if (!wants_hello_) return;
-  hello_.operation.pending = true;
-  const long status =
-      fi_tsend(node_.endpoint(), greeting_.data(), greeting_.size(), nullptr, slot_.address,
-               tag_of(order_.id, Use::kHello), &hello_.operation.context);
-  if (status == 0) {
-    wants_hello_ = false;
-    greeted_ = Clock::now();
-    return;
-  }
-  hello_.operation.pending = false;
-  if (status != -FI_EAGAIN) hello_.error = static_cast<int>(-status);
-}
-
-void Encounter::stream() {
-  state_ = State::kStreaming;
-  const auto on_error = [this](int error, const std::string& what) { this->on_error(error, what); };
-  const fi_addr_t source = order_.seed % 2 == 0 ? slot_.address : FI_ADDR_UNSPEC;
+void Encounter::receive_tagged(fid_ep* endpoint, fi_addr_t source) {
   tagged_ = std::make_unique<Inbox>(
-      node_, Inbox::Kind{true, tag_of(order_.id, Use::kStream), source, 8, 40000, true},
-      [](ConstBytes, std::uint64_t) {}, on_error);
-  const Target target{slot_.address, order_.id, 0, churn_key(slot_.index)};
-  initiator_ = std::make_unique<Initiator>(node_, order_.action, target, order_.seed, on_error);
+      endpoint, Inbox::Kind{true, tag_of(order_.id, Use::kStream), source, 8, 40000, true},
+      [](ConstBytes, std::uint64_t) {}, error_handler());
+}
+
+void Encounter::stream(fid_ep* endpoint, fi_addr_t peer) {
+  state_ = State::kStreaming;
+  pause_at_ = Clock::now() + std::chrono::microseconds(random_() % kLatestPause);
+  const Target target{endpoint, peer, order_.id, 0, churn_key(slot_.index)};
+  initiator_ = std::make_unique<Initiator>(order_.action, target, order_.seed, error_handler());
   if (order_.action == Action::kChurn && victim_starts(order_.starter)) {
     churner_ = std::make_unique<Churner>(node_, churn_key(slot_.index), order_.seed);
   }
   keep_streaming();
 }
 
+// To close a region would wait for one who stands still in the middle of it, and nobody would wake
+// it.
 void Encounter::keep_streaming() {
   if (survivor_starts(order_.starter) && died_ == Clock::time_point{}) initiator_->advance();
-  if (churner_) churner_->step();
+  if (churner_ && pause_ != Pause::kStill) churner_->step();
+  if (order_.stopped) pause_victim();
+}
+
+// Nothing may fail because of a peer that stands still, and all goes on when it does. Some are
+// killed without ever having woken up.
+void Encounter::pause_victim() {
+  const auto now = Clock::now();
+  const Go go{order_.id};
+  Ready answer;
+  switch (pause_) {
+    case Pause::kBefore:
+      if (now < pause_at_) return;
+      require(kill(process_, SIGSTOP) == 0, "stopping a victim");
+      pause_at_ = now + kStandStill;
+      pause_ = Pause::kStill;
+      return;
+    case Pause::kStill:
+      if (now < pause_at_) return;
+      ++tally_.stops;
+      if (random_() % 4 == 0) return kill_victim();
+      require(kill(process_, SIGCONT) == 0, "waking a victim");
+      slot_.channel.send(&go, sizeof go);
+      completed_before_ = initiator_->completed_count();
+      pause_at_ = now;
+      pause_ = Pause::kWaking;
+      return;
+    case Pause::kWaking:
+      require_within(pause_at_, "operations did not go on after the victim had stood still");
+      awake_ = awake_ || slot_.channel.try_receive(&answer, sizeof answer);
+      if (!awake_ || (survivor_starts(order_.starter) && goes_on(order_.action) &&
+                      initiator_->completed_count() < completed_before_ + kProofOfLife)) {
+        return;
+      }
+      return kill_victim();
+    case Pause::kOver:
+      return;
+  }
+}
+
+void Encounter::kill_victim() {
+  require(kill(process_, SIGKILL) == 0, "killing a victim");
+  pause_ = Pause::kOver;
 }
 
 void Encounter::on_data(std::uint64_t sequence) {
@@ -204,25 +163,25 @@ void Encounter::on_error(int error, const std::string& what) {
   // The region may be closed, or, where the victim was met early, not registered yet.
   if ((order_.action == Action::kChurn || order_.early) && error == FI_EACCES) return;
   if (!means_gone(error)) fail(what + " failed with " + error_text(error) + " in " + describe());
-  if (order_.early) return;
+  if (order_.early && may_fail_early(error)) return;
   if (!lifeline_->dying())
     fail(what + " failed although the victim lives: " + error_text(error) + " in " + describe());
 }
 
 std::size_t Encounter::pending() const {
   return (initiator_ ? initiator_->pending() : 0) + (tagged_ ? tagged_->pending() : 0) +
-         (reply_ ? reply_->pending() : 0) + (hello_.operation.pending ? 1U : 0U);
+         more_pending();
 }
 
 void Encounter::notice_death() {
-  if (state_ == State::kStarting || state_ == State::kGreeting) {
+  if (state_ == State::kMeeting && !died_early()) {
     fail(describe() + ": the victim ended before its time, with status " +
          std::to_string(nursery_.reap(process_)));
   }
   died_ = Clock::now();
-  had_pending_ = initiator_->pending() > 0;
-  tagged_->cancel();
+  had_pending_ = initiator_ && initiator_->pending() > 0;
   state_ = State::kDraining;
+  lost();
 }
 
 void Encounter::drain() {
@@ -235,51 +194,12 @@ void Encounter::drain() {
   }
   if (churner_) churner_->finish();
   churner_.reset();
-  state_ = State::kEmptying;
+  state_ = State::kParting;
 }
 
-// Takes back what the victim sent and nobody received: each such message must be whole or fail.
-void Encounter::empty_flood() {
-  require_within(died_ + kLimit, "unexpected messages of the dead could not be taken");
-  if (leftover_) {
-    if (leftover_->pending() > 0) return;
-    leftover_.reset();
-  }
-  if (!peeking_) {
-    fi_msg_tagged message = {};
-    message.addr = FI_ADDR_UNSPEC;
-    message.tag = tag_of(order_.id, Use::kFlood);
-    message.context = &peek_.operation.context;
-    peek_.error = 0;
-    peek_.operation.pending = true;
-    require_ok(fi_trecvmsg(node_.endpoint(), &message, FI_PEEK | FI_COMPLETION),
-               "fi_trecvmsg with FI_PEEK");
-    peeking_ = true;
-    return;
-  }
-  if (peek_.operation.pending) return;
-  peeking_ = false;
-  if (peek_.error == 0) {
-    leftover_ = std::make_unique<Inbox>(
-        node_,
-        Inbox::Kind{true, tag_of(order_.id, Use::kFlood), FI_ADDR_UNSPEC, 1, 64 * 1024, false},
-        [](ConstBytes, std::uint64_t) {},
-        [this](int error, const std::string& what) { on_error(error, what); });
-    return;
-  }
-  require(peek_.error == FI_ENOMSG, "FI_PEEK failed: " + error_text(peek_.error));
-  late_begun_ = Clock::now();
-  state_ = State::kLate;
-}
-
-// Some operations are started toward a peer that is long dead: they too must end.
-void Encounter::try_late_post() {
-  if (order_.id % kLateEvery == 0) {
-    require_within(late_begun_, "an operation toward a dead peer did not end");
-    if (!late_posted_) late_posted_ = initiator_->post_late();
-    if (!late_posted_ || initiator_->pending() > 0) return;
-  }
-  finish();
+void Encounter::leave() {
+  require_within(died_ + kLimit, "there was no end to what was heard of the dead");
+  if (part()) finish();
 }
 
 void Encounter::finish() {
@@ -290,16 +210,9 @@ void Encounter::finish() {
   }
   require(Arena(slot_.arena).intact(),
           describe() + ": memory was written that the victim must not write");
-  tally_.completed += initiator_->completed_count();
+  if (initiator_) tally_.completed += initiator_->completed_count();
   ++tally_.kills;
   state_ = State::kOver;
-}
-
-void Encounter::Single::completed(Operation&, const fi_cq_tagged_entry&) {}
-
-void Encounter::Single::failed(Operation&, const fi_cq_err_entry& failure) {
-  error = failure.err;
-  if (this == &owner.hello_) ++owner.tally_.errors[error];
 }
 
 }  // namespace weft::faults

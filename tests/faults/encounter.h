@@ -17,10 +17,12 @@
 #include "initiator.h"
 #include "node.h"
 #include "nursery.h"
+#include "switchboard.h"
 
 namespace weft::faults {
 
-// A place for one victim at a time. The next one in it opens its endpoint at the same address.
+// A place for one victim at a time. Without connections the next one in it opens its endpoint at
+// the same address.
 struct Slot {
   std::uint16_t index = 0;
   std::uint16_t port = 0;  // 0 until the first victim has chosen one
@@ -34,21 +36,30 @@ struct Tally {
   std::uint64_t kills = 0;
   std::uint64_t completed = 0;
   std::uint64_t with_pending = 0;    // deaths with operations pending toward the victim
+  std::uint64_t stops = 0;           // victims that stood still for a while
   std::uint64_t greetings_lost = 0;  // a greeting to a reused address that went to the dead
   std::map<int, std::uint64_t> errors;
   std::chrono::milliseconds slowest{
       0};  // from a death to the end of the last operation pending then
 };
 
+// Who meets whom, and where it is written down. What it refers to outlives the encounter.
+struct Setting {
+  Node& node;
+  Nursery& nursery;
+  Slot& slot;
+  Order order;
+  Tally& tally;
+};
+
 // The survivor's side of one victim's life. Every step() is short; call it between polls until
-// over().
+// over(). How the two meet and what is left when the victim has died is the affair of those who
+// inherit.
 class Encounter {
  public:
-  // `fresh_address`: takes the slot's address out of the address vector and puts it in again,
-  // rather than keep using what stood for the predecessor.
-  Encounter(Node& node, Nursery& nursery, Slot& slot, const Order& order, bool fresh_address,
-            Tally& tally);
-  ~Encounter();
+  virtual ~Encounter();
+  Encounter(const Encounter&) = delete;
+  Encounter& operator=(const Encounter&) = delete;
 
   void step();
   bool over() const { return state_ == State::kOver; }
@@ -58,64 +69,76 @@ class Encounter {
   std::uint64_t id() const { return order_.id; }
   // Data that came with a write of this victim.
   void on_data(std::uint64_t sequence);
+  // An event that concerns this encounter; true if that was one.
+  virtual bool on_event(ConnectionEvent&) { return false; }
   std::string describe() const;
 
- private:
-  enum class State { kStarting, kGreeting, kStreaming, kDraining, kEmptying, kLate, kOver };
+ protected:
+  enum class State { kMeeting, kStreaming, kDraining, kParting, kOver };
   using Clock = std::chrono::steady_clock;
 
-  void start();
-  void resolve_address();
-  void greet();
-  void try_greet();
-  void stream();
-  void keep_streaming();
-  void notice_death();
-  void drain();
-  void empty_flood();
-  void try_late_post();
-  void finish();
+  // Has the victim made.
+  explicit Encounter(const Setting& setting);
+
+  // The next step toward each other; stream() once they have met.
+  virtual void meet() = 0;
+  // The victim has died before. True if that may be; then the encounter goes on with drain().
+  virtual bool died_early() = 0;
+  // Whether an operation may end with this error when the peer is gone; and whether even before.
+  virtual bool means_gone(int error) const = 0;
+  virtual bool may_fail_early(int error) const = 0;
+  // The victim's end has been noticed.
+  virtual void lost() = 0;
+  // Nothing is pending any more: hears what else there is of the dead, tries what they cannot
+  // answer any more; true when that is all.
+  virtual bool part() = 0;
+  // Something is pending that the victim's death ends.
+  virtual bool death_is_heard() const = 0;
+  // Operations that only one who inherits knows of.
+  virtual std::size_t more_pending() const = 0;
+  virtual std::string describe_more() const = 0;
+
+  // Receives tagged messages of this victim.
+  void receive_tagged(fid_ep* endpoint, fi_addr_t source);
+  // Begins to exchange operations.
+  void stream(fid_ep* endpoint, fi_addr_t peer);
   void on_error(int error, const std::string& what);
+  Inbox::OnError error_handler();
   void require_within(Clock::time_point begin, const std::string& what) const;
   std::size_t pending() const;
-
-  // The greeting, and the search for unexpected messages that nobody took.
-  struct Single final : CompletionTarget {
-    explicit Single(Encounter& encounter) : owner(encounter) { operation.target = this; }
-    void completed(Operation&, const fi_cq_tagged_entry& entry) override;
-    void failed(Operation&, const fi_cq_err_entry& error) override;
-    Encounter& owner;
-    Operation operation;
-    int error = 0;
-  };
 
   Node& node_;
   Nursery& nursery_;
   Slot& slot_;
-  Order order_;
-  bool fresh_address_;
+  const Order order_;
   Tally& tally_;
   std::mt19937_64 random_;
-  State state_ = State::kStarting;
-  pid_t process_ = 0;
+  State state_ = State::kMeeting;
   std::optional<Lifeline> lifeline_;
   Clock::time_point begun_{};
   Clock::time_point died_{};
-  Clock::time_point late_begun_{};
-  Clock::time_point greeted_{};
-  bool had_pending_ = false;
-  std::vector<std::uint8_t> greeting_;
-  Single hello_;
-  bool wants_hello_ = false;
-  bool answered_ = false;
-  std::unique_ptr<Inbox> reply_;
   std::unique_ptr<Inbox> tagged_;
   std::unique_ptr<Initiator> initiator_;
+
+ private:
+  // What becomes of a victim that is to stand still.
+  enum class Pause { kBefore, kStill, kWaking, kOver };
+
+  void keep_streaming();
+  void pause_victim();
+  void kill_victim();
+  void notice_death();
+  void drain();
+  void leave();
+  void finish();
+
+  pid_t process_ = 0;
+  bool had_pending_ = false;
   std::unique_ptr<Churner> churner_;
-  Single peek_;
-  bool peeking_ = false;
-  bool late_posted_ = false;
-  std::unique_ptr<Inbox> leftover_;
+  Pause pause_ = Pause::kBefore;
+  Clock::time_point pause_at_{};
+  bool awake_ = false;  // the victim says so
+  std::uint64_t completed_before_ = 0;
 };
 
 }  // namespace weft::faults

@@ -12,8 +12,8 @@
 
 namespace weft::faults {
 
-// A number of receives, each posted again when it has ended. Messages that are not whole end the
-// test.
+// A number of receives, each posted again when it has ended, until the connection has (for receives
+// of one). Messages that are not whole end the test.
 class Inbox final : public CompletionTarget {
  public:
   using OnMessage = std::function<void(ConstBytes message, std::uint64_t sender)>;
@@ -25,15 +25,18 @@ class Inbox final : public CompletionTarget {
     std::size_t count = 1;
     std::size_t bytes = 0;
     bool repeat = true;
+    std::size_t many = 0;  // not 0: each takes messages until fewer bytes than that are left
   };
 
   // Posts all receives. `on_error` hears the error of each one that failed, cancelled ones
   // excepted.
-  Inbox(Node& node, Kind kind, OnMessage on_message, OnError on_error);
+  Inbox(fid_ep* endpoint, Kind kind, OnMessage on_message, OnError on_error);
 
   // Cancels what no message has matched; no receive is posted again. pending() falls to 0 once all
   // have ended.
   void cancel();
+  // No receive is posted again; what is pending stays so.
+  void stop() { cancelled_ = true; }
 
   std::size_t pending() const { return pending_; }
   std::uint64_t received() const { return received_; }
@@ -43,9 +46,10 @@ class Inbox final : public CompletionTarget {
 
  private:
   void post(Operation& operation);
+  long try_post(Operation& operation);
   void again(Operation& operation);
 
-  Node& node_;
+  fid_ep* endpoint_;
   Kind kind_;
   OnMessage on_message_;
   OnError on_error_;
@@ -55,5 +59,10 @@ class Inbox final : public CompletionTarget {
   std::uint64_t received_ = 0;
   bool cancelled_ = false;
 };
+
+// Where untagged messages of every action go: to receives for one each, and to receives that many
+// are packed into.
+Inbox::Kind plain_receives(std::size_t count);
+Inbox::Kind packed_receives();
 
 }  // namespace weft::faults

@@ -53,9 +53,8 @@ Shape shape_of(Action action) {
 
 }  // namespace
 
-Initiator::Initiator(Node& node, Action action, const Target& target, std::uint64_t seed,
-                     OnError on_error)
-    : node_(node), action_(action), target_(target), random_(seed), on_error_(std::move(on_error)) {
+Initiator::Initiator(Action action, const Target& target, std::uint64_t seed, OnError on_error)
+    : action_(action), target_(target), random_(seed), on_error_(std::move(on_error)) {
   const Shape shape = shape_of(action);
   const std::size_t count = shape.window + 1;  // one for post_late()
   memory_ = std::make_unique_for_overwrite<std::uint8_t[]>(count * shape.largest);
@@ -118,18 +117,18 @@ long Initiator::post_delivered(Operation& operation) {
   message.iov_count = 1;
   message.addr = target_.address;
   message.context = &operation.context;
-  return fi_sendmsg(node_.endpoint(), &message, FI_DELIVERY_COMPLETE | FI_COMPLETION);
+  return fi_sendmsg(target_.endpoint, &message, FI_DELIVERY_COMPLETE | FI_COMPLETION);
 }
 
 // Each cell is written once, with its number as data; after the last one only the scratch is
 // written.
 long Initiator::post_cell(Operation& operation) {
   if (operation.sequence >= kCells) {
-    return fi_write(node_.endpoint(), operation.memory.data(), operation.bytes, nullptr,
+    return fi_write(target_.endpoint, operation.memory.data(), operation.bytes, nullptr,
                     target_.address, target_.base + kScratchAt, kArenaKey, &operation.context);
   }
   const std::uint64_t data = target_.id << 32 | operation.sequence;
-  return fi_writedata(node_.endpoint(), operation.memory.data(), operation.bytes, nullptr, data,
+  return fi_writedata(target_.endpoint, operation.memory.data(), operation.bytes, nullptr, data,
                       target_.address, target_.base + kCellsAt + operation.sequence * kCellBytes,
                       kArenaKey, &operation.context);
 }
@@ -139,10 +138,10 @@ long Initiator::post_atomic(Operation& operation) {
   void* memory = operation.memory.data();
   const std::size_t count = operation.bytes / 8;
   if (operation.sequence % 2 == 0) {
-    return fi_atomic(node_.endpoint(), memory, count, nullptr, target_.address, kSumsAt, kArenaKey,
+    return fi_atomic(target_.endpoint, memory, count, nullptr, target_.address, kSumsAt, kArenaKey,
                      FI_UINT64, FI_SUM, &operation.context);
   }
-  return fi_fetch_atomic(node_.endpoint(), memory, count, nullptr, sums_.data(), nullptr,
+  return fi_fetch_atomic(target_.endpoint, memory, count, nullptr, sums_.data(), nullptr,
                          target_.address, kSumsAt, kArenaKey, FI_UINT64, FI_SUM,
                          &operation.context);
 }
@@ -150,7 +149,7 @@ long Initiator::post_atomic(Operation& operation) {
 long Initiator::post(Operation& operation) {
   void* memory = operation.memory.data();
   void* context = &operation.context;
-  fid_ep* endpoint = node_.endpoint();
+  fid_ep* endpoint = target_.endpoint;
   const std::size_t bytes = operation.bytes;
   const fi_addr_t to = target_.address;
   switch (action_) {

@@ -16,9 +16,10 @@ namespace weft::faults {
 
 // The other side, as the one who starts operations sees it.
 struct Target {
-  fi_addr_t address = FI_ADDR_UNSPEC;
-  std::uint64_t id = 0;    // of the encounter
-  std::uint64_t base = 0;  // of its arena within its region kArenaKey
+  fid_ep* endpoint = nullptr;          // of this side, from which it is reached
+  fi_addr_t address = FI_ADDR_UNSPEC;  // of the other side; means nothing on a connection
+  std::uint64_t id = 0;                // of the encounter
+  std::uint64_t base = 0;              // of its arena within its region kArenaKey
   std::uint64_t churn_key = 0;
 };
 
@@ -30,7 +31,7 @@ class Initiator final : public CompletionTarget {
   // (other than for the moment, FI_EAGAIN), with a text that names it.
   using OnError = std::function<void(int error, const std::string& what)>;
 
-  Initiator(Node& node, Action action, const Target& target, std::uint64_t seed, OnError on_error);
+  Initiator(Action action, const Target& target, std::uint64_t seed, OnError on_error);
 
   // Posts until the window is full or the library says FI_EAGAIN; returns how many it took.
   int advance();
@@ -55,7 +56,6 @@ class Initiator final : public CompletionTarget {
   std::size_t choose_size();
   void settle(Operation& operation);
 
-  Node& node_;
   Action action_;
   Target target_;
   std::mt19937_64 random_;

@@ -27,13 +27,11 @@ std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
   return text != nullptr ? std::strtoull(text, nullptr, 0) : otherwise;
 }
 
-}  // namespace
-
-int run_kill_test() {
-  const std::string directory = make_runtime_directory("kill");
+int run(fi_ep_type type, const std::string& name) {
+  const std::string directory = make_runtime_directory(name);
   // A victim that dies before it was ever there should not cost each meeting two seconds.
   setenv("FI_WEFT_CONNECT_TIMEOUT_MS", "300", 0);
-  KillPlan plan{from_environment("WEFT_FAULTS_KILLS", kKills),
+  KillPlan plan{type, from_environment("WEFT_FAULTS_KILLS", kKills),
                 from_environment("WEFT_FAULTS_SEED", std::random_device{}()), directory};
   std::printf("kills %llu, WEFT_FAULTS_SEED=%llu\n", static_cast<unsigned long long>(plan.kills),
               static_cast<unsigned long long>(plan.seed));
@@ -47,7 +45,7 @@ int run_kill_test() {
   const Process witness("the witness", [&] {
     // Ends of others, kept open here, would hide that those others are gone.
     for (Channel* end : {&requests, &nursery, &witness_here}) end->close();
-    return live_as_witness(witness_there);
+    return live_as_witness(witness_there, type);
   });
   const Process survivor("the survivor", [&] {
     requests.close();
@@ -65,5 +63,10 @@ int run_kill_test() {
   std::filesystem::remove_all(directory);
   return kPassed;
 }
+
+}  // namespace
+
+int run_kill_test() { return run(FI_EP_RDM, "kill"); }
+int run_connected_kill_test() { return run(FI_EP_MSG, "kill-connections"); }
 
 }  // namespace weft::faults

@@ -19,7 +19,9 @@ struct Test {
 
 constexpr Test kTests[] = {
     {"kill", weft::faults::run_kill_test},
+    {"kill-connections", weft::faults::run_connected_kill_test},
     {"stop", weft::faults::run_stopped_peer_test},
+    {"stop-connections", weft::faults::run_stopped_connection_test},
     {"datagrams", weft::faults::run_datagram_test},
     {"few-descriptors", weft::faults::run_descriptor_test},
     {"little-address-space", weft::faults::run_address_space_test},

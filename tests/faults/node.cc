@@ -15,26 +15,20 @@ namespace {
 constexpr std::uint64_t kAllAccess =
     FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
 
-fi_info* make_hints(fi_ep_type type) {
+fi_info* make_hints(fi_ep_type type, fi_progress progress) {
   fi_info* hints = fi_allocinfo();
   require(hints != nullptr, "fi_allocinfo: no memory");
-  hints->caps = FI_MSG | FI_DIRECTED_RECV;
-  if (type == FI_EP_RDM) hints->caps |= FI_TAGGED | FI_RMA | FI_ATOMIC;
+  hints->caps = FI_MSG | FI_MULTI_RECV;
+  if (type != FI_EP_MSG) hints->caps |= FI_DIRECTED_RECV;
+  if (type != FI_EP_DGRAM) hints->caps |= FI_TAGGED | FI_RMA | FI_ATOMIC;
   hints->mode = FI_CONTEXT | FI_CONTEXT2;
   hints->addr_format = FI_SOCKADDR_IN;
   hints->ep_attr->type = type;
   hints->domain_attr->mr_mode = 0;
+  hints->domain_attr->data_progress = progress;
   hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
   hints->fabric_attr->prov_name = strdup(provider_name().c_str());
   return hints;
-}
-
-template <class T, class Open>
-int open_into(Owned<T>& owned, Open open) {
-  T* raw = nullptr;
-  const int status = open(&raw);
-  if (status == 0) owned.reset(raw);
-  return status;
 }
 
 }  // namespace
@@ -64,7 +58,7 @@ int Node::note(int status, const char* call) {
 }
 
 int Node::look_up(std::uint16_t port) {
-  fi_info* hints = make_hints(type_);
+  fi_info* hints = make_hints(type_, progress_);
   const int status = fi_getinfo(FI_VERSION(1, 17), "127.0.0.1", std::to_string(port).c_str(),
                                 FI_SOURCE, hints, &info_);
   fi_freeinfo(hints);
@@ -86,8 +80,6 @@ int Node::open_objects() {
   fi_cq_attr queue_attributes = {};
   queue_attributes.format = FI_CQ_FORMAT_TAGGED;
   queue_attributes.wait_obj = FI_WAIT_UNSPEC;
-  fi_av_attr address_attributes = {};
-  address_attributes.type = FI_AV_UNSPEC;
   int status =
       note(open_into(fabric_, [&](auto** o) { return fi_fabric(info_->fabric_attr, o, nullptr); }),
            "fi_fabric");
@@ -103,13 +95,17 @@ int Node::open_objects() {
                             }),
                   "fi_cq_open");
   }
-  if (status == 0) {
-    status = note(open_into(addresses_,
-                            [&](auto** o) {
-                              return fi_av_open(domain_.get(), &address_attributes, o, nullptr);
-                            }),
-                  "fi_av_open");
-  }
+  return status != 0 || connects() ? status : open_endpoint();
+}
+
+int Node::open_endpoint() {
+  fi_av_attr address_attributes = {};
+  address_attributes.type = FI_AV_UNSPEC;
+  int status = note(open_into(addresses_,
+                              [&](auto** o) {
+                                return fi_av_open(domain_.get(), &address_attributes, o, nullptr);
+                              }),
+                    "fi_av_open");
   if (status == 0) {
     status =
         note(open_into(endpoint_,
@@ -172,7 +168,7 @@ int Node::deliver(long count, fi_cq_tagged_entry* entries) {
     auto* operation = static_cast<Operation*>(entry.op_context);
     require(operation != nullptr && operation->pending,
             "completion of an operation that is not pending");
-    operation->pending = false;
+    operation->pending = operation->many && (entry.flags & FI_MULTI_RECV) == 0;
     operation->target->completed(*operation, entry);
   }
   return static_cast<int>(count);
@@ -186,7 +182,7 @@ int Node::deliver_error() {
   auto* operation = static_cast<Operation*>(error.op_context);
   require(operation != nullptr && operation->pending,
           "error of an operation that is not pending: " + error_text(error.err));
-  operation->pending = false;
+  operation->pending = operation->many && (error.flags & FI_MULTI_RECV) == 0;
   operation->target->failed(*operation, error);
   return 1;
 }

@@ -22,8 +22,8 @@ namespace weft::faults {
 
 struct Operation;
 
-// Whoever posts operations hears here of each one's end, exactly once, from within Node::poll or
-// wait.
+// Whoever posts operations hears here of each one's end, exactly once (and of each message of a
+// receive for several), from within Node::poll or wait.
 class CompletionTarget {
  public:
   virtual ~CompletionTarget() = default;
@@ -40,6 +40,7 @@ struct Operation {
   std::uint64_t sequence = 0;
   std::size_t bytes = 0;
   bool pending = false;
+  bool many = false;  // a receive for several messages: it ends when FI_MULTI_RECV is reported
 };
 
 // Called for each completion that belongs to no operation of this process: data that came with a
@@ -58,10 +59,21 @@ struct CloseFid {
 template <class T>
 using Owned = std::unique_ptr<T, CloseFid>;
 
-// Fabric, domain, completion queue, address vector and one endpoint, enabled. Not thread-safe.
+// Runs an open call, which writes its result through the pointer that it is given; its status.
+template <class T, class Open>
+int open_into(Owned<T>& owned, Open open) {
+  T* raw = nullptr;
+  const int status = open(&raw);
+  if (status == 0) owned.reset(raw);
+  return status;
+}
+
+// Fabric, domain, completion queue, address vector and one endpoint, enabled. Of type FI_EP_MSG
+// only the first three: a Switchboard adds the rest. Not thread-safe.
 class Node {
  public:
-  explicit Node(fi_ep_type type = FI_EP_RDM) : type_(type) {}
+  explicit Node(fi_ep_type type = FI_EP_RDM, fi_progress progress = FI_PROGRESS_UNSPEC)
+      : type_(type), progress_(progress) {}
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
   ~Node();
@@ -76,7 +88,11 @@ class Node {
   void close();
 
   fid_ep* endpoint() const { return endpoint_.get(); }
+  fid_fabric* fabric() const { return fabric_.get(); }
   fid_domain* domain() const { return domain_.get(); }
+  fid_cq* queue() const { return queue_.get(); }
+  fi_info* info() const { return info_; }
+  bool connects() const { return type_ == FI_EP_MSG; }
   const Address& address() const { return address_; }
 
   // Address vector. insert() ends the test when it fails.
@@ -94,11 +110,13 @@ class Node {
 
  private:
   int open_objects();
+  int open_endpoint();
   int note(int status, const char* call);
   int deliver(long count, fi_cq_tagged_entry* entries);
   int deliver_error();
 
   const fi_ep_type type_;
+  const fi_progress progress_;
   fi_info* info_ = nullptr;
   Owned<fid_fabric> fabric_;
   Owned<fid_domain> domain_;

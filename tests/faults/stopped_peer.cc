@@ -17,28 +17,78 @@
 #include "node.h"
 #include "nursery.h"
 #include "resources.h"
+#include "switchboard.h"
 #include "tests.h"
 
 namespace weft::faults {
 
 namespace {
 
+using Stops = std::vector<std::chrono::milliseconds>;
+
 constexpr std::uint64_t kMessages = 20000;
-constexpr std::chrono::milliseconds kStops[] = {
-    std::chrono::milliseconds(50), std::chrono::milliseconds(500), std::chrono::milliseconds(3000)};
 constexpr unsigned kSeconds = 90;
 constexpr std::size_t kWindow = 64;
+
+// One side of a conversation of two processes, by whichever type of endpoint; one of them asks for
+// the connection if there is one.
+class Talk {
+ public:
+  Talk(fi_ep_type type, const Channel& channel, bool asks) : node_(type), switchboard_(node_) {
+    if (node_.open(0) != 0) fail(std::string(node_.failed_call()) + " failed");
+    if (node_.connects()) require_ok(switchboard_.open(), switchboard_.failed_call());
+    const Address& own = node_.connects() ? switchboard_.address() : node_.address();
+    channel.send(&own, sizeof own);
+    Address other{};
+    require(channel.receive(&other, sizeof other), "the other process ended early");
+    if (!node_.connects()) {
+      peer_ = node_.insert(other);
+    } else if (asks) {
+      require_ok(switchboard_.open_endpoint(nullptr, connected_), switchboard_.failed_call());
+      require_ok(switchboard_.connect(*connected_, other, 0), switchboard_.failed_call());
+      await(FI_CONNECTED);
+    } else {
+      const ConnectionEvent request = await(FI_CONNREQ);
+      require_ok(switchboard_.open_endpoint(request.request.get(), connected_),
+                 switchboard_.failed_call());
+      require_ok(switchboard_.accept(*connected_), switchboard_.failed_call());
+      await(FI_CONNECTED);
+    }
+  }
+  Node& node() const { return node_; }
+  fid_ep* endpoint() const { return node_.connects() ? connected_.get() : node_.endpoint(); }
+  fi_addr_t peer() const { return peer_; }
+  void close() {
+    connected_.reset();
+    switchboard_.close();
+    node_.close();
+  }
+
+ private:
+  ConnectionEvent await(std::uint32_t what) {
+    std::optional<ConnectionEvent> event;
+    while (!(event = switchboard_.read())) node_.poll();
+    require(event->what == what, "no connection came about: " + error_text(event->error));
+    return std::move(*event);
+  }
+
+  mutable Node node_;
+  Switchboard switchboard_;
+  Owned<fid_ep> connected_;
+  fi_addr_t peer_ = 0;
+};
 
 // Sends kMessages to the other side, of all sizes, and takes as many from it, each once.
 class Talker final : public CompletionTarget {
  public:
-  Talker(Node& node, fi_addr_t peer, std::uint64_t own_id, std::uint64_t peer_id)
-      : node_(node),
-        peer_(peer),
+  Talker(const Talk& talk, std::uint64_t own_id, std::uint64_t peer_id)
+      : node_(talk.node()),
+        endpoint_(talk.endpoint()),
+        peer_(talk.peer()),
         own_id_(own_id),
         random_(own_id),
         inbox_(
-            node, {true, tag_of(peer_id, Use::kStream), peer, 16, kLargest, true},
+            endpoint_, {true, tag_of(peer_id, Use::kStream), peer_, 16, kLargest, true},
             [this](ConstBytes message, std::uint64_t) { receive(message); },
             [](int error, const std::string& what) { fail(what + ": " + error_text(error)); }) {
     memory_.resize(kWindow * kLargest);
@@ -75,7 +125,7 @@ class Talker final : public CompletionTarget {
     Operation& operation = *free_.back();
     const std::size_t bytes = sent_ % 50 == 0 ? kLargest : kSmallestPayload + random_() % 2000;
     write_payload(operation.memory.first(bytes), own_id_, sent_);
-    const long status = fi_tsend(node_.endpoint(), operation.memory.data(), bytes, nullptr, peer_,
+    const long status = fi_tsend(endpoint_, operation.memory.data(), bytes, nullptr, peer_,
                                  tag_of(own_id_, Use::kStream), &operation.context);
     if (status == -FI_EAGAIN) return;
     require_ok(status, "fi_tsend");
@@ -96,6 +146,7 @@ class Talker final : public CompletionTarget {
   }
 
   Node& node_;
+  fid_ep* endpoint_;
   fi_addr_t peer_;
   std::uint64_t own_id_;
   std::mt19937_64 random_;
@@ -108,46 +159,36 @@ class Talker final : public CompletionTarget {
   Inbox inbox_;
 };
 
-fi_addr_t meet(Node& node, const Channel& channel) {
-  if (node.open(0) != 0) fail(std::string(node.failed_call()) + " failed");
-  channel.send(&node.address(), sizeof(Address));
-  Address other{};
-  require(channel.receive(&other, sizeof other), "the other process ended early");
-  return node.insert(other);
-}
-
-int live_as_stopped(const Channel& channel) {
+int live_as_stopped(const Channel& channel, fi_ep_type type) {
   name_this_process("stopped process");
-  Node node;
-  const fi_addr_t peer = meet(node, channel);
-  Talker talker(node, peer, 2, 1);
+  Talk talk(type, channel, true);
+  Talker talker(talk, 2, 1);
   while (talker.step()) {
   }
   // The other side may still need our completions: go on until it says that it has all.
   channel.send("", 1);
   char end = 0;
-  while (!channel.try_receive(&end, sizeof end)) node.poll();
+  while (!channel.try_receive(&end, sizeof end)) talk.node().poll();
   talker.finish();
+  channel.send("", 1);
   return kPassed;
 }
 
-void stop_now_and_then(pid_t process, const Talker& talker, std::size_t& stops,
+void stop_now_and_then(pid_t process, const Talker& talker, const Stops& stops, std::size_t& done,
                        std::chrono::steady_clock::time_point& go_on_at) {
   const auto now = std::chrono::steady_clock::now();
   if (go_on_at != std::chrono::steady_clock::time_point{}) {
     if (now < go_on_at) return;
     kill(process, SIGCONT);
     go_on_at = {};
-  } else if (stops < std::size(kStops) && talker.progress() > (stops + 1) * kMessages / 4) {
+  } else if (done < stops.size() && talker.progress() > (done + 1) * kMessages / 4) {
     kill(process, SIGSTOP);
-    go_on_at = now + kStops[stops++];
+    go_on_at = now + stops[done++];
   }
 }
 
-}  // namespace
-
-int run_stopped_peer_test() {
-  const std::string directory = make_runtime_directory("stop");
+int run(fi_ep_type type, const std::string& name, const Stops& stops) {
+  const std::string directory = make_runtime_directory(name);
   const Watchdog watchdog("messages with a process that is stopped now and then", kSeconds);
   Channel here;
   Channel there;
@@ -156,32 +197,45 @@ int run_stopped_peer_test() {
   require(process >= 0, "fork");
   if (process == 0) {
     here.close();
-    std::exit(live_as_stopped(there));
+    std::exit(live_as_stopped(there, type));
   }
   there.close();
   name_this_process("running process");
-  Node node;
-  Talker talker(node, meet(node, here), 1, 2);
-  std::size_t stops = 0;
+  Talk talk(type, here, false);
+  Talker talker(talk, 1, 2);
+  std::size_t done = 0;
   std::chrono::steady_clock::time_point go_on_at{};
   while (talker.step() || go_on_at != std::chrono::steady_clock::time_point{}) {
-    stop_now_and_then(process, talker, stops, go_on_at);
+    stop_now_and_then(process, talker, stops, done, go_on_at);
   }
-  require(stops == std::size(kStops), "the other process was not stopped as often as it should");
+  require(done == stops.size(), "the other process was not stopped as often as it should");
   char end = 0;
-  while (!here.try_receive(&end, sizeof end)) node.poll();
-  here.send("", 1);
+  while (!here.try_receive(&end, sizeof end)) talk.node().poll();
   talker.finish();
+  here.send("", 1);
+  require(here.receive(&end, sizeof end), "the stopped process ended early");
   int status = 0;
   waitpid(process, &status, 0);
   if (status != 0) fail("the stopped process ended with status " + std::to_string(status));
-  node.close();
+  talk.close();
   std::string left;
   const std::size_t files = files_below(directory, &left);
   require(files == 0, "files are left in the runtime directory:\n" + left);
   std::filesystem::remove_all(directory);
   std::printf("%llu messages each way, nothing lost\n", static_cast<unsigned long long>(kMessages));
   return kPassed;
+}
+
+}  // namespace
+
+int run_stopped_peer_test() {
+  using std::chrono::milliseconds;
+  return run(FI_EP_RDM, "stop", {milliseconds(50), milliseconds(500), milliseconds(3000)});
+}
+
+int run_stopped_connection_test() {
+  using std::chrono::milliseconds;
+  return run(FI_EP_MSG, "stop-connections", {milliseconds(50), milliseconds(800)});
 }
 
 }  // namespace weft::faults

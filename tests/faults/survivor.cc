@@ -10,9 +10,12 @@
 #include <memory>
 #include <random>
 
+#include "addressed_encounter.h"
+#include "connected_encounter.h"
 #include "encounter.h"
 #include "failure.h"
 #include "resources.h"
+#include "switchboard.h"
 #include "witness.h"
 
 namespace weft::faults {
@@ -26,6 +29,7 @@ constexpr std::chrono::seconds kReleaseLimit{5};
 constexpr double kLatestStreamKill = 8000.0;       // microseconds: long enough for queues to fill
 constexpr std::uint32_t kLatestEarlyKill = 20000;  // about how long opening an endpoint may take
 constexpr std::size_t kFilesPerProcess = 16;
+constexpr std::uint64_t kStopRounds = 8;  // enough for every action and starter
 
 class Survivor {
  public:
@@ -34,7 +38,9 @@ class Survivor {
         nursery_(std::move(nursery)),
         random_(plan.seed),
         memory_(channels.size() * kArenaBytes),
-        slots_(channels.size()) {
+        slots_(channels.size()),
+        node_(plan.type),
+        switchboard_(node_) {
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       slots_[i].index = static_cast<std::uint16_t>(i);
       slots_[i].channel = std::move(channels[i]);
@@ -58,8 +64,11 @@ class Survivor {
  private:
   // The libraries keep some things for a process's whole life, from the first use on.
   void warm_up() {
-    Node node;
+    Node node(plan_.type);
     if (node.open(0) != 0) fail(std::string(node.failed_call()) + " of the survivor");
+    Switchboard switchboard(node);
+    if (node.connects()) require_ok(switchboard.open(), switchboard.failed_call());
+    switchboard.close();
   }
 
   void open(const Channel& witness) {
@@ -67,27 +76,74 @@ class Survivor {
     require_ok(node_.register_memory(memory_, kArenaKey, region_), "fi_mr_reg of the survivor");
     node_.on_data(
         [](void* self, std::uint64_t data) { static_cast<Survivor*>(self)->on_data(data); }, this);
-    untagged_ = std::make_unique<Inbox>(
-        node_, Inbox::Kind{false, 0, FI_ADDR_UNSPEC, 16, 512 * 1024, true},
-        [](ConstBytes, std::uint64_t) {},
-        [this](int error, const std::string&) { on_receive_error(error); });
-    witness_ = std::make_unique<WitnessLink>(node_, witness, plan_.seed);
+    if (node_.connects()) {
+      require_ok(switchboard_.open(), switchboard_.failed_call());
+    } else {
+      for (const Inbox::Kind& kind : {plain_receives(16), packed_receives()}) open_inbox(kind);
+    }
+    meet(witness);
     turn_until([&] { return witness_->answered() >= 20; });
     node_.wait(1);  // asleep once: what the library needs to sleep is part of the start
   }
 
-  Order next_order(std::size_t slot) {
+  void open_inbox(const Inbox::Kind& kind) {
+    untagged_.push_back(std::make_unique<Inbox>(
+        node_.endpoint(), kind, [](ConstBytes, std::uint64_t) {},
+        [this](int error, const std::string&) { on_receive_error(error); }));
+  }
+
+  void meet(const Channel& witness) {
+    Address address{};
+    require(witness.receive(&address, sizeof address), "the witness did not start");
+    if (!node_.connects()) {
+      witness.send(&node_.address(), sizeof(Address));
+      witness_ = std::make_unique<WitnessLink>(node_.endpoint(), node_.insert(address), plan_.seed);
+      return;
+    }
+    witness.send(&switchboard_.address(), sizeof(Address));
+    turn_until([&] { return connected_to_witness_; });
+    witness_ = std::make_unique<WitnessLink>(to_witness_.get(), 0, plan_.seed);
+  }
+
+  void hear_events() {
+    while (std::optional<ConnectionEvent> event = switchboard_.read()) {
+      bool known = hear_of_witness(*event);
+      for (const auto& one : encounters_) known = known || one->on_event(*event);
+      if (known) continue;
+      require(event->what == FI_CONNREQ, "an event of a connection that nobody has");
+      require_ok(switchboard_.reject(*event), "fi_reject of a request whose author is dead");
+    }
+  }
+
+  bool hear_of_witness(const ConnectionEvent& event) {
+    if (event.what == FI_CONNREQ && event.id == kWitnessId) {
+      require_ok(switchboard_.open_endpoint(event.request.get(), to_witness_),
+                 switchboard_.failed_call());
+      require_ok(switchboard_.accept(*to_witness_), "fi_accept of the witness");
+      return true;
+    }
+    if (!to_witness_ || event.endpoint != &to_witness_->fid) return false;
+    require(event.what == FI_CONNECTED, "the connection to the witness ended");
+    connected_to_witness_ = true;
+    return true;
+  }
+
+  Order next_order(std::size_t slot, bool stopped) {
     const std::uint64_t number = next_id_++;
     Order order;
     order.id = number;
     order.seed = random_();
-    order.survivor = node_.address();
+    order.survivor = node_.connects() ? switchboard_.address() : node_.address();
     order.survivor_base = slot * kArenaBytes;
     order.slot = static_cast<std::uint16_t>(slot);
     order.port = slots_[slot].port;
-    order.action = kActions.at(number % kActions.size());
-    order.starter = kStarters.at(number / kActions.size() % kStarters.size());
-    order.early = order.port != 0 && random_() % 8 == 0;
+    order.connected = node_.connects();
+    order.asks = order.connected && random_() % 2 == 0;
+    order.stopped = stopped;
+    const std::uint64_t kind = stopped ? next_stopped_++ : number / kActions.size();
+    order.action = kActions.at((stopped ? kind : number) % kActions.size());
+    order.starter = kStarters.at(kind % kStarters.size());
+    order.early = !stopped && (order.connected || order.port != 0) && random_() % 8 == 0;
     order.blocking = random_() % 3 == 0;
     const double share = static_cast<double>(random_() % 10000) / 10000.0;
     order.kill_after_us = order.early
@@ -98,17 +154,18 @@ class Survivor {
 
   // Up to one victim in each slot at a time; over when the last of them is dead and done with.
   void play_round() {
-    const std::size_t together =
-        std::min<std::uint64_t>(1 + random_() % slots_.size(), plan_.kills - tally_.kills);
-    blocking_ = random_() % 3 == 0;
+    const bool stopped = tally_.kills * kStopRounds >= next_stop_round_ * plan_.kills;
+    if (stopped) ++next_stop_round_;
+    const std::size_t together = std::min<std::uint64_t>(
+        stopped ? slots_.size() : 1 + random_() % slots_.size(), plan_.kills - tally_.kills);
+    blocking_ = !stopped && random_() % 3 == 0;
     const Watchdog watchdog("a round from victim " + std::to_string(next_id_) + " on, " +
                                 std::to_string(together) + " at once" +
                                 (blocking_ ? ", survivor blocking" : ""),
                             kRoundSeconds);
     for (std::size_t slot = 0; slot < together; ++slot) {
-      const Order order = next_order(slot);
-      encounters_.push_back(std::make_unique<Encounter>(node_, nursery_, slots_[slot], order,
-                                                        random_() % 2 == 0, tally_));
+      encounters_.push_back(
+          encounter({node_, nursery_, slots_[slot], next_order(slot, stopped), tally_}));
     }
     turn_until([&] { return all([](const Encounter& one) { return one.over(); }); });
     encounters_.clear();
@@ -117,6 +174,13 @@ class Survivor {
     const std::size_t files = files_below(plan_.runtime_directory);
     require(files <= kFilesPerProcess * (2 + 2 * slots_.size()),
             std::to_string(files) + " files have gathered in the runtime directory");
+  }
+
+  std::unique_ptr<Encounter> encounter(const Setting& setting) {
+    if (!node_.connects()) {
+      return std::make_unique<AddressedEncounter>(setting, random_() % 2 == 0);
+    }
+    return std::make_unique<ConnectedEncounter>(setting, switchboard_, random_() % 8 == 0);
   }
 
   template <class Condition>
@@ -133,11 +197,12 @@ class Survivor {
   }
 
   void turn() {
+    if (node_.connects()) hear_events();
     for (const auto& one : encounters_) one->step();
     const bool may_block = blocking_ && !encounters_.empty() &&
                            all([](const Encounter& one) { return one.waits_for_completions(); }) &&
                            !all([](const Encounter& one) { return one.over(); });
-    witness_->step(may_block);
+    if (witness_) witness_->step(may_block);
     if (may_block && witness_->idle()) return block();
     if (node_.poll() == 0) sched_yield();
   }
@@ -190,12 +255,15 @@ class Survivor {
 
   void report() {
     std::printf(
-        "%llu kills, %llu with operations pending; %llu operations of the survivor completed\n"
+        "%llu kills, %llu with operations pending, %llu after standing still; %llu operations of "
+        "the "
+        "survivor completed\n"
         "slowest end of a pending operation after a death: %lld ms; greetings sent again: %llu; "
         "answers of the "
         "witness: %llu\n",
         static_cast<unsigned long long>(tally_.kills),
         static_cast<unsigned long long>(tally_.with_pending),
+        static_cast<unsigned long long>(tally_.stops),
         static_cast<unsigned long long>(tally_.completed),
         static_cast<long long>(tally_.slowest.count()),
         static_cast<unsigned long long>(tally_.greetings_lost),
@@ -209,15 +277,19 @@ class Survivor {
 
   void close() {
     const Watchdog watchdog("closing everything", kRoundSeconds);
-    untagged_->cancel();
-    while (untagged_->pending() > 0) node_.poll();
+    for (const auto& inbox : untagged_) {
+      inbox->cancel();
+      while (inbox->pending() > 0) node_.poll();
+    }
     while (!witness_->idle()) {
       witness_->step(true);
       node_.poll();
     }
+    to_witness_.reset();
+    switchboard_.close();
     region_.reset();
     node_.close();
-    untagged_.reset();
+    untagged_.clear();
     witness_.reset();
   }
 
@@ -227,11 +299,16 @@ class Survivor {
   std::vector<std::uint8_t> memory_;
   std::vector<Slot> slots_;
   Node node_;
+  Switchboard switchboard_;
   Owned<fid_mr> region_;
-  std::unique_ptr<Inbox> untagged_;
+  Owned<fid_ep> to_witness_;
+  bool connected_to_witness_ = false;
+  std::vector<std::unique_ptr<Inbox>> untagged_;
   std::unique_ptr<WitnessLink> witness_;
   std::vector<std::unique_ptr<Encounter>> encounters_;
   std::uint64_t next_id_ = 1;
+  std::uint64_t next_stopped_ = 0;
+  std::uint64_t next_stop_round_ = 0;
   bool blocking_ = false;
   Tally tally_;
 };

@@ -6,11 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "node.h"
 #include "nursery.h"
 
 namespace weft::faults {
 
 struct KillPlan {
+  fi_ep_type type = FI_EP_RDM;
   std::uint64_t kills = 0;
   std::uint64_t seed = 0;
   std::string runtime_directory;

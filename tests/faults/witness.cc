@@ -9,6 +9,7 @@
 #include <string>
 
 #include "failure.h"
+#include "switchboard.h"
 
 namespace weft::faults {
 
@@ -16,7 +17,6 @@ namespace {
 
 constexpr std::uint64_t kRequestTag = std::uint64_t{1} << 60;
 constexpr std::uint64_t kAnswerTag = std::uint64_t{2} << 60;
-constexpr std::uint64_t kWitnessId = 0xfeed;
 constexpr std::size_t kLargest = 100000;
 constexpr int kReceives = 4;
 constexpr std::chrono::seconds kAnswerLimit{5};
@@ -24,7 +24,8 @@ constexpr std::chrono::seconds kAnswerLimit{5};
 // One receive and, when it is filled, the answer from the same memory.
 class Echo final : public CompletionTarget {
  public:
-  Echo(Node& node, fi_addr_t survivor) : node_(node), survivor_(survivor), memory_(kLargest) {
+  Echo(fid_ep* endpoint, fi_addr_t survivor)
+      : endpoint_(endpoint), survivor_(survivor), memory_(kLargest) {
     operation_.target = this;
     receive();
   }
@@ -32,8 +33,8 @@ class Echo final : public CompletionTarget {
   // Tries again to send what the library would not take before.
   void step() {
     if (!wants_send_) return;
-    const long status = fi_tsend(node_.endpoint(), memory_.data(), bytes_, nullptr, survivor_,
-                                 kAnswerTag, &operation_.context);
+    const long status = fi_tsend(endpoint_, memory_.data(), bytes_, nullptr, survivor_, kAnswerTag,
+                                 &operation_.context);
     if (status == -FI_EAGAIN) return;
     require_ok(status, "fi_tsend of an answer");
     wants_send_ = false;
@@ -47,38 +48,54 @@ class Echo final : public CompletionTarget {
     step();
   }
 
+  // The survivor parts from the witness before it says so over the channel.
   void failed(Operation&, const fi_cq_err_entry& error) override {
-    if (error.err != FI_ECANCELED) fail("the witness's operation: " + error_text(error.err));
+    if (error.err != FI_ECONNRESET) fail("the witness's operation: " + error_text(error.err));
   }
 
  private:
   void receive() {
-    require_ok(fi_trecv(node_.endpoint(), memory_.data(), memory_.size(), nullptr, FI_ADDR_UNSPEC,
+    require_ok(fi_trecv(endpoint_, memory_.data(), memory_.size(), nullptr, FI_ADDR_UNSPEC,
                         kRequestTag, 0, &operation_.context),
                "fi_trecv of the witness");
     operation_.pending = true;
   }
 
-  Node& node_;
-  fi_addr_t survivor_;
+  fid_ep* const endpoint_;
+  const fi_addr_t survivor_;
   std::vector<std::uint8_t> memory_;
   std::size_t bytes_ = 0;
   Operation operation_;
   bool wants_send_ = false;
 };
 
+void connect(Node& node, Switchboard& switchboard, const Address& survivor,
+             Owned<fid_ep>& endpoint) {
+  require_ok(switchboard.open(), switchboard.failed_call());
+  require_ok(switchboard.open_endpoint(nullptr, endpoint), switchboard.failed_call());
+  require_ok(switchboard.connect(*endpoint, survivor, kWitnessId), switchboard.failed_call());
+  std::optional<ConnectionEvent> event;
+  while (!(event = switchboard.read())) node.wait(1);
+  require(event->what == FI_CONNECTED,
+          "the witness could not connect: " + error_text(event->error));
+}
+
 }  // namespace
 
-int live_as_witness(const Channel& channel) {
+int live_as_witness(const Channel& channel, fi_ep_type type) {
   name_this_process("witness");
-  Node node;
+  Node node(type);
   if (node.open(0) != 0) fail(std::string(node.failed_call()) + " of the witness");
   channel.send(&node.address(), sizeof(Address));
   Address survivor{};
   if (!channel.receive(&survivor, sizeof survivor)) return kFailed;
-  const fi_addr_t peer = node.insert(survivor);
+  Switchboard switchboard(node);
+  Owned<fid_ep> connected;
+  if (node.connects()) connect(node, switchboard, survivor, connected);
+  fid_ep* const endpoint = node.connects() ? connected.get() : node.endpoint();
+  const fi_addr_t peer = node.connects() ? 0 : node.insert(survivor);
   std::vector<std::unique_ptr<Echo>> echoes;
-  for (int i = 0; i < kReceives; ++i) echoes.push_back(std::make_unique<Echo>(node, peer));
+  for (int i = 0; i < kReceives; ++i) echoes.push_back(std::make_unique<Echo>(endpoint, peer));
   const Lifeline parent(getppid());
   char ended = 0;
   while (!channel.try_receive(&ended, sizeof ended)) {
@@ -86,16 +103,14 @@ int live_as_witness(const Channel& channel) {
     for (auto& echo : echoes) echo->step();
     require(!parent.dead(), "the test's first process died");
   }
+  connected.reset();
+  switchboard.close();
   node.close();
   return kPassed;
 }
 
-WitnessLink::WitnessLink(Node& node, const Channel& channel, std::uint64_t seed)
-    : node_(node), random_(seed), answer_(kLargest) {
-  Address address{};
-  require(channel.receive(&address, sizeof address), "the witness did not start");
-  witness_ = node_.insert(address);
-  channel.send(&node_.address(), sizeof(Address));
+WitnessLink::WitnessLink(fid_ep* endpoint, fi_addr_t witness, std::uint64_t seed)
+    : endpoint_(endpoint), witness_(witness), random_(seed), answer_(kLargest) {
   send_.target = this;
   receive_.target = this;
 }
@@ -109,7 +124,7 @@ void WitnessLink::begin() {
   begun_ = std::chrono::steady_clock::now();
   std::fill(answer_.begin(), answer_.begin() + static_cast<std::ptrdiff_t>(request_.size()),
             std::uint8_t{0});
-  require_ok(fi_trecv(node_.endpoint(), answer_.data(), answer_.size(), nullptr, FI_ADDR_UNSPEC,
+  require_ok(fi_trecv(endpoint_, answer_.data(), answer_.size(), nullptr, FI_ADDR_UNSPEC,
                       kAnswerTag, 0, &receive_.context),
              "fi_trecv of an answer");
   receive_.pending = true;
@@ -117,8 +132,8 @@ void WitnessLink::begin() {
 }
 
 void WitnessLink::try_send() {
-  const long status = fi_tsend(node_.endpoint(), request_.data(), request_.size(), nullptr,
-                               witness_, kRequestTag, &send_.context);
+  const long status = fi_tsend(endpoint_, request_.data(), request_.size(), nullptr, witness_,
+                               kRequestTag, &send_.context);
   if (status == -FI_EAGAIN) return;
   require_ok(status, "sending to the undisturbed peer");
   wants_send_ = false;

@@ -12,15 +12,17 @@
 namespace weft::faults {
 
 // The third process: answers every request with the same bytes until `channel` is closed, then
-// closes everything and returns. It learns the survivor's address from the channel, and tells it
-// its own.
-int live_as_witness(const Channel& channel);
+// closes everything and returns. The two tell each other their addresses over the channel; of
+// FI_EP_MSG the witness then connects to the survivor's, as kWitnessId.
+int live_as_witness(const Channel& channel, fi_ep_type type);
+inline constexpr std::uint64_t kWitnessId = 0xfeed'0000'0000;
 
 // The survivor's side: one request after the other, of sizes up to 100,000 bytes, each answer
 // verified. Any error, wrong byte or answer that takes longer than five seconds ends the test.
 class WitnessLink final : public CompletionTarget {
  public:
-  WitnessLink(Node& node, const Channel& channel, std::uint64_t seed);
+  // `witness`: its address from `endpoint`.
+  WitnessLink(fid_ep* endpoint, fi_addr_t witness, std::uint64_t seed);
   ~WitnessLink() override;
 
   // Starts the next request when the last one was answered (unless `paused`); checks that it does
@@ -36,8 +38,8 @@ class WitnessLink final : public CompletionTarget {
   void begin();
   void try_send();
 
-  Node& node_;
-  fi_addr_t witness_ = FI_ADDR_UNSPEC;
+  fid_ep* const endpoint_;
+  const fi_addr_t witness_;
   std::mt19937_64 random_;
   std::vector<std::uint8_t> request_;
   std::vector<std::uint8_t> answer_;
