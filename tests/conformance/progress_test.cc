@@ -193,6 +193,35 @@ TEST(AutoThreaded, SleepingReadersAreWokenByTheThread) {
   }
 }
 
+class BusyReader : public PlacementTest {};
+
+// Its queue is never empty when it is read: each operation of its own is over when the call returns.
+TEST_P(BusyReader, ServesItsPeersAllTheSame) {
+  constexpr int kReads = 100'000;
+  World world(GetParam(), Options{});
+  ASSERT_TRUE(world.ok());
+  const Region region = world.target().expose({.length = 8});
+  const Token received = world.initiator().post({.kind = Kind::kRecv, .length = 8});
+  world.target().post({.kind = Kind::kSend, .length = 8, .seed = 3, .peer = world.to_initiator()});
+  const void* const awaited = world.initiator().context_of(received);
+  std::uint64_t number = 0;
+  fi_cq_tagged_entry entry{};
+  for (int i = 0; i < kReads && entry.op_context != awaited; ++i) {
+    ASSERT_EQ(fi_write(world.ep(), &number, sizeof number, nullptr, world.to_target(), region.base,
+                       region.key, nullptr),
+              0);
+    while (fi_cq_read(world.endpoint().cq(), &entry, 1) != 1) {
+    }
+  }
+  EXPECT_EQ(entry.op_context, awaited) << "nothing came in " << kReads << " reads";
+  world.initiator().expect_data(received, 3, 8);
+  world.initiator().leftovers();
+}
+
+INSTANTIATE_TEST_SUITE_P(Progress, BusyReader,
+                         testing::Values(Placement::kOneProcess, Placement::kConnected),
+                         placement_name);
+
 // The child has no such thread, and locks that one held would never be given back.
 TEST(AutoFork, AChildEndsAndMayOpenADomainOfItsOwn) {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)

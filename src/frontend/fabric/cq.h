@@ -4,6 +4,8 @@
 
 #include <rdma/fi_eq.h>
 
+#include <atomic>
+
 #include "device/completion_queue.h"
 #include "domain.h"
 #include "usable.h"
@@ -24,6 +26,9 @@ class CompletionQueue : public fid_cq, public Usable {
   device::CompletionQueue& queue() { return queue_; }
   WaitPoint& wait_point() { return wait_point_; }
   fi_cq_format format() const { return format_; }
+  // Of a read that finds entries: true now and then. Who reads as fast as its own operations end
+  // never finds the queue empty, and peers wait for it, too.
+  bool progress_is_due();
   // How many entries end a wait, fi_cq_sread(3).
   std::size_t threshold(const void* condition) const;
 
@@ -34,6 +39,7 @@ class CompletionQueue : public fid_cq, public Usable {
   const bool has_threshold_;
   const std::size_t size_;
   device::CompletionQueue queue_;
+  std::atomic<unsigned> reads_alone_{0};
   WaitPoint wait_point_;
 };
 
