@@ -2,6 +2,7 @@
 // How is a connection made, and how does it fail to be? (fi_cm(3), fi_eq(3))
 #include <netinet/in.h>
 #include <rdma/fi_eq.h>
+#include <sys/resource.h>
 
 #include <cstring>
 #include <vector>
@@ -317,6 +318,26 @@ TEST_F(Connecting, ARequestThatAnEndpointTookOutlivesThePassiveEndpoint) {
   ASSERT_EQ(fi_accept(passive.get(), nullptr, 0), 0);
   for (int i = 0; i < 2; ++i)
     EXPECT_EQ(place.next().what, static_cast<std::uint32_t>(FI_CONNECTED));
+}
+
+// Where no descriptor is to be had the other side cannot be reached.
+TEST_F(Connecting, WhoeverAsksHearsOfAnAcceptanceThatFailed) {
+  const Fid<fid_pep> pep = place.listen();
+  const Fid<fid_ep> active = place.connect(name_of(&pep->fid));
+  const Event request = place.expect(FI_CONNREQ, &pep->fid);
+  Fid<fid_ep> passive = place.open(request.info.get());
+  ASSERT_EQ(fi_enable(passive.get()), 0);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  EXPECT_EQ(fi_accept(passive.get(), nullptr, 0), 0);
+  const Event failed = place.next();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(failed.object, &passive->fid);
+  EXPECT_EQ(failed.err, FI_EMFILE);
+  passive.reset();
+  place.expect_error(FI_ECONNREFUSED, &active->fid);
 }
 
 TEST_F(Connecting, WhoeverAskedMayHaveGone) {

@@ -195,7 +195,8 @@ TEST(AutoThreaded, SleepingReadersAreWokenByTheThread) {
 
 class BusyReader : public PlacementTest {};
 
-// Its queue is never empty when it is read: each operation of its own is over when the call returns.
+// Its queue is never empty when it is read: each operation of its own is over when the call
+// returns.
 TEST_P(BusyReader, ServesItsPeersAllTheSame) {
   constexpr int kReads = 100'000;
   World world(GetParam(), Options{});

@@ -22,13 +22,7 @@ Connector::~Connector() {
 }
 
 void Connector::decline(const os::SocketAddress& address) {
-  if (request_) connect::turn_down(domain_.device(), address, take_request());
-}
-
-connect::Request Connector::take_request() {
-  connect::Request taken = std::move(*request_);
-  request_.reset();
-  return taken;
+  if (request_) connect::turn_down(domain_.device(), address, *request_);
 }
 
 int Connector::bind(EventQueue& eq) {
@@ -61,7 +55,9 @@ int Connector::accept(connect::Bytes data) {
   return core_->exclusively([&] {
     if (!request_ || connection_.state() != State::kIdle) return -FI_EOPBADSTATE;
     peer_ = request_->name;
-    connection_.accept(name_, take_request(), std::move(data));
+    connection_.accept(name_, *request_, std::move(data));
+    // Whoever asked has not heard of an acceptance that failed at once: decline() will tell.
+    if (connection_.state() != State::kEnded) request_.reset();
     return 0;
   });
 }

@@ -20,7 +20,8 @@ class Connector final : messaging::ConnectionSink, connect::Border {
  public:
   // For the endpoint `ep` of `domain`. With a request it is to accept that, else it may connect.
   Connector(struct fid& ep, Domain& domain, std::optional<connect::Request> request);
-  // Says no to a request that was not decided; the endpoint at `address` must not run any more.
+  // Says no to a request that was not decided, or whose acceptance failed at once; the endpoint at
+  // `address` must not run any more.
   void decline(const os::SocketAddress& address);
   ~Connector() override;
 
@@ -44,7 +45,6 @@ class Connector final : messaging::ConnectionSink, connect::Border {
   std::optional<os::SocketAddress> peer();
 
  private:
-  connect::Request take_request();
   void heard(std::uint32_t source, std::span<const std::byte> message) override;
   void lost(bool died) override;
   void tick(os::Time now) override;
