@@ -1,53 +1,48 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What do a process in shortage and its partner say to each other?
+// How does the partner of a process in shortage answer, and how does it get rid of those who are
+// gone?
 #include "partner.h"
 
-#include <cerrno>
+#include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "failure.h"
+#include "switchboard.h"
 
 namespace weft::faults {
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::uint64_t kRequestTag = 0x11;
-constexpr std::uint64_t kAnswerTag = 0x22;
-constexpr std::size_t kSmall = 100;
-constexpr std::size_t kLarge = 100000;
 constexpr std::chrono::seconds kAnswerLimit{5};
+constexpr std::size_t kMostLines = 32;
 
-// In front of each message.
-struct Letterhead {
-  Address sender;
-  std::uint64_t number;
-};
-
-// Answers one message at a time.
-class Partner final : public CompletionTarget {
+// Answers one message at a time at one endpoint, until its peer is gone.
+class Line final : public CompletionTarget {
  public:
-  explicit Partner(Node& node) : node_(node), memory_(kLarge) {
+  // Of an endpoint for anybody, or of a connection.
+  Line(Node& node, fid_ep* endpoint) : node_(node), endpoint_(endpoint), memory_(kLargeLetter) {
     operation_.target = this;
-    receive();
   }
 
   void receive() {
     arrived_ = 0;
-    require_ok(fi_trecv(node_.endpoint(), memory_.data(), memory_.size(), nullptr, FI_ADDR_UNSPEC,
-                        kRequestTag, 0, &operation_.context),
-               "fi_trecv");
-    operation_.pending = true;
+    const long status = fi_recv(endpoint_, memory_.data(), memory_.size(), nullptr, FI_ADDR_UNSPEC,
+                                &operation_.context);
+    require(status == 0 || gone(status), "fi_recv: " + error_text(status));
+    operation_.pending = status == 0;
   }
 
-  // True when a message was there; it is answered or its sender is gone.
-  bool answer() {
-    if (operation_.pending) return false;
+  // Answers what has come, if anything.
+  void step() {
+    if (operation_.pending) return;
     if (arrived_ >= sizeof(Letterhead)) send_back();
     receive();
-    return true;
   }
 
   void completed(Operation&, const fi_cq_tagged_entry& entry) override {
@@ -56,16 +51,17 @@ class Partner final : public CompletionTarget {
   void failed(Operation&, const fi_cq_err_entry&) override {}
 
  private:
+  bool gone(long status) const { return node_.connects() && status == -FI_ESHUTDOWN; }
+
   void send_back() {
     Letterhead letterhead{};
     std::memcpy(&letterhead, memory_.data(), sizeof letterhead);
-    const fi_addr_t sender = node_.insert(letterhead.sender);
+    const fi_addr_t sender = node_.connects() ? 0 : node_.insert(letterhead.sender);
     const auto end = Clock::now() + kAnswerLimit;
     long status = -FI_EAGAIN;
     while (status == -FI_EAGAIN) {
       require(Clock::now() < end, "an answer to a process in shortage was not taken for 5 s");
-      status = fi_tsend(node_.endpoint(), memory_.data(), arrived_, nullptr, sender, kAnswerTag,
-                        &operation_.context);
+      status = fi_send(endpoint_, memory_.data(), arrived_, nullptr, sender, &operation_.context);
       if (status == -FI_EAGAIN) node_.poll();
     }
     operation_.pending = status == 0;
@@ -73,116 +69,134 @@ class Partner final : public CompletionTarget {
       require(Clock::now() < end, "an answer to a process in shortage stayed pending for 5 s");
       node_.poll();
     }
-    node_.remove(sender);
+    if (!node_.connects()) node_.remove(sender);
   }
 
   Node& node_;
+  fid_ep* const endpoint_;
   std::vector<std::uint8_t> memory_;
   Operation operation_;
   std::size_t arrived_ = 0;
 };
 
+// A connection, from the attempt to its end.
+struct Wire {
+  Owned<fid_ep> endpoint;
+  std::unique_ptr<Line> line;
+  bool made = false;
+  bool over = false;
+};
+
+class Partner {
+ public:
+  explicit Partner(const Manner& manner)
+      : manner_(manner), node_(manner.type), switchboard_(node_), numbers_(1) {}
+
+  void live(const Channel& channel) {
+    open();
+    const Address& own = node_.connects() ? switchboard_.address() : node_.address();
+    channel.send(&own, sizeof own);
+    Notice notice;
+    while (!notice.over) {
+      step();
+      if (channel.try_receive(&notice, sizeof notice) && !notice.over) ask(notice.listener);
+    }
+    close();
+  }
+
+ private:
+  void open() {
+    if (node_.open(0) != 0) fail(std::string(node_.failed_call()) + " of the partner");
+    if (!manner_.loses()) {
+      require_ok(node_.register_memory({reinterpret_cast<std::uint8_t*>(numbers_.data()), 8},
+                                       kCountKey, region_),
+                 "fi_mr_reg of the partner");
+    }
+    if (node_.connects()) {
+      require_ok(switchboard_.open(), switchboard_.failed_call());
+    } else {
+      anybody_ = std::make_unique<Line>(node_, node_.endpoint());
+      anybody_->receive();
+    }
+  }
+
+  void step() {
+    if (anybody_) {
+      anybody_->step();
+      node_.wait(20);
+      return;
+    }
+    while (std::optional<ConnectionEvent> event = switchboard_.read()) heed(*event);
+    for (auto& wire : wires_) wire->line->step();
+    while (node_.poll() != 0) {
+    }
+    // Completions of what is closed here have been read.
+    std::erase_if(wires_, [](const auto& wire) { return wire->over; });
+    node_.wait(1);
+  }
+
+  // An endpoint by which to connect or accept; null where shared memory is short here, too.
+  fid_ep* add_wire(fi_info* request) {
+    require(wires_.size() < kMostLines, "connections to a process in shortage are never ended");
+    auto wire = std::make_unique<Wire>();
+    if (switchboard_.open_endpoint(request, wire->endpoint) != 0) return nullptr;
+    wire->line = std::make_unique<Line>(node_, wire->endpoint.get());
+    wire->line->receive();
+    wires_.push_back(std::move(wire));
+    return wires_.back()->endpoint.get();
+  }
+
+  // Who tells it again has not heard of an attempt before.
+  void ask(const Address& listener) {
+    for (auto& wire : wires_) wire->over = wire->over || !wire->made;
+    fid_ep* const endpoint = add_wire(nullptr);
+    if (endpoint != nullptr) require_ok(switchboard_.connect(*endpoint, listener, 0), "fi_connect");
+  }
+
+  void accept(const ConnectionEvent& request) {
+    fid_ep* const endpoint = add_wire(request.request.get());
+    if (endpoint != nullptr) {
+      require_ok(switchboard_.accept(*endpoint), "fi_accept");
+    } else {
+      switchboard_.reject(request);
+    }
+  }
+
+  void heed(const ConnectionEvent& event) {
+    if (event.what == FI_CONNREQ) {
+      accept(event);
+      return;
+    }
+    for (auto& wire : wires_) {
+      if (event.endpoint != &wire->endpoint->fid) continue;
+      wire->made = event.what == FI_CONNECTED;
+      wire->over = !wire->made;
+    }
+  }
+
+  void close() {
+    wires_.clear();
+    anybody_.reset();
+    region_.reset();
+    switchboard_.close();
+    node_.close();
+  }
+
+  const Manner& manner_;
+  Node node_;
+  Switchboard switchboard_;
+  std::vector<std::uint64_t> numbers_;
+  Owned<fid_mr> region_;
+  std::unique_ptr<Line> anybody_;
+  std::vector<std::unique_ptr<Wire>> wires_;
+};
+
 }  // namespace
 
-int live_as_partner(const Channel& channel) {
+int live_as_partner(const Channel& channel, const Manner& manner) {
   name_this_process("partner");
-  Node node;
-  if (node.open(0) != 0) fail(std::string(node.failed_call()) + " of the partner");
-  channel.send(&node.address(), sizeof(Address));
-  Partner partner(node);
-  char end = 0;
-  while (!channel.try_receive(&end, sizeof end)) {
-    if (!partner.answer()) node.wait(20);
-  }
-  node.close();
+  Partner(manner).live(channel);
   return kPassed;
 }
-
-Guest::Guest() : memory_(std::make_unique<std::uint8_t[]>(2 * kLarge)) {
-  send_.target = this;
-  send_.memory = {memory_.get(), kLarge};
-  receive_.target = this;
-  receive_.memory = {memory_.get() + kLarge, kLarge};
-}
-
-Guest::~Guest() {
-  for (auto& region : regions_) region.reset();
-  node_.close();
-}
-
-int Guest::open(const Address& partner) {
-  const int status = node_.open_found();
-  if (status == 0) partner_ = node_.insert(partner);
-  return status;
-}
-
-int Guest::register_some() {
-  for (auto& region : regions_) {
-    region.reset();
-    const int status = node_.register_memory({memory_.get(), 2 * kLarge}, next_key_++, region);
-    if (status != 0) return status;
-  }
-  return 0;
-}
-
-int Guest::post_receive() {
-  answered_ = false;
-  if (receive_.pending) return 0;
-  const long status = fi_trecv(node_.endpoint(), receive_.memory.data(), receive_.memory.size(),
-                               nullptr, FI_ADDR_UNSPEC, kAnswerTag, 0, &receive_.context);
-  receive_.pending = status == 0;
-  return static_cast<int>(-status);
-}
-
-int Guest::post_send(std::size_t bytes) {
-  send_.bytes = bytes;
-  const Letterhead letterhead{node_.address(), ++number_};
-  fill_pattern(send_.memory.first(bytes), number_);
-  std::memcpy(send_.memory.data(), &letterhead, sizeof letterhead);
-  const long status = fi_tsend(node_.endpoint(), send_.memory.data(), bytes, nullptr, partner_,
-                               kRequestTag, &send_.context);
-  send_.pending = status == 0;
-  return static_cast<int>(-status);
-}
-
-int Guest::exchange_one(std::size_t bytes, Clock::time_point end) {
-  error_ = 0;
-  // What an exchange before this one left pending comes first.
-  while (send_.pending && Clock::now() < end) node_.poll();
-  if (send_.pending) return ETIMEDOUT;
-  error_ = 0;
-  int status = EAGAIN;
-  while (status == EAGAIN) {
-    if (Clock::now() > end) return ETIMEDOUT;
-    status = post_receive();
-    if (status == 0) status = post_send(bytes);
-    if (status == EAGAIN) node_.poll();
-  }
-  while (status == 0 && error_ == 0 && !(answered_ && !send_.pending)) {
-    if (Clock::now() > end) return ETIMEDOUT;
-    node_.poll();
-    if (error_ == 0 && !answered_) status = post_receive();
-  }
-  return status != 0 ? status : error_;
-}
-
-int Guest::exchange(std::chrono::milliseconds limit) {
-  const auto end = Clock::now() + limit;
-  const int status = exchange_one(kSmall, end);
-  return status != 0 ? status : exchange_one(kLarge, end);
-}
-
-void Guest::completed(Operation& operation, const fi_cq_tagged_entry& entry) {
-  if (&operation == &send_) return;
-  Letterhead letterhead{};
-  std::memcpy(&letterhead, receive_.memory.data(), sizeof letterhead);
-  if (letterhead.number != number_) return;  // a late answer to what was given up
-  require(entry.len == send_.bytes &&
-              std::memcmp(receive_.memory.data(), send_.memory.data(), entry.len) == 0,
-          "the partner's answer is wrong");
-  answered_ = true;
-}
-
-void Guest::failed(Operation&, const fi_cq_err_entry& error) { error_ = error.err; }
 
 }  // namespace weft::faults

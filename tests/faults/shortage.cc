@@ -97,6 +97,7 @@ class FileSystem final : public Shortage {
  public:
   explicit FileSystem(std::string directory) : directory_(std::move(directory)) {}
   ~FileSystem() override { umount2(directory_.c_str(), MNT_DETACH); }
+  bool shared() const override { return true; }
   std::span<const std::size_t> amounts() const override {
     static constexpr std::array<std::size_t, 11> kAmounts{
         0,        4 * kKiB, 16 * kKiB, 64 * kKiB, 256 * kKiB, kMiB,

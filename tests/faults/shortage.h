@@ -15,6 +15,8 @@ class Shortage {
   virtual ~Shortage() = default;
   // Amounts to try, from nothing to plenty.
   virtual std::span<const std::size_t> amounts() const = 0;
+  // Whether others lack it, too: then they may give up first.
+  virtual bool shared() const { return false; }
   // From now on this process may take `amount` more than it has now.
   virtual void apply(std::size_t amount) = 0;
   // No limit any more.
