@@ -20,7 +20,8 @@ def main():
         open_mpi.check_one_sided_really_used(test, program)
     else:
         open_mpi.check_really_used(test, program)
-    result = open_mpi.run(test, arguments.ranks, [str(program)], TIMEOUT_S, one_sided=arguments.one_sided)
+    way = open_mpi.ONE_SIDED if arguments.one_sided else open_mpi.MESSAGES
+    result = open_mpi.run(test, arguments.ranks, [str(program)], TIMEOUT_S, way=way)
     require(result.returncode == 0 and result.stdout.endswith("every value was right\n"),
             f"weft_mpi on {arguments.ranks} ranks: status {result.returncode}\n"
             f"{result.stdout[-2000:]}\n{result.stderr[-4000:]}")

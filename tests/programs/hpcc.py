@@ -12,14 +12,15 @@ TIMEOUT_S = 420
 # Rows x columns of HPL's process grid.
 GRIDS = {1: (1, 1), 2: (1, 2), 3: (1, 3), 4: (2, 2), 6: (2, 3), 8: (2, 4)}
 
-# HPL's matrix order sizes all other tests too. 1000 gives tables and vectors of a megabyte and seconds of run time;
+# HPL's matrix order sizes all other tests too. 1000 gives tables and vectors of a megabyte and seconds of run time,
+# 500 a quarter of both;
 # one extra PTRANS size and blocking make its messages uneven.
 INPUT = """HPLinpack benchmark input file
 written by Weft's test
 HPL.out      output file name (ignored)
 8            device out (ignored)
 1            number of matrix orders
-1000         Ns
+{order:<12} Ns
 1            number of block sizes
 80           NBs
 0            process mapping: by row
@@ -53,10 +54,11 @@ HPL.out      output file name (ignored)
 """
 
 
-def run_hpcc(test, ranks, folder):
+def run_hpcc(test, ranks, folder, way):
     rows, columns = GRIDS[ranks]
-    Path(folder, "hpccinf.txt").write_text(INPUT.format(rows=rows, columns=columns), encoding="ascii")
-    result = open_mpi.run(test, ranks, ["hpcc"], TIMEOUT_S, folder)
+    order = 500 if way is open_mpi.TRANSFERS else 1000
+    Path(folder, "hpccinf.txt").write_text(INPUT.format(order=order, rows=rows, columns=columns), encoding="ascii")
+    result = open_mpi.run(test, ranks, ["hpcc"], TIMEOUT_S, folder, way)
     report = Path(folder, "hpccoutf.txt")
     require(report.exists(), f"hpcc wrote no report; it printed\n{result.stdout}{result.stderr}")
     text = report.read_text(encoding="ascii", errors="replace")
@@ -65,10 +67,12 @@ def run_hpcc(test, ranks, folder):
 
 
 def main():
-    test, arguments = setup(__doc__, ("--ranks", {"type": int, "choices": GRIDS, "default": 2}))
-    open_mpi.check_really_used(test, "hpcc")
+    test, arguments = setup(__doc__, ("--ranks", {"type": int, "choices": GRIDS, "default": 2}),
+                            ("--transfers", {"action": "store_true", "help": "all by the layer btl/ofi"}))
+    way = open_mpi.TRANSFERS if arguments.transfers else open_mpi.MESSAGES
+    open_mpi.check_really_used(test, "hpcc", way)
     with tempfile.TemporaryDirectory() as folder:
-        report = run_hpcc(test, arguments.ranks, folder)
+        report = run_hpcc(test, arguments.ranks, folder, way)
     try:
         verdict(report, arguments.ranks)
     except Refused as refused:

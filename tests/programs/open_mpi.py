@@ -10,17 +10,22 @@ import program
 PROBE_TIMEOUT_S = 60
 
 
-# Windows are made of messages (`pt2pt`) unless one_sided asks for more.
-# One-sided communication by remote memory access and atomic operations of the provider: the only ways that
-# the layer `rdma` is left with.
-ONE_SIDED = {"osc": "rdma", "btl": "ofi,self", "osc_rdma_btls": "ofi"}
+# By messages of the transport `ofi` (windows are made of them, too), with windows by remote memory access and atomic
+# operations of the provider instead, or all by the byte transfer layer `ofi`: there small messages are the provider's
+# and the data of large ones are moved by remote memory access. Nothing else is left to any of them.
+MESSAGES = {"pml": "cm", "mtl": "ofi", "osc": "pt2pt", "mtl_base_verbose": "1"}
+ONE_SIDED = {**MESSAGES, "osc": "rdma", "btl": "ofi,self", "osc_rdma_btls": "ofi"}
+TRANSFERS = {"pml": "ob1", "osc": "rdma", "btl": "ofi,self", "osc_rdma_btls": "ofi",
+             "btl_ofi_mode": "2",  # for messages as well as for remote memory access
+             "btl_base_verbose": "1"}
 
 
-def command(test, ranks, program_and_arguments, one_sided=False):
-    windows = dict(ONE_SIDED, btl_ofi_provider_include=test.provider) if one_sided else {"osc": "pt2pt"}
-    choose = {**windows,
-              "pml": "cm", "mtl": "ofi", "mtl_ofi_provider_include": test.provider,
-              "mtl_base_verbose": "1", "mpi_yield_when_idle": "1" if ranks > os.cpu_count() else "0"}
+def command(test, ranks, program_and_arguments, way):
+    choose = {**way, "mpi_yield_when_idle": "1" if ranks > os.cpu_count() else "0"}
+    if "mtl" in way:
+        choose["mtl_ofi_provider_include"] = test.provider
+    if "btl" in way:
+        choose["btl_ofi_provider_include"] = test.provider
     options = [word for name, value in choose.items() for word in ("--mca", name, value)]
     return ["mpirun", "-n", str(ranks), "--oversubscribe", *options, *program_and_arguments]
 
@@ -30,34 +35,40 @@ def environment(base):
     return {**base, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
-def run(test, ranks, program_and_arguments, timeout, cwd=None, one_sided=False):
-    """Runs an MPI program to its end and requires that each rank has opened a domain of the provider
-    under test; returns the finished process."""
-    result = program.run(command(test, ranks, program_and_arguments, one_sided), environment(test.env),
-                         timeout, cwd)
-    opened = [line for line in result.stderr.splitlines() if "mtl:ofi:provider:" in line]
-    if test.provider == program.PROVIDER:
-        opened = [line for line in opened if f"mtl:ofi:provider: {test.provider}" in line]
-    program.require(len(opened) == ranks, f"{len(opened)} of {ranks} ranks opened {test.provider}; status "
+def uses(test, way, ranks, log):
+    """How often the log says that the provider is used, and how often it should."""
+    if "mtl" in way:
+        wanted = f"mtl:ofi:provider: {test.provider}" if test.provider == program.PROVIDER else "mtl:ofi:provider:"
+        return log.count(wanted), ranks
+    return log.count("Using ofi btl for send to"), ranks * (ranks - 1)
+
+
+def run(test, ranks, program_and_arguments, timeout, cwd=None, way=MESSAGES):
+    """Runs an MPI program to its end and requires that each rank uses the provider under test; returns the finished
+    process."""
+    result = program.run(command(test, ranks, program_and_arguments, way), environment(test.env), timeout, cwd)
+    count, wanted = uses(test, way, ranks, result.stderr)
+    program.require(count == wanted, f"{test.provider} is used {count} times instead of {wanted}; status "
                     f"{result.returncode}\n{result.stdout[-2000:]}\n{result.stderr[-4000:]}")
     return result
 
 
-def check_really_used(test, mpi_program):
+def check_really_used(test, mpi_program, way=MESSAGES):
     """`mpi_program`, which any test runs with the provider, must find no way to start without it."""
     if test.provider != program.PROVIDER:
         return
-    result = program.run(command(test, 2, ["true"]), environment(test.env), PROBE_TIMEOUT_S)
+    result = program.run(command(test, 2, ["true"], way), environment(test.env), PROBE_TIMEOUT_S)
     program.require(result.returncode == 0, f"mpirun itself fails: {result.stderr}")
-    result = program.run(command(test, 2, [str(mpi_program)]), environment(test.env_without_provider),
+    result = program.run(command(test, 2, [str(mpi_program)], way), environment(test.env_without_provider),
                          PROBE_TIMEOUT_S, cwd="/")
-    program.require(result.returncode != 0 and "cannot be selected" in result.stderr,
+    complaint = "cannot be selected" if "mtl" in way else "unable to reach each other"
+    program.require(result.returncode != 0 and complaint in " ".join((result.stdout + result.stderr).split()),
                     "Open MPI found another way than the provider: the run proves nothing")
 
 
 def check_one_sided_really_used(test, mpi_program):
     """The same for one-sided communication alone: messages still have the provider."""
-    words = command(test, 2, [str(mpi_program)], one_sided=True)
+    words = command(test, 2, [str(mpi_program)], ONE_SIDED)
     words[words.index("btl_ofi_provider_include") + 1] = "nobody"
     result = program.run(words, environment(test.env), PROBE_TIMEOUT_S, cwd="/")
     program.require(result.returncode != 0 and "MPI_Win_create" in result.stdout + result.stderr,
