@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Where the data lies: the registered memory of one process, and how a peer addresses it.
+// Where the data lies: the buffers of one process, and how a peer addresses them.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
-#include <type_traits>
 
-#include "endpoint.h"
+#include "registered_memory.h"
 
 namespace weft::bench {
 
@@ -24,36 +22,28 @@ struct RemoteBuffers {
 class Buffers {
  public:
   Buffers(const Endpoint& endpoint, std::size_t size, std::size_t count);
-  ~Buffers();
-  Buffers(const Buffers&) = delete;
-  Buffers& operator=(const Buffers&) = delete;
 
   std::size_t size() const { return size_; }
-  std::byte* source(std::uint64_t index) const { return memory_ + offset(index); }
-  std::byte* target(std::uint64_t index) const { return memory_ + half_ + offset(index); }
+  std::byte* source(std::uint64_t index) const { return memory_.begin() + offset(index); }
+  std::byte* target(std::uint64_t index) const { return memory_.begin() + half_ + offset(index); }
   std::uint64_t offset(std::uint64_t index) const {
     return count_ == 1 ? 0 : index % count_ * stride_;
   }
-  void* descriptor() const { return descriptor_; }
-  RemoteBuffers remote() const { return remote_; }
+  void* descriptor() const { return memory_.descriptor(); }
+  RemoteBuffers remote() const;
 
-  // Sets buffer 0 to a pattern that no other SEED has.
+  // Sets source buffer 0 to a pattern that no other SEED has.
   void fill_source(std::uint8_t seed);
   void clear_target();
-  // Whether target buffer 0 holds what fill_source(SEED) of the peer made.
-  bool target_holds(std::uint8_t seed) const;
+  // Whether at PLACE, a target buffer or another one, lies what fill_source(SEED) of the peer made.
+  bool holds(const std::byte* place, std::uint8_t seed) const;
 
  private:
-  void register_memory(const Endpoint& endpoint);
-
   std::size_t size_;
   std::size_t count_;
   std::size_t stride_;
   std::size_t half_;
-  std::byte* memory_;
-  FabricObject<fid_mr> region_;
-  void* descriptor_ = nullptr;
-  RemoteBuffers remote_{};
+  RegisteredMemory memory_;
 };
 
 }  // namespace weft::bench

@@ -4,6 +4,7 @@
 
 #include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -30,11 +31,20 @@ std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> resolve(const std::string& ho
   return {found, &freeaddrinfo};
 }
 
+// Every message at once: the other side may be waiting for it alone.
+void send_at_once(int socket) {
+  const int on = 1;
+  check_system(setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on), "TCP_NODELAY");
+}
+
 // The connected socket or -1.
 int try_connect(const addrinfo& address) {
   const int socket = ::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   check_system(socket, "socket");
-  if (::connect(socket, address.ai_addr, address.ai_addrlen) == 0) return socket;
+  if (::connect(socket, address.ai_addr, address.ai_addrlen) == 0) {
+    send_at_once(socket);
+    return socket;
+  }
   ::close(socket);
   return -1;
 }
@@ -59,6 +69,7 @@ Channel Channel::accept_one(std::uint16_t port) {
   check_system(::listen(listener, 1), "listen");
   const int socket = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
   check_system(socket, "accept");
+  send_at_once(socket);
   ::close(listener);
   return Channel(socket);
 }
@@ -102,13 +113,21 @@ void Channel::receive_bytes(void* bytes, std::size_t count) {
   }
 }
 
-bool Channel::has_input() {
+// Whether there is a byte, looked at with FLAGS: only a blocking look waits for one.
+bool Channel::peek(int flags) {
   char byte;
-  const ssize_t seen = ::recv(socket_, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  const ssize_t seen = ::recv(socket_, &byte, 1, MSG_PEEK | flags);
   if (seen == 0) die("control connection", "the other process has ended");
   if (seen < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   check_system(seen, "control connection");
   return true;
+}
+
+bool Channel::has_input() { return peek(MSG_DONTWAIT); }
+
+void Channel::wait_for_input() {
+  while (!peek(0)) {
+  }
 }
 
 void Channel::send_block(const std::vector<std::byte>& block) {

@@ -31,6 +31,8 @@ class Channel {
   void receive_bytes(void* bytes, std::size_t count);
   // Whether receive_bytes() would find something now.
   bool has_input();
+  // Sleeps until it would.
+  void wait_for_input();
 
   template <class Value>
   void send(const Value& value) {
@@ -50,6 +52,8 @@ class Channel {
   std::vector<std::byte> receive_block();
 
  private:
+  bool peek(int flags);
+
   int socket_;
 };
 

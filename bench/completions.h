@@ -1,23 +1,27 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How many operations have completed: polling the completion queue and counting.
+// How many operations have completed, wherever the program sees that.
 #pragma once
-
-#include <rdma/fi_eq.h>
 
 #include <cstdint>
 
 namespace weft::bench {
 
-// Counts completions of one queue. The context of every operation is the counter that it is to
-// increment, sent_context() or received_context(). A completion with error is fatal.
+// Counts completions. Whoever waits polls, which also lets a manually progressed provider work. A
+// completion with error is fatal. The context of each operation, sent_context() or
+// received_context(), is the number that it adds to.
 class Completions {
  public:
-  explicit Completions(fid_cq* queue) : queue_(queue) {}
+  Completions() = default;
+  virtual ~Completions() = default;
   Completions(const Completions&) = delete;
   Completions& operator=(const Completions&) = delete;
 
-  // Reads what has completed, which also lets a manually progressed provider work.
-  void poll();
+  // Which of the two somebody waits for: what need not be looked at for that may be left out.
+  enum class Interest { kBoth, kSent, kReceived };
+
+  // Looks what has completed.
+  virtual void poll(Interest interest) = 0;
+  void poll() { poll(Interest::kBoth); }
 
   // Operations that this process started (sends, RMA), and receives, since start_phase().
   std::uint64_t sent() const { return sent_; }
@@ -27,19 +31,16 @@ class Completions {
   // An injected operation has no completion of its own.
   void count_injected() { ++sent_; }
 
-  void start_phase() { sent_ = received_ = 0; }
+  virtual void start_phase() { sent_ = received_ = 0; }
 
   void wait_sent(std::uint64_t count) {
-    while (sent_ < count) poll();
+    while (sent_ < count) poll(Interest::kSent);
   }
   void wait_received(std::uint64_t count) {
-    while (received_ < count) poll();
+    while (received_ < count) poll(Interest::kReceived);
   }
 
- private:
-  [[noreturn]] void report_error();
-
-  fid_cq* queue_;
+ protected:
   std::uint64_t sent_ = 0;
   std::uint64_t received_ = 0;
 };

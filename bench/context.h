@@ -12,6 +12,7 @@
 #include "completions.h"
 #include "endpoint.h"
 #include "failure.h"
+#include "receive_pool.h"
 
 namespace weft::bench {
 
@@ -19,9 +20,19 @@ struct Context {
   Endpoint& endpoint;
   Buffers& buffers;
   Completions& completions;
-  fi_addr_t peer;
+  ReceivePool* pool;  // where receives take many messages each; else nullptr
+  Peer peer;
   RemoteBuffers remote;
   bool inject;  // operations that fit go through the inject call
+  // For datagrams, of which neither side knows whether the other's will arrive.
+  std::uint64_t& spare_receives;  // posted to the endpoint, left over when the last phase ended
+  std::uint64_t phase = 0;        // counted by both sides
+  std::uint64_t lost = 0;         // what did not arrive, in all phases
+
+  // Where the last message lies, whatever it was received into.
+  const std::byte* arrival() const {
+    return pool != nullptr ? pool->last_message() : buffers.target(0);
+  }
 };
 
 // Calls POST until the provider takes the operation, polling while it answers -FI_EAGAIN.
@@ -51,6 +62,7 @@ enum class Signal : char {
   kReady,  // server: whatever must be in place before the client starts is
   kOver,   // client: all my operations have completed
   kDone,   // server: I have seen all operations, or your kOver
+  kLost,   // client of datagrams: no answer came; say kReady when nothing is under way any more
 };
 
 inline void await_signal(Channel& channel, Completions& completions, Signal expected) {

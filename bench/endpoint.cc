@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How the endpoint is opened and given its peer.
+// How an endpoint is opened, bound and brought together with its peers.
 #include "endpoint.h"
 
 #include <rdma/fi_cm.h>
@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "failure.h"
 #include "selection.h"
@@ -46,19 +47,29 @@ FabricObject<fid_cq> open_queue(fid_domain* domain, std::uint64_t window) {
   return FabricObject<fid_cq>(queue);
 }
 
-FabricObject<fid_av> open_addresses(fid_domain* domain) {
+FabricObject<fid_cntr> open_counter(fid_domain* domain) {
+  fi_cntr_attr attributes{};
+  attributes.events = FI_CNTR_EVENTS_COMP;
+  attributes.wait_obj = FI_WAIT_NONE;
+  fid_cntr* counter = nullptr;
+  check_fabric(fi_cntr_open(domain, &attributes, &counter, nullptr), "fi_cntr_open");
+  return FabricObject<fid_cntr>(counter);
+}
+
+FabricObject<fid_av> open_addresses(fid_domain* domain, unsigned peers) {
   fi_av_attr attributes{};
   attributes.type = FI_AV_UNSPEC;
-  attributes.count = 2;
+  attributes.count = peers;
   fid_av* addresses = nullptr;
   check_fabric(fi_av_open(domain, &attributes, &addresses, nullptr), "fi_av_open");
   return FabricObject<fid_av>(addresses);
 }
 
-FabricObject<fid_ep> open_endpoint(fid_domain* domain, fi_info& info) {
-  fid_ep* ep = nullptr;
-  check_fabric(fi_endpoint(domain, &info, &ep, nullptr), "fi_endpoint");
-  return FabricObject<fid_ep>(ep);
+// What the sent counter counts: every kind of operation that INFO allows this process to start.
+std::uint64_t started_kinds(const fi_info& info) {
+  std::uint64_t kinds = FI_SEND;
+  if ((info.caps & (FI_RMA | FI_ATOMIC)) != 0) kinds |= FI_READ | FI_WRITE;
+  return kinds;
 }
 
 }  // namespace
@@ -66,23 +77,55 @@ FabricObject<fid_ep> open_endpoint(fid_domain* domain, fi_info& info) {
 Endpoint::Endpoint(const Options& options)
     : info_(select_info(options)),
       window_(fitting_window(options, *info_)),
+      least_multi_receive_(options.receive == Receive::kMulti ? options.size : 0),
       fabric_(open_fabric(*info_)),
       domain_(open_domain(fabric_.get(), *info_)),
       queue_(open_queue(domain_.get(), window_)) {
+  if (options.count_by == CountBy::kCounters) open_counters();
   if (options.endpoint == EndpointType::kConnected) {
     open_passive();
   } else {
-    open_datagram();
+    open_unconnected(options);
   }
 }
 
-void Endpoint::open_datagram() {
-  addresses_ = open_addresses(domain_.get());
-  ep_ = open_endpoint(domain_.get(), *info_);
-  check_fabric(fi_ep_bind(ep_.get(), &addresses_->fid, 0), "fi_ep_bind of the address vector");
-  check_fabric(fi_ep_bind(ep_.get(), &queue_->fid, FI_TRANSMIT | FI_RECV),
+void Endpoint::open_counters() {
+  sent_counter_ = open_counter(domain_.get());
+  received_counter_ = open_counter(domain_.get());
+  // The queue takes what asks for it, which is nothing but errors.
+  info_->tx_attr->op_flags &= ~std::uint64_t{FI_COMPLETION};
+  info_->rx_attr->op_flags &= ~std::uint64_t{FI_COMPLETION};
+}
+
+// COMPANION: the address vector or the event queue.
+FabricObject<fid_ep> Endpoint::open_endpoint(fi_info& info, fid& companion) {
+  fid_ep* ep = nullptr;
+  check_fabric(fi_endpoint(domain_.get(), &info, &ep, nullptr), "fi_endpoint");
+  FabricObject<fid_ep> owned(ep);
+  check_fabric(fi_ep_bind(ep, &companion, 0), "fi_ep_bind of address vector or event queue");
+  const std::uint64_t selective = sent_counter_ != nullptr ? FI_SELECTIVE_COMPLETION : 0;
+  check_fabric(fi_ep_bind(ep, &queue_->fid, FI_TRANSMIT | FI_RECV | selective),
                "fi_ep_bind of the completion queue");
-  check_fabric(fi_enable(ep_.get()), "fi_enable");
+  if (sent_counter_ != nullptr) {
+    check_fabric(fi_ep_bind(ep, &sent_counter_->fid, started_kinds(info)),
+                 "fi_ep_bind of the sent counter");
+    check_fabric(fi_ep_bind(ep, &received_counter_->fid, FI_RECV),
+                 "fi_ep_bind of the received counter");
+  }
+  check_fabric(fi_enable(ep), "fi_enable");
+  // Not earlier, as fi_endpoint(3) would rather have it: libfabric's shm 1.17 ends the process
+  // then.
+  if (least_multi_receive_ > 0) {
+    check_fabric(fi_setopt(&ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least_multi_receive_,
+                           sizeof least_multi_receive_),
+                 "fi_setopt of FI_OPT_MIN_MULTI_RECV");
+  }
+  return owned;
+}
+
+void Endpoint::open_unconnected(const Options& options) {
+  addresses_ = open_addresses(domain_.get(), options.peers);
+  endpoints_.push_back(open_endpoint(*info_, addresses_->fid));
 }
 
 void Endpoint::open_passive() {
@@ -98,11 +141,10 @@ void Endpoint::open_passive() {
   check_fabric(fi_listen(passive), "fi_listen");
 }
 
-void Endpoint::open_connected(fi_info& info) {
-  ep_ = open_endpoint(domain_.get(), info);
-  check_fabric(fi_ep_bind(ep_.get(), &events_->fid, 0), "fi_ep_bind of the event queue");
-  check_fabric(fi_ep_bind(ep_.get(), &queue_->fid, FI_TRANSMIT | FI_RECV),
-               "fi_ep_bind of the completion queue");
+void Endpoint::adopt(fid_mr* region) const {
+  if (!needs_mr(FI_MR_ENDPOINT)) return;
+  check_fabric(fi_mr_bind(region, &endpoints_.front()->fid, 0), "fi_mr_bind");
+  check_fabric(fi_mr_enable(region), "fi_mr_enable");
 }
 
 Info Endpoint::await_event(std::uint32_t event) {
@@ -115,22 +157,26 @@ Info Endpoint::await_event(std::uint32_t event) {
   return Info(entry.info);
 }
 
-fi_addr_t Endpoint::meet(const std::vector<std::byte>& name, bool asks) {
-  if (passive_ == nullptr) return add_peer(name);
+Peer Endpoint::connect(const std::vector<std::byte>& name, bool asks) {
+  const Info request = asks ? nullptr : await_event(FI_CONNREQ);
+  endpoints_.push_back(open_endpoint(asks ? *info_ : *request, events_->fid));
+  fid_ep* const ep = endpoints_.back().get();
   if (asks) {
-    open_connected(*info_);
-    check_fabric(fi_connect(ep_.get(), name.data(), nullptr, 0), "fi_connect");
+    check_fabric(fi_connect(ep, name.data(), nullptr, 0), "fi_connect");
   } else {
-    const Info request = await_event(FI_CONNREQ);
-    open_connected(*request);
-    check_fabric(fi_accept(ep_.get(), nullptr, 0), "fi_accept");
+    check_fabric(fi_accept(ep, nullptr, 0), "fi_accept");
   }
   await_event(FI_CONNECTED);
-  return FI_ADDR_UNSPEC;
+  return {ep, FI_ADDR_UNSPEC};
+}
+
+Peer Endpoint::meet(const std::vector<std::byte>& name, bool asks) {
+  if (passive_ != nullptr) return connect(name, asks);
+  return {endpoints_.front().get(), add_peer(name)};
 }
 
 std::vector<std::byte> Endpoint::name() const {
-  fid* const named = passive_ != nullptr ? &passive_->fid : &ep_->fid;
+  fid* const named = passive_ != nullptr ? &passive_->fid : &endpoints_.front()->fid;
   std::size_t length = 0;
   const int rc = fi_getname(named, nullptr, &length);
   if (rc != -FI_ETOOSMALL) check_fabric(rc, "fi_getname");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What one process opens: fabric, domain, completion queue, endpoint and what leads to its peer.
+// What one process opens: fabric, domain, what tells completions, and what leads to its peers.
 #pragma once
 
 #include <rdma/fi_domain.h>
@@ -14,46 +14,61 @@
 
 namespace weft::bench {
 
-// One endpoint whose sends and receives both complete to one queue, as MPI libraries do it: polling
-// costs one call. FI_EP_RDM: enabled, with an address vector. FI_EP_MSG: there is none before
-// connect() or accept(), only a passive one that listens. One thread (FI_THREAD_DOMAIN).
+// How operations reach a peer: the endpoint to post them to, and the number to post with them.
+struct Peer {
+  fid_ep* ep;
+  fi_addr_t address;
+};
+
+// Endpoints whose sends and receives all complete to one queue, as MPI libraries do it: polling
+// costs one call. FI_EP_RDM, FI_EP_DGRAM: one endpoint, enabled, with an address vector. FI_EP_MSG:
+// a passive one that listens, and one for each peer that was met. With CountBy::kCounters, two
+// counters tell what completed, and errors alone reach the queue. One thread (FI_THREAD_DOMAIN).
 class Endpoint {
  public:
   // Opens what select_info() chose; room in the queue for two windows. Fatal on any error.
   explicit Endpoint(const Options& options);
 
-  fid_ep* ep() const { return ep_.get(); }
-  fid_cq* queue() const { return queue_.get(); }
   fid_domain* domain() const { return domain_.get(); }
+  fid_cq* queue() const { return queue_.get(); }
+  // What this process started and what it received; nullptr with CountBy::kQueue.
+  fid_cntr* sent_counter() const { return sent_counter_.get(); }
+  fid_cntr* received_counter() const { return received_counter_.get(); }
   const fi_info& info() const { return *info_; }
 
   std::string provider() const { return info_->fabric_attr->prov_name; }
   // The window, cut to what the endpoint's queues hold.
   std::uint64_t window() const { return window_; }
   bool needs_mr(int mode) const { return (info_->domain_attr->mr_mode & mode) != 0; }
+  // Binds a region to the endpoint, where FI_MR_ENDPOINT asks for it.
+  void adopt(fid_mr* region) const;
 
   // fi_getname(3): opaque bytes that meet() of the other process takes.
   std::vector<std::byte> name() const;
-  // Makes the endpoint of that name the peer, and returns its number. Of two that are connected
-  // one asks. Fatal on any error.
-  fi_addr_t meet(const std::vector<std::byte>& name, bool asks);
+  // Makes the endpoint of that name a peer. Of two that are connected one asks. Fatal on any error.
+  Peer meet(const std::vector<std::byte>& name, bool asks);
 
  private:
-  void open_datagram();
+  void open_counters();
+  void open_unconnected(const Options& options);
   void open_passive();
-  void open_connected(fi_info& info);
+  FabricObject<fid_ep> open_endpoint(fi_info& info, fid& companion);
+  Peer connect(const std::vector<std::byte>& name, bool asks);
   Info await_event(std::uint32_t event);
   fi_addr_t add_peer(const std::vector<std::byte>& name) const;
 
   Info info_;
   std::uint64_t window_;
+  std::size_t least_multi_receive_;  // FI_OPT_MIN_MULTI_RECV; 0: receives take one message each
   FabricObject<fid_fabric> fabric_;
   FabricObject<fid_domain> domain_;
   FabricObject<fid_cq> queue_;
+  FabricObject<fid_cntr> sent_counter_;
+  FabricObject<fid_cntr> received_counter_;
   FabricObject<fid_av> addresses_;
   FabricObject<fid_eq> events_;
   FabricObject<fid_pep> passive_;
-  FabricObject<fid_ep> ep_;
+  std::vector<FabricObject<fid_ep>> endpoints_;
 };
 
 }  // namespace weft::bench

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What weft_bench does: plays the role that the command line gives it.
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <iostream>
+#include <utility>
+#include <vector>
 
 #include "failure.h"
 #include "options.h"
 #include "process.h"
 #include "report.h"
 #include "selection.h"
+#include "server.h"
 #include "session.h"
 
 namespace weft::bench {
@@ -20,40 +22,44 @@ void print(const Options& options, const Measurement& measurement, const Cores& 
   std::cout << to_json(options, measurement, cores.server != cores.client) << std::endl;
 }
 
-// Forks before anything of libfabric is touched: providers do not survive a fork.
-int run_pair(const Options& options, const Cores& cores) {
-  auto [client_end, server_end] = Channel::make_pair();
+// Before anything of libfabric is touched: providers do not survive a fork. EARLIER are the ends of
+// channels that are not for the new process.
+Channel start_server(const Options& options, const Cores& cores, std::vector<Channel>& earlier) {
+  auto [near, far] = Channel::make_pair();
   const pid_t parent = getpid();
-  const auto child = static_cast<pid_t>(check_system(fork(), "fork"));
-  if (child == 0) {
-    end_with_parent(parent);
-    set_time_limit(options.time_limit);
-    pin_to(cores.server);
-    { Channel unused(std::move(client_end)); }
-    run_server(options, server_end);
-    return 0;
-  }
-  watch_child(child);
+  if (check_system(fork(), "fork") != 0) return std::move(near);
   set_time_limit(options.time_limit);
-  pin_to(cores.client);
-  { Channel unused(std::move(server_end)); }
-  print(options, run_client(options, client_end), cores);
-  return wait_for(child) ? 0 : 1;
+  end_with_parent(parent);
+  earlier.clear();
+  { Channel unused(std::move(near)); }
+  run_server(options, cores.server, far);
+  std::exit(0);
+}
+
+int run_pair(const Options& options, const Cores& cores) {
+  watch_children();
+  std::vector<Channel> servers;
+  servers.reserve(options.peers);
+  while (servers.size() < options.peers) {
+    servers.push_back(start_server(options, cores, servers));
+  }
+  set_time_limit(options.time_limit);
+  print(options, run_client(options, cores.client, servers), cores);
+  return wait_for_children() ? 0 : 1;
 }
 
 int run_listening(const Options& options, const Cores& cores) {
   set_time_limit(options.time_limit);
-  pin_to(cores.server);
   Channel channel = Channel::accept_one(options.port);
-  run_server(options, channel);
+  run_server(options, cores.server, channel);
   return 0;
 }
 
 int run_connecting(const Options& options, const Cores& cores) {
   set_time_limit(options.time_limit);
-  pin_to(cores.client);
-  Channel channel = Channel::connect_to(options.host, options.port);
-  print(options, run_client(options, channel), cores);
+  std::vector<Channel> server;
+  server.push_back(Channel::connect_to(options.host, options.port));
+  print(options, run_client(options, cores.client, server), cores);
   return 0;
 }
 
@@ -76,7 +82,7 @@ int run(const Options& options) {
     case Role::kSelf:
       return run_self_role(options, cores);
     case Role::kListProviders:
-      for (const auto& name : usable_providers()) std::cout << name << '\n';
+      for (const auto& name : usable_providers(options)) std::cout << name << '\n';
       return 0;
   }
   return 1;

@@ -120,17 +120,19 @@ void poll_ping_pong_server(Context& context, Channel& channel, std::uint64_t ite
 
 }  // namespace
 
-Workload one_sided_latency(Operation operation) {
-  if (operation == Operation::kFetchAdd) return {one_at_a_time<FetchAddVerbs>, target, 1};
-  if (operation == Operation::kCompareSwap) return {one_at_a_time<CompareSwapVerbs>, target, 1};
-  if (operation == Operation::kRmaRead) return {one_at_a_time<ReadVerbs>, target, 1};
+Workload one_sided_latency(const Options& options) {
+  if (options.operation == Operation::kFetchAdd) return {one_at_a_time<FetchAddVerbs>, target, 1};
+  if (options.operation == Operation::kCompareSwap) {
+    return {one_at_a_time<CompareSwapVerbs>, target, 1};
+  }
+  if (options.operation == Operation::kRmaRead) return {one_at_a_time<ReadVerbs>, target, 1};
   return {one_at_a_time<WriteVerbs>, target, 1};
 }
 
-Workload one_sided_stream(Operation operation) {
-  if (operation == Operation::kFetchAdd) return {stream<FetchAddVerbs>, target, 1};
-  if (operation == Operation::kCompareSwap) return {stream<CompareSwapVerbs>, target, 1};
-  if (operation == Operation::kRmaRead) return {stream<ReadVerbs>, target, 1};
+Workload one_sided_stream(const Options& options) {
+  if (options.operation == Operation::kFetchAdd) return {stream<FetchAddVerbs>, target, 1};
+  if (options.operation == Operation::kCompareSwap) return {stream<CompareSwapVerbs>, target, 1};
+  if (options.operation == Operation::kRmaRead) return {stream<ReadVerbs>, target, 1};
   return {stream<WriteVerbs>, target, 1};
 }
 

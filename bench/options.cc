@@ -15,8 +15,9 @@ const std::map<std::string, Operation> operation_names{
     {"rma_write", Operation::kRmaWrite}, {"rma_read", Operation::kRmaRead},
     {"fetch_add", Operation::kFetchAdd}, {"compare_swap", Operation::kCompareSwap}};
 
-const std::map<std::string, EndpointType> endpoint_names{{"rdm", EndpointType::kDatagram},
-                                                         {"msg", EndpointType::kConnected}};
+const std::map<std::string, EndpointType> endpoint_names{{"rdm", EndpointType::kReliable},
+                                                         {"msg", EndpointType::kConnected},
+                                                         {"dgram", EndpointType::kDatagram}};
 
 const std::map<std::string, Metric> metric_names{{"latency", Metric::kLatency},
                                                  {"poll_latency", Metric::kPollLatency},
@@ -34,6 +35,28 @@ const std::map<std::string, Inject> inject_names{
 const std::map<std::string, Progress> progress_names{{"manual", Progress::kManual},
                                                      {"auto", Progress::kAuto}};
 
+const std::map<std::string, Receive> receive_names{{"single", Receive::kSingle},
+                                                   {"multi", Receive::kMulti}};
+
+const std::map<std::string, CountBy> count_by_names{{"queue", CountBy::kQueue},
+                                                    {"counters", CountBy::kCounters}};
+
+// The names of an option, for the help text and the messages.
+template <class Value>
+std::string listed(const std::map<std::string, Value>& names) {
+  std::string list;
+  for (const auto& [name, value] : names) list += (list.empty() ? "" : ", ") + name;
+  return list;
+}
+
+// An option whose value is one of NAMES.
+template <class Value>
+void add_choice(CLI::App& app, const std::string& flags, Value& value, const std::string& what,
+                const std::map<std::string, Value>& names) {
+  app.add_option(flags, value, what + ": " + listed(names))
+      ->transform(CLI::CheckedTransformer(names));
+}
+
 template <class Value>
 const char* find_name(const std::map<std::string, Value>& names, Value value) {
   for (const auto& [name, candidate] : names) {
@@ -44,25 +67,26 @@ const char* find_name(const std::map<std::string, Value>& names, Value value) {
 
 void add_measurement(CLI::App& app, Options& options) {
   app.add_option("-p,--provider", options.provider, "libfabric provider, as fi_info names it");
-  app.add_option("-o,--operation", options.operation,
-                 "msg, tagged, rma_write, rma_read, fetch_add or compare_swap")
-      ->transform(CLI::CheckedTransformer(operation_names));
-  app.add_option("-e,--endpoint", options.endpoint, "rdm or msg")
-      ->transform(CLI::CheckedTransformer(endpoint_names));
-  app.add_option("-m,--metric", options.metric, "latency, poll_latency, rate or bandwidth")
-      ->transform(CLI::CheckedTransformer(metric_names));
+  add_choice(app, "-o,--operation", options.operation, "what is done", operation_names);
+  add_choice(app, "-e,--endpoint", options.endpoint, "type of the endpoints", endpoint_names);
+  add_choice(app, "-m,--metric", options.metric, "what is reported", metric_names);
   app.add_option("-s,--size", options.size, "bytes of one message")
       ->check(CLI::Range(std::size_t{1}, std::size_t{1} << 30));
   app.add_option("-w,--window", options.window, "operations in flight (default: by size)");
   app.add_option("--buffers", options.buffers, "distinct buffers to go through")
       ->check(CLI::Range(1, 4096));
-  app.add_option("--completion", options.completion, "default, inject, transmit or delivery")
-      ->transform(CLI::CheckedTransformer(completion_names));
-  app.add_option("--inject", options.inject,
-                 "use fi_inject: auto (in latency runs, as far as it fits), never, always")
-      ->transform(CLI::CheckedTransformer(inject_names));
-  app.add_option("--progress", options.progress, "manual (where there is a choice) or auto")
-      ->transform(CLI::CheckedTransformer(progress_names));
+  app.add_option("--peers", options.peers, "peers, of which one is active and the others idle")
+      ->check(CLI::Range(1, 1024));
+}
+
+void add_manner(CLI::App& app, Options& options) {
+  add_choice(app, "--completion", options.completion, "completion level", completion_names);
+  add_choice(app, "--inject", options.inject,
+             "use fi_inject (auto: in latency runs, as far as it fits)", inject_names);
+  add_choice(app, "--progress", options.progress, "progress (manual: where there is a choice)",
+             progress_names);
+  add_choice(app, "--receive", options.receive, "one message per buffer or many", receive_names);
+  add_choice(app, "--count-by", options.count_by, "where completions are seen", count_by_names);
 }
 
 void add_conduct(CLI::App& app, Options& options) {
@@ -102,20 +126,39 @@ void split_endpoint(const std::string& text, Options& options) {
   options.port = static_cast<std::uint16_t>(port);
 }
 
+// A combination that cannot be measured.
+struct Refusal {
+  bool applies;
+  const char* option;
+  const char* why;
+};
+
 void check_combination(const Options& options) {
+  const bool one_sided = is_one_sided(options.operation);
+  const bool datagrams = options.endpoint == EndpointType::kDatagram;
+  const bool multi = options.receive == Receive::kMulti;
   const bool self = options.role == Role::kSelf;
-  if (options.metric == Metric::kPollLatency && options.operation != Operation::kRmaWrite) {
-    throw CLI::ValidationError("--metric", "poll_latency is for rma_write only");
-  }
-  const bool counts = options.metric == Metric::kLatency || options.metric == Metric::kRate;
-  if (is_atomic(options.operation) && (options.size != 8 || !counts)) {
-    throw CLI::ValidationError("--operation", "atomic ones have latency and rate at 8 bytes");
-  }
-  if (self && (is_one_sided(options.operation) || options.metric != Metric::kLatency)) {
-    throw CLI::ValidationError("--self", "measures the latency of msg and tagged only");
-  }
-  if (self && options.endpoint == EndpointType::kConnected) {
-    throw CLI::ValidationError("--self", "has one endpoint: a connection takes two");
+  const bool latency = options.metric == Metric::kLatency;
+  const bool atomic_metric = latency || options.metric == Metric::kRate;
+  const bool plain_message = options.operation == Operation::kMessage;
+  const Refusal refusals[] = {
+      {options.metric == Metric::kPollLatency && options.operation != Operation::kRmaWrite,
+       "--metric", "poll_latency is for rma_write only"},
+      {is_atomic(options.operation) && (options.size != 8 || !atomic_metric), "--operation",
+       "atomic ones have latency and rate at 8 bytes"},
+      {datagrams && !plain_message, "--endpoint", "dgram is for msg only"},
+      {multi && (!plain_message || datagrams), "--receive", "multi is for msg on rdm and msg only"},
+      {multi && options.count_by == CountBy::kCounters, "--receive",
+       "a counter does not tell which buffer is free again"},
+      {multi && options.peers > 1, "--receive", "multi is for one peer"},
+      {options.peers > 1 && options.role != Role::kPair && options.role != Role::kListProviders,
+       "--peers", "more than one are for processes that this one forks"},
+      {self && (one_sided || !latency), "--self", "measures the latency of msg and tagged only"},
+      {self && options.endpoint != EndpointType::kReliable, "--self", "is for endpoint rdm only"},
+      {self && multi, "--self", "has one receive for each message"},
+  };
+  for (const Refusal& each : refusals) {
+    if (each.applies) throw CLI::ValidationError(each.option, each.why);
   }
 }
 
@@ -127,6 +170,7 @@ Options parse_options(int argc, char** argv) {
   std::string connect;
   std::vector<int> cores;
   add_measurement(app, options);
+  add_manner(app, options);
   add_conduct(app, options);
   add_role(app, options, connect);
   auto* cores_option =
@@ -160,5 +204,8 @@ bool is_atomic(Operation operation) {
 
 const char* name_of(Operation operation) { return find_name(operation_names, operation); }
 const char* name_of(Metric metric) { return find_name(metric_names, metric); }
+const char* name_of(EndpointType type) { return find_name(endpoint_names, type); }
+const char* name_of(Receive receive) { return find_name(receive_names, receive); }
+const char* name_of(CountBy count_by) { return find_name(count_by_names, count_by); }
 
 }  // namespace weft::bench

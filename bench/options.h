@@ -12,8 +12,8 @@ namespace weft::bench {
 
 enum class Operation { kMessage, kTagged, kRmaWrite, kRmaRead, kFetchAdd, kCompareSwap };
 
-// FI_EP_RDM or FI_EP_MSG.
-enum class EndpointType { kDatagram, kConnected };
+// FI_EP_RDM, FI_EP_MSG or FI_EP_DGRAM.
+enum class EndpointType { kReliable, kConnected, kDatagram };
 
 enum class Metric {
   kLatency,  // two-sided: half a ping-pong round trip; one-sided: post to completion, one at a time
@@ -26,6 +26,12 @@ enum class Completion { kDefault, kInject, kTransmit, kDelivery };
 
 // Whether small messages go through fi_inject (no completion) or fi_send.
 enum class Inject { kAuto, kNever, kAlways };
+
+// Whether each message has a posted buffer of its own, or large ones take many (FI_MULTI_RECV).
+enum class Receive { kSingle, kMulti };
+
+// Where the program sees that operations have completed: in a completion queue, or in two counters.
+enum class CountBy { kQueue, kCounters };
 
 // Who drives the provider: the measuring thread, or also one of its own.
 enum class Progress { kManual, kAuto };
@@ -41,7 +47,7 @@ enum class Role {
 struct Options {
   Role role = Role::kPair;
   std::string provider;  // empty: whatever libfabric lists first
-  EndpointType endpoint = EndpointType::kDatagram;
+  EndpointType endpoint = EndpointType::kReliable;
   Operation operation = Operation::kTagged;
   Metric metric = Metric::kLatency;
   std::size_t size = 8;          // bytes of one message
@@ -54,6 +60,9 @@ struct Options {
   Completion completion = Completion::kDefault;
   Inject inject = Inject::kAuto;
   Progress progress = Progress::kManual;
+  Receive receive = Receive::kSingle;
+  CountBy count_by = CountBy::kQueue;
+  unsigned peers = 1;  // processes met; the measurement is made with one, the others are idle
   std::optional<std::pair<int, int>> cores;  // server, client; none: first and last allowed
   std::string address;                       // local address to bind; empty: the provider's choice
   std::string host;                          // --connect: where the server listens
@@ -73,5 +82,8 @@ bool is_atomic(Operation operation);
 // The names used on the command line and in the report.
 const char* name_of(Operation operation);
 const char* name_of(Metric metric);
+const char* name_of(EndpointType type);
+const char* name_of(Receive receive);
+const char* name_of(CountBy count_by);
 
 }  // namespace weft::bench

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 
 #include "failure.h"
@@ -17,31 +18,35 @@ namespace {
 constexpr unsigned kGraceSeconds = 2;
 
 // Only for the signal handlers, which take no argument of ours.
-volatile sig_atomic_t watched_child = 0;
 volatile sig_atomic_t child_failed = 0;
-volatile sig_atomic_t limit_reached = 0;
+volatile sig_atomic_t ending = 0;
 
 // First politely, because some providers remove their shared memory files on SIGTERM. Others
-// call exit() in their handler for it and hang: a second alarm ends those.
-void on_time_limit(int) {
-  if (limit_reached != 0) {
-    if (watched_child > 0) kill(watched_child, SIGKILL);
-    _exit(1);
-  }
-  limit_reached = 1;
-  constexpr char kMessage[] = "weft_bench: time limit reached\n";
-  [[maybe_unused]] const auto written = write(STDERR_FILENO, kMessage, sizeof kMessage - 1);
+// call exit() in their handler for it and hang: an alarm ends those.
+void end_soon() {
+  ending = 1;
   alarm(kGraceSeconds);
-  if (watched_child > 0) kill(watched_child, SIGTERM);
   raise(SIGTERM);
 }
 
-// Does not reap: wait_for() does.
+void on_alarm(int) {
+  if (ending != 0) _exit(1);
+  constexpr char kMessage[] = "weft_bench: time limit reached\n";
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, kMessage, sizeof kMessage - 1);
+  end_soon();
+}
+
+void on_parent_ended(int) { end_soon(); }
+
+void note_end(int status) {
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) child_failed = 1;
+}
+
 void on_child_ended(int) {
-  siginfo_t info{};
-  const auto child = static_cast<id_t>(watched_child);
-  if (waitid(P_PID, child, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
-  if (info.si_code != CLD_EXITED || info.si_status != 0) child_failed = 1;
+  const int interrupted = errno;
+  int status = 0;
+  while (waitpid(-1, &status, WNOHANG) > 0) note_end(status);
+  errno = interrupted;
 }
 
 void handle(int signal, void (*handler)(int)) {
@@ -74,27 +79,25 @@ void pin_to(int core) {
 }
 
 void set_time_limit(unsigned seconds) {
-  handle(SIGALRM, on_time_limit);
+  handle(SIGALRM, on_alarm);
   alarm(seconds);
 }
 
-void watch_child(pid_t child) {
-  watched_child = child;
-  handle(SIGCHLD, on_child_ended);
-  on_child_ended(SIGCHLD);  // it may have ended before the handler was there
-}
+void watch_children() { handle(SIGCHLD, on_child_ended); }
 
-bool watched_child_failed() { return child_failed != 0; }
+bool a_child_failed() { return child_failed != 0; }
 
 void end_with_parent(pid_t parent) {
-  check_system(prctl(PR_SET_PDEATHSIG, SIGTERM), "prctl");
+  handle(SIGUSR1, on_parent_ended);
+  check_system(prctl(PR_SET_PDEATHSIG, SIGUSR1), "prctl");
   if (getppid() != parent) _exit(1);  // it ended before the call
 }
 
-bool wait_for(pid_t child) {
+bool wait_for_children() {
+  handle(SIGCHLD, SIG_DFL);
   int status = 0;
-  check_system(waitpid(child, &status, 0), "waitpid");
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  while (waitpid(-1, &status, 0) > 0) note_end(status);
+  return child_failed == 0;
 }
 
 }  // namespace weft::bench

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Where the two processes run and how they end: cores, fork, time limit.
+// Where the processes run and how they end: cores, children, time limit.
 #pragma once
 
 #include <sys/types.h>
@@ -20,19 +20,19 @@ Cores choose_cores(const std::optional<std::pair<int, int>>& wanted);
 // Binds the calling thread, and every thread that it starts later, to CORE.
 void pin_to(int core);
 
-// Ends this process and the child of watch_child() after SECONDS: by SIGTERM, and if that did not
-// help within two seconds, at once.
+// Ends this process after SECONDS: by SIGTERM, and if that did not help within two seconds, at
+// once. Children have a limit of their own, and end_with_parent().
 void set_time_limit(unsigned seconds);
 
-// From now on watched_child_failed() tells whether CHILD has ended with an error: a loop that
-// waits for it would wait for ever.
-void watch_child(pid_t child);
-bool watched_child_failed();
+// From now on a_child_failed() tells whether a child has ended with an error: a loop that waits for
+// it would wait for ever.
+void watch_children();
+bool a_child_failed();
 
-// In a child: be ended with PARENT.
+// In a child: be ended with PARENT, in the same way. Before or after set_time_limit().
 void end_with_parent(pid_t parent);
 
-// Waits for CHILD; true if it ended with status 0.
-bool wait_for(pid_t child);
+// Waits for all children; true if each of them, since watch_children(), ended with status 0.
+bool wait_for_children();
 
 }  // namespace weft::bench

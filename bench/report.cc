@@ -43,6 +43,35 @@ double median(std::vector<double> values) {
   return (values[middle - 1] + values[middle]) / 2;
 }
 
+// One JSON object, written member by member.
+class Object {
+ public:
+  Object() { text_.precision(5); }
+
+  void add(const char* name, const std::string& text) { begin(name) << '"' << text << '"'; }
+  void add(const char* name, const char* text) { add(name, std::string(text)); }
+  void add(const char* name, bool value) { begin(name) << (value ? "true" : "false"); }
+  void add(const char* name, double number) { begin(name) << number; }
+  void add(const char* name, std::uint64_t number) { begin(name) << number; }
+  void add(const char* name, const std::vector<double>& numbers) {
+    begin(name) << '[';
+    for (std::size_t i = 0; i < numbers.size(); ++i) text_ << (i == 0 ? "" : ", ") << numbers[i];
+    text_ << ']';
+  }
+  std::string text() const { return "{" + text_.str() + "}"; }
+
+ private:
+  std::ostream& begin(const char* name) {
+    return text_ << (text_.tellp() > 0 ? ", \"" : "\"") << name << "\": ";
+  }
+
+  std::ostringstream text_;
+};
+
+std::string libfabric_version() {
+  return std::to_string(FI_MAJOR(fi_version())) + '.' + std::to_string(FI_MINOR(fi_version()));
+}
+
 }  // namespace
 
 std::string to_json(const Options& options, const Measurement& measurement, bool pinned) {
@@ -50,18 +79,28 @@ std::string to_json(const Options& options, const Measurement& measurement, bool
   for (const double seconds : measurement.seconds_per_operation) {
     samples.push_back(in_unit(options, seconds));
   }
-  std::ostringstream line;
-  line.precision(5);
-  line << R"({"provider": ")" << measurement.provider << R"(", "operation": ")"
-       << name_of(options.operation) << R"(", "metric": ")" << name_of(options.metric)
-       << R"(", "size": )" << options.size << R"(, "window": )" << measurement.window
-       << R"(, "iterations": )" << measurement.iterations << R"(, "value": )" << median(samples)
-       << R"(, "unit": ")" << unit_of(options.metric) << R"(", "samples": [)";
-  for (std::size_t i = 0; i < samples.size(); ++i) line << (i == 0 ? "" : ", ") << samples[i];
-  line << R"(], "pinned": )" << (pinned ? "true" : "false")
-       << R"(, "verified": true, "libfabric": ")" << FI_MAJOR(fi_version()) << '.'
-       << FI_MINOR(fi_version()) << R"("})";
-  return line.str();
+  Object line;
+  line.add("provider", measurement.provider);
+  line.add("endpoint", name_of(options.endpoint));
+  line.add("operation", name_of(options.operation));
+  line.add("metric", name_of(options.metric));
+  line.add("size", std::uint64_t{options.size});
+  line.add("receive", name_of(options.receive));
+  line.add("count_by", name_of(options.count_by));
+  line.add("peers", std::uint64_t{options.peers});
+  line.add("window", measurement.window);
+  line.add("iterations", measurement.iterations);
+  line.add("lost", measurement.lost);
+  line.add("value", median(samples));
+  line.add("unit", unit_of(options.metric));
+  line.add("samples", samples);
+  line.add("first_message_ms", measurement.seconds_to_first_message * 1e3);
+  line.add("private_kib_per_peer", measurement.growth.private_bytes / 1024);
+  line.add("shared_kib_per_peer", measurement.growth.shared_bytes / 1024);
+  line.add("pinned", pinned);
+  line.add("verified", true);
+  line.add("libfabric", libfabric_version());
+  return line.text();
 }
 
 }  // namespace weft::bench

@@ -9,10 +9,13 @@
 
 namespace weft::bench {
 
-// {"provider", "operation", "metric", "size", "window", "iterations", "value", "unit", "samples",
-// "pinned", "verified", "libfabric"}: "value" is the median of "samples", in "unit": us
-// (latencies), M/s (rate: 10^6 operations per second) or GB/s (bandwidth: 10^9 bytes per second).
-// "pinned": whether the two sides had a core each; "libfabric": the version that ran.
+// What was asked for, by its names on the command line ("provider", "endpoint", "operation",
+// "metric", "size", "receive", "count_by", "peers"); "window" and "iterations" of a repetition;
+// "lost": datagrams that did not arrive; "value": the median of "samples", in "unit": us
+// (latencies), M/s (rate: 10^6 operations per second) or GB/s (bandwidth: 10^9 bytes per second);
+// "first_message_ms", "private_kib_per_peer" and "shared_kib_per_peer": see Measurement; "pinned":
+// whether the two sides had a core each; "verified": that data were compared; "libfabric": the
+// version that ran.
 std::string to_json(const Options& options, const Measurement& measurement, bool pinned);
 
 }  // namespace weft::bench

@@ -23,12 +23,12 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("build", type=pathlib.Path,
                         help="build directory: bin/weft_bench and lib/libweft-fi.so")
-    parser.add_argument("--quick", action="store_true", help="fewer cases, three rounds")
+    parser.add_argument("--quick", action="store_true", help="fewer cases")
     parser.add_argument("--providers", type=lambda text: text.split(","),
                         help="only these, separated by commas (UCX is one)")
-    parser.add_argument("--rounds", type=int, help="runs of each case (default 5)")
-    parser.add_argument("--seconds", type=float, default=0.3,
-                        help="timed part of each run (default 0.3)")
+    parser.add_argument("--rounds", type=int, default=3, help="runs of each case (default 3)")
+    parser.add_argument("--seconds", type=float, default=0.2,
+                        help="timed part of each run (default 0.2)")
     parser.add_argument("--time-limit", type=int, default=20, help="seconds of one run")
     parser.add_argument("--cores", type=core_pair, help="SERVER,CLIENT (default: first and last)")
     parser.add_argument("--out", type=pathlib.Path, help="keep the raw figures in this file")
@@ -45,9 +45,8 @@ def measure(options):
     found = contestants.find(options.build, options)
     if not found:
         sys.exit("none of the providers asked for is there")
-    count = options.rounds or (3 if options.quick else 5)
-    run = document.describe_run(count, found)
-    return run, rounds.run(cases(options.quick), found, count)
+    run = document.describe_run(options.rounds, found)
+    return run, rounds.run(cases(options.quick), found, options.rounds)
 
 
 def main():

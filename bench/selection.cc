@@ -45,16 +45,30 @@ std::uint64_t completion_flags(Completion completion) {
   return 0;
 }
 
-Info make_hints(std::uint64_t caps, EndpointType type, const std::string& provider) {
+fi_ep_type endpoint_type(EndpointType type) {
+  switch (type) {
+    case EndpointType::kReliable:
+      return FI_EP_RDM;
+    case EndpointType::kConnected:
+      return FI_EP_MSG;
+    case EndpointType::kDatagram:
+      return FI_EP_DGRAM;
+  }
+  return FI_EP_UNSPEC;
+}
+
+Info make_hints(const Options& options, const std::string& provider) {
   Info hints(fi_allocinfo());
   if (!hints) die("fi_allocinfo", "out of memory");
-  hints->caps = caps;
-  hints->ep_attr->type = type == EndpointType::kConnected ? FI_EP_MSG : FI_EP_RDM;
+  hints->caps = capabilities(options.operation);
+  if (options.receive == Receive::kMulti) hints->caps |= FI_MULTI_RECV;
+  hints->tx_attr->op_flags = completion_flags(options.completion);
+  hints->ep_attr->type = endpoint_type(options.endpoint);
   hints->domain_attr->threading = FI_THREAD_DOMAIN;
   hints->domain_attr->mr_mode =
       FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
   // Regions are registered before there is a connection.
-  if (type == EndpointType::kConnected) hints->domain_attr->mr_mode &= ~FI_MR_ENDPOINT;
+  if (options.endpoint == EndpointType::kConnected) hints->domain_attr->mr_mode &= ~FI_MR_ENDPOINT;
   // Freed by fi_freeinfo(3), hence from malloc.
   if (!provider.empty()) hints->fabric_attr->prov_name = strdup(provider.c_str());
   return hints;
@@ -89,9 +103,16 @@ const fi_info* best_match(const fi_info* list, const std::string& provider) {
 
 }  // namespace
 
+void start_libfabric() {
+  Info hints(fi_allocinfo());
+  if (!hints) die("fi_allocinfo", "out of memory");
+  hints->fabric_attr->prov_name = strdup("none of this name");
+  Info found;
+  get_info(*hints, "", found);
+}
+
 Info select_info(const Options& options) {
-  Info hints = make_hints(capabilities(options.operation), options.endpoint, options.provider);
-  hints->tx_attr->op_flags = completion_flags(options.completion);
+  Info hints = make_hints(options, options.provider);
   Info list;
   hints->domain_attr->data_progress = FI_PROGRESS_AUTO;
   check_fabric(options.progress == Progress::kAuto
@@ -103,8 +124,8 @@ Info select_info(const Options& options) {
   return chosen;
 }
 
-std::set<std::string> usable_providers() {
-  const Info hints = make_hints(FI_TAGGED | FI_MSG | FI_RMA, EndpointType::kDatagram, "");
+std::set<std::string> usable_providers(const Options& options) {
+  const Info hints = make_hints(options, "");
   Info list;
   get_info(*hints, "", list);
   std::set<std::string> names;

@@ -11,12 +11,16 @@
 
 namespace weft::bench {
 
-// The first reliable datagram endpoint of options.provider that can do options.operation. It may
-// ask for FI_MR_LOCAL, VIRT_ADDR, ALLOCATED, PROV_KEY and ENDPOINT (the program keeps all of
-// them), for no mode bit. Ends the process when there is none.
+// Lets libfabric load and start every provider that is installed, which it does once in a process
+// and whichever is wanted later.
+void start_libfabric();
+
+// The first endpoint of options.provider that can do what OPTIONS ask for. It may ask for
+// FI_MR_LOCAL, VIRT_ADDR, ALLOCATED, PROV_KEY and ENDPOINT (the program keeps all of them), for no
+// mode bit. Ends the process when there is none.
 Info select_info(const Options& options);
 
-// The names of all providers that select_info() could answer with.
-std::set<std::string> usable_providers();
+// The names of all providers that select_info() could answer with, whatever options.provider is.
+std::set<std::string> usable_providers(const Options& options);
 
 }  // namespace weft::bench

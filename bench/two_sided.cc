@@ -10,16 +10,6 @@ namespace weft::bench {
 namespace {
 
 template <class Verbs>
-void send(Context& context, std::uint64_t index) {
-  if (context.inject) {
-    post(context.completions, "inject", [&] { return Verbs::inject(context, index); });
-    context.completions.count_injected();
-  } else {
-    post(context.completions, "send", [&] { return Verbs::send(context, index); });
-  }
-}
-
-template <class Verbs>
 void receive(Context& context, std::uint64_t index) {
   post(context.completions, "receive", [&] { return Verbs::receive(context, index); });
 }
@@ -110,20 +100,28 @@ double send_to_self(Context& context, std::uint64_t iterations) {
   return seconds_since(start);
 }
 
-}  // namespace
-
-Workload two_sided_latency(Operation operation) {
-  if (operation == Operation::kMessage) {
-    return {ping_pong_client<MessageVerbs>, ping_pong_server<MessageVerbs>, 2};
-  }
-  return {ping_pong_client<TaggedVerbs>, ping_pong_server<TaggedVerbs>, 2};
+// Calls MAKE with the verbs that do what OPTIONS ask for.
+template <class Make>
+Workload choose_verbs(const Options& options, Make&& make) {
+  if (options.operation == Operation::kTagged) return make(TaggedVerbs{});
+  if (options.receive == Receive::kMulti) return make(PooledVerbs{});
+  return make(MessageVerbs{});
 }
 
-Workload two_sided_stream(Operation operation) {
-  if (operation == Operation::kMessage) {
-    return {stream_client<MessageVerbs>, stream_server<MessageVerbs>, 1};
-  }
-  return {stream_client<TaggedVerbs>, stream_server<TaggedVerbs>, 1};
+}  // namespace
+
+Workload two_sided_latency(const Options& options) {
+  return choose_verbs(options, [](auto verbs) -> Workload {
+    using Verbs = decltype(verbs);
+    return {ping_pong_client<Verbs>, ping_pong_server<Verbs>, 2};
+  });
+}
+
+Workload two_sided_stream(const Options& options) {
+  return choose_verbs(options, [](auto verbs) -> Workload {
+    using Verbs = decltype(verbs);
+    return {stream_client<Verbs>, stream_server<Verbs>, 1};
+  });
 }
 
 double run_self(Context& context, Operation operation, std::uint64_t iterations) {

@@ -15,60 +15,64 @@ namespace weft::bench {
 // an error.
 struct MessageVerbs {
   static ssize_t send(Context& c, std::uint64_t index) {
-    return fi_send(c.endpoint.ep(), c.buffers.source(index), c.buffers.size(),
-                   c.buffers.descriptor(), c.peer, c.completions.sent_context());
+    return fi_send(c.peer.ep, c.buffers.source(index), c.buffers.size(), c.buffers.descriptor(),
+                   c.peer.address, c.completions.sent_context());
   }
   static ssize_t inject(Context& c, std::uint64_t index) {
-    return fi_inject(c.endpoint.ep(), c.buffers.source(index), c.buffers.size(), c.peer);
+    return fi_inject(c.peer.ep, c.buffers.source(index), c.buffers.size(), c.peer.address);
   }
   static ssize_t receive(Context& c, std::uint64_t index) {
-    return fi_recv(c.endpoint.ep(), c.buffers.target(index), c.buffers.size(),
-                   c.buffers.descriptor(), FI_ADDR_UNSPEC, c.completions.received_context());
+    return fi_recv(c.peer.ep, c.buffers.target(index), c.buffers.size(), c.buffers.descriptor(),
+                   FI_ADDR_UNSPEC, c.completions.received_context());
   }
+};
+
+// A receive only makes sure that the large buffers are posted.
+struct PooledVerbs : MessageVerbs {
+  static ssize_t receive(Context& c, std::uint64_t) { return c.pool->replenish(c.peer.ep); }
 };
 
 struct TaggedVerbs {
   static constexpr std::uint64_t kTag = 0x77656674;
 
   static ssize_t send(Context& c, std::uint64_t index) {
-    return fi_tsend(c.endpoint.ep(), c.buffers.source(index), c.buffers.size(),
-                    c.buffers.descriptor(), c.peer, kTag, c.completions.sent_context());
+    return fi_tsend(c.peer.ep, c.buffers.source(index), c.buffers.size(), c.buffers.descriptor(),
+                    c.peer.address, kTag, c.completions.sent_context());
   }
   static ssize_t inject(Context& c, std::uint64_t index) {
-    return fi_tinject(c.endpoint.ep(), c.buffers.source(index), c.buffers.size(), c.peer, kTag);
+    return fi_tinject(c.peer.ep, c.buffers.source(index), c.buffers.size(), c.peer.address, kTag);
   }
   static ssize_t receive(Context& c, std::uint64_t index) {
-    return fi_trecv(c.endpoint.ep(), c.buffers.target(index), c.buffers.size(),
-                    c.buffers.descriptor(), FI_ADDR_UNSPEC, kTag, 0,
-                    c.completions.received_context());
+    return fi_trecv(c.peer.ep, c.buffers.target(index), c.buffers.size(), c.buffers.descriptor(),
+                    FI_ADDR_UNSPEC, kTag, 0, c.completions.received_context());
   }
 };
 
 struct WriteVerbs {
   static ssize_t start(Context& c, std::uint64_t index) {
-    return fi_write(c.endpoint.ep(), c.buffers.source(index), c.buffers.size(),
-                    c.buffers.descriptor(), c.peer, c.remote.target + c.buffers.offset(index),
-                    c.remote.key, c.completions.sent_context());
+    return fi_write(c.peer.ep, c.buffers.source(index), c.buffers.size(), c.buffers.descriptor(),
+                    c.peer.address, c.remote.target + c.buffers.offset(index), c.remote.key,
+                    c.completions.sent_context());
   }
   static ssize_t inject(Context& c, std::uint64_t index) {
-    return fi_inject_write(c.endpoint.ep(), c.buffers.source(index), c.buffers.size(), c.peer,
+    return fi_inject_write(c.peer.ep, c.buffers.source(index), c.buffers.size(), c.peer.address,
                            c.remote.target + c.buffers.offset(index), c.remote.key);
   }
 };
 
 struct ReadVerbs {
   static ssize_t start(Context& c, std::uint64_t index) {
-    return fi_read(c.endpoint.ep(), c.buffers.target(index), c.buffers.size(),
-                   c.buffers.descriptor(), c.peer, c.remote.source + c.buffers.offset(index),
-                   c.remote.key, c.completions.sent_context());
+    return fi_read(c.peer.ep, c.buffers.target(index), c.buffers.size(), c.buffers.descriptor(),
+                   c.peer.address, c.remote.source + c.buffers.offset(index), c.remote.key,
+                   c.completions.sent_context());
   }
 };
 
 // Atomic operations on one number of 8 bytes.
 struct FetchAddVerbs {
   static ssize_t start(Context& c, std::uint64_t index) {
-    return fi_fetch_atomic(c.endpoint.ep(), c.buffers.source(index), 1, c.buffers.descriptor(),
-                           c.buffers.target(index), c.buffers.descriptor(), c.peer,
+    return fi_fetch_atomic(c.peer.ep, c.buffers.source(index), 1, c.buffers.descriptor(),
+                           c.buffers.target(index), c.buffers.descriptor(), c.peer.address,
                            c.remote.target + c.buffers.offset(index), c.remote.key, FI_UINT64,
                            FI_SUM, c.completions.sent_context());
   }
@@ -80,11 +84,23 @@ struct CompareSwapVerbs {
   static ssize_t start(Context& c, std::uint64_t index) {
     static constexpr std::uint64_t kNever = ~std::uint64_t{0};
     if (index != 0) *c.buffers.source(index) ^= std::byte{1};
-    return fi_compare_atomic(c.endpoint.ep(), c.buffers.source(index), 1, c.buffers.descriptor(),
-                             &kNever, nullptr, c.buffers.target(index), c.buffers.descriptor(),
-                             c.peer, c.remote.target + c.buffers.offset(index), c.remote.key,
-                             FI_UINT64, FI_CSWAP_NE, c.completions.sent_context());
+    return fi_compare_atomic(c.peer.ep, c.buffers.source(index), 1, c.buffers.descriptor(), &kNever,
+                             nullptr, c.buffers.target(index), c.buffers.descriptor(),
+                             c.peer.address, c.remote.target + c.buffers.offset(index),
+                             c.remote.key, FI_UINT64, FI_CSWAP_NE, c.completions.sent_context());
   }
 };
+
+// Sends message INDEX, in whichever way the measurement wants it, and counts it if nobody else
+// will.
+template <class Verbs>
+void send(Context& context, std::uint64_t index) {
+  if (context.inject) {
+    post(context.completions, "inject", [&] { return Verbs::inject(context, index); });
+    context.completions.count_injected();
+  } else {
+    post(context.completions, "send", [&] { return Verbs::send(context, index); });
+  }
+}
 
 }  // namespace weft::bench

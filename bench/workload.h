@@ -21,23 +21,30 @@ struct Workload {
   double operations_per_iteration;
 };
 
-Workload two_sided_latency(Operation operation);
-Workload two_sided_stream(Operation operation);
-Workload one_sided_latency(Operation operation);
-Workload one_sided_stream(Operation operation);
+Workload two_sided_latency(const Options& options);
+Workload two_sided_stream(const Options& options);
+Workload one_sided_latency(const Options& options);
+Workload one_sided_stream(const Options& options);
 Workload rma_write_poll_latency();
+Workload datagram_latency();
+Workload datagram_stream();
 
-inline Workload workload_for(Operation operation, Metric metric) {
-  switch (metric) {
-    case Metric::kLatency:
-      return is_one_sided(operation) ? one_sided_latency(operation) : two_sided_latency(operation);
-    case Metric::kPollLatency:
-      return rma_write_poll_latency();
-    case Metric::kRate:
-    case Metric::kBandwidth:
-      break;
-  }
-  return is_one_sided(operation) ? one_sided_stream(operation) : two_sided_stream(operation);
+// One operation after the other: what a latency is measured by, and what a single exchange is.
+inline Workload exchange(const Options& options) {
+  if (options.endpoint == EndpointType::kDatagram) return datagram_latency();
+  return is_one_sided(options.operation) ? one_sided_latency(options) : two_sided_latency(options);
+}
+
+inline Workload stream(const Options& options) {
+  if (options.endpoint == EndpointType::kDatagram) return datagram_stream();
+  return is_one_sided(options.operation) ? one_sided_stream(options) : two_sided_stream(options);
+}
+
+// What the timed phases do.
+inline Workload workload_for(const Options& options) {
+  if (options.metric == Metric::kPollLatency) return rma_write_poll_latency();
+  const bool streams = options.metric == Metric::kRate || options.metric == Metric::kBandwidth;
+  return streams ? stream(options) : exchange(options);
 }
 
 // Sends ITERATIONS messages from the endpoint to itself, one at a time, in one thread. The

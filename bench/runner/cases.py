@@ -1,29 +1,92 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# What is measured: operations, metrics and sizes, in full and in short.
-from dataclasses import dataclass
+# What is measured: operations, metrics, sizes and manners, in full and in short.
+from dataclasses import asdict, dataclass, replace
 
 KIB = 1024
 MIB = 1024 * KIB
 
 
 @dataclass(frozen=True)
+class Metric:
+    """What a figure says, and where it stands in what weft_bench prints."""
+
+    title: str
+    unit: str
+    smaller_is_better: bool = True
+    measured_as: str = ""  # the --metric of weft_bench, if that is another word
+    member: str = "value"
+
+
+METRICS = {
+    "latency": Metric("latency (us)", "us"),
+    "poll_latency": Metric("latency, the target watches memory (us)", "us"),
+    "rate": Metric("rate (millions per second)", "M/s", False),
+    "bandwidth": Metric("bandwidth (GB/s)", "GB/s", False),
+    "first_message": Metric("time to the first message (ms)", "ms", True, "latency",
+                            "first_message_ms"),
+    "private_memory": Metric("private memory for each further peer (KiB)", "KiB", True, "latency",
+                             "private_kib_per_peer"),
+    "shared_memory": Metric("shared memory for each further peer (KiB)", "KiB", True, "latency",
+                            "shared_kib_per_peer"),
+}
+
+ENDPOINTS = {"rdm": "FI_EP_RDM", "msg": "FI_EP_MSG", "dgram": "FI_EP_DGRAM"}
+
+
+@dataclass(frozen=True)
 class Case:
-    """One figure that every contestant is asked for; the words are those of weft_bench."""
+    """One figure that every contestant is asked for; the words are those of weft_bench, and of
+    METRICS."""
 
     operation: str  # msg, tagged, rma_write, rma_read, fetch_add, compare_swap
-    metric: str  # latency, poll_latency, rate, bandwidth
-    size: int  # bytes
+    metric: str
+    size: int = 8  # bytes
+    endpoint: str = "rdm"
+    receive: str = "single"  # or multi
+    count_by: str = "queue"  # or counters
+    peers: int = 0  # of which one is active; 0: one, in a table that is not about peers
 
     @property
     def smaller_is_better(self):
-        return self.metric in ("latency", "poll_latency")
+        return METRICS[self.metric].smaller_is_better
 
     @property
     def unit(self):
-        return {"rate": "M/s", "bandwidth": "GB/s"}.get(self.metric, "us")
+        return METRICS[self.metric].unit
+
+    @property
+    def run(self):
+        """The case whose run of weft_bench gives this figure, too."""
+        return replace(self, metric=METRICS[self.metric].measured_as or self.metric)
+
+    @property
+    def arguments(self):
+        """How weft_bench is told."""
+        words = asdict(self.run) | {"peers": max(self.peers, 1)}
+        return [text for name, value in words.items()
+                for text in ("--" + name.replace("_", "-"), str(value))]
+
+    @property
+    def table(self):
+        """Equal for all cases that are the rows of one table."""
+        return replace(self, size=0, peers=min(self.peers, 1))
+
+    @property
+    def title(self):
+        """Of that table."""
+        manner = {"multi": ", multi-receive"}.get(self.receive, "")
+        manner += {"counters": ", seen by counters"}.get(self.count_by, "")
+        manner += ", one active peer and the others idle" if self.peers else ""
+        return (f"{ENDPOINTS[self.endpoint]}, {self.operation}{manner}: "
+                f"{METRICS[self.metric].title}")
+
+    @property
+    def row(self):
+        """What stands before the figures."""
+        return f"{self.peers} peer{'s' * (self.peers > 1)}" if self.peers else size_text(self.size)
 
     def __str__(self):
-        return f"{self.operation} {self.metric} {size_text(self.size)}"
+        return f"{self.title}, {self.row}"
 
 
 def size_text(size):
@@ -34,37 +97,74 @@ def size_text(size):
     return f"{size} B"
 
 
-FULL = {
-    ("tagged", "latency"): (8, 64, 256, KIB, 4 * KIB, 16 * KIB, 64 * KIB, MIB, 16 * MIB),
-    ("msg", "latency"): (8, 64, 4 * KIB),
-    ("rma_write", "latency"): (8, 64, 4 * KIB, 64 * KIB, MIB),
-    ("rma_write", "poll_latency"): (8, 64, 4 * KIB, 64 * KIB),
-    ("rma_read", "latency"): (8, 64, 4 * KIB, 64 * KIB, MIB),
-    ("tagged", "rate"): (8, 64, 256, KIB),
-    ("msg", "rate"): (64,),
-    ("rma_write", "rate"): (64,),
-    ("rma_read", "rate"): (64,),
-    ("fetch_add", "latency"): (8,),
-    ("fetch_add", "rate"): (8,),
-    ("compare_swap", "latency"): (8,),
-    ("tagged", "bandwidth"): (64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB),
-    ("msg", "bandwidth"): (MIB,),
-    ("rma_write", "bandwidth"): (64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB),
-    ("rma_read", "bandwidth"): (64 * KIB, MIB, 4 * MIB),
-}
+def sizes(operation, metric, *each, **manner):
+    return [Case(operation, metric, size, **manner) for size in each]
 
-QUICK = {
-    ("tagged", "latency"): (8, 64, 64 * KIB),
-    ("rma_write", "latency"): (8,),
-    ("rma_write", "poll_latency"): (8,),
-    ("rma_read", "latency"): (8,),
-    ("fetch_add", "latency"): (8,),
-    ("tagged", "rate"): (64,),
-    ("tagged", "bandwidth"): (64 * KIB, 256 * KIB, MIB, 4 * MIB),
-}
+
+def peers(operation, metric, *each):
+    return [Case(operation, metric, peers=count) for count in each]
+
+
+FULL = [
+    *sizes("tagged", "latency", 8, 64, 256, KIB, 4 * KIB, 16 * KIB, 64 * KIB, MIB, 16 * MIB),
+    *sizes("msg", "latency", 8, 64, 4 * KIB),
+    *sizes("rma_write", "latency", 8, 64, 4 * KIB, 64 * KIB, MIB),
+    *sizes("rma_write", "poll_latency", 8, 64, 4 * KIB, 64 * KIB),
+    *sizes("rma_read", "latency", 8, 4 * KIB, 64 * KIB, MIB),
+    *sizes("tagged", "rate", 8, 64, 256, KIB),
+    *sizes("msg", "rate", 8, 64),
+    *sizes("rma_write", "rate", 64),
+    *sizes("rma_read", "rate", 64),
+    *sizes("fetch_add", "latency", 8),
+    *sizes("fetch_add", "rate", 8),
+    *sizes("compare_swap", "latency", 8),
+    *sizes("tagged", "bandwidth", 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB),
+    *sizes("msg", "bandwidth", MIB),
+    *sizes("rma_write", "bandwidth", 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB),
+    *sizes("rma_read", "bandwidth", 64 * KIB, MIB, 4 * MIB),
+    *sizes("msg", "latency", 8, 64, 4 * KIB, endpoint="msg"),
+    *sizes("msg", "rate", 8, 64, endpoint="msg"),
+    *sizes("msg", "bandwidth", MIB, endpoint="msg"),
+    *sizes("rma_write", "latency", 8, endpoint="msg"),
+    *sizes("fetch_add", "latency", 8, endpoint="msg"),
+    *sizes("msg", "latency", 8, 64, KIB, endpoint="dgram"),
+    *sizes("msg", "rate", 8, 64, endpoint="dgram"),
+    *sizes("msg", "rate", 8, 64, receive="multi"),
+    *sizes("tagged", "latency", 8, count_by="counters"),
+    *sizes("rma_write", "latency", 8, count_by="counters"),
+    *peers("tagged", "latency", 1, 2, 8, 64),
+    *peers("tagged", "private_memory", 8, 64),
+    *peers("tagged", "shared_memory", 8, 64),
+    *sizes("msg", "first_message", 8),
+    *sizes("msg", "first_message", 8, endpoint="msg"),
+    *sizes("msg", "first_message", 8, endpoint="dgram"),
+]
+
+# The cases that targets are about, and one of every other kind.
+QUICK = [
+    *sizes("tagged", "latency", 8, 64),
+    *sizes("msg", "latency", 8),
+    *sizes("rma_write", "latency", 8),
+    *sizes("rma_write", "poll_latency", 8),
+    *sizes("rma_read", "latency", 8),
+    *sizes("fetch_add", "latency", 8),
+    *sizes("tagged", "rate", 64),
+    *sizes("tagged", "bandwidth", 64 * KIB, 256 * KIB, MIB, 4 * MIB),
+    *sizes("msg", "rate", 64),
+    *sizes("msg", "latency", 8, endpoint="msg"),
+    *sizes("msg", "rate", 64, endpoint="msg"),
+    *sizes("msg", "latency", 8, endpoint="dgram"),
+    *sizes("msg", "rate", 64, endpoint="dgram"),
+    *sizes("msg", "rate", 64, receive="multi"),
+    *sizes("tagged", "latency", 8, count_by="counters"),
+    *peers("tagged", "latency", 1, 64),
+    *peers("tagged", "private_memory", 64),
+    *peers("tagged", "shared_memory", 64),
+    *sizes("msg", "first_message", 8),
+    *sizes("msg", "first_message", 8, endpoint="msg"),
+    *sizes("msg", "first_message", 8, endpoint="dgram"),
+]
 
 
 def cases(quick):
-    plan = QUICK if quick else FULL
-    return [Case(operation, metric, size) for (operation, metric), sizes in plan.items()
-            for size in sizes]
+    return QUICK if quick else FULL

@@ -8,6 +8,7 @@ import platform
 import re
 import shutil
 import subprocess
+from dataclasses import asdict
 
 from . import tables
 from .cases import Case
@@ -46,15 +47,14 @@ def describe_run(rounds, contestants):
 
 def to_json(run, results):
     return json.dumps({"run": run, "results": [
-        {"operation": r.case.operation, "metric": r.case.metric, "size": r.case.size,
-         "unit": r.case.unit, "values": r.values, "failures": r.failures} for r in results]},
-        indent=1) + "\n"
+        {"case": asdict(r.case), "unit": r.case.unit, "values": r.values, "failures": r.failures}
+        for r in results]}, indent=1) + "\n"
 
 
 def from_json(text):
     """What to_json() was given."""
     data = json.loads(text)
-    results = [Result(Case(r["operation"], r["metric"], r["size"]), r["values"], r["failures"])
+    results = [Result(Case(**r["case"]), r["values"], r["failures"])
                for r in data["results"]]
     return data["run"], results
 
@@ -67,8 +67,9 @@ def report(run, results):
         f"runs; load average before the run {run['load']:.1f}.",
         "### Targets", tables.targets_table(results), tables.bars_table(results),
         "### All figures",
-        "\"weft better by\": how many times shorter a latency, or higher a rate or a bandwidth, "
-        "than the best of shm and UCX, which is named beside it. \"-\": no figure.",
+        "\"weft better by\": how many times shorter a time, smaller an amount of memory, or higher a "
+        "rate or a bandwidth, than the best of the others, which is named beside it. \"-\": no "
+        "figure.",
         tables.all_figures(results, names)]
     return "\n\n".join(parts) + "\n"
 

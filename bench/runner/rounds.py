@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# In which order everything runs: A B C A B C ..., so that a drift of the machine meets all alike.
+# In which order everything runs: all cases, A B C each, and then all of them again, so that a drift
+# of the machine meets all alike.
 import statistics
 import sys
 from dataclasses import dataclass, field
 
 from . import bounded
+from .targets import WEFT
 
-# A contestant that failed so often in one operation and metric is not asked there again: each
-# time may cost the whole time limit.
+# A contestant that failed so often in the cases of one table is not asked there again: each time
+# may cost the whole time limit.
 PATIENCE = 2
+
+# Whoever is so many times worse than the best in the first round is not measured again.
+FAR_BEHIND = 3
 
 
 @dataclass
@@ -32,40 +37,76 @@ class Result:
             return None
         return (min if self.case.smaller_is_better else max)(found)
 
-    def advantage(self, name, others):
-        """How many times better NAME is than the best of OTHERS; None if it cannot be said."""
-        own, best = self.median(name), self.best(others)
-        if own is None or best is None:
-            return None
-        return best[0] / own if self.case.smaller_is_better else own / best[0]
+    def others(self):
+        return [name for name in self.values if name != WEFT]
+
+    def is_far_behind(self, name):
+        best = self.best(self.values)
+        ratio = advantage(self.case, best[0], self.median(name)) if best else None
+        return ratio is not None and ratio > FAR_BEHIND
 
 
-def run(cases, contestants, rounds):
-    """A Result for each of CASES."""
-    failed = {}
-    results = []
-    for number, case in enumerate(cases, 1):
-        print(f"[{number}/{len(cases)}] {case}", file=sys.stderr, flush=True)
-        result = Result(case)
-        for _ in range(rounds):
-            for contestant in contestants:
-                if contestant.supports(case):
-                    measure(contestant, result, failed)
-        results.append(result)
-    return results
+def advantage(case, figure, other):
+    """How many times better FIGURE is than OTHER; None if it cannot be said."""
+    if figure is None or other is None or figure <= 0 or other <= 0:
+        return None
+    return other / figure if case.smaller_is_better else figure / other
 
 
-def measure(contestant, result, failed):
-    name, case = contestant.name, result.case
-    topic = (name, case.operation, case.metric)
-    if name in result.failures:
-        return
-    if failed.get(topic, 0) >= PATIENCE:
-        result.failures[name] = "not tried after earlier failures"
-        return
-    try:
-        result.values.setdefault(name, []).append(contestant.measure(case))
-    except bounded.Failed as failure:
-        failed[topic] = failed.get(topic, 0) + 1
-        result.failures[name] = str(failure)
-        print(f"    {name}: {failure}", file=sys.stderr, flush=True)
+class Rounds:
+    """Runs CASES with CONTESTANTS."""
+
+    def __init__(self, cases, contestants):
+        self.results = [Result(case) for case in cases]
+        self._contestants = contestants
+        self._failed = {}  # (name, table): how often
+        self._outcomes = {}  # (name, run): what it said in this round, or why nothing
+
+    def round(self, title):
+        self._outcomes.clear()
+        for number, result in enumerate(self.results, 1):
+            print(f"{title} [{number}/{len(self.results)}] {result.case}", file=sys.stderr,
+                  flush=True)
+            for contestant in self._contestants:
+                if contestant.supports(result.case) and self._is_worth_it(contestant.name, result):
+                    self._measure(contestant, result)
+
+    def _is_worth_it(self, name, result):
+        """A run gives the figures of several cases: it is left out if no case needs it."""
+        runs = [other for other in self.results if other.case.run == result.case.run]
+        return name == WEFT or not all(other.is_far_behind(name) for other in runs)
+
+    def _measure(self, contestant, result):
+        name, case = contestant.name, result.case
+        if name in result.failures:
+            return
+        try:
+            outcome = self._outcome(contestant, case)
+        except bounded.Failed as failure:
+            result.failures[name] = str(failure)
+            print(f"    {name}: {failure}", file=sys.stderr, flush=True)
+            return
+        result.values.setdefault(name, []).append(contestant.figure(case, outcome))
+
+    def _outcome(self, contestant, case):
+        """What one run said, made if there was none in this round."""
+        key, topic = (contestant.name, case.run), (contestant.name, case.run.table)
+        if key not in self._outcomes:
+            if self._failed.get(topic, 0) >= PATIENCE:
+                raise bounded.Failed("not tried after earlier failures")
+            try:
+                self._outcomes[key] = contestant.run(case)
+            except bounded.Failed as failure:
+                self._failed[topic] = self._failed.get(topic, 0) + 1
+                self._outcomes[key] = failure
+        if isinstance(self._outcomes[key], bounded.Failed):
+            raise self._outcomes[key]
+        return self._outcomes[key]
+
+
+def run(cases, contestants, count):
+    """A Result for each of CASES, after COUNT rounds."""
+    rounds = Rounds(cases, contestants)
+    for number in range(1, count + 1):
+        rounds.round(f"round {number} of {count}")
+    return rounds.results

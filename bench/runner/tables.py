@@ -1,16 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # How results are shown: Markdown tables.
-from .cases import size_text
-from .targets import BARS, RIVALS, TARGETS, verdict
-
-WEFT = "weft"
-
-TITLES = {
-    "latency": "latency (us)",
-    "poll_latency": "latency, the target watches memory (us)",
-    "rate": "rate (millions per second)",
-    "bandwidth": "bandwidth (GB/s)",
-}
+from .rounds import advantage
+from .targets import BARS, TARGETS, WEFT, verdict
 
 
 def table(header, rows):
@@ -23,6 +14,8 @@ def table(header, rows):
 def number(value):
     if value is None:
         return "-"
+    if value == 0:
+        return "0"
     return f"{value:.3f}" if value < 1 else f"{value:.2f}" if value < 100 else f"{value:.0f}"
 
 
@@ -33,35 +26,41 @@ def ratio(value):
 def figures_table(results, names):
     rows = []
     for result in results:
-        best = result.best(RIVALS)
-        rows.append([size_text(result.case.size), *(number(result.median(n)) for n in names),
-                     ratio(result.advantage(WEFT, RIVALS)), best[1] if best else "-"])
-    return table(["size", *names, "weft better by", "than"], rows)
+        best = result.best(result.others())
+        better = advantage(result.case, result.median(WEFT), best[0]) if best else None
+        rows.append([result.case.row, *(number(result.median(n)) for n in names), ratio(better),
+                     best[1] if best else "-"])
+    return table(["", *names, "weft better by", "than"], rows)
 
 
 def all_figures(results, names):
-    """One section for each operation and metric."""
+    """One section for each table."""
     sections = {}
     for result in results:
-        sections.setdefault((result.case.operation, result.case.metric), []).append(result)
-    return "\n\n".join(
-        f"#### {operation}: {TITLES[metric]}\n\n" + figures_table(group, names)
-        for (operation, metric), group in sections.items())
+        sections.setdefault(result.case.table, []).append(result)
+    return "\n\n".join(f"#### {group[0].case.title}\n\n" + figures_table(group, names)
+                       for group in sections.values())
+
+
+def reference(target, by_case):
+    """(figure, name) that TARGET is held against, None if there is none."""
+    result = by_case.get(target.itself_in or target.case)
+    if result is None:
+        return None
+    return result.best([WEFT] if target.itself_in else result.others())
 
 
 def targets_table(results):
     by_case = {result.case: result for result in results}
     rows = []
     for target in TARGETS:
-        result = by_case.get(target.case)
-        reached = result.advantage(WEFT, target.rivals) if result else None
-        best = result.best(target.rivals) if result else None
+        own = by_case[target.case].median(WEFT) if target.case in by_case else None
+        other = reference(target, by_case)
+        reached = advantage(target.case, own, other[0]) if other else None
         met = None if reached is None else reached >= target.factor
-        rows.append([target.text, number(result.median(WEFT) if result else None),
-                     f"{number(best[0])} ({best[1]})" if best else "-", f"{target.factor:.1f}",
-                     ratio(reached), verdict(met)])
-    return table(["target", "weft", "best of " + " and ".join(RIVALS), "wanted ratio",
-                  "measured ratio", "met?"], rows)
+        rows.append([target.text, number(own), f"{number(other[0])} ({other[1]})" if other else "-",
+                     ratio(target.factor), ratio(reached), verdict(met)])
+    return table(["target", "weft", "held against", "wanted ratio", "measured ratio", "met?"], rows)
 
 
 def bars_table(results):

@@ -6,6 +6,7 @@ import socket
 import time
 
 from . import bounded
+from .cases import Case
 
 TESTS = {
     ("tagged", "latency"): "tag_lat",
@@ -33,10 +34,11 @@ class Ucx:
         self._cores = options.cores or (allowed[0], allowed[-1])
 
     def supports(self, case):
-        return (case.operation, case.metric) in TESTS
+        plain = Case(case.operation, case.metric, case.size)
+        return case == plain and (case.operation, case.metric) in TESTS
 
-    def measure(self, case):
-        """The figure of one run of CASE in its unit; bounded.Failed if there is none."""
+    def run(self, case):
+        """The output of one run of CASE; bounded.Failed if it gave no figure."""
         test = TESTS[case.operation, case.metric]
         iterations = self._iterations(case)
         common = ["ucx_perftest", "-p", str(free_port()), "-t", test, "-s", str(case.size),
@@ -49,6 +51,10 @@ class Ucx:
             output, _ = bounded.finish(client, self._options.time_limit)
         finally:
             bounded.end(server)
+        return output
+
+    def figure(self, case, output):
+        """What CASE asks for, in its unit, of what run() returned."""
         return figure(case, output)
 
     def _iterations(self, case):

@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# Does the runner ask for each figure as often as it should, and show what it got?
+import pathlib
+import tempfile
+import unittest
+
+from runner import bounded, cases, document, rounds, tables
+from runner.cases import FULL, QUICK, Case
+from runner.targets import BARS, TARGETS
+from runner.ucx import Ucx
+
+LATENCY = Case("tagged", "latency")
+MANY_PEERS = Case("tagged", "latency", peers=64)
+MEMORY = Case("tagged", "private_memory", peers=64)
+RATE = Case("tagged", "rate", 64)
+
+
+class Scripted:
+    """A contestant that says what it was told to say, and notes what it was asked."""
+
+    def __init__(self, name, *outcomes):
+        self.name = name
+        self.asked = []
+        self._outcomes = list(outcomes)
+
+    def supports(self, case):
+        return True
+
+    def run(self, case):
+        self.asked.append(case)
+        outcome = self._outcomes[min(len(self.asked), len(self._outcomes)) - 1]
+        if outcome is None:
+            raise bounded.Failed("as scripted")
+        return outcome
+
+    def figure(self, case, outcome):
+        return outcome[case.metric] if isinstance(outcome, dict) else outcome
+
+
+class RunsAreCounted(unittest.TestCase):
+    def test_the_median_of_all_rounds_counts(self):
+        [result] = rounds.run([LATENCY], [Scripted("weft", 3, 1, 2)], 3)
+        self.assertEqual(result.median("weft"), 2)
+
+    def test_one_run_gives_the_figures_of_several_cases(self):
+        contestant = Scripted("shm", {"latency": 1, "private_memory": 4})
+        time, memory = rounds.run([MANY_PEERS, MEMORY], [contestant], 2)
+        self.assertEqual(contestant.asked, [MANY_PEERS, MANY_PEERS])
+        self.assertEqual((time.median("shm"), memory.median("shm")), (1, 4))
+
+    def test_who_is_far_behind_is_measured_once(self):
+        best, far, weft = Scripted("shm", 2), Scripted("udp", 7), Scripted("weft", 7)
+        [result] = rounds.run([LATENCY], [best, far, weft], 3)
+        self.assertEqual([len(each.asked) for each in (best, far, weft)], [3, 1, 3])
+        self.assertEqual(result.median("udp"), 7)
+
+    def test_far_behind_in_one_figure_of_a_run_is_not_enough(self):
+        good = Scripted("shm", {"latency": 1, "private_memory": 4})
+        mixed = Scripted("net", {"latency": 9, "private_memory": 4})
+        rounds.run([MANY_PEERS, MEMORY], [good, mixed], 3)
+        self.assertEqual(len(mixed.asked), 3)
+
+    def test_higher_rates_are_better(self):
+        slow, fast = Scripted("udp", 1), Scripted("shm", 4)
+        rounds.run([RATE], [slow, fast], 3)
+        self.assertEqual([len(slow.asked), len(fast.asked)], [1, 3])
+
+    def test_a_failure_leaves_no_figure(self):
+        [result] = rounds.run([LATENCY], [Scripted("shm", 1, None, 1)], 3)
+        self.assertIsNone(result.median("shm"))
+
+    def test_a_run_that_failed_is_not_made_again_for_its_other_figures(self):
+        contestant = Scripted("tcp", None)
+        results = rounds.run([MANY_PEERS, MEMORY], [contestant], 1)
+        self.assertEqual(len(contestant.asked), 1)
+        self.assertTrue(all(result.failures["tcp"] for result in results))
+
+    def test_who_fails_twice_is_not_asked_in_that_table_again(self):
+        contestant = Scripted("shm", None)
+        in_table = [Case("tagged", "latency", size) for size in (8, 64, 256)]
+        results = rounds.run([*in_table, RATE], [contestant], 1)
+        self.assertEqual(contestant.asked, [*in_table[:2], RATE])
+        self.assertTrue(all(result.failures["shm"] for result in results))
+
+
+class CasesSayHowTheyAreMeasured(unittest.TestCase):
+    def test_every_word_reaches_the_program(self):
+        arguments = " ".join(Case("msg", "shared_memory", 64, "msg", "multi", "counters",
+                                  8).arguments)
+        self.assertEqual(arguments, "--operation msg --metric latency --size 64 --endpoint msg "
+                                    "--receive multi --count-by counters --peers 8")
+
+    def test_no_case_is_there_twice(self):
+        for plan in (FULL, QUICK):
+            self.assertEqual(len(set(plan)), len(plan))
+
+    def test_what_targets_are_about_is_measured(self):
+        wanted = {target.case for target in TARGETS} | {bar.case for bar in BARS}
+        wanted |= {target.itself_in for target in TARGETS if target.itself_in}
+        self.assertLessEqual(wanted, set(FULL))
+
+    def test_ucx_is_asked_only_for_what_it_can(self):
+        asked = [case for case in FULL if Ucx.supports(None, case)]
+        self.assertIn(LATENCY, asked)
+        self.assertTrue(all(case == Case(case.operation, case.metric, case.size)
+                            for case in asked))
+
+    def test_the_rows_of_a_table_differ(self):
+        rows = [(case.table, case.row) for case in FULL]
+        self.assertEqual(len(set(rows)), len(rows))
+
+    def test_sizes_and_peers_name_rows(self):
+        self.assertEqual([Case("msg", "rate", 64 * cases.KIB).row, MANY_PEERS.row,
+                          Case("tagged", "latency", peers=1).row], ["64 KiB", "64 peers", "1 peer"])
+
+
+def result_of(case, **figures):
+    return rounds.Result(case, {name: [figure] for name, figure in figures.items()})
+
+
+class FiguresAreShown(unittest.TestCase):
+    def test_weft_is_held_against_the_best_of_the_others(self):
+        text = tables.figures_table([result_of(LATENCY, weft=0.2, shm=0.6, net=3)],
+                                    ["weft", "shm", "net", "tcp"])
+        self.assertEqual(text.splitlines()[-1],
+                         "| 8 B | 0.200 | 0.600 | 3.00 | - | 3.00 | shm |")
+
+    def test_nothing_is_no_reference(self):
+        text = tables.figures_table([result_of(MEMORY, weft=4, net=0)], ["weft", "net"])
+        self.assertEqual(text.splitlines()[-1], "| 64 peers | 4.00 | 0 | - | net |")
+
+    def test_a_target_of_weft_against_itself(self):
+        results = [result_of(Case("tagged", "latency", peers=1), weft=1.0, shm=0.5),
+                   result_of(MANY_PEERS, weft=1.2, shm=0.5)]
+        [row] = [line for line in tables.targets_table(results).splitlines() if "63 idle" in line]
+        self.assertTrue(row.endswith("| 1.20 | 1.00 (weft) | 0.91 | 0.83 | no |"), row)
+
+    def test_what_was_kept_gives_the_same_report(self):
+        run = {"date": "2026-01-01", "cpu": "x", "cores": 2, "kernel": "6", "libfabric": "1.17",
+               "ucx": "1", "load": 0.0, "rounds": 1, "contestants": ["weft", "shm"]}
+        results = [result_of(LATENCY, weft=1, shm=2), result_of(MEMORY, weft=1, shm=2)]
+        kept = document.from_json(document.to_json(run, results))
+        self.assertEqual(document.report(*kept), document.report(run, results))
+
+    def test_the_section_is_replaced_and_nothing_else(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "page.md")
+            path.write_text(f"above\n{document.BEGIN}\nold\n{document.END}\nbelow\n")
+            document.write_section(path, "new\n")
+            self.assertEqual(path.read_text(),
+                             f"above\n{document.BEGIN}\n\nnew\n\n{document.END}\nbelow\n")
+
+
+if __name__ == "__main__":
+    unittest.main(buffer=True)

@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# Does weft_bench measure in every mode, with data that it has compared, and refuse what it cannot?
+"""usage: smoke_test.py BUILD_DIR
+
+Asks for no speed: few operations, and of the figures only that they are there."""
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import unittest
+
+LIMIT = 120
+ITERATIONS = 300
+REPETITIONS = 2
+
+
+def program(build):
+    return str(build / "bin" / "weft_bench")
+
+
+def environment(build):
+    """Of a process that finds weft, whatever the caller's own environment chooses."""
+    kept = {name: value for name, value in os.environ.items() if name != "FI_PROVIDER"}
+    return kept | {"FI_PROVIDER_PATH": str(build / "lib")}
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return str(probe.getsockname()[1])
+
+
+class Bench(unittest.TestCase):
+    build = None
+
+    def start(self, *arguments):
+        command = [program(self.build), "--provider", "weft", "--iterations", str(ITERATIONS),
+                   "--repetitions", str(REPETITIONS), "--time-limit", str(LIMIT), *arguments]
+        return subprocess.Popen(command, env=environment(self.build), text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def finish(self, process):
+        """(exit status, output, errors)"""
+        output, errors = process.communicate(timeout=LIMIT)
+        return process.returncode, output, errors
+
+    def measure(self, *arguments):
+        return self.judge(self.finish(self.start(*arguments)))
+
+    def meet(self, common, of_server, of_client):
+        """The client of two processes that were started apart."""
+        port = free_port()
+        server = self.start(*common, *of_server, "--listen", port)
+        client = self.start(*common, *of_client, "--connect", f"127.0.0.1:{port}")
+        outcome = self.finish(client)
+        self.finish(server)
+        return outcome
+
+    def judge(self, outcome):
+        """What was printed, after the checks that hold for every measurement."""
+        status, output, errors = outcome
+        self.assertEqual(status, 0, errors)
+        said = json.loads(output)
+        self.assertEqual(said["provider"], "weft")
+        self.assertEqual(said["iterations"], ITERATIONS)
+        self.assertIs(said["verified"], True)
+        self.assertEqual(len(said["samples"]), REPETITIONS)
+        self.assertTrue(all(each > 0 for each in said["samples"]))
+        return said
+
+    def assert_refused(self, word, *arguments):
+        status, output, errors = self.finish(self.start(*arguments))
+        self.assertNotEqual(status, 0)
+        self.assertEqual(output, "")
+        self.assertIn(word, errors)
+
+
+class EveryModeMeasures(Bench):
+    def test_messages_and_remote_accesses(self):
+        for operation in ("msg", "tagged", "rma_write", "rma_read", "fetch_add", "compare_swap"):
+            with self.subTest(operation):
+                self.assertEqual(self.measure("--operation", operation)["unit"], "us")
+
+    def test_a_stream_over_a_connection(self):
+        said = self.measure("--endpoint", "msg", "--metric", "bandwidth", "--size", "65536")
+        self.assertEqual((said["endpoint"], said["unit"]), ("msg", "GB/s"))
+
+    def test_datagrams(self):
+        for metric in ("latency", "rate"):
+            with self.subTest(metric):
+                said = self.measure("--endpoint", "dgram", "--operation", "msg", "--metric", metric)
+                self.assertIn("lost", said)
+
+    def test_datagrams_that_are_lost(self):
+        """On one core the client sends a whole window before the server can receive its few."""
+        core = str(min(os.sched_getaffinity(0)))
+        common = ("--endpoint", "dgram", "--operation", "msg", "--metric", "rate", "--cores",
+                  f"{core},{core}")
+        said = self.judge(self.meet(common, ("--window", "4"), ("--window", "256")))
+        self.assertGreater(said["lost"], 0)
+        self.assertLess(said["lost"], ITERATIONS * REPETITIONS)
+
+    def test_buffers_that_take_many_messages(self):
+        for endpoint in ("rdm", "msg"):
+            with self.subTest(endpoint):
+                said = self.measure("--receive", "multi", "--operation", "msg", "--metric", "rate",
+                                    "--size", "4096", "--endpoint", endpoint)
+                self.assertEqual(said["receive"], "multi")
+
+    def test_counters_in_place_of_a_queue(self):
+        for operation in ("tagged", "rma_write"):
+            with self.subTest(operation):
+                said = self.measure("--count-by", "counters", "--operation", operation)
+                self.assertEqual(said["count_by"], "counters")
+
+    def test_peers_that_are_idle(self):
+        for endpoint in ("rdm", "msg"):
+            with self.subTest(endpoint):
+                said = self.measure("--peers", "4", "--endpoint", endpoint)
+                self.assertEqual(said["peers"], 4)
+                self.assertIn("private_kib_per_peer", said)
+                self.assertIn("shared_kib_per_peer", said)
+
+    def test_the_first_message_takes_some_time(self):
+        self.assertGreater(self.measure()["first_message_ms"], 0)
+
+    def test_one_thread_with_itself(self):
+        self.measure("--self")
+
+
+class WhatCannotBeMeasuredIsRefused(Bench):
+    def test_combinations(self):
+        self.assert_refused("dgram", "--endpoint", "dgram", "--operation", "tagged")
+        self.assert_refused("multi", "--receive", "multi", "--operation", "tagged")
+        self.assert_refused("counter", "--receive", "multi", "--operation", "msg", "--count-by",
+                            "counters")
+        self.assert_refused("--peers", "--self", "--peers", "2")
+
+    def test_wrong_bytes(self):
+        """The server compares twice as many bytes as the client writes."""
+        status, _, errors = self.meet(("--operation", "rma_write"), ("--size", "16"),
+                                      ("--size", "8"))
+        self.assertNotEqual(status, 0)
+        self.assertIn("wrong bytes", errors)
+
+
+if __name__ == "__main__":
+    Bench.build = pathlib.Path(sys.argv.pop(1)).resolve()
+    unittest.main(verbosity=2)
