@@ -39,8 +39,11 @@ Result<std::unique_ptr<RegionTable>> RegionTable::create(const std::string& dire
   std::string name = fresh_name();
   auto file = os::SharedFile::create(directory + "/" + name, kTableSize);
   if (!file) return file.error();
-  // Users and the first index, all of which peers touch, are backed from the start.
-  if (Status ok = file.value()->reserve(0, kIndexAt + 4 * IndexWord{}.entries()); !ok)
+  // The locks and the first index, which peers touch, are backed from the start; users back their
+  // own records.
+  if (Status ok = file.value()->reserve(0, kUsersAt); !ok) return ok.error();
+  const std::uint64_t first_index_end = kIndexAt + 4 * IndexWord{}.entries();
+  if (Status ok = file.value()->reserve(kStripesAt, first_index_end - kStripesAt); !ok)
     return ok.error();
   auto memory = file.value()->map(0, kTableSize);
   if (!memory) return memory.error();

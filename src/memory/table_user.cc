@@ -53,6 +53,12 @@ Result<std::unique_ptr<TableUser>> TableUser::attach(std::shared_ptr<ForeignTabl
   auto& end = table->memory_.at<TableHeader>(0)->users_end;
   for (std::uint32_t i = 0; i < kMaxUsers; ++i) {
     if (!table->file_->claim(kUserLock + i)) continue;
+    // All records up to this one, which the owner may look at from now on. Few tables have many
+    // users.
+    if (Status ok = table->file_->reserve(kUsersAt, (i + 1) * sizeof(UserRecord)); !ok) {
+      table->file_->disclaim(kUserLock + i);
+      return ok.error();
+    }
     users[i].heeds_barriers.store(os::heeds_remote_barriers(), std::memory_order_relaxed);
     for (auto& hazard : users[i].hazards) hazard.store(0, std::memory_order_relaxed);
     std::uint32_t seen = end.load(std::memory_order_relaxed);

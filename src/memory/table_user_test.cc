@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <array>
 #include <filesystem>
@@ -240,6 +242,34 @@ TEST_F(TableUserTest, WhenEveryRecordIsTakenAttachingFailsUntilOneIsFree) {
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, EUSERS);
   file.value()->disclaim(kUserLock + kMaxUsers - 1);
+  EXPECT_TRUE(TableUser::attach(foreign_).ok());
+}
+
+TEST_F(TableUserTest, RecordsTakeMemoryWhenTheyAreUsed) {
+  constexpr std::uint32_t kTaken = 4000;
+  struct stat before {};
+  ASSERT_EQ(::stat((directory_ + "/" + table_->name()).c_str(), &before), 0);
+  const auto file = os::SharedFile::open(directory_ + "/" + table_->name());
+  for (std::uint32_t i = 1; i < kTaken; ++i) ASSERT_TRUE(file.value()->claim(kUserLock + i));
+  ASSERT_TRUE(TableUser::attach(foreign_).ok());
+  struct stat after {};
+  ASSERT_EQ(::stat((directory_ + "/" + table_->name()).c_str(), &after), 0);
+  const std::uint64_t grown = (after.st_blocks - before.st_blocks) * 512;
+  EXPECT_GT(grown, (kTaken - 64) * sizeof(UserRecord));
+  EXPECT_LT(grown, (kTaken + 64) * sizeof(UserRecord));
+}
+
+TEST_F(TableUserTest, WithoutMemoryForARecordAttachingFailsUntilThereIsSome) {
+  rlimit usual{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &usual), 0);
+  const rlimit none{kUsersAt, usual.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &none), 0);
+  const auto refused = TableUser::attach(foreign_);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &usual), 0);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, EFBIG);
+  const auto file = os::SharedFile::open(directory_ + "/" + table_->name());
+  EXPECT_TRUE(file.value()->claim(kUserLock + 1)) << "the record was given back";
   EXPECT_TRUE(TableUser::attach(foreign_).ok());
 }
 

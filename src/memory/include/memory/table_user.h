@@ -48,7 +48,8 @@ class ForeignTable {
 // cannot finish closing their regions, so they are held only for the time of a copy.
 class TableUser {
  public:
-  // Takes a user record. Errors: EUSERS when all kMaxUsers are taken.
+  // Takes a user record. Errors: EUSERS when all kMaxUsers are taken; those of
+  // SharedFile::reserve(), as records get memory when they are used.
   static Result<std::unique_ptr<TableUser>> attach(std::shared_ptr<ForeignTable> table);
   ~TableUser();
   TableUser(const TableUser&) = delete;
