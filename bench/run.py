@@ -26,9 +26,12 @@ def parse_arguments():
     parser.add_argument("--quick", action="store_true", help="fewer cases")
     parser.add_argument("--providers", type=lambda text: text.split(","),
                         help="only these, separated by commas (UCX is one)")
-    parser.add_argument("--rounds", type=int, default=3, help="runs of each case (default 3)")
+    parser.add_argument("--rounds", type=int, default=3, help="runs of each case (default 3), as far as --budget allows")
     parser.add_argument("--seconds", type=float, default=0.2,
                         help="timed part of each run (default 0.2)")
+    parser.add_argument("--budget", type=int,
+                        help="seconds: no round is begun that would end later (default 720, with "
+                        "--quick 180)")
     parser.add_argument("--time-limit", type=int, default=20, help="seconds of one run")
     parser.add_argument("--cores", type=core_pair, help="SERVER,CLIENT (default: first and last)")
     parser.add_argument("--out", type=pathlib.Path, help="keep the raw figures in this file")
@@ -45,8 +48,10 @@ def measure(options):
     found = contestants.find(options.build, options)
     if not found:
         sys.exit("none of the providers asked for is there")
-    run = document.describe_run(options.rounds, found)
-    return run, rounds.run(cases(options.quick), found, options.rounds)
+    run = document.describe_run(found)
+    budget = options.budget or (180 if options.quick else 720)
+    results, run["rounds"] = rounds.run(cases(options.quick), found, options.rounds, budget)
+    return run, results
 
 
 def main():

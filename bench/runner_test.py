@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # Does the runner ask for each figure as often as it should, and show what it got?
+import math
 import pathlib
 import tempfile
 import unittest
@@ -38,48 +39,58 @@ class Scripted:
         return outcome[case.metric] if isinstance(outcome, dict) else outcome
 
 
+def results_of(cases_asked, contestants, count):
+    return rounds.run(cases_asked, contestants, count, budget=math.inf)[0]
+
+
 class RunsAreCounted(unittest.TestCase):
     def test_the_median_of_all_rounds_counts(self):
-        [result] = rounds.run([LATENCY], [Scripted("weft", 3, 1, 2)], 3)
+        [result] = results_of([LATENCY], [Scripted("weft", 3, 1, 2)], 3)
         self.assertEqual(result.median("weft"), 2)
+
+    def test_no_round_is_begun_that_would_end_too_late(self):
+        for budget, wanted in ((math.inf, 3), (0, 1)):
+            contestant = Scripted("weft", 1)
+            [result], number = rounds.run([LATENCY], [contestant], 3, budget)
+            self.assertEqual((number, len(result.values["weft"])), (wanted, wanted))
 
     def test_one_run_gives_the_figures_of_several_cases(self):
         contestant = Scripted("shm", {"latency": 1, "private_memory": 4})
-        time, memory = rounds.run([MANY_PEERS, MEMORY], [contestant], 2)
+        time, memory = results_of([MANY_PEERS, MEMORY], [contestant], 2)
         self.assertEqual(contestant.asked, [MANY_PEERS, MANY_PEERS])
         self.assertEqual((time.median("shm"), memory.median("shm")), (1, 4))
 
     def test_who_is_far_behind_is_measured_once(self):
         best, far, weft = Scripted("shm", 2), Scripted("udp", 7), Scripted("weft", 7)
-        [result] = rounds.run([LATENCY], [best, far, weft], 3)
+        [result] = results_of([LATENCY], [best, far, weft], 3)
         self.assertEqual([len(each.asked) for each in (best, far, weft)], [3, 1, 3])
         self.assertEqual(result.median("udp"), 7)
 
     def test_far_behind_in_one_figure_of_a_run_is_not_enough(self):
         good = Scripted("shm", {"latency": 1, "private_memory": 4})
         mixed = Scripted("net", {"latency": 9, "private_memory": 4})
-        rounds.run([MANY_PEERS, MEMORY], [good, mixed], 3)
+        results_of([MANY_PEERS, MEMORY], [good, mixed], 3)
         self.assertEqual(len(mixed.asked), 3)
 
     def test_higher_rates_are_better(self):
         slow, fast = Scripted("udp", 1), Scripted("shm", 4)
-        rounds.run([RATE], [slow, fast], 3)
+        results_of([RATE], [slow, fast], 3)
         self.assertEqual([len(slow.asked), len(fast.asked)], [1, 3])
 
     def test_a_failure_leaves_no_figure(self):
-        [result] = rounds.run([LATENCY], [Scripted("shm", 1, None, 1)], 3)
+        [result] = results_of([LATENCY], [Scripted("shm", 1, None, 1)], 3)
         self.assertIsNone(result.median("shm"))
 
     def test_a_run_that_failed_is_not_made_again_for_its_other_figures(self):
         contestant = Scripted("tcp", None)
-        results = rounds.run([MANY_PEERS, MEMORY], [contestant], 1)
+        results = results_of([MANY_PEERS, MEMORY], [contestant], 1)
         self.assertEqual(len(contestant.asked), 1)
         self.assertTrue(all(result.failures["tcp"] for result in results))
 
     def test_who_fails_twice_is_not_asked_in_that_table_again(self):
         contestant = Scripted("shm", None)
         in_table = [Case("tagged", "latency", size) for size in (8, 64, 256)]
-        results = rounds.run([*in_table, RATE], [contestant], 1)
+        results = results_of([*in_table, RATE], [contestant], 1)
         self.assertEqual(contestant.asked, [*in_table[:2], RATE])
         self.assertTrue(all(result.failures["shm"] for result in results))
 

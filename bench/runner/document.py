@@ -30,7 +30,7 @@ def version_of(command, pattern):
                                                check=False).stdout)
 
 
-def describe_run(rounds, contestants):
+def describe_run(contestants):
     """What the figures depend on, to be kept with them."""
     return {
         "date": datetime.date.today().isoformat(),
@@ -40,7 +40,6 @@ def describe_run(rounds, contestants):
         "libfabric": version_of(["fi_info", "--version"], r"^libfabric: (.*)$"),
         "ucx": version_of(["ucx_info", "-v"], r"ersion:? (\d[\d.]*)"),
         "load": os.getloadavg()[0],  # of others, before the run
-        "rounds": rounds,
         "contestants": [each.name for each in contestants],
     }
 

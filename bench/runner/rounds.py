@@ -3,6 +3,7 @@
 # of the machine meets all alike.
 import statistics
 import sys
+import time
 from dataclasses import dataclass, field
 
 from . import bounded
@@ -104,9 +105,15 @@ class Rounds:
         return self._outcomes[key]
 
 
-def run(cases, contestants, count):
-    """A Result for each of CASES, after COUNT rounds."""
+def run(cases, contestants, count, budget):
+    """A Result for each of CASES, and how many rounds there were: COUNT at most, and after the
+    first one only such as end within BUDGET seconds if they last as long as the one before."""
     rounds = Rounds(cases, contestants)
+    start = time.monotonic()
     for number in range(1, count + 1):
+        begin = time.monotonic()
         rounds.round(f"round {number} of {count}")
-    return rounds.results
+        now = time.monotonic()
+        if now - start + (now - begin) > budget:
+            break
+    return rounds.results, number
