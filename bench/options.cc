@@ -151,6 +151,7 @@ void check_combination(const Options& options) {
       {multi && options.count_by == CountBy::kCounters, "--receive",
        "a counter does not tell which buffer is free again"},
       {multi && options.peers > 1, "--receive", "multi is for one peer"},
+      {multi && options.size > kMultiReceiveBytes, "--receive", "multi is for 1 MiB at most"},
       {options.peers > 1 && options.role != Role::kPair && options.role != Role::kListProviders,
        "--peers", "more than one are for processes that this one forks"},
       {self && (one_sided || !latency), "--self", "measures the latency of msg and tagged only"},

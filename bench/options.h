@@ -29,6 +29,7 @@ enum class Inject { kAuto, kNever, kAlways };
 
 // Whether each message has a posted buffer of its own, or large ones take many (FI_MULTI_RECV).
 enum class Receive { kSingle, kMulti };
+inline constexpr std::size_t kMultiReceiveBytes = std::size_t{1} << 20;  // of each large one
 
 // Where the program sees that operations have completed: in a completion queue, or in two counters.
 enum class CountBy { kQueue, kCounters };

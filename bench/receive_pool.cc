@@ -2,6 +2,9 @@
 // How large receive buffers go round.
 #include "receive_pool.h"
 
+#include <rdma/fi_errno.h>
+
+#include "failure.h"
 #include "queue_completions.h"
 
 namespace weft::bench {
@@ -9,28 +12,28 @@ namespace {
 
 // One is filled while the other, given back, waits to be posted again.
 constexpr std::size_t kBuffers = 2;
-constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
 constexpr std::uint64_t kRequestedKey = 2;
 constexpr std::size_t kBatch = 32;
 
 }  // namespace
 
 ReceivePool::ReceivePool(const Endpoint& endpoint)
-    : memory_(endpoint, kBuffers * kBufferBytes, kRequestedKey) {
-  for (std::size_t i = kBuffers; i-- > 0;) free_.push_back(memory_.begin() + i * kBufferBytes);
+    : memory_(endpoint, kBuffers * kMultiReceiveBytes, kRequestedKey) {
+  for (std::size_t i = kBuffers; i-- > 0;)
+    free_.push_back(memory_.begin() + i * kMultiReceiveBytes);
 }
 
-ssize_t ReceivePool::post_free(fid_ep* ep) {
+ssize_t ReceivePool::post_free() {
   while (!free_.empty()) {
     void* descriptor = memory_.descriptor();
-    const iovec piece{free_.back(), kBufferBytes};
+    const iovec piece{free_.back(), kMultiReceiveBytes};
     fi_msg message{};
     message.msg_iov = &piece;
     message.desc = &descriptor;
     message.iov_count = 1;
     message.addr = FI_ADDR_UNSPEC;
     message.context = piece.iov_base;
-    if (const ssize_t rc = fi_recvmsg(ep, &message, FI_MULTI_RECV); rc != 0) return rc;
+    if (const ssize_t rc = fi_recvmsg(ep_, &message, FI_MULTI_RECV); rc != 0) return rc;
     free_.pop_back();
   }
   return 0;
@@ -54,6 +57,8 @@ void PoolCompletions::poll(Interest) {
       ++received_;
     }
   }
+  const ssize_t rc = pool_.replenish();
+  if (rc != -FI_EAGAIN) check_fabric(rc, "fi_recvmsg with FI_MULTI_RECV");
 }
 
 }  // namespace weft::bench

@@ -11,25 +11,28 @@
 
 namespace weft::bench {
 
-// Large buffers that take messages one behind the other until they are full. Whoever receives
-// posts again those that the provider gave back.
+// Large buffers that take messages one behind the other until they are full. Whoever polls posts
+// again those that the provider gave back.
 class ReceivePool {
  public:
   explicit ReceivePool(const Endpoint& endpoint);
   ReceivePool(const ReceivePool&) = delete;
   ReceivePool& operator=(const ReceivePool&) = delete;
 
-  // Posts to EP every buffer that is not posted. Returns 0, -FI_EAGAIN or an error.
-  ssize_t replenish(fid_ep* ep) { return free_.empty() ? 0 : post_free(ep); }
+  // From now on receives are EP's.
+  void serve(fid_ep* ep) { ep_ = ep; }
+  // Posts every buffer that is not posted. Returns 0, -FI_EAGAIN or an error.
+  ssize_t replenish() { return free_.empty() ? 0 : post_free(); }
   // ENTRY completes a receive: whether it brought a message (or only gave back a buffer).
   bool take(const fi_cq_tagged_entry& entry);
   // Where the last message lies; nullptr before the first one.
   const std::byte* last_message() const { return last_message_; }
 
  private:
-  ssize_t post_free(fid_ep* ep);
+  ssize_t post_free();
 
   RegisteredMemory memory_;
+  fid_ep* ep_ = nullptr;
   std::vector<std::byte*> free_;  // the buffers that are not posted
   const std::byte* last_message_ = nullptr;
 };

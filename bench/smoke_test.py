@@ -107,7 +107,7 @@ class EveryModeMeasures(Bench):
         for endpoint in ("rdm", "msg"):
             with self.subTest(endpoint):
                 said = self.measure("--receive", "multi", "--operation", "msg", "--metric", "rate",
-                                    "--size", "4096", "--endpoint", endpoint)
+                                    "--size", "65536", "--endpoint", endpoint)
                 self.assertEqual(said["receive"], "multi")
 
     def test_counters_in_place_of_a_queue(self):

@@ -32,6 +32,7 @@ bool Station::uses_inject() const {
 
 Context Station::context(Peer peer, RemoteBuffers remote) {
   ReceivePool* const pool = pool_ ? &*pool_ : nullptr;
+  if (pool != nullptr) pool->serve(peer.ep);
   return {endpoint_, buffers_, *completions_, pool, peer, remote, uses_inject(), spare_receives_};
 }
 
