@@ -4,10 +4,10 @@
 
 #include <rdma/fi_domain.h>
 
+#include "base/usable.h"
 #include "domain.h"
 #include "eq.h"
 #include "messaging/address_vector.h"
-#include "usable.h"
 
 namespace weft::fabric {
 

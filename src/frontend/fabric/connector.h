@@ -6,12 +6,12 @@
 
 #include <optional>
 
+#include "base/usable.h"
 #include "connect/connection.h"
 #include "domain.h"
 #include "eq.h"
 #include "messaging/address_vector.h"
 #include "messaging/endpoint.h"
-#include "usable.h"
 
 namespace weft::fabric {
 

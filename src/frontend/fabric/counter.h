@@ -4,9 +4,9 @@
 
 #include <rdma/fi_eq.h>
 
+#include "base/usable.h"
 #include "device/counter.h"
 #include "domain.h"
-#include "usable.h"
 #include "wait_point.h"
 
 namespace weft::fabric {

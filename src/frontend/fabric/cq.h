@@ -6,9 +6,9 @@
 
 #include <atomic>
 
+#include "base/usable.h"
 #include "device/completion_queue.h"
 #include "domain.h"
-#include "usable.h"
 #include "wait_point.h"
 
 namespace weft::fabric {

@@ -6,11 +6,11 @@
 
 #include <memory>
 
+#include "base/usable.h"
 #include "device/device.h"
 #include "device/progress_thread.h"
 #include "fabric.h"
 #include "messaging/options.h"
-#include "usable.h"
 
 namespace weft::fabric {
 

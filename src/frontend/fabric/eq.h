@@ -12,10 +12,10 @@
 #include <span>
 #include <vector>
 
+#include "base/usable.h"
 #include "device/engine.h"
 #include "fabric.h"
 #include "info.h"
-#include "usable.h"
 #include "wait_point.h"
 
 namespace weft::fabric {

@@ -9,13 +9,13 @@
 #include <mutex>
 #include <optional>
 
+#include "base/usable.h"
 #include "connect/listener.h"
 #include "eq.h"
 #include "fabric.h"
 #include "info.h"
 #include "os/udp_port.h"
 #include "passive_endpoints.h"
-#include "usable.h"
 
 namespace weft::fabric {
 

@@ -7,9 +7,9 @@
 #include <functional>
 #include <memory>
 
+#include "base/usable.h"
 #include "device/cond_signaller.h"
 #include "device/engine.h"
-#include "usable.h"
 
 namespace weft::fabric {
 

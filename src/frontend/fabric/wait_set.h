@@ -8,9 +8,9 @@
 #include <mutex>
 #include <vector>
 
+#include "base/usable.h"
 #include "device/engine.h"
 #include "fabric.h"
-#include "usable.h"
 #include "wait_point.h"
 
 namespace weft::fabric {

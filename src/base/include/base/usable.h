@@ -5,9 +5,10 @@
 #include <atomic>
 #include <utility>
 
-namespace weft::fabric {
+namespace weft {
 
-// Counts the objects that use this one; fi_close(3) refuses with -FI_EBUSY while there are any.
+// Counts the users of this object, which must not go while there are any (fi_close(3), -FI_EBUSY).
+// Any thread.
 class Usable {
  public:
   bool in_use() const { return users_.load() != 0; }
@@ -17,7 +18,7 @@ class Usable {
   std::atomic<int> users_{0};
 };
 
-// One object's use of another; ends with its life.
+// One use of an object; ends with its life. Empty: of none.
 class Use {
  public:
   Use() = default;
@@ -35,4 +36,4 @@ class Use {
   Usable* used_ = nullptr;
 };
 
-}  // namespace weft::fabric
+}  // namespace weft

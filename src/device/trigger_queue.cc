@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What waits until a counter has come to a value, and who starts it then? fi_trigger(3)
+#include "device/trigger_queue.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace weft::device {
+
+Result<std::unique_ptr<TriggerQueue>> TriggerQueue::open(bool thread_safe) {
+  auto event = os::Event::create();
+  if (!event) return event.error();
+  return std::unique_ptr<TriggerQueue>(new TriggerQueue(thread_safe, std::move(event).value()));
+}
+
+// One that was noted before needs no bell: nobody fell asleep since.
+void TriggerQueue::reached() {
+  if (noted_.exchange(true)) return;
+  if (sleepers_.load() > 0) event_.set();
+}
+
+bool TriggerQueue::due(const Waiting& waiting) {
+  const std::uint64_t value = waiting.counter->value();
+  return (waiting.work ? value + waiting.counter->errors() : value) >= waiting.threshold;
+}
+
+// Behind all whose threshold is not higher; most are submitted in that order.
+void TriggerQueue::insert(Entries& entries, Entries& one) {
+  const std::uint64_t threshold = one.front().waiting.threshold;
+  const auto before = std::find_if(entries.rbegin(), entries.rend(), [&](const Entry& entry) {
+    return entry.waiting.threshold <= threshold;
+  });
+  entries.splice(before.base(), one);
+}
+
+// Watches the counter for the first of what waits for it, or not any more. Returns the next one.
+TriggerQueue::Counters::iterator TriggerQueue::settle(Counters::iterator entries) {
+  Counter& counter = *entries->first;
+  if (entries->second.empty()) {
+    counter.watch(*this, Counter::kNoSum);
+    return waiting_.erase(entries);
+  }
+  counter.watch(*this, entries->second.front().waiting.threshold);
+  return std::next(entries);
+}
+
+void TriggerQueue::submit(const Waiting& waiting, std::unique_ptr<Deferred> operation) {
+  Entries one;
+  one.push_back({waiting, Use(*waiting.counter), std::move(operation)});
+  {
+    const std::lock_guard guard(lock_);
+    const auto entries = waiting_.try_emplace(waiting.counter).first;
+    insert(entries->second, one);
+    settle(entries);
+    if (due(waiting)) noted_.store(true);
+  }
+  progress();
+}
+
+// The entries keep their counters in use until nobody looks at those any more.
+std::vector<std::unique_ptr<Deferred>> TriggerQueue::withdraw(
+    const std::function<bool(const Waiting&)>& which) {
+  Entries withdrawn;
+  const auto take = [&](Entries& entries) {
+    for (auto entry = entries.begin(); entry != entries.end();) {
+      const auto next = std::next(entry);
+      if (which(entry->waiting)) withdrawn.splice(withdrawn.end(), entries, entry);
+      entry = next;
+    }
+  };
+  {
+    const std::lock_guard guard(lock_);
+    take(due_);
+    for (auto entries = waiting_.begin(); entries != waiting_.end();) {
+      take(entries->second);
+      entries = settle(entries);
+    }
+  }
+  progress();  // what was noted meanwhile was left to whoever held the lock
+  std::vector<std::unique_ptr<Deferred>> operations;
+  for (Entry& entry : withdrawn) operations.push_back(std::move(entry.operation));
+  return operations;
+}
+
+// Moves what is due, of each counter in order, behind what was due before.
+void TriggerQueue::collect() {
+  for (auto counter = waiting_.begin(); counter != waiting_.end();) {
+    Entries& entries = counter->second;
+    for (auto entry = entries.begin(); entry != entries.end();) {
+      const auto next = std::next(entry);
+      if (due(entry->waiting)) due_.splice(due_.end(), entries, entry);
+      entry = next;
+    }
+    counter = settle(counter);
+  }
+}
+
+void TriggerQueue::start_due() {
+  std::vector<const void*> held_up;
+  for (auto entry = due_.begin(); entry != due_.end();) {
+    const void* const owner = entry->waiting.owner;
+    const bool behind = std::find(held_up.begin(), held_up.end(), owner) != held_up.end();
+    if (!behind && entry->operation->start()) {
+      entry = due_.erase(entry);
+      continue;
+    }
+    if (!behind && owner != nullptr) held_up.push_back(owner);
+    ++entry;
+  }
+}
+
+// Whoever is inside looks once more before he leaves, at everything noted meanwhile.
+void TriggerQueue::progress() {
+  polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  for (bool first = true; noted_.load() || (first && held_up_.load()); first = false) {
+    if (!lock_.try_lock()) return;
+    const std::lock_guard guard(lock_, std::adopt_lock);
+    held_up_.store(true);  // should memory run out
+    if (noted_.exchange(false)) collect();
+    start_due();
+    held_up_.store(!due_.empty());
+  }
+  // Those who sleep could not know that somebody has to try again.
+  if (held_up_.load() && sleepers_.load() > 0) [[unlikely]]
+    event_.set();
+}
+
+bool TriggerQueue::fall_asleep() {
+  sleepers_.fetch_add(1);
+  event_.clear();
+  if (!noted_.load() && !held_up_.load()) return true;
+  event_.set();  // for those who slept before
+  return false;
+}
+
+void TriggerQueue::wake_up() { sleepers_.fetch_sub(1); }
+
+}  // namespace weft::device
