@@ -55,6 +55,11 @@ class Owner final : public link::InboxSink {
       acks_.push_back(arrival.offer);
     }
   }
+  void accessed(std::uint32_t source, Access, std::span<const RegionKey> regions) override {
+    require(open_[source], "a source that is not open accessed something");
+    require(regions.size() <= memory::kHazards, "more regions than one access can have");
+    for (const RegionKey key : regions) sum_ = sum_ + static_cast<unsigned>(key.v);
+  }
   void received(void* cookie, int) override {
     buffers_.take_back(static_cast<LocalRange*>(cookie));
   }
@@ -190,6 +195,7 @@ class Game {
     const std::uint8_t choice = input_.byte();
     shm::CellWord word{shm::lap_of(next_), static_cast<Operation>(1 + input_.byte() % 7),
                        static_cast<shm::Kind>(choice % 5), input_.byte(), input_.byte()};
+    if (choice >= 212 && choice < 220) word.kind = shm::Kind::kAccessed;
     if (choice >= 240) word = shm::CellWord::unpack(input_.word());
     if (word.kind == shm::Kind::kBulk) {
       written.bulk = {input_.number({shm::kBulkBytes, 64}),
@@ -208,6 +214,10 @@ class Game {
     } else if (word.kind == shm::Kind::kAtomicErrand) {
       write_atomic(written);
       word.operation = static_cast<Operation>(3 + input_.byte() % 3);
+    } else if (word.kind == shm::Kind::kAccessed) {
+      written.accessed.access = static_cast<Access>(input_.byte());
+      written.accessed.count = static_cast<std::uint32_t>(input_.number({9, 1ull << 32}));
+      input_.bytes(written.accessed.keys, sizeof written.accessed.keys);
     } else {
       word.inline_length %= choice < 200 ? shm::kInlineBytes + 1 : 256;
       if (choice < 200) word.flags &= shm::kHasData;

@@ -30,6 +30,7 @@ struct Stage {
   std::atomic<bool> idle{false};  // it has noticed that it must not poll
   std::atomic<bool> dies{false};  // in the middle of the next errand
   std::atomic<unsigned> announced{0};
+  std::atomic<unsigned> told{0};  // of accesses to the region with key 14
   std::byte region[kRegionBytes];
 };
 
@@ -67,15 +68,19 @@ void die_in_an_errand(const std::string& directory) {
 void own(const std::string& directory, Stage& stage, Child& self) {
   auto table = std::move(memory::RegionTable::create(directory)).value();
   const auto add = [&](Access access, void* base, std::uint64_t key) {
-    (void)table->add({DomainId{5}, access, reinterpret_cast<std::uint64_t>(base), kRegionBytes, 0,
-                      false, RegionKey{key}});
+    return table
+        ->add({DomainId{5}, access, reinterpret_cast<std::uint64_t>(base), kRegionBytes, 0, false,
+               RegionKey{key}})
+        .value();
   };
   add(Access::kRemoteRead, stage.region, 10);
   add(Access::kRemoteWrite, stage.region, 11);
-  add(Access::kRemoteRead | Access::kRemoteWrite, stage.region, 13);
+  const Access both = Access::kRemoteRead | Access::kRemoteWrite;
+  add(both, stage.region, 13);
+  table->ask_to_be_told(add(both, stage.region, 14), both);
   void* gone =
       ::mmap(nullptr, kRegionBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  add(Access::kRemoteRead | Access::kRemoteWrite, gone, 12);
+  add(both, gone, 12);
   ::munmap(gone, kRegionBytes);
   auto box =
       std::move(Mailbox::create({directory, loopback(kOwner), DomainId{5}, table->name(), 0,
@@ -87,6 +92,7 @@ void own(const std::string& directory, Stage& stage, Child& self) {
     stage.idle = !stage.polls;
     if (stage.dies) die_in_an_errand(directory);
     if (stage.polls) box->poll(log);
+    stage.told = static_cast<unsigned>(log.accesses.size());
     stage.announced = static_cast<unsigned>(log.messages.size());
   }
 }
@@ -340,6 +346,23 @@ TEST_F(ErrandTest, AnnouncementsComeOncePerAccess) {
     std::this_thread::yield();
   }
   EXPECT_EQ(stage->announced, 4u * kBothWays);
+}
+
+TEST_F(ErrandTest, TheOwnerHearsOncePerAccessWhoeverCarriesItOut) {
+  Bytes bytes = pattern(8, 1);
+  Bytes none;
+  const RemoteRange remote{0, 8, RegionKey{14}};
+  constexpr unsigned kEach = 2 * kBothWays;
+  constexpr unsigned kAccesses = 3 * kEach;
+  static_assert(2 * kAccesses < kCells, "there is room for all that is told");
+  for (unsigned i = 0; i < kEach; ++i) {
+    ASSERT_EQ(access(true, bytes, remote).state, State::kDone);
+    ASSERT_EQ(access(false, bytes, remote).state, State::kDone);
+    ASSERT_EQ(atomic(kFetchAdd, remote, bytes, none, bytes).state, State::kDone);
+  }
+  ASSERT_EQ(peer.send(1, bytes).state, State::kDone);
+  while (stage->announced == 0) std::this_thread::yield();
+  EXPECT_EQ(stage->told, kAccesses);
 }
 
 // The owner dies when it has taken an errand and not answered.

@@ -112,7 +112,8 @@ bool Mailbox::deliver(Source& source, const Cell& cell, std::uint64_t raw, link:
   const CellWord word = CellWord::unpack(raw);
   if (!known(word.operation)) return false;
   if (word.kind >= Kind::kErrand) [[unlikely]]
-    return run_errand(source, cell, word);
+    return word.kind == Kind::kAccessed ? hear_of_access(source, cell, sink)
+                                        : run_errand(source, cell, word, sink);
   link::Arrival arrival{word.operation,
                         (word.flags & kHasData) != 0,
                         (word.flags & kWantsAck) != 0,
@@ -128,6 +129,16 @@ bool Mailbox::deliver(Source& source, const Cell& cell, std::uint64_t raw, link:
     if (!place_payload(source, cell, word.kind, arrival)) return false;
   }
   sink.arrived(arrival);
+  return true;
+}
+
+// False when the sender wrote nonsense.
+bool Mailbox::hear_of_access(const Source& source, const Cell& cell, link::InboxSink& sink) {
+  const std::uint32_t count = read_once(cell.accessed.count);
+  if (count > memory::kHazards) return false;
+  RegionKey keys[memory::kHazards];
+  for (std::uint32_t i = 0; i < count; ++i) keys[i].v = read_once(cell.accessed.keys[i]);
+  sink.accessed(source.number, read_once(cell.accessed.access), {keys, count});
   return true;
 }
 

@@ -33,7 +33,8 @@ memory::TableUser* Mailbox::own_table() {
 }
 
 // False when the sender wrote nonsense.
-bool Mailbox::run_errand(Source& source, const Cell& cell, const CellWord& word) {
+bool Mailbox::run_errand(Source& source, const Cell& cell, const CellWord& word,
+                         link::InboxSink& sink) {
   const bool atomic = word.kind == Kind::kAtomicErrand;
   const bool write = word.operation == link::Operation::kWriteEvent;
   if (!write && word.operation != link::Operation::kReadEvent) return false;
@@ -45,14 +46,21 @@ bool Mailbox::run_errand(Source& source, const Cell& cell, const CellWord& word)
     std::atomic_signal_fence(std::memory_order_seq_cst);
   }
   const bool wanted = read_once(cell.errand.withdrawn) == 0;
-  const bool done =
-      wanted && (atomic ? carry_out_atomic(source, cell) : carry_out(source, cell, write));
+  const bool done = wanted && (atomic ? carry_out_atomic(source, cell, sink)
+                                      : carry_out(source, cell, write, sink));
   const auto state = done ? ErrandState::kDone : ErrandState::kRefused;
   source.header->errand.word.store(errand_word(source.next, state), std::memory_order_release);
   return true;
 }
 
-bool Mailbox::carry_out(const Source& source, const Cell& cell, bool write) {
+// What its initiator would tell of a region, if it had accessed that itself.
+void Mailbox::tell(const Source& source, Access access, link::InboxSink& sink) const {
+  if (own_table_->to_tell().empty()) [[likely]]
+    return;
+  sink.accessed(source.number, access, own_table_->to_tell());
+}
+
+bool Mailbox::carry_out(const Source& source, const Cell& cell, bool write, link::InboxSink& sink) {
   memory::TableUser* table = own_table();
   const RemoteRange range{read_once(cell.tag), read_once(cell.errand.length),
                           RegionKey{read_once(cell.data)}};
@@ -68,10 +76,11 @@ bool Mailbox::carry_out(const Source& source, const Cell& cell, bool write) {
   const bool done = write ? file_->copy_out(at, here.base, here.length)
                           : file_->copy_in(at, here.base, here.length);
   table->release();
+  if (done) tell(source, need, sink);
   return done;
 }
 
-bool Mailbox::carry_out_atomic(const Source& source, const Cell& cell) {
+bool Mailbox::carry_out_atomic(const Source& source, const Cell& cell, link::InboxSink& sink) {
   memory::TableUser* table = own_table();
   const AtomicAction action{read_once(cell.atomic.form), read_once(cell.atomic.op),
                             read_once(cell.atomic.type)};
@@ -89,8 +98,8 @@ bool Mailbox::carry_out_atomic(const Source& source, const Cell& cell) {
   std::memcpy(operands, in_cell ? cell.atomic.bytes : source.header->errand.bytes, length);
   LocalRange here;
   std::size_t culprit = 0;
-  if (table->hold(options_.domain, memory::rights_for(action), {&range, 1}, &here, culprit) !=
-      memory::Refusal::kNone) {
+  const Access need = memory::rights_for(action);
+  if (table->hold(options_.domain, need, {&range, 1}, &here, culprit) != memory::Refusal::kNone) {
     return false;
   }
   const auto address = reinterpret_cast<std::uint64_t>(here.base);
@@ -99,6 +108,7 @@ bool Mailbox::carry_out_atomic(const Source& source, const Cell& cell) {
   if (done) change(source, action, here, operands);
   table->stripes().unlock();
   table->release();
+  if (done) tell(source, need, sink);
   return done;
 }
 

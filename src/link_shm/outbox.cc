@@ -21,13 +21,14 @@ constexpr std::size_t kMaxQueued = 65536;
 
 }  // namespace
 
-bool Outbox::room_for_cell() {
-  if (next_ < limit_) return true;
+bool Outbox::room_for_cells(std::uint64_t count) {
+  if (next_ + count <= limit_) [[likely]]
+    return true;
   const std::uint64_t consumed = slot_->cells_consumed.load(std::memory_order_acquire);
   // The owner's word counts only as far as it can be true.
   if (consumed > next_) return false;
   limit_ = consumed + kCells;
-  return next_ < limit_;
+  return next_ + count <= limit_;
 }
 
 bool Outbox::room_in_bulk(std::uint64_t length) {

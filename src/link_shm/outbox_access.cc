@@ -46,7 +46,13 @@ Outcome Outbox::hold(Access need, std::span<const RemoteRange> ranges, LocalRang
   }
   std::size_t culprit = 0;
   const memory::Refusal refusal = table_->hold(domain_, need, ranges, targets, culprit);
-  if (refusal == memory::Refusal::kNone) return Outcome::done();
+  if (refusal == memory::Refusal::kNone) {
+    // A cell to tell of it, and one more that access() or atomic() counts on.
+    if (table_->to_tell().empty() || room_for_cells(2)) [[likely]]
+      return Outcome::done();
+    table_->release();
+    return Outcome::again();
+  }
   // A dead process leaves no regions: say that it is dead, not that its region is unknown.
   if (!is_there()) return Outcome::failed(ECONNRESET);
   if (explanation != nullptr) *explanation = table_->explain(refusal, need, ranges[culprit]);
@@ -78,15 +84,27 @@ Outcome Outbox::access_directly(const link::AccessRequest& request) {
       request.write ? os::CopyDirection::kToProcess : os::CopyDirection::kFromProcess;
   const int error =
       os::copy_process_memory(pid_, direction, request.local, {targets, request.remote.size()});
-  table_->release();
-  return ending_of(error);
+  return end_access(error, need);
 }
 
-// It was reached when the outbox was opened: a process that is ending first loses its memory
-// (EPERM) and then its number (ESRCH).
-Outcome Outbox::ending_of(int error) {
-  if (error == 0) return Outcome::done();
-  return Outcome::failed(error == ESRCH || error == EPERM ? ECONNRESET : error);
+// Lets the regions go, and tells their owner where it asked for that. The owner was reached when
+// the outbox was opened: a process that is ending first loses its memory (EPERM) and then its
+// number (ESRCH).
+Outcome Outbox::end_access(int error, Access access) {
+  table_->release();
+  if (error != 0) return Outcome::failed(error == ESRCH || error == EPERM ? ECONNRESET : error);
+  if (!table_->to_tell().empty()) [[unlikely]]
+    tell(access);
+  return Outcome::done();
+}
+
+void Outbox::tell(Access access) {
+  Cell& cell = next_cell();
+  AccessedPayload& note = cell.accessed;
+  note.access = access;
+  note.count = 0;
+  for (const RegionKey key : table_->to_tell()) note.keys[note.count++] = key.v;
+  publish(cell, {}, Kind::kAccessed, false, 0);
 }
 
 void Outbox::announce(link::Operation operation, bool has_data, std::uint64_t data,

@@ -53,8 +53,8 @@ Outcome Outbox::atomic(const link::AtomicRequest& request) {
 
 Outcome Outbox::atomic_directly(const link::AtomicRequest& request) {
   LocalRange targets[memory::kHazards];
-  const Outcome held =
-      hold(memory::rights_for(request.action), request.remote, targets, request.explanation);
+  const Access need = memory::rights_for(request.action);
+  const Outcome held = hold(need, request.remote, targets, request.explanation);
   if (held.state != Outcome::State::kDone) return held;
   int error = 0;
   std::size_t offset = 0;
@@ -62,8 +62,7 @@ Outcome Outbox::atomic_directly(const link::AtomicRequest& request) {
     error = change(request, offset, targets[i]);
     offset += targets[i].length;
   }
-  table_->release();
-  return ending_of(error);
+  return end_access(error, need);
 }
 
 // Does the part of the operation that begins at `offset` of its bytes, at `target` in the owner.

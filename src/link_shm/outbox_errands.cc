@@ -38,7 +38,7 @@ SendRequest question(link::Operation operation, const RemoteRange& range) {
 bool Outbox::fits_an_errand(std::span<const RemoteRange> ranges, std::size_t most, bool counts) {
   if (ranges.size() != 1 || ranges[0].length == 0 || ranges[0].length > most) return false;
   return slot_->attention.load(std::memory_order_relaxed) == Attention::kPolled && !to_itself_ &&
-         room_for_cell() && (!counts || next_ + 1 < limit_);
+         room_for_cells(counts ? 2 : 1);
 }
 
 void Outbox::publish_errand(const link::AccessRequest& request) {

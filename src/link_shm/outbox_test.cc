@@ -600,5 +600,33 @@ TEST_F(AccessTest, AnAccessThatCannotBeAnnouncedIsNotBegun) {
   EXPECT_EQ(access(true, {0, 50, RegionKey{11}}).state, State::kDone) << "silent ones go on";
 }
 
+using Accessed = InboxLog::Accessed;
+
+TEST_F(AccessTest, TheOwnerHearsOfAccessesToTheRegionsThatItAskedFor) {
+  table->ask_to_be_told(writable, Access::kRemoteWrite);
+  access(true, {0, 100, RegionKey{11}});
+  access(true, {4000, 100, RegionKey{11}});  // refused
+  access(true, {0, 0, RegionKey{11}}, true);
+  access(false, {0, 100, RegionKey{10}});
+  box->poll(log);
+  const Accessed once{Access::kRemoteWrite, {RegionKey{11}}};
+  EXPECT_EQ(log.accesses, (std::vector{once, once}));
+  EXPECT_EQ(log.messages.size(), 2u) << "announcements come besides";
+}
+
+TEST_F(AccessTest, AnAccessThatTheOwnerWouldNotHearOfIsNotBegun) {
+  table->ask_to_be_told(writable, Access::kRemoteWrite);
+  Bytes none;
+  while (peer.send(1, none).state == State::kDone) {
+  }
+  const Bytes before = region;
+  EXPECT_EQ(access(true, {0, 50, RegionKey{11}}).state, State::kAgain);
+  EXPECT_TRUE(region == before);
+  while (log.messages.size() < kCells) box->poll(log);
+  EXPECT_EQ(access(true, {0, 50, RegionKey{11}}).state, State::kDone);
+  box->poll(log);
+  EXPECT_EQ(log.accesses.size(), 1u);
+}
+
 }  // namespace
 }  // namespace weft::shm

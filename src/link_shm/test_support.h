@@ -94,6 +94,11 @@ struct InboxLog final : link::InboxSink {
     std::vector<std::byte> bytes;
     int error = -1;  // of an accepted offer; -1 while it is not in place
   };
+  struct Accessed {
+    Access access;
+    std::vector<RegionKey> regions;
+    bool operator==(const Accessed&) const = default;
+  };
   struct Closed {
     std::uint32_t source;
     bool died;
@@ -105,6 +110,7 @@ struct InboxLog final : link::InboxSink {
   std::deque<Message> messages;
   std::vector<std::pair<std::uint32_t, os::SocketAddress>> opened;
   std::vector<Closed> closed;
+  std::vector<Accessed> accesses;
 
   explicit InboxLog(Mailbox* owner) : box(owner) {}
   void source_opened(std::uint32_t source, const os::SocketAddress& address) override {
@@ -120,6 +126,9 @@ struct InboxLog final : link::InboxSink {
     } else if (accepts) {
       accept(message);
     }
+  }
+  void accessed(std::uint32_t, Access access, std::span<const RegionKey> regions) override {
+    accesses.push_back({access, {regions.begin(), regions.end()}});
   }
   void accept(Message& message) {
     message.bytes.resize(message.arrival.length);

@@ -201,6 +201,10 @@ Result<Registration> RegionTable::add(const RegionAttributes& attributes) {
   return Registration{number.value(), key};
 }
 
+void RegionTable::ask_to_be_told(const Registration& registration, Access access) {
+  slot(registration.slot).access.fetch_or(telling_bits(access), std::memory_order_release);
+}
+
 bool RegionTable::used_by_anybody(std::uint32_t slot_number) const {
   std::uint32_t end = header().users_end.load(std::memory_order_acquire);
   if (end > kMaxUsers) end = kMaxUsers;

@@ -2,6 +2,7 @@
 // May this access to a peer's memory happen, and if not, why not?
 #include "memory/table_user.h"
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 
@@ -152,12 +153,20 @@ Refusal TableUser::hold_one(DomainId domain, Access need, const RemoteRange& ran
   const std::uint64_t offset = range.address - found.start;
   if (offset > found.length || range.length > found.length - offset) return Refusal::kPastEnd;
   out = {reinterpret_cast<void*>(found.base + offset), range.length};
+  if ((static_cast<std::uint32_t>(found.access) & telling_bits(need)) != 0) [[unlikely]]
+    tell_of(range.key);
   return Refusal::kNone;
+}
+
+void TableUser::tell_of(RegionKey key) {
+  const std::span<const RegionKey> before = to_tell();
+  if (std::find(before.begin(), before.end(), key) == before.end()) to_tell_[telling_++] = key;
 }
 
 Refusal TableUser::hold(DomainId domain, Access need, std::span<const RemoteRange> ranges,
                         LocalRange* out, std::size_t& culprit) {
   release();
+  telling_ = 0;
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     Refusal refusal = Refusal::kTooMany;
     held_ = i + 1;

@@ -45,6 +45,7 @@ class TableUserTest : public testing::Test {
                                     .choose_key = false,
                                     .key = RegionKey{key}});
     ASSERT_TRUE(added.ok()) << added.error().message;
+    last_added_ = added.value();
   }
 
   Refusal hold(std::span<const RemoteRange> ranges, Access need = Access::kRemoteRead) {
@@ -71,6 +72,7 @@ class TableUserTest : public testing::Test {
   std::unique_ptr<TableUser> user_;
   std::array<LocalRange, kHazards + 1> out_{};
   std::size_t culprit_ = 99;
+  Registration last_added_;
 };
 
 TEST_F(TableUserTest, AnAccessInsideIsGrantedAtTheOwnersAddress) {
@@ -156,6 +158,27 @@ TEST_F(TableUserTest, UpToEightRangesAreGrantedTogether) {
     EXPECT_EQ(address(i), kBase + i);
     EXPECT_EQ(out_[i].length, i + 1);
   }
+}
+
+TEST_F(TableUserTest, TheOwnerIsToldOfTheRegionsAndAccessesThatItAskedFor) {
+  const Access both = Access::kRemoteRead | Access::kRemoteWrite;
+  add(1, 0, both);
+  table_->ask_to_be_told(last_added_, Access::kRemoteWrite);
+  add(2, 0, both);
+  add(3, 0, both);
+  table_->ask_to_be_told(last_added_, both);
+  const RemoteRange ranges[] = {
+      {0, 1, RegionKey{1}}, {0, 1, RegionKey{2}}, {0, 1, RegionKey{3}}, {8, 1, RegionKey{1}}};
+  const auto told = [&](Access need) {
+    EXPECT_EQ(hold(ranges, need), Refusal::kNone);
+    const auto keys = user_->to_tell();
+    return std::vector<RegionKey>(keys.begin(), keys.end());
+  };
+  EXPECT_EQ(told(Access::kRemoteWrite), (std::vector{RegionKey{1}, RegionKey{3}}));
+  EXPECT_EQ(told(Access::kRemoteRead), std::vector{RegionKey{3}});
+  EXPECT_EQ(told(both), (std::vector{RegionKey{1}, RegionKey{3}}));
+  EXPECT_EQ(hold({&ranges[1], 1}, both), Refusal::kNone);
+  EXPECT_TRUE(user_->to_tell().empty());
 }
 
 TEST_F(TableUserTest, OneRangeMoreThanPossibleIsRefused) {

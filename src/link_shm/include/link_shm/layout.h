@@ -22,6 +22,7 @@
 #include "base/types.h"
 #include "link/flow.h"
 #include "link/service.h"
+#include "memory/table_layout.h"
 #include "os/bell.h"
 
 namespace weft::shm {
@@ -154,6 +155,7 @@ enum class Kind : std::uint8_t {
   kOffered = 2,
   kErrand = 3,
   kAtomicErrand = 4,
+  kAccessed = 5,
 };
 
 inline constexpr std::uint8_t kHasData = 1;
@@ -220,6 +222,13 @@ struct AtomicErrandPayload {
   std::byte bytes[kAtomicErrandBytesInCell];
 };
 
+// No message: tells that regions were accessed in a way that needs these rights.
+struct AccessedPayload {
+  Access access;
+  std::uint32_t count;
+  std::uint64_t keys[memory::kHazards];
+};
+
 // Two cache lines, of which short messages use one.
 struct alignas(2 * kCacheLine) Cell {
   std::atomic<std::uint64_t> word;
@@ -231,6 +240,7 @@ struct alignas(2 * kCacheLine) Cell {
     OfferedPayload offered;
     ErrandPayload errand;
     AtomicErrandPayload atomic;
+    AccessedPayload accessed;
   };
 };
 

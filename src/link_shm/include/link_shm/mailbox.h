@@ -95,9 +95,11 @@ class Mailbox final : public link::Inbox {
   unsigned drain(Source& source, link::InboxSink& sink, unsigned budget);
   void drain_all(Source& source, link::InboxSink& sink);
   bool deliver(Source& source, const Cell& cell, std::uint64_t raw, link::InboxSink& sink);
-  bool run_errand(Source& source, const Cell& cell, const CellWord& word);
-  bool carry_out(const Source& source, const Cell& cell, bool write);
-  bool carry_out_atomic(const Source& source, const Cell& cell);
+  static bool hear_of_access(const Source& source, const Cell& cell, link::InboxSink& sink);
+  bool run_errand(Source& source, const Cell& cell, const CellWord& word, link::InboxSink& sink);
+  bool carry_out(const Source& source, const Cell& cell, bool write, link::InboxSink& sink);
+  bool carry_out_atomic(const Source& source, const Cell& cell, link::InboxSink& sink);
+  void tell(const Source& source, Access access, link::InboxSink& sink) const;
   void change(const Source& source, const AtomicAction& action, const LocalRange& here,
               const std::byte* operands);
   memory::TableUser* own_table();

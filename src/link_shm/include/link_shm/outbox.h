@@ -75,7 +75,8 @@ class Outbox final : public link::Flow {
   void introduce();
   MailboxHeader& header() const { return *header_memory_.at<MailboxHeader>(0); }
 
-  bool room_for_cell();
+  bool room_for_cells(std::uint64_t count);
+  bool room_for_cell() { return room_for_cells(1); }
   bool room_in_bulk(std::uint64_t length);
   bool back_bulk();
   link::Outcome dispatch(const link::SendRequest& request);
@@ -107,10 +108,11 @@ class Outbox final : public link::Flow {
   }
   link::Outcome hold(Access need, std::span<const RemoteRange> ranges, LocalRange* targets,
                      std::string* explanation);
-  static link::Outcome ending_of(int error);
+  link::Outcome end_access(int error, Access access);
   link::Outcome access_directly(const link::AccessRequest& request);
   link::Outcome atomic_directly(const link::AtomicRequest& request);
   int change(const link::AtomicRequest& request, std::size_t offset, const LocalRange& target);
+  void tell(Access access);
   void announce(link::Operation operation, bool has_data, std::uint64_t data, std::size_t length);
 
   // The same by asking the owner (outbox_errands.cc).

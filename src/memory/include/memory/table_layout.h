@@ -22,7 +22,7 @@
 namespace weft::memory {
 
 inline constexpr std::uint64_t kTableMagic = 0x5745465454424c31;  // "WEFTTBL1"
-inline constexpr std::uint32_t kTableVersion = 2;
+inline constexpr std::uint32_t kTableVersion = 3;
 inline constexpr std::uint32_t kMaxUsers = 8192;
 inline constexpr std::uint32_t kMaxRegions = 1u << 19;
 inline constexpr std::uint32_t kFirstIndexBits = 10;
@@ -48,13 +48,19 @@ struct alignas(2 * kCacheLine) UserRecord {
 // A sequence lock: `sequence` is odd while the slot is changed or holds no region.
 struct alignas(kCacheLine) RegionSlot {
   std::atomic<std::uint32_t> sequence;
-  std::atomic<std::uint32_t> access;
+  std::atomic<std::uint32_t> access;  // rights, and which accesses users tell the owner of
   std::atomic<std::uint64_t> key;
   std::atomic<std::uint64_t> domain;
   std::atomic<std::uint64_t> base;    // virtual address in the owner
   std::atomic<std::uint64_t> length;  // bytes
   std::atomic<std::uint64_t> start;   // the remote address that means `base`
 };
+
+// The bits of RegionSlot::access by which the owner asks users to tell it of accesses that need the
+// rights `access`.
+constexpr std::uint32_t telling_bits(Access access) {
+  return static_cast<std::uint32_t>(access) << 16;
+}
 
 // Of some of the owner's pages: see stripe_of(). Users take it to carry out an atomic operation.
 struct alignas(kCacheLine) Stripe {

@@ -64,6 +64,10 @@ class TableUser {
   // Lets the regions go. Idempotent.
   void release();
 
+  // Keys of those regions of the last hold() whose owner is to be told of such an access, each
+  // once.
+  std::span<const RegionKey> to_tell() const { return {to_tell_, telling_}; }
+
   // Takes turns with the atomic operations of all other users of this table.
   StripeLocks& stripes() { return stripes_; }
 
@@ -75,7 +79,7 @@ class TableUser {
   TableUser(std::shared_ptr<ForeignTable> table, std::uint32_t record);
   // What a slot said.
   struct Found {
-    Access access = Access::kNone;
+    Access access = Access::kNone;  // with the telling_bits()
     std::uint64_t base = 0;
     std::uint64_t length = 0;
     std::uint64_t start = 0;
@@ -86,6 +90,7 @@ class TableUser {
   bool search(IndexWord word, DomainId domain, RegionKey key, std::size_t hazard, Found& found);
   bool read_slot(std::uint32_t number, DomainId domain, RegionKey key, std::size_t hazard,
                  Found& found);
+  void tell_of(RegionKey key);
 
   const std::shared_ptr<ForeignTable> table_;
   const std::uint32_t record_;
@@ -93,6 +98,8 @@ class TableUser {
   const bool must_fence_;
   StripeLocks stripes_;
   std::size_t held_ = 0;
+  RegionKey to_tell_[kHazards];
+  std::size_t telling_ = 0;
   std::uint32_t last_slot_ = kMaxRegions;  // where the last key was found; the next is often there
   Found refused_;                          // the region of the last refused range, if there was one
 };
