@@ -194,6 +194,11 @@ void Endpoint::remote_access(const link::Arrival& arrival) {
   });
 }
 
+void Endpoint::accessed(std::uint32_t source, Access access, std::span<const RegionKey> regions) {
+  if (setup_.region_counters == nullptr || !sources_[source]->admitted) return;
+  for (const RegionKey region : regions) setup_.region_counters->count(region, access);
+}
+
 void Endpoint::received(void* cookie, int error) {
   Receive& receive = *static_cast<Receive*>(cookie);
   under_way_.erase(under_way_.iterator_to(receive));

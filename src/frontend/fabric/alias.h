@@ -5,7 +5,7 @@
 #include <rdma/fi_endpoint.h>
 
 #include "handle.h"
-#include "usable.h"
+#include "base/usable.h"
 
 namespace weft::fabric {
 

@@ -64,7 +64,7 @@ int wait(fid_cntr* cntr, std::uint64_t threshold, int timeout) {
 
 int close_counter(fid* fid) {
   Counter& counter = Counter::from(reinterpret_cast<fid_cntr*>(fid));
-  if (counter.in_use()) return -FI_EBUSY;
+  if (counter.in_use() || counter.counter().in_use()) return -FI_EBUSY;
   delete &counter;
   return 0;
 }
@@ -100,6 +100,12 @@ Counter::Counter(Domain& domain, const WaitWish& wish, void* context)
   fid.context = context;
   fid.ops = fid_operations();
   ops = counter_operations();
+}
+
+int Counter::open() {
+  if (const int failed = wait_point_.open()) return failed;
+  const Status joined = domain_.engines().join(counter_.engines());
+  return joined ? 0 : fabric_status(joined.error());
 }
 
 void Counter::add(std::uint64_t count) {
@@ -138,7 +144,7 @@ int open_counter(Domain& domain, fi_cntr_attr* attributes, fid_cntr** cntr, void
     return wrong;
   }
   auto created = std::make_unique<Counter>(domain, wish, context);
-  if (const int failed = created->wait_point().open()) return failed;
+  if (const int failed = created->open()) return failed;
   *cntr = created.release();
   return 0;
 }

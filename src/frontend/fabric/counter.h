@@ -15,6 +15,10 @@ namespace weft::fabric {
 class Counter : public fid_cntr, public Usable {
  public:
   Counter(Domain& domain, const WaitWish& wish, void* context);
+  ~Counter() { domain_.engines().leave(counter_.engines()); }
+
+  // Opens what waiting needs; before the first use.
+  int open();
 
   // The object behind `cntr`.
   static Counter& from(fid_cntr* cntr) { return *static_cast<Counter*>(cntr); }

@@ -203,6 +203,12 @@ bool CompletionQueue::progress_is_due() {
   return reads % kMostReadsAlone == 0;
 }
 
+int CompletionQueue::open() {
+  if (const int failed = wait_point_.open()) return failed;
+  const Status joined = domain_.engines().join(queue_.engines());
+  return joined ? 0 : fabric_status(joined.error());
+}
+
 // No more than the queue takes: the wait for that would never end.
 std::size_t CompletionQueue::threshold(const void* condition) const {
   if (!has_threshold_ || condition == nullptr) return 1;
@@ -217,7 +223,7 @@ int open_cq(Domain& domain, fi_cq_attr* attributes, fid_cq** cq, void* context) 
     return wrong;
   }
   auto created = std::make_unique<CompletionQueue>(domain, *attributes, wish, context);
-  if (const int failed = created->wait_point().open()) return failed;
+  if (const int failed = created->open()) return failed;
   *cq = created.release();
   return 0;
 }

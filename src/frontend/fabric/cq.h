@@ -18,6 +18,10 @@ class CompletionQueue : public fid_cq, public Usable {
  public:
   CompletionQueue(Domain& domain, const fi_cq_attr& attributes, const WaitWish& wish,
                   void* context);
+  ~CompletionQueue() { domain_.engines().leave(queue_.engines()); }
+
+  // Opens what waiting needs; before the first use.
+  int open();
 
   // The object behind `cq`.
   static CompletionQueue& from(fid_cq* cq) { return *static_cast<CompletionQueue*>(cq); }

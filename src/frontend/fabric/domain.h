@@ -8,7 +8,9 @@
 
 #include "base/usable.h"
 #include "device/device.h"
+#include "device/engine_registry.h"
 #include "device/progress_thread.h"
+#include "device/region_counters.h"
 #include "fabric.h"
 #include "messaging/options.h"
 
@@ -30,6 +32,10 @@ class Domain : public fid_domain, public Usable {
   DomainId id() const { return id_; }
   // Drives the endpoints with FI_PROGRESS_AUTO; null with FI_PROGRESS_MANUAL.
   device::ProgressThread* progress_thread() const { return progress_thread_.get(); }
+  // What its completion queues, counters and enabled endpoints join.
+  device::EngineRegistry& engines() { return engines_; }
+  // Counts what peers do with regions.
+  device::RegionCounters& region_counters() { return region_counters_; }
   // False when one thread at a time comes in: the application says so (FI_THREAD_DOMAIN). True all
   // the same where there is a progress thread, and where endpoints are connected: an event queue
   // belongs to no domain, and whoever waits there for news of connections drives their endpoints.
@@ -54,6 +60,8 @@ class Domain : public fid_domain, public Usable {
   const bool virtual_addresses_;
   const bool provider_keys_;
   const std::uint32_t api_version_;
+  device::EngineRegistry engines_;
+  device::RegionCounters region_counters_;
 };
 
 // fi_mr_reg(3), fi_mr_regv(3), fi_mr_regattr(3).

@@ -121,6 +121,7 @@ Endpoint::~Endpoint() {
   if (core_ != nullptr) {
     if (domain_.progress_thread() != nullptr) domain_.progress_thread()->detach(*core_);
     for (device::EngineGroup* group : groups()) group->detach(*core_);
+    domain_.engines().leave(*core_);
     if (offer_->type == FI_EP_DGRAM) log_drops(port_->address(), core_->drops());
     core_.reset();
   }
@@ -248,7 +249,7 @@ Status Endpoint::attach() {
   for (device::EngineGroup* group : groups()) {
     if (Status ok = group->attach(*core_); !ok) return ok;
   }
-  return {};
+  return domain_.engines().join(*core_);
 }
 
 int Endpoint::enable() {
@@ -273,6 +274,7 @@ int Endpoint::enable() {
   setup.thread_safe = domain_.thread_safe();
   setup.count_remote_reads = setup.bindings.counter(Event::kRemoteRead) != nullptr;
   setup.count_remote_writes = setup.bindings.counter(Event::kRemoteWrite) != nullptr;
+  setup.region_counters = &domain_.region_counters();
   if (offer_->type == FI_EP_DGRAM) setup.service = link::Service::kDatagram;
   setup.options = domain_.options();
   auto core = messaging::Endpoint::open(std::move(setup));

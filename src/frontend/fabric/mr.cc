@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How is memory registered? fi_mr(3)
 #include "boundary.h"
+#include "counter.h"
 #include "domain.h"
 #include "log.h"
 #include "unsupported.h"
@@ -10,49 +11,6 @@ namespace {
 
 constexpr std::uint64_t kKnownAccess =
     FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_COLLECTIVE;
-
-// The object behind a fid_mr.
-class MemoryRegion : public fid_mr {
- public:
-  MemoryRegion(Domain& domain, memory::Registration registration, void* context)
-      : fid_mr{}, domain_(domain), use_(domain), registration_(registration) {
-    fid.fclass = FI_CLASS_MR;
-    fid.context = context;
-    fid.ops = fid_operations();
-    mem_desc = this;
-    key = registration.key.v;
-  }
-
-  // Deregisters as a barrier. Errors: -FI_EBUSY, and then it is still there.
-  int close() {
-    const Status removed = domain_.device()->regions().remove(registration_);
-    if (!removed) {
-      log_warning(FI_LOG_MR, "cannot close region {:#x}: {}", key, removed.error().message);
-      return fabric_status(removed.error());
-    }
-    delete this;
-    return 0;
-  }
-
- private:
-  static int close_region(::fid* fid) {
-    return at_c_border(
-        [&] { return static_cast<MemoryRegion*>(reinterpret_cast<fid_mr*>(fid))->close(); });
-  }
-
-  static fi_ops* fid_operations() {
-    static fi_ops table = [] {
-      fi_ops operations = unsupported_operations<fi_ops>();
-      operations.close = close_region;
-      return operations;
-    }();
-    return &table;
-  }
-
-  Domain& domain_;
-  const Use use_;
-  const memory::Registration registration_;
-};
 
 Access rights(std::uint64_t access) {
   Access result = Access::kNone;
@@ -65,8 +23,90 @@ Access rights(std::uint64_t access) {
   return result;
 }
 
+// The object behind a fid_mr. It is enabled from the beginning (FI_MR_RMA_EVENT is never required);
+// fi_mr_enable only ends the time for bindings.
+class MemoryRegion : public fid_mr {
+ public:
+  MemoryRegion(Domain& domain, memory::Registration registration, void* context)
+      : fid_mr{}, domain_(domain), use_(domain), registration_(registration) {
+    fid.fclass = FI_CLASS_MR;
+    fid.context = context;
+    fid.ops = fid_operations();
+    mem_desc = this;
+    key = registration.key.v;
+  }
+
+  static MemoryRegion& from(::fid* fid) {
+    return *static_cast<MemoryRegion*>(reinterpret_cast<fid_mr*>(fid));
+  }
+
+  // Deregisters as a barrier. Errors: -FI_EBUSY, and then it is still there. Its counters are free
+  // first: the next region of that key may have others.
+  int close() {
+    domain_.region_counters().release(registration_.key);
+    const Status removed = domain_.device()->regions().remove(registration_);
+    if (!removed) {
+      log_warning(FI_LOG_MR, "cannot close region {:#x}: {}", key, removed.error().message);
+      return fabric_status(removed.error());
+    }
+    delete this;
+    return 0;
+  }
+
+  // fi_mr_bind(3). Errors: -FI_EOPBADSTATE after enable(), -FI_EBADFLAGS, -FI_EINVAL for a counter
+  // of another domain and for a kind of access that has its counter.
+  int bind(::fid* object, std::uint64_t flags) {
+    if (enabled_) return -FI_EOPBADSTATE;
+    if (object->fclass == FI_CLASS_EP) return flags == 0 ? 0 : -FI_EBADFLAGS;  // it serves them all
+    if (object->fclass != FI_CLASS_CNTR) return -FI_EINVAL;
+    if (flags == 0 || (flags & ~(FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0) return -FI_EBADFLAGS;
+    Counter& counter = Counter::from(reinterpret_cast<fid_cntr*>(object));
+    if (&counter.domain() != &domain_) return -FI_EINVAL;
+    // The endpoint that is told of an access may be any.
+    const Status driven = domain_.engines().widen(counter.counter().engines());
+    if (!driven) return fabric_status(driven.error());
+    if (!domain_.region_counters().bind(registration_.key, rights(flags), counter.counter())) {
+      return -FI_EINVAL;
+    }
+    domain_.device()->regions().ask_to_be_told(registration_, rights(flags));
+    return 0;
+  }
+
+  void enable() { enabled_ = true; }
+
+ private:
+  static int close_region(::fid* fid) {
+    return at_c_border([&] { return from(fid).close(); });
+  }
+  static int bind_region(::fid* fid, ::fid* object, std::uint64_t flags) {
+    if (object == nullptr) return -FI_EINVAL;
+    return at_c_border([&] { return from(fid).bind(object, flags); });
+  }
+  static int control_region(::fid* fid, int command, void*) {
+    if (command != FI_ENABLE) return -FI_ENOSYS;
+    from(fid).enable();
+    return 0;
+  }
+
+  static fi_ops* fid_operations() {
+    static fi_ops table = [] {
+      fi_ops operations = unsupported_operations<fi_ops>();
+      operations.close = close_region;
+      operations.bind = bind_region;
+      operations.control = control_region;
+      return operations;
+    }();
+    return &table;
+  }
+
+  Domain& domain_;
+  const Use use_;
+  const memory::Registration registration_;
+  bool enabled_ = false;
+};
+
 int check(const fi_mr_attr& attributes, std::uint64_t flags) {
-  if (flags != 0) return -FI_EBADFLAGS;
+  if ((flags & ~FI_RMA_EVENT) != 0) return -FI_EBADFLAGS;
   if (attributes.mr_iov == nullptr || attributes.iov_count != 1) return -FI_EINVAL;
   if ((attributes.access & ~kKnownAccess) != 0 || attributes.offset != 0) return -FI_EINVAL;
   if (attributes.mr_iov[0].iov_len == 0) return -FI_EINVAL;

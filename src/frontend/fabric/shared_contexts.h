@@ -9,7 +9,7 @@
 #include "domain.h"
 #include "handle.h"
 #include "messaging/receive_queue.h"
-#include "usable.h"
+#include "base/usable.h"
 
 namespace weft::fabric {
 

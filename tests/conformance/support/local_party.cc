@@ -74,7 +74,9 @@ Reply LocalParty::call(const Request& r) {
     case Request::What::kCounterError:
       return with_value(fi_cntr_readerr(endpoint_.counter(r.token)));
     case Request::What::kWaitCounter:
-      return do_wait_counter(r);
+      return do_wait_counter(endpoint_.counter(r.token), r.count);
+    case Request::What::kWaitRegionCounter:
+      return do_wait_counter(regions_.at(r.token)->counter.get(), r.count);
     case Request::What::kCancel:
       return with_rc(fi_cancel(&endpoint_.ep()->fid, context_of(r.token)));
     case Request::What::kLeftovers:
@@ -159,12 +161,21 @@ Reply LocalParty::do_expose(const RegionSpec& spec) {
                         0, Endpoint::next_key(), 0, &mr, nullptr);
   if (region.rc != 0) return reply;
   exposed.mr.reset(mr);
+  if (spec.counts != 0) region.rc = bind_counter(exposed, spec.counts);
   region.key = fi_mr_key(mr);
   region.length = spec.length;
   const int mode = endpoint_.info()->domain_attr->mr_mode;
   const bool by_address = mode == FI_MR_BASIC || (mode & FI_MR_VIRT_ADDR) != 0;
   region.base = by_address ? reinterpret_cast<std::uintptr_t>(exposed.buffer.data()) : 0;
   return reply;
+}
+
+int LocalParty::bind_counter(Exposed& exposed, std::uint64_t events) {
+  fi_cntr_attr attributes{};
+  exposed.counter = open_fid<fid_cntr>([&](fid_cntr** out) {
+    return fi_cntr_open(endpoint_.domain()->get(), &attributes, out, nullptr);
+  });
+  return fi_mr_bind(exposed.mr.get(), &exposed.counter->fid, events);
 }
 
 Reply LocalParty::do_check_region(const Request& r) {
@@ -175,9 +186,8 @@ Reply LocalParty::do_check_region(const Request& r) {
   return with_text(bad);
 }
 
-Reply LocalParty::do_wait_counter(const Request& r) {
-  fid_cntr* cntr = endpoint_.counter(r.token);
-  pump_->until([&] { return fi_cntr_read(cntr) >= r.count; });
+Reply LocalParty::do_wait_counter(fid_cntr* cntr, std::uint64_t value) {
+  pump_->until([&] { return fi_cntr_read(cntr) >= value; });
   return with_value(fi_cntr_read(cntr));
 }
 

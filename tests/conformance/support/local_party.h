@@ -37,6 +37,7 @@ class LocalParty : public Party {
   struct Exposed {
     explicit Exposed(const RegionSpec& spec) : buffer(spec.length, spec.misalignment) {}
     GuardedBuffer buffer;
+    Fid<fid_cntr> counter;
     Fid<fid_mr> mr;
   };
 
@@ -46,7 +47,8 @@ class LocalParty : public Party {
   Reply do_check(const Request& request);
   Reply do_expose(const RegionSpec& spec);
   Reply do_check_region(const Request& request);
-  Reply do_wait_counter(const Request& request);
+  int bind_counter(Exposed& exposed, std::uint64_t events);
+  Reply do_wait_counter(fid_cntr* cntr, std::uint64_t value);
   Reply do_leftovers();
   void let_source_go(Slot* slot);
 

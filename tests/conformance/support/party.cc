@@ -126,6 +126,12 @@ void Party::expect_counter(std::uint64_t event, std::uint64_t value) {
   EXPECT_EQ(call(request).value, value) << "counter of event " << fi_tostr(&event, FI_TYPE_CAPS);
 }
 
+void Party::expect_counted(const Region& region, std::uint64_t value) {
+  Request request = about(Request::What::kWaitRegionCounter, region.token);
+  request.count = value;
+  EXPECT_EQ(call(request).value, value) << "counter of a region";
+}
+
 int Party::cancel(Token token) {
   return static_cast<int>(call(about(Request::What::kCancel, token)).rc);
 }

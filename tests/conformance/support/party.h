@@ -22,6 +22,7 @@ struct RegionSpec {
   std::uint64_t access = FI_REMOTE_READ | FI_REMOTE_WRITE;
   std::uint64_t seed = 0;  // 0: left blank.
   std::uint32_t misalignment = 0;
+  std::uint64_t counts = 0;  // FI_REMOTE_WRITE, FI_REMOTE_READ: a counter of its own counts those
 };
 
 // A registered buffer as a peer needs to know it.
@@ -48,6 +49,7 @@ struct Request {
     kCounter,
     kCounterError,
     kWaitCounter,
+    kWaitRegionCounter,
     kCancel,
     kLeftovers,
     kGoodbye,
@@ -115,6 +117,8 @@ class Party {
   std::uint64_t counter_error(std::uint64_t event);
   // Waits until the counter has this value or more, by reading it (which drives progress).
   void expect_counter(std::uint64_t event, std::uint64_t value);
+  // The same for the counter of a region.
+  void expect_counted(const Region& region, std::uint64_t value);
   int cancel(Token token);
   // Completions that arrived and nobody took, after some further progress.
   std::uint64_t leftovers();

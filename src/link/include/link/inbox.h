@@ -42,8 +42,8 @@ class InboxSink {
   virtual bool takes_more() const { return true; }
   // A message.
   virtual void arrived(const Arrival& arrival) = 0;
-  // That peer accessed those regions, in a way that needs those rights, of which their owner asked to
-  // be told (memory::RegionTable). What a peer says it need not have done.
+  // That peer accessed those regions, in a way that needs those rights, of which their owner asked
+  // to be told (memory::RegionTable). What a peer says it need not have done.
   virtual void accessed(std::uint32_t /*source*/, Access /*access*/,
                         std::span<const RegionKey> /*regions*/) {}
   // The accepted message of `cookie` is in place (error 0) or lost (an errno).

@@ -12,6 +12,7 @@
 #include "device/completion_queue.h"
 #include "device/counter.h"
 #include "device/port.h"
+#include "device/region_counters.h"
 #include "messaging/address_vector.h"
 #include "messaging/calls.h"
 #include "messaging/connection.h"
@@ -50,6 +51,7 @@ struct EndpointSetup {
   bool thread_safe = true;
   bool count_remote_reads = false;
   bool count_remote_writes = false;
+  device::RegionCounters* region_counters = nullptr;  // of the domain's regions, or none
   link::Service service = link::Service::kReliableDatagram;
   Options options;
 };
@@ -211,6 +213,7 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   void arrived(const link::Arrival& arrival) override;
   bool takes_more() const override;
   void received(void* cookie, int error) override;
+  void accessed(std::uint32_t source, Access access, std::span<const RegionKey> regions) override;
   void event(const link::Arrival& arrival);
   void remote_access(const link::Arrival& arrival);
   void take(Receive& receive, Unexpected& message);
