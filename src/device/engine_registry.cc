@@ -5,31 +5,24 @@
 #include <algorithm>
 
 namespace weft::device {
-namespace {
 
-Status attach_all(const std::vector<EngineGroup*>& groups, const std::vector<Engine*>& engines) {
-  for (EngineGroup* group : groups) {
-    for (Engine* engine : engines) {
-      if (Status ok = group->attach(*engine); !ok) return ok;
-    }
+// After an error the group drives some of them, which leave it as all others do.
+Status EngineRegistry::widen_here(EngineGroup& group) {
+  if (std::find(wide_.begin(), wide_.end(), &group) == wide_.end()) wide_.push_back(&group);
+  for (Engine* endpoint : endpoints_) {
+    if (Status ok = group.attach(*endpoint); !ok) return ok;
   }
   return {};
 }
 
-void detach_all(const std::vector<EngineGroup*>& groups, const std::vector<Engine*>& engines) {
-  for (EngineGroup* group : groups) {
-    for (Engine* engine : engines) group->detach(*engine);
-  }
-}
-
-}  // namespace
-
 Status EngineRegistry::join(EngineGroup& group) {
   const std::lock_guard guard(mutex_);
+  if (common_ != nullptr) {
+    if (Status ok = group.attach(*common_); !ok) return ok;
+    if (Status ok = widen_here(group); !ok) return ok;
+  }
   groups_.push_back(&group);
-  Status joined = attach_all({&group}, common_);
-  if (!joined) groups_.pop_back();
-  return joined;
+  return {};
 }
 
 void EngineRegistry::leave(EngineGroup& group) {
@@ -40,40 +33,42 @@ void EngineRegistry::leave(EngineGroup& group) {
 
 Status EngineRegistry::join(Engine& endpoint) {
   const std::lock_guard guard(mutex_);
-  endpoints_.push_back(&endpoint);
-  Status joined = attach_all(wide_, {&endpoint});
-  if (joined) return joined;
-  detach_all(wide_, {&endpoint});
-  endpoints_.pop_back();
+  Status joined;
+  for (EngineGroup* group : wide_) {
+    if (joined) joined = group->attach(endpoint);
+  }
+  if (joined) {
+    endpoints_.push_back(&endpoint);
+  } else {
+    for (EngineGroup* group : wide_) group->detach(endpoint);
+  }
   return joined;
 }
 
 void EngineRegistry::leave(Engine& endpoint) {
   const std::lock_guard guard(mutex_);
-  if (std::erase(endpoints_, &endpoint) != 0) detach_all(wide_, {&endpoint});
+  if (std::erase(endpoints_, &endpoint) == 0) return;
+  for (EngineGroup* group : wide_) group->detach(endpoint);
 }
 
-// After an error it drives some of them, which leave it as all others do.
 Status EngineRegistry::widen(EngineGroup& group) {
   const std::lock_guard guard(mutex_);
-  if (std::find(wide_.begin(), wide_.end(), &group) == wide_.end()) wide_.push_back(&group);
-  return attach_all({&group}, endpoints_);
+  return widen_here(group);
 }
 
-Status EngineRegistry::join_all(Engine& engine) {
+Status EngineRegistry::widen_all(Engine& engine) {
   const std::lock_guard guard(mutex_);
-  common_.push_back(&engine);
-  Status joined = attach_all(groups_, {&engine});
-  if (joined) return joined;
-  detach_all(groups_, {&engine});
-  common_.pop_back();
-  return joined;
-}
-
-void EngineRegistry::leave_all(Engine& engine) {
-  const std::lock_guard guard(mutex_);
-  std::erase(common_, &engine);
-  detach_all(groups_, {&engine});
+  Status widened;
+  for (EngineGroup* group : groups_) {
+    if (widened) widened = group->attach(engine);
+    if (widened) widened = widen_here(*group);
+  }
+  if (widened) {
+    common_ = &engine;
+  } else {
+    for (EngineGroup* group : groups_) group->detach(engine);
+  }
+  return widened;
 }
 
 }  // namespace weft::device

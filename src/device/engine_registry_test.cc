@@ -60,17 +60,17 @@ TEST_F(EngineRegistryTest, AGroupThatIsWidenedTwiceDrivesOnce) {
   EXPECT_EQ(one.times(), 1);
 }
 
-TEST_F(EngineRegistryTest, AnEngineForAllIsDrivenByGroupsThatCameBeforeAndAfter) {
-  ASSERT_TRUE(registry.join_all(two).ok());
+TEST_F(EngineRegistryTest, WhenAllAreWidenedGroupsOfBeforeAndAfterDriveEverything) {
+  Driven common;
+  ASSERT_TRUE(registry.widen_all(common).ok());
   ASSERT_TRUE(registry.join(second).ok());
-  first.progress();
-  second.progress();
-  EXPECT_EQ(two.times(), 2);
-  EXPECT_EQ(one.times(), 0);
-  registry.leave_all(two);
-  first.progress();
-  second.progress();
-  EXPECT_EQ(two.times(), 0);
+  ASSERT_TRUE(registry.join(two).ok());
+  for (EngineGroup* group : {&first, &second}) {
+    group->progress();
+    EXPECT_EQ(common.times(), 1);
+    EXPECT_EQ(one.times(), 1);
+    EXPECT_EQ(two.times(), 1);
+  }
 }
 
 TEST_F(EngineRegistryTest, AGroupThatLeftIsNotTouched) {
@@ -81,7 +81,8 @@ TEST_F(EngineRegistryTest, AGroupThatLeftIsNotTouched) {
     registry.leave(passing);
   }
   ASSERT_TRUE(registry.join(two).ok());
-  ASSERT_TRUE(registry.join_all(two).ok());
+  Driven common;
+  ASSERT_TRUE(registry.widen_all(common).ok());
   first.progress();
   EXPECT_EQ(two.times(), 1);
 }
@@ -95,7 +96,7 @@ TEST_F(EngineRegistryTest, WhoCouldNotJoinIsNotDriven) {
     void wake_up() override {}
     int wake_fd() const override { return -1; }
   } broken;
-  EXPECT_FALSE(registry.join_all(broken).ok());
+  EXPECT_FALSE(registry.widen_all(broken).ok());
   ASSERT_TRUE(registry.widen(first).ok());
   EXPECT_FALSE(registry.join(broken).ok());
   first.progress();

@@ -28,6 +28,8 @@ class TriggerQueueTest : public testing::Test {
       return true;
     }
 
+    void fail(int) override {}
+
    private:
     const std::function<void()> action_;
     int refusals_;

@@ -56,7 +56,7 @@ void Endpoint::hand_over(link::Flow& flow, SendCall& call) {
 
 int Endpoint::send_datagram(SendCall& call) {
   const std::lock_guard guard(lock_);
-  if (setup_.bindings.tx != nullptr && setup_.bindings.tx->full()) return EAGAIN;
+  if (!may_report(call.report)) return EAGAIN;
   // One that only sends has to notice, too, that a peer has died: its queue fills silently.
   if (tick()) [[unlikely]]
     check_peers();
@@ -75,7 +75,7 @@ int Endpoint::send_datagram(SendCall& call) {
 
 int Endpoint::send_to_group(SendCall& call) {
   const std::lock_guard guard(lock_);
-  if (setup_.bindings.tx != nullptr && setup_.bindings.tx->full()) return EAGAIN;
+  if (!may_report(call.report)) return EAGAIN;
   if (tick()) [[unlikely]]
     check_peers();
   Group* group = find_group(call.peer);

@@ -72,7 +72,8 @@ inline void Endpoint::finish(Receive& receive, const Taken& taken, int error) {
   const bool truncated = error == 0 && taken.length > receive.capacity;
   if (truncated) error = EMSGSIZE;
   const bool gives_back = receive.whole != nullptr && queue_.leave_whole(receive);
-  if ((receive.report || error != 0 || gives_back) && setup_.bindings.rx != nullptr) {
+  const bool reports = receive.report || (error != 0 && !receive.counter) || gives_back;
+  if (reports && setup_.bindings.rx != nullptr) {
     setup_.bindings.rx->push([&](device::Completion& completion) {
       completion.context = receive.context;
       completion.flags = taken.flags | (gives_back ? std::uint64_t{device::kMultiReceive} : 0);
@@ -86,8 +87,8 @@ inline void Endpoint::finish(Receive& receive, const Taken& taken, int error) {
       completion.overflow = truncated ? taken.length - receive.capacity : 0;
     });
   }
-  count(Event::kReceive, error == 0);
-  queue_.receives_.give(receive);
+  count(receive.counter.get(), Event::kReceive, error == 0);
+  queue_.give(receive);
 }
 
 inline void Endpoint::deliver(Receive& receive, const link::Arrival& arrival, const Taken& taken) {
@@ -182,7 +183,7 @@ void Endpoint::remote_access(const link::Arrival& arrival) {
                       arrival.operation == link::Operation::kAtomicWriteData;
   const bool read = arrival.operation == link::Operation::kReadEvent ||
                     arrival.operation == link::Operation::kAtomicReadData;
-  count(read ? Event::kRemoteRead : Event::kRemoteWrite, true);
+  count(nullptr, read ? Event::kRemoteRead : Event::kRemoteWrite, true);
   if (!arrival.has_data || setup_.bindings.rx == nullptr) return;
   setup_.bindings.rx->push([&](device::Completion& completion) {
     completion = {};

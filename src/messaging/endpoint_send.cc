@@ -50,17 +50,32 @@ void Endpoint::push_tx(void* context, std::uint64_t flags, int error, int detail
 // An operation that fails at once was started and has ended: its error goes where errors go. An
 // injected one has no place in the queue, so its caller hears of it.
 int Endpoint::fail(const Report& report, std::uint64_t flags, Event event, int error, int detail) {
-  if (report.silent) return error;
-  push_tx(report.context, flags, error, detail);
-  count(event, false);
+  if (report.silent()) return error;
+  if (report.tells_failure()) push_tx(report.context, flags, error, detail);
+  count(report.counter(), event, false);
   return 0;
+}
+
+void Endpoint::abandon(const SendCall& call, int error) {
+  const std::lock_guard guard(lock_);
+  fail(call.report, flags_of(call), event_of(call), error, 0);
+}
+
+void Endpoint::abandon(const AccessCall& call, int error) {
+  const std::lock_guard guard(lock_);
+  fail(call.report, flags_of(call), event_of(call), error, 0);
+}
+
+void Endpoint::abandon(const AtomicCall& call, int error) {
+  const std::lock_guard guard(lock_);
+  fail(call.report, flags_of(call), event_of(call), error, 0);
 }
 
 // The way to the peer of a call, if it may start now; else null, and `status` is its answer.
 template <class Call>
 inline link::Flow* Endpoint::way_for(const Call& call, int& status) {
   status = EAGAIN;
-  if (setup_.bindings.tx != nullptr && setup_.bindings.tx->full()) return nullptr;
+  if (!may_report(call.report)) return nullptr;
   link::Flow* flow = flow_to(call.peer, status);
   if (flow == nullptr) {
     if (!is_answer(status)) {
@@ -98,8 +113,8 @@ inline int Endpoint::start_send(link::Flow* flow, SendCall& call) {
       complete(call.report, flags_of(call), Event::kSend);
       return 0;
     case link::Outcome::State::kPending:
-      *std::exchange(next_sending_, nullptr) = {call.report.context, flags_of(call),
-                                                call.report.wanted};
+      *std::exchange(next_sending_, nullptr) = {
+          call.report.context, flags_of(call), call.report.wanted(), use_of(call.report.counter())};
       if (std::find(busy_.begin(), busy_.end(), flow) == busy_.end()) busy_.push_back(flow);
       if (sleepers_ > 0) wait_for_end(*flow);
       return 0;
@@ -129,8 +144,11 @@ void Endpoint::wait_for_end(link::Flow& flow) {
 void Endpoint::sent(void* cookie, int error) {
   Sending& sending = *static_cast<Sending*>(cookie);
   if (error == ECONNRESET) error = parting_error_;
-  if (sending.report || error != 0) push_tx(sending.context, sending.flags, error, 0);
-  count(Event::kSend, error == 0);
+  if (sending.report || (error != 0 && !sending.counter)) {
+    push_tx(sending.context, sending.flags, error, 0);
+  }
+  count(sending.counter.get(), Event::kSend, error == 0);
+  sending.counter = {};
   sendings_.give(sending);
 }
 

@@ -282,7 +282,7 @@ TEST_F(EndpointTest, AnInjectedMessageReturnsItsFailure) {
   const PeerIndex nobody = one.addresses.insert(loopback(7999));
   Bytes bytes = pattern(10, 1);
   const auto inject = [](SendCall& call) {
-    call.report.silent = true;
+    call.report = Report::silence();
     call.must_copy = true;
   };
   int result = EAGAIN;
@@ -454,7 +454,7 @@ TEST_F(EndpointTest, AnAtomicOperationIsReportedAndCountedByWhatItDoes) {
   EXPECT_EQ(refused.flags, device::kAtomic | device::kRead);
   EXPECT_EQ(refused.error, EACCES);
   EXPECT_EQ(refused.detail, static_cast<int>(weft::memory::Refusal::kNoRight));
-  call.report.silent = true;
+  call.report = Report::silence();
   EXPECT_EQ(one.endpoint->atomic(call), EACCES) << "an injected one returns its failure";
   EXPECT_EQ(memory, 42u);
   EXPECT_TRUE(setup.device->regions().remove(region.value()).ok());

@@ -20,7 +20,7 @@ class MultiReceive : public EndpointTest {
     call.pieces = {&piece, 1};
     call.multi = true;
     call.least = least;
-    call.report = {&buffer, wanted, false};
+    call.report = {&buffer, wanted};
     ASSERT_EQ(two.endpoint->receive(call), 0);
   }
   void send(std::size_t length) {

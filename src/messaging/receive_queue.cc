@@ -22,7 +22,9 @@ Receive& ReceiveQueue::new_receive(const ReceiveCall& call) {
   receive.ignore = call.tagged ? call.ignore : ~std::uint64_t{0};
   receive.source = call.source;
   receive.context = call.report.context;
-  receive.report = call.report.wanted;
+  receive.report = call.report.wanted();
+  if (device::Counter* const counter = call.report.counter()) [[unlikely]]
+    receive.counter = UseOf(*counter);
   receive.capacity = total_length(call.pieces);
   receive.count = static_cast<std::uint32_t>(call.pieces.size());
   for (std::size_t i = 0; i < call.pieces.size(); ++i) receive.pieces[i] = call.pieces[i];
@@ -78,7 +80,7 @@ int ReceiveQueue::post(const ReceiveCall& call) {
 }
 
 int ReceiveQueue::give_back(Receive& receive, int error) {
-  receives_.give(receive);
+  give(receive);
   return error;
 }
 
@@ -104,6 +106,7 @@ Receive& ReceiveQueue::part_of(Receive& whole, std::uint64_t length) {
   part.source = whole.source;
   part.context = whole.context;
   part.report = whole.report;
+  if (whole.counter) part.counter = UseOf(*whole.counter.get());
   part.capacity = whole.capacity;
   part.count = 1;
   part.pieces[0] = whole.pieces[0];
@@ -125,7 +128,7 @@ Receive& ReceiveQueue::part_of(Receive& whole, std::uint64_t length) {
 bool ReceiveQueue::leave_whole(Receive& part) {
   Receive& whole = *std::exchange(part.whole, nullptr);
   if (--whole.parts != 0 || !whole.used_up) return false;
-  receives_.give(whole);
+  give(whole);
   return true;
 }
 
@@ -173,6 +176,11 @@ int ReceiveQueue::cancel(void* context) {
     return 0;
   }
   return ENOENT;
+}
+
+void ReceiveQueue::abandon(const ReceiveCall& call, int error) {
+  const std::lock_guard guard(lock_);
+  if (!endpoints_.empty()) endpoints_.front()->fail_receive(new_receive(call), call.tagged, error);
 }
 
 }  // namespace weft::messaging

@@ -4,8 +4,8 @@
 
 #include <rdma/fi_endpoint.h>
 
-#include "handle.h"
 #include "base/usable.h"
+#include "handle.h"
 
 namespace weft::fabric {
 

@@ -78,12 +78,12 @@ struct Request {
   bool has_data = false;
   std::uint64_t data = 0;
   fi_addr_t peer = FI_ADDR_UNSPEC;
-  bool fence = false;
+  std::uint64_t flags = 0;
   messaging::Report report{};
+  const fi_deferred_work* work = nullptr;  // as in deferral.h
 };
 
-ssize_t start(fid_ep* fid, const Request& request) noexcept {
-  Handle& ep = Handle::from(fid);
+ssize_t start(Handle& ep, const Request& request) noexcept {
   if (ep.core() == nullptr) [[unlikely]]
     return -FI_EOPBADSTATE;
   const Result<AtomicAction> action = action_of(request.form, request.type, request.op);
@@ -115,9 +115,9 @@ ssize_t start(fid_ep* fid, const Request& request) noexcept {
   call.has_data = request.has_data;
   call.data = request.data;
   call.peer = request.peer;
-  call.fence = request.fence;
+  call.fence = (request.flags & FI_FENCE) != 0;
   call.report = request.report;
-  return start_explained(ep, call, &messaging::Endpoint::atomic);
+  return start_explained(ep, call, &messaging::Endpoint::atomic, request.flags, request.work);
 }
 
 // The target of a call that names one remote address: as many elements as `list` has.
@@ -145,26 +145,9 @@ ssize_t start_default(fid_ep* fid, Request& request, fi_addr_t peer, std::uint64
   const fi_rma_ioc target = target_of(reads ? request.result : request.operand, address, key);
   request.remote = {&target, 1};
   request.peer = peer;
-  request.fence = (ep.tx_flags & FI_FENCE) != 0;
+  request.flags = ep.tx_flags;
   request.report = report(ep.tx_selective(), ep.tx_flags, context);
-  return start(fid, request);
-}
-
-// Starts a call whose flags and target are in `msg`.
-ssize_t start_message(fid_ep* fid, Request& request, const fi_msg_atomic* msg,
-                      std::uint64_t flags) {
-  if (msg == nullptr) return -FI_EINVAL;
-  if ((flags & ~kCallFlags) != 0) return -FI_EBADFLAGS;
-  request.type = number_of(msg->datatype);
-  request.op = number_of(msg->op);
-  request.operand = {msg->msg_iov, msg->iov_count};
-  request.remote = {msg->rma_iov, msg->rma_iov_count};
-  request.has_data = (flags & FI_REMOTE_CQ_DATA) != 0;
-  request.data = msg->data;
-  request.peer = msg->addr;
-  request.fence = (flags & FI_FENCE) != 0;
-  request.report = report(Handle::from(fid).tx_selective(), flags, msg->context);
-  return start(fid, request);
+  return start(ep, request);
 }
 
 ssize_t atomicv(fid_ep* fid, const fi_ioc* list, void**, std::size_t count, fi_addr_t peer,
@@ -185,8 +168,8 @@ ssize_t atomic(fid_ep* fid, const void* buffer, std::size_t count, void*, fi_add
 }
 
 ssize_t atomicmsg(fid_ep* fid, const fi_msg_atomic* msg, std::uint64_t flags) {
-  Request request;
-  return start_message(fid, request, msg, flags);
+  if (msg == nullptr) return -FI_EINVAL;
+  return change_memory(Handle::from(fid), *msg, nullptr, nullptr, flags, nullptr);
 }
 
 ssize_t inject_atomic(fid_ep* fid, const void* buffer, std::size_t count, fi_addr_t peer,
@@ -197,8 +180,8 @@ ssize_t inject_atomic(fid_ep* fid, const void* buffer, std::size_t count, fi_add
   request.operand = {&operand, 1};
   request.remote = {&target, 1};
   request.peer = peer;
-  request.report = silence();
-  return start(fid, request);
+  request.report = messaging::Report::silence();
+  return start(Handle::from(fid), request);
 }
 
 ssize_t fetch_atomicv(fid_ep* fid, const fi_ioc* list, void**, std::size_t count, fi_ioc* results,
@@ -223,10 +206,9 @@ ssize_t fetch_atomic(fid_ep* fid, const void* buffer, std::size_t count, void*, 
 
 ssize_t fetch_atomicmsg(fid_ep* fid, const fi_msg_atomic* msg, fi_ioc* results, void**,
                         std::size_t result_count, std::uint64_t flags) {
-  Request request;
-  request.form = AtomicForm::kFetch;
-  request.result = {results, result_count};
-  return start_message(fid, request, msg, flags);
+  if (msg == nullptr) return -FI_EINVAL;
+  const fi_msg_fetch fetch{results, nullptr, result_count};
+  return change_memory(Handle::from(fid), *msg, &fetch, nullptr, flags, nullptr);
 }
 
 ssize_t compare_atomicv(fid_ep* fid, const fi_ioc* list, void**, std::size_t count,
@@ -257,14 +239,39 @@ ssize_t compare_atomic(fid_ep* fid, const void* buffer, std::size_t count, void*
 ssize_t compare_atomicmsg(fid_ep* fid, const fi_msg_atomic* msg, const fi_ioc* compare, void**,
                           std::size_t compare_count, fi_ioc* results, void**,
                           std::size_t result_count, std::uint64_t flags) {
-  Request request;
-  request.form = AtomicForm::kCompare;
-  request.compare = {compare, compare_count};
-  request.result = {results, result_count};
-  return start_message(fid, request, msg, flags);
+  if (msg == nullptr) return -FI_EINVAL;
+  const fi_msg_fetch fetch{results, nullptr, result_count};
+  const fi_msg_compare comparands{compare, nullptr, compare_count};
+  return change_memory(Handle::from(fid), *msg, &fetch, &comparands, flags, nullptr);
 }
 
 }  // namespace
+
+ssize_t change_memory(Handle& ep, const fi_msg_atomic& msg, const fi_msg_fetch* fetch,
+                      const fi_msg_compare* compare, std::uint64_t flags,
+                      const fi_deferred_work* work) {
+  if ((flags & ~kCallFlags) != 0) return -FI_EBADFLAGS;
+  Request request;
+  if (fetch != nullptr) {
+    request.form = AtomicForm::kFetch;
+    request.result = {fetch->msg_iov, fetch->iov_count};
+  }
+  if (compare != nullptr) {
+    request.form = AtomicForm::kCompare;
+    request.compare = {compare->msg_iov, compare->iov_count};
+  }
+  request.type = number_of(msg.datatype);
+  request.op = number_of(msg.op);
+  request.operand = {msg.msg_iov, msg.iov_count};
+  request.remote = {msg.rma_iov, msg.rma_iov_count};
+  request.has_data = (flags & FI_REMOTE_CQ_DATA) != 0;
+  request.data = msg.data;
+  request.peer = msg.addr;
+  request.flags = flags;
+  request.report = report(ep.tx_selective(), flags, msg.context);
+  request.work = work;
+  return start(ep, request);
+}
 
 fi_ops_atomic* atomic_operations() {
   static fi_ops_atomic table{sizeof(fi_ops_atomic),

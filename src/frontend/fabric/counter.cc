@@ -29,30 +29,32 @@ std::uint64_t readerr(fid_cntr* cntr) {
   return Counter::from(cntr).read_errors();
 }
 
-int add(fid_cntr* cntr, std::uint64_t value) {
-  Counter::from(cntr).add(value);
-  return 0;
+// Changes a counter and starts what has waited for that.
+int change(fid_cntr* cntr, void (Counter::*how)(std::uint64_t), std::uint64_t value) {
+  Counter& counter = Counter::from(cntr);
+  (counter.*how)(value);
+  return at_c_border([&] {
+    counter.domain().triggers().start_due();
+    return 0;
+  });
 }
+
+int add(fid_cntr* cntr, std::uint64_t value) { return change(cntr, &Counter::add, value); }
 
 int adderr(fid_cntr* cntr, std::uint64_t value) {
-  Counter::from(cntr).add_errors(value);
-  return 0;
+  return change(cntr, &Counter::add_errors, value);
 }
 
-int set(fid_cntr* cntr, std::uint64_t value) {
-  Counter::from(cntr).set(value);
-  return 0;
-}
+int set(fid_cntr* cntr, std::uint64_t value) { return change(cntr, &Counter::set, value); }
 
 int seterr(fid_cntr* cntr, std::uint64_t value) {
-  Counter::from(cntr).set_errors(value);
-  return 0;
+  return change(cntr, &Counter::set_errors, value);
 }
 
-// A failure ends the wait, too: the threshold may never be reached then.
+// A failure ends the wait, too: the threshold may never be reached then. The manual forbids to call
+// this with FI_WAIT_NONE, but programs do, libfabric's own among them: they get a wait that spins.
 int wait(fid_cntr* cntr, std::uint64_t threshold, int timeout) {
-  const fi_wait_obj object = Counter::from(cntr).wait_point().object();
-  if (object == FI_WAIT_NONE || object == FI_WAIT_SET) return -FI_EINVAL;
+  if (Counter::from(cntr).wait_point().object() == FI_WAIT_SET) return -FI_EINVAL;
   device::Counter& counter = Counter::from(cntr).counter();
   return at_c_border([&] {
     const std::uint64_t errors = counter.errors();
@@ -100,6 +102,12 @@ Counter::Counter(Domain& domain, const WaitWish& wish, void* context)
   fid.context = context;
   fid.ops = fid_operations();
   ops = counter_operations();
+}
+
+Counter* Counter::from(fid_cntr* cntr, const Domain& domain) {
+  if (cntr == nullptr || cntr->fid.fclass != FI_CLASS_CNTR) return nullptr;
+  Counter& counter = from(cntr);
+  return &counter.domain_ == &domain ? &counter : nullptr;
 }
 
 int Counter::open() {

@@ -22,6 +22,8 @@ class Counter : public fid_cntr, public Usable {
 
   // The object behind `cntr`.
   static Counter& from(fid_cntr* cntr) { return *static_cast<Counter*>(cntr); }
+  // The same; null unless it is a counter of that domain.
+  static Counter* from(fid_cntr* cntr, const Domain& domain);
 
   Domain& domain() { return domain_; }
   device::Counter& counter() { return counter_; }

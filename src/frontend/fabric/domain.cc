@@ -5,6 +5,7 @@
 #include "atomic_query.h"
 #include "boundary.h"
 #include "c_enum.h"
+#include "deferral.h"
 #include "internal.h"
 #include "log.h"
 #include "unsupported.h"
@@ -74,11 +75,16 @@ int query_atomic(fid_domain*, fi_datatype type, fi_op op, fi_atomic_attr* attrib
   return fabric::query_atomic(type, op, attributes, flags);
 }
 
+int control(fid* fid, int command, void* argument) {
+  return control_work(object_of(reinterpret_cast<fid_domain*>(fid)), command, argument);
+}
+
 fi_ops* fid_operations() {
   static fi_ops table = [] {
     fi_ops operations = unsupported_operations<fi_ops>();
     operations.close = close_domain;
     operations.bind = bind_domain;
+    operations.control = control;
     return operations;
   }();
   return &table;
@@ -125,7 +131,8 @@ Domain::Domain(Fabric& fabric, const fi_info& info, std::shared_ptr<device::Devi
                    progress_thread_ != nullptr || is_connected(info)),
       virtual_addresses_(wants(info, FI_MR_VIRT_ADDR)),
       provider_keys_(wants(info, FI_MR_PROV_KEY)),
-      api_version_(fabric.requested_api()) {
+      api_version_(fabric.requested_api()),
+      triggers_(engines_, progress_thread_.get(), thread_safe_) {
   fid.fclass = FI_CLASS_DOMAIN;
   fid.context = context;
   fid.ops = fid_operations();

@@ -13,6 +13,7 @@
 #include "device/region_counters.h"
 #include "fabric.h"
 #include "messaging/options.h"
+#include "triggers.h"
 
 namespace weft::fabric {
 
@@ -36,6 +37,8 @@ class Domain : public fid_domain, public Usable {
   device::EngineRegistry& engines() { return engines_; }
   // Counts what peers do with regions.
   device::RegionCounters& region_counters() { return region_counters_; }
+  // What waits for a counter.
+  Triggers& triggers() { return triggers_; }
   // False when one thread at a time comes in: the application says so (FI_THREAD_DOMAIN). True all
   // the same where there is a progress thread, and where endpoints are connected: an event queue
   // belongs to no domain, and whoever waits there for news of connections drives their endpoints.
@@ -62,6 +65,7 @@ class Domain : public fid_domain, public Usable {
   const std::uint32_t api_version_;
   device::EngineRegistry engines_;
   device::RegionCounters region_counters_;
+  Triggers triggers_;
 };
 
 // fi_mr_reg(3), fi_mr_regv(3), fi_mr_regattr(3).

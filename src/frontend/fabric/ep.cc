@@ -49,7 +49,7 @@ void log_drops(const os::SocketAddress& own, const messaging::Drops& drops) {
 
 Endpoint::Endpoint(Domain& domain, const fi_info& info, const TypeOffer& offer, os::UdpPort port,
                    void* context)
-    : domain_(domain),
+    : Handle(domain),
       tx_size_(info.tx_attr != nullptr ? info.tx_attr->size : kUsualQueueSize),
       shares_tx_(info.ep_attr->tx_ctx_cnt == FI_SHARED_CONTEXT),
       shares_rx_(info.ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT),
@@ -122,6 +122,8 @@ Endpoint::~Endpoint() {
     if (domain_.progress_thread() != nullptr) domain_.progress_thread()->detach(*core_);
     for (device::EngineGroup* group : groups()) group->detach(*core_);
     domain_.engines().leave(*core_);
+    domain_.triggers().drop(core_.get());
+    if (shared_rx_ == nullptr) domain_.triggers().drop(&core_->receives());
     if (offer_->type == FI_EP_DGRAM) log_drops(port_->address(), core_->drops());
     core_.reset();
   }

@@ -78,7 +78,6 @@ class Endpoint : public Handle, public Usable {
   Status attach();
   std::vector<device::EngineGroup*> groups();
 
-  Domain& domain_;
   const std::size_t tx_size_;
   const bool shares_tx_;
   const bool shares_rx_;

@@ -49,7 +49,14 @@ ssize_t cancel(fid* fid, void* context) {
   messaging::ReceiveQueue* queue =
       handle.core() != nullptr ? &handle.core()->receives() : handle.receives();
   if (queue == nullptr) return -FI_EOPBADSTATE;
-  return at_c_border([&]() -> ssize_t { return -queue->cancel(context); });
+  return at_c_border([&]() -> ssize_t {
+    const auto deferred = handle.domain().triggers().withdraw([&](const device::Waiting& waiting) {
+      const bool mine = waiting.owner == queue || waiting.owner == handle.core();
+      return mine && !waiting.work && waiting.name == context;
+    });
+    for (const auto& operation : deferred) operation->fail(ECANCELED);
+    return deferred.empty() ? -queue->cancel(context) : 0;
+  });
 }
 
 // fi_endpoint(3): the options of FI_OPT_ENDPOINT that concern weft.
@@ -113,7 +120,8 @@ int control_flags(Handle& handle, int command, void* argument) {
     return 0;
   }
   const std::uint64_t wanted = value & ~std::uint64_t{FI_TRANSMIT | FI_RECV};
-  if ((wanted & ~(tx ? handle.offer()->tx_flags : kRxFlags)) != 0) return -FI_EBADFLAGS;
+  const std::uint64_t allowed = tx ? handle.offer()->tx_flags : kRxFlags;
+  if ((wanted & ~(allowed | (handle.caps() & FI_TRIGGER))) != 0) return -FI_EBADFLAGS;
   flags = wanted;
   return 0;
 }

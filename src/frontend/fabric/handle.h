@@ -14,6 +14,7 @@
 
 namespace weft::fabric {
 
+class Domain;
 class Endpoint;
 
 // The object behind every fid_ep that data go through. What a transfer needs to know is here, so
@@ -23,6 +24,8 @@ class Handle : public fid_ep {
   // The object behind `ep`.
   static Handle& from(fid_ep* ep) { return *static_cast<Handle*>(ep); }
   static Handle& from(struct fid* fid) { return from(reinterpret_cast<fid_ep*>(fid)); }
+
+  Domain& domain() const { return domain_; }
 
   // Flags for calls that take none.
   std::uint64_t tx_flags = 0;
@@ -62,9 +65,10 @@ class Handle : public fid_ep {
     std::size_t max_message_size = 0;
   };
 
-  Handle() : fid_ep{} {}
+  explicit Handle(Domain& domain) : fid_ep{}, domain_(domain) {}
   Handle(const Handle&) = default;
 
+  Domain& domain_;
   Endpoint* endpoint_ = nullptr;
   Running running_;
   std::uint64_t caps_ = 0;

@@ -10,9 +10,8 @@ using messaging::SendCall;
 
 // A receive with the flags of the call, or the default ones. fi_msg(3): FI_MULTI_RECV makes it take
 // several messages, in a buffer of one piece.
-ssize_t post(fid_ep* fid, std::span<const LocalRange> list, fi_addr_t source, void* context,
-             std::uint64_t flags) {
-  Handle& ep = Handle::from(fid);
+ssize_t post(Handle& ep, std::span<const LocalRange> list, fi_addr_t source, void* context,
+             std::uint64_t flags, const fi_deferred_work* work = nullptr) {
   ReceiveCall call;
   call.pieces = list;
   call.report = report(ep.rx_selective(), flags, context);
@@ -22,39 +21,42 @@ ssize_t post(fid_ep* fid, std::span<const LocalRange> list, fi_addr_t source, vo
     call.multi = true;
     call.least = ep.min_multi_receive();
   }
-  return receive(ep, call, source);
+  return receive(ep, call, source, flags, work);
 }
 
 ssize_t recv(fid_ep* fid, void* buffer, std::size_t length, void*, fi_addr_t source,
              void* context) {
   const LocalRange one = piece(buffer, length);
-  return post(fid, {&one, 1}, source, context, Handle::from(fid).rx_flags);
+  Handle& ep = Handle::from(fid);
+  return post(ep, {&one, 1}, source, context, ep.rx_flags);
 }
 
 ssize_t recvv(fid_ep* fid, const iovec* list, void**, std::size_t count, fi_addr_t source,
               void* context) {
-  return post(fid, pieces(list, count), source, context, Handle::from(fid).rx_flags);
+  Handle& ep = Handle::from(fid);
+  return post(ep, pieces(list, count), source, context, ep.rx_flags);
 }
 
 ssize_t recvmsg(fid_ep* fid, const fi_msg* msg, std::uint64_t flags) {
   if (msg == nullptr) return -FI_EINVAL;
-  if ((flags & ~(FI_COMPLETION | FI_MORE | FI_MULTI_RECV)) != 0) return -FI_EBADFLAGS;
-  return post(fid, pieces(msg->msg_iov, msg->iov_count), msg->addr, msg->context, flags);
+  return receive_message(Handle::from(fid), *msg, flags, nullptr);
 }
 
 // How the endpoints of one type send; the calls below exist once for each.
 struct Reliable {
   static constexpr std::uint64_t kFlags = kCallFlags;
   static constexpr std::uint64_t kInjectFlags = 0;
-  static ssize_t send(Handle& ep, SendCall& call, std::uint64_t flags) noexcept {
-    return fabric::send(ep, call, flags);
+  static ssize_t send(Handle& ep, SendCall& call, std::uint64_t flags,
+                      const fi_deferred_work* work = nullptr) noexcept {
+    return fabric::send(ep, call, flags, work);
   }
 };
 struct Unreliable {
-  static constexpr std::uint64_t kFlags = kDatagramTxFlags;
+  static constexpr std::uint64_t kFlags = kDatagramTxFlags | FI_TRIGGER;
   static constexpr std::uint64_t kInjectFlags = FI_MULTICAST;  // those by default that count
-  static ssize_t send(Handle& ep, SendCall& call, std::uint64_t flags) noexcept {
-    return send_datagram(ep, call, flags);
+  static ssize_t send(Handle& ep, SendCall& call, std::uint64_t flags,
+                      const fi_deferred_work* work = nullptr) noexcept {
+    return send_datagram(ep, call, flags, work);
   }
 };
 
@@ -82,17 +84,22 @@ ssize_t sendv(fid_ep* fid, const iovec* list, void**, std::size_t count, fi_addr
 }
 
 template <class How>
+ssize_t send_described(Handle& ep, const fi_msg& msg, std::uint64_t flags,
+                       const fi_deferred_work* work) {
+  if ((flags & ~How::kFlags) != 0) return -FI_EBADFLAGS;
+  SendCall call;
+  call.peer = msg.addr;
+  call.has_data = (flags & FI_REMOTE_CQ_DATA) != 0;
+  call.data = msg.data;
+  call.pieces = pieces(msg.msg_iov, msg.iov_count);
+  call.report = report(ep.tx_selective(), flags, msg.context);
+  return How::send(ep, call, flags, work);
+}
+
+template <class How>
 ssize_t sendmsg(fid_ep* fid, const fi_msg* msg, std::uint64_t flags) {
   if (msg == nullptr) return -FI_EINVAL;
-  if ((flags & ~How::kFlags) != 0) return -FI_EBADFLAGS;
-  Handle& ep = Handle::from(fid);
-  SendCall call;
-  call.peer = msg->addr;
-  call.has_data = (flags & FI_REMOTE_CQ_DATA) != 0;
-  call.data = msg->data;
-  call.pieces = pieces(msg->msg_iov, msg->iov_count);
-  call.report = report(ep.tx_selective(), flags, msg->context);
-  return How::send(ep, call, flags);
+  return send_described<How>(Handle::from(fid), *msg, flags, nullptr);
 }
 
 template <class How>
@@ -119,7 +126,7 @@ ssize_t injectdata(fid_ep* fid, const void* buffer, std::size_t length, std::uin
   call.has_data = true;
   call.data = data;
   call.pieces = {&one, 1};
-  call.report = silence();
+  call.report = messaging::Report::silence();
   return How::send(ep, call, ep.tx_flags & How::kInjectFlags);
 }
 
@@ -130,7 +137,7 @@ ssize_t inject(fid_ep* fid, const void* buffer, std::size_t length, fi_addr_t pe
   SendCall call;
   call.peer = peer;
   call.pieces = {&one, 1};
-  call.report = silence();
+  call.report = messaging::Report::silence();
   return How::send(ep, call, ep.tx_flags & How::kInjectFlags);
 }
 
@@ -143,6 +150,20 @@ fi_ops_msg* operations(Direction direction) {
 }
 
 }  // namespace
+
+ssize_t receive_message(Handle& ep, const fi_msg& msg, std::uint64_t flags,
+                        const fi_deferred_work* work) {
+  constexpr std::uint64_t kFlags = FI_COMPLETION | FI_MORE | FI_MULTI_RECV | FI_TRIGGER;
+  if ((flags & ~kFlags) != 0) return -FI_EBADFLAGS;
+  return post(ep, pieces(msg.msg_iov, msg.iov_count), msg.addr, msg.context, flags, work);
+}
+
+ssize_t send_message(Handle& ep, const fi_msg& msg, std::uint64_t flags,
+                     const fi_deferred_work* work) {
+  const bool datagrams = ep.offer() != nullptr && ep.offer()->type == FI_EP_DGRAM;
+  return datagrams ? send_described<Unreliable>(ep, msg, flags, work)
+                   : send_described<Reliable>(ep, msg, flags, work);
+}
 
 fi_ops_msg* message_operations(Direction direction) { return operations<Reliable>(direction); }
 fi_ops_msg* datagram_operations(Direction direction) { return operations<Unreliable>(direction); }

@@ -26,19 +26,20 @@ inline constexpr std::uint64_t kRmaModifiers = FI_READ | FI_WRITE | kRmaTargetMo
 inline constexpr std::uint64_t kDomainCaps = FI_LOCAL_COMM | FI_REMOTE_COMM;
 inline constexpr std::uint64_t kAllCaps = kMessageCaps | kMessageModifiers | kRmaCaps |
                                           kRmaModifiers | FI_DIRECTED_RECV | FI_SOURCE | FI_FENCE |
-                                          FI_RMA_EVENT | FI_MULTI_RECV | kDomainCaps;
+                                          FI_RMA_EVENT | FI_MULTI_RECV | FI_TRIGGER | kDomainCaps;
 
 inline constexpr std::uint64_t kDatagramCaps = FI_MSG | kMessageModifiers | FI_MULTICAST |
                                                FI_DIRECTED_RECV | FI_SOURCE | FI_MULTI_RECV |
-                                               kDomainCaps;
+                                               FI_TRIGGER | kDomainCaps;
 
 // Which of them concern the transmit and which the receive context, fi_endpoint(3).
 inline constexpr std::uint64_t kTxCaps =
-    kMessageCaps | FI_SEND | FI_MULTICAST | kRmaCaps | FI_READ | FI_WRITE | FI_FENCE;
+    kMessageCaps | FI_SEND | FI_MULTICAST | kRmaCaps | FI_READ | FI_WRITE | FI_FENCE | FI_TRIGGER;
 inline constexpr std::uint64_t kRxCaps = kMessageCaps | FI_RECV | kRmaCaps | kRmaTargetModifiers |
                                          FI_DIRECTED_RECV | FI_SOURCE | FI_RMA_EVENT |
-                                         FI_MULTI_RECV;
+                                         FI_MULTI_RECV | FI_TRIGGER;
 
+// FI_TRIGGER is a flag of calls, and a default one of aliases, where the endpoint has it.
 inline constexpr std::uint64_t kTxFlags = FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE |
                                           FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE |
                                           FI_REMOTE_CQ_DATA | FI_FENCE | FI_MORE;

@@ -21,16 +21,17 @@ int measure_both(AccessCall& call) {
   return sum == call.length ? 0 : -FI_EINVAL;
 }
 
-ssize_t access(Handle& ep, AccessCall& call, std::uint64_t flags) noexcept {
+ssize_t access(Handle& ep, AccessCall& call, std::uint64_t flags,
+               const fi_deferred_work* work = nullptr) noexcept {
   if (ep.core() == nullptr) [[unlikely]]
     return -FI_EOPBADSTATE;
   if (const int wrong = measure_both(call)) [[unlikely]]
     return wrong;
-  const bool copies = call.report.silent || (flags & FI_INJECT) != 0;
+  const bool copies = call.report.silent() || (flags & FI_INJECT) != 0;
   if (copies && call.length > kInjectSize) [[unlikely]]
     return -FI_EMSGSIZE;
   call.fence = (flags & FI_FENCE) != 0;
-  return start_explained(ep, call, &messaging::Endpoint::access);
+  return start_explained(ep, call, &messaging::Endpoint::access, flags, work);
 }
 
 // The calls without flags that name one remote range.
@@ -83,27 +84,14 @@ ssize_t writev(fid_ep* fid, const iovec* list, void**, std::size_t count, fi_add
   return one_range(fid, true, pieces(list, count), peer, address, key, context);
 }
 
-ssize_t access_msg(fid_ep* fid, const fi_msg_rma* msg, std::uint64_t flags, bool write) {
-  if (msg == nullptr) return -FI_EINVAL;
-  if ((flags & ~kCallFlags) != 0) return -FI_EBADFLAGS;
-  Handle& ep = Handle::from(fid);
-  AccessCall call;
-  call.peer = msg->addr;
-  call.write = write;
-  call.has_data = write && (flags & FI_REMOTE_CQ_DATA) != 0;
-  call.data = msg->data;
-  call.local = pieces(msg->msg_iov, msg->iov_count);
-  call.remote = ranges(msg->rma_iov, msg->rma_iov_count);
-  call.report = report(ep.tx_selective(), flags, msg->context);
-  return access(ep, call, flags);
-}
-
 ssize_t readmsg(fid_ep* fid, const fi_msg_rma* msg, std::uint64_t flags) {
-  return access_msg(fid, msg, flags, false);
+  if (msg == nullptr) return -FI_EINVAL;
+  return access_memory(Handle::from(fid), false, *msg, flags, nullptr);
 }
 
 ssize_t writemsg(fid_ep* fid, const fi_msg_rma* msg, std::uint64_t flags) {
-  return access_msg(fid, msg, flags, true);
+  if (msg == nullptr) return -FI_EINVAL;
+  return access_memory(Handle::from(fid), true, *msg, flags, nullptr);
 }
 
 ssize_t writedata(fid_ep* fid, const void* buffer, std::size_t length, void*, std::uint64_t data,
@@ -121,7 +109,7 @@ ssize_t inject_write(fid_ep* fid, const void* buffer, std::size_t length, fi_add
                      std::uint64_t address, std::uint64_t key) {
   const LocalRange local = piece(buffer, length);
   OneRange one(true, {&local, 1}, peer, address, key);
-  one.call.report = silence();
+  one.call.report = messaging::Report::silence();
   return access(Handle::from(fid), one.call, 0);
 }
 
@@ -131,11 +119,25 @@ ssize_t inject_writedata(fid_ep* fid, const void* buffer, std::size_t length, st
   OneRange one(true, {&local, 1}, peer, address, key);
   one.call.has_data = true;
   one.call.data = data;
-  one.call.report = silence();
+  one.call.report = messaging::Report::silence();
   return access(Handle::from(fid), one.call, 0);
 }
 
 }  // namespace
+
+ssize_t access_memory(Handle& ep, bool write, const fi_msg_rma& msg, std::uint64_t flags,
+                      const fi_deferred_work* work) {
+  if ((flags & ~kCallFlags) != 0) return -FI_EBADFLAGS;
+  AccessCall call;
+  call.peer = msg.addr;
+  call.write = write;
+  call.has_data = write && (flags & FI_REMOTE_CQ_DATA) != 0;
+  call.data = msg.data;
+  call.local = pieces(msg.msg_iov, msg.iov_count);
+  call.remote = ranges(msg.rma_iov, msg.rma_iov_count);
+  call.report = report(ep.tx_selective(), flags, msg.context);
+  return access(ep, call, flags, work);
+}
 
 fi_ops_rma* rma_operations() {
   static fi_ops_rma table{

@@ -73,7 +73,7 @@ int SharedTransmit::open(Domain& domain, const fi_tx_attr* attributes, fid_stx**
 }
 
 SharedReceive::SharedReceive(Domain& domain, const fi_rx_attr& attributes, void* context)
-    : domain_(domain), use_(domain), queue_(domain.thread_safe()) {
+    : Handle(domain), use_(domain), queue_(domain.thread_safe()) {
   caps_ = attributes.caps != 0 ? attributes.caps : kRxCaps & ~FI_DIRECTED_RECV;
   rx_size_ = attributes.size != 0 ? attributes.size : kUsualQueueSize;
   rx_flags = attributes.op_flags;
@@ -92,6 +92,8 @@ SharedReceive::SharedReceive(Domain& domain, const fi_rx_attr& attributes, void*
   atomic = no_operations<fi_ops_atomic>();
   collective = no_operations<fi_ops_collective>();
 }
+
+SharedReceive::~SharedReceive() { domain_.triggers().drop(&queue_); }
 
 int SharedReceive::open(Domain& domain, const fi_rx_attr* attributes, fid_ep** ep, void* context) {
   const fi_rx_attr wanted = attributes != nullptr ? *attributes : fi_rx_attr{};

@@ -6,10 +6,10 @@
 
 #include <atomic>
 
+#include "base/usable.h"
 #include "domain.h"
 #include "handle.h"
 #include "messaging/receive_queue.h"
-#include "base/usable.h"
 
 namespace weft::fabric {
 
@@ -39,18 +39,17 @@ class SharedReceive : public Handle, public Usable {
  public:
   // As SharedTransmit::open().
   static int open(Domain& domain, const fi_rx_attr* attributes, fid_ep** ep, void* context);
+  ~SharedReceive();
 
   // The object behind `fid`.
   static SharedReceive& from(struct fid* fid) {
     return static_cast<SharedReceive&>(Handle::from(fid));
   }
-  Domain& domain() { return domain_; }
   messaging::ReceiveQueue& queue() { return queue_; }
 
  private:
   SharedReceive(Domain& domain, const fi_rx_attr& attributes, void* context);
 
-  Domain& domain_;
   const Use use_;
   std::atomic<std::size_t> min_multi_receive_here_{kMinMultiReceive};
   messaging::ReceiveQueue queue_;

@@ -8,7 +8,8 @@ namespace {
 using messaging::ReceiveCall;
 using messaging::SendCall;
 
-constexpr std::uint64_t kReceiveFlags = FI_COMPLETION | FI_MORE | FI_PEEK | FI_CLAIM | FI_DISCARD;
+constexpr std::uint64_t kReceiveFlags =
+    FI_COMPLETION | FI_MORE | FI_PEEK | FI_CLAIM | FI_DISCARD | FI_TRIGGER;
 
 ssize_t recv_pieces(fid_ep* fid, std::span<const LocalRange> list, fi_addr_t source,
                     std::uint64_t tag, std::uint64_t ignore, void* context) {
@@ -19,7 +20,7 @@ ssize_t recv_pieces(fid_ep* fid, std::span<const LocalRange> list, fi_addr_t sou
   call.ignore = ignore;
   call.pieces = list;
   call.report = report(ep.rx_selective(), ep.rx_flags, context);
-  return receive(ep, call, source);
+  return receive(ep, call, source, ep.rx_flags);
 }
 
 ssize_t recv(fid_ep* fid, void* buffer, std::size_t length, void*, fi_addr_t source,
@@ -60,17 +61,8 @@ bool receive_mode(std::uint64_t flags, ReceiveCall::Mode& mode) {
 }
 
 ssize_t recvmsg(fid_ep* fid, const fi_msg_tagged* msg, std::uint64_t flags) {
-  Handle& ep = Handle::from(fid);
-  ReceiveCall call;
   if (msg == nullptr) return -FI_EINVAL;
-  if ((flags & ~kReceiveFlags) != 0) return -FI_EBADFLAGS;
-  if (!receive_mode(flags, call.mode)) return -FI_EINVAL;
-  call.tagged = true;
-  call.tag = msg->tag;
-  call.ignore = msg->ignore;
-  call.pieces = pieces(msg->msg_iov, msg->iov_count);
-  call.report = report(ep.rx_selective(), flags, msg->context);
-  return receive(ep, call, msg->addr);
+  return receive_tagged(Handle::from(fid), *msg, flags, nullptr);
 }
 
 ssize_t send_pieces(fid_ep* fid, std::span<const LocalRange> list, fi_addr_t peer,
@@ -98,17 +90,7 @@ ssize_t sendv(fid_ep* fid, const iovec* list, void**, std::size_t count, fi_addr
 
 ssize_t sendmsg(fid_ep* fid, const fi_msg_tagged* msg, std::uint64_t flags) {
   if (msg == nullptr) return -FI_EINVAL;
-  if ((flags & ~kCallFlags) != 0) return -FI_EBADFLAGS;
-  Handle& ep = Handle::from(fid);
-  SendCall call;
-  call.peer = msg->addr;
-  call.operation = link::Operation::kTagged;
-  call.has_data = (flags & FI_REMOTE_CQ_DATA) != 0;
-  call.tag = msg->tag;
-  call.data = msg->data;
-  call.pieces = pieces(msg->msg_iov, msg->iov_count);
-  call.report = report(ep.tx_selective(), flags, msg->context);
-  return send(ep, call, flags);
+  return send_tagged(Handle::from(fid), *msg, flags, nullptr);
 }
 
 ssize_t senddata(fid_ep* fid, const void* buffer, std::size_t length, void*, std::uint64_t data,
@@ -136,7 +118,7 @@ ssize_t inject_with(fid_ep* fid, const void* buffer, std::size_t length, bool ha
   call.tag = tag;
   call.data = data;
   call.pieces = {&one, 1};
-  call.report = silence();
+  call.report = messaging::Report::silence();
   return send(Handle::from(fid), call, 0);
 }
 
@@ -151,6 +133,33 @@ ssize_t inject(fid_ep* fid, const void* buffer, std::size_t length, fi_addr_t pe
 }
 
 }  // namespace
+
+ssize_t receive_tagged(Handle& ep, const fi_msg_tagged& msg, std::uint64_t flags,
+                       const fi_deferred_work* work) {
+  ReceiveCall call;
+  if ((flags & ~kReceiveFlags) != 0) return -FI_EBADFLAGS;
+  if (!receive_mode(flags, call.mode)) return -FI_EINVAL;
+  call.tagged = true;
+  call.tag = msg.tag;
+  call.ignore = msg.ignore;
+  call.pieces = pieces(msg.msg_iov, msg.iov_count);
+  call.report = report(ep.rx_selective(), flags, msg.context);
+  return receive(ep, call, msg.addr, flags, work);
+}
+
+ssize_t send_tagged(Handle& ep, const fi_msg_tagged& msg, std::uint64_t flags,
+                    const fi_deferred_work* work) {
+  if ((flags & ~kCallFlags) != 0) return -FI_EBADFLAGS;
+  SendCall call;
+  call.peer = msg.addr;
+  call.operation = link::Operation::kTagged;
+  call.has_data = (flags & FI_REMOTE_CQ_DATA) != 0;
+  call.tag = msg.tag;
+  call.data = msg.data;
+  call.pieces = pieces(msg.msg_iov, msg.iov_count);
+  call.report = report(ep.tx_selective(), flags, msg.context);
+  return send(ep, call, flags, work);
+}
 
 fi_ops_tagged* tagged_operations(Direction direction) {
   static ByDirection<fi_ops_tagged> tables({sizeof(fi_ops_tagged), recv, recvv, recvmsg, send_one,

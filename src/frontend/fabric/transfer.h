@@ -10,6 +10,7 @@
 #include <string>
 
 #include "boundary.h"
+#include "deferral.h"
 #include "handle.h"
 #include "log.h"
 #include "offer.h"
@@ -25,7 +26,7 @@ static_assert(offsetof(fi_rma_iov, key) == offsetof(RemoteRange, key));
 static_assert(FI_ADDR_UNSPEC == messaging::kNoPeer);
 
 // Flags that a transmit call may carry.
-inline constexpr std::uint64_t kCallFlags = kTxFlags;
+inline constexpr std::uint64_t kCallFlags = kTxFlags | FI_TRIGGER;
 
 // One buffer as a list of pieces.
 inline LocalRange piece(const void* buffer, std::size_t length) {
@@ -58,11 +59,8 @@ inline int measure(std::span<const LocalRange> list, std::size_t& length) {
 
 // How a call reports its end: by default, or as the flags of the call say.
 inline messaging::Report report(bool selective, std::uint64_t flags, void* context) {
-  return {context, !selective || (flags & FI_COMPLETION) != 0, false};
+  return {context, !selective || (flags & FI_COMPLETION) != 0};
 }
-
-// A report of an inject call: none.
-inline messaging::Report silence() { return {nullptr, false, true}; }
 
 // The tables of one kind of message calls: fi_ops_msg or fi_ops_tagged.
 template <class Table>
@@ -88,43 +86,58 @@ class ByDirection {
   Table receive_;
 };
 
-// Finishes a send: checks what all forms have in common, and sends.
-inline ssize_t send(Handle& ep, messaging::SendCall& call, std::uint64_t flags) noexcept {
+// Finishes a send: checks what all forms have in common, and sends, now or later; `work` is as in
+// deferral.h, here and below.
+inline ssize_t send(Handle& ep, messaging::SendCall& call, std::uint64_t flags,
+                    const fi_deferred_work* work = nullptr) noexcept {
   if (ep.core() == nullptr) [[unlikely]]
     return -FI_EOPBADSTATE;
   if (const int wrong = measure(call.pieces, call.length)) [[unlikely]]
     return wrong;
-  call.must_copy = call.report.silent || (flags & FI_INJECT) != 0;
+  call.must_copy = call.report.silent() || (flags & FI_INJECT) != 0;
   if (call.must_copy && call.length > kInjectSize) [[unlikely]]
     return -FI_EMSGSIZE;
   call.until_delivered = (flags & FI_DELIVERY_COMPLETE) != 0;
   call.fence = (flags & FI_FENCE) != 0;
+  if ((flags & FI_TRIGGER) != 0) [[unlikely]]
+    return defer(ep, call, flags, work);
   return at_c_border([&]() -> ssize_t { return -ep.core()->send(call); });
 }
 
-// Starts an operation that its target may refuse, and logs the reason if it does.
+// Starts an operation that its target may refuse, and logs the reason if it does. Returns what
+// `start` does.
 template <class Call>
-ssize_t start_explained(Handle& ep, Call& call,
-                        int (messaging::Endpoint::*start)(const Call&)) noexcept {
-  return at_c_border([&]() -> ssize_t {
-    std::string why;
-    if (log_enabled(FI_LOG_WARN, FI_LOG_EP_DATA)) call.explanation = &why;
-    const int status = (ep.core()->*start)(call);
-    call.explanation = nullptr;
-    if (!why.empty()) log_warning(FI_LOG_EP_DATA, "refused by the target: {}", why);
-    return -status;
-  });
+int start_explained(messaging::Endpoint& core, Call& call,
+                    int (messaging::Endpoint::*start)(const Call&)) {
+  std::string why;
+  if (log_enabled(FI_LOG_WARN, FI_LOG_EP_DATA)) call.explanation = &why;
+  const int status = (core.*start)(call);
+  call.explanation = nullptr;
+  if (!why.empty()) log_warning(FI_LOG_EP_DATA, "refused by the target: {}", why);
+  return status;
+}
+
+// The same now, or later if the flags say so.
+template <class Call>
+ssize_t start_explained(Handle& ep, Call& call, int (messaging::Endpoint::*start)(const Call&),
+                        std::uint64_t flags, const fi_deferred_work* work) noexcept {
+  if ((flags & FI_TRIGGER) != 0) [[unlikely]]
+    return defer(ep, call, flags, work);
+  return at_c_border([&]() -> ssize_t { return -start_explained(*ep.core(), call, start); });
 }
 
 // The same for endpoints whose messages may be lost (FI_EP_DGRAM): the buffers are free when it
 // returns. Errors besides: -FI_EMSGSIZE for more than the endpoint's limit.
-inline ssize_t send_datagram(Handle& ep, messaging::SendCall& call, std::uint64_t flags) noexcept {
+inline ssize_t send_datagram(Handle& ep, messaging::SendCall& call, std::uint64_t flags,
+                             const fi_deferred_work* work = nullptr) noexcept {
   if (ep.core() == nullptr) [[unlikely]]
     return -FI_EOPBADSTATE;
   if (const int wrong = measure(call.pieces, call.length)) [[unlikely]]
     return wrong;
   if (call.length > ep.max_message_size()) [[unlikely]]
     return -FI_EMSGSIZE;
+  if ((flags & FI_TRIGGER) != 0) [[unlikely]]
+    return defer(ep, call, flags, work);
   return at_c_border([&]() -> ssize_t {
     messaging::Endpoint& core = *ep.core();
     return -((flags & FI_MULTICAST) != 0 ? core.send_to_group(call) : core.send_datagram(call));
@@ -132,7 +145,8 @@ inline ssize_t send_datagram(Handle& ep, messaging::SendCall& call, std::uint64_
 }
 
 // Posts a receive, or peeks.
-inline ssize_t receive(Handle& ep, messaging::ReceiveCall& call, fi_addr_t source) noexcept {
+inline ssize_t receive(Handle& ep, messaging::ReceiveCall& call, fi_addr_t source,
+                       std::uint64_t flags, const fi_deferred_work* work = nullptr) noexcept {
   if (ep.receives() == nullptr) [[unlikely]]
     return -FI_EOPBADSTATE;
   std::size_t length = 0;
@@ -144,6 +158,8 @@ inline ssize_t receive(Handle& ep, messaging::ReceiveCall& call, fi_addr_t sourc
     return wrong;
   }
   if (ep.directed()) call.source = source;
+  if ((flags & FI_TRIGGER) != 0) [[unlikely]]
+    return defer(ep, call, flags, work);
   return at_c_border([&]() -> ssize_t { return -ep.receives()->receive(call); });
 }
 

@@ -3,6 +3,7 @@
 #include "local_party.h"
 
 #include <gtest/gtest.h>
+#include <rdma/fi_trigger.h>
 
 #include <chrono>
 #include <cstring>
@@ -110,6 +111,7 @@ Reply LocalParty::do_post(const Operation& operation, Token context) {
   const auto pause = std::chrono::microseconds(operation.delay_us);
   pump_->until([&] { return std::chrono::steady_clock::now() - start >= pause; });
   void* const ctx = context == kNoToken ? &slot.context : context_of(context);
+  if ((operation.flags & FI_TRIGGER) != 0) fill_context(slot);
   Reply reply;
   pump_->until([&] {
     reply.rc = issue(endpoint_.ep(), operation, slot.buffer.data(), ctx);
@@ -119,6 +121,15 @@ Reply LocalParty::do_post(const Operation& operation, Token context) {
   const bool injected = traits(operation.kind).inject || (operation.flags & FI_INJECT) != 0;
   if (injected) let_source_go(&slot);
   return reply;
+}
+
+void LocalParty::fill_context(Slot& slot) {
+  fi_triggered_context triggered{};
+  triggered.event_type = FI_TRIGGER_THRESHOLD;
+  triggered.trigger.threshold.cntr = endpoint_.counter(slot.operation.trigger);
+  triggered.trigger.threshold.threshold = slot.operation.threshold;
+  static_assert(sizeof triggered <= sizeof slot.context);
+  std::memcpy(&slot.context, &triggered, sizeof triggered);
 }
 
 // From here on the application may reuse the source buffer, so what it writes must not be sent.

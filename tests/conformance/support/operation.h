@@ -75,6 +75,9 @@ struct Operation {
   // RMA: the second half of the remote range is asked for with this key instead, when split.
   bool split_remote = false;
   std::uint64_t second_key = 0;
+  // With FI_TRIGGER: it starts when the party's counter of this event has come to the threshold.
+  std::uint64_t trigger = 0;
+  std::uint64_t threshold = 0;
 };
 
 // Makes the call for `operation` over `buffer` (operation.length bytes) and returns its result.

@@ -14,26 +14,41 @@ class Usable {
   bool in_use() const { return users_.load() != 0; }
 
  private:
-  friend class Use;
+  template <class T>
+  friend class UseOf;
   std::atomic<int> users_{0};
 };
 
-// One use of an object; ends with its life. Empty: of none.
-class Use {
+// One use of an object of a class derived from Usable; ends with its life. Empty: of none.
+template <class T>
+class UseOf {
  public:
-  Use() = default;
-  explicit Use(Usable& used) : used_(&used) { ++used.users_; }
-  Use(Use&& other) noexcept : used_(std::exchange(other.used_, nullptr)) {}
-  Use& operator=(Use&& other) noexcept {
+  UseOf() = default;
+  explicit UseOf(T& used) : used_(&used) { ++counted().users_; }
+  UseOf(UseOf&& other) noexcept : used_(std::exchange(other.used_, nullptr)) {}
+  UseOf& operator=(UseOf&& other) noexcept {
     std::swap(used_, other.used_);
     return *this;
   }
-  ~Use() {
-    if (used_ != nullptr) --used_->users_;
+  ~UseOf() {
+    if (used_ != nullptr) --counted().users_;
   }
 
+  T* get() const { return used_; }
+  explicit operator bool() const { return used_ != nullptr; }
+
  private:
-  Usable* used_ = nullptr;
+  Usable& counted() const { return *used_; }
+
+  T* used_ = nullptr;
 };
+
+using Use = UseOf<Usable>;
+
+// A use of what may be none.
+template <class T>
+UseOf<T> use_of(T* used) {
+  return used != nullptr ? UseOf<T>(*used) : UseOf<T>();
+}
 
 }  // namespace weft

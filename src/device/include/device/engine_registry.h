@@ -11,8 +11,8 @@
 namespace weft::device {
 
 // The engine groups and endpoints of one domain. What counts in a counter need not come from an
-// endpoint that is bound to it: a region may count there, and what is deferred until some counter
-// changes. Groups and engines leave before they go. Any thread. Errors: those of
+// endpoint that is bound to it: a region may count there, or an operation that is deferred until
+// another counter changes. Groups and endpoints leave before they go. Any thread. Errors: those of
 // EngineGroup::attach(), and then who asked has not joined.
 class EngineRegistry {
  public:
@@ -25,16 +25,17 @@ class EngineRegistry {
 
   // From now on this group, which has joined, drives every endpoint of the domain.
   Status widen(EngineGroup& group);
-  // From now on every group drives this engine, until leave_all().
-  Status join_all(Engine& engine);
-  void leave_all(Engine& engine);
+  // From now on every group drives every endpoint, and `engine`, which outlives the groups. Once.
+  Status widen_all(Engine& engine);
 
  private:
+  Status widen_here(EngineGroup& group);
+
   std::mutex mutex_;
   std::vector<EngineGroup*> groups_;
   std::vector<EngineGroup*> wide_;
   std::vector<Engine*> endpoints_;
-  std::vector<Engine*> common_;
+  Engine* common_ = nullptr;  // that of widen_all()
 };
 
 }  // namespace weft::device

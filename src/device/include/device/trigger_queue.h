@@ -25,6 +25,8 @@ class Deferred {
   // Starts it; false when that has to be tried again. By one thread at a time, which holds the lock
   // of the queue: must not call the queue, nor drive engines.
   virtual bool start() = 0;
+  // Reports that it will not be started, for this errno. The queue has given it back.
+  virtual void fail(int error) = 0;
 };
 
 // What an operation waits for, and by what it is known.

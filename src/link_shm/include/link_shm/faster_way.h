@@ -29,8 +29,8 @@ class FasterWay {
     if (turn_ >= kTrial) pause_ = kShortPause;
   }
 
-  // The second way failed this time: the first one it is, until the next trial. That comes soon, as a
-  // peer that has lost its processor for a moment will be back, but ever later if it fails, too.
+  // The second way failed this time: the first one it is, until the next trial. That comes soon, as
+  // a peer that has lost its processor for a moment will be back, but ever later if it fails, too.
   void second_failed() {
     faster_ = Way::kFirst;
     turn_ = kPeriod - 1 - pause_;

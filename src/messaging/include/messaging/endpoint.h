@@ -110,6 +110,10 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   Drops drops() const;
   int access(const AccessCall& call);
   int atomic(const AtomicCall& call);
+  // Reports an operation that was not started, and never will be, as failed.
+  void abandon(const SendCall& call, int error);
+  void abandon(const AccessCall& call, int error);
+  void abandon(const AtomicCall& call, int error);
   int receive(const ReceiveCall& call) { return queue_.receive(call); }
   // Where this endpoint takes its receives from.
   ReceiveQueue& receives() { return queue_; }
@@ -155,6 +159,7 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
     void* context = nullptr;
     std::uint64_t flags = 0;
     bool report = true;
+    UseOf<device::Counter> counter;  // Report::counter
   };
 
   explicit Endpoint(EndpointSetup setup);
@@ -200,8 +205,11 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   int fail(const Report& report, std::uint64_t flags, Event event, int error, int detail);
   void wait_for_end(link::Flow& flow);
   void complete(const Report& report, std::uint64_t flags, Event event) {
-    if (report.wanted && !report.silent) push_tx(report.context, flags, 0, 0);
-    count(event, true);
+    if (report.wanted()) push_tx(report.context, flags, 0, 0);
+    count(report.counter(), event, true);
+  }
+  bool may_report(const Report& report) const {
+    return setup_.bindings.tx == nullptr || !setup_.bindings.tx->full() || !report.tells_failure();
   }
   void push_tx(void* context, std::uint64_t flags, int error, int detail);
   void sent(void* cookie, int error) override;
@@ -228,8 +236,9 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   void settle_deaths();
   void fail_waiting(PeerIndex source, int error);
   void report_peek(const ReceiveCall& call, const Unexpected* message, int error);
-  void count(Event event, bool success) {
-    device::Counter* counter = setup_.bindings.counter(event);
+  // Counts in the counter of an operation's own, if it has one.
+  void count(device::Counter* counter, Event event, bool success) {
+    if (counter == nullptr) counter = setup_.bindings.counter(event);
     if (counter == nullptr) return;
     if (success) {
       counter->add(1);

@@ -11,6 +11,7 @@
 #include <memory>
 #include <span>
 
+#include "device/counter.h"
 #include "link/inbox.h"
 #include "messaging/address_vector.h"
 #include "messaging/pool.h"
@@ -35,7 +36,8 @@ struct Receive : Hook {
   std::uint64_t ignore = 0;
   PeerIndex source = kNoPeer;  // canonical, or kNoPeer for any
   void* context = nullptr;
-  bool report = true;  // completes in the queue even when it succeeds
+  bool report = true;              // completes in the queue even when it succeeds
+  UseOf<device::Counter> counter;  // Report::counter
   std::size_t capacity = 0;
   std::uint32_t count = 0;
   LocalRange pieces[link::kMaxPieces];

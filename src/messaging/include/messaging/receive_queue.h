@@ -24,6 +24,8 @@ class ReceiveQueue {
   int receive(const ReceiveCall& call);
   // As Endpoint::cancel().
   int cancel(void* context);
+  // As Endpoint::abandon(); reported by the endpoint that joined first.
+  void abandon(const ReceiveCall& call, int error);
 
  private:
   friend class Endpoint;
@@ -36,6 +38,11 @@ class ReceiveQueue {
   void forget(const Correspondent& gone);
 
   Receive& new_receive(const ReceiveCall& call);
+  void give(Receive& receive) {
+    if (receive.counter) [[unlikely]]
+      receive.counter = {};
+    receives_.give(receive);
+  }
   int post(const ReceiveCall& call);
   int post_multi(Receive& receive);
   int give_back(Receive& receive, int error);

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What of a domain waits until a counter has come to a value? fi_trigger(3)
+#include "triggers.h"
+
+#include "boundary.h"
+
+namespace weft::fabric {
+
+Triggers::~Triggers() {
+  if (queue_.load() != nullptr && thread_ != nullptr) thread_->detach(*opened_);
+}
+
+Result<device::TriggerQueue*> Triggers::queue() {
+  if (device::TriggerQueue* const queue = queue_.load()) return queue;
+  const std::lock_guard guard(mutex_);
+  if (queue_.load() != nullptr) return queue_.load();
+  auto opened = device::TriggerQueue::open(thread_safe_);
+  if (!opened) return opened.error();
+  opened_ = std::move(opened).value();
+  if (Status ok = engines_.widen_all(*opened_); !ok) return ok.error();
+  if (thread_ != nullptr) thread_->attach(*opened_);
+  queue_.store(opened_.get());
+  return opened_.get();
+}
+
+int Triggers::submit(const device::Waiting& waiting, std::unique_ptr<device::Deferred> operation) {
+  const auto opened = queue();
+  if (!opened) return fabric_status(opened.error());
+  opened.value()->submit(waiting, std::move(operation));
+  return 0;
+}
+
+Triggers::Withdrawn Triggers::withdraw(const std::function<bool(const device::Waiting&)>& which) {
+  device::TriggerQueue* const queue = queue_.load();
+  return queue != nullptr ? queue->withdraw(which) : Withdrawn();
+}
+
+void Triggers::drop(const void* owner) {
+  withdraw([&](const device::Waiting& waiting) { return waiting.owner == owner; });
+}
+
+void Triggers::start_due() {
+  if (device::TriggerQueue* const queue = queue_.load()) queue->progress();
+}
+
+}  // namespace weft::fabric

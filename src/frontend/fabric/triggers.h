@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What of a domain waits until a counter has come to a value? fi_trigger(3)
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "device/engine_registry.h"
+#include "device/progress_thread.h"
+#include "device/trigger_queue.h"
+
+namespace weft::fabric {
+
+// The triggered operations and deferred work of one domain. Costs nothing until there is any; from
+// then on whoever polls or waits for a queue or counter of the domain drives all of it. Any thread,
+// if thread_safe.
+class Triggers {
+ public:
+  // Both outlive it; `thread` is null with FI_PROGRESS_MANUAL.
+  Triggers(device::EngineRegistry& engines, device::ProgressThread* thread, bool thread_safe)
+      : engines_(engines), thread_(thread), thread_safe_(thread_safe) {}
+  ~Triggers();
+  Triggers(const Triggers&) = delete;
+  Triggers& operator=(const Triggers&) = delete;
+
+  // As device::TriggerQueue::submit(); 0 or a negative fabric errno of opening the queue.
+  int submit(const device::Waiting& waiting, std::unique_ptr<device::Deferred> operation);
+  // As device::TriggerQueue::withdraw().
+  using Withdrawn = std::vector<std::unique_ptr<device::Deferred>>;
+  Withdrawn withdraw(const std::function<bool(const device::Waiting&)>& which);
+  // Forgets what has that owner.
+  void drop(const void* owner);
+  // Starts what is due, after the program itself has changed a counter.
+  void start_due();
+
+  // Counts deferred work that no counter of the program's counts.
+  device::Counter& nobody() { return nobody_; }
+
+ private:
+  Result<device::TriggerQueue*> queue();
+
+  device::EngineRegistry& engines_;
+  device::ProgressThread* const thread_;
+  const bool thread_safe_;
+  device::Counter nobody_{false, device::WaitKind::kNone};
+  std::mutex mutex_;  // of the opening
+  std::unique_ptr<device::TriggerQueue> opened_;
+  std::atomic<device::TriggerQueue*> queue_{nullptr};  // the same, once everybody drives it
+};
+
+}  // namespace weft::fabric
