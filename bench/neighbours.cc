@@ -48,6 +48,10 @@ void Neighbours::part() {
   for (std::size_t number = 0; number < contexts_.size(); ++number) {
     check(number);
     channels_[number].send(Phase{Phase::Kind::kFinish});
+    // Without a look at completions: receives that are posted may end with the connection.
+    if (channels_[number].receive<Signal>() != Signal::kDone) {
+      die("control connection", "out of step");
+    }
   }
 }
 

@@ -12,7 +12,7 @@ struct Phase {
     kCheck,   // one operation; number: the seed of the client's data
     kTimed,   // as many as measured; number: iterations
     kSleep,   // wait for the next phase in the kernel, without a call of libfabric
-    kFinish,  // always the last
+    kFinish,  // always the last; answered when the server looks at no completion any more
   } kind;
   std::uint64_t number = 0;
 };

@@ -25,6 +25,7 @@ bool serve(Phase phase, Context& context, Channel& channel, const Options& optio
       channel.wait_for_input();
       return true;
     case Phase::Kind::kFinish:
+      channel.send(Signal::kDone);
       return false;
     case Phase::Kind::kOpen:
       break;
