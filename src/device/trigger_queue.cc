@@ -3,7 +3,9 @@
 #include "device/trigger_queue.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
+#include <vector>
 
 namespace weft::device {
 
@@ -54,12 +56,10 @@ void TriggerQueue::submit(const Waiting& waiting, std::unique_ptr<Deferred> oper
     settle(entries);
     if (due(waiting)) noted_.store(true);
   }
-  progress();
+  try_progress();
 }
 
-// The entries keep their counters in use until nobody looks at those any more.
-std::vector<std::unique_ptr<Deferred>> TriggerQueue::withdraw(
-    const std::function<bool(const Waiting&)>& which) {
+TriggerQueue::Entries TriggerQueue::withdraw(const std::function<bool(const Waiting&)>& which) {
   Entries withdrawn;
   const auto take = [&](Entries& entries) {
     for (auto entry = entries.begin(); entry != entries.end();) {
@@ -76,10 +76,8 @@ std::vector<std::unique_ptr<Deferred>> TriggerQueue::withdraw(
       entries = settle(entries);
     }
   }
-  progress();  // what was noted meanwhile was left to whoever held the lock
-  std::vector<std::unique_ptr<Deferred>> operations;
-  for (Entry& entry : withdrawn) operations.push_back(std::move(entry.operation));
-  return operations;
+  try_progress();  // what was noted meanwhile was left to whoever held the lock
+  return withdrawn;
 }
 
 // Moves what is due, of each counter in order, behind what was due before.
@@ -123,6 +121,14 @@ void TriggerQueue::progress() {
   // Those who sleep could not know that somebody has to try again.
   if (held_up_.load() && sleepers_.load() > 0) [[unlikely]]
     event_.set();
+}
+
+void TriggerQueue::try_progress() noexcept {
+  try {
+    progress();
+  } catch (const std::bad_alloc&) {
+    // Nobody sleeps until it has been tried again: progress() has left its mark.
+  }
 }
 
 bool TriggerQueue::fall_asleep() {

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <mutex>
+#include <new>
 #include <thread>
 
 namespace weft::device {
@@ -176,6 +176,21 @@ TEST_F(TriggerQueueTest, WhatIsDueButHeldUpCanBeWithdrawn) {
   EXPECT_EQ(queue_->withdraw([](const Waiting&) { return true; }).size(), 2U);
   EXPECT_FALSE(counter_.in_use());
   EXPECT_EQ(after_progress(), Marks{});
+}
+
+TEST_F(TriggerQueueTest, WhatMemoryRanOutForIsTriedAgain) {
+  bool short_of_memory = true;
+  const auto hungry = [&] {
+    if (short_of_memory) throw std::bad_alloc();
+    started_.push_back(1);
+  };
+  queue_->submit(when(counter_, 0), step(hungry));
+  EXPECT_EQ(started(), Marks{});
+  EXPECT_FALSE(queue_->fall_asleep());
+  queue_->wake_up();
+  EXPECT_THROW(queue_->progress(), std::bad_alloc);
+  short_of_memory = false;
+  EXPECT_EQ(after_progress(), Marks{1});
 }
 
 // As of an endpoint: a sleeper may rely on the descriptor, or is told not to sleep.

@@ -462,6 +462,41 @@ TEST_F(TriggerRules, DatagramsWaitForTheirThreshold) {
   }
 }
 
+// They belong to no endpoint; one that still waits goes with its context.
+TEST_F(TriggerRules, ReceivesOfASharedContextWaitForTheirThreshold) {
+  Options options = triggering();
+  options.shares = FI_RECV;
+  const auto domain = std::make_shared<Domain>(options);
+  ASSERT_TRUE(domain->ok());
+  Endpoint endpoint(domain, options);
+  ASSERT_TRUE(endpoint.ok());
+  Pump pump;
+  pump.add(&endpoint);
+  fid_cntr* const gate = endpoint.counter(kGate);
+  const fi_addr_t self = endpoint.insert(endpoint.name());
+  fi_triggered_context contexts[3] = {when(gate, 1), when(gate, 1), when(gate, 1)};
+  fi_msg receive{};
+  receive.addr = FI_ADDR_UNSPEC;
+  for (fi_triggered_context& context : contexts) {
+    receive.context = &context;
+    ASSERT_EQ(fi_recvmsg(domain->shared_receive(), &receive, FI_TRIGGER), 0);
+  }
+  ASSERT_EQ(fi_inject(endpoint.ep(), nullptr, 0, self), 0);
+  EXPECT_EQ(fi_cancel(&domain->shared_receive()->fid, &contexts[0]), 0);
+  std::optional<Completion> cancelled;
+  EXPECT_TRUE(pump.until([&] {
+    cancelled = endpoint.take(&contexts[0]);
+    return cancelled.has_value();
+  }));
+  EXPECT_EQ(cancelled->err, FI_ECANCELED);
+  EXPECT_EQ(fi_cntr_add(gate, 1), 0);
+  EXPECT_TRUE(pump.until([&] { return endpoint.take(&contexts[1]).has_value(); }));
+  contexts[0] = when(gate, 2);
+  receive.context = &contexts[0];
+  ASSERT_EQ(fi_recvmsg(domain->shared_receive(), &receive, FI_TRIGGER), 0);
+  EXPECT_EQ(fi_cancel(&endpoint.ep()->fid, &contexts[0]), 0) << "as other receives of it";
+}
+
 class AutoTrigger : public PlacementTest {};
 
 // The target prepares an answer and never calls again; the initiator looks at its own memory only.

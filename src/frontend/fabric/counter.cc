@@ -33,10 +33,8 @@ std::uint64_t readerr(fid_cntr* cntr) {
 int change(fid_cntr* cntr, void (Counter::*how)(std::uint64_t), std::uint64_t value) {
   Counter& counter = Counter::from(cntr);
   (counter.*how)(value);
-  return at_c_border([&] {
-    counter.domain().triggers().start_due();
-    return 0;
-  });
+  counter.domain().triggers().start_due();
+  return 0;
 }
 
 int add(fid_cntr* cntr, std::uint64_t value) { return change(cntr, &Counter::add, value); }

@@ -54,7 +54,7 @@ ssize_t cancel(fid* fid, void* context) {
       const bool mine = waiting.owner == queue || waiting.owner == handle.core();
       return mine && !waiting.work && waiting.name == context;
     });
-    for (const auto& operation : deferred) operation->fail(ECANCELED);
+    for (const auto& entry : deferred) entry.operation->fail(ECANCELED);
     return deferred.empty() ? -queue->cancel(context) : 0;
   });
 }

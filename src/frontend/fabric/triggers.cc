@@ -30,17 +30,18 @@ int Triggers::submit(const device::Waiting& waiting, std::unique_ptr<device::Def
   return 0;
 }
 
-Triggers::Withdrawn Triggers::withdraw(const std::function<bool(const device::Waiting&)>& which) {
+device::TriggerQueue::Entries Triggers::withdraw(
+    const std::function<bool(const device::Waiting&)>& which) {
   device::TriggerQueue* const queue = queue_.load();
-  return queue != nullptr ? queue->withdraw(which) : Withdrawn();
+  return queue != nullptr ? queue->withdraw(which) : device::TriggerQueue::Entries();
 }
 
 void Triggers::drop(const void* owner) {
   withdraw([&](const device::Waiting& waiting) { return waiting.owner == owner; });
 }
 
-void Triggers::start_due() {
-  if (device::TriggerQueue* const queue = queue_.load()) queue->progress();
+void Triggers::start_due() noexcept {
+  if (device::TriggerQueue* const queue = queue_.load()) queue->try_progress();
 }
 
 }  // namespace weft::fabric

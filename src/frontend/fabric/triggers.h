@@ -6,7 +6,6 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <vector>
 
 #include "device/engine_registry.h"
 #include "device/progress_thread.h"
@@ -29,12 +28,11 @@ class Triggers {
   // As device::TriggerQueue::submit(); 0 or a negative fabric errno of opening the queue.
   int submit(const device::Waiting& waiting, std::unique_ptr<device::Deferred> operation);
   // As device::TriggerQueue::withdraw().
-  using Withdrawn = std::vector<std::unique_ptr<device::Deferred>>;
-  Withdrawn withdraw(const std::function<bool(const device::Waiting&)>& which);
+  device::TriggerQueue::Entries withdraw(const std::function<bool(const device::Waiting&)>& which);
   // Forgets what has that owner.
   void drop(const void* owner);
   // Starts what is due, after the program itself has changed a counter.
-  void start_due();
+  void start_due() noexcept;
 
   // Counts deferred work that no counter of the program's counts.
   device::Counter& nobody() { return nobody_; }

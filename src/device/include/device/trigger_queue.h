@@ -8,7 +8,6 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
-#include <vector>
 
 #include "base/optional_lock.h"
 #include "base/result.h"
@@ -47,6 +46,14 @@ struct Waiting {
 // engine: it takes a note, and whoever drives it starts what is due.
 class TriggerQueue final : public Engine, Counter::Watcher {
  public:
+  // An operation and what it waits for, whose counter is in use as long as this lives.
+  struct Entry {
+    Waiting waiting;
+    Use use;
+    std::unique_ptr<Deferred> operation;
+  };
+  using Entries = std::list<Entry>;
+
   // Errors: those of eventfd(2).
   static Result<std::unique_ptr<TriggerQueue>> open(bool thread_safe);
 
@@ -54,7 +61,10 @@ class TriggerQueue final : public Engine, Counter::Watcher {
   void submit(const Waiting& waiting, std::unique_ptr<Deferred> operation);
   // Gives back the operations that `which` chooses of those not started. When it returns none of
   // them is being started.
-  std::vector<std::unique_ptr<Deferred>> withdraw(const std::function<bool(const Waiting&)>& which);
+  Entries withdraw(const std::function<bool(const Waiting&)>& which);
+  // As progress(), but for memory that runs out: what could not be started then is tried again by
+  // the next who drives the queue.
+  void try_progress() noexcept;
 
   void progress() override;
   bool fall_asleep() override;
@@ -63,12 +73,6 @@ class TriggerQueue final : public Engine, Counter::Watcher {
   unsigned polls() override { return polls_.load(std::memory_order_relaxed); }
 
  private:
-  struct Entry {
-    Waiting waiting;
-    Use use;  // of the counter
-    std::unique_ptr<Deferred> operation;
-  };
-  using Entries = std::list<Entry>;
   using Counters = std::unordered_map<Counter*, Entries>;
 
   TriggerQueue(bool thread_safe, os::Event event) : lock_(thread_safe), event_(std::move(event)) {}
