@@ -12,7 +12,7 @@ namespace weft {
 template <class Tag, class T>
 struct Strong {
   T v{};
-  friend auto operator<=>(const Strong&, const Strong&) = default;
+  friend auto operator<=>(const Strong&, const Strong&) = default;  // NOLINT(modernize-use-nullptr)
 };
 
 // Names a region within its protection domain (fi_mr_key, rkey).
