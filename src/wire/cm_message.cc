@@ -73,7 +73,7 @@ class Writer {
 
 // `M` is the message, const when it is written.
 template <class M, class T>
-constexpr bool is = std::is_same_v<std::remove_const_t<M>, T>;
+constexpr bool kIs = std::is_same_v<std::remove_const_t<M>, T>;
 
 template <class Way, class P>
 void path_fields(Way& way, P& path) {
@@ -94,7 +94,7 @@ void path_fields(Way& way, P& path) {
 }
 
 template <class Way, class M>
-requires is<M, CmReq>
+requires kIs<M, CmReq>
 void fields(Way& way, M& m) {
   way.bits(m.local_id, 32);
   way.reserved(8);
@@ -127,7 +127,7 @@ void fields(Way& way, M& m) {
 }
 
 template <class Way, class M>
-requires is<M, CmMra>
+requires kIs<M, CmMra>
 void fields(Way& way, M& m) {
   way.bits(m.local_id, 32);
   way.bits(m.remote_id, 32);
@@ -139,7 +139,7 @@ void fields(Way& way, M& m) {
 }
 
 template <class Way, class M>
-requires is<M, CmRej>
+requires kIs<M, CmRej>
 void fields(Way& way, M& m) {
   way.bits(m.local_id, 32);
   way.bits(m.remote_id, 32);
@@ -153,7 +153,7 @@ void fields(Way& way, M& m) {
 }
 
 template <class Way, class M>
-requires is<M, CmRep>
+requires kIs<M, CmRep>
 void fields(Way& way, M& m) {
   way.bits(m.local_id, 32);
   way.bits(m.remote_id, 32);
@@ -177,14 +177,14 @@ void fields(Way& way, M& m) {
 }
 
 template <class Way, class M>
-requires(is<M, CmRtu> || is<M, CmDrep>) void fields(Way& way, M& m) {
+requires(kIs<M, CmRtu> || kIs<M, CmDrep>) void fields(Way& way, M& m) {
   way.bits(m.local_id, 32);
   way.bits(m.remote_id, 32);
   way.bytes(m.data);
 }
 
 template <class Way, class M>
-requires is<M, CmDreq>
+requires kIs<M, CmDreq>
 void fields(Way& way, M& m) {
   way.bits(m.local_id, 32);
   way.bits(m.remote_id, 32);
@@ -194,7 +194,7 @@ void fields(Way& way, M& m) {
 }
 
 template <class Way, class M>
-requires is<M, CmSidrReq>
+requires kIs<M, CmSidrReq>
 void fields(Way& way, M& m) {
   way.bits(m.request, 32);
   way.bits(m.pkey, 16);
@@ -204,7 +204,7 @@ void fields(Way& way, M& m) {
 }
 
 template <class Way, class M>
-requires is<M, CmSidrRep>
+requires kIs<M, CmSidrRep>
 void fields(Way& way, M& m) {
   way.bits(m.request, 32);
   way.bits(m.status, 8);
@@ -219,7 +219,7 @@ void fields(Way& way, M& m) {
 }
 
 template <class Way, class M>
-requires is<M, CmLap>
+requires kIs<M, CmLap>
 void fields(Way& way, M& m) {
   way.bits(m.local_id, 32);
   way.bits(m.remote_id, 32);
@@ -233,7 +233,7 @@ void fields(Way& way, M& m) {
 }
 
 template <class Way, class M>
-requires is<M, CmApr>
+requires kIs<M, CmApr>
 void fields(Way& way, M& m) {
   way.bits(m.local_id, 32);
   way.bits(m.remote_id, 32);
