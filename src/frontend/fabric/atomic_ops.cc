@@ -32,10 +32,15 @@ int to_bytes(std::span<const Entry> list, std::size_t size, Range (&out)[kMost],
   return sum == 0 ? -FI_EINVAL : 0;
 }
 
-// The buffers of one side in bytes.
+// The buffers of one side in bytes. Pieces that `list` does not have are not even zeroed: that took
+// as long as all the rest of a call.
 struct LocalBytes {
-  LocalRange pieces[kIovLimit];
+  union {
+    LocalRange pieces[kIovLimit];
+  };
   std::span<const LocalRange> list;
+
+  LocalBytes() {}
 
   // Errors: those of to_bytes(), -FI_EINVAL when it is not `length` bytes.
   int read(Elements elements, std::size_t size, std::size_t length) {
@@ -53,9 +58,13 @@ struct LocalBytes {
 };
 
 struct RemoteBytes {
-  RemoteRange ranges[kRmaIovLimit];
+  union {
+    RemoteRange ranges[kRmaIovLimit];
+  };
   std::span<const RemoteRange> list;
   std::size_t length = 0;
+
+  RemoteBytes() {}
 
   int read(RemoteElements elements, std::size_t size) {
     const auto convert = [](const fi_rma_ioc& entry, std::size_t bytes) {
