@@ -7,53 +7,35 @@
 #include <bit>
 #include <cstring>
 
+#include "ip_headers.h"
 #include "wire/endian.h"
 #include "wire/packet.h"
 
 namespace weft::wire {
 namespace {
 
-constexpr std::size_t kUdpBytes = 8;
-constexpr std::size_t kIpv4Bytes = 20;
-constexpr std::size_t kIpv6Bytes = 40;
 constexpr std::size_t kMaskedLrh = 8;  // stands for the link header that there is none of
 constexpr std::size_t kLongestStart = kMaskedLrh + kIpv6Bytes + kUdpBytes + kBthBytes;
-constexpr std::uint8_t kUdpProtocol = 17;
 constexpr std::byte kMasked{0xFF};
 // In the IPv4 header, what a socket does not see.
 constexpr std::size_t kWordsEnd = 8;
 
 // What precedes the base header, with ones for what routers may change. Returns its length.
-std::size_t write_start(const Route& route, std::size_t udp_length, Ipv4Words words,
-                        std::byte* out) {
+std::size_t write_start(const Route& route, std::size_t datagram, Ipv4Words words, std::byte* out) {
   std::memset(out, 0xFF, kMaskedLrh);
   std::byte* ip = out + kMaskedLrh;
-  std::size_t ip_bytes = kIpv4Bytes;
+  write_ip_and_udp(route, words, datagram, ip);
   if (route.v6) {
-    ip_bytes = kIpv6Bytes;
     store<std::uint32_t>(ip, 0x6FFF'FFFF);
-    store<std::uint16_t>(ip + 4, static_cast<std::uint16_t>(udp_length));
-    store<std::uint8_t>(ip + 6, kUdpProtocol);
     ip[7] = kMasked;
-    std::memcpy(ip + 8, route.source.data(), 16);
-    std::memcpy(ip + 24, route.destination.data(), 16);
   } else {
-    store<std::uint16_t>(ip, 0x45FF);
-    store<std::uint16_t>(ip + 2, static_cast<std::uint16_t>(kIpv4Bytes + udp_length));
-    store<std::uint16_t>(ip + 4, words.identification);
-    store<std::uint16_t>(ip + 6, words.fragment);
+    ip[1] = kMasked;
     ip[8] = kMasked;
-    store<std::uint8_t>(ip + 9, kUdpProtocol);
     store<std::uint16_t>(ip + 10, 0xFFFF);
-    std::memcpy(ip + 12, route.source.data(), 4);
-    std::memcpy(ip + 16, route.destination.data(), 4);
   }
-  std::byte* udp = ip + ip_bytes;
-  store<std::uint16_t>(udp, route.source_port);
-  store<std::uint16_t>(udp + 2, route.destination_port);
-  store<std::uint16_t>(udp + 4, static_cast<std::uint16_t>(udp_length));
-  store<std::uint16_t>(udp + 6, 0xFFFF);
-  return kMaskedLrh + ip_bytes + kUdpBytes;
+  const std::size_t length = kMaskedLrh + ip_bytes_of(route) + kUdpBytes;
+  store<std::uint16_t>(out + length - 2, 0xFFFF);
+  return length;
 }
 
 std::uint32_t extend(std::uint32_t crc, std::span<const std::byte> bytes) {
@@ -103,9 +85,9 @@ std::uint32_t cause_of(std::uint32_t crc, std::size_t bytes) {
 std::uint32_t icrc(const Route& route, std::span<const std::byte> headers,
                    std::span<const std::byte> payload, Ipv4Words words) {
   const std::size_t padding = padding_of(payload.size());
-  const std::size_t udp = kUdpBytes + headers.size() + payload.size() + padding + kIcrcBytes;
+  const std::size_t datagram = headers.size() + payload.size() + padding + kIcrcBytes;
   std::byte start[kLongestStart];
-  std::size_t length = write_start(route, udp, words, start);
+  std::size_t length = write_start(route, datagram, words, start);
   std::memcpy(start + length, headers.data(), kBthBytes);
   start[length + 4] = kMasked;
   length += kBthBytes;

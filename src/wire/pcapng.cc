@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "ip_headers.h"
 #include "wire/endian.h"
 
 namespace weft::wire {
@@ -23,10 +24,6 @@ constexpr std::uint16_t kName = 2;        // of an interface
 constexpr std::uint16_t kResolution = 9;  // of an interface
 constexpr std::uint16_t kFlags = 2;       // of a packet
 constexpr std::uint8_t kNanoseconds = 9;  // powers of a tenth
-constexpr std::size_t kIpv4Bytes = 20;
-constexpr std::size_t kIpv6Bytes = 40;
-constexpr std::size_t kUdpBytes = 8;
-constexpr std::uint8_t kHops = 64;
 
 // A block under construction: numbers in this machine's order, which the section header tells.
 class Block {
@@ -77,33 +74,12 @@ std::uint16_t header_sum(const std::byte* ip) {
   return static_cast<std::uint16_t>(~(sum + (sum >> 16)));
 }
 
+// UDP goes without a checksum, as RoCE's may.
 Bytes ip_and_udp(const Route& route, Ipv4Words words, std::size_t datagram) {
-  const std::size_t ip_bytes = route.v6 ? kIpv6Bytes : kIpv4Bytes;
-  const std::size_t udp_length = kUdpBytes + datagram;
-  Bytes headers(ip_bytes + kUdpBytes);
+  Bytes headers(ip_bytes_of(route) + kUdpBytes);
   std::byte* ip = headers.data();
-  if (route.v6) {
-    store<std::uint8_t>(ip, 0x60);
-    store<std::uint16_t>(ip + 4, static_cast<std::uint16_t>(udp_length));
-    store<std::uint8_t>(ip + 6, 17);
-    store<std::uint8_t>(ip + 7, kHops);
-    std::memcpy(ip + 8, route.source.data(), 16);
-    std::memcpy(ip + 24, route.destination.data(), 16);
-  } else {
-    store<std::uint8_t>(ip, 0x45);
-    store<std::uint16_t>(ip + 2, static_cast<std::uint16_t>(kIpv4Bytes + udp_length));
-    store<std::uint16_t>(ip + 4, words.identification);
-    store<std::uint16_t>(ip + 6, words.fragment);
-    store<std::uint8_t>(ip + 8, kHops);
-    store<std::uint8_t>(ip + 9, 17);
-    std::memcpy(ip + 12, route.source.data(), 4);
-    std::memcpy(ip + 16, route.destination.data(), 4);
-    store<std::uint16_t>(ip + 10, header_sum(ip));
-  }
-  std::byte* udp = ip + ip_bytes;  // without a checksum, as RoCE may
-  store<std::uint16_t>(udp, route.source_port);
-  store<std::uint16_t>(udp + 2, route.destination_port);
-  store<std::uint16_t>(udp + 4, static_cast<std::uint16_t>(udp_length));
+  write_ip_and_udp(route, words, datagram, ip);
+  if (!route.v6) store<std::uint16_t>(ip + 10, header_sum(ip));
   return headers;
 }
 

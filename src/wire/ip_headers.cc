@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What do the IP and UDP headers of a packet look like?
+#include "ip_headers.h"
+
+#include <cstring>
+
+#include "wire/endian.h"
+
+namespace weft::wire {
+namespace {
+
+constexpr std::uint8_t kUdpProtocol = 17;
+constexpr std::uint8_t kHops = 64;
+
+void write_ipv4(const Route& route, Ipv4Words words, std::size_t udp_length, std::byte* ip) {
+  store<std::uint16_t>(ip, 0x4500);
+  store<std::uint16_t>(ip + 2, static_cast<std::uint16_t>(kIpv4Bytes + udp_length));
+  store<std::uint16_t>(ip + 4, words.identification);
+  store<std::uint16_t>(ip + 6, words.fragment);
+  store<std::uint8_t>(ip + 8, kHops);
+  store<std::uint8_t>(ip + 9, kUdpProtocol);
+  store<std::uint16_t>(ip + 10, 0);
+  std::memcpy(ip + 12, route.source.data(), 4);
+  std::memcpy(ip + 16, route.destination.data(), 4);
+}
+
+void write_ipv6(const Route& route, std::size_t udp_length, std::byte* ip) {
+  store<std::uint32_t>(ip, 0x6000'0000);
+  store<std::uint16_t>(ip + 4, static_cast<std::uint16_t>(udp_length));
+  store<std::uint8_t>(ip + 6, kUdpProtocol);
+  store<std::uint8_t>(ip + 7, kHops);
+  std::memcpy(ip + 8, route.source.data(), 16);
+  std::memcpy(ip + 24, route.destination.data(), 16);
+}
+
+}  // namespace
+
+void write_ip_and_udp(const Route& route, Ipv4Words words, std::size_t datagram, std::byte* out) {
+  const std::size_t udp_length = kUdpBytes + datagram;
+  if (route.v6) {
+    write_ipv6(route, udp_length, out);
+  } else {
+    write_ipv4(route, words, udp_length, out);
+  }
+  std::byte* udp = out + ip_bytes_of(route);
+  store<std::uint16_t>(udp, route.source_port);
+  store<std::uint16_t>(udp + 2, route.destination_port);
+  store<std::uint16_t>(udp + 4, static_cast<std::uint16_t>(udp_length));
+  store<std::uint16_t>(udp + 6, 0);
+}
+
+}  // namespace weft::wire
