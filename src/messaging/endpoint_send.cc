@@ -56,20 +56,15 @@ int Endpoint::fail(const Report& report, std::uint64_t flags, Event event, int e
   return 0;
 }
 
-void Endpoint::abandon(const SendCall& call, int error) {
+template <class Call>
+void Endpoint::abandon(const Call& call, int error) {
   const std::lock_guard guard(lock_);
   fail(call.report, flags_of(call), event_of(call), error, 0);
 }
 
-void Endpoint::abandon(const AccessCall& call, int error) {
-  const std::lock_guard guard(lock_);
-  fail(call.report, flags_of(call), event_of(call), error, 0);
-}
-
-void Endpoint::abandon(const AtomicCall& call, int error) {
-  const std::lock_guard guard(lock_);
-  fail(call.report, flags_of(call), event_of(call), error, 0);
-}
+template void Endpoint::abandon(const SendCall& call, int error);
+template void Endpoint::abandon(const AccessCall& call, int error);
+template void Endpoint::abandon(const AtomicCall& call, int error);
 
 // The way to the peer of a call, if it may start now; else null, and `status` is its answer.
 template <class Call>

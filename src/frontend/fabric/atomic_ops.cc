@@ -32,8 +32,8 @@ int to_bytes(std::span<const Entry> list, std::size_t size, Range (&out)[kMost],
   return sum == 0 ? -FI_EINVAL : 0;
 }
 
-// The buffers of one side in bytes. Pieces that `list` does not have are not even zeroed: that took
-// as long as all the rest of a call.
+// The buffers of one side in bytes. Pieces that `list` does not have are not even zeroed: zeroing
+// all four lists of a call was worth some 0.05 us.
 struct LocalBytes {
   union {
     LocalRange pieces[kIovLimit];

@@ -110,10 +110,10 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   Drops drops() const;
   int access(const AccessCall& call);
   int atomic(const AtomicCall& call);
-  // Reports an operation that was not started, and never will be, as failed.
-  void abandon(const SendCall& call, int error);
-  void abandon(const AccessCall& call, int error);
-  void abandon(const AtomicCall& call, int error);
+  // Reports an operation (SendCall, AccessCall, AtomicCall) that was not started, and never will
+  // be, as failed.
+  template <class Call>
+  void abandon(const Call& call, int error);
   int receive(const ReceiveCall& call) { return queue_.receive(call); }
   // Where this endpoint takes its receives from.
   ReceiveQueue& receives() { return queue_; }
