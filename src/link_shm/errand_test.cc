@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "memory/region_table.h"
+#include "os/all_or_nothing.h"
 #include "test_support.h"
 
 namespace weft::shm {
@@ -65,7 +66,8 @@ void die_in_an_errand(const std::string& directory) {
 }
 
 // The owner: polls whenever it is told to.
-void own(const std::string& directory, Stage& stage, Child& self) {
+void own(const std::string& directory, bool transactions, Stage& stage, Child& self) {
+  if (!transactions) os::forgo_transactions();
   auto table = std::move(memory::RegionTable::create(directory)).value();
   const auto add = [&](Access access, void* base, std::uint64_t key) {
     return table
@@ -97,10 +99,11 @@ void own(const std::string& directory, Stage& stage, Child& self) {
   }
 }
 
-struct ErrandTest : ::testing::Test {
+// The parameter: whether the owner may use the processor's transactions.
+struct ErrandTest : ::testing::TestWithParam<bool> {
   RuntimeDir dir;
   Stage* stage = make_stage();
-  Child child{[this](Child& self) { own(dir.path(), *stage, self); }};
+  Child child{[this](Child& self) { own(dir.path(), GetParam(), *stage, self); }};
   Peer peer{dir.path(), kSender};
   std::optional<SlotView> slot;
 
@@ -162,7 +165,7 @@ struct ErrandTest : ::testing::Test {
   }
 };
 
-TEST_F(ErrandTest, AWriteArrivesWholeAndNowhereElse) {
+TEST_P(ErrandTest, AWriteArrivesWholeAndNowhereElse) {
   EXPECT_TRUE(owner_carries_out(true));
   unsigned seed = 1;
   for (const std::size_t length : {1u, 8u, 31u, 32u, 33u, 100u, 2039u, 2040u, 2041u, 4096u}) {
@@ -177,7 +180,7 @@ TEST_F(ErrandTest, AWriteArrivesWholeAndNowhereElse) {
   }
 }
 
-TEST_F(ErrandTest, AReadBringsWhatIsThere) {
+TEST_P(ErrandTest, AReadBringsWhatIsThere) {
   EXPECT_TRUE(owner_carries_out(false));
   unsigned seed = 1;
   for (const std::size_t length : {1u, 8u, 32u, 100u, 2040u, 2041u, 4096u}) {
@@ -191,7 +194,7 @@ TEST_F(ErrandTest, AReadBringsWhatIsThere) {
   }
 }
 
-TEST_F(ErrandTest, ARefusalHasItsReasonAndLeavesTheRegionAlone) {
+TEST_P(ErrandTest, ARefusalHasItsReasonAndLeavesTheRegionAlone) {
   const Bytes before = pattern(kRegionBytes, 1);
   std::copy(before.begin(), before.end(), stage->region);
   Bytes bytes = pattern(100, 2);
@@ -216,7 +219,7 @@ constexpr AtomicAction kAdd{AtomicForm::kBase, AtomicOp::kSum, AtomicType::kUint
 constexpr AtomicAction kSwap{AtomicForm::kCompare, AtomicOp::kSwapIfEqual, AtomicType::kUint8};
 
 // Bytes from the operand in the cell, from the largest in the errand, and past that.
-TEST_F(ErrandTest, AnAtomicOperationIsDoneOnceAndBringsWhatWasThere) {
+TEST_P(ErrandTest, AnAtomicOperationIsDoneOnceAndBringsWhatWasThere) {
   Bytes none;
   for (const std::size_t length : {8u, 24u, 32u, 256u, 1016u, 1024u, 4096u}) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -246,7 +249,7 @@ TEST_F(ErrandTest, AnAtomicOperationIsDoneOnceAndBringsWhatWasThere) {
   }
 }
 
-TEST_F(ErrandTest, ASwapComparesWithWhatItBroughtAlong) {
+TEST_P(ErrandTest, ASwapComparesWithWhatItBroughtAlong) {
   for (const std::size_t length : {3u, 14u, 15u, 200u}) {
     for (int i = 0; i < kBothWays; ++i) {
       const Bytes before = pattern(length, static_cast<unsigned>(i));
@@ -264,7 +267,7 @@ TEST_F(ErrandTest, ASwapComparesWithWhatItBroughtAlong) {
   }
 }
 
-TEST_F(ErrandTest, ARefusedAtomicOperationHasItsReasonAndChangesNothing) {
+TEST_P(ErrandTest, ARefusedAtomicOperationHasItsReasonAndChangesNothing) {
   Bytes one(8, std::byte{1});
   Bytes none;
   Bytes result(8);
@@ -281,7 +284,7 @@ TEST_F(ErrandTest, ARefusedAtomicOperationHasItsReasonAndChangesNothing) {
 }
 
 // One sender asks the owner, others do it by themselves: no count is lost.
-TEST_F(ErrandTest, CountsOfTheOwnerAndOfSendersAddUp) {
+TEST_P(ErrandTest, CountsOfTheOwnerAndOfSendersAddUp) {
   std::fill(std::begin(stage->region), std::end(stage->region), std::byte{0});
   constexpr unsigned kEach = 3000;
   const auto hammer = [&](Peer& mine, bool asks) {
@@ -308,7 +311,7 @@ TEST_F(ErrandTest, CountsOfTheOwnerAndOfSendersAddUp) {
   EXPECT_EQ(sum, 3u * kEach);
 }
 
-TEST_F(ErrandTest, ARegionWhoseMemoryIsGoneIsAnErrorAndTheOwnerLivesOn) {
+TEST_P(ErrandTest, ARegionWhoseMemoryIsGoneIsAnErrorAndTheOwnerLivesOn) {
   Bytes bytes = pattern(64, 1);
   for (int i = 0; i < kBothWays; ++i) {
     EXPECT_EQ(access(true, bytes, {0, 64, RegionKey{12}}).error, EFAULT);
@@ -318,7 +321,7 @@ TEST_F(ErrandTest, ARegionWhoseMemoryIsGoneIsAnErrorAndTheOwnerLivesOn) {
   EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), stage->region));
 }
 
-TEST_F(ErrandTest, AnOwnerThatDoesNotPollIsNotNeeded) {
+TEST_P(ErrandTest, AnOwnerThatDoesNotPollIsNotNeeded) {
   stop_polling();
   for (unsigned i = 1; i <= 2 * kCells; ++i) {
     Bytes bytes = pattern(8, i);
@@ -335,7 +338,7 @@ TEST_F(ErrandTest, AnOwnerThatDoesNotPollIsNotNeeded) {
       << "what was withdrawn has been carried out late";
 }
 
-TEST_F(ErrandTest, AnnouncementsComeOncePerAccess) {
+TEST_P(ErrandTest, AnnouncementsComeOncePerAccess) {
   Bytes bytes = pattern(8, 1);
   for (unsigned i = 0; i < 4 * kBothWays; ++i) {
     while (access(true, bytes, {0, 8, RegionKey{11}}, true).state == State::kAgain) {
@@ -348,7 +351,7 @@ TEST_F(ErrandTest, AnnouncementsComeOncePerAccess) {
   EXPECT_EQ(stage->announced, 4u * kBothWays);
 }
 
-TEST_F(ErrandTest, TheOwnerHearsOncePerAccessWhoeverCarriesItOut) {
+TEST_P(ErrandTest, TheOwnerHearsOncePerAccessWhoeverCarriesItOut) {
   Bytes bytes = pattern(8, 1);
   Bytes none;
   const RemoteRange remote{0, 8, RegionKey{14}};
@@ -366,7 +369,7 @@ TEST_F(ErrandTest, TheOwnerHearsOncePerAccessWhoeverCarriesItOut) {
 }
 
 // The owner dies when it has taken an errand and not answered.
-TEST_F(ErrandTest, AnOwnerThatDiesInTheMiddleIsReported) {
+TEST_P(ErrandTest, AnOwnerThatDiesInTheMiddleIsReported) {
   stage->dies = true;
   Bytes bytes = pattern(8, 1);
   int error = 0;
@@ -377,6 +380,9 @@ TEST_F(ErrandTest, AnOwnerThatDiesInTheMiddleIsReported) {
   EXPECT_EQ(error, ECONNRESET);
   EXPECT_NE(slot->header().errand_taken.load(), 0u);
 }
+
+INSTANTIATE_TEST_SUITE_P(Owner, ErrandTest, ::testing::Values(true, false),
+                         [](const auto& info) { return info.param ? "Transactions" : "Kernel"; });
 
 }  // namespace
 }  // namespace weft::shm

@@ -3,11 +3,13 @@
 //
 // The sender could do it alone, by a system call that reaches into this process, and does when the
 // owner does not answer. Here the same access is checked by the same table. A region's memory may
-// have gone without the region having been closed: the kernel copies the bytes, or is asked first.
+// have gone without the region having been closed: the processor undoes what touches that; where
+// it cannot, the kernel copies the bytes, or is asked first.
 #include <cstring>
 
 #include "link_shm/mailbox.h"
 #include "memory/atomic_kernels.h"
+#include "os/all_or_nothing.h"
 #include "os/process_memory.h"
 
 namespace weft::shm {
@@ -20,6 +22,17 @@ bool may_touch(const LocalRange& here) {
   const auto first = reinterpret_cast<std::uintptr_t>(here.base);
   const bool one_page = first / kLeastPage == (first + here.length - 1) / kLeastPage;
   return one_page && os::can_write(here.base);
+}
+
+void change_in_place(const AtomicAction& action, const LocalRange& here, const std::byte* operands,
+                     std::byte* fetched) {
+  std::byte initial[kAtomicErrandBytes];
+  std::byte value[kAtomicErrandBytes];
+  std::memcpy(initial, here.base, here.length);
+  std::memcpy(value, initial, here.length);
+  memory::apply(action, value, operands, operands + here.length, here.length);
+  if (std::memcmp(value, initial, here.length) != 0) std::memcpy(here.base, value, here.length);
+  if (fetched != nullptr) std::memcpy(fetched, initial, here.length);
 }
 
 }  // namespace
@@ -71,13 +84,22 @@ bool Mailbox::carry_out(const Source& source, const Cell& cell, bool write, link
   if (table->hold(options_.domain, need, {&range, 1}, &here, culprit) != memory::Refusal::kNone) {
     return false;
   }
-  const std::uint64_t at =
-      slot_at(source.number) + errand_bytes_at(source.next, write, range.length);
-  const bool done = write ? file_->copy_out(at, here.base, here.length)
-                          : file_->copy_in(at, here.base, here.length);
+  const bool done = copy_errand(source, here, write);
   table->release();
   if (done) tell(source, need, sink);
   return done;
+}
+
+// Between registered memory and the bytes that the errand brings or takes home.
+bool Mailbox::copy_errand(const Source& source, const LocalRange& here, bool write) const {
+  const std::uint64_t offset = errand_bytes_at(source.next, write, here.length);
+  std::byte* bytes = source.memory.at<std::byte>(offset);
+  if (write) {
+    return os::all_or_nothing([&] { std::memcpy(here.base, bytes, here.length); }) ||
+           file_->copy_out(slot_at(source.number) + offset, here.base, here.length);
+  }
+  return os::all_or_nothing([&] { std::memcpy(bytes, here.base, here.length); }) ||
+         file_->copy_in(slot_at(source.number) + offset, here.base, here.length);
 }
 
 bool Mailbox::carry_out_atomic(const Source& source, const Cell& cell, link::InboxSink& sink) {
@@ -102,25 +124,27 @@ bool Mailbox::carry_out_atomic(const Source& source, const Cell& cell, link::Inb
   if (table->hold(options_.domain, need, {&range, 1}, &here, culprit) != memory::Refusal::kNone) {
     return false;
   }
-  const auto address = reinterpret_cast<std::uint64_t>(here.base);
-  const bool done =
-      may_touch(here) && table->stripes().lock(address, here.length, memory::Patience::kBrief) == 0;
-  if (done) change(source, action, here, operands);
-  table->stripes().unlock();
+  const bool done = change(source, action, here, operands);
   table->release();
   if (done) tell(source, need, sink);
   return done;
 }
 
-void Mailbox::change(const Source& source, const AtomicAction& action, const LocalRange& here,
+// Also for whoever changes the same memory without Weft, the processor does it at once.
+bool Mailbox::change(const Source& source, const AtomicAction& action, const LocalRange& here,
                      const std::byte* operands) {
-  std::byte initial[kAtomicErrandBytes];
-  std::byte value[kAtomicErrandBytes];
-  std::memcpy(initial, here.base, here.length);
-  std::memcpy(value, initial, here.length);
-  memory::apply(action, value, operands, operands + here.length, here.length);
-  if (std::memcmp(value, initial, here.length) != 0) std::memcpy(here.base, value, here.length);
-  if (action.fetches()) std::memcpy(source.header->errand.bytes, initial, here.length);
+  memory::StripeLocks& stripes = own_table_->stripes();
+  const auto address = reinterpret_cast<std::uint64_t>(here.base);
+  std::byte* fetched = action.fetches() ? source.header->errand.bytes : nullptr;
+  const bool locked = stripes.lock(address, here.length, memory::Patience::kBrief) == 0;
+  const auto work = [&] { change_in_place(action, here, operands, fetched); };
+  bool done = locked && os::all_or_nothing(work);
+  if (locked && !done && may_touch(here)) {
+    work();
+    done = true;
+  }
+  stripes.unlock();
+  return done;
 }
 
 }  // namespace weft::shm

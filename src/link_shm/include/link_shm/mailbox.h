@@ -100,7 +100,8 @@ class Mailbox final : public link::Inbox {
   bool carry_out(const Source& source, const Cell& cell, bool write, link::InboxSink& sink);
   bool carry_out_atomic(const Source& source, const Cell& cell, link::InboxSink& sink);
   void tell(const Source& source, Access access, link::InboxSink& sink) const;
-  void change(const Source& source, const AtomicAction& action, const LocalRange& here,
+  bool copy_errand(const Source& source, const LocalRange& here, bool write) const;
+  bool change(const Source& source, const AtomicAction& action, const LocalRange& here,
               const std::byte* operands);
   memory::TableUser* own_table();
   bool place_payload(Source& source, const Cell& cell, Kind kind, link::Arrival& arrival);
