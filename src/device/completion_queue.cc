@@ -7,9 +7,9 @@
 
 namespace weft::device {
 
-CompletionQueue::CompletionQueue(std::size_t size, bool thread_safe, WaitKind wait)
-    : lock_(thread_safe),
-      engines_(thread_safe, wait),
+CompletionQueue::CompletionQueue(std::size_t size, const Locking& locking, WaitKind wait)
+    : lock_(locking),
+      engines_(locking, wait),
       size_(size),
       entries_(std::bit_ceil(std::clamp<std::size_t>(size, 16, 4096))),
       ring_(entries_.data()),

@@ -9,10 +9,10 @@
 
 namespace weft::device {
 
-Result<std::unique_ptr<TriggerQueue>> TriggerQueue::open(bool thread_safe) {
+Result<std::unique_ptr<TriggerQueue>> TriggerQueue::open(const Locking& locking) {
   auto event = os::Event::create();
   if (!event) return event.error();
-  return std::unique_ptr<TriggerQueue>(new TriggerQueue(thread_safe, std::move(event).value()));
+  return std::unique_ptr<TriggerQueue>(new TriggerQueue(locking, std::move(event).value()));
 }
 
 // One that was noted before needs no bell: nobody fell asleep since.

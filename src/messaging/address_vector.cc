@@ -7,7 +7,7 @@
 
 namespace weft::messaging {
 
-AddressVector::AddressVector(bool thread_safe, std::size_t expected) : lock_(thread_safe) {
+AddressVector::AddressVector(const Locking& locking, std::size_t expected) : lock_(locking) {
   entries_.reserve(std::min<std::size_t>(expected, 65536));
 }
 

@@ -195,7 +195,7 @@ void Endpoint::wake_up() {
 
 Endpoint::Endpoint(EndpointSetup setup)
     : setup_(std::move(setup)),
-      own_queue_(setup_.receives == nullptr ? std::make_unique<ReceiveQueue>(setup_.thread_safe)
+      own_queue_(setup_.receives == nullptr ? std::make_unique<ReceiveQueue>(setup_.locking)
                                             : nullptr),
       queue_(own_queue_ != nullptr ? *own_queue_ : *setup_.receives),
       lock_(queue_.lock_),

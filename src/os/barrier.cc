@@ -29,6 +29,16 @@ bool can_raise_remote_barriers() {
   return supported;
 }
 
+bool can_raise_process_barriers() {
+  static const bool registered = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+  return registered;
+}
+
+void process_barrier() {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+}
+
 void remote_barrier() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (can_raise_remote_barriers()) membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);

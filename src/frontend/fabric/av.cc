@@ -232,7 +232,7 @@ Av::Av(Domain& domain, const fi_av_attr& attributes, void* context)
       domain_(domain),
       use_(domain),
       events_((attributes.flags & FI_EVENT) != 0),
-      addresses_(domain.thread_safe(), attributes.count) {
+      addresses_(domain.locking(), attributes.count) {
   fid.fclass = FI_CLASS_AV;
   fid.context = context;
   fid.ops = fid_operations();

@@ -94,7 +94,7 @@ Counter::Counter(Domain& domain, const WaitWish& wish, void* context)
     : fid_cntr{},
       domain_(domain),
       use_(domain),
-      counter_(domain.thread_safe(), wish.kind()),
+      counter_(domain.locking(), wish.kind()),
       wait_point_(counter_.engines(), wish, [this] { return has_news(); }) {
   fid.fclass = FI_CLASS_CNTR;
   fid.context = context;

@@ -188,7 +188,7 @@ CompletionQueue::CompletionQueue(Domain& domain, const fi_cq_attr& attributes, c
       format_(attributes.format),
       has_threshold_(number_of(attributes.wait_cond) == FI_CQ_COND_THRESHOLD),
       size_(attributes.size != 0 ? attributes.size : kUsualQueueSize),
-      queue_(size_, domain.thread_safe(), wish.kind()),
+      queue_(size_, domain.locking(), wish.kind()),
       wait_point_(queue_.engines(), wish, [this] { return !queue_.empty(); }) {
   fid.fclass = FI_CLASS_CQ;
   fid.context = context;

@@ -8,6 +8,7 @@
 #include "deferral.h"
 #include "internal.h"
 #include "log.h"
+#include "os/barrier.h"
 #include "unsupported.h"
 
 namespace weft::fabric {
@@ -116,6 +117,13 @@ bool is_connected(const fi_info& info) {
   return info.ep_attr != nullptr && number_of(info.ep_attr->type) == FI_EP_MSG;
 }
 
+Locking locking_for(const fi_info& info, bool progress_thread, Gate& gate) {
+  const bool one_thread = number_of(info.domain_attr->threading) == FI_THREAD_DOMAIN;
+  if (!one_thread || progress_thread) return true;
+  if (!is_connected(info)) return false;
+  return os::can_raise_process_barriers() ? Locking(gate) : Locking(true);
+}
+
 }  // namespace
 
 Domain::Domain(Fabric& fabric, const fi_info& info, std::shared_ptr<device::Device> device,
@@ -127,12 +135,11 @@ Domain::Domain(Fabric& fabric, const fi_info& info, std::shared_ptr<device::Devi
       device_(std::move(device)),
       progress_thread_(std::move(progress_thread)),
       id_(device_->new_domain()),
-      thread_safe_(number_of(info.domain_attr->threading) != FI_THREAD_DOMAIN ||
-                   progress_thread_ != nullptr || is_connected(info)),
+      locking_(locking_for(info, progress_thread_ != nullptr, gate_)),
       virtual_addresses_(wants(info, FI_MR_VIRT_ADDR)),
       provider_keys_(wants(info, FI_MR_PROV_KEY)),
       api_version_(fabric.requested_api()),
-      triggers_(engines_, progress_thread_.get(), thread_safe_) {
+      triggers_(engines_, progress_thread_.get(), locking_) {
   fid.fclass = FI_CLASS_DOMAIN;
   fid.context = context;
   fid.ops = fid_operations();

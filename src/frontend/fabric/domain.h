@@ -39,10 +39,13 @@ class Domain : public fid_domain, public Usable {
   device::RegionCounters& region_counters() { return region_counters_; }
   // What waits for a counter.
   Triggers& triggers() { return triggers_; }
-  // False when one thread at a time comes in: the application says so (FI_THREAD_DOMAIN). True all
-  // the same where there is a progress thread, and where endpoints are connected: an event queue
-  // belongs to no domain, and whoever waits there for news of connections drives their endpoints.
-  bool thread_safe() const { return thread_safe_; }
+  // Whom the locks of its objects keep out: nobody when one thread at a time comes in, as the
+  // application says with FI_THREAD_DOMAIN. All the same everybody where there is a progress
+  // thread, and strangers where endpoints are connected: an event queue belongs to no domain, and
+  // whoever waits there for news of connections drives their endpoints.
+  const Locking& locking() const { return locking_; }
+  // False when nothing keeps those out who wait for an event queue.
+  bool admits_connections() const { return locking_.needed || locking_.gate != nullptr; }
   // Remote addresses are virtual addresses (FI_MR_VIRT_ADDR).
   bool virtual_addresses() const { return virtual_addresses_; }
   // Keys are chosen by the provider (FI_MR_PROV_KEY).
@@ -59,7 +62,8 @@ class Domain : public fid_domain, public Usable {
   const std::shared_ptr<device::Device> device_;
   const std::shared_ptr<device::ProgressThread> progress_thread_;
   const DomainId id_;
-  const bool thread_safe_;
+  Gate gate_;
+  const Locking locking_;
   const bool virtual_addresses_;
   const bool provider_keys_;
   const std::uint32_t api_version_;

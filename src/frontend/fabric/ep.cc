@@ -104,6 +104,11 @@ int Endpoint::open(Domain& domain, const fi_info& info, fid_ep** ep, void* conte
   if (offer == nullptr) return -FI_EINVAL;
   const bool connected = offer->type == FI_EP_MSG;
   if (!connected && info.handle != nullptr) return -FI_EINVAL;
+  if (connected && !domain.admits_connections()) {
+    log_warning(FI_LOG_EP_CTRL,
+                "FI_EP_MSG in a domain with FI_THREAD_DOMAIN that was opened for another type");
+    return -FI_EINVAL;
+  }
   Beginning beginning;
   if (const int wrong = begin(domain, info, beginning)) return wrong;
   std::unique_ptr<Endpoint> created(
@@ -120,7 +125,7 @@ int Endpoint::open(Domain& domain, const fi_info& info, fid_ep** ep, void* conte
 Endpoint::~Endpoint() {
   if (core_ != nullptr) {
     if (domain_.progress_thread() != nullptr) domain_.progress_thread()->detach(*core_);
-    for (device::EngineGroup* group : groups()) group->detach(*core_);
+    detach();
     domain_.engines().leave(*core_);
     domain_.triggers().drop(core_.get());
     if (shared_rx_ == nullptr) domain_.triggers().drop(&core_->receives());
@@ -243,7 +248,6 @@ std::vector<device::EngineGroup*> Endpoint::groups() {
   for (Counter* counter : counters_) {
     if (counter != nullptr) all.push_back(&counter->counter().engines());
   }
-  if (connector_ != nullptr) all.push_back(&connector_->eq()->waiting());
   return all;
 }
 
@@ -251,7 +255,20 @@ Status Endpoint::attach() {
   for (device::EngineGroup* group : groups()) {
     if (Status ok = group->attach(*core_); !ok) return ok;
   }
+  if (connector_ != nullptr) {
+    if (Status ok = connector_->eq()->waiting().attach(for_events()); !ok) return ok;
+  }
   return domain_.engines().join(*core_);
+}
+
+void Endpoint::detach() {
+  for (device::EngineGroup* group : groups()) group->detach(*core_);
+  if (connector_ != nullptr) connector_->eq()->waiting().detach(for_events());
+}
+
+device::Engine& Endpoint::for_events() {
+  if (events_) return *events_;
+  return *core_;
 }
 
 int Endpoint::enable() {
@@ -273,7 +290,7 @@ int Endpoint::enable() {
   setup.address = port_->address();
   setup.name = name();
   setup.domain = domain_.id();
-  setup.thread_safe = domain_.thread_safe();
+  setup.locking = domain_.locking();
   setup.count_remote_reads = setup.bindings.counter(Event::kRemoteRead) != nullptr;
   setup.count_remote_writes = setup.bindings.counter(Event::kRemoteWrite) != nullptr;
   setup.region_counters = &domain_.region_counters();
@@ -286,8 +303,10 @@ int Endpoint::enable() {
   }
   core_ = std::move(core).value();
   if (connector_ != nullptr) connector_->start(*core_, name());
+  if (Gate* gate = domain_.locking().gate) events_.emplace(*core_, *gate);
   if (Status ok = attach(); !ok) {
-    for (device::EngineGroup* group : groups()) group->detach(*core_);
+    detach();
+    events_.reset();
     core_.reset();
     return fabric_status(ok.error());
   }

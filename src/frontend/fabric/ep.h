@@ -16,6 +16,7 @@
 #include "connector.h"
 #include "counter.h"
 #include "cq.h"
+#include "device/stranger.h"
 #include "domain.h"
 #include "eq.h"
 #include "handle.h"
@@ -77,6 +78,8 @@ class Endpoint : public Handle, public Usable {
   int check_bindings() const;
   Status attach();
   std::vector<device::EngineGroup*> groups();
+  void detach();
+  device::Engine& for_events();
 
   const std::size_t tx_size_;
   const bool shares_tx_;
@@ -95,6 +98,7 @@ class Endpoint : public Handle, public Usable {
   std::vector<Handle*> aliases_;
   std::unique_ptr<Connector> connector_;
   std::unique_ptr<messaging::Endpoint> core_;
+  std::optional<device::Stranger> events_;  // the core, to whoever waits for the event queue
 };
 
 // Tables of operations, each in a file of its own.

@@ -14,7 +14,7 @@ Result<device::TriggerQueue*> Triggers::queue() {
   if (device::TriggerQueue* const queue = queue_.load()) return queue;
   const std::lock_guard guard(mutex_);
   if (queue_.load() != nullptr) return queue_.load();
-  auto opened = device::TriggerQueue::open(thread_safe_);
+  auto opened = device::TriggerQueue::open(locking_);
   if (!opened) return opened.error();
   opened_ = std::move(opened).value();
   if (Status ok = engines_.widen_all(*opened_); !ok) return ok.error();

@@ -14,13 +14,13 @@
 namespace weft::fabric {
 
 // The triggered operations and deferred work of one domain. Costs nothing until there is any; from
-// then on whoever polls or waits for a queue or counter of the domain drives all of it. Any thread,
-// if thread_safe.
+// then on whoever polls or waits for a queue or counter of the domain drives all of it. Threads as
+// `locking` says.
 class Triggers {
  public:
   // Both outlive it; `thread` is null with FI_PROGRESS_MANUAL.
-  Triggers(device::EngineRegistry& engines, device::ProgressThread* thread, bool thread_safe)
-      : engines_(engines), thread_(thread), thread_safe_(thread_safe) {}
+  Triggers(device::EngineRegistry& engines, device::ProgressThread* thread, const Locking& locking)
+      : engines_(engines), thread_(thread), locking_(locking) {}
   ~Triggers();
   Triggers(const Triggers&) = delete;
   Triggers& operator=(const Triggers&) = delete;
@@ -42,7 +42,7 @@ class Triggers {
 
   device::EngineRegistry& engines_;
   device::ProgressThread* const thread_;
-  const bool thread_safe_;
+  const Locking locking_;
   device::Counter nobody_{false, device::WaitKind::kNone};
   std::mutex mutex_;  // of the opening
   std::unique_ptr<device::TriggerQueue> opened_;

@@ -3,56 +3,61 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <mutex>
-#include <thread>
 
+#include "base/gate.h"
 #include "base/spin.h"
 
 namespace weft {
 
-// A lock that can be switched off before its first use (fi_domain(3), "threading"), for sections of
-// well under a microsecond that hardly ever meet. Satisfies Lockable. Switching while another
-// thread may hold it is not allowed.
+// Whom the locks of a domain's objects keep out (fi_domain(3), "threading"): every other thread;
+// or, where the program lets one thread in at a time, nobody, or those only who come through the
+// gate of the domain.
+struct Locking {
+  // True: every other thread. False: nobody.
+  Locking(bool all_threads) : needed(all_threads) {}
+  explicit Locking(Gate& strangers) : gate(&strangers) {}
+
+  bool needed = false;
+  Gate* gate = nullptr;
+};
+
+// A lock for sections of well under a microsecond that hardly ever meet. Satisfies Lockable; may be
+// taken twice by one thread only where it keeps no other thread out.
 //
 // Nobody is woken by unlock(), which therefore is a plain store: half of what a std::mutex costs
-// where nobody waits, and a message takes several of these. Whoever waits looks, gives its
-// processor away, and in the end naps, so that a holder that the scheduler has put behind it gets
-// on.
+// where nobody waits, and a message takes several of these.
 class OptionalLock {
  public:
-  explicit OptionalLock(bool needed = true) : needed_(needed) {}
+  explicit OptionalLock(const Locking& locking = true)
+      : gate_(locking.gate), needed_(locking.needed) {}
 
   // Blocks until this thread may enter.
   void lock() {
+    if (gate_ != nullptr) return gate_->enter();
     if (needed_ && held_.exchange(true, std::memory_order_acquire)) [[unlikely]]
       wait();
   }
-  // Enters when nobody is inside; always when the lock is switched off.
-  bool try_lock() { return !needed_ || !held_.exchange(true, std::memory_order_acquire); }
+  // Enters when nobody is inside; always when the lock keeps no other thread out.
+  bool try_lock() {
+    if (gate_ != nullptr) return gate_->enter(), true;
+    return !needed_ || !held_.exchange(true, std::memory_order_acquire);
+  }
   // Leaves.
   void unlock() {
+    if (gate_ != nullptr) return gate_->leave();
     if (needed_) held_.store(false, std::memory_order_release);
   }
 
  private:
   [[gnu::noinline]] void wait() {
-    constexpr unsigned kLooks = 100;
-    constexpr unsigned kYields = 200;
-    constexpr auto kNap = std::chrono::microseconds(50);
-    for (unsigned turn = 0;; ++turn) {
+    spin_until([this] {
       const bool free = !held_.load(std::memory_order_relaxed);
-      if (free && !held_.exchange(true, std::memory_order_acquire)) return;
-      if (turn < kLooks) {
-        spin_pause();
-      } else if (turn < kLooks + kYields) {
-        std::this_thread::yield();
-      } else {
-        std::this_thread::sleep_for(kNap);
-      }
-    }
+      return free && !held_.exchange(true, std::memory_order_acquire);
+    });
   }
 
+  Gate* const gate_;
   std::atomic<bool> held_{false};
   const bool needed_;
 };

@@ -2,6 +2,9 @@
 // How does a loop that waits for another core leave it the road?
 #pragma once
 
+#include <chrono>
+#include <thread>
+
 namespace weft {
 
 // A short rest between two looks at memory that another core will write.
@@ -11,6 +14,25 @@ inline void spin_pause() {
 #elif defined(__aarch64__)
   asm volatile("yield");
 #endif
+}
+
+// Returns once `done()` holds: looks, gives its processor away, and in the end naps, so that
+// whoever it waits for gets on even where the scheduler has put that thread behind it. For what
+// usually takes well under a microsecond.
+template <class Done>
+void spin_until(const Done& done) {
+  constexpr unsigned kLooks = 100;
+  constexpr unsigned kYields = 200;
+  constexpr auto kNap = std::chrono::microseconds(50);
+  for (unsigned turn = 0; !done(); ++turn) {
+    if (turn < kLooks) {
+      spin_pause();
+    } else if (turn < kLooks + kYields) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(kNap);
+    }
+  }
 }
 
 }  // namespace weft

@@ -18,7 +18,7 @@ namespace weft::device {
 class CompletionQueue {
  public:
   // `size` is the number of entries from which full() holds.
-  CompletionQueue(std::size_t size, bool thread_safe, WaitKind wait);
+  CompletionQueue(std::size_t size, const Locking& locking, WaitKind wait);
 
   // Drives the endpoints of this queue; waiting and its descriptor.
   EngineGroup& engines() { return engines_; }

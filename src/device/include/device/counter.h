@@ -23,7 +23,7 @@ class Counter : public Usable {
     ~Watcher() = default;
   };
 
-  Counter(bool thread_safe, WaitKind wait) : engines_(thread_safe, wait) {}
+  Counter(const Locking& locking, WaitKind wait) : engines_(locking, wait) {}
 
   // Drives the endpoints that count here; waiting and its descriptor.
   EngineGroup& engines() { return engines_; }

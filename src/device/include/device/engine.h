@@ -38,7 +38,7 @@ enum class WaitKind { kNone, kYield, kDescriptor };
 // The engines behind one completion queue or counter, and the sleep of whoever waits for it.
 class EngineGroup {
  public:
-  EngineGroup(bool thread_safe, WaitKind kind) : lock_(thread_safe), kind_(kind) {}
+  EngineGroup(const Locking& locking, WaitKind kind) : lock_(locking), kind_(kind) {}
 
   // Opens what waiting needs; before the first use. Errors: EMFILE and others of epoll and eventfd.
   Status open();

@@ -40,7 +40,7 @@ struct Waiting {
 
 // Operations that wait, and those whose time has come. Of one counter the lower threshold comes
 // first, then the one submitted first. What cannot be started yet holds up those of the same owner
-// behind it. While an operation waits its counter is in use. Any thread, if thread_safe.
+// behind it. While an operation waits its counter is in use. Threads as `locking` says.
 //
 // Counters change deep inside of endpoints, where nothing can be started. So the queue is an
 // engine: it takes a note, and whoever drives it starts what is due.
@@ -55,7 +55,7 @@ class TriggerQueue final : public Engine, Counter::Watcher {
   using Entries = std::list<Entry>;
 
   // Errors: those of eventfd(2).
-  static Result<std::unique_ptr<TriggerQueue>> open(bool thread_safe);
+  static Result<std::unique_ptr<TriggerQueue>> open(const Locking& locking);
 
   // Takes an operation and starts it at once if it is due.
   void submit(const Waiting& waiting, std::unique_ptr<Deferred> operation);
@@ -75,7 +75,8 @@ class TriggerQueue final : public Engine, Counter::Watcher {
  private:
   using Counters = std::unordered_map<Counter*, Entries>;
 
-  TriggerQueue(bool thread_safe, os::Event event) : lock_(thread_safe), event_(std::move(event)) {}
+  TriggerQueue(const Locking& locking, os::Event event)
+      : lock_(locking), event_(std::move(event)) {}
   void reached() override;
   static bool due(const Waiting& waiting);
   static void insert(Entries& entries, Entries& one);

@@ -21,7 +21,7 @@ inline constexpr PeerIndex kNoPeer = ~PeerIndex{0};
 // An address vector (fi_av(3)): numbers are indexes, the lowest free one first. Any thread.
 class AddressVector {
  public:
-  explicit AddressVector(bool thread_safe, std::size_t expected);
+  AddressVector(const Locking& locking, std::size_t expected);
 
   // Adds an address and returns its number. The same address may be added again: it gets another
   // number, and messages from it are reported under the lowest.

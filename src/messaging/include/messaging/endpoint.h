@@ -48,7 +48,7 @@ struct EndpointSetup {
   os::SocketAddress address;  // that was bound
   os::SocketAddress name;     // by which peers know it: the same, unless that was a wildcard
   DomainId domain;
-  bool thread_safe = true;
+  Locking locking = true;
   bool count_remote_reads = false;
   bool count_remote_writes = false;
   device::RegionCounters* region_counters = nullptr;  // of the domain's regions, or none
@@ -72,8 +72,8 @@ struct Group {
 
 // An endpoint that exchanges messages with, and accesses memory of, any number of peers, reliably
 // and in order per peer (FI_EP_RDM), or exchanges messages that may be lost (FI_EP_DGRAM): what
-// finds no receive, no room or nobody is dropped, and nothing of it is reported. Any thread, if
-// EndpointSetup::thread_safe; else one at a time.
+// finds no receive, no room or nobody is dropped, and nothing of it is reported. Threads as
+// EndpointSetup::locking says.
 //
 // With EndpointSetup::connection it is a connected endpoint (FI_EP_MSG): it has one peer, number 0,
 // which face() and admit() determine. Until then sends answer ENOTCONN and receives wait; after

@@ -14,10 +14,10 @@ namespace weft::messaging {
 // The receives of one endpoint, or a shared receive context (fi_endpoint(3)): a receive takes the
 // next message that it matches, whichever of the endpoints it came to, and is reported there.
 // Endpoints join when they open and leave when they close; what concerns none of them in particular
-// is reported by the one that joined first. Any thread, if thread_safe; else one at a time.
+// is reported by the one that joined first. Threads as `locking` says.
 class ReceiveQueue {
  public:
-  explicit ReceiveQueue(bool thread_safe) : lock_(thread_safe) {}
+  explicit ReceiveQueue(const Locking& locking) : lock_(locking) {}
 
   // As Endpoint::receive(). A receive of one source's messages, a peek and a claim need an
   // endpoint: EINVAL without one.

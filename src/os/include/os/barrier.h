@@ -12,6 +12,11 @@ namespace weft::os {
 // Registers this process for barriers of other processes; true when it is. Cheap after the first.
 bool heeds_remote_barriers();
 
+// A full fence on every thread of this process. False where the kernel has none: then nobody may
+// rely on it. Cheap where there is one thread only.
+bool can_raise_process_barriers();
+void process_barrier();
+
 // True when remote_barrier() works on this system.
 bool can_raise_remote_barriers();
 

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Are strangers kept apart from the owners of a domain, and from each other?
+#include "device/stranger.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "base/optional_lock.h"
+#include "os/barrier.h"
+
+namespace weft::device {
+namespace {
+
+// An engine whose every call counts, under a lock that keeps strangers out only.
+class Counting : public Engine {
+ public:
+  explicit Counting(Gate& gate) : lock_(Locking(gate)), inner_(Locking(gate)) {}
+
+  void progress() override { count(); }
+  bool fall_asleep() override { return count() != 0; }
+  void wake_up() override { count(); }
+  int wake_fd() const override { return -1; }
+
+  int count() {
+    const std::lock_guard guard(lock_);
+    const int before = counted_;
+    const std::lock_guard again(inner_);
+    counted_ = before + 1;
+    return counted_;
+  }
+
+ private:
+  OptionalLock lock_;
+  OptionalLock inner_;
+  int counted_ = 0;
+};
+
+struct StrangerTest : ::testing::Test {
+  Gate gate;
+  Counting engine{gate};
+  Stranger stranger{engine, gate};
+
+  void SetUp() override {
+    if (!os::can_raise_process_barriers()) GTEST_SKIP() << "the kernel has no such barriers";
+  }
+};
+
+TEST_F(StrangerTest, NoCallOfOwnersOrStrangersIsLost) {
+  constexpr int kOwners = 300'000;
+  constexpr int kStrangers = 2'000;
+  std::vector<std::thread> strangers;
+  for (int i = 0; i < 2; ++i) {
+    strangers.emplace_back([&] {
+      for (int visit = 0; visit < kStrangers; ++visit) {
+        stranger.progress();
+        EXPECT_TRUE(stranger.fall_asleep());
+        stranger.wake_up();
+      }
+    });
+  }
+  for (int call = 0; call < kOwners; ++call) engine.count();
+  for (std::thread& thread : strangers) thread.join();
+  EXPECT_EQ(engine.count(), kOwners + 2 * 3 * kStrangers + 1);
+}
+
+TEST_F(StrangerTest, AStrangerWaitsUntilOwnersHaveLeft) {
+  OptionalLock lock{Locking(gate)};
+  std::atomic<bool> visited{false};
+  lock.lock();
+  std::thread visitor([&] {
+    stranger.progress();
+    visited = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(engine.count(), 1) << "owners inside go on";
+  EXPECT_FALSE(visited);
+  lock.unlock();
+  visitor.join();
+  EXPECT_EQ(engine.count(), 3);
+}
+
+TEST_F(StrangerTest, AnOwnerWaitsUntilTheStrangerHasLeft) {
+  OptionalLock lock{Locking(gate)};
+  gate.close();
+  gate.await_empty();
+  EXPECT_TRUE(lock.try_lock()) << "the stranger is an owner now";
+  lock.unlock();
+  std::atomic<bool> entered{false};
+  std::thread owner([&] {
+    const std::lock_guard guard(lock);
+    entered = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_FALSE(entered);
+  gate.open();
+  owner.join();
+  EXPECT_TRUE(entered);
+}
+
+TEST_F(StrangerTest, OneThreadMayBeBothInTurns) {
+  for (int turn = 0; turn < 100; ++turn) {
+    stranger.progress();
+    engine.count();
+  }
+  EXPECT_EQ(engine.count(), 201);
+}
+
+}  // namespace
+}  // namespace weft::device
