@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does work become packets, and how is it made sure that the peer carries each out exactly
+// once?
+//
+// (IBTA 9.7.) Requests are numbered packet by packet; what the peer does not acknowledge goes
+// again. A peer that is Weft names the packets that it lacks; others want all from the first one
+// on. What the peer refuses ends a connection; of reliable datagrams it ends that request only,
+// after which the numbers are agreed upon anew (RESYNC, IBTA 9.8.3).
+#pragma once
+
+#include <array>
+#include <deque>
+#include <optional>
+
+#include "transport/psn_ranges.h"
+#include "transport/settings.h"
+#include "transport/window.h"
+#include "transport/work.h"
+#include "wire/packet.h"
+
+namespace weft::transport {
+
+// The sending half of a flow. One thread at a time; the caller knows the time, and moves the
+// packets.
+class Requester {
+ public:
+  Requester(const Settings& settings, WorkSink& sink);
+  Requester(const Requester&) = delete;
+  Requester& operator=(const Requester&) = delete;
+
+  // Takes work of at most kMaxMessage bytes in at most kMaxPieces pieces. After a failure of the
+  // flow it ends with kFlushed at once.
+  void post(const Work& work);
+
+  // Writes the next packet, from its base header to its padding, into `out`, which has room for
+  // wire::kMaxHeaderBytes and the path MTU. Returns its length, or 0 when nothing may be sent now.
+  std::size_t next(Time now, std::span<std::byte> out);
+  // True when next() would have a packet.
+  bool ready(Time now) const;
+
+  // Takes in a response: acknowledgement, NAK, read response or atomic acknowledgement. One that
+  // answers nothing that was asked is ignored.
+  void take(const wire::Packet& response, Time now);
+  // A packet of this flow met a queue: a congestion notification came.
+  void marked(Time now) { window_.marked(now); }
+
+  // When tick() has something to do; Time::max() when only a packet can change anything.
+  Time deadline() const;
+  // Goes on where the peer has not answered for too long.
+  void tick(Time now);
+
+  // Ends all work with that status, and all that is posted later with kFlushed.
+  void fail(Status status);
+
+  // Work that has not ended.
+  bool busy() const { return !messages_.empty(); }
+  bool failed() const { return failed_; }
+  const Window& window() const { return window_; }
+
+  // What was sent, for those who want to know.
+  struct Counts {
+    std::uint64_t packets = 0;
+    std::uint64_t again = 0;     // of those, sent before
+    std::uint64_t silences = 0;  // times that the peer did not answer in time
+  };
+  const Counts& counts() const { return counts_; }
+
+ private:
+  // Work, or a part of a long read, on its way.
+  struct Message {
+    Work work;  // its list of pieces lies in `pieces`
+    std::array<LocalRange, kMaxPieces> pieces{};
+    std::size_t piece_count = 0;
+    std::uint64_t offset = 0;  // of a part: where in the pieces it begins
+    bool whole = true;         // the last part: its end is reported
+    bool resync = false;       // no work at all
+    Psn first;
+    std::uint32_t packets = 0;  // 0 until it has begun
+    std::uint32_t cut = 0;      // how many of them were sent
+    std::uint64_t there = 0;    // which answers of a read are in place, a bit for each
+    std::uint64_t again = 0;    // which answers are to be asked for once more
+    Time asked{};               // when it was asked for any last
+    bool ended = false;
+    Status status = Status::kSuccess;
+    std::uint8_t detail = 0;
+
+    bool begun() const { return packets != 0; }
+    bool reads() const { return work.kind == WorkKind::kRead && !resync; }
+    // Its answer is a value, not just an acknowledgement.
+    bool asks() const { return work.kind >= WorkKind::kRead && !resync; }
+    PsnRange range() const { return {first, packets}; }
+    Psn end() const { return range().end(); }
+    std::uint64_t lacks() const {
+      return (packets == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << packets) - 1) & ~there;
+    }
+  };
+  using Messages = std::deque<Message>;
+
+  // Packets (requester.cc).
+  void add(const Work& work, std::uint64_t offset, std::uint64_t length, bool whole);
+  bool may_cut() const;
+  bool may_begin(const Message& message) const;
+  void begin(Message& message);
+  std::size_t cut_next(Time now, std::span<std::byte> out);
+  std::size_t send_missing(Time now, std::span<std::byte> out);
+  std::size_t ask_again(Time now, std::span<std::byte> out);
+  std::size_t write(Message& message, std::uint32_t index, std::uint32_t count, bool ask,
+                    std::span<std::byte> out);
+  std::size_t payload_of(const Message& message, std::uint32_t index) const;
+  std::uint32_t packets_for(std::uint64_t length) const;
+  bool wants_answer(const Message& message);
+  void sent(Psn psn, bool again, Time now);
+  std::uint32_t under_way() const;
+  bool waits(Time now) const { return waiting_ && now < not_before_; }
+
+  // Answers (requester_answers.cc).
+  Message* find(Psn psn);
+  void take_acknowledge(const wire::Packet& response, Time now);
+  void take_read(const wire::Packet& response, Time now);
+  void take_atomic(const wire::Packet& response, Time now);
+  void take_sequence_error(Psn psn, std::uint32_t count, Time now);
+  void take_rnr(Psn psn, std::uint8_t code, Time now);
+  void take_refusal(Psn psn, std::uint8_t code, Time now);
+  void acknowledge(Psn end, Time now);
+  void miss_answers(Psn end, Time now);
+  void ask_for(Message& message, std::uint64_t answers);
+  void answered(Message& message);
+  void end_here(std::size_t refused, Status status, std::uint8_t detail);
+  void agree_anew(std::size_t after);
+  void progressed(Time now);
+  void settle();
+  bool settled(const Message& message) const;
+
+  const Settings settings_;
+  WorkSink& sink_;
+  Window window_;
+  Messages messages_;          // that have not ended, or behind one that has not
+  std::size_t cutting_ = 0;    // the first of which not all packets were sent
+  Psn next_;                   // the first number that was never used
+  Psn acknowledged_;           // all before has arrived at the peer
+  PsnRanges missing_;          // to be sent again; none before acknowledged_
+  unsigned asking_again_ = 0;  // messages with Message::again
+  unsigned asking_ = 0;        // messages that have begun and wait for a value
+  unsigned remembered_ = 0;    // by the peer, as far as they matter: from the first of those on
+  unsigned unasked_ = 0;       // packets since an answer was asked for
+  std::optional<Psn> resync_;  // which must be acknowledged before anything follows
+  bool failed_ = false;
+  std::optional<Psn> timed_;  // the packet whose round trip is measured
+  Time timed_at_{};
+  Time heard_{};  // the last progress, or when waiting for some began
+  Time try_again_ = Time::max();
+  Duration patience_;     // doubles while nothing is heard
+  bool waiting_ = false;  // until not_before_: the receiver was not ready
+  Time not_before_{};
+  unsigned rnr_in_a_row_ = 0;
+  Counts counts_;
+};
+
+}  // namespace weft::transport

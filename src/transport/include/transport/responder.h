@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Which requests are carried out, in which order, and what is the peer told?
+//
+// (IBTA 9.7.) Each request is carried out once, in the order of its numbers; what comes again is
+// answered again. Who is not Weft is told of the first packet that is missing, and sends all from
+// there on. A peer that is Weft (Settings::selective) is told of each missing packet: a NAK for a
+// sequence error whose message number (MSN) is how many are missing from its number on. What came
+// behind them is kept.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <vector>
+
+#include "transport/psn_ranges.h"
+#include "transport/settings.h"
+#include "transport/target.h"
+#include "wire/packet.h"
+
+namespace weft::transport {
+
+// The receiving half of a flow. One thread at a time; the caller moves the packets, whose ICRC it
+// has checked, and whose sender is the peer.
+class Responder {
+ public:
+  Responder(const Settings& settings, Target& target) : settings_(settings), target_(target) {
+    expected_ = highest_ = settings.first_expected;
+  }
+  ~Responder();
+  Responder(const Responder&) = delete;
+  Responder& operator=(const Responder&) = delete;
+
+  // Takes in a request.
+  void take(const wire::Packet& request, Time now);
+  // Writes the next response, from its base header to its padding, into `out`, which has room for
+  // wire::kMaxHeaderBytes and the path MTU. Returns its length, or 0 when there is none.
+  std::size_t next(std::span<std::byte> out);
+  // True when next() would have a packet.
+  bool ready() const { return ack_owed_ || nak_ != 0 || !answers_.empty() || !asked_.empty(); }
+
+  // After a refused request of a connection nothing is carried out any more.
+  bool failed() const { return refusing_ && settings_.kind != wire::Transport::kReliableDatagram; }
+  // Requests that were carried out.
+  std::uint32_t messages() const { return message_number_; }
+
+  // Packets that were not taken as they came, for those who want to know.
+  struct Counts {
+    std::uint64_t duplicates = 0;
+    std::uint64_t kept = 0;     // came before some that were missing
+    std::uint64_t dropped = 0;  // the same, where they are not kept; or after a refusal
+    std::uint64_t refused = 0;
+  };
+  const Counts& counts() const { return counts_; }
+
+ private:
+  // A packet that came too early.
+  struct Kept {
+    wire::Packet packet;
+    std::vector<std::byte> payload;
+  };
+  struct Earlier {
+    bool operator()(Psn a, Psn b) const { return a.before(b); }
+  };
+  // A read or an atomic operation: what is answered, and remembered in case that it comes again.
+  struct Value {
+    bool reads = false;
+    PsnRange range;
+    wire::Reth memory;           // of a read
+    std::uint64_t original = 0;  // of an atomic operation
+    std::uint32_t message_number = 0;
+    std::uint32_t written = 0;  // packets of the answer
+  };
+  enum class Message : std::uint8_t { kNone, kSend, kWrite };
+
+  void carry_out(const wire::Packet& request);
+  Verdict execute(const wire::Packet& request, const wire::Layout& layout);
+  Verdict take_send(const wire::Packet& request, const wire::Layout& layout);
+  Verdict take_write(const wire::Packet& request, const wire::Layout& layout);
+  Verdict take_read(const wire::Packet& request);
+  Verdict take_atomic(const wire::Packet& request);
+  bool in_sequence(const wire::Packet& request, const wire::Layout& layout) const;
+  bool right_size(const wire::Packet& request, const wire::Layout& layout) const;
+  void refuse(const Verdict& verdict);
+  void advance(std::uint32_t count, bool ends_message);
+
+  void take_early(const wire::Packet& request, Time now);
+  void take_kept();
+  void filled(Time now);
+  void ask(Time now);
+  void take_again(const wire::Packet& request);
+  void read_again(const wire::Packet& request);
+  void resynchronise(const wire::Packet& request);
+
+  void remember(const Value& value);
+  std::uint32_t packets_for(std::uint64_t length) const;
+  std::size_t write_value(std::span<std::byte> out);
+  std::size_t write_read(Value& value, std::span<std::byte> out);
+  std::size_t write_lost_read(Psn psn, std::span<std::byte> out);
+  std::size_t write_status(Psn psn, std::uint8_t syndrome, std::uint32_t number,
+                           std::span<std::byte> out);
+  wire::Packet response(wire::Operation operation, Psn psn, std::uint32_t number) const;
+
+  const Settings settings_;
+  Target& target_;
+  Psn expected_;
+  std::uint32_t message_number_ = 0;
+  Message message_ = Message::kNone;  // has begun and not ended
+  wire::Reth memory_;                 // of a write
+  std::uint64_t received_ = 0;        // bytes of the message
+  bool refusing_ = false;             // until the peer agrees on new numbers (RESYNC), if ever
+  std::uint8_t refusal_ = 0;          // with that syndrome
+  bool not_ready_ = false;            // what follows is dropped until that packet comes again
+
+  // Missing packets.
+  bool told_ = false;  // the peer, if it is not Weft, knows of the missing one
+  Psn highest_;        // behind the last packet that came
+  PsnRanges holes_;
+  std::map<Psn, Kept, Earlier> kept_;
+  Time asked_at_{};
+  Duration fill_time_ = std::chrono::milliseconds(1);  // from asking to getting, roughly
+  std::deque<PsnRange> asked_;                         // that the peer is to be told of
+
+  // Answers, in the order in which they go.
+  std::deque<Value> answers_;
+  std::deque<Value> remembered_;
+  bool ack_owed_ = false;
+  std::uint8_t nak_ = 0;  // a syndrome that is owed instead, or 0
+  Counts counts_;
+};
+
+}  // namespace weft::transport

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What do the two ends of a reliable flow agree on before its first packet?
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "base/psn.h"
+#include "wire/opcode.h"
+#include "wire/packet.h"
+
+namespace weft::transport {
+
+// A moment, which whoever calls has to know.
+using Time = std::chrono::steady_clock::time_point;
+using Duration = std::chrono::nanoseconds;
+
+// One end of a flow: what ibv_modify_qp(3) calls the attributes of a queue pair, or what the ends
+// of a reliable datagram flow told each other.
+struct Settings {
+  // kReliableConnection, kReliableDatagram or kExtendedReliable.
+  wire::Transport kind = wire::Transport::kReliableConnection;
+  std::uint32_t destination = 0;  // queue pair of the peer, 24 bits
+  std::uint32_t source = 0;       // queue pair of this end: of reliable datagrams
+  std::uint32_t context = 0;      // end-to-end context at the peer: of reliable datagrams, 24 bits
+  std::uint32_t queue_key = 0;    // of reliable datagrams
+  std::uint32_t shared_receive = 0;  // at the peer: of kExtendedReliable
+  std::uint16_t pkey = wire::kDefaultPkey;
+  std::size_t path_mtu = 1024;  // payload of a packet: 256, 512, 1024, 2048 or 4096
+  Psn first_sent;
+  Psn first_expected;
+
+  // The peer is Weft, too: it keeps packets that arrive out of order, and says which ones it lacks
+  // (Responder). Else it wants everything again from the first one that it lacks on.
+  bool selective = false;
+
+  unsigned max_reads = 16;  // reads and atomic operations that the peer remembers (max_rd_atomic)
+  unsigned max_reads_of_peer = 16;  // that this end remembers (max_dest_rd_atomic)
+  // How long nothing at all may be heard before it is tried again in the coarsest way, and how
+  // often that may happen in a row: after (retries + 1) * ack_timeout without any progress the flow
+  // is given up (IBTA 9.7.6.1.3). Before that, tries follow the measured round trip.
+  Duration ack_timeout = std::chrono::milliseconds(67);
+  unsigned retries = 7;
+  unsigned rnr_retries = 7;  // how often a receiver may be found not ready in a row; 7: without end
+  // How long a peer is to wait that finds no receive here: code of IBTA table 45.
+  std::uint8_t rnr_timer = 12;
+  unsigned max_window =
+      512;  // packets under way; below 2^23, and with `selective` at most kMaxHeld
+};
+
+// Packets behind a missing one that a selective responder keeps.
+inline constexpr unsigned kMaxHeld = 1024;
+inline constexpr unsigned kRnrRetryForever = 7;
+
+// The time of an RNR NAK's timer code, 0 to 31 (IBTA table 45).
+Duration rnr_wait(std::uint8_t code);
+// The time of a local ACK timeout's code, 1 to 31; 0 means for ever (IBTA 9.7.6.1.3).
+Duration ack_timeout(std::uint8_t code);
+
+// The upper three bits of an AETH syndrome (IBTA 9.7.5.1.2).
+inline constexpr std::uint8_t kSyndromeAck = 0x00;
+inline constexpr std::uint8_t kSyndromeRnr = 0x20;
+inline constexpr std::uint8_t kSyndromeNak = 0x60;
+inline constexpr std::uint8_t kSyndromeKind = 0xE0;
+// An acknowledgement that says nothing of credits.
+inline constexpr std::uint8_t kNoCredits = 0x1F;
+
+// Why a request was not carried out: the lower five bits of a NAK.
+enum class Nak : std::uint8_t {
+  kSequence = 0,
+  kInvalidRequest = 1,
+  kRemoteAccess = 2,
+  kRemoteOperational = 3,
+  // From here on, among Weft's reliable datagrams: kRemoteAccess, and which rule was broken.
+  kRefusal = 0x10,
+};
+
+}  // namespace weft::transport

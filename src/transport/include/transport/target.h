@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What does a responder need of the memory and the receives that requests are about?
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/types.h"
+#include "wire/packet.h"
+
+namespace weft::transport {
+
+// May a request be carried out?
+struct Verdict {
+  enum class Kind : std::uint8_t {
+    kYes,
+    kNotReady,     // no receive is posted: the peer shall try again later
+    kInvalid,      // it is longer than the receive, or else no proper request
+    kAccess,       // `detail` says which rule forbids it, below 16
+    kOperational,  // it cannot be done for reasons of this side: memory has gone
+  };
+  Kind kind = Kind::kYes;
+  std::uint8_t detail = 0;
+
+  bool ok() const { return kind == Kind::kYes; }
+};
+
+// The memory and the receives of one end of a flow, used by its responder, which has checked that
+// each packet is the next one. All memory accesses are checked here, each time.
+class Target {
+ public:
+  virtual ~Target() = default;
+
+  // A message begins; its bytes follow in order, then its end. kNotReady and kInvalid leave nothing
+  // behind.
+  virtual Verdict message_begins() = 0;
+  virtual Verdict message_goes_on(std::span<const std::byte> bytes) = 0;
+  // `packet` is the last one: it says whether there is an immediate value, and so on.
+  virtual void message_ends(const wire::Packet& packet) = 0;
+  // What has begun will not end: nothing of it was received.
+  virtual void message_breaks() = 0;
+
+  // May that memory be written to, or read? Nothing is touched.
+  virtual Verdict may_access(Access need, const wire::Reth& memory) = 0;
+  // Writes bytes behind the first `offset` ones of memory that may_access() allowed.
+  virtual Verdict write(const wire::Reth& memory, std::uint64_t offset,
+                        std::span<const std::byte> bytes) = 0;
+  // Is there a receive for the immediate value that comes with the last packet of a write?
+  virtual Verdict may_tell() = 0;
+  // A write has ended; with an immediate value if `packet`, the last one, has one.
+  virtual void written(const wire::Reth& memory, const wire::Packet& packet) = 0;
+  // Reads bytes behind the first `offset` ones.
+  virtual Verdict read(const wire::Reth& memory, std::uint64_t offset,
+                       std::span<std::byte> out) = 0;
+  // Carries out a compare and swap, or else a fetch and add. kInvalid when it is not aligned.
+  virtual Verdict atomic(bool compares, const wire::AtomicEth& what, std::uint64_t& original) = 0;
+};
+
+}  // namespace weft::transport

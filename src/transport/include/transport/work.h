@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What is a requester asked to do, and how does that end? (ibv_post_send(3), ibv_poll_cq(3))
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/types.h"
+
+namespace weft::transport {
+
+inline constexpr std::size_t kMaxPieces = 16;
+inline constexpr std::uint64_t kMaxMessage = std::uint64_t{1} << 31;
+
+// What is to be done at the peer.
+enum class WorkKind : std::uint8_t { kSend, kWrite, kRead, kCompareSwap, kFetchAdd };
+
+// A work request. Its pieces stay the caller's, and stay as they are, until it ended; the list of
+// them is copied.
+struct Work {
+  WorkKind kind = WorkKind::kSend;
+  bool has_immediate = false;  // of a send or a write
+  bool invalidates = false;    // of a send: `immediate` is a key that the peer shall invalidate
+  bool solicited = false;
+  bool fence = false;  // begins when all reads and atomic operations before it have ended
+  std::uint32_t immediate = 0;
+  std::span<const LocalRange> pieces;  // what is sent, or where goes what is read
+  std::uint64_t length = 0;            // of all pieces; 8 for atomic operations, which have none
+  std::uint64_t address = 0;           // at the peer
+  std::uint32_t key = 0;
+  std::uint64_t compare = 0;
+  std::uint64_t swap_or_add = 0;
+  std::uint64_t* original = nullptr;  // where the value goes that an atomic operation found
+  void* cookie = nullptr;             // given back at the end
+};
+
+// How a work request ended.
+enum class Status : std::uint8_t {
+  kSuccess,
+  kRetriesExceeded,     // the peer does not answer
+  kRnrRetriesExceeded,  // it never has a receive
+  kRemoteInvalid,       // it says that the request is none
+  kRemoteAccess,        // it may not access that memory so; Ended::detail of Weft's own: the rule
+  kRemoteOperational,   // it cannot do it for reasons of its own
+  kFlushed,             // the flow failed before, or was closed
+};
+
+struct Ended {
+  void* cookie = nullptr;
+  Status status = Status::kSuccess;
+  std::uint8_t detail = 0;
+};
+
+// Hears how work ended, in the order in which it was posted. Called from within the functions of a
+// requester, of which it may call post() only.
+class WorkSink {
+ public:
+  virtual ~WorkSink() = default;
+  virtual void ended(const Ended& work) = 0;
+};
+
+}  // namespace weft::transport

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does work become packets?
+#include "transport/requester.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "base/slices.h"
+
+namespace weft::transport {
+
+using wire::Operation;
+
+namespace {
+
+// Long reads are asked for in parts of so many packets: their responses, too, must not be more than
+// fit on the way.
+constexpr std::uint32_t kReadPart = 64;
+// An answer is asked for at the end of what there is to send, and this often in between.
+constexpr unsigned kAskEvery = 16;
+
+Operation send_operation(const Work& work, bool first, bool last) {
+  if (!last) return first ? Operation::kSendFirst : Operation::kSendMiddle;
+  if (work.invalidates) {
+    return first ? Operation::kSendOnlyInvalidate : Operation::kSendLastInvalidate;
+  }
+  if (work.has_immediate) {
+    return first ? Operation::kSendOnlyImmediate : Operation::kSendLastImmediate;
+  }
+  return first ? Operation::kSendOnly : Operation::kSendLast;
+}
+
+Operation write_operation(const Work& work, bool first, bool last) {
+  if (!last) return first ? Operation::kWriteFirst : Operation::kWriteMiddle;
+  if (work.has_immediate) {
+    return first ? Operation::kWriteOnlyImmediate : Operation::kWriteLastImmediate;
+  }
+  return first ? Operation::kWriteOnly : Operation::kWriteLast;
+}
+
+Operation operation_of(const Work& work, bool first, bool last) {
+  switch (work.kind) {
+    case WorkKind::kSend:
+      return send_operation(work, first, last);
+    case WorkKind::kWrite:
+      return write_operation(work, first, last);
+    case WorkKind::kRead:
+      return Operation::kReadRequest;
+    case WorkKind::kCompareSwap:
+      return Operation::kCompareSwap;
+    case WorkKind::kFetchAdd:
+      return Operation::kFetchAdd;
+  }
+  return Operation::kSendOnly;
+}
+
+}  // namespace
+
+Requester::Requester(const Settings& settings, WorkSink& sink)
+    : settings_(settings),
+      sink_(sink),
+      window_(settings),
+      next_(settings.first_sent),
+      acknowledged_(settings.first_sent),
+      patience_(window_.patience()) {}
+
+void Requester::post(const Work& work) {
+  if (failed_) return sink_.ended({work.cookie, Status::kFlushed, 0});
+  const std::uint64_t part = kReadPart * settings_.path_mtu;
+  std::uint64_t offset = 0;
+  if (work.kind == WorkKind::kRead) {
+    for (; work.length - offset > part; offset += part) add(work, offset, part, false);
+  }
+  add(work, offset, work.length - offset, true);
+}
+
+void Requester::add(const Work& work, std::uint64_t offset, std::uint64_t length, bool whole) {
+  Message& message = messages_.emplace_back();
+  message.work = work;
+  message.piece_count = std::min(work.pieces.size(), kMaxPieces);
+  std::copy_n(work.pieces.begin(), message.piece_count, message.pieces.begin());
+  message.work.pieces = {};
+  message.work.length = length;
+  message.work.address += offset;
+  message.offset = offset;
+  message.whole = whole;
+}
+
+std::uint32_t Requester::packets_for(std::uint64_t length) const {
+  const std::uint64_t count = (length + settings_.path_mtu - 1) / settings_.path_mtu;
+  return static_cast<std::uint32_t>(std::max<std::uint64_t>(count, 1));
+}
+
+std::uint32_t Requester::under_way() const {
+  const auto sent = static_cast<std::uint32_t>(next_.since(acknowledged_));
+  return sent - std::min(sent, missing_.count());
+}
+
+bool Requester::may_begin(const Message& message) const {
+  if (message.asks() && remembered_ >= std::max(settings_.max_reads, 1U)) return false;
+  return !message.work.fence || asking_ == 0;
+}
+
+bool Requester::may_cut() const {
+  if (cutting_ >= messages_.size() || under_way() >= window_.size()) return false;
+  const Message& message = messages_[cutting_];
+  if (resync_ && !message.resync) return false;
+  return message.begun() || may_begin(message);
+}
+
+bool Requester::ready(Time now) const {
+  if (failed_ || waits(now)) return false;
+  return asking_again_ != 0 || !missing_.empty() || may_cut();
+}
+
+std::size_t Requester::next(Time now, std::span<std::byte> out) {
+  if (failed_ || waits(now)) return 0;
+  waiting_ = false;
+  if (asking_again_ != 0) return ask_again(now, out);
+  if (!missing_.empty()) return send_missing(now, out);
+  return may_cut() ? cut_next(now, out) : 0;
+}
+
+void Requester::begin(Message& message) {
+  message.first = next_;
+  message.packets = message.resync
+                        ? 1
+                        : packets_for(message.asks() && !message.reads() ? 0 : message.work.length);
+  if (!message.asks()) return;
+  ++asking_;
+  ++remembered_;
+}
+
+bool Requester::wants_answer(const Message& message) {
+  if (message.asks()) {
+    unasked_ = 0;
+    return false;  // its answer answers for all before it
+  }
+  ++unasked_;
+  const bool end = message.cut + 1 == message.packets;
+  const bool last = end && cutting_ + 1 == messages_.size();
+  if (!last && unasked_ < kAskEvery && under_way() + 1 < window_.size()) return false;
+  unasked_ = 0;
+  return true;
+}
+
+std::size_t Requester::cut_next(Time now, std::span<std::byte> out) {
+  Message& message = messages_[cutting_];
+  if (!message.begun()) begin(message);
+  const std::uint32_t index = message.cut;
+  const std::uint32_t count = message.reads() ? message.packets : 1;
+  const bool ask = wants_answer(message);
+  const std::size_t length = write(message, index, count, ask, out);
+  message.cut += count;
+  message.asked = now;
+  const Psn psn = next_;
+  next_ = next_.after(static_cast<std::int32_t>(count));
+  if (message.cut == message.packets) ++cutting_;
+  if (ask || message.asks()) {
+    if (!timed_) {
+      timed_ = psn;
+      timed_at_ = now;
+    }
+  }
+  sent(psn, false, now);
+  return length;
+}
+
+// What the peer lacks: packets one by one, but of a read all answers in a row.
+std::size_t Requester::send_missing(Time now, std::span<std::byte> out) {
+  while (!missing_.empty()) {
+    const PsnRange range = missing_.front();
+    Message* message = find(range.first);
+    if (message == nullptr) {  // it has ended meanwhile
+      missing_.remove({range.first, 1});
+      continue;
+    }
+    const auto index = static_cast<std::uint32_t>(range.first.since(message->first));
+    const std::uint32_t count = message->reads() ? message->packets - index : 1;
+    missing_.remove({range.first, count});
+    message->asked = now;
+    sent(range.first, true, now);
+    return write(*message, index, count, missing_.empty() && !message->asks(), out);
+  }
+  return may_cut() ? cut_next(now, out) : 0;
+}
+
+// Answers with values that were lost though their requests were not.
+std::size_t Requester::ask_again(Time now, std::span<std::byte> out) {
+  const auto message = std::find_if(messages_.begin(), messages_.end(),
+                                    [](const Message& each) { return each.again != 0; });
+  const auto index = static_cast<std::uint32_t>(std::countr_zero(message->again));
+  const auto count = static_cast<std::uint32_t>(std::countr_one(message->again >> index));
+  const std::uint64_t run = count == 64 ? ~std::uint64_t{0} : ((std::uint64_t{1} << count) - 1);
+  message->again &= ~(run << index);
+  if (message->again == 0) --asking_again_;
+  message->asked = now;
+  sent(message->first.after(static_cast<std::int32_t>(index)), true, now);
+  return write(*message, index, count, false, out);
+}
+
+void Requester::sent(Psn psn, bool again, Time now) {
+  ++counts_.packets;
+  if (again) {
+    ++counts_.again;
+    if (timed_ && !timed_->before(psn)) timed_.reset();
+  }
+  if (try_again_ != Time::max()) return;
+  heard_ = now;
+  patience_ = window_.patience();
+  try_again_ = now + patience_;
+}
+
+// Bytes of the message in its packet number `index`, or in the answer with that number.
+std::size_t Requester::payload_of(const Message& message, std::uint32_t index) const {
+  const std::uint64_t begin = std::uint64_t{index} * settings_.path_mtu;
+  if (begin >= message.work.length) return 0;
+  return std::min<std::uint64_t>(settings_.path_mtu, message.work.length - begin);
+}
+
+// Packet number `index` of the message, which of a read asks for `count` answers from there on.
+std::size_t Requester::write(Message& message, std::uint32_t index, std::uint32_t count, bool ask,
+                             std::span<std::byte> out) {
+  const Work& work = message.work;
+  const bool last = index + 1 == message.packets;
+  wire::Packet packet;
+  packet.opcode = opcode_of(
+      settings_.kind, message.resync ? Operation::kResync : operation_of(work, index == 0, last));
+  packet.solicited = work.solicited && last;
+  packet.ack_request = ask;
+  packet.pkey = settings_.pkey;
+  packet.destination = settings_.destination;
+  packet.psn = message.first.after(static_cast<std::int32_t>(index));
+  packet.end_to_end_context = settings_.context;
+  packet.queue_key = settings_.queue_key;
+  packet.source = settings_.source;
+  packet.shared_receive = settings_.shared_receive;
+  packet.immediate = packet.invalidate = work.immediate;
+  packet.atomic = {work.address, work.key, work.swap_or_add, work.compare};
+  packet.reth = {work.address, work.key, static_cast<std::uint32_t>(work.length)};
+  std::size_t payload = 0;
+  if (message.reads()) {
+    const std::uint64_t begin = std::uint64_t{index} * settings_.path_mtu;
+    const std::uint64_t left = work.length - std::min(begin, work.length);
+    packet.reth.address += begin;
+    packet.reth.length = static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(left, std::uint64_t{count} * settings_.path_mtu));
+  } else if (!message.asks() && !message.resync) {
+    payload = payload_of(message, index);
+  }
+  const std::size_t headers = wire::header_bytes(packet);
+  wire::write_headers(packet, payload, out.data());
+  LocalRange here[kMaxPieces];
+  const std::size_t pieces = slice({message.pieces.data(), message.piece_count},
+                                   std::uint64_t{index} * settings_.path_mtu, payload, here);
+  gather(out.data() + headers, {here, pieces}, payload);
+  std::memset(out.data() + headers + payload, 0, wire::padding_of(payload));
+  return headers + payload + wire::padding_of(payload);
+}
+
+Time Requester::deadline() const {
+  if (failed_ || messages_.empty()) return Time::max();
+  return waiting_ ? not_before_ : try_again_;
+}
+
+// Nothing was heard for too long: with a peer that names what it lacks, one packet makes it speak.
+void Requester::tick(Time now) {
+  if (failed_ || waits(now)) return;
+  waiting_ = false;
+  if (now < try_again_) return;
+  ++counts_.silences;
+  const bool limited = settings_.ack_timeout != Duration::max();
+  if (limited && now - heard_ >= settings_.ack_timeout * (settings_.retries + 1)) {
+    return fail(Status::kRetriesExceeded);
+  }
+  window_.silent();
+  timed_.reset();
+  const auto sent = static_cast<std::uint32_t>(next_.since(acknowledged_));
+  if (sent != 0) missing_.add({acknowledged_, settings_.selective ? 1 : sent});
+  for (Message& message : messages_) {
+    if (!message.begun()) break;
+    if (message.asks() && !message.ended && message.first.before(acknowledged_)) {
+      ask_for(message, message.lacks());
+    }
+  }
+  patience_ = std::min(2 * patience_, settings_.ack_timeout);
+  try_again_ = now + patience_;
+}
+
+void Requester::fail(Status status) {
+  if (failed_) return;
+  failed_ = true;
+  missing_.clear();
+  for (Messages all = std::exchange(messages_, {}); !all.empty(); all.pop_front()) {
+    const Message& message = all.front();
+    if (!message.whole || message.resync) continue;
+    const bool over = settled(message);
+    sink_.ended({message.work.cookie, over ? message.status : status, message.detail});
+    if (!over) status = Status::kFlushed;
+  }
+}
+
+}  // namespace weft::transport

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What does an answer say about the work that was sent?
+#include <algorithm>
+
+#include "base/slices.h"
+#include "transport/requester.h"
+
+namespace weft::transport {
+
+using wire::Operation;
+
+namespace {
+
+Status status_of(std::uint8_t code) {
+  switch (static_cast<Nak>(code)) {
+    case Nak::kSequence:
+    case Nak::kInvalidRequest:
+      return Status::kRemoteInvalid;
+    case Nak::kRemoteAccess:
+    case Nak::kRefusal:
+      return Status::kRemoteAccess;
+    case Nak::kRemoteOperational:
+      return Status::kRemoteOperational;
+  }
+  return code > static_cast<std::uint8_t>(Nak::kRefusal) ? Status::kRemoteAccess
+                                                         : Status::kRemoteInvalid;
+}
+
+std::uint8_t detail_of(std::uint8_t code) {
+  constexpr auto kRefusal = static_cast<std::uint8_t>(Nak::kRefusal);
+  return code > kRefusal ? code - kRefusal : 0;
+}
+
+}  // namespace
+
+// The message that owns that number, has begun and not ended.
+Requester::Message* Requester::find(Psn psn) {
+  const auto begun = std::partition_point(messages_.begin(), messages_.end(),
+                                          [](const Message& message) { return message.begun(); });
+  const auto found = std::partition_point(messages_.begin(), begun, [psn](const Message& message) {
+    return !psn.before(message.end());
+  });
+  return found != begun && found->range().has(psn) && !found->ended ? &*found : nullptr;
+}
+
+void Requester::take(const wire::Packet& response, Time now) {
+  if (failed_ || !response.psn.before(next_)) return;
+  const Operation operation = wire::operation_of(response.opcode);
+  if (operation == Operation::kAcknowledge) return take_acknowledge(response, now);
+  if (operation == Operation::kAtomicAcknowledge) return take_atomic(response, now);
+  const bool read =
+      operation >= Operation::kReadResponseFirst && operation <= Operation::kReadResponseOnly;
+  if (read) take_read(response, now);
+}
+
+void Requester::take_acknowledge(const wire::Packet& response, Time now) {
+  const auto code = static_cast<std::uint8_t>(response.syndrome & ~kSyndromeKind);
+  switch (response.syndrome & kSyndromeKind) {
+    case kSyndromeAck:
+      acknowledge(response.psn.after(1), now);
+      miss_answers(response.psn.after(1), now);
+      return settle();
+    case kSyndromeRnr:
+      return take_rnr(response.psn, code, now);
+    case kSyndromeNak:
+      if (code == static_cast<std::uint8_t>(Nak::kSequence)) {
+        return take_sequence_error(response.psn, response.message_number, now);
+      }
+      return take_refusal(response.psn, code, now);
+    default:
+      return;
+  }
+}
+
+// Everything before `end` has arrived.
+void Requester::acknowledge(Psn end, Time now) {
+  if (!acknowledged_.before(end)) return;
+  const auto count = static_cast<unsigned>(end.since(acknowledged_));
+  const bool full = under_way() + 1 >= window_.size();
+  acknowledged_ = end;
+  missing_.forget_before(end);
+  if (timed_ && timed_->before(end)) {
+    window_.timed(now - timed_at_, now);
+    timed_.reset();
+  }
+  if (resync_ && resync_->before(end)) resync_.reset();
+  window_.acknowledged(count, full);
+  rnr_in_a_row_ = 0;
+  progressed(now);
+}
+
+void Requester::progressed(Time now) {
+  heard_ = now;
+  patience_ = window_.patience();
+  try_again_ = now + patience_;
+}
+
+void Requester::ask_for(Message& message, std::uint64_t answers) {
+  if (answers == 0) return;
+  if (message.again == 0) ++asking_again_;
+  message.again |= answers;
+}
+
+// Answers come in the order of requests: what should have come before `end` and did not is lost, or
+// late, so it is asked for again once in a round trip only.
+void Requester::miss_answers(Psn end, Time now) {
+  if (asking_ == 0) return;
+  for (Message& message : messages_) {
+    if (!message.begun() || !message.first.before(end)) return;
+    if (!message.asks() || message.ended || now - message.asked < window_.round_trip()) continue;
+    const auto due = static_cast<std::uint32_t>(end.since(message.first));
+    const std::uint64_t until = due >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << due) - 1;
+    const std::uint64_t lost = message.lacks() & until & ~message.again;
+    if (lost == 0) continue;
+    window_.lost(now);
+    ask_for(message, lost);
+  }
+}
+
+void Requester::answered(Message& message) {
+  message.ended = true;
+  --asking_;
+  if (message.again != 0) --asking_again_;
+  message.again = 0;
+}
+
+void Requester::take_read(const wire::Packet& response, Time now) {
+  Message* message = find(response.psn);
+  if (message == nullptr || !message->reads()) return;
+  const auto index = static_cast<std::uint32_t>(response.psn.since(message->first));
+  const std::uint64_t bit = std::uint64_t{1} << index;
+  const std::size_t length = payload_of(*message, index);
+  if ((message->there & bit) != 0 || response.payload.size() != length) return;
+  LocalRange here[kMaxPieces];
+  const std::uint64_t begin = message->offset + std::uint64_t{index} * settings_.path_mtu;
+  const std::size_t pieces =
+      slice({message->pieces.data(), message->piece_count}, begin, length, here);
+  scatter({here, pieces}, response.payload.data(), length);
+  message->there |= bit;
+  if ((message->again & bit) != 0) {
+    message->again &= ~bit;
+    if (message->again == 0) --asking_again_;
+  }
+  if (message->lacks() == 0) answered(*message);
+  progressed(now);
+  acknowledge(response.psn.after(1), now);
+  miss_answers(response.psn, now);
+  settle();
+}
+
+void Requester::take_atomic(const wire::Packet& response, Time now) {
+  Message* message = find(response.psn);
+  if (message == nullptr || !message->asks() || message->reads()) return;
+  if (message->work.original != nullptr) *message->work.original = response.original;
+  message->there = 1;
+  answered(*message);
+  progressed(now);
+  acknowledge(response.psn.after(1), now);
+  miss_answers(response.psn, now);
+  settle();
+}
+
+// Weft says which packets it lacks, by their first and how many; others mean all from the first one
+// on, which acknowledges those before.
+void Requester::take_sequence_error(Psn psn, std::uint32_t count, Time now) {
+  if (waiting_ || psn.before(acknowledged_)) return;
+  if (!settings_.selective) {
+    acknowledge(psn, now);
+    count = static_cast<std::uint32_t>(next_.since(psn));
+  }
+  count = std::min(count, static_cast<std::uint32_t>(next_.since(psn)));
+  missing_.add({psn, count});
+  timed_.reset();
+  window_.lost(now);
+  settle();
+}
+
+// It drops what follows until it is ready.
+void Requester::take_rnr(Psn psn, std::uint8_t code, Time now) {
+  if (waiting_ || psn.before(acknowledged_)) return;
+  acknowledge(psn, now);
+  settle();
+  if (messages_.empty()) return;
+  ++rnr_in_a_row_;
+  if (settings_.rnr_retries < kRnrRetryForever && rnr_in_a_row_ > settings_.rnr_retries) {
+    return fail(Status::kRnrRetriesExceeded);
+  }
+  missing_.add({psn, static_cast<std::uint32_t>(next_.since(psn))});
+  timed_.reset();
+  progressed(now);
+  waiting_ = true;
+  not_before_ = now + rnr_wait(code);
+}
+
+void Requester::take_refusal(Psn psn, std::uint8_t code, Time now) {
+  Message* message = find(psn);
+  if (message == nullptr || (psn.before(acknowledged_) && !message->reads())) return;
+  acknowledge(psn, now);
+  progressed(now);
+  const auto refused = static_cast<std::size_t>(
+      std::find_if(messages_.begin(), messages_.end(),
+                   [message](const Message& each) { return &each == message; }) -
+      messages_.begin());
+  const Status status = status_of(code);
+  // A read may fail when others behind it have been carried out: it alone does.
+  const bool alone = messages_[refused].reads() && status == Status::kRemoteOperational;
+  end_here(refused, status, detail_of(code));
+  if (settings_.kind != wire::Transport::kReliableDatagram) return fail(Status::kFlushed);
+  if (!alone) agree_anew(refused + 1);
+  settle();
+}
+
+// Of a long read that is refused no further parts are asked for.
+void Requester::end_here(std::size_t refused, Status status, std::uint8_t detail) {
+  Message& message = messages_[refused];
+  if (message.asks()) answered(message);
+  message.ended = true;
+  message.status = status;
+  message.detail = detail;
+  while (!messages_[refused].whole) {
+    Message& part = messages_[refused + 1];
+    messages_[refused].whole = part.whole;
+    if (part.begun() && !part.ended) answered(part);
+    if (part.begun()) --remembered_;
+    messages_.erase(messages_.begin() + static_cast<std::ptrdiff_t>(refused + 1));
+    if (cutting_ > refused + 1) --cutting_;
+  }
+}
+
+// The numbers from the refused request on are void: what came after it goes again with others.
+void Requester::agree_anew(std::size_t after) {
+  for (std::size_t i = after; i < messages_.size() && messages_[i].begun(); ++i) {
+    Message& message = messages_[i];
+    if (message.asks()) --remembered_;
+    if (message.asks() && !message.ended) --asking_;
+    if (message.again != 0) --asking_again_;
+    message.packets = message.cut = 0;
+    message.there = message.again = 0;
+  }
+  missing_.clear();
+  timed_.reset();
+  acknowledged_ = next_;
+  Message resync;
+  resync.resync = true;
+  messages_.insert(messages_.begin() + static_cast<std::ptrdiff_t>(after), resync);
+  cutting_ = after;
+  resync_ = next_;
+}
+
+bool Requester::settled(const Message& message) const {
+  if (message.ended) return true;
+  return message.begun() && !message.asks() && message.cut == message.packets &&
+         !acknowledged_.before(message.end());
+}
+
+// Reports what has ended, in the order in which it was posted.
+void Requester::settle() {
+  while (!messages_.empty() && settled(messages_.front())) {
+    const Message message = messages_.front();
+    messages_.pop_front();
+    if (cutting_ != 0) --cutting_;
+    if (message.begun() && message.asks()) --remembered_;
+    if (message.whole && !message.resync) {
+      sink_.ended({message.work.cookie, message.status, message.detail});
+    }
+    if (failed_) return;
+  }
+  if (messages_.empty() || (acknowledged_ == next_ && asking_ == 0)) try_again_ = Time::max();
+}
+
+}  // namespace weft::transport

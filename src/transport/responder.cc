@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How is a request carried out whose turn it is?
+#include "transport/responder.h"
+
+#include <algorithm>
+
+namespace weft::transport {
+
+using wire::Operation;
+
+namespace {
+
+bool is_write(Operation operation) {
+  return operation >= Operation::kWriteFirst && operation <= Operation::kWriteOnlyImmediate;
+}
+
+bool is_send(Operation operation) {
+  return operation <= Operation::kSendOnlyImmediate ||
+         operation == Operation::kSendLastInvalidate || operation == Operation::kSendOnlyInvalidate;
+}
+
+bool is_atomic(Operation operation) {
+  return operation == Operation::kCompareSwap || operation == Operation::kFetchAdd;
+}
+
+constexpr Verdict kInvalid{Verdict::Kind::kInvalid, 0};
+
+}  // namespace
+
+Responder::~Responder() {
+  if (message_ == Message::kSend) target_.message_breaks();
+}
+
+void Responder::take(const wire::Packet& request, Time now) {
+  const bool resync = wire::operation_of(request.opcode) == Operation::kResync;
+  if (resync && !request.psn.before(expected_)) return resynchronise(request);
+  if (request.psn.before(expected_)) return take_again(request);
+  if (refusing_) {
+    ++counts_.dropped;
+    if (request.psn == expected_) nak_ = refusal_;  // it has not heard of that
+    return;
+  }
+  if (request.psn != expected_) return take_early(request, now);
+  not_ready_ = told_ = false;
+  if (holes_.has(request.psn)) filled(now);
+  carry_out(request);
+  take_kept();
+  ask(now);
+}
+
+void Responder::carry_out(const wire::Packet& request) {
+  const wire::Layout& layout = wire::layout_of(request.opcode);
+  const Verdict verdict = execute(request, layout);
+  if (!verdict.ok()) return refuse(verdict);
+  if (request.ack_request) ack_owed_ = true;
+}
+
+void Responder::advance(std::uint32_t count, bool ends_message) {
+  expected_ = expected_.after(static_cast<std::int32_t>(count));
+  if (highest_.before(expected_)) highest_ = expected_;
+  holes_.forget_before(expected_);
+  if (ends_message) message_number_ = (message_number_ + 1) & Psn::kMask;
+}
+
+bool Responder::in_sequence(const wire::Packet& request, const wire::Layout& layout) const {
+  const Operation operation = wire::operation_of(request.opcode);
+  if (layout.starts) return message_ == Message::kNone;
+  return message_ == (is_send(operation) ? Message::kSend : Message::kWrite);
+}
+
+bool Responder::right_size(const wire::Packet& request, const wire::Layout& layout) const {
+  const std::size_t length = request.payload.size();
+  return layout.payload == wire::Payload::kFull ? length == settings_.path_mtu
+                                                : length <= settings_.path_mtu;
+}
+
+Verdict Responder::execute(const wire::Packet& request, const wire::Layout& layout) {
+  if (!in_sequence(request, layout) || !right_size(request, layout)) return kInvalid;
+  const Operation operation = wire::operation_of(request.opcode);
+  if (is_send(operation)) return take_send(request, layout);
+  if (is_write(operation)) return take_write(request, layout);
+  if (operation == Operation::kReadRequest) return take_read(request);
+  if (is_atomic(operation)) return take_atomic(request);
+  return kInvalid;
+}
+
+Verdict Responder::take_send(const wire::Packet& request, const wire::Layout& layout) {
+  if (layout.starts) {
+    if (const Verdict verdict = target_.message_begins(); !verdict.ok()) return verdict;
+    message_ = Message::kSend;
+  }
+  const Verdict verdict = target_.message_goes_on(request.payload);
+  if (!verdict.ok()) return verdict;
+  advance(1, layout.ends);
+  if (!layout.ends) return {};
+  message_ = Message::kNone;
+  target_.message_ends(request);
+  return {};
+}
+
+// The whole length is checked at the beginning, so that what is refused touches no byte.
+Verdict Responder::take_write(const wire::Packet& request, const wire::Layout& layout) {
+  wire::Reth memory = layout.starts ? request.reth : memory_;
+  const std::uint64_t before = layout.starts ? 0 : received_;
+  const std::uint64_t length = request.payload.size();
+  const std::uint64_t end = before + length;
+  if (layout.ends ? end != memory.length : end >= memory.length) return kInvalid;
+  if (layout.starts && memory.length != 0) {
+    const Verdict allowed = target_.may_access(Access::kRemoteWrite, memory);
+    if (!allowed.ok()) return allowed;
+  }
+  const bool tells = (layout.headers & wire::kImmediate) != 0;
+  if (tells) {
+    if (const Verdict ready = target_.may_tell(); !ready.ok()) return ready;
+  }
+  if (length != 0) {
+    const Verdict done = target_.write(memory, before, request.payload);
+    if (!done.ok()) return done;
+  }
+  memory_ = memory;
+  received_ = end;
+  message_ = layout.ends ? Message::kNone : Message::kWrite;
+  advance(1, layout.ends);
+  if (layout.ends) target_.written(memory, request);
+  return {};
+}
+
+std::uint32_t Responder::packets_for(std::uint64_t length) const {
+  const std::uint64_t count = (length + settings_.path_mtu - 1) / settings_.path_mtu;
+  return static_cast<std::uint32_t>(std::max<std::uint64_t>(count, 1));
+}
+
+Verdict Responder::take_read(const wire::Packet& request) {
+  if (settings_.max_reads_of_peer == 0 || request.reth.length > (1U << 31)) return kInvalid;
+  if (request.reth.length != 0) {
+    const Verdict allowed = target_.may_access(Access::kRemoteRead, request.reth);
+    if (!allowed.ok()) return allowed;
+  }
+  Value value;
+  value.reads = true;
+  value.range = {request.psn, packets_for(request.reth.length)};
+  value.memory = request.reth;
+  advance(value.range.count, true);
+  value.message_number = message_number_;
+  remember(value);
+  return {};
+}
+
+Verdict Responder::take_atomic(const wire::Packet& request) {
+  if (settings_.max_reads_of_peer == 0) return kInvalid;
+  Value value;
+  value.range = {request.psn, 1};
+  const bool compares = wire::operation_of(request.opcode) == Operation::kCompareSwap;
+  const Verdict done = target_.atomic(compares, request.atomic, value.original);
+  if (!done.ok()) return done;
+  advance(1, true);
+  value.message_number = message_number_;
+  remember(value);
+  return {};
+}
+
+// For as many as the peer may have under way; more of them than that are its own fault.
+void Responder::remember(const Value& value) {
+  answers_.push_back(value);
+  remembered_.push_back(value);
+  if (remembered_.size() > settings_.max_reads_of_peer) remembered_.pop_front();
+}
+
+// A connection is over; of reliable datagrams the request is, and the peer will agree on new
+// numbers. A message that had begun is forgotten.
+void Responder::refuse(const Verdict& verdict) {
+  Nak code = Nak::kInvalidRequest;
+  switch (verdict.kind) {
+    case Verdict::Kind::kYes:
+      return;
+    case Verdict::Kind::kNotReady:
+      nak_ = static_cast<std::uint8_t>(kSyndromeRnr | (settings_.rnr_timer & 0x1F));
+      not_ready_ = true;
+      holes_.clear();
+      kept_.clear();
+      highest_ = expected_;
+      return;
+    case Verdict::Kind::kInvalid:
+      break;
+    case Verdict::Kind::kAccess:
+      code = Nak::kRemoteAccess;
+      break;
+    case Verdict::Kind::kOperational:
+      code = Nak::kRemoteOperational;
+      break;
+  }
+  ++counts_.refused;
+  const bool datagrams = settings_.kind == wire::Transport::kReliableDatagram;
+  auto bits = static_cast<std::uint8_t>(code);
+  if (datagrams && code == Nak::kRemoteAccess && verdict.detail != 0) {
+    bits = static_cast<std::uint8_t>(Nak::kRefusal) + (verdict.detail & 0xF);
+  }
+  nak_ = refusal_ = kSyndromeNak | bits;
+  if (message_ == Message::kSend) target_.message_breaks();
+  message_ = Message::kNone;
+  holes_.clear();
+  kept_.clear();
+  refusing_ = true;
+}
+
+// The peer knows now what was refused, and begins anew behind this number.
+void Responder::resynchronise(const wire::Packet& request) {
+  if (settings_.kind != wire::Transport::kReliableDatagram || !refusing_) return;
+  refusing_ = not_ready_ = told_ = false;
+  nak_ = 0;
+  expected_ = highest_ = request.psn.after(1);
+  ack_owed_ = true;
+}
+
+}  // namespace weft::transport

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What do a responder's answers look like, and in which order do they go?
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "transport/responder.h"
+
+namespace weft::transport {
+
+using wire::Operation;
+
+wire::Packet Responder::response(Operation operation, Psn psn, std::uint32_t number) const {
+  wire::Packet packet;
+  packet.opcode = opcode_of(settings_.kind, operation);
+  packet.pkey = settings_.pkey;
+  packet.destination = settings_.destination;
+  packet.psn = psn;
+  packet.end_to_end_context = settings_.context;
+  packet.syndrome = kSyndromeAck | kNoCredits;
+  packet.message_number = number;
+  return packet;
+}
+
+// Values first, in their order: an acknowledgement says that all before it has been answered. What
+// is missing may be told at any time.
+std::size_t Responder::next(std::span<std::byte> out) {
+  while (!asked_.empty()) {
+    const PsnRange range = holes_.first_in(asked_.front());
+    if (range.count == 0) {
+      asked_.pop_front();
+      continue;
+    }
+    asked_.front().count -= static_cast<std::uint32_t>(range.end().since(asked_.front().first));
+    asked_.front().first = range.end();
+    return write_status(range.first, kSyndromeNak, range.count, out);
+  }
+  if (!answers_.empty()) return write_value(out);
+  if (nak_ != 0) {
+    ack_owed_ = false;
+    return write_status(expected_, std::exchange(nak_, std::uint8_t{0}), message_number_, out);
+  }
+  if (!std::exchange(ack_owed_, false)) return 0;
+  return write_status(expected_.after(-1), kSyndromeAck | kNoCredits, message_number_, out);
+}
+
+std::size_t Responder::write_status(Psn psn, std::uint8_t syndrome, std::uint32_t number,
+                                    std::span<std::byte> out) {
+  wire::Packet packet = response(Operation::kAcknowledge, psn, number);
+  packet.syndrome = syndrome;
+  wire::write_headers(packet, 0, out.data());
+  return wire::header_bytes(packet);
+}
+
+std::size_t Responder::write_value(std::span<std::byte> out) {
+  Value& value = answers_.front();
+  if (value.reads) return write_read(value, out);
+  wire::Packet packet =
+      response(Operation::kAtomicAcknowledge, value.range.first, value.message_number);
+  packet.original = value.original;
+  wire::write_headers(packet, 0, out.data());
+  answers_.pop_front();
+  return wire::header_bytes(packet);
+}
+
+// The request was in order, and others behind it have been carried out since: of reliable datagrams
+// it alone fails, and the numbers go on.
+std::size_t Responder::write_lost_read(Psn psn, std::span<std::byte> out) {
+  constexpr Verdict kLost{Verdict::Kind::kOperational, 0};
+  answers_.pop_front();
+  if (settings_.kind != wire::Transport::kReliableDatagram) {
+    refuse(kLost);
+    answers_.clear();
+    nak_ = 0;
+  }
+  const auto code = static_cast<std::uint8_t>(Nak::kRemoteOperational);
+  return write_status(psn, kSyndromeNak | code, message_number_, out);
+}
+
+// Memory that was readable when the request came may have gone.
+std::size_t Responder::write_read(Value& value, std::span<std::byte> out) {
+  const std::uint32_t index = value.written++;
+  const bool first = index == 0;
+  const bool last = value.written == value.range.count;
+  Operation operation = Operation::kReadResponseMiddle;
+  if (last)
+    operation = first ? Operation::kReadResponseOnly : Operation::kReadResponseLast;
+  else if (first)
+    operation = Operation::kReadResponseFirst;
+  const wire::Packet packet = response(
+      operation, value.range.first.after(static_cast<std::int32_t>(index)), value.message_number);
+  const std::uint64_t begin = std::uint64_t{index} * settings_.path_mtu;
+  const std::size_t payload =
+      std::min<std::uint64_t>(settings_.path_mtu, value.memory.length - begin);
+  const std::size_t headers = wire::header_bytes(packet);
+  wire::write_headers(packet, payload, out.data());
+  if (payload != 0) {
+    const Verdict verdict = target_.read(value.memory, begin, out.subspan(headers, payload));
+    if (!verdict.ok()) return write_lost_read(packet.psn, out);
+  }
+  std::memset(out.data() + headers + payload, 0, wire::padding_of(payload));
+  if (last) answers_.pop_front();
+  return headers + payload + wire::padding_of(payload);
+}
+
+}  // namespace weft::transport

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A device in the simulator: its memory, its users, and its flows to all others.
+#pragma once
+
+#include <deque>
+#include <set>
+
+#include "simulator.h"
+
+namespace weft::transport::testing {
+
+using Bytes = std::vector<std::byte>;
+
+// The content of message or write number `number` of a flow.
+Bytes content(std::uint64_t flow, std::uint64_t number, std::size_t length);
+
+// One end of a flow and the user behind it, who posts work, and checks what the peer's user did.
+class FlowEnd final : public Target, WorkSink {
+ public:
+  // Both ends draw from the same seed, so that each knows what the other one will do. `way`: from
+  // this device to the peer.
+  FlowEnd(const Scenario& scenario, std::uint64_t way, std::uint64_t way_back, Settings settings);
+
+  void meet(FlowEnd& peer) { peer_ = &peer; }
+  // Posts some of the work that is left.
+  void work();
+  void take(const wire::Packet& packet, Time now);
+  std::size_t next(Time now, std::span<std::byte> out);
+  Time deadline() const { return requester_.deadline(); }
+  void tick(Time now) { requester_.tick(now); }
+  bool over() const { return left_ == 0 && pending_.empty(); }
+
+  // Checks that what the peer's user was told has ended well has come here, once, and in order.
+  void judge();
+  const std::string& wrong() const { return wrong_; }
+  const Requester& requester() const { return requester_; }
+  void count(Outcome& outcome) const;
+
+ private:
+  struct Pending {
+    Work work;
+    std::uint64_t number = 0;
+    bool to_be_refused = false;
+    Bytes bytes;
+    std::uint64_t original = 0;
+  };
+  static constexpr std::uint32_t kGoodKey = 0x1234;
+  static constexpr std::uint32_t kBadKey = 0x4321;
+  static constexpr std::uint8_t kWhy = 5;
+  static constexpr std::uint64_t kWriteArea = 0x10000;
+  static constexpr std::uint64_t kReadArea = 0x900000;
+  static constexpr std::uint64_t kCounter = 0x2000;
+
+  void blame(const std::string& what);
+  void draw(Pending& pending);
+  void ended(const Ended& work) override;
+  void check(const Pending& pending);
+
+  Verdict message_begins() override;
+  Verdict message_goes_on(std::span<const std::byte> bytes) override;
+  void message_ends(const wire::Packet& packet) override;
+  void message_breaks() override { message_.clear(); }
+  Verdict may_access(Access need, const wire::Reth& memory) override;
+  Verdict write(const wire::Reth& memory, std::uint64_t offset,
+                std::span<const std::byte> bytes) override;
+  Verdict may_tell() override { return message_begins(); }
+  void written(const wire::Reth&, const wire::Packet&) override {}
+  Verdict read(const wire::Reth& memory, std::uint64_t offset, std::span<std::byte> out) override;
+  Verdict atomic(bool compares, const wire::AtomicEth& what, std::uint64_t& original) override;
+
+  const Scenario& scenario_;
+  const std::uint64_t way_;
+  const std::uint64_t way_back_;
+  FlowEnd* peer_ = nullptr;
+  Random random_;
+  std::string wrong_;
+  Requester requester_;
+  Responder responder_;
+
+  // The user that posts.
+  struct Write {
+    std::uint64_t offset = 0;
+    Bytes bytes;
+  };
+  unsigned left_;
+  std::uint64_t next_number_ = 0;
+  std::deque<std::unique_ptr<Pending>> pending_;
+  std::vector<std::uint64_t> sent_;    // numbers of sends that ended well
+  std::vector<Write> writes_;          // the same of writes
+  std::set<std::uint64_t> originals_;  // that fetch-adds brought back
+  std::uint64_t added_ = 0;
+  std::uint64_t swapped_ = 0;  // what the next swap will find
+  bool may_fail_ = false;      // something ended badly: nobody knows how much was done
+  std::uint64_t statuses_[7] = {};
+
+  // The user whose memory it is.
+  Bytes message_;                        // as far as it has come
+  std::vector<std::uint64_t> received_;  // numbers of messages
+  Bytes area_;                           // that the peer writes
+  Bytes readable_;
+  std::uint64_t counter_ = 0;
+  std::uint64_t compared_ = 0;
+};
+
+}  // namespace weft::transport::testing

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Does every user of the simulator get what its peer sent, once, whole and in order?
+#include "simulator_device.h"
+
+#include <cstring>
+#include <utility>
+
+namespace weft::transport::testing {
+namespace {
+
+constexpr std::size_t kAreaBytes = 128 * 1024;
+constexpr std::size_t kNumberBytes = 8;
+constexpr std::size_t kMostPending = 12;
+constexpr std::uint64_t kCompared = 0x3000;
+
+std::uint64_t number_in(const Bytes& message) {
+  std::uint64_t number = ~0ULL;
+  if (message.size() >= sizeof number) std::memcpy(&number, message.data(), sizeof number);
+  return number;
+}
+
+}  // namespace
+
+Bytes content(std::uint64_t flow, std::uint64_t number, std::size_t length) {
+  Bytes bytes(length);
+  std::uint64_t state = flow * 0x9E3779B97F4A7C15 + number * 0xBF58476D1CE4E5B9;
+  for (std::byte& byte : bytes) {
+    state = state * 6364136223846793005 + 1442695040888963407;
+    byte = static_cast<std::byte>(state >> 56);
+  }
+  std::memcpy(bytes.data(), &number, std::min(length, sizeof number));
+  return bytes;
+}
+
+FlowEnd::FlowEnd(const Scenario& scenario, std::uint64_t way, std::uint64_t way_back,
+                 Settings settings)
+    : scenario_(scenario),
+      way_(way),
+      way_back_(way_back),
+      random_(scenario.seed * 1000 + way),
+      requester_(settings, *this),
+      responder_(settings, *this),
+      left_(scenario.works),
+      area_(kAreaBytes),
+      readable_(content(way_back, ~0ULL, kAreaBytes)) {}
+
+void FlowEnd::blame(const std::string& what) {
+  if (wrong_.empty()) wrong_ = "flow " + std::to_string(way_) + ": " + what;
+}
+
+void FlowEnd::draw(Pending& pending) {
+  Work& work = pending.work;
+  work.kind = static_cast<WorkKind>(up_to(random_, 4));
+  const std::size_t most = happens(random_, 0.2) ? scenario_.longest : 200;
+  const std::size_t length = kNumberBytes + up_to(random_, std::min(most, kAreaBytes / 2));
+  work.fence = happens(random_, scenario_.fenced);
+  work.has_immediate = work.kind <= WorkKind::kWrite && happens(random_, 0.3);
+  work.immediate = static_cast<std::uint32_t>(pending.number);
+  work.length = length;
+  work.key = kGoodKey;
+  pending.bytes =
+      work.kind == WorkKind::kRead ? Bytes(length) : content(way_, pending.number, length);
+  if (work.kind == WorkKind::kWrite)
+    work.address = kWriteArea + up_to(random_, kAreaBytes - length);
+  if (work.kind == WorkKind::kRead) work.address = kReadArea + up_to(random_, kAreaBytes - length);
+  if (work.kind >= WorkKind::kCompareSwap) {
+    const bool compares = work.kind == WorkKind::kCompareSwap;
+    work.length = 8;
+    work.address = compares ? kCompared : kCounter;
+    work.compare = swapped_;
+    work.swap_or_add = compares ? pending.number + 1 : 1;
+    work.original = &pending.original;
+  }
+  const bool by_key = work.kind != WorkKind::kSend;
+  pending.to_be_refused = by_key && happens(random_, scenario_.refused);
+  if (pending.to_be_refused) work.key = kBadKey;
+  if (work.kind == WorkKind::kCompareSwap && !pending.to_be_refused) swapped_ = work.swap_or_add;
+}
+
+void FlowEnd::work() {
+  while (left_ != 0 && pending_.size() < kMostPending) {
+    --left_;
+    auto pending = std::make_unique<Pending>();
+    pending->number = next_number_++;
+    draw(*pending);
+    Work work = pending->work;
+    const LocalRange halves[] = {{pending->bytes.data(), pending->bytes.size() / 3},
+                                 {pending->bytes.data() + pending->bytes.size() / 3,
+                                  pending->bytes.size() - pending->bytes.size() / 3}};
+    if (work.kind < WorkKind::kCompareSwap) work.pieces = halves;
+    work.cookie = pending.get();
+    pending_.push_back(std::move(pending));
+    requester_.post(work);
+  }
+}
+
+void FlowEnd::ended(const Ended& work) {
+  ++statuses_[static_cast<std::size_t>(work.status)];
+  if (pending_.empty() || work.cookie != pending_.front().get()) return blame("ends out of order");
+  const std::unique_ptr<Pending> pending = std::move(pending_.front());
+  pending_.pop_front();
+  if (pending->to_be_refused && work.status != Status::kFlushed) {
+    if (work.status != Status::kRemoteAccess || work.detail != (scenario_.detailed ? kWhy : 0))
+      blame("was not refused");
+    return;
+  }
+  if (work.status == Status::kSuccess) return check(*pending);
+  may_fail_ = true;
+}
+
+void FlowEnd::check(const Pending& pending) {
+  const Work& work = pending.work;
+  switch (work.kind) {
+    case WorkKind::kSend:
+      return sent_.push_back(pending.number);
+    case WorkKind::kWrite:
+      return writes_.push_back({work.address - kWriteArea, pending.bytes});
+    case WorkKind::kRead: {
+      const std::byte* there = peer_->readable_.data() + (work.address - kReadArea);
+      if (!std::equal(pending.bytes.begin(), pending.bytes.end(), there)) blame("wrong bytes read");
+      return;
+    }
+    case WorkKind::kCompareSwap:
+      if (pending.original != work.compare) blame("a swap found something else");
+      return;
+    case WorkKind::kFetchAdd:
+      ++added_;
+      if (!originals_.insert(pending.original).second) blame("the same value was fetched twice");
+      return;
+  }
+}
+
+void FlowEnd::judge() {
+  if (may_fail_) return;
+  if (sent_ != peer_->received_) blame("messages were lost, repeated or misordered");
+  if (peer_->counter_ != added_) blame("additions were lost or repeated");
+  Bytes model(kAreaBytes);
+  for (const Write& write : writes_) {
+    std::copy(write.bytes.begin(), write.bytes.end(),
+              model.begin() + static_cast<std::ptrdiff_t>(write.offset));
+  }
+  if (model != peer_->area_) blame("memory does not hold what was written");
+}
+
+void FlowEnd::count(Outcome& outcome) const {
+  outcome.packets += requester_.counts().packets;
+  outcome.again += requester_.counts().again;
+  for (std::size_t i = 0; i < std::size(statuses_); ++i) outcome.ended[i] += statuses_[i];
+}
+
+void FlowEnd::take(const wire::Packet& packet, Time now) {
+  if (wire::layout_of(packet.opcode).request) {
+    responder_.take(packet, now);
+  } else {
+    requester_.take(packet, now);
+  }
+}
+
+std::size_t FlowEnd::next(Time now, std::span<std::byte> out) {
+  const std::size_t answer = responder_.next(out);
+  return answer != 0 ? answer : requester_.next(now, out);
+}
+
+Verdict FlowEnd::message_begins() {
+  if (happens(random_, scenario_.not_ready)) return {Verdict::Kind::kNotReady, 0};
+  return {};
+}
+
+Verdict FlowEnd::message_goes_on(std::span<const std::byte> bytes) {
+  message_.insert(message_.end(), bytes.begin(), bytes.end());
+  return {};
+}
+
+void FlowEnd::message_ends(const wire::Packet& packet) {
+  const Bytes message = std::exchange(message_, {});
+  const std::uint64_t number = number_in(message);
+  received_.push_back(number);
+  if (message != content(way_back_, number, message.size())) blame("a message was changed");
+  const bool immediate = (wire::layout_of(packet.opcode).headers & wire::kImmediate) != 0;
+  if (immediate && packet.immediate != number) blame("a message has a wrong immediate value");
+}
+
+Verdict FlowEnd::may_access(Access need, const wire::Reth& memory) {
+  if (memory.key != kGoodKey) return {Verdict::Kind::kAccess, kWhy};
+  const std::uint64_t area = need == Access::kRemoteWrite ? kWriteArea : kReadArea;
+  const bool within = memory.address >= area && memory.address - area + memory.length <= kAreaBytes;
+  if (!within) blame("an access to memory that nobody named");
+  return within ? Verdict{} : Verdict{Verdict::Kind::kAccess, 1};
+}
+
+Verdict FlowEnd::write(const wire::Reth& memory, std::uint64_t offset,
+                       std::span<const std::byte> bytes) {
+  const std::uint64_t at = memory.address - kWriteArea + offset;
+  std::copy(bytes.begin(), bytes.end(), area_.begin() + static_cast<std::ptrdiff_t>(at));
+  return {};
+}
+
+Verdict FlowEnd::read(const wire::Reth& memory, std::uint64_t offset, std::span<std::byte> out) {
+  std::memcpy(out.data(), readable_.data() + (memory.address - kReadArea) + offset, out.size());
+  return {};
+}
+
+Verdict FlowEnd::atomic(bool compares, const wire::AtomicEth& what, std::uint64_t& original) {
+  if (what.key != kGoodKey) return {Verdict::Kind::kAccess, kWhy};
+  std::uint64_t& value = compares ? compared_ : counter_;
+  if (what.address != (compares ? kCompared : kCounter)) blame("an atomic operation elsewhere");
+  original = value;
+  if (!compares) {
+    value += what.swap_or_add;
+  } else if (value == what.compare) {
+    value = what.swap_or_add;
+  }
+  return {};
+}
+
+}  // namespace weft::transport::testing

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Is all work carried out once and in order, whatever the network does?
+#include "simulator.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <sstream>
+
+#include "simulator_device.h"
+
+namespace weft::transport::testing {
+namespace {
+
+// What happens at a moment: a packet comes to a device, or (without bytes) it looks what is due.
+struct Happening {
+  Time when;
+  std::uint64_t order = 0;
+  unsigned from = 0;
+  unsigned to = 0;
+  Bytes packet;
+};
+struct Later {
+  bool operator()(const Happening& a, const Happening& b) const {
+    return a.when != b.when ? a.when > b.when : a.order > b.order;
+  }
+};
+
+constexpr unsigned kPacketsAtOnce = 8;
+constexpr Duration kTurn = std::chrono::microseconds(2);  // of a device that polls
+
+wire::Route route(unsigned from, unsigned to) {
+  wire::Route route;
+  route.source = {std::byte{10}, std::byte{0}, std::byte{0}, static_cast<std::byte>(from + 1)};
+  route.destination = {std::byte{10}, std::byte{0}, std::byte{0}, static_cast<std::byte>(to + 1)};
+  route.source_port = static_cast<std::uint16_t>(40'000 + from);
+  route.destination_port = static_cast<std::uint16_t>(40'000 + to);
+  return route;
+}
+
+class Simulation {
+ public:
+  explicit Simulation(const Scenario& scenario)
+      : scenario_(scenario), random_(scenario.seed), looks_(scenario.devices, Time::max()) {
+    const unsigned n = scenario.devices;
+    ends_.resize(std::size_t{n} * n);
+    for (unsigned from = 0; from < n; ++from) {
+      for (unsigned to = from + 1; to < n; ++to) connect(from, to);
+      look(from, now_);
+    }
+  }
+
+  Outcome run() {
+    const Time limit = now_ + scenario_.enough;
+    while (!happenings_.empty() && now_ < limit && outcome_.wrong.empty() && !over()) {
+      const Happening next = happenings_.top();
+      happenings_.pop();
+      now_ = next.when;
+      happen(next);
+    }
+    outcome_.took = now_.time_since_epoch();
+    const bool over_in_time = over();
+    each_end([&](FlowEnd& end) {
+      if (over_in_time) end.judge();
+      end.count(outcome_);
+      if (outcome_.wrong.empty()) outcome_.wrong = end.wrong();
+    });
+    if (!over_in_time && outcome_.wrong.empty()) outcome_.wrong = "work has not ended";
+    return outcome_;
+  }
+
+ private:
+  void connect(unsigned from, unsigned to) {
+    Settings there = scenario_.settings;
+    Settings back = scenario_.settings;
+    there.first_sent = back.first_expected = Psn(static_cast<std::uint32_t>(random_()));
+    there.first_expected = back.first_sent =
+        happens(random_, 0.5) ? Psn(0).after(-20) : Psn(static_cast<std::uint32_t>(random_()));
+    const unsigned n = scenario_.devices;
+    const unsigned forth = from * n + to;
+    const unsigned back_again = to * n + from;
+    ends_[forth] = std::make_unique<FlowEnd>(scenario_, forth, back_again, there);
+    ends_[back_again] = std::make_unique<FlowEnd>(scenario_, back_again, forth, back);
+    ends_[forth]->meet(*ends_[back_again]);
+    ends_[back_again]->meet(*ends_[forth]);
+  }
+
+  template <class Do>
+  void each_end(Do what) {
+    for (auto& end : ends_) {
+      if (end != nullptr) what(*end);
+    }
+  }
+
+  bool over() {
+    bool all = true;
+    each_end([&](FlowEnd& end) { all = all && end.over(); });
+    return all;
+  }
+
+  void look(unsigned device, Time when) {
+    if (when >= looks_[device]) return;
+    looks_[device] = when;
+    happenings_.push({when, order_++, device, device, {}});
+  }
+
+  void happen(const Happening& what) {
+    if (!what.packet.empty()) {
+      arrive(what);
+      return look(what.to, now_);
+    }
+    if (looks_[what.to] != now_) return;  // it has looked already
+    looks_[what.to] = Time::max();
+    take_turn(what.to);
+  }
+
+  void arrive(const Happening& what) {
+    const auto words = wire::check_icrc(route(what.from, what.to), what.packet);
+    if (!words || *words != wire::Ipv4Words{}) return;
+    wire::Packet packet;
+    if (wire::parse(what.packet, packet) != wire::Malformed::kNone) {
+      outcome_.wrong = "a malformed packet was sent";
+      return;
+    }
+    ends_[what.to * scenario_.devices + what.from]->take(packet, now_);
+  }
+
+  void take_turn(unsigned device) {
+    Time next = Time::max();
+    for (unsigned peer = 0; peer < scenario_.devices; ++peer) {
+      FlowEnd* end = ends_[device * scenario_.devices + peer].get();
+      if (end == nullptr) continue;
+      if (end->deadline() <= now_) end->tick(now_);
+      end->work();
+      Bytes packet(wire::kMaxHeaderBytes + wire::kMaxPathMtu + wire::kIcrcBytes);
+      unsigned sent = 0;
+      for (; sent < kPacketsAtOnce; ++sent) {
+        const std::size_t length = end->next(now_, packet);
+        if (length == 0) break;
+        send(device, peer, {packet.begin(), packet.begin() + static_cast<std::ptrdiff_t>(length)});
+      }
+      next = std::min(next, sent == kPacketsAtOnce ? now_ + kTurn : end->deadline());
+    }
+    if (next != Time::max()) look(device, std::max(next, now_ + kTurn));
+  }
+
+  void send(unsigned from, unsigned to, Bytes packet) {
+    const Weather& weather = scenario_.weather;
+    const std::uint32_t crc = wire::icrc(route(from, to), packet);
+    packet.resize(packet.size() + wire::kIcrcBytes);
+    wire::store_icrc(packet.data() + packet.size() - wire::kIcrcBytes, crc);
+    const Duration since_begin = now_.time_since_epoch();
+    if (since_begin >= weather.cut_from && since_begin < weather.cut_until) return;
+    losing_ = happens(random_, losing_ ? std::max(weather.burst, weather.loss) : weather.loss);
+    if (losing_) return;
+    const unsigned copies = happens(random_, weather.duplication) ? 2 : 1;
+    for (unsigned i = 0; i < copies; ++i) {
+      Bytes copy = packet;
+      if (happens(random_, weather.corruption)) {
+        copy[up_to(random_, copy.size() - 1)] ^= static_cast<std::byte>(1 + up_to(random_, 254));
+      }
+      Duration delay = weather.delay;
+      if (happens(random_, weather.reordering)) {
+        delay += Duration(up_to(random_, static_cast<std::uint64_t>(weather.late.count())));
+      }
+      happenings_.push({now_ + delay, order_++, from, to, std::move(copy)});
+    }
+  }
+
+  const Scenario& scenario_;
+  Random random_;
+  Time now_{};
+  std::uint64_t order_ = 0;
+  std::priority_queue<Happening, std::vector<Happening>, Later> happenings_;
+  std::vector<Time> looks_;  // when each device will look next
+  std::vector<std::unique_ptr<FlowEnd>> ends_;
+  bool losing_ = false;
+  Outcome outcome_;
+};
+
+}  // namespace
+
+Outcome run(const Scenario& scenario) { return Simulation(scenario).run(); }
+
+Scenario Scenario::draw(std::uint64_t seed) {
+  Random random(seed);
+  Scenario drawn;
+  drawn.seed = seed;
+  const auto sometimes = [&](double most) {
+    return happens(random, 0.6) ? std::uniform_real_distribution<>(0, most)(random) : 0;
+  };
+  drawn.devices = 2 + static_cast<unsigned>(happens(random, 0.2) ? up_to(random, 6) : 0);
+  drawn.works = drawn.devices == 2 ? 60 : 15;
+  drawn.weather.loss = sometimes(0.2);
+  drawn.weather.burst = sometimes(0.5);
+  drawn.weather.duplication = sometimes(0.1);
+  drawn.weather.corruption = sometimes(0.05);
+  drawn.weather.reordering = sometimes(0.2);
+  drawn.not_ready = sometimes(0.2);
+  drawn.fenced = sometimes(0.2);
+  Settings& settings = drawn.settings;
+  const bool datagrams = happens(random, 0.5);
+  settings.kind = datagrams ? wire::Transport::kReliableDatagram
+                            : static_cast<wire::Transport>(happens(random, 0.5) ? 0 : 5);
+  settings.selective = happens(random, 0.6);
+  if (datagrams) drawn.refused = sometimes(0.3);
+  settings.path_mtu = std::size_t{256} << up_to(random, 4);
+  settings.max_reads = 1 + static_cast<unsigned>(up_to(random, 15));
+  settings.max_reads_of_peer = settings.max_reads;
+  settings.max_window = 1U << up_to(random, 9);
+  settings.ack_timeout = std::chrono::milliseconds(5);
+  settings.retries = 100;
+  settings.rnr_timer = 4;
+  return drawn;
+}
+
+std::string Scenario::text() const {
+  std::ostringstream out;
+  out << "seed " << seed << ": " << devices << " devices, " << works << " works each, kind "
+      << static_cast<int>(settings.kind) << (settings.selective ? ", selective" : "")
+      << ", path MTU " << settings.path_mtu << ", window " << settings.max_window << ", reads "
+      << settings.max_reads << ", loss " << weather.loss << ", burst " << weather.burst
+      << ", duplication " << weather.duplication << ", corruption " << weather.corruption
+      << ", reordering " << weather.reordering << ", not ready " << not_ready << ", refused "
+      << refused << ", fenced " << fenced;
+  return out.str();
+}
+
+namespace {
+
+std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
+  const char* text = std::getenv(variable);
+  return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+// WEFT_SIMULATOR_SEED begins elsewhere, WEFT_SIMULATOR_RUNS does more of them.
+TEST(Simulator, AllWorkIsCarriedOutOnceAndInOrderUnderAnyWeather) {
+  const std::uint64_t first = number_from("WEFT_SIMULATOR_SEED", 1);
+  const std::uint64_t runs = number_from("WEFT_SIMULATOR_RUNS", 1000);
+  for (std::uint64_t seed = first; seed < first + runs; ++seed) {
+    const Scenario scenario = Scenario::draw(seed);
+    const Outcome outcome = run(scenario);
+    ASSERT_EQ(outcome.wrong, "") << scenario.text();
+    for (const Status status : {Status::kRetriesExceeded, Status::kRnrRetriesExceeded,
+                                Status::kRemoteInvalid, Status::kFlushed}) {
+      ASSERT_EQ(outcome.ended[static_cast<std::size_t>(status)], 0U) << scenario.text();
+    }
+  }
+}
+
+Scenario two_devices() {
+  Scenario scenario;
+  scenario.seed = 7;
+  scenario.works = 300;
+  scenario.settings.kind = wire::Transport::kReliableDatagram;
+  scenario.settings.selective = true;
+  scenario.settings.ack_timeout = std::chrono::milliseconds(20);
+  return scenario;
+}
+
+std::uint64_t ended(const Outcome& outcome, Status status) {
+  return outcome.ended[static_cast<std::size_t>(status)];
+}
+
+TEST(Simulator, WithoutLossNothingIsSentTwice) {
+  for (const bool selective : {true, false}) {
+    Scenario scenario = two_devices();
+    scenario.settings.selective = selective;
+    const Outcome outcome = run(scenario);
+    EXPECT_EQ(outcome.wrong, "");
+    EXPECT_EQ(outcome.again, 0U);
+    EXPECT_EQ(ended(outcome, Status::kSuccess), 2 * scenario.works);
+  }
+}
+
+TEST(Simulator, APeerThatNamesWhatItLacksGetsLittleElseAgain) {
+  Scenario scenario = two_devices();
+  scenario.longest = 100'000;
+  scenario.weather.loss = 0.02;
+  const Outcome named = run(scenario);
+  EXPECT_EQ(named.wrong, "");
+  EXPECT_LT(named.again, named.packets * 6 / 100);
+  scenario.settings.selective = false;
+  const Outcome from_there = run(scenario);
+  EXPECT_EQ(from_there.wrong, "");
+  EXPECT_GT(from_there.again, named.again);
+}
+
+TEST(Simulator, AWireThatIsCutForASecondCostsNothingButTime) {
+  for (const bool selective : {true, false}) {
+    Scenario scenario = two_devices();
+    scenario.settings.selective = selective;
+    scenario.settings.ack_timeout = std::chrono::milliseconds(500);
+    scenario.weather.cut_from = std::chrono::microseconds(100);
+    scenario.weather.cut_until = std::chrono::seconds(1);
+    const Outcome outcome = run(scenario);
+    EXPECT_EQ(outcome.wrong, "");
+    EXPECT_EQ(ended(outcome, Status::kSuccess), 2 * scenario.works);
+    EXPECT_GT(outcome.took, std::chrono::seconds(1));
+    EXPECT_LT(outcome.took, std::chrono::seconds(3));
+  }
+}
+
+TEST(Simulator, APeerThatNeverAnswersIsGivenUpInTime) {
+  Scenario scenario = two_devices();
+  scenario.weather.loss = 1;
+  const Outcome outcome = run(scenario);
+  EXPECT_EQ(outcome.wrong, "");
+  EXPECT_EQ(ended(outcome, Status::kRetriesExceeded), 2U);
+  EXPECT_EQ(ended(outcome, Status::kFlushed), 2 * scenario.works - 2);
+  const Duration least = scenario.settings.ack_timeout * (scenario.settings.retries + 1);
+  EXPECT_GE(outcome.took, least);
+  EXPECT_LE(outcome.took, least + 2 * scenario.settings.ack_timeout);
+}
+
+TEST(Simulator, AReceiverThatIsNeverReadyIsGivenUpWhenSoAsked) {
+  Scenario scenario = two_devices();
+  scenario.not_ready = 1;
+  scenario.settings.rnr_retries = 3;
+  const Outcome outcome = run(scenario);
+  EXPECT_EQ(outcome.wrong, "");
+  EXPECT_EQ(ended(outcome, Status::kRnrRetriesExceeded), 2U);
+}
+
+TEST(Simulator, ARefusalEndsAConnectionAndOfDatagramsTheRequestOnly) {
+  Scenario scenario = two_devices();
+  scenario.refused = 0.1;
+  const Outcome datagrams = run(scenario);
+  EXPECT_EQ(datagrams.wrong, "");
+  EXPECT_EQ(ended(datagrams, Status::kFlushed), 0U);
+  EXPECT_GT(ended(datagrams, Status::kRemoteAccess), 10U);
+  scenario.settings.kind = wire::Transport::kReliableConnection;
+  scenario.detailed = false;
+  const Outcome connection = run(scenario);
+  EXPECT_EQ(connection.wrong, "");
+  EXPECT_EQ(ended(connection, Status::kRemoteAccess), 2U);
+  EXPECT_GT(ended(connection, Status::kFlushed), 200U);
+}
+
+}  // namespace
+}  // namespace weft::transport::testing

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How many packets may be under way?
+#include "transport/window.h"
+
+#include <algorithm>
+
+namespace weft::transport {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+constexpr double kFirst = 64;
+constexpr double kLeast = 8;
+// Loss without a queue says little about congestion; with one, it says that there was no more room.
+constexpr double kAfterLoss = 0.7;
+constexpr double kAfterMark = 0.7;
+constexpr double kAfterDelay = 0.85;
+// What is polled by programs is answered late now and then.
+constexpr Duration kMuchDelay = milliseconds(2);
+constexpr Duration kLeastPatience = milliseconds(1);
+constexpr Duration kFirstPatience = milliseconds(20);
+
+}  // namespace
+
+Window::Window(const Settings& settings)
+    : most_(settings.max_window),
+      size_(std::min<double>(kFirst, settings.max_window)),
+      growth_ends_(settings.max_window),
+      patience_(std::min(kFirstPatience, settings.ack_timeout)),
+      longest_patience_(settings.ack_timeout) {}
+
+void Window::acknowledged(unsigned count, bool full) {
+  if (!full) return;
+  size_ += size_ < growth_ends_ ? count : count / size_;
+  size_ = std::min(size_, most_);
+}
+
+void Window::timed(Duration round_trip, Time now) {
+  least_round_trip_ = std::min(least_round_trip_, round_trip);
+  if (smooth_ == Duration::zero()) {
+    smooth_ = round_trip;
+    deviation_ = round_trip / 2;
+  } else {
+    const Duration off = round_trip > smooth_ ? round_trip - smooth_ : smooth_ - round_trip;
+    deviation_ += (off - deviation_) / 4;
+    smooth_ += (round_trip - smooth_) / 8;
+  }
+  patience_ = std::clamp(smooth_ + 4 * deviation_, kLeastPatience, longest_patience_);
+  if (smooth_ > least_round_trip_ + kMuchDelay) shrink(kAfterDelay, now);
+}
+
+void Window::lost(Time now) { shrink(kAfterLoss, now); }
+
+void Window::marked(Time now) { shrink(kAfterMark, now); }
+
+void Window::silent() {
+  growth_ends_ = std::max(kLeast, size_ / 2);
+  size_ = std::min(most_, kLeast);
+}
+
+void Window::shrink(double factor, Time now) {
+  if (now - shrunk_ < std::max<Duration>(smooth_, microseconds(10)) && shrunk_ != Time{}) return;
+  shrunk_ = now;
+  size_ = std::min(most_, std::max(kLeast, size_ * factor));
+  growth_ends_ = size_;
+}
+
+}  // namespace weft::transport
