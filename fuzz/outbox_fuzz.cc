@@ -93,7 +93,7 @@ class World {
 // Every pending message ends exactly once.
 struct Ledger final : link::FlowSink {
   std::map<std::uintptr_t, int> pending;
-  void sent(void* cookie, int) override {
+  void ended(void* cookie, int, int) override {
     require(pending.erase(reinterpret_cast<std::uintptr_t>(cookie)) == 1,
             "a message ended that was not pending");
   }

@@ -71,7 +71,7 @@ struct Asker final : link::InboxSink, link::FlowSink {
   void source_opened(std::uint32_t, const os::SocketAddress&) override {}
   void source_closed(std::uint32_t, bool) override {}
   void received(void*, int) override {}
-  void sent(void*, int) override {}
+  void ended(void*, int, int) override {}
   void arrived(const link::Arrival& arrival) override {
     const auto message = decode({arrival.payload, arrival.length});
     ASSERT_TRUE(message);

@@ -68,7 +68,7 @@ TEST_F(MailboxTest, WhoeverIsRefusedFindsThatNobodyIsThere) {
   EXPECT_EQ(log.closed, (std::vector<InboxLog::Closed>{{number, true}}));
   FlowLog ended;
   EXPECT_EQ(peer.box->check_peer(ended), link::PeerState::kRefuses);
-  EXPECT_EQ(ended.ended[2], ECONNRESET);
+  EXPECT_EQ(ended.finished[2], ECONNRESET);
   EXPECT_EQ(peer.send(3, bytes).error, ECONNRESET);
   box->poll(log);
   EXPECT_EQ(log.messages.size(), 1u);
@@ -151,10 +151,10 @@ TEST_F(MailboxTest, AnOfferWaitsUntilItIsAccepted) {
   ASSERT_EQ(log.messages.size(), 1u);
   EXPECT_EQ(log.messages[0].arrival.payload, nullptr);
   EXPECT_EQ(log.messages[0].arrival.length, bytes.size());
-  EXPECT_TRUE(flow.ended.empty());
+  EXPECT_TRUE(flow.finished.empty());
   log.accept(log.messages[0]);
   peer.box->progress(flow);
-  EXPECT_EQ(flow.ended, (std::map<std::uint64_t, int>{{3, 0}}));
+  EXPECT_EQ(flow.finished, (std::map<std::uint64_t, int>{{3, 0}}));
   EXPECT_TRUE(log.messages[0].bytes == bytes);
 }
 
@@ -202,7 +202,7 @@ TEST_F(MailboxTest, PartOfAnOfferCanBeTakenAndNoMoreIsWritten) {
   EXPECT_TRUE(std::all_of(target.begin() + 50'000, target.end(),
                           [](std::byte b) { return b == std::byte{0}; }));
   peer.box->progress(flow);
-  EXPECT_EQ(flow.ended.at(3), 0);
+  EXPECT_EQ(flow.finished.at(3), 0);
 }
 
 TEST_F(MailboxTest, AnOfferTakenWithNoRoomAtAllIsOverAtOnce) {
@@ -215,7 +215,7 @@ TEST_F(MailboxTest, AnOfferTakenWithNoRoomAtAllIsOverAtOnce) {
   box->accept(log, log.messages.at(0).arrival.offer, {}, 0, &log.messages[0]);
   EXPECT_EQ(log.messages[0].error, 0);
   peer.box->progress(flow);
-  EXPECT_EQ(flow.ended.at(3), 0);
+  EXPECT_EQ(flow.finished.at(3), 0);
 }
 
 TEST_F(MailboxTest, AnIdleRingIsOnlyLookedAtOnDemandAndComesBackWithItsNextMessage) {
@@ -419,7 +419,7 @@ TEST_F(MailboxTest, AnOfferTakenBackByItsSenderIsLost) {
   box->poll(log);
   FlowLog flow;
   peer.box->give_up(flow);
-  EXPECT_EQ(flow.ended.at(1), ECONNRESET);
+  EXPECT_EQ(flow.finished.at(1), ECONNRESET);
   log.accept(log.messages.at(0));
   EXPECT_EQ(log.messages[0].error, ECONNRESET);
 }

@@ -111,7 +111,7 @@ void Outbox::drain_queue(link::FlowSink& sink) {
     const SendRequest& request = queue_.front().request;
     const Outcome outcome = dispatch(request);
     if (outcome.state == Outcome::State::kAgain) return;
-    if (outcome.state != Outcome::State::kPending) sink.sent(request.cookie, outcome.error);
+    if (outcome.state != Outcome::State::kPending) sink.ended(request.cookie, outcome.error, 0);
     queue_.pop_front();
   }
 }
@@ -225,7 +225,7 @@ void Outbox::help_copying(std::uint32_t number) {
 void Outbox::report(std::uint32_t number, int error, link::FlowSink& sink) {
   if (pending_[number].reported) return;
   pending_[number].reported = true;
-  sink.sent(pending_[number].cookie, error);
+  sink.ended(pending_[number].cookie, error, 0);
 }
 
 link::PeerState Outbox::check_peer(link::FlowSink& sink) {

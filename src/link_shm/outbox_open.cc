@@ -139,7 +139,7 @@ void Outbox::end_all(os::Time end, link::FlowSink& sink) {
     report(number, over ? ending(shared) : ECONNRESET, sink);
   }
   active_.clear();
-  for (const Queued& queued : queue_) sink.sent(queued.request.cookie, ECONNRESET);
+  for (const Queued& queued : queue_) sink.ended(queued.request.cookie, ECONNRESET, 0);
   queue_.clear();
 }
 

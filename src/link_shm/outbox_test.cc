@@ -127,7 +127,7 @@ TEST_P(Sizes, AMessageThatMustBeDeliveredIsDoneOnlyThen) {
   box->poll(log);
   peer.box->progress(flow);
   ASSERT_EQ(log.messages.size(), 1u);
-  EXPECT_TRUE(flow.ended.empty());
+  EXPECT_TRUE(flow.finished.empty());
   EXPECT_TRUE(peer.box->busy());
   if (log.messages[0].arrival.payload == nullptr) {
     log.accept(log.messages[0]);
@@ -137,7 +137,7 @@ TEST_P(Sizes, AMessageThatMustBeDeliveredIsDoneOnlyThen) {
   }
   EXPECT_TRUE(peer.box->ready());
   peer.box->progress(flow);
-  EXPECT_EQ(flow.ended, (std::map<std::uint64_t, int>{{2, 0}}));
+  EXPECT_EQ(flow.finished, (std::map<std::uint64_t, int>{{2, 0}}));
   EXPECT_FALSE(peer.box->busy());
   EXPECT_TRUE(log.messages[0].bytes == bytes);
 }
@@ -241,7 +241,8 @@ TEST_F(OutboxTest, WithAllExchangesInUseMessagesWaitAndKeepTheirOrder) {
   ASSERT_EQ(log.messages.size(), kExchanges) << "what waits does not arrive";
   log.accept(log.messages.at(17));
   peer.box->progress(flow);
-  EXPECT_EQ(flow.ended, (std::map<std::uint64_t, int>{{17, 0}})) << "its exchange serves the next";
+  EXPECT_EQ(flow.finished, (std::map<std::uint64_t, int>{{17, 0}}))
+      << "its exchange serves the next";
   for (int i = 0; i < 10; ++i) {
     for (auto& message : log.messages) {
       if (message.error != 0) log.accept(message);
@@ -252,8 +253,8 @@ TEST_F(OutboxTest, WithAllExchangesInUseMessagesWaitAndKeepTheirOrder) {
   EXPECT_FALSE(peer.box->busy());
   ASSERT_EQ(log.messages.size(), kExchanges + 3);
   for (std::uint64_t i = 0; i < kExchanges + 3; ++i) EXPECT_EQ(log.messages[i].arrival.tag, i);
-  ASSERT_EQ(flow.ended.size(), kExchanges + 3);
-  for (const auto& [tag, error] : flow.ended) EXPECT_EQ(error, 0) << tag;
+  ASSERT_EQ(flow.finished.size(), kExchanges + 3);
+  for (const auto& [tag, error] : flow.finished) EXPECT_EQ(error, 0) << tag;
 }
 
 TEST_F(OutboxTest, WhatWaitsForAnExchangeFailsWithTheRest) {
@@ -263,8 +264,8 @@ TEST_F(OutboxTest, WhatWaitsForAnExchangeFailsWithTheRest) {
     while (peer.send(i, bytes).state == State::kAgain) box->poll(log);
   }
   peer.box->give_up(flow);
-  EXPECT_EQ(flow.ended.size(), kExchanges + 6);
-  for (const auto& [tag, error] : flow.ended) EXPECT_EQ(error, ECONNRESET) << tag;
+  EXPECT_EQ(flow.finished.size(), kExchanges + 6);
+  for (const auto& [tag, error] : flow.finished) EXPECT_EQ(error, ECONNRESET) << tag;
   EXPECT_FALSE(peer.box->busy());
 }
 
@@ -279,9 +280,9 @@ TEST_F(OutboxTest, OffersMayBeTakenInAnyOrder) {
   take_all();
   for (std::uint64_t i = 0; i < kMany; ++i) log.accept(log.messages.at(i * 37 % kMany));
   peer.box->progress(flow);
-  ASSERT_EQ(flow.ended.size(), kMany);
+  ASSERT_EQ(flow.finished.size(), kMany);
   for (std::uint64_t i = 0; i < kMany; ++i) {
-    EXPECT_EQ(flow.ended.at(i), 0);
+    EXPECT_EQ(flow.finished.at(i), 0);
     EXPECT_TRUE(log.messages[i].bytes == kept[i]) << i;
   }
 }
@@ -298,10 +299,10 @@ TEST_F(OutboxTest, TheSenderHelpsToCopyWhatIsMatched) {
   exchange.state = ExchangeState::kMatched;
   peer.box->progress(flow);
   EXPECT_TRUE(target == bytes);
-  EXPECT_TRUE(flow.ended.empty()) << "the receiver says when it is over";
+  EXPECT_TRUE(flow.finished.empty()) << "the receiver says when it is over";
   exchange.state = ExchangeState::kDone;
   peer.box->progress(flow);
-  EXPECT_EQ(flow.ended.at(1), 0);
+  EXPECT_EQ(flow.finished.at(1), 0);
 }
 
 TEST_F(OutboxTest, ALongerMatchThanTheMessageIsNotServed) {
@@ -330,10 +331,10 @@ TEST_F(OutboxTest, AFaultThatIsNoErrorNumberIsReportedAsOne) {
     slot.exchange(0).fault = lie;
     slot.exchange(0).state = ExchangeState::kDone;
     peer.box->progress(flow);
-    ASSERT_EQ(flow.ended.size(), 1u);
-    EXPECT_GT(flow.ended.at(1), 0) << lie;
-    EXPECT_LT(flow.ended.at(1), 4096) << lie;
-    flow.ended.clear();
+    ASSERT_EQ(flow.finished.size(), 1u);
+    EXPECT_GT(flow.finished.at(1), 0) << lie;
+    EXPECT_LT(flow.finished.at(1), 4096) << lie;
+    flow.finished.clear();
   }
 }
 
@@ -357,7 +358,7 @@ TEST_F(OutboxTest, AnOwnerThatClosesFailsWhatIsPending) {
   box.reset();
   EXPECT_TRUE(peer.box->ready());
   peer.box->progress(flow);
-  EXPECT_EQ(flow.ended, (std::map<std::uint64_t, int>{{1, ECONNRESET}}));
+  EXPECT_EQ(flow.finished, (std::map<std::uint64_t, int>{{1, ECONNRESET}}));
   EXPECT_FALSE(peer.box->busy());
 }
 
@@ -366,7 +367,7 @@ TEST_F(OutboxTest, AnOwnerThatClosesWithoutEverLookingFailsWhatIsPending) {
   peer.send(1, bytes);
   box.reset();
   EXPECT_NE(peer.box->check_peer(flow), PeerState::kAlive);
-  EXPECT_EQ(flow.ended, (std::map<std::uint64_t, int>{{1, ECONNRESET}}));
+  EXPECT_EQ(flow.finished, (std::map<std::uint64_t, int>{{1, ECONNRESET}}));
 }
 
 TEST_F(OutboxTest, AClosingOwnerWakesASleepingSender) {
@@ -414,7 +415,7 @@ TEST_F(OutboxTest, ADeliveryWakesASleepingSenderEveryTime) {
   over = true;
   receiver.join();
   EXPECT_TRUE(woken);
-  for (const auto& [tag, error] : flow.ended) EXPECT_EQ(error, 0) << tag;
+  for (const auto& [tag, error] : flow.finished) EXPECT_EQ(error, 0) << tag;
 }
 
 struct KilledOwner : ::testing::Test {
@@ -447,15 +448,15 @@ TEST_F(KilledOwner, WhileItLivesNothingIsReported) {
   EXPECT_EQ(peer.box->process(), child.pid());
   EXPECT_EQ(peer.box->check_peer(flow), PeerState::kAlive);
   EXPECT_TRUE(peer.box->busy());
-  EXPECT_TRUE(flow.ended.empty());
+  EXPECT_TRUE(flow.finished.empty());
 }
 
 TEST_F(KilledOwner, FailsWhatIsPendingOnceAndEverythingAfter) {
   child.kill_it();
   EXPECT_EQ(peer.box->check_peer(flow), PeerState::kDied);
-  EXPECT_EQ(flow.ended, (std::map<std::uint64_t, int>{{1, ECONNRESET}}));
+  EXPECT_EQ(flow.finished, (std::map<std::uint64_t, int>{{1, ECONNRESET}}));
   EXPECT_EQ(peer.box->check_peer(flow), PeerState::kDied);
-  EXPECT_EQ(flow.ended.size(), 1u);
+  EXPECT_EQ(flow.finished.size(), 1u);
   EXPECT_EQ(peer.send(2, bytes).error, ECONNRESET);
   EXPECT_EQ(peer.box->access({}).error, ECONNRESET);
 }
@@ -469,7 +470,7 @@ TEST_F(KilledOwner, InTheMiddleOfACopyDoesNotKeepTheSenderFromLeaving) {
   slot.exchange(0).state = ExchangeState::kMatched;
   child.kill_it();
   peer.box->give_up(flow);
-  EXPECT_EQ(flow.ended.at(1), ECONNRESET);
+  EXPECT_EQ(flow.finished.at(1), ECONNRESET);
 }
 
 TEST_F(KilledOwner, LeavesItsAddressToItsSuccessor) {
@@ -510,7 +511,7 @@ TEST_F(Parting, GivingUpWaitsForTheChunkThatTheReceiverIsCopying) {
   begin();
   peer.box->give_up(flow);
   EXPECT_TRUE(finished.load());
-  EXPECT_EQ(flow.ended, (std::map<std::uint64_t, int>{{1, ECONNRESET}}));
+  EXPECT_EQ(flow.finished, (std::map<std::uint64_t, int>{{1, ECONNRESET}}));
   EXPECT_FALSE(peer.box->busy());
 }
 

@@ -81,9 +81,9 @@ struct Peer {
 
 // Writes down how pending sends ended, by their tag.
 struct FlowLog final : link::FlowSink {
-  std::map<std::uint64_t, int> ended;
-  void sent(void* cookie, int error) override {
-    ended.emplace(reinterpret_cast<std::uint64_t>(cookie), error);
+  std::map<std::uint64_t, int> finished;
+  void ended(void* cookie, int error, int) override {
+    finished.emplace(reinterpret_cast<std::uint64_t>(cookie), error);
   }
 };
 

@@ -97,19 +97,20 @@ inline link::Outcome Endpoint::attempt(const Call& call, link::Flow*& flow, Star
   return flow == nullptr ? outcome : start(*flow);
 }
 
-inline int Endpoint::start_send(link::Flow* flow, SendCall& call) {
-  // The cookie is needed only if the message stays pending: the next one will take it otherwise.
-  if (next_sending_ == nullptr) next_sending_ = &sendings_.take();
-  call.cookie = next_sending_;
-  const link::Outcome outcome =
-      attempt(call, flow, [&](link::Flow& way) { return way.send(call); });
+// The cookie is needed only if the operation stays pending: the next one will take it otherwise.
+template <class Call, class Start>
+inline int Endpoint::start(link::Flow* flow, Call& call, Start begin) {
+  if (next_pending_ == nullptr) next_pending_ = &pending_.take();
+  call.cookie = next_pending_;
+  const link::Outcome outcome = attempt(call, flow, begin);
   switch (outcome.state) {
     case link::Outcome::State::kDone:
-      complete(call.report, flags_of(call), Event::kSend);
+      complete(call.report, flags_of(call), event_of(call));
       return 0;
     case link::Outcome::State::kPending:
-      *std::exchange(next_sending_, nullptr) = {
-          call.report.context, flags_of(call), call.report.wanted(), use_of(call.report.counter())};
+      *std::exchange(next_pending_, nullptr) = {call.report.context, flags_of(call), event_of(call),
+                                                call.report.wanted(),
+                                                use_of(call.report.counter())};
       if (std::find(busy_.begin(), busy_.end(), flow) == busy_.end()) busy_.push_back(flow);
       if (sleepers_ > 0) wait_for_end(*flow);
       return 0;
@@ -117,7 +118,7 @@ inline int Endpoint::start_send(link::Flow* flow, SendCall& call) {
       progress_locked();
       return EAGAIN;
     case link::Outcome::State::kFailed:
-      return fail(call.report, flags_of(call), Event::kSend, outcome.error, outcome.detail);
+      return fail(call.report, flags_of(call), event_of(call), outcome.error, outcome.detail);
   }
   return EINVAL;
 }
@@ -126,55 +127,42 @@ int Endpoint::send(SendCall& call) {
   const std::lock_guard guard(lock_);
   int status = 0;
   link::Flow* flow = way_for(call, status);
-  return flow == nullptr ? status : start_send(flow, call);
+  if (flow == nullptr) return status;
+  return start(flow, call, [&](link::Flow& way) { return way.send(call); });
 }
 
-// Another thread sleeps already: the peer must ring for this message, too.
+int Endpoint::access(AccessCall& call) {
+  const std::lock_guard guard(lock_);
+  int status = 0;
+  link::Flow* flow = way_for(call, status);
+  if (flow == nullptr) return status;
+  return start(flow, call, [&](link::Flow& way) { return way.access(call); });
+}
+
+int Endpoint::atomic(AtomicCall& call) {
+  const std::lock_guard guard(lock_);
+  int status = 0;
+  link::Flow* flow = way_for(call, status);
+  if (flow == nullptr) return status;
+  return start(flow, call, [&](link::Flow& way) { return way.atomic(call); });
+}
+
+// Another thread sleeps already: the peer must ring for this operation, too.
 void Endpoint::wait_for_end(link::Flow& flow) {
   flow.set_asleep(true);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (flow.ready()) flow.progress(*this);
 }
 
-void Endpoint::sent(void* cookie, int error) {
-  Sending& sending = *static_cast<Sending*>(cookie);
+void Endpoint::ended(void* cookie, int error, int detail) {
+  Pending& pending = *static_cast<Pending*>(cookie);
   if (error == ECONNRESET) error = parting_error_;
-  if (sending.report || (error != 0 && !sending.counter)) {
-    push_tx(sending.context, sending.flags, error, 0);
+  if (pending.report || (error != 0 && !pending.counter)) {
+    push_tx(pending.context, pending.flags, error, detail);
   }
-  count(sending.counter.get(), Event::kSend, error == 0);
-  sending.counter = {};
-  sendings_.give(sending);
-}
-
-// Reports the end of an operation that is never pending.
-template <class Call>
-int Endpoint::end_at_once(const Call& call, const link::Outcome& outcome) {
-  if (outcome.state == link::Outcome::State::kAgain) {
-    progress_locked();
-    return EAGAIN;
-  }
-  if (outcome.state == link::Outcome::State::kFailed) {
-    return fail(call.report, flags_of(call), event_of(call), outcome.error, outcome.detail);
-  }
-  complete(call.report, flags_of(call), event_of(call));
-  return 0;
-}
-
-int Endpoint::access(const AccessCall& call) {
-  const std::lock_guard guard(lock_);
-  int status = 0;
-  link::Flow* flow = way_for(call, status);
-  if (flow == nullptr) return status;
-  return end_at_once(call, attempt(call, flow, [&](link::Flow& way) { return way.access(call); }));
-}
-
-int Endpoint::atomic(const AtomicCall& call) {
-  const std::lock_guard guard(lock_);
-  int status = 0;
-  link::Flow* flow = way_for(call, status);
-  if (flow == nullptr) return status;
-  return end_at_once(call, attempt(call, flow, [&](link::Flow& way) { return way.atomic(call); }));
+  count(pending.counter.get(), pending.event, error == 0);
+  pending.counter = {};
+  pending_.give(pending);
 }
 
 }  // namespace weft::messaging

@@ -28,6 +28,7 @@ ssize_t access(Handle& ep, AccessCall& call, std::uint64_t flags,
   if (const int wrong = measure_both(call)) [[unlikely]]
     return wrong;
   const bool copies = call.report.silent() || (flags & FI_INJECT) != 0;
+  call.must_copy = copies;
   if (copies && call.length > kInjectSize) [[unlikely]]
     return -FI_EMSGSIZE;
   call.fence = (flags & FI_FENCE) != 0;

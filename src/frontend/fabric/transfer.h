@@ -108,7 +108,7 @@ inline ssize_t send(Handle& ep, messaging::SendCall& call, std::uint64_t flags,
 // `start` does.
 template <class Call>
 int start_explained(messaging::Endpoint& core, Call& call,
-                    int (messaging::Endpoint::*start)(const Call&)) {
+                    int (messaging::Endpoint::*start)(Call&)) {
   std::string why;
   if (log_enabled(FI_LOG_WARN, FI_LOG_EP_DATA)) call.explanation = &why;
   const int status = (core.*start)(call);
@@ -119,7 +119,7 @@ int start_explained(messaging::Endpoint& core, Call& call,
 
 // The same now, or later if the flags say so.
 template <class Call>
-ssize_t start_explained(Handle& ep, Call& call, int (messaging::Endpoint::*start)(const Call&),
+ssize_t start_explained(Handle& ep, Call& call, int (messaging::Endpoint::*start)(Call&),
                         std::uint64_t flags, const fi_deferred_work* work) noexcept {
   if ((flags & FI_TRIGGER) != 0) [[unlikely]]
     return defer(ep, call, flags, work);

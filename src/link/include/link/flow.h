@@ -42,7 +42,8 @@ struct SendRequest {
   void* cookie = nullptr;  // given back to FlowSink
 };
 
-// One access to the peer's memory. Both sides have the same total length.
+// One access to the peer's memory. Both sides have the same total length. The local pieces stay the
+// caller's and unchanged until it is done.
 struct AccessRequest {
   bool write = false;
   bool has_data = false;  // a write that announces itself with `data`
@@ -50,11 +51,16 @@ struct AccessRequest {
   std::span<const LocalRange> local;
   std::span<const RemoteRange> remote;
   std::size_t length = 0;
-  std::string* explanation = nullptr;  // where a refusal is explained, if somebody wants to know
+  std::string* explanation =
+      nullptr;             // where access() explains a refusal, if somebody wants to know
+  bool must_copy = false;  // the pieces may change as soon as access() returns (inject)
+  void* cookie = nullptr;  // given back to FlowSink
 };
 
 // One atomic operation on the peer's memory. `operand`, `compare` and `result` have the length of
 // all ranges together, or are empty where the action has none. Every range is whole elements.
+// Operands may change as soon as atomic() returns; the pieces of `result` stay the caller's until
+// it is done.
 struct AtomicRequest {
   AtomicAction action;
   bool has_data = false;  // announces itself with `data`
@@ -63,8 +69,10 @@ struct AtomicRequest {
   std::span<const LocalRange> compare;
   std::span<const LocalRange> result;
   std::span<const RemoteRange> remote;
-  std::size_t length = 0;              // at most kMaxAtomicBytes
-  std::string* explanation = nullptr;  // where a refusal is explained, if somebody wants to know
+  std::size_t length = 0;  // at most kMaxAtomicBytes
+  std::string* explanation =
+      nullptr;             // where atomic() explains a refusal, if somebody wants to know
+  void* cookie = nullptr;  // given back to FlowSink
 };
 
 // What became of a request.
@@ -95,8 +103,8 @@ enum class PeerState : std::uint8_t { kAlive, kRefuses, kLeft, kDied };
 class FlowSink {
  public:
   virtual ~FlowSink() = default;
-  // The message of `cookie` is done (error 0) or failed (an errno).
-  virtual void sent(void* cookie, int error) = 0;
+  // The request of `cookie` is done (error 0) or failed (an errno and a detail, as in Outcome).
+  virtual void ended(void* cookie, int error, int detail) = 0;
 };
 
 // The way from one endpoint to one peer, reliable and in order, or to a multicast group (to which
@@ -111,23 +119,23 @@ class Flow {
 
   // Sends a message. Errors: ECONNRESET when the peer has ended.
   virtual Outcome send(const SendRequest& request) = 0;
-  // Reads or writes the peer's memory after checking every range; never kPending. A refused access
-  // touches no byte. Errors: EACCES (detail: the refusal), EFAULT, ECONNRESET.
+  // Reads or writes the peer's memory after checking every range. A refused access touches no byte.
+  // Errors: EACCES (detail: the refusal), EFAULT, ECONNRESET.
   virtual Outcome access(const AccessRequest& request) = 0;
-  // Carries out a meaningful atomic operation after checking every range; never kPending. A refused
-  // one changes no byte. Errors: those of access(), ETIMEDOUT when another process has stopped in
+  // Carries out a meaningful atomic operation after checking every range. A refused one changes no
+  // byte. Errors: those of access(), ETIMEDOUT when another process has stopped in
   // the middle of an operation on the same memory.
   virtual Outcome atomic(const AtomicRequest& request) = 0;
-  // True while messages are pending.
+  // True while requests are pending.
   virtual bool busy() const = 0;
   // True when progress() would find something to do or to report.
   virtual bool ready() const = 0;
-  // Goes on with pending messages and reports finished ones.
+  // Goes on with pending requests and reports finished ones.
   virtual void progress(FlowSink& sink) = 0;
-  // Looks whether the peer is still there. When it is not, pending messages were reported as failed
+  // Looks whether the peer is still there. When it is not, pending requests were reported as failed
   // and the flow is of no more use.
   virtual PeerState check_peer(FlowSink& sink) = 0;
-  // Ends pending messages: whatever the peer is copying just now is finished first, everything else
+  // Ends pending requests: whatever the peer is copying just now is finished first, everything else
   // is taken back. What was not delivered is reported as failed (ECONNRESET).
   virtual void give_up(FlowSink& sink) = 0;
   // The peer's process, or 0.

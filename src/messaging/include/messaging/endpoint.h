@@ -108,8 +108,8 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   // Leaves a group that was joined; its number may be given out again.
   void leave(PeerIndex group);
   Drops drops() const;
-  int access(const AccessCall& call);
-  int atomic(const AtomicCall& call);
+  int access(AccessCall& call);
+  int atomic(AtomicCall& call);
   // Reports an operation (SendCall, AccessCall, AtomicCall) that was not started, and never will
   // be, as failed.
   template <class Call>
@@ -154,10 +154,11 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
     // nobody looks again.
     os::Time give_up{};
   };
-  // A send that is not finished yet.
-  struct Sending {
+  // An operation that is not finished yet.
+  struct Pending {
     void* context = nullptr;
     std::uint64_t flags = 0;
+    Event event = Event::kSend;
     bool report = true;
     UseOf<device::Counter> counter;  // Report::counter
   };
@@ -199,9 +200,8 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   [[gnu::always_inline]] link::Flow* way_for(const Call& call, int& status);
   template <class Call, class Start>
   [[gnu::always_inline]] link::Outcome attempt(const Call& call, link::Flow*& flow, Start start);
-  [[gnu::always_inline]] int start_send(link::Flow* flow, SendCall& call);
-  template <class Call>
-  int end_at_once(const Call& call, const link::Outcome& outcome);
+  template <class Call, class Start>
+  [[gnu::always_inline]] int start(link::Flow* flow, Call& call, Start begin);
   int fail(const Report& report, std::uint64_t flags, Event event, int error, int detail);
   void wait_for_end(link::Flow& flow);
   void complete(const Report& report, std::uint64_t flags, Event event) {
@@ -212,7 +212,7 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
     return setup_.bindings.tx == nullptr || !setup_.bindings.tx->full() || !report.tells_failure();
   }
   void push_tx(void* context, std::uint64_t flags, int error, int detail);
-  void sent(void* cookie, int error) override;
+  void ended(void* cookie, int error, int detail) override;
 
   // Receiving (endpoint_receive.cc).
   friend class ReceiveQueue;
@@ -258,8 +258,8 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   const PeerIndex peer_mask_;  // 0 for a connected endpoint: whatever its callers say, it is peer 0
   std::uint64_t addresses_version_ = 0;
   std::vector<link::Flow*> busy_;  // with sends pending
-  Pool<Sending> sendings_;
-  Sending* next_sending_ = nullptr;                      // for the next send that stays pending
+  Pool<Pending> pending_;
+  Pending* next_pending_ = nullptr;                      // for the next call that stays pending
   std::vector<std::shared_ptr<Correspondent>> sources_;  // by the inbox's number
   std::vector<PeerIndex> died_;                          // peers whose end has not been acted upon
   Receives under_way_;                                   // matched, by messages that take a while
