@@ -9,33 +9,10 @@
 
 #include "link_shm/mailbox.h"
 #include "memory/atomic_kernels.h"
+#include "memory/change_in_place.h"
 #include "os/all_or_nothing.h"
-#include "os/process_memory.h"
 
 namespace weft::shm {
-namespace {
-
-// One answer of the kernel holds for one page; what is longer its sender does alone, and what only
-// reads memory that may not be written, too.
-bool may_touch(const LocalRange& here) {
-  constexpr std::uintptr_t kLeastPage = 4096;
-  const auto first = reinterpret_cast<std::uintptr_t>(here.base);
-  const bool one_page = first / kLeastPage == (first + here.length - 1) / kLeastPage;
-  return one_page && os::can_write(here.base);
-}
-
-void change_in_place(const AtomicAction& action, const LocalRange& here, const std::byte* operands,
-                     std::byte* fetched) {
-  std::byte initial[kAtomicErrandBytes];
-  std::byte value[kAtomicErrandBytes];
-  std::memcpy(initial, here.base, here.length);
-  std::memcpy(value, initial, here.length);
-  memory::apply(action, value, operands, operands + here.length, here.length);
-  if (std::memcmp(value, initial, here.length) != 0) std::memcpy(here.base, value, here.length);
-  if (fetched != nullptr) std::memcpy(fetched, initial, here.length);
-}
-
-}  // namespace
 
 memory::TableUser* Mailbox::own_table() {
   if (own_table_ == nullptr && options_.regions != nullptr) {
@@ -130,19 +107,13 @@ bool Mailbox::carry_out_atomic(const Source& source, const Cell& cell, link::Inb
   return done;
 }
 
-// Also for whoever changes the same memory without Weft, the processor does it at once.
 bool Mailbox::change(const Source& source, const AtomicAction& action, const LocalRange& here,
                      const std::byte* operands) {
   memory::StripeLocks& stripes = own_table_->stripes();
   const auto address = reinterpret_cast<std::uint64_t>(here.base);
   std::byte* fetched = action.fetches() ? source.header->errand.bytes : nullptr;
-  const bool locked = stripes.lock(address, here.length, memory::Patience::kBrief) == 0;
-  const auto work = [&] { change_in_place(action, here, operands, fetched); };
-  bool done = locked && os::all_or_nothing(work);
-  if (locked && !done && may_touch(here)) {
-    work();
-    done = true;
-  }
+  const bool done = stripes.lock(address, here.length, memory::Patience::kBrief) == 0 &&
+                    memory::change_in_place(action, here, operands, fetched);
   stripes.unlock();
   return done;
 }

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does a process access its own registered memory for a peer, without being ended by what its
+// program does to that memory meanwhile?
+//
+// Every access is checked by the process's own region table. A region's memory may have gone
+// without the region having been closed: the processor undoes what touches that
+// (os/all_or_nothing.h); where it cannot, the kernel copies the bytes, or is asked first.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "base/atomic_op.h"
+#include "base/types.h"
+#include "memory/table_user.h"
+
+namespace weft::memory {
+
+// How an access ended.
+struct Accessed {
+  Refusal refusal = Refusal::kNone;  // which rule forbids it
+  int error = 0;  // without a refusal: EFAULT when the memory has gone, EBUSY when others hold it
+
+  bool ok() const { return refusal == Refusal::kNone && error == 0; }
+};
+
+// The regions of one domain. Used by one thread at a time.
+class OwnMemory {
+ public:
+  // `table` is that of this process.
+  OwnMemory(std::shared_ptr<ForeignTable> table, DomainId domain)
+      : table_(std::move(table)), domain_(domain) {}
+
+  // Would such an access be allowed? Nothing is touched.
+  Accessed may(Access need, const RemoteRange& range);
+  // Copies all bytes of `range`, of bytes.size().
+  Accessed write(const RemoteRange& range, std::span<const std::byte> bytes);
+  Accessed read(const RemoteRange& range, std::span<std::byte> bytes);
+  // Carries out a meaningful operation on whole elements, at most kMaxAtomicBytes within one page
+  // of memory or across two. `operands`: the operand, then what to compare with, as far as the
+  // action has them. `fetched`, of range.length bytes or null, takes what was there. EBUSY after
+  // `patience`.
+  Accessed change(const AtomicAction& action, const RemoteRange& range, const std::byte* operands,
+                  std::byte* fetched, Patience patience);
+
+  // The regions of the last access that was done whose owner is to be told of it (TableUser).
+  std::span<const RegionKey> to_tell() const;
+
+ private:
+  // The range in this process, held until let_go().
+  Accessed hold(Access need, const RemoteRange& range, LocalRange& here);
+  bool attach();
+
+  const std::shared_ptr<ForeignTable> table_;
+  const DomainId domain_;
+  std::unique_ptr<TableUser> user_;  // attached for the first access
+};
+
+}  // namespace weft::memory

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does a process access its own registered memory for a peer?
+#include "memory/own_memory.h"
+
+#include <cstring>
+
+#include "memory/atomic_kernels.h"
+#include "memory/change_in_place.h"
+#include "os/all_or_nothing.h"
+#include "os/process_memory.h"
+
+namespace weft::memory {
+namespace {
+
+int copy(os::CopyDirection direction, void* mine, const LocalRange& region) {
+  const LocalRange local{mine, region.length};
+  return os::copy_process_memory(os::process_id(), direction, {&local, 1}, {&region, 1});
+}
+
+// Where the kernel has to look at every page itself.
+int change_by_copies(const AtomicAction& action, const LocalRange& here, const std::byte* operands,
+                     std::byte* fetched) {
+  std::byte initial[kMaxAtomicBytes];
+  std::byte value[kMaxAtomicBytes];
+  if (const int error = copy(os::CopyDirection::kFromProcess, initial, here)) return error;
+  std::memcpy(value, initial, here.length);
+  apply(action, value, operands, operands + (action.has_operand() ? here.length : 0), here.length);
+  if (std::memcmp(value, initial, here.length) != 0) {
+    if (const int error = copy(os::CopyDirection::kToProcess, value, here)) return error;
+  }
+  if (fetched != nullptr) std::memcpy(fetched, initial, here.length);
+  return 0;
+}
+
+}  // namespace
+
+bool OwnMemory::attach() {
+  if (user_ == nullptr && table_ != nullptr) {
+    auto user = TableUser::attach(table_);
+    if (user) user_ = std::move(user).value();
+  }
+  return user_ != nullptr;
+}
+
+Accessed OwnMemory::hold(Access need, const RemoteRange& range, LocalRange& here) {
+  if (!attach()) return {Refusal::kNone, ENOMEM};
+  std::size_t culprit = 0;
+  return {user_->hold(domain_, need, {&range, 1}, &here, culprit), 0};
+}
+
+Accessed OwnMemory::may(Access need, const RemoteRange& range) {
+  LocalRange here;
+  const Accessed held = hold(need, range, here);
+  if (user_ != nullptr) user_->release();
+  return held;
+}
+
+Accessed OwnMemory::write(const RemoteRange& range, std::span<const std::byte> bytes) {
+  LocalRange here;
+  Accessed done = hold(Access::kRemoteWrite, range, here);
+  if (!done.ok()) return done;
+  if (!os::all_or_nothing([&] { std::memcpy(here.base, bytes.data(), here.length); })) {
+    done.error = copy(os::CopyDirection::kToProcess, const_cast<std::byte*>(bytes.data()), here);
+  }
+  user_->release();
+  return done;
+}
+
+Accessed OwnMemory::read(const RemoteRange& range, std::span<std::byte> bytes) {
+  LocalRange here;
+  Accessed done = hold(Access::kRemoteRead, range, here);
+  if (!done.ok()) return done;
+  if (!os::all_or_nothing([&] { std::memcpy(bytes.data(), here.base, here.length); })) {
+    done.error = copy(os::CopyDirection::kFromProcess, bytes.data(), here);
+  }
+  user_->release();
+  return done;
+}
+
+Accessed OwnMemory::change(const AtomicAction& action, const RemoteRange& range,
+                           const std::byte* operands, std::byte* fetched, Patience patience) {
+  LocalRange here;
+  Accessed done = hold(rights_for(action), range, here);
+  if (!done.ok() || here.length == 0) {
+    if (user_ != nullptr) user_->release();
+    return done;
+  }
+  const auto address = reinterpret_cast<std::uint64_t>(here.base);
+  done.error = user_->stripes().lock(address, here.length, patience);
+  if (done.error == 0 && !change_in_place(action, here, operands, fetched)) {
+    done.error = change_by_copies(action, here, operands, fetched);
+  }
+  user_->stripes().unlock();
+  user_->release();
+  return done;
+}
+
+std::span<const RegionKey> OwnMemory::to_tell() const {
+  if (user_ == nullptr) return {};
+  return user_->to_tell();
+}
+
+}  // namespace weft::memory
