@@ -12,6 +12,8 @@
 #include <memory>
 #include <span>
 
+#include "os/udp_path.h"
+
 namespace weft::os {
 namespace {
 
@@ -163,20 +165,9 @@ const Interface* owner_of(const std::vector<Interface>& interfaces, const Socket
 }
 
 Result<SocketAddress> source_towards(const SocketAddress& destination) {
-  SocketAddress to = destination;
-  if (to.port() == 0)
-    to.set_port(9);  // connect(2) wants some port; the route does not depend on it
-  const Fd socket(::socket(to.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  if (!socket.valid()) return last_error("cannot open a UDP socket");
-  if (::connect(socket.get(), to.get(), to.length()) != 0) {
-    return last_error("no route to " + destination.host());
-  }
-  sockaddr_storage bound{};
-  socklen_t length = sizeof bound;
-  ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&bound), &length);
-  Result<SocketAddress> source = SocketAddress::parse(&bound, length);
-  if (source) source.value().set_port(0);
-  return source;
+  Result<UdpPath> path = udp_path_to(destination);
+  if (!path) return path.error();
+  return path.value().source;
 }
 
 std::string subnet_text(const InterfaceAddress& address) {

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does a process send and receive UDP datagrams by the train, with few system calls?
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "base/result.h"
+#include "os/fd.h"
+#include "os/udp_batch.h"
+#include "os/udp_port.h"
+
+namespace weft::os {
+
+// What became of a call of UdpSocket::send().
+struct SendOutcome {
+  std::size_t datagrams = 0;  // that left, in order from the first
+  std::size_t bytes = 0;      // that they have together
+  // 0 when all left; otherwise why the one after them did not:
+  //   EAGAIN        the socket's buffer is full; the rest may be sent later
+  //   ENOBUFS       the interface's queue is full; some of the next may have left
+  //   EMSGSIZE      larger than the way to that peer carries: see path_mtu
+  //   EOPNOTSUPP    the interface takes no trains. trains() is false from now on, and with it the
+  //                 identifications are others: sum up the rest anew, then send it
+  //   EAFNOSUPPORT  an address of the other family
+  //   ENETUNREACH, EHOSTUNREACH, EPERM (a firewall), EINVAL (no such port or source) and others
+  //   of sendmsg(2) and ip(7)
+  int error = 0;
+  std::size_t path_mtu = 0;  // after EMSGSIZE: bytes of a packet, IP header included; 0: not known
+  bool errors_waiting = false;  // call next_error() until it has no more
+};
+
+// What the network, or the host of a peer, said about a datagram that had left (ICMP). Anybody who
+// can guess ports can forge this: a reason to look again, and no proof.
+struct UdpError {
+  enum class What : std::uint8_t {
+    kPortUnreachable,  // the host is there, and nobody listens at that port
+    kHostUnreachable,
+    kNetUnreachable,
+    kTooBig,  // see path_mtu
+    kOther,   // see code
+  };
+  SocketAddress peer;  // whom the datagram was for
+  What what = What::kOther;
+  std::size_t path_mtu = 0;  // after kTooBig: bytes of a packet, IP header included; 0: not told
+  int code = 0;              // the errno that ip(7), ipv6(7) give for it
+};
+
+// A non-blocking, unconnected UDP socket of one family, fit for a checksum that covers the IP
+// header (the ICRC of RoCEv2): packets are never fragmented, and the IPv4 identification of each is
+// known before it leaves. That holds for unconnected sockets with IP_PMTUDISC_DO only.
+//
+// A train is several datagrams of one size, the last may be shorter, that go through the kernel as
+// one (UDP_SEGMENT, udp(7)).
+//
+// send() and trains() are for one thread at a time, and so is receive(); the one thread may be in
+// send() while the other is in receive(). Everything else: any thread.
+class UdpSocket {
+ public:
+  struct Options {
+    bool trains = true;   // send trains where the kernel can
+    bool merging = true;  // receive datagrams that the kernel has joined (UDP_GRO)
+    // Of every packet that leaves; bits 0 and 1: ECN (2: this transport understands it, ECT(0)).
+    std::uint8_t traffic_class = 0;
+    std::uint8_t hop_limit = 0;  // 0: the system's
+  };
+  static constexpr std::size_t kMaxDatagram = 65'507;  // bytes, of IPv4 (IPv6 and MTU: maybe fewer)
+  static constexpr std::size_t kMaxTrain = 65'507;     // bytes
+  static constexpr std::size_t kMaxSegments = 64;      // datagrams of a train
+
+  // Binds `wanted` (port 0: any free one; the unspecified address: all of this family). With IPv6,
+  // packets without a UDP checksum are accepted, too. The buffers are as large as the system lets
+  // anybody have. Errors: EADDRINUSE, EADDRNOTAVAIL, EAFNOSUPPORT, others of socket(2) and bind(2);
+  // ENOPROTOOPT when the kernel lacks what is said above of packets and identifications.
+  static Result<UdpSocket> bind(const SocketAddress& wanted, const Options& options);
+
+  // Sends `bytes` cut into datagrams of `segment` bytes, the last may be shorter; a segment of 0 or
+  // of all bytes is one datagram. They leave as trains of segments_per_train() datagrams, at most
+  // 64 trains to a system call. `from`: the local address to send from (its port is ignored);
+  // empty: the one bound, or the kernel's choice. An error that came back from another peer fails
+  // no send. Nothing of the arguments is kept.
+  SendOutcome send(const SocketAddress& to, const SocketAddress& from,
+                   std::span<const std::byte> bytes, std::size_t segment);
+
+  // Whether datagrams leave as trains. Turns false at most once.
+  bool trains() const { return trains_; }
+  // How many datagrams of that size (at least 1 byte) leave together: 1 without trains.
+  std::size_t segments_per_train(std::size_t segment) const;
+  // The IPv4 identification that datagram number `index` of one send() will have on the wire. A
+  // call that sent a part only ends with a whole train, so that the next one starts with 0 again.
+  std::uint16_t identification(std::size_t index, std::size_t segment) const {
+    return static_cast<std::uint16_t>(index % segments_per_train(segment));
+  }
+
+  // Fills the batch with what has arrived, as much as fits, and does not wait. What was in it
+  // before is gone. Returns 0, also when there was nothing to read, or the errno of recvmmsg(2).
+  int receive(UdpBatch& batch) const;
+
+  // The oldest error that came back from the network and was not asked for yet, if any. Those that
+  // wait take up room of the receive buffer, and keep fd() ready.
+  std::optional<UdpError> next_error() const;
+
+  // For poll(2): readable when datagrams or errors wait, writable when the send buffer has room.
+  int fd() const { return socket_.get(); }
+  // What was bound, with the port that was chosen.
+  const SocketAddress& address() const { return address_; }
+  // Bytes that wait unread before the kernel drops; it counts its own overhead in, 768 bytes or
+  // more for each packet.
+  std::size_t receive_buffer() const { return receive_buffer_; }
+
+ private:
+  UdpSocket() = default;
+  // Looks into a refusal of a message that had one datagram or was a train.
+  void explain(const SocketAddress& to, const SocketAddress& from, std::size_t segment, bool train,
+               SendOutcome& outcome);
+
+  Fd socket_;
+  SocketAddress address_;
+  std::size_t receive_buffer_ = 0;
+  bool trains_ = false;
+};
+
+}  // namespace weft::os

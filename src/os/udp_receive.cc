@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How do many datagrams arrive by one system call, each with what its IP header said?
+#include <netinet/udp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "os/udp_batch.h"
+#include "os/udp_socket.h"
+
+namespace weft::os {
+namespace {
+
+// No UDP datagram is larger, and no joined ones are.
+constexpr std::size_t kBuffer = 65'536;
+// Buffers do not start at the same set of the processor's caches.
+constexpr std::size_t kStride = kBuffer + 320;
+// An error that came back for some datagram fails the next call, once; more may follow it.
+constexpr int kTries = 4;
+
+// True for errors of the call itself: they came from no peer.
+bool is_own(int error) {
+  return error == EBADF || error == ENOTSOCK || error == EFAULT || error == EINVAL ||
+         error == ENOMEM;
+}
+
+template <class Value>
+Value value_of(const cmsghdr* header) {
+  Value value{};
+  std::memcpy(&value, CMSG_DATA(header),
+              std::min<std::size_t>(sizeof value, header->cmsg_len - CMSG_LEN(0)));
+  return value;
+}
+
+SocketAddress address_v4(const in_addr& host, std::uint16_t port) {
+  sockaddr_in raw{};
+  raw.sin_family = AF_INET;
+  raw.sin_port = htons(port);
+  raw.sin_addr = host;
+  return SocketAddress::parse(&raw, sizeof raw).value();
+}
+
+SocketAddress address_v6(const in6_pktinfo& info, std::uint16_t port) {
+  sockaddr_in6 raw{};
+  raw.sin6_family = AF_INET6;
+  raw.sin6_port = htons(port);
+  raw.sin6_addr = info.ipi6_addr;
+  if (IN6_IS_ADDR_LINKLOCAL(&info.ipi6_addr)) raw.sin6_scope_id = info.ipi6_ifindex;
+  return SocketAddress::parse(&raw, sizeof raw).value();
+}
+
+void read_control(const cmsghdr* header, std::uint16_t port, Arrival& arrival) {
+  if (header->cmsg_level == IPPROTO_IP && header->cmsg_type == IP_PKTINFO) {
+    arrival.to = address_v4(value_of<in_pktinfo>(header).ipi_addr, port);
+  } else if (header->cmsg_level == IPPROTO_IP && header->cmsg_type == IP_TOS) {
+    arrival.traffic_class = value_of<std::uint8_t>(header);
+  } else if (header->cmsg_level == IPPROTO_IPV6 && header->cmsg_type == IPV6_PKTINFO) {
+    arrival.to = address_v6(value_of<in6_pktinfo>(header), port);
+  } else if (header->cmsg_level == IPPROTO_IPV6 && header->cmsg_type == IPV6_TCLASS) {
+    arrival.traffic_class = static_cast<std::uint8_t>(value_of<int>(header));
+  } else if (header->cmsg_level == SOL_UDP && header->cmsg_type == UDP_GRO) {
+    const int segment = value_of<int>(header);
+    if (segment > 0) arrival.segment = std::min<std::size_t>(segment, arrival.bytes.size());
+  }
+}
+
+}  // namespace
+
+UdpBatch::UdpBatch(std::size_t arrivals)
+    : slots_(std::max<std::size_t>(arrivals, 1)),
+      messages_(slots_.size()),
+      arrivals_(slots_.size()),
+      filled_(slots_.size()) {
+  // Not initialised, so that pages exist only where something arrived.
+  bytes_ = std::make_unique_for_overwrite<std::byte[]>(slots_.size() * kStride);
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    Slot& slot = slots_[i];
+    slot.piece = {bytes_.get() + i * kStride, kBuffer};
+    msghdr& header = messages_[i].msg_hdr;
+    header.msg_name = &slot.sender;
+    header.msg_iov = &slot.piece;
+    header.msg_iovlen = 1;
+    header.msg_control = slot.control.data();
+  }
+}
+
+void UdpBatch::rewind() {
+  for (std::size_t i = 0; i < filled_; ++i) {
+    messages_[i].msg_hdr.msg_namelen = sizeof slots_[i].sender;
+    messages_[i].msg_hdr.msg_controllen = slots_[i].control.size();
+  }
+  filled_ = 0;
+  count_ = 0;
+  errors_waiting_ = false;
+}
+
+void UdpBatch::take(std::size_t filled, std::uint16_t port) {
+  filled_ = filled;
+  for (std::size_t i = 0; i < filled; ++i) {
+    msghdr& header = messages_[i].msg_hdr;
+    const auto from = SocketAddress::parse(&slots_[i].sender, header.msg_namelen);
+    if ((header.msg_flags & MSG_TRUNC) != 0 || !from) {
+      ++truncated_;
+      continue;
+    }
+    Arrival& arrival = arrivals_[count_++];
+    arrival = {};
+    arrival.from = from.value();
+    arrival.bytes = {bytes_.get() + i * kStride, messages_[i].msg_len};
+    arrival.segment = arrival.bytes.size();
+    for (const cmsghdr* control = CMSG_FIRSTHDR(&header); control != nullptr;
+         control = CMSG_NXTHDR(&header, const_cast<cmsghdr*>(control))) {
+      read_control(control, port, arrival);
+    }
+  }
+}
+
+int UdpSocket::receive(UdpBatch& batch) const {
+  batch.rewind();
+  for (int i = 0; i < kTries; ++i) {
+    const int filled =
+        ::recvmmsg(socket_.get(), batch.messages_.data(),
+                   static_cast<unsigned>(batch.messages_.size()), MSG_DONTWAIT, nullptr);
+    if (filled >= 0) {
+      batch.take(static_cast<std::size_t>(filled), address_.port());
+      return 0;
+    }
+    if (errno == EAGAIN) return 0;
+    if (is_own(errno)) return errno;
+    batch.errors_waiting_ = true;
+  }
+  return 0;
+}
+
+}  // namespace weft::os

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How do many datagrams leave by one system call, and what does a refusal mean?
+#include <netinet/udp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "os/udp_path.h"
+#include "os/udp_socket.h"
+
+namespace weft::os {
+namespace {
+
+constexpr std::size_t kMessagesPerCall = 64;
+// An error that came back from some peer fails the next call on the socket, whomever that is for.
+// So a refusal counts only when it comes again and again.
+constexpr int kTries = 4;
+
+// What the kernel is told beside the bytes, the same for each message of a call.
+class Ancillary {
+ public:
+  void add_source(const SocketAddress& from) {
+    if (from.family() == AF_INET) {
+      in_pktinfo info{};
+      info.ipi_spec_dst = reinterpret_cast<const sockaddr_in*>(from.get())->sin_addr;
+      add(IPPROTO_IP, IP_PKTINFO, info);
+    } else {
+      const auto* raw = reinterpret_cast<const sockaddr_in6*>(from.get());
+      const in6_pktinfo info{.ipi6_addr = raw->sin6_addr, .ipi6_ifindex = raw->sin6_scope_id};
+      add(IPPROTO_IPV6, IPV6_PKTINFO, info);
+    }
+  }
+  void add_segment(std::size_t segment) {
+    add(SOL_UDP, UDP_SEGMENT, static_cast<std::uint16_t>(segment));
+  }
+  void put_into(msghdr& message) {
+    message.msg_control = used_ == 0 ? nullptr : bytes_.data();
+    message.msg_controllen = used_;
+  }
+
+ private:
+  template <class Value>
+  void add(int level, int type, const Value& value) {
+    cmsghdr header{};
+    header.cmsg_len = CMSG_LEN(sizeof value);
+    header.cmsg_level = level;
+    header.cmsg_type = type;
+    std::memcpy(bytes_.data() + used_, &header, sizeof header);
+    std::memcpy(bytes_.data() + used_ + CMSG_LEN(0), &value, sizeof value);
+    used_ += CMSG_SPACE(sizeof value);
+  }
+  // Only used_ bytes are ever read; the padding among them need not be anything.
+  alignas(cmsghdr) std::array<std::byte, 96> bytes_;
+  std::size_t used_ = 0;
+};
+
+// Messages to one peer, each of so many bytes, ready for sendmmsg(2).
+class Messages {
+ public:
+  Messages(const SocketAddress& to, Ancillary& ancillary) {
+    pattern_.msg_name = const_cast<sockaddr*>(to.get());
+    pattern_.msg_namelen = to.length();
+    pattern_.msg_iovlen = 1;
+    ancillary.put_into(pattern_);
+  }
+  // How many messages hold the first of these bytes; no bytes at all are one message, too.
+  unsigned fill(std::span<const std::byte> bytes, std::size_t per_message) {
+    unsigned count = 0;
+    do {
+      const std::size_t size = std::min(per_message, bytes.size());
+      pieces_[count] = {const_cast<std::byte*>(bytes.data()), size};
+      messages_[count].msg_hdr = pattern_;
+      messages_[count].msg_hdr.msg_iov = &pieces_[count];
+      bytes = bytes.subspan(size);
+    } while (++count < kMessagesPerCall && !bytes.empty());
+    return count;
+  }
+  mmsghdr* data() { return messages_.data(); }
+  std::size_t size_of(unsigned index) const { return pieces_[index].iov_len; }
+
+ private:
+  msghdr pattern_{};
+  std::array<iovec, kMessagesPerCall> pieces_;
+  std::array<mmsghdr, kMessagesPerCall> messages_;
+};
+
+// How bytes are cut: into datagrams, and these into messages.
+struct Cut {
+  std::size_t segment;
+  std::size_t per_message;
+};
+
+// True for errors that are of this moment and this socket: they came from no peer.
+bool is_own(int error) { return error == EAGAIN || error == ENOBUFS || error == EBADF; }
+
+void count_in(SendOutcome& outcome, const Messages& messages, unsigned sent, const Cut& cut) {
+  for (unsigned i = 0; i < sent; ++i) {
+    const std::size_t size = messages.size_of(i);
+    outcome.bytes += size;
+    outcome.datagrams += size == 0 ? 1 : (size + cut.segment - 1) / cut.segment;
+  }
+}
+
+// Sends until all has left or the refusals of one message are not to be overcome.
+SendOutcome send_all(int fd, Messages& messages, std::span<const std::byte> bytes, const Cut& cut) {
+  SendOutcome outcome;
+  int refusals = 0;
+  bool cut_short = false;
+  do {
+    const unsigned count = messages.fill(bytes.subspan(outcome.bytes), cut.per_message);
+    const int sent = ::sendmmsg(fd, messages.data(), count, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent < 0) {
+      outcome.error = errno;
+      if (is_own(outcome.error)) return outcome;
+      outcome.errors_waiting = true;
+      if (++refusals < kTries) continue;
+      // No UDP send is refused that way: strangers' errors came faster than we asked.
+      if (outcome.error == ECONNREFUSED) outcome.error = EAGAIN;
+      return outcome;
+    }
+    // The kernel does not say what ended a call that had sent something. If the rest goes now, it
+    // was an error that came back.
+    outcome.errors_waiting |= cut_short;
+    cut_short = static_cast<unsigned>(sent) < count;
+    outcome.error = 0;
+    refusals = 0;
+    count_in(outcome, messages, static_cast<unsigned>(sent), cut);
+  } while (outcome.error != 0 || outcome.bytes < bytes.size());
+  return outcome;
+}
+
+bool may_mean_no_trains(int error) {
+  return error == EINVAL || error == EIO || error == EOPNOTSUPP || error == ENOPROTOOPT;
+}
+
+}  // namespace
+
+std::size_t UdpSocket::segments_per_train(std::size_t segment) const {
+  if (!trains_ || segment == 0) return 1;
+  return std::clamp<std::size_t>(kMaxTrain / segment, 1, kMaxSegments);
+}
+
+SendOutcome UdpSocket::send(const SocketAddress& to, const SocketAddress& from,
+                            std::span<const std::byte> bytes, std::size_t segment) {
+  SendOutcome outcome;
+  const bool source = from.family() != AF_UNSPEC;
+  if (to.family() != address_.family() || (source && from.family() != address_.family())) {
+    outcome.error = EAFNOSUPPORT;
+    return outcome;
+  }
+  if (segment == 0 || segment > bytes.size()) segment = bytes.size();
+  const std::size_t together = segments_per_train(segment);
+  const bool train = bytes.size() > segment && together > 1;
+
+  Ancillary ancillary;
+  if (source && !from.is_any()) ancillary.add_source(from);
+  if (train) ancillary.add_segment(segment);
+  Messages messages(to, ancillary);
+  outcome = send_all(socket_.get(), messages, bytes, {segment, segment * together});
+  if (outcome.error != 0) explain(to, from, segment, train, outcome);
+  return outcome;
+}
+
+void UdpSocket::explain(const SocketAddress& to, const SocketAddress& from, std::size_t segment,
+                        bool train, SendOutcome& outcome) {
+  const bool refused = train && may_mean_no_trains(outcome.error) && to.port() != 0;
+  if (outcome.error != EMSGSIZE && !refused) return;
+  const Result<UdpPath> path = udp_path_to(to, from);
+  if (path) outcome.path_mtu = path.value().mtu;
+  if (!refused || !path) return;  // without a way the error is about the addresses
+  // Kernels before 6.13 say EINVAL, too, when the segments of a train are too large for the way.
+  const bool too_big = segment + udp_header_bytes(to.family()) > outcome.path_mtu;
+  outcome.error = too_big ? EMSGSIZE : EOPNOTSUPP;
+  if (!too_big) {
+    trains_ = false;
+    outcome.path_mtu = 0;
+  }
+}
+
+}  // namespace weft::os

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How is a socket made whose packets are known to the last header field before they leave?
+#include "os/udp_socket.h"
+
+#include <netinet/udp.h>
+#include <sys/socket.h>
+
+#include <climits>
+
+namespace weft::os {
+namespace {
+
+bool set(int fd, int level, int name, int value) {
+  return ::setsockopt(fd, level, name, &value, sizeof value) == 0;
+}
+
+// What the contract rests on. UDP_NO_CHECK6_RX is as old as Linux 3.16, the others are older.
+bool set_indispensable(int fd, bool v6) {
+  if (!v6) {
+    return set(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO) &&
+           set(fd, IPPROTO_IP, IP_PKTINFO, 1) && set(fd, IPPROTO_IP, IP_RECVTOS, 1) &&
+           set(fd, IPPROTO_IP, IP_RECVERR, 1);
+  }
+  return set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1) &&
+         set(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO) &&
+         set(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1) && set(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1) &&
+         set(fd, IPPROTO_IPV6, IPV6_RECVERR, 1) && set(fd, SOL_UDP, UDP_NO_CHECK6_RX, 1);
+}
+
+bool set_header_fields(int fd, bool v6, const UdpSocket::Options& options) {
+  const int level = v6 ? IPPROTO_IPV6 : IPPROTO_IP;
+  const bool marked = options.traffic_class == 0 ||
+                      set(fd, level, v6 ? IPV6_TCLASS : IP_TOS, options.traffic_class);
+  return marked && (options.hop_limit == 0 ||
+                    set(fd, level, v6 ? IPV6_UNICAST_HOPS : IP_TTL, options.hop_limit));
+}
+
+// Asks for the most; the kernel gives what net.core.rmem_max and wmem_max allow.
+std::size_t enlarge_buffers(int fd) {
+  set(fd, SOL_SOCKET, SO_SNDBUF, INT_MAX / 2);
+  set(fd, SOL_SOCKET, SO_RCVBUF, INT_MAX / 2);
+  int given = 0;
+  socklen_t length = sizeof given;
+  ::getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &given, &length);
+  return static_cast<std::size_t>(given);
+}
+
+}  // namespace
+
+Result<UdpSocket> UdpSocket::bind(const SocketAddress& wanted, const Options& options) {
+  const bool v6 = wanted.family() == AF_INET6;
+  UdpSocket made;
+  made.socket_.reset(::socket(wanted.family(), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const int fd = made.socket_.get();
+  if (fd < 0) return last_error("cannot open a UDP socket");
+  if (!set_indispensable(fd, v6) || !set_header_fields(fd, v6, options)) {
+    return last_error("a UDP socket at " + wanted.text() + " takes no options");
+  }
+  // Setting no segment size changes nothing, but only a kernel that has trains lets one do it.
+  made.trains_ = options.trains && set(fd, SOL_UDP, UDP_SEGMENT, 0);
+  if (options.merging) set(fd, SOL_UDP, UDP_GRO, 1);
+  made.receive_buffer_ = enlarge_buffers(fd);
+  if (::bind(fd, wanted.get(), wanted.length()) != 0) {
+    return last_error("cannot bind " + wanted.text());
+  }
+  sockaddr_storage bound{};
+  socklen_t length = sizeof bound;
+  ::getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &length);
+  Result<SocketAddress> address = SocketAddress::parse(&bound, length);
+  if (!address) return address.error();
+  made.address_ = address.value();
+  return made;
+}
+
+}  // namespace weft::os
