@@ -13,7 +13,7 @@ constexpr auto kCheckEvery = std::chrono::milliseconds(200);
 
 // One message to somebody to whom nothing else will be said from here. Whoever is gone needs none.
 void say(device::Port& port, const os::SocketAddress& to, const Message& message) {
-  auto way = port.connect(to);
+  auto way = port.connect(to, true);
   if (!way) return;
   const Bytes bytes = encode(message);
   const LocalRange piece{const_cast<std::byte*>(bytes.data()), bytes.size()};
@@ -35,11 +35,11 @@ device::PortOptions options_for(DomainId domain, const os::SocketAddress& name) 
 }  // namespace
 
 Result<std::unique_ptr<Listener>> Listener::open(std::shared_ptr<device::Device> device,
-                                                 const os::SocketAddress& address,
+                                                 const link::Place& place,
                                                  const os::SocketAddress& name, RequestSink& sink) {
   std::unique_ptr<Listener> listener(new Listener(sink));
   const DomainId nobodys = device->new_domain();  // no key of anybody is valid there
-  auto port = device::Port::open(std::move(device), address, options_for(nobodys, name));
+  auto port = device::Port::open(std::move(device), place, options_for(nobodys, name));
   if (!port) return port.error();
   listener->port_ = std::move(port).value();
   return listener;
@@ -162,10 +162,10 @@ void Listener::wake_up() {
   if (--sleepers_ == 0) port_->inbox().wake_up();
 }
 
-void turn_down(std::shared_ptr<device::Device> device, const os::SocketAddress& address,
+void turn_down(std::shared_ptr<device::Device> device, const link::Place& place,
                const Request& request) {
   const DomainId nobodys = device->new_domain();
-  auto port = device::Port::open(std::move(device), address, options_for(nobodys, address));
+  auto port = device::Port::open(std::move(device), place, options_for(nobodys, place.address));
   if (port) say(*port.value(), request.name, {Kind::kReject, request.token, 0, {}, {}});
 }
 

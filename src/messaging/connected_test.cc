@@ -44,7 +44,7 @@ struct ConnectedEnd {
     setup.connection = &manager;
     setup.bindings.tx = &queue;
     setup.bindings.rx = &queue;
-    setup.address = address;
+    setup.place = address;
     setup.name = address;
     setup.domain = device->new_domain();
     endpoint = std::move(Endpoint::open(std::move(setup))).value();

@@ -10,7 +10,7 @@ namespace weft::messaging {
 
 int Endpoint::face(const os::SocketAddress& peer) {
   facing_.reset();
-  auto way = port_->connect(peer);
+  auto way = port_->connect(peer, true);
   if (!way) return way.error().code;
   facing_ = std::move(way).value();
   if (sleepers_ > 0) watch_processes();

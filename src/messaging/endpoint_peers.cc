@@ -213,7 +213,7 @@ Result<std::unique_ptr<Endpoint>> Endpoint::open(EndpointSetup setup) {
   wanted.count_remote_writes = setup.count_remote_writes;
   wanted.service = setup.service;
   std::unique_ptr<Endpoint> endpoint(new Endpoint(std::move(setup)));
-  auto port = device::Port::open(endpoint->setup_.device, endpoint->setup_.address, wanted);
+  auto port = device::Port::open(endpoint->setup_.device, endpoint->setup_.place, wanted);
   if (!port) return port.error();
   endpoint->port_ = std::move(port).value();
   auto set = os::EventSet::create();

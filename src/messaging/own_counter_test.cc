@@ -164,7 +164,7 @@ TEST_F(OwnCounterTest, AnAccessToACountedRegionCountsWhereTheRegionIsBound) {
   AddressVector addresses{true, 8};
   wanted.device = setup.device;
   wanted.addresses = &addresses;
-  wanted.address = wanted.name = loopback(7003);
+  wanted.place = wanted.name = loopback(7003);
   wanted.domain = setup.device->new_domain();
   wanted.region_counters = &counters;
   const auto target = std::move(Endpoint::open(wanted)).value();

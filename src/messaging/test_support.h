@@ -75,7 +75,7 @@ struct Node {
     wanted.bindings.rx = &rx;
     wanted.bindings.counters[static_cast<std::size_t>(Event::kRemoteWrite)] = &remote_writes;
     wanted.bindings.counters[static_cast<std::size_t>(Event::kSend)] = &sends;
-    wanted.address = address;
+    wanted.place = address;
     wanted.name = address;
     wanted.domain = domain;
     wanted.count_remote_writes = true;

@@ -3,6 +3,7 @@
 #include "os/udp_port.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <sys/socket.h>
 
 namespace weft::os {
@@ -68,6 +69,8 @@ bool SocketAddress::operator==(const SocketAddress& other) const {
   }
   return storage_.v4.sin_addr.s_addr == other.storage_.v4.sin_addr.s_addr;
 }
+
+Fd UdpPort::duplicate() const { return Fd(::fcntl(socket_.get(), F_DUPFD_CLOEXEC, 0)); }
 
 Result<UdpPort> UdpPort::bind(const SocketAddress& wanted) {
   UdpPort port;

@@ -21,8 +21,7 @@ bool set_indispensable(int fd, bool v6) {
            set(fd, IPPROTO_IP, IP_PKTINFO, 1) && set(fd, IPPROTO_IP, IP_RECVTOS, 1) &&
            set(fd, IPPROTO_IP, IP_RECVERR, 1);
   }
-  return set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1) &&
-         set(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO) &&
+  return set(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO) &&
          set(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1) && set(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1) &&
          set(fd, IPPROTO_IPV6, IPV6_RECVERR, 1) && set(fd, SOL_UDP, UDP_NO_CHECK6_RX, 1);
 }
@@ -47,19 +46,36 @@ std::size_t enlarge_buffers(int fd) {
 
 }  // namespace
 
+Status UdpSocket::set_options(const SocketAddress& address, const Options& options) {
+  const bool v6 = address.family() == AF_INET6;
+  const int fd = socket_.get();
+  if (!set_indispensable(fd, v6) || !set_header_fields(fd, v6, options)) {
+    return last_error("a UDP socket at " + address.text() + " takes no options");
+  }
+  // Setting no segment size changes nothing, but only a kernel that has trains lets one do it.
+  trains_ = options.trains && set(fd, SOL_UDP, UDP_SEGMENT, 0);
+  if (options.merging) set(fd, SOL_UDP, UDP_GRO, 1);
+  receive_buffer_ = enlarge_buffers(fd);
+  return {};
+}
+
+Result<UdpSocket> UdpSocket::over(const UdpPort& port, const Options& options) {
+  UdpSocket made;
+  made.socket_ = port.duplicate();
+  if (!made.socket_.valid()) return last_error("cannot duplicate a socket");
+  made.address_ = port.address();
+  if (Status ok = made.set_options(made.address_, options); !ok) return ok.error();
+  return made;
+}
+
 Result<UdpSocket> UdpSocket::bind(const SocketAddress& wanted, const Options& options) {
   const bool v6 = wanted.family() == AF_INET6;
   UdpSocket made;
   made.socket_.reset(::socket(wanted.family(), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const int fd = made.socket_.get();
   if (fd < 0) return last_error("cannot open a UDP socket");
-  if (!set_indispensable(fd, v6) || !set_header_fields(fd, v6, options)) {
-    return last_error("a UDP socket at " + wanted.text() + " takes no options");
-  }
-  // Setting no segment size changes nothing, but only a kernel that has trains lets one do it.
-  made.trains_ = options.trains && set(fd, SOL_UDP, UDP_SEGMENT, 0);
-  if (options.merging) set(fd, SOL_UDP, UDP_GRO, 1);
-  made.receive_buffer_ = enlarge_buffers(fd);
+  if (v6) set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+  if (Status ok = made.set_options(wanted, options); !ok) return ok.error();
   if (::bind(fd, wanted.get(), wanted.length()) != 0) {
     return last_error("cannot bind " + wanted.text());
   }

@@ -21,8 +21,8 @@ Connector::~Connector() {
   if (eq_ != nullptr) eq_->forget(ep_);
 }
 
-void Connector::decline(const os::SocketAddress& address) {
-  if (request_) connect::turn_down(domain_.device(), address, *request_);
+void Connector::decline(const link::Place& place) {
+  if (request_) connect::turn_down(domain_.device(), place, *request_);
 }
 
 int Connector::bind(EventQueue& eq) {

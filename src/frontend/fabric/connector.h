@@ -21,8 +21,8 @@ class Connector final : messaging::ConnectionSink, connect::Border {
   // For the endpoint `ep` of `domain`. With a request it is to accept that, else it may connect.
   Connector(struct fid& ep, Domain& domain, std::optional<connect::Request> request);
   // Says no to a request that was not decided, or whose acceptance failed at once; the endpoint at
-  // `address` must not run any more.
-  void decline(const os::SocketAddress& address);
+  // `place` must not run any more.
+  void decline(const link::Place& place);
   ~Connector() override;
 
   // fi_ep_bind(3). Errors: -FI_EINVAL for a second one.

@@ -132,7 +132,7 @@ Endpoint::~Endpoint() {
     if (offer_->type == FI_EP_DGRAM) log_drops(port_->address(), core_->drops());
     core_.reset();
   }
-  if (connector_ != nullptr) connector_->decline(port_->address());
+  if (connector_ != nullptr) connector_->decline({*port_, domain_.options().links});
 }
 
 int Endpoint::bind(struct fid* object, std::uint64_t flags) {
@@ -275,6 +275,7 @@ int Endpoint::enable() {
   if (core_ != nullptr) return -FI_EOPBADSTATE;
   if (const int missing = check_bindings()) return missing;
   messaging::EndpointSetup setup;
+  setup.place = {*port_, domain_.options().links};
   setup.device = domain_.device();
   if (connector_ != nullptr) {
     connector_->set_up(setup);
@@ -287,7 +288,6 @@ int Endpoint::enable() {
   for (std::size_t i = 0; i < counters_.size(); ++i) {
     if (counters_[i] != nullptr) setup.bindings.counters[i] = &counters_[i]->counter();
   }
-  setup.address = port_->address();
   setup.name = name();
   setup.domain = domain_.id();
   setup.locking = domain_.locking();

@@ -47,7 +47,7 @@ std::vector<Definition> definitions() {
        "Directory for shared files (default: $WEFT_RUNTIME_DIR, or else /dev/shm/weft-UID)"},
       {"iface", FI_PARAM_STRING, "Name of the only network interface to offer (default: all)"},
       {"links", FI_PARAM_STRING,
-       "Ways to reach a peer that may be used; shm is the only one (default: shm)"},
+       "How peers are reached: shm, within this host; or udp, over the network (default: shm)"},
       {"disable_layering", FI_PARAM_BOOL,
        "Whether utility providers are kept from layering themselves over weft (default: yes)"},
   };
@@ -86,9 +86,11 @@ bool truth_of(fi_provider& provider, const char* name, bool usual) {
   return status == 0 ? value != 0 : usual;
 }
 
-void check_links(fi_provider& provider) {
+link::Links links_of(fi_provider& provider) {
   const std::string links = text_of(provider, "links").value_or("shm");
+  if (links == "udp") return {false, true};
   if (links != "shm") log_warning(FI_LOG_CORE, "links={}: unknown; shm is used", links);
+  return {};
 }
 
 }  // namespace
@@ -114,7 +116,7 @@ Parameters read_parameters(fi_provider& provider) {
   options.runtime_dir = text_of(provider, "runtime_dir").value_or("");
   parameters.interface = text_of(provider, "iface").value_or("");
   parameters.disable_layering = truth_of(provider, "disable_layering", parameters.disable_layering);
-  check_links(provider);
+  options.links = links_of(provider);
   return parameters;
 }
 

@@ -30,9 +30,9 @@ inline constexpr std::size_t kUsualBacklog = 128;
 // A mailbox for requests (rdma_listen(3), fi_listen(3)). Any thread.
 class Listener final : public device::Engine, link::InboxSink {
  public:
-  // Makes `address` reachable, which peers know as `name`. Errors: those of device::Port::open().
+  // Makes `place` reachable, which peers know as `name`. Errors: those of device::Port::open().
   static Result<std::unique_ptr<Listener>> open(std::shared_ptr<device::Device> device,
-                                                const os::SocketAddress& address,
+                                                const link::Place& place,
                                                 const os::SocketAddress& name, RequestSink& sink);
   // Rejects every request that is not decided.
   ~Listener() override;
@@ -79,9 +79,9 @@ class Listener final : public device::Engine, link::InboxSink {
   os::Time next_check_{};
 };
 
-// Says no to whoever asked, in the name of an endpoint at `address` that was to accept and does not
+// Says no to whoever asked, in the name of an endpoint at `place` that was to accept and does not
 // exist any more.
-void turn_down(std::shared_ptr<device::Device> device, const os::SocketAddress& address,
+void turn_down(std::shared_ptr<device::Device> device, const link::Place& place,
                const Request& request);
 
 }  // namespace weft::connect

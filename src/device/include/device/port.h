@@ -10,9 +10,11 @@
 #include "link/flow.h"
 #include "link/inbox.h"
 #include "link/membership.h"
+#include "link/place.h"
 #include "link/service.h"
 #include "link_shm/mailbox.h"
 #include "link_shm/outbox.h"
+#include "link_udp/station.h"
 #include "os/udp_port.h"
 
 namespace weft::device {
@@ -31,30 +33,37 @@ struct PortOptions {
 // at a time.
 class Port {
  public:
-  // Makes the port reachable under the bound address. Errors: those of shm::Mailbox::create().
+  // Makes the port reachable at its place. Errors: those of shm::Mailbox::create(), of
+  // os::UdpSocket::over() and udp::Station::create().
   static Result<std::unique_ptr<Port>> open(std::shared_ptr<Device> device,
-                                            const os::SocketAddress& address,
-                                            const PortOptions& options);
+                                            const link::Place& place, const PortOptions& options);
 
   // Where messages arrive.
-  link::Inbox& inbox() { return *mailbox_; }
+  link::Inbox& inbox() { return *inbox_; }
   // Opens the way to a peer. Errors: ENOENT when nobody is there (yet), EHOSTUNREACH when no link
-  // leads to that host, others of shm::Outbox::open().
-  Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer);
+  // leads to that host, others of shm::Outbox::open() and udp::Station::connect().
+  // With `even_if_silent` a peer that has not answered is no error, where answers take their time:
+  // control messages wait for it.
+  Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer,
+                                              bool even_if_silent = false);
   // Makes this port a member of a multicast group; leaves the group before the port goes. Errors:
   // EADDRINUSE when it is one, others of shm::join_group().
   Result<std::unique_ptr<link::Membership>> join(const os::SocketAddress& group);
   // Opens the way to all members of a group, and to those to come.
   std::unique_ptr<link::Flow> connect_group(const os::SocketAddress& group);
   // Processes that have sent to this port.
-  std::vector<pid_t> source_processes() const { return mailbox_->source_processes(); }
+  std::vector<pid_t> source_processes() const;
 
  private:
-  Port(std::shared_ptr<Device> device, std::unique_ptr<shm::Mailbox> mailbox, shm::Sender sender);
+  explicit Port(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+  Status open_mailbox(const os::SocketAddress& address, const PortOptions& options);
+  Status open_station(const link::Place& place, const PortOptions& options);
 
   const std::shared_ptr<Device> device_;
-  const std::unique_ptr<shm::Mailbox> mailbox_;
-  const shm::Sender sender_;
+  std::unique_ptr<shm::Mailbox> mailbox_;
+  shm::Sender sender_;
+  std::unique_ptr<udp::Station> station_;
+  link::Inbox* inbox_ = nullptr;
 };
 
 }  // namespace weft::device

@@ -37,7 +37,7 @@ struct Bindings {
   device::Counter* counter(Event event) const { return counters[static_cast<std::size_t>(event)]; }
 };
 
-// What an endpoint is made of; all pointers outlive it.
+// What an endpoint is made of; all pointers outlive it, but that of its place.
 struct EndpointSetup {
   std::shared_ptr<device::Device> device;
   AddressVector* addresses = nullptr;    // empty for a connected endpoint, and stays so
@@ -45,8 +45,8 @@ struct EndpointSetup {
   // Shared with other endpoints, all with the same addresses; null: receives of its own.
   ReceiveQueue* receives = nullptr;
   Bindings bindings;
-  os::SocketAddress address;  // that was bound
-  os::SocketAddress name;     // by which peers know it: the same, unless that was a wildcard
+  link::Place place;       // where it is
+  os::SocketAddress name;  // by which peers know it: the same, unless that was a wildcard
   DomainId domain;
   Locking locking = true;
   bool count_remote_reads = false;

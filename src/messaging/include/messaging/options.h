@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <string>
 
+#include "link/place.h"
+
 namespace weft::messaging {
 
 // Settings of the device, read once and passed down.
@@ -18,6 +20,8 @@ struct Options {
   std::size_t eager_limit = 8192;
   // Bytes of unexpected messages that an endpoint keeps before it stops taking in more.
   std::size_t unexpected_limit = std::size_t{1} << 30;
+  // Ways to reach peers that may be used.
+  link::Links links;
   // Base of the runtime directory; empty: $WEFT_RUNTIME_DIR or /dev/shm/weft-UID.
   std::string runtime_dir;
 };

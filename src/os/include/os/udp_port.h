@@ -53,6 +53,8 @@ class UdpPort {
   static Result<UdpPort> bind(const SocketAddress& wanted);
   // What was bound, with the port that was chosen.
   const SocketAddress& address() const { return address_; }
+  // Another descriptor of the same socket; invalid when there are too many.
+  Fd duplicate() const;
 
  private:
   Fd socket_;

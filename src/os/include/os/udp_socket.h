@@ -76,6 +76,9 @@ class UdpSocket {
   // ENOPROTOOPT when the kernel lacks what is said above of packets and identifications.
   static Result<UdpSocket> bind(const SocketAddress& wanted, const Options& options);
 
+  // The same over a port that was bound before, which may go then. Errors besides: EMFILE.
+  static Result<UdpSocket> over(const UdpPort& port, const Options& options);
+
   // Sends `bytes` cut into datagrams of `segment` bytes, the last may be shorter; a segment of 0 or
   // of all bytes is one datagram. They leave as trains of segments_per_train() datagrams, at most
   // 64 trains to a system call. `from`: the local address to send from (its port is ignored);
@@ -112,6 +115,7 @@ class UdpSocket {
 
  private:
   UdpSocket() = default;
+  Status set_options(const SocketAddress& address, const Options& options);
   // Looks into a refusal of a message that had one datagram or was a train.
   void explain(const SocketAddress& to, const SocketAddress& from, std::size_t segment, bool train,
                SendOutcome& outcome);

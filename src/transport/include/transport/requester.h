@@ -54,6 +54,8 @@ class Requester {
 
   // Work that has not ended.
   bool busy() const { return !messages_.empty(); }
+  // Packets that were sent and neither acknowledged nor known to be lost.
+  std::uint32_t under_way() const;
   bool failed() const { return failed_; }
   const Window& window() const { return window_; }
 
@@ -110,7 +112,6 @@ class Requester {
   std::uint32_t packets_for(std::uint64_t length) const;
   bool wants_answer(const Message& message);
   void sent(Psn psn, bool again, Time now);
-  std::uint32_t under_way() const;
   bool waits(Time now) const { return waiting_ && now < not_before_; }
 
   // Answers (requester_answers.cc).

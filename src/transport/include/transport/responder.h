@@ -32,6 +32,8 @@ class Responder {
 
   // Takes in a request.
   void take(const wire::Packet& request, Time now);
+  // True when something is to be sent that the peer waits for: not just an acknowledgement.
+  bool urgent() const { return nak_ != 0 || !answers_.empty() || !asked_.empty(); }
   // Writes the next response, from its base header to its padding, into `out`, which has room for
   // wire::kMaxHeaderBytes and the path MTU. Returns its length, or 0 when there is none.
   std::size_t next(std::span<std::byte> out);

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Where is an endpoint, and by which links do its peers reach it?
+#pragma once
+
+#include "os/udp_port.h"
+
+namespace weft::link {
+
+// Which links may be used.
+struct Links {
+  bool shm = true;   // within the host
+  bool udp = false;  // over the network
+};
+
+// The address of an endpoint. `port` holds it, and is needed for the network only; it outlives the
+// call that a place is given to.
+struct Place {
+  Place() = default;
+  Place(const os::SocketAddress& its_address) : address(its_address) {}
+  Place(const os::UdpPort& its_port, Links its_links)
+      : address(its_port.address()), port(&its_port), links(its_links) {}
+
+  os::SocketAddress address;
+  const os::UdpPort* port = nullptr;
+  Links links;
+};
+
+}  // namespace weft::link

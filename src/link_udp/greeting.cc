@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How do two endpoints agree on a flow, and how do they part?
+#include "greeting.h"
+
+#include <bit>
+#include <cstring>
+
+#include "wire/endian.h"
+#include "wire/packet.h"
+
+namespace weft::udp {
+namespace {
+
+// The service that a REQ asks for: Weft's flows, of one kind.
+constexpr std::uint64_t kServices = 0x5765'6674'0000'0000;  // "Weft"
+constexpr std::uint8_t kReliableDatagramType = 2;
+constexpr std::uint8_t kVersion = 1;
+
+std::uint8_t mtu_code(std::size_t mtu) {
+  return static_cast<std::uint8_t>(std::countr_zero(mtu) - 7);
+}
+
+std::size_t mtu_of(std::uint8_t code) {
+  return code >= 1 && code <= 5 ? std::size_t{128} << code : 0;
+}
+
+// An endpoint's name: family (4 or 6), port, scope, address.
+constexpr std::size_t kNameBytes = 24;
+
+void write_name(const os::SocketAddress& name, std::byte* out) {
+  const bool v6 = name.family() == AF_INET6;
+  wire::store<std::uint8_t>(out, v6 ? 6 : 4);
+  wire::store<std::uint16_t>(out + 2, name.port());
+  if (v6) {
+    const auto* raw = reinterpret_cast<const sockaddr_in6*>(name.get());
+    wire::store<std::uint32_t>(out + 4, raw->sin6_scope_id);
+    std::memcpy(out + 8, &raw->sin6_addr, 16);
+  } else {
+    std::memcpy(out + 8, &reinterpret_cast<const sockaddr_in*>(name.get())->sin_addr, 4);
+  }
+}
+
+os::SocketAddress read_name(const std::byte* bytes) {
+  const std::uint16_t port = htons(wire::load<std::uint16_t>(bytes + 2));
+  if (wire::load<std::uint8_t>(bytes) == 4) {
+    sockaddr_in v4{};
+    v4.sin_family = AF_INET;
+    v4.sin_port = port;
+    std::memcpy(&v4.sin_addr, bytes + 8, 4);
+    return os::SocketAddress::parse(&v4, sizeof v4).value();
+  }
+  sockaddr_in6 v6{};
+  v6.sin6_family = AF_INET6;
+  v6.sin6_port = port;
+  v6.sin6_scope_id = wire::load<std::uint32_t>(bytes + 4);
+  std::memcpy(&v6.sin6_addr, bytes + 8, 16);
+  return os::SocketAddress::parse(&v6, sizeof v6).value();
+}
+
+// Private data: version, MTU, zero, room, then perhaps a name.
+void write_private(const Introduction& me, std::byte* out) {
+  wire::store<std::uint8_t>(out, kVersion);
+  wire::store<std::uint8_t>(out + 1, mtu_code(me.path_mtu));
+  wire::store<std::uint32_t>(out + 4, me.room);
+}
+
+bool read_private(const std::byte* bytes, Introduction& me) {
+  me.path_mtu = mtu_of(wire::load<std::uint8_t>(bytes + 1));
+  me.room = wire::load<std::uint32_t>(bytes + 4);
+  return wire::load<std::uint8_t>(bytes) == kVersion && me.path_mtu != 0;
+}
+
+wire::CmMad mad_of(const Hello& hello) {
+  wire::CmReq req;
+  req.local_id = hello.me.token;
+  req.ca_guid = hello.me.station;
+  req.service = kServices | static_cast<std::uint32_t>(hello.service);
+  req.queue_key = hello.me.queue_key;
+  req.qpn = hello.me.queue_pair;
+  req.eecn = hello.me.context;
+  req.transport = kReliableDatagramType;
+  req.path_mtu = mtu_code(hello.me.path_mtu);
+  req.retry_count = 7;
+  req.rnr_retry = 7;
+  req.pkey = wire::kDefaultPkey;
+  req.responder_resources = req.initiator_depth = 16;
+  req.primary.hop_limit = 64;
+  write_private(hello.me, req.data.data());
+  write_name(hello.name, req.data.data() + 8);
+  static_assert(8 + kNameBytes <= sizeof req.data);
+  return {0, hello.me.token, 0, req};
+}
+
+wire::CmMad mad_of(const Welcome& welcome) {
+  wire::CmRep rep;
+  rep.local_id = welcome.me.token;
+  rep.ca_guid = welcome.me.station;
+  rep.remote_id = welcome.token;
+  rep.queue_key = welcome.me.queue_key;
+  rep.qpn = welcome.me.queue_pair;
+  rep.eecn = welcome.me.context;
+  rep.starting_psn = welcome.first.value();
+  rep.responder_resources = rep.initiator_depth = 16;
+  rep.rnr_retry = 7;
+  write_private(welcome.me, rep.data.data());
+  return {0, welcome.token, 0, rep};
+}
+
+wire::CmMad mad_of(const Refusal& refusal) {
+  wire::CmRej rej;
+  rej.remote_id = refusal.token;
+  rej.message = 2;
+  switch (refusal.why) {
+    case Refusal::Why::kNobody:
+      rej.reason = wire::CmReason::kInvalidService;
+      break;
+    case Refusal::Why::kUnknown:
+      rej.reason = wire::CmReason::kStale;
+      break;
+    case Refusal::Why::kUnwanted:
+      rej.reason = wire::CmReason::kConsumer;
+      break;
+  }
+  wire::store<std::uint32_t>(rej.data.data(), refusal.context);
+  return {0, refusal.token, 0, rej};
+}
+
+wire::CmMad mad_of(const Farewell& farewell) {
+  if (farewell.answer) {
+    wire::CmDrep drep;
+    drep.local_id = farewell.sender_token;
+    drep.remote_id = farewell.receiver_token;
+    return {0, farewell.receiver_token, 0, drep};
+  }
+  wire::CmDreq dreq;
+  dreq.local_id = farewell.sender_token;
+  dreq.remote_id = farewell.receiver_token;
+  return {0, farewell.sender_token, 0, dreq};
+}
+
+std::optional<Greeting> read(const wire::CmReq& req) {
+  Hello hello;
+  if ((req.service & ~0xFFFF'FFFFULL) != kServices || req.transport != kReliableDatagramType) {
+    return std::nullopt;
+  }
+  if (!read_private(req.data.data(), hello.me)) return std::nullopt;
+  hello.service = static_cast<link::Service>(req.service & 0xFFFF'FFFF);
+  hello.me.token = req.local_id;
+  hello.me.station = req.ca_guid;
+  hello.me.queue_pair = req.qpn;
+  hello.me.context = req.eecn;
+  hello.me.queue_key = req.queue_key;
+  hello.name = read_name(req.data.data() + 8);
+  return hello;
+}
+
+std::optional<Greeting> read(const wire::CmRep& rep) {
+  Welcome welcome;
+  if (!read_private(rep.data.data(), welcome.me)) return std::nullopt;
+  welcome.token = rep.remote_id;
+  welcome.me.token = rep.local_id;
+  welcome.me.station = rep.ca_guid;
+  welcome.me.queue_pair = rep.qpn;
+  welcome.me.context = rep.eecn;
+  welcome.me.queue_key = rep.queue_key;
+  welcome.first = Psn(rep.starting_psn);
+  return welcome;
+}
+
+std::optional<Greeting> read(const wire::CmRej& rej) {
+  Refusal refusal;
+  refusal.token = rej.remote_id;
+  refusal.context = wire::load<std::uint32_t>(rej.data.data());
+  refusal.why = Refusal::Why::kNobody;
+  if (rej.reason == wire::CmReason::kStale) refusal.why = Refusal::Why::kUnknown;
+  if (rej.reason == wire::CmReason::kConsumer) refusal.why = Refusal::Why::kUnwanted;
+  return refusal;
+}
+
+std::optional<Greeting> read(const wire::CmDreq& dreq) {
+  return Farewell{false, dreq.local_id, dreq.remote_id};
+}
+
+std::optional<Greeting> read(const wire::CmDrep& drep) {
+  return Farewell{true, drep.local_id, drep.remote_id};
+}
+
+// Those that concern no flow of Weft's own.
+template <class Other>
+std::optional<Greeting> read(const Other&) {
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::array<std::byte, wire::kMadBytes> write_greeting(const Greeting& greeting) {
+  return wire::write_cm(std::visit([](const auto& each) { return mad_of(each); }, greeting));
+}
+
+std::optional<Greeting> read_greeting(std::span<const std::byte> payload) {
+  const auto mad = wire::parse_cm(payload);
+  if (!mad) return std::nullopt;
+  return std::visit([](const auto& each) { return read(each); }, mad->message);
+}
+
+}  // namespace weft::udp

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How do two endpoints agree on a flow, and how do they part?
+//
+// By messages of the connection manager (IBTA chapter 12) for the service type Reliable Datagram,
+// as packets to queue pair 1 at the endpoint's own port: REQ and REP begin a flow, in which the one
+// who asked sends requests and the other one answers; REJ says no, or that a flow is not known (any
+// more); DREQ and DREP end it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <variant>
+
+#include "base/psn.h"
+#include "link/service.h"
+#include "os/udp_port.h"
+#include "wire/cm_message.h"
+
+namespace weft::udp {
+
+// What an end tells of itself.
+struct Introduction {
+  std::uint32_t token =
+      0;  // of the flow, drawn at random: nobody who has the address later is mistaken
+  std::uint64_t station = 0;  // of the endpoint, drawn at random: all its flows have it
+  std::uint32_t queue_pair = 0;
+  std::uint32_t context = 0;  // end-to-end context of the flow, 24 bits
+  std::uint32_t queue_key = 0;
+  std::size_t path_mtu = 0;
+  std::uint32_t room = 0;  // bytes of packets that it can take in while it does not look
+};
+
+// REQ.
+struct Hello {
+  Introduction me;
+  os::SocketAddress name;  // of the endpoint that asks, as its peers know it
+  link::Service service = link::Service::kReliableDatagram;
+};
+
+// REP.
+struct Welcome {
+  std::uint32_t token = 0;  // of the one who asked
+  Introduction me;
+  Psn first;  // number of the first packet that is to come
+};
+
+// REJ.
+struct Refusal {
+  enum class Why : std::uint8_t {
+    kNobody,   // no such service at that address
+    kUnknown,  // packets came for a flow that is not known: it was given up, or it was another
+               // process's
+    kUnwanted  // the endpoint listens no more to this one
+  };
+  Why why = Why::kNobody;
+  std::uint32_t token = 0;    // of the one who asked; 0: not known
+  std::uint32_t context = 0;  // with kUnknown: what the packets carried
+};
+
+// DREQ, DREP.
+struct Farewell {
+  bool answer = false;
+  std::uint32_t sender_token = 0;
+  std::uint32_t receiver_token = 0;
+};
+
+using Greeting = std::variant<Hello, Welcome, Refusal, Farewell>;
+
+// The payload of a packet that says it, and back: nothing for what says none of these.
+std::array<std::byte, wire::kMadBytes> write_greeting(const Greeting& greeting);
+std::optional<Greeting> read_greeting(std::span<const std::byte> payload);
+
+}  // namespace weft::udp

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What do the channels of one endpoint share?
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "greeting.h"
+#include "link/inbox.h"
+#include "memory/own_memory.h"
+#include "os/clock.h"
+#include "trains.h"
+
+namespace weft::udp {
+
+class InChannel;
+class OutChannel;
+struct Operation;
+
+// The endpoint as its channels see it. One thread at a time.
+class Hub {
+ public:
+  virtual ~Hub() = default;
+
+  // The endpoint, as a flow's ends introduce it to each other.
+  virtual Introduction introduction() const = 0;
+  virtual const os::SocketAddress& name() const = 0;
+  virtual link::Service service() const = 0;
+  virtual std::size_t eager_limit() const = 0;
+  // Whether peers' accesses are announced.
+  virtual bool counts(Access access) const = 0;
+  virtual memory::OwnMemory& memory() = 0;
+
+  // Has something to send, or waits for something.
+  virtual void activate(OutChannel& channel) = 0;
+  virtual void activate(InChannel& channel) = 0;
+  // Sends what the channel has, and acknowledgements to the same peer, without waiting for the next
+  // poll.
+  virtual void send_now(OutChannel& channel) = 0;
+  // Says something to a peer's manager of connections.
+  virtual void say(const Way& way, const Greeting& greeting) = 0;
+
+  // A number by which the peer may name the operation, until forget().
+  virtual std::uint32_t name_exchange(Operation& operation) = 0;
+  virtual void forget_exchange(std::uint32_t exchange) = 0;
+  // The operation of that number, if it goes to that station.
+  virtual Operation* find_exchange(std::uint32_t exchange, std::uint64_t station) = 0;
+
+  // The way back to whoever sends over a channel: made when it is first needed.
+  virtual OutChannel& way_back(const InChannel& channel) = 0;
+  // A peer's message has been read, for the receive `cookie`.
+  virtual void pulled(void* cookie, int error) = 0;
+  // Who hears of arrivals just now.
+  virtual link::InboxSink& sink() = 0;
+};
+
+}  // namespace weft::udp

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does an endpoint receive from one peer over the network?
+#include "in_channel.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/slices.h"
+#include "memory/atomic_kernels.h"
+#include "operation.h"
+#include "out_channel.h"
+
+namespace weft::udp {
+
+using transport::Verdict;
+
+namespace {
+
+// A peer is not kept waiting for an acknowledgement after so many packets.
+constexpr unsigned kAnswerAfter = 8;
+constexpr unsigned kPacketsAtOnce = 128;
+// Aliases of one peer: regions whose keys have more than 31 bits.
+constexpr std::size_t kMostAliases = std::size_t{1} << 20;
+constexpr Verdict kInvalid{Verdict::Kind::kInvalid, 0};
+
+transport::Settings settings_for(const Hello& hello, const Welcome& welcome) {
+  transport::Settings settings;
+  settings.kind = wire::Transport::kReliableDatagram;
+  settings.destination = hello.me.queue_pair;
+  settings.source = welcome.me.queue_pair;
+  settings.context = hello.me.context;
+  settings.queue_key = hello.me.queue_key;
+  settings.path_mtu = std::min(hello.me.path_mtu, welcome.me.path_mtu);
+  settings.first_expected = welcome.first;
+  settings.selective = true;
+  settings.rnr_timer = 14;
+  return settings;
+}
+
+Verdict verdict_of(const memory::Accessed& accessed) {
+  if (accessed.refusal != memory::Refusal::kNone) {
+    return {Verdict::Kind::kAccess, static_cast<std::uint8_t>(accessed.refusal)};
+  }
+  if (accessed.error != 0) return {Verdict::Kind::kOperational, 0};
+  return {};
+}
+
+}  // namespace
+
+InChannel::InChannel(Hub& hub, const Hello& hello, const Welcome& welcome,
+                     std::shared_ptr<const Way> way, std::uint32_t number, std::size_t longest)
+    : hub_(hub),
+      hello_(hello),
+      welcome_(welcome),
+      way_(std::move(way)),
+      number_(number),
+      longest_(longest),
+      responder_(settings_for(hello, welcome), *this) {}
+
+void InChannel::take(const wire::Packet& request, os::Time now) {
+  if (shut_) {
+    hub_.say(*way_, Refusal{Refusal::Why::kUnwanted, hello_.me.token, 0});
+    return;
+  }
+  ++unanswered_;
+  hear(now);
+  responder_.take(request, now);
+  if (responder_.ready()) hub_.activate(*this);
+}
+
+void InChannel::emit(Trains& trains, bool all) {
+  if (!all && unanswered_ < kAnswerAfter && !responder_.urgent()) return;
+  unanswered_ = 0;
+  for (unsigned sent = 0; sent < kPacketsAtOnce && responder_.ready(); ++sent) {
+    const std::span<std::byte> place = trains.place();
+    if (place.empty()) return;
+    const std::size_t length = responder_.next(place);
+    if (length == 0) return;
+    trains.add(*way_, length);
+  }
+}
+
+void InChannel::shut() {
+  shut_ = true;
+  hub_.say(*way_, Refusal{Refusal::Why::kUnwanted, hello_.me.token, 0});
+}
+
+Verdict InChannel::message_begins() {
+  if (shut_ || !hub_.sink().takes_more()) return {Verdict::Kind::kNotReady, 0};
+  return {};
+}
+
+Verdict InChannel::message_goes_on(std::span<const std::byte> bytes) {
+  if (message_.size() + bytes.size() > longest_) return kInvalid;
+  message_.insert(message_.end(), bytes.begin(), bytes.end());
+  return {};
+}
+
+void InChannel::message_ends(const wire::Packet&) {
+  const std::span<const std::byte> message = message_;
+  if (message.size() >= kMessageHeader && !shut_) {
+    arrived(read_header(message.data()), message.subspan(kMessageHeader));
+  }
+  message_.clear();
+}
+
+// What a peer says is checked where it is used; what makes no sense is dropped.
+void InChannel::arrived(const MessageHeader& header, std::span<const std::byte> bytes) {
+  switch (header.kind) {
+    case Kind::kWhole:
+    case Kind::kOffer: {
+      const bool whole = header.kind == Kind::kWhole;
+      if (whole && header.length != bytes.size()) return;
+      const auto operation = static_cast<unsigned>(header.operation);
+      if (operation < 1 || operation > static_cast<unsigned>(link::Operation::kDatagram)) return;
+      link::Arrival arrival;
+      arrival.operation = header.operation;
+      arrival.has_data = header.has_data;
+      arrival.wants_ack = header.wants_ack;
+      arrival.source = number_;
+      arrival.tag = header.tag;
+      arrival.data = header.data;
+      arrival.length = header.length;
+      arrival.payload = whole ? bytes.data() : nullptr;
+      arrival.offer = {number_, header.exchange};
+      return hub_.sink().arrived(arrival);
+    }
+    case Kind::kTaken:
+    case Kind::kResult:
+      return answered(header, bytes);
+    case Kind::kAtomic:
+      return carry_out(header, bytes);
+    case Kind::kAlias:
+      if (header.exchange >= kMostAliases) return;
+      if (aliases_.size() <= header.exchange) aliases_.resize(header.exchange + 1);
+      aliases_[header.exchange] = RegionKey{header.tag};
+      return;
+  }
+}
+
+void InChannel::answered(const MessageHeader& header, std::span<const std::byte> bytes) {
+  Operation* operation = hub_.find_exchange(header.exchange, station());
+  if (operation != nullptr) operation->channel->answered(*operation, header, bytes);
+}
+
+// Everything is checked before anything is changed.
+void InChannel::carry_out(const MessageHeader& header, std::span<const std::byte> bytes) {
+  MessageHeader result;
+  result.kind = Kind::kResult;
+  result.exchange = header.exchange;
+  const AtomicAction& action = header.action;
+  const std::size_t element = size_of(action.type);
+  const std::uint64_t ranges = header.tag;
+  const std::uint64_t length = header.length;
+  const bool sane = element != 0 && memory::meaningful(action) && length <= kMaxAtomicBytes &&
+                    length % element == 0 && ranges <= link::kMaxPieces;
+  const std::size_t operands =
+      (action.has_operand() ? length : 0) + (action.compares() ? length : 0);
+  if (!sane || bytes.size() != ranges * kAtomicRange + operands) return;
+  const std::byte* operand = bytes.data() + ranges * kAtomicRange;
+  std::byte fetched[kMaxAtomicBytes];
+  RemoteRange list[link::kMaxPieces];
+  std::uint64_t sum = 0;
+  memory::Accessed done;
+  for (std::size_t i = 0; i < ranges; ++i) {
+    list[i] = read_range(bytes.data() + i * kAtomicRange);
+    if (list[i].length > length - sum || list[i].length % element != 0) return;
+    sum += list[i].length;
+    if (done.ok()) done = hub_.memory().may(memory::rights_for(action), list[i]);
+  }
+  if (sum != length) return;
+  std::uint64_t offset = 0;
+  for (std::size_t i = 0; i < ranges && done.ok(); offset += list[i++].length) {
+    std::byte both[2 * kMaxAtomicBytes];
+    const std::size_t part = list[i].length;
+    if (action.has_operand()) std::memcpy(both, operand + offset, part);
+    if (action.compares()) std::memcpy(both + part, operand + length + offset, part);
+    done = hub_.memory().change(action, list[i], both, fetched + offset, memory::Patience::kUsual);
+    if (done.ok()) told(memory::rights_for(action));
+  }
+  result.tag =
+      static_cast<std::uint64_t>(done.refusal != memory::Refusal::kNone ? EACCES : done.error);
+  result.data = static_cast<std::uint64_t>(done.refusal);
+  if (done.ok()) {
+    const bool fetches = action.fetches();
+    const auto event = fetches ? link::Operation::kReadEvent : link::Operation::kWriteEvent;
+    const auto data =
+        fetches ? link::Operation::kAtomicReadData : link::Operation::kAtomicWriteData;
+    const Access need = fetches ? Access::kRemoteRead : Access::kRemoteWrite;
+    if (header.has_data || hub_.counts(need)) announce(header.has_data ? data : event, header);
+  }
+  const std::size_t back = done.ok() && action.fetches() ? length : 0;
+  hub_.way_back(*this).tell(result, {fetched, back});
+}
+
+void InChannel::announce(link::Operation event, const MessageHeader& from) {
+  link::Arrival arrival;
+  arrival.operation = event;
+  arrival.has_data = from.has_data;
+  arrival.source = number_;
+  arrival.tag = from.length;
+  arrival.data = from.data;
+  hub_.sink().arrived(arrival);
+}
+
+void InChannel::told(Access need) {
+  const std::span<const RegionKey> keys = hub_.memory().to_tell();
+  if (!keys.empty()) hub_.sink().accessed(number_, need, keys);
+}
+
+std::optional<RegionKey> InChannel::region_of(std::uint32_t key) const {
+  if (key < kAliasBit) return RegionKey{key};
+  const std::uint32_t number = key & kNumberBits;
+  if (!is_alias(key) || number >= aliases_.size()) return std::nullopt;
+  return aliases_[number];
+}
+
+// A message of this endpoint that the peer was offered.
+const Operation* InChannel::offer_of(const wire::Reth& memory) const {
+  const Operation* operation = hub_.find_exchange(memory.key & kNumberBits, station());
+  if (operation == nullptr || !operation->readable) return nullptr;
+  const bool within =
+      memory.address <= operation->length && memory.length <= operation->length - memory.address;
+  return within ? operation : nullptr;
+}
+
+Verdict InChannel::may_access(Access need, const wire::Reth& memory) {
+  if (is_offer(memory.key)) {
+    const bool allowed = need == Access::kRemoteRead && offer_of(memory) != nullptr;
+    return allowed ? Verdict{} : kInvalid;
+  }
+  const auto key = region_of(memory.key);
+  if (!key)
+    return {Verdict::Kind::kAccess, static_cast<std::uint8_t>(memory::Refusal::kUnknownKey)};
+  const memory::Accessed may = hub_.memory().may(need, {memory.address, memory.length, *key});
+  if (!may.ok()) return verdict_of(may);
+  const auto keys = hub_.memory().to_tell();
+  if (need == Access::kRemoteWrite) {
+    told_keys_.assign(keys.begin(), keys.end());
+    return {};
+  }
+  if (!keys.empty()) hub_.sink().accessed(number_, need, keys);
+  if (hub_.counts(need)) announce(link::Operation::kReadEvent, {});
+  return {};
+}
+
+Verdict InChannel::write(const wire::Reth& memory, std::uint64_t offset,
+                         std::span<const std::byte> bytes) {
+  const auto key = region_of(memory.key);
+  if (!key) return kInvalid;
+  return verdict_of(hub_.memory().write({memory.address + offset, bytes.size(), *key}, bytes));
+}
+
+void InChannel::written(const wire::Reth& memory, const wire::Packet& packet) {
+  if (memory.length == 0) told_keys_.clear();
+  if (!told_keys_.empty()) hub_.sink().accessed(number_, Access::kRemoteWrite, told_keys_);
+  told_keys_.clear();
+  const bool announced = packet.solicited;  // by the message that follows
+  if (!announced && hub_.counts(Access::kRemoteWrite)) announce(link::Operation::kWriteEvent, {});
+}
+
+Verdict InChannel::read(const wire::Reth& memory, std::uint64_t offset, std::span<std::byte> out) {
+  if (is_offer(memory.key)) {
+    const Operation* operation = offer_of(memory);
+    if (operation == nullptr) return {Verdict::Kind::kOperational, 0};
+    LocalRange part[link::kMaxPieces];
+    const std::size_t pieces =
+        slice(operation->buffers(), memory.address + offset, out.size(), part);
+    gather(out.data(), {part, pieces}, out.size());
+    return {};
+  }
+  const auto key = region_of(memory.key);
+  if (!key) return {Verdict::Kind::kOperational, 0};
+  const memory::Accessed done =
+      hub_.memory().read({memory.address + offset, out.size(), *key}, out);
+  return done.ok() ? Verdict{} : Verdict{Verdict::Kind::kOperational, 0};
+}
+
+Verdict InChannel::atomic(bool compares, const wire::AtomicEth& what, std::uint64_t& original) {
+  const auto key = region_of(what.key);
+  if (!key || what.address % 8 != 0) return kInvalid;
+  const AtomicAction action{compares ? AtomicForm::kCompare : AtomicForm::kFetch,
+                            compares ? AtomicOp::kSwapIfEqual : AtomicOp::kSum,
+                            AtomicType::kUint64};
+  const std::uint64_t operands[] = {what.swap_or_add, what.compare};
+  std::byte bytes[sizeof operands];
+  std::memcpy(bytes, operands, sizeof operands);
+  std::byte fetched[8];
+  const memory::Accessed done = hub_.memory().change(action, {what.address, 8, *key}, bytes,
+                                                     fetched, memory::Patience::kUsual);
+  if (!done.ok()) return verdict_of(done);
+  std::memcpy(&original, fetched, sizeof original);
+  return {};
+}
+
+}  // namespace weft::udp

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does an endpoint receive from one peer over the network?
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "greeting.h"
+#include "hub.h"
+#include "message.h"
+#include "trains.h"
+#include "transport/responder.h"
+
+namespace weft::udp {
+
+// The receiving half of the way from a peer: carries out its requests, and hands its messages on.
+// One thread at a time.
+class InChannel final : transport::Target {
+ public:
+  // For the peer that said `hello`; `welcome` is what it is told, and `number` what the inbox calls
+  // it.
+  InChannel(Hub& hub, const Hello& hello, const Welcome& welcome, std::shared_ptr<const Way> way,
+            std::uint32_t number, std::size_t longest);
+
+  std::uint32_t number() const { return number_; }
+  const Hello& hello() const { return hello_; }
+  const Welcome& welcome() const { return welcome_; }
+  const Way& way() const { return *way_; }
+  std::uint64_t station() const { return hello_.me.station; }
+
+  // Takes in a request.
+  void take(const wire::Packet& request, os::Time now);
+  // Sends answers: all of them, or only what the peer waits for.
+  void emit(Trains& trains, bool all);
+  // True when there is something to send.
+  bool ready() const { return responder_.ready(); }
+
+  // Listens no more: whatever comes is answered with a refusal.
+  void shut();
+  bool is_shut() const { return shut_; }
+  // The peer's host says that nobody is there. True when it has said so often enough.
+  bool strike() { return ++strikes_ >= 3; }
+  // When the peer was last heard of, and that it was just now.
+  os::Time heard() const { return heard_; }
+  void hear(os::Time now) {
+    heard_ = now;
+    strikes_ = 0;
+  }
+
+ private:
+  transport::Verdict message_begins() override;
+  transport::Verdict message_goes_on(std::span<const std::byte> bytes) override;
+  void message_ends(const wire::Packet& packet) override;
+  void message_breaks() override { message_.clear(); }
+  transport::Verdict may_access(Access need, const wire::Reth& memory) override;
+  transport::Verdict write(const wire::Reth& memory, std::uint64_t offset,
+                           std::span<const std::byte> bytes) override;
+  transport::Verdict may_tell() override { return {transport::Verdict::Kind::kInvalid, 0}; }
+  void written(const wire::Reth& memory, const wire::Packet& packet) override;
+  transport::Verdict read(const wire::Reth& memory, std::uint64_t offset,
+                          std::span<std::byte> out) override;
+  transport::Verdict atomic(bool compares, const wire::AtomicEth& what,
+                            std::uint64_t& original) override;
+
+  std::optional<RegionKey> region_of(std::uint32_t key) const;
+  const Operation* offer_of(const wire::Reth& memory) const;
+  void arrived(const MessageHeader& header, std::span<const std::byte> bytes);
+  void carry_out(const MessageHeader& header, std::span<const std::byte> bytes);
+  void answered(const MessageHeader& header, std::span<const std::byte> bytes);
+  void announce(link::Operation event, const MessageHeader& from);
+  void told(Access need);
+
+  Hub& hub_;
+  const Hello hello_;
+  const Welcome welcome_;
+  const std::shared_ptr<const Way> way_;
+  const std::uint32_t number_;
+  const std::size_t longest_;  // message that may come whole
+  transport::Responder responder_;
+  std::vector<std::byte> message_;    // as far as it has come
+  std::vector<RegionKey> aliases_;    // by number
+  std::vector<RegionKey> told_keys_;  // whose owner hears of the write that is under way
+  unsigned unanswered_ = 0;           // packets since answers were sent
+  unsigned strikes_ = 0;              // since the peer was last heard of
+  os::Time heard_{};
+  bool shut_ = false;
+};
+
+}  // namespace weft::udp

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What stands before the bytes of a message?
+//
+// The first bytes of each SEND between Weft's endpoints, numbers in network order:
+//    0  kind
+//    1  operation (link::Operation)
+//    2  flags: 1 has data, 2 wants an acknowledgement, 4 failed
+//    3  zero; of an atomic operation: form, operation and type stand in 24 to 26
+//    4  exchange: number by which an answer names the message, 4 bytes
+//    8  tag, 8 bytes
+//   16  data, 8 bytes
+//   24  length of the message, 8 bytes
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "link/flow.h"
+
+namespace weft::udp {
+
+inline constexpr std::size_t kMessageHeader = 32;
+
+enum class Kind : std::uint8_t {
+  kWhole = 1,   // all bytes of a message follow
+  kOffer = 2,   // they wait to be read, by the key offer_key(exchange), at addresses from 0 on
+  kTaken = 3,   // answer: the message of that exchange is in its buffer, or was thrown away
+  kAtomic = 4,  // an atomic operation: ranges and operands follow
+  kResult = 5,  // answer: how it ended (tag: errno, data: refusal), and what was there
+  kAlias = 6,   // from now on the key alias_key(exchange) stands for the key in `tag`
+};
+
+struct MessageHeader {
+  Kind kind = Kind::kWhole;
+  link::Operation operation = link::Operation::kMessage;
+  bool has_data = false;
+  bool wants_ack = false;
+  AtomicAction action;  // with kAtomic
+  std::uint32_t exchange = 0;
+  std::uint64_t tag = 0;
+  std::uint64_t data = 0;
+  std::uint64_t length = 0;
+};
+
+void write_header(const MessageHeader& header, std::byte* out);
+// Of at least kMessageHeader bytes; its values may be any.
+MessageHeader read_header(const std::byte* bytes);
+
+// A range of memory that an atomic operation changes: address, length and key, 8 bytes each.
+inline constexpr std::size_t kAtomicRange = 24;
+void write_range(const RemoteRange& range, std::byte* out);
+RemoteRange read_range(const std::byte* bytes);
+
+// Keys on the wire have 32 bits. Those of regions that have no more than 31 go as they are; for
+// others an alias is agreed upon; and a sender's message has one while it waits to be read.
+inline constexpr std::uint32_t kAliasBit = 0x8000'0000;
+inline constexpr std::uint32_t kOfferBits = 0xC000'0000;
+inline constexpr std::uint32_t kNumberBits = 0x3FFF'FFFF;
+constexpr std::uint32_t offer_key(std::uint32_t exchange) {
+  return kOfferBits | (exchange & kNumberBits);
+}
+constexpr bool is_offer(std::uint32_t key) { return (key & kOfferBits) == kOfferBits; }
+constexpr std::uint32_t alias_key(std::uint32_t number) {
+  return kAliasBit | (number & kNumberBits);
+}
+constexpr bool is_alias(std::uint32_t key) { return (key & kOfferBits) == kAliasBit; }
+
+}  // namespace weft::udp

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What does a flow remember of a request until it has ended?
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <list>
+#include <vector>
+
+#include "base/types.h"
+#include "link/flow.h"
+
+namespace weft::udp {
+
+class OutChannel;
+
+// A message, an access or an atomic operation on its way, or the reading of a message that a peer
+// offers.
+struct Operation {
+  OutChannel* channel = nullptr;
+  std::list<Operation>::iterator self;
+  void* cookie = nullptr;      // of the request, or of the receive that a peer's message is for
+  bool reported = false;       // somebody wants to hear of its end
+  bool pulls = false;          // a peer's message is read
+  bool borrows = false;        // buffers of the program are used until the end
+  bool awaits_answer = false;  // of the peer, which names it by its exchange
+  bool readable = false;       // an offer: the peer may read it
+  unsigned works = 0;          // that have not ended
+  std::uint32_t exchange = 0;  // 0: none
+  int error = 0;
+  int detail = 0;
+  std::size_t count = 0;
+  std::array<LocalRange, link::kMaxPieces> pieces{};  // of an offer, or where a result goes
+  std::uint64_t length = 0;                           // of those
+  std::vector<std::byte> copy;                        // header and bytes that were copied
+
+  std::span<const LocalRange> buffers() const { return {pieces.data(), count}; }
+};
+
+// The operations of one flow; none is freed, so that they are made once.
+class Operations {
+ public:
+  Operation& take(OutChannel& channel) {
+    if (free_.empty()) free_.emplace_back();
+    live_.splice(live_.end(), free_, free_.begin());
+    Operation& operation = live_.back();
+    std::vector<std::byte> copy = std::move(operation.copy);
+    operation = {};
+    operation.copy = std::move(copy);
+    operation.channel = &channel;
+    operation.self = std::prev(live_.end());
+    return operation;
+  }
+  void give(Operation& operation) { free_.splice(free_.begin(), live_, operation.self); }
+  std::size_t count() const { return live_.size(); }
+  std::list<Operation>& live() { return live_; }
+
+ private:
+  std::list<Operation> live_;
+  std::list<Operation> free_;
+};
+
+}  // namespace weft::udp

@@ -1,0 +1,455 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does an endpoint send to one peer over the network?
+#include "out_channel.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/slices.h"
+#include "hub.h"
+#include "os/runtime_dir.h"
+
+namespace weft::udp {
+
+using link::Outcome;
+using transport::Status;
+using transport::Work;
+using transport::WorkKind;
+
+namespace {
+
+constexpr auto kLongestPause = std::chrono::milliseconds(100);
+// Operations that may be under way: whoever posts more has to poll.
+constexpr std::size_t kMostOperations = 1024;
+// With so few packets under way a program rather waits for an answer than that it fills a train.
+constexpr unsigned kFewPackets = 2;
+constexpr unsigned kPacketsAtOnce = 128;
+
+int errno_of(Status status) {
+  switch (status) {
+    case Status::kSuccess:
+      return 0;
+    case Status::kRemoteAccess:
+      return EACCES;
+    case Status::kRemoteOperational:
+      return EFAULT;
+    case Status::kRemoteInvalid:
+      return EPROTO;
+    case Status::kRetriesExceeded:
+    case Status::kRnrRetriesExceeded:
+    case Status::kFlushed:
+      return ECONNRESET;
+  }
+  return EPROTO;
+}
+
+std::uint32_t draw_token() { return static_cast<std::uint32_t>(os::random_number()) | 1; }
+
+}  // namespace
+
+OutChannel::OutChannel(Hub& hub, std::uint32_t context, std::shared_ptr<const Way> way,
+                       std::size_t path_mtu)
+    : hub_(hub),
+      context_(context),
+      token_(draw_token()),
+      way_(std::move(way)),
+      path_mtu_(path_mtu) {
+  hub_.activate(*this);
+}
+
+void OutChannel::ask(os::Time now) {
+  Hello hello;
+  hello.me = hub_.introduction();
+  hello.me.token = token_;
+  hello.me.context = context_;
+  hello.me.path_mtu = path_mtu_;
+  hello.name = hub_.name();
+  hello.service = hub_.service();
+  hub_.say(*way_, hello);
+  next_hello_ = now + pause_;
+  pause_ = std::min(2 * pause_, std::chrono::milliseconds(kLongestPause));
+}
+
+// One that comes again says that the peer is there; from another one, that this one is not any
+// more.
+void OutChannel::welcomed(const Welcome& welcome, os::Time now) {
+  if (welcome.token != token_) return;
+  if (state_ == State::kOpen) {
+    if (welcome.me.token != peer_token_) return lose(link::PeerState::kDied);
+    heard_ = now;
+    strikes_ = 0;
+  }
+  if (state_ != State::kAsking) return;
+  heard_ = now;
+  transport::Settings settings;
+  settings.kind = wire::Transport::kReliableDatagram;
+  settings.destination = welcome.me.queue_pair;
+  settings.source = hub_.introduction().queue_pair;
+  settings.context = welcome.me.context;
+  settings.queue_key = welcome.me.queue_key;
+  settings.path_mtu = std::min(path_mtu_, welcome.me.path_mtu);
+  settings.first_sent = welcome.first;
+  settings.selective = true;
+  settings.ack_timeout = std::chrono::milliseconds(1000);
+  settings.retries = 9;
+  // What the peer's socket keeps while nobody looks: the kernel counts about twice the bytes.
+  const std::size_t room = welcome.me.room / (2 * (settings.path_mtu + 512));
+  settings.max_window = static_cast<unsigned>(std::clamp<std::size_t>(room, 16, 512));
+  station_ = welcome.me.station;
+  peer_token_ = welcome.me.token;
+  peer_context_ = welcome.me.context;
+  requester_.emplace(settings, static_cast<transport::WorkSink&>(*this));
+  state_ = State::kOpen;
+}
+
+Outcome OutChannel::may_begin() const {
+  if (state_ == State::kLost) return Outcome::failed(ECONNRESET);
+  if (state_ == State::kAsking || operations_.count() >= kMostOperations) return Outcome::again();
+  return Outcome::done();
+}
+
+Operation& OutChannel::begin(void* cookie, bool reported) {
+  Operation& operation = operations_.take(*this);
+  operation.cookie = cookie;
+  operation.reported = reported;
+  if (reported) ++reported_;
+  return operation;
+}
+
+void OutChannel::post(Operation& operation, Work work) {
+  ++operation.works;
+  work.cookie = &operation;
+  requester_->post(work);
+}
+
+// A message whose header and first bytes lie in the operation's copy, and the others in `rest`.
+void OutChannel::post_header(Operation& operation, const MessageHeader& header, std::size_t copied,
+                             std::span<const LocalRange> rest, std::uint64_t length) {
+  write_header(header, operation.copy.data());
+  LocalRange pieces[1 + link::kMaxPieces] = {{operation.copy.data(), kMessageHeader + copied}};
+  std::copy(rest.begin(), rest.end(), pieces + 1);
+  Work work;
+  work.pieces = {pieces, 1 + rest.size()};
+  work.length = kMessageHeader + copied + length;
+  post(operation, work);
+}
+
+// Small messages leave at once where hardly anything is under way: else they share a train.
+void OutChannel::started() {
+  hub_.activate(*this);
+  if (requester_->under_way() <= kFewPackets) hub_.send_now(*this);
+}
+
+Outcome OutChannel::send(const link::SendRequest& request) {
+  const bool control = request.operation == link::Operation::kControl;
+  if (control && state_ == State::kAsking) return send_early(request);
+  if (const Outcome may = may_begin(); may.state != Outcome::State::kDone) return may;
+  const bool whole = request.must_copy || request.length <= hub_.eager_limit();
+  const bool copied = request.must_copy || (whole && request.length <= 8192);
+  const bool pending = !copied || request.until_delivered;
+  Operation& operation = begin(request.cookie, pending);
+  MessageHeader header;
+  header.kind = whole ? Kind::kWhole : Kind::kOffer;
+  header.operation = request.operation;
+  header.has_data = request.has_data;
+  header.wants_ack = request.until_delivered || !whole;
+  header.tag = request.tag;
+  header.data = request.data;
+  header.length = request.length;
+  operation.borrows = !copied;
+  operation.awaits_answer = header.wants_ack;
+  if (header.wants_ack) header.exchange = operation.exchange = hub_.name_exchange(operation);
+  operation.copy.resize(kMessageHeader + (copied ? request.length : 0));
+  if (copied) gather(operation.copy.data() + kMessageHeader, request.pieces, request.length);
+  if (!whole) {
+    operation.readable = true;
+    operation.length = request.length;
+    operation.count = request.pieces.size();
+    std::copy(request.pieces.begin(), request.pieces.end(), operation.pieces.begin());
+  }
+  const bool rest = whole && !copied;
+  post_header(operation, header, copied ? request.length : 0,
+              rest ? request.pieces : std::span<const LocalRange>{}, rest ? request.length : 0);
+  started();
+  return pending ? Outcome::pending() : Outcome::done();
+}
+
+Outcome OutChannel::send_early(const link::SendRequest& request) {
+  MessageHeader header;
+  header.operation = request.operation;
+  header.length = request.length;
+  std::vector<std::byte> bytes(request.length);
+  gather(bytes.data(), request.pieces, request.length);
+  tell(header, bytes);
+  return Outcome::done();
+}
+
+// The key as it goes over the wire. Another one for the same number would mean other memory for a
+// read that comes again: numbers are not used twice.
+std::optional<std::uint32_t> OutChannel::wire_key(RegionKey key) {
+  if (key.v < kAliasBit) return static_cast<std::uint32_t>(key.v);
+  const auto [place, fresh] =
+      aliases_.try_emplace(key.v, static_cast<std::uint32_t>(aliases_.size()));
+  if (fresh) {
+    MessageHeader header;
+    header.kind = Kind::kAlias;
+    header.exchange = place->second;
+    header.tag = key.v;
+    tell(header);
+  }
+  return alias_key(place->second);
+}
+
+Outcome OutChannel::access(const link::AccessRequest& request) {
+  if (const Outcome may = may_begin(); may.state != Outcome::State::kDone) return may;
+  Operation& operation = begin(request.cookie, true);
+  operation.borrows = true;
+  std::span<const LocalRange> local = request.local;
+  LocalRange copied;
+  if (request.write && request.must_copy) {
+    operation.copy.resize(kMessageHeader + request.length);
+    copied = {operation.copy.data() + kMessageHeader, request.length};
+    gather(copied.base, request.local, request.length);
+    local = {&copied, 1};
+    operation.borrows = false;
+  } else {
+    operation.copy.resize(kMessageHeader);
+  }
+  std::uint64_t offset = 0;
+  for (const RemoteRange& range : request.remote) {
+    LocalRange part[link::kMaxPieces];
+    Work work;
+    work.kind = request.write ? WorkKind::kWrite : WorkKind::kRead;
+    work.solicited = request.has_data;  // it is announced by a message
+    work.pieces = {part, slice(local, offset, range.length, part)};
+    work.length = range.length;
+    work.address = range.address;
+    work.key = *wire_key(range.key);
+    offset += range.length;
+    post(operation, work);
+  }
+  if (request.has_data) {
+    MessageHeader header;
+    header.operation = link::Operation::kWriteData;
+    header.has_data = true;
+    header.data = request.data;
+    header.tag = request.length;
+    post_header(operation, header, 0, {}, 0);
+  }
+  started();
+  return Outcome::pending();
+}
+
+Outcome OutChannel::atomic(const link::AtomicRequest& request) {
+  if (const Outcome may = may_begin(); may.state != Outcome::State::kDone) return may;
+  Operation& operation = begin(request.cookie, true);
+  operation.borrows = request.action.fetches();
+  operation.awaits_answer = true;
+  operation.exchange = hub_.name_exchange(operation);
+  operation.count = request.result.size();
+  operation.length = request.action.fetches() ? request.length : 0;
+  std::copy(request.result.begin(), request.result.end(), operation.pieces.begin());
+  const std::size_t ranges = request.remote.size() * kAtomicRange;
+  const std::size_t operand = request.action.has_operand() ? request.length : 0;
+  const std::size_t compare = request.action.compares() ? request.length : 0;
+  operation.copy.resize(kMessageHeader + ranges + operand + compare);
+  std::byte* at = operation.copy.data() + kMessageHeader;
+  for (const RemoteRange& range : request.remote) {
+    write_range(range, at);
+    at += kAtomicRange;
+  }
+  gather(at, request.operand, operand);
+  gather(at + operand, request.compare, compare);
+  MessageHeader header;
+  header.kind = Kind::kAtomic;
+  header.has_data = request.has_data;
+  header.action = request.action;
+  header.exchange = operation.exchange;
+  header.tag = request.remote.size();
+  header.data = request.data;
+  header.length = request.length;
+  post_header(operation, header, ranges + operand + compare, {}, 0);
+  started();
+  return Outcome::pending();
+}
+
+void OutChannel::pull(std::uint32_t exchange, std::span<const LocalRange> pieces,
+                      std::uint64_t length, void* cookie) {
+  Operation& operation = begin(cookie, false);
+  operation.pulls = true;
+  operation.borrows = true;
+  if (state_ == State::kLost) {
+    operation.error = ECONNRESET;
+    return end(operation);
+  }
+  Work work;
+  work.kind = WorkKind::kRead;
+  work.pieces = pieces;
+  work.length = length;
+  work.key = offer_key(exchange);
+  if (state_ == State::kOpen) {
+    post(operation, work);
+  } else {
+    operation.works = 1;
+    operation.count = pieces.size();
+    std::copy(pieces.begin(), pieces.end(), operation.pieces.begin());
+    early_.push_back({&operation, work});
+  }
+  hub_.activate(*this);
+}
+
+void OutChannel::tell(const MessageHeader& header, std::span<const std::byte> bytes) {
+  if (state_ == State::kLost) return;
+  Operation& operation = begin(nullptr, false);
+  operation.copy.resize(kMessageHeader + bytes.size());
+  write_header(header, operation.copy.data());
+  if (!bytes.empty()) {
+    std::memcpy(operation.copy.data() + kMessageHeader, bytes.data(), bytes.size());
+  }
+  operation.pieces[0] = {operation.copy.data(), operation.copy.size()};
+  operation.count = 1;
+  Work work;
+  work.pieces = operation.buffers();
+  work.length = operation.copy.size();
+  if (state_ == State::kOpen) {
+    post(operation, work);
+    started();
+  } else {
+    operation.works = 1;
+    early_.push_back({&operation, work});
+    hub_.activate(*this);
+  }
+}
+
+void OutChannel::answered(Operation& operation, const MessageHeader& header,
+                          std::span<const std::byte> bytes) {
+  if (!operation.awaits_answer) return;
+  const bool value = header.kind == Kind::kResult;
+  if (value) {
+    operation.error = static_cast<int>(header.tag);
+    operation.detail = static_cast<int>(header.data);
+    if (operation.error == 0 && bytes.size() != operation.length) operation.error = EPROTO;
+    if (operation.error == 0) scatter(operation.buffers(), bytes.data(), bytes.size());
+  }
+  operation.awaits_answer = false;
+  operation.readable = false;
+  if (operation.works == 0) end(operation);
+}
+
+void OutChannel::ended(const transport::Ended& work) {
+  Operation& operation = *static_cast<Operation*>(work.cookie);
+  --operation.works;
+  if (work.status != Status::kSuccess && operation.error == 0) {
+    operation.error = errno_of(work.status);
+    operation.detail = work.detail;
+  }
+  if (operation.works == 0 && (!operation.awaits_answer || operation.error != 0)) end(operation);
+}
+
+void OutChannel::end(Operation& operation) {
+  if (operation.exchange != 0) hub_.forget_exchange(operation.exchange);
+  if (operation.pulls) hub_.pulled(operation.cookie, operation.error);
+  if (operation.reported) {
+    --reported_;
+    if (holders_ != 0) finished_.push_back({operation.cookie, operation.error, operation.detail});
+  }
+  operations_.give(operation);
+}
+
+void OutChannel::report(link::FlowSink& sink) {
+  for (const Finished& each : std::exchange(finished_, {})) {
+    sink.ended(each.cookie, each.error, each.detail);
+  }
+}
+
+void OutChannel::strike() {
+  constexpr unsigned kEnough = 3;
+  if (state_ == State::kLost || (state_ == State::kAsking && !insisting_)) return;
+  if (++strikes_ >= kEnough) lose(link::PeerState::kDied);
+}
+
+void OutChannel::probe(os::Time now) {
+  if (state_ == State::kOpen) ask(now);
+}
+
+void OutChannel::take(const wire::Packet& response, os::Time now) {
+  if (!requester_) return;
+  strikes_ = 0;
+  heard_ = now;
+  requester_->take(response, now);
+  if (requester_->failed()) lose(link::PeerState::kDied);
+  hub_.activate(*this);
+}
+
+// All that has not ended fails.
+void OutChannel::lose(link::PeerState state) {
+  if (state_ == State::kLost) return;
+  state_ = State::kLost;
+  peer_state_ = state;
+  if (requester_) requester_->fail(Status::kFlushed);
+  for (const Early& each : std::exchange(early_, {})) each.operation->works = 0;
+  while (operations_.count() != 0) {
+    Operation& operation = operations_.live().front();
+    if (operation.error == 0) operation.error = ECONNRESET;
+    end(operation);
+  }
+  hub_.activate(*this);
+}
+
+void OutChannel::give_up() { lose(link::PeerState::kLeft); }
+
+void OutChannel::let_go() {
+  if (--holders_ != 0) return;
+  finished_.clear();
+  const auto& live = operations_.live();
+  const bool borrows = std::any_of(live.begin(), live.end(), [](const Operation& operation) {
+    return operation.borrows && !operation.pulls;
+  });
+  if (borrows) lose(link::PeerState::kLeft);
+  hub_.activate(*this);
+}
+
+bool OutChannel::finished() const {
+  return holders_ == 0 && (state_ == State::kLost || operations_.count() == 0);
+}
+
+void OutChannel::emit(Trains& trains, os::Time now) {
+  if (state_ == State::kAsking) {
+    if (now >= next_hello_) ask(now);
+    return;
+  }
+  if (state_ != State::kOpen) return;
+  for (const Early& each : std::exchange(early_, {})) {
+    --each.operation->works;
+    Work work = each.work;
+    work.pieces = each.operation->buffers();
+    post(*each.operation, work);
+  }
+  if (requester_->deadline() <= now) requester_->tick(now);
+  if (requester_->failed()) return lose(link::PeerState::kDied);
+  for (unsigned sent = 0; sent < kPacketsAtOnce && requester_->ready(now); ++sent) {
+    const std::span<std::byte> place = trains.place();
+    if (place.empty()) return;
+    const std::size_t length = requester_->next(now, place);
+    if (length == 0) return;
+    trains.add(*way_, length);
+  }
+}
+
+os::Time OutChannel::deadline() const {
+  if (state_ == State::kAsking) return next_hello_;
+  return state_ == State::kOpen ? requester_->deadline() : os::Time::max();
+}
+
+bool OutChannel::owes() const {
+  if (state_ == State::kAsking) return !early_.empty();
+  return state_ == State::kOpen && requester_->busy();
+}
+
+bool OutChannel::quiet() const {
+  if (state_ == State::kAsking) return false;
+  return state_ == State::kLost || !requester_->busy();
+}
+
+}  // namespace weft::udp

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does an endpoint send to one peer over the network?
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "greeting.h"
+#include "link/flow.h"
+#include "message.h"
+#include "operation.h"
+#include "os/clock.h"
+#include "trains.h"
+#include "transport/requester.h"
+
+namespace weft::udp {
+
+class Hub;
+
+// The sending half of the way to a peer: asks for a flow, then makes work of requests. One thread
+// at a time.
+class OutChannel final : transport::WorkSink {
+ public:
+  enum class State : std::uint8_t { kAsking, kOpen, kLost };
+
+  OutChannel(Hub& hub, std::uint32_t context, std::shared_ptr<const Way> way, std::size_t path_mtu);
+
+  State state() const { return state_; }
+  const os::SocketAddress& peer() const { return way_->to; }
+  const Way& way() const { return *way_; }
+  std::uint64_t station() const { return station_; }
+  std::uint32_t context() const { return context_; }
+  std::uint32_t token() const { return token_; }
+  std::uint32_t peer_token() const { return peer_token_; }
+  std::uint32_t peer_context() const { return peer_context_; }
+
+  // Requests of the program, as link::Flow has them.
+  link::Outcome send(const link::SendRequest& request);
+  link::Outcome access(const link::AccessRequest& request);
+  link::Outcome atomic(const link::AtomicRequest& request);
+  bool busy() const { return reported_ != 0; }
+  bool ready() const { return !finished_.empty(); }
+  void report(link::FlowSink& sink);
+  link::PeerState peer_state() const { return peer_state_; }
+  // Ends everything: nothing is sent any more, and no buffer used.
+  void give_up();
+  // Somebody holds the way to the peer; and does not any more. What was copied goes on its way all
+  // the same.
+  void hold() { ++holders_; }
+  void let_go();
+  // Nothing is under way, and nobody asks: it may be forgotten.
+  bool finished() const;
+
+  // Reads `length` bytes of the message that the peer offers into pieces, for the receive `cookie`.
+  void pull(std::uint32_t exchange, std::span<const LocalRange> pieces, std::uint64_t length,
+            void* cookie);
+  // Sends an answer or the like.
+  void tell(const MessageHeader& header, std::span<const std::byte> bytes = {});
+  // The peer answered an operation of this flow.
+  void answered(Operation& operation, const MessageHeader& header,
+                std::span<const std::byte> bytes);
+
+  // What the peer says.
+  void take(const wire::Packet& response, os::Time now);
+  void welcomed(const Welcome& welcome, os::Time now);
+  void lose(link::PeerState state);
+  // The peer's host says that nobody is there: anybody can forge that, so it counts when it is said
+  // again.
+  void strike();
+  // Somebody waits for the peer: if nobody is there he wants to know.
+  void insist() { insisting_ = true; }
+  // When the peer was last heard of; and asks whether it is still there.
+  os::Time heard() const { return heard_; }
+  void probe(os::Time now);
+
+  // Sends what may be sent now.
+  void emit(Trains& trains, os::Time now);
+  os::Time deadline() const;
+  // False while something is to be sent, or waits for an answer.
+  bool quiet() const;
+  // Something has not arrived yet.
+  bool owes() const;
+
+ private:
+  // What was to be sent before the flow was agreed upon.
+  struct Early {
+    Operation* operation = nullptr;
+    transport::Work work;
+  };
+  struct Finished {
+    void* cookie = nullptr;
+    int error = 0;
+    int detail = 0;
+  };
+
+  link::Outcome may_begin() const;
+  link::Outcome send_early(const link::SendRequest& request);
+  Operation& begin(void* cookie, bool reported);
+  void post(Operation& operation, transport::Work work);
+  void post_header(Operation& operation, const MessageHeader& header, std::size_t copied,
+                   std::span<const LocalRange> rest, std::uint64_t length);
+  std::optional<std::uint32_t> wire_key(RegionKey key);
+  void started();
+  void ended(const transport::Ended& work) override;
+  void end(Operation& operation);
+  void ask(os::Time now);
+
+  Hub& hub_;
+  const std::uint32_t context_;
+  const std::uint32_t token_;
+  const std::shared_ptr<const Way> way_;
+  const std::size_t path_mtu_;
+  State state_ = State::kAsking;
+  link::PeerState peer_state_ = link::PeerState::kAlive;
+  std::uint64_t station_ = 0;  // of the peer
+  unsigned holders_ = 0;
+  bool insisting_ = false;
+  os::Time heard_{};
+  unsigned strikes_ =
+      0;  // times that the peer's host said that nobody is there, since it last answered
+  std::uint32_t peer_token_ = 0;
+  std::uint32_t peer_context_ = 0;
+  os::Time next_hello_{};
+  std::chrono::milliseconds pause_{2};  // until the next
+  std::optional<transport::Requester> requester_;
+  Operations operations_;
+  std::vector<Early> early_;
+  std::vector<Finished> finished_;
+  std::size_t reported_ = 0;  // operations that somebody wants to hear of
+  std::unordered_map<std::uint64_t, std::uint32_t> aliases_;
+};
+
+}  // namespace weft::udp

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Between which two sockets do packets of a flow go?
+#pragma once
+
+#include <cstdint>
+
+#include "os/udp_port.h"
+#include "wire/icrc.h"
+
+namespace weft::udp {
+
+// Both addresses with their ports, as they stand in the packets' IP and UDP headers.
+wire::Route route_between(const os::SocketAddress& from, const os::SocketAddress& to);
+
+// Endpoints that may share a port, and the manager of connections, have numbers of their own: the
+// queue pair of the endpoint at a port.
+constexpr std::uint32_t queue_pair_at(std::uint16_t port) { return std::uint32_t{port} << 8 | 1; }
+
+// The largest path MTU whose packets, with every header that they may have, fit into packets of
+// that many bytes (as the interface counts them).
+std::size_t path_mtu_within(std::size_t packet);
+
+}  // namespace weft::udp

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does an endpoint send and receive over the network?
+#include "link_udp/station.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "os/runtime_dir.h"
+#include "os/udp_path.h"
+#include "route.h"
+#include "station_hub.h"
+
+namespace weft::udp {
+
+// The way to one peer as an endpoint holds it.
+class StationFlow final : public link::Flow {
+ public:
+  StationFlow(StationHub& hub, std::uint32_t context) : hub_(hub), context_(context) {}
+  ~StationFlow() override {
+    if (OutChannel* out = channel()) out->let_go();
+  }
+
+  link::Outcome send(const link::SendRequest& request) override {
+    OutChannel* out = channel();
+    return out == nullptr ? gone() : out->send(request);
+  }
+  link::Outcome access(const link::AccessRequest& request) override {
+    OutChannel* out = channel();
+    return out == nullptr ? gone() : out->access(request);
+  }
+  link::Outcome atomic(const link::AtomicRequest& request) override {
+    OutChannel* out = channel();
+    return out == nullptr ? gone() : out->atomic(request);
+  }
+  bool busy() const override {
+    OutChannel* out = channel();
+    return out != nullptr && (out->busy() || out->ready());
+  }
+  bool ready() const override {
+    OutChannel* out = channel();
+    return out != nullptr && out->ready();
+  }
+  void progress(link::FlowSink& sink) override {
+    if (OutChannel* out = channel()) out->report(sink);
+  }
+  link::PeerState check_peer(link::FlowSink& sink) override {
+    OutChannel* out = channel();
+    if (out == nullptr) return link::PeerState::kDied;
+    out->report(sink);
+    return out->peer_state();
+  }
+  void give_up(link::FlowSink& sink) override {
+    OutChannel* out = channel();
+    if (out == nullptr) return;
+    out->give_up();
+    out->report(sink);
+  }
+  int process() const override { return 0; }
+  void set_asleep(bool) override {}
+
+ private:
+  static link::Outcome gone() { return link::Outcome::failed(ECONNRESET); }
+  OutChannel* channel() const {
+    StationHub::Context* context = hub_.find_context(context_);
+    return context != nullptr ? context->out.get() : nullptr;
+  }
+
+  StationHub& hub_;
+  const std::uint32_t context_;
+};
+
+Result<std::unique_ptr<Station>> Station::create(os::UdpSocket socket,
+                                                 const StationOptions& options) {
+  auto hub = std::make_unique<StationHub>(std::move(socket), options);
+  if (Status ok = hub->open(); !ok) return ok.error();
+  return std::unique_ptr<Station>(std::move(hub));
+}
+
+StationHub::StationHub(os::UdpSocket socket, const StationOptions& options)
+    : socket_(std::move(socket)),
+      options_(options),
+      queue_pair_(queue_pair_at(socket_.address().port())),
+      queue_key_(static_cast<std::uint32_t>(os::random_number())),
+      station_(os::random_number() | 1),
+      trains_(socket_),
+      memory_(options.regions, options.domain),
+      greeting_psn_(static_cast<std::uint32_t>(os::random_number())) {
+  trains_.refused = [this](const os::SocketAddress&, const os::SendOutcome&) {};
+}
+
+Status StationHub::open() {
+  auto bell = os::Event::create();
+  if (!bell) return bell.error();
+  bell_ = std::move(bell).value();
+  auto timer = os::Timer::create();
+  if (!timer) return timer.error();
+  timer_ = std::move(timer).value();
+  auto set = os::EventSet::create();
+  if (!set) return set.error();
+  wake_ = std::move(set).value();
+  for (const int fd : {socket_.fd(), bell_.fd(), timer_.fd()}) {
+    if (Status ok = wake_.add(fd); !ok) return ok;
+  }
+  return {};
+}
+
+// What was sent last must not be lost because the program ends: peers are given some time to take
+// it.
+StationHub::~StationHub() {
+  struct Deaf final : link::InboxSink {
+    void source_opened(std::uint32_t, const os::SocketAddress&) override {}
+    void source_closed(std::uint32_t, bool) override {}
+    bool takes_more() const override { return false; }
+    void arrived(const link::Arrival&) override {}
+    void received(void*, int) override {}
+  } deaf;
+  constexpr auto kPatience = std::chrono::seconds(2);
+  const os::Time end = std::chrono::steady_clock::now() + kPatience;
+  const auto quiet = [this] {
+    return std::all_of(contexts_.begin(), contexts_.end(), [](const auto& context) {
+      return context == nullptr || context->out == nullptr || !context->out->owes();
+    });
+  };
+  do {
+    poll(deaf);
+    if (quiet()) break;
+    if (fall_asleep()) os::wait_readable(wake_fd(), std::chrono::milliseconds(5));
+  } while (now_ < end);
+  sink_ = &deaf;
+  for (const auto& context : contexts_) {
+    if (context != nullptr) close_context(*context);
+  }
+  trains_.flush();
+}
+
+Introduction StationHub::introduction() const {
+  Introduction me;
+  me.station = station_;
+  me.queue_pair = queue_pair_;
+  me.queue_key = queue_key_;
+  me.room =
+      static_cast<std::uint32_t>(std::min<std::size_t>(socket_.receive_buffer(), 0xFFFF'FFFF));
+  return me;
+}
+
+bool StationHub::counts(Access access) const {
+  return access == Access::kRemoteRead ? options_.counts_reads : options_.counts_writes;
+}
+
+Result<std::unique_ptr<link::Flow>> StationHub::connect(const os::SocketAddress& peer,
+                                                        bool even_if_silent) {
+  auto out = open_out(peer);
+  if (!out) return out.error();
+  if (even_if_silent) {
+    out.value()->insist();
+  } else if (out.value()->state() != OutChannel::State::kOpen) {
+    return Error{ENOENT, peer.text() + " has not answered"};
+  }
+  out.value()->hold();
+  return std::unique_ptr<link::Flow>(std::make_unique<StationFlow>(*this, out.value()->context()));
+}
+
+unsigned StationHub::poll(link::InboxSink& sink) {
+  link::InboxSink* const before = std::exchange(sink_, &sink);
+  now_ = std::chrono::steady_clock::now();
+  emit(true);
+  const unsigned count = receive();
+  if (count != 0) emit(false);
+  if (now_ >= next_probe_) probe();
+  report_pulled();
+  sink_ = before;
+  return count;
+}
+
+void StationHub::accept(link::InboxSink& sink, const link::Offer& offer,
+                        std::span<const LocalRange> pieces, std::uint64_t length, void* cookie) {
+  InChannel* from = source(offer.source);
+  if (from == nullptr) return sink.received(cookie, ECONNRESET);
+  auto pull = std::make_unique<Pull>();
+  pull->cookie = cookie;
+  pull->offer = offer;
+  way_back(*from).pull(offer.exchange, pieces, length, pull.get());
+  pulls_.push_back(std::move(pull));
+}
+
+void StationHub::acknowledge(const link::Offer& offer) {
+  InChannel* from = source(offer.source);
+  if (from == nullptr) return;
+  MessageHeader header;
+  header.kind = Kind::kTaken;
+  header.exchange = offer.exchange;
+  way_back(*from).tell(header);
+}
+
+void StationHub::report_pulled() {
+  for (const Pulled& each : std::exchange(pulled_, {})) {
+    const auto found = std::find_if(pulls_.begin(), pulls_.end(),
+                                    [&](const auto& pull) { return pull.get() == each.cookie; });
+    if (found == pulls_.end()) continue;
+    const Pull pull = **found;
+    pulls_.erase(found);
+    if (each.error == 0) acknowledge(pull.offer);
+    sink_->received(pull.cookie, each.error == 0 ? 0 : ECONNRESET);
+  }
+}
+
+void StationHub::refuse(link::InboxSink& sink, std::uint32_t number) {
+  InChannel* channel = source(number);
+  if (channel == nullptr || channel->is_shut()) return;
+  channel->shut();
+  sink.source_closed(number, false);
+}
+
+bool StationHub::fall_asleep() {
+  now_ = std::chrono::steady_clock::now();
+  bell_.clear();
+  emit(true);
+  if (now_ >= next_probe_) probe();
+  const os::Time next = earliest();
+  if (next <= now_) return false;
+  timer_.set(next == os::Time::max() ? os::Timer::kNever : next - now_);
+  return pulled_.empty();
+}
+
+}  // namespace weft::udp

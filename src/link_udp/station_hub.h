@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How do the packets of an endpoint find their channels?
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "hub.h"
+#include "in_channel.h"
+#include "link_udp/station.h"
+#include "operation.h"
+#include "os/event.h"
+#include "os/timer.h"
+#include "out_channel.h"
+
+namespace weft::udp {
+
+// The one Station there is.
+class StationHub final : public Station, public Hub {
+ public:
+  StationHub(os::UdpSocket socket, const StationOptions& options);
+  ~StationHub() override;
+  Status open();
+
+  Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer,
+                                              bool even_if_silent) override;
+  const Drops& drops() const override { return drops_; }
+
+  unsigned poll(link::InboxSink& sink) override;
+  void accept(link::InboxSink& sink, const link::Offer& offer, std::span<const LocalRange> pieces,
+              std::uint64_t length, void* cookie) override;
+  void acknowledge(const link::Offer& offer) override;
+  void refuse(link::InboxSink& sink, std::uint32_t source) override;
+  void check_sources(link::InboxSink& sink) override;
+  int wake_fd() const override { return wake_.fd(); }
+  bool fall_asleep() override;
+  void ring() override { bell_.set(); }
+  void wake_up() override { bell_.clear(); }
+
+ private:
+  friend class StationFlow;
+  // A context, by whose number packets name their flow.
+  struct Context {
+    std::uint32_t number = 0;
+    std::unique_ptr<OutChannel> out;
+    std::unique_ptr<InChannel> in;
+    bool active = false;
+    bool seen_idle = false;
+  };
+  // A message of a peer that is being read.
+  struct Pull {
+    void* cookie = nullptr;
+    link::Offer offer;
+  };
+  struct Pulled {
+    void* cookie = nullptr;
+    int error = 0;
+  };
+
+  // What channels ask for (Hub).
+  Introduction introduction() const override;
+  const os::SocketAddress& name() const override { return options_.name; }
+  link::Service service() const override { return options_.service; }
+  std::size_t eager_limit() const override { return options_.eager_limit; }
+  bool counts(Access access) const override;
+  memory::OwnMemory& memory() override { return memory_; }
+  void activate(OutChannel& channel) override { activate(channel.context()); }
+  void activate(InChannel& channel) override { activate(channel.welcome().me.context); }
+  void send_now(OutChannel& channel) override;
+  void say(const Way& way, const Greeting& greeting) override;
+  std::uint32_t name_exchange(Operation& operation) override;
+  void forget_exchange(std::uint32_t exchange) override { exchanges_.erase(exchange); }
+  Operation* find_exchange(std::uint32_t exchange, std::uint64_t station) override;
+  OutChannel& way_back(const InChannel& channel) override;
+  void pulled(void* cookie, int error) override { pulled_.push_back({cookie, error}); }
+  link::InboxSink& sink() override { return *sink_; }
+
+  // Contexts (contexts.cc).
+  Context& new_context();
+  std::shared_ptr<const Way> way_between(const os::SocketAddress& from,
+                                         const os::SocketAddress& to);
+  Context* find_context(std::uint32_t number);
+  void close_context(Context& context);
+  void activate(std::uint32_t number);
+  OutChannel* out_to(const os::SocketAddress& peer);
+  Result<OutChannel*> open_out(const os::SocketAddress& peer);
+  InChannel* source(std::uint32_t number) const;
+  void close_source(InChannel& channel, bool died);
+  void tidy_up();
+
+  // Packets (packets.cc).
+  unsigned receive();
+  void take(const os::Datagram& datagram);
+  void take_greeting(const wire::Packet& packet, const os::Datagram& datagram);
+  void take_of_flow(const wire::Packet& packet, const os::Datagram& datagram);
+  void take_errors();
+  void greeted(const Hello& hello, const Way& back);
+  void said(const Refusal& refusal, const Way& back);
+  void said(const Farewell& farewell, const Way& back);
+  void emit(bool all);
+  void report_pulled();
+  void probe();
+  os::Time earliest() const;
+
+  os::UdpSocket socket_;
+  const StationOptions options_;
+  const std::uint32_t queue_pair_;
+  const std::uint32_t queue_key_;
+  const std::uint64_t station_;  // drawn at random
+  os::UdpBatch batch_{8};
+  Trains trains_;
+  memory::OwnMemory memory_;
+  os::Event bell_;
+  os::Timer timer_;
+  os::EventSet wake_;
+  std::vector<std::unique_ptr<Context>> contexts_;  // by index
+  std::vector<std::uint32_t> active_;               // numbers of contexts
+  std::unordered_map<std::string, std::weak_ptr<const Way>> ways_;
+  os::Time next_rejection_{};
+  os::Time next_probe_{};
+  std::unordered_map<std::string, std::uint32_t> outs_;  // context by peer
+  std::vector<std::uint32_t> sources_;                   // context by the inbox's number; 0: none
+  std::unordered_map<std::uint32_t, Operation*> exchanges_;
+  std::uint32_t next_exchange_ = 1;
+  std::vector<std::unique_ptr<Pull>> pulls_;
+  std::vector<Pulled> pulled_;
+  link::InboxSink* sink_ = nullptr;
+  Psn greeting_psn_;
+  os::Time now_{};
+  Drops drops_;
+};
+
+}  // namespace weft::udp

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How do packets leave, many at a time?
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "os/udp_socket.h"
+#include "wire/icrc.h"
+
+namespace weft::udp {
+
+// Between which sockets, and over which route, packets go.
+struct Way {
+  os::SocketAddress from;
+  os::SocketAddress to;
+  wire::Route route;
+};
+
+// Collects packets that go the same way and have the same size, and sends them as one train, closed
+// by their ICRCs. The last one may be shorter. One thread at a time.
+class Trains {
+ public:
+  explicit Trains(os::UdpSocket& socket);
+
+  // Where to write the next packet, from its base header to its padding; there is room for the
+  // largest. Empty while the socket takes nothing: try again later.
+  std::span<std::byte> place();
+  // What was written there is a packet of `length` bytes that goes that way, which must live until
+  // flush().
+  void add(const Way& way, std::size_t length);
+  // Sends what was collected.
+  void flush();
+
+  // Hears what may not be sent that way and why (an errno of UdpSocket::send() but EAGAIN). Its
+  // packets are lost, as a network loses packets.
+  std::function<void(const os::SocketAddress& to, const os::SendOutcome& outcome)> refused;
+
+ private:
+  bool joins(const Way& way, std::size_t length) const;
+  bool send();
+
+  os::UdpSocket& socket_;
+  std::vector<std::byte> bytes_;
+  const Way* way_ = nullptr;
+  std::size_t segment_ = 0;  // bytes of all packets but the last
+  std::size_t count_ = 0;
+  std::size_t filled_ = 0;  // bytes of packets that were added
+  bool ended_ = false;      // the last one was shorter
+  bool stuck_ = false;      // the socket had no room for them
+};
+
+}  // namespace weft::udp
