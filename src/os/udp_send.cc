@@ -104,7 +104,8 @@ void count_in(SendOutcome& outcome, const Messages& messages, unsigned sent, con
   for (unsigned i = 0; i < sent; ++i) {
     const std::size_t size = messages.size_of(i);
     outcome.bytes += size;
-    outcome.datagrams += size == 0 ? 1 : (size + cut.segment - 1) / cut.segment;
+    outcome.datagrams +=
+        size <= cut.segment || cut.segment == 0 ? 1 : (size + cut.segment - 1) / cut.segment;
   }
 }
 
