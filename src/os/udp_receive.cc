@@ -95,7 +95,7 @@ void UdpBatch::rewind() {
   errors_waiting_ = false;
 }
 
-void UdpBatch::take(std::size_t filled, std::uint16_t port) {
+void UdpBatch::take(std::size_t filled, const SocketAddress& bound) {
   filled_ = filled;
   for (std::size_t i = 0; i < filled; ++i) {
     msghdr& header = messages_[i].msg_hdr;
@@ -105,13 +105,14 @@ void UdpBatch::take(std::size_t filled, std::uint16_t port) {
       continue;
     }
     Arrival& arrival = arrivals_[count_++];
-    arrival = {};
     arrival.from = from.value();
+    arrival.to = bound;
+    arrival.traffic_class = 0;
     arrival.bytes = {bytes_.get() + i * kStride, messages_[i].msg_len};
     arrival.segment = arrival.bytes.size();
     for (const cmsghdr* control = CMSG_FIRSTHDR(&header); control != nullptr;
          control = CMSG_NXTHDR(&header, const_cast<cmsghdr*>(control))) {
-      read_control(control, port, arrival);
+      read_control(control, bound.port(), arrival);
     }
   }
 }
@@ -123,7 +124,7 @@ int UdpSocket::receive(UdpBatch& batch) const {
         ::recvmmsg(socket_.get(), batch.messages_.data(),
                    static_cast<unsigned>(batch.messages_.size()), MSG_DONTWAIT, nullptr);
     if (filled >= 0) {
-      batch.take(static_cast<std::size_t>(filled), address_.port());
+      batch.take(static_cast<std::size_t>(filled), address_);
       return 0;
     }
     if (errno == EAGAIN) return 0;

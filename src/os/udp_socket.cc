@@ -18,12 +18,16 @@ bool set(int fd, int level, int name, int value) {
 bool set_indispensable(int fd, bool v6) {
   if (!v6) {
     return set(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO) &&
-           set(fd, IPPROTO_IP, IP_PKTINFO, 1) && set(fd, IPPROTO_IP, IP_RECVTOS, 1) &&
-           set(fd, IPPROTO_IP, IP_RECVERR, 1);
+           set(fd, IPPROTO_IP, IP_RECVTOS, 1) && set(fd, IPPROTO_IP, IP_RECVERR, 1);
   }
   return set(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO) &&
-         set(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1) && set(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1) &&
-         set(fd, IPPROTO_IPV6, IPV6_RECVERR, 1) && set(fd, SOL_UDP, UDP_NO_CHECK6_RX, 1);
+         set(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1) && set(fd, IPPROTO_IPV6, IPV6_RECVERR, 1) &&
+         set(fd, SOL_UDP, UDP_NO_CHECK6_RX, 1);
+}
+
+// Every datagram brings the address that it was sent to. Where one is bound, that is known.
+bool ask_for_destination(int fd, bool v6) {
+  return v6 ? set(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1) : set(fd, IPPROTO_IP, IP_PKTINFO, 1);
 }
 
 bool set_header_fields(int fd, bool v6, const UdpSocket::Options& options) {
@@ -49,7 +53,8 @@ std::size_t enlarge_buffers(int fd) {
 Status UdpSocket::set_options(const SocketAddress& address, const Options& options) {
   const bool v6 = address.family() == AF_INET6;
   const int fd = socket_.get();
-  if (!set_indispensable(fd, v6) || !set_header_fields(fd, v6, options)) {
+  if (!set_indispensable(fd, v6) || !set_header_fields(fd, v6, options) ||
+      (address.is_any() && !ask_for_destination(fd, v6))) {
     return last_error("a UDP socket at " + address.text() + " takes no options");
   }
   // Setting no segment size changes nothing, but only a kernel that has trains lets one do it.

@@ -293,12 +293,14 @@ TEST_P(UdpSocketTest, APortOfNobodyDisturbsNoReceiver) {
 TEST_P(UdpSocketTest, ManyDatagramsToNobodyAllLeave) {
   UdpSocket sender = bound({.trains = false});
   const SocketAddress nobody = bound().address();
-  for (int i = 0; i < 20; ++i) {
+  bool told = false;
+  for (int i = 0; i < 20 || (!told && i < 1'000'000); ++i) {
     const SendOutcome outcome = sender.send(nobody, {}, some_bytes(100), 10);
-    EXPECT_EQ(outcome.error, 0);
+    ASSERT_EQ(outcome.error, 0);
     EXPECT_EQ(outcome.datagrams, 10U);
+    told |= outcome.errors_waiting;
   }
-  expect_error_waits(sender);
+  EXPECT_TRUE(told);
   while (const auto error = sender.next_error()) EXPECT_EQ(error->peer, nobody);
 }
 

@@ -77,8 +77,8 @@ class UdpBatch {
 
   // Makes the messages that the last call filled ready for the next.
   void rewind();
-  // Turns the first `filled` messages into arrivals at the port.
-  void take(std::size_t filled, std::uint16_t port);
+  // Turns the first `filled` messages into arrivals at a socket of that address.
+  void take(std::size_t filled, const SocketAddress& bound);
 
   std::unique_ptr<std::byte[]> bytes_;
   std::vector<Slot> slots_;
