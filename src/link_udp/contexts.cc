@@ -164,6 +164,7 @@ void StationHub::probe() {
   for (const auto& context : contexts_) {
     if (context == nullptr) continue;
     if (OutChannel* out = context->out.get()) {
+      if (out->state() != OutChannel::State::kOpen) continue;
       const os::Time heard = out->heard();
       if (now_ - heard >= kDeath) out->lose(link::PeerState::kDied);
       if (now_ - heard >= kSilence) out->probe(now_);

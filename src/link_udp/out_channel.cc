@@ -369,9 +369,7 @@ void OutChannel::strike() {
   if (++strikes_ >= kEnough) lose(link::PeerState::kDied);
 }
 
-void OutChannel::probe(os::Time now) {
-  if (state_ == State::kOpen) ask(now);
-}
+void OutChannel::probe(os::Time now) { ask(now); }
 
 void OutChannel::take(const wire::Packet& response, os::Time now) {
   if (!requester_) return;

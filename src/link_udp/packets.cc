@@ -27,6 +27,7 @@ bool plausible(const wire::Ipv4Words& words) {
 
 unsigned StationHub::receive() {
   unsigned count = 0;
+  if (trains_.met_errors()) take_errors();
   for (int i = 0; i < kBatchesAtOnce; ++i) {
     if (socket_.receive(batch_) != 0) break;
     if (batch_.errors_waiting()) take_errors();

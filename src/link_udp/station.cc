@@ -33,6 +33,10 @@ class StationFlow final : public link::Flow {
     OutChannel* out = channel();
     return out == nullptr ? gone() : out->atomic(request);
   }
+  bool reached() const override {
+    OutChannel* out = channel();
+    return out == nullptr || out->state() != OutChannel::State::kAsking;
+  }
   bool busy() const override {
     OutChannel* out = channel();
     return out != nullptr && (out->busy() || out->ready());

@@ -60,6 +60,7 @@ void Trains::flush() {
 bool Trains::send() {
   const os::SendOutcome outcome =
       socket_.send(way_->to, way_->from, {bytes_.data(), filled_}, segment_);
+  met_errors_ = met_errors_ || outcome.errors_waiting;
   stuck_ = outcome.error == EAGAIN || outcome.error == ENOBUFS;
   if (stuck_ && outcome.bytes == 0) return false;
   stuck_ = false;

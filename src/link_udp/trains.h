@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "os/udp_socket.h"
@@ -34,6 +35,9 @@ class Trains {
   // Sends what was collected.
   void flush();
 
+  // True once after the socket said that errors have come back from the network.
+  bool met_errors() { return std::exchange(met_errors_, false); }
+
   // Hears what may not be sent that way and why (an errno of UdpSocket::send() but EAGAIN). Its
   // packets are lost, as a network loses packets.
   std::function<void(const os::SocketAddress& to, const os::SendOutcome& outcome)> refused;
@@ -50,6 +54,7 @@ class Trains {
   std::size_t filled_ = 0;  // bytes of packets that were added
   bool ended_ = false;      // the last one was shorter
   bool stuck_ = false;      // the socket had no room for them
+  bool met_errors_ = false;
 };
 
 }  // namespace weft::udp

@@ -27,6 +27,7 @@ struct Manager final : ConnectionSink {
     last_died = died;
   }
   void tick(os::Time) override { ++ticks; }
+  void reached() override {}
 };
 
 struct ConnectedEnd {

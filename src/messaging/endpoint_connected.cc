@@ -47,6 +47,11 @@ void Endpoint::admit(std::uint32_t source) {
   peers_[0].flow = std::move(facing_);
 }
 
+bool Endpoint::peer_reached() {
+  awaits_peer_ = !peers_.empty() && peers_[0].flow != nullptr && !peers_[0].flow->reached();
+  return !awaits_peer_;
+}
+
 void Endpoint::turn_away(std::uint32_t source) { port_->inbox().refuse(*this, source); }
 
 void Endpoint::part(int error) {

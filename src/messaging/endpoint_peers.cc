@@ -127,6 +127,8 @@ void Endpoint::progress_locked() {
       std::erase(busy_, flow);
     }
   }
+  if (awaits_peer_ && peer_reached()) [[unlikely]]
+    setup_.connection->reached();
   if (tick()) check_peers();
   if (!died_.empty()) [[unlikely]]
     settle_deaths();

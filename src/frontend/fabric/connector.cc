@@ -92,6 +92,12 @@ void Connector::heard(std::uint32_t source, std::span<const std::byte> message) 
 
 void Connector::lost(bool died) { connection_.lose(died, os::coarse_now()); }
 
+void Connector::reached() {
+  if (connection_.state() == State::kConnected) {
+    eq_->push_connection(FI_CONNECTED, ep_, nullptr, early_);
+  }
+}
+
 void Connector::tick(os::Time now) { connection_.tick(now); }
 
 int Connector::reach(const os::SocketAddress& peer) { return core_->face(peer); }
@@ -104,7 +110,12 @@ void Connector::admit(std::uint32_t source) { core_->admit(source); }
 
 void Connector::turn_away(std::uint32_t source) { core_->turn_away(source); }
 
+// The program may send as soon as it hears of the connection.
 void Connector::connected(std::span<const std::byte> data) {
+  if (!core_->peer_reached()) {
+    early_.assign(data.begin(), data.end());
+    return;
+  }
   eq_->push_connection(FI_CONNECTED, ep_, nullptr, data);
 }
 

@@ -47,6 +47,7 @@ class Connector final : messaging::ConnectionSink, connect::Border {
  private:
   void heard(std::uint32_t source, std::span<const std::byte> message) override;
   void lost(bool died) override;
+  void reached() override;
   void tick(os::Time now) override;
   int reach(const os::SocketAddress& peer) override;
   int tell(const connect::Message& message) override;
@@ -67,6 +68,7 @@ class Connector final : messaging::ConnectionSink, connect::Border {
   std::optional<connect::Request> request_;
   std::optional<os::SocketAddress> peer_;
   connect::Connection connection_;
+  connect::Bytes early_;  // what came with the reply of a peer that is not reached yet
 };
 
 }  // namespace weft::fabric

@@ -126,6 +126,9 @@ class Flow {
   // byte. Errors: those of access(), ETIMEDOUT when another process has stopped in
   // the middle of an operation on the same memory.
   virtual Outcome atomic(const AtomicRequest& request) = 0;
+  // False while the peer has not answered yet: control messages wait for that, others are not
+  // taken.
+  virtual bool reached() const { return true; }
   // True while requests are pending.
   virtual bool busy() const = 0;
   // True when progress() would find something to do or to report.

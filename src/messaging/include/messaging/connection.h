@@ -23,6 +23,8 @@ class ConnectionSink {
   // Nobody is there any more at the other end of the way that face() opened, or the peer ended the
   // connection without a word. `died`: its process ended, as far as can be told.
   virtual void lost(bool died) = 0;
+  // The peer, whom admit() took, can be sent to from now on, where that was not so at once.
+  virtual void reached() = 0;
   // Time goes by: called a few times per second while somebody polls or waits.
   virtual void tick(os::Time now) = 0;
 };

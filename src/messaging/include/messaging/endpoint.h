@@ -133,6 +133,8 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   int tell(std::span<const std::byte> message);
   // Takes the one who sends as `source`, and who is faced, for the peer: data flow from now on.
   void admit(std::uint32_t source);
+  // False while the peer cannot be sent to yet: the sink hears when it can.
+  bool peer_reached();
   // Listens to that source no more.
   void turn_away(std::uint32_t source);
   // Ends the connection: what is pending, and receives that wait unless they are shared, are
@@ -270,6 +272,7 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   // Of a connected endpoint.
   std::unique_ptr<link::Flow> facing_;          // to whom nobody is admitted from yet
   std::shared_ptr<Correspondent> peer_source_;  // who is admitted
+  bool awaits_peer_ = false;                    // that has been admitted and is not reached yet
   int ended_ = 0;                               // what posts answer since part(), or 0
   int parting_error_ = ECONNRESET;              // what sends that part() ends are reported with
   int sleepers_ = 0;
