@@ -4,10 +4,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <utility>
 
-#include "base/slices.h"
+#include "packets.h"
 
 namespace weft::transport {
 
@@ -20,41 +19,6 @@ namespace {
 constexpr std::uint32_t kReadPart = 64;
 // An answer is asked for at the end of what there is to send, and this often in between.
 constexpr unsigned kAskEvery = 16;
-
-Operation send_operation(const Work& work, bool first, bool last) {
-  if (!last) return first ? Operation::kSendFirst : Operation::kSendMiddle;
-  if (work.invalidates) {
-    return first ? Operation::kSendOnlyInvalidate : Operation::kSendLastInvalidate;
-  }
-  if (work.has_immediate) {
-    return first ? Operation::kSendOnlyImmediate : Operation::kSendLastImmediate;
-  }
-  return first ? Operation::kSendOnly : Operation::kSendLast;
-}
-
-Operation write_operation(const Work& work, bool first, bool last) {
-  if (!last) return first ? Operation::kWriteFirst : Operation::kWriteMiddle;
-  if (work.has_immediate) {
-    return first ? Operation::kWriteOnlyImmediate : Operation::kWriteLastImmediate;
-  }
-  return first ? Operation::kWriteOnly : Operation::kWriteLast;
-}
-
-Operation operation_of(const Work& work, bool first, bool last) {
-  switch (work.kind) {
-    case WorkKind::kSend:
-      return send_operation(work, first, last);
-    case WorkKind::kWrite:
-      return write_operation(work, first, last);
-    case WorkKind::kRead:
-      return Operation::kReadRequest;
-    case WorkKind::kCompareSwap:
-      return Operation::kCompareSwap;
-    case WorkKind::kFetchAdd:
-      return Operation::kFetchAdd;
-  }
-  return Operation::kSendOnly;
-}
 
 }  // namespace
 
@@ -89,8 +53,7 @@ void Requester::add(const Work& work, std::uint64_t offset, std::uint64_t length
 }
 
 std::uint32_t Requester::packets_for(std::uint64_t length) const {
-  const std::uint64_t count = (length + settings_.path_mtu - 1) / settings_.path_mtu;
-  return static_cast<std::uint32_t>(std::max<std::uint64_t>(count, 1));
+  return transport::packets_for(length, settings_.path_mtu);
 }
 
 std::uint32_t Requester::under_way() const {
@@ -250,14 +213,8 @@ std::size_t Requester::write(Message& message, std::uint32_t index, std::uint32_
   } else if (!message.asks() && !message.resync) {
     payload = payload_of(message, index);
   }
-  const std::size_t headers = wire::header_bytes(packet);
-  wire::write_headers(packet, payload, out.data());
-  LocalRange here[kMaxPieces];
-  const std::size_t pieces = slice({message.pieces.data(), message.piece_count},
-                                   std::uint64_t{index} * settings_.path_mtu, payload, here);
-  gather(out.data() + headers, {here, pieces}, payload);
-  std::memset(out.data() + headers + payload, 0, wire::padding_of(payload));
-  return headers + payload + wire::padding_of(payload);
+  return write_packet(packet, {message.pieces.data(), message.piece_count},
+                      std::uint64_t{index} * settings_.path_mtu, payload, out);
 }
 
 Time Requester::deadline() const {

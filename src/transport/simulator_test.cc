@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "simulator_device.h"
+#include "simulator_network.h"
 
 namespace weft::transport::testing {
 namespace {
@@ -28,15 +29,6 @@ struct Later {
 
 constexpr unsigned kPacketsAtOnce = 8;
 constexpr Duration kTurn = std::chrono::microseconds(2);  // of a device that polls
-
-wire::Route route(unsigned from, unsigned to) {
-  wire::Route route;
-  route.source = {std::byte{10}, std::byte{0}, std::byte{0}, static_cast<std::byte>(from + 1)};
-  route.destination = {std::byte{10}, std::byte{0}, std::byte{0}, static_cast<std::byte>(to + 1)};
-  route.source_port = static_cast<std::uint16_t>(40'000 + from);
-  route.destination_port = static_cast<std::uint16_t>(40'000 + to);
-  return route;
-}
 
 class Simulation {
  public:
@@ -115,8 +107,7 @@ class Simulation {
   }
 
   void arrive(const Happening& what) {
-    const auto words = wire::check_icrc(route(what.from, what.to), what.packet);
-    if (!words || *words != wire::Ipv4Words{}) return;
+    if (!intact(route(what.from, what.to), what.packet)) return;
     wire::Packet packet;
     if (wire::parse(what.packet, packet) != wire::Malformed::kNone) {
       outcome_.wrong = "a malformed packet was sent";
@@ -145,26 +136,10 @@ class Simulation {
   }
 
   void send(unsigned from, unsigned to, Bytes packet) {
-    const Weather& weather = scenario_.weather;
-    const std::uint32_t crc = wire::icrc(route(from, to), packet);
-    packet.resize(packet.size() + wire::kIcrcBytes);
-    wire::store_icrc(packet.data() + packet.size() - wire::kIcrcBytes, crc);
-    const Duration since_begin = now_.time_since_epoch();
-    if (since_begin >= weather.cut_from && since_begin < weather.cut_until) return;
-    losing_ = happens(random_, losing_ ? std::max(weather.burst, weather.loss) : weather.loss);
-    if (losing_) return;
-    const unsigned copies = happens(random_, weather.duplication) ? 2 : 1;
-    for (unsigned i = 0; i < copies; ++i) {
-      Bytes copy = packet;
-      if (happens(random_, weather.corruption)) {
-        copy[up_to(random_, copy.size() - 1)] ^= static_cast<std::byte>(1 + up_to(random_, 254));
-      }
-      Duration delay = weather.delay;
-      if (happens(random_, weather.reordering)) {
-        delay += Duration(up_to(random_, static_cast<std::uint64_t>(weather.late.count())));
-      }
-      happenings_.push({now_ + delay, order_++, from, to, std::move(copy)});
-    }
+    air_.carry(sealed(route(from, to), std::move(packet)), now_, random_,
+               [&](Time when, Bytes copy) {
+                 happenings_.push({when, order_++, from, to, std::move(copy)});
+               });
   }
 
   const Scenario& scenario_;
@@ -174,7 +149,7 @@ class Simulation {
   std::priority_queue<Happening, std::vector<Happening>, Later> happenings_;
   std::vector<Time> looks_;  // when each device will look next
   std::vector<std::unique_ptr<FlowEnd>> ends_;
-  bool losing_ = false;
+  Air air_{scenario_.weather};
   Outcome outcome_;
 };
 

@@ -35,18 +35,30 @@ void write_ipv6(const Route& route, std::size_t udp_length, std::byte* ip) {
 
 }  // namespace
 
-void write_ip_and_udp(const Route& route, Ipv4Words words, std::size_t datagram, std::byte* out) {
-  const std::size_t udp_length = kUdpBytes + datagram;
+void write_ip(const Route& route, Ipv4Words words, std::size_t datagram, std::byte* out) {
   if (route.v6) {
-    write_ipv6(route, udp_length, out);
+    write_ipv6(route, kUdpBytes + datagram, out);
   } else {
-    write_ipv4(route, words, udp_length, out);
+    write_ipv4(route, words, kUdpBytes + datagram, out);
   }
+}
+
+void write_ip_and_udp(const Route& route, Ipv4Words words, std::size_t datagram, std::byte* out) {
+  write_ip(route, words, datagram, out);
   std::byte* udp = out + ip_bytes_of(route);
   store<std::uint16_t>(udp, route.source_port);
   store<std::uint16_t>(udp + 2, route.destination_port);
-  store<std::uint16_t>(udp + 4, static_cast<std::uint16_t>(udp_length));
+  store<std::uint16_t>(udp + 4, static_cast<std::uint16_t>(kUdpBytes + datagram));
   store<std::uint16_t>(udp + 6, 0);
+}
+
+// (RFC 791: the ones' complement of the ones' complement sum.)
+void add_ipv4_checksum(std::byte* ip) {
+  store<std::uint16_t>(ip + 10, 0);
+  std::uint32_t sum = 0;
+  for (std::size_t i = 0; i < kIpv4Bytes; i += 2) sum += load<std::uint16_t>(ip + i);
+  sum = (sum & 0xFFFF) + (sum >> 16);
+  store<std::uint16_t>(ip + 10, static_cast<std::uint16_t>(~(sum + (sum >> 16))));
 }
 
 }  // namespace weft::wire

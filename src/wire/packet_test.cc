@@ -166,5 +166,14 @@ TEST(Packet, ThatIsNotWellFormedIsRefusedWithTheReason) {
       << "the first of several packets is full";
 }
 
+TEST(PartitionKeys, MatchWhenOneOfTwoMembersOfAPartitionIsAFullOne) {
+  EXPECT_TRUE(pkeys_match(0xFFFF, 0xFFFF));
+  EXPECT_TRUE(pkeys_match(0x7FFF, 0xFFFF));
+  EXPECT_TRUE(pkeys_match(0xFFFF, 0x7FFF));
+  EXPECT_FALSE(pkeys_match(0x7FFF, 0x7FFF)) << "two limited members";
+  EXPECT_FALSE(pkeys_match(0x8001, 0xFFFF)) << "another partition";
+  EXPECT_FALSE(pkeys_match(0x8000, 0x8000)) << "partition 0 is none";
+}
+
 }  // namespace
 }  // namespace weft::wire

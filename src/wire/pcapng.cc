@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "ip_headers.h"
-#include "wire/endian.h"
 
 namespace weft::wire {
 namespace {
@@ -66,20 +65,12 @@ class Block {
   Bytes bytes_;
 };
 
-// The sum that the IPv4 header carries, over a header whose own field is zero.
-std::uint16_t header_sum(const std::byte* ip) {
-  std::uint32_t sum = 0;
-  for (std::size_t i = 0; i < kIpv4Bytes; i += 2) sum += load<std::uint16_t>(ip + i);
-  sum = (sum & 0xFFFF) + (sum >> 16);
-  return static_cast<std::uint16_t>(~(sum + (sum >> 16)));
-}
-
 // UDP goes without a checksum, as RoCE's may.
 Bytes ip_and_udp(const Route& route, Ipv4Words words, std::size_t datagram) {
   Bytes headers(ip_bytes_of(route) + kUdpBytes);
   std::byte* ip = headers.data();
   write_ip_and_udp(route, words, datagram, ip);
-  if (!route.v6) store<std::uint16_t>(ip + 10, header_sum(ip));
+  if (!route.v6) add_ipv4_checksum(ip);
   return headers;
 }
 

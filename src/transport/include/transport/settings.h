@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What do the two ends of a reliable flow agree on before its first packet?
+// What do the two ends of a flow agree on before its first packet?
 #pragma once
 
 #include <chrono>
@@ -16,14 +16,15 @@ using Time = std::chrono::steady_clock::time_point;
 using Duration = std::chrono::nanoseconds;
 
 // One end of a flow: what ibv_modify_qp(3) calls the attributes of a queue pair, or what the ends
-// of a reliable datagram flow told each other.
+// of a reliable datagram flow told each other. Of unreliable services only the members up to
+// `first_expected` count.
 struct Settings {
-  // kReliableConnection, kReliableDatagram or kExtendedReliable.
+  // Any but kCongestion: Requester and Responder serve the reliable ones.
   wire::Transport kind = wire::Transport::kReliableConnection;
-  std::uint32_t destination = 0;  // queue pair of the peer, 24 bits
-  std::uint32_t source = 0;       // queue pair of this end: of reliable datagrams
+  std::uint32_t destination = 0;  // queue pair of the peer, 24 bits: not of unreliable datagrams
+  std::uint32_t source = 0;       // queue pair of this end: of datagrams
   std::uint32_t context = 0;      // end-to-end context at the peer: of reliable datagrams, 24 bits
-  std::uint32_t queue_key = 0;    // of reliable datagrams
+  std::uint32_t queue_key = 0;    // of datagrams; of unreliable ones, that of this end
   std::uint32_t shared_receive = 0;  // at the peer: of kExtendedReliable
   std::uint16_t pkey = wire::kDefaultPkey;
   std::size_t path_mtu = 1024;  // payload of a packet: 256, 512, 1024, 2048 or 4096

@@ -43,6 +43,8 @@ enum class Status : std::uint8_t {
   kRemoteAccess,        // it may not access that memory so; Ended::detail of Weft's own: the rule
   kRemoteOperational,   // it cannot do it for reasons of its own
   kFlushed,             // the flow failed before, or was closed
+  kLocalLength,         // longer than a message may be: nothing was sent
+  kLocalOperation,      // this service does nothing of that kind: nothing was sent
 };
 
 struct Ended {

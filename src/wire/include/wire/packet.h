@@ -20,6 +20,14 @@ inline constexpr std::size_t kMaxHeaderBytes = kBthBytes + 40;
 inline constexpr std::uint16_t kDefaultPkey = 0xFFFF;
 inline constexpr std::uint32_t kMulticastQpn = 0xFF'FFFF;
 
+// May a packet with one partition key reach a queue pair with the other one? The upper bit tells a
+// full member, and of two limited ones neither hears the other (IBTA 10.9.3).
+constexpr bool pkeys_match(std::uint16_t one, std::uint16_t other) {
+  constexpr std::uint16_t kFull = 0x8000;
+  const auto partition = static_cast<std::uint16_t>(one & ~kFull);
+  return partition != 0 && partition == (other & ~kFull) && ((one | other) & kFull) != 0;
+}
+
 // RDMA extended transport header: the memory of the responder that a request means.
 struct Reth {
   std::uint64_t address = 0;

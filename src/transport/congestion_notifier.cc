@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Who is told that its packets met a queue?
+#include "transport/congestion_notifier.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace weft::transport {
+
+std::size_t CongestionNotifier::notify(const wire::Route& route, std::uint32_t sender, Time now,
+                                       std::span<std::byte, kBytes> out) {
+  if (told_.size() >= many_) forget_old(now);
+  const auto [place, fresh] = told_.try_emplace({route.source, sender}, now);
+  if (!fresh) {
+    if (now - place->second < kInterval) return 0;
+    place->second = now;
+  }
+  wire::Packet packet;
+  packet.opcode = wire::kCongestionNotification;
+  packet.migrated = false;
+  packet.becn = true;
+  packet.destination = sender;
+  wire::write_headers(packet, kBytes - wire::kBthBytes, out.data());
+  std::memset(out.data() + wire::kBthBytes, 0, kBytes - wire::kBthBytes);
+  return kBytes;
+}
+
+void CongestionNotifier::forget_old(Time now) {
+  std::erase_if(told_, [&](const auto& each) { return now - each.second >= kInterval; });
+  many_ = std::max(kFew, 2 * told_.size());
+}
+
+}  // namespace weft::transport

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Who is told that its packets met a queue?
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <map>
+#include <span>
+#include <utility>
+
+#include "transport/settings.h"
+#include "wire/icrc.h"
+#include "wire/packet.h"
+
+namespace weft::transport {
+
+// Tells senders whose packets a switch has marked (explicit congestion notification: both bits of
+// the traffic class), each queue pair at most once per kInterval. (IBTA annex A17.9.) One for a
+// port. One thread at a time; the caller moves the packets.
+class CongestionNotifier {
+ public:
+  static constexpr Duration kInterval = std::chrono::microseconds(50);
+  // A packet without its ICRC.
+  static constexpr std::size_t kBytes = wire::kBthBytes + 16;
+
+  // A packet came over `route`, marked, from queue pair `sender` of 24 bits. Writes the
+  // notification for that, which has to go back that way, into `out`, and returns its length; 0
+  // when that queue pair was told not long ago.
+  std::size_t notify(const wire::Route& route, std::uint32_t sender, Time now,
+                     std::span<std::byte, kBytes> out);
+
+  // How many queue pairs it remembers: those that were told lately, and some more.
+  std::size_t remembered() const { return told_.size(); }
+
+ private:
+  // Address and queue pair.
+  using Sender = std::pair<std::array<std::byte, 16>, std::uint32_t>;
+  static constexpr std::size_t kFew = 64;
+
+  void forget_old(Time now);
+
+  std::map<Sender, Time> told_;
+  std::size_t many_ = kFew;
+};
+
+}  // namespace weft::transport

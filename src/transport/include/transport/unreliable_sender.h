@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does work become packets that nobody acknowledges?
+//
+// (IBTA 9.8.) Each packet is sent once. Work ends as soon as its last packet was written: that it
+// arrives, nobody says. Connections send and write messages of any length; a datagram is one packet
+// to whom its work names.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <optional>
+
+#include "transport/settings.h"
+#include "transport/work.h"
+
+namespace weft::transport {
+
+// Whom a datagram is for: what ibv_post_send(3) calls an address handle, and the queue pair there.
+struct Recipient {
+  std::uint32_t destination = 0;  // queue pair, 24 bits
+  // Which key the queue pair there has. With the upper bit set it stands for the sender's own one,
+  // which nobody without privileges can choose (IBTA 10.2.5).
+  std::uint32_t queue_key = 0;
+  void* path = nullptr;  // the caller's own, who has to know the way
+};
+
+// The sending half of an unreliable connection, or of a queue pair for unreliable datagrams. One
+// thread at a time; the caller moves the packets.
+class UnreliableSender {
+ public:
+  // `settings.kind` is one of the two unreliable ones.
+  UnreliableSender(const Settings& settings, WorkSink& sink) : settings_(settings), sink_(sink) {
+    next_ = settings.first_sent;
+  }
+  UnreliableSender(const UnreliableSender&) = delete;
+  UnreliableSender& operator=(const UnreliableSender&) = delete;
+
+  // Takes work in at most kMaxPieces pieces, of datagrams with a recipient. What this service
+  // cannot do ends, in its turn, with kLocalOperation: reads, atomic operations, invalidations, of
+  // datagrams writes; what it cannot do at that length, more than kMaxMessage or for a datagram the
+  // path MTU, with kLocalLength. Nothing of it is sent, and what follows goes on: whoever wants a
+  // queue that stops there calls fail(). After that, work ends with kFlushed at once.
+  void post(const Work& work, const Recipient& to = {});
+
+  // Whom the packet is for that next() will write. Of datagrams, and only when ready().
+  const Recipient& recipient() const { return queue_.front().to; }
+  // Writes the next packet, from its base header to its padding, into `out`, which has room for
+  // wire::kMaxHeaderBytes and the path MTU. Returns its length, or 0 when there is none. Nothing
+  // here depends on the time.
+  std::size_t next(Time now, std::span<std::byte> out);
+  // True when next() would have a packet.
+  bool ready(Time) const { return !queue_.empty(); }
+
+  // Ends all work with that status, and all that is posted later with kFlushed.
+  void fail(Status status);
+
+  // Work that has not ended.
+  bool busy() const { return !queue_.empty(); }
+  bool failed() const { return failed_; }
+
+ private:
+  // Work that waits or is on its way; the first one is to be sent.
+  struct Message {
+    Work work;  // its list of pieces lies in `pieces`
+    std::array<LocalRange, kMaxPieces> pieces{};
+    std::size_t piece_count = 0;
+    Recipient to;
+    std::uint64_t sent = 0;  // bytes
+    std::optional<Status> refusal;
+  };
+
+  bool datagrams() const { return settings_.kind == wire::Transport::kUnreliableDatagram; }
+  std::optional<Status> refusal_of(const Work& work) const;
+  wire::Packet packet_of(const Message& message, bool last) const;
+  void end_first(Status status);
+  void end_refused();
+
+  const Settings settings_;
+  WorkSink& sink_;
+  Psn next_;
+  std::deque<Message> queue_;
+  bool failed_ = false;
+};
+
+}  // namespace weft::transport

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How do work and packets correspond?
+#include "packets.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/slices.h"
+
+namespace weft::transport {
+
+using wire::Operation;
+
+namespace {
+
+Operation send_operation(const Work& work, bool first, bool last) {
+  if (!last) return first ? Operation::kSendFirst : Operation::kSendMiddle;
+  if (work.invalidates) {
+    return first ? Operation::kSendOnlyInvalidate : Operation::kSendLastInvalidate;
+  }
+  if (work.has_immediate) {
+    return first ? Operation::kSendOnlyImmediate : Operation::kSendLastImmediate;
+  }
+  return first ? Operation::kSendOnly : Operation::kSendLast;
+}
+
+Operation write_operation(const Work& work, bool first, bool last) {
+  if (!last) return first ? Operation::kWriteFirst : Operation::kWriteMiddle;
+  if (work.has_immediate) {
+    return first ? Operation::kWriteOnlyImmediate : Operation::kWriteLastImmediate;
+  }
+  return first ? Operation::kWriteOnly : Operation::kWriteLast;
+}
+
+}  // namespace
+
+Operation operation_of(const Work& work, bool first, bool last) {
+  switch (work.kind) {
+    case WorkKind::kSend:
+      return send_operation(work, first, last);
+    case WorkKind::kWrite:
+      return write_operation(work, first, last);
+    case WorkKind::kRead:
+      return Operation::kReadRequest;
+    case WorkKind::kCompareSwap:
+      return Operation::kCompareSwap;
+    case WorkKind::kFetchAdd:
+      return Operation::kFetchAdd;
+  }
+  return Operation::kSendOnly;
+}
+
+std::uint32_t packets_for(std::uint64_t length, std::size_t path_mtu) {
+  const std::uint64_t count = (length + path_mtu - 1) / path_mtu;
+  return static_cast<std::uint32_t>(std::max<std::uint64_t>(count, 1));
+}
+
+bool right_size(const wire::Packet& packet, std::size_t path_mtu) {
+  const bool full = wire::layout_of(packet.opcode).payload == wire::Payload::kFull;
+  return full ? packet.payload.size() == path_mtu : packet.payload.size() <= path_mtu;
+}
+
+std::size_t write_packet(const wire::Packet& packet, std::span<const LocalRange> pieces,
+                         std::uint64_t offset, std::size_t payload, std::span<std::byte> out) {
+  const std::size_t headers = wire::header_bytes(packet);
+  const std::size_t padding = wire::padding_of(payload);
+  wire::write_headers(packet, payload, out.data());
+  LocalRange here[kMaxPieces];
+  const std::size_t count = slice(pieces, offset, payload, here);
+  gather(out.data() + headers, {here, count}, payload);
+  std::memset(out.data() + headers + payload, 0, padding);
+  return headers + payload + padding;
+}
+
+}  // namespace weft::transport

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A target that writes down what comes, and notices what must not.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "transport/target.h"
+#include "transport/work.h"
+
+namespace weft::transport::testing {
+
+// One region of memory, and as many receives as a test posts.
+class RecordingTarget : public Target {
+ public:
+  using Bytes = std::vector<std::byte>;
+  static constexpr std::uint64_t kBase = 0x10000;
+  static constexpr std::uint32_t kKey = 0x1234;
+  static constexpr std::size_t kAreaBytes = 32 * 1024;
+
+  // A message, or a write as its memory was at that moment.
+  struct Came {
+    Bytes bytes;
+    std::optional<std::uint32_t> immediate;
+    bool solicited = false;
+    std::uint32_t source = 0;
+    std::uint64_t address = 0;
+  };
+
+  // Receives that are left, and what each holds.
+  unsigned receives = 0;
+  std::size_t room = 1 << 20;
+  bool gone = false;  // the memory, behind the back of those who were allowed to write
+
+  std::vector<Came> messages;
+  std::vector<Came> writes;
+  unsigned breaks = 0;
+  Bytes area = Bytes(kAreaBytes);
+  // What broke the contract, if anything did.
+  std::string wrong;
+
+  Verdict message_begins() override {
+    if (open_) wrong = "a message begins within another one";
+    if (receives == 0) return {Verdict::Kind::kNotReady, 0};
+    open_ = true;
+    bytes_.clear();
+    return {};
+  }
+  Verdict message_goes_on(std::span<const std::byte> bytes) override {
+    if (!open_) wrong = "bytes of no message";
+    if (bytes_.size() + bytes.size() > room) return {Verdict::Kind::kInvalid, 0};
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+    return {};
+  }
+  void message_ends(const wire::Packet& packet) override {
+    if (!open_) wrong = "the end of no message";
+    open_ = false;
+    --receives;
+    messages.push_back(came(std::move(bytes_), packet));
+    bytes_.clear();
+  }
+  void message_breaks() override {
+    if (!open_) wrong = "no message breaks";
+    open_ = false;
+    ++breaks;
+  }
+
+  Verdict may_access(Access need, const wire::Reth& memory) override {
+    if (need != Access::kRemoteWrite) wrong = "an access that nobody asked for";
+    if (!within(memory)) return {Verdict::Kind::kAccess, 1};
+    allowed_ = memory;
+    return {};
+  }
+  Verdict write(const wire::Reth& memory, std::uint64_t offset,
+                std::span<const std::byte> bytes) override {
+    if (memory.address != allowed_.address || memory.length != allowed_.length || !within(memory) ||
+        offset + bytes.size() > memory.length) {
+      wrong = "bytes written where they may not be";
+      return {Verdict::Kind::kAccess, 1};
+    }
+    if (gone) return {Verdict::Kind::kOperational, 0};
+    std::copy(bytes.begin(), bytes.end(), at(memory.address + offset));
+    return {};
+  }
+  Verdict may_tell() override {
+    return {receives == 0 ? Verdict::Kind::kNotReady : Verdict::Kind::kYes, 0};
+  }
+  void written(const wire::Reth& memory, const wire::Packet& packet) override {
+    Bytes bytes;
+    if (memory.length != 0) bytes.assign(at(memory.address), at(memory.address + memory.length));
+    writes.push_back(came(std::move(bytes), packet));
+    writes.back().address = memory.address;
+    if (writes.back().immediate) --receives;
+  }
+  Verdict read(const wire::Reth&, std::uint64_t, std::span<std::byte>) override {
+    wrong = "something was read";
+    return {Verdict::Kind::kAccess, 1};
+  }
+  Verdict atomic(bool, const wire::AtomicEth&, std::uint64_t&) override {
+    wrong = "an atomic operation";
+    return {Verdict::Kind::kAccess, 1};
+  }
+
+ private:
+  static bool within(const wire::Reth& memory) {
+    return memory.key == kKey && memory.address >= kBase && memory.length <= kAreaBytes &&
+           memory.address - kBase <= kAreaBytes - memory.length;
+  }
+  static Came came(Bytes bytes, const wire::Packet& packet) {
+    Came came{std::move(bytes), std::nullopt, packet.solicited, packet.source, 0};
+    if ((wire::layout_of(packet.opcode).headers & wire::kImmediate) != 0) {
+      came.immediate = packet.immediate;
+    }
+    return came;
+  }
+  Bytes::iterator at(std::uint64_t address) {
+    return area.begin() + static_cast<std::ptrdiff_t>(address - kBase);
+  }
+
+  bool open_ = false;
+  Bytes bytes_;
+  wire::Reth allowed_;
+};
+
+}  // namespace weft::transport::testing

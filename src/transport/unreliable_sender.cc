@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does work become packets that nobody acknowledges?
+#include "transport/unreliable_sender.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "packets.h"
+
+namespace weft::transport {
+
+std::optional<Status> UnreliableSender::refusal_of(const Work& work) const {
+  const WorkKind most = datagrams() ? WorkKind::kSend : WorkKind::kWrite;
+  if (work.kind > most || work.invalidates) return Status::kLocalOperation;
+  const std::uint64_t longest = datagrams() ? settings_.path_mtu : kMaxMessage;
+  if (work.length > longest) return Status::kLocalLength;
+  return std::nullopt;
+}
+
+void UnreliableSender::post(const Work& work, const Recipient& to) {
+  if (failed_) return sink_.ended({work.cookie, Status::kFlushed, 0});
+  Message& message = queue_.emplace_back();
+  message.work = work;
+  message.piece_count = std::min(work.pieces.size(), kMaxPieces);
+  std::copy_n(work.pieces.begin(), message.piece_count, message.pieces.begin());
+  message.work.pieces = {};
+  message.to = to;
+  message.refusal = refusal_of(work);
+  end_refused();
+}
+
+// The first one's; whoever hears of it may post.
+void UnreliableSender::end_first(Status status) {
+  void* const cookie = queue_.front().work.cookie;
+  queue_.pop_front();
+  sink_.ended({cookie, status, 0});
+}
+
+// So that the first one, if any, has a packet.
+void UnreliableSender::end_refused() {
+  while (!queue_.empty() && queue_.front().refusal) end_first(*queue_.front().refusal);
+}
+
+wire::Packet UnreliableSender::packet_of(const Message& message, bool last) const {
+  constexpr std::uint32_t kOwnKey = 0x8000'0000;
+  const Work& work = message.work;
+  const bool first = message.sent == 0;
+  wire::Packet packet;
+  packet.opcode = opcode_of(settings_.kind, operation_of(work, first, last));
+  packet.solicited = work.solicited && last;
+  packet.pkey = settings_.pkey;
+  packet.destination = datagrams() ? message.to.destination : settings_.destination;
+  packet.psn = next_;
+  packet.queue_key =
+      (message.to.queue_key & kOwnKey) != 0 ? settings_.queue_key : message.to.queue_key;
+  packet.source = settings_.source;
+  packet.immediate = work.immediate;
+  packet.reth = {work.address, work.key, static_cast<std::uint32_t>(work.length)};
+  return packet;
+}
+
+std::size_t UnreliableSender::next(Time, std::span<std::byte> out) {
+  if (queue_.empty()) return 0;
+  Message& message = queue_.front();
+  const std::uint64_t left = message.work.length - message.sent;
+  const std::size_t payload = std::min<std::uint64_t>(left, settings_.path_mtu);
+  const bool last = payload == left;
+  const std::size_t length =
+      write_packet(packet_of(message, last), {message.pieces.data(), message.piece_count},
+                   message.sent, payload, out);
+  next_ = next_.after(1);
+  message.sent += payload;
+  if (last) {
+    end_first(Status::kSuccess);
+    end_refused();
+  }
+  return length;
+}
+
+void UnreliableSender::fail(Status status) {
+  if (failed_) return;
+  failed_ = true;
+  for (auto all = std::exchange(queue_, {}); !all.empty(); all.pop_front()) {
+    const Message& message = all.front();
+    sink_.ended({message.work.cookie, message.refusal.value_or(status), 0});
+    if (!message.refusal) status = Status::kFlushed;
+  }
+}
+
+}  // namespace weft::transport

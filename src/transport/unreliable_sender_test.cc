@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Which packets does work become that nobody acknowledges, and when does it end?
+#include "transport/unreliable_sender.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace weft::transport {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+using wire::Operation;
+
+constexpr std::size_t kPathMtu = 256;
+
+Bytes numbered(std::size_t length) {
+  Bytes bytes(length);
+  for (std::size_t i = 0; i < length; ++i) bytes[i] = static_cast<std::byte>(i * 7 + 1);
+  return bytes;
+}
+
+// A packet as a receiver would read it.
+struct Sent {
+  Bytes datagram;
+  wire::Packet packet;
+};
+
+class UnreliableSending : public ::testing::Test, public WorkSink {
+ public:
+  UnreliableSending() {
+    settings_.path_mtu = kPathMtu;
+    settings_.destination = 0x123456;
+    settings_.source = 0x654321;
+    settings_.queue_key = 0x1111;
+    settings_.first_sent = Psn(0xFF'FFFE);
+  }
+
+  UnreliableSender& make(wire::Transport kind) {
+    settings_.kind = kind;
+    return sender_.emplace(settings_, *this);
+  }
+
+  // Work whose cookie is `number`.
+  Work work(WorkKind kind, const LocalRange* pieces, std::size_t count, std::uintptr_t number) {
+    Work work;
+    work.kind = kind;
+    work.pieces = {pieces, count};
+    for (const LocalRange& piece : work.pieces) work.length += piece.length;
+    work.address = 0x7000;
+    work.key = 0x99;
+    work.cookie = reinterpret_cast<void*>(number);
+    return work;
+  }
+
+  void ended(const Ended& work) override {
+    ends_.push_back({reinterpret_cast<std::uintptr_t>(work.cookie), work.status});
+  }
+
+  Sent next() {
+    Sent sent;
+    sent.datagram.resize(wire::kMaxHeaderBytes + kPathMtu);
+    sent.datagram.resize(sender_->next({}, sent.datagram) + wire::kIcrcBytes);
+    EXPECT_EQ(wire::parse(sent.datagram, sent.packet), wire::Malformed::kNone);
+    return sent;
+  }
+  Operation operation(const Sent& sent) {
+    EXPECT_EQ(wire::transport_of(sent.packet.opcode), settings_.kind);
+    return wire::operation_of(sent.packet.opcode);
+  }
+  static Bytes payload(const Sent& sent) {
+    return {sent.packet.payload.begin(), sent.packet.payload.end()};
+  }
+
+ protected:
+  struct End {
+    std::uintptr_t number;
+    Status status;
+    friend bool operator==(const End&, const End&) = default;
+  };
+  Settings settings_;
+  std::optional<UnreliableSender> sender_;
+  std::vector<End> ends_;
+};
+
+TEST_F(UnreliableSending, SendsAShortMessageInOnePacketAndIsDone) {
+  UnreliableSender& sender = make(wire::Transport::kUnreliableConnection);
+  Bytes bytes = numbered(5);
+  const LocalRange piece{bytes.data(), bytes.size()};
+  EXPECT_FALSE(sender.ready({}));
+  sender.post(work(WorkKind::kSend, &piece, 1, 1));
+  EXPECT_TRUE(sender.ready({}));
+  EXPECT_TRUE(ends_.empty());
+  const Sent sent = next();
+  EXPECT_EQ(operation(sent), Operation::kSendOnly);
+  EXPECT_EQ(payload(sent), bytes);
+  EXPECT_EQ(sent.packet.destination, 0x123456U);
+  EXPECT_EQ(sent.packet.psn, Psn(0xFF'FFFE));
+  EXPECT_FALSE(sent.packet.ack_request);
+  EXPECT_EQ(sent.datagram.size() % 4, 0U);
+  EXPECT_EQ(ends_, (std::vector<End>{{1, Status::kSuccess}}));
+  EXPECT_FALSE(sender.ready({}));
+  Bytes out(wire::kMaxHeaderBytes + kPathMtu);
+  EXPECT_EQ(sender.next({}, out), 0U);
+}
+
+TEST_F(UnreliableSending, CutsALongMessageAtThePathMtuAndEndsItWithItsLastPacket) {
+  UnreliableSender& sender = make(wire::Transport::kUnreliableConnection);
+  Bytes bytes = numbered(2 * kPathMtu + 3);
+  const LocalRange pieces[] = {{bytes.data(), 100}, {bytes.data() + 100, bytes.size() - 100}};
+  Work some = work(WorkKind::kSend, pieces, 2, 1);
+  some.has_immediate = true;
+  some.immediate = 0xABCD;
+  some.solicited = true;
+  sender.post(some);
+  Bytes all;
+  const Operation operations[] = {Operation::kSendFirst, Operation::kSendMiddle,
+                                  Operation::kSendLastImmediate};
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    EXPECT_TRUE(ends_.empty());
+    const Sent sent = next();
+    EXPECT_EQ(operation(sent), operations[i]);
+    EXPECT_EQ(sent.packet.psn, Psn(0xFF'FFFE + i)) << "which wraps around";
+    EXPECT_EQ(sent.packet.solicited, i == 2);
+    EXPECT_EQ(sent.packet.immediate, i == 2 ? 0xABCDU : 0U);
+    const Bytes part = payload(sent);
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  EXPECT_EQ(all, bytes);
+  EXPECT_EQ(ends_, (std::vector<End>{{1, Status::kSuccess}}));
+}
+
+TEST_F(UnreliableSending, NamesTheMemoryOfAWriteInItsFirstPacketOnly) {
+  UnreliableSender& sender = make(wire::Transport::kUnreliableConnection);
+  Bytes bytes = numbered(kPathMtu + 1);
+  const LocalRange piece{bytes.data(), bytes.size()};
+  sender.post(work(WorkKind::kWrite, &piece, 1, 1));
+  Work empty = work(WorkKind::kWrite, nullptr, 0, 2);
+  empty.has_immediate = true;
+  empty.immediate = 7;
+  sender.post(empty);
+  Sent sent = next();
+  EXPECT_EQ(operation(sent), Operation::kWriteFirst);
+  EXPECT_EQ(sent.packet.reth.address, 0x7000U);
+  EXPECT_EQ(sent.packet.reth.key, 0x99U);
+  EXPECT_EQ(sent.packet.reth.length, kPathMtu + 1);
+  sent = next();
+  EXPECT_EQ(operation(sent), Operation::kWriteLast);
+  EXPECT_EQ(payload(sent), Bytes(1, bytes.back()));
+  sent = next();
+  EXPECT_EQ(operation(sent), Operation::kWriteOnlyImmediate);
+  EXPECT_EQ(sent.packet.reth.length, 0U);
+  EXPECT_EQ(sent.packet.immediate, 7U);
+  EXPECT_EQ(ends_, (std::vector<End>{{1, Status::kSuccess}, {2, Status::kSuccess}}));
+}
+
+TEST_F(UnreliableSending, RefusesReadsAndAtomicOperationsInTheirTurn) {
+  UnreliableSender& sender = make(wire::Transport::kUnreliableConnection);
+  Bytes bytes = numbered(8);
+  const LocalRange piece{bytes.data(), bytes.size()};
+  sender.post(work(WorkKind::kRead, &piece, 1, 1));
+  EXPECT_EQ(ends_, (std::vector<End>{{1, Status::kLocalOperation}}));
+  sender.post(work(WorkKind::kSend, &piece, 1, 2));
+  sender.post(work(WorkKind::kCompareSwap, nullptr, 0, 3));
+  sender.post(work(WorkKind::kFetchAdd, nullptr, 0, 4));
+  Work invalidation = work(WorkKind::kSend, &piece, 1, 5);
+  invalidation.invalidates = true;
+  sender.post(invalidation);
+  Work endless = work(WorkKind::kWrite, &piece, 1, 6);
+  endless.length = kMaxMessage + 1;
+  sender.post(endless);
+  EXPECT_EQ(ends_.size(), 1U) << "the one before them has not ended";
+  EXPECT_EQ(operation(next()), Operation::kSendOnly);
+  EXPECT_EQ(ends_, (std::vector<End>{{1, Status::kLocalOperation},
+                                     {2, Status::kSuccess},
+                                     {3, Status::kLocalOperation},
+                                     {4, Status::kLocalOperation},
+                                     {5, Status::kLocalOperation},
+                                     {6, Status::kLocalLength}}));
+  EXPECT_FALSE(sender.ready({})) << "nothing of them is sent";
+}
+
+TEST_F(UnreliableSending, MayBeGivenMoreWorkBySomebodyWhoHearsOfAnEnd) {
+  struct Again : WorkSink {
+    void ended(const Ended&) override {
+      if (left-- != 0) sender->post(Work{});
+    }
+    UnreliableSender* sender = nullptr;
+    int left = 2;
+  } again;
+  settings_.kind = wire::Transport::kUnreliableConnection;
+  UnreliableSender sender(settings_, again);
+  again.sender = &sender;
+  sender.post(Work{});
+  Bytes out(wire::kMaxHeaderBytes + kPathMtu);
+  for (int i = 0; i < 3; ++i) EXPECT_NE(sender.next({}, out), 0U);
+  EXPECT_FALSE(sender.busy());
+}
+
+TEST_F(UnreliableSending, FailsTheFirstWorkAndFlushesTheRest) {
+  UnreliableSender& sender = make(wire::Transport::kUnreliableConnection);
+  Bytes bytes = numbered(2 * kPathMtu);
+  const LocalRange piece{bytes.data(), bytes.size()};
+  sender.post(work(WorkKind::kSend, &piece, 1, 1));
+  sender.post(work(WorkKind::kRead, &piece, 1, 2));
+  sender.post(work(WorkKind::kSend, &piece, 1, 3));
+  next();
+  sender.fail(Status::kLocalOperation);
+  sender.post(work(WorkKind::kSend, &piece, 1, 4));
+  EXPECT_EQ(ends_, (std::vector<End>{{1, Status::kLocalOperation},
+                                     {2, Status::kLocalOperation},
+                                     {3, Status::kFlushed},
+                                     {4, Status::kFlushed}}));
+  EXPECT_FALSE(sender.ready({}));
+  EXPECT_TRUE(sender.failed());
+}
+
+TEST_F(UnreliableSending, SendsEachDatagramToItsRecipient) {
+  UnreliableSender& sender = make(wire::Transport::kUnreliableDatagram);
+  Bytes bytes = numbered(kPathMtu);
+  const LocalRange piece{bytes.data(), bytes.size()};
+  int ways[2];
+  sender.post(work(WorkKind::kSend, &piece, 1, 1), {0x111111, 0x2222, &ways[0]});
+  Work told = work(WorkKind::kSend, &piece, 1, 2);
+  told.has_immediate = true;
+  told.immediate = 5;
+  sender.post(told, {0x333333, 0x4444, &ways[1]});
+  EXPECT_EQ(sender.recipient().path, &ways[0]);
+  Sent sent = next();
+  EXPECT_EQ(operation(sent), Operation::kSendOnly);
+  EXPECT_EQ(sent.packet.destination, 0x111111U);
+  EXPECT_EQ(sent.packet.queue_key, 0x2222U);
+  EXPECT_EQ(sent.packet.source, 0x654321U);
+  EXPECT_EQ(payload(sent), bytes) << "as long as a packet may be";
+  EXPECT_EQ(sender.recipient().path, &ways[1]);
+  sent = next();
+  EXPECT_EQ(operation(sent), Operation::kSendOnlyImmediate);
+  EXPECT_EQ(sent.packet.immediate, 5U);
+  EXPECT_EQ(sent.packet.destination, 0x333333U);
+  EXPECT_EQ(sent.packet.psn, Psn(0xFF'FFFF)) << "numbers are the sender's, whoever it sends to";
+  EXPECT_EQ(ends_.size(), 2U);
+}
+
+TEST_F(UnreliableSending, UsesItsOwnQueueKeyForAControlledOne) {
+  UnreliableSender& sender = make(wire::Transport::kUnreliableDatagram);
+  sender.post(Work{}, {1, 0x8000'0000, nullptr});
+  sender.post(Work{}, {1, 0xFFFF'FFFF, nullptr});
+  sender.post(Work{}, {1, 0x7FFF'FFFF, nullptr});
+  EXPECT_EQ(next().packet.queue_key, 0x1111U);
+  EXPECT_EQ(next().packet.queue_key, 0x1111U);
+  EXPECT_EQ(next().packet.queue_key, 0x7FFF'FFFFU);
+}
+
+TEST_F(UnreliableSending, RefusesDatagramsThatDoNotFitIntoOnePacketOrAreNoSends) {
+  UnreliableSender& sender = make(wire::Transport::kUnreliableDatagram);
+  Bytes bytes = numbered(kPathMtu + 1);
+  const LocalRange piece{bytes.data(), bytes.size()};
+  sender.post(work(WorkKind::kSend, &piece, 1, 1), {1, 2, nullptr});
+  sender.post(work(WorkKind::kWrite, &piece, 1, 2), {1, 2, nullptr});
+  sender.post(work(WorkKind::kSend, nullptr, 0, 3), {1, 2, nullptr});
+  EXPECT_EQ(ends_, (std::vector<End>{{1, Status::kLocalLength}, {2, Status::kLocalOperation}}));
+  const Sent sent = next();
+  EXPECT_EQ(sent.packet.psn, Psn(0xFF'FFFE)) << "what is refused has no number";
+  EXPECT_TRUE(sent.packet.payload.empty());
+}
+
+}  // namespace
+}  // namespace weft::transport
