@@ -54,6 +54,7 @@ std::size_t Responder::write_status(Psn psn, std::uint8_t syndrome, std::uint32_
 
 std::size_t Responder::write_value(std::span<std::byte> out) {
   Value& value = answers_.front();
+  if (value.lost) return write_lost_read(value.range.first, out);
   if (value.reads) return write_read(value, out);
   wire::Packet packet =
       response(Operation::kAtomicAcknowledge, value.range.first, value.message_number);
@@ -68,10 +69,11 @@ std::size_t Responder::write_value(std::span<std::byte> out) {
 std::size_t Responder::write_lost_read(Psn psn, std::span<std::byte> out) {
   constexpr Verdict kLost{Verdict::Kind::kOperational, 0};
   answers_.pop_front();
-  if (settings_.kind != wire::Transport::kReliableDatagram) {
+  if (!datagrams()) {
     refuse(kLost);
     answers_.clear();
     nak_ = 0;
+    ack_owed_ = false;
   }
   const auto code = static_cast<std::uint8_t>(Nak::kRemoteOperational);
   return write_status(psn, kSyndromeNak | code, message_number_, out);

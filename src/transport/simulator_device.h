@@ -74,8 +74,6 @@ class FlowEnd final : public Target, WorkSink {
   FlowEnd* peer_ = nullptr;
   Random random_;
   std::string wrong_;
-  Requester requester_;
-  Responder responder_;
 
   // The user that posts.
   struct Write {
@@ -100,6 +98,10 @@ class FlowEnd final : public Target, WorkSink {
   Bytes readable_;
   std::uint64_t counter_ = 0;
   std::uint64_t compared_ = 0;
+
+  // Last, because a responder that goes breaks the message that it was at.
+  Requester requester_;
+  Responder responder_;
 };
 
 }  // namespace weft::transport::testing

@@ -38,11 +38,11 @@ FlowEnd::FlowEnd(const Scenario& scenario, std::uint64_t way, std::uint64_t way_
       way_(way),
       way_back_(way_back),
       random_(scenario.seed * 1000 + way),
-      requester_(settings, *this),
-      responder_(settings, *this),
       left_(scenario.works),
       area_(kAreaBytes),
-      readable_(content(way_back, ~0ULL, kAreaBytes)) {}
+      readable_(content(way_back, ~0ULL, kAreaBytes)),
+      requester_(settings, *this),
+      responder_(settings, *this) {}
 
 void FlowEnd::blame(const std::string& what) {
   if (wrong_.empty()) wrong_ = "flow " + std::to_string(way_) + ": " + what;

@@ -39,7 +39,7 @@ class Responder {
   bool ready() const { return ack_owed_ || nak_ != 0 || !answers_.empty() || !asked_.empty(); }
 
   // After a refused request of a connection nothing is carried out any more.
-  bool failed() const { return refusing_ && settings_.kind != wire::Transport::kReliableDatagram; }
+  bool failed() const { return refusing_ && !datagrams(); }
   // Requests that were carried out.
   std::uint32_t messages() const { return message_number_; }
 
@@ -47,7 +47,7 @@ class Responder {
   struct Counts {
     std::uint64_t duplicates = 0;
     std::uint64_t kept = 0;     // came before some that were missing
-    std::uint64_t dropped = 0;  // the same, where they are not kept; or after a refusal
+    std::uint64_t dropped = 0;  // the same, where they are not kept; after a refusal; no requests
     std::uint64_t refused = 0;
   };
   const Counts& counts() const { return counts_; }
@@ -64,6 +64,8 @@ class Responder {
   // A read or an atomic operation: what is answered, and remembered in case that it comes again.
   struct Value {
     bool reads = false;
+    bool lost = false;      // its memory was gone when it was asked for
+    bool repeated = false;  // answered before
     PsnRange range;
     wire::Reth memory;           // of a read
     std::uint64_t original = 0;  // of an atomic operation
@@ -72,6 +74,7 @@ class Responder {
   };
   enum class Message : std::uint8_t { kNone, kSend, kWrite };
 
+  bool datagrams() const { return settings_.kind == wire::Transport::kReliableDatagram; }
   void carry_out(const wire::Packet& request);
   Verdict execute(const wire::Packet& request, const wire::Layout& layout);
   Verdict take_send(const wire::Packet& request, const wire::Layout& layout);
@@ -80,15 +83,18 @@ class Responder {
   Verdict take_atomic(const wire::Packet& request);
   bool in_sequence(const wire::Packet& request, const wire::Layout& layout) const;
   bool right_size(const wire::Packet& request, const wire::Layout& layout) const;
+  bool may_ask() const;
   void refuse(const Verdict& verdict);
   void advance(std::uint32_t count, bool ends_message);
 
   void take_early(const wire::Packet& request, Time now);
+  void forget_early();
   void take_kept();
   void filled(Time now);
   void ask(Time now);
   void take_again(const wire::Packet& request);
   void read_again(const wire::Packet& request);
+  void answer_again(Value value);
   void resynchronise(const wire::Packet& request);
 
   void remember(const Value& value);
