@@ -41,11 +41,13 @@ class FlowEnd final : public Target, WorkSink {
     Work work;
     std::uint64_t number = 0;
     bool to_be_refused = false;
+    bool to_be_lost = false;
     Bytes bytes;
     std::uint64_t original = 0;
   };
   static constexpr std::uint32_t kGoodKey = 0x1234;
   static constexpr std::uint32_t kBadKey = 0x4321;
+  static constexpr std::uint32_t kGoneKey = 0x5678;
   static constexpr std::uint8_t kWhy = 5;
   static constexpr std::uint64_t kWriteArea = 0x10000;
   static constexpr std::uint64_t kReadArea = 0x900000;

@@ -204,6 +204,7 @@ Scenario Scenario::draw(std::uint64_t seed) {
                             : static_cast<wire::Transport>(happens(random, 0.5) ? 0 : 5);
   settings.selective = happens(random, 0.6);
   if (datagrams) drawn.refused = sometimes(0.3);
+  if (datagrams) drawn.gone = sometimes(0.3);
   settings.path_mtu = std::size_t{256} << up_to(random, 4);
   settings.max_reads = 1 + static_cast<unsigned>(up_to(random, 15));
   settings.max_reads_of_peer = settings.max_reads;
@@ -222,7 +223,7 @@ std::string Scenario::text() const {
       << settings.max_reads << ", loss " << weather.loss << ", burst " << weather.burst
       << ", duplication " << weather.duplication << ", corruption " << weather.corruption
       << ", reordering " << weather.reordering << ", not ready " << not_ready << ", refused "
-      << refused << ", fenced " << fenced;
+      << refused << ", gone " << gone << ", fenced " << fenced;
   return out.str();
 }
 

@@ -97,8 +97,9 @@ class Requester {
   using Messages = std::deque<Message>;
 
   // Packets (requester.cc).
-  void add(const Work& work, std::uint64_t offset, std::uint64_t length, bool whole);
+  void split(std::size_t place);
   bool may_cut() const;
+  bool may_repair() const;
   bool may_begin(const Message& message) const;
   void begin(Message& message);
   std::size_t cut_next(Time now, std::span<std::byte> out);
@@ -112,6 +113,8 @@ class Requester {
   void sent(Psn psn, bool again, Time now);
   std::uint32_t under_way() const;
   bool waits(Time now) const { return waiting_ && now < not_before_; }
+  void go_on(Time now);
+  void probe();
 
   // Answers (requester_answers.cc).
   Message* find(Psn psn);
@@ -125,10 +128,10 @@ class Requester {
   void miss_answers(Psn end, Time now);
   void ask_for(Message& message, std::uint64_t answers);
   void answered(Message& message);
-  void end_here(std::size_t refused, Status status, std::uint8_t detail);
-  void agree_anew(std::size_t after);
+  void agree_anew(std::size_t refused);
   void progressed(Time now);
   void settle();
+  void pop();
   bool settled(const Message& message) const;
 
   const Settings settings_;
@@ -139,6 +142,7 @@ class Requester {
   Psn next_;                   // the first number that was never used
   Psn acknowledged_;           // all before has arrived at the peer
   PsnRanges missing_;          // to be sent again; none before acknowledged_
+  unsigned probes_ = 0;        // of those, may go whatever the window says
   unsigned asking_again_ = 0;  // messages with Message::again
   unsigned asking_ = 0;        // messages that have begun and wait for a value
   unsigned remembered_ = 0;    // by the peer, as far as they matter: from the first of those on
