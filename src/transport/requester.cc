@@ -301,7 +301,7 @@ void Requester::tick(Time now) {
   for (Message& message : messages_) {
     if (!message.begun()) break;
     if (message.asks() && !message.ended && message.first.before(acknowledged_)) {
-      ask_for(message, message.lacks());
+      ask_for(message, message.lacks_before(acknowledged_));
     }
   }
   patience_ = std::min(2 * patience_, settings_.ack_timeout);

@@ -109,9 +109,7 @@ void Requester::miss_answers(Psn end, Time now) {
   for (Message& message : messages_) {
     if (!message.begun() || !message.first.before(end)) return;
     if (!message.asks() || message.ended || now - message.asked < window_.round_trip()) continue;
-    const auto due = static_cast<std::uint32_t>(end.since(message.first));
-    const std::uint64_t until = due >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << due) - 1;
-    const std::uint64_t lost = message.lacks() & until & ~message.again;
+    const std::uint64_t lost = message.lacks_before(end) & ~message.again;
     if (lost == 0) continue;
     window_.lost(now);
     ask_for(message, lost);

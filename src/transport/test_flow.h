@@ -54,6 +54,7 @@ class Memory final : public Target {
   Verdict begins, goes_on, access, writes, tells, reads, atomics;
 
   Bytes bytes = pattern(kBytes);
+  bool vast = false;                     // whatever is read may be read
   std::vector<Bytes> messages;           // received
   std::vector<wire::Packet> ends;        // the last packet of each, without its payload
   std::vector<std::uint64_t> writes_of;  // the length of each write

@@ -8,6 +8,7 @@
 // after which the numbers are agreed upon anew (RESYNC, IBTA 9.8.3).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <deque>
 #include <optional>
@@ -90,9 +91,11 @@ class Requester {
     bool asks() const { return work.kind >= WorkKind::kRead && !resync; }
     PsnRange range() const { return {first, packets}; }
     Psn end() const { return range().end(); }
-    std::uint64_t lacks() const {
-      return (packets == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << packets) - 1) & ~there;
+    static std::uint64_t bits(std::int32_t count) {
+      return count >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << std::max(count, 0)) - 1;
     }
+    std::uint64_t lacks() const { return bits(static_cast<std::int32_t>(packets)) & ~there; }
+    std::uint64_t lacks_before(Psn psn) const { return lacks() & bits(psn.since(first)); }
   };
   using Messages = std::deque<Message>;
 
