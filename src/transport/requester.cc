@@ -184,27 +184,21 @@ std::size_t Requester::cut_next(Time now, std::span<std::byte> out) {
   return length;
 }
 
-// What the peer lacks: packets one by one, but of a read all answers in a row.
+// What the peer lacks: packets one by one, but of a read all answers in a row. They belong to
+// somebody, for what has ended was acknowledged as a whole.
 std::size_t Requester::send_missing(Time now, std::span<std::byte> out) {
-  while (!missing_.empty()) {
-    const PsnRange range = missing_.front();
-    Message* message = find(range.first);
-    if (message == nullptr) {  // it has ended meanwhile
-      missing_.remove({range.first, 1});
-      continue;
-    }
-    const auto index = static_cast<std::uint32_t>(range.first.since(message->first));
-    const std::uint32_t count = message->reads() ? message->packets - index : 1;
-    missing_.remove({range.first, count});
-    message->asked = now;
-    sent(range.first, true, now);
-    if (probes_ != 0) --probes_;
-    ++unasked_;
-    const bool ask = !message->asks() && (!may_repair() || unasked_ >= kAskEvery);
-    if (ask) unasked_ = 0;
-    return write(*message, index, count, ask, out);
-  }
-  return may_cut() ? cut_next(now, out) : 0;
+  const Psn psn = missing_.front().first;
+  Message& message = *find(psn);
+  const auto index = static_cast<std::uint32_t>(psn.since(message.first));
+  const std::uint32_t count = message.reads() ? message.packets - index : 1;
+  missing_.remove({psn, count});
+  message.asked = now;
+  sent(psn, true, now);
+  if (probes_ != 0) --probes_;
+  ++unasked_;
+  const bool ask = !message.asks() && (!may_repair() || unasked_ >= kAskEvery);
+  if (ask) unasked_ = 0;
+  return write(message, index, count, ask, out);
 }
 
 // Answers with values that were lost though their requests were not.
@@ -296,7 +290,6 @@ void Requester::tick(Time now) {
     return fail(Status::kRetriesExceeded);
   }
   window_.silent();
-  timed_.reset();
   probe();
   for (Message& message : messages_) {
     if (!message.begun()) break;
@@ -316,9 +309,8 @@ void Requester::probe() {
   if (!settings_.selective) return missing_.add({acknowledged_, sent});
   probes_ = 2;
   missing_.add({acknowledged_, 1});
-  const Message* last = find(next_.after(-1));
-  if (last == nullptr) return;
-  const Psn psn = last->reads() ? last->first : next_.after(-1);
+  const Message& last = *find(next_.after(-1));
+  const Psn psn = last.reads() ? last.first : next_.after(-1);
   if (acknowledged_.before(psn)) missing_.add({psn, 1});
 }
 

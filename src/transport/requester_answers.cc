@@ -169,7 +169,6 @@ void Requester::take_sequence_error(Psn psn, std::uint32_t count, Time now) {
   }
   count = std::min(count, static_cast<std::uint32_t>(next_.since(psn)));
   missing_.add({psn, count});
-  timed_.reset();
   window_.lost(now);
   settle();
 }
@@ -185,7 +184,6 @@ void Requester::take_rnr(Psn psn, std::uint8_t code, Time now) {
     return fail(Status::kRnrRetriesExceeded);
   }
   missing_.add({psn, static_cast<std::uint32_t>(next_.since(psn))});
-  timed_.reset();
   progressed(now);
   waiting_ = true;
   not_before_ = now + rnr_wait(code);
@@ -218,13 +216,14 @@ void Requester::take_refusal(Psn psn, std::uint8_t code, Time now) {
 // The numbers from the refused request on are void: what came after it goes again with others.
 void Requester::agree_anew(std::size_t refused) {
   const std::size_t after = refused + 1;
+  messages_[refused].packets = messages_[refused].cut;  // others get the numbers of the rest
   for (std::size_t i = after; i < messages_.size() && messages_[i].begun(); ++i) {
     Message& message = messages_[i];
-    if (message.asks()) --remembered_;
-    if (message.asks() && !message.ended) --asking_;
-    if (message.again != 0) --asking_again_;
+    if (message.asks()) {
+      --remembered_;
+      --asking_;
+    }
     message.packets = message.cut = 0;
-    message.there = message.again = 0;
   }
   while (!messages_[refused].whole) {  // no further parts of that read are asked for
     messages_[refused].whole = messages_[after].whole;

@@ -164,7 +164,9 @@ TEST(ReadAnswer, ThatWasLostIsAskedForAgain) {
   sender.packets();
   sender.now += std::chrono::microseconds(300);
   sender.answer(Operation::kReadResponseFirst, 0, kMtu);
+  const unsigned window = sender.requester.window().size();
   sender.answer(Operation::kReadResponseMiddle, 3, kMtu);
+  EXPECT_LT(sender.requester.window().size(), window);
   EXPECT_EQ(sender.sends(), "read 1 @256+512");
   sender.answer(Operation::kReadResponseLast, 4, kMtu);
   EXPECT_EQ(sender.sends(), "") << "once in a round trip";
@@ -213,6 +215,16 @@ TEST(ReadAnswer, ThatNeverComesIsAskedForOnceByTheClock) {
     sender.wait();
     EXPECT_EQ(sender.sends(), "read 1 @256+768");
   }
+}
+
+TEST(ReadAnswer, ThatNeverComesDoesNotHideWhatIsBehindIt) {
+  Sender sender(connection());
+  sender.post(WorkKind::kRead, 4 * kMtu);
+  sender.post(WorkKind::kSend, 10);
+  sender.packets();
+  sender.answer(Operation::kReadResponseFirst, 0, kMtu);
+  sender.wait();
+  EXPECT_EQ(sender.sends(), "read 1 @256+768, send-only 4 [10]?");
 }
 
 TEST(AtomicAnswer, BringsTheValue) {

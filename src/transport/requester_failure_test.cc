@@ -96,6 +96,44 @@ TEST(FailingRequester, OfDatagramsDoesNotSendTheRestOfWhatIsRefused) {
   EXPECT_EQ(sender.sends(), "resync 2?");
 }
 
+// The packets that were not sent have no numbers: others get them.
+TEST(FailingRequester, OfDatagramsUsesTheNumbersOfWhatIsNotSent) {
+  Settings settings = datagrams();
+  settings.max_window = 3;
+  Sender sender(settings);
+  sender.post(WorkKind::kRead, 10);
+  sender.post(WorkKind::kSend, 2000);
+  sender.post(WorkKind::kRead, 20);
+  EXPECT_EQ(sender.sends(), "read 0 @0+10, send-first 1 [256], send-middle 2 [256]?");
+  sender.nak(Nak::kInvalidRequest, 1);
+  EXPECT_EQ(sender.packets(1).at(0).operation(), Operation::kResync);
+  sender.packets();
+  sender.wait();
+  EXPECT_EQ(sender.sends(), "read 0 @0+10, resync 3?") << "it was lost";
+  sender.acknowledge(3);
+  EXPECT_EQ(sender.sends(), "read 0 @0+10, read 4 @0+20");
+  sender.answer(Operation::kReadResponseOnly, 4, 20);
+  sender.answer(Operation::kReadResponseOnly, 0, 10);
+  EXPECT_EQ(sender.ended_now(), "0 ok, 1 invalid, 2 ok");
+}
+
+// Nothing of the old numbers goes any more, and no time is measured with them.
+TEST(FailingRequester, OfDatagramsForgetsWhatWasMissingAndMeasured) {
+  Sender sender(datagrams());
+  sender.post(WorkKind::kWrite, 10);
+  sender.post(WorkKind::kWrite, 10);
+  sender.post(WorkKind::kFetchAdd, 8);
+  sender.packets();
+  sender.nak(Nak::kSequence, 1, 2);
+  sender.now += std::chrono::milliseconds(3);
+  sender.nak(Nak::kRemoteAccess, 0);
+  EXPECT_EQ(sender.sends(), "resync 3");
+  sender.now += std::chrono::milliseconds(3);
+  sender.acknowledge(3);
+  EXPECT_EQ(sender.requester.window().round_trip(), Duration::zero());
+  EXPECT_EQ(sender.sends(), "write-only 4 @0+10 [10], add 5");
+}
+
 TEST(FailingRequester, OfDatagramsIsRefusedTwice) {
   Sender sender(datagrams());
   for (int i = 0; i < 3; ++i) sender.post(WorkKind::kWrite, 10);

@@ -58,6 +58,20 @@ TEST(Timer, BeginsAnewWithEachProgress) {
   EXPECT_FALSE(sender.requester.failed());
 }
 
+TEST(Timer, TakesNoRepeatedAnswerForProgress) {
+  Settings settings = connection();
+  settings.retries = 1;
+  Sender sender(settings);
+  sender.post(WorkKind::kRead, 2 * kMtu);
+  sender.packets();
+  for (int i = 0; i < 40; ++i) {
+    sender.answer(Operation::kReadResponseFirst, 0, kMtu);
+    sender.pass(milliseconds(20));
+    sender.packets();
+  }
+  EXPECT_EQ(sender.ended_now(), "0 retries");
+}
+
 TEST(Timer, NeverGivesUpWithoutATimeout) {
   Settings settings = connection();
   settings.ack_timeout = ack_timeout(0);
@@ -93,6 +107,7 @@ TEST(Timer, SendsTheFirstAndTheLastToWhoNamesWhatItLacks) {
     const auto packets = sender.packets();
     again += packets.size();
     if (packets.empty()) break;
+    EXPECT_LE(packets.size(), sender.requester.window().size());
     EXPECT_TRUE(packets.back().packet.ack_request);
     const std::int32_t last = packets.back().packet.psn.since(kFirstPsn);
     sender.acknowledge(last == 28 ? 29 : last);
@@ -133,7 +148,9 @@ TEST(Timer, WaitsAsLongAsAReceiverWants) {
   sender.packets();
   sender.acknowledge(0, kRnr | 14);
   EXPECT_EQ(sender.requester.deadline(), sender.now + rnr_wait(14));
+  const unsigned window = sender.requester.window().size();
   sender.acknowledge(0, kSyndromeNak);
+  EXPECT_EQ(sender.requester.window().size(), window) << "rxe complains of what it dropped";
   sender.acknowledge(0, kRnr | 20);
   EXPECT_EQ(sender.requester.deadline(), sender.now + rnr_wait(14)) << "one answer is enough";
   sender.now += rnr_wait(14) - Duration(1);

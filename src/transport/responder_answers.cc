@@ -22,6 +22,13 @@ wire::Packet Responder::response(Operation operation, Psn psn, std::uint32_t num
   return packet;
 }
 
+// What was missing may have come before the peer was told so.
+bool Responder::ready() const {
+  if (ack_owed_ || nak_ != 0 || !answers_.empty()) return true;
+  return std::any_of(asked_.begin(), asked_.end(),
+                     [this](const PsnRange& range) { return holes_.first_in(range).count != 0; });
+}
+
 // Values first, in their order: an acknowledgement says that all before it has been answered. What
 // is missing may be told at any time.
 std::size_t Responder::next(std::span<std::byte> out) {

@@ -162,10 +162,13 @@ TEST(NotReadyResponder, ForgetsWhatItHadKept) {
   receiver.take(Operation::kSendOnly, 0, 10);
   EXPECT_EQ(receiver.says(), "rnr12 0 #0");
   receiver.memory.begins = {};
-  receiver.take(Operation::kSendOnly, 0, 10);
+  receiver.pass(std::chrono::milliseconds(10));
+  EXPECT_EQ(receiver.hears(Operation::kSendOnly, 0, 10), "") << "nothing is missing";
   EXPECT_EQ(receiver.memory.messages.size(), 1U);
+  EXPECT_EQ(receiver.hears(Operation::kSendOnly, 2, 12), "nak60 1 #1");
   receiver.take(Operation::kSendOnly, 1, 11);
-  EXPECT_EQ(receiver.memory.messages.back().size(), 11U);
+  EXPECT_EQ(receiver.memory.messages.size(), 3U);
+  EXPECT_EQ(receiver.memory.messages[1].size(), 11U);
 }
 
 TEST(NotReadyResponder, IsFoundByAKeptRequest) {

@@ -62,6 +62,9 @@ TEST(EarlyRequest, IsNotMissedWhenItCameMeanwhile) {
   receiver.take(Operation::kSendOnly, 1, 10);
   receiver.take(Operation::kSendOnly, 3, 10);
   EXPECT_EQ(receiver.says(), "nak60 0 #1, nak60 2 #1");
+  receiver.take(Operation::kSendOnly, 6, 10);
+  receiver.take(Operation::kSendOnly, 5, 10);
+  EXPECT_FALSE(receiver.responder.ready());
 }
 
 TEST(EarlyRequest, IsKeptWithinAWindowOnly) {

@@ -36,7 +36,7 @@ class Responder {
   // wire::kMaxHeaderBytes and the path MTU. Returns its length, or 0 when there is none.
   std::size_t next(std::span<std::byte> out);
   // True when next() would have a packet.
-  bool ready() const { return ack_owed_ || nak_ != 0 || !answers_.empty() || !asked_.empty(); }
+  bool ready() const;
 
   // After a refused request of a connection nothing is carried out any more.
   bool failed() const { return refusing_ && !datagrams(); }
