@@ -194,18 +194,18 @@ TEST(Requester, WaitsAtAFenceForValues) {
 
 TEST(Requester, AsksForLongReadsInParts) {
   Sender sender(connection());
-  Work work = sender.work(WorkKind::kRead, 100 * kMtu + 7);
+  Work work = sender.work(WorkKind::kRead, 130 * kMtu + 7);
   work.address += 5;
   sender.requester.post(work);
   std::fill(sender.buffer.begin(), sender.buffer.end(), std::byte{});
   EXPECT_EQ(sender.sends(), "read 0 @5+16384");
   for (int i = 0; i < 64; ++i) sender.answer(Operation::kReadResponseMiddle, i, kMtu);
   EXPECT_EQ(sender.ended_now(), "") << "a part is not all";
-  EXPECT_EQ(sender.sends(), "read 64 @16389+9223");
-  for (int i = 64; i < 100; ++i) sender.answer(Operation::kReadResponseMiddle, i, kMtu);
-  sender.answer(Operation::kReadResponseLast, 100, 7);
+  EXPECT_EQ(sender.sends(), "read 64 @16389+16384, read 128 @32773+519");
+  for (int i = 64; i < 130; ++i) sender.answer(Operation::kReadResponseMiddle, i, kMtu);
+  sender.answer(Operation::kReadResponseLast, 130, 7);
   EXPECT_EQ(sender.ended_now(), "0 ok");
-  const Bytes expected = pattern(100 * kMtu + 7);
+  const Bytes expected = pattern(130 * kMtu + 7);
   EXPECT_TRUE(std::equal(expected.begin(), expected.end(), sender.buffer.begin()));
 }
 

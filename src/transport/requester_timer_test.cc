@@ -58,6 +58,22 @@ TEST(Timer, BeginsAnewWithEachProgress) {
   EXPECT_FALSE(sender.requester.failed());
 }
 
+TEST(Timer, IsShortAgainAfterProgress) {
+  Sender sender(connection());
+  sender.post(WorkKind::kSend, 2 * kMtu);
+  sender.packets();
+  sender.wait();
+  sender.wait();
+  sender.packets();
+  sender.acknowledge(0);
+  EXPECT_EQ(sender.requester.deadline(), sender.now + sender.requester.window().patience());
+  const Time before = sender.now;
+  sender.wait();
+  EXPECT_EQ(sender.now - before, sender.requester.window().patience());
+  sender.wait();
+  EXPECT_EQ(sender.now - before, 3 * sender.requester.window().patience());
+}
+
 TEST(Timer, TakesNoRepeatedAnswerForProgress) {
   Settings settings = connection();
   settings.retries = 1;

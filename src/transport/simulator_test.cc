@@ -234,10 +234,16 @@ std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
   return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
 }
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr std::uint64_t kRuns = 200;  // each takes ten times as long
+#else
+constexpr std::uint64_t kRuns = 1000;
+#endif
+
 // WEFT_SIMULATOR_SEED begins elsewhere, WEFT_SIMULATOR_RUNS does more of them.
 TEST(Simulator, AllWorkIsCarriedOutOnceAndInOrderUnderAnyWeather) {
   const std::uint64_t first = number_from("WEFT_SIMULATOR_SEED", 1);
-  const std::uint64_t runs = number_from("WEFT_SIMULATOR_RUNS", 1000);
+  const std::uint64_t runs = number_from("WEFT_SIMULATOR_RUNS", kRuns);
   for (std::uint64_t seed = first; seed < first + runs; ++seed) {
     const Scenario scenario = Scenario::draw(seed);
     const Outcome outcome = run(scenario);

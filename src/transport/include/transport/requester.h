@@ -30,7 +30,7 @@ class Requester {
   Requester& operator=(const Requester&) = delete;
 
   // Takes work of at most kMaxMessage bytes in at most kMaxPieces pieces. After a failure of the
-  // flow it ends with kFlushed at once.
+  // flow it ends with kFlushed at once, or behind what is still to be reported.
   void post(const Work& work);
 
   // Writes the next packet, from its base header to its padding, into `out`, which has room for

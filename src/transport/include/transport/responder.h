@@ -19,8 +19,9 @@
 
 namespace weft::transport {
 
-// The receiving half of a flow. One thread at a time; the caller moves the packets, whose ICRC it
-// has checked, and whose sender is the peer.
+// The receiving half of a flow. Whatever the peer sends, it keeps at most kMaxHeld packets, and the
+// answers of as many reads as were agreed on and of some repeated ones. One thread at a time; the
+// caller moves the packets, whose ICRC it has checked, and whose sender is the peer.
 class Responder {
  public:
   Responder(const Settings& settings, Target& target) : settings_(settings), target_(target) {
