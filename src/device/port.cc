@@ -31,6 +31,9 @@ Status Port::open_mailbox(const os::SocketAddress& address, const PortOptions& o
 }
 
 Status Port::open_station(const link::Place& place, const PortOptions& options) {
+  if (options.service != link::Service::kReliableDatagram) {
+    return Error{EOPNOTSUPP, "datagrams go within the host only"};
+  }
   if (place.port == nullptr) return Error{EINVAL, "no socket at " + place.address.text()};
   auto socket = os::UdpSocket::over(*place.port, {});
   if (!socket) return socket.error();

@@ -35,6 +35,8 @@ int errno_of(Status status) {
     case Status::kRemoteOperational:
       return EFAULT;
     case Status::kRemoteInvalid:
+    case Status::kLocalLength:
+    case Status::kLocalOperation:
       return EPROTO;
     case Status::kRetriesExceeded:
     case Status::kRnrRetriesExceeded:

@@ -19,6 +19,9 @@ namespace {
 constexpr std::uint32_t kReadPart = 64;
 // An answer is asked for at the end of what there is to send, and this often in between.
 constexpr unsigned kAskEvery = 16;
+// Numbers that may be used behind a read whose answer is still to come: they must not come around
+// the circle.
+constexpr std::int32_t kFarthest = 1 << 16;
 
 }  // namespace
 
@@ -30,26 +33,27 @@ Requester::Requester(const Settings& settings, WorkSink& sink)
       acknowledged_(settings.first_sent),
       patience_(window_.patience()) {}
 
+// While fail() reports what has ended, the new one waits behind it.
 void Requester::post(const Work& work) {
-  if (failed_) return sink_.ended({work.cookie, Status::kFlushed, 0});
-  const std::uint64_t part = kReadPart * settings_.path_mtu;
-  std::uint64_t offset = 0;
-  if (work.kind == WorkKind::kRead) {
-    for (; work.length - offset > part; offset += part) add(work, offset, part, false);
-  }
-  add(work, offset, work.length - offset, true);
-}
-
-void Requester::add(const Work& work, std::uint64_t offset, std::uint64_t length, bool whole) {
+  if (failed_ && messages_.empty()) return sink_.ended({work.cookie, Status::kFlushed, 0});
   Message& message = messages_.emplace_back();
   message.work = work;
   message.piece_count = std::min(work.pieces.size(), kMaxPieces);
   std::copy_n(work.pieces.begin(), message.piece_count, message.pieces.begin());
   message.work.pieces = {};
-  message.work.length = length;
-  message.work.address += offset;
-  message.offset = offset;
-  message.whole = whole;
+}
+
+// What is more than a part of the read that is to begin becomes a message of its own behind it.
+void Requester::split(std::size_t place) {
+  const std::uint64_t part = kReadPart * settings_.path_mtu;
+  if (!messages_[place].reads() || messages_[place].work.length <= part) return;
+  Message rest = messages_[place];
+  messages_[place].work.length = part;
+  messages_[place].whole = false;
+  rest.work.length -= part;
+  rest.work.address += part;
+  rest.offset += part;
+  messages_.insert(messages_.begin() + static_cast<std::ptrdiff_t>(place + 1), rest);
 }
 
 std::uint32_t Requester::packets_for(std::uint64_t length) const {
@@ -70,20 +74,31 @@ bool Requester::may_cut() const {
   if (cutting_ >= messages_.size() || under_way() >= window_.size()) return false;
   const Message& message = messages_[cutting_];
   if (resync_ && !message.resync) return false;
+  const Message& oldest = messages_.front();
+  if (oldest.begun() && oldest.asks() && next_.since(oldest.first) > kFarthest) return false;
   return message.begun() || may_begin(message);
+}
+
+bool Requester::may_repair() const {
+  return !missing_.empty() && (probes_ != 0 || under_way() < window_.size());
 }
 
 bool Requester::ready(Time now) const {
   if (failed_ || waits(now)) return false;
-  return asking_again_ != 0 || !missing_.empty() || may_cut();
+  return asking_again_ != 0 || may_repair() || may_cut();
 }
 
 std::size_t Requester::next(Time now, std::span<std::byte> out) {
   if (failed_ || waits(now)) return 0;
-  waiting_ = false;
+  go_on(now);
   if (asking_again_ != 0) return ask_again(now, out);
-  if (!missing_.empty()) return send_missing(now, out);
+  if (may_repair()) return send_missing(now, out);
   return may_cut() ? cut_next(now, out) : 0;
+}
+
+// The time that a receiver wanted has passed: nobody was silent meanwhile.
+void Requester::go_on(Time now) {
+  if (std::exchange(waiting_, false) && try_again_ != Time::max()) progressed(now);
 }
 
 void Requester::begin(Message& message) {
@@ -110,6 +125,7 @@ bool Requester::wants_answer(const Message& message) {
 }
 
 std::size_t Requester::cut_next(Time now, std::span<std::byte> out) {
+  if (!messages_[cutting_].begun()) split(cutting_);
   Message& message = messages_[cutting_];
   if (!message.begun()) begin(message);
   const std::uint32_t index = message.cut;
@@ -131,23 +147,21 @@ std::size_t Requester::cut_next(Time now, std::span<std::byte> out) {
   return length;
 }
 
-// What the peer lacks: packets one by one, but of a read all answers in a row.
+// What the peer lacks: packets one by one, but of a read all answers in a row. They belong to
+// somebody, for what has ended was acknowledged as a whole.
 std::size_t Requester::send_missing(Time now, std::span<std::byte> out) {
-  while (!missing_.empty()) {
-    const PsnRange range = missing_.front();
-    Message* message = find(range.first);
-    if (message == nullptr) {  // it has ended meanwhile
-      missing_.remove({range.first, 1});
-      continue;
-    }
-    const auto index = static_cast<std::uint32_t>(range.first.since(message->first));
-    const std::uint32_t count = message->reads() ? message->packets - index : 1;
-    missing_.remove({range.first, count});
-    message->asked = now;
-    sent(range.first, true, now);
-    return write(*message, index, count, missing_.empty() && !message->asks(), out);
-  }
-  return may_cut() ? cut_next(now, out) : 0;
+  const Psn psn = missing_.front().first;
+  Message& message = *find(psn);
+  const auto index = static_cast<std::uint32_t>(psn.since(message.first));
+  const std::uint32_t count = message.reads() ? message.packets - index : 1;
+  missing_.remove({psn, count});
+  message.asked = now;
+  sent(psn, true, now);
+  if (probes_ != 0) --probes_;
+  ++unasked_;
+  const bool ask = !message.asks() && (!may_repair() || unasked_ >= kAskEvery);
+  if (ask) unasked_ = 0;
+  return write(message, index, count, ask, out);
 }
 
 // Answers with values that were lost though their requests were not.
@@ -222,10 +236,10 @@ Time Requester::deadline() const {
   return waiting_ ? not_before_ : try_again_;
 }
 
-// Nothing was heard for too long: with a peer that names what it lacks, one packet makes it speak.
+// Nothing was heard for too long.
 void Requester::tick(Time now) {
   if (failed_ || waits(now)) return;
-  waiting_ = false;
+  go_on(now);
   if (now < try_again_) return;
   ++counts_.silences;
   const bool limited = settings_.ack_timeout != Duration::max();
@@ -233,29 +247,39 @@ void Requester::tick(Time now) {
     return fail(Status::kRetriesExceeded);
   }
   window_.silent();
-  timed_.reset();
-  const auto sent = static_cast<std::uint32_t>(next_.since(acknowledged_));
-  if (sent != 0) missing_.add({acknowledged_, settings_.selective ? 1 : sent});
+  probe();
   for (Message& message : messages_) {
     if (!message.begun()) break;
     if (message.asks() && !message.ended && message.first.before(acknowledged_)) {
-      ask_for(message, message.lacks());
+      ask_for(message, message.lacks_before(acknowledged_));
     }
   }
   patience_ = std::min(2 * patience_, settings_.ack_timeout);
   try_again_ = now + patience_;
 }
 
+// A peer that names what it lacks is made to speak by the first packet, and by the last, which
+// tells it of all that it lacks between them. Others need all of them.
+void Requester::probe() {
+  const auto sent = static_cast<std::uint32_t>(next_.since(acknowledged_));
+  if (sent == 0) return;
+  if (!settings_.selective) return missing_.add({acknowledged_, sent});
+  probes_ = 2;
+  missing_.add({acknowledged_, 1});
+  const Message& last = *find(next_.after(-1));
+  const Psn psn = last.reads() ? last.first : next_.after(-1);
+  if (acknowledged_.before(psn)) missing_.add({psn, 1});
+}
+
+// What is posted meanwhile comes behind the others.
 void Requester::fail(Status status) {
   if (failed_) return;
   failed_ = true;
   missing_.clear();
-  for (Messages all = std::exchange(messages_, {}); !all.empty(); all.pop_front()) {
-    const Message& message = all.front();
-    if (!message.whole || message.resync) continue;
-    const bool over = settled(message);
-    sink_.ended({message.work.cookie, over ? message.status : status, message.detail});
-    if (!over) status = Status::kFlushed;
+  for (; !messages_.empty(); pop()) {
+    Message& message = messages_.front();
+    if (settled(message) || message.status != Status::kSuccess || message.resync) continue;
+    message.status = std::exchange(status, Status::kFlushed);
   }
 }
 

@@ -45,6 +45,7 @@ Requester::Message* Requester::find(Psn psn) {
 
 void Requester::take(const wire::Packet& response, Time now) {
   if (failed_ || !response.psn.before(next_)) return;
+  if (wire::transport_of(response.opcode) != settings_.kind) return;
   const Operation operation = wire::operation_of(response.opcode);
   if (operation == Operation::kAcknowledge) return take_acknowledge(response, now);
   if (operation == Operation::kAtomicAcknowledge) return take_atomic(response, now);
@@ -108,9 +109,7 @@ void Requester::miss_answers(Psn end, Time now) {
   for (Message& message : messages_) {
     if (!message.begun() || !message.first.before(end)) return;
     if (!message.asks() || message.ended || now - message.asked < window_.round_trip()) continue;
-    const auto due = static_cast<std::uint32_t>(end.since(message.first));
-    const std::uint64_t until = due >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << due) - 1;
-    const std::uint64_t lost = message.lacks() & until & ~message.again;
+    const std::uint64_t lost = message.lacks_before(end) & ~message.again;
     if (lost == 0) continue;
     window_.lost(now);
     ask_for(message, lost);
@@ -170,7 +169,6 @@ void Requester::take_sequence_error(Psn psn, std::uint32_t count, Time now) {
   }
   count = std::min(count, static_cast<std::uint32_t>(next_.since(psn)));
   missing_.add({psn, count});
-  timed_.reset();
   window_.lost(now);
   settle();
 }
@@ -186,7 +184,6 @@ void Requester::take_rnr(Psn psn, std::uint8_t code, Time now) {
     return fail(Status::kRnrRetriesExceeded);
   }
   missing_.add({psn, static_cast<std::uint32_t>(next_.since(psn))});
-  timed_.reset();
   progressed(now);
   waiting_ = true;
   not_before_ = now + rnr_wait(code);
@@ -194,48 +191,43 @@ void Requester::take_rnr(Psn psn, std::uint8_t code, Time now) {
 
 void Requester::take_refusal(Psn psn, std::uint8_t code, Time now) {
   Message* message = find(psn);
-  if (message == nullptr || (psn.before(acknowledged_) && !message->reads())) return;
-  acknowledge(psn, now);
+  if (message == nullptr) return;
+  const Status status = status_of(code);
+  // A read may fail when others behind it have been carried out: of reliable datagrams it alone
+  // does.
+  const bool alone = message->reads() && status == Status::kRemoteOperational &&
+                     settings_.kind == wire::Transport::kReliableDatagram;
+  if (psn.before(acknowledged_) && !alone) return;
+  acknowledge(alone ? message->end() : psn, now);
   progressed(now);
   const auto refused = static_cast<std::size_t>(
       std::find_if(messages_.begin(), messages_.end(),
                    [message](const Message& each) { return &each == message; }) -
       messages_.begin());
-  const Status status = status_of(code);
-  // A read may fail when others behind it have been carried out: it alone does.
-  const bool alone = messages_[refused].reads() && status == Status::kRemoteOperational;
-  end_here(refused, status, detail_of(code));
+  if (message->asks()) answered(*message);
+  message->ended = true;
+  message->status = status;
+  message->detail = detail_of(code);
   if (settings_.kind != wire::Transport::kReliableDatagram) return fail(Status::kFlushed);
-  if (!alone) agree_anew(refused + 1);
+  if (!alone) agree_anew(refused);
   settle();
 }
 
-// Of a long read that is refused no further parts are asked for.
-void Requester::end_here(std::size_t refused, Status status, std::uint8_t detail) {
-  Message& message = messages_[refused];
-  if (message.asks()) answered(message);
-  message.ended = true;
-  message.status = status;
-  message.detail = detail;
-  while (!messages_[refused].whole) {
-    Message& part = messages_[refused + 1];
-    messages_[refused].whole = part.whole;
-    if (part.begun() && !part.ended) answered(part);
-    if (part.begun()) --remembered_;
-    messages_.erase(messages_.begin() + static_cast<std::ptrdiff_t>(refused + 1));
-    if (cutting_ > refused + 1) --cutting_;
-  }
-}
-
 // The numbers from the refused request on are void: what came after it goes again with others.
-void Requester::agree_anew(std::size_t after) {
+void Requester::agree_anew(std::size_t refused) {
+  const std::size_t after = refused + 1;
+  messages_[refused].packets = messages_[refused].cut;  // others get the numbers of the rest
   for (std::size_t i = after; i < messages_.size() && messages_[i].begun(); ++i) {
     Message& message = messages_[i];
-    if (message.asks()) --remembered_;
-    if (message.asks() && !message.ended) --asking_;
-    if (message.again != 0) --asking_again_;
+    if (message.asks()) {
+      --remembered_;
+      --asking_;
+    }
     message.packets = message.cut = 0;
-    message.there = message.again = 0;
+  }
+  while (!messages_[refused].whole) {  // no further parts of that read are asked for
+    messages_[refused].whole = messages_[after].whole;
+    messages_.erase(messages_.begin() + static_cast<std::ptrdiff_t>(after));
   }
   missing_.clear();
   timed_.reset();
@@ -253,18 +245,25 @@ bool Requester::settled(const Message& message) const {
          !acknowledged_.before(message.end());
 }
 
+// Takes off the first message and reports it. A part of a read that failed leaves that to the next
+// one, which need not begin any more.
+void Requester::pop() {
+  const Message message = messages_.front();
+  messages_.pop_front();
+  if (cutting_ != 0) --cutting_;
+  if (message.begun() && message.asks()) --remembered_;
+  if (message.resync) return;
+  if (message.whole) return sink_.ended({message.work.cookie, message.status, message.detail});
+  if (message.status == Status::kSuccess) return;
+  Message& rest = messages_.front();
+  rest.status = message.status;
+  rest.detail = message.detail;
+  if (!rest.begun()) rest.ended = true;
+}
+
 // Reports what has ended, in the order in which it was posted.
 void Requester::settle() {
-  while (!messages_.empty() && settled(messages_.front())) {
-    const Message message = messages_.front();
-    messages_.pop_front();
-    if (cutting_ != 0) --cutting_;
-    if (message.begun() && message.asks()) --remembered_;
-    if (message.whole && !message.resync) {
-      sink_.ended({message.work.cookie, message.status, message.detail});
-    }
-    if (failed_) return;
-  }
+  while (!messages_.empty() && settled(messages_.front())) pop();
   if (messages_.empty() || (acknowledged_ == next_ && asking_ == 0)) try_again_ = Time::max();
 }
 

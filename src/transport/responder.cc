@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "transport/work.h"
+
 namespace weft::transport {
 
 using wire::Operation;
@@ -32,6 +34,11 @@ Responder::~Responder() {
 }
 
 void Responder::take(const wire::Packet& request, Time now) {
+  const bool of_this_kind = wire::transport_of(request.opcode) == settings_.kind;
+  if (!of_this_kind || !wire::layout_of(request.opcode).request) {
+    ++counts_.dropped;
+    return;
+  }
   const bool resync = wire::operation_of(request.opcode) == Operation::kResync;
   if (resync && !request.psn.before(expected_)) return resynchronise(request);
   if (request.psn.before(expected_)) return take_again(request);
@@ -52,7 +59,8 @@ void Responder::carry_out(const wire::Packet& request) {
   const wire::Layout& layout = wire::layout_of(request.opcode);
   const Verdict verdict = execute(request, layout);
   if (!verdict.ok()) return refuse(verdict);
-  if (request.ack_request) ack_owed_ = true;
+  const bool answered = !answers_.empty() && answers_.back().range.first == request.psn;
+  if (request.ack_request && !answered) ack_owed_ = true;
 }
 
 void Responder::advance(std::uint32_t count, bool ends_message) {
@@ -100,7 +108,8 @@ Verdict Responder::take_send(const wire::Packet& request, const wire::Layout& la
 
 // The whole length is checked at the beginning, so that what is refused touches no byte.
 Verdict Responder::take_write(const wire::Packet& request, const wire::Layout& layout) {
-  wire::Reth memory = layout.starts ? request.reth : memory_;
+  const wire::Reth memory = layout.starts ? request.reth : memory_;
+  if (memory.length > kMaxMessage) return kInvalid;
   const std::uint64_t before = layout.starts ? 0 : received_;
   const std::uint64_t length = request.payload.size();
   const std::uint64_t end = before + length;
@@ -131,13 +140,15 @@ std::uint32_t Responder::packets_for(std::uint64_t length) const {
 }
 
 Verdict Responder::take_read(const wire::Packet& request) {
-  if (settings_.max_reads_of_peer == 0 || request.reth.length > (1U << 31)) return kInvalid;
-  if (request.reth.length != 0) {
-    const Verdict allowed = target_.may_access(Access::kRemoteRead, request.reth);
-    if (!allowed.ok()) return allowed;
-  }
+  if (!may_ask() || request.reth.length > kMaxMessage) return kInvalid;
   Value value;
   value.reads = true;
+  if (request.reth.length != 0) {
+    const Verdict allowed = target_.may_access(Access::kRemoteRead, request.reth);
+    // Of reliable datagrams it is accepted, and fails by itself (write_lost_read()).
+    value.lost = allowed.kind == Verdict::Kind::kOperational && datagrams();
+    if (!allowed.ok() && !value.lost) return allowed;
+  }
   value.range = {request.psn, packets_for(request.reth.length)};
   value.memory = request.reth;
   advance(value.range.count, true);
@@ -147,7 +158,7 @@ Verdict Responder::take_read(const wire::Packet& request) {
 }
 
 Verdict Responder::take_atomic(const wire::Packet& request) {
-  if (settings_.max_reads_of_peer == 0) return kInvalid;
+  if (!may_ask()) return kInvalid;
   Value value;
   value.range = {request.psn, 1};
   const bool compares = wire::operation_of(request.opcode) == Operation::kCompareSwap;
@@ -159,7 +170,13 @@ Verdict Responder::take_atomic(const wire::Packet& request) {
   return {};
 }
 
-// For as many as the peer may have under way; more of them than that are its own fault.
+// The peer has no more under way than both ends agreed on.
+bool Responder::may_ask() const {
+  const auto asked = std::count_if(answers_.begin(), answers_.end(),
+                                   [](const Value& value) { return !value.repeated; });
+  return asked < static_cast<std::ptrdiff_t>(settings_.max_reads_of_peer);
+}
+
 void Responder::remember(const Value& value) {
   answers_.push_back(value);
   remembered_.push_back(value);
@@ -176,8 +193,7 @@ void Responder::refuse(const Verdict& verdict) {
     case Verdict::Kind::kNotReady:
       nak_ = static_cast<std::uint8_t>(kSyndromeRnr | (settings_.rnr_timer & 0x1F));
       not_ready_ = true;
-      holes_.clear();
-      kept_.clear();
+      forget_early();
       highest_ = expected_;
       return;
     case Verdict::Kind::kInvalid:
@@ -190,22 +206,20 @@ void Responder::refuse(const Verdict& verdict) {
       break;
   }
   ++counts_.refused;
-  const bool datagrams = settings_.kind == wire::Transport::kReliableDatagram;
   auto bits = static_cast<std::uint8_t>(code);
-  if (datagrams && code == Nak::kRemoteAccess && verdict.detail != 0) {
+  if (datagrams() && code == Nak::kRemoteAccess && verdict.detail != 0) {
     bits = static_cast<std::uint8_t>(Nak::kRefusal) + (verdict.detail & 0xF);
   }
   nak_ = refusal_ = kSyndromeNak | bits;
   if (message_ == Message::kSend) target_.message_breaks();
   message_ = Message::kNone;
-  holes_.clear();
-  kept_.clear();
+  forget_early();
   refusing_ = true;
 }
 
 // The peer knows now what was refused, and begins anew behind this number.
 void Responder::resynchronise(const wire::Packet& request) {
-  if (settings_.kind != wire::Transport::kReliableDatagram || !refusing_) return;
+  if (!refusing_) return;
   refusing_ = not_ready_ = told_ = false;
   nak_ = 0;
   expected_ = highest_ = request.psn.after(1);

@@ -22,6 +22,13 @@ wire::Packet Responder::response(Operation operation, Psn psn, std::uint32_t num
   return packet;
 }
 
+// What was missing may have come before the peer was told so.
+bool Responder::ready() const {
+  if (ack_owed_ || nak_ != 0 || !answers_.empty()) return true;
+  return std::any_of(asked_.begin(), asked_.end(),
+                     [this](const PsnRange& range) { return holes_.first_in(range).count != 0; });
+}
+
 // Values first, in their order: an acknowledgement says that all before it has been answered. What
 // is missing may be told at any time.
 std::size_t Responder::next(std::span<std::byte> out) {
@@ -54,6 +61,7 @@ std::size_t Responder::write_status(Psn psn, std::uint8_t syndrome, std::uint32_
 
 std::size_t Responder::write_value(std::span<std::byte> out) {
   Value& value = answers_.front();
+  if (value.lost) return write_lost_read(value.range.first, out);
   if (value.reads) return write_read(value, out);
   wire::Packet packet =
       response(Operation::kAtomicAcknowledge, value.range.first, value.message_number);
@@ -68,10 +76,11 @@ std::size_t Responder::write_value(std::span<std::byte> out) {
 std::size_t Responder::write_lost_read(Psn psn, std::span<std::byte> out) {
   constexpr Verdict kLost{Verdict::Kind::kOperational, 0};
   answers_.pop_front();
-  if (settings_.kind != wire::Transport::kReliableDatagram) {
+  if (!datagrams()) {
     refuse(kLost);
     answers_.clear();
     nak_ = 0;
+    ack_owed_ = false;
   }
   const auto code = static_cast<std::uint8_t>(Nak::kRemoteOperational);
   return write_status(psn, kSyndromeNak | code, message_number_, out);

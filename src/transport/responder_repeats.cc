@@ -10,7 +10,10 @@ using wire::Operation;
 
 // Packets are missing before this one.
 void Responder::take_early(const wire::Packet& request, Time now) {
-  const bool far = request.psn.since(expected_) >= static_cast<std::int32_t>(kMaxHeld);
+  const bool reads = wire::operation_of(request.opcode) == Operation::kReadRequest;
+  const PsnRange range{request.psn, reads ? packets_for(request.reth.length) : 1};
+  const bool far =
+      request.psn.since(expected_) >= static_cast<std::int32_t>(kMaxHeld) || range.count > kMaxHeld;
   if (not_ready_ || far || !settings_.selective) {
     ++counts_.dropped;
     if (not_ready_ || settings_.selective || told_) return;
@@ -18,8 +21,6 @@ void Responder::take_early(const wire::Packet& request, Time now) {
     nak_ = kSyndromeNak;
     return;
   }
-  const bool reads = wire::operation_of(request.opcode) == Operation::kReadRequest;
-  const PsnRange range{request.psn, reads ? packets_for(request.reth.length) : 1};
   const bool new_hole = highest_.before(request.psn);
   if (new_hole) {
     const PsnRange hole{highest_, static_cast<std::uint32_t>(request.psn.since(highest_))};
@@ -39,6 +40,12 @@ void Responder::take_early(const wire::Packet& request, Time now) {
     place->second.payload.assign(request.payload.begin(), request.payload.end());
   }
   ask(now);
+}
+
+void Responder::forget_early() {
+  holes_.clear();
+  asked_.clear();
+  kept_.clear();
 }
 
 // Something that was asked for has come.
@@ -77,7 +84,7 @@ void Responder::take_again(const wire::Packet& request) {
     const auto found = std::find_if(
         remembered_.begin(), remembered_.end(),
         [&](const Value& value) { return !value.reads && value.range.first == request.psn; });
-    if (found != remembered_.end()) answers_.push_back(*found);
+    if (found != remembered_.end()) answer_again(*found);
     return;
   }
   ack_owed_ = true;
@@ -99,8 +106,15 @@ void Responder::read_again(const wire::Packet& request) {
   Value again = *found;
   again.range = range;
   again.memory = request.reth;
-  again.written = 0;
-  answers_.push_back(again);
+  answer_again(again);
+}
+
+// Who asks for more than that gets no more.
+void Responder::answer_again(Value value) {
+  constexpr std::size_t kMost = 64;
+  if (answers_.size() >= kMost) return;
+  value.repeated = true;
+  answers_.push_back(value);
 }
 
 }  // namespace weft::transport

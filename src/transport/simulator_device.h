@@ -41,11 +41,13 @@ class FlowEnd final : public Target, WorkSink {
     Work work;
     std::uint64_t number = 0;
     bool to_be_refused = false;
+    bool to_be_lost = false;
     Bytes bytes;
     std::uint64_t original = 0;
   };
   static constexpr std::uint32_t kGoodKey = 0x1234;
   static constexpr std::uint32_t kBadKey = 0x4321;
+  static constexpr std::uint32_t kGoneKey = 0x5678;
   static constexpr std::uint8_t kWhy = 5;
   static constexpr std::uint64_t kWriteArea = 0x10000;
   static constexpr std::uint64_t kReadArea = 0x900000;
@@ -74,8 +76,6 @@ class FlowEnd final : public Target, WorkSink {
   FlowEnd* peer_ = nullptr;
   Random random_;
   std::string wrong_;
-  Requester requester_;
-  Responder responder_;
 
   // The user that posts.
   struct Write {
@@ -100,6 +100,10 @@ class FlowEnd final : public Target, WorkSink {
   Bytes readable_;
   std::uint64_t counter_ = 0;
   std::uint64_t compared_ = 0;
+
+  // Last, because a responder that goes breaks the message that it was at.
+  Requester requester_;
+  Responder responder_;
 };
 
 }  // namespace weft::transport::testing

@@ -38,11 +38,11 @@ FlowEnd::FlowEnd(const Scenario& scenario, std::uint64_t way, std::uint64_t way_
       way_(way),
       way_back_(way_back),
       random_(scenario.seed * 1000 + way),
-      requester_(settings, *this),
-      responder_(settings, *this),
       left_(scenario.works),
       area_(kAreaBytes),
-      readable_(content(way_back, ~0ULL, kAreaBytes)) {}
+      readable_(content(way_back, ~0ULL, kAreaBytes)),
+      requester_(settings, *this),
+      responder_(settings, *this) {}
 
 void FlowEnd::blame(const std::string& what) {
   if (wrong_.empty()) wrong_ = "flow " + std::to_string(way_) + ": " + what;
@@ -74,6 +74,9 @@ void FlowEnd::draw(Pending& pending) {
   const bool by_key = work.kind != WorkKind::kSend;
   pending.to_be_refused = by_key && happens(random_, scenario_.refused);
   if (pending.to_be_refused) work.key = kBadKey;
+  pending.to_be_lost =
+      work.kind == WorkKind::kRead && happens(random_, scenario_.gone) && !pending.to_be_refused;
+  if (pending.to_be_lost) work.key = kGoneKey;
   if (work.kind == WorkKind::kCompareSwap && !pending.to_be_refused) swapped_ = work.swap_or_add;
 }
 
@@ -102,6 +105,10 @@ void FlowEnd::ended(const Ended& work) {
   if (pending->to_be_refused && work.status != Status::kFlushed) {
     if (work.status != Status::kRemoteAccess || work.detail != (scenario_.detailed ? kWhy : 0))
       blame("was not refused");
+    return;
+  }
+  if (pending->to_be_lost && work.status != Status::kFlushed) {
+    if (work.status != Status::kRemoteOperational) blame("a read of nothing ended well");
     return;
   }
   if (work.status == Status::kSuccess) return check(*pending);
@@ -181,7 +188,7 @@ void FlowEnd::message_ends(const wire::Packet& packet) {
 }
 
 Verdict FlowEnd::may_access(Access need, const wire::Reth& memory) {
-  if (memory.key != kGoodKey) return {Verdict::Kind::kAccess, kWhy};
+  if (memory.key != kGoodKey && memory.key != kGoneKey) return {Verdict::Kind::kAccess, kWhy};
   const std::uint64_t area = need == Access::kRemoteWrite ? kWriteArea : kReadArea;
   const bool within = memory.address >= area && memory.address - area + memory.length <= kAreaBytes;
   if (!within) blame("an access to memory that nobody named");
@@ -196,6 +203,10 @@ Verdict FlowEnd::write(const wire::Reth& memory, std::uint64_t offset,
 }
 
 Verdict FlowEnd::read(const wire::Reth& memory, std::uint64_t offset, std::span<std::byte> out) {
+  // Half of the reads lose their memory at once, others when the last packet is to be answered.
+  const bool last = offset + out.size() == memory.length;
+  if (memory.key == kGoneKey && (memory.address % 2 == 0 || last))
+    return {Verdict::Kind::kOperational, 0};
   std::memcpy(out.data(), readable_.data() + (memory.address - kReadArea) + offset, out.size());
   return {};
 }

@@ -179,6 +179,7 @@ Scenario Scenario::draw(std::uint64_t seed) {
                             : static_cast<wire::Transport>(happens(random, 0.5) ? 0 : 5);
   settings.selective = happens(random, 0.6);
   if (datagrams) drawn.refused = sometimes(0.3);
+  if (datagrams) drawn.gone = sometimes(0.3);
   settings.path_mtu = std::size_t{256} << up_to(random, 4);
   settings.max_reads = 1 + static_cast<unsigned>(up_to(random, 15));
   settings.max_reads_of_peer = settings.max_reads;
@@ -197,7 +198,7 @@ std::string Scenario::text() const {
       << settings.max_reads << ", loss " << weather.loss << ", burst " << weather.burst
       << ", duplication " << weather.duplication << ", corruption " << weather.corruption
       << ", reordering " << weather.reordering << ", not ready " << not_ready << ", refused "
-      << refused << ", fenced " << fenced;
+      << refused << ", gone " << gone << ", fenced " << fenced;
   return out.str();
 }
 
@@ -208,10 +209,16 @@ std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
   return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
 }
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr std::uint64_t kRuns = 200;  // each takes ten times as long
+#else
+constexpr std::uint64_t kRuns = 1000;
+#endif
+
 // WEFT_SIMULATOR_SEED begins elsewhere, WEFT_SIMULATOR_RUNS does more of them.
 TEST(Simulator, AllWorkIsCarriedOutOnceAndInOrderUnderAnyWeather) {
   const std::uint64_t first = number_from("WEFT_SIMULATOR_SEED", 1);
-  const std::uint64_t runs = number_from("WEFT_SIMULATOR_RUNS", 1000);
+  const std::uint64_t runs = number_from("WEFT_SIMULATOR_RUNS", kRuns);
   for (std::uint64_t seed = first; seed < first + runs; ++seed) {
     const Scenario scenario = Scenario::draw(seed);
     const Outcome outcome = run(scenario);

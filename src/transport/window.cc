@@ -46,7 +46,7 @@ void Window::timed(Duration round_trip, Time now) {
     deviation_ += (off - deviation_) / 4;
     smooth_ += (round_trip - smooth_) / 8;
   }
-  patience_ = std::clamp(smooth_ + 4 * deviation_, kLeastPatience, longest_patience_);
+  patience_ = std::min(std::max(smooth_ + 4 * deviation_, kLeastPatience), longest_patience_);
   if (smooth_ > least_round_trip_ + kMuchDelay) shrink(kAfterDelay, now);
 }
 

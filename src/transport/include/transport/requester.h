@@ -8,6 +8,7 @@
 // after which the numbers are agreed upon anew (RESYNC, IBTA 9.8.3).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <deque>
 #include <optional>
@@ -29,7 +30,7 @@ class Requester {
   Requester& operator=(const Requester&) = delete;
 
   // Takes work of at most kMaxMessage bytes in at most kMaxPieces pieces. After a failure of the
-  // flow it ends with kFlushed at once.
+  // flow it ends with kFlushed at once, or behind what is still to be reported.
   void post(const Work& work);
 
   // Writes the next packet, from its base header to its padding, into `out`, which has room for
@@ -92,15 +93,18 @@ class Requester {
     bool asks() const { return work.kind >= WorkKind::kRead && !resync; }
     PsnRange range() const { return {first, packets}; }
     Psn end() const { return range().end(); }
-    std::uint64_t lacks() const {
-      return (packets == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << packets) - 1) & ~there;
+    static std::uint64_t bits(std::int32_t count) {
+      return count >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << std::max(count, 0)) - 1;
     }
+    std::uint64_t lacks() const { return bits(static_cast<std::int32_t>(packets)) & ~there; }
+    std::uint64_t lacks_before(Psn psn) const { return lacks() & bits(psn.since(first)); }
   };
   using Messages = std::deque<Message>;
 
   // Packets (requester.cc).
-  void add(const Work& work, std::uint64_t offset, std::uint64_t length, bool whole);
+  void split(std::size_t place);
   bool may_cut() const;
+  bool may_repair() const;
   bool may_begin(const Message& message) const;
   void begin(Message& message);
   std::size_t cut_next(Time now, std::span<std::byte> out);
@@ -113,6 +117,8 @@ class Requester {
   bool wants_answer(const Message& message);
   void sent(Psn psn, bool again, Time now);
   bool waits(Time now) const { return waiting_ && now < not_before_; }
+  void go_on(Time now);
+  void probe();
 
   // Answers (requester_answers.cc).
   Message* find(Psn psn);
@@ -126,10 +132,10 @@ class Requester {
   void miss_answers(Psn end, Time now);
   void ask_for(Message& message, std::uint64_t answers);
   void answered(Message& message);
-  void end_here(std::size_t refused, Status status, std::uint8_t detail);
-  void agree_anew(std::size_t after);
+  void agree_anew(std::size_t refused);
   void progressed(Time now);
   void settle();
+  void pop();
   bool settled(const Message& message) const;
 
   const Settings settings_;
@@ -140,6 +146,7 @@ class Requester {
   Psn next_;                   // the first number that was never used
   Psn acknowledged_;           // all before has arrived at the peer
   PsnRanges missing_;          // to be sent again; none before acknowledged_
+  unsigned probes_ = 0;        // of those, may go whatever the window says
   unsigned asking_again_ = 0;  // messages with Message::again
   unsigned asking_ = 0;        // messages that have begun and wait for a value
   unsigned remembered_ = 0;    // by the peer, as far as they matter: from the first of those on

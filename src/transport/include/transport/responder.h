@@ -19,8 +19,9 @@
 
 namespace weft::transport {
 
-// The receiving half of a flow. One thread at a time; the caller moves the packets, whose ICRC it
-// has checked, and whose sender is the peer.
+// The receiving half of a flow. Whatever the peer sends, it keeps at most kMaxHeld packets, and the
+// answers of as many reads as were agreed on and of some repeated ones. One thread at a time; the
+// caller moves the packets, whose ICRC it has checked, and whose sender is the peer.
 class Responder {
  public:
   Responder(const Settings& settings, Target& target) : settings_(settings), target_(target) {
@@ -38,10 +39,10 @@ class Responder {
   // wire::kMaxHeaderBytes and the path MTU. Returns its length, or 0 when there is none.
   std::size_t next(std::span<std::byte> out);
   // True when next() would have a packet.
-  bool ready() const { return ack_owed_ || nak_ != 0 || !answers_.empty() || !asked_.empty(); }
+  bool ready() const;
 
   // After a refused request of a connection nothing is carried out any more.
-  bool failed() const { return refusing_ && settings_.kind != wire::Transport::kReliableDatagram; }
+  bool failed() const { return refusing_ && !datagrams(); }
   // Requests that were carried out.
   std::uint32_t messages() const { return message_number_; }
 
@@ -49,7 +50,7 @@ class Responder {
   struct Counts {
     std::uint64_t duplicates = 0;
     std::uint64_t kept = 0;     // came before some that were missing
-    std::uint64_t dropped = 0;  // the same, where they are not kept; or after a refusal
+    std::uint64_t dropped = 0;  // the same, where they are not kept; after a refusal; no requests
     std::uint64_t refused = 0;
   };
   const Counts& counts() const { return counts_; }
@@ -66,6 +67,8 @@ class Responder {
   // A read or an atomic operation: what is answered, and remembered in case that it comes again.
   struct Value {
     bool reads = false;
+    bool lost = false;      // its memory was gone when it was asked for
+    bool repeated = false;  // answered before
     PsnRange range;
     wire::Reth memory;           // of a read
     std::uint64_t original = 0;  // of an atomic operation
@@ -74,6 +77,7 @@ class Responder {
   };
   enum class Message : std::uint8_t { kNone, kSend, kWrite };
 
+  bool datagrams() const { return settings_.kind == wire::Transport::kReliableDatagram; }
   void carry_out(const wire::Packet& request);
   Verdict execute(const wire::Packet& request, const wire::Layout& layout);
   Verdict take_send(const wire::Packet& request, const wire::Layout& layout);
@@ -82,15 +86,18 @@ class Responder {
   Verdict take_atomic(const wire::Packet& request);
   bool in_sequence(const wire::Packet& request, const wire::Layout& layout) const;
   bool right_size(const wire::Packet& request, const wire::Layout& layout) const;
+  bool may_ask() const;
   void refuse(const Verdict& verdict);
   void advance(std::uint32_t count, bool ends_message);
 
   void take_early(const wire::Packet& request, Time now);
+  void forget_early();
   void take_kept();
   void filled(Time now);
   void ask(Time now);
   void take_again(const wire::Packet& request);
   void read_again(const wire::Packet& request);
+  void answer_again(Value value);
   void resynchronise(const wire::Packet& request);
 
   void remember(const Value& value);

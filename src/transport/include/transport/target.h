@@ -31,8 +31,8 @@ class Target {
  public:
   virtual ~Target() = default;
 
-  // A message begins; its bytes follow in order, then its end. kNotReady and kInvalid leave nothing
-  // behind.
+  // A message begins; its bytes follow in order, then its end. Only its beginning may find that
+  // nothing is ready. A verdict that is not kYes leaves nothing behind.
   virtual Verdict message_begins() = 0;
   virtual Verdict message_goes_on(std::span<const std::byte> bytes) = 0;
   // `packet` is the last one: it says whether there is an immediate value, and so on.
@@ -49,7 +49,7 @@ class Target {
   virtual Verdict may_tell() = 0;
   // A write has ended; with an immediate value if `packet`, the last one, has one.
   virtual void written(const wire::Reth& memory, const wire::Packet& packet) = 0;
-  // Reads bytes behind the first `offset` ones.
+  // Reads bytes behind the first `offset` ones of memory that may_access() allowed some time ago.
   virtual Verdict read(const wire::Reth& memory, std::uint64_t offset,
                        std::span<std::byte> out) = 0;
   // Carries out a compare and swap, or else a fetch and add. kInvalid when it is not aligned.

@@ -20,7 +20,8 @@ enum class WorkKind : std::uint8_t { kSend, kWrite, kRead, kCompareSwap, kFetchA
 struct Work {
   WorkKind kind = WorkKind::kSend;
   bool has_immediate = false;  // of a send or a write
-  bool invalidates = false;    // of a send: `immediate` is a key that the peer shall invalidate
+  // Of a send, but not of reliable datagrams: `immediate` is a key that the peer shall invalidate.
+  bool invalidates = false;
   bool solicited = false;
   bool fence = false;  // begins when all reads and atomic operations before it have ended
   std::uint32_t immediate = 0;

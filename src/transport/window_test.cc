@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How many packets may be under way?
+#include "transport/window.h"
+
+#include <gtest/gtest.h>
+
+namespace weft::transport {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+const Time kBegin{std::chrono::seconds(1)};
+
+Settings widest(unsigned max_window) {
+  Settings settings;
+  settings.max_window = max_window;
+  return settings;
+}
+
+// As if whole windows were acknowledged.
+void fill(Window& window, int times) {
+  for (int i = 0; i < times; ++i) window.acknowledged(window.size(), true);
+}
+
+TEST(Window, BeginsSmallAndGrowsToItsLimit) {
+  Window window(widest(512));
+  EXPECT_EQ(window.size(), 64U);
+  window.acknowledged(64, true);
+  EXPECT_EQ(window.size(), 128U);
+  fill(window, 10);
+  EXPECT_EQ(window.size(), 512U);
+}
+
+TEST(Window, NeverExceedsItsLimit) {
+  for (const unsigned most : {1U, 2U, 7U, 8U, 9U, 64U, 65U}) {
+    Window window(widest(most));
+    EXPECT_EQ(window.size(), std::min(most, 64U));
+    fill(window, 5);
+    window.lost(kBegin);
+    fill(window, 5);
+    window.silent();
+    EXPECT_EQ(window.size(), std::min(most, 8U));
+    fill(window, 100);
+    EXPECT_EQ(window.size(), most);
+  }
+}
+
+TEST(Window, GrowsOnlyWhenItHeldSomebodyBack) {
+  Window window(widest(512));
+  for (int i = 0; i < 100; ++i) window.acknowledged(64, false);
+  EXPECT_EQ(window.size(), 64U);
+}
+
+TEST(Window, ShrinksWithLossAndMarksThenGrowsSlowly) {
+  for (const bool marks : {false, true}) {
+    Window window(widest(512));
+    fill(window, 5);
+    if (marks) {
+      window.marked(kBegin);
+    } else {
+      window.lost(kBegin);
+    }
+    const unsigned shrunk = window.size();
+    EXPECT_EQ(shrunk, 358U);
+    window.acknowledged(window.size(), true);
+    EXPECT_EQ(window.size(), shrunk + 1);
+  }
+}
+
+TEST(Window, ShrinksOncePerRoundTrip) {
+  Window window(widest(512));
+  window.timed(milliseconds(1), kBegin);
+  window.lost(kBegin);
+  const unsigned once = window.size();
+  window.lost(kBegin + microseconds(999));
+  window.marked(kBegin + microseconds(999));
+  EXPECT_EQ(window.size(), once);
+  window.lost(kBegin + milliseconds(1));
+  EXPECT_LT(window.size(), once);
+}
+
+TEST(Window, KeepsALeast) {
+  Window window(widest(512));
+  for (int i = 0; i < 100; ++i) window.lost(kBegin + std::chrono::seconds(i));
+  EXPECT_EQ(window.size(), 8U);
+}
+
+TEST(Window, StartsOverAfterSilenceAndGrowsFastToHalfOfWhatItWas) {
+  Window window(widest(512));
+  fill(window, 5);
+  window.silent();
+  EXPECT_EQ(window.size(), 8U);
+  fill(window, 5);
+  EXPECT_EQ(window.size(), 256U);
+  window.acknowledged(256, true);
+  EXPECT_EQ(window.size(), 257U);
+}
+
+TEST(Window, ShrinksWhenAnswersTakeMuchLongerThanTheyCould) {
+  Window window(widest(512));
+  window.timed(microseconds(100), kBegin);
+  window.timed(microseconds(300), kBegin + milliseconds(1));
+  EXPECT_EQ(window.size(), 64U);
+  for (int i = 0; i < 8; ++i) window.timed(milliseconds(5), kBegin + milliseconds(2));
+  EXPECT_EQ(window.size(), 54U);
+}
+
+TEST(Window, SmoothsTheRoundTrip) {
+  Window window(widest(512));
+  EXPECT_EQ(window.round_trip(), Duration::zero());
+  window.timed(microseconds(800), kBegin);
+  EXPECT_EQ(window.round_trip(), microseconds(800));
+  window.timed(microseconds(1600), kBegin);
+  EXPECT_EQ(window.round_trip(), microseconds(900));
+  window.timed(microseconds(100), kBegin);
+  EXPECT_EQ(window.round_trip(), microseconds(800));
+}
+
+TEST(Window, IsPatientForAFewDeviations) {
+  Window window(widest(512));
+  EXPECT_EQ(window.patience(), milliseconds(20)) << "of nobody knows what";
+  window.timed(milliseconds(2), kBegin);
+  EXPECT_EQ(window.patience(), milliseconds(2 + 4));
+  window.timed(milliseconds(10), kBegin);
+  EXPECT_EQ(window.patience(), milliseconds(3) + 4 * microseconds(2750));
+}
+
+TEST(Window, IsNeverMorePatientThanTheTimeoutNorLessThanAMillisecond) {
+  Window window(widest(512));
+  window.timed(microseconds(5), kBegin);
+  EXPECT_EQ(window.patience(), milliseconds(1));
+  window.timed(std::chrono::seconds(5), kBegin);
+  EXPECT_EQ(window.patience(), Settings().ack_timeout);
+}
+
+TEST(Window, TakesATimeoutBelowAMillisecondAsItIs) {
+  Settings settings;
+  for (const std::uint8_t code : {1, 5, 7}) {
+    settings.ack_timeout = ack_timeout(code);
+    Window window(settings);
+    EXPECT_EQ(window.patience(), settings.ack_timeout);
+    window.timed(microseconds(4), kBegin);
+    EXPECT_EQ(window.patience(), settings.ack_timeout);
+  }
+}
+
+}  // namespace
+}  // namespace weft::transport
