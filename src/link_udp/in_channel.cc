@@ -131,6 +131,11 @@ void InChannel::arrived(const MessageHeader& header, std::span<const std::byte> 
       return answered(header, bytes);
     case Kind::kAtomic:
       return carry_out(header, bytes);
+    case Kind::kNotice:
+      notice_ = header;
+      notice_.has_data = true;
+      refused_ = false;
+      return;
     case Kind::kAlias:
       if (header.exchange >= kMostAliases) return;
       if (aliases_.size() <= header.exchange) aliases_.resize(header.exchange + 1);
@@ -226,6 +231,12 @@ const Operation* InChannel::offer_of(const wire::Reth& memory) const {
 }
 
 Verdict InChannel::may_access(Access need, const wire::Reth& memory) {
+  const Verdict verdict = judge(need, memory);
+  if (!verdict.ok()) refused_ = true;
+  return verdict;
+}
+
+Verdict InChannel::judge(Access need, const wire::Reth& memory) {
   if (is_offer(memory.key)) {
     const bool allowed = need == Access::kRemoteRead && offer_of(memory) != nullptr;
     return allowed ? Verdict{} : kInvalid;
@@ -256,8 +267,12 @@ void InChannel::written(const wire::Reth& memory, const wire::Packet& packet) {
   if (memory.length == 0) told_keys_.clear();
   if (!told_keys_.empty()) hub_.sink().accessed(number_, Access::kRemoteWrite, told_keys_);
   told_keys_.clear();
-  const bool announced = packet.solicited;  // by the message that follows
-  if (!announced && hub_.counts(Access::kRemoteWrite)) announce(link::Operation::kWriteEvent, {});
+  const bool tells = (wire::layout_of(packet.opcode).headers & wire::kImmediate) != 0;
+  const MessageHeader notice = notice_;
+  if (tells) notice_ = {};
+  if (tells && !refused_ && notice.has_data) return announce(link::Operation::kWriteData, notice);
+  const bool part = notice.has_data;  // of one that is announced at its end
+  if (!part && hub_.counts(Access::kRemoteWrite)) announce(link::Operation::kWriteEvent, {});
 }
 
 Verdict InChannel::read(const wire::Reth& memory, std::uint64_t offset, std::span<std::byte> out) {

@@ -56,13 +56,14 @@ class InChannel final : transport::Target {
   transport::Verdict may_access(Access need, const wire::Reth& memory) override;
   transport::Verdict write(const wire::Reth& memory, std::uint64_t offset,
                            std::span<const std::byte> bytes) override;
-  transport::Verdict may_tell() override { return {transport::Verdict::Kind::kInvalid, 0}; }
+  transport::Verdict may_tell() override { return {}; }
   void written(const wire::Reth& memory, const wire::Packet& packet) override;
   transport::Verdict read(const wire::Reth& memory, std::uint64_t offset,
                           std::span<std::byte> out) override;
   transport::Verdict atomic(bool compares, const wire::AtomicEth& what,
                             std::uint64_t& original) override;
 
+  transport::Verdict judge(Access need, const wire::Reth& memory);
   std::optional<RegionKey> region_of(std::uint32_t key) const;
   const Operation* offer_of(const wire::Reth& memory) const;
   void arrived(const MessageHeader& header, std::span<const std::byte> bytes);
@@ -81,6 +82,8 @@ class InChannel final : transport::Target {
   std::vector<std::byte> message_;    // as far as it has come
   std::vector<RegionKey> aliases_;    // by number
   std::vector<RegionKey> told_keys_;  // whose owner hears of the write that is under way
+  MessageHeader notice_;              // of the write to come
+  bool refused_ = false;              // a part of it
   unsigned unanswered_ = 0;           // packets since answers were sent
   unsigned strikes_ = 0;              // since the peer was last heard of
   os::Time heard_{};

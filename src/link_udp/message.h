@@ -28,6 +28,8 @@ enum class Kind : std::uint8_t {
   kAtomic = 4,  // an atomic operation: ranges and operands follow
   kResult = 5,  // answer: how it ended (tag: errno, data: refusal), and what was there
   kAlias = 6,   // from now on the key alias_key(exchange) stands for the key in `tag`
+  kNotice =
+      7,  // what the write with an immediate value that follows announces: its data, and the length
 };
 
 struct MessageHeader {

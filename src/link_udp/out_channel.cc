@@ -218,26 +218,25 @@ Outcome OutChannel::access(const link::AccessRequest& request) {
   } else {
     operation.copy.resize(kMessageHeader);
   }
+  if (request.has_data) {
+    MessageHeader notice;
+    notice.kind = Kind::kNotice;
+    notice.data = request.data;
+    notice.length = request.length;
+    post_header(operation, notice, 0, {}, 0);
+  }
   std::uint64_t offset = 0;
   for (const RemoteRange& range : request.remote) {
     LocalRange part[link::kMaxPieces];
     Work work;
     work.kind = request.write ? WorkKind::kWrite : WorkKind::kRead;
-    work.solicited = request.has_data;  // it is announced by a message
+    work.has_immediate = request.has_data && &range == &request.remote.back();
     work.pieces = {part, slice(local, offset, range.length, part)};
     work.length = range.length;
     work.address = range.address;
     work.key = *wire_key(range.key);
     offset += range.length;
     post(operation, work);
-  }
-  if (request.has_data) {
-    MessageHeader header;
-    header.operation = link::Operation::kWriteData;
-    header.has_data = true;
-    header.data = request.data;
-    header.tag = request.length;
-    post_header(operation, header, 0, {}, 0);
   }
   started();
   return Outcome::pending();

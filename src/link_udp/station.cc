@@ -109,8 +109,8 @@ Status StationHub::open() {
   return {};
 }
 
-// What was sent last must not be lost because the program ends: peers are given some time to take
-// it.
+// What was sent last must not be lost because the program ends. What has left lies in the peer's
+// socket, even if that does not look: so it goes on as long as peers answer, and a little longer.
 StationHub::~StationHub() {
   struct Deaf final : link::InboxSink {
     void source_opened(std::uint32_t, const os::SocketAddress&) override {}
@@ -120,17 +120,19 @@ StationHub::~StationHub() {
     void received(void*, int) override {}
   } deaf;
   constexpr auto kPatience = std::chrono::seconds(2);
+  constexpr auto kSilence = std::chrono::milliseconds(100);
   const os::Time end = std::chrono::steady_clock::now() + kPatience;
+  os::Time heard = end - kPatience;
   const auto quiet = [this] {
     return std::all_of(contexts_.begin(), contexts_.end(), [](const auto& context) {
       return context == nullptr || context->out == nullptr || !context->out->owes();
     });
   };
   do {
-    poll(deaf);
+    if (poll(deaf) != 0) heard = now_;
     if (quiet()) break;
     if (fall_asleep()) os::wait_readable(wake_fd(), std::chrono::milliseconds(5));
-  } while (now_ < end);
+  } while (now_ < end && now_ - heard < kSilence);
   sink_ = &deaf;
   for (const auto& context : contexts_) {
     if (context != nullptr) close_context(*context);
