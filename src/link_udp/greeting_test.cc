@@ -133,8 +133,8 @@ TEST(Greeting, WhatIsTruncatedIsNone) {
 }
 
 TEST(Greeting, AnotherVersionOfWeftIsNone) {
-  for (const Greeting& greeting : {Greeting(hello(os::loopback(1))),
-                                   Greeting(Welcome{7, introduction(1024), Psn(3)})}) {
+  for (const Greeting& greeting :
+       {Greeting(hello(os::loopback(1))), Greeting(Welcome{7, introduction(1024), Psn(3)})}) {
     const auto right = write_greeting(greeting);
     // Where the version stands is where the two greetings of different rooms begin to differ, four
     // bytes before: only that byte and its neighbours are tried.

@@ -86,9 +86,10 @@ TEST(MessageHeader, NumbersStandInNetworkOrderWhereTheHeaderSays) {
   header.length = 0x3132'3334'3536'3738;
   std::array<std::byte, kMessageHeader> bytes;
   write_header(header, bytes.data());
-  constexpr unsigned kExpected[kMessageHeader] = {
-      2,    8,    1,    0,    1,    2,    3,    4,    0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18,
-      0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28, 0x31, 0x32, 0x33, 0x34, 0x35, 0x36, 0x37, 0x38};
+  constexpr unsigned kExpected[kMessageHeader] = {2,    8,    1,    0,    1,    2,    3,    4,
+                                                  0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18,
+                                                  0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28,
+                                                  0x31, 0x32, 0x33, 0x34, 0x35, 0x36, 0x37, 0x38};
   for (std::size_t i = 0; i < kMessageHeader; ++i) {
     EXPECT_EQ(std::to_integer<unsigned>(bytes[i]), kExpected[i]) << i;
   }
