@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "base/slices.h"
 #include "memory/atomic_kernels.h"
@@ -114,6 +115,11 @@ void InChannel::arrived(const MessageHeader& header, std::span<const std::byte> 
       if (whole && header.length != bytes.size()) return;
       const auto operation = static_cast<unsigned>(header.operation);
       if (operation < 1 || operation > static_cast<unsigned>(link::Operation::kDatagram)) return;
+      // A write of which a part was refused is not announced.
+      if (header.operation == link::Operation::kWriteData &&
+          std::exchange(unannounced_, 0) != header.tag) {
+        return;
+      }
       link::Arrival arrival;
       arrival.operation = header.operation;
       arrival.has_data = header.has_data;
@@ -257,6 +263,7 @@ void InChannel::written(const wire::Reth& memory, const wire::Packet& packet) {
   if (!told_keys_.empty()) hub_.sink().accessed(number_, Access::kRemoteWrite, told_keys_);
   told_keys_.clear();
   const bool announced = packet.solicited;  // by the message that follows
+  if (announced) unannounced_ += memory.length;
   if (!announced && hub_.counts(Access::kRemoteWrite)) announce(link::Operation::kWriteEvent, {});
 }
 

@@ -81,6 +81,7 @@ class InChannel final : transport::Target {
   std::vector<std::byte> message_;    // as far as it has come
   std::vector<RegionKey> aliases_;    // by number
   std::vector<RegionKey> told_keys_;  // whose owner hears of the write that is under way
+  std::uint64_t unannounced_ = 0;     // bytes that were written, and whose announcement is to come
   unsigned unanswered_ = 0;           // packets since answers were sent
   unsigned strikes_ = 0;              // since the peer was last heard of
   os::Time heard_{};
