@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "base/slices.h"
 #include "memory/atomic_kernels.h"
@@ -112,8 +113,11 @@ void InChannel::arrived(const MessageHeader& header, std::span<const std::byte> 
     case Kind::kOffer: {
       const bool whole = header.kind == Kind::kWhole;
       if (whole && header.length != bytes.size()) return;
-      const auto operation = static_cast<unsigned>(header.operation);
-      if (operation < 1 || operation > static_cast<unsigned>(link::Operation::kDatagram)) return;
+      // Accesses announce themselves in other ways.
+      const bool message = header.operation == link::Operation::kMessage ||
+                           header.operation == link::Operation::kTagged ||
+                           header.operation == link::Operation::kControl;
+      if (!message) return;
       link::Arrival arrival;
       arrival.operation = header.operation;
       arrival.has_data = header.has_data;

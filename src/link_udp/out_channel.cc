@@ -396,7 +396,11 @@ void OutChannel::lose(link::PeerState state) {
   hub_.activate(*this);
 }
 
-void OutChannel::give_up() { lose(link::PeerState::kLeft); }
+// The peer is told, or it would think that this end has died when nobody answers any more.
+void OutChannel::give_up() {
+  if (state_ == State::kOpen) hub_.say(*way_, Farewell{false, token_, peer_token_});
+  lose(link::PeerState::kLeft);
+}
 
 void OutChannel::let_go() {
   if (--holders_ != 0) return;
@@ -405,7 +409,7 @@ void OutChannel::let_go() {
   const bool borrows = std::any_of(live.begin(), live.end(), [](const Operation& operation) {
     return operation.borrows && !operation.pulls;
   });
-  if (borrows) lose(link::PeerState::kLeft);
+  if (borrows) give_up();
   hub_.activate(*this);
 }
 

@@ -2,6 +2,7 @@
 // How do the packets of an endpoint find their channels?
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "os/runtime_dir.h"
 #include "os/udp_path.h"
@@ -25,13 +26,19 @@ bool plausible(const wire::Ipv4Words& words) {
 
 }  // namespace
 
+// What came from a peer before its host said that nobody is there is heard first: errors wait until
+// the socket is empty.
 unsigned StationHub::receive() {
   unsigned count = 0;
-  if (trains_.met_errors()) take_errors();
+  if (trains_.met_errors()) errors_wait_ = true;
   for (int i = 0; i < kBatchesAtOnce; ++i) {
     if (socket_.receive(batch_) != 0) break;
-    if (batch_.errors_waiting()) take_errors();
-    if (batch_.arrivals().empty()) break;
+    if (batch_.errors_waiting()) {
+      errors_wait_ = true;
+    } else if (batch_.arrivals().empty()) {
+      if (std::exchange(errors_wait_, false)) take_errors();
+      break;
+    }
     batch_.for_each([&](const os::Datagram& datagram) {
       ++count;
       take(datagram);

@@ -118,6 +118,7 @@ class StationHub final : public Station, public Hub {
   std::vector<std::unique_ptr<Context>> contexts_;  // by index
   std::vector<std::uint32_t> active_;               // numbers of contexts
   std::unordered_map<std::string, std::weak_ptr<const Way>> ways_;
+  bool errors_wait_ = false;  // that came back from the network
   os::Time next_rejection_{};
   os::Time next_probe_{};
   std::unordered_map<std::string, std::uint32_t> outs_;  // context by peer

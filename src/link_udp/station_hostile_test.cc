@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Does a station go on whatever strangers send to it?
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <optional>
+
+#include "greeting.h"
+#include "message.h"
+#include "route.h"
+#include "test_support.h"
+#include "wire/packet.h"
+
+namespace weft::udp {
+namespace {
+
+using namespace testing;
+using wire::Operation;
+
+constexpr std::uint64_t kKey = 10;
+
+// A peer that says what the test tells it to, by packets made by hand.
+struct Stranger {
+  std::optional<os::UdpSocket> socket{
+      std::move(os::UdpSocket::bind(os::loopback(0), {.trains = false})).value()};
+  os::UdpBatch batch{8};
+  Welcome welcome;
+
+  // Base header to padding.
+  static Bytes packet(wire::Packet headers, std::span<const std::byte> payload) {
+    const std::size_t size = wire::header_bytes(headers);
+    Bytes bytes(size + payload.size() + wire::padding_of(payload.size()));
+    wire::write_headers(headers, payload.size(), bytes.data());
+    std::copy(payload.begin(), payload.end(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
+    return bytes;
+  }
+  static Bytes greeting(const Greeting& said) {
+    wire::Packet headers;
+    headers.opcode = opcode_of(wire::Transport::kUnreliableDatagram, Operation::kSendOnly);
+    headers.destination = headers.source = wire::kCmQpn;
+    headers.queue_key = wire::kCmQueueKey;
+    return packet(headers, write_greeting(said));
+  }
+  // A packet of the flow that the station has agreed upon.
+  Bytes of_flow(Operation operation, std::uint32_t number, std::span<const std::byte> payload) {
+    wire::Packet headers;
+    headers.opcode = opcode_of(wire::Transport::kReliableDatagram, operation);
+    headers.destination = welcome.me.queue_pair;
+    headers.end_to_end_context = welcome.me.context;
+    headers.queue_key = welcome.me.queue_key;
+    headers.source = queue_pair_at(socket->address().port());
+    headers.psn = welcome.first.after(static_cast<std::int32_t>(number));
+    headers.ack_request = true;
+    headers.reth = {0, static_cast<std::uint32_t>(kKey), 100};
+    headers.atomic = {0, static_cast<std::uint32_t>(kKey), 1, 0};
+    return packet(headers, payload);
+  }
+  Bytes message(std::uint32_t number, MessageHeader header, std::size_t length) {
+    Bytes bytes(kMessageHeader + length);
+    header.length = length;
+    write_header(header, bytes.data());
+    return of_flow(Operation::kSendOnly, number, bytes);
+  }
+  void send_raw(const Peer& to, const Bytes& bytes) {
+    socket->send(to.address, {}, bytes, bytes.size());
+  }
+  void send(const Peer& to, Bytes bytes) {
+    const auto crc = wire::icrc(route_between(socket->address(), to.address), bytes);
+    bytes.resize(bytes.size() + wire::kIcrcBytes);
+    wire::store_icrc(bytes.data() + bytes.size() - wire::kIcrcBytes, crc);
+    send_raw(to, bytes);
+  }
+  Hello hello() const {
+    Hello hello;
+    hello.me = {1, 2, queue_pair_at(socket->address().port()), 3, 4, 1024, 100'000};
+    hello.name = socket->address();
+    return hello;
+  }
+  // What the station says to this one, as greetings.
+  std::vector<Greeting> hear() {
+    std::vector<Greeting> heard;
+    while (socket->receive(batch) == 0 && !batch.arrivals().empty()) {
+      batch.for_each([&](const os::Datagram& datagram) {
+        wire::Packet packet;
+        if (wire::parse(datagram.bytes, packet) != wire::Malformed::kNone) return;
+        if (packet.destination != wire::kCmQpn) return;
+        if (const auto said = read_greeting(packet.payload)) heard.push_back(*said);
+      });
+    }
+    return heard;
+  }
+  bool agree(Peer& with) {
+    send(with, greeting(hello()));
+    return until({&with}, [&] {
+      for (const Greeting& said : hear()) {
+        if (const auto* answer = std::get_if<Welcome>(&said)) return welcome = *answer, true;
+      }
+      return false;
+    });
+  }
+  // Answers whoever wants to send to this one that it is not wanted.
+  void refuse(const Peer& whom) {
+    for (const Greeting& said : hear()) {
+      const auto* asked = std::get_if<Hello>(&said);
+      if (asked == nullptr) continue;
+      send(whom, greeting(Refusal{Refusal::Why::kUnwanted, asked->me.token, 0}));
+    }
+  }
+};
+
+std::uint64_t all(const Drops& drops) {
+  return drops.malformed + drops.wrong_crc + drops.wrong_pkey + drops.wrong_queue_pair +
+         drops.wrong_queue_key + drops.unknown_flow + drops.wrong_peer;
+}
+
+struct StationHostileTest : ::testing::Test {
+  Regions regions;
+  Bytes region = Bytes(4096);
+  Peer a;
+  Peer b{[this] {
+    StationOptions options;
+    options.regions = regions.open();
+    return options;
+  }()};
+  Stranger stranger;
+  link::Flow* flow = nullptr;
+  std::uint64_t sent = 0;
+
+  void SetUp() override {
+    regions.add(kKey, region, Access::kRemoteRead | Access::kRemoteWrite);
+    flow = connect(a, b);
+    ASSERT_NE(flow, nullptr);
+    b.log.accepts = b.log.acknowledges = false;
+  }
+  ~StationHostileTest() override {
+    until({&a, &b}, [this, polls = 0]() mutable {
+      stranger.refuse(b);
+      return ++polls > 50;
+    });
+    part(a, b);
+  }
+  // The flow of others goes on meanwhile.
+  void go_on(int round) {
+    if (round % 8 == 0) b.poll();
+    if (round % 256 != 0) return;
+    Bytes bytes = pattern(100, ++sent);
+    udp::testing::send(a, b, *flow, sent, bytes);
+    a.poll();
+    stranger.hear();
+  }
+  std::vector<const InboxLog::Message*> of_a() const {
+    std::vector<const InboxLog::Message*> found;
+    for (const auto& message : b.log.messages) {
+      if (message.arrival.source == b.log.opened[0].first) found.push_back(&message);
+    }
+    return found;
+  }
+  void expect_all_arrived() {
+    ASSERT_TRUE(until({&a, &b}, [this] { return of_a().size() >= sent; }));
+    const auto messages = of_a();
+    ASSERT_EQ(messages.size(), sent);
+    for (std::size_t i = 0; i < messages.size(); ++i) {
+      EXPECT_EQ(messages[i]->arrival.tag, i + 1);
+      EXPECT_TRUE(messages[i]->bytes == pattern(100, i + 1));
+    }
+    EXPECT_EQ(flow->check_peer(a.ends), link::PeerState::kAlive);
+    for (const auto& closed : b.log.closed) EXPECT_NE(closed.source, b.log.opened[0].first);
+  }
+};
+
+TEST_F(StationHostileTest, RandomDatagramsAreCountedAndDropped) {
+  std::mt19937_64 random(1);
+  constexpr int kDatagrams = 20'000;
+  for (int i = 1; i <= kDatagrams; ++i) {
+    Bytes bytes(1 + random() % 300);
+    for (auto& byte : bytes) byte = static_cast<std::byte>(random());
+    stranger.send_raw(b, bytes);
+    go_on(i);
+  }
+  expect_all_arrived();
+  EXPECT_EQ(all(b.station->drops()), static_cast<std::uint64_t>(kDatagrams));
+  EXPECT_EQ(b.log.opened.size(), 1u);
+}
+
+TEST_F(StationHostileTest, PacketsByHandAreTakenLikeOthers) {
+  ASSERT_TRUE(stranger.agree(b));
+  MessageHeader header;
+  header.tag = 0xFF;
+  stranger.send(b, stranger.message(0, header, 50));
+  stranger.send(b, stranger.of_flow(Operation::kWriteOnly, 1, pattern(100, 1)));
+  ASSERT_TRUE(until({&a, &b}, [&] { return region[99] != std::byte{}; }));
+  EXPECT_EQ(b.log.messages.at(0).arrival.tag, 0xFFu);
+  EXPECT_EQ(all(b.station->drops()), 0u);
+}
+
+TEST_F(StationHostileTest, ChangedCopiesOfRealPacketsDisturbNobody) {
+  ASSERT_TRUE(stranger.agree(b));
+  std::mt19937_64 random(2);
+  std::uint64_t spoilt = 0;
+  for (int i = 1; i <= 20'000; ++i) {
+    const auto number = static_cast<std::uint32_t>(random() % 4);
+    MessageHeader header;
+    header.kind = static_cast<Kind>(1 + random() % 6);
+    Bytes bytes;
+    switch (random() % 8) {
+      case 0:
+        bytes = Stranger::greeting(stranger.hello());
+        break;
+      case 1:
+        bytes = Stranger::greeting(stranger.welcome);
+        break;
+      case 2:
+        bytes = Stranger::greeting(Refusal{Refusal::Why::kUnknown, 1, stranger.welcome.me.context});
+        break;
+      case 3:
+        bytes = Stranger::greeting(Farewell{false, 1, 0});
+        break;
+      case 4:
+        bytes = stranger.of_flow(Operation::kWriteOnly, number, pattern(100, 1));
+        break;
+      case 5:
+        bytes = stranger.of_flow(static_cast<Operation>(random() % 24), number, {});
+        break;
+      default:
+        bytes = stranger.message(number, header, random() % 200);
+    }
+    for (auto changes = 1 + random() % 3; changes > 0; --changes) {
+      bytes[random() % bytes.size()] ^= static_cast<std::byte>(1 + random() % 255);
+    }
+    if (random() % 2 == 0) {
+      ++spoilt;
+      bytes.insert(bytes.end(), 4, std::byte{0x77});
+      stranger.send_raw(b, bytes);
+    } else {
+      stranger.send(b, bytes);
+    }
+    go_on(i);
+  }
+  expect_all_arrived();
+  EXPECT_GE(b.station->drops().wrong_crc, spoilt);
+  EXPECT_GT(b.station->drops().malformed, 0u);
+  EXPECT_GT(b.station->drops().wrong_pkey, 0u);
+  EXPECT_GT(b.station->drops().wrong_queue_pair, 0u);
+  EXPECT_GT(b.station->drops().unknown_flow, 0u);
+}
+
+// A stranger who knows the numbers of somebody else's flow has another address.
+TEST_F(StationHostileTest, AFlowIsItsOwnersOnly) {
+  ASSERT_TRUE(stranger.agree(b));
+  Stranger thief;
+  thief.welcome = stranger.welcome;
+  thief.send(b, thief.message(0, {}, 50));
+  ASSERT_TRUE(until({&a, &b}, [&] { return b.station->drops().wrong_peer == 1; }));
+  EXPECT_TRUE(b.log.messages.empty());
+  stranger.welcome.me.queue_key ^= 1;
+  stranger.send(b, stranger.message(0, {}, 50));
+  ASSERT_TRUE(until({&a, &b}, [&] { return b.station->drops().wrong_queue_key == 1; }));
+  EXPECT_TRUE(b.log.messages.empty());
+}
+
+// Errors come back at once from the port of one who has gone; what it had sent before counts first.
+TEST_F(StationHostileTest, WhatWaitsOfOneWhoHasGoneIsHeardFirst) {
+  ASSERT_TRUE(stranger.agree(b));
+  for (int i = 0; i < 100; ++i) stranger.send(b, Stranger::greeting(stranger.hello()));
+  for (std::uint32_t i = 0; i < 50; ++i) stranger.send(b, stranger.message(i, {}, 50));
+  stranger.send(b, Stranger::greeting(Farewell{false, 1, stranger.welcome.me.token}));
+  stranger.socket.reset();
+  ASSERT_TRUE(until({&b}, [&] { return !b.log.closed.empty(); }));
+  EXPECT_EQ(b.log.messages.size(), 50u);
+  EXPECT_FALSE(b.log.closed[0].died);
+  stranger = Stranger();
+}
+
+}  // namespace
+}  // namespace weft::udp

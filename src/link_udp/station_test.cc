@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Do messages, accesses and partings arrive at the other station, once and in order?
+#include "link_udp/station.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "test_support.h"
+
+namespace weft::udp {
+namespace {
+
+using namespace testing;
+using link::PeerState;
+using memory::Refusal;
+using State = link::Outcome::State;
+
+struct StationTest : ::testing::Test {
+  Peer a;
+  Peer b;
+
+  ~StationTest() override { part(a, b); }
+  bool both(const std::function<bool()>& holds) { return until({&a, &b}, holds); }
+  void poll_often() {
+    for (int i = 0; i < 100; ++i) {
+      a.poll();
+      b.poll();
+    }
+  }
+};
+
+void expect_message(const InboxLog::Message& message, std::uint64_t tag, const Bytes& bytes) {
+  EXPECT_EQ(message.arrival.operation, link::Operation::kTagged);
+  EXPECT_EQ(message.arrival.tag, tag);
+  EXPECT_EQ(message.arrival.has_data, tag % 2 != 0);
+  EXPECT_EQ(message.arrival.data, tag % 2 != 0 ? ~tag : message.arrival.data);
+  EXPECT_EQ(message.arrival.length, bytes.size());
+  EXPECT_EQ(message.error, 0);
+  EXPECT_TRUE(message.bytes == bytes) << "message " << tag << " of " << bytes.size() << " bytes";
+}
+
+// Messages of all sizes, all under way together.
+void exchange(Peer& from, Peer& to) {
+  link::Flow* flow = connect(from, to);
+  ASSERT_NE(flow, nullptr);
+  const std::size_t sizes[] = {0, 1, 64, 8192, 8193, 16384, 16385, 100'000, 3'000'000, 5};
+  std::vector<Bytes> sent;
+  std::vector<std::uint64_t> pending;
+  for (const std::size_t size : sizes) {
+    const std::uint64_t tag = sent.size() + 1;
+    sent.push_back(pattern(size, tag));
+    const link::Outcome outcome = send(from, to, *flow, tag, sent.back());
+    ASSERT_EQ(outcome.error, 0);
+    if (outcome.state == State::kPending) pending.push_back(tag);
+  }
+  ASSERT_TRUE(until({&from, &to}, [&] {
+    const auto& all = to.log.messages;
+    return from.ends.ended_ones.size() == pending.size() && all.size() == sent.size() &&
+           std::all_of(all.begin(), all.end(), [](const auto& each) { return each.error >= 0; });
+  }));
+  for (std::size_t i = 0; i < sent.size(); ++i) expect_message(to.log.messages[i], i + 1, sent[i]);
+  for (const std::uint64_t tag : pending) {
+    EXPECT_EQ(from.ends.ended_ones[tag], (FlowLog::End{0, 0})) << tag;
+  }
+  EXPECT_EQ(from.ends.doubled, 0u);
+  EXPECT_FALSE(flow->busy());
+}
+
+TEST_F(StationTest, APeerThatHasNotPolledIsNotThere) {
+  for (int i = 0; i < 20; ++i) {
+    const auto flow = a.station->connect(b.address, false);
+    ASSERT_FALSE(flow.ok());
+    EXPECT_EQ(flow.error().code, ENOENT);
+    a.poll();
+  }
+  EXPECT_TRUE(b.log.opened.empty());
+  ASSERT_NE(connect(a, b), nullptr);
+  ASSERT_EQ(b.log.opened.size(), 1u);
+  EXPECT_TRUE(b.log.opened[0].second == a.address);
+  EXPECT_TRUE(a.log.opened.empty());
+}
+
+TEST_F(StationTest, MessagesOfAllSizesArriveWholeAndInOrder) { exchange(a, b); }
+
+TEST_F(StationTest, BothWaysAtOnce) {
+  exchange(a, b);
+  exchange(b, a);
+}
+
+TEST(Station, OverIpv6Too) {
+  sockaddr_in6 raw{};
+  raw.sin6_family = AF_INET6;
+  raw.sin6_addr = in6addr_loopback;
+  const auto local = os::SocketAddress::parse(&raw, sizeof raw).value();
+  if (!os::UdpSocket::bind(local, {}).ok()) GTEST_SKIP() << "this system has no IPv6 loopback";
+  Peer a({}, local);
+  Peer b({}, local);
+  exchange(a, b);
+  part(a, b);
+}
+
+TEST_F(StationTest, PeersAreToldApart) {
+  Peer c;
+  link::Flow* of_a = connect(a, b);
+  link::Flow* of_c = connect(c, b);
+  ASSERT_TRUE(of_a != nullptr && of_c != nullptr);
+  Bytes one = pattern(50, 1);
+  Bytes two = pattern(20'000, 2);
+  for (std::uint64_t i = 0; i < 10; ++i) {
+    send(a, b, *of_a, 2 * i, one);
+    send(c, b, *of_c, 2 * i + 1, two);
+  }
+  ASSERT_TRUE(until({&a, &b, &c}, [&] {
+    const auto& all = b.log.messages;
+    return c.ends.ended_ones.size() == 10 && all.size() == 20 &&
+           std::all_of(all.begin(), all.end(), [](const auto& each) { return each.error >= 0; });
+  }));
+  ASSERT_EQ(b.log.opened.size(), 2u);
+  EXPECT_TRUE(b.log.opened[0].second == a.address);
+  EXPECT_TRUE(b.log.opened[1].second == c.address);
+  std::uint64_t next[] = {0, 1};
+  for (const auto& message : b.log.messages) {
+    const bool second = message.arrival.source == b.log.opened[1].first;
+    expect_message(message, next[second], second ? two : one);
+    next[second] += 2;
+  }
+  c.leave(&b);
+}
+
+TEST_F(StationTest, AnOfferMayBeTakenInPartOrNotAtAll) {
+  link::Flow* flow = connect(a, b);
+  ASSERT_NE(flow, nullptr);
+  Bytes bytes = pattern(200'000, 1);
+  b.log.most = 70'001;
+  send(a, b, *flow, 2, bytes);
+  ASSERT_TRUE(both([&] { return a.ends.has(2); }));
+  ASSERT_TRUE(both([&] { return b.log.messages[0].error == 0; }));
+  EXPECT_EQ(b.log.messages[0].arrival.length, bytes.size());
+  EXPECT_TRUE(b.log.messages[0].bytes == Bytes(bytes.begin(), bytes.begin() + 70'001));
+  b.log.accepts = false;
+  EXPECT_EQ(send(a, b, *flow, 4, bytes).state, State::kPending);
+  ASSERT_TRUE(both([&] { return b.log.messages.size() == 2; }));
+  poll_often();
+  EXPECT_FALSE(a.ends.has(4));
+  EXPECT_TRUE(flow->busy());
+  b.station->acknowledge(b.log.messages[1].arrival.offer);
+  ASSERT_TRUE(both([&] { return a.ends.has(4); }));
+  EXPECT_EQ(a.ends.ended_ones[4].error, 0);
+}
+
+TEST_F(StationTest, UntilDeliveredEndsOnlyWhenItIsAcknowledged) {
+  link::Flow* flow = connect(a, b);
+  ASSERT_NE(flow, nullptr);
+  b.log.acknowledges = false;
+  Bytes bytes = pattern(100, 1);
+  EXPECT_EQ(send(a, b, *flow, 7, bytes, true).state, State::kPending);
+  ASSERT_TRUE(both([&] { return b.log.messages.size() == 1; }));
+  EXPECT_TRUE(b.log.messages[0].arrival.wants_ack);
+  poll_often();
+  EXPECT_FALSE(a.ends.has(7));
+  b.station->acknowledge(b.log.messages[0].arrival.offer);
+  ASSERT_TRUE(both([&] { return a.ends.has(7); }));
+  EXPECT_EQ(a.ends.ended_ones[7].error, 0);
+}
+
+TEST_F(StationTest, WhatMustBeCopiedMayChangeAtOnce) {
+  link::Flow* flow = connect(a, b);
+  ASSERT_NE(flow, nullptr);
+  const Bytes original = pattern(40'000, 1);
+  for (std::uint64_t i = 0; i < 10; ++i) {
+    Bytes bytes = original;
+    EXPECT_EQ(send(a, b, *flow, i, bytes, false, true).state, State::kDone);
+    std::fill(bytes.begin(), bytes.end(), std::byte{0});
+  }
+  ASSERT_TRUE(both([&] { return b.log.messages.size() == 10; }));
+  for (std::uint64_t i = 0; i < 10; ++i) expect_message(b.log.messages[i], i, original);
+}
+
+TEST_F(StationTest, ABurstArrivesInOrder) {
+  link::Flow* flow = connect(a, b);
+  ASSERT_NE(flow, nullptr);
+  constexpr std::uint64_t kMessages = 3000;
+  unsigned held_back = 0;
+  for (std::uint64_t i = 0; i < kMessages; ++i) {
+    std::uint64_t number = i;
+    const LocalRange piece{&number, sizeof number};
+    link::SendRequest request;
+    request.tag = i;
+    request.pieces = {&piece, 1};
+    request.length = sizeof number;
+    while (flow->send(request).state == State::kAgain) {
+      ++held_back;
+      a.poll();
+      b.poll();
+    }
+  }
+  EXPECT_GT(held_back, 0u);
+  ASSERT_TRUE(both([&] { return b.log.messages.size() >= kMessages; }));
+  poll_often();
+  ASSERT_EQ(b.log.messages.size(), kMessages);
+  for (std::uint64_t i = 0; i < kMessages; ++i) {
+    EXPECT_EQ(b.log.messages[i].arrival.tag, i);
+    EXPECT_EQ(std::memcmp(b.log.messages[i].bytes.data(), &i, sizeof i), 0);
+  }
+}
+
+TEST_F(StationTest, WhoTakesNoMoreHoldsSendersBack) {
+  link::Flow* flow = connect(a, b);
+  ASSERT_NE(flow, nullptr);
+  b.log.takes = false;
+  Bytes bytes = pattern(9000, 1);
+  for (std::uint64_t i = 0; i < 200; ++i) send(a, b, *flow, i, bytes);
+  poll_often();
+  EXPECT_TRUE(b.log.messages.empty());
+  EXPECT_TRUE(a.ends.ended_ones.empty());
+  b.log.takes = true;
+  ASSERT_TRUE(both([&] { return a.ends.ended_ones.size() == 200; }));
+  ASSERT_EQ(b.log.messages.size(), 200u);
+  for (std::uint64_t i = 0; i < 200; ++i) expect_message(b.log.messages[i], i, bytes);
+}
+
+TEST_F(StationTest, WhoIsRefusedFindsNobody) {
+  link::Flow* flow = connect(a, b);
+  ASSERT_NE(flow, nullptr);
+  b.log.accepts = false;
+  Bytes bytes = pattern(50'000, 1);
+  send(a, b, *flow, 1, bytes);
+  ASSERT_TRUE(both([&] { return b.log.messages.size() == 1; }));
+  b.station->refuse(b.log, b.log.opened[0].first);
+  ASSERT_EQ(b.log.closed.size(), 1u);
+  EXPECT_EQ(b.log.closed[0], (InboxLog::Closed{b.log.opened[0].first, false}));
+  ASSERT_TRUE(both([&] { return flow->check_peer(a.ends) == PeerState::kRefuses; }));
+  EXPECT_EQ(a.ends.ended_ones[1], (FlowLog::End{ECONNRESET, 0}));
+  EXPECT_EQ(send(a, b, *flow, 2, bytes).error, ECONNRESET);
+  poll_often();
+  EXPECT_EQ(b.log.messages.size(), 1u);
+  EXPECT_EQ(b.log.closed.size(), 1u);
+}
+
+TEST_F(StationTest, WhoLeavesSaysSo) {
+  link::Flow* there = connect(a, b);
+  link::Flow* back = connect(b, a);
+  ASSERT_TRUE(there != nullptr && back != nullptr);
+  Bytes bytes = pattern(100, 1);
+  send(b, a, *back, 3, bytes);
+  b.log.accepts = false;
+  Bytes offered = pattern(50'000, 1);
+  send(a, b, *there, 1, offered);
+  ASSERT_TRUE(both([&] { return b.log.messages.size() == 1 && a.log.messages.size() == 1; }));
+  EXPECT_TRUE(a.log.closed.empty());
+  b.leave(&a);
+  ASSERT_TRUE(until({&a}, [&] { return !a.log.closed.empty() && a.ends.has(1); }));
+  EXPECT_EQ(a.log.closed[0], (InboxLog::Closed{a.log.opened[0].first, false}));
+  EXPECT_EQ(a.ends.ended_ones[1].error, ECONNRESET);
+  EXPECT_EQ(there->check_peer(a.ends), PeerState::kLeft);
+  EXPECT_EQ(a.log.closed.size(), 1u);
+}
+
+// The sender may leave as soon as its last messages are copied: they arrive before its farewell.
+TEST_F(StationTest, LastWordsAreHeard) {
+  link::Flow* flow = connect(a, b);
+  ASSERT_NE(flow, nullptr);
+  Bytes bytes = pattern(1000, 1);
+  for (std::uint64_t i = 0; i < 5; ++i) send(a, b, *flow, i, bytes);
+  a.leave(&b);
+  ASSERT_TRUE(until({&b}, [&] { return !b.log.closed.empty(); }));
+  ASSERT_EQ(b.log.messages.size(), 5u);
+  for (std::uint64_t i = 0; i < 5; ++i) expect_message(b.log.messages[i], i, bytes);
+  EXPECT_FALSE(b.log.closed[0].died);
+}
+
+// What a sender takes back ends at once; the peer hears that it left, not that it died.
+TEST_F(StationTest, WhoGivesUpLeavesInGoodOrder) {
+  link::Flow* flow = connect(a, b);
+  ASSERT_NE(flow, nullptr);
+  b.log.accepts = false;
+  Bytes bytes = pattern(50'000, 1);
+  send(a, b, *flow, 1, bytes);
+  ASSERT_TRUE(both([&] { return b.log.messages.size() == 1; }));
+  flow->give_up(a.ends);
+  EXPECT_EQ(a.ends.ended_ones[1].error, ECONNRESET);
+  EXPECT_FALSE(flow->busy());
+  b.log.accept(b.log.messages[0]);
+  ASSERT_TRUE(both([&] { return b.log.messages[0].error != -1; }));
+  EXPECT_EQ(b.log.messages[0].error, ECONNRESET);
+  a.leave(&b);
+  ASSERT_TRUE(until({&b}, [&] { return !b.log.closed.empty(); }));
+  EXPECT_FALSE(b.log.closed[0].died);
+}
+
+}  // namespace
+}  // namespace weft::udp

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What do the tests of stations share? Stations that are polled in turn, and sinks that write down.
+#pragma once
+
+#include <stdlib.h>
+
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <initializer_list>
+#include <map>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "link_udp/station.h"
+#include "memory/region_table.h"
+#include "os/loopback.h"
+#include "os/udp_socket.h"
+
+namespace weft::udp::testing {
+
+using Bytes = std::vector<std::byte>;
+inline constexpr DomainId kDomain{5};
+
+// Bytes that tell where they belong: a lost, doubled or shifted piece shows.
+inline Bytes pattern(std::size_t length, std::uint64_t seed) {
+  Bytes bytes(length);
+  std::mt19937_64 random(seed);
+  for (auto& byte : bytes) byte = static_cast<std::byte>(random());
+  return bytes;
+}
+
+// The regions of this process, in a directory that vanishes with its test.
+class Regions {
+ public:
+  Regions() {
+    char name[] = "/dev/shm/weft-test-XXXXXX";
+    if (::mkdtemp(name) != nullptr) path_ = name;
+    table_ = std::move(memory::RegionTable::create(path_)).value();
+  }
+  ~Regions() {
+    table_.reset();
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  Regions(const Regions&) = delete;
+  Regions& operator=(const Regions&) = delete;
+
+  // Remote addresses of it are offsets.
+  memory::Registration add(std::uint64_t key, std::span<std::byte> bytes, Access access) {
+    return table_
+        ->add({kDomain, access, reinterpret_cast<std::uint64_t>(bytes.data()), bytes.size(), 0,
+               false, RegionKey{key}})
+        .value();
+  }
+  memory::RegionTable& table() { return *table_; }
+  std::shared_ptr<memory::ForeignTable> open() const {
+    return memory::ForeignTable::open(path_, table_->name()).value();
+  }
+
+ private:
+  std::string path_;
+  std::unique_ptr<memory::RegionTable> table_;
+};
+
+// Writes down what arrives, and takes offers into scattered pieces unless told otherwise.
+struct InboxLog final : link::InboxSink {
+  struct Message {
+    link::Arrival arrival;
+    Bytes bytes;      // when it is in place
+    int error = -1;   // of an accepted offer; -1 while it is not in place
+    Bytes pieces[3];  // where it is taken to
+  };
+  struct Closed {
+    std::uint32_t source;
+    bool died;
+    bool operator==(const Closed&) const = default;
+  };
+  Station* station = nullptr;
+  bool takes = true;
+  bool accepts = true;
+  bool acknowledges = true;
+  std::uint64_t most = ~std::uint64_t{0};  // bytes of an offer that are taken
+  std::deque<Message> messages;
+  std::vector<std::pair<std::uint32_t, os::SocketAddress>> opened;
+  std::vector<Closed> closed;
+  std::vector<std::pair<Access, std::uint64_t>> accesses;
+
+  void source_opened(std::uint32_t source, const os::SocketAddress& address) override {
+    opened.emplace_back(source, address);
+  }
+  void source_closed(std::uint32_t source, bool died) override { closed.push_back({source, died}); }
+  bool takes_more() const override { return takes; }
+  void arrived(const link::Arrival& arrival) override {
+    Message& message = messages.emplace_back();
+    message.arrival = arrival;
+    if (arrival.payload != nullptr) {
+      message.bytes.assign(arrival.payload, arrival.payload + arrival.length);
+      message.error = 0;
+      if (arrival.wants_ack && acknowledges) station->acknowledge(arrival.offer);
+    } else if (accepts && arrival.length != 0) {
+      accept(message);
+    }
+  }
+  void accept(Message& message) {
+    const std::uint64_t length = std::min(message.arrival.length, most);
+    message.pieces[0].resize(1);
+    message.pieces[1].resize(length / 3);
+    message.pieces[2].resize(length - 1 - length / 3);
+    LocalRange pieces[3];
+    for (int i = 0; i < 3; ++i) pieces[i] = {message.pieces[i].data(), message.pieces[i].size()};
+    station->accept(*this, message.arrival.offer, pieces, length, &message);
+  }
+  void accessed(std::uint32_t, Access access, std::span<const RegionKey> regions) override {
+    for (const RegionKey key : regions) accesses.emplace_back(access, key.v);
+  }
+  void received(void* cookie, int error) override {
+    Message& message = *static_cast<Message*>(cookie);
+    message.error = error;
+    for (const Bytes& each : message.pieces) {
+      message.bytes.insert(message.bytes.end(), each.begin(), each.end());
+    }
+  }
+};
+
+// Writes down how requests ended, by the numbers that are their cookies.
+struct FlowLog final : link::FlowSink {
+  struct End {
+    int error;
+    int detail;
+    bool operator==(const End&) const = default;
+  };
+  std::map<std::uint64_t, End> ended_ones;
+  unsigned doubled = 0;
+  void ended(void* cookie, int error, int detail) override {
+    const auto number = reinterpret_cast<std::uint64_t>(cookie);
+    if (!ended_ones.emplace(number, End{error, detail}).second) ++doubled;
+  }
+  bool has(std::uint64_t number) const { return ended_ones.contains(number); }
+};
+
+// An endpoint on this host.
+struct Peer {
+  os::SocketAddress address;
+  InboxLog log;
+  FlowLog ends;
+  std::unique_ptr<Station> station;
+  std::vector<std::unique_ptr<link::Flow>> flows;
+
+  explicit Peer(const StationOptions& wanted = {}, const os::SocketAddress& at = os::loopback(0)) {
+    auto socket = os::UdpSocket::bind(at, {});
+    StationOptions options = wanted;
+    address = options.name = socket.value().address();
+    options.domain = kDomain;
+    station = std::move(Station::create(std::move(socket).value(), options)).value();
+    log.station = station.get();
+  }
+  Peer(const Peer&) = delete;
+  Peer& operator=(const Peer&) = delete;
+
+  // In good order, while somebody else goes on polling.
+  void leave(Peer* other = nullptr) {
+    std::atomic<bool> left{false};
+    std::thread thread;
+    if (other != nullptr) {
+      thread = std::thread([&] {
+        while (!left) other->poll();
+      });
+    }
+    flows.clear();
+    station.reset();
+    left = true;
+    if (thread.joinable()) thread.join();
+  }
+  void poll() {
+    if (station == nullptr) return;
+    station->poll(log);
+    for (const auto& flow : flows) flow->progress(ends);
+  }
+};
+
+// Polls them in turn until that holds; false when it does not within 20 seconds.
+inline bool until(std::initializer_list<Peer*> peers, const std::function<bool()>& holds) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!holds()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    for (Peer* peer : peers) peer->poll();
+  }
+  return true;
+}
+
+// Stations that nobody polls any more would be waited for.
+inline void part(Peer& one, Peer& other) {
+  one.leave(&other);
+  other.leave();
+}
+
+// The way from one to another; null when there is none.
+inline link::Flow* connect(Peer& from, Peer& to) {
+  const bool open = until({&from, &to}, [&] {
+    auto flow = from.station->connect(to.address, false);
+    if (flow) from.flows.push_back(std::move(flow).value());
+    return flow.ok();
+  });
+  return open ? from.flows.back().get() : nullptr;
+}
+
+// Sends bytes that stay until the message is done; asks again for as long as there is no room.
+inline link::Outcome send(Peer& from, Peer& to, link::Flow& flow, std::uint64_t tag,
+                          std::span<std::byte> bytes, bool until_delivered = false,
+                          bool must_copy = false) {
+  const std::size_t half = bytes.size() / 2;
+  const LocalRange pieces[] = {{bytes.data(), half}, {bytes.data() + half, bytes.size() - half}};
+  link::SendRequest request;
+  request.operation = link::Operation::kTagged;
+  request.tag = tag;
+  request.data = ~tag;
+  request.has_data = tag % 2 != 0;
+  request.until_delivered = until_delivered;
+  request.must_copy = must_copy;
+  request.pieces = pieces;
+  request.length = bytes.size();
+  request.cookie = reinterpret_cast<void*>(tag);
+  link::Outcome outcome;
+  until({&from, &to}, [&] {
+    outcome = flow.send(request);
+    return outcome.state != link::Outcome::State::kAgain;
+  });
+  return outcome;
+}
+
+}  // namespace weft::udp::testing
