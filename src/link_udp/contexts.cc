@@ -30,6 +30,12 @@ StationHub::Context& StationHub::new_context() {
   return *contexts_[index];
 }
 
+// One is kept back for what goes nowhere.
+bool StationHub::room_for_context() const {
+  return contexts_.size() + 1 < kMostContexts ||
+         std::count(contexts_.begin(), contexts_.end(), nullptr) > 1;
+}
+
 StationHub::Context* StationHub::find_context(std::uint32_t number) {
   const std::uint32_t index = index_of(number);
   if (index >= contexts_.size() || contexts_[index] == nullptr) return nullptr;
@@ -70,7 +76,7 @@ Result<OutChannel*> StationHub::open_out(const os::SocketAddress& peer) {
   if (!path) return path.error();
   os::SocketAddress from = path.value().source;
   from.set_port(mine.port());
-  if (contexts_.size() >= kMostContexts) return Error{EUSERS, "too many peers"};
+  if (!room_for_context()) return Error{EUSERS, "too many peers"};
   Context& context = new_context();
   context.out = std::make_unique<OutChannel>(*this, context.number, way_between(from, peer),
                                              path_mtu_within(path.value().mtu));
@@ -83,7 +89,9 @@ Result<OutChannel*> StationHub::open_out(const os::SocketAddress& peer) {
 OutChannel& StationHub::way_back(const InChannel& channel) {
   auto out = open_out(channel.way().to);
   if (out) return *out.value();
+  if (Context* nowhere = find_context(nowhere_)) return *nowhere->out;
   Context& context = new_context();
+  nowhere_ = context.number;
   context.out = std::make_unique<OutChannel>(
       *this, context.number, way_between(channel.way().from, channel.way().to), 256);
   context.out->lose(link::PeerState::kDied);

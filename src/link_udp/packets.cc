@@ -16,6 +16,8 @@ namespace {
 constexpr int kBatchesAtOnce = 4;
 // Whole messages are no longer than that, whatever a peer's limit is.
 constexpr std::size_t kLongestMessage = std::size_t{128} * 1024;
+// Flows that one peer may have: it needs one, and another one while the first is being forgotten.
+constexpr std::size_t kMostOfOnePeer = 16;
 constexpr auto kBetweenRejections = std::chrono::microseconds(200);
 constexpr std::uint16_t kPkeyNumber = 0x7FFF;
 
@@ -99,7 +101,10 @@ void StationHub::take_greeting(const wire::Packet& packet, const os::Datagram& d
     return;
   }
   const auto greeting = read_greeting(packet.payload);
-  if (!greeting) return;
+  if (!greeting) {
+    ++drops_.malformed;
+    return;
+  }
   const auto way = way_between(datagram.to, datagram.from);
   if (const auto* hello = std::get_if<Hello>(&*greeting)) return greeted(*hello, *way);
   if (const auto* refusal = std::get_if<Refusal>(&*greeting)) return said(*refusal, *way);
@@ -114,10 +119,14 @@ void StationHub::greeted(const Hello& hello, const Way& back) {
   if (hello.service != options_.service) {
     return say(back, Refusal{Refusal::Why::kNobody, hello.me.token, 0});
   }
+  std::size_t of_this_peer = 0;
+  InChannel* oldest = nullptr;
   for (const std::uint32_t number : sources_) {
     if (number == 0) continue;
     InChannel& in = *find_context(number)->in;
     if (!(in.way().to == back.to)) continue;
+    ++of_this_peer;
+    if (oldest == nullptr || in.heard() < oldest->heard()) oldest = &in;
     if (in.hello().me.token == hello.me.token) {
       in.hear(now_);
       if (!in.is_shut()) return say(back, in.welcome());
@@ -126,9 +135,12 @@ void StationHub::greeted(const Hello& hello, const Way& back) {
     // Whoever had that address before has gone.
     if (in.station() != hello.me.station) {
       close_source(in, true);
+      oldest = nullptr;
       break;
     }
   }
+  if (of_this_peer >= kMostOfOnePeer && oldest != nullptr) close_source(*oldest, false);
+  if (!room_for_context()) return;
   std::size_t source = 0;
   while (source < sources_.size() && sources_[source] != 0) ++source;
   if (source == sources_.size()) sources_.push_back(0);

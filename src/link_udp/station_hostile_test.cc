@@ -258,6 +258,18 @@ TEST_F(StationHostileTest, AFlowIsItsOwnersOnly) {
   EXPECT_TRUE(b.log.messages.empty());
 }
 
+// As often as there are numbers of flows, and more.
+TEST_F(StationHostileTest, AStrangerWhoGreetsWithoutEndDisturbsNobody) {
+  for (std::uint32_t round = 1; round <= 70'000; ++round) {
+    Hello hello = stranger.hello();
+    hello.me.token = round;
+    stranger.send(b, Stranger::greeting(hello));
+    go_on(static_cast<int>(round));
+  }
+  expect_all_arrived();
+  ASSERT_TRUE(stranger.agree(b)) << "he is listened to all the same";
+}
+
 // Errors come back at once from the port of one who has gone; what it had sent before counts first.
 TEST_F(StationHostileTest, WhatWaitsOfOneWhoHasGoneIsHeardFirst) {
   ASSERT_TRUE(stranger.agree(b));

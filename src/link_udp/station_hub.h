@@ -78,6 +78,7 @@ class StationHub final : public Station, public Hub {
   link::InboxSink& sink() override { return *sink_; }
 
   // Contexts (contexts.cc).
+  bool room_for_context() const;
   Context& new_context();
   std::shared_ptr<const Way> way_between(const os::SocketAddress& from,
                                          const os::SocketAddress& to);
@@ -120,6 +121,7 @@ class StationHub final : public Station, public Hub {
   std::unordered_map<std::string, std::weak_ptr<const Way>> ways_;
   bool errors_wait_ = false;  // that came back from the network
   os::Time next_rejection_{};
+  std::uint32_t nowhere_ = 0;  // context of what cannot be sent
   os::Time next_probe_{};
   std::unordered_map<std::string, std::uint32_t> outs_;  // context by peer
   std::vector<std::uint32_t> sources_;                   // context by the inbox's number; 0: none
