@@ -58,6 +58,9 @@ endmacro()
 
 # One program for all tests of a module; each TEST is a test of CTest.
 function(weft_module_tests name threaded tests)
+  if(WEFT_SANITIZE STREQUAL "thread" AND NOT threaded)
+    return()
+  endif()
   set(program weft_${name}_test)
   add_executable(${program} ${tests})
   weft_compile_quickly(${program})

@@ -44,6 +44,7 @@ Status Port::open_station(const link::Place& place, const PortOptions& options) 
   wanted.counts_reads = options.count_remote_reads;
   wanted.counts_writes = options.count_remote_writes;
   wanted.service = options.service;
+  wanted.connect_timeout = options.connect_timeout;
   auto station = udp::Station::create(std::move(socket).value(), wanted);
   if (!station) return station.error();
   station_ = std::move(station).value();
@@ -60,9 +61,8 @@ Result<std::unique_ptr<Port>> Port::open(std::shared_ptr<Device> device, const l
   return port;
 }
 
-Result<std::unique_ptr<link::Flow>> Port::connect(const os::SocketAddress& peer,
-                                                  bool even_if_silent) {
-  if (station_ != nullptr) return station_->connect(peer, even_if_silent);
+Result<std::unique_ptr<link::Flow>> Port::connect(const os::SocketAddress& peer, bool insists) {
+  if (station_ != nullptr) return station_->connect(peer, insists);
   auto outbox = shm::Outbox::open(sender_, peer);
   if (!outbox) return outbox.error();
   return std::unique_ptr<link::Flow>(std::move(outbox).value());

@@ -2,6 +2,7 @@
 // What do the channels of one endpoint share?
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <span>
 
@@ -27,6 +28,8 @@ class Hub {
   virtual const os::SocketAddress& name() const = 0;
   virtual link::Service service() const = 0;
   virtual std::size_t eager_limit() const = 0;
+  // How long operations wait for a peer that has not answered yet.
+  virtual std::chrono::milliseconds connect_timeout() const = 0;
   // Whether peers' accesses are announced.
   virtual bool counts(Access access) const = 0;
   virtual memory::OwnMemory& memory() = 0;

@@ -103,12 +103,12 @@ void OutChannel::welcomed(const Welcome& welcome, os::Time now) {
   peer_context_ = welcome.me.context;
   requester_.emplace(settings, static_cast<transport::WorkSink&>(*this));
   state_ = State::kOpen;
+  post_early();
 }
 
 Outcome OutChannel::may_begin() const {
   if (state_ == State::kLost) return Outcome::failed(ECONNRESET);
-  if (state_ == State::kAsking || operations_.count() >= kMostOperations) return Outcome::again();
-  return Outcome::done();
+  return operations_.count() >= kMostOperations ? Outcome::again() : Outcome::done();
 }
 
 Operation& OutChannel::begin(void* cookie, bool reported) {
@@ -116,13 +116,25 @@ Operation& OutChannel::begin(void* cookie, bool reported) {
   operation.cookie = cookie;
   operation.reported = reported;
   if (reported) ++reported_;
+  operation.works = 1;  // until started()
   return operation;
 }
 
+// What is posted before the peer has answered waits in the order of its posting.
 void OutChannel::post(Operation& operation, Work work) {
   ++operation.works;
   work.cookie = &operation;
-  requester_->post(work);
+  if (state_ == State::kOpen) return requester_->post(work);
+  early_.push_back({work, {work.pieces.begin(), work.pieces.end()}});
+}
+
+void OutChannel::post_early() {
+  std::vector<Early> early;
+  early.swap(early_);
+  for (Early& each : early) {
+    each.work.pieces = each.pieces;
+    requester_->post(each.work);
+  }
 }
 
 // A message whose header and first bytes lie in the operation's copy, and the others in `rest`.
@@ -137,19 +149,25 @@ void OutChannel::post_header(Operation& operation, const MessageHeader& header, 
   post(operation, work);
 }
 
-// Small messages leave at once where hardly anything is under way: else they share a train.
-void OutChannel::started() {
+// All work of an operation is posted. Small messages leave at once where hardly anything is under
+// way: else they share a train.
+void OutChannel::started(Operation& operation) {
+  if (--operation.works == 0 && !operation.awaits_answer) return end(operation);
+  if (state_ == State::kAsking && give_up_at_ == os::Time::max()) {
+    give_up_at_ = std::chrono::steady_clock::now() + hub_.connect_timeout();
+  }
   hub_.activate(*this);
-  if (requester_->under_way() <= kFewPackets) hub_.send_now(*this);
+  if (requester_ && requester_->under_way() <= kFewPackets) hub_.send_now(*this);
 }
 
 Outcome OutChannel::send(const link::SendRequest& request) {
-  const bool control = request.operation == link::Operation::kControl;
-  if (control && state_ == State::kAsking) return send_early(request);
   if (const Outcome may = may_begin(); may.state != Outcome::State::kDone) return may;
   const bool whole = request.must_copy || request.length <= hub_.eager_limit();
   const bool copied = request.must_copy || (whole && request.length <= 8192);
-  const bool pending = !copied || request.until_delivered;
+  // A copy is as good as sent once the peer is known to be there.
+  const bool control = request.operation == link::Operation::kControl;
+  const bool unsure = state_ == State::kAsking && !control;
+  const bool pending = !copied || request.until_delivered || unsure;
   Operation& operation = begin(request.cookie, pending);
   MessageHeader header;
   header.kind = whole ? Kind::kWhole : Kind::kOffer;
@@ -173,23 +191,13 @@ Outcome OutChannel::send(const link::SendRequest& request) {
   const bool rest = whole && !copied;
   post_header(operation, header, copied ? request.length : 0,
               rest ? request.pieces : std::span<const LocalRange>{}, rest ? request.length : 0);
-  started();
+  started(operation);
   return pending ? Outcome::pending() : Outcome::done();
-}
-
-Outcome OutChannel::send_early(const link::SendRequest& request) {
-  MessageHeader header;
-  header.operation = request.operation;
-  header.length = request.length;
-  std::vector<std::byte> bytes(request.length);
-  gather(bytes.data(), request.pieces, request.length);
-  tell(header, bytes);
-  return Outcome::done();
 }
 
 // The key as it goes over the wire. Another one for the same number would mean other memory for a
 // read that comes again: numbers are not used twice.
-std::optional<std::uint32_t> OutChannel::wire_key(RegionKey key) {
+std::uint32_t OutChannel::wire_key(RegionKey key) {
   if (key.v < kAliasBit) return static_cast<std::uint32_t>(key.v);
   const auto [place, fresh] =
       aliases_.try_emplace(key.v, static_cast<std::uint32_t>(aliases_.size()));
@@ -198,7 +206,10 @@ std::optional<std::uint32_t> OutChannel::wire_key(RegionKey key) {
     header.kind = Kind::kAlias;
     header.exchange = place->second;
     header.tag = key.v;
-    tell(header);
+    Operation& operation = begin(nullptr, false);
+    operation.copy.resize(kMessageHeader);
+    post_header(operation, header, 0, {}, 0);
+    --operation.works;
   }
   return alias_key(place->second);
 }
@@ -209,14 +220,13 @@ Outcome OutChannel::access(const link::AccessRequest& request) {
   operation.borrows = true;
   std::span<const LocalRange> local = request.local;
   LocalRange copied;
+  operation.copy.resize(kMessageHeader);
   if (request.write && request.must_copy) {
     operation.copy.resize(kMessageHeader + request.length);
     copied = {operation.copy.data() + kMessageHeader, request.length};
     gather(copied.base, request.local, request.length);
     local = {&copied, 1};
     operation.borrows = false;
-  } else {
-    operation.copy.resize(kMessageHeader);
   }
   if (request.has_data) {
     MessageHeader notice;
@@ -234,11 +244,11 @@ Outcome OutChannel::access(const link::AccessRequest& request) {
     work.pieces = {part, slice(local, offset, range.length, part)};
     work.length = range.length;
     work.address = range.address;
-    work.key = *wire_key(range.key);
+    work.key = wire_key(range.key);
     offset += range.length;
     post(operation, work);
   }
-  started();
+  started(operation);
   return Outcome::pending();
 }
 
@@ -271,7 +281,7 @@ Outcome OutChannel::atomic(const link::AtomicRequest& request) {
   header.data = request.data;
   header.length = request.length;
   post_header(operation, header, ranges + operand + compare, {}, 0);
-  started();
+  started(operation);
   return Outcome::pending();
 }
 
@@ -289,38 +299,19 @@ void OutChannel::pull(std::uint32_t exchange, std::span<const LocalRange> pieces
   work.pieces = pieces;
   work.length = length;
   work.key = offer_key(exchange);
-  if (state_ == State::kOpen) {
-    post(operation, work);
-  } else {
-    operation.works = 1;
-    operation.count = pieces.size();
-    std::copy(pieces.begin(), pieces.end(), operation.pieces.begin());
-    early_.push_back({&operation, work});
-  }
-  hub_.activate(*this);
+  post(operation, work);
+  started(operation);
 }
 
 void OutChannel::tell(const MessageHeader& header, std::span<const std::byte> bytes) {
   if (state_ == State::kLost) return;
   Operation& operation = begin(nullptr, false);
   operation.copy.resize(kMessageHeader + bytes.size());
-  write_header(header, operation.copy.data());
   if (!bytes.empty()) {
     std::memcpy(operation.copy.data() + kMessageHeader, bytes.data(), bytes.size());
   }
-  operation.pieces[0] = {operation.copy.data(), operation.copy.size()};
-  operation.count = 1;
-  Work work;
-  work.pieces = operation.buffers();
-  work.length = operation.copy.size();
-  if (state_ == State::kOpen) {
-    post(operation, work);
-    started();
-  } else {
-    operation.works = 1;
-    early_.push_back({&operation, work});
-    hub_.activate(*this);
-  }
+  post_header(operation, header, bytes.size(), {}, 0);
+  started(operation);
 }
 
 void OutChannel::answered(Operation& operation, const MessageHeader& header,
@@ -384,13 +375,14 @@ void OutChannel::take(const wire::Packet& response, os::Time now) {
 // All that has not ended fails.
 void OutChannel::lose(link::PeerState state) {
   if (state_ == State::kLost) return;
+  const int error = state_ == State::kAsking && !insisting_ ? EHOSTUNREACH : ECONNRESET;
   state_ = State::kLost;
   peer_state_ = state;
   if (requester_) requester_->fail(Status::kFlushed);
-  for (const Early& each : std::exchange(early_, {})) each.operation->works = 0;
+  early_.clear();
   while (operations_.count() != 0) {
     Operation& operation = operations_.live().front();
-    if (operation.error == 0) operation.error = ECONNRESET;
+    if (operation.error == 0) operation.error = error;
     end(operation);
   }
   hub_.activate(*this);
@@ -419,16 +411,11 @@ bool OutChannel::finished() const {
 
 void OutChannel::emit(Trains& trains, os::Time now) {
   if (state_ == State::kAsking) {
+    if (now >= give_up_at_ && !insisting_) return lose(link::PeerState::kLeft);
     if (now >= next_hello_) ask(now);
     return;
   }
   if (state_ != State::kOpen) return;
-  for (const Early& each : std::exchange(early_, {})) {
-    --each.operation->works;
-    Work work = each.work;
-    work.pieces = each.operation->buffers();
-    post(*each.operation, work);
-  }
   if (requester_->deadline() <= now) requester_->tick(now);
   if (requester_->failed()) return lose(link::PeerState::kDied);
   for (unsigned sent = 0; sent < kPacketsAtOnce && requester_->ready(now); ++sent) {

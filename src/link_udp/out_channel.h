@@ -86,8 +86,8 @@ class OutChannel final : transport::WorkSink {
  private:
   // What was to be sent before the flow was agreed upon.
   struct Early {
-    Operation* operation = nullptr;
     transport::Work work;
+    std::vector<LocalRange> pieces;
   };
   struct Finished {
     void* cookie = nullptr;
@@ -96,13 +96,13 @@ class OutChannel final : transport::WorkSink {
   };
 
   link::Outcome may_begin() const;
-  link::Outcome send_early(const link::SendRequest& request);
   Operation& begin(void* cookie, bool reported);
   void post(Operation& operation, transport::Work work);
   void post_header(Operation& operation, const MessageHeader& header, std::size_t copied,
                    std::span<const LocalRange> rest, std::uint64_t length);
-  std::optional<std::uint32_t> wire_key(RegionKey key);
-  void started();
+  std::uint32_t wire_key(RegionKey key);
+  void started(Operation& operation);
+  void post_early();
   void ended(const transport::Ended& work) override;
   void end(Operation& operation);
   void ask(os::Time now);
@@ -123,7 +123,8 @@ class OutChannel final : transport::WorkSink {
   std::uint32_t peer_token_ = 0;
   std::uint32_t peer_context_ = 0;
   os::Time next_hello_{};
-  std::chrono::milliseconds pause_{2};  // until the next
+  os::Time give_up_at_ = os::Time::max();  // if it has not answered by then
+  std::chrono::milliseconds pause_{2};     // until the next
   std::optional<transport::Requester> requester_;
   Operations operations_;
   std::vector<Early> early_;

@@ -155,14 +155,10 @@ bool StationHub::counts(Access access) const {
 }
 
 Result<std::unique_ptr<link::Flow>> StationHub::connect(const os::SocketAddress& peer,
-                                                        bool even_if_silent) {
+                                                        bool insists) {
   auto out = open_out(peer);
   if (!out) return out.error();
-  if (even_if_silent) {
-    out.value()->insist();
-  } else if (out.value()->state() != OutChannel::State::kOpen) {
-    return Error{ENOENT, peer.text() + " has not answered"};
-  }
+  if (insists) out.value()->insist();
   out.value()->hold();
   return std::unique_ptr<link::Flow>(std::make_unique<StationFlow>(*this, out.value()->context()));
 }

@@ -24,8 +24,7 @@ class StationHub final : public Station, public Hub {
   ~StationHub() override;
   Status open();
 
-  Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer,
-                                              bool even_if_silent) override;
+  Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer, bool insists) override;
   const Drops& drops() const override { return drops_; }
 
   unsigned poll(link::InboxSink& sink) override;
@@ -64,6 +63,7 @@ class StationHub final : public Station, public Hub {
   const os::SocketAddress& name() const override { return options_.name; }
   link::Service service() const override { return options_.service; }
   std::size_t eager_limit() const override { return options_.eager_limit; }
+  std::chrono::milliseconds connect_timeout() const override { return options_.connect_timeout; }
   bool counts(Access access) const override;
   memory::OwnMemory& memory() override { return memory_; }
   void activate(OutChannel& channel) override { activate(channel.context()); }

@@ -67,18 +67,41 @@ void exchange(Peer& from, Peer& to) {
   EXPECT_FALSE(flow->busy());
 }
 
-TEST_F(StationTest, APeerThatHasNotPolledIsNotThere) {
-  for (int i = 0; i < 20; ++i) {
-    const auto flow = a.station->connect(b.address, false);
-    ASSERT_FALSE(flow.ok());
-    EXPECT_EQ(flow.error().code, ENOENT);
-    a.poll();
-  }
+TEST_F(StationTest, WhatIsSentBeforeThePeerLooksWaitsForIt) {
+  a.flows.push_back(std::move(a.station->connect(b.address, false)).value());
+  link::Flow& flow = *a.flows.back();
+  Bytes bytes = pattern(100, 1);
+  EXPECT_FALSE(flow.reached());
+  EXPECT_EQ(send(a, b, flow, 1, bytes, false, true).state, State::kPending);
+  std::fill(bytes.begin(), bytes.end(), std::byte{0});
+  for (int i = 0; i < 20; ++i) a.poll();
   EXPECT_TRUE(b.log.opened.empty());
-  ASSERT_NE(connect(a, b), nullptr);
+  ASSERT_TRUE(until({&a, &b}, [&] {
+    flow.progress(a.ends);
+    return !flow.busy() && b.log.messages.size() == 1;
+  }));
+  EXPECT_TRUE(flow.reached());
+  EXPECT_EQ(a.ends.ended_ones[1], (FlowLog::End{0, 0}));
+  EXPECT_TRUE(b.log.messages[0].bytes == pattern(100, 1));
   ASSERT_EQ(b.log.opened.size(), 1u);
   EXPECT_TRUE(b.log.opened[0].second == a.address);
   EXPECT_TRUE(a.log.opened.empty());
+}
+
+TEST(Station, WhatIsSentToOneWhoNeverLooksEndsInTime) {
+  StationOptions impatient;
+  impatient.connect_timeout = std::chrono::milliseconds(50);
+  Peer a(impatient);
+  Peer b;
+  a.flows.push_back(std::move(a.station->connect(b.address, false)).value());
+  Bytes bytes = pattern(100, 1);
+  EXPECT_EQ(send(a, b, *a.flows.back(), 1, bytes, false, true).state, State::kPending);
+  ASSERT_TRUE(until({&a}, [&] {
+    a.flows.back()->progress(a.ends);
+    return !a.flows.back()->busy();
+  }));
+  EXPECT_EQ(a.ends.ended_ones[1], (FlowLog::End{EHOSTUNREACH, 0}));
+  EXPECT_NE(a.flows.back()->check_peer(a.ends), link::PeerState::kAlive);
 }
 
 TEST_F(StationTest, MessagesOfAllSizesArriveWholeAndInOrder) { exchange(a, b); }

@@ -199,14 +199,13 @@ inline void part(Peer& one, Peer& other) {
   other.leave();
 }
 
-// The way from one to another; null when there is none.
+// The way from one to another, which has answered; null when there is none.
 inline link::Flow* connect(Peer& from, Peer& to) {
-  const bool open = until({&from, &to}, [&] {
-    auto flow = from.station->connect(to.address, false);
-    if (flow) from.flows.push_back(std::move(flow).value());
-    return flow.ok();
-  });
-  return open ? from.flows.back().get() : nullptr;
+  auto flow = from.station->connect(to.address, false);
+  if (!flow) return nullptr;
+  from.flows.push_back(std::move(flow).value());
+  link::Flow* const way = from.flows.back().get();
+  return until({&from, &to}, [&] { return way->reached(); }) ? way : nullptr;
 }
 
 // Sends bytes that stay until the message is done; asks again for as long as there is no room.

@@ -2,6 +2,7 @@
 // How does an endpoint reach its peers, whichever link leads to them?
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <vector>
 
@@ -27,6 +28,7 @@ struct PortOptions {
   bool count_remote_reads = false;  // arrivals tell of accesses by peers (FI_RMA_EVENT)
   bool count_remote_writes = false;
   link::Service service = link::Service::kReliableDatagram;
+  std::chrono::milliseconds connect_timeout{2000};
 };
 
 // An address, an inbox, and flows to peers. Flows must be destroyed before their port. One thread
@@ -42,10 +44,9 @@ class Port {
   link::Inbox& inbox() { return *inbox_; }
   // Opens the way to a peer. Errors: ENOENT when nobody is there (yet), EHOSTUNREACH when no link
   // leads to that host, others of shm::Outbox::open() and udp::Station::connect().
-  // With `even_if_silent` a peer that has not answered is no error, where answers take their time:
-  // control messages wait for it.
-  Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer,
-                                              bool even_if_silent = false);
+  // With `insists` what is asked for waits for the peer as long as its host does not say that
+  // nobody is there; else for PortOptions::connect_timeout.
+  Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer, bool insists = false);
   // Makes this port a member of a multicast group; leaves the group before the port goes. Errors:
   // EADDRINUSE when it is one, others of shm::join_group().
   Result<std::unique_ptr<link::Membership>> join(const os::SocketAddress& group);

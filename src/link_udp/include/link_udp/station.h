@@ -2,6 +2,7 @@
 // How does an endpoint send and receive over the network?
 #pragma once
 
+#include <chrono>
 #include <memory>
 
 #include "base/result.h"
@@ -22,6 +23,7 @@ struct StationOptions {
   bool counts_writes = false;
   std::size_t eager_limit = 16384;  // larger messages are offered, and read by their receivers
   link::Service service = link::Service::kReliableDatagram;
+  std::chrono::milliseconds connect_timeout{2000};  // for a peer that has not answered yet
 };
 
 // Packets that were not taken, and why, for those who want to know.
@@ -44,12 +46,12 @@ class Station : public link::Inbox {
   static Result<std::unique_ptr<Station>> create(os::UdpSocket socket,
                                                  const StationOptions& options);
 
-  // The way to the endpoint at `peer`. Errors: ENOENT while it has not answered, EHOSTUNREACH,
-  // ENETUNREACH and others of udp_path_to(). With `even_if_silent` a peer that has not answered is
-  // no error: control messages wait for that, and when its host says that nobody is there, it has
-  // died.
+  // The way to the endpoint at `peer`. What is asked for before it has answered stays pending, and
+  // ends with EHOSTUNREACH when it does not answer in time. With `insists` the time is not limited,
+  // but when the peer's host says that nobody is there, it has died. Errors: EHOSTUNREACH,
+  // ENETUNREACH and others of udp_path_to(), EUSERS.
   virtual Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer,
-                                                      bool even_if_silent) = 0;
+                                                      bool insists) = 0;
   virtual const Drops& drops() const = 0;
 };
 
