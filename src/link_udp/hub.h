@@ -37,8 +37,8 @@ class Hub {
   // Has something to send, or waits for something.
   virtual void activate(OutChannel& channel) = 0;
   virtual void activate(InChannel& channel) = 0;
-  // Sends what the channel has, and acknowledgements to the same peer, without waiting for the next
-  // poll.
+  // Sends what the channel has without waiting for the next poll. Acknowledgements wait: nobody
+  // waits for them, and a second packet would make the first one slower.
   virtual void send_now(OutChannel& channel) = 0;
   // Says something to a peer's manager of connections.
   virtual void say(const Way& way, const Greeting& greeting) = 0;

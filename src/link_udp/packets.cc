@@ -45,6 +45,7 @@ unsigned StationHub::receive() {
       ++count;
       take(datagram);
     });
+    if (batch_.arrivals().size() < kArrivals) break;  // there was no more
   }
   return count;
 }
@@ -251,11 +252,6 @@ void StationHub::emit(bool all) {
 void StationHub::send_now(OutChannel& channel) {
   const os::Time now = std::chrono::steady_clock::now();
   channel.emit(trains_, now);
-  for (const std::uint32_t number : active_) {
-    Context* context = find_context(number);
-    if (context == nullptr || context->in == nullptr) continue;
-    if (&context->in->way() == &channel.way()) context->in->emit(trains_, true);
-  }
   trains_.flush();
 }
 

@@ -109,8 +109,9 @@ class StationHub final : public Station, public Hub {
   const StationOptions options_;
   const std::uint32_t queue_pair_;
   const std::uint32_t queue_key_;
-  const std::uint64_t station_;  // drawn at random
-  os::UdpBatch batch_{8};
+  const std::uint64_t station_;                // drawn at random
+  static constexpr std::size_t kArrivals = 8;  // by one system call
+  os::UdpBatch batch_{kArrivals};
   Trains trains_;
   memory::OwnMemory memory_;
   os::Event bell_;
