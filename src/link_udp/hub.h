@@ -14,6 +14,10 @@
 
 namespace weft::udp {
 
+// So often must a peer's host say that nobody is there, since the peer was last heard of: anybody
+// can forge it.
+inline constexpr unsigned kStrikes = 3;
+
 class InChannel;
 class OutChannel;
 struct Operation;

@@ -40,7 +40,7 @@ class InChannel final : transport::Target {
   void shut();
   bool is_shut() const { return shut_; }
   // The peer's host says that nobody is there. True when it has said so often enough.
-  bool strike() { return ++strikes_ >= 3; }
+  bool strike() { return ++strikes_ >= kStrikes; }
   // When the peer was last heard of, and that it was just now.
   os::Time heard() const { return heard_; }
   void hear(os::Time now) {

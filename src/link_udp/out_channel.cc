@@ -356,9 +356,8 @@ void OutChannel::report(link::FlowSink& sink) {
 }
 
 void OutChannel::strike() {
-  constexpr unsigned kEnough = 3;
   if (state_ == State::kLost || (state_ == State::kAsking && !insisting_)) return;
-  if (++strikes_ >= kEnough) lose(link::PeerState::kDied);
+  if (++strikes_ >= kStrikes) lose(link::PeerState::kDied);
 }
 
 void OutChannel::probe(os::Time now) { ask(now); }

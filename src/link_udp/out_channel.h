@@ -66,8 +66,7 @@ class OutChannel final : transport::WorkSink {
   void take(const wire::Packet& response, os::Time now);
   void welcomed(const Welcome& welcome, os::Time now);
   void lose(link::PeerState state);
-  // The peer's host says that nobody is there: anybody can forge that, so it counts when it is said
-  // again.
+  // The peer's host says that nobody is there (kStrikes).
   void strike();
   // Somebody waits for the peer: if nobody is there he wants to know.
   void insist() { insisting_ = true; }
@@ -118,8 +117,7 @@ class OutChannel final : transport::WorkSink {
   unsigned holders_ = 0;
   bool insisting_ = false;
   os::Time heard_{};
-  unsigned strikes_ =
-      0;  // times that the peer's host said that nobody is there, since it last answered
+  unsigned strikes_ = 0;  // since the peer was last heard of
   std::uint32_t peer_token_ = 0;
   std::uint32_t peer_context_ = 0;
   os::Time next_hello_{};

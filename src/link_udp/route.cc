@@ -4,12 +4,11 @@
 
 #include <cstring>
 
+#include "base/path_mtu.h"
 #include "wire/packet.h"
 
 namespace weft::udp {
 namespace {
-
-constexpr std::size_t kIpv6AndUdp = 48;
 
 void put(const os::SocketAddress& address, std::array<std::byte, 16>& out, std::uint16_t& port) {
   port = address.port();
@@ -30,11 +29,12 @@ wire::Route route_between(const os::SocketAddress& from, const os::SocketAddress
   return route;
 }
 
+// Reliable datagrams have headers that others have not, which path_mtu() does not count.
 std::size_t path_mtu_within(std::size_t packet) {
-  constexpr std::size_t kOverhead = kIpv6AndUdp + wire::kMaxHeaderBytes + wire::kIcrcBytes;
-  std::size_t mtu = wire::kMaxPathMtu;
-  while (mtu > 256 && mtu + kOverhead > packet) mtu /= 2;
-  return mtu;
+  constexpr std::size_t kOthers = wire::kBthBytes + wire::bytes_of(wire::kAtomicEth);
+  constexpr std::size_t kMore = wire::kMaxHeaderBytes - kOthers;
+  const std::size_t mtu = packet > kMore ? path_mtu(packet - kMore) : 0;
+  return mtu != 0 ? mtu : 256;
 }
 
 }  // namespace weft::udp

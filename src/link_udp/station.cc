@@ -89,9 +89,7 @@ StationHub::StationHub(os::UdpSocket socket, const StationOptions& options)
       station_(os::random_number() | 1),
       trains_(socket_),
       memory_(options.regions, options.domain),
-      greeting_psn_(static_cast<std::uint32_t>(os::random_number())) {
-  trains_.refused = [this](const os::SocketAddress&, const os::SendOutcome&) {};
-}
+      greeting_psn_(static_cast<std::uint32_t>(os::random_number())) {}
 
 Status StationHub::open() {
   auto bell = os::Event::create();

@@ -64,7 +64,6 @@ bool Trains::send() {
   stuck_ = outcome.error == EAGAIN || outcome.error == ENOBUFS;
   if (stuck_ && outcome.bytes == 0) return false;
   stuck_ = false;
-  if (outcome.error != 0 && refused) refused(way_->to, outcome);
   filled_ = count_ = 0;
   return true;
 }

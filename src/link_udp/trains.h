@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -32,15 +31,12 @@ class Trains {
   // What was written there is a packet of `length` bytes that goes that way, which must live until
   // flush().
   void add(const Way& way, std::size_t length);
-  // Sends what was collected.
+  // Sends what was collected. What the socket refuses but for want of room is lost, as a network
+  // loses packets.
   void flush();
 
   // True once after the socket said that errors have come back from the network.
   bool met_errors() { return std::exchange(met_errors_, false); }
-
-  // Hears what may not be sent that way and why (an errno of UdpSocket::send() but EAGAIN). Its
-  // packets are lost, as a network loses packets.
-  std::function<void(const os::SocketAddress& to, const os::SendOutcome& outcome)> refused;
 
  private:
   bool joins(const Way& way, std::size_t length) const;
