@@ -13,7 +13,10 @@ Device::Device(std::string directory, std::unique_ptr<memory::RegionTable> regio
       regions_(std::move(regions)),
       regions_of_users_(std::move(regions_of_users)) {}
 
-Device::~Device() { sweep_up(); }
+Device::~Device() {
+  if (capture_ != nullptr) capture_->flush();
+  sweep_up();
+}
 
 void Device::sweep_up() const { os::sweep(directory_); }
 

@@ -3,8 +3,12 @@
 #include "device/port.h"
 
 #include <algorithm>
+#include <cerrno>
 
+#include "joint_group.h"
+#include "joint_inbox.h"
 #include "link_shm/group.h"
+#include "os/interfaces.h"
 
 namespace weft::device {
 
@@ -27,16 +31,19 @@ Status Port::open_mailbox(const os::SocketAddress& address, const PortOptions& o
   sender_.eager_limit = std::min<std::size_t>(options.eager_limit, shm::kMaxEager);
   sender_.service = options.service;
   inbox_ = mailbox_.get();
+  if (device_->capture() != nullptr) {
+    recorder_ = std::make_unique<capture::Recorder>(
+        device_->capture(),
+        capture::RecorderOptions{options.name, sender_.eager_limit, options.service});
+  }
   return {};
 }
 
-Status Port::open_station(const link::Place& place, const PortOptions& options) {
-  if (options.service != link::Service::kReliableDatagram) {
-    return Error{EOPNOTSUPP, "datagrams go within the host only"};
-  }
-  if (place.port == nullptr) return Error{EINVAL, "no socket at " + place.address.text()};
-  auto socket = os::UdpSocket::over(*place.port, {});
-  if (!socket) return socket.error();
+wire::Tap* Port::network_tap() const {
+  return device_->capture() != nullptr ? &device_->capture()->network() : nullptr;
+}
+
+Status Port::open_station(os::UdpSocket socket, const PortOptions& options) {
   udp::StationOptions wanted;
   wanted.name = options.name;
   wanted.domain = options.domain;
@@ -45,27 +52,85 @@ Status Port::open_station(const link::Place& place, const PortOptions& options) 
   wanted.counts_writes = options.count_remote_writes;
   wanted.service = options.service;
   wanted.connect_timeout = options.connect_timeout;
-  auto station = udp::Station::create(std::move(socket).value(), wanted);
+  wanted.first_source = mailbox_ != nullptr ? kFirstRemoteSource : 0;
+  wanted.capture = network_tap();
+  auto station = udp::Station::create(std::move(socket), wanted);
   if (!station) return station.error();
   station_ = std::move(station).value();
   inbox_ = station_.get();
   return {};
 }
 
+// Who is within the host hears groups through the mailbox.
+Status Port::open_datagrams(os::UdpSocket socket) {
+  udp::DatagramOptions wanted;
+  wanted.first_source = mailbox_ != nullptr ? kFirstRemoteSource : 0;
+  wanted.loops_groups = mailbox_ == nullptr;
+  wanted.capture = network_tap();
+  auto station = udp::DatagramStation::create(std::move(socket), wanted);
+  if (!station) return station.error();
+  datagrams_ = std::move(station).value();
+  inbox_ = datagrams_.get();
+  return {};
+}
+
+Status Port::open_network(const link::Place& place, const PortOptions& options) {
+  if (place.port == nullptr) return Error{EINVAL, "no socket at " + place.address.text()};
+  const bool datagrams = options.service == link::Service::kDatagram;
+  auto socket =
+      os::UdpSocket::over(*place.port, datagrams ? os::UdpSocket::Options{} : udp::kSocketOptions);
+  if (!socket) return socket.error();
+  return datagrams ? open_datagrams(std::move(socket).value())
+                   : open_station(std::move(socket).value(), options);
+}
+
 Result<std::unique_ptr<Port>> Port::open(std::shared_ptr<Device> device, const link::Place& place,
                                          const PortOptions& options) {
   std::unique_ptr<Port> port(new Port(std::move(device)));
-  const Status opened = place.links.udp ? port->open_station(place, options)
-                                        : port->open_mailbox(place.address, options);
+  const bool both = place.links.shm && place.links.udp;
+  const Status opened = both              ? port->open_both(place, options)
+                        : place.links.shm ? port->open_mailbox(place.address, options)
+                                          : port->open_network(place, options);
   if (!opened) return opened.error();
+  if (port->recorder_ != nullptr) {
+    port->inbox_ = &port->recorder_->listen(*port->inbox_, kFirstRemoteSource);
+  }
   return port;
 }
 
+// The mailbox first: whoever finds a socket there finds the mailbox, too.
+Status Port::open_both(const link::Place& place, const PortOptions& options) {
+  if (Status ok = open_mailbox(place.address, options); !ok) return ok;
+  if (Status ok = open_network(place, options); !ok) return ok;
+  auto joint = JointInbox::over(*mailbox_, *inbox_);
+  if (!joint) return joint.error();
+  joint_ = std::move(joint).value();
+  inbox_ = joint_.get();
+  return {};
+}
+
+// True for whoever is not to be found in the shared files, and never will be: he is on another
+// host, or on this one in a place that shares no files with this process.
+bool Port::is_elsewhere(const os::SocketAddress& peer) {
+  if (!os::is_local_address(peer.get())) return true;
+  const os::Time now = os::coarse_now();
+  if (now == searched_at_) return false;  // looking costs more than asking once more
+  searched_at_ = now;
+  return os::somebody_listens(peer);
+}
+
 Result<std::unique_ptr<link::Flow>> Port::connect(const os::SocketAddress& peer, bool insists) {
-  if (station_ != nullptr) return station_->connect(peer, insists);
-  auto outbox = shm::Outbox::open(sender_, peer);
-  if (!outbox) return outbox.error();
-  return std::unique_ptr<link::Flow>(std::move(outbox).value());
+  if (mailbox_ != nullptr) {
+    auto outbox = shm::Outbox::open(sender_, peer);
+    const int error = outbox ? 0 : outbox.error().code;
+    const bool unknown = error == ENOENT || error == EHOSTUNREACH;
+    const bool elsewhere = unknown && joint_ != nullptr && is_elsewhere(peer);
+    if (elsewhere) outbox = shm::Outbox::open(sender_, peer);  // he may have come meanwhile
+    if (outbox) return recorded(std::move(outbox).value(), peer);
+    if (!elsewhere) return outbox.error();
+  }
+  if (datagrams_ != nullptr) return datagrams_->connect(peer);
+  return station_->connect(peer, insists);
 }
 
 std::vector<pid_t> Port::source_processes() const {
@@ -73,12 +138,44 @@ std::vector<pid_t> Port::source_processes() const {
   return mailbox_->source_processes();
 }
 
-Result<std::unique_ptr<link::Membership>> Port::join(const os::SocketAddress& group) {
-  return shm::join_group(device_->directory(), group, sender_.address);
+std::string Port::dropped_packets() const {
+  return station_ == nullptr ? std::string() : text_of(station_->drops(), station_->taken());
 }
 
-std::unique_ptr<link::Flow> Port::connect_group(const os::SocketAddress& group) {
-  return std::make_unique<shm::GroupOutbox>(sender_, group);
+// The loopback leads nowhere else.
+bool Port::groups_go_out() const {
+  if (datagrams_ == nullptr) return false;
+  const auto interfaces = os::usable_interfaces();
+  if (!interfaces) return true;
+  const os::Interface* owner = os::owner_of(interfaces.value(), sender_.address);
+  return owner == nullptr || !owner->loopback;
+}
+
+std::unique_ptr<link::Flow> Port::recorded(std::unique_ptr<link::Flow> flow,
+                                           const os::SocketAddress& peer) {
+  if (recorder_ == nullptr) return flow;
+  return recorder_->follow(std::move(flow), peer);
+}
+
+Result<std::unique_ptr<link::Membership>> Port::join(const os::SocketAddress& group) {
+  if (recorder_ != nullptr) recorder_->know(group);
+  if (mailbox_ == nullptr) return datagrams_->join(group);
+  auto near = shm::join_group(device_->directory(), group, sender_.address);
+  if (!near || !groups_go_out()) return near;
+  auto far = datagrams_->join(group);
+  if (!far) return far;
+  return std::unique_ptr<link::Membership>(
+      std::make_unique<JointMembership>(std::move(near).value(), std::move(far).value()));
+}
+
+Result<std::unique_ptr<link::Flow>> Port::connect_group(const os::SocketAddress& group) {
+  if (mailbox_ == nullptr) return datagrams_->connect_group(group);
+  auto near = recorded(std::make_unique<shm::GroupOutbox>(sender_, group), group);
+  if (!groups_go_out()) return near;
+  auto far = datagrams_->connect_group(group);
+  if (!far) return far;
+  return std::unique_ptr<link::Flow>(
+      std::make_unique<JointGroupFlow>(std::move(near), std::move(far).value()));
 }
 
 }  // namespace weft::device

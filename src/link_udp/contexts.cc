@@ -2,10 +2,11 @@
 // Which flows does an endpoint have, and when do they end?
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
+#include "link_udp/route.h"
 #include "os/runtime_dir.h"
 #include "os/udp_path.h"
-#include "route.h"
 #include "station_hub.h"
 
 namespace weft::udp {
@@ -27,6 +28,8 @@ StationHub::Context& StationHub::new_context() {
   const auto random = static_cast<std::uint32_t>(os::random_number());
   contexts_[index]->number =
       (static_cast<std::uint32_t>(index + 1) | random << kIndexBits) & Psn::kMask;
+  contexts_[index]->used = now_;
+  watch(*contexts_[index], now_);
   return *contexts_[index];
 }
 
@@ -42,46 +45,62 @@ StationHub::Context* StationHub::find_context(std::uint32_t number) {
   return contexts_[index]->number == number ? contexts_[index].get() : nullptr;
 }
 
+// Whoever sleeps knows nothing of what is asked for meanwhile: he has to go on with it.
 void StationHub::activate(std::uint32_t number) {
+  if (std::exchange(asleep_, false)) bell_.set();
   Context* context = find_context(number);
   if (context == nullptr || context->active) return;
   context->active = true;
   active_.push_back(number);
+  hasten(*context);
 }
 
+// Flows of one peer have one way, so that their packets share trains.
 std::shared_ptr<const Way> StationHub::way_between(const os::SocketAddress& from,
                                                    const os::SocketAddress& to) {
-  std::weak_ptr<const Way>& known = ways_[from.text() + " " + to.text()];
-  if (auto way = known.lock()) return way;
+  const auto found = neighbours_.find(to);
+  auto known = found != neighbours_.end() ? found->second.way.lock() : nullptr;
+  if (known != nullptr && known->from == from) return known;
   auto way = std::make_shared<const Way>(Way{from, to, route_between(from, to)});
-  known = way;
+  if (found != neighbours_.end()) found->second.way = way;
   return way;
 }
 
 OutChannel* StationHub::out_to(const os::SocketAddress& peer) {
-  const auto found = outs_.find(peer.text());
-  if (found == outs_.end()) return nullptr;
-  Context* context = find_context(found->second);
+  const auto found = neighbours_.find(peer);
+  if (found == neighbours_.end()) return nullptr;
+  Context* context = find_context(found->second.out);
   if (context == nullptr || context->out->state() == OutChannel::State::kLost) return nullptr;
   return context->out.get();
 }
 
+std::vector<InChannel*> StationHub::in_from(const os::SocketAddress& peer) {
+  std::vector<InChannel*> channels;
+  const auto found = neighbours_.find(peer);
+  if (found == neighbours_.end()) return channels;
+  for (const std::uint32_t number : found->second.in) {
+    channels.push_back(find_context(number)->in.get());
+  }
+  return channels;
+}
+
+void StationHub::forget(const os::SocketAddress& peer) {
+  const auto found = neighbours_.find(peer);
+  if (found == neighbours_.end()) return;
+  if (found->second.out == 0 && found->second.in.empty()) neighbours_.erase(found);
+}
+
 Result<OutChannel*> StationHub::open_out(const os::SocketAddress& peer) {
   if (OutChannel* out = out_to(peer)) return out;
-  const os::SocketAddress& mine = socket_.address();
-  if (peer.family() != mine.family()) {
-    return Error{EHOSTUNREACH, peer.text() + " is an address of another family"};
-  }
-  const auto path = os::udp_path_to(peer, mine.is_any() ? os::SocketAddress() : socket_.address());
+  const auto path = path_from(socket_.address(), peer);
   if (!path) return path.error();
-  os::SocketAddress from = path.value().source;
-  from.set_port(mine.port());
   if (!room_for_context()) return Error{EUSERS, "too many peers"};
   Context& context = new_context();
-  context.out = std::make_unique<OutChannel>(*this, context.number, way_between(from, peer),
-                                             path_mtu_within(path.value().mtu));
+  neighbours_[peer].out = context.number;
+  context.out =
+      std::make_unique<OutChannel>(*this, context.number, way_between(path.value().source, peer),
+                                   path_mtu_within(path.value().mtu));
   activate(context.number);
-  outs_[peer.text()] = context.number;
   return context.out.get();
 }
 
@@ -99,17 +118,25 @@ OutChannel& StationHub::way_back(const InChannel& channel) {
 }
 
 InChannel* StationHub::source(std::uint32_t number) const {
-  if (number >= sources_.size() || sources_[number] == 0) return nullptr;
-  const std::uint32_t index = index_of(sources_[number]);
-  return contexts_[index]->in.get();
+  const std::size_t place = number - options_.first_source;
+  if (place >= sources_.size() || sources_[place] == 0) return nullptr;
+  return contexts_[index_of(sources_[place])]->in.get();
+}
+
+void StationHub::destroy(std::unique_ptr<Context>& context) {
+  count_in(taken_, *context);
+  context.reset();
 }
 
 void StationHub::close_source(InChannel& channel, bool died) {
   const std::uint32_t number = channel.number();
   const bool known = !channel.is_shut();
   Context* context = find_context(channel.welcome().me.context);
-  sources_[number] = 0;
-  contexts_[index_of(context->number)].reset();
+  sources_[number - options_.first_source] = 0;
+  const os::SocketAddress peer = channel.way().to;
+  std::erase(neighbours_[peer].in, context->number);
+  forget(peer);
+  destroy(contexts_[index_of(context->number)]);
   if (known) sink_->source_closed(number, died);
 }
 
@@ -130,14 +157,17 @@ void StationHub::tidy_up() {
     const bool idle = context->out->finished() && !context->out->owes();
     if (idle && context->seen_idle) {
       close_context(*context);
-      const auto found = outs_.find(context->out->peer().text());
-      if (found != outs_.end() && found->second == context->number) outs_.erase(found);
-      context.reset();
+      const os::SocketAddress peer = context->out->peer();
+      const auto found = neighbours_.find(peer);
+      if (found != neighbours_.end() && found->second.out == context->number) {
+        found->second.out = 0;
+        forget(peer);
+      }
+      destroy(context);
       continue;
     }
     context->seen_idle = idle;
   }
-  std::erase_if(ways_, [](const auto& way) { return way.second.expired(); });
   trains_.flush();
 }
 
@@ -161,32 +191,13 @@ Operation* StationHub::find_exchange(std::uint32_t exchange, std::uint64_t stati
   return found->second->channel->station() == station ? found->second : nullptr;
 }
 
-// Asks peers that have not been heard of for a while whether they are there, and says the same to
-// those who send: their hosts will tell when nobody is. Whoever stays silent has died.
-void StationHub::probe() {
-  constexpr auto kEvery = std::chrono::milliseconds(250);
-  constexpr auto kSilence = std::chrono::milliseconds(500);
-  constexpr auto kDeath = std::chrono::seconds(15);
-  next_probe_ = now_ + kEvery;
-  link::InboxSink* const sink = sink_;
-  for (const auto& context : contexts_) {
-    if (context == nullptr) continue;
-    if (OutChannel* out = context->out.get()) {
-      if (out->state() != OutChannel::State::kOpen) continue;
-      const os::Time heard = out->heard();
-      if (now_ - heard >= kDeath) out->lose(link::PeerState::kDied);
-      if (now_ - heard >= kSilence) out->probe(now_);
-      continue;
-    }
-    InChannel* in = context->in.get();
-    if (in == nullptr || in->is_shut() || now_ - in->heard() < kSilence) continue;
-    say(in->way(), in->welcome());
-    if (sink != nullptr && now_ - in->heard() >= kDeath) close_source(*in, true);
-  }
+Station::Bustle StationHub::bustle() const {
+  if (!active_.empty()) return Bustle::kMuch;
+  return contexts_.empty() ? Bustle::kNone : Bustle::kLittle;
 }
 
 os::Time StationHub::earliest() const {
-  os::Time first = contexts_.empty() ? os::Time::max() : next_probe_;
+  os::Time first = watches_.empty() ? os::Time::max() : watches_.front().at;
   for (const std::uint32_t number : active_) {
     const std::uint32_t index = index_of(number);
     const Context* context = index < contexts_.size() ? contexts_[index].get() : nullptr;

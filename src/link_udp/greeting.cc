@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How do two endpoints agree on a flow, and how do they part?
-#include "greeting.h"
+#include "link_udp/greeting.h"
 
 #include <bit>
 #include <cstring>
@@ -57,7 +57,7 @@ os::SocketAddress read_name(const std::byte* bytes) {
   return os::SocketAddress::parse(&v6, sizeof v6).value();
 }
 
-// Private data: version, MTU, zero, room, then perhaps a name.
+// Private data: version, MTU, MTU of the flow (REP), zero, room, then perhaps a name (REQ).
 void write_private(const Introduction& me, std::byte* out) {
   wire::store<std::uint8_t>(out, kVersion);
   wire::store<std::uint8_t>(out + 1, mtu_code(me.path_mtu));
@@ -103,6 +103,7 @@ wire::CmMad mad_of(const Welcome& welcome) {
   rep.responder_resources = rep.initiator_depth = 16;
   rep.rnr_retry = 7;
   write_private(welcome.me, rep.data.data());
+  wire::store<std::uint8_t>(rep.data.data() + 2, mtu_code(welcome.path_mtu));
   return {0, welcome.token, 0, rep};
 }
 
@@ -164,6 +165,8 @@ std::optional<Greeting> read(const wire::CmRep& rep) {
   welcome.me.context = rep.eecn;
   welcome.me.queue_key = rep.queue_key;
   welcome.first = Psn(rep.starting_psn);
+  welcome.path_mtu = mtu_of(wire::load<std::uint8_t>(rep.data.data() + 2));
+  if (welcome.path_mtu == 0) return std::nullopt;
   return welcome;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Is a greeting read back as it was written, and nothing else taken for one?
-#include "greeting.h"
+#include "link_udp/greeting.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ Hello hello(const os::SocketAddress& name, std::size_t path_mtu = 4096) {
 std::vector<Greeting> one_of_each() {
   return {hello(os::loopback(4791)),
           hello(v6("2001:db8::1", 9, 0)),
-          Welcome{7, introduction(1024), Psn(3)},
+          Welcome{7, introduction(1024), Psn(3), 1024},
           Refusal{Refusal::Why::kNobody, 9, 0},
           Refusal{Refusal::Why::kUnknown, 0, 0xABCDEF},
           Refusal{Refusal::Why::kUnwanted, 9, 0},
@@ -96,10 +96,11 @@ TEST(Greeting, AHelloBringsNamesOfBothFamilies) {
 }
 
 TEST(Greeting, AWelcomeIsReadBack) {
-  const Welcome said{0x8000'0001, introduction(2048), Psn(0xFF'FFFF)};
+  const Welcome said{0x8000'0001, introduction(2048), Psn(0xFF'FFFF), 1024};
   const Welcome got = again(said);
   EXPECT_EQ(got.token, said.token);
   EXPECT_EQ(got.first.value(), said.first.value());
+  EXPECT_EQ(got.path_mtu, said.path_mtu);
   expect_same(got.me, said.me);
 }
 
@@ -134,7 +135,7 @@ TEST(Greeting, WhatIsTruncatedIsNone) {
 
 TEST(Greeting, AnotherVersionOfWeftIsNone) {
   for (const Greeting& greeting :
-       {Greeting(hello(os::loopback(1))), Greeting(Welcome{7, introduction(1024), Psn(3)})}) {
+       {Greeting(hello(os::loopback(1))), Greeting(Welcome{7, introduction(1024), Psn(3), 1024})}) {
     const auto right = write_greeting(greeting);
     // Where the version stands is where the two greetings of different rooms begin to differ, four
     // bytes before: only that byte and its neighbours are tried.

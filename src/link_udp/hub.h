@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <span>
 
-#include "greeting.h"
 #include "link/inbox.h"
+#include "link_udp/greeting.h"
 #include "memory/own_memory.h"
 #include "os/clock.h"
 #include "trains.h"
@@ -41,9 +41,8 @@ class Hub {
   // Has something to send, or waits for something.
   virtual void activate(OutChannel& channel) = 0;
   virtual void activate(InChannel& channel) = 0;
-  // Sends what the channel has without waiting for the next poll. Acknowledgements wait: nobody
-  // waits for them, and a second packet would make the first one slower.
-  virtual void send_now(OutChannel& channel) = 0;
+  // Sends what the channel has without waiting for the next poll.
+  virtual void send_now(OutChannel& channel, os::Time now) = 0;
   // Says something to a peer's manager of connections.
   virtual void say(const Way& way, const Greeting& greeting) = 0;
 
@@ -57,6 +56,8 @@ class Hub {
   virtual OutChannel& way_back(const InChannel& channel) = 0;
   // A peer's message has been read, for the receive `cookie`.
   virtual void pulled(void* cookie, int error) = 0;
+  // The endpoint goes: no message is taken in any more.
+  virtual bool closing() const = 0;
   // Who hears of arrivals just now.
   virtual link::InboxSink& sink() = 0;
 };

@@ -18,8 +18,8 @@ using transport::Verdict;
 
 namespace {
 
-// A peer is not kept waiting for an acknowledgement after so many packets.
-constexpr unsigned kAnswerAfter = 8;
+// Of what it did not ask for it hears that much later, well before it misses it.
+constexpr auto kLazily = std::chrono::microseconds(200);
 constexpr unsigned kPacketsAtOnce = 128;
 // Aliases of one peer: regions whose keys have more than 31 bits.
 constexpr std::size_t kMostAliases = std::size_t{1} << 20;
@@ -32,7 +32,7 @@ transport::Settings settings_for(const Hello& hello, const Welcome& welcome) {
   settings.source = welcome.me.queue_pair;
   settings.context = hello.me.context;
   settings.queue_key = hello.me.queue_key;
-  settings.path_mtu = std::min(hello.me.path_mtu, welcome.me.path_mtu);
+  settings.path_mtu = welcome.path_mtu;
   settings.first_expected = welcome.first;
   settings.selective = true;
   settings.rnr_timer = 14;
@@ -64,15 +64,17 @@ void InChannel::take(const wire::Packet& request, os::Time now) {
     hub_.say(*way_, Refusal{Refusal::Why::kUnwanted, hello_.me.token, 0});
     return;
   }
-  ++unanswered_;
   hear(now);
+  arrived_at_ = request.payload.data();
   responder_.take(request, now);
-  if (responder_.ready()) hub_.activate(*this);
+  if (!packet_.empty()) keep_packet();
+  if (ready()) hub_.activate(*this);
 }
 
-void InChannel::emit(Trains& trains, bool all) {
-  if (!all && unanswered_ < kAnswerAfter && !responder_.urgent()) return;
-  unanswered_ = 0;
+void InChannel::emit(Trains& trains, bool all, os::Time now) {
+  const os::Time since = responder_.unanswered_since();
+  const bool late = since != os::Time::max() && now - since >= kLazily;
+  if (late || all) responder_.answer_all();
   for (unsigned sent = 0; sent < kPacketsAtOnce && responder_.ready(); ++sent) {
     const std::span<std::byte> place = trains.place();
     if (place.empty()) return;
@@ -82,42 +84,81 @@ void InChannel::emit(Trains& trains, bool all) {
   }
 }
 
+bool InChannel::suggest(std::size_t path_mtu) {
+  if (path_mtu >= welcome_.me.path_mtu) return false;
+  welcome_.me.path_mtu = path_mtu;
+  return true;
+}
+
+void InChannel::narrow(std::size_t path_mtu) {
+  if (responder_.narrow(path_mtu)) welcome_.path_mtu = path_mtu;
+}
+
+void InChannel::rest() {
+  message_.shrink_to_fit();
+  told_keys_.shrink_to_fit();
+}
+
 void InChannel::shut() {
   shut_ = true;
   hub_.say(*way_, Refusal{Refusal::Why::kUnwanted, hello_.me.token, 0});
 }
 
+// Who goes must not keep those waiting who may be going, too.
 Verdict InChannel::message_begins() {
+  if (hub_.closing() && !shut_) shut();
   if (shut_ || !hub_.sink().takes_more()) return {Verdict::Kind::kNotReady, 0};
   return {};
 }
 
+// Most messages are one packet: they are read where it lies, if that is where it has just arrived.
 Verdict InChannel::message_goes_on(std::span<const std::byte> bytes) {
-  if (message_.size() + bytes.size() > longest_) return kInvalid;
-  message_.insert(message_.end(), bytes.begin(), bytes.end());
+  if (message_.size() + packet_.size() + bytes.size() > longest_) return kInvalid;
+  keep_packet();
+  packet_ = bytes;
+  if (bytes.data() != arrived_at_) keep_packet();
   return {};
 }
 
-void InChannel::message_ends(const wire::Packet&) {
-  const std::span<const std::byte> message = message_;
-  if (message.size() >= kMessageHeader && !shut_) {
-    arrived(read_header(message.data()), message.subspan(kMessageHeader));
-  }
-  message_.clear();
+void InChannel::keep_packet() {
+  message_.insert(message_.end(), packet_.begin(), packet_.end());
+  packet_ = {};
 }
 
-// What a peer says is checked where it is used; what makes no sense is dropped.
-void InChannel::arrived(const MessageHeader& header, std::span<const std::byte> bytes) {
+void InChannel::message_ends(const wire::Packet&) {
+  if (!message_.empty()) keep_packet();
+  const std::span<const std::byte> message = message_.empty() ? packet_ : message_;
+  if (!shut_ && (message.size() < kMessageHeader ||
+                 !arrived(read_header(message.data()), message.subspan(kMessageHeader)))) {
+    ++senseless_;
+  }
+  message_breaks();
+}
+
+// One that makes no sense ends the bundle.
+bool InChannel::untie(std::span<const std::byte> bundle) {
+  while (bundle.size() >= kMessageHeader) {
+    const MessageHeader header = read_header(bundle.data());
+    bundle = bundle.subspan(kMessageHeader);
+    if (header.kind != Kind::kWhole || header.length > bundle.size()) return false;
+    if (!arrived(header, bundle.first(header.length))) ++senseless_;
+    bundle = bundle.subspan(header.length);
+  }
+  return true;
+}
+
+// What a peer says is checked where it is used; what makes no sense is dropped: false.
+bool InChannel::arrived(const MessageHeader& header, std::span<const std::byte> bytes) {
   switch (header.kind) {
     case Kind::kWhole:
     case Kind::kOffer: {
       const bool whole = header.kind == Kind::kWhole;
-      if (whole && header.length != bytes.size()) return;
+      if (whole && header.length != bytes.size()) return false;
       // Accesses announce themselves in other ways.
       const bool message = header.operation == link::Operation::kMessage ||
                            header.operation == link::Operation::kTagged ||
                            header.operation == link::Operation::kControl;
-      if (!message) return;
+      if (!message) return false;
       link::Arrival arrival;
       arrival.operation = header.operation;
       arrival.has_data = header.has_data;
@@ -128,33 +169,54 @@ void InChannel::arrived(const MessageHeader& header, std::span<const std::byte> 
       arrival.length = header.length;
       arrival.payload = whole ? bytes.data() : nullptr;
       arrival.offer = {number_, header.exchange};
-      return hub_.sink().arrived(arrival);
+      hub_.sink().arrived(arrival);
+      return true;
     }
     case Kind::kTaken:
     case Kind::kResult:
       return answered(header, bytes);
     case Kind::kAtomic:
       return carry_out(header, bytes);
+    case Kind::kBundle:
+      return untie(bytes);
     case Kind::kNotice:
       notice_ = header;
       notice_.has_data = true;
       refused_ = false;
-      return;
+      return true;
+    case Kind::kCheck:
+      return check(header, bytes);
+    case Kind::kChecked:
+      ranges_ = {};
+      return true;
     case Kind::kAlias:
-      if (header.exchange >= kMostAliases) return;
+      if (header.exchange >= kMostAliases) return false;
       if (aliases_.size() <= header.exchange) aliases_.resize(header.exchange + 1);
       aliases_[header.exchange] = RegionKey{header.tag};
-      return;
+      return true;
   }
+  return false;
 }
 
-void InChannel::answered(const MessageHeader& header, std::span<const std::byte> bytes) {
+bool InChannel::answered(const MessageHeader& header, std::span<const std::byte> bytes) {
   Operation* operation = hub_.find_exchange(header.exchange, station());
   if (operation != nullptr) operation->channel->answered(*operation, header, bytes);
+  return operation != nullptr;
+}
+
+bool InChannel::check(const MessageHeader& header, std::span<const std::byte> bytes) {
+  if (header.tag > link::kMaxPieces || bytes.size() != header.tag * kRange) return false;
+  const Access need = header.data != 0 ? Access::kRemoteWrite : Access::kRemoteRead;
+  memory::Accessed may;
+  for (std::size_t i = 0; i < header.tag && may.ok(); ++i) {
+    may = hub_.memory().may(need, read_range(bytes.data() + i * kRange));
+  }
+  ranges_ = verdict_of(may);
+  return true;
 }
 
 // Everything is checked before anything is changed.
-void InChannel::carry_out(const MessageHeader& header, std::span<const std::byte> bytes) {
+bool InChannel::carry_out(const MessageHeader& header, std::span<const std::byte> bytes) {
   MessageHeader result;
   result.kind = Kind::kResult;
   result.exchange = header.exchange;
@@ -166,19 +228,19 @@ void InChannel::carry_out(const MessageHeader& header, std::span<const std::byte
                     length % element == 0 && ranges <= link::kMaxPieces;
   const std::size_t operands =
       (action.has_operand() ? length : 0) + (action.compares() ? length : 0);
-  if (!sane || bytes.size() != ranges * kAtomicRange + operands) return;
-  const std::byte* operand = bytes.data() + ranges * kAtomicRange;
+  if (!sane || bytes.size() != ranges * kRange + operands) return false;
+  const std::byte* operand = bytes.data() + ranges * kRange;
   std::byte fetched[kMaxAtomicBytes];
   RemoteRange list[link::kMaxPieces];
   std::uint64_t sum = 0;
   memory::Accessed done;
   for (std::size_t i = 0; i < ranges; ++i) {
-    list[i] = read_range(bytes.data() + i * kAtomicRange);
-    if (list[i].length > length - sum || list[i].length % element != 0) return;
+    list[i] = read_range(bytes.data() + i * kRange);
+    if (list[i].length > length - sum || list[i].length % element != 0) return false;
     sum += list[i].length;
     if (done.ok()) done = hub_.memory().may(memory::rights_for(action), list[i]);
   }
-  if (sum != length) return;
+  if (sum != length) return false;
   std::uint64_t offset = 0;
   for (std::size_t i = 0; i < ranges && done.ok(); offset += list[i++].length) {
     std::byte both[2 * kMaxAtomicBytes];
@@ -201,6 +263,7 @@ void InChannel::carry_out(const MessageHeader& header, std::span<const std::byte
   }
   const std::size_t back = done.ok() && action.fetches() ? length : 0;
   hub_.way_back(*this).tell(result, {fetched, back});
+  return true;
 }
 
 void InChannel::announce(link::Operation event, const MessageHeader& from) {
@@ -245,6 +308,7 @@ Verdict InChannel::judge(Access need, const wire::Reth& memory) {
     const bool allowed = need == Access::kRemoteRead && offer_of(memory) != nullptr;
     return allowed ? Verdict{} : kInvalid;
   }
+  if (!ranges_.ok()) return ranges_;
   const auto key = region_of(memory.key);
   if (!key)
     return {Verdict::Kind::kAccess, static_cast<std::uint8_t>(memory::Refusal::kUnknownKey)};

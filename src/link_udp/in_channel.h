@@ -6,9 +6,9 @@
 #include <optional>
 #include <vector>
 
-#include "greeting.h"
 #include "hub.h"
-#include "message.h"
+#include "link_udp/greeting.h"
+#include "link_udp/message.h"
 #include "trains.h"
 #include "transport/responder.h"
 
@@ -31,16 +31,30 @@ class InChannel final : transport::Target {
 
   // Takes in a request.
   void take(const wire::Packet& request, os::Time now);
-  // Sends answers: all of them, or only what the peer waits for.
-  void emit(Trains& trains, bool all);
-  // True when there is something to send.
-  bool ready() const { return responder_.ready(); }
+  // Sends the answers that a peer waits for, and the others when their time has come; or all.
+  void emit(Trains& trains, bool all, os::Time now);
+  // True when there is something to send, now or some time soon.
+  bool ready() const {
+    return responder_.ready() || responder_.unanswered_since() != os::Time::max();
+  }
+
+  // The way to the peer carries no more than that: it is to send smaller packets, and to ask for
+  // smaller ones. True when it does not know yet.
+  bool suggest(std::size_t path_mtu);
+  // The peer has nothing under way, and will send no larger packets.
+  void narrow(std::size_t path_mtu);
+
+  // Nothing has been going on: memory for it is given back.
+  void rest();
 
   // Listens no more: whatever comes is answered with a refusal.
   void shut();
   bool is_shut() const { return shut_; }
   // The peer's host says that nobody is there. True when it has said so often enough.
   bool strike() { return ++strikes_ >= kStrikes; }
+  const transport::Responder::Counts& counts() const { return responder_.counts(); }
+  // Messages that were left alone.
+  std::uint64_t senseless() const { return senseless_; }
   // When the peer was last heard of, and that it was just now.
   os::Time heard() const { return heard_; }
   void hear(os::Time now) {
@@ -52,7 +66,10 @@ class InChannel final : transport::Target {
   transport::Verdict message_begins() override;
   transport::Verdict message_goes_on(std::span<const std::byte> bytes) override;
   void message_ends(const wire::Packet& packet) override;
-  void message_breaks() override { message_.clear(); }
+  void message_breaks() override {
+    message_.clear();
+    packet_ = {};
+  }
   transport::Verdict may_access(Access need, const wire::Reth& memory) override;
   transport::Verdict write(const wire::Reth& memory, std::uint64_t offset,
                            std::span<const std::byte> bytes) override;
@@ -66,28 +83,34 @@ class InChannel final : transport::Target {
   transport::Verdict judge(Access need, const wire::Reth& memory);
   std::optional<RegionKey> region_of(std::uint32_t key) const;
   const Operation* offer_of(const wire::Reth& memory) const;
-  void arrived(const MessageHeader& header, std::span<const std::byte> bytes);
-  void carry_out(const MessageHeader& header, std::span<const std::byte> bytes);
-  void answered(const MessageHeader& header, std::span<const std::byte> bytes);
+  bool arrived(const MessageHeader& header, std::span<const std::byte> bytes);
+  void keep_packet();
+  bool untie(std::span<const std::byte> bundle);
+  bool check(const MessageHeader& header, std::span<const std::byte> bytes);
+  bool carry_out(const MessageHeader& header, std::span<const std::byte> bytes);
+  bool answered(const MessageHeader& header, std::span<const std::byte> bytes);
   void announce(link::Operation event, const MessageHeader& from);
   void told(Access need);
 
   Hub& hub_;
   const Hello hello_;
-  const Welcome welcome_;
+  Welcome welcome_;
   const std::shared_ptr<const Way> way_;
   const std::uint32_t number_;
   const std::size_t longest_;  // message that may come whole
   transport::Responder responder_;
-  std::vector<std::byte> message_;    // as far as it has come
-  std::vector<RegionKey> aliases_;    // by number
-  std::vector<RegionKey> told_keys_;  // whose owner hears of the write that is under way
-  MessageHeader notice_;              // of the write to come
-  bool refused_ = false;              // a part of it
-  unsigned unanswered_ = 0;           // packets since answers were sent
-  unsigned strikes_ = 0;              // since the peer was last heard of
+  std::vector<std::byte> message_;  // as far as it has come,
+  const std::byte* arrived_at_ = nullptr;
+  std::span<const std::byte> packet_;  // and with this one, which lies where it arrived
+  std::vector<RegionKey> aliases_;     // by number
+  std::vector<RegionKey> told_keys_;   // whose owner hears of the write that is under way
+  MessageHeader notice_;               // of the write to come
+  bool refused_ = false;               // a part of it
+  transport::Verdict ranges_;          // of the access to several that is under way
+  unsigned strikes_ = 0;               // since the peer was last heard of
   os::Time heard_{};
   bool shut_ = false;
+  std::uint64_t senseless_ = 0;
 };
 
 }  // namespace weft::udp

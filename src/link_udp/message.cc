@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What stands before the bytes of a message?
-#include "message.h"
+#include "link_udp/message.h"
 
 #include <cstring>
 
+#include "base/path_mtu.h"
+#include "transport/settings.h"
 #include "wire/endian.h"
 
 namespace weft::udp {
@@ -13,6 +15,31 @@ constexpr std::uint8_t kHasData = 1;
 constexpr std::uint8_t kWantsAck = 2;
 
 }  // namespace
+
+MessageHeader header_of(const link::SendRequest& request, bool whole) {
+  MessageHeader header;
+  header.kind = whole ? Kind::kWhole : Kind::kOffer;
+  header.operation = request.operation;
+  header.has_data = request.has_data;
+  header.wants_ack = request.until_delivered || !whole;
+  header.tag = request.tag;
+  header.data = request.data;
+  header.length = request.length;
+  return header;
+}
+
+bool is_announced(bool write, std::span<const RemoteRange> ranges) {
+  constexpr std::uint64_t kWhole = std::uint64_t{transport::kReadPart} * kLeastPathMtu;
+  return ranges.size() > 1 || (!write && !ranges.empty() && ranges[0].length > kWhole);
+}
+
+MessageHeader announcement_of(bool write, std::span<const RemoteRange> ranges) {
+  MessageHeader header;
+  header.kind = Kind::kCheck;
+  header.tag = ranges.size();
+  header.data = write ? 1 : 0;
+  return header;
+}
 
 void write_header(const MessageHeader& header, std::byte* out) {
   std::memset(out, 0, kMessageHeader);
@@ -51,10 +78,14 @@ MessageHeader read_header(const std::byte* bytes) {
   return header;
 }
 
-void write_range(const RemoteRange& range, std::byte* out) {
-  wire::store<std::uint64_t>(out, range.address);
-  wire::store<std::uint64_t>(out + 8, range.length);
-  wire::store<std::uint64_t>(out + 16, range.key.v);
+std::size_t write_ranges(std::span<const RemoteRange> ranges, std::byte* out) {
+  for (const RemoteRange& range : ranges) {
+    wire::store<std::uint64_t>(out, range.address);
+    wire::store<std::uint64_t>(out + 8, range.length);
+    wire::store<std::uint64_t>(out + 16, range.key.v);
+    out += kRange;
+  }
+  return ranges.size() * kRange;
 }
 
 RemoteRange read_range(const std::byte* bytes) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Is what stands before the bytes of a message read back as it was written?
-#include "message.h"
+#include "link_udp/message.h"
 
 #include <gtest/gtest.h>
 
@@ -99,8 +99,8 @@ TEST(MessageRange, IsReadBack) {
   std::mt19937_64 random(1);
   for (int i = 0; i < 100; ++i) {
     const RemoteRange range{random(), random(), RegionKey{random()}};
-    std::array<std::byte, kAtomicRange> bytes;
-    write_range(range, bytes.data());
+    std::array<std::byte, kRange> bytes;
+    EXPECT_EQ(write_ranges({&range, 1}, bytes.data()), kRange);
     const RemoteRange got = read_range(bytes.data());
     EXPECT_EQ(got.address, range.address);
     EXPECT_EQ(got.length, range.length);

@@ -25,6 +25,8 @@ struct Operation {
   bool borrows = false;        // buffers of the program are used until the end
   bool awaits_answer = false;  // of the peer, which names it by its exchange
   bool readable = false;       // an offer: the peer may read it
+  bool reads = false;          // memory of the peer
+  bool follows_reads = false;  // that were asked for before
   unsigned works = 0;          // that have not ended
   std::uint32_t exchange = 0;  // 0: none
   int error = 0;
@@ -37,7 +39,8 @@ struct Operation {
   std::span<const LocalRange> buffers() const { return {pieces.data(), count}; }
 };
 
-// The operations of one flow; none is freed, so that they are made once.
+// The operations of one flow; none is freed while there is something to do, so that they are made
+// once.
 class Operations {
  public:
   Operation& take(OutChannel& channel) {
@@ -52,6 +55,7 @@ class Operations {
     return operation;
   }
   void give(Operation& operation) { free_.splice(free_.begin(), live_, operation.self); }
+  void rest() { free_.clear(); }
   std::size_t count() const { return live_.size(); }
   std::list<Operation>& live() { return live_; }
 

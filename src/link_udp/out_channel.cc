@@ -19,11 +19,16 @@ using transport::WorkKind;
 
 namespace {
 
+constexpr auto kFirstPause = std::chrono::milliseconds(2);
 constexpr auto kLongestPause = std::chrono::milliseconds(100);
 // Operations that may be under way: whoever posts more has to poll.
 constexpr std::size_t kMostOperations = 1024;
-// With so few packets under way a program rather waits for an answer than that it fills a train.
+// With so few packets under way, or with so much time between messages, a program rather waits for
+// an answer than that it fills a train.
 constexpr unsigned kFewPackets = 2;
+constexpr auto kPlentyOfTime = std::chrono::microseconds(2);
+// Larger messages have packets of their own.
+constexpr std::size_t kBundled = 1024;
 constexpr unsigned kPacketsAtOnce = 128;
 
 int errno_of(Status status) {
@@ -56,7 +61,8 @@ OutChannel::OutChannel(Hub& hub, std::uint32_t context, std::shared_ptr<const Wa
       context_(context),
       token_(draw_token()),
       way_(std::move(way)),
-      path_mtu_(path_mtu) {
+      path_mtu_(path_mtu),
+      narrower_(path_mtu) {
   hub_.activate(*this);
 }
 
@@ -65,7 +71,7 @@ void OutChannel::ask(os::Time now) {
   hello.me = hub_.introduction();
   hello.me.token = token_;
   hello.me.context = context_;
-  hello.me.path_mtu = path_mtu_;
+  hello.me.path_mtu = waits_for_narrower() ? narrower_ : path_mtu_;
   hello.name = hub_.name();
   hello.service = hub_.service();
   hub_.say(*way_, hello);
@@ -75,23 +81,32 @@ void OutChannel::ask(os::Time now) {
 
 // One that comes again says that the peer is there; from another one, that this one is not any
 // more.
-void OutChannel::welcomed(const Welcome& welcome, os::Time now) {
-  if (welcome.token != token_) return;
+bool OutChannel::welcomed(const Welcome& welcome, os::Time now) {
+  if (welcome.token != token_) return false;
   if (state_ == State::kOpen) {
-    if (welcome.me.token != peer_token_) return lose(link::PeerState::kDied);
-    heard_ = now;
-    strikes_ = 0;
+    if (welcome.me.token != peer_token_) {
+      lose(link::PeerState::kDied);
+      return false;
+    }
+    hear(now);
+    narrow(welcome.me.path_mtu);
+    if (waits_for_narrower() && welcome.path_mtu == narrower_) {
+      path_mtu_ = narrower_;
+      requester_->go_on_with(path_mtu_);
+      bundle_room_ = path_mtu_;
+    }
   }
-  if (state_ != State::kAsking) return;
-  heard_ = now;
+  if (state_ != State::kAsking) return state_ == State::kOpen;
+  hear(now);
   transport::Settings settings;
   settings.kind = wire::Transport::kReliableDatagram;
   settings.destination = welcome.me.queue_pair;
   settings.source = hub_.introduction().queue_pair;
   settings.context = welcome.me.context;
   settings.queue_key = welcome.me.queue_key;
-  settings.path_mtu = std::min(path_mtu_, welcome.me.path_mtu);
+  settings.path_mtu = path_mtu_ = std::min(path_mtu_, welcome.path_mtu);
   settings.first_sent = welcome.first;
+  bundle_room_ = settings.path_mtu;
   settings.selective = true;
   settings.ack_timeout = std::chrono::milliseconds(1000);
   settings.retries = 9;
@@ -103,7 +118,11 @@ void OutChannel::welcomed(const Welcome& welcome, os::Time now) {
   peer_context_ = welcome.me.context;
   requester_.emplace(settings, static_cast<transport::WorkSink&>(*this));
   state_ = State::kOpen;
+  const std::size_t narrower = std::min(narrower_, welcome.me.path_mtu);
+  narrower_ = path_mtu_;
+  narrow(narrower);
   post_early();
+  return true;
 }
 
 Outcome OutChannel::may_begin() const {
@@ -120,9 +139,13 @@ Operation& OutChannel::begin(void* cookie, bool reported) {
   return operation;
 }
 
-// What is posted before the peer has answered waits in the order of its posting.
+// What is posted before the peer has answered waits in the order of its posting. A read that has to
+// be repeated must find what was there before that which was posted after it.
 void OutChannel::post(Operation& operation, Work work) {
+  if (bundle_ != nullptr) tie_up();
   ++operation.works;
+  work.prompt = operation.reported || operation.pulls;
+  work.fence = reading_ != 0 && operation.follows_reads;
   work.cookie = &operation;
   if (state_ == State::kOpen) return requester_->post(work);
   early_.push_back({work, {work.pieces.begin(), work.pieces.end()}});
@@ -157,7 +180,46 @@ void OutChannel::started(Operation& operation) {
     give_up_at_ = std::chrono::steady_clock::now() + hub_.connect_timeout();
   }
   hub_.activate(*this);
-  if (requester_ && requester_->under_way() <= kFewPackets) hub_.send_now(*this);
+  if (!requester_) return;
+  const os::Time now = std::chrono::steady_clock::now();
+  if (waits(now)) return;
+  sent_at_ = now;
+  hub_.send_now(*this, now);
+}
+
+bool OutChannel::waits(os::Time now) const {
+  return requester_->under_way() > kFewPackets && now - sent_at_ < kPlentyOfTime;
+}
+
+// Small messages share a packet while others are under way: until the next poll, or until it is
+// full.
+bool OutChannel::may_join(const link::SendRequest& request) const {
+  if (state_ != State::kOpen || request.until_delivered || request.length > kBundled) return false;
+  if (request.operation == link::Operation::kControl || reading_ != 0) return false;
+  return bundle_ != nullptr || waits(std::chrono::steady_clock::now());
+}
+
+void OutChannel::join(const link::SendRequest& request) {
+  const std::size_t length = kMessageHeader + request.length;
+  if (bundle_ != nullptr && bundle_->copy.size() + length > bundle_room_) tie_up();
+  if (bundle_ == nullptr) {
+    bundle_ = &begin(nullptr, false);
+    bundle_->copy.reserve(bundle_room_);
+    bundle_->copy.resize(kMessageHeader);
+  }
+  const std::size_t at = bundle_->copy.size();
+  bundle_->copy.resize(at + length);
+  write_header(header_of(request, true), bundle_->copy.data() + at);
+  gather(bundle_->copy.data() + at + kMessageHeader, request.pieces, request.length);
+  hub_.activate(*this);
+}
+
+void OutChannel::tie_up() {
+  Operation& bundle = *std::exchange(bundle_, nullptr);
+  MessageHeader header;
+  header.kind = Kind::kBundle;
+  post_header(bundle, header, bundle.copy.size() - kMessageHeader, {}, 0);
+  --bundle.works;
 }
 
 Outcome OutChannel::send(const link::SendRequest& request) {
@@ -168,15 +230,13 @@ Outcome OutChannel::send(const link::SendRequest& request) {
   const bool control = request.operation == link::Operation::kControl;
   const bool unsure = state_ == State::kAsking && !control;
   const bool pending = !copied || request.until_delivered || unsure;
+  if (!pending && may_join(request)) {
+    join(request);
+    return Outcome::done();
+  }
   Operation& operation = begin(request.cookie, pending);
-  MessageHeader header;
-  header.kind = whole ? Kind::kWhole : Kind::kOffer;
-  header.operation = request.operation;
-  header.has_data = request.has_data;
-  header.wants_ack = request.until_delivered || !whole;
-  header.tag = request.tag;
-  header.data = request.data;
-  header.length = request.length;
+  MessageHeader header = header_of(request, whole);
+  operation.follows_reads = true;
   operation.borrows = !copied;
   operation.awaits_answer = header.wants_ack;
   if (header.wants_ack) header.exchange = operation.exchange = hub_.name_exchange(operation);
@@ -195,29 +255,29 @@ Outcome OutChannel::send(const link::SendRequest& request) {
   return pending ? Outcome::pending() : Outcome::done();
 }
 
-// The key as it goes over the wire. Another one for the same number would mean other memory for a
-// read that comes again: numbers are not used twice.
 std::uint32_t OutChannel::wire_key(RegionKey key) {
-  if (key.v < kAliasBit) return static_cast<std::uint32_t>(key.v);
-  const auto [place, fresh] =
-      aliases_.try_emplace(key.v, static_cast<std::uint32_t>(aliases_.size()));
-  if (fresh) {
-    MessageHeader header;
-    header.kind = Kind::kAlias;
-    header.exchange = place->second;
-    header.tag = key.v;
+  return aliases_.wire_key(key, [this](const MessageHeader& header) {
     Operation& operation = begin(nullptr, false);
     operation.copy.resize(kMessageHeader);
     post_header(operation, header, 0, {}, 0);
     --operation.works;
-  }
-  return alias_key(place->second);
+  });
+}
+
+void OutChannel::announce(bool write, std::span<const RemoteRange> ranges) {
+  std::byte list[link::kMaxPieces * kRange];
+  tell(announcement_of(write, ranges), {list, write_ranges(ranges, list)});
 }
 
 Outcome OutChannel::access(const link::AccessRequest& request) {
   if (const Outcome may = may_begin(); may.state != Outcome::State::kDone) return may;
+  const bool announced = is_announced(request.write, request.remote);
+  if (announced) announce(request.write, request.remote);
   Operation& operation = begin(request.cookie, true);
   operation.borrows = true;
+  operation.reads = !request.write;
+  operation.follows_reads = request.write;
+  if (operation.reads) ++reading_;
   std::span<const LocalRange> local = request.local;
   LocalRange copied;
   operation.copy.resize(kMessageHeader);
@@ -248,6 +308,11 @@ Outcome OutChannel::access(const link::AccessRequest& request) {
     offset += range.length;
     post(operation, work);
   }
+  if (announced) {
+    MessageHeader end;
+    end.kind = Kind::kChecked;
+    tell(end);
+  }
   started(operation);
   return Outcome::pending();
 }
@@ -256,20 +321,18 @@ Outcome OutChannel::atomic(const link::AtomicRequest& request) {
   if (const Outcome may = may_begin(); may.state != Outcome::State::kDone) return may;
   Operation& operation = begin(request.cookie, true);
   operation.borrows = request.action.fetches();
+  operation.follows_reads = true;
   operation.awaits_answer = true;
   operation.exchange = hub_.name_exchange(operation);
   operation.count = request.result.size();
   operation.length = request.action.fetches() ? request.length : 0;
   std::copy(request.result.begin(), request.result.end(), operation.pieces.begin());
-  const std::size_t ranges = request.remote.size() * kAtomicRange;
+  const std::size_t ranges = request.remote.size() * kRange;
   const std::size_t operand = request.action.has_operand() ? request.length : 0;
   const std::size_t compare = request.action.compares() ? request.length : 0;
   operation.copy.resize(kMessageHeader + ranges + operand + compare);
   std::byte* at = operation.copy.data() + kMessageHeader;
-  for (const RemoteRange& range : request.remote) {
-    write_range(range, at);
-    at += kAtomicRange;
-  }
+  at += write_ranges(request.remote, at);
   gather(at, request.operand, operand);
   gather(at + operand, request.compare, compare);
   MessageHeader header;
@@ -342,6 +405,7 @@ void OutChannel::ended(const transport::Ended& work) {
 void OutChannel::end(Operation& operation) {
   if (operation.exchange != 0) hub_.forget_exchange(operation.exchange);
   if (operation.pulls) hub_.pulled(operation.cookie, operation.error);
+  if (operation.reads) --reading_;
   if (operation.reported) {
     --reported_;
     if (holders_ != 0) finished_.push_back({operation.cookie, operation.error, operation.detail});
@@ -355,17 +419,33 @@ void OutChannel::report(link::FlowSink& sink) {
   }
 }
 
+void OutChannel::narrow(std::size_t path_mtu) {
+  if (path_mtu >= narrower_) return;
+  narrower_ = path_mtu;
+  if (state_ != State::kOpen) return;
+  requester_->hold();
+  next_hello_ = {};
+  pause_ = kFirstPause;
+  hub_.activate(*this);
+}
+
 void OutChannel::strike() {
   if (state_ == State::kLost || (state_ == State::kAsking && !insisting_)) return;
   if (++strikes_ >= kStrikes) lose(link::PeerState::kDied);
 }
 
+void OutChannel::deny() {
+  if (state_ == State::kAsking && insisting_) lose(link::PeerState::kDied);
+}
+
 void OutChannel::probe(os::Time now) { ask(now); }
 
 void OutChannel::take(const wire::Packet& response, os::Time now) {
-  if (!requester_) return;
-  strikes_ = 0;
-  heard_ = now;
+  if (!requester_) {
+    ++unasked_;
+    return;
+  }
+  hear(now);
   requester_->take(response, now);
   if (requester_->failed()) lose(link::PeerState::kDied);
   hub_.activate(*this);
@@ -377,6 +457,7 @@ void OutChannel::lose(link::PeerState state) {
   const int error = state_ == State::kAsking && !insisting_ ? EHOSTUNREACH : ECONNRESET;
   state_ = State::kLost;
   peer_state_ = state;
+  bundle_ = nullptr;
   if (requester_) requester_->fail(Status::kFlushed);
   early_.clear();
   while (operations_.count() != 0) {
@@ -387,20 +468,44 @@ void OutChannel::lose(link::PeerState state) {
   hub_.activate(*this);
 }
 
+// What is under way out of the program's buffers, or into them, cannot go on; a message that is
+// only offered is not to be had any more.
+bool OutChannel::borrows() {
+  bool any = false;
+  for (Operation& operation : operations_.live()) {
+    any = any || (operation.borrows && !operation.readable && !operation.pulls);
+  }
+  return any;
+}
+
 // The peer is told, or it would think that this end has died when nobody answers any more.
-void OutChannel::give_up() {
+void OutChannel::close() {
   if (state_ == State::kOpen) hub_.say(*way_, Farewell{false, token_, peer_token_});
   lose(link::PeerState::kLeft);
 }
 
+// What was copied has been reported as sent, or has to come before something that was.
+void OutChannel::give_up() {
+  if (bundle_ != nullptr) tie_up();
+  if (state_ != State::kOpen || borrows()) return close();
+  auto& live = operations_.live();
+  for (auto each = live.begin(); each != live.end();) {
+    Operation& operation = *each++;
+    if (operation.pulls) continue;
+    if (operation.reported) {
+      --reported_;
+      if (holders_ != 0) finished_.push_back({operation.cookie, ECONNRESET, 0});
+    }
+    operation.reported = operation.readable = operation.borrows = operation.awaits_answer = false;
+    if (operation.works == 0) end(operation);
+  }
+  hub_.activate(*this);
+}
+
 void OutChannel::let_go() {
   if (--holders_ != 0) return;
+  if (state_ != State::kAsking || borrows()) give_up();
   finished_.clear();
-  const auto& live = operations_.live();
-  const bool borrows = std::any_of(live.begin(), live.end(), [](const Operation& operation) {
-    return operation.borrows && !operation.pulls;
-  });
-  if (borrows) give_up();
   hub_.activate(*this);
 }
 
@@ -415,8 +520,10 @@ void OutChannel::emit(Trains& trains, os::Time now) {
     return;
   }
   if (state_ != State::kOpen) return;
+  if (bundle_ != nullptr) tie_up();
   if (requester_->deadline() <= now) requester_->tick(now);
   if (requester_->failed()) return lose(link::PeerState::kDied);
+  if (waits_for_narrower() && now >= next_hello_) ask(now);
   for (unsigned sent = 0; sent < kPacketsAtOnce && requester_->ready(now); ++sent) {
     const std::span<std::byte> place = trains.place();
     if (place.empty()) return;
@@ -426,19 +533,27 @@ void OutChannel::emit(Trains& trains, os::Time now) {
   }
 }
 
+void OutChannel::rest() {
+  if (requester_) requester_->rest();
+  operations_.rest();
+  early_.shrink_to_fit();
+  finished_.shrink_to_fit();
+}
+
 os::Time OutChannel::deadline() const {
   if (state_ == State::kAsking) return next_hello_;
+  if (waits_for_narrower()) return next_hello_;
   return state_ == State::kOpen ? requester_->deadline() : os::Time::max();
 }
 
 bool OutChannel::owes() const {
   if (state_ == State::kAsking) return !early_.empty();
-  return state_ == State::kOpen && requester_->busy();
+  return state_ == State::kOpen && (requester_->busy() || bundle_ != nullptr);
 }
 
 bool OutChannel::quiet() const {
   if (state_ == State::kAsking) return false;
-  return state_ == State::kLost || !requester_->busy();
+  return state_ == State::kLost || (!owes() && !narrows());
 }
 
 }  // namespace weft::udp

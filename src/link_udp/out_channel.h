@@ -4,12 +4,11 @@
 
 #include <memory>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
-#include "greeting.h"
 #include "link/flow.h"
-#include "message.h"
+#include "link_udp/greeting.h"
+#include "link_udp/message.h"
 #include "operation.h"
 #include "os/clock.h"
 #include "trains.h"
@@ -44,10 +43,10 @@ class OutChannel final : transport::WorkSink {
   bool ready() const { return !finished_.empty(); }
   void report(link::FlowSink& sink);
   link::PeerState peer_state() const { return peer_state_; }
-  // Ends everything: nothing is sent any more, and no buffer used.
+  // Ends everything: no buffer is used any more. What was copied goes on its way all the same,
+  // unless what stands before it cannot.
   void give_up();
-  // Somebody holds the way to the peer; and does not any more. What was copied goes on its way all
-  // the same.
+  // Somebody holds the way to the peer; and does not any more.
   void hold() { ++holders_; }
   void let_go();
   // Nothing is under way, and nobody asks: it may be forgotten.
@@ -64,19 +63,42 @@ class OutChannel final : transport::WorkSink {
 
   // What the peer says.
   void take(const wire::Packet& response, os::Time now);
-  void welcomed(const Welcome& welcome, os::Time now);
+  // Packets of this flow met a queue.
+  void marked(os::Time now) {
+    if (requester_) requester_->marked(now);
+  }
+  // True when it is about this flow, so that the peer lives.
+  bool welcomed(const Welcome& welcome, os::Time now);
   void lose(link::PeerState state);
   // The peer's host says that nobody is there (kStrikes).
   void strike();
+  // Whoever is there says that he is not the one: somebody else may come.
+  void deny();
   // Somebody waits for the peer: if nobody is there he wants to know.
   void insist() { insisting_ = true; }
-  // When the peer was last heard of; and asks whether it is still there.
+  // Something is expected of the peer.
+  bool expects() const { return insisting_ || operations_.count() != 0; }
+  // Packets that answered nothing.
+  std::uint64_t unasked() const {
+    return unasked_ + (requester_ ? requester_->counts().ignored : 0);
+  }
+  // When the peer was last heard of, and that it was just now; asks whether it is still there.
   os::Time heard() const { return heard_; }
+  void hear(os::Time now) {
+    heard_ = now;
+    strikes_ = 0;
+  }
   void probe(os::Time now);
+
+  // The way to the peer carries no more than that: once nothing is under way, smaller packets are
+  // agreed upon.
+  void narrow(std::size_t path_mtu);
 
   // Sends what may be sent now.
   void emit(Trains& trains, os::Time now);
   os::Time deadline() const;
+  // Nothing has been going on: memory for it is given back.
+  void rest();
   // False while something is to be sent, or waits for an answer.
   bool quiet() const;
   // Something has not arrived yet.
@@ -99,25 +121,38 @@ class OutChannel final : transport::WorkSink {
   void post(Operation& operation, transport::Work work);
   void post_header(Operation& operation, const MessageHeader& header, std::size_t copied,
                    std::span<const LocalRange> rest, std::uint64_t length);
+  void announce(bool write, std::span<const RemoteRange> ranges);
   std::uint32_t wire_key(RegionKey key);
   void started(Operation& operation);
+  bool waits(os::Time now) const;
+  bool may_join(const link::SendRequest& request) const;
+  void join(const link::SendRequest& request);
+  void tie_up();
   void post_early();
   void ended(const transport::Ended& work) override;
   void end(Operation& operation);
+  bool borrows();
+  void close();
   void ask(os::Time now);
+  bool narrows() const { return narrower_ < path_mtu_; }
+  bool waits_for_narrower() const {
+    return state_ == State::kOpen && narrows() && !requester_->has_begun();
+  }
 
   Hub& hub_;
   const std::uint32_t context_;
   const std::uint32_t token_;
   const std::shared_ptr<const Way> way_;
-  const std::size_t path_mtu_;
+  std::size_t path_mtu_;  // of the flow
+  std::size_t narrower_;  // and what it is to become, if it is less
   State state_ = State::kAsking;
   link::PeerState peer_state_ = link::PeerState::kAlive;
   std::uint64_t station_ = 0;  // of the peer
   unsigned holders_ = 0;
   bool insisting_ = false;
   os::Time heard_{};
-  unsigned strikes_ = 0;  // since the peer was last heard of
+  std::uint64_t unasked_ = 0;  // that came before there was a flow
+  unsigned strikes_ = 0;       // since the peer was last heard of
   std::uint32_t peer_token_ = 0;
   std::uint32_t peer_context_ = 0;
   os::Time next_hello_{};
@@ -125,10 +160,14 @@ class OutChannel final : transport::WorkSink {
   std::chrono::milliseconds pause_{2};     // until the next
   std::optional<transport::Requester> requester_;
   Operations operations_;
+  Operation* bundle_ = nullptr;  // collects small messages, and is posted before anything else is
+  std::size_t bundle_room_ = 0;  // bytes
+  os::Time sent_at_{};           // that something left without waiting for the next poll
   std::vector<Early> early_;
   std::vector<Finished> finished_;
   std::size_t reported_ = 0;  // operations that somebody wants to hear of
-  std::unordered_map<std::uint64_t, std::uint32_t> aliases_;
+  std::size_t reading_ = 0;   // of these, those that read memory of the peer
+  Aliases aliases_;
 };
 
 }  // namespace weft::udp

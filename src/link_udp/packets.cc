@@ -4,9 +4,10 @@
 #include <cstring>
 #include <utility>
 
+#include "link_udp/route.h"
 #include "os/runtime_dir.h"
 #include "os/udp_path.h"
-#include "route.h"
+#include "packet_check.h"
 #include "station_hub.h"
 #include "wire/packet.h"
 
@@ -19,12 +20,7 @@ constexpr std::size_t kLongestMessage = std::size_t{128} * 1024;
 // Flows that one peer may have: it needs one, and another one while the first is being forgotten.
 constexpr std::size_t kMostOfOnePeer = 16;
 constexpr auto kBetweenRejections = std::chrono::microseconds(200);
-constexpr std::uint16_t kPkeyNumber = 0x7FFF;
-
-// Identifications that Weft's own packets have: their place in a train.
-bool plausible(const wire::Ipv4Words& words) {
-  return words.identification < os::UdpSocket::kMaxSegments && words.fragment == 0x4000;
-}
+constexpr std::uint8_t kCongestionMet = 3;  // both ECN bits of the traffic class
 
 }  // namespace
 
@@ -32,6 +28,7 @@ bool plausible(const wire::Ipv4Words& words) {
 // the socket is empty.
 unsigned StationHub::receive() {
   unsigned count = 0;
+  if (const auto peer = trains_.narrow_way()) narrow(*peer);
   if (trains_.met_errors()) errors_wait_ = true;
   for (int i = 0; i < kBatchesAtOnce; ++i) {
     if (socket_.receive(batch_) != 0) break;
@@ -51,21 +48,12 @@ unsigned StationHub::receive() {
 }
 
 void StationHub::take(const os::Datagram& datagram) {
-  const wire::Route route = route_between(datagram.from, datagram.to);
-  wire::Ipv4Words expected;
-  expected.identification = static_cast<std::uint16_t>(datagram.index);
-  const auto words = wire::check_icrc(route, datagram.bytes, expected);
-  if (!words || (!route.v6 && !plausible(*words))) {
-    ++drops_.wrong_crc;
-    return;
-  }
   wire::Packet packet;
-  if (wire::parse(datagram.bytes, packet) != wire::Malformed::kNone) {
-    ++drops_.malformed;
-  } else if ((packet.pkey & kPkeyNumber) != kPkeyNumber) {
-    ++drops_.wrong_pkey;
-  } else if (packet.destination == wire::kCmQpn) {
+  if (!read_packet(datagram, packet, drops_, options_.capture)) return;
+  if (packet.destination == wire::kCmQpn) {
     take_greeting(packet, datagram);
+  } else if (packet.opcode == wire::kCongestionNotification) {
+    take_notice(packet, datagram);
   } else if (packet.destination != queue_pair_ ||
              wire::transport_of(packet.opcode) != wire::Transport::kReliableDatagram) {
     ++drops_.wrong_queue_pair;
@@ -87,13 +75,43 @@ void StationHub::take_of_flow(const wire::Packet& packet, const os::Datagram& da
   const Way& way = request ? context->in->way() : context->out->way();
   if (!(way.to == datagram.from)) {
     ++drops_.wrong_peer;
-  } else if (!request) {
-    context->out->take(packet, now_);
-  } else if (packet.queue_key != queue_key_) {
+  } else if (request && packet.queue_key != queue_key_) {
     ++drops_.wrong_queue_key;
   } else {
-    context->in->take(packet, now_);
+    ++(request ? taken_.requests : taken_.answers);
+    const bool marked = (datagram.traffic_class & kCongestionMet) == kCongestionMet;
+    if (marked) [[unlikely]]
+      take_mark(*context, request, datagram);
+    if (request) return context->in->take(packet, now_);
+    context->out->take(packet, now_);
   }
+}
+
+// How much is under way is for the one to say who makes requests: of answers it is this end.
+void StationHub::take_mark(Context& context, bool request, const os::Datagram& datagram) {
+  ++taken_.marked;
+  if (!request) return context.out->marked(now_);
+  trains_.flush();
+  const std::span<std::byte> place = trains_.place();
+  if (place.empty()) return;
+  constexpr std::size_t kBytes = transport::CongestionNotifier::kBytes;
+  const std::uint32_t sender = context.in->hello().me.queue_pair;
+  const std::size_t length = notifier_.notify(route_between(datagram.from, datagram.to), sender,
+                                              now_, place.first<kBytes>());
+  if (length == 0) return;
+  trains_.add(context.in->way(), length);
+  trains_.flush();
+}
+
+// It names no flow. Of one who has made no requests of this endpoint there is none to hold back.
+void StationHub::take_notice(const wire::Packet& packet, const os::Datagram& datagram) {
+  OutChannel* out = packet.destination == queue_pair_ ? out_to(datagram.from) : nullptr;
+  if (out == nullptr) {
+    ++drops_.unknown_flow;
+    return;
+  }
+  ++taken_.notices;
+  out->marked(now_);
 }
 
 void StationHub::take_greeting(const wire::Packet& packet, const os::Datagram& datagram) {
@@ -106,46 +124,54 @@ void StationHub::take_greeting(const wire::Packet& packet, const os::Datagram& d
     ++drops_.malformed;
     return;
   }
+  ++taken_.greetings;
   const auto way = way_between(datagram.to, datagram.from);
   if (const auto* hello = std::get_if<Hello>(&*greeting)) return greeted(*hello, *way);
   if (const auto* refusal = std::get_if<Refusal>(&*greeting)) return said(*refusal, *way);
   if (const auto* farewell = std::get_if<Farewell>(&*greeting)) return said(*farewell, *way);
   const auto& welcome = std::get<Welcome>(*greeting);
   OutChannel* out = out_to(datagram.from);
-  if (out != nullptr) out->welcomed(welcome, now_);
+  if (out == nullptr || !out->welcomed(welcome, now_)) return;
+  for (InChannel* in : in_from(datagram.from)) {
+    if (in->station() == out->station()) in->hear(now_);
+  }
 }
 
-// Somebody wants to send. He may have asked before, and not have got the answer.
+// The answer was lost, or he asks whether this end is there.
+void StationHub::greeted_again(InChannel& in, const Hello& hello, const Way& back) {
+  in.hear(now_);
+  OutChannel* out = out_to(back.to);
+  if (out != nullptr && out->station() == in.station()) out->hear(now_);
+  in.narrow(hello.me.path_mtu);
+  if (!in.is_shut()) return say(back, in.welcome());
+  say(back, Refusal{Refusal::Why::kUnwanted, hello.me.token, 0});
+}
+
+// Somebody wants to send.
 void StationHub::greeted(const Hello& hello, const Way& back) {
   if (hello.service != options_.service) {
     return say(back, Refusal{Refusal::Why::kNobody, hello.me.token, 0});
   }
-  std::size_t of_this_peer = 0;
+  const std::vector<InChannel*> known = in_from(back.to);
   InChannel* oldest = nullptr;
-  for (const std::uint32_t number : sources_) {
-    if (number == 0) continue;
-    InChannel& in = *find_context(number)->in;
-    if (!(in.way().to == back.to)) continue;
-    ++of_this_peer;
-    if (oldest == nullptr || in.heard() < oldest->heard()) oldest = &in;
-    if (in.hello().me.token == hello.me.token) {
-      in.hear(now_);
-      if (!in.is_shut()) return say(back, in.welcome());
-      return say(back, Refusal{Refusal::Why::kUnwanted, hello.me.token, 0});
-    }
+  for (InChannel* in : known) {
+    if (oldest == nullptr || in->heard() < oldest->heard()) oldest = in;
+    if (in->hello().me.token == hello.me.token) return greeted_again(*in, hello, back);
     // Whoever had that address before has gone.
-    if (in.station() != hello.me.station) {
-      close_source(in, true);
+    if (in->station() != hello.me.station) {
+      close_source(*in, true);
       oldest = nullptr;
       break;
     }
   }
-  if (of_this_peer >= kMostOfOnePeer && oldest != nullptr) close_source(*oldest, false);
+  if (known.size() >= kMostOfOnePeer && oldest != nullptr) close_source(*oldest, false);
   if (!room_for_context()) return;
-  std::size_t source = 0;
-  while (source < sources_.size() && sources_[source] != 0) ++source;
-  if (source == sources_.size()) sources_.push_back(0);
+  const auto free = std::find(sources_.begin(), sources_.end(), 0U);
+  const auto source = options_.first_source + static_cast<std::uint32_t>(free - sources_.begin());
+  const std::size_t place = source - options_.first_source;
+  if (free == sources_.end()) sources_.push_back(0);
   Context& context = new_context();
+  neighbours_[back.to].in.push_back(context.number);
   Welcome welcome;
   welcome.token = hello.me.token;
   welcome.me = introduction();
@@ -153,56 +179,70 @@ void StationHub::greeted(const Hello& hello, const Way& back) {
   welcome.me.context = context.number;
   const auto path = os::udp_path_to(back.to, back.from);
   welcome.me.path_mtu = std::min(hello.me.path_mtu, path_mtu_within(path ? path.value().mtu : 0));
+  welcome.path_mtu = welcome.me.path_mtu;
   welcome.first = Psn(static_cast<std::uint32_t>(os::random_number()));
   context.in = std::make_unique<InChannel>(*this, hello, welcome, way_between(back.from, back.to),
-                                           static_cast<std::uint32_t>(source), kLongestMessage);
+                                           source, kLongestMessage);
   context.in->hear(now_);
-  sources_[source] = context.number;
+  sources_[place] = context.number;
   const bool named = !hello.name.is_any() && hello.name.port() == back.to.port();
-  sink_->source_opened(static_cast<std::uint32_t>(source), named ? hello.name : back.to);
+  sink_->source_opened(source, named ? hello.name : back.to);
   say(back, welcome);
 }
 
 void StationHub::said(const Refusal& refusal, const Way& back) {
-  for (const auto& context : contexts_) {
-    OutChannel* out = context == nullptr ? nullptr : context->out.get();
-    if (out == nullptr || !(out->peer() == back.to)) continue;
-    const bool unknown = refusal.why == Refusal::Why::kUnknown &&
-                         out->state() == OutChannel::State::kOpen &&
-                         out->peer_context() == refusal.context;
-    const bool unwanted = refusal.why == Refusal::Why::kUnwanted && out->token() == refusal.token;
-    if (unknown) out->lose(link::PeerState::kDied);
-    if (unwanted) out->lose(link::PeerState::kRefuses);
+  OutChannel* out = out_to(back.to);
+  if (out == nullptr) return;
+  switch (refusal.why) {
+    case Refusal::Why::kUnknown:
+      if (out->state() == OutChannel::State::kOpen && out->peer_context() == refusal.context) {
+        out->lose(link::PeerState::kDied);
+      }
+      return;
+    case Refusal::Why::kUnwanted:
+      if (out->token() == refusal.token) out->lose(link::PeerState::kRefuses);
+      return;
+    case Refusal::Why::kNobody:
+      if (out->token() == refusal.token) out->deny();
+      return;
   }
 }
 
 void StationHub::said(const Farewell& farewell, const Way& back) {
   if (farewell.answer) return;
   say(back, Farewell{true, farewell.receiver_token, farewell.sender_token});
-  for (const auto& context : contexts_) {
-    if (context == nullptr) continue;
-    OutChannel* out = context->out.get();
-    if (out != nullptr && out->peer() == back.to && out->token() == farewell.receiver_token &&
-        out->peer_token() == farewell.sender_token) {
-      return out->lose(link::PeerState::kLeft);
-    }
-    InChannel* in = context->in.get();
-    if (in != nullptr && in->way().to == back.to &&
-        in->welcome().me.token == farewell.receiver_token &&
+  OutChannel* out = out_to(back.to);
+  if (out != nullptr && out->token() == farewell.receiver_token &&
+      out->peer_token() == farewell.sender_token) {
+    return out->lose(link::PeerState::kLeft);
+  }
+  for (InChannel* in : in_from(back.to)) {
+    if (in->welcome().me.token == farewell.receiver_token &&
         in->hello().me.token == farewell.sender_token) {
       return close_source(*in, false);
     }
   }
 }
 
+// The system knows best how much the way carries: anybody can forge what a router says. Packets of
+// that size that are under way go in fragments, so that nothing is lost.
+void StationHub::narrow(const os::SocketAddress& peer) {
+  const auto path = os::udp_path_to(peer, socket_.address());
+  if (!path) return;
+  const std::size_t path_mtu = path_mtu_within(path.value().mtu);
+  if (OutChannel* out = out_to(peer)) out->narrow(path_mtu);
+  for (InChannel* in : in_from(peer)) {
+    if (in->suggest(path_mtu)) say(in->way(), in->welcome());
+  }
+}
+
 void StationHub::take_errors() {
   while (const auto error = socket_.next_error()) {
+    if (error->what == os::UdpError::What::kTooBig) narrow(error->peer);
     if (error->what != os::UdpError::What::kPortUnreachable) continue;
     if (OutChannel* out = out_to(error->peer)) out->strike();
-    for (const std::uint32_t number : sources_) {
-      if (number == 0) continue;
-      InChannel& in = *find_context(number)->in;
-      if (in.way().to == error->peer && in.strike()) close_source(in, true);
+    for (InChannel* in : in_from(error->peer)) {
+      if (in->strike()) close_source(*in, true);
     }
   }
 }
@@ -228,18 +268,19 @@ void StationHub::say(const Way& way, const Greeting& greeting) {
 
 // Requests first: acknowledgements are smaller, and may end a train.
 void StationHub::emit(bool all) {
-  std::vector<std::uint32_t> active;
-  active.swap(active_);
+  if (active_.empty()) return;
+  emitting_.clear();
+  emitting_.swap(active_);
   for (const bool out : {true, false}) {
-    for (const std::uint32_t number : active) {
+    for (const std::uint32_t number : emitting_) {
       Context* context = find_context(number);
       if (context == nullptr) continue;
       if (out && context->out != nullptr) context->out->emit(trains_, now_);
-      if (!out && context->in != nullptr) context->in->emit(trains_, all);
+      if (!out && context->in != nullptr) context->in->emit(trains_, all, now_);
     }
   }
   trains_.flush();
-  for (const std::uint32_t number : active) {
+  for (const std::uint32_t number : emitting_) {
     Context* context = find_context(number);
     if (context == nullptr) continue;
     const bool stays = (context->out != nullptr && !context->out->quiet()) ||
@@ -249,8 +290,7 @@ void StationHub::emit(bool all) {
   }
 }
 
-void StationHub::send_now(OutChannel& channel) {
-  const os::Time now = std::chrono::steady_clock::now();
+void StationHub::send_now(OutChannel& channel, os::Time now) {
   channel.emit(trains_, now);
   trains_.flush();
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Between which two sockets do packets of a flow go?
-#include "route.h"
+#include "link_udp/route.h"
 
+#include <cerrno>
 #include <cstring>
 
 #include "base/path_mtu.h"
@@ -29,12 +30,21 @@ wire::Route route_between(const os::SocketAddress& from, const os::SocketAddress
   return route;
 }
 
+Result<os::UdpPath> path_from(const os::SocketAddress& own, const os::SocketAddress& peer) {
+  if (peer.family() != own.family()) {
+    return Error{EHOSTUNREACH, peer.text() + " is an address of another family"};
+  }
+  auto path = os::udp_path_to(peer, own);
+  if (path) path.value().source.set_port(own.port());
+  return path;
+}
+
 // Reliable datagrams have headers that others have not, which path_mtu() does not count.
 std::size_t path_mtu_within(std::size_t packet) {
   constexpr std::size_t kOthers = wire::kBthBytes + wire::bytes_of(wire::kAtomicEth);
   constexpr std::size_t kMore = wire::kMaxHeaderBytes - kOthers;
   const std::size_t mtu = packet > kMore ? path_mtu(packet - kMore) : 0;
-  return mtu != 0 ? mtu : 256;
+  return mtu != 0 ? mtu : kLeastPathMtu;
 }
 
 }  // namespace weft::udp

@@ -4,11 +4,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 #include <utility>
 
+#include "link_udp/route.h"
 #include "os/runtime_dir.h"
 #include "os/udp_path.h"
-#include "route.h"
 #include "station_hub.h"
 
 namespace weft::udp {
@@ -18,7 +19,11 @@ class StationFlow final : public link::Flow {
  public:
   StationFlow(StationHub& hub, std::uint32_t context) : hub_(hub), context_(context) {}
   ~StationFlow() override {
-    if (OutChannel* out = channel()) out->let_go();
+    try {
+      if (OutChannel* out = channel()) out->let_go();
+    } catch (const std::bad_alloc&) {
+      // It is forgotten with the station.
+    }
   }
 
   link::Outcome send(const link::SendRequest& request) override {
@@ -87,7 +92,7 @@ StationHub::StationHub(os::UdpSocket socket, const StationOptions& options)
       queue_pair_(queue_pair_at(socket_.address().port())),
       queue_key_(static_cast<std::uint32_t>(os::random_number())),
       station_(os::random_number() | 1),
-      trains_(socket_),
+      trains_(socket_, options.capture),
       memory_(options.regions, options.domain),
       greeting_psn_(static_cast<std::uint32_t>(os::random_number())) {}
 
@@ -107,9 +112,18 @@ Status StationHub::open() {
   return {};
 }
 
+// Without memory nothing can be sent: peers will notice.
+StationHub::~StationHub() {
+  closing_ = true;
+  try {
+    part();
+  } catch (const std::bad_alloc&) {
+  }
+}
+
 // What was sent last must not be lost because the program ends. What has left lies in the peer's
 // socket, even if that does not look: so it goes on as long as peers answer, and a little longer.
-StationHub::~StationHub() {
+void StationHub::part() {
   struct Deaf final : link::InboxSink {
     void source_opened(std::uint32_t, const os::SocketAddress&) override {}
     void source_closed(std::uint32_t, bool) override {}
@@ -132,6 +146,7 @@ StationHub::~StationHub() {
     if (fall_asleep()) os::wait_readable(wake_fd(), std::chrono::milliseconds(5));
   } while (now_ < end && now_ - heard < kSilence);
   sink_ = &deaf;
+  emit(true);
   for (const auto& context : contexts_) {
     if (context != nullptr) close_context(*context);
   }
@@ -164,10 +179,10 @@ Result<std::unique_ptr<link::Flow>> StationHub::connect(const os::SocketAddress&
 unsigned StationHub::poll(link::InboxSink& sink) {
   link::InboxSink* const before = std::exchange(sink_, &sink);
   now_ = std::chrono::steady_clock::now();
-  emit(true);
+  emit(false);
   const unsigned count = receive();
   if (count != 0) emit(false);
-  if (now_ >= next_probe_) probe();
+  look_at_silent_ones();
   report_pulled();
   sink_ = before;
   return count;
@@ -216,11 +231,17 @@ bool StationHub::fall_asleep() {
   now_ = std::chrono::steady_clock::now();
   bell_.clear();
   emit(true);
-  if (now_ >= next_probe_) probe();
+  look_at_silent_ones();
   const os::Time next = earliest();
   if (next <= now_) return false;
   timer_.set(next == os::Time::max() ? os::Timer::kNever : next - now_);
-  return pulled_.empty();
+  asleep_ = pulled_.empty();
+  return asleep_;
+}
+
+void StationHub::wake_up() {
+  asleep_ = false;
+  bell_.clear();
 }
 
 }  // namespace weft::udp

@@ -255,13 +255,38 @@ TEST_F(StationAccessTest, OneRefusedRangeOfSeveralFailsTheAccess) {
   const std::vector<RemoteRange> remote = {{0, 1000, RegionKey{kBoth}},
                                            {5000, 1000, RegionKey{kReadOnly}}};
   EXPECT_EQ(end_of(begin(true, bytes, remote, true)), refused(Refusal::kNoRight));
-  const auto second = region.begin() + 5000;
-  EXPECT_TRUE(
-      std::all_of(second, second + 1000, [](std::byte each) { return each == std::byte{}; }));
+  EXPECT_EQ(region, Bytes(kRegionBytes)) << "no range is written when one is refused";
   Bytes good = pattern(2000, 2);
   ASSERT_EQ(end_of(begin(true, good, {{0, 2000, RegionKey{kBoth}}}, true)), kFine);
   ASSERT_TRUE(both([&] { return !b.log.messages.empty(); }));
   EXPECT_EQ(count(link::Operation::kWriteData), 1u);
+}
+
+TEST_F(StationAccessTest, OneRangeThatCannotBeReadLeavesTheBufferAlone) {
+  std::ranges::copy(pattern(kRegionBytes, 3), region.begin());
+  Bytes bytes(2000);
+  for (int i = 0; i < 3; ++i) {
+    const std::vector<RemoteRange> remote = {{0, 1000, RegionKey{kBoth}},
+                                             {5000, 1000, RegionKey{kWriteOnly}}};
+    EXPECT_EQ(end_of(begin(false, bytes, remote)), refused(Refusal::kNoRight));
+    EXPECT_EQ(bytes, Bytes(2000));
+  }
+  ASSERT_EQ(end_of(begin(false, bytes, {{0, 2000, RegionKey{kBoth}}})), kFine);
+  EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), region.begin()));
+}
+
+// What is asked for after a read must not change what the read finds.
+TEST_F(StationAccessTest, AWriteWaitsForTheReadsBeforeIt) {
+  std::ranges::copy(pattern(kRegionBytes, 4), region.begin());
+  const Bytes before = region;
+  Bytes got(kRegionBytes);
+  Bytes bytes = pattern(kRegionBytes, 5);
+  const std::uint64_t read = begin(false, got, {{0, kRegionBytes, RegionKey{kBoth}}});
+  const std::uint64_t write = begin(true, bytes, {{0, kRegionBytes, RegionKey{kBoth}}});
+  EXPECT_EQ(end_of(read), kFine);
+  EXPECT_EQ(end_of(write), kFine);
+  EXPECT_EQ(got, before);
+  EXPECT_EQ(region, bytes);
 }
 
 TEST_F(StationAccessTest, AnOwnerThatAskedIsTold) {

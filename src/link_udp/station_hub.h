@@ -3,17 +3,18 @@
 #pragma once
 
 #include <chrono>
-#include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "hub.h"
 #include "in_channel.h"
 #include "link_udp/station.h"
+#include "neighbours.h"
 #include "operation.h"
 #include "os/event.h"
 #include "os/timer.h"
 #include "out_channel.h"
+#include "transport/congestion_notifier.h"
 
 namespace weft::udp {
 
@@ -25,7 +26,10 @@ class StationHub final : public Station, public Hub {
   Status open();
 
   Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer, bool insists) override;
+  Bustle bustle() const override;
   const Drops& drops() const override { return drops_; }
+  Taken taken() const override;
+  std::uint64_t sent() const override { return trains_.packets(); }
 
   unsigned poll(link::InboxSink& sink) override;
   void accept(link::InboxSink& sink, const link::Offer& offer, std::span<const LocalRange> pieces,
@@ -36,7 +40,7 @@ class StationHub final : public Station, public Hub {
   int wake_fd() const override { return wake_.fd(); }
   bool fall_asleep() override;
   void ring() override { bell_.set(); }
-  void wake_up() override { bell_.clear(); }
+  void wake_up() override;
 
  private:
   friend class StationFlow;
@@ -47,6 +51,14 @@ class StationHub final : public Station, public Hub {
     std::unique_ptr<InChannel> in;
     bool active = false;
     bool seen_idle = false;
+    os::Time watched_at{};   // when it is looked at whether its peer lives
+    os::Time used{};         // when something was under way last
+    unsigned questions = 0;  // that its peer has not answered
+  };
+  struct Watch {
+    os::Time at;
+    std::uint32_t context;
+    bool operator<(const Watch& other) const { return other.at < at; }
   };
   // A message of a peer that is being read.
   struct Pull {
@@ -68,14 +80,17 @@ class StationHub final : public Station, public Hub {
   memory::OwnMemory& memory() override { return memory_; }
   void activate(OutChannel& channel) override { activate(channel.context()); }
   void activate(InChannel& channel) override { activate(channel.welcome().me.context); }
-  void send_now(OutChannel& channel) override;
+  void send_now(OutChannel& channel, os::Time now) override;
   void say(const Way& way, const Greeting& greeting) override;
   std::uint32_t name_exchange(Operation& operation) override;
   void forget_exchange(std::uint32_t exchange) override { exchanges_.erase(exchange); }
   Operation* find_exchange(std::uint32_t exchange, std::uint64_t station) override;
   OutChannel& way_back(const InChannel& channel) override;
   void pulled(void* cookie, int error) override { pulled_.push_back({cookie, error}); }
+  bool closing() const override { return closing_; }
   link::InboxSink& sink() override { return *sink_; }
+
+  void part();
 
   // Contexts (contexts.cc).
   bool room_for_context() const;
@@ -84,10 +99,14 @@ class StationHub final : public Station, public Hub {
                                          const os::SocketAddress& to);
   Context* find_context(std::uint32_t number);
   void close_context(Context& context);
+  void destroy(std::unique_ptr<Context>& context);
+  static void count_in(Taken& taken, const Context& context);
   void activate(std::uint32_t number);
   OutChannel* out_to(const os::SocketAddress& peer);
+  std::vector<InChannel*> in_from(const os::SocketAddress& peer);
   Result<OutChannel*> open_out(const os::SocketAddress& peer);
   InChannel* source(std::uint32_t number) const;
+  void forget(const os::SocketAddress& peer);
   void close_source(InChannel& channel, bool died);
   void tidy_up();
 
@@ -96,13 +115,24 @@ class StationHub final : public Station, public Hub {
   void take(const os::Datagram& datagram);
   void take_greeting(const wire::Packet& packet, const os::Datagram& datagram);
   void take_of_flow(const wire::Packet& packet, const os::Datagram& datagram);
+  void take_notice(const wire::Packet& packet, const os::Datagram& datagram);
+  void take_mark(Context& context, bool request, const os::Datagram& datagram);
   void take_errors();
+  void narrow(const os::SocketAddress& peer);
   void greeted(const Hello& hello, const Way& back);
+  void greeted_again(InChannel& in, const Hello& hello, const Way& back);
   void said(const Refusal& refusal, const Way& back);
   void said(const Farewell& farewell, const Way& back);
   void emit(bool all);
   void report_pulled();
-  void probe();
+
+  // Whether peers live (keepalive.cc).
+  void watch(Context& context, os::Time at);
+  void hasten(Context& context);
+  void look_at_silent_ones();
+  os::Time look_at(Context& context, OutChannel& out);
+  os::Time look_at(Context& context, InChannel& in);
+  os::Time::duration patience(const Context& context, bool eager) const;
   os::Time earliest() const;
 
   os::UdpSocket socket_;
@@ -115,17 +145,19 @@ class StationHub final : public Station, public Hub {
   Trains trains_;
   memory::OwnMemory memory_;
   os::Event bell_;
+  bool asleep_ = false;
+  bool closing_ = false;
   os::Timer timer_;
   os::EventSet wake_;
   std::vector<std::unique_ptr<Context>> contexts_;  // by index
   std::vector<std::uint32_t> active_;               // numbers of contexts
-  std::unordered_map<std::string, std::weak_ptr<const Way>> ways_;
-  bool errors_wait_ = false;  // that came back from the network
+  std::vector<std::uint32_t> emitting_;             // the same, while they send
+  bool errors_wait_ = false;                        // that came back from the network
   os::Time next_rejection_{};
   std::uint32_t nowhere_ = 0;  // context of what cannot be sent
-  os::Time next_probe_{};
-  std::unordered_map<std::string, std::uint32_t> outs_;  // context by peer
-  std::vector<std::uint32_t> sources_;                   // context by the inbox's number; 0: none
+  std::vector<Watch> watches_;
+  Neighbours neighbours_;
+  std::vector<std::uint32_t> sources_;  // context by the inbox's number; 0: none
   std::unordered_map<std::uint32_t, Operation*> exchanges_;
   std::uint32_t next_exchange_ = 1;
   std::vector<std::unique_ptr<Pull>> pulls_;
@@ -134,6 +166,8 @@ class StationHub final : public Station, public Hub {
   Psn greeting_psn_;
   os::Time now_{};
   Drops drops_;
+  Taken taken_;
+  transport::CongestionNotifier notifier_;
 };
 
 }  // namespace weft::udp

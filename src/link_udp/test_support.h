@@ -152,7 +152,7 @@ struct Peer {
   std::vector<std::unique_ptr<link::Flow>> flows;
 
   explicit Peer(const StationOptions& wanted = {}, const os::SocketAddress& at = os::loopback(0)) {
-    auto socket = os::UdpSocket::bind(at, {});
+    auto socket = os::UdpSocket::bind(at, kSocketOptions);
     StationOptions options = wanted;
     address = options.name = socket.value().address();
     options.domain = kDomain;

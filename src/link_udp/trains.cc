@@ -2,6 +2,7 @@
 // How do packets leave, many at a time?
 #include "trains.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -14,12 +15,14 @@ constexpr std::size_t kLargest = wire::kMaxHeaderBytes + wire::kMaxPathMtu + wir
 
 }  // namespace
 
-Trains::Trains(os::UdpSocket& socket)
-    : socket_(socket), bytes_(os::UdpSocket::kMaxTrain + kLargest) {}
+Trains::Trains(os::UdpSocket& socket, wire::Tap* capture)
+    : socket_(socket),
+      capture_(capture),
+      bytes_(std::make_unique_for_overwrite<std::byte[]>(os::UdpSocket::kMaxTrain + kLargest)) {}
 
 std::span<std::byte> Trains::place() {
   if (stuck_ && !send()) return {};
-  return std::span(bytes_).subspan(filled_, kLargest);
+  return {bytes_.get() + filled_, kLargest};
 }
 
 bool Trains::joins(const Way& way, std::size_t length) const {
@@ -34,9 +37,9 @@ void Trains::add(const Way& way, std::size_t length) {
   if (!joins(way, length)) {
     const std::size_t begin = filled_;
     if (!send()) return;  // it is lost: there is no room for it
-    std::memmove(bytes_.data(), bytes_.data() + begin, length);
+    std::memmove(bytes_.get(), bytes_.get() + begin, length);
   }
-  std::byte* packet = bytes_.data() + filled_;
+  std::byte* packet = bytes_.get() + filled_;
   const std::size_t whole = length + wire::kIcrcBytes;
   if (count_ == 0) {
     way_ = &way;
@@ -56,14 +59,38 @@ void Trains::flush() {
   if (count_ != 0) send();
 }
 
+// The first `count` packets of the train have left, each with its place in the train for an
+// identification.
+void Trains::record(std::size_t count) const {
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t begin = i * segment_;
+    const std::size_t length = std::min(segment_, filled_ - begin);
+    wire::Ipv4Words words;
+    words.identification = static_cast<std::uint16_t>(i);
+    capture_->packet(wire::CaptureDirection::kSent, way_->route, words,
+                     {bytes_.get() + begin, length}, {});
+  }
+}
+
 // True when there is room again.
 bool Trains::send() {
-  const os::SendOutcome outcome =
-      socket_.send(way_->to, way_->from, {bytes_.data(), filled_}, segment_);
+  const std::span<const std::byte> packets(bytes_.get(), filled_);
+  os::SendOutcome outcome = socket_.send(way_->to, way_->from, packets, segment_);
+  if (outcome.error == EMSGSIZE) {
+    narrow_ = way_->to;
+    outcome =
+        socket_.send_in_fragments(way_->to, way_->from, packets.subspan(outcome.bytes), segment_);
+  }
   met_errors_ = met_errors_ || outcome.errors_waiting;
+  if (capture_ != nullptr) record(outcome.datagrams);
   stuck_ = outcome.error == EAGAIN || outcome.error == ENOBUFS;
-  if (stuck_ && outcome.bytes == 0) return false;
+  if (stuck_ && outcome.bytes == 0) {
+    stuck_way_ = *way_;  // its owner may go before there is room
+    way_ = &stuck_way_;
+    return false;
+  }
   stuck_ = false;
+  packets_ += count_;
   filled_ = count_ = 0;
   return true;
 }

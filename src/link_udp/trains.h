@@ -3,12 +3,15 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include "os/udp_socket.h"
 #include "wire/icrc.h"
+#include "wire/tap.h"
 
 namespace weft::udp {
 
@@ -23,7 +26,8 @@ struct Way {
 // by their ICRCs. The last one may be shorter. One thread at a time.
 class Trains {
  public:
-  explicit Trains(os::UdpSocket& socket);
+  // `capture`, if not null, hears of what leaves.
+  Trains(os::UdpSocket& socket, wire::Tap* capture);
 
   // Where to write the next packet, from its base header to its padding; there is room for the
   // largest. Empty while the socket takes nothing: try again later.
@@ -35,22 +39,40 @@ class Trains {
   // loses packets.
   void flush();
 
+  // Once: a peer to whom packets were too large for the way. They went in fragments.
+  std::optional<os::SocketAddress> narrow_way() { return std::exchange(narrow_, std::nullopt); }
+  // That left, or were lost by the socket.
+  std::uint64_t packets() const { return packets_; }
+  // Forgets what was collected.
+  void drop() {
+    filled_ = count_ = 0;
+    stuck_ = false;
+  }
+  // False while there is something that flush() would send.
+  bool empty() const { return count_ == 0; }
+
   // True once after the socket said that errors have come back from the network.
   bool met_errors() { return std::exchange(met_errors_, false); }
 
  private:
   bool joins(const Way& way, std::size_t length) const;
   bool send();
+  void record(std::size_t count) const;
 
   os::UdpSocket& socket_;
-  std::vector<std::byte> bytes_;
+  wire::Tap* const capture_;
+  // Not initialised, so that pages exist only where something was sent.
+  const std::unique_ptr<std::byte[]> bytes_;
   const Way* way_ = nullptr;
+  Way stuck_way_;
   std::size_t segment_ = 0;  // bytes of all packets but the last
   std::size_t count_ = 0;
+  std::uint64_t packets_ = 0;
   std::size_t filled_ = 0;  // bytes of packets that were added
   bool ended_ = false;      // the last one was shorter
   bool stuck_ = false;      // the socket had no room for them
   bool met_errors_ = false;
+  std::optional<os::SocketAddress> narrow_;
 };
 
 }  // namespace weft::udp

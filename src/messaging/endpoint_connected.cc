@@ -57,6 +57,7 @@ void Endpoint::turn_away(std::uint32_t source) { port_->inbox().refuse(*this, so
 void Endpoint::part(int error) {
   parting_error_ = error;
   ended_ = ESHUTDOWN;
+  if (facing_ != nullptr) facing_->give_up(*this);
   facing_.reset();
   if (!peers_.empty()) lose(peers_[0]);
   if (peer_source_ != nullptr) std::exchange(peer_source_, nullptr)->admitted = false;

@@ -12,8 +12,14 @@ constexpr auto kLookAgain = std::chrono::milliseconds(20);
 // No address vector grows to this number: whoever takes a peer for a group hears of it.
 constexpr PeerIndex kFirstGroup = PeerIndex{1} << 62;
 
-void make_datagram(SendCall& call, std::uint64_t group) {
+// A packet of the network carries that much of the data.
+constexpr std::uint64_t kData = 0xFFFF'FFFF;
+
+// It may linger where its completion will be read: that drives what it lingers in.
+void make_datagram(SendCall& call, std::uint64_t group, const device::CompletionQueue* reports) {
   call.operation = link::Operation::kDatagram;
+  call.data &= kData;
+  call.may_linger = reports != nullptr && call.report.wanted();
   call.tag = group;
   call.must_copy = true;
   call.until_delivered = false;
@@ -42,6 +48,8 @@ link::Flow* Endpoint::look_for(PeerIndex index, int& error) {
 void Endpoint::hand_over(link::Flow& flow, SendCall& call) {
   switch (flow.send(call).state) {
     case link::Outcome::State::kDone:
+      if (call.may_linger && flow.ready()) setup_.bindings.tx->ask_for_progress();
+      return;
     case link::Outcome::State::kPending:  // not of a message that must be copied
       return;
     case link::Outcome::State::kAgain:
@@ -63,7 +71,7 @@ int Endpoint::send_datagram(SendCall& call) {
   int error = 0;
   link::Flow* flow = flow_to(call.peer, error);
   if (error == EINVAL) return EINVAL;
-  make_datagram(call, 0);
+  make_datagram(call, 0, setup_.bindings.tx);
   if (flow != nullptr) {
     hand_over(*flow, call);
   } else {
@@ -81,7 +89,7 @@ int Endpoint::send_to_group(SendCall& call) {
   Group* group = find_group(call.peer);
   if (group == nullptr) return EINVAL;
   if (group->flow == nullptr) return EACCES;
-  make_datagram(call, group->number);
+  make_datagram(call, group->number, setup_.bindings.tx);
   hand_over(*group->flow, call);
   complete(call.report, device::kSend | device::kMessage | device::kMulticast, Event::kSend);
   return 0;
@@ -108,7 +116,11 @@ Result<PeerIndex> Endpoint::join(const os::SocketAddress& address, bool sends, b
     return other != nullptr && other->number == group->number;
   });
   if (joined) return Error{EADDRINUSE, "the endpoint has joined " + address.text() + " already"};
-  if (sends) group->flow = port_->connect_group(address);
+  if (sends) {
+    auto flow = port_->connect_group(address);
+    if (!flow) return flow.error();
+    group->flow = std::move(flow).value();
+  }
   if (receives) {
     auto membership = port_->join(address);
     if (!membership) return membership.error();
@@ -125,9 +137,16 @@ void Endpoint::leave(PeerIndex group) {
   if (find_group(group) != nullptr) groups_[group - kFirstGroup].reset();
 }
 
+std::string Endpoint::dropped_packets() const {
+  const std::lock_guard guard(lock_);
+  return port_->dropped_packets();
+}
+
 Drops Endpoint::drops() const {
   const std::lock_guard guard(lock_);
-  return drops_;
+  Drops drops = drops_;
+  drops.lost = port_->inbox().lost();
+  return drops;
 }
 
 }  // namespace weft::messaging

@@ -37,10 +37,7 @@ Result<UdpPath> udp_path_to(const SocketAddress& peer, const SocketAddress& sour
   if (::connect(socket.get(), to.get(), to.length()) != 0) {
     return last_error("no route to " + peer.host());
   }
-  sockaddr_storage bound{};
-  socklen_t length = sizeof bound;
-  ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&bound), &length);
-  Result<SocketAddress> local = SocketAddress::parse(&bound, length);
+  Result<SocketAddress> local = bound_to(socket);
   if (!local) return local.error();
   local.value().set_port(0);
   return UdpPath{local.value(), mtu_of(socket.get(), to.family())};

@@ -146,5 +146,28 @@ TEST(UdpPort, TheSamePortOfBothFamiliesCanBeHeld) {
   EXPECT_TRUE(four.ok()) << four.error().message;
 }
 
+TEST(UdpPort, UntilASocketTakesItOverNobodyListensThere) {
+  for (const SocketAddress& wanted : {v4("127.0.0.1", 0), v6("::1", 0)}) {
+    const auto port = UdpPort::bind(wanted);
+    if (!port && wanted.family() == AF_INET6) GTEST_SKIP() << "no IPv6";
+    ASSERT_TRUE(port.ok());
+    EXPECT_FALSE(somebody_listens(port.value().address()));
+    EXPECT_TRUE(port.value().open().valid());
+    EXPECT_TRUE(somebody_listens(port.value().address()));
+    EXPECT_FALSE(UdpPort::bind(port.value().address()).ok()) << "it is still its owner's";
+    SocketAddress other = port.value().address();
+    other.set_port(static_cast<std::uint16_t>(other.port() ^ 1));
+    if (const auto neighbour = UdpPort::bind(other)) {
+      EXPECT_FALSE(somebody_listens(other));
+    }
+  }
+}
+
+TEST(UdpPort, AtTheUnspecifiedAddressSomebodyListensEverywhere) {
+  const auto port = UdpPort::bind(v4("0.0.0.0", 0));
+  ASSERT_TRUE(port.ok());
+  EXPECT_TRUE(somebody_listens(v4("127.0.0.1", port.value().address().port())));
+}
+
 }  // namespace
 }  // namespace weft::os

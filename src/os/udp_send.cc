@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "os/udp_path.h"
 #include "os/udp_socket.h"
@@ -161,11 +162,28 @@ SendOutcome UdpSocket::send(const SocketAddress& to, const SocketAddress& from,
   const bool train = bytes.size() > segment && together > 1;
 
   Ancillary ancillary;
-  if (source && !from.is_any()) ancillary.add_source(from);
+  if (source && !from.is_any() && address_.is_any()) ancillary.add_source(from);
   if (train) ancillary.add_segment(segment);
   Messages messages(to, ancillary);
   outcome = send_all(socket_.get(), messages, bytes, {segment, segment * together});
   if (outcome.error != 0) explain(to, from, segment, train, outcome);
+  return outcome;
+}
+
+SendOutcome UdpSocket::send_in_fragments(const SocketAddress& to, const SocketAddress& from,
+                                         std::span<const std::byte> bytes, std::size_t segment) {
+  const bool v6 = address_.family() == AF_INET6;
+  static_assert(IPV6_PMTUDISC_DONT == IP_PMTUDISC_DONT && IPV6_PMTUDISC_DO == IP_PMTUDISC_DO);
+  const auto discover = [&](int how) {
+    return ::setsockopt(socket_.get(), v6 ? IPPROTO_IPV6 : IPPROTO_IP,
+                        v6 ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER, &how, sizeof how) == 0;
+  };
+  const bool trains = std::exchange(trains_, false);
+  SendOutcome outcome;
+  if (!discover(IP_PMTUDISC_DONT)) outcome.error = errno;
+  if (outcome.error == 0) outcome = send(to, from, bytes, segment);
+  discover(IP_PMTUDISC_DO);
+  trains_ = trains;
   return outcome;
 }
 

@@ -66,30 +66,35 @@ Status UdpSocket::set_options(const SocketAddress& address, const Options& optio
 
 Result<UdpSocket> UdpSocket::over(const UdpPort& port, const Options& options) {
   UdpSocket made;
-  made.socket_ = port.duplicate();
+  made.socket_ = port.open();
   if (!made.socket_.valid()) return last_error("cannot duplicate a socket");
   made.address_ = port.address();
   if (Status ok = made.set_options(made.address_, options); !ok) return ok.error();
   return made;
 }
 
-Result<UdpSocket> UdpSocket::bind(const SocketAddress& wanted, const Options& options) {
-  const bool v6 = wanted.family() == AF_INET6;
-  UdpSocket made;
-  made.socket_.reset(::socket(wanted.family(), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const int fd = made.socket_.get();
-  if (fd < 0) return last_error("cannot open a UDP socket");
-  if (v6) set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
-  if (Status ok = made.set_options(wanted, options); !ok) return ok.error();
-  if (::bind(fd, wanted.get(), wanted.length()) != 0) {
+Status UdpSocket::open(int family) {
+  socket_.reset(::socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket_.valid()) return last_error("cannot open a UDP socket");
+  if (family == AF_INET6) set(socket_.get(), IPPROTO_IPV6, IPV6_V6ONLY, 1);
+  return {};
+}
+
+Status UdpSocket::bind_to(const SocketAddress& wanted) {
+  if (::bind(socket_.get(), wanted.get(), wanted.length()) != 0) {
     return last_error("cannot bind " + wanted.text());
   }
-  sockaddr_storage bound{};
-  socklen_t length = sizeof bound;
-  ::getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &length);
-  Result<SocketAddress> address = SocketAddress::parse(&bound, length);
+  Result<SocketAddress> address = bound_to(socket_);
   if (!address) return address.error();
-  made.address_ = address.value();
+  address_ = address.value();
+  return {};
+}
+
+Result<UdpSocket> UdpSocket::bind(const SocketAddress& wanted, const Options& options) {
+  UdpSocket made;
+  if (Status ok = made.open(wanted.family()); !ok) return ok.error();
+  if (Status ok = made.set_options(wanted, options); !ok) return ok.error();
+  if (Status ok = made.bind_to(wanted); !ok) return ok.error();
   return made;
 }
 

@@ -91,13 +91,14 @@ class Tunnel {
   bool has_ipv6() const { return has_ipv6_; }
 
   // The next UDP packet that leaves, IP header first; empty when none does.
-  Bytes next() {
+  Bytes next() { return next_of(IPPROTO_UDP); }
+  Bytes next_of(int protocol) {
     Bytes packet(65'536);
     while (wait_readable(file_.get(), std::chrono::seconds(10))) {
       const ssize_t size = ::read(file_.get(), packet.data(), packet.size());
       if (size < 28) continue;
       const bool v4 = packet[0] >> 4 == 4;
-      if (packet[v4 ? 9 : 6] != IPPROTO_UDP) continue;  // the kernel looks for routers, too
+      if (packet[v4 ? 9 : 6] != protocol) continue;  // the kernel looks for routers, too
       packet.resize(static_cast<std::size_t>(size));
       return packet;
     }
@@ -308,6 +309,29 @@ TEST(UdpOnTheWire, ARouterThatCarriesLessIsHeardAndBelieved) {
     EXPECT_EQ(again.path_mtu, 1'300U);
     EXPECT_EQ(socket.send(peer(family), {}, zeros(1'200), 0).error, 0);
     EXPECT_EQ(tunnel.next().size(), 1'200 + udp_header_bytes(family));
+  });
+}
+
+TEST(UdpOnTheWire, WhatIsTooLargeLeavesInFragmentsOnRequestOnly) {
+  with_both_families([](Tunnel& tunnel, int family) {
+    UdpSocket socket = bound(family);
+    const bool trains = socket.trains();
+    const SendOutcome outcome = socket.send_in_fragments(peer(family), {}, zeros(4'000), 2'000);
+    EXPECT_EQ(outcome.error, 0);
+    EXPECT_EQ(outcome.datagrams, 2U);
+    EXPECT_EQ(outcome.bytes, 4'000U);
+    std::size_t bytes = 0;
+    for (int i = 0; i < 4; ++i) {
+      const int protocol = family == AF_INET ? int{IPPROTO_UDP} : int{IPPROTO_FRAGMENT};
+      const Bytes packet = tunnel.next_of(protocol);
+      EXPECT_LE(packet.size(), std::size_t{kMtu});
+      const bool whole = family == AF_INET && (word_at(packet, 6) & 0x4000) != 0;
+      EXPECT_FALSE(whole) << "routers may cut, too";
+      bytes += packet.size() - (family == AF_INET ? 20 : 48);
+    }
+    EXPECT_EQ(bytes, 2 * (8 + 2'000U));
+    EXPECT_EQ(socket.trains(), trains);
+    EXPECT_EQ(socket.send(peer(family), {}, zeros(2'000), 0).error, EMSGSIZE) << "as before";
   });
 }
 

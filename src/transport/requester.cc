@@ -14,9 +14,6 @@ using wire::Operation;
 
 namespace {
 
-// Long reads are asked for in parts of so many packets: their responses, too, must not be more than
-// fit on the way.
-constexpr std::uint32_t kReadPart = 64;
 // An answer is asked for at the end of what there is to send, and this often in between.
 constexpr unsigned kAskEvery = 16;
 // Numbers that may be used behind a read whose answer is still to come: they must not come around
@@ -31,6 +28,7 @@ Requester::Requester(const Settings& settings, WorkSink& sink)
       window_(settings),
       next_(settings.first_sent),
       acknowledged_(settings.first_sent),
+      asked_(settings.first_sent),
       patience_(window_.patience()) {}
 
 // While fail() reports what has ended, the new one waits behind it.
@@ -66,6 +64,7 @@ std::uint32_t Requester::under_way() const {
 }
 
 bool Requester::may_begin(const Message& message) const {
+  if (held_) return false;
   if (message.asks() && remembered_ >= std::max(settings_.max_reads, 1U)) return false;
   return !message.work.fence || asking_ == 0;
 }
@@ -118,9 +117,11 @@ bool Requester::wants_answer(const Message& message) {
   }
   ++unasked_;
   const bool end = message.cut + 1 == message.packets;
-  const bool last = end && cutting_ + 1 == messages_.size();
+  prompt_ = prompt_ || !settings_.selective || (end && (message.work.prompt || message.resync));
+  const bool last = prompt_ && end && cutting_ + 1 == messages_.size();
   if (!last && unasked_ < kAskEvery && under_way() + 1 < window_.size()) return false;
   unasked_ = 0;
+  prompt_ = false;
   return true;
 }
 
@@ -138,6 +139,7 @@ std::size_t Requester::cut_next(Time now, std::span<std::byte> out) {
   next_ = next_.after(static_cast<std::int32_t>(count));
   if (message.cut == message.packets) ++cutting_;
   if (ask || message.asks()) {
+    asked_ = next_;
     if (!timed_) {
       timed_ = psn;
       timed_at_ = now;
@@ -161,6 +163,7 @@ std::size_t Requester::send_missing(Time now, std::span<std::byte> out) {
   ++unasked_;
   const bool ask = !message.asks() && (!may_repair() || unasked_ >= kAskEvery);
   if (ask) unasked_ = 0;
+  if (ask && asked_.before(psn.after(1))) asked_ = psn.after(1);
   return write(message, index, count, ask, out);
 }
 
@@ -186,6 +189,7 @@ void Requester::sent(Psn psn, bool again, Time now) {
   }
   if (try_again_ != Time::max()) return;
   heard_ = now;
+  silences_ = 0;
   patience_ = window_.patience();
   try_again_ = now + patience_;
 }
@@ -241,12 +245,15 @@ void Requester::tick(Time now) {
   if (failed_ || waits(now)) return;
   go_on(now);
   if (now < try_again_) return;
-  ++counts_.silences;
-  const bool limited = settings_.ack_timeout != Duration::max();
+  const bool due = is_answer_due();
+  if (due) ++counts_.silences;
+  ++silences_;
+  // Where nobody has looked meanwhile, an answer may be here unheard.
+  const bool limited = settings_.ack_timeout != Duration::max() && silences_ > settings_.retries;
   if (limited && now - heard_ >= settings_.ack_timeout * (settings_.retries + 1)) {
     return fail(Status::kRetriesExceeded);
   }
-  window_.silent();
+  if (due) window_.silent();
   probe();
   for (Message& message : messages_) {
     if (!message.begun()) break;

@@ -44,14 +44,18 @@ Requester::Message* Requester::find(Psn psn) {
 }
 
 void Requester::take(const wire::Packet& response, Time now) {
-  if (failed_ || !response.psn.before(next_)) return;
-  if (wire::transport_of(response.opcode) != settings_.kind) return;
+  const bool of_this_kind = wire::transport_of(response.opcode) == settings_.kind;
+  if (failed_ || !response.psn.before(next_) || !of_this_kind) {
+    ++counts_.ignored;
+    return;
+  }
   const Operation operation = wire::operation_of(response.opcode);
   if (operation == Operation::kAcknowledge) return take_acknowledge(response, now);
   if (operation == Operation::kAtomicAcknowledge) return take_atomic(response, now);
   const bool read =
       operation >= Operation::kReadResponseFirst && operation <= Operation::kReadResponseOnly;
-  if (read) take_read(response, now);
+  if (read) return take_read(response, now);
+  ++counts_.ignored;
 }
 
 void Requester::take_acknowledge(const wire::Packet& response, Time now) {
@@ -76,6 +80,7 @@ void Requester::take_acknowledge(const wire::Packet& response, Time now) {
 // Everything before `end` has arrived.
 void Requester::acknowledge(Psn end, Time now) {
   if (!acknowledged_.before(end)) return;
+  if (asked_.before(end)) asked_ = end;
   const auto count = static_cast<unsigned>(end.since(acknowledged_));
   const bool full = under_way() + 1 >= window_.size();
   acknowledged_ = end;
@@ -92,6 +97,7 @@ void Requester::acknowledge(Psn end, Time now) {
 
 void Requester::progressed(Time now) {
   heard_ = now;
+  silences_ = 0;
   patience_ = window_.patience();
   try_again_ = now + patience_;
 }
@@ -125,11 +131,17 @@ void Requester::answered(Message& message) {
 
 void Requester::take_read(const wire::Packet& response, Time now) {
   Message* message = find(response.psn);
-  if (message == nullptr || !message->reads()) return;
+  if (message == nullptr || !message->reads()) {
+    ++counts_.ignored;
+    return;
+  }
   const auto index = static_cast<std::uint32_t>(response.psn.since(message->first));
   const std::uint64_t bit = std::uint64_t{1} << index;
   const std::size_t length = payload_of(*message, index);
-  if ((message->there & bit) != 0 || response.payload.size() != length) return;
+  if ((message->there & bit) != 0 || response.payload.size() != length) {
+    ++counts_.ignored;
+    return;
+  }
   LocalRange here[kMaxPieces];
   const std::uint64_t begin = message->offset + std::uint64_t{index} * settings_.path_mtu;
   const std::size_t pieces =
@@ -149,7 +161,10 @@ void Requester::take_read(const wire::Packet& response, Time now) {
 
 void Requester::take_atomic(const wire::Packet& response, Time now) {
   Message* message = find(response.psn);
-  if (message == nullptr || !message->asks() || message->reads()) return;
+  if (message == nullptr || !message->asks() || message->reads()) {
+    ++counts_.ignored;
+    return;
+  }
   if (message->work.original != nullptr) *message->work.original = response.original;
   message->there = 1;
   answered(*message);
@@ -191,7 +206,10 @@ void Requester::take_rnr(Psn psn, std::uint8_t code, Time now) {
 
 void Requester::take_refusal(Psn psn, std::uint8_t code, Time now) {
   Message* message = find(psn);
-  if (message == nullptr) return;
+  if (message == nullptr) {
+    ++counts_.ignored;
+    return;
+  }
   const Status status = status_of(code);
   // A read may fail when others behind it have been carried out: of reliable datagrams it alone
   // does.

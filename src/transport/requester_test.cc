@@ -43,6 +43,26 @@ TEST(Requester, CutsWorkIntoPackets) {
   }
 }
 
+TEST(Requester, GoesOnWithSmallerPacketsWhenNothingIsUnderWay) {
+  Settings wide = datagrams();
+  wide.path_mtu = 2 * kMtu;
+  Sender sender(wide);
+  sender.post(WorkKind::kSend, 4 * kMtu);
+  sender.post(WorkKind::kRead, 2 * kMtu);
+  sender.post(WorkKind::kWrite, 2 * kMtu);
+  EXPECT_EQ(sender.sends(1), "send-first 0 [512]");
+  sender.requester.hold();
+  EXPECT_EQ(sender.sends(), "send-last 1 [512]") << "what has begun goes to its end";
+  EXPECT_TRUE(sender.requester.has_begun());
+  sender.acknowledge(1);
+  EXPECT_EQ(sender.ended_now(), "0 ok");
+  EXPECT_FALSE(sender.requester.has_begun());
+  EXPECT_TRUE(sender.requester.busy());
+  EXPECT_EQ(sender.requester.deadline(), Time::max());
+  sender.requester.go_on_with(kMtu);
+  EXPECT_EQ(sender.sends(), "read 2 @0+512, write-first 4 @0+512 [256], write-last 5 [256]?");
+}
+
 TEST(Requester, NumbersReadsByTheirAnswers) {
   const struct {
     std::size_t length;

@@ -45,6 +45,18 @@ TEST(Timer, DoublesWhileNothingIsHeardAndEndsWithTheLastRetry) {
   EXPECT_EQ(sender.requester.counts().silences, waits.size());
 }
 
+// The program computed for an hour; the answer waits in its socket.
+TEST(Timer, IsNoEndWhenNobodyLookedMeanwhile) {
+  Sender sender(connection());
+  sender.post(WorkKind::kSend, 10);
+  sender.packets();
+  sender.pass(std::chrono::hours(1));
+  sender.requester.tick(sender.now);
+  EXPECT_FALSE(sender.requester.failed());
+  sender.acknowledge(0);
+  EXPECT_EQ(sender.ended_now(), "0 ok");
+}
+
 TEST(Timer, BeginsAnewWithEachProgress) {
   Settings settings = connection();
   settings.retries = 1;

@@ -50,17 +50,19 @@ void Responder::take(const wire::Packet& request, Time now) {
   if (request.psn != expected_) return take_early(request, now);
   not_ready_ = told_ = false;
   if (holes_.has(request.psn)) filled(now);
-  carry_out(request);
-  take_kept();
+  carry_out(request, now);
+  take_kept(now);
   ask(now);
 }
 
-void Responder::carry_out(const wire::Packet& request) {
+void Responder::carry_out(const wire::Packet& request, Time now) {
   const wire::Layout& layout = wire::layout_of(request.opcode);
   const Verdict verdict = execute(request, layout);
   if (!verdict.ok()) return refuse(verdict);
   const bool answered = !answers_.empty() && answers_.back().range.first == request.psn;
-  if (request.ack_request && !answered) ack_owed_ = true;
+  if (answered) return;
+  if (request.ack_request) ack_owed_ = true;
+  unanswered_since_ = std::min(unanswered_since_, now);
 }
 
 void Responder::advance(std::uint32_t count, bool ends_message) {
@@ -134,6 +136,13 @@ Verdict Responder::take_write(const wire::Packet& request, const wire::Layout& l
   return {};
 }
 
+bool Responder::narrow(std::size_t path_mtu) {
+  if (path_mtu >= settings_.path_mtu || message_ != Message::kNone) return false;
+  if (!answers_.empty() || !kept_.empty()) return false;
+  settings_.path_mtu = path_mtu;
+  return true;
+}
+
 std::uint32_t Responder::packets_for(std::uint64_t length) const {
   const std::uint64_t count = (length + settings_.path_mtu - 1) / settings_.path_mtu;
   return static_cast<std::uint32_t>(std::max<std::uint64_t>(count, 1));
@@ -179,8 +188,9 @@ bool Responder::may_ask() const {
 
 void Responder::remember(const Value& value) {
   answers_.push_back(value);
+  if (settings_.max_reads_of_peer == 0) return;
+  if (remembered_.size() >= settings_.max_reads_of_peer) remembered_.erase(remembered_.begin());
   remembered_.push_back(value);
-  if (remembered_.size() > settings_.max_reads_of_peer) remembered_.pop_front();
 }
 
 // A connection is over; of reliable datagrams the request is, and the peer will agree on new

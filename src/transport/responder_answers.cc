@@ -35,7 +35,7 @@ std::size_t Responder::next(std::span<std::byte> out) {
   while (!asked_.empty()) {
     const PsnRange range = holes_.first_in(asked_.front());
     if (range.count == 0) {
-      asked_.pop_front();
+      asked_.erase(asked_.begin());
       continue;
     }
     asked_.front().count -= static_cast<std::uint32_t>(range.end().since(asked_.front().first));
@@ -48,6 +48,7 @@ std::size_t Responder::next(std::span<std::byte> out) {
     return write_status(expected_, std::exchange(nak_, std::uint8_t{0}), message_number_, out);
   }
   if (!std::exchange(ack_owed_, false)) return 0;
+  unanswered_since_ = Time::max();
   return write_status(expected_.after(-1), kSyndromeAck | kNoCredits, message_number_, out);
 }
 
@@ -67,7 +68,7 @@ std::size_t Responder::write_value(std::span<std::byte> out) {
       response(Operation::kAtomicAcknowledge, value.range.first, value.message_number);
   packet.original = value.original;
   wire::write_headers(packet, 0, out.data());
-  answers_.pop_front();
+  answers_.erase(answers_.begin());
   return wire::header_bytes(packet);
 }
 
@@ -75,7 +76,7 @@ std::size_t Responder::write_value(std::span<std::byte> out) {
 // it alone fails, and the numbers go on.
 std::size_t Responder::write_lost_read(Psn psn, std::span<std::byte> out) {
   constexpr Verdict kLost{Verdict::Kind::kOperational, 0};
-  answers_.pop_front();
+  answers_.erase(answers_.begin());
   if (!datagrams()) {
     refuse(kLost);
     answers_.clear();
@@ -108,7 +109,7 @@ std::size_t Responder::write_read(Value& value, std::span<std::byte> out) {
     if (!verdict.ok()) return write_lost_read(packet.psn, out);
   }
   std::memset(out.data() + headers + payload, 0, wire::padding_of(payload));
-  if (last) answers_.pop_front();
+  if (last) answers_.erase(answers_.begin());
   return headers + payload + wire::padding_of(payload);
 }
 

@@ -63,14 +63,14 @@ void Responder::ask(Time now) {
 }
 
 // The missing ones have come: what was kept behind them is next.
-void Responder::take_kept() {
+void Responder::take_kept(Time now) {
   while (!kept_.empty() && !refusing_ && !not_ready_) {
     const auto first = kept_.begin();
     if (expected_.before(first->first)) return;
     const auto kept = kept_.extract(first);
     wire::Packet packet = kept.mapped().packet;
     packet.payload = kept.mapped().payload;
-    if (packet.psn == expected_) carry_out(packet);
+    if (packet.psn == expected_) carry_out(packet, now);
     ack_owed_ = true;
   }
 }

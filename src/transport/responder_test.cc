@@ -19,6 +19,27 @@ TEST(Responder, AnswersWhenAskedTo) {
   EXPECT_EQ(receiver.hears(asking(receiver.request(Operation::kSendOnly, 1, 10))), "ack 1 #2");
 }
 
+TEST(Responder, TakesSmallerPacketsWhenNothingIsUnderWay) {
+  Settings wide = selective();
+  wide.path_mtu = 2 * kMtu;
+  Receiver receiver(wide);
+  EXPECT_FALSE(receiver.responder.narrow(2 * kMtu)) << "not smaller";
+  receiver.take(Operation::kSendFirst, 0, 2 * kMtu);
+  EXPECT_FALSE(receiver.responder.narrow(kMtu)) << "in the middle of a message";
+  receiver.take(Operation::kSendLast, 1, 2 * kMtu);
+  receiver.take(receiver.read(2, 2 * kMtu));
+  EXPECT_FALSE(receiver.responder.narrow(kMtu)) << "before all is answered";
+  EXPECT_EQ(receiver.says(), "only 2 #2 [512]");
+  receiver.take(Operation::kSendOnly, 4);
+  EXPECT_FALSE(receiver.responder.narrow(kMtu)) << "something is missing";
+  receiver.take(Operation::kSendOnly, 3);
+  receiver.says();
+  EXPECT_TRUE(receiver.responder.narrow(kMtu));
+  EXPECT_EQ(receiver.responder.path_mtu(), kMtu);
+  EXPECT_FALSE(receiver.responder.narrow(2 * kMtu)) << "never larger again";
+  EXPECT_EQ(receiver.hears(receiver.read(5, 2 * kMtu)), "first 5 #5 [256], last 6 #5 [256]");
+}
+
 TEST(Responder, AnswersManyAtOnce) {
   Receiver receiver(connection());
   for (int i = 0; i < 20; ++i) receiver.take(asking(receiver.request(Operation::kSendOnly, i)));

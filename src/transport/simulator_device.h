@@ -26,7 +26,12 @@ class FlowEnd final : public Target, WorkSink {
   void work();
   void take(const wire::Packet& packet, Time now);
   std::size_t next(Time now, std::span<std::byte> out);
-  Time deadline() const { return requester_.deadline(); }
+  // Of what nobody asked an answer for it says some time later that it has come.
+  Time deadline() const {
+    const Time since = responder_.unanswered_since();
+    return since == Time::max() ? requester_.deadline()
+                                : std::min(requester_.deadline(), since + kLazily);
+  }
   void tick(Time now) { requester_.tick(now); }
   bool over() const { return left_ == 0 && pending_.empty(); }
 
@@ -103,6 +108,7 @@ class FlowEnd final : public Target, WorkSink {
 
   // Last, because a responder that goes breaks the message that it was at.
   Requester requester_;
+  static constexpr Duration kLazily = std::chrono::microseconds(200);
   Responder responder_;
 };
 

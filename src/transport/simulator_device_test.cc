@@ -54,6 +54,7 @@ void FlowEnd::draw(Pending& pending) {
   const std::size_t most = happens(random_, 0.2) ? scenario_.longest : 200;
   const std::size_t length = kNumberBytes + up_to(random_, std::min(most, kAreaBytes / 2));
   work.fence = happens(random_, scenario_.fenced);
+  work.prompt = happens(random_, 0.5);
   work.has_immediate = work.kind <= WorkKind::kWrite && happens(random_, 0.3);
   work.immediate = static_cast<std::uint32_t>(pending.number);
   work.length = length;
@@ -164,6 +165,8 @@ void FlowEnd::take(const wire::Packet& packet, Time now) {
 }
 
 std::size_t FlowEnd::next(Time now, std::span<std::byte> out) {
+  const Time since = responder_.unanswered_since();
+  if (since != Time::max() && now - since >= kLazily) responder_.answer_all();
   const std::size_t answer = responder_.next(out);
   return answer != 0 ? answer : requester_.next(now, out);
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 #include "wire/icrc.h"
 
@@ -25,5 +26,8 @@ void write_ip_and_udp(const Route& route, Ipv4Words words, std::size_t datagram,
 
 // Enters the checksum into an IPv4 header that is complete but for it.
 void add_ipv4_checksum(std::byte* ip);
+
+// Enters the checksum into a UDP header that is complete but for it, of that datagram (RFC 768).
+void add_udp_checksum(const Route& route, std::byte* udp, std::span<const std::byte> datagram);
 
 }  // namespace weft::wire

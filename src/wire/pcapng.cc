@@ -65,23 +65,24 @@ class Block {
   Bytes bytes_;
 };
 
-// UDP goes without a checksum, as RoCE's may.
-Bytes ip_and_udp(const Route& route, Ipv4Words words, std::size_t datagram) {
+Bytes ip_and_udp(const Route& route, Ipv4Words words, std::span<const std::byte> datagram) {
   Bytes headers(ip_bytes_of(route) + kUdpBytes);
   std::byte* ip = headers.data();
-  write_ip_and_udp(route, words, datagram, ip);
+  write_ip_and_udp(route, words, datagram.size(), ip);
   if (!route.v6) add_ipv4_checksum(ip);
+  add_udp_checksum(route, ip + ip_bytes_of(route), datagram);
   return headers;
 }
 
 }  // namespace
 
-std::vector<std::byte> capture_header(std::string_view program) {
+std::vector<std::byte> capture_header(std::string_view program, std::string_view remark) {
   Block block(kSectionBlock);
   block.number(kByteOrder);
   block.number(std::uint16_t{1});  // version 1.0
   block.number(std::uint16_t{0});
   block.number(~std::uint64_t{0});  // as long as the file
+  block.option(kComment, remark);
   block.option(kProgram, program);
   return block.finish();
 }
@@ -101,7 +102,7 @@ std::vector<std::byte> capture_packet(std::uint32_t interface, std::uint64_t nan
                                       CaptureDirection direction, const Route& route,
                                       Ipv4Words words, std::span<const std::byte> datagram,
                                       std::string_view remark) {
-  const Bytes headers = ip_and_udp(route, words, datagram.size());
+  const Bytes headers = ip_and_udp(route, words, datagram);
   const auto length = static_cast<std::uint32_t>(headers.size() + datagram.size());
   Block block(kPacketBlock);
   block.number(interface);

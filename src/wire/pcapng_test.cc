@@ -90,6 +90,27 @@ TEST(Pcapng, HasAnIpv4HeaderWhoseSumIsRight) {
   EXPECT_EQ(load<std::uint16_t>(ip + 4), 0x718C);
 }
 
+// Sums up in another way than the writer: the whole pseudo header lies before the datagram.
+TEST(Pcapng, HasAUdpHeaderWhoseSumIsRight) {
+  for (const bool v6 : {false, true}) {
+    for (const std::size_t length : {std::size_t{16}, std::size_t{17}, std::size_t{4116}}) {
+      const Bytes block = capture_packet(0, 0, CaptureDirection::kSent, route(v6), {},
+                                         Bytes(length, std::byte{0xC3}));
+      const std::byte* udp = block.data() + 28 + (v6 ? 40 : 20);
+      const std::size_t addresses = v6 ? 32 : 8;
+      Bytes summed(udp - addresses, udp + 8 + length);
+      if (length % 2 != 0) summed.push_back(std::byte{0});
+      std::uint32_t sum = 17 + 8 + static_cast<std::uint32_t>(length);
+      for (std::size_t i = 0; i < summed.size(); i += 2) {
+        sum += load<std::uint16_t>(summed.data() + i);
+        if (sum > 0xFFFF) sum -= 0xFFFF;
+      }
+      EXPECT_EQ(sum, 0xFFFFu) << v6 << ' ' << length;
+      EXPECT_NE(load<std::uint16_t>(udp + 6), 0);
+    }
+  }
+}
+
 TEST(Pcapng, SurvivesARemarkThatIsTooLong) {
   Bytes file = capture_header("weft");
   append(file, capture_interface("weft0"));

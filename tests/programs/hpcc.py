@@ -54,11 +54,11 @@ HPL.out      output file name (ignored)
 """
 
 
-def run_hpcc(test, ranks, folder, way):
+def run_hpcc(ranks, order, folder, run):
+    """Has hpcc run in the folder by run(), as subprocess.run() would; returns all that it said."""
     rows, columns = GRIDS[ranks]
-    order = 500 if way is open_mpi.TRANSFERS else 1000
     Path(folder, "hpccinf.txt").write_text(INPUT.format(order=order, rows=rows, columns=columns), encoding="ascii")
-    result = open_mpi.run(test, ranks, ["hpcc"], TIMEOUT_S, folder, way)
+    result = run()
     report = Path(folder, "hpccoutf.txt")
     require(report.exists(), f"hpcc wrote no report; it printed\n{result.stdout}{result.stderr}")
     text = report.read_text(encoding="ascii", errors="replace")
@@ -66,21 +66,28 @@ def run_hpcc(test, ranks, folder, way):
     return text + "\n" + result.stdout + result.stderr
 
 
+def check(report, ranks):
+    try:
+        verdict(report, ranks)
+    except Refused as refused:
+        print(report)
+        fail(str(refused))
+
+
 def main():
     test, arguments = setup(__doc__, ("--ranks", {"type": int, "choices": GRIDS, "default": 2}),
                             ("--transfers", {"action": "store_true", "help": "all by the layer btl/ofi"}))
     way = open_mpi.TRANSFERS if arguments.transfers else open_mpi.MESSAGES
     open_mpi.check_really_used(test, "hpcc", way)
+    order = 500 if arguments.transfers else 1000
     with tempfile.TemporaryDirectory() as folder:
-        report = run_hpcc(test, arguments.ranks, folder, way)
-    try:
-        verdict(report, arguments.ranks)
-    except Refused as refused:
-        print(report)
-        fail(str(refused))
+        report = run_hpcc(arguments.ranks, order, folder,
+                          lambda: open_mpi.run(test, arguments.ranks, ["hpcc"], TIMEOUT_S, folder, way))
+    check(report, arguments.ranks)
     missed = unnoticed_damages(report, arguments.ranks)
     require(not missed, f"the reading of hpcc's report would not notice damage to {missed}")
     print(f"hpcc: every check of {arguments.ranks} processes passed")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -43,13 +43,18 @@ def uses(test, way, ranks, log):
     return log.count("Using ofi btl for send to"), ranks * (ranks - 1)
 
 
+def require_uses(test, way, ranks, result):
+    """Each rank of the finished process must have used the provider under test."""
+    count, wanted = uses(test, way, ranks, result.stderr)
+    program.require(count == wanted, f"{test.provider} is used {count} times instead of {wanted}; status "
+                    f"{result.returncode}\n{result.stdout[-2000:]}\n{result.stderr[-4000:]}")
+
+
 def run(test, ranks, program_and_arguments, timeout, cwd=None, way=MESSAGES):
     """Runs an MPI program to its end and requires that each rank uses the provider under test; returns the finished
     process."""
     result = program.run(command(test, ranks, program_and_arguments, way), environment(test.env), timeout, cwd)
-    count, wanted = uses(test, way, ranks, result.stderr)
-    program.require(count == wanted, f"{test.provider} is used {count} times instead of {wanted}; status "
-                    f"{result.returncode}\n{result.stdout[-2000:]}\n{result.stderr[-4000:]}")
+    require_uses(test, way, ranks, result)
     return result
 
 

@@ -66,7 +66,6 @@ constexpr Limit<fi_domain_attr> kDomainLimits[] = {
     {"mr_cnt", &fi_domain_attr::mr_cnt, kMrCount},
     {"mr_iov_limit", &fi_domain_attr::mr_iov_limit, kMrIovLimit},
     {"mr_key_size", &fi_domain_attr::mr_key_size, kMrKeySize},
-    {"cq_data_size", &fi_domain_attr::cq_data_size, kCqDataSize},
     {"max_err_data", &fi_domain_attr::max_err_data, 0},
     {"domain auth_key_size", &fi_domain_attr::auth_key_size, 0},
 };
@@ -135,9 +134,12 @@ fi_ep_attr settle_ep(Talks& talks, const TypeOffer& offer, const fi_ep_attr& hin
   return ep;
 }
 
-fi_domain_attr settle_domain(Talks& talks, std::uint32_t api_version, const fi_domain_attr& hints) {
+fi_domain_attr settle_domain(Talks& talks, const TypeOffer& offer, std::uint32_t api_version,
+                             const fi_domain_attr& hints) {
   fi_domain_attr domain{};
   settle_limits(talks, kDomainLimits, hints, domain);
+  domain.cq_data_size =
+      talks.settle(agree_limit("cq_data_size", hints.cq_data_size, offer.cq_data_size));
   domain.threading = talks.settle(agree_threading(number_of(hints.threading)));
   domain.control_progress = talks.settle(agree_control_progress(number_of(hints.control_progress)));
   domain.data_progress = talks.settle(agree_data_progress(number_of(hints.data_progress)));
@@ -167,7 +169,7 @@ Result<Contract> agree_contract(std::uint32_t api_version, const fi_info* hints,
   contract.tx = settle_tx(talks, offer, or_nothing(wish.tx_attr), contract.caps);
   contract.rx = settle_rx(talks, offer, or_nothing(wish.rx_attr), contract.caps);
   contract.ep = settle_ep(talks, offer, or_nothing(wish.ep_attr));
-  contract.domain = settle_domain(talks, api_version, or_nothing(wish.domain_attr));
+  contract.domain = settle_domain(talks, offer, api_version, or_nothing(wish.domain_attr));
   if (talks.refusal()) return *talks.refusal();
   return contract;
 }

@@ -54,6 +54,7 @@ TEST(Contract, OfDatagramsPromisesNoOrderAndNothingBeyondOnePacket) {
   EXPECT_EQ(contract.caps, kDatagramCaps);
   EXPECT_EQ(contract.ep.type, FI_EP_DGRAM);
   EXPECT_EQ(contract.ep.max_msg_size, kMaxDatagramSize);
+  EXPECT_EQ(contract.domain.cq_data_size, 4U);
   EXPECT_EQ(contract.tx.inject_size, kMaxDatagramSize);
   EXPECT_EQ(contract.tx.msg_order | contract.rx.msg_order, 0U);
   EXPECT_EQ(contract.tx.caps & (FI_TAGGED | FI_RMA | FI_FENCE), 0U);
@@ -72,6 +73,7 @@ TEST(Contract, OfDatagramsRefusesWhatNeedsAnAnswerOfThePeer) {
   EXPECT_TRUE(refused([](fi_info& i) { i.rx_attr->msg_order = FI_ORDER_SAS; }));
   EXPECT_TRUE(refused([](fi_info& i) { i.caps = FI_MSG | FI_FENCE; }));
   EXPECT_TRUE(refused([](fi_info& i) { i.ep_attr->max_msg_size = kMaxDatagramSize + 1; }));
+  EXPECT_TRUE(refused([](fi_info& i) { i.domain_attr->cq_data_size = 5; }));
 }
 
 TEST(Contract, ToleratesHintsWhoseAttributePointersAreNull) {

@@ -198,6 +198,7 @@ CompletionQueue::CompletionQueue(Domain& domain, const fi_cq_attr& attributes, c
 
 // One thread's count may get lost to another's: it comes round all the same.
 bool CompletionQueue::progress_is_due() {
+  if (queue_.progress_was_asked_for()) return true;
   const unsigned reads = reads_alone_.load(std::memory_order_relaxed) + 1;
   reads_alone_.store(reads, std::memory_order_relaxed);
   return reads % kMostReadsAlone == 0;

@@ -153,8 +153,11 @@ int Domain::open(Fabric& fabric, const fi_info& info, fid_domain** domain, void*
     log_warning(FI_LOG_DOMAIN, "cannot open the device: {}", device.error().message);
     return fabric_status(device.error());
   }
+  // What is lost on the network has to be sent and acknowledged again even while the program does
+  // something else, with which its peers may be waiting.
+  const bool automatic = number_of(info.domain_attr->data_progress) == FI_PROGRESS_AUTO;
   std::shared_ptr<device::ProgressThread> progress_thread;
-  if (number_of(info.domain_attr->data_progress) == FI_PROGRESS_AUTO) {
+  if (automatic || !fabric.options().links.shm) {
     auto thread = device::ProgressThread::get();
     if (!thread) return fabric_status(thread.error());
     progress_thread = std::move(thread).value();

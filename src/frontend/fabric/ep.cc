@@ -3,6 +3,7 @@
 #include "ep.h"
 
 #include <algorithm>
+#include <new>
 
 #include "base/path_mtu.h"
 #include "boundary.h"
@@ -41,8 +42,14 @@ std::size_t path_mtu_at(const os::SocketAddress& own) {
 // Where a loss of datagrams is looked for: nothing else tells of it.
 void log_drops(const os::SocketAddress& own, const messaging::Drops& drops) {
   log_info(FI_LOG_EP_DATA,
-           "datagrams of {}: {} sent to nobody, {} to peers without room, {} arrived unwanted",
-           own.text(), drops.nobody, drops.no_room, drops.unwanted);
+           "datagrams of {}: {} sent to nobody, {} to peers without room, {} arrived unwanted, "
+           "{} lost on arrival",
+           own.text(), drops.nobody, drops.no_room, drops.unwanted, drops.lost);
+}
+
+void log_dropped_packets(const os::SocketAddress& own, const std::string& packets) {
+  if (packets.empty()) return;
+  log_info(FI_LOG_EP_DATA, "packets of {} that came to nothing: {}", own.text(), packets);
 }
 
 }  // namespace
@@ -129,10 +136,23 @@ Endpoint::~Endpoint() {
     domain_.engines().leave(*core_);
     domain_.triggers().drop(core_.get());
     if (shared_rx_ == nullptr) domain_.triggers().drop(&core_->receives());
-    if (offer_->type == FI_EP_DGRAM) log_drops(port_->address(), core_->drops());
+    log_losses();
     core_.reset();
   }
-  if (connector_ != nullptr) connector_->decline({*port_, domain_.options().links});
+  try {
+    if (connector_ != nullptr) connector_->decline({*port_, domain_.options().links});
+  } catch (const std::bad_alloc&) {
+    // Whoever asked hears of it when his time is over.
+  }
+}
+
+void Endpoint::log_losses() const {
+  try {
+    if (offer_->type == FI_EP_DGRAM) log_drops(port_->address(), core_->drops());
+    log_dropped_packets(port_->address(), core_->dropped_packets());
+  } catch (const std::bad_alloc&) {
+    // Words need memory.
+  }
 }
 
 int Endpoint::bind(struct fid* object, std::uint64_t flags) {

@@ -75,6 +75,7 @@ class Endpoint : public Handle, public Usable {
   template <class Context>
   int bind_shared(Context& context, Context*& place, bool shares, std::uint64_t flags);
   void start_running();
+  void log_losses() const;
   int check_bindings() const;
   Status attach();
   std::vector<device::EngineGroup*> groups();

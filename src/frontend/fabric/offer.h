@@ -81,6 +81,7 @@ inline constexpr std::size_t kMrCount = std::size_t{1} << 19;
 inline constexpr std::size_t kMrIovLimit = 1;
 inline constexpr std::size_t kMrKeySize = 8;
 inline constexpr std::size_t kCqDataSize = 8;
+inline constexpr std::size_t kDatagramCqDataSize = 4;  // the immediate data of one packet
 
 // In what one type of endpoint differs from the others.
 struct TypeOffer {
@@ -90,18 +91,20 @@ struct TypeOffer {
   std::uint64_t message_order;
   std::size_t max_message_size;
   std::size_t max_inject_size;
+  std::size_t cq_data_size;
 };
 
-inline constexpr TypeOffer kReliableDatagrams{FI_EP_RDM,     kAllCaps,        kTxFlags,
-                                              kMessageOrder, kMaxMessageSize, kInjectSize};
+inline constexpr TypeOffer kReliableDatagrams{
+    FI_EP_RDM, kAllCaps, kTxFlags, kMessageOrder, kMaxMessageSize, kInjectSize, kCqDataSize};
 
 // What tells one peer from another means nothing on an endpoint that has one peer only.
 inline constexpr TypeOffer kConnected{FI_EP_MSG,       kAllCaps & ~(FI_DIRECTED_RECV | FI_SOURCE),
                                       kTxFlags,        kMessageOrder,
-                                      kMaxMessageSize, kInjectSize};
+                                      kMaxMessageSize, kInjectSize,
+                                      kCqDataSize};
 
-inline constexpr TypeOffer kDatagrams{FI_EP_DGRAM, kDatagramCaps,    kDatagramTxFlags,
-                                      0,           kMaxDatagramSize, kMaxDatagramSize};
+inline constexpr TypeOffer kDatagrams{FI_EP_DGRAM,      kDatagramCaps,    kDatagramTxFlags,   0,
+                                      kMaxDatagramSize, kMaxDatagramSize, kDatagramCqDataSize};
 
 // Every type, in the order of fi_getinfo(3)'s answers.
 inline constexpr const TypeOffer* kTypes[] = {&kReliableDatagrams, &kConnected, &kDatagrams};

@@ -47,7 +47,8 @@ std::vector<Definition> definitions() {
        "Directory for shared files (default: $WEFT_RUNTIME_DIR, or else /dev/shm/weft-UID)"},
       {"iface", FI_PARAM_STRING, "Name of the only network interface to offer (default: all)"},
       {"links", FI_PARAM_STRING,
-       "How peers are reached: shm, within this host; or udp, over the network (default: shm)"},
+       "How peers are reached: shm, within this host; udp, over the network; or all, whichever "
+       "leads to them (default: all)"},
       {"disable_layering", FI_PARAM_BOOL,
        "Whether utility providers are kept from layering themselves over weft (default: yes)"},
   };
@@ -87,10 +88,11 @@ bool truth_of(fi_provider& provider, const char* name, bool usual) {
 }
 
 link::Links links_of(fi_provider& provider) {
-  const std::string links = text_of(provider, "links").value_or("shm");
+  const std::string links = text_of(provider, "links").value_or("all");
   if (links == "udp") return {false, true};
-  if (links != "shm") log_warning(FI_LOG_CORE, "links={}: unknown; shm is used", links);
-  return {};
+  if (links == "shm") return {true, false};
+  if (links != "all") log_warning(FI_LOG_CORE, "links={}: unknown; all is used", links);
+  return {true, true};
 }
 
 }  // namespace

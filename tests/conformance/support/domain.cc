@@ -12,6 +12,12 @@ std::string provider_name() {
   return name != nullptr ? name : "weft";
 }
 
+std::uint32_t usual_format() {
+  const char* addresses = std::getenv("WEFT_TEST_ADDRESSES");
+  const bool v6 = addresses != nullptr && std::strcmp(addresses, "ipv6") == 0;
+  return v6 ? FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;
+}
+
 Options datagrams() {
   Options options;
   options.type = FI_EP_DGRAM;

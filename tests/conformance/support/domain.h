@@ -12,6 +12,10 @@ namespace weft::conformance {
 // The provider under test: WEFT_TEST_PROVIDER, by default weft.
 std::string provider_name();
 
+// The kind of addresses that tests use which do not care: IPv4, or IPv6 if WEFT_TEST_ADDRESSES says
+// "ipv6".
+std::uint32_t usual_format();
+
 // Everything a test can choose. Trivially copyable: it travels to peer processes.
 struct Options {
   std::uint32_t api = FI_VERSION(1, 17);
@@ -20,7 +24,7 @@ struct Options {
   std::uint64_t tx_flags = 0;  // Default operation flags of the transmit side.
   std::uint64_t order = FI_ORDER_SAS | FI_ORDER_SAW | FI_ORDER_WAW | FI_ORDER_RAW;
   int mr_mode = 0;
-  std::uint32_t addr_format = FI_SOCKADDR_IN;
+  std::uint32_t addr_format = usual_format();
   std::uint16_t port = 0;  // of the endpoint; 0: any
   fi_threading threading = FI_THREAD_SAFE;
   fi_av_type av_type = FI_AV_TABLE;

@@ -102,9 +102,9 @@ void Traffic::check_received(const Action& action) {
   const bool data = !farewell && has_data(point_.call);
   EXPECT_EQ((completion.flags & FI_REMOTE_CQ_DATA) != 0, data);
   if (data) {
-    EXPECT_EQ(completion.data >> 32, others_[action.partner]);
+    EXPECT_EQ(completion.data >> 16, others_[action.partner]);
     if (point_.type != FI_EP_DGRAM) {
-      EXPECT_EQ(completion.data & 0xffffffff, action.index);
+      EXPECT_EQ(completion.data & 0xffff, action.index);
     }
   }
 }

@@ -53,6 +53,14 @@ class CompletionQueue {
     const std::size_t head = head_;  // first: it never passes the tail
     return tail_ - head;
   }
+  // The next read shall drive the endpoints, even when it finds entries: until then something waits
+  // that has been reported. Any thread.
+  void ask_for_progress() { asked_for_progress_.store(true, std::memory_order_relaxed); }
+  // True once after that.
+  bool progress_was_asked_for() {
+    return asked_for_progress_.load(std::memory_order_relaxed) &&
+           asked_for_progress_.exchange(false, std::memory_order_relaxed);
+  }
   // True when an error is queued.
   bool has_error() const { return errors_ != 0; }
 
@@ -90,6 +98,7 @@ class CompletionQueue {
   std::atomic<std::size_t> head_{0};
   std::atomic<std::size_t> tail_{0};
   std::atomic<std::size_t> errors_{0};
+  std::atomic<bool> asked_for_progress_{false};
 };
 
 }  // namespace weft::device

@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "base/types.h"
+#include "capture/capture.h"
 #include "memory/region_table.h"
 #include "memory/table_user.h"
 
@@ -37,6 +38,8 @@ class Device {
   const std::shared_ptr<memory::ForeignTable>& regions_of_users() const {
     return regions_of_users_;
   }
+  // Where what endpoints send and receive is written down, or null (docs/CAPTURE.md).
+  const std::shared_ptr<capture::Capture>& capture() const { return capture_; }
   // A domain number that was not given out before.
   DomainId new_domain() { return DomainId{next_domain_.fetch_add(1)}; }
 
@@ -48,6 +51,7 @@ class Device {
   const std::string directory_;
   const std::unique_ptr<memory::RegionTable> regions_;
   const std::shared_ptr<memory::ForeignTable> regions_of_users_;
+  const std::shared_ptr<capture::Capture> capture_ = capture::Capture::of_process();
   std::atomic<std::uint32_t> next_domain_{1};
 };
 

@@ -4,9 +4,11 @@
 
 #include <chrono>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "capture/recorder.h"
 #include "device/device.h"
 #include "link/flow.h"
 #include "link/inbox.h"
@@ -15,7 +17,9 @@
 #include "link/service.h"
 #include "link_shm/mailbox.h"
 #include "link_shm/outbox.h"
+#include "link_udp/datagram_station.h"
 #include "link_udp/station.h"
+#include "os/clock.h"
 #include "os/udp_port.h"
 
 namespace weft::device {
@@ -42,29 +46,46 @@ class Port {
 
   // Where messages arrive.
   link::Inbox& inbox() { return *inbox_; }
-  // Opens the way to a peer. Errors: ENOENT when nobody is there (yet), EHOSTUNREACH when no link
-  // leads to that host, others of shm::Outbox::open() and udp::Station::connect().
-  // With `insists` what is asked for waits for the peer as long as its host does not say that
-  // nobody is there; else for PortOptions::connect_timeout.
+  // Opens the way to a peer: through shared memory to whoever can be found there, over the network
+  // to everybody else. Errors: ENOENT when nobody is there (yet), EHOSTUNREACH when no link leads
+  // to that host, others of shm::Outbox::open(), udp::Station::connect() and
+  // udp::DatagramStation::connect(). With `insists` what is asked for waits for the peer as long as
+  // its host does not say that nobody is there; else for PortOptions::connect_timeout.
   Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer, bool insists = false);
   // Makes this port a member of a multicast group; leaves the group before the port goes. Errors:
-  // EADDRINUSE when it is one, others of shm::join_group().
+  // EADDRINUSE when it is one, others of shm::join_group() and udp::DatagramStation::join().
   Result<std::unique_ptr<link::Membership>> join(const os::SocketAddress& group);
-  // Opens the way to all members of a group, and to those to come.
-  std::unique_ptr<link::Flow> connect_group(const os::SocketAddress& group);
+  // Opens the way to all members of a group, and to those to come. Errors: those of
+  // udp::DatagramStation::connect_group().
+  Result<std::unique_ptr<link::Flow>> connect_group(const os::SocketAddress& group);
+  // Packets from the network that were dropped or came to nothing, by reason, for people; empty
+  // when none did.
+  std::string dropped_packets() const;
   // Processes that have sent to this port.
   std::vector<pid_t> source_processes() const;
 
  private:
   explicit Port(std::shared_ptr<Device> device) : device_(std::move(device)) {}
   Status open_mailbox(const os::SocketAddress& address, const PortOptions& options);
-  Status open_station(const link::Place& place, const PortOptions& options);
+  wire::Tap* network_tap() const;
+  Status open_station(os::UdpSocket socket, const PortOptions& options);
+  Status open_datagrams(os::UdpSocket socket);
+  Status open_network(const link::Place& place, const PortOptions& options);
+  std::unique_ptr<link::Flow> recorded(std::unique_ptr<link::Flow> flow,
+                                       const os::SocketAddress& peer);
+  Status open_both(const link::Place& place, const PortOptions& options);
+  bool is_elsewhere(const os::SocketAddress& peer);
+  bool groups_go_out() const;
 
   const std::shared_ptr<Device> device_;
   std::unique_ptr<shm::Mailbox> mailbox_;
   shm::Sender sender_;
+  std::unique_ptr<capture::Recorder> recorder_;  // of what goes through the mailbox, if wanted
   std::unique_ptr<udp::Station> station_;
+  std::unique_ptr<udp::DatagramStation> datagrams_;
+  std::unique_ptr<link::Inbox> joint_;  // of the two
   link::Inbox* inbox_ = nullptr;
+  os::Time searched_at_{};
 };
 
 }  // namespace weft::device

@@ -35,6 +35,7 @@ struct SendRequest {
   bool has_data = false;         // `data` goes with it
   bool until_delivered = false;  // done only when it is in the receiver's buffer
   bool must_copy = false;        // the pieces may change as soon as send() returns (inject)
+  bool may_linger = false;       // a datagram that may leave with the next poll, if others do
   std::uint64_t tag = 0;
   std::uint64_t data = 0;
   std::span<const LocalRange> pieces;

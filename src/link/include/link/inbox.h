@@ -72,6 +72,14 @@ class Inbox {
   // Looks which peers still live and reports those that do not.
   virtual void check_sources(InboxSink& sink) = 0;
 
+  // How much there is to do between polls: nothing while no peer is known; little while none has
+  // anything under way, to and from here.
+  enum class Bustle : std::uint8_t { kNone, kLittle, kMuch };
+  virtual Bustle bustle() const { return Bustle::kMuch; }
+  // Messages that came here and could not be handed over, as far as that is known, which may be too
+  // few: where the link loses none, none.
+  virtual std::uint64_t lost() const { return 0; }
+
   // The descriptor that becomes readable when something arrives while asleep.
   virtual int wake_fd() const = 0;
   // Goes to sleep: until wake_up() is called arrivals make wake_fd() readable. False when something

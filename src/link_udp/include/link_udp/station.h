@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <memory>
+#include <string>
 
 #include "base/result.h"
 #include "link/flow.h"
@@ -11,6 +12,7 @@
 #include "link/service.h"
 #include "memory/table_user.h"
 #include "os/udp_socket.h"
+#include "wire/tap.h"
 
 namespace weft::udp {
 
@@ -24,9 +26,16 @@ struct StationOptions {
   std::size_t eager_limit = 16384;  // larger messages are offered, and read by their receivers
   link::Service service = link::Service::kReliableDatagram;
   std::chrono::milliseconds connect_timeout{2000};  // for a peer that has not answered yet
+  std::uint32_t first_source = 0;                   // its numbers of peers begin there
+  wire::Tap* capture = nullptr;  // hears of all packets, if not null; outlives the station
 };
 
-// Packets that were not taken, and why, for those who want to know.
+// How the socket of a station sends: routers may mark its packets instead of dropping them
+// (ECT(0)).
+inline constexpr os::UdpSocket::Options kSocketOptions{.traffic_class = 2};
+
+// What became of the packets that came: each is in one of Drops, or one of the first four of Taken.
+// Packets that were not taken, and why.
 struct Drops {
   std::uint64_t malformed = 0;
   std::uint64_t wrong_crc = 0;
@@ -37,12 +46,32 @@ struct Drops {
   std::uint64_t wrong_peer = 0;  // of a flow that somebody else has
 };
 
+// Packets that were taken.
+struct Taken {
+  std::uint64_t greetings = 0;  // of the manager of connections
+  std::uint64_t requests = 0;
+  std::uint64_t answers = 0;
+  std::uint64_t notices = 0;  // that packets of this endpoint met a queue
+  std::uint64_t marked = 0;   // requests and answers that met one
+  // Of requests and answers, those that came to nothing, and why.
+  std::uint64_t repeated = 0;   // were carried out before
+  std::uint64_t early = 0;      // came while too much was missing, or after a refused one
+  std::uint64_t refused = 0;    // were told so
+  std::uint64_t unasked = 0;    // answer nothing that was asked
+  std::uint64_t senseless = 0;  // carried a message that makes no sense
+};
+
+std::uint64_t sum(const Drops& drops);
+// For people: how many packets were dropped or came to nothing, by reason. Empty when none did.
+std::string text_of(const Drops& drops, const Taken& taken);
+
 // The Inbox of the UDP link, and its flows: RoCEv2 packets of reliable datagrams over a socket of
 // the endpoint's own (IBTA 9.8, annex A17). Between Weft's endpoints only. One thread at a time;
 // flows are destroyed before their station.
 class Station : public link::Inbox {
  public:
-  // Speaks over that socket. Errors: EMFILE and others of epoll and eventfd.
+  // Speaks over that socket, which has kSocketOptions. Errors: EMFILE and others of epoll and
+  // eventfd.
   static Result<std::unique_ptr<Station>> create(os::UdpSocket socket,
                                                  const StationOptions& options);
 
@@ -53,6 +82,9 @@ class Station : public link::Inbox {
   virtual Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer,
                                                       bool insists) = 0;
   virtual const Drops& drops() const = 0;
+  virtual Taken taken() const = 0;
+  // Packets that left.
+  virtual std::uint64_t sent() const = 0;
 };
 
 }  // namespace weft::udp

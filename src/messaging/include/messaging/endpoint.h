@@ -5,6 +5,7 @@
 #include <array>
 #include <memory>
 #include <span>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -61,6 +62,7 @@ struct Drops {
   std::uint64_t nobody = 0;    // sent to a peer that was not there
   std::uint64_t no_room = 0;   // sent to a peer whose queue was full
   std::uint64_t unwanted = 0;  // arrived while no receive, or no place for its report, was free
+  std::uint64_t lost = 0;      // came to a link that was full, or did not take them
 };
 
 // A multicast group that an endpoint joined.
@@ -108,6 +110,8 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   // Leaves a group that was joined; its number may be given out again.
   void leave(PeerIndex group);
   Drops drops() const;
+  // What device::Port::dropped_packets() says.
+  std::string dropped_packets() const;
   int access(AccessCall& call);
   int atomic(AtomicCall& call);
   // Reports an operation (SendCall, AccessCall, AtomicCall) that was not started, and never will

@@ -41,6 +41,12 @@ struct Arrival {
   std::size_t datagrams() const {
     return segment == 0 ? 1 : (bytes.size() + segment - 1) / segment;
   }
+  // The one of that number, which must be below datagrams().
+  Datagram datagram(std::size_t index) const {
+    const std::size_t offset = index * segment;
+    const std::size_t size = std::min(segment, bytes.size() - offset);
+    return {from, to, traffic_class, index, bytes.subspan(offset, size)};
+  }
 };
 
 // Buffers for what UdpSocket::receive() gets, made once; no memory is taken up by a buffer until
@@ -77,6 +83,8 @@ class UdpBatch {
 
   // Makes the messages that the last call filled ready for the next.
   void rewind();
+  // Has the kernel fill messages; returns how many, or -1.
+  int fill(int fd);
   // Turns the first `filled` messages into arrivals at a socket of that address.
   void take(std::size_t filled, const SocketAddress& bound);
 
@@ -86,6 +94,7 @@ class UdpBatch {
   std::vector<Arrival> arrivals_;
   std::size_t filled_ = 0;  // messages that the last call wrote
   std::size_t count_ = 0;   // arrivals made of them
+  unsigned in_a_row_ = 0;   // calls that got something
   std::uint64_t truncated_ = 0;
   bool errors_waiting_ = false;
 };
@@ -94,12 +103,7 @@ template <class Visit>
 void UdpBatch::for_each(Visit&& visit) const {
   for (const Arrival& arrival : arrivals()) {
     const std::size_t datagrams = arrival.datagrams();
-    for (std::size_t i = 0; i < datagrams; ++i) {
-      const std::size_t offset = i * arrival.segment;
-      const std::size_t size = std::min(arrival.segment, arrival.bytes.size() - offset);
-      visit(Datagram{arrival.from, arrival.to, arrival.traffic_class, i,
-                     arrival.bytes.subspan(offset, size)});
-    }
+    for (std::size_t i = 0; i < datagrams; ++i) visit(arrival.datagram(i));
   }
 }
 

@@ -18,7 +18,7 @@ struct UdpPath {
 };
 
 // Sends nothing; three or four system calls with a socket of its own. With `source` (its port is
-// ignored) the way that datagrams from that local address take; empty: from any.
+// ignored) the way that datagrams from that local address take; empty or unspecified: from any.
 // Errors: ENETUNREACH and others of connect(2); EADDRNOTAVAIL when `source` is not of this host.
 // Any thread.
 Result<UdpPath> udp_path_to(const SocketAddress& peer, const SocketAddress& source = {});

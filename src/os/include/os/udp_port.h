@@ -46,19 +46,28 @@ class SocketAddress {
   } storage_;
 };
 
-// Holds a UDP port of this network namespace.
+// Holds a UDP port of this network namespace. Whoever sends to it hears from this host that nobody
+// is there (ICMP), until a UdpSocket takes it over; not so where the address is the unspecified or
+// a link-local one.
 class UdpPort {
  public:
   // Binds `wanted` (port 0: any free one). Errors: EADDRINUSE, EADDRNOTAVAIL, others of bind(2).
   static Result<UdpPort> bind(const SocketAddress& wanted);
   // What was bound, with the port that was chosen.
   const SocketAddress& address() const { return address_; }
-  // Another descriptor of the same socket; invalid when there are too many.
-  Fd duplicate() const;
+  // Another descriptor of the same socket, which is open to everybody from now on; invalid when
+  // there are too many.
+  Fd open() const;
 
  private:
   Fd socket_;
   SocketAddress address_;
 };
+
+// The address that a socket is bound to. Errors: EINVAL when it is none of IPv4 or IPv6.
+Result<SocketAddress> bound_to(const Fd& socket);
+
+// Whether a socket of this network namespace takes in what anybody sends to that address.
+bool somebody_listens(const SocketAddress& address);
 
 }  // namespace weft::os

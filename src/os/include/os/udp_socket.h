@@ -49,14 +49,15 @@ struct UdpError {
 };
 
 // A non-blocking, unconnected UDP socket of one family, fit for a checksum that covers the IP
-// header (the ICRC of RoCEv2): packets are never fragmented, and the IPv4 identification of each is
-// known before it leaves. That holds for unconnected sockets with IP_PMTUDISC_DO only.
+// header (the ICRC of RoCEv2): but by send_in_fragments() packets are never fragmented, and the
+// IPv4 identification of each is known before it leaves. That holds for unconnected sockets with
+// IP_PMTUDISC_DO only.
 //
 // A train is several datagrams of one size, the last may be shorter, that go through the kernel as
 // one (UDP_SEGMENT, udp(7)).
 //
-// send() and trains() are for one thread at a time, and so is receive(); the one thread may be in
-// send() while the other is in receive(). Everything else: any thread.
+// Sending and trains() are for one thread at a time, and so is receive(); the one thread may be
+// sending while the other is in receive(). Everything else: any thread.
 class UdpSocket {
  public:
   struct Options {
@@ -79,6 +80,17 @@ class UdpSocket {
   // The same over a port that was bound before, which may go then. Errors besides: EMFILE.
   static Result<UdpSocket> over(const UdpPort& port, const Options& options);
 
+  // A socket that hears what is sent to a multicast group (an address and a port) on the interface
+  // of that number (os::Interface), from this host or another one. Any number of sockets of this
+  // host may join the same one. Errors: EINVAL for what is no such group, EADDRINUSE when somebody
+  // has its port alone, ENODEV, ENOBUFS and others of ip(7) and ipv6(7).
+  static Result<UdpSocket> join(const SocketAddress& group, unsigned interface,
+                                const Options& options);
+  // What this socket sends to that group, and to any other one, leaves by that interface from now
+  // on and goes no further than its subnet; with `loops` members on this host hear it, too. Errors:
+  // ENETUNREACH where no route leads there (IPv6 over the loopback), ENODEV, others of ip(7).
+  Status send_to_group_by(const SocketAddress& group, unsigned interface, bool loops);
+
   // Sends `bytes` cut into datagrams of `segment` bytes, the last may be shorter; a segment of 0 or
   // of all bytes is one datagram. They leave as trains of segments_per_train() datagrams, at most
   // 64 trains to a system call. `from`: the local address to send from (its port is ignored);
@@ -86,6 +98,12 @@ class UdpSocket {
   // no send. Nothing of the arguments is kept.
   SendOutcome send(const SocketAddress& to, const SocketAddress& from,
                    std::span<const std::byte> bytes, std::size_t segment);
+
+  // The same for datagrams that the way does not carry whole (EMSGSIZE): each leaves alone, and may
+  // be cut into fragments, here and by routers. That is slow, and the IPv4 identification on the
+  // wire is any: not for peers whose checksum covers it.
+  SendOutcome send_in_fragments(const SocketAddress& to, const SocketAddress& from,
+                                std::span<const std::byte> bytes, std::size_t segment);
 
   // Whether datagrams leave as trains. Turns false at most once.
   bool trains() const { return trains_; }
@@ -97,7 +115,8 @@ class UdpSocket {
     return static_cast<std::uint16_t>(index % segments_per_train(segment));
   }
 
-  // Fills the batch with what has arrived, as much as fits, and does not wait. What was in it
+  // Fills the batch with what has arrived, and does not wait: while calls find something, they get
+  // as much as fits, but the first ones less. What was in it
   // before is gone. Returns 0, also when there was nothing to read, or the errno of recvmmsg(2).
   int receive(UdpBatch& batch) const;
 
@@ -112,9 +131,15 @@ class UdpSocket {
   // Bytes that wait unread before the kernel drops; it counts its own overhead in, 768 bytes or
   // more for each packet.
   std::size_t receive_buffer() const { return receive_buffer_; }
+  // How often the kernel has dropped what arrived, a datagram or a train of them, because the
+  // buffer was full; 0 where it does not say.
+  std::uint64_t dropped() const;
 
  private:
   UdpSocket() = default;
+  Status open(int family);
+  Status bind_to(const SocketAddress& wanted);
+  Status hear_only(const SocketAddress& group, unsigned interface);
   Status set_options(const SocketAddress& address, const Options& options);
   // Looks into a refusal of a message that had one datagram or was a train.
   void explain(const SocketAddress& to, const SocketAddress& from, std::size_t segment, bool train,

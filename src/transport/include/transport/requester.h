@@ -10,7 +10,7 @@
 
 #include <algorithm>
 #include <array>
-#include <deque>
+#include <boost/container/deque.hpp>
 #include <optional>
 
 #include "transport/psn_ranges.h"
@@ -45,6 +45,16 @@ class Requester {
   // A packet of this flow met a queue: a congestion notification came.
   void marked(Time now) { window_.marked(now); }
 
+  // Work that has not begun waits from now on: the path carries less than it did.
+  void hold() { held_ = true; }
+  // Something has begun, and not ended.
+  bool has_begun() const { return !messages_.empty() && messages_.front().begun(); }
+  // The end of hold(): the peer knows the smaller path MTU, and nothing has begun.
+  void go_on_with(std::size_t path_mtu) {
+    settings_.path_mtu = path_mtu;
+    held_ = false;
+  }
+
   // When tick() has something to do; Time::max() when only a packet can change anything.
   Time deadline() const;
   // Goes on where the peer has not answered for too long.
@@ -52,6 +62,11 @@ class Requester {
 
   // Ends all work with that status, and all that is posted later with kFlushed.
   void fail(Status status);
+
+  // Gives memory back that the work had which has ended.
+  void rest() {
+    if (messages_.empty()) Messages().swap(messages_);
+  }
 
   // Work that has not ended.
   bool busy() const { return !messages_.empty(); }
@@ -65,6 +80,7 @@ class Requester {
     std::uint64_t packets = 0;
     std::uint64_t again = 0;     // of those, sent before
     std::uint64_t silences = 0;  // times that the peer did not answer in time
+    std::uint64_t ignored = 0;   // answers to nothing that was asked
   };
   const Counts& counts() const { return counts_; }
 
@@ -99,7 +115,10 @@ class Requester {
     std::uint64_t lacks() const { return bits(static_cast<std::int32_t>(packets)) & ~there; }
     std::uint64_t lacks_before(Psn psn) const { return lacks() & bits(psn.since(first)); }
   };
-  using Messages = std::deque<Message>;
+  // Blocks of many: the standard one would have one message in each, and ask for memory every time.
+  using Messages =
+      boost::container::deque<Message, void,
+                              boost::container::deque_options_t<boost::container::block_size<4>>>;
 
   // Packets (requester.cc).
   void split(std::size_t place);
@@ -115,6 +134,7 @@ class Requester {
   std::size_t payload_of(const Message& message, std::uint32_t index) const;
   std::uint32_t packets_for(std::uint64_t length) const;
   bool wants_answer(const Message& message);
+  bool is_answer_due() const { return acknowledged_.before(asked_) || asking_ != 0; }
   void sent(Psn psn, bool again, Time now);
   bool waits(Time now) const { return waiting_ && now < not_before_; }
   void go_on(Time now);
@@ -138,7 +158,7 @@ class Requester {
   void pop();
   bool settled(const Message& message) const;
 
-  const Settings settings_;
+  Settings settings_;
   WorkSink& sink_;
   Window window_;
   Messages messages_;          // that have not ended, or behind one that has not
@@ -151,14 +171,18 @@ class Requester {
   unsigned asking_ = 0;        // messages that have begun and wait for a value
   unsigned remembered_ = 0;    // by the peer, as far as they matter: from the first of those on
   unsigned unasked_ = 0;       // packets since an answer was asked for
+  bool prompt_ = false;        // somebody waits for one of them
+  Psn asked_;                  // behind the last packet that asked for an answer
   std::optional<Psn> resync_;  // which must be acknowledged before anything follows
   bool failed_ = false;
+  bool held_ = false;
   std::optional<Psn> timed_;  // the packet whose round trip is measured
   Time timed_at_{};
   Time heard_{};  // the last progress, or when waiting for some began
   Time try_again_ = Time::max();
-  Duration patience_;     // doubles while nothing is heard
-  bool waiting_ = false;  // until not_before_: the receiver was not ready
+  Duration patience_;      // doubles while nothing is heard
+  unsigned silences_ = 0;  // in a row
+  bool waiting_ = false;   // until not_before_: the receiver was not ready
   Time not_before_{};
   unsigned rnr_in_a_row_ = 0;
   Counts counts_;

@@ -8,7 +8,6 @@
 // behind them is kept.
 #pragma once
 
-#include <deque>
 #include <map>
 #include <vector>
 
@@ -33,13 +32,21 @@ class Responder {
 
   // Takes in a request.
   void take(const wire::Packet& request, Time now);
-  // True when something is to be sent that the peer waits for: not just an acknowledgement.
-  bool urgent() const { return nak_ != 0 || !answers_.empty() || !asked_.empty(); }
   // Writes the next response, from its base header to its padding, into `out`, which has room for
   // wire::kMaxHeaderBytes and the path MTU. Returns its length, or 0 when there is none.
   std::size_t next(std::span<std::byte> out);
   // True when next() would have a packet.
   bool ready() const;
+  // When the first of those packets came that were not asked an answer for and have not got one;
+  // Time::max() when there are none. They should get it some time soon: answer_all() makes it
+  // ready.
+  Time unanswered_since() const { return unanswered_since_; }
+  void answer_all() { ack_owed_ = ack_owed_ || unanswered_since_ != Time::max(); }
+
+  // The peer has nothing under way, and sends smaller packets from now on. False while that is not
+  // so, or when they are not smaller.
+  bool narrow(std::size_t path_mtu);
+  std::size_t path_mtu() const { return settings_.path_mtu; }
 
   // After a refused request of a connection nothing is carried out any more.
   bool failed() const { return refusing_ && !datagrams(); }
@@ -78,7 +85,7 @@ class Responder {
   enum class Message : std::uint8_t { kNone, kSend, kWrite };
 
   bool datagrams() const { return settings_.kind == wire::Transport::kReliableDatagram; }
-  void carry_out(const wire::Packet& request);
+  void carry_out(const wire::Packet& request, Time now);
   Verdict execute(const wire::Packet& request, const wire::Layout& layout);
   Verdict take_send(const wire::Packet& request, const wire::Layout& layout);
   Verdict take_write(const wire::Packet& request, const wire::Layout& layout);
@@ -92,7 +99,7 @@ class Responder {
 
   void take_early(const wire::Packet& request, Time now);
   void forget_early();
-  void take_kept();
+  void take_kept(Time now);
   void filled(Time now);
   void ask(Time now);
   void take_again(const wire::Packet& request);
@@ -109,7 +116,7 @@ class Responder {
                            std::span<std::byte> out);
   wire::Packet response(wire::Operation operation, Psn psn, std::uint32_t number) const;
 
-  const Settings settings_;
+  Settings settings_;
   Target& target_;
   Psn expected_;
   std::uint32_t message_number_ = 0;
@@ -127,12 +134,13 @@ class Responder {
   std::map<Psn, Kept, Earlier> kept_;
   Time asked_at_{};
   Duration fill_time_ = std::chrono::milliseconds(1);  // from asking to getting, roughly
-  std::deque<PsnRange> asked_;                         // that the peer is to be told of
+  std::vector<PsnRange> asked_;                        // that the peer is to be told of
 
-  // Answers, in the order in which they go.
-  std::deque<Value> answers_;
-  std::deque<Value> remembered_;
+  // Answers, in the order in which they go: few, and no memory where there are none.
+  std::vector<Value> answers_;
+  std::vector<Value> remembered_;
   bool ack_owed_ = false;
+  Time unanswered_since_ = Time::max();
   std::uint8_t nak_ = 0;  // a syndrome that is owed instead, or 0
   Counts counts_;
 };

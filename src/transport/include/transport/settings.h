@@ -49,6 +49,9 @@ struct Settings {
       512;  // packets under way; below 2^23, and with `selective` at most kMaxHeld
 };
 
+// Long reads are asked for in parts of so many packets: their responses, too, must not be more than
+// fit on the way.
+inline constexpr std::uint32_t kReadPart = 64;
 // Packets behind a missing one that a selective responder keeps.
 inline constexpr unsigned kMaxHeld = 1024;
 inline constexpr unsigned kRnrRetryForever = 7;

@@ -12,8 +12,9 @@
 
 namespace weft::wire {
 
-// What a capture file begins with: its own header, written by `program`.
-std::vector<std::byte> capture_header(std::string_view program);
+// What a capture file begins with: its own header, written by `program`. `remark`, if any, is shown
+// with the file's properties.
+std::vector<std::byte> capture_header(std::string_view program, std::string_view remark = {});
 
 // Declares the next interface: the first one of a file is number 0. Its packets are IP packets
 // without a link header, their times nanoseconds since 1970.
@@ -23,7 +24,8 @@ std::vector<std::byte> capture_interface(std::string_view name);
 enum class CaptureDirection : std::uint8_t { kReceived = 1, kSent = 2 };
 
 // A packet on an interface: a datagram (base header to ICRC) as it went over `route`, with the IP
-// and UDP headers that it had, as far as they are known. `remark`, if any, is shown beside it.
+// and UDP headers that it had, as far as they are known; checksums are right. `remark`, if any, is
+// shown beside it.
 std::vector<std::byte> capture_packet(std::uint32_t interface, std::uint64_t nanoseconds,
                                       CaptureDirection direction, const Route& route,
                                       Ipv4Words words, std::span<const std::byte> datagram,

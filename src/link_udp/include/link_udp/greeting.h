@@ -4,7 +4,8 @@
 // By messages of the connection manager (IBTA chapter 12) for the service type Reliable Datagram,
 // as packets to queue pair 1 at the endpoint's own port: REQ and REP begin a flow, in which the one
 // who asked sends requests and the other one answers; REJ says no, or that a flow is not known (any
-// more); DREQ and DREP end it.
+// more); DREQ and DREP end it. A REQ that comes again asks whether the peer is there; or for a
+// smaller path MTU, when its sender has nothing under way.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +28,8 @@ struct Introduction {
   std::uint32_t queue_pair = 0;
   std::uint32_t context = 0;  // end-to-end context of the flow, 24 bits
   std::uint32_t queue_key = 0;
-  std::size_t path_mtu = 0;
-  std::uint32_t room = 0;  // bytes of packets that it can take in while it does not look
+  std::size_t path_mtu = 0;  // the largest for which it knows a way
+  std::uint32_t room = 0;    // bytes of packets that it can take in while it does not look
 };
 
 // REQ.
@@ -42,7 +43,8 @@ struct Hello {
 struct Welcome {
   std::uint32_t token = 0;  // of the one who asked
   Introduction me;
-  Psn first;  // number of the first packet that is to come
+  Psn first;                 // number of the first packet that is to come
+  std::size_t path_mtu = 0;  // that the flow has by now
 };
 
 // REJ.

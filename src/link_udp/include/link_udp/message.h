@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <span>
+#include <unordered_map>
 
 #include "link/flow.h"
 
@@ -28,8 +29,13 @@ enum class Kind : std::uint8_t {
   kAtomic = 4,  // an atomic operation: ranges and operands follow
   kResult = 5,  // answer: how it ended (tag: errno, data: refusal), and what was there
   kAlias = 6,   // from now on the key alias_key(exchange) stands for the key in `tag`
-  kNotice =
-      7,  // what the write with an immediate value that follows announces: its data, and the length
+  // What the write with an immediate value that follows announces: its data, and the length.
+  kNotice = 7,
+  // An access to several ranges (tag: how many) follows, or a long read, which goes in parts; data:
+  // 1 when it writes. The ranges follow the header. If one is refused all are, until kChecked.
+  kCheck = 8,
+  kChecked = 9,
+  kBundle = 10,  // small messages, each a header of kind kWhole and its bytes, follow one another
 };
 
 struct MessageHeader {
@@ -44,14 +50,23 @@ struct MessageHeader {
   std::uint64_t length = 0;
 };
 
+// Of a message that goes whole, or else is offered; without an exchange.
+MessageHeader header_of(const link::SendRequest& request, bool whole);
 void write_header(const MessageHeader& header, std::byte* out);
 // Of at least kMessageHeader bytes; its values may be any.
 MessageHeader read_header(const std::byte* bytes);
 
-// A range of memory that an atomic operation changes: address, length and key, 8 bytes each.
-inline constexpr std::size_t kAtomicRange = 24;
-void write_range(const RemoteRange& range, std::byte* out);
+// A range of memory of the peer: address, length and key, 8 bytes each.
+inline constexpr std::size_t kRange = 24;
+// Writes them one after the other; returns how many bytes that were.
+std::size_t write_ranges(std::span<const RemoteRange> ranges, std::byte* out);
 RemoteRange read_range(const std::byte* bytes);
+
+// Whether an access is announced by kCheck: it has several ranges, or is a read so long that it may
+// be asked for in parts, on a path with small packets.
+bool is_announced(bool write, std::span<const RemoteRange> ranges);
+// The header before the ranges of an access that is announced.
+MessageHeader announcement_of(bool write, std::span<const RemoteRange> ranges);
 
 // Keys on the wire have 32 bits. Those of regions that have no more than 31 go as they are; for
 // others an alias is agreed upon; and a sender's message has one while it waits to be read.
@@ -66,5 +81,30 @@ constexpr std::uint32_t alias_key(std::uint32_t number) {
   return kAliasBit | (number & kNumberBits);
 }
 constexpr bool is_alias(std::uint32_t key) { return (key & kOfferBits) == kAliasBit; }
+
+// The aliases that one sender has told one receiver of. Another one for the same number would mean
+// other memory for a read that comes again: numbers are not used twice.
+class Aliases {
+ public:
+  // The key as it goes over the wire. tell(const MessageHeader&) is called where the receiver has
+  // to hear of an alias before.
+  template <class Tell>
+  std::uint32_t wire_key(RegionKey key, Tell&& tell) {
+    if (key.v < kAliasBit) return static_cast<std::uint32_t>(key.v);
+    const auto [place, fresh] =
+        numbers_.try_emplace(key.v, static_cast<std::uint32_t>(numbers_.size()));
+    if (fresh) {
+      MessageHeader header;
+      header.kind = Kind::kAlias;
+      header.exchange = place->second;
+      header.tag = key.v;
+      tell(header);
+    }
+    return alias_key(place->second);
+  }
+
+ private:
+  std::unordered_map<std::uint64_t, std::uint32_t> numbers_;
+};
 
 }  // namespace weft::udp

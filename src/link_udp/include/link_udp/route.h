@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "os/udp_path.h"
 #include "os/udp_port.h"
 #include "wire/icrc.h"
 
@@ -11,6 +12,10 @@ namespace weft::udp {
 
 // Both addresses with their ports, as they stand in the packets' IP and UDP headers.
 wire::Route route_between(const os::SocketAddress& from, const os::SocketAddress& to);
+
+// The way from an endpoint at `own`, which may be a wildcard, to a peer; its source has the port of
+// `own`. Errors: EHOSTUNREACH for a peer of the other family, others of os::udp_path_to().
+Result<os::UdpPath> path_from(const os::SocketAddress& own, const os::SocketAddress& peer);
 
 // Endpoints that may share a port, and the manager of connections, have numbers of their own: the
 // queue pair of the endpoint at a port.

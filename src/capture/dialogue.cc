@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Which packets would requests of one endpoint to another have been, and the answers?
+#include "dialogue.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/slices.h"
+#include "os/runtime_dir.h"
+
+namespace weft::capture {
+
+using transport::Work;
+using transport::WorkKind;
+
+namespace {
+
+constexpr std::uint64_t kLongestWork = std::uint64_t{1} << 30;
+
+std::uint32_t draw() { return static_cast<std::uint32_t>(os::random_number()) | 1; }
+
+transport::Settings settings_to(const End& from, const End& to, std::uint32_t context,
+                                std::size_t path_mtu) {
+  transport::Settings settings;
+  settings.kind = wire::Transport::kReliableDatagram;
+  settings.destination = to.queue_pair;
+  settings.source = from.queue_pair;
+  settings.context = context;
+  settings.queue_key = to.queue_key;
+  settings.path_mtu = path_mtu;
+  settings.selective = true;
+  return settings;
+}
+
+}  // namespace
+
+Dialogue::Dialogue(Ends& ends, bool asks)
+    : ends_(ends),
+      asks_(asks),
+      asker_(asks ? ends.mine : ends.peers),
+      answerer_(asks ? ends.peers : ends.mine),
+      tokens_{draw(), draw()},
+      contexts_{draw() & Psn::kMask, draw() & Psn::kMask},
+      scratch_(transport::kReadPart * ends.path_mtu) {
+  introduce();
+}
+
+// The ends agree upon a flow as those of link_udp do.
+void Dialogue::introduce() {
+  udp::Introduction introductions[2];
+  const End* const ends[] = {&asker_, &answerer_};
+  for (std::size_t i = 0; i < 2; ++i) {
+    introductions[i].token = tokens_[i];
+    introductions[i].context = contexts_[i];
+    introductions[i].station = ends[i]->station;
+    introductions[i].queue_pair = ends[i]->queue_pair;
+    introductions[i].queue_key = ends[i]->queue_key;
+    introductions[i].path_mtu = ends_.path_mtu;
+  }
+  const Psn first(draw());
+  greet(udp::Hello{introductions[0], asker_.address, ends_.service}, true);
+  greet(udp::Welcome{tokens_[0], introductions[1], first}, false);
+  auto asking = settings_to(asker_, answerer_, contexts_[1], ends_.path_mtu);
+  asking.first_sent = first;
+  auto answering = settings_to(answerer_, asker_, contexts_[0], ends_.path_mtu);
+  answering.first_expected = first;
+  requester_.emplace(asking, static_cast<transport::WorkSink&>(*this));
+  responder_.emplace(answering, static_cast<transport::Target&>(*this));
+}
+
+void Dialogue::greet(const udp::Greeting& greeting, bool by_asker) {
+  wire::Packet packet;
+  packet.opcode = opcode_of(wire::Transport::kUnreliableDatagram, wire::Operation::kSendOnly);
+  packet.destination = packet.source = wire::kCmQpn;
+  packet.queue_key = wire::kCmQueueKey;
+  record_datagram(ends_, by_asker == asks_, packet, udp::write_greeting(greeting));
+}
+
+void Dialogue::part() {
+  greet(udp::Farewell{false, tokens_[0], tokens_[1]}, true);
+  greet(udp::Farewell{true, tokens_[1], tokens_[0]}, false);
+}
+
+void Dialogue::message(const udp::MessageHeader& header, std::span<const LocalRange> pieces) {
+  std::byte head[udp::kMessageHeader];
+  udp::write_header(header, head);
+  LocalRange all[transport::kMaxPieces] = {{head, sizeof head}};
+  const std::size_t count = std::min(pieces.size(), transport::kMaxPieces - 1);
+  std::copy_n(pieces.begin(), count, all + 1);
+  Work work;
+  work.pieces = {all, 1 + count};
+  work.length = total_length(work.pieces);
+  post(work);
+}
+
+std::uint32_t Dialogue::wire_key(RegionKey key) {
+  return aliases_.wire_key(key, [this](const udp::MessageHeader& header) { message(header); });
+}
+
+void Dialogue::announce(bool write, std::span<const RemoteRange> remote) {
+  if (!udp::is_announced(write, remote)) return;
+  std::byte list[link::kMaxPieces * udp::kRange];
+  const LocalRange piece{list, udp::write_ranges(remote, list)};
+  message(udp::announcement_of(write, remote), {&piece, 1});
+}
+
+void Dialogue::announced(bool write, std::span<const RemoteRange> remote) {
+  if (!udp::is_announced(write, remote)) return;
+  udp::MessageHeader header;
+  header.kind = udp::Kind::kChecked;
+  message(header);
+}
+
+void Dialogue::write(std::span<const RemoteRange> remote, std::span<const LocalRange> pieces,
+                     const std::optional<std::uint64_t>& data, const Verdict& verdict) {
+  announce(true, remote);
+  if (data) {
+    udp::MessageHeader notice;
+    notice.kind = udp::Kind::kNotice;
+    notice.data = *data;
+    notice.length = total_length(pieces);
+    message(notice);
+  }
+  std::uint64_t offset = 0;
+  for (const RemoteRange& range : remote) {
+    Work work;
+    work.kind = WorkKind::kWrite;
+    work.key = wire_key(range.key);
+    verdict_ = verdict;
+    std::uint64_t done = 0;
+    do {
+      LocalRange part[link::kMaxPieces];
+      work.length = std::min(range.length - done, kLongestWork);
+      work.address = range.address + done;
+      work.pieces = {part, slice(pieces, offset + done, work.length, part)};
+      done += work.length;
+      work.has_immediate = data && done == range.length && &range == &remote.back();
+      post(work);
+    } while (done < range.length && verdict.ok());
+    verdict_ = {};
+    if (!verdict.ok()) break;
+    offset += range.length;
+  }
+  announced(true, remote);
+}
+
+void Dialogue::read(std::span<const RemoteRange> remote, std::span<const LocalRange> pieces,
+                    const Verdict& verdict) {
+  announce(false, remote);
+  std::uint64_t offset = 0;
+  for (const RemoteRange& range : remote) {
+    const std::uint32_t key = wire_key(range.key);
+    verdict_ = verdict;
+    read_parts(range.address, key, pieces, offset, range.length);
+    verdict_ = {};
+    if (!verdict.ok()) break;
+    offset += range.length;
+  }
+  announced(false, remote);
+}
+
+void Dialogue::read_offer(std::uint32_t exchange, std::span<const LocalRange> pieces,
+                          std::uint64_t length) {
+  read_parts(0, udp::offer_key(exchange), pieces, 0, length);
+}
+
+void Dialogue::read_parts(std::uint64_t address, std::uint32_t key,
+                          std::span<const LocalRange> pieces, std::uint64_t offset,
+                          std::uint64_t length) {
+  std::uint64_t done = 0;
+  do {
+    LocalRange into{scratch_.data(), 0};
+    Work work;
+    work.kind = WorkKind::kRead;
+    work.key = key;
+    work.address = address + done;
+    into.length = work.length = std::min<std::uint64_t>(length - done, scratch_.size());
+    work.pieces = {&into, 1};
+    pieces_ = pieces;
+    address_ = work.address;
+    offset_ = offset + done;
+    post(work);
+    done += work.length;
+  } while (done < length && verdict_.ok());
+  pieces_ = {};
+}
+
+void Dialogue::atomic(const RemoteRange& range, bool compares, std::uint64_t swap_or_add,
+                      std::uint64_t compare, std::uint64_t original, const Verdict& verdict) {
+  Work work;
+  work.kind = compares ? WorkKind::kCompareSwap : WorkKind::kFetchAdd;
+  work.key = wire_key(range.key);
+  work.address = range.address;
+  work.length = 8;
+  work.swap_or_add = swap_or_add;
+  work.compare = compare;
+  std::uint64_t found = 0;
+  work.original = &found;
+  verdict_ = verdict;
+  original_ = original;
+  post(work);
+  verdict_ = {};
+}
+
+// Nothing of the work outlives this: were anything still under way, the ends would part and meet
+// anew.
+void Dialogue::post(const Work& work) {
+  if (!ends_.tap.takes()) return;
+  requester_->post(work);
+  speak();
+  if (!requester_->busy() && !requester_->failed()) return;
+  part();
+  introduce();
+}
+
+// Lets one say what it has, then the other one, until both are silent.
+void Dialogue::speak() {
+  const auto now = std::chrono::steady_clock::now();
+  for (bool anything = true; anything;) {
+    anything = false;
+    wire::Packet packet;
+    while (const std::size_t length = requester_->next(now, packet_)) {
+      said(true, length, packet);
+      responder_->take(packet, now);
+      anything = true;
+    }
+    while (const std::size_t length = responder_->next(packet_)) {
+      said(false, length, packet);
+      requester_->take(packet, now);
+      anything = true;
+    }
+  }
+}
+
+void Dialogue::said(bool by_asker, std::size_t length, wire::Packet& packet) {
+  record(ends_, by_asker == asks_, packet_, length);
+  wire::parse(std::span(packet_).first(length + wire::kIcrcBytes), packet);
+}
+
+Verdict Dialogue::read(const wire::Reth& memory, std::uint64_t offset, std::span<std::byte> out) {
+  LocalRange part[transport::kMaxPieces];
+  const std::uint64_t from = offset_ + (memory.address - address_) + offset;
+  gather(out.data(), {part, slice(pieces_, from, out.size(), part)}, out.size());
+  return {};
+}
+
+Verdict Dialogue::atomic(bool, const wire::AtomicEth&, std::uint64_t& original) {
+  original = original_;
+  return verdict_;
+}
+
+bool has_opcode(const AtomicAction& action, std::span<const RemoteRange> remote) {
+  const bool word = action.type == AtomicType::kUint64 || action.type == AtomicType::kInt64;
+  if (!word || remote.size() != 1 || remote[0].length != 8 || remote[0].address % 8 != 0) {
+    return false;
+  }
+  return (action.form == AtomicForm::kFetch && action.op == AtomicOp::kSum) ||
+         (action.form == AtomicForm::kCompare && action.op == AtomicOp::kSwapIfEqual);
+}
+
+}  // namespace weft::capture

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Which packets would requests of one endpoint to another have been, and the answers?
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/atomic_op.h"
+#include "ends.h"
+#include "link_udp/greeting.h"
+#include "link_udp/message.h"
+#include "transport/requester.h"
+#include "transport/responder.h"
+
+namespace weft::capture {
+
+// How an operation ended that is written down.
+using transport::Verdict;
+
+// A flow: one end asks, the other one answers, over a network that loses nothing. Each function
+// writes down what an operation would have been that has ended just now; nothing of the arguments
+// is kept or changed. One thread at a time.
+class Dialogue final : transport::WorkSink, transport::Target {
+ public:
+  // Writes the greetings down. `asks`: this process asks. `ends` outlives this.
+  Dialogue(Ends& ends, bool asks);
+  Dialogue(const Dialogue&) = delete;
+  Dialogue& operator=(const Dialogue&) = delete;
+
+  // A message with those bytes.
+  void message(const udp::MessageHeader& header, std::span<const LocalRange> pieces = {});
+  // An access to those ranges; the pieces hold what was written or read. A refused one has no
+  // effect on any range. A write may announce itself with `data`.
+  void write(std::span<const RemoteRange> remote, std::span<const LocalRange> pieces,
+             const std::optional<std::uint64_t>& data, const Verdict& verdict);
+  void read(std::span<const RemoteRange> remote, std::span<const LocalRange> pieces,
+            const Verdict& verdict);
+  // The reading of a message that was offered.
+  void read_offer(std::uint32_t exchange, std::span<const LocalRange> pieces, std::uint64_t length);
+  // An atomic operation that there is an opcode for: see has_opcode().
+  void atomic(const RemoteRange& range, bool compares, std::uint64_t swap_or_add,
+              std::uint64_t compare, std::uint64_t original, const Verdict& verdict);
+
+  // Writes down that it ends.
+  void part();
+
+ private:
+  void introduce();
+  void greet(const udp::Greeting& greeting, bool by_asker);
+  std::uint32_t wire_key(RegionKey key);
+  void announce(bool write, std::span<const RemoteRange> remote);
+  void announced(bool write, std::span<const RemoteRange> remote);
+  void post(const transport::Work& work);
+  void read_parts(std::uint64_t address, std::uint32_t key, std::span<const LocalRange> pieces,
+                  std::uint64_t offset, std::uint64_t length);
+  void speak();
+  void said(bool by_asker, std::size_t length, wire::Packet& packet);
+
+  void ended(const transport::Ended&) override {}
+  Verdict message_begins() override { return {}; }
+  Verdict message_goes_on(std::span<const std::byte>) override { return {}; }
+  void message_ends(const wire::Packet&) override {}
+  void message_breaks() override {}
+  Verdict may_access(Access, const wire::Reth&) override { return verdict_; }
+  Verdict write(const wire::Reth&, std::uint64_t, std::span<const std::byte>) override {
+    return {};
+  }
+  Verdict may_tell() override { return {}; }
+  void written(const wire::Reth&, const wire::Packet&) override {}
+  Verdict read(const wire::Reth& memory, std::uint64_t offset, std::span<std::byte> out) override;
+  Verdict atomic(bool compares, const wire::AtomicEth& what, std::uint64_t& original) override;
+
+  Ends& ends_;
+  const bool asks_;
+  const End& asker_;
+  const End& answerer_;
+  std::uint32_t tokens_[2];    // of the asker, of the answerer
+  std::uint32_t contexts_[2];  // the same
+  std::optional<transport::Responder> responder_;
+  std::optional<transport::Requester> requester_;
+  udp::Aliases aliases_;
+  std::array<std::byte, wire::kMaxHeaderBytes + wire::kMaxPathMtu + wire::kIcrcBytes> packet_{};
+  std::vector<std::byte> scratch_;  // where what is read goes
+
+  // Of the operation at hand.
+  Verdict verdict_;
+  std::span<const LocalRange> pieces_;  // what is read, from address_ on
+  std::uint64_t address_ = 0;
+  std::uint64_t offset_ = 0;  // in the pieces
+  std::uint64_t original_ = 0;
+};
+
+// Is there an opcode for that atomic operation? For one element of 64 bits: fetch and add, compare
+// and swap. Others are messages (link_udp/message.h).
+bool has_opcode(const AtomicAction& action, std::span<const RemoteRange> remote);
+
+}  // namespace weft::capture

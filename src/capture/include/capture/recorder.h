@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What does an endpoint do that reaches its peers without packets?
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "capture/capture.h"
+#include "link/flow.h"
+#include "link/inbox.h"
+#include "link/service.h"
+#include "os/udp_port.h"
+
+namespace weft::capture {
+
+// The endpoint that is listened to.
+struct RecorderOptions {
+  os::SocketAddress name;          // by which peers know it
+  std::size_t eager_limit = 8192;  // larger messages are offered, and read by their receivers
+  link::Service service = link::Service::kReliableDatagram;
+};
+
+// Stands between an endpoint and a link within the host, and writes down the packets that link_udp
+// would have made of what goes through: greetings, messages, accesses, their acknowledgements; or
+// datagrams. For this end of things only: what peers do to this process's memory is in their
+// captures. Of operations that fail those are written down that the peer refused. One thread at a
+// time, as the endpoint's.
+class Recorder {
+ public:
+  Recorder(std::shared_ptr<Capture> capture, const RecorderOptions& options);
+  ~Recorder();
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+
+  // What the endpoint shall use instead of its inbox, which lives as long as this. Peers whose
+  // numbers there begin with `first_remote` send packets, and are not recorded here. Once.
+  link::Inbox& listen(link::Inbox& inbox, std::uint32_t first_remote);
+  // What it shall use instead of a flow to `peer`, or to a group. Ends before this.
+  std::unique_ptr<link::Flow> follow(std::unique_ptr<link::Flow> flow,
+                                     const os::SocketAddress& peer);
+  // It joined a group, or sends to it.
+  void know(const os::SocketAddress& group);
+
+ private:
+  friend class RecordedFlow;
+  friend class RecordedInbox;
+  class Peer;
+
+  Peer& peer_at(const os::SocketAddress& address);
+
+  const std::shared_ptr<Capture> capture_;
+  const RecorderOptions options_;
+  const std::uint32_t queue_key_;
+  const std::uint64_t station_;
+  std::map<std::string, std::unique_ptr<Peer>> peers_;
+  std::map<std::uint64_t, os::SocketAddress> groups_;  // by link::group_number()
+  std::unique_ptr<link::Inbox> inbox_;
+};
+
+}  // namespace weft::capture

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What arrives at an endpoint that peers reach without packets?
+#pragma once
+
+#include <array>
+#include <list>
+#include <unordered_map>
+
+#include "link/inbox.h"
+#include "peer.h"
+
+namespace weft::capture {
+
+// An inbox that writes down what comes out of it.
+class RecordedInbox final : public link::Inbox, link::InboxSink {
+ public:
+  RecordedInbox(link::Inbox& inbox, Recorder& recorder, std::uint32_t first_remote)
+      : inbox_(inbox), recorder_(recorder), first_remote_(first_remote) {}
+
+  unsigned poll(link::InboxSink& sink) override;
+  void accept(link::InboxSink& sink, const link::Offer& offer, std::span<const LocalRange> pieces,
+              std::uint64_t length, void* cookie) override;
+  void acknowledge(const link::Offer& offer) override;
+  void refuse(link::InboxSink& sink, std::uint32_t source) override;
+  void check_sources(link::InboxSink& sink) override;
+  int wake_fd() const override { return inbox_.wake_fd(); }
+  bool fall_asleep() override { return inbox_.fall_asleep(); }
+  void ring() override { inbox_.ring(); }
+  void wake_up() override { inbox_.wake_up(); }
+
+ private:
+  // A message that is being taken.
+  struct Pull {
+    std::list<Pull>::iterator self;
+    void* cookie = nullptr;
+    link::Offer offer;
+    std::uint64_t length = 0;
+    std::size_t count = 0;
+    std::array<LocalRange, link::kMaxPieces> pieces{};
+  };
+
+  void source_opened(std::uint32_t source, const os::SocketAddress& address) override;
+  void source_closed(std::uint32_t source, bool died) override;
+  bool takes_more() const override { return sink_->takes_more(); }
+  void arrived(const link::Arrival& arrival) override;
+  void accessed(std::uint32_t source, Access access, std::span<const RegionKey> regions) override {
+    sink_->accessed(source, access, regions);
+  }
+  void received(void* cookie, int error) override;
+
+  Recorder::Peer* peer(std::uint32_t source);
+  void record(const link::Arrival& arrival, Recorder::Peer& from);
+  void taken(const link::Offer& offer, Recorder::Peer& from);
+
+  link::Inbox& inbox_;
+  Recorder& recorder_;
+  const std::uint32_t first_remote_;
+  std::unordered_map<std::uint32_t, Recorder::Peer*> sources_;
+  std::list<Pull> pulls_;
+  link::InboxSink* sink_ = nullptr;
+};
+
+}  // namespace weft::capture

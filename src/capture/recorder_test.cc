@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Is what an endpoint does without packets written down as the packets that it would have been?
+#include "capture/recorder.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <deque>
+
+#include "link/membership.h"
+#include "link_udp/message.h"
+#include "test_support.h"
+#include "wire/cm_message.h"
+
+namespace weft::capture {
+namespace {
+
+using link::Outcome;
+using testing::Bytes;
+using testing::Seen;
+using wire::Operation;
+
+os::SocketAddress address(const char* host, std::uint16_t port) {
+  sockaddr_in v4{};
+  v4.sin_family = AF_INET;
+  v4.sin_port = htons(port);
+  ::inet_pton(AF_INET, host, &v4.sin_addr);
+  return os::SocketAddress::parse(&v4, sizeof v4).value();
+}
+
+// A flow whose requests end as the test says.
+struct FakeFlow final : link::Flow {
+  Outcome outcome;
+  std::deque<void*> cookies;
+  Outcome answer(void* cookie) {
+    if (outcome.state == Outcome::State::kPending) cookies.push_back(cookie);
+    return outcome;
+  }
+  Outcome send(const link::SendRequest& request) override { return answer(request.cookie); }
+  Outcome access(const link::AccessRequest& request) override { return answer(request.cookie); }
+  Outcome atomic(const link::AtomicRequest& request) override { return answer(request.cookie); }
+  bool busy() const override { return !cookies.empty(); }
+  bool ready() const override { return !cookies.empty(); }
+  void progress(link::FlowSink& sink) override {
+    for (; !cookies.empty(); cookies.pop_front()) sink.ended(cookies.front(), 0, 0);
+  }
+  link::PeerState check_peer(link::FlowSink&) override { return link::PeerState::kAlive; }
+  void give_up(link::FlowSink&) override {}
+  int process() const override { return 7; }
+  void set_asleep(bool) override {}
+};
+
+// An inbox in which things arrive when the test says so.
+struct FakeInbox final : link::Inbox {
+  std::vector<link::Arrival> waiting;
+  os::SocketAddress peer = address("127.0.0.1", 40002);
+  unsigned acknowledged = 0;
+  unsigned poll(link::InboxSink& sink) override {
+    sink.source_opened(3, peer);
+    for (const link::Arrival& each : waiting) sink.arrived(each);
+    return static_cast<unsigned>(waiting.size());
+  }
+  void accept(link::InboxSink& sink, const link::Offer&, std::span<const LocalRange> pieces,
+              std::uint64_t length, void* cookie) override {
+    std::memset(pieces[0].base, 0x77, length);
+    sink.received(cookie, 0);
+  }
+  void acknowledge(const link::Offer&) override { ++acknowledged; }
+  void refuse(link::InboxSink&, std::uint32_t) override {}
+  void check_sources(link::InboxSink& sink) override { sink.source_closed(3, false); }
+  int wake_fd() const override { return -1; }
+  bool fall_asleep() override { return true; }
+  void ring() override {}
+  void wake_up() override {}
+};
+
+struct Ended final : link::FlowSink {
+  std::vector<void*> cookies;
+  void ended(void* cookie, int, int) override { cookies.push_back(cookie); }
+};
+
+struct Heard final : link::InboxSink {
+  std::vector<std::uint64_t> tags;
+  std::vector<void*> taken;
+  void source_opened(std::uint32_t, const os::SocketAddress&) override {}
+  void source_closed(std::uint32_t, bool) override {}
+  void arrived(const link::Arrival& arrival) override { tags.push_back(arrival.tag); }
+  void received(void* cookie, int) override { taken.push_back(cookie); }
+};
+
+class RecorderTest : public ::testing::Test {
+ protected:
+  RecorderTest() { begin(link::Service::kReliableDatagram); }
+  void begin(link::Service service) {
+    flow_.reset();
+    recorder_.reset();
+    capture_ = Capture::open({directory_.file("f"), kDefaultLimit}).value();
+    recorder_ = std::make_unique<Recorder>(
+        capture_, RecorderOptions{address("127.0.0.1", 40001), 8192, service});
+    follow(address("127.0.0.1", 40002));
+  }
+  void follow(const os::SocketAddress& peer) {
+    auto flow = std::make_unique<FakeFlow>();
+    fake_ = flow.get();
+    flow_ = recorder_->follow(std::move(flow), peer);
+  }
+  // Everything so far. Each packet is sound, and the requests of each direction have numbers in a
+  // row.
+  std::vector<Seen> packets() {
+    capture_->flush();
+    auto all = testing::packets_in(capture_->path());
+    for (const Seen& each : all) EXPECT_TRUE(each.sound);
+    return all;
+  }
+  // The operations of reliable datagrams among them.
+  std::vector<Operation> operations() {
+    std::vector<Operation> found;
+    for (const Seen& each : packets()) {
+      if (each.transport() == wire::Transport::kReliableDatagram) found.push_back(each.operation());
+    }
+    return found;
+  }
+  Seen find(Operation operation) {
+    for (Seen& each : packets()) {
+      if (each.transport() == wire::Transport::kReliableDatagram && each.operation() == operation) {
+        wire::parse(each.datagram, each.packet);
+        return each;
+      }
+    }
+    ADD_FAILURE() << "no packet of operation " << static_cast<int>(operation);
+    return {};
+  }
+  static udp::MessageHeader header_of(const Seen& seen) {
+    return udp::read_header(seen.datagram.data() + wire::header_bytes(seen.packet));
+  }
+  link::SendRequest message(std::size_t length) {
+    bytes_.assign(length, std::byte{0x5A});
+    piece_ = {bytes_.data(), length};
+    link::SendRequest request;
+    request.operation = link::Operation::kTagged;
+    request.tag = 0x1234;
+    request.pieces = {&piece_, 1};
+    request.length = length;
+    request.cookie = &bytes_;
+    return request;
+  }
+  link::AccessRequest access(bool write, std::size_t length) {
+    message(length);
+    remote_ = {0x10000, length, RegionKey{9}};
+    link::AccessRequest request;
+    request.write = write;
+    request.local = {&piece_, 1};
+    request.remote = {&remote_, 1};
+    request.length = length;
+    return request;
+  }
+
+  const testing::Directory directory_;
+  std::shared_ptr<Capture> capture_;
+  std::unique_ptr<Recorder> recorder_;
+  FakeFlow* fake_ = nullptr;
+  std::unique_ptr<link::Flow> flow_;
+  Bytes bytes_;
+  LocalRange piece_;
+  RemoteRange remote_;
+};
+
+TEST_F(RecorderTest, AMessageIsAGreetingThenASendAndItsAcknowledgement) {
+  flow_->send(message(5000));
+  const auto all = packets();
+  ASSERT_EQ(all.size(), 5u);
+  EXPECT_EQ(all[0].packet.destination, wire::kCmQpn);
+  EXPECT_EQ(all[1].packet.destination, wire::kCmQpn);
+  EXPECT_EQ(operations(),
+            (std::vector{Operation::kSendFirst, Operation::kSendLast, Operation::kAcknowledge}));
+  EXPECT_EQ(all[2].route.source_port, 40001);
+  EXPECT_EQ(all[2].route.destination_port, 40002);
+  EXPECT_EQ(all[4].route.source_port, 40002);
+  EXPECT_EQ(all[3].packet.psn, all[2].packet.psn.after(1));
+  EXPECT_EQ(header_of(all[2]).tag, 0x1234u);
+  EXPECT_EQ(header_of(all[2]).length, 5000u);
+  EXPECT_EQ(all[2].datagram[all[2].datagram.size() - 5], std::byte{0x5A});
+  flow_->send(message(10));
+  EXPECT_EQ(packets()[5].packet.psn, all[3].packet.psn.after(1));
+}
+
+TEST_F(RecorderTest, WhatIsNotTakenOrFailsIsNotWrittenDown) {
+  fake_->outcome = Outcome::again();
+  EXPECT_EQ(flow_->send(message(10)).state, Outcome::State::kAgain);
+  fake_->outcome = Outcome::failed(ECONNRESET);
+  EXPECT_EQ(flow_->access(access(true, 10)).error, ECONNRESET);
+  EXPECT_TRUE(packets().empty());
+}
+
+TEST_F(RecorderTest, ALargeMessageIsOfferedThenReadThenTaken) {
+  fake_->outcome = Outcome::pending();
+  Ended ended;
+  flow_->send(message(300'000));
+  EXPECT_EQ(operations(), (std::vector{Operation::kSendOnly, Operation::kAcknowledge}));
+  flow_->progress(ended);
+  EXPECT_EQ(ended.cookies, std::vector<void*>{&bytes_});
+  std::size_t read = 0;
+  for (const Seen& each : packets()) {
+    if (each.operation() < Operation::kReadResponseFirst ||
+        each.operation() > Operation::kReadResponseOnly) {
+      continue;
+    }
+    EXPECT_EQ(each.route.source_port, 40001);
+    read += each.datagram.size() - wire::header_bytes(each.packet) - wire::kIcrcBytes;
+  }
+  EXPECT_EQ(read, 300'000u);
+  EXPECT_EQ(find(Operation::kReadRequest).packet.reth.key,
+            udp::offer_key(header_of(find(Operation::kSendOnly)).exchange));
+  EXPECT_EQ(operations().back(), Operation::kAcknowledge);
+}
+
+TEST_F(RecorderTest, AnAccessIsAWriteOrARead) {
+  flow_->access(access(true, 9000));
+  EXPECT_EQ(operations(), (std::vector{Operation::kWriteFirst, Operation::kWriteMiddle,
+                                       Operation::kWriteLast, Operation::kAcknowledge}));
+  EXPECT_EQ(find(Operation::kWriteFirst).packet.reth.address, 0x10000u);
+  EXPECT_EQ(find(Operation::kWriteFirst).packet.reth.length, 9000u);
+  flow_->access(access(false, 100));
+  EXPECT_EQ(find(Operation::kReadResponseOnly).datagram[wire::kBthBytes + 8], std::byte{0x5A});
+}
+
+TEST_F(RecorderTest, AnAccessToSeveralRangesNamesThemBeforehand) {
+  auto request = access(true, 100);
+  const RemoteRange ranges[] = {{0x10000, 60, RegionKey{9}},
+                                {0x20000, 40, RegionKey{0x1'0000'0000}}};
+  request.remote = ranges;
+  flow_->access(request);
+  const Seen named = find(Operation::kSendOnly);
+  EXPECT_EQ(header_of(named).kind, udp::Kind::kCheck);
+  EXPECT_EQ(header_of(named).tag, 2u);
+  std::vector<udp::Kind> kinds;
+  std::vector<std::uint32_t> keys;
+  for (const Seen& each : packets()) {
+    if (each.transport() != wire::Transport::kReliableDatagram) continue;
+    if (each.operation() == Operation::kSendOnly) kinds.push_back(header_of(each).kind);
+    if (each.operation() == Operation::kWriteOnly) keys.push_back(each.packet.reth.key);
+  }
+  EXPECT_EQ(kinds, (std::vector{udp::Kind::kCheck, udp::Kind::kAlias, udp::Kind::kChecked}));
+  EXPECT_EQ(keys, (std::vector<std::uint32_t>{9, udp::alias_key(0)}));
+}
+
+TEST_F(RecorderTest, AWriteWithDataIsAnnouncedAndEndsWithAnImmediate) {
+  auto request = access(true, 100);
+  request.has_data = true;
+  request.data = 0xABCD'EF01'2345'6789;
+  flow_->access(request);
+  EXPECT_EQ(header_of(find(Operation::kSendOnly)).data, request.data);
+  find(Operation::kWriteOnlyImmediate);
+}
+
+TEST_F(RecorderTest, ARefusedAccessIsANakAndTheNextOneGoesOn) {
+  fake_->outcome = Outcome::failed(EACCES, 2);
+  flow_->access(access(true, 9000));
+  EXPECT_EQ(find(Operation::kAcknowledge).packet.syndrome, 0x72);
+  fake_->outcome = Outcome::done();
+  flow_->access(access(true, 10));
+  const auto found = operations();
+  EXPECT_EQ(found[found.size() - 2], Operation::kWriteOnly);
+  EXPECT_EQ(packets().back().packet.syndrome, 0x1F);
+}
+
+TEST_F(RecorderTest, AtomicOperationsHaveTheirOpcodeOrAreMessages) {
+  message(8);
+  remote_ = {0x10000, 8, RegionKey{9}};
+  std::uint64_t operand = 5;
+  std::uint64_t result = 37;
+  const LocalRange operands{&operand, sizeof operand};
+  const LocalRange results{&result, sizeof result};
+  link::AtomicRequest request;
+  request.action = {AtomicForm::kFetch, AtomicOp::kSum, AtomicType::kUint64};
+  request.operand = {&operands, 1};
+  request.result = {&results, 1};
+  request.remote = {&remote_, 1};
+  request.length = 8;
+  flow_->atomic(request);
+  EXPECT_EQ(find(Operation::kFetchAdd).packet.atomic.swap_or_add, 5u);
+  EXPECT_EQ(find(Operation::kAtomicAcknowledge).packet.original, 37u);
+  request.action.op = AtomicOp::kMin;
+  flow_->atomic(request);
+  const Seen asked = find(Operation::kSendOnly);
+  EXPECT_EQ(header_of(asked).kind, udp::Kind::kAtomic);
+  EXPECT_EQ(header_of(asked).action.op, AtomicOp::kMin);
+  const auto all = packets();
+  const Seen& answer = all[all.size() - 2];
+  EXPECT_EQ(header_of(answer).kind, udp::Kind::kResult);
+  EXPECT_EQ(answer.route.source_port, 40002);
+  EXPECT_EQ(answer.datagram[wire::header_bytes(answer.packet) + udp::kMessageHeader],
+            std::byte{37});
+}
+
+TEST_F(RecorderTest, WhatArrivesIsTheSendOfThePeer) {
+  FakeInbox fake;
+  Heard heard;
+  link::Inbox& inbox = recorder_->listen(fake, 100);
+  const Bytes payload(40, std::byte{0x33});
+  link::Arrival arrival;
+  arrival.source = 3;
+  arrival.tag = 77;
+  arrival.length = payload.size();
+  arrival.payload = payload.data();
+  fake.waiting = {arrival};
+  EXPECT_EQ(inbox.poll(heard), 1u);
+  EXPECT_EQ(heard.tags, std::vector<std::uint64_t>{77});
+  const Seen sent = find(Operation::kSendOnly);
+  EXPECT_EQ(sent.route.source_port, 40002);
+  EXPECT_EQ(header_of(sent).tag, 77u);
+  EXPECT_EQ(header_of(sent).kind, udp::Kind::kWhole);
+}
+
+TEST_F(RecorderTest, AnOfferThatIsAcceptedIsReadByThisSide) {
+  FakeInbox fake;
+  Heard heard;
+  link::Inbox& inbox = recorder_->listen(fake, 100);
+  link::Arrival arrival;
+  arrival.source = 3;
+  arrival.length = 20'000;
+  arrival.offer = {3, 55};
+  fake.waiting = {arrival};
+  inbox.poll(heard);
+  Bytes room(20'000);
+  const LocalRange piece{room.data(), room.size()};
+  inbox.accept(heard, arrival.offer, {&piece, 1}, room.size(), &room);
+  EXPECT_EQ(heard.taken, std::vector<void*>{&room});
+  const Seen asked = find(Operation::kReadRequest);
+  EXPECT_EQ(asked.packet.reth.key, udp::offer_key(55));
+  EXPECT_EQ(asked.route.source_port, 40001);
+  EXPECT_EQ(find(Operation::kReadResponseLast).datagram[wire::kBthBytes + 8], std::byte{0x77});
+}
+
+TEST_F(RecorderTest, PeersThatSendPacketsAreLeftAlone) {
+  FakeInbox fake;
+  Heard heard;
+  link::Inbox& inbox = recorder_->listen(fake, 3);
+  link::Arrival arrival;
+  arrival.source = 3;
+  arrival.length = 0;
+  arrival.payload = bytes_.data();
+  arrival.offer = {3, 1};
+  fake.waiting = {arrival};
+  inbox.poll(heard);
+  inbox.acknowledge(arrival.offer);
+  EXPECT_EQ(heard.tags.size(), 1u);
+  EXPECT_EQ(fake.acknowledged, 1u);
+  EXPECT_TRUE(packets().empty());
+}
+
+TEST_F(RecorderTest, DatagramsAreUnreliableToOneOrToAGroup) {
+  begin(link::Service::kDatagram);
+  auto request = message(99);
+  request.operation = link::Operation::kDatagram;
+  request.has_data = true;
+  request.data = 42;
+  flow_->send(request);
+  follow(address("239.1.2.3", 5000));
+  flow_->send(request);
+  const auto all = packets();
+  ASSERT_EQ(all.size(), 2u);
+  for (const Seen& each : all) {
+    EXPECT_EQ(each.transport(), wire::Transport::kUnreliableDatagram);
+    EXPECT_EQ(each.packet.immediate, 42u);
+    EXPECT_EQ(each.datagram.size(), wire::header_bytes(each.packet) + 100 + wire::kIcrcBytes);
+  }
+  EXPECT_EQ(all[0].packet.destination, 40002u << 8 | 1);
+  EXPECT_EQ(all[1].packet.destination, wire::kMulticastQpn);
+  EXPECT_EQ(all[1].route.destination[0], std::byte{239});
+}
+
+}  // namespace
+}  // namespace weft::capture

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Where do messages arrive that come both from within the host and over the network?
+#include "joint_inbox.h"
+
+namespace weft::device {
+namespace {
+
+// After something has come over the network, so many looks find more of it without delay.
+constexpr unsigned kLively = 1024;
+// Otherwise known peers may have to wait for so many polls, and strangers for the next tick of the
+// coarse clock.
+constexpr unsigned kSeldom = 64;
+constexpr unsigned kPollsPerClock = 4;  // looking at it is not for nothing either
+
+}  // namespace
+
+Result<std::unique_ptr<JointInbox>> JointInbox::over(shm::Mailbox& near, link::Inbox& far) {
+  auto set = os::EventSet::create();
+  if (!set) return set.error();
+  std::unique_ptr<JointInbox> joint(new JointInbox(near, far));
+  joint->wake_ = std::move(set).value();
+  for (const int fd : {near.wake_fd(), far.wake_fd()}) {
+    if (Status ok = joint->wake_.add(fd); !ok) return ok.error();
+  }
+  return joint;
+}
+
+bool JointInbox::time_to_look(bool idle) {
+  if (lively_ != 0) return true;
+  const link::Inbox::Bustle bustle = far_.bustle();
+  if (bustle == link::Inbox::Bustle::kMuch) return true;
+  if (bustle == link::Inbox::Bustle::kLittle && ++skipped_ >= kSeldom) return true;
+  return idle && ++idle_ % kPollsPerClock == 0 && os::coarse_now() != looked_at_;
+}
+
+unsigned JointInbox::poll(link::InboxSink& sink) {
+  const unsigned near = near_.poll(sink);
+  if (!time_to_look(near == 0)) return near;
+  skipped_ = 0;
+  looked_at_ = os::coarse_now();
+  const unsigned far = far_.poll(sink);
+  if (far != 0) {
+    lively_ = kLively;
+  } else if (lively_ != 0) {
+    --lively_;
+  }
+  return near + far;
+}
+
+link::Inbox& JointInbox::inbox_of(std::uint32_t source) {
+  if (source < kFirstRemoteSource) return near_;
+  return far_;
+}
+
+void JointInbox::accept(link::InboxSink& sink, const link::Offer& offer,
+                        std::span<const LocalRange> pieces, std::uint64_t length, void* cookie) {
+  inbox_of(offer.source).accept(sink, offer, pieces, length, cookie);
+}
+
+void JointInbox::acknowledge(const link::Offer& offer) {
+  inbox_of(offer.source).acknowledge(offer);
+}
+
+void JointInbox::refuse(link::InboxSink& sink, std::uint32_t source) {
+  inbox_of(source).refuse(sink, source);
+}
+
+void JointInbox::check_sources(link::InboxSink& sink) {
+  near_.check_sources(sink);
+  far_.check_sources(sink);
+}
+
+bool JointInbox::fall_asleep() {
+  const bool near = near_.fall_asleep();
+  return far_.fall_asleep() && near;
+}
+
+void JointInbox::wake_up() {
+  near_.wake_up();
+  far_.wake_up();
+}
+
+}  // namespace weft::device

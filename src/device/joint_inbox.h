@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Where do messages arrive that come both from within the host and over the network?
+#pragma once
+
+#include <memory>
+
+#include "base/result.h"
+#include "link/inbox.h"
+#include "link_shm/mailbox.h"
+#include "os/clock.h"
+#include "os/event.h"
+
+namespace weft::device {
+
+// From there on sources have come over the network.
+inline constexpr std::uint32_t kFirstRemoteSource = shm::kSlots;
+
+// The two inboxes of an endpoint as one; they outlive it. The network costs a system call for each
+// look, about ten times as much as the mailbox: so while nothing is under way there, it is looked
+// at every now and then only.
+class JointInbox final : public link::Inbox {
+ public:
+  // Errors: EMFILE and others of epoll.
+  static Result<std::unique_ptr<JointInbox>> over(shm::Mailbox& near, link::Inbox& far);
+
+  unsigned poll(link::InboxSink& sink) override;
+  void accept(link::InboxSink& sink, const link::Offer& offer, std::span<const LocalRange> pieces,
+              std::uint64_t length, void* cookie) override;
+  void acknowledge(const link::Offer& offer) override;
+  void refuse(link::InboxSink& sink, std::uint32_t source) override;
+  void check_sources(link::InboxSink& sink) override;
+  std::uint64_t lost() const override { return near_.lost() + far_.lost(); }
+  int wake_fd() const override { return wake_.fd(); }
+  bool fall_asleep() override;
+  void ring() override { near_.ring(); }
+  void wake_up() override;
+
+ private:
+  JointInbox(shm::Mailbox& near, link::Inbox& far) : near_(near), far_(far) {}
+  bool time_to_look(bool idle);
+  link::Inbox& inbox_of(std::uint32_t source);
+
+  shm::Mailbox& near_;
+  link::Inbox& far_;
+  os::EventSet wake_;
+  unsigned lively_ = 0;   // looks at the network before they become seldom
+  unsigned skipped_ = 0;  // polls since the last look
+  unsigned idle_ = 0;     // polls that found nothing
+  os::Time looked_at_{};
+};
+
+}  // namespace weft::device

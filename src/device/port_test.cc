@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Does an endpoint reach its peers by the link that leads to them, and by both at once?
+#include "device/port.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <initializer_list>
+#include <list>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "joint_inbox.h"
+#include "os/interfaces.h"
+#include "os/loopback.h"
+
+namespace weft::device {
+namespace {
+
+constexpr link::Links kShm{true, false};
+constexpr link::Links kUdp{false, true};
+constexpr link::Links kBoth{true, true};
+constexpr std::size_t kLarge = 300'000;  // is offered over either link
+
+// An endpoint that writes down what arrives, by source.
+struct End final : link::InboxSink, link::FlowSink {
+  End(const std::shared_ptr<Device>& device, link::Links links,
+      link::Service service = link::Service::kReliableDatagram,
+      const os::SocketAddress& at = os::loopback(0))
+      : device(device), service(service) {
+    socket = std::move(os::UdpPort::bind(at)).value();
+    if (links.shm || links.udp) open(links);
+  }
+  ~End() override { flows.clear(); }
+
+  void open(link::Links links) {
+    PortOptions options;
+    options.name = socket.address();
+    options.domain = device->new_domain();
+    options.service = service;
+    port = std::move(Port::open(device, {socket, links}, options)).value();
+  }
+  link::Flow& to(const End& peer) {
+    auto& flow = flows[&peer];
+    if (flow == nullptr) flow = std::move(port->connect(peer.socket.address())).value();
+    return *flow;
+  }
+  link::Outcome send(const End& peer, const std::string& text) { return send(to(peer), text); }
+  link::Outcome send(link::Flow& flow, const std::string& text) const {
+    const LocalRange piece{reinterpret_cast<std::byte*>(const_cast<char*>(text.data())),
+                           text.size()};
+    link::SendRequest request;
+    request.pieces = {&piece, 1};
+    request.length = text.size();
+    if (service == link::Service::kDatagram) {
+      request.operation = link::Operation::kDatagram;
+      request.must_copy = true;
+    }
+    return flow.send(request);
+  }
+  void poll() {
+    port->inbox().poll(*this);
+    for (auto& [peer, flow] : flows) flow->progress(*this);
+  }
+
+  void source_opened(std::uint32_t source, const os::SocketAddress& address) override {
+    sources[address.port()] = source;
+  }
+  void source_closed(std::uint32_t source, bool) override { closed.push_back(source); }
+  void arrived(const link::Arrival& arrival) override {
+    if (turns_away) return port->inbox().refuse(*this, arrival.source);
+    if (arrival.payload != nullptr) {
+      const auto* text = reinterpret_cast<const char*>(arrival.payload);
+      heard[arrival.source].emplace_back(text, arrival.length);
+      if (arrival.wants_ack) port->inbox().acknowledge(arrival.offer);
+      return;
+    }
+    auto& pending = taken.emplace_back(arrival.source, std::string(arrival.length, '\0'));
+    const LocalRange piece{reinterpret_cast<std::byte*>(pending.second.data()), arrival.length};
+    port->inbox().accept(*this, arrival.offer, {&piece, 1}, arrival.length, &pending);
+  }
+  void received(void* cookie, int error) override {
+    EXPECT_EQ(error, 0);
+    const auto& done = *static_cast<std::pair<std::uint32_t, std::string>*>(cookie);
+    heard[done.first].push_back(done.second);
+  }
+  void ended(void*, int error, int) override { errors.push_back(error); }
+
+  std::shared_ptr<Device> device;
+  const link::Service service;
+  os::UdpPort socket;
+  std::unique_ptr<Port> port;
+  std::map<const End*, std::unique_ptr<link::Flow>> flows;
+  std::map<std::uint16_t, std::uint32_t> sources;
+  std::map<std::uint32_t, std::vector<std::string>> heard;
+  std::list<std::pair<std::uint32_t, std::string>> taken;
+  std::vector<std::uint32_t> closed;
+  std::vector<int> errors;
+  bool turns_away = false;
+};
+
+class PortTest : public testing::Test {
+ protected:
+  PortTest() {
+    EXPECT_NE(::mkdtemp(base_.data()), nullptr);
+    device_ = Device::get(base_).value();
+  }
+  ~PortTest() override {
+    device_.reset();
+    std::filesystem::remove_all(base_);
+  }
+
+  static bool poll_until(std::initializer_list<End*> ends, const std::function<bool()>& done) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!done()) {
+      for (End* each : ends) each->poll();
+      if (std::chrono::steady_clock::now() > end) return false;
+    }
+    return true;
+  }
+  static std::size_t messages_at(const End& receiver) {
+    std::size_t count = 0;
+    for (const auto& [source, texts] : receiver.heard) count += texts.size();
+    return count;
+  }
+  const std::vector<std::string>& heard_from(End& receiver, const End& sender) {
+    return receiver.heard[receiver.sources[sender.socket.address().port()]];
+  }
+
+  std::string base_ = "/dev/shm/weft-test-XXXXXX";
+  std::shared_ptr<Device> device_;
+};
+
+TEST_F(PortTest, PeersOfTheSameHostMeetInSharedMemory) {
+  End one(device_, kBoth);
+  End two(device_, kBoth);
+  one.send(two, "hello");
+  ASSERT_TRUE(poll_until({&one, &two}, [&] { return heard_from(two, one).size() == 1; }));
+  EXPECT_NE(one.to(two).process(), 0);
+  EXPECT_LT(two.sources[one.socket.address().port()], kFirstRemoteSource);
+}
+
+TEST_F(PortTest, WhoeverSharesNoMemoryIsReachedOverTheNetwork) {
+  End one(device_, kBoth);
+  End two(device_, kUdp);
+  one.send(two, "hello");
+  ASSERT_TRUE(poll_until({&one, &two}, [&] { return heard_from(two, one).size() == 1; }));
+  two.send(one, "and back");
+  ASSERT_TRUE(poll_until({&one, &two}, [&] { return heard_from(one, two).size() == 1; }));
+  EXPECT_EQ(one.to(two).process(), 0);
+  EXPECT_GE(one.sources[two.socket.address().port()], kFirstRemoteSource);
+}
+
+TEST_F(PortTest, BothLinksCarryMessagesAtOnceInOrder) {
+  End middle(device_, kBoth);
+  End near(device_, kShm);
+  End far(device_, kUdp);
+  std::vector<std::string> all;
+  for (int i = 0; i < 100; ++i) {
+    all.push_back(i % 10 == 9 ? std::string(kLarge, static_cast<char>('a' + i % 26))
+                              : std::to_string(i));
+  }
+  for (const std::string& text : all) {
+    for (End* sender : {&near, &far}) {
+      ASSERT_TRUE(poll_until({&near, &far, &middle}, [&] {
+        return sender->send(middle, text).state != link::Outcome::State::kAgain;
+      }));
+    }
+  }
+  ASSERT_TRUE(poll_until({&middle, &near, &far}, [&] {
+    return heard_from(middle, near).size() == 100 && heard_from(middle, far).size() == 100;
+  }));
+  for (const std::string& text : all) {
+    ASSERT_TRUE(poll_until({&near, &far, &middle}, [&] {
+      return middle.send(near, text).state != link::Outcome::State::kAgain;
+    }));
+  }
+  // Offers are in place some time after they came: what was small may overtake them here.
+  for (const End* sender : {&near, &far}) {
+    auto got = heard_from(middle, *sender);
+    auto small = [](const std::string& text) { return text.size() < kLarge; };
+    std::erase_if(got, std::not_fn(small));
+    auto sent = all;
+    std::erase_if(sent, std::not_fn(small));
+    EXPECT_EQ(got, sent);
+  }
+  ASSERT_TRUE(
+      poll_until({&middle, &near, &far}, [&] { return heard_from(near, middle).size() == 100; }));
+  for (End* end : {&middle, &near, &far}) {
+    for (const int error : end->errors) EXPECT_EQ(error, 0);
+  }
+}
+
+TEST_F(PortTest, ASleeperHearsOfBoth) {
+  End sleeper(device_, kBoth);
+  for (const link::Links links : {kShm, kUdp}) {
+    End sender(device_, links);
+    const auto readable = [&] {
+      return os::wait_readable(sleeper.port->inbox().wake_fd(), std::chrono::milliseconds(0));
+    };
+    const std::size_t before = sleeper.heard.size();
+    sender.send(sleeper, "wake up");
+    ASSERT_TRUE(poll_until({&sender}, [&] {
+      while (!sleeper.port->inbox().fall_asleep()) sleeper.poll();
+      const bool woken = readable();
+      sleeper.port->inbox().wake_up();
+      if (woken) sleeper.poll();
+      return sleeper.heard.size() == before + 1;
+    })) << links.udp;
+  }
+}
+
+TEST_F(PortTest, WhoeverIsTurnedAwayHearsOfItOverEitherLink) {
+  End middle(device_, kBoth);
+  End near(device_, kShm);
+  End far(device_, kUdp);
+  middle.turns_away = true;
+  near.send(middle, "let me in");
+  far.send(middle, "me, too");
+  ASSERT_TRUE(poll_until({&middle, &near, &far}, [&] {
+    return near.to(middle).check_peer(near) == link::PeerState::kRefuses &&
+           far.to(middle).check_peer(far) == link::PeerState::kRefuses;
+  }));
+  EXPECT_EQ(middle.closed.size(), 2U);
+}
+
+TEST_F(PortTest, DatagramsTakeTheLinkThatLeadsToTheirPeer) {
+  constexpr auto kDatagrams = link::Service::kDatagram;
+  End middle(device_, kBoth, kDatagrams);
+  End near(device_, kBoth, kDatagrams);
+  End far(device_, kUdp, kDatagrams);
+  for (End* each : {&near, &far}) {
+    middle.send(*each, "there");
+    each->send(middle, "and back");
+    const std::size_t expected = messages_at(middle) + 1;
+    ASSERT_TRUE(poll_until({&middle, &near, &far}, [&] {
+      return messages_at(*each) == 1 && messages_at(middle) == expected;
+    }));
+  }
+  EXPECT_LT(middle.sources[near.socket.address().port()], kFirstRemoteSource);
+  EXPECT_GE(middle.sources[far.socket.address().port()], kFirstRemoteSource);
+  EXPECT_EQ(middle.port->connect(os::loopback(1)).error().code, ENOENT);
+}
+
+// On the loopback everybody is near; elsewhere nobody may hear twice either.
+TEST_F(PortTest, MembersOfGroupsHearOnceByWhicheverLink) {
+  constexpr auto kDatagrams = link::Service::kDatagram;
+  const auto interfaces = os::usable_interfaces();
+  for (const os::Interface& interface : interfaces.value()) {
+    if (!interface.multicast) continue;
+    const os::SocketAddress at = interface.addresses[0].address;
+    if (at.family() != AF_INET) continue;
+    End member(device_, kBoth, kDatagrams, at);
+    End near(device_, kBoth, kDatagrams, at);
+    End far(device_, kUdp, kDatagrams, at);
+    sockaddr_in raw{};
+    raw.sin_family = AF_INET;
+    raw.sin_addr.s_addr = htonl(0xEFFF'0708);
+    raw.sin_port = htons(member.socket.address().port());
+    const auto group = os::SocketAddress::parse(&raw, sizeof raw).value();
+    const auto joined = member.port->join(group);
+    ASSERT_TRUE(joined.ok()) << joined.error().message;
+    for (End* each : {&near, &far}) {
+      if (interface.loopback && each == &far) continue;
+      const auto flow = each->port->connect_group(group);
+      ASSERT_TRUE(flow.ok()) << flow.error().message;
+      const std::size_t before = messages_at(member);
+      for (int i = 0; i < 10; ++i) each->send(*flow.value(), "to all");
+      ASSERT_TRUE(poll_until({&member}, [&] { return messages_at(member) >= before + 10; }));
+      each->send(member, "to you");
+      ASSERT_TRUE(poll_until({&member}, [&] { return messages_at(member) >= before + 11; }));
+      member.poll();
+      EXPECT_EQ(messages_at(member), before + 11) << interface.name;
+    }
+  }
+}
+
+// Datagrams ask nobody whether the host is there.
+TEST_F(PortTest, TheNetworkLeadsToOtherHosts) {
+  const auto interfaces = os::usable_interfaces();
+  for (const os::Interface& interface : interfaces.value()) {
+    const os::InterfaceAddress& own = interface.addresses[0];
+    if (interface.loopback || own.address.family() != AF_INET || own.prefix_length > 30) continue;
+    sockaddr_in raw = *reinterpret_cast<const sockaddr_in*>(own.address.get());
+    raw.sin_addr.s_addr ^= htonl(2);
+    raw.sin_port = htons(9);
+    const auto neighbour = os::SocketAddress::parse(&raw, sizeof raw).value();
+    End one(device_, kBoth, link::Service::kDatagram, own.address);
+    const auto way = one.port->connect(neighbour);
+    EXPECT_TRUE(way.ok()) << way.error().message;
+    return;
+  }
+  GTEST_SKIP() << "no interface but the loopback has IPv4";
+}
+
+TEST_F(PortTest, NobodyIsAtAPortOfThisHostThatIsNotOpen) {
+  End one(device_, kBoth);
+  const End bound(device_, {false, false});
+  const auto way = one.port->connect(bound.socket.address());
+  ASSERT_FALSE(way.ok());
+  EXPECT_EQ(way.error().code, ENOENT);
+  const auto free = one.port->connect(os::loopback(1));
+  ASSERT_FALSE(free.ok());
+  EXPECT_EQ(free.error().code, ENOENT);
+}
+
+TEST_F(PortTest, WhoeverComesLaterIsFoundInSharedMemory) {
+  End one(device_, kBoth);
+  End late(device_, {false, false});
+  EXPECT_FALSE(one.port->connect(late.socket.address()).ok());
+  late.open(kBoth);
+  const auto way = one.port->connect(late.socket.address());
+  ASSERT_TRUE(way.ok());
+  EXPECT_NE(way.value()->process(), 0);
+}
+
+}  // namespace
+}  // namespace weft::device

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What does a station for datagrams consist of?
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "datagram_sender.h"
+#include "ears.h"
+#include "link_udp/datagram_station.h"
+#include "os/clock.h"
+#include "os/event.h"
+#include "os/interfaces.h"
+#include "sources.h"
+
+namespace weft::udp {
+
+// The one DatagramStation there is.
+class DatagramHub final : public DatagramStation {
+ public:
+  DatagramHub(os::UdpSocket socket, const DatagramOptions& options);
+  Status open();
+
+  Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer) override;
+  Result<std::unique_ptr<link::Membership>> join(const os::SocketAddress& group) override;
+  Result<std::unique_ptr<link::Flow>> connect_group(const os::SocketAddress& group) override;
+  const Drops& drops() const override { return drops_; }
+  std::uint64_t lost() const override;
+  Bustle bustle() const override;
+
+  unsigned poll(link::InboxSink& sink) override;
+  void accept(link::InboxSink& sink, const link::Offer&, std::span<const LocalRange>, std::uint64_t,
+              void* cookie) override;
+  void acknowledge(const link::Offer&) override {}
+  void refuse(link::InboxSink& sink, std::uint32_t source) override;
+  void check_sources(link::InboxSink& sink) override;
+  int wake_fd() const override { return wake_.fd(); }
+  bool fall_asleep() override;
+  void ring() override { bell_.set(); }
+  void wake_up() override { bell_.clear(); }
+
+ private:
+  friend class DatagramFlow;
+  friend class HeardGroup;
+  // Where flows lead.
+  struct Target {
+    Way way;
+    std::uint32_t queue_pair = 0;
+    // Until when nobody is there, as the network said. Anybody can forge that: what it costs is no
+    // more than what may get lost in any case.
+    os::Time absent_until{};
+    bool is_absent() const { return absent_until != os::Time{}; }
+  };
+
+  // Sending (datagram_station.cc).
+  link::Outcome send(const Target& target, const link::SendRequest& request);
+  // Receiving (datagram_packets.cc).
+  void take(const Ear& ear, const os::Datagram& datagram, link::InboxSink& sink);
+  void take_errors();
+  // Groups (datagram_groups.cc).
+  struct Exit {  // by which groups are reached
+    unsigned interface = 0;
+    os::SocketAddress address;
+  };
+  Result<Exit> exit_to(const os::SocketAddress& group) const;
+
+  os::UdpSocket socket_;
+  const DatagramOptions options_;
+  const std::uint32_t queue_pair_;
+  DatagramSender sender_;
+  Ears ears_;
+  Sources sources_;
+  os::Event bell_;
+  os::EventSet wake_;
+  std::unordered_map<std::string, std::shared_ptr<Target>> targets_;  // by address
+  std::uint64_t dropped_before_ = 0;  // by the sockets of groups that were left
+  Drops drops_;
+};
+
+// The way to one peer, or to a group, as an endpoint holds it.
+class DatagramFlow final : public link::Flow {
+ public:
+  DatagramFlow(DatagramHub& hub, std::shared_ptr<const DatagramHub::Target> target)
+      : hub_(hub), target_(std::move(target)) {}
+  ~DatagramFlow() override { hub_.sender_.finish(); }
+
+  link::Outcome send(const link::SendRequest& request) override {
+    return hub_.send(*target_, request);
+  }
+  link::Outcome access(const link::AccessRequest&) override;
+  link::Outcome atomic(const link::AtomicRequest&) override;
+  bool busy() const override { return false; }
+  bool ready() const override { return hub_.sender_.has_kept(); }
+  void progress(link::FlowSink&) override { hub_.sender_.flush(); }
+  // Of a peer that is not there the next send tells.
+  link::PeerState check_peer(link::FlowSink&) override { return link::PeerState::kAlive; }
+  void give_up(link::FlowSink&) override {}
+  int process() const override { return 0; }
+  void set_asleep(bool) override {}
+
+ private:
+  DatagramHub& hub_;
+  const std::shared_ptr<const DatagramHub::Target> target_;
+};
+
+}  // namespace weft::udp

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does a datagram become a packet, and when does that leave?
+#include "datagram_sender.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/slices.h"
+#include "link_udp/datagram_station.h"
+#include "wire/packet.h"
+
+namespace weft::udp {
+
+bool DatagramSender::leaves(bool may_linger, os::Time now) {
+  if (now - last_ > kPause) in_burst_ = 0;
+  last_ = now;
+  return ++in_burst_ <= kAtOnce || !keeps_ || !may_linger;
+}
+
+link::Outcome DatagramSender::send(const Way& way, std::uint32_t destination,
+                                   const link::SendRequest& request, os::Time now) {
+  if (request.operation != link::Operation::kDatagram) return link::Outcome::failed(EOPNOTSUPP);
+  if (request.length > wire::kMaxPathMtu) return link::Outcome::failed(EMSGSIZE);
+  const std::span<std::byte> place = trains_.place();
+  if (place.empty()) return link::Outcome::again();
+  wire::Packet packet;
+  packet.opcode = wire::opcode_of(
+      wire::Transport::kUnreliableDatagram,
+      request.has_data ? wire::Operation::kSendOnlyImmediate : wire::Operation::kSendOnly);
+  packet.destination = destination;
+  packet.psn = psn_;
+  packet.queue_key = kDatagramQueueKey;
+  packet.source = queue_pair_;
+  packet.immediate = static_cast<std::uint32_t>(request.data);
+  psn_ = psn_.after(1);
+  wire::write_headers(packet, request.length, place.data());
+  const std::size_t headers = wire::header_bytes(packet);
+  gather(place.data() + headers, request.pieces, request.length);
+  const std::size_t padding = wire::padding_of(request.length);
+  std::memset(place.data() + headers + request.length, 0, padding);
+  trains_.add(way, headers + request.length + padding);
+  if (leaves(request.may_linger, now)) trains_.flush();
+  return link::Outcome::done();
+}
+
+void DatagramSender::finish() {
+  trains_.flush();
+  trains_.drop();
+}
+
+void DatagramSender::poll() {
+  in_burst_ = 0;
+  keeps_ = true;
+  trains_.flush();
+}
+
+}  // namespace weft::udp

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does an endpoint send and receive messages that may be lost over the network?
+#include "link_udp/datagram_station.h"
+
+#include <cerrno>
+#include <utility>
+
+#include "datagram_hub.h"
+#include "link_udp/route.h"
+#include "os/udp_path.h"
+
+namespace weft::udp {
+namespace {
+
+// An endpoint that was not there is not looked for again before.
+constexpr auto kAbsence = std::chrono::milliseconds(20);
+// As many messages are handed over at a time: receives are posted between polls.
+constexpr unsigned kMessagesAtOnce = 64;
+
+}  // namespace
+
+Result<std::unique_ptr<DatagramStation>> DatagramStation::create(os::UdpSocket socket,
+                                                                 const DatagramOptions& options) {
+  auto hub = std::make_unique<DatagramHub>(std::move(socket), options);
+  if (Status ok = hub->open(); !ok) return ok.error();
+  return std::unique_ptr<DatagramStation>(std::move(hub));
+}
+
+DatagramHub::DatagramHub(os::UdpSocket socket, const DatagramOptions& options)
+    : socket_(std::move(socket)),
+      options_(options),
+      queue_pair_(queue_pair_at(socket_.address().port())),
+      sender_(socket_, queue_pair_, options.capture),
+      sources_(options.first_source, options.most_sources) {
+  ears_.add({&socket_, 0});
+}
+
+Status DatagramHub::open() {
+  auto bell = os::Event::create();
+  if (!bell) return bell.error();
+  bell_ = std::move(bell).value();
+  auto set = os::EventSet::create();
+  if (!set) return set.error();
+  wake_ = std::move(set).value();
+  for (const int fd : {socket_.fd(), bell_.fd()}) {
+    if (Status ok = wake_.add(fd); !ok) return ok;
+  }
+  return {};
+}
+
+Result<std::unique_ptr<link::Flow>> DatagramHub::connect(const os::SocketAddress& peer) {
+  std::shared_ptr<Target>& target = targets_[peer.text()];
+  if (target != nullptr && target->is_absent()) {
+    if (os::coarse_now() < target->absent_until)
+      return Error{ENOENT, "nobody is at " + peer.text()};
+    target = nullptr;
+  }
+  if (target == nullptr) {
+    const auto path = path_from(socket_.address(), peer);
+    if (!path) return path.error();
+    const os::SocketAddress& from = path.value().source;
+    target = std::make_shared<Target>(
+        Target{{from, peer, route_between(from, peer)}, queue_pair_at(peer.port()), {}});
+  }
+  return std::unique_ptr<link::Flow>(std::make_unique<DatagramFlow>(*this, target));
+}
+
+link::Outcome DatagramFlow::access(const link::AccessRequest&) {
+  return link::Outcome::failed(EOPNOTSUPP);
+}
+
+link::Outcome DatagramFlow::atomic(const link::AtomicRequest&) {
+  return link::Outcome::failed(EOPNOTSUPP);
+}
+
+// Errors that came back are looked at here, too: whoever only sends never polls.
+link::Outcome DatagramHub::send(const Target& target, const link::SendRequest& request) {
+  if (target.is_absent()) return link::Outcome::failed(ECONNREFUSED);
+  const os::Time now = std::chrono::steady_clock::now();
+  const link::Outcome outcome = sender_.send(target.way, target.queue_pair, request, now);
+  if (sender_.met_errors()) take_errors();
+  return outcome;
+}
+
+void DatagramHub::take_errors() {
+  while (const auto error = socket_.next_error()) {
+    const bool absent = error->what == os::UdpError::What::kPortUnreachable ||
+                        error->what == os::UdpError::What::kHostUnreachable ||
+                        error->what == os::UdpError::What::kNetUnreachable;
+    const auto found = targets_.find(error->peer.text());
+    if (!absent || found == targets_.end() || found->second == nullptr) continue;
+    found->second->absent_until = os::coarse_now() + kAbsence;
+  }
+}
+
+unsigned DatagramHub::poll(link::InboxSink& sink) {
+  sender_.poll();
+  if (!sink.takes_more()) return 0;
+  const unsigned count =
+      ears_.take(kMessagesAtOnce,
+                 [&](const Ear& ear, const os::Datagram& datagram) { take(ear, datagram, sink); });
+  const bool came_back = ears_.met_errors();
+  if (sender_.met_errors() || came_back) take_errors();
+  return count;
+}
+
+// Every message arrives with its payload: nobody is offered one.
+void DatagramHub::accept(link::InboxSink& sink, const link::Offer&, std::span<const LocalRange>,
+                         std::uint64_t, void* cookie) {
+  sink.received(cookie, ECONNRESET);
+}
+
+void DatagramHub::refuse(link::InboxSink& sink, std::uint32_t source) {
+  if (sources_.refuse(source)) sink.source_closed(source, false);
+}
+
+// Nobody says farewell: sources stay until others need their place. What is known of peers goes
+// when it is not used any more.
+void DatagramHub::check_sources(link::InboxSink&) {
+  const os::Time now = os::coarse_now();
+  std::erase_if(targets_, [&](const auto& entry) {
+    return entry.second.use_count() <= 1 &&
+           (entry.second == nullptr || now >= entry.second->absent_until);
+  });
+}
+
+link::Inbox::Bustle DatagramHub::bustle() const {
+  if (sender_.has_kept() || ears_.has_more()) return Bustle::kMuch;
+  return targets_.empty() && sources_.empty() ? Bustle::kNone : Bustle::kLittle;
+}
+
+bool DatagramHub::fall_asleep() {
+  bell_.clear();
+  sender_.poll();
+  sender_.keep_nothing();
+  return !ears_.has_more();
+}
+
+}  // namespace weft::udp

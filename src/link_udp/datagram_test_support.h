@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What do the tests of stations for datagrams share? Endpoints that write down what they hear.
+#pragma once
+
+#include <vector>
+
+#include "link_udp/datagram_station.h"
+#include "os/loopback.h"
+#include "test_support.h"
+
+namespace weft::udp::testing {
+
+// An endpoint on this host, by default of the loopback.
+struct DatagramPeer {
+  os::SocketAddress address;
+  InboxLog log;
+  FlowLog ends;
+  std::unique_ptr<DatagramStation> station;
+
+  explicit DatagramPeer(const DatagramOptions& options = {},
+                        const os::SocketAddress& at = os::loopback(0))
+      : DatagramPeer(std::move(os::UdpSocket::bind(at, {})).value(), options) {}
+  explicit DatagramPeer(os::UdpSocket socket, const DatagramOptions& options = {}) {
+    address = socket.address();
+    station = std::move(DatagramStation::create(std::move(socket), options)).value();
+  }
+  std::unique_ptr<link::Flow> to(const os::SocketAddress& peer) {
+    auto flow = station->connect(peer);
+    return flow ? std::move(flow).value() : nullptr;
+  }
+  // Polls until nothing more comes, but 20 seconds for so many messages in all, lost ones included.
+  // Tells how many have come that were not lost.
+  std::size_t heard(std::size_t expected = 0) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (station->poll(log) != 0 || (log.messages.size() + station->lost() < expected &&
+                                       std::chrono::steady_clock::now() < end)) {
+      continue;
+    }
+    return log.messages.size();
+  }
+};
+
+// Sends bytes in two pieces, which change right after.
+inline link::Outcome send(link::Flow& flow, Bytes bytes, bool may_linger = false) {
+  const std::size_t half = bytes.size() / 2;
+  const LocalRange pieces[] = {{bytes.data(), half}, {bytes.data() + half, bytes.size() - half}};
+  link::SendRequest request;
+  request.operation = link::Operation::kDatagram;
+  request.has_data = bytes.size() % 2 != 0;
+  request.data = 0xF000'0000 + bytes.size();
+  request.must_copy = true;
+  request.may_linger = may_linger;
+  request.pieces = pieces;
+  request.length = bytes.size();
+  return flow.send(request);
+}
+
+inline bool is_done(const link::Outcome& outcome) {
+  return outcome.state == link::Outcome::State::kDone;
+}
+
+}  // namespace weft::udp::testing

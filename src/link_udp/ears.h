@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What has arrived at the sockets of an endpoint, one datagram after the other?
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "os/udp_socket.h"
+
+namespace weft::udp {
+
+// One socket that is listened to: the endpoint's own, or one that hears a group.
+struct Ear {
+  os::UdpSocket* socket = nullptr;
+  std::uint64_t group = 0;  // link::group_number(), or 0
+};
+
+// Reads several sockets, each in its turn and many datagrams by one system call, and hands over no
+// more at a time than is asked for: the rest stays here, or in its socket. One thread at a time.
+class Ears {
+ public:
+  // Sockets outlive their ears.
+  void add(const Ear& ear) { ears_.push_back(ear); }
+  // What has come to that socket and was not handed over is dropped.
+  void remove(const os::UdpSocket& socket);
+
+  // Calls visit(const Ear&, const os::Datagram&) for up to `most` datagrams, and returns how many.
+  template <class Visit>
+  unsigned take(unsigned most, Visit visit) {
+    unsigned count = 0;
+    for (std::size_t emptied = 0;;) {
+      while (count < most && has_more()) {
+        ++count;
+        const os::Arrival& arrival = batch_.arrivals()[arrival_];
+        visit(ear_, next_of(arrival));
+      }
+      if (count == most || emptied == ears_.size()) return count;
+      emptied = read() ? emptied + 1 : 0;
+    }
+  }
+  // True when something is here that no socket tells of.
+  bool has_more() const { return arrival_ < batch_.arrivals().size(); }
+  // Datagrams that did not fit the sockets.
+  std::uint64_t dropped() const;
+  // True once after a socket said that errors have come back from the network.
+  bool met_errors() { return std::exchange(met_errors_, false); }
+
+ private:
+  // Far more than the kernel joins to one.
+  static constexpr std::size_t kArrivals = 16;
+
+  bool read();
+  os::Datagram next_of(const os::Arrival& arrival);
+
+  std::vector<Ear> ears_;
+  std::size_t turn_ = 0;
+  os::UdpBatch batch_{kArrivals};
+  Ear ear_;                  // whose batch it is
+  std::size_t arrival_ = 0;  // the next one of the batch,
+  std::size_t index_ = 0;    // and the next datagram of that
+  bool met_errors_ = false;
+};
+
+}  // namespace weft::udp

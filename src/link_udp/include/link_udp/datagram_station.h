@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does an endpoint send and receive messages that may be lost over the network?
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "base/result.h"
+#include "link/flow.h"
+#include "link/inbox.h"
+#include "link/membership.h"
+#include "link_udp/station.h"
+#include "os/udp_socket.h"
+
+namespace weft::udp {
+
+// The key of every queue pair for datagrams: the one that librdmacm gives to those of its port
+// space (RDMA_UDP_QKEY). It keeps apart who does not speak of the same thing, and is no secret.
+inline constexpr std::uint32_t kDatagramQueueKey = 0x0123'4567;
+
+// What a station for datagrams is made of.
+struct DatagramOptions {
+  std::uint32_t first_source = 0;   // by which the inbox numbers whoever sends, and those after it
+  std::size_t most_sources = 4096;  // that it remembers; at least 1
+  // Members of groups on this host hear what is sent here; false: somebody else brings it to them.
+  bool loops_groups = true;
+  wire::Tap* capture = nullptr;  // hears of all packets, if not null; outlives the station
+};
+
+// The Inbox of unreliable datagrams, and its flows: UD SEND packets of RoCEv2, with 4 bytes of
+// immediate data where a message has data (IBTA 9.8, annex A17), over a socket of the endpoint's
+// own. Every arrival is a link::Operation::kDatagram with its payload; nothing is ever accepted or
+// acknowledged. Sources are known by their addresses; of more than most_sources the one unheard of
+// for longest closes. One thread at a time; flows and memberships are destroyed before their
+// station.
+//
+// Flows take kDatagram only, of at most one path MTU (EMSGSIZE), and are never busy. A message
+// leaves before send() returns, unless it may_linger and others left right before it since the last
+// poll(): then it leaves with those after it, at the next poll() or fall_asleep() at the latest.
+// While it is here, the flow is ready(). What the network does not carry is lost. A flow fails with
+// ECONNREFUSED when the network said that nobody is there.
+class DatagramStation : public link::Inbox {
+ public:
+  // Speaks over that socket. Errors: EMFILE and others of epoll and eventfd.
+  static Result<std::unique_ptr<DatagramStation>> create(os::UdpSocket socket,
+                                                         const DatagramOptions& options);
+
+  // The way to the endpoint at `peer`, which nobody asks whether it is there. Errors: ENOENT for 20
+  // ms after the network said that it is not, EHOSTUNREACH, ENETUNREACH and others of
+  // os::udp_path_to().
+  virtual Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer) = 0;
+  // Hears what is sent to a group, by the interface of this station's address, or the one that
+  // leads to the group where that is a wildcard. Errors: ENETUNREACH where no interface does,
+  // others of os::UdpSocket::join().
+  virtual Result<std::unique_ptr<link::Membership>> join(const os::SocketAddress& group) = 0;
+  // The way to all members of a group, by the same interface. Errors: the same, and those of
+  // os::UdpSocket::send_to_group_by().
+  virtual Result<std::unique_ptr<link::Flow>> connect_group(const os::SocketAddress& group) = 0;
+  virtual const Drops& drops() const = 0;
+};
+
+}  // namespace weft::udp

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Who has sent datagrams to an endpoint, and who is forgotten when there are too many?
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "link/inbox.h"
+#include "os/udp_port.h"
+
+namespace weft::udp {
+
+// Numbers the addresses that datagrams come from. Anybody can send from any number of addresses, so
+// there is an end to it: then the one unheard of for longest gives its number to the next. One
+// thread at a time.
+class Sources {
+ public:
+  // Numbers `first` and those after it, `most` at least 1.
+  Sources(std::uint32_t first, std::size_t most);
+
+  // Returns the number of that address, which has just been heard of. The sink is told when it is
+  // new, and before whose number it takes over.
+  std::uint32_t number_of(const os::SocketAddress& address, link::InboxSink& sink);
+  // Whether anybody listens to the source of that number, which number_of() returned.
+  bool listened_to(std::uint32_t number) const { return !at(number).refused; }
+  // True while nobody has been heard of.
+  bool empty() const { return indices_.empty(); }
+  // Listens to it no more while it is remembered; false when that was so, or nobody has the number.
+  bool refuse(std::uint32_t number);
+
+ private:
+  // An address as bytes, and how they are told apart; chosen at random, so that nobody can send
+  // from addresses of which all look alike.
+  using Key = std::array<std::uint64_t, 3>;
+  struct Hash {
+    std::uint64_t seed;
+    std::size_t operator()(const Key& key) const;
+  };
+  // One source, between those heard of before and after it.
+  struct Entry {
+    os::SocketAddress address;
+    Key key{};
+    std::size_t older = 0;
+    std::size_t newer = 0;
+    bool refused = false;
+  };
+
+  static Key key_of(const os::SocketAddress& address);
+  const Entry& at(std::uint32_t number) const { return entries_[number - first_ + 1]; }
+  void take_out(std::size_t index);
+  void put_last(std::size_t index);
+  std::size_t add(const os::SocketAddress& address, const Key& key, link::InboxSink& sink);
+
+  const std::uint32_t first_;
+  const std::size_t most_;
+  std::vector<Entry> entries_{1};  // the first one stands between the newest and the oldest
+  std::unordered_map<Key, std::size_t, Hash> indices_;
+};
+
+}  // namespace weft::udp

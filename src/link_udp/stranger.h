@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How do tests speak to a station as nobody should?
+#pragma once
+
+#include <optional>
+
+#include "link_udp/greeting.h"
+#include "link_udp/message.h"
+#include "link_udp/route.h"
+#include "test_support.h"
+#include "wire/packet.h"
+
+namespace weft::udp::testing {
+
+inline constexpr std::uint64_t kKey = 10;
+
+// A peer that says what the test tells it to, by packets made by hand.
+struct Stranger {
+  explicit Stranger(bool trains = false)
+      : socket(std::move(os::UdpSocket::bind(os::loopback(0), {.trains = trains})).value()) {}
+
+  std::optional<os::UdpSocket> socket;
+  os::UdpBatch batch{8};
+  Welcome welcome;
+
+  // Base header to padding.
+  static Bytes packet(wire::Packet headers, std::span<const std::byte> payload) {
+    const std::size_t size = wire::header_bytes(headers);
+    Bytes bytes(size + payload.size() + wire::padding_of(payload.size()));
+    wire::write_headers(headers, payload.size(), bytes.data());
+    std::copy(payload.begin(), payload.end(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
+    return bytes;
+  }
+  static Bytes greeting(const Greeting& said) {
+    wire::Packet headers;
+    headers.opcode = opcode_of(wire::Transport::kUnreliableDatagram, wire::Operation::kSendOnly);
+    headers.destination = headers.source = wire::kCmQpn;
+    headers.queue_key = wire::kCmQueueKey;
+    return packet(headers, write_greeting(said));
+  }
+  // A packet of the flow that the station has agreed upon.
+  Bytes of_flow(wire::Operation operation, std::uint32_t number,
+                std::span<const std::byte> payload) {
+    wire::Packet headers;
+    headers.opcode = opcode_of(wire::Transport::kReliableDatagram, operation);
+    headers.destination = welcome.me.queue_pair;
+    headers.end_to_end_context = welcome.me.context;
+    headers.queue_key = welcome.me.queue_key;
+    headers.source = queue_pair_at(socket->address().port());
+    headers.psn = welcome.first.after(static_cast<std::int32_t>(number));
+    headers.ack_request = true;
+    headers.reth = {0, static_cast<std::uint32_t>(kKey), 100};
+    headers.atomic = {0, static_cast<std::uint32_t>(kKey), 1, 0};
+    return packet(headers, payload);
+  }
+  Bytes message(std::uint32_t number, MessageHeader header, std::size_t length) {
+    Bytes bytes(kMessageHeader + length);
+    header.length = length;
+    write_header(header, bytes.data());
+    return of_flow(wire::Operation::kSendOnly, number, bytes);
+  }
+  void send_raw(const Peer& to, const Bytes& bytes) {
+    socket->send(to.address, {}, bytes, bytes.size());
+  }
+  void send(const Peer& to, Bytes bytes) {
+    const auto crc = wire::icrc(route_between(socket->address(), to.address), bytes);
+    bytes.resize(bytes.size() + wire::kIcrcBytes);
+    wire::store_icrc(bytes.data() + bytes.size() - wire::kIcrcBytes, crc);
+    send_raw(to, bytes);
+  }
+  Hello hello() const {
+    Hello hello;
+    hello.me = {1, 2, queue_pair_at(socket->address().port()), 3, 4, 1024, 100'000};
+    hello.name = socket->address();
+    return hello;
+  }
+  // What the station says to this one, as greetings.
+  std::vector<Greeting> hear() {
+    std::vector<Greeting> heard;
+    while (socket->receive(batch) == 0 && !batch.arrivals().empty()) {
+      batch.for_each([&](const os::Datagram& datagram) {
+        wire::Packet packet;
+        if (wire::parse(datagram.bytes, packet) != wire::Malformed::kNone) return;
+        if (packet.destination != wire::kCmQpn) return;
+        if (const auto said = read_greeting(packet.payload)) heard.push_back(*said);
+      });
+    }
+    return heard;
+  }
+  bool agree(Peer& with) {
+    send(with, greeting(hello()));
+    return until({&with}, [&] {
+      for (const Greeting& said : hear()) {
+        if (const auto* answer = std::get_if<Welcome>(&said)) return welcome = *answer, true;
+      }
+      return false;
+    });
+  }
+  // Answers whoever wants to send to this one that it is not wanted.
+  void refuse(const Peer& whom) {
+    for (const Greeting& said : hear()) {
+      const auto* asked = std::get_if<Hello>(&said);
+      if (asked == nullptr) continue;
+      send(whom, greeting(Refusal{Refusal::Why::kUnwanted, asked->me.token, 0}));
+    }
+  }
+};
+
+}  // namespace weft::udp::testing

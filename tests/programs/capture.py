@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# Does tshark find in captures of real programs what they did, every packet well formed?
+"""Runs fi_pingpong and a few tests of the conformance program with WEFT_CAPTURE, over both links, and reads
+what they leave behind: by tshark, with the dissector of tools/wireshark, and by the ICRC's definition.
+"""
+import struct
+import subprocess
+import tempfile
+import time
+import zlib
+from collections import Counter
+from pathlib import Path
+
+from program import fail, require, setup
+
+SCRIPT = Path(__file__).resolve().parents[2] / "tools/wireshark/weft.lua"
+TIMEOUT_S = 120
+SEND, WRITE, READ = {0x00, 0x02, 0x04}, {0x0A}, {0x0C, 0x10}
+LARGE = {0x0C, 0x0D, 0x0F}  # the read of a message that was offered
+ACK = {0x11}
+RELIABLE, GREETING, DATAGRAM = 0x40, 0x64, {0x64}
+
+
+def run_pair(test, directory, link, options):
+    """fi_pingpong's two sides; the name of the server's port goes over a TCP connection of their own."""
+    env = {**test.env, "FI_WEFT_IFACE": "lo", "FI_WEFT_LINKS": link,
+           "WEFT_CAPTURE": str(directory / "%p.pcapng")}
+    command = ["fi_pingpong", "-p", test.provider, "-I", "5", *options]
+    server = subprocess.Popen([*command, "-B", "47411"], env=env, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    for _ in range(200):  # until the server listens
+        client = subprocess.run([*command, "-P", "47411", "127.0.0.1"], env=env, text=True, check=False,
+                                capture_output=True, timeout=TIMEOUT_S)
+        if client.returncode != 111:  # ECONNREFUSED
+            break
+        time.sleep(0.02)
+    output, _ = server.communicate(timeout=TIMEOUT_S)
+    require(client.returncode == 0, f"fi_pingpong {options}: {client.returncode}\n{client.stderr}{output}")
+
+
+def run_conformance(test, directory, link, pattern):
+    env = {**test.env, "FI_PROVIDER": test.provider, "FI_WEFT_LINKS": link,
+           "WEFT_CAPTURE": str(directory / "%p.pcapng")}
+    done = subprocess.run([test.build / "bin/weft_conformance", "--gtest_brief=1", f"--gtest_filter={pattern}"],
+                          env=env, text=True, check=False, capture_output=True, timeout=TIMEOUT_S)
+    require(done.returncode == 0 and " 0 tests" not in done.stdout, f"{pattern}:\n{done.stdout}{done.stderr}")
+
+
+def blocks(data):
+    at = 0
+    while at < len(data):
+        kind, length = struct.unpack_from("<II", data, at)
+        yield kind, data[at + 8:at + length - 4]
+        at += length
+
+
+def ip_packets(path):
+    for kind, body in blocks(path.read_bytes()):
+        if kind == 6:  # enhanced packet block
+            length = struct.unpack_from("<I", body, 12)[0]
+            yield body[20:20 + length]
+
+
+def icrc_is_right(ip):
+    """The CRC of everything from the IP header on, with ones for what may change on the way."""
+    masked = bytearray(ip)
+    v4 = ip[0] >> 4 == 4
+    header = 20 if v4 else 40
+    if v4:
+        masked[1] = masked[8] = 0xFF
+        masked[10:12] = b"\xff\xff"
+    else:
+        masked[0:4] = b"\x6f\xff\xff\xff"
+        masked[7] = 0xFF
+    masked[header + 6:header + 8] = b"\xff\xff"
+    masked[header + 12] = 0xFF
+    return zlib.crc32(b"\xff" * 8 + bytes(masked[:-4])) == struct.unpack("<I", ip[-4:])[0]
+
+
+def dissect(path, env):
+    """One row for each packet: its opcode, and what tshark has against it."""
+    fields = ["_ws.col.Protocol", "infiniband.bth.opcode", "weft.opcode", "_ws.malformed", "_ws.expert.severity",
+              "ip.checksum.status", "udp.checksum.status", "frame.comment"]
+    command = ["tshark", "-X", f"lua_script:{SCRIPT}", "-r", str(path), "-T", "fields", "-E", "separator=;",
+               "-o", "ip.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE"]
+    for field in fields:
+        command += ["-e", field]
+    plain = {name: value for name, value in env.items() if name != "LD_PRELOAD"}
+    done = subprocess.run(command, env=plain, text=True, check=False, capture_output=True, timeout=TIMEOUT_S)
+    require(done.returncode == 0, f"tshark on {path}: {done.returncode}\n{done.stderr}")
+    return [line.split(";") for line in done.stdout.splitlines()]
+
+
+def opcodes_in(path, env):
+    """How often each opcode is in a capture, all of whose packets are as they should be."""
+    packets = list(ip_packets(path))
+    rows = dissect(path, env)
+    require(len(rows) == len(packets), f"{path}: {len(packets)} packets, {len(rows)} rows")
+    found = Counter()
+    for number, (packet, row) in enumerate(zip(packets, rows), 1):
+        protocol, other, reliable, malformed, severity, ip_sum, udp_sum = row[:7]
+        require(protocol in ("RRoCE", "Weft"), f"{path}, packet {number}: no RoCEv2 but {protocol}")
+        require(not malformed and "8388608" not in severity, f"{path}, packet {number}: malformed: {row}")
+        require(ip_sum in ("", "1") and udp_sum == "1", f"{path}, packet {number}: wrong checksum: {row}")
+        require(icrc_is_right(packet), f"{path}, packet {number}: wrong ICRC")
+        found[int(reliable, 0) % 0x20 + RELIABLE if reliable else int(other)] += 1
+    return found
+
+
+def check(test, name, expected, run):
+    with tempfile.TemporaryDirectory() as folder:
+        run(Path(folder))
+        captures = sorted(Path(folder).iterdir())
+        require(captures, f"{name}: no capture")
+        total = Counter()
+        for path in captures:
+            require(path.stat().st_mode & 0o777 == 0o600, f"{path}: others may read it")
+            total += opcodes_in(path, test.env)
+    missing = sorted(hex(opcode) for opcode in expected if not total[opcode])
+    require(not missing, f"{name}: no packet with opcode {missing}, of {dict(total)}")
+    print(f"{name}: {total.total()} packets in {len(captures)} files")
+
+
+def reliable(*groups):
+    return {RELIABLE + operation for group in groups for operation in group} | {GREETING}
+
+
+def main():
+    test, _ = setup(__doc__)
+    version = subprocess.run(["tshark", "--version"], text=True, check=False, capture_output=True)
+    if "Lua" not in version.stdout:
+        fail("tshark cannot run the dissector: it was built without Lua")
+    for link in ("shm", "udp"):
+        for kind, size, expected in (("rdm", "8192", reliable(SEND, ACK)), ("rdm", "65536", reliable(LARGE)),
+                                     ("msg", "64", reliable({0x04}, ACK)), ("dgram", "1024", DATAGRAM)):
+            if kind == "dgram" and link == "udp":
+                continue
+            options = ["-e", kind, "-S", size]
+            check(test, f"{link}: fi_pingpong {' '.join(options)}", expected,
+                  lambda folder, options=options, link=link: run_pair(test, folder, link, options))
+        # Over the network every atomic operation is a message. One is refused: RESYNC follows.
+        atomic = {0x12, 0x13, 0x14, 0x15} if link == "shm" else {0x04}
+        for pattern, expected in (
+                ("Operations/WriteTransfer*/write_Default_TwoProcesses", reliable(WRITE, ACK)),
+                ("Operations/ReadTransfer*/read_Default_TwoProcesses", reliable(READ)),
+                ("Atomics/AtomicCounters*TwoProcesses:Atomics/AtomicSelective*TwoProcesses", reliable(atomic, ACK))):
+            check(test, f"{link}: conformance {pattern}", expected,
+                  lambda folder, pattern=pattern, link=link: run_conformance(test, folder, link, pattern))
+
+
+main()
