@@ -46,8 +46,9 @@ StationHub::Context* StationHub::find_context(std::uint32_t number) {
 }
 
 // Whoever sleeps knows nothing of what is asked for meanwhile: he has to go on with it.
-void StationHub::activate(std::uint32_t number) {
+void StationHub::activate(std::uint32_t number, os::Time due) {
   if (std::exchange(asleep_, false)) bell_.set();
+  emit_at_ = std::min(emit_at_, due);
   Context* context = find_context(number);
   if (context == nullptr || context->active) return;
   context->active = true;
@@ -100,7 +101,7 @@ Result<OutChannel*> StationHub::open_out(const os::SocketAddress& peer) {
   context.out =
       std::make_unique<OutChannel>(*this, context.number, way_between(path.value().source, peer),
                                    path_mtu_within(path.value().mtu));
-  activate(context.number);
+  activate(*context.out);
   return context.out.get();
 }
 
@@ -194,18 +195,6 @@ Operation* StationHub::find_exchange(std::uint32_t exchange, std::uint64_t stati
 Station::Bustle StationHub::bustle() const {
   if (!active_.empty()) return Bustle::kMuch;
   return contexts_.empty() ? Bustle::kNone : Bustle::kLittle;
-}
-
-os::Time StationHub::earliest() const {
-  os::Time first = watches_.empty() ? os::Time::max() : watches_.front().at;
-  for (const std::uint32_t number : active_) {
-    const std::uint32_t index = index_of(number);
-    const Context* context = index < contexts_.size() ? contexts_[index].get() : nullptr;
-    if (context == nullptr) continue;
-    if (context->out != nullptr) first = std::min(first, context->out->deadline());
-    if (context->in != nullptr && context->in->ready()) return os::Time{};
-  }
-  return first;
 }
 
 }  // namespace weft::udp

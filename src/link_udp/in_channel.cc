@@ -68,7 +68,13 @@ void InChannel::take(const wire::Packet& request, os::Time now) {
   arrived_at_ = request.payload.data();
   responder_.take(request, now);
   if (!packet_.empty()) keep_packet();
-  if (ready()) hub_.activate(*this);
+  if (due() != os::Time::max()) hub_.activate(*this);
+}
+
+os::Time InChannel::due() const {
+  if (responder_.ready()) return os::Time::min();
+  const os::Time since = responder_.unanswered_since();
+  return since == os::Time::max() ? since : since + kLazily;
 }
 
 void InChannel::emit(Trains& trains, bool all, os::Time now) {
@@ -200,7 +206,7 @@ bool InChannel::arrived(const MessageHeader& header, std::span<const std::byte> 
 
 bool InChannel::answered(const MessageHeader& header, std::span<const std::byte> bytes) {
   Operation* operation = hub_.find_exchange(header.exchange, station());
-  if (operation != nullptr) operation->channel->answered(*operation, header, bytes);
+  if (operation != nullptr) operation->channel->answered(*operation, header, bytes, heard_);
   return operation != nullptr;
 }
 

@@ -33,10 +33,8 @@ class InChannel final : transport::Target {
   void take(const wire::Packet& request, os::Time now);
   // Sends the answers that a peer waits for, and the others when their time has come; or all.
   void emit(Trains& trains, bool all, os::Time now);
-  // True when there is something to send, now or some time soon.
-  bool ready() const {
-    return responder_.ready() || responder_.unanswered_since() != os::Time::max();
-  }
+  // When emit() has something to do: os::Time::max() when only the peer can change anything.
+  os::Time due() const;
 
   // The way to the peer carries no more than that: it is to send smaller packets, and to ask for
   // smaller ones. True when it does not know yet.

@@ -94,6 +94,7 @@ bool OutChannel::welcomed(const Welcome& welcome, os::Time now) {
       path_mtu_ = narrower_;
       requester_->go_on_with(path_mtu_);
       bundle_room_ = path_mtu_;
+      hub_.activate(*this);
     }
   }
   if (state_ != State::kAsking) return state_ == State::kOpen;
@@ -122,6 +123,7 @@ bool OutChannel::welcomed(const Welcome& welcome, os::Time now) {
   narrower_ = path_mtu_;
   narrow(narrower);
   post_early();
+  hub_.activate(*this);
   return true;
 }
 
@@ -144,7 +146,7 @@ Operation& OutChannel::begin(void* cookie, bool reported) {
 void OutChannel::post(Operation& operation, Work work) {
   if (bundle_ != nullptr) tie_up();
   ++operation.works;
-  work.prompt = operation.reported || operation.pulls;
+  work.prompt = (operation.reported && !operation.awaits_answer) || operation.pulls;
   work.fence = reading_ != 0 && operation.follows_reads;
   work.cookie = &operation;
   if (state_ == State::kOpen) return requester_->post(work);
@@ -179,12 +181,14 @@ void OutChannel::started(Operation& operation) {
   if (state_ == State::kAsking && give_up_at_ == os::Time::max()) {
     give_up_at_ = std::chrono::steady_clock::now() + hub_.connect_timeout();
   }
+  if (requester_) {
+    const os::Time now = std::chrono::steady_clock::now();
+    if (!waits(now)) {
+      sent_at_ = now;
+      return hub_.send_now(*this, now);
+    }
+  }
   hub_.activate(*this);
-  if (!requester_) return;
-  const os::Time now = std::chrono::steady_clock::now();
-  if (waits(now)) return;
-  sent_at_ = now;
-  hub_.send_now(*this, now);
 }
 
 bool OutChannel::waits(os::Time now) const {
@@ -377,8 +381,9 @@ void OutChannel::tell(const MessageHeader& header, std::span<const std::byte> by
   started(operation);
 }
 
+// Whoever answers has got what he answers.
 void OutChannel::answered(Operation& operation, const MessageHeader& header,
-                          std::span<const std::byte> bytes) {
+                          std::span<const std::byte> bytes, os::Time now) {
   if (!operation.awaits_answer) return;
   const bool value = header.kind == Kind::kResult;
   if (value) {
@@ -389,7 +394,10 @@ void OutChannel::answered(Operation& operation, const MessageHeader& header,
   }
   operation.awaits_answer = false;
   operation.readable = false;
-  if (operation.works == 0) end(operation);
+  if (operation.works == 0) return end(operation);
+  if (!requester_) return;
+  requester_->arrived(&operation, now);
+  hub_.activate(*this);
 }
 
 void OutChannel::ended(const transport::Ended& work) {
@@ -540,10 +548,13 @@ void OutChannel::rest() {
   finished_.shrink_to_fit();
 }
 
-os::Time OutChannel::deadline() const {
-  if (state_ == State::kAsking) return next_hello_;
-  if (waits_for_narrower()) return next_hello_;
-  return state_ == State::kOpen ? requester_->deadline() : os::Time::max();
+os::Time OutChannel::due() const {
+  if (state_ == State::kAsking) {
+    return insisting_ ? next_hello_ : std::min(next_hello_, give_up_at_);
+  }
+  if (state_ == State::kLost || bundle_ != nullptr) return os::Time::min();
+  const os::Time sends = requester_->due();
+  return waits_for_narrower() ? std::min(sends, next_hello_) : sends;
 }
 
 bool OutChannel::owes() const {

@@ -58,8 +58,8 @@ class OutChannel final : transport::WorkSink {
   // Sends an answer or the like.
   void tell(const MessageHeader& header, std::span<const std::byte> bytes = {});
   // The peer answered an operation of this flow.
-  void answered(Operation& operation, const MessageHeader& header,
-                std::span<const std::byte> bytes);
+  void answered(Operation& operation, const MessageHeader& header, std::span<const std::byte> bytes,
+                os::Time now);
 
   // What the peer says.
   void take(const wire::Packet& response, os::Time now);
@@ -96,7 +96,8 @@ class OutChannel final : transport::WorkSink {
 
   // Sends what may be sent now.
   void emit(Trains& trains, os::Time now);
-  os::Time deadline() const;
+  // When emit() has something to do.
+  os::Time due() const;
   // Nothing has been going on: memory for it is given back.
   void rest();
   // False while something is to be sent, or waits for an answer.

@@ -266,8 +266,14 @@ void StationHub::say(const Way& way, const Greeting& greeting) {
   trains_.flush();
 }
 
+os::Time StationHub::due(const Context& context) const {
+  const os::Time out = context.out != nullptr ? context.out->due() : os::Time::max();
+  return context.in != nullptr ? std::min(out, context.in->due()) : out;
+}
+
 // Requests first: acknowledgements are smaller, and may end a train.
 void StationHub::emit(bool all) {
+  emit_at_ = os::Time::max();
   if (active_.empty()) return;
   emitting_.clear();
   emitting_.swap(active_);
@@ -283,16 +289,19 @@ void StationHub::emit(bool all) {
   for (const std::uint32_t number : emitting_) {
     Context* context = find_context(number);
     if (context == nullptr) continue;
-    const bool stays = (context->out != nullptr && !context->out->quiet()) ||
-                       (context->in != nullptr && context->in->ready());
-    context->active = stays;
-    if (stays) active_.push_back(number);
+    const os::Time next = due(*context);
+    context->active = (context->out != nullptr && !context->out->quiet()) ||
+                      (context->in != nullptr && next != os::Time::max());
+    if (!context->active) continue;
+    active_.push_back(number);
+    emit_at_ = std::min(emit_at_, next);
   }
 }
 
 void StationHub::send_now(OutChannel& channel, os::Time now) {
   channel.emit(trains_, now);
   trains_.flush();
+  activate(channel);
 }
 
 }  // namespace weft::udp

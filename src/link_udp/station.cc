@@ -179,9 +179,9 @@ Result<std::unique_ptr<link::Flow>> StationHub::connect(const os::SocketAddress&
 unsigned StationHub::poll(link::InboxSink& sink) {
   link::InboxSink* const before = std::exchange(sink_, &sink);
   now_ = std::chrono::steady_clock::now();
-  emit(false);
+  if (emit_at_ <= now_) emit(false);
   const unsigned count = receive();
-  if (count != 0) emit(false);
+  if (emit_at_ <= now_) emit(false);
   look_at_silent_ones();
   report_pulled();
   sink_ = before;
@@ -209,6 +209,7 @@ void StationHub::acknowledge(const link::Offer& offer) {
 }
 
 void StationHub::report_pulled() {
+  if (pulled_.empty()) return;
   for (const Pulled& each : std::exchange(pulled_, {})) {
     const auto found = std::find_if(pulls_.begin(), pulls_.end(),
                                     [&](const auto& pull) { return pull.get() == each.cookie; });
@@ -232,7 +233,7 @@ bool StationHub::fall_asleep() {
   bell_.clear();
   emit(true);
   look_at_silent_ones();
-  const os::Time next = earliest();
+  const os::Time next = watches_.empty() ? emit_at_ : std::min(emit_at_, watches_.front().at);
   if (next <= now_) return false;
   timer_.set(next == os::Time::max() ? os::Timer::kNever : next - now_);
   asleep_ = pulled_.empty();

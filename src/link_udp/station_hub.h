@@ -49,7 +49,7 @@ class StationHub final : public Station, public Hub {
     std::uint32_t number = 0;
     std::unique_ptr<OutChannel> out;
     std::unique_ptr<InChannel> in;
-    bool active = false;
+    bool active = false;  // it is in active_
     bool seen_idle = false;
     os::Time watched_at{};   // when it is looked at whether its peer lives
     os::Time used{};         // when something was under way last
@@ -78,8 +78,10 @@ class StationHub final : public Station, public Hub {
   std::chrono::milliseconds connect_timeout() const override { return options_.connect_timeout; }
   bool counts(Access access) const override;
   memory::OwnMemory& memory() override { return memory_; }
-  void activate(OutChannel& channel) override { activate(channel.context()); }
-  void activate(InChannel& channel) override { activate(channel.welcome().me.context); }
+  void activate(OutChannel& channel) override { activate(channel.context(), channel.due()); }
+  void activate(InChannel& channel) override {
+    activate(channel.welcome().me.context, channel.due());
+  }
   void send_now(OutChannel& channel, os::Time now) override;
   void say(const Way& way, const Greeting& greeting) override;
   std::uint32_t name_exchange(Operation& operation) override;
@@ -101,7 +103,7 @@ class StationHub final : public Station, public Hub {
   void close_context(Context& context);
   void destroy(std::unique_ptr<Context>& context);
   static void count_in(Taken& taken, const Context& context);
-  void activate(std::uint32_t number);
+  void activate(std::uint32_t number, os::Time due);
   OutChannel* out_to(const os::SocketAddress& peer);
   std::vector<InChannel*> in_from(const os::SocketAddress& peer);
   Result<OutChannel*> open_out(const os::SocketAddress& peer);
@@ -124,6 +126,7 @@ class StationHub final : public Station, public Hub {
   void said(const Refusal& refusal, const Way& back);
   void said(const Farewell& farewell, const Way& back);
   void emit(bool all);
+  os::Time due(const Context& context) const;
   void report_pulled();
 
   // Whether peers live (keepalive.cc).
@@ -133,7 +136,6 @@ class StationHub final : public Station, public Hub {
   os::Time look_at(Context& context, OutChannel& out);
   os::Time look_at(Context& context, InChannel& in);
   os::Time::duration patience(const Context& context, bool eager) const;
-  os::Time earliest() const;
 
   os::UdpSocket socket_;
   const StationOptions options_;
@@ -152,6 +154,7 @@ class StationHub final : public Station, public Hub {
   std::vector<std::unique_ptr<Context>> contexts_;  // by index
   std::vector<std::uint32_t> active_;               // numbers of contexts
   std::vector<std::uint32_t> emitting_;             // the same, while they send
+  os::Time emit_at_ = os::Time::max();              // when one of them has something to do
   bool errors_wait_ = false;                        // that came back from the network
   os::Time next_rejection_{};
   std::uint32_t nowhere_ = 0;  // context of what cannot be sent

@@ -18,6 +18,7 @@ constexpr std::size_t kMessagesPerCall = 64;
 // An error that came back from some peer fails the next call on the socket, whomever that is for.
 // So a refusal counts only when it comes again and again.
 constexpr int kTries = 4;
+constexpr int kFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
 
 // What the kernel is told beside the bytes, the same for each message of a call.
 class Ancillary {
@@ -80,7 +81,6 @@ class Messages {
   }
   // Returns how many of the first `count` left, or -1.
   int send(int fd, unsigned count) {
-    constexpr int kFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
     if (count > 1) return ::sendmmsg(fd, messages_.data(), count, kFlags);
     return ::sendmsg(fd, &messages_[0].msg_hdr, kFlags) < 0 ? -1 : 1;  // is a little faster
   }
@@ -158,14 +158,23 @@ SendOutcome UdpSocket::send(const SocketAddress& to, const SocketAddress& from,
     return outcome;
   }
   if (segment == 0 || segment > bytes.size()) segment = bytes.size();
+  const bool names_source = source && !from.is_any() && address_.is_any();
+  if (segment == bytes.size() && !names_source) {
+    if (::sendto(socket_.get(), bytes.data(), segment, kFlags, to.get(), to.length()) >= 0) {
+      return {1, segment};
+    }
+    outcome.errors_waiting = !is_own(errno);
+  }
   const std::size_t together = segments_per_train(segment);
   const bool train = bytes.size() > segment && together > 1;
 
   Ancillary ancillary;
-  if (source && !from.is_any() && address_.is_any()) ancillary.add_source(from);
+  if (names_source) ancillary.add_source(from);
   if (train) ancillary.add_segment(segment);
   Messages messages(to, ancillary);
+  const bool met_errors = outcome.errors_waiting;
   outcome = send_all(socket_.get(), messages, bytes, {segment, segment * together});
+  outcome.errors_waiting |= met_errors;
   if (outcome.error != 0) explain(to, from, segment, train, outcome);
   return outcome;
 }

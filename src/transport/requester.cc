@@ -235,6 +235,11 @@ std::size_t Requester::write(Message& message, std::uint32_t index, std::uint32_
                       std::uint64_t{index} * settings_.path_mtu, payload, out);
 }
 
+Time Requester::due() const {
+  const bool sends = !waiting_ && (asking_again_ != 0 || may_repair() || may_cut());
+  return sends && !failed_ ? Time::min() : deadline();
+}
+
 Time Requester::deadline() const {
   if (failed_ || messages_.empty()) return Time::max();
   return waiting_ ? not_before_ : try_again_;

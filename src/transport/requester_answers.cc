@@ -95,6 +95,15 @@ void Requester::acknowledge(Psn end, Time now) {
   progressed(now);
 }
 
+void Requester::arrived(const void* cookie, Time now) {
+  const auto message = std::find_if(messages_.begin(), messages_.end(), [&](const Message& each) {
+    return !each.begun() || (each.work.cookie == cookie && !each.resync);
+  });
+  if (message == messages_.end() || !message->begun() || message->cut != message->packets) return;
+  acknowledge(message->end(), now);
+  settle();
+}
+
 void Requester::progressed(Time now) {
   heard_ = now;
   silences_ = 0;

@@ -63,6 +63,25 @@ TEST(Requester, GoesOnWithSmallerPacketsWhenNothingIsUnderWay) {
   EXPECT_EQ(sender.sends(), "read 2 @0+512, write-first 4 @0+512 [256], write-last 5 [256]?");
 }
 
+// Work that a message of the peer answers.
+TEST(Requester, WorkMayBeKnownToHaveArrivedWithoutAnAcknowledgement) {
+  Sender sender(datagrams());
+  for (int i = 0; i < 3; ++i) sender.post(WorkKind::kSend, 1);
+  sender.post(WorkKind::kSend, 2 * kMtu);
+  sender.sends(4);
+  sender.arrived(7);
+  sender.arrived(3);
+  EXPECT_EQ(sender.ended_now(), "") << "unknown, or not sent as a whole yet";
+  sender.arrived(1);
+  EXPECT_EQ(sender.ended_now(), "0 ok, 1 ok");
+  sender.sends();
+  sender.arrived(1);
+  EXPECT_EQ(sender.ended_now(), "");
+  sender.arrived(3);
+  EXPECT_EQ(sender.ended_now(), "2 ok, 3 ok");
+  EXPECT_FALSE(sender.requester.busy());
+}
+
 TEST(Requester, NumbersReadsByTheirAnswers) {
   const struct {
     std::size_t length;

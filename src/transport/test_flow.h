@@ -123,6 +123,10 @@ class Sender final : public WorkSink {
   void acknowledge(std::int32_t number, std::uint8_t syndrome = kNoCredits,
                    std::uint32_t message_number = 0);
   void nak(Nak code, std::int32_t number, std::uint32_t count = 0);
+  // The peer answers the work of that number by a message of its own.
+  void arrived(std::uintptr_t work) {
+    requester.arrived(reinterpret_cast<const void*>(work), now);  // as work() numbers them
+  }
   // One answer of a read, of that length.
   void answer(Operation operation, std::int32_t number, std::size_t length);
   void value(std::int32_t number, std::uint64_t original);

@@ -84,18 +84,21 @@ constexpr std::array<Layout, 256> make_table() {
     for (const Row& row : kRows) {
       if ((row.transports & bit) == 0) continue;
       const auto headers = static_cast<Headers>(row.headers | added_by(transport, row.request));
-      table[opcode_of(transport, row.operation)] = {true,        headers,    row.payload,
-                                                    row.request, row.starts, row.ends};
+      table[opcode_of(transport, row.operation)] = {true,
+                                                    headers,
+                                                    row.payload,
+                                                    row.request,
+                                                    row.starts,
+                                                    row.ends,
+                                                    static_cast<std::uint8_t>(bytes_of(headers))};
     }
   }
-  table[kCongestionNotification] = {true, 0, Payload::kNotice, false, true, true};
+  table[kCongestionNotification] = {true, 0, Payload::kNotice, false, true, true, 0};
   return table;
 }
 
-constexpr std::array<Layout, 256> kTable = make_table();
-
 }  // namespace
 
-const Layout& layout_of(std::uint8_t opcode) { return kTable[opcode]; }
+constexpr std::array<Layout, 256> layouts = make_table();
 
 }  // namespace weft::wire

@@ -32,36 +32,105 @@ void read_bth(const std::byte* at, Packet& packet) {
   packet.psn = Psn(load24(at + 9));
 }
 
-// The headers behind the base header; `at` has all of them.
-void read_extended(const std::byte* at, Headers headers, Packet& packet) {
-  const auto next = [&](Headers header) {
-    if ((headers & header) == 0) return static_cast<const std::byte*>(nullptr);
-    const std::byte* here = at;
-    at += bytes_of(header);
-    return here;
-  };
-  if (const std::byte* here = next(kRdeth)) packet.end_to_end_context = load24(here + 1);
-  if (const std::byte* here = next(kDeth)) {
-    packet.queue_key = load<std::uint32_t>(here);
-    packet.source = load24(here + 5);
+// Reads one header behind the base header.
+void read_extended(Headers header, const std::byte* here, Packet& packet) {
+  switch (header) {
+    case kRdeth:
+      packet.end_to_end_context = load24(here + 1);
+      return;
+    case kDeth:
+      packet.queue_key = load<std::uint32_t>(here);
+      packet.source = load24(here + 5);
+      return;
+    case kXrceth:
+      packet.shared_receive = load24(here + 1);
+      return;
+    case kFeth:
+      packet.flush = load<std::uint32_t>(here);
+      return;
+    case kReth:
+      packet.reth = {load<std::uint64_t>(here), load<std::uint32_t>(here + 8),
+                     load<std::uint32_t>(here + 12)};
+      return;
+    case kAtomicEth:
+      packet.atomic = {load<std::uint64_t>(here), load<std::uint32_t>(here + 8),
+                       load<std::uint64_t>(here + 12), load<std::uint64_t>(here + 20)};
+      return;
+    case kImmediate:
+      packet.immediate = load<std::uint32_t>(here);
+      return;
+    case kIeth:
+      packet.invalidate = load<std::uint32_t>(here);
+      return;
+    case kAeth:
+      packet.syndrome = load<std::uint8_t>(here);
+      packet.message_number = load24(here + 1);
+      return;
+    case kAtomicAckEth:
+      packet.original = load<std::uint64_t>(here);
+      return;
+    default:
+      return;
   }
-  if (const std::byte* here = next(kXrceth)) packet.shared_receive = load24(here + 1);
-  if (const std::byte* here = next(kFeth)) packet.flush = load<std::uint32_t>(here);
-  if (const std::byte* here = next(kReth)) {
-    packet.reth = {load<std::uint64_t>(here), load<std::uint32_t>(here + 8),
-                   load<std::uint32_t>(here + 12)};
+}
+
+void write_bth(const Packet& packet, std::size_t padding, std::byte* out) {
+  store<std::uint8_t>(out, packet.opcode);
+  store<std::uint8_t>(
+      out + 1, static_cast<std::uint8_t>((packet.solicited ? kSolicited : 0) |
+                                         (packet.migrated ? kMigrated : 0) | padding << kPadShift));
+  store<std::uint16_t>(out + 2, packet.pkey);
+  store<std::uint8_t>(
+      out + 4, static_cast<std::uint8_t>((packet.fecn ? kFecn : 0) | (packet.becn ? kBecn : 0)));
+  store24(out + 5, packet.destination);
+  store<std::uint8_t>(out + 8, packet.ack_request ? kAckRequest : 0);
+  store24(out + 9, packet.psn.value());
+}
+
+// Writes one header behind the base header.
+void write_extended(Headers header, const Packet& packet, std::byte* here) {
+  switch (header) {
+    case kRdeth:
+      return store<std::uint32_t>(here, packet.end_to_end_context & Psn::kMask);
+    case kDeth:
+      store<std::uint32_t>(here, packet.queue_key);
+      return store<std::uint32_t>(here + 4, packet.source & Psn::kMask);
+    case kXrceth:
+      return store<std::uint32_t>(here, packet.shared_receive & Psn::kMask);
+    case kFeth:
+      return store<std::uint32_t>(here, packet.flush);
+    case kReth:
+      store<std::uint64_t>(here, packet.reth.address);
+      store<std::uint32_t>(here + 8, packet.reth.key);
+      return store<std::uint32_t>(here + 12, packet.reth.length);
+    case kAtomicEth:
+      store<std::uint64_t>(here, packet.atomic.address);
+      store<std::uint32_t>(here + 8, packet.atomic.key);
+      store<std::uint64_t>(here + 12, packet.atomic.swap_or_add);
+      return store<std::uint64_t>(here + 20, packet.atomic.compare);
+    case kImmediate:
+      return store<std::uint32_t>(here, packet.immediate);
+    case kIeth:
+      return store<std::uint32_t>(here, packet.invalidate);
+    case kAeth:
+      store<std::uint8_t>(here, packet.syndrome);
+      return store24(here + 1, packet.message_number);
+    case kAtomicAckEth:
+      return store<std::uint64_t>(here, packet.original);
+    default:
+      return;
   }
-  if (const std::byte* here = next(kAtomicEth)) {
-    packet.atomic = {load<std::uint64_t>(here), load<std::uint32_t>(here + 8),
-                     load<std::uint64_t>(here + 12), load<std::uint64_t>(here + 20)};
+}
+
+// Calls visit(header, offset) for each header of a mask, in the order in which they stand.
+template <class Visit>
+void for_each_header(Headers headers, const Visit& visit) {
+  for (std::size_t offset = kBthBytes; headers != 0;) {
+    const auto header = static_cast<Headers>(headers & -headers);
+    visit(header, offset);
+    offset += bytes_of_one(header);
+    headers = static_cast<Headers>(headers ^ header);
   }
-  if (const std::byte* here = next(kImmediate)) packet.immediate = load<std::uint32_t>(here);
-  if (const std::byte* here = next(kIeth)) packet.invalidate = load<std::uint32_t>(here);
-  if (const std::byte* here = next(kAeth)) {
-    packet.syndrome = load<std::uint8_t>(here);
-    packet.message_number = load24(here + 1);
-  }
-  if (const std::byte* here = next(kAtomicAckEth)) packet.original = load<std::uint64_t>(here);
 }
 
 bool fits(Payload payload, std::size_t length) {
@@ -92,10 +161,12 @@ Malformed parse(std::span<const std::byte> datagram, Packet& packet) {
   if ((load<std::uint8_t>(bytes + 1) & kVersionMask) != 0) return Malformed::kVersion;
   const Layout& layout = layout_of(packet.opcode);
   if (!layout.known) return Malformed::kUnknownOpcode;
-  const std::size_t headers = kBthBytes + bytes_of(layout.headers);
+  const std::size_t headers = kBthBytes + layout.header_bytes;
   const std::size_t padding = load<std::uint8_t>(bytes + 1) >> kPadShift & 3;
   if (datagram.size() < headers + padding + kIcrcBytes) return Malformed::kTooShort;
-  read_extended(bytes + kBthBytes, layout.headers, packet);
+  for_each_header(layout.headers, [&](Headers header, std::size_t offset) {
+    read_extended(header, bytes + offset, packet);
+  });
   packet.payload = datagram.subspan(headers, datagram.size() - headers - padding - kIcrcBytes);
   if (padding != padding_of(packet.payload.size())) return Malformed::kPadding;
   const auto pad = datagram.subspan(headers + packet.payload.size(), padding);
@@ -106,51 +177,10 @@ Malformed parse(std::span<const std::byte> datagram, Packet& packet) {
 }
 
 void write_headers(const Packet& packet, std::size_t payload, std::byte* out) {
-  store<std::uint8_t>(out, packet.opcode);
-  store<std::uint8_t>(out + 1, static_cast<std::uint8_t>((packet.solicited ? kSolicited : 0) |
-                                                         (packet.migrated ? kMigrated : 0) |
-                                                         padding_of(payload) << kPadShift));
-  store<std::uint16_t>(out + 2, packet.pkey);
-  store<std::uint8_t>(
-      out + 4, static_cast<std::uint8_t>((packet.fecn ? kFecn : 0) | (packet.becn ? kBecn : 0)));
-  store24(out + 5, packet.destination);
-  store<std::uint8_t>(out + 8, packet.ack_request ? kAckRequest : 0);
-  store24(out + 9, packet.psn.value());
-  const Headers headers = layout_of(packet.opcode).headers;
-  std::byte* at = out + kBthBytes;
-  const auto next = [&](Headers header) {
-    if ((headers & header) == 0) return static_cast<std::byte*>(nullptr);
-    std::byte* here = at;
-    at += bytes_of(header);
-    return here;
-  };
-  if (std::byte* here = next(kRdeth))
-    store<std::uint32_t>(here, packet.end_to_end_context & Psn::kMask);
-  if (std::byte* here = next(kDeth)) {
-    store<std::uint32_t>(here, packet.queue_key);
-    store<std::uint32_t>(here + 4, packet.source & Psn::kMask);
-  }
-  if (std::byte* here = next(kXrceth))
-    store<std::uint32_t>(here, packet.shared_receive & Psn::kMask);
-  if (std::byte* here = next(kFeth)) store<std::uint32_t>(here, packet.flush);
-  if (std::byte* here = next(kReth)) {
-    store<std::uint64_t>(here, packet.reth.address);
-    store<std::uint32_t>(here + 8, packet.reth.key);
-    store<std::uint32_t>(here + 12, packet.reth.length);
-  }
-  if (std::byte* here = next(kAtomicEth)) {
-    store<std::uint64_t>(here, packet.atomic.address);
-    store<std::uint32_t>(here + 8, packet.atomic.key);
-    store<std::uint64_t>(here + 12, packet.atomic.swap_or_add);
-    store<std::uint64_t>(here + 20, packet.atomic.compare);
-  }
-  if (std::byte* here = next(kImmediate)) store<std::uint32_t>(here, packet.immediate);
-  if (std::byte* here = next(kIeth)) store<std::uint32_t>(here, packet.invalidate);
-  if (std::byte* here = next(kAeth)) {
-    store<std::uint8_t>(here, packet.syndrome);
-    store24(here + 1, packet.message_number);
-  }
-  if (std::byte* here = next(kAtomicAckEth)) store<std::uint64_t>(here, packet.original);
+  write_bth(packet, padding_of(payload), out);
+  for_each_header(layout_of(packet.opcode).headers, [&](Headers header, std::size_t offset) {
+    write_extended(header, packet, out + offset);
+  });
 }
 
 }  // namespace weft::wire

@@ -42,6 +42,8 @@ class Requester {
   // Takes in a response: acknowledgement, NAK, read response or atomic acknowledgement. One that
   // answers nothing that was asked is ignored.
   void take(const wire::Packet& response, Time now);
+  // The peer has said in other ways that the work of that cookie has arrived: so has all before it.
+  void arrived(const void* cookie, Time now);
   // A packet of this flow met a queue: a congestion notification came.
   void marked(Time now) { window_.marked(now); }
 
@@ -57,6 +59,8 @@ class Requester {
 
   // When tick() has something to do; Time::max() when only a packet can change anything.
   Time deadline() const;
+  // When next() or tick() has something to do: Time::min() for at once.
+  Time due() const;
   // Goes on where the peer has not answered for too long.
   void tick(Time now);
 

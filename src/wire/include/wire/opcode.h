@@ -2,6 +2,8 @@
 // Which opcodes are there, and what does a packet of each consist of? (IBTA 9.2.1, tables 35 to 38)
 #pragma once
 
+#include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -78,12 +80,17 @@ inline constexpr Headers kIeth = 1 << 7;
 inline constexpr Headers kAeth = 1 << 8;
 inline constexpr Headers kAtomicAckEth = 1 << 9;
 
+// Bytes of a mask of one header.
+constexpr std::size_t bytes_of_one(Headers header) {
+  constexpr std::uint8_t kBytes[] = {4, 8, 4, 4, 16, 28, 4, 4, 4, 8};
+  return kBytes[std::countr_zero(header)];
+}
+
 // Bytes of all headers of a mask.
 constexpr std::size_t bytes_of(Headers headers) {
-  constexpr std::size_t kBytes[] = {4, 8, 4, 4, 16, 28, 4, 4, 4, 8};
   std::size_t sum = 0;
-  for (std::size_t i = 0; i < sizeof kBytes / sizeof kBytes[0]; ++i) {
-    if ((headers >> i & 1) != 0) sum += kBytes[i];
+  for (Headers left = headers; left != 0; left = static_cast<Headers>(left & (left - 1))) {
+    sum += bytes_of_one(left);
   }
   return sum;
 }
@@ -103,12 +110,15 @@ struct Layout {
   bool known = false;
   Headers headers = 0;
   Payload payload = Payload::kNone;
-  bool request = false;  // else a response, or neither
-  bool starts = false;   // first or only packet of a message
-  bool ends = false;     // last or only packet of a message
+  bool request = false;           // else a response, or neither
+  bool starts = false;            // first or only packet of a message
+  bool ends = false;              // last or only packet of a message
+  std::uint8_t header_bytes = 0;  // of `headers` together
 };
 
+extern const std::array<Layout, 256> layouts;
+
 // The layout of an opcode; `known` is false for one that no specification gives a meaning.
-const Layout& layout_of(std::uint8_t opcode);
+inline const Layout& layout_of(std::uint8_t opcode) { return layouts[opcode]; }
 
 }  // namespace weft::wire

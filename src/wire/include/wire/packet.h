@@ -89,7 +89,7 @@ Malformed parse(std::span<const std::byte> datagram, Packet& packet);
 
 // Bytes of the headers of `packet`.
 inline std::size_t header_bytes(const Packet& packet) {
-  return kBthBytes + bytes_of(layout_of(packet.opcode).headers);
+  return kBthBytes + layout_of(packet.opcode).header_bytes;
 }
 
 // Zero bytes that follow a payload of that length.
