@@ -23,7 +23,7 @@ def core_pair(text):
 
 
 def percentage(text):
-    number = int(text)
+    number = int(text)  # nftables draws one of a hundred
     if not 0 <= number <= 50:
         raise ValueError(text)
     return number
@@ -35,8 +35,10 @@ def add_way(parser):
                         help="host: each by its own way within this one (the default); loopback; veth: "
                         "two network namespaces that are made for it")
     parser.add_argument("--mtu", type=int, default=MTU, help=f"of veth (default {MTU})")
-    parser.add_argument("--loss", type=percentage,
-                        help="so many of a hundred packets of veth are lost; they leave singly, with 0, too")
+    parser.add_argument("--loss", type=percentage, default=0,
+                        help="so many of a hundred of what crosses veth are lost, trains of packets whole")
+    parser.add_argument("--singly", action="store_true",
+                        help="packets of veth leave, and are lost, one by one")
     parser.add_argument("--real-time", action="store_true",
                         help="real-time priority for whoever measures, on a machine that does other things")
 
@@ -67,8 +69,8 @@ def parse_arguments():
     parser.add_argument("--instructions", action="store_true",
                         help="also count instructions per message, with valgrind")
     options = parser.parse_args()
-    if options.over != "veth" and (options.mtu != MTU or options.loss is not None):
-        parser.error("--mtu and --loss are for --over veth")
+    if options.over != "veth" and (options.mtu != MTU or options.loss or options.singly):
+        parser.error("--mtu, --loss and --singly are for --over veth")
     return options
 
 

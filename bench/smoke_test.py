@@ -160,7 +160,7 @@ class EveryWayIsMeasured(Bench):
         self.assertEqual(self.run_all("--over", "loopback")["way"], "network")
 
     def test_a_wire_that_loses_packets(self):
-        run = self.run_all("--over", "veth", "--mtu", "9000", "--loss", "5")
+        run = self.run_all("--over", "veth", "--mtu", "9000", "--singly", "--loss", "5")
         self.assertGreater(run["lost"], 0)
         self.assertGreater(run["packets"], run["lost"])
 

@@ -51,18 +51,21 @@ def loopback():
                ("--address", LOOPBACK), hosts.NETWORK_ONLY)
 
 
-def veth(mtu, loss):
-    """Two hosts on one wire. With a LOSS, even of 0 %, packets leave singly, as each may be lost alone."""
+def veth(mtu, loss, singly):
+    """Two hosts on one wire, which loses so many of a hundred of what crosses it: trains whole, or single packets."""
     wire = hosts.Hosts(2, mtu)
     words, title = f"--over veth --mtu {mtu}", f"between two network namespaces, veth of MTU {mtu} and a bridge"
-    if loss is not None:
+    if singly:
         for host in wire:
             host.send_singly()
+        words += " --singly"
+        title += ", packets leave one by one"
+    if loss:
         words += f" --loss {loss}"
-        title += f"; packets leave one by one, and {loss} % of them are lost, TCP's and UDP's alike"
-    wire.lose(loss or 0, hosts.UDP_AND_TCP)
+        title += f", {loss} % of what crosses is lost, TCP's and UDP's alike" + ("" if singly else ", trains whole")
+    wire.lose(loss, hosts.UDP_AND_TCP, singly)
     arguments = ("--address", wire[1].ipv4, "--server-address", wire[0].ipv4, "--server-network", wire[0].network)
-    return Way("network" if loss is None else "losses", words, title, OVER_A_NETWORK, arguments, hosts.NETWORK_ONLY,
+    return Way("losses" if loss else "network", words, title, OVER_A_NETWORK, arguments, hosts.NETWORK_ONLY,
                tuple(wire[1].words()), wire)
 
 
@@ -70,7 +73,7 @@ def chosen(options):
     """The way that the command line asks for. Where namespaces are needed this runs in a world of its own."""
     if options.over == "veth":
         hosts.enter()
-        way = veth(options.mtu, options.loss)
+        way = veth(options.mtu, options.loss, options.singly)
     else:
         way = loopback() if options.over == "loopback" else Way()
     if options.real_time:

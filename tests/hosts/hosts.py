@@ -152,9 +152,10 @@ class Hosts:
     def __iter__(self):
         return iter(self._hosts)
 
-    def lose(self, percent, protocols=UDP):
-        """From now on the wire loses so many of a hundred packets of these protocols, each by its own luck."""
-        if percent != 0:
+    def lose(self, percent, protocols=UDP, singly=True):
+        """From now on the wire loses so many of a hundred packets of these protocols, each by its own luck; trains whole
+        unless packets leave singly."""
+        if percent != 0 and singly:
             for host in self:
                 host.send_singly()
         call(*self._wire.words("nft", "-f", "-"), text=RULES.format(percent=percent, protocols=protocols))
