@@ -32,7 +32,10 @@ Channel start_server(const Options& options, const Cores& cores, std::vector<Cha
   end_with_parent(parent);
   earlier.clear();
   { Channel unused(std::move(near)); }
-  run_server(options, cores.server, far);
+  if (!options.server_network.empty()) enter_network(options.server_network);
+  Options own = options;
+  own.address = options.server_address;
+  run_server(own, cores.server, far);
   std::exit(0);
 }
 

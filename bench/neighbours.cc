@@ -8,6 +8,9 @@
 namespace weft::bench {
 namespace {
 
+// Idle peers cost what is still in use when nothing has happened for so long.
+constexpr double kSettleSeconds = 0.75;
+
 Clock::time_point wake(Channel& channel) {
   channel.send(Phase{Phase::Kind::kOpen});
   return Clock::now();
@@ -21,16 +24,19 @@ Neighbours::Neighbours(const Options& options, std::vector<Channel>& channels)
   contexts_.reserve(channels.size());
   meet_next();
   seconds_to_first_message_ = seconds_since(start_);
-  const MemoryUse before = memory_in_use();
+  if (channels_.size() == 1) return;
+  settle();
+  const ResourceUse before = resources_in_use();
   while (contexts_.size() < channels_.size()) {
     wake(channels_[contexts_.size()]);
     meet_next();
   }
-  const MemoryUse after = memory_in_use();
-  if (channels_.size() == 1) return;
+  settle();
+  const ResourceUse after = resources_in_use();
   const auto others = static_cast<double>(channels_.size() - 1);
   growth_ = {(after.private_bytes - before.private_bytes) / others,
-             (after.shared_bytes - before.shared_bytes) / others};
+             (after.shared_bytes - before.shared_bytes) / others,
+             (after.sockets - before.sockets) / others, (after.threads - before.threads) / others};
 }
 
 void Neighbours::meet_next() {
@@ -38,6 +44,11 @@ void Neighbours::meet_next() {
   contexts_.push_back(station_.meet(channels_[number], true));
   check(number);
   channels_[number].send(Phase{Phase::Kind::kSleep});
+}
+
+void Neighbours::settle() {
+  const auto start = Clock::now();
+  while (seconds_since(start) < kSettleSeconds) active().completions.poll();
 }
 
 void Neighbours::check(std::size_t number) {

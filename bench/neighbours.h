@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "channel.h"
-#include "memory_use.h"
 #include "options.h"
+#include "resource_use.h"
 #include "station.h"
 
 namespace weft::bench {
@@ -25,14 +25,16 @@ class Neighbours {
 
   // From before the station was opened to the first answer.
   double seconds_to_first_message() const { return seconds_to_first_message_; }
-  // By how much each peer but the first one added to what is in use, on the average.
-  MemoryUse growth() const { return growth_; }
+  // By how much each peer but the first one added to what is in use, on the average, when all
+  // of them have been idle for a while.
+  ResourceUse growth() const { return growth_; }
 
   // Checks data with every server once more, and lets it end.
   void part();
 
  private:
   void meet_next();
+  void settle();
   void check(std::size_t number);
 
   const Options& options_;
@@ -42,7 +44,7 @@ class Neighbours {
   std::vector<Context> contexts_;
   std::uint8_t seed_ = 0x31;
   double seconds_to_first_message_ = 0;
-  MemoryUse growth_{};
+  ResourceUse growth_{};
 };
 
 }  // namespace weft::bench

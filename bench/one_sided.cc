@@ -118,22 +118,28 @@ void poll_ping_pong_server(Context& context, Channel& channel, std::uint64_t ite
   channel.send(Signal::kDone);
 }
 
+// Calls MAKE with the verbs that do what OPTIONS ask for.
+template <class Make>
+Workload choose_verbs(const Options& options, Make&& make) {
+  if (options.operation == Operation::kFetchAdd) return make(FetchAddVerbs{});
+  if (options.operation == Operation::kCompareSwap) return make(CompareSwapVerbs{});
+  if (options.operation == Operation::kRmaRead) return make(ReadVerbs{});
+  if (options.completion == Completion::kDelivery) return make(DeliveredWriteVerbs{});
+  return make(WriteVerbs{});
+}
+
 }  // namespace
 
 Workload one_sided_latency(const Options& options) {
-  if (options.operation == Operation::kFetchAdd) return {one_at_a_time<FetchAddVerbs>, target, 1};
-  if (options.operation == Operation::kCompareSwap) {
-    return {one_at_a_time<CompareSwapVerbs>, target, 1};
-  }
-  if (options.operation == Operation::kRmaRead) return {one_at_a_time<ReadVerbs>, target, 1};
-  return {one_at_a_time<WriteVerbs>, target, 1};
+  return choose_verbs(options, [](auto verbs) -> Workload {
+    return {one_at_a_time<decltype(verbs)>, target, 1};
+  });
 }
 
 Workload one_sided_stream(const Options& options) {
-  if (options.operation == Operation::kFetchAdd) return {stream<FetchAddVerbs>, target, 1};
-  if (options.operation == Operation::kCompareSwap) return {stream<CompareSwapVerbs>, target, 1};
-  if (options.operation == Operation::kRmaRead) return {stream<ReadVerbs>, target, 1};
-  return {stream<WriteVerbs>, target, 1};
+  return choose_verbs(options, [](auto verbs) -> Workload {
+    return {stream<decltype(verbs)>, target, 1};
+  });
 }
 
 Workload rma_write_poll_latency() { return {poll_ping_pong_client, poll_ping_pong_server, 2}; }

@@ -97,6 +97,11 @@ void add_conduct(CLI::App& app, Options& options) {
   app.add_option("--time-limit", options.time_limit, "seconds until everything is ended")
       ->check(CLI::Range(1, 3600));
   app.add_option("--address", options.address, "local address to bind");
+  app.add_option("--server-address", options.server_address,
+                 "address that the forked server binds (default: --address)");
+  app.add_option("--server-network", options.server_network,
+                 "network namespace that the forked server moves to, such as /proc/PID/ns/net")
+      ->check(CLI::ExistingFile);
 }
 
 void add_role(CLI::App& app, Options& options, std::string& connect) {
@@ -141,6 +146,7 @@ void check_combination(const Options& options) {
   const bool latency = options.metric == Metric::kLatency;
   const bool atomic_metric = latency || options.metric == Metric::kRate;
   const bool plain_message = options.operation == Operation::kMessage;
+  const bool forks = options.role == Role::kPair;
   const Refusal refusals[] = {
       {options.metric == Metric::kPollLatency && options.operation != Operation::kRmaWrite,
        "--metric", "poll_latency is for rma_write only"},
@@ -152,8 +158,10 @@ void check_combination(const Options& options) {
        "a counter does not tell which buffer is free again"},
       {multi && options.peers > 1, "--receive", "multi is for one peer"},
       {multi && options.size > kMultiReceiveBytes, "--receive", "multi is for 1 MiB at most"},
-      {options.peers > 1 && options.role != Role::kPair && options.role != Role::kListProviders,
-       "--peers", "more than one are for processes that this one forks"},
+      {!forks && !options.server_address.empty(), "--server-address", "is for a forked server"},
+      {!forks && !options.server_network.empty(), "--server-network", "is for a forked server"},
+      {options.peers > 1 && !forks && options.role != Role::kListProviders, "--peers",
+       "more than one are for processes that this one forks"},
       {self && (one_sided || !latency), "--self", "measures the latency of msg and tagged only"},
       {self && options.endpoint != EndpointType::kReliable, "--self", "is for endpoint rdm only"},
       {self && multi, "--self", "has one receive for each message"},
@@ -185,6 +193,7 @@ Options parse_options(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     std::exit(app.exit(error));
   }
+  if (options.server_address.empty()) options.server_address = options.address;
   if (options.window == 0) options.window = default_window(options.size);
   return options;
 }

@@ -66,6 +66,8 @@ struct Options {
   unsigned peers = 1;  // processes met; the measurement is made with one, the others are idle
   std::optional<std::pair<int, int>> cores;  // server, client; none: first and last allowed
   std::string address;                       // local address to bind; empty: the provider's choice
+  std::string server_address;                // the same for servers that this process forks
+  std::string server_network;                // file of the network namespace that those move to
   std::string host;                          // --connect: where the server listens
   std::uint16_t port = 0;                    // --listen and --connect: the control connection
 };

@@ -2,8 +2,10 @@
 // How the processes are bound to cores and ended.
 #include "process.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,11 +23,18 @@ constexpr unsigned kGraceSeconds = 2;
 volatile sig_atomic_t child_failed = 0;
 volatile sig_atomic_t ending = 0;
 
+// An alarm in so many seconds, and then again and again: where another handler has interrupted that
+// of the first one and hangs, the next one ends the process.
+void set_alarm(unsigned seconds) {
+  const itimerval when{{kGraceSeconds, 0}, {static_cast<time_t>(seconds), 0}};
+  setitimer(ITIMER_REAL, &when, nullptr);
+}
+
 // First politely, because some providers remove their shared memory files on SIGTERM. Others
 // call exit() in their handler for it and hang: an alarm ends those.
 void end_soon() {
   ending = 1;
-  alarm(kGraceSeconds);
+  set_alarm(kGraceSeconds);
   raise(SIGTERM);
 }
 
@@ -78,9 +87,16 @@ void pin_to(int core) {
   check_system(sched_setaffinity(0, sizeof only, &only), "sched_setaffinity");
 }
 
+void enter_network(const std::string& file) {
+  const int network = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  check_system(network, file);
+  check_system(setns(network, CLONE_NEWNET), "setns to " + file);
+  close(network);
+}
+
 void set_time_limit(unsigned seconds) {
   handle(SIGALRM, on_alarm);
-  alarm(seconds);
+  set_alarm(seconds);
 }
 
 void watch_children() { handle(SIGCHLD, on_child_ended); }

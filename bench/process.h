@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Where the processes run and how they end: cores, children, time limit.
+// Where the processes run and how they end: cores, networks, children, time limit.
 #pragma once
 
 #include <sys/types.h>
 
 #include <optional>
+#include <string>
 #include <utility>
 
 namespace weft::bench {
@@ -19,6 +20,9 @@ Cores choose_cores(const std::optional<std::pair<int, int>>& wanted);
 
 // Binds the calling thread, and every thread that it starts later, to CORE.
 void pin_to(int core);
+
+// Moves the calling thread, and whatever it starts later, into the network namespace of that file.
+void enter_network(const std::string& file);
 
 // Ends this process after SECONDS: by SIGTERM, and if that did not help within two seconds, at
 // once. Children have a limit of their own, and end_with_parent().

@@ -97,6 +97,8 @@ std::string to_json(const Options& options, const Measurement& measurement, bool
   line.add("first_message_ms", measurement.seconds_to_first_message * 1e3);
   line.add("private_kib_per_peer", measurement.growth.private_bytes / 1024);
   line.add("shared_kib_per_peer", measurement.growth.shared_bytes / 1024);
+  line.add("sockets_per_peer", measurement.growth.sockets);
+  line.add("threads_per_peer", measurement.growth.threads);
   line.add("pinned", pinned);
   line.add("verified", true);
   line.add("libfabric", libfabric_version());

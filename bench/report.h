@@ -13,9 +13,9 @@ namespace weft::bench {
 // "metric", "size", "receive", "count_by", "peers"); "window" and "iterations" of a repetition;
 // "lost": datagrams that did not arrive; "value": the median of "samples", in "unit": us
 // (latencies), M/s (rate: 10^6 operations per second) or GB/s (bandwidth: 10^9 bytes per second);
-// "first_message_ms", "private_kib_per_peer" and "shared_kib_per_peer": see Measurement; "pinned":
-// whether the two sides had a core each; "verified": that data were compared; "libfabric": the
-// version that ran.
+// "first_message_ms", "private_kib_per_peer", "shared_kib_per_peer", "sockets_per_peer" and
+// "threads_per_peer": see Measurement; "pinned": whether the two sides had a core each; "verified":
+// that data were compared; "libfabric": the version that ran.
 std::string to_json(const Options& options, const Measurement& measurement, bool pinned);
 
 }  // namespace weft::bench

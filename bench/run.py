@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # How fast weft is beside its peers: runs them in turn and prints tables.
-"""Runs weft, every other software provider of libfabric and UCX side by side.
+"""Runs weft, every other software provider of libfabric and UCX side by side: within a host, or over a
+network (--over), where UCX and shm do not take part and weft uses UDP.
 
-Prints Markdown. A run that fails or hangs is ended and shown as "-"."""
+Prints Markdown. A run that fails or hangs is ended and shown as "failed"."""
 import argparse
 import pathlib
 import sys
 
-from runner import contestants, document, instructions, rounds
+from runner import contestants, document, instructions, rounds, ways
 from runner.cases import cases
 
-PERFORMANCE = pathlib.Path(__file__).resolve().parent.parent / "docs" / "PERFORMANCE.md"
+DOCS = pathlib.Path(__file__).resolve().parent.parent / "docs"
+
+MTU = 1500
 
 
 def core_pair(text):
@@ -19,16 +22,39 @@ def core_pair(text):
     return int(server), int(client)
 
 
+def percentage(text):
+    number = int(text)  # nftables draws one of a hundred
+    if not 0 <= number <= 50:
+        raise ValueError(text)
+    return number
+
+
+def add_way(parser):
+    """Options that say over what the two sides meet."""
+    parser.add_argument("--over", choices=("host", "loopback", "veth"), default="host",
+                        help="host: each by its own way within this one (the default); loopback; veth: "
+                        "two network namespaces that are made for it")
+    parser.add_argument("--mtu", type=int, default=MTU, help=f"of veth (default {MTU})")
+    parser.add_argument("--loss", type=percentage, default=0,
+                        help="so many of a hundred of what crosses veth are lost, trains of packets whole")
+    parser.add_argument("--singly", action="store_true",
+                        help="packets of veth leave, and are lost, one by one")
+    parser.add_argument("--real-time", action="store_true",
+                        help="real-time priority for whoever measures, on a machine that does other things")
+
+
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("build", type=pathlib.Path,
                         help="build directory: bin/weft_bench and lib/libweft-fi.so")
+    add_way(parser)
     parser.add_argument("--quick", action="store_true", help="fewer cases")
     parser.add_argument("--providers", type=lambda text: text.split(","),
                         help="only these, separated by commas (UCX is one)")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each case (default 3), as far as --budget allows")
-    parser.add_argument("--seconds", type=float, default=0.2,
-                        help="timed part of each run (default 0.2)")
+    parser.add_argument("--seconds", type=float,
+                        help=f"timed part of each run (default {contestants.SECONDS}, with --loss "
+                        f"{contestants.SECONDS_WITH_LOSSES})")
     parser.add_argument("--budget", type=int,
                         help="seconds: no round is begun that would end later (default 720, with "
                         "--quick 180)")
@@ -38,20 +64,25 @@ def parse_arguments():
     parser.add_argument("--from", type=pathlib.Path, dest="kept",
                         help="measure nothing: show the figures that --out kept")
     parser.add_argument("--write-docs", action="store_true",
-                        help="replace the generated section of docs/PERFORMANCE.md")
+                        help="replace the generated section of docs/PERFORMANCE.md, or with --over of "
+                        "docs/NETWORK_PERFORMANCE.md")
     parser.add_argument("--instructions", action="store_true",
                         help="also count instructions per message, with valgrind")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.over != "veth" and (options.mtu != MTU or options.loss or options.singly):
+        parser.error("--mtu, --loss and --singly are for --over veth")
+    return options
 
 
 def measure(options):
-    found = contestants.find(options.build, options)
+    way = ways.chosen(options)
+    found = contestants.find(options.build, options, way)
     if not found:
         sys.exit("none of the providers asked for is there")
-    run = document.describe_run(found)
+    run = document.describe_run(found, way, options.real_time)
     budget = options.budget or (180 if options.quick else 720)
-    results, run["rounds"] = rounds.run(cases(options.quick), found, options.rounds, budget)
-    return run, results
+    results, run["rounds"] = rounds.run(cases(way.name, options.quick), found, options.rounds, budget)
+    return run | way.outcome(), results
 
 
 def main():
@@ -68,7 +99,8 @@ def main():
                                            contestants.environment_for_weft(options.build))
     print(text)
     if options.write_docs:
-        document.write_section(PERFORMANCE, text)
+        page = "NETWORK_PERFORMANCE.md" if run.get("options") else "PERFORMANCE.md"
+        document.write_section(DOCS / page, text, run.get("options", ""))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import tempfile
 import unittest
 
 from runner import bounded, cases, document, rounds, tables
-from runner.cases import FULL, QUICK, Case
+from runner.cases import FULL, PLANS, Case
 from runner.targets import BARS, TARGETS
 from runner.ucx import Ucx
 
@@ -15,6 +15,7 @@ LATENCY = Case("tagged", "latency")
 MANY_PEERS = Case("tagged", "latency", peers=64)
 MEMORY = Case("tagged", "private_memory", peers=64)
 RATE = Case("tagged", "rate", 64)
+EVERY_PLAN = [plan for both in PLANS.values() for plan in both]
 
 
 class Scripted:
@@ -97,13 +98,14 @@ class RunsAreCounted(unittest.TestCase):
 
 class CasesSayHowTheyAreMeasured(unittest.TestCase):
     def test_every_word_reaches_the_program(self):
-        arguments = " ".join(Case("msg", "shared_memory", 64, "msg", "multi", "counters",
-                                  8).arguments)
+        arguments = " ".join(Case("msg", "shared_memory", 64, "msg", "multi", "counters", 8,
+                                  "delivery").arguments)
         self.assertEqual(arguments, "--operation msg --metric latency --size 64 --endpoint msg "
-                                    "--receive multi --count-by counters --peers 8")
+                                    "--receive multi --count-by counters --peers 8 "
+                                    "--completion delivery")
 
     def test_no_case_is_there_twice(self):
-        for plan in (FULL, QUICK):
+        for plan in EVERY_PLAN:
             self.assertEqual(len(set(plan)), len(plan))
 
     def test_what_targets_are_about_is_measured(self):
@@ -118,12 +120,24 @@ class CasesSayHowTheyAreMeasured(unittest.TestCase):
                             for case in asked))
 
     def test_the_rows_of_a_table_differ(self):
-        rows = [(case.table, case.row) for case in FULL]
-        self.assertEqual(len(set(rows)), len(rows))
+        for plan in EVERY_PLAN:
+            rows = [(case.table, case.row) for case in plan]
+            self.assertEqual(len(set(rows)), len(rows))
+
+    def test_tables_have_titles_of_their_own(self):
+        for plan in EVERY_PLAN:
+            tables_of_plan = {case.table for case in plan}
+            self.assertEqual(len({case.title for case in plan}), len(tables_of_plan))
 
     def test_sizes_and_peers_name_rows(self):
         self.assertEqual([Case("msg", "rate", 64 * cases.KIB).row, MANY_PEERS.row,
                           Case("tagged", "latency", peers=1).row], ["64 KiB", "64 peers", "1 peer"])
+
+
+NETWORK_RUN = {"date": "2026-01-01", "cpu": "x", "cores": 2, "kernel": "6", "libfabric": "1.17",
+               "ucx": "1", "load": 0.0, "rounds": 1, "contestants": ["weft", "tcp"],
+               "way": "network", "options": "--over veth", "over": "between hosts",
+               "real_time": False, "packets": 1000, "lost": 9}
 
 
 def result_of(case, **figures):
@@ -151,16 +165,37 @@ class FiguresAreShown(unittest.TestCase):
         run = {"date": "2026-01-01", "cpu": "x", "cores": 2, "kernel": "6", "libfabric": "1.17",
                "ucx": "1", "load": 0.0, "rounds": 1, "contestants": ["weft", "shm"]}
         results = [result_of(LATENCY, weft=1, shm=2), result_of(MEMORY, weft=1, shm=2)]
+        results[0].failures["shm"] = "as scripted"
         kept = document.from_json(document.to_json(run, results))
         self.assertEqual(document.report(*kept), document.report(run, results))
 
+    def test_a_failure_is_told_from_what_cannot_be_done(self):
+        result = result_of(LATENCY, weft=1)
+        result.failures["udp"] = "no end within 20 s"
+        row = tables.figures_table([result], ["weft", "udp", "net"]).splitlines()[-1]
+        self.assertEqual(row, "| 8 B | 1.00 | failed | - | - | - |")
+
+    def test_the_report_says_how_far_rounds_lie_apart(self):
+        results = [rounds.Result(LATENCY, {"weft": [10, 9, 11], "shm": [5]}), result_of(RATE, weft=1)]
+        self.assertEqual(tables.scatter(results), [0.2])
+        self.assertIn("differ by more than 20%", document.conditions(NETWORK_RUN, results))
+
+    def test_the_report_of_a_network_says_what_the_wire_did(self):
+        text = document.report(NETWORK_RUN, [result_of(LATENCY, weft=1, tcp=2)])
+        self.assertIn("between hosts", text)
+        self.assertIn("1000 packets crossed the wire, 9 were lost", text)
+        self.assertNotIn("Targets", text)
+
     def test_the_section_is_replaced_and_nothing_else(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder, "page.md")
-            path.write_text(f"above\n{document.BEGIN}\nold\n{document.END}\nbelow\n")
-            document.write_section(path, "new\n")
-            self.assertEqual(path.read_text(),
-                             f"above\n{document.BEGIN}\n\nnew\n\n{document.END}\nbelow\n")
+        host, veth = document.begin_marker(""), document.begin_marker("--over veth")
+        text = f"above\n{host}\nold\n{document.END}\nbetween\n{veth}\nold\n{document.END}\nbelow\n"
+        for options, marker in (("", host), ("--over veth", veth)):
+            with self.subTest(options), tempfile.TemporaryDirectory() as folder:
+                path = pathlib.Path(folder, "page.md")
+                path.write_text(text)
+                document.write_section(path, "new\n", options)
+                self.assertEqual(path.read_text(),
+                                 text.replace(f"{marker}\nold\n", f"{marker}\n\nnew\n\n"))
 
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "channel.h"
-#include "memory_use.h"
 #include "options.h"
+#include "resource_use.h"
 
 namespace weft::bench {
 
@@ -21,7 +21,7 @@ struct Measurement {
   // From fi_getinfo(3), called by client and server at once, to the first answer to a message (or
   // the first operation known to have ended). libfabric itself had been started before.
   double seconds_to_first_message = 0;
-  MemoryUse growth{};  // by how much each peer but the first one added to what is in use
+  ResourceUse growth{};  // by how much each peer but the first one added to what is in use
 };
 
 // The client's side of a whole measurement, on CORE, with the servers at the other ends of

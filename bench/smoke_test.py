@@ -10,11 +10,14 @@ import pathlib
 import socket
 import subprocess
 import sys
+import tempfile
 import unittest
 
 LIMIT = 120
 ITERATIONS = 300
 REPETITIONS = 2
+RUN = pathlib.Path(__file__).resolve().parent / "run.py"
+SKIPPED = 77  # where no namespaces may be made
 
 
 def program(build):
@@ -131,6 +134,37 @@ class EveryModeMeasures(Bench):
         self.measure("--self")
 
 
+class EveryWayIsMeasured(Bench):
+    """By run.py, which is what makes the wires."""
+
+    def run_all(self, *arguments):
+        """What run.py kept of weft's figures, every one of which must be there."""
+        with tempfile.TemporaryDirectory() as folder:
+            kept = pathlib.Path(folder, "kept.json")
+            ended = subprocess.run(
+                [sys.executable, str(RUN), str(self.build), "--quick", "--providers", "weft",
+                 "--rounds", "1", "--seconds", "0.02", "--out", str(kept), *arguments],
+                env=environment(self.build), text=True, capture_output=True, timeout=LIMIT,
+                check=False)
+            if ended.returncode == SKIPPED:
+                self.skipTest(ended.stdout.strip())
+            self.assertEqual(ended.returncode, 0, ended.stderr)
+            data = json.loads(kept.read_text())
+        for result in data["results"]:
+            with self.subTest(str(result["case"])):
+                self.assertEqual(result["failures"], {})
+                self.assertEqual(len(result["values"]["weft"]), 1)
+        return data["run"]
+
+    def test_the_loopback(self):
+        self.assertEqual(self.run_all("--over", "loopback")["way"], "network")
+
+    def test_a_wire_that_loses_packets(self):
+        run = self.run_all("--over", "veth", "--mtu", "9000", "--singly", "--loss", "5")
+        self.assertGreater(run["lost"], 0)
+        self.assertGreater(run["packets"], run["lost"])
+
+
 class WhatCannotBeMeasuredIsRefused(Bench):
     def test_combinations(self):
         self.assert_refused("dgram", "--endpoint", "dgram", "--operation", "tagged")
@@ -138,6 +172,7 @@ class WhatCannotBeMeasuredIsRefused(Bench):
         self.assert_refused("counter", "--receive", "multi", "--operation", "msg", "--count-by",
                             "counters")
         self.assert_refused("--peers", "--self", "--peers", "2")
+        self.assert_refused("forked", "--self", "--server-address", "127.0.0.1")
 
     def test_wrong_bytes(self):
         """The server compares twice as many bytes as the client writes."""

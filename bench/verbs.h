@@ -60,6 +60,26 @@ struct WriteVerbs {
   }
 };
 
+// Complete when the data are at the target, said with each write: not every provider heeds what is
+// said once for the endpoint (net 1.17).
+struct DeliveredWriteVerbs {
+  static ssize_t start(Context& c, std::uint64_t index) {
+    const iovec local{c.buffers.source(index), c.buffers.size()};
+    void* descriptor = c.buffers.descriptor();
+    const fi_rma_iov remote{c.remote.target + c.buffers.offset(index), c.buffers.size(),
+                            c.remote.key};
+    fi_msg_rma message{};
+    message.msg_iov = &local;
+    message.desc = &descriptor;
+    message.iov_count = 1;
+    message.addr = c.peer.address;
+    message.rma_iov = &remote;
+    message.rma_iov_count = 1;
+    message.context = c.completions.sent_context();
+    return fi_writemsg(c.peer.ep, &message, FI_DELIVERY_COMPLETE);
+  }
+};
+
 struct ReadVerbs {
   static ssize_t start(Context& c, std::uint64_t index) {
     return fi_read(c.peer.ep, c.buffers.target(index), c.buffers.size(), c.buffers.descriptor(),

@@ -28,6 +28,8 @@ METRICS = {
                              "private_kib_per_peer"),
     "shared_memory": Metric("shared memory for each further peer (KiB)", "KiB", True, "latency",
                             "shared_kib_per_peer"),
+    "sockets": Metric("sockets for each further peer", "", True, "latency", "sockets_per_peer"),
+    "threads": Metric("threads for each further peer", "", True, "latency", "threads_per_peer"),
 }
 
 ENDPOINTS = {"rdm": "FI_EP_RDM", "msg": "FI_EP_MSG", "dgram": "FI_EP_DGRAM"}
@@ -45,6 +47,7 @@ class Case:
     receive: str = "single"  # or multi
     count_by: str = "queue"  # or counters
     peers: int = 0  # of which one is active; 0: one, in a table that is not about peers
+    completion: str = "default"  # or delivery: not before the data are at the target
 
     @property
     def smaller_is_better(self):
@@ -76,6 +79,7 @@ class Case:
         """Of that table."""
         manner = {"multi": ", multi-receive"}.get(self.receive, "")
         manner += {"counters": ", seen by counters"}.get(self.count_by, "")
+        manner += {"delivery": ", complete when delivered"}.get(self.completion, "")
         manner += ", one active peer and the others idle" if self.peers else ""
         return (f"{ENDPOINTS[self.endpoint]}, {self.operation}{manner}: "
                 f"{METRICS[self.metric].title}")
@@ -165,6 +169,66 @@ QUICK = [
     *sizes("msg", "first_message", 8, endpoint="dgram"),
 ]
 
+# Between hosts. A write that is over when it has left is not held against one that has arrived.
+NETWORK = [
+    *sizes("tagged", "latency", 8, 64, KIB, 4 * KIB, 64 * KIB, MIB),
+    *sizes("msg", "latency", 8),
+    *sizes("rma_write", "latency", 8, 4 * KIB, completion="delivery"),
+    *sizes("rma_write", "latency", 8),
+    *sizes("rma_read", "latency", 8, 4 * KIB),
+    *sizes("fetch_add", "latency", 8),
+    *sizes("tagged", "rate", 8, 64, KIB),
+    *sizes("rma_write", "rate", 64, completion="delivery"),
+    *sizes("rma_read", "rate", 64),
+    *sizes("fetch_add", "rate", 8),
+    *sizes("tagged", "bandwidth", 64 * KIB, 256 * KIB, MIB, 4 * MIB),
+    *sizes("rma_write", "bandwidth", 64 * KIB, 256 * KIB, MIB, 4 * MIB, completion="delivery"),
+    *sizes("rma_read", "bandwidth", 64 * KIB, 256 * KIB, MIB, 4 * MIB),
+    *sizes("msg", "latency", 8, endpoint="msg"),
+    *sizes("msg", "rate", 64, endpoint="msg"),
+    *sizes("msg", "bandwidth", MIB, endpoint="msg"),
+    *sizes("msg", "latency", 8, endpoint="dgram"),
+    *sizes("msg", "rate", 64, endpoint="dgram"),
+    *peers("tagged", "latency", 1, 64),
+    *peers("tagged", "private_memory", 64),
+    *peers("tagged", "sockets", 64),
+    *peers("tagged", "threads", 64),
+    *sizes("msg", "first_message", 8),
+]
 
-def cases(quick):
-    return QUICK if quick else FULL
+QUICK_NETWORK = [
+    *sizes("tagged", "latency", 8),
+    *sizes("rma_write", "latency", 8, completion="delivery"),
+    *sizes("rma_read", "latency", 8),
+    *sizes("fetch_add", "latency", 8),
+    *sizes("tagged", "rate", 64),
+    *sizes("tagged", "bandwidth", 64 * KIB, MIB),
+    *sizes("rma_write", "bandwidth", MIB, completion="delivery"),
+    *sizes("rma_read", "bandwidth", MIB),
+    *peers("tagged", "private_memory", 8),
+    *peers("tagged", "sockets", 8),
+    *peers("tagged", "threads", 8),
+]
+
+# Where packets are lost: throughput.
+LOSSES = [
+    *sizes("tagged", "rate", 64, KIB),
+    *sizes("tagged", "bandwidth", 64 * KIB, 256 * KIB, MIB, 4 * MIB),
+    *sizes("rma_write", "bandwidth", 64 * KIB, MIB, 4 * MIB, completion="delivery"),
+    *sizes("rma_read", "bandwidth", 64 * KIB, MIB, 4 * MIB),
+    *sizes("msg", "bandwidth", MIB, endpoint="msg"),
+]
+
+QUICK_LOSSES = [
+    *sizes("tagged", "rate", 64),
+    *sizes("tagged", "bandwidth", 64 * KIB, MIB),
+    *sizes("rma_write", "bandwidth", MIB, completion="delivery"),
+]
+
+# By the name of the way: in full, in short.
+PLANS = {"host": (FULL, QUICK), "network": (NETWORK, QUICK_NETWORK), "losses": (LOSSES, QUICK_LOSSES)}
+
+
+def cases(way, quick):
+    """What is measured on the way of that name."""
+    return PLANS[way][1 if quick else 0]

@@ -1,44 +1,68 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Who takes part: weft, the other software providers of libfabric, and UCX.
+import functools
 import json
 import os
 import pathlib
 import shutil
 
 from . import bounded
-from .cases import ENDPOINTS, METRICS
+from .cases import METRICS
 from .ucx import Ucx
 
-# weft and those that move data between processes without special hardware; UCX stands among them
-# in the tables. Where tcp and udp have no reliable datagrams of their own, libfabric puts ofi_rxm
-# and ofi_rxd above them.
-PROVIDERS = ("weft", "shm", Ucx.name, "net", "tcp", "sockets", "udp")
 LISTING_LIMIT = 30
 
 REPETITIONS = 10  # of weft_bench, which reports their median
+SECONDS, SECONDS_WITH_LOSSES = 0.2, 1.0
+
+
+class Bench:
+    """weft_bench of one build, and how it is run."""
+
+    def __init__(self, build, options, way):
+        self.program = program_of(build)
+        self.way = way
+        self.options = options
+        self._listing_environment = environment_for_weft(build) | way.environment
+
+    @property
+    def pace(self):
+        """Of a run: repetitions and seconds. Where packets are lost stalls belong to the figure: no median hides them."""
+        if self.way.name == "losses":
+            return 1, self.options.seconds or SECONDS_WITH_LOSSES
+        return REPETITIONS, (self.options.seconds or SECONDS) / REPETITIONS
+
+    @functools.cache
+    def listed(self, endpoint, operation, completion, receive):
+        """Names of the providers that can do this; "tcp" for "tcp;ofi_rxm", too."""
+        listing = bounded.start(self.way.command(
+            self.program, "--list-providers", "--endpoint", endpoint, "--operation", operation,
+            "--completion", completion, "--receive", receive), self._listing_environment)
+        return {line.partition(";")[0]
+                for line in bounded.finish(listing, LISTING_LIMIT)[0].splitlines()}
 
 
 class Provider:
     """A libfabric provider, measured by weft_bench."""
 
-    def __init__(self, name, endpoints, program, environment, options):
+    def __init__(self, name, bench, environment):
         self.name = name
-        self._endpoints = endpoints
-        self._program = program
-        self._environment = environment
-        self._options = options
+        self._bench = bench
+        self._environment = environment | bench.way.environment
 
     def supports(self, case):
-        return case.endpoint in self._endpoints
+        return self.name in self._bench.listed(case.endpoint, case.operation, case.completion,
+                                               case.receive)
 
     def run(self, case):
         """What weft_bench says of one run of CASE; bounded.Failed if it gave no figure."""
-        limit = self._options.time_limit
-        command = [self._program, "--provider", self.name, *case.arguments, "--repetitions",
-                   str(REPETITIONS), "--seconds", str(self._options.seconds / REPETITIONS),
-                   "--time-limit", str(limit)]
-        if self._options.cores:
-            command += ["--cores", ",".join(map(str, self._options.cores))]
+        options, (repetitions, seconds) = self._bench.options, self._bench.pace
+        limit = options.time_limit
+        command = self._bench.way.command(
+            self._bench.program, "--provider", self.name, *case.arguments, *self._bench.way.arguments,
+            "--repetitions", str(repetitions), "--seconds", str(seconds), "--time-limit", str(limit))
+        if options.cores:
+            command += ["--cores", ",".join(map(str, options.cores))]
         process = bounded.start(command, self._environment)
         output, _ = bounded.finish(process, limit + bounded.GRACE_SECONDS)
         return json.loads(output)
@@ -56,27 +80,17 @@ def program_of(build):
     return str(pathlib.Path(build, "bin", "weft_bench").resolve())
 
 
-def find(build, options):
-    """All contestants that can run here; only those of options.providers, if any."""
-    program, weft_environment = program_of(build), environment_for_weft(build)
-    listed = {endpoint: list_providers(program, weft_environment, endpoint)
-              for endpoint in ENDPOINTS}
+def find(build, options, way):
+    """All contestants that can run on this WAY; only those of options.providers, if any."""
+    bench = Bench(build, options, way)
+    listed = bench.listed("rdm", "msg", "default", "single") | bench.listed("dgram", "msg", "default", "single")
     found = []
-    for name in PROVIDERS:
-        if name not in (options.providers or PROVIDERS):
+    for name in way.contestants:
+        if name not in (options.providers or way.contestants):
             continue
-        endpoints = {endpoint for endpoint, names in listed.items() if name in names}
-        environment = weft_environment if name == "weft" else dict(os.environ)
-        if endpoints:
-            found.append(Provider(name, endpoints, program, environment, options))
-        elif name == Ucx.name and shutil.which("ucx_perftest"):
-            found.append(Ucx(options))
+        environment = environment_for_weft(build) if name == "weft" else dict(os.environ)
+        if name == Ucx.name and shutil.which("ucx_perftest"):
+            found.append(Ucx(options.time_limit, options.seconds or SECONDS, options.cores, way))
+        elif name in listed:
+            found.append(Provider(name, bench, environment))
     return found
-
-
-def list_providers(program, environment, endpoint):
-    """Those with endpoints of that type; "tcp" for "tcp;ofi_rxm", too."""
-    listing = bounded.start([program, "--list-providers", "--endpoint", endpoint, "--operation",
-                             "msg"], environment)
-    return {line.partition(";")[0]
-            for line in bounded.finish(listing, LISTING_LIMIT)[0].splitlines()}

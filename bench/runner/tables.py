@@ -3,6 +3,8 @@
 from .rounds import advantage
 from .targets import BARS, TARGETS, WEFT, verdict
 
+FAILED = "failed"
+
 
 def table(header, rows):
     """A Markdown table; every column but the first to the right."""
@@ -19,6 +21,11 @@ def number(value):
     return f"{value:.3f}" if value < 1 else f"{value:.2f}" if value < 100 else f"{value:.0f}"
 
 
+def cell(result, name):
+    """NAME's figure, or why there is none."""
+    return FAILED if name in result.failures else number(result.median(name))
+
+
 def ratio(value):
     return "-" if value is None else f"{value:.2f}"
 
@@ -28,7 +35,7 @@ def figures_table(results, names):
     for result in results:
         best = result.best(result.others())
         better = advantage(result.case, result.median(WEFT), best[0]) if best else None
-        rows.append([result.case.row, *(number(result.median(n)) for n in names), ratio(better),
+        rows.append([result.case.row, *(cell(result, n) for n in names), ratio(better),
                      best[1] if best else "-"])
     return table(["", *names, "weft better by", "than"], rows)
 
@@ -40,6 +47,13 @@ def all_figures(results, names):
         sections.setdefault(result.case.table, []).append(result)
     return "\n\n".join(f"#### {group[0].case.title}\n\n" + figures_table(group, names)
                        for group in sections.values())
+
+
+def scatter(results):
+    """How far the rounds lie apart: (highest - lowest) / median of each figure, in ascending order."""
+    return sorted((max(values) - min(values)) / result.median(name)
+                  for result in results for name, values in result.values.items()
+                  if len(values) > 1 and result.median(name))
 
 
 def reference(target, by_case):

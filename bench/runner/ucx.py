@@ -27,11 +27,13 @@ class Ucx:
 
     name = "UCX"
 
-    def __init__(self, options):
-        self._options = options
+    def __init__(self, time_limit, seconds, cores, way):
+        self._time_limit = time_limit
+        self._seconds = seconds
+        self._way = way
         self._environment = dict(os.environ, UCX_TLS="posix,cma", UCX_WARN_UNUSED_ENV_VARS="n")
         allowed = sorted(os.sched_getaffinity(0))
-        self._cores = options.cores or (allowed[0], allowed[-1])
+        self._cores = cores or (allowed[0], allowed[-1])
 
     def supports(self, case):
         plain = Case(case.operation, case.metric, case.size)
@@ -43,12 +45,13 @@ class Ucx:
         iterations = self._iterations(case)
         common = ["ucx_perftest", "-p", str(free_port()), "-t", test, "-s", str(case.size),
                   "-n", str(iterations), "-w", str(max(iterations // 10, 2)), "-f", "-v"]
-        server = bounded.start([*common, "-c", str(self._cores[0])], self._environment)
+        server = bounded.start(self._way.command(*common, "-c", str(self._cores[0])),
+                               self._environment)
         try:
             await_listener(int(common[2]))
-            client = bounded.start([common[0], "127.0.0.1", *common[1:], "-c",
-                                    str(self._cores[1])], self._environment)
-            output, _ = bounded.finish(client, self._options.time_limit)
+            client = bounded.start(self._way.command(common[0], "127.0.0.1", *common[1:], "-c",
+                                                     str(self._cores[1])), self._environment)
+            output, _ = bounded.finish(client, self._time_limit)
         finally:
             bounded.end(server)
         return output
@@ -62,7 +65,7 @@ class Ucx:
         seconds = 0.3e-6 + case.size / 8e9
         if case.smaller_is_better:
             seconds *= 2
-        return max(int(self._options.seconds / seconds), 10)
+        return max(int(self._seconds / seconds), 10)
 
 
 def figure(case, output):

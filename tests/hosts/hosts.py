@@ -26,7 +26,8 @@ ip rule add pref 9 lookup local && ip -6 rule add pref 9 lookup local &&
 nft add table bridge t && nft 'add chain bridge t c { type filter hook forward priority 0 ; }' &&
 nft add rule bridge t c numgen random mod 100 '<' 5 drop
 """
-# Losses are the packets' that are under test. What starts programs and lets them meet (TCP) stays whole.
+# Losses are the packets' that are under test. In tests, what starts programs and lets them meet (TCP) stays whole.
+UDP, UDP_AND_TCP = "udp", "{ tcp, udp }"
 RULES = """
 flush ruleset
 table bridge losses {{
@@ -34,8 +35,8 @@ table bridge losses {{
   counter lost {{ }}
   chain forward {{
     type filter hook forward priority 0;
-    meta l4proto udp numgen random mod 100 < {percent} counter name lost drop;
-    meta l4proto udp counter name passed;
+    meta l4proto {protocols} numgen random mod 100 < {percent} counter name lost drop;
+    meta l4proto {protocols} counter name passed;
   }}
 }}
 """
@@ -85,6 +86,11 @@ class Place:
                                         stdout=subprocess.PIPE)
         if self._holder.stdout.readline() != "ready\n":
             raise RuntimeError(f"no namespaces for {name}")
+
+    @property
+    def network(self):
+        """The file that setns(2) takes to move there."""
+        return f"/proc/{self._holder.pid}/ns/net"
 
     def words(self, *command):
         """What runs a command there, in the present folder."""
@@ -146,15 +152,16 @@ class Hosts:
     def __iter__(self):
         return iter(self._hosts)
 
-    def lose(self, percent):
-        """From now on the wire loses so many of a hundred UDP packets, each by its own luck."""
-        if percent != 0:
+    def lose(self, percent, protocols=UDP, singly=True):
+        """From now on the wire loses so many of a hundred packets of these protocols, each by its own luck; trains whole
+        unless packets leave singly."""
+        if percent != 0 and singly:
             for host in self:
                 host.send_singly()
-        call(*self._wire.words("nft", "-f", "-"), text=RULES.format(percent=percent))
+        call(*self._wire.words("nft", "-f", "-"), text=RULES.format(percent=percent, protocols=protocols))
 
     def counts(self):
-        """How many UDP packets the wire has passed on, and how many lost, since lose()."""
+        """How many packets of those protocols the wire has passed on, and how many lost, since lose()."""
         listed = json.loads(call(*self._wire.words("nft", "-j", "list", "counters")))["nftables"]
         counters = {entry["counter"]["name"]: entry["counter"]["packets"] for entry in listed if "counter" in entry}
         return counters["passed"], counters["lost"]

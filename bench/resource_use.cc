@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Where the kernel tells how much memory is in use.
-#include "memory_use.h"
+// Where the system says what is in use.
+#include "resource_use.h"
 
 #include <sys/statvfs.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <string>
+#include <system_error>
 
 #include "failure.h"
 
@@ -28,8 +31,23 @@ double shared_file_bytes() {
   return static_cast<double>(use.f_blocks - use.f_bfree) * static_cast<double>(use.f_frsize);
 }
 
+// How many entries of the directory PATH are what WANTED says.
+template <class Wanted>
+double count(const char* path, Wanted&& wanted) {
+  const std::filesystem::directory_iterator entries(path);
+  return static_cast<double>(std::count_if(begin(entries), end(entries), wanted));
+}
+
+bool is_socket(const std::filesystem::directory_entry& descriptor) {
+  std::error_code closed;  // such as the one that this directory is read through
+  return descriptor.is_socket(closed);
+}
+
 }  // namespace
 
-MemoryUse memory_in_use() { return {anonymous_bytes(), shared_file_bytes()}; }
+ResourceUse resources_in_use() {
+  return {anonymous_bytes(), shared_file_bytes(), count("/proc/self/fd", is_socket),
+          count("/proc/self/task", [](const auto&) { return true; })};
+}
 
 }  // namespace weft::bench
