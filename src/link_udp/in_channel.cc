@@ -334,7 +334,10 @@ Verdict InChannel::write(const wire::Reth& memory, std::uint64_t offset,
                          std::span<const std::byte> bytes) {
   const auto key = region_of(memory.key);
   if (!key) return kInvalid;
-  return verdict_of(hub_.memory().write({memory.address + offset, bytes.size(), *key}, bytes));
+  const std::uint64_t ahead =
+      memory.length - std::min<std::uint64_t>(memory.length, offset + bytes.size());
+  return verdict_of(
+      hub_.memory().write({memory.address + offset, bytes.size(), *key}, bytes, ahead));
 }
 
 void InChannel::written(const wire::Reth& memory, const wire::Packet& packet) {
@@ -361,8 +364,10 @@ Verdict InChannel::read(const wire::Reth& memory, std::uint64_t offset, std::spa
   }
   const auto key = region_of(memory.key);
   if (!key) return {Verdict::Kind::kOperational, 0};
+  const std::uint64_t ahead =
+      memory.length - std::min<std::uint64_t>(memory.length, offset + out.size());
   const memory::Accessed done =
-      hub_.memory().read({memory.address + offset, out.size(), *key}, out);
+      hub_.memory().read({memory.address + offset, out.size(), *key}, out, ahead);
   return done.ok() ? Verdict{} : Verdict{Verdict::Kind::kOperational, 0};
 }
 

@@ -28,6 +28,7 @@ constexpr std::uint8_t kCongestionMet = 3;  // both ECN bits of the traffic clas
 // the socket is empty.
 unsigned StationHub::receive() {
   unsigned count = 0;
+  memory_.forget();
   if (const auto peer = trains_.narrow_way()) narrow(*peer);
   if (trains_.met_errors()) errors_wait_ = true;
   for (int i = 0; i < kBatchesAtOnce; ++i) {
@@ -275,6 +276,7 @@ os::Time StationHub::due(const Context& context) const {
 void StationHub::emit(bool all) {
   emit_at_ = os::Time::max();
   if (active_.empty()) return;
+  memory_.forget();
   emitting_.clear();
   emitting_.swap(active_);
   for (const bool out : {true, false}) {

@@ -2,6 +2,7 @@
 // How does a process access its own registered memory for a peer?
 #include "memory/own_memory.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "memory/atomic_kernels.h"
@@ -12,7 +13,10 @@
 namespace weft::memory {
 namespace {
 
-int copy(os::CopyDirection direction, void* mine, const LocalRange& region) {
+// Parts of a long access that the kernel is asked about at once, in bytes.
+constexpr std::uint64_t kAtOnce = std::uint64_t{256} * 1024;
+
+int copy_by_kernel(os::CopyDirection direction, void* mine, const LocalRange& region) {
   const LocalRange local{mine, region.length};
   return os::copy_process_memory(os::process_id(), direction, {&local, 1}, {&region, 1});
 }
@@ -22,11 +26,13 @@ int change_by_copies(const AtomicAction& action, const LocalRange& here, const s
                      std::byte* fetched) {
   std::byte initial[kMaxAtomicBytes];
   std::byte value[kMaxAtomicBytes];
-  if (const int error = copy(os::CopyDirection::kFromProcess, initial, here)) return error;
+  if (const int error = copy_by_kernel(os::CopyDirection::kFromProcess, initial, here)) {
+    return error;
+  }
   std::memcpy(value, initial, here.length);
   apply(action, value, operands, operands + (action.has_operand() ? here.length : 0), here.length);
   if (std::memcmp(value, initial, here.length) != 0) {
-    if (const int error = copy(os::CopyDirection::kToProcess, value, here)) return error;
+    if (const int error = copy_by_kernel(os::CopyDirection::kToProcess, value, here)) return error;
   }
   if (fetched != nullptr) std::memcpy(fetched, initial, here.length);
   return 0;
@@ -55,24 +61,48 @@ Accessed OwnMemory::may(Access need, const RemoteRange& range) {
   return held;
 }
 
-Accessed OwnMemory::write(const RemoteRange& range, std::span<const std::byte> bytes) {
+// An access of one part is not worth the question: the kernel copies its bytes.
+bool OwnMemory::is_there(os::CopyDirection direction, const LocalRange& here, std::uint64_t ahead) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(here.base);
+  const bool known = there_.direction == direction && there_.begin <= begin &&
+                     begin <= there_.end && here.length <= there_.end - begin;
+  if (known) return true;
+  if (ahead == 0) return false;
+  const std::size_t length = here.length + std::min(ahead, kAtOnce);
+  if (!os::have_pages(here.base, length, direction)) return false;
+  there_ = {begin, begin + length, direction};
+  return true;
+}
+
+int OwnMemory::copy(os::CopyDirection direction, void* mine, const LocalRange& here,
+                    std::uint64_t ahead) {
+  const bool reads = direction == os::CopyDirection::kFromProcess;
+  const auto work = [&] {
+    std::memcpy(reads ? mine : here.base, reads ? here.base : mine, here.length);
+  };
+  if (os::all_or_nothing(work)) return 0;
+  if (!is_there(direction, here, ahead)) return copy_by_kernel(direction, mine, here);
+  work();
+  return 0;
+}
+
+Accessed OwnMemory::write(const RemoteRange& range, std::span<const std::byte> bytes,
+                          std::uint64_t ahead) {
   LocalRange here;
   Accessed done = hold(Access::kRemoteWrite, range, here);
   if (!done.ok()) return done;
-  if (!os::all_or_nothing([&] { std::memcpy(here.base, bytes.data(), here.length); })) {
-    done.error = copy(os::CopyDirection::kToProcess, const_cast<std::byte*>(bytes.data()), here);
-  }
+  done.error =
+      copy(os::CopyDirection::kToProcess, const_cast<std::byte*>(bytes.data()), here, ahead);
   user_->release();
   return done;
 }
 
-Accessed OwnMemory::read(const RemoteRange& range, std::span<std::byte> bytes) {
+Accessed OwnMemory::read(const RemoteRange& range, std::span<std::byte> bytes,
+                         std::uint64_t ahead) {
   LocalRange here;
   Accessed done = hold(Access::kRemoteRead, range, here);
   if (!done.ok()) return done;
-  if (!os::all_or_nothing([&] { std::memcpy(bytes.data(), here.base, here.length); })) {
-    done.error = copy(os::CopyDirection::kFromProcess, bytes.data(), here);
-  }
+  done.error = copy(os::CopyDirection::kFromProcess, bytes.data(), here, ahead);
   user_->release();
   return done;
 }

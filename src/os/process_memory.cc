@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -90,6 +91,16 @@ bool can_write(void* address) {
   const long done = ::syscall(SYS_futex, &nobody_waits_here, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0,
                               0L, word, FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_EQ, kUnlikelyValue));
   return done >= 0;
+}
+
+bool have_pages(const void* base, std::size_t length, CopyDirection direction) {
+  constexpr int kPopulateRead = 22;  // MADV_POPULATE_READ, _WRITE: Debian's headers may be older
+  constexpr int kPopulateWrite = 23;
+  static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<std::uintptr_t>(base) & ~(page - 1);
+  const auto end = (reinterpret_cast<std::uintptr_t>(base) + length + page - 1) & ~(page - 1);
+  const int advice = direction == CopyDirection::kFromProcess ? kPopulateRead : kPopulateWrite;
+  return end > begin && ::madvise(reinterpret_cast<void*>(begin), end - begin, advice) == 0;
 }
 
 pid_t process_id() { return ::getpid(); }

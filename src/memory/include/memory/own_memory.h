@@ -4,7 +4,10 @@
 //
 // Every access is checked by the process's own region table. A region's memory may have gone
 // without the region having been closed: the processor undoes what touches that
-// (os/all_or_nothing.h); where it cannot, the kernel copies the bytes, or is asked first.
+// (os/all_or_nothing.h); where it cannot, the kernel copies the bytes, or is asked first. Of an
+// access that comes in many parts it is asked once for many of them: until forget(), that memory is
+// taken to be there. A program whose threads unmap registered memory while peers access it may be
+// ended by a signal then.
 #pragma once
 
 #include <memory>
@@ -13,6 +16,7 @@
 #include "base/atomic_op.h"
 #include "base/types.h"
 #include "memory/table_user.h"
+#include "os/process_memory.h"
 
 namespace weft::memory {
 
@@ -33,9 +37,13 @@ class OwnMemory {
 
   // Would such an access be allowed? Nothing is touched.
   Accessed may(Access need, const RemoteRange& range);
-  // Copies all bytes of `range`, of bytes.size().
-  Accessed write(const RemoteRange& range, std::span<const std::byte> bytes);
-  Accessed read(const RemoteRange& range, std::span<std::byte> bytes);
+  // Copies all bytes of `range`, of bytes.size(). So many bytes behind it are going to be accessed
+  // in the same way: `ahead`.
+  Accessed write(const RemoteRange& range, std::span<const std::byte> bytes,
+                 std::uint64_t ahead = 0);
+  Accessed read(const RemoteRange& range, std::span<std::byte> bytes, std::uint64_t ahead = 0);
+  // The program may have done something to its memory since.
+  void forget() { there_ = {}; }
   // Carries out a meaningful operation on whole elements, at most kMaxAtomicBytes within one page
   // of memory or across two. `operands`: the operand, then what to compare with, as far as the
   // action has them. `fetched`, of range.length bytes or null, takes what was there. EBUSY after
@@ -47,6 +55,15 @@ class OwnMemory {
   std::span<const RegionKey> to_tell() const;
 
  private:
+  // Memory that was there when the kernel was asked.
+  struct There {
+    std::uintptr_t begin = 0;
+    std::uintptr_t end = 0;
+    os::CopyDirection direction = os::CopyDirection::kFromProcess;
+  };
+
+  int copy(os::CopyDirection direction, void* mine, const LocalRange& here, std::uint64_t ahead);
+  bool is_there(os::CopyDirection direction, const LocalRange& here, std::uint64_t ahead);
   // The range in this process, held until let_go().
   Accessed hold(Access need, const RemoteRange& range, LocalRange& here);
   bool attach();
@@ -54,6 +71,7 @@ class OwnMemory {
   const std::shared_ptr<ForeignTable> table_;
   const DomainId domain_;
   std::unique_ptr<TableUser> user_;  // attached for the first access
+  There there_;
 };
 
 }  // namespace weft::memory

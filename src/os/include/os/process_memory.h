@@ -25,6 +25,11 @@ int copy_process_memory(pid_t pid, CopyDirection direction, std::span<const Loca
 // Changes nothing. What another thread does to the mapping afterwards, it cannot know.
 bool can_write(void* address);
 
+// True when all pages of that memory of this process are there and may be read, or written to, just
+// now; those that had not been touched are made. False where they are not, and where the kernel
+// (before Linux 5.14, or for the memory of devices) does not say. One question for many pages.
+bool have_pages(const void* base, std::size_t length, CopyDirection direction);
+
 // The number of this process.
 pid_t process_id();
 
