@@ -9,6 +9,7 @@
 namespace weft::connect {
 namespace {
 
+constexpr int kPolls = 16;
 constexpr auto kCheckEvery = std::chrono::milliseconds(200);
 
 // One message to somebody to whom nothing else will be said from here. Whoever is gone needs none.
@@ -133,8 +134,10 @@ void Listener::arrived(const link::Arrival& arrival) {
                       {message->name, message->origin, std::move(message->data)}});
 }
 
+// What comes behind a request may take it back.
 void Listener::take_in() {
-  port_->inbox().poll(*this);
+  for (int i = 0; i < kPolls && port_->inbox().poll(*this) != 0; ++i) {
+  }
   const os::Time now = os::coarse_now();
   if (now >= next_check_) {
     next_check_ = now + kCheckEvery;

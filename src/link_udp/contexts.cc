@@ -142,12 +142,10 @@ void StationHub::close_source(InChannel& channel, bool died) {
 }
 
 void StationHub::close_context(Context& context) {
-  if (context.out != nullptr && context.out->state() == OutChannel::State::kOpen) {
-    say(context.out->way(), Farewell{false, context.out->token(), context.out->peer_token()});
-  }
+  if (context.out != nullptr) context.out->say_farewell();
   if (context.in != nullptr) {
-    say(context.in->way(),
-        Farewell{false, context.in->welcome().me.token, context.in->hello().me.token});
+    say(context.in->way(), Farewell{false, context.in->welcome().me.token,
+                                    context.in->hello().me.token, context.in->expected()});
   }
 }
 

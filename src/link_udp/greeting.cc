@@ -2,6 +2,7 @@
 // How do two endpoints agree on a flow, and how do they part?
 #include "link_udp/greeting.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -14,7 +15,10 @@ namespace {
 // The service that a REQ asks for: Weft's flows, of one kind.
 constexpr std::uint64_t kServices = 0x5765'6674'0000'0000;  // "Weft"
 constexpr std::uint8_t kReliableDatagramType = 2;
-constexpr std::uint8_t kVersion = 1;
+constexpr std::uint8_t kVersion = 2;
+
+// In a DREQ's private data, beside a packet's number.
+constexpr std::uint32_t kExpected = 0x8000'0000;
 
 std::uint8_t mtu_code(std::size_t mtu) {
   return static_cast<std::uint8_t>(std::countr_zero(mtu) - 7);
@@ -24,8 +28,12 @@ std::size_t mtu_of(std::uint8_t code) {
   return code >= 1 && code <= 5 ? std::size_t{128} << code : 0;
 }
 
+// In a REQ's private data.
+constexpr std::size_t kWordCount = 3;
+constexpr std::size_t kName = 8;
 // An endpoint's name: family (4 or 6), port, scope, address.
 constexpr std::size_t kNameBytes = 24;
+constexpr std::size_t kWords = kName + kNameBytes;
 
 void write_name(const os::SocketAddress& name, std::byte* out) {
   const bool v6 = name.family() == AF_INET6;
@@ -57,7 +65,8 @@ os::SocketAddress read_name(const std::byte* bytes) {
   return os::SocketAddress::parse(&v6, sizeof v6).value();
 }
 
-// Private data: version, MTU, MTU of the flow (REP), zero, room, then perhaps a name (REQ).
+// Private data: version, MTU, MTU of the flow (REP), bytes of words (REQ), room, then perhaps a
+// name and the words (REQ).
 void write_private(const Introduction& me, std::byte* out) {
   wire::store<std::uint8_t>(out, kVersion);
   wire::store<std::uint8_t>(out + 1, mtu_code(me.path_mtu));
@@ -86,8 +95,11 @@ wire::CmMad mad_of(const Hello& hello) {
   req.responder_resources = req.initiator_depth = 16;
   req.primary.hop_limit = 64;
   write_private(hello.me, req.data.data());
-  write_name(hello.name, req.data.data() + 8);
-  static_assert(8 + kNameBytes <= sizeof req.data);
+  write_name(hello.name, req.data.data() + kName);
+  const std::size_t words = std::min(hello.words.size(), kMostWords);
+  wire::store<std::uint8_t>(req.data.data() + kWordCount, static_cast<std::uint8_t>(words));
+  std::copy_n(hello.words.begin(), words, req.data.begin() + kWords);
+  static_assert(kWords + kMostWords <= sizeof req.data);
   return {0, hello.me.token, 0, req};
 }
 
@@ -136,6 +148,9 @@ wire::CmMad mad_of(const Farewell& farewell) {
   wire::CmDreq dreq;
   dreq.local_id = farewell.sender_token;
   dreq.remote_id = farewell.receiver_token;
+  if (farewell.expected) {
+    wire::store<std::uint32_t>(dreq.data.data(), kExpected | farewell.expected->value());
+  }
   return {0, farewell.sender_token, 0, dreq};
 }
 
@@ -145,13 +160,16 @@ std::optional<Greeting> read(const wire::CmReq& req) {
     return std::nullopt;
   }
   if (!read_private(req.data.data(), hello.me)) return std::nullopt;
+  const std::size_t words = wire::load<std::uint8_t>(req.data.data() + kWordCount);
+  if (words > kMostWords) return std::nullopt;
+  hello.words.assign(req.data.begin() + kWords, req.data.begin() + kWords + words);
   hello.service = static_cast<link::Service>(req.service & 0xFFFF'FFFF);
   hello.me.token = req.local_id;
   hello.me.station = req.ca_guid;
   hello.me.queue_pair = req.qpn;
   hello.me.context = req.eecn;
   hello.me.queue_key = req.queue_key;
-  hello.name = read_name(req.data.data() + 8);
+  hello.name = read_name(req.data.data() + kName);
   return hello;
 }
 
@@ -181,7 +199,10 @@ std::optional<Greeting> read(const wire::CmRej& rej) {
 }
 
 std::optional<Greeting> read(const wire::CmDreq& dreq) {
-  return Farewell{false, dreq.local_id, dreq.remote_id};
+  Farewell farewell{false, dreq.local_id, dreq.remote_id};
+  const auto expected = wire::load<std::uint32_t>(dreq.data.data());
+  if ((expected & kExpected) != 0) farewell.expected = Psn(expected & Psn::kMask);
+  return farewell;
 }
 
 std::optional<Greeting> read(const wire::CmDrep& drep) {

@@ -47,6 +47,7 @@ std::vector<Greeting> one_of_each() {
           Refusal{Refusal::Why::kUnknown, 0, 0xABCDEF},
           Refusal{Refusal::Why::kUnwanted, 9, 0},
           Farewell{false, 1, 2},
+          Farewell{false, 1, 2, Psn(5)},
           Farewell{true, 1, 2}};
 }
 
@@ -122,6 +123,23 @@ TEST(Greeting, AFarewellAndItsAnswerAreReadBack) {
   }
 }
 
+TEST(Greeting, AHelloBringsWords) {
+  for (const std::size_t count : {std::size_t{0}, std::size_t{1}, kMostWords}) {
+    Hello said = hello(os::loopback(50000));
+    said.words.assign(count, std::byte{0xA5});
+    EXPECT_EQ(again(said).words, said.words);
+  }
+}
+
+TEST(Greeting, AFarewellSaysWhatHasCome) {
+  for (const Psn expected : {Psn(0), Psn(Psn::kMask)}) {
+    const Farewell got = again(Farewell{false, 1, 2, expected});
+    ASSERT_TRUE(got.expected.has_value());
+    EXPECT_EQ(got.expected->value(), expected.value());
+  }
+  EXPECT_FALSE(again(Farewell{false, 1, 2}).expected.has_value());
+}
+
 TEST(Greeting, WhatIsTruncatedIsNone) {
   for (const Greeting& greeting : one_of_each()) {
     const auto whole = write_greeting(greeting);
@@ -149,7 +167,7 @@ TEST(Greeting, AnotherVersionOfWeftIsNone) {
     for (unsigned value = 0; value < 256; ++value) {
       auto bytes = right;
       bytes[version] = static_cast<std::byte>(value);
-      EXPECT_EQ(read_greeting(bytes).has_value(), value == 1) << value;
+      EXPECT_EQ(read_greeting(bytes).has_value(), value == 2) << value;
     }
     for (unsigned code = 0; code < 256; ++code) {
       auto bytes = right;

@@ -59,6 +59,15 @@ InChannel::InChannel(Hub& hub, const Hello& hello, const Welcome& welcome,
       longest_(longest),
       responder_(settings_for(hello, welcome), *this) {}
 
+void InChannel::greeted_with(std::span<const std::byte> words) {
+  link::Arrival arrival;
+  arrival.operation = link::Operation::kControl;
+  arrival.source = number_;
+  arrival.length = words.size();
+  arrival.payload = words.data();
+  hub_.sink().arrived(arrival);
+}
+
 void InChannel::take(const wire::Packet& request, os::Time now) {
   if (shut_) {
     hub_.say(*way_, Refusal{Refusal::Why::kUnwanted, hello_.me.token, 0});
@@ -189,11 +198,12 @@ bool InChannel::arrived(const MessageHeader& header, std::span<const std::byte> 
       notice_ = header;
       notice_.has_data = true;
       refused_ = false;
+      if (announced_) announced_->has_data = true;
       return true;
     case Kind::kCheck:
       return check(header, bytes);
     case Kind::kChecked:
-      ranges_ = {};
+      checked();
       return true;
     case Kind::kAlias:
       if (header.exchange >= kMostAliases) return false;
@@ -213,12 +223,29 @@ bool InChannel::answered(const MessageHeader& header, std::span<const std::byte>
 bool InChannel::check(const MessageHeader& header, std::span<const std::byte> bytes) {
   if (header.tag > link::kMaxPieces || bytes.size() != header.tag * kRange) return false;
   const Access need = header.data != 0 ? Access::kRemoteWrite : Access::kRemoteRead;
+  announced_ = {need};
+  refused_ = false;
+  told_keys_.clear();
   memory::Accessed may;
   for (std::size_t i = 0; i < header.tag && may.ok(); ++i) {
     may = hub_.memory().may(need, read_range(bytes.data() + i * kRange));
+    for (const RegionKey key : hub_.memory().to_tell()) {
+      if (std::find(told_keys_.begin(), told_keys_.end(), key) == told_keys_.end()) {
+        told_keys_.push_back(key);
+      }
+    }
   }
   ranges_ = verdict_of(may);
   return true;
+}
+
+void InChannel::checked() {
+  ranges_ = {};
+  const auto announced = std::exchange(announced_, std::nullopt);
+  if (refused_) told_keys_.clear();
+  if (refused_ || !announced) return;
+  tell_of_keys(announced->need);
+  if (!announced->has_data) announce_access(announced->need);
 }
 
 // Everything is checked before anything is changed.
@@ -282,6 +309,18 @@ void InChannel::announce(link::Operation event, const MessageHeader& from) {
   hub_.sink().arrived(arrival);
 }
 
+void InChannel::announce_access(Access need) {
+  if (!hub_.counts(need)) return;
+  announce(
+      need == Access::kRemoteWrite ? link::Operation::kWriteEvent : link::Operation::kReadEvent,
+      {});
+}
+
+void InChannel::tell_of_keys(Access need) {
+  if (!told_keys_.empty()) hub_.sink().accessed(number_, need, told_keys_);
+  told_keys_.clear();
+}
+
 void InChannel::told(Access need) {
   const std::span<const RegionKey> keys = hub_.memory().to_tell();
   if (!keys.empty()) hub_.sink().accessed(number_, need, keys);
@@ -320,13 +359,12 @@ Verdict InChannel::judge(Access need, const wire::Reth& memory) {
     return {Verdict::Kind::kAccess, static_cast<std::uint8_t>(memory::Refusal::kUnknownKey)};
   const memory::Accessed may = hub_.memory().may(need, {memory.address, memory.length, *key});
   if (!may.ok()) return verdict_of(may);
+  if (announced_) return {};
   const auto keys = hub_.memory().to_tell();
-  if (need == Access::kRemoteWrite) {
-    told_keys_.assign(keys.begin(), keys.end());
-    return {};
-  }
-  if (!keys.empty()) hub_.sink().accessed(number_, need, keys);
-  if (hub_.counts(need)) announce(link::Operation::kReadEvent, {});
+  told_keys_.assign(keys.begin(), keys.end());
+  if (need == Access::kRemoteWrite) return {};
+  tell_of_keys(need);
+  announce_access(need);
   return {};
 }
 
@@ -340,16 +378,14 @@ Verdict InChannel::write(const wire::Reth& memory, std::uint64_t offset,
       hub_.memory().write({memory.address + offset, bytes.size(), *key}, bytes, ahead));
 }
 
-void InChannel::written(const wire::Reth& memory, const wire::Packet& packet) {
-  if (memory.length == 0) told_keys_.clear();
-  if (!told_keys_.empty()) hub_.sink().accessed(number_, Access::kRemoteWrite, told_keys_);
-  told_keys_.clear();
+void InChannel::written(const wire::Reth&, const wire::Packet& packet) {
+  if (!announced_) tell_of_keys(Access::kRemoteWrite);
   const bool tells = (wire::layout_of(packet.opcode).headers & wire::kImmediate) != 0;
   const MessageHeader notice = notice_;
   if (tells) notice_ = {};
   if (tells && !refused_ && notice.has_data) return announce(link::Operation::kWriteData, notice);
   const bool part = notice.has_data;  // of one that is announced at its end
-  if (!part && hub_.counts(Access::kRemoteWrite)) announce(link::Operation::kWriteEvent, {});
+  if (!part && !announced_) announce_access(Access::kRemoteWrite);
 }
 
 Verdict InChannel::read(const wire::Reth& memory, std::uint64_t offset, std::span<std::byte> out) {

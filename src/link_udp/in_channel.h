@@ -29,6 +29,8 @@ class InChannel final : transport::Target {
   const Way& way() const { return *way_; }
   std::uint64_t station() const { return hello_.me.station; }
 
+  // The peer said that together with its greeting.
+  void greeted_with(std::span<const std::byte> words);
   // Takes in a request.
   void take(const wire::Packet& request, os::Time now);
   // Sends the answers that a peer waits for, and the others when their time has come; or all.
@@ -50,6 +52,7 @@ class InChannel final : transport::Target {
   bool is_shut() const { return shut_; }
   // The peer's host says that nobody is there. True when it has said so often enough.
   bool strike() { return ++strikes_ >= kStrikes; }
+  Psn expected() const { return responder_.expected(); }
   const transport::Responder::Counts& counts() const { return responder_.counts(); }
   // Messages that were left alone.
   std::uint64_t senseless() const { return senseless_; }
@@ -87,8 +90,11 @@ class InChannel final : transport::Target {
   bool check(const MessageHeader& header, std::span<const std::byte> bytes);
   bool carry_out(const MessageHeader& header, std::span<const std::byte> bytes);
   bool answered(const MessageHeader& header, std::span<const std::byte> bytes);
+  void checked();
   void announce(link::Operation event, const MessageHeader& from);
+  void announce_access(Access need);
   void told(Access need);
+  void tell_of_keys(Access need);
 
   Hub& hub_;
   const Hello hello_;
@@ -101,11 +107,17 @@ class InChannel final : transport::Target {
   const std::byte* arrived_at_ = nullptr;
   std::span<const std::byte> packet_;  // and with this one, which lies where it arrived
   std::vector<RegionKey> aliases_;     // by number
-  std::vector<RegionKey> told_keys_;   // whose owner hears of the write that is under way
-  MessageHeader notice_;               // of the write to come
-  bool refused_ = false;               // a part of it
-  transport::Verdict ranges_;          // of the access to several that is under way
-  unsigned strikes_ = 0;               // since the peer was last heard of
+  // An access to several ranges, or in parts: one access to those whom it is told.
+  struct Announced {
+    Access need = Access::kNone;
+    bool has_data = false;
+  };
+  std::optional<Announced> announced_;
+  std::vector<RegionKey> told_keys_;  // whose owner hears of the access that is under way
+  MessageHeader notice_;              // of the write to come
+  bool refused_ = false;              // a part of it
+  transport::Verdict ranges_;         // of the access to several that is under way
+  unsigned strikes_ = 0;              // since the peer was last heard of
   os::Time heard_{};
   bool shut_ = false;
   std::uint64_t senseless_ = 0;

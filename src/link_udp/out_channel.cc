@@ -74,6 +74,7 @@ void OutChannel::ask(os::Time now) {
   hello.me.path_mtu = waits_for_narrower() ? narrower_ : path_mtu_;
   hello.name = hub_.name();
   hello.service = hub_.service();
+  hello.words = words_;
   hub_.say(*way_, hello);
   next_hello_ = now + pause_;
   pause_ = std::min(2 * pause_, std::chrono::milliseconds(kLongestPause));
@@ -122,6 +123,7 @@ bool OutChannel::welcomed(const Welcome& welcome, os::Time now) {
   const std::size_t narrower = std::min(narrower_, welcome.me.path_mtu);
   narrower_ = path_mtu_;
   narrow(narrower);
+  words_ = {};  // they were heard
   post_early();
   hub_.activate(*this);
   return true;
@@ -174,13 +176,23 @@ void OutChannel::post_header(Operation& operation, const MessageHeader& header, 
   post(operation, work);
 }
 
+// What is said first need not wait for an answer, which may come too late for whoever says it.
+bool OutChannel::may_greet_with(const link::SendRequest& request) const {
+  const bool first = next_hello_ == os::Time{} && operations_.count() == 0 && words_.empty();
+  return state_ == State::kAsking && first && request.operation == link::Operation::kControl &&
+         !request.until_delivered && request.length != 0 && request.length <= kMostWords;
+}
+
+void OutChannel::limit_asking() {
+  if (state_ != State::kAsking || give_up_at_ != os::Time::max()) return;
+  give_up_at_ = std::chrono::steady_clock::now() + hub_.connect_timeout();
+}
+
 // All work of an operation is posted. Small messages leave at once where hardly anything is under
 // way: else they share a train.
 void OutChannel::started(Operation& operation) {
   if (--operation.works == 0 && !operation.awaits_answer) return end(operation);
-  if (state_ == State::kAsking && give_up_at_ == os::Time::max()) {
-    give_up_at_ = std::chrono::steady_clock::now() + hub_.connect_timeout();
-  }
+  limit_asking();
   if (requester_) {
     const os::Time now = std::chrono::steady_clock::now();
     if (!waits(now)) {
@@ -230,6 +242,13 @@ void OutChannel::tie_up() {
 
 Outcome OutChannel::send(const link::SendRequest& request) {
   if (const Outcome may = may_begin(); may.state != Outcome::State::kDone) return may;
+  if (may_greet_with(request)) {
+    words_.resize(request.length);
+    gather(words_.data(), request.pieces, request.length);
+    limit_asking();
+    hub_.activate(*this);
+    return Outcome::done();
+  }
   const bool whole = request.must_copy || request.length <= hub_.eager_limit();
   const bool copied = request.must_copy || (whole && request.length <= 8192);
   // A copy is as good as sent once the peer is known to be there.
@@ -461,6 +480,19 @@ void OutChannel::take(const wire::Packet& response, os::Time now) {
   hub_.activate(*this);
 }
 
+// The last acknowledgement may be lost.
+void OutChannel::part(std::optional<Psn> expected, os::Time now) {
+  if (requester_ && expected) {
+    wire::Packet acknowledgement;
+    acknowledgement.opcode =
+        opcode_of(wire::Transport::kReliableDatagram, wire::Operation::kAcknowledge);
+    acknowledgement.psn = expected->after(-1);
+    acknowledgement.syndrome = transport::kSyndromeAck;
+    requester_->take(acknowledgement, now);
+  }
+  lose(link::PeerState::kLeft);
+}
+
 // All that has not ended fails.
 void OutChannel::lose(link::PeerState state) {
   if (state_ == State::kLost) return;
@@ -488,9 +520,15 @@ bool OutChannel::borrows() {
   return any;
 }
 
-// The peer is told, or it would think that this end has died when nobody answers any more.
+// Or it would think that this end has died when nobody answers any more.
+void OutChannel::say_farewell() {
+  const bool has_asked = state_ == State::kAsking && next_hello_ != os::Time{};
+  if (state_ != State::kOpen && !(has_asked && !words_.empty())) return;
+  hub_.say(*way_, Farewell{false, token_, peer_token_});
+}
+
 void OutChannel::close() {
-  if (state_ == State::kOpen) hub_.say(*way_, Farewell{false, token_, peer_token_});
+  say_farewell();
   lose(link::PeerState::kLeft);
 }
 
@@ -560,7 +598,7 @@ os::Time OutChannel::due() const {
 }
 
 bool OutChannel::owes() const {
-  if (state_ == State::kAsking) return !early_.empty();
+  if (state_ == State::kAsking) return !early_.empty() || !words_.empty();
   return state_ == State::kOpen && (requester_->busy() || bundle_ != nullptr);
 }
 

@@ -63,6 +63,8 @@ class OutChannel final : transport::WorkSink {
 
   // What the peer says.
   void take(const wire::Packet& response, os::Time now);
+  // The peer leaves; all packets before that one have come there.
+  void part(std::optional<Psn> expected, os::Time now);
   // Packets of this flow met a queue.
   void marked(os::Time now) {
     if (requester_) requester_->marked(now);
@@ -70,6 +72,8 @@ class OutChannel final : transport::WorkSink {
   // True when it is about this flow, so that the peer lives.
   bool welcomed(const Welcome& welcome, os::Time now);
   void lose(link::PeerState state);
+  // Tells the peer that nothing more will come, if it may have heard of this end.
+  void say_farewell();
   // The peer's host says that nobody is there (kStrikes).
   void strike();
   // Whoever is there says that he is not the one: somebody else may come.
@@ -125,7 +129,9 @@ class OutChannel final : transport::WorkSink {
   void announce(bool write, std::span<const RemoteRange> ranges);
   std::uint32_t wire_key(RegionKey key);
   void started(Operation& operation);
+  void limit_asking();
   bool waits(os::Time now) const;
+  bool may_greet_with(const link::SendRequest& request) const;
   bool may_join(const link::SendRequest& request) const;
   void join(const link::SendRequest& request);
   void tie_up();
@@ -161,9 +167,10 @@ class OutChannel final : transport::WorkSink {
   std::chrono::milliseconds pause_{2};     // until the next
   std::optional<transport::Requester> requester_;
   Operations operations_;
-  Operation* bundle_ = nullptr;  // collects small messages, and is posted before anything else is
-  std::size_t bundle_room_ = 0;  // bytes
-  os::Time sent_at_{};           // that something left without waiting for the next poll
+  Operation* bundle_ = nullptr;   // collects small messages, and is posted before anything else is
+  std::size_t bundle_room_ = 0;   // bytes
+  os::Time sent_at_{};            // that something left without waiting for the next poll
+  std::vector<std::byte> words_;  // that are said together with the greeting, before all else
   std::vector<Early> early_;
   std::vector<Finished> finished_;
   std::size_t reported_ = 0;  // operations that somebody wants to hear of

@@ -167,6 +167,10 @@ void StationHub::greeted(const Hello& hello, const Way& back) {
   }
   if (known.size() >= kMostOfOnePeer && oldest != nullptr) close_source(*oldest, false);
   if (!room_for_context()) return;
+  if (!hello.words.empty() && !sink_->takes_more()) {
+    if (closing_) say(back, Refusal{Refusal::Why::kUnwanted, hello.me.token, 0});
+    return;  // he will say it again
+  }
   const auto free = std::find(sources_.begin(), sources_.end(), 0U);
   const auto source = options_.first_source + static_cast<std::uint32_t>(free - sources_.begin());
   const std::size_t place = source - options_.first_source;
@@ -189,6 +193,7 @@ void StationHub::greeted(const Hello& hello, const Way& back) {
   const bool named = !hello.name.is_any() && hello.name.port() == back.to.port();
   sink_->source_opened(source, named ? hello.name : back.to);
   say(back, welcome);
+  if (!hello.words.empty()) context.in->greeted_with(hello.words);
 }
 
 void StationHub::said(const Refusal& refusal, const Way& back) {
@@ -215,13 +220,12 @@ void StationHub::said(const Farewell& farewell, const Way& back) {
   OutChannel* out = out_to(back.to);
   if (out != nullptr && out->token() == farewell.receiver_token &&
       out->peer_token() == farewell.sender_token) {
-    return out->lose(link::PeerState::kLeft);
+    return out->part(farewell.expected, now_);
   }
   for (InChannel* in : in_from(back.to)) {
-    if (in->welcome().me.token == farewell.receiver_token &&
-        in->hello().me.token == farewell.sender_token) {
-      return close_source(*in, false);
-    }
+    const std::uint32_t token = in->welcome().me.token;
+    const bool meant = farewell.receiver_token == token || farewell.receiver_token == 0;
+    if (meant && in->hello().me.token == farewell.sender_token) return close_source(*in, false);
   }
 }
 

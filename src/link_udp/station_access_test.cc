@@ -142,6 +142,38 @@ TEST_F(StationAccessTest, SeveralRangesOfSeveralRegions) {
   EXPECT_TRUE(back == bytes);
 }
 
+TEST_F(StationAccessTest, AnAccessToNoBytesIsCheckedLikeAnyOther) {
+  for (const bool write : {true, false}) {
+    EXPECT_EQ(access(write, {}, {0, 0, RegionKey{kBoth}}), kFine);
+    EXPECT_EQ(access(write, {}, {0, 0, RegionKey{kUnknown}}), refused(Refusal::kUnknownKey));
+    const std::uint64_t other = write ? kReadOnly : kWriteOnly;
+    EXPECT_EQ(access(write, {}, {0, 0, RegionKey{other}}), refused(Refusal::kNoRight));
+  }
+}
+
+// Long reads go in parts, too.
+TEST_F(StationAccessTest, AnAccessInSeveralPartsIsToldOnce) {
+  constexpr RegionKey kTold{12};
+  const Access rights = Access::kRemoteRead | Access::kRemoteWrite;
+  regions.table().ask_to_be_told(regions.add(kTold.v, region, rights), rights);
+  Bytes bytes(kRegionBytes);
+  std::uint64_t accesses = 0;
+  for (const bool write : {true, false}) {
+    const auto need = write ? Access::kRemoteWrite : Access::kRemoteRead;
+    const std::vector<RemoteRange> ways[] = {
+        {{0, kRegionBytes, kTold}},
+        {{0, 1000, kTold}, {5000, kRegionBytes - 6000, kTold}, {2000, 5000, kTold}}};
+    for (const auto& remote : ways) {
+      ASSERT_EQ(end_of(begin(write, bytes, remote)), kFine);
+      Bytes behind = pattern(10, 1);
+      send(a, b, *flow, 1000 + ++accesses, behind);
+      ASSERT_TRUE(both([&] { return count(link::Operation::kTagged) == accesses; }));
+      ASSERT_EQ(b.log.accesses.size(), accesses);
+      EXPECT_EQ(b.log.accesses.back(), std::pair(need, kTold.v));
+    }
+  }
+}
+
 TEST_F(StationAccessTest, ManyReadsAtOnce) {
   const Bytes there = pattern(kRegionBytes, 1);
   std::copy(there.begin(), there.end(), region.begin());

@@ -116,7 +116,7 @@ Verdict Responder::take_write(const wire::Packet& request, const wire::Layout& l
   const std::uint64_t length = request.payload.size();
   const std::uint64_t end = before + length;
   if (layout.ends ? end != memory.length : end >= memory.length) return kInvalid;
-  if (layout.starts && memory.length != 0) {
+  if (layout.starts && asks_about(memory)) {
     const Verdict allowed = target_.may_access(Access::kRemoteWrite, memory);
     if (!allowed.ok()) return allowed;
   }
@@ -152,7 +152,7 @@ Verdict Responder::take_read(const wire::Packet& request) {
   if (!may_ask() || request.reth.length > kMaxMessage) return kInvalid;
   Value value;
   value.reads = true;
-  if (request.reth.length != 0) {
+  if (asks_about(request.reth)) {
     const Verdict allowed = target_.may_access(Access::kRemoteRead, request.reth);
     // Of reliable datagrams it is accepted, and fails by itself (write_lost_read()).
     value.lost = allowed.kind == Verdict::Kind::kOperational && datagrams();

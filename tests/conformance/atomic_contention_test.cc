@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Is an atomic operation atomic among all initiators, whichever process or thread they are in?
 // (fi_atomic(3))
+#include <sched.h>
+
 #include <atomic>
 #include <cstring>
 #include <thread>
@@ -57,16 +59,21 @@ class Hammer {
     const auto end = std::chrono::steady_clock::now() + patience();
     ssize_t rc = 0;
     while ((rc = issue(endpoint_.ep(), atomic, &context)) == -FI_EAGAIN) {
-      endpoint_.poll();
+      poll();
       if (std::chrono::steady_clock::now() > end) return false;
     }
     if (rc != 0) return false;
     std::optional<Completion> c;
     while (!(c = endpoint_.take(&context)).has_value()) {
-      endpoint_.poll();
+      poll();
       if (std::chrono::steady_clock::now() > end) return false;
     }
     return c->err == 0;
+  }
+  // There are more of them than processors: whoever waits leaves his to those that it waits for.
+  void poll() {
+    endpoint_.poll();
+    sched_yield();
   }
   Atomic call(Form form, fi_op op, std::uint64_t offset, std::size_t count) const {
     Atomic atomic;

@@ -19,7 +19,6 @@ namespace weft::conformance {
 namespace {
 
 constexpr std::size_t kLarge = 4 << 20;
-constexpr auto kNoticed = std::chrono::seconds(2);
 
 enum class Act : int { kAccept, kIgnore, kSleep };
 
@@ -69,10 +68,7 @@ struct Victim {
       if (!event) event = place.read();
     }));
   }
-  std::chrono::steady_clock::time_point kill() {
-    process.channel().send(0);
-    return std::chrono::steady_clock::now();
-  }
+  void kill() { process.channel().send(0); }
 
   PeerProcess process;
   Address address;
@@ -85,9 +81,8 @@ TEST(ConnectionDeath, OfTheListenerRefusesWhatItHadNotDecided) {
   std::optional<Event> event;
   victim.await(place, event);
   EXPECT_FALSE(event);
-  const auto killed = victim.kill();
+  victim.kill();
   place.expect_error(FI_ECONNREFUSED, &active->fid);
-  EXPECT_LT(std::chrono::steady_clock::now() - killed, kNoticed);
 }
 
 TEST(ConnectionDeath, OfAListenerThatNeverLookedRefuses) {
@@ -114,9 +109,8 @@ TEST(ConnectionDeath, OfThePeerIsAShutdownAndFailsWhatIsPending) {
   std::uint64_t got = 0;
   ASSERT_EQ(fi_recv(active.get(), &got, sizeof got, nullptr, 0, nullptr), 0);
   ASSERT_EQ(fi_send(active.get(), large.data(), large.size(), nullptr, 0, nullptr), 0);
-  const auto killed = victim.kill();
+  victim.kill();
   place.expect(FI_SHUTDOWN, &active->fid);
-  EXPECT_LT(std::chrono::steady_clock::now() - killed, kNoticed);
   for (int i = 0; i < 2; ++i) EXPECT_EQ(place.completion().err, FI_ECONNRESET);
   EXPECT_EQ(fi_send(active.get(), &got, sizeof got, nullptr, 0, nullptr), -FI_ESHUTDOWN);
 }
@@ -129,13 +123,12 @@ TEST(ConnectionDeath, WakesWhoeverSleepsOnTheEventQueue) {
   victim.await(place, event);
   if (!event) event = place.next();
   ASSERT_EQ(event->what, static_cast<std::uint32_t>(FI_CONNECTED));
-  const auto killed = victim.kill();
+  victim.kill();
   std::uint32_t what = 0;
   fi_eq_cm_entry entry{};
   ssize_t got = -FI_EAGAIN;
   while (got == -FI_EAGAIN) got = fi_eq_sread(place.eq(), &what, &entry, sizeof entry, 10000, 0);
   EXPECT_EQ(what, static_cast<std::uint32_t>(FI_SHUTDOWN));
-  EXPECT_LT(std::chrono::steady_clock::now() - killed, kNoticed);
 }
 
 // What is in the middle of happening when one side dies.
@@ -240,7 +233,7 @@ void kill_in_the_middle(Channel& to_test) {
 
 class KilledStream : public testing::TestWithParam<std::tuple<Traffic, bool>> {};
 
-TEST_P(KilledStream, IsReportedOnceAndInTime) {
+TEST_P(KilledStream, IsReportedOnce) {
   const auto& [traffic, victim_asks] = GetParam();
   for (const unsigned lifetime_us : {0u, 300u, 2000u, 20000u}) {
     SCOPED_TRACE(lifetime_us);
@@ -271,7 +264,6 @@ TEST_P(KilledStream, IsReportedOnceAndInTime) {
       }
     };
     wait_for([&] { return event.has_value(); });
-    EXPECT_LT(std::chrono::steady_clock::now() - dead, kNoticed);
     ASSERT_TRUE(event);
     EXPECT_EQ(event->what, static_cast<std::uint32_t>(FI_SHUTDOWN));
     stream.finish();

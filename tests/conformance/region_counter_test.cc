@@ -6,7 +6,8 @@
 namespace weft::conformance {
 namespace {
 
-// Nobody polls besides, except to make a connection: reading the counter has to bring its news.
+// Nobody polls besides, except to make a connection: reading the counter has to bring its news, and
+// is all that whoever writes may need of the target (fi_domain(3), FI_PROGRESS_MANUAL).
 Options counted_regions(Placement placement) {
   Options options;
   options.caps |= FI_RMA_EVENT | FI_ATOMIC;

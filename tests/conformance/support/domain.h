@@ -38,7 +38,8 @@ struct Options {
   fi_wait_obj counter_wait = FI_WAIT_UNSPEC;
   fi_progress data_progress = FI_PROGRESS_UNSPEC;
   std::uint64_t shares = 0;  // FI_TRANSMIT, FI_RECV: what all endpoints of a domain share
-  // Parties call into libfabric for nothing but what a test asks of them: they do not poll between.
+  // Parties call into libfabric for nothing but what a test asks of them: they do not poll between,
+  // but read the counters of their regions.
   bool left_alone = false;
 };
 

@@ -233,6 +233,7 @@ std::uint64_t Endpoint::next_key() {
 
 void Pump::once() const {
   for (Endpoint* endpoint : endpoints_) endpoint->poll();
+  for (fid_cntr* counter : counters_) fi_cntr_read(counter);
   sched_yield();
 }
 

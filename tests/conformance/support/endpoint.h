@@ -104,17 +104,21 @@ class Endpoint {
   std::deque<Completion> arrived_;
 };
 
-// The endpoints of this process that progress together while a test waits.
+// The endpoints of this process that progress together while a test waits, and counters that are
+// read as often.
 class Pump {
  public:
   void add(Endpoint* endpoint) { endpoints_.push_back(endpoint); }
   void remove(Endpoint* endpoint) { std::erase(endpoints_, endpoint); }
+  void add(fid_cntr* counter) { counters_.push_back(counter); }
+  void remove(fid_cntr* counter) { std::erase(counters_, counter); }
   void once() const;
   // Drives progress until `done`; false when patience ran out.
   bool until(const std::function<bool()>& done) const;
 
  private:
   std::vector<Endpoint*> endpoints_;
+  std::vector<fid_cntr*> counters_;
 };
 
 }  // namespace weft::conformance

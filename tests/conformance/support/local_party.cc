@@ -43,7 +43,10 @@ LocalParty::LocalParty(std::shared_ptr<Domain> domain, const Options& options, P
   if (ok() && !options.left_alone) pump_->add(&endpoint_);
 }
 
-LocalParty::~LocalParty() { pump_->remove(&endpoint_); }
+LocalParty::~LocalParty() {
+  pump_->remove(&endpoint_);
+  for (auto& [token, exposed] : regions_) pump_->remove(exposed->counter.get());
+}
 
 Reply LocalParty::call(const Request& r) {
   Reply reply;
@@ -186,6 +189,7 @@ int LocalParty::bind_counter(Exposed& exposed, std::uint64_t events) {
   exposed.counter = open_fid<fid_cntr>([&](fid_cntr** out) {
     return fi_cntr_open(endpoint_.domain()->get(), &attributes, out, nullptr);
   });
+  pump_->add(exposed.counter.get());
   return fi_mr_bind(exposed.mr.get(), &exposed.counter->fid, events);
 }
 

@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <variant>
+#include <vector>
 
 #include "base/psn.h"
 #include "link/service.h"
@@ -32,11 +33,18 @@ struct Introduction {
   std::uint32_t room = 0;    // bytes of packets that it can take in while it does not look
 };
 
+// Bytes that a REQ has room for beside the introduction.
+inline constexpr std::size_t kMostWords = 60;
+
 // REQ.
 struct Hello {
   Introduction me;
   os::SocketAddress name;  // of the endpoint that asks, as its peers know it
   link::Service service = link::Service::kReliableDatagram;
+  // The first control message of the flow, at most kMostWords bytes: it is heard even if the one
+  // who asks does not live to hear the answer, which says that it was. The same in each REQ until
+  // then; a DREQ takes back what nobody has heard.
+  std::vector<std::byte> words = {};
 };
 
 // REP.
@@ -64,7 +72,10 @@ struct Refusal {
 struct Farewell {
   bool answer = false;
   std::uint32_t sender_token = 0;
-  std::uint32_t receiver_token = 0;
+  std::uint32_t receiver_token = 0;  // 0: not known, as it has not answered
+  // From the end that receives: all packets before that one have come, though the last
+  // acknowledgement may be lost.
+  std::optional<Psn> expected = {};
 };
 
 using Greeting = std::variant<Hello, Welcome, Refusal, Farewell>;

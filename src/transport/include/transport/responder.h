@@ -50,6 +50,8 @@ class Responder {
 
   // After a refused request of a connection nothing is carried out any more.
   bool failed() const { return refusing_ && !datagrams(); }
+  // All packets before that one were taken.
+  Psn expected() const { return expected_; }
   // Requests that were carried out.
   std::uint32_t messages() const { return message_number_; }
 
@@ -85,6 +87,8 @@ class Responder {
   enum class Message : std::uint8_t { kNone, kSend, kWrite };
 
   bool datagrams() const { return settings_.kind == wire::Transport::kReliableDatagram; }
+  // No bytes are no access of a connection (IBTA 9.7.4): its key need not be one.
+  bool asks_about(const wire::Reth& memory) const { return memory.length != 0 || datagrams(); }
   void carry_out(const wire::Packet& request, Time now);
   Verdict execute(const wire::Packet& request, const wire::Layout& layout);
   Verdict take_send(const wire::Packet& request, const wire::Layout& layout);

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Is what was said heard, and known to be heard, though one end leaves at once?
+#include <gtest/gtest.h>
+
+#include "stranger.h"
+
+namespace weft::udp {
+namespace {
+
+using namespace testing;
+
+// Begins a flow with a control message of that length. Nobody polls.
+link::Outcome say_first(Peer& from, const os::SocketAddress& to, std::span<std::byte> bytes) {
+  from.flows.push_back(std::move(from.station->connect(to, true)).value());
+  const LocalRange piece{bytes.data(), bytes.size()};
+  link::SendRequest request;
+  request.operation = link::Operation::kControl;
+  request.must_copy = true;
+  request.pieces = {&piece, 1};
+  request.length = bytes.size();
+  return from.flows.back()->send(request);
+}
+
+TEST(StationLastWords, AShortControlMessageIsHeardThoughItsSenderHasLeftUnanswered) {
+  Peer b;
+  Bytes words = pattern(kMostWords, 1);
+  {
+    Peer a;
+    EXPECT_EQ(say_first(a, b.address, words).state, link::Outcome::State::kDone);
+    a.leave();  // before b has looked
+  }
+  ASSERT_TRUE(until({&b}, [&] { return !b.log.messages.empty(); }));
+  EXPECT_EQ(b.log.messages[0].arrival.operation, link::Operation::kControl);
+  EXPECT_EQ(b.log.messages[0].arrival.source, b.log.opened.at(0).first);
+  EXPECT_TRUE(b.log.messages[0].bytes == words);
+}
+
+TEST(StationLastWords, AControlMessageComesOnceAndBeforeAllElse) {
+  for (const std::size_t length : {std::size_t{1}, kMostWords, kMostWords + 1}) {
+    Peer a;
+    Peer b;
+    Bytes words = pattern(length, 1);
+    ASSERT_EQ(say_first(a, b.address, words).state, link::Outcome::State::kDone);
+    for (int i = 0; i < 100; ++i) a.poll();  // asks several times
+    Bytes more = pattern(100, 2);
+    for (std::uint64_t tag = 1; tag <= 2; ++tag) send(a, b, *a.flows[0], tag, more);
+    ASSERT_TRUE(until({&a, &b}, [&] { return b.log.messages.size() == 3; }));
+    for (int i = 0; i < 1000; ++i) {
+      a.poll();
+      b.poll();
+    }
+    EXPECT_EQ(b.log.opened.size(), 1u);
+    ASSERT_EQ(b.log.messages.size(), 3u);
+    EXPECT_TRUE(b.log.messages[0].bytes == words);
+    EXPECT_EQ(b.log.messages[1].arrival.tag, 1u);
+    EXPECT_EQ(b.log.messages[2].arrival.tag, 2u);
+    part(a, b);
+  }
+}
+
+TEST(StationLastWords, WordsWaitForAnEndThatTakesNoMore) {
+  Peer a;
+  Peer b;
+  b.log.takes = false;
+  Bytes words = pattern(8, 1);
+  ASSERT_EQ(say_first(a, b.address, words).state, link::Outcome::State::kDone);
+  for (int i = 0; i < 1000; ++i) {
+    a.poll();
+    b.poll();
+  }
+  EXPECT_TRUE(b.log.messages.empty());
+  b.log.takes = true;
+  EXPECT_TRUE(until({&a, &b}, [&] { return b.log.messages.size() == 1; }));
+  part(a, b);
+}
+
+// A peer that has taken a packet and leaves, and whose acknowledgement is lost.
+TEST(StationLastWords, WhatAFarewellSaysHasComeWasSent) {
+  Peer a;
+  Stranger b;
+  a.flows.push_back(std::move(a.station->connect(b.socket->address(), false)).value());
+  Bytes bytes = pattern(100, 1);
+  for (std::uint64_t tag = 1; tag <= 2; ++tag) {
+    const LocalRange piece{bytes.data(), bytes.size()};
+    link::SendRequest request;
+    request.pieces = {&piece, 1};
+    request.length = bytes.size();
+    request.cookie = reinterpret_cast<void*>(tag);
+    ASSERT_EQ(a.flows[0]->send(request).state, link::Outcome::State::kPending);
+  }
+  std::optional<Hello> asked;
+  ASSERT_TRUE(until({&a}, [&] {
+    for (const Greeting& said : b.hear()) {
+      if (const auto* hello = std::get_if<Hello>(&said)) asked = *hello;
+    }
+    return asked.has_value();
+  }));
+  const Welcome welcome{asked->me.token, b.hello().me, Psn(Psn::kMask), 1024};
+  const std::uint64_t before = a.station->sent();
+  b.send(a, Stranger::greeting(welcome));
+  ASSERT_TRUE(until({&a}, [&] { return a.station->sent() >= before + 2; }));
+  EXPECT_TRUE(a.ends.ended_ones.empty());
+  b.send(a, Stranger::greeting(
+                Farewell{false, welcome.me.token, asked->me.token, welcome.first.after(1)}));
+  ASSERT_TRUE(until({&a}, [&] { return a.ends.has(2); }));
+  EXPECT_EQ(a.ends.ended_ones.at(1), (FlowLog::End{0, 0}));
+  EXPECT_EQ(a.ends.ended_ones.at(2), (FlowLog::End{ECONNRESET, 0}));
+}
+
+}  // namespace
+}  // namespace weft::udp
