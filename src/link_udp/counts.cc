@@ -33,28 +33,28 @@ std::string text_of(std::initializer_list<Reason> reasons) {
 }  // namespace
 
 std::string text_of(const Drops& drops, const Taken& taken) {
-  return text_of({
-      {drops.malformed, "malformed"},
-      {drops.wrong_crc, "with a wrong ICRC"},
-      {drops.wrong_pkey, "with a wrong P_Key"},
-      {drops.wrong_queue_pair, "for another queue pair"},
-      {drops.wrong_queue_key, "with a wrong Q_Key"},
-      {drops.unknown_flow, "of no known flow"},
-      {drops.wrong_peer, "of another peer's flow"},
-      {drops.forged, "handed on by a stranger"},
-      {drops.not_foreign, "handed on, but of no foreign peer"},
-      {taken.repeated, "repeated"},
-      {taken.early, "too early"},
-      {taken.refused, "refused"},
-      {taken.unasked, "that answer nothing"},
-      {taken.senseless, "without sense"}});
+  return text_of({{drops.malformed, "malformed"},
+                  {drops.wrong_crc, "with a wrong ICRC"},
+                  {drops.wrong_pkey, "with a wrong P_Key"},
+                  {drops.wrong_queue_pair, "for another queue pair"},
+                  {drops.wrong_queue_key, "with a wrong Q_Key"},
+                  {drops.unknown_flow, "of no known flow"},
+                  {drops.wrong_peer, "of another peer's flow"},
+                  {drops.forged, "handed on by a stranger"},
+                  {drops.not_foreign, "handed on, but of no foreign peer"},
+                  {taken.repeated, "repeated"},
+                  {taken.early, "too early"},
+                  {taken.refused, "refused"},
+                  {taken.unasked, "that answer nothing"},
+                  {taken.senseless, "without sense"}});
 }
 
 std::string text_of(const DoorCounts& counts) {
   return text_of({{counts.malformed, "malformed"},
                   {counts.no_endpoints, "for a queue pair that is no endpoint's"},
                   {counts.nobody, "for nobody"},
-                  {counts.no_room, "for which there was no room"}});
+                  {counts.no_room, "for which there was no room"},
+                  {counts.unread, "that came while nobody looked"}});
 }
 
 // Flows that have gone have left theirs.

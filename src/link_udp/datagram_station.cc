@@ -97,9 +97,9 @@ void DatagramHub::take_errors() {
 unsigned DatagramHub::poll(link::InboxSink& sink) {
   sender_.poll();
   if (!sink.takes_more()) return 0;
-  unsigned count =
-      ears_.take(kMessagesAtOnce,
-                 [&](const Ear& ear, const os::Datagram& datagram) { take(ear, datagram, sink); });
+  unsigned count = ears_.take(kMessagesAtOnce, [&](const Ear& ear, const os::Datagram& datagram) {
+    take(ear, datagram, sink);
+  });
   if (options_.door != nullptr && time_to_look(count == 0)) count += look_at_door(sink);
   const bool came_back = ears_.met_errors();
   if (sender_.met_errors() || came_back) take_errors();

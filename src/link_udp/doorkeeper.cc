@@ -28,8 +28,8 @@ std::shared_ptr<Doorkeeper> Doorkeepers::at(const os::SocketAddress& address) {
   return keeper;
 }
 
-// Single addresses, also for endpoints that have all of them: a socket at the wildcard address would
-// keep other processes' sockets from the port, and those of multicast groups.
+// Single addresses, also for endpoints that have all of them: a socket at the wildcard address
+// would keep other processes' sockets from the port, and those of multicast groups.
 std::vector<os::SocketAddress> Doorkeeper::missing() const {
   std::vector<os::SocketAddress> wanted;
   if (!address_.is_any()) {
@@ -121,7 +121,9 @@ std::size_t Doorkeeper::watch(os::EventSet& set, std::size_t known) {
 
 DoorCounts Doorkeeper::counts() {
   const std::lock_guard guard(mutex_);
-  return counts_;
+  DoorCounts counts = counts_;
+  counts.unread = ears_.dropped();
+  return counts;
 }
 
 }  // namespace weft::udp

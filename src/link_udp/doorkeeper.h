@@ -20,21 +20,22 @@ namespace weft::udp {
 
 // What a doorkeeper did with the packets that came to it.
 struct DoorCounts {
-  std::uint64_t taken = 0;        // by the endpoint that looked
-  std::uint64_t handed_on = 0;    // to another one's port
-  std::uint64_t malformed = 0;    // no packet, or one that was handed on before
-  std::uint64_t no_endpoints = 0; // for a queue pair that is none of Weft's
-  std::uint64_t nobody = 0;       // was handed on, and nobody was at that port
-  std::uint64_t no_room = 0;      // could not be handed on
+  std::uint64_t taken = 0;         // by the endpoint that looked
+  std::uint64_t handed_on = 0;     // to another one's port
+  std::uint64_t malformed = 0;     // no packet, or one that was handed on before
+  std::uint64_t no_endpoints = 0;  // for a queue pair that is none of Weft's
+  std::uint64_t nobody = 0;        // was handed on, and nobody was at that port
+  std::uint64_t no_room = 0;       // could not be handed on
+  std::uint64_t unread = 0;        // did not fit the sockets, as nobody looked
 };
 
 // For people: what came to nothing, by reason. Empty when nothing did.
 std::string text_of(const DoorCounts& counts);
 
 // Keeps UDP port 4791 of an address, where foreign peers send packets for all endpoints of this
-// host: whose they are is in the queue pair that they name. Whoever has the port hands packets on to
-// the others (envelope.h); who has not tries again, about once a second, for as long as anybody calls
-// look() or attend(). Any thread; one looks at a time.
+// host: whose they are is in the queue pair that they name. Whoever has the port hands packets on
+// to the others (envelope.h); who has not tries again, about once a second, for as long as anybody
+// calls look() or attend(). Any thread; one looks at a time.
 class Doorkeeper {
  public:
   // Packets for the endpoint that looks.

@@ -85,9 +85,9 @@ TEST(HostileDoor, AnEnvelopeFromAnotherPortOrAddressIsRefused) {
     ForeignPeer another_port(host.address);
     ForeignPeer another_address(ForeignHand::at_door(host.another));
     for (ForeignPeer* each : {&another_port, &another_address}) {
-      each->send(scene.here.address, scene.foreign.envelope(
-                                         scene.here.address, scene.here.address.port(),
-                                         scene.packet()));
+      each->send(
+          scene.here.address,
+          scene.foreign.envelope(scene.here.address, scene.here.address.port(), scene.packet()));
     }
     EXPECT_EQ(scene.here.heard(2), 0U);
     EXPECT_EQ(scene.here.station->drops().forged, 2U);
@@ -99,8 +99,8 @@ TEST(HostileDoor, WithoutADoorNothingIsHandedOnToAnEndpoint) {
   on_own_host([](const OwnHost& host) {
     Scene scene(host);
     DatagramPeer closed({}, host.address);
-    scene.impostor.send(closed.address, scene.foreign.envelope(closed.address, closed.address.port(),
-                                                               scene.packet()));
+    scene.impostor.send(closed.address, scene.foreign.envelope(
+                                            closed.address, closed.address.port(), scene.packet()));
     EXPECT_EQ(closed.heard(1), 0U);
     EXPECT_EQ(sum(closed.station->drops()), 1U);
   });
@@ -116,17 +116,15 @@ TEST(HostileDoor, FlowsTakeNoEnvelope) {
     const ForeignHand foreign{host.another};
     const std::uint16_t port = reliable.address.port();
     // A greeting, and a datagram of reliable datagrams.
-    const Bytes packets[] = {foreign.packet(host.address, port, pattern(256, 1),
-                                            [](wire::Packet& packet) {
-                                              packet.destination = wire::kCmQpn;
-                                              packet.queue_key = wire::kCmQueueKey;
-                                            }),
-                             foreign.packet(host.address, port, pattern(60, 1),
-                                            [](wire::Packet& packet) {
-                                              packet.opcode =
-                                                  opcode_of(wire::Transport::kReliableDatagram,
-                                                            wire::Operation::kSendOnly);
-                                            })};
+    const Bytes packets[] = {
+        foreign.packet(host.address, port, pattern(256, 1),
+                       [](wire::Packet& packet) {
+                         packet.destination = wire::kCmQpn;
+                         packet.queue_key = wire::kCmQueueKey;
+                       }),
+        foreign.packet(host.address, port, pattern(60, 1), [](wire::Packet& packet) {
+          packet.opcode = opcode_of(wire::Transport::kReliableDatagram, wire::Operation::kSendOnly);
+        })};
     for (const Bytes& packet : packets) {
       impostor.send(reliable.address, foreign.envelope(host.address, port, packet));
     }
@@ -158,9 +156,8 @@ struct AtDoor {
     return door->counts();
   }
   DoorCounts send_to(std::uint32_t queue_pair) {
-    return send(foreign.packet(holder.address, 0, pattern(8, 1), [&](wire::Packet& packet) {
-      packet.destination = queue_pair;
-    }));
+    return send(foreign.packet(holder.address, 0, pattern(8, 1),
+                               [&](wire::Packet& packet) { packet.destination = queue_pair; }));
   }
 
   std::shared_ptr<Doorkeeper> door;

@@ -9,6 +9,7 @@
 #include "link_udp/doorkeepers.h"
 #include "os/event.h"
 #include "own_network.h"
+#include "wire/tap.h"
 
 namespace weft::udp {
 namespace {
@@ -46,9 +47,25 @@ bool until(std::initializer_list<Guarded*> polled, const std::function<bool()>& 
 bool hears(Guarded& who, std::initializer_list<Guarded*> polled, const Bytes& payload) {
   auto& messages = who.peer.log.messages;
   const std::size_t before = messages.size();
-  return until(polled, [&] { return messages.size() > before; }) &&
-         messages.size() == before + 1 && messages.back().bytes == payload;
+  return until(polled, [&] { return messages.size() > before; }) && messages.size() == before + 1 &&
+         messages.back().bytes == payload;
 }
+
+// Writes down where packets came from and went to, and what is said of them.
+struct Record final : wire::Tap {
+  struct Entry {
+    wire::CaptureDirection direction;
+    wire::Route route;
+    Bytes bytes;
+    std::string remark;
+  };
+  std::vector<Entry> entries;
+  bool takes() const override { return true; }
+  void packet(wire::CaptureDirection direction, const wire::Route& route, wire::Ipv4Words,
+              std::span<const std::byte> bytes, std::string_view remark) override {
+    entries.push_back({direction, route, {bytes.begin(), bytes.end()}, std::string(remark)});
+  }
+};
 
 // A socket at port 4791 which is not Weft's.
 os::UdpSocket squatter(const os::SocketAddress& host) {
@@ -261,6 +278,50 @@ TEST(Doorkeeper, WhatIsForNobodyDoesNotKeepItAwake) {
     EXPECT_EQ(here.peer.station->dropped_packets(), "at port 4791: 1 for nobody");
     EXPECT_TRUE(here.peer.station->fall_asleep());
     EXPECT_FALSE(os::wait_readable(here.peer.station->wake_fd(), milliseconds(0)));
+  });
+}
+
+TEST(Doorkeeper, ACaptureShowsPacketsAsTheyCameToTheHost) {
+  on_own_host([](const OwnHost& host) {
+    Record of_holder;
+    Record of_other;
+    Guarded holder(host.address, nullptr, &of_holder);
+    Guarded other(host.address, nullptr, &of_other);
+    ForeignPeer foreign(host.another);
+    Bytes changed = foreign.packet(host.address, other.peer.address.port(), pattern(10, 19));
+    changed.back() ^= std::byte{1};
+    foreign.send(ForeignHand::at_door(host.address), changed);
+    foreign.say(other.peer.address, pattern(10, 20));
+    EXPECT_TRUE(hears(other, {&holder, &other}, pattern(10, 20)));
+    EXPECT_TRUE(of_holder.entries.empty()) << "they are not its own";
+    ASSERT_EQ(of_other.entries.size(), 2U);
+    for (const Record::Entry& each : of_other.entries) {
+      EXPECT_EQ(each.direction, wire::CaptureDirection::kReceived);
+      EXPECT_EQ(each.route.source_port, foreign.from.port());
+      EXPECT_EQ(each.route.destination_port, wire::kUdpPort);
+      EXPECT_EQ(each.route.source, route_between(foreign.from, host.address).source);
+      EXPECT_EQ(each.bytes.size(), changed.size());
+    }
+    EXPECT_TRUE(of_other.entries[0].bytes == changed);
+    EXPECT_EQ(of_other.entries[0].remark, "dropped: its ICRC is wrong");
+    EXPECT_EQ(of_other.entries[1].remark, "");
+  });
+}
+
+TEST(Doorkeeper, WhatComesWhileNobodyLooksIsCountedAndTheRestArrives) {
+  on_own_host([](const OwnHost& host) {
+    Guarded here(host.address);
+    ForeignPeer foreign(host.another);
+    std::uint64_t sent = 0;
+    do {
+      for (int i = 0; i < 100; ++i, ++sent) foreign.say(here.peer.address, pattern(4000, 21));
+    } while (here.door->counts().unread == 0 && sent < 1'000'000);
+    const auto& messages = here.peer.log.messages;
+    EXPECT_TRUE(
+        until({&here}, [&] { return messages.size() + here.door->counts().unread == sent; }));
+    EXPECT_GT(messages.size(), 0U);
+    EXPECT_NE(here.peer.station->dropped_packets().find(" that came while nobody looked"),
+              std::string::npos);
   });
 }
 

@@ -64,11 +64,13 @@ std::size_t write_envelope(const os::Datagram& packet, std::uint32_t queue_pair,
 std::optional<HandedOn> open_envelope(const os::Datagram& datagram, Drops& drops) {
   HandedOn handed;
   handed.to = with_port(datagram.to, wire::kUdpPort);
-  const std::span<const std::byte> bytes = datagram.bytes;
-  const auto words = wire::check_icrc(route_between(datagram.from, datagram.to), bytes);
   if (!(datagram.from == handed.to)) {
     ++drops.forged;
-  } else if (!words || *words != wire::Ipv4Words{}) {
+    return std::nullopt;
+  }
+  const std::span<const std::byte> bytes = datagram.bytes;
+  const auto words = wire::check_icrc(route_between(datagram.from, datagram.to), bytes);
+  if (!words || *words != wire::Ipv4Words{}) {
     ++drops.wrong_crc;
   } else if (bytes.size() <= kEnvelopeHeader + wire::kIcrcBytes ||
              wire::load<std::uint8_t>(bytes.data() + kVersionAt) != kVersion ||
@@ -76,8 +78,8 @@ std::optional<HandedOn> open_envelope(const os::Datagram& datagram, Drops& drops
     ++drops.malformed;
   } else {
     const bool v6 = datagram.to.family() == AF_INET6;
-    handed.from = address_at(bytes.data() + kSourceAt,
-                             wire::load<std::uint16_t>(bytes.data() + kPortAt), v6);
+    handed.from =
+        address_at(bytes.data() + kSourceAt, wire::load<std::uint16_t>(bytes.data() + kPortAt), v6);
     handed.traffic_class = wire::load<std::uint8_t>(bytes.data() + kClassAt);
     handed.bytes = bytes.subspan(kEnvelopeHeader);
     handed.bytes = handed.bytes.first(handed.bytes.size() - wire::kIcrcBytes);

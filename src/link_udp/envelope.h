@@ -36,8 +36,7 @@ inline constexpr std::size_t kEnvelopeHeader = 32;
 // The longest packet that there is, and its envelope.
 inline constexpr std::size_t kLongestPacket =
     wire::kMaxHeaderBytes + wire::kMaxPathMtu + wire::kIcrcBytes;
-inline constexpr std::size_t kLongestEnvelope =
-    kEnvelopeHeader + kLongestPacket + wire::kIcrcBytes;
+inline constexpr std::size_t kLongestEnvelope = kEnvelopeHeader + kLongestPacket + wire::kIcrcBytes;
 
 // What came in an envelope. Its bytes lie in that.
 struct HandedOn {
