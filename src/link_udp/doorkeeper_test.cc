@@ -3,7 +3,8 @@
 #include "doorkeeper.h"
 
 #include <gtest/gtest.h>
-#include <signal.h>
+
+#include <optional>
 
 #include "foreign_peer.h"
 #include "link_udp/doorkeepers.h"
@@ -202,30 +203,21 @@ TEST(Doorkeeper, APortThatSomebodyElseHasIsTakenWhenItIsFree) {
 
 TEST(Doorkeeper, WhenTheHolderIsKilledAnotherTakesOver) {
   on_own_host([](const OwnHost& host) {
-    int ready[2];
-    ASSERT_EQ(::pipe(ready), 0);
-    const pid_t holder = ::fork();
-    ASSERT_GE(holder, 0);
-    if (holder == 0) {
+    std::optional<OtherProcess> holder(std::in_place, [&](const std::function<void()>& ready) {
       Guarded first(host.address);
-      if (::write(ready[1], "x", 1) != 1) ::_exit(1);
-      while (::getppid() != 1) {
+      ready();
+      for (;;) {
         os::wait_readable(first.peer.station->wake_fd(), milliseconds(5));
         first.peer.station->poll(first.peer.log);
       }
-      ::_exit(0);
-    }
-    char byte = 0;
-    ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+    });
     Guarded one(host.address);
     Guarded two(host.address);
     ForeignPeer foreign(host.another);
     foreign.say(one.peer.address, pattern(10, 15));
     EXPECT_TRUE(hears(one, {&one, &two}, pattern(10, 15))) << "through the first process";
     EXPECT_EQ(one.door->counts().taken, 0U);
-    kill_and_wait(holder);
-    ::close(ready[0]);
-    ::close(ready[1]);
+    holder.reset();
     // Sent again and again, as those that come while nobody has the port are lost.
     for (Guarded* each : {&one, &two}) {
       const std::size_t before = each->peer.log.messages.size();
