@@ -23,6 +23,7 @@ class RecordedInbox final : public link::Inbox, link::InboxSink {
   void acknowledge(const link::Offer& offer) override;
   void refuse(link::InboxSink& sink, std::uint32_t source) override;
   void check_sources(link::InboxSink& sink) override;
+  std::uint64_t lost() const override { return inbox_.lost(); }
   int wake_fd() const override { return inbox_.wake_fd(); }
   bool fall_asleep() override { return inbox_.fall_asleep(); }
   void ring() override { inbox_.ring(); }

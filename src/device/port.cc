@@ -8,6 +8,7 @@
 #include "joint_group.h"
 #include "joint_inbox.h"
 #include "link_shm/group.h"
+#include "link_udp/route.h"
 #include "os/interfaces.h"
 
 namespace weft::device {
@@ -62,11 +63,16 @@ Status Port::open_station(os::UdpSocket socket, const PortOptions& options) {
 }
 
 // Who is within the host hears groups through the mailbox.
-Status Port::open_datagrams(os::UdpSocket socket) {
+Status Port::open_datagrams(os::UdpSocket socket, bool foreign_peers) {
   udp::DatagramOptions wanted;
   wanted.first_source = mailbox_ != nullptr ? kFirstRemoteSource : 0;
   wanted.loops_groups = mailbox_ == nullptr;
   wanted.capture = network_tap();
+  // A foreign peer takes queue pairs of lower ports for those of another one.
+  const os::SocketAddress& own = socket.address();
+  if (foreign_peers && !udp::is_foreign(udp::queue_pair_at(own.port()))) {
+    wanted.door = device_->doorkeepers().at(own);
+  }
   auto station = udp::DatagramStation::create(std::move(socket), wanted);
   if (!station) return station.error();
   datagrams_ = std::move(station).value();
@@ -80,7 +86,7 @@ Status Port::open_network(const link::Place& place, const PortOptions& options) 
   auto socket =
       os::UdpSocket::over(*place.port, datagrams ? os::UdpSocket::Options{} : udp::kSocketOptions);
   if (!socket) return socket.error();
-  return datagrams ? open_datagrams(std::move(socket).value())
+  return datagrams ? open_datagrams(std::move(socket).value(), options.foreign_peers)
                    : open_station(std::move(socket).value(), options);
 }
 
@@ -139,6 +145,7 @@ std::vector<pid_t> Port::source_processes() const {
 }
 
 std::string Port::dropped_packets() const {
+  if (datagrams_ != nullptr) return datagrams_->dropped_packets();
   return station_ == nullptr ? std::string() : text_of(station_->drops(), station_->taken());
 }
 

@@ -1,30 +1,26 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What became of the packets that came?
-#include <utility>
+#include <initializer_list>
 
+#include "doorkeeper.h"
 #include "station_hub.h"
 
 namespace weft::udp {
 
 std::uint64_t sum(const Drops& drops) {
   return drops.malformed + drops.wrong_crc + drops.wrong_pkey + drops.wrong_queue_pair +
-         drops.wrong_queue_key + drops.unknown_flow + drops.wrong_peer;
+         drops.wrong_queue_key + drops.unknown_flow + drops.wrong_peer + drops.forged +
+         drops.not_foreign;
 }
 
-std::string text_of(const Drops& drops, const Taken& taken) {
-  const std::pair<std::uint64_t, const char*> reasons[] = {
-      {drops.malformed, "malformed"},
-      {drops.wrong_crc, "with a wrong ICRC"},
-      {drops.wrong_pkey, "with a wrong P_Key"},
-      {drops.wrong_queue_pair, "for another queue pair"},
-      {drops.wrong_queue_key, "with a wrong Q_Key"},
-      {drops.unknown_flow, "of no known flow"},
-      {drops.wrong_peer, "of another peer's flow"},
-      {taken.repeated, "repeated"},
-      {taken.early, "too early"},
-      {taken.refused, "refused"},
-      {taken.unasked, "that answer nothing"},
-      {taken.senseless, "without sense"}};
+namespace {
+
+struct Reason {
+  std::uint64_t count;
+  const char* text;
+};
+
+std::string text_of(std::initializer_list<Reason> reasons) {
   std::string text;
   for (const auto& [count, reason] : reasons) {
     if (count == 0) continue;
@@ -32,6 +28,33 @@ std::string text_of(const Drops& drops, const Taken& taken) {
     text += std::to_string(count) + " " + reason;
   }
   return text;
+}
+
+}  // namespace
+
+std::string text_of(const Drops& drops, const Taken& taken) {
+  return text_of({{drops.malformed, "malformed"},
+                  {drops.wrong_crc, "with a wrong ICRC"},
+                  {drops.wrong_pkey, "with a wrong P_Key"},
+                  {drops.wrong_queue_pair, "for another queue pair"},
+                  {drops.wrong_queue_key, "with a wrong Q_Key"},
+                  {drops.unknown_flow, "of no known flow"},
+                  {drops.wrong_peer, "of another peer's flow"},
+                  {drops.forged, "handed on by a stranger"},
+                  {drops.not_foreign, "handed on, but of no foreign peer"},
+                  {taken.repeated, "repeated"},
+                  {taken.early, "too early"},
+                  {taken.refused, "refused"},
+                  {taken.unasked, "that answer nothing"},
+                  {taken.senseless, "without sense"}});
+}
+
+std::string text_of(const DoorCounts& counts) {
+  return text_of({{counts.malformed, "malformed"},
+                  {counts.no_endpoints, "for a queue pair that is no endpoint's"},
+                  {counts.nobody, "for nobody"},
+                  {counts.no_room, "for which there was no room"},
+                  {counts.unread, "that came while nobody looked"}});
 }
 
 // Flows that have gone have left theirs.

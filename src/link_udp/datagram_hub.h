@@ -8,12 +8,14 @@
 #include <unordered_map>
 
 #include "datagram_sender.h"
+#include "doorkeeper.h"
 #include "ears.h"
 #include "link_udp/datagram_station.h"
 #include "os/clock.h"
 #include "os/event.h"
 #include "os/interfaces.h"
 #include "sources.h"
+#include "wire/packet.h"
 
 namespace weft::udp {
 
@@ -27,6 +29,7 @@ class DatagramHub final : public DatagramStation {
   Result<std::unique_ptr<link::Membership>> join(const os::SocketAddress& group) override;
   Result<std::unique_ptr<link::Flow>> connect_group(const os::SocketAddress& group) override;
   const Drops& drops() const override { return drops_; }
+  std::string dropped_packets() const override;
   std::uint64_t lost() const override;
   Bustle bustle() const override;
 
@@ -58,7 +61,14 @@ class DatagramHub final : public DatagramStation {
   link::Outcome send(const Target& target, const link::SendRequest& request);
   // Receiving (datagram_packets.cc).
   void take(const Ear& ear, const os::Datagram& datagram, link::InboxSink& sink);
+  void take_foreign(const os::Datagram& datagram, link::InboxSink& sink);
+  void hand_over(const wire::Packet& packet, const os::SocketAddress& from, std::uint64_t group,
+                 link::InboxSink& sink);
   void take_errors();
+  // Port 4791 (datagram_door.cc).
+  bool time_to_look(bool idle);
+  unsigned look_at_door(link::InboxSink& sink);
+  void watch_door();
   // Groups (datagram_groups.cc).
   struct Exit {  // by which groups are reached
     unsigned interface = 0;
@@ -76,6 +86,11 @@ class DatagramHub final : public DatagramStation {
   os::EventSet wake_;
   std::unordered_map<std::string, std::shared_ptr<Target>> targets_;  // by address
   std::uint64_t dropped_before_ = 0;  // by the sockets of groups that were left
+  std::size_t doors_ = 0;             // descriptors of the doorkeeper in wake_
+  unsigned lively_ = 0;               // looks at the door before they become seldom
+  unsigned busy_ = 0;                 // polls that found something else
+  os::Time looked_at_{};
+  bool more_at_door_ = false;
   Drops drops_;
 };
 

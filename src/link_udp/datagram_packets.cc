@@ -1,30 +1,63 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Which packets are datagrams for an endpoint, and whose are they?
 #include "datagram_hub.h"
+#include "envelope.h"
+#include "link_udp/route.h"
 #include "packet_check.h"
 
 namespace weft::udp {
 
+namespace {
+
+// Counts a packet for another queue pair, or for one with another key.
+bool is_for(std::uint32_t queue_pair, const wire::Packet& packet, Drops& drops) {
+  if (packet.destination != queue_pair ||
+      wire::transport_of(packet.opcode) != wire::Transport::kUnreliableDatagram) {
+    ++drops.wrong_queue_pair;
+    return false;
+  }
+  if (packet.queue_key != kDatagramQueueKey) ++drops.wrong_queue_key;
+  return packet.queue_key == kDatagramQueueKey;
+}
+
+}  // namespace
+
 void DatagramHub::take(const Ear& ear, const os::Datagram& datagram, link::InboxSink& sink) {
+  if (is_envelope(datagram.bytes) && options_.door != nullptr) [[unlikely]] {
+    const auto handed = open_envelope(datagram, drops_);
+    if (handed) take_foreign(handed->datagram(), sink);
+    return;
+  }
   wire::Packet packet;
   if (!read_packet(datagram, packet, drops_, options_.capture)) return;
   const std::uint32_t wanted = ear.group == 0 ? queue_pair_ : wire::kMulticastQpn;
-  if (packet.destination != wanted ||
-      wire::transport_of(packet.opcode) != wire::Transport::kUnreliableDatagram) {
-    ++drops_.wrong_queue_pair;
+  if (is_for(wanted, packet, drops_)) hand_over(packet, datagram.from, ear.group, sink);
+}
+
+// The port that a foreign peer sends from says nothing: where it is, is at port 4791. So it can
+// never be taken for one of Weft's endpoints, whatever an envelope says.
+void DatagramHub::take_foreign(const os::Datagram& datagram, link::InboxSink& sink) {
+  wire::Packet packet;
+  if (!read_foreign_packet(datagram, packet, drops_, options_.capture)) return;
+  if (!is_for(queue_pair_, packet, drops_)) return;
+  if (!is_foreign(packet.source)) {
+    ++drops_.not_foreign;
     return;
   }
-  if (packet.queue_key != kDatagramQueueKey) {
-    ++drops_.wrong_queue_key;
-    return;
-  }
+  os::SocketAddress from = datagram.from;
+  from.set_port(wire::kUdpPort);
+  hand_over(packet, from, 0, sink);
+}
+
+void DatagramHub::hand_over(const wire::Packet& packet, const os::SocketAddress& from,
+                            std::uint64_t group, link::InboxSink& sink) {
   link::Arrival arrival;
   arrival.operation = link::Operation::kDatagram;
-  arrival.source = sources_.number_of(datagram.from, sink);
+  arrival.source = sources_.number_of(from, sink);
   if (!sources_.listened_to(arrival.source)) return;
   arrival.has_data = (wire::layout_of(packet.opcode).headers & wire::kImmediate) != 0;
   arrival.data = packet.immediate;
-  arrival.tag = ear.group;
+  arrival.tag = group;
   arrival.length = packet.payload.size();
   arrival.payload = packet.payload.data();
   sink.arrived(arrival);
@@ -32,7 +65,8 @@ void DatagramHub::take(const Ear& ear, const os::Datagram& datagram, link::Inbox
 
 std::uint64_t DatagramHub::lost() const {
   return drops_.malformed + drops_.wrong_crc + drops_.wrong_pkey + drops_.wrong_queue_pair +
-         drops_.wrong_queue_key + dropped_before_ + ears_.dropped();
+         drops_.wrong_queue_key + drops_.forged + drops_.not_foreign + dropped_before_ +
+         ears_.dropped();
 }
 
 }  // namespace weft::udp

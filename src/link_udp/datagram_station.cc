@@ -45,6 +45,7 @@ Status DatagramHub::open() {
   for (const int fd : {socket_.fd(), bell_.fd()}) {
     if (Status ok = wake_.add(fd); !ok) return ok;
   }
+  if (options_.door != nullptr) options_.door->attend();
   return {};
 }
 
@@ -96,9 +97,10 @@ void DatagramHub::take_errors() {
 unsigned DatagramHub::poll(link::InboxSink& sink) {
   sender_.poll();
   if (!sink.takes_more()) return 0;
-  const unsigned count =
-      ears_.take(kMessagesAtOnce,
-                 [&](const Ear& ear, const os::Datagram& datagram) { take(ear, datagram, sink); });
+  unsigned count = ears_.take(kMessagesAtOnce, [&](const Ear& ear, const os::Datagram& datagram) {
+    take(ear, datagram, sink);
+  });
+  if (options_.door != nullptr && time_to_look(count == 0)) count += look_at_door(sink);
   const bool came_back = ears_.met_errors();
   if (sender_.met_errors() || came_back) take_errors();
   return count;
@@ -125,7 +127,7 @@ void DatagramHub::check_sources(link::InboxSink&) {
 }
 
 link::Inbox::Bustle DatagramHub::bustle() const {
-  if (sender_.has_kept() || ears_.has_more()) return Bustle::kMuch;
+  if (sender_.has_kept() || ears_.has_more() || lively_ != 0) return Bustle::kMuch;
   return targets_.empty() && sources_.empty() ? Bustle::kNone : Bustle::kLittle;
 }
 
@@ -133,7 +135,8 @@ bool DatagramHub::fall_asleep() {
   bell_.clear();
   sender_.poll();
   sender_.keep_nothing();
-  return !ears_.has_more();
+  if (options_.door != nullptr) watch_door();
+  return !ears_.has_more() && !more_at_door_;
 }
 
 }  // namespace weft::udp

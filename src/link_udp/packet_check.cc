@@ -15,15 +15,13 @@ bool plausible(const wire::Ipv4Words& words) {
   return words.identification < os::UdpSocket::kMaxSegments && words.fragment == 0x4000;
 }
 
-}  // namespace
-
-bool read_packet(const os::Datagram& datagram, wire::Packet& packet, Drops& drops,
-                 wire::Tap* capture) {
+bool read(const os::Datagram& datagram, bool foreign, wire::Packet& packet, Drops& drops,
+          wire::Tap* capture) {
   const wire::Route route = route_between(datagram.from, datagram.to);
   wire::Ipv4Words expected;
   expected.identification = static_cast<std::uint16_t>(datagram.index);
   const auto words = wire::check_icrc(route, datagram.bytes, expected);
-  const bool right = words && (route.v6 || plausible(*words));
+  const bool right = words && (route.v6 || foreign || plausible(*words));
   if (capture != nullptr) [[unlikely]] {
     capture->packet(wire::CaptureDirection::kReceived, route, words.value_or(expected),
                     datagram.bytes, right ? "" : "dropped: its ICRC is wrong");
@@ -38,6 +36,18 @@ bool read_packet(const os::Datagram& datagram, wire::Packet& packet, Drops& drop
     return true;
   }
   return false;
+}
+
+}  // namespace
+
+bool read_packet(const os::Datagram& datagram, wire::Packet& packet, Drops& drops,
+                 wire::Tap* capture) {
+  return read(datagram, false, packet, drops, capture);
+}
+
+bool read_foreign_packet(const os::Datagram& datagram, wire::Packet& packet, Drops& drops,
+                         wire::Tap* capture) {
+  return read(datagram, true, packet, drops, capture);
 }
 
 }  // namespace weft::udp

@@ -13,5 +13,8 @@ namespace weft::udp {
 // and returns false when it is anything else. `capture`, if not null, hears of either.
 bool read_packet(const os::Datagram& datagram, wire::Packet& packet, Drops& drops,
                  wire::Tap* capture);
+// The same for one of a foreign peer, whose IPv4 header may have any identification.
+bool read_foreign_packet(const os::Datagram& datagram, wire::Packet& packet, Drops& drops,
+                         wire::Tap* capture);
 
 }  // namespace weft::udp

@@ -215,6 +215,7 @@ Result<std::unique_ptr<Endpoint>> Endpoint::open(EndpointSetup setup) {
   wanted.count_remote_writes = setup.count_remote_writes;
   wanted.service = setup.service;
   wanted.connect_timeout = setup.options.connect_timeout;
+  wanted.foreign_peers = setup.options.foreign_peers;
   std::unique_ptr<Endpoint> endpoint(new Endpoint(std::move(setup)));
   auto port = device::Port::open(endpoint->setup_.device, endpoint->setup_.place, wanted);
   if (!port) return port.error();

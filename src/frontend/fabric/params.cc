@@ -49,6 +49,9 @@ std::vector<Definition> definitions() {
       {"links", FI_PARAM_STRING,
        "How peers are reached: shm, within this host; udp, over the network; or all, whichever "
        "leads to them (default: all)"},
+      {"foreign_peers", FI_PARAM_BOOL,
+       "Whether datagram endpoints hear peers that are not Weft's (rdma_rxe, RNICs), which send to "
+       "UDP port 4791 (default: yes)"},
       {"disable_layering", FI_PARAM_BOOL,
        "Whether utility providers are kept from layering themselves over weft (default: yes)"},
   };
@@ -119,6 +122,7 @@ Parameters read_parameters(fi_provider& provider) {
   parameters.interface = text_of(provider, "iface").value_or("");
   parameters.disable_layering = truth_of(provider, "disable_layering", parameters.disable_layering);
   options.links = links_of(provider);
+  options.foreign_peers = truth_of(provider, "foreign_peers", options.foreign_peers);
   return parameters;
 }
 

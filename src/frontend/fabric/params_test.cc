@@ -48,6 +48,7 @@ TEST(Parameters, UnsetVariablesLeaveTheDefaults) {
   EXPECT_TRUE(parameters.options.runtime_dir.empty());
   EXPECT_TRUE(parameters.interface.empty());
   EXPECT_TRUE(parameters.disable_layering);
+  EXPECT_TRUE(parameters.options.foreign_peers);
 }
 
 TEST(Parameters, ANumberIsTaken) {
@@ -78,6 +79,11 @@ TEST(Parameters, TextIsTakenAsItIs) {
 TEST(Parameters, LayeringMayBeAllowed) {
   const Variable variable("DISABLE_LAYERING", "no");
   EXPECT_FALSE(read_parameters(test_provider()).disable_layering);
+}
+
+TEST(Parameters, ForeignPeersMayBeKeptOut) {
+  const Variable variable("FOREIGN_PEERS", "no");
+  EXPECT_FALSE(read_parameters(test_provider()).options.foreign_peers);
 }
 
 TEST(Parameters, ATruthValueThatIsNoneIsIgnored) {

@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "capture/capture.h"
+#include "link_udp/doorkeepers.h"
 #include "memory/region_table.h"
 #include "memory/table_user.h"
 
@@ -40,6 +41,8 @@ class Device {
   }
   // Where what endpoints send and receive is written down, or null (docs/CAPTURE.md).
   const std::shared_ptr<capture::Capture>& capture() const { return capture_; }
+  // Who looks after the port that foreign peers send to.
+  udp::Doorkeepers& doorkeepers() { return doorkeepers_; }
   // A domain number that was not given out before.
   DomainId new_domain() { return DomainId{next_domain_.fetch_add(1)}; }
 
@@ -52,6 +55,7 @@ class Device {
   const std::unique_ptr<memory::RegionTable> regions_;
   const std::shared_ptr<memory::ForeignTable> regions_of_users_;
   const std::shared_ptr<capture::Capture> capture_ = capture::Capture::of_process();
+  udp::Doorkeepers doorkeepers_;
   std::atomic<std::uint32_t> next_domain_{1};
 };
 

@@ -33,6 +33,7 @@ struct PortOptions {
   bool count_remote_writes = false;
   link::Service service = link::Service::kReliableDatagram;
   std::chrono::milliseconds connect_timeout{2000};
+  bool foreign_peers = true;  // rdma_rxe, RNICs: they may send datagrams, to port 4791 of this host
 };
 
 // An address, an inbox, and flows to peers. Flows must be destroyed before their port. One thread
@@ -69,7 +70,7 @@ class Port {
   Status open_mailbox(const os::SocketAddress& address, const PortOptions& options);
   wire::Tap* network_tap() const;
   Status open_station(os::UdpSocket socket, const PortOptions& options);
-  Status open_datagrams(os::UdpSocket socket);
+  Status open_datagrams(os::UdpSocket socket, bool foreign_peers);
   Status open_network(const link::Place& place, const PortOptions& options);
   std::unique_ptr<link::Flow> recorded(std::unique_ptr<link::Flow> flow,
                                        const os::SocketAddress& peer);

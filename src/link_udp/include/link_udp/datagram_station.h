@@ -5,11 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "base/result.h"
 #include "link/flow.h"
 #include "link/inbox.h"
 #include "link/membership.h"
+#include "link_udp/doorkeepers.h"
 #include "link_udp/station.h"
 #include "os/udp_socket.h"
 
@@ -26,6 +28,8 @@ struct DatagramOptions {
   // Members of groups on this host hear what is sent here; false: somebody else brings it to them.
   bool loops_groups = true;
   wire::Tap* capture = nullptr;  // hears of all packets, if not null; outlives the station
+  // The one at the address of the socket, if foreign peers are to reach the station (Doorkeepers).
+  std::shared_ptr<Doorkeeper> door = nullptr;
 };
 
 // The Inbox of unreliable datagrams, and its flows: UD SEND packets of RoCEv2, with 4 bytes of
@@ -34,6 +38,9 @@ struct DatagramOptions {
 // acknowledged. Sources are known by their addresses; of more than most_sources the one unheard of
 // for longest closes. One thread at a time; flows and memberships are destroyed before their
 // station.
+//
+// With DatagramOptions::door it also hears foreign peers (rdma_rxe, RNICs), which send to port 4791
+// whatever the queue pair is. All those of one host are one source: its address with port 4791.
 //
 // Flows take kDatagram only, of at most one path MTU (EMSGSIZE), and are never busy. A message
 // leaves before send() returns, unless it may_linger and others left right before it since the last
@@ -58,6 +65,9 @@ class DatagramStation : public link::Inbox {
   // os::UdpSocket::send_to_group_by().
   virtual Result<std::unique_ptr<link::Flow>> connect_group(const os::SocketAddress& group) = 0;
   virtual const Drops& drops() const = 0;
+  // For people: which packets were dropped here, and which at port 4791 by this process, by reason.
+  // Empty when none were.
+  virtual std::string dropped_packets() const = 0;
 };
 
 }  // namespace weft::udp

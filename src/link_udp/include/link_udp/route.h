@@ -20,6 +20,13 @@ Result<os::UdpPath> path_from(const os::SocketAddress& own, const os::SocketAddr
 // Endpoints that may share a port, and the manager of connections, have numbers of their own: the
 // queue pair of the endpoint at a port.
 constexpr std::uint32_t queue_pair_at(std::uint16_t port) { return std::uint32_t{port} << 8 | 1; }
+// The port of the endpoint that has a queue pair.
+constexpr std::uint16_t port_of(std::uint32_t queue_pair) {
+  return static_cast<std::uint16_t>(queue_pair >> 8);
+}
+// Whether a queue pair is a foreign peer's (rdma_rxe, an RNIC), which is at port 4791: Weft's have
+// ports from 32768 on.
+constexpr bool is_foreign(std::uint32_t queue_pair) { return queue_pair < 0x80'0000; }
 
 // The largest path MTU whose packets, with every header that they may have, fit into packets of
 // that many bytes (as the interface counts them).

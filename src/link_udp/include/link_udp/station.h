@@ -44,6 +44,9 @@ struct Drops {
   std::uint64_t wrong_queue_key = 0;
   std::uint64_t unknown_flow = 0;
   std::uint64_t wrong_peer = 0;  // of a flow that somebody else has
+  // Handed on from port 4791: by somebody who may not, or without coming from a foreign peer.
+  std::uint64_t forged = 0;
+  std::uint64_t not_foreign = 0;
 };
 
 // Packets that were taken.

@@ -22,6 +22,8 @@ struct Options {
   std::size_t unexpected_limit = std::size_t{1} << 30;
   // Ways to reach peers that may be used.
   link::Links links;
+  // Whether datagram endpoints may be reached by peers that are not Weft's: rdma_rxe, RNICs.
+  bool foreign_peers = true;
   // Base of the runtime directory; empty: $WEFT_RUNTIME_DIR or /dev/shm/weft-UID.
   std::string runtime_dir;
 };

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does an endpoint take its part in looking at port 4791?
+#include "datagram_hub.h"
+
+namespace weft::udp {
+namespace {
+
+// After something has come there, so many looks find more of it without delay.
+constexpr unsigned kLively = 256;
+// Otherwise it is looked at once in a tick of the coarse clock, and while there is something else
+// to do only every now and then: a look costs a system call.
+constexpr unsigned kBusyPolls = 16;
+
+}  // namespace
+
+bool DatagramHub::time_to_look(bool idle) {
+  if (lively_ != 0) return true;
+  if (!idle && ++busy_ % kBusyPolls != 0) return false;
+  return os::coarse_now() != looked_at_;
+}
+
+unsigned DatagramHub::look_at_door(link::InboxSink& sink) {
+  looked_at_ = os::coarse_now();
+  const Doorkeeper::Look look = options_.door->look(
+      queue_pair_, [&](const os::Datagram& datagram) { take_foreign(datagram, sink); });
+  more_at_door_ = look.more;
+  if (look.packets != 0) {
+    lively_ = kLively;
+  } else if (lively_ != 0) {
+    --lively_;
+  }
+  return look.packets;
+}
+
+// Whoever wakes up looks, as it may have been the door that woke it.
+void DatagramHub::watch_door() {
+  options_.door->attend();
+  doors_ = options_.door->watch(wake_, doors_);
+  looked_at_ = {};
+}
+
+std::string DatagramHub::dropped_packets() const {
+  std::string text = text_of(drops_, {});
+  const std::string at_door = options_.door != nullptr ? text_of(options_.door->counts()) : "";
+  if (at_door.empty()) return text;
+  if (!text.empty()) text += "; ";
+  return text + "at port 4791: " + at_door;
+}
+
+}  // namespace weft::udp

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What becomes of packets that foreign peers send, which know no port but 4791?
+#include "doorkeeper.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "link_udp/doorkeepers.h"
+#include "link_udp/route.h"
+#include "os/interfaces.h"
+#include "wire/packet.h"
+
+namespace weft::udp {
+namespace {
+
+// Somebody else may have the port. It is asked for this often.
+constexpr auto kBetweenTries = std::chrono::seconds(1);
+// Packets of one look: endpoints have something else to do, too.
+constexpr unsigned kAtOnce = 32;
+
+}  // namespace
+
+std::shared_ptr<Doorkeeper> Doorkeepers::at(const os::SocketAddress& address) {
+  const std::lock_guard guard(mutex_);
+  std::weak_ptr<Doorkeeper>& known = known_[address.host()];
+  auto keeper = known.lock();
+  if (keeper == nullptr) known = keeper = std::make_shared<Doorkeeper>(address);
+  return keeper;
+}
+
+// Single addresses, also for endpoints that have all of them: a socket at the wildcard address
+// would keep other processes' sockets from the port, and those of multicast groups.
+std::vector<os::SocketAddress> Doorkeeper::missing() const {
+  std::vector<os::SocketAddress> wanted;
+  if (!address_.is_any()) {
+    wanted.push_back(address_);
+  } else if (const auto interfaces = os::usable_interfaces()) {
+    for (const os::Interface& interface : interfaces.value()) {
+      for (const os::InterfaceAddress& each : interface.addresses) {
+        if (each.address.family() == address_.family()) wanted.push_back(each.address);
+      }
+    }
+  }
+  for (os::SocketAddress& each : wanted) each.set_port(wire::kUdpPort);
+  std::erase_if(wanted, [&](const os::SocketAddress& each) {
+    return std::ranges::any_of(doors_, [&](const auto& door) { return door->address() == each; });
+  });
+  return wanted;
+}
+
+// What an address has not today, it may have in a second: no reason to fail is a lasting one.
+void Doorkeeper::try_to_open(os::Time now) {
+  if (now < next_try_) return;
+  next_try_ = now + kBetweenTries;
+  for (const os::SocketAddress& address : missing()) {
+    auto socket = os::UdpSocket::bind(address, {});
+    if (!socket) continue;
+    doors_.push_back(std::make_unique<os::UdpSocket>(std::move(socket).value()));
+    ears_.add({doors_.back().get(), 0});
+  }
+  if (!address_.is_any() && !doors_.empty()) next_try_ = os::Time::max();
+}
+
+void Doorkeeper::attend() {
+  const std::unique_lock guard(mutex_, std::try_to_lock);
+  if (guard) try_to_open(os::coarse_now());
+}
+
+Doorkeeper::Look Doorkeeper::look(std::uint32_t queue_pair, const Visit& visit) {
+  Look look;
+  const std::unique_lock guard(mutex_, std::try_to_lock);
+  if (!guard) return look;
+  try_to_open(os::coarse_now());
+  look.packets = ears_.take(kAtOnce, [&](const Ear& ear, const os::Datagram& packet) {
+    take(*ear.socket, packet, queue_pair, visit);
+  });
+  look.more = ears_.has_more();
+  if (ears_.met_errors() || std::exchange(met_errors_, false)) take_errors();
+  return look;
+}
+
+// An envelope has an opcode that nothing is known about: so none is ever put into another one.
+void Doorkeeper::take(os::UdpSocket& door, const os::Datagram& packet, std::uint32_t queue_pair,
+                      const Visit& visit) {
+  wire::Packet headers;
+  if (wire::parse(packet.bytes, headers) != wire::Malformed::kNone) {
+    ++counts_.malformed;
+  } else if (is_foreign(headers.destination) || headers.destination == wire::kMulticastQpn) {
+    ++counts_.no_endpoints;
+  } else if (headers.destination == queue_pair) {
+    ++counts_.taken;
+    visit(packet);
+  } else {
+    hand_on(door, packet, headers.destination);
+  }
+}
+
+void Doorkeeper::hand_on(os::UdpSocket& door, const os::Datagram& packet,
+                         std::uint32_t queue_pair) {
+  const std::size_t length = write_envelope(packet, queue_pair, envelope_.data());
+  const os::SendOutcome outcome =
+      door.send(addressee(packet, queue_pair), {}, {envelope_.data(), length}, length);
+  met_errors_ = met_errors_ || outcome.errors_waiting;
+  ++(outcome.error == 0 ? counts_.handed_on : counts_.no_room);
+}
+
+// Of who is not there the network tells, and goes on telling until it is heard.
+void Doorkeeper::take_errors() {
+  for (const auto& door : doors_) {
+    while (const auto error = door->next_error()) {
+      if (error->what == os::UdpError::What::kPortUnreachable) ++counts_.nobody;
+    }
+  }
+}
+
+std::size_t Doorkeeper::watch(os::EventSet& set, std::size_t known) {
+  const std::lock_guard guard(mutex_);
+  while (known < doors_.size() && set.add(doors_[known]->fd()).ok()) ++known;
+  return known;
+}
+
+DoorCounts Doorkeeper::counts() {
+  const std::lock_guard guard(mutex_);
+  DoorCounts counts = counts_;
+  counts.unread = ears_.dropped();
+  return counts;
+}
+
+}  // namespace weft::udp

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What becomes of packets that foreign peers send, which know no port but 4791?
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "ears.h"
+#include "envelope.h"
+#include "os/clock.h"
+#include "os/event.h"
+#include "os/udp_socket.h"
+
+namespace weft::udp {
+
+// What a doorkeeper did with the packets that came to it.
+struct DoorCounts {
+  std::uint64_t taken = 0;         // by the endpoint that looked
+  std::uint64_t handed_on = 0;     // to another one's port
+  std::uint64_t malformed = 0;     // no packet, or one that was handed on before
+  std::uint64_t no_endpoints = 0;  // for a queue pair that is none of Weft's
+  std::uint64_t nobody = 0;        // was handed on, and nobody was at that port
+  std::uint64_t no_room = 0;       // could not be handed on
+  std::uint64_t unread = 0;        // did not fit the sockets, as nobody looked
+};
+
+// For people: what came to nothing, by reason. Empty when nothing did.
+std::string text_of(const DoorCounts& counts);
+
+// Keeps UDP port 4791 of an address, where foreign peers send packets for all endpoints of this
+// host: whose they are is in the queue pair that they name. Whoever has the port hands packets on
+// to the others (envelope.h); who has not tries again, about once a second, for as long as anybody
+// calls look() or attend(). Any thread; one looks at a time.
+class Doorkeeper {
+ public:
+  // Packets for the endpoint that looks.
+  using Visit = std::function<void(const os::Datagram&)>;
+  // What a look found.
+  struct Look {
+    unsigned packets = 0;
+    bool more = false;  // that no descriptor tells of
+  };
+
+  // For endpoints at that address, which may be a wildcard.
+  explicit Doorkeeper(const os::SocketAddress& address) : address_(address) {}
+
+  // Tries to get the port, if it is time to.
+  void attend();
+  // The same; then takes a few dozen packets that have come. Those for `queue_pair` go to visit(),
+  // which must not come back here; others are handed on. Nothing while another thread does that.
+  Look look(std::uint32_t queue_pair, const Visit& visit);
+  // Adds to a set, which has `known` of them, the descriptors that tell of packets: there may be
+  // more of them after attend() and look(). Returns how many it has then.
+  std::size_t watch(os::EventSet& set, std::size_t known);
+  // What has come so far.
+  DoorCounts counts();
+
+ private:
+  std::vector<os::SocketAddress> missing() const;
+  void try_to_open(os::Time now);
+  void take(os::UdpSocket& door, const os::Datagram& packet, std::uint32_t queue_pair,
+            const Visit& visit);
+  void hand_on(os::UdpSocket& door, const os::Datagram& packet, std::uint32_t queue_pair);
+  void take_errors();
+
+  const os::SocketAddress address_;
+  std::mutex mutex_;  // of all that follows
+  os::Time next_try_{};
+  std::vector<std::unique_ptr<os::UdpSocket>> doors_;
+  Ears ears_;
+  bool met_errors_ = false;  // that have come back from the network
+  std::array<std::byte, kLongestEnvelope> envelope_;
+  DoorCounts counts_;
+};
+
+}  // namespace weft::udp

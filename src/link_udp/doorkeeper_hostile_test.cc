@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Does nothing but a foreign peer's packets get in through port 4791, whatever strangers send?
+#include <gtest/gtest.h>
+
+#include "doorkeeper.h"
+#include "foreign_peer.h"
+#include "own_network.h"
+#include "wire/cm_message.h"
+
+namespace weft::udp {
+namespace {
+
+using namespace testing;
+
+// An endpoint that has no door, as the one who makes envelopes has it.
+struct Scene {
+  explicit Scene(const OwnHost& host)
+      : impostor(ForeignHand::at_door(host.address)),
+        here({.door = std::make_shared<Doorkeeper>(host.address)}, host.address),
+        foreign{host.another} {
+    foreign.from.set_port(50'000);
+  }
+  // What one of them makes of a packet in an envelope that comes from the right place.
+  void hand_on(const Bytes& packet) {
+    impostor.send(here.address, foreign.envelope(here.address, here.address.port(), packet));
+    ++sent;
+    here.heard(sent);
+  }
+  Bytes packet(const Change& change = {}) {
+    return foreign.packet(here.address, here.address.port(), pattern(60, 1), change);
+  }
+
+  ForeignPeer impostor;
+  DatagramPeer here;
+  ForeignHand foreign;
+  std::size_t sent = 0;
+};
+
+TEST(HostileDoor, WhoHasThePortMayHandOnPacketsOfForeignPeersOnly) {
+  on_own_host([](const OwnHost& host) {
+    Scene scene(host);
+    const Drops& drops = scene.here.station->drops();
+    scene.hand_on(scene.packet());
+    EXPECT_EQ(scene.here.log.messages.size(), 1U);
+    scene.hand_on(scene.packet([](wire::Packet& packet) { packet.source = 0x80'0000; }));
+    EXPECT_EQ(drops.not_foreign, 1U);
+    scene.hand_on(scene.packet([](wire::Packet& packet) { packet.destination += 0x100; }));
+    EXPECT_EQ(drops.wrong_queue_pair, 1U);
+    scene.hand_on(scene.packet([](wire::Packet& packet) {
+      packet.opcode = opcode_of(wire::Transport::kReliableDatagram, wire::Operation::kSendOnly);
+    }));
+    EXPECT_EQ(drops.wrong_queue_pair, 2U);
+    scene.hand_on(scene.packet([](wire::Packet& packet) { packet.queue_key ^= 1; }));
+    EXPECT_EQ(drops.wrong_queue_key, 1U);
+    scene.hand_on(scene.packet([](wire::Packet& packet) { packet.pkey = 1; }));
+    EXPECT_EQ(drops.wrong_pkey, 1U);
+    Bytes changed = scene.packet();
+    changed.back() ^= std::byte{1};
+    scene.hand_on(changed);
+    EXPECT_EQ(drops.wrong_crc, 1U);
+    EXPECT_EQ(scene.here.log.messages.size(), 1U);
+    EXPECT_EQ(scene.here.station->lost(), 6U);
+    EXPECT_EQ(scene.here.log.opened.size(), 1U);
+  });
+}
+
+TEST(HostileDoor, AForeignPeerIsNeverTakenForAnEndpointOfWeft) {
+  on_own_host([](const OwnHost& host) {
+    Scene scene(host);
+    DatagramPeer friendly({}, host.address);
+    const auto flow = friendly.to(scene.here.address);
+    send(*flow, pattern(10, 2));
+    ++scene.sent;
+    scene.foreign.from = friendly.address;
+    scene.hand_on(scene.packet());
+    ASSERT_EQ(scene.here.heard(2), 2U);
+    const auto& messages = scene.here.log.messages;
+    EXPECT_NE(messages[0].arrival.source, messages[1].arrival.source);
+  });
+}
+
+TEST(HostileDoor, AnEnvelopeFromAnotherPortOrAddressIsRefused) {
+  on_own_host([](const OwnHost& host) {
+    Scene scene(host);
+    ForeignPeer another_port(host.address);
+    ForeignPeer another_address(ForeignHand::at_door(host.another));
+    for (ForeignPeer* each : {&another_port, &another_address}) {
+      each->send(
+          scene.here.address,
+          scene.foreign.envelope(scene.here.address, scene.here.address.port(), scene.packet()));
+    }
+    EXPECT_EQ(scene.here.heard(2), 0U);
+    EXPECT_EQ(scene.here.station->drops().forged, 2U);
+    EXPECT_EQ(scene.here.station->dropped_packets(), "2 handed on by a stranger");
+  });
+}
+
+TEST(HostileDoor, WithoutADoorNothingIsHandedOnToAnEndpoint) {
+  on_own_host([](const OwnHost& host) {
+    Scene scene(host);
+    DatagramPeer closed({}, host.address);
+    scene.impostor.send(closed.address, scene.foreign.envelope(
+                                            closed.address, closed.address.port(), scene.packet()));
+    EXPECT_EQ(closed.heard(1), 0U);
+    EXPECT_EQ(sum(closed.station->drops()), 1U);
+  });
+}
+
+TEST(HostileDoor, FlowsTakeNoEnvelope) {
+  on_own_host([](const OwnHost& host) {
+    Regions regions;
+    StationOptions options;
+    options.regions = regions.open();
+    Peer reliable(options, host.address);
+    ForeignPeer impostor(ForeignHand::at_door(host.address));
+    const ForeignHand foreign{host.another};
+    const std::uint16_t port = reliable.address.port();
+    // A greeting, and a datagram of reliable datagrams.
+    const Bytes packets[] = {
+        foreign.packet(host.address, port, pattern(256, 1),
+                       [](wire::Packet& packet) {
+                         packet.destination = wire::kCmQpn;
+                         packet.queue_key = wire::kCmQueueKey;
+                       }),
+        foreign.packet(host.address, port, pattern(60, 1), [](wire::Packet& packet) {
+          packet.opcode = opcode_of(wire::Transport::kReliableDatagram, wire::Operation::kSendOnly);
+        })};
+    for (const Bytes& packet : packets) {
+      impostor.send(reliable.address, foreign.envelope(host.address, port, packet));
+    }
+    const Drops& drops = reliable.station->drops();
+    EXPECT_TRUE(until({&reliable}, [&] { return sum(drops) == 2; }));
+    EXPECT_TRUE(reliable.log.opened.empty());
+    EXPECT_EQ(reliable.station->taken().greetings, 0U);
+  });
+}
+
+// Sends to a door, polls the endpoint that has it, and gives the door's counts.
+struct AtDoor {
+  explicit AtDoor(const OwnHost& host)
+      : door(std::make_shared<Doorkeeper>(host.address)),
+        holder({.door = door}, host.address),
+        foreign(host.another) {}
+  // What has come to something, or to nothing.
+  static std::uint64_t all(const DoorCounts& counts) {
+    return counts.taken + counts.handed_on + counts.malformed + counts.no_endpoints +
+           counts.no_room;
+  }
+  DoorCounts send(const Bytes& bytes) {
+    foreign.send(ForeignHand::at_door(holder.address), bytes);
+    ++sent;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (all(door->counts()) < sent && std::chrono::steady_clock::now() < end) {
+      holder.station->poll(holder.log);
+    }
+    return door->counts();
+  }
+  DoorCounts send_to(std::uint32_t queue_pair) {
+    return send(foreign.packet(holder.address, 0, pattern(8, 1),
+                               [&](wire::Packet& packet) { packet.destination = queue_pair; }));
+  }
+
+  std::shared_ptr<Doorkeeper> door;
+  DatagramPeer holder;
+  ForeignPeer foreign;
+  std::uint64_t sent = 0;
+};
+
+TEST(HostileDoor, NothingIsHandedOnToWhatIsNoEndpoint) {
+  on_own_host([](const OwnHost& host) {
+    AtDoor at(host);
+    std::uint64_t count = 0;
+    for (const std::uint32_t queue_pair :
+         {std::uint32_t{0}, wire::kCmQpn, ForeignHand::kQueuePair, queue_pair_at(53),
+          queue_pair_at(wire::kUdpPort), queue_pair_at(32'767), wire::kMulticastQpn}) {
+      EXPECT_EQ(at.send_to(queue_pair).no_endpoints, ++count) << queue_pair;
+    }
+    EXPECT_EQ(at.door->counts().handed_on, 0U);
+    EXPECT_EQ(at.holder.heard(), 0U);
+  });
+}
+
+TEST(HostileDoor, WhatIsNoPacketIsNotHandedOnNorWhatWasOnce) {
+  on_own_host([](const OwnHost& host) {
+    AtDoor at(host);
+    DatagramPeer other({}, host.address);
+    const Bytes packet = at.foreign.packet(host.address, other.address.port(), pattern(20, 1));
+    std::uint64_t count = 0;
+    EXPECT_EQ(at.send(at.foreign.envelope(host.address, other.address.port(), packet)).malformed,
+              ++count);
+    for (const std::size_t length : {0, 1, 11, 15, 27}) {
+      Bytes cut(packet.begin(), packet.begin() + static_cast<std::ptrdiff_t>(length));
+      EXPECT_EQ(at.send(cut).malformed, ++count) << length;
+    }
+    Bytes long_one = at.foreign.packet(host.address, other.address.port(), pattern(4100, 1));
+    EXPECT_EQ(at.send(long_one).malformed, ++count);
+    EXPECT_EQ(at.door->counts().handed_on, 0U);
+  });
+}
+
+TEST(HostileDoor, RandomPacketsHarmNobody) {
+  on_own_host([](const OwnHost& host) {
+    AtDoor at(host);
+    DatagramPeer other({.door = at.door}, host.address);
+    std::mt19937_64 random(7);
+    for (int i = 0; i < 2'000; ++i) {
+      Bytes bytes = at.foreign.packet(host.address, other.address.port(), pattern(20, 1));
+      for (auto changes = 1 + random() % 3; changes > 0; --changes) {
+        bytes[random() % bytes.size()] ^= static_cast<std::byte>(1 + random() % 255);
+      }
+      at.send(bytes);
+    }
+    const DoorCounts counts = at.door->counts();
+    EXPECT_EQ(AtDoor::all(counts), 2'000U);
+    EXPECT_GT(counts.handed_on, 500U);
+    other.heard();
+    // A change of the bits that routers may change is none.
+    EXPECT_LE(other.log.messages.size(), 40U);
+    for (const auto& message : other.log.messages) EXPECT_TRUE(message.bytes == pattern(20, 1));
+  });
+}
+
+}  // namespace
+}  // namespace weft::udp

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Do packets of foreign peers reach the endpoints that they are for, whoever has port 4791?
+#include "doorkeeper.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "foreign_peer.h"
+#include "link_udp/doorkeepers.h"
+#include "os/event.h"
+#include "own_network.h"
+#include "wire/tap.h"
+
+namespace weft::udp {
+namespace {
+
+using namespace testing;
+using std::chrono::milliseconds;
+
+// An endpoint whose doorkeeper is its own, as if it were the only one of its process.
+struct Guarded {
+  explicit Guarded(const os::SocketAddress& at, const std::shared_ptr<Doorkeeper>& shared = nullptr,
+                   wire::Tap* capture = nullptr)
+      : door(shared != nullptr ? shared : std::make_shared<Doorkeeper>(at)),
+        peer({.capture = capture, .door = door}, at) {}
+  std::shared_ptr<Doorkeeper> door;
+  DatagramPeer peer;
+
+  os::SocketAddress at(const os::SocketAddress& host) const {
+    os::SocketAddress name = host;
+    name.set_port(peer.address.port());
+    return name;
+  }
+};
+
+// Polls all of them until that holds; false when it does not within 20 seconds.
+bool until(std::initializer_list<Guarded*> polled, const std::function<bool()>& holds) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!holds()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    for (Guarded* each : polled) each->peer.station->poll(each->peer.log);
+  }
+  return true;
+}
+
+// Whether that endpoint hears exactly one more datagram, with those bytes, while these are polled.
+bool hears(Guarded& who, std::initializer_list<Guarded*> polled, const Bytes& payload) {
+  auto& messages = who.peer.log.messages;
+  const std::size_t before = messages.size();
+  return until(polled, [&] { return messages.size() > before; }) && messages.size() == before + 1 &&
+         messages.back().bytes == payload;
+}
+
+// Writes down where packets came from and went to, and what is said of them.
+struct Record final : wire::Tap {
+  struct Entry {
+    wire::CaptureDirection direction;
+    wire::Route route;
+    Bytes bytes;
+    std::string remark;
+  };
+  std::vector<Entry> entries;
+  bool takes() const override { return true; }
+  void packet(wire::CaptureDirection direction, const wire::Route& route, wire::Ipv4Words,
+              std::span<const std::byte> bytes, std::string_view remark) override {
+    entries.push_back({direction, route, {bytes.begin(), bytes.end()}, std::string(remark)});
+  }
+};
+
+// A socket at port 4791 which is not Weft's.
+os::UdpSocket squatter(const os::SocketAddress& host) {
+  return std::move(os::UdpSocket::bind(ForeignHand::at_door(host), {})).value();
+}
+
+TEST(Doorkeeper, AForeignPeersDatagramArrives) {
+  on_own_host([](const OwnHost& host) {
+    Guarded here(host.address);
+    ForeignPeer foreign(host.another);
+    foreign.say(here.peer.address, pattern(1000, 1));
+    EXPECT_TRUE(hears(here, {&here}, pattern(1000, 1)));
+    const link::Arrival& arrival = here.peer.log.messages.at(0).arrival;
+    EXPECT_EQ(arrival.operation, link::Operation::kDatagram);
+    EXPECT_TRUE(arrival.has_data);
+    EXPECT_EQ(arrival.data, 0xABCD'EF01);
+    EXPECT_EQ(here.door->counts().taken, 1U);
+    EXPECT_EQ(here.peer.station->dropped_packets(), "");
+  });
+}
+
+TEST(Doorkeeper, AllOfAForeignHostIsOneSourceAtPort4791) {
+  on_own_host([](const OwnHost& host) {
+    Guarded here(host.address);
+    ForeignPeer one(host.another);
+    ForeignPeer two(host.another);
+    ForeignPeer third(host.address);
+    for (ForeignPeer* each : {&one, &two, &third}) {
+      each->say(here.peer.address, pattern(10, 2));
+      EXPECT_TRUE(hears(here, {&here}, pattern(10, 2)));
+    }
+    ASSERT_EQ(here.peer.log.opened.size(), 2U);
+    EXPECT_EQ(here.peer.log.opened[0].second, ForeignHand::at_door(host.another));
+    EXPECT_EQ(here.peer.log.opened[1].second, ForeignHand::at_door(host.address));
+  });
+}
+
+TEST(Doorkeeper, AnEndpointOfAnotherProcessHearsThroughTheHolder) {
+  on_own_host([](const OwnHost& host) {
+    Guarded holder(host.address);
+    Guarded other(host.address);
+    ForeignPeer foreign(host.another);
+    for (const std::size_t length : {std::size_t{0}, std::size_t{1}, wire::kMaxPathMtu}) {
+      foreign.say(other.peer.address, pattern(length, 3));
+      EXPECT_TRUE(hears(other, {&holder, &other}, pattern(length, 3))) << length;
+    }
+    EXPECT_EQ(other.peer.log.opened.at(0).second, ForeignHand::at_door(host.another));
+    EXPECT_EQ(holder.door->counts().handed_on, 3U);
+    EXPECT_EQ(other.door->counts().taken, 0U);
+    EXPECT_TRUE(holder.peer.log.messages.empty());
+    foreign.say(holder.peer.address, pattern(5, 4));
+    EXPECT_TRUE(hears(holder, {&holder, &other}, pattern(5, 4)));
+  });
+}
+
+TEST(Doorkeeper, EndpointsOfOneProcessHearWhicheverOfThemLooks) {
+  on_own_host([](const OwnHost& host) {
+    Doorkeepers keepers;
+    Guarded one(host.address, keepers.at(host.address));
+    Guarded two(host.address, keepers.at(one.peer.address));
+    Guarded elsewhere(host.another, keepers.at(host.another));
+    EXPECT_EQ(one.door, two.door);
+    EXPECT_NE(one.door, elsewhere.door);
+    ForeignPeer foreign(host.another);
+    foreign.say(two.peer.address, pattern(50, 5));
+    EXPECT_TRUE(until({&one}, [&] { return one.door->counts().handed_on == 1; }));
+    EXPECT_TRUE(hears(two, {&two}, pattern(50, 5)));
+    foreign.say(one.peer.address, pattern(50, 6));
+    EXPECT_TRUE(until({&two}, [&] { return one.door->counts().handed_on == 2; }));
+    EXPECT_TRUE(hears(one, {&one}, pattern(50, 6)));
+  });
+}
+
+TEST(Doorkeeper, EachAddressHasADoorOfItsOwn) {
+  on_own_host([](const OwnHost& host) {
+    Guarded one(host.address);
+    Guarded two(host.another);
+    ForeignPeer foreign(host.address);
+    foreign.say(one.peer.address, pattern(20, 7));
+    foreign.say(two.peer.address, pattern(20, 8));
+    EXPECT_TRUE(hears(one, {&one}, pattern(20, 7)));
+    EXPECT_TRUE(hears(two, {&two}, pattern(20, 8)));
+    // At another address than its own an endpoint is not, as for anybody else.
+    foreign.say(two.at(host.address), pattern(20, 9));
+    EXPECT_TRUE(until({&one, &two}, [&] { return one.door->counts().nobody == 1; }));
+    EXPECT_EQ(two.peer.log.messages.size(), 1U);
+  });
+}
+
+TEST(Doorkeeper, AWildcardEndpointHearsAtEveryAddress) {
+  on_own_host([](const OwnHost& host) {
+    Guarded everywhere(host.wildcard);
+    Guarded besides(host.another);  // hears through the other one
+    ForeignPeer foreign(host.address);
+    for (const os::SocketAddress& each : {host.address, host.another}) {
+      foreign.say(everywhere.at(each), pattern(30, 10));
+      EXPECT_TRUE(hears(everywhere, {&everywhere, &besides}, pattern(30, 10))) << each.text();
+    }
+    foreign.say(besides.peer.address, pattern(30, 11));
+    EXPECT_TRUE(hears(besides, {&everywhere, &besides}, pattern(30, 11)));
+    EXPECT_EQ(everywhere.door->counts().handed_on, 1U);
+  });
+}
+
+TEST(Doorkeeper, AWildcardEndpointHearsWhereAnotherProcessHasOneAddress) {
+  on_own_host([](const OwnHost& host) {
+    Guarded one_address(host.another);
+    Guarded everywhere(host.wildcard);
+    ForeignPeer foreign(host.address);
+    for (const os::SocketAddress& each : {host.address, host.another}) {
+      foreign.say(everywhere.at(each), pattern(30, 12));
+      EXPECT_TRUE(hears(everywhere, {&everywhere, &one_address}, pattern(30, 12))) << each.text();
+    }
+    EXPECT_EQ(one_address.door->counts().handed_on, 1U);
+    EXPECT_EQ(everywhere.door->counts().taken, 1U);
+  });
+}
+
+TEST(Doorkeeper, APortThatSomebodyElseHasIsTakenWhenItIsFree) {
+  on_own_host([](const OwnHost& host) {
+    std::optional<os::UdpSocket> other = squatter(host.address);
+    Guarded here(host.address);
+    ForeignPeer foreign(host.another);
+    foreign.say(here.peer.address, pattern(10, 13));
+    EXPECT_EQ(here.peer.heard(), 0U) << "it is the other one's";
+    other.reset();
+    // What is sent before is nobody's.
+    const auto taken = [&] { return !os::UdpSocket::bind(ForeignHand::at_door(host.address), {}); };
+    EXPECT_TRUE(until({&here}, taken));
+    foreign.say(here.peer.address, pattern(10, 14));
+    EXPECT_TRUE(hears(here, {&here}, pattern(10, 14)));
+  });
+}
+
+TEST(Doorkeeper, WhenTheHolderIsKilledAnotherTakesOver) {
+  on_own_host([](const OwnHost& host) {
+    std::optional<OtherProcess> holder(std::in_place, [&](const std::function<void()>& ready) {
+      Guarded first(host.address);
+      ready();
+      for (;;) {
+        os::wait_readable(first.peer.station->wake_fd(), milliseconds(5));
+        first.peer.station->poll(first.peer.log);
+      }
+    });
+    Guarded one(host.address);
+    Guarded two(host.address);
+    ForeignPeer foreign(host.another);
+    foreign.say(one.peer.address, pattern(10, 15));
+    EXPECT_TRUE(hears(one, {&one, &two}, pattern(10, 15))) << "through the first process";
+    EXPECT_EQ(one.door->counts().taken, 0U);
+    holder.reset();
+    // Sent again and again, as those that come while nobody has the port are lost.
+    for (Guarded* each : {&one, &two}) {
+      const std::size_t before = each->peer.log.messages.size();
+      EXPECT_TRUE(until({&one, &two}, [&] {
+        foreign.say(each->peer.address, pattern(10, 16));
+        return each->peer.log.messages.size() > before;
+      }));
+    }
+    EXPECT_NE(one.door->counts().taken == 0, two.door->counts().taken == 0);
+  });
+}
+
+TEST(Doorkeeper, WhoSleepsIsWokenUp) {
+  on_own_host([](const OwnHost& host) {
+    Guarded holder(host.address);
+    Guarded other(host.address);
+    ForeignPeer foreign(host.another);
+    const auto falls_asleep = [](Guarded& who) {
+      who.peer.station->poll(who.peer.log);
+      return who.peer.station->fall_asleep() &&
+             !os::wait_readable(who.peer.station->wake_fd(), milliseconds(0));
+    };
+    const auto is_woken = [](Guarded& who) {
+      const bool woken = os::wait_readable(who.peer.station->wake_fd(), milliseconds(20'000));
+      who.peer.station->wake_up();
+      return woken;
+    };
+    ASSERT_TRUE(falls_asleep(holder) && falls_asleep(other));
+    foreign.say(other.peer.address, pattern(10, 17));
+    EXPECT_TRUE(is_woken(holder));
+    holder.peer.station->poll(holder.peer.log);
+    EXPECT_EQ(holder.door->counts().handed_on, 1U) << "by the first poll after sleep";
+    EXPECT_TRUE(is_woken(other));
+    EXPECT_TRUE(hears(other, {&other}, pattern(10, 17)));
+    EXPECT_TRUE(falls_asleep(holder) && falls_asleep(other)) << "nothing is left that wakes them";
+  });
+}
+
+TEST(Doorkeeper, WhatIsForNobodyDoesNotKeepItAwake) {
+  on_own_host([](const OwnHost& host) {
+    Guarded here(host.address);
+    ForeignPeer foreign(host.another);
+    os::SocketAddress gone = host.address;
+    {
+      Guarded left(host.address);
+      gone = left.peer.address;
+    }
+    foreign.say(gone, pattern(10, 18));
+    EXPECT_TRUE(until({&here}, [&] { return here.door->counts().nobody == 1; }));
+    EXPECT_EQ(here.peer.station->dropped_packets(), "at port 4791: 1 for nobody");
+    EXPECT_TRUE(here.peer.station->fall_asleep());
+    EXPECT_FALSE(os::wait_readable(here.peer.station->wake_fd(), milliseconds(0)));
+  });
+}
+
+TEST(Doorkeeper, ACaptureShowsPacketsAsTheyCameToTheHost) {
+  on_own_host([](const OwnHost& host) {
+    Record of_holder;
+    Record of_other;
+    Guarded holder(host.address, nullptr, &of_holder);
+    Guarded other(host.address, nullptr, &of_other);
+    ForeignPeer foreign(host.another);
+    Bytes changed = foreign.packet(host.address, other.peer.address.port(), pattern(10, 19));
+    changed.back() ^= std::byte{1};
+    foreign.send(ForeignHand::at_door(host.address), changed);
+    foreign.say(other.peer.address, pattern(10, 20));
+    EXPECT_TRUE(hears(other, {&holder, &other}, pattern(10, 20)));
+    EXPECT_TRUE(of_holder.entries.empty()) << "they are not its own";
+    ASSERT_EQ(of_other.entries.size(), 2U);
+    for (const Record::Entry& each : of_other.entries) {
+      EXPECT_EQ(each.direction, wire::CaptureDirection::kReceived);
+      EXPECT_EQ(each.route.source_port, foreign.from.port());
+      EXPECT_EQ(each.route.destination_port, wire::kUdpPort);
+      EXPECT_EQ(each.route.source, route_between(foreign.from, host.address).source);
+      EXPECT_EQ(each.bytes.size(), changed.size());
+    }
+    EXPECT_TRUE(of_other.entries[0].bytes == changed);
+    EXPECT_EQ(of_other.entries[0].remark, "dropped: its ICRC is wrong");
+    EXPECT_EQ(of_other.entries[1].remark, "");
+  });
+}
+
+TEST(Doorkeeper, WhatComesWhileNobodyLooksIsCountedAndTheRestArrives) {
+  on_own_host([](const OwnHost& host) {
+    Guarded here(host.address);
+    ForeignPeer foreign(host.another);
+    std::uint64_t sent = 0;
+    do {
+      for (int i = 0; i < 100; ++i, ++sent) foreign.say(here.peer.address, pattern(4000, 21));
+    } while (here.door->counts().unread == 0 && sent < 1'000'000);
+    const auto& messages = here.peer.log.messages;
+    EXPECT_TRUE(
+        until({&here}, [&] { return messages.size() + here.door->counts().unread == sent; }));
+    EXPECT_GT(messages.size(), 0U);
+    EXPECT_NE(here.peer.station->dropped_packets().find(" that came while nobody looked"),
+              std::string::npos);
+  });
+}
+
+TEST(Doorkeeper, AFloodTakesItsTurns) {
+  on_own_host([](const OwnHost& host) {
+    Guarded holder(host.address);
+    Guarded other(host.address);
+    ForeignPeer foreign(host.another);
+    constexpr unsigned kMany = 200;
+    for (unsigned i = 0; i < kMany; ++i) foreign.say(other.peer.address, pattern(10, i));
+    unsigned most = 0;
+    const auto all_gone = [&] {
+      const std::uint64_t before = holder.door->counts().handed_on;
+      holder.peer.station->poll(holder.peer.log);
+      const std::uint64_t now = holder.door->counts().handed_on;
+      most = std::max(most, static_cast<unsigned>(now - before));
+      return now == kMany;
+    };
+    EXPECT_TRUE(until({&other}, all_gone));
+    EXPECT_LE(most, 32U);
+    EXPECT_TRUE(until({&other}, [&] { return other.peer.log.messages.size() == kMany; }));
+    for (unsigned i = 0; i < kMany; ++i) {
+      EXPECT_TRUE(other.peer.log.messages[i].bytes == pattern(10, i)) << "in order";
+    }
+  });
+}
+
+}  // namespace
+}  // namespace weft::udp

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How is a packet of a foreign peer handed on to the endpoint whose queue pair it names?
+#include "envelope.h"
+
+#include <cstring>
+
+#include "link_udp/route.h"
+#include "wire/endian.h"
+#include "wire/icrc.h"
+
+namespace weft::udp {
+namespace {
+
+constexpr std::uint8_t kVersion = 1;
+constexpr std::size_t kVersionAt = wire::kBthBytes;
+constexpr std::size_t kClassAt = kVersionAt + 1;
+constexpr std::size_t kPortAt = kClassAt + 1;
+constexpr std::size_t kSourceAt = kPortAt + 2;
+static_assert(kSourceAt + 16 == kEnvelopeHeader);
+
+os::SocketAddress address_at(const std::byte* source, std::uint16_t port, bool v6) {
+  if (v6) {
+    sockaddr_in6 raw{};
+    raw.sin6_family = AF_INET6;
+    raw.sin6_port = htons(port);
+    std::memcpy(&raw.sin6_addr, source, sizeof raw.sin6_addr);
+    return os::SocketAddress::parse(&raw, sizeof raw).value();
+  }
+  sockaddr_in raw{};
+  raw.sin_family = AF_INET;
+  raw.sin_port = htons(port);
+  std::memcpy(&raw.sin_addr, source, sizeof raw.sin_addr);
+  return os::SocketAddress::parse(&raw, sizeof raw).value();
+}
+
+os::SocketAddress with_port(os::SocketAddress address, std::uint16_t port) {
+  address.set_port(port);
+  return address;
+}
+
+}  // namespace
+
+os::SocketAddress addressee(const os::Datagram& packet, std::uint32_t queue_pair) {
+  return with_port(packet.to, port_of(queue_pair));
+}
+
+std::size_t write_envelope(const os::Datagram& packet, std::uint32_t queue_pair, std::byte* out) {
+  wire::Packet headers;
+  headers.opcode = kHandedOn;
+  headers.destination = queue_pair;
+  wire::write_headers(headers, 0, out);
+  const wire::Route route = route_between(packet.from, packet.to);
+  wire::store<std::uint8_t>(out + kVersionAt, kVersion);
+  wire::store<std::uint8_t>(out + kClassAt, packet.traffic_class);
+  wire::store<std::uint16_t>(out + kPortAt, route.source_port);
+  std::memcpy(out + kSourceAt, route.source.data(), route.source.size());
+  std::memcpy(out + kEnvelopeHeader, packet.bytes.data(), packet.bytes.size());
+  const std::size_t length = kEnvelopeHeader + packet.bytes.size();
+  const auto way = route_between(packet.to, addressee(packet, queue_pair));
+  wire::store_icrc(out + length, wire::icrc(way, {out, length}));
+  return length + wire::kIcrcBytes;
+}
+
+std::optional<HandedOn> open_envelope(const os::Datagram& datagram, Drops& drops) {
+  HandedOn handed;
+  handed.to = with_port(datagram.to, wire::kUdpPort);
+  if (!(datagram.from == handed.to)) {
+    ++drops.forged;
+    return std::nullopt;
+  }
+  const std::span<const std::byte> bytes = datagram.bytes;
+  const auto words = wire::check_icrc(route_between(datagram.from, datagram.to), bytes);
+  if (!words || *words != wire::Ipv4Words{}) {
+    ++drops.wrong_crc;
+  } else if (bytes.size() <= kEnvelopeHeader + wire::kIcrcBytes ||
+             wire::load<std::uint8_t>(bytes.data() + kVersionAt) != kVersion ||
+             is_envelope(bytes.subspan(kEnvelopeHeader))) {
+    ++drops.malformed;
+  } else {
+    const bool v6 = datagram.to.family() == AF_INET6;
+    handed.from =
+        address_at(bytes.data() + kSourceAt, wire::load<std::uint16_t>(bytes.data() + kPortAt), v6);
+    handed.traffic_class = wire::load<std::uint8_t>(bytes.data() + kClassAt);
+    handed.bytes = bytes.subspan(kEnvelopeHeader);
+    handed.bytes = handed.bytes.first(handed.bytes.size() - wire::kIcrcBytes);
+    return handed;
+  }
+  return std::nullopt;
+}
+
+}  // namespace weft::udp

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How is a packet of a foreign peer handed on to the endpoint whose queue pair it names?
+//
+// As a packet of its own, from whoever holds port 4791 of an address to the queue pair's port at
+// the same address. All numbers are big-endian:
+//
+//    0  base header: opcode 0xF4, one of those left to manufacturers; the queue pair; PSN 0
+//   12  version: 1
+//   13  traffic class, as it stood in the packet's IP header
+//   14  the UDP port that the packet came from
+//   16  the address that it came from; of IPv4 four bytes, then zeros
+//   32  the packet, base header to ICRC
+//       the ICRC of all this
+//
+// The packet had been sent to the address that the envelope goes to, and to port 4791. With that
+// its own ICRC can be checked: it covers no more of the IP and UDP headers that a socket can see.
+//
+// Whoever can send envelopes that are believed can speak in the name of any foreign peer. So they
+// are believed only when they come from port 4791 of the very address that they were sent to: who
+// holds that gets the foreign peers' packets anyway.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "link_udp/station.h"
+#include "os/udp_batch.h"
+#include "wire/packet.h"
+
+namespace weft::udp {
+
+inline constexpr std::uint8_t kHandedOn = 0xF4;
+inline constexpr std::size_t kEnvelopeHeader = 32;
+// The longest packet that there is, and its envelope.
+inline constexpr std::size_t kLongestPacket =
+    wire::kMaxHeaderBytes + wire::kMaxPathMtu + wire::kIcrcBytes;
+inline constexpr std::size_t kLongestEnvelope = kEnvelopeHeader + kLongestPacket + wire::kIcrcBytes;
+
+// What came in an envelope. Its bytes lie in that.
+struct HandedOn {
+  os::SocketAddress from;
+  os::SocketAddress to;
+  std::uint8_t traffic_class = 0;
+  std::span<const std::byte> bytes;
+
+  // The packet as a socket at port 4791 would have received it.
+  os::Datagram datagram() const { return {from, to, traffic_class, 0, bytes}; }
+};
+
+// True for what has the opcode of an envelope.
+inline bool is_envelope(std::span<const std::byte> datagram) {
+  return !datagram.empty() && datagram[0] == std::byte{kHandedOn};
+}
+
+// Puts a packet of at most kLongestPacket bytes, which came to port 4791, into an envelope for that
+// queue pair; `out` has kLongestEnvelope. Returns how long it is.
+std::size_t write_envelope(const os::Datagram& packet, std::uint32_t queue_pair, std::byte* out);
+
+// Where an envelope for that queue pair goes.
+os::SocketAddress addressee(const os::Datagram& packet, std::uint32_t queue_pair);
+
+// Takes a packet out of its envelope. Counts the envelope, and returns nothing, when it is not to
+// be believed or makes no sense. Of the packet nothing is known then: it is to be checked as if it
+// had come by itself.
+std::optional<HandedOn> open_envelope(const os::Datagram& datagram, Drops& drops);
+
+}  // namespace weft::udp

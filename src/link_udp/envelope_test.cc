@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Is a packet in an envelope what it was before, and are other envelopes refused?
+#include "envelope.h"
+
+#include <gtest/gtest.h>
+
+#include "foreign_peer.h"
+#include "own_network.h"
+#include "packet_check.h"
+#include "wire/icrc.h"
+
+namespace weft::udp {
+namespace {
+
+using namespace testing;
+
+constexpr std::uint16_t kPort = 40'000;
+constexpr std::uint16_t kForeignPort = 50'000;
+
+// A packet of a foreign peer, and the envelope in which it reaches an endpoint.
+struct Handed {
+  explicit Handed(const std::string& host) : peer{address_of(host)}, to(address_of(host)) {
+    peer.from.set_port(kForeignPort);
+    door = ForeignHand::at_door(to);
+    to.set_port(kPort);
+    packet = peer.packet(to, kPort, pattern(101, 1));
+    bytes = peer.envelope(to, kPort, packet, 0x2A);
+  }
+  // What an endpoint makes of those bytes, if they come from there.
+  std::optional<HandedOn> open(const Bytes& envelope, const os::SocketAddress& from) {
+    return open_envelope({from, to, 0, 0, envelope}, drops);
+  }
+  // The same bytes with another ICRC, which is right.
+  Bytes closed(Bytes envelope) const {
+    const std::size_t covered = envelope.size() - wire::kIcrcBytes;
+    const auto crc = wire::icrc(route_between(door, to), std::span(envelope).first(covered));
+    wire::store_icrc(envelope.data() + covered, crc);
+    return envelope;
+  }
+
+  ForeignHand peer;
+  os::SocketAddress door;
+  os::SocketAddress to;
+  Bytes packet;
+  Bytes bytes;
+  Drops drops;
+};
+
+struct Envelope : ::testing::TestWithParam<const char*> {
+  Handed handed{GetParam()};
+  Drops& drops = handed.drops;
+};
+
+INSTANTIATE_TEST_SUITE_P(Families, Envelope, ::testing::Values("127.0.0.1", "::1"),
+                         [](const auto& info) { return info.index == 0 ? "IPv4" : "IPv6"; });
+
+TEST_P(Envelope, GivesBackWhatWasPutIn) {
+  const auto opened = handed.open(handed.bytes, handed.door);
+  ASSERT_TRUE(opened);
+  EXPECT_EQ(opened->from, handed.peer.from);
+  EXPECT_EQ(opened->to, handed.door);
+  EXPECT_EQ(opened->traffic_class, 0x2A);
+  EXPECT_TRUE(std::ranges::equal(opened->bytes, handed.packet));
+  EXPECT_EQ(addressee(opened->datagram(), queue_pair_at(kPort)), handed.to);
+  EXPECT_EQ(sum(drops), 0U);
+}
+
+TEST_P(Envelope, ThePacketsOwnChecksumHolds) {
+  const auto opened = handed.open(handed.bytes, handed.door);
+  ASSERT_TRUE(opened);
+  wire::Packet packet;
+  EXPECT_TRUE(read_foreign_packet(opened->datagram(), packet, drops, nullptr));
+  EXPECT_EQ(packet.source, ForeignHand::kQueuePair);
+  EXPECT_TRUE(std::ranges::equal(packet.payload, pattern(101, 1)));
+}
+
+TEST_P(Envelope, TheLongestPacketFits) {
+  const Bytes packet(kLongestPacket, std::byte{7});
+  const Bytes bytes = handed.peer.envelope(handed.to, kPort, packet);
+  EXPECT_EQ(bytes.size(), kLongestEnvelope);
+  const auto opened = handed.open(bytes, handed.door);
+  ASSERT_TRUE(opened);
+  EXPECT_TRUE(std::ranges::equal(opened->bytes, packet));
+}
+
+TEST_P(Envelope, OnlyTheHolderOfTheDoorIsBelieved) {
+  os::SocketAddress another_port = handed.door;
+  another_port.set_port(wire::kUdpPort + 1);
+  EXPECT_FALSE(handed.open(handed.bytes, another_port));
+  EXPECT_EQ(drops.forged, 1U);
+  const bool v6 = handed.to.family() == AF_INET6;
+  const auto another_host = ForeignHand::at_door(address_of(v6 ? "::2" : "127.0.0.2"));
+  EXPECT_FALSE(handed.open(handed.bytes, another_host));
+  EXPECT_EQ(drops.forged, 2U);
+  EXPECT_EQ(sum(drops), 2U);
+}
+
+TEST_P(Envelope, AChangedByteIsNoticedWhereverItIs) {
+  for (std::size_t i = 0; i < handed.bytes.size(); ++i) {
+    if (i == 4) continue;  // routers may change those bits (FECN, BECN)
+    Bytes changed = handed.bytes;
+    changed[i] ^= std::byte{0x10};
+    EXPECT_FALSE(handed.open(changed, handed.door)) << "byte " << i;
+  }
+  EXPECT_EQ(drops.wrong_crc, handed.bytes.size() - 1);
+}
+
+TEST_P(Envelope, OneThatWasCutOffIsRefused) {
+  for (std::size_t length = 0; length < handed.bytes.size(); ++length) {
+    Bytes cut(handed.bytes.begin(), handed.bytes.begin() + static_cast<std::ptrdiff_t>(length));
+    EXPECT_FALSE(handed.open(cut, handed.door)) << length << " bytes";
+    // With a right checksum it is an envelope with less in it, or none.
+    if (length < wire::kBthBytes + wire::kIcrcBytes) continue;
+    cut = handed.closed(cut);
+    const auto opened = handed.open(cut, handed.door);
+    EXPECT_EQ(opened.has_value(), length > kEnvelopeHeader + wire::kIcrcBytes) << length;
+    if (!opened) continue;
+    wire::Packet packet;
+    EXPECT_FALSE(read_foreign_packet(opened->datagram(), packet, drops, nullptr)) << length;
+  }
+}
+
+TEST_P(Envelope, OneWithinAnotherIsRefused) {
+  const Bytes twice = handed.peer.envelope(handed.to, kPort, handed.bytes);
+  EXPECT_FALSE(handed.open(twice, handed.door));
+  EXPECT_EQ(drops.malformed, 1U);
+}
+
+TEST_P(Envelope, AnotherVersionIsRefused) {
+  Bytes later = handed.bytes;
+  later[wire::kBthBytes] = std::byte{2};
+  EXPECT_FALSE(handed.open(handed.closed(later), handed.door));
+  EXPECT_EQ(drops.malformed, 1U);
+}
+
+TEST_P(Envelope, APacketThatWasForAnotherAddressOrFromAnotherPeerShows) {
+  // Whoever makes the envelope cannot say so without making the packet's checksum wrong.
+  for (std::size_t at = wire::kBthBytes + 2; at < kEnvelopeHeader; ++at) {
+    Bytes other = handed.bytes;
+    other[at] ^= std::byte{1};
+    other = handed.closed(other);
+    const auto opened = handed.open(other, handed.door);
+    ASSERT_TRUE(opened);
+    const bool counts = handed.to.family() == AF_INET6 || at < wire::kBthBytes + 8;
+    wire::Packet packet;
+    EXPECT_EQ(read_foreign_packet(opened->datagram(), packet, drops, nullptr), !counts) << at;
+  }
+}
+
+}  // namespace
+}  // namespace weft::udp

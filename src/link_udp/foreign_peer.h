@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How do tests speak to an endpoint as a foreign peer does, and as somebody who pretends to?
+#pragma once
+
+#include <optional>
+
+#include "datagram_test_support.h"
+#include "envelope.h"
+#include "link_udp/route.h"
+#include "wire/packet.h"
+
+namespace weft::udp::testing {
+
+using Change = std::function<void(wire::Packet&)>;
+
+// Makes packets by hand.
+struct ForeignHand {
+  static constexpr std::uint32_t kQueuePair = 0x11;
+  // What the kernel of a foreign peer might have chosen; a receiver knows it from the ICRC only.
+  static constexpr wire::Ipv4Words kWords{0x4711, 0x4000};
+
+  os::SocketAddress from;
+
+  // A UD SEND for the endpoint of that port, which came from here to port 4791 of that address.
+  Bytes packet(const os::SocketAddress& host, std::uint16_t port, const Bytes& payload,
+               const Change& change = {}) const {
+    wire::Packet headers;
+    headers.opcode =
+        wire::opcode_of(wire::Transport::kUnreliableDatagram, wire::Operation::kSendOnlyImmediate);
+    headers.destination = queue_pair_at(port);
+    headers.queue_key = kDatagramQueueKey;
+    headers.source = kQueuePair;
+    headers.immediate = 0xABCD'EF01;
+    if (change) change(headers);
+    const std::size_t size = wire::header_bytes(headers);
+    Bytes bytes(size + payload.size() + wire::padding_of(payload.size()) + wire::kIcrcBytes);
+    wire::write_headers(headers, payload.size(), bytes.data());
+    std::copy(payload.begin(), payload.end(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
+    const std::size_t covered = bytes.size() - wire::kIcrcBytes;
+    const wire::Route route = route_between(from, at_door(host));
+    const wire::Ipv4Words words = route.v6 ? wire::Ipv4Words{} : kWords;
+    wire::store_icrc(bytes.data() + covered,
+                     wire::icrc(route, std::span(bytes).first(covered), words));
+    return bytes;
+  }
+  // The same in an envelope, as whoever has port 4791 of that address makes it.
+  Bytes envelope(const os::SocketAddress& host, std::uint16_t port, const Bytes& bytes,
+                 std::uint8_t traffic_class = 0) const {
+    Bytes made(kLongestEnvelope);
+    const os::SocketAddress to = at_door(host);
+    made.resize(
+        write_envelope({from, to, traffic_class, 0, bytes}, queue_pair_at(port), made.data()));
+    return made;
+  }
+  static os::SocketAddress at_door(os::SocketAddress host) {
+    host.set_port(wire::kUdpPort);
+    return host;
+  }
+};
+
+// The same, with a plain socket to send them from.
+struct ForeignPeer : ForeignHand {
+  explicit ForeignPeer(const os::SocketAddress& at)
+      : socket(std::move(os::UdpSocket::bind(at, {.trains = false})).value()) {
+    from = socket.address();
+  }
+  os::UdpSocket socket;
+
+  void send(const os::SocketAddress& to, const Bytes& bytes) {
+    EXPECT_EQ(socket.send(to, {}, bytes, bytes.size()).error, 0) << to.text();
+  }
+  // To port 4791 of the endpoint's host.
+  void say(const os::SocketAddress& endpoint, const Bytes& payload, const Change& change = {}) {
+    send(at_door(endpoint), packet(endpoint, endpoint.port(), payload, change));
+  }
+};
+
+}  // namespace weft::udp::testing
