@@ -85,6 +85,7 @@ function(weft_verify_private_headers name headers)
   endforeach()
   add_library(weft_${name}_private_headers OBJECT EXCLUDE_FROM_ALL ${units})
   target_link_libraries(weft_${name}_private_headers PRIVATE weft_${name})
+  target_compile_options(weft_${name}_private_headers PRIVATE -O0 -g0)
   add_dependencies(weft_headers weft_${name}_private_headers)
 endfunction()
 

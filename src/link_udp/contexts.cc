@@ -16,6 +16,9 @@ namespace {
 constexpr std::uint32_t kIndexBits = 16;
 constexpr std::uint32_t kMostContexts = (1U << kIndexBits) - 1;
 
+// So much later it is noticed that a flow has nothing to do any more.
+constexpr auto kRest = std::chrono::milliseconds(1);
+
 constexpr std::uint32_t index_of(std::uint32_t number) { return (number & kMostContexts) - 1; }
 
 }  // namespace
@@ -48,7 +51,7 @@ StationHub::Context* StationHub::find_context(std::uint32_t number) {
 // Whoever sleeps knows nothing of what is asked for meanwhile: he has to go on with it.
 void StationHub::activate(std::uint32_t number, os::Time due) {
   if (std::exchange(asleep_, false)) bell_.set();
-  emit_at_ = std::min(emit_at_, due);
+  emit_at_ = std::min({emit_at_, due, now_ + kRest});
   Context* context = find_context(number);
   if (context == nullptr || context->active) return;
   context->active = true;
