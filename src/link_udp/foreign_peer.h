@@ -2,6 +2,8 @@
 // How do tests speak to an endpoint as a foreign peer does, and as somebody who pretends to?
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <optional>
 
 #include "datagram_test_support.h"
