@@ -65,7 +65,7 @@ class Memory final : public Target {
   }
 
   Verdict may_access(Access need, const wire::Reth& memory) override {
-    require(memory.length != 0 && memory.length <= kMaxMessage, "a length that is none");
+    require(memory.length <= kMaxMessage, "a length that is none");
     const bool within = memory.key == kKey && memory.address >= kAddress &&
                         memory.address - kAddress <= kArea &&
                         memory.length <= kArea - (memory.address - kAddress);
