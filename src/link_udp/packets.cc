@@ -279,7 +279,7 @@ os::Time StationHub::due(const Context& context) const {
 // Requests first: acknowledgements are smaller, and may end a train.
 void StationHub::emit(bool all) {
   emit_at_ = os::Time::max();
-  if (active_.empty()) return;
+  if (active_.empty()) return trains_.flush();
   memory_.forget();
   emitting_.clear();
   emitting_.swap(active_);

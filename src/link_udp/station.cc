@@ -179,9 +179,9 @@ Result<std::unique_ptr<link::Flow>> StationHub::connect(const os::SocketAddress&
 unsigned StationHub::poll(link::InboxSink& sink) {
   link::InboxSink* const before = std::exchange(sink_, &sink);
   now_ = std::chrono::steady_clock::now();
-  if (emit_at_ <= now_) emit(false);
+  if (has_to_emit()) emit(false);
   const unsigned count = receive();
-  if (emit_at_ <= now_) emit(false);
+  if (has_to_emit()) emit(false);
   look_at_silent_ones();
   report_pulled();
   sink_ = before;
@@ -234,7 +234,7 @@ bool StationHub::fall_asleep() {
   emit(true);
   look_at_silent_ones();
   const os::Time next = watches_.empty() ? emit_at_ : std::min(emit_at_, watches_.front().at);
-  if (next <= now_) return false;
+  if (next <= now_ || has_to_emit()) return false;
   timer_.set(next == os::Time::max() ? os::Timer::kNever : next - now_);
   asleep_ = pulled_.empty();
   return asleep_;

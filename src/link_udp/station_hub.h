@@ -126,6 +126,8 @@ class StationHub final : public Station, public Hub {
   void said(const Refusal& refusal, const Way& back);
   void said(const Farewell& farewell, const Way& back);
   void emit(bool all);
+  // A flow has something to do, or the socket had no room for what was to leave.
+  bool has_to_emit() const { return emit_at_ <= now_ || !trains_.empty(); }
   os::Time due(const Context& context) const;
   void report_pulled();
 
