@@ -55,6 +55,7 @@ Status Port::open_station(os::UdpSocket socket, const PortOptions& options) {
   wanted.connect_timeout = options.connect_timeout;
   wanted.first_source = mailbox_ != nullptr ? kFirstRemoteSource : 0;
   wanted.capture = network_tap();
+  wanted.met = options.met_over_network;
   auto station = udp::Station::create(std::move(socket), wanted);
   if (!station) return station.error();
   station_ = std::move(station).value();

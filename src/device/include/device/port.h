@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -34,6 +35,8 @@ struct PortOptions {
   link::Service service = link::Service::kReliableDatagram;
   std::chrono::milliseconds connect_timeout{2000};
   bool foreign_peers = true;  // rdma_rxe, RNICs: they may send datagrams, to port 4791 of this host
+  // As udp::StationOptions::met says; of datagrams nothing waits for a peer.
+  std::function<void()> met_over_network;
 };
 
 // An address, an inbox, and flows to peers. Flows must be destroyed before their port. One thread
