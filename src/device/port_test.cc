@@ -157,6 +157,20 @@ TEST_F(PortTest, WhoeverSharesNoMemoryIsReachedOverTheNetwork) {
   EXPECT_GE(one.sources[two.socket.address().port()], kFirstRemoteSource);
 }
 
+// As whoever makes a connection: the ways to a listener and to the endpoint that answers are wanted
+// within a moment, and nobody asks once more.
+TEST_F(PortTest, WhoeverInsistsFindsManyAtOnceOverTheNetwork) {
+  End one(device_, kBoth);
+  std::list<End> far;
+  for (int i = 0; i < 20; ++i) far.emplace_back(device_, kUdp);
+  std::vector<std::unique_ptr<link::Flow>> ways;
+  for (const End& peer : far) {
+    auto way = one.port->connect(peer.socket.address(), true);
+    ASSERT_TRUE(way.ok()) << way.error().message;
+    ways.push_back(std::move(way).value());
+  }
+}
+
 TEST_F(PortTest, BothLinksCarryMessagesAtOnceInOrder) {
   End middle(device_, kBoth);
   End near(device_, kShm);

@@ -111,7 +111,7 @@ TEST_P(FarProgress, SendsOfAProgramThatDoesNotPollArrive) {
 
 INSTANTIATE_TEST_SUITE_P(
     Far, FarProgress,
-    testing::Combine(testing::Values(Placement::kTwoProcesses),
+    testing::Combine(testing::Values(Placement::kTwoProcesses, Placement::kConnectedProcesses),
                      testing::Values(FI_THREAD_SAFE, FI_THREAD_DOMAIN)),
     [](const testing::TestParamInfo<std::tuple<Placement, fi_threading>>& one) {
       return std::string(to_string(std::get<0>(one.param))) +
