@@ -12,6 +12,7 @@ CondSignaller::CondSignaller(const EngineGroup& group, std::shared_ptr<ProgressT
 Result<std::unique_ptr<CondSignaller>> CondSignaller::open(const EngineGroup& group) {
   auto thread = ProgressThread::get();
   if (!thread) return thread.error();
+  if (Status ok = thread.value()->start(); !ok) return ok.error();
   std::unique_ptr<CondSignaller> signaller(new CondSignaller(group, std::move(thread).value()));
   signaller->thread_->attach(*signaller);
   return signaller;

@@ -51,7 +51,7 @@ void EngineGroup::detach(Engine& engine) {
 }
 
 void EngineGroup::progress() {
-  if (!lock_.try_lock()) return;
+  if (!lock_.try_lock_first()) return;
   const std::lock_guard guard(lock_, std::adopt_lock);
   if (asleep_.load(std::memory_order_relaxed)) [[unlikely]]
     wake_up();

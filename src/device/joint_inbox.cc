@@ -2,6 +2,8 @@
 // Where do messages arrive that come both from within the host and over the network?
 #include "joint_inbox.h"
 
+#include <algorithm>
+
 namespace weft::device {
 namespace {
 
@@ -75,9 +77,11 @@ bool JointInbox::fall_asleep() {
   return far_.fall_asleep() && near;
 }
 
+// Whatever has woken whoever slept may have come over the network.
 void JointInbox::wake_up() {
   near_.wake_up();
   far_.wake_up();
+  if (far_.bustle() != Bustle::kNone) lively_ = std::max(lively_, 1U);
 }
 
 }  // namespace weft::device

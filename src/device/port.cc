@@ -55,6 +55,7 @@ Status Port::open_station(os::UdpSocket socket, const PortOptions& options) {
   wanted.connect_timeout = options.connect_timeout;
   wanted.first_source = mailbox_ != nullptr ? kFirstRemoteSource : 0;
   wanted.capture = network_tap();
+  wanted.met = options.met_over_network;
   auto station = udp::Station::create(std::move(socket), wanted);
   if (!station) return station.error();
   station_ = std::move(station).value();
@@ -116,11 +117,12 @@ Status Port::open_both(const link::Place& place, const PortOptions& options) {
 }
 
 // True for whoever is not to be found in the shared files, and never will be: he is on another
-// host, or on this one in a place that shares no files with this process.
-bool Port::is_elsewhere(const os::SocketAddress& peer) {
+// host, or on this one in a place that shares no files with this process. Who insists does not ask
+// once more, which costs the others less than looking does.
+bool Port::is_elsewhere(const os::SocketAddress& peer, bool insists) {
   if (!os::is_local_address(peer.get())) return true;
   const os::Time now = os::coarse_now();
-  if (now == searched_at_) return false;  // looking costs more than asking once more
+  if (now == searched_at_ && !insists) return false;
   searched_at_ = now;
   return os::somebody_listens(peer);
 }
@@ -130,7 +132,7 @@ Result<std::unique_ptr<link::Flow>> Port::connect(const os::SocketAddress& peer,
     auto outbox = shm::Outbox::open(sender_, peer);
     const int error = outbox ? 0 : outbox.error().code;
     const bool unknown = error == ENOENT || error == EHOSTUNREACH;
-    const bool elsewhere = unknown && joint_ != nullptr && is_elsewhere(peer);
+    const bool elsewhere = unknown && joint_ != nullptr && is_elsewhere(peer, insists);
     if (elsewhere) outbox = shm::Outbox::open(sender_, peer);  // he may have come meanwhile
     if (outbox) return recorded(std::move(outbox).value(), peer);
     if (!elsewhere) return outbox.error();

@@ -42,6 +42,7 @@ struct End final : link::InboxSink, link::FlowSink {
     options.name = socket.address();
     options.domain = device->new_domain();
     options.service = service;
+    options.met_over_network = [this] { ++met; };
     port = std::move(Port::open(device, {socket, links}, options)).value();
   }
   link::Flow& to(const End& peer) {
@@ -101,6 +102,7 @@ struct End final : link::InboxSink, link::FlowSink {
   std::vector<std::uint32_t> closed;
   std::vector<int> errors;
   bool turns_away = false;
+  int met = 0;
 };
 
 class PortTest : public testing::Test {
@@ -153,6 +155,20 @@ TEST_F(PortTest, WhoeverSharesNoMemoryIsReachedOverTheNetwork) {
   ASSERT_TRUE(poll_until({&one, &two}, [&] { return heard_from(one, two).size() == 1; }));
   EXPECT_EQ(one.to(two).process(), 0);
   EXPECT_GE(one.sources[two.socket.address().port()], kFirstRemoteSource);
+}
+
+// As whoever makes a connection: the ways to a listener and to the endpoint that answers are wanted
+// within a moment, and nobody asks once more.
+TEST_F(PortTest, WhoeverInsistsFindsManyAtOnceOverTheNetwork) {
+  End one(device_, kBoth);
+  std::list<End> far;
+  for (int i = 0; i < 20; ++i) far.emplace_back(device_, kUdp);
+  std::vector<std::unique_ptr<link::Flow>> ways;
+  for (const End& peer : far) {
+    auto way = one.port->connect(peer.socket.address(), true);
+    ASSERT_TRUE(way.ok()) << way.error().message;
+    ways.push_back(std::move(way).value());
+  }
 }
 
 TEST_F(PortTest, BothLinksCarryMessagesAtOnceInOrder) {
@@ -212,6 +228,42 @@ TEST_F(PortTest, ASleeperHearsOfBoth) {
       return sleeper.heard.size() == before + 1;
     })) << links.udp;
   }
+}
+
+TEST_F(PortTest, WhoeverIsWokenFindsAtOnceWhatCameOverTheNetwork) {
+  End sleeper(device_, kBoth);
+  End sender(device_, kUdp);
+  sender.send(sleeper, "here I am");
+  ASSERT_TRUE(poll_until({&sender, &sleeper}, [&] { return messages_at(sleeper) == 1; }));
+  const auto readable = [&] {
+    return os::wait_readable(sleeper.port->inbox().wake_fd(), std::chrono::milliseconds(0));
+  };
+  // Until polls have become rare, and nothing comes any more that would wake it.
+  for (int i = 0; i < 10'000; ++i) sleeper.poll();
+  const auto quiet = [&] {
+    sleeper.poll();
+    sleeper.poll();
+    return sleeper.port->inbox().fall_asleep() && !readable();
+  };
+  ASSERT_TRUE(poll_until({&sender}, quiet));
+  sender.send(sleeper, "wake up");
+  for (int i = 0; i < 3; ++i) sender.poll();
+  ASSERT_TRUE(poll_until({&sender}, readable));
+  sleeper.port->inbox().wake_up();
+  sleeper.poll();
+  EXPECT_EQ(messages_at(sleeper), 2U);
+}
+
+// Only over the network does somebody wait for this end.
+TEST_F(PortTest, OnlyWhoIsReachedOverTheNetworkIsMetThere) {
+  End one(device_, kBoth);
+  End near(device_, kBoth);
+  End far(device_, kUdp);
+  one.send(near, "hello");
+  ASSERT_TRUE(poll_until({&one, &near}, [&] { return messages_at(near) == 1; }));
+  EXPECT_EQ(one.met + near.met, 0);
+  one.send(far, "hello");
+  EXPECT_EQ(one.met, 1);
 }
 
 TEST_F(PortTest, WhoeverIsTurnedAwayHearsOfItOverEitherLink) {

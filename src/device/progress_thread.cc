@@ -37,43 +37,53 @@ struct ProgressThread::Forks {
   }
   void before() {
     mutex.lock();
-    if (live != nullptr) live->mutex_.lock();
+    if (live == nullptr) return;
+    live->mutex_.lock();
+    live->beginning_.lock();
   }
   void in_parent() {
-    if (live != nullptr) live->mutex_.unlock();
+    if (live != nullptr) let_on();
     mutex.unlock();
   }
   void in_child() {
     if (live != nullptr) {
       live->abandon();
-      live->mutex_.unlock();
+      let_on();
     }
     live = nullptr;
     current.reset();
     mutex.unlock();
+  }
+
+ private:
+  void let_on() const {
+    live->beginning_.unlock();
+    live->mutex_.unlock();
   }
 };
 
 Result<std::shared_ptr<ProgressThread>> ProgressThread::get() {
   Forks& forks = Forks::heeded();
   const std::lock_guard guard(forks.mutex);
-  if (auto running = forks.current.lock()) return running;
-  auto started = start();
-  if (!started) return started;
-  forks.current = started.value();
-  forks.live = started.value().get();
-  return started;
-}
-
-Result<std::shared_ptr<ProgressThread>> ProgressThread::start() {
+  if (auto present = forks.current.lock()) return present;
   auto event = os::Event::create();
   if (!event) return event.error();
-  std::shared_ptr<ProgressThread> progress(new ProgressThread);
-  progress->event_ = std::move(event).value();
-  auto thread = os::Thread::start([self = progress.get()] { self->run(); });
+  std::shared_ptr<ProgressThread> created(new ProgressThread);
+  created->event_ = std::move(event).value();
+  forks.current = created;
+  forks.live = created.get();
+  return created;
+}
+
+Status ProgressThread::start() {
+  if (begun_.load(std::memory_order_acquire)) return {};
+  const std::lock_guard guard(beginning_);
+  if (begun_.load(std::memory_order_relaxed)) return {};
+  auto thread = os::Thread::start([this] { run(); });
   if (!thread) return thread.error();
-  progress->thread_ = std::move(thread).value();
-  return progress;
+  thread_ = std::move(thread).value();
+  begun_.store(true, std::memory_order_release);
+  return {};
 }
 
 ProgressThread::~ProgressThread() {
@@ -119,6 +129,7 @@ void ProgressThread::detach(Engine& engine) {
 // Does what is to be done for an engine that is awake, and says how long nothing will be.
 nanoseconds ProgressThread::serve(Charge& charge) {
   Engine& engine = *charge.engine;
+  if (!engine.admits_strangers()) return kNap;
   const unsigned polls = engine.polls();
   if (std::exchange(charge.polls, polls) != polls) {
     charge.backoff.reset();

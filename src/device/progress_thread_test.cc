@@ -7,8 +7,12 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
 #include <functional>
+#include <iterator>
+#include <mutex>
 #include <thread>
+#include <vector>
 
 namespace weft::device {
 namespace {
@@ -22,6 +26,12 @@ bool comes_true(const std::function<bool()>& condition) {
     std::this_thread::sleep_for(milliseconds(1));
   }
   return true;
+}
+
+// Of this process.
+std::size_t threads() {
+  const std::filesystem::directory_iterator tasks("/proc/self/task");
+  return static_cast<std::size_t>(std::distance(begin(tasks), end(tasks)));
 }
 
 // An engine with a bell; what arrives are numbers.
@@ -54,6 +64,8 @@ class Served : public Engine {
   void wake_up() override { asleep_.fetch_sub(1); }
   int wake_fd() const override { return bell_.fd(); }
   unsigned polls() override { return polls_.load(); }
+  bool admits_strangers() override { return admits_; }
+  void set_admits(bool admits) { admits_ = admits; }
 
  private:
   os::Event bell_;
@@ -63,11 +75,13 @@ class Served : public Engine {
   std::atomic<int> driven_{0};
   std::atomic<unsigned> polls_{0};
   std::atomic<bool> restless_{false};
+  std::atomic<bool> admits_{true};
 };
 
 class ProgressThreadTest : public testing::Test {
  protected:
   ProgressThreadTest() : thread_(ProgressThread::get().value()) { thread_->attach(engine_); }
+  void SetUp() override { ASSERT_TRUE(thread_->start().ok()); }
   ~ProgressThreadTest() override {
     thread_->detach(engine_);
     EXPECT_EQ(engine_.asleep(), 0) << "it was left asleep";
@@ -149,6 +163,20 @@ TEST_F(ProgressThreadTest, AnEngineThatLeftIsNotTouched) {
   EXPECT_EQ(engine_.driven(), before);
 }
 
+TEST_F(ProgressThreadTest, AnEngineIsNotTouchedBeforeItAdmitsStrangers) {
+  Served closed;
+  closed.set_admits(false);
+  thread_->attach(closed);
+  closed.post();
+  engine_.post();
+  ASSERT_TRUE(comes_true([&] { return engine_.taken() == 1; }));
+  std::this_thread::sleep_for(milliseconds(20));
+  EXPECT_EQ(closed.driven() + closed.asleep(), 0);
+  closed.set_admits(true);
+  EXPECT_TRUE(comes_true([&] { return closed.taken() == 1; }));
+  thread_->detach(closed);
+}
+
 TEST_F(ProgressThreadTest, IsOneForTheProcess) {
   EXPECT_EQ(ProgressThread::get().value(), thread_);
 }
@@ -165,12 +193,13 @@ TEST_F(ProgressThreadTest, AForkedChildLeavesWithoutItAndGetsItsOwn) {
       thread_->detach(engine_);
       Served own;
       const auto another = ProgressThread::get().value();
+      const bool started = another->start().ok();
       another->attach(own);
       own.post();
       const bool served = comes_true([&] { return own.taken() == 1; });
       another->detach(own);
       thread_.reset();
-      _exit(served ? 0 : 1);
+      _exit(started && served ? 0 : 1);
     }
     int status = -1;
     ASSERT_EQ(waitpid(child, &status, 0), child);
@@ -183,9 +212,90 @@ TEST(ProgressThread, EndsWithItsLastUserAndStartsAnew) {
   for (int i = 0; i < 20; ++i) {
     Served engine;
     const auto thread = ProgressThread::get().value();
+    ASSERT_TRUE(thread->start().ok());
     thread->attach(engine);
     engine.post();
     ASSERT_TRUE(comes_true([&] { return engine.taken() == 1; }));
+    thread->detach(engine);
+  }
+}
+
+TEST(ProgressThread, LeavesAllAloneBeforeItBegins) {
+  const std::size_t before = threads();
+  Served engine;
+  const auto thread = ProgressThread::get().value();
+  thread->attach(engine);
+  engine.post();
+  std::this_thread::sleep_for(milliseconds(20));
+  EXPECT_EQ(threads(), before);
+  EXPECT_EQ(engine.driven(), 0);
+  ASSERT_TRUE(thread->start().ok());
+  EXPECT_TRUE(comes_true([&] { return engine.taken() == 1; }));
+  thread->detach(engine);
+}
+
+TEST(ProgressThread, AnEngineMayLeaveBeforeItBegins) {
+  Served engine;
+  const auto thread = ProgressThread::get().value();
+  thread->attach(engine);
+  thread->detach(engine);
+  EXPECT_EQ(engine.asleep(), 0);
+}
+
+// Whoever starts it may be inside an engine that it wants to drive.
+TEST(ProgressThread, BeginsOnceThoughManyStartIt) {
+  for (int round = 0; round < 20; ++round) {
+    const std::size_t before = threads();
+    std::mutex inside;
+    struct Locked : Served {
+      explicit Locked(std::mutex& mutex) : mutex(mutex) {}
+      void progress() override {
+        const std::lock_guard guard(mutex);
+        Served::progress();
+      }
+      std::mutex& mutex;
+    } engine(inside);
+    const auto thread = ProgressThread::get().value();
+    thread->attach(engine);
+    engine.post();
+    std::vector<std::thread> starters;
+    for (int i = 0; i < 4; ++i) {
+      starters.emplace_back([&] {
+        const std::lock_guard guard(inside);
+        EXPECT_TRUE(thread->start().ok());
+      });
+    }
+    for (std::thread& each : starters) each.join();
+    EXPECT_TRUE(comes_true([&] { return engine.taken() == 1; }));
+    EXPECT_TRUE(comes_true([&] { return threads() == before + 1; })) << threads();
+    thread->detach(engine);
+  }
+}
+
+TEST(ProgressThread, AForkedChildOfAProcessInWhichItBeginsIsWhole) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer allows no threads in the child of a process with threads";
+#endif
+  for (int round = 0; round < 20; ++round) {
+    Served engine;
+    auto thread = ProgressThread::get().value();
+    thread->attach(engine);
+    std::thread starter([&] { EXPECT_TRUE(thread->start().ok()); });
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(20);
+      thread->detach(engine);
+      const bool own = ProgressThread::get().value() != thread;
+      const bool started = ProgressThread::get().value()->start().ok();
+      thread.reset();
+      _exit(own && started ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+    starter.join();
+    engine.post();
+    EXPECT_TRUE(comes_true([&] { return engine.taken() == 1; }));
     thread->detach(engine);
   }
 }

@@ -23,6 +23,7 @@ class Counting : public Engine {
   bool fall_asleep() override { return count() != 0; }
   void wake_up() override { count(); }
   int wake_fd() const override { return -1; }
+  unsigned polls() override { return 42; }
 
   int count() {
     const std::lock_guard guard(lock_);
@@ -43,8 +44,14 @@ struct StrangerTest : ::testing::Test {
   Counting engine{gate};
   Stranger stranger{engine, gate};
 
+  void admit() {
+    gate.admit_strangers([] {});
+    gate.enter_first();
+    gate.leave();
+  }
   void SetUp() override {
     if (!os::can_raise_process_barriers()) GTEST_SKIP() << "the kernel has no such barriers";
+    admit();
   }
 };
 
@@ -98,6 +105,53 @@ TEST_F(StrangerTest, AnOwnerWaitsUntilTheStrangerHasLeft) {
   gate.open();
   owner.join();
   EXPECT_TRUE(entered);
+}
+
+TEST(StrangerBefore, NobodyIsAdmittedWhileAnOwnerIsInsideWhoDidNotSaySo) {
+  Gate gate;
+  Counting engine{gate};
+  Stranger stranger{engine, gate};
+  OptionalLock lock{Locking(gate)};
+  int admissions = 0;
+  lock.lock();
+  gate.admit_strangers([&] { ++admissions; });
+  lock.lock();
+  lock.unlock();
+  EXPECT_FALSE(stranger.admits_strangers());
+  lock.unlock();
+  EXPECT_FALSE(stranger.admits_strangers());
+  EXPECT_EQ(admissions, 0);
+  ASSERT_TRUE(lock.try_lock_first());
+  EXPECT_TRUE(stranger.admits_strangers());
+  lock.unlock();
+  gate.admit_strangers([&] { ++admissions; });
+  ASSERT_TRUE(lock.try_lock_first());
+  lock.unlock();
+  EXPECT_EQ(admissions, 1);
+}
+
+TEST_F(StrangerTest, OneMayComeInAsSoonAsTheOwnerWhoAdmittedHimHasLeft) {
+  for (int round = 0; round < 200; ++round) {
+    Gate fresh;
+    Counting counting{fresh};
+    Stranger visitor{counting, fresh};
+    std::thread visiting;
+    fresh.admit_strangers([&] { visiting = std::thread([&] { visitor.progress(); }); });
+    OptionalLock lock{Locking(fresh)};
+    ASSERT_TRUE(lock.try_lock_first());
+    for (int call = 0; call < 100; ++call) counting.count();
+    lock.unlock();
+    for (int call = 0; call < 100; ++call) counting.count();
+    visiting.join();
+    EXPECT_EQ(counting.count(), 202);
+  }
+}
+
+// Whoever watches an engine does not disturb those who drive it.
+TEST_F(StrangerTest, PollsAreCountedFromOutside) {
+  OptionalLock lock{Locking(gate)};
+  const std::lock_guard inside(lock);
+  std::thread([&] { EXPECT_EQ(stranger.polls(), 42U); }).join();
 }
 
 TEST_F(StrangerTest, OneThreadMayBeBothInTurns) {

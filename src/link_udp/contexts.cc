@@ -24,6 +24,7 @@ constexpr std::uint32_t index_of(std::uint32_t number) { return (number & kMostC
 }  // namespace
 
 StationHub::Context& StationHub::new_context() {
+  if (options_.met && !closing_) options_.met();
   std::size_t index = 0;
   while (index < contexts_.size() && contexts_[index] != nullptr) ++index;
   if (index == contexts_.size()) contexts_.emplace_back();

@@ -67,6 +67,25 @@ void exchange(Peer& from, Peer& to) {
   EXPECT_FALSE(flow->busy());
 }
 
+TEST(StationMeetings, AreToldBeforeThereIsAFlowAtEitherEnd) {
+  int met_by_a = 0;
+  int met_by_b = 0;
+  StationOptions options;
+  options.met = [&] { ++met_by_a; };
+  Peer a(options);
+  options.met = [&] { ++met_by_b; };
+  Peer b(options);
+  a.poll();
+  b.poll();
+  EXPECT_EQ(met_by_a, 0);
+  a.flows.push_back(std::move(a.station->connect(b.address, false)).value());
+  EXPECT_EQ(met_by_a, 1);
+  EXPECT_EQ(met_by_b, 0);
+  EXPECT_TRUE(until({&a, &b}, [&] { return a.flows[0]->reached(); }));
+  EXPECT_GT(met_by_b, 0);
+  part(a, b);
+}
+
 TEST_F(StationTest, WhatIsSentBeforeThePeerLooksWaitsForIt) {
   a.flows.push_back(std::move(a.station->connect(b.address, false)).value());
   link::Flow& flow = *a.flows.back();

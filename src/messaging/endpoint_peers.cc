@@ -108,7 +108,9 @@ void Endpoint::check_peers() {
 
 // True every now and then: looking at the clock at every poll would be half of its cost.
 bool Endpoint::tick() {
-  if (++polls_ % kPollsPerClock != 0) return false;
+  const unsigned polls = polls_.load(std::memory_order_relaxed) + 1;
+  polls_.store(polls, std::memory_order_relaxed);
+  if (polls % kPollsPerClock != 0) return false;
   const os::Time now = os::coarse_now();
   if (now < next_check_) return false;
   next_check_ = now + kCheckEvery;
@@ -137,11 +139,6 @@ void Endpoint::progress_locked() {
 void Endpoint::progress() {
   const std::lock_guard guard(lock_);
   progress_locked();
-}
-
-unsigned Endpoint::polls() {
-  const std::lock_guard guard(lock_);
-  return polls_;
 }
 
 // While asleep nobody polls the clock: the end of a peer has to wake us by itself.
@@ -216,6 +213,7 @@ Result<std::unique_ptr<Endpoint>> Endpoint::open(EndpointSetup setup) {
   wanted.service = setup.service;
   wanted.connect_timeout = setup.options.connect_timeout;
   wanted.foreign_peers = setup.options.foreign_peers;
+  if (setup.met_over_network != nullptr) wanted.met_over_network = *setup.met_over_network;
   std::unique_ptr<Endpoint> endpoint(new Endpoint(std::move(setup)));
   auto port = device::Port::open(endpoint->setup_.device, endpoint->setup_.place, wanted);
   if (!port) return port.error();

@@ -16,6 +16,7 @@ struct LeftAlone : EndpointTest {
 
   void SetUp() override {
     EndpointTest::SetUp();
+    ASSERT_TRUE(thread->start().ok());
     thread->attach(*one.endpoint);
     thread->attach(*two.endpoint);
   }

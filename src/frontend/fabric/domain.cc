@@ -117,10 +117,14 @@ bool is_connected(const fi_info& info) {
   return info.ep_attr != nullptr && number_of(info.ep_attr->type) == FI_EP_MSG;
 }
 
+bool is_automatic(const fi_info& info) {
+  return number_of(info.domain_attr->data_progress) == FI_PROGRESS_AUTO;
+}
+
 Locking locking_for(const fi_info& info, bool progress_thread, Gate& gate) {
   const bool one_thread = number_of(info.domain_attr->threading) == FI_THREAD_DOMAIN;
-  if (!one_thread || progress_thread) return true;
-  if (!is_connected(info)) return false;
+  if (!one_thread || is_automatic(info)) return true;
+  if (!progress_thread && !is_connected(info)) return false;
   return os::can_raise_process_barriers() ? Locking(gate) : Locking(true);
 }
 
@@ -136,6 +140,7 @@ Domain::Domain(Fabric& fabric, const fi_info& info, std::shared_ptr<device::Devi
       progress_thread_(std::move(progress_thread)),
       id_(device_->new_domain()),
       locking_(locking_for(info, progress_thread_ != nullptr, gate_)),
+      admits_connections_(locking_.needed || is_connected(info)),
       virtual_addresses_(wants(info, FI_MR_VIRT_ADDR)),
       provider_keys_(wants(info, FI_MR_PROV_KEY)),
       api_version_(fabric.requested_api()),
@@ -145,6 +150,11 @@ Domain::Domain(Fabric& fabric, const fi_info& info, std::shared_ptr<device::Devi
   fid.ops = fid_operations();
   ops = domain_operations();
   mr = mr_operations();
+  if (is_connected(info) || !options_.links.shm) {
+    gate_.admit_strangers([] {});
+    gate_.enter_first();
+    gate_.leave();
+  }
 }
 
 int Domain::open(Fabric& fabric, const fi_info& info, fid_domain** domain, void* context) {
@@ -153,18 +163,31 @@ int Domain::open(Fabric& fabric, const fi_info& info, fid_domain** domain, void*
     log_warning(FI_LOG_DOMAIN, "cannot open the device: {}", device.error().message);
     return fabric_status(device.error());
   }
-  // What is lost on the network has to be sent and acknowledged again even while the program does
-  // something else, with which its peers may be waiting.
-  const bool automatic = number_of(info.domain_attr->data_progress) == FI_PROGRESS_AUTO;
   std::shared_ptr<device::ProgressThread> progress_thread;
-  if (automatic || !fabric.options().links.shm) {
+  if (is_automatic(info) || fabric.options().links.udp) {
     auto thread = device::ProgressThread::get();
     if (!thread) return fabric_status(thread.error());
     progress_thread = std::move(thread).value();
   }
+  // Whoever uses the network only will meet somebody there.
+  if (is_automatic(info) || !fabric.options().links.shm) {
+    if (Status ok = progress_thread->start(); !ok) return fabric_status(ok.error());
+  }
   *domain =
       new Domain(fabric, info, std::move(device).value(), std::move(progress_thread), context);
   return 0;
+}
+
+// Called from within endpoints. Where the thread comes in by the gate it has to wait for that.
+void Domain::begin_progress() {
+  const auto start = [this] {
+    if (Status ok = progress_thread_->start(); !ok) {
+      log_warning(FI_LOG_DOMAIN, "{}: peers on other hosts wait while this program does not poll",
+                  ok.error().message);
+    }
+  };
+  if (locking_.gate == nullptr || gate_.admits_strangers()) return start();
+  gate_.admit_strangers(start);
 }
 
 int Domain::close() {

@@ -4,6 +4,7 @@
 
 #include <rdma/fi_domain.h>
 
+#include <functional>
 #include <memory>
 
 #include "base/usable.h"
@@ -31,8 +32,14 @@ class Domain : public fid_domain, public Usable {
   const messaging::Options& options() const { return options_; }
   // Number under which peers' keys are looked up.
   DomainId id() const { return id_; }
-  // Drives the endpoints with FI_PROGRESS_AUTO; null with FI_PROGRESS_MANUAL.
+  // Drives the endpoints while the program does not: with FI_PROGRESS_AUTO, or the network only,
+  // from the beginning; else from met_over_network() on. Null where nobody needs that: without a
+  // network.
   device::ProgressThread* progress_thread() const { return progress_thread_.get(); }
+  // What endpoints call when they meet somebody over the network. What gets lost there has to be
+  // sent and acknowledged again even while the program does something else, with which that peer
+  // may be waiting.
+  const std::function<void()>& met_over_network() const { return met_over_network_; }
   // What its completion queues, counters and enabled endpoints join.
   device::EngineRegistry& engines() { return engines_; }
   // Counts what peers do with regions.
@@ -40,12 +47,13 @@ class Domain : public fid_domain, public Usable {
   // What waits for a counter.
   Triggers& triggers() { return triggers_; }
   // Whom the locks of its objects keep out: nobody when one thread at a time comes in, as the
-  // application says with FI_THREAD_DOMAIN. All the same everybody where there is a progress
-  // thread, and strangers where endpoints are connected: an event queue belongs to no domain, and
-  // whoever waits there for news of connections drives their endpoints.
+  // application says with FI_THREAD_DOMAIN. All the same everybody with FI_PROGRESS_AUTO, and
+  // strangers where endpoints are connected, as an event queue belongs to no domain and whoever
+  // waits there for news of connections drives their endpoints, or where the progress thread comes
+  // in once somebody was met over the network.
   const Locking& locking() const { return locking_; }
   // False when nothing keeps those out who wait for an event queue.
-  bool admits_connections() const { return locking_.needed || locking_.gate != nullptr; }
+  bool admits_connections() const { return admits_connections_; }
   // Remote addresses are virtual addresses (FI_MR_VIRT_ADDR).
   bool virtual_addresses() const { return virtual_addresses_; }
   // Keys are chosen by the provider (FI_MR_PROV_KEY).
@@ -55,6 +63,7 @@ class Domain : public fid_domain, public Usable {
  private:
   Domain(Fabric& fabric, const fi_info& info, std::shared_ptr<device::Device> device,
          std::shared_ptr<device::ProgressThread> progress_thread, void* context);
+  void begin_progress();
 
   Fabric& fabric_;
   Fabric::Use fabric_use_;
@@ -64,6 +73,8 @@ class Domain : public fid_domain, public Usable {
   const DomainId id_;
   Gate gate_;
   const Locking locking_;
+  const bool admits_connections_;
+  const std::function<void()> met_over_network_ = [this] { begin_progress(); };
   const bool virtual_addresses_;
   const bool provider_keys_;
   const std::uint32_t api_version_;

@@ -131,7 +131,7 @@ int Endpoint::open(Domain& domain, const fi_info& info, fid_ep** ep, void* conte
 
 Endpoint::~Endpoint() {
   if (core_ != nullptr) {
-    if (domain_.progress_thread() != nullptr) domain_.progress_thread()->detach(*core_);
+    if (domain_.progress_thread() != nullptr) domain_.progress_thread()->detach(for_strangers());
     detach();
     domain_.engines().leave(*core_);
     domain_.triggers().drop(core_.get());
@@ -276,18 +276,18 @@ Status Endpoint::attach() {
     if (Status ok = group->attach(*core_); !ok) return ok;
   }
   if (connector_ != nullptr) {
-    if (Status ok = connector_->eq()->waiting().attach(for_events()); !ok) return ok;
+    if (Status ok = connector_->eq()->waiting().attach(for_strangers()); !ok) return ok;
   }
   return domain_.engines().join(*core_);
 }
 
 void Endpoint::detach() {
   for (device::EngineGroup* group : groups()) group->detach(*core_);
-  if (connector_ != nullptr) connector_->eq()->waiting().detach(for_events());
+  if (connector_ != nullptr) connector_->eq()->waiting().detach(for_strangers());
 }
 
-device::Engine& Endpoint::for_events() {
-  if (events_) return *events_;
+device::Engine& Endpoint::for_strangers() {
+  if (visited_) return *visited_;
   return *core_;
 }
 
@@ -315,6 +315,7 @@ int Endpoint::enable() {
   setup.count_remote_writes = setup.bindings.counter(Event::kRemoteWrite) != nullptr;
   setup.region_counters = &domain_.region_counters();
   if (offer_->type == FI_EP_DGRAM) setup.service = link::Service::kDatagram;
+  setup.met_over_network = &domain_.met_over_network();
   setup.options = domain_.options();
   auto core = messaging::Endpoint::open(std::move(setup));
   if (!core) {
@@ -323,14 +324,14 @@ int Endpoint::enable() {
   }
   core_ = std::move(core).value();
   if (connector_ != nullptr) connector_->start(*core_, name());
-  if (Gate* gate = domain_.locking().gate) events_.emplace(*core_, *gate);
+  if (Gate* gate = domain_.locking().gate) visited_.emplace(*core_, *gate);
   if (Status ok = attach(); !ok) {
     detach();
-    events_.reset();
+    visited_.reset();
     core_.reset();
     return fabric_status(ok.error());
   }
-  if (domain_.progress_thread() != nullptr) domain_.progress_thread()->attach(*core_);
+  if (domain_.progress_thread() != nullptr) domain_.progress_thread()->attach(for_strangers());
   start_running();
   return 0;
 }

@@ -80,7 +80,7 @@ class Endpoint : public Handle, public Usable {
   Status attach();
   std::vector<device::EngineGroup*> groups();
   void detach();
-  device::Engine& for_events();
+  device::Engine& for_strangers();
 
   const std::size_t tx_size_;
   const bool shares_tx_;
@@ -99,7 +99,7 @@ class Endpoint : public Handle, public Usable {
   std::vector<Handle*> aliases_;
   std::unique_ptr<Connector> connector_;
   std::unique_ptr<messaging::Endpoint> core_;
-  std::optional<device::Stranger> events_;  // the core, to whoever waits for the event queue
+  std::optional<device::Stranger> visited_;  // the core for strangers, if there is a gate
 };
 
 // Tables of operations, each in a file of its own.

@@ -7,7 +7,12 @@
 namespace weft::fabric {
 
 Triggers::~Triggers() {
-  if (queue_.load() != nullptr && thread_ != nullptr) thread_->detach(*opened_);
+  if (queue_.load() != nullptr && thread_ != nullptr) thread_->detach(for_strangers());
+}
+
+device::Engine& Triggers::for_strangers() {
+  if (visited_) return *visited_;
+  return *opened_;
 }
 
 Result<device::TriggerQueue*> Triggers::queue() {
@@ -17,8 +22,9 @@ Result<device::TriggerQueue*> Triggers::queue() {
   auto opened = device::TriggerQueue::open(locking_);
   if (!opened) return opened.error();
   opened_ = std::move(opened).value();
+  if (locking_.gate != nullptr) visited_.emplace(*opened_, *locking_.gate);
   if (Status ok = engines_.widen_all(*opened_); !ok) return ok.error();
-  if (thread_ != nullptr) thread_->attach(*opened_);
+  if (thread_ != nullptr) thread_->attach(for_strangers());
   queue_.store(opened_.get());
   return opened_.get();
 }

@@ -6,9 +6,11 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "device/engine_registry.h"
 #include "device/progress_thread.h"
+#include "device/stranger.h"
 #include "device/trigger_queue.h"
 
 namespace weft::fabric {
@@ -18,7 +20,7 @@ namespace weft::fabric {
 // `locking` says.
 class Triggers {
  public:
-  // Both outlive it; `thread` is null with FI_PROGRESS_MANUAL.
+  // Both outlive it; `thread` is null where nothing drives the domain but the program.
   Triggers(device::EngineRegistry& engines, device::ProgressThread* thread, const Locking& locking)
       : engines_(engines), thread_(thread), locking_(locking) {}
   ~Triggers();
@@ -39,6 +41,7 @@ class Triggers {
 
  private:
   Result<device::TriggerQueue*> queue();
+  device::Engine& for_strangers();
 
   device::EngineRegistry& engines_;
   device::ProgressThread* const thread_;
@@ -46,6 +49,7 @@ class Triggers {
   device::Counter nobody_{false, device::WaitKind::kNone};
   std::mutex mutex_;  // of the opening
   std::unique_ptr<device::TriggerQueue> opened_;
+  std::optional<device::Stranger> visited_;            // the same for strangers, if there is a gate
   std::atomic<device::TriggerQueue*> queue_{nullptr};  // the same, once everybody drives it
 };
 

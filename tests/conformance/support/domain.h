@@ -41,6 +41,8 @@ struct Options {
   // Parties call into libfabric for nothing but what a test asks of them: they do not poll between,
   // but read the counters of their regions.
   bool left_alone = false;
+  // A peer process shares no files with this one: it is reached over the network.
+  bool far = false;
 };
 
 // Options for endpoints of type FI_EP_DGRAM with everything that such can do.

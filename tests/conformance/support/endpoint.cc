@@ -101,10 +101,18 @@ void Endpoint::read_events() {
   std::uint32_t event = 0;
   const ssize_t got = fi_eq_read(eq(), &event, &entry, sizeof entry, 0);
   if (got == -FI_EAGAIN) return;
+  if (got == -FI_EAVAIL) return tell_of_failed_connection();
   EXPECT_EQ(got, static_cast<ssize_t>(sizeof entry)) << "fi_eq_read";
   if (got < 0) return;
   if (event == FI_CONNREQ) request_.reset(entry.info);
   if (event == FI_CONNECTED) connected_ = true;
+}
+
+void Endpoint::tell_of_failed_connection() {
+  fi_eq_err_entry entry{};
+  const ssize_t got = fi_eq_readerr(eq(), &entry, 0);
+  EXPECT_EQ(got, static_cast<ssize_t>(sizeof entry)) << "fi_eq_readerr after -FI_EAVAIL";
+  ADD_FAILURE() << "the connection failed: " << fi_strerror(entry.err);
 }
 
 bool Endpoint::open_queues() {

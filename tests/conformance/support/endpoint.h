@@ -87,6 +87,7 @@ class Endpoint {
   bool open_active(fi_info* info);
   bool bind_and_enable();
   void read_events();
+  void tell_of_failed_connection();
   ssize_t read_queue(void* entries, std::size_t count, fi_addr_t* sources);
   void keep_error();
 

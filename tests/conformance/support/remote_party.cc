@@ -3,8 +3,10 @@
 #include "remote_party.h"
 
 #include <gtest/gtest-spi.h>
+#include <stdlib.h>
 
 #include <cstring>
+#include <filesystem>
 
 #include "local_party.h"
 
@@ -58,6 +60,16 @@ void serve_conversations(Channel& to_test) {
   }
 }
 
+// Shared files that nobody else knows of. The provider asks for the directory once.
+void serve_conversations_from_afar(Channel& to_test) {
+  char directory[] = "/dev/shm/weft-test-XXXXXX";
+  EXPECT_NE(::mkdtemp(directory), nullptr);
+  setenv("FI_WEFT_RUNTIME_DIR", directory, 1);
+  serve_conversations(to_test);
+  std::error_code ignored;
+  std::filesystem::remove_all(directory, ignored);
+}
+
 }  // namespace
 
 ResidentPeers* ResidentPeers::the_one = nullptr;
@@ -65,19 +77,22 @@ ResidentPeers* ResidentPeers::the_one = nullptr;
 ResidentPeers::ResidentPeers() { the_one = this; }
 ResidentPeers::~ResidentPeers() { the_one = nullptr; }
 
-std::unique_ptr<PeerProcess> ResidentPeers::borrow() {
-  if (the_one->idle_.empty()) return std::make_unique<PeerProcess>(serve_conversations);
-  std::unique_ptr<PeerProcess> peer = std::move(the_one->idle_.back());
-  the_one->idle_.pop_back();
+std::unique_ptr<PeerProcess> ResidentPeers::borrow(bool far) {
+  Peers& idle = far ? the_one->idle_far_ : the_one->idle_;
+  if (idle.empty()) {
+    return std::make_unique<PeerProcess>(far ? serve_conversations_from_afar : serve_conversations);
+  }
+  std::unique_ptr<PeerProcess> peer = std::move(idle.back());
+  idle.pop_back();
   return peer;
 }
 
-void ResidentPeers::give_back(std::unique_ptr<PeerProcess> peer) {
-  the_one->idle_.push_back(std::move(peer));
+void ResidentPeers::give_back(std::unique_ptr<PeerProcess> peer, bool far) {
+  (far ? the_one->idle_far_ : the_one->idle_).push_back(std::move(peer));
 }
 
 RemoteParty::RemoteParty(const Options& options, Pump* pump)
-    : pump_(pump), process_(ResidentPeers::borrow()) {
+    : pump_(pump), far_(options.far), process_(ResidentPeers::borrow(far_)) {
   alive_ = process_->channel().send(options) &&
            process_->channel().receive(&ok_, [this] { pump_->once(); });
   EXPECT_TRUE(ok_) << "the peer process could not open its endpoint";
@@ -85,7 +100,7 @@ RemoteParty::RemoteParty(const Options& options, Pump* pump)
 
 RemoteParty::~RemoteParty() {
   if (alive_ && say_goodbye()) {
-    ResidentPeers::give_back(std::move(process_));
+    ResidentPeers::give_back(std::move(process_), far_);
   } else {
     process_->finish([this] { pump_->once(); });
   }

@@ -18,16 +18,22 @@ class ResidentPeers : public testing::Environment {
  public:
   ResidentPeers();
   ~ResidentPeers() override;
-  void TearDown() override { idle_.clear(); }
+  void TearDown() override {
+    idle_.clear();
+    idle_far_.clear();
+  }
 
-  // A process that waits for a conversation; a new one if none is free.
-  static std::unique_ptr<PeerProcess> borrow();
+  // A process that waits for a conversation; a new one if none is free. A far one shares no files
+  // with this process.
+  static std::unique_ptr<PeerProcess> borrow(bool far);
   // Only processes that answered to the end come back.
-  static void give_back(std::unique_ptr<PeerProcess> peer);
+  static void give_back(std::unique_ptr<PeerProcess> peer, bool far);
 
  private:
+  using Peers = std::vector<std::unique_ptr<PeerProcess>>;
   static ResidentPeers* the_one;
-  std::vector<std::unique_ptr<PeerProcess>> idle_;
+  Peers idle_;
+  Peers idle_far_;
 };
 
 // A party in a peer process. Failures of expectations there appear in the test that runs here.
@@ -45,6 +51,7 @@ class RemoteParty : public Party {
   bool say_goodbye();
 
   Pump* pump_;
+  const bool far_;
   std::unique_ptr<PeerProcess> process_;
   bool alive_ = true;
   bool ok_ = false;

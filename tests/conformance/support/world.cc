@@ -52,10 +52,10 @@ bool World::connect_parties() {
   // Who is connected needs no address: whatever a call says must not matter.
   to_target_ = 12345;
   to_initiator_ = 54321;
-  initiator_->connect(target_->name());
-  target_->accept();
   const bool left_alone = endpoint().options().left_alone;
   if (left_alone) pump_.add(&endpoint());
+  initiator_->connect(target_->name());
+  target_->accept();
   const bool connected = pump_.until([&] { return endpoint().connected(); });
   if (left_alone) pump_.remove(&endpoint());
   EXPECT_TRUE(connected) << "the initiator heard of no connection";

@@ -43,6 +43,11 @@ class OptionalLock {
     if (gate_ != nullptr) return gate_->enter(), true;
     return !needed_ || !held_.exchange(true, std::memory_order_acquire);
   }
+  // As try_lock(), for whoever holds no lock of the domain.
+  bool try_lock_first() {
+    if (gate_ != nullptr) return gate_->enter_first(), true;
+    return try_lock();
+  }
   // Leaves.
   void unlock() {
     if (gate_ != nullptr) return gate_->leave();

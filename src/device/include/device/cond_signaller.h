@@ -16,7 +16,7 @@ namespace weft::device {
 // calls in here.
 class CondSignaller final : public Engine {
  public:
-  // Errors: those of ProgressThread::get().
+  // Errors: those of ProgressThread::get() and start().
   static Result<std::unique_ptr<CondSignaller>> open(const EngineGroup& group);
   ~CondSignaller() override;
 

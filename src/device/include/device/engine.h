@@ -28,8 +28,10 @@ class Engine {
   virtual void wake_up() = 0;
   // Readable when asleep and something has arrived.
   virtual int wake_fd() const = 0;
-  // Changes with every progress(): tells a watcher whether others drive this engine.
+  // Changes with every progress(): tells a watcher whether others drive this engine. Any thread.
   virtual unsigned polls() { return 0; }
+  // False as long as those must not come in whom the threading model does not let in. Any thread.
+  virtual bool admits_strangers() { return true; }
 };
 
 // How one waits for news: not at all, looking again and again, or asleep on a descriptor.
@@ -47,6 +49,7 @@ class EngineGroup {
   void detach(Engine& engine);
 
   // Drives every engine, unless another thread is doing so. Ends a sleep begun by prepare_wait().
+  // Not from within an engine.
   void progress();
 
   // Tells whoever sleeps that there is news; any thread, also from within progress().

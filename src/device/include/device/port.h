@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -34,6 +35,8 @@ struct PortOptions {
   link::Service service = link::Service::kReliableDatagram;
   std::chrono::milliseconds connect_timeout{2000};
   bool foreign_peers = true;  // rdma_rxe, RNICs: they may send datagrams, to port 4791 of this host
+  // As udp::StationOptions::met says; of datagrams nothing waits for a peer.
+  std::function<void()> met_over_network;
 };
 
 // An address, an inbox, and flows to peers. Flows must be destroyed before their port. One thread
@@ -48,10 +51,11 @@ class Port {
   // Where messages arrive.
   link::Inbox& inbox() { return *inbox_; }
   // Opens the way to a peer: through shared memory to whoever can be found there, over the network
-  // to everybody else. Errors: ENOENT when nobody is there (yet), EHOSTUNREACH when no link leads
-  // to that host, others of shm::Outbox::open(), udp::Station::connect() and
-  // udp::DatagramStation::connect(). With `insists` what is asked for waits for the peer as long as
-  // its host does not say that nobody is there; else for PortOptions::connect_timeout.
+  // to everybody else. Errors: ENOENT when nobody is there (yet), or that was not found out,
+  // EHOSTUNREACH when no link leads to that host, others of shm::Outbox::open(),
+  // udp::Station::connect() and udp::DatagramStation::connect(). With `insists` ENOENT is certain,
+  // and what is asked for waits for the peer as long as its host does not say that nobody is there;
+  // else for PortOptions::connect_timeout.
   Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer, bool insists = false);
   // Makes this port a member of a multicast group; leaves the group before the port goes. Errors:
   // EADDRINUSE when it is one, others of shm::join_group() and udp::DatagramStation::join().
@@ -75,7 +79,7 @@ class Port {
   std::unique_ptr<link::Flow> recorded(std::unique_ptr<link::Flow> flow,
                                        const os::SocketAddress& peer);
   Status open_both(const link::Place& place, const PortOptions& options);
-  bool is_elsewhere(const os::SocketAddress& peer);
+  bool is_elsewhere(const os::SocketAddress& peer, bool insists);
   bool groups_go_out() const;
 
   const std::shared_ptr<Device> device_;

@@ -2,6 +2,7 @@
 // Who drives an engine that its program leaves alone? (fi_domain(3), FI_PROGRESS_AUTO)
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <mutex>
@@ -20,14 +21,18 @@ namespace weft::device {
 // on. Any thread may call.
 class ProgressThread {
  public:
-  // The one of this process, started by the first call and ended when the last user lets go.
-  // Errors: EMFILE of eventfd(2), EAGAIN of pthread_create(3).
+  // The one of this process, which has not begun before somebody calls start(), and ends when the
+  // last user lets go. Errors: EMFILE of eventfd(2).
   static Result<std::shared_ptr<ProgressThread>> get();
   ~ProgressThread();
   ProgressThread(const ProgressThread&) = delete;
   ProgressThread& operator=(const ProgressThread&) = delete;
 
-  // Drives `engine` from now on, whose locks must be real ones.
+  // Begins, unless it has begun already. May be called from within an engine. Errors: EAGAIN of
+  // pthread_create(3), and then another call tries again.
+  Status start();
+  // Drives `engine` from when it begins on, and half a second after the engine admits it at the
+  // latest.
   void attach(Engine& engine);
   // Leaves it alone; on return the thread is not inside it any more.
   void detach(Engine& engine);
@@ -49,7 +54,6 @@ class ProgressThread {
   struct Forks;
 
   ProgressThread() = default;
-  static Result<std::shared_ptr<ProgressThread>> start();
   void run();
   std::chrono::nanoseconds look_after_all();
   static std::chrono::nanoseconds look_after(Charge& charge, Time now);
@@ -63,6 +67,10 @@ class ProgressThread {
   unsigned changes_ = 0;  // of charges_
   bool stopping_ = false;
   os::PollList list_;  // the thread's
+  // What start() changes has a lock of its own, the last to be taken: the thread holds the other
+  // one while it is inside of engines.
+  std::mutex beginning_;
+  std::atomic<bool> begun_{false};
   os::Thread thread_;
 };
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -28,6 +29,9 @@ struct StationOptions {
   std::chrono::milliseconds connect_timeout{2000};  // for a peer that has not answered yet
   std::uint32_t first_source = 0;                   // its numbers of peers begin there
   wire::Tap* capture = nullptr;  // hears of all packets, if not null; outlives the station
+  // Called, if not empty, before there is a flow to or from a peer, who may wait for this end from
+  // then on. From within calls of the station, but not of its destructor.
+  std::function<void()> met;
 };
 
 // How the socket of a station sends: routers may mark its packets instead of dropping them

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <array>
+#include <atomic>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -52,8 +54,10 @@ struct EndpointSetup {
   Locking locking = true;
   bool count_remote_reads = false;
   bool count_remote_writes = false;
-  device::RegionCounters* region_counters = nullptr;  // of the domain's regions, or none
   link::Service service = link::Service::kReliableDatagram;
+  device::RegionCounters* region_counters = nullptr;  // of the domain's regions, or none
+  // Called, if not null, as device::PortOptions says.
+  const std::function<void()>* met_over_network = nullptr;
   Options options;
 };
 
@@ -149,7 +153,7 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   bool fall_asleep() override;
   void wake_up() override;
   int wake_fd() const override { return wake_set_.fd(); }
-  unsigned polls() override;
+  unsigned polls() override { return polls_.load(std::memory_order_relaxed); }
 
  private:
   // The way to one number of the address vector.
@@ -280,7 +284,7 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   int ended_ = 0;                               // what posts answer since part(), or 0
   int parting_error_ = ECONNRESET;              // what sends that part() ends are reported with
   int sleepers_ = 0;
-  unsigned polls_ = 0;
+  std::atomic<unsigned> polls_{0};
   os::Time next_check_{};
 };
 
