@@ -3,10 +3,12 @@
 # Do datagrams of a peer that is not Weft's reach each of a host's endpoints through port 4791?
 """The peer is this script, on another host: it makes its packets from the specification (IBTA 9.2 to 9.6, annex A17) with
 nothing of Weft in it, and sends them as rdma_rxe does, from any port to port 4791."""
+import queue
 import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 import zlib
 from pathlib import Path
@@ -19,6 +21,7 @@ from program import require, setup  # noqa: E402
 ROCE_PORT, QUEUE_PAIR, QUEUE_KEY = 4791, 0x11, 0x01234567
 SEND_ONLY, SEND_ONLY_WITH_IMMEDIATE = 0x64, 0x65
 PATIENCE = 30
+AGAIN = 2  # seconds after which a datagram is taken for lost
 # Runs on the peer's host: reads `FROM TO HEXBYTES` and sends them.
 SENDER = """
 import socket, sys
@@ -74,18 +77,31 @@ class Listener:
         command = host.words(str(test.build / "bin" / "weft_datagram_listener"), address, peer)
         self.process = subprocess.Popen(command, env={**test.env, **environment}, text=True, stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE)
-        self.port = int(self.line().split()[1])
+        self._lines = queue.Queue()
+        self._last = ""
+        threading.Thread(target=self._read, daemon=True).start()
+        self.port = int(self._lines.get(timeout=PATIENCE).split()[1])
 
-    def line(self):
-        """The next line of what it hears."""
-        line = self.process.stdout.readline()
-        require(line != "", "a listener has ended")
-        return line.rstrip("\n")
+    def _read(self):
+        for line in self.process.stdout:
+            self._lines.put(line.rstrip("\n"))
 
-    def expect(self, length, immediate, text):
-        """It hears this next, and nothing else."""
-        heard = self.line()
-        require(heard == f"{length} {immediate} peer {text}", f"heard '{heard}' instead of '{text}'")
+    def hears(self, send, immediate, text):
+        """It hears this next, and nothing else. Datagrams may be lost: send() is called until one is heard."""
+        expected = f"{len(text)} {immediate} peer {text}"
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            send()
+            try:
+                heard = self._lines.get(timeout=AGAIN)
+                while heard == self._last:  # it was only late
+                    heard = self._lines.get(timeout=AGAIN)
+            except queue.Empty:
+                continue
+            require(heard == expected, f"heard '{heard}' instead of '{text}'")
+            self._last = heard
+            return
+        require(False, f"'{text}' is never heard")
 
     def kill(self):
         """Ends as a crash would."""
@@ -113,18 +129,17 @@ def exchange(test, wire, family, links):
     peer = Peer(wire[1])
     listeners = [Listener(test, wire[0], here, there, FI_WEFT_LINKS=links) for _ in range(3)]
     while True:
+        wait_for("a holder of port 4791", lambda: has_door(wire[0]) == 1)
         for number, each in enumerate(listeners):
-            text = f"to-{number}-" + "x" * number * 300
-            peer.send(there, here, each.port, text)
-            each.expect(len(text), 0, text)
-            peer.send(there, here, each.port, text, immediate=4_000_000_000 + number, own_port=0xC000 + number)
-            each.expect(len(text), 4_000_000_000 + number, text)
+            text = f"to-{number}-of-{len(listeners)}-" + "x" * number * 300
+            data = 4_000_000_000 + number
+            each.hears(lambda: peer.send(there, here, each.port, text), 0, text)
+            each.hears(lambda: peer.send(there, here, each.port, text, immediate=data, own_port=0xC000 + number), data, text)
         print(f"{family}: {len(listeners)} endpoints hear a foreign peer", flush=True)
         if len(listeners) == 1:
             break
         # The first of those that are left has it, or one of the others after the first has gone.
         listeners.pop(0).kill()
-        wait_for("another holder of port 4791", lambda: has_door(wire[0]) == 1)
     listeners.pop().kill()
     require(has_door(wire[0]) == 0, "port 4791 is still bound")
 
