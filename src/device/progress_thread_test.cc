@@ -185,6 +185,9 @@ TEST_F(ProgressThreadTest, AForkedChildLeavesWithoutItAndGetsItsOwn) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "ThreadSanitizer allows no threads in the child of a process with threads";
 #endif
+  // AddressSanitizer has locks of its own that a thread holds while it begins, and no child gets.
+  engine_.post();
+  ASSERT_TRUE(comes_true([&] { return engine_.taken() == 1; }));
   for (int round = 0; round < 20; ++round) {
     engine_.post();
     const pid_t child = fork();
@@ -205,7 +208,7 @@ TEST_F(ProgressThreadTest, AForkedChildLeavesWithoutItAndGetsItsOwn) {
     ASSERT_EQ(waitpid(child, &status, 0), child);
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
   }
-  EXPECT_TRUE(comes_true([&] { return engine_.taken() == 20; }));
+  EXPECT_TRUE(comes_true([&] { return engine_.taken() == 21; }));
 }
 
 TEST(ProgressThread, EndsWithItsLastUserAndStartsAnew) {

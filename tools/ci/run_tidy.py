@@ -105,7 +105,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument('root', type=pathlib.Path)
     parser.add_argument('build', type=pathlib.Path)
-    parser.add_argument('--budget', type=float, default=60)
+    parser.add_argument('--budget', type=float, default=30)
     parser.add_argument('--jobs', type=int, default=os.cpu_count())
     options = parser.parse_args()
     root, build = options.root.resolve(), options.build.resolve()
