@@ -283,7 +283,8 @@ TEST(ProgressThread, AForkedChildOfAProcessInWhichItBeginsIsWhole) {
   GTEST_SKIP() << "ThreadSanitizer allows no threads in the child of a process with threads";
 #endif
 #ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "AddressSanitizer has locks that a thread holds while it begins, and no child gets";
+  GTEST_SKIP()
+      << "AddressSanitizer has locks that a thread holds while it begins, and no child gets";
 #endif
   for (int round = 0; round < 20; ++round) {
     Served engine;
