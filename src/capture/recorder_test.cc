@@ -2,7 +2,6 @@
 // Is what an endpoint does without packets written down as the packets that it would have been?
 #include "capture/recorder.h"
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -10,6 +9,7 @@
 
 #include "link/membership.h"
 #include "link_udp/message.h"
+#include "os/loopback.h"
 #include "test_support.h"
 #include "wire/cm_message.h"
 
@@ -20,14 +20,6 @@ using link::Outcome;
 using testing::Bytes;
 using testing::Seen;
 using wire::Operation;
-
-os::SocketAddress address(const char* host, std::uint16_t port) {
-  sockaddr_in v4{};
-  v4.sin_family = AF_INET;
-  v4.sin_port = htons(port);
-  ::inet_pton(AF_INET, host, &v4.sin_addr);
-  return os::SocketAddress::parse(&v4, sizeof v4).value();
-}
 
 // A flow whose requests end as the test says.
 struct FakeFlow final : link::Flow {
@@ -54,7 +46,7 @@ struct FakeFlow final : link::Flow {
 // An inbox in which things arrive when the test says so.
 struct FakeInbox final : link::Inbox {
   std::vector<link::Arrival> waiting;
-  os::SocketAddress peer = address("127.0.0.1", 40002);
+  os::SocketAddress peer = os::address_of("127.0.0.1", 40002);
   unsigned acknowledged = 0;
   unsigned poll(link::InboxSink& sink) override {
     sink.source_opened(3, peer);
@@ -97,8 +89,8 @@ class RecorderTest : public ::testing::Test {
     recorder_.reset();
     capture_ = Capture::open({directory_.file("f"), kDefaultLimit}).value();
     recorder_ = std::make_unique<Recorder>(
-        capture_, RecorderOptions{address("127.0.0.1", 40001), 8192, service});
-    follow(address("127.0.0.1", 40002));
+        capture_, RecorderOptions{os::address_of("127.0.0.1", 40001), 8192, service});
+    follow(os::address_of("127.0.0.1", 40002));
   }
   void follow(const os::SocketAddress& peer) {
     auto flow = std::make_unique<FakeFlow>();
@@ -357,7 +349,7 @@ TEST_F(RecorderTest, DatagramsAreUnreliableToOneOrToAGroup) {
   request.has_data = true;
   request.data = 42;
   flow_->send(request);
-  follow(address("239.1.2.3", 5000));
+  follow(os::address_of("239.1.2.3", 5000));
   flow_->send(request);
   const auto all = packets();
   ASSERT_EQ(all.size(), 2u);

@@ -309,11 +309,7 @@ TEST_F(PortTest, MembersOfGroupsHearOnceByWhicheverLink) {
     End member(device_, kBoth, kDatagrams, at);
     End near(device_, kBoth, kDatagrams, at);
     End far(device_, kUdp, kDatagrams, at);
-    sockaddr_in raw{};
-    raw.sin_family = AF_INET;
-    raw.sin_addr.s_addr = htonl(0xEFFF'0708);
-    raw.sin_port = htons(member.socket.address().port());
-    const auto group = os::SocketAddress::parse(&raw, sizeof raw).value();
+    const auto group = os::address_of("239.255.7.8", member.socket.address().port());
     const auto joined = member.port->join(group);
     ASSERT_TRUE(joined.ok()) << joined.error().message;
     for (End* each : {&near, &far}) {

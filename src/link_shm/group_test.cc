@@ -15,16 +15,7 @@ namespace {
 using namespace testing;
 
 os::SocketAddress group_address(const char* kind) {
-  sockaddr_in v4{};
-  sockaddr_in6 v6{};
-  v4.sin_family = AF_INET;
-  v4.sin_port = htons(5000);
-  v4.sin_addr.s_addr = htonl(0xe0000181);
-  v6.sin6_family = AF_INET6;
-  v6.sin6_addr.s6_addr[0] = 0xff;
-  v6.sin6_addr.s6_addr[15] = 0x81;
-  return *kind == '4' ? os::SocketAddress::parse(&v4, sizeof v4).value()
-                      : os::SocketAddress::parse(&v6, sizeof v6).value();
+  return *kind == '4' ? os::address_of("224.0.1.129", 5000) : os::address_of("ff00::81");
 }
 
 struct GroupTest : ::testing::TestWithParam<const char*> {

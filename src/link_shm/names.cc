@@ -17,14 +17,7 @@ std::string mailbox_path(const std::string& directory, const os::SocketAddress& 
 }
 
 os::SocketAddress any_host(const os::SocketAddress& address) {
-  sockaddr_in v4{};
-  sockaddr_in6 v6{};
-  v4.sin_family = AF_INET;
-  v6.sin6_family = AF_INET6;
-  auto any = address.family() == AF_INET6 ? os::SocketAddress::parse(&v6, sizeof v6)
-                                          : os::SocketAddress::parse(&v4, sizeof v4);
-  any.value().set_port(address.port());
-  return any.value();
+  return os::SocketAddress::of_host(address.family(), &in6addr_any, address.port());
 }
 
 Probe own_probe() { return {reinterpret_cast<std::uint64_t>(&probe_value), probe_value}; }

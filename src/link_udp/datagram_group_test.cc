@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Does a multicast group's every member hear what is sent to it over the network, and nobody else?
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -15,21 +14,12 @@ namespace {
 
 using namespace testing;
 
-// An address of this host, or of a group.
-os::SocketAddress v4(const char* host, std::uint16_t port) {
-  sockaddr_in raw{};
-  raw.sin_family = AF_INET;
-  raw.sin_port = htons(port);
-  EXPECT_EQ(::inet_pton(AF_INET, host, &raw.sin_addr), 1);
-  return os::SocketAddress::parse(&raw, sizeof raw).value();
-}
-
 struct DatagramGroup : ::testing::Test {
   DatagramPeer a;
   DatagramPeer b;
   DatagramPeer c;
   // With a port of the kernel's choice: tests beside this one have others.
-  const os::SocketAddress group = v4("239.255.7.9", a.address.port());
+  const os::SocketAddress group = os::address_of("239.255.7.9", a.address.port());
 
   static std::unique_ptr<link::Membership> join(DatagramPeer& peer, const os::SocketAddress& what) {
     auto joined = peer.station->join(what);
@@ -55,14 +45,6 @@ std::optional<os::SocketAddress> outward(int family) {
   return std::nullopt;
 }
 
-os::SocketAddress v6(const char* host, std::uint16_t port) {
-  sockaddr_in6 raw{};
-  raw.sin6_family = AF_INET6;
-  raw.sin6_port = htons(port);
-  EXPECT_EQ(::inet_pton(AF_INET6, host, &raw.sin6_addr), 1);
-  return os::SocketAddress::parse(&raw, sizeof raw).value();
-}
-
 TEST_F(DatagramGroup, EveryMemberHearsAndTheSenderToo) {
   const std::unique_ptr<link::Membership> members[] = {join(a, group), join(b, group),
                                                        join(c, group)};
@@ -81,8 +63,8 @@ TEST_F(DatagramGroup, EveryMemberHearsAndTheSenderToo) {
 }
 
 TEST_F(DatagramGroup, WhoHasNotJoinedOrHasLeftHearsNothing) {
-  const auto other_port = join(b, v4("239.255.7.9", b.address.port()));
-  const auto other_group = join(b, v4("239.255.7.10", group.port()));
+  const auto other_port = join(b, os::address_of("239.255.7.9", b.address.port()));
+  const auto other_group = join(b, os::address_of("239.255.7.10", group.port()));
   auto member = join(c, group);
   const auto flow = reach(a, group);
   send(*flow, pattern(100, 1));
@@ -141,14 +123,14 @@ TEST_F(DatagramGroup, WhoSendsWithoutEndLeavesGroupsTheirTurn) {
 
 TEST_F(DatagramGroup, WhatCannotBeJoinedIsRefused) {
   EXPECT_EQ(a.station->join(b.address).error().code, EINVAL);
-  EXPECT_EQ(a.station->join(v4("239.255.7.9", 0)).error().code, EINVAL);
-  EXPECT_EQ(a.station->join(v6("ff15::1", 5000)).error().code, ENETUNREACH);
-  EXPECT_EQ(a.station->connect_group(v6("ff15::1", 5000)).error().code, ENETUNREACH);
+  EXPECT_EQ(a.station->join(os::address_of("239.255.7.9", 0)).error().code, EINVAL);
+  EXPECT_EQ(a.station->join(os::address_of("ff15::1", 5000)).error().code, ENETUNREACH);
+  EXPECT_EQ(a.station->connect_group(os::address_of("ff15::1", 5000)).error().code, ENETUNREACH);
 }
 
 TEST_F(DatagramGroup, AWildcardTakesTheInterfaceThatLeadsThere) {
-  DatagramPeer everywhere({}, v4("0.0.0.0", 0));
-  DatagramPeer other({}, v4("0.0.0.0", 0));
+  DatagramPeer everywhere({}, os::address_of("0.0.0.0", 0));
+  DatagramPeer other({}, os::address_of("0.0.0.0", 0));
   const auto member = join(other, group);
   const auto flow = reach(everywhere, group);
   send(*flow, pattern(100, 1));
@@ -176,7 +158,7 @@ TEST_F(DatagramGroup, OverIPv6TheSameHolds) {
   DatagramPeer sender({}, *at);
   DatagramPeer listener({}, *at);
   for (const char* host : {"ff02::7:9", "ff15::7:9"}) {
-    const os::SocketAddress six = v6(host, group.port());
+    const os::SocketAddress six = os::address_of(host, group.port());
     const auto member = join(listener, six);
     const std::size_t before = listener.heard();
     send(*reach(sender, six), pattern(100, 1));

@@ -18,21 +18,6 @@ constexpr std::size_t kPortAt = kClassAt + 1;
 constexpr std::size_t kSourceAt = kPortAt + 2;
 static_assert(kSourceAt + 16 == kEnvelopeHeader);
 
-os::SocketAddress address_at(const std::byte* source, std::uint16_t port, bool v6) {
-  if (v6) {
-    sockaddr_in6 raw{};
-    raw.sin6_family = AF_INET6;
-    raw.sin6_port = htons(port);
-    std::memcpy(&raw.sin6_addr, source, sizeof raw.sin6_addr);
-    return os::SocketAddress::parse(&raw, sizeof raw).value();
-  }
-  sockaddr_in raw{};
-  raw.sin_family = AF_INET;
-  raw.sin_port = htons(port);
-  std::memcpy(&raw.sin_addr, source, sizeof raw.sin_addr);
-  return os::SocketAddress::parse(&raw, sizeof raw).value();
-}
-
 os::SocketAddress with_port(os::SocketAddress address, std::uint16_t port) {
   address.set_port(port);
   return address;
@@ -77,9 +62,8 @@ std::optional<HandedOn> open_envelope(const os::Datagram& datagram, Drops& drops
              is_envelope(bytes.subspan(kEnvelopeHeader))) {
     ++drops.malformed;
   } else {
-    const bool v6 = datagram.to.family() == AF_INET6;
-    handed.from =
-        address_at(bytes.data() + kSourceAt, wire::load<std::uint16_t>(bytes.data() + kPortAt), v6);
+    handed.from = os::SocketAddress::of_host(datagram.to.family(), bytes.data() + kSourceAt,
+                                             wire::load<std::uint16_t>(bytes.data() + kPortAt));
     handed.traffic_class = wire::load<std::uint8_t>(bytes.data() + kClassAt);
     handed.bytes = bytes.subspan(kEnvelopeHeader);
     handed.bytes = handed.bytes.first(handed.bytes.size() - wire::kIcrcBytes);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "foreign_peer.h"
+#include "os/loopback.h"
 #include "own_network.h"
 #include "packet_check.h"
 #include "wire/icrc.h"
@@ -19,7 +20,7 @@ constexpr std::uint16_t kForeignPort = 50'000;
 
 // A packet of a foreign peer, and the envelope in which it reaches an endpoint.
 struct Handed {
-  explicit Handed(const std::string& host) : peer{address_of(host)}, to(address_of(host)) {
+  explicit Handed(const std::string& host) : peer{os::address_of(host)}, to(os::address_of(host)) {
     peer.from.set_port(kForeignPort);
     door = ForeignHand::at_door(to);
     to.set_port(kPort);
@@ -89,7 +90,7 @@ TEST_P(Envelope, OnlyTheHolderOfTheDoorIsBelieved) {
   EXPECT_FALSE(handed.open(handed.bytes, another_port));
   EXPECT_EQ(drops.forged, 1U);
   const bool v6 = handed.to.family() == AF_INET6;
-  const auto another_host = ForeignHand::at_door(address_of(v6 ? "::2" : "127.0.0.2"));
+  const auto another_host = ForeignHand::at_door(os::address_of(v6 ? "::2" : "127.0.0.2"));
   EXPECT_FALSE(handed.open(handed.bytes, another_host));
   EXPECT_EQ(drops.forged, 2U);
   EXPECT_EQ(sum(drops), 2U);

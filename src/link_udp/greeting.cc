@@ -49,20 +49,9 @@ void write_name(const os::SocketAddress& name, std::byte* out) {
 }
 
 os::SocketAddress read_name(const std::byte* bytes) {
-  const std::uint16_t port = htons(wire::load<std::uint16_t>(bytes + 2));
-  if (wire::load<std::uint8_t>(bytes) == 4) {
-    sockaddr_in v4{};
-    v4.sin_family = AF_INET;
-    v4.sin_port = port;
-    std::memcpy(&v4.sin_addr, bytes + 8, 4);
-    return os::SocketAddress::parse(&v4, sizeof v4).value();
-  }
-  sockaddr_in6 v6{};
-  v6.sin6_family = AF_INET6;
-  v6.sin6_port = port;
-  v6.sin6_scope_id = wire::load<std::uint32_t>(bytes + 4);
-  std::memcpy(&v6.sin6_addr, bytes + 8, 16);
-  return os::SocketAddress::parse(&v6, sizeof v6).value();
+  const int family = wire::load<std::uint8_t>(bytes) == 4 ? AF_INET : AF_INET6;
+  return os::SocketAddress::of_host(family, bytes + 8, wire::load<std::uint16_t>(bytes + 2),
+                                    wire::load<std::uint32_t>(bytes + 4));
 }
 
 // Private data: version, MTU, MTU of the flow (REP), bytes of words (REQ), room, then perhaps a

@@ -2,7 +2,6 @@
 // Is a greeting read back as it was written, and nothing else taken for one?
 #include "link_udp/greeting.h"
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,15 +12,6 @@
 
 namespace weft::udp {
 namespace {
-
-os::SocketAddress v6(const char* host, std::uint16_t port, std::uint32_t scope) {
-  sockaddr_in6 raw{};
-  raw.sin6_family = AF_INET6;
-  raw.sin6_port = htons(port);
-  raw.sin6_scope_id = scope;
-  ::inet_pton(AF_INET6, host, &raw.sin6_addr);
-  return os::SocketAddress::parse(&raw, sizeof raw).value();
-}
 
 Introduction introduction(std::size_t path_mtu) {
   Introduction me;
@@ -41,7 +31,7 @@ Hello hello(const os::SocketAddress& name, std::size_t path_mtu = 4096) {
 
 std::vector<Greeting> one_of_each() {
   return {hello(os::loopback(4791)),
-          hello(v6("2001:db8::1", 9, 0)),
+          hello(os::address_of("2001:db8::1", 9, 0)),
           Welcome{7, introduction(1024), Psn(3), 1024},
           Refusal{Refusal::Why::kNobody, 9, 0},
           Refusal{Refusal::Why::kUnknown, 0, 0xABCDEF},
@@ -86,7 +76,8 @@ TEST(Greeting, AHelloIsReadBackWithEveryPathMtuAndService) {
 
 TEST(Greeting, AHelloBringsNamesOfBothFamilies) {
   for (const os::SocketAddress& name :
-       {os::loopback(1), os::loopback(65535), v6("::1", 4791, 0), v6("fe80::1:2", 65535, 3)}) {
+       {os::loopback(1), os::loopback(65535), os::address_of("::1", 4791, 0),
+        os::address_of("fe80::1:2", 65535, 3)}) {
     const Hello got = again(hello(name));
     EXPECT_TRUE(got.name == name) << got.name.text() << " instead of " << name.text();
     const auto* raw = reinterpret_cast<const sockaddr_in6*>(got.name.get());

@@ -39,6 +39,11 @@ transport::Settings settings_for(const Hello& hello, const Welcome& welcome) {
   return settings;
 }
 
+// Of an access, what comes after the first `done` bytes.
+std::uint64_t bytes_behind(const wire::Reth& memory, std::uint64_t done) {
+  return memory.length - std::min<std::uint64_t>(memory.length, done);
+}
+
 Verdict verdict_of(const memory::Accessed& accessed) {
   if (accessed.refusal != memory::Refusal::kNone) {
     return {Verdict::Kind::kAccess, static_cast<std::uint8_t>(accessed.refusal)};
@@ -372,10 +377,8 @@ Verdict InChannel::write(const wire::Reth& memory, std::uint64_t offset,
                          std::span<const std::byte> bytes) {
   const auto key = region_of(memory.key);
   if (!key) return kInvalid;
-  const std::uint64_t ahead =
-      memory.length - std::min<std::uint64_t>(memory.length, offset + bytes.size());
-  return verdict_of(
-      hub_.memory().write({memory.address + offset, bytes.size(), *key}, bytes, ahead));
+  return verdict_of(hub_.memory().write({memory.address + offset, bytes.size(), *key}, bytes,
+                                        bytes_behind(memory, offset + bytes.size())));
 }
 
 void InChannel::written(const wire::Reth&, const wire::Packet& packet) {
@@ -400,10 +403,8 @@ Verdict InChannel::read(const wire::Reth& memory, std::uint64_t offset, std::spa
   }
   const auto key = region_of(memory.key);
   if (!key) return {Verdict::Kind::kOperational, 0};
-  const std::uint64_t ahead =
-      memory.length - std::min<std::uint64_t>(memory.length, offset + out.size());
-  const memory::Accessed done =
-      hub_.memory().read({memory.address + offset, out.size(), *key}, out, ahead);
+  const memory::Accessed done = hub_.memory().read({memory.address + offset, out.size(), *key}, out,
+                                                   bytes_behind(memory, offset + out.size()));
   return done.ok() ? Verdict{} : Verdict{Verdict::Kind::kOperational, 0};
 }
 

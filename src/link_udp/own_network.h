@@ -3,14 +3,10 @@
 #pragma once
 
 #include <functional>
-#include <string>
 
 #include "os/udp_port.h"
 
 namespace weft::udp::testing {
-
-// That address, with port 0.
-os::SocketAddress address_of(const std::string& host);
 
 // A host as its endpoints see it, in one family of addresses: two addresses and a wildcard.
 struct OwnHost {

@@ -2,11 +2,9 @@
 // How do tests get a host for themselves, where port 4791 is theirs and nobody else's?
 #include "own_network.h"
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <linux/ipv6.h>
 #include <net/if.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -16,20 +14,10 @@
 #include <cstring>
 
 #include "os/fd.h"
+#include "os/loopback.h"
+#include "os/own_process.h"
 
 namespace weft::udp::testing {
-
-os::SocketAddress address_of(const std::string& host) {
-  sockaddr_in v4{};
-  sockaddr_in6 v6{};
-  v4.sin_family = AF_INET;
-  v6.sin6_family = AF_INET6;
-  if (::inet_pton(AF_INET, host.c_str(), &v4.sin_addr) == 1) {
-    return os::SocketAddress::parse(&v4, sizeof v4).value();
-  }
-  EXPECT_EQ(::inet_pton(AF_INET6, host.c_str(), &v6.sin6_addr), 1) << host;
-  return os::SocketAddress::parse(&v6, sizeof v6).value();
-}
 
 namespace {
 
@@ -43,7 +31,7 @@ bool add_addresses() {
   if (::ioctl(v4.get(), SIOCSIFFLAGS, &request) != 0) return false;
   ifreq more{};
   std::string("lo:1").copy(more.ifr_name, sizeof more.ifr_name - 1);
-  const os::SocketAddress address = address_of("10.77.0.1");
+  const os::SocketAddress address = os::address_of("10.77.0.1");
   std::memcpy(&more.ifr_addr, address.get(), address.length());
   return ::ioctl(v4.get(), SIOCSIFADDR, &more) == 0;
 }
@@ -52,7 +40,7 @@ bool add_addresses() {
 bool add_ipv6_address() {
   const os::Fd v6(::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   in6_ifreq request{};
-  const os::SocketAddress address = address_of("fd77::1");
+  const os::SocketAddress address = os::address_of("fd77::1");
   request.ifr6_addr = reinterpret_cast<const sockaddr_in6*>(address.get())->sin6_addr;
   request.ifr6_prefixlen = 64;
   request.ifr6_ifindex = static_cast<int>(::if_nametoindex("lo"));
@@ -68,25 +56,14 @@ bool add_ipv6_address() {
 }  // namespace
 
 void on_own_host(const std::function<void(const OwnHost&)>& body) {
-  constexpr int kNotPermitted = 77;
-  const pid_t child = ::fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    if (::unshare(CLONE_NEWNET) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) {
-      ::_exit(kNotPermitted);
+  os::in_own_process("a network namespace", [&] {
+    if (!os::enter_empty_network() || !add_addresses()) return false;
+    body({os::address_of("127.0.0.1"), os::address_of("10.77.0.1"), os::address_of("0.0.0.0")});
+    if (add_ipv6_address()) {
+      body({os::address_of("::1"), os::address_of("fd77::1"), os::address_of("::")});
     }
-    if (!add_addresses()) ::_exit(kNotPermitted);
-    body({address_of("127.0.0.1"), address_of("10.77.0.1"), address_of("0.0.0.0")});
-    if (add_ipv6_address()) body({address_of("::1"), address_of("fd77::1"), address_of("::")});
-    ::fflush(nullptr);
-    ::_exit(::testing::Test::HasFailure() ? 1 : 0);
-  }
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  if (WIFEXITED(status) && WEXITSTATUS(status) == kNotPermitted) {
-    GTEST_SKIP() << "no network namespaces may be made here";
-  }
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "see what the child said";
+    return true;
+  });
 }
 
 OtherProcess::OtherProcess(const std::function<void(const std::function<void()>& ready)>& body) {

@@ -8,10 +8,10 @@
 #include <linux/ipv6.h>
 #include <sched.h>
 #include <sys/ioctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "os/fd.h"
+#include "os/own_process.h"
 #include "test_support.h"
 
 namespace weft::udp {
@@ -25,16 +25,7 @@ constexpr int kNarrow = 1400;
 constexpr std::uint64_t kKey = 10;
 
 os::SocketAddress address_of(int family, int host) {
-  const std::string text = (family == AF_INET6 ? "fd77::" : "10.77.0.") + std::to_string(host);
-  sockaddr_in v4{};
-  sockaddr_in6 v6{};
-  v4.sin_family = AF_INET;
-  v6.sin6_family = AF_INET6;
-  const bool six = family == AF_INET6;
-  void* raw = six ? static_cast<void*>(&v6.sin6_addr) : static_cast<void*>(&v4.sin_addr);
-  EXPECT_EQ(::inet_pton(family, text.c_str(), raw), 1);
-  return six ? os::SocketAddress::parse(&v6, sizeof v6).value()
-             : os::SocketAddress::parse(&v4, sizeof v4).value();
+  return os::address_of((family == AF_INET6 ? "fd77::" : "10.77.0.") + std::to_string(host));
 }
 
 unsigned word_at(const Octets& bytes, std::size_t offset) {
@@ -321,26 +312,16 @@ struct Fixture {
 
 // A process of its own, where `body` runs for IPv4 and IPv6; skips where it may have no networks.
 void between_hosts(const std::function<void(Network&, int family)>& body) {
-  constexpr int kNotPermitted = 77;
-  const pid_t child = ::fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    if (::geteuid() != 0 && ::unshare(CLONE_NEWUSER) != 0) ::_exit(kNotPermitted);
+  os::in_own_process("network namespaces with tunnel devices", [&] {
+    if (::geteuid() != 0 && ::unshare(CLONE_NEWUSER) != 0) return false;
     for (const int family : {AF_INET, AF_INET6}) {
       Network network;
-      if (!network.valid()) ::_exit(kNotPermitted);
+      if (!network.valid()) return false;
       const bool v6 = network.hosts[0].has_ipv6() && network.hosts[1].has_ipv6();
       if (family == AF_INET || v6) body(network, family);
     }
-    ::fflush(nullptr);
-    ::_exit(::testing::Test::HasFailure() ? 1 : 0);
-  }
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  if (WIFEXITED(status) && WEXITSTATUS(status) == kNotPermitted) {
-    GTEST_SKIP() << "no network namespaces with tunnel devices may be made here";
-  }
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "see what the child said";
+    return true;
+  });
 }
 
 constexpr int kRounds = 10;

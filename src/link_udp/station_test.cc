@@ -131,10 +131,7 @@ TEST_F(StationTest, BothWaysAtOnce) {
 }
 
 TEST(Station, OverIpv6Too) {
-  sockaddr_in6 raw{};
-  raw.sin6_family = AF_INET6;
-  raw.sin6_addr = in6addr_loopback;
-  const auto local = os::SocketAddress::parse(&raw, sizeof raw).value();
+  const auto local = os::address_of("::1");
   if (!os::UdpSocket::bind(local, {}).ok()) GTEST_SKIP() << "this system has no IPv6 loopback";
   Peer a({}, local);
   Peer b({}, local);

@@ -21,13 +21,7 @@ using namespace testing;
 constexpr std::size_t kLargest = 4096;
 constexpr std::size_t kRing = 384;  // datagrams that surely find room while their receiver is away
 
-os::SocketAddress group_address(std::uint16_t port) {
-  sockaddr_in v4{};
-  v4.sin_family = AF_INET;
-  v4.sin_addr.s_addr = htonl(0xe0000181);  // 224.0.1.129
-  v4.sin_port = htons(port);
-  return os::SocketAddress::parse(&v4, sizeof v4).value();
-}
+os::SocketAddress group_address(std::uint16_t port) { return os::address_of("224.0.1.129", port); }
 
 struct DatagramTest : ::testing::Test {
   RuntimeDir dir;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Are interfaces listed as the kernel has them, and is a peer's address told from our own?
 #include "os/interfaces.h"
+#include "os/loopback.h"
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,22 +10,10 @@
 namespace weft::os {
 namespace {
 
-SocketAddress address(const char* text, std::uint16_t port = 0) {
-  sockaddr_in v4{};
-  sockaddr_in6 v6{};
-  v4.sin_family = AF_INET;
-  v6.sin6_family = AF_INET6;
-  v4.sin_port = v6.sin6_port = htons(port);
-  if (inet_pton(AF_INET, text, &v4.sin_addr) == 1)
-    return SocketAddress::parse(&v4, sizeof v4).value();
-  EXPECT_EQ(inet_pton(AF_INET6, text, &v6.sin6_addr), 1) << text;
-  return SocketAddress::parse(&v6, sizeof v6).value();
-}
-
 // A list that does not depend on the machine.
 std::vector<Interface> two_interfaces() {
-  return {{"net0", 2, false, {{address("192.0.2.2"), 24}, {address("2001:db8::2"), 64}}},
-          {"lo", 1, true, {{address("127.0.0.1"), 8}, {address("::1"), 128}}}};
+  return {{"net0", 2, false, {{address_of("192.0.2.2"), 24}, {address_of("2001:db8::2"), 64}}},
+          {"lo", 1, true, {{address_of("127.0.0.1"), 8}, {address_of("::1"), 128}}}};
 }
 
 TEST(UsableInterfaces, IncludeTheLoopbackWithItsAddress) {
@@ -80,13 +68,13 @@ TEST(LocalAddress, EveryListedAddressIsLocalWhateverThePort) {
 }
 
 TEST(LocalAddress, AllOfTheIpv4LoopbackNetworkIsLocal) {
-  EXPECT_TRUE(is_local_address(address("127.0.0.1").get()));
-  EXPECT_TRUE(is_local_address(address("127.9.8.7").get()));
+  EXPECT_TRUE(is_local_address(address_of("127.0.0.1").get()));
+  EXPECT_TRUE(is_local_address(address_of("127.9.8.7").get()));
 }
 
 TEST(LocalAddress, AForeignAddressIsNotLocal) {
-  EXPECT_FALSE(is_local_address(address("203.0.113.77").get()));
-  EXPECT_FALSE(is_local_address(address("2001:db8:ffff::77").get()));
+  EXPECT_FALSE(is_local_address(address_of("203.0.113.77").get()));
+  EXPECT_FALSE(is_local_address(address_of("2001:db8:ffff::77").get()));
 }
 
 TEST(LocalAddress, NoAddressAndOtherFamiliesAreNotLocal) {
@@ -98,20 +86,20 @@ TEST(LocalAddress, NoAddressAndOtherFamiliesAreNotLocal) {
 
 TEST(OwnerOf, IsTheInterfaceWithExactlyThatAddress) {
   const auto list = two_interfaces();
-  ASSERT_NE(owner_of(list, address("2001:db8::2", 99)), nullptr);
-  EXPECT_EQ(owner_of(list, address("2001:db8::2", 99))->name, "net0");
-  EXPECT_EQ(owner_of(list, address("127.1.2.3"))->name, "lo");
+  ASSERT_NE(owner_of(list, address_of("2001:db8::2", 99)), nullptr);
+  EXPECT_EQ(owner_of(list, address_of("2001:db8::2", 99))->name, "net0");
+  EXPECT_EQ(owner_of(list, address_of("127.1.2.3"))->name, "lo");
 }
 
 TEST(OwnerOf, ANeighbourInTheSubnetHasNoOwnerHere) {
-  EXPECT_EQ(owner_of(two_interfaces(), address("192.0.2.3")), nullptr);
-  EXPECT_EQ(owner_of(two_interfaces(), address("2001:db8::3")), nullptr);
+  EXPECT_EQ(owner_of(two_interfaces(), address_of("192.0.2.3")), nullptr);
+  EXPECT_EQ(owner_of(two_interfaces(), address_of("2001:db8::3")), nullptr);
 }
 
 TEST(SourceTowards, TheLoopbackIsTheLoopback) {
-  const auto source = source_towards(address("127.0.0.1", 7));
+  const auto source = source_towards(address_of("127.0.0.1", 7));
   ASSERT_TRUE(source.ok()) << source.error().message;
-  EXPECT_EQ(source.value(), address("127.0.0.1"));
+  EXPECT_EQ(source.value(), address_of("127.0.0.1"));
 }
 
 TEST(SourceTowards, AnOwnAddressIsThatAddress) {
@@ -128,18 +116,18 @@ TEST(SourceTowards, AnOwnAddressIsThatAddress) {
 TEST(SourceTowards, NoAddressIsAnError) { EXPECT_FALSE(source_towards(SocketAddress()).ok()); }
 
 TEST(Subnet, IsWrittenInCidrNotation) {
-  EXPECT_EQ(subnet_text({address("192.0.2.77"), 24}), "192.0.2.0/24");
-  EXPECT_EQ(subnet_text({address("10.9.255.1"), 13}), "10.8.0.0/13");
-  EXPECT_EQ(subnet_text({address("2001:db8::77"), 64}), "2001:db8::/64");
-  EXPECT_EQ(subnet_text({address("::1"), 128}), "::1/128");
-  EXPECT_EQ(subnet_text({address("192.0.2.77"), 0}), "0.0.0.0/0");
+  EXPECT_EQ(subnet_text({address_of("192.0.2.77"), 24}), "192.0.2.0/24");
+  EXPECT_EQ(subnet_text({address_of("10.9.255.1"), 13}), "10.8.0.0/13");
+  EXPECT_EQ(subnet_text({address_of("2001:db8::77"), 64}), "2001:db8::/64");
+  EXPECT_EQ(subnet_text({address_of("::1"), 128}), "::1/128");
+  EXPECT_EQ(subnet_text({address_of("192.0.2.77"), 0}), "0.0.0.0/0");
 }
 
 TEST(Subnet, HoldsAddressesOfItsPrefixAndFamilyOnly) {
-  const InterfaceAddress of{address("10.8.0.1"), 13};
-  EXPECT_TRUE(in_subnet(of, address("10.15.255.255")));
-  EXPECT_FALSE(in_subnet(of, address("10.16.0.0")));
-  EXPECT_FALSE(in_subnet(of, address("::1")));
+  const InterfaceAddress of{address_of("10.8.0.1"), 13};
+  EXPECT_TRUE(in_subnet(of, address_of("10.15.255.255")));
+  EXPECT_FALSE(in_subnet(of, address_of("10.16.0.0")));
+  EXPECT_FALSE(in_subnet(of, address_of("::1")));
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Does a group hear what is sent to it on its interface, and nobody else?
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -13,14 +12,6 @@
 namespace weft::os {
 namespace {
 
-SocketAddress v4(const char* host, std::uint16_t port) {
-  sockaddr_in raw{};
-  raw.sin_family = AF_INET;
-  raw.sin_port = htons(port);
-  EXPECT_EQ(::inet_pton(AF_INET, host, &raw.sin_addr), 1);
-  return SocketAddress::parse(&raw, sizeof raw).value();
-}
-
 unsigned loopback_index() {
   const auto interfaces = usable_interfaces();
   const Interface* owner = owner_of(interfaces.value(), loopback(0));
@@ -30,7 +21,7 @@ unsigned loopback_index() {
 struct UdpGroupTest : ::testing::Test {
   UdpSocket sender = std::move(UdpSocket::bind(loopback(0), {})).value();
   // Ports of the kernel's choice: tests beside this one have others.
-  SocketAddress group = v4("239.255.7.1", sender.address().port());
+  SocketAddress group = address_of("239.255.7.1", sender.address().port());
   const unsigned here = loopback_index();
 
   UdpSocket member() { return std::move(UdpSocket::join(group, here, {})).value(); }
@@ -63,7 +54,7 @@ TEST_F(UdpGroupTest, EveryMemberHearsTrainsToo) {
 }
 
 TEST_F(UdpGroupTest, OtherGroupsAndWhoHasLeftHearNothing) {
-  const SocketAddress elsewhere = v4("239.255.7.2", group.port());
+  const SocketAddress elsewhere = address_of("239.255.7.2", group.port());
   const UdpSocket other = std::move(UdpSocket::join(elsewhere, here, {})).value();
   const UdpSocket stays = member();
   { const UdpSocket leaves = member(); }
@@ -75,7 +66,7 @@ TEST_F(UdpGroupTest, OtherGroupsAndWhoHasLeftHearNothing) {
 
 TEST_F(UdpGroupTest, WhatIsNoGroupIsRefused) {
   EXPECT_EQ(UdpSocket::join(loopback(5000), here, {}).error().code, EINVAL);
-  EXPECT_EQ(UdpSocket::join(v4("239.255.7.1", 0), here, {}).error().code, EINVAL);
+  EXPECT_EQ(UdpSocket::join(address_of("239.255.7.1", 0), here, {}).error().code, EINVAL);
   EXPECT_EQ(UdpSocket::join(group, 0x7fffffff, {}).error().code, ENODEV);
   EXPECT_FALSE(sender.send_to_group_by(group, 0x7fffffff, true).ok());
 }

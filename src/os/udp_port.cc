@@ -31,6 +31,21 @@ Result<SocketAddress> SocketAddress::parse(const void* bytes, std::size_t length
   return Error{EINVAL, "not an IPv4 or IPv6 socket address"};
 }
 
+SocketAddress SocketAddress::of_host(int family, const void* host, std::uint16_t port,
+                                     std::uint32_t scope) {
+  SocketAddress address;
+  if (family == AF_INET6) {
+    address.storage_.v6.sin6_family = AF_INET6;
+    address.storage_.v6.sin6_scope_id = scope;
+    std::memcpy(&address.storage_.v6.sin6_addr, host, sizeof(in6_addr));
+  } else {
+    address.storage_.v4.sin_family = AF_INET;
+    std::memcpy(&address.storage_.v4.sin_addr, host, sizeof(in_addr));
+  }
+  address.set_port(port);
+  return address;
+}
+
 socklen_t SocketAddress::length() const {
   if (family() == AF_INET) return sizeof(sockaddr_in);
   return family() == AF_INET6 ? sizeof(sockaddr_in6) : 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Are addresses read and written as they are, and is a bound port nobody else's?
 #include "os/udp_port.h"
+#include "os/loopback.h"
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -10,29 +10,12 @@
 namespace weft::os {
 namespace {
 
-SocketAddress v4(const char* host, std::uint16_t port) {
-  sockaddr_in raw{};
-  raw.sin_family = AF_INET;
-  raw.sin_port = htons(port);
-  EXPECT_EQ(::inet_pton(AF_INET, host, &raw.sin_addr), 1);
-  return SocketAddress::parse(&raw, sizeof raw).value();
-}
-
-SocketAddress v6(const char* host, std::uint16_t port, std::uint32_t scope = 0) {
-  sockaddr_in6 raw{};
-  raw.sin6_family = AF_INET6;
-  raw.sin6_port = htons(port);
-  raw.sin6_scope_id = scope;
-  EXPECT_EQ(::inet_pton(AF_INET6, host, &raw.sin6_addr), 1);
-  return SocketAddress::parse(&raw, sizeof raw).value();
-}
-
 TEST(SocketAddress, BothFamiliesAreReadAndWritten) {
-  EXPECT_EQ(v4("192.0.2.1", 4791).text(), "192.0.2.1:4791");
-  EXPECT_EQ(v6("2001:db8::1", 4791).text(), "[2001:db8::1]:4791");
-  EXPECT_EQ(v4("192.0.2.1", 0).length(), sizeof(sockaddr_in));
-  EXPECT_EQ(v6("::1", 0).length(), sizeof(sockaddr_in6));
-  EXPECT_EQ(v6("::1", 0).family(), AF_INET6);
+  EXPECT_EQ(address_of("192.0.2.1", 4791).text(), "192.0.2.1:4791");
+  EXPECT_EQ(address_of("2001:db8::1", 4791).text(), "[2001:db8::1]:4791");
+  EXPECT_EQ(address_of("192.0.2.1", 0).length(), sizeof(sockaddr_in));
+  EXPECT_EQ(address_of("::1", 0).length(), sizeof(sockaddr_in6));
+  EXPECT_EQ(address_of("::1", 0).family(), AF_INET6);
 }
 
 TEST(SocketAddress, AnEmptyOneHasNoFamilyAndNoLength) {
@@ -40,12 +23,12 @@ TEST(SocketAddress, AnEmptyOneHasNoFamilyAndNoLength) {
   EXPECT_EQ(empty.family(), AF_UNSPEC);
   EXPECT_EQ(empty.length(), 0U);
   EXPECT_EQ(empty, SocketAddress{});
-  EXPECT_FALSE(empty == v4("0.0.0.0", 0));
+  EXPECT_FALSE(empty == address_of("0.0.0.0", 0));
 }
 
 TEST(SocketAddress, FewerBytesThanTheFamilyNeedsAreRefused) {
-  const SocketAddress four = v4("192.0.2.1", 1);
-  const SocketAddress six = v6("::1", 1);
+  const SocketAddress four = address_of("192.0.2.1", 1);
+  const SocketAddress six = address_of("::1", 1);
   for (std::size_t length = 0; length < sizeof(sockaddr_in); ++length) {
     EXPECT_FALSE(SocketAddress::parse(four.get(), length).ok()) << length;
   }
@@ -67,22 +50,22 @@ TEST(SocketAddress, NoBytesAndOtherFamiliesAreRefused) {
 }
 
 TEST(SocketAddress, HostPortAndScopeMakeItDifferent) {
-  EXPECT_EQ(v4("192.0.2.1", 1), v4("192.0.2.1", 1));
-  EXPECT_FALSE(v4("192.0.2.1", 1) == v4("192.0.2.1", 2));
-  EXPECT_FALSE(v4("192.0.2.1", 1) == v4("192.0.2.2", 1));
-  EXPECT_FALSE(v6("fe80::1", 1, 1) == v6("fe80::1", 1, 2));
-  EXPECT_FALSE(v4("0.0.0.0", 0) == v6("::", 0));
+  EXPECT_EQ(address_of("192.0.2.1", 1), address_of("192.0.2.1", 1));
+  EXPECT_FALSE(address_of("192.0.2.1", 1) == address_of("192.0.2.1", 2));
+  EXPECT_FALSE(address_of("192.0.2.1", 1) == address_of("192.0.2.2", 1));
+  EXPECT_FALSE(address_of("fe80::1", 1, 1) == address_of("fe80::1", 1, 2));
+  EXPECT_FALSE(address_of("0.0.0.0", 0) == address_of("::", 0));
 }
 
 TEST(SocketAddress, GroupsAreToldFromHosts) {
   for (const char* group : {"224.0.0.0", "224.0.1.1", "239.255.255.255"}) {
-    EXPECT_TRUE(v4(group, 5000).is_multicast()) << group;
+    EXPECT_TRUE(address_of(group, 5000).is_multicast()) << group;
   }
   for (const char* host : {"223.255.255.255", "240.0.0.0", "127.0.0.1", "0.0.0.0"}) {
-    EXPECT_FALSE(v4(host, 5000).is_multicast()) << host;
+    EXPECT_FALSE(address_of(host, 5000).is_multicast()) << host;
   }
-  EXPECT_TRUE(v6("ff02::1", 0).is_multicast());
-  EXPECT_FALSE(v6("fe80::1", 0).is_multicast());
+  EXPECT_TRUE(address_of("ff02::1", 0).is_multicast());
+  EXPECT_FALSE(address_of("fe80::1", 0).is_multicast());
   EXPECT_FALSE(SocketAddress{}.is_multicast());
 }
 
@@ -96,22 +79,22 @@ TEST(SocketAddress, WhatDoesNotNameThePeerIsLeftOut) {
 }
 
 TEST(SocketAddress, AnyAddressIsTheUnspecifiedOneOfItsFamily) {
-  EXPECT_TRUE(v4("0.0.0.0", 5).is_any());
-  EXPECT_TRUE(v6("::", 5).is_any());
-  EXPECT_FALSE(v4("0.0.0.1", 0).is_any());
-  EXPECT_FALSE(v6("::1", 0).is_any());
+  EXPECT_TRUE(address_of("0.0.0.0", 5).is_any());
+  EXPECT_TRUE(address_of("::", 5).is_any());
+  EXPECT_FALSE(address_of("0.0.0.1", 0).is_any());
+  EXPECT_FALSE(address_of("::1", 0).is_any());
 }
 
 TEST(SocketAddress, ThePortCanBeSet) {
-  for (SocketAddress address : {v4("192.0.2.1", 1), v6("::1", 1)}) {
+  for (SocketAddress address : {address_of("192.0.2.1", 1), address_of("::1", 1)}) {
     address.set_port(65535);
     EXPECT_EQ(address.port(), 65535);
   }
 }
 
 TEST(UdpPort, PortZeroGivesAFreeOne) {
-  const auto first = UdpPort::bind(v4("127.0.0.1", 0));
-  const auto second = UdpPort::bind(v4("127.0.0.1", 0));
+  const auto first = UdpPort::bind(address_of("127.0.0.1", 0));
+  const auto second = UdpPort::bind(address_of("127.0.0.1", 0));
   ASSERT_TRUE(first.ok() && second.ok());
   EXPECT_NE(first.value().address().port(), 0);
   EXPECT_NE(first.value().address().port(), second.value().address().port());
@@ -121,7 +104,7 @@ TEST(UdpPort, PortZeroGivesAFreeOne) {
 TEST(UdpPort, APortThatIsHeldIsRefusedAndOneThatWasLetGoIsNot) {
   SocketAddress address;
   {
-    const auto first = UdpPort::bind(v4("127.0.0.1", 0));
+    const auto first = UdpPort::bind(address_of("127.0.0.1", 0));
     ASSERT_TRUE(first.ok());
     address = first.value().address();
     const auto second = UdpPort::bind(address);
@@ -132,7 +115,7 @@ TEST(UdpPort, APortThatIsHeldIsRefusedAndOneThatWasLetGoIsNot) {
 }
 
 TEST(UdpPort, AnAddressOfAnotherHostIsRefused) {
-  const auto port = UdpPort::bind(v4("192.0.2.1", 0));
+  const auto port = UdpPort::bind(address_of("192.0.2.1", 0));
   ASSERT_FALSE(port.ok());
   EXPECT_EQ(port.error().code, EADDRNOTAVAIL);
 }
@@ -140,14 +123,14 @@ TEST(UdpPort, AnAddressOfAnotherHostIsRefused) {
 TEST(UdpPort, NoAddressAtAllIsRefused) { EXPECT_FALSE(UdpPort::bind(SocketAddress{}).ok()); }
 
 TEST(UdpPort, TheSamePortOfBothFamiliesCanBeHeld) {
-  const auto six = UdpPort::bind(v6("::", 0));
+  const auto six = UdpPort::bind(address_of("::", 0));
   if (!six.ok()) GTEST_SKIP() << "this system has no IPv6";
-  const auto four = UdpPort::bind(v4("0.0.0.0", six.value().address().port()));
+  const auto four = UdpPort::bind(address_of("0.0.0.0", six.value().address().port()));
   EXPECT_TRUE(four.ok()) << four.error().message;
 }
 
 TEST(UdpPort, UntilASocketTakesItOverNobodyListensThere) {
-  for (const SocketAddress& wanted : {v4("127.0.0.1", 0), v6("::1", 0)}) {
+  for (const SocketAddress& wanted : {address_of("127.0.0.1", 0), address_of("::1", 0)}) {
     const auto port = UdpPort::bind(wanted);
     if (!port && wanted.family() == AF_INET6) GTEST_SKIP() << "no IPv6";
     ASSERT_TRUE(port.ok());
@@ -164,9 +147,9 @@ TEST(UdpPort, UntilASocketTakesItOverNobodyListensThere) {
 }
 
 TEST(UdpPort, AtTheUnspecifiedAddressSomebodyListensEverywhere) {
-  const auto port = UdpPort::bind(v4("0.0.0.0", 0));
+  const auto port = UdpPort::bind(address_of("0.0.0.0", 0));
   ASSERT_TRUE(port.ok());
-  EXPECT_TRUE(somebody_listens(v4("127.0.0.1", port.value().address().port())));
+  EXPECT_TRUE(somebody_listens(address_of("127.0.0.1", port.value().address().port())));
 }
 
 }  // namespace

@@ -35,26 +35,15 @@ Value value_of(const cmsghdr* header) {
   return value;
 }
 
-SocketAddress address_v4(const in_addr& host, std::uint16_t port) {
-  sockaddr_in raw{};
-  raw.sin_family = AF_INET;
-  raw.sin_port = htons(port);
-  raw.sin_addr = host;
-  return SocketAddress::parse(&raw, sizeof raw).value();
-}
-
 SocketAddress address_v6(const in6_pktinfo& info, std::uint16_t port) {
-  sockaddr_in6 raw{};
-  raw.sin6_family = AF_INET6;
-  raw.sin6_port = htons(port);
-  raw.sin6_addr = info.ipi6_addr;
-  if (IN6_IS_ADDR_LINKLOCAL(&info.ipi6_addr)) raw.sin6_scope_id = info.ipi6_ifindex;
-  return SocketAddress::parse(&raw, sizeof raw).value();
+  const bool scoped = IN6_IS_ADDR_LINKLOCAL(&info.ipi6_addr);
+  return SocketAddress::of_host(AF_INET6, &info.ipi6_addr, port, scoped ? info.ipi6_ifindex : 0);
 }
 
 void read_control(const cmsghdr* header, std::uint16_t port, Arrival& arrival) {
   if (header->cmsg_level == IPPROTO_IP && header->cmsg_type == IP_PKTINFO) {
-    arrival.to = address_v4(value_of<in_pktinfo>(header).ipi_addr, port);
+    const auto info = value_of<in_pktinfo>(header);
+    arrival.to = SocketAddress::of_host(AF_INET, &info.ipi_addr, port);
   } else if (header->cmsg_level == IPPROTO_IP && header->cmsg_type == IP_TOS) {
     arrival.traffic_class = value_of<std::uint8_t>(header);
   } else if (header->cmsg_level == IPPROTO_IPV6 && header->cmsg_type == IPV6_PKTINFO) {

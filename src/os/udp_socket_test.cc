@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Do datagrams arrive once and whole, by the train or alone, with the truth about where from?
 #include "os/udp_socket.h"
+#include "os/loopback.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/udp.h>
@@ -20,20 +20,6 @@ namespace weft::os {
 namespace {
 
 using Bytes = std::vector<std::byte>;
-
-SocketAddress address_of(int family, const char* host, std::uint16_t port = 0) {
-  sockaddr_in v4{};
-  sockaddr_in6 v6{};
-  v4.sin_family = AF_INET;
-  v4.sin_port = htons(port);
-  v6.sin6_family = AF_INET6;
-  v6.sin6_port = htons(port);
-  const bool six = family == AF_INET6;
-  void* raw = six ? static_cast<void*>(&v6.sin6_addr) : static_cast<void*>(&v4.sin_addr);
-  EXPECT_EQ(::inet_pton(family, host, raw), 1) << host;
-  return six ? SocketAddress::parse(&v6, sizeof v6).value()
-             : SocketAddress::parse(&v4, sizeof v4).value();
-}
 
 // What a test keeps of a datagram.
 struct Kept {
@@ -66,11 +52,9 @@ class UdpSocketTest : public ::testing::TestWithParam<int> {
     if (!IsSkipped()) ::sched_setaffinity(0, sizeof processors_, &processors_);
   }
   SocketAddress local(std::uint16_t port = 0) const {
-    return address_of(GetParam(), GetParam() == AF_INET6 ? "::1" : "127.0.0.1", port);
+    return address_of(GetParam() == AF_INET6 ? "::1" : "127.0.0.1", port);
   }
-  SocketAddress anywhere() const {
-    return address_of(GetParam(), GetParam() == AF_INET6 ? "::" : "0.0.0.0");
-  }
+  SocketAddress anywhere() const { return address_of(GetParam() == AF_INET6 ? "::" : "0.0.0.0"); }
   UdpSocket bound(const UdpSocket::Options& options = {}) const {
     return UdpSocket::bind(local(), options).value();
   }
@@ -221,14 +205,14 @@ TEST_P(UdpSocketTest, TheSourceAddressCanBeChosenAndOneOfAnotherHostIsRefused) {
   const bool trains = sender.trains();
   const UdpSocket receiver = bound();
   // All of 127.0.0.0/8 is this host's; of IPv6 only ::1 is.
-  SocketAddress from = address_of(GetParam(), six ? "::1" : "127.0.0.7");
+  SocketAddress from = address_of(six ? "::1" : "127.0.0.7");
   ASSERT_EQ(sender.send(receiver.address(), from, some_bytes(7), 3).error, 0);
   const std::vector<Kept> got = arrived(receiver, 3);
   ASSERT_EQ(got.size(), 3U);
   from.set_port(sender.address().port());
   for (const Kept& one : got) EXPECT_EQ(one.from, from);
 
-  from = address_of(GetParam(), six ? "2001:db8::7" : "192.0.2.7");
+  from = address_of(six ? "2001:db8::7" : "192.0.2.7");
   for (const std::size_t segment : {0, 3}) {
     const SendOutcome outcome = sender.send(receiver.address(), from, some_bytes(7), segment);
     EXPECT_NE(outcome.error, 0);
@@ -318,7 +302,7 @@ TEST_P(UdpSocketTest, ADatagramTooLargeIsRefusedWithTheMtuAndTheNextOneLeaves) {
 TEST_P(UdpSocketTest, AnAddressOfTheOtherFamilyIsRefused) {
   UdpSocket sender = bound();
   const SocketAddress other =
-      GetParam() == AF_INET ? address_of(AF_INET6, "::1", 9) : address_of(AF_INET, "127.0.0.1", 9);
+      GetParam() == AF_INET ? address_of("::1", 9) : address_of("127.0.0.1", 9);
   EXPECT_EQ(sender.send(other, {}, some_bytes(5), 0).error, EAFNOSUPPORT);
   EXPECT_EQ(sender.send(sender.address(), other, some_bytes(5), 0).error, EAFNOSUPPORT);
   EXPECT_EQ(sender.send({}, {}, some_bytes(5), 0).error, EAFNOSUPPORT);
@@ -419,12 +403,12 @@ TEST_P(UdpSocketTest, TheWayToALocalPeerIsTheLoopback) {
   EXPECT_GE(path.value().mtu, 1'280U);
   EXPECT_EQ(udp_path_to(local(0)).value().mtu, path.value().mtu);
   EXPECT_EQ(udp_path_to(local(0), local(7)).value().source, local());
-  const auto stranger = address_of(GetParam(), GetParam() == AF_INET ? "192.0.2.7" : "2001:db8::7");
+  const auto stranger = address_of(GetParam() == AF_INET ? "192.0.2.7" : "2001:db8::7");
   EXPECT_EQ(udp_path_to(local(4791), stranger).error().code, EADDRNOTAVAIL);
 }
 
 TEST(UdpSocket, AnIpv6DatagramWithoutAChecksumIsTaken) {
-  const auto receiver = UdpSocket::bind(address_of(AF_INET6, "::1"), {});
+  const auto receiver = UdpSocket::bind(address_of("::1"), {});
   if (!receiver.ok()) GTEST_SKIP() << "this system has no IPv6 loopback";
   const Fd plain(::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   const int on = 1;
@@ -439,10 +423,9 @@ TEST(UdpSocket, AnIpv6DatagramWithoutAChecksumIsTaken) {
 }
 
 TEST(UdpSocket, BothFamiliesMayHoldTheSamePort) {
-  const auto six = UdpSocket::bind(address_of(AF_INET6, "::"), {});
+  const auto six = UdpSocket::bind(address_of("::"), {});
   if (!six.ok()) GTEST_SKIP() << "this system has no IPv6";
-  const auto four =
-      UdpSocket::bind(address_of(AF_INET, "0.0.0.0", six.value().address().port()), {});
+  const auto four = UdpSocket::bind(address_of("0.0.0.0", six.value().address().port()), {});
   EXPECT_TRUE(four.ok()) << four.error().message;
 }
 

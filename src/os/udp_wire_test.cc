@@ -2,7 +2,6 @@
 // What stands on the wire, and what does the network's answer to it do? A tunnel device in a
 // network namespace of the test's own shows every packet and takes any answer. Skipped where that
 // may not be.
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/if_tun.h>
@@ -11,9 +10,7 @@
 #include <net/if_arp.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <sched.h>
 #include <sys/ioctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -22,6 +19,8 @@
 #include <vector>
 
 #include "os/event.h"
+#include "os/loopback.h"
+#include "os/own_process.h"
 #include "os/udp_path.h"
 #include "os/udp_socket.h"
 
@@ -34,20 +33,6 @@ using What = UdpError::What;
 constexpr const char* kHere[] = {"10.77.0.1", "fd77::1"};
 constexpr const char* kThere[] = {"10.77.0.2", "fd77::2"};
 constexpr int kMtu = 1500;
-
-SocketAddress address_of(int family, const char* host, std::uint16_t port) {
-  sockaddr_in v4{};
-  sockaddr_in6 v6{};
-  v4.sin_family = AF_INET;
-  v4.sin_port = htons(port);
-  v6.sin6_family = AF_INET6;
-  v6.sin6_port = htons(port);
-  const bool six = family == AF_INET6;
-  void* raw = six ? static_cast<void*>(&v6.sin6_addr) : static_cast<void*>(&v4.sin_addr);
-  EXPECT_EQ(::inet_pton(family, host, raw), 1) << host;
-  return six ? SocketAddress::parse(&v6, sizeof v6).value()
-             : SocketAddress::parse(&v4, sizeof v4).value();
-}
 
 unsigned word_at(const Bytes& bytes, std::size_t offset) {
   return static_cast<unsigned>(bytes.at(offset) << 8 | bytes.at(offset + 1));
@@ -74,8 +59,8 @@ class Tunnel {
       return;
     }
     const Fd control(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-    const auto address = address_of(AF_INET, kHere[0], 0);
-    const auto mask = address_of(AF_INET, "255.255.255.0", 0);
+    const auto address = address_of(kHere[0], 0);
+    const auto mask = address_of("255.255.255.0", 0);
     request = named();
     std::memcpy(&request.ifr_addr, address.get(), sizeof(sockaddr_in));
     EXPECT_EQ(::ioctl(control.get(), SIOCSIFADDR, &request), 0);
@@ -112,7 +97,7 @@ class Tunnel {
   // Makes the peer's link-layer address known.
   static void introduce_peer() {
     arpreq entry{};
-    const auto peer = address_of(AF_INET, kThere[0], 0);
+    const auto peer = address_of(kThere[0], 0);
     std::memcpy(&entry.arp_pa, peer.get(), sizeof(sockaddr_in));
     entry.arp_ha.sa_family = ARPHRD_ETHER;
     entry.arp_ha.sa_data[0] = 2;
@@ -130,7 +115,7 @@ class Tunnel {
   void add_ipv6() {
     const Fd control(::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     in6_ifreq request{};
-    const auto address = address_of(AF_INET6, kHere[1], 0);
+    const auto address = address_of(kHere[1], 0);
     request.ifr6_addr = reinterpret_cast<const sockaddr_in6*>(address.get())->sin6_addr;
     request.ifr6_prefixlen = 64;
     request.ifr6_ifindex = static_cast<int>(::if_nametoindex("weft77"));
@@ -184,25 +169,13 @@ Bytes answer_to(const Bytes& packet, std::uint8_t type, std::uint8_t code, std::
 
 // A process of its own in an empty network, where `body` runs; skips where there may be none.
 void in_own_network(int kind, const std::function<void(Tunnel&)>& body) {
-  constexpr int kNotPermitted = 77;
-  const pid_t child = ::fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    if (::unshare(CLONE_NEWNET) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) {
-      ::_exit(kNotPermitted);
-    }
+  in_own_process("a network namespace with a tunnel device", [&] {
+    if (!enter_empty_network()) return false;
     Tunnel tunnel(kind);
-    if (!tunnel.valid()) ::_exit(kNotPermitted);
+    if (!tunnel.valid()) return false;
     body(tunnel);
-    ::fflush(nullptr);
-    ::_exit(::testing::Test::HasFailure() ? 1 : 0);
-  }
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  if (WIFEXITED(status) && WEXITSTATUS(status) == kNotPermitted) {
-    GTEST_SKIP() << "no network namespace with a tunnel device may be made here";
-  }
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "see what the child said";
+    return true;
+  });
 }
 
 void with_both_families(const std::function<void(Tunnel&, int family)>& body) {
@@ -214,13 +187,13 @@ void with_both_families(const std::function<void(Tunnel&, int family)>& body) {
 
 UdpSocket bound(int family, const UdpSocket::Options& options = {}) {
   const char* host = kHere[family == AF_INET6 ? 1 : 0];
-  auto socket = UdpSocket::bind(address_of(family, host, 0), options);
+  auto socket = UdpSocket::bind(address_of(host, 0), options);
   EXPECT_TRUE(socket.ok()) << socket.error().message;
   return std::move(socket).value();
 }
 
 SocketAddress peer(int family, std::uint16_t port = 4791) {
-  return address_of(family, kThere[family == AF_INET6 ? 1 : 0], port);
+  return address_of(kThere[family == AF_INET6 ? 1 : 0], port);
 }
 
 std::span<const std::byte> zeros(std::size_t size) {
@@ -363,7 +336,7 @@ TEST(UdpOnTheWire, WithoutARouteNothingLeavesAndTrainsGoOn) {
   in_own_network(IFF_TUN, [](Tunnel& tunnel) {
     UdpSocket socket = bound(AF_INET);
     const bool trains = socket.trains();
-    const SocketAddress far = address_of(AF_INET, "192.0.2.1", 4791);
+    const SocketAddress far = address_of("192.0.2.1", 4791);
     for (const std::size_t segment : {0, 10}) {
       EXPECT_EQ(socket.send(far, {}, zeros(100), segment).error, ENETUNREACH);
     }

@@ -15,12 +15,8 @@ namespace weft::fabric {
 
 Result<os::SocketAddress> wanted_address(const fi_info& info) {
   if (info.src_addr != nullptr) return os::SocketAddress::parse(info.src_addr, info.src_addrlen);
-  sockaddr_in v4{};
-  sockaddr_in6 v6{};
-  v4.sin_family = AF_INET;
-  v6.sin6_family = AF_INET6;
-  if (info.addr_format == FI_SOCKADDR_IN6) return os::SocketAddress::parse(&v6, sizeof v6);
-  return os::SocketAddress::parse(&v4, sizeof v4);
+  const int family = info.addr_format == FI_SOCKADDR_IN6 ? AF_INET6 : AF_INET;
+  return os::SocketAddress::of_host(family, &in6addr_any, 0);
 }
 
 os::SocketAddress name_of(const os::UdpPort& port) {

@@ -2,17 +2,28 @@
 // Which addresses do tests and fuzzers give to endpoints that nobody else is to meet?
 #pragma once
 
+#include <arpa/inet.h>
+
+#include <cstdlib>
+#include <string>
+
 #include "os/udp_port.h"
 
 namespace weft::os {
 
 // 127.0.0.1 with that port. Nothing is bound.
 inline SocketAddress loopback(std::uint16_t port) {
-  sockaddr_in v4{};
-  v4.sin_family = AF_INET;
-  v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  v4.sin_port = htons(port);
-  return SocketAddress::parse(&v4, sizeof v4).value();
+  const in_addr host{htonl(INADDR_LOOPBACK)};
+  return SocketAddress::of_host(AF_INET, &host, port);
+}
+
+// "192.0.2.1" or "2001:db8::1" with that port; a test that writes anything else is aborted.
+inline SocketAddress address_of(const std::string& host, std::uint16_t port = 0,
+                                std::uint32_t scope = 0) {
+  const int family = host.find(':') == std::string::npos ? AF_INET : AF_INET6;
+  in6_addr raw{};
+  if (::inet_pton(family, host.c_str(), &raw) != 1) std::abort();
+  return SocketAddress::of_host(family, &raw, port, scope);
 }
 
 }  // namespace weft::os

@@ -19,6 +19,9 @@ class SocketAddress {
   // Takes `length` bytes that a caller or a peer gave. Errors: EINVAL when they are no complete
   // sockaddr_in or sockaddr_in6.
   static Result<SocketAddress> parse(const void* bytes, std::size_t length);
+  // Of the 16 bytes of an IPv6 address (AF_INET6), else of the 4 of an IPv4 one, in network order.
+  static SocketAddress of_host(int family, const void* host, std::uint16_t port,
+                               std::uint32_t scope = 0);
 
   const sockaddr* get() const { return &storage_.generic; }
   // Bytes of the sockaddr structure; 0 when empty.
