@@ -44,6 +44,14 @@ class Memory final : public Target {
     return verdict.kind == Verdict::Kind::kNotReady ? Verdict{} : verdict;
   }
 
+  Verdict may_use(std::uint32_t) override {
+    require(!receiving_, "a message begins within another");
+    return but_not_ready(verdict());
+  }
+  Verdict may_invalidate(std::uint32_t) override {
+    require(receiving_, "the end of no message");
+    return but_not_ready(verdict());
+  }
   Verdict message_begins() override {
     require(!receiving_, "a message begins within another");
     const Verdict made = verdict();

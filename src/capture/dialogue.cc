@@ -15,8 +15,6 @@ using transport::WorkKind;
 
 namespace {
 
-constexpr std::uint64_t kLongestWork = std::uint64_t{1} << 30;
-
 std::uint32_t draw() { return static_cast<std::uint32_t>(os::random_number()) | 1; }
 
 transport::Settings settings_to(const End& from, const End& to, std::uint32_t context,
@@ -126,17 +124,11 @@ void Dialogue::write(std::span<const RemoteRange> remote, std::span<const LocalR
     Work work;
     work.kind = WorkKind::kWrite;
     work.key = wire_key(range.key);
+    work.address = range.address;
+    work.length = range.length;
+    work.has_immediate = data && &range == &remote.back();
     verdict_ = verdict;
-    std::uint64_t done = 0;
-    do {
-      LocalRange part[link::kMaxPieces];
-      work.length = std::min(range.length - done, kLongestWork);
-      work.address = range.address + done;
-      work.pieces = {part, slice(pieces, offset + done, work.length, part)};
-      done += work.length;
-      work.has_immediate = data && done == range.length && &range == &remote.back();
-      post(work);
-    } while (done < range.length && verdict.ok());
+    write_parts(work, pieces, offset);
     verdict_ = {};
     if (!verdict.ok()) break;
     offset += range.length;
@@ -159,9 +151,29 @@ void Dialogue::read(std::span<const RemoteRange> remote, std::span<const LocalRa
   announced(false, remote);
 }
 
-void Dialogue::read_offer(std::uint32_t exchange, std::span<const LocalRange> pieces,
-                          std::uint64_t length) {
-  read_parts(0, udp::offer_key(exchange), pieces, 0, length);
+// The receive has the same number as the offer: either end counts its own.
+void Dialogue::want(std::uint32_t exchange, std::uint64_t length) {
+  udp::MessageHeader take;
+  take.kind = udp::Kind::kTake;
+  take.exchange = exchange;
+  take.tag = exchange;
+  take.length = length;
+  message(take);
+}
+
+void Dialogue::deliver(std::uint32_t exchange, std::span<const LocalRange> pieces,
+                       std::uint64_t length) {
+  Work work;
+  work.kind = WorkKind::kWrite;
+  work.key = udp::receive_key(exchange);
+  work.length = length;
+  write_parts(work, pieces, 0);
+}
+
+void Dialogue::write_parts(const Work& work, std::span<const LocalRange> pieces,
+                           std::uint64_t offset) {
+  transport::post_in_parts(work, pieces, offset,
+                           [this](const Work& part) { return post(part), verdict_.ok(); });
 }
 
 void Dialogue::read_parts(std::uint64_t address, std::uint32_t key,

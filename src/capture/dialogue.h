@@ -38,8 +38,9 @@ class Dialogue final : transport::WorkSink, transport::Target {
              const std::optional<std::uint64_t>& data, const Verdict& verdict);
   void read(std::span<const RemoteRange> remote, std::span<const LocalRange> pieces,
             const Verdict& verdict);
-  // The reading of a message that was offered.
-  void read_offer(std::uint32_t exchange, std::span<const LocalRange> pieces, std::uint64_t length);
+  // An offered message is wanted, as the other end says; and is written to its receive.
+  void want(std::uint32_t exchange, std::uint64_t length);
+  void deliver(std::uint32_t exchange, std::span<const LocalRange> pieces, std::uint64_t length);
   // An atomic operation that there is an opcode for: see has_opcode().
   void atomic(const RemoteRange& range, bool compares, std::uint64_t swap_or_add,
               std::uint64_t compare, std::uint64_t original, const Verdict& verdict);
@@ -54,6 +55,8 @@ class Dialogue final : transport::WorkSink, transport::Target {
   void announce(bool write, std::span<const RemoteRange> remote);
   void announced(bool write, std::span<const RemoteRange> remote);
   void post(const transport::Work& work);
+  void write_parts(const transport::Work& work, std::span<const LocalRange> pieces,
+                   std::uint64_t offset);
   void read_parts(std::uint64_t address, std::uint32_t key, std::span<const LocalRange> pieces,
                   std::uint64_t offset, std::uint64_t length);
   void speak();

@@ -80,12 +80,15 @@ void RecordedFlow::ended(void* cookie, int error, int detail) {
   if (error == 0 && pending.wants_ack && peer_.wanted()) {
     Dialogue& theirs = peer_.theirs();
     if (pending.offered) {
-      theirs.read_offer(pending.exchange, {pending.pieces.data(), pending.count}, pending.length);
+      theirs.want(pending.exchange, pending.length);
+      peer_.mine().deliver(pending.exchange, {pending.pieces.data(), pending.count},
+                           pending.length);
+    } else {
+      udp::MessageHeader taken;
+      taken.kind = udp::Kind::kTaken;
+      taken.exchange = pending.exchange;
+      theirs.message(taken);
     }
-    udp::MessageHeader taken;
-    taken.kind = udp::Kind::kTaken;
-    taken.exchange = pending.exchange;
-    theirs.message(taken);
   }
   void* const before = pending.cookie;
   forget(pending);

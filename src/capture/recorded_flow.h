@@ -36,7 +36,7 @@ class RecordedFlow final : public link::Flow, link::FlowSink {
   struct Pending {
     std::list<Pending>::iterator self;
     void* cookie = nullptr;
-    bool offered = false;        // the peer reads the message
+    bool offered = false;        // the peer says when it wants the message
     bool wants_ack = false;      // the peer says when it has the message
     std::uint32_t exchange = 0;  // by which it names the message
     std::uint64_t length = 0;

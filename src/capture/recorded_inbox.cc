@@ -72,10 +72,8 @@ void RecordedInbox::received(void* cookie, int error) {
   const auto& pull = *static_cast<const Pull*>(cookie);
   if (Recorder::Peer* from = peer(pull.offer.source); from != nullptr && error == 0) {
     const std::uint32_t exchange = pull.offer.exchange & udp::kNumberBits;
-    if (pull.length != 0) {
-      from->mine().read_offer(exchange, {pull.pieces.data(), pull.count}, pull.length);
-    }
-    taken(pull.offer, *from);
+    from->mine().want(exchange, pull.length);
+    from->theirs().deliver(exchange, {pull.pieces.data(), pull.count}, pull.length);
   }
   void* const before = pull.cookie;
   pulls_.erase(pull.self);

@@ -43,6 +43,7 @@ class RecordedInbox final : public link::Inbox, link::InboxSink {
   void source_opened(std::uint32_t source, const os::SocketAddress& address) override;
   void source_closed(std::uint32_t source, bool died) override;
   bool takes_more() const override { return sink_->takes_more(); }
+  bool takes_more_urgently() const override { return sink_->takes_more_urgently(); }
   void arrived(const link::Arrival& arrival) override;
   void accessed(std::uint32_t source, Access access, std::span<const RegionKey> regions) override {
     sink_->accessed(source, access, regions);

@@ -185,25 +185,24 @@ TEST_F(RecorderTest, WhatIsNotTakenOrFailsIsNotWrittenDown) {
   EXPECT_TRUE(packets().empty());
 }
 
-TEST_F(RecorderTest, ALargeMessageIsOfferedThenReadThenTaken) {
+TEST_F(RecorderTest, ALargeMessageIsOfferedThenWantedThenWritten) {
   fake_->outcome = Outcome::pending();
   Ended ended;
   flow_->send(message(300'000));
   EXPECT_EQ(operations(), (std::vector{Operation::kSendOnly, Operation::kAcknowledge}));
   flow_->progress(ended);
   EXPECT_EQ(ended.cookies, std::vector<void*>{&bytes_});
-  std::size_t read = 0;
+  std::size_t written = 0;
   for (const Seen& each : packets()) {
-    if (each.operation() < Operation::kReadResponseFirst ||
-        each.operation() > Operation::kReadResponseOnly) {
+    if (each.operation() < Operation::kWriteFirst || each.operation() > Operation::kWriteLast) {
       continue;
     }
     EXPECT_EQ(each.route.source_port, 40001);
-    read += each.datagram.size() - wire::header_bytes(each.packet) - wire::kIcrcBytes;
+    written += each.datagram.size() - wire::header_bytes(each.packet) - wire::kIcrcBytes;
   }
-  EXPECT_EQ(read, 300'000u);
-  EXPECT_EQ(find(Operation::kReadRequest).packet.reth.key,
-            udp::offer_key(header_of(find(Operation::kSendOnly)).exchange));
+  EXPECT_EQ(written, 300'000u);
+  EXPECT_EQ(find(Operation::kWriteFirst).packet.reth.key,
+            udp::receive_key(header_of(find(Operation::kSendOnly)).exchange));
   EXPECT_EQ(operations().back(), Operation::kAcknowledge);
 }
 
@@ -305,7 +304,7 @@ TEST_F(RecorderTest, WhatArrivesIsTheSendOfThePeer) {
   EXPECT_EQ(header_of(sent).kind, udp::Kind::kWhole);
 }
 
-TEST_F(RecorderTest, AnOfferThatIsAcceptedIsReadByThisSide) {
+TEST_F(RecorderTest, AnOfferThatIsAcceptedIsWrittenToThisSide) {
   FakeInbox fake;
   Heard heard;
   link::Inbox& inbox = recorder_->listen(fake, 100);
@@ -319,10 +318,11 @@ TEST_F(RecorderTest, AnOfferThatIsAcceptedIsReadByThisSide) {
   const LocalRange piece{room.data(), room.size()};
   inbox.accept(heard, arrival.offer, {&piece, 1}, room.size(), &room);
   EXPECT_EQ(heard.taken, std::vector<void*>{&room});
-  const Seen asked = find(Operation::kReadRequest);
-  EXPECT_EQ(asked.packet.reth.key, udp::offer_key(55));
-  EXPECT_EQ(asked.route.source_port, 40001);
-  EXPECT_EQ(find(Operation::kReadResponseLast).datagram[wire::kBthBytes + 8], std::byte{0x77});
+  const Seen written = find(Operation::kWriteFirst);
+  EXPECT_EQ(written.packet.reth.key, udp::receive_key(55));
+  EXPECT_EQ(written.route.source_port, 40002);
+  const Bytes last = find(Operation::kWriteLast).datagram;
+  EXPECT_EQ(last[last.size() - wire::kIcrcBytes - 1], std::byte{0x77});
 }
 
 TEST_F(RecorderTest, PeersThatSendPacketsAreLeftAlone) {

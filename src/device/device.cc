@@ -2,6 +2,7 @@
 // What do all front ends of one process share?
 #include "device/device.h"
 
+#include "doors.h"
 #include "os/process_memory.h"
 #include "os/runtime_dir.h"
 
@@ -19,6 +20,14 @@ Device::~Device() {
 }
 
 void Device::sweep_up() const { os::sweep(directory_); }
+
+Result<std::shared_ptr<Doors>> Device::doors() {
+  const std::lock_guard guard(doors_mutex_);
+  if (auto present = doors_.lock()) return present;
+  auto opened = Doors::open();
+  if (opened) doors_ = opened.value();
+  return opened;
+}
 
 Result<std::shared_ptr<Device>> Device::open(const std::string& base_directory) {
   auto directory = os::runtime_directory(base_directory);

@@ -52,10 +52,12 @@ void EngineGroup::detach(Engine& engine) {
 
 void EngineGroup::progress() {
   if (!lock_.try_lock_first()) return;
-  const std::lock_guard guard(lock_, std::adopt_lock);
+  std::unique_lock guard(lock_, std::adopt_lock);
   if (asleep_.load(std::memory_order_relaxed)) [[unlikely]]
     wake_up();
   for (Engine* engine : engines_) engine->progress();
+  guard.release();
+  lock_.unlock_last();
 }
 
 void EngineGroup::signal() {

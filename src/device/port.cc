@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "doors.h"
 #include "joint_group.h"
 #include "joint_inbox.h"
 #include "link_shm/group.h"
@@ -53,6 +54,7 @@ Status Port::open_station(os::UdpSocket socket, const PortOptions& options) {
   wanted.counts_writes = options.count_remote_writes;
   wanted.service = options.service;
   wanted.connect_timeout = options.connect_timeout;
+  wanted.peer_timeout = options.peer_timeout;
   wanted.first_source = mailbox_ != nullptr ? kFirstRemoteSource : 0;
   wanted.capture = network_tap();
   wanted.met = options.met_over_network;
@@ -72,7 +74,10 @@ Status Port::open_datagrams(os::UdpSocket socket, bool foreign_peers) {
   // A foreign peer takes queue pairs of lower ports for those of another one.
   const os::SocketAddress& own = socket.address();
   if (foreign_peers && !udp::is_foreign(udp::queue_pair_at(own.port()))) {
-    wanted.door = device_->doorkeepers().at(own);
+    auto doors = device_->doors();
+    if (!doors) return doors.error();
+    doors_ = std::move(doors).value();
+    wanted.door = doors_->at(own);
   }
   auto station = udp::DatagramStation::create(std::move(socket), wanted);
   if (!station) return station.error();

@@ -11,9 +11,6 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// How often it looks whether a program that polls goes on polling: what arrives just after its last
-// poll waits for so long.
-constexpr nanoseconds kLookAgain = std::chrono::milliseconds(4);
 // It looks by itself this often whether peers still live, where their end cannot wake it.
 constexpr nanoseconds kNap = std::chrono::milliseconds(500);
 
@@ -129,11 +126,10 @@ void ProgressThread::detach(Engine& engine) {
 // Does what is to be done for an engine that is awake, and says how long nothing will be.
 nanoseconds ProgressThread::serve(Charge& charge) {
   Engine& engine = *charge.engine;
-  if (!engine.admits_strangers()) return kNap;
   const unsigned polls = engine.polls();
   if (std::exchange(charge.polls, polls) != polls) {
     charge.backoff.reset();
-    return kLookAgain;  // the program is at it
+    return engine.patience();  // the program is at it
   }
   engine.progress();
   charge.polls = engine.polls();
@@ -148,6 +144,7 @@ nanoseconds ProgressThread::serve(Charge& charge) {
 
 // Others may need the thread more often than this engine does.
 nanoseconds ProgressThread::look_after(Charge& charge, Time now) {
+  if (!charge.engine->admits_strangers()) return kNap;
   if (!charge.rung && now < charge.due) return charge.due - now;
   if (charge.asleep) charge.engine->wake_up();
   charge.asleep = charge.rung = false;
@@ -164,7 +161,7 @@ nanoseconds ProgressThread::look_after_all() {
       limit = std::min(limit, look_after(charge, now));
     } catch (const std::bad_alloc&) {
       // As when a program's own call answers -FI_ENOMEM: there may be memory later.
-      limit = std::min(limit, kLookAgain);
+      limit = std::min(limit, charge.engine->patience());
     }
   }
   return limit;

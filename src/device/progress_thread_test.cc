@@ -177,6 +177,25 @@ TEST_F(ProgressThreadTest, AnEngineIsNotTouchedBeforeItAdmitsStrangers) {
   thread_->detach(closed);
 }
 
+// Each would wait for half a second else, and all of them for longer than anything may take here.
+TEST_F(ProgressThreadTest, AnEngineThatAdmitsItIsServedAtOnceWhenItIsTold) {
+  int served = 0;
+  const auto serve_one = [&] {
+    Served closed;
+    closed.set_admits(false);
+    thread_->attach(closed);
+    closed.post();
+    engine_.post();
+    EXPECT_TRUE(comes_true([&] { return engine_.taken() == served + 1; }));
+    closed.set_admits(true);
+    thread_->look_again();
+    EXPECT_TRUE(comes_true([&] { return closed.taken() == 1; }));
+    thread_->detach(closed);
+    return ++served == 100;
+  };
+  EXPECT_TRUE(comes_true(serve_one)) << served;
+}
+
 TEST_F(ProgressThreadTest, IsOneForTheProcess) {
   EXPECT_EQ(ProgressThread::get().value(), thread_);
 }

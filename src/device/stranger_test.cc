@@ -130,6 +130,53 @@ TEST(StrangerBefore, NobodyIsAdmittedWhileAnOwnerIsInsideWhoDidNotSaySo) {
   EXPECT_EQ(admissions, 1);
 }
 
+// So that nobody has to come again before they may.
+TEST(StrangerBefore, TheyAreAdmittedWhenTheOwnerLeavesWhoAskedForThemInside) {
+  Gate gate;
+  OptionalLock lock{Locking(gate)};
+  int admissions = 0;
+  ASSERT_TRUE(lock.try_lock_first());
+  lock.lock();
+  gate.admit_strangers([&] { ++admissions; });
+  lock.unlock();
+  EXPECT_FALSE(gate.admits_strangers());
+  lock.unlock_last();
+  EXPECT_TRUE(gate.admits_strangers());
+  EXPECT_EQ(admissions, 1);
+  gate.close();
+  gate.await_empty();
+  gate.open();
+  ASSERT_TRUE(lock.try_lock_first());
+  lock.unlock_last();
+  EXPECT_EQ(admissions, 1);
+}
+
+// As an endpoint does that is greeted from another host.
+TEST(StrangerBefore, APollThatMeetsThemLetsThemIn) {
+  struct Meeting final : Engine {
+    explicit Meeting(Gate& gate) : gate(gate), lock(Locking(gate)) {}
+    void progress() override {
+      const std::lock_guard guard(lock);
+      gate.admit_strangers([] {});
+    }
+    bool fall_asleep() override { return true; }
+    void wake_up() override {}
+    int wake_fd() const override { return -1; }
+    Gate& gate;
+    OptionalLock lock;
+  };
+  Gate gate;
+  Meeting engine(gate);
+  EngineGroup group(Locking(gate), WaitKind::kNone);
+  ASSERT_TRUE(group.attach(engine).ok());
+  group.progress();
+  EXPECT_TRUE(gate.admits_strangers());
+  gate.close();
+  gate.await_empty();
+  gate.open();
+  group.detach(engine);
+}
+
 TEST_F(StrangerTest, OneMayComeInAsSoonAsTheOwnerWhoAdmittedHimHasLeft) {
   for (int round = 0; round < 200; ++round) {
     Gate fresh;

@@ -25,13 +25,17 @@ constexpr std::uint32_t index_of(std::uint32_t number) { return (number & kMostC
 
 StationHub::Context& StationHub::new_context() {
   if (options_.met && !closing_) options_.met();
-  std::size_t index = 0;
-  while (index < contexts_.size() && contexts_[index] != nullptr) ++index;
-  if (index == contexts_.size()) contexts_.emplace_back();
-  contexts_[index] = std::make_unique<Context>();
+  auto fresh = std::make_unique<Context>();
+  if (free_.empty()) {
+    contexts_.emplace_back();
+    free_.reserve(contexts_.capacity());  // so that destroy() needs no memory
+    free_.push_back(static_cast<std::uint32_t>(contexts_.size() - 1));
+  }
+  const std::uint32_t index = free_.back();
+  free_.pop_back();
+  contexts_[index] = std::move(fresh);
   const auto random = static_cast<std::uint32_t>(os::random_number());
-  contexts_[index]->number =
-      (static_cast<std::uint32_t>(index + 1) | random << kIndexBits) & Psn::kMask;
+  contexts_[index]->number = ((index + 1) | random << kIndexBits) & Psn::kMask;
   contexts_[index]->used = now_;
   watch(*contexts_[index], now_);
   return *contexts_[index];
@@ -39,8 +43,7 @@ StationHub::Context& StationHub::new_context() {
 
 // One is kept back for what goes nowhere.
 bool StationHub::room_for_context() const {
-  return contexts_.size() + 1 < kMostContexts ||
-         std::count(contexts_.begin(), contexts_.end(), nullptr) > 1;
+  return contexts_.size() + 1 < kMostContexts || free_.size() > 1;
 }
 
 StationHub::Context* StationHub::find_context(std::uint32_t number) {
@@ -130,7 +133,9 @@ InChannel* StationHub::source(std::uint32_t number) const {
 
 void StationHub::destroy(std::unique_ptr<Context>& context) {
   count_in(taken_, *context);
+  const std::uint32_t index = index_of(context->number);
   context.reset();
+  free_.push_back(index);
 }
 
 void StationHub::close_source(InChannel& channel, bool died) {
@@ -142,7 +147,17 @@ void StationHub::close_source(InChannel& channel, bool died) {
   std::erase(neighbours_[peer].in, context->number);
   forget(peer);
   destroy(contexts_[index_of(context->number)]);
+  abandon_receives_from(number);
   if (known) sink_->source_closed(number, died);
+}
+
+// Nobody will write to them any more.
+void StationHub::abandon_receives_from(std::uint32_t source) {
+  std::vector<Operation*> receives;
+  for (const auto& [exchange, operation] : exchanges_) {
+    if (operation->takes && operation->source == source) receives.push_back(operation);
+  }
+  for (Operation* receive : receives) receive->channel->abandon(*receive);
 }
 
 void StationHub::close_context(Context& context) {
@@ -191,7 +206,15 @@ std::uint32_t StationHub::name_exchange(Operation& operation) {
 Operation* StationHub::find_exchange(std::uint32_t exchange, std::uint64_t station) {
   const auto found = exchanges_.find(exchange);
   if (found == exchanges_.end()) return nullptr;
-  return found->second->channel->station() == station ? found->second : nullptr;
+  const OutChannel& channel = *found->second->channel;
+  const bool his = channel.state() == OutChannel::State::kOpen && channel.station() == station;
+  return his ? found->second : nullptr;
+}
+
+bool StationHub::waits_for(std::uint64_t station) const {
+  return std::ranges::any_of(exchanges_, [station](const auto& each) {
+    return each.second->channel->station() == station;
+  });
 }
 
 Station::Bustle StationHub::bustle() const {

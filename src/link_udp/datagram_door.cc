@@ -22,7 +22,7 @@ bool DatagramHub::time_to_look(bool idle) {
 unsigned DatagramHub::look_at_door(link::InboxSink& sink) {
   looked_at_ = os::coarse_now();
   const Doorkeeper::Look look = options_.door->look(
-      queue_pair_, [&](const os::Datagram& datagram) { take_foreign(datagram, sink); });
+      queue_pair_, [&](const os::Datagram& datagram) { take_foreign(datagram, 0, sink); });
   more_at_door_ = look.more;
   if (look.packets != 0) {
     lively_ = kLively;

@@ -14,6 +14,7 @@
 #include "os/clock.h"
 #include "os/event.h"
 #include "os/interfaces.h"
+#include "packet_check.h"
 #include "sources.h"
 #include "wire/packet.h"
 
@@ -61,7 +62,8 @@ class DatagramHub final : public DatagramStation {
   link::Outcome send(const Target& target, const link::SendRequest& request);
   // Receiving (datagram_packets.cc).
   void take(const Ear& ear, const os::Datagram& datagram, link::InboxSink& sink);
-  void take_foreign(const os::Datagram& datagram, link::InboxSink& sink);
+  void take_foreign(const os::Datagram& datagram, std::uint64_t group, link::InboxSink& sink);
+  bool may_be_foreign(const Ear& ear, const os::Datagram& datagram) const;
   void hand_over(const wire::Packet& packet, const os::SocketAddress& from, std::uint64_t group,
                  link::InboxSink& sink);
   void take_errors();
@@ -91,6 +93,7 @@ class DatagramHub final : public DatagramStation {
   unsigned busy_ = 0;                 // polls that found something else
   os::Time looked_at_{};
   bool more_at_door_ = false;
+  PacketCheck check_{options_.capture};
   Drops drops_;
 };
 

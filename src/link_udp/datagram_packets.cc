@@ -3,7 +3,6 @@
 #include "datagram_hub.h"
 #include "envelope.h"
 #include "link_udp/route.h"
-#include "packet_check.h"
 
 namespace weft::udp {
 
@@ -25,28 +24,41 @@ bool is_for(std::uint32_t queue_pair, const wire::Packet& packet, Drops& drops) 
 void DatagramHub::take(const Ear& ear, const os::Datagram& datagram, link::InboxSink& sink) {
   if (is_envelope(datagram.bytes) && options_.door != nullptr) [[unlikely]] {
     const auto handed = open_envelope(datagram, drops_);
-    if (handed) take_foreign(handed->datagram(), sink);
+    if (handed) take_foreign(handed->datagram(), 0, sink);
     return;
   }
+  if (may_be_foreign(ear, datagram)) [[unlikely]]
+    return take_foreign(datagram, ear.group, sink);
   wire::Packet packet;
-  if (!read_packet(datagram, packet, drops_, options_.capture)) return;
+  if (!check_.read(datagram, packet, drops_)) return;
   const std::uint32_t wanted = ear.group == 0 ? queue_pair_ : wire::kMulticastQpn;
   if (is_for(wanted, packet, drops_)) hand_over(packet, datagram.from, ear.group, sink);
 }
 
 // The port that a foreign peer sends from says nothing: where it is, is at port 4791. So it can
 // never be taken for one of Weft's endpoints, whatever an envelope says.
-void DatagramHub::take_foreign(const os::Datagram& datagram, link::InboxSink& sink) {
+void DatagramHub::take_foreign(const os::Datagram& datagram, std::uint64_t group,
+                               link::InboxSink& sink) {
   wire::Packet packet;
-  if (!read_foreign_packet(datagram, packet, drops_, options_.capture)) return;
-  if (!is_for(queue_pair_, packet, drops_)) return;
+  if (!check_.read_foreign(datagram, packet, drops_)) return;
+  if (!is_for(group == 0 ? queue_pair_ : wire::kMulticastQpn, packet, drops_)) return;
   if (!is_foreign(packet.source)) {
     ++drops_.not_foreign;
     return;
   }
   os::SocketAddress from = datagram.from;
   from.set_port(wire::kUdpPort);
-  hand_over(packet, from, 0, sink);
+  hand_over(packet, from, group, sink);
+}
+
+// At the port that they know a foreign peer speaks to groups as Weft's endpoints do, and says so by
+// its queue pair. Of those others the IPv4 identifications are known, and no other one is believed.
+bool DatagramHub::may_be_foreign(const Ear& ear, const os::Datagram& datagram) const {
+  if (ear.group == 0 || datagram.to.port() != wire::kUdpPort || options_.door == nullptr) {
+    return false;
+  }
+  wire::Packet packet;
+  return wire::parse(datagram.bytes, packet) == wire::Malformed::kNone && is_foreign(packet.source);
 }
 
 void DatagramHub::hand_over(const wire::Packet& packet, const os::SocketAddress& from,

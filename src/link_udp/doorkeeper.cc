@@ -20,12 +20,35 @@ constexpr unsigned kAtOnce = 32;
 
 }  // namespace
 
+Doorkeepers::Doorkeepers(std::function<void()> held) : watch_(std::make_shared<DoorWatch>()) {
+  watch_->held = std::move(held);
+  if (auto set = os::EventSet::create()) watch_->arrivals = std::move(set).value();
+}
+
 std::shared_ptr<Doorkeeper> Doorkeepers::at(const os::SocketAddress& address) {
   const std::lock_guard guard(mutex_);
   std::weak_ptr<Doorkeeper>& known = known_[address.host()];
   auto keeper = known.lock();
-  if (keeper == nullptr) known = keeper = std::make_shared<Doorkeeper>(address);
+  if (keeper == nullptr) known = keeper = std::make_shared<Doorkeeper>(address, watch_);
   return keeper;
+}
+
+bool Doorkeepers::hand_on() {
+  std::vector<std::shared_ptr<Doorkeeper>> keepers;
+  {
+    const std::lock_guard guard(mutex_);
+    for (const auto& [host, known] : known_) {
+      if (auto keeper = known.lock()) keepers.push_back(std::move(keeper));
+    }
+  }
+  bool more = false;
+  for (const auto& keeper : keepers) more = keeper->stand_in().more || more;
+  return more;
+}
+
+Doorkeeper::~Doorkeeper() {
+  if (watch_ == nullptr) return;
+  for (const auto& door : doors_) watch_->arrivals.remove(door->fd());
 }
 
 // Single addresses, also for endpoints that have all of them: a socket at the wildcard address
@@ -57,6 +80,10 @@ void Doorkeeper::try_to_open(os::Time now) {
     if (!socket) continue;
     doors_.push_back(std::make_unique<os::UdpSocket>(std::move(socket).value()));
     ears_.add({doors_.back().get(), 0});
+    if (watch_ == nullptr) continue;
+    // Without room for it nobody stands in, as if there were no such one.
+    static_cast<void>(watch_->arrivals.add(doors_.back()->fd()));
+    if (watch_->held) watch_->held();
   }
   if (!address_.is_any() && !doors_.empty()) next_try_ = os::Time::max();
 }
@@ -67,6 +94,14 @@ void Doorkeeper::attend() {
 }
 
 Doorkeeper::Look Doorkeeper::look(std::uint32_t queue_pair, const Visit& visit) {
+  if (watch_ != nullptr) watch_->looks.fetch_add(1, std::memory_order_relaxed);
+  return take_some(queue_pair, visit);
+}
+
+// No endpoint has queue pair 0.
+Doorkeeper::Look Doorkeeper::stand_in() { return take_some(0, {}); }
+
+Doorkeeper::Look Doorkeeper::take_some(std::uint32_t queue_pair, const Visit& visit) {
   Look look;
   const std::unique_lock guard(mutex_, std::try_to_lock);
   if (!guard) return look;

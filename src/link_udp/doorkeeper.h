@@ -8,10 +8,12 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ears.h"
 #include "envelope.h"
+#include "link_udp/doorkeepers.h"
 #include "os/clock.h"
 #include "os/event.h"
 #include "os/udp_socket.h"
@@ -47,13 +49,19 @@ class Doorkeeper {
   };
 
   // For endpoints at that address, which may be a wildcard.
-  explicit Doorkeeper(const os::SocketAddress& address) : address_(address) {}
+  explicit Doorkeeper(const os::SocketAddress& address, std::shared_ptr<DoorWatch> watch = nullptr)
+      : address_(address), watch_(std::move(watch)) {}
+  ~Doorkeeper();
+  Doorkeeper(const Doorkeeper&) = delete;
+  Doorkeeper& operator=(const Doorkeeper&) = delete;
 
   // Tries to get the port, if it is time to.
   void attend();
   // The same; then takes a few dozen packets that have come. Those for `queue_pair` go to visit(),
   // which must not come back here; others are handed on. Nothing while another thread does that.
   Look look(std::uint32_t queue_pair, const Visit& visit);
+  // The same for nobody: all packets are handed on.
+  Look stand_in();
   // Adds to a set, which has `known` of them, the descriptors that tell of packets: there may be
   // more of them after attend() and look(). Returns how many it has then.
   std::size_t watch(os::EventSet& set, std::size_t known);
@@ -63,13 +71,15 @@ class Doorkeeper {
  private:
   std::vector<os::SocketAddress> missing() const;
   void try_to_open(os::Time now);
+  Look take_some(std::uint32_t queue_pair, const Visit& visit);
   void take(os::UdpSocket& door, const os::Datagram& packet, std::uint32_t queue_pair,
             const Visit& visit);
   void hand_on(os::UdpSocket& door, const os::Datagram& packet, std::uint32_t queue_pair);
   void take_errors();
 
   const os::SocketAddress address_;
-  std::mutex mutex_;  // of all that follows
+  const std::shared_ptr<DoorWatch> watch_;  // or null
+  std::mutex mutex_;                        // of all that follows
   os::Time next_try_{};
   std::vector<std::unique_ptr<os::UdpSocket>> doors_;
   Ears ears_;

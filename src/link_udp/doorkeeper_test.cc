@@ -9,6 +9,7 @@
 #include "foreign_peer.h"
 #include "link_udp/doorkeepers.h"
 #include "os/event.h"
+#include "os/interfaces.h"
 #include "own_network.h"
 #include "wire/tap.h"
 
@@ -101,6 +102,41 @@ TEST(Doorkeeper, AllOfAForeignHostIsOneSourceAtPort4791) {
     ASSERT_EQ(here.peer.log.opened.size(), 2U);
     EXPECT_EQ(here.peer.log.opened[0].second, ForeignHand::at_door(host.another));
     EXPECT_EQ(here.peer.log.opened[1].second, ForeignHand::at_door(host.address));
+  });
+}
+
+TEST(Doorkeeper, AForeignPeerIsHeardByTheGroupsOfItsPort) {
+  on_own_host([](const OwnHost& host) {
+    if (host.address.family() == AF_INET6) return;  // the loopback has no groups then
+    Guarded here(host.address);
+    DatagramPeer closed({}, host.address);  // to foreign peers
+    const auto interfaces = os::usable_interfaces();
+    const os::Interface* exit = os::owner_of(interfaces.value(), host.address);
+    ASSERT_NE(exit, nullptr);
+    const auto group = os::address_of("239.255.7.9", wire::kUdpPort);
+    const auto member = here.peer.station->join(group);
+    const auto other_member = closed.station->join(group);
+    ASSERT_TRUE(member.ok()) << member.error().message;
+    ASSERT_TRUE(other_member.ok()) << other_member.error().message;
+    ForeignPeer foreign(host.another);
+    ASSERT_TRUE(foreign.socket.send_to_group_by(group, exit->index, true).ok());
+    const auto say = [&](std::uint32_t source, std::uint32_t destination) {
+      foreign.send(group, foreign.packet(group, 0, pattern(100, 1), [&](wire::Packet& packet) {
+        packet.source = source;
+        packet.destination = destination;
+      }));
+    };
+    say(ForeignHand::kQueuePair, wire::kMulticastQpn);
+    EXPECT_TRUE(hears(here, {&here}, pattern(100, 1)));
+    EXPECT_EQ(here.peer.log.messages.back().arrival.tag, link::group_number(group));
+    EXPECT_EQ(here.peer.log.opened.back().second, ForeignHand::at_door(host.another));
+    say(ForeignHand::kQueuePair, queue_pair_at(here.peer.address.port()));
+    say(queue_pair_at(closed.address.port()), wire::kMulticastQpn);
+    const Drops& drops = here.peer.station->drops();
+    EXPECT_TRUE(until({&here}, [&] { return drops.wrong_crc + drops.wrong_queue_pair == 2; }));
+    EXPECT_EQ(drops.wrong_crc, 1U) << "one of Weft's endpoints sends no such identification";
+    EXPECT_EQ(here.peer.log.messages.size(), 1U);
+    EXPECT_EQ(closed.heard(3), 0U);
   });
 }
 

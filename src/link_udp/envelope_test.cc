@@ -70,7 +70,7 @@ TEST_P(Envelope, ThePacketsOwnChecksumHolds) {
   const auto opened = handed.open(handed.bytes, handed.door);
   ASSERT_TRUE(opened);
   wire::Packet packet;
-  EXPECT_TRUE(read_foreign_packet(opened->datagram(), packet, drops, nullptr));
+  EXPECT_TRUE(PacketCheck(nullptr).read_foreign(opened->datagram(), packet, drops));
   EXPECT_EQ(packet.source, ForeignHand::kQueuePair);
   EXPECT_TRUE(std::ranges::equal(packet.payload, pattern(101, 1)));
 }
@@ -117,7 +117,7 @@ TEST_P(Envelope, OneThatWasCutOffIsRefused) {
     EXPECT_EQ(opened.has_value(), length > kEnvelopeHeader + wire::kIcrcBytes) << length;
     if (!opened) continue;
     wire::Packet packet;
-    EXPECT_FALSE(read_foreign_packet(opened->datagram(), packet, drops, nullptr)) << length;
+    EXPECT_FALSE(PacketCheck(nullptr).read_foreign(opened->datagram(), packet, drops)) << length;
   }
 }
 
@@ -144,7 +144,7 @@ TEST_P(Envelope, APacketThatWasForAnotherAddressOrFromAnotherPeerShows) {
     ASSERT_TRUE(opened);
     const bool counts = handed.to.family() == AF_INET6 || at < wire::kBthBytes + 8;
     wire::Packet packet;
-    EXPECT_EQ(read_foreign_packet(opened->datagram(), packet, drops, nullptr), !counts) << at;
+    EXPECT_EQ(PacketCheck(nullptr).read_foreign(opened->datagram(), packet, drops), !counts) << at;
   }
 }
 

@@ -34,6 +34,10 @@ class Hub {
   virtual std::size_t eager_limit() const = 0;
   // How long operations wait for a peer that has not answered yet.
   virtual std::chrono::milliseconds connect_timeout() const = 0;
+  // How long a peer may be silent that something is expected from.
+  virtual std::chrono::milliseconds peer_timeout() const = 0;
+  // When the last time was that nothing was left to be read of what had come.
+  virtual os::Time emptied() const = 0;
   // Whether peers' accesses are announced.
   virtual bool counts(Access access) const = 0;
   virtual memory::OwnMemory& memory() = 0;
@@ -52,10 +56,13 @@ class Hub {
   // The operation of that number, if it goes to that station.
   virtual Operation* find_exchange(std::uint32_t exchange, std::uint64_t station) = 0;
 
+  // Something has been agreed upon with that station, or asked of it, and not ended.
+  virtual bool waits_for(std::uint64_t station) const = 0;
+
   // The way back to whoever sends over a channel: made when it is first needed.
   virtual OutChannel& way_back(const InChannel& channel) = 0;
-  // A peer's message has been read, for the receive `cookie`.
-  virtual void pulled(void* cookie, int error) = 0;
+  // A peer's message is in place, for the receive `cookie`; or never will be.
+  virtual void received(void* cookie, int error) = 0;
   // The endpoint goes: no message is taken in any more.
   virtual bool closing() const = 0;
   // Who hears of arrivals just now.

@@ -124,10 +124,13 @@ void InChannel::shut() {
   hub_.say(*way_, Refusal{Refusal::Why::kUnwanted, hello_.me.token, 0});
 }
 
-// Who goes must not keep those waiting who may be going, too.
+// Who goes must not keep those waiting who may be going, too. What one waits for may stand behind
+// what one has no room for.
 Verdict InChannel::message_begins() {
   if (hub_.closing() && !shut_) shut();
-  if (shut_ || !hub_.sink().takes_more()) return {Verdict::Kind::kNotReady, 0};
+  const link::InboxSink& sink = hub_.sink();
+  const bool taken = sink.takes_more() || (hub_.waits_for(station()) && sink.takes_more_urgently());
+  if (shut_ || !taken) return {Verdict::Kind::kNotReady, 0};
   return {};
 }
 
@@ -195,6 +198,8 @@ bool InChannel::arrived(const MessageHeader& header, std::span<const std::byte> 
     case Kind::kTaken:
     case Kind::kResult:
       return answered(header, bytes);
+    case Kind::kTake:
+      return wanted(header);
     case Kind::kAtomic:
       return carry_out(header, bytes);
     case Kind::kBundle:
@@ -223,6 +228,24 @@ bool InChannel::answered(const MessageHeader& header, std::span<const std::byte>
   Operation* operation = hub_.find_exchange(header.exchange, station());
   if (operation != nullptr) operation->channel->answered(*operation, header, bytes, heard_);
   return operation != nullptr;
+}
+
+// An offer may have been withdrawn; who wants the message must not wait for it.
+bool InChannel::wanted(const MessageHeader& header) {
+  Operation* offer = hub_.find_exchange(header.exchange, station());
+  const bool stands = offer != nullptr && offer->offered;
+  if (header.tag > kNumberBits || (stands && header.length > offer->length)) return false;
+  const auto exchange = static_cast<std::uint32_t>(header.tag);
+  if (stands) {
+    offer->channel->deliver(*offer, receive_key(exchange), header.length, heard_);
+    return true;
+  }
+  MessageHeader none;
+  none.kind = Kind::kResult;
+  none.exchange = exchange;
+  none.tag = ECONNRESET;
+  hub_.way_back(*this).tell(none);
+  return true;
 }
 
 bool InChannel::check(const MessageHeader& header, std::span<const std::byte> bytes) {
@@ -338,13 +361,13 @@ std::optional<RegionKey> InChannel::region_of(std::uint32_t key) const {
   return aliases_[number];
 }
 
-// A message of this endpoint that the peer was offered.
-const Operation* InChannel::offer_of(const wire::Reth& memory) const {
-  const Operation* operation = hub_.find_exchange(memory.key & kNumberBits, station());
-  if (operation == nullptr || !operation->readable) return nullptr;
-  const bool within =
-      memory.address <= operation->length && memory.length <= operation->length - memory.address;
-  return within ? operation : nullptr;
+// A receive of this endpoint that waits for what the peer has to write next.
+Operation* InChannel::receive_of(const wire::Reth& memory) const {
+  Operation* operation = hub_.find_exchange(memory.key & kNumberBits, station());
+  if (operation == nullptr || !operation->takes || operation->source != number_) return nullptr;
+  const bool next =
+      memory.address == operation->there && memory.length <= operation->length - operation->there;
+  return next ? operation : nullptr;
 }
 
 Verdict InChannel::may_access(Access need, const wire::Reth& memory) {
@@ -354,8 +377,8 @@ Verdict InChannel::may_access(Access need, const wire::Reth& memory) {
 }
 
 Verdict InChannel::judge(Access need, const wire::Reth& memory) {
-  if (is_offer(memory.key)) {
-    const bool allowed = need == Access::kRemoteRead && offer_of(memory) != nullptr;
+  if (is_receive(memory.key)) {
+    const bool allowed = need == Access::kRemoteWrite && receive_of(memory) != nullptr;
     return allowed ? Verdict{} : kInvalid;
   }
   if (!ranges_.ok()) return ranges_;
@@ -375,13 +398,29 @@ Verdict InChannel::judge(Access need, const wire::Reth& memory) {
 
 Verdict InChannel::write(const wire::Reth& memory, std::uint64_t offset,
                          std::span<const std::byte> bytes) {
+  if (is_receive(memory.key)) {
+    const Operation* receive = receive_of(memory);
+    if (receive == nullptr) return kInvalid;
+    LocalRange part[link::kMaxPieces];
+    const std::size_t pieces =
+        slice(receive->buffers(), memory.address + offset, bytes.size(), part);
+    scatter({part, pieces}, bytes.data(), bytes.size());
+    return {};
+  }
   const auto key = region_of(memory.key);
   if (!key) return kInvalid;
   return verdict_of(hub_.memory().write({memory.address + offset, bytes.size(), *key}, bytes,
                                         bytes_behind(memory, offset + bytes.size())));
 }
 
-void InChannel::written(const wire::Reth&, const wire::Packet& packet) {
+void InChannel::written(const wire::Reth& memory, const wire::Packet& packet) {
+  if (is_receive(memory.key)) {
+    Operation* receive = receive_of(memory);
+    if (receive == nullptr) return;
+    receive->there += memory.length;
+    if (receive->there == receive->length) receive->channel->filled(*receive, heard_);
+    return;
+  }
   if (!announced_) tell_of_keys(Access::kRemoteWrite);
   const bool tells = (wire::layout_of(packet.opcode).headers & wire::kImmediate) != 0;
   const MessageHeader notice = notice_;
@@ -392,15 +431,6 @@ void InChannel::written(const wire::Reth&, const wire::Packet& packet) {
 }
 
 Verdict InChannel::read(const wire::Reth& memory, std::uint64_t offset, std::span<std::byte> out) {
-  if (is_offer(memory.key)) {
-    const Operation* operation = offer_of(memory);
-    if (operation == nullptr) return {Verdict::Kind::kOperational, 0};
-    LocalRange part[link::kMaxPieces];
-    const std::size_t pieces =
-        slice(operation->buffers(), memory.address + offset, out.size(), part);
-    gather(out.data(), {part, pieces}, out.size());
-    return {};
-  }
   const auto key = region_of(memory.key);
   if (!key) return {Verdict::Kind::kOperational, 0};
   const memory::Accessed done = hub_.memory().read({memory.address + offset, out.size(), *key}, out,

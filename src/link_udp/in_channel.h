@@ -83,13 +83,14 @@ class InChannel final : transport::Target {
 
   transport::Verdict judge(Access need, const wire::Reth& memory);
   std::optional<RegionKey> region_of(std::uint32_t key) const;
-  const Operation* offer_of(const wire::Reth& memory) const;
+  Operation* receive_of(const wire::Reth& memory) const;
   bool arrived(const MessageHeader& header, std::span<const std::byte> bytes);
   void keep_packet();
   bool untie(std::span<const std::byte> bundle);
   bool check(const MessageHeader& header, std::span<const std::byte> bytes);
   bool carry_out(const MessageHeader& header, std::span<const std::byte> bytes);
   bool answered(const MessageHeader& header, std::span<const std::byte> bytes);
+  bool wanted(const MessageHeader& header);
   void checked();
   void announce(link::Operation event, const MessageHeader& from);
   void announce_access(Access need);

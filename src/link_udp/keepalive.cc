@@ -16,9 +16,6 @@ namespace {
 constexpr os::Time::duration kAgain = std::chrono::milliseconds(250);  // without an answer
 constexpr os::Time::duration kShortest = std::chrono::milliseconds(500);
 constexpr os::Time::duration kLongest = std::chrono::seconds(8);
-// Questions without an answer after which a peer has died: 12 seconds or more, in which this end
-// looked.
-constexpr unsigned kDeath = 46;
 // What must not be kept longer, of a peer that is listened to no more.
 constexpr os::Time::duration kForgotten = std::chrono::seconds(15);
 
@@ -60,6 +57,11 @@ os::Time::duration StationHub::patience(const Context& context, bool eager) cons
   return usual + usual / 4 * (context.number % 64) / 64;
 }
 
+// Without an answer to so many of them it has died: only time in which this end looks counts.
+unsigned StationHub::most_questions() const {
+  return static_cast<unsigned>(options_.peer_timeout / kAgain);
+}
+
 os::Time StationHub::look_at(Context& context, OutChannel& out) {
   const bool eager = out.expects() || context.active;
   if (eager) context.used = now_;
@@ -70,7 +72,7 @@ os::Time StationHub::look_at(Context& context, OutChannel& out) {
     context.questions = 0;
     return out.heard() + patient;
   }
-  if (++context.questions > kDeath) {
+  if (++context.questions > most_questions()) {
     out.lose(link::PeerState::kDied);
   } else {
     out.probe(now_);
@@ -88,7 +90,7 @@ os::Time StationHub::look_at(Context& context, InChannel& in) {
   }
   if (in.is_shut()) {
     if (now_ - in.heard() > kForgotten) close_source(in, false);
-  } else if (++context.questions <= kDeath) {
+  } else if (++context.questions <= most_questions()) {
     say(in.way(), in.welcome());
   } else if (sink_ != nullptr) {
     close_source(in, true);

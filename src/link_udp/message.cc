@@ -6,6 +6,7 @@
 
 #include "base/path_mtu.h"
 #include "transport/settings.h"
+#include "transport/work.h"
 #include "wire/endian.h"
 
 namespace weft::udp {
@@ -29,8 +30,9 @@ MessageHeader header_of(const link::SendRequest& request, bool whole) {
 }
 
 bool is_announced(bool write, std::span<const RemoteRange> ranges) {
-  constexpr std::uint64_t kWhole = std::uint64_t{transport::kReadPart} * kLeastPathMtu;
-  return ranges.size() > 1 || (!write && !ranges.empty() && ranges[0].length > kWhole);
+  constexpr std::uint64_t kWholeRead = std::uint64_t{transport::kReadPart} * kLeastPathMtu;
+  const std::uint64_t whole = write ? transport::kMaxMessage : kWholeRead;
+  return ranges.size() > 1 || (!ranges.empty() && ranges[0].length > whole);
 }
 
 MessageHeader announcement_of(bool write, std::span<const RemoteRange> ranges) {

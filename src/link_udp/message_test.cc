@@ -10,8 +10,8 @@
 namespace weft::udp {
 namespace {
 
-constexpr Kind kKinds[] = {Kind::kWhole,  Kind::kOffer,  Kind::kTaken,
-                           Kind::kAtomic, Kind::kResult, Kind::kAlias};
+constexpr Kind kKinds[] = {Kind::kWhole,  Kind::kOffer, Kind::kTaken, Kind::kAtomic,
+                           Kind::kResult, Kind::kAlias, Kind::kTake};
 
 MessageHeader again(const MessageHeader& header) {
   std::array<std::byte, kMessageHeader> bytes;
@@ -110,15 +110,15 @@ TEST(MessageRange, IsReadBack) {
 
 TEST(MessageKey, OffersAliasesAndPlainOnesAreToldApart) {
   for (const std::uint32_t number : {0u, 1u, 77u, kNumberBits - 1, kNumberBits}) {
-    EXPECT_TRUE(is_offer(offer_key(number)));
-    EXPECT_FALSE(is_alias(offer_key(number)));
-    EXPECT_EQ(offer_key(number) & kNumberBits, number);
+    EXPECT_TRUE(is_receive(receive_key(number)));
+    EXPECT_FALSE(is_alias(receive_key(number)));
+    EXPECT_EQ(receive_key(number) & kNumberBits, number);
     EXPECT_TRUE(is_alias(alias_key(number)));
-    EXPECT_FALSE(is_offer(alias_key(number)));
+    EXPECT_FALSE(is_receive(alias_key(number)));
     EXPECT_EQ(alias_key(number) & kNumberBits, number);
   }
   for (const std::uint32_t plain : {0u, 1u, 0x4000'0000u, kAliasBit - 1}) {
-    EXPECT_FALSE(is_offer(plain));
+    EXPECT_FALSE(is_receive(plain));
     EXPECT_FALSE(is_alias(plain));
   }
 }

@@ -14,17 +14,17 @@ namespace weft::udp {
 
 class OutChannel;
 
-// A message, an access or an atomic operation on its way, or the reading of a message that a peer
+// A message, an access or an atomic operation on its way, or the receive of a message that a peer
 // offers.
 struct Operation {
   OutChannel* channel = nullptr;
   std::list<Operation>::iterator self;
   void* cookie = nullptr;      // of the request, or of the receive that a peer's message is for
   bool reported = false;       // somebody wants to hear of its end
-  bool pulls = false;          // a peer's message is read
+  bool takes = false;          // a peer's message is received
   bool borrows = false;        // buffers of the program are used until the end
   bool awaits_answer = false;  // of the peer, which names it by its exchange
-  bool readable = false;       // an offer: the peer may read it
+  bool offered = false;        // the peer has not said yet how much of it it wants
   bool reads = false;          // memory of the peer
   bool follows_reads = false;  // that were asked for before
   unsigned works = 0;          // that have not ended
@@ -32,9 +32,12 @@ struct Operation {
   int error = 0;
   int detail = 0;
   std::size_t count = 0;
-  std::array<LocalRange, link::kMaxPieces> pieces{};  // of an offer, or where a result goes
-  std::uint64_t length = 0;                           // of those
-  std::vector<std::byte> copy;                        // header and bytes that were copied
+  // Of an offer, or where a result or a peer's message goes.
+  std::array<LocalRange, link::kMaxPieces> pieces{};
+  std::uint64_t length = 0;     // of those
+  std::uint64_t there = 0;      // bytes of a peer's message, so far
+  std::uint32_t source = 0;     // of that: as the inbox calls it
+  std::vector<std::byte> copy;  // header and bytes that were copied
 
   std::span<const LocalRange> buffers() const { return {pieces.data(), count}; }
 };

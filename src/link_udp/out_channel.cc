@@ -20,7 +20,11 @@ using transport::WorkKind;
 namespace {
 
 constexpr auto kFirstPause = std::chrono::milliseconds(2);
-constexpr auto kLongestPause = std::chrono::milliseconds(100);
+// Where each of a crowd greets all others, greetings must not be what they have no time to answer.
+// But some have to be left when a wire that was cut for a second carries again.
+constexpr auto kLongestPause = std::chrono::milliseconds(500);
+// Packets go again at least so often.
+constexpr std::chrono::milliseconds kLongestSilence{1000};
 // Operations that may be under way: whoever posts more has to poll.
 constexpr std::size_t kMostOperations = 1024;
 // With so few packets under way, or with so much time between messages, a program rather waits for
@@ -76,7 +80,13 @@ void OutChannel::ask(os::Time now) {
   hello.service = hub_.service();
   hello.words = words_;
   hub_.say(*way_, hello);
-  next_hello_ = now + pause_;
+  if (first_hello_ == os::Time{}) first_hello_ = now;
+  os::Time::duration pause = pause_;
+  if (asks_for_ && !insisting_ && state_ == State::kAsking) {
+    pause = std::min(pause, *asks_for_);
+    *asks_for_ -= pause;
+  }
+  next_hello_ = now + pause;
   pause_ = std::min(2 * pause_, std::chrono::milliseconds(kLongestPause));
 }
 
@@ -110,8 +120,9 @@ bool OutChannel::welcomed(const Welcome& welcome, os::Time now) {
   settings.first_sent = welcome.first;
   bundle_room_ = settings.path_mtu;
   settings.selective = true;
-  settings.ack_timeout = std::chrono::milliseconds(1000);
-  settings.retries = 9;
+  settings.ack_timeout = std::min(kLongestSilence, hub_.peer_timeout());
+  settings.retries = static_cast<unsigned>(hub_.peer_timeout() / settings.ack_timeout) - 1;
+  settings.first_round_trip = now - first_hello_;
   // What the peer's socket keeps while nobody looks: the kernel counts about twice the bytes.
   const std::size_t room = welcome.me.room / (2 * (settings.path_mtu + 512));
   settings.max_window = static_cast<unsigned>(std::clamp<std::size_t>(room, 16, 512));
@@ -148,7 +159,7 @@ Operation& OutChannel::begin(void* cookie, bool reported) {
 void OutChannel::post(Operation& operation, Work work) {
   if (bundle_ != nullptr) tie_up();
   ++operation.works;
-  work.prompt = (operation.reported && !operation.awaits_answer) || operation.pulls;
+  work.prompt = operation.reported && !operation.awaits_answer;
   work.fence = reading_ != 0 && operation.follows_reads;
   work.cookie = &operation;
   if (state_ == State::kOpen) return requester_->post(work);
@@ -184,8 +195,7 @@ bool OutChannel::may_greet_with(const link::SendRequest& request) const {
 }
 
 void OutChannel::limit_asking() {
-  if (state_ != State::kAsking || give_up_at_ != os::Time::max()) return;
-  give_up_at_ = std::chrono::steady_clock::now() + hub_.connect_timeout();
+  if (state_ == State::kAsking && !asks_for_) asks_for_ = hub_.connect_timeout();
 }
 
 // All work of an operation is posted. Small messages leave at once where hardly anything is under
@@ -268,7 +278,7 @@ Outcome OutChannel::send(const link::SendRequest& request) {
   operation.copy.resize(kMessageHeader + (copied ? request.length : 0));
   if (copied) gather(operation.copy.data() + kMessageHeader, request.pieces, request.length);
   if (!whole) {
-    operation.readable = true;
+    operation.offered = true;
     operation.length = request.length;
     operation.count = request.pieces.size();
     std::copy(request.pieces.begin(), request.pieces.end(), operation.pieces.begin());
@@ -287,6 +297,12 @@ std::uint32_t OutChannel::wire_key(RegionKey key) {
     post_header(operation, header, 0, {}, 0);
     --operation.works;
   });
+}
+
+void OutChannel::post_access(Operation& operation, const Work& work,
+                             std::span<const LocalRange> local, std::uint64_t offset) {
+  transport::post_in_parts(work, local, offset,
+                           [&](const Work& part) { return post(operation, part), true; });
 }
 
 void OutChannel::announce(bool write, std::span<const RemoteRange> ranges) {
@@ -322,16 +338,14 @@ Outcome OutChannel::access(const link::AccessRequest& request) {
   }
   std::uint64_t offset = 0;
   for (const RemoteRange& range : request.remote) {
-    LocalRange part[link::kMaxPieces];
     Work work;
     work.kind = request.write ? WorkKind::kWrite : WorkKind::kRead;
     work.has_immediate = request.has_data && &range == &request.remote.back();
-    work.pieces = {part, slice(local, offset, range.length, part)};
     work.length = range.length;
     work.address = range.address;
     work.key = wire_key(range.key);
+    post_access(operation, work, local, offset);
     offset += range.length;
-    post(operation, work);
   }
   if (announced) {
     MessageHeader end;
@@ -373,22 +387,48 @@ Outcome OutChannel::atomic(const link::AtomicRequest& request) {
   return Outcome::pending();
 }
 
-void OutChannel::pull(std::uint32_t exchange, std::span<const LocalRange> pieces,
-                      std::uint64_t length, void* cookie) {
+void OutChannel::accept(const link::Offer& offer, std::span<const LocalRange> pieces,
+                        std::uint64_t length, void* cookie) {
   Operation& operation = begin(cookie, false);
-  operation.pulls = true;
-  operation.borrows = true;
+  operation.takes = operation.borrows = operation.awaits_answer = true;
+  operation.source = offer.source;
   if (state_ == State::kLost) {
     operation.error = ECONNRESET;
     return end(operation);
   }
-  Work work;
-  work.kind = WorkKind::kRead;
-  work.pieces = pieces;
-  work.length = length;
-  work.key = offer_key(exchange);
-  post(operation, work);
+  operation.exchange = hub_.name_exchange(operation);
+  operation.count = pieces.size();
+  operation.length = length;
+  std::copy(pieces.begin(), pieces.end(), operation.pieces.begin());
+  operation.copy.resize(kMessageHeader);
+  MessageHeader header;
+  header.kind = Kind::kTake;
+  header.exchange = offer.exchange;
+  header.tag = operation.exchange;
+  header.length = length;
+  post_header(operation, header, 0, {}, 0);
   started(operation);
+}
+
+void OutChannel::abandon(Operation& receive) {
+  hub_.received(receive.cookie, ECONNRESET);
+  hub_.forget_exchange(std::exchange(receive.exchange, 0));
+  receive.takes = receive.borrows = receive.awaits_answer = false;
+  if (receive.works == 0) end(receive);
+}
+
+// Who wants it has got the offer.
+void OutChannel::deliver(Operation& offered, std::uint32_t key, std::uint64_t length,
+                         os::Time now) {
+  ++offered.works;  // until started()
+  offered.offered = offered.awaits_answer = false;
+  requester_->arrived(&offered, now);
+  Work work;
+  work.kind = WorkKind::kWrite;
+  work.key = key;
+  work.length = length;
+  post_access(offered, work, offered.buffers(), 0);
+  started(offered);
 }
 
 void OutChannel::tell(const MessageHeader& header, std::span<const std::byte> bytes) {
@@ -413,8 +453,13 @@ void OutChannel::answered(Operation& operation, const MessageHeader& header,
     if (operation.error == 0 && bytes.size() != operation.length) operation.error = EPROTO;
     if (operation.error == 0) scatter(operation.buffers(), bytes.data(), bytes.size());
   }
-  operation.awaits_answer = false;
-  operation.readable = false;
+  // A message that this end receives is written; all that may be said of it is that it will not be.
+  if (operation.takes && operation.error == 0) operation.error = EPROTO;
+  has_answer(operation, now);
+}
+
+void OutChannel::has_answer(Operation& operation, os::Time now) {
+  operation.awaits_answer = operation.offered = false;
   if (operation.works == 0) return end(operation);
   if (!requester_) return;
   requester_->arrived(&operation, now);
@@ -433,7 +478,7 @@ void OutChannel::ended(const transport::Ended& work) {
 
 void OutChannel::end(Operation& operation) {
   if (operation.exchange != 0) hub_.forget_exchange(operation.exchange);
-  if (operation.pulls) hub_.pulled(operation.cookie, operation.error);
+  if (operation.takes) hub_.received(operation.cookie, operation.error);
   if (operation.reads) --reading_;
   if (operation.reported) {
     --reported_;
@@ -515,7 +560,7 @@ void OutChannel::lose(link::PeerState state) {
 bool OutChannel::borrows() {
   bool any = false;
   for (Operation& operation : operations_.live()) {
-    any = any || (operation.borrows && !operation.readable && !operation.pulls);
+    any = any || (operation.borrows && !operation.offered && !operation.takes);
   }
   return any;
 }
@@ -539,12 +584,12 @@ void OutChannel::give_up() {
   auto& live = operations_.live();
   for (auto each = live.begin(); each != live.end();) {
     Operation& operation = *each++;
-    if (operation.pulls) continue;
+    if (operation.takes) continue;
     if (operation.reported) {
       --reported_;
       if (holders_ != 0) finished_.push_back({operation.cookie, ECONNRESET, 0});
     }
-    operation.reported = operation.readable = operation.borrows = operation.awaits_answer = false;
+    operation.reported = operation.offered = operation.borrows = operation.awaits_answer = false;
     if (operation.works == 0) end(operation);
   }
   hub_.activate(*this);
@@ -563,8 +608,10 @@ bool OutChannel::finished() const {
 
 void OutChannel::emit(Trains& trains, os::Time now) {
   if (state_ == State::kAsking) {
-    if (now >= give_up_at_ && !insisting_) return lose(link::PeerState::kLeft);
-    if (now >= next_hello_) ask(now);
+    if (now < next_hello_) return;
+    if (insisting_ || asks_for_ != os::Time::duration::zero()) return ask(now);
+    // An answer may have come that was not read yet.
+    if (hub_.emptied() >= next_hello_) lose(link::PeerState::kLeft);
     return;
   }
   if (state_ != State::kOpen) return;
@@ -589,9 +636,7 @@ void OutChannel::rest() {
 }
 
 os::Time OutChannel::due() const {
-  if (state_ == State::kAsking) {
-    return insisting_ ? next_hello_ : std::min(next_hello_, give_up_at_);
-  }
+  if (state_ == State::kAsking) return next_hello_;
   if (state_ == State::kLost || bundle_ != nullptr) return os::Time::min();
   const os::Time sends = requester_->due();
   return waits_for_narrower() ? std::min(sends, next_hello_) : sends;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "link/flow.h"
+#include "link/inbox.h"
 #include "link_udp/greeting.h"
 #include "link_udp/message.h"
 #include "operation.h"
@@ -52,9 +53,15 @@ class OutChannel final : transport::WorkSink {
   // Nothing is under way, and nobody asks: it may be forgotten.
   bool finished() const;
 
-  // Reads `length` bytes of the message that the peer offers into pieces, for the receive `cookie`.
-  void pull(std::uint32_t exchange, std::span<const LocalRange> pieces, std::uint64_t length,
-            void* cookie);
+  // Lets the peer write the first `length` bytes of the message that it offers into pieces, for the
+  // receive `cookie`.
+  void accept(const link::Offer& offer, std::span<const LocalRange> pieces, std::uint64_t length,
+              void* cookie);
+  // All of them are in place; or they will never be.
+  void filled(Operation& receive, os::Time now) { has_answer(receive, now); }
+  void abandon(Operation& receive);
+  // The peer wants so many bytes of a message that it was offered.
+  void deliver(Operation& offered, std::uint32_t key, std::uint64_t length, os::Time now);
   // Sends an answer or the like.
   void tell(const MessageHeader& header, std::span<const std::byte> bytes = {});
   // The peer answered an operation of this flow.
@@ -123,9 +130,12 @@ class OutChannel final : transport::WorkSink {
 
   link::Outcome may_begin() const;
   Operation& begin(void* cookie, bool reported);
+  void has_answer(Operation& operation, os::Time now);
   void post(Operation& operation, transport::Work work);
   void post_header(Operation& operation, const MessageHeader& header, std::size_t copied,
                    std::span<const LocalRange> rest, std::uint64_t length);
+  void post_access(Operation& operation, const transport::Work& work,
+                   std::span<const LocalRange> local, std::uint64_t offset);
   void announce(bool write, std::span<const RemoteRange> ranges);
   std::uint32_t wire_key(RegionKey key);
   void started(Operation& operation);
@@ -162,9 +172,11 @@ class OutChannel final : transport::WorkSink {
   unsigned strikes_ = 0;       // since the peer was last heard of
   std::uint32_t peer_token_ = 0;
   std::uint32_t peer_context_ = 0;
+  os::Time first_hello_{};
   os::Time next_hello_{};
-  os::Time give_up_at_ = os::Time::max();  // if it has not answered by then
-  std::chrono::milliseconds pause_{2};     // until the next
+  // So much longer it asks, if not without end. Time in which this end did not look does not count.
+  std::optional<os::Time::duration> asks_for_;
+  std::chrono::milliseconds pause_{2};  // until the next
   std::optional<transport::Requester> requester_;
   Operations operations_;
   Operation* bundle_ = nullptr;   // collects small messages, and is posted before anything else is

@@ -3,7 +3,6 @@
 #include "packet_check.h"
 
 #include "link_udp/route.h"
-#include "wire/icrc.h"
 
 namespace weft::udp {
 namespace {
@@ -15,16 +14,22 @@ bool plausible(const wire::Ipv4Words& words) {
   return words.identification < os::UdpSocket::kMaxSegments && words.fragment == 0x4000;
 }
 
-bool read(const os::Datagram& datagram, bool foreign, wire::Packet& packet, Drops& drops,
-          wire::Tap* capture) {
-  const wire::Route route = route_between(datagram.from, datagram.to);
+}  // namespace
+
+bool PacketCheck::read(const os::Datagram& datagram, bool foreign, wire::Packet& packet,
+                       Drops& drops) {
+  if (!(from_ == datagram.from && to_ == datagram.to)) {
+    from_ = datagram.from;
+    to_ = datagram.to;
+    crc_ = wire::RouteCrc(route_between(from_, to_));
+  }
   wire::Ipv4Words expected;
   expected.identification = static_cast<std::uint16_t>(datagram.index);
-  const auto words = wire::check_icrc(route, datagram.bytes, expected);
-  const bool right = words && (route.v6 || foreign || plausible(*words));
-  if (capture != nullptr) [[unlikely]] {
-    capture->packet(wire::CaptureDirection::kReceived, route, words.value_or(expected),
-                    datagram.bytes, right ? "" : "dropped: its ICRC is wrong");
+  const auto words = wire::check_icrc(crc_, datagram.bytes, expected);
+  const bool right = words && (crc_.route().v6 || foreign || plausible(*words));
+  if (capture_ != nullptr) [[unlikely]] {
+    capture_->packet(wire::CaptureDirection::kReceived, crc_.route(), words.value_or(expected),
+                     datagram.bytes, right ? "" : "dropped: its ICRC is wrong");
   }
   if (!right) {
     ++drops.wrong_crc;
@@ -36,18 +41,6 @@ bool read(const os::Datagram& datagram, bool foreign, wire::Packet& packet, Drop
     return true;
   }
   return false;
-}
-
-}  // namespace
-
-bool read_packet(const os::Datagram& datagram, wire::Packet& packet, Drops& drops,
-                 wire::Tap* capture) {
-  return read(datagram, false, packet, drops, capture);
-}
-
-bool read_foreign_packet(const os::Datagram& datagram, wire::Packet& packet, Drops& drops,
-                         wire::Tap* capture) {
-  return read(datagram, true, packet, drops, capture);
 }
 
 }  // namespace weft::udp

@@ -4,17 +4,36 @@
 
 #include "link_udp/station.h"
 #include "os/udp_batch.h"
+#include "wire/icrc.h"
 #include "wire/packet.h"
 #include "wire/tap.h"
 
 namespace weft::udp {
 
-// Takes a datagram apart whose ICRC is right and which belongs to the default partition. Counts it
-// and returns false when it is anything else. `capture`, if not null, hears of either.
-bool read_packet(const os::Datagram& datagram, wire::Packet& packet, Drops& drops,
-                 wire::Tap* capture);
-// The same for one of a foreign peer, whose IPv4 header may have any identification.
-bool read_foreign_packet(const os::Datagram& datagram, wire::Packet& packet, Drops& drops,
-                         wire::Tap* capture);
+// Takes datagrams apart whose ICRC is right and which belong to the default partition. One thread
+// at a time.
+class PacketCheck {
+ public:
+  // `capture`, if not null, hears of all others, too.
+  explicit PacketCheck(wire::Tap* capture) : capture_(capture) {}
+
+  // Counts it and returns false when it is anything else.
+  bool read(const os::Datagram& datagram, wire::Packet& packet, Drops& drops) {
+    return read(datagram, false, packet, drops);
+  }
+  // The same for one of a foreign peer, whose IPv4 header may have any identification.
+  bool read_foreign(const os::Datagram& datagram, wire::Packet& packet, Drops& drops) {
+    return read(datagram, true, packet, drops);
+  }
+
+ private:
+  bool read(const os::Datagram& datagram, bool foreign, wire::Packet& packet, Drops& drops);
+
+  wire::Tap* const capture_;
+  // Those of the last datagram: the next often has the same.
+  os::SocketAddress from_;
+  os::SocketAddress to_;
+  wire::RouteCrc crc_;
+};
 
 }  // namespace weft::udp

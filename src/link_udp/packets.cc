@@ -7,7 +7,6 @@
 #include "link_udp/route.h"
 #include "os/runtime_dir.h"
 #include "os/udp_path.h"
-#include "packet_check.h"
 #include "station_hub.h"
 #include "wire/packet.h"
 
@@ -19,6 +18,8 @@ constexpr int kBatchesAtOnce = 4;
 constexpr std::size_t kLongestMessage = std::size_t{128} * 1024;
 // Flows that one peer may have: it needs one, and another one while the first is being forgotten.
 constexpr std::size_t kMostOfOnePeer = 16;
+// Of what is read for a peer, so many bytes go at once.
+constexpr std::uint64_t kEmitted = std::uint64_t{64} * 1024;
 constexpr auto kBetweenRejections = std::chrono::microseconds(200);
 constexpr std::uint8_t kCongestionMet = 3;  // both ECN bits of the traffic class
 
@@ -28,7 +29,6 @@ constexpr std::uint8_t kCongestionMet = 3;  // both ECN bits of the traffic clas
 // the socket is empty.
 unsigned StationHub::receive() {
   unsigned count = 0;
-  memory_.forget();
   if (const auto peer = trains_.narrow_way()) narrow(*peer);
   if (trains_.met_errors()) errors_wait_ = true;
   for (int i = 0; i < kBatchesAtOnce; ++i) {
@@ -36,9 +36,11 @@ unsigned StationHub::receive() {
     if (batch_.errors_waiting()) {
       errors_wait_ = true;
     } else if (batch_.arrivals().empty()) {
+      emptied_ = now_;
       if (std::exchange(errors_wait_, false)) take_errors();
       break;
     }
+    memory_.forget(batch_.bytes());
     batch_.for_each([&](const os::Datagram& datagram) {
       ++count;
       take(datagram);
@@ -50,7 +52,7 @@ unsigned StationHub::receive() {
 
 void StationHub::take(const os::Datagram& datagram) {
   wire::Packet packet;
-  if (!read_packet(datagram, packet, drops_, options_.capture)) return;
+  if (!check_.read(datagram, packet, drops_)) return;
   if (packet.destination == wire::kCmQpn) {
     take_greeting(packet, datagram);
   } else if (packet.opcode == wire::kCongestionNotification) {
@@ -152,6 +154,10 @@ void StationHub::greeted_again(InChannel& in, const Hello& hello, const Way& bac
 void StationHub::greeted(const Hello& hello, const Way& back) {
   if (hello.service != options_.service) {
     return say(back, Refusal{Refusal::Why::kNobody, hello.me.token, 0});
+  }
+  if (hello.me.station == 0) {  // of nobody
+    ++drops_.malformed;
+    return;
   }
   const std::vector<InChannel*> known = in_from(back.to);
   InChannel* oldest = nullptr;
@@ -280,7 +286,7 @@ os::Time StationHub::due(const Context& context) const {
 void StationHub::emit(bool all) {
   emit_at_ = os::Time::max();
   if (active_.empty()) return trains_.flush();
-  memory_.forget();
+  memory_.forget(kEmitted);
   emitting_.clear();
   emitting_.swap(active_);
   for (const bool out : {true, false}) {

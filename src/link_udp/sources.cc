@@ -3,38 +3,11 @@
 #include "sources.h"
 
 #include <algorithm>
-#include <cstring>
-
-#include "os/runtime_dir.h"
 
 namespace weft::udp {
 
-std::size_t Sources::Hash::operator()(const Key& key) const {
-  std::uint64_t hash = seed;
-  for (const std::uint64_t word : key) {
-    hash = (hash ^ word) * 0x9E37'79B9'7F4A'7C15;
-    hash ^= hash >> 32;
-  }
-  return hash;
-}
-
 Sources::Sources(std::uint32_t first, std::size_t most)
-    : first_(first),
-      most_(std::max<std::size_t>(most, 1)),
-      indices_(0, Hash{os::random_number()}) {}
-
-Sources::Key Sources::key_of(const os::SocketAddress& address) {
-  Key key{};
-  if (address.family() == AF_INET6) {
-    const auto& raw = *reinterpret_cast<const sockaddr_in6*>(address.get());
-    std::memcpy(key.data(), &raw.sin6_addr, sizeof raw.sin6_addr);
-    key[2] = std::uint64_t{raw.sin6_scope_id} << 32 | raw.sin6_port;
-  } else {
-    const auto& raw = *reinterpret_cast<const sockaddr_in*>(address.get());
-    key[0] = std::uint64_t{raw.sin_addr.s_addr} << 32 | raw.sin_port;
-  }
-  return key;
-}
+    : first_(first), most_(std::max<std::size_t>(most, 1)) {}
 
 void Sources::take_out(std::size_t index) {
   Entry& entry = entries_[index];
@@ -50,22 +23,21 @@ void Sources::put_last(std::size_t index) {
   entries_[0].older = index;
 }
 
-std::size_t Sources::add(const os::SocketAddress& address, const Key& key, link::InboxSink& sink) {
+std::size_t Sources::add(const os::SocketAddress& address, link::InboxSink& sink) {
   std::size_t index = entries_.size();
   if (index <= most_) {
     entries_.emplace_back();
   } else {
     index = entries_[0].newer;
     take_out(index);
-    indices_.erase(entries_[index].key);
+    indices_.erase(entries_[index].address);
     if (!entries_[index].refused) {
       sink.source_closed(first_ + static_cast<std::uint32_t>(index - 1), false);
     }
   }
   entries_[index].address = address;
-  entries_[index].key = key;
   entries_[index].refused = false;
-  indices_.emplace(key, index);
+  indices_.emplace(address, index);
   sink.source_opened(first_ + static_cast<std::uint32_t>(index - 1), address);
   return index;
 }
@@ -73,13 +45,12 @@ std::size_t Sources::add(const os::SocketAddress& address, const Key& key, link:
 std::uint32_t Sources::number_of(const os::SocketAddress& address, link::InboxSink& sink) {
   std::size_t index = entries_[0].older;
   if (index == 0 || !(entries_[index].address == address)) {
-    const Key key = key_of(address);
-    const auto found = indices_.find(key);
+    const auto found = indices_.find(address);
     if (found != indices_.end()) {
       index = found->second;
       take_out(index);
     } else {
-      index = add(address, key, sink);
+      index = add(address, sink);
     }
     put_last(index);
   }

@@ -2,12 +2,12 @@
 // Who has sent datagrams to an endpoint, and who is forgotten when there are too many?
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <unordered_map>
 #include <vector>
 
+#include "address_hash.h"
 #include "link/inbox.h"
 #include "os/udp_port.h"
 
@@ -32,32 +32,23 @@ class Sources {
   bool refuse(std::uint32_t number);
 
  private:
-  // An address as bytes, and how they are told apart; chosen at random, so that nobody can send
-  // from addresses of which all look alike.
-  using Key = std::array<std::uint64_t, 3>;
-  struct Hash {
-    std::uint64_t seed;
-    std::size_t operator()(const Key& key) const;
-  };
   // One source, between those heard of before and after it.
   struct Entry {
     os::SocketAddress address;
-    Key key{};
     std::size_t older = 0;
     std::size_t newer = 0;
     bool refused = false;
   };
 
-  static Key key_of(const os::SocketAddress& address);
   const Entry& at(std::uint32_t number) const { return entries_[number - first_ + 1]; }
   void take_out(std::size_t index);
   void put_last(std::size_t index);
-  std::size_t add(const os::SocketAddress& address, const Key& key, link::InboxSink& sink);
+  std::size_t add(const os::SocketAddress& address, link::InboxSink& sink);
 
   const std::uint32_t first_;
   const std::size_t most_;
   std::vector<Entry> entries_{1};  // the first one stands between the newest and the oldest
-  std::unordered_map<Key, std::size_t, Hash> indices_;
+  std::unordered_map<os::SocketAddress, std::size_t, AddressHash> indices_;
 };
 
 }  // namespace weft::udp

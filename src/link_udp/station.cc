@@ -132,7 +132,7 @@ void StationHub::part() {
     void received(void*, int) override {}
   } deaf;
   constexpr auto kPatience = std::chrono::seconds(2);
-  constexpr auto kSilence = std::chrono::milliseconds(100);
+  constexpr auto kSilence = std::chrono::milliseconds(1200);  // a cable was pulled, and plugged in
   const os::Time end = std::chrono::steady_clock::now() + kPatience;
   os::Time heard = end - kPatience;
   const auto quiet = [this] {
@@ -183,7 +183,7 @@ unsigned StationHub::poll(link::InboxSink& sink) {
   const unsigned count = receive();
   if (has_to_emit()) emit(false);
   look_at_silent_ones();
-  report_pulled();
+  report_received();
   sink_ = before;
   return count;
 }
@@ -192,11 +192,7 @@ void StationHub::accept(link::InboxSink& sink, const link::Offer& offer,
                         std::span<const LocalRange> pieces, std::uint64_t length, void* cookie) {
   InChannel* from = source(offer.source);
   if (from == nullptr) return sink.received(cookie, ECONNRESET);
-  auto pull = std::make_unique<Pull>();
-  pull->cookie = cookie;
-  pull->offer = offer;
-  way_back(*from).pull(offer.exchange, pieces, length, pull.get());
-  pulls_.push_back(std::move(pull));
+  way_back(*from).accept(offer, pieces, length, cookie);
 }
 
 void StationHub::acknowledge(const link::Offer& offer) {
@@ -208,16 +204,10 @@ void StationHub::acknowledge(const link::Offer& offer) {
   way_back(*from).tell(header);
 }
 
-void StationHub::report_pulled() {
-  if (pulled_.empty()) return;
-  for (const Pulled& each : std::exchange(pulled_, {})) {
-    const auto found = std::find_if(pulls_.begin(), pulls_.end(),
-                                    [&](const auto& pull) { return pull.get() == each.cookie; });
-    if (found == pulls_.end()) continue;
-    const Pull pull = **found;
-    pulls_.erase(found);
-    if (each.error == 0) acknowledge(pull.offer);
-    sink_->received(pull.cookie, each.error == 0 ? 0 : ECONNRESET);
+void StationHub::report_received() {
+  if (received_.empty()) return;
+  for (const Received& each : std::exchange(received_, {})) {
+    sink_->received(each.cookie, each.error == 0 ? 0 : ECONNRESET);
   }
 }
 
@@ -225,6 +215,7 @@ void StationHub::refuse(link::InboxSink& sink, std::uint32_t number) {
   InChannel* channel = source(number);
   if (channel == nullptr || channel->is_shut()) return;
   channel->shut();
+  abandon_receives_from(number);
   sink.source_closed(number, false);
 }
 
@@ -236,7 +227,7 @@ bool StationHub::fall_asleep() {
   const os::Time next = watches_.empty() ? emit_at_ : std::min(emit_at_, watches_.front().at);
   if (next <= now_ || has_to_emit()) return false;
   timer_.set(next == os::Time::max() ? os::Timer::kNever : next - now_);
-  asleep_ = pulled_.empty();
+  asleep_ = received_.empty();
   return asleep_;
 }
 

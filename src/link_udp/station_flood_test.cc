@@ -236,7 +236,7 @@ class Flood {
   wire::Reth memory() {
     constexpr std::uint64_t kEnd = Guarded::kBytes;
     constexpr std::uint64_t kAddresses[] = {0, 8, kEnd - 8, kEnd, ~0ULL, 1ULL << 40, kEnd - 300};
-    constexpr std::uint32_t kKeys[] = {10, 10, 10, 11, 12, 13, 0, 14, kAliasBit, kOfferBits};
+    constexpr std::uint32_t kKeys[] = {10, 10, 10, 11, 12, 13, 0, 14, kAliasBit, kReceiveBits};
     const std::uint32_t lengths[] = {
         static_cast<std::uint32_t>(payload_), 0, 8, 1024, 2000, 2001, ~0U};
     const std::uint64_t address = dice_.once_in(16) ? dice_() : dice_.one_of(kAddresses);
@@ -477,6 +477,7 @@ TEST_F(FloodTest, HarmsNobodyAndIsCounted) {
   EXPECT_TRUE(open.is_whole() && answers.is_whole() && keeper.buffer.is_whole());
   EXPECT_TRUE(closed.is_untouched() && foreign.is_untouched() && constant.is_untouched());
 
+  if (flood.sent() < kPackets) return;  // cut short, it need not have met everything
   const Drops& drops = b.station->drops();
   const Taken taken = b.station->taken();
   for (const std::uint64_t count :

@@ -155,6 +155,55 @@ TEST_F(StationHostileTest, AFlowIsItsOwnersOnly) {
   EXPECT_TRUE(b.log.messages.empty());
 }
 
+// Whom this end asks for an answer is the station of nobody until it has answered.
+TEST_F(StationHostileTest, NobodysStationIsNotListenedTo) {
+  Hello hello = stranger.hello();
+  hello.me.station = 0;
+  stranger.send(b, Stranger::greeting(hello));
+  ASSERT_TRUE(until({&a, &b}, [&] { return b.station->drops().malformed == 1; }));
+  EXPECT_EQ(b.log.opened.size(), 1U);
+}
+
+// Numbers of exchanges are easy to guess; they are good for the station that they were told only.
+TEST_F(StationHostileTest, AStrangerTakesNoMessageAndFillsNoReceiveOfAnother) {
+  link::Flow* back = connect(b, a);
+  ASSERT_NE(back, nullptr);
+  a.log.accepts = false;
+  Bytes large = pattern(100'000, 1);
+  udp::testing::send(b, a, *back, 1, large);
+  udp::testing::send(a, b, *flow, 2, large);
+  ASSERT_TRUE(until({&a, &b}, [&] { return !a.log.messages.empty() && !of_a().empty(); }));
+  b.log.accept(b.log.messages[0]);  // and a does not look: it is waited for
+  ASSERT_TRUE(stranger.agree(b));
+  std::uint32_t number = 0;
+  for (const Kind kind : {Kind::kTake, Kind::kTaken, Kind::kResult}) {
+    for (std::uint32_t exchange = 0; exchange < 20; ++exchange) {
+      MessageHeader header;
+      header.kind = kind;
+      header.exchange = exchange;
+      header.tag = 7;
+      stranger.send(b, stranger.message(number++, header, 0));
+    }
+  }
+  Bytes bytes = pattern(100, 9);
+  for (std::uint32_t exchange = 0; exchange < 20; ++exchange) {
+    wire::Packet headers;
+    wire::parse(stranger.of_flow(wire::Operation::kWriteOnly, number, bytes), headers);
+    headers.reth = {0, receive_key(exchange), 100};
+    stranger.send(b, Stranger::packet(headers, bytes));
+  }
+  until({&b}, [&, polls = 0]() mutable { return ++polls > 200; });
+  EXPECT_GT(b.station->taken().requests, 60U);
+  EXPECT_EQ(b.log.messages[0].error, -1) << "nothing has come of it yet";
+  EXPECT_FALSE(b.ends.has(1)) << "nobody has taken it";
+  a.log.accept(a.log.messages[0]);
+  ASSERT_TRUE(until({&a, &b}, [&] {
+    return b.log.messages[0].error == 0 && a.log.messages[0].error == 0 && b.ends.has(1);
+  }));
+  EXPECT_TRUE(a.log.messages[0].bytes == large);
+  EXPECT_TRUE(b.log.messages[0].bytes == large);
+}
+
 // As often as there are numbers of flows, and more.
 TEST_F(StationHostileTest, AStrangerWhoGreetsWithoutEndDisturbsNobody) {
   for (std::uint32_t round = 1; round <= 70'000; ++round) {

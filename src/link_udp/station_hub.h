@@ -14,6 +14,7 @@
 #include "os/event.h"
 #include "os/timer.h"
 #include "out_channel.h"
+#include "packet_check.h"
 #include "transport/congestion_notifier.h"
 
 namespace weft::udp {
@@ -60,12 +61,8 @@ class StationHub final : public Station, public Hub {
     std::uint32_t context;
     bool operator<(const Watch& other) const { return other.at < at; }
   };
-  // A message of a peer that is being read.
-  struct Pull {
-    void* cookie = nullptr;
-    link::Offer offer;
-  };
-  struct Pulled {
+  // A receive that has ended.
+  struct Received {
     void* cookie = nullptr;
     int error = 0;
   };
@@ -76,6 +73,8 @@ class StationHub final : public Station, public Hub {
   link::Service service() const override { return options_.service; }
   std::size_t eager_limit() const override { return options_.eager_limit; }
   std::chrono::milliseconds connect_timeout() const override { return options_.connect_timeout; }
+  std::chrono::milliseconds peer_timeout() const override { return options_.peer_timeout; }
+  os::Time emptied() const override { return emptied_; }
   bool counts(Access access) const override;
   memory::OwnMemory& memory() override { return memory_; }
   void activate(OutChannel& channel) override { activate(channel.context(), channel.due()); }
@@ -87,8 +86,9 @@ class StationHub final : public Station, public Hub {
   std::uint32_t name_exchange(Operation& operation) override;
   void forget_exchange(std::uint32_t exchange) override { exchanges_.erase(exchange); }
   Operation* find_exchange(std::uint32_t exchange, std::uint64_t station) override;
+  bool waits_for(std::uint64_t station) const override;
   OutChannel& way_back(const InChannel& channel) override;
-  void pulled(void* cookie, int error) override { pulled_.push_back({cookie, error}); }
+  void received(void* cookie, int error) override { received_.push_back({cookie, error}); }
   bool closing() const override { return closing_; }
   link::InboxSink& sink() override { return *sink_; }
 
@@ -110,6 +110,7 @@ class StationHub final : public Station, public Hub {
   InChannel* source(std::uint32_t number) const;
   void forget(const os::SocketAddress& peer);
   void close_source(InChannel& channel, bool died);
+  void abandon_receives_from(std::uint32_t source);
   void tidy_up();
 
   // Packets (packets.cc).
@@ -129,7 +130,7 @@ class StationHub final : public Station, public Hub {
   // A flow has something to do, or the socket had no room for what was to leave.
   bool has_to_emit() const { return emit_at_ <= now_ || !trains_.empty(); }
   os::Time due(const Context& context) const;
-  void report_pulled();
+  void report_received();
 
   // Whether peers live (keepalive.cc).
   void watch(Context& context, os::Time at);
@@ -138,6 +139,7 @@ class StationHub final : public Station, public Hub {
   os::Time look_at(Context& context, OutChannel& out);
   os::Time look_at(Context& context, InChannel& in);
   os::Time::duration patience(const Context& context, bool eager) const;
+  unsigned most_questions() const;
 
   os::UdpSocket socket_;
   const StationOptions options_;
@@ -154,10 +156,12 @@ class StationHub final : public Station, public Hub {
   os::Timer timer_;
   os::EventSet wake_;
   std::vector<std::unique_ptr<Context>> contexts_;  // by index
+  std::vector<std::uint32_t> free_;                 // indices of those that there are not
   std::vector<std::uint32_t> active_;               // numbers of contexts
   std::vector<std::uint32_t> emitting_;             // the same, while they send
   os::Time emit_at_ = os::Time::max();              // when one of them has something to do
   bool errors_wait_ = false;                        // that came back from the network
+  os::Time emptied_{};                              // that the socket was
   os::Time next_rejection_{};
   std::uint32_t nowhere_ = 0;  // context of what cannot be sent
   std::vector<Watch> watches_;
@@ -165,11 +169,11 @@ class StationHub final : public Station, public Hub {
   std::vector<std::uint32_t> sources_;  // context by the inbox's number; 0: none
   std::unordered_map<std::uint32_t, Operation*> exchanges_;
   std::uint32_t next_exchange_ = 1;
-  std::vector<std::unique_ptr<Pull>> pulls_;
-  std::vector<Pulled> pulled_;
+  std::vector<Received> received_;
   link::InboxSink* sink_ = nullptr;
   Psn greeting_psn_;
   os::Time now_{};
+  PacketCheck check_{options_.capture};
   Drops drops_;
   Taken taken_;
   transport::CongestionNotifier notifier_;

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cstring>
 
 #include "test_support.h"
@@ -13,7 +14,6 @@ namespace {
 
 using namespace testing;
 using link::PeerState;
-using memory::Refusal;
 using State = link::Outcome::State;
 
 struct StationTest : ::testing::Test {
@@ -121,6 +121,80 @@ TEST(Station, WhatIsSentToOneWhoNeverLooksEndsInTime) {
   }));
   EXPECT_EQ(a.ends.ended_ones[1], (FlowLog::End{EHOSTUNREACH, 0}));
   EXPECT_NE(a.flows.back()->check_peer(a.ends), link::PeerState::kAlive);
+}
+
+// A crowd that has no time to answer is not asked all the more.
+TEST(Station, GreetingsThatNobodyAnswersBecomeRare) {
+  Peer a;
+  Peer b;
+  a.flows.push_back(std::move(a.station->connect(b.address, true)).value());
+  const auto begin = std::chrono::steady_clock::now();
+  std::chrono::milliseconds passed{0};
+  while (passed < std::chrono::milliseconds(600)) {
+    a.poll();
+    passed = std::chrono::ceil<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  // At the beginning, and then after 2, 4, 8... milliseconds, and after half a second at most.
+  const auto doubled = std::bit_width(static_cast<std::uint64_t>(passed.count()) / 2 + 1);
+  EXPECT_GT(a.station->sent(), 1U);
+  EXPECT_LE(a.station->sent(), static_cast<std::uint64_t>(doubled + passed.count() / 500));
+}
+
+// One has asked the other for a flow, and has a message for it that waits.
+struct AskingTest {
+  Peer a;
+  Peer b;
+  Bytes bytes = pattern(100, 1);
+
+  explicit AskingTest(std::chrono::milliseconds connect_timeout)
+      : a([connect_timeout] {
+          StationOptions impatient;
+          impatient.connect_timeout = connect_timeout;
+          return impatient;
+        }()) {
+    a.flows.push_back(std::move(a.station->connect(b.address, false)).value());
+    EXPECT_EQ(send(a, b, *a.flows.back(), 1, bytes, true, true).state, State::kPending);
+    a.poll();
+  }
+  ~AskingTest() { part(a, b); }
+};
+
+TEST(Station, AnAnswerThatLiesUnreadWhenTheTimeIsOverCounts) {
+  AskingTest asking(std::chrono::milliseconds(1));
+  asking.b.poll();
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  ASSERT_TRUE(until({&asking.a, &asking.b}, [&] { return asking.a.ends.has(1); }));
+  EXPECT_EQ(asking.a.ends.ended_ones[1], (FlowLog::End{0, 0}));
+}
+
+TEST(Station, TimeInWhichNobodyLooksIsNotHeldAgainstThePeer) {
+  AskingTest asking(std::chrono::milliseconds(20));
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  asking.a.poll();
+  ASSERT_TRUE(until({&asking.b, &asking.a}, [&] { return asking.a.ends.has(1); }));
+  EXPECT_EQ(asking.a.ends.ended_ones[1], (FlowLog::End{0, 0}));
+}
+
+// Its socket is there, so that its host says nothing.
+TEST(Station, APeerThatIsStoppedLivesUntilPatienceEnds) {
+  StationOptions impatient;
+  impatient.peer_timeout = std::chrono::milliseconds(300);
+  Peer a(impatient);
+  Peer patient;
+  Peer stopped;
+  Bytes bytes = pattern(100, 1);
+  for (Peer* peer : {&a, &patient}) {
+    ASSERT_NE(connect(*peer, stopped), nullptr);
+    EXPECT_EQ(send(*peer, stopped, *peer->flows.back(), 1, bytes, true).state, State::kPending);
+  }
+  ASSERT_TRUE(until({&a, &patient}, [&] { return a.ends.has(1); }));
+  EXPECT_EQ(a.ends.ended_ones[1], (FlowLog::End{ECONNRESET, 0}));
+  EXPECT_EQ(a.flows.back()->check_peer(a.ends), link::PeerState::kDied);
+  EXPECT_FALSE(patient.ends.has(1));
+  ASSERT_TRUE(until({&patient, &stopped}, [&] { return patient.ends.has(1); }));
+  EXPECT_EQ(patient.ends.ended_ones[1], (FlowLog::End{0, 0}));
+  part(patient, stopped);
 }
 
 TEST_F(StationTest, MessagesOfAllSizesArriveWholeAndInOrder) { exchange(a, b); }

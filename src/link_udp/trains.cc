@@ -43,12 +43,13 @@ void Trains::add(const Way& way, std::size_t length) {
   const std::size_t whole = length + wire::kIcrcBytes;
   if (count_ == 0) {
     way_ = &way;
+    if (!(crc_.route() == way.route)) crc_ = wire::RouteCrc(way.route);
     segment_ = whole;
     ended_ = false;
   }
   wire::Ipv4Words words;
   words.identification = socket_.identification(count_, segment_);
-  wire::store_icrc(packet + length, wire::icrc(way.route, {packet, length}, words));
+  wire::store_icrc(packet + length, crc_.of({packet, length}, words));
   ended_ = whole < segment_;
   filled_ += whole;
   ++count_;

@@ -63,6 +63,7 @@ class Trains {
   wire::Tap* const capture_;
   // Not initialised, so that pages exist only where something was sent.
   const std::unique_ptr<std::byte[]> bytes_;
+  wire::RouteCrc crc_;
   const Way* way_ = nullptr;
   Way stuck_way_;
   std::size_t segment_ = 0;  // bytes of all packets but the last

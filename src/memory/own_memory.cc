@@ -13,8 +13,10 @@
 namespace weft::memory {
 namespace {
 
-// Parts of a long access that the kernel is asked about at once, in bytes.
-constexpr std::uint64_t kAtOnce = std::uint64_t{256} * 1024;
+// Of a long access the kernel is asked about no more bytes than that at once, and about twice as
+// many each time after the first.
+constexpr std::uint64_t kMostAtOnce = std::uint64_t{256} * 1024;
+constexpr std::uint64_t kLeastAtOnce = 4096;
 
 int copy_by_kernel(os::CopyDirection direction, void* mine, const LocalRange& region) {
   const LocalRange local{mine, region.length};
@@ -68,7 +70,8 @@ bool OwnMemory::is_there(os::CopyDirection direction, const LocalRange& here, st
                      begin <= there_.end && here.length <= there_.end - begin;
   if (known) return true;
   if (ahead == 0) return false;
-  const std::size_t length = here.length + std::min(ahead, kAtOnce);
+  const std::size_t length = here.length + std::min(ahead, at_once_);
+  at_once_ = std::clamp(2 * at_once_, kLeastAtOnce, kMostAtOnce);
   if (!os::have_pages(here.base, length, direction)) return false;
   there_ = {begin, begin + length, direction};
   return true;

@@ -95,7 +95,7 @@ TEST_P(OwnMemoryTest, WhatGoesMeanwhileIsAnErrorOnceItIsForgotten) {
   Bytes out;
   ASSERT_TRUE(write(0).ok());
   ASSERT_TRUE(read(0, out).ok());
-  memory_->forget();
+  memory_->forget(kLength);
   ::munmap(bytes_, kLength);
   EXPECT_EQ(write(1).error, EFAULT);
   EXPECT_EQ(read(1, out).error, EFAULT);
@@ -104,7 +104,7 @@ TEST_P(OwnMemoryTest, WhatGoesMeanwhileIsAnErrorOnceItIsForgotten) {
 TEST_P(OwnMemoryTest, WhatMayOnlyBeReadIsNotWritten) {
   ASSERT_TRUE(write(0).ok());
   ::mprotect(bytes_, kLength, PROT_READ);
-  memory_->forget();
+  memory_->forget(kLength);
   Bytes out;
   EXPECT_TRUE(read(0, out).ok());
   EXPECT_EQ(out, Bytes(kPart, std::byte{1}));

@@ -212,6 +212,7 @@ Result<std::unique_ptr<Endpoint>> Endpoint::open(EndpointSetup setup) {
   wanted.count_remote_writes = setup.count_remote_writes;
   wanted.service = setup.service;
   wanted.connect_timeout = setup.options.connect_timeout;
+  wanted.peer_timeout = setup.options.peer_timeout;
   wanted.foreign_peers = setup.options.foreign_peers;
   if (setup.met_over_network != nullptr) wanted.met_over_network = *setup.met_over_network;
   std::unique_ptr<Endpoint> endpoint(new Endpoint(std::move(setup)));

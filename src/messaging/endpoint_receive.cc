@@ -133,6 +133,10 @@ void Endpoint::fail_waiting(PeerIndex source, int error) {
 
 bool Endpoint::takes_more() const { return queue_.bytes_kept() <= setup_.options.unexpected_limit; }
 
+bool Endpoint::takes_more_urgently() const {
+  return queue_.bytes_kept() / 2 <= setup_.options.unexpected_limit;
+}
+
 void Endpoint::arrived(const link::Arrival& arrival) {
   const bool tagged = arrival.operation == link::Operation::kTagged;
   if (!tagged && arrival.operation != link::Operation::kMessage) return event(arrival);

@@ -9,6 +9,7 @@
 
 #include "os/udp_batch.h"
 #include "os/udp_socket.h"
+#include "unwaiting_calls.h"
 
 namespace weft::os {
 namespace {
@@ -108,10 +109,16 @@ void UdpBatch::take(std::size_t filled, const SocketAddress& bound) {
   }
 }
 
+std::size_t UdpBatch::bytes() const {
+  std::size_t sum = 0;
+  for (const Arrival& arrival : arrivals()) sum += arrival.bytes.size();
+  return sum;
+}
+
 // Where one message comes now and then, asking for many costs a fifth more than asking for one; so
 // many are asked for where the calls before have found something, too.
 int UdpBatch::fill(int fd) {
-  const ssize_t first = ::recvmsg(fd, &messages_[0].msg_hdr, MSG_DONTWAIT);
+  const ssize_t first = receive_unwaiting(fd, messages_[0].msg_hdr);
   if (first < 0) {
     in_a_row_ = 0;
     return -1;

@@ -10,6 +10,7 @@
 
 #include "os/udp_path.h"
 #include "os/udp_socket.h"
+#include "unwaiting_calls.h"
 
 namespace weft::os {
 namespace {
@@ -160,7 +161,7 @@ SendOutcome UdpSocket::send(const SocketAddress& to, const SocketAddress& from,
   if (segment == 0 || segment > bytes.size()) segment = bytes.size();
   const bool names_source = source && !from.is_any() && address_.is_any();
   if (segment == bytes.size() && !names_source) {
-    if (::sendto(socket_.get(), bytes.data(), segment, kFlags, to.get(), to.length()) >= 0) {
+    if (send_unwaiting(socket_.get(), bytes.data(), segment, kFlags, to.get(), to.length()) >= 0) {
       return {1, segment};
     }
     outcome.errors_waiting = !is_own(errno);

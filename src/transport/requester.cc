@@ -26,8 +26,10 @@ Requester::Requester(const Settings& settings, WorkSink& sink)
     : settings_(settings),
       sink_(sink),
       window_(settings),
+      farthest_(static_cast<std::int32_t>(std::max(kMaxHeld, settings.max_window))),
       next_(settings.first_sent),
       acknowledged_(settings.first_sent),
+      told_of_(settings.first_sent),
       asked_(settings.first_sent),
       patience_(window_.patience()) {}
 
@@ -58,9 +60,20 @@ std::uint32_t Requester::packets_for(std::uint64_t length) const {
   return transport::packets_for(length, settings_.path_mtu);
 }
 
+// What the peer keeps behind a missing packet is not under way any more, though it is not
+// acknowledged: else repairs would wait for the end of their own wait.
 std::uint32_t Requester::under_way() const {
-  const auto sent = static_cast<std::uint32_t>(next_.since(acknowledged_));
-  return sent - std::min(sent, missing_.count());
+  return static_cast<std::uint32_t>(next_.since(told_of_)) + repairs_.count();
+}
+
+void Requester::lacks(PsnRange range) {
+  missing_.add(range);
+  repairs_.remove(range);
+  told(range.end());
+}
+
+void Requester::told(Psn end) {
+  if (told_of_.before(end)) told_of_ = end;
 }
 
 bool Requester::may_begin(const Message& message) const {
@@ -71,6 +84,8 @@ bool Requester::may_begin(const Message& message) const {
 
 bool Requester::may_cut() const {
   if (cutting_ >= messages_.size() || under_way() >= window_.size()) return false;
+  // No peer keeps more behind a gap, and whoever says nothing of the gap must not make it grow.
+  if (next_.since(acknowledged_) >= farthest_) return false;
   const Message& message = messages_[cutting_];
   if (resync_ && !message.resync) return false;
   const Message& oldest = messages_.front();
@@ -157,6 +172,7 @@ std::size_t Requester::send_missing(Time now, std::span<std::byte> out) {
   const auto index = static_cast<std::uint32_t>(psn.since(message.first));
   const std::uint32_t count = message.reads() ? message.packets - index : 1;
   missing_.remove({psn, count});
+  repairs_.add({psn, count});
   message.asked = now;
   sent(psn, true, now);
   if (probes_ != 0) --probes_;
@@ -258,7 +274,8 @@ void Requester::tick(Time now) {
   if (limited && now - heard_ >= settings_.ack_timeout * (settings_.retries + 1)) {
     return fail(Status::kRetriesExceeded);
   }
-  if (due) window_.silent();
+  // One that names what it lacks is asked once before the worst is assumed.
+  if (due && (!settings_.selective || silences_ > 1)) window_.silent();
   probe();
   for (Message& message : messages_) {
     if (!message.begun()) break;
@@ -271,11 +288,14 @@ void Requester::tick(Time now) {
 }
 
 // A peer that names what it lacks is made to speak by the first packet, and by the last, which
-// tells it of all that it lacks between them. Others need all of them.
+// tells it of all that it lacks between them; what it was sent again may be lost again. Others need
+// all of them.
 void Requester::probe() {
   const auto sent = static_cast<std::uint32_t>(next_.since(acknowledged_));
   if (sent == 0) return;
-  if (!settings_.selective) return missing_.add({acknowledged_, sent});
+  if (!settings_.selective) return lacks({acknowledged_, sent});
+  for (const PsnRange& range : repairs_) missing_.add(range);
+  repairs_.clear();
   probes_ = 2;
   missing_.add({acknowledged_, 1});
   const Message& last = *find(next_.after(-1));
@@ -288,6 +308,7 @@ void Requester::fail(Status status) {
   if (failed_) return;
   failed_ = true;
   missing_.clear();
+  repairs_.clear();
   for (; !messages_.empty(); pop()) {
     Message& message = messages_.front();
     if (settled(message) || message.status != Status::kSuccess || message.resync) continue;

@@ -33,8 +33,12 @@ std::uint8_t detail_of(std::uint8_t code) {
 
 }  // namespace
 
-// The message that owns that number, has begun and not ended.
+// The message that owns that number, has begun and not ended: most often the first.
 Requester::Message* Requester::find(Psn psn) {
+  if (!messages_.empty()) {
+    Message& first = messages_.front();
+    if (first.begun() && first.range().has(psn)) return first.ended ? nullptr : &first;
+  }
   const auto begun = std::partition_point(messages_.begin(), messages_.end(),
                                           [](const Message& message) { return message.begun(); });
   const auto found = std::partition_point(messages_.begin(), begun, [psn](const Message& message) {
@@ -84,12 +88,15 @@ void Requester::acknowledge(Psn end, Time now) {
   const auto count = static_cast<unsigned>(end.since(acknowledged_));
   const bool full = under_way() + 1 >= window_.size();
   acknowledged_ = end;
+  told(end);
   missing_.forget_before(end);
+  repairs_.forget_before(end);
   if (timed_ && timed_->before(end)) {
     window_.timed(now - timed_at_, now);
     timed_.reset();
   }
   if (resync_ && resync_->before(end)) resync_.reset();
+  if (settings_.selective) window_.heard_again();
   window_.acknowledged(count, full);
   rnr_in_a_row_ = 0;
   progressed(now);
@@ -183,16 +190,17 @@ void Requester::take_atomic(const wire::Packet& response, Time now) {
   settle();
 }
 
-// Weft says which packets it lacks, by their first and how many; others mean all from the first one
-// on, which acknowledges those before.
+// Weft says which packets it lacks, by their first and how many, or that it lacks no others up to
+// that one; others mean all from the first one on, which acknowledges those before.
 void Requester::take_sequence_error(Psn psn, std::uint32_t count, Time now) {
   if (waiting_ || psn.before(acknowledged_)) return;
   if (!settings_.selective) {
     acknowledge(psn, now);
     count = static_cast<std::uint32_t>(next_.since(psn));
   }
+  if (count == 0) return told(psn.after(1));
   count = std::min(count, static_cast<std::uint32_t>(next_.since(psn)));
-  missing_.add({psn, count});
+  lacks({psn, count});
   window_.lost(now);
   settle();
 }
@@ -207,7 +215,7 @@ void Requester::take_rnr(Psn psn, std::uint8_t code, Time now) {
   if (settings_.rnr_retries < kRnrRetryForever && rnr_in_a_row_ > settings_.rnr_retries) {
     return fail(Status::kRnrRetriesExceeded);
   }
-  missing_.add({psn, static_cast<std::uint32_t>(next_.since(psn))});
+  lacks({psn, static_cast<std::uint32_t>(next_.since(psn))});
   progressed(now);
   waiting_ = true;
   not_before_ = now + rnr_wait(code);
@@ -257,8 +265,9 @@ void Requester::agree_anew(std::size_t refused) {
     messages_.erase(messages_.begin() + static_cast<std::ptrdiff_t>(after));
   }
   missing_.clear();
+  repairs_.clear();
   timed_.reset();
-  acknowledged_ = next_;
+  acknowledged_ = told_of_ = next_;
   Message resync;
   resync.resync = true;
   messages_.insert(messages_.begin() + static_cast<std::ptrdiff_t>(after), resync);

@@ -87,6 +87,43 @@ TEST(SequenceError, OfMoreThanWasSentMeansWhatWasSent) {
   EXPECT_EQ(flow.sender.sends(), "");
 }
 
+// What the peer keeps behind the missing ones fills no window: nothing else would make it speak.
+TEST(SequenceError, OfNoneSaysThatTheOthersHaveArrived) {
+  Sender sender(selective());
+  sender.post(WorkKind::kSend, 200 * kMtu);
+  const auto sent = static_cast<std::int32_t>(sender.packets().size());
+  ASSERT_EQ(sender.requester.under_way(), sender.requester.window().size());
+  sender.nak(Nak::kSequence, 0, 10);
+  EXPECT_EQ(sender.sends(), "") << "the window has shrunk, and most of it may be under way";
+  sender.nak(Nak::kSequence, sent - 1, 0);
+  EXPECT_EQ(sender.requester.under_way(), 0U);
+  const auto again = sender.packets();
+  ASSERT_EQ(again.size(), sender.requester.window().size());
+  EXPECT_EQ(again[0].packet.psn, psn(0));
+  EXPECT_EQ(again[9].packet.psn, psn(9));
+  EXPECT_EQ(again[10].packet.psn, psn(sent)) << "and then what is new";
+  EXPECT_EQ(sender.requester.counts().again, 10U);
+}
+
+TEST(SequenceError, OfNoneIsNoLoss) {
+  Sends flow(selective(), 5);
+  const unsigned before = flow.sender.requester.window().size();
+  flow.sender.nak(Nak::kSequence, 4, 0);
+  EXPECT_EQ(flow.sender.requester.window().size(), before);
+  EXPECT_EQ(flow.sender.sends(), "");
+}
+
+// It is missing until it is there.
+TEST(SequenceError, MayComeOfWhatWasSentAgain) {
+  Sends flow(selective(), 9);
+  for (int i = 0; i < 3; ++i) {
+    flow.sender.nak(Nak::kSequence, 2, 2);
+    flow.sender.nak(Nak::kSequence, 8, 0);
+    EXPECT_EQ(flow.sender.sends(), "send-only 2 [10], send-only 3 [10]?");
+    EXPECT_EQ(flow.sender.requester.under_way(), 2U);
+  }
+}
+
 TEST(SequenceError, AsksForAWholeReadAgain) {
   Sender sender(selective());
   sender.post(WorkKind::kRead, 1000);

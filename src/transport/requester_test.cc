@@ -2,6 +2,9 @@
 // How does work become packets?
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+
 #include "test_flow.h"
 
 namespace weft::transport::testing {
@@ -258,6 +261,41 @@ TEST(Requester, TakesTheLongestReadWithoutMakingAllItsParts) {
   longest.pieces = {};
   sender.requester.post(longest);
   EXPECT_EQ(sender.sends(), "read 0 @0+0, read 1 @0+16384");
+}
+
+// Half of all numbers later the first ones lie ahead, not behind.
+TEST(Requester, GoesOnForLongerThanNumbersLast) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "eight million packets are too much for a sanitizer";
+#endif
+  Sender sender(selective());
+  Work work;
+  std::array<std::byte, wire::kMaxHeaderBytes + kMtu> out;
+  constexpr std::int32_t kAtOnce = 64;
+  constexpr std::int32_t kPackets = (1 << 23) + 5 * kAtOnce;
+  for (std::int32_t number = 0; number < kPackets; number += kAtOnce) {
+    for (std::int32_t i = 0; i < kAtOnce; ++i) {
+      sender.requester.post(work);
+      ASSERT_NE(sender.requester.next(sender.now, out), 0U) << number + i;
+    }
+    ASSERT_EQ(sender.requester.under_way(), 64U) << number;
+    sender.acknowledge(number + kAtOnce - 1);
+    ASSERT_FALSE(sender.requester.busy()) << number;
+  }
+}
+
+// It would be dropped, and nobody would say so.
+TEST(Requester, SendsNothingThatIsTooFarBehindAGap) {
+  Sender sender(selective());
+  sender.post(WorkKind::kSend, 2000 * kMtu);
+  std::int32_t last = -1;
+  for (int i = 0; i < 100; ++i) {
+    const auto packets = sender.packets();
+    if (packets.empty()) break;
+    for (const Sent& sent : packets) last = std::max(last, sent.packet.psn.since(kFirstPsn));
+    sender.nak(Nak::kSequence, last, 0);  // all but the first, of which it says nothing
+  }
+  EXPECT_EQ(last, static_cast<std::int32_t>(kMaxHeld) - 1);
 }
 
 }  // namespace

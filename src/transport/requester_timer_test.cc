@@ -145,6 +145,60 @@ TEST(Timer, SendsTheFirstAndTheLastToWhoNamesWhatItLacks) {
   EXPECT_EQ(sender.requester.counts().silences, 1U);
 }
 
+// The answer to the first question says what was lost.
+TEST(Timer, ShrinksTheWindowOfWhoNamesWhatItLacksAtTheSecondSilence) {
+  Sender sender(selective());
+  for (int i = 0; i < 30; ++i) sender.post(WorkKind::kSend, 10);
+  sender.packets();
+  const unsigned before = sender.requester.window().size();
+  sender.wait();
+  EXPECT_EQ(sender.requester.window().size(), before);
+  sender.packets();
+  sender.wait();
+  EXPECT_LT(sender.requester.window().size(), before);
+}
+
+// It had not looked: with more processes than processors that is so all the time.
+TEST(Timer, LeavesTheWindowAsItWasWhenNothingWasLost) {
+  Sender sender(selective());
+  for (int i = 0; i < 30; ++i) sender.post(WorkKind::kSend, 10);
+  sender.packets();
+  const unsigned before = sender.requester.window().size();
+  for (int i = 0; i < 3; ++i) {
+    sender.wait();
+    sender.packets();
+  }
+  EXPECT_LT(sender.requester.window().size(), before);
+  sender.acknowledge(15);
+  EXPECT_GE(sender.requester.window().size(), before);
+}
+
+TEST(Timer, BeginsSlowlyWhenSomethingWasLost) {
+  Sender sender(selective());
+  for (int i = 0; i < 30; ++i) sender.post(WorkKind::kSend, 10);
+  sender.packets();
+  for (int i = 0; i < 3; ++i) {
+    sender.wait();
+    sender.packets();
+  }
+  sender.nak(Nak::kSequence, 10, 5);
+  sender.acknowledge(9);
+  EXPECT_LT(sender.requester.window().size(), 20U);
+}
+
+TEST(Timer, SendsOnceMoreWhatWasSentAgain) {
+  Sender sender(selective());
+  for (int i = 0; i < 9; ++i) sender.post(WorkKind::kSend, 10);
+  sender.packets();
+  sender.nak(Nak::kSequence, 2, 3);
+  sender.nak(Nak::kSequence, 8, 0);
+  EXPECT_EQ(sender.sends(), "send-only 2 [10], send-only 3 [10], send-only 4 [10]?");
+  sender.acknowledge(1);
+  sender.wait();
+  EXPECT_EQ(sender.sends(),
+            "send-only 2 [10], send-only 3 [10], send-only 4 [10], send-only 8 [10]?");
+}
+
 TEST(Timer, AsksForAllOfAReadThatWasSentLast) {
   Sender sender(selective());
   sender.post(WorkKind::kSend, 10);

@@ -86,6 +86,9 @@ bool Responder::right_size(const wire::Packet& request, const wire::Layout& layo
 
 Verdict Responder::execute(const wire::Packet& request, const wire::Layout& layout) {
   if (!in_sequence(request, layout) || !right_size(request, layout)) return kInvalid;
+  if ((layout.headers & wire::kXrceth) != 0) {
+    if (const Verdict known = judge_shared_receive(request, layout); !known.ok()) return known;
+  }
   const Operation operation = wire::operation_of(request.opcode);
   if (is_send(operation)) return take_send(request, layout);
   if (is_write(operation)) return take_write(request, layout);
@@ -94,10 +97,21 @@ Verdict Responder::execute(const wire::Packet& request, const wire::Layout& layo
   return kInvalid;
 }
 
+// Each packet names it; all of a message the same one.
+Verdict Responder::judge_shared_receive(const wire::Packet& request, const wire::Layout& layout) {
+  if (!layout.starts) return request.shared_receive == shared_receive_ ? Verdict{} : kInvalid;
+  shared_receive_ = request.shared_receive;
+  return target_.may_use(shared_receive_);
+}
+
 Verdict Responder::take_send(const wire::Packet& request, const wire::Layout& layout) {
   if (layout.starts) {
     if (const Verdict verdict = target_.message_begins(); !verdict.ok()) return verdict;
     message_ = Message::kSend;
+  }
+  if ((layout.headers & wire::kIeth) != 0) {
+    const Verdict allowed = target_.may_invalidate(request.invalidate);
+    if (!allowed.ok()) return allowed;
   }
   const Verdict verdict = target_.message_goes_on(request.payload);
   if (!verdict.ok()) return verdict;
@@ -116,7 +130,7 @@ Verdict Responder::take_write(const wire::Packet& request, const wire::Layout& l
   const std::uint64_t length = request.payload.size();
   const std::uint64_t end = before + length;
   if (layout.ends ? end != memory.length : end >= memory.length) return kInvalid;
-  if (layout.starts && asks_about(memory)) {
+  if (layout.starts) {
     const Verdict allowed = target_.may_access(Access::kRemoteWrite, memory);
     if (!allowed.ok()) return allowed;
   }
@@ -152,12 +166,10 @@ Verdict Responder::take_read(const wire::Packet& request) {
   if (!may_ask() || request.reth.length > kMaxMessage) return kInvalid;
   Value value;
   value.reads = true;
-  if (asks_about(request.reth)) {
-    const Verdict allowed = target_.may_access(Access::kRemoteRead, request.reth);
-    // Of reliable datagrams it is accepted, and fails by itself (write_lost_read()).
-    value.lost = allowed.kind == Verdict::Kind::kOperational && datagrams();
-    if (!allowed.ok() && !value.lost) return allowed;
-  }
+  const Verdict allowed = target_.may_access(Access::kRemoteRead, request.reth);
+  // Of reliable datagrams it is accepted, and fails by itself (write_lost_read()).
+  value.lost = allowed.kind == Verdict::Kind::kOperational && datagrams();
+  if (!allowed.ok() && !value.lost) return allowed;
   value.range = {request.psn, packets_for(request.reth.length)};
   value.memory = request.reth;
   advance(value.range.count, true);

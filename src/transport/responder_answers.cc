@@ -24,13 +24,13 @@ wire::Packet Responder::response(Operation operation, Psn psn, std::uint32_t num
 
 // What was missing may have come before the peer was told so.
 bool Responder::ready() const {
-  if (ack_owed_ || nak_ != 0 || !answers_.empty()) return true;
+  if (ack_owed_ || report_owed_ || nak_ != 0 || !answers_.empty()) return true;
   return std::any_of(asked_.begin(), asked_.end(),
                      [this](const PsnRange& range) { return holes_.first_in(range).count != 0; });
 }
 
 // Values first, in their order: an acknowledgement says that all before it has been answered. What
-// is missing may be told at any time.
+// is missing may be told at any time, and then, to whoever asks, how far all is known.
 std::size_t Responder::next(std::span<std::byte> out) {
   while (!asked_.empty()) {
     const PsnRange range = holes_.first_in(asked_.front());
@@ -41,6 +41,9 @@ std::size_t Responder::next(std::span<std::byte> out) {
     asked_.front().count -= static_cast<std::uint32_t>(range.end().since(asked_.front().first));
     asked_.front().first = range.end();
     return write_status(range.first, kSyndromeNak, range.count, out);
+  }
+  if (std::exchange(report_owed_, false) && !holes_.empty()) {
+    return write_status(highest_.after(-1), kSyndromeNak, 0, out);
   }
   if (!answers_.empty()) return write_value(out);
   if (nak_ != 0) {

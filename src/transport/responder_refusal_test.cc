@@ -56,6 +56,52 @@ TEST(RefusingResponder, BreaksTheMessageThatHadBegun) {
   EXPECT_EQ(receiver.memory.broken, 1U);
 }
 
+TEST(RefusingResponder, RefusesAMessageThatInvalidatesAKeyThatItMayNot) {
+  for (const bool only : {true, false}) {
+    Receiver receiver(connection());
+    receiver.memory.invalidates = kAccess;
+    int number = 0;
+    if (!only) receiver.take(Operation::kSendFirst, number++, kMtu);
+    const auto last = only ? Operation::kSendOnlyInvalidate : Operation::kSendLastInvalidate;
+    EXPECT_EQ(receiver.hears(last, number, 10), only ? "nak62 0 #0" : "nak62 1 #0");
+    EXPECT_TRUE(receiver.memory.messages.empty());
+    EXPECT_EQ(receiver.memory.broken, 1U);
+    EXPECT_EQ(receiver.responder.counts().refused, 1U);
+  }
+}
+
+Settings extended() {
+  Settings settings = connection();
+  settings.kind = wire::Transport::kExtendedReliable;
+  return settings;
+}
+
+// Also of those that take no receive: it says whose memory is meant.
+TEST(RefusingResponder, RefusesWhateverNamesAnUnknownSharedReceiveQueue) {
+  Receiver known(extended());
+  for (wire::Packet packet :
+       {known.request(Operation::kSendOnly, 0, 10), known.request(Operation::kWriteOnly, 0, 10),
+        known.read(0, 10), known.add(0)}) {
+    for (const std::uint32_t number : {0U, Memory::kSharedReceive + 1, 0xFF'FFFFU}) {
+      Receiver receiver(extended());
+      packet.shared_receive = number;
+      EXPECT_EQ(receiver.hears(packet), "nak61 0 #0");
+      EXPECT_EQ(receiver.responder.counts().refused, 1U);
+      EXPECT_TRUE(receiver.memory.ends.empty());
+      EXPECT_EQ(receiver.memory.changed, 0U);
+    }
+  }
+}
+
+TEST(RefusingResponder, RefusesAMessageThatNamesAnotherSharedReceiveQueueThanItsBeginning) {
+  Receiver receiver(extended());
+  receiver.take(Operation::kSendFirst, 0, kMtu);
+  wire::Packet packet = receiver.request(Operation::kSendLast, 1, 10);
+  packet.shared_receive = Memory::kSharedReceive + 1;
+  EXPECT_EQ(receiver.hears(packet), "nak61 1 #0");
+  EXPECT_EQ(receiver.memory.broken, 1U);
+}
+
 TEST(RefusingResponder, BreaksAMessageThatNeverEnds) {
   Memory memory;
   {

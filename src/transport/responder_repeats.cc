@@ -39,6 +39,7 @@ void Responder::take_early(const wire::Packet& request, Time now) {
     place->second.packet = request;
     place->second.payload.assign(request.payload.begin(), request.payload.end());
   }
+  if (request.ack_request) report_owed_ = true;
   ask(now);
 }
 
@@ -46,6 +47,7 @@ void Responder::forget_early() {
   holes_.clear();
   asked_.clear();
   kept_.clear();
+  report_owed_ = false;
 }
 
 // Something that was asked for has come.

@@ -67,6 +67,21 @@ TEST(EarlyRequest, IsNotMissedWhenItCameMeanwhile) {
   EXPECT_FALSE(receiver.responder.ready());
 }
 
+// Then the peer knows what is still under way.
+TEST(EarlyRequest, ThatWantsAnAnswerIsToldHowFarAllIsKnown) {
+  Receiver receiver(selective());
+  wire::Packet asks = receiver.request(Operation::kSendOnly, 7, 10);
+  asks.ack_request = true;
+  EXPECT_EQ(receiver.hears(Operation::kSendOnly, 2, 10), "nak60 0 #2");
+  EXPECT_EQ(receiver.hears(asks), "nak60 3 #4, nak60 7 #0");
+  EXPECT_EQ(receiver.hears(asks), "nak60 7 #0") << "it was lost, or the peer asks again";
+  for (const int number : {0, 1, 3, 4, 5}) receiver.take(Operation::kSendOnly, number, 10);
+  receiver.answers();
+  receiver.take(asks);
+  EXPECT_EQ(receiver.hears(Operation::kSendOnly, 6, 10), "ack 7 #8")
+      << "nothing is missing any more";
+}
+
 TEST(EarlyRequest, IsKeptWithinAWindowOnly) {
   Receiver receiver(selective());
   constexpr int kFar = static_cast<int>(kMaxHeld);

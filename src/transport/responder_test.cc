@@ -131,15 +131,20 @@ TEST(Responder, WritesWhereItIsTold) {
   EXPECT_EQ(receiver.says(), "");
 }
 
-// Its key may be anything (IBTA 9.4.4).
-TEST(Responder, ChecksNoMemoryOfEmptyWritesAndReads) {
-  Receiver receiver(connection());
-  wire::Packet write = receiver.request(Operation::kWriteOnly, 0);
-  write.reth = {1, 2, 0};
-  receiver.take(write);
-  wire::Packet read = receiver.read(1, 0);
-  read.reth = {1, 2, 0};
-  EXPECT_EQ(receiver.hears(read), "only 1 #2");
+TEST(Responder, LetsTheTargetSayWhetherEmptyWritesAndReadsNeedAKey) {
+  for (const Settings& kind : {connection(), datagrams()}) {
+    for (const bool writes : {true, false}) {
+      Receiver lenient(kind);
+      Receiver strict(kind);
+      lenient.memory.lenient = true;
+      wire::Packet packet = writes ? lenient.request(Operation::kWriteOnly, 0) : lenient.read(0, 0);
+      packet.reth = {1, 2, 0};
+      lenient.take(packet);
+      strict.take(packet);
+      EXPECT_EQ(lenient.responder.messages(), 1U);
+      EXPECT_EQ(strict.responder.counts().refused, 1U);
+    }
+  }
 }
 
 TEST(Responder, ReadsWhatIsThereWhenItAnswers) {

@@ -63,6 +63,7 @@ class FlowEnd final : public Target, WorkSink {
   void ended(const Ended& work) override;
   void check(const Pending& pending);
 
+  Verdict may_use(std::uint32_t shared_receive) override;
   Verdict message_begins() override;
   Verdict message_goes_on(std::span<const std::byte> bytes) override;
   void message_ends(const wire::Packet& packet) override;

@@ -171,6 +171,12 @@ std::size_t FlowEnd::next(Time now, std::span<std::byte> out) {
   return answer != 0 ? answer : requester_.next(now, out);
 }
 
+// Both ends call theirs the same.
+Verdict FlowEnd::may_use(std::uint32_t shared_receive) {
+  if (shared_receive == scenario_.settings.shared_receive) return {};
+  return {Verdict::Kind::kInvalid, 0};
+}
+
 Verdict FlowEnd::message_begins() {
   if (happens(random_, scenario_.not_ready)) return {Verdict::Kind::kNotReady, 0};
   return {};

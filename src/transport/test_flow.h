@@ -51,10 +51,13 @@ class Memory final : public Target {
   static constexpr std::size_t kBytes = 64 * 1024;
 
   // What is answered from now on.
-  Verdict begins, goes_on, access, writes, tells, reads, atomics;
+  Verdict begins, goes_on, access, writes, tells, reads, atomics, invalidates;
+
+  static constexpr std::uint32_t kSharedReceive = 0x55;  // the only one that there is
 
   Bytes bytes = pattern(kBytes);
   bool vast = false;                     // whatever is read may be read
+  bool lenient = false;                  // no bytes need no key
   std::vector<Bytes> messages;           // received
   std::vector<wire::Packet> ends;        // the last packet of each, without its payload
   std::vector<std::uint64_t> writes_of;  // the length of each write
@@ -63,6 +66,8 @@ class Memory final : public Target {
   unsigned changed = 0;   // by so many
 
  private:
+  Verdict may_use(std::uint32_t shared_receive) override;
+  Verdict may_invalidate(std::uint32_t) override { return invalidates; }
   Verdict message_begins() override;
   Verdict message_goes_on(std::span<const std::byte> more) override;
   void message_ends(const wire::Packet& packet) override;

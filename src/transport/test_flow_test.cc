@@ -154,6 +154,10 @@ std::string text_of(const std::vector<Sent>& all) {
   return text;
 }
 
+Verdict Memory::may_use(std::uint32_t shared_receive) {
+  return {shared_receive == kSharedReceive ? Verdict::Kind::kYes : Verdict::Kind::kInvalid, 0};
+}
+
 Verdict Memory::message_begins() {
   EXPECT_FALSE(receiving_) << "a message begins within another";
   receiving_ = begins.ok();
@@ -180,6 +184,7 @@ void Memory::message_breaks() {
 }
 
 Verdict Memory::may_access(Access, const wire::Reth& memory) {
+  if (lenient && memory.length == 0) return {};
   const bool within = memory.key == kKey && memory.address >= kAddress &&
                       memory.address - kAddress + memory.length <= kBytes;
   return within || vast ? access : Verdict{Verdict::Kind::kAccess, 5};
@@ -224,6 +229,7 @@ wire::Packet Receiver::request(Operation operation, std::int32_t number, std::si
   packet.psn = psn(number);
   packet.payload = {payload_.data(), length};
   packet.reth = {Memory::kAddress, Memory::kKey, static_cast<std::uint32_t>(length)};
+  packet.shared_receive = Memory::kSharedReceive;
   return packet;
 }
 

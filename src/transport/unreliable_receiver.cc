@@ -81,7 +81,7 @@ std::optional<Drop> UnreliableReceiver::take_write(const wire::Packet& packet,
   const std::uint64_t before = received_;
   received_ += packet.payload.size();
   if (!right_progress(received_, memory_.length, layout.ends)) return Drop::kLength;
-  if (layout.starts && memory_.length != 0) {
+  if (layout.starts) {
     const Verdict allowed = target_.may_access(Access::kRemoteWrite, memory_);
     if (!allowed.ok()) return drop_for(allowed);
   }

@@ -218,10 +218,13 @@ TEST_F(UnreliableReceiving, RefusesAWriteAsAWholeBeforeItTouchesAByte) {
   EXPECT_EQ(target_.area, Bytes(RecordingTarget::kAreaBytes));
 }
 
-TEST_F(UnreliableReceiving, NeitherReadsTheKeyNorTheAddressOfAnEmptyWrite) {
+TEST_F(UnreliableReceiving, LetsTheTargetSayWhetherAnEmptyWriteNeedsAKey) {
   take_write(Operation::kWriteOnlyImmediate, 0, 0, {1, 2, 0});
+  EXPECT_EQ(dropped(Drop::kAccess), 1U);
+  target_.lenient = true;
+  take_write(Operation::kWriteOnlyImmediate, 1, 0, {1, 2, 0});
   EXPECT_EQ(target_.writes.size(), 1U);
-  EXPECT_EQ(dropped(), 0U);
+  EXPECT_EQ(dropped(), 1U);
 }
 
 TEST_F(UnreliableReceiving, DropsAWriteOfAnotherLengthThanItSaid) {

@@ -59,8 +59,8 @@ wire::Packet UnreliableSender::packet_of(const Message& message, bool last) cons
   return packet;
 }
 
-std::size_t UnreliableSender::next(Time, std::span<std::byte> out) {
-  if (queue_.empty()) return 0;
+std::size_t UnreliableSender::next(Time now, std::span<std::byte> out) {
+  if (!ready(now)) return 0;
   Message& message = queue_.front();
   const std::uint64_t left = message.work.length - message.sent;
   const std::size_t payload = std::min<std::uint64_t>(left, settings_.path_mtu);
@@ -69,6 +69,7 @@ std::size_t UnreliableSender::next(Time, std::span<std::byte> out) {
       write_packet(packet_of(message, last), {message.pieces.data(), message.piece_count},
                    message.sent, payload, out);
   next_ = next_.after(1);
+  pace_.sent(length, now);
   message.sent += payload;
   if (last) {
     end_first(Status::kSuccess);

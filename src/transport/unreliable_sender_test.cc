@@ -216,6 +216,38 @@ TEST_F(UnreliableSending, FailsTheFirstWorkAndFlushesTheRest) {
   EXPECT_TRUE(sender.failed());
 }
 
+TEST_F(UnreliableSending, WaitsBetweenPacketsAfterAComplaintOfTheNetwork) {
+  for (const auto kind :
+       {wire::Transport::kUnreliableConnection, wire::Transport::kUnreliableDatagram}) {
+    UnreliableSender& sender = make(kind);
+    Bytes bytes = numbered(kPathMtu);
+    const LocalRange piece{bytes.data(), bytes.size()};
+    const int many = 1000;
+    for (int i = 0; i < many; ++i)
+      sender.post(work(WorkKind::kSend, &piece, 1, 1), {1, 2, nullptr});
+    Time now{std::chrono::seconds(1)};
+    const auto send_all = [&] {
+      Bytes out(wire::kMaxHeaderBytes + kPathMtu);
+      int sent = 0;
+      while (sender.next(now, out) != 0) ++sent;
+      return sent;
+    };
+    EXPECT_EQ(sender.deadline(), Time{}) << "none but the caller's";
+    sender.marked(now);
+    const int at_once = send_all();
+    EXPECT_LT(at_once, many);
+    EXPECT_FALSE(sender.ready(now));
+    EXPECT_GT(sender.deadline(), now);
+    now = sender.deadline();
+    EXPECT_TRUE(sender.ready(now));
+    EXPECT_GT(send_all(), 0);
+    for (; sender.busy(); now = sender.deadline()) send_all();
+    EXPECT_EQ(sender.deadline(), Time::max());
+    EXPECT_EQ(ends_.size(), static_cast<std::size_t>(many));
+    ends_.clear();
+  }
+}
+
 TEST_F(UnreliableSending, SendsEachDatagramToItsRecipient) {
   UnreliableSender& sender = make(wire::Transport::kUnreliableDatagram);
   Bytes bytes = numbered(kPathMtu);

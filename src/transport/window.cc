@@ -3,6 +3,7 @@
 #include "transport/window.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace weft::transport {
 namespace {
@@ -27,7 +28,8 @@ Window::Window(const Settings& settings)
     : most_(settings.max_window),
       size_(std::min<double>(kFirst, settings.max_window)),
       growth_ends_(settings.max_window),
-      patience_(std::min(kFirstPatience, settings.ack_timeout)),
+      patience_(std::min(std::max<Duration>(kFirstPatience, 3 * settings.first_round_trip),
+                         settings.ack_timeout)),
       longest_patience_(settings.ack_timeout) {}
 
 void Window::acknowledged(unsigned count, bool full) {
@@ -50,11 +52,20 @@ void Window::timed(Duration round_trip, Time now) {
   if (smooth_ > least_round_trip_ + kMuchDelay) shrink(kAfterDelay, now);
 }
 
-void Window::lost(Time now) { shrink(kAfterLoss, now); }
+void Window::lost(Time now) {
+  before_silence_ = 0;
+  shrink(kAfterLoss, now);
+}
 
 void Window::marked(Time now) { shrink(kAfterMark, now); }
 
+void Window::heard_again() {
+  if (before_silence_ == 0) return;
+  size_ = std::max(size_, std::exchange(before_silence_, 0));
+}
+
 void Window::silent() {
+  before_silence_ = std::max(before_silence_, size_);
   growth_ends_ = std::max(kLeast, size_ / 2);
   size_ = std::min(most_, kLeast);
 }

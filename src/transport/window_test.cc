@@ -46,6 +46,18 @@ TEST(Window, NeverExceedsItsLimit) {
   }
 }
 
+TEST(Window, WaitsForTheFirstAnswerAsLongAsTheGreetingSuggests) {
+  Settings settings = widest(512);
+  settings.ack_timeout = milliseconds(1000);
+  EXPECT_EQ(Window(settings).patience(), milliseconds(20));
+  settings.first_round_trip = microseconds(50);
+  EXPECT_EQ(Window(settings).patience(), milliseconds(20));
+  settings.first_round_trip = milliseconds(200);
+  EXPECT_EQ(Window(settings).patience(), milliseconds(600));
+  settings.first_round_trip = milliseconds(400);
+  EXPECT_EQ(Window(settings).patience(), milliseconds(1000));
+}
+
 TEST(Window, GrowsOnlyWhenItHeldSomebodyBack) {
   Window window(widest(512));
   for (int i = 0; i < 100; ++i) window.acknowledged(64, false);

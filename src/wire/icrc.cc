@@ -71,6 +71,18 @@ constexpr auto kBackwards = [] {
   return powers;
 }();
 
+constexpr std::size_t kBehindWords = kIpv4Bytes - kWordsEnd + kUdpBytes;
+
+// What an identification that is not 0 changes in the CRC of what precedes the base header: for
+// those of the packets of a train.
+constexpr auto kByIdentification = [] {
+  std::uint32_t power = kOne;
+  for (std::size_t i = 0; i < 8 * (kBehindWords + sizeof power); ++i) power = times_x(power);
+  std::array<std::uint32_t, 64> changes{};
+  for (std::uint32_t id = 0; id < changes.size(); ++id) changes[id] = multiply(id << 8, power);
+  return changes;
+}();
+
 // The difference in a word which makes a difference of `crc` when `bytes` bytes follow that word.
 std::uint32_t cause_of(std::uint32_t crc, std::size_t bytes) {
   const std::size_t steps = bytes + sizeof(std::uint32_t);
@@ -110,15 +122,37 @@ std::uint32_t load_icrc(const std::byte* at) {
   return crc;
 }
 
+std::uint32_t RouteCrc::of(std::span<const std::byte> covered, Ipv4Words words) {
+  const bool usual = words.fragment == 0x4000 && words.identification < kByIdentification.size();
+  if (!usual) [[unlikely]]
+    return icrc(route_, covered, words);
+  if (covered.size() != length_) {
+    std::byte bytes[kLongestStart];
+    start_ = extend(0, {bytes, write_start(route_, covered.size() + kIcrcBytes, {}, bytes)});
+    length_ = covered.size();
+  }
+  std::byte base[kBthBytes];
+  std::memcpy(base, covered.data(), kBthBytes);
+  base[4] = kMasked;
+  const std::uint32_t start = route_.v6 ? start_ : start_ ^ kByIdentification[words.identification];
+  return extend(extend(start, base), covered.subspan(kBthBytes));
+}
+
 std::optional<Ipv4Words> check_icrc(const Route& route, std::span<const std::byte> datagram,
+                                    Ipv4Words expected) {
+  RouteCrc once(route);
+  return check_icrc(once, datagram, expected);
+}
+
+std::optional<Ipv4Words> check_icrc(RouteCrc& route, std::span<const std::byte> datagram,
                                     Ipv4Words expected) {
   if (datagram.size() < kBthBytes + kIcrcBytes) return std::nullopt;
   const auto covered = datagram.first(datagram.size() - kIcrcBytes);
   const std::uint32_t difference =
-      icrc(route, covered, expected) ^ load_icrc(covered.data() + covered.size());
+      route.of(covered, expected) ^ load_icrc(covered.data() + covered.size());
   if (difference == 0) return expected;
-  if (route.v6) return std::nullopt;
-  const std::size_t behind = kIpv4Bytes - kWordsEnd + kUdpBytes + covered.size();
+  if (route.route().v6) return std::nullopt;
+  const std::size_t behind = kBehindWords + covered.size();
   const std::uint32_t words = __builtin_bswap32(cause_of(difference, behind));
   const Ipv4Words found{static_cast<std::uint16_t>(expected.identification ^ words >> 16),
                         static_cast<std::uint16_t>(expected.fragment ^ words)};

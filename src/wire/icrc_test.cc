@@ -58,6 +58,21 @@ TEST(Icrc, OfHeadersAndPayloadApartIsThatOfTheWholePacket) {
   EXPECT_EQ(icrc(route, all.first(kBthBytes), all.subspan(kBthBytes, 18)), icrc(route, whole));
 }
 
+TEST(RouteCrc, IsTheSameForEveryPacketInWhateverOrder) {
+  std::mt19937 random(7);
+  for (const char* host : {"0a001101", "20220000000000000000000000001023"}) {
+    const Route route = route_of(host, host, 50000);
+    RouteCrc crc(route);
+    for (int i = 0; i < 3000; ++i) {
+      Bytes packet(kBthBytes + (i % 3 == 0 ? 40 : random() % 60));
+      for (auto& byte : packet) byte = static_cast<std::byte>(random());
+      const auto identification = static_cast<std::uint16_t>(random() % (i % 5 == 0 ? 65536 : 66));
+      const Ipv4Words words{identification, static_cast<std::uint16_t>(i % 7 == 0 ? 0 : 0x4000)};
+      ASSERT_EQ(crc.of(packet, words), icrc(route, packet, words)) << i;
+    }
+  }
+}
+
 TEST(Icrc, DoesNotCoverWhatRoutersMayChange) {
   const Route route = route_of("0a001101", "0a001201", 50000);
   Bytes marked = from_hex(kSend);

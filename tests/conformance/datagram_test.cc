@@ -7,6 +7,7 @@
 #include <cstring>
 #include <vector>
 
+#include "support/delivery.h"
 #include "support/placements.h"
 
 namespace weft::conformance {
@@ -21,19 +22,40 @@ Token post_receive(Party& party, std::size_t length, fi_addr_t source = FI_ADDR_
   return party.post({.kind = Kind::kRecv, .length = length, .peer = source});
 }
 
+Operation datagram(fi_addr_t to, std::size_t length, std::uint64_t seed) {
+  return {.kind = Kind::kSend, .length = length, .seed = seed, .peer = to};
+}
+
 // One datagram from `from`, whose send must succeed by itself.
-void send(Party& from, fi_addr_t to, std::size_t length, std::uint64_t seed,
-          Kind kind = Kind::kSend) {
-  const Token token =
-      from.post({.kind = kind, .length = length, .seed = seed, .peer = to, .data = 99});
-  if (!traits(kind).inject) from.wait_success(token);
+void send(Party& from, fi_addr_t to, std::size_t length, std::uint64_t seed) {
+  from.wait_success(from.post(datagram(to, length, seed)));
+}
+
+// Numbered datagrams fill the receives, whichever comes first.
+void expect_filled(Party& receiver, const std::vector<Token>& receives,
+                   const std::vector<Source>& sources, std::size_t length) {
+  std::size_t filled = 0;
+  const auto all = hear_numbered(sources, length, receives.size(), [&](auto limit) {
+    const auto c = receiver.look_for(receives[filled], limit);
+    if (c) ++filled;
+    return c;
+  });
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    receiver.expect_data(receives[i], number_seed(all[i].data), length);
+  }
 }
 
 class Datagram : public PlacementTest {
  protected:
   Datagram() : world_(GetParam(), datagrams()) {}
-  void send(std::size_t length, std::uint64_t seed, Kind kind = Kind::kSend) {
-    conformance::send(world_.initiator(), world_.to_target(), length, seed, kind);
+  void send(std::size_t length, std::uint64_t seed) {
+    conformance::send(world_.initiator(), world_.to_target(), length, seed);
+  }
+  Completion deliver(Token received, std::size_t length, std::uint64_t seed,
+                     Kind kind = Kind::kSend) {
+    const Operation operation{
+        .kind = kind, .length = length, .seed = seed, .peer = world_.to_target(), .data = 99};
+    return conformance::deliver(world_.initiator(), operation, world_.target(), received);
   }
   World world_;
 };
@@ -48,8 +70,8 @@ TEST_P(Datagram, EveryFormOfSendingArrivesInEverySize) {
       SCOPED_TRACE(testing::Message() << traits(kind).name << " of " << length);
       if (traits(kind).inject && length > inject) continue;
       const Token received = post_receive(world_.target(), limit);
-      send(length, length + 1, kind);
-      const Completion c = world_.target().wait_success(received);
+      const Completion c = deliver(received, length, length + 1, kind);
+      EXPECT_EQ(c.err, 0);
       EXPECT_EQ(c.length, length);
       EXPECT_EQ(c.source, world_.to_initiator());
       EXPECT_EQ(c.flags & (FI_RECV | FI_MSG | FI_MULTICAST), FI_RECV | FI_MSG);
@@ -79,8 +101,7 @@ TEST_P(Datagram, OneWithoutAReceiveIsNotKept) {
   world_.target().leftovers();
   const Token received = post_receive(world_.target(), 100);
   EXPECT_EQ(world_.target().leftovers(), 0u);
-  send(100, 2);
-  world_.target().wait_success(received);
+  EXPECT_EQ(deliver(received, 100, 2).err, 0);
   world_.target().expect_data(received, 2, 100);
 }
 
@@ -88,8 +109,8 @@ TEST_P(Datagram, OneThatIsTooLongForItsBufferIsCutOff) {
   ASSERT_TRUE(world_.ok());
   for (const std::size_t room : {0u, 1u, 150u, 199u}) {
     const Token received = post_receive(world_.target(), room);
-    send(200, 3);
-    const Completion c = world_.target().wait_error(received, FI_ETRUNC);
+    const Completion c = deliver(received, 200, 3);
+    EXPECT_EQ(c.err, FI_ETRUNC);
     EXPECT_EQ(c.length, room);
     EXPECT_EQ(c.overflow, 200 - room);
     world_.target().expect_data(received, 3, room);
@@ -107,10 +128,10 @@ TEST_P(Datagram, ACancelledReceiveTakesNothing) {
 
 TEST_P(Datagram, WhatManyReceivesWaitForArrives) {
   ASSERT_TRUE(world_.ok());
-  std::vector<Token> received;
-  for (int i = 0; i < 200; ++i) received.push_back(post_receive(world_.target(), 64));
-  for (std::uint64_t i = 0; i < 200; ++i) send(64, i + 1);
-  for (const Token token : received) EXPECT_EQ(world_.target().wait_success(token).length, 64u);
+  std::vector<Token> tokens;
+  for (int i = 0; i < 200; ++i) tokens.push_back(post_receive(world_.target(), 64));
+  const Source source{&world_.initiator(), world_.to_target(), world_.to_initiator()};
+  expect_filled(world_.target(), tokens, {source}, 64);
 }
 
 TEST_P(Datagram, SendingToNobodySucceedsAndALatecomerIsReached) {
@@ -172,8 +193,8 @@ TEST_F(DatagramHere, AReceiverThatNeverLooksHoldsNobodyUp) {
   }
   target().leftovers();
   const Token received = post_receive(target(), 100);
-  send(world_.initiator(), world_.to_target(), 100, 5);
-  target().wait_success(received);
+  const Operation last = datagram(world_.to_target(), 100, 5);
+  EXPECT_EQ(deliver(world_.initiator(), last, target(), received).err, 0);
   target().expect_data(received, 5, 100);
 }
 
@@ -187,17 +208,18 @@ TEST_F(DatagramHere, AMultiReceiveIsFilledWithDatagrams) {
   message.addr = FI_ADDR_UNSPEC;
   message.context = &buffer;
   ASSERT_EQ(fi_recvmsg(target().endpoint().ep(), &message, FI_MULTI_RECV), 0);
-  for (std::uint64_t i = 0; i < 10; ++i) {
-    send(world_.initiator(), world_.to_target(), 100, i + 1);
-  }
-  std::vector<Completion> all;
-  world_.pump().until([&] {
-    while (const auto one = target().endpoint().take(&buffer)) all.push_back(*one);
-    return all.size() == 10;
+  const Source source{&world_.initiator(), world_.to_target(), world_.to_initiator()};
+  const auto all = hear_numbered({source}, 100, 10, [&](std::chrono::milliseconds limit) {
+    std::optional<Completion> c;
+    const auto heard = [&] { return (c = target().endpoint().take(&buffer)).has_value(); };
+    world_.pump().until(heard, limit);
+    return c;
   });
   ASSERT_EQ(all.size(), 10u);
   EXPECT_NE(all.back().flags & FI_MULTI_RECV, 0u);
-  for (std::size_t i = 0; i < 10; ++i) EXPECT_EQ(buffer.check_pattern(i + 1, i * 100, 100), "");
+  for (std::size_t i = 0; i < 10; ++i) {
+    EXPECT_EQ(buffer.check_pattern(number_seed(all[i].data), i * 100, 100), "");
+  }
 }
 
 TEST_F(DatagramHere, WhatOnlyReliableEndpointsHaveIsRefused) {
@@ -224,11 +246,11 @@ TEST_F(DatagramHere, ADirectedReceiveTakesItsSourceOnly) {
   const fi_addr_t other_to_target = other.insert(target().name());
   const Token directed = post_receive(target(), 100, from_other);
   const Token any = post_receive(target(), 100);
-  send(world_.initiator(), world_.to_target(), 100, 1);
-  EXPECT_EQ(target().wait_success(any).source, world_.to_initiator());
+  const Operation first = datagram(world_.to_target(), 100, 1);
+  EXPECT_EQ(deliver(world_.initiator(), first, target(), any).source, world_.to_initiator());
   target().expect_data(any, 1, 100);
-  send(other, other_to_target, 100, 2);
-  EXPECT_EQ(target().wait_success(directed).source, from_other);
+  const Operation second = datagram(other_to_target, 100, 2);
+  EXPECT_EQ(deliver(other, second, target(), directed).source, from_other);
   target().expect_data(directed, 2, 100);
 }
 
@@ -262,25 +284,15 @@ TEST(DatagramCrowd, SixteenSendersReachOneReceiver) {
   std::vector<Token> tokens;
   for (std::size_t i = 0; i < kSenders * kEach; ++i) tokens.push_back(post_receive(receiver, 200));
   std::vector<std::unique_ptr<RemoteParty>> senders;
-  std::vector<fi_addr_t> names;
+  std::vector<Source> sources;
   for (std::size_t i = 0; i < kSenders; ++i) {
     senders.push_back(std::make_unique<RemoteParty>(options, &pump));
-    ASSERT_TRUE(senders.back()->ok());
-    names.push_back(receiver.insert(senders.back()->name()));
-    const fi_addr_t to_receiver = senders.back()->insert(receiver.name());
-    for (std::size_t j = 0; j < kEach; ++j) {
-      send(*senders.back(), to_receiver, 200, i + 1);
-    }
+    RemoteParty& sender = *senders.back();
+    ASSERT_TRUE(sender.ok());
+    const fi_addr_t name = receiver.insert(sender.name());
+    sources.push_back({&sender, sender.insert(receiver.name()), name});
   }
-  std::vector<std::size_t> heard(kSenders);
-  for (const Token token : tokens) {
-    const Completion c = receiver.wait_success(token);
-    const auto from = std::find(names.begin(), names.end(), c.source) - names.begin();
-    ASSERT_LT(static_cast<std::size_t>(from), kSenders);
-    ++heard[static_cast<std::size_t>(from)];
-    receiver.expect_data(token, static_cast<std::uint64_t>(from) + 1, 200);
-  }
-  EXPECT_EQ(heard, std::vector<std::size_t>(kSenders, kEach));
+  expect_filled(receiver, tokens, sources, 200);
 }
 
 class DatagramWait : public testing::TestWithParam<fi_wait_obj> {};
@@ -299,13 +311,15 @@ TEST_P(DatagramWait, ASleeperIsWokenByADatagram) {
                          .seed = 5,
                          .peer = world.to_initiator(),
                          .delay_us = 50'000};
-    world.remote().start(request);
     fi_cq_tagged_entry entry{};
-    EXPECT_EQ(fi_cq_sread(world.endpoint().cq(), &entry, 1, nullptr,
-                          static_cast<int>(patience().count())),
-              1);
+    const auto sleep = [&](std::chrono::milliseconds limit) {
+      const ssize_t got =
+          fi_cq_sread(world.endpoint().cq(), &entry, 1, nullptr, static_cast<int>(limit.count()));
+      world.target().wait_success(world.remote().finish().value);
+      return got == 1;
+    };
+    EXPECT_TRUE(until_heard([&] { world.remote().start(request); }, sleep));
     EXPECT_EQ(entry.op_context, world.initiator().context_of(token));
-    world.target().wait_success(world.remote().finish().value);
   }
 }
 

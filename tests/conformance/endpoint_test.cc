@@ -179,6 +179,10 @@ TEST_F(Life, DomainWithARegionIsNotClosed) {
 
 TEST_F(Life, UnboundEndpointCloses) { ASSERT_TRUE(ok()); }
 
+std::size_t usual_size() {
+  return usual_format() == FI_SOCKADDR_IN6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+}
+
 TEST_F(Life, NameNeedsRoom) {
   ASSERT_TRUE(ok());
   enable();
@@ -186,7 +190,7 @@ TEST_F(Life, NameNeedsRoom) {
   name.fill(0xEE);
   std::size_t size = 4;
   EXPECT_EQ(fi_getname(&ep_->fid, name.data(), &size), -FI_ETOOSMALL);
-  EXPECT_EQ(size, sizeof(sockaddr_in));
+  EXPECT_EQ(size, usual_size());
   EXPECT_EQ(name[4], 0xEE) << "wrote past the given size";
   size = 0;
   EXPECT_EQ(fi_getname(&ep_->fid, nullptr, &size), -FI_ETOOSMALL);
@@ -197,8 +201,16 @@ TEST_F(Life, NamesAreDistinctAndConcrete) {
   ASSERT_TRUE(world.ok());
   const Address first = world.initiator().name();
   const Address second = world.target().name();
-  EXPECT_EQ(first.size, sizeof(sockaddr_in));
+  EXPECT_EQ(first.size, usual_size());
   EXPECT_NE(first.bytes, second.bytes);
+  if (usual_format() == FI_SOCKADDR_IN6) {
+    sockaddr_in6 parsed{};
+    std::memcpy(&parsed, first.bytes.data(), sizeof parsed);
+    EXPECT_EQ(parsed.sin6_family, AF_INET6);
+    EXPECT_NE(parsed.sin6_port, 0);
+    EXPECT_FALSE(IN6_IS_ADDR_UNSPECIFIED(&parsed.sin6_addr));
+    return;
+  }
   sockaddr_in parsed{};
   std::memcpy(&parsed, first.bytes.data(), sizeof parsed);
   EXPECT_EQ(parsed.sin_family, AF_INET);

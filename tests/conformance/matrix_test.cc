@@ -14,6 +14,7 @@
 #include <string>
 #include <thread>
 
+#include "support/delivery.h"
 #include "support/peer_process.h"
 #include "support/traffic.h"
 
@@ -178,6 +179,7 @@ class Transfers : public testing::TestWithParam<Point> {
 };
 
 TEST_P(Transfers, DataOrderAndCountsAreRight) {
+  if (point_.type == FI_EP_DGRAM && may_lose()) GTEST_SKIP() << "counts expect every datagram";
   const auto domain = std::make_shared<Domain>(options_for(point_));
   Station station(domain, point_, point_.peers);
   ASSERT_TRUE(station.ok());

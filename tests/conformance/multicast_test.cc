@@ -6,9 +6,14 @@
 #include <rdma/fi_cm.h>
 #include <unistd.h>
 
+#include <cstring>
+#include <map>
 #include <memory>
+#include <set>
+#include <variant>
 #include <vector>
 
+#include "support/delivery.h"
 #include "support/local_party.h"
 #include "support/peer_process.h"
 
@@ -20,19 +25,41 @@ std::uint16_t own_port(int which = 0) {
   return static_cast<std::uint16_t>(20000 + (getpid() * 4 + which) % 40000);
 }
 
-sockaddr_in group_at(std::uint16_t port) {
-  sockaddr_in group{};
-  group.sin_family = AF_INET;
-  group.sin_port = htons(port);
-  inet_pton(AF_INET, "224.0.1.129", &group.sin_addr);
-  return group;
+// An address of either family.
+using SockAddr = std::variant<sockaddr_in, sockaddr_in6>;
+
+const void* bytes_of(const SockAddr& address) {
+  return std::visit([](const auto& each) -> const void* { return &each; }, address);
+}
+
+SockAddr ipv4(const char* text, std::uint16_t port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  EXPECT_EQ(inet_pton(AF_INET, text, &address.sin_addr), 1);
+  return address;
+}
+
+// Of link scope, too, without an interface: that is the endpoint's.
+SockAddr ipv6(const char* text, std::uint16_t port) {
+  sockaddr_in6 address{};
+  address.sin6_family = AF_INET6;
+  address.sin6_port = htons(port);
+  EXPECT_EQ(inet_pton(AF_INET6, text, &address.sin6_addr), 1);
+  return address;
+}
+
+bool is_ipv6() { return usual_format() == FI_SOCKADDR_IN6; }
+
+SockAddr group_at(std::uint16_t port) {
+  return is_ipv6() ? ipv6("ff12::5746", port) : ipv4("224.0.1.129", port);
 }
 
 // Joins and waits for the event that says so.
-Fid<fid_mc> join(Endpoint& endpoint, const sockaddr_in& group, std::uint64_t flags = 0,
+Fid<fid_mc> join(Endpoint& endpoint, const SockAddr& group, std::uint64_t flags = 0,
                  void* context = nullptr) {
   auto mc = open_fid<fid_mc>(
-      [&](fid_mc** out) { return fi_join(endpoint.ep(), &group, flags, out, context); });
+      [&](fid_mc** out) { return fi_join(endpoint.ep(), bytes_of(group), flags, out, context); });
   if (mc == nullptr) return mc;
   std::uint32_t event = 0;
   fi_eq_entry entry{};
@@ -70,8 +97,32 @@ class Multicast : public testing::Test {
     return members_[i]->post(
         {.kind = Kind::kRecv, .length = bytes_.size(), .peer = FI_ADDR_UNSPEC});
   }
-  void expect_heard(std::size_t i, Token token) {
-    const Completion c = members_[i]->wait_success(token);
+  // Each of these members hears what one sends.
+  void expect_heard(std::size_t from, fi_addr_t group, const std::map<std::size_t, Token>& by) {
+    auto waiting = by;
+    EXPECT_TRUE(until_heard([&] { send_and_complete(from, group); },
+                            [&](std::chrono::milliseconds limit) {
+                              std::erase_if(waiting, [&](const auto& one) {
+                                return hears(one.first, one.second, limit);
+                              });
+                              return waiting.empty();
+                            }));
+    pump_.settle();
+  }
+  void send_and_complete(std::size_t from, fi_addr_t group) {
+    ASSERT_EQ(send_to(endpoint(from), group, bytes_, this), 0);
+    std::optional<Completion> sent;
+    pump_.until([&] { return (sent = endpoint(from).take(this)).has_value(); });
+    ASSERT_TRUE(sent.has_value());
+    EXPECT_EQ(sent->flags & (FI_MULTICAST | FI_SEND), FI_MULTICAST | FI_SEND);
+  }
+  bool hears(std::size_t i, Token token, std::chrono::milliseconds limit) {
+    const auto heard = members_[i]->look_for(token, limit);
+    if (heard) expect_message(i, token, *heard);
+    return heard.has_value();
+  }
+  void expect_message(std::size_t i, Token token, const Completion& c) {
+    EXPECT_EQ(c.err, 0);
     EXPECT_EQ(c.length, bytes_.size());
     EXPECT_EQ(c.flags & (FI_MULTICAST | FI_RECV | FI_MSG), FI_MULTICAST | FI_RECV | FI_MSG);
     EXPECT_EQ(members_[i]->buffer_of(token).data()[5], bytes_[5]);
@@ -80,24 +131,20 @@ class Multicast : public testing::Test {
   Pump pump_;
   std::shared_ptr<Domain> domain_ = std::make_shared<Domain>(datagrams());
   std::unique_ptr<LocalParty> members_[3];
-  const sockaddr_in group_ = group_at(own_port());
+  const std::uint16_t port_ = own_port();
+  const SockAddr group_ = group_at(port_);
   std::vector<std::uint8_t> bytes_ = std::vector<std::uint8_t>(200, 0x5a);
 };
 
 TEST_F(Multicast, EveryMemberHearsTheSenderToo) {
   std::vector<Fid<fid_mc>> joined;
-  std::vector<Token> tokens;
+  std::map<std::size_t, Token> waiting;
   for (std::size_t i = 0; i < 3; ++i) {
     joined.push_back(join(endpoint(i), group_, 0, &bytes_));
     ASSERT_NE(joined.back(), nullptr);
-    tokens.push_back(post(i));
+    waiting[i] = post(i);
   }
-  ASSERT_EQ(send_to(endpoint(0), fi_mc_addr(joined[0].get()), bytes_, this), 0);
-  std::optional<Completion> sent;
-  pump_.until([&] { return (sent = endpoint(0).take(this)).has_value(); });
-  ASSERT_TRUE(sent.has_value());
-  EXPECT_EQ(sent->flags & (FI_MULTICAST | FI_SEND), FI_MULTICAST | FI_SEND);
-  for (std::size_t i = 0; i < 3; ++i) expect_heard(i, tokens[i]);
+  expect_heard(0, fi_mc_addr(joined[0].get()), waiting);
 }
 
 TEST_F(Multicast, OnlyReceiversHearAndWhoHasLeftDoesNot) {
@@ -106,8 +153,7 @@ TEST_F(Multicast, OnlyReceiversHearAndWhoHasLeftDoesNot) {
   const auto other = join(endpoint(2), group_at(own_port(1)));
   ASSERT_TRUE(sender != nullptr && receiver != nullptr && other != nullptr);
   const Token tokens[] = {post(0), post(1), post(2)};
-  ASSERT_EQ(send_to(endpoint(0), fi_mc_addr(sender.get()), bytes_), 0);
-  expect_heard(1, tokens[1]);
+  expect_heard(0, fi_mc_addr(sender.get()), {{1, tokens[1]}});
   const Token later = post(1);
   receiver.reset();
   ASSERT_EQ(send_to(endpoint(0), fi_mc_addr(sender.get()), bytes_), 0);
@@ -141,29 +187,28 @@ TEST_F(Multicast, AsADefaultFlagItHoldsForEveryFormOfSending) {
   for (const Kind kind :
        {Kind::kSend, Kind::kSendv, Kind::kInject, Kind::kSenddata, Kind::kInjectdata}) {
     const Token token = post(1);
-    sender.post({.kind = kind, .length = 200, .seed = 4, .peer = fi_mc_addr(sends.get())});
-    const Completion c = members_[1]->wait_success(token);
+    const auto seed = static_cast<std::uint64_t>(kind) + 1;
+    const Completion c = deliver(
+        sender, {.kind = kind, .length = 200, .seed = seed, .peer = fi_mc_addr(sends.get())},
+        *members_[1], token);
     EXPECT_NE(c.flags & FI_MULTICAST, 0u) << traits(kind).name;
-    members_[1]->expect_data(token, 4, 200);
+    members_[1]->expect_data(token, seed, 200);
   }
 }
 
 TEST_F(Multicast, WhatCannotBeJoinedIsRefused) {
   fid_mc* mc = nullptr;
-  sockaddr_in host = group_;
-  inet_pton(AF_INET, "127.0.0.1", &host.sin_addr);
-  sockaddr_in6 other{};
-  other.sin6_family = AF_INET6;
-  inet_pton(AF_INET6, "ff02::1", &other.sin6_addr);
+  const SockAddr host = is_ipv6() ? ipv6("::1", port_) : ipv4("127.0.0.1", port_);
+  const SockAddr other = is_ipv6() ? ipv4("224.0.1.129", port_) : ipv6("ff02::1", port_);
   fid_ep* ep = endpoint(0).ep();
-  EXPECT_EQ(fi_join(ep, &host, 0, &mc, nullptr), -FI_EINVAL);
-  EXPECT_EQ(fi_join(ep, &other, 0, &mc, nullptr), -FI_EINVAL);
+  EXPECT_EQ(fi_join(ep, bytes_of(host), 0, &mc, nullptr), -FI_EINVAL);
+  EXPECT_EQ(fi_join(ep, bytes_of(other), 0, &mc, nullptr), -FI_EINVAL);
   EXPECT_EQ(fi_join(ep, nullptr, 0, &mc, nullptr), -FI_EINVAL);
-  EXPECT_EQ(fi_join(ep, &group_, 0, nullptr, nullptr), -FI_EINVAL);
-  EXPECT_EQ(fi_join(ep, &group_, FI_MULTICAST, &mc, nullptr), -FI_EBADFLAGS);
+  EXPECT_EQ(fi_join(ep, bytes_of(group_), 0, nullptr, nullptr), -FI_EINVAL);
+  EXPECT_EQ(fi_join(ep, bytes_of(group_), FI_MULTICAST, &mc, nullptr), -FI_EBADFLAGS);
   const auto joined = join(endpoint(0), group_);
   ASSERT_NE(joined, nullptr);
-  EXPECT_EQ(fi_join(ep, &group_, 0, &mc, nullptr), -FI_EADDRINUSE);
+  EXPECT_EQ(fi_join(ep, bytes_of(group_), 0, &mc, nullptr), -FI_EADDRINUSE);
   EXPECT_EQ(fi_close(&ep->fid), -FI_EBUSY) << "a group stands on it";
 }
 
@@ -173,15 +218,15 @@ TEST_F(Multicast, AnEndpointNeedsAnEventQueueAndTheCapability) {
   LocalParty without(std::make_shared<Domain>(plain), plain, &pump_);
   ASSERT_TRUE(without.ok());
   fid_mc* mc = nullptr;
-  EXPECT_EQ(fi_join(without.endpoint().ep(), &group_, 0, &mc, nullptr), -FI_EOPNOTSUPP);
+  EXPECT_EQ(fi_join(without.endpoint().ep(), bytes_of(group_), 0, &mc, nullptr), -FI_EOPNOTSUPP);
   auto bare = open_fid<fid_ep>(
       [&](fid_ep** out) { return fi_endpoint(domain_->get(), domain_->info(), out, nullptr); });
   ASSERT_NE(bare, nullptr);
-  EXPECT_EQ(fi_join(bare.get(), &group_, 0, &mc, nullptr), -FI_EOPBADSTATE);
+  EXPECT_EQ(fi_join(bare.get(), bytes_of(group_), 0, &mc, nullptr), -FI_EOPBADSTATE);
   ASSERT_EQ(fi_ep_bind(bare.get(), &endpoint(0).av()->fid, 0), 0);
   ASSERT_EQ(fi_ep_bind(bare.get(), &endpoint(0).cq()->fid, FI_TRANSMIT | FI_RECV), 0);
   ASSERT_EQ(fi_enable(bare.get()), 0);
-  EXPECT_EQ(fi_join(bare.get(), &group_, 0, &mc, nullptr), -FI_ENOEQ);
+  EXPECT_EQ(fi_join(bare.get(), bytes_of(group_), 0, &mc, nullptr), -FI_ENOEQ);
 }
 
 // A member in a process of its own: joins, hears `kRounds` messages and leaves.
@@ -199,7 +244,13 @@ void live_as_member(Channel& to_test) {
     tokens.push_back(party.post({.kind = Kind::kRecv, .length = 200, .peer = FI_ADDR_UNSPEC}));
   }
   to_test.send(mc != nullptr);
-  for (const Token token : tokens) party.wait_success(token);
+  std::set<std::uint32_t> numbers;
+  for (const Token token : tokens) {
+    party.wait_success(token);
+    std::uint32_t number = 0;
+    std::memcpy(&number, party.buffer_of(token).data(), sizeof number);
+    EXPECT_TRUE(numbers.insert(number).second) << number << " came twice";
+  }
   mc.reset();
   to_test.send(true);
 }
@@ -208,18 +259,25 @@ TEST_F(Multicast, MembersInOtherProcessesHear) {
   std::vector<std::unique_ptr<PeerProcess>> peers;
   for (int i = 0; i < 3; ++i) {
     peers.push_back(std::make_unique<PeerProcess>(live_as_member));
-    ASSERT_TRUE(peers.back()->channel().send(ntohs(group_.sin_port)));
+    ASSERT_TRUE(peers.back()->channel().send(port_));
   }
   const auto sends = join(endpoint(0), group_, FI_SEND);
   ASSERT_NE(sends, nullptr);
   bool ready = false;
   for (auto& peer : peers) ASSERT_TRUE(peer->channel().receive(&ready) && ready);
-  for (int i = 0; i < kRounds; ++i) {
-    ASSERT_EQ(send_to(endpoint(0), fi_mc_addr(sends.get()), bytes_), 0);
-    endpoint(0).poll();
-  }
-  bool left = false;
-  for (auto& peer : peers) EXPECT_TRUE(peer->channel().receive(&left) && left);
+  const auto send_some = [&, number = std::uint32_t{0}]() mutable {
+    for (int i = 0; i < kRounds; ++i) {
+      ++number;
+      std::memcpy(bytes_.data(), &number, sizeof number);
+      ASSERT_EQ(send_to(endpoint(0), fi_mc_addr(sends.get()), bytes_), 0);
+      endpoint(0).poll();
+    }
+  };
+  EXPECT_TRUE(until_heard(send_some, [&](std::chrono::milliseconds limit) {
+    bool left = false;
+    while (!peers.empty() && peers.back()->channel().receive(&left, {}, limit)) peers.pop_back();
+    return peers.empty();
+  }));
   EXPECT_EQ(send_to(endpoint(0), fi_mc_addr(sends.get()), bytes_), 0) << "to nobody";
 }
 

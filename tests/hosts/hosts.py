@@ -40,6 +40,17 @@ table bridge losses {{
   }}
 }}
 """
+COPIES = """
+table inet copies {{
+  chain prerouting {{
+    type filter hook prerouting priority raw;
+    iifname != eth0 accept;
+    ether saddr {card} accept;
+    ip daddr 224.0.0.0/4 udp dport >= 1024 drop;
+    ip6 daddr ff00::/8 udp dport >= 1024 drop;
+  }}
+}}
+"""
 
 
 def skip(reason):
@@ -74,6 +85,18 @@ def call(*words, text=None):
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(words)}: {done.stderr.strip()}\n{text or ''}")
     return done.stdout
+
+
+@contextlib.contextmanager
+def beside(work, over):
+    """Runs that in a thread while the body runs; sets the event `over` when the body has ended, and waits for it."""
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 class Place:
@@ -129,6 +152,17 @@ class Host(Place):
                     f"route add {address} dev eth0 src {address} table 100",
                     f"neighbour add {address} lladdr {card} dev eth0 nud permanent", options=[family])
         self._wire.ip(f"link set {self.name} type bridge_slave hairpin on")
+        self.hear_groups_over_the_wire(card)
+
+    def complain_often(self):
+        """Says over IPv4 as often as over IPv6 that nobody is at a port, ten times in a second: Linux does so once, and it
+        takes several of them until a peer is believed to have died."""
+        call(*self.words("sh", "-c", "echo 100 >/proc/sys/net/ipv4/icmp_ratelimit"))
+
+    def hear_groups_over_the_wire(self, card):
+        """Of what goes to a group Linux gives each member here a copy at once, which has no Ethernet header, beside the
+        one that comes back from the wire: that one is not heard."""
+        call(*self.words("nft", "-f", "-"), text=COPIES.format(card=card))
 
     def cut_off(self, seconds):
         """Pulls the cable and plugs it in again."""
@@ -181,12 +215,22 @@ class Hosts:
             host.cut_off(seconds)
             passed_when_back.append(self.counts()[0])
 
-        cutter = threading.Thread(target=wait_and_cut)
-        cutter.start()
-        try:
+        with beside(wait_and_cut, over):
             yield
-        finally:
-            over.set()
-            cutter.join()
         if not passed_when_back or self.counts()[0] <= passed_when_back[0]:
             raise RuntimeError(f"{host.name} was not cut off in the middle of something")
+
+    @contextlib.contextmanager
+    def cut_again_and_again(self, seconds, pause):
+        """While the body runs the wire carries nothing for so long, after each pause. Interfaces do not notice, as if a
+        cable behind the next switch were pulled: those without a carrier cannot be chosen by a program that starts."""
+        over = threading.Event()
+
+        def cut_until_over():
+            while not over.wait(pause):
+                self._wire.ip("link set bridge0 down")
+                time.sleep(seconds)
+                self._wire.ip("link set bridge0 up")
+
+        with beside(cut_until_over, over):
+            yield

@@ -17,7 +17,7 @@ from program import fail, require, setup
 SCRIPT = Path(__file__).resolve().parents[2] / "tools/wireshark/weft.lua"
 TIMEOUT_S = 120
 SEND, WRITE, READ = {0x00, 0x02, 0x04}, {0x0A}, {0x0C, 0x10}
-LARGE = {0x0C, 0x0D, 0x0F}  # the read of a message that was offered
+LARGE = {0x06, 0x07, 0x08}  # the write of a message that was offered
 ACK = {0x11}
 RELIABLE, GREETING, DATAGRAM = 0x40, 0x64, {0x64}
 

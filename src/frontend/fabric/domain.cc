@@ -187,7 +187,10 @@ void Domain::begin_progress() {
     }
   };
   if (locking_.gate == nullptr || gate_.admits_strangers()) return start();
-  gate_.admit_strangers(start);
+  gate_.admit_strangers([this, start] {
+    start();
+    progress_thread_->look_again();
+  });
 }
 
 int Domain::close() {

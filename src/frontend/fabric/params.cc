@@ -31,6 +31,10 @@ std::vector<Definition> definitions() {
        fmt::format("How many milliseconds an operation waits for a peer that has not appeared yet, "
                    "1 to 3600000 (default: {})",
                    usual.connect_timeout.count())},
+      {"peer_timeout_ms", FI_PARAM_STRING,
+       fmt::format("How many milliseconds a peer on the network may be silent before it is taken "
+                   "for dead, if its host does not say so earlier, 1000 to 3600000 (default: {})",
+                   usual.peer_timeout.count())},
       {"request_timeout_ms", FI_PARAM_STRING,
        fmt::format("How many milliseconds a request for a connection waits for a listener that "
                    "does not look, 1 to 3600000 (default: {})",
@@ -113,6 +117,8 @@ Parameters read_parameters(fi_provider& provider) {
   messaging::Options& options = parameters.options;
   options.connect_timeout = std::chrono::milliseconds(
       number_of(provider, "connect_timeout_ms", 1, kHour, options.connect_timeout.count()));
+  options.peer_timeout = std::chrono::milliseconds(
+      number_of(provider, "peer_timeout_ms", 1000, kHour, options.peer_timeout.count()));
   options.request_timeout = std::chrono::milliseconds(
       number_of(provider, "request_timeout_ms", 1, kHour, options.request_timeout.count()));
   options.eager_limit = number_of(provider, "eager_limit", 0, kGibibyte, options.eager_limit);

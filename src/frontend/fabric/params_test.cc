@@ -63,6 +63,18 @@ TEST(Parameters, ANumberThatIsNoneOrOutOfRangeIsIgnored) {
   }
 }
 
+TEST(Parameters, PatienceWithPeersIsASecondAtLeast) {
+  const auto patience_with = [](const char* value) {
+    const Variable variable("PEER_TIMEOUT_MS", value);
+    return read_parameters(test_provider()).options.peer_timeout;
+  };
+  EXPECT_EQ(patience_with("1000"), std::chrono::seconds(1));
+  EXPECT_EQ(patience_with("3600000"), std::chrono::hours(1));
+  for (const char* value : {"", "0", "999", "3600001", "1e4", "10 s", "for ever"}) {
+    EXPECT_EQ(patience_with(value), messaging::Options().peer_timeout) << "'" << value << "'";
+  }
+}
+
 TEST(Parameters, AnEagerLimitOfZeroMeansNothingIsEager) {
   const Variable variable("EAGER_LIMIT", "0");
   EXPECT_EQ(read_parameters(test_provider()).options.eager_limit, 0U);

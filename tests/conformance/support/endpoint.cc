@@ -16,6 +16,7 @@ namespace {
 constexpr std::array<std::uint64_t, 6> kCountable{FI_SEND,  FI_RECV,        FI_READ,
                                                   FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE};
 constexpr std::size_t kBatch = 16;
+constexpr int kSettlingPolls = 200;
 
 std::size_t entry_size(fi_cq_format format) {
   switch (format) {
@@ -245,8 +246,12 @@ void Pump::once() const {
   sched_yield();
 }
 
-bool Pump::until(const std::function<bool()>& done) const {
-  const auto deadline = std::chrono::steady_clock::now() + patience();
+void Pump::settle() const {
+  for (int i = 0; i < kSettlingPolls; ++i) once();
+}
+
+bool Pump::until(const std::function<bool()>& done, std::chrono::milliseconds limit) const {
+  const auto deadline = std::chrono::steady_clock::now() + limit;
   while (!done()) {
     if (std::chrono::steady_clock::now() > deadline) return false;
     once();

@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "channel.h"
 #include "domain.h"
 
 namespace weft::conformance {
@@ -115,7 +116,9 @@ class Pump {
   void remove(fid_cntr* counter) { std::erase(counters_, counter); }
   void once() const;
   // Drives progress until `done`; false when patience ran out.
-  bool until(const std::function<bool()>& done) const;
+  bool until(const std::function<bool()>& done, std::chrono::milliseconds limit = patience()) const;
+  // What is on its way arrives, unless it is lost.
+  void settle() const;
 
  private:
   std::vector<Endpoint*> endpoints_;

@@ -14,7 +14,6 @@ namespace weft::conformance {
 namespace {
 
 constexpr std::uint64_t kScribble = 0xDEADBEEF;
-constexpr int kLeftoverPolls = 200;
 
 Reply with_text(const std::string& text) {
   Reply reply;
@@ -64,7 +63,7 @@ Reply LocalParty::call(const Request& r) {
     case Request::What::kPost:
       return do_post(r.operation, kNoToken);
     case Request::What::kWait:
-      return do_wait(r.token);
+      return do_wait(r.token, r.limit_ms == 0 ? patience() : std::chrono::milliseconds(r.limit_ms));
     case Request::What::kCheck:
       return do_check(r);
     case Request::What::kExpose:
@@ -140,13 +139,13 @@ void LocalParty::let_source_go(Slot* slot) {
   if (has_source(slot->operation.kind)) slot->buffer.fill(kScribble, 0, slot->operation.length);
 }
 
-Reply LocalParty::do_wait(Token token) {
+Reply LocalParty::do_wait(Token token, std::chrono::milliseconds limit) {
   Reply reply;
   const void* context = token == kNoToken ? nullptr : context_of(token);
   const bool left_alone = endpoint_.options().left_alone;
   if (left_alone) pump_->add(&endpoint_);
   std::optional<Completion> c;
-  reply.arrived = pump_->until([&] { return (c = endpoint_.take(context)).has_value(); });
+  reply.arrived = pump_->until([&] { return (c = endpoint_.take(context)).has_value(); }, limit);
   if (left_alone) pump_->remove(&endpoint_);
   if (!reply.arrived) {
     return with_text("Completions with other contexts: " + std::to_string(endpoint_.untaken()));
@@ -207,7 +206,7 @@ Reply LocalParty::do_wait_counter(fid_cntr* cntr, std::uint64_t value) {
 }
 
 Reply LocalParty::do_leftovers() {
-  for (int i = 0; i < kLeftoverPolls; ++i) pump_->once();
+  pump_->settle();
   return with_value(endpoint_.untaken());
 }
 

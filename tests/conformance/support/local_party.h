@@ -43,7 +43,7 @@ class LocalParty : public Party {
 
   Reply do_post(const Operation& operation, Token context);
   Reply do_accept();
-  Reply do_wait(Token token);
+  Reply do_wait(Token token, std::chrono::milliseconds limit);
   Reply do_check(const Request& request);
   Reply do_expose(const RegionSpec& spec);
   Reply do_check_region(const Request& request);

@@ -70,6 +70,14 @@ std::optional<Completion> Party::wait(Token token) {
   return reply.completion;
 }
 
+std::optional<Completion> Party::look_for(Token token, std::chrono::milliseconds limit) {
+  Request request = about(Request::What::kWait, token);
+  request.limit_ms = static_cast<std::uint64_t>(limit.count());
+  const Reply reply = call(request);
+  if (!reply.arrived) return std::nullopt;
+  return reply.completion;
+}
+
 Completion Party::wait_success(Token token) {
   const Completion c = wait(token).value_or(Completion{});
   EXPECT_EQ(c.err, 0) << "completed with error: " << fi_strerror(c.err);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -62,6 +63,7 @@ struct Request {
   std::uint64_t seed = 0;
   std::uint64_t offset = 0;
   std::uint64_t count = 0;
+  std::uint64_t limit_ms = 0;  // of what is waited for; 0: patience()
 };
 
 struct Reply {
@@ -98,6 +100,8 @@ class Party {
   Token post(const Operation& operation);
   // The completion of an operation; nothing (and a test failure) when it does not come.
   std::optional<Completion> wait(Token token);
+  // The same, and no failure when it does not come in that time.
+  std::optional<Completion> look_for(Token token, std::chrono::milliseconds limit);
   // The completion has to be a success.
   Completion wait_success(Token token);
   // The completion has to be this error.

@@ -26,8 +26,8 @@ namespace weft {
 // strangers wait in close(). Whoever is inside must not call it.
 class Gate {
  public:
-  // Owners: admits strangers from the next enter_first() on, which calls `then`. Only the first
-  // call counts.
+  // Owners: admits strangers from the next enter_first() or leave_last() on, which calls `then`.
+  // Only the first call counts.
   void admit_strangers(std::function<void()> then) {
     if (state_.load(std::memory_order_relaxed) != State::kUnattended) return;
     then_ = std::move(then);
@@ -47,7 +47,16 @@ class Gate {
   }
   // As enter(), while no owner is inside.
   void enter_first() {
-    if (state_.load(std::memory_order_relaxed) != State::kUnattended) attend();
+    if (state_.load(std::memory_order_relaxed) == State::kUnattended) return;
+    if (!is_attended()) [[unlikely]]
+      attend();
+    come_in();
+  }
+  // As leave(), for whoever came in by enter_first(): strangers may have been asked for meanwhile.
+  void leave_last() {
+    if (is_attended()) return go_out();
+    if (state_.load(std::memory_order_relaxed) == State::kWanted) [[unlikely]]
+      attend();
   }
 
   // Strangers.
@@ -69,12 +78,10 @@ class Gate {
   enum class State : std::uint8_t { kUnattended, kWanted, kAttended };
 
   bool is_attended() const { return state_.load(std::memory_order_relaxed) == State::kAttended; }
+  // No owner is inside.
   void attend() {
-    if (!is_attended()) [[unlikely]] {
-      state_.store(State::kAttended, std::memory_order_release);
-      then_();
-    }
-    come_in();
+    state_.store(State::kAttended, std::memory_order_release);
+    then_();
   }
   void come_in() {
     if (!wanted_.load(std::memory_order_acquire)) [[likely]] {

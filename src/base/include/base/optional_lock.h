@@ -43,10 +43,14 @@ class OptionalLock {
     if (gate_ != nullptr) return gate_->enter(), true;
     return !needed_ || !held_.exchange(true, std::memory_order_acquire);
   }
-  // As try_lock(), for whoever holds no lock of the domain.
+  // As try_lock() and unlock(), for whoever holds no other lock of the domain.
   bool try_lock_first() {
     if (gate_ != nullptr) return gate_->enter_first(), true;
     return try_lock();
+  }
+  void unlock_last() {
+    if (gate_ != nullptr) return gate_->leave_last();
+    unlock();
   }
   // Leaves.
   void unlock() {

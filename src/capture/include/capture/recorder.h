@@ -19,7 +19,7 @@ namespace weft::capture {
 // The endpoint that is listened to.
 struct RecorderOptions {
   os::SocketAddress name;          // by which peers know it
-  std::size_t eager_limit = 8192;  // larger messages are offered, and read by their receivers
+  std::size_t eager_limit = 8192;  // larger messages are offered: link_udp/message.h
   link::Service service = link::Service::kReliableDatagram;
 };
 

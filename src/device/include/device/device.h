@@ -4,16 +4,18 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "base/result.h"
 #include "base/types.h"
 #include "capture/capture.h"
-#include "link_udp/doorkeepers.h"
 #include "memory/region_table.h"
 #include "memory/table_user.h"
 
 namespace weft::device {
+
+class Doors;
 
 // The one device of this process: its runtime directory, its region table and its domain numbers.
 // Any thread.
@@ -41,8 +43,9 @@ class Device {
   }
   // Where what endpoints send and receive is written down, or null (docs/CAPTURE.md).
   const std::shared_ptr<capture::Capture>& capture() const { return capture_; }
-  // Who looks after the port that foreign peers send to.
-  udp::Doorkeepers& doorkeepers() { return doorkeepers_; }
+  // Who looks after the port that foreign peers send to, as long as anybody wants to hear them.
+  // Errors: those of ProgressThread::get().
+  Result<std::shared_ptr<Doors>> doors();
   // A domain number that was not given out before.
   DomainId new_domain() { return DomainId{next_domain_.fetch_add(1)}; }
 
@@ -55,7 +58,8 @@ class Device {
   const std::unique_ptr<memory::RegionTable> regions_;
   const std::shared_ptr<memory::ForeignTable> regions_of_users_;
   const std::shared_ptr<capture::Capture> capture_ = capture::Capture::of_process();
-  udp::Doorkeepers doorkeepers_;
+  std::mutex doors_mutex_;
+  std::weak_ptr<Doors> doors_;
   std::atomic<std::uint32_t> next_domain_{1};
 };
 

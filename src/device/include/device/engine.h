@@ -30,6 +30,9 @@ class Engine {
   virtual int wake_fd() const = 0;
   // Changes with every progress(): tells a watcher whether others drive this engine. Any thread.
   virtual unsigned polls() { return 0; }
+  // How long a watcher takes it that they go on, once they have: what arrives meanwhile waits for
+  // so long if they do not.
+  virtual std::chrono::nanoseconds patience() const { return std::chrono::milliseconds(4); }
   // False as long as those must not come in whom the threading model does not let in. Any thread.
   virtual bool admits_strangers() { return true; }
 };

@@ -34,6 +34,7 @@ struct PortOptions {
   bool count_remote_writes = false;
   link::Service service = link::Service::kReliableDatagram;
   std::chrono::milliseconds connect_timeout{2000};
+  std::chrono::milliseconds peer_timeout{60'000};
   bool foreign_peers = true;  // rdma_rxe, RNICs: they may send datagrams, to port 4791 of this host
   // As udp::StationOptions::met says; of datagrams nothing waits for a peer.
   std::function<void()> met_over_network;
@@ -87,6 +88,7 @@ class Port {
   shm::Sender sender_;
   std::unique_ptr<capture::Recorder> recorder_;  // of what goes through the mailbox, if wanted
   std::unique_ptr<udp::Station> station_;
+  std::shared_ptr<Doors> doors_;  // that foreign peers' datagrams come through, if they may
   std::unique_ptr<udp::DatagramStation> datagrams_;
   std::unique_ptr<link::Inbox> joint_;  // of the two
   link::Inbox* inbox_ = nullptr;

@@ -40,6 +40,9 @@ class InboxSink {
   virtual void source_closed(std::uint32_t source, bool died) = 0;
   // False while no further message should be taken in; senders are held back then.
   virtual bool takes_more() const { return true; }
+  // The same for what must come before something else can that this end waits for, such as the rest
+  // of an accepted message: the limit is a higher one.
+  virtual bool takes_more_urgently() const { return takes_more(); }
   // A message.
   virtual void arrived(const Arrival& arrival) = 0;
   // That peer accessed those regions, in a way that needs those rights, of which their owner asked

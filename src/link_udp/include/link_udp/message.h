@@ -24,18 +24,21 @@ inline constexpr std::size_t kMessageHeader = 32;
 
 enum class Kind : std::uint8_t {
   kWhole = 1,   // all bytes of a message follow
-  kOffer = 2,   // they wait to be read, by the key offer_key(exchange), at addresses from 0 on
-  kTaken = 3,   // answer: the message of that exchange is in its buffer, or was thrown away
+  kOffer = 2,   // they wait until the peer wants them, see kTake
+  kTaken = 3,   // answer: the message of that exchange was received, or thrown away
   kAtomic = 4,  // an atomic operation: ranges and operands follow
   kResult = 5,  // answer: how it ended (tag: errno, data: refusal), and what was there
   kAlias = 6,   // from now on the key alias_key(exchange) stands for the key in `tag`
   // What the write with an immediate value that follows announces: its data, and the length.
   kNotice = 7,
-  // An access to several ranges (tag: how many) follows, or a long read, which goes in parts; data:
+  // An access to several ranges (tag: how many) follows, or a long one, which goes in parts; data:
   // 1 when it writes. The ranges follow the header. If one is refused all are, until kChecked.
   kCheck = 8,
   kChecked = 9,
   kBundle = 10,  // small messages, each a header of kind kWhole and its bytes, follow one another
+  // Answer to an offer: its first `length` bytes shall be written to a receive, by the key
+  // receive_key(tag), at addresses from 0 on and in their order.
+  kTake = 11,
 };
 
 struct MessageHeader {
@@ -62,25 +65,25 @@ inline constexpr std::size_t kRange = 24;
 std::size_t write_ranges(std::span<const RemoteRange> ranges, std::byte* out);
 RemoteRange read_range(const std::byte* bytes);
 
-// Whether an access is announced by kCheck: it has several ranges, or is a read so long that it may
-// be asked for in parts, on a path with small packets.
+// Whether an access is announced by kCheck: it has several ranges, or is so long that it may go in
+// parts; a read does on a path with small packets.
 bool is_announced(bool write, std::span<const RemoteRange> ranges);
 // The header before the ranges of an access that is announced.
 MessageHeader announcement_of(bool write, std::span<const RemoteRange> ranges);
 
 // Keys on the wire have 32 bits. Those of regions that have no more than 31 go as they are; for
-// others an alias is agreed upon; and a sender's message has one while it waits to be read.
+// others an alias is agreed upon; and a receive has one while it waits for a message to be written.
 inline constexpr std::uint32_t kAliasBit = 0x8000'0000;
-inline constexpr std::uint32_t kOfferBits = 0xC000'0000;
+inline constexpr std::uint32_t kReceiveBits = 0xC000'0000;
 inline constexpr std::uint32_t kNumberBits = 0x3FFF'FFFF;
-constexpr std::uint32_t offer_key(std::uint32_t exchange) {
-  return kOfferBits | (exchange & kNumberBits);
+constexpr std::uint32_t receive_key(std::uint32_t exchange) {
+  return kReceiveBits | (exchange & kNumberBits);
 }
-constexpr bool is_offer(std::uint32_t key) { return (key & kOfferBits) == kOfferBits; }
+constexpr bool is_receive(std::uint32_t key) { return (key & kReceiveBits) == kReceiveBits; }
 constexpr std::uint32_t alias_key(std::uint32_t number) {
   return kAliasBit | (number & kNumberBits);
 }
-constexpr bool is_alias(std::uint32_t key) { return (key & kOfferBits) == kAliasBit; }
+constexpr bool is_alias(std::uint32_t key) { return (key & kReceiveBits) == kAliasBit; }
 
 // The aliases that one sender has told one receiver of. Another one for the same number would mean
 // other memory for a read that comes again: numbers are not used twice.

@@ -24,11 +24,13 @@ struct StationOptions {
   std::shared_ptr<memory::ForeignTable> regions;  // of this process
   bool counts_reads = false;                      // peers' accesses are announced
   bool counts_writes = false;
-  std::size_t eager_limit = 16384;  // larger messages are offered, and read by their receivers
+  std::size_t eager_limit = 16384;  // larger messages are offered, see message.h
   link::Service service = link::Service::kReliableDatagram;
   std::chrono::milliseconds connect_timeout{2000};  // for a peer that has not answered yet
-  std::uint32_t first_source = 0;                   // its numbers of peers begin there
-  wire::Tap* capture = nullptr;  // hears of all packets, if not null; outlives the station
+  // A peer that is silent for so long has died, though its host does not say so.
+  std::chrono::milliseconds peer_timeout{60'000};
+  std::uint32_t first_source = 0;  // its numbers of peers begin there
+  wire::Tap* capture = nullptr;    // hears of all packets, if not null; outlives the station
   // Called, if not empty, before there is a flow to or from a peer, who may wait for this end from
   // then on. From within calls of the station, but not of its destructor.
   std::function<void()> met;

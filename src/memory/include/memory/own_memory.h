@@ -42,8 +42,12 @@ class OwnMemory {
   Accessed write(const RemoteRange& range, std::span<const std::byte> bytes,
                  std::uint64_t ahead = 0);
   Accessed read(const RemoteRange& range, std::span<std::byte> bytes, std::uint64_t ahead = 0);
-  // The program may have done something to its memory since.
-  void forget() { there_ = {}; }
+  // The program may have done something to its memory since. About so many bytes will be accessed
+  // until it is called again: the kernel takes its time for each page that it is asked about.
+  void forget(std::uint64_t coming) {
+    there_ = {};
+    at_once_ = coming;
+  }
   // Carries out a meaningful operation on whole elements, at most kMaxAtomicBytes within one page
   // of memory or across two. `operands`: the operand, then what to compare with, as far as the
   // action has them. `fetched`, of range.length bytes or null, takes what was there. EBUSY after
@@ -72,6 +76,7 @@ class OwnMemory {
   const DomainId domain_;
   std::unique_ptr<TableUser> user_;  // attached for the first access
   There there_;
+  std::uint64_t at_once_ = 0;  // bytes ahead that the kernel is asked about
 };
 
 }  // namespace weft::memory

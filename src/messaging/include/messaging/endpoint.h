@@ -230,6 +230,7 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   void source_closed(std::uint32_t source, bool died) override;
   void arrived(const link::Arrival& arrival) override;
   bool takes_more() const override;
+  bool takes_more_urgently() const override;
   void received(void* cookie, int error) override;
   void accessed(std::uint32_t source, Access access, std::span<const RegionKey> regions) override;
   void event(const link::Arrival& arrival);

@@ -14,6 +14,9 @@ namespace weft::messaging {
 struct Options {
   // How long a post waits (answering "again") for a peer that is not there yet.
   std::chrono::milliseconds connect_timeout{2000};
+  // How long a peer on the network may be silent that somebody waits for: stopped by a debugger, or
+  // behind a cable that was pulled.
+  std::chrono::milliseconds peer_timeout{60'000};
   // How long a request for a connection waits for the first answer of its listener.
   std::chrono::milliseconds request_timeout{30000};
   // Messages up to this many bytes are copied through shared memory; larger ones directly.

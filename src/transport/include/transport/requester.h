@@ -74,7 +74,7 @@ class Requester {
 
   // Work that has not ended.
   bool busy() const { return !messages_.empty(); }
-  // Packets that were sent and neither acknowledged nor known to be lost.
+  // Packets that were sent and of which the peer has said nothing since.
   std::uint32_t under_way() const;
   bool failed() const { return failed_; }
   const Window& window() const { return window_; }
@@ -143,6 +143,8 @@ class Requester {
   bool waits(Time now) const { return waiting_ && now < not_before_; }
   void go_on(Time now);
   void probe();
+  void lacks(PsnRange range);
+  void told(Psn end);
 
   // Answers (requester_answers.cc).
   Message* find(Psn psn);
@@ -165,19 +167,22 @@ class Requester {
   Settings settings_;
   WorkSink& sink_;
   Window window_;
-  Messages messages_;          // that have not ended, or behind one that has not
-  std::size_t cutting_ = 0;    // the first of which not all packets were sent
-  Psn next_;                   // the first number that was never used
-  Psn acknowledged_;           // all before has arrived at the peer
-  PsnRanges missing_;          // to be sent again; none before acknowledged_
-  unsigned probes_ = 0;        // of those, may go whatever the window says
-  unsigned asking_again_ = 0;  // messages with Message::again
-  unsigned asking_ = 0;        // messages that have begun and wait for a value
-  unsigned remembered_ = 0;    // by the peer, as far as they matter: from the first of those on
-  unsigned unasked_ = 0;       // packets since an answer was asked for
-  bool prompt_ = false;        // somebody waits for one of them
-  Psn asked_;                  // behind the last packet that asked for an answer
-  std::optional<Psn> resync_;  // which must be acknowledged before anything follows
+  const std::int32_t farthest_;  // number that may be used behind acknowledged_
+  Messages messages_;            // that have not ended, or behind one that has not
+  std::size_t cutting_ = 0;      // the first of which not all packets were sent
+  Psn next_;                     // the first number that was never used
+  Psn acknowledged_;             // all before has arrived at the peer
+  Psn told_of_;                  // all before it has arrived, or is in one of the next two
+  PsnRanges missing_;            // to be sent again; none before acknowledged_
+  PsnRanges repairs_;            // were sent again; none before acknowledged_
+  unsigned probes_ = 0;          // of those, may go whatever the window says
+  unsigned asking_again_ = 0;    // messages with Message::again
+  unsigned asking_ = 0;          // messages that have begun and wait for a value
+  unsigned remembered_ = 0;      // by the peer, as far as they matter: from the first of those on
+  unsigned unasked_ = 0;         // packets since an answer was asked for
+  bool prompt_ = false;          // somebody waits for one of them
+  Psn asked_;                    // behind the last packet that asked for an answer
+  std::optional<Psn> resync_;    // which must be acknowledged before anything follows
   bool failed_ = false;
   bool held_ = false;
   std::optional<Psn> timed_;  // the packet whose round trip is measured

@@ -5,7 +5,8 @@
 // answered again. Who is not Weft is told of the first packet that is missing, and sends all from
 // there on. A peer that is Weft (Settings::selective) is told of each missing packet: a NAK for a
 // sequence error whose message number (MSN) is how many are missing from its number on. What came
-// behind them is kept.
+// behind them is kept; when an answer to that is asked for, a NAK that says that none is missing
+// names the last packet that came: all before it are there, or were named.
 #pragma once
 
 #include <map>
@@ -87,10 +88,9 @@ class Responder {
   enum class Message : std::uint8_t { kNone, kSend, kWrite };
 
   bool datagrams() const { return settings_.kind == wire::Transport::kReliableDatagram; }
-  // No bytes are no access of a connection (IBTA 9.7.4): its key need not be one.
-  bool asks_about(const wire::Reth& memory) const { return memory.length != 0 || datagrams(); }
   void carry_out(const wire::Packet& request, Time now);
   Verdict execute(const wire::Packet& request, const wire::Layout& layout);
+  Verdict judge_shared_receive(const wire::Packet& request, const wire::Layout& layout);
   Verdict take_send(const wire::Packet& request, const wire::Layout& layout);
   Verdict take_write(const wire::Packet& request, const wire::Layout& layout);
   Verdict take_read(const wire::Packet& request);
@@ -127,6 +127,7 @@ class Responder {
   Message message_ = Message::kNone;  // has begun and not ended
   wire::Reth memory_;                 // of a write
   std::uint64_t received_ = 0;        // bytes of the message
+  std::uint32_t shared_receive_ = 0;  // that its first packet named
   bool refusing_ = false;             // until the peer agrees on new numbers (RESYNC), if ever
   std::uint8_t refusal_ = 0;          // with that syndrome
   bool not_ready_ = false;            // what follows is dropped until that packet comes again
@@ -144,6 +145,7 @@ class Responder {
   std::vector<Value> answers_;
   std::vector<Value> remembered_;
   bool ack_owed_ = false;
+  bool report_owed_ = false;  // of the last packet that came
   Time unanswered_since_ = Time::max();
   std::uint8_t nak_ = 0;  // a syndrome that is owed instead, or 0
   Counts counts_;

@@ -42,6 +42,8 @@ struct Settings {
   // is given up (IBTA 9.7.6.1.3). Before that, tries follow the measured round trip.
   Duration ack_timeout = std::chrono::milliseconds(67);
   unsigned retries = 7;
+  // What is known of it before the first packet: how long the peer took to agree on the flow.
+  Duration first_round_trip{0};
   unsigned rnr_retries = 7;  // how often a receiver may be found not ready in a row; 7: without end
   // How long a peer is to wait that finds no receive here: code of IBTA table 45.
   std::uint8_t rnr_timer = 12;

@@ -31,16 +31,28 @@ class Target {
  public:
   virtual ~Target() = default;
 
+  // A request of an extended reliable connection (annex A14) begins, which names that shared
+  // receive queue: whose receives it takes, and in whose protection domain memory is. kInvalid when
+  // there is none of that number, or this end may not use it; else all calls up to the next one of
+  // this are about it, but read(), whose access was allowed then. Other services have no such
+  // number.
+  virtual Verdict may_use(std::uint32_t /*shared_receive*/) { return {Verdict::Kind::kInvalid, 0}; }
+
   // A message begins; its bytes follow in order, then its end. Only its beginning may find that
   // nothing is ready. A verdict that is not kYes leaves nothing behind.
   virtual Verdict message_begins() = 0;
   virtual Verdict message_goes_on(std::span<const std::byte> bytes) = 0;
+  // May the message that has begun invalidate that key at its end? Nothing is invalidated before
+  // message_ends() names the key again. A target without such keys refuses all of them.
+  virtual Verdict may_invalidate(std::uint32_t /*key*/) { return {Verdict::Kind::kAccess, 0}; }
   // `packet` is the last one: it says whether there is an immediate value, and so on.
   virtual void message_ends(const wire::Packet& packet) = 0;
   // What has begun will not end: nothing of it was received.
   virtual void message_breaks() = 0;
 
-  // May that memory be written to, or read? Nothing is touched.
+  // May that memory be written to, or read? Nothing is touched. Also asked when it has no bytes:
+  // whether key and address count then is for the target to say. To verbs they do not (IBTA 9.7.4);
+  // libfabric makes no such exception (fi_mr(3)).
   virtual Verdict may_access(Access need, const wire::Reth& memory) = 0;
   // Writes bytes behind the first `offset` ones of memory that may_access() allowed.
   virtual Verdict write(const wire::Reth& memory, std::uint64_t offset,

@@ -3,13 +3,15 @@
 //
 // (IBTA 9.8.) Each packet is sent once. Work ends as soon as its last packet was written: that it
 // arrives, nobody says. Connections send and write messages of any length; a datagram is one packet
-// to whom its work names.
+// to whom its work names. How fast packets leave is the business of whoever posts, until a switch
+// on the way complains (Pace).
 #pragma once
 
 #include <array>
 #include <deque>
 #include <optional>
 
+#include "transport/pace.h"
 #include "transport/settings.h"
 #include "transport/work.h"
 
@@ -45,11 +47,14 @@ class UnreliableSender {
   // Whom the packet is for that next() will write. Of datagrams, and only when ready().
   const Recipient& recipient() const { return queue_.front().to; }
   // Writes the next packet, from its base header to its padding, into `out`, which has room for
-  // wire::kMaxHeaderBytes and the path MTU. Returns its length, or 0 when there is none. Nothing
-  // here depends on the time.
+  // wire::kMaxHeaderBytes and the path MTU. Returns its length, or 0 when none may leave yet.
   std::size_t next(Time now, std::span<std::byte> out);
   // True when next() would have a packet.
-  bool ready(Time) const { return !queue_.empty(); }
+  bool ready(Time now) const { return now >= deadline(); }
+  // When a packet may leave; Time::max() while there is none.
+  Time deadline() const { return queue_.empty() ? Time::max() : pace_.due(); }
+  // A switch on the way had a queue, as a congestion notification said to this queue pair.
+  void marked(Time now) { pace_.marked(now); }
 
   // Ends all work with that status, and all that is posted later with kFlushed.
   void fail(Status status);
@@ -78,6 +83,7 @@ class UnreliableSender {
   const Settings settings_;
   WorkSink& sink_;
   Psn next_;
+  Pace pace_;
   std::deque<Message> queue_;
   bool failed_ = false;
 };

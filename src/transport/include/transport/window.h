@@ -30,13 +30,17 @@ class Window {
   void marked(Time now);
   // Nothing was heard for so long that it starts over.
   void silent();
+  // Then packets were acknowledged after all, of which none is known to be lost: the peer had not
+  // looked, and it is as before.
+  void heard_again();
 
  private:
   void shrink(double factor, Time now);
 
   const double most_;
   double size_;
-  double growth_ends_;  // up to there it doubles in each round trip
+  double growth_ends_;         // up to there it doubles in each round trip
+  double before_silence_ = 0;  // 0: all has been said since
   Duration least_round_trip_ = Duration::max();
   Duration smooth_{0};
   Duration deviation_{0};

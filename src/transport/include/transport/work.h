@@ -2,9 +2,11 @@
 // What is a requester asked to do, and how does that end? (ibv_post_send(3), ibv_poll_cq(3))
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
+#include "base/slices.h"
 #include "base/types.h"
 
 namespace weft::transport {
@@ -37,6 +39,25 @@ struct Work {
   std::uint64_t* original = nullptr;  // where the value goes that an atomic operation found
   void* cookie = nullptr;             // given back at the end
 };
+
+// An access of any length is one or more of these, none of which has more than kMaxMessage bytes.
+// `work` has the length of all, and neither pieces nor more than one address; its bytes lie in
+// `local` from `offset` on. Calls post(const Work&) for one after the other until that is false.
+// The last one alone has the immediate value.
+template <class Post>
+void post_in_parts(Work work, std::span<const LocalRange> local, std::uint64_t offset,
+                   const Post& post) {
+  const bool tells = work.has_immediate;
+  for (std::uint64_t left = work.length;; left -= work.length) {
+    LocalRange part[kMaxPieces];
+    work.length = std::min(left, kMaxMessage);
+    work.has_immediate = tells && work.length == left;
+    work.pieces = {part, slice(local, offset, work.length, part)};
+    if (!post(work) || work.length == left) return;
+    work.address += work.length;
+    offset += work.length;
+  }
+}
 
 // How a work request ended.
 enum class Status : std::uint8_t {

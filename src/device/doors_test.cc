@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Are foreign peers' packets handed on though the endpoint that has their port never polls?
+#include "doors.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <filesystem>
+#include <iterator>
+#include <thread>
+
+#include "device/port.h"
+#include "link_udp/route.h"
+#include "os/event.h"
+#include "os/loopback.h"
+
+namespace weft::device {
+namespace {
+
+// Of this process.
+std::size_t threads() {
+  const std::filesystem::directory_iterator tasks("/proc/self/task");
+  return static_cast<std::size_t>(std::distance(begin(tasks), end(tasks)));
+}
+
+// A port for datagrams at an address of this test's own.
+struct Holder {
+  explicit Holder(const os::SocketAddress& at, bool foreign_peers = true)
+      : device(Device::get("").value()), socket(os::UdpPort::bind(at).value()) {
+    PortOptions options;
+    options.name = socket.address();
+    options.domain = device->new_domain();
+    options.service = link::Service::kDatagram;
+    options.foreign_peers = foreign_peers;
+    port = std::move(Port::open(device, {socket, {false, true}}, options)).value();
+  }
+  std::shared_ptr<Device> device;
+  os::UdpPort socket;
+  std::unique_ptr<Port> port;
+};
+
+// What a foreign peer sends to an endpoint of that port: UD SEND Only (0x64), partition 0xFFFF, the
+// queue pair, its own one at the end; the ICRC is for the endpoint to look at.
+std::array<std::byte, 24> packet_for(std::uint16_t port) {
+  std::array<std::byte, 24> bytes{};
+  const std::uint32_t queue_pair = udp::queue_pair_at(port);
+  bytes[0] = std::byte{0x64};
+  bytes[2] = bytes[3] = std::byte{0xFF};
+  for (unsigned i = 0; i < 3; ++i)
+    bytes[5 + i] = static_cast<std::byte>(queue_pair >> (16 - 8 * i));
+  bytes[19] = std::byte{0x11};
+  return bytes;
+}
+
+TEST(Doors, WhatComesForOthersIsHandedOnThoughTheHolderNeverPolls) {
+  const os::SocketAddress host = os::address_of("127.47.91.1", 0);
+  const Holder holder(host);
+  auto other = std::move(os::UdpSocket::bind(host, {})).value();
+  auto foreign = std::move(os::UdpSocket::bind(host, {.trains = false})).value();
+  for (int i = 0; i < 3; ++i) {
+    const auto bytes = packet_for(other.address().port());
+    const auto door = os::address_of("127.47.91.1", 4791);
+    ASSERT_EQ(foreign.send(door, {}, bytes, bytes.size()).error, 0);
+    ASSERT_TRUE(os::wait_readable(other.fd(), std::chrono::seconds(20)));
+    os::UdpBatch batch(1);
+    other.receive(batch);
+    EXPECT_EQ(batch.arrivals()[0].from, door);
+    // The thread sleeps by now, or will.
+    std::this_thread::sleep_for(std::chrono::milliseconds(5 * i));
+  }
+}
+
+TEST(Doors, TakeNoThreadWhereNobodyWantsToHearForeignPeers) {
+  // A sanitizer begins a thread of its own with the first one.
+  std::thread([] {}).join();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  const std::size_t before = threads();
+  const Holder deaf(os::address_of("127.47.91.2", 0), false);
+  EXPECT_EQ(threads(), before);
+  {
+    const Holder holder(os::address_of("127.47.91.2", 0));
+    EXPECT_EQ(threads(), before + 1);
+    const Holder second(os::address_of("127.47.91.3", 0));
+    EXPECT_EQ(threads(), before + 1);
+  }
+  EXPECT_EQ(threads(), before);
+}
+
+}  // namespace
+}  // namespace weft::device

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Into which groups is the conformance suite cut? GoogleTest's filters; each test is in one of them.
+set(operations "Operations/*")
+set(matrix "Matrix*")
+set(matching "Matching/*:Receives/*:Order/*:Arrival/*")
+set(remote_access "RemoteAccess/*:Refusal/*")
+set(crowds "ManyPeers*")
+set(datagrams "*Datagram*:Multicast.*")
+set(connections "Connecting.*:Connected.*:Connection*")
+# Everything in which a second thread of the test's process takes part.
+set(threads "Threaded/*:Completion/CqWait*:Counters/CounterWait*:Events/*:Sets/*:AutoThreaded.*:OwnLoop*:DeferredWorkThreaded.*:ThreadsOfConnections.*")
+# Targets that are left alone. Their memory is looked at when the other process says that it is done,
+# which ThreadSanitizer does not hear: to it that is a race with the provider's thread.
+set(left_alone "Auto/*:Far/*:FarProgressThread.*")
+# What takes its time, to tell sleeping from spinning.
+set(waiting "Idle/*:WaitingCost*")
+set(objects
+  "-${operations}:${matrix}:${matching}:${remote_access}:${crowds}:${datagrams}:${connections}:${threads}:${left_alone}:${waiting}")
