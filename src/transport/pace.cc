@@ -35,10 +35,20 @@ void Pace::sent(std::size_t bytes, Time now) {
   recover(now);
   if (limit_ == 0) return;
   const Seconds takes(static_cast<double>(bytes) / limit_);
-  due_ = std::max(due_, now - kSlack) + std::chrono::duration_cast<Duration>(takes);
+  due_ += std::chrono::duration_cast<Duration>(takes);
+}
+
+// Time in which more might have left than did. What of it may not be made up for was a rest: that
+// nobody complained then says nothing about the way.
+void Pace::rest_until(Time now) {
+  const Duration rest = now - kSlack - due_;
+  if (rest <= Duration::zero()) return;
+  due_ += rest;
+  recovered_ += rest;
 }
 
 void Pace::recover(Time now) {
+  rest_until(now);
   for (; limit_ != 0 && now - recovered_ >= kPeriod; recovered_ += kPeriod) {
     limit_ = (limit_ + goal_) / 2;
     goal_ += kStep;

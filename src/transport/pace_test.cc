@@ -24,16 +24,17 @@ class Eager {
     std::size_t sent = 0;
     for (; now_ < begin + time; now_ += microseconds(1)) {
       if (now_ < pace.due()) continue;
-      pace.sent(kBytes, now_);
+      pace.sent(bytes, now_);
       ++sent;
     }
-    return static_cast<double>(sent * kBytes) / std::chrono::duration<double>(time).count();
+    return static_cast<double>(sent * bytes) / std::chrono::duration<double>(time).count();
   }
   void pause(Duration time) { now_ += time; }
   void mark() { pace.marked(now_); }
   Time now() const { return now_; }
 
   Pace pace;
+  std::size_t bytes = kBytes;  // of each packet
 
  private:
   Time now_{std::chrono::seconds(1)};
@@ -89,13 +90,59 @@ TEST(Pace, ComesBackQuicklyToWhereItWasAndSlowlyBeyond) {
   Eager eager;
   eager.send_for(milliseconds(1));
   eager.mark();
-  eager.pause(microseconds(400));
-  eager.send_for(microseconds(1));
+  eager.send_for(microseconds(401));
   EXPECT_NEAR(eager.pace.limit(), kGigabyte, 0.05 * kGigabyte);
   eager.send_for(milliseconds(1));
   EXPECT_NEAR(eager.pace.limit(), 1.1 * kGigabyte, 0.05 * kGigabyte);
+  eager.bytes = 13 * kBytes;
   eager.send_for(milliseconds(200));
   EXPECT_EQ(eager.pace.limit(), 0);
+}
+
+// That nobody complains of a rest says nothing about the way.
+TEST(Pace, GoesOnWhereItWasAfterARest) {
+  for (const Duration rest : {Duration(milliseconds(1)), Duration(std::chrono::hours(1))}) {
+    Eager eager;
+    eager.send_for(milliseconds(1));
+    for (int i = 0; i < 20; ++i) {
+      eager.mark();
+      eager.send_for(microseconds(100));
+    }
+    const double before = eager.pace.limit();
+    ASSERT_LT(before, 0.1 * kGigabyte);
+    eager.pause(rest);
+    const double rate = eager.send_for(microseconds(200));
+    EXPECT_LT(rate, 2 * before + 0.02 * kGigabyte) << "one more step, and what slack allows";
+    EXPECT_LT(eager.pace.limit(), before + 0.05 * kGigabyte);
+    eager.send_for(milliseconds(20));
+    EXPECT_NEAR(eager.send_for(milliseconds(1)), kGigabyte, 0.01 * kGigabyte)
+        << "it is used, and nobody complains";
+  }
+}
+
+// Who uses little of what he may does not show that there is room for all of it.
+TEST(Pace, ComesBackAsFarAsItIsUsed) {
+  Eager eager;
+  eager.send_for(milliseconds(1));
+  eager.mark();
+  eager.send_for(milliseconds(1));
+  const double before = eager.pace.limit();
+  for (int i = 0; i < 1000; ++i) {
+    eager.pause(microseconds(99));
+    eager.send_for(microseconds(1));
+  }
+  EXPECT_GT(eager.pace.limit(), before);
+  EXPECT_LT(eager.pace.limit(), 1.2 * before) << "a hundredth of a tenth of a second";
+}
+
+TEST(Pace, ARestBeforeAComplaintIsARestToo) {
+  Eager eager;
+  eager.send_for(milliseconds(1));
+  eager.mark();
+  const double before = eager.pace.limit();
+  eager.pause(std::chrono::seconds(1));
+  eager.mark();
+  EXPECT_LT(eager.pace.limit(), before);
 }
 
 TEST(Pace, MakesUpForNoMoreThanALittleTime) {

@@ -11,7 +11,8 @@ namespace weft::transport {
 // As fast as they come, until a switch on the way had a queue (a congestion notification): then at
 // a rate below the one at which they left. It goes back half of the way in each period without
 // another notification, and a step further each time, until it holds back nobody any more. (As
-// DCQCN does: Zhu et al., SIGCOMM 2015.)
+// DCQCN does: Zhu et al., SIGCOMM 2015.) Only time counts in which the rate was used: whoever rests
+// goes on where he was, however long the rest, and whoever uses a tenth needs ten times as long.
 class Pace {
  public:
   // Packets that were due so long ago may leave together: whoever sends looks at the clock now and
@@ -30,6 +31,7 @@ class Pace {
 
  private:
   double measured(Time now) const;
+  void rest_until(Time now);
   void recover(Time now);
 
   double limit_ = 0;
