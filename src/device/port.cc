@@ -89,8 +89,7 @@ Status Port::open_datagrams(os::UdpSocket socket, bool foreign_peers) {
 Status Port::open_network(const link::Place& place, const PortOptions& options) {
   if (place.port == nullptr) return Error{EINVAL, "no socket at " + place.address.text()};
   const bool datagrams = options.service == link::Service::kDatagram;
-  auto socket =
-      os::UdpSocket::over(*place.port, datagrams ? os::UdpSocket::Options{} : udp::kSocketOptions);
+  auto socket = os::UdpSocket::over(*place.port, udp::kSocketOptions);
   if (!socket) return socket.error();
   return datagrams ? open_datagrams(std::move(socket).value(), options.foreign_peers)
                    : open_station(std::move(socket).value(), options);

@@ -16,6 +16,8 @@
 #include "os/interfaces.h"
 #include "packet_check.h"
 #include "sources.h"
+#include "transport/congestion_notifier.h"
+#include "transport/pace.h"
 #include "wire/packet.h"
 
 namespace weft::udp {
@@ -56,17 +58,22 @@ class DatagramHub final : public DatagramStation {
     // more than what may get lost in any case.
     os::Time absent_until{};
     bool is_absent() const { return absent_until != os::Time{}; }
+    transport::Pace pace{};
   };
 
   // Sending (datagram_station.cc).
-  link::Outcome send(const Target& target, const link::SendRequest& request);
+  link::Outcome send(Target& target, const link::SendRequest& request);
   // Receiving (datagram_packets.cc).
   void take(const Ear& ear, const os::Datagram& datagram, link::InboxSink& sink);
   void take_foreign(const os::Datagram& datagram, std::uint64_t group, link::InboxSink& sink);
   bool may_be_foreign(const Ear& ear, const os::Datagram& datagram) const;
-  void hand_over(const wire::Packet& packet, const os::SocketAddress& from, std::uint64_t group,
-                 link::InboxSink& sink);
+  void hand_over(const wire::Packet& packet, const os::Datagram& datagram,
+                 const os::SocketAddress& from, std::uint64_t group, link::InboxSink& sink);
   void take_errors();
+  // When the way is full (datagram_congestion.cc).
+  void take_mark(std::uint32_t sender, const os::SocketAddress& to, os::SocketAddress from);
+  void take_notice(const wire::Packet& packet, const os::SocketAddress& from);
+  void listen_for_notices();
   // Port 4791 (datagram_door.cc).
   bool time_to_look(bool idle);
   unsigned look_at_door(link::InboxSink& sink);
@@ -95,12 +102,14 @@ class DatagramHub final : public DatagramStation {
   bool more_at_door_ = false;
   PacketCheck check_{options_.capture};
   Drops drops_;
+  transport::CongestionNotifier notifier_;
+  unsigned unheard_ = 0;  // sends since somebody listened
 };
 
 // The way to one peer, or to a group, as an endpoint holds it.
 class DatagramFlow final : public link::Flow {
  public:
-  DatagramFlow(DatagramHub& hub, std::shared_ptr<const DatagramHub::Target> target)
+  DatagramFlow(DatagramHub& hub, std::shared_ptr<DatagramHub::Target> target)
       : hub_(hub), target_(std::move(target)) {}
   ~DatagramFlow() override { hub_.sender_.finish(); }
 
@@ -120,7 +129,7 @@ class DatagramFlow final : public link::Flow {
 
  private:
   DatagramHub& hub_;
-  const std::shared_ptr<const DatagramHub::Target> target_;
+  const std::shared_ptr<DatagramHub::Target> target_;
 };
 
 }  // namespace weft::udp

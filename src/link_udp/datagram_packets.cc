@@ -19,6 +19,12 @@ bool is_for(std::uint32_t queue_pair, const wire::Packet& packet, Drops& drops) 
   return packet.queue_key == kDatagramQueueKey;
 }
 
+constexpr std::uint8_t kCongestionMet = 3;  // both ECN bits of the traffic class
+
+bool is_marked(const os::Datagram& datagram) {
+  return (datagram.traffic_class & kCongestionMet) == kCongestionMet;
+}
+
 }  // namespace
 
 void DatagramHub::take(const Ear& ear, const os::Datagram& datagram, link::InboxSink& sink) {
@@ -31,8 +37,11 @@ void DatagramHub::take(const Ear& ear, const os::Datagram& datagram, link::Inbox
     return take_foreign(datagram, ear.group, sink);
   wire::Packet packet;
   if (!check_.read(datagram, packet, drops_)) return;
+  if (ear.group == 0 && packet.opcode == wire::kCongestionNotification) [[unlikely]]
+    return take_notice(packet, datagram.from);
   const std::uint32_t wanted = ear.group == 0 ? queue_pair_ : wire::kMulticastQpn;
-  if (is_for(wanted, packet, drops_)) hand_over(packet, datagram.from, ear.group, sink);
+  if (!is_for(wanted, packet, drops_)) return;
+  hand_over(packet, datagram, datagram.from, ear.group, sink);
 }
 
 // The port that a foreign peer sends from says nothing: where it is, is at port 4791. So it can
@@ -48,7 +57,7 @@ void DatagramHub::take_foreign(const os::Datagram& datagram, std::uint64_t group
   }
   os::SocketAddress from = datagram.from;
   from.set_port(wire::kUdpPort);
-  hand_over(packet, from, group, sink);
+  hand_over(packet, datagram, from, group, sink);
 }
 
 // At the port that they know a foreign peer speaks to groups as Weft's endpoints do, and says so by
@@ -61,8 +70,12 @@ bool DatagramHub::may_be_foreign(const Ear& ear, const os::Datagram& datagram) c
   return wire::parse(datagram.bytes, packet) == wire::Malformed::kNone && is_foreign(packet.source);
 }
 
-void DatagramHub::hand_over(const wire::Packet& packet, const os::SocketAddress& from,
-                            std::uint64_t group, link::InboxSink& sink) {
+// Nobody can slow down for one of many members of a group.
+void DatagramHub::hand_over(const wire::Packet& packet, const os::Datagram& datagram,
+                            const os::SocketAddress& from, std::uint64_t group,
+                            link::InboxSink& sink) {
+  if (is_marked(datagram) && group == 0) [[unlikely]]
+    take_mark(packet.source, from, datagram.to);
   link::Arrival arrival;
   arrival.operation = link::Operation::kDatagram;
   arrival.source = sources_.number_of(from, sink);

@@ -3,12 +3,15 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "base/psn.h"
 #include "link/flow.h"
 #include "os/clock.h"
 #include "trains.h"
+#include "transport/pace.h"
 
 namespace weft::udp {
 
@@ -20,10 +23,14 @@ class DatagramSender {
   DatagramSender(os::UdpSocket& socket, std::uint32_t queue_pair, wire::Tap* capture = nullptr)
       : trains_(socket, capture), queue_pair_(queue_pair) {}
 
-  // Sends a message, or keeps it until flush(), for as long as `way` has to live. kAgain when the
-  // socket has no room. Errors: EOPNOTSUPP for what is no datagram, EMSGSIZE.
-  link::Outcome send(const Way& way, std::uint32_t destination, const link::SendRequest& request,
-                     os::Time now);
+  // Sends a message, or keeps it until flush(), for as long as `way` has to live. kTooSoon when
+  // `pace` does not allow it yet, kAgain when the socket has no room. Errors: EOPNOTSUPP for what
+  // is no datagram, EMSGSIZE.
+  link::Outcome send(const Way& way, transport::Pace& pace, std::uint32_t destination,
+                     const link::SendRequest& request, os::Time now);
+  // Sends a packet that was made elsewhere, base header to padding, and what was kept before it.
+  // Without room it is lost.
+  void send(const Way& way, std::span<const std::byte> packet);
   // Sends what was kept.
   void flush() { trains_.flush(); }
   // The same, and what does not leave then is lost.

@@ -16,6 +16,8 @@ namespace {
 constexpr auto kAbsence = std::chrono::milliseconds(20);
 // As many messages are handed over at a time: receives are posted between polls.
 constexpr unsigned kMessagesAtOnce = 64;
+// Looking for notifications costs a system call.
+constexpr unsigned kUnheard = 32;
 
 }  // namespace
 
@@ -74,11 +76,13 @@ link::Outcome DatagramFlow::atomic(const link::AtomicRequest&) {
   return link::Outcome::failed(EOPNOTSUPP);
 }
 
-// Errors that came back are looked at here, too: whoever only sends never polls.
-link::Outcome DatagramHub::send(const Target& target, const link::SendRequest& request) {
+// What came back is looked at here, too: whoever only sends never polls.
+link::Outcome DatagramHub::send(Target& target, const link::SendRequest& request) {
   if (target.is_absent()) return link::Outcome::failed(ECONNREFUSED);
+  if (++unheard_ >= kUnheard) listen_for_notices();
   const os::Time now = std::chrono::steady_clock::now();
-  const link::Outcome outcome = sender_.send(target.way, target.queue_pair, request, now);
+  const link::Outcome outcome =
+      sender_.send(target.way, target.pace, target.queue_pair, request, now);
   if (sender_.met_errors()) take_errors();
   return outcome;
 }
@@ -97,6 +101,7 @@ void DatagramHub::take_errors() {
 unsigned DatagramHub::poll(link::InboxSink& sink) {
   sender_.poll();
   if (!sink.takes_more()) return 0;
+  unheard_ = 0;
   unsigned count = ears_.take(kMessagesAtOnce, [&](const Ear& ear, const os::Datagram& datagram) {
     take(ear, datagram, sink);
   });

@@ -27,13 +27,10 @@ std::uint64_t Ears::dropped() const {
   return sum;
 }
 
-os::Datagram Ears::next_of(const os::Arrival& arrival) {
-  const os::Datagram next = arrival.datagram(index_);
-  if (++index_ == arrival.datagrams()) {
-    ++arrival_;
-    index_ = 0;
-  }
-  return next;
+void Ears::skip() {
+  if (++index_ < batch_.arrivals()[arrival_].datagrams()) return;
+  ++arrival_;
+  index_ = 0;
 }
 
 }  // namespace weft::udp

@@ -34,12 +34,22 @@ class Ears {
     for (std::size_t emptied = 0;;) {
       while (count < most && has_more()) {
         ++count;
-        const os::Arrival& arrival = batch_.arrivals()[arrival_];
-        visit(ear_, next_of(arrival));
+        const os::Datagram datagram = next();
+        skip();
+        visit(ear_, datagram);
       }
       if (count == most || emptied == ears_.size()) return count;
       emptied = read() ? emptied + 1 : 0;
     }
+  }
+  // Reads one socket once, if nothing is here, and calls visit() for what came first, for as long
+  // as that returns true. Returns true when something has come here to stay.
+  template <class Visit>
+  bool skim(Visit visit) {
+    if (has_more()) return false;
+    read();
+    while (has_more() && visit(ear_, next())) skip();
+    return has_more();
   }
   // True when something is here that no socket tells of.
   bool has_more() const { return arrival_ < batch_.arrivals().size(); }
@@ -53,7 +63,8 @@ class Ears {
   static constexpr std::size_t kArrivals = 16;
 
   bool read();
-  os::Datagram next_of(const os::Arrival& arrival);
+  os::Datagram next() const { return batch_.arrivals()[arrival_].datagram(index_); }
+  void skip();
 
   std::vector<Ear> ears_;
   std::size_t turn_ = 0;

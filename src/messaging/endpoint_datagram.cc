@@ -45,21 +45,25 @@ link::Flow* Endpoint::look_for(PeerIndex index, int& error) {
   return peer.flow.get();
 }
 
-void Endpoint::hand_over(link::Flow& flow, SendCall& call) {
+// False when it is to be sent later.
+bool Endpoint::hand_over(link::Flow& flow, SendCall& call) {
   switch (flow.send(call).state) {
     case link::Outcome::State::kDone:
       if (call.may_linger && flow.ready()) setup_.bindings.tx->ask_for_progress();
-      return;
+      return true;
     case link::Outcome::State::kPending:  // not of a message that must be copied
-      return;
+      return true;
     case link::Outcome::State::kAgain:
       ++drops_.no_room;
-      return;
+      return true;
+    case link::Outcome::State::kTooSoon:
+      return false;
     case link::Outcome::State::kFailed:
       ++drops_.nobody;
       if (call.tag == 0) lose(peers_[call.peer]);
-      return;
+      return true;
   }
+  return true;
 }
 
 int Endpoint::send_datagram(SendCall& call) {
@@ -72,10 +76,10 @@ int Endpoint::send_datagram(SendCall& call) {
   link::Flow* flow = flow_to(call.peer, error);
   if (error == EINVAL) return EINVAL;
   make_datagram(call, 0, setup_.bindings.tx);
-  if (flow != nullptr) {
-    hand_over(*flow, call);
-  } else {
+  if (flow == nullptr) {
     ++drops_.nobody;
+  } else if (!hand_over(*flow, call)) {
+    return EAGAIN;
   }
   complete(call.report, device::kSend | device::kMessage, Event::kSend);
   return 0;
@@ -90,7 +94,7 @@ int Endpoint::send_to_group(SendCall& call) {
   if (group == nullptr) return EINVAL;
   if (group->flow == nullptr) return EACCES;
   make_datagram(call, group->number, setup_.bindings.tx);
-  hand_over(*group->flow, call);
+  if (!hand_over(*group->flow, call)) return EAGAIN;
   complete(call.report, device::kSend | device::kMessage | device::kMulticast, Event::kSend);
   return 0;
 }

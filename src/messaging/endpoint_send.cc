@@ -115,6 +115,7 @@ inline int Endpoint::start(link::Flow* flow, Call& call, Start begin) {
       if (sleepers_ > 0) wait_for_end(*flow);
       return 0;
     case link::Outcome::State::kAgain:
+    case link::Outcome::State::kTooSoon:
       progress_locked();
       return EAGAIN;
     case link::Outcome::State::kFailed:

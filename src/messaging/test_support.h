@@ -48,7 +48,8 @@ struct Surroundings {
   std::size_t unexpected_limit = std::size_t{1} << 30;
   link::Service service = link::Service::kReliableDatagram;
   std::size_t rx_queue_size = 1024;
-  AddressVector* addresses = nullptr;  // null: each node has its own
+  AddressVector* addresses = nullptr;   // null: each node has its own
+  const os::UdpPort* socket = nullptr;  // of a node on the network only; null: within the host
 };
 
 // An endpoint with an address vector, queues and counters of its own.
@@ -65,7 +66,7 @@ struct Node {
   Node(const Surroundings& setup, std::uint16_t port, ReceiveQueue* receives = nullptr)
       : tx(setup.queue_size, true, device::WaitKind::kNone),
         rx(setup.rx_queue_size, true, device::WaitKind::kNone),
-        address(loopback(port)),
+        address(setup.socket != nullptr ? setup.socket->address() : loopback(port)),
         domain(setup.device->new_domain()) {
     EndpointSetup wanted;
     wanted.device = setup.device;
@@ -76,6 +77,7 @@ struct Node {
     wanted.bindings.counters[static_cast<std::size_t>(Event::kRemoteWrite)] = &remote_writes;
     wanted.bindings.counters[static_cast<std::size_t>(Event::kSend)] = &sends;
     wanted.place = address;
+    if (setup.socket != nullptr) wanted.place = {*setup.socket, {false, true}};
     wanted.name = address;
     wanted.domain = domain;
     wanted.count_remote_writes = true;

@@ -82,6 +82,7 @@ struct Outcome {
     kDone,     // finished
     kPending,  // FlowSink will hear of it
     kAgain,    // no room now: poll, then ask again
+    kTooSoon,  // the network wants less: a datagram that may leave in less than a millisecond
     kFailed,   // `error` says why
   };
   State state = State::kDone;
@@ -91,6 +92,7 @@ struct Outcome {
   static constexpr Outcome done() { return {}; }
   static constexpr Outcome pending() { return {State::kPending, 0, 0}; }
   static constexpr Outcome again() { return {State::kAgain, 0, 0}; }
+  static constexpr Outcome too_soon() { return {State::kTooSoon, 0, 0}; }
   static constexpr Outcome failed(int error, int detail = 0) {
     return {State::kFailed, error, detail};
   }

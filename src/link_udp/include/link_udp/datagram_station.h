@@ -46,10 +46,13 @@ struct DatagramOptions {
 // leaves before send() returns, unless it may_linger and others left right before it since the last
 // poll(): then it leaves with those after it, at the next poll() or fall_asleep() at the latest.
 // While it is here, the flow is ready(). What the network does not carry is lost. A flow fails with
-// ECONNREFUSED when the network said that nobody is there.
+// ECONNREFUSED when the network said that nobody is there, and takes a message kTooSoon after its
+// peer said that packets met a queue on their way (transport::Pace). Of those that come here marked
+// their senders are told, but for those to groups.
 class DatagramStation : public link::Inbox {
  public:
-  // Speaks over that socket. Errors: EMFILE and others of epoll and eventfd.
+  // Speaks over that socket, which has kSocketOptions. Errors: EMFILE and others of epoll and
+  // eventfd.
   static Result<std::unique_ptr<DatagramStation>> create(os::UdpSocket socket,
                                                          const DatagramOptions& options);
 

@@ -200,7 +200,7 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
 
   // Datagrams (endpoint_datagram.cc).
   link::Flow* look_for(PeerIndex peer, int& error);
-  void hand_over(link::Flow& flow, SendCall& call);
+  bool hand_over(link::Flow& flow, SendCall& call);
   Group* find_group(PeerIndex peer);
   bool hears(std::uint64_t group) const;
   void datagram(const link::Arrival& arrival);
