@@ -125,6 +125,13 @@ OutChannel& StationHub::way_back(const InChannel& channel) {
   return *context.out;
 }
 
+// Nobody has too much as long as all together have not.
+bool StationHub::owes_too_much(const InChannel& channel) {
+  if (answers_ < OutChannel::kMostAnswers) return false;
+  const OutChannel* out = out_to(channel.way().to);
+  return out != nullptr && out->answers() >= OutChannel::kMostAnswers;
+}
+
 InChannel* StationHub::source(std::uint32_t number) const {
   const std::size_t place = number - options_.first_source;
   if (place >= sources_.size() || sources_[place] == 0) return nullptr;

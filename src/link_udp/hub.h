@@ -61,6 +61,11 @@ class Hub {
 
   // The way back to whoever sends over a channel: made when it is first needed.
   virtual OutChannel& way_back(const InChannel& channel) = 0;
+  // So many more answers to peers, or fewer, were not acknowledged.
+  virtual void count_answers(int more) = 0;
+  // Whoever sends over that channel has got so much to acknowledge (OutChannel::kMostAnswers) that
+  // he is to ask for nothing more until he has.
+  virtual bool owes_too_much(const InChannel& channel) = 0;
   // A peer's message is in place, for the receive `cookie`; or never will be.
   virtual void received(void* cookie, int error) = 0;
   // The endpoint goes: no message is taken in any more.

@@ -130,7 +130,7 @@ Verdict InChannel::message_begins() {
   if (hub_.closing() && !shut_) shut();
   const link::InboxSink& sink = hub_.sink();
   const bool taken = sink.takes_more() || (hub_.waits_for(station()) && sink.takes_more_urgently());
-  if (shut_ || !taken) return {Verdict::Kind::kNotReady, 0};
+  if (shut_ || !taken || hub_.owes_too_much(*this)) return {Verdict::Kind::kNotReady, 0};
   return {};
 }
 
@@ -244,7 +244,7 @@ bool InChannel::wanted(const MessageHeader& header) {
   none.kind = Kind::kResult;
   none.exchange = exchange;
   none.tag = ECONNRESET;
-  hub_.way_back(*this).tell(none);
+  hub_.way_back(*this).answer(none);
   return true;
 }
 
@@ -323,7 +323,7 @@ bool InChannel::carry_out(const MessageHeader& header, std::span<const std::byte
     if (header.has_data || hub_.counts(need)) announce(header.has_data ? data : event, header);
   }
   const std::size_t back = done.ok() && action.fetches() ? length : 0;
-  hub_.way_back(*this).tell(result, {fetched, back});
+  hub_.way_back(*this).answer(result, {fetched, back});
   return true;
 }
 

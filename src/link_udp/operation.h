@@ -25,6 +25,7 @@ struct Operation {
   bool borrows = false;        // buffers of the program are used until the end
   bool awaits_answer = false;  // of the peer, which names it by its exchange
   bool offered = false;        // the peer has not said yet how much of it it wants
+  bool answers = false;        // something that the peer has asked for
   bool reads = false;          // memory of the peer
   bool follows_reads = false;  // that were asked for before
   unsigned works = 0;          // that have not ended

@@ -431,9 +431,18 @@ void OutChannel::deliver(Operation& offered, std::uint32_t key, std::uint64_t le
   started(offered);
 }
 
-void OutChannel::tell(const MessageHeader& header, std::span<const std::byte> bytes) {
+void OutChannel::answer(const MessageHeader& header, std::span<const std::byte> bytes) {
+  tell(header, bytes, true);
+}
+
+void OutChannel::tell(const MessageHeader& header, std::span<const std::byte> bytes, bool answers) {
   if (state_ == State::kLost) return;
   Operation& operation = begin(nullptr, false);
+  operation.answers = answers;
+  if (answers) {
+    ++answers_;
+    hub_.count_answers(1);
+  }
   operation.copy.resize(kMessageHeader + bytes.size());
   if (!bytes.empty()) {
     std::memcpy(operation.copy.data() + kMessageHeader, bytes.data(), bytes.size());
@@ -480,6 +489,10 @@ void OutChannel::end(Operation& operation) {
   if (operation.exchange != 0) hub_.forget_exchange(operation.exchange);
   if (operation.takes) hub_.received(operation.cookie, operation.error);
   if (operation.reads) --reading_;
+  if (operation.answers) {
+    --answers_;
+    hub_.count_answers(-1);
+  }
   if (operation.reported) {
     --reported_;
     if (holders_ != 0) finished_.push_back({operation.cookie, operation.error, operation.detail});

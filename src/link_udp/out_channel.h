@@ -62,8 +62,12 @@ class OutChannel final : transport::WorkSink {
   void abandon(Operation& receive);
   // The peer wants so many bytes of a message that it was offered.
   void deliver(Operation& offered, std::uint32_t key, std::uint64_t length, os::Time now);
-  // Sends an answer or the like.
-  void tell(const MessageHeader& header, std::span<const std::byte> bytes = {});
+  // Sends what the peer has asked for, or waits for.
+  void answer(const MessageHeader& header, std::span<const std::byte> bytes = {});
+  // Such answers that may be under way. One of Weft's endpoints asks for no more than a quarter at
+  // a time, and acknowledges what it has got: more than that is nobody's who means well.
+  static constexpr std::size_t kMostAnswers = 4096;
+  std::size_t answers() const { return answers_; }
   // The peer answered an operation of this flow.
   void answered(Operation& operation, const MessageHeader& header, std::span<const std::byte> bytes,
                 os::Time now);
@@ -129,6 +133,8 @@ class OutChannel final : transport::WorkSink {
   };
 
   link::Outcome may_begin() const;
+  void tell(const MessageHeader& header, std::span<const std::byte> bytes = {},
+            bool answers = false);
   Operation& begin(void* cookie, bool reported);
   void has_answer(Operation& operation, os::Time now);
   void post(Operation& operation, transport::Work work);
@@ -187,6 +193,7 @@ class OutChannel final : transport::WorkSink {
   std::vector<Finished> finished_;
   std::size_t reported_ = 0;  // operations that somebody wants to hear of
   std::size_t reading_ = 0;   // of these, those that read memory of the peer
+  std::size_t answers_ = 0;   // operations that answer the peer
   Aliases aliases_;
 };
 

@@ -201,7 +201,7 @@ void StationHub::acknowledge(const link::Offer& offer) {
   MessageHeader header;
   header.kind = Kind::kTaken;
   header.exchange = offer.exchange;
-  way_back(*from).tell(header);
+  way_back(*from).answer(header);
 }
 
 void StationHub::report_received() {

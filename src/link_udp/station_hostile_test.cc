@@ -2,6 +2,9 @@
 // Does a station go on whatever strangers send to it?
 #include <gtest/gtest.h>
 
+#include <cstring>
+
+#include "out_channel.h"
 #include "stranger.h"
 
 namespace weft::udp {
@@ -17,6 +20,7 @@ struct StationHostileTest : ::testing::Test {
   Peer b{[this] {
     StationOptions options;
     options.regions = regions.open();
+    options.connect_timeout = std::chrono::hours(1);  // tests say themselves who does not answer
     return options;
   }()};
   Stranger stranger;
@@ -204,6 +208,45 @@ TEST_F(StationHostileTest, AStrangerTakesNoMessageAndFillsNoReceiveOfAnother) {
   }));
   EXPECT_TRUE(a.log.messages[0].bytes == large);
   EXPECT_TRUE(b.log.messages[0].bytes == large);
+}
+
+// He is told that nobody is ready for it, and may ask again when the answers have gone.
+TEST_F(StationHostileTest, WhoAcknowledgesNoAnswersIsAnsweredNoMoreAndDisturbsNobody) {
+  ASSERT_TRUE(stranger.agree(b));
+  std::uint32_t asked = 0;
+  const auto ask = [&] {
+    const RemoteRange range{0, 8, RegionKey{kKey}};
+    MessageHeader header;
+    header.kind = Kind::kAtomic;
+    header.action = {AtomicForm::kFetch, AtomicOp::kSum, AtomicType::kUint64};
+    header.exchange = asked;
+    header.tag = 1;
+    header.length = 8;
+    Bytes bytes(kMessageHeader + kRange + 8);
+    write_header(header, bytes.data());
+    write_ranges({&range, 1}, bytes.data() + kMessageHeader);
+    bytes[kMessageHeader + kRange] = std::byte{1};
+    stranger.send(b, stranger.of_flow(Operation::kSendOnly, asked, bytes));
+  };
+  const auto carried_out = [&] {
+    std::uint64_t sum = 0;
+    std::memcpy(&sum, region.data(), sizeof sum);
+    return sum;
+  };
+  for (int i = 1; i <= 10'000; ++i) {
+    ask();
+    go_on(i);
+    if (carried_out() > asked) ++asked;
+    b.poll();
+    if (carried_out() > asked) ++asked;
+  }
+  EXPECT_EQ(carried_out(), OutChannel::kMostAnswers);
+  expect_all_arrived();
+  ASSERT_TRUE(until({&a, &b}, [&] {
+    stranger.refuse(b);
+    ask();
+    return carried_out() > OutChannel::kMostAnswers;
+  })) << "what was not carried out is not lost";
 }
 
 // As often as there are numbers of flows, and more.

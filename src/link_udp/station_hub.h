@@ -88,6 +88,8 @@ class StationHub final : public Station, public Hub {
   Operation* find_exchange(std::uint32_t exchange, std::uint64_t station) override;
   bool waits_for(std::uint64_t station) const override;
   OutChannel& way_back(const InChannel& channel) override;
+  void count_answers(int more) override { answers_ += static_cast<std::size_t>(more); }
+  bool owes_too_much(const InChannel& channel) override;
   void received(void* cookie, int error) override { received_.push_back({cookie, error}); }
   bool closing() const override { return closing_; }
   link::InboxSink& sink() override { return *sink_; }
@@ -169,6 +171,7 @@ class StationHub final : public Station, public Hub {
   std::vector<std::uint32_t> sources_;  // context by the inbox's number; 0: none
   std::unordered_map<std::uint32_t, Operation*> exchanges_;
   std::uint32_t next_exchange_ = 1;
+  std::size_t answers_ = 0;  // of all channels
   std::vector<Received> received_;
   link::InboxSink* sink_ = nullptr;
   Psn greeting_psn_;
