@@ -5,11 +5,9 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
-#include <array>
-#include <fstream>
-#include <iomanip>
-#include <sstream>
+#include <cerrno>
 #include <utility>
 
 namespace weft::os {
@@ -93,6 +91,8 @@ bool SocketAddress::operator==(const SocketAddress& other) const {
 
 namespace {
 
+constexpr std::uint16_t kDiscard = 9;  // RFC 863
+
 void set_sharing(const Fd& fd, int shares) {
   ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &shares, sizeof shares);
 }
@@ -116,21 +116,6 @@ bool is_link_local(const SocketAddress& address) {
          IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(address.get())->sin6_addr);
 }
 
-// How /proc/net/udp and udp6 write it: words as they lie in memory, and the port.
-std::string as_listed(const SocketAddress& address) {
-  const bool v6 = address.family() == AF_INET6;
-  const void* raw = &reinterpret_cast<const sockaddr_in*>(address.get())->sin_addr;
-  if (v6) raw = &reinterpret_cast<const sockaddr_in6*>(address.get())->sin6_addr;
-  std::array<std::uint32_t, 4> words{};
-  const std::size_t count = v6 ? 4 : 1;
-  std::memcpy(words.data(), raw, 4 * count);
-  std::ostringstream text;
-  text << std::hex << std::uppercase << std::setfill('0');
-  for (std::size_t i = 0; i < count; ++i) text << std::setw(8) << words[i];
-  text << ':' << std::setw(4) << address.port();
-  return text.str();
-}
-
 }  // namespace
 
 Result<SocketAddress> bound_to(const Fd& socket) {
@@ -140,34 +125,41 @@ Result<SocketAddress> bound_to(const Fd& socket) {
   return SocketAddress::parse(&bound, length);
 }
 
+// Not connected any more it would still hear nobody but this host: kernels do not forget the
+// address of an IPv6 peer. So another socket takes its place; they share the port for a moment.
+// What a forked child has of the old one must not get what the new one sends to itself.
+bool UdpPort::take_turns() const {
+  set_sharing(socket_, 1);
+  const auto fresh = bind_socket(address_, true);
+  if (!fresh) {
+    errno = fresh.error().code;
+    return false;
+  }
+  set_sharing(fresh.value(), 0);
+  SocketAddress nobody = address_;
+  nobody.set_port(kDiscard);
+  static_cast<void>(::connect(socket_.get(), nobody.get(), nobody.length()));
+  return ::dup3(fresh.value().get(), socket_.get(), O_CLOEXEC) >= 0;
+}
+
 Fd UdpPort::open() const {
-  sockaddr nobody{};
-  nobody.sa_family = AF_UNSPEC;
-  // It never fails; if it did, nobody would be heard.
-  static_cast<void>(::connect(socket_.get(), &nobody, sizeof nobody));
+  sockaddr_storage peer{};
+  socklen_t length = sizeof peer;
+  const bool connected =
+      ::getpeername(socket_.get(), reinterpret_cast<sockaddr*>(&peer), &length) == 0;
+  if (connected && !take_turns()) return Fd();
   return Fd(::fcntl(socket_.get(), F_DUPFD_CLOEXEC, 0));
 }
 
 // A socket that is connected to itself hears nobody else, and the kernel says so to those who try.
-// It keeps its port when it is not connected any more, if it asked for that very port: so another
-// one finds out which is free, and they share it for a moment.
 Result<UdpPort> UdpPort::bind(const SocketAddress& wanted) {
-  UdpPort port;
-  Fd finder;
-  port.address_ = wanted;
-  if (wanted.port() == 0) {
-    auto found = bind_socket(wanted, false);
-    if (!found) return found.error();
-    finder = std::move(found).value();
-    auto address = bound_to(finder);
-    if (!address) return address.error();
-    port.address_ = address.value();
-    set_sharing(finder, 1);  // only now: it must not have found a port that others share
-  }
-  auto socket = bind_socket(port.address_, finder.valid());
+  auto socket = bind_socket(wanted, false);
   if (!socket) return socket.error();
+  auto address = bound_to(socket.value());
+  if (!address) return address.error();
+  UdpPort port;
   port.socket_ = std::move(socket).value();
-  set_sharing(port.socket_, 0);
+  port.address_ = address.value();
   // Nothing reads this socket yet; what strangers send to it must not pile up.
   const int least = 1;
   ::setsockopt(port.socket_.get(), SOL_SOCKET, SO_RCVBUF, &least, sizeof least);
@@ -176,21 +168,6 @@ Result<UdpPort> UdpPort::bind(const SocketAddress& wanted) {
     static_cast<void>(::connect(port.socket_.get(), port.address_.get(), port.address_.length()));
   }
   return port;
-}
-
-// Columns of that file: number, address, peer's address, state (07: not connected).
-bool somebody_listens(const SocketAddress& address) {
-  const bool v6 = address.family() == AF_INET6;
-  const std::string own = as_listed(address);
-  const std::string any = std::string(v6 ? 32 : 8, '0') + own.substr(own.find(':'));
-  std::ifstream list(v6 ? "/proc/net/udp6" : "/proc/net/udp");
-  for (std::string line; std::getline(list, line);) {
-    std::istringstream columns(line);
-    std::string number, local, peer, state;
-    columns >> number >> local >> peer >> state;
-    if ((local == own || local == any) && state == "07") return true;
-  }
-  return false;
 }
 
 }  // namespace weft::os

@@ -2,10 +2,16 @@
 // Are addresses read and written as they are, and is a bound port nobody else's?
 #include "os/udp_port.h"
 #include "os/loopback.h"
+#include "os/own_process.h"
+#include "udp_listeners.h"
 
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
+#include <thread>
+#include <utility>
+#include <vector>
 
 namespace weft::os {
 namespace {
@@ -137,6 +143,8 @@ TEST(UdpPort, UntilASocketTakesItOverNobodyListensThere) {
     EXPECT_FALSE(somebody_listens(port.value().address()));
     EXPECT_TRUE(port.value().open().valid());
     EXPECT_TRUE(somebody_listens(port.value().address()));
+    EXPECT_TRUE(is_listed(port.value().address()));
+    EXPECT_TRUE(found_by_kernel(port.value().address()).value_or(true));
     EXPECT_FALSE(UdpPort::bind(port.value().address()).ok()) << "it is still its owner's";
     SocketAddress other = port.value().address();
     other.set_port(static_cast<std::uint16_t>(other.port() ^ 1));
@@ -144,6 +152,55 @@ TEST(UdpPort, UntilASocketTakesItOverNobodyListensThere) {
       EXPECT_FALSE(somebody_listens(other));
     }
   }
+}
+
+// Many others, so that no list of all of them fits one read; they come and go all the time.
+TEST(UdpPort, NobodyIsOverlookedWhileOthersComeAndGo) {
+  for (const SocketAddress& wanted : {address_of("127.0.0.1", 0), address_of("::1", 0)}) {
+    std::vector<UdpPort> ports;
+    for (int i = 0; i < 100; ++i) {
+      auto port = UdpPort::bind(wanted);
+      if (!port && wanted.family() == AF_INET6) GTEST_SKIP() << "no IPv6";
+      ASSERT_TRUE(port.ok());
+      ports.push_back(std::move(port).value());
+      ASSERT_TRUE(ports.back().open().valid());
+    }
+    std::atomic<bool> done{false};
+    std::thread others([&] {
+      std::vector<UdpPort> of_others;
+      while (!done) {
+        if (auto port = UdpPort::bind(wanted)) of_others.push_back(std::move(port).value());
+        if (of_others.size() > 100) of_others.erase(of_others.begin(), of_others.begin() + 50);
+      }
+    });
+    unsigned overlooked = 0;
+    for (int round = 0; round < 10; ++round) {
+      for (const UdpPort& port : ports) {
+        overlooked += somebody_listens(port.address()) ? 0 : 1;
+        if (round == 0) overlooked += is_listed(port.address()) ? 0 : 1;
+      }
+    }
+    done = true;
+    others.join();
+    EXPECT_EQ(overlooked, 0U);
+  }
+}
+
+// Where nobody else opens and closes sockets.
+TEST(UdpPort, OneAddressIsLookedForLikeTheListOfAll) {
+  in_own_process("a network namespace", [] {
+    if (!enter_empty_network()) return false;
+    const auto port = UdpPort::bind(address_of("0.0.0.0", 0));
+    const std::uint16_t number = port.value().address().port();
+    const auto here = address_of("192.0.2.1", number);
+    EXPECT_TRUE(is_listed(here));
+    EXPECT_TRUE(found_by_kernel(here).value_or(true));
+    const auto nowhere = address_of("192.0.2.1", static_cast<std::uint16_t>(number ^ 1));
+    EXPECT_FALSE(is_listed(nowhere));
+    EXPECT_FALSE(found_by_kernel(nowhere).value_or(false));
+    EXPECT_FALSE(somebody_listens(nowhere));
+    return true;
+  });
 }
 
 TEST(UdpPort, AtTheUnspecifiedAddressSomebodyListensEverywhere) {

@@ -94,6 +94,13 @@ class Tunnel {
     EXPECT_EQ(::write(file_.get(), packet.data(), packet.size()),
               static_cast<ssize_t>(packet.size()));
   }
+  static void start_loopback() {
+    ifreq request{};
+    std::memcpy(request.ifr_name, "lo", 3);
+    request.ifr_flags = IFF_UP | IFF_RUNNING;
+    const Fd control(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(::ioctl(control.get(), SIOCSIFFLAGS, &request), 0);
+  }
   // Makes the peer's link-layer address known.
   static void introduce_peer() {
     arpreq entry{};
@@ -344,6 +351,39 @@ TEST(UdpOnTheWire, WithoutARouteNothingLeavesAndTrainsGoOn) {
     EXPECT_EQ(socket.trains(), trains);
     EXPECT_EQ(socket.send(peer(AF_INET), {}, zeros(100), 10).error, 0);
     EXPECT_EQ(tunnel.next().size(), 38U);
+  });
+}
+
+// The packet that a peer sends back, of the same bytes: sums stay what they are.
+Bytes reflection_of(Bytes packet) {
+  const bool v4 = packet[0] >> 4 == 4;
+  const auto begin = packet.begin() + (v4 ? 12 : 8);
+  const int address = v4 ? 4 : 16;
+  std::swap_ranges(begin, begin + address, begin + address);
+  std::swap_ranges(begin + 2 * address, begin + 2 * address + 2, begin + 2 * address + 2);
+  return packet;
+}
+
+// Until then it is connected to itself: kernels do not forget that for IPv6.
+TEST(UdpOnTheWire, ASocketOverAPortHearsOtherHosts) {
+  with_both_families([](Tunnel& tunnel, int family) {
+    Tunnel::start_loopback();
+    auto port = UdpPort::bind(address_of(kHere[family == AF_INET6 ? 1 : 0], 0));
+    ASSERT_TRUE(port.ok());
+    EXPECT_FALSE(somebody_listens(port.value().address()));
+    auto socket = UdpSocket::over(port.value(), {});
+    ASSERT_TRUE(socket.ok());
+    EXPECT_TRUE(somebody_listens(port.value().address()));
+    ASSERT_EQ(socket.value().send(peer(family), {}, zeros(100), 0).error, 0);
+    tunnel.put(reflection_of(tunnel.next()));
+    ASSERT_TRUE(wait_readable(socket.value().fd(), std::chrono::seconds(10)));
+    UdpBatch batch(1);
+    ASSERT_EQ(socket.value().receive(batch), 0);
+    ASSERT_EQ(batch.arrivals().size(), 1U);
+    EXPECT_EQ(batch.arrivals()[0].from, peer(family));
+    // And itself.
+    ASSERT_EQ(socket.value().send(socket.value().address(), {}, zeros(100), 0).error, 0);
+    EXPECT_TRUE(wait_readable(socket.value().fd(), std::chrono::seconds(10)));
   });
 }
 

@@ -58,11 +58,13 @@ class UdpPort {
   static Result<UdpPort> bind(const SocketAddress& wanted);
   // What was bound, with the port that was chosen.
   const SocketAddress& address() const { return address_; }
-  // Another descriptor of the same socket, which is open to everybody from now on; invalid when
-  // there are too many.
+  // A descriptor of the socket, which is open to everybody from now on; invalid when there are too
+  // many (errno).
   Fd open() const;
 
  private:
+  bool take_turns() const;
+
   Fd socket_;
   SocketAddress address_;
 };
@@ -70,7 +72,9 @@ class UdpPort {
 // The address that a socket is bound to. Errors: EINVAL when it is none of IPv4 or IPv6.
 Result<SocketAddress> bound_to(const Fd& socket);
 
-// Whether a socket of this network namespace takes in what anybody sends to that address.
+// Whether a socket of this network namespace takes in what anybody sends to that address. Never
+// false while one does; where the kernel cannot be asked about one address, true for want of an
+// answer while sockets come and go too fast.
 bool somebody_listens(const SocketAddress& address);
 
 }  // namespace weft::os

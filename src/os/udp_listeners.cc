@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Does anybody listen at an address of this host?
+//
+// The kernel looks for whoever would get a packet (sock_diag(7)), as it does when one comes: nobody
+// is overlooked who opens or closes sockets meanwhile. Where it cannot be asked, it lists them all.
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <fstream>
+#include <iomanip>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "udp_listeners.h"
+
+namespace weft::os {
+namespace {
+
+struct Question {
+  nlmsghdr header{};
+  inet_diag_req_v2 request{};
+};
+
+// For a packet of nobody's: a socket that is connected to somebody does not get it. The kernel
+// calls the packet's source `src`.
+Question question_about(const SocketAddress& address) {
+  Question question;
+  question.header.nlmsg_len = sizeof question;
+  question.header.nlmsg_type = SOCK_DIAG_BY_FAMILY;
+  question.header.nlmsg_flags = NLM_F_REQUEST;
+  inet_diag_req_v2& request = question.request;
+  request.sdiag_family = static_cast<std::uint8_t>(address.family());
+  request.sdiag_protocol = IPPROTO_UDP;
+  request.idiag_states = ~0U;
+  request.id.idiag_dport = htons(address.port());
+  request.id.idiag_cookie[0] = request.id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
+  if (address.family() == AF_INET6) {
+    const auto* raw = reinterpret_cast<const sockaddr_in6*>(address.get());
+    std::memcpy(request.id.idiag_dst, &raw->sin6_addr, sizeof raw->sin6_addr);
+    request.id.idiag_if = raw->sin6_scope_id;
+  } else {
+    const auto* raw = reinterpret_cast<const sockaddr_in*>(address.get());
+    std::memcpy(request.id.idiag_dst, &raw->sin_addr, sizeof raw->sin_addr);
+  }
+  return question;
+}
+
+// How /proc/net/udp and udp6 write it: words as they lie in memory, and the port.
+std::string as_listed(const SocketAddress& address) {
+  const bool v6 = address.family() == AF_INET6;
+  const void* raw = &reinterpret_cast<const sockaddr_in*>(address.get())->sin_addr;
+  if (v6) raw = &reinterpret_cast<const sockaddr_in6*>(address.get())->sin6_addr;
+  std::array<std::uint32_t, 4> words{};
+  const std::size_t count = v6 ? 4 : 1;
+  std::memcpy(words.data(), raw, 4 * count);
+  std::ostringstream text;
+  text << std::hex << std::uppercase << std::setfill('0');
+  for (std::size_t i = 0; i < count; ++i) text << std::setw(8) << words[i];
+  text << ':' << std::setw(4) << address.port();
+  return text.str();
+}
+
+// Columns of that file: number, address, peer's address, state (07: not connected), five more, and
+// the number of the socket. Those of all sockets are put into `sockets`.
+bool stands_in_list(const SocketAddress& address, std::vector<std::string>& sockets) {
+  const bool v6 = address.family() == AF_INET6;
+  const std::string own = as_listed(address);
+  const std::string any = std::string(v6 ? 32 : 8, '0') + own.substr(own.find(':'));
+  std::ifstream list(v6 ? "/proc/net/udp6" : "/proc/net/udp");
+  sockets.clear();
+  for (std::string line; std::getline(list, line);) {
+    std::istringstream columns(line);
+    std::string number, local, peer, state, skipped;
+    columns >> number >> local >> peer >> state;
+    if ((local == own || local == any) && state == "07") return true;
+    for (int i = 0; i < 5; ++i) columns >> skipped;
+    columns >> sockets.emplace_back();
+  }
+  return false;
+}
+
+}  // namespace
+
+// That nobody is there and that it does not know how to look for sockets of UDP it says alike.
+std::optional<bool> found_by_kernel(const SocketAddress& address) {
+  const Fd fd(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
+  if (!fd.valid()) return std::nullopt;
+  const Question question = question_about(address);
+  if (::send(fd.get(), &question, sizeof question, 0) < 0) return std::nullopt;
+  alignas(nlmsghdr) std::array<std::byte, 4096> answer;
+  const ssize_t length = ::recv(fd.get(), answer.data(), answer.size(), MSG_DONTWAIT);
+  nlmsghdr header{};
+  if (length < static_cast<ssize_t>(sizeof header)) return std::nullopt;
+  std::memcpy(&header, answer.data(), sizeof header);
+  return header.nlmsg_type == SOCK_DIAG_BY_FAMILY;
+}
+
+namespace {
+
+// Whether it finds a socket that is there.
+bool kernel_knows() {
+  sockaddr_in raw{};
+  raw.sin_family = AF_INET;
+  const Fd fd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!fd.valid()) return false;
+  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&raw), sizeof raw) != 0) return false;
+  auto bound = bound_to(fd);
+  return bound && found_by_kernel(bound.value()).value_or(false);
+}
+
+}  // namespace
+
+// The list comes in pieces, and when somebody closes a socket that stands in one of them, the next
+// begins a line too late. Who closes a socket is missing in the next list: only of two that are the
+// same it is known that they are whole.
+bool is_listed(const SocketAddress& address) {
+  constexpr int kTries = 8;
+  std::vector<std::string> before;
+  std::vector<std::string> sockets;
+  for (int i = 0; i < kTries; ++i, before.swap(sockets)) {
+    if (stands_in_list(address, sockets)) return true;
+    if (i != 0 && sockets == before) return false;
+  }
+  return true;  // it may be so
+}
+
+bool somebody_listens(const SocketAddress& address) {
+  const std::optional<bool> found = found_by_kernel(address);
+  if (found.value_or(false)) return true;
+  return !(found && kernel_knows()) && is_listed(address);
+}
+
+}  // namespace weft::os
