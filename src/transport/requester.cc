@@ -19,6 +19,8 @@ constexpr unsigned kAskEvery = 16;
 // Numbers that may be used behind a read whose answer is still to come: they must not come around
 // the circle.
 constexpr std::int32_t kFarthest = 1 << 16;
+// Within less time losses have one cause: a queue that was full.
+constexpr Duration kBetweenTries = std::chrono::milliseconds(20);
 
 }  // namespace
 
@@ -174,6 +176,7 @@ std::size_t Requester::send_missing(Time now, std::span<std::byte> out) {
   missing_.remove({psn, count});
   repairs_.add({psn, count});
   message.asked = now;
+  if (psn == acknowledged_) tried_again(now);
   sent(psn, true, now);
   if (probes_ != 0) --probes_;
   ++unasked_;
@@ -193,6 +196,7 @@ std::size_t Requester::ask_again(Time now, std::span<std::byte> out) {
   message->again &= ~(run << index);
   if (message->again == 0) --asking_again_;
   message->asked = now;
+  if (message == messages_.begin()) tried_again(now);
   sent(message->first.after(static_cast<std::int32_t>(index)), true, now);
   return write(*message, index, count, false, out);
 }
@@ -215,6 +219,24 @@ std::size_t Requester::payload_of(const Message& message, std::uint32_t index) c
   const std::uint64_t begin = std::uint64_t{index} * settings_.path_mtu;
   if (begin >= message.work.length) return 0;
   return std::min<std::uint64_t>(settings_.path_mtu, message.work.length - begin);
+}
+
+// Of the packet that the peer lacks first, or of the answer to it.
+std::size_t Requester::oldest_bytes() const {
+  if (!has_begun()) return 0;
+  const Message& oldest = messages_.front();
+  const std::int32_t index =
+      lacks_answer(oldest) ? std::countr_zero(oldest.lacks()) : acknowledged_.since(oldest.first);
+  return payload_of(oldest, static_cast<std::uint32_t>(std::max(index, 0)));
+}
+
+// Only what others get through meanwhile says something about its size.
+void Requester::tried_again(Time now) {
+  if (!heard_since_ || now - tried_at_ < kBetweenTries) return;
+  if (oldest_bytes() <= kSurePathMtu) return;
+  heard_since_ = false;
+  tried_at_ = now;
+  ++in_vain_;
 }
 
 // Packet number `index` of the message, which of a read asks for `count` answers from there on.

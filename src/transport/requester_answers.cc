@@ -53,6 +53,7 @@ void Requester::take(const wire::Packet& response, Time now) {
     ++counts_.ignored;
     return;
   }
+  heard();
   const Operation operation = wire::operation_of(response.opcode);
   if (operation == Operation::kAcknowledge) return take_acknowledge(response, now);
   if (operation == Operation::kAtomicAcknowledge) return take_atomic(response, now);
@@ -85,6 +86,7 @@ void Requester::take_acknowledge(const wire::Packet& response, Time now) {
 void Requester::acknowledge(Psn end, Time now) {
   if (!acknowledged_.before(end)) return;
   if (asked_.before(end)) asked_ = end;
+  if (in_vain_ != 0 && !lacks_answer(messages_.front())) in_vain_ = 0;
   const auto count = static_cast<unsigned>(end.since(acknowledged_));
   const bool full = under_way() + 1 >= window_.size();
   acknowledged_ = end;
@@ -164,6 +166,7 @@ void Requester::take_read(const wire::Packet& response, Time now) {
       slice({message->pieces.data(), message->piece_count}, begin, length, here);
   scatter({here, pieces}, response.payload.data(), length);
   message->there |= bit;
+  in_vain_ = 0;
   if ((message->again & bit) != 0) {
     message->again &= ~bit;
     if (message->again == 0) --asking_again_;
@@ -217,6 +220,7 @@ void Requester::take_rnr(Psn psn, std::uint8_t code, Time now) {
   }
   lacks({psn, static_cast<std::uint32_t>(next_.since(psn))});
   progressed(now);
+  in_vain_ = 0;  // it has come there
   waiting_ = true;
   not_before_ = now + rnr_wait(code);
 }
@@ -286,6 +290,7 @@ bool Requester::settled(const Message& message) const {
 void Requester::pop() {
   const Message message = messages_.front();
   messages_.pop_front();
+  in_vain_ = 0;
   if (cutting_ != 0) --cutting_;
   if (message.begun() && message.asks()) --remembered_;
   if (message.resync) return;

@@ -154,6 +154,7 @@ bool Responder::narrow(std::size_t path_mtu) {
   if (path_mtu >= settings_.path_mtu || message_ != Message::kNone) return false;
   if (!answers_.empty() || !kept_.empty()) return false;
   settings_.path_mtu = path_mtu;
+  remembered_.clear();  // all has been answered, and what comes late would be cut differently
   return true;
 }
 

@@ -35,8 +35,9 @@ TEST(Responder, TakesSmallerPacketsWhenNothingIsUnderWay) {
   receiver.take(Operation::kSendOnly, 3);
   receiver.says();
   EXPECT_TRUE(receiver.responder.narrow(kMtu));
-  EXPECT_EQ(receiver.responder.path_mtu(), kMtu);
+  EXPECT_EQ(receiver.responder.settings().path_mtu, kMtu);
   EXPECT_FALSE(receiver.responder.narrow(2 * kMtu)) << "never larger again";
+  EXPECT_EQ(receiver.hears(receiver.read(2, 2 * kMtu)), "") << "its numbers would not be enough";
   EXPECT_EQ(receiver.hears(receiver.read(5, 2 * kMtu)), "first 5 #5 [256], last 6 #5 [256]");
 }
 

@@ -36,6 +36,8 @@ struct Weather {
   Duration late = std::chrono::microseconds(200);  // how much longer at most
   Duration cut_from{};                             // nothing arrives between these two
   Duration cut_until{};
+  Duration hole_from = Duration::max();  // from then on larger packets than that vanish
+  std::size_t hole = wire::kMaxHeaderBytes + kSurePathMtu + wire::kIcrcBytes;
 };
 
 // What the flows and their users do.
@@ -64,6 +66,7 @@ struct Outcome {
   Duration took{};
   std::uint64_t packets = 0;
   std::uint64_t again = 0;
+  unsigned narrowed = 0;        // flows that agreed on smaller packets
   std::uint64_t ended[7] = {};  // by status
 };
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "simulator.h"
+#include "transport/pieces.h"
 
 namespace weft::transport::testing {
 
@@ -29,10 +30,10 @@ class FlowEnd final : public Target, WorkSink {
   // Of what nobody asked an answer for it says some time later that it has come.
   Time deadline() const {
     const Time since = responder_.unanswered_since();
-    return since == Time::max() ? requester_.deadline()
-                                : std::min(requester_.deadline(), since + kLazily);
+    const Time due = std::min(requester_.deadline(), asks_at_);
+    return since == Time::max() ? due : std::min(due, since + kLazily);
   }
-  void tick(Time now) { requester_.tick(now); }
+  void tick(Time now);
   bool over() const { return left_ == 0 && pending_.empty(); }
 
   // Checks that what the peer's user was told has ended well has come here, once, and in order.
@@ -57,6 +58,20 @@ class FlowEnd final : public Target, WorkSink {
   static constexpr std::uint64_t kWriteArea = 0x10000;
   static constexpr std::uint64_t kReadArea = 0x900000;
   static constexpr std::uint64_t kCounter = 0x2000;
+
+  // What ends say beside their flow: how large packets the way carries, as far as they know, and
+  // those of the flow may be from now on (of an answer: are). That comes at any time, or not at
+  // all.
+  struct Greeting {
+    bool answers = false;
+    std::size_t carries = 0;
+    std::size_t path_mtu = 0;
+  };
+  void greeted(const Greeting& greeting);
+  std::size_t write(const Greeting& greeting, std::span<std::byte> out) const;
+  std::size_t whole(Time now, std::span<std::byte> out);
+  void narrow(std::size_t carries);
+  bool narrows() const { return carries_ < path_mtu_; }
 
   void blame(const std::string& what);
   void draw(Pending& pending);
@@ -106,6 +121,15 @@ class FlowEnd final : public Target, WorkSink {
   Bytes readable_;
   std::uint64_t counter_ = 0;
   std::uint64_t compared_ = 0;
+
+  // The way to the peer.
+  std::size_t path_mtu_;  // of the requester's packets
+  std::size_t carries_;
+  Time asks_at_ = Time::max();
+  bool hello_owed_ = false;
+  bool welcome_owed_ = false;
+  PacketCutter cutter_;
+  PacketAssembler assembler_;
 
   // Last, because a responder that goes breaks the message that it was at.
   Requester requester_;

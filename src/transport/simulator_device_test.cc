@@ -5,6 +5,9 @@
 #include <cstring>
 #include <utility>
 
+#include "wire/cm_message.h"
+#include "wire/endian.h"
+
 namespace weft::transport::testing {
 namespace {
 
@@ -12,6 +15,8 @@ constexpr std::size_t kAreaBytes = 128 * 1024;
 constexpr std::size_t kNumberBytes = 8;
 constexpr std::size_t kMostPending = 12;
 constexpr std::uint64_t kCompared = 0x3000;
+constexpr Duration kBetweenGreetings = std::chrono::milliseconds(1);
+constexpr std::size_t kGreetingBytes = 5;
 
 std::uint64_t number_in(const Bytes& message) {
   std::uint64_t number = ~0ULL;
@@ -41,6 +46,9 @@ FlowEnd::FlowEnd(const Scenario& scenario, std::uint64_t way, std::uint64_t way_
       left_(scenario.works),
       area_(kAreaBytes),
       readable_(content(way_back, ~0ULL, kAreaBytes)),
+      path_mtu_(settings.path_mtu),
+      carries_(settings.path_mtu),
+      cutter_(settings, 0),
       requester_(settings, *this),
       responder_(settings, *this) {}
 
@@ -153,10 +161,24 @@ void FlowEnd::judge() {
 void FlowEnd::count(Outcome& outcome) const {
   outcome.packets += requester_.counts().packets;
   outcome.again += requester_.counts().again;
+  if (path_mtu_ < scenario_.settings.path_mtu) ++outcome.narrowed;
   for (std::size_t i = 0; i < std::size(statuses_); ++i) outcome.ended[i] += statuses_[i];
 }
 
 void FlowEnd::take(const wire::Packet& packet, Time now) {
+  if (wire::transport_of(packet.opcode) == wire::Transport::kUnreliableDatagram) {
+    if (packet.destination == wire::kCmQpn) {
+      const std::byte* at = packet.payload.data();
+      return greeted({wire::load<std::uint8_t>(at) != 0, wire::load<std::uint16_t>(at + 1),
+                      wire::load<std::uint16_t>(at + 3)});
+    }
+    const auto bytes = assembler_.take(packet.payload);
+    wire::Packet whole;
+    if (!bytes) return blame("a piece of nothing");
+    if (bytes->empty()) return;
+    if (wire::parse(*bytes, whole) != wire::Malformed::kNone) return blame("pieces of no packet");
+    return take(whole, now);
+  }
   if (wire::layout_of(packet.opcode).request) {
     responder_.take(packet, now);
   } else {
@@ -164,7 +186,66 @@ void FlowEnd::take(const wire::Packet& packet, Time now) {
   }
 }
 
+void FlowEnd::tick(Time now) {
+  requester_.tick(now);
+  if (requester_.doubts()) hello_owed_ = true;
+  if (now < asks_at_) return;
+  hello_owed_ = narrows();
+  asks_at_ = narrows() ? now + kBetweenGreetings : Time::max();
+}
+
+// What is known to one end, or suspected, is known to both as soon as they speak to each other.
+void FlowEnd::narrow(std::size_t carries) {
+  if (carries >= carries_) return;
+  carries_ = carries;
+  requester_.hold();
+  asks_at_ = Time{};
+}
+
+void FlowEnd::greeted(const Greeting& greeting) {
+  narrow(greeting.carries);
+  if (!greeting.answers) {
+    responder_.narrow(greeting.path_mtu);
+    welcome_owed_ = true;
+    return;
+  }
+  requester_.heard();
+  if (!narrows() || requester_.has_begun() || greeting.path_mtu != carries_) return;
+  path_mtu_ = carries_;
+  requester_.go_on_with(path_mtu_);
+}
+
+std::size_t FlowEnd::write(const Greeting& greeting, std::span<std::byte> out) const {
+  wire::Packet packet;
+  packet.opcode = opcode_of(wire::Transport::kUnreliableDatagram, wire::Operation::kSendOnly);
+  packet.destination = packet.source = wire::kCmQpn;
+  wire::write_headers(packet, kGreetingBytes, out.data());
+  std::byte* at = out.data() + wire::header_bytes(packet);
+  wire::store<std::uint8_t>(at, greeting.answers ? 1 : 0);
+  wire::store<std::uint16_t>(at + 1, static_cast<std::uint16_t>(greeting.carries));
+  wire::store<std::uint16_t>(at + 3, static_cast<std::uint16_t>(greeting.path_mtu));
+  const std::size_t padding = wire::padding_of(kGreetingBytes);
+  std::memset(at + kGreetingBytes, 0, padding);
+  return wire::header_bytes(packet) + kGreetingBytes + padding;
+}
+
 std::size_t FlowEnd::next(Time now, std::span<std::byte> out) {
+  if (cutter_.has_more()) return cutter_.next(out);
+  if (requester_.suspects()) narrow(kSurePathMtu);
+  if (std::exchange(welcome_owed_, false)) {
+    return write(Greeting{true, carries_, responder_.settings().path_mtu}, out);
+  }
+  if (std::exchange(hello_owed_, false)) {
+    const bool now_smaller = narrows() && !requester_.has_begun();
+    return write(Greeting{false, carries_, now_smaller ? carries_ : path_mtu_}, out);
+  }
+  const std::size_t length = whole(now, out);
+  if (goes_whole(length, carries_)) return length;
+  cutter_.cut(out.first(length), carries_);
+  return cutter_.next(out);
+}
+
+std::size_t FlowEnd::whole(Time now, std::span<std::byte> out) {
   const Time since = responder_.unanswered_since();
   if (since != Time::max() && now - since >= kLazily) responder_.answer_all();
   const std::size_t answer = responder_.next(out);

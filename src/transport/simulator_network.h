@@ -45,6 +45,7 @@ class Air {
   void carry(const Bytes& packet, Time now, Random& random, Arrives arrives) {
     const Duration since_begin = now.time_since_epoch();
     if (since_begin >= weather_.cut_from && since_begin < weather_.cut_until) return;
+    if (since_begin >= weather_.hole_from && packet.size() > weather_.hole) return;
     losing_ = happens(random, losing_ ? std::max(weather_.burst, weather_.loss) : weather_.loss);
     if (losing_) return;
     const unsigned copies = happens(random, weather_.duplication) ? 2 : 1;

@@ -188,6 +188,10 @@ Scenario Scenario::draw(std::uint64_t seed) {
   settings.ack_timeout = std::chrono::milliseconds(5);
   settings.retries = 100;
   settings.rnr_timer = 4;
+  if (settings.selective && happens(random, 0.3)) {
+    settings.path_mtu = happens(random, 0.3) ? 2048 : 4096;
+    drawn.weather.hole_from = std::chrono::microseconds(up_to(random, 3000));
+  }
   return drawn;
 }
 
@@ -200,6 +204,10 @@ std::string Scenario::text() const {
       << ", duplication " << weather.duplication << ", corruption " << weather.corruption
       << ", reordering " << weather.reordering << ", not ready " << not_ready << ", refused "
       << refused << ", gone " << gone << ", fenced " << fenced;
+  if (weather.hole_from != Duration::max()) {
+    out << ", a hole for packets of more than " << weather.hole << " bytes after "
+        << weather.hole_from.count() << " ns";
+  }
   return out.str();
 }
 
@@ -281,6 +289,39 @@ TEST(Simulator, AWireThatIsCutForASecondCostsNothingButTime) {
     EXPECT_EQ(ended(outcome, Status::kSuccess), 2 * scenario.works);
     EXPECT_GT(outcome.took, std::chrono::seconds(1));
     EXPECT_LT(outcome.took, std::chrono::seconds(3));
+  }
+}
+
+// Neither end is told, and what is under way may be large requests, large answers, or both.
+TEST(Simulator, WhereLargePacketsVanishSmallerOnesAreAgreedUpon) {
+  for (const auto begins : {std::chrono::microseconds(0), std::chrono::microseconds(200)}) {
+    for (const double loss : {0.0, 0.05}) {
+      Scenario scenario = two_devices();
+      scenario.settings.path_mtu = 4096;
+      scenario.settings.ack_timeout = std::chrono::milliseconds(500);
+      scenario.longest = 100'000;
+      scenario.weather.hole_from = begins;
+      scenario.weather.loss = loss;
+      const Outcome outcome = run(scenario);
+      EXPECT_EQ(outcome.wrong, "");
+      EXPECT_EQ(ended(outcome, Status::kSuccess), 2 * scenario.works);
+      EXPECT_EQ(outcome.narrowed, 2U);
+    }
+  }
+}
+
+TEST(Simulator, LossAndCutsAreNotTakenForAWayThatCarriesLess) {
+  for (const double loss : {0.05, 0.2}) {
+    Scenario scenario = two_devices();
+    scenario.settings.path_mtu = 4096;
+    scenario.settings.ack_timeout = std::chrono::milliseconds(500);
+    scenario.longest = 100'000;
+    scenario.weather.loss = loss;
+    scenario.weather.cut_from = std::chrono::milliseconds(2);
+    scenario.weather.cut_until = std::chrono::seconds(1);
+    const Outcome outcome = run(scenario);
+    EXPECT_EQ(outcome.wrong, "");
+    EXPECT_EQ(outcome.narrowed, 0U);
   }
 }
 

@@ -6,6 +6,12 @@
 // again. A peer that is Weft names the packets that it lacks; others want all from the first one
 // on. What the peer refuses ends a connection; of reliable datagrams it ends that request only,
 // after which the numbers are agreed upon anew (RESYNC, IBTA 9.8.3).
+//
+// A router may drop large packets without a word (RFC 4821, RFC 8899): then the peer is heard, and
+// what it lacks first, large, does not get there however often it is sent. That is a suspicion
+// only, for packets may be lost many times in a row. So nothing is done about it here: who drives
+// the flow may send large packets in pieces (pieces.h), which is never wrong, and agree on smaller
+// ones.
 #pragma once
 
 #include <algorithm>
@@ -44,6 +50,19 @@ class Requester {
   void take(const wire::Packet& response, Time now);
   // The peer has said in other ways that the work of that cookie has arrived: so has all before it.
   void arrived(const void* cookie, Time now);
+  // The peer has said something, be it no response: it lives. Who doubts need not wait longer and
+  // longer then.
+  void heard() {
+    heard_since_ = true;
+    if (!suspects() && doubts()) patience_ = window_.patience();
+  }
+  // Large packets seem not to get there: the oldest, of more than kSurePathMtu bytes or with such
+  // an answer, was sent kVain times, each time after the peer had been heard of, and is still
+  // lacking.
+  bool suspects() const { return in_vain_ >= kVain; }
+  // The same may be so, or the peer is silent: it should be asked after each tick() whether it
+  // lives.
+  bool doubts() const { return silences_ > 1 && oldest_bytes() > kSurePathMtu; }
   // A packet of this flow met a queue: a congestion notification came.
   void marked(Time now) { window_.marked(now); }
 
@@ -72,6 +91,7 @@ class Requester {
     if (messages_.empty()) Messages().swap(messages_);
   }
 
+  const Settings& settings() const { return settings_; }
   // Work that has not ended.
   bool busy() const { return !messages_.empty(); }
   // Packets that were sent and of which the peer has said nothing since.
@@ -145,6 +165,8 @@ class Requester {
   void probe();
   void lacks(PsnRange range);
   void told(Psn end);
+  std::size_t oldest_bytes() const;
+  void tried_again(Time now);
 
   // Answers (requester_answers.cc).
   Message* find(Psn psn);
@@ -163,6 +185,10 @@ class Requester {
   void settle();
   void pop();
   bool settled(const Message& message) const;
+  bool lacks_answer(const Message& message) const {
+    return message.asks() && !message.ended && message.begun() &&
+           message.first.before(acknowledged_);
+  }
 
   Settings settings_;
   WorkSink& sink_;
@@ -191,7 +217,13 @@ class Requester {
   Time try_again_ = Time::max();
   Duration patience_;      // doubles while nothing is heard
   unsigned silences_ = 0;  // in a row
-  bool waiting_ = false;   // until not_before_: the receiver was not ready
+  // How often the oldest was sent again, each time after the peer had been heard of; since when,
+  // and whether it was heard of since.
+  static constexpr unsigned kVain = 8;
+  unsigned in_vain_ = 0;
+  Time tried_at_{};
+  bool heard_since_ = false;
+  bool waiting_ = false;  // until not_before_: the receiver was not ready
   Time not_before_{};
   unsigned rnr_in_a_row_ = 0;
   Counts counts_;

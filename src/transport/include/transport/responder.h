@@ -47,7 +47,7 @@ class Responder {
   // The peer has nothing under way, and sends smaller packets from now on. False while that is not
   // so, or when they are not smaller.
   bool narrow(std::size_t path_mtu);
-  std::size_t path_mtu() const { return settings_.path_mtu; }
+  const Settings& settings() const { return settings_; }
 
   // After a refused request of a connection nothing is carried out any more.
   bool failed() const { return refusing_ && !datagrams(); }

@@ -54,6 +54,9 @@ struct Settings {
 // Long reads are asked for in parts of so many packets: their responses, too, must not be more than
 // fit on the way.
 inline constexpr std::uint32_t kReadPart = 64;
+// Payload of a packet that every way carries, as far as this can be known: one for IPv6 takes
+// packets of 1280 bytes (RFC 8200).
+inline constexpr std::size_t kSurePathMtu = 1024;
 // Packets behind a missing one that a selective responder keeps.
 inline constexpr unsigned kMaxHeld = 1024;
 inline constexpr unsigned kRnrRetryForever = 7;

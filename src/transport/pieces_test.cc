@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Does a packet become whole again, and nothing else?
+#include "transport/pieces.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "test_flow.h"
+
+namespace weft::transport::testing {
+namespace {
+
+constexpr std::size_t kLongest = wire::kMaxHeaderBytes + wire::kMaxPathMtu;
+constexpr std::uint32_t kFirst = 0xFFFF'FFFE;
+
+Settings of_flow() {
+  Settings settings = datagrams();
+  settings.context = 0x12'3456;
+  return settings;
+}
+
+std::vector<Bytes> pieces_of(PacketCutter& cutter, const Bytes& packet, std::size_t path_mtu) {
+  std::vector<Bytes> pieces;
+  cutter.cut(packet, path_mtu);
+  Bytes place(wire::kMaxHeaderBytes + path_mtu);
+  while (const std::size_t length = cutter.next(place)) {
+    pieces.emplace_back(place.begin(), place.begin() + static_cast<std::ptrdiff_t>(length));
+  }
+  return pieces;
+}
+
+// What the assembler makes of a piece: nothing, or as much of a packet as it has.
+std::optional<Bytes> taken(PacketAssembler& assembler, const Bytes& piece) {
+  const Sent sent = read_packet(piece);
+  const auto packet = assembler.take(sent.packet.payload);
+  if (!packet) return std::nullopt;
+  Bytes bytes(packet->begin(), packet->end());
+  if (!bytes.empty()) bytes.resize(bytes.size() - wire::kIcrcBytes);
+  return bytes;
+}
+
+TEST(Pieces, FitTheWayAndAreForTheEndOfTheFlow) {
+  PacketCutter cutter(of_flow(), kFirst);
+  for (const std::size_t path_mtu : {256U, 512U, 1024U, 2048U}) {
+    const Bytes packet = pattern(kLongest);
+    EXPECT_FALSE(goes_whole(packet.size(), path_mtu));
+    for (const Bytes& piece : pieces_of(cutter, packet, path_mtu)) {
+      EXPECT_TRUE(goes_whole(piece.size(), path_mtu));
+      const Sent sent = read_packet(piece);
+      EXPECT_EQ(sent.packet.destination, of_flow().destination);
+      EXPECT_EQ(sent.packet.queue_key, of_flow().queue_key);
+      EXPECT_EQ(sent.packet.source, of_flow().source);
+      EXPECT_EQ(context_of_piece(sent.packet.payload), of_flow().context);
+    }
+  }
+  EXPECT_TRUE(goes_whole(wire::kMaxHeaderBytes + 1024, 1024));
+  EXPECT_FALSE(goes_whole(wire::kMaxHeaderBytes + 1025, 1024));
+}
+
+TEST(Pieces, BecomeThePacketInWhateverOrderTheyCome) {
+  std::mt19937 random(1);
+  PacketCutter cutter(of_flow(), kFirst);
+  PacketAssembler assembler;
+  for (const std::size_t path_mtu : {256U, 512U, 1024U, 2048U}) {
+    for (const std::size_t length : {path_mtu + 53, 2 * path_mtu, 4136UL, kLongest - 3, kLongest}) {
+      if (length > kLongest) continue;
+      const Bytes packet = pattern(length, static_cast<unsigned>(length));
+      std::vector<Bytes> pieces = pieces_of(cutter, packet, path_mtu);
+      EXPECT_GT(pieces.size(), 1U);
+      std::ranges::shuffle(pieces, random);
+      for (std::size_t i = 0; i < pieces.size(); ++i) {
+        const auto got = taken(assembler, pieces[i]);
+        ASSERT_TRUE(got);
+        EXPECT_TRUE(*got == (i + 1 == pieces.size() ? packet : Bytes())) << length << " " << i;
+      }
+      EXPECT_TRUE(taken(assembler, pieces[0])->empty()) << "it is whole once";
+    }
+  }
+}
+
+TEST(Pieces, OfSeveralPacketsAreNotMixed) {
+  PacketCutter cutter(of_flow(), kFirst);
+  PacketAssembler assembler;
+  const Bytes one = pattern(4136, 1);
+  const Bytes same_length = pattern(4136, 2);
+  const auto first = pieces_of(cutter, one, 1024);
+  const auto again = pieces_of(cutter, same_length, 1024);
+  EXPECT_TRUE(taken(assembler, first[0])->empty());
+  EXPECT_TRUE(taken(assembler, again[0])->empty());
+  for (std::size_t i = 1; i + 1 < first.size(); ++i) {
+    EXPECT_TRUE(taken(assembler, first[i])->empty());
+    EXPECT_TRUE(taken(assembler, again[i])->empty());
+  }
+  EXPECT_TRUE(*taken(assembler, again.back()) == same_length);
+  EXPECT_TRUE(*taken(assembler, first.back()) == one);
+}
+
+// Memory does not grow with what never becomes whole.
+TEST(Pieces, OfAPacketThatIsTooOldAreForgotten) {
+  PacketCutter cutter(of_flow(), kFirst);
+  PacketAssembler assembler;
+  const Bytes packet = pattern(4136);
+  const auto old = pieces_of(cutter, packet, 1024);
+  EXPECT_TRUE(taken(assembler, old[0])->empty());
+  for (std::size_t i = 0; i < PacketAssembler::kAtOnce; ++i) {
+    EXPECT_TRUE(taken(assembler, pieces_of(cutter, packet, 1024)[0])->empty());
+  }
+  for (std::size_t i = 1; i < old.size(); ++i) EXPECT_TRUE(taken(assembler, old[i])->empty());
+  EXPECT_TRUE(*taken(assembler, old[0]) == packet) << "all of it came after that";
+  EXPECT_TRUE(taken(assembler, old[1])->empty());
+  assembler.rest();
+  for (std::size_t i = 1; i < old.size(); ++i) EXPECT_TRUE(taken(assembler, old[i])->empty());
+}
+
+// Each field of the header, as nobody but a forger would write it.
+TEST(Pieces, ThatAreNoneAreRefused) {
+  PacketCutter cutter(of_flow(), kFirst);
+  const auto pieces = pieces_of(cutter, pattern(4136), 1024);
+  const Sent sent = read_packet(pieces[0]);
+  const Bytes payload(sent.packet.payload.begin(), sent.packet.payload.end());
+  const auto refused = [](const Bytes& bytes) { return !PacketAssembler().take(bytes); };
+  EXPECT_FALSE(refused(payload));
+  for (std::size_t length = 0; length < payload.size(); ++length) {
+    EXPECT_TRUE(refused({payload.begin(), payload.begin() + static_cast<std::ptrdiff_t>(length)}));
+  }
+  Bytes longer = payload;
+  longer.emplace_back();
+  EXPECT_TRUE(refused(longer));
+  for (const auto& [at, value] : {std::pair{0, 4},
+                                  {0, 255},
+                                  {8, 1},
+                                  {9, 0},
+                                  {9, 3},
+                                  {9, 33},
+                                  {9, 255},
+                                  {10, 0},
+                                  {10, 255},
+                                  {11, 0}}) {
+    Bytes wrong = payload;
+    wrong[static_cast<std::size_t>(at)] = static_cast<std::byte>(value);
+    EXPECT_TRUE(refused(wrong)) << at << ": " << value;
+  }
+}
+
+TEST(Pieces, RandomOnesAreHarmless) {
+  std::mt19937_64 random(1);
+  PacketAssembler assembler;
+  for (int i = 0; i < 20'000; ++i) {
+    Bytes payload(random() % 600);
+    for (std::byte& byte : payload) byte = static_cast<std::byte>(random());
+    if (payload.size() > 12) {
+      payload[0] = static_cast<std::byte>(random() % 8);
+      payload[8] = std::byte{0};
+      payload[9] = static_cast<std::byte>(random() % 40);
+      payload[10] = static_cast<std::byte>(random() % 17);
+    }
+    const auto packet = assembler.take(payload);
+    EXPECT_LE(packet ? packet->size() : 0, kLongest + wire::kIcrcBytes);
+  }
+}
+
+}  // namespace
+}  // namespace weft::transport::testing
