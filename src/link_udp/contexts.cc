@@ -98,16 +98,25 @@ void StationHub::forget(const os::SocketAddress& peer) {
   if (found->second.out == 0 && found->second.in.empty()) neighbours_.erase(found);
 }
 
+// Of what the system says, what is known of the way by now.
+std::size_t StationHub::carries(const os::SocketAddress& peer, std::size_t path_mtu) {
+  if (const OutChannel* out = out_to(peer)) path_mtu = std::min(path_mtu, out->carries());
+  for (const InChannel* in : in_from(peer)) {
+    path_mtu = std::min(path_mtu, in->welcome().me.path_mtu);
+  }
+  return path_mtu;
+}
+
 Result<OutChannel*> StationHub::open_out(const os::SocketAddress& peer) {
   if (OutChannel* out = out_to(peer)) return out;
   const auto path = path_from(socket_.address(), peer);
   if (!path) return path.error();
   if (!room_for_context()) return Error{EUSERS, "too many peers"};
+  const std::size_t path_mtu = carries(peer, path_mtu_within(path.value().mtu));
   Context& context = new_context();
   neighbours_[peer].out = context.number;
-  context.out =
-      std::make_unique<OutChannel>(*this, context.number, way_between(path.value().source, peer),
-                                   path_mtu_within(path.value().mtu));
+  context.out = std::make_unique<OutChannel>(*this, context.number,
+                                             way_between(path.value().source, peer), path_mtu);
   activate(*context.out);
   return context.out.get();
 }

@@ -15,7 +15,7 @@ namespace {
 // The service that a REQ asks for: Weft's flows, of one kind.
 constexpr std::uint64_t kServices = 0x5765'6674'0000'0000;  // "Weft"
 constexpr std::uint8_t kReliableDatagramType = 2;
-constexpr std::uint8_t kVersion = 2;
+constexpr std::uint8_t kVersion = 3;
 
 // In a DREQ's private data, beside a packet's number.
 constexpr std::uint32_t kExpected = 0x8000'0000;
@@ -28,7 +28,9 @@ std::size_t mtu_of(std::uint8_t code) {
   return code >= 1 && code <= 5 ? std::size_t{128} << code : 0;
 }
 
-// In a REQ's private data.
+// In private data.
+constexpr std::size_t kFlowMtu = 2;
+// In a REQ's.
 constexpr std::size_t kWordCount = 3;
 constexpr std::size_t kName = 8;
 // An endpoint's name: family (4 or 6), port, scope, address.
@@ -54,7 +56,7 @@ os::SocketAddress read_name(const std::byte* bytes) {
                                     wire::load<std::uint32_t>(bytes + 4));
 }
 
-// Private data: version, MTU, MTU of the flow (REP), bytes of words (REQ), room, then perhaps a
+// Private data: version, MTU, MTU of the flow, bytes of words (REQ), room, then perhaps a
 // name and the words (REQ).
 void write_private(const Introduction& me, std::byte* out) {
   wire::store<std::uint8_t>(out, kVersion);
@@ -84,6 +86,7 @@ wire::CmMad mad_of(const Hello& hello) {
   req.responder_resources = req.initiator_depth = 16;
   req.primary.hop_limit = 64;
   write_private(hello.me, req.data.data());
+  wire::store<std::uint8_t>(req.data.data() + kFlowMtu, mtu_code(hello.path_mtu));
   write_name(hello.name, req.data.data() + kName);
   const std::size_t words = std::min(hello.words.size(), kMostWords);
   wire::store<std::uint8_t>(req.data.data() + kWordCount, static_cast<std::uint8_t>(words));
@@ -104,7 +107,7 @@ wire::CmMad mad_of(const Welcome& welcome) {
   rep.responder_resources = rep.initiator_depth = 16;
   rep.rnr_retry = 7;
   write_private(welcome.me, rep.data.data());
-  wire::store<std::uint8_t>(rep.data.data() + 2, mtu_code(welcome.path_mtu));
+  wire::store<std::uint8_t>(rep.data.data() + kFlowMtu, mtu_code(welcome.path_mtu));
   return {0, welcome.token, 0, rep};
 }
 
@@ -149,6 +152,8 @@ std::optional<Greeting> read(const wire::CmReq& req) {
     return std::nullopt;
   }
   if (!read_private(req.data.data(), hello.me)) return std::nullopt;
+  hello.path_mtu = mtu_of(wire::load<std::uint8_t>(req.data.data() + kFlowMtu));
+  if (hello.path_mtu == 0) return std::nullopt;
   const std::size_t words = wire::load<std::uint8_t>(req.data.data() + kWordCount);
   if (words > kMostWords) return std::nullopt;
   hello.words.assign(req.data.begin() + kWords, req.data.begin() + kWords + words);
@@ -172,7 +177,7 @@ std::optional<Greeting> read(const wire::CmRep& rep) {
   welcome.me.context = rep.eecn;
   welcome.me.queue_key = rep.queue_key;
   welcome.first = Psn(rep.starting_psn);
-  welcome.path_mtu = mtu_of(wire::load<std::uint8_t>(rep.data.data() + 2));
+  welcome.path_mtu = mtu_of(wire::load<std::uint8_t>(rep.data.data() + kFlowMtu));
   if (welcome.path_mtu == 0) return std::nullopt;
   return welcome;
 }

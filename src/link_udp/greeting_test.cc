@@ -26,7 +26,7 @@ Introduction introduction(std::size_t path_mtu) {
 }
 
 Hello hello(const os::SocketAddress& name, std::size_t path_mtu = 4096) {
-  return {introduction(path_mtu), name, link::Service::kReliableDatagram};
+  return {introduction(path_mtu), name, link::Service::kReliableDatagram, 512};
 }
 
 std::vector<Greeting> one_of_each() {
@@ -66,9 +66,11 @@ TEST(Greeting, AHelloIsReadBackWithEveryPathMtuAndService) {
     for (const auto service : {link::Service::kReliableDatagram, link::Service::kDatagram}) {
       Hello said = hello(os::loopback(50000), mtu);
       said.service = service;
+      said.path_mtu = 256;
       const Hello got = again(said);
       expect_same(got.me, said.me);
       EXPECT_EQ(got.service, service);
+      EXPECT_EQ(got.path_mtu, said.path_mtu);
       EXPECT_TRUE(got.name == said.name) << got.name.text();
     }
   }
@@ -158,7 +160,7 @@ TEST(Greeting, AnotherVersionOfWeftIsNone) {
     for (unsigned value = 0; value < 256; ++value) {
       auto bytes = right;
       bytes[version] = static_cast<std::byte>(value);
-      EXPECT_EQ(read_greeting(bytes).has_value(), value == 2) << value;
+      EXPECT_EQ(read_greeting(bytes).has_value(), value == 3) << value;
     }
     for (unsigned code = 0; code < 256; ++code) {
       auto bytes = right;

@@ -50,6 +50,9 @@ class Hub {
   // Says something to a peer's manager of connections.
   virtual void say(const Way& way, const Greeting& greeting) = 0;
 
+  // The way to the peer carries no more than that: so it is for all flows between both.
+  virtual void narrow(const os::SocketAddress& peer, std::size_t path_mtu) = 0;
+
   // A number by which the peer may name the operation, until forget().
   virtual std::uint32_t name_exchange(Operation& operation) = 0;
   virtual void forget_exchange(std::uint32_t exchange) = 0;

@@ -100,7 +100,11 @@ void InChannel::emit(Trains& trains, bool all, os::Time now) {
     if (place.empty()) return;
     const std::size_t length = responder_.next(place);
     if (length == 0) return;
-    trains.add(*way_, length);
+    if (transport::goes_whole(length, welcome_.me.path_mtu)) {
+      trains.add(*way_, length);
+    } else {
+      pieces_.send(responder_.settings(), place.first(length), welcome_.me.path_mtu, trains, *way_);
+    }
   }
 }
 
@@ -115,6 +119,7 @@ void InChannel::narrow(std::size_t path_mtu) {
 }
 
 void InChannel::rest() {
+  pieces_.rest();
   message_.shrink_to_fit();
   told_keys_.shrink_to_fit();
 }

@@ -9,6 +9,7 @@
 #include "hub.h"
 #include "link_udp/greeting.h"
 #include "link_udp/message.h"
+#include "piecework.h"
 #include "trains.h"
 #include "transport/responder.h"
 
@@ -38,11 +39,13 @@ class InChannel final : transport::Target {
   // When emit() has something to do: os::Time::max() when only the peer can change anything.
   os::Time due() const;
 
-  // The way to the peer carries no more than that: it is to send smaller packets, and to ask for
-  // smaller ones. True when it does not know yet.
+  // The way to the peer carries no more than that: larger answers go in pieces, and it is to send
+  // smaller packets, and to ask for smaller ones. True when it does not know yet.
   bool suggest(std::size_t path_mtu);
   // The peer has nothing under way, and will send no larger packets.
   void narrow(std::size_t path_mtu);
+  // For pieces that are requests.
+  Piecework& pieces() { return pieces_; }
 
   // Nothing has been going on: memory for it is given back.
   void rest();
@@ -104,6 +107,7 @@ class InChannel final : transport::Target {
   const std::uint32_t number_;
   const std::size_t longest_;  // message that may come whole
   transport::Responder responder_;
+  Piecework pieces_;
   std::vector<std::byte> message_;  // as far as it has come,
   const std::byte* arrived_at_ = nullptr;
   std::span<const std::byte> packet_;  // and with this one, which lies where it arrived

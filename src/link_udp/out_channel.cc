@@ -66,7 +66,7 @@ OutChannel::OutChannel(Hub& hub, std::uint32_t context, std::shared_ptr<const Wa
       token_(draw_token()),
       way_(std::move(way)),
       path_mtu_(path_mtu),
-      narrower_(path_mtu) {
+      carries_(path_mtu) {
   hub_.activate(*this);
 }
 
@@ -75,7 +75,8 @@ void OutChannel::ask(os::Time now) {
   hello.me = hub_.introduction();
   hello.me.token = token_;
   hello.me.context = context_;
-  hello.me.path_mtu = waits_for_narrower() ? narrower_ : path_mtu_;
+  hello.me.path_mtu = carries_;
+  hello.path_mtu = may_narrow() ? carries_ : path_mtu_;
   hello.name = hub_.name();
   hello.service = hub_.service();
   hello.words = words_;
@@ -101,8 +102,9 @@ bool OutChannel::welcomed(const Welcome& welcome, os::Time now) {
     }
     hear(now);
     narrow(welcome.me.path_mtu);
-    if (waits_for_narrower() && welcome.path_mtu == narrower_) {
-      path_mtu_ = narrower_;
+    peer_carries_ = std::min(peer_carries_, welcome.me.path_mtu);
+    if (may_narrow() && welcome.path_mtu == carries_) {
+      path_mtu_ = carries_;
       requester_->go_on_with(path_mtu_);
       bundle_room_ = path_mtu_;
       hub_.activate(*this);
@@ -131,9 +133,10 @@ bool OutChannel::welcomed(const Welcome& welcome, os::Time now) {
   peer_context_ = welcome.me.context;
   requester_.emplace(settings, static_cast<transport::WorkSink&>(*this));
   state_ = State::kOpen;
-  const std::size_t narrower = std::min(narrower_, welcome.me.path_mtu);
-  narrower_ = path_mtu_;
-  narrow(narrower);
+  peer_carries_ = welcome.me.path_mtu;
+  const std::size_t carries = std::min(carries_, peer_carries_);
+  carries_ = path_mtu_;
+  narrow(carries);
   words_ = {};  // they were heard
   post_early();
   hub_.activate(*this);
@@ -507,8 +510,8 @@ void OutChannel::report(link::FlowSink& sink) {
 }
 
 void OutChannel::narrow(std::size_t path_mtu) {
-  if (path_mtu >= narrower_) return;
-  narrower_ = path_mtu;
+  if (path_mtu >= carries_) return;
+  carries_ = path_mtu;
   if (state_ != State::kOpen) return;
   requester_->hold();
   next_hello_ = {};
@@ -619,6 +622,17 @@ bool OutChannel::finished() const {
   return holders_ == 0 && (state_ == State::kLost || operations_.count() == 0);
 }
 
+// Nobody says that a router drops large packets.
+void OutChannel::look_for_hole(os::Time now) {
+  if (requester_->deadline() <= now) {
+    requester_->tick(now);
+    if (requester_->doubts()) ask(now);
+  }
+  if (requester_->suspects() && carries_ > transport::kSurePathMtu) {
+    hub_.narrow(peer(), transport::kSurePathMtu);
+  }
+}
+
 void OutChannel::emit(Trains& trains, os::Time now) {
   if (state_ == State::kAsking) {
     if (now < next_hello_) return;
@@ -629,20 +643,25 @@ void OutChannel::emit(Trains& trains, os::Time now) {
   }
   if (state_ != State::kOpen) return;
   if (bundle_ != nullptr) tie_up();
-  if (requester_->deadline() <= now) requester_->tick(now);
+  look_for_hole(now);
   if (requester_->failed()) return lose(link::PeerState::kDied);
-  if (waits_for_narrower() && now >= next_hello_) ask(now);
+  if (has_to_ask() && now >= next_hello_) ask(now);
   for (unsigned sent = 0; sent < kPacketsAtOnce && requester_->ready(now); ++sent) {
     const std::span<std::byte> place = trains.place();
     if (place.empty()) return;
     const std::size_t length = requester_->next(now, place);
     if (length == 0) return;
-    trains.add(*way_, length);
+    if (transport::goes_whole(length, carries_)) {
+      trains.add(*way_, length);
+    } else {
+      pieces_.send(requester_->settings(), place.first(length), carries_, trains, *way_);
+    }
   }
 }
 
 void OutChannel::rest() {
   if (requester_) requester_->rest();
+  pieces_.rest();
   operations_.rest();
   early_.shrink_to_fit();
   finished_.shrink_to_fit();
@@ -652,7 +671,7 @@ os::Time OutChannel::due() const {
   if (state_ == State::kAsking) return next_hello_;
   if (state_ == State::kLost || bundle_ != nullptr) return os::Time::min();
   const os::Time sends = requester_->due();
-  return waits_for_narrower() ? std::min(sends, next_hello_) : sends;
+  return has_to_ask() ? std::min(sends, next_hello_) : sends;
 }
 
 bool OutChannel::owes() const {

@@ -12,6 +12,7 @@
 #include "link_udp/message.h"
 #include "operation.h"
 #include "os/clock.h"
+#include "piecework.h"
 #include "trains.h"
 #include "transport/requester.h"
 
@@ -102,12 +103,16 @@ class OutChannel final : transport::WorkSink {
   void hear(os::Time now) {
     heard_ = now;
     strikes_ = 0;
+    if (requester_) requester_->heard();
   }
   void probe(os::Time now);
 
-  // The way to the peer carries no more than that: once nothing is under way, smaller packets are
-  // agreed upon.
+  // The way to the peer carries no more than that: what is under way goes in pieces; once nothing
+  // is, smaller packets are agreed upon.
   void narrow(std::size_t path_mtu);
+  std::size_t carries() const { return carries_; }
+  // For pieces that are answers.
+  Piecework& pieces() { return pieces_; }
 
   // Sends what may be sent now.
   void emit(Trains& trains, os::Time now);
@@ -157,17 +162,22 @@ class OutChannel final : transport::WorkSink {
   bool borrows();
   void close();
   void ask(os::Time now);
-  bool narrows() const { return narrower_ < path_mtu_; }
-  bool waits_for_narrower() const {
+  bool narrows() const { return carries_ < path_mtu_; }
+  bool may_narrow() const {
     return state_ == State::kOpen && narrows() && !requester_->has_begun();
   }
+  // The peer has to hear that the way carries less, or that smaller packets come.
+  bool has_to_ask() const { return may_narrow() || peer_carries_ > carries_; }
+  void look_for_hole(os::Time now);
 
   Hub& hub_;
   const std::uint32_t context_;
   const std::uint32_t token_;
   const std::shared_ptr<const Way> way_;
-  std::size_t path_mtu_;  // of the flow
-  std::size_t narrower_;  // and what it is to become, if it is less
+  std::size_t path_mtu_;          // of the flow
+  std::size_t carries_;           // the way to the peer, which may be less
+  std::size_t peer_carries_ = 0;  // as far as the peer knows
+  Piecework pieces_;
   State state_ = State::kAsking;
   link::PeerState peer_state_ = link::PeerState::kAlive;
   std::uint64_t station_ = 0;  // of the peer

@@ -29,7 +29,7 @@ constexpr std::uint8_t kCongestionMet = 3;  // both ECN bits of the traffic clas
 // the socket is empty.
 unsigned StationHub::receive() {
   unsigned count = 0;
-  if (const auto peer = trains_.narrow_way()) narrow(*peer);
+  if (const auto peer = trains_.narrow_way()) look_at_way(*peer);
   if (trains_.met_errors()) errors_wait_ = true;
   for (int i = 0; i < kBatchesAtOnce; ++i) {
     if (socket_.receive(batch_) != 0) break;
@@ -57,12 +57,44 @@ void StationHub::take(const os::Datagram& datagram) {
     take_greeting(packet, datagram);
   } else if (packet.opcode == wire::kCongestionNotification) {
     take_notice(packet, datagram);
+  } else if (packet.destination == queue_pair_ &&
+             wire::transport_of(packet.opcode) == wire::Transport::kUnreliableDatagram) {
+    take_piece(packet, datagram);
   } else if (packet.destination != queue_pair_ ||
              wire::transport_of(packet.opcode) != wire::Transport::kReliableDatagram) {
     ++drops_.wrong_queue_pair;
   } else {
     take_of_flow(packet, datagram);
   }
+}
+
+// What has become whole is looked at as if it had come so.
+void StationHub::take_piece(const wire::Packet& piece, const os::Datagram& datagram) {
+  if (piece.queue_key != queue_key_) {
+    ++drops_.wrong_queue_key;
+    return;
+  }
+  const Context* context = find_context(transport::context_of_piece(piece.payload));
+  if (context == nullptr) {
+    ++drops_.unknown_flow;
+    return;
+  }
+  const Way& way = context->out != nullptr ? context->out->way() : context->in->way();
+  if (!(way.to == datagram.from)) {
+    ++drops_.wrong_peer;
+    return;
+  }
+  Piecework& pieces = context->out != nullptr ? context->out->pieces() : context->in->pieces();
+  const auto bytes = pieces.take(piece.payload);
+  if (bytes && bytes->empty()) return;
+  wire::Packet whole;
+  if (!bytes || wire::parse(*bytes, whole) != wire::Malformed::kNone ||
+      wire::transport_of(whole.opcode) != wire::Transport::kReliableDatagram ||
+      whole.destination != queue_pair_ || whole.end_to_end_context != context->number) {
+    ++drops_.malformed;
+    return;
+  }
+  take_of_flow(whole, datagram);
 }
 
 void StationHub::take_of_flow(const wire::Packet& packet, const os::Datagram& datagram) {
@@ -136,7 +168,9 @@ void StationHub::take_greeting(const wire::Packet& packet, const os::Datagram& d
   OutChannel* out = out_to(datagram.from);
   if (out == nullptr || !out->welcomed(welcome, now_)) return;
   for (InChannel* in : in_from(datagram.from)) {
-    if (in->station() == out->station()) in->hear(now_);
+    if (in->station() != out->station()) continue;
+    in->hear(now_);
+    if (in->suggest(out->carries())) say(in->way(), in->welcome());
   }
 }
 
@@ -144,8 +178,12 @@ void StationHub::take_greeting(const wire::Packet& packet, const os::Datagram& d
 void StationHub::greeted_again(InChannel& in, const Hello& hello, const Way& back) {
   in.hear(now_);
   OutChannel* out = out_to(back.to);
-  if (out != nullptr && out->station() == in.station()) out->hear(now_);
-  in.narrow(hello.me.path_mtu);
+  if (out != nullptr && out->station() == in.station()) {
+    out->hear(now_);
+    out->narrow(hello.me.path_mtu);
+  }
+  static_cast<void>(in.suggest(hello.me.path_mtu));  // he knows
+  in.narrow(hello.path_mtu);
   if (!in.is_shut()) return say(back, in.welcome());
   say(back, Refusal{Refusal::Why::kUnwanted, hello.me.token, 0});
 }
@@ -177,6 +215,8 @@ void StationHub::greeted(const Hello& hello, const Way& back) {
     if (closing_) say(back, Refusal{Refusal::Why::kUnwanted, hello.me.token, 0});
     return;  // he will say it again
   }
+  const auto path = os::udp_path_to(back.to, back.from);
+  const std::size_t path_mtu = carries(back.to, path_mtu_within(path ? path.value().mtu : 0));
   const auto free = std::find(sources_.begin(), sources_.end(), 0U);
   const auto source = options_.first_source + static_cast<std::uint32_t>(free - sources_.begin());
   const std::size_t place = source - options_.first_source;
@@ -188,9 +228,8 @@ void StationHub::greeted(const Hello& hello, const Way& back) {
   welcome.me = introduction();
   welcome.me.token = static_cast<std::uint32_t>(os::random_number()) | 1;
   welcome.me.context = context.number;
-  const auto path = os::udp_path_to(back.to, back.from);
-  welcome.me.path_mtu = std::min(hello.me.path_mtu, path_mtu_within(path ? path.value().mtu : 0));
-  welcome.path_mtu = welcome.me.path_mtu;
+  welcome.me.path_mtu = std::min(hello.me.path_mtu, path_mtu);
+  welcome.path_mtu = std::min(hello.path_mtu, welcome.me.path_mtu);
   welcome.first = Psn(static_cast<std::uint32_t>(os::random_number()));
   context.in = std::make_unique<InChannel>(*this, hello, welcome, way_between(back.from, back.to),
                                            source, kLongestMessage);
@@ -235,12 +274,13 @@ void StationHub::said(const Farewell& farewell, const Way& back) {
   }
 }
 
-// The system knows best how much the way carries: anybody can forge what a router says. Packets of
-// that size that are under way go in fragments, so that nothing is lost.
-void StationHub::narrow(const os::SocketAddress& peer) {
+// The system knows best how much the way carries: anybody can forge what a router says.
+void StationHub::look_at_way(const os::SocketAddress& peer) {
   const auto path = os::udp_path_to(peer, socket_.address());
-  if (!path) return;
-  const std::size_t path_mtu = path_mtu_within(path.value().mtu);
+  if (path) narrow(peer, path_mtu_within(path.value().mtu));
+}
+
+void StationHub::narrow(const os::SocketAddress& peer, std::size_t path_mtu) {
   if (OutChannel* out = out_to(peer)) out->narrow(path_mtu);
   for (InChannel* in : in_from(peer)) {
     if (in->suggest(path_mtu)) say(in->way(), in->welcome());
@@ -249,7 +289,7 @@ void StationHub::narrow(const os::SocketAddress& peer) {
 
 void StationHub::take_errors() {
   while (const auto error = socket_.next_error()) {
-    if (error->what == os::UdpError::What::kTooBig) narrow(error->peer);
+    if (error->what == os::UdpError::What::kTooBig) look_at_way(error->peer);
     if (error->what != os::UdpError::What::kPortUnreachable) continue;
     if (OutChannel* out = out_to(error->peer)) out->strike();
     for (InChannel* in : in_from(error->peer)) {

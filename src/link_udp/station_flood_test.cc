@@ -207,6 +207,7 @@ class Flood {
         Hello hello = insider_.hello();
         hello.me.token = token;
         hello.me.path_mtu = dice_.one_of({256UL, 512UL, 1024UL, 4096UL});
+        hello.path_mtu = dice_.one_of({256UL, 1024UL, 2048UL});
         return Stranger::greeting(hello);
     }
   }

@@ -4,8 +4,10 @@
 
 #include <cstring>
 
+#include "os/runtime_dir.h"
 #include "out_channel.h"
 #include "stranger.h"
+#include "transport/pieces.h"
 
 namespace weft::udp {
 namespace {
@@ -247,6 +249,103 @@ TEST_F(StationHostileTest, WhoAcknowledgesNoAnswersIsAnsweredNoMoreAndDisturbsNo
     ask();
     return carried_out() > OutChannel::kMostAnswers;
   })) << "what was not carried out is not lost";
+}
+
+// Cuts a packet of the stranger's flow and sends the pieces, which say so much of the flow.
+void send_pieces(Stranger& from, Peer& to, const Bytes& packet, const Introduction& end) {
+  transport::Settings settings;
+  settings.destination = end.queue_pair;
+  settings.context = end.context;
+  settings.queue_key = end.queue_key;
+  transport::PacketCutter cutter(settings, static_cast<std::uint32_t>(os::random_number()));
+  cutter.cut(packet, 256);
+  Bytes place(wire::kMaxHeaderBytes + 256);
+  while (const std::size_t length = cutter.next(place)) {
+    from.send(to, {place.begin(), place.begin() + static_cast<std::ptrdiff_t>(length)});
+  }
+}
+
+TEST_F(StationHostileTest, PiecesAreBelievedNoMoreThanWholePackets) {
+  Stranger thief;
+  ASSERT_TRUE(stranger.agree(b));
+  const Introduction& end = stranger.welcome.me;
+  const Bytes packet = stranger.message(0, {}, 900);
+  const auto drops = [this] { return b.station->drops(); };
+
+  Introduction wrong = end;
+  wrong.queue_key ^= 1;
+  send_pieces(stranger, b, packet, wrong);
+  ASSERT_TRUE(until({&a, &b}, [&] { return drops().wrong_queue_key == 4; }));
+  wrong = end;
+  wrong.context ^= 0x10'0000;
+  send_pieces(stranger, b, packet, wrong);
+  ASSERT_TRUE(until({&a, &b}, [&] { return drops().unknown_flow == 4; }));
+  send_pieces(thief, b, packet, end);
+  ASSERT_TRUE(until({&a, &b}, [&] { return drops().wrong_peer == 4; }));
+
+  // What they are pieces of must be for that flow, and whole.
+  wire::Packet headers;
+  const auto altered = [&](auto alter) {
+    wire::parse(stranger.of_flow(wire::Operation::kSendOnly, 0, Bytes(900)), headers);
+    alter(headers);
+    return Stranger::packet(headers, Bytes(900));
+  };
+  const Bytes of_another = altered([](wire::Packet& each) { each.end_to_end_context ^= 1; });
+  const Bytes for_another = altered([](wire::Packet& each) { each.destination ^= 1; });
+  const Bytes unreliable = altered([](wire::Packet& each) {
+    each.opcode = opcode_of(wire::Transport::kUnreliableDatagram, wire::Operation::kSendOnly);
+  });
+  std::uint64_t malformed = 0;
+  for (const Bytes& each : {of_another, for_another, unreliable, Bytes(900)}) {
+    send_pieces(stranger, b, each, end);
+    ++malformed;
+    ASSERT_TRUE(until({&a, &b}, [&] { return drops().malformed == malformed; }));
+  }
+  const Bytes wrong_key = altered([](wire::Packet& each) { each.queue_key ^= 1; });
+  send_pieces(stranger, b, wrong_key, end);
+  ASSERT_TRUE(until({&a, &b}, [&] { return drops().wrong_queue_key == 5; }));
+  EXPECT_TRUE(b.log.messages.empty());
+
+  send_pieces(stranger, b, packet, end);
+  ASSERT_TRUE(until({&a, &b}, [&] { return b.log.messages.size() == 1; }));
+  expect_all_arrived();
+}
+
+// Of the address alone, which anybody can forge, no flow becomes narrower.
+TEST_F(StationHostileTest, WhoDoesNotKnowTheFlowDoesNotChangeIt) {
+  const auto flow_of = [&](const Hello& hello) -> std::optional<Welcome> {
+    stranger.send(b, Stranger::greeting(hello));
+    std::optional<Welcome> answer;
+    until({&a, &b}, [&] {
+      for (const Greeting& said : stranger.hear()) {
+        const auto* welcome = std::get_if<Welcome>(&said);
+        if (welcome != nullptr && welcome->token == hello.me.token) answer = *welcome;
+      }
+      return answer.has_value();
+    });
+    return answer;
+  };
+  const Hello right = stranger.hello();
+  const auto first = flow_of(right);
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->path_mtu, 1024U);
+  Hello forged = right;
+  forged.me.token = right.me.token + 1;
+  forged.me.path_mtu = forged.path_mtu = 256;
+  ASSERT_TRUE(flow_of(forged));
+  const auto again = flow_of(right);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->me.token, first->me.token);
+  EXPECT_EQ(again->me.path_mtu, 1024U);
+  EXPECT_EQ(again->path_mtu, 1024U);
+  Hello narrower = right;
+  narrower.me.path_mtu = 512;
+  const auto known = flow_of(narrower);
+  ASSERT_TRUE(known);
+  EXPECT_EQ(known->me.path_mtu, 512U) << "whoever knows it is believed";
+  EXPECT_EQ(known->path_mtu, 1024U) << "and may have something under way";
+  narrower.path_mtu = 512;
+  EXPECT_EQ(flow_of(narrower)->path_mtu, 512U);
 }
 
 // As often as there are numbers of flows, and more.

@@ -77,6 +77,7 @@ class StationHub final : public Station, public Hub {
   os::Time emptied() const override { return emptied_; }
   bool counts(Access access) const override;
   memory::OwnMemory& memory() override { return memory_; }
+  void narrow(const os::SocketAddress& peer, std::size_t path_mtu) override;
   void activate(OutChannel& channel) override { activate(channel.context(), channel.due()); }
   void activate(InChannel& channel) override {
     activate(channel.welcome().me.context, channel.due());
@@ -108,6 +109,7 @@ class StationHub final : public Station, public Hub {
   void activate(std::uint32_t number, os::Time due);
   OutChannel* out_to(const os::SocketAddress& peer);
   std::vector<InChannel*> in_from(const os::SocketAddress& peer);
+  std::size_t carries(const os::SocketAddress& peer, std::size_t path_mtu);
   Result<OutChannel*> open_out(const os::SocketAddress& peer);
   InChannel* source(std::uint32_t number) const;
   void forget(const os::SocketAddress& peer);
@@ -119,11 +121,12 @@ class StationHub final : public Station, public Hub {
   unsigned receive();
   void take(const os::Datagram& datagram);
   void take_greeting(const wire::Packet& packet, const os::Datagram& datagram);
+  void take_piece(const wire::Packet& piece, const os::Datagram& datagram);
   void take_of_flow(const wire::Packet& packet, const os::Datagram& datagram);
   void take_notice(const wire::Packet& packet, const os::Datagram& datagram);
   void take_mark(Context& context, bool request, const os::Datagram& datagram);
   void take_errors();
-  void narrow(const os::SocketAddress& peer);
+  void look_at_way(const os::SocketAddress& peer);
   void greeted(const Hello& hello, const Way& back);
   void greeted_again(InChannel& in, const Hello& hello, const Way& back);
   void said(const Refusal& refusal, const Way& back);

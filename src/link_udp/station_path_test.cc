@@ -13,6 +13,7 @@
 #include "os/fd.h"
 #include "os/own_process.h"
 #include "test_support.h"
+#include "wire/opcode.h"
 
 namespace weft::udp {
 namespace {
@@ -165,19 +166,30 @@ void mark(Octets& packet) {
   if (v4) put_checksum(packet, 0, 20, 10, 0);
 }
 
+// Larger than a greeting, the other unreliable datagram that there is.
+bool is_piece(const Octets& packet) {
+  const std::size_t payload = packet[0] >> 4 == 4 ? 28 : 48;
+  const auto opcode = opcode_of(wire::Transport::kUnreliableDatagram, wire::Operation::kSendOnly);
+  return packet.size() > payload + 400 && packet[payload] == opcode;
+}
+
 // Two hosts and the router between them.
 struct Network {
   Host hosts[2] = {Host(1), Host(2)};
   int mtu = kWide;
-  bool marks = false;  // packets that allow it
+  bool silent = false;  // says nothing of those that are too large
+  bool marks = false;   // packets that allow it
+  unsigned loss = 0;    // every so many packets one is lost; 0: none
   // What it has seen.
+  unsigned handed_on = 0;
   unsigned refused = 0;
   unsigned fragments = 0;
+  unsigned pieces = 0;
   std::size_t largest = 0;
   unsigned most_at_once = 0;  // packets
 
   bool valid() const { return hosts[0].valid() && hosts[1].valid(); }
-  void forget() { refused = fragments = 0, largest = 0; }
+  void forget() { refused = fragments = pieces = 0, largest = 0; }
   void hand_on() {
     for (Host& host : hosts) {
       Host& other = &host == hosts ? hosts[1] : hosts[0];
@@ -190,12 +202,14 @@ struct Network {
         if (packet[v4 ? 9 : 6] != IPPROTO_UDP && !fragment) continue;
         largest = std::max(largest, packet.size());
         if (fragment) ++fragments;
+        if (is_piece(packet)) ++pieces;
         if (marks) mark(packet);
+        if (loss != 0 && ++handed_on % loss == 0) continue;
         if (packet.size() <= static_cast<std::size_t>(mtu)) {
           other.put(packet);
         } else {
           ++refused;
-          host.put(too_big(packet, mtu));
+          if (!silent) host.put(too_big(packet, mtu));
         }
       }
     }
@@ -252,6 +266,8 @@ struct Fixture {
   bool all_ended() {
     return until([&] { return a().ends.ended_ones.size() == sent.size(); });
   }
+  // New work waits until what was under way has ended at both ends, and smaller packets come.
+  bool agrees() { return access(false, 8), all_ended(); }
   void* cookie() const { return reinterpret_cast<void*>(sent.size()); }
 
   void message(std::size_t length) {
@@ -357,14 +373,16 @@ TEST(StationPath, WorkGoesOnOverAWayThatCarriesLess) {
     network.mtu = kNarrow;
     expect_all_done(pair, kRounds);
     EXPECT_GT(network.refused, 0U);
-    EXPECT_GT(network.fragments, 0U) << "what was under way went in fragments";
+    EXPECT_GT(network.fragments + network.pieces, 0U) << "so did what was under way";
     pair.expect_messages(0, 1 + 2 * kRounds);
 
+    ASSERT_TRUE(pair.agrees());
     network.forget();
     send_of_all_kinds(pair);
     expect_all_done(pair, 2 * kRounds);
     pair.expect_messages(1 + 2 * kRounds, 2 * kRounds);
-    EXPECT_EQ(network.refused + network.fragments, 0U) << "a smaller path MTU is agreed upon";
+    EXPECT_EQ(network.refused + network.fragments + network.pieces, 0U)
+        << "a smaller path MTU is agreed upon";
     EXPECT_LE(network.largest, std::size_t{kNarrow});
     EXPECT_GT(network.largest, 1024U);
   });
@@ -387,6 +405,102 @@ TEST(StationPath, ReadsGoOnOverAWayThatCarriesLess) {
     }
     EXPECT_EQ(network.refused + network.fragments, 0U);
     EXPECT_LE(network.largest, std::size_t{kNarrow});
+  });
+}
+
+// Nobody says so. Large messages are offers and writes, of which each side has to hear.
+TEST(StationPath, WorkGoesOnWhereLargePacketsVanish) {
+  between_hosts([](Network& network, int family) {
+    network.silent = true;
+    Fixture pair(network, family);
+    ASSERT_NE(pair.flow, nullptr);
+    pair.message(kLarge);
+    ASSERT_TRUE(pair.all_ended());
+    send_of_all_kinds(pair);
+    for (int i = 0; i < 5; ++i) pair.poll();
+    network.mtu = kNarrow;
+    network.loss = 20;
+    expect_all_done(pair, kRounds);
+    EXPECT_GT(network.refused, 0U);
+    EXPECT_GT(network.pieces, 0U);
+    EXPECT_EQ(network.fragments, 0U);
+    pair.expect_messages(0, 1 + 2 * kRounds);
+
+    network.loss = 0;
+    ASSERT_TRUE(pair.agrees());
+    network.forget();
+    send_of_all_kinds(pair);
+    expect_all_done(pair, 2 * kRounds);
+    pair.expect_messages(1 + 2 * kRounds, 2 * kRounds);
+    EXPECT_EQ(network.refused + network.pieces, 0U) << "a smaller path MTU is agreed upon";
+    EXPECT_GT(network.largest, 1024U);
+  });
+}
+
+// Of a message that is a single packet nothing comes at all, and nothing else is under way.
+TEST(StationPath, ALonePacketThatVanishesIsFollowedBySmallerOnes) {
+  between_hosts([](Network& network, int family) {
+    network.silent = true;
+    Fixture pair(network, family);
+    ASSERT_NE(pair.flow, nullptr);
+    pair.message(100);
+    ASSERT_TRUE(pair.all_ended());
+    network.mtu = kNarrow;
+    pair.message(3000);
+    ASSERT_TRUE(pair.all_ended());
+    EXPECT_GT(network.refused, 0U);
+    ASSERT_TRUE(pair.agrees());
+    network.forget();
+    pair.message(3000);
+    expect_all_done(pair, 0);
+    pair.expect_messages(0, 3);
+    EXPECT_EQ(network.refused, 0U);
+  });
+}
+
+// It is the one who reads who notices, and the other one who has to know.
+TEST(StationPath, ReadsGoOnWhereLargeAnswersVanish) {
+  between_hosts([](Network& network, int family) {
+    network.silent = true;
+    Fixture pair(network, family);
+    ASSERT_NE(pair.flow, nullptr);
+    const Bytes filled = pattern(pair.region.size(), 9);
+    std::copy(filled.begin(), filled.end(), pair.region.begin());
+    for (int i = 0; i < kRounds; ++i) {
+      pair.access(false, kLarge);
+      pair.message(100);
+    }
+    for (int i = 0; i < 3; ++i) pair.poll();
+    network.mtu = kNarrow;
+    ASSERT_TRUE(pair.all_ended());
+    EXPECT_GT(network.refused, 0U);
+    ASSERT_TRUE(pair.agrees());
+    network.forget();
+    pair.access(false, kLarge);
+    ASSERT_TRUE(pair.all_ended());
+    for (const auto& [number, end] : pair.a().ends.ended_ones) EXPECT_EQ(end.error, 0) << number;
+    for (const Bytes& each : pair.sent) {
+      if (each.size() != kLarge) continue;
+      EXPECT_TRUE(std::equal(each.begin(), each.end(), pair.region.begin()));
+    }
+    EXPECT_EQ(network.refused + network.pieces, 0U);
+  });
+}
+
+// Packets that are lost for other reasons say nothing of their size.
+TEST(StationPath, AWayThatLosesPacketsIsNoNarrowerOne) {
+  between_hosts([](Network& network, int family) {
+    Fixture pair(network, family);
+    ASSERT_NE(pair.flow, nullptr);
+    network.loss = 10;
+    send_of_all_kinds(pair);
+    expect_all_done(pair, kRounds);
+    network.loss = 0;
+    network.forget();
+    pair.access(true, kLarge);
+    pair.access(false, kLarge);
+    expect_all_done(pair, kRounds);
+    EXPECT_GT(network.largest, 4096U);
   });
 }
 

@@ -72,6 +72,7 @@ struct Stranger {
     Hello hello;
     hello.me = {1, 2, queue_pair_at(socket->address().port()), 3, 4, 1024, 100'000};
     hello.name = socket->address();
+    hello.path_mtu = hello.me.path_mtu;
     return hello;
   }
   // What the station says to this one, as greetings.

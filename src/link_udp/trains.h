@@ -39,7 +39,8 @@ class Trains {
   // loses packets.
   void flush();
 
-  // Once: a peer to whom packets were too large for the way. They went in fragments.
+  // Once: a peer to whom packets were too large for the way, as the system says. They went in
+  // fragments.
   std::optional<os::SocketAddress> narrow_way() { return std::exchange(narrow_, std::nullopt); }
   // That left, or were lost by the socket.
   std::uint64_t packets() const { return packets_; }

@@ -53,6 +53,8 @@ def main():
                             ("--lose", {"type": int, "default": 0, "help": "so many of a hundred packets"}),
                             ("--cut", {"type": float, "default": 0, "metavar": "SECONDS",
                                        "help": f"cut the wire for so long, again and again, {PAUSE} s apart"}),
+                            ("--swallow", {"type": int, "default": 0, "metavar": "BYTES",
+                                           "help": "nobody says that longer packets do not arrive: not for tests of datagrams"}),
                             ("--ipv6", {"action": "store_true"}),
                             ("--filter", {"action": "append", "help": "which tests; each one given makes a group"}),
                             ("--part", {"type": part_and_parts, "default": (0, 1), "metavar": "PART/PARTS",
@@ -62,6 +64,8 @@ def main():
     wire = hosts.Hosts(1, arguments.mtu)
     wire[0].reach_itself_over_the_wire()
     wire[0].complain_often()
+    if arguments.swallow:
+        wire.swallow(arguments.swallow)
     wire.lose(arguments.lose)
     environment = {**test.env, "FI_PROVIDER": test.provider, "FI_WEFT_IFACE": "eth0",
                    "WEFT_TEST_ADDRESSES": "ipv6" if arguments.ipv6 else "ipv4"}
@@ -75,6 +79,7 @@ def main():
     print(f"{passed} packets crossed the wire, {lost} were lost")
     require(ended.returncode == 0, f"the suite ended with status {ended.returncode}")
     require(passed > FEWEST_PACKETS and (lost > 0) == (arguments.lose > 0), "the wire was not what it should be")
+    require((wire.swallowed() > 0) == (arguments.swallow > 0), "the wire did not swallow what it should")
 
 
 main()

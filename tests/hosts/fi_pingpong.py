@@ -3,6 +3,7 @@
 # Does Debian's fi_pingpong complete with verified data between two hosts, whatever the wire does to packets?
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import hosts
@@ -14,6 +15,8 @@ from program import require, setup  # noqa: E402
 # When a cable is pulled there are so many messages, which takes a second at least, and this is how they are reported.
 MANY, REPORTED_AS = "1000", "1k"
 PACKETS_BEFORE_CUT = 200
+# Bytes of an IP packet that some router hands on without a word about larger ones.
+LONGEST = 1300
 
 
 def start(test, host, iterations, options):
@@ -56,6 +59,27 @@ def main():
         with wire.cut_off(wire[1], PACKETS_BEFORE_CUT, seconds=1):
             exchange(test, wire, "ipv4", [*options, "-S", "65536"], MANY, sizes=1, reported=REPORTED_AS)
         print(f"{' '.join(options)}: the cable was pulled for a second, and every message is verified", flush=True)
+    if arguments.mtu > 1500:
+        large_packets_vanish(test, wire)
+
+
+def large_packets_vanish(test, wire):
+    """In the middle of something, and from the beginning."""
+    for family in ("ipv4", "ipv6"):
+        over = threading.Event()
+        start_at = wire.counts()[0] + PACKETS_BEFORE_CUT
+
+        def wait_and_swallow(start_at=start_at, over=over):
+            while wire.counts()[0] < start_at and not over.wait(0.01):
+                pass
+            wire.swallow(LONGEST)
+
+        with hosts.beside(wait_and_swallow, over):
+            exchange(test, wire, family, ["-e", "rdm", "-S", "65536"], MANY, sizes=1, reported=REPORTED_AS)
+        require(wire.swallowed() > 0, "no packet was large")
+        exchange(test, wire, family, ["-e", "msg", "-S", "all"])
+        print(f"{family}: {wire.swallowed()} large packets vanished, and every message is verified", flush=True)
+        wire.end_swallowing()
 
 
 main()

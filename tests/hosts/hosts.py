@@ -33,8 +33,10 @@ flush ruleset
 table bridge losses {{
   counter passed {{ }}
   counter lost {{ }}
+  counter swallowed {{ }}
   chain forward {{
     type filter hook forward priority 0;
+    {hole}
     meta l4proto {protocols} numgen random mod 100 < {percent} counter name lost drop;
     meta l4proto {protocols} counter name passed;
   }}
@@ -177,6 +179,7 @@ class Hosts:
     def __init__(self, count, mtu=1500):
         self._wire = Place("wire")
         self._wire.ip("link add bridge0 type bridge forward_delay 0 mcast_snooping 0", "link set bridge0 up")
+        self._hole = ""
         self.lose(0)
         self._hosts = [Host(number, mtu, self._wire) for number in range(count)]
 
@@ -192,13 +195,31 @@ class Hosts:
         if percent != 0 and singly:
             for host in self:
                 host.send_singly()
-        call(*self._wire.words("nft", "-f", "-"), text=RULES.format(percent=percent, protocols=protocols))
+        call(*self._wire.words("nft", "-f", "-"), text=RULES.format(percent=percent, protocols=protocols, hole=self._hole))
+
+    def swallow(self, longest):
+        """From now on packets of UDP that are longer than that do not arrive, as behind a router whose ICMP is filtered. Nobody
+        is told. Packets leave singly: the kernel would carry a train as one packet, which is longer than those in it."""
+        for host in self:
+            host.send_singly()
+        self._hole = f"meta l4proto udp meta length > {longest} counter name swallowed drop;"
+        self.lose(0)
 
     def counts(self):
         """How many packets of those protocols the wire has passed on, and how many lost, since lose()."""
         listed = json.loads(call(*self._wire.words("nft", "-j", "list", "counters")))["nftables"]
         counters = {entry["counter"]["name"]: entry["counter"]["packets"] for entry in listed if "counter" in entry}
         return counters["passed"], counters["lost"]
+
+    def end_swallowing(self):
+        """From now on packets of all sizes arrive."""
+        self._hole = ""
+        self.lose(0)
+
+    def swallowed(self):
+        """How many packets were too long since swallow(), or lose()."""
+        listed = json.loads(call(*self._wire.words("nft", "-j", "list", "counter", "bridge", "losses", "swallowed")))["nftables"]
+        return sum(entry["counter"]["packets"] for entry in listed if "counter" in entry)
 
     @contextlib.contextmanager
     def cut_off(self, host, after_packets, seconds):

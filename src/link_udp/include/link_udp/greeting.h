@@ -4,8 +4,13 @@
 // By messages of the connection manager (IBTA chapter 12) for the service type Reliable Datagram,
 // as packets to queue pair 1 at the endpoint's own port: REQ and REP begin a flow, in which the one
 // who asked sends requests and the other one answers; REJ says no, or that a flow is not known (any
-// more); DREQ and DREP end it. A REQ that comes again asks whether the peer is there; or for a
-// smaller path MTU, when its sender has nothing under way.
+// more); DREQ and DREP end it. A REQ that comes again asks whether the peer is there.
+//
+// Each end says in REQ and REP how much the way between them carries, as far as it knows, and
+// believes the other one if that is less: larger packets go in pieces from then on
+// (transport/pieces.h). When the one who sends requests has nothing under way, his REQ asks for a
+// flow of smaller packets, and the REP says that it is one. Who knows the flow's tokens is
+// believed.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +34,7 @@ struct Introduction {
   std::uint32_t queue_pair = 0;
   std::uint32_t context = 0;  // end-to-end context of the flow, 24 bits
   std::uint32_t queue_key = 0;
-  std::size_t path_mtu = 0;  // the largest for which it knows a way
+  std::size_t path_mtu = 0;  // the largest that the way carries, as far as is known
   std::uint32_t room = 0;    // bytes of packets that it can take in while it does not look
 };
 
@@ -41,6 +46,7 @@ struct Hello {
   Introduction me;
   os::SocketAddress name;  // of the endpoint that asks, as its peers know it
   link::Service service = link::Service::kReliableDatagram;
+  std::size_t path_mtu = 0;  // of the flow: that it has, or is to have, as nothing is under way
   // The first control message of the flow, at most kMostWords bytes: it is heard even if the one
   // who asks does not live to hear the answer, which says that it was. The same in each REQ until
   // then; a DREQ takes back what nobody has heard.
