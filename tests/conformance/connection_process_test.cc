@@ -128,7 +128,7 @@ TEST(ConnectionDeath, WakesWhoeverSleepsOnTheEventQueue) {
   std::uint32_t what = 0;
   fi_eq_cm_entry entry{};
   ssize_t got = -FI_EAGAIN;
-  while (got == -FI_EAGAIN) got = fi_eq_sread(place.eq(), &what, &entry, sizeof entry, 10000, 0);
+  while (got == -FI_EAGAIN) got = fi_eq_sread(place.eq(), &what, &entry, sizeof entry, 20000, 0);
   EXPECT_EQ(what, static_cast<std::uint32_t>(FI_SHUTDOWN));
 }
 
@@ -282,6 +282,37 @@ INSTANTIATE_TEST_SUITE_P(ConnectionDeath, KilledStream,
                                   (std::get<1>(one.param) ? "Asks" : "Accepts");
                          });
 
+constexpr int kMoments = 100;
+
+void connect_for_a_moment(Channel& to_test) {
+  Place place;
+  Address address;
+  ASSERT_TRUE(to_test.receive(&address));
+  for (int i = 0; i < kMoments && !testing::Test::HasFailure(); ++i) {
+    const Fid<fid_ep> active = place.connect(address);
+    place.expect(FI_CONNECTED, &active->fid);
+    place.expect(FI_SHUTDOWN, &active->fid);
+  }
+  to_test.send(true);
+}
+
+// Over the network the farewell may come together with the answer after which one may send: what
+// the other one hears of first is the connection all the same.
+TEST(ConnectionForAMoment, IsToldBeforeItsEnd) {
+  Place place;
+  const Fid<fid_pep> pep = place.listen();
+  PeerProcess peer(connect_for_a_moment);
+  peer.channel().send(name_of(&pep->fid));
+  for (int i = 0; i < kMoments && !peer.channel().ready(); ++i) {
+    const Event request = place.expect(FI_CONNREQ, &pep->fid);
+    const Fid<fid_ep> passive = place.open(request.info.get());
+    ASSERT_EQ(fi_accept(passive.get(), nullptr, 0), 0);
+    place.expect(FI_CONNECTED, &passive->fid);
+  }
+  bool done = false;
+  EXPECT_TRUE(peer.channel().receive(&done));
+}
+
 // Connects with little patience to the address that it is told.
 void be_impatient(Channel& to_test) {
   setenv("FI_WEFT_REQUEST_TIMEOUT_MS", "300", 1);
@@ -328,7 +359,7 @@ TEST(ConnectionWait, TheEventQueuesDescriptorTellsOfEverything) {
     while (!event) {
       if (fi_trywait(place.domain().fabric(), fids, 1) == 0) {
         pollfd waits{fd, POLLIN, 0};
-        EXPECT_EQ(::poll(&waits, 1, 10000), 1);
+        EXPECT_EQ(::poll(&waits, 1, 20000), 1);
       }
       event = place.read();
     }

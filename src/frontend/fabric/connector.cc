@@ -72,7 +72,10 @@ int Connector::shut_down() {
       case State::kAccepting:
       case State::kConnected:
         // As with other providers each end hears of the end once, whoever ended it.
-        if (connection_.shut_down()) eq_->push_connection(FI_SHUTDOWN, ep_, nullptr, {});
+        // Who has not heard of the connection has given up.
+        if (connection_.shut_down() && !early_) {
+          eq_->push_connection(FI_SHUTDOWN, ep_, nullptr, {});
+        }
         core_->part(ECANCELED);
         return 0;
       case State::kEnded:
@@ -93,9 +96,13 @@ void Connector::heard(std::uint32_t source, std::span<const std::byte> message) 
 void Connector::lost(bool died) { connection_.lose(died, os::coarse_now()); }
 
 void Connector::reached() {
-  if (connection_.state() == State::kConnected) {
-    eq_->push_connection(FI_CONNECTED, ep_, nullptr, early_);
-  }
+  if (connection_.state() == State::kConnected) tell_what_was_early();
+}
+
+void Connector::tell_what_was_early() {
+  if (!early_) return;
+  eq_->push_connection(FI_CONNECTED, ep_, nullptr, *early_);
+  early_.reset();
 }
 
 void Connector::tick(os::Time now) { connection_.tick(now); }
@@ -113,7 +120,7 @@ void Connector::turn_away(std::uint32_t source) { core_->turn_away(source); }
 // The program may send as soon as it hears of the connection.
 void Connector::connected(std::span<const std::byte> data) {
   if (!core_->peer_reached()) {
-    early_.assign(data.begin(), data.end());
+    early_.emplace(data.begin(), data.end());
     return;
   }
   eq_->push_connection(FI_CONNECTED, ep_, nullptr, data);
@@ -130,6 +137,7 @@ void Connector::failed(int error, std::span<const std::byte> data) {
 }
 
 void Connector::parted() {
+  tell_what_was_early();
   core_->part(ECONNRESET);
   eq_->push_connection(FI_SHUTDOWN, ep_, nullptr, {});
 }

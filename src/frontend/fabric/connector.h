@@ -56,6 +56,7 @@ class Connector final : messaging::ConnectionSink, connect::Border {
   void connected(std::span<const std::byte> data) override;
   void failed(int error, std::span<const std::byte> data) override;
   void parted() override;
+  void tell_what_was_early();
 
   struct fid& ep_;
   Domain& domain_;
@@ -68,7 +69,9 @@ class Connector final : messaging::ConnectionSink, connect::Border {
   std::optional<connect::Request> request_;
   std::optional<os::SocketAddress> peer_;
   connect::Connection connection_;
-  connect::Bytes early_;  // what came with the reply of a peer that is not reached yet
+  // What came with the reply of a peer that is not reached yet: of the connection the program hears
+  // when it is, or when the peer has parted already.
+  std::optional<connect::Bytes> early_;
 };
 
 }  // namespace weft::fabric
