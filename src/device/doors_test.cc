@@ -5,23 +5,16 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <filesystem>
-#include <iterator>
 #include <thread>
 
 #include "device/port.h"
 #include "link_udp/route.h"
 #include "os/event.h"
 #include "os/loopback.h"
+#include "os/thread_count.h"
 
 namespace weft::device {
 namespace {
-
-// Of this process.
-std::size_t threads() {
-  const std::filesystem::directory_iterator tasks("/proc/self/task");
-  return static_cast<std::size_t>(std::distance(begin(tasks), end(tasks)));
-}
 
 // A port for datagrams at an address of this test's own.
 struct Holder {
@@ -73,17 +66,16 @@ TEST(Doors, WhatComesForOthersIsHandedOnThoughTheHolderNeverPolls) {
 TEST(Doors, TakeNoThreadWhereNobodyWantsToHearForeignPeers) {
   // A sanitizer begins a thread of its own with the first one.
   std::thread([] {}).join();
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  const std::size_t before = threads();
+  const std::size_t before = os::count_threads();
   const Holder deaf(os::address_of("127.47.91.2", 0), false);
-  EXPECT_EQ(threads(), before);
+  EXPECT_EQ(os::count_threads(), before);
   {
     const Holder holder(os::address_of("127.47.91.2", 0));
-    EXPECT_EQ(threads(), before + 1);
+    EXPECT_EQ(os::count_threads(), before + 1);
     const Holder second(os::address_of("127.47.91.3", 0));
-    EXPECT_EQ(threads(), before + 1);
+    EXPECT_EQ(os::count_threads(), before + 1);
   }
-  EXPECT_EQ(threads(), before);
+  EXPECT_EQ(os::count_threads(), before);
 }
 
 }  // namespace

@@ -311,7 +311,7 @@ TEST_F(EngineGroupTest, TwoThreadsThatWaitLetEachOtherSleep) {
 
 TEST_F(EngineGroupTest, TwoThreadsThatWaitForDifferentNewsDoNotTakeEachOthersWakeUps) {
   // Each wake-up that is lost costs a nap of half a second: forty would not fit into the time.
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(15);
   std::atomic<bool> finished{false};
   std::atomic<int> answered{0};
   std::thread patient([&] {
@@ -350,7 +350,7 @@ class Sleeper {
     while (!finished_ && !lost_) {
       const int seen = answered_;
       if (group_.prepare_wait([&] { return engine_.taken() > seen || finished_; })) {
-        lost_ = !os::wait_readable(group_.descriptor(), std::chrono::seconds(10));
+        lost_ = !os::wait_readable(group_.descriptor(), std::chrono::seconds(20));
       }
       group_.progress();
       answered_ = engine_.taken();

@@ -148,7 +148,7 @@ struct ErrandTest : ::testing::TestWithParam<bool> {
     ASSERT_TRUE(peer.open(kOwner));
     // The owner listens once it has looked at the slot.
     slot.emplace(dir.path(), kOwner, 0);
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (slot->header().attention != Attention::kPolled) {
       ASSERT_LT(std::chrono::steady_clock::now(), end);
       std::this_thread::yield();
@@ -383,7 +383,7 @@ TEST_P(ErrandTest, AnnouncementsComeOncePerAccess) {
     while (access(true, bytes, {0, 8, RegionKey{11}}, true).state == State::kAgain) {
     }
   }
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (stage->announced < 4 * kBothWays && std::chrono::steady_clock::now() < end) {
     std::this_thread::yield();
   }

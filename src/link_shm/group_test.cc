@@ -130,7 +130,7 @@ TEST_P(GroupTest, ALostMemberIsFoundAgain) {
   EXPECT_EQ(outbox.check_peer(flow), link::PeerState::kAlive) << "a group is always there";
   box = make_mailbox(dir.path(), 7001);
   log.box = box.get();
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   std::size_t again = 0;
   while (again == 0 && std::chrono::steady_clock::now() < end) {
     send();

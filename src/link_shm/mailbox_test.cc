@@ -28,7 +28,7 @@ struct MailboxTest : ::testing::Test {
   Peer peer{dir.path(), kSender};
 
   void poll_until(std::size_t count) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (log.messages.size() < count && std::chrono::steady_clock::now() < end) box->poll(log);
     ASSERT_EQ(log.messages.size(), count);
   }

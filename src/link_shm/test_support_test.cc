@@ -45,7 +45,7 @@ bool Child::await_word() {
   const int fd = pid_ == 0 ? to_child_[0] : to_parent_[0];
   pollfd entry{fd, POLLIN, 0};
   char word = 0;
-  return ::poll(&entry, 1, 10000) == 1 && ::read(fd, &word, 1) == 1;
+  return ::poll(&entry, 1, 20000) == 1 && ::read(fd, &word, 1) == 1;
 }
 
 void Child::kill_it() {

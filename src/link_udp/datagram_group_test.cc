@@ -134,7 +134,7 @@ TEST_F(DatagramGroup, AWildcardTakesTheInterfaceThatLeadsThere) {
   const auto member = join(other, group);
   const auto flow = reach(everywhere, group);
   send(*flow, pattern(100, 1));
-  ASSERT_TRUE(os::wait_readable(other.station->wake_fd(), std::chrono::seconds(10)));
+  ASSERT_TRUE(os::wait_readable(other.station->wake_fd(), std::chrono::seconds(20)));
   EXPECT_EQ(other.heard(), 1u);
 }
 
@@ -147,7 +147,7 @@ TEST_F(DatagramGroup, OnRequestMembersOnTheSendersHostHearNothing) {
   const auto member = join(listener, group);
   send(*reach(mute, group), pattern(100, 1));
   send(*reach(loud, group), pattern(100, 1));
-  ASSERT_TRUE(os::wait_readable(listener.station->wake_fd(), std::chrono::seconds(10)));
+  ASSERT_TRUE(os::wait_readable(listener.station->wake_fd(), std::chrono::seconds(20)));
   EXPECT_EQ(listener.heard(), 1u);
   EXPECT_EQ(listener.log.opened.at(0).second, loud.address);
 }
@@ -162,7 +162,7 @@ TEST_F(DatagramGroup, OverIPv6TheSameHolds) {
     const auto member = join(listener, six);
     const std::size_t before = listener.heard();
     send(*reach(sender, six), pattern(100, 1));
-    ASSERT_TRUE(os::wait_readable(listener.station->wake_fd(), std::chrono::seconds(10)));
+    ASSERT_TRUE(os::wait_readable(listener.station->wake_fd(), std::chrono::seconds(20)));
     ASSERT_EQ(listener.heard(), before + 1);
     EXPECT_EQ(listener.log.messages.back().arrival.tag, link::group_number(six));
   }

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstring>
 
+#include "os/event.h"
 #include "test_support.h"
 
 namespace weft::udp {
@@ -162,15 +163,16 @@ struct AskingTest {
 
 TEST(Station, AnAnswerThatLiesUnreadWhenTheTimeIsOverCounts) {
   AskingTest asking(std::chrono::milliseconds(1));
-  asking.b.poll();
+  ASSERT_TRUE(until({&asking.b}, [&] { return asking.b.station->sent() != 0; }));
+  ASSERT_TRUE(os::wait_readable(asking.a.station->wake_fd(), std::chrono::seconds(20)));
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
   ASSERT_TRUE(until({&asking.a, &asking.b}, [&] { return asking.a.ends.has(1); }));
   EXPECT_EQ(asking.a.ends.ended_ones[1], (FlowLog::End{0, 0}));
 }
 
 TEST(Station, TimeInWhichNobodyLooksIsNotHeldAgainstThePeer) {
-  AskingTest asking(std::chrono::milliseconds(20));
-  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  AskingTest asking(std::chrono::milliseconds(300));
+  std::this_thread::sleep_for(std::chrono::milliseconds(400));
   asking.a.poll();
   ASSERT_TRUE(until({&asking.b, &asking.a}, [&] { return asking.a.ends.has(1); }));
   EXPECT_EQ(asking.a.ends.ended_ones[1], (FlowLog::End{0, 0}));

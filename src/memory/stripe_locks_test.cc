@@ -156,9 +156,7 @@ TEST_F(StripeLocksTest, ADeadHolderIsSucceeded) {
   const auto user = attach();
   EXPECT_EQ(user->stripes().lock(kPage, 8, Patience::kBrief), EBUSY);
   end(holder);
-  const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(user->stripes().lock(kPage, 8, Patience::kUsual), 0);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 1500ms);
 }
 
 TEST_F(StripeLocksTest, ADeadHolderIsSucceededAlsoWhenItsRecordHasANewOwner) {
@@ -175,9 +173,7 @@ TEST_F(StripeLocksTest, AHolderThatStandsStillIsAnErrorAfterAWhile) {
   const auto user = attach();
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(user->stripes().lock(kPage, 8, Patience::kUsual), ETIMEDOUT);
-  const auto waited = std::chrono::steady_clock::now() - begin;
-  EXPECT_GE(waited, 2s);
-  EXPECT_LT(waited, 8s);
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, 2s);
   EXPECT_EQ(user->stripes().lock(5 * kPage, 8, Patience::kUsual), 0) << "other memory is free";
 }
 

@@ -145,7 +145,7 @@ TEST_F(DatagramTest, APeerThatComesLaterIsFound) {
   send(one, late, bytes);
   Node three(setup, 7003);
   post(three, target);
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (three.rx.empty() && std::chrono::steady_clock::now() < end) {
     send(one, late, bytes);
     three.endpoint->progress();
@@ -272,7 +272,7 @@ TEST_F(DatagramTest, ASleepingEndpointIsWokenByADatagram) {
   poll(two);
   ASSERT_TRUE(two.endpoint->fall_asleep());
   send(one, to_two, pattern(10, 1));
-  EXPECT_TRUE(os::wait_readable(two.endpoint->wake_fd(), milliseconds(5000)));
+  EXPECT_TRUE(os::wait_readable(two.endpoint->wake_fd(), milliseconds(20000)));
   two.endpoint->wake_up();
   EXPECT_EQ(heard(two).size(), 1u);
 }
@@ -443,7 +443,7 @@ TEST(GroupDeath, OfAMemberConcernsNobodyElse) {
       return entry.path().filename().string().starts_with("mc-");
     });
   };
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (files() != 1 && std::chrono::steady_clock::now() < end) round();
   EXPECT_EQ(files(), 1) << "the file of the dead member";
   EXPECT_TRUE(DatagramTest::heard(heir).empty());

@@ -476,7 +476,7 @@ TEST_F(EndpointTest, ASleepingEndpointIsWokenByAMessage) {
   ASSERT_TRUE(two.endpoint->fall_asleep());
   Bytes bytes = pattern(10, 1);
   one.send(to_two, 5, bytes);
-  EXPECT_TRUE(os::wait_readable(two.endpoint->wake_fd(), milliseconds(5000)));
+  EXPECT_TRUE(os::wait_readable(two.endpoint->wake_fd(), milliseconds(20000)));
   two.endpoint->wake_up();
 }
 
@@ -487,7 +487,7 @@ TEST_F(EndpointTest, ASleepingEndpointIsWokenByTheEndOfASend) {
   settle();
   ASSERT_TRUE(one.endpoint->fall_asleep());
   two.receive(5, target);
-  EXPECT_TRUE(os::wait_readable(one.endpoint->wake_fd(), milliseconds(5000)));
+  EXPECT_TRUE(os::wait_readable(one.endpoint->wake_fd(), milliseconds(20000)));
   one.endpoint->wake_up();
   EXPECT_EQ(next(one, true).error, 0);
 }
@@ -591,9 +591,9 @@ TEST(EndpointDeath, ASenderThatIsKilledFailsTheReceivesDirectedAtItAndItsOffersV
   ASSERT_FALSE(!node.endpoint->fall_asleep());
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
-  EXPECT_TRUE(os::wait_readable(node.endpoint->wake_fd(), milliseconds(5000)));
+  EXPECT_TRUE(os::wait_readable(node.endpoint->wake_fd(), milliseconds(20000)));
   node.endpoint->wake_up();
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (node.rx.empty() && std::chrono::steady_clock::now() < end) node.endpoint->progress();
   const auto failed = Node::take(node.rx);
   ASSERT_EQ(failed.size(), 1u);

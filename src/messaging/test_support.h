@@ -142,7 +142,7 @@ struct EndpointTest : ::testing::Test {
   // Drives both until `done`, for ten seconds at most.
   template <class Done>
   bool drive(Done done) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (!done() && std::chrono::steady_clock::now() < end) {
       if (one.endpoint) one.endpoint->progress();
       if (two.endpoint) two.endpoint->progress();

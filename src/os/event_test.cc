@@ -132,7 +132,7 @@ TEST(PollList, TellsWhichOfItsDescriptorsAreReadable) {
   EXPECT_FALSE(list.wait(milliseconds(5)));
   EXPECT_FALSE(list.readable(0));
   two.set();
-  EXPECT_TRUE(list.wait(milliseconds(10000)));
+  EXPECT_TRUE(list.wait(milliseconds(20000)));
   EXPECT_FALSE(list.readable(0));
   EXPECT_FALSE(list.readable(1));
   EXPECT_TRUE(list.readable(2));
@@ -152,7 +152,7 @@ TEST(WatchProcess, BecomesReadableWhenTheProcessEnds) {
   const Fd watched = watch_process(child);
   EXPECT_FALSE(readable(watched.get()));
   ::kill(child, SIGKILL);
-  EXPECT_TRUE(wait_readable(watched.get(), milliseconds(10000)));
+  EXPECT_TRUE(wait_readable(watched.get(), milliseconds(20000)));
   ::waitpid(child, nullptr, 0);
 }
 

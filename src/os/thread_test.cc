@@ -8,6 +8,9 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <thread>
+
+#include "os/thread_count.h"
 
 namespace weft::os {
 namespace {
@@ -49,6 +52,18 @@ TEST(Thread, AChildForgetsIt) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
   stop = true;
+}
+
+// Thousands of them: the kernel forgets a thread some time after whoever joins it has returned.
+TEST(CountThreads, DoesNotCountOneThatWasJoined) {
+  std::thread([] {}).join();  // a sanitizer begins a thread of its own with the first one
+  const std::size_t before = count_threads();
+  for (int i = 0; i < 2000; ++i) {
+    std::size_t inside = 0;
+    std::thread([&] { inside = count_threads(); }).join();
+    ASSERT_EQ(inside, before + 1);
+    ASSERT_EQ(count_threads(), before) << i;
+  }
 }
 
 int prepared = 0;

@@ -16,19 +16,19 @@ TEST(Timer, IsReadableOnceTheTimeIsOver) {
   Timer timer = std::move(Timer::create()).value();
   EXPECT_FALSE(wait_readable(timer.fd(), milliseconds(0)));
   timer.set(milliseconds(1));
-  EXPECT_TRUE(wait_readable(timer.fd(), milliseconds(10'000)));
+  EXPECT_TRUE(wait_readable(timer.fd(), milliseconds(20'000)));
   timer.set(milliseconds(0));
-  EXPECT_TRUE(wait_readable(timer.fd(), milliseconds(10'000)));
+  EXPECT_TRUE(wait_readable(timer.fd(), milliseconds(20'000)));
 }
 
 TEST(Timer, SettingItAgainEndsTheTimeBefore) {
   Timer timer = std::move(Timer::create()).value();
   timer.set(milliseconds(1));
-  ASSERT_TRUE(wait_readable(timer.fd(), milliseconds(10'000)));
+  ASSERT_TRUE(wait_readable(timer.fd(), milliseconds(20'000)));
   timer.set(hours(1));
   EXPECT_FALSE(wait_readable(timer.fd(), milliseconds(0)));
   timer.set(milliseconds(-5));
-  ASSERT_TRUE(wait_readable(timer.fd(), milliseconds(10'000)));
+  ASSERT_TRUE(wait_readable(timer.fd(), milliseconds(20'000)));
   timer.set(Timer::kNever);
   EXPECT_FALSE(wait_readable(timer.fd(), milliseconds(5)));
 }

@@ -79,7 +79,7 @@ class Tunnel {
   Bytes next() { return next_of(IPPROTO_UDP); }
   Bytes next_of(int protocol) {
     Bytes packet(65'536);
-    while (wait_readable(file_.get(), std::chrono::seconds(10))) {
+    while (wait_readable(file_.get(), std::chrono::seconds(20))) {
       const ssize_t size = ::read(file_.get(), packet.data(), packet.size());
       if (size < 28) continue;
       const bool v4 = packet[0] >> 4 == 4;
@@ -210,7 +210,7 @@ std::span<const std::byte> zeros(std::size_t size) {
 
 std::optional<UdpError> awaited_error(const UdpSocket& socket) {
   pollfd ready{.fd = socket.fd(), .events = 0, .revents = 0};
-  EXPECT_EQ(::poll(&ready, 1, 10'000), 1);
+  EXPECT_EQ(::poll(&ready, 1, 20'000), 1);
   return socket.next_error();
 }
 
@@ -403,7 +403,7 @@ TEST(UdpOnTheWire, AFullBufferTakesNoMoreUntilItHasDrained) {
       EXPECT_EQ(socket.send(peer(AF_INET), {}, zeros(1), 0).error, EAGAIN);
       Tunnel::introduce_peer();
       pollfd ready{.fd = socket.fd(), .events = POLLOUT, .revents = 0};
-      EXPECT_EQ(::poll(&ready, 1, 10'000), 1);
+      EXPECT_EQ(::poll(&ready, 1, 20'000), 1);
       EXPECT_EQ(ready.revents, POLLOUT);
       EXPECT_EQ(socket.send(peer(AF_INET), {}, zeros(1), 0).error, 0);
     });

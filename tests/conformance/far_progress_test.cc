@@ -2,9 +2,8 @@
 // Is a far peer served by a program with FI_PROGRESS_MANUAL that does not poll? (docs/WAITING.md)
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <iterator>
 
+#include "os/thread_count.h"
 #include "support/placements.h"
 
 namespace weft::conformance {
@@ -15,11 +14,6 @@ constexpr std::uint64_t kSizes[] = {0, 8, 5000, 20000, 300000};
 bool only_links(const char* link) {
   const char* const links = std::getenv("FI_WEFT_LINKS");
   return links != nullptr && std::strcmp(links, link) == 0;
-}
-
-std::size_t threads_of_this_process() {
-  const std::filesystem::directory_iterator tasks("/proc/self/task");
-  return static_cast<std::size_t>(std::distance(begin(tasks), end(tasks)));
 }
 
 Options manual(fi_threading threading) {
@@ -120,7 +114,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(FarProgressThread, WhoeverMeetsNobodyOverTheNetworkHasNone) {
   if (only_links("udp")) GTEST_SKIP() << "everybody is met over the network";
-  const std::size_t before = threads_of_this_process();
+  const std::size_t before = os::count_threads();
   for (const Placement placement : {Placement::kSelf, Placement::kOneProcess,
                                     Placement::kTwoProcesses, Placement::kConnectedProcesses}) {
     Options options = manual(FI_THREAD_SAFE);
@@ -128,13 +122,13 @@ TEST(FarProgressThread, WhoeverMeetsNobodyOverTheNetworkHasNone) {
     World world(placement, options);
     ASSERT_TRUE(world.ok());
     world.exchange(100000);
-    EXPECT_EQ(threads_of_this_process(), before) << placement;
+    EXPECT_EQ(os::count_threads(), before) << placement;
   }
 }
 
 TEST(FarProgressThread, ItEndsWithTheLastDomainThatNeedsIt) {
   if (only_links("shm")) GTEST_SKIP() << "nobody is reached over the network";
-  const std::size_t before = threads_of_this_process();
+  const std::size_t before = os::count_threads();
   for (int round = 0; round < 3; ++round) {
     Options options = manual(FI_THREAD_DOMAIN);
     options.left_alone = false;
@@ -143,10 +137,10 @@ TEST(FarProgressThread, ItEndsWithTheLastDomainThatNeedsIt) {
       World world(Placement::kTwoProcesses, options);
       ASSERT_TRUE(world.ok());
       world.exchange(100000);
-      EXPECT_EQ(threads_of_this_process(), before + 1);
+      EXPECT_EQ(os::count_threads(), before + 1);
       world.exchange(8);
     }
-    EXPECT_EQ(threads_of_this_process(), before);
+    EXPECT_EQ(os::count_threads(), before);
   }
 }
 

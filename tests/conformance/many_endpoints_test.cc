@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "os/thread_count.h"
 #include "support/endpoint.h"
 
 namespace weft::conformance {
@@ -29,7 +30,7 @@ std::size_t entries_of(const char* directory) {
 }
 
 Belongings belongings() {
-  Belongings all{entries_of("/proc/self/fd"), entries_of("/proc/self/task"), 0};
+  Belongings all{entries_of("/proc/self/fd"), os::count_threads(), 0};
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
     if (line.find("-s ") != std::string::npos) ++all.shared_mappings;

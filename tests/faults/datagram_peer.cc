@@ -30,9 +30,11 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kVictims = 40;
 constexpr unsigned kSeconds = 100;
-constexpr auto kPatience = std::chrono::seconds(10);
-// No call may wait for a peer. A machine under load may take its time, but not this much.
+constexpr auto kPatience = std::chrono::seconds(20);
+// No call may wait for a peer. A machine under load may take this much time now and then, but not
+// for every victim.
 constexpr auto kLongestCall = std::chrono::milliseconds(1500);
+constexpr int kLongCalls = 5;
 
 struct Ping {
   Address from{};
@@ -82,7 +84,9 @@ class Listener final : public CompletionTarget {
 void send(Node& node, fi_addr_t to, const Ping& ping) {
   const auto begin = Clock::now();
   require_ok(fi_inject(node.endpoint(), &ping, sizeof ping, to), "fi_inject of a datagram");
-  require(Clock::now() - begin < kLongestCall, "sending a datagram waited for its peer");
+  static int long_calls = 0;
+  if (Clock::now() - begin > kLongestCall) ++long_calls;
+  require(long_calls < kLongCalls, "sending datagrams waited for their peers");
 }
 
 void open(Node& node, std::uint16_t port) {

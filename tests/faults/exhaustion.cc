@@ -69,13 +69,13 @@ class Exhaustion {
     Guest guest(manner_, channel_, partner_);
     require_ok(guest.look_up(), "fi_getinfo without shortage");
     require_ok(guest.open(), "opening without shortage");
-    const int error = guest.exchange(std::chrono::seconds(5));
+    const int error = guest.exchange(std::chrono::seconds(20));
     require(error == 0, "exchanging without shortage: " + error_text(error));
   }
 
   // Opens everything with only `amount_` to be had; then again with enough.
   void open_in_shortage(Counts& counts) {
-    const Watchdog watchdog("opening with " + std::to_string(amount_) + " more to be had", 30);
+    const Watchdog watchdog("opening with " + std::to_string(amount_) + " more to be had", 60);
     {
       Guest guest(manner_, channel_, partner_);
       require_ok(guest.look_up(), "fi_getinfo");
@@ -92,7 +92,7 @@ class Exhaustion {
   // Opens with enough, then meets its first peer and registers memory with only `amount_` to be
   // had.
   void use_in_shortage(Counts& counts) {
-    const Watchdog watchdog("working with " + std::to_string(amount_) + " more to be had", 30);
+    const Watchdog watchdog("working with " + std::to_string(amount_) + " more to be had", 60);
     Guest guest(manner_, channel_, partner_);
     require_ok(guest.look_up(), "fi_getinfo");
     require_ok(guest.open(), "opening without shortage");
@@ -103,7 +103,7 @@ class Exhaustion {
     if (registered != 0) judge(-registered, "fi_mr_reg", counts);
     judge(error, "the exchange", counts);
     require_ok(guest.register_some(), "fi_mr_reg after the shortage");
-    const int later = guest.exchange(std::chrono::seconds(5));
+    const int later = guest.exchange(std::chrono::seconds(20));
     require(later == 0, "exchanging after the shortage, with " + std::to_string(amount_) +
                             " in it: " + error_text(later));
   }

@@ -23,9 +23,9 @@ namespace weft::faults {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr int kBlockMilliseconds = 6000;
-constexpr unsigned kRoundSeconds = 60;
-constexpr std::chrono::seconds kReleaseLimit{5};
+constexpr int kBlockMilliseconds = 20'000;
+constexpr unsigned kRoundSeconds = 100;
+constexpr std::chrono::seconds kReleaseLimit{20};
 constexpr double kLatestStreamKill = 8000.0;       // microseconds: long enough for queues to fill
 constexpr std::uint32_t kLatestEarlyKill = 20000;  // about how long opening an endpoint may take
 constexpr std::size_t kFilesPerProcess = 16;
