@@ -64,6 +64,7 @@ function(weft_module_tests name threaded tests)
   set(program weft_${name}_test)
   add_executable(${program} ${tests})
   weft_compile_quickly(${program})
+  weft_share_headers(${program})
   target_link_libraries(${program} PRIVATE weft_${name} GTest::gmock GTest::gtest_main)
   set(labels unit)
   if(threaded)
@@ -71,7 +72,7 @@ function(weft_module_tests name threaded tests)
   endif()
   # PRE_TEST: listing runs inside ctest, hence under the same wrapper as the tests themselves.
   gtest_discover_tests(${program} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST
-    DISCOVERY_TIMEOUT 60 PROPERTIES LABELS ${labels} TIMEOUT 120)
+    DISCOVERY_TIMEOUT 60 PROPERTIES LABELS ${labels} TIMEOUT 300)
 endfunction()
 
 # Private headers must compile alone too; CMake's own check covers the public ones only.

@@ -15,7 +15,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kWait{600};
+constexpr milliseconds kWait{400};
 
 milliseconds cpu_time() {
   rusage used{};

@@ -15,7 +15,7 @@ import time
 from program import fail, require, setup
 
 TIMEOUT_S = 120
-ITERATIONS = "20"
+ITERATIONS = "10"
 SIZES_OF_ALL = 46  # what -S all means: 0, then every power of two and one and a half of it, to 6 MiB
 SIZES_OF_DATAGRAMS = 25  # those of them up to 4096 bytes, which one packet of the loopback carries
 

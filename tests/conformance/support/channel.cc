@@ -13,7 +13,7 @@ namespace weft::conformance {
 
 std::chrono::milliseconds patience() {
   const char* seconds = std::getenv("WEFT_TEST_PATIENCE_S");
-  return std::chrono::seconds(seconds != nullptr ? std::atoi(seconds) : 20);
+  return std::chrono::seconds(seconds != nullptr ? std::atoi(seconds) : 60);
 }
 
 Channel::~Channel() {
