@@ -72,6 +72,14 @@ function(weft_share_headers target)
   target_compile_options(${target} PRIVATE -Wno-array-bounds -Wno-stringop-overflow)
 endfunction()
 
+# What is initialised on the way of a packet is a few hundred bytes: the `rep stos` that gcc takes for
+# any processor needs longer to begin than it takes to store them.
+function(weft_clear_quickly target)
+  if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64" AND NOT WEFT_SANITIZE)
+    target_compile_options(${target} PRIVATE -mtune=skylake)
+  endif()
+endfunction()
+
 # Which headers a file has, ccache hears from the compiler: it need not preprocess the file itself.
 find_program(WEFT_CCACHE ccache)
 if(WEFT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)

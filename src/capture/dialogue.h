@@ -85,7 +85,8 @@ class Dialogue final : transport::WorkSink, transport::Target {
   std::optional<transport::Responder> responder_;
   std::optional<transport::Requester> requester_;
   udp::Aliases aliases_;
-  std::array<std::byte, wire::kMaxHeaderBytes + wire::kMaxPathMtu + wire::kIcrcBytes> packet_{};
+  std::array<std::byte, wire::kMaxHeaderBytes + wire::kMaxReliableDatagramMtu + wire::kIcrcBytes>
+      packet_{};
   std::vector<std::byte> scratch_;  // where what is read goes
 
   // Of the operation at hand.

@@ -44,6 +44,8 @@ class RecordedInbox final : public link::Inbox, link::InboxSink {
   void source_closed(std::uint32_t source, bool died) override;
   bool takes_more() const override { return sink_->takes_more(); }
   bool takes_more_urgently() const override { return sink_->takes_more_urgently(); }
+  // Comes over the network, where packets are written down.
+  bool arriving(const link::Arrival& arrival) override { return sink_->arriving(arrival); }
   void arrived(const link::Arrival& arrival) override;
   void accessed(std::uint32_t source, Access access, std::span<const RegionKey> regions) override {
     sink_->accessed(source, access, regions);

@@ -47,7 +47,7 @@ Recorder::Peer& Recorder::peer_at(const os::SocketAddress& address) {
   ends.mine.queue_key = queue_key_;
   ends.mine.station = station_;
   if (const auto path = udp::path_from(options_.name, address)) {
-    ends.path_mtu = udp::path_mtu_within(path.value().mtu);
+    ends.path_mtu = udp::path_mtu_within(path.value().mtu, address.family());
     if (options_.name.is_any()) ends.mine.address = path.value().source;
   }
   known = std::make_unique<Peer>(ends);

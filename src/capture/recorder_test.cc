@@ -89,7 +89,7 @@ class RecorderTest : public ::testing::Test {
     recorder_.reset();
     capture_ = Capture::open({directory_.file("f"), kDefaultLimit}).value();
     recorder_ = std::make_unique<Recorder>(
-        capture_, RecorderOptions{os::address_of("127.0.0.1", 40001), 8192, service});
+        capture_, RecorderOptions{os::address_of("127.0.0.1", 40001), 16384, service});
     follow(os::address_of("127.0.0.1", 40002));
   }
   void follow(const os::SocketAddress& peer) {
@@ -159,7 +159,7 @@ class RecorderTest : public ::testing::Test {
 };
 
 TEST_F(RecorderTest, AMessageIsAGreetingThenASendAndItsAcknowledgement) {
-  flow_->send(message(5000));
+  flow_->send(message(10000));
   const auto all = packets();
   ASSERT_EQ(all.size(), 5u);
   EXPECT_EQ(all[0].packet.destination, wire::kCmQpn);
@@ -171,7 +171,7 @@ TEST_F(RecorderTest, AMessageIsAGreetingThenASendAndItsAcknowledgement) {
   EXPECT_EQ(all[4].route.source_port, 40002);
   EXPECT_EQ(all[3].packet.psn, all[2].packet.psn.after(1));
   EXPECT_EQ(header_of(all[2]).tag, 0x1234u);
-  EXPECT_EQ(header_of(all[2]).length, 5000u);
+  EXPECT_EQ(header_of(all[2]).length, 10000u);
   EXPECT_EQ(all[2].datagram[all[2].datagram.size() - 5], std::byte{0x5A});
   flow_->send(message(10));
   EXPECT_EQ(packets()[5].packet.psn, all[3].packet.psn.after(1));
@@ -207,11 +207,11 @@ TEST_F(RecorderTest, ALargeMessageIsOfferedThenWantedThenWritten) {
 }
 
 TEST_F(RecorderTest, AnAccessIsAWriteOrARead) {
-  flow_->access(access(true, 9000));
+  flow_->access(access(true, 20000));
   EXPECT_EQ(operations(), (std::vector{Operation::kWriteFirst, Operation::kWriteMiddle,
                                        Operation::kWriteLast, Operation::kAcknowledge}));
   EXPECT_EQ(find(Operation::kWriteFirst).packet.reth.address, 0x10000u);
-  EXPECT_EQ(find(Operation::kWriteFirst).packet.reth.length, 9000u);
+  EXPECT_EQ(find(Operation::kWriteFirst).packet.reth.length, 20000u);
   flow_->access(access(false, 100));
   EXPECT_EQ(find(Operation::kReadResponseOnly).datagram[wire::kBthBytes + 8], std::byte{0x5A});
 }
@@ -247,7 +247,7 @@ TEST_F(RecorderTest, AWriteWithDataIsAnnouncedAndEndsWithAnImmediate) {
 
 TEST_F(RecorderTest, ARefusedAccessIsANakAndTheNextOneGoesOn) {
   fake_->outcome = Outcome::failed(EACCES, 2);
-  flow_->access(access(true, 9000));
+  flow_->access(access(true, 20000));
   EXPECT_EQ(find(Operation::kAcknowledge).packet.syndrome, 0x72);
   fake_->outcome = Outcome::done();
   flow_->access(access(true, 10));

@@ -112,7 +112,7 @@ Result<OutChannel*> StationHub::open_out(const os::SocketAddress& peer) {
   const auto path = path_from(socket_.address(), peer);
   if (!path) return path.error();
   if (!room_for_context()) return Error{EUSERS, "too many peers"};
-  const std::size_t path_mtu = carries(peer, path_mtu_within(path.value().mtu));
+  const std::size_t path_mtu = carries(peer, path_mtu_within(path.value().mtu, peer.family()));
   Context& context = new_context();
   neighbours_[peer].out = context.number;
   context.out = std::make_unique<OutChannel>(*this, context.number,

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 
+#include "base/path_mtu.h"
 #include "wire/endian.h"
 #include "wire/packet.h"
 
@@ -20,12 +21,19 @@ constexpr std::uint8_t kVersion = 3;
 // In a DREQ's private data, beside a packet's number.
 constexpr std::uint32_t kExpected = 0x8000'0000;
 
-std::uint8_t mtu_code(std::size_t mtu) {
-  return static_cast<std::uint8_t>(std::countr_zero(mtu) - 7);
-}
+// In private data.
+constexpr std::size_t kMtuUnit = 64;
+
+std::uint8_t mtu_code(std::size_t mtu) { return static_cast<std::uint8_t>(mtu / kMtuUnit); }
 
 std::size_t mtu_of(std::uint8_t code) {
-  return code >= 1 && code <= 5 ? std::size_t{128} << code : 0;
+  const std::size_t mtu = code * kMtuUnit;
+  return mtu >= kLeastPathMtu && mtu <= wire::kMaxReliableDatagramMtu ? mtu : 0;
+}
+
+// The largest one that others know: 1 for 256 to 5 for 4096.
+std::uint8_t usual_mtu_code(std::size_t mtu) {
+  return static_cast<std::uint8_t>(std::bit_width(std::min(mtu, wire::kMaxPathMtu)) - 8);
 }
 
 // In private data.
@@ -79,7 +87,7 @@ wire::CmMad mad_of(const Hello& hello) {
   req.qpn = hello.me.queue_pair;
   req.eecn = hello.me.context;
   req.transport = kReliableDatagramType;
-  req.path_mtu = mtu_code(hello.me.path_mtu);
+  req.path_mtu = usual_mtu_code(hello.me.path_mtu);
   req.retry_count = 7;
   req.rnr_retry = 7;
   req.pkey = wire::kDefaultPkey;

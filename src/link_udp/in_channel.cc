@@ -44,6 +44,19 @@ std::uint64_t bytes_behind(const wire::Reth& memory, std::uint64_t done) {
   return memory.length - std::min<std::uint64_t>(memory.length, done);
 }
 
+link::Arrival arrival_of(const MessageHeader& header, std::uint32_t source) {
+  link::Arrival arrival;
+  arrival.operation = header.operation;
+  arrival.has_data = header.has_data;
+  arrival.wants_ack = header.wants_ack;
+  arrival.source = source;
+  arrival.tag = header.tag;
+  arrival.data = header.data;
+  arrival.length = header.length;
+  arrival.offer = {source, header.exchange};
+  return arrival;
+}
+
 Verdict verdict_of(const memory::Accessed& accessed) {
   if (accessed.refusal != memory::Refusal::kNone) {
     return {Verdict::Kind::kAccess, static_cast<std::uint8_t>(accessed.refusal)};
@@ -82,19 +95,23 @@ void InChannel::take(const wire::Packet& request, os::Time now) {
   arrived_at_ = request.payload.data();
   responder_.take(request, now);
   if (!packet_.empty()) keep_packet();
-  if (due() != os::Time::max()) hub_.activate(*this);
 }
 
+// The program may have an answer to a message that has just come. That goes first, for each packet
+// delays what comes after it: acknowledgements wait until the next look.
 os::Time InChannel::due() const {
-  if (responder_.ready()) return os::Time::min();
+  if (responder_.urgent() || (unseen_ && responder_.ready())) return os::Time::min();
+  if (responder_.ready()) return heard_ + os::Time::duration(1);
   const os::Time since = responder_.unanswered_since();
   return since == os::Time::max() ? since : since + kLazily;
 }
 
 void InChannel::emit(Trains& trains, bool all, os::Time now) {
+  if (!all && now < due()) return;
   const os::Time since = responder_.unanswered_since();
   const bool late = since != os::Time::max() && now - since >= kLazily;
   if (late || all) responder_.answer_all();
+  unseen_ = false;
   for (unsigned sent = 0; sent < kPacketsAtOnce && responder_.ready(); ++sent) {
     const std::span<std::byte> place = trains.place();
     if (place.empty()) return;
@@ -125,6 +142,7 @@ void InChannel::rest() {
 }
 
 void InChannel::shut() {
+  message_breaks();
   shut_ = true;
   hub_.say(*way_, Refusal{Refusal::Why::kUnwanted, hello_.me.token, 0});
 }
@@ -141,11 +159,78 @@ Verdict InChannel::message_begins() {
 
 // Most messages are one packet: they are read where it lies, if that is where it has just arrived.
 Verdict InChannel::message_goes_on(std::span<const std::byte> bytes) {
+  if (incoming_ != nullptr) {
+    if (bytes.size() > incoming_->length - incoming_->there) return kInvalid;
+    put(bytes);
+    return {};
+  }
+  const bool first = message_.empty() && packet_.empty();
+  if (first && taken_as_it_comes(bytes)) return {};
   if (message_.size() + packet_.size() + bytes.size() > longest_) return kInvalid;
   keep_packet();
   packet_ = bytes;
   if (bytes.data() != arrived_at_) keep_packet();
   return {};
+}
+
+// Large messages need no copy where a receive waits for them.
+bool InChannel::taken_as_it_comes(std::span<const std::byte> first) {
+  if (shut_ || first.size() < kMessageHeader) return false;
+  const MessageHeader header = read_header(first.data());
+  const std::span<const std::byte> bytes = first.subspan(kMessageHeader);
+  const bool message =
+      header.operation == link::Operation::kMessage || header.operation == link::Operation::kTagged;
+  if (header.kind != Kind::kWhole || !message) return false;
+  if (header.length <= bytes.size() || header.length > longest_) return false;
+  link::Arrival arrival = arrival_of(header, number_);
+  arrival.wants_ack = false;
+  arrival.offer.exchange = 0;
+  if (!hub_.sink().arriving(arrival)) return false;
+  incoming_->length = header.length;
+  if (header.wants_ack) incoming_->exchange = header.exchange;
+  put(bytes);
+  return true;
+}
+
+void InChannel::place(std::span<const LocalRange> pieces, std::uint64_t length, void* cookie) {
+  incoming_ = std::make_unique<Incoming>();
+  incoming_->cookie = cookie;
+  incoming_->count = pieces.size();
+  std::copy(pieces.begin(), pieces.end(), incoming_->pieces.begin());
+  incoming_->wanted = length;
+}
+
+void InChannel::put(std::span<const std::byte> bytes) {
+  Incoming& to = *incoming_;
+  const std::uint64_t wanted = to.wanted - std::min(to.wanted, to.there);
+  const std::size_t length = std::min<std::uint64_t>(bytes.size(), wanted);
+  LocalRange part[link::kMaxPieces];
+  const std::size_t count = slice({to.pieces.data(), to.count}, to.there, length, part);
+  scatter({part, count}, bytes.data(), length);
+  to.there += bytes.size();
+}
+
+void InChannel::all_there() {
+  const auto message = std::exchange(incoming_, nullptr);
+  const bool whole = message->there == message->length;
+  if (!whole) ++senseless_;
+  if (whole && message->exchange != 0) acknowledge(message->exchange);
+  hub_.received(message->cookie, whole ? 0 : ECONNRESET);
+}
+
+void InChannel::acknowledge(std::uint32_t exchange) {
+  MessageHeader header;
+  header.kind = Kind::kTaken;
+  header.exchange = exchange;
+  hub_.way_back(*this).answer(header);
+}
+
+void InChannel::message_breaks() {
+  if (const auto message = std::exchange(incoming_, nullptr)) {
+    hub_.received(message->cookie, ECONNRESET);
+  }
+  message_.clear();
+  packet_ = {};
 }
 
 void InChannel::keep_packet() {
@@ -154,6 +239,7 @@ void InChannel::keep_packet() {
 }
 
 void InChannel::message_ends(const wire::Packet&) {
+  if (incoming_ != nullptr) return all_there();
   if (!message_.empty()) keep_packet();
   const std::span<const std::byte> message = message_.empty() ? packet_ : message_;
   if (!shut_ && (message.size() < kMessageHeader ||
@@ -181,22 +267,14 @@ bool InChannel::arrived(const MessageHeader& header, std::span<const std::byte> 
     case Kind::kWhole:
     case Kind::kOffer: {
       const bool whole = header.kind == Kind::kWhole;
-      if (whole && header.length != bytes.size()) return false;
+      if (whole ? header.length != bytes.size() : header.exchange == 0) return false;
       // Accesses announce themselves in other ways.
       const bool message = header.operation == link::Operation::kMessage ||
                            header.operation == link::Operation::kTagged ||
                            header.operation == link::Operation::kControl;
       if (!message) return false;
-      link::Arrival arrival;
-      arrival.operation = header.operation;
-      arrival.has_data = header.has_data;
-      arrival.wants_ack = header.wants_ack;
-      arrival.source = number_;
-      arrival.tag = header.tag;
-      arrival.data = header.data;
-      arrival.length = header.length;
+      link::Arrival arrival = arrival_of(header, number_);
       arrival.payload = whole ? bytes.data() : nullptr;
-      arrival.offer = {number_, header.exchange};
       hub_.sink().arrived(arrival);
       return true;
     }
@@ -426,6 +504,7 @@ void InChannel::written(const wire::Reth& memory, const wire::Packet& packet) {
     if (receive->there == receive->length) receive->channel->filled(*receive, heard_);
     return;
   }
+  unseen_ = true;
   if (!announced_) tell_of_keys(Access::kRemoteWrite);
   const bool tells = (wire::layout_of(packet.opcode).headers & wire::kImmediate) != 0;
   const MessageHeader notice = notice_;

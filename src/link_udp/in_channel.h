@@ -2,6 +2,7 @@
 // How does an endpoint receive from one peer over the network?
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -32,7 +33,12 @@ class InChannel final : transport::Target {
 
   // The peer said that together with its greeting.
   void greeted_with(std::span<const std::byte> words);
-  // Takes in a request.
+  // The message that is just beginning goes there as it comes: of its bytes the first `length`.
+  // Only from within the sink's arriving().
+  void place(std::span<const LocalRange> pieces, std::uint64_t length, void* cookie);
+  // Tells the peer that its message of that exchange was received.
+  void acknowledge(std::uint32_t exchange);
+  // Takes in a request. The caller activates the channel afterwards.
   void take(const wire::Packet& request, os::Time now);
   // Sends the answers that a peer waits for, and the others when their time has come; or all.
   void emit(Trains& trains, bool all, os::Time now);
@@ -70,10 +76,7 @@ class InChannel final : transport::Target {
   transport::Verdict message_begins() override;
   transport::Verdict message_goes_on(std::span<const std::byte> bytes) override;
   void message_ends(const wire::Packet& packet) override;
-  void message_breaks() override {
-    message_.clear();
-    packet_ = {};
-  }
+  void message_breaks() override;
   transport::Verdict may_access(Access need, const wire::Reth& memory) override;
   transport::Verdict write(const wire::Reth& memory, std::uint64_t offset,
                            std::span<const std::byte> bytes) override;
@@ -89,6 +92,9 @@ class InChannel final : transport::Target {
   Operation* receive_of(const wire::Reth& memory) const;
   bool arrived(const MessageHeader& header, std::span<const std::byte> bytes);
   void keep_packet();
+  bool taken_as_it_comes(std::span<const std::byte> first);
+  void put(std::span<const std::byte> bytes);
+  void all_there();
   bool untie(std::span<const std::byte> bundle);
   bool check(const MessageHeader& header, std::span<const std::byte> bytes);
   bool carry_out(const MessageHeader& header, std::span<const std::byte> bytes);
@@ -106,9 +112,19 @@ class InChannel final : transport::Target {
   const std::shared_ptr<const Way> way_;
   const std::uint32_t number_;
   const std::size_t longest_;  // message that may come whole
-  transport::Responder responder_;
   Piecework pieces_;
-  std::vector<std::byte> message_;  // as far as it has come,
+  // A message that goes to where it was wanted as it comes.
+  struct Incoming {
+    void* cookie = nullptr;
+    std::array<LocalRange, link::kMaxPieces> pieces{};
+    std::size_t count = 0;
+    std::uint64_t wanted = 0;    // bytes of it
+    std::uint64_t length = 0;    // of the whole message
+    std::uint64_t there = 0;     // that have come
+    std::uint32_t exchange = 0;  // to acknowledge it by; 0: nobody waits for that
+  };
+  std::unique_ptr<Incoming> incoming_;
+  std::vector<std::byte> message_;  // or else is kept here as far as it has come,
   const std::byte* arrived_at_ = nullptr;
   std::span<const std::byte> packet_;  // and with this one, which lies where it arrived
   std::vector<RegionKey> aliases_;     // by number
@@ -125,7 +141,9 @@ class InChannel final : transport::Target {
   unsigned strikes_ = 0;              // since the peer was last heard of
   os::Time heard_{};
   bool shut_ = false;
+  bool unseen_ = false;  // the program's memory was written to, of which it need not hear
   std::uint64_t senseless_ = 0;
+  transport::Responder responder_;  // goes first: it may break off what the others hold
 };
 
 }  // namespace weft::udp

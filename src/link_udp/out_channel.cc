@@ -538,7 +538,6 @@ void OutChannel::take(const wire::Packet& response, os::Time now) {
   hear(now);
   requester_->take(response, now);
   if (requester_->failed()) lose(link::PeerState::kDied);
-  hub_.activate(*this);
 }
 
 // The last acknowledgement may be lost.
@@ -646,7 +645,7 @@ void OutChannel::emit(Trains& trains, os::Time now) {
   look_for_hole(now);
   if (requester_->failed()) return lose(link::PeerState::kDied);
   if (has_to_ask() && now >= next_hello_) ask(now);
-  for (unsigned sent = 0; sent < kPacketsAtOnce && requester_->ready(now); ++sent) {
+  for (unsigned sent = 0; sent < kPacketsAtOnce; ++sent) {
     const std::span<std::byte> place = trains.place();
     if (place.empty()) return;
     const std::size_t length = requester_->next(now, place);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kBatchesAtOnce = 4;
 // Whole messages are no longer than that, whatever a peer's limit is.
-constexpr std::size_t kLongestMessage = std::size_t{128} * 1024;
+constexpr std::size_t kLongestMessage = 2 * kEagerLimit;
 // Flows that one peer may have: it needs one, and another one while the first is being forgotten.
 constexpr std::size_t kMostOfOnePeer = 16;
 // Of what is read for a peer, so many bytes go at once.
@@ -45,6 +45,7 @@ unsigned StationHub::receive() {
       ++count;
       take(datagram);
     });
+    settle();
     if (batch_.arrivals().size() < kArrivals) break;  // there was no more
   }
   return count;
@@ -117,9 +118,21 @@ void StationHub::take_of_flow(const wire::Packet& packet, const os::Datagram& da
     const bool marked = (datagram.traffic_class & kCongestionMet) == kCongestionMet;
     if (marked) [[unlikely]]
       take_mark(*context, request, datagram);
+    if (touched_ != context->number) {
+      settle();
+      touched_ = context->number;
+    }
     if (request) return context->in->take(packet, now_);
     context->out->take(packet, now_);
   }
+}
+
+// After packets for one context, most often many in a row: it may have something to do now.
+void StationHub::settle() {
+  const Context* context = find_context(std::exchange(touched_, 0));
+  if (context == nullptr) return;
+  const os::Time next = due(*context);
+  if (context->out != nullptr || next != os::Time::max()) activate(context->number, next);
 }
 
 // How much is under way is for the one to say who makes requests: of answers it is this end.
@@ -216,7 +229,8 @@ void StationHub::greeted(const Hello& hello, const Way& back) {
     return;  // he will say it again
   }
   const auto path = os::udp_path_to(back.to, back.from);
-  const std::size_t path_mtu = carries(back.to, path_mtu_within(path ? path.value().mtu : 0));
+  const std::size_t path_mtu =
+      carries(back.to, path_mtu_within(path ? path.value().mtu : 0, back.to.family()));
   const auto free = std::find(sources_.begin(), sources_.end(), 0U);
   const auto source = options_.first_source + static_cast<std::uint32_t>(free - sources_.begin());
   const std::size_t place = source - options_.first_source;
@@ -277,7 +291,7 @@ void StationHub::said(const Farewell& farewell, const Way& back) {
 // The system knows best how much the way carries: anybody can forge what a router says.
 void StationHub::look_at_way(const os::SocketAddress& peer) {
   const auto path = os::udp_path_to(peer, socket_.address());
-  if (path) narrow(peer, path_mtu_within(path.value().mtu));
+  if (path) narrow(peer, path_mtu_within(path.value().mtu, peer.family()));
 }
 
 void StationHub::narrow(const os::SocketAddress& peer, std::size_t path_mtu) {

@@ -2,6 +2,7 @@
 // Between which two sockets do packets of a flow go?
 #include "link_udp/route.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -10,6 +11,11 @@
 
 namespace weft::udp {
 namespace {
+
+// Of a packet with a payload: that of a write with an immediate value.
+constexpr std::size_t kMostHeaders = wire::kBthBytes + wire::bytes_of(wire::kRdeth) +
+                                     wire::bytes_of(wire::kDeth) + wire::bytes_of(wire::kReth) +
+                                     wire::bytes_of(wire::kImmediate);
 
 void put(const os::SocketAddress& address, std::array<std::byte, 16>& out, std::uint16_t& port) {
   port = address.port();
@@ -39,12 +45,15 @@ Result<os::UdpPath> path_from(const os::SocketAddress& own, const os::SocketAddr
   return path;
 }
 
-// Reliable datagrams have headers that others have not, which path_mtu() does not count.
-std::size_t path_mtu_within(std::size_t packet) {
-  constexpr std::size_t kOthers = wire::kBthBytes + wire::bytes_of(wire::kAtomicEth);
-  constexpr std::size_t kMore = wire::kMaxHeaderBytes - kOthers;
-  const std::size_t mtu = packet > kMore ? path_mtu(packet - kMore) : 0;
-  return mtu != 0 ? mtu : kLeastPathMtu;
+// A multiple of the processor's cache lines, so that what a program watches in its memory appears
+// there as a whole.
+std::size_t path_mtu_within(std::size_t packet, int family) {
+  constexpr std::size_t kLine = 64;
+  constexpr std::size_t kUdp = 8;
+  const std::size_t ip = family == AF_INET6 ? 40 : 20;
+  const std::size_t others = ip + kUdp + kMostHeaders + wire::kIcrcBytes;
+  const std::size_t room = packet > others ? (packet - others) / kLine * kLine : 0;
+  return std::clamp(room, kLeastPathMtu, wire::kMaxReliableDatagramMtu);
 }
 
 }  // namespace weft::udp

@@ -119,6 +119,7 @@ StationHub::~StationHub() {
     part();
   } catch (const std::bad_alloc&) {
   }
+  contexts_.clear();  // what breaks off says so to the others
 }
 
 // What was sent last must not be lost because the program ends. What has left lies in the peer's
@@ -192,16 +193,13 @@ void StationHub::accept(link::InboxSink& sink, const link::Offer& offer,
                         std::span<const LocalRange> pieces, std::uint64_t length, void* cookie) {
   InChannel* from = source(offer.source);
   if (from == nullptr) return sink.received(cookie, ECONNRESET);
+  if (offer.exchange == 0) return from->place(pieces, length, cookie);
   way_back(*from).accept(offer, pieces, length, cookie);
 }
 
 void StationHub::acknowledge(const link::Offer& offer) {
   InChannel* from = source(offer.source);
-  if (from == nullptr) return;
-  MessageHeader header;
-  header.kind = Kind::kTaken;
-  header.exchange = offer.exchange;
-  way_back(*from).answer(header);
+  if (from != nullptr) from->acknowledge(offer.exchange);
 }
 
 void StationHub::report_received() {

@@ -54,7 +54,7 @@ TEST(StationCapture, HasEachPacketOfATrainWithItsIcrc) {
     Peer b(captured_by(of_b));
     link::Flow* const flow = connect(a, b);
     ASSERT_NE(flow, nullptr);
-    Bytes bytes = pattern(60'000, 1);
+    Bytes bytes = pattern(120'000, 1);
     send(a, b, *flow, 1, bytes);
     EXPECT_TRUE(until({&a, &b}, [&] { return a.ends.ended_ones.size() == 1; }));
     part(a, b);

@@ -177,7 +177,7 @@ TEST_F(StationHostileTest, AStrangerTakesNoMessageAndFillsNoReceiveOfAnother) {
   link::Flow* back = connect(b, a);
   ASSERT_NE(back, nullptr);
   a.log.accepts = false;
-  Bytes large = pattern(100'000, 1);
+  Bytes large = pattern(200'000, 1);
   udp::testing::send(b, a, *back, 1, large);
   udp::testing::send(a, b, *flow, 2, large);
   ASSERT_TRUE(until({&a, &b}, [&] { return !a.log.messages.empty() && !of_a().empty(); }));

@@ -122,6 +122,7 @@ class StationHub final : public Station, public Hub {
   void take(const os::Datagram& datagram);
   void take_greeting(const wire::Packet& packet, const os::Datagram& datagram);
   void take_piece(const wire::Packet& piece, const os::Datagram& datagram);
+  void settle();
   void take_of_flow(const wire::Packet& packet, const os::Datagram& datagram);
   void take_notice(const wire::Packet& packet, const os::Datagram& datagram);
   void take_mark(Context& context, bool request, const os::Datagram& datagram);
@@ -163,6 +164,7 @@ class StationHub final : public Station, public Hub {
   std::vector<std::unique_ptr<Context>> contexts_;  // by index
   std::vector<std::uint32_t> free_;                 // indices of those that there are not
   std::vector<std::uint32_t> active_;               // numbers of contexts
+  std::uint32_t touched_ = 0;                       // number of the context that has got packets
   std::vector<std::uint32_t> emitting_;             // the same, while they send
   os::Time emit_at_ = os::Time::max();              // when one of them has something to do
   bool errors_wait_ = false;                        // that came back from the network

@@ -528,7 +528,7 @@ TEST(StationPath, PacketsThatMetAQueueSlowTheirSenderDown) {
   between_hosts([](Network& network, int family) {
     Fixture pair(network, family);
     ASSERT_NE(pair.flow, nullptr);
-    pair.access(true, kLarge);
+    for (int i = 0; i < 2; ++i) pair.access(true, 4 * kLarge);
     ASSERT_TRUE(pair.all_ended());
     EXPECT_EQ(pair.b().station->taken().marked, 0U);
     const unsigned before = network.most_at_once;

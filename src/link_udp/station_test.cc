@@ -340,7 +340,7 @@ TEST_F(StationTest, WhoIsRefusedFindsNobody) {
   link::Flow* flow = connect(a, b);
   ASSERT_NE(flow, nullptr);
   b.log.accepts = false;
-  Bytes bytes = pattern(50'000, 1);
+  Bytes bytes = pattern(kEagerLimit + 50'000, 1);
   send(a, b, *flow, 1, bytes);
   ASSERT_TRUE(both([&] { return b.log.messages.size() == 1; }));
   b.station->refuse(b.log, b.log.opened[0].first);
@@ -361,7 +361,7 @@ TEST_F(StationTest, WhoLeavesSaysSo) {
   Bytes bytes = pattern(100, 1);
   send(b, a, *back, 3, bytes);
   b.log.accepts = false;
-  Bytes offered = pattern(50'000, 1);
+  Bytes offered = pattern(kEagerLimit + 50'000, 1);
   send(a, b, *there, 1, offered);
   ASSERT_TRUE(both([&] { return b.log.messages.size() == 1 && a.log.messages.size() == 1; }));
   EXPECT_TRUE(a.log.closed.empty());
@@ -391,7 +391,7 @@ TEST_F(StationTest, WhoGivesUpLeavesInGoodOrder) {
   link::Flow* flow = connect(a, b);
   ASSERT_NE(flow, nullptr);
   b.log.accepts = false;
-  Bytes bytes = pattern(50'000, 1);
+  Bytes bytes = pattern(kEagerLimit + 50'000, 1);
   send(a, b, *flow, 1, bytes);
   ASSERT_TRUE(both([&] { return b.log.messages.size() == 1; }));
   flow->give_up(a.ends);

@@ -83,6 +83,7 @@ struct InboxLog final : link::InboxSink {
   Station* station = nullptr;
   bool takes = true;
   bool takes_urgently = false;  // even if not otherwise
+  bool places = false;          // messages as they come
   bool accepts = true;
   bool acknowledges = true;
   std::uint64_t most = ~std::uint64_t{0};  // bytes of an offer that are taken
@@ -97,6 +98,13 @@ struct InboxLog final : link::InboxSink {
   void source_closed(std::uint32_t source, bool died) override { closed.push_back({source, died}); }
   bool takes_more() const override { return takes; }
   bool takes_more_urgently() const override { return takes || takes_urgently; }
+  bool arriving(const link::Arrival& arrival) override {
+    if (!places) return false;
+    Message& message = messages.emplace_back();
+    message.arrival = arrival;
+    accept(message);
+    return true;
+  }
   void arrived(const link::Arrival& arrival) override {
     Message& message = messages.emplace_back();
     message.arrival = arrival;

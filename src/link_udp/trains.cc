@@ -11,7 +11,8 @@
 namespace weft::udp {
 namespace {
 
-constexpr std::size_t kLargest = wire::kMaxHeaderBytes + wire::kMaxPathMtu + wire::kIcrcBytes;
+constexpr std::size_t kLargest =
+    wire::kMaxHeaderBytes + wire::kMaxReliableDatagramMtu + wire::kIcrcBytes;
 
 }  // namespace
 

@@ -155,6 +155,20 @@ void Endpoint::arrived(const link::Arrival& arrival) {
   deliver(*receive, arrival, taken_of(arrival, sender));
 }
 
+// What no receive waits for yet is matched when all of it is here.
+bool Endpoint::arriving(const link::Arrival& arrival) {
+  const bool tagged = arrival.operation == link::Operation::kTagged;
+  if (!tagged && arrival.operation != link::Operation::kMessage) return false;
+  Correspondent& from = *sources_[arrival.source];
+  if (!from.admitted || setup_.service == link::Service::kDatagram) return false;
+  const PeerIndex sender = number_of(from);
+  Receive* receive = queue_.matcher(tagged).match(arrival.tag, sender);
+  if (receive == nullptr) return false;
+  if (receive->multi) receive = &queue_.part_of(*receive, arrival.length);
+  deliver(*receive, arrival, taken_of(arrival, sender));
+  return true;
+}
+
 // Nothing of a datagram is kept: what cannot be placed at once is lost.
 void Endpoint::datagram(const link::Arrival& arrival) {
   if (setup_.service != link::Service::kDatagram || !hears(arrival.tag)) return;

@@ -80,15 +80,6 @@ std::string SocketAddress::text() const {
   return name + ":" + std::to_string(port());
 }
 
-bool SocketAddress::operator==(const SocketAddress& other) const {
-  if (family() != other.family() || port() != other.port()) return false;
-  if (family() == AF_INET6) {
-    return std::memcmp(&storage_.v6.sin6_addr, &other.storage_.v6.sin6_addr, 16) == 0 &&
-           storage_.v6.sin6_scope_id == other.storage_.v6.sin6_scope_id;
-  }
-  return storage_.v4.sin_addr.s_addr == other.storage_.v4.sin_addr.s_addr;
-}
-
 namespace {
 
 constexpr std::uint16_t kDiscard = 9;  // RFC 863

@@ -12,12 +12,15 @@ namespace {
 
 constexpr std::size_t kHeader = 12;
 // Those of the largest packet on the narrowest way.
-constexpr std::size_t kMostPieces = 32;
-constexpr std::size_t kLongest = wire::kMaxHeaderBytes + wire::kMaxPathMtu;
+constexpr std::size_t kMostPieces = 40;
+constexpr std::size_t kLongest = wire::kMaxHeaderBytes + wire::kMaxReliableDatagramMtu;
 
+// A piece is no reliable datagram, whose payload may be larger than others.
 constexpr std::size_t room_on(std::size_t path_mtu) {
-  return path_mtu + wire::kMaxHeaderBytes - wire::kBthBytes - wire::bytes_of(wire::kDeth) - kHeader;
+  constexpr std::size_t kHeaders = wire::kBthBytes + wire::bytes_of(wire::kDeth) + kHeader;
+  return std::min(path_mtu + wire::kMaxHeaderBytes - kHeaders, wire::kMaxPathMtu - kHeader);
 }
+static_assert(room_on(wire::kMaxReliableDatagramMtu) + kHeader <= wire::kMaxPathMtu);
 static_assert((kLongest + room_on(256) - 1) / room_on(256) <= kMostPieces);
 static_assert(room_on(256) % 4 == 0);
 
@@ -85,12 +88,12 @@ std::optional<std::span<const std::byte>> PacketAssembler::take(
     packet.number = number;
     packet.count = count;
     packet.length = length;
-    packet.missing = static_cast<std::uint32_t>((std::uint64_t{1} << count) - 1);
+    packet.missing = (std::uint64_t{1} << count) - 1;
     packet.bytes.resize(length + wire::kIcrcBytes);
   }
   std::memcpy(packet.bytes.data() + begin, bytes.data(), bytes.size());
-  const std::uint32_t before = packet.missing;
-  packet.missing &= ~(std::uint32_t{1} << index);
+  const std::uint64_t before = packet.missing;
+  packet.missing &= ~(std::uint64_t{1} << index);
   // One that is whole already has come again.
   return before != 0 && packet.missing == 0 ? packet.bytes : std::span<const std::byte>();
 }

@@ -12,7 +12,7 @@
 namespace weft::transport::testing {
 namespace {
 
-constexpr std::size_t kLongest = wire::kMaxHeaderBytes + wire::kMaxPathMtu;
+constexpr std::size_t kLongest = wire::kMaxHeaderBytes + wire::kMaxReliableDatagramMtu;
 constexpr std::uint32_t kFirst = 0xFFFF'FFFE;
 
 Settings of_flow() {

@@ -123,7 +123,7 @@ class Simulation {
       if (end == nullptr) continue;
       if (end->deadline() <= now_) end->tick(now_);
       end->work();
-      Bytes packet(wire::kMaxHeaderBytes + wire::kMaxPathMtu + wire::kIcrcBytes);
+      Bytes packet(wire::kMaxHeaderBytes + wire::kMaxReliableDatagramMtu + wire::kIcrcBytes);
       unsigned sent = 0;
       for (; sent < kPacketsAtOnce; ++sent) {
         const std::size_t length = end->next(now_, packet);

@@ -3,6 +3,7 @@
 #include "wire/packet.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "wire/endian.h"
 
@@ -133,16 +134,23 @@ void for_each_header(Headers headers, const Visit& visit) {
   }
 }
 
-bool fits(Payload payload, std::size_t length) {
+bool is_path_mtu(Transport transport, std::size_t length) {
+  if (length < 256) return false;
+  return transport == Transport::kReliableDatagram ? length % 64 == 0 : std::has_single_bit(length);
+}
+
+bool fits(Transport transport, Payload payload, std::size_t length) {
+  const bool datagram = transport == Transport::kReliableDatagram;
+  const std::size_t most = datagram ? kMaxReliableDatagramMtu : kMaxPathMtu;
   switch (payload) {
     case Payload::kNone:
       return length == 0;
     case Payload::kFull:
-      return length >= 256 && length <= kMaxPathMtu && (length & (length - 1)) == 0;
+      return length <= most && is_path_mtu(transport, length);
     case Payload::kSome:
-      return length >= 1 && length <= kMaxPathMtu;
+      return length >= 1 && length <= most;
     case Payload::kAny:
-      return length <= kMaxPathMtu;
+      return length <= most;
     case Payload::kEight:
       return length == kAtomicWriteBytes;
     case Payload::kNotice:
@@ -173,7 +181,9 @@ Malformed parse(std::span<const std::byte> datagram, Packet& packet) {
   const bool zeros =
       std::all_of(pad.begin(), pad.end(), [](std::byte b) { return b == std::byte{}; });
   if (!zeros) return Malformed::kPadding;
-  return fits(layout.payload, packet.payload.size()) ? Malformed::kNone : Malformed::kPayload;
+  return fits(transport_of(packet.opcode), layout.payload, packet.payload.size())
+             ? Malformed::kNone
+             : Malformed::kPayload;
 }
 
 void write_headers(const Packet& packet, std::size_t payload, std::byte* out) {

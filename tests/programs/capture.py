@@ -16,7 +16,8 @@ from program import fail, require, setup
 
 SCRIPT = Path(__file__).resolve().parents[2] / "tools/wireshark/weft.lua"
 TIMEOUT_S = 120
-SEND, WRITE, READ = {0x00, 0x02, 0x04}, {0x0A}, {0x0C, 0x10}
+SEND, WRITE, READ = {0x04}, {0x0A}, {0x0C, 0x10}
+LONG = {0x00, 0x01, 0x02}  # a message of several packets
 LARGE = {0x06, 0x07, 0x08}  # the write of a message that was offered
 ACK = {0x11}
 RELIABLE, GREETING, DATAGRAM = 0x40, 0x64, {0x64}
@@ -132,8 +133,9 @@ def main():
     if "Lua" not in version.stdout:
         fail("tshark cannot run the dissector: it was built without Lua")
     for link in ("shm", "udp"):
-        for kind, size, expected in (("rdm", "8192", reliable(SEND, ACK)), ("rdm", "65536", reliable(LARGE)),
-                                     ("msg", "64", reliable({0x04}, ACK)), ("dgram", "1024", DATAGRAM)):
+        for kind, size, expected in (("rdm", "8192", reliable(SEND, ACK)), ("rdm", "262144", reliable(LARGE)),
+                                     ("rdm", "65536", reliable(LONG if link == "udp" else LARGE)),
+                                     ("msg", "64", reliable(SEND, ACK)), ("dgram", "1024", DATAGRAM)):
             if kind == "dgram" and link == "udp":
                 continue
             options = ["-e", kind, "-S", size]

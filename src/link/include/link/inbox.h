@@ -43,6 +43,10 @@ class InboxSink {
   // The same for what must come before something else can that this end waits for, such as the rest
   // of an accepted message: the limit is a higher one.
   virtual bool takes_more_urgently() const { return takes_more(); }
+  // A message begins whose bytes come bit by bit (payload: nullptr). True when it was taken, by
+  // accept() from within this call: then received() tells of its end. Else it is kept until it can
+  // be handed over as a whole, by arrived().
+  virtual bool arriving(const Arrival& /*arrival*/) { return false; }
   // A message.
   virtual void arrived(const Arrival& arrival) = 0;
   // That peer accessed those regions, in a way that needs those rights, of which their owner asked
@@ -63,8 +67,8 @@ class Inbox {
 
   // Hands over what has arrived, at most a few dozen messages per peer; returns how many.
   virtual unsigned poll(InboxSink& sink) = 0;
-  // Takes the first `length` bytes of an offered message into `pieces`, which stay untouched by
-  // others until received() is called. length must not be larger than the message.
+  // Takes the first `length` bytes of an offered or beginning message into `pieces`, which stay
+  // untouched by others until received() is called. length must not be larger than the message.
   virtual void accept(InboxSink& sink, const Offer& offer, std::span<const LocalRange> pieces,
                       std::uint64_t length, void* cookie) = 0;
   // Tells the sender that its message was delivered, or was thrown away as the user asked.

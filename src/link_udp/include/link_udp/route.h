@@ -28,8 +28,9 @@ constexpr std::uint16_t port_of(std::uint32_t queue_pair) {
 // ports from 32768 on.
 constexpr bool is_foreign(std::uint32_t queue_pair) { return queue_pair < 0x80'0000; }
 
-// The largest path MTU whose packets, with every header that they may have, fit into packets of
-// that many bytes (as the interface counts them).
-std::size_t path_mtu_within(std::size_t packet);
+// The path MTU of a flow: the largest multiple of 64 whose packets, with every header that they may
+// have, fit into IP packets of that family and of so many bytes (as the interface counts them); not
+// below kLeastPathMtu, nor above wire::kMaxReliableDatagramMtu.
+std::size_t path_mtu_within(std::size_t packet, int family);
 
 }  // namespace weft::udp

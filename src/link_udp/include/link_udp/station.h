@@ -17,6 +17,10 @@
 
 namespace weft::udp {
 
+// Up to that it costs less to send a message than to ask first whether it is wanted, though it may
+// have to be kept until it is.
+inline constexpr std::size_t kEagerLimit = std::size_t{128} * 1024;
+
 // What a station is made of.
 struct StationOptions {
   os::SocketAddress name;                         // of the endpoint, as peers know it
@@ -24,7 +28,7 @@ struct StationOptions {
   std::shared_ptr<memory::ForeignTable> regions;  // of this process
   bool counts_reads = false;                      // peers' accesses are announced
   bool counts_writes = false;
-  std::size_t eager_limit = 16384;  // larger messages are offered, see message.h
+  std::size_t eager_limit = kEagerLimit;  // larger messages are offered, see message.h
   link::Service service = link::Service::kReliableDatagram;
   std::chrono::milliseconds connect_timeout{2000};  // for a peer that has not answered yet
   // A peer that is silent for so long has died, though its host does not say so.

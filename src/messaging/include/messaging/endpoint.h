@@ -228,6 +228,7 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   friend class ReceiveQueue;
   void source_opened(std::uint32_t source, const os::SocketAddress& address) override;
   void source_closed(std::uint32_t source, bool died) override;
+  bool arriving(const link::Arrival& arrival) override;
   void arrived(const link::Arrival& arrival) override;
   bool takes_more() const override;
   bool takes_more_urgently() const override;

@@ -39,7 +39,17 @@ class SocketAddress {
   std::string host() const;
   // "192.0.2.1:4791" or "[2001:db8::1]:4791".
   std::string text() const;
-  bool operator==(const SocketAddress& other) const;
+  // Inline: each packet is compared.
+  bool operator==(const SocketAddress& other) const {
+    if (family() != other.family() || storage_.v6.sin6_port != other.storage_.v6.sin6_port) {
+      return false;
+    }
+    if (family() != AF_INET6) {
+      return storage_.v4.sin_addr.s_addr == other.storage_.v4.sin_addr.s_addr;
+    }
+    return std::memcmp(&storage_.v6.sin6_addr, &other.storage_.v6.sin6_addr, 16) == 0 &&
+           storage_.v6.sin6_scope_id == other.storage_.v6.sin6_scope_id;
+  }
 
  private:
   union {

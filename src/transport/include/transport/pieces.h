@@ -82,7 +82,7 @@ class PacketAssembler {
     std::uint32_t number = 0;
     std::size_t count = 0;  // of pieces; 0: there is no such packet
     std::size_t length = 0;
-    std::uint32_t missing = 0;  // pieces, a bit for each
+    std::uint64_t missing = 0;  // pieces, a bit for each
     std::vector<std::byte> bytes;
   };
 

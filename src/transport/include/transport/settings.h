@@ -27,7 +27,9 @@ struct Settings {
   std::uint32_t queue_key = 0;    // of datagrams; of unreliable ones, that of this end
   std::uint32_t shared_receive = 0;  // at the peer: of kExtendedReliable
   std::uint16_t pkey = wire::kDefaultPkey;
-  std::size_t path_mtu = 1024;  // payload of a packet: 256, 512, 1024, 2048 or 4096
+  // Payload of a packet: 256, 512, 1024, 2048 or 4096; of reliable datagrams a multiple of 64 up to
+  // wire::kMaxReliableDatagramMtu.
+  std::size_t path_mtu = 1024;
   Psn first_sent;
   Psn first_expected;
 

@@ -15,6 +15,9 @@ inline constexpr std::uint16_t kUdpPort = 4791;
 inline constexpr std::size_t kBthBytes = 12;
 inline constexpr std::size_t kIcrcBytes = 4;
 inline constexpr std::size_t kMaxPathMtu = 4096;
+// Of reliable datagrams, which only Weft's endpoints send each other: any multiple of 64 up to
+// that.
+inline constexpr std::size_t kMaxReliableDatagramMtu = 8896;
 // The base header and the longest list of headers that any opcode has.
 inline constexpr std::size_t kMaxHeaderBytes = kBthBytes + 40;
 inline constexpr std::uint16_t kDefaultPkey = 0xFFFF;
