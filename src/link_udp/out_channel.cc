@@ -131,6 +131,7 @@ bool OutChannel::welcomed(const Welcome& welcome, os::Time now) {
   station_ = welcome.me.station;
   peer_token_ = welcome.me.token;
   peer_context_ = welcome.me.context;
+  peer_key_ = welcome.me.queue_key;
   requester_.emplace(settings, static_cast<transport::WorkSink&>(*this));
   state_ = State::kOpen;
   peer_carries_ = welcome.me.path_mtu;
@@ -519,9 +520,16 @@ void OutChannel::narrow(std::size_t path_mtu) {
   hub_.activate(*this);
 }
 
-void OutChannel::strike() {
+void OutChannel::strike(bool proven) {
   if (state_ == State::kLost || (state_ == State::kAsking && !insisting_)) return;
-  if (++strikes_ >= kStrikes) lose(link::PeerState::kDied);
+  if (proven || ++strikes_ >= kStrikes) lose(link::PeerState::kDied);
+}
+
+// Its key was drawn at random, and the peer has told it to this end.
+bool OutChannel::has_sent(const wire::Packet& request) const {
+  return state_ == State::kOpen && wire::layout_of(request.opcode).request &&
+         wire::transport_of(request.opcode) == wire::Transport::kReliableDatagram &&
+         request.end_to_end_context == peer_context_ && request.queue_key == peer_key_;
 }
 
 void OutChannel::deny() {

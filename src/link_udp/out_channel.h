@@ -86,8 +86,12 @@ class OutChannel final : transport::WorkSink {
   void lose(link::PeerState state);
   // Tells the peer that nothing more will come, if it may have heard of this end.
   void say_farewell();
-  // The peer's host says that nobody is there (kStrikes).
-  void strike();
+  // The peer's host says that nobody is there (kStrikes), or even proves that it has got something
+  // that only the peer knows.
+  void strike(bool proven);
+  // That was said to the peer, and to nobody else; the same for a request.
+  bool has_said(const Hello& hello) const { return hello.me.token == token_; }
+  bool has_sent(const wire::Packet& request) const;
   // Whoever is there says that he is not the one: somebody else may come.
   void deny();
   // Somebody waits for the peer: if nobody is there he wants to know.
@@ -188,6 +192,7 @@ class OutChannel final : transport::WorkSink {
   unsigned strikes_ = 0;       // since the peer was last heard of
   std::uint32_t peer_token_ = 0;
   std::uint32_t peer_context_ = 0;
+  std::uint32_t peer_key_ = 0;
   os::Time first_hello_{};
   os::Time next_hello_{};
   // So much longer it asks, if not without end. Time in which this end did not look does not count.

@@ -127,6 +127,7 @@ class StationHub final : public Station, public Hub {
   void take_notice(const wire::Packet& packet, const os::Datagram& datagram);
   void take_mark(Context& context, bool request, const os::Datagram& datagram);
   void take_errors();
+  bool proves(const os::UdpError& error);
   void look_at_way(const os::SocketAddress& peer);
   void greeted(const Hello& hello, const Way& back);
   void greeted_again(InChannel& in, const Hello& hello, const Way& back);

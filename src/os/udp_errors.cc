@@ -51,16 +51,21 @@ std::optional<UdpError> UdpSocket::next_error() const {
   for (;;) {
     sockaddr_in6 peer{};
     alignas(cmsghdr) std::array<std::byte, 512> control;
+    UdpError error;
+    iovec quote{error.bytes.data(), error.bytes.size()};
     msghdr message{};
+    message.msg_iov = &quote;
+    message.msg_iovlen = 1;
     message.msg_name = &peer;
     message.msg_namelen = sizeof peer;
     message.msg_control = control.data();
     message.msg_controllen = control.size();
-    if (::recvmsg(socket_.get(), &message, MSG_ERRQUEUE | MSG_DONTWAIT) < 0) return std::nullopt;
+    const ssize_t quoted = ::recvmsg(socket_.get(), &message, MSG_ERRQUEUE | MSG_DONTWAIT);
+    if (quoted < 0) return std::nullopt;
     sock_extended_err report{};
     const auto to = SocketAddress::parse(&peer, message.msg_namelen);
     if (!find_report(message, report) || !to) continue;
-    UdpError error;
+    error.length = static_cast<std::size_t>(quoted);
     error.peer = to.value();
     error.code = static_cast<int>(report.ee_errno);
     error.what = meaning_of(error.code);

@@ -2,6 +2,7 @@
 // How does a process send and receive UDP datagrams by the train, with few system calls?
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -33,8 +34,11 @@ struct SendOutcome {
 };
 
 // What the network, or the host of a peer, said about a datagram that had left (ICMP). Anybody who
-// can guess ports can forge this: a reason to look again, and no proof.
+// can guess ports can forge this: a reason to look again, and no proof, unless what it quotes of the
+// datagram cannot be guessed.
 struct UdpError {
+  static constexpr std::size_t kQuoted = 320;
+
   enum class What : std::uint8_t {
     kPortUnreachable,  // the host is there, and nobody listens at that port
     kHostUnreachable,
@@ -46,6 +50,12 @@ struct UdpError {
   What what = What::kOther;
   std::size_t path_mtu = 0;  // after kTooBig: bytes of a packet, IP header included; 0: not told
   int code = 0;              // the errno that ip(7), ipv6(7) give for it
+
+  // The datagram's first bytes, up to kQuoted, as far as they came back: hosts that are Linux send
+  // 500 and more, and none has to send any.
+  std::span<const std::byte> quoted() const { return {bytes.data(), length}; }
+  std::array<std::byte, kQuoted> bytes;
+  std::size_t length = 0;
 };
 
 // A non-blocking, unconnected UDP socket of one family, fit for a checksum that covers the IP

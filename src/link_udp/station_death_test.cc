@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// When is a peer believed to have died because its host says that nobody is there?
+#include <gtest/gtest.h>
+
+#include "stranger.h"
+
+namespace weft::udp {
+namespace {
+
+using namespace testing;
+
+// A station, and a peer whose process ends without a word. On the loopback errors come at once.
+struct StationDeathTest : ::testing::Test {
+  Peer b;
+  Stranger stranger;
+
+  // Lets the station have a flow to the stranger.
+  link::Flow* answer_connect() {
+    b.flows.push_back(std::move(b.station->connect(stranger.socket->address(), true)).value());
+    link::Flow* flow = b.flows.back().get();
+    const bool reached = until({&b}, [&] {
+      for (const Greeting& said : stranger.hear()) {
+        const auto* asked = std::get_if<Hello>(&said);
+        if (asked == nullptr) continue;
+        Welcome welcome;
+        welcome.token = asked->me.token;
+        welcome.me = stranger.hello().me;
+        welcome.path_mtu = 1024;
+        stranger.send(b, Stranger::greeting(welcome));
+      }
+      return flow->reached();
+    });
+    return reached ? flow : nullptr;
+  }
+};
+
+TEST_F(StationDeathTest, OneErrorIsEnoughThatQuotesWhatThePeerWasAsked) {
+  ASSERT_TRUE(stranger.agree(b));
+  stranger.socket.reset();
+  const auto before = b.station->sent();
+  ASSERT_TRUE(until({&b}, [&] { return !b.log.closed.empty(); }));
+  EXPECT_TRUE(b.log.closed[0].died);
+  EXPECT_EQ(b.station->sent(), before + 1);
+}
+
+TEST_F(StationDeathTest, OneErrorIsEnoughThatQuotesARequest) {
+  for (const std::size_t length : {10, 900}) {
+    link::Flow* flow = answer_connect();
+    ASSERT_NE(flow, nullptr);
+    stranger.socket.reset();
+    const auto before = b.station->sent();
+    Bytes bytes = pattern(length, 1);
+    const LocalRange piece{bytes.data(), bytes.size()};
+    link::SendRequest request;
+    request.must_copy = true;
+    request.pieces = {&piece, 1};
+    request.length = bytes.size();
+    ASSERT_NE(flow->send(request).state, link::Outcome::State::kFailed);
+    ASSERT_TRUE(until({&b}, [&] { return flow->check_peer(b.ends) != link::PeerState::kAlive; }));
+    EXPECT_EQ(flow->check_peer(b.ends), link::PeerState::kDied);
+    EXPECT_EQ(b.station->sent(), before + 1);
+    stranger = Stranger();
+  }
+}
+
+// What anybody may have been told, anybody may quote.
+TEST_F(StationDeathTest, OneErrorIsNotEnoughThatQuotesNothingOfTheFlow) {
+  ASSERT_TRUE(stranger.agree(b));
+  stranger.welcome.me.context ^= 0x8000;
+  stranger.send(b, stranger.message(0, {}, 10));
+  stranger.socket.reset();
+  const auto before = b.station->sent();
+  b.poll();
+  ASSERT_EQ(b.station->drops().unknown_flow, 1U);
+  ASSERT_EQ(b.station->sent(), before + 1) << "he is told so";
+  for (int i = 0; i < 3; ++i) b.poll();
+  const bool asked = b.station->sent() != before + 1;  // meanwhile, and heard of that, too
+  EXPECT_TRUE(b.log.closed.empty() || asked);
+}
+
+}  // namespace
+}  // namespace weft::udp
