@@ -59,8 +59,8 @@ class InChannel final : transport::Target {
   // Listens no more: whatever comes is answered with a refusal.
   void shut();
   bool is_shut() const { return shut_; }
-  // The peer's host says that nobody is there. True when it has said so often enough, or proves that
-  // it has got something that only the peer knows.
+  // The peer's host says that nobody is there. True when it has said so often enough, or proves
+  // that it has got something that only the peer knows.
   bool strike(bool proven) { return proven || ++strikes_ >= kStrikes; }
   // That was said to the peer, and to nobody else.
   bool has_said(const Welcome& welcome) const { return welcome.me.token == welcome_.me.token; }

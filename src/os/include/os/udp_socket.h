@@ -34,8 +34,8 @@ struct SendOutcome {
 };
 
 // What the network, or the host of a peer, said about a datagram that had left (ICMP). Anybody who
-// can guess ports can forge this: a reason to look again, and no proof, unless what it quotes of the
-// datagram cannot be guessed.
+// can guess ports can forge this: a reason to look again, and no proof, unless what it quotes of
+// the datagram cannot be guessed.
 struct UdpError {
   static constexpr std::size_t kQuoted = 320;
 
