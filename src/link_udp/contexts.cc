@@ -167,6 +167,17 @@ void StationHub::close_source(InChannel& channel, bool died) {
   if (known) sink_->source_closed(number, died);
 }
 
+// What is still received goes nowhere: the program has been told that its buffers are its own
+// again.
+void StationHub::forget_places() {
+  for (const auto& context : contexts_) {
+    if (context != nullptr && context->in != nullptr) context->in->forget_places();
+  }
+  for (const auto& [exchange, operation] : exchanges_) {
+    if (operation->takes) operation->count = 0;
+  }
+}
+
 // Nobody will write to them any more.
 void StationHub::abandon_receives_from(std::uint32_t source) {
   std::vector<Operation*> receives;

@@ -97,21 +97,16 @@ void InChannel::take(const wire::Packet& request, os::Time now) {
   if (!packet_.empty()) keep_packet();
 }
 
-// The program may have an answer to a message that has just come. That goes first, for each packet
-// delays what comes after it: acknowledgements wait until the next look.
 os::Time InChannel::due() const {
-  if (responder_.urgent() || (unseen_ && responder_.ready())) return os::Time::min();
-  if (responder_.ready()) return heard_ + os::Time::duration(1);
+  if (responder_.ready()) return os::Time::min();
   const os::Time since = responder_.unanswered_since();
   return since == os::Time::max() ? since : since + kLazily;
 }
 
 void InChannel::emit(Trains& trains, bool all, os::Time now) {
-  if (!all && now < due()) return;
   const os::Time since = responder_.unanswered_since();
   const bool late = since != os::Time::max() && now - since >= kLazily;
   if (late || all) responder_.answer_all();
-  unseen_ = false;
   for (unsigned sent = 0; sent < kPacketsAtOnce && responder_.ready(); ++sent) {
     const std::span<std::byte> place = trains.place();
     if (place.empty()) return;
@@ -200,6 +195,10 @@ void InChannel::place(std::span<const LocalRange> pieces, std::uint64_t length, 
   incoming_->wanted = length;
 }
 
+void InChannel::forget_places() {
+  if (incoming_ != nullptr) incoming_->wanted = 0;
+}
+
 void InChannel::put(std::span<const std::byte> bytes) {
   Incoming& to = *incoming_;
   const std::uint64_t wanted = to.wanted - std::min(to.wanted, to.there);
@@ -251,7 +250,7 @@ void InChannel::message_ends(const wire::Packet&) {
 
 // One that makes no sense ends the bundle.
 bool InChannel::untie(std::span<const std::byte> bundle) {
-  while (bundle.size() >= kMessageHeader) {
+  while (!shut_ && bundle.size() >= kMessageHeader) {
     const MessageHeader header = read_header(bundle.data());
     bundle = bundle.subspan(kMessageHeader);
     if (header.kind != Kind::kWhole || header.length > bundle.size()) return false;
@@ -460,6 +459,7 @@ Verdict InChannel::may_access(Access need, const wire::Reth& memory) {
 }
 
 Verdict InChannel::judge(Access need, const wire::Reth& memory) {
+  if (shut_) return kInvalid;
   if (is_receive(memory.key)) {
     const bool allowed = need == Access::kRemoteWrite && receive_of(memory) != nullptr;
     return allowed ? Verdict{} : kInvalid;
@@ -481,6 +481,7 @@ Verdict InChannel::judge(Access need, const wire::Reth& memory) {
 
 Verdict InChannel::write(const wire::Reth& memory, std::uint64_t offset,
                          std::span<const std::byte> bytes) {
+  if (shut_) return kInvalid;
   if (is_receive(memory.key)) {
     const Operation* receive = receive_of(memory);
     if (receive == nullptr) return kInvalid;
@@ -504,7 +505,6 @@ void InChannel::written(const wire::Reth& memory, const wire::Packet& packet) {
     if (receive->there == receive->length) receive->channel->filled(*receive, heard_);
     return;
   }
-  unseen_ = true;
   if (!announced_) tell_of_keys(Access::kRemoteWrite);
   const bool tells = (wire::layout_of(packet.opcode).headers & wire::kImmediate) != 0;
   const MessageHeader notice = notice_;
@@ -523,6 +523,7 @@ Verdict InChannel::read(const wire::Reth& memory, std::uint64_t offset, std::spa
 }
 
 Verdict InChannel::atomic(bool compares, const wire::AtomicEth& what, std::uint64_t& original) {
+  if (shut_) return kInvalid;
   const auto key = region_of(what.key);
   if (!key || what.address % 8 != 0) return kInvalid;
   const AtomicAction action{compares ? AtomicForm::kCompare : AtomicForm::kFetch,

@@ -36,6 +36,8 @@ class InChannel final : transport::Target {
   // The message that is just beginning goes there as it comes: of its bytes the first `length`.
   // Only from within the sink's arriving().
   void place(std::span<const LocalRange> pieces, std::uint64_t length, void* cookie);
+  // Buffers of the program are written to no more.
+  void forget_places();
   // Tells the peer that its message of that exchange was received.
   void acknowledge(std::uint32_t exchange);
   // Takes in a request. The caller activates the channel afterwards.
@@ -62,8 +64,6 @@ class InChannel final : transport::Target {
   // The peer's host says that nobody is there. True when it has said so often enough, or proves
   // that it has got something that only the peer knows.
   bool strike(bool proven) { return proven || ++strikes_ >= kStrikes; }
-  // That was said to the peer, and to nobody else.
-  bool has_said(const Welcome& welcome) const { return welcome.me.token == welcome_.me.token; }
   Psn expected() const { return responder_.expected(); }
   const transport::Responder::Counts& counts() const { return responder_.counts(); }
   // Messages that were left alone.
@@ -144,7 +144,6 @@ class InChannel final : transport::Target {
   unsigned strikes_ = 0;              // since the peer was last heard of
   os::Time heard_{};
   bool shut_ = false;
-  bool unseen_ = false;  // the program's memory was written to, of which it need not hear
   std::uint64_t senseless_ = 0;
   transport::Responder responder_;  // goes first: it may break off what the others hold
 };

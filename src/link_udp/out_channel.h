@@ -89,8 +89,7 @@ class OutChannel final : transport::WorkSink {
   // The peer's host says that nobody is there (kStrikes), or even proves that it has got something
   // that only the peer knows.
   void strike(bool proven);
-  // That was said to the peer, and to nobody else; the same for a request.
-  bool has_said(const Hello& hello) const { return hello.me.token == token_; }
+  // That is a request to the peer, with what only the two ends know.
   bool has_sent(const wire::Packet& request) const;
   // Whoever is there says that he is not the one: somebody else may come.
   void deny();

@@ -302,35 +302,28 @@ void StationHub::narrow(const os::SocketAddress& peer, std::size_t path_mtu) {
 }
 
 // Hosts quote what they complain of. Of packets that are longer than the quotation there are
-// headers. In a greeting stands a token, in a request the peer's queue key: nobody can guess these
-// who has not seen packets of the flow, and who has can do worse.
-bool StationHub::proves(const os::UdpError& error) {
-  using wire::Malformed;
+// headers. In a request stands the queue key that the peer has drawn: so somebody was there, and
+// nobody can guess it who has not seen packets of the flow. A greeting proves nothing: it may have
+// come before there was somebody.
+bool StationHub::quotes_request(const os::UdpError& error, const OutChannel& out) {
   wire::Packet packet;
-  const Malformed what = wire::parse(error.quoted(), packet);
-  const bool cut_off = what == Malformed::kPadding || what == Malformed::kPayload;
-  if (what != Malformed::kNone && !cut_off) return false;
-  const OutChannel* out = out_to(error.peer);
-  if (packet.destination != wire::kCmQpn) return out != nullptr && out->has_sent(packet);
-  const auto greeting = cut_off ? std::nullopt : read_greeting(packet.payload);
-  if (!greeting) return false;
-  if (const auto* hello = std::get_if<Hello>(&*greeting)) {
-    return out != nullptr && out->has_said(*hello);
-  }
-  const auto* welcome = std::get_if<Welcome>(&*greeting);
-  return welcome != nullptr && std::ranges::any_of(in_from(error.peer), [&](const InChannel* in) {
-           return in->has_said(*welcome);
-         });
+  const wire::Malformed what = wire::parse(error.quoted(), packet);
+  const bool cut_off = what == wire::Malformed::kPadding || what == wire::Malformed::kPayload;
+  return (what == wire::Malformed::kNone || cut_off) && out.has_sent(packet);
 }
 
 void StationHub::take_errors() {
   while (const auto error = socket_.next_error()) {
     if (error->what == os::UdpError::What::kTooBig) look_at_way(error->peer);
     if (error->what != os::UdpError::What::kPortUnreachable) continue;
-    const bool proven = proves(*error);
-    if (OutChannel* out = out_to(error->peer)) out->strike(proven);
+    std::optional<std::uint64_t> gone;  // the station that has been there
+    if (OutChannel* out = out_to(error->peer)) {
+      const bool proven = quotes_request(*error, *out);
+      if (proven) gone = out->station();
+      out->strike(proven);
+    }
     for (InChannel* in : in_from(error->peer)) {
-      if (in->strike(proven)) close_source(*in, true);
+      if (in->strike(gone == in->station())) close_source(*in, true);
     }
   }
 }

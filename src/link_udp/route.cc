@@ -12,11 +12,6 @@
 namespace weft::udp {
 namespace {
 
-// Of a packet with a payload: that of a write with an immediate value.
-constexpr std::size_t kMostHeaders = wire::kBthBytes + wire::bytes_of(wire::kRdeth) +
-                                     wire::bytes_of(wire::kDeth) + wire::bytes_of(wire::kReth) +
-                                     wire::bytes_of(wire::kImmediate);
-
 void put(const os::SocketAddress& address, std::array<std::byte, 16>& out, std::uint16_t& port) {
   port = address.port();
   if (address.family() == AF_INET6) {
@@ -51,7 +46,7 @@ std::size_t path_mtu_within(std::size_t packet, int family) {
   constexpr std::size_t kLine = 64;
   constexpr std::size_t kUdp = 8;
   const std::size_t ip = family == AF_INET6 ? 40 : 20;
-  const std::size_t others = ip + kUdp + kMostHeaders + wire::kIcrcBytes;
+  const std::size_t others = ip + kUdp + wire::kMaxHeaderBytesOfPayload + wire::kIcrcBytes;
   const std::size_t room = packet > others ? (packet - others) / kLine * kLine : 0;
   return std::clamp(room, kLeastPathMtu, wire::kMaxReliableDatagramMtu);
 }

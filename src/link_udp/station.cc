@@ -134,6 +134,7 @@ void StationHub::part() {
   } deaf;
   constexpr auto kPatience = std::chrono::seconds(2);
   constexpr auto kSilence = std::chrono::milliseconds(1200);  // a cable was pulled, and plugged in
+  forget_places();
   const os::Time end = std::chrono::steady_clock::now() + kPatience;
   os::Time heard = end - kPatience;
   const auto quiet = [this] {

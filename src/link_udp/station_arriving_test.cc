@@ -121,6 +121,34 @@ TEST_F(BrokenOffTest, ByMoreThanWasAnnounced) {
   EXPECT_GE(b.station->taken().refused, 1U);
 }
 
+// Whoever listens no more hears nothing of what stands in the same packet either.
+TEST_F(BrokenOffTest, ByOneWhoRefusesTheFirstOfABundle) {
+  struct Refuses final : link::InboxSink {
+    Station* station = nullptr;
+    unsigned heard = 0;
+    void source_opened(std::uint32_t, const os::SocketAddress&) override {}
+    void source_closed(std::uint32_t, bool) override {}
+    void arrived(const link::Arrival& arrival) override {
+      ++heard;
+      station->refuse(*this, arrival.source);
+    }
+    void received(void*, int) override {}
+  } sink;
+  sink.station = b.station.get();
+  ASSERT_TRUE(stranger.agree(b));
+  Bytes bundle(3 * kMessageHeader);
+  MessageHeader header;
+  for (std::size_t i = 1; i < 3; ++i) write_header(header, bundle.data() + i * kMessageHeader);
+  header.kind = Kind::kBundle;
+  header.length = 2 * kMessageHeader;
+  write_header(header, bundle.data());
+  stranger.send(b, stranger.of_flow(Operation::kSendOnly, 0, bundle));
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (sink.heard == 0 && std::chrono::steady_clock::now() < end) b.station->poll(sink);
+  for (int i = 0; i < 20; ++i) b.station->poll(sink);
+  EXPECT_EQ(sink.heard, 1U);
+}
+
 TEST_F(BrokenOffTest, ByTheEndOfTheStation) {
   begin();
   b.leave();

@@ -34,13 +34,22 @@ struct StationDeathTest : ::testing::Test {
   }
 };
 
-TEST_F(StationDeathTest, OneErrorIsEnoughThatQuotesWhatThePeerWasAsked) {
-  ASSERT_TRUE(stranger.agree(b));
+// What was said before there was somebody comes back late.
+TEST_F(StationDeathTest, AnErrorFromBeforeThePeerWasThereIsNoProof) {
+  const os::SocketAddress at = stranger.socket->address();
   stranger.socket.reset();
-  const auto before = b.station->sent();
-  ASSERT_TRUE(until({&b}, [&] { return !b.log.closed.empty(); }));
-  EXPECT_TRUE(b.log.closed[0].died);
-  EXPECT_EQ(b.station->sent(), before + 1);
+  b.flows.push_back(std::move(b.station->connect(at, false)).value());
+  b.poll();
+  Peer late({}, at);
+  late.flows.push_back(std::move(late.station->connect(b.address, false)).value());
+  ASSERT_TRUE(until({&b, &late}, [&] { return late.flows[0]->reached(); }));
+  for (int i = 0; i < 20; ++i) b.poll();
+  Bytes bytes = pattern(50, 1);
+  udp::testing::send(late, b, *late.flows[0], 1, bytes, true);
+  ASSERT_TRUE(until({&b, &late}, [&] { return late.ends.has(1); }));
+  EXPECT_EQ(late.ends.ended_ones[1].error, 0);
+  EXPECT_TRUE(b.log.closed.empty());
+  part(late, b);
 }
 
 TEST_F(StationDeathTest, OneErrorIsEnoughThatQuotesARequest) {

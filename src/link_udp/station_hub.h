@@ -114,6 +114,7 @@ class StationHub final : public Station, public Hub {
   InChannel* source(std::uint32_t number) const;
   void forget(const os::SocketAddress& peer);
   void close_source(InChannel& channel, bool died);
+  void forget_places();
   void abandon_receives_from(std::uint32_t source);
   void tidy_up();
 
@@ -127,7 +128,7 @@ class StationHub final : public Station, public Hub {
   void take_notice(const wire::Packet& packet, const os::Datagram& datagram);
   void take_mark(Context& context, bool request, const os::Datagram& datagram);
   void take_errors();
-  bool proves(const os::UdpError& error);
+  static bool quotes_request(const os::UdpError& error, const OutChannel& out);
   void look_at_way(const os::SocketAddress& peer);
   void greeted(const Hello& hello, const Way& back);
   void greeted_again(InChannel& in, const Hello& hello, const Way& back);

@@ -18,7 +18,8 @@ constexpr std::size_t kLongest = wire::kMaxHeaderBytes + wire::kMaxReliableDatag
 // A piece is no reliable datagram, whose payload may be larger than others.
 constexpr std::size_t room_on(std::size_t path_mtu) {
   constexpr std::size_t kHeaders = wire::kBthBytes + wire::bytes_of(wire::kDeth) + kHeader;
-  return std::min(path_mtu + wire::kMaxHeaderBytes - kHeaders, wire::kMaxPathMtu - kHeader);
+  return std::min(path_mtu + wire::kMaxHeaderBytesOfPayload - kHeaders,
+                  wire::kMaxPathMtu - kHeader);
 }
 static_assert(room_on(wire::kMaxReliableDatagramMtu) + kHeader <= wire::kMaxPathMtu);
 static_assert((kLongest + room_on(256) - 1) / room_on(256) <= kMostPieces);

@@ -55,8 +55,8 @@ TEST(Pieces, FitTheWayAndAreForTheEndOfTheFlow) {
       EXPECT_EQ(context_of_piece(sent.packet.payload), of_flow().context);
     }
   }
-  EXPECT_TRUE(goes_whole(wire::kMaxHeaderBytes + 1024, 1024));
-  EXPECT_FALSE(goes_whole(wire::kMaxHeaderBytes + 1025, 1024));
+  EXPECT_TRUE(goes_whole(wire::kMaxHeaderBytesOfPayload + 1024, 1024));
+  EXPECT_FALSE(goes_whole(wire::kMaxHeaderBytesOfPayload + 1025, 1024));
 }
 
 TEST(Pieces, BecomeThePacketInWhateverOrderTheyCome) {

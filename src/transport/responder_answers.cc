@@ -23,10 +23,8 @@ wire::Packet Responder::response(Operation operation, Psn psn, std::uint32_t num
 }
 
 // What was missing may have come before the peer was told so.
-bool Responder::ready() const { return ack_owed_ || report_owed_ || urgent(); }
-
-bool Responder::urgent() const {
-  if (nak_ != 0 || !answers_.empty()) return true;
+bool Responder::ready() const {
+  if (ack_owed_ || report_owed_ || nak_ != 0 || !answers_.empty()) return true;
   return std::any_of(asked_.begin(), asked_.end(),
                      [this](const PsnRange& range) { return holes_.first_in(range).count != 0; });
 }

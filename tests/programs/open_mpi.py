@@ -82,6 +82,10 @@ def check_one_sided_really_used(test, mpi_program):
     """The same for one-sided communication alone: messages still have the provider."""
     words = command(test, 2, [str(mpi_program)], ONE_SIDED)
     words[words.index("btl_ofi_provider_include") + 1] = "nobody"
-    result = program.run(words, environment(test.env), PROBE_TIMEOUT_S, cwd="/")
-    program.require(result.returncode != 0 and "MPI_Win_create" in result.stdout + result.stderr,
+    for _ in range(5):  # here, too, mpirun may lose the complaint
+        result = program.run(words, environment(test.env), PROBE_TIMEOUT_S, cwd="/")
+        complains = "MPI_Win_create" in result.stdout + result.stderr
+        if result.returncode == 0 or complains:
+            break
+    program.require(result.returncode != 0 and complains,
                     f"windows without the provider: status {result.returncode}, and no complaint about them")

@@ -33,7 +33,7 @@ namespace weft::transport {
 // What fits a piece, or goes whole, on a way for that path MTU: bytes from the base header to the
 // padding.
 constexpr bool goes_whole(std::size_t length, std::size_t path_mtu) {
-  return length <= wire::kMaxHeaderBytes + path_mtu;
+  return length <= wire::kMaxHeaderBytesOfPayload + path_mtu;
 }
 
 // Cuts the packets of one end of a flow. One thread at a time.

@@ -38,9 +38,6 @@ class Responder {
   std::size_t next(std::span<std::byte> out);
   // True when next() would have a packet.
   bool ready() const;
-  // True when that is more than an acknowledgement: a value that the peer waits for, or something
-  // that it has to send again.
-  bool urgent() const;
   // When the first of those packets came that were not asked an answer for and have not got one;
   // Time::max() when there are none. They should get it some time soon: answer_all() makes it
   // ready.

@@ -20,6 +20,8 @@ inline constexpr std::size_t kMaxPathMtu = 4096;
 inline constexpr std::size_t kMaxReliableDatagramMtu = 8896;
 // The base header and the longest list of headers that any opcode has.
 inline constexpr std::size_t kMaxHeaderBytes = kBthBytes + 40;
+// The same of those that have a payload: of a write with an immediate value.
+inline constexpr std::size_t kMaxHeaderBytesOfPayload = kBthBytes + 32;
 inline constexpr std::uint16_t kDefaultPkey = 0xFFFF;
 inline constexpr std::uint32_t kMulticastQpn = 0xFF'FFFF;
 
