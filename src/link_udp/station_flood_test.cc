@@ -18,7 +18,7 @@ using wire::Operation;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr std::uint64_t kPackets = 300'000;
 #else
-constexpr std::uint64_t kPackets = 3'000'000;
+constexpr std::uint64_t kPackets = 10'000'000;
 #endif
 constexpr auto kLongest = std::chrono::seconds(20);
 constexpr std::size_t kPerTrain = os::UdpSocket::kMaxSegments;
@@ -489,6 +489,8 @@ TEST_F(FloodTest, HarmsNobodyAndIsCounted) {
         taken.unasked, taken.senseless, keeper.others}) {
     EXPECT_GT(count, 0U) << text_of(drops, taken);
   }
+  // Of some hundred thousand packets it may be that none is allowed.
+  if (kPackets < 1'000'000) return;
   EXPECT_FALSE(open.is_untouched()) << "what is allowed is carried out";
 }
 
