@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -60,6 +61,30 @@ TEST(Gather, JoinsThePiecesUpToTheLength) {
     std::string out(from.text.size(), '.');
     gather(out.data(), from.pieces, length);
     EXPECT_EQ(out, from.text.substr(0, length) + std::string(out.size() - length, '.'));
+  }
+}
+
+TEST(Gather, JoinsThemFromAnyOffset) {
+  const Scattered from;
+  for (std::size_t offset = 0; offset <= from.text.size(); ++offset) {
+    for (std::size_t length = 0; offset + length <= from.text.size(); ++length) {
+      std::string out(from.text.size(), '.');
+      gather(out.data(), from.pieces, length, offset);
+      EXPECT_EQ(out, from.text.substr(offset, length) + std::string(out.size() - length, '.'));
+    }
+  }
+}
+
+TEST(Scatter, FillsThemFromAnyOffset) {
+  for (std::size_t offset = 0; offset <= 9; ++offset) {
+    for (std::size_t length = 0; length <= 9; ++length) {
+      Scattered to;
+      const std::size_t fits = std::min(length, 9 - offset);
+      EXPECT_EQ(scatter(to.pieces, "123456789", length, offset), fits);
+      const std::string before = "abcdefghi";
+      EXPECT_EQ(to.text, before.substr(0, offset) + std::string("123456789").substr(0, fits) +
+                             before.substr(offset + fits));
+    }
   }
 }
 

@@ -250,9 +250,7 @@ void Dialogue::said(bool by_asker, std::size_t length, wire::Packet& packet) {
 }
 
 Verdict Dialogue::read(const wire::Reth& memory, std::uint64_t offset, std::span<std::byte> out) {
-  LocalRange part[transport::kMaxPieces];
-  const std::uint64_t from = offset_ + (memory.address - address_) + offset;
-  gather(out.data(), {part, slice(pieces_, from, out.size(), part)}, out.size());
+  gather(out.data(), pieces_, out.size(), offset_ + (memory.address - address_) + offset);
   return {};
 }
 

@@ -15,25 +15,6 @@ namespace weft::shm {
 
 using link::Outcome;
 
-namespace {
-
-// The bytes [offset, offset + length) of a scattered buffer.
-void gather_part(std::byte* out, std::span<const LocalRange> pieces, std::size_t offset,
-                 std::size_t length) {
-  LocalRange part[link::kMaxPieces];
-  const std::size_t count = slice(pieces, offset, length, part);
-  gather(out, {part, count}, length);
-}
-
-void scatter_part(std::span<const LocalRange> pieces, std::size_t offset, const std::byte* bytes,
-                  std::size_t length) {
-  LocalRange part[link::kMaxPieces];
-  const std::size_t count = slice(pieces, offset, length, part);
-  scatter({part, count}, bytes, length);
-}
-
-}  // namespace
-
 Outcome Outbox::atomic(const link::AtomicRequest& request) {
   if (lost()) return Outcome::failed(ECONNRESET);
   const bool fetches = request.action.fetches();
@@ -76,8 +57,8 @@ int Outbox::change(const link::AtomicRequest& request, std::size_t offset,
   std::byte compare[kMaxAtomicBytes];
   std::byte initial[kMaxAtomicBytes];
   std::byte value[kMaxAtomicBytes];
-  if (action.has_operand()) gather_part(operand, request.operand, offset, length);
-  if (action.compares()) gather_part(compare, request.compare, offset, length);
+  if (action.has_operand()) gather(operand, request.operand, length, offset);
+  if (action.compares()) gather(compare, request.compare, length, offset);
   const LocalRange before{initial, length};
   const LocalRange after{value, length};
   const auto address = reinterpret_cast<std::uint64_t>(target.base);
@@ -94,7 +75,7 @@ int Outbox::change(const link::AtomicRequest& request, std::size_t offset,
     error = os::copy_process_memory(pid_, os::CopyDirection::kToProcess, {&after, 1}, {&target, 1});
   }
   table_->stripes().unlock();
-  if (error == 0 && action.fetches()) scatter_part(request.result, offset, initial, length);
+  if (error == 0 && action.fetches()) scatter(request.result, initial, length, offset);
   return error;
 }
 

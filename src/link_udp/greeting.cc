@@ -22,12 +22,12 @@ constexpr std::uint8_t kVersion = 3;
 constexpr std::uint32_t kExpected = 0x8000'0000;
 
 // In private data.
-constexpr std::size_t kMtuUnit = 64;
-
-std::uint8_t mtu_code(std::size_t mtu) { return static_cast<std::uint8_t>(mtu / kMtuUnit); }
+std::uint8_t mtu_code(std::size_t mtu) {
+  return static_cast<std::uint8_t>(mtu / wire::kReliableDatagramMtuUnit);
+}
 
 std::size_t mtu_of(std::uint8_t code) {
-  const std::size_t mtu = code * kMtuUnit;
+  const std::size_t mtu = code * wire::kReliableDatagramMtuUnit;
   return mtu >= kLeastPathMtu && mtu <= wire::kMaxReliableDatagramMtu ? mtu : 0;
 }
 

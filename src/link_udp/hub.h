@@ -44,7 +44,6 @@ class Hub {
 
   // Has something to send, or waits for something.
   virtual void activate(OutChannel& channel) = 0;
-  virtual void activate(InChannel& channel) = 0;
   // Sends what the channel has without waiting for the next poll.
   virtual void send_now(OutChannel& channel, os::Time now) = 0;
   // Says something to a peer's manager of connections.

@@ -112,11 +112,7 @@ void InChannel::emit(Trains& trains, bool all, os::Time now) {
     if (place.empty()) return;
     const std::size_t length = responder_.next(place);
     if (length == 0) return;
-    if (transport::goes_whole(length, welcome_.me.path_mtu)) {
-      trains.add(*way_, length);
-    } else {
-      pieces_.send(responder_.settings(), place.first(length), welcome_.me.path_mtu, trains, *way_);
-    }
+    pieces_.send(responder_.settings(), place.first(length), welcome_.me.path_mtu, trains, *way_);
   }
 }
 
@@ -203,9 +199,7 @@ void InChannel::put(std::span<const std::byte> bytes) {
   Incoming& to = *incoming_;
   const std::uint64_t wanted = to.wanted - std::min(to.wanted, to.there);
   const std::size_t length = std::min<std::uint64_t>(bytes.size(), wanted);
-  LocalRange part[link::kMaxPieces];
-  const std::size_t count = slice({to.pieces.data(), to.count}, to.there, length, part);
-  scatter({part, count}, bytes.data(), length);
+  scatter({to.pieces.data(), to.count}, bytes.data(), length, to.there);
   to.there += bytes.size();
 }
 
@@ -485,10 +479,7 @@ Verdict InChannel::write(const wire::Reth& memory, std::uint64_t offset,
   if (is_receive(memory.key)) {
     const Operation* receive = receive_of(memory);
     if (receive == nullptr) return kInvalid;
-    LocalRange part[link::kMaxPieces];
-    const std::size_t pieces =
-        slice(receive->buffers(), memory.address + offset, bytes.size(), part);
-    scatter({part, pieces}, bytes.data(), bytes.size());
+    scatter(receive->buffers(), bytes.data(), bytes.size(), memory.address + offset);
     return {};
   }
   const auto key = region_of(memory.key);

@@ -658,11 +658,7 @@ void OutChannel::emit(Trains& trains, os::Time now) {
     if (place.empty()) return;
     const std::size_t length = requester_->next(now, place);
     if (length == 0) return;
-    if (transport::goes_whole(length, carries_)) {
-      trains.add(*way_, length);
-    } else {
-      pieces_.send(requester_->settings(), place.first(length), carries_, trains, *way_);
-    }
+    pieces_.send(requester_->settings(), place.first(length), carries_, trains, *way_);
   }
 }
 

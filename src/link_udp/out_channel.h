@@ -73,7 +73,7 @@ class OutChannel final : transport::WorkSink {
   void answered(Operation& operation, const MessageHeader& header, std::span<const std::byte> bytes,
                 os::Time now);
 
-  // What the peer says.
+  // What the peer says. The caller activates the channel afterwards.
   void take(const wire::Packet& response, os::Time now);
   // The peer leaves; all packets before that one have come there.
   void part(std::optional<Psn> expected, os::Time now);

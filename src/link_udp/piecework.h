@@ -15,10 +15,12 @@ namespace weft::udp {
 // What one end of a flow needs for that: nothing, until it is needed. One thread at a time.
 class Piecework {
  public:
-  // A packet of that end leaves in pieces, for a way of that path MTU. Those that the socket has no
-  // room for are lost, as a network loses packets.
+  // A packet of that end, which stands in trains.place(), leaves: whole, or where the way of that
+  // path MTU does not carry it, in pieces. Those that the socket has no room for are lost, as a
+  // network loses packets.
   void send(const transport::Settings& settings, std::span<const std::byte> packet,
             std::size_t path_mtu, Trains& trains, const Way& way) {
+    if (transport::goes_whole(packet.size(), path_mtu)) return trains.add(way, packet.size());
     if (!cutter_) {
       const auto first = static_cast<std::uint32_t>(os::random_number());
       cutter_ = std::make_unique<transport::PacketCutter>(settings, first);

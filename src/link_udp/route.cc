@@ -40,14 +40,12 @@ Result<os::UdpPath> path_from(const os::SocketAddress& own, const os::SocketAddr
   return path;
 }
 
-// A multiple of the processor's cache lines, so that what a program watches in its memory appears
-// there as a whole.
 std::size_t path_mtu_within(std::size_t packet, int family) {
-  constexpr std::size_t kLine = 64;
+  constexpr std::size_t kUnit = wire::kReliableDatagramMtuUnit;
   constexpr std::size_t kUdp = 8;
   const std::size_t ip = family == AF_INET6 ? 40 : 20;
   const std::size_t others = ip + kUdp + wire::kMaxHeaderBytesOfPayload + wire::kIcrcBytes;
-  const std::size_t room = packet > others ? (packet - others) / kLine * kLine : 0;
+  const std::size_t room = packet > others ? (packet - others) / kUnit * kUnit : 0;
   return std::clamp(room, kLeastPathMtu, wire::kMaxReliableDatagramMtu);
 }
 

@@ -79,9 +79,6 @@ class StationHub final : public Station, public Hub {
   memory::OwnMemory& memory() override { return memory_; }
   void narrow(const os::SocketAddress& peer, std::size_t path_mtu) override;
   void activate(OutChannel& channel) override { activate(channel.context(), channel.due()); }
-  void activate(InChannel& channel) override {
-    activate(channel.welcome().me.context, channel.due());
-  }
   void send_now(OutChannel& channel, os::Time now) override;
   void say(const Way& way, const Greeting& greeting) override;
   std::uint32_t name_exchange(Operation& operation) override;

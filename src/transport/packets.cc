@@ -65,9 +65,7 @@ std::size_t write_packet(const wire::Packet& packet, std::span<const LocalRange>
   const std::size_t headers = wire::header_bytes(packet);
   const std::size_t padding = wire::padding_of(payload);
   wire::write_headers(packet, payload, out.data());
-  LocalRange here[kMaxPieces];
-  const std::size_t count = slice(pieces, offset, payload, here);
-  gather(out.data() + headers, {here, count}, payload);
+  gather(out.data() + headers, pieces, payload, offset);
   std::memset(out.data() + headers + payload, 0, padding);
   return headers + payload + padding;
 }

@@ -160,11 +160,8 @@ void Requester::take_read(const wire::Packet& response, Time now) {
     ++counts_.ignored;
     return;
   }
-  LocalRange here[kMaxPieces];
   const std::uint64_t begin = message->offset + std::uint64_t{index} * settings_.path_mtu;
-  const std::size_t pieces =
-      slice({message->pieces.data(), message->piece_count}, begin, length, here);
-  scatter({here, pieces}, response.payload.data(), length);
+  scatter({message->pieces.data(), message->piece_count}, response.payload.data(), length, begin);
   message->there |= bit;
   in_vain_ = 0;
   if ((message->again & bit) != 0) {

@@ -292,16 +292,22 @@ TEST(Simulator, AWireThatIsCutForASecondCostsNothingButTime) {
   }
 }
 
+// With packets that a narrower way would not carry.
+Scenario large_packets(double loss) {
+  Scenario scenario = two_devices();
+  scenario.settings.path_mtu = 4096;
+  scenario.settings.ack_timeout = std::chrono::milliseconds(500);
+  scenario.longest = 100'000;
+  scenario.weather.loss = loss;
+  return scenario;
+}
+
 // Neither end is told, and what is under way may be large requests, large answers, or both.
 TEST(Simulator, WhereLargePacketsVanishSmallerOnesAreAgreedUpon) {
   for (const auto begins : {std::chrono::microseconds(0), std::chrono::microseconds(200)}) {
     for (const double loss : {0.0, 0.05}) {
-      Scenario scenario = two_devices();
-      scenario.settings.path_mtu = 4096;
-      scenario.settings.ack_timeout = std::chrono::milliseconds(500);
-      scenario.longest = 100'000;
+      Scenario scenario = large_packets(loss);
       scenario.weather.hole_from = begins;
-      scenario.weather.loss = loss;
       const Outcome outcome = run(scenario);
       EXPECT_EQ(outcome.wrong, "");
       EXPECT_EQ(ended(outcome, Status::kSuccess), 2 * scenario.works);
@@ -312,11 +318,7 @@ TEST(Simulator, WhereLargePacketsVanishSmallerOnesAreAgreedUpon) {
 
 TEST(Simulator, LossAndCutsAreNotTakenForAWayThatCarriesLess) {
   for (const double loss : {0.05, 0.2}) {
-    Scenario scenario = two_devices();
-    scenario.settings.path_mtu = 4096;
-    scenario.settings.ack_timeout = std::chrono::milliseconds(500);
-    scenario.longest = 100'000;
-    scenario.weather.loss = loss;
+    Scenario scenario = large_packets(loss);
     scenario.weather.cut_from = std::chrono::milliseconds(2);
     scenario.weather.cut_until = std::chrono::seconds(1);
     const Outcome outcome = run(scenario);

@@ -136,7 +136,8 @@ void for_each_header(Headers headers, const Visit& visit) {
 
 bool is_path_mtu(Transport transport, std::size_t length) {
   if (length < 256) return false;
-  return transport == Transport::kReliableDatagram ? length % 64 == 0 : std::has_single_bit(length);
+  return transport == Transport::kReliableDatagram ? length % kReliableDatagramMtuUnit == 0
+                                                   : std::has_single_bit(length);
 }
 
 bool fits(Transport transport, Payload payload, std::size_t length) {

@@ -40,26 +40,42 @@ inline std::size_t slice(std::span<const LocalRange> pieces, std::size_t offset,
   return count;
 }
 
-// Copies the first `length` bytes of `pieces` to `out`; `length` must not exceed their total.
-inline void gather(void* out, std::span<const LocalRange> pieces, std::size_t length) {
+// Copies bytes [offset, offset + length) of `pieces` to `out`; they must all be there.
+inline void gather(void* out, std::span<const LocalRange> pieces, std::size_t length,
+                   std::size_t offset = 0) {
   auto* to = static_cast<std::byte*>(out);
   for (const LocalRange& piece : pieces) {
-    const std::size_t take = piece.length < length ? piece.length : length;
-    if (take != 0) std::memcpy(to, piece.base, take);
+    if (length == 0) return;
+    if (offset >= piece.length) {
+      offset -= piece.length;
+      continue;
+    }
+    const std::size_t room = piece.length - offset;
+    const std::size_t take = room < length ? room : length;
+    std::memcpy(to, static_cast<const std::byte*>(piece.base) + offset, take);
     to += take;
     length -= take;
+    offset = 0;
   }
 }
 
-// Copies up to `length` bytes from `in` into `pieces`; returns how many fitted.
-inline std::size_t scatter(std::span<const LocalRange> pieces, const void* in, std::size_t length) {
+// Copies up to `length` bytes from `in` into `pieces`, behind the first `offset` bytes of those;
+// returns how many fitted.
+inline std::size_t scatter(std::span<const LocalRange> pieces, const void* in, std::size_t length,
+                           std::size_t offset = 0) {
   const auto* from = static_cast<const std::byte*>(in);
   std::size_t done = 0;
   for (const LocalRange& piece : pieces) {
-    const std::size_t left = length - done;
-    const std::size_t take = piece.length < left ? piece.length : left;
-    if (take != 0) std::memcpy(piece.base, from + done, take);
+    if (done == length) return done;
+    if (offset >= piece.length) {
+      offset -= piece.length;
+      continue;
+    }
+    const std::size_t room = piece.length - offset;
+    const std::size_t take = room < length - done ? room : length - done;
+    std::memcpy(static_cast<std::byte*>(piece.base) + offset, from + done, take);
     done += take;
+    offset = 0;
   }
   return done;
 }

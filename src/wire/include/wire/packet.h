@@ -15,9 +15,11 @@ inline constexpr std::uint16_t kUdpPort = 4791;
 inline constexpr std::size_t kBthBytes = 12;
 inline constexpr std::size_t kIcrcBytes = 4;
 inline constexpr std::size_t kMaxPathMtu = 4096;
-// Of reliable datagrams, which only Weft's endpoints send each other: any multiple of 64 up to
-// that.
-inline constexpr std::size_t kMaxReliableDatagramMtu = 8896;
+// Of reliable datagrams, which only Weft's endpoints send each other: any multiple of the first up
+// to the second. The first is a line of the processor's caches, so that what a program watches in
+// its memory appears there as a whole.
+inline constexpr std::size_t kReliableDatagramMtuUnit = 64;
+inline constexpr std::size_t kMaxReliableDatagramMtu = 139 * kReliableDatagramMtuUnit;
 // The base header and the longest list of headers that any opcode has.
 inline constexpr std::size_t kMaxHeaderBytes = kBthBytes + 40;
 // The same of those that have a payload: of a write with an immediate value.
