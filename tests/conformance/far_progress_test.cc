@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Is a far peer served by a program with FI_PROGRESS_MANUAL that does not poll? (docs/WAITING.md)
-#include <cstdlib>
-#include <cstring>
-
 #include "os/thread_count.h"
 #include "support/placements.h"
 
@@ -10,11 +7,6 @@ namespace weft::conformance {
 namespace {
 
 constexpr std::uint64_t kSizes[] = {0, 8, 5000, 20000, 300000};
-
-bool only_links(const char* link) {
-  const char* const links = std::getenv("FI_WEFT_LINKS");
-  return links != nullptr && std::strcmp(links, link) == 0;
-}
 
 Options manual(fi_threading threading) {
   Options options;

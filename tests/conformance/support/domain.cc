@@ -18,6 +18,11 @@ std::uint32_t usual_format() {
   return v6 ? FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;
 }
 
+bool only_links(const char* link) {
+  const char* const links = std::getenv("FI_WEFT_LINKS");
+  return links != nullptr && std::strcmp(links, link) == 0;
+}
+
 Options datagrams() {
   Options options;
   options.type = FI_EP_DGRAM;

@@ -16,6 +16,9 @@ std::string provider_name();
 // "ipv6".
 std::uint32_t usual_format();
 
+// Whether FI_WEFT_LINKS confines the provider to that link: "shm" or "udp".
+bool only_links(const char* link);
+
 // Everything a test can choose. Trivially copyable: it travels to peer processes.
 struct Options {
   std::uint32_t api = FI_VERSION(1, 17);
