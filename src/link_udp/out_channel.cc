@@ -656,6 +656,7 @@ void OutChannel::emit(Trains& trains, os::Time now) {
   for (unsigned sent = 0; sent < kPacketsAtOnce; ++sent) {
     const std::span<std::byte> place = trains.place();
     if (place.empty()) return;
+    if (trains.empty()) trains.expect(requester_->at_hand());
     const std::size_t length = requester_->next(now, place);
     if (length == 0) return;
     pieces_.send(requester_->settings(), place.first(length), carries_, trains, *way_);

@@ -28,8 +28,7 @@ std::span<std::byte> Trains::place() {
 
 bool Trains::joins(const Way& way, std::size_t length) const {
   if (count_ == 0) return true;
-  return way_ == &way && !ended_ && length + wire::kIcrcBytes <= segment_ &&
-         count_ < socket_.segments_per_train(segment_);
+  return way_ == &way && !ended_ && length + wire::kIcrcBytes <= segment_ && count_ < limit_;
 }
 
 // A packet that does not fit the train stands behind it already: the train leaves, and it is the
@@ -46,6 +45,10 @@ void Trains::add(const Way& way, std::size_t length) {
     way_ = &way;
     if (!(crc_.route() == way.route)) crc_ = wire::RouteCrc(way.route);
     segment_ = whole;
+    const std::size_t most = socket_.segments_per_train(segment_);
+    const std::size_t trains = (expected_ + most - 1) / most;
+    limit_ = trains > 1 ? (expected_ + trains - 1) / trains : most;
+    expected_ = 0;
     ended_ = false;
   }
   wire::Ipv4Words words;
@@ -54,7 +57,7 @@ void Trains::add(const Way& way, std::size_t length) {
   ended_ = whole < segment_;
   filled_ += whole;
   ++count_;
-  if (ended_ || count_ == socket_.segments_per_train(segment_)) send();
+  if (ended_ || count_ == limit_) send();
 }
 
 void Trains::flush() {

@@ -29,6 +29,9 @@ class Trains {
   // `capture`, if not null, hears of what leaves.
   Trains(os::UdpSocket& socket, wire::Tap* capture);
 
+  // So many packets of one size are at hand, of which the next is the first: where they take
+  // several trains, these are equally long, so that the peer looks at one while the next is made.
+  void expect(std::size_t packets) { expected_ = packets; }
   // Where to write the next packet, from its base header to its padding; there is room for the
   // largest. Empty while the socket takes nothing: try again later.
   std::span<std::byte> place();
@@ -69,6 +72,8 @@ class Trains {
   Way stuck_way_;
   std::size_t segment_ = 0;  // bytes of all packets but the last
   std::size_t count_ = 0;
+  std::size_t limit_ = 0;  // of count_
+  std::size_t expected_ = 0;
   std::uint64_t packets_ = 0;
   std::size_t filled_ = 0;  // bytes of packets that were added
   bool ended_ = false;      // the last one was shorter

@@ -68,6 +68,16 @@ std::uint32_t Requester::under_way() const {
   return static_cast<std::uint32_t>(next_.since(told_of_)) + repairs_.count();
 }
 
+std::uint32_t Requester::at_hand() const {
+  if (cutting_ >= messages_.size()) return 0;
+  const Message& message = messages_[cutting_];
+  if (message.asks()) return 1;
+  const std::uint32_t left =
+      message.begun() ? message.packets - message.cut : packets_for(message.work.length);
+  const std::uint32_t size = window_.size();
+  return std::min(left, size - std::min(size, under_way()));
+}
+
 void Requester::lacks(PsnRange range) {
   missing_.add(range);
   repairs_.remove(range);

@@ -263,6 +263,22 @@ TEST(Requester, TakesTheLongestReadWithoutMakingAllItsParts) {
   EXPECT_EQ(sender.sends(), "read 0 @0+0, read 1 @0+16384");
 }
 
+TEST(Requester, SaysHowManyPacketsOfAMessageAreAtHand) {
+  Sender sender(selective());
+  EXPECT_EQ(sender.requester.at_hand(), 0U);
+  sender.post(WorkKind::kSend, 3 * kMtu);
+  sender.post(WorkKind::kSend, 2000 * kMtu);
+  EXPECT_EQ(sender.requester.at_hand(), 3U);
+  std::array<std::byte, wire::kMaxHeaderBytes + kMtu> out;
+  sender.requester.next(sender.now, out);
+  EXPECT_EQ(sender.requester.at_hand(), 2U);
+  sender.requester.next(sender.now, out);
+  sender.requester.next(sender.now, out);
+  EXPECT_EQ(sender.requester.at_hand(), sender.requester.window().size() - 3);
+  while (sender.requester.next(sender.now, out) != 0) continue;
+  EXPECT_EQ(sender.requester.at_hand(), 0U);
+}
+
 // Half of all numbers later the first ones lie ahead, not behind.
 TEST(Requester, GoesOnForLongerThanNumbersLast) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

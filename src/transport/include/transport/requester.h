@@ -96,6 +96,8 @@ class Requester {
   bool busy() const { return !messages_.empty(); }
   // Packets that were sent and of which the peer has said nothing since.
   std::uint32_t under_way() const;
+  // Packets of the message whose turn it is that may leave now.
+  std::uint32_t at_hand() const;
   bool failed() const { return failed_; }
   const Window& window() const { return window_; }
 
