@@ -111,7 +111,10 @@ void Connection::hear_reply(std::uint32_t source, const Message& message) {
   target_ = message.target;
   int error = border_.reach(message.name);
   if (error == 0) error = border_.tell({Kind::kReady, origin_, target_, {}, {}});
-  if (error != 0) return fail(in_our_words(error, ECONNRESET));
+  if (error != 0) {
+    border_.turn_away(source);  // who accepted has no other way to hear of it
+    return fail(in_our_words(error, ECONNRESET));
+  }
   state_ = State::kConnected;
   border_.admit(source);
   border_.connected(message.data);

@@ -278,7 +278,15 @@ TEST(Connection, WhoeverAcceptedHasGoneBeforeItWasHeard) {
   End end(State::kPending);
   end.border.reach_error = ENOENT;
   end.hear(Kind::kReply);
-  EXPECT_THAT(end.border.log, ElementsAre("reach 4", failed(ECONNRESET)));
+  EXPECT_THAT(end.border.log, ElementsAre("reach 4", kTurnAway, failed(ECONNRESET)));
+}
+
+// He waits for an answer, which cannot be given.
+TEST(Connection, WhoeverAcceptedAndCannotBeReachedIsTurnedAway) {
+  End end(State::kPending);
+  end.border.reach_error = ENOSPC;
+  end.hear(Kind::kReply);
+  EXPECT_THAT(end.border.log, ElementsAre("reach 4", kTurnAway, failed(ENOSPC)));
 }
 
 // Every message that could move a connection, with one of its tokens changed.

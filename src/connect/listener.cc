@@ -12,10 +12,16 @@ namespace {
 constexpr int kPolls = 16;
 constexpr auto kCheckEvery = std::chrono::milliseconds(200);
 
+// What opening the way to somebody answers who is not there any more.
+bool means_gone(int error) {
+  return error == ENOENT || error == EPERM || error == ECONNRESET || error == EHOSTUNREACH;
+}
+
 // One message to somebody to whom nothing else will be said from here. Whoever is gone needs none.
-void say(device::Port& port, const os::SocketAddress& to, const Message& message) {
+// False when it cannot be said now: memory or descriptors are short.
+bool say(device::Port& port, const os::SocketAddress& to, const Message& message) {
   auto way = port.connect(to, true);
-  if (!way) return;
+  if (!way) return means_gone(way.error().code);
   const Bytes bytes = encode(message);
   const LocalRange piece{const_cast<std::byte*>(bytes.data()), bytes.size()};
   link::SendRequest request;
@@ -23,7 +29,9 @@ void say(device::Port& port, const os::SocketAddress& to, const Message& message
   request.must_copy = true;
   request.pieces = {&piece, 1};
   request.length = bytes.size();
-  way.value()->send(request);
+  const link::Outcome outcome = way.value()->send(request);
+  return outcome.state == link::Outcome::State::kDone ||
+         outcome.state == link::Outcome::State::kPending || means_gone(outcome.error);
 }
 
 device::PortOptions options_for(DomainId domain, const os::SocketAddress& name) {
@@ -52,11 +60,39 @@ Listener::~Listener() {
   const std::lock_guard guard(mutex_);
   backlog_ = 0;
   port_->inbox().poll(*this);
-  for (const Entry& entry : entries_) tell(entry.request, Kind::kReject, {});
+  for (const Entry& entry : entries_) {
+    if (entry.stage != Stage::kReleased) tell(entry.request, Kind::kReject, entry.data);
+  }
 }
 
-void Listener::tell(const Request& request, Kind kind, const Bytes& data) {
-  say(*port_, request.name, {kind, request.token, 0, {}, data});
+bool Listener::tell(const Request& request, Kind kind, const Bytes& data) {
+  return say(*port_, request.name, {kind, request.token, 0, {}, data});
+}
+
+void Listener::say_no(Entries::iterator entry, const Bytes& data) {
+  entry->stage = Stage::kRejected;
+  entry->owed = true;
+  entry->data = data;
+  if (tell(entry->request, Kind::kReject, data)) entries_.erase(entry);
+}
+
+// Nobody but this listener would end the wait of those who were not told.
+void Listener::tell_again() {
+  for (auto entry = entries_.begin(); entry != entries_.end();) {
+    const auto next = std::next(entry);
+    const bool rejected = entry->stage == Stage::kRejected;
+    const Kind kind = rejected ? Kind::kReject : Kind::kPending;
+    if (entry->owed && tell(entry->request, kind, entry->data)) {
+      entry->owed = false;
+      if (rejected) entries_.erase(entry);
+    }
+    entry = next;
+  }
+}
+
+bool Listener::owes_a_word() const {
+  return std::any_of(entries_.begin(), entries_.end(),
+                     [](const Entry& entry) { return entry.owed; });
 }
 
 void Listener::set_backlog(std::size_t count) {
@@ -65,18 +101,19 @@ void Listener::set_backlog(std::size_t count) {
   announce();
 }
 
+// One that the program is to decide.
 Listener::Entries::iterator Listener::find(std::uint64_t number) {
-  return std::find_if(entries_.begin(), entries_.end(),
-                      [&](const Entry& entry) { return entry.number == number; });
+  return std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+    return entry.number == number && entry.stage == Stage::kAnnounced;
+  });
 }
 
 bool Listener::reject(std::uint64_t number, const Bytes& data) {
   const std::lock_guard guard(mutex_);
   const auto entry = find(number);
   if (entry == entries_.end()) return false;
-  tell(entry->request, Kind::kReject, data);
   --announced_;
-  entries_.erase(entry);
+  say_no(entry, data);
   announce();
   return true;
 }
@@ -86,18 +123,29 @@ void Listener::release(std::uint64_t number) {
   const auto entry = find(number);
   if (entry == entries_.end()) return;
   --announced_;
-  entries_.erase(entry);
+  entry->stage = Stage::kReleased;
   announce();
+}
+
+bool Listener::turn_down(const Request& request) {
+  const std::lock_guard guard(mutex_);
+  const auto entry = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& one) {
+    return one.stage == Stage::kReleased && one.request.token == request.token &&
+           one.request.name == request.name;
+  });
+  if (entry == entries_.end()) return false;
+  say_no(entry, {});
+  return true;
 }
 
 // Tells the program of the next requests, as many as it wants to see at a time.
 void Listener::announce() {
   for (auto entry = entries_.begin(); entry != entries_.end() && announced_ < backlog_;) {
-    if (entry->announced) {
+    if (entry->stage != Stage::kWaiting) {
       ++entry;
     } else if (sink_.requested(entry->number, entry->request)) {
-      tell(entry->request, Kind::kPending, {});
-      entry->announced = true;
+      entry->owed = !tell(entry->request, Kind::kPending, {});
+      entry->stage = Stage::kAnnounced;
       ++announced_;
       ++entry;
     } else {
@@ -110,7 +158,7 @@ void Listener::source_closed(std::uint32_t source, bool) {
   const auto entry = std::find_if(entries_.begin(), entries_.end(),
                                   [&](const Entry& one) { return one.source == source; });
   if (entry == entries_.end()) return;
-  if (entry->announced) --announced_;
+  if (entry->stage == Stage::kAnnounced) --announced_;
   entries_.erase(entry);
 }
 
@@ -128,10 +176,10 @@ void Listener::arrived(const link::Arrival& arrival) {
   if (!message || message->kind != Kind::kRequest || again) {
     return port_->inbox().refuse(*this, arrival.source);
   }
-  entries_.push_back({next_number_++,
-                      arrival.source,
-                      false,
-                      {message->name, message->origin, std::move(message->data)}});
+  Entry& entry = entries_.emplace_back();
+  entry.number = next_number_++;
+  entry.source = arrival.source;
+  entry.request = {message->name, message->origin, std::move(message->data)};
 }
 
 // What comes behind a request may take it back.
@@ -142,6 +190,7 @@ void Listener::take_in() {
   if (now >= next_check_) {
     next_check_ = now + kCheckEvery;
     port_->inbox().check_sources(*this);
+    tell_again();
   }
   announce();
 }
@@ -154,7 +203,7 @@ void Listener::progress() {
 bool Listener::fall_asleep() {
   const std::lock_guard guard(mutex_);
   ++sleepers_;
-  const bool quiet = port_->inbox().fall_asleep();
+  const bool quiet = port_->inbox().fall_asleep() && !owes_a_word();
   // Going to sleep has silenced the bell for those who slept before.
   if (!quiet && sleepers_ > 1) port_->inbox().ring();
   return quiet;

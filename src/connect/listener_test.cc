@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -80,6 +82,24 @@ struct Asker final : link::InboxSink, link::FlowSink {
   }
 };
 
+// While one exists this process gets no descriptor any more.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &before_), 0);
+    const int next = ::dup(STDERR_FILENO);
+    ::close(next);
+    const rlimit none{static_cast<rlim_t>(next), before_.rlim_max};
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  }
+  ~NoDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  NoDescriptors(const NoDescriptors&) = delete;
+  NoDescriptors& operator=(const NoDescriptors&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
 struct ListenerTest : ::testing::Test {
   std::string directory = "/dev/shm/weft-connect-test-" + std::to_string(new_token());
   std::shared_ptr<device::Device> device;
@@ -97,6 +117,17 @@ struct ListenerTest : ::testing::Test {
     listener.reset();
     device.reset();
     std::filesystem::remove_all(directory);
+  }
+
+  // What the asker hears next; nothing when that does not come.
+  std::vector<Kind> next_of(Asker& asker) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    std::vector<Kind> heard;
+    while (heard.empty() && std::chrono::steady_clock::now() < end) {
+      listener->progress();
+      heard = asker.hear();
+    }
+    return heard;
   }
 };
 
@@ -126,6 +157,58 @@ TEST_F(ListenerTest, WhatWasReleasedIsNotItsBusiness) {
   EXPECT_FALSE(listener->reject(program.numbers[0], {}));
   listener.reset();
   EXPECT_THAT(asker.hear(), ElementsAre(Kind::kPending));
+}
+
+TEST_F(ListenerTest, WhatWasReleasedAndCannotBeAnsweredIsTurnedDown) {
+  Asker asker(device, 7201, address);
+  asker.ask();
+  listener->progress();
+  const Request request{asker.name, asker.token, {}};
+  EXPECT_FALSE(listener->turn_down(request)) << "the program is to decide";
+  listener->release(program.numbers.at(0));
+  EXPECT_FALSE(listener->turn_down({asker.name, asker.token + 1, {}})) << "somebody else's";
+  EXPECT_TRUE(listener->turn_down(request));
+  EXPECT_FALSE(listener->turn_down(request)) << "it is decided";
+  EXPECT_THAT(asker.hear(), ElementsAre(Kind::kPending, Kind::kReject));
+}
+
+TEST_F(ListenerTest, WhoeverHasGoneNeedsNotBeTurnedDown) {
+  auto asker = std::make_unique<Asker>(device, 7201, address);
+  const Request request{asker->name, asker->token, {}};
+  asker->ask();
+  listener->progress();
+  listener->release(program.numbers.at(0));
+  asker.reset();
+  listener->progress();
+  EXPECT_FALSE(listener->turn_down(request));
+}
+
+TEST_F(ListenerTest, ARejectionThatCannotBeSaidIsSaidLater) {
+  Asker asker(device, 7201, address);
+  asker.ask();
+  listener->progress();
+  {
+    const NoDescriptors shortage;
+    EXPECT_TRUE(listener->reject(program.numbers.at(0), bytes_of("no")));
+  }
+  EXPECT_THAT(asker.hear(), ElementsAre(Kind::kPending));
+  EXPECT_FALSE(listener->reject(program.numbers[0], {})) << "it is decided";
+  EXPECT_FALSE(listener->fall_asleep()) << "nobody would wake it to say so";
+  listener->wake_up();
+  EXPECT_THAT(next_of(asker), ElementsAre(Kind::kReject));
+  EXPECT_TRUE(listener->fall_asleep());
+  listener->wake_up();
+}
+
+TEST_F(ListenerTest, ThatTheProgramKnowsIsSaidLaterIfItCannotBeSaidNow) {
+  Asker asker(device, 7201, address);
+  asker.ask();
+  {
+    const NoDescriptors shortage;
+    listener->progress();
+  }
+  EXPECT_EQ(program.numbers.size(), 1u);
+  EXPECT_THAT(next_of(asker), ElementsAre(Kind::kPending));
 }
 
 TEST_F(ListenerTest, EndingItRejectsWhatWasToldAndWhatWasNot) {

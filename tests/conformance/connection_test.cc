@@ -320,24 +320,43 @@ TEST_F(Connecting, ARequestThatAnEndpointTookOutlivesThePassiveEndpoint) {
     EXPECT_EQ(place.next().what, static_cast<std::uint32_t>(FI_CONNECTED));
 }
 
-// Where no descriptor is to be had the other side cannot be reached.
+// While one exists no descriptor is to be had.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
+    const rlimit none{0, before_.rlim_max};
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  }
+  ~NoDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
+  NoDescriptors(const NoDescriptors&) = delete;
+  NoDescriptors& operator=(const NoDescriptors&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+// Where no descriptor is to be had the other side cannot be reached; nor told, until there are some
+// again.
 TEST_F(Connecting, WhoeverAsksHearsOfAnAcceptanceThatFailed) {
   const Fid<fid_pep> pep = place.listen();
-  const Fid<fid_ep> active = place.connect(name_of(&pep->fid));
-  const Event request = place.expect(FI_CONNREQ, &pep->fid);
-  Fid<fid_ep> passive = place.open(request.info.get());
-  ASSERT_EQ(fi_enable(passive.get()), 0);
-  rlimit before{};
-  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
-  const rlimit none{0, before.rlim_max};
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
-  EXPECT_EQ(fi_accept(passive.get(), nullptr, 0), 0);
-  const Event failed = place.next();
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
-  EXPECT_EQ(failed.object, &passive->fid);
-  EXPECT_EQ(failed.err, FI_EMFILE);
-  passive.reset();
-  place.expect_error(FI_ECONNREFUSED, &active->fid);
+  for (const bool closed_meanwhile : {false, true}) {
+    SCOPED_TRACE(closed_meanwhile);
+    const Fid<fid_ep> active = place.connect(name_of(&pep->fid));
+    const Event request = place.expect(FI_CONNREQ, &pep->fid);
+    Fid<fid_ep> passive = place.open(request.info.get());
+    ASSERT_EQ(fi_enable(passive.get()), 0);
+    {
+      const NoDescriptors shortage;
+      EXPECT_EQ(fi_accept(passive.get(), nullptr, 0), 0);
+      const Event failed = place.next();
+      EXPECT_EQ(failed.object, &passive->fid);
+      EXPECT_EQ(failed.err, FI_EMFILE);
+      if (closed_meanwhile) passive.reset();
+    }
+    passive.reset();
+    place.expect_error(FI_ECONNREFUSED, &active->fid);
+  }
 }
 
 TEST_F(Connecting, WhoeverAskedMayHaveGone) {

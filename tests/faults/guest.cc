@@ -63,7 +63,7 @@ int Guest::register_some() {
 
 int Guest::ask() {
   if (manner_.listens) {
-    const Notice notice{switchboard_.address(), false};
+    const Notice notice{switchboard_.address(), asks_, false};
     channel_.send(&notice, sizeof notice);
     return 0;
   }
@@ -73,6 +73,10 @@ int Guest::ask() {
 }
 
 int Guest::accept(const ConnectionEvent& request) {
+  if (request.id != asks_) {  // the partner has been asked anew since, or will be
+    switchboard_.reject(request);
+    return 0;
+  }
   connection_.reset();  // an earlier attempt
   int status = switchboard_.open_endpoint(request.request.get(), connection_);
   if (status == 0) status = switchboard_.accept(*connection_);
@@ -100,17 +104,25 @@ int Guest::heed(ConnectionEvent& event) {
   return event.error;
 }
 
+// What was begun before, in the shortage, may still fail of that. It is to do so, and not to stay
+// pending, and then the next attempt counts.
 int Guest::meet(Clock::time_point end) {
+  const auto begin = Clock::now();
   while (!connected_) {
     if (Clock::now() > end) return ETIMEDOUT;
     if (!connection_ && Clock::now() - asked_ > kAskAgain) {
       asked_ = Clock::now();
+      ++asks_;
       const int status = ask();
       if (status != 0) return hang_up(-status);
     }
     std::optional<ConnectionEvent> event = switchboard_.read();
     const int error = event ? heed(*event) : 0;
-    if (error != 0) return hang_up(error);
+    if (error != 0) {
+      const bool begun_before = asked_ < begin;
+      hang_up(error);
+      if (!begun_before) return error;
+    }
     node_.poll();
   }
   return 0;

@@ -55,6 +55,7 @@ class Guest final : public CompletionTarget {
   Switchboard switchboard_;
   Owned<fid_ep> connection_;
   Clock::time_point asked_{};  // when; never: at the beginning
+  std::uint64_t asks_ = 0;     // how often
   bool connected_ = false;
   fi_addr_t partner_ = FI_ADDR_UNSPEC;
   std::unique_ptr<std::uint8_t[]> memory_;

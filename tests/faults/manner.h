@@ -29,8 +29,9 @@ inline constexpr Manner kManners[] = {
 
 // What the partner is told over its channel.
 struct Notice {
-  Address listener{};  // of the process in shortage: connect there
-  bool over = false;   // that was all
+  Address listener{};        // of the process in shortage: connect there
+  std::uint64_t number = 0;  // of this request to do so
+  bool over = false;         // that was all
 };
 
 // In front of each message.

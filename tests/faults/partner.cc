@@ -99,7 +99,7 @@ class Partner {
     Notice notice;
     while (!notice.over) {
       step();
-      if (channel.try_receive(&notice, sizeof notice) && !notice.over) ask(notice.listener);
+      if (channel.try_receive(&notice, sizeof notice) && !notice.over) ask(notice);
     }
     close();
   }
@@ -147,10 +147,11 @@ class Partner {
   }
 
   // Who tells it again has not heard of an attempt before.
-  void ask(const Address& listener) {
+  void ask(const Notice& notice) {
     for (auto& wire : wires_) wire->over = wire->over || !wire->made;
     fid_ep* const endpoint = add_wire(nullptr);
-    if (endpoint != nullptr) require_ok(switchboard_.connect(*endpoint, listener, 0), "fi_connect");
+    if (endpoint == nullptr) return;
+    require_ok(switchboard_.connect(*endpoint, notice.listener, notice.number), "fi_connect");
   }
 
   void accept(const ConnectionEvent& request) {

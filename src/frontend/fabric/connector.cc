@@ -21,8 +21,10 @@ Connector::~Connector() {
   if (eq_ != nullptr) eq_->forget(ep_);
 }
 
+// The listener goes on trying where this end cannot say anything, for want of memory.
 void Connector::decline(const link::Place& place) {
-  if (request_) connect::turn_down(domain_.device(), place, *request_);
+  if (!request_ || domain_.fabric().passive_endpoints().turn_down(*request_)) return;
+  connect::turn_down(domain_.device(), place, *request_);
 }
 
 int Connector::bind(EventQueue& eq) {

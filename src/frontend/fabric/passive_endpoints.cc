@@ -4,6 +4,8 @@
 
 #include <rdma/fi_errno.h>
 
+#include <algorithm>
+
 #include "pep.h"
 
 namespace weft::fabric {
@@ -25,6 +27,12 @@ int PassiveEndpoints::take(const fid* handle, Beginning& beginning) {
     if (endpoint->give_request(handle, beginning)) return 0;
   }
   return -FI_EINVAL;
+}
+
+bool PassiveEndpoints::turn_down(const connect::Request& request) {
+  const std::lock_guard guard(mutex_);
+  return std::any_of(endpoints_.begin(), endpoints_.end(),
+                     [&](PassiveEndpoint* endpoint) { return endpoint->turn_down(request); });
 }
 
 }  // namespace weft::fabric

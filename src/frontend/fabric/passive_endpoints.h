@@ -31,6 +31,9 @@ class PassiveEndpoints {
   // Takes what `handle` stands for; it stands for nothing from then on. Errors: -FI_EINVAL when it
   // is no handle (any more), -FI_EBUSY for a passive endpoint that listens.
   int take(const fid* handle, Beginning& beginning);
+  // Says no to a request that was taken and cannot be answered by whoever took it. False when the
+  // passive endpoint that it came to is not open any more, or whoever asked has gone.
+  bool turn_down(const connect::Request& request);
 
  private:
   std::mutex mutex_;

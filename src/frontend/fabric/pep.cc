@@ -77,6 +77,7 @@ int PassiveEndpoint::listen() {
     eq_->waiting().detach(*listener.value());
     return fabric_status(ok.error());
   }
+  const std::lock_guard guard(mutex_);
   listener_ = std::move(listener).value();
   return 0;
 }
@@ -130,6 +131,15 @@ bool PassiveEndpoint::give_request(const struct fid* handle, Beginning& beginnin
   listener_->release(undecided->number);
   beginning.request = std::move(undecided->request);
   return true;
+}
+
+bool PassiveEndpoint::turn_down(const connect::Request& request) {
+  connect::Listener* listener = nullptr;
+  {
+    const std::lock_guard guard(mutex_);
+    listener = listener_.get();
+  }
+  return listener != nullptr && listener->turn_down(request);
 }
 
 int PassiveEndpoint::give_port(Beginning& beginning) {

@@ -49,6 +49,7 @@ class PassiveEndpoint final : public fid_pep, connect::RequestSink {
   // For PassiveEndpoints.
   int give_port(Beginning& beginning);
   bool give_request(const struct fid* handle, Beginning& beginning);
+  bool turn_down(const connect::Request& request);
 
  private:
   // A request until it is decided. Its address is the program's handle.
@@ -72,7 +73,7 @@ class PassiveEndpoint final : public fid_pep, connect::RequestSink {
   Use eq_use_;
   std::size_t backlog_ = connect::kUsualBacklog;
   std::map<const struct fid*, std::unique_ptr<Undecided>> undecided_;
-  std::unique_ptr<connect::Listener> listener_;
+  std::unique_ptr<connect::Listener> listener_;  // set once, under the mutex
 };
 
 // Tables of operations (pep_ops.cc).

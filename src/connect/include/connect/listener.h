@@ -39,10 +39,14 @@ class Listener final : public device::Engine, link::InboxSink {
 
   // How many requests may wait for a decision of the program; more of them wait unseen.
   void set_backlog(std::size_t count);
-  // Says no. False when whoever asked has gone already.
+  // Says no. False when whoever asked has gone already. What cannot be said now, for want of memory
+  // or descriptors, is said as soon as it can be, while somebody drives this.
   bool reject(std::uint64_t number, const Bytes& data);
-  // It is decided elsewhere: whoever took it will answer it.
+  // It is decided elsewhere: whoever took it will answer it, or turn_down() does.
   void release(std::uint64_t number);
+  // Says no in the name of whoever took a released request and cannot answer it; as reject(). False
+  // also when it came to another listener.
+  bool turn_down(const Request& request);
 
   void progress() override;
   bool fall_asleep() override;
@@ -50,11 +54,20 @@ class Listener final : public device::Engine, link::InboxSink {
   int wake_fd() const override { return port_->inbox().wake_fd(); }
 
  private:
+  enum class Stage {
+    kWaiting,    // behind others: the program has not been told
+    kAnnounced,  // it has been told
+    kReleased,   // somebody else answers
+    kRejected,   // no is the answer
+  };
+  // Somebody who asks, until he has gone or has been rejected.
   struct Entry {
     std::uint64_t number = 0;
-    std::uint32_t source = 0;  // who asks, as the inbox numbers it
-    bool announced = false;    // the program has been told
+    std::uint32_t source = 0;  // as the inbox numbers him
     Request request;
+    Stage stage = Stage::kWaiting;
+    bool owed = false;  // he has not been told of that stage: there was no room
+    Bytes data;         // that go with a rejection
   };
   using Entries = std::list<Entry>;
 
@@ -65,7 +78,10 @@ class Listener final : public device::Engine, link::InboxSink {
   void received(void*, int) override {}
   void announce();
   Entries::iterator find(std::uint64_t number);
-  void tell(const Request& request, Kind kind, const Bytes& data);
+  void say_no(Entries::iterator entry, const Bytes& data);
+  bool tell(const Request& request, Kind kind, const Bytes& data);
+  void tell_again();
+  bool owes_a_word() const;
   void take_in();
 
   std::mutex mutex_;
