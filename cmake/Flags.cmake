@@ -51,25 +51,48 @@ function(weft_compile_quickly target)
   target_compile_options(${target} PRIVATE ${level} -g1)
 endfunction()
 
-# Most of what the compiler reads of a test is GoogleTest and the standard library: these are parsed
-# once, for all programs of tests.
-function(weft_share_headers target)
+# Most of what the compiler reads of a file is the standard library and, in a test, GoogleTest: they are
+# parsed once for all targets of a kind, whose flags are those of the target that holds the headers,
+# weft_KIND_headers. What is made of a file stays the same. (The presets `debug` and `lint` do without.)
+function(weft_hold_headers kind)
+  set(unit ${CMAKE_BINARY_DIR}/${kind}_headers.cc)
+  file(CONFIGURE OUTPUT ${unit} CONTENT "")
+  add_library(weft_${kind}_headers OBJECT ${unit})
+  target_precompile_headers(weft_${kind}_headers PRIVATE <algorithm> <array> <atomic> <chrono> <deque>
+    <functional> <map> <memory> <optional> <set> <string> <thread> <vector> ${ARGN})
+endfunction()
+
+function(weft_share_headers target kind)
+  target_precompile_headers(${target} REUSE_FROM weft_${kind}_headers)
+  # What gcc says of system headers, and is wrong about, it keeps to itself only where it reads them.
+  target_compile_options(${target} PRIVATE -Wno-array-bounds -Wno-stringop-overflow)
+endfunction()
+
+function(weft_share_test_headers target)
   if(NOT TARGET weft_test_headers)
-    set(unit ${CMAKE_BINARY_DIR}/test_headers.cc)
-    file(CONFIGURE OUTPUT ${unit} CONTENT "")
-    add_library(weft_test_headers OBJECT ${unit})
+    weft_hold_headers(test <filesystem> <random> <gtest/gtest.h>)
     weft_compile_quickly(weft_test_headers)
     # As part of a program, like those that share it.
     set_target_properties(weft_test_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)
     target_compile_options(weft_test_headers PRIVATE -fPIE)
     target_link_libraries(weft_test_headers PRIVATE GTest::gtest)
-    target_precompile_headers(weft_test_headers PRIVATE <gtest/gtest.h> <algorithm> <array> <atomic>
-      <chrono> <deque> <filesystem> <functional> <map> <memory> <optional> <random> <set> <string>
-      <thread> <vector>)
   endif()
-  target_precompile_headers(${target} REUSE_FROM weft_test_headers)
-  # What gcc says of system headers, and is wrong about, it keeps to itself only where it reads them.
-  target_compile_options(${target} PRIVATE -Wno-array-bounds -Wno-stringop-overflow)
+  weft_share_headers(${target} test)
+endfunction()
+
+# `clears_quickly` says whether the target is also given to weft_clear_quickly.
+function(weft_share_module_headers target clears_quickly)
+  set(kind module)
+  if(clears_quickly)
+    set(kind packet_module)
+  endif()
+  if(NOT TARGET weft_${kind}_headers)
+    weft_hold_headers(${kind} <bit> <cstring> <mutex> <span> <unordered_map>)
+    if(clears_quickly)
+      weft_clear_quickly(weft_${kind}_headers)
+    endif()
+  endif()
+  weft_share_headers(${target} ${kind})
 endfunction()
 
 # What is initialised on the way of a packet is a few hundred bytes: the `rep stos` that gcc takes for

@@ -2,13 +2,14 @@
 # How is a module of Weft declared, and what may it depend on?
 #
 #   weft_module(NAME link_shm LAYER 3 DEPS base os memory link [EXTERNAL fmt::fmt] [THREADED]
-#               [SOURCES ...] [HEADERS ...] [TESTS ...])
+#               [CLEARS_QUICKLY] [SOURCES ...] [HEADERS ...] [TESTS ...])
 #
 # makes the static library weft_link_shm (position independent) and, where there are tests, one
 # GoogleTest program weft_link_shm_test. Files not named are found: *.cc is code, *_test.cc a test,
 # include/<...>/*.h the public headers. A module that has no file yet is only entered in the table
 # of ranks. DEPS must be of strictly lower rank: configuring stops otherwise. EXTERNAL names the
 # libraries of others. THREADED labels the tests `threaded`: they run under ThreadSanitizer too.
+# CLEARS_QUICKLY is for what is on the way of a packet (see Flags.cmake).
 
 set_property(GLOBAL PROPERTY WEFT_MODULES "")
 set_property(GLOBAL PROPERTY WEFT_LAYER_TABLE "")
@@ -62,9 +63,11 @@ function(weft_module_tests name threaded tests)
     return()
   endif()
   set(program weft_${name}_test)
-  add_executable(${program} ${tests})
+  weft_tests_in_units(units ${tests})
+  add_executable(${program} ${units})
+  target_include_directories(${program} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   weft_compile_quickly(${program})
-  weft_share_headers(${program})
+  weft_share_test_headers(${program})
   target_link_libraries(${program} PRIVATE weft_${name} GTest::gmock GTest::gtest_main)
   set(labels unit)
   if(threaded)
@@ -91,7 +94,7 @@ function(weft_verify_private_headers name headers)
 endfunction()
 
 function(weft_module)
-  cmake_parse_arguments(M "THREADED" "NAME;LAYER" "DEPS;EXTERNAL;SOURCES;HEADERS;TESTS" ${ARGN})
+  cmake_parse_arguments(M "THREADED;CLEARS_QUICKLY" "NAME;LAYER" "DEPS;EXTERNAL;SOURCES;HEADERS;TESTS" ${ARGN})
   if(M_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "module '${M_NAME}': unknown words ${M_UNPARSED_ARGUMENTS}")
   endif()
@@ -107,6 +110,15 @@ function(weft_module)
   set(scope PUBLIC)
   if(M_SOURCES)
     add_library(weft_${M_NAME} STATIC ${M_SOURCES})
+    if(M_CLEARS_QUICKLY)
+      weft_clear_quickly(weft_${M_NAME})
+    endif()
+    # What users get is made file by file: what is inlined there is what its author sees.
+    if(WEFT_SANITIZE)
+      weft_in_one_unit(weft_${M_NAME})
+    else()
+      weft_share_module_headers(weft_${M_NAME} ${M_CLEARS_QUICKLY})
+    endif()
   else()
     add_library(weft_${M_NAME} INTERFACE)  # headers only, so far
     set(scope INTERFACE)

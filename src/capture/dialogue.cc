@@ -15,7 +15,7 @@ using transport::WorkKind;
 
 namespace {
 
-std::uint32_t draw() { return static_cast<std::uint32_t>(os::random_number()) | 1; }
+std::uint32_t draw_nonzero() { return static_cast<std::uint32_t>(os::random_number()) | 1; }
 
 transport::Settings settings_to(const End& from, const End& to, std::uint32_t context,
                                 std::size_t path_mtu) {
@@ -37,8 +37,8 @@ Dialogue::Dialogue(Ends& ends, bool asks)
       asks_(asks),
       asker_(asks ? ends.mine : ends.peers),
       answerer_(asks ? ends.peers : ends.mine),
-      tokens_{draw(), draw()},
-      contexts_{draw() & Psn::kMask, draw() & Psn::kMask},
+      tokens_{draw_nonzero(), draw_nonzero()},
+      contexts_{draw_nonzero() & Psn::kMask, draw_nonzero() & Psn::kMask},
       scratch_(transport::kReadPart * ends.path_mtu) {
   introduce();
 }
@@ -55,7 +55,7 @@ void Dialogue::introduce() {
     introductions[i].queue_key = ends[i]->queue_key;
     introductions[i].path_mtu = ends_.path_mtu;
   }
-  const Psn first(draw());
+  const Psn first(draw_nonzero());
   greet(udp::Hello{introductions[0], asker_.address, ends_.service}, true);
   greet(udp::Welcome{tokens_[0], introductions[1], first}, false);
   auto asking = settings_to(asker_, answerer_, contexts_[1], ends_.path_mtu);

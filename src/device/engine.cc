@@ -17,7 +17,7 @@ using Clock = std::chrono::steady_clock;
 // Being woken costs as much as many polls: it pays to look for this long first.
 constexpr auto kSpin = std::chrono::microseconds(20);
 // A sleeper looks by itself this often whether its peers still live.
-constexpr auto kNap = std::chrono::milliseconds(500);
+constexpr auto kLongestSleep = std::chrono::milliseconds(500);
 
 }  // namespace
 
@@ -137,7 +137,7 @@ bool EngineGroup::wait(std::chrono::milliseconds timeout, const std::function<bo
       std::this_thread::yield();
       continue;
     }
-    const auto until = std::min(end, now + kNap);
+    const auto until = std::min(end, now + kLongestSleep);
     if (!leading && !(leading = take_the_lead())) {
       follow(until, ready);
       continue;

@@ -11,7 +11,7 @@
 namespace weft::shm {
 namespace {
 
-constexpr auto kPartingPatience = std::chrono::seconds(2);
+constexpr auto kPullPatience = std::chrono::seconds(2);
 constexpr unsigned kPatience = 16;  // looks until a sender that copies nothing counts as away
 
 }  // namespace
@@ -114,7 +114,7 @@ void Mailbox::fail_pulls(const Source& source, link::InboxSink& sink) {
 // Buffers of the owner must not change after it closed its endpoint: wait for peers that are in the
 // middle of a chunk, unless they are dead or do not move.
 void Mailbox::say_goodbye(Source& source) {
-  const auto end = std::chrono::steady_clock::now() + kPartingPatience;
+  const auto end = std::chrono::steady_clock::now() + kPullPatience;
   for (const Pull& pull : pulls_) {
     if (pull.source != &source) continue;
     Exchange& exchange = source.exchanges[pull.exchange];

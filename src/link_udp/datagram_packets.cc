@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Which packets are datagrams for an endpoint, and whose are they?
+#include "congestion_mark.h"
 #include "datagram_hub.h"
 #include "envelope.h"
 #include "link_udp/route.h"
@@ -17,12 +18,6 @@ bool is_for(std::uint32_t queue_pair, const wire::Packet& packet, Drops& drops) 
   }
   if (packet.queue_key != kDatagramQueueKey) ++drops.wrong_queue_key;
   return packet.queue_key == kDatagramQueueKey;
-}
-
-constexpr std::uint8_t kCongestionMet = 3;  // both ECN bits of the traffic class
-
-bool is_marked(const os::Datagram& datagram) {
-  return (datagram.traffic_class & kCongestionMet) == kCongestionMet;
 }
 
 }  // namespace
@@ -74,7 +69,7 @@ bool DatagramHub::may_be_foreign(const Ear& ear, const os::Datagram& datagram) c
 void DatagramHub::hand_over(const wire::Packet& packet, const os::Datagram& datagram,
                             const os::SocketAddress& from, std::uint64_t group,
                             link::InboxSink& sink) {
-  if (is_marked(datagram) && group == 0) [[unlikely]]
+  if (met_congestion(datagram) && group == 0) [[unlikely]]
     take_mark(packet.source, from, datagram.to);
   link::Arrival arrival;
   arrival.operation = link::Operation::kDatagram;

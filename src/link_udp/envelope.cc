@@ -11,7 +11,7 @@
 namespace weft::udp {
 namespace {
 
-constexpr std::uint8_t kVersion = 1;
+constexpr std::uint8_t kEnvelopeVersion = 1;
 constexpr std::size_t kVersionAt = wire::kBthBytes;
 constexpr std::size_t kClassAt = kVersionAt + 1;
 constexpr std::size_t kPortAt = kClassAt + 1;
@@ -35,7 +35,7 @@ std::size_t write_envelope(const os::Datagram& packet, std::uint32_t queue_pair,
   headers.destination = queue_pair;
   wire::write_headers(headers, 0, out);
   const wire::Route route = route_between(packet.from, packet.to);
-  wire::store<std::uint8_t>(out + kVersionAt, kVersion);
+  wire::store<std::uint8_t>(out + kVersionAt, kEnvelopeVersion);
   wire::store<std::uint8_t>(out + kClassAt, packet.traffic_class);
   wire::store<std::uint16_t>(out + kPortAt, route.source_port);
   std::memcpy(out + kSourceAt, route.source.data(), route.source.size());
@@ -58,7 +58,7 @@ std::optional<HandedOn> open_envelope(const os::Datagram& datagram, Drops& drops
   if (!words || *words != wire::Ipv4Words{}) {
     ++drops.wrong_crc;
   } else if (bytes.size() <= kEnvelopeHeader + wire::kIcrcBytes ||
-             wire::load<std::uint8_t>(bytes.data() + kVersionAt) != kVersion ||
+             wire::load<std::uint8_t>(bytes.data() + kVersionAt) != kEnvelopeVersion ||
              is_envelope(bytes.subspan(kEnvelopeHeader))) {
     ++drops.malformed;
   } else {

@@ -16,7 +16,7 @@ namespace {
 // The service that a REQ asks for: Weft's flows, of one kind.
 constexpr std::uint64_t kServices = 0x5765'6674'0000'0000;  // "Weft"
 constexpr std::uint8_t kReliableDatagramType = 2;
-constexpr std::uint8_t kVersion = 3;
+constexpr std::uint8_t kGreetingVersion = 3;
 
 // In a DREQ's private data, beside a packet's number.
 constexpr std::uint32_t kExpected = 0x8000'0000;
@@ -67,7 +67,7 @@ os::SocketAddress read_name(const std::byte* bytes) {
 // Private data: version, MTU, MTU of the flow, bytes of words (REQ), room, then perhaps a
 // name and the words (REQ).
 void write_private(const Introduction& me, std::byte* out) {
-  wire::store<std::uint8_t>(out, kVersion);
+  wire::store<std::uint8_t>(out, kGreetingVersion);
   wire::store<std::uint8_t>(out + 1, mtu_code(me.path_mtu));
   wire::store<std::uint32_t>(out + 4, me.room);
 }
@@ -75,7 +75,7 @@ void write_private(const Introduction& me, std::byte* out) {
 bool read_private(const std::byte* bytes, Introduction& me) {
   me.path_mtu = mtu_of(wire::load<std::uint8_t>(bytes + 1));
   me.room = wire::load<std::uint32_t>(bytes + 4);
-  return wire::load<std::uint8_t>(bytes) == kVersion && me.path_mtu != 0;
+  return wire::load<std::uint8_t>(bytes) == kGreetingVersion && me.path_mtu != 0;
 }
 
 wire::CmMad mad_of(const Hello& hello) {

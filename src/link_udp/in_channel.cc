@@ -20,7 +20,7 @@ namespace {
 
 // Of what it did not ask for it hears that much later, well before it misses it.
 constexpr auto kLazily = std::chrono::microseconds(200);
-constexpr unsigned kPacketsAtOnce = 128;
+constexpr unsigned kAnswersAtOnce = 128;
 // Aliases of one peer: regions whose keys have more than 31 bits.
 constexpr std::size_t kMostAliases = std::size_t{1} << 20;
 constexpr Verdict kInvalid{Verdict::Kind::kInvalid, 0};
@@ -107,7 +107,7 @@ void InChannel::emit(Trains& trains, bool all, os::Time now) {
   const os::Time since = responder_.unanswered_since();
   const bool late = since != os::Time::max() && now - since >= kLazily;
   if (late || all) responder_.answer_all();
-  for (unsigned sent = 0; sent < kPacketsAtOnce && responder_.ready(); ++sent) {
+  for (unsigned sent = 0; sent < kAnswersAtOnce && responder_.ready(); ++sent) {
     const std::span<std::byte> place = trains.place();
     if (place.empty()) return;
     const std::size_t length = responder_.next(place);

@@ -13,7 +13,6 @@
 namespace weft::udp {
 
 using link::Outcome;
-using transport::Status;
 using transport::Work;
 using transport::WorkKind;
 
@@ -35,21 +34,21 @@ constexpr auto kPlentyOfTime = std::chrono::microseconds(2);
 constexpr std::size_t kBundled = 1024;
 constexpr unsigned kPacketsAtOnce = 128;
 
-int errno_of(Status status) {
+int errno_of(transport::Status status) {
   switch (status) {
-    case Status::kSuccess:
+    case transport::Status::kSuccess:
       return 0;
-    case Status::kRemoteAccess:
+    case transport::Status::kRemoteAccess:
       return EACCES;
-    case Status::kRemoteOperational:
+    case transport::Status::kRemoteOperational:
       return EFAULT;
-    case Status::kRemoteInvalid:
-    case Status::kLocalLength:
-    case Status::kLocalOperation:
+    case transport::Status::kRemoteInvalid:
+    case transport::Status::kLocalLength:
+    case transport::Status::kLocalOperation:
       return EPROTO;
-    case Status::kRetriesExceeded:
-    case Status::kRnrRetriesExceeded:
-    case Status::kFlushed:
+    case transport::Status::kRetriesExceeded:
+    case transport::Status::kRnrRetriesExceeded:
+    case transport::Status::kFlushed:
       return ECONNRESET;
   }
   return EPROTO;
@@ -482,7 +481,7 @@ void OutChannel::has_answer(Operation& operation, os::Time now) {
 void OutChannel::ended(const transport::Ended& work) {
   Operation& operation = *static_cast<Operation*>(work.cookie);
   --operation.works;
-  if (work.status != Status::kSuccess && operation.error == 0) {
+  if (work.status != transport::Status::kSuccess && operation.error == 0) {
     operation.error = errno_of(work.status);
     operation.detail = work.detail;
   }
@@ -568,7 +567,7 @@ void OutChannel::lose(link::PeerState state) {
   state_ = State::kLost;
   peer_state_ = state;
   bundle_ = nullptr;
-  if (requester_) requester_->fail(Status::kFlushed);
+  if (requester_) requester_->fail(transport::Status::kFlushed);
   early_.clear();
   while (operations_.count() != 0) {
     Operation& operation = operations_.live().front();

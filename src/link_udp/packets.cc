@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "congestion_mark.h"
 #include "link_udp/route.h"
 #include "os/runtime_dir.h"
 #include "os/udp_path.h"
@@ -21,7 +22,6 @@ constexpr std::size_t kMostOfOnePeer = 16;
 // Of what is read for a peer, so many bytes go at once.
 constexpr std::uint64_t kEmitted = std::uint64_t{64} * 1024;
 constexpr auto kBetweenRejections = std::chrono::microseconds(200);
-constexpr std::uint8_t kCongestionMet = 3;  // both ECN bits of the traffic class
 
 }  // namespace
 
@@ -115,7 +115,7 @@ void StationHub::take_of_flow(const wire::Packet& packet, const os::Datagram& da
     ++drops_.wrong_queue_key;
   } else {
     ++(request ? taken_.requests : taken_.answers);
-    const bool marked = (datagram.traffic_class & kCongestionMet) == kCongestionMet;
+    const bool marked = met_congestion(datagram);
     if (marked) [[unlikely]]
       take_mark(*context, request, datagram);
     if (touched_ != context->number) {

@@ -65,16 +65,11 @@ SocketAddress network_of(const SocketAddress& address, unsigned prefix_length) {
   return SocketAddress::parse(&storage, address.length()).value();
 }
 
-bool is_link_local(const SocketAddress& address) {
-  if (address.family() != AF_INET6) return false;
-  return IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(address.get())->sin6_addr);
-}
-
 bool usable(const ifaddrs& entry) {
   constexpr unsigned kNeeded = IFF_UP | IFF_RUNNING;
   if ((entry.ifa_flags & kNeeded) != kNeeded) return false;
   const Result<SocketAddress> address = parse(entry.ifa_addr);
-  return address.ok() && !is_link_local(address.value());
+  return address.ok() && !address.value().is_link_local();
 }
 
 InterfaceAddress interface_address(const ifaddrs& entry) {

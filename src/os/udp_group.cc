@@ -5,12 +5,10 @@
 
 #include "os/udp_socket.h"
 
+#include "socket_option.h"
+
 namespace weft::os {
 namespace {
-
-bool set(int fd, int level, int name, int value) {
-  return ::setsockopt(fd, level, name, &value, sizeof value) == 0;
-}
 
 bool join_v4(int fd, const SocketAddress& group, unsigned interface) {
   ip_mreqn wanted{};
@@ -28,13 +26,13 @@ bool join_v6(int fd, const SocketAddress& group, unsigned interface) {
 
 bool send_by(int fd, int family, unsigned interface, bool loops) {
   if (family == AF_INET6) {
-    return set(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, static_cast<int>(interface)) &&
-           set(fd, IPPROTO_IPV6, IPV6_MULTICAST_LOOP, loops ? 1 : 0);
+    return set_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, static_cast<int>(interface)) &&
+           set_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_LOOP, loops ? 1 : 0);
   }
   ip_mreqn by{};
   by.imr_ifindex = static_cast<int>(interface);
   return ::setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &by, sizeof by) == 0 &&
-         set(fd, IPPROTO_IP, IP_MULTICAST_LOOP, loops ? 1 : 0);
+         set_option(fd, IPPROTO_IP, IP_MULTICAST_LOOP, loops ? 1 : 0);
 }
 
 // A group of link-local scope means nothing without the interface.
@@ -51,8 +49,8 @@ SocketAddress scoped(const SocketAddress& group, unsigned interface) {
 Status UdpSocket::hear_only(const SocketAddress& group, unsigned interface) {
   const int fd = socket_.get();
   const bool v6 = group.family() == AF_INET6;
-  const bool only =
-      v6 ? set(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0) : set(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0);
+  const bool only = v6 ? set_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0)
+                       : set_option(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0);
   if (only && (v6 ? join_v6(fd, group, interface) : join_v4(fd, group, interface))) return {};
   return last_error("cannot join " + group.text());
 }
@@ -64,7 +62,7 @@ Result<UdpSocket> UdpSocket::join(const SocketAddress& group, unsigned interface
   }
   UdpSocket made;
   if (Status ok = made.open(group.family()); !ok) return ok.error();
-  set(made.socket_.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+  set_option(made.socket_.get(), SOL_SOCKET, SO_REUSEADDR, 1);
   if (Status ok = made.set_options(group, options); !ok) return ok.error();
   if (Status ok = made.bind_to(scoped(group, interface)); !ok) return ok.error();
   if (Status ok = made.hear_only(group, interface); !ok) return ok.error();

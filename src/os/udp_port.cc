@@ -57,6 +57,11 @@ void SocketAddress::set_port(std::uint16_t port) {
   (family() == AF_INET6 ? storage_.v6.sin6_port : storage_.v4.sin_port) = htons(port);
 }
 
+bool SocketAddress::is_link_local() const {
+  return family() == AF_INET6 &&
+         IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(get())->sin6_addr);
+}
+
 bool SocketAddress::is_any() const {
   if (family() == AF_INET6) return IN6_IS_ADDR_UNSPECIFIED(&storage_.v6.sin6_addr);
   return storage_.v4.sin_addr.s_addr == htonl(INADDR_ANY);
@@ -100,11 +105,6 @@ Result<Fd> bind_socket(const SocketAddress& wanted, bool shares) {
     return last_error("cannot bind " + wanted.text());
   }
   return fd;
-}
-
-bool is_link_local(const SocketAddress& address) {
-  return address.family() == AF_INET6 &&
-         IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(address.get())->sin6_addr);
 }
 
 }  // namespace
@@ -154,7 +154,7 @@ Result<UdpPort> UdpPort::bind(const SocketAddress& wanted) {
   // Nothing reads this socket yet; what strangers send to it must not pile up.
   const int least = 1;
   ::setsockopt(port.socket_.get(), SOL_SOCKET, SO_RCVBUF, &least, sizeof least);
-  if (!port.address_.is_any() && !is_link_local(port.address_)) {
+  if (!port.address_.is_any() && !port.address_.is_link_local()) {
     // If that fails those who try wait in vain, no more.
     static_cast<void>(::connect(port.socket_.get(), port.address_.get(), port.address_.length()));
   }

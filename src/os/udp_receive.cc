@@ -19,11 +19,11 @@ constexpr std::size_t kBuffer = 65'536;
 // Buffers do not start at the same set of the processor's caches.
 constexpr std::size_t kStride = kBuffer + 320;
 // An error that came back for some datagram fails the next call, once; more may follow it.
-constexpr int kTries = 4;
+constexpr int kReceiveTries = 4;
 constexpr unsigned kFewInARow = 2;
 
 // True for errors of the call itself: they came from no peer.
-bool is_own(int error) {
+bool is_of_call(int error) {
   return error == EBADF || error == ENOTSOCK || error == EFAULT || error == EINVAL ||
          error == ENOMEM;
 }
@@ -142,14 +142,14 @@ std::uint64_t UdpSocket::dropped() const {
 
 int UdpSocket::receive(UdpBatch& batch) const {
   batch.rewind();
-  for (int i = 0; i < kTries; ++i) {
+  for (int i = 0; i < kReceiveTries; ++i) {
     const int filled = batch.fill(socket_.get());
     if (filled >= 0) {
       batch.take(static_cast<std::size_t>(filled), address_);
       return 0;
     }
     if (errno == EAGAIN) return 0;
-    if (is_own(errno)) return errno;
+    if (is_of_call(errno)) return errno;
     batch.errors_waiting_ = true;
   }
   return 0;

@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kMessagesPerCall = 64;
 // An error that came back from some peer fails the next call on the socket, whomever that is for.
 // So a refusal counts only when it comes again and again.
-constexpr int kTries = 4;
+constexpr int kSendTries = 4;
 constexpr int kFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
 
 // What the kernel is told beside the bytes, the same for each message of a call.
@@ -100,7 +100,7 @@ struct Cut {
 };
 
 // True for errors that are of this moment and this socket: they came from no peer.
-bool is_own(int error) { return error == EAGAIN || error == ENOBUFS || error == EBADF; }
+bool is_of_moment(int error) { return error == EAGAIN || error == ENOBUFS || error == EBADF; }
 
 void count_in(SendOutcome& outcome, const Messages& messages, unsigned sent, const Cut& cut) {
   for (unsigned i = 0; i < sent; ++i) {
@@ -121,9 +121,9 @@ SendOutcome send_all(int fd, Messages& messages, std::span<const std::byte> byte
     const int sent = messages.send(fd, count);
     if (sent < 0) {
       outcome.error = errno;
-      if (is_own(outcome.error)) return outcome;
+      if (is_of_moment(outcome.error)) return outcome;
       outcome.errors_waiting = true;
-      if (++refusals < kTries) continue;
+      if (++refusals < kSendTries) continue;
       // No UDP send is refused that way: strangers' errors came faster than we asked.
       if (outcome.error == ECONNREFUSED) outcome.error = EAGAIN;
       return outcome;
@@ -164,7 +164,7 @@ SendOutcome UdpSocket::send(const SocketAddress& to, const SocketAddress& from,
     if (send_unwaiting(socket_.get(), bytes.data(), segment, kFlags, to.get(), to.length()) >= 0) {
       return {1, segment};
     }
-    outcome.errors_waiting = !is_own(errno);
+    outcome.errors_waiting = !is_of_moment(errno);
   }
   const std::size_t together = segments_per_train(segment);
   const bool train = bytes.size() > segment && together > 1;

@@ -7,41 +7,41 @@
 
 #include <climits>
 
+#include "socket_option.h"
+
 namespace weft::os {
 namespace {
-
-bool set(int fd, int level, int name, int value) {
-  return ::setsockopt(fd, level, name, &value, sizeof value) == 0;
-}
 
 // What the contract rests on. UDP_NO_CHECK6_RX is as old as Linux 3.16, the others are older.
 bool set_indispensable(int fd, bool v6) {
   if (!v6) {
-    return set(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO) &&
-           set(fd, IPPROTO_IP, IP_RECVTOS, 1) && set(fd, IPPROTO_IP, IP_RECVERR, 1);
+    return set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO) &&
+           set_option(fd, IPPROTO_IP, IP_RECVTOS, 1) && set_option(fd, IPPROTO_IP, IP_RECVERR, 1);
   }
-  return set(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO) &&
-         set(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1) && set(fd, IPPROTO_IPV6, IPV6_RECVERR, 1) &&
-         set(fd, SOL_UDP, UDP_NO_CHECK6_RX, 1);
+  return set_option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO) &&
+         set_option(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1) &&
+         set_option(fd, IPPROTO_IPV6, IPV6_RECVERR, 1) &&
+         set_option(fd, SOL_UDP, UDP_NO_CHECK6_RX, 1);
 }
 
 // Every datagram brings the address that it was sent to. Where one is bound, that is known.
 bool ask_for_destination(int fd, bool v6) {
-  return v6 ? set(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1) : set(fd, IPPROTO_IP, IP_PKTINFO, 1);
+  return v6 ? set_option(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1)
+            : set_option(fd, IPPROTO_IP, IP_PKTINFO, 1);
 }
 
 bool set_header_fields(int fd, bool v6, const UdpSocket::Options& options) {
   const int level = v6 ? IPPROTO_IPV6 : IPPROTO_IP;
   const bool marked = options.traffic_class == 0 ||
-                      set(fd, level, v6 ? IPV6_TCLASS : IP_TOS, options.traffic_class);
+                      set_option(fd, level, v6 ? IPV6_TCLASS : IP_TOS, options.traffic_class);
   return marked && (options.hop_limit == 0 ||
-                    set(fd, level, v6 ? IPV6_UNICAST_HOPS : IP_TTL, options.hop_limit));
+                    set_option(fd, level, v6 ? IPV6_UNICAST_HOPS : IP_TTL, options.hop_limit));
 }
 
 // Asks for the most; the kernel gives what net.core.rmem_max and wmem_max allow.
 std::size_t enlarge_buffers(int fd) {
-  set(fd, SOL_SOCKET, SO_SNDBUF, INT_MAX / 2);
-  set(fd, SOL_SOCKET, SO_RCVBUF, INT_MAX / 2);
+  set_option(fd, SOL_SOCKET, SO_SNDBUF, INT_MAX / 2);
+  set_option(fd, SOL_SOCKET, SO_RCVBUF, INT_MAX / 2);
   int given = 0;
   socklen_t length = sizeof given;
   ::getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &given, &length);
@@ -58,8 +58,8 @@ Status UdpSocket::set_options(const SocketAddress& address, const Options& optio
     return last_error("a UDP socket at " + address.text() + " takes no options");
   }
   // Setting no segment size changes nothing, but only a kernel that has trains lets one do it.
-  trains_ = options.trains && set(fd, SOL_UDP, UDP_SEGMENT, 0);
-  if (options.merging) set(fd, SOL_UDP, UDP_GRO, 1);
+  trains_ = options.trains && set_option(fd, SOL_UDP, UDP_SEGMENT, 0);
+  if (options.merging) set_option(fd, SOL_UDP, UDP_GRO, 1);
   receive_buffer_ = enlarge_buffers(fd);
   return {};
 }
@@ -76,7 +76,7 @@ Result<UdpSocket> UdpSocket::over(const UdpPort& port, const Options& options) {
 Status UdpSocket::open(int family) {
   socket_.reset(::socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket_.valid()) return last_error("cannot open a UDP socket");
-  if (family == AF_INET6) set(socket_.get(), IPPROTO_IPV6, IPV6_V6ONLY, 1);
+  if (family == AF_INET6) set_option(socket_.get(), IPPROTO_IPV6, IPV6_V6ONLY, 1);
   return {};
 }
 

@@ -15,7 +15,7 @@ constexpr Duration kPeriod = std::chrono::microseconds(100);
 constexpr double kAfterMark = 0.7;  // as of a window
 constexpr double kStep = 10e6;
 // Bytes in a second: eight packets of 1 KiB in a millisecond, and more than anybody sends.
-constexpr double kLeast = 8e6;
+constexpr double kLeastRate = 8e6;
 constexpr double kMost = 12.5e9;
 
 }  // namespace
@@ -62,8 +62,8 @@ void Pace::marked(Time now) {
   recover(now);
   goal_ = measured(now);
   if (limit_ != 0) goal_ = std::min(goal_, limit_);
-  goal_ = std::max(goal_, kLeast);
-  limit_ = std::max(goal_ * kAfterMark, kLeast);
+  goal_ = std::max(goal_, kLeastRate);
+  limit_ = std::max(goal_ * kAfterMark, kLeastRate);
   recovered_ = now;
   due_ = std::max(due_, now);
 }

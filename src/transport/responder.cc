@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "packets.h"
 #include "transport/work.h"
 
 namespace weft::transport {
@@ -11,15 +12,6 @@ namespace weft::transport {
 using wire::Operation;
 
 namespace {
-
-bool is_write(Operation operation) {
-  return operation >= Operation::kWriteFirst && operation <= Operation::kWriteOnlyImmediate;
-}
-
-bool is_send(Operation operation) {
-  return operation <= Operation::kSendOnlyImmediate ||
-         operation == Operation::kSendLastInvalidate || operation == Operation::kSendOnlyInvalidate;
-}
 
 bool is_atomic(Operation operation) {
   return operation == Operation::kCompareSwap || operation == Operation::kFetchAdd;

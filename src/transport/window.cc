@@ -12,10 +12,10 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
 constexpr double kFirst = 64;
-constexpr double kLeast = 8;
+constexpr double kLeastWindow = 8;
 // Loss without a queue says little about congestion; with one, it says that there was no more room.
 constexpr double kAfterLoss = 0.7;
-constexpr double kAfterMark = 0.7;
+constexpr double kShrinkAfterMark = 0.7;
 constexpr double kAfterDelay = 0.85;
 // What is polled by programs is answered late now and then.
 constexpr Duration kMuchDelay = milliseconds(2);
@@ -57,7 +57,7 @@ void Window::lost(Time now) {
   shrink(kAfterLoss, now);
 }
 
-void Window::marked(Time now) { shrink(kAfterMark, now); }
+void Window::marked(Time now) { shrink(kShrinkAfterMark, now); }
 
 void Window::heard_again() {
   if (before_silence_ == 0) return;
@@ -66,14 +66,14 @@ void Window::heard_again() {
 
 void Window::silent() {
   before_silence_ = std::max(before_silence_, size_);
-  growth_ends_ = std::max(kLeast, size_ / 2);
-  size_ = std::min(most_, kLeast);
+  growth_ends_ = std::max(kLeastWindow, size_ / 2);
+  size_ = std::min(most_, kLeastWindow);
 }
 
 void Window::shrink(double factor, Time now) {
   if (now - shrunk_ < std::max<Duration>(smooth_, microseconds(10)) && shrunk_ != Time{}) return;
   shrunk_ = now;
-  size_ = std::min(most_, std::max(kLeast, size_ * factor));
+  size_ = std::min(most_, std::max(kLeastWindow, size_ * factor));
   growth_ends_ = size_;
 }
 

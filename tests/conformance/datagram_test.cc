@@ -27,7 +27,7 @@ Operation datagram(fi_addr_t to, std::size_t length, std::uint64_t seed) {
 }
 
 // One datagram from `from`, whose send must succeed by itself.
-void send(Party& from, fi_addr_t to, std::size_t length, std::uint64_t seed) {
+void send_one(Party& from, fi_addr_t to, std::size_t length, std::uint64_t seed) {
   from.wait_success(from.post(datagram(to, length, seed)));
 }
 
@@ -49,7 +49,7 @@ class Datagram : public PlacementTest {
  protected:
   Datagram() : world_(GetParam(), datagrams()) {}
   void send(std::size_t length, std::uint64_t seed) {
-    conformance::send(world_.initiator(), world_.to_target(), length, seed);
+    send_one(world_.initiator(), world_.to_target(), length, seed);
   }
   Completion deliver(Token received, std::size_t length, std::uint64_t seed,
                      Kind kind = Kind::kSend) {
@@ -143,7 +143,7 @@ TEST_P(Datagram, SendingToNobodySucceedsAndALatecomerIsReached) {
   const fi_addr_t peer = world_.initiator().insert(address);
   party.reset();
   for (int i = 0; i < 300; ++i) {
-    conformance::send(world_.initiator(), peer, 100, 1);
+    send_one(world_.initiator(), peer, 100, 1);
     if (HasFailure()) return;
   }
   sockaddr_in own{};
@@ -154,7 +154,7 @@ TEST_P(Datagram, SendingToNobodySucceedsAndALatecomerIsReached) {
   ASSERT_TRUE(party->ok());
   const Token received = post_receive(*party, 100);
   const bool reached = world_.pump().until([&] {
-    conformance::send(world_.initiator(), peer, 100, 1);
+    send_one(world_.initiator(), peer, 100, 1);
     pump.once();
     return party->endpoint().take(party->context_of(received)).has_value();
   });
@@ -264,7 +264,7 @@ TEST_F(DatagramHere, AReliableEndpointIsAnotherWorld) {
   const fi_addr_t from_stranger = stranger.insert(target().name());
   const Token here = post_receive(target(), 100);
   const Token there = post_receive(stranger, 100);
-  send(world_.initiator(), to_stranger, 100, 1);
+  send_one(world_.initiator(), to_stranger, 100, 1);
   const Token sent =
       stranger.post({.kind = Kind::kSend, .length = 100, .seed = 1, .peer = from_stranger});
   stranger.wait_error(sent, FI_EHOSTUNREACH);

@@ -29,7 +29,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kVictims = 40;
-constexpr unsigned kSeconds = 100;
+constexpr unsigned kSecondsOfPings = 100;
 constexpr auto kPatience = std::chrono::seconds(20);
 // No call may wait for a peer. A machine under load may take this much time now and then, but not
 // for every victim.
@@ -143,7 +143,7 @@ void ping_both(Node& node, const fi_addr_t (&peers)[2], std::uint64_t round,
 // on until the victim is dead and the witness was heard once more.
 int live_as_survivor(const Channel& channel) {
   name_this_process("survivor");
-  const Watchdog watchdog("pings to datagram peers that are killed", kSeconds);
+  const Watchdog watchdog("pings to datagram peers that are killed", kSecondsOfPings);
   Address witness{};
   Address victim{};
   require(channel.receive(&witness, sizeof witness) && channel.receive(&victim, sizeof victim),

@@ -19,7 +19,7 @@ namespace weft::faults {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::seconds kAnswerLimit{20};
+constexpr std::chrono::seconds kPartnerLimit{20};
 constexpr std::size_t kMostLines = 32;
 
 // Answers one message at a time at one endpoint, until its peer is gone.
@@ -57,7 +57,7 @@ class Line final : public CompletionTarget {
     Letterhead letterhead{};
     std::memcpy(&letterhead, memory_.data(), sizeof letterhead);
     const fi_addr_t sender = node_.connects() ? 0 : node_.insert(letterhead.sender);
-    const auto end = Clock::now() + kAnswerLimit;
+    const auto end = Clock::now() + kPartnerLimit;
     long status = -FI_EAGAIN;
     while (status == -FI_EAGAIN) {
       require(Clock::now() < end, "an answer to a process in shortage was not taken for 20 s");

@@ -56,7 +56,7 @@ class Descriptors final : public Limit {
   // The limit is on a descriptor's number, and the lowest free one is taken. So holes are filled
   // first.
   void apply(std::size_t amount) override {
-    const int next = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    const int next = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
     require(next >= 0, "open");
     close(next);
     set(static_cast<rlim_t>(next) + amount);

@@ -27,7 +27,7 @@ namespace {
 using Stops = std::vector<std::chrono::milliseconds>;
 
 constexpr std::uint64_t kMessages = 20000;
-constexpr unsigned kSeconds = 90;
+constexpr unsigned kSecondsOfStops = 90;
 constexpr std::size_t kWindow = 64;
 
 // One side of a conversation of two processes, by whichever type of endpoint; one of them asks for
@@ -189,7 +189,7 @@ void stop_now_and_then(pid_t process, const Talker& talker, const Stops& stops, 
 
 int run(fi_ep_type type, const std::string& name, const Stops& stops) {
   const std::string directory = make_runtime_directory(name);
-  const Watchdog watchdog("messages with a process that is stopped now and then", kSeconds);
+  const Watchdog watchdog("messages with a process that is stopped now and then", kSecondsOfStops);
   Channel here;
   Channel there;
   Channel::make_pair(here, there);

@@ -10,7 +10,7 @@ namespace weft::mpi_test {
 
 namespace {
 
-const auto kKind = MPI_INT64_T;
+const auto kVectorKind = MPI_INT64_T;
 constexpr std::int64_t kUntouched = -1;
 
 // Elements per rank (some ranks give none) and where they start, with a gap of one element between
@@ -53,10 +53,10 @@ void gatherv(const Group& group, const Layout& layout, const std::string& where)
   both_forms(
       "gatherv on " + where, prepare,
       [&](MPI_Request* later) {
-        return later ? MPI_Igatherv(in.data(), mine, kKind, out.data(), counts, starts, kKind, root,
-                                    group.comm, later)
-                     : MPI_Gatherv(in.data(), mine, kKind, out.data(), counts, starts, kKind, root,
-                                   group.comm);
+        return later ? MPI_Igatherv(in.data(), mine, kVectorKind, out.data(), counts, starts,
+                                    kVectorKind, root, group.comm, later)
+                     : MPI_Gatherv(in.data(), mine, kVectorKind, out.data(), counts, starts,
+                                   kVectorKind, root, group.comm);
       },
       [&](const std::string& what) {
         if (group.rank == root) require_equal(out, layout.laid_out(), what);
@@ -64,10 +64,10 @@ void gatherv(const Group& group, const Layout& layout, const std::string& where)
   both_forms(
       "allgatherv on " + where, prepare,
       [&](MPI_Request* later) {
-        return later ? MPI_Iallgatherv(in.data(), mine, kKind, out.data(), counts, starts, kKind,
-                                       group.comm, later)
-                     : MPI_Allgatherv(in.data(), mine, kKind, out.data(), counts, starts, kKind,
-                                      group.comm);
+        return later ? MPI_Iallgatherv(in.data(), mine, kVectorKind, out.data(), counts, starts,
+                                       kVectorKind, group.comm, later)
+                     : MPI_Allgatherv(in.data(), mine, kVectorKind, out.data(), counts, starts,
+                                      kVectorKind, group.comm);
       },
       [&](const std::string& what) { require_equal(out, layout.laid_out(), what); });
 }
@@ -82,10 +82,10 @@ void scatterv(const Group& group, const Layout& layout, const std::string& where
   both_forms(
       "scatterv on " + where, [&] { out.assign(static_cast<std::size_t>(mine), kUntouched); },
       [&](MPI_Request* later) {
-        return later ? MPI_Iscatterv(in.data(), counts, starts, kKind, out.data(), mine, kKind,
-                                     root, group.comm, later)
-                     : MPI_Scatterv(in.data(), counts, starts, kKind, out.data(), mine, kKind, root,
-                                    group.comm);
+        return later ? MPI_Iscatterv(in.data(), counts, starts, kVectorKind, out.data(), mine,
+                                     kVectorKind, root, group.comm, later)
+                     : MPI_Scatterv(in.data(), counts, starts, kVectorKind, out.data(), mine,
+                                    kVectorKind, root, group.comm);
       },
       [&](const std::string& what) {
         require_equal(out, contribution(group.rank, static_cast<std::size_t>(mine)), what);
@@ -104,10 +104,10 @@ void reduce_scatter(const Group& group, const Layout& layout, const std::string&
   both_forms(
       "reduce_scatter on " + where, [&] { out.assign(wanted.size(), kUntouched); },
       [&](MPI_Request* later) {
-        return later
-                   ? MPI_Ireduce_scatter(in.data(), out.data(), counts, kKind, MPI_SUM, group.comm,
-                                         later)
-                   : MPI_Reduce_scatter(in.data(), out.data(), counts, kKind, MPI_SUM, group.comm);
+        return later ? MPI_Ireduce_scatter(in.data(), out.data(), counts, kVectorKind, MPI_SUM,
+                                           group.comm, later)
+                     : MPI_Reduce_scatter(in.data(), out.data(), counts, kVectorKind, MPI_SUM,
+                                          group.comm);
       },
       [&](const std::string& what) { require_equal(out, wanted, what); });
 }
@@ -123,7 +123,7 @@ class Exchange {
       starts.push_back(start);
       byte_starts.push_back(start * static_cast<int>(sizeof(std::int64_t)));
       start += counts.back();
-      types.push_back(kKind);
+      types.push_back(kVectorKind);
       for (int i = 0; i < counts.back(); ++i) {
         in.push_back(element(group.rank, static_cast<std::size_t>(i)) * 100 + peer);
         wanted.push_back(element(peer, static_cast<std::size_t>(i)) * 100 + group.rank);
@@ -152,10 +152,10 @@ void alltoallv(const Group& group, int unit, const std::string& where) {
   both_forms(
       "alltoallv on " + where, prepare,
       [&](MPI_Request* later) {
-        return later ? MPI_Ialltoallv(in.data(), counts, starts, kKind, out.data(), counts, starts,
-                                      kKind, group.comm, later)
-                     : MPI_Alltoallv(in.data(), counts, starts, kKind, out.data(), counts, starts,
-                                     kKind, group.comm);
+        return later ? MPI_Ialltoallv(in.data(), counts, starts, kVectorKind, out.data(), counts,
+                                      starts, kVectorKind, group.comm, later)
+                     : MPI_Alltoallv(in.data(), counts, starts, kVectorKind, out.data(), counts,
+                                     starts, kVectorKind, group.comm);
       },
       check);
   both_forms(

@@ -17,7 +17,7 @@ int close_alias(fid* fid) {
   });
 }
 
-fi_ops* fid_operations() {
+fi_ops* alias_fid_operations() {
   static fi_ops table = [] {
     fi_ops operations = *ep_fid_operations();
     operations.close = close_alias;
@@ -29,7 +29,7 @@ fi_ops* fid_operations() {
 }  // namespace
 
 Alias::Alias(const Handle& original) : Handle(original), use_(*original.endpoint()) {
-  fid.ops = fid_operations();
+  fid.ops = alias_fid_operations();
   endpoint_->add_alias(*this);
 }
 

@@ -201,7 +201,7 @@ int bind_av(fid* fid, struct fid* other, std::uint64_t flags) {
       .bind(EventQueue::from(reinterpret_cast<fid_eq*>(other)));
 }
 
-fi_ops* fid_operations() {
+fi_ops* av_fid_operations() {
   static fi_ops table = [] {
     fi_ops operations = unsupported_operations<fi_ops>();
     operations.close = close_av;
@@ -235,7 +235,7 @@ Av::Av(Domain& domain, const fi_av_attr& attributes, void* context)
       addresses_(domain.locking(), attributes.count) {
   fid.fclass = FI_CLASS_AV;
   fid.context = context;
-  fid.ops = fid_operations();
+  fid.ops = av_fid_operations();
   ops = av_operations();
 }
 

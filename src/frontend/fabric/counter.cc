@@ -69,15 +69,15 @@ int close_counter(fid* fid) {
   return 0;
 }
 
-int control(fid* fid, int command, void* argument) {
+int control_counter(fid* fid, int command, void* argument) {
   return Counter::from(reinterpret_cast<fid_cntr*>(fid)).wait_point().control(command, argument);
 }
 
-fi_ops* fid_operations() {
+fi_ops* counter_fid_operations() {
   static fi_ops table = [] {
     fi_ops operations = unsupported_operations<fi_ops>();
     operations.close = close_counter;
-    operations.control = control;
+    operations.control = control_counter;
     return operations;
   }();
   return &table;
@@ -98,7 +98,7 @@ Counter::Counter(Domain& domain, const WaitWish& wish, void* context)
       wait_point_(counter_.engines(), wish, [this] { return has_news(); }) {
   fid.fclass = FI_CLASS_CNTR;
   fid.context = context;
-  fid.ops = fid_operations();
+  fid.ops = counter_fid_operations();
   ops = counter_operations();
 }
 

@@ -144,17 +144,17 @@ int close_cq(fid* fid) {
   return 0;
 }
 
-int control(fid* fid, int command, void* argument) {
+int control_cq(fid* fid, int command, void* argument) {
   return CompletionQueue::from(reinterpret_cast<fid_cq*>(fid))
       .wait_point()
       .control(command, argument);
 }
 
-fi_ops* fid_operations() {
+fi_ops* cq_fid_operations() {
   static fi_ops table = [] {
     fi_ops operations = unsupported_operations<fi_ops>();
     operations.close = close_cq;
-    operations.control = control;
+    operations.control = control_cq;
     return operations;
   }();
   return &table;
@@ -192,7 +192,7 @@ CompletionQueue::CompletionQueue(Domain& domain, const fi_cq_attr& attributes, c
       wait_point_(queue_.engines(), wish, [this] { return !queue_.empty(); }) {
   fid.fclass = FI_CLASS_CQ;
   fid.context = context;
-  fid.ops = fid_operations();
+  fid.ops = cq_fid_operations();
   ops = cq_operations();
 }
 

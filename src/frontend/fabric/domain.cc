@@ -76,16 +76,16 @@ int query_atomic(fid_domain*, fi_datatype type, fi_op op, fi_atomic_attr* attrib
   return fabric::query_atomic(type, op, attributes, flags);
 }
 
-int control(fid* fid, int command, void* argument) {
+int control_domain(fid* fid, int command, void* argument) {
   return control_work(object_of(reinterpret_cast<fid_domain*>(fid)), command, argument);
 }
 
-fi_ops* fid_operations() {
+fi_ops* domain_fid_operations() {
   static fi_ops table = [] {
     fi_ops operations = unsupported_operations<fi_ops>();
     operations.close = close_domain;
     operations.bind = bind_domain;
-    operations.control = control;
+    operations.control = control_domain;
     return operations;
   }();
   return &table;
@@ -147,7 +147,7 @@ Domain::Domain(Fabric& fabric, const fi_info& info, std::shared_ptr<device::Devi
       triggers_(engines_, progress_thread_.get(), locking_) {
   fid.fclass = FI_CLASS_DOMAIN;
   fid.context = context;
-  fid.ops = fid_operations();
+  fid.ops = domain_fid_operations();
   ops = domain_operations();
   mr = mr_operations();
   if (is_connected(info) || !options_.links.shm) {

@@ -9,11 +9,11 @@
 namespace weft::fabric {
 namespace {
 
-int getname(fid* fid, void* buffer, std::size_t* length) {
+int getname_ep(fid* fid, void* buffer, std::size_t* length) {
   return at_c_border([&] { return give_address(Endpoint::from(fid).name(), buffer, length); });
 }
 
-int setname(fid* fid, void* bytes, std::size_t length) {
+int setname_ep(fid* fid, void* bytes, std::size_t length) {
   return at_c_border([&] {
     const auto address = os::SocketAddress::parse(bytes, length);
     return address ? Endpoint::from(fid).rename(address.value()) : -FI_EINVAL;
@@ -75,8 +75,8 @@ int shutdown(fid_ep* ep, std::uint64_t flags) {
 fi_ops_cm* datagram_cm_operations() {
   static fi_ops_cm table = [] {
     fi_ops_cm operations = unsupported_operations<fi_ops_cm>();
-    operations.getname = getname;
-    operations.setname = setname;
+    operations.getname = getname_ep;
+    operations.setname = setname_ep;
     operations.join = join_group;
     return operations;
   }();

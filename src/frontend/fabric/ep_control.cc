@@ -22,7 +22,7 @@ int close_endpoint(fid* fid) {
   });
 }
 
-int bind(fid* fid, struct fid* object, std::uint64_t flags) {
+int bind_ep(fid* fid, struct fid* object, std::uint64_t flags) {
   if (object == nullptr) return -FI_EINVAL;
   return at_c_border([&] { return Endpoint::from(fid).bind(object, flags); });
 }
@@ -32,7 +32,7 @@ int alias(Handle& handle, const struct fi_alias* wish) {
   return at_c_border([&] { return Alias::open(handle, wish->flags, wish->fid); });
 }
 
-int control(fid* fid, int command, void* argument) {
+int control_ep(fid* fid, int command, void* argument) {
   switch (command) {
     case FI_ENABLE:
       return at_c_border([&] { return Endpoint::from(fid).enable(); });
@@ -60,7 +60,7 @@ ssize_t cancel(fid* fid, void* context) {
 }
 
 // fi_endpoint(3): the options of FI_OPT_ENDPOINT that concern weft.
-int getopt(fid* fid, int level, int name, void* value, std::size_t* length) {
+int getopt_ep(fid* fid, int level, int name, void* value, std::size_t* length) {
   const Handle& handle = Handle::from(fid);
   if (level != FI_OPT_ENDPOINT) return -FI_ENOPROTOOPT;
   if (name == FI_OPT_MIN_MULTI_RECV) return give_option(handle.min_multi_receive(), value, length);
@@ -71,7 +71,7 @@ int getopt(fid* fid, int level, int name, void* value, std::size_t* length) {
   return -FI_ENOPROTOOPT;
 }
 
-int setopt(fid* fid, int level, int name, const void* value, std::size_t length) {
+int setopt_ep(fid* fid, int level, int name, const void* value, std::size_t length) {
   if (level != FI_OPT_ENDPOINT || name != FI_OPT_MIN_MULTI_RECV) return -FI_ENOPROTOOPT;
   std::size_t least = 0;
   if (value == nullptr || length != sizeof least) return -FI_EINVAL;
@@ -99,8 +99,8 @@ fi_ops* ep_fid_operations() {
   static fi_ops table = [] {
     fi_ops operations = unsupported_operations<fi_ops>();
     operations.close = close_endpoint;
-    operations.bind = bind;
-    operations.control = control;
+    operations.bind = bind_ep;
+    operations.control = control_ep;
     return operations;
   }();
   return &table;
@@ -130,8 +130,8 @@ fi_ops_ep* handle_operations() {
   static fi_ops_ep table = [] {
     fi_ops_ep operations = unsupported_operations<fi_ops_ep>();
     operations.cancel = cancel;
-    operations.getopt = getopt;
-    operations.setopt = setopt;
+    operations.getopt = getopt_ep;
+    operations.setopt = setopt_ep;
     operations.rx_size_left = rx_size_left;
     operations.tx_size_left = tx_size_left;
     return operations;

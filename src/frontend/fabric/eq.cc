@@ -69,15 +69,15 @@ int close_eq(fid* fid) {
   return 0;
 }
 
-int control(fid* fid, int command, void* argument) {
+int control_eq(fid* fid, int command, void* argument) {
   return EventQueue::from(reinterpret_cast<fid_eq*>(fid)).wait_point().control(command, argument);
 }
 
-fi_ops* fid_operations() {
+fi_ops* eq_fid_operations() {
   static fi_ops table = [] {
     fi_ops operations = unsupported_operations<fi_ops>();
     operations.close = close_eq;
-    operations.control = control;
+    operations.control = control_eq;
     return operations;
   }();
   return &table;
@@ -99,7 +99,7 @@ EventQueue::EventQueue(Fabric& fabric, std::uint64_t flags, const WaitWish& wish
       wait_point_(waiting_, wish, [this] { return ready(); }) {
   fid.fclass = FI_CLASS_EQ;
   fid.context = context;
-  fid.ops = fid_operations();
+  fid.ops = eq_fid_operations();
   ops = eq_operations();
 }
 

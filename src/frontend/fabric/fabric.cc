@@ -45,7 +45,7 @@ int trywait(fid_fabric* fabric, fid** fids, int count) {
   return try_wait(object_of(fabric), fids, count);
 }
 
-fi_ops* fid_operations() {
+fi_ops* fabric_fid_operations() {
   static fi_ops table = [] {
     fi_ops operations = unsupported_operations<fi_ops>();
     operations.close = close_fabric;
@@ -82,7 +82,7 @@ Fabric::Fabric(const fi_fabric_attr& attributes, const messaging::Options& optio
       options_(options) {
   fid.fclass = FI_CLASS_FABRIC;
   fid.context = context;
-  fid.ops = fid_operations();
+  fid.ops = fabric_fid_operations();
   ops = fabric_operations();
   api_version = attributes.api_version;
 }

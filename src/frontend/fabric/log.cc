@@ -11,22 +11,22 @@ namespace {
 
 // Null while libfabric's log must not be called. Constant-initialised and never destroyed: other
 // threads may log while the process ends.
-constinit std::atomic<const fi_provider*> g_provider{nullptr};
+constinit std::atomic<const fi_provider*> g_logging_provider{nullptr};
 
 }  // namespace
 
-void start_log(const fi_provider* provider) { g_provider.store(provider); }
+void start_log(const fi_provider* provider) { g_logging_provider.store(provider); }
 
-void stop_log() { g_provider.store(nullptr); }
+void stop_log() { g_logging_provider.store(nullptr); }
 
 bool log_enabled(fi_log_level level, fi_log_subsys subsystem) noexcept {
-  const fi_provider* provider = g_provider.load(std::memory_order_acquire);
+  const fi_provider* provider = g_logging_provider.load(std::memory_order_acquire);
   return provider != nullptr && fi_log_enabled(provider, level, subsystem) != 0;
 }
 
 void write_log(fi_log_level level, fi_log_subsys subsystem, const LogPlace& where,
                fmt::string_view format, fmt::format_args arguments) noexcept {
-  const fi_provider* provider = g_provider.load(std::memory_order_acquire);
+  const fi_provider* provider = g_logging_provider.load(std::memory_order_acquire);
   if (provider == nullptr) return;
   const int saved_errno = errno;
   try {

@@ -17,7 +17,7 @@ namespace {
 
 int close_group(fid* fid);
 
-fi_ops* fid_operations() {
+fi_ops* multicast_fid_operations() {
   static fi_ops table = [] {
     fi_ops operations = unsupported_operations<fi_ops>();
     operations.close = close_group;
@@ -32,7 +32,7 @@ class Multicast : public fid_mc {
   Multicast(Endpoint& ep, void* context) : fid_mc{}, ep_(ep), use_(ep) {
     fid.fclass = FI_CLASS_MC;
     fid.context = context;
-    fid.ops = fid_operations();
+    fid.ops = multicast_fid_operations();
   }
   ~Multicast() { ep_.core()->leave(fi_addr); }
 

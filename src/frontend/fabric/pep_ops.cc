@@ -17,33 +17,33 @@ int close_pep(fid* fid) {
   });
 }
 
-int bind(fid* fid, struct fid* object, std::uint64_t flags) {
+int bind_pep(fid* fid, struct fid* object, std::uint64_t flags) {
   if (object == nullptr) return -FI_EINVAL;
   return at_c_border([&] { return PassiveEndpoint::from(fid).bind(object, flags); });
 }
 
-int control(fid* fid, int command, void* argument) {
+int control_pep(fid* fid, int command, void* argument) {
   if (command != FI_BACKLOG) return -FI_ENOSYS;
   if (argument == nullptr) return -FI_EINVAL;
   return at_c_border(
       [&] { return PassiveEndpoint::from(fid).set_backlog(*static_cast<const int*>(argument)); });
 }
 
-int getopt(fid*, int level, int name, void* value, std::size_t* length) {
+int getopt_pep(fid*, int level, int name, void* value, std::size_t* length) {
   if (level != FI_OPT_ENDPOINT || name != FI_OPT_CM_DATA_SIZE) return -FI_ENOPROTOOPT;
   return give_option(kConnectionData, value, length);
 }
 
-int setopt(fid*, int, int, const void*, std::size_t) { return -FI_ENOPROTOOPT; }
+int setopt_pep(fid*, int, int, const void*, std::size_t) { return -FI_ENOPROTOOPT; }
 
-int getname(fid* fid, void* buffer, std::size_t* length) {
+int getname_pep(fid* fid, void* buffer, std::size_t* length) {
   return at_c_border([&] {
     const os::SocketAddress name = PassiveEndpoint::from(fid).name();
     return name.length() == 0 ? -FI_EADDRNOTAVAIL : give_address(name, buffer, length);
   });
 }
 
-int setname(fid* fid, void* bytes, std::size_t length) {
+int setname_pep(fid* fid, void* bytes, std::size_t length) {
   return at_c_border([&] {
     const auto address = os::SocketAddress::parse(bytes, length);
     return address ? PassiveEndpoint::from(fid).rename(address.value()) : -FI_EINVAL;
@@ -65,8 +65,8 @@ fi_ops* pep_fid_operations() {
   static fi_ops table = [] {
     fi_ops operations = unsupported_operations<fi_ops>();
     operations.close = close_pep;
-    operations.bind = bind;
-    operations.control = control;
+    operations.bind = bind_pep;
+    operations.control = control_pep;
     return operations;
   }();
   return &table;
@@ -75,8 +75,8 @@ fi_ops* pep_fid_operations() {
 fi_ops_ep* pep_operations() {
   static fi_ops_ep table = [] {
     fi_ops_ep operations = unsupported_operations<fi_ops_ep>();
-    operations.getopt = getopt;
-    operations.setopt = setopt;
+    operations.getopt = getopt_pep;
+    operations.setopt = setopt_pep;
     return operations;
   }();
   return &table;
@@ -85,8 +85,8 @@ fi_ops_ep* pep_operations() {
 fi_ops_cm* pep_cm_operations() {
   static fi_ops_cm table = [] {
     fi_ops_cm operations = unsupported_operations<fi_ops_cm>();
-    operations.getname = getname;
-    operations.setname = setname;
+    operations.getname = getname_pep;
+    operations.setname = setname_pep;
     operations.listen = listen;
     operations.reject = reject;
     return operations;

@@ -94,7 +94,7 @@ int close_set(fid* fid) {
   return 0;
 }
 
-fi_ops* fid_operations() {
+fi_ops* poll_set_fid_operations() {
   static fi_ops table = [] {
     fi_ops operations = unsupported_operations<fi_ops>();
     operations.close = close_set;
@@ -110,7 +110,7 @@ fi_ops_poll* poll_operations() {
 
 PollSet::PollSet(Domain& domain) : fid_poll{}, domain_(domain), use_(domain) {
   fid.fclass = FI_CLASS_POLL;
-  fid.ops = fid_operations();
+  fid.ops = poll_set_fid_operations();
   ops = poll_operations();
 }
 

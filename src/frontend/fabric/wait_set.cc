@@ -11,28 +11,28 @@
 namespace weft::fabric {
 namespace {
 
-WaitSet& object_of(fid* fid) { return WaitSet::from(reinterpret_cast<fid_wait*>(fid)); }
+WaitSet& wait_set_of(fid* fid) { return WaitSet::from(reinterpret_cast<fid_wait*>(fid)); }
 
 int wait(fid_wait* set, int timeout) {
   return at_c_border([&] { return WaitSet::from(set).wait(timeout); });
 }
 
-int close_set(fid* fid) {
-  WaitSet& set = object_of(fid);
+int close_wait_set(fid* fid) {
+  WaitSet& set = wait_set_of(fid);
   if (set.in_use()) return -FI_EBUSY;
   delete &set;
   return 0;
 }
 
-int control(fid* fid, int command, void* argument) {
-  return object_of(fid).wait_point().control(command, argument);
+int control_wait_set(fid* fid, int command, void* argument) {
+  return wait_set_of(fid).wait_point().control(command, argument);
 }
 
-fi_ops* fid_operations() {
+fi_ops* wait_set_fid_operations() {
   static fi_ops table = [] {
     fi_ops operations = unsupported_operations<fi_ops>();
-    operations.close = close_set;
-    operations.control = control;
+    operations.close = close_wait_set;
+    operations.control = control_wait_set;
     return operations;
   }();
   return &table;
@@ -52,7 +52,7 @@ WaitSet::WaitSet(Fabric& fabric, const WaitWish& wish)
       engines_(true, wish.kind()),
       wait_point_(engines_, wish, [this] { return has_news(); }) {
   fid.fclass = FI_CLASS_WAIT;
-  fid.ops = fid_operations();
+  fid.ops = wait_set_fid_operations();
   ops = wait_operations();
 }
 

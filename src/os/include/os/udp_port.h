@@ -33,6 +33,7 @@ class SocketAddress {
   void set_port(std::uint16_t port);
   // True for 0.0.0.0 and ::.
   bool is_any() const;
+  bool is_link_local() const;  // IPv6: of one link, hence meaningless without its interface
   // True for 224.0.0.0/4 and ff00::/8.
   bool is_multicast() const;
   // "192.0.2.1" or "2001:db8::1".
