@@ -73,10 +73,11 @@ void AddressedEncounter::greet() {
 
 // Where the address is kept, the library may still hold the dead predecessor for its owner: then a
 // greeting may fail or be lost with it, and is sent again. Where it is fresh, the first one must
-// arrive.
+// arrive. The newcomer receives one of them only: when it takes long to answer, another stays
+// pending until its death.
 void AddressedEncounter::try_greet() {
   require_within(begun_, "a new process at the address of a dead one could not be reached");
-  if (answered_ && !hello_.operation.pending) {
+  if (answered_ && (!hello_.operation.pending || greetings_ > 1)) {
     const Go go{order_.id};
     slot_.channel.send(&go, sizeof go);
     return begin_streaming();
@@ -99,6 +100,7 @@ void AddressedEncounter::try_greet() {
                tag_of(order_.id, Use::kHello), &hello_.operation.context);
   if (status == 0) {
     wants_hello_ = false;
+    ++greetings_;
     greeted_ = Clock::now();
     return;
   }

@@ -53,6 +53,7 @@ class AddressedEncounter final : public Encounter {
   Single hello_;
   bool greeting_begun_ = false;
   bool wants_hello_ = false;
+  unsigned greetings_ = 0;  // taken by the library
   bool answered_ = false;
   std::unique_ptr<Inbox> reply_;
   Single peek_;
