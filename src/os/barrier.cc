@@ -3,6 +3,7 @@
 #include "os/barrier.h"
 
 #include <linux/membarrier.h>
+#include <sys/single_threaded.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -32,6 +33,12 @@ bool can_raise_remote_barriers() {
 bool can_raise_process_barriers() {
   static const bool registered = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
   return registered;
+}
+
+void register_for_barriers_early() {
+  if (__libc_single_threaded == 0) return;
+  heeds_remote_barriers();
+  can_raise_process_barriers();
 }
 
 void process_barrier() {

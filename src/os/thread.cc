@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "os/barrier.h"
 #include "os/shared_file.h"
 
 namespace weft::os {
@@ -37,6 +38,7 @@ Thread::~Thread() {
 void Thread::forget() { running_ = false; }
 
 Result<Thread> Thread::start(std::function<void()> body) {
+  register_for_barriers_early();
   Thread thread;
   auto argument = std::make_unique<std::function<void()>>(std::move(body));
   // A thread inherits the mask of its creator.

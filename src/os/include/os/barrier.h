@@ -17,6 +17,10 @@ bool heeds_remote_barriers();
 bool can_raise_process_barriers();
 void process_barrier();
 
+// Registers for both kinds of barriers if this process has no second thread yet. Whoever registers
+// with more threads waits until every processor has switched tasks: 10 to 30 ms.
+void register_for_barriers_early();
+
 // True when remote_barrier() works on this system.
 bool can_raise_remote_barriers();
 

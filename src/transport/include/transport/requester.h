@@ -141,10 +141,11 @@ class Requester {
     std::uint64_t lacks() const { return bits(static_cast<std::int32_t>(packets)) & ~there; }
     std::uint64_t lacks_before(Psn psn) const { return lacks() & bits(psn.since(first)); }
   };
-  // Blocks of many: the standard one would have one message in each, and ask for memory every time.
+  // Blocks of two: the standard one would have one message in each, and ask for memory every time;
+  // larger ones, of which every flow has had one, leave holes between flows.
   using Messages =
       boost::container::deque<Message, void,
-                              boost::container::deque_options_t<boost::container::block_size<4>>>;
+                              boost::container::deque_options_t<boost::container::block_size<2>>>;
 
   // Packets (requester.cc).
   void split(std::size_t place);
