@@ -3,7 +3,6 @@
 #include "transport/requester.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "packets.h"
@@ -45,9 +44,14 @@ void Requester::post(const Work& work) {
   message.work.pieces = {};
 }
 
+// Of the way a part takes at most the half, but for the shortest.
+std::uint32_t Requester::part_of_read() const {
+  return std::clamp(window_.size() / 2, kReadPart, AnswerSet::kMost);
+}
+
 // What is more than a part of the read that is to begin becomes a message of its own behind it.
 void Requester::split(std::size_t place) {
-  const std::uint64_t part = kReadPart * settings_.path_mtu;
+  const std::uint64_t part = part_of_read() * settings_.path_mtu;
   if (!messages_[place].reads() || messages_[place].work.length <= part) return;
   Message rest = messages_[place];
   messages_[place].work.length = part;
@@ -199,12 +203,11 @@ std::size_t Requester::send_missing(Time now, std::span<std::byte> out) {
 // Answers with values that were lost though their requests were not.
 std::size_t Requester::ask_again(Time now, std::span<std::byte> out) {
   const auto message = std::find_if(messages_.begin(), messages_.end(),
-                                    [](const Message& each) { return each.again != 0; });
-  const auto index = static_cast<std::uint32_t>(std::countr_zero(message->again));
-  const auto count = static_cast<std::uint32_t>(std::countr_one(message->again >> index));
-  const std::uint64_t run = count == 64 ? ~std::uint64_t{0} : ((std::uint64_t{1} << count) - 1);
-  message->again &= ~(run << index);
-  if (message->again == 0) --asking_again_;
+                                    [](const Message& each) { return !each.again.empty(); });
+  const std::uint32_t index = message->again.first_from(0);
+  const std::uint32_t count = message->again.gap_from(index) - index;
+  message->again = message->again.without(AnswerSet(index, count));
+  if (message->again.empty()) --asking_again_;
   message->asked = now;
   if (message == messages_.begin()) tried_again(now);
   sent(message->first.after(static_cast<std::int32_t>(index)), true, now);
@@ -235,9 +238,9 @@ std::size_t Requester::payload_of(const Message& message, std::uint32_t index) c
 std::size_t Requester::oldest_bytes() const {
   if (!has_begun()) return 0;
   const Message& oldest = messages_.front();
-  const std::int32_t index =
-      lacks_answer(oldest) ? std::countr_zero(oldest.lacks()) : acknowledged_.since(oldest.first);
-  return payload_of(oldest, static_cast<std::uint32_t>(std::max(index, 0)));
+  if (lacks_answer(oldest)) return payload_of(oldest, oldest.lacks().first_from(0));
+  const std::int32_t index = std::max(acknowledged_.since(oldest.first), 0);
+  return payload_of(oldest, static_cast<std::uint32_t>(index));
 }
 
 // Only what others get through meanwhile says something about its size.

@@ -120,10 +120,10 @@ void Requester::progressed(Time now) {
   try_again_ = now + patience_;
 }
 
-void Requester::ask_for(Message& message, std::uint64_t answers) {
-  if (answers == 0) return;
-  if (message.again == 0) ++asking_again_;
-  message.again |= answers;
+void Requester::ask_for(Message& message, const AnswerSet& answers) {
+  if (answers.empty()) return;
+  if (message.again.empty()) ++asking_again_;
+  message.again.add(answers);
 }
 
 // Answers come in the order of requests: what should have come before `end` and did not is lost, or
@@ -133,8 +133,8 @@ void Requester::miss_answers(Psn end, Time now) {
   for (Message& message : messages_) {
     if (!message.begun() || !message.first.before(end)) return;
     if (!message.asks() || message.ended || now - message.asked < window_.round_trip()) continue;
-    const std::uint64_t lost = message.lacks_before(end) & ~message.again;
-    if (lost == 0) continue;
+    const AnswerSet lost = message.lacks_before(end).without(message.again);
+    if (lost.empty()) continue;
     window_.lost(now);
     ask_for(message, lost);
   }
@@ -143,8 +143,8 @@ void Requester::miss_answers(Psn end, Time now) {
 void Requester::answered(Message& message) {
   message.ended = true;
   --asking_;
-  if (message.again != 0) --asking_again_;
-  message.again = 0;
+  if (!message.again.empty()) --asking_again_;
+  message.again = {};
 }
 
 void Requester::take_read(const wire::Packet& response, Time now) {
@@ -154,21 +154,20 @@ void Requester::take_read(const wire::Packet& response, Time now) {
     return;
   }
   const auto index = static_cast<std::uint32_t>(response.psn.since(message->first));
-  const std::uint64_t bit = std::uint64_t{1} << index;
   const std::size_t length = payload_of(*message, index);
-  if ((message->there & bit) != 0 || response.payload.size() != length) {
+  if (message->there.has(index) || response.payload.size() != length) {
     ++counts_.ignored;
     return;
   }
   const std::uint64_t begin = message->offset + std::uint64_t{index} * settings_.path_mtu;
   scatter({message->pieces.data(), message->piece_count}, response.payload.data(), length, begin);
-  message->there |= bit;
+  message->there.add(index);
   in_vain_ = 0;
-  if ((message->again & bit) != 0) {
-    message->again &= ~bit;
-    if (message->again == 0) --asking_again_;
+  if (message->again.has(index)) {
+    message->again.remove(index);
+    if (message->again.empty()) --asking_again_;
   }
-  if (message->lacks() == 0) answered(*message);
+  if (message->lacks().empty()) answered(*message);
   progressed(now);
   acknowledge(response.psn.after(1), now);
   miss_answers(response.psn, now);
@@ -182,7 +181,7 @@ void Requester::take_atomic(const wire::Packet& response, Time now) {
     return;
   }
   if (message->work.original != nullptr) *message->work.original = response.original;
-  message->there = 1;
+  message->there.add(0);
   answered(*message);
   progressed(now);
   acknowledge(response.psn.after(1), now);

@@ -2,6 +2,8 @@
 // What does an answer say about the work that was sent?
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "test_flow.h"
 
 namespace weft::transport::testing {
@@ -231,6 +233,42 @@ TEST(ReadAnswer, ThatWasOvertakenIsAskedForAgain) {
     EXPECT_EQ(sender.ended_now(), "0 ok, 1 ok");
     EXPECT_EQ(sender.requester.deadline(), Time::max());
   }
+}
+
+// With a wide way a part has so many that their places need several words.
+TEST(ReadAnswer, ThatIsLostAmongManyIsAskedForAgain) {
+  Sender sender(selective());
+  std::int32_t next = 0;
+  while (sender.requester.window().size() < 512) {
+    for (unsigned i = 0; i < 512; ++i) sender.post(WorkKind::kSend, 1);
+    for (int rest = 512; rest > 0;) {
+      const auto count = static_cast<std::int32_t>(sender.packets().size());
+      ASSERT_GT(count, 0);
+      rest -= count;
+      next += count;
+      sender.acknowledge(next - 1);
+    }
+  }
+  sender.ended_now();
+  const auto read = [next](std::int32_t first, std::size_t count) {
+    return "read " + std::to_string(next + first) + " @" + std::to_string(first * kMtu) + "+" +
+           std::to_string(count * kMtu);
+  };
+  sender.post(WorkKind::kRead, 300 * kMtu);
+  EXPECT_EQ(sender.sends(), read(0, 256) + ", " + read(256, 44));
+  sender.now += milliseconds(1);
+  for (std::int32_t i = 0; i < 300; ++i) {
+    if (i == 0 || (i >= 100 && i < 200) || i == 255) continue;
+    sender.answer(Operation::kReadResponseMiddle, next + i, kMtu);
+  }
+  EXPECT_EQ(sender.sends(), read(0, 1) + ", " + read(100, 100) + ", " + read(255, 1));
+  sender.answer(Operation::kReadResponseOnly, next, kMtu);
+  EXPECT_EQ(sender.ended_now(), "");
+  for (std::int32_t i = 100; i < 200; ++i) {
+    sender.answer(Operation::kReadResponseMiddle, next + i, kMtu);
+  }
+  sender.answer(Operation::kReadResponseOnly, next + 255, kMtu);
+  EXPECT_EQ(sender.ended_now(), std::to_string(next) + " ok");
 }
 
 TEST(ReadAnswer, ThatNeverComesIsAskedForByTheClock) {

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "wire/packet.h"
+
 namespace weft::transport {
 namespace {
 
@@ -14,6 +16,7 @@ const Time kBegin{std::chrono::seconds(1)};
 
 Settings widest(unsigned max_window) {
   Settings settings;
+  settings.path_mtu = wire::kMaxReliableDatagramMtu;
   settings.max_window = max_window;
   return settings;
 }
@@ -78,6 +81,26 @@ TEST(Window, ShrinksWithLossAndMarksThenGrowsSlowly) {
     window.acknowledged(window.size(), true);
     EXPECT_EQ(window.size(), shrunk + 1);
   }
+}
+
+// Else whoever has small packets would get less of a way that loses some.
+TEST(Window, GrowsByAsManyBytesWhateverThePackets) {
+  Settings settings = widest(512);
+  settings.path_mtu = wire::kMaxReliableDatagramMtu / 8;
+  Window window(settings);
+  fill(window, 5);
+  window.lost(kBegin);
+  EXPECT_EQ(window.size(), 358U);
+  window.acknowledged(358, true);
+  EXPECT_EQ(window.size(), 366U);
+  for (int i = 1; i < 6; ++i) window.lost(kBegin + std::chrono::seconds(i));
+  EXPECT_EQ(window.size(), 61U);
+  window.acknowledged(61, true);
+  EXPECT_EQ(window.size(), 65U) << "a sixteenth";
+  for (int i = 6; i < 12; ++i) window.lost(kBegin + std::chrono::seconds(i));
+  EXPECT_EQ(window.size(), 8U);
+  window.acknowledged(8, true);
+  EXPECT_EQ(window.size(), 9U) << "at least one";
 }
 
 TEST(Window, ShrinksOncePerRoundTrip) {

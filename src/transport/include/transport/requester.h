@@ -19,6 +19,7 @@
 #include <boost/container/deque.hpp>
 #include <optional>
 
+#include "transport/answer_set.h"
 #include "transport/psn_ranges.h"
 #include "transport/settings.h"
 #include "transport/window.h"
@@ -122,8 +123,8 @@ class Requester {
     Psn first;
     std::uint32_t packets = 0;  // 0 until it has begun
     std::uint32_t cut = 0;      // how many of them were sent
-    std::uint64_t there = 0;    // which answers of a read are in place, a bit for each
-    std::uint64_t again = 0;    // which answers are to be asked for once more
+    AnswerSet there;            // answers of a read that are in place
+    AnswerSet again;            // answers that are to be asked for once more
     Time asked{};               // when it was asked for any last
     bool ended = false;
     Status status = Status::kSuccess;
@@ -135,11 +136,11 @@ class Requester {
     bool asks() const { return work.kind >= WorkKind::kRead && !resync; }
     PsnRange range() const { return {first, packets}; }
     Psn end() const { return range().end(); }
-    static std::uint64_t bits(std::int32_t count) {
-      return count >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << std::max(count, 0)) - 1;
+    AnswerSet lacks() const { return AnswerSet(0, packets).without(there); }
+    AnswerSet lacks_before(Psn psn) const {
+      const std::int32_t count = std::max(psn.since(first), 0);
+      return AnswerSet(0, std::min(packets, static_cast<std::uint32_t>(count))).without(there);
     }
-    std::uint64_t lacks() const { return bits(static_cast<std::int32_t>(packets)) & ~there; }
-    std::uint64_t lacks_before(Psn psn) const { return lacks() & bits(psn.since(first)); }
   };
   // Blocks of two: the standard one would have one message in each, and ask for memory every time;
   // larger ones, of which every flow has had one, leave holes between flows.
@@ -148,6 +149,7 @@ class Requester {
                               boost::container::deque_options_t<boost::container::block_size<2>>>;
 
   // Packets (requester.cc).
+  std::uint32_t part_of_read() const;
   void split(std::size_t place);
   bool may_cut() const;
   bool may_repair() const;
@@ -181,7 +183,7 @@ class Requester {
   void take_refusal(Psn psn, std::uint8_t code, Time now);
   void acknowledge(Psn end, Time now);
   void miss_answers(Psn end, Time now);
-  void ask_for(Message& message, std::uint64_t answers);
+  void ask_for(Message& message, const AnswerSet& answers);
   void answered(Message& message);
   void agree_anew(std::size_t refused);
   void progressed(Time now);

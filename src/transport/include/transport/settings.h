@@ -53,8 +53,8 @@ struct Settings {
       512;  // packets under way; below 2^23, and with `selective` at most kMaxHeld
 };
 
-// Long reads are asked for in parts of so many packets: their responses, too, must not be more than
-// fit on the way.
+// Long reads are asked for in parts of so many packets, or of more where more are under way: their
+// responses, too, must not be more than fit on the way. A read of so many is never divided.
 inline constexpr std::uint32_t kReadPart = 64;
 // Payload of a packet that every way carries, as far as this can be known: one for IPv6 takes
 // packets of 1280 bytes (RFC 8200).

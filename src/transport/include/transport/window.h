@@ -38,6 +38,7 @@ class Window {
   void shrink(double factor, Time now);
 
   const double most_;
+  const double growth_;  // packets in a round trip
   double size_;
   double growth_ends_;         // up to there it doubles in each round trip
   double before_silence_ = 0;  // 0: all has been said since
