@@ -95,7 +95,11 @@ void Requester::told(Psn end) {
 bool Requester::may_begin(const Message& message) const {
   if (held_) return false;
   if (message.asks() && remembered_ >= std::max(settings_.max_reads, 1U)) return false;
-  return !message.work.fence || asking_ == 0;
+  if (message.work.fence && asking_ != 0) return false;
+  // Long parts do not exceed the window by more than short ones do.
+  if (!message.reads()) return true;
+  const std::uint32_t part = std::min(packets_for(message.work.length), part_of_read());
+  return under_way() + part <= window_.size() + kReadPart;
 }
 
 bool Requester::may_cut() const {

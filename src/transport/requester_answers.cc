@@ -170,7 +170,9 @@ void Requester::take_read(const wire::Packet& response, Time now) {
   if (message->lacks().empty()) answered(*message);
   progressed(now);
   acknowledge(response.psn.after(1), now);
-  miss_answers(response.psn, now);
+  // What closes a gap was asked for again: what lacks behind it may have been lost meanwhile.
+  const bool closes = message->there.gap_from(index) > index + 1;
+  miss_answers(closes ? acknowledged_ : response.psn, now);
   settle();
 }
 

@@ -11,7 +11,10 @@
 namespace weft::transport::testing {
 namespace {
 
-constexpr std::size_t kAreaBytes = 128 * 1024;
+// Room for the longest work in many places.
+std::size_t area_bytes(const Scenario& scenario) {
+  return std::max<std::size_t>(128 * 1024, 2 * scenario.longest);
+}
 constexpr std::size_t kNumberBytes = 8;
 constexpr std::size_t kMostPending = 12;
 constexpr std::uint64_t kCompared = 0x3000;
@@ -44,8 +47,8 @@ FlowEnd::FlowEnd(const Scenario& scenario, std::uint64_t way, std::uint64_t way_
       way_back_(way_back),
       random_(scenario.seed * 1000 + way),
       left_(scenario.works),
-      area_(kAreaBytes),
-      readable_(content(way_back, ~0ULL, kAreaBytes)),
+      area_(area_bytes(scenario)),
+      readable_(content(way_back, ~0ULL, area_.size())),
       path_mtu_(settings.path_mtu),
       carries_(settings.path_mtu),
       cutter_(settings, 0),
@@ -60,7 +63,7 @@ void FlowEnd::draw(Pending& pending) {
   Work& work = pending.work;
   work.kind = static_cast<WorkKind>(up_to(random_, 4));
   const std::size_t most = happens(random_, 0.2) ? scenario_.longest : 200;
-  const std::size_t length = kNumberBytes + up_to(random_, std::min(most, kAreaBytes / 2));
+  const std::size_t length = kNumberBytes + up_to(random_, most);
   work.fence = happens(random_, scenario_.fenced);
   work.prompt = happens(random_, 0.5);
   work.has_immediate = work.kind <= WorkKind::kWrite && happens(random_, 0.3);
@@ -70,8 +73,9 @@ void FlowEnd::draw(Pending& pending) {
   pending.bytes =
       work.kind == WorkKind::kRead ? Bytes(length) : content(way_, pending.number, length);
   if (work.kind == WorkKind::kWrite)
-    work.address = kWriteArea + up_to(random_, kAreaBytes - length);
-  if (work.kind == WorkKind::kRead) work.address = kReadArea + up_to(random_, kAreaBytes - length);
+    work.address = kWriteArea + up_to(random_, area_.size() - length);
+  if (work.kind == WorkKind::kRead)
+    work.address = kReadArea + up_to(random_, area_.size() - length);
   if (work.kind >= WorkKind::kCompareSwap) {
     const bool compares = work.kind == WorkKind::kCompareSwap;
     work.length = 8;
@@ -150,7 +154,7 @@ void FlowEnd::judge() {
   if (may_fail_) return;
   if (sent_ != peer_->received_) blame("messages were lost, repeated or misordered");
   if (peer_->counter_ != added_) blame("additions were lost or repeated");
-  Bytes model(kAreaBytes);
+  Bytes model(area_.size());
   for (const Write& write : writes_) {
     std::copy(write.bytes.begin(), write.bytes.end(),
               model.begin() + static_cast<std::ptrdiff_t>(write.offset));
@@ -280,7 +284,8 @@ void FlowEnd::message_ends(const wire::Packet& packet) {
 Verdict FlowEnd::may_access(Access need, const wire::Reth& memory) {
   if (memory.key != kGoodKey && memory.key != kGoneKey) return {Verdict::Kind::kAccess, kWhy};
   const std::uint64_t area = need == Access::kRemoteWrite ? kWriteArea : kReadArea;
-  const bool within = memory.address >= area && memory.address - area + memory.length <= kAreaBytes;
+  const bool within =
+      memory.address >= area && memory.address - area + memory.length <= area_.size();
   if (!within) blame("an access to memory that nobody named");
   return within ? Verdict{} : Verdict{Verdict::Kind::kAccess, 1};
 }

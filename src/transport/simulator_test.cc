@@ -73,6 +73,27 @@ TEST(Simulator, APeerThatNamesWhatItLacksGetsLittleElseAgain) {
   EXPECT_GT(from_there.again, named.again);
 }
 
+// Reads of many hundred packets, whose parts have other lengths whenever the window has changed.
+TEST(Simulator, LongReadsArriveWhole) {
+  for (const double loss : {0.0, 0.001, 0.01}) {
+    for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+      Scenario scenario = two_devices();
+      scenario.seed = seed;
+      scenario.settings.path_mtu = 256;
+      scenario.settings.max_window = 512;
+      scenario.longest = 250'000;
+      scenario.refused = scenario.gone = 0.05;
+      scenario.weather.loss = loss;
+      const Outcome outcome = run(scenario);
+      EXPECT_EQ(outcome.wrong, "") << "seed " << seed << ", loss " << loss;
+      EXPECT_GT(ended(outcome, Status::kRemoteAccess), 0U);
+      if (loss == 0) {
+        EXPECT_EQ(outcome.again, 0U);
+      }
+    }
+  }
+}
+
 TEST(Simulator, AWireThatIsCutForASecondCostsNothingButTime) {
   for (const bool selective : {true, false}) {
     Scenario scenario = two_devices();

@@ -15,10 +15,10 @@ using std::chrono::milliseconds;
 
 constexpr double kFirst = 64;
 constexpr double kLeastWindow = 8;
-// In each round trip it grows by so many bytes, however small the packets are, or by one packet;
-// and if that is more than one packet, by no more than this part of it.
+// In each round trip it grows by so many bytes, however small the packets are, but by one packet at
+// least, and by no more than that part of it.
 constexpr double kGrowthBytes = wire::kMaxReliableDatagramMtu;
-constexpr double kGentle = 16;
+constexpr double kGentle = 4;
 // Loss without a queue says little about congestion; with one, it says that there was no more room.
 constexpr double kAfterLoss = 0.7;
 constexpr double kShrinkAfterMark = 0.7;
@@ -32,18 +32,23 @@ constexpr Duration kFirstPatience = milliseconds(20);
 
 Window::Window(const Settings& settings)
     : most_(settings.max_window),
-      growth_(std::max(1.0, kGrowthBytes / static_cast<double>(settings.path_mtu))),
       size_(std::min<double>(kFirst, settings.max_window)),
       growth_ends_(settings.max_window),
       patience_(std::min(std::max<Duration>(kFirstPatience, 3 * settings.first_round_trip),
                          settings.ack_timeout)),
-      longest_patience_(settings.ack_timeout) {}
+      longest_patience_(settings.ack_timeout) {
+  carries(settings.path_mtu);
+}
 
 void Window::acknowledged(unsigned count, bool full) {
   if (!full) return;
   const double growth = std::clamp(size_ / kGentle, 1.0, growth_);
   size_ += size_ < growth_ends_ ? count : count * growth / size_;
   size_ = std::min(size_, most_);
+}
+
+void Window::carries(std::size_t path_mtu) {
+  growth_ = std::max(1.0, kGrowthBytes / static_cast<double>(path_mtu));
 }
 
 void Window::timed(Duration round_trip, Time now) {

@@ -96,11 +96,15 @@ TEST(Window, GrowsByAsManyBytesWhateverThePackets) {
   for (int i = 1; i < 6; ++i) window.lost(kBegin + std::chrono::seconds(i));
   EXPECT_EQ(window.size(), 61U);
   window.acknowledged(61, true);
-  EXPECT_EQ(window.size(), 65U) << "a sixteenth";
-  for (int i = 6; i < 12; ++i) window.lost(kBegin + std::chrono::seconds(i));
+  EXPECT_EQ(window.size(), 69U);
+  window.carries(wire::kMaxReliableDatagramMtu);
+  window.acknowledged(69, true);
+  EXPECT_EQ(window.size(), 70U);
+  window.carries(wire::kMaxReliableDatagramMtu / 8);
+  for (int i = 6; i < 14; ++i) window.lost(kBegin + std::chrono::seconds(i));
   EXPECT_EQ(window.size(), 8U);
   window.acknowledged(8, true);
-  EXPECT_EQ(window.size(), 9U) << "at least one";
+  EXPECT_EQ(window.size(), 10U) << "a quarter";
 }
 
 TEST(Window, ShrinksOncePerRoundTrip) {

@@ -74,6 +74,7 @@ class Requester {
   // The end of hold(): the peer knows the smaller path MTU, and nothing has begun.
   void go_on_with(std::size_t path_mtu) {
     settings_.path_mtu = path_mtu;
+    window_.carries(path_mtu);
     held_ = false;
   }
 

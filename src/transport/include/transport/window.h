@@ -33,12 +33,14 @@ class Window {
   // Then packets were acknowledged after all, of which none is known to be lost: the peer had not
   // looked, and it is as before.
   void heard_again();
+  // Packets have that payload from now on.
+  void carries(std::size_t path_mtu);
 
  private:
   void shrink(double factor, Time now);
 
   const double most_;
-  const double growth_;  // packets in a round trip
+  double growth_ = 1;  // packets in a round trip
   double size_;
   double growth_ends_;         // up to there it doubles in each round trip
   double before_silence_ = 0;  // 0: all has been said since
