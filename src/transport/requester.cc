@@ -242,7 +242,7 @@ std::size_t Requester::payload_of(const Message& message, std::uint32_t index) c
 std::size_t Requester::oldest_bytes() const {
   if (!has_begun()) return 0;
   const Message& oldest = messages_.front();
-  if (lacks_answer(oldest)) return payload_of(oldest, oldest.lacks().first_from(0));
+  if (lacks_answer(oldest)) return payload_of(oldest, oldest.first_lacking());
   const std::int32_t index = std::max(acknowledged_.since(oldest.first), 0);
   return payload_of(oldest, static_cast<std::uint32_t>(index));
 }

@@ -167,7 +167,7 @@ void Requester::take_read(const wire::Packet& response, Time now) {
     message->again.remove(index);
     if (message->again.empty()) --asking_again_;
   }
-  if (message->lacks().empty()) answered(*message);
+  if (message->first_lacking() == message->packets) answered(*message);
   progressed(now);
   acknowledge(response.psn.after(1), now);
   // What closes a gap was asked for again: what lacks behind it may have been lost meanwhile.

@@ -151,8 +151,7 @@ bool Responder::narrow(std::size_t path_mtu) {
 }
 
 std::uint32_t Responder::packets_for(std::uint64_t length) const {
-  const std::uint64_t count = (length + settings_.path_mtu - 1) / settings_.path_mtu;
-  return static_cast<std::uint32_t>(std::max<std::uint64_t>(count, 1));
+  return transport::packets_for(length, settings_.path_mtu);
 }
 
 Verdict Responder::take_read(const wire::Packet& request) {

@@ -137,7 +137,8 @@ class Requester {
     bool asks() const { return work.kind >= WorkKind::kRead && !resync; }
     PsnRange range() const { return {first, packets}; }
     Psn end() const { return range().end(); }
-    AnswerSet lacks() const { return AnswerSet(0, packets).without(there); }
+    // Place of the first answer that is not in place; `packets` when all are.
+    std::uint32_t first_lacking() const { return there.gap_from(0); }
     AnswerSet lacks_before(Psn psn) const {
       const std::int32_t count = std::max(psn.since(first), 0);
       return AnswerSet(0, std::min(packets, static_cast<std::uint32_t>(count))).without(there);
