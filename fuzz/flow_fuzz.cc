@@ -60,7 +60,7 @@ class Memory final : public Target {
   }
   Verdict message_goes_on(std::span<const std::byte> bytes) override {
     require(receiving_, "bytes of no message");
-    require(bytes.size() <= wire::kMaxPathMtu, "more than a packet holds");
+    require(bytes.size() <= wire::kMaxReliableDatagramMtu, "more than a packet holds");
     return but_not_ready(verdict());
   }
   void message_ends(const wire::Packet&) override {
@@ -184,6 +184,9 @@ Settings draw(Input& input) {
   settings.kind = kKinds[input.below(3)];
   settings.selective = input.byte() % 2 != 0;
   settings.path_mtu = std::size_t{256} << input.below(5);
+  if (settings.kind == wire::Transport::kReliableDatagram && input.byte() % 2 != 0) {
+    settings.path_mtu = wire::kReliableDatagramMtuUnit * (4 + input.below(136));
+  }
   settings.max_reads = input.below(5);
   settings.max_reads_of_peer = input.below(5);
   settings.max_window = 1U << input.below(11);
@@ -331,7 +334,7 @@ class Flow {
     if (kind == wire::Payload::kEight) return 8;
     if (kind == wire::Payload::kNotice) return 16;
     if (kind == wire::Payload::kFull) return settings_.path_mtu << (input_.byte() == 0xFF ? 1 : 0);
-    return std::min<std::size_t>(length(), wire::kMaxPathMtu);
+    return std::min<std::size_t>(length(), wire::max_payload(settings_.kind, kind));
   }
 
   // All that both have to say comes to an end, and is not much.

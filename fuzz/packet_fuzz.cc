@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What do packets that say nonsense do to those who read them? Input: a datagram as it came.
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdlib>
@@ -58,15 +59,27 @@ void check(std::span<const std::byte> datagram) {
   }
 }
 
-}  // namespace
+constexpr std::size_t kLongestDatagram = 65'507;  // of UDP
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  if (size > 5000) return 0;
-  const std::span<const std::byte> datagram(reinterpret_cast<const std::byte*>(data), size);
+void read_all(std::span<const std::byte> datagram) {
   Packet packet;
   if (parse(datagram, packet) == Malformed::kNone) write_again(datagram, packet);
   manage(packet.payload);
   manage(datagram);
   check(datagram);
+}
+
+}  // namespace
+
+// The bytes as they are; then followed by as many zeros as their last two bytes say.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size > kLongestDatagram) return 0;
+  const std::span<const std::byte> datagram(reinterpret_cast<const std::byte*>(data), size);
+  read_all(datagram);
+  if (size < 2) return 0;
+  const std::size_t more = std::size_t{data[size - 2]} << 8 | data[size - 1];
+  std::vector<std::byte> longer(datagram.begin(), datagram.end());
+  longer.resize(std::min(size + more, kLongestDatagram));
+  read_all(longer);
   return 0;
 }

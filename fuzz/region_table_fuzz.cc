@@ -107,6 +107,10 @@ void hold(Table& table, memory::TableUser& user, Input& input) {
     return;
   }
   for (std::size_t i = 0; i < count; ++i) {
+    if (ranges[i].length == 0) {
+      require(out[i].length == 0, "an access of no bytes was given some");
+      continue;  // allowed whatever its key and address
+    }
     const std::uint64_t held = hazards[i].load();
     require(held != 0 && held <= memory::kMaxRegions, "an allowed access holds nothing");
     const RegionSlot& slot = table.slot(held - 1);

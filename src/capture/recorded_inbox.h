@@ -22,6 +22,7 @@ class RecordedInbox final : public link::Inbox, link::InboxSink {
               std::uint64_t length, void* cookie) override;
   void acknowledge(const link::Offer& offer) override;
   void refuse(link::InboxSink& sink, std::uint32_t source) override;
+  bool reclaim_buffers() override { return inbox_.reclaim_buffers(); }
   void check_sources(link::InboxSink& sink) override;
   std::uint64_t lost() const override { return inbox_.lost(); }
   int wake_fd() const override { return inbox_.wake_fd(); }
@@ -42,7 +43,7 @@ class RecordedInbox final : public link::Inbox, link::InboxSink {
 
   void source_opened(std::uint32_t source, const os::SocketAddress& address) override;
   void source_closed(std::uint32_t source, bool died) override;
-  bool takes_more() const override { return sink_->takes_more(); }
+  unsigned room() const override { return sink_->room(); }
   bool takes_more_urgently() const override { return sink_->takes_more_urgently(); }
   // Comes over the network, where packets are written down.
   bool arriving(const link::Arrival& arrival) override { return sink_->arriving(arrival); }

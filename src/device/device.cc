@@ -4,11 +4,10 @@
 
 #include "doors.h"
 #include "os/process_memory.h"
-#include "os/runtime_dir.h"
 
 namespace weft::device {
 
-Device::Device(std::string directory, std::unique_ptr<memory::RegionTable> regions,
+Device::Device(os::RuntimeDirectory directory, std::unique_ptr<memory::RegionTable> regions,
                std::shared_ptr<memory::ForeignTable> regions_of_users)
     : directory_(std::move(directory)),
       regions_(std::move(regions)),
@@ -16,10 +15,9 @@ Device::Device(std::string directory, std::unique_ptr<memory::RegionTable> regio
 
 Device::~Device() {
   if (capture_ != nullptr) capture_->flush();
-  sweep_up();
 }
 
-void Device::sweep_up() const { os::sweep(directory_); }
+void Device::sweep_up() const { os::sweep(directory()); }
 
 Result<std::shared_ptr<Doors>> Device::doors() {
   const std::lock_guard guard(doors_mutex_);
@@ -30,16 +28,24 @@ Result<std::shared_ptr<Doors>> Device::doors() {
 }
 
 Result<std::shared_ptr<Device>> Device::open(const std::string& base_directory) {
-  auto directory = os::runtime_directory(base_directory);
+  auto directory = os::RuntimeDirectory::open(base_directory);
   if (!directory) return directory.error();
-  os::sweep(directory.value());
-  os::allow_memory_access_by_peers();
-  auto regions = memory::RegionTable::create(directory.value());
+  auto regions = memory::RegionTable::create(directory.value().path());
   if (!regions) return regions.error();
-  auto of_users = memory::ForeignTable::open(directory.value(), regions.value()->name());
+  auto of_users = regions.value()->for_owner();
   if (!of_users) return of_users.error();
   return std::shared_ptr<Device>(new Device(
       std::move(directory).value(), std::move(regions).value(), std::move(of_users).value()));
+}
+
+// The last process that leaves a directory removes it: perhaps just before the table is in it.
+Result<std::shared_ptr<Device>> Device::open_persistently(const std::string& base_directory) {
+  constexpr int kTries = 100;
+  auto opened = open(base_directory);
+  for (int i = 1; i < kTries && !opened && opened.error().code == ENOENT; ++i) {
+    opened = open(base_directory);
+  }
+  return opened;
 }
 
 Result<std::shared_ptr<Device>> Device::get(const std::string& base_directory) {
@@ -50,7 +56,8 @@ Result<std::shared_ptr<Device>> Device::get(const std::string& base_directory) {
   // A forked child needs a device of its own: the inherited one shows the parent's memory.
   const auto device = current.lock();
   if (device != nullptr && process == os::process_id()) return device;
-  auto opened = open(base_directory);
+  os::allow_memory_access_by_peers();
+  auto opened = open_persistently(base_directory);
   if (opened) current = opened.value();
   process = os::process_id();
   return opened;

@@ -5,13 +5,17 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <span>
 #include <thread>
 
 #include "device/port.h"
 #include "link_udp/route.h"
 #include "os/event.h"
+#include "os/local_name.h"
 #include "os/loopback.h"
 #include "os/thread_count.h"
+#include "wire/icrc.h"
+#include "wire/packet.h"
 
 namespace weft::device {
 namespace {
@@ -32,16 +36,20 @@ struct Holder {
   std::unique_ptr<Port> port;
 };
 
-// What a foreign peer sends to an endpoint of that port: UD SEND Only (0x64), partition 0xFFFF, the
-// queue pair, its own one at the end; the ICRC is for the endpoint to look at.
-std::array<std::byte, 24> packet_for(std::uint16_t port) {
-  std::array<std::byte, 24> bytes{};
+// What a foreign peer sends from `own` to port 4791 for the endpoint of another port: UD SEND Only
+// (0x64), partition 0xFFFF, the queue pair, its own one at the end, and the ICRC.
+std::array<std::byte, 28> packet_for(std::uint16_t port, const os::SocketAddress& own,
+                                     const os::SocketAddress& door) {
+  std::array<std::byte, 28> bytes{};
   const std::uint32_t queue_pair = udp::queue_pair_at(port);
   bytes[0] = std::byte{0x64};
   bytes[2] = bytes[3] = std::byte{0xFF};
   for (unsigned i = 0; i < 3; ++i)
     bytes[5 + i] = static_cast<std::byte>(queue_pair >> (16 - 8 * i));
   bytes[19] = std::byte{0x11};
+  const std::span<const std::byte> covered(bytes.data(), bytes.size() - wire::kIcrcBytes);
+  wire::store_icrc(bytes.data() + covered.size(),
+                   wire::icrc(udp::route_between(own, door), covered));
   return bytes;
 }
 
@@ -49,10 +57,13 @@ TEST(Doors, WhatComesForOthersIsHandedOnThoughTheHolderNeverPolls) {
   const os::SocketAddress host = os::address_of("127.47.91.1", 0);
   const Holder holder(host);
   auto other = std::move(os::UdpSocket::bind(host, {})).value();
+  // By that name the relay knows an endpoint of Weft.
+  const auto name = os::LocalName::claim("weft/datagrams/" + other.address().text());
+  ASSERT_TRUE(name.ok());
   auto foreign = std::move(os::UdpSocket::bind(host, {.trains = false})).value();
   for (int i = 0; i < 3; ++i) {
-    const auto bytes = packet_for(other.address().port());
     const auto door = os::address_of("127.47.91.1", 4791);
+    const auto bytes = packet_for(other.address().port(), foreign.address(), door);
     ASSERT_EQ(foreign.send(door, {}, bytes, bytes.size()).error, 0);
     ASSERT_TRUE(os::wait_readable(other.fd(), std::chrono::seconds(20)));
     os::UdpBatch batch(1);

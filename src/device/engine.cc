@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "device/backoff.h"
+#include "os/cancellation.h"
 
 namespace weft::device {
 namespace {
@@ -33,7 +34,7 @@ Status EngineGroup::open() {
 }
 
 Status EngineGroup::attach(Engine& engine) {
-  const std::lock_guard guard(lock_);
+  const ControlGuard guard(lock_);
   if (std::find(engines_.begin(), engines_.end(), &engine) != engines_.end()) return {};
   if (kind_ == WaitKind::kDescriptor) {
     if (Status ok = set_.add(engine.wake_fd()); !ok) return ok;
@@ -44,20 +45,29 @@ Status EngineGroup::attach(Engine& engine) {
 }
 
 void EngineGroup::detach(Engine& engine) {
-  const std::lock_guard guard(lock_);
+  const ControlGuard guard(lock_);
   if (std::erase(engines_, &engine) == 0) return;
   if (kind_ == WaitKind::kDescriptor) set_.remove(engine.wake_fd());
   if (std::erase(sleeping_, &engine) != 0) engine.wake_up();
 }
 
 void EngineGroup::progress() {
-  if (!lock_.try_lock_first()) return;
+  if (!lock_.try_lock()) return;
   std::unique_lock guard(lock_, std::adopt_lock);
   if (asleep_.load(std::memory_order_relaxed)) [[unlikely]]
     wake_up();
   for (Engine* engine : engines_) engine->progress();
-  guard.release();
-  lock_.unlock_last();
+  guard.unlock();
+  yield_when_idle();
+}
+
+// Two threads that poll at once may miss a count of each other: the yield comes later then.
+inline void EngineGroup::yield_when_idle() {
+  const unsigned polls = idle_polls_.load(std::memory_order_relaxed) + 1;
+  if (polls < kIdlePolls) [[likely]]
+    return idle_polls_.store(polls, std::memory_order_relaxed);
+  idle_polls_.store(kIdlePolls - kPollsPerYield, std::memory_order_relaxed);
+  std::this_thread::yield();
 }
 
 void EngineGroup::signal() {
@@ -95,7 +105,7 @@ bool EngineGroup::prepare_wait(const std::function<bool()>& ready) {
 }
 
 void EngineGroup::end_wait() {
-  const std::lock_guard guard(lock_);
+  const ControlGuard guard(lock_);
   if (asleep_.load(std::memory_order_relaxed)) wake_up();
 }
 
@@ -119,36 +129,64 @@ void EngineGroup::follow(Clock::time_point until, const std::function<bool()>& r
   lead_changed_.wait_until(guard, until, [&] { return !led_ || ready(); });
 }
 
+// The lead of one call of wait(). It ends with the call, also when the thread is cancelled in it.
+class EngineGroup::Lead {
+ public:
+  explicit Lead(EngineGroup& group) : group_(group) {}
+  ~Lead() {
+    if (taken_) group_.announce(true);
+  }
+  Lead(const Lead&) = delete;
+  Lead& operator=(const Lead&) = delete;
+
+  // True when this thread has it, from now on or since an earlier call.
+  bool take() { return taken_ || (taken_ = group_.take_the_lead()); }
+
+ private:
+  EngineGroup& group_;
+  bool taken_ = false;
+};
+
+// After prepare_wait(): the next progress() ends the sleep, or, if the thread is cancelled, this.
+void EngineGroup::sleep(std::chrono::nanoseconds limit) {
+  struct Awakening {
+    EngineGroup* group;
+    ~Awakening() {
+      if (group != nullptr) group->end_wait();
+    }
+  } awakening{this};
+  os::wait_readable_or_cancelled(set_.fd(), std::chrono::ceil<std::chrono::milliseconds>(limit));
+  awakening.group = nullptr;
+}
+
 bool EngineGroup::wait(std::chrono::milliseconds timeout, const std::function<bool()>& ready) {
   const auto begin = Clock::now();
   const auto end = timeout.count() < 0 ? Clock::time_point::max() : begin + timeout;
-  bool leading = false;
+  Lead lead(*this);
   Backoff backoff;
-  const auto leave = [&](bool news) {
-    if (leading) announce(true);
-    return news;
-  };
   for (auto now = begin;; now = Clock::now()) {
     progress();
-    if (ready()) return leave(true);
-    if (signalled_.exchange(false) || now >= end) return leave(false);
+    if (ready()) return true;
+    if (signalled_.exchange(false) || now >= end) return false;
     if (now - begin < kSpin) continue;
     if (kind_ != WaitKind::kDescriptor) {
+      os::cancellation_point();
       std::this_thread::yield();
       continue;
     }
     const auto until = std::min(end, now + kLongestSleep);
-    if (!leading && !(leading = take_the_lead())) {
+    if (!lead.take()) {
       follow(until, ready);
       continue;
     }
     if (!prepare_wait(ready)) {
-      std::this_thread::sleep_for(std::min<Clock::duration>(backoff.next(), end - now));
+      os::cancellation_point();
+      os::nap(std::min<Clock::duration>(backoff.next(), end - now));
       continue;
     }
     backoff.reset();
     announce(false);
-    os::wait_readable(set_.fd(), std::chrono::ceil<std::chrono::milliseconds>(until - now));
+    sleep(until - now);
   }
 }
 

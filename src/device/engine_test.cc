@@ -3,8 +3,10 @@
 #include "device/engine.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <atomic>
+#include <functional>
 #include <thread>
 
 namespace weft::device {
@@ -154,6 +156,28 @@ TEST_F(EngineGroupTest, NewsCountMoreThanASignal) {
   engine_.post();
   group_.signal();
   EXPECT_TRUE(wait(kForever));
+}
+
+TEST_F(EngineGroupTest, ACancelledThreadLeavesNoEngineAsleepAndTheLeadToOthers) {
+  pthread_t sleeper{};
+  std::function<void()> sleep = [this] { wait(kForever); };
+  const auto run = [](void* body) -> void* {
+    (*static_cast<std::function<void()>*>(body))();
+    return nullptr;
+  };
+  ASSERT_EQ(pthread_create(&sleeper, nullptr, run, &sleep), 0);
+  while (engine_.asleep() == 0) std::this_thread::yield();
+  void* result = nullptr;
+  EXPECT_EQ(pthread_cancel(sleeper), 0);
+  EXPECT_EQ(pthread_join(sleeper, &result), 0);
+  EXPECT_EQ(result, PTHREAD_CANCELED);
+  EXPECT_EQ(engine_.asleep(), 0);
+  std::thread peer([&] {
+    while (engine_.asleep() == 0) std::this_thread::yield();
+    engine_.post();
+  });
+  EXPECT_TRUE(wait(kForever));
+  peer.join();
 }
 
 TEST_F(EngineGroupTest, NobodyMayWaitWhileNewsAreThere) {

@@ -67,6 +67,11 @@ void JointInbox::refuse(link::InboxSink& sink, std::uint32_t source) {
   inbox_of(source).refuse(sink, source);
 }
 
+bool JointInbox::reclaim_buffers() {
+  const bool near = near_.reclaim_buffers();
+  return far_.reclaim_buffers() && near;
+}
+
 void JointInbox::check_sources(link::InboxSink& sink) {
   near_.check_sources(sink);
   far_.check_sources(sink);

@@ -28,6 +28,7 @@ class JointInbox final : public link::Inbox {
               std::uint64_t length, void* cookie) override;
   void acknowledge(const link::Offer& offer) override;
   void refuse(link::InboxSink& sink, std::uint32_t source) override;
+  bool reclaim_buffers() override;
   void check_sources(link::InboxSink& sink) override;
   std::uint64_t lost() const override { return near_.lost() + far_.lost(); }
   int wake_fd() const override { return wake_.fd(); }

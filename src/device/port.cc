@@ -19,6 +19,7 @@ Status Port::open_mailbox(const os::SocketAddress& address, const PortOptions& o
   box.directory = device_->directory();
   box.address = address;
   box.domain = options.domain;
+  box.served = options.served;
   box.table = device_->regions().name();
   box.counts_access = (options.count_remote_reads ? shm::kCountsReads : 0) |
                       (options.count_remote_writes ? shm::kCountsWrites : 0);
@@ -32,6 +33,7 @@ Status Port::open_mailbox(const os::SocketAddress& address, const PortOptions& o
   sender_.bell = &mailbox_->bell();
   sender_.eager_limit = std::min<std::size_t>(options.eager_limit, shm::kMaxEager);
   sender_.service = options.service;
+  sender_.own_regions = device_->regions_of_users();
   inbox_ = mailbox_.get();
   if (device_->capture() != nullptr) {
     recorder_ = std::make_unique<capture::Recorder>(
@@ -49,6 +51,7 @@ Status Port::open_station(os::UdpSocket socket, const PortOptions& options) {
   udp::StationOptions wanted;
   wanted.name = options.name;
   wanted.domain = options.domain;
+  wanted.served = options.served;
   wanted.regions = device_->regions_of_users();
   wanted.counts_reads = options.count_remote_reads;
   wanted.counts_writes = options.count_remote_writes;
@@ -89,7 +92,9 @@ Status Port::open_datagrams(os::UdpSocket socket, bool foreign_peers) {
 Status Port::open_network(const link::Place& place, const PortOptions& options) {
   if (place.port == nullptr) return Error{EINVAL, "no socket at " + place.address.text()};
   const bool datagrams = options.service == link::Service::kDatagram;
-  auto socket = os::UdpSocket::over(*place.port, udp::kSocketOptions);
+  os::UdpSocket::Options wanted = udp::kSocketOptions;
+  wanted.traffic_class |= place.traffic_class;
+  auto socket = os::UdpSocket::over(*place.port, wanted);
   if (!socket) return socket.error();
   return datagrams ? open_datagrams(std::move(socket).value(), options.foreign_peers)
                    : open_station(std::move(socket).value(), options);
@@ -98,10 +103,13 @@ Status Port::open_network(const link::Place& place, const PortOptions& options) 
 Result<std::unique_ptr<Port>> Port::open(std::shared_ptr<Device> device, const link::Place& place,
                                          const PortOptions& options) {
   std::unique_ptr<Port> port(new Port(std::move(device)));
-  const bool both = place.links.shm && place.links.udp;
-  const Status opened = both              ? port->open_both(place, options)
-                        : place.links.shm ? port->open_mailbox(place.address, options)
-                                          : port->open_network(place, options);
+  const bool nowhere = port->device_->directory().empty();
+  if (nowhere && !place.links.udp) return Error{EACCES, port->device_->no_directory()};
+  const bool shares = place.links.shm && !nowhere;
+  const bool both = shares && place.links.udp;
+  const Status opened = both     ? port->open_both(place, options)
+                        : shares ? port->open_mailbox(place.address, options)
+                                 : port->open_network(place, options);
   if (!opened) return opened.error();
   if (port->recorder_ != nullptr) {
     port->inbox_ = &port->recorder_->listen(*port->inbox_, kFirstRemoteSource);
@@ -120,9 +128,9 @@ Status Port::open_both(const link::Place& place, const PortOptions& options) {
   return {};
 }
 
-// True for whoever is not to be found in the shared files, and never will be: he is on another
-// host, or on this one in a place that shares no files with this process. Who insists does not ask
-// once more, which costs the others less than looking does.
+// True for a peer that is not to be found in the shared files, and never will be: it is on another
+// host, or on this one in a place that shares no files with this process, or may not be reached. A
+// caller that insists does not ask once more, which costs the others less than looking does.
 bool Port::is_elsewhere(const os::SocketAddress& peer, bool insists) {
   if (!os::is_local_address(peer.get())) return true;
   const os::Time now = os::coarse_now();
@@ -135,9 +143,10 @@ Result<std::unique_ptr<link::Flow>> Port::connect(const os::SocketAddress& peer,
   if (mailbox_ != nullptr) {
     auto outbox = shm::Outbox::open(sender_, peer);
     const int error = outbox ? 0 : outbox.error().code;
-    const bool unknown = error == ENOENT || error == EHOSTUNREACH;
+    // EPERM: its process may not be reached, or is ending.
+    const bool unknown = error == ENOENT || error == EHOSTUNREACH || error == EPERM;
     const bool elsewhere = unknown && joint_ != nullptr && is_elsewhere(peer, insists);
-    if (elsewhere) outbox = shm::Outbox::open(sender_, peer);  // he may have come meanwhile
+    if (elsewhere) outbox = shm::Outbox::open(sender_, peer);  // it may have come meanwhile
     if (outbox) return recorded(std::move(outbox).value(), peer);
     if (!elsewhere) return outbox.error();
   }

@@ -3,20 +3,33 @@
 #include "device/port.h"
 
 #include <gtest/gtest.h>
+#include <linux/capability.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <functional>
 #include <initializer_list>
 #include <list>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "joint_inbox.h"
+#include "memory/own_memory.h"
+#include "memory/table_layout.h"
 #include "os/interfaces.h"
 #include "os/loopback.h"
+#include "os/own_process.h"
 
 namespace weft::device {
 namespace {
@@ -40,7 +53,8 @@ struct End final : link::InboxSink, link::FlowSink {
   void open(link::Links links) {
     PortOptions options;
     options.name = socket.address();
-    options.domain = device->new_domain();
+    domain = device->new_domain();
+    options.domain = domain;
     options.service = service;
     options.met_over_network = [this] { ++met; };
     port = std::move(Port::open(device, {socket, links}, options)).value();
@@ -93,6 +107,7 @@ struct End final : link::InboxSink, link::FlowSink {
 
   std::shared_ptr<Device> device;
   const link::Service service;
+  DomainId domain;
   os::UdpPort socket;
   std::unique_ptr<Port> port;
   std::map<const End*, std::unique_ptr<link::Flow>> flows;
@@ -354,6 +369,180 @@ TEST_F(PortTest, NobodyIsAtAPortOfThisHostThatIsNotOpen) {
   const auto free = one.port->connect(os::loopback(1));
   ASSERT_FALSE(free.ok());
   EXPECT_EQ(free.error().code, ENOENT);
+}
+
+// The other side of a conversation: a process that has a number of its own only where this one has
+// none. Returns its exit status.
+int converse_with(const os::SocketAddress& peer, const std::string& base) {
+  const auto device = Device::get(base);
+  if (!device.ok()) return 2;
+  End two(device.value(), kBoth);
+  const auto way = two.port->connect(peer, true);
+  if (!way.ok()) return way.error().code;
+  const std::string large(kLarge, 'x');
+  two.send(*way.value(), "hello");
+  two.send(*way.value(), large);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (two.heard.empty() || two.heard.begin()->second.size() < 2) {
+    two.poll();
+    way.value()->progress(two);
+    if (std::chrono::steady_clock::now() > end) return 3;
+  }
+  return two.heard.begin()->second[1] == large ? 0 : 4;
+}
+
+// Containers may share a network and files, and not the numbers of processes.
+TEST_F(PortTest, PeersOfAnotherNamespaceOfProcessesMeetOverTheNetwork) {
+  os::in_own_process("a namespace of processes", [&] {
+    if (!os::enter_namespaces(CLONE_NEWPID)) return false;
+    auto device = Device::get(base_).value();
+    End one(device, kBoth);
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(converse_with(one.socket.address(), base_));
+    const bool heard = poll_until(
+        {&one}, [&] { return messages_at(one) == 2 || ::waitpid(child, nullptr, WNOHANG) != 0; });
+    EXPECT_TRUE(heard && messages_at(one) == 2);
+    if (messages_at(one) != 2) return true;
+    const auto way = one.port->connect(os::loopback(one.sources.begin()->first));
+    EXPECT_TRUE(way.ok()) << way.error().message;
+    if (!way.ok()) return true;
+    one.send(*way.value(), "and back");
+    const std::string large(kLarge, 'x');
+    one.send(*way.value(), large);
+    int status = 0;
+    EXPECT_TRUE(poll_until({&one}, [&] {
+      way.value()->progress(one);
+      return ::waitpid(child, &status, WNOHANG) == child;
+    }));
+    EXPECT_EQ(status, 0);
+    return true;
+  });
+}
+
+bool give_up_capabilities() {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  const std::array<__user_cap_data_struct, 2> none{};
+  return ::syscall(SYS_capset, &header, none.data()) == 0;
+}
+
+TEST_F(PortTest, APeerWhoseMemoryMayNotBeAccessedIsMetOverTheNetwork) {
+  os::in_own_process("a process without capabilities", [&] {
+    if (!give_up_capabilities()) return false;
+    std::array<int, 2> ends{};
+    EXPECT_EQ(::pipe(ends.data()), 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      End closed(Device::get(base_).value(), kBoth);
+      ::prctl(PR_SET_DUMPABLE, 0);
+      const std::uint16_t port = closed.socket.address().port();
+      const bool told = ::write(ends[1], &port, sizeof port) == sizeof port;
+      ::_exit(told && poll_until({&closed}, [&] { return messages_at(closed) == 1; }) ? 0 : 1);
+    }
+    std::uint16_t port = 0;
+    EXPECT_EQ(::read(ends[0], &port, sizeof port), static_cast<ssize_t>(sizeof port));
+    End one(Device::get(base_).value(), kBoth);
+    const auto way = one.port->connect(os::loopback(port));
+    EXPECT_TRUE(way.ok()) << way.error().message;
+    if (!way.ok()) return true;
+    one.send(*way.value(), "hello");
+    int status = 0;
+    EXPECT_TRUE(poll_until({&one}, [&] {
+      way.value()->progress(one);
+      return ::waitpid(child, &status, WNOHANG) == child;
+    }));
+    EXPECT_EQ(status, 0);
+    return true;
+  });
+}
+
+// Another user can take the name of the default directory first.
+TEST_F(PortTest, WithoutADirectoryPeersMeetOverTheNetwork) {
+  os::in_own_process("an empty /dev/shm", [&] {
+    if (!os::enter_empty_directories()) return false;
+    ::unsetenv("WEFT_RUNTIME_DIR");
+    const std::string taken = "/dev/shm/weft-" + std::to_string(::geteuid());
+    EXPECT_EQ(::mkdir(taken.c_str(), 0755), 0);
+    auto device = Device::get("");
+    EXPECT_TRUE(device.ok()) << device.error().message;
+    if (!device.ok()) return true;
+    for (const link::Links links : {kBoth, kUdp}) {
+      End one(device.value(), links);
+      End two(device.value(), links);
+      one.send(two, "hello");
+      EXPECT_TRUE(poll_until({&one, &two}, [&] { return messages_at(two) == 1; }));
+      EXPECT_EQ(one.to(two).process(), 0);
+    }
+    const auto socket = std::move(os::UdpPort::bind(os::loopback(0))).value();
+    PortOptions options;
+    options.name = socket.address();
+    const auto alone = Port::open(device.value(), {socket, kShm}, options);
+    EXPECT_FALSE(alone.ok());
+    EXPECT_NE(alone.error().message.find(taken), std::string::npos);
+    return true;
+  });
+}
+
+// Peers can write into the file of the table: one of them changes where a region lies.
+class MisledOwnerTest : public PortTest {
+ protected:
+  static constexpr std::uint64_t kValue = 0x1122334455667788;
+
+  memory::Registration expose(DomainId domain) {
+    memory::RegionAttributes attributes;
+    attributes.domain = domain;
+    attributes.access = Access::kRemoteRead | Access::kRemoteWrite;
+    attributes.base = reinterpret_cast<std::uint64_t>(region_.data());
+    attributes.length = sizeof region_;
+    attributes.choose_key = true;
+    const auto registration = device_->regions().add(attributes).value();
+    const auto file =
+        os::SharedFile::open(device_->directory() + "/" + device_->regions().name()).value();
+    const auto table = std::move(file->map(0, memory::kTableSize)).value();
+    auto& slot = table.at<memory::RegionSlot>(memory::kSlotsAt)[registration.slot];
+    slot.base = reinterpret_cast<std::uint64_t>(elsewhere_.data());
+    slot.access = static_cast<std::uint32_t>(Access::kRemoteRead);
+    return registration;
+  }
+  void expect_written_in_place() const {
+    EXPECT_EQ(region_[1], kValue);
+    EXPECT_EQ(elsewhere_[1], 0U);
+  }
+
+  std::array<std::uint64_t, 4> region_{};
+  std::array<std::uint64_t, 4> elsewhere_{};
+};
+
+TEST_F(MisledOwnerTest, AnEndpointsAccessToItselfGoesWhereItsRegionIs) {
+  for (const link::Links links : {kShm, kUdp}) {
+    region_ = {};
+    End one(device_, links);
+    const auto registration = expose(one.domain);
+    std::uint64_t value = kValue;
+    const LocalRange local{&value, sizeof value};
+    const RemoteRange remote{8, sizeof value, registration.key};
+    link::Outcome outcome;
+    ASSERT_TRUE(poll_until({&one}, [&] {
+      outcome = one.to(one).access({true, false, 0, {&local, 1}, {&remote, 1}, sizeof value});
+      return outcome.state != link::Outcome::State::kAgain;
+    }));
+    ASSERT_NE(outcome.state, link::Outcome::State::kFailed) << outcome.error;
+    ASSERT_TRUE(poll_until({&one}, [&] { return !one.to(one).busy(); }));
+    for (const int error : one.errors) EXPECT_EQ(error, 0);
+    expect_written_in_place();
+    EXPECT_TRUE(device_->regions().remove(registration).ok());
+  }
+}
+
+// What carries errands out, and what answers the packets of the network.
+TEST_F(MisledOwnerTest, AnAccessForAPeerGoesWhereTheRegionIs) {
+  const DomainId domain = device_->new_domain();
+  const auto registration = expose(domain);
+  memory::OwnMemory mine(device_->regions_of_users(), domain);
+  const std::uint64_t value = kValue;
+  const auto done =
+      mine.write({8, sizeof value, registration.key}, std::as_bytes(std::span(&value, 1)));
+  EXPECT_TRUE(done.ok());
+  expect_written_in_place();
 }
 
 TEST_F(PortTest, WhoeverComesLaterIsFoundInSharedMemory) {

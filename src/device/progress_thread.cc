@@ -144,7 +144,6 @@ nanoseconds ProgressThread::serve(Charge& charge) {
 
 // Others may need the thread more often than this engine does.
 nanoseconds ProgressThread::look_after(Charge& charge, Time now) {
-  if (!charge.engine->admits_strangers()) return kNap;
   if (!charge.rung && now < charge.due) return charge.due - now;
   if (charge.asleep) charge.engine->wake_up();
   charge.asleep = charge.rung = false;

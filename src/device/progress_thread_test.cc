@@ -58,8 +58,6 @@ class Served : public Engine {
   void wake_up() override { asleep_.fetch_sub(1); }
   int wake_fd() const override { return bell_.fd(); }
   unsigned polls() override { return polls_.load(); }
-  bool admits_strangers() override { return admits_; }
-  void set_admits(bool admits) { admits_ = admits; }
 
  private:
   os::Event bell_;
@@ -69,7 +67,6 @@ class Served : public Engine {
   std::atomic<int> driven_{0};
   std::atomic<unsigned> polls_{0};
   std::atomic<bool> restless_{false};
-  std::atomic<bool> admits_{true};
 };
 
 class ProgressThreadTest : public testing::Test {
@@ -162,39 +159,6 @@ TEST_F(ProgressThreadTest, AnEngineThatLeftIsNotTouched) {
   engine_.post();
   std::this_thread::sleep_for(milliseconds(20));
   EXPECT_EQ(engine_.driven(), before);
-}
-
-TEST_F(ProgressThreadTest, AnEngineIsNotTouchedBeforeItAdmitsStrangers) {
-  Served closed;
-  closed.set_admits(false);
-  thread_->attach(closed);
-  closed.post();
-  engine_.post();
-  ASSERT_TRUE(comes_true([&] { return engine_.taken() == 1; }));
-  std::this_thread::sleep_for(milliseconds(20));
-  EXPECT_EQ(closed.driven() + closed.asleep(), 0);
-  closed.set_admits(true);
-  EXPECT_TRUE(comes_true([&] { return closed.taken() == 1; }));
-  thread_->detach(closed);
-}
-
-// Each would wait for half a second else, and all of them for longer than anything may take here.
-TEST_F(ProgressThreadTest, AnEngineThatAdmitsItIsServedAtOnceWhenItIsTold) {
-  int served = 0;
-  const auto serve_one = [&] {
-    Served closed;
-    closed.set_admits(false);
-    thread_->attach(closed);
-    closed.post();
-    engine_.post();
-    EXPECT_TRUE(comes_true([&] { return engine_.taken() == served + 1; }));
-    closed.set_admits(true);
-    thread_->look_again();
-    EXPECT_TRUE(comes_true([&] { return closed.taken() == 1; }));
-    thread_->detach(closed);
-    return ++served == 100;
-  };
-  EXPECT_TRUE(comes_true(serve_one)) << served;
 }
 
 TEST_F(ProgressThreadTest, IsOneForTheProcess) {

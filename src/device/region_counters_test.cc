@@ -18,8 +18,8 @@ struct RegionCountersTest : testing::Test {
 };
 
 TEST_F(RegionCountersTest, EachKindOfAccessHasACounterOfItsOwn) {
-  ASSERT_TRUE(counters.bind(kFirst, Access::kRemoteRead, reads));
-  ASSERT_TRUE(counters.bind(kFirst, Access::kRemoteWrite, writes));
+  ASSERT_TRUE(counters.bind(kFirst, this, Access::kRemoteRead, reads));
+  ASSERT_TRUE(counters.bind(kFirst, this, Access::kRemoteWrite, writes));
   counters.count(kFirst, Access::kRemoteRead);
   counters.count(kFirst, Access::kRemoteRead);
   counters.count(kFirst, Access::kRemoteWrite);
@@ -30,32 +30,44 @@ TEST_F(RegionCountersTest, EachKindOfAccessHasACounterOfItsOwn) {
 }
 
 TEST_F(RegionCountersTest, AnAccessOfBothKindsCountsOnceInACounterOfBoth) {
-  ASSERT_TRUE(counters.bind(kFirst, kBoth, reads));
+  ASSERT_TRUE(counters.bind(kFirst, this, kBoth, reads));
   counters.count(kFirst, kBoth);
   EXPECT_EQ(reads.value(), 1U);
 }
 
 TEST_F(RegionCountersTest, SeveralRegionsMayShareACounter) {
-  ASSERT_TRUE(counters.bind(kFirst, Access::kRemoteWrite, writes));
-  ASSERT_TRUE(counters.bind(kSecond, Access::kRemoteWrite, writes));
+  ASSERT_TRUE(counters.bind(kFirst, this, Access::kRemoteWrite, writes));
+  ASSERT_TRUE(counters.bind(kSecond, this, Access::kRemoteWrite, writes));
   counters.count(kFirst, Access::kRemoteWrite);
   counters.count(kSecond, Access::kRemoteWrite);
   EXPECT_EQ(writes.value(), 2U);
 }
 
 TEST_F(RegionCountersTest, AKindThatIsBoundIsNotBoundAgain) {
-  ASSERT_TRUE(counters.bind(kFirst, Access::kRemoteWrite, writes));
-  EXPECT_FALSE(counters.bind(kFirst, kBoth, reads));
+  ASSERT_TRUE(counters.bind(kFirst, this, Access::kRemoteWrite, writes));
+  EXPECT_FALSE(counters.bind(kFirst, this, kBoth, reads));
   EXPECT_FALSE(reads.in_use());
 }
 
 TEST_F(RegionCountersTest, ACounterIsInUseUntilItsRegionIsReleased) {
-  ASSERT_TRUE(counters.bind(kFirst, Access::kRemoteWrite, writes));
+  ASSERT_TRUE(counters.bind(kFirst, this, Access::kRemoteWrite, writes));
   EXPECT_TRUE(writes.in_use());
-  counters.release(kFirst);
+  counters.release(kFirst, this);
   EXPECT_FALSE(writes.in_use());
   counters.count(kFirst, Access::kRemoteWrite);
   EXPECT_EQ(writes.value(), 0U);
+}
+
+TEST_F(RegionCountersTest, TwoRegistrationsOfOneKeyHaveTheirOwnCounters) {
+  const int successor = 0;
+  ASSERT_TRUE(counters.bind(kFirst, this, Access::kRemoteWrite, writes));
+  ASSERT_TRUE(counters.bind(kFirst, &successor, Access::kRemoteWrite, reads));
+  counters.count(kFirst, Access::kRemoteWrite);
+  EXPECT_EQ(reads.value(), 1U);
+  EXPECT_EQ(writes.value(), 0U);
+  counters.release(kFirst, this);
+  EXPECT_FALSE(writes.in_use());
+  EXPECT_TRUE(reads.in_use());
 }
 
 }  // namespace

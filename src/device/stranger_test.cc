@@ -5,11 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <memory>
 #include <thread>
 #include <vector>
 
-#include "base/optional_lock.h"
 #include "os/barrier.h"
+#include "os/optional_lock.h"
 
 namespace weft::device {
 namespace {
@@ -44,14 +45,8 @@ struct StrangerTest : ::testing::Test {
   Counting engine{gate};
   Stranger stranger{engine, gate};
 
-  void admit() {
-    gate.admit_strangers([] {});
-    gate.enter_first();
-    gate.leave();
-  }
   void SetUp() override {
     if (!os::can_raise_process_barriers()) GTEST_SKIP() << "the kernel has no such barriers";
-    admit();
   }
 };
 
@@ -91,8 +86,7 @@ TEST_F(StrangerTest, AStrangerWaitsUntilOwnersHaveLeft) {
 
 TEST_F(StrangerTest, AnOwnerWaitsUntilTheStrangerHasLeft) {
   OptionalLock lock{Locking(gate)};
-  gate.close();
-  gate.await_empty();
+  gate.enter_foreign();
   EXPECT_TRUE(lock.try_lock()) << "the stranger is an owner now";
   lock.unlock();
   std::atomic<bool> entered{false};
@@ -102,96 +96,55 @@ TEST_F(StrangerTest, AnOwnerWaitsUntilTheStrangerHasLeft) {
   });
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_FALSE(entered);
-  gate.open();
+  gate.leave_foreign();
   owner.join();
   EXPECT_TRUE(entered);
 }
 
-TEST(StrangerBefore, NobodyIsAdmittedWhileAnOwnerIsInsideWhoDidNotSaySo) {
-  Gate gate;
-  Counting engine{gate};
-  Stranger stranger{engine, gate};
+TEST_F(StrangerTest, ControlCallsOfManyThreadsMeetNoOwnerInside) {
   OptionalLock lock{Locking(gate)};
-  int admissions = 0;
-  lock.lock();
-  gate.admit_strangers([&] { ++admissions; });
-  lock.lock();
-  lock.unlock();
-  EXPECT_FALSE(stranger.admits_strangers());
-  lock.unlock();
-  EXPECT_FALSE(stranger.admits_strangers());
-  EXPECT_EQ(admissions, 0);
-  ASSERT_TRUE(lock.try_lock_first());
-  EXPECT_TRUE(stranger.admits_strangers());
-  lock.unlock();
-  gate.admit_strangers([&] { ++admissions; });
-  ASSERT_TRUE(lock.try_lock_first());
-  lock.unlock();
-  EXPECT_EQ(admissions, 1);
-}
-
-// So that nobody has to come again before they may.
-TEST(StrangerBefore, TheyAreAdmittedWhenTheOwnerLeavesWhoAskedForThemInside) {
-  Gate gate;
-  OptionalLock lock{Locking(gate)};
-  int admissions = 0;
-  ASSERT_TRUE(lock.try_lock_first());
-  lock.lock();
-  gate.admit_strangers([&] { ++admissions; });
-  lock.unlock();
-  EXPECT_FALSE(gate.admits_strangers());
-  lock.unlock_last();
-  EXPECT_TRUE(gate.admits_strangers());
-  EXPECT_EQ(admissions, 1);
-  gate.close();
-  gate.await_empty();
-  gate.open();
-  ASSERT_TRUE(lock.try_lock_first());
-  lock.unlock_last();
-  EXPECT_EQ(admissions, 1);
-}
-
-// As an endpoint does that is greeted from another host.
-TEST(StrangerBefore, APollThatMeetsThemLetsThemIn) {
-  struct Meeting final : Engine {
-    explicit Meeting(Gate& gate) : gate(gate), lock(Locking(gate)) {}
-    void progress() override {
-      const std::lock_guard guard(lock);
-      gate.admit_strangers([] {});
+  int count = 0;
+  constexpr int kCalls = 1'000;
+  const auto control = [&] {
+    for (int call = 0; call < kCalls; ++call) {
+      const ControlGuard guard(lock);
+      const ControlGuard again(lock);
+      const std::lock_guard as_an_owner_does(lock);
+      ++count;
     }
-    bool fall_asleep() override { return true; }
-    void wake_up() override {}
-    int wake_fd() const override { return -1; }
-    Gate& gate;
-    OptionalLock lock;
   };
-  Gate gate;
-  Meeting engine(gate);
-  EngineGroup group(Locking(gate), WaitKind::kNone);
-  ASSERT_TRUE(group.attach(engine).ok());
-  group.progress();
-  EXPECT_TRUE(gate.admits_strangers());
-  gate.close();
-  gate.await_empty();
-  gate.open();
-  group.detach(engine);
+  std::thread one(control);
+  std::thread two(control);
+  for (int call = 0; call < kCalls; ++call) {
+    const std::lock_guard guard(lock);
+    const std::lock_guard inner(lock.inner());
+    ++count;
+  }
+  one.join();
+  two.join();
+  EXPECT_EQ(count, 3 * kCalls);
 }
 
-TEST_F(StrangerTest, OneMayComeInAsSoonAsTheOwnerWhoAdmittedHimHasLeft) {
-  for (int round = 0; round < 200; ++round) {
-    Gate fresh;
-    Counting counting{fresh};
-    Stranger visitor{counting, fresh};
-    std::thread visiting;
-    fresh.admit_strangers([&] { visiting = std::thread([&] { visitor.progress(); }); });
-    OptionalLock lock{Locking(fresh)};
-    ASSERT_TRUE(lock.try_lock_first());
-    for (int call = 0; call < 100; ++call) counting.count();
-    lock.unlock();
-    for (int call = 0; call < 100; ++call) counting.count();
-    visiting.join();
-    EXPECT_EQ(counting.count(), 202);
+// Destroys engines as soon as they are detached.
+TEST_F(StrangerTest, EnginesComeAndGoWhileTheOwnerDrivesTheirGroup) {
+  EngineGroup group(Locking(gate), WaitKind::kNone);
+  std::atomic<bool> done{false};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&] {
+      for (int round = 0; round < 300; ++round) {
+        auto passing = std::make_unique<Counting>(gate);
+        EXPECT_TRUE(group.attach(*passing).ok());
+        group.detach(*passing);
+      }
+    });
   }
+  std::thread owner([&] {
+    while (!done) group.progress();
+  });
+  for (std::thread& thread : threads) thread.join();
+  done = true;
+  owner.join();
 }
 
 // Whoever watches an engine does not disturb those who drive it.

@@ -52,6 +52,7 @@ Result<std::unique_ptr<Mailbox>> Mailbox::create(const MailboxOptions& options) 
   MailboxHeader& header = box->header();
   header.version = kMailboxVersion;
   header.domain = options.domain.v;
+  header.served = options.served;
   header.service = options.service;
   header.owner_raises_barriers = os::can_raise_remote_barriers();
   header.counts_access.store(options.counts_access, std::memory_order_relaxed);
@@ -69,7 +70,7 @@ unsigned Mailbox::poll(link::InboxSink& sink) {
   for (std::size_t i = 0; i < polled_.size(); ++i) {
     Source& source = *polled_[i];
     if (has_message(source)) {
-      if (sink.takes_more()) taken += drain(source, sink, kBudget);
+      taken += drain(source, sink, std::min(kBudget, sink.room()));
       source.idle_polls = 0;
     } else if (++source.idle_polls > kIdlePolls && polled_.size() > 1) {
       demote_idle(source);
@@ -214,7 +215,7 @@ void Mailbox::answer_ring(std::uint32_t number, link::InboxSink& sink) {
     return;
   }
   listen(*source);
-  if (sink.takes_more()) drain(*source, sink, kBudget);
+  drain(*source, sink, std::min(kBudget, sink.room()));
 }
 
 void Mailbox::open_source(std::uint32_t number, link::InboxSink& sink) {
@@ -257,7 +258,7 @@ std::unique_ptr<Source> Mailbox::map_source(std::uint32_t number) {
   source->must_fence =
       !os::heeds_remote_barriers() || read_once(source->header->sender_raises_barriers) == 0;
   const Probe probe = source->header->probe;
-  source->pid = pid && reaches(*pid, probe) ? *pid : 0;
+  source->process = PeerProcess(file_, kSlotLock + number, pid && reaches(*pid, probe) ? *pid : 0);
   return source;
 }
 
@@ -298,7 +299,9 @@ void Mailbox::shut_out(Source& source, link::InboxSink& sink) {
   source.broken = true;
   stop_listening(source);
   source.header->attention.store(Attention::kGone, std::memory_order_release);
-  fail_pulls(source, sink);
+  for (Pull& pull : pulls_) {
+    if (pull.source == &source) revoke(pull, ECONNRESET);
+  }
   sink.source_closed(source.number, true);
 }
 
@@ -336,17 +339,19 @@ Source* Mailbox::find(std::uint32_t number) const {
   return number < sources_.size() ? sources_[number].get() : nullptr;
 }
 
-void Mailbox::finish(Source& source, Exchange& exchange) {
-  exchange.state.store(ExchangeState::kDone, std::memory_order_seq_cst);
+bool Mailbox::finish(Source& source, Exchange& exchange, ExchangeState from) {
+  if (!exchange.state.compare_exchange_strong(from, ExchangeState::kDone)) return false;
   if (source.header->sender_asleep.load(std::memory_order_seq_cst) != 0) {
     const os::BellName bell = source.header->bell;
     bell_.ring(bell);
   }
+  return true;
 }
 
 void Mailbox::acknowledge(const link::Offer& offer) {
   Source* source = find(offer.source);
-  if (source != nullptr) finish(*source, source->exchanges[offer.exchange]);
+  if (source == nullptr) return;
+  finish(*source, source->exchanges[offer.exchange], ExchangeState::kOffered);
 }
 
 bool Mailbox::anything_waiting() const {
@@ -361,7 +366,8 @@ bool Mailbox::fall_asleep() {
   for (Source* source : polled_) {
     source->header->attention.store(Attention::kRing, std::memory_order_relaxed);
   }
-  header().asleep.store(1, std::memory_order_relaxed);
+  if (++sleeps_ == 0) ++sleeps_;
+  header().asleep.store(sleeps_, std::memory_order_relaxed);
   // From here on every sender either sees that it has to ring, or its message is visible below.
   os::remote_barrier();
   return !anything_waiting();
@@ -384,7 +390,9 @@ void Mailbox::ring() {
 std::vector<pid_t> Mailbox::source_processes() const {
   std::vector<pid_t> processes;
   for (const auto& source : sources_) {
-    if (source != nullptr && source->pid != 0) processes.push_back(source->pid);
+    if (source != nullptr && source->process.pid() != 0) {
+      processes.push_back(source->process.pid());
+    }
   }
   return processes;
 }

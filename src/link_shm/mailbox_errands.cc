@@ -58,7 +58,8 @@ bool Mailbox::carry_out(const Source& source, const Cell& cell, bool write, link
   LocalRange here;
   std::size_t culprit = 0;
   const Access need = write ? Access::kRemoteWrite : Access::kRemoteRead;
-  if (table->hold(options_.domain, need, {&range, 1}, &here, culprit) != memory::Refusal::kNone) {
+  if (table->hold({options_.domain, options_.served.rma}, need, {&range, 1}, &here, culprit) !=
+      memory::Refusal::kNone) {
     return false;
   }
   const bool done = copy_errand(source, here, write);
@@ -69,6 +70,7 @@ bool Mailbox::carry_out(const Source& source, const Cell& cell, bool write, link
 
 // Between registered memory and the bytes that the errand brings or takes home.
 bool Mailbox::copy_errand(const Source& source, const LocalRange& here, bool write) const {
+  if (here.length == 0) return true;
   const std::uint64_t offset = errand_bytes_at(source.next, write, here.length);
   std::byte* bytes = source.memory.at<std::byte>(offset);
   if (write) {
@@ -98,7 +100,8 @@ bool Mailbox::carry_out_atomic(const Source& source, const Cell& cell, link::Inb
   LocalRange here;
   std::size_t culprit = 0;
   const Access need = memory::rights_for(action);
-  if (table->hold(options_.domain, need, {&range, 1}, &here, culprit) != memory::Refusal::kNone) {
+  if (table->hold({options_.domain, options_.served.atomics}, need, {&range, 1}, &here, culprit) !=
+      memory::Refusal::kNone) {
     return false;
   }
   const bool done = change(source, action, here, operands);

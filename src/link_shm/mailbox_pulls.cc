@@ -11,7 +11,7 @@
 namespace weft::shm {
 namespace {
 
-constexpr auto kPullPatience = std::chrono::seconds(2);
+constexpr auto kClosePatience = std::chrono::seconds(2);
 constexpr unsigned kPatience = 16;  // looks until a sender that copies nothing counts as away
 
 }  // namespace
@@ -21,9 +21,9 @@ void Mailbox::accept(link::InboxSink& sink, const link::Offer& offer,
   Source* source = find(offer.source);
   if (source == nullptr) return sink.received(cookie, ECONNRESET);
   Exchange& exchange = source->exchanges[offer.exchange];
-  if (source->pid == 0) {
+  if (source->process.pid() == 0) {
     exchange.fault.store(EPERM, std::memory_order_relaxed);
-    finish(*source, exchange);
+    finish(*source, exchange, ExchangeState::kOffered);
     return sink.received(cookie, ECONNRESET);
   }
   Pull pull;
@@ -52,7 +52,7 @@ void Mailbox::accept(link::InboxSink& sink, const link::Offer& offer,
 
 CopyJob Mailbox::job(const Pull& pull) {
   return {&pull.source->exchanges[pull.exchange],
-          pull.source->pid,
+          &pull.source->process,
           pull.length,
           {pull.target, pull.target_count},
           {pull.origin, pull.origin_count}};
@@ -67,14 +67,26 @@ void Mailbox::finish_pulls(link::InboxSink& sink) {
       ++i;
       continue;
     }
-    Source& source = *pulls_[i].source;
-    void* const cookie = pulls_[i].cookie;
-    pulls_[i] = pulls_.back();
-    pulls_.pop_back();
-    const int error = ending(exchange);
-    finish(source, exchange);
-    sink.received(cookie, error);
+    const Pull pull = take(i);
+    int error = pull.error != 0 ? pull.error : ending(exchange);
+    if (!read_from_sender(*pull.source)) error = ECONNRESET;
+    const bool finished = finish(*pull.source, exchange, ExchangeState::kMatched);
+    sink.received(pull.cookie, finished ? error : ECONNRESET);
   }
+}
+
+// False if the sender's id may have been another process's when it was read. A sender that left in
+// good order was there until all was copied that it did not abandon.
+bool Mailbox::read_from_sender(Source& source) {
+  return source.process.reads_confirmed() ||
+         source.header->state.load(std::memory_order_acquire) == SlotState::kClosed;
+}
+
+Mailbox::Pull Mailbox::take(std::size_t i) {
+  const Pull pull = pulls_[i];
+  pulls_[i] = pulls_.back();
+  pulls_.pop_back();
+  return pull;
 }
 
 // Copies what a sender leaves undone that is busy elsewhere, or away.
@@ -97,34 +109,40 @@ void Mailbox::take_over() {
   copier_.flush();
 }
 
-// The peer has ended, so nobody writes into the buffers any more.
+// The sender has ended, or left after its last copy: nothing writes into the buffers any more.
 void Mailbox::fail_pulls(const Source& source, link::InboxSink& sink) {
   for (std::size_t i = 0; i < pulls_.size();) {
-    const Pull pull = pulls_[i];
-    if (pull.source != &source) {
+    if (pulls_[i].source != &source) {
       ++i;
       continue;
     }
-    pulls_[i] = pulls_.back();
-    pulls_.pop_back();
-    sink.received(pull.cookie, ECONNRESET);
+    const Pull pull = take(i);
+    sink.received(pull.cookie, pull.error != 0 ? pull.error : ECONNRESET);
   }
 }
 
-// Buffers of the owner must not change after it closed its endpoint: wait for peers that are in the
-// middle of a chunk, unless they are dead or do not move.
+// A living sender may be in the middle of copying chunks that it claimed, for as long as it is
+// stopped there: finish_pulls() reports the messages when that has ended.
+void Mailbox::revoke(Pull& pull, int error) {
+  if (pull.error != 0) return;
+  pull.error = error;
+  abandon_chunks(pull.source->exchanges[pull.exchange], pull.length);
+}
+
+bool Mailbox::being_written(const Pull& pull) {
+  return !all_copied(pull.source->exchanges[pull.exchange], pull.length) &&
+         pull.source->process.holds_lock();
+}
+
+bool Mailbox::reclaim_buffers() {
+  if (file_->inherited()) return true;
+  copier_.flush();
+  for (Pull& pull : pulls_) revoke(pull, ECANCELED);
+  return std::none_of(pulls_.begin(), pulls_.end(),
+                      [](const Pull& pull) { return being_written(pull); });
+}
+
 void Mailbox::say_goodbye(Source& source) {
-  const auto end = std::chrono::steady_clock::now() + kPullPatience;
-  for (const Pull& pull : pulls_) {
-    if (pull.source != &source) continue;
-    Exchange& exchange = source.exchanges[pull.exchange];
-    abandon_chunks(exchange, pull.length);
-    while (!all_copied(exchange, pull.length) && file_->holder(kSlotLock + source.number) &&
-           std::chrono::steady_clock::now() < end) {
-      std::this_thread::yield();
-    }
-    exchange.state.store(ExchangeState::kDone, std::memory_order_release);
-  }
   source.header->attention.store(Attention::kGone, std::memory_order_seq_cst);
   if (source.header->sender_asleep.load(std::memory_order_seq_cst) != 0) {
     const os::BellName bell = source.header->bell;
@@ -135,6 +153,11 @@ void Mailbox::say_goodbye(Source& source) {
 Mailbox::~Mailbox() {
   if (file_->inherited()) return;
   file_->unlink();
+  const auto end = std::chrono::steady_clock::now() + kClosePatience;
+  while (!reclaim_buffers() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  for (const Pull& pull : pulls_) {
+    finish(*pull.source, pull.source->exchanges[pull.exchange], ExchangeState::kMatched);
+  }
   for (const auto& source : sources_) {
     if (source != nullptr) say_goodbye(*source);
   }

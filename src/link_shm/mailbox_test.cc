@@ -3,11 +3,14 @@
 #include "link_shm/mailbox.h"
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <thread>
 
 #include "os/event.h"
+#include "os/traced_process.h"
 #include "test_support.h"
 
 namespace weft::shm {
@@ -281,6 +284,51 @@ TEST_F(MailboxTest, AnAwakeMailboxIsNotRung) {
   EXPECT_FALSE(os::wait_readable(box->wake_fd(), milliseconds(0)));
 }
 
+// A sender is stopped where it rings.
+TEST_F(MailboxTest, ASenderThatIsStoppedInTheMiddleLosesNoWakeUpOfOthers) {
+  box.reset();
+  std::string path = dir.path();
+  Child child([&](Child& self) {
+    Peer stopped(path, kOwner + 50);
+    Bytes none;
+    const bool opened = stopped.open(kOwner);
+    self.tell();
+    if (opened && self.await_word()) stopped.send(1, none);
+    self.tell();
+    self.await_word();
+  });
+  box = make_mailbox(path, kOwner);
+  log.box = box.get();
+  child.tell();
+  ASSERT_TRUE(child.await_word());
+  ASSERT_TRUE(peer.open(kOwner));
+  while (log.opened.size() < 2) box->poll(log);
+  os::Gate gate;
+  const os::TracedProcess traced(child.pid(), [&](long call) {
+    if (call == SYS_sendto) gate.pass();
+  });
+  if (!traced.ok()) GTEST_SKIP() << "processes may not be traced here";
+
+  gate.close();
+  ASSERT_TRUE(box->fall_asleep());
+  child.tell();
+  gate.await_holding();
+  Bytes none;
+  peer.send(2, none);
+  EXPECT_TRUE(os::wait_readable(box->wake_fd(), milliseconds(5000))) << "it still sleeps";
+
+  box->wake_up();
+  poll_until(2);
+  EXPECT_TRUE(box->fall_asleep());
+  gate.open();
+  ASSERT_TRUE(child.await_word());
+  char ring = 0;
+  EXPECT_GE(::recv(box->wake_fd(), &ring, 1, 0), 0) << "the late ring";
+  peer.send(3, none);
+  EXPECT_TRUE(os::wait_readable(box->wake_fd(), milliseconds(5000))) << "it sleeps anew";
+  box->wake_up();
+}
+
 // Two endpoints that sleep before every message: a wake-up that is lost ends the game.
 class Sleeper {
  public:
@@ -532,6 +580,15 @@ TEST_F(MailboxTest, ClosingWaitsForAPeerThatIsCopyingIntoTheOwnersBuffers) {
   EXPECT_TRUE(finished.load());
   copying.join();
   EXPECT_EQ(slot.header().attention.load(), Attention::kGone);
+}
+
+TEST_F(KilledSender, DoesNotKeepBuffersFromBeingReclaimed) {
+  const SlotView slot(dir.path(), kOwner, 0);
+  slot.exchange(log.messages[1].arrival.offer.exchange).claims = std::uint64_t{1} << 32;
+  log.accept(log.messages[1]);
+  EXPECT_FALSE(box->reclaim_buffers());
+  child.kill_it();
+  EXPECT_TRUE(box->reclaim_buffers());
 }
 
 TEST_F(MailboxTest, ASenderThatWritesNonsenseIsShutOutAndOthersAreNot) {

@@ -68,13 +68,16 @@ void Outbox::attract_attention() {
   mark_rung(number_);
 }
 
+// The bell first: a sender that is stopped in between leaves the mark, so that others ring, too. By
+// the time that it goes on, the owner may have slept anew: that mark is not this sender's to clear.
 void Outbox::mark_rung(std::uint32_t number) {
   header().rung[number / 64].fetch_or(std::uint64_t{1} << (number % 64));
   header().summary.fetch_or(std::uint64_t{1} << (number / 64));
-  if (header().asleep.load() != 0 && header().asleep.exchange(0) != 0) {
-    const os::BellName bell = header().bell;
-    sender_.bell->ring(bell);
-  }
+  std::uint32_t sleep = header().asleep.load();
+  if (sleep == 0) return;
+  const os::BellName bell = header().bell;
+  sender_.bell->ring(bell);
+  header().asleep.compare_exchange_strong(sleep, 0);
 }
 
 Outcome Outbox::send(const SendRequest& request) {
@@ -219,7 +222,7 @@ void Outbox::help_copying(std::uint32_t number) {
   LocalRange theirs[link::kMaxPieces];
   const auto count = read_description(shared, Side::kReceiver, theirs);
   if (length > mine.length || !count) return;  // nonsense: the peer copies alone
-  copier_.add_rest({&shared, pid_, length, {mine.pieces, mine.count}, {theirs, *count}});
+  copier_.add_rest({&shared, &peer_, length, {mine.pieces, mine.count}, {theirs, *count}});
 }
 
 void Outbox::report(std::uint32_t number, int error, link::FlowSink& sink) {
@@ -236,11 +239,6 @@ link::PeerState Outbox::check_peer(link::FlowSink& sink) {
   end_all(os::Time{}, sink);  // it copies nothing any more
   if (there) return link::PeerState::kRefuses;
   return left ? link::PeerState::kLeft : link::PeerState::kDied;
-}
-
-bool Outbox::is_there() {
-  checked_ = os::coarse_now();
-  return file_->holder(0) == pid_;
 }
 
 bool Outbox::ready() const {

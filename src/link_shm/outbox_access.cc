@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How does an endpoint access the memory of another process of its host?
-#include <chrono>
 #include <cstring>
 
 #include "link_shm/outbox.h"
@@ -11,23 +10,24 @@ namespace weft::shm {
 using link::Outcome;
 using link::SendRequest;
 
-namespace {
-
-constexpr auto kTrustProcess = std::chrono::milliseconds(10);
-
-}  // namespace
-
-// The number of a process that has ended may become another's: never use an old one.
-bool Outbox::lost() {
-  if (os::coarse_now() - checked_ > kTrustProcess && !is_there()) gone_ = true;
-  return gone_;
+// Why no access may start now: an errno, or 0. The owner may have gone, and its process id may mean
+// another process by now.
+int Outbox::unusable() {
+  if (!peer_.confirmed()) gone_ = true;
+  if (gone_) return ECONNRESET;
+  return unanswered_ && errand_unanswered() ? ETIMEDOUT : 0;
 }
 
-Status Outbox::attach_to_table() {
+Result<std::shared_ptr<memory::ForeignTable>> Outbox::open_table() const {
+  if (to_itself_ && sender_.own_regions != nullptr) return sender_.own_regions;
   char name[sizeof header().table];
   std::memcpy(name, header().table, sizeof name);
   name[sizeof name - 1] = '\0';
-  auto table = memory::ForeignTable::open(sender_.directory, name);
+  return memory::ForeignTable::open(sender_.directory, name);
+}
+
+Status Outbox::attach_to_table() {
+  auto table = open_table();
   if (!table) return table.error();
   auto user = memory::TableUser::attach(std::move(table).value());
   if (!user) return user.error();
@@ -36,8 +36,8 @@ Status Outbox::attach_to_table() {
 }
 
 // Done: the regions are held and `targets` says where they are in the owner.
-Outcome Outbox::hold(Access need, std::span<const RemoteRange> ranges, LocalRange* targets,
-                     std::string* explanation) {
+Outcome Outbox::hold(Access served, Access need, std::span<const RemoteRange> ranges,
+                     LocalRange* targets, std::string* explanation) {
   if (gone_) return Outcome::failed(ECONNRESET);
   if (table_ == nullptr) {
     const Status attached = attach_to_table();
@@ -45,7 +45,7 @@ Outcome Outbox::hold(Access need, std::span<const RemoteRange> ranges, LocalRang
     if (!attached) return Outcome::failed(is_there() ? attached.error().code : ECONNRESET);
   }
   std::size_t culprit = 0;
-  const memory::Refusal refusal = table_->hold(domain_, need, ranges, targets, culprit);
+  const memory::Refusal refusal = table_->hold({domain_, served}, need, ranges, targets, culprit);
   if (refusal == memory::Refusal::kNone) {
     // A cell to tell of it, and one more that access() or atomic() counts on.
     if (table_->to_tell().empty() || room_for_cells(2)) [[likely]]
@@ -60,7 +60,7 @@ Outcome Outbox::hold(Access need, std::span<const RemoteRange> ranges, LocalRang
 }
 
 Outcome Outbox::access(const link::AccessRequest& request) {
-  if (lost()) return Outcome::failed(ECONNRESET);
+  if (const int error = unusable()) return Outcome::failed(error);
   const bool counts = counted(request.write ? kCountsWrites : kCountsReads) || request.has_data;
   if (counts && !room_for_cell()) return Outcome::again();
   const Outcome outcome = fits_an_errand(request.remote, kErrandBytes, counts)
@@ -78,12 +78,14 @@ Outcome Outbox::access(const link::AccessRequest& request) {
 Outcome Outbox::access_directly(const link::AccessRequest& request) {
   LocalRange targets[memory::kHazards];
   const Access need = request.write ? Access::kRemoteWrite : Access::kRemoteRead;
-  const Outcome held = hold(need, request.remote, targets, request.explanation);
+  const Outcome held = hold(served_.rma, need, request.remote, targets, request.explanation);
   if (held.state != Outcome::State::kDone) return held;
   const auto direction =
       request.write ? os::CopyDirection::kToProcess : os::CopyDirection::kFromProcess;
-  const int error =
-      os::copy_process_memory(pid_, direction, request.local, {targets, request.remote.size()});
+  int error = os::copy_process_memory(peer_.pid(), direction, request.local,
+                                      {targets, request.remote.size()});
+  // If this process was stopped meanwhile, the bytes may be those of another process.
+  if (error == 0 && !request.write && !peer_.confirmed()) error = ESRCH;
   return end_access(error, need);
 }
 

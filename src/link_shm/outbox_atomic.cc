@@ -16,7 +16,7 @@ namespace weft::shm {
 using link::Outcome;
 
 Outcome Outbox::atomic(const link::AtomicRequest& request) {
-  if (lost()) return Outcome::failed(ECONNRESET);
+  if (const int error = unusable()) return Outcome::failed(error);
   const bool fetches = request.action.fetches();
   const bool counts = counted(fetches ? kCountsReads : kCountsWrites) || request.has_data;
   if (counts && !room_for_cell()) return Outcome::again();
@@ -35,7 +35,7 @@ Outcome Outbox::atomic(const link::AtomicRequest& request) {
 Outcome Outbox::atomic_directly(const link::AtomicRequest& request) {
   LocalRange targets[memory::kHazards];
   const Access need = memory::rights_for(request.action);
-  const Outcome held = hold(need, request.remote, targets, request.explanation);
+  const Outcome held = hold(served_.atomics, need, request.remote, targets, request.explanation);
   if (held.state != Outcome::State::kDone) return held;
   int error = 0;
   std::size_t offset = 0;
@@ -65,14 +65,15 @@ int Outbox::change(const link::AtomicRequest& request, std::size_t offset,
   if (const int busy = table_->stripes().lock(address, length, memory::Patience::kUsual)) {
     return busy;
   }
-  int error =
-      os::copy_process_memory(pid_, os::CopyDirection::kFromProcess, {&before, 1}, {&target, 1});
+  int error = os::copy_process_memory(peer_.pid(), os::CopyDirection::kFromProcess, {&before, 1},
+                                      {&target, 1});
   if (error == 0) {
     std::memcpy(value, initial, length);
     memory::apply(action, value, operand, compare, length);
   }
   if (error == 0 && std::memcmp(value, initial, length) != 0) {
-    error = os::copy_process_memory(pid_, os::CopyDirection::kToProcess, {&after, 1}, {&target, 1});
+    error = os::copy_process_memory(peer_.pid(), os::CopyDirection::kToProcess, {&after, 1},
+                                    {&target, 1});
   }
   table_->stripes().unlock();
   if (error == 0 && action.fetches()) scatter(request.result, initial, length, offset);

@@ -5,9 +5,9 @@
 #include <thread>
 
 #include "base/slices.h"
-#include "base/spin.h"
 #include "link_shm/outbox.h"
 #include "os/barrier.h"
+#include "os/spin.h"
 
 namespace weft::shm {
 
@@ -68,48 +68,67 @@ void Outbox::publish_errand(const link::AtomicRequest& request) {
           false, 0);
 }
 
-// True when the owner has carried out the access. If not, nothing was done, unless the owner is
-// gone.
-bool Outbox::ask_owner(const link::AccessRequest& request) {
+Outbox::Answer Outbox::ask_owner(const link::AccessRequest& request) {
   const std::uint64_t position = next_;
   publish_errand(request);
-  if (!await_errand(position)) return false;
-  if (!request.write) scatter(request.local, slot_->errand.bytes, request.length);
-  return true;
+  const Answer answer = await_errand(position);
+  if (answer == Answer::kDone && !request.write) {
+    scatter(request.local, slot_->errand.bytes, request.length);
+  }
+  return answer;
 }
 
-bool Outbox::ask_owner(const link::AtomicRequest& request) {
+Outbox::Answer Outbox::ask_owner(const link::AtomicRequest& request) {
   const std::uint64_t position = next_;
   publish_errand(request);
-  if (!await_errand(position)) return false;
-  if (request.action.fetches()) scatter(request.result, slot_->errand.bytes, request.length);
-  return true;
+  const Answer answer = await_errand(position);
+  if (answer == Answer::kDone && request.action.fetches()) {
+    scatter(request.result, slot_->errand.bytes, request.length);
+  }
+  return answer;
 }
 
-bool Outbox::await_errand(std::uint64_t position) {
-  const auto& word = slot_->errand.word;
-  bool taken = false;  // the owner is at it, and cannot be stopped
+std::optional<Outbox::Answer> Outbox::answer_to(std::uint64_t position) const {
+  const std::uint64_t word = slot_->errand.word.load(std::memory_order_acquire);
+  if (word == errand_word(position, ErrandState::kDone)) return Answer::kDone;
+  if (word == errand_word(position, ErrandState::kRefused)) return Answer::kNotDone;
+  return std::nullopt;
+}
+
+Outbox::Answer Outbox::await_errand(std::uint64_t position) {
+  bool taken = false;  // the owner has begun to carry it out, and cannot be stopped
   os::Time begin{};
   for (unsigned looks = 1;; ++looks) {
-    const std::uint64_t now = word.load(std::memory_order_acquire);
-    if (now == errand_word(position, ErrandState::kDone)) return true;
-    if (now == errand_word(position, ErrandState::kRefused)) return false;
-    if (looks < kLooksPerClock) continue;  // usually it comes before
+    if (const auto answer = answer_to(position)) return *answer;
+    if (looks < kLooksPerClock) continue;  // the usual answer takes less than this
     spin_pause();
     if (looks % kLooksPerClock != 0) continue;
     const os::Time moment = std::chrono::steady_clock::now();
     if (looks == kLooksPerClock) begin = moment;
     const auto waited = moment - begin;
     if (!taken && waited > kErrandPatience) {
-      if (take_back(position)) return false;
+      if (take_back(position)) return Answer::kNotDone;
       taken = true;
     }
     if (waited < kAskKernel) continue;
-    // It has stopped in the middle: only its end, or giving it up, makes that undone.
-    if (waited > kTakenPatience || !is_there()) gone_ = true;
-    if (gone_) return false;
+    if (!is_there()) {
+      gone_ = true;
+      return Answer::kNotDone;
+    }
+    if (waited > kTakenPatience) {
+      unanswered_ = position;
+      return Answer::kUnknown;
+    }
     std::this_thread::yield();
   }
+}
+
+// The owner was stopped between taking an errand and answering it. When it goes on, it carries the
+// errand out: a newer access by this process would be overwritten then, so there must be none.
+bool Outbox::errand_unanswered() {
+  if (!answer_to(*unanswered_)) return true;
+  unanswered_.reset();
+  return false;
 }
 
 // False when the owner is at it already.

@@ -24,9 +24,10 @@ Outbox::Outbox(const Sender& sender, os::SharedFilePtr file, os::Mapping header,
     : sender_(sender),
       file_(std::move(file)),
       header_memory_(std::move(header)),
-      pid_(pid),
+      peer_(file_, 0, pid),
       to_itself_(pid == os::process_id()),
       domain_{header_memory_.at<MailboxHeader>(0)->domain},
+      served_(header_memory_.at<MailboxHeader>(0)->served),
       must_fence_(!os::heeds_remote_barriers() ||
                   header_memory_.at<MailboxHeader>(0)->owner_raises_barriers == 0) {}
 
@@ -117,7 +118,8 @@ void Outbox::introduce() {
   mark_rung(number_);
 }
 
-// The receiver may be copying from this process: its user must not get the buffers back before.
+// The receiver may be copying from this process: the program must not get the buffers back before,
+// unless the receiver learns that the message has failed.
 void Outbox::part_from(std::uint32_t number, os::Time end) {
   Exchange& shared = exchanges_[number];
   auto state = ExchangeState::kOffered;
@@ -129,6 +131,8 @@ void Outbox::part_from(std::uint32_t number, os::Time end) {
     if (all_copied(shared, std::min(shared.matched_length, pending_[number].length))) return;
     std::this_thread::yield();
   }
+  state = ExchangeState::kMatched;
+  shared.state.compare_exchange_strong(state, ExchangeState::kAbandoned);
 }
 
 void Outbox::end_all(os::Time end, link::FlowSink& sink) {

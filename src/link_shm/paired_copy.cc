@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/slices.h"
+#include "link/peer_error.h"
 #include "os/process_memory.h"
 
 namespace weft::shm {
@@ -44,6 +45,12 @@ std::optional<std::uint64_t> claim(Exchange& exchange, Side side, std::uint64_t 
 std::uint64_t claimed(const Exchange& exchange) {
   const std::uint64_t claims = exchange.claims.load(std::memory_order_relaxed);
   return (claims & 0xffffffff) + (claims >> 32);
+}
+
+// Copying would be in vain, and after kAbandoned read memory that has another use again.
+bool failed(const Exchange& exchange) {
+  return exchange.fault.load(std::memory_order_relaxed) != 0 ||
+         exchange.state.load(std::memory_order_relaxed) == ExchangeState::kAbandoned;
 }
 
 void note_fault(Exchange& exchange, int error) {
@@ -103,7 +110,7 @@ void ChunkCopier::add_rest(const CopyJob& job) {
 }
 
 void ChunkCopier::put_off(const CopyJob& job, std::uint64_t chunk) {
-  if (job.exchange->fault.load(std::memory_order_relaxed) != 0) {
+  if (failed(*job.exchange)) {
     job.exchange->copied.fetch_add(1, std::memory_order_acq_rel);
     return;
   }
@@ -127,7 +134,7 @@ int ChunkCopier::copy(std::size_t first, std::size_t last) const {
   const std::size_t far = first == 0 ? 0 : chunks_[first - 1].far_end;
   const auto direction =
       side_ == Side::kReceiver ? os::CopyDirection::kFromProcess : os::CopyDirection::kToProcess;
-  return os::copy_process_memory(peer_, direction,
+  return os::copy_process_memory(peer_->pid(), direction,
                                  {near_ + near, chunks_[last - 1].near_end - near},
                                  {far_ + far, chunks_[last - 1].far_end - far});
 }
@@ -139,10 +146,22 @@ void ChunkCopier::copy_one_by_one() const {
   }
 }
 
-void ChunkCopier::flush() {
-  if (count_ == 0) return;
+void ChunkCopier::fail_all(int error) {
+  for (std::size_t i = 0; i < count_; ++i) note_fault(*chunks_[i].exchange, error);
+}
+
+// A process that is stopped between the check and a write, for as long as the peer's id takes to be
+// given out again, still writes: no system call writes to a process descriptor.
+void ChunkCopier::copy_all() {
+  if (!peer_->confirmed()) return fail_all(ESRCH);
   // A list of the peer that is too short would take bytes from the next chunk's.
   if (!exact_ || copy(0, count_) != 0) copy_one_by_one();
+  if (side_ == Side::kReceiver) peer_->was_read();
+}
+
+void ChunkCopier::flush() {
+  if (count_ == 0) return;
+  copy_all();
   for (std::size_t i = 0; i < count_; ++i) {
     chunks_[i].exchange->copied.fetch_add(1, std::memory_order_acq_rel);
   }
@@ -152,11 +171,10 @@ void ChunkCopier::flush() {
 }
 
 int ending(const Exchange& exchange) {
-  constexpr int kLargestErrno = 4095;
   const int fault = exchange.fault.load(std::memory_order_relaxed);
-  if (fault < 0 || fault > kLargestErrno) return EIO;
   // A process that is ending first loses its memory (EPERM) and then its number (ESRCH).
-  return fault == ESRCH || fault == EPERM || fault == ECANCELED ? ECONNRESET : fault;
+  if (fault == ESRCH || fault == EPERM || fault == ECANCELED) return ECONNRESET;
+  return link::known_error(static_cast<std::uint64_t>(fault), EIO);
 }
 
 bool all_copied(const Exchange& exchange, std::uint64_t length) {

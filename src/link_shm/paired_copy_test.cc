@@ -15,11 +15,22 @@ namespace weft::shm {
 namespace {
 
 using testing::pattern;
+using testing::RuntimeDir;
 using Bytes = std::vector<std::byte>;
 
 constexpr std::uint64_t kChunk = 16 * 1024;
 
 LocalRange whole(Bytes& bytes) { return {bytes.data(), bytes.size()}; }
+
+// This process as its own peer: it holds the lock of a shared file. One for each thread, as a
+// PeerProcess is used by one thread at a time.
+PeerProcess& this_process() {
+  static const RuntimeDir dir;
+  static const os::SharedFilePtr file =
+      os::SharedFile::create(dir.path() + "/locks", 4096).value();
+  thread_local PeerProcess self(file, 0, ::getpid());
+  return self;
+}
 
 void copy_chunks(const CopyJob& job, Side side) {
   ChunkCopier copier(side);
@@ -41,7 +52,7 @@ struct Pair {
   }
   CopyJob job(Side side) {
     const bool receiver = side == Side::kReceiver;
-    return {&exchange, ::getpid(), from.size(), receiver ? target : source,
+    return {&exchange, &this_process(), from.size(), receiver ? target : source,
             receiver ? source : target};
   }
 };
@@ -115,6 +126,24 @@ TEST(PairedCopy, AnUnmappedAddressIsAFaultAndBothSidesComeToAnEnd) {
   EXPECT_EQ(pair.exchange.fault.load(), EFAULT);
 }
 
+// The fault of an exchange lies in memory that the peer writes.
+TEST(PairedCopy, AFaultThatNoCopyHasIsReportedAsOne) {
+  Pair pair(1);
+  const std::pair<int, int> faults[] = {{0, 0},
+                                        {EFAULT, EFAULT},
+                                        {ENOMEM, ENOMEM},
+                                        {ESRCH, ECONNRESET},
+                                        {ECANCELED, ECONNRESET},
+                                        {EINTR, EIO},
+                                        {4095, EIO},
+                                        {-1, EIO},
+                                        {0x7FFF'FFFF, EIO}};
+  for (const auto& [stated, reported] : faults) {
+    pair.exchange.fault = stated;
+    EXPECT_EQ(ending(pair.exchange), reported) << stated;
+  }
+}
+
 // Several messages whose chunks go together in one system call.
 class Together : public ::testing::Test {
  protected:
@@ -180,12 +209,37 @@ TEST(PairedCopy, AnEndedProcessIsAFault) {
   const pid_t child = ::fork();
   if (child == 0) ::_exit(0);
   ::waitpid(child, nullptr, 0);
+  const RuntimeDir dir;
+  PeerProcess ended(os::SharedFile::create(dir.path() + "/locks", 4096).value(), 0, child);
   Pair pair(kChunk);
   CopyJob job = pair.job(Side::kReceiver);
-  job.peer = child;
+  job.peer = &ended;
   copy_chunks(job, Side::kReceiver);
   EXPECT_TRUE(all_copied(pair.exchange, pair.from.size()));
   EXPECT_EQ(pair.exchange.fault.load(), ESRCH);
+}
+
+// This process has the id, but not the lock by which its holder would be known.
+TEST(PairedCopy, AnotherProcessWithThePeersIdIsNeitherWrittenNorRead) {
+  const RuntimeDir dir;
+  PeerProcess reused(os::SharedFile::create(dir.path() + "/locks", 4096).value(), 1, ::getpid());
+  for (const Side side : {Side::kSender, Side::kReceiver}) {
+    Pair pair(4 * kChunk);
+    CopyJob job = pair.job(side);
+    job.peer = &reused;
+    copy_chunks(job, side);
+    EXPECT_TRUE(all_copied(pair.exchange, pair.from.size()));
+    EXPECT_EQ(pair.exchange.fault.load(), ESRCH);
+    EXPECT_TRUE(pair.to == Bytes(pair.to.size()));
+  }
+}
+
+TEST(PairedCopy, NothingIsCopiedOnceTheSenderHasItsBuffersBack) {
+  Pair pair(4 * kChunk);
+  pair.exchange.state = ExchangeState::kAbandoned;
+  copy_chunks(pair.job(Side::kReceiver), Side::kReceiver);
+  EXPECT_TRUE(all_copied(pair.exchange, pair.from.size()));
+  EXPECT_TRUE(pair.to == Bytes(pair.to.size()));
 }
 
 TEST(PairedCopy, AbandonedChunksAreNotCopiedButCount) {

@@ -134,11 +134,12 @@ OutChannel& StationHub::way_back(const InChannel& channel) {
   return *context.out;
 }
 
-// Nobody has too much as long as all together have not.
+// The first look spares the fast path the second, and never decides otherwise.
 bool StationHub::owes_too_much(const InChannel& channel) {
-  if (answers_ < OutChannel::kMostAnswers) return false;
+  constexpr std::size_t kAnswer = OutChannel::kAnswerCost + kMaxAtomicBytes;
+  if (message_memory_.is_plentiful(kAnswer)) return false;
   const OutChannel* out = out_to(channel.way().to);
-  return out != nullptr && out->answers() >= OutChannel::kMostAnswers;
+  return out != nullptr ? !out->may_answer() : message_memory_.limit() < kAnswer;
 }
 
 InChannel* StationHub::source(std::uint32_t number) const {
@@ -230,12 +231,19 @@ std::uint32_t StationHub::name_exchange(Operation& operation) {
   return next_exchange_;
 }
 
-Operation* StationHub::find_exchange(std::uint32_t exchange, std::uint64_t station) {
+Operation* StationHub::find_exchange(std::uint32_t exchange, std::uint64_t flow) {
   const auto found = exchanges_.find(exchange);
   if (found == exchanges_.end()) return nullptr;
   const OutChannel& channel = *found->second->channel;
-  const bool his = channel.state() == OutChannel::State::kOpen && channel.station() == station;
-  return his ? found->second : nullptr;
+  const bool same = channel.state() == OutChannel::State::kOpen && channel.identity() == flow;
+  return same ? found->second : nullptr;
+}
+
+Operation* StationHub::find_receive(std::uint32_t exchange, std::uint32_t source) {
+  const auto found = exchanges_.find(exchange);
+  if (found == exchanges_.end()) return nullptr;
+  Operation* operation = found->second;
+  return operation->takes && operation->source == source ? operation : nullptr;
 }
 
 bool StationHub::waits_for(std::uint64_t station) const {

@@ -51,8 +51,9 @@ std::string text_of(const Drops& drops, const Taken& taken) {
 
 std::string text_of(const DoorCounts& counts) {
   return text_of({{counts.malformed, "malformed"},
+                  {counts.wrong_crc, "with a wrong ICRC"},
                   {counts.no_endpoints, "for a queue pair that is no endpoint's"},
-                  {counts.nobody, "for nobody"},
+                  {counts.absent, "for an endpoint that is not there"},
                   {counts.no_room, "for which there was no room"},
                   {counts.unread, "that came while nobody looked"}});
 }

@@ -14,7 +14,7 @@ void DatagramHub::take_mark(std::uint32_t sender, const os::SocketAddress& to,
   from.set_port(socket_.address().port());
   std::array<std::byte, transport::CongestionNotifier::kBytes> notice;
   const os::Time now = std::chrono::steady_clock::now();
-  if (notifier_.notify(route_between(to, from), sender, now, notice) == 0) return;
+  if (notifier_.notify(route_between(to, from), sender, 0, now, notice) == 0) return;
   sender_.send({from, to, route_between(from, to)}, notice);
 }
 

@@ -14,6 +14,7 @@
 #include "os/clock.h"
 #include "os/event.h"
 #include "os/interfaces.h"
+#include "os/local_name.h"
 #include "packet_check.h"
 #include "sources.h"
 #include "transport/congestion_notifier.h"
@@ -88,6 +89,7 @@ class DatagramHub final : public DatagramStation {
   os::UdpSocket socket_;
   const DatagramOptions options_;
   const std::uint32_t queue_pair_;
+  os::LocalName name_;  // by which it is found from port 4791
   DatagramSender sender_;
   Ears ears_;
   Sources sources_;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "datagram_hub.h"
+#include "envelope.h"
 #include "link_udp/route.h"
 #include "os/udp_path.h"
 
@@ -47,7 +48,12 @@ Status DatagramHub::open() {
   for (const int fd : {socket_.fd(), bell_.fd()}) {
     if (Status ok = wake_.add(fd); !ok) return ok;
   }
-  if (options_.door != nullptr) options_.door->attend();
+  if (options_.door == nullptr) return {};
+  // If another process has the name, it is found all the same.
+  auto name = os::LocalName::claim(name_of_endpoint(socket_.address()));
+  if (!name && name.error().code != EADDRINUSE) return name.error();
+  if (name) name_ = std::move(name).value();
+  options_.door->attend();
   return {};
 }
 

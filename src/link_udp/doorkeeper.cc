@@ -114,7 +114,9 @@ Doorkeeper::Look Doorkeeper::take_some(std::uint32_t queue_pair, const Visit& vi
   return look;
 }
 
-// An envelope has an opcode that nothing is known about: so none is ever put into another one.
+// An envelope has an opcode that nothing is known about: so none is ever put into another one. The
+// ICRC of a packet for the endpoint that looks is checked by that endpoint. With IPv4 any
+// identification is right: foreign peers choose theirs, and a socket does not see it.
 void Doorkeeper::take(os::UdpSocket& door, const os::Datagram& packet, std::uint32_t queue_pair,
                       const Visit& visit) {
   wire::Packet headers;
@@ -125,14 +127,31 @@ void Doorkeeper::take(os::UdpSocket& door, const os::Datagram& packet, std::uint
   } else if (headers.destination == queue_pair) {
     ++counts_.taken;
     visit(packet);
+  } else if (!is_endpoint(addressee(packet, headers.destination))) {
+    ++counts_.absent;
+  } else if (!wire::check_icrc(route_between(packet.from, packet.to), packet.bytes)) {
+    ++counts_.wrong_crc;
   } else {
     hand_on(door, packet, headers.destination);
   }
 }
 
+// Else a packet from anywhere, with this host as its source, would reach any socket that has a port
+// from 32768 on. The kernel keeps the names: no packet makes this process remember anything.
+bool Doorkeeper::is_endpoint(os::SocketAddress address) {
+  if (names_.has(name_of_endpoint(address))) return true;
+  static constexpr std::array<std::byte, 16> kAny{};
+  address = os::SocketAddress::of_host(address.family(), kAny.data(), address.port());
+  return names_.has(name_of_endpoint(address));
+}
+
 void Doorkeeper::hand_on(os::UdpSocket& door, const os::Datagram& packet,
                          std::uint32_t queue_pair) {
-  const std::size_t length = write_envelope(packet, queue_pair, envelope_.data());
+  const std::size_t length = write_envelope(packet, queue_pair, envelope_);
+  if (length == 0) {
+    ++counts_.malformed;
+    return;
+  }
   const os::SendOutcome outcome =
       door.send(addressee(packet, queue_pair), {}, {envelope_.data(), length}, length);
   met_errors_ = met_errors_ || outcome.errors_waiting;
@@ -143,7 +162,7 @@ void Doorkeeper::hand_on(os::UdpSocket& door, const os::Datagram& packet,
 void Doorkeeper::take_errors() {
   for (const auto& door : doors_) {
     while (const auto error = door->next_error()) {
-      if (error->what == os::UdpError::What::kPortUnreachable) ++counts_.nobody;
+      if (error->what == os::UdpError::What::kPortUnreachable) ++counts_.absent;
     }
   }
 }

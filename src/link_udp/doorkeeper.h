@@ -16,6 +16,7 @@
 #include "link_udp/doorkeepers.h"
 #include "os/clock.h"
 #include "os/event.h"
+#include "os/local_name.h"
 #include "os/udp_socket.h"
 
 namespace weft::udp {
@@ -25,8 +26,9 @@ struct DoorCounts {
   std::uint64_t taken = 0;         // by the endpoint that looked
   std::uint64_t handed_on = 0;     // to another one's port
   std::uint64_t malformed = 0;     // no packet, or one that was handed on before
+  std::uint64_t wrong_crc = 0;     // to be handed on, with a wrong ICRC
   std::uint64_t no_endpoints = 0;  // for a queue pair that is none of Weft's
-  std::uint64_t nobody = 0;        // was handed on, and nobody was at that port
+  std::uint64_t absent = 0;        // to be handed on, without an endpoint at that port
   std::uint64_t no_room = 0;       // could not be handed on
   std::uint64_t unread = 0;        // did not fit the sockets, as nobody looked
 };
@@ -75,6 +77,7 @@ class Doorkeeper {
   void take(os::UdpSocket& door, const os::Datagram& packet, std::uint32_t queue_pair,
             const Visit& visit);
   void hand_on(os::UdpSocket& door, const os::Datagram& packet, std::uint32_t queue_pair);
+  bool is_endpoint(os::SocketAddress address);
   void take_errors();
 
   const os::SocketAddress address_;
@@ -85,6 +88,7 @@ class Doorkeeper {
   Ears ears_;
   bool met_errors_ = false;  // that have come back from the network
   std::array<std::byte, kLongestEnvelope> envelope_;
+  os::LocalNames names_;  // of endpoints
   DoorCounts counts_;
 };
 

@@ -4,6 +4,7 @@
 
 #include "doorkeeper.h"
 #include "foreign_peer.h"
+#include "os/event.h"
 #include "own_network.h"
 #include "wire/cm_message.h"
 
@@ -144,7 +145,7 @@ struct AtDoor {
   // What has come to something, or to nothing.
   static std::uint64_t all(const DoorCounts& counts) {
     return counts.taken + counts.handed_on + counts.malformed + counts.no_endpoints +
-           counts.no_room;
+           counts.no_room + counts.wrong_crc + counts.absent;
   }
   DoorCounts send(const Bytes& bytes) {
     foreign.send(ForeignHand::at_door(holder.address), bytes);
@@ -198,6 +199,62 @@ TEST(HostileDoor, WhatIsNoPacketIsNotHandedOnNorWhatWasOnce) {
   });
 }
 
+// The longest that parse() takes: a reliable datagram, which is longer than a foreign peer's.
+TEST(HostileDoor, TheLongestPacketsAreRelayedWithoutHarm) {
+  on_own_host([](const OwnHost& host) {
+    AtDoor at(host);
+    DatagramPeer other({.door = at.door}, host.address);
+    std::uint64_t count = 0;
+    for (const std::size_t length : {wire::kMaxPathMtu + 4, wire::kMaxReliableDatagramMtu}) {
+      at.send(at.foreign.packet(
+          host.address, other.address.port(), pattern(length, 1), [](wire::Packet& packet) {
+            packet.opcode = wire::opcode_of(wire::Transport::kReliableDatagram,
+                                            wire::Operation::kWriteOnlyImmediate);
+          }));
+      EXPECT_EQ(at.door->counts().handed_on, ++count);
+    }
+    EXPECT_EQ(other.heard(2), 0U);
+    EXPECT_EQ(other.station->drops().wrong_queue_pair, 2U);
+  });
+}
+
+// Sockets of other programs, which may trust what comes from this host, and endpoints of Weft that
+// hear no foreign peers.
+TEST(HostileDoor, OnlyDatagramEndpointsAreRelayedTo) {
+  on_own_host([](const OwnHost& host) {
+    AtDoor at(host);
+    DatagramPeer closed({}, host.address);
+    std::uint64_t count = 0;
+    for (const os::SocketAddress& each : {host.address, host.wildcard}) {
+      const auto other = std::move(os::UdpSocket::bind(each, {})).value();
+      at.send(at.foreign.packet(host.address, other.address().port(), pattern(20, 1)));
+      EXPECT_EQ(at.door->counts().absent, ++count);
+      EXPECT_FALSE(os::wait_readable(other.fd(), std::chrono::milliseconds(0)));
+    }
+    at.send(at.foreign.packet(host.address, closed.address.port(), pattern(20, 1)));
+    EXPECT_EQ(at.door->counts().absent, ++count);
+    EXPECT_EQ(closed.heard(), 0U);
+    EXPECT_EQ(closed.station->lost(), 0U) << "nothing came there";
+    EXPECT_EQ(at.door->counts().handed_on, 0U);
+    DatagramPeer open({.door = at.door}, host.wildcard);
+    at.send(at.foreign.packet(host.address, open.address.port(), pattern(20, 1)));
+    EXPECT_EQ(at.door->counts().handed_on, 1U);
+    EXPECT_EQ(open.heard(1), 1U);
+  });
+}
+
+TEST(HostileDoor, APacketWithAWrongIcrcIsNotRelayed) {
+  on_own_host([](const OwnHost& host) {
+    AtDoor at(host);
+    DatagramPeer other({.door = at.door}, host.address);
+    Bytes bytes = at.foreign.packet(host.address, other.address.port(), pattern(20, 1));
+    bytes.back() ^= std::byte{1};
+    EXPECT_EQ(at.send(bytes).wrong_crc, 1U);
+    EXPECT_EQ(at.door->counts().handed_on, 0U);
+    EXPECT_EQ(at.holder.station->dropped_packets(), "at port 4791: 1 with a wrong ICRC");
+  });
+}
+
 TEST(HostileDoor, RandomPacketsHarmNobody) {
   on_own_host([](const OwnHost& host) {
     AtDoor at(host);
@@ -212,9 +269,10 @@ TEST(HostileDoor, RandomPacketsHarmNobody) {
     }
     const DoorCounts counts = at.door->counts();
     EXPECT_EQ(AtDoor::all(counts), 2'000U);
-    EXPECT_GT(counts.handed_on, 500U);
+    EXPECT_GT(counts.wrong_crc, 500U);
     other.heard();
     // A change of the bits that routers may change is none.
+    EXPECT_LE(counts.handed_on, 40U);
     EXPECT_LE(other.log.messages.size(), 40U);
     for (const auto& message : other.log.messages) EXPECT_TRUE(message.bytes == pattern(20, 1));
   });

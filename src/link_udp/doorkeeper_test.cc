@@ -187,7 +187,7 @@ TEST(Doorkeeper, EachAddressHasADoorOfItsOwn) {
     EXPECT_TRUE(hears(two, {&two}, pattern(20, 8)));
     // At another address than its own an endpoint is not, as for anybody else.
     foreign.say(two.at(host.address), pattern(20, 9));
-    EXPECT_TRUE(until({&one, &two}, [&] { return one.door->counts().nobody == 1; }));
+    EXPECT_TRUE(until({&one, &two}, [&] { return one.door->counts().absent == 1; }));
     EXPECT_EQ(two.peer.log.messages.size(), 1U);
   });
 }
@@ -302,8 +302,9 @@ TEST(Doorkeeper, WhatIsForNobodyDoesNotKeepItAwake) {
       gone = left.peer.address;
     }
     foreign.say(gone, pattern(10, 18));
-    EXPECT_TRUE(until({&here}, [&] { return here.door->counts().nobody == 1; }));
-    EXPECT_EQ(here.peer.station->dropped_packets(), "at port 4791: 1 for nobody");
+    EXPECT_TRUE(until({&here}, [&] { return here.door->counts().absent == 1; }));
+    EXPECT_EQ(here.peer.station->dropped_packets(),
+              "at port 4791: 1 for an endpoint that is not there");
     EXPECT_TRUE(here.peer.station->fall_asleep());
     EXPECT_FALSE(os::wait_readable(here.peer.station->wake_fd(), milliseconds(0)));
   });
@@ -316,23 +317,25 @@ TEST(Doorkeeper, ACaptureShowsPacketsAsTheyCameToTheHost) {
     Guarded holder(host.address, nullptr, &of_holder);
     Guarded other(host.address, nullptr, &of_other);
     ForeignPeer foreign(host.another);
-    Bytes changed = foreign.packet(host.address, other.peer.address.port(), pattern(10, 19));
-    changed.back() ^= std::byte{1};
-    foreign.send(ForeignHand::at_door(host.address), changed);
+    // One with a wrong ICRC is not relayed; the endpoint that has the port writes its own down.
+    for (Guarded* each : {&holder, &other}) {
+      Bytes changed = foreign.packet(host.address, each->peer.address.port(), pattern(10, 19));
+      changed.back() ^= std::byte{1};
+      foreign.send(ForeignHand::at_door(host.address), changed);
+    }
     foreign.say(other.peer.address, pattern(10, 20));
     EXPECT_TRUE(hears(other, {&holder, &other}, pattern(10, 20)));
-    EXPECT_TRUE(of_holder.entries.empty()) << "they are not its own";
-    ASSERT_EQ(of_other.entries.size(), 2U);
-    for (const Record::Entry& each : of_other.entries) {
+    ASSERT_EQ(of_holder.entries.size(), 1U);
+    EXPECT_EQ(of_holder.entries[0].remark, "dropped: its ICRC is wrong");
+    ASSERT_EQ(of_other.entries.size(), 1U);
+    EXPECT_EQ(of_other.entries[0].remark, "");
+    for (const Record* record : {&of_holder, &of_other}) {
+      const Record::Entry& each = record->entries[0];
       EXPECT_EQ(each.direction, wire::CaptureDirection::kReceived);
       EXPECT_EQ(each.route.source_port, foreign.from.port());
       EXPECT_EQ(each.route.destination_port, wire::kUdpPort);
       EXPECT_EQ(each.route.source, route_between(foreign.from, host.address).source);
-      EXPECT_EQ(each.bytes.size(), changed.size());
     }
-    EXPECT_TRUE(of_other.entries[0].bytes == changed);
-    EXPECT_EQ(of_other.entries[0].remark, "dropped: its ICRC is wrong");
-    EXPECT_EQ(of_other.entries[1].remark, "");
   });
 }
 

@@ -17,6 +17,8 @@ constexpr std::size_t kClassAt = kVersionAt + 1;
 constexpr std::size_t kPortAt = kClassAt + 1;
 constexpr std::size_t kSourceAt = kPortAt + 2;
 static_assert(kSourceAt + 16 == kEnvelopeHeader);
+static_assert(kLongestEnvelope == kEnvelopeHeader + wire::kMaxPacketBytes + wire::kIcrcBytes &&
+              kLongestEnvelope <= os::UdpSocket::kMaxDatagram);
 
 os::SocketAddress with_port(os::SocketAddress address, std::uint16_t port) {
   address.set_port(port);
@@ -25,11 +27,19 @@ os::SocketAddress with_port(os::SocketAddress address, std::uint16_t port) {
 
 }  // namespace
 
+std::string name_of_endpoint(const os::SocketAddress& address) {
+  return "weft/datagrams/" + address.text();
+}
+
 os::SocketAddress addressee(const os::Datagram& packet, std::uint32_t queue_pair) {
   return with_port(packet.to, port_of(queue_pair));
 }
 
-std::size_t write_envelope(const os::Datagram& packet, std::uint32_t queue_pair, std::byte* out) {
+std::size_t write_envelope(const os::Datagram& packet, std::uint32_t queue_pair,
+                           std::span<std::byte> room) {
+  const std::size_t length = kEnvelopeHeader + packet.bytes.size();
+  if (room.size() < length + wire::kIcrcBytes) return 0;
+  std::byte* const out = room.data();
   wire::Packet headers;
   headers.opcode = kHandedOn;
   headers.destination = queue_pair;
@@ -40,7 +50,6 @@ std::size_t write_envelope(const os::Datagram& packet, std::uint32_t queue_pair,
   wire::store<std::uint16_t>(out + kPortAt, route.source_port);
   std::memcpy(out + kSourceAt, route.source.data(), route.source.size());
   std::memcpy(out + kEnvelopeHeader, packet.bytes.data(), packet.bytes.size());
-  const std::size_t length = kEnvelopeHeader + packet.bytes.size();
   const auto way = route_between(packet.to, addressee(packet, queue_pair));
   wire::store_icrc(out + length, wire::icrc(way, {out, length}));
   return length + wire::kIcrcBytes;

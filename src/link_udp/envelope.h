@@ -24,6 +24,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "link_udp/station.h"
 #include "os/udp_batch.h"
@@ -33,10 +34,9 @@ namespace weft::udp {
 
 inline constexpr std::uint8_t kHandedOn = 0xF4;
 inline constexpr std::size_t kEnvelopeHeader = 32;
-// The longest packet that there is, and its envelope.
-inline constexpr std::size_t kLongestPacket =
-    wire::kMaxHeaderBytes + wire::kMaxPathMtu + wire::kIcrcBytes;
-inline constexpr std::size_t kLongestEnvelope = kEnvelopeHeader + kLongestPacket + wire::kIcrcBytes;
+// An envelope with the longest packet that parse() takes.
+inline constexpr std::size_t kLongestEnvelope =
+    kEnvelopeHeader + wire::kMaxPacketBytes + wire::kIcrcBytes;
 
 // What came in an envelope. Its bytes lie in that.
 struct HandedOn {
@@ -54,12 +54,16 @@ inline bool is_envelope(std::span<const std::byte> datagram) {
   return !datagram.empty() && datagram[0] == std::byte{kHandedOn};
 }
 
-// Puts a packet of at most kLongestPacket bytes, which came to port 4791, into an envelope for that
-// queue pair; `out` has kLongestEnvelope. Returns how long it is.
-std::size_t write_envelope(const os::Datagram& packet, std::uint32_t queue_pair, std::byte* out);
+// Puts a packet, which came to port 4791, into an envelope for that queue pair. Returns the length
+// of the envelope; 0 when `room` is too short, and then nothing is written.
+std::size_t write_envelope(const os::Datagram& packet, std::uint32_t queue_pair,
+                           std::span<std::byte> room);
 
 // Where an envelope for that queue pair goes.
 os::SocketAddress addressee(const os::Datagram& packet, std::uint32_t queue_pair);
+
+// The name (os::LocalName) by which the relay knows that a datagram endpoint is at that address.
+std::string name_of_endpoint(const os::SocketAddress& address);
 
 // Takes a packet out of its envelope. Counts the envelope, and returns nothing, when it is not to
 // be believed or makes no sense. Of the packet nothing is known then: it is to be checked as if it

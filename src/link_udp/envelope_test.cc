@@ -76,12 +76,26 @@ TEST_P(Envelope, ThePacketsOwnChecksumHolds) {
 }
 
 TEST_P(Envelope, TheLongestPacketFits) {
-  const Bytes packet(kLongestPacket, std::byte{7});
+  const Bytes packet(wire::kMaxPacketBytes, std::byte{7});
   const Bytes bytes = handed.peer.envelope(handed.to, kPort, packet);
   EXPECT_EQ(bytes.size(), kLongestEnvelope);
   const auto opened = handed.open(bytes, handed.door);
   ASSERT_TRUE(opened);
   EXPECT_TRUE(std::ranges::equal(opened->bytes, packet));
+}
+
+TEST_P(Envelope, APacketLongerThanTheRoomIsNotWritten) {
+  const Bytes packet(100, std::byte{7});
+  const std::size_t whole = kEnvelopeHeader + packet.size() + wire::kIcrcBytes;
+  Bytes room(whole + 1, std::byte{0x55});
+  const Bytes untouched = room;
+  const os::Datagram datagram{handed.peer.from, handed.door, 0, 0, packet};
+  for (std::size_t length = 0; length < whole; ++length) {
+    EXPECT_EQ(write_envelope(datagram, queue_pair_at(kPort), std::span(room).first(length)), 0U);
+    ASSERT_TRUE(room == untouched) << length;
+  }
+  EXPECT_EQ(write_envelope(datagram, queue_pair_at(kPort), std::span(room).first(whole)), whole);
+  EXPECT_EQ(room.back(), untouched.back());
 }
 
 TEST_P(Envelope, OnlyTheHolderOfTheDoorIsBelieved) {

@@ -50,8 +50,7 @@ struct ForeignHand {
                  std::uint8_t traffic_class = 0) const {
     Bytes made(kLongestEnvelope);
     const os::SocketAddress to = at_door(host);
-    made.resize(
-        write_envelope({from, to, traffic_class, 0, bytes}, queue_pair_at(port), made.data()));
+    made.resize(write_envelope({from, to, traffic_class, 0, bytes}, queue_pair_at(port), made));
     return made;
   }
   static os::SocketAddress at_door(os::SocketAddress host) {

@@ -16,7 +16,7 @@ namespace {
 // The service that a REQ asks for: Weft's flows, of one kind.
 constexpr std::uint64_t kServices = 0x5765'6674'0000'0000;  // "Weft"
 constexpr std::uint8_t kReliableDatagramType = 2;
-constexpr std::uint8_t kGreetingVersion = 3;
+constexpr std::uint8_t kGreetingVersion = 4;
 
 // In a DREQ's private data, beside a packet's number.
 constexpr std::uint32_t kExpected = 0x8000'0000;
@@ -41,6 +41,8 @@ constexpr std::size_t kFlowMtu = 2;
 // In a REQ's.
 constexpr std::size_t kWordCount = 3;
 constexpr std::size_t kName = 8;
+// In a REQ's, a byte of the name that is not used, and in a REP's.
+constexpr std::size_t kRaises = kName + 1;
 // An endpoint's name: family (4 or 6), port, scope, address.
 constexpr std::size_t kNameBytes = 24;
 constexpr std::size_t kWords = kName + kNameBytes;
@@ -96,6 +98,7 @@ wire::CmMad mad_of(const Hello& hello) {
   write_private(hello.me, req.data.data());
   wire::store<std::uint8_t>(req.data.data() + kFlowMtu, mtu_code(hello.path_mtu));
   write_name(hello.name, req.data.data() + kName);
+  wire::store<std::uint8_t>(req.data.data() + kRaises, hello.raises);
   const std::size_t words = std::min(hello.words.size(), kMostWords);
   wire::store<std::uint8_t>(req.data.data() + kWordCount, static_cast<std::uint8_t>(words));
   std::copy_n(hello.words.begin(), words, req.data.begin() + kWords);
@@ -116,6 +119,7 @@ wire::CmMad mad_of(const Welcome& welcome) {
   rep.rnr_retry = 7;
   write_private(welcome.me, rep.data.data());
   wire::store<std::uint8_t>(rep.data.data() + kFlowMtu, mtu_code(welcome.path_mtu));
+  wire::store<std::uint8_t>(rep.data.data() + kRaises, welcome.raises);
   return {0, welcome.token, 0, rep};
 }
 
@@ -172,6 +176,7 @@ std::optional<Greeting> read(const wire::CmReq& req) {
   hello.me.context = req.eecn;
   hello.me.queue_key = req.queue_key;
   hello.name = read_name(req.data.data() + kName);
+  hello.raises = wire::load<std::uint8_t>(req.data.data() + kRaises);
   return hello;
 }
 
@@ -187,6 +192,7 @@ std::optional<Greeting> read(const wire::CmRep& rep) {
   welcome.first = Psn(rep.starting_psn);
   welcome.path_mtu = mtu_of(wire::load<std::uint8_t>(rep.data.data() + kFlowMtu));
   if (welcome.path_mtu == 0) return std::nullopt;
+  welcome.raises = wire::load<std::uint8_t>(rep.data.data() + kRaises);
   return welcome;
 }
 

@@ -61,6 +61,19 @@ T again(const T& greeting) {
   return std::get<T>(*read);
 }
 
+TEST(Greeting, TheNumberOfRaisesIsReadBack) {
+  for (const unsigned raises : {0U, 1U, 255U}) {
+    Hello hello_said = hello(os::address_of("2001:db8::1", 9, 0));
+    hello_said.raises = static_cast<std::uint8_t>(raises);
+    const Hello heard = again(hello_said);
+    EXPECT_EQ(heard.raises, raises);
+    EXPECT_EQ(heard.name, hello_said.name);
+    Welcome welcome{7, introduction(1024), Psn(3), 1024};
+    welcome.raises = static_cast<std::uint8_t>(raises);
+    EXPECT_EQ(again(welcome).raises, raises);
+  }
+}
+
 TEST(Greeting, AHelloIsReadBackWithEveryPathMtuAndService) {
   for (const std::size_t mtu : {256u, 320u, 1024u, 1408u, 4096u, 8896u}) {
     for (const auto service : {link::Service::kReliableDatagram, link::Service::kDatagram}) {
@@ -160,7 +173,7 @@ TEST(Greeting, AnotherVersionOfWeftIsNone) {
     for (unsigned value = 0; value < 256; ++value) {
       auto bytes = right;
       bytes[version] = static_cast<std::byte>(value);
-      EXPECT_EQ(read_greeting(bytes).has_value(), value == 3) << value;
+      EXPECT_EQ(read_greeting(bytes).has_value(), value == 4) << value;
     }
     for (unsigned code = 0; code < 256; ++code) {
       auto bytes = right;

@@ -4,8 +4,10 @@
 
 #include <chrono>
 #include <cstdint>
+#include <list>
 #include <span>
 
+#include "base/budget.h"
 #include "link/inbox.h"
 #include "link_udp/greeting.h"
 #include "memory/own_memory.h"
@@ -36,6 +38,8 @@ class Hub {
   virtual std::chrono::milliseconds connect_timeout() const = 0;
   // How long a peer may be silent that something is expected from.
   virtual std::chrono::milliseconds peer_timeout() const = 0;
+  // How long a path MTU stands before a larger one is tried.
+  virtual std::chrono::milliseconds raise_interval() const = 0;
   // When the last time was that nothing was left to be read of what had come.
   virtual os::Time emptied() const = 0;
   // Whether peers' accesses are announced.
@@ -52,22 +56,29 @@ class Hub {
   // The way to the peer carries no more than that: so it is for all flows between both.
   virtual void narrow(const os::SocketAddress& peer, std::size_t path_mtu) = 0;
 
+  // The path MTU of the way to a peer, as the system knows it.
+  virtual std::size_t path_mtu_to(const os::SocketAddress& peer) const = 0;
+
   // A number by which the peer may name the operation, until forget().
   virtual std::uint32_t name_exchange(Operation& operation) = 0;
   virtual void forget_exchange(std::uint32_t exchange) = 0;
-  // The operation of that number, if it goes to that station.
-  virtual Operation* find_exchange(std::uint32_t exchange, std::uint64_t station) = 0;
+  // The operation of that number, if it was asked for over the flow of that identity (message.h).
+  virtual Operation* find_exchange(std::uint32_t exchange, std::uint64_t flow) = 0;
+  // The receive of that number, if it is for a message that this source offered.
+  virtual Operation* find_receive(std::uint32_t exchange, std::uint32_t source) = 0;
 
   // Something has been agreed upon with that station, or asked of it, and not ended.
   virtual bool waits_for(std::uint64_t station) const = 0;
 
   // The way back to whoever sends over a channel: made when it is first needed.
   virtual OutChannel& way_back(const InChannel& channel) = 0;
-  // So many more answers to peers, or fewer, were not acknowledged.
-  virtual void count_answers(int more) = 0;
-  // Whoever sends over that channel has got so much to acknowledge (OutChannel::kMostAnswers) that
-  // he is to ask for nothing more until he has.
+  // The peer of that channel has so many answers to acknowledge that it may ask for nothing more
+  // (OutChannel::may_answer).
   virtual bool owes_too_much(const InChannel& channel) = 0;
+  // What the endpoint keeps for its peers: see StationOptions.
+  virtual Budget& packet_memory() = 0;
+  virtual Budget& message_memory() = 0;
+  virtual std::list<Operation>& free_operations() = 0;
   // A peer's message is in place, for the receive `cookie`; or never will be.
   virtual void received(void* cookie, int error) = 0;
   // The endpoint goes: no message is taken in any more.

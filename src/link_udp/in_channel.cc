@@ -23,6 +23,10 @@ constexpr auto kLazily = std::chrono::microseconds(200);
 constexpr unsigned kAnswersAtOnce = 128;
 // Aliases of one peer: regions whose keys have more than 31 bits.
 constexpr std::size_t kMostAliases = std::size_t{1} << 20;
+constexpr std::size_t kFewAliases = 16;
+// Messages of other kinds than kWhole that may take several packets.
+constexpr std::size_t kLongestWithRanges =
+    kMessageHeader + link::kMaxPieces * kRange + 2 * kMaxAtomicBytes;
 constexpr Verdict kInvalid{Verdict::Kind::kInvalid, 0};
 
 transport::Settings settings_for(const Hello& hello, const Welcome& welcome) {
@@ -75,7 +79,10 @@ InChannel::InChannel(Hub& hub, const Hello& hello, const Welcome& welcome,
       way_(std::move(way)),
       number_(number),
       longest_(longest),
-      responder_(settings_for(hello, welcome), *this) {}
+      packets_(hub.packet_memory()),
+      messages_(hub.message_memory()),
+      pieces_(packets_),
+      responder_(settings_for(hello, welcome), *this, &packets_) {}
 
 void InChannel::greeted_with(std::span<const std::byte> words) {
   link::Arrival arrival;
@@ -122,13 +129,27 @@ bool InChannel::suggest(std::size_t path_mtu) {
   return true;
 }
 
-void InChannel::narrow(std::size_t path_mtu) {
+// Larger packets are agreed to only for the next number: a REQ that was on its way for long must
+// change nothing, as the peer does not know of it any more.
+void InChannel::agree(const Hello& again) {
+  const bool raises = again.raises == static_cast<std::uint8_t>(welcome_.raises + 1);
+  if (!raises && again.raises != welcome_.raises) return;
+  std::size_t path_mtu = again.path_mtu;
+  if (raises) {
+    const std::size_t own = hub_.path_mtu_to(way_->to);
+    path_mtu = std::clamp(path_mtu, welcome_.path_mtu, std::max(own, welcome_.path_mtu));
+    if (path_mtu != welcome_.path_mtu && !responder_.widen(path_mtu)) return;
+    welcome_.raises = again.raises;
+    welcome_.path_mtu = path_mtu;
+    welcome_.me.path_mtu = std::min(again.me.path_mtu, std::max(own, welcome_.me.path_mtu));
+    return;
+  }
+  static_cast<void>(suggest(again.me.path_mtu));  // the peer knows
   if (responder_.narrow(path_mtu)) welcome_.path_mtu = path_mtu;
 }
 
 void InChannel::rest() {
   pieces_.rest();
-  message_.shrink_to_fit();
   told_keys_.shrink_to_fit();
 }
 
@@ -157,10 +178,35 @@ Verdict InChannel::message_goes_on(std::span<const std::byte> bytes) {
   }
   const bool first = message_.empty() && packet_.empty();
   if (first && taken_as_it_comes(bytes)) return {};
-  if (message_.size() + packet_.size() + bytes.size() > longest_) return kInvalid;
+  if (first) {
+    if (const Verdict room = begins_with(bytes); !room.ok()) return room;
+  }
+  if (message_.size() + packet_.size() + bytes.size() > promised_) return kInvalid;
   keep_packet();
   packet_ = bytes;
   if (bytes.data() != arrived_at_) keep_packet();
+  return {};
+}
+
+// Memory for all of a message of several packets is taken when it begins: if each packet took its
+// own, messages that have begun could wait for each other without end.
+Verdict InChannel::begins_with(std::span<const std::byte> first) {
+  promised_ = first.size();
+  const bool alone = first.size() < responder_.settings().path_mtu || first.size() < kMessageHeader;
+  if (alone) return {};
+  const MessageHeader header = read_header(first.data());
+  if (header.kind == Kind::kWhole) {
+    if (header.length > longest_ - kMessageHeader) return kInvalid;
+    promised_ = std::max<std::size_t>(promised_, kMessageHeader + header.length);
+  } else if (header.kind == Kind::kAtomic || header.kind == Kind::kCheck) {
+    promised_ = std::max(promised_, kLongestWithRanges);
+  } else if (header.kind == Kind::kResult) {
+    promised_ = std::max(promised_, kMessageHeader + kMaxAtomicBytes);
+  }
+  if (promised_ == first.size()) return {};
+  if (!messages_.take(promised_)) return {Verdict::Kind::kNotReady, 0};
+  reserved_ = promised_;
+  message_.reserve(promised_);
   return {};
 }
 
@@ -211,18 +257,25 @@ void InChannel::all_there() {
   hub_.received(message->cookie, whole ? 0 : ECONNRESET);
 }
 
-void InChannel::acknowledge(std::uint32_t exchange) {
+// The header of an answer to what came over this flow.
+MessageHeader InChannel::answer_to(std::uint32_t exchange, Kind kind) const {
   MessageHeader header;
-  header.kind = Kind::kTaken;
+  header.kind = kind;
   header.exchange = exchange;
-  hub_.way_back(*this).answer(header);
+  header.data = identity();
+  return header;
+}
+
+void InChannel::acknowledge(std::uint32_t exchange) {
+  hub_.way_back(*this).answer(answer_to(exchange, Kind::kTaken));
 }
 
 void InChannel::message_breaks() {
   if (const auto message = std::exchange(incoming_, nullptr)) {
     hub_.received(message->cookie, ECONNRESET);
   }
-  message_.clear();
+  if (message_.capacity() != 0) std::vector<std::byte>().swap(message_);
+  messages_.give(std::exchange(reserved_, 0));
   packet_ = {};
 }
 
@@ -247,7 +300,9 @@ bool InChannel::untie(std::span<const std::byte> bundle) {
   while (!shut_ && bundle.size() >= kMessageHeader) {
     const MessageHeader header = read_header(bundle.data());
     bundle = bundle.subspan(kMessageHeader);
-    if (header.kind != Kind::kWhole || header.length > bundle.size()) return false;
+    // A packet is answered once at most, whatever is tied up in it.
+    if (header.kind != Kind::kWhole || header.wants_ack) return false;
+    if (header.length > bundle.size()) return false;
     if (!arrived(header, bundle.first(header.length))) ++senseless_;
     bundle = bundle.subspan(header.length);
   }
@@ -292,23 +347,32 @@ bool InChannel::arrived(const MessageHeader& header, std::span<const std::byte> 
       checked();
       return true;
     case Kind::kAlias:
-      if (header.exchange >= kMostAliases) return false;
-      if (aliases_.size() <= header.exchange) aliases_.resize(header.exchange + 1);
-      aliases_[header.exchange] = RegionKey{header.tag};
-      return true;
+      return know_alias(header);
   }
   return false;
 }
 
+// A sender numbers its aliases from 0 on: no other number than the next is one.
+bool InChannel::know_alias(const MessageHeader& header) {
+  if (header.exchange != aliases_.size() || header.exchange >= kMostAliases) return false;
+  if (aliases_.size() == aliases_.capacity()) {
+    const std::size_t more = std::max(kFewAliases, aliases_.size());
+    if (!messages_.take(more * sizeof(RegionKey))) return false;
+    aliases_.reserve(aliases_.size() + more);
+  }
+  aliases_.push_back(RegionKey{header.tag});
+  return true;
+}
+
 bool InChannel::answered(const MessageHeader& header, std::span<const std::byte> bytes) {
-  Operation* operation = hub_.find_exchange(header.exchange, station());
+  Operation* operation = hub_.find_exchange(header.exchange, header.data);
   if (operation != nullptr) operation->channel->answered(*operation, header, bytes, heard_);
   return operation != nullptr;
 }
 
 // An offer may have been withdrawn; who wants the message must not wait for it.
 bool InChannel::wanted(const MessageHeader& header) {
-  Operation* offer = hub_.find_exchange(header.exchange, station());
+  Operation* offer = hub_.find_exchange(header.exchange, header.data);
   const bool stands = offer != nullptr && offer->offered;
   if (header.tag > kNumberBits || (stands && header.length > offer->length)) return false;
   const auto exchange = static_cast<std::uint32_t>(header.tag);
@@ -316,9 +380,7 @@ bool InChannel::wanted(const MessageHeader& header) {
     offer->channel->deliver(*offer, receive_key(exchange), header.length, heard_);
     return true;
   }
-  MessageHeader none;
-  none.kind = Kind::kResult;
-  none.exchange = exchange;
+  MessageHeader none = answer_to(exchange, Kind::kResult);
   none.tag = ECONNRESET;
   hub_.way_back(*this).answer(none);
   return true;
@@ -354,9 +416,7 @@ void InChannel::checked() {
 
 // Everything is checked before anything is changed.
 bool InChannel::carry_out(const MessageHeader& header, std::span<const std::byte> bytes) {
-  MessageHeader result;
-  result.kind = Kind::kResult;
-  result.exchange = header.exchange;
+  MessageHeader result = answer_to(header.exchange, Kind::kResult);
   const AtomicAction& action = header.action;
   const std::size_t element = size_of(action.type);
   const std::uint64_t ranges = header.tag;
@@ -375,7 +435,7 @@ bool InChannel::carry_out(const MessageHeader& header, std::span<const std::byte
     list[i] = read_range(bytes.data() + i * kRange);
     if (list[i].length > length - sum || list[i].length % element != 0) return false;
     sum += list[i].length;
-    if (done.ok()) done = hub_.memory().may(memory::rights_for(action), list[i]);
+    if (done.ok()) done = hub_.memory().may(memory::rights_for(action), list[i], true);
   }
   if (sum != length) return false;
   std::uint64_t offset = 0;
@@ -389,7 +449,7 @@ bool InChannel::carry_out(const MessageHeader& header, std::span<const std::byte
   }
   result.tag =
       static_cast<std::uint64_t>(done.refusal != memory::Refusal::kNone ? EACCES : done.error);
-  result.data = static_cast<std::uint64_t>(done.refusal);
+  result.length = static_cast<std::uint64_t>(done.refusal);
   if (done.ok()) {
     const bool fetches = action.fetches();
     const auto event = fetches ? link::Operation::kReadEvent : link::Operation::kWriteEvent;
@@ -439,8 +499,8 @@ std::optional<RegionKey> InChannel::region_of(std::uint32_t key) const {
 
 // A receive of this endpoint that waits for what the peer has to write next.
 Operation* InChannel::receive_of(const wire::Reth& memory) const {
-  Operation* operation = hub_.find_exchange(memory.key & kNumberBits, station());
-  if (operation == nullptr || !operation->takes || operation->source != number_) return nullptr;
+  Operation* operation = hub_.find_receive(memory.key & kNumberBits, number_);
+  if (operation == nullptr) return nullptr;
   const bool next =
       memory.address == operation->there && memory.length <= operation->length - operation->there;
   return next ? operation : nullptr;
@@ -460,12 +520,14 @@ Verdict InChannel::judge(Access need, const wire::Reth& memory) {
   }
   if (!ranges_.ok()) return ranges_;
   const auto key = region_of(memory.key);
-  if (!key)
-    return {Verdict::Kind::kAccess, static_cast<std::uint8_t>(memory::Refusal::kUnknownKey)};
-  const memory::Accessed may = hub_.memory().may(need, {memory.address, memory.length, *key});
+  memory::Accessed may{memory::Refusal::kUnknownKey, 0};
+  if (key || memory.length == 0) {
+    const RemoteRange range{memory.address, memory.length, key.value_or(RegionKey{})};
+    may = hub_.memory().may(need, range);
+  }
   if (!may.ok()) return verdict_of(may);
   if (announced_) return {};
-  const auto keys = hub_.memory().to_tell();
+  const auto keys = key ? hub_.memory().to_tell() : std::span<const RegionKey>();
   told_keys_.assign(keys.begin(), keys.end());
   if (need == Access::kRemoteWrite) return {};
   tell_of_keys(need);
@@ -482,6 +544,7 @@ Verdict InChannel::write(const wire::Reth& memory, std::uint64_t offset,
     scatter(receive->buffers(), bytes.data(), bytes.size(), memory.address + offset);
     return {};
   }
+  if (bytes.empty()) return {};
   const auto key = region_of(memory.key);
   if (!key) return kInvalid;
   return verdict_of(hub_.memory().write({memory.address + offset, bytes.size(), *key}, bytes,
@@ -506,6 +569,7 @@ void InChannel::written(const wire::Reth& memory, const wire::Packet& packet) {
 }
 
 Verdict InChannel::read(const wire::Reth& memory, std::uint64_t offset, std::span<std::byte> out) {
+  if (out.empty()) return {};
   const auto key = region_of(memory.key);
   if (!key) return {Verdict::Kind::kOperational, 0};
   const memory::Accessed done = hub_.memory().read({memory.address + offset, out.size(), *key}, out,

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/budget.h"
 #include "hub.h"
 #include "link_udp/greeting.h"
 #include "link_udp/message.h"
@@ -30,6 +31,7 @@ class InChannel final : transport::Target {
   const Welcome& welcome() const { return welcome_; }
   const Way& way() const { return *way_; }
   std::uint64_t station() const { return hello_.me.station; }
+  std::uint64_t identity() const { return flow_identity(hello_.me.token, welcome_.me.token); }
 
   // The peer said that together with its greeting.
   void greeted_with(std::span<const std::byte> words);
@@ -50,8 +52,9 @@ class InChannel final : transport::Target {
   // The way to the peer carries no more than that: larger answers go in pieces, and it is to send
   // smaller packets, and to ask for smaller ones. True when it does not know yet.
   bool suggest(std::size_t path_mtu);
-  // The peer has nothing under way, and will send no larger packets.
-  void narrow(std::size_t path_mtu);
+  // The peer has said that again, as it has nothing under way and will send packets of another
+  // size, or as it is asked whether this end is there.
+  void agree(const Hello& again);
   // For pieces that are requests.
   Piecework& pieces() { return pieces_; }
 
@@ -93,8 +96,11 @@ class InChannel final : transport::Target {
   transport::Verdict judge(Access need, const wire::Reth& memory);
   std::optional<RegionKey> region_of(std::uint32_t key) const;
   Operation* receive_of(const wire::Reth& memory) const;
+  MessageHeader answer_to(std::uint32_t exchange, Kind kind) const;
   bool arrived(const MessageHeader& header, std::span<const std::byte> bytes);
   void keep_packet();
+  transport::Verdict begins_with(std::span<const std::byte> first);
+  bool know_alias(const MessageHeader& header);
   bool taken_as_it_comes(std::span<const std::byte> first);
   void put(std::span<const std::byte> bytes);
   void all_there();
@@ -115,6 +121,8 @@ class InChannel final : transport::Target {
   const std::shared_ptr<const Way> way_;
   const std::uint32_t number_;
   const std::size_t longest_;  // message that may come whole
+  Budget::Share packets_;      // of Hub::packet_memory()
+  Budget::Share messages_;     // of Hub::message_memory()
   Piecework pieces_;
   // A message that goes to where it was wanted as it comes.
   struct Incoming {
@@ -128,6 +136,8 @@ class InChannel final : transport::Target {
   };
   std::unique_ptr<Incoming> incoming_;
   std::vector<std::byte> message_;  // or else is kept here as far as it has come,
+  std::size_t promised_ = 0;        // bytes that it may have, header included
+  std::size_t reserved_ = 0;        // bytes of messages_ for those
   const std::byte* arrived_at_ = nullptr;
   std::span<const std::byte> packet_;  // and with this one, which lies where it arrived
   std::vector<RegionKey> aliases_;     // by number

@@ -25,13 +25,13 @@ struct Operation {
   bool borrows = false;        // buffers of the program are used until the end
   bool awaits_answer = false;  // of the peer, which names it by its exchange
   bool offered = false;        // the peer has not said yet how much of it it wants
-  bool answers = false;        // something that the peer has asked for
   bool reads = false;          // memory of the peer
   bool follows_reads = false;  // that were asked for before
   unsigned works = 0;          // that have not ended
   std::uint32_t exchange = 0;  // 0: none
   int error = 0;
   int detail = 0;
+  std::size_t charged = 0;  // bytes of its channel's share, as it answers the peer
   std::size_t count = 0;
   // Of an offer, or where a result or a peer's message goes.
   std::array<LocalRange, link::kMaxPieces> pieces{};
@@ -43,10 +43,15 @@ struct Operation {
   std::span<const LocalRange> buffers() const { return {pieces.data(), count}; }
 };
 
-// The operations of one flow; none is freed while there is something to do, so that they are made
-// once.
+// Operations that have ended, of all flows of an endpoint: each is made once. No more than were
+// live at the same time.
+using FreeOperations = std::list<Operation>;
+
+// The operations of one flow.
 class Operations {
  public:
+  explicit Operations(FreeOperations& free) : free_(free) {}
+
   Operation& take(OutChannel& channel) {
     if (free_.empty()) free_.emplace_back();
     live_.splice(live_.end(), free_, free_.begin());
@@ -65,7 +70,7 @@ class Operations {
 
  private:
   std::list<Operation> live_;
-  std::list<Operation> free_;
+  FreeOperations& free_;
 };
 
 }  // namespace weft::udp

@@ -8,6 +8,8 @@
 
 #include "base/slices.h"
 #include "hub.h"
+#include "link/peer_error.h"
+#include "memory/table_user.h"
 #include "os/runtime_dir.h"
 
 namespace weft::udp {
@@ -18,7 +20,6 @@ using transport::WorkKind;
 
 namespace {
 
-constexpr auto kFirstPause = std::chrono::milliseconds(2);
 // Where each of a crowd greets all others, greetings must not be what they have no time to answer.
 // But some have to be left when a wire that was cut for a second carries again.
 constexpr auto kLongestPause = std::chrono::milliseconds(500);
@@ -54,6 +55,13 @@ int errno_of(transport::Status status) {
   return EPROTO;
 }
 
+// A refusal as the peer states it; kNone for a number that means none.
+int known_refusal(std::uint64_t stated) {
+  return stated <= static_cast<std::uint64_t>(memory::Refusal::kNotServed)
+             ? static_cast<int>(stated)
+             : 0;
+}
+
 std::uint32_t draw_token() { return static_cast<std::uint32_t>(os::random_number()) | 1; }
 
 }  // namespace
@@ -65,7 +73,11 @@ OutChannel::OutChannel(Hub& hub, std::uint32_t context, std::shared_ptr<const Wa
       token_(draw_token()),
       way_(std::move(way)),
       path_mtu_(path_mtu),
-      carries_(path_mtu) {
+      carries_(path_mtu),
+      packets_(hub.packet_memory()),
+      messages_(hub.message_memory()),
+      pieces_(packets_),
+      operations_(hub.free_operations()) {
   hub_.activate(*this);
 }
 
@@ -75,7 +87,8 @@ void OutChannel::ask(os::Time now) {
   hello.me.token = token_;
   hello.me.context = context_;
   hello.me.path_mtu = carries_;
-  hello.path_mtu = may_narrow() ? carries_ : path_mtu_;
+  hello.path_mtu = may_narrow() || raising_ ? carries_ : path_mtu_;
+  hello.raises = raises_;
   hello.name = hub_.name();
   hello.service = hub_.service();
   hello.words = words_;
@@ -100,14 +113,7 @@ bool OutChannel::welcomed(const Welcome& welcome, os::Time now) {
       return false;
     }
     hear(now);
-    narrow(welcome.me.path_mtu);
-    peer_carries_ = std::min(peer_carries_, welcome.me.path_mtu);
-    if (may_narrow() && welcome.path_mtu == carries_) {
-      path_mtu_ = carries_;
-      requester_->go_on_with(path_mtu_);
-      bundle_room_ = path_mtu_;
-      hub_.activate(*this);
-    }
+    agreed(welcome);
   }
   if (state_ != State::kAsking) return state_ == State::kOpen;
   hear(now);
@@ -390,8 +396,8 @@ Outcome OutChannel::atomic(const link::AtomicRequest& request) {
   return Outcome::pending();
 }
 
-void OutChannel::accept(const link::Offer& offer, std::span<const LocalRange> pieces,
-                        std::uint64_t length, void* cookie) {
+void OutChannel::accept(const link::Offer& offer, std::uint64_t from,
+                        std::span<const LocalRange> pieces, std::uint64_t length, void* cookie) {
   Operation& operation = begin(cookie, false);
   operation.takes = operation.borrows = operation.awaits_answer = true;
   operation.source = offer.source;
@@ -408,6 +414,7 @@ void OutChannel::accept(const link::Offer& offer, std::span<const LocalRange> pi
   header.kind = Kind::kTake;
   header.exchange = offer.exchange;
   header.tag = operation.exchange;
+  header.data = from;
   header.length = length;
   post_header(operation, header, 0, {}, 0);
   started(operation);
@@ -441,11 +448,7 @@ void OutChannel::answer(const MessageHeader& header, std::span<const std::byte> 
 void OutChannel::tell(const MessageHeader& header, std::span<const std::byte> bytes, bool answers) {
   if (state_ == State::kLost) return;
   Operation& operation = begin(nullptr, false);
-  operation.answers = answers;
-  if (answers) {
-    ++answers_;
-    hub_.count_answers(1);
-  }
+  if (answers) messages_.charge(operation.charged = kAnswerCost + bytes.size());
   operation.copy.resize(kMessageHeader + bytes.size());
   if (!bytes.empty()) {
     std::memcpy(operation.copy.data() + kMessageHeader, bytes.data(), bytes.size());
@@ -460,8 +463,8 @@ void OutChannel::answered(Operation& operation, const MessageHeader& header,
   if (!operation.awaits_answer) return;
   const bool value = header.kind == Kind::kResult;
   if (value) {
-    operation.error = static_cast<int>(header.tag);
-    operation.detail = static_cast<int>(header.data);
+    operation.error = link::known_error(header.tag, EPROTO);
+    operation.detail = known_refusal(header.length);
     if (operation.error == 0 && bytes.size() != operation.length) operation.error = EPROTO;
     if (operation.error == 0) scatter(operation.buffers(), bytes.data(), bytes.size());
   }
@@ -483,7 +486,7 @@ void OutChannel::ended(const transport::Ended& work) {
   --operation.works;
   if (work.status != transport::Status::kSuccess && operation.error == 0) {
     operation.error = errno_of(work.status);
-    operation.detail = work.detail;
+    operation.detail = known_refusal(work.detail);
   }
   if (operation.works == 0 && (!operation.awaits_answer || operation.error != 0)) end(operation);
 }
@@ -492,10 +495,7 @@ void OutChannel::end(Operation& operation) {
   if (operation.exchange != 0) hub_.forget_exchange(operation.exchange);
   if (operation.takes) hub_.received(operation.cookie, operation.error);
   if (operation.reads) --reading_;
-  if (operation.answers) {
-    --answers_;
-    hub_.count_answers(-1);
-  }
+  messages_.give(operation.charged);
   if (operation.reported) {
     --reported_;
     if (holders_ != 0) finished_.push_back({operation.cookie, operation.error, operation.detail});
@@ -507,16 +507,6 @@ void OutChannel::report(link::FlowSink& sink) {
   for (const Finished& each : std::exchange(finished_, {})) {
     sink.ended(each.cookie, each.error, each.detail);
   }
-}
-
-void OutChannel::narrow(std::size_t path_mtu) {
-  if (path_mtu >= carries_) return;
-  carries_ = path_mtu;
-  if (state_ != State::kOpen) return;
-  requester_->hold();
-  next_hello_ = {};
-  pause_ = kFirstPause;
-  hub_.activate(*this);
 }
 
 void OutChannel::strike(bool proven) {
@@ -628,17 +618,6 @@ bool OutChannel::finished() const {
   return holders_ == 0 && (state_ == State::kLost || operations_.count() == 0);
 }
 
-// Nobody says that a router drops large packets.
-void OutChannel::look_for_hole(os::Time now) {
-  if (requester_->deadline() <= now) {
-    requester_->tick(now);
-    if (requester_->doubts()) ask(now);
-  }
-  if (requester_->suspects() && carries_ > transport::kSurePathMtu) {
-    hub_.narrow(peer(), transport::kSurePathMtu);
-  }
-}
-
 void OutChannel::emit(Trains& trains, os::Time now) {
   if (state_ == State::kAsking) {
     if (now < next_hello_) return;
@@ -650,6 +629,7 @@ void OutChannel::emit(Trains& trains, os::Time now) {
   if (state_ != State::kOpen) return;
   if (bundle_ != nullptr) tie_up();
   look_for_hole(now);
+  look_for_more(now);
   if (requester_->failed()) return lose(link::PeerState::kDied);
   if (has_to_ask() && now >= next_hello_) ask(now);
   for (unsigned sent = 0; sent < kPacketsAtOnce; ++sent) {
@@ -684,7 +664,7 @@ bool OutChannel::owes() const {
 
 bool OutChannel::quiet() const {
   if (state_ == State::kAsking) return false;
-  return state_ == State::kLost || (!owes() && !narrows());
+  return state_ == State::kLost || (!owes() && !narrows() && !wants_more_ && !raising_);
 }
 
 }  // namespace weft::udp

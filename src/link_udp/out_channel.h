@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/budget.h"
 #include "link/flow.h"
 #include "link/inbox.h"
 #include "link_udp/greeting.h"
@@ -36,6 +37,8 @@ class OutChannel final : transport::WorkSink {
   std::uint32_t token() const { return token_; }
   std::uint32_t peer_token() const { return peer_token_; }
   std::uint32_t peer_context() const { return peer_context_; }
+  // Once it is open.
+  std::uint64_t identity() const { return flow_identity(token_, peer_token_); }
 
   // Requests of the program, as link::Flow has them.
   link::Outcome send(const link::SendRequest& request);
@@ -54,10 +57,10 @@ class OutChannel final : transport::WorkSink {
   // Nothing is under way, and nobody asks: it may be forgotten.
   bool finished() const;
 
-  // Lets the peer write the first `length` bytes of the message that it offers into pieces, for the
-  // receive `cookie`.
-  void accept(const link::Offer& offer, std::span<const LocalRange> pieces, std::uint64_t length,
-              void* cookie);
+  // Lets the peer write the first `length` bytes of the message that it offers over the flow `from`
+  // into pieces, for the receive `cookie`.
+  void accept(const link::Offer& offer, std::uint64_t from, std::span<const LocalRange> pieces,
+              std::uint64_t length, void* cookie);
   // All of them are in place; or they will never be.
   void filled(Operation& receive, os::Time now) { has_answer(receive, now); }
   void abandon(Operation& receive);
@@ -65,10 +68,10 @@ class OutChannel final : transport::WorkSink {
   void deliver(Operation& offered, std::uint32_t key, std::uint64_t length, os::Time now);
   // Sends what the peer has asked for, or waits for.
   void answer(const MessageHeader& header, std::span<const std::byte> bytes = {});
-  // Such answers that may be under way. One of Weft's endpoints asks for no more than a quarter at
-  // a time, and acknowledges what it has got: more than that is nobody's who means well.
-  static constexpr std::size_t kMostAnswers = 4096;
-  std::size_t answers() const { return answers_; }
+  // What an answer costs until the peer has acknowledged it, beside its bytes.
+  static constexpr std::size_t kAnswerCost = 1280;
+  // False while the peer has so many answers to acknowledge that it may ask for nothing more.
+  bool may_answer() const { return messages_.may_take(kAnswerCost + kMaxAtomicBytes); }
   // The peer answered an operation of this flow.
   void answered(Operation& operation, const MessageHeader& header, std::span<const std::byte> bytes,
                 os::Time now);
@@ -170,8 +173,11 @@ class OutChannel final : transport::WorkSink {
     return state_ == State::kOpen && narrows() && !requester_->has_begun();
   }
   // The peer has to hear that the way carries less, or that smaller packets come.
-  bool has_to_ask() const { return may_narrow() || peer_carries_ > carries_; }
+  bool has_to_ask() const { return raising_ || may_narrow() || peer_carries_ > carries_; }
   void look_for_hole(os::Time now);
+  void look_for_more(os::Time now);
+  static constexpr auto kFirstPause = std::chrono::milliseconds(2);  // between two REQs
+  void agreed(const Welcome& welcome);
 
   Hub& hub_;
   const std::uint32_t context_;
@@ -180,6 +186,14 @@ class OutChannel final : transport::WorkSink {
   std::size_t path_mtu_;          // of the flow
   std::size_t carries_;           // the way to the peer, which may be less
   std::size_t peer_carries_ = 0;  // as far as the peer knows
+  // Larger packets: when they are tried (min: a while after the next look), that it is waited until
+  // nothing is under way, that the peer was asked, and how often it was.
+  os::Time raise_at_ = os::Time::min();
+  bool wants_more_ = false;
+  bool raising_ = false;
+  std::uint8_t raises_ = 0;
+  Budget::Share packets_;   // of Hub::packet_memory()
+  Budget::Share messages_;  // of Hub::message_memory()
   Piecework pieces_;
   State state_ = State::kAsking;
   link::PeerState peer_state_ = link::PeerState::kAlive;
@@ -207,7 +221,6 @@ class OutChannel final : transport::WorkSink {
   std::vector<Finished> finished_;
   std::size_t reported_ = 0;  // operations that somebody wants to hear of
   std::size_t reading_ = 0;   // of these, those that read memory of the peer
-  std::size_t answers_ = 0;   // operations that answer the peer
   Aliases aliases_;
 };
 

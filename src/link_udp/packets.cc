@@ -143,18 +143,20 @@ void StationHub::take_mark(Context& context, bool request, const os::Datagram& d
   const std::span<std::byte> place = trains_.place();
   if (place.empty()) return;
   constexpr std::size_t kBytes = transport::CongestionNotifier::kBytes;
-  const std::uint32_t sender = context.in->hello().me.queue_pair;
-  const std::size_t length = notifier_.notify(route_between(datagram.from, datagram.to), sender,
-                                              now_, place.first<kBytes>());
+  const Introduction& peer = context.in->hello().me;
+  const std::size_t length =
+      notifier_.notify(route_between(datagram.from, datagram.to), peer.queue_pair, peer.token, now_,
+                       place.first<kBytes>());
   if (length == 0) return;
   trains_.add(context.in->way(), length);
   trains_.flush();
 }
 
-// It names no flow. Of one who has made no requests of this endpoint there is none to hold back.
+// The headers of a CNP name no flow, and its source address can be forged. It counts only with the
+// token that this end has drawn for the flow and told its peer alone.
 void StationHub::take_notice(const wire::Packet& packet, const os::Datagram& datagram) {
   OutChannel* out = packet.destination == queue_pair_ ? out_to(datagram.from) : nullptr;
-  if (out == nullptr) {
+  if (out == nullptr || out->token() != transport::CongestionNotifier::token_of(packet)) {
     ++drops_.unknown_flow;
     return;
   }
@@ -193,10 +195,9 @@ void StationHub::greeted_again(InChannel& in, const Hello& hello, const Way& bac
   OutChannel* out = out_to(back.to);
   if (out != nullptr && out->station() == in.station()) {
     out->hear(now_);
-    out->narrow(hello.me.path_mtu);
+    if (hello.raises == in.welcome().raises) out->narrow(hello.me.path_mtu);
   }
-  static_cast<void>(in.suggest(hello.me.path_mtu));  // he knows
-  in.narrow(hello.path_mtu);
+  in.agree(hello);
   if (!in.is_shut()) return say(back, in.welcome());
   say(back, Refusal{Refusal::Why::kUnwanted, hello.me.token, 0});
 }
@@ -244,6 +245,7 @@ void StationHub::greeted(const Hello& hello, const Way& back) {
   welcome.me.context = context.number;
   welcome.me.path_mtu = std::min(hello.me.path_mtu, path_mtu);
   welcome.path_mtu = std::min(hello.path_mtu, welcome.me.path_mtu);
+  welcome.raises = hello.raises;
   welcome.first = Psn(static_cast<std::uint32_t>(os::random_number()));
   context.in = std::make_unique<InChannel>(*this, hello, welcome, way_between(back.from, back.to),
                                            source, kLongestMessage);
@@ -290,8 +292,13 @@ void StationHub::said(const Farewell& farewell, const Way& back) {
 
 // The system knows best how much the way carries: anybody can forge what a router says.
 void StationHub::look_at_way(const os::SocketAddress& peer) {
+  if (os::udp_path_to(peer, socket_.address())) narrow(peer, path_mtu_to(peer));
+}
+
+// The least one where there is no way.
+std::size_t StationHub::path_mtu_to(const os::SocketAddress& peer) const {
   const auto path = os::udp_path_to(peer, socket_.address());
-  if (path) narrow(peer, path_mtu_within(path.value().mtu, peer.family()));
+  return path_mtu_within(path ? path.value().mtu : 0, peer.family());
 }
 
 void StationHub::narrow(const os::SocketAddress& peer, std::size_t path_mtu) {

@@ -15,6 +15,9 @@ namespace weft::udp {
 // What one end of a flow needs for that: nothing, until it is needed. One thread at a time.
 class Piecework {
  public:
+  // `share` is charged for packets that come in pieces, and outlives this.
+  explicit Piecework(Budget::Share& share) : share_(share) {}
+
   // A packet of that end, which stands in trains.place(), leaves: whole, or where the way of that
   // path MTU does not carry it, in pieces. Those that the socket has no room for are lost, as a
   // network loses packets.
@@ -35,7 +38,7 @@ class Piecework {
 
   // Takes in a piece for that end: PacketAssembler::take().
   std::optional<std::span<const std::byte>> take(std::span<const std::byte> payload) {
-    if (!assembler_) assembler_ = std::make_unique<transport::PacketAssembler>();
+    if (!assembler_) assembler_ = std::make_unique<transport::PacketAssembler>(&share_);
     return assembler_->take(payload);
   }
 
@@ -46,6 +49,7 @@ class Piecework {
   }
 
  private:
+  Budget::Share& share_;
   std::unique_ptr<transport::PacketCutter> cutter_;
   std::unique_ptr<transport::PacketAssembler> assembler_;
 };

@@ -93,7 +93,7 @@ StationHub::StationHub(os::UdpSocket socket, const StationOptions& options)
       queue_key_(static_cast<std::uint32_t>(os::random_number())),
       station_(os::random_number() | 1),
       trains_(socket_, options.capture),
-      memory_(options.regions, options.domain),
+      memory_(options.regions, options.domain, options.served),
       greeting_psn_(static_cast<std::uint32_t>(os::random_number())) {}
 
 Status StationHub::open() {
@@ -112,11 +112,12 @@ Status StationHub::open() {
   return {};
 }
 
-// Without memory nothing can be sent: peers will notice.
+// Without memory nothing can be sent: peers will notice. The flows of an inherited station are the
+// parent's: a child that waited for acknowledgements, or set the timer, would change those.
 StationHub::~StationHub() {
   closing_ = true;
   try {
-    part();
+    if (!socket_.inherited()) part();
   } catch (const std::bad_alloc&) {
   }
   contexts_.clear();  // what breaks off says so to the others
@@ -128,7 +129,7 @@ void StationHub::part() {
   struct Deaf final : link::InboxSink {
     void source_opened(std::uint32_t, const os::SocketAddress&) override {}
     void source_closed(std::uint32_t, bool) override {}
-    bool takes_more() const override { return false; }
+    unsigned room() const override { return 0; }
     void arrived(const link::Arrival&) override {}
     void received(void*, int) override {}
   } deaf;
@@ -195,7 +196,7 @@ void StationHub::accept(link::InboxSink& sink, const link::Offer& offer,
   InChannel* from = source(offer.source);
   if (from == nullptr) return sink.received(cookie, ECONNRESET);
   if (offer.exchange == 0) return from->place(pieces, length, cookie);
-  way_back(*from).accept(offer, pieces, length, cookie);
+  way_back(*from).accept(offer, from->identity(), pieces, length, cookie);
 }
 
 void StationHub::acknowledge(const link::Offer& offer) {

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "stranger.h"
+#include "wire/endian.h"
 
 namespace weft::udp {
 namespace {
@@ -231,6 +232,9 @@ class Flood {
     if (dice_.once_in(4)) spoil(packet);
     message_.resize(payload_);
     if (payload_ >= kMessageHeader && !answer) write_header(header(), message_.data());
+    if (opcode_ == wire::kCongestionNotification && dice_.once_in(2)) {
+      wire::store<std::uint32_t>(message_.data(), asked_.me.token);
+    }
     return Stranger::packet(packet, message_);
   }
   // Of the right key and of others, within the region and beyond.

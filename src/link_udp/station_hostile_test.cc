@@ -8,6 +8,7 @@
 #include "out_channel.h"
 #include "stranger.h"
 #include "transport/pieces.h"
+#include "wire/endian.h"
 
 namespace weft::udp {
 namespace {
@@ -16,6 +17,7 @@ using namespace testing;
 using wire::Operation;
 
 struct StationHostileTest : ::testing::Test {
+  static constexpr std::size_t kMemory = std::size_t{8} << 20;
   Regions regions;
   Bytes region = Bytes(4096);
   Peer a;
@@ -23,6 +25,7 @@ struct StationHostileTest : ::testing::Test {
     StationOptions options;
     options.regions = regions.open();
     options.connect_timeout = std::chrono::hours(1);  // tests say themselves who does not answer
+    options.message_memory.total = kMemory;
     return options;
   }()};
   Stranger stranger;
@@ -172,8 +175,22 @@ TEST_F(StationHostileTest, NobodysStationIsNotListenedTo) {
   EXPECT_EQ(b.log.opened.size(), 1U);
 }
 
-// Numbers of exchanges are easy to guess; they are good for the station that they were told only.
-TEST_F(StationHostileTest, AStrangerTakesNoMessageAndFillsNoReceiveOfAnother) {
+// The numbers of exchanges are easy to guess, and a REP tells the number of a station to everyone
+// that asks.
+struct StationThirdPartyTest : StationHostileTest, ::testing::WithParamInterface<bool> {};
+
+INSTANTIATE_TEST_SUITE_P(, StationThirdPartyTest, ::testing::Values(false, true),
+                         [](const auto& claims) {
+                           return claims.param ? "AsAnother" : "AsItself";
+                         });
+
+TEST_P(StationThirdPartyTest, TakesNoMessageAndFillsNoReceiveOfAnother) {
+  if (GetParam()) {
+    Stranger spy;
+    ASSERT_TRUE(spy.agree(a));
+    stranger.station = spy.welcome.me.station;
+    spy.send(a, Stranger::greeting(Farewell{false, 1, spy.welcome.me.token}));
+  }
   link::Flow* back = connect(b, a);
   ASSERT_NE(back, nullptr);
   a.log.accepts = false;
@@ -183,13 +200,15 @@ TEST_F(StationHostileTest, AStrangerTakesNoMessageAndFillsNoReceiveOfAnother) {
   ASSERT_TRUE(until({&a, &b}, [&] { return !a.log.messages.empty() && !of_a().empty(); }));
   b.log.accept(b.log.messages[0]);  // and a does not look: it is waited for
   ASSERT_TRUE(stranger.agree(b));
+  std::mt19937_64 dice(3);
   std::uint32_t number = 0;
   for (const Kind kind : {Kind::kTake, Kind::kTaken, Kind::kResult}) {
     for (std::uint32_t exchange = 0; exchange < 20; ++exchange) {
       MessageHeader header;
       header.kind = kind;
       header.exchange = exchange;
-      header.tag = 7;
+      header.tag = ECONNRESET;
+      header.data = dice();
       stranger.send(b, stranger.message(number++, header, 0));
     }
   }
@@ -206,10 +225,61 @@ TEST_F(StationHostileTest, AStrangerTakesNoMessageAndFillsNoReceiveOfAnother) {
   EXPECT_FALSE(b.ends.has(1)) << "nobody has taken it";
   a.log.accept(a.log.messages[0]);
   ASSERT_TRUE(until({&a, &b}, [&] {
-    return b.log.messages[0].error == 0 && a.log.messages[0].error == 0 && b.ends.has(1);
+    return b.log.messages[0].error == 0 && a.log.messages[0].error == 0 && b.ends.has(1) &&
+           a.ends.has(2);
   }));
   EXPECT_TRUE(a.log.messages[0].bytes == large);
   EXPECT_TRUE(b.log.messages[0].bytes == large);
+}
+
+// A peer that answers an atomic operation with numbers of its own choice.
+TEST_F(StationHostileTest, ErrorsThatNoLinkHasDoNotReachTheProgram) {
+  Peer c;
+  auto to_stranger = c.station->connect(stranger.socket->address(), true);
+  ASSERT_TRUE(to_stranger.ok());
+  c.flows.push_back(std::move(to_stranger).value());
+  const RemoteRange there{0, 8, RegionKey{kKey}};
+  Bytes operand(8);
+  const LocalRange local{operand.data(), operand.size()};
+  link::AtomicRequest request;
+  request.action = {AtomicForm::kBase, AtomicOp::kSum, AtomicType::kUint64};
+  request.operand = {&local, 1};
+  request.remote = {&there, 1};
+  request.length = 8;
+  const std::uint64_t errors[] = {EACCES, 0x7FFF'FFFF, ~0ULL, EINTR, 1ULL << 32, EFAULT};
+  for (std::uint64_t i = 0; i < std::size(errors); ++i) {
+    request.cookie = reinterpret_cast<void*>(i);
+    ASSERT_EQ(c.flows[0]->atomic(request).state, link::Outcome::State::kPending);
+  }
+  Hello asked;
+  ASSERT_TRUE(until({&c}, [&] {
+    for (const Greeting& said : stranger.hear()) {
+      if (const auto* hello = std::get_if<Hello>(&said)) return asked = *hello, true;
+    }
+    return false;
+  }));
+  Welcome welcome;
+  welcome.token = asked.me.token;
+  welcome.me = stranger.hello().me;
+  welcome.path_mtu = welcome.me.path_mtu;
+  stranger.send(c, Stranger::greeting(welcome));
+  ASSERT_TRUE(stranger.agree(c));
+  for (std::uint32_t i = 0; i < std::size(errors); ++i) {
+    MessageHeader header;
+    header.kind = Kind::kResult;
+    header.exchange = 2 + i;  // the first number of a station is 2
+    header.tag = errors[i];
+    header.data = flow_identity(asked.me.token, welcome.me.token);
+    Bytes bytes(kMessageHeader);
+    header.length = 1000 + i;  // no refusal
+    write_header(header, bytes.data());
+    stranger.send(c, stranger.of_flow(Operation::kSendOnly, i, bytes));
+  }
+  ASSERT_TRUE(until({&c}, [&] { return c.ends.ended_ones.size() == std::size(errors); }));
+  const int expected[] = {EACCES, EPROTO, EPROTO, EPROTO, EPROTO, EFAULT};
+  for (std::uint64_t i = 0; i < std::size(errors); ++i) {
+    EXPECT_EQ(c.ends.ended_ones[i], (FlowLog::End{expected[i], 0})) << errors[i];
+  }
 }
 
 // He is told that nobody is ready for it, and may ask again when the answers have gone.
@@ -242,12 +312,17 @@ TEST_F(StationHostileTest, WhoAcknowledgesNoAnswersIsAnsweredNoMoreAndDisturbsNo
     b.poll();
     if (carried_out() > asked) ++asked;
   }
-  EXPECT_EQ(carried_out(), OutChannel::kMostAnswers);
+  // One flow holds at most a part of what is left, with room for the largest answer.
+  constexpr std::size_t kAnswer = OutChannel::kAnswerCost + 8;
+  constexpr std::size_t kRoom = OutChannel::kAnswerCost + kMaxAtomicBytes;
+  constexpr std::size_t kPart = kMessageMemory.divisor;
+  constexpr std::size_t kMost = (kMemory / kPart - kRoom) * kPart / (kPart + 1) / kAnswer + 1;
+  EXPECT_EQ(carried_out(), kMost);
   expect_all_arrived();
   ASSERT_TRUE(until({&a, &b}, [&] {
     stranger.refuse(b);
     ask();
-    return carried_out() > OutChannel::kMostAnswers;
+    return carried_out() > kMost;
   })) << "what was not carried out is not lost";
 }
 
@@ -364,6 +439,62 @@ TEST_F(StationHostileTest, AStrangerWhoGreetsWithoutEndDisturbsNobody) {
   }
   expect_all_arrived();
   ASSERT_TRUE(stranger.agree(b)) << "he is listened to all the same";
+}
+
+// A REQ that was on its way for long would make the two ends cut messages differently.
+TEST_F(StationHostileTest, LargerPacketsAreAgreedToOnceForEachNumber) {
+  ASSERT_TRUE(stranger.agree(b));
+  const auto ask = [&](unsigned raises, std::size_t path_mtu) {
+    Hello hello = stranger.hello();
+    hello.raises = static_cast<std::uint8_t>(raises);
+    hello.path_mtu = hello.me.path_mtu = path_mtu;
+    stranger.send(b, Stranger::greeting(hello));
+    std::optional<Welcome> answer;
+    EXPECT_TRUE(until({&b}, [&] {
+      for (const Greeting& said : stranger.hear()) {
+        if (const auto* welcome = std::get_if<Welcome>(&said)) answer = *welcome;
+      }
+      return answer.has_value();
+    }));
+    return answer ? std::pair(unsigned{answer->raises}, answer->path_mtu) : std::pair(99U, 0UL);
+  };
+  EXPECT_EQ(ask(0, 1024), std::pair(0U, 1024UL));
+  EXPECT_EQ(ask(0, 4096), std::pair(0U, 1024UL)) << "without a number";
+  EXPECT_EQ(ask(2, 4096), std::pair(0U, 1024UL)) << "the number after the next";
+  EXPECT_EQ(ask(1, 4096), std::pair(1U, 4096UL));
+  EXPECT_EQ(ask(1, 8896), std::pair(1U, 4096UL)) << "the same number";
+  EXPECT_EQ(ask(0, 1024), std::pair(1U, 4096UL)) << "an old one";
+  EXPECT_EQ(ask(1, 2048), std::pair(1U, 2048UL)) << "smaller ones, as before";
+  EXPECT_EQ(ask(2, 8896), std::pair(2U, 8896UL));
+}
+
+// The address of a CNP can be forged, and its queue pair is the port. What an attacker cannot know
+// is the token that the two ends of the flow have agreed on.
+TEST_F(StationHostileTest, ANotificationWithoutTheTokenOfTheFlowSlowsNothingDown) {
+  stranger.agree(b);
+  b.flows.push_back(std::move(b.station->connect(stranger.socket->address(), false)).value());
+  std::optional<Hello> asked;
+  ASSERT_TRUE(until({&b}, [&] {
+    for (const Greeting& said : stranger.hear()) {
+      if (const auto* hello = std::get_if<Hello>(&said)) asked = *hello;
+    }
+    return asked.has_value();
+  }));
+  const auto notify = [&](std::uint32_t token) {
+    wire::Packet headers;
+    headers.opcode = wire::kCongestionNotification;
+    headers.becn = true;
+    headers.destination = queue_pair_at(b.address.port());
+    Bytes reserved(16);
+    wire::store<std::uint32_t>(reserved.data(), token);
+    stranger.send(b, Stranger::packet(headers, reserved));
+  };
+  const std::uint64_t before = b.station->drops().unknown_flow;
+  for (const std::uint32_t token : {0U, 1U, ~asked->me.token}) notify(token);
+  ASSERT_TRUE(until({&b}, [&] { return b.station->drops().unknown_flow == before + 3; }));
+  EXPECT_EQ(b.station->taken().notices, 0U);
+  notify(asked->me.token);
+  ASSERT_TRUE(until({&b}, [&] { return b.station->taken().notices == 1; }));
 }
 
 // Errors come back at once from the port of one who has gone; what it had sent before counts first.

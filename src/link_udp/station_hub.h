@@ -74,20 +74,25 @@ class StationHub final : public Station, public Hub {
   std::size_t eager_limit() const override { return options_.eager_limit; }
   std::chrono::milliseconds connect_timeout() const override { return options_.connect_timeout; }
   std::chrono::milliseconds peer_timeout() const override { return options_.peer_timeout; }
+  std::chrono::milliseconds raise_interval() const override { return options_.raise_interval; }
   os::Time emptied() const override { return emptied_; }
   bool counts(Access access) const override;
   memory::OwnMemory& memory() override { return memory_; }
   void narrow(const os::SocketAddress& peer, std::size_t path_mtu) override;
+  std::size_t path_mtu_to(const os::SocketAddress& peer) const override;
   void activate(OutChannel& channel) override { activate(channel.context(), channel.due()); }
   void send_now(OutChannel& channel, os::Time now) override;
   void say(const Way& way, const Greeting& greeting) override;
   std::uint32_t name_exchange(Operation& operation) override;
   void forget_exchange(std::uint32_t exchange) override { exchanges_.erase(exchange); }
-  Operation* find_exchange(std::uint32_t exchange, std::uint64_t station) override;
+  Operation* find_exchange(std::uint32_t exchange, std::uint64_t flow) override;
+  Operation* find_receive(std::uint32_t exchange, std::uint32_t source) override;
   bool waits_for(std::uint64_t station) const override;
   OutChannel& way_back(const InChannel& channel) override;
-  void count_answers(int more) override { answers_ += static_cast<std::size_t>(more); }
   bool owes_too_much(const InChannel& channel) override;
+  Budget& packet_memory() override { return packet_memory_; }
+  Budget& message_memory() override { return message_memory_; }
+  FreeOperations& free_operations() override { return free_operations_; }
   void received(void* cookie, int error) override { received_.push_back({cookie, error}); }
   bool closing() const override { return closing_; }
   link::InboxSink& sink() override { return *sink_; }
@@ -160,6 +165,9 @@ class StationHub final : public Station, public Hub {
   bool closing_ = false;
   os::Timer timer_;
   os::EventSet wake_;
+  Budget packet_memory_{options_.packet_memory};
+  Budget message_memory_{options_.message_memory};
+  FreeOperations free_operations_;
   std::vector<std::unique_ptr<Context>> contexts_;  // by index
   std::vector<std::uint32_t> free_;                 // indices of those that there are not
   std::vector<std::uint32_t> active_;               // numbers of contexts
@@ -175,7 +183,6 @@ class StationHub final : public Station, public Hub {
   std::vector<std::uint32_t> sources_;  // context by the inbox's number; 0: none
   std::unordered_map<std::uint32_t, Operation*> exchanges_;
   std::uint32_t next_exchange_ = 1;
-  std::size_t answers_ = 0;  // of all channels
   std::vector<Received> received_;
   link::InboxSink* sink_ = nullptr;
   Psn greeting_psn_;

@@ -228,11 +228,14 @@ struct Fixture {
   link::Flow* flow = nullptr;
   std::vector<Bytes> sent;  // buffers of what is under way
 
-  Fixture(Network& between, int of) : network(between), family(of) {
+  Fixture(Network& between, int of,
+          std::chrono::milliseconds raise_interval = std::chrono::minutes(10))
+      : network(between), family(of) {
     for (int i = 0; i < 2; ++i) {
       network.hosts[i].enter();
       StationOptions options;
       options.regions = regions.open();
+      options.raise_interval = raise_interval;
       peers[i] = std::make_unique<Peer>(options, address_of(family, i + 1));
     }
     auto made = (network.hosts[0].enter(), a().station->connect(b().address, false));
@@ -305,6 +308,19 @@ struct Fixture {
     request.operand = {&operand, 1};
     request.remote = {&remote, 1};
     request.length = sizeof one;
+    request.cookie = cookie();
+    EXPECT_EQ(flow->atomic(request).state, link::Outcome::State::kPending);
+  }
+  // Reads the first kMaxAtomicBytes of the region by an atomic operation.
+  void fetch(std::span<std::byte> result) {
+    sent.emplace_back();
+    const LocalRange piece{result.data(), result.size()};
+    const RemoteRange remote{0, result.size(), RegionKey{kKey}};
+    link::AtomicRequest request;
+    request.action = {AtomicForm::kFetch, AtomicOp::kRead, AtomicType::kUint64};
+    request.result = {&piece, 1};
+    request.remote = {&remote, 1};
+    request.length = result.size();
     request.cookie = cookie();
     EXPECT_EQ(flow->atomic(request).state, link::Outcome::State::kPending);
   }
@@ -519,6 +535,56 @@ TEST(StationPath, WorkGoesOnWhenTheInterfaceCarriesLess) {
     expect_all_done(pair, kRounds);
     EXPECT_EQ(network.refused + network.fragments, 0U);
     EXPECT_LE(network.largest, std::size_t{kNarrow});
+  });
+}
+
+TEST(StationPath, ALongResultOfAnAtomicOperationComesInSeveralPackets) {
+  between_hosts([](Network& network, int family) {
+    for (const Host& host : network.hosts) {
+      host.enter();
+      const_cast<Host&>(host).set_mtu(kNarrow);
+    }
+    Fixture pair(network, family);
+    ASSERT_NE(pair.flow, nullptr);
+    pair.access(true, kMaxAtomicBytes);
+    Bytes result(kMaxAtomicBytes);
+    pair.fetch(result);
+    ASSERT_TRUE(pair.all_ended());
+    EXPECT_EQ(pair.a().ends.ended_ones.rbegin()->second, (FlowLog::End{0, 0}));
+    EXPECT_TRUE(result == pair.sent.front());
+    EXPECT_LE(network.largest, std::size_t{kNarrow});
+  });
+}
+
+// What made the packets small was forged, or has passed.
+TEST(StationPath, LargePacketsComeBackWhenTheWayCarriesThemAgain) {
+  between_hosts([](Network& network, int family) {
+    Fixture pair(network, family, std::chrono::milliseconds(50));
+    ASSERT_NE(pair.flow, nullptr);
+    pair.access(true, kLarge);
+    ASSERT_TRUE(pair.all_ended());
+    for (int round = 0; round < 2; ++round) {
+      network.hosts[0].set_mtu(kNarrow);
+      const auto is_narrow = [&] {
+        network.forget();
+        pair.access(true, kLarge);
+        return !pair.all_ended() || network.largest <= std::size_t{kNarrow};
+      };
+      for (int tries = 0; !is_narrow() && tries < 100; ++tries) continue;
+      EXPECT_LE(network.largest, std::size_t{kNarrow});
+      network.hosts[0].set_mtu(kWide);
+      const auto is_wide = [&] {
+        network.forget();
+        pair.message(kLarge);
+        pair.access(true, kLarge);
+        pair.access(false, kLarge);
+        return !pair.all_ended() || (network.largest > 8'000 && network.pieces == 0);
+      };
+      const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+      while (!is_wide() && std::chrono::steady_clock::now() < end) continue;
+      EXPECT_GT(network.largest, 8'000U);
+    }
+    expect_all_done(pair, 0);
   });
 }
 

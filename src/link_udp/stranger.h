@@ -22,6 +22,7 @@ struct Stranger {
   std::optional<os::UdpSocket> socket;
   os::UdpBatch batch{8};
   Welcome welcome;
+  std::uint64_t station = 2;  // that it claims to be
 
   // Base header to padding.
   static Bytes packet(wire::Packet headers, std::span<const std::byte> payload) {
@@ -70,7 +71,7 @@ struct Stranger {
   }
   Hello hello() const {
     Hello hello;
-    hello.me = {1, 2, queue_pair_at(socket->address().port()), 3, 4, 1024, 100'000};
+    hello.me = {1, station, queue_pair_at(socket->address().port()), 3, 4, 1024, 100'000};
     hello.name = socket->address();
     hello.path_mtu = hello.me.path_mtu;
     return hello;

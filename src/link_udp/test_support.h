@@ -96,7 +96,7 @@ struct InboxLog final : link::InboxSink {
     opened.emplace_back(source, address);
   }
   void source_closed(std::uint32_t source, bool died) override { closed.push_back({source, died}); }
-  bool takes_more() const override { return takes; }
+  unsigned room() const override { return takes ? ~0U : 0; }
   bool takes_more_urgently() const override { return takes || takes_urgently; }
   bool arriving(const link::Arrival& arrival) override {
     if (!places) return false;

@@ -50,15 +50,15 @@ bool OwnMemory::attach() {
   return user_ != nullptr;
 }
 
-Accessed OwnMemory::hold(Access need, const RemoteRange& range, LocalRange& here) {
+Accessed OwnMemory::hold(Access served, Access need, const RemoteRange& range, LocalRange& here) {
   if (!attach()) return {Refusal::kNone, ENOMEM};
   std::size_t culprit = 0;
-  return {user_->hold(domain_, need, {&range, 1}, &here, culprit), 0};
+  return {user_->hold({domain_, served}, need, {&range, 1}, &here, culprit), 0};
 }
 
-Accessed OwnMemory::may(Access need, const RemoteRange& range) {
+Accessed OwnMemory::may(Access need, const RemoteRange& range, bool atomic) {
   LocalRange here;
-  const Accessed held = hold(need, range, here);
+  const Accessed held = hold(atomic ? served_.atomics : served_.rma, need, range, here);
   if (user_ != nullptr) user_->release();
   return held;
 }
@@ -79,6 +79,7 @@ bool OwnMemory::is_there(os::CopyDirection direction, const LocalRange& here, st
 
 int OwnMemory::copy(os::CopyDirection direction, void* mine, const LocalRange& here,
                     std::uint64_t ahead) {
+  if (here.length == 0) return 0;
   const bool reads = direction == os::CopyDirection::kFromProcess;
   const auto work = [&] {
     std::memcpy(reads ? mine : here.base, reads ? here.base : mine, here.length);
@@ -92,7 +93,7 @@ int OwnMemory::copy(os::CopyDirection direction, void* mine, const LocalRange& h
 Accessed OwnMemory::write(const RemoteRange& range, std::span<const std::byte> bytes,
                           std::uint64_t ahead) {
   LocalRange here;
-  Accessed done = hold(Access::kRemoteWrite, range, here);
+  Accessed done = hold(served_.rma, Access::kRemoteWrite, range, here);
   if (!done.ok()) return done;
   done.error =
       copy(os::CopyDirection::kToProcess, const_cast<std::byte*>(bytes.data()), here, ahead);
@@ -103,7 +104,7 @@ Accessed OwnMemory::write(const RemoteRange& range, std::span<const std::byte> b
 Accessed OwnMemory::read(const RemoteRange& range, std::span<std::byte> bytes,
                          std::uint64_t ahead) {
   LocalRange here;
-  Accessed done = hold(Access::kRemoteRead, range, here);
+  Accessed done = hold(served_.rma, Access::kRemoteRead, range, here);
   if (!done.ok()) return done;
   done.error = copy(os::CopyDirection::kFromProcess, bytes.data(), here, ahead);
   user_->release();
@@ -113,7 +114,7 @@ Accessed OwnMemory::read(const RemoteRange& range, std::span<std::byte> bytes,
 Accessed OwnMemory::change(const AtomicAction& action, const RemoteRange& range,
                            const std::byte* operands, std::byte* fetched, Patience patience) {
   LocalRange here;
-  Accessed done = hold(rights_for(action), range, here);
+  Accessed done = hold(served_.atomics, rights_for(action), range, here);
   if (!done.ok() || here.length == 0) {
     if (user_ != nullptr) user_->release();
     return done;

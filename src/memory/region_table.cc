@@ -5,6 +5,7 @@
 #include <chrono>
 #include <thread>
 
+#include "memory/key_sequence.h"
 #include "os/barrier.h"
 #include "os/runtime_dir.h"
 
@@ -20,24 +21,20 @@ std::string fresh_name() {
   return text;
 }
 
-// A one-to-one scramble of 64 bits (the finaliser of splitmix64).
-std::uint64_t scramble(std::uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
-
 }  // namespace
 
-RegionTable::RegionTable(os::SharedFilePtr file, os::Mapping memory, std::string name)
+RegionTable::RegionTable(os::SharedFilePtr file, os::Mapping memory, os::Mapping own_slots,
+                         std::string name)
     : file_(std::move(file)),
       memory_(std::move(memory)),
-      name_(std::move(name)),
-      key_secret_(os::random_number()) {}
+      own_slots_(std::make_shared<const os::Mapping>(std::move(own_slots))),
+      name_(std::move(name)) {}
 
 Result<std::unique_ptr<RegionTable>> RegionTable::create(const std::string& directory) {
   std::string name = fresh_name();
-  auto file = os::SharedFile::create(directory + "/" + name, kTableSize);
+  const bool named = !directory.empty();
+  auto file = named ? os::SharedFile::create(directory + "/" + name, kTableSize)
+                    : os::SharedFile::create_nameless(kTableSize);
   if (!file) return file.error();
   // The locks and the first index, which peers touch, are backed from the start; users back their
   // own records.
@@ -47,18 +44,46 @@ Result<std::unique_ptr<RegionTable>> RegionTable::create(const std::string& dire
     return ok.error();
   auto memory = file.value()->map(0, kTableSize);
   if (!memory) return memory.error();
-  std::unique_ptr<RegionTable> table(
-      new RegionTable(file.value(), std::move(memory).value(), std::move(name)));
+  auto own_slots = os::Mapping::map_private(kMaxRegions * sizeof(RegionSlot));
+  if (!own_slots) return own_slots.error();
+  std::unique_ptr<RegionTable> table(new RegionTable(
+      file.value(), std::move(memory).value(), std::move(own_slots).value(), std::move(name)));
   table->header().version = kTableVersion;
   table->header().owner_raises_barriers = os::can_raise_remote_barriers();
   table->header().index_word.store(table->word_.pack(), std::memory_order_relaxed);
   table->header().magic = kTableMagic;
+  if (!named) return table;
   if (Status ok = table->file_->publish(); !ok) return ok.error();
   return table;
 }
 
+Result<std::shared_ptr<ForeignTable>> RegionTable::for_owner() const {
+  auto memory = file_->map(0, kTableSize);
+  if (!memory) return memory.error();
+  return std::shared_ptr<ForeignTable>(
+      new ForeignTable(file_, std::move(memory).value(), own_slots_));
+}
+
 RegionSlot& RegionTable::slot(std::uint32_t number) const {
-  return memory_.at<RegionSlot>(kSlotsAt)[number];
+  return own_slots_->at<RegionSlot>(0)[number];
+}
+
+// Shows the slot to peers as it is now: its contents before an even sequence, and after an odd one.
+void RegionTable::publish(std::uint32_t slot_number) const {
+  const RegionSlot& from = slot(slot_number);
+  RegionSlot& to = memory_.at<RegionSlot>(kSlotsAt)[slot_number];
+  const auto copy = [](auto& target, const auto& source) {
+    target.store(source.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  };
+  const std::uint32_t sequence = from.sequence.load(std::memory_order_relaxed);
+  if (sequence % 2 != 0) return to.sequence.store(sequence, std::memory_order_seq_cst);
+  copy(to.access, from.access);
+  copy(to.key, from.key);
+  copy(to.domain, from.domain);
+  copy(to.base, from.base);
+  copy(to.length, from.length);
+  copy(to.start, from.start);
+  to.sequence.store(sequence, std::memory_order_release);
 }
 
 std::atomic<std::uint32_t>* RegionTable::index(IndexWord word) const {
@@ -81,12 +106,10 @@ bool RegionTable::key_taken(DomainId domain, RegionKey key) const {
   return false;
 }
 
-RegionKey RegionTable::unused_key() {
-  // Distinct counters give distinct keys; without the secret nobody can tell the next one.
-  RegionKey key;
-  do {
-    key.v = scramble(++key_counter_ ^ key_secret_);
-  } while (key.v == 0 || key.v == ~std::uint64_t{0});
+// The program may have chosen the same key for another region of this domain.
+RegionKey RegionTable::unused_key(DomainId domain) const {
+  RegionKey key = next_provider_key();
+  while (key_taken(domain, key)) key = next_provider_key();
   return key;
 }
 
@@ -106,6 +129,7 @@ Result<std::uint32_t> RegionTable::take_slot() {
     slots_reserved_ += kSlotsPerStep;
   }
   slot(slots_end_).sequence.store(1, std::memory_order_relaxed);
+  publish(slots_end_);
   return slots_end_++;
 }
 
@@ -186,7 +210,7 @@ Result<Registration> RegionTable::add(const RegionAttributes& attributes) {
   if (Status ok = make_room_in_index(); !ok) return ok.error();
   Result<std::uint32_t> number = take_slot();
   if (!number) return number.error();
-  const RegionKey key = attributes.choose_key ? unused_key() : attributes.key;
+  const RegionKey key = attributes.choose_key ? unused_key(attributes.domain) : attributes.key;
   RegionSlot& fresh = slot(number.value());
   fresh.key.store(key.v, std::memory_order_relaxed);
   fresh.domain.store(attributes.domain.v, std::memory_order_relaxed);
@@ -196,6 +220,7 @@ Result<Registration> RegionTable::add(const RegionAttributes& attributes) {
   fresh.access.store(static_cast<std::uint32_t>(attributes.access), std::memory_order_relaxed);
   fresh.sequence.store(fresh.sequence.load(std::memory_order_relaxed) + 1,
                        std::memory_order_release);
+  publish(number.value());
   insert_into_index(word_, number.value());
   ++live_;
   return Registration{number.value(), key};
@@ -203,6 +228,8 @@ Result<Registration> RegionTable::add(const RegionAttributes& attributes) {
 
 void RegionTable::ask_to_be_told(const Registration& registration, Access access) {
   slot(registration.slot).access.fetch_or(telling_bits(access), std::memory_order_release);
+  const std::lock_guard guard(mutex_);
+  publish(registration.slot);
 }
 
 bool RegionTable::used_by_anybody(std::uint32_t slot_number) const {
@@ -242,6 +269,7 @@ Status RegionTable::remove(const Registration& registration, int patience_ms) {
     // An even sequence is a live region; an odd one is a removal that had to give up before.
     if (sequence % 2 == 0) {
       closed.sequence.store(sequence + 1, std::memory_order_seq_cst);
+      publish(registration.slot);
       erase_from_index(registration.slot);
       --live_;
     }

@@ -175,6 +175,33 @@ TEST_F(RegionTableTest, AChosenKeyIsNotGivenOutAgainAfterItsRegionIsClosed) {
   }
 }
 
+// Inverts the mixing step of splitmix64.
+std::uint64_t unmix(std::uint64_t x) {
+  const auto inverse = [](std::uint64_t odd) {
+    std::uint64_t y = odd;
+    for (int i = 0; i < 6; ++i) y *= 2 - odd * y;
+    return y;
+  };
+  const auto unshift = [](std::uint64_t y, int by) {
+    std::uint64_t out = y;
+    for (int i = 0; i < 64 / by; ++i) out = y ^ (out >> by);
+    return out;
+  };
+  x = unshift(x, 31) * inverse(0x94d049bb133111eb);
+  x = unshift(x, 27) * inverse(0xbf58476d1ce4e5b9);
+  return unshift(x, 30);
+}
+
+// Keys were a mixed counter, combined with a secret that two inverted keys cancel.
+TEST_F(RegionTableTest, ChosenKeysAreNotCountedInAWayThatCanBeInverted) {
+  std::uint64_t before = unmix(added(region_with_chosen_key()).key.v);
+  for (int i = 0; i < 16; ++i) {
+    const std::uint64_t inverted = unmix(added(region_with_chosen_key()).key.v);
+    EXPECT_GT(before ^ inverted, 0xffffU);
+    before = inverted;
+  }
+}
+
 TEST_F(RegionTableTest, TwoTablesDoNotChooseTheSameKeys) {
   auto other = RegionTable::create(directory_);
   ASSERT_TRUE(other.ok());

@@ -7,8 +7,9 @@
 #include <thread>
 #include <utility>
 
-#include "base/spin.h"
+#include "os/cancellation.h"
 #include "os/runtime_dir.h"
+#include "os/spin.h"
 
 namespace weft::memory {
 namespace {
@@ -98,7 +99,7 @@ int StripeLocks::wait_for(std::atomic<std::uint64_t>& word, std::uint64_t mine) 
     } else if (!is_there(holder) && try_take(word, holder, mine)) {
       return 0;
     } else {
-      std::this_thread::sleep_for(kNap);
+      os::nap(kNap);
     }
   }
 }

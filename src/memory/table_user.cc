@@ -26,12 +26,19 @@ const char* describe(Refusal refusal) {
       return "the region was not registered with the right for this access";
     case Refusal::kTooMany:
       return "the operation names more remote ranges than possible";
+    case Refusal::kNotServed:
+      return "the target's endpoint was not opened for this access";
   }
   return "unknown refusal";
 }
 
-ForeignTable::ForeignTable(os::SharedFilePtr file, os::Mapping memory)
-    : file_(std::move(file)), memory_(std::move(memory)) {}
+ForeignTable::ForeignTable(os::SharedFilePtr file, os::Mapping memory,
+                           std::shared_ptr<const os::Mapping> own_slots)
+    : file_(std::move(file)),
+      memory_(std::move(memory)),
+      own_slots_(std::move(own_slots)),
+      slots_(own_slots_ != nullptr ? own_slots_->at<RegionSlot>(0)
+                                   : memory_.at<RegionSlot>(kSlotsAt)) {}
 
 Result<std::shared_ptr<ForeignTable>> ForeignTable::open(const std::string& directory,
                                                          const std::string& name) {
@@ -46,7 +53,8 @@ Result<std::shared_ptr<ForeignTable>> ForeignTable::open(const std::string& dire
   if (header->magic != kTableMagic || header->version != kTableVersion) {
     return Error{EPROTO, name + " is no region table of version " + std::to_string(kTableVersion)};
   }
-  return std::shared_ptr<ForeignTable>(new ForeignTable(file.value(), std::move(memory).value()));
+  return std::shared_ptr<ForeignTable>(
+      new ForeignTable(file.value(), std::move(memory).value(), nullptr));
 }
 
 Result<std::unique_ptr<TableUser>> TableUser::attach(std::shared_ptr<ForeignTable> table) {
@@ -87,7 +95,7 @@ TableUser::~TableUser() {
 
 bool TableUser::read_slot(std::uint32_t number, DomainId domain, RegionKey key, std::size_t hazard,
                           Found& found) {
-  const RegionSlot& slot = table_->memory_.at<RegionSlot>(kSlotsAt)[number];
+  const RegionSlot& slot = table_->slots_[number];
   const std::uint32_t sequence = slot.sequence.load(std::memory_order_acquire);
   if (sequence % 2 != 0 || slot.key.load(std::memory_order_relaxed) != key.v ||
       slot.domain.load(std::memory_order_relaxed) != domain.v) {
@@ -143,34 +151,41 @@ bool TableUser::find(DomainId domain, RegionKey key, std::size_t hazard, Found& 
 Refusal TableUser::hold_one(DomainId domain, Access need, const RemoteRange& range,
                             std::size_t hazard, LocalRange& out) {
   Found found;
-  if (!find(domain, range.key, hazard, found)) return Refusal::kUnknownKey;
+  const bool known = find(domain, range.key, hazard, found);
+  if (range.length == 0) {
+    out = {};
+    if (known && includes(found.access, need)) tell_if_asked(found, need, range.key);
+    return Refusal::kNone;
+  }
+  if (!known) return Refusal::kUnknownKey;
   refused_ = found;
   if (!includes(found.access, need)) return Refusal::kNoRight;
-  if (range.length != 0 && range.address + (range.length - 1) < range.address) {
-    return Refusal::kWraps;
-  }
+  if (range.address + (range.length - 1) < range.address) return Refusal::kWraps;
   if (range.address < found.start) return Refusal::kBeforeStart;
   const std::uint64_t offset = range.address - found.start;
   if (offset > found.length || range.length > found.length - offset) return Refusal::kPastEnd;
   out = {reinterpret_cast<void*>(found.base + offset), range.length};
-  if ((static_cast<std::uint32_t>(found.access) & telling_bits(need)) != 0) [[unlikely]]
-    tell_of(range.key);
+  tell_if_asked(found, need, range.key);
   return Refusal::kNone;
 }
 
-void TableUser::tell_of(RegionKey key) {
+void TableUser::tell_if_asked(const Found& found, Access need, RegionKey key) {
+  if ((static_cast<std::uint32_t>(found.access) & telling_bits(need)) == 0) [[likely]]
+    return;
   const std::span<const RegionKey> before = to_tell();
   if (std::find(before.begin(), before.end(), key) == before.end()) to_tell_[telling_++] = key;
 }
 
-Refusal TableUser::hold(DomainId domain, Access need, std::span<const RemoteRange> ranges,
+Refusal TableUser::hold(const Through& through, Access need, std::span<const RemoteRange> ranges,
                         LocalRange* out, std::size_t& culprit) {
   release();
   telling_ = 0;
+  culprit = 0;
+  if (!includes(through.served, need)) return Refusal::kNotServed;
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     Refusal refusal = Refusal::kTooMany;
     held_ = i + 1;
-    if (i < kHazards) refusal = hold_one(domain, need, ranges[i], i, out[i]);
+    if (i < kHazards) refusal = hold_one(through.domain, need, ranges[i], i, out[i]);
     if (refusal == Refusal::kNone) continue;
     culprit = i;
     release();
@@ -211,7 +226,9 @@ std::string TableUser::explain(Refusal refusal, Access need, const RemoteRange& 
   } else {
     used += std::snprintf(text + used, rest(), ": %s", describe(refusal));
   }
-  if (refusal != Refusal::kUnknownKey && refusal != Refusal::kTooMany) {
+  const bool found = refusal != Refusal::kUnknownKey && refusal != Refusal::kTooMany &&
+                     refusal != Refusal::kNotServed;
+  if (found) {
     std::snprintf(text + used, rest(), " (region: %" PRIu64 " bytes from %#" PRIx64 ")",
                   refused_.length, refused_.start);
   }

@@ -7,7 +7,7 @@
 
 namespace weft::messaging {
 
-AddressVector::AddressVector(const Locking& locking, std::size_t expected) : lock_(locking) {
+AddressVector::AddressVector(std::size_t expected) {
   entries_.reserve(std::min<std::size_t>(expected, 65536));
 }
 
@@ -21,18 +21,24 @@ PeerIndex AddressVector::insert(const os::SocketAddress& address) {
     index = free_.back();
     free_.pop_back();
   }
-  entries_[index] = {address, next_stamp_++};
-  by_address_.emplace(address.text(), index);
+  const std::string text = address.text();
+  const auto before = by_address_.find(text);
+  const PeerIndex lowest = before == by_address_.end() ? index : entries_[before->second].lowest;
+  entries_[index] = {address, next_stamp_++, lowest};
+  by_address_.emplace(text, index);
+  if (index < lowest) set_lowest(text);
   version_.fetch_add(1, std::memory_order_acq_rel);
   return index;
 }
 
 bool AddressVector::remove(PeerIndex index) {
   const std::lock_guard guard(lock_);
-  if (index >= entries_.size() || entries_[index].stamp == 0) return false;
-  const auto [first, last] = by_address_.equal_range(entries_[index].address.text());
+  if (!in_use(index)) return false;
+  const std::string text = entries_[index].address.text();
+  const auto [first, last] = by_address_.equal_range(text);
   by_address_.erase(std::find_if(first, last, [&](const auto& e) { return e.second == index; }));
   entries_[index].stamp = 0;
+  if (entries_[index].lowest == index) set_lowest(text);
   free_.push_back(index);
   std::push_heap(free_.begin(), free_.end(), std::greater<>());
   version_.fetch_add(1, std::memory_order_acq_rel);
@@ -41,21 +47,28 @@ bool AddressVector::remove(PeerIndex index) {
 
 std::optional<AddressVector::Entry> AddressVector::find(PeerIndex index) const {
   const std::lock_guard guard(lock_);
-  if (index >= entries_.size() || entries_[index].stamp == 0) return std::nullopt;
+  if (!in_use(index)) return std::nullopt;
   return entries_[index];
 }
 
-PeerIndex AddressVector::lookup(const os::SocketAddress& address) const {
-  const std::lock_guard guard(lock_);
+// Where an address has got a lower number than before, or lost its lowest.
+void AddressVector::set_lowest(const std::string& address) {
+  const auto [first, last] = by_address_.equal_range(address);
   PeerIndex lowest = kNoPeer;
-  const auto [first, last] = by_address_.equal_range(address.text());
   for (auto entry = first; entry != last; ++entry) lowest = std::min(lowest, entry->second);
-  return lowest;
+  for (auto entry = first; entry != last; ++entry) entries_[entry->second].lowest = lowest;
+}
+
+PeerIndex AddressVector::lookup(const os::SocketAddress& address) const {
+  const std::string text = address.text();
+  const std::lock_guard guard(lock_);
+  const auto one = by_address_.find(text);
+  return one == by_address_.end() ? kNoPeer : entries_[one->second].lowest;
 }
 
 PeerIndex AddressVector::canonical(PeerIndex index) const {
-  const auto entry = find(index);
-  return entry ? lookup(entry->address) : kNoPeer;
+  const std::lock_guard guard(lock_);
+  return in_use(index) ? entries_[index].lowest : kNoPeer;
 }
 
 }  // namespace weft::messaging

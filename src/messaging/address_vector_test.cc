@@ -17,21 +17,21 @@ namespace {
 using testing::loopback;
 
 TEST(AddressVector, NumbersAreGivenOutFromZero) {
-  AddressVector addresses(true, 4);
+  AddressVector addresses(4);
   for (PeerIndex i = 0; i < 10; ++i) {
     EXPECT_EQ(addresses.insert(loopback(static_cast<std::uint16_t>(100 + i))), i);
   }
 }
 
 TEST(AddressVector, TheLowestFreeNumberIsGivenOutNext) {
-  AddressVector addresses(true, 4);
+  AddressVector addresses(4);
   for (std::uint16_t i = 0; i < 8; ++i) addresses.insert(loopback(i));
   for (const PeerIndex i : {5, 2, 7}) EXPECT_TRUE(addresses.remove(i));
   for (const PeerIndex i : {2, 5, 7, 8}) EXPECT_EQ(addresses.insert(loopback(99)), i);
 }
 
 TEST(AddressVector, AnAddressThatIsAddedTwiceIsReportedUnderItsLowestNumber) {
-  AddressVector addresses(true, 4);
+  AddressVector addresses(4);
   addresses.insert(loopback(1));
   const PeerIndex low = addresses.insert(loopback(2));
   const PeerIndex high = addresses.insert(loopback(2));
@@ -43,7 +43,7 @@ TEST(AddressVector, AnAddressThatIsAddedTwiceIsReportedUnderItsLowestNumber) {
 }
 
 TEST(AddressVector, ARemovedNumberIsUnknownAndCannotBeRemovedAgain) {
-  AddressVector addresses(true, 4);
+  AddressVector addresses(4);
   const PeerIndex index = addresses.insert(loopback(1));
   EXPECT_TRUE(addresses.remove(index));
   EXPECT_FALSE(addresses.remove(index));
@@ -54,7 +54,7 @@ TEST(AddressVector, ARemovedNumberIsUnknownAndCannotBeRemovedAgain) {
 }
 
 TEST(AddressVector, EveryUseOfANumberHasAStampOfItsOwnAndChangesTheVersion) {
-  AddressVector addresses(true, 4);
+  AddressVector addresses(4);
   std::set<std::uint64_t> stamps;
   std::set<std::uint64_t> versions{addresses.version()};
   for (int i = 0; i < 100; ++i) {
@@ -71,7 +71,7 @@ TEST(AddressVector, EveryUseOfANumberHasAStampOfItsOwnAndChangesTheVersion) {
 TEST(AddressVector, BehavesAsAMapOfNumbersOverThousandsOfOperations) {
   for (std::uint32_t seed = 1; seed <= 5; ++seed) {
     std::mt19937 random(seed);
-    AddressVector addresses(true, 1);
+    AddressVector addresses(1);
     std::map<PeerIndex, std::uint16_t> model;
     for (int step = 0; step < 4000; ++step) {
       const auto port = static_cast<std::uint16_t>(random() % 40);
@@ -93,13 +93,16 @@ TEST(AddressVector, BehavesAsAMapOfNumbersOverThousandsOfOperations) {
       ASSERT_EQ(addresses.find(index).has_value(), model.contains(index));
       if (model.contains(index)) {
         ASSERT_EQ(addresses.find(index)->address.port(), model[index]);
+        ASSERT_EQ(addresses.canonical(index), addresses.lookup(loopback(model[index])));
+      } else {
+        ASSERT_EQ(addresses.canonical(index), kNoPeer);
       }
     }
   }
 }
 
 TEST(AddressVector, ThreadsMayAddAndRemoveAtOnce) {
-  AddressVector addresses(true, 4);
+  AddressVector addresses(4);
   std::vector<std::thread> threads;
   for (std::uint16_t t = 0; t < 3; ++t) {
     threads.emplace_back([&addresses, t] {

@@ -32,7 +32,7 @@ struct Manager final : ConnectionSink {
 
 struct ConnectedEnd {
   Manager manager;
-  AddressVector nobody{false, 0};
+  AddressVector no_addresses{0};
   device::CompletionQueue queue{64, true, device::WaitKind::kNone};
   os::SocketAddress address;
   std::unique_ptr<Endpoint> endpoint;
@@ -41,7 +41,7 @@ struct ConnectedEnd {
       : address(loopback(port)) {
     EndpointSetup setup;
     setup.device = device;
-    setup.addresses = &nobody;
+    setup.addresses = &no_addresses;
     setup.connection = &manager;
     setup.bindings.tx = &queue;
     setup.bindings.rx = &queue;

@@ -113,7 +113,7 @@ bool Endpoint::hears(std::uint64_t group) const {
 }
 
 Result<PeerIndex> Endpoint::join(const os::SocketAddress& address, bool sends, bool receives) {
-  const std::lock_guard guard(lock_);
+  const ControlGuard guard(lock_);
   auto group = std::make_unique<Group>();
   group->number = link::group_number(address);
   const bool joined = std::any_of(groups_.begin(), groups_.end(), [&](const auto& other) {
@@ -137,17 +137,17 @@ Result<PeerIndex> Endpoint::join(const os::SocketAddress& address, bool sends, b
 }
 
 void Endpoint::leave(PeerIndex group) {
-  const std::lock_guard guard(lock_);
+  const ControlGuard guard(lock_);
   if (find_group(group) != nullptr) groups_[group - kFirstGroup].reset();
 }
 
 std::string Endpoint::dropped_packets() const {
-  const std::lock_guard guard(lock_);
+  const ControlGuard guard(lock_);
   return port_->dropped_packets();
 }
 
 Drops Endpoint::drops() const {
-  const std::lock_guard guard(lock_);
+  const ControlGuard guard(lock_);
   Drops drops = drops_;
   drops.lost = port_->inbox().lost();
   return drops;

@@ -88,6 +88,7 @@ void Endpoint::lose(Peer& peer) {
 }
 
 void Endpoint::check_peers() {
+  if (closing_) return;
   for (std::size_t i = 0; i < peers_.size(); ++i) {
     if (peers_[i].flow == nullptr) continue;
     const link::PeerState state = peers_[i].flow->check_peer(*this);
@@ -118,6 +119,8 @@ bool Endpoint::tick() {
 }
 
 void Endpoint::progress_locked() {
+  if (closing_) [[unlikely]]
+    return;
   port_->inbox().poll(*this);
   for (std::size_t i = 0; i < busy_.size();) {
     link::Flow* flow = busy_[i];
@@ -137,7 +140,7 @@ void Endpoint::progress_locked() {
 }
 
 void Endpoint::progress() {
-  const std::lock_guard guard(lock_);
+  const std::lock_guard guard(lock_.inner());
   progress_locked();
 }
 
@@ -194,8 +197,9 @@ void Endpoint::wake_up() {
 
 Endpoint::Endpoint(EndpointSetup setup)
     : setup_(std::move(setup)),
-      own_queue_(setup_.receives == nullptr ? std::make_unique<ReceiveQueue>(setup_.locking)
-                                            : nullptr),
+      own_queue_(setup_.receives == nullptr
+                     ? std::make_unique<ReceiveQueue>(setup_.locking, setup_.receive_room)
+                     : nullptr),
       queue_(own_queue_ != nullptr ? *own_queue_ : *setup_.receives),
       lock_(queue_.lock_),
       peer_mask_(setup_.connection == nullptr ? ~PeerIndex{0} : 0) {
@@ -206,6 +210,7 @@ Endpoint::Endpoint(EndpointSetup setup)
 Result<std::unique_ptr<Endpoint>> Endpoint::open(EndpointSetup setup) {
   device::PortOptions wanted;
   wanted.domain = setup.domain;
+  wanted.served = setup.served;
   wanted.name = setup.name;
   wanted.eager_limit = setup.options.eager_limit;
   wanted.count_remote_reads = setup.count_remote_reads;
@@ -230,7 +235,10 @@ Result<std::unique_ptr<Endpoint>> Endpoint::open(EndpointSetup setup) {
 }
 
 Endpoint::~Endpoint() {
-  leave_queue();
+  if (port_ != nullptr && !close()) {
+    const ControlGuard guard(lock_);
+    leave_queue();
+  }
   // Flows first: they use the port.
   facing_.reset();
   peers_.clear();

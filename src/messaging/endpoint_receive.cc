@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How do messages get from their arrival into the buffers of receives?
 #include <algorithm>
+#include <chrono>
+#include <limits>
+#include <thread>
 #include <utility>
 
 #include "base/slices.h"
@@ -9,6 +12,8 @@
 
 namespace weft::messaging {
 namespace {
+
+constexpr auto kClosePatience = std::chrono::seconds(2);
 
 std::uint64_t receive_flags(const link::Arrival& arrival) {
   return device::kReceive |
@@ -24,7 +29,7 @@ Taken taken_of(const link::Arrival& arrival, PeerIndex sender) {
 
 // A receive names its source by number: that must mean the same at all endpoints.
 Status Endpoint::join_queue() {
-  const std::lock_guard guard(lock_);
+  const ControlGuard guard(lock_);
   const auto numbers_differently = [&](const Endpoint* other) {
     return setup_.connection == nullptr && other->setup_.connection == nullptr &&
            other->setup_.addresses != setup_.addresses;
@@ -36,10 +41,31 @@ Status Endpoint::join_queue() {
   return {};
 }
 
-// The buffers of shared receives are not this endpoint's alone: whoever posted them has to hear of
-// those that it takes with it.
+// With the lock taken anew each time: other endpoints of a shared queue go on meanwhile.
+Status Endpoint::close() {
+  const auto end = std::chrono::steady_clock::now() + kClosePatience;
+  while (!try_to_close()) {
+    if (std::chrono::steady_clock::now() >= end) {
+      const ControlGuard guard(lock_);
+      closing_ = false;
+      return Error{EBUSY, "a stopped peer is in the middle of a copy to a receive buffer"};
+    }
+    std::this_thread::yield();
+  }
+  return {};
+}
+
+bool Endpoint::try_to_close() {
+  const ControlGuard guard(lock_);
+  closing_ = true;
+  if (!port_->inbox().reclaim_buffers()) return false;
+  leave_queue();
+  return true;
+}
+
+// The buffers of shared receives are not this endpoint's alone: their program is told of those that
+// the endpoint takes with it.
 void Endpoint::leave_queue() {
-  const std::lock_guard guard(lock_);
   if (own_queue_ == nullptr) {
     while (!under_way_.empty()) received(&under_way_.front(), ECANCELED);
   }
@@ -96,6 +122,7 @@ inline void Endpoint::deliver(Receive& receive, const link::Arrival& arrival, co
   if (arrival.payload == nullptr) {
     receive.taken = taken;
     under_way_.push_back(receive);
+    ++takes_under_way_;
     const std::uint64_t length = std::min<std::uint64_t>(arrival.length, receive.capacity);
     port_->inbox().accept(*this, arrival.offer, pieces, length, &receive);
     return;
@@ -131,10 +158,19 @@ void Endpoint::fail_waiting(PeerIndex source, int error) {
   }
 }
 
-bool Endpoint::takes_more() const { return queue_.bytes_kept() <= setup_.options.unexpected_limit; }
+// Every message may become an entry of the completion queue, which must not overrun (fi_domain(3),
+// FI_RM_ENABLED): a full one holds the senders back. A datagram is lost instead.
+unsigned Endpoint::room() const {
+  if (queue_.bytes_kept() > setup_.options.unexpected_limit) return 0;
+  const bool bounded = setup_.bindings.rx != nullptr && setup_.service != link::Service::kDatagram;
+  if (!bounded) return std::numeric_limits<unsigned>::max();
+  const std::size_t room = setup_.bindings.rx->room();
+  return static_cast<unsigned>(room - std::min(room, takes_under_way_));
+}
 
 bool Endpoint::takes_more_urgently() const {
-  return queue_.bytes_kept() / 2 <= setup_.options.unexpected_limit;
+  return queue_.bytes_kept() / 2 <= setup_.options.unexpected_limit &&
+         (setup_.bindings.rx == nullptr || !setup_.bindings.rx->overrun());
 }
 
 void Endpoint::arrived(const link::Arrival& arrival) {
@@ -221,6 +257,7 @@ void Endpoint::accessed(std::uint32_t source, Access access, std::span<const Reg
 void Endpoint::received(void* cookie, int error) {
   Receive& receive = *static_cast<Receive*>(cookie);
   under_way_.erase(under_way_.iterator_to(receive));
+  --takes_under_way_;
   finish(receive, receive.taken, error);
 }
 

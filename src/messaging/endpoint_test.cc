@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <map>
 
 #include "test_support.h"
@@ -133,6 +134,52 @@ TEST_F(EndpointTest, UnexpectedMessagesBeyondTheLimitHoldTheirSenderBackAndNoneI
     ASSERT_TRUE(target == pattern(1000, i)) << i;
   }
   EXPECT_EQ(one.send(to_three, 1, target), 0) << "the sender is free again";
+}
+
+// Each takes more memory to keep than it has bytes.
+TEST_F(EndpointTest, EmptyMessagesBeyondTheLimitHoldTheirSenderBackOverBothLinks) {
+  for (const bool over_network : {false, true}) {
+    SCOPED_TRACE(over_network ? "network" : "host");
+    const auto sockets =
+        std::array{os::UdpPort::bind(os::loopback(0)), os::UdpPort::bind(os::loopback(0))};
+    Surroundings wide = setup;
+    Surroundings narrow = setup;
+    narrow.unexpected_limit = 100'000;
+    wide.connect_timeout = narrow.connect_timeout = milliseconds(20'000);
+    if (over_network) {
+      wide.socket = &sockets[0].value();
+      narrow.socket = &sockets[1].value();
+    }
+    Node sender(wide, 7003);
+    Node receiver(narrow, 7004);
+    ASSERT_TRUE(sender.endpoint != nullptr && receiver.endpoint != nullptr);
+    const PeerIndex peer = sender.addresses.insert(receiver.address);
+    constexpr std::size_t kMost = 50'000;
+    Bytes empty;
+    std::size_t sent = 0;
+    for (int refused = 0; refused < 3000 && sent < kMost;) {
+      const int status = sender.send(peer, 1, empty);
+      ASSERT_TRUE(status == 0 || status == EAGAIN) << status;
+      refused = status == 0 ? 0 : refused + 1;
+      sent += status == 0 ? 1 : 0;
+      Node::take(sender.tx);
+      sender.endpoint->progress();
+      receiver.endpoint->progress();
+    }
+    EXPECT_LT(sent, kMost / 2) << "the limit does not hold";
+    std::size_t received = 0;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (received < sent && std::chrono::steady_clock::now() < end) {
+      ASSERT_EQ(receiver.receive(1, empty), 0);
+      while (receiver.rx.empty() && std::chrono::steady_clock::now() < end) {
+        sender.endpoint->progress();
+        receiver.endpoint->progress();
+        Node::take(sender.tx);
+      }
+      received += Node::take(receiver.rx).size();
+    }
+    EXPECT_EQ(received, sent) << "none is lost";
+  }
 }
 
 TEST_F(EndpointTest, TaggedAndUntaggedMessagesDoNotMeet) {

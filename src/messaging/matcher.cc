@@ -34,17 +34,28 @@ Receive* Matcher::take_directed(PeerIndex source) {
   return nullptr;
 }
 
+std::size_t Matcher::cost_of(const link::Arrival& arrival) {
+  constexpr std::size_t kHeapBlock = 32;  // of glibc's malloc: the smallest, and what is added
+  constexpr std::size_t kAcknowledgement = 1280;  // that a peer need not take (link_udp)
+  constexpr std::size_t kRecords =
+      sizeof(Unexpected) + sizeof(void*) + sizeof(Correspondent) + kHeapBlock;
+  const bool has_payload = arrival.payload != nullptr && arrival.length != 0;
+  return kRecords + (has_payload ? arrival.length + kHeapBlock : 0) +
+         (arrival.wants_ack ? kAcknowledgement : 0);
+}
+
 void Matcher::keep(const link::Arrival& arrival, std::shared_ptr<Correspondent> from) {
   Unexpected& message = unexpected_.take();
   message.arrival = arrival;
   message.from = std::move(from);
   message.claimed = false;
+  message.cost = cost_of(arrival);
+  bytes_kept_ += message.cost;
   message.bytes.reset();
   if (arrival.payload != nullptr && arrival.length != 0) {
     message.bytes.reset(new std::byte[arrival.length]);
     std::memcpy(message.bytes.get(), arrival.payload, arrival.length);
     message.arrival.payload = message.bytes.get();
-    bytes_kept_ += arrival.length;
   }
   kept_.push_back(message);
 }
@@ -66,7 +77,7 @@ Unexpected* Matcher::find_claimed(void* context) {
 }
 
 Kept Matcher::take(Unexpected& message) {
-  if (message.bytes != nullptr) bytes_kept_ -= message.arrival.length;
+  bytes_kept_ -= message.cost;
   kept_.erase(kept_.iterator_to(message));
   Kept taken = std::move(static_cast<Kept&>(message));
   unexpected_.give(message);

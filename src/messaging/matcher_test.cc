@@ -16,7 +16,7 @@ namespace {
 using testing::loopback;
 
 struct MatcherTest : ::testing::Test {
-  AddressVector addresses{true, 8};
+  AddressVector addresses{8};
   Matcher matcher;
   std::deque<Receive> receives;
 
@@ -93,13 +93,31 @@ TEST_F(MatcherTest, AKeptMessageOwnsItsPayload) {
   std::vector<std::byte> bytes(100, std::byte{7});
   keep(1, sender(1), bytes);
   std::fill(bytes.begin(), bytes.end(), std::byte{0});
-  EXPECT_EQ(matcher.bytes_kept(), 100u);
+  EXPECT_GT(matcher.bytes_kept(), 100 + sizeof(Unexpected));
   EXPECT_FALSE(matcher.nothing_kept());
   const Kept kept = matcher.take(*matcher.find({1, 0, kNoPeer}));
   ASSERT_NE(kept.arrival.payload, bytes.data());
   EXPECT_EQ(std::count(kept.arrival.payload, kept.arrival.payload + 100, std::byte{7}), 100);
   EXPECT_EQ(matcher.bytes_kept(), 0u);
   EXPECT_TRUE(matcher.nothing_kept());
+}
+
+// An empty message takes memory, too; what was added for a message is taken off for it, even if it
+// was changed meanwhile.
+TEST_F(MatcherTest, WhatItCostsToKeepAMessageIsCounted) {
+  keep(1, sender(1), {});
+  const std::size_t empty = matcher.bytes_kept();
+  EXPECT_GE(empty, sizeof(Unexpected));
+  link::Arrival acknowledged;
+  acknowledged.wants_ack = true;
+  const auto gone = sender(2);
+  matcher.keep(acknowledged, gone);
+  EXPECT_EQ(matcher.bytes_kept(), empty + Matcher::cost_of(acknowledged));
+  EXPECT_GT(matcher.bytes_kept(), 2 * empty);
+  matcher.forget(*gone);
+  EXPECT_EQ(matcher.bytes_kept(), empty) << "its offer is void";
+  matcher.take(*matcher.find({1, 0, kNoPeer}));
+  EXPECT_EQ(matcher.bytes_kept(), 0u);
 }
 
 TEST_F(MatcherTest, TheFirstKeptMessageThatIsWantedIsFoundAndStays) {

@@ -161,7 +161,7 @@ TEST_F(OwnCounterTest, AnEndpointThatClosesLetsTheCountersOfWhatIsPendingGo) {
 TEST_F(OwnCounterTest, AnAccessToACountedRegionCountsWhereTheRegionIsBound) {
   device::RegionCounters counters;
   EndpointSetup wanted;
-  AddressVector addresses{true, 8};
+  AddressVector addresses{8};
   wanted.device = setup.device;
   wanted.addresses = &addresses;
   wanted.place = wanted.name = loopback(7003);
@@ -176,7 +176,7 @@ TEST_F(OwnCounterTest, AnAccessToACountedRegionCountsWhereTheRegionIsBound) {
   region.length = memory.size();
   region.key = RegionKey{3};
   const auto registered = setup.device->regions().add(region).value();
-  ASSERT_TRUE(counters.bind(region.key, Access::kRemoteWrite, own));
+  ASSERT_TRUE(counters.bind(region.key, this, Access::kRemoteWrite, own));
   setup.device->regions().ask_to_be_told(registered, Access::kRemoteWrite);
   Bytes out = pattern(64, 2);
   const LocalRange local{out.data(), out.size()};

@@ -75,8 +75,16 @@ int ReceiveQueue::post(const ReceiveCall& call) {
   }
   if (ended_ != 0) [[unlikely]]
     return give_back(receive, ended_);
+  if (full()) [[unlikely]]
+    return give_back(receive, EAGAIN);
   queue.post(receive);
   return 0;
+}
+
+std::size_t ReceiveQueue::room() {
+  const std::lock_guard guard(lock_);
+  const std::size_t waiting = tagged_.waiting() + untagged_.waiting();
+  return waiting < size_ ? size_ - waiting : 0;
 }
 
 int ReceiveQueue::give_back(Receive& receive, int error) {
@@ -88,6 +96,7 @@ int ReceiveQueue::give_back(Receive& receive, int error) {
 // receive may be over.
 int ReceiveQueue::post_multi(Receive& receive) {
   if (ended_ != 0) return give_back(receive, ended_);
+  if (full()) return give_back(receive, EAGAIN);
   const Wanted wanted{receive.tag, receive.ignore, receive.source};
   untagged_.post(receive);
   for (bool room = true; room;) {

@@ -13,8 +13,8 @@ using namespace testing;
 
 // Two nodes that receive from one queue, and EndpointTest's, which send to one of them each.
 struct ReceiveQueueTest : EndpointTest {
-  ReceiveQueue queue{true};
-  AddressVector numbers{true, 8};
+  ReceiveQueue queue{true, 1000};
+  AddressVector numbers{8};
   Surroundings sharing = [this] {
     Surroundings result = setup;
     result.addresses = &numbers;
@@ -78,7 +78,7 @@ TEST_F(ReceiveQueueTest, APeekFindsMessagesOfEachEndpointAndAClaimIsItsOwn) {
 }
 
 TEST_F(ReceiveQueueTest, WithoutAnEndpointNothingCanBeLookedForButReceivesWait) {
-  ReceiveQueue empty(true);
+  ReceiveQueue empty(true, 1000);
   Bytes target(10);
   EXPECT_EQ(Node::receive_in(empty, 7, target, nullptr, kNoPeer, Mode::kPeek), EINVAL);
   EXPECT_EQ(Node::receive_in(empty, 7, target, nullptr, 0), EINVAL);

@@ -54,7 +54,7 @@ struct Surroundings {
 
 // An endpoint with an address vector, queues and counters of its own.
 struct Node {
-  AddressVector addresses{true, 8};
+  AddressVector addresses{8};
   device::CompletionQueue tx;
   device::CompletionQueue rx;
   device::Counter remote_writes{true, device::WaitKind::kNone};

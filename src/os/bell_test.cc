@@ -4,13 +4,19 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <random>
+
+#include "os/traced_process.h"
 
 namespace weft::os {
 namespace {
@@ -73,6 +79,57 @@ TEST(Bell, ManyRingsNeitherBlockNorOutliveOneSilence) {
   EXPECT_FALSE(readable(bell.fd()));
   other.ring(bell.name());
   EXPECT_TRUE(readable(bell.fd()));
+}
+
+// Another user can find the address (/proc/net/unix), but not the token.
+TEST(Bell, WhatIsSentToItsAddressWithoutItsTokenIsNotHeard) {
+  Bell bell = make();
+  sockaddr_un address{};
+  socklen_t length = sizeof address;
+  ASSERT_EQ(::getsockname(bell.fd(), reinterpret_cast<sockaddr*>(&address), &length), 0);
+  const Fd stranger(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const std::array<char, 300> guess{};
+  for (std::size_t bytes = 0; bytes <= guess.size(); ++bytes) {
+    const ssize_t sent = ::sendto(stranger.get(), guess.data(), bytes, 0,
+                                  reinterpret_cast<const sockaddr*>(&address), length);
+    EXPECT_EQ(sent, static_cast<ssize_t>(bytes)) << "its queue is full";
+  }
+  EXPECT_FALSE(readable(bell.fd()));
+  make().ring(bell.name());
+  EXPECT_TRUE(readable(bell.fd()));
+}
+
+// Each time that the owner looks for a ring there is one more.
+TEST(Bell, RingsWithoutEndDoNotHoldItsOwner) {
+  Bell bell = make();
+  std::array<int, 2> start{};
+  std::array<int, 2> end{};
+  ASSERT_EQ(::pipe(start.data()) | ::pipe(end.data()), 0);
+  const pid_t child = ::fork();
+  char byte = 0;
+  if (child == 0) {
+    if (::read(start[0], &byte, 1) == 1) bell.silence();
+    ::_exit(::write(end[1], &byte, 1) == 1 ? 0 : 1);
+  }
+  const Bell other = make();
+  int looks = 0;
+  constexpr int kTooMany = 2000;
+  {
+    const TracedProcess traced(child, [&](long call) {
+      if (call == SYS_recvfrom && ++looks < kTooMany) other.ring(bell.name());
+    });
+    if (!traced.ok()) {
+      ::kill(child, SIGKILL);
+      ::waitpid(child, nullptr, 0);
+      GTEST_SKIP() << "processes may not be traced here";
+    }
+    EXPECT_EQ(::write(start[1], &byte, 1), 1);
+    EXPECT_EQ(::read(end[0], &byte, 1), 1);
+  }
+  ::waitpid(child, nullptr, 0);
+  EXPECT_GT(looks, 0);
+  EXPECT_LT(looks, kTooMany);
+  for (const int fd : {start[0], start[1], end[0], end[1]}) ::close(fd);
 }
 
 TEST(Bell, RingingOneThatIsGoneDoesNothing) {

@@ -7,6 +7,8 @@
 
 #include <memory>
 
+#include "os/cancellation.h"
+
 namespace weft::os {
 namespace {
 
@@ -17,6 +19,7 @@ constexpr auto kTick = std::chrono::milliseconds(20);
 }  // namespace
 
 std::vector<std::string> names_in(const std::string& directory, std::string_view prefix) {
+  const CancellationOff off;
   std::vector<std::string> names;
   const std::unique_ptr<DIR, int (*)(DIR*)> listing(::opendir(directory.c_str()), ::closedir);
   if (listing == nullptr) return names;

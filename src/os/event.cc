@@ -13,6 +13,8 @@
 #include <ctime>
 #include <vector>
 
+#include "direct_calls.h"
+
 namespace weft::os {
 
 Result<Event> Event::create() {
@@ -25,12 +27,12 @@ Result<Event> Event::create() {
 void Event::set() {
   const std::uint64_t one = 1;
   // Fails only when it is readable already.
-  [[maybe_unused]] const ssize_t written = ::write(fd_.get(), &one, sizeof one);
+  [[maybe_unused]] const ssize_t written = direct::write(fd_.get(), &one, sizeof one);
 }
 
 void Event::clear() {
   std::uint64_t count = 0;
-  [[maybe_unused]] const ssize_t taken = ::read(fd_.get(), &count, sizeof count);
+  [[maybe_unused]] const ssize_t taken = direct::read(fd_.get(), &count, sizeof count);
 }
 
 Result<EventSet> EventSet::create() {
@@ -71,7 +73,7 @@ void PollList::add(int fd) { entries_->list.push_back({fd, POLLIN, 0}); }
 bool PollList::wait(std::chrono::nanoseconds timeout) {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(timeout);
   const timespec limit{seconds.count(), (timeout - seconds).count()};
-  const int ready = ::ppoll(entries_->list.data(), entries_->list.size(), &limit, nullptr);
+  const int ready = direct::ppoll(entries_->list.data(), entries_->list.size(), &limit);
   if (ready <= 0) {
     for (pollfd& entry : entries_->list) entry.revents = 0;
   }
@@ -83,6 +85,13 @@ bool PollList::readable(std::size_t index) const {
 }
 
 bool wait_readable(int fd, std::chrono::milliseconds timeout) {
+  pollfd entry{fd, POLLIN, 0};
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(timeout);
+  const timespec limit{seconds.count(), std::chrono::nanoseconds(timeout - seconds).count()};
+  return direct::ppoll(&entry, 1, timeout.count() < 0 ? nullptr : &limit) > 0;
+}
+
+bool wait_readable_or_cancelled(int fd, std::chrono::milliseconds timeout) {
   pollfd entry{fd, POLLIN, 0};
   const auto limit = timeout.count() < 0         ? -1
                      : timeout.count() > INT_MAX ? INT_MAX

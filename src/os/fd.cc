@@ -6,10 +6,15 @@
 
 #include <cstring>
 
+#include "os/cancellation.h"
+
 namespace weft::os {
 
 void Fd::reset(int fd) {
-  if (fd_ >= 0) ::close(fd_);
+  if (fd_ >= 0) {
+    const CancellationOff off;
+    ::close(fd_);
+  }
   fd_ = fd;
 }
 

@@ -12,6 +12,7 @@
 #include <memory>
 #include <span>
 
+#include "os/cancellation.h"
 #include "os/udp_path.h"
 
 namespace weft::os {
@@ -121,6 +122,7 @@ bool same_host(const SocketAddress& a, SocketAddress b) {
 }  // namespace
 
 Result<std::vector<Interface>> usable_interfaces() {
+  const CancellationOff off;
   ifaddrs* first = nullptr;
   if (::getifaddrs(&first) != 0) return last_error("cannot list the network interfaces");
   const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> release(first, &::freeifaddrs);

@@ -21,10 +21,14 @@ Result<Mapping> Mapping::map(int fd, std::uint64_t offset, std::size_t length) {
   void* base =
       ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<off_t>(offset));
   if (base == MAP_FAILED) return last_error("cannot map shared memory");
-  Mapping mapping;
-  mapping.base_ = static_cast<std::byte*>(base);
-  mapping.length_ = length;
-  return mapping;
+  return Mapping(base, length);
+}
+
+Result<Mapping> Mapping::map_private(std::size_t length) {
+  constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  void* base = ::mmap(nullptr, length, PROT_READ | PROT_WRITE, kFlags, -1, 0);
+  if (base == MAP_FAILED) return last_error("cannot map memory");
+  return Mapping(base, length);
 }
 
 void Mapping::reset() {

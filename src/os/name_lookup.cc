@@ -11,6 +11,8 @@
 #include <memory>
 #include <string_view>
 
+#include "os/cancellation.h"
+
 namespace weft::os {
 namespace {
 
@@ -81,6 +83,7 @@ Result<std::vector<SocketAddress>> look_up(const NameQuery& query) {
   }
   const addrinfo hints = hints_for(query);
   addrinfo* first = nullptr;
+  const CancellationOff off;
   const int status = ::getaddrinfo(query.node, query.service, &hints, &first);
   if (status != 0) return Error{error_code(status), described(query) + ": " + gai_strerror(status)};
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> release(first, &::freeaddrinfo);

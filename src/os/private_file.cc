@@ -11,6 +11,9 @@
 #include <cerrno>
 #include <utility>
 
+#include "direct_calls.h"
+#include "os/cancellation.h"
+
 namespace weft::os {
 namespace {
 
@@ -35,6 +38,7 @@ Status check(int fd, const std::string& path) {
 // Not blocking: what is no file may have nobody at its other end. Emptied only once it is known to
 // be this process's.
 Result<PrivateFile> PrivateFile::create(const std::string& path) {
+  const CancellationOff off;
   PrivateFile file;
   file.path_ = path;
   constexpr int kFlags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
@@ -56,8 +60,8 @@ Status PrivateFile::append(std::span<const std::byte> bytes) {
   }
   std::size_t done = 0;
   while (done < bytes.size()) {
-    const ssize_t written = ::pwrite(fd_.get(), bytes.data() + done, bytes.size() - done,
-                                     static_cast<off_t>(size_ + done));
+    const ssize_t written = direct::pwrite(fd_.get(), bytes.data() + done, bytes.size() - done,
+                                           static_cast<off_t>(size_ + done));
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) {
       const Error error = last_error(path_);

@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "base/slices.h"
+#include "os/cancellation.h"
 #include "os/fd.h"
 
 namespace weft::os {
@@ -93,6 +94,16 @@ bool can_write(void* address) {
   return done >= 0;
 }
 
+// Pages that msync(2) has to do nothing for, as MS_ASYNC does since Linux 2.6.19, it only looks
+// for.
+bool is_mapped(const void* base, std::size_t length) {
+  static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto address = reinterpret_cast<std::uintptr_t>(base);
+  const std::uintptr_t begin = address & ~(page - 1);
+  return length == 0 ||
+         ::msync(reinterpret_cast<void*>(begin), address - begin + length, MS_ASYNC) == 0;
+}
+
 bool have_pages(const void* base, std::size_t length, CopyDirection direction) {
   constexpr int kPopulateRead = 22;  // MADV_POPULATE_READ, _WRITE: Debian's headers may be older
   constexpr int kPopulateWrite = 23;
@@ -106,6 +117,7 @@ bool have_pages(const void* base, std::size_t length, CopyDirection direction) {
 pid_t process_id() { return ::getpid(); }
 
 void allow_memory_access_by_peers() {
+  const CancellationOff off;
   const Fd scope(::open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC));
   char level = 0;
   if (scope.valid() && ::read(scope.get(), &level, 1) == 1 && level == '1') {

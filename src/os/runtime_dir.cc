@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Where do the shared files of this user and network namespace lie?
+// Where do the shared files of this user and its namespaces lie?
 #include "os/runtime_dir.h"
 
 #include <sys/random.h>
@@ -7,15 +7,25 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <string_view>
+#include <vector>
 
+#include "os/cancellation.h"
 #include "os/directory.h"
 #include "os/shared_file.h"
 
 namespace weft::os {
 namespace {
 
-Status private_directory(const std::string& path) {
-  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return last_error("cannot make " + path);
+constexpr std::string_view kNamespacePrefix = "net-";
+
+std::string chosen_base(const std::string& wanted) {
+  if (!wanted.empty()) return wanted;
+  const char* set = ::secure_getenv("WEFT_RUNTIME_DIR");
+  return set != nullptr ? set : "";
+}
+
+Status check_private(const std::string& path) {
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0) return last_error(path);
   if (!S_ISDIR(info.st_mode) || info.st_uid != ::geteuid() || (info.st_mode & 077) != 0) {
@@ -24,23 +34,96 @@ Status private_directory(const std::string& path) {
   return {};
 }
 
-std::string base_directory(const std::string& wanted) {
-  if (!wanted.empty()) return wanted;
-  const char* set = ::secure_getenv("WEFT_RUNTIME_DIR");
-  if (set != nullptr && *set != '\0') return set;
-  return "/dev/shm/weft-" + std::to_string(::geteuid());
+Status private_directory(const std::string& path) {
+  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return last_error("cannot make " + path);
+  return check_private(path);
+}
+
+// Any user may take a name in /dev/shm first. /run/user/UID is made by the system, and not by every
+// one.
+Result<std::string> default_base() {
+  const std::string user = std::to_string(::geteuid());
+  std::vector<std::string> bases = {"/dev/shm/weft-" + user};
+  const std::string session = "/run/user/" + user;
+  if (check_private(session)) bases.push_back(session + "/weft");
+  for (const std::string& base : bases) {
+    if (check_private(base)) return base;
+  }
+  for (const std::string& base : bases) {
+    if (private_directory(base)) return base;
+  }
+  return private_directory(bases[0]).error();
+}
+
+// Names this process's namespaces of one kind.
+Result<std::string> namespace_number(const std::string& kind) {
+  const std::string path = "/proc/self/ns/" + kind;
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return last_error(path);
+  return std::to_string(info.st_ino);
+}
+
+// A process that has no number in this process's namespace cannot be reached, and one of another
+// user namespace only in one direction.
+Result<std::string> namespaces() {
+  std::string name = std::string(kNamespacePrefix);
+  for (const char* kind : {"net", "pid", "user"}) {
+    const auto number = namespace_number(kind);
+    if (!number) return number;
+    name += (name.size() > kNamespacePrefix.size() ? "-" : "") + number.value();
+  }
+  return name;
+}
+
+// What processes of other namespaces left behind, which may have gone with them. The files of
+// living ones are spared, and a directory that has files is not removed.
+void sweep_others(const std::string& own) {
+  const std::string top = own.substr(0, own.rfind('/'));
+  for (const std::string& name : names_in(top, kNamespacePrefix)) {
+    const std::string path = top + "/" + name;
+    if (path == own) continue;
+    sweep(path);
+    ::rmdir(path.c_str());
+  }
 }
 
 }  // namespace
 
 Result<std::string> runtime_directory(const std::string& base) {
-  const std::string top = base_directory(base);
-  if (Status made = private_directory(top); !made) return made.error();
-  struct stat space {};
-  if (::stat("/proc/self/ns/net", &space) != 0) return last_error("/proc/self/ns/net");
-  const std::string directory = top + "/net-" + std::to_string(space.st_ino);
+  std::string top = chosen_base(base);
+  if (!top.empty()) {
+    if (Status made = private_directory(top); !made) return made.error();
+  } else {
+    auto found = default_base();
+    if (!found) return found;
+    top = std::move(found).value();
+  }
+  const auto name = namespaces();
+  if (!name) return name;
+  std::string directory = top + "/" + name.value();
   if (Status made = private_directory(directory); !made) return made.error();
   return directory;
+}
+
+Result<RuntimeDirectory> RuntimeDirectory::open(const std::string& base) {
+  auto directory = runtime_directory(base);
+  if (!directory && chosen_base(base).empty()) {
+    return RuntimeDirectory({}, directory.error().message);
+  }
+  if (!directory) return directory.error();
+  sweep(directory.value());
+  sweep_others(directory.value());
+  SharedFile::remove_directory_at_exit(directory.value());
+  return RuntimeDirectory(std::move(directory).value(), {});
+}
+
+RuntimeDirectory::RuntimeDirectory(RuntimeDirectory&& other) noexcept
+    : path_(std::exchange(other.path_, {})), problem_(std::exchange(other.problem_, {})) {}
+
+RuntimeDirectory::~RuntimeDirectory() {
+  if (path_.empty()) return;
+  sweep(path_);
+  ::rmdir(path_.c_str());
 }
 
 void sweep(const std::string& directory) {
@@ -51,6 +134,7 @@ void sweep(const std::string& directory) {
 }
 
 std::uint64_t random_number() {
+  const CancellationOff off;
   std::uint64_t number = 0;
   while (::getrandom(&number, sizeof number, 0) != sizeof number) {
   }

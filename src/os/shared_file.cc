@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +13,9 @@
 #include <map>
 #include <thread>
 #include <vector>
+
+#include "direct_calls.h"
+#include "os/cancellation.h"
 
 namespace weft::os {
 namespace {
@@ -23,6 +27,7 @@ using Identity = std::pair<dev_t, ino_t>;
 struct OpenFiles {
   std::mutex mutex;
   std::map<Identity, std::weak_ptr<SharedFile>> files;
+  std::set<std::string> directories;  // to be removed at exit
   pid_t process = ::getpid();
 
   // A forked child has the parent's files, but none of its locks: it begins anew. Under the mutex.
@@ -30,6 +35,7 @@ struct OpenFiles {
     if (process == ::getpid()) return;
     process = ::getpid();
     files.clear();
+    directories.clear();
   }
 };
 
@@ -57,6 +63,7 @@ struct Janitor {
         kept->push_back(std::move(file));
       }
     }
+    for (const std::string& directory : open_files().directories) ::rmdir(directory.c_str());
   }
 };
 const Janitor janitor;
@@ -91,6 +98,7 @@ Status check_size_limit(std::uint64_t size) {
 
 // A descriptor that names a file without being able to hold or drop locks on it.
 Result<Fd> open_name(const std::string& path, struct stat& info) {
+  const CancellationOff off;
   Fd name(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
   if (!name.valid()) return last_error(path);
   if (::fstat(name.get(), &info) != 0) return last_error(path);
@@ -120,12 +128,29 @@ Result<SharedFilePtr> SharedFile::adopt(Fd fd, const std::string& path) {
 }
 
 Result<SharedFilePtr> SharedFile::create(const std::string& path, std::uint64_t size) {
-  if (Status fits = check_size_limit(size); !fits) return fits.error();
+  const CancellationOff off;
   const std::string directory = path.substr(0, path.rfind('/'));
-  std::unique_lock guard(open_files().mutex);
-  open_files().forget_parent();
   Fd fd(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (!fd.valid()) return last_error("cannot make a shared file in " + directory);
+  return create_from(std::move(fd), path, size);
+}
+
+Result<SharedFilePtr> SharedFile::create_nameless(std::uint64_t size) {
+  Fd fd(::memfd_create("weft", MFD_CLOEXEC));
+  if (!fd.valid()) return last_error("cannot make a shared file without a name");
+  return create_from(std::move(fd), "memfd:weft", size);
+}
+
+void SharedFile::remove_directory_at_exit(const std::string& directory) {
+  const std::lock_guard guard(open_files().mutex);
+  open_files().forget_parent();
+  open_files().directories.insert(directory);
+}
+
+Result<SharedFilePtr> SharedFile::create_from(Fd fd, const std::string& path, std::uint64_t size) {
+  if (Status fits = check_size_limit(size); !fits) return fits.error();
+  std::unique_lock guard(open_files().mutex);
+  open_files().forget_parent();
   if (::ftruncate(fd.get(), static_cast<off_t>(size)) != 0) return last_error(path);
   Result<SharedFilePtr> file = adopt(std::move(fd), path);
   guard.unlock();
@@ -134,6 +159,7 @@ Result<SharedFilePtr> SharedFile::create(const std::string& path, std::uint64_t 
 }
 
 Result<SharedFilePtr> SharedFile::open(const std::string& path) {
+  const CancellationOff off;
   struct stat info {};
   std::unique_lock guard(open_files().mutex);
   open_files().forget_parent();
@@ -180,7 +206,7 @@ Status SharedFile::publish() {
   for (int i = 0; i < kTries; ++i) {
     Status linked = link_into_place();
     if (linked || linked.error().code != EEXIST) return linked;
-    if (!remove_abandoned(path_)) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    if (!remove_abandoned(path_)) nap(std::chrono::milliseconds(5));
   }
   return Error{EADDRINUSE, path_ + ": a living process has this name"};
 }
@@ -192,6 +218,7 @@ void SharedFile::unlink() {
 }
 
 Status SharedFile::reserve(std::uint64_t offset, std::uint64_t length) {
+  const CancellationOff off;
   if (Status fits = check_size_limit(offset + length); !fits) return fits;
   int result = 0;
   do {
@@ -202,17 +229,18 @@ Status SharedFile::reserve(std::uint64_t offset, std::uint64_t length) {
 }
 
 void SharedFile::release(std::uint64_t offset, std::uint64_t length) {
+  const CancellationOff off;
   ::fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
               static_cast<off_t>(length));
 }
 
 bool SharedFile::copy_out(std::uint64_t offset, void* to, std::size_t length) const {
-  const ssize_t done = ::pread(fd_.get(), to, length, static_cast<off_t>(offset));
+  const ssize_t done = direct::pread(fd_.get(), to, length, static_cast<off_t>(offset));
   return done >= 0 && static_cast<std::size_t>(done) == length;
 }
 
 bool SharedFile::copy_in(std::uint64_t offset, const void* from, std::size_t length) const {
-  const ssize_t done = ::pwrite(fd_.get(), from, length, static_cast<off_t>(offset));
+  const ssize_t done = direct::pwrite(fd_.get(), from, length, static_cast<off_t>(offset));
   return done >= 0 && static_cast<std::size_t>(done) == length;
 }
 

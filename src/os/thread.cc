@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "os/barrier.h"
+#include "os/cancellation.h"
 #include "os/shared_file.h"
 
 namespace weft::os {
@@ -32,7 +33,9 @@ Thread& Thread::operator=(Thread&& other) noexcept {
 }
 
 Thread::~Thread() {
-  if (running_) ::pthread_join(id_, nullptr);
+  if (!running_) return;
+  const CancellationOff off;
+  ::pthread_join(id_, nullptr);
 }
 
 void Thread::forget() { running_ = false; }

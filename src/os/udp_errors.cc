@@ -11,6 +11,8 @@
 
 #include "os/udp_socket.h"
 
+#include "direct_calls.h"
+
 namespace weft::os {
 namespace {
 
@@ -48,6 +50,7 @@ bool find_report(msghdr& message, sock_extended_err& report) {
 }  // namespace
 
 std::optional<UdpError> UdpSocket::next_error() const {
+  if (inherited()) return std::nullopt;
   for (;;) {
     sockaddr_in6 peer{};
     alignas(cmsghdr) std::array<std::byte, 512> control;
@@ -60,7 +63,7 @@ std::optional<UdpError> UdpSocket::next_error() const {
     message.msg_namelen = sizeof peer;
     message.msg_control = control.data();
     message.msg_controllen = control.size();
-    const ssize_t quoted = ::recvmsg(socket_.get(), &message, MSG_ERRQUEUE | MSG_DONTWAIT);
+    const ssize_t quoted = direct::recvmsg(socket_.get(), &message, MSG_ERRQUEUE | MSG_DONTWAIT);
     if (quoted < 0) return std::nullopt;
     sock_extended_err report{};
     const auto to = SocketAddress::parse(&peer, message.msg_namelen);

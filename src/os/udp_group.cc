@@ -5,6 +5,7 @@
 
 #include "os/udp_socket.h"
 
+#include "os/cancellation.h"
 #include "socket_option.h"
 
 namespace weft::os {
@@ -62,6 +63,8 @@ Result<UdpSocket> UdpSocket::join(const SocketAddress& group, unsigned interface
   }
   UdpSocket made;
   if (Status ok = made.open(group.family()); !ok) return ok.error();
+  // Members of all users share a group's port, and each gets every datagram: that takes nothing
+  // away from the others, which SO_REUSEPORT would keep out.
   set_option(made.socket_.get(), SOL_SOCKET, SO_REUSEADDR, 1);
   if (Status ok = made.set_options(group, options); !ok) return ok.error();
   if (Status ok = made.bind_to(scoped(group, interface)); !ok) return ok.error();
@@ -70,6 +73,7 @@ Result<UdpSocket> UdpSocket::join(const SocketAddress& group, unsigned interface
 }
 
 Status UdpSocket::send_to_group_by(const SocketAddress& group, unsigned interface, bool loops) {
+  const CancellationOff off;
   const Fd probe(::socket(group.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
   const bool leads = probe.valid() && send_by(probe.get(), group.family(), interface, loops) &&
                      ::connect(probe.get(), group.get(), group.length()) == 0;

@@ -18,6 +18,8 @@
 
 #include "udp_listeners.h"
 
+#include "os/cancellation.h"
+
 namespace weft::os {
 namespace {
 
@@ -68,6 +70,7 @@ std::string as_listed(const SocketAddress& address) {
 // Columns of that file: number, address, peer's address, state (07: not connected), five more, and
 // the number of the socket. Those of all sockets are put into `sockets`.
 bool stands_in_list(const SocketAddress& address, std::vector<std::string>& sockets) {
+  const CancellationOff off;
   const bool v6 = address.family() == AF_INET6;
   const std::string own = as_listed(address);
   const std::string any = std::string(v6 ? 32 : 8, '0') + own.substr(own.find(':'));
@@ -88,6 +91,7 @@ bool stands_in_list(const SocketAddress& address, std::vector<std::string>& sock
 
 // That nobody is there and that it does not know how to look for sockets of UDP it says alike.
 std::optional<bool> found_by_kernel(const SocketAddress& address) {
+  const CancellationOff off;
   const Fd fd(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
   if (!fd.valid()) return std::nullopt;
   const Question question = question_about(address);

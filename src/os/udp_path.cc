@@ -4,6 +4,7 @@
 
 #include <sys/socket.h>
 
+#include "os/cancellation.h"
 #include "os/fd.h"
 
 namespace weft::os {
@@ -23,6 +24,7 @@ std::size_t mtu_of(int connected, int family) {
 }  // namespace
 
 Result<UdpPath> udp_path_to(const SocketAddress& peer, const SocketAddress& source) {
+  const CancellationOff off;
   SocketAddress to = peer;
   if (to.port() == 0) to.set_port(9);  // connect(2) wants some port; the way does not depend on it
   const Fd socket(::socket(to.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));

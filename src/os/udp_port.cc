@@ -7,8 +7,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <utility>
+
+#include "os/cancellation.h"
 
 namespace weft::os {
 
@@ -89,8 +93,10 @@ namespace {
 
 constexpr std::uint16_t kDiscard = 9;  // RFC 863
 
+// With SO_REUSEPORT the sockets of a port must belong to one user. SO_REUSEADDR, which does not ask
+// for that with UDP, would let any user bind the port while this lasts.
 void set_sharing(const Fd& fd, int shares) {
-  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &shares, sizeof shares);
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEPORT, &shares, sizeof shares);
 }
 
 Result<Fd> bind_socket(const SocketAddress& wanted, bool shares) {
@@ -109,6 +115,20 @@ Result<Fd> bind_socket(const SocketAddress& wanted, bool shares) {
 
 }  // namespace
 
+std::size_t free_ports() {
+  constexpr unsigned kFirst = 32768;
+  unsigned first = kFirst;  // the kernel's range unless it says another one
+  unsigned last = 60999;
+  char text[64]{};
+  const CancellationOff off;
+  const Fd range(::open("/proc/sys/net/ipv4/ip_local_port_range", O_RDONLY | O_CLOEXEC));
+  if (range.valid() && ::read(range.get(), text, sizeof text - 1) > 0) {
+    static_cast<void>(std::sscanf(text, "%u %u", &first, &last));
+  }
+  first = std::max(first, kFirst);
+  return last < first ? 0 : last - first + 1;
+}
+
 Result<SocketAddress> bound_to(const Fd& socket) {
   sockaddr_storage bound{};
   socklen_t length = sizeof bound;
@@ -120,9 +140,11 @@ Result<SocketAddress> bound_to(const Fd& socket) {
 // address of an IPv6 peer. So another socket takes its place; they share the port for a moment.
 // What a forked child has of the old one must not get what the new one sends to itself.
 bool UdpPort::take_turns() const {
+  const CancellationOff off;
   set_sharing(socket_, 1);
   const auto fresh = bind_socket(address_, true);
   if (!fresh) {
+    set_sharing(socket_, 0);
     errno = fresh.error().code;
     return false;
   }
@@ -144,6 +166,7 @@ Fd UdpPort::open() const {
 
 // A socket that is connected to itself hears nobody else, and the kernel says so to those who try.
 Result<UdpPort> UdpPort::bind(const SocketAddress& wanted) {
+  const CancellationOff off;
   auto socket = bind_socket(wanted, false);
   if (!socket) return socket.error();
   auto address = bound_to(socket.value());

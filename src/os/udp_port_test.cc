@@ -154,6 +154,40 @@ TEST(UdpPort, UntilASocketTakesItOverNobodyListensThere) {
   }
 }
 
+// A thief of the same user stands for one of another: the kernel does not compare users when both
+// sockets have SO_REUSEADDR.
+TEST(UdpPort, NoOtherSocketGetsThePortWhileItIsOpened) {
+  for (const SocketAddress& wanted : {address_of("127.0.0.1", 0), address_of("::1", 0)}) {
+    std::atomic<std::uint16_t> target{0};
+    std::atomic<bool> done{false};
+    unsigned stolen = 0;
+    std::thread thief([&] {
+      while (!done) {
+        SocketAddress address = wanted;
+        address.set_port(target);
+        const Fd fd(::socket(address.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
+        const int yes = 1;
+        ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+        while (address.port() != 0 && target == address.port()) {
+          if (::bind(fd.get(), address.get(), address.length()) != 0) continue;
+          if (target == address.port()) ++stolen;  // else its owner has given it up
+          break;
+        }
+      }
+    });
+    for (int round = 0; round < 2'000; ++round) {
+      const auto port = UdpPort::bind(wanted);
+      if (!port) break;  // this system has no IPv6
+      target = port.value().address().port();
+      EXPECT_TRUE(port.value().open().valid());
+      target = 0;
+    }
+    done = true;
+    thief.join();
+    EXPECT_EQ(stolen, 0U);
+  }
+}
+
 // Many others, so that no list of all of them fits one read; they come and go all the time.
 TEST(UdpPort, NobodyIsOverlookedWhileOthersComeAndGo) {
   for (const SocketAddress& wanted : {address_of("127.0.0.1", 0), address_of("::1", 0)}) {

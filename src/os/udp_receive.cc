@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "direct_calls.h"
 #include "os/udp_batch.h"
 #include "os/udp_socket.h"
-#include "unwaiting_calls.h"
 
 namespace weft::os {
 namespace {
@@ -118,15 +118,15 @@ std::size_t UdpBatch::bytes() const {
 // Where one message comes now and then, asking for many costs a fifth more than asking for one; so
 // many are asked for where the calls before have found something, too.
 int UdpBatch::fill(int fd) {
-  const ssize_t first = receive_unwaiting(fd, messages_[0].msg_hdr);
+  const ssize_t first = direct::recvmsg(fd, &messages_[0].msg_hdr, MSG_DONTWAIT);
   if (first < 0) {
     in_a_row_ = 0;
     return -1;
   }
   messages_[0].msg_len = static_cast<unsigned>(first);
   if (++in_a_row_ <= kFewInARow || messages_.size() == 1) return 1;
-  const int more = ::recvmmsg(fd, &messages_[1], static_cast<unsigned>(messages_.size() - 1),
-                              MSG_DONTWAIT, nullptr);
+  const int more = direct::recvmmsg(fd, &messages_[1], static_cast<unsigned>(messages_.size() - 1),
+                                    MSG_DONTWAIT);
   if (more < 0 && errno != EAGAIN) errors_waiting_ = true;
   if (more <= 0) in_a_row_ = 0;
   return 1 + std::max(more, 0);
@@ -142,6 +142,8 @@ std::uint64_t UdpSocket::dropped() const {
 
 int UdpSocket::receive(UdpBatch& batch) const {
   batch.rewind();
+  if (inherited()) [[unlikely]]
+    return 0;
   for (int i = 0; i < kReceiveTries; ++i) {
     const int filled = batch.fill(socket_.get());
     if (filled >= 0) {

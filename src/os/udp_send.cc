@@ -8,9 +8,9 @@
 #include <cstring>
 #include <utility>
 
+#include "direct_calls.h"
 #include "os/udp_path.h"
 #include "os/udp_socket.h"
-#include "unwaiting_calls.h"
 
 namespace weft::os {
 namespace {
@@ -82,8 +82,8 @@ class Messages {
   }
   // Returns how many of the first `count` left, or -1.
   int send(int fd, unsigned count) {
-    if (count > 1) return ::sendmmsg(fd, messages_.data(), count, kFlags);
-    return ::sendmsg(fd, &messages_[0].msg_hdr, kFlags) < 0 ? -1 : 1;  // is a little faster
+    if (count > 1) return direct::sendmmsg(fd, messages_.data(), count, kFlags);
+    return direct::sendmsg(fd, &messages_[0].msg_hdr, kFlags) < 0 ? -1 : 1;  // is a little faster
   }
   std::size_t size_of(unsigned index) const { return pieces_[index].iov_len; }
 
@@ -153,6 +153,10 @@ std::size_t UdpSocket::segments_per_train(std::size_t segment) const {
 SendOutcome UdpSocket::send(const SocketAddress& to, const SocketAddress& from,
                             std::span<const std::byte> bytes, std::size_t segment) {
   SendOutcome outcome;
+  if (inherited()) [[unlikely]] {
+    outcome.error = EBADF;
+    return outcome;
+  }
   const bool source = from.family() != AF_UNSPEC;
   if (to.family() != address_.family() || (source && from.family() != address_.family())) {
     outcome.error = EAFNOSUPPORT;
@@ -161,7 +165,7 @@ SendOutcome UdpSocket::send(const SocketAddress& to, const SocketAddress& from,
   if (segment == 0 || segment > bytes.size()) segment = bytes.size();
   const bool names_source = source && !from.is_any() && address_.is_any();
   if (segment == bytes.size() && !names_source) {
-    if (send_unwaiting(socket_.get(), bytes.data(), segment, kFlags, to.get(), to.length()) >= 0) {
+    if (direct::sendto(socket_.get(), bytes.data(), segment, kFlags, to.get(), to.length()) >= 0) {
       return {1, segment};
     }
     outcome.errors_waiting = !is_of_moment(errno);
@@ -188,8 +192,12 @@ SendOutcome UdpSocket::send_in_fragments(const SocketAddress& to, const SocketAd
     return ::setsockopt(socket_.get(), v6 ? IPPROTO_IPV6 : IPPROTO_IP,
                         v6 ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER, &how, sizeof how) == 0;
   };
-  const bool trains = std::exchange(trains_, false);
   SendOutcome outcome;
+  if (inherited()) {
+    outcome.error = EBADF;
+    return outcome;
+  }
+  const bool trains = std::exchange(trains_, false);
   if (!discover(IP_PMTUDISC_DONT)) outcome.error = errno;
   if (outcome.error == 0) outcome = send(to, from, bytes, segment);
   discover(IP_PMTUDISC_DO);

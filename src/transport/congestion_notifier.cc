@@ -5,9 +5,18 @@
 #include <algorithm>
 #include <cstring>
 
+#include "wire/endian.h"
+
 namespace weft::transport {
 
-std::size_t CongestionNotifier::notify(const wire::Route& route, std::uint32_t sender, Time now,
+std::uint32_t CongestionNotifier::token_of(const wire::Packet& notification) {
+  constexpr std::size_t kTokenBytes = sizeof(std::uint32_t);
+  const std::span<const std::byte> reserved = notification.payload;
+  return reserved.size() < kTokenBytes ? 0 : wire::load<std::uint32_t>(reserved.data());
+}
+
+std::size_t CongestionNotifier::notify(const wire::Route& route, std::uint32_t sender,
+                                       std::uint32_t token, Time now,
                                        std::span<std::byte, kBytes> out) {
   if (told_.size() >= many_) forget_old(now);
   const auto [place, fresh] = told_.try_emplace({route.source, sender}, now);
@@ -22,6 +31,7 @@ std::size_t CongestionNotifier::notify(const wire::Route& route, std::uint32_t s
   packet.destination = sender;
   wire::write_headers(packet, kBytes - wire::kBthBytes, out.data());
   std::memset(out.data() + wire::kBthBytes, 0, kBytes - wire::kBthBytes);
+  wire::store<std::uint32_t>(out.data() + wire::kBthBytes, token);
   return kBytes;
 }
 

@@ -83,9 +83,17 @@ std::optional<std::span<const std::byte>> PacketAssembler::take(
   const std::size_t step = step_of(length, count);
   const std::size_t begin = index * step;
   if (begin >= length || bytes.size() != std::min(step, length - begin)) return std::nullopt;
-  if (packets_.empty()) packets_.resize(kAtOnce);
+  if (packets_.empty()) {
+    if (!grow(kAtOnce * sizeof(Packet))) return std::span<const std::byte>();
+    packets_.resize(kAtOnce);
+  }
   Packet& packet = packets_[number % kAtOnce];
   if (packet.number != number || packet.count != count || packet.length != length) {
+    const std::size_t room = packet.bytes.capacity();
+    const std::size_t needed = length + wire::kIcrcBytes;
+    if (needed > room && !grow(needed - room)) return std::span<const std::byte>();
+    packet.bytes.clear();
+    packet.bytes.reserve(needed);
     packet.number = number;
     packet.count = count;
     packet.length = length;
@@ -97,6 +105,18 @@ std::optional<std::span<const std::byte>> PacketAssembler::take(
   packet.missing &= ~(std::uint64_t{1} << index);
   // One that is whole already has come again.
   return before != 0 && packet.missing == 0 ? packet.bytes : std::span<const std::byte>();
+}
+
+bool PacketAssembler::grow(std::size_t bytes) {
+  if (share_ != nullptr && !share_->take(bytes)) return false;
+  taken_ += bytes;
+  return true;
+}
+
+void PacketAssembler::rest() {
+  std::vector<Packet>().swap(packets_);
+  if (share_ != nullptr) share_->give(taken_);
+  taken_ = 0;
 }
 
 }  // namespace weft::transport

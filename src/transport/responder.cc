@@ -22,6 +22,7 @@ constexpr Verdict kInvalid{Verdict::Kind::kInvalid, 0};
 }  // namespace
 
 Responder::~Responder() {
+  forget_early();
   if (message_ == Message::kSend) target_.message_breaks();
 }
 
@@ -106,7 +107,11 @@ Verdict Responder::take_send(const wire::Packet& request, const wire::Layout& la
     if (!allowed.ok()) return allowed;
   }
   const Verdict verdict = target_.message_goes_on(request.payload);
-  if (!verdict.ok()) return verdict;
+  if (!verdict.ok()) {
+    const bool not_begun = layout.starts && verdict.kind == Verdict::Kind::kNotReady;
+    if (not_begun) message_ = Message::kNone;
+    return verdict;
+  }
   advance(1, layout.ends);
   if (!layout.ends) return {};
   message_ = Message::kNone;
@@ -143,7 +148,15 @@ Verdict Responder::take_write(const wire::Packet& request, const wire::Layout& l
 }
 
 bool Responder::narrow(std::size_t path_mtu) {
-  if (path_mtu >= settings_.path_mtu || message_ != Message::kNone) return false;
+  return path_mtu < settings_.path_mtu && resize(path_mtu);
+}
+
+bool Responder::widen(std::size_t path_mtu) {
+  return path_mtu > settings_.path_mtu && resize(path_mtu);
+}
+
+bool Responder::resize(std::size_t path_mtu) {
+  if (message_ != Message::kNone) return false;
   if (!answers_.empty() || !kept_.empty()) return false;
   settings_.path_mtu = path_mtu;
   remembered_.clear();  // all has been answered, and what comes late would be cut differently

@@ -14,7 +14,8 @@ void Responder::take_early(const wire::Packet& request, Time now) {
   const PsnRange range{request.psn, reads ? packets_for(request.reth.length) : 1};
   const bool far =
       request.psn.since(expected_) >= static_cast<std::int32_t>(kMaxHeld) || range.count > kMaxHeld;
-  if (not_ready_ || far || !settings_.selective) {
+  const bool again = kept_.contains(request.psn);
+  if (not_ready_ || far || !settings_.selective || !(again || keep(request))) {
     ++counts_.dropped;
     if (not_ready_ || settings_.selective || told_) return;
     told_ = true;
@@ -31,19 +32,26 @@ void Responder::take_early(const wire::Packet& request, Time now) {
   if (highest_.before(range.end())) highest_ = range.end();
   if (holes_.has(request.psn)) filled(now);
   holes_.remove(range);
-  const auto [place, fresh] = kept_.try_emplace(request.psn);
-  if (!fresh) {
-    ++counts_.duplicates;
-  } else {
-    ++counts_.kept;
-    place->second.packet = request;
-    place->second.payload.assign(request.payload.begin(), request.payload.end());
-  }
+  ++(again ? counts_.duplicates : counts_.kept);
   if (request.ack_request) report_owed_ = true;
   ask(now);
 }
 
+// False when there is no room: the packet is lost then, as a network loses packets.
+bool Responder::keep(const wire::Packet& request) {
+  if (share_ != nullptr && !share_->take(kKeptCost + request.payload.size())) return false;
+  Kept& kept = kept_[request.psn];
+  kept.packet = request;
+  kept.payload.assign(request.payload.begin(), request.payload.end());
+  return true;
+}
+
+void Responder::give_back(std::size_t payload) {
+  if (share_ != nullptr) share_->give(kKeptCost + payload);
+}
+
 void Responder::forget_early() {
+  for (const auto& [psn, kept] : kept_) give_back(kept.payload.size());
   holes_.clear();
   asked_.clear();
   kept_.clear();
@@ -72,6 +80,7 @@ void Responder::take_kept(Time now) {
     const auto kept = kept_.extract(first);
     wire::Packet packet = kept.mapped().packet;
     packet.payload = kept.mapped().payload;
+    give_back(packet.payload.size());
     if (packet.psn == expected_) carry_out(packet, now);
     ack_owed_ = true;
   }
@@ -113,8 +122,7 @@ void Responder::read_again(const wire::Packet& request) {
 
 // Who asks for more than that gets no more.
 void Responder::answer_again(Value value) {
-  constexpr std::size_t kMost = 64;
-  if (answers_.size() >= kMost) return;
+  if (answers_.size() >= kMostAnswers) return;
   value.repeated = true;
   answers_.push_back(value);
 }

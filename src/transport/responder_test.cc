@@ -36,9 +36,13 @@ TEST(Responder, TakesSmallerPacketsWhenNothingIsUnderWay) {
   receiver.says();
   EXPECT_TRUE(receiver.responder.narrow(kMtu));
   EXPECT_EQ(receiver.responder.settings().path_mtu, kMtu);
-  EXPECT_FALSE(receiver.responder.narrow(2 * kMtu)) << "never larger again";
+  EXPECT_FALSE(receiver.responder.narrow(2 * kMtu)) << "not smaller";
   EXPECT_EQ(receiver.hears(receiver.read(2, 2 * kMtu)), "") << "its numbers would not be enough";
   EXPECT_EQ(receiver.hears(receiver.read(5, 2 * kMtu)), "first 5 #5 [256], last 6 #5 [256]");
+  EXPECT_FALSE(receiver.responder.widen(kMtu)) << "not larger";
+  EXPECT_TRUE(receiver.responder.widen(2 * kMtu));
+  EXPECT_EQ(receiver.hears(receiver.read(5, 2 * kMtu)), "") << "it would have one number less";
+  EXPECT_EQ(receiver.hears(receiver.read(7, 2 * kMtu)), "only 7 #6 [512]");
 }
 
 TEST(Responder, AnswersManyAtOnce) {

@@ -23,6 +23,9 @@ constexpr double kGentle = 4;
 constexpr double kAfterLoss = 0.7;
 constexpr double kShrinkAfterMark = 0.7;
 constexpr double kAfterDelay = 0.85;
+// So long a mark says where the queue of the way begins. As long as there is such a queue there are
+// marks in each round trip; a forged one must not hold a flow back any longer.
+constexpr Duration kMarkHolds = std::chrono::seconds(1);
 // What is polled by programs is answered late now and then.
 constexpr Duration kMuchDelay = milliseconds(2);
 constexpr Duration kLeastPatience = milliseconds(1);
@@ -63,6 +66,10 @@ void Window::timed(Duration round_trip, Time now) {
   }
   patience_ = std::min(std::max(smooth_ + 4 * deviation_, kLeastPatience), longest_patience_);
   if (smooth_ > least_round_trip_ + kMuchDelay) shrink(kAfterDelay, now);
+  if (by_mark_ && now - shrunk_ >= kMarkHolds) {
+    by_mark_ = false;
+    growth_ends_ = most_;
+  }
 }
 
 void Window::lost(Time now) {
@@ -70,7 +77,9 @@ void Window::lost(Time now) {
   shrink(kAfterLoss, now);
 }
 
-void Window::marked(Time now) { shrink(kShrinkAfterMark, now); }
+void Window::marked(Time now) {
+  if (shrink(kShrinkAfterMark, now)) by_mark_ = true;
+}
 
 void Window::heard_again() {
   if (before_silence_ == 0) return;
@@ -79,15 +88,21 @@ void Window::heard_again() {
 
 void Window::silent() {
   before_silence_ = std::max(before_silence_, size_);
+  by_mark_ = false;
   growth_ends_ = std::max(kLeastWindow, size_ / 2);
   size_ = std::min(most_, kLeastWindow);
 }
 
-void Window::shrink(double factor, Time now) {
-  if (now - shrunk_ < std::max<Duration>(smooth_, microseconds(10)) && shrunk_ != Time{}) return;
+// False when it has shrunk in this round trip before.
+bool Window::shrink(double factor, Time now) {
+  if (now - shrunk_ < std::max<Duration>(smooth_, microseconds(10)) && shrunk_ != Time{}) {
+    return false;
+  }
   shrunk_ = now;
+  by_mark_ = false;
   size_ = std::min(most_, std::max(kLeastWindow, size_ * factor));
   growth_ends_ = size_;
+  return true;
 }
 
 }  // namespace weft::transport

@@ -83,6 +83,31 @@ TEST(Window, ShrinksWithLossAndMarksThenGrowsSlowly) {
   }
 }
 
+TEST(Window, GrowsFastAgainWhenASecondHasPassedWithoutAMark) {
+  Window window(widest(512));
+  Time now = kBegin;
+  for (int i = 0; i < 100; ++i) window.marked(now += milliseconds(10));
+  EXPECT_EQ(window.size(), 8U);
+  fill(window, 1);
+  EXPECT_EQ(window.size(), 9U);
+  window.timed(microseconds(50), now + milliseconds(999));
+  fill(window, 1);
+  EXPECT_EQ(window.size(), 10U);
+  window.timed(microseconds(50), now + milliseconds(1000));
+  fill(window, 6);
+  EXPECT_EQ(window.size(), 512U);
+}
+
+TEST(Window, RemembersLossLongerThanMarks) {
+  Window window(widest(512));
+  Time now = kBegin;
+  for (int i = 0; i < 100; ++i) window.marked(now += milliseconds(10));
+  window.lost(now += milliseconds(10));
+  window.timed(microseconds(50), now + std::chrono::seconds(2));
+  fill(window, 1);
+  EXPECT_EQ(window.size(), 9U);
+}
+
 // Else whoever has small packets would get less of a way that loses some.
 TEST(Window, GrowsByAsManyBytesWhateverThePackets) {
   Settings settings = widest(512);

@@ -2,7 +2,10 @@
 // Which opcodes are there, and what does a packet of each consist of? (IBTA 9.2.1, tables 35 to 38)
 #include "wire/opcode.h"
 
+#include <algorithm>
 #include <array>
+
+#include "wire/packet.h"
 
 namespace weft::wire {
 namespace {
@@ -100,5 +103,22 @@ constexpr std::array<Layout, 256> make_table() {
 }  // namespace
 
 constexpr std::array<Layout, 256> layouts = make_table();
+
+namespace {
+
+// The longest packet that any opcode has. No payload of that length needs padding.
+constexpr std::size_t longest_packet() {
+  std::size_t longest = 0;
+  for (std::size_t opcode = 0; opcode < layouts.size(); ++opcode) {
+    const Layout& layout = layouts[opcode];
+    const Transport transport = transport_of(static_cast<std::uint8_t>(opcode));
+    const std::size_t payload = max_payload(transport, layout.payload);
+    longest = std::max(longest, kBthBytes + layout.header_bytes + payload + padding_of(payload));
+  }
+  return longest + kIcrcBytes;
+}
+static_assert(longest_packet() == kMaxPacketBytes);
+
+}  // namespace
 
 }  // namespace weft::wire

@@ -17,8 +17,6 @@ constexpr unsigned kPadShift = 4;
 constexpr std::uint8_t kFecn = 0x80;
 constexpr std::uint8_t kBecn = 0x40;
 constexpr std::uint8_t kAckRequest = 0x80;
-constexpr std::size_t kNoticeBytes = 16;
-constexpr std::size_t kAtomicWriteBytes = 8;
 
 void read_bth(const std::byte* at, Packet& packet) {
   packet.opcode = load<std::uint8_t>(at);
@@ -141,21 +139,19 @@ bool is_path_mtu(Transport transport, std::size_t length) {
 }
 
 bool fits(Transport transport, Payload payload, std::size_t length) {
-  const bool datagram = transport == Transport::kReliableDatagram;
-  const std::size_t most = datagram ? kMaxReliableDatagramMtu : kMaxPathMtu;
+  const std::size_t most = max_payload(transport, payload);
+  if (length > most) return false;
   switch (payload) {
-    case Payload::kNone:
-      return length == 0;
     case Payload::kFull:
-      return length <= most && is_path_mtu(transport, length);
+      return is_path_mtu(transport, length);
     case Payload::kSome:
-      return length >= 1 && length <= most;
+      return length >= 1;
     case Payload::kAny:
-      return length <= most;
+      return true;
+    case Payload::kNone:
     case Payload::kEight:
-      return length == kAtomicWriteBytes;
     case Payload::kNotice:
-      return length == kNoticeBytes;
+      return length == most;
   }
   return false;
 }

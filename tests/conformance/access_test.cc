@@ -19,7 +19,7 @@ class Access : public testing::TestWithParam<TransferCase> {
     Options options;
     if (!traits(kind).message) options.tx_flags = level.flag;
     if (placement != Placement::kTwoProcesses) {
-      options.mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+      options.mr_mode = FI_MR_BASIC;
     }
     return options;
   }
@@ -200,6 +200,45 @@ TEST_P(Access, OneBadElementOfTwo) {
     long_second.split_remote = true;
     long_second.second_key = region_.key;
     expect_refused(long_second);
+  }
+  expect_still_granted();
+}
+
+// InfiniBand validates neither the key nor the address of an access of no bytes (IBTA 9.7.4.1.1).
+TEST_P(Access, EmptyOneSucceedsWhateverItsKeyAndAddress) {
+  ASSERT_TRUE(world_.ok());
+  const Region closed = world_.target().expose({.length = 64});
+  EXPECT_EQ(world_.target().close_region(closed), 0);
+  const Region narrow = world_.target().expose({.length = 64, .access = FI_SEND});
+  const Region nothing = world_.target().expose({.length = 0});
+  Region unknown = region_;
+  unknown.key += 0x10000;
+  Region largest = region_;
+  largest.key = ~std::uint64_t{0};
+  for (const Region& region : {closed, narrow, nothing, unknown, largest, region_}) {
+    for (const std::uint64_t at : {region.base, region.base - 1, ~std::uint64_t{0},
+                                   region.base + (std::uint64_t{1} << 40)}) {
+      const Token token = world_.initiator().post(operation(0, region, at));
+      if (!traits(kind_).inject) world_.initiator().wait_success(token);
+      if (!traits(kind_).data) continue;
+      const auto told = world_.target().wait(kNoToken);
+      ASSERT_TRUE(told.has_value());
+      EXPECT_EQ(told->data, 5u);
+    }
+    if (HasFailure()) return;
+  }
+  world_.exchange();
+  EXPECT_EQ(world_.initiator().leftovers() + world_.target().leftovers(), 0u);
+  world_.target().expect_region(region_, kContents, 0, kRegion);
+  expect_still_granted();
+}
+
+TEST_P(Access, RegionOfNoBytesRefusesEveryByte) {
+  ASSERT_TRUE(world_.ok());
+  const Region nothing = world_.target().expose({.length = 0});
+  for (const std::size_t length : lengths_) {
+    expect_refused(operation(length, nothing, nothing.base));
+    expect_refused(operation(length, nothing, nothing.base - length));
   }
   expect_still_granted();
 }

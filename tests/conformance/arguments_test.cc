@@ -12,6 +12,11 @@ namespace {
 
 constexpr std::uint64_t kUnknownFlag = 1ull << 53;
 
+bool is_vector(Kind kind) {
+  return kind == Kind::kSendv || kind == Kind::kTsendv || kind == Kind::kRecvv ||
+         kind == Kind::kTrecvv;
+}
+
 class Arguments : public testing::Test {
  protected:
   Arguments() : world_(Placement::kTwoProcesses, Options{}) {}
@@ -176,7 +181,8 @@ TEST_F(Arguments, MissingPointers) {
   for (int kind = 0; kind <= static_cast<int>(Kind::kReadmsg); ++kind) {
     Operation o;
     o.kind = static_cast<Kind>(kind);
-    if (traits(o.kind).message) continue;
+    const bool one_buffer_of_a_message = !traits(o.kind).rma && !is_vector(o.kind);
+    if (traits(o.kind).message || one_buffer_of_a_message) continue;
     o.length = 8;
     o.peer = traits(o.kind).receive ? FI_ADDR_UNSPEC : peer();
     expect_refused(traits(o.kind).name, expected,
@@ -194,6 +200,40 @@ TEST_F(Arguments, MissingPointers) {
   expect_refused("trecvmsg", expected, [&] { return fi_trecvmsg(ep(), nullptr, 0); });
   expect_refused("writemsg", expected, [&] { return fi_writemsg(ep(), nullptr, 0); });
   expect_refused("readmsg", expected, [&] { return fi_readmsg(ep(), nullptr, 0); });
+}
+
+// libfabric's own programs post such messages (fi_shared_ctx).
+TEST_F(Arguments, MessagesWithoutABufferHaveNoBytes) {
+  ASSERT_TRUE(world_.ok());
+  for (const bool tagged : {false, true}) {
+    const Token received =
+        world_.target().post({.kind = tagged ? Kind::kTrecv : Kind::kRecv, .length = 8, .tag = 1});
+    const auto send = [&] {
+      return tagged ? fi_tsend(ep(), nullptr, 8, nullptr, peer(), 1, &context_)
+                    : fi_send(ep(), nullptr, 8, nullptr, peer(), &context_);
+    };
+    EXPECT_EQ(settled(send), 0);
+    EXPECT_EQ(world_.target().wait_success(received).length, 0u);
+    std::optional<Completion> c;
+    EXPECT_TRUE(
+        world_.pump().until([&] { return (c = world_.endpoint().take(&context_)).has_value(); }));
+  }
+}
+
+TEST_F(Arguments, ReceivesWithoutABufferTakeNoBytes) {
+  ASSERT_TRUE(world_.ok());
+  for (const std::size_t length : {0u, 8u, 100000u}) {
+    ASSERT_EQ(
+        settled([&] { return fi_recv(ep(), nullptr, 8, nullptr, FI_ADDR_UNSPEC, &context_); }), 0);
+    const Token sent = world_.target().post(
+        {.kind = Kind::kSend, .length = length, .seed = 3, .peer = world_.to_initiator()});
+    std::optional<Completion> c;
+    ASSERT_TRUE(
+        world_.pump().until([&] { return (c = world_.endpoint().take(&context_)).has_value(); }));
+    EXPECT_EQ(c->err, length == 0 ? 0 : FI_ETRUNC);
+    EXPECT_EQ(c->overflow, length);
+    world_.target().wait_success(sent);
+  }
 }
 
 TEST_F(Arguments, EmptyMessagesNeedNoBuffer) {

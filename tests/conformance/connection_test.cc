@@ -74,6 +74,13 @@ TEST_F(Connecting, BothKnowTheirPeersAddress) {
   EXPECT_EQ(peer.size, name_of(&pair.active->fid).size);
 }
 
+// As with sockets: accept(2) gives one with the address of the listener.
+TEST_F(Connecting, AnAcceptedEndpointHasItsListenersAddress) {
+  Pair pair(place);
+  EXPECT_EQ(name_of(&pair.passive->fid), name_of(&pair.pep->fid));
+  EXPECT_NE(name_of(&pair.active->fid), name_of(&pair.pep->fid));
+}
+
 TEST_F(Connecting, ARejectionIsAnErrorWithItsData) {
   const Fid<fid_pep> pep = place.listen();
   const Fid<fid_ep> active = place.connect(name_of(&pep->fid));
@@ -150,9 +157,10 @@ TEST_F(Connecting, WhereNobodyListensItIsRefused) {
   place.expect_error(FI_ECONNREFUSED, &late->fid);
 }
 
+// That of an accepted one is a listener's address.
 TEST_F(Connecting, AnotherEndpointIsNoListener) {
   Pair pair(place);
-  const Fid<fid_ep> active = place.connect(name_of(&pair.passive->fid));
+  const Fid<fid_ep> active = place.connect(name_of(&pair.active->fid));
   place.expect_error(FI_ECONNREFUSED, &active->fid);
 }
 

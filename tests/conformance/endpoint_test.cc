@@ -127,6 +127,24 @@ TEST_F(Life, NothingIsBoundAfterEnabling) {
   EXPECT_LT(bind(&cntr_->fid, FI_SEND), 0);
 }
 
+TEST_F(Life, ObjectsOfAnotherDomainAreNotBound) {
+  ASSERT_TRUE(ok());
+  const Domain other(options_);
+  ASSERT_TRUE(other.ok());
+  fi_cntr_attr cntr{};
+  const auto counter = open_fid<fid_cntr>(
+      [&](fid_cntr** o) { return fi_cntr_open(other.get(), &cntr, o, nullptr); });
+  fi_cq_attr cq{};
+  const auto queue =
+      open_fid<fid_cq>([&](fid_cq** o) { return fi_cq_open(other.get(), &cq, o, nullptr); });
+  fi_av_attr av{};
+  const auto vector =
+      open_fid<fid_av>([&](fid_av** o) { return fi_av_open(other.get(), &av, o, nullptr); });
+  EXPECT_EQ(bind(&counter->fid, FI_SEND), -FI_EINVAL);
+  EXPECT_EQ(bind(&queue->fid, FI_TRANSMIT), -FI_EINVAL);
+  EXPECT_EQ(bind(&vector->fid, 0), -FI_EINVAL);
+}
+
 TEST_F(Life, MeaninglessBindFlagsAreRefused) {
   ASSERT_TRUE(ok());
   for (const std::uint64_t flags :

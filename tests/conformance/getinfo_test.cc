@@ -6,7 +6,9 @@
 
 #include <cstddef>
 #include <cstring>
+#include <fstream>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "support/domain.h"
@@ -136,6 +138,101 @@ TEST_F(GetInfo, AnswersCanBeAskedForAgain) {
   EXPECT_STREQ(again->fabric_attr->name, info_->fabric_attr->name);
   EXPECT_EQ(again->caps, info_->caps);
   EXPECT_EQ(again->domain_attr->mr_mode, info_->domain_attr->mr_mode);
+}
+
+// fi_fabric(3), fi_domain(3): the instances that were opened first are referred to.
+TEST_F(GetInfo, OpenObjectsAreReferredTo) {
+  ASSERT_EQ(ask([](fi_info*) {}), 0);
+  EXPECT_EQ(info_->fabric_attr->fabric, nullptr);
+  EXPECT_EQ(info_->domain_attr->domain, nullptr);
+  auto first = std::make_unique<Domain>(options_);
+  const Domain second(options_);
+  ASSERT_TRUE(first->ok() && second.ok());
+  const auto name_first = [&](fi_info* hints) {
+    hints->domain_attr->name = strdup(first->info()->domain_attr->name);
+    hints->fabric_attr->name = strdup(first->info()->fabric_attr->name);
+  };
+  ASSERT_EQ(ask(name_first), 0);
+  EXPECT_EQ(info_->fabric_attr->fabric, first->fabric());
+  EXPECT_EQ(info_->domain_attr->domain, first->get());
+  first.reset();
+  ASSERT_EQ(ask([&](fi_info* hints) { hints->domain_attr->domain = second.get(); }), 0);
+  EXPECT_EQ(info_->fabric_attr->fabric, second.fabric());
+  EXPECT_EQ(info_->domain_attr->domain, second.get());
+}
+
+TEST_F(GetInfo, AnOpenDomainRestrictsTheAnswer) {
+  const Domain other(options_);
+  options_.threading = FI_THREAD_DOMAIN;
+  const Domain domain(options_);
+  ASSERT_TRUE(other.ok() && domain.ok());
+  const auto of_it = [&](fi_info* hints) {
+    hints->domain_attr->domain = domain.get();
+    hints->domain_attr->threading = FI_THREAD_UNSPEC;
+  };
+  ASSERT_EQ(ask(of_it), 0);
+  for (const fi_info* info = info_.get(); info != nullptr; info = info->next) {
+    EXPECT_EQ(info->domain_attr->domain, domain.get());
+    EXPECT_EQ(info->fabric_attr->fabric, domain.fabric());
+    EXPECT_STREQ(info->domain_attr->name, domain.info()->domain_attr->name);
+    EXPECT_STREQ(info->fabric_attr->name, domain.info()->fabric_attr->name);
+    EXPECT_EQ(info->domain_attr->threading, FI_THREAD_DOMAIN) << "as it was opened";
+  }
+  const auto refused = [&](const std::function<void(fi_info*)>& change) {
+    return ask([&](fi_info* hints) {
+      of_it(hints);
+      change(hints);
+    });
+  };
+  EXPECT_EQ(refused([](fi_info* hints) { hints->domain_attr->name = strdup("none"); }),
+            -FI_ENODATA);
+  EXPECT_EQ(refused([](fi_info* hints) { hints->fabric_attr->name = strdup("none"); }),
+            -FI_ENODATA);
+  EXPECT_EQ(refused([&](fi_info* hints) { hints->fabric_attr->fabric = other.fabric(); }),
+            -FI_ENODATA);
+  EXPECT_EQ(refused([](fi_info* hints) { hints->domain_attr->threading = FI_THREAD_SAFE; }),
+            -FI_ENODATA);
+}
+
+TEST_F(GetInfo, AnObjectThatIsNotOpenDoesNotMatch) {
+  fid_domain stranger{};
+  EXPECT_EQ(ask([&](fi_info* hints) { hints->domain_attr->domain = &stranger; }), -FI_ENODATA);
+  auto brief = std::make_unique<Domain>(options_);
+  ASSERT_TRUE(brief->ok());
+  fid_domain* const gone = brief->get();
+  brief.reset();
+  EXPECT_EQ(ask([&](fi_info* hints) { hints->domain_attr->domain = gone; }), -FI_ENODATA);
+}
+
+// What goes over the network is not promised where there is none.
+TEST_F(GetInfo, PeersAreWhereTheLinksLead) {
+  ASSERT_EQ(ask([](fi_info*) {}), 0);
+  const bool remote = !only_links("shm");
+  for (const std::uint64_t caps : {info_->caps, info_->domain_attr->caps}) {
+    EXPECT_EQ((caps & FI_REMOTE_COMM) != 0, remote);
+    EXPECT_NE(caps & FI_LOCAL_COMM, 0u);
+  }
+  EXPECT_EQ(ask([](fi_info* hints) { hints->caps |= FI_REMOTE_COMM; }), remote ? 0 : -FI_ENODATA);
+  EXPECT_EQ(ask([](fi_info* hints) { hints->domain_attr->caps = FI_REMOTE_COMM; }),
+            remote ? 0 : -FI_ENODATA);
+}
+
+TEST_F(GetInfo, NoMoreEndpointsArePromisedThanThereArePorts) {
+  if (provider_name() != "weft") GTEST_SKIP() << "each endpoint of weft's takes a UDP port";
+  ASSERT_EQ(ask([](fi_info*) {}), 0);
+  unsigned first = 0;
+  unsigned last = 0;
+  std::ifstream("/proc/sys/net/ipv4/ip_local_port_range") >> first >> last;
+  ASSERT_GT(last, first);
+  EXPECT_GT(info_->domain_attr->ep_cnt, 0u);
+  EXPECT_LE(info_->domain_attr->ep_cnt, last - first + 1);
+  EXPECT_EQ(ask([&](fi_info* hints) { hints->domain_attr->ep_cnt = last; }), -FI_ENODATA);
+}
+
+// Of a rejected connection, fi_cm(3).
+TEST_F(GetInfo, ErrorDataAreAsLongAsTheyMayBe) {
+  ASSERT_EQ(ask([](fi_info* hints) { hints->ep_attr->type = FI_EP_MSG; }), 0);
+  EXPECT_GE(info_->domain_attr->max_err_data, 256u);
 }
 
 // An address of this host that the provider uses, with that port, and in words: which interfaces

@@ -4,13 +4,16 @@ set(operations "Operations/*")
 set(matrix "Matrix*")
 set(matching "Matching/*:Receives/*:Order/*:Arrival/*")
 set(remote_access "RemoteAccess/*:Refusal/*")
+# What depends on the registration contract; all of it runs under each one.
+set(contracts "Regions/RegionContract.*:Contracts.*:Endpoints/Opening.*:OpeningAnswers.*")
 set(crowds "ManyPeers*")
 set(datagrams "*Datagram*:Multicast.*")
 set(connections "Connecting.*:Connected.*:Connection*")
 # Everything in which a second thread of the test's process takes part.
 # They are in these files, which are all that ThreadSanitizer gets.
-set(files_with_threads threads counter cq_wait eq progress wait_set trigger deferred_work connection_threads)
-set(threads "Threaded/*:Completion/CqWait*:Counters/CounterWait*:Events/*:Sets/*:AutoThreaded.*:OwnLoop*:DeferredWorkThreaded.*:ThreadsOfConnections.*")
+set(files_with_threads threads counter cq_wait eq progress wait_set trigger deferred_work connection_threads
+  control_threads)
+set(threads "Threaded/*:Completion/CqWait*:Counters/CounterWait*:Events/*:Sets/*:AutoThreaded.*:OwnLoop*:DeferredWorkThreaded.*:ThreadsOfConnections.*:ControlThreads*")
 # Targets that are left alone. Their memory is looked at when the other process says that it is done,
 # which ThreadSanitizer does not hear: to it that is a race with the provider's thread.
 set(left_alone "Auto/*:Far/*:FarProgressThread.*")

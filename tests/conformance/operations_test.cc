@@ -28,7 +28,7 @@ Options options_for(Kind kind, const Level& level, Placement placement) {
   Options options;
   if (!traits(kind).message) options.tx_flags = level.flag;
   if (placement == Placement::kOneProcess) {
-    options.mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+    options.mr_mode = FI_MR_BASIC;
   }
   return options;
 }

@@ -190,6 +190,26 @@ TEST_F(RegionBinding, MeaninglessBindingsAreRefused) {
   const Fid<fid_cntr> theirs = counter(const_cast<World&>(other).endpoint().domain()->get());
   const Fid<fid_mr> second = region();
   EXPECT_EQ(fi_mr_bind(second.get(), &theirs->fid, FI_REMOTE_WRITE), -FI_EINVAL);
+  EXPECT_EQ(fi_mr_bind(second.get(), &const_cast<World&>(other).ep()->fid, 0), -FI_EINVAL);
+}
+
+// fi_mr(3): -FI_ENOSYS where events of accesses to regions are not reported.
+TEST(RegionBindingWithoutEvents, ACounterIsRefused) {
+  Options options;
+  options.caps = FI_MSG | FI_RMA;
+  World world(Placement::kSelf, options);
+  ASSERT_TRUE(world.ok());
+  fid_domain* const domain = world.endpoint().domain()->get();
+  char buffer[64]{};
+  const auto mr = open_fid<fid_mr>([&](fid_mr** out) {
+    return fi_mr_reg(domain, buffer, sizeof buffer, FI_REMOTE_WRITE, 0, Endpoint::next_key(), 0,
+                     out, nullptr);
+  });
+  fi_cntr_attr attributes{};
+  auto counter = open_fid<fid_cntr>(
+      [&](fid_cntr** out) { return fi_cntr_open(domain, &attributes, out, nullptr); });
+  EXPECT_EQ(fi_mr_bind(mr.get(), &counter->fid, FI_REMOTE_WRITE), -FI_ENOSYS);
+  EXPECT_EQ(fi_close(&counter.release()->fid), 0) << "it is not in use";
 }
 
 TEST_F(RegionBinding, NothingIsBoundOnceTheRegionIsEnabled) {

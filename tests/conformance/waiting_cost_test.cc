@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Does a process that waits leave the processor to others?
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <thread>
@@ -35,6 +38,38 @@ void expect_idle(const std::function<void()>& wait, const char* what) {
   EXPECT_LT(cpu_time() - before, kWait / 4) << what;
   EXPECT_GE(std::chrono::steady_clock::now() - begin, kWait / 2) << what << " did not wait";
 }
+
+long context_switches() {
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  return used.ru_nvcsw + used.ru_nivcsw;
+}
+
+// Keeps the processor of the calling thread busy, and the thread there, while it lives.
+class Competitor {
+ public:
+  Competitor() {
+    sched_getaffinity(0, sizeof before_, &before_);
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    sched_setaffinity(0, sizeof one, &one);  // the thread below inherits it
+    thread_ = std::thread([this] {
+      while (!over_.load(std::memory_order_relaxed)) {
+      }
+    });
+  }
+  ~Competitor() {
+    over_ = true;
+    thread_.join();
+    sched_setaffinity(0, sizeof before_, &before_);
+  }
+
+ private:
+  cpu_set_t before_{};
+  std::atomic<bool> over_{false};
+  std::thread thread_;
+};
 
 int wait_ms() { return static_cast<int>(kWait.count()); }
 
@@ -72,6 +107,22 @@ TEST_P(WaitingCost, NoCallThatWaitsSpins) {
         waker.join();
       },
       "fi_cq_sread without a limit");
+}
+
+// More processes than processors: a peer that could answer must not wait until the time slice of a
+// process is over that polls for its answer. (A yield counts as an involuntary switch.)
+TEST(WaitingCostOfPolls, APollThatFindsNothingForLongYieldsTheProcessor) {
+  constexpr int kPolls = 65536;  // within a host 5 ms, one or two time slices
+  World world(Placement::kTwoProcesses, Options{});
+  ASSERT_TRUE(world.ok());
+  world.exchange();
+  fi_cq_tagged_entry entry{};
+  Competitor competitor;
+  const long before = context_switches();
+  for (int i = 0; i < kPolls; ++i) {
+    ASSERT_EQ(fi_cq_read(world.endpoint().cq(), &entry, 1), -FI_EAGAIN);
+  }
+  EXPECT_GE(context_switches() - before, 30);
 }
 
 // The peer takes nothing: the ring is full, and nobody tells when there is room again; or it has

@@ -39,6 +39,11 @@ void fail(const std::string& what) {
   _exit(kFailed);
 }
 
+int skipped(const std::string& why) {
+  std::printf("%s\n", why.c_str());
+  return kSkipped;
+}
+
 std::string error_text(long status) {
   const int error = static_cast<int>(status < 0 ? -status : status);
   return std::string(fi_strerror(error)) + " (" + std::to_string(error) + ")";

@@ -22,6 +22,9 @@ inline void require(bool holds, const std::string& what) {
   if (!holds) fail(what);
 }
 
+// Prints why this machine does not allow a test; kSkipped.
+int skipped(const std::string& why);
+
 // Requires status 0 of a libfabric call; `call` names it in the report.
 void require_ok(long status, const std::string& call);
 

@@ -44,12 +44,19 @@ Node::~Node() { close(); }
 
 void Node::close() {
   endpoint_.reset();
+  receives_.reset();
   addresses_.reset();
   queue_.reset();
   domain_.reset();
   fabric_.reset();
   if (info_ != nullptr) fi_freeinfo(info_);
   info_ = nullptr;
+}
+
+int Node::close_endpoint() {
+  const int status = fi_close(&endpoint_->fid);
+  if (status == 0) endpoint_.release();
+  return status;
 }
 
 int Node::note(int status, const char* call) {
@@ -106,6 +113,7 @@ int Node::open_endpoint() {
                                 return fi_av_open(domain_.get(), &address_attributes, o, nullptr);
                               }),
                     "fi_av_open");
+  if (status == 0 && shares_receives_) status = open_receives();
   if (status == 0) {
     status =
         note(open_into(endpoint_,
@@ -115,10 +123,22 @@ int Node::open_endpoint() {
   if (status == 0)
     status = note(fi_ep_bind(endpoint_.get(), &queue_->fid, FI_TRANSMIT | FI_RECV), "fi_ep_bind");
   if (status == 0) status = note(fi_ep_bind(endpoint_.get(), &addresses_->fid, 0), "fi_ep_bind");
+  if (status == 0 && shares_receives_) {
+    status = note(fi_ep_bind(endpoint_.get(), &receives_->fid, 0), "fi_ep_bind");
+  }
   if (status == 0) status = note(fi_enable(endpoint_.get()), "fi_enable");
   std::size_t length = sizeof address_;
   if (status == 0) status = note(fi_getname(&endpoint_->fid, &address_, &length), "fi_getname");
   return status;
+}
+
+int Node::open_receives() {
+  info_->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
+  return note(open_into(receives_,
+                        [&](auto** o) {
+                          return fi_srx_context(domain_.get(), info_->rx_attr, o, nullptr);
+                        }),
+              "fi_srx_context");
 }
 
 fi_addr_t Node::insert(const Address& address) {

@@ -72,8 +72,9 @@ int open_into(Owned<T>& owned, Open open) {
 // only the first three: a Switchboard adds the rest. Not thread-safe.
 class Node {
  public:
-  explicit Node(fi_ep_type type = FI_EP_RDM, fi_progress progress = FI_PROGRESS_UNSPEC)
-      : type_(type), progress_(progress) {}
+  explicit Node(fi_ep_type type = FI_EP_RDM, fi_progress progress = FI_PROGRESS_UNSPEC,
+                bool shares_receives = false)
+      : type_(type), progress_(progress), shares_receives_(shares_receives) {}
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
   ~Node();
@@ -86,8 +87,12 @@ class Node {
   int open_found();
   const char* failed_call() const { return failed_call_; }
   void close();
+  // fi_close of the endpoint alone; what it answers. It stays open unless that is 0.
+  int close_endpoint();
 
   fid_ep* endpoint() const { return endpoint_.get(); }
+  // Where receives are posted: the endpoint, or its shared context.
+  fid_ep* receives() const { return shares_receives_ ? receives_.get() : endpoint_.get(); }
   fid_fabric* fabric() const { return fabric_.get(); }
   fid_domain* domain() const { return domain_.get(); }
   fid_cq* queue() const { return queue_.get(); }
@@ -111,17 +116,20 @@ class Node {
  private:
   int open_objects();
   int open_endpoint();
+  int open_receives();
   int note(int status, const char* call);
   int deliver(long count, fi_cq_tagged_entry* entries);
   int deliver_error();
 
   const fi_ep_type type_;
   const fi_progress progress_;
+  const bool shares_receives_;
   fi_info* info_ = nullptr;
   Owned<fid_fabric> fabric_;
   Owned<fid_domain> domain_;
   Owned<fid_cq> queue_;
   Owned<fid_av> addresses_;
+  Owned<fid_ep> receives_;  // the shared context
   Owned<fid_ep> endpoint_;
   Address address_{};
   const char* failed_call_ = "";

@@ -36,9 +36,13 @@ Process::Process(std::string name, const std::function<int()>& life) : name_(std
 }
 
 Process::~Process() {
-  if (ended_) return;
+  if (!ended_) end();
+}
+
+void Process::end() const {
   kill(id_, SIGKILL);
   waitpid(id_, nullptr, 0);
+  ended_ = true;
 }
 
 void Process::require_passed() const {

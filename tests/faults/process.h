@@ -23,6 +23,8 @@ class Process {
   Process& operator=(const Process&) = delete;
 
   pid_t id() const { return id_; }
+  // Ends it by SIGKILL; its id is free afterwards.
+  void end() const;
   // Waits for the end. Ends the test if a signal ended the child; exits with the child's status
   // unless that is kPassed.
   void require_passed() const;

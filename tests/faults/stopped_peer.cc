@@ -17,7 +17,7 @@
 #include "node.h"
 #include "nursery.h"
 #include "resources.h"
-#include "switchboard.h"
+#include "talk.h"
 #include "tests.h"
 
 namespace weft::faults {
@@ -29,54 +29,6 @@ using Stops = std::vector<std::chrono::milliseconds>;
 constexpr std::uint64_t kMessages = 20000;
 constexpr unsigned kSecondsOfStops = 90;
 constexpr std::size_t kWindow = 64;
-
-// One side of a conversation of two processes, by whichever type of endpoint; one of them asks for
-// the connection if there is one.
-class Talk {
- public:
-  Talk(fi_ep_type type, const Channel& channel, bool asks) : node_(type), switchboard_(node_) {
-    if (node_.open(0) != 0) fail(std::string(node_.failed_call()) + " failed");
-    if (node_.connects()) require_ok(switchboard_.open(), switchboard_.failed_call());
-    const Address& own = node_.connects() ? switchboard_.address() : node_.address();
-    channel.send(&own, sizeof own);
-    Address other{};
-    require(channel.receive(&other, sizeof other), "the other process ended early");
-    if (!node_.connects()) {
-      peer_ = node_.insert(other);
-    } else if (asks) {
-      require_ok(switchboard_.open_endpoint(nullptr, connected_), switchboard_.failed_call());
-      require_ok(switchboard_.connect(*connected_, other, 0), switchboard_.failed_call());
-      await(FI_CONNECTED);
-    } else {
-      const ConnectionEvent request = await(FI_CONNREQ);
-      require_ok(switchboard_.open_endpoint(request.request.get(), connected_),
-                 switchboard_.failed_call());
-      require_ok(switchboard_.accept(*connected_), switchboard_.failed_call());
-      await(FI_CONNECTED);
-    }
-  }
-  Node& node() const { return node_; }
-  fid_ep* endpoint() const { return node_.connects() ? connected_.get() : node_.endpoint(); }
-  fi_addr_t peer() const { return peer_; }
-  void close() {
-    connected_.reset();
-    switchboard_.close();
-    node_.close();
-  }
-
- private:
-  ConnectionEvent await(std::uint32_t what) {
-    std::optional<ConnectionEvent> event;
-    while (!(event = switchboard_.read())) node_.poll();
-    require(event->what == what, "no connection came about: " + error_text(event->error));
-    return std::move(*event);
-  }
-
-  mutable Node node_;
-  Switchboard switchboard_;
-  Owned<fid_ep> connected_;
-  fi_addr_t peer_ = 0;
-};
 
 // Sends kMessages to the other side, of all sizes, and takes as many from it, each once.
 class Talker final : public CompletionTarget {

@@ -64,7 +64,7 @@ class Insertion {
 
 int check_insert(Av& av, std::uint64_t flags, const void* context) {
   if ((flags & ~kInsertFlags) != 0) return -FI_EBADFLAGS;
-  if (av.reports_events() && !av.has_event_queue()) return -FI_ENOEQ;
+  if (av.reports_events() && av.event_queue() == nullptr) return -FI_ENOEQ;
   if ((flags & FI_SYNC_ERR) != 0 && (av.reports_events() || context == nullptr)) return -FI_EINVAL;
   return 0;
 }
@@ -232,7 +232,7 @@ Av::Av(Domain& domain, const fi_av_attr& attributes, void* context)
       domain_(domain),
       use_(domain),
       events_((attributes.flags & FI_EVENT) != 0),
-      addresses_(domain.locking(), attributes.count) {
+      addresses_(attributes.count) {
   fid.fclass = FI_CLASS_AV;
   fid.context = context;
   fid.ops = av_fid_operations();
@@ -240,14 +240,21 @@ Av::Av(Domain& domain, const fi_av_attr& attributes, void* context)
 }
 
 int Av::bind(EventQueue& eq) {
-  if (eq_ != nullptr) return -FI_EINVAL;
-  eq_ = &eq;
-  eq_use_ = Use(eq);
+  Use use(eq);
+  EventQueue* none = nullptr;
+  if (!eq_.compare_exchange_strong(none, &eq)) return -FI_EINVAL;
+  eq_use_ = std::move(use);
   return 0;
+}
+
+EventQueue* Av::event_queue() const {
+  EventQueue* const own = eq_.load();
+  return own != nullptr ? own : domain_.default_eq();
 }
 
 int Av::report(void* context, std::size_t inserted, const std::vector<int>& errors) {
   if (!events_) return static_cast<int>(inserted);
+  EventQueue& eq = *event_queue();
   for (std::size_t i = 0; i < errors.size(); ++i) {
     if (errors[i] == 0) continue;
     fi_eq_err_entry error{};
@@ -255,10 +262,10 @@ int Av::report(void* context, std::size_t inserted, const std::vector<int>& erro
     error.context = context;
     error.data = i;
     error.err = errors[i];
-    eq_->push_error(error);
+    eq.push_error(error);
   }
   const fi_eq_entry entry{&fid, context, inserted};
-  eq_->push(FI_AV_COMPLETE, &entry, sizeof entry);
+  eq.push(FI_AV_COMPLETE, &entry, sizeof entry);
   return 0;
 }
 

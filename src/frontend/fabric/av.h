@@ -4,6 +4,8 @@
 
 #include <rdma/fi_domain.h>
 
+#include <atomic>
+
 #include "base/usable.h"
 #include "domain.h"
 #include "eq.h"
@@ -11,7 +13,7 @@
 
 namespace weft::fabric {
 
-// The object behind a fid_av.
+// The object behind a fid_av. Any thread, under every threading model.
 class Av : public fid_av, public Usable {
  public:
   Av(Domain& domain, const fi_av_attr& attributes, void* context);
@@ -24,7 +26,9 @@ class Av : public fid_av, public Usable {
 
   // Reports insertions to an event queue instead of returning their number (FI_EVENT).
   bool reports_events() const { return events_; }
-  bool has_event_queue() const { return eq_ != nullptr; }
+  // Where to: the queue that is bound, or its domain's; null if there is none.
+  EventQueue* event_queue() const;
+  // fi_av_bind(3). Errors: -FI_EINVAL for a second one.
   int bind(EventQueue& eq);
   // What an insertion of `wanted` addresses returns that found a place for `inserted` of them; the
   // others have an errno in `errors`. With FI_EVENT it goes to the event queue. Each error is
@@ -35,7 +39,7 @@ class Av : public fid_av, public Usable {
   Domain& domain_;
   const Use use_;
   const bool events_;
-  EventQueue* eq_ = nullptr;
+  std::atomic<EventQueue*> eq_{nullptr};
   Use eq_use_;
   messaging::AddressVector addresses_;
 };

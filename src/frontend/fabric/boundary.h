@@ -4,6 +4,7 @@
 
 #include <rdma/fi_errno.h>
 
+#include <exception>
 #include <new>
 #include <utility>
 
@@ -12,14 +13,15 @@
 namespace weft::fabric {
 
 // Runs `body`, which returns 0 or a negative fabric errno, and lets no exception out: memory that
-// ran out becomes -FI_ENOMEM, anything else -FI_EOTHER.
+// ran out becomes -FI_ENOMEM, anything else -FI_EOTHER. The cancellation of a thread that sleeps in
+// there is no std::exception: it unwinds through (os/cancellation.h).
 template <class Body>
-auto at_c_border(Body&& body) noexcept -> decltype(body()) {
+auto at_c_border(Body&& body) -> decltype(body()) {
   try {
     return std::forward<Body>(body)();
   } catch (const std::bad_alloc&) {
     return -FI_ENOMEM;
-  } catch (...) {
+  } catch (const std::exception&) {
     return -FI_EOTHER;
   }
 }

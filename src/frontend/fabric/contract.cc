@@ -55,9 +55,6 @@ constexpr Limit<fi_ep_attr> kEpLimits[] = {
 
 constexpr Limit<fi_domain_attr> kDomainLimits[] = {
     {"cq_cnt", &fi_domain_attr::cq_cnt, kObjectCount},
-    {"ep_cnt", &fi_domain_attr::ep_cnt, kObjectCount},
-    {"tx_ctx_cnt", &fi_domain_attr::tx_ctx_cnt, kObjectCount},
-    {"rx_ctx_cnt", &fi_domain_attr::rx_ctx_cnt, kObjectCount},
     {"max_ep_tx_ctx", &fi_domain_attr::max_ep_tx_ctx, 1},
     {"max_ep_rx_ctx", &fi_domain_attr::max_ep_rx_ctx, 1},
     {"max_ep_stx_ctx", &fi_domain_attr::max_ep_stx_ctx, kObjectCount},
@@ -66,7 +63,7 @@ constexpr Limit<fi_domain_attr> kDomainLimits[] = {
     {"mr_cnt", &fi_domain_attr::mr_cnt, kMrCount},
     {"mr_iov_limit", &fi_domain_attr::mr_iov_limit, kMrIovLimit},
     {"mr_key_size", &fi_domain_attr::mr_key_size, kMrKeySize},
-    {"max_err_data", &fi_domain_attr::max_err_data, 0},
+    {"max_err_data", &fi_domain_attr::max_err_data, kConnectionData},  // of a rejection
     {"domain auth_key_size", &fi_domain_attr::auth_key_size, 0},
 };
 
@@ -80,12 +77,12 @@ void settle_limits(Talks& talks, const Limit<Attributes> (&limits)[kCount], cons
 }
 
 fi_tx_attr settle_tx(Talks& talks, const TypeOffer& offer, const fi_tx_attr& hints,
-                     std::uint64_t endpoint_caps) {
+                     std::uint64_t endpoint_caps, std::uint64_t applicable) {
   fi_tx_attr tx{};
   settle_limits(talks, kTxLimits, hints, tx);
   tx.inject_size =
       talks.settle(agree_limit("tx inject_size", hints.inject_size, offer.max_inject_size));
-  tx.caps = talks.settle(agree_context_caps(hints.caps, endpoint_caps, kTxCaps));
+  tx.caps = talks.settle(agree_context_caps(hints.caps, endpoint_caps, applicable));
   tx.op_flags =
       talks.settle(agree_bits("tx op_flags", FI_TYPE_OP_FLAGS, hints.op_flags, offer.tx_flags, 0));
   tx.msg_order = talks.settle(agree_bits("tx msg_order", FI_TYPE_MSG_ORDER, hints.msg_order,
@@ -100,10 +97,10 @@ fi_tx_attr settle_tx(Talks& talks, const TypeOffer& offer, const fi_tx_attr& hin
 // total_buffered_recv stays 0: it is a hint that a provider may ignore, and later libraries dropped
 // it.
 fi_rx_attr settle_rx(Talks& talks, const TypeOffer& offer, const fi_rx_attr& hints,
-                     std::uint64_t endpoint_caps) {
+                     std::uint64_t endpoint_caps, std::uint64_t applicable) {
   fi_rx_attr rx{};
   settle_limits(talks, kRxLimits, hints, rx);
-  rx.caps = talks.settle(agree_context_caps(hints.caps, endpoint_caps, kRxCaps));
+  rx.caps = talks.settle(agree_context_caps(hints.caps, endpoint_caps, applicable));
   const std::uint64_t not_asked_for = FI_MULTI_RECV & ~endpoint_caps;
   rx.op_flags = talks.settle(
       agree_bits("rx op_flags", FI_TYPE_OP_FLAGS, hints.op_flags, kRxFlags & ~not_asked_for, 0));
@@ -111,7 +108,7 @@ fi_rx_attr settle_rx(Talks& talks, const TypeOffer& offer, const fi_rx_attr& hin
                                          offer.message_order, offer.message_order));
   rx.comp_order = talks.settle(
       agree_bits("rx comp_order", FI_TYPE_MSG_ORDER, hints.comp_order, kCompletionOrder, 0));
-  rx.size = talks.settle(agree_size("rx size", hints.size, kUsualQueueSize, kLargestQueueSize));
+  rx.size = talks.settle(agree_size("rx size", hints.size, kUsualReceives, kLargestQueueSize));
   return rx;
 }
 
@@ -134,10 +131,17 @@ fi_ep_attr settle_ep(Talks& talks, const TypeOffer& offer, const fi_ep_attr& hin
   return ep;
 }
 
-fi_domain_attr settle_domain(Talks& talks, const TypeOffer& offer, std::uint32_t api_version,
-                             const fi_domain_attr& hints) {
+fi_domain_attr settle_domain(Talks& talks, const TypeOffer& offer, const Terms& terms,
+                             Result<int> mr_mode, const fi_domain_attr& hints) {
+  // Each endpoint has one context of each kind.
+  const Limit<fi_domain_attr> endpoint_limits[] = {
+      {"ep_cnt", &fi_domain_attr::ep_cnt, terms.endpoints},
+      {"tx_ctx_cnt", &fi_domain_attr::tx_ctx_cnt, terms.endpoints},
+      {"rx_ctx_cnt", &fi_domain_attr::rx_ctx_cnt, terms.endpoints},
+  };
   fi_domain_attr domain{};
   settle_limits(talks, kDomainLimits, hints, domain);
+  settle_limits(talks, endpoint_limits, hints, domain);
   domain.cq_data_size =
       talks.settle(agree_limit("cq_data_size", hints.cq_data_size, offer.cq_data_size));
   domain.threading = talks.settle(agree_threading(number_of(hints.threading)));
@@ -145,9 +149,10 @@ fi_domain_attr settle_domain(Talks& talks, const TypeOffer& offer, std::uint32_t
   domain.data_progress = talks.settle(agree_data_progress(number_of(hints.data_progress)));
   domain.resource_mgmt = talks.settle(agree_resource_mgmt(number_of(hints.resource_mgmt)));
   domain.av_type = talks.settle(agree_av_type(number_of(hints.av_type)));
-  domain.mr_mode = talks.settle(agree_mr_mode(api_version, hints.mr_mode));
-  talks.settle(agree_bits("domain caps", FI_TYPE_CAPS, hints.caps, kDomainCaps, kDomainCaps));
-  domain.caps = kDomainCaps;
+  domain.mr_mode = talks.settle(std::move(mr_mode));
+  talks.settle(
+      agree_bits("domain caps", FI_TYPE_CAPS, hints.caps, terms.domain_caps, terms.domain_caps));
+  domain.caps = terms.domain_caps;
   domain.tclass = talks.settle(agree_traffic_class(hints.tclass));
   return domain;
 }
@@ -157,21 +162,58 @@ Attributes or_nothing(const Attributes* attributes) {
   return attributes != nullptr ? *attributes : Attributes{};
 }
 
+// Without domain attributes an application says nothing about registration, and hears what is
+// required. Messages need no region.
+Result<int> mr_mode_for(std::uint32_t api_version, const fi_info& wish, const Terms& terms,
+                        std::uint64_t caps) {
+  const int required = (caps & kRmaCaps) != 0 ? terms.mr_modes : 0;
+  const bool bits = api_version >= FI_VERSION(1, 5);
+  const int unsaid = bits ? required : FI_MR_UNSPEC;
+  return agree_mr_mode(api_version,
+                       wish.domain_attr != nullptr ? wish.domain_attr->mr_mode : unsaid, required);
+}
+
+Status acceptable(const Talks& talks) {
+  if (talks.refusal()) return Error{FI_EINVAL, talks.refusal()->message};
+  return {};
+}
+
 }  // namespace
 
 Result<Contract> agree_contract(std::uint32_t api_version, const fi_info* hints,
-                                const TypeOffer& offer) {
+                                const TypeOffer& full_offer, const Terms& terms) {
+  const TypeOffer offer = offer_under(full_offer, terms);
   const fi_info wish = or_nothing(hints);
   Talks talks;
   Contract contract;
   contract.caps = talks.settle(agree_caps(wish.caps, offer));
   if (talks.refusal()) return *talks.refusal();
-  contract.tx = settle_tx(talks, offer, or_nothing(wish.tx_attr), contract.caps);
-  contract.rx = settle_rx(talks, offer, or_nothing(wish.rx_attr), contract.caps);
+  contract.tx = settle_tx(talks, offer, or_nothing(wish.tx_attr), contract.caps, kTxCaps);
+  contract.rx = settle_rx(talks, offer, or_nothing(wish.rx_attr), contract.caps, kRxCaps);
   contract.ep = settle_ep(talks, offer, or_nothing(wish.ep_attr));
-  contract.domain = settle_domain(talks, offer, api_version, or_nothing(wish.domain_attr));
+  contract.domain =
+      settle_domain(talks, offer, terms, mr_mode_for(api_version, wish, terms, contract.caps),
+                    or_nothing(wish.domain_attr));
   if (talks.refusal()) return *talks.refusal();
   return contract;
+}
+
+Status check_domain(std::uint32_t api_version, const fi_info& info, const Terms& terms) {
+  const fi_domain_attr domain = or_nothing(info.domain_attr);
+  Talks talks;
+  settle_domain(talks, kReliableDatagrams, terms,
+                check_mr_mode(api_version, domain.mr_mode, terms.mr_modes), domain);
+  return acceptable(talks);
+}
+
+// Programs narrow the capabilities of the endpoint and leave those of its contexts.
+Status check_endpoint(const fi_info& info, const TypeOffer& offer) {
+  Talks talks;
+  talks.settle(agree_bits("caps", FI_TYPE_CAPS, info.caps, offer.caps, 0));
+  settle_tx(talks, offer, or_nothing(info.tx_attr), offer.caps, offer.caps);
+  settle_rx(talks, offer, or_nothing(info.rx_attr), offer.caps, offer.caps);
+  settle_ep(talks, offer, or_nothing(info.ep_attr));
+  return acceptable(talks);
 }
 
 }  // namespace weft::fabric

@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "offer.h"
+#include "terms.h"
 
 namespace weft::fabric {
 
@@ -25,6 +26,15 @@ struct Contract {
 // as hints, is agreed to unchanged.
 // Pure. Errors: FI_ENODATA, with a message that names the first attribute that cannot be met.
 Result<Contract> agree_contract(std::uint32_t api_version, const fi_info* hints,
-                                const TypeOffer& offer);
+                                const TypeOffer& offer, const Terms& terms = {});
+
+// May a domain be opened with the domain attributes of `info`, which a program may have changed
+// since fi_getinfo(3)? Names and objects are not looked at. What is zero is the provider's choice.
+// Errors: EINVAL, with a message that names the first attribute that is beyond the offer.
+Status check_domain(std::uint32_t api_version, const fi_info& info, const Terms& terms);
+
+// The same for an endpoint of the offered type: capabilities, and attributes of the endpoint and
+// its contexts.
+Status check_endpoint(const fi_info& info, const TypeOffer& offer);
 
 }  // namespace weft::fabric

@@ -108,8 +108,40 @@ TEST(Contract, GivenBackAsHintsIsAgreedToUnchanged) {
   EXPECT_EQ(again.value().tx.size, 17U);
   EXPECT_EQ(again.value().tx.caps, first.tx.caps);
   EXPECT_EQ(again.value().rx.caps, first.rx.caps);
-  EXPECT_EQ(again.value().domain.mr_mode, FI_MR_VIRT_ADDR);
+  EXPECT_EQ(again.value().domain.mr_mode, 0);
   EXPECT_EQ(again.value().domain.threading, FI_THREAD_DOMAIN);
+}
+
+TEST(Contract, TellsRequiredModesToProgramsWithoutHints) {
+  Terms map;
+  map.mr_modes = kMapMrModes;
+  const auto mode_for = [&](std::uint32_t api, const fi_info* hints) {
+    const auto contract = agree_contract(api, hints, kReliableDatagrams, map);
+    return contract.ok() ? contract.value().domain.mr_mode : -1;
+  };
+  EXPECT_EQ(mode_for(kNow, nullptr), kMapMrModes);
+  EXPECT_EQ(mode_for(FI_VERSION(1, 4), nullptr), FI_MR_BASIC);
+  Hints hints;
+  EXPECT_EQ(mode_for(kNow, hints.info.get()), -1) << "hints that do not offer them";
+  hints->domain_attr->mr_mode = ~3;
+  EXPECT_EQ(mode_for(kNow, hints.info.get()), kMapMrModes);
+  hints->domain_attr->mr_mode = 0;
+  hints->caps = FI_MSG | FI_TAGGED;
+  EXPECT_EQ(mode_for(kNow, hints.info.get()), 0) << "messages need no region";
+}
+
+TEST(Contract, WithoutTheNetworkReachesThisHostOnly) {
+  Terms local;
+  local.domain_caps = FI_LOCAL_COMM;
+  const auto result = agree_contract(kNow, nullptr, kReliableDatagrams, local);
+  ASSERT_TRUE(result.ok());
+  EXPECT_EQ(result.value().caps & kDomainCaps, std::uint64_t{FI_LOCAL_COMM});
+  EXPECT_EQ(result.value().domain.caps, std::uint64_t{FI_LOCAL_COMM});
+  Hints hints;
+  hints->caps = FI_MSG | FI_REMOTE_COMM;
+  EXPECT_FALSE(agree_contract(kNow, hints.info.get(), kReliableDatagrams, local).ok());
+  hints->caps = FI_MSG | FI_LOCAL_COMM;
+  EXPECT_TRUE(agree_contract(kNow, hints.info.get(), kReliableDatagrams, local).ok());
 }
 
 TEST(Contract, KeepsTheTagFormatOfTheApplication) {

@@ -5,7 +5,10 @@
 #include "atomic_query.h"
 #include "boundary.h"
 #include "c_enum.h"
+#include "contract.h"
 #include "deferral.h"
+#include "eq.h"
+#include "info.h"
 #include "internal.h"
 #include "log.h"
 #include "os/barrier.h"
@@ -18,10 +21,12 @@ Domain& object_of(fid_domain* domain) { return *static_cast<Domain*>(domain); }
 
 int close_domain(fid* fid) { return object_of(reinterpret_cast<fid_domain*>(fid)).close(); }
 
-// An event queue may be bound, but nothing here takes so long that it would report there.
-int bind_domain(fid*, fid* other, std::uint64_t flags) {
+// With FI_REG_MR registrations would be reported there: none takes so long.
+int bind_domain(fid* fid, struct fid* other, std::uint64_t flags) {
   if (other == nullptr || other->fclass != FI_CLASS_EQ) return -FI_EINVAL;
-  return flags == 0 ? 0 : -FI_EBADFLAGS;
+  if (flags != 0) return -FI_EBADFLAGS;
+  return object_of(reinterpret_cast<fid_domain*>(fid))
+      .bind(EventQueue::from(reinterpret_cast<fid_eq*>(other)));
 }
 
 int av_open(fid_domain* domain, fi_av_attr* attributes, fid_av** av, void* context) {
@@ -113,19 +118,38 @@ bool wants(const fi_info& info, int bit) {
   return (mode & bit) != 0 || mode == FI_MR_BASIC;
 }
 
-bool is_connected(const fi_info& info) {
-  return info.ep_attr != nullptr && number_of(info.ep_attr->type) == FI_EP_MSG;
+// fi_domain(3): a key that an application chooses fits into mr_key_size bytes.
+std::uint64_t largest_key_of(const fi_info& info) {
+  const std::size_t size = info.domain_attr->mr_key_size;
+  const std::uint64_t most = FI_KEY_NOTAVAIL - 1;
+  return size == 0 || size >= sizeof most ? most : (std::uint64_t{1} << (8 * size)) - 1;
 }
 
 bool is_automatic(const fi_info& info) {
   return number_of(info.domain_attr->data_progress) == FI_PROGRESS_AUTO;
 }
 
-Locking locking_for(const fi_info& info, bool progress_thread, Gate& gate) {
+Locking locking_for(const fi_info& info, Gate& gate) {
   const bool one_thread = number_of(info.domain_attr->threading) == FI_THREAD_DOMAIN;
-  if (!one_thread || is_automatic(info)) return true;
-  if (!progress_thread && !is_connected(info)) return false;
-  return os::can_raise_process_barriers() ? Locking(gate) : Locking(true);
+  const bool by_gate = one_thread && !is_automatic(info) && os::can_raise_process_barriers();
+  return by_gate ? Locking(gate) : Locking(true);
+}
+
+Instance instance_of(Fabric& fabric, const fi_info& info, Domain& domain) {
+  const char* const name = info.domain_attr->name;
+  Instance instance{&fabric, &domain, fabric.name(), name != nullptr ? name : "",
+                    *info.domain_attr};
+  instance.attributes.domain = nullptr;
+  instance.attributes.name = nullptr;
+  instance.attributes.auth_key = nullptr;
+  return instance;
+}
+
+Status acceptable(const Fabric& fabric, const fi_info& info) {
+  const Parameters& settings = fabric.settings();
+  if (Status ok = check_domain(fabric.requested_api(), info, terms_of(settings)); !ok) return ok;
+  const char* const name = info.domain_attr->name;
+  return name == nullptr ? Status() : check_domain_name(name, fabric.name(), settings.interface);
 }
 
 }  // namespace
@@ -135,42 +159,51 @@ Domain::Domain(Fabric& fabric, const fi_info& info, std::shared_ptr<device::Devi
     : fid_domain{},
       fabric_(fabric),
       fabric_use_(fabric),
-      options_(fabric.options()),
+      options_(fabric.settings().options),
+      terms_(terms_of(fabric.settings())),
+      traffic_class_(info.domain_attr->tclass),
       device_(std::move(device)),
       progress_thread_(std::move(progress_thread)),
       id_(device_->new_domain()),
-      locking_(locking_for(info, progress_thread_ != nullptr, gate_)),
-      admits_connections_(locking_.needed || is_connected(info)),
+      locking_(locking_for(info, gate_)),
+      allocated_memory_(wants(info, FI_MR_ALLOCATED)),
       virtual_addresses_(wants(info, FI_MR_VIRT_ADDR)),
       provider_keys_(wants(info, FI_MR_PROV_KEY)),
+      largest_key_(largest_key_of(info)),
+      rma_events_((info.caps & FI_RMA_EVENT) != 0),
       api_version_(fabric.requested_api()),
-      triggers_(engines_, progress_thread_.get(), locking_) {
+      triggers_(engines_, progress_thread_.get(), locking_),
+      listed_(instance_of(fabric, info, *this)) {
   fid.fclass = FI_CLASS_DOMAIN;
   fid.context = context;
   fid.ops = domain_fid_operations();
   ops = domain_operations();
   mr = mr_operations();
-  if (is_connected(info) || !options_.links.shm) {
-    gate_.admit_strangers([] {});
-    gate_.enter_first();
-    gate_.leave();
-  }
 }
 
 int Domain::open(Fabric& fabric, const fi_info& info, fid_domain** domain, void* context) {
-  auto device = device::Device::get(fabric.options().runtime_dir);
+  if (Status ok = acceptable(fabric, info); !ok) {
+    log_warning(FI_LOG_DOMAIN, "cannot open the domain: {}", ok.error().message);
+    return fabric_status(ok.error());
+  }
+  const messaging::Options& options = fabric.settings().options;
+  auto device = device::Device::get(options.runtime_dir);
   if (!device) {
     log_warning(FI_LOG_DOMAIN, "cannot open the device: {}", device.error().message);
     return fabric_status(device.error());
   }
+  if (options.links.shm && device.value()->directory().empty()) {
+    log_warning(FI_LOG_DOMAIN, "no shared memory, peers are reached over the network only: {}",
+                device.value()->no_directory());
+  }
   std::shared_ptr<device::ProgressThread> progress_thread;
-  if (is_automatic(info) || fabric.options().links.udp) {
+  if (is_automatic(info) || options.links.udp) {
     auto thread = device::ProgressThread::get();
     if (!thread) return fabric_status(thread.error());
     progress_thread = std::move(thread).value();
   }
   // Whoever uses the network only will meet somebody there.
-  if (is_automatic(info) || !fabric.options().links.shm) {
+  if (is_automatic(info) || !options.links.shm) {
     if (Status ok = progress_thread->start(); !ok) return fabric_status(ok.error());
   }
   *domain =
@@ -178,19 +211,21 @@ int Domain::open(Fabric& fabric, const fi_info& info, fid_domain** domain, void*
   return 0;
 }
 
-// Called from within endpoints. Where the thread comes in by the gate it has to wait for that.
+// Called from within endpoints.
 void Domain::begin_progress() {
-  const auto start = [this] {
-    if (Status ok = progress_thread_->start(); !ok) {
-      log_warning(FI_LOG_DOMAIN, "{}: peers on other hosts wait while this program does not poll",
-                  ok.error().message);
-    }
-  };
-  if (locking_.gate == nullptr || gate_.admits_strangers()) return start();
-  gate_.admit_strangers([this, start] {
-    start();
-    progress_thread_->look_again();
-  });
+  if (Status ok = progress_thread_->start(); !ok) {
+    log_warning(FI_LOG_DOMAIN, "{}: peers on other hosts wait while this program does not poll",
+                ok.error().message);
+  }
+}
+
+int Domain::bind(EventQueue& eq) {
+  if (&eq.fabric() != &fabric_) return -FI_EINVAL;
+  Use use(eq);
+  EventQueue* none = nullptr;
+  if (!default_eq_.compare_exchange_strong(none, &eq)) return -FI_EINVAL;
+  default_eq_use_ = std::move(use);
+  return 0;
 }
 
 int Domain::close() {

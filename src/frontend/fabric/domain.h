@@ -4,6 +4,7 @@
 
 #include <rdma/fi_domain.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 
@@ -13,23 +14,38 @@
 #include "device/progress_thread.h"
 #include "device/region_counters.h"
 #include "fabric.h"
+#include "instances.h"
 #include "messaging/options.h"
+#include "terms.h"
 #include "triggers.h"
 
 namespace weft::fabric {
+
+class EventQueue;
 
 // The object behind a fid_domain. Any thread may use it.
 class Domain : public fid_domain, public Usable {
  public:
   // Opens the device for this domain. Errors: those of device::Device::get() and
   // device::ProgressThread::get().
+  // -FI_EINVAL for attributes that fi_getinfo(3) never answers.
   static int open(Fabric& fabric, const fi_info& info, fid_domain** domain, void* context);
   // Frees the object. Errors: -FI_EBUSY while something that was opened on it is open.
   int close();
 
+  // fi_domain_bind(3) of the event queue for what is opened here and has none of its own. Errors:
+  // -FI_EINVAL for a second one, or one of another fabric.
+  int bind(EventQueue& eq);
+  // That one, or null.
+  EventQueue* default_eq() const { return default_eq_.load(); }
+
   Fabric& fabric() const { return fabric_; }
   const std::shared_ptr<device::Device>& device() const { return device_; }
   const messaging::Options& options() const { return options_; }
+  // What is offered here.
+  const Terms& terms() const { return terms_; }
+  // Of its endpoints, unless they have their own.
+  std::uint32_t traffic_class() const { return traffic_class_; }
   // Number under which peers' keys are looked up.
   DomainId id() const { return id_; }
   // Drives the endpoints while the program does not: with FI_PROGRESS_AUTO, or the network only,
@@ -46,18 +62,23 @@ class Domain : public fid_domain, public Usable {
   device::RegionCounters& region_counters() { return region_counters_; }
   // What waits for a counter.
   Triggers& triggers() { return triggers_; }
-  // Whom the locks of its objects keep out: nobody when one thread at a time comes in, as the
-  // application says with FI_THREAD_DOMAIN. All the same everybody with FI_PROGRESS_AUTO, and
-  // strangers where endpoints are connected, as an event queue belongs to no domain and whoever
-  // waits there for news of connections drives their endpoints, or where the progress thread comes
-  // in once somebody was met over the network.
+  // Which threads the locks of its objects keep out: all others; where one thread at a time moves
+  // data, as the application says with FI_THREAD_DOMAIN, those that come through the gate. These
+  // make control calls, wait for an event queue (which belongs to no domain, and drives connected
+  // endpoints) or are the progress thread. With FI_PROGRESS_AUTO that one comes often: all others.
   const Locking& locking() const { return locking_; }
-  // False when nothing keeps those out who wait for an event queue.
-  bool admits_connections() const { return admits_connections_; }
+  // Memory must be mapped when it is registered (FI_MR_ALLOCATED).
+  bool allocated_memory() const { return allocated_memory_; }
   // Remote addresses are virtual addresses (FI_MR_VIRT_ADDR).
   bool virtual_addresses() const { return virtual_addresses_; }
   // Keys are chosen by the provider (FI_MR_PROV_KEY).
   bool provider_keys() const { return provider_keys_; }
+  // The largest key that the application may choose: one of mr_key_size bytes, but FI_KEY_NOTAVAIL.
+  std::uint64_t largest_key() const { return largest_key_; }
+  // A requested key is within that range, or is not used.
+  bool allows_key(std::uint64_t key) const { return provider_keys_ || key <= largest_key_; }
+  // Counters may be bound to regions (FI_RMA_EVENT).
+  bool has_rma_events() const { return rma_events_; }
   std::uint32_t api_version() const { return api_version_; }
 
  private:
@@ -67,20 +88,27 @@ class Domain : public fid_domain, public Usable {
 
   Fabric& fabric_;
   Fabric::Use fabric_use_;
+  std::atomic<EventQueue*> default_eq_{nullptr};
+  Use default_eq_use_;
   const messaging::Options options_;
+  const Terms terms_;
+  const std::uint32_t traffic_class_;
   const std::shared_ptr<device::Device> device_;
   const std::shared_ptr<device::ProgressThread> progress_thread_;
   const DomainId id_;
   Gate gate_;
   const Locking locking_;
-  const bool admits_connections_;
   const std::function<void()> met_over_network_ = [this] { begin_progress(); };
+  const bool allocated_memory_;
   const bool virtual_addresses_;
   const bool provider_keys_;
+  const std::uint64_t largest_key_;
+  const bool rma_events_;
   const std::uint32_t api_version_;
   device::EngineRegistry engines_;
   device::RegionCounters region_counters_;
   Triggers triggers_;
+  const Instances::Member listed_;
 };
 
 // fi_mr_reg(3), fi_mr_regv(3), fi_mr_regattr(3).

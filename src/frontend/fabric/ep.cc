@@ -8,8 +8,10 @@
 #include "base/path_mtu.h"
 #include "boundary.h"
 #include "c_enum.h"
+#include "contract.h"
 #include "log.h"
 #include "name.h"
+#include "negotiate.h"
 #include "offer.h"
 #include "os/interfaces.h"
 #include "unsupported.h"
@@ -39,6 +41,20 @@ std::size_t path_mtu_at(const os::SocketAddress& own) {
   return least;
 }
 
+template <class Attributes>
+std::size_t size_of(const Attributes* attributes, std::size_t usual) {
+  return attributes != nullptr && attributes->size != 0 ? attributes->size : usual;
+}
+
+// That of the transmit context, else the domain's (fi_domain(3)), as it is in the IP header.
+std::uint8_t class_of(const Domain& domain, const fi_info& info) {
+  const std::uint32_t wanted =
+      info.tx_attr != nullptr ? info.tx_attr->tclass : std::uint32_t{FI_TC_UNSPEC};
+  constexpr int kEcnBits = 2;
+  const std::uint32_t agreed = wanted != FI_TC_UNSPEC ? wanted : domain.traffic_class();
+  return static_cast<std::uint8_t>(dscp_of(agreed) << kEcnBits);
+}
+
 // Where a loss of datagrams is looked for: nothing else tells of it.
 void log_drops(const os::SocketAddress& own, const messaging::Drops& drops) {
   log_info(FI_LOG_EP_DATA,
@@ -57,7 +73,9 @@ void log_dropped_packets(const os::SocketAddress& own, const std::string& packet
 Endpoint::Endpoint(Domain& domain, const fi_info& info, const TypeOffer& offer, os::UdpPort port,
                    void* context)
     : Handle(domain),
-      tx_size_(info.tx_attr != nullptr ? info.tx_attr->size : kUsualQueueSize),
+      tx_size_(size_of(info.tx_attr, kUsualQueueSize)),
+      rx_size_(size_of(info.rx_attr, kUsualReceives)),
+      traffic_class_(class_of(domain, info)),
       shares_tx_(info.ep_attr->tx_ctx_cnt == FI_SHARED_CONTEXT),
       shares_rx_(info.ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT),
       port_(std::move(port)) {
@@ -65,7 +83,6 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, const TypeOffer& offer, 
   endpoint_ = this;
   offer_ = &offer;
   caps_ = info.caps & offer.caps;
-  rx_size_ = info.rx_attr != nullptr ? info.rx_attr->size : kUsualQueueSize;
   min_multi_receive_ = &min_multi_receive_here_;
   tx_flags = info.tx_attr != nullptr ? info.tx_attr->op_flags : 0;
   rx_flags = info.rx_attr != nullptr ? info.rx_attr->op_flags : 0;
@@ -107,20 +124,24 @@ int Endpoint::begin(Domain& domain, const fi_info& info, Beginning& beginning) {
 }
 
 int Endpoint::open(Domain& domain, const fi_info& info, fid_ep** ep, void* context) {
-  const TypeOffer* offer = offer_of(number_of(info.ep_attr->type));
-  if (offer == nullptr) return -FI_EINVAL;
-  const bool connected = offer->type == FI_EP_MSG;
-  if (!connected && info.handle != nullptr) return -FI_EINVAL;
-  if (connected && !domain.admits_connections()) {
-    log_warning(FI_LOG_EP_CTRL,
-                "FI_EP_MSG in a domain with FI_THREAD_DOMAIN that was opened for another type");
+  const int type = number_of(info.ep_attr->type);
+  const TypeOffer* offer = offer_of(type);
+  if (offer == nullptr) {
+    log_warning(FI_LOG_EP_CTRL, "endpoint type {}: not offered", type);
     return -FI_EINVAL;
   }
+  if (Status ok = check_endpoint(info, offer_under(*offer, domain.terms())); !ok) {
+    log_warning(FI_LOG_EP_CTRL, "cannot open the endpoint: {}", ok.error().message);
+    return fabric_status(ok.error());
+  }
+  const bool connected = offer->type == FI_EP_MSG;
+  if (!connected && info.handle != nullptr) return -FI_EINVAL;
   Beginning beginning;
   if (const int wrong = begin(domain, info, beginning)) return wrong;
   std::unique_ptr<Endpoint> created(
       new Endpoint(domain, info, *offer, std::move(*beginning.port), context));
   if (connected) {
+    if (beginning.request) created->listener_ = beginning.listener;
     created->cm = connection_cm_operations();
     created->connector_ =
         std::make_unique<Connector>(created->fid, domain, std::move(beginning.request));
@@ -146,6 +167,14 @@ Endpoint::~Endpoint() {
   }
 }
 
+int Endpoint::quiesce() {
+  if (core_ == nullptr) return 0;
+  const Status closed = core_->close();
+  if (closed) return 0;
+  log_warning(FI_LOG_EP_CTRL, "cannot close the endpoint: {}", closed.error().message);
+  return fabric_status(closed.error());
+}
+
 void Endpoint::log_losses() const {
   try {
     if (offer_->type == FI_EP_DGRAM) log_drops(port_->address(), core_->drops());
@@ -156,6 +185,7 @@ void Endpoint::log_losses() const {
 }
 
 int Endpoint::bind(struct fid* object, std::uint64_t flags) {
+  const std::lock_guard guard(control_);
   if (core_ != nullptr) return -FI_EOPBADSTATE;
   switch (object->fclass) {
     case FI_CLASS_CQ:
@@ -204,6 +234,7 @@ int Endpoint::bind_counter(Counter& counter, std::uint64_t flags) {
   std::uint64_t known = 0;
   for (const auto& [flag, event] : kEvents) known |= flag;
   if (flags == 0 || (flags & ~known) != 0) return -FI_EBADFLAGS;
+  if (&counter.domain() != &domain_) return -FI_EINVAL;
   for (const auto& [flag, event] : kEvents) {
     const bool taken = counters_[static_cast<std::size_t>(event)] != nullptr;
     if ((flags & flag) != 0 && taken) return -FI_EINVAL;
@@ -245,7 +276,8 @@ int Endpoint::bind_shared(Context& context, Context*& place, bool shares, std::u
 // A direction that the endpoint has must be able to report (fi_endpoint(3), fi_enable).
 int Endpoint::check_bindings() const {
   if (connector_ == nullptr && av_ == nullptr) return -FI_ENOAV;
-  if (connector_ != nullptr && connector_->eq() == nullptr) return -FI_ENOEQ;
+  const bool has_eq = domain_.default_eq() != nullptr;
+  if (connector_ != nullptr && connector_->eq() == nullptr && !has_eq) return -FI_ENOEQ;
   if (shares_tx_ != (shared_tx_ != nullptr)) return -FI_EOPBADSTATE;
   if (shares_rx_ != (shared_rx_ != nullptr)) return -FI_EOPBADSTATE;
   const auto counts = [&](Event event) {
@@ -259,6 +291,15 @@ int Endpoint::check_bindings() const {
   if ((sends || accesses) && tx_cq_ == nullptr && !counts_tx) return -FI_ENOCQ;
   if (receives && rx_cq_ == nullptr && !counts(Event::kReceive)) return -FI_ENOCQ;
   return 0;
+}
+
+// FI_RMA and FI_ATOMIC without modifiers imply all of them: fi_getinfo() has added those.
+ServedAccess Endpoint::served() const {
+  Access rights = Access::kNone;
+  if ((caps_ & FI_REMOTE_READ) != 0) rights = rights | Access::kRemoteRead;
+  if ((caps_ & FI_REMOTE_WRITE) != 0) rights = rights | Access::kRemoteWrite;
+  return {(caps_ & FI_RMA) != 0 ? rights : Access::kNone,
+          (caps_ & FI_ATOMIC) != 0 ? rights : Access::kNone};
 }
 
 std::vector<device::EngineGroup*> Endpoint::groups() {
@@ -292,10 +333,12 @@ device::Engine& Endpoint::for_strangers() {
 }
 
 int Endpoint::enable() {
+  const std::lock_guard guard(control_);
   if (core_ != nullptr) return -FI_EOPBADSTATE;
   if (const int missing = check_bindings()) return missing;
   messaging::EndpointSetup setup;
   setup.place = {*port_, domain_.options().links};
+  setup.place.traffic_class = traffic_class_;
   setup.device = domain_.device();
   if (connector_ != nullptr) {
     connector_->set_up(setup);
@@ -303,13 +346,15 @@ int Endpoint::enable() {
     setup.addresses = &av_->addresses();
   }
   if (shared_rx_ != nullptr) setup.receives = &shared_rx_->queue();
+  setup.receive_room = rx_size_;
   setup.bindings.tx = tx_cq_ != nullptr ? &tx_cq_->queue() : nullptr;
   setup.bindings.rx = rx_cq_ != nullptr ? &rx_cq_->queue() : nullptr;
   for (std::size_t i = 0; i < counters_.size(); ++i) {
     if (counters_[i] != nullptr) setup.bindings.counters[i] = &counters_[i]->counter();
   }
-  setup.name = name();
+  setup.name = name_of(*port_);
   setup.domain = domain_.id();
+  setup.served = served();
   setup.locking = domain_.locking();
   setup.count_remote_reads = setup.bindings.counter(Event::kRemoteRead) != nullptr;
   setup.count_remote_writes = setup.bindings.counter(Event::kRemoteWrite) != nullptr;
@@ -323,7 +368,10 @@ int Endpoint::enable() {
     return fabric_status(core.error());
   }
   core_ = std::move(core).value();
-  if (connector_ != nullptr) connector_->start(*core_, name());
+  if (connector_ != nullptr) {
+    if (connector_->eq() == nullptr) connector_->bind(*domain_.default_eq());
+    connector_->start(*core_, name_of(*port_));
+  }
   if (Gate* gate = domain_.locking().gate) visited_.emplace(*core_, *gate);
   if (Status ok = attach(); !ok) {
     detach();
@@ -358,9 +406,15 @@ std::size_t Endpoint::tx_size_left() const {
   return tx_cq_ == nullptr ? tx_size_ : std::min(tx_size_, tx_cq_->queue().room());
 }
 
-os::SocketAddress Endpoint::name() const { return name_of(*port_); }
+os::SocketAddress Endpoint::name() const {
+  const std::lock_guard guard(control_);
+  return name_of(*port_);
+}
+
+os::SocketAddress Endpoint::public_name() const { return listener_ ? *listener_ : name(); }
 
 int Endpoint::rename(const os::SocketAddress& address) {
+  const std::lock_guard guard(control_);
   if (core_ != nullptr) return -FI_EOPBADSTATE;
   auto port = os::UdpPort::bind(address);
   if (!port) return fabric_status(port.error());

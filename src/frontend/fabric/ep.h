@@ -27,7 +27,8 @@
 
 namespace weft::fabric {
 
-// The object behind a fid_ep.
+// The object behind a fid_ep. Any thread may control it, while one moves data as its domain's
+// threading model says.
 class Endpoint : public Handle, public Usable {
  public:
   // Binds the address of `info`, or takes that of the passive endpoint, or the request, that its
@@ -47,10 +48,18 @@ class Endpoint : public Handle, public Usable {
   // reachable.
   int enable();
 
+  // To be called before the destructor: when it returns 0 no peer writes into a receive buffer, nor
+  // will. Error: -FI_EBUSY after 2 s, when a stopped peer is in the middle of that; the endpoint is
+  // then as it was.
+  int quiesce();
+
   // The connection of an FI_EP_MSG; nullptr for others.
   Connector* connector() { return connector_.get(); }
   // The address with the port that it has; a wildcard host is replaced by a usable one.
   os::SocketAddress name() const;
+  // fi_getname(3). An endpoint of a connection request has its listener's address, as a socket that
+  // accept(2) returns.
+  os::SocketAddress public_name() const;
   // fi_setname(3). Errors: -FI_EOPBADSTATE after enable(), those of bind(2).
   int rename(const os::SocketAddress& address);
 
@@ -61,8 +70,9 @@ class Endpoint : public Handle, public Usable {
   // fi_tx_size_left(3) of one that runs.
   std::size_t tx_size_left() const;
   bool is_connected() const { return connector_ != nullptr; }
-  // The bound event queue, or null.
-  EventQueue* event_queue() { return eq_; }
+  // Where a running endpoint of datagrams reports: the event queue that is bound, or its domain's;
+  // null if there is none.
+  EventQueue* event_queue() { return eq_ != nullptr ? eq_ : domain_.default_eq(); }
 
  private:
   Endpoint(Domain& domain, const fi_info& info, const TypeOffer& offer, os::UdpPort port,
@@ -77,17 +87,22 @@ class Endpoint : public Handle, public Usable {
   void start_running();
   void log_losses() const;
   int check_bindings() const;
+  ServedAccess served() const;
   Status attach();
   std::vector<device::EngineGroup*> groups();
   void detach();
   device::Engine& for_strangers();
 
   const std::size_t tx_size_;
+  const std::size_t rx_size_;
+  const std::uint8_t traffic_class_;
   const bool shares_tx_;
   const bool shares_rx_;
   std::atomic<std::size_t> min_multi_receive_here_{kMinMultiReceive};
+  mutable std::mutex control_;  // of bind(), enable() and rename(), and of what those set
   std::vector<Use> uses_;
   std::optional<os::UdpPort> port_;
+  std::optional<os::SocketAddress> listener_;  // of the request that it was opened for
   Av* av_ = nullptr;
   EventQueue* eq_ = nullptr;
   CompletionQueue* tx_cq_ = nullptr;

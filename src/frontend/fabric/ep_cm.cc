@@ -10,7 +10,8 @@ namespace weft::fabric {
 namespace {
 
 int getname_ep(fid* fid, void* buffer, std::size_t* length) {
-  return at_c_border([&] { return give_address(Endpoint::from(fid).name(), buffer, length); });
+  return at_c_border(
+      [&] { return give_address(Endpoint::from(fid).public_name(), buffer, length); });
 }
 
 int setname_ep(fid* fid, void* bytes, std::size_t length) {

@@ -17,6 +17,7 @@ int close_endpoint(fid* fid) {
   return at_c_border([&] {
     Endpoint& ep = Endpoint::from(fid);
     if (ep.in_use()) return -FI_EBUSY;
+    if (const int busy = ep.quiesce()) return busy;
     delete &ep;
     return 0;
   });
@@ -80,10 +81,10 @@ int setopt_ep(fid* fid, int level, int name, const void* value, std::size_t leng
   return 0;
 }
 
-// Receives are never turned away: the size is always left.
 ssize_t rx_size_left(fid_ep* ep) {
   const Handle& handle = Handle::from(ep);
-  return handle.receives() == nullptr ? -FI_EOPBADSTATE : static_cast<ssize_t>(handle.rx_size());
+  if (handle.receives() == nullptr) return -FI_EOPBADSTATE;
+  return static_cast<ssize_t>(handle.receives()->room());
 }
 
 // What the completion queue has room for; a peer whose queue is full may take less.
@@ -114,7 +115,7 @@ int control_flags(Handle& handle, int command, void* argument) {
   const bool tx = (value & FI_TRANSMIT) != 0;
   const bool rx = (value & FI_RECV) != 0;
   if (tx == rx || (tx && handle.offer() == nullptr)) return -FI_EINVAL;
-  std::uint64_t& flags = tx ? handle.tx_flags : handle.rx_flags;
+  Flags& flags = tx ? handle.tx_flags : handle.rx_flags;
   if (command == FI_GETOPSFLAG) {
     value = flags;
     return 0;

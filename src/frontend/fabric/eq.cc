@@ -92,6 +92,7 @@ fi_ops_eq* eq_operations() {
 
 EventQueue::EventQueue(Fabric& fabric, std::uint64_t flags, const WaitWish& wish, void* context)
     : fid_eq{},
+      fabric_(fabric),
       fabric_use_(fabric),
       writable_((flags & FI_WRITE) != 0),
       fills_error_data_(fabric.requested_api() >= FI_VERSION(1, 5)),

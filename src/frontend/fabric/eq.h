@@ -28,6 +28,7 @@ class EventQueue : public fid_eq, public Usable {
   // The object behind `eq`.
   static EventQueue& from(fid_eq* eq) { return *static_cast<EventQueue*>(eq); }
 
+  Fabric& fabric() const { return fabric_; }
   // Drives what reports here when the queue is read.
   device::EngineGroup& waiting() { return waiting_; }
   WaitPoint& wait_point() { return wait_point_; }
@@ -70,6 +71,7 @@ class EventQueue : public fid_eq, public Usable {
   void bring_up_to_date();
   std::size_t give_error(const Entry& failed, fi_eq_err_entry& out);
 
+  Fabric& fabric_;
   const Fabric::Use fabric_use_;
   const bool writable_;
   const bool fills_error_data_;  // the place for err_data is the program's (API 1.5)

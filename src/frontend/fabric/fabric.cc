@@ -75,11 +75,12 @@ fi_ops_fabric* fabric_operations() {
 
 }  // namespace
 
-Fabric::Fabric(const fi_fabric_attr& attributes, const messaging::Options& options, void* context)
+Fabric::Fabric(const fi_fabric_attr& attributes, const Parameters& settings, void* context)
     : fid_fabric{},
       name_(attributes.name),
       requested_api_(attributes.api_version),
-      options_(options) {
+      settings_(settings),
+      listed_({this, nullptr, name_, {}, {}}) {
   fid.fclass = FI_CLASS_FABRIC;
   fid.context = context;
   fid.ops = fabric_fid_operations();
@@ -87,17 +88,12 @@ Fabric::Fabric(const fi_fabric_attr& attributes, const messaging::Options& optio
   api_version = attributes.api_version;
 }
 
-int Fabric::open(const fi_fabric_attr& attributes, const messaging::Options& options,
-                 fid_fabric** fabric, void* context) {
+int Fabric::open(const fi_fabric_attr& attributes, const Parameters& settings, fid_fabric** fabric,
+                 void* context) {
   return at_c_border([&] {
-    *fabric = new Fabric(attributes, options, context);
+    *fabric = new Fabric(attributes, settings, context);
     return 0;
   });
-}
-
-Fabric* Fabric::from(fid_fabric* fabric) {
-  if (fabric == nullptr || fabric->ops != fabric_operations()) return nullptr;
-  return static_cast<Fabric*>(fabric);
 }
 
 int Fabric::close() {

@@ -8,7 +8,8 @@
 #include <cstdint>
 #include <string>
 
-#include "messaging/options.h"
+#include "instances.h"
+#include "params.h"
 #include "passive_endpoints.h"
 
 namespace weft::fabric {
@@ -19,11 +20,8 @@ class Fabric : public fid_fabric {
  public:
   // Opens a fabric. `attributes` must have a name and the API version that the application asked
   // for. `*fabric` belongs to the caller.
-  static int open(const fi_fabric_attr& attributes, const messaging::Options& options,
-                  fid_fabric** fabric, void* context);
-
-  // The object behind `fabric`, or null when that is not one of weft's.
-  static Fabric* from(fid_fabric* fabric);
+  static int open(const fi_fabric_attr& attributes, const Parameters& settings, fid_fabric** fabric,
+                  void* context);
 
   // The subnet, "192.0.2.0/24".
   const std::string& name() const { return name_; }
@@ -31,7 +29,7 @@ class Fabric : public fid_fabric {
   // after the call that opens the fabric.)
   std::uint32_t requested_api() const { return requested_api_; }
   // What the user set when the provider was loaded.
-  const messaging::Options& options() const { return options_; }
+  const Parameters& settings() const { return settings_; }
 
   // Those that are open.
   PassiveEndpoints& passive_endpoints() { return passive_endpoints_; }
@@ -52,13 +50,14 @@ class Fabric : public fid_fabric {
   int close();
 
  private:
-  Fabric(const fi_fabric_attr& attributes, const messaging::Options& options, void* context);
+  Fabric(const fi_fabric_attr& attributes, const Parameters& settings, void* context);
 
   std::string name_;
   std::uint32_t requested_api_;
-  messaging::Options options_;
+  const Parameters settings_;
   PassiveEndpoints passive_endpoints_;
   std::atomic<int> users_{0};
+  const Instances::Member listed_;
 };
 
 }  // namespace weft::fabric

@@ -15,9 +15,9 @@ class OpenFabric : public testing::Test {
     fi_fabric_attr attributes{};
     attributes.name = name_;
     attributes.api_version = FI_VERSION(1, 9);
-    messaging::Options options;
-    options.runtime_dir = "somewhere";
-    EXPECT_EQ(Fabric::open(attributes, options, &fabric_, this), 0);
+    Parameters settings;
+    settings.options.runtime_dir = "somewhere";
+    EXPECT_EQ(Fabric::open(attributes, settings, &fabric_, this), 0);
   }
   ~OpenFabric() override { EXPECT_EQ(fi_close(&fabric_->fid), 0); }
 
@@ -31,17 +31,17 @@ TEST_F(OpenFabric, IsOfItsClassAndKeepsTheContext) {
   EXPECT_EQ(fabric_->api_version, FI_VERSION(1, 9));
 }
 
-TEST_F(OpenFabric, IsRecognisedAndPassesDownWhatItWasOpenedWith) {
-  const Fabric* object = Fabric::from(fabric_);
+TEST_F(OpenFabric, PassesDownWhatItWasOpenedWith) {
+  const Fabric* object = static_cast<Fabric*>(fabric_);
   ASSERT_NE(object, nullptr);
   EXPECT_EQ(object->name(), "127.0.0.0/8");
   EXPECT_EQ(object->requested_api(), FI_VERSION(1, 9));
-  EXPECT_EQ(object->options().runtime_dir, "somewhere");
+  EXPECT_EQ(object->settings().options.runtime_dir, "somewhere");
 }
 
 TEST_F(OpenFabric, CannotBeClosedWhileInUse) {
   {
-    const Fabric::Use use(*Fabric::from(fabric_));
+    const Fabric::Use use(*static_cast<Fabric*>(fabric_));
     EXPECT_EQ(fi_close(&fabric_->fid), -FI_EBUSY);
   }
   SUCCEED();  // the destructor of the fixture closes it
@@ -77,10 +77,16 @@ TEST_F(OpenFabric, HasNothingToWaitOnItself) {
   EXPECT_EQ(fi_control(&fabric_->fid, FI_GETWAIT, nullptr), -FI_ENOSYS);
 }
 
-TEST(Fabric, OfAnotherProviderIsNotRecognised) {
-  fid_fabric foreign{};
-  EXPECT_EQ(Fabric::from(&foreign), nullptr);
-  EXPECT_EQ(Fabric::from(nullptr), nullptr);
+TEST_F(OpenFabric, IsListedWhileItIsOpen) {
+  EXPECT_TRUE(Instances::find(fabric_).has_value());
+  EXPECT_EQ(Instances::first_fabric(name_), fabric_);
+  EXPECT_EQ(Instances::first_domain(name_, "weft0"), nullptr);
+  const fid_fabric foreign{};
+  EXPECT_FALSE(Instances::find(&foreign).has_value());
+}
+
+TEST(Fabric, IsNotListedOnceItIsClosed) {
+  EXPECT_EQ(Instances::first_fabric("127.0.0.0/8"), nullptr);
 }
 
 }  // namespace

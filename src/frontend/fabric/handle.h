@@ -17,6 +17,22 @@ namespace weft::fabric {
 class Domain;
 class Endpoint;
 
+// Flags that one thread may set while another one posts (fi_control(3) is thread safe).
+class Flags {
+ public:
+  Flags() = default;
+  Flags(const Flags& other) : bits_(other) {}
+  Flags& operator=(const Flags& other) { return *this = static_cast<std::uint64_t>(other); }
+  Flags& operator=(std::uint64_t bits) {
+    bits_.store(bits, std::memory_order_relaxed);
+    return *this;
+  }
+  operator std::uint64_t() const { return bits_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::uint64_t> bits_{0};
+};
+
 // The object behind every fid_ep that data go through. What a transfer needs to know is here, so
 // that no call has to ask which of the three it was given.
 class Handle : public fid_ep {
@@ -28,8 +44,8 @@ class Handle : public fid_ep {
   Domain& domain() const { return domain_; }
 
   // Flags for calls that take none.
-  std::uint64_t tx_flags = 0;
-  std::uint64_t rx_flags = 0;
+  Flags tx_flags;
+  Flags rx_flags;
 
   // The endpoint that this is, or is an alias of; null for a shared receive context.
   Endpoint* endpoint() const { return endpoint_; }
@@ -51,7 +67,6 @@ class Handle : public fid_ep {
   const TypeOffer* offer() const { return offer_; }
   // Of a datagram endpoint: the path MTU of its address.
   std::size_t max_message_size() const { return running_.max_message_size; }
-  std::size_t rx_size() const { return rx_size_; }
 
   // Takes over what another handle of the same endpoint has become by binding and enabling it.
   void follow(const Handle& other) { running_ = other.running_; }
@@ -74,7 +89,6 @@ class Handle : public fid_ep {
   std::uint64_t caps_ = 0;
   std::atomic<std::size_t>* min_multi_receive_ = nullptr;
   const TypeOffer* offer_ = nullptr;
-  std::size_t rx_size_ = 0;
 };
 
 // Which of the calls for messages a handle has; the others answer -FI_ENOSYS.

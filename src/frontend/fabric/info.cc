@@ -14,9 +14,10 @@
 
 #include "c_enum.h"
 #include "contract.h"
-#include "fabric.h"
+#include "instances.h"
 #include "log.h"
 #include "resolve.h"
+#include "terms.h"
 
 namespace weft::fabric {
 namespace {
@@ -49,35 +50,84 @@ Result<std::vector<Device>> offered_devices(const std::string& interface) {
   return devices;
 }
 
-// The fabric that the hints name, by name or by an open object; empty when they name none.
-Result<std::string> hinted_fabric(const fi_info* hints) {
-  if (hints == nullptr || hints->fabric_attr == nullptr) return std::string();
-  const fi_fabric_attr& attributes = *hints->fabric_attr;
-  std::string name = attributes.name != nullptr ? attributes.name : "";
-  if (attributes.fabric == nullptr) return name;
-  const Fabric* open = Fabric::from(attributes.fabric);
-  if (open == nullptr || (!name.empty() && name != open->name())) {
-    return Error{FI_ENODATA, "the fabric in the hints is not weft's or has another name"};
+// The fabric and the domain that the hints name, by name or by an open object; empty and null where
+// they name none.
+struct Named {
+  std::string fabric;
+  std::string domain;
+  fid_fabric* open_fabric = nullptr;
+  std::optional<Instance> open_domain;
+};
+
+// Takes a name that must not contradict one that is known already.
+bool agree(std::string& known, const std::string& name) {
+  if (!known.empty() && !name.empty() && known != name) return false;
+  if (!name.empty()) known = name;
+  return true;
+}
+
+std::string text_or_empty(const char* text) { return text != nullptr ? text : ""; }
+
+Result<Named> names_of(const fi_info* hints) {
+  Named named;
+  if (hints == nullptr) return named;
+  if (const fi_fabric_attr* fabric = hints->fabric_attr; fabric != nullptr) {
+    named.fabric = text_or_empty(fabric->name);
+    if (fabric->fabric != nullptr) {
+      const auto open = Instances::find(fabric->fabric);
+      if (!open || !agree(named.fabric, open->fabric_name)) {
+        return Error{FI_ENODATA, "the fabric in the hints is not weft's or has another name"};
+      }
+      named.open_fabric = fabric->fabric;
+    }
   }
-  return open->name();
+  const fi_domain_attr* const domain = hints->domain_attr;
+  if (domain == nullptr) return named;
+  named.domain = text_or_empty(domain->name);
+  if (domain->domain == nullptr) return named;
+  named.open_domain = Instances::find(domain->domain);
+  const bool fits = named.open_domain && agree(named.domain, named.open_domain->domain_name) &&
+                    agree(named.fabric, named.open_domain->fabric_name);
+  if (!fits || (named.open_fabric != nullptr && named.open_fabric != named.open_domain->fabric)) {
+    return Error{FI_ENODATA, "the domain in the hints is not weft's, or not the one that is named"};
+  }
+  named.open_fabric = named.open_domain->fabric;
+  return named;
 }
 
-std::string hinted_domain(const fi_info* hints) {
-  if (hints == nullptr || hints->domain_attr == nullptr) return {};
-  return hints->domain_attr->name != nullptr ? hints->domain_attr->name : "";
-}
-
-Status keep_hinted(const fi_info* hints, std::vector<AddressPair>& pairs) {
-  const Result<std::string> fabric = hinted_fabric(hints);
-  if (!fabric) return fabric.error();
-  const std::string domain = hinted_domain(hints);
+Status keep_named(const Named& named, std::vector<AddressPair>& pairs) {
   std::erase_if(pairs, [&](const AddressPair& pair) {
-    return (!fabric.value().empty() && pair.fabric != fabric.value()) ||
-           (!domain.empty() && pair.domain != domain);
+    return (!named.fabric.empty() && pair.fabric != named.fabric) ||
+           (!named.domain.empty() && pair.domain != named.domain);
   });
   if (!pairs.empty()) return {};
-  return Error{FI_ENODATA, fmt::format("no domain '{}' on fabric '{}' for these addresses", domain,
-                                       fabric.value())};
+  return Error{FI_ENODATA, fmt::format("no domain '{}' on fabric '{}' for these addresses",
+                                       named.domain, named.fabric)};
+}
+
+// An attribute of a domain that is open is as it was opened with; false when that is not what the
+// hints ask for.
+template <class T>
+bool settle_as_opened(T fi_domain_attr::*attribute, const fi_domain_attr& opened,
+                      const fi_domain_attr& hinted, fi_domain_attr& answer) {
+  const int there = number_of(opened.*attribute);
+  if (there == 0 || there == number_of(answer.*attribute)) return true;
+  answer.*attribute = opened.*attribute;
+  return number_of(hinted.*attribute) == 0;
+}
+
+// Keeps the contracts that endpoints of the open domain can have.
+Status keep_as_opened(const fi_domain_attr& opened, const fi_domain_attr& hinted,
+                      std::vector<Contract>& contracts) {
+  std::erase_if(contracts, [&](Contract& contract) {
+    fi_domain_attr& answer = contract.domain;
+    return !settle_as_opened(&fi_domain_attr::threading, opened, hinted, answer) ||
+           !settle_as_opened(&fi_domain_attr::control_progress, opened, hinted, answer) ||
+           !settle_as_opened(&fi_domain_attr::data_progress, opened, hinted, answer) ||
+           !settle_as_opened(&fi_domain_attr::mr_mode, opened, hinted, answer);
+  });
+  if (!contracts.empty()) return {};
+  return Error{FI_ENODATA, "the domain in the hints was opened with other attributes"};
 }
 
 bool is_hinted(const fi_info* hints, const TypeOffer& offer) {
@@ -116,29 +166,34 @@ bool write_addresses(const AddressPair& pair, fi_info& info) {
   return info.src_addr != nullptr && info.dest_addr != nullptr;
 }
 
-bool write_names(const AddressPair& pair, fi_info& info) {
+bool write_names(const AddressPair& pair, const Named& named, fi_info& info) {
+  info.fabric_attr->fabric =
+      named.open_fabric != nullptr ? named.open_fabric : Instances::first_fabric(pair.fabric);
+  info.domain_attr->domain = named.open_domain ? named.open_domain->domain
+                                               : Instances::first_domain(pair.fabric, pair.domain);
   info.domain_attr->name = copy_text(pair.domain);
   info.fabric_attr->name = copy_text(pair.fabric);
   return info.domain_attr->name != nullptr && info.fabric_attr->name != nullptr;
 }
 
 // `handle`: the passive endpoint whose address the endpoint is to have, fi_endpoint(3), or null.
-InfoList make_info(const Contract& contract, const AddressPair& pair, fid_t handle) {
+InfoList make_info(const Contract& contract, const AddressPair& pair, const Named& named,
+                   fid_t handle) {
   InfoList info(fi_allocinfo());
   if (!info) return nullptr;
   write_contract(contract, *info);
   if (contract.ep.type == FI_EP_MSG) info->handle = handle;
-  if (!write_addresses(pair, *info) || !write_names(pair, *info)) return nullptr;
+  if (!write_addresses(pair, *info) || !write_names(pair, named, *info)) return nullptr;
   return info;
 }
 
 // What is agreed to for each type of endpoint that meets the hints. The first refusal of a hinted
 // type, or of the first type, when none does.
-Result<std::vector<Contract>> agree_contracts(const InfoQuery& query) {
+Result<std::vector<Contract>> agree_contracts(const InfoQuery& query, const Terms& terms) {
   std::vector<Contract> contracts;
   std::optional<Error> refusal;
   for (const TypeOffer* offer : kTypes) {
-    const Result<Contract> contract = agree_contract(query.api_version, query.hints, *offer);
+    const Result<Contract> contract = agree_contract(query.api_version, query.hints, *offer, terms);
     if (contract) {
       contracts.push_back(contract.value());
     } else if (!refusal || is_hinted(query.hints, *offer)) {
@@ -166,14 +221,15 @@ std::optional<Contract> contract_at(const AddressPair& pair, Contract contract,
 
 // Every type at the best address comes before the next address.
 Result<InfoList> make_list(const std::vector<Contract>& contracts,
-                           const std::vector<AddressPair>& pairs, const fi_info* hints) {
+                           const std::vector<AddressPair>& pairs, const Named& named,
+                           const fi_info* hints) {
   InfoList first;
   fi_info* last = nullptr;
   for (const AddressPair& pair : pairs) {
     for (const Contract& general : contracts) {
       const auto contract = contract_at(pair, general, hints);
       if (!contract) continue;
-      InfoList info = make_info(*contract, pair, hints != nullptr ? hints->handle : nullptr);
+      InfoList info = make_info(*contract, pair, named, hints != nullptr ? hints->handle : nullptr);
       if (!info) return Error{ENOMEM, "no memory for fi_info"};
       fi_info* added = info.release();
       if (last == nullptr) {
@@ -190,31 +246,61 @@ Result<InfoList> make_list(const std::vector<Contract>& contracts,
 
 }  // namespace
 
-Result<InfoList> find_info(const InfoQuery& query, const std::string& interface) {
+Result<InfoList> find_info(const InfoQuery& query, const Parameters& settings) {
   const Status flags = check_flags(query.flags);
   if (!flags) return flags.error();
-  const auto contracts = agree_contracts(query);
+  auto contracts = agree_contracts(query, terms_of(settings));
   if (!contracts) return contracts.error();
-  const auto devices = offered_devices(interface);
+  const auto named = names_of(query.hints);
+  if (!named) return named.error();
+  if (named.value().open_domain) {
+    const fi_domain_attr& opened = named.value().open_domain->attributes;
+    const Status fit = keep_as_opened(opened, *query.hints->domain_attr, contracts.value());
+    if (!fit) return fit.error();
+  }
+  const auto devices = offered_devices(settings.interface);
   if (!devices) return devices.error();
   auto pairs =
       pair_addresses({query.node, query.service, query.flags, query.hints}, devices.value());
   if (!pairs) return pairs.error();
-  const Status kept = keep_hinted(query.hints, pairs.value());
+  const Status kept = keep_named(named.value(), pairs.value());
   if (!kept) return kept.error();
-  return make_list(contracts.value(), pairs.value(), query.hints);
+  return make_list(contracts.value(), pairs.value(), named.value(), query.hints);
 }
 
-Status check_fabric(const char* name, const std::string& interface) {
+namespace {
+
+template <class Matches>
+Result<bool> any_subnet(const std::string& interface, const Matches& matches) {
   const auto devices = offered_devices(interface);
   if (!devices) return devices.error();
-  const std::string wanted = name != nullptr ? name : "";
   for (const Device& device : devices.value()) {
     for (const os::InterfaceAddress& own : device.interface.addresses) {
-      if (os::subnet_text(own) == wanted) return {};
+      if (matches(device, os::subnet_text(own))) return true;
     }
   }
+  return false;
+}
+
+}  // namespace
+
+Status check_fabric(const char* name, const std::string& interface) {
+  const std::string wanted = text_or_empty(name);
+  const auto known = any_subnet(
+      interface, [&](const Device&, const std::string& subnet) { return subnet == wanted; });
+  if (!known) return known.error();
+  if (known.value()) return {};
   return Error{FI_ENODATA, fmt::format("no fabric named '{}'", wanted)};
+}
+
+Status check_domain_name(const std::string& name, const std::string& fabric,
+                         const std::string& interface) {
+  const auto known = any_subnet(interface, [&](const Device& device, const std::string& subnet) {
+    return device.domain == name && subnet == fabric;
+  });
+  if (!known) return known.error();
+  if (known.value()) return {};
+  return Error{FI_EINVAL, fmt::format("no domain '{}' on fabric '{}'", name, fabric)};
 }
 
 }  // namespace weft::fabric

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "params.h"
 
 namespace weft::fabric {
 
@@ -28,14 +29,19 @@ struct InfoQuery {
 };
 
 // A list of at least one fi_info, each allocated by the libfabric that runs (its structures may be
-// larger than those that this file was compiled with), best first. `interface` is the name of the
-// only network interface to use, or empty. prov_name is left to libfabric to fill in.
-// Errors: FI_EBADFLAGS for unknown flags, EINVAL for FI_SOURCE without node and service,
+// larger than those that this file was compiled with), best first. prov_name is left to libfabric
+// to fill in. `fabric` and `domain` are those of the hints, else the instances that were opened
+// first. Errors: FI_EBADFLAGS for unknown flags, EINVAL for FI_SOURCE without node and service,
 // FI_ENODATA when nothing meets the hints, ENOMEM. Any thread.
-Result<InfoList> find_info(const InfoQuery& query, const std::string& interface);
+Result<InfoList> find_info(const InfoQuery& query, const Parameters& settings);
 
 // Whether an interface of this host is on the fabric `name` (null: none). Errors: FI_ENODATA when
 // none is, those of os::usable_interfaces() when that cannot be told.
 Status check_fabric(const char* name, const std::string& interface);
+
+// Whether there is a domain `name` on that fabric. `interface`: as Parameters says. Errors: EINVAL
+// when there is none, those of os::usable_interfaces() when that cannot be told.
+Status check_domain_name(const std::string& name, const std::string& fabric,
+                         const std::string& interface);
 
 }  // namespace weft::fabric

@@ -20,14 +20,20 @@ namespace {
 constexpr std::uint32_t kNow = FI_VERSION(1, 17);
 
 InfoList infos(const InfoQuery& query) {
-  Result<InfoList> found = find_info(query, "");
+  Result<InfoList> found = find_info(query, {});
   EXPECT_TRUE(found.ok()) << found.error().message;
   return found.ok() ? std::move(found).value() : nullptr;
 }
 
 int error_of(const InfoQuery& query) {
-  const Result<InfoList> found = find_info(query, "");
+  const Result<InfoList> found = find_info(query, {});
   return found.ok() ? 0 : found.error().code;
+}
+
+Parameters only(const char* interface) {
+  Parameters settings;
+  settings.interface = interface;
+  return settings;
 }
 
 // The loopback is there on every machine.
@@ -141,12 +147,12 @@ TEST(Flags, AnOffloadProviderIsNotFoundHere) {
 }
 
 TEST(Interface, OnlyTheChosenOneIsOffered) {
-  const Result<InfoList> found = find_info({.api_version = kNow}, "lo");
+  const Result<InfoList> found = find_info({.api_version = kNow}, only("lo"));
   ASSERT_TRUE(found.ok()) << found.error().message;
   for (const fi_info* info = found.value().get(); info != nullptr; info = info->next) {
     EXPECT_STREQ(info->domain_attr->name, found.value()->domain_attr->name);
   }
-  EXPECT_FALSE(find_info({.api_version = kNow}, "no-such-interface").ok());
+  EXPECT_FALSE(find_info({.api_version = kNow}, only("no-such-interface")).ok());
 }
 
 TEST(FabricExists, ForSubnetsOfThisHostOnly) {

@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <string>
 
+#include "os/cancellation.h"
+
 namespace weft::fabric {
 namespace {
 
@@ -30,6 +32,7 @@ void write_log(fi_log_level level, fi_log_subsys subsystem, const LogPlace& wher
   if (provider == nullptr) return;
   const int saved_errno = errno;
   try {
+    const os::CancellationOff off;  // of a log that writes to a file or a terminal
     const std::string text = fmt::vformat(format, arguments);
     fi_log(provider, level, subsystem, where.function, where.line, "%s\n", text.c_str());
   } catch (...) {

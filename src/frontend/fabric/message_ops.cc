@@ -26,7 +26,7 @@ ssize_t post(Handle& ep, std::span<const LocalRange> list, fi_addr_t source, voi
 
 ssize_t recv(fid_ep* fid, void* buffer, std::size_t length, void*, fi_addr_t source,
              void* context) {
-  const LocalRange one = piece(buffer, length);
+  const LocalRange one = message_piece(buffer, length);
   Handle& ep = Handle::from(fid);
   return post(ep, {&one, 1}, source, context, ep.rx_flags);
 }
@@ -73,7 +73,7 @@ ssize_t send_pieces(fid_ep* fid, std::span<const LocalRange> list, fi_addr_t pee
 template <class How>
 ssize_t send_one(fid_ep* fid, const void* buffer, std::size_t length, void*, fi_addr_t peer,
                  void* context) {
-  const LocalRange one = piece(buffer, length);
+  const LocalRange one = message_piece(buffer, length);
   return send_pieces<How>(fid, {&one, 1}, peer, context);
 }
 
@@ -106,7 +106,7 @@ template <class How>
 ssize_t senddata(fid_ep* fid, const void* buffer, std::size_t length, void*, std::uint64_t data,
                  fi_addr_t peer, void* context) {
   Handle& ep = Handle::from(fid);
-  const LocalRange one = piece(buffer, length);
+  const LocalRange one = message_piece(buffer, length);
   SendCall call;
   call.peer = peer;
   call.has_data = true;
@@ -120,7 +120,7 @@ template <class How>
 ssize_t injectdata(fid_ep* fid, const void* buffer, std::size_t length, std::uint64_t data,
                    fi_addr_t peer) {
   Handle& ep = Handle::from(fid);
-  const LocalRange one = piece(buffer, length);
+  const LocalRange one = message_piece(buffer, length);
   SendCall call;
   call.peer = peer;
   call.has_data = true;
@@ -133,7 +133,7 @@ ssize_t injectdata(fid_ep* fid, const void* buffer, std::size_t length, std::uin
 template <class How>
 ssize_t inject(fid_ep* fid, const void* buffer, std::size_t length, fi_addr_t peer) {
   Handle& ep = Handle::from(fid);
-  const LocalRange one = piece(buffer, length);
+  const LocalRange one = message_piece(buffer, length);
   SendCall call;
   call.peer = peer;
   call.pieces = {&one, 1};

@@ -3,7 +3,9 @@
 #include "boundary.h"
 #include "counter.h"
 #include "domain.h"
+#include "handle.h"
 #include "log.h"
+#include "os/process_memory.h"
 #include "unsupported.h"
 
 namespace weft::fabric {
@@ -11,6 +13,15 @@ namespace {
 
 constexpr std::uint64_t kKnownAccess =
     FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_COLLECTIVE;
+
+// Programs pass the capabilities of their endpoints among the access flags. These bits grant
+// nothing.
+constexpr std::uint64_t kIgnoredAccess =
+    FI_MSG | FI_RMA | FI_TAGGED | FI_ATOMIC | FI_MULTICAST | FI_MULTI_RECV | FI_TRIGGER | FI_FENCE |
+    FI_HMEM | FI_VARIABLE_MSG | FI_RMA_PMEM | FI_SOURCE_ERR | FI_LOCAL_COMM | FI_REMOTE_COMM |
+    FI_SHARED_AV | FI_RMA_EVENT | FI_SOURCE | FI_NAMED_RX_CTX | FI_DIRECTED_RECV;
+
+constexpr std::uint32_t kFirstApiWithAuthKeys = FI_VERSION(1, 5);
 
 Access rights(std::uint64_t access) {
   Access result = Access::kNone;
@@ -40,32 +51,35 @@ class MemoryRegion : public fid_mr {
     return *static_cast<MemoryRegion*>(reinterpret_cast<fid_mr*>(fid));
   }
 
-  // Deregisters as a barrier. Errors: -FI_EBUSY, and then it is still there. Its counters are free
-  // first: the next region of that key may have others.
+  // Deregisters as a barrier. Errors: -FI_EBUSY, and then it is still there, with its counters: the
+  // access that is under way is going to count.
   int close() {
-    domain_.region_counters().release(registration_.key);
     const Status removed = domain_.device()->regions().remove(registration_);
     if (!removed) {
       log_warning(FI_LOG_MR, "cannot close region {:#x}: {}", key, removed.error().message);
       return fabric_status(removed.error());
     }
+    domain_.region_counters().release(registration_.key, this);
     delete this;
     return 0;
   }
 
-  // fi_mr_bind(3). Errors: -FI_EOPBADSTATE after enable(), -FI_EBADFLAGS, -FI_EINVAL for a counter
-  // of another domain and for a kind of access that has its counter.
+  // fi_mr_bind(3). Errors: -FI_EOPBADSTATE after enable(), -FI_EBADFLAGS, -FI_EINVAL for an object
+  // of another domain and for a kind of access that has its counter, -FI_ENOSYS for a counter in a
+  // domain without FI_RMA_EVENT.
   int bind(::fid* object, std::uint64_t flags) {
     if (enabled_) return -FI_EOPBADSTATE;
-    if (object->fclass == FI_CLASS_EP) return flags == 0 ? 0 : -FI_EBADFLAGS;  // it serves them all
+    if (object->fclass == FI_CLASS_EP) return bind_endpoint(Handle::from(object), flags);
     if (object->fclass != FI_CLASS_CNTR) return -FI_EINVAL;
+    if (!domain_.has_rma_events()) return -FI_ENOSYS;
     if (flags == 0 || (flags & ~(FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0) return -FI_EBADFLAGS;
     Counter& counter = Counter::from(reinterpret_cast<fid_cntr*>(object));
     if (&counter.domain() != &domain_) return -FI_EINVAL;
     // The endpoint that is told of an access may be any.
     const Status driven = domain_.engines().widen(counter.counter().engines());
     if (!driven) return fabric_status(driven.error());
-    if (!domain_.region_counters().bind(registration_.key, rights(flags), counter.counter())) {
+    if (!domain_.region_counters().bind(registration_.key, this, rights(flags),
+                                        counter.counter())) {
       return -FI_EINVAL;
     }
     domain_.device()->regions().ask_to_be_told(registration_, rights(flags));
@@ -75,6 +89,12 @@ class MemoryRegion : public fid_mr {
   void enable() { enabled_ = true; }
 
  private:
+  // A region serves every endpoint of its domain (FI_MR_ENDPOINT is never required).
+  int bind_endpoint(const Handle& endpoint, std::uint64_t flags) const {
+    if (flags != 0) return -FI_EBADFLAGS;
+    return &endpoint.domain() == &domain_ ? 0 : -FI_EINVAL;
+  }
+
   static int close_region(::fid* fid) {
     return at_c_border([&] { return from(fid).close(); });
   }
@@ -105,23 +125,42 @@ class MemoryRegion : public fid_mr {
   bool enabled_ = false;
 };
 
-int check(const fi_mr_attr& attributes, std::uint64_t flags) {
+// The structure may be as short as the API version that the program was compiled for had it: auth
+// keys came with 1.5, `iface` and `device` later, and they mean something with FI_HMEM only, which
+// is not offered.
+int check(const Domain& domain, const fi_mr_attr& attributes, std::uint64_t flags) {
   if ((flags & ~FI_RMA_EVENT) != 0) return -FI_EBADFLAGS;
   if (attributes.mr_iov == nullptr || attributes.iov_count != 1) return -FI_EINVAL;
-  if ((attributes.access & ~kKnownAccess) != 0 || attributes.offset != 0) return -FI_EINVAL;
-  if (attributes.mr_iov[0].iov_len == 0) return -FI_EINVAL;
-  if (attributes.iface != FI_HMEM_SYSTEM) return -FI_ENOSYS;
+  if ((attributes.access & ~(kKnownAccess | kIgnoredAccess)) != 0) return -FI_EINVAL;
+  if (attributes.offset != 0) return -FI_EINVAL;
+  if (!domain.allows_key(attributes.requested_key)) {
+    log_warning(FI_LOG_MR, "requested_key {:#x}: the largest is {:#x}", attributes.requested_key,
+                domain.largest_key());
+    return -FI_EKEYREJECTED;
+  }
+  if (domain.api_version() >= kFirstApiWithAuthKeys && attributes.auth_key_size != 0) {
+    log_warning(FI_LOG_MR, "auth_key_size {}: authorization keys are not offered",
+                attributes.auth_key_size);
+    return -FI_EINVAL;
+  }
   return 0;
 }
 
 int register_region(Domain& domain, const fi_mr_attr& attributes, std::uint64_t flags,
                     fid_mr** mr) {
-  if (const int wrong = check(attributes, flags)) return wrong;
+  if (const int wrong = check(domain, attributes, flags)) return wrong;
   memory::RegionAttributes wanted;
   wanted.domain = domain.id();
   wanted.access = rights(attributes.access);
   wanted.base = reinterpret_cast<std::uint64_t>(attributes.mr_iov[0].iov_base);
   wanted.length = attributes.mr_iov[0].iov_len;
+  const bool wraps = wanted.base + wanted.length < wanted.base;  // the table refuses that
+  if (domain.allocated_memory() && !wraps &&
+      !os::is_mapped(attributes.mr_iov[0].iov_base, wanted.length)) {
+    log_warning(FI_LOG_MR, "cannot register {} bytes at {:#x}: not all of them are mapped",
+                wanted.length, wanted.base);
+    return -FI_EFAULT;
+  }
   wanted.start = domain.virtual_addresses() ? wanted.base : 0;
   wanted.choose_key = domain.provider_keys();
   wanted.key = RegionKey{attributes.requested_key};
@@ -155,7 +194,6 @@ int regv(fid* fid, const iovec* pieces, std::size_t count, std::uint64_t access,
   attributes.offset = offset;
   attributes.requested_key = key;
   attributes.context = context;
-  attributes.iface = FI_HMEM_SYSTEM;
   return regattr(fid, &attributes, flags, mr);
 }
 

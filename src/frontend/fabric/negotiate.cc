@@ -48,7 +48,7 @@ Result<std::uint64_t> agree_caps(std::uint64_t hinted, const TypeOffer& offer) {
   if (any_of(caps, FI_RMA_EVENT) && !any_of(caps, kRmaTargetModifiers)) {
     return refusal("caps: FI_RMA_EVENT without FI_REMOTE_READ or FI_REMOTE_WRITE");
   }
-  return caps | kDomainCaps;
+  return caps | (offer.caps & kDomainCaps);
 }
 
 Result<std::uint64_t> agree_context_caps(std::uint64_t hinted, std::uint64_t endpoint,
@@ -61,17 +61,28 @@ Result<std::uint64_t> agree_context_caps(std::uint64_t hinted, std::uint64_t end
   return with_implied_modifiers(hinted) & available;
 }
 
-Result<int> agree_mr_mode(std::uint32_t api_version, int hinted) {
-  if (hinted == FI_MR_BASIC || hinted == FI_MR_SCALABLE) return hinted;
+Result<int> agree_mr_mode(std::uint32_t api_version, int hinted, int required) {
+  if (hinted == FI_MR_BASIC) return hinted;
+  if (hinted == FI_MR_SCALABLE && required == 0) return hinted;
   if (api_version < kFirstApiWithMrBits) {
-    if (hinted == FI_MR_UNSPEC) return FI_MR_SCALABLE;
+    if (hinted == FI_MR_UNSPEC) return required == 0 ? FI_MR_SCALABLE : FI_MR_BASIC;
     return refusal(fmt::format("mr_mode {:#x}: its bits came with API 1.5", hinted));
   }
   if ((hinted & (FI_MR_BASIC | FI_MR_SCALABLE)) != 0) {
     return refusal(
         fmt::format("mr_mode {:#x}: FI_MR_BASIC and FI_MR_SCALABLE stand alone", hinted));
   }
-  return hinted & kMrModes;
+  if ((required & ~hinted) != 0) {
+    return refusal(fmt::format("mr_mode {:#x}: {:#x} is required", hinted, required));
+  }
+  return required;
+}
+
+Result<int> check_mr_mode(std::uint32_t api_version, int mode, int required) {
+  const bool named = mode == FI_MR_BASIC || (mode == FI_MR_SCALABLE && required == 0);
+  const bool bits = mode == required && api_version >= kFirstApiWithMrBits;
+  if (named || bits || mode == FI_MR_UNSPEC) return mode;
+  return refusal(fmt::format("mr_mode {:#x}: fi_getinfo does not return that", mode));
 }
 
 Result<fi_threading> agree_threading(int hinted) {
@@ -123,7 +134,6 @@ Result<fi_resource_mgmt> agree_resource_mgmt(int hinted) {
 Result<fi_av_type> agree_av_type(int hinted) {
   switch (hinted) {
     case FI_AV_UNSPEC:
-      return FI_AV_TABLE;
     case FI_AV_MAP:
     case FI_AV_TABLE:
       return static_cast<fi_av_type>(hinted);
@@ -147,6 +157,24 @@ Result<std::uint32_t> agree_traffic_class(std::uint32_t hinted) {
   const bool dscp = (hinted & ~kMostDscp) == FI_TC_DSCP;
   if (hinted == FI_TC_UNSPEC || label || dscp) return hinted;
   return refusal(fmt::format("tclass {:#x}: neither a label nor a DSCP", hinted));
+}
+
+// RFC 4594, and RFC 8622 for the scavenger.
+std::uint8_t dscp_of(std::uint32_t traffic_class) {
+  switch (traffic_class) {
+    case FI_TC_LOW_LATENCY:
+      return 46;  // expedited forwarding
+    case FI_TC_DEDICATED_ACCESS:
+      return 34;  // assured forwarding 41
+    case FI_TC_BULK_DATA:
+      return 10;  // assured forwarding 11
+    case FI_TC_SCAVENGER:
+      return 1;  // lower effort
+    case FI_TC_NETWORK_CTRL:
+      return 48;  // class selector 6
+    default:
+      return fi_tc_dscp_get(traffic_class);
+  }
 }
 
 Result<std::uint64_t> agree_bits(const char* attribute, fi_type kind, std::uint64_t hinted,

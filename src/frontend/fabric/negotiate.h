@@ -28,10 +28,14 @@ Result<std::uint64_t> agree_caps(std::uint64_t hinted, const TypeOffer& offer);
 Result<std::uint64_t> agree_context_caps(std::uint64_t hinted, std::uint64_t endpoint,
                                          std::uint64_t applicable);
 
-// Memory registration, fi_mr(3). weft requires nothing, so the answer is the part of kMrModes that
-// the application offers. FI_MR_BASIC and FI_MR_SCALABLE are echoed and must stand alone. Before
-// API 1.5 nothing else may be hinted, and no hint means FI_MR_SCALABLE.
-Result<int> agree_mr_mode(std::uint32_t api_version, int hinted);
+// Memory registration, fi_mr(3): the answer is the bits `required`, all of which must be hinted;
+// other hinted bits are cleared, as they are not needed. FI_MR_BASIC, and FI_MR_SCALABLE where
+// nothing is required, are echoed and must stand alone. Before API 1.5 nothing else may be hinted,
+// and no hint means whichever of them fits.
+Result<int> agree_mr_mode(std::uint32_t api_version, int hinted, int required);
+
+// What fi_domain(3) takes: nothing but what agree_mr_mode() answers.
+Result<int> check_mr_mode(std::uint32_t api_version, int mode, int required);
 
 // The application serialises as it says; weft takes every level and repeats it.
 Result<fi_threading> agree_threading(int hinted);
@@ -47,7 +51,7 @@ Result<fi_progress> agree_data_progress(int hinted);
 // Queues are always protected, also for those who do not ask.
 Result<fi_resource_mgmt> agree_resource_mgmt(int hinted);
 
-// Maps and tables; tables when nothing is said.
+// Maps and tables. Without a hint both: the address vector says which it is.
 Result<fi_av_type> agree_av_type(int hinted);
 
 // The type of the offer, unless another one is hinted.
@@ -56,8 +60,11 @@ Result<fi_ep_type> agree_ep_type(int hinted, const TypeOffer& offer);
 // A context count: one each, of its own or shared (FI_SHARED_CONTEXT), never several.
 Result<std::size_t> agree_context_count(const char* attribute, std::size_t hinted);
 
-// Traffic class, fi_endpoint(3): any. Within one host there is nothing to prefer.
+// Traffic class, fi_endpoint(3): any.
 Result<std::uint32_t> agree_traffic_class(std::uint32_t hinted);
+
+// The differentiated services code point (RFC 2474) that packets of that class carry.
+std::uint8_t dscp_of(std::uint32_t traffic_class);
 
 // Bits that must all be offered; the answer is the hint, or `usual` without one. `kind` says how
 // libfabric names the bits.

@@ -56,8 +56,9 @@ inline constexpr std::uint64_t kMessageOrder =
     FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW;
 inline constexpr std::uint64_t kCompletionOrder = 0;
 
-// The registration contract that an application may ask for; nothing of it is ever required.
-inline constexpr int kMrModes = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+// What regions require under the contract "map" (FI_WEFT_CONTRACT), as with most RNICs. By default
+// nothing is required.
+inline constexpr int kMapMrModes = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 
 // The upper bit says that the protocol is the provider's own, fi_endpoint(3).
 inline constexpr std::uint32_t kProtocol = 0x8000'5757;
@@ -73,6 +74,9 @@ inline constexpr std::size_t kRmaIovLimit = 8;
 inline constexpr std::size_t kMinMultiReceive = 64;  // FI_OPT_MIN_MULTI_RECV until it is set
 inline constexpr std::size_t kUsualQueueSize = 1024;
 inline constexpr std::size_t kLargestQueueSize = 65536;
+// Of a receive context, which costs nothing before receives are posted: a program that posts more
+// than fits waits for messages that its peers may send only later.
+inline constexpr std::size_t kUsualReceives = kLargestQueueSize;
 
 inline constexpr std::size_t kConnectionData = connect::kMaxData;  // FI_OPT_CM_DATA_SIZE
 

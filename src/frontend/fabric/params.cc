@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "log.h"
+#include "offer.h"
 
 namespace weft::fabric {
 namespace {
@@ -44,15 +45,19 @@ std::vector<Definition> definitions() {
                    "directly (default: {})",
                    usual.eager_limit)},
       {"unexpected_limit", FI_PARAM_STRING,
-       fmt::format("Bytes of messages without a matching receive that an endpoint keeps before it "
-                   "stops taking in more (default: {})",
+       fmt::format("Bytes of messages without a matching receive, and of the bookkeeping for them, "
+                   "that an endpoint keeps before it stops taking in more (default: {})",
                    usual.unexpected_limit)},
       {"runtime_dir", FI_PARAM_STRING,
-       "Directory for shared files (default: $WEFT_RUNTIME_DIR, or else /dev/shm/weft-UID)"},
+       "Directory for shared files (default: $WEFT_RUNTIME_DIR, or else /dev/shm/weft-UID, or "
+       "/run/user/UID/weft where another user has taken that name)"},
       {"iface", FI_PARAM_STRING, "Name of the only network interface to offer (default: all)"},
       {"links", FI_PARAM_STRING,
        "How peers are reached: shm, within this host; udp, over the network; or all, whichever "
        "leads to them (default: all)"},
+      {"contract", FI_PARAM_STRING,
+       "What registered memory requires of programs, fi_mr(3): default, nothing; or map, "
+       "FI_MR_VIRT_ADDR, FI_MR_ALLOCATED and FI_MR_PROV_KEY, as most RNICs do (default: default)"},
       {"foreign_peers", FI_PARAM_BOOL,
        "Whether datagram endpoints hear peers that are not Weft's (rdma_rxe, RNICs), which send to "
        "UDP port 4791 (default: yes)"},
@@ -102,6 +107,15 @@ link::Links links_of(fi_provider& provider) {
   return {true, true};
 }
 
+int mr_modes_of(fi_provider& provider) {
+  const std::string contract = text_of(provider, "contract").value_or("default");
+  if (contract == "map") return kMapMrModes;
+  if (contract != "default") {
+    log_warning(FI_LOG_CORE, "contract={}: unknown; default is used", contract);
+  }
+  return 0;
+}
+
 }  // namespace
 
 void define_parameters(const fi_provider& provider) {
@@ -127,6 +141,7 @@ Parameters read_parameters(fi_provider& provider) {
   options.runtime_dir = text_of(provider, "runtime_dir").value_or("");
   parameters.interface = text_of(provider, "iface").value_or("");
   parameters.disable_layering = truth_of(provider, "disable_layering", parameters.disable_layering);
+  parameters.mr_modes = mr_modes_of(provider);
   options.links = links_of(provider);
   options.foreign_peers = truth_of(provider, "foreign_peers", options.foreign_peers);
   return parameters;

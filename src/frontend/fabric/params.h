@@ -14,6 +14,7 @@ namespace weft::fabric {
 struct Parameters {
   messaging::Options options;
   std::string interface;         // the only interface to offer; empty: all
+  int mr_modes = 0;              // mr_mode bits that the registration contract requires
   bool disable_layering = true;  // keep ofi_rxm, ofi_rxd and their kin off weft
 };
 

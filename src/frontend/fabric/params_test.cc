@@ -98,6 +98,17 @@ TEST(Parameters, ForeignPeersMayBeKeptOut) {
   EXPECT_FALSE(read_parameters(test_provider()).options.foreign_peers);
 }
 
+TEST(Parameters, TheContractSaysWhatRegionsRequire) {
+  const auto modes_with = [](const char* value) {
+    const Variable variable("CONTRACT", value);
+    return read_parameters(test_provider()).mr_modes;
+  };
+  EXPECT_EQ(read_parameters(test_provider()).mr_modes, 0);
+  EXPECT_EQ(modes_with("default"), 0);
+  EXPECT_EQ(modes_with("map"), FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY);
+  EXPECT_EQ(modes_with("verbs?"), 0);
+}
+
 TEST(Parameters, ATruthValueThatIsNoneIsIgnored) {
   const Variable variable("DISABLE_LAYERING", "perhaps");
   EXPECT_TRUE(read_parameters(test_provider()).disable_layering);

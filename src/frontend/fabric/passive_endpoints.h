@@ -19,6 +19,7 @@ class PassiveEndpoint;
 // may accept, or the address of a passive endpoint.
 struct Beginning {
   std::optional<connect::Request> request;
+  os::SocketAddress listener;  // with a request: the address that it was sent to
   std::optional<os::UdpPort> port;
 };
 

@@ -44,8 +44,7 @@ int getinfo(std::uint32_t version, const char* node, const char* service, std::u
   return at_c_border([&] {
     if (info == nullptr) return -FI_EINVAL;
     *info = nullptr;
-    Result<InfoList> found =
-        find_info({version, node, service, flags, hints}, settings().interface);
+    Result<InfoList> found = find_info({version, node, service, flags, hints}, settings());
     if (!found) {
       log_info(FI_LOG_CORE, "getinfo: {}", found.error().message);
       return fabric_status(found.error());
@@ -62,7 +61,7 @@ int open_fabric(fi_fabric_attr* attributes, fid_fabric** fabric, void* context) 
       log_info(FI_LOG_FABRIC, "{}", known.error().message);
       return fabric_status(known.error());
     }
-    return Fabric::open(*attributes, settings().options, fabric, context);
+    return Fabric::open(*attributes, settings(), fabric, context);
   });
 }
 

@@ -73,9 +73,10 @@ int SharedTransmit::open(Domain& domain, const fi_tx_attr* attributes, fid_stx**
 }
 
 SharedReceive::SharedReceive(Domain& domain, const fi_rx_attr& attributes, void* context)
-    : Handle(domain), use_(domain), queue_(domain.locking()) {
+    : Handle(domain),
+      use_(domain),
+      queue_(domain.locking(), attributes.size != 0 ? attributes.size : kUsualReceives) {
   caps_ = attributes.caps != 0 ? attributes.caps : kRxCaps & ~FI_DIRECTED_RECV;
-  rx_size_ = attributes.size != 0 ? attributes.size : kUsualQueueSize;
   rx_flags = attributes.op_flags;
   min_multi_receive_ = &min_multi_receive_here_;
   running_.receives = &queue_;

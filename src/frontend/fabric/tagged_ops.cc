@@ -25,7 +25,7 @@ ssize_t recv_pieces(fid_ep* fid, std::span<const LocalRange> list, fi_addr_t sou
 
 ssize_t recv(fid_ep* fid, void* buffer, std::size_t length, void*, fi_addr_t source,
              std::uint64_t tag, std::uint64_t ignore, void* context) {
-  const LocalRange one = piece(buffer, length);
+  const LocalRange one = message_piece(buffer, length);
   return recv_pieces(fid, {&one, 1}, source, tag, ignore, context);
 }
 
@@ -79,7 +79,7 @@ ssize_t send_pieces(fid_ep* fid, std::span<const LocalRange> list, fi_addr_t pee
 
 ssize_t send_one(fid_ep* fid, const void* buffer, std::size_t length, void*, fi_addr_t peer,
                  std::uint64_t tag, void* context) {
-  const LocalRange one = piece(buffer, length);
+  const LocalRange one = message_piece(buffer, length);
   return send_pieces(fid, {&one, 1}, peer, tag, context);
 }
 
@@ -96,7 +96,7 @@ ssize_t sendmsg(fid_ep* fid, const fi_msg_tagged* msg, std::uint64_t flags) {
 ssize_t senddata(fid_ep* fid, const void* buffer, std::size_t length, void*, std::uint64_t data,
                  fi_addr_t peer, std::uint64_t tag, void* context) {
   Handle& ep = Handle::from(fid);
-  const LocalRange one = piece(buffer, length);
+  const LocalRange one = message_piece(buffer, length);
   SendCall call;
   call.peer = peer;
   call.operation = link::Operation::kTagged;
@@ -110,7 +110,7 @@ ssize_t senddata(fid_ep* fid, const void* buffer, std::size_t length, void*, std
 
 ssize_t inject_with(fid_ep* fid, const void* buffer, std::size_t length, bool has_data,
                     std::uint64_t data, fi_addr_t peer, std::uint64_t tag) {
-  const LocalRange one = piece(buffer, length);
+  const LocalRange one = message_piece(buffer, length);
   SendCall call;
   call.peer = peer;
   call.operation = link::Operation::kTagged;

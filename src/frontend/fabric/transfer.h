@@ -33,6 +33,12 @@ inline LocalRange piece(const void* buffer, std::size_t length) {
   return {const_cast<void*>(buffer), length};
 }
 
+// The buffer of a message. Without a buffer the message has no bytes, whatever its length says, as
+// with libfabric's socket providers, on which programs rely.
+inline LocalRange message_piece(const void* buffer, std::size_t length) {
+  return piece(buffer, buffer != nullptr ? length : 0);
+}
+
 // A caller's list of pieces.
 inline std::span<const LocalRange> pieces(const iovec* list, std::size_t count) {
   return {reinterpret_cast<const LocalRange*>(list), count};

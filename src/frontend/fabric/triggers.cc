@@ -42,7 +42,9 @@ device::TriggerQueue::Entries Triggers::withdraw(
   return queue != nullptr ? queue->withdraw(which) : device::TriggerQueue::Entries();
 }
 
+// What others of the domain wait for may be started by this thread, which came to close something.
 void Triggers::drop(const void* owner) {
+  const ForeignGuard guard(locking_.gate);
   withdraw([&](const device::Waiting& waiting) { return waiting.owner == owner; });
 }
 

@@ -23,6 +23,11 @@ bool only_links(const char* link) {
   return links != nullptr && std::strcmp(links, link) == 0;
 }
 
+bool map_contract() {
+  const char* const contract = std::getenv("FI_WEFT_CONTRACT");
+  return contract != nullptr && std::strcmp(contract, "map") == 0;
+}
+
 Options datagrams() {
   Options options;
   options.type = FI_EP_DGRAM;

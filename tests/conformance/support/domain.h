@@ -19,6 +19,12 @@ std::uint32_t usual_format();
 // Whether FI_WEFT_LINKS confines the provider to that link: "shm" or "udp".
 bool only_links(const char* link);
 
+// Whether FI_WEFT_CONTRACT has the provider demand FI_MR_VIRT_ADDR, FI_MR_ALLOCATED and
+// FI_MR_PROV_KEY, and what tests offer that do not care: these, or nothing.
+bool map_contract();
+inline constexpr int kMapModes = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+inline int usual_mr_mode() { return map_contract() ? kMapModes : 0; }
+
 // Everything a test can choose. Trivially copyable: it travels to peer processes.
 struct Options {
   std::uint32_t api = FI_VERSION(1, 17);
@@ -26,14 +32,15 @@ struct Options {
   std::uint64_t caps = FI_MSG | FI_TAGGED | FI_RMA;
   std::uint64_t tx_flags = 0;  // Default operation flags of the transmit side.
   std::uint64_t order = FI_ORDER_SAS | FI_ORDER_SAW | FI_ORDER_WAW | FI_ORDER_RAW;
-  int mr_mode = 0;
+  int mr_mode = usual_mr_mode();
   std::uint32_t addr_format = usual_format();
   std::uint16_t port = 0;  // of the endpoint; 0: any
   fi_threading threading = FI_THREAD_SAFE;
   fi_av_type av_type = FI_AV_TABLE;
   fi_cq_format format = FI_CQ_FORMAT_TAGGED;
   fi_wait_obj wait = FI_WAIT_NONE;
-  bool threshold = false;      // FI_CQ_COND_THRESHOLD
+  bool threshold = false;  // FI_CQ_COND_THRESHOLD
+  std::size_t cq_size = 4096;
   std::uint64_t cq_flags = 0;  // FI_SELECTIVE_COMPLETION or nothing.
   // Each set bit of FI_SEND, FI_RECV, FI_READ, FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE gets a
   // counter of its own.

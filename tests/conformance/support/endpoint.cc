@@ -131,7 +131,7 @@ bool Endpoint::open_queues() {
   cq.format = options_.format;
   cq.wait_obj = options_.wait;
   cq.wait_cond = options_.threshold ? FI_CQ_COND_THRESHOLD : FI_CQ_COND_NONE;
-  cq.size = 4096;
+  cq.size = options_.cq_size;
   cq_ =
       open_fid<fid_cq>([&](fid_cq** out) { return fi_cq_open(domain_->get(), &cq, out, nullptr); });
   fi_cntr_attr cntr{};

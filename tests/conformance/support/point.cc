@@ -132,7 +132,7 @@ Options options_for(const Point& point) {
     options.order = FI_ORDER_SAS | FI_ORDER_SAW | kAtomicOrder;
   }
   if (point.where == Where::kOneProcess) {
-    options.mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+    options.mr_mode = FI_MR_BASIC;
   }
   options.tx_flags = flag_of(point.report);
   const bool selective = point.report == Report::kSelected || point.report == Report::kSilent;

@@ -105,7 +105,8 @@ Opening Traffic::open_window(std::size_t partner) {
                      FI_REMOTE_READ | FI_REMOTE_WRITE, 0, key, 0, out, nullptr);
   });
   if (window.region == nullptr) return {};
-  const bool by_address = (station_.domain().info()->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
+  const int mode = station_.domain().info()->domain_attr->mr_mode;
+  const bool by_address = mode == FI_MR_BASIC || (mode & FI_MR_VIRT_ADDR) != 0;
   return {fi_mr_key(window.region.get()),
           by_address ? reinterpret_cast<std::uintptr_t>(window.buffer->data()) : 0};
 }

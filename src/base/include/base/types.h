@@ -36,6 +36,13 @@ constexpr Access operator|(Access a, Access b) {
   return static_cast<Access>(static_cast<std::uint32_t>(a) | static_cast<std::uint32_t>(b));
 }
 
+// Accesses that an endpoint performs for its peers, by the rights that they need: what it was
+// opened for (fi_getinfo(3), FI_RMA and FI_ATOMIC with FI_REMOTE_READ and FI_REMOTE_WRITE).
+struct ServedAccess {
+  Access rma = Access::kRemoteRead | Access::kRemoteWrite;
+  Access atomics = Access::kRemoteRead | Access::kRemoteWrite;
+};
+
 // True when `have` includes every right of `need`.
 constexpr bool includes(Access have, Access need) {
   const auto n = static_cast<std::uint32_t>(need);

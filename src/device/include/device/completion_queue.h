@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
-#include "base/optional_lock.h"
 #include "device/completion.h"
 #include "device/engine.h"
+#include "os/optional_lock.h"
 
 namespace weft::device {
 
@@ -24,11 +24,11 @@ class CompletionQueue {
   EngineGroup& engines() { return engines_; }
 
   // Adds an entry, which fill(Completion&) must write completely: it holds what its place held
-  // before. Any thread, and from within progress().
+  // before. From within an endpoint of the domain, whose lock is held.
   template <class Fill>
   void push(Fill fill) {
     {
-      const std::lock_guard guard(lock_);
+      const std::lock_guard guard(lock_.inner());
       if (size() > mask_) [[unlikely]]
         grow();
       const std::size_t tail = tail_.load(std::memory_order_relaxed);
@@ -42,6 +42,9 @@ class CompletionQueue {
   }
   // True when operations that would complete here must not be started.
   bool full() const { return size() >= size_; }
+  // True when as many entries again have come as the queue is to hold: not even a peer may add one
+  // whose messages have to be taken in while full() holds.
+  bool overrun() const { return size() / 2 >= size_; }
   // How many operations may be started before full() holds: a hint, as those below.
   std::size_t room() const {
     const std::size_t queued = size();

@@ -12,6 +12,7 @@
 #include "capture/capture.h"
 #include "memory/region_table.h"
 #include "memory/table_user.h"
+#include "os/runtime_dir.h"
 
 namespace weft::device {
 
@@ -23,21 +24,23 @@ class Device {
  public:
   // The device of this process, opened by the first call and closed when the last user lets go.
   // `base_directory` counts only in the call that opens it; empty: the default. Sweeps up after
-  // dead processes. Errors: those of os::runtime_directory() and memory::RegionTable::create().
+  // dead processes. Errors: those of os::RuntimeDirectory and memory::RegionTable::create().
   static Result<std::shared_ptr<Device>> get(const std::string& base_directory);
 
-  // Sweeps up once more: nobody may come after this process.
+  // Sweeps up once more, as this may be the last process, and removes the directory if it is.
   ~Device();
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
   // Removes what processes left behind that are dead by now.
   void sweep_up() const;
-  // Where the shared files lie.
-  const std::string& directory() const { return directory_; }
+  // Where the shared files lie. Empty when there is no such place: peers are reached over the
+  // network only then, and no_directory() says why.
+  const std::string& directory() const { return directory_.path(); }
+  const std::string& no_directory() const { return directory_.problem(); }
   // Registered memory, of all domains.
   memory::RegionTable& regions() { return *regions_; }
-  // The same, for those who check accesses within this process.
+  // The same, for the parts of this process that access its memory.
   const std::shared_ptr<memory::ForeignTable>& regions_of_users() const {
     return regions_of_users_;
   }
@@ -50,11 +53,12 @@ class Device {
   DomainId new_domain() { return DomainId{next_domain_.fetch_add(1)}; }
 
  private:
-  Device(std::string directory, std::unique_ptr<memory::RegionTable> regions,
+  Device(os::RuntimeDirectory directory, std::unique_ptr<memory::RegionTable> regions,
          std::shared_ptr<memory::ForeignTable> regions_of_users);
   static Result<std::shared_ptr<Device>> open(const std::string& base_directory);
+  static Result<std::shared_ptr<Device>> open_persistently(const std::string& base_directory);
 
-  const std::string directory_;
+  const os::RuntimeDirectory directory_;  // goes last: the others have files in it
   const std::unique_ptr<memory::RegionTable> regions_;
   const std::shared_ptr<memory::ForeignTable> regions_of_users_;
   const std::shared_ptr<capture::Capture> capture_ = capture::Capture::of_process();

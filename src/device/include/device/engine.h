@@ -9,9 +9,9 @@
 #include <mutex>
 #include <vector>
 
-#include "base/optional_lock.h"
 #include "base/result.h"
 #include "os/event.h"
+#include "os/optional_lock.h"
 
 namespace weft::device {
 
@@ -33,8 +33,6 @@ class Engine {
   // How long a watcher takes it that they go on, once they have: what arrives meanwhile waits for
   // so long if they do not.
   virtual std::chrono::nanoseconds patience() const { return std::chrono::milliseconds(4); }
-  // False as long as those must not come in whom the threading model does not let in. Any thread.
-  virtual bool admits_strangers() { return true; }
 };
 
 // How one waits for news: not at all, looking again and again, or asleep on a descriptor.
@@ -47,16 +45,19 @@ class EngineGroup {
 
   // Opens what waiting needs; before the first use. Errors: EMFILE and others of epoll and eventfd.
   Status open();
-  // An engine takes part from now on, or not any more. Attaching twice counts once.
+  // An engine takes part from now on, or not any more: on return no thread that drives the group is
+  // inside it. Attaching twice counts once. Control calls: any thread, whatever `locking` says.
   Status attach(Engine& engine);
   void detach(Engine& engine);
 
   // Drives every engine, unless another thread is doing so. Ends a sleep begun by prepare_wait().
-  // Not from within an engine.
+  // Yields the processor now and then when it has been called kIdlePolls times without any news:
+  // the peer may need it. Not from within an engine.
   void progress();
 
   // Tells whoever sleeps that there is news; any thread, also from within progress().
   void notify() {
+    idle_polls_.store(0, std::memory_order_relaxed);
     if (asleep_.load(std::memory_order_seq_cst)) event_.set();
   }
   // Makes one wait() return early, or the next one if nobody waits (fi_cq_signal(3)).
@@ -65,20 +66,30 @@ class EngineGroup {
   bool take_signal() { return signalled_.exchange(false); }
 
   // Drives the engines and sleeps until `ready` holds (true), or the time is over or signal() was
-  // called (false). Negative: no limit.
+  // called (false). Negative: no limit. The thread may be cancelled while it sleeps, or has looked
+  // in vain and is about to (os/cancellation.h); for the others this is as if it had returned.
   bool wait(std::chrono::milliseconds timeout, const std::function<bool()>& ready);
 
   // For programs that wait on descriptor() by themselves (fi_trywait(3)): true when they may,
   // because nothing is there and anything new will make the descriptor readable.
   bool prepare_wait(const std::function<bool()>& ready);
-  // Ends what prepare_wait() began, without driving anything: whoever sleeps on descriptor() looks.
+  // Ends what prepare_wait() began, without driving anything: what sleeps on descriptor() looks.
+  // Any thread, as attach().
   void end_wait();
   // Readable after prepare_wait() when there is news; -1 unless the kind is kDescriptor.
   int descriptor() const { return kind_ == WaitKind::kDescriptor ? set_.fd() : -1; }
   WaitKind kind() const { return kind_; }
 
  private:
+  // About 0.3 ms within a host, many times the longest round trip of a peer that runs.
+  static constexpr unsigned kIdlePolls = 4096;
+  // A yield costs 0.3 us even where no other thread wants the processor, these polls some 20 us.
+  static constexpr unsigned kPollsPerYield = 256;
+
+  void yield_when_idle();
+  class Lead;
   bool fall_asleep(const std::function<bool()>& ready);
+  void sleep(std::chrono::nanoseconds limit);
   void wake_up();
   bool take_the_lead();
   void announce(bool leaving);
@@ -90,6 +101,7 @@ class EngineGroup {
   std::vector<Engine*> sleeping_;  // those that must be told to wake up
   std::atomic<bool> asleep_{false};
   std::atomic<bool> signalled_{false};
+  std::atomic<unsigned> idle_polls_{0};  // since the last news, less those before the last yield
   os::Event event_;
   os::EventSet set_;
   // Of the threads inside wait() one sleeps on the descriptors; the others follow it, so that none

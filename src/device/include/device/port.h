@@ -29,6 +29,7 @@ namespace weft::device {
 struct PortOptions {
   os::SocketAddress name;  // by which peers know the endpoint
   DomainId domain;
+  ServedAccess served;  // what peers may do to the regions of the domain through this port
   std::size_t eager_limit = 8192;
   bool count_remote_reads = false;  // arrivals tell of accesses by peers (FI_RMA_EVENT)
   bool count_remote_writes = false;
@@ -44,16 +45,17 @@ struct PortOptions {
 // at a time.
 class Port {
  public:
-  // Makes the port reachable at its place. Errors: those of shm::Mailbox::create(), of
-  // os::UdpSocket::over() and udp::Station::create().
+  // Makes the port reachable at its place. Where the device has no directory, its place is the
+  // network alone; EACCES when that is not wanted. Other errors: those of shm::Mailbox::create(),
+  // of os::UdpSocket::over() and udp::Station::create().
   static Result<std::unique_ptr<Port>> open(std::shared_ptr<Device> device,
                                             const link::Place& place, const PortOptions& options);
 
   // Where messages arrive.
   link::Inbox& inbox() { return *inbox_; }
-  // Opens the way to a peer: through shared memory to whoever can be found there, over the network
-  // to everybody else. Errors: ENOENT when nobody is there (yet), or that was not found out,
-  // EHOSTUNREACH when no link leads to that host, others of shm::Outbox::open(),
+  // Opens the way to a peer: through shared memory to one that can be found and reached there, over
+  // the network to all others. Errors: ENOENT when no peer is there (yet), or that was not found
+  // out, EHOSTUNREACH when no link leads to that host, others of shm::Outbox::open(),
   // udp::Station::connect() and udp::DatagramStation::connect(). With `insists` ENOENT is certain,
   // and what is asked for waits for the peer as long as its host does not say that nobody is there;
   // else for PortOptions::connect_timeout.

@@ -31,12 +31,11 @@ class ProgressThread {
   // Begins, unless it has begun already. May be called from within an engine. Errors: EAGAIN of
   // pthread_create(3), and then another call tries again.
   Status start();
-  // Drives `engine` from when it begins on, and from when the engine admits it on: that it notices
-  // at look_again(), or within half a second.
+  // Drives `engine` from when it begins on.
   void attach(Engine& engine);
   // Leaves it alone; on return the thread is not inside it any more.
   void detach(Engine& engine);
-  // Tells that the wake_fd() of an engine is another one now, or that it admits strangers.
+  // Tells that the wake_fd() of an engine is another one now.
   void look_again() { event_.set(); }
 
  private:

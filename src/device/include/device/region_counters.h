@@ -14,15 +14,18 @@ namespace weft::device {
 class RegionCounters {
  public:
   // `counter` counts accesses to the region that need one of the rights `access`, which no counter
-  // counts yet (false, and nothing is bound). It is in use from now on.
-  bool bind(RegionKey region, Access access, Counter& counter);
-  // Nothing counts accesses to that region any more.
-  void release(RegionKey region);
-  // A peer accessed it, in a way that needs the rights `access`.
+  // of that owner counts yet (false, and nothing is bound). It is in use from now on. `owner` names
+  // the registration: another one may have the same key as soon as this one has been removed.
+  bool bind(RegionKey region, const void* owner, Access access, Counter& counter);
+  // No counter of that owner counts accesses to the region any more.
+  void release(RegionKey region, const void* owner);
+  // A peer accessed it, in a way that needs the rights `access`: counts for the owner that bound
+  // last, as the key is that one's.
   void count(RegionKey region, Access access);
 
  private:
   struct Bound {
+    const void* owner;
     Access access;
     Counter* counter;
     Use use;

@@ -9,11 +9,11 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "base/optional_lock.h"
 #include "base/result.h"
 #include "device/counter.h"
 #include "device/engine.h"
 #include "os/event.h"
+#include "os/optional_lock.h"
 
 namespace weft::device {
 

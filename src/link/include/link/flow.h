@@ -123,11 +123,13 @@ class Flow {
   // Sends a message. Errors: ECONNRESET when the peer has ended.
   virtual Outcome send(const SendRequest& request) = 0;
   // Reads or writes the peer's memory after checking every range. A refused access touches no byte.
-  // Errors: EACCES (detail: the refusal), EFAULT, ECONNRESET.
+  // Errors: EACCES (detail: the refusal), EFAULT, ECONNRESET; ETIMEDOUT when the peer, or another
+  // process, has stopped in the middle of this access or of an earlier one of this flow: its
+  // outcome is unknown, and no other access of this flow starts until that is known.
   virtual Outcome access(const AccessRequest& request) = 0;
   // Carries out a meaningful atomic operation after checking every range. A refused one changes no
-  // byte. Errors: those of access(), ETIMEDOUT when another process has stopped in
-  // the middle of an operation on the same memory.
+  // byte. Errors: those of access(), ETIMEDOUT also when another process has stopped in
+  // the middle of an operation on the same memory, and nothing was done.
   virtual Outcome atomic(const AtomicRequest& request) = 0;
   // False while the peer has not answered yet: control messages wait for that, others are not
   // taken.

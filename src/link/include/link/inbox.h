@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "base/types.h"
@@ -38,10 +39,11 @@ class InboxSink {
   virtual void source_opened(std::uint32_t source, const os::SocketAddress& address) = 0;
   // A peer that will not send any more: it left, or it died. Its offers are void.
   virtual void source_closed(std::uint32_t source, bool died) = 0;
-  // False while no further message should be taken in; senders are held back then.
-  virtual bool takes_more() const { return true; }
-  // The same for what must come before something else can that this end waits for, such as the rest
-  // of an accepted message: the limit is a higher one.
+  // How many further messages may be taken in; senders are held back beyond that.
+  virtual unsigned room() const { return std::numeric_limits<unsigned>::max(); }
+  bool takes_more() const { return room() != 0; }
+  // The same for a message of a peer that this end waits for: its answer may be queued behind other
+  // messages. The limits are higher.
   virtual bool takes_more_urgently() const { return takes_more(); }
   // A message begins whose bytes come bit by bit (payload: nullptr). True when it was taken, by
   // accept() from within this call: then received() tells of its end. Else it is kept until it can
@@ -68,14 +70,21 @@ class Inbox {
   // Hands over what has arrived, at most a few dozen messages per peer; returns how many.
   virtual unsigned poll(InboxSink& sink) = 0;
   // Takes the first `length` bytes of an offered or beginning message into `pieces`, which stay
-  // untouched by others until received() is called. length must not be larger than the message.
+  // untouched by others until received() is called. After that no peer writes into them. length
+  // must not be larger than the message.
   virtual void accept(InboxSink& sink, const Offer& offer, std::span<const LocalRange> pieces,
                       std::uint64_t length, void* cookie) = 0;
   // Tells the sender that its message was delivered, or was thrown away as the user asked.
   virtual void acknowledge(const Offer& offer) = 0;
   // Listens to a peer no more: what it sent is void, and it finds that nobody is there. The sink
-  // hears that the source closed. May be called from within arrived().
+  // hears that the source closed; accepted messages that a living peer is writing are reported
+  // when that has ended, later. May be called from within arrived().
   virtual void refuse(InboxSink& sink, std::uint32_t source) = 0;
+  // Takes the buffers of accepted messages back: true when no peer writes into them, nor will. The
+  // owner may destroy the inbox then; if it goes on instead, and always after false (a peer is in
+  // the middle of a copy), these messages are reported with ECANCELED as soon as the copying has
+  // ended. Does not wait, reports nothing itself and may be called again.
+  virtual bool reclaim_buffers() { return true; }
   // Looks which peers still live and reports those that do not.
   virtual void check_sources(InboxSink& sink) = 0;
 

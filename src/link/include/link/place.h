@@ -2,6 +2,8 @@
 // Where is an endpoint, and by which links do its peers reach it?
 #pragma once
 
+#include <cstdint>
+
 #include "os/udp_port.h"
 
 namespace weft::link {
@@ -23,6 +25,7 @@ struct Place {
   os::SocketAddress address;
   const os::UdpPort* port = nullptr;
   Links links;
+  std::uint8_t traffic_class = 0;  // of packets that leave; ECN, bits 0 and 1, is the link's affair
 };
 
 }  // namespace weft::link

@@ -28,7 +28,7 @@
 namespace weft::shm {
 
 inline constexpr std::uint64_t kMailboxMagic = 0x574546544d425831;  // "WEFTMBX1"
-inline constexpr std::uint32_t kMailboxVersion = 3;
+inline constexpr std::uint32_t kMailboxVersion = 5;
 inline constexpr std::uint32_t kSlots = 4096;  // peers that can send to one endpoint at a time
 inline constexpr std::uint32_t kCells = 512;
 inline constexpr std::uint32_t kExchanges = 4096;    // large messages of one sender under way
@@ -53,10 +53,12 @@ struct MailboxHeader {
   link::Service service;  // senders of another one find nobody here
   std::uint32_t owner_raises_barriers;
   std::atomic<std::uint32_t> counts_access;  // kCountsReads | kCountsWrites
+  ServedAccess served;                       // initiators refuse all other accesses
   Probe probe;
   os::BellName bell;
   char table[40];  // file name of the owner's region table
-  // Set while the owner sleeps; whoever clears it rings the bell.
+  // While the owner sleeps, the number of that sleep; else 0. A sender that finds it set rings the
+  // bell and then clears it, if it is still the same.
   alignas(kCacheLine) std::atomic<std::uint32_t> asleep;
   // Slots that need a look: bit w of `summary` says that rung[w] has bits.
   alignas(kCacheLine) std::atomic<std::uint64_t> summary;
@@ -121,11 +123,14 @@ struct SlotHeader {
   Errand errand;
 };
 
+// kMatched ends by one compare-and-swap, so both sides agree on the outcome: a receiver that was
+// stopped reports no success with bytes that it read after the sender got its buffers back.
 enum class ExchangeState : std::uint32_t {
-  kIdle = 0,     // the sender may use it
-  kOffered = 1,  // set by the sender
-  kMatched = 2,  // set by the receiver: both copy
-  kDone = 3,     // set by the receiver: over
+  kIdle = 0,       // the sender may use it
+  kOffered = 1,    // set by the sender
+  kMatched = 2,    // set by the receiver: both copy
+  kDone = 3,       // set by the receiver: over
+  kAbandoned = 4,  // set by the sender: failed, its buffers are not the message's any more
 };
 
 // A part of a message: where it is in the sender, and where it goes in the receiver.

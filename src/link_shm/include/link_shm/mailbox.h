@@ -11,6 +11,7 @@
 #include "link/inbox.h"
 #include "link_shm/layout.h"
 #include "link_shm/paired_copy.h"
+#include "link_shm/peer_process.h"
 #include "memory/table_user.h"
 #include "os/bell.h"
 #include "os/shared_file.h"
@@ -27,6 +28,7 @@ struct MailboxOptions {
   // The region table once more, as its users see it; without it no errand is carried out.
   std::shared_ptr<memory::ForeignTable> regions = nullptr;
   link::Service service = link::Service::kReliableDatagram;
+  ServedAccess served = {};  // what peers may do to regions through this endpoint
 };
 
 // One peer that sends to a mailbox.
@@ -41,7 +43,7 @@ struct Source {
   std::uint64_t published = 0;  // positions given back to the sender
   std::uint64_t bulk_end = 0;   // the same two for the bulk ring
   std::uint64_t bulk_published = 0;
-  pid_t pid = 0;  // 0: its memory cannot be reached
+  PeerProcess process{nullptr, 0, 0};  // of id 0: its memory cannot be reached
   unsigned idle_polls = 0;
   bool fills_cells = false;  // its last message had a part in a cell's second line
   bool polled = false;       // in the list of rings that every poll looks at
@@ -67,6 +69,7 @@ class Mailbox final : public link::Inbox {
   void acknowledge(const link::Offer& offer) override;
   void refuse(link::InboxSink& sink, std::uint32_t source) override;
   void check_sources(link::InboxSink& sink) override;
+  bool reclaim_buffers() override;
   int wake_fd() const override { return bell_.fd(); }
   bool fall_asleep() override;
   void wake_up() override;
@@ -84,6 +87,7 @@ class Mailbox final : public link::Inbox {
     std::uint32_t exchange = 0;
     std::uint64_t length = 0;
     void* cookie = nullptr;
+    int error = 0;  // why it was revoked: reported when the sender has ceased to copy
     std::size_t target_count = 0;
     std::size_t origin_count = 0;
     LocalRange target[link::kMaxPieces];  // in this process
@@ -122,7 +126,12 @@ class Mailbox final : public link::Inbox {
   void finish_pulls(link::InboxSink& sink);
   void take_over();
   static CopyJob job(const Pull& pull);
-  void finish(Source& source, Exchange& exchange);
+  Pull take(std::size_t i);
+  static bool read_from_sender(Source& source);
+  static void revoke(Pull& pull, int error);
+  static bool being_written(const Pull& pull);
+  // False when the sender has taken back what was in state `from`.
+  bool finish(Source& source, Exchange& exchange, ExchangeState from);
   Source* find(std::uint32_t number) const;
   bool anything_waiting() const;
   void say_goodbye(Source& source);
@@ -139,6 +148,7 @@ class Mailbox final : public link::Inbox {
   unsigned look_ = 0;                             // at what senders copy
   std::unique_ptr<memory::TableUser> own_table_;  // attached for the first errand
   bool asleep_ = false;
+  std::uint32_t sleeps_ = 0;  // numbers them; never 0 while asleep
 };
 
 }  // namespace weft::shm

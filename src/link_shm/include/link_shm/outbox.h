@@ -5,6 +5,7 @@
 #include <chrono>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "link_shm/faster_way.h"
 #include "link_shm/layout.h"
 #include "link_shm/paired_copy.h"
+#include "link_shm/peer_process.h"
 #include "memory/table_user.h"
 #include "os/bell.h"
 #include "os/clock.h"
@@ -28,6 +30,8 @@ struct Sender {
   const os::Bell* bell = nullptr;
   std::size_t eager_limit = 8192;  // larger messages are not copied twice; at most kMaxEager
   link::Service service = link::Service::kReliableDatagram;
+  // The region table of this process, for an endpoint that accesses its own process.
+  std::shared_ptr<memory::ForeignTable> own_regions = nullptr;
 };
 
 // The Flow of the shared-memory link.
@@ -48,7 +52,7 @@ class Outbox final : public link::Flow {
   link::PeerState check_peer(link::FlowSink& sink) override;
   bool ready() const override;
   void give_up(link::FlowSink& sink) override;
-  int process() const override { return pid_; }
+  int process() const override { return peer_.pid(); }
   void set_asleep(bool asleep) override;
 
  private:
@@ -102,12 +106,12 @@ class Outbox final : public link::Flow {
   }
 
   // One-sided operations by this process itself (outbox_access.cc, outbox_atomic.cc).
-  bool lost();
+  int unusable();
   bool counted(std::uint32_t kind) const {
     return (header().counts_access.load(std::memory_order_relaxed) & kind) != 0;
   }
-  link::Outcome hold(Access need, std::span<const RemoteRange> ranges, LocalRange* targets,
-                     std::string* explanation);
+  link::Outcome hold(Access served, Access need, std::span<const RemoteRange> ranges,
+                     LocalRange* targets, std::string* explanation);
   link::Outcome end_access(int error, Access access);
   link::Outcome access_directly(const link::AccessRequest& request);
   link::Outcome atomic_directly(const link::AtomicRequest& request);
@@ -117,11 +121,18 @@ class Outbox final : public link::Flow {
 
   // The same by asking the owner (outbox_errands.cc).
   bool fits_an_errand(std::span<const RemoteRange> ranges, std::size_t most, bool counts);
-  bool ask_owner(const link::AccessRequest& request);
-  bool ask_owner(const link::AtomicRequest& request);
+  enum class Answer : std::uint8_t {
+    kDone,
+    kNotDone,  // and the owner will not do it any more, or has ended
+    kUnknown,  // the owner has stopped in the middle; it may still do it
+  };
+  Answer ask_owner(const link::AccessRequest& request);
+  Answer ask_owner(const link::AtomicRequest& request);
   void publish_errand(const link::AccessRequest& request);
   void publish_errand(const link::AtomicRequest& request);
-  bool await_errand(std::uint64_t position);
+  std::optional<Answer> answer_to(std::uint64_t position) const;
+  Answer await_errand(std::uint64_t position);
+  bool errand_unanswered();
   bool take_back(std::uint64_t position);
   template <class Request>
   link::Outcome whichever_is_faster(FasterWay& ways, const Request& request,
@@ -129,7 +140,8 @@ class Outbox final : public link::Flow {
 
   void attract_attention();
   void mark_rung(std::uint32_t number);
-  bool is_there();
+  bool is_there() { return peer_.holds_lock(); }
+  Result<std::shared_ptr<memory::ForeignTable>> open_table() const;
   Status attach_to_table();
   bool progress_one(std::uint32_t number, link::FlowSink& sink);
   void help_copying(std::uint32_t number);
@@ -140,9 +152,10 @@ class Outbox final : public link::Flow {
   const Sender& sender_;
   const os::SharedFilePtr file_;
   const os::Mapping header_memory_;
-  const pid_t pid_;
+  PeerProcess peer_;      // the owner, by its lock of the mailbox
   const bool to_itself_;  // the owner is this process
   const DomainId domain_;
+  const ServedAccess served_;  // by the peer's endpoint
   const bool must_fence_;
   std::uint32_t number_ = 0;
   bool claimed_ = false;
@@ -157,15 +170,15 @@ class Outbox final : public link::Flow {
   std::uint64_t limit_ = kCells;  // the first position that may not be written yet
   std::uint64_t bulk_next_ = 0;
   std::uint64_t bulk_limit_ = kBulkBytes;
-  os::Time checked_{};                 // when the peer's process was last seen
   std::vector<Pending> pending_;       // by number of exchange, as far as they have memory
   std::vector<std::uint32_t> active_;  // numbers of those in use
   std::vector<std::uint32_t> free_;
   ChunkCopier copier_{Side::kSender};
   std::deque<Queued> queue_;  // in order; while it is not empty nothing overtakes it
   std::unique_ptr<memory::TableUser> table_;
-  FasterWay ways_;         // of small accesses: directly, or by asking the owner
-  FasterWay atomic_ways_;  // the same for atomic operations
+  std::optional<std::uint64_t> unanswered_;  // position of an errand whose outcome is unknown
+  FasterWay ways_;                           // of small accesses: directly, or by asking the owner
+  FasterWay atomic_ways_;                    // the same for atomic operations
 };
 
 template <class Request>
@@ -174,7 +187,9 @@ link::Outcome Outbox::whichever_is_faster(FasterWay& ways, const Request& reques
   const bool asks = ways.choose() == FasterWay::Way::kSecond;
   const bool timed = ways.timed();
   const auto begin = timed ? std::chrono::steady_clock::now() : os::Time{};
-  const bool done = asks && ask_owner(request);
+  const Answer answer = asks ? ask_owner(request) : Answer::kNotDone;
+  if (answer == Answer::kUnknown) return link::Outcome::failed(ETIMEDOUT);
+  const bool done = answer == Answer::kDone;
   const link::Outcome outcome = done ? link::Outcome::done() : (this->*directly)(request);
   if (asks && !done) {
     ways.second_failed();

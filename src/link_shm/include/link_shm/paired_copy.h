@@ -2,13 +2,12 @@
 // How do sender and receiver copy one message together?
 #pragma once
 
-#include <sys/types.h>
-
 #include <optional>
 #include <span>
 
 #include "base/types.h"
 #include "link_shm/layout.h"
+#include "link_shm/peer_process.h"
 
 namespace weft::shm {
 
@@ -25,7 +24,7 @@ std::optional<std::size_t> read_description(const Exchange& exchange, Side side,
 // under way. `length` is what is copied, not larger than either list of pieces.
 struct CopyJob {
   Exchange* exchange = nullptr;
-  pid_t peer = 0;
+  PeerProcess* peer = nullptr;
   std::uint64_t length = 0;
   std::span<const LocalRange> mine;    // in this process
   std::span<const LocalRange> theirs;  // in the peer
@@ -33,7 +32,9 @@ struct CopyJob {
 
 // Copies the chunks that one side claims; those of small messages together in one system call.
 // A chunk that cannot be copied is marked in Exchange::fault and counts as copied, so that the
-// other side comes to an end. The jobs' exchanges and buffers must stay until flush().
+// other side comes to an end. So are all chunks of a peer whose process has ended. If it ends while
+// it is read from, PeerProcess::reads_confirmed() tells. The jobs' exchanges, peers and buffers
+// must stay until flush().
 class ChunkCopier {
  public:
   explicit ChunkCopier(Side side) : side_(side) {}
@@ -56,9 +57,11 @@ class ChunkCopier {
   void put_off(const CopyJob& job, std::uint64_t chunk);
   int copy(std::size_t first, std::size_t last) const;
   void copy_one_by_one() const;
+  void copy_all();
+  void fail_all(int error);
 
   const Side side_;
-  pid_t peer_ = 0;
+  PeerProcess* peer_ = nullptr;
   std::uint64_t bytes_ = 0;
   bool exact_ = true;  // every list of the peer is as long as this side's
   std::size_t count_ = 0;
@@ -84,7 +87,8 @@ int ending(const Exchange& exchange);
 // True when every chunk of a message of `length` bytes is copied.
 bool all_copied(const Exchange& exchange, std::uint64_t length);
 
-// Takes all chunks that nobody has claimed, without copying; then only the peer's are under way.
+// Claims all chunks that are unclaimed for the receiver, without copying them: the sender begins no
+// further one. It still copies those that it had claimed.
 void abandon_chunks(Exchange& exchange, std::uint64_t length);
 
 }  // namespace weft::shm

@@ -10,7 +10,8 @@
 // believes the other one if that is less: larger packets go in pieces from then on
 // (transport/pieces.h). When the one who sends requests has nothing under way, his REQ asks for a
 // flow of smaller packets, and the REP says that it is one. Who knows the flow's tokens is
-// believed.
+// believed. In the same way a REQ asks for larger packets when the way may carry more again, with a
+// number, as what comes late must not be taken for a new one.
 #pragma once
 
 #include <cstdint>
@@ -47,6 +48,9 @@ struct Hello {
   os::SocketAddress name;  // of the endpoint that asks, as its peers know it
   link::Service service = link::Service::kReliableDatagram;
   std::size_t path_mtu = 0;  // of the flow: that it has, or is to have, as nothing is under way
+  // How often its sender has asked for a larger one, modulo 256: the peer agrees to each time
+  // once, and to none that it hears of late.
+  std::uint8_t raises = 0;
   // The first control message of the flow, at most kMostWords bytes: it is heard even if the one
   // who asks does not live to hear the answer, which says that it was. The same in each REQ until
   // then; a DREQ takes back what nobody has heard.
@@ -59,6 +63,7 @@ struct Welcome {
   Introduction me;
   Psn first;                 // number of the first packet that is to come
   std::size_t path_mtu = 0;  // that the flow has by now
+  std::uint8_t raises = 0;   // the last one of the REQs that this end has agreed to
 };
 
 // REJ.

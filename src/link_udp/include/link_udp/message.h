@@ -8,7 +8,7 @@
 //    3  zero; of an atomic operation: form, operation and type stand in 24 to 26
 //    4  exchange: number by which an answer names the message, 4 bytes
 //    8  tag, 8 bytes
-//   16  data, 8 bytes
+//   16  data, 8 bytes; of an answer: the flow of what it answers (flow_identity)
 //   24  length of the message, 8 bytes
 #pragma once
 
@@ -25,9 +25,9 @@ inline constexpr std::size_t kMessageHeader = 32;
 enum class Kind : std::uint8_t {
   kWhole = 1,   // all bytes of a message follow
   kOffer = 2,   // they wait until the peer wants them, see kTake
-  kTaken = 3,   // answer: the message of that exchange was received, or thrown away
+  kTaken = 3,   // answer: the message of that exchange was received, or discarded
   kAtomic = 4,  // an atomic operation: ranges and operands follow
-  kResult = 5,  // answer: how it ended (tag: errno, data: refusal), and what was there
+  kResult = 5,  // answer: how it ended (tag: errno, length: refusal), and what was there
   kAlias = 6,   // from now on the key alias_key(exchange) stands for the key in `tag`
   // What the write with an immediate value that follows announces: its data, and the length.
   kNotice = 7,
@@ -52,6 +52,15 @@ struct MessageHeader {
   std::uint64_t data = 0;
   std::uint64_t length = 0;
 };
+
+// The numbers of exchanges are easy to guess, and every REP tells the number of a station. An
+// answer (kTaken, kResult, kTake) therefore also names the flow that carried what it answers, by
+// the tokens that the ends of that flow drew at random in REQ and REP: a third party that does not
+// see packets of the flow knows neither. An address proves less: that of a packet can be forged,
+// and a peer at a wildcard address may answer from another one than it was sent to.
+constexpr std::uint64_t flow_identity(std::uint32_t requester, std::uint32_t responder) {
+  return std::uint64_t{requester} << 32 | responder;
+}
 
 // Of a message that goes whole, or else is offered; without an exchange.
 MessageHeader header_of(const link::SendRequest& request, bool whole);

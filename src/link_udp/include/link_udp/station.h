@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "base/budget.h"
 #include "base/result.h"
 #include "link/flow.h"
 #include "link/inbox.h"
@@ -21,11 +22,21 @@ namespace weft::udp {
 // have to be kept until it is.
 inline constexpr std::size_t kEagerLimit = std::size_t{128} * 1024;
 
+// Bytes that an endpoint keeps for its peers, beside unexpected messages (messaging::Options) and a
+// few KiB for each flow. Packets behind a missing one and packets in pieces: without room for
+// them they are lost, as a network loses packets. One flow may hold half of what is left.
+inline constexpr BudgetRules kPacketMemory{std::size_t{64} << 20, 1, std::size_t{16} << 10};
+// Messages that have come in part and answers that are not acknowledged: without room for them the
+// peer finds this end not ready and tries again. Aliases of keys: without room they are not known.
+// One flow may hold 1/32 of what is left.
+inline constexpr BudgetRules kMessageMemory{std::size_t{128} << 20, 32, std::size_t{8} << 10};
+
 // What a station is made of.
 struct StationOptions {
   os::SocketAddress name;                         // of the endpoint, as peers know it
   DomainId domain;                                // in which peers' keys are looked up
   std::shared_ptr<memory::ForeignTable> regions;  // of this process
+  ServedAccess served;                            // what peers may do to them through the station
   bool counts_reads = false;                      // peers' accesses are announced
   bool counts_writes = false;
   std::size_t eager_limit = kEagerLimit;  // larger messages are offered, see message.h
@@ -33,6 +44,11 @@ struct StationOptions {
   std::chrono::milliseconds connect_timeout{2000};  // for a peer that has not answered yet
   // A peer that is silent for so long has died, though its host does not say so.
   std::chrono::milliseconds peer_timeout{60'000};
+  // After so long it is tried whether the way to a peer carries larger packets again (RFC 8899,
+  // PMTU_RAISE_TIMER).
+  std::chrono::milliseconds raise_interval{600'000};
+  BudgetRules packet_memory = kPacketMemory;
+  BudgetRules message_memory = kMessageMemory;
   std::uint32_t first_source = 0;  // its numbers of peers begin there
   wire::Tap* capture = nullptr;    // hears of all packets, if not null; outlives the station
   // Called, if not empty, before there is a flow to or from a peer, who may wait for this end from

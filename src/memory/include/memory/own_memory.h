@@ -28,15 +28,16 @@ struct Accessed {
   bool ok() const { return refusal == Refusal::kNone && error == 0; }
 };
 
-// The regions of one domain. Used by one thread at a time.
+// The regions of one domain, through one endpoint. Used by one thread at a time.
 class OwnMemory {
  public:
   // `table` is that of this process.
-  OwnMemory(std::shared_ptr<ForeignTable> table, DomainId domain)
-      : table_(std::move(table)), domain_(domain) {}
+  OwnMemory(std::shared_ptr<ForeignTable> table, DomainId domain, const ServedAccess& served = {})
+      : table_(std::move(table)), domain_(domain), served_(served) {}
 
-  // Would such an access be allowed? Nothing is touched.
-  Accessed may(Access need, const RemoteRange& range);
+  // Would such a read or write be allowed, or, with `atomic`, such an atomic operation? Nothing is
+  // touched.
+  Accessed may(Access need, const RemoteRange& range, bool atomic = false);
   // Copies all bytes of `range`, of bytes.size(). So many bytes behind it are going to be accessed
   // in the same way: `ahead`.
   Accessed write(const RemoteRange& range, std::span<const std::byte> bytes,
@@ -69,11 +70,12 @@ class OwnMemory {
   int copy(os::CopyDirection direction, void* mine, const LocalRange& here, std::uint64_t ahead);
   bool is_there(os::CopyDirection direction, const LocalRange& here, std::uint64_t ahead);
   // The range in this process, held until let_go().
-  Accessed hold(Access need, const RemoteRange& range, LocalRange& here);
+  Accessed hold(Access served, Access need, const RemoteRange& range, LocalRange& here);
   bool attach();
 
   const std::shared_ptr<ForeignTable> table_;
   const DomainId domain_;
+  const ServedAccess served_;
   std::unique_ptr<TableUser> user_;  // attached for the first access
   There there_;
   std::uint64_t at_once_ = 0;  // bytes ahead that the kernel is asked about

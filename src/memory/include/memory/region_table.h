@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "memory/table_layout.h"
+#include "memory/table_user.h"
 #include "os/shared_file.h"
 
 namespace weft::memory {
@@ -36,11 +37,17 @@ struct Registration {
 // called by any thread. Adding and removing costs the same for every length.
 class RegionTable {
  public:
-  // Makes the table's file in `directory`. Errors: those of SharedFile::create() and reserve().
+  // Makes the table's file in `directory`, or one that peers cannot find when that is empty.
+  // Errors: those of SharedFile::create() and reserve().
   static Result<std::unique_ptr<RegionTable>> create(const std::string& directory);
 
   // The file's name within the directory, for peers.
   const std::string& name() const { return name_; }
+
+  // The table for this process's own use: accesses that it carries out in its memory for peers, or
+  // for itself. It tells regions by a private copy, because peers can write into the file. Errors:
+  // those of SharedFile::map().
+  Result<std::shared_ptr<ForeignTable>> for_owner() const;
 
   // Registers. Errors: ENOKEY when the key is taken in that domain, ENOSPC when kMaxRegions are
   // registered or shared memory is exhausted, EINVAL when base + length wraps around 2^64, EPERM in
@@ -57,12 +64,13 @@ class RegionTable {
   Status remove(const Registration& registration, int patience_ms = 5000);
 
  private:
-  RegionTable(os::SharedFilePtr file, os::Mapping memory, std::string name);
+  RegionTable(os::SharedFilePtr file, os::Mapping memory, os::Mapping own_slots, std::string name);
   RegionSlot& slot(std::uint32_t number) const;
+  void publish(std::uint32_t slot_number) const;
   std::atomic<std::uint32_t>* index(IndexWord word) const;
   TableHeader& header() const { return *memory_.at<TableHeader>(0); }
   bool key_taken(DomainId domain, RegionKey key) const;
-  RegionKey unused_key();
+  RegionKey unused_key(DomainId domain) const;
   Result<std::uint32_t> take_slot();
   Status make_room_in_index();
   Status rebuild_index(IndexWord next);
@@ -73,6 +81,9 @@ class RegionTable {
 
   const os::SharedFilePtr file_;
   const os::Mapping memory_;
+  // All kMaxRegions slots once more: of a region's place and rights this process believes no other
+  // copy, and the one in the file is never read back.
+  const std::shared_ptr<const os::Mapping> own_slots_;
   const std::string name_;
   std::mutex mutex_;
   std::vector<std::uint32_t> free_slots_;
@@ -81,8 +92,6 @@ class RegionTable {
   std::uint64_t live_ = 0;            // regions
   IndexWord word_;                    // the index in use
   std::uint64_t index_filled_ = 0;    // entries of the current index that are not 0
-  std::uint64_t key_counter_ = 0;
-  const std::uint64_t key_secret_;
 };
 
 }  // namespace weft::memory

@@ -20,15 +20,16 @@ enum class Refusal : int {
   kUnknownKey = 1,  // no such key in the target's domain: never registered, closed, or another's
   kBeforeStart = 2,
   kPastEnd = 3,
-  kWraps = 4,    // address + length passes 2^64
-  kNoRight = 5,  // the region lacks the right to read or to write
-  kTooMany = 6,  // more than kHazards ranges in one operation
+  kWraps = 4,      // address + length passes 2^64
+  kNoRight = 5,    // the region lacks the right to read or to write
+  kTooMany = 6,    // more than kHazards ranges in one operation
+  kNotServed = 7,  // the target's endpoint was not opened for such accesses
 };
 
 // A sentence for the refusal, for logs and fi_cq_strerror(3).
 const char* describe(Refusal refusal);
 
-// The region table of one process as others see it: opened once per process and shared.
+// The region table of one process as its users see it: opened once per process and shared.
 class ForeignTable {
  public:
   // Opens the table `name` in `directory`. Errors: those of SharedFile::open(), EPROTO when it is
@@ -37,11 +38,27 @@ class ForeignTable {
                                                     const std::string& name);
 
  private:
+  friend class RegionTable;
   friend class TableUser;
-  ForeignTable(os::SharedFilePtr file, os::Mapping memory);
+  // Without `own_slots` the slots are those in the file.
+  ForeignTable(os::SharedFilePtr file, os::Mapping memory,
+               std::shared_ptr<const os::Mapping> own_slots);
 
   const os::SharedFilePtr file_;
   const os::Mapping memory_;
+  const std::shared_ptr<const os::Mapping> own_slots_;
+  const RegionSlot* const slots_;
+};
+
+// The endpoint of the owner that an access goes through: the domain in which keys are looked up,
+// and the rights that any access may need there, whatever its region allows.
+struct Through {
+  Through(DomainId looked_up_in,
+          Access may_need = Access::kRemoteRead | Access::kRemoteWrite)  // NOLINT(*-explicit-*)
+      : domain(looked_up_in), served(may_need) {}
+
+  DomainId domain;
+  Access served;
 };
 
 // One initiator's access to a table. Used by one thread at a time. While ranges are held, the owner
@@ -55,11 +72,13 @@ class TableUser {
   TableUser(const TableUser&) = delete;
   TableUser& operator=(const TableUser&) = delete;
 
-  // Checks every range against its region in `domain` and the right `need`. When all are allowed,
+  // Checks every range against its region in the domain and the right `need`. When all are allowed,
   // writes their virtual addresses in the owner to `out` (ranges.size() entries) and holds the
   // regions until release(). When one is refused nothing is held, and `culprit` is its number.
-  Refusal hold(DomainId domain, Access need, std::span<const RemoteRange> ranges, LocalRange* out,
-               std::size_t& culprit);
+  // A range of no bytes is allowed whatever its key and address are, and has the address null:
+  // neither is validated for a zero-length access (IBTA 9.7.4.1.1).
+  Refusal hold(const Through& through, Access need, std::span<const RemoteRange> ranges,
+               LocalRange* out, std::size_t& culprit);
 
   // Lets the regions go. Idempotent.
   void release();
@@ -90,7 +109,7 @@ class TableUser {
   bool search(IndexWord word, DomainId domain, RegionKey key, std::size_t hazard, Found& found);
   bool read_slot(std::uint32_t number, DomainId domain, RegionKey key, std::size_t hazard,
                  Found& found);
-  void tell_of(RegionKey key);
+  void tell_if_asked(const Found& found, Access need, RegionKey key);
 
   const std::shared_ptr<ForeignTable> table_;
   const std::uint32_t record_;

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/optional_lock.h"
+#include "os/optional_lock.h"
 #include "os/udp_port.h"
 
 namespace weft::messaging {
@@ -18,10 +18,11 @@ namespace weft::messaging {
 using PeerIndex = std::uint64_t;
 inline constexpr PeerIndex kNoPeer = ~PeerIndex{0};
 
-// An address vector (fi_av(3)): numbers are indexes, the lowest free one first. Any thread.
+// An address vector (fi_av(3)): numbers are indexes, the lowest free one first. Any thread, under
+// every threading model: calls that change it are control calls.
 class AddressVector {
  public:
-  AddressVector(const Locking& locking, std::size_t expected);
+  explicit AddressVector(std::size_t expected);
 
   // Adds an address and returns its number. The same address may be added again: it gets another
   // number, and messages from it are reported under the lowest.
@@ -33,18 +34,25 @@ class AddressVector {
   struct Entry {
     os::SocketAddress address;
     std::uint64_t stamp = 0;  // 0: not in use
+    PeerIndex lowest = 0;     // of the numbers of this address
   };
   std::optional<Entry> find(PeerIndex index) const;
   // The lowest number of an address, or kNoPeer.
   PeerIndex lookup(const os::SocketAddress& address) const;
-  // The lowest number of the same address as `index`, or kNoPeer when it is not in use.
+  // The lowest number of the same address as `index`, or kNoPeer when it is not in use. Cheap: each
+  // receive from a certain peer asks.
   PeerIndex canonical(PeerIndex index) const;
 
   // Changes whenever an entry does; cheap.
   std::uint64_t version() const { return version_.load(std::memory_order_acquire); }
 
  private:
-  mutable OptionalLock lock_;
+  bool in_use(PeerIndex index) const {
+    return index < entries_.size() && entries_[index].stamp != 0;
+  }
+  void set_lowest(const std::string& address);
+
+  mutable SpinLock lock_{true};
   std::vector<Entry> entries_;
   std::vector<PeerIndex> free_;  // a heap, lowest first
   std::unordered_multimap<std::string, PeerIndex> by_address_;

@@ -11,7 +11,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/optional_lock.h"
 #include "device/completion_queue.h"
 #include "device/counter.h"
 #include "device/port.h"
@@ -24,6 +23,7 @@
 #include "messaging/pool.h"
 #include "messaging/receive_queue.h"
 #include "os/clock.h"
+#include "os/optional_lock.h"
 
 namespace weft::messaging {
 
@@ -47,10 +47,12 @@ struct EndpointSetup {
   ConnectionSink* connection = nullptr;  // of a connected endpoint
   // Shared with other endpoints, all with the same addresses; null: receives of its own.
   ReceiveQueue* receives = nullptr;
+  std::size_t receive_room = std::size_t{1} << 16;  // of its own ones that wait
   Bindings bindings;
   link::Place place;       // where it is
   os::SocketAddress name;  // by which peers know it: the same, unless that was a wildcard
   DomainId domain;
+  ServedAccess served;  // what peers may do to its regions through this endpoint
   Locking locking = true;
   bool count_remote_reads = false;
   bool count_remote_writes = false;
@@ -79,7 +81,9 @@ struct Group {
 // An endpoint that exchanges messages with, and accesses memory of, any number of peers, reliably
 // and in order per peer (FI_EP_RDM), or exchanges messages that may be lost (FI_EP_DGRAM): what
 // finds no receive, no room or nobody is dropped, and nothing of it is reported. Threads as
-// EndpointSetup::locking says.
+// EndpointSetup::locking says; to open, close, join, leave and ask for drops are control calls,
+// which any thread may make, but none that is inside. progress() is for engine groups of the domain
+// and for a device::Stranger, which have come through the gate.
 //
 // With EndpointSetup::connection it is a connected endpoint (FI_EP_MSG): it has one peer, number 0,
 // which face() and admit() determine. Until then sends answer ENOTCONN and receives wait; after
@@ -98,8 +102,16 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   // Makes the endpoint reachable. Errors: those of device::Port::open(), and
   // EINVAL for other addresses than those of endpoints with the same receives.
   static Result<std::unique_ptr<Endpoint>> open(EndpointSetup setup);
-  // Takes nothing in any more and forgets what is pending without reporting it.
+  // Closes it, as close() does, and forgets what is pending without reporting it. Where close()
+  // would fail, a peer that is stopped may still write into a receive buffer.
   ~Endpoint() override;
+  // Takes nothing in any more, so that no peer writes into the buffers of receives afterwards; only
+  // what drives the endpoint, and the destructor, may be called then. A shared receive whose
+  // message was under way is reported with ECANCELED. Waits up to 2 s for peers that are in the
+  // middle of copying into a buffer. Error: EBUSY when one still is. Then the endpoint goes on, and
+  // reports those messages with ECANCELED when their copying has ended; close() may be called
+  // again.
+  Status close();
 
   int send(SendCall& call);
   // Instead of send(), for the service kDatagram: the message is on its way or dropped when this
@@ -129,10 +141,10 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   int cancel(void* context) { return queue_.cancel(context); }
 
   // Runs `action` while no other thread is inside: what the calls below need outside of a
-  // ConnectionSink.
+  // ConnectionSink. A control call.
   template <class Action>
   auto exclusively(Action action) {
-    const std::lock_guard guard(lock_);
+    const ControlGuard guard(lock_);
     return action();
   }
   // Opens the way to `peer`, instead of one that was opened before. An errno, or 0.
@@ -230,7 +242,7 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   void source_closed(std::uint32_t source, bool died) override;
   bool arriving(const link::Arrival& arrival) override;
   void arrived(const link::Arrival& arrival) override;
-  bool takes_more() const override;
+  unsigned room() const override;
   bool takes_more_urgently() const override;
   void received(void* cookie, int error) override;
   void accessed(std::uint32_t source, Access access, std::span<const RegionKey> regions) override;
@@ -239,6 +251,7 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   void take(Receive& receive, Unexpected& message);
   void discard(Unexpected& message);
   Status join_queue();
+  bool try_to_close();
   void leave_queue();
   // Inlined where they are called: what they hand on stays in registers.
   [[gnu::always_inline]] void deliver(Receive& receive, const link::Arrival& arrival,
@@ -274,6 +287,7 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   Pending* next_pending_ = nullptr;                      // for the next call that stays pending
   std::vector<std::shared_ptr<Correspondent>> sources_;  // by the inbox's number
   std::vector<PeerIndex> died_;                          // peers whose end has not been acted upon
+  std::size_t takes_under_way_ = 0;                      // how many the next one has
   Receives under_way_;                                   // matched, by messages that take a while
   std::vector<std::unique_ptr<Group>> groups_;  // in the order of their numbers; null: free
   Drops drops_;
@@ -285,6 +299,7 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   bool awaits_peer_ = false;                    // that has been admitted and is not reached yet
   int ended_ = 0;                               // what posts answer since part(), or 0
   int parting_error_ = ECONNRESET;              // what sends that part() ends are reported with
+  bool closing_ = false;                        // takes nothing in
   int sleepers_ = 0;
   std::atomic<unsigned> polls_{0};
   os::Time next_check_{};

@@ -74,6 +74,7 @@ struct Kept {
 
 // A kept message in its queue.
 struct Unexpected : Hook, Kept {
+  std::size_t cost = 0;
   bool claimed = false;
   void* claimed_by = nullptr;  // context of the peek that claimed it (FI_CLAIM)
 };
@@ -103,7 +104,12 @@ inline PeerIndex number_of(Correspondent& sender) {
 class Matcher {
  public:
   // Adds a receive behind those that wait already.
-  void post(Receive& receive) { posted_.push_back(receive); }
+  void post(Receive& receive) {
+    posted_.push_back(receive);
+    ++waiting_;
+  }
+  // Receives that wait.
+  std::size_t waiting() const { return waiting_; }
   // Takes out the first receive for a message, or nullptr. A multi-receive stays in.
   Receive* match(std::uint64_t tag, PeerIndex sender) {
     if (posted_.empty()) return nullptr;
@@ -112,11 +118,14 @@ class Matcher {
       return match_behind(tag, sender);
     }
     if (!first.multi) [[likely]]
-      posted_.pop_front();
+      withdraw(first);
     return &first;
   }
   // Takes out a receive that is posted.
-  void withdraw(Receive& receive) { posted_.erase(posted_.iterator_to(receive)); }
+  void withdraw(Receive& receive) {
+    posted_.erase(posted_.iterator_to(receive));
+    --waiting_;
+  }
   // Takes out the receive with that context, or nullptr (fi_cancel(3)).
   Receive* cancel(void* context);
   // Takes out any receive that wants messages of `source` only, or nullptr.
@@ -136,13 +145,18 @@ class Matcher {
   void drop_all_to(const Endpoint& receiver);
   // True when no message is kept.
   bool nothing_kept() const { return kept_.empty(); }
-  // Payload bytes that are kept.
+  // Bytes that the kept messages take, bookkeeping included (cost_of()).
   std::size_t bytes_kept() const { return bytes_kept_; }
+  // What it costs to keep that message: its place in the queue, a block of the heap for its
+  // payload, the record of its sender, which it may outlive, and the acknowledgement that it will
+  // need.
+  static std::size_t cost_of(const link::Arrival& arrival);
 
  private:
   Receive* match_behind(std::uint64_t tag, PeerIndex sender);
 
   Receives posted_;
+  std::size_t waiting_ = 0;  // in it
   boost::intrusive::list<Unexpected> kept_;
   Pool<Unexpected> unexpected_;
   std::size_t bytes_kept_ = 0;

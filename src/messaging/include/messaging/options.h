@@ -21,13 +21,14 @@ struct Options {
   std::chrono::milliseconds request_timeout{30000};
   // Messages up to this many bytes are copied through shared memory; larger ones directly.
   std::size_t eager_limit = 8192;
-  // Bytes of unexpected messages that an endpoint keeps before it stops taking in more.
+  // Bytes of unexpected messages, with what it costs to keep them (Matcher::cost_of), that an
+  // endpoint keeps before it stops taking in more.
   std::size_t unexpected_limit = std::size_t{1} << 30;
   // Ways to reach peers that may be used.
   link::Links links;
   // Whether datagram endpoints may be reached by peers that are not Weft's: rdma_rxe, RNICs.
   bool foreign_peers = true;
-  // Base of the runtime directory; empty: $WEFT_RUNTIME_DIR or /dev/shm/weft-UID.
+  // Base of the runtime directory; empty: the default of os::runtime_directory().
   std::string runtime_dir;
 };
 

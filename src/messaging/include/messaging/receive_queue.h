@@ -4,10 +4,10 @@
 
 #include <vector>
 
-#include "base/optional_lock.h"
 #include "messaging/calls.h"
 #include "messaging/matcher.h"
 #include "messaging/pool.h"
+#include "os/optional_lock.h"
 
 namespace weft::messaging {
 
@@ -17,11 +17,15 @@ namespace weft::messaging {
 // is reported by the one that joined first. Threads as `locking` says.
 class ReceiveQueue {
  public:
-  explicit ReceiveQueue(const Locking& locking) : lock_(locking) {}
+  // For `size` receives that wait at a time.
+  ReceiveQueue(const Locking& locking, std::size_t size) : lock_(locking), size_(size) {}
 
   // As Endpoint::receive(). A receive of one source's messages, a peek and a claim need an
-  // endpoint: EINVAL without one.
+  // endpoint: EINVAL without one. EAGAIN when as many receives wait as there is room for; one that
+  // takes a message at once needs none.
   int receive(const ReceiveCall& call);
+  // How many more receives may wait.
+  std::size_t room();
   // As Endpoint::cancel().
   int cancel(void* context);
   // As Endpoint::abandon(); reported by the endpoint that joined first.
@@ -46,6 +50,7 @@ class ReceiveQueue {
   int post(const ReceiveCall& call);
   int post_multi(Receive& receive);
   int give_back(Receive& receive, int error);
+  bool full() const { return tagged_.waiting() + untagged_.waiting() >= size_; }
   int peek(const ReceiveCall& call);
   int take_claimed(const ReceiveCall& call);
   bool find_source(PeerIndex& source) const;
@@ -53,6 +58,7 @@ class ReceiveQueue {
   bool leave_whole(Receive& part);
 
   OptionalLock lock_;
+  const std::size_t size_;
   Matcher tagged_;
   Matcher untagged_;
   Pool<Receive> receives_;

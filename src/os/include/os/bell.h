@@ -11,11 +11,12 @@
 
 namespace weft::os {
 
-// Bytes that name a bell: a kernel-chosen abstract unix address, padded with zeros.
+// Bytes that name a bell: a kernel-chosen abstract unix address of up to 8 bytes, padded with
+// zeros, and a random token of 8 bytes, without which a ring is not heard.
 using BellName = std::array<char, 16>;
 
-// A descriptor that becomes readable when somebody of the same network namespace rings it. It has
-// no name in any file system, so nothing is left of it when its process dies.
+// A descriptor that becomes readable when a process of the same network namespace rings it that has
+// read its name. It has no name in any file system, so nothing is left of it when its process dies.
 class Bell {
  public:
   // Errors: EMFILE, ENFILE, ENOMEM of socket(2) and bind(2).
@@ -25,7 +26,7 @@ class Bell {
   int fd() const { return socket_.get(); }
   // How others call it.
   const BellName& name() const { return name_; }
-  // Takes all rings; the descriptor is not readable any more.
+  // Takes all rings, at most 64; the descriptor is not readable any more, unless rings come faster.
   void silence();
   // Wakes the owner of the bell `name`, which a peer wrote: anything is safe. Never blocks.
   void ring(std::span<const char> name) const;

@@ -68,6 +68,9 @@ class PollList {
 // Sleeps until `fd` is readable or the time is over (negative: no limit). True when readable.
 // Interrupted by a signal it returns false early.
 bool wait_readable(int fd, std::chrono::milliseconds timeout);
+// The same, and a thread may be cancelled there (os/cancellation.h): it must hold no lock, and what
+// it has announced is undone by destructors.
+bool wait_readable_or_cancelled(int fd, std::chrono::milliseconds timeout);
 
 // A descriptor that becomes readable when process `pid` ends; nothing where that cannot be had.
 Fd watch_process(int pid);

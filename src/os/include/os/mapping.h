@@ -10,7 +10,7 @@
 
 namespace weft::os {
 
-// Owns a shared, readable and writable mapping of a file, or nothing.
+// Owns a readable and writable mapping, shared of a file or private of no file, or nothing.
 class Mapping {
  public:
   Mapping() = default;
@@ -22,6 +22,10 @@ class Mapping {
   // Maps bytes [offset, offset + length) of `fd`; offset is a multiple of the page size. Touching
   // bytes that the file does not have raises SIGBUS: reserve them first. Errors: those of mmap(2).
   static Result<Mapping> map(int fd, std::uint64_t offset, std::size_t length);
+
+  // Maps `length` bytes of zeros that are this process's own and get memory when they are written.
+  // Errors: those of mmap(2).
+  static Result<Mapping> map_private(std::size_t length);
 
   // First mapped byte, or nullptr.
   std::byte* base() const { return base_; }
@@ -36,6 +40,8 @@ class Mapping {
   void reset();
 
  private:
+  Mapping(void* base, std::size_t length) : base_(static_cast<std::byte*>(base)), length_(length) {}
+
   std::byte* base_ = nullptr;
   std::size_t length_ = 0;
 };

@@ -4,11 +4,15 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <fstream>
 #include <functional>
+#include <string>
 
 namespace weft::os {
 
@@ -29,6 +33,32 @@ inline void in_own_process(const char* needs, const std::function<bool()>& body)
     GTEST_SKIP() << needs << " may not be made here";
   }
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "see what the child said";
+}
+
+inline bool write_text(const char* path, const std::string& text) {
+  std::ofstream file(path);
+  file << text << std::flush;
+  return file.good();
+}
+
+// Gives this process, which keeps its user and group, a namespace of each kind in `kinds`
+// (CLONE_NEW*); false when it may not.
+inline bool enter_namespaces(int kinds) {
+  const std::string user = std::to_string(::geteuid());
+  const std::string group = std::to_string(::getegid());
+  if (::unshare(kinds) == 0) return true;
+  // An unprivileged process may map its own group only once it cannot change the others.
+  return ::unshare(CLONE_NEWUSER | kinds) == 0 && write_text("/proc/self/setgroups", "deny") &&
+         write_text("/proc/self/gid_map", group + " " + group + " 1") &&
+         write_text("/proc/self/uid_map", user + " " + user + " 1");
+}
+
+// Gives this process an empty /dev/shm and an empty /run of its own; false when it may not.
+inline bool enter_empty_directories() {
+  return enter_namespaces(CLONE_NEWNS) &&
+         ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+         ::mount("none", "/dev/shm", "tmpfs", 0, "mode=1777") == 0 &&
+         ::mount("none", "/run", "tmpfs", 0, "mode=0755") == 0;
 }
 
 // Leaves this process's network for an empty one; false when it may not.

@@ -25,6 +25,10 @@ int copy_process_memory(pid_t pid, CopyDirection direction, std::span<const Loca
 // Changes nothing. What another thread does to the mapping afterwards, it cannot know.
 bool can_write(void* address);
 
+// True when all of that memory of this process is mapped, with whatever protection. The kernel
+// looks at mappings, not at pages.
+bool is_mapped(const void* base, std::size_t length);
+
 // True when all pages of that memory of this process are there and may be read, or written to, just
 // now; those that had not been touched are made. False where they are not, and where the kernel
 // (before Linux 5.14, or for the memory of devices) does not say. One question for many pages.
@@ -34,7 +38,8 @@ bool have_pages(const void* base, std::size_t length, CopyDirection direction);
 pid_t process_id();
 
 // Lets processes of the same user reach this one's memory where the Yama security module would keep
-// them out (kernel.yama.ptrace_scope = 1). Does nothing elsewhere.
+// them out (kernel.yama.ptrace_scope = 1): by PR_SET_PTRACER_ANY, so any of them may attach to this
+// process, as on a system without Yama. Does nothing elsewhere.
 void allow_memory_access_by_peers();
 
 }  // namespace weft::os

@@ -37,6 +37,10 @@ class SharedFile {
   // name is replaced then. Errors: those of open(2) and ftruncate(2); EFBIG under RLIMIT_FSIZE.
   static Result<SharedFilePtr> create(const std::string& path, std::uint64_t size);
 
+  // Makes a file that never gets a name, for this process alone. Errors: those of memfd_create(2)
+  // and ftruncate(2); EFBIG under RLIMIT_FSIZE.
+  static Result<SharedFilePtr> create_nameless(std::uint64_t size);
+
   // Opens the existing file `path`, or finds that this process has it open already.
   // Errors: ENOENT, EACCES when it belongs to another user or is no regular file, others of
   // open(2).
@@ -78,6 +82,9 @@ class SharedFile {
   // Has forks of this process leave every shared file whole from now on, as opening one does.
   static void heed_forks();
 
+  // Removes `directory` when this process ends, after its files, if it is empty then.
+  static void remove_directory_at_exit(const std::string& directory);
+
   // The name given to create() or open().
   const std::string& path() const { return path_; }
 
@@ -88,6 +95,7 @@ class SharedFile {
 
  private:
   SharedFile(Fd fd, std::string path);
+  static Result<SharedFilePtr> create_from(Fd fd, const std::string& path, std::uint64_t size);
   static Result<SharedFilePtr> adopt(Fd fd, const std::string& path);
   Status link_into_place();
   bool remove_if_same();

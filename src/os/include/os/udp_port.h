@@ -80,6 +80,10 @@ class UdpPort {
   SocketAddress address_;
 };
 
+// How many ports one local address has for sockets that let the kernel choose
+// (net.ipv4.ip_local_port_range), without those below 32768, which name no endpoint.
+std::size_t free_ports();
+
 // The address that a socket is bound to. Errors: EINVAL when it is none of IPv4 or IPv6.
 Result<SocketAddress> bound_to(const Fd& socket);
 

@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "os/fd.h"
+#include "os/origin.h"
 #include "os/udp_batch.h"
 #include "os/udp_port.h"
 
@@ -26,6 +27,7 @@ struct SendOutcome {
   //   EOPNOTSUPP    the interface takes no trains. trains() is false from now on, and with it the
   //                 identifications are others: sum up the rest anew, then send it
   //   EAFNOSUPPORT  an address of the other family
+  //   EBADF         the socket is inherited: it is the parent's
   //   ENETUNREACH, EHOSTUNREACH, EPERM (a firewall), EINVAL (no such port or source) and others
   //   of sendmsg(2) and ip(7)
   int error = 0;
@@ -65,6 +67,10 @@ struct UdpError {
 //
 // A train is several datagrams of one size, the last may be shorter, that go through the kernel as
 // one (UDP_SEGMENT, udp(7)).
+//
+// In a forked child an inherited socket is good for nothing but its destructor, which leaves the
+// parent's alone: sends fail (EBADF), and nothing arrives, so that the child neither speaks in its
+// parent's name nor takes what is for it.
 //
 // Sending and trains() are for one thread at a time, and so is receive(); the one thread may be
 // sending while the other is in receive(). Everything else: any thread.
@@ -136,6 +142,8 @@ class UdpSocket {
 
   // For poll(2): readable when datagrams or errors wait, writable when the send buffer has room.
   int fd() const { return socket_.get(); }
+  // True in a forked child of the process that has bound it.
+  bool inherited() const { return origin_.inherited(); }
   // What was bound, with the port that was chosen.
   const SocketAddress& address() const { return address_; }
   // Bytes that wait unread before the kernel drops; it counts its own overhead in, 768 bytes or
@@ -156,6 +164,7 @@ class UdpSocket {
                SendOutcome& outcome);
 
   Fd socket_;
+  Origin origin_;
   SocketAddress address_;
   std::size_t receive_buffer_ = 0;
   bool trains_ = false;

@@ -25,6 +25,7 @@
 #include <span>
 #include <vector>
 
+#include "base/budget.h"
 #include "transport/settings.h"
 #include "wire/packet.h"
 
@@ -65,17 +66,24 @@ class PacketCutter {
 std::uint32_t context_of_piece(std::span<const std::byte> payload);
 
 // Puts together the packets that one end of a flow gets in pieces, whatever their order: at most
-// kAtOnce of them; an older one that is not whole is given up. One thread at a time.
+// kAtOnce of them, as far as `share` has room; an older one that is not whole is given up. One
+// thread at a time.
 class PacketAssembler {
  public:
   static constexpr std::size_t kAtOnce = 64;
 
+  // `share`, if not null, is charged for the memory that this takes, and outlives it.
+  explicit PacketAssembler(Budget::Share* share = nullptr) : share_(share) {}
+  ~PacketAssembler() { rest(); }
+  PacketAssembler(const PacketAssembler&) = delete;
+  PacketAssembler& operator=(const PacketAssembler&) = delete;
+
   // Takes in the payload of a piece. Returns the packet when it has become whole, with room for an
-  // ICRC behind it, as wire::parse() wants it; it stays until the next take(). Empty until then;
-  // nothing for what is no piece.
+  // ICRC behind it, as wire::parse() wants it; it stays until the next take(). Empty until then,
+  // and where there is no room for it; nothing for what is no piece.
   std::optional<std::span<const std::byte>> take(std::span<const std::byte> payload);
   // Gives back memory, and what is not whole.
-  void rest() { std::vector<Packet>().swap(packets_); }
+  void rest();
 
  private:
   struct Packet {
@@ -86,6 +94,10 @@ class PacketAssembler {
     std::vector<std::byte> bytes;
   };
 
+  bool grow(std::size_t bytes);
+
+  Budget::Share* const share_;
+  std::size_t taken_ = 0;        // bytes of it
   std::vector<Packet> packets_;  // by number, or none
 };
 

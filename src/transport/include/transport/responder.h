@@ -12,6 +12,7 @@
 #include <map>
 #include <vector>
 
+#include "base/budget.h"
 #include "transport/psn_ranges.h"
 #include "transport/settings.h"
 #include "transport/target.h"
@@ -19,12 +20,15 @@
 
 namespace weft::transport {
 
-// The receiving half of a flow. Whatever the peer sends, it keeps at most kMaxHeld packets, and the
-// answers of as many reads as were agreed on and of some repeated ones. One thread at a time; the
-// caller moves the packets, whose ICRC it has checked, and whose sender is the peer.
+// The receiving half of a flow. Whatever the peer sends, it keeps at most kMaxHeld packets, as far
+// as `share` has room for them, and what is needed to answer as many reads and atomic operations as
+// were agreed on, and up to kMostAnswers with repeated ones: not their data. One thread at a time;
+// the caller moves the packets, whose ICRC it has checked, and whose sender is the peer.
 class Responder {
  public:
-  Responder(const Settings& settings, Target& target) : settings_(settings), target_(target) {
+  // `share`, if not null, is charged for packets that came early, and outlives the responder.
+  Responder(const Settings& settings, Target& target, Budget::Share* share = nullptr)
+      : settings_(settings), target_(target), share_(share) {
     expected_ = highest_ = settings.first_expected;
   }
   ~Responder();
@@ -47,6 +51,8 @@ class Responder {
   // The peer has nothing under way, and sends smaller packets from now on. False while that is not
   // so, or when they are not smaller.
   bool narrow(std::size_t path_mtu);
+  // The same for larger ones.
+  bool widen(std::size_t path_mtu);
   const Settings& settings() const { return settings_; }
 
   // After a refused request of a connection nothing is carried out any more.
@@ -66,11 +72,18 @@ class Responder {
   const Counts& counts() const { return counts_; }
 
  private:
+  bool resize(std::size_t path_mtu);
+  // Answers that are owed at the same time, repeated ones included.
+  static constexpr std::size_t kMostAnswers = 64;
+
   // A packet that came too early.
   struct Kept {
     wire::Packet packet;
     std::vector<std::byte> payload;
   };
+  // Beside the payload: the node of the map, two heap blocks, and the hole that it may leave before
+  // it, which is noted twice.
+  static constexpr std::size_t kKeptCost = sizeof(Kept) + 192;
   struct Earlier {
     bool operator()(Psn a, Psn b) const { return a.before(b); }
   };
@@ -102,6 +115,8 @@ class Responder {
   void advance(std::uint32_t count, bool ends_message);
 
   void take_early(const wire::Packet& request, Time now);
+  bool keep(const wire::Packet& request);
+  void give_back(std::size_t payload);
   void forget_early();
   void take_kept(Time now);
   void filled(Time now);
@@ -122,6 +137,7 @@ class Responder {
 
   Settings settings_;
   Target& target_;
+  Budget::Share* const share_;
   Psn expected_;
   std::uint32_t message_number_ = 0;
   Message message_ = Message::kNone;  // has begun and not ended

@@ -51,8 +51,7 @@ class Target {
   virtual void message_breaks() = 0;
 
   // May that memory be written to, or read? Nothing is touched. Also asked when it has no bytes:
-  // whether key and address count then is for the target to say. To verbs they do not (IBTA 9.7.4);
-  // libfabric makes no such exception (fi_mr(3)).
+  // neither key nor address is validated then (IBTA 9.7.4.1.1).
   virtual Verdict may_access(Access need, const wire::Reth& memory) = 0;
   // Writes bytes behind the first `offset` ones of memory that may_access() allowed.
   virtual Verdict write(const wire::Reth& memory, std::uint64_t offset,

@@ -27,6 +27,7 @@ class Window {
   // Packets were lost, which the peer noticed.
   void lost(Time now);
   // A switch on the way had a queue (explicit congestion notification).
+  // What that says of the way holds for a second: without another mark the window doubles again.
   void marked(Time now);
   // Nothing was heard for so long that it starts over.
   void silent();
@@ -37,7 +38,7 @@ class Window {
   void carries(std::size_t path_mtu);
 
  private:
-  void shrink(double factor, Time now);
+  bool shrink(double factor, Time now);
 
   const double most_;
   double growth_ = 1;  // packets in a round trip
@@ -50,6 +51,7 @@ class Window {
   Duration patience_;
   const Duration longest_patience_;
   Time shrunk_{};
+  bool by_mark_ = false;  // the last time, and what that said still holds
 };
 
 }  // namespace weft::transport

@@ -24,6 +24,9 @@ inline constexpr std::size_t kMaxReliableDatagramMtu = 139 * kReliableDatagramMt
 inline constexpr std::size_t kMaxHeaderBytes = kBthBytes + 40;
 // The same of those that have a payload: of a write with an immediate value.
 inline constexpr std::size_t kMaxHeaderBytesOfPayload = kBthBytes + 32;
+// The longest datagram that parse() takes, from base header to ICRC: of a buffer for any packet.
+inline constexpr std::size_t kMaxPacketBytes =
+    kMaxHeaderBytesOfPayload + kMaxReliableDatagramMtu + kIcrcBytes;
 inline constexpr std::uint16_t kDefaultPkey = 0xFFFF;
 inline constexpr std::uint32_t kMulticastQpn = 0xFF'FFFF;
 
@@ -93,6 +96,23 @@ enum class Malformed {
 // Takes a UDP payload apart, whose last four bytes are the ICRC, which is not looked at. On failure
 // `packet` holds what was read until then.
 Malformed parse(std::span<const std::byte> datagram, Packet& packet);
+
+// The most bytes that a packet of that transport carries behind its headers, without padding.
+constexpr std::size_t max_payload(Transport transport, Payload payload) {
+  switch (payload) {
+    case Payload::kNone:
+      return 0;
+    case Payload::kFull:
+    case Payload::kSome:
+    case Payload::kAny:
+      return transport == Transport::kReliableDatagram ? kMaxReliableDatagramMtu : kMaxPathMtu;
+    case Payload::kEight:
+      return 8;
+    case Payload::kNotice:
+      return 16;
+  }
+  return 0;
+}
 
 // Bytes of the headers of `packet`.
 inline std::size_t header_bytes(const Packet& packet) {

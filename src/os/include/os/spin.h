@@ -5,6 +5,8 @@
 #include <chrono>
 #include <thread>
 
+#include "os/cancellation.h"
+
 namespace weft {
 
 // A short rest between two looks at memory that another core will write.
@@ -30,7 +32,7 @@ void spin_until(const Done& done) {
     } else if (turn < kLooks + kYields) {
       std::this_thread::yield();
     } else {
-      std::this_thread::sleep_for(kNap);
+      os::nap(kNap);
     }
   }
 }

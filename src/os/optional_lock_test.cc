@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Does the lock keep threads apart when it is needed, and stay out of the way when it is not?
-#include "base/optional_lock.h"
+#include "os/optional_lock.h"
 
 #include <gtest/gtest.h>
 

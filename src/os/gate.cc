@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does a thread that a threading model does not know of get into what is used without locks?
+#include "os/gate.h"
+
+#include "os/barrier.h"
+
+namespace weft {
+
+// An owner that is inside already goes on: the foreign thread waits for it.
+void Gate::enter_beside_foreign() {
+  if (is_foreign()) return;
+  const unsigned depth = inside_.load(std::memory_order_relaxed);
+  if (depth != 0) return inside_.store(depth + 1, std::memory_order_relaxed);
+  spin_until([this] { return !wanted_.load(std::memory_order_acquire); });
+  enter();
+}
+
+void Gate::enter_foreign() {
+  if (is_foreign()) {
+    ++nested_;
+    return;
+  }
+  foreigners_.lock();
+  foreign_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+  wanted_.store(true, std::memory_order_release);
+  os::process_barrier();
+  spin_until([this] { return inside_.load(std::memory_order_acquire) == 0; });
+}
+
+void Gate::leave_foreign() {
+  if (nested_ != 0) {
+    --nested_;
+    return;
+  }
+  foreign_.store({}, std::memory_order_relaxed);
+  wanted_.store(false, std::memory_order_release);
+  foreigners_.unlock();
+}
+
+}  // namespace weft

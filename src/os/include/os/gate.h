@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does a thread that a threading model does not know of get into what is used without locks?
+//
+// With FI_THREAD_DOMAIN the program lets one thread at a time move data in a domain: the owner. All
+// others are foreign: the background thread, a thread that waits for an event queue, and every one
+// that makes a control call (fi_domain(3): those are thread safe under every model).
+//
+// The owner says by a plain store that it is inside, and looks whether a foreign thread wants to
+// come in: no instruction that waits for other cores. The foreign thread says that it wants to, has
+// the processors of the other threads run a barrier (os/barrier.h), after which either it sees the
+// owner inside or the owner sees its wish, and waits until the owner has left.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+#include "os/spin.h"
+
+namespace weft {
+
+// One for all objects of a domain, where os::can_raise_process_barriers().
+class Gate {
+ public:
+  Gate() = default;
+  Gate(const Gate&) = delete;
+  Gate& operator=(const Gate&) = delete;
+
+  // Owners: waits while a foreign thread is inside. Calls nest; those of a foreign thread that is
+  // inside do nothing.
+  void enter() {
+    if (!wanted_.load(std::memory_order_acquire)) [[likely]] {
+      const unsigned depth = inside_.load(std::memory_order_relaxed);
+      inside_.store(depth + 1, std::memory_order_relaxed);
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+      if (depth != 0 || !wanted_.load(std::memory_order_acquire)) [[likely]]
+        return;
+      inside_.store(0, std::memory_order_release);
+    }
+    enter_beside_foreign();
+  }
+  // A foreign thread must not touch the count, not even while no owner is inside: one may be about
+  // to come in that has not seen its wish yet.
+  void leave() {
+    if (wanted_.load(std::memory_order_relaxed) && is_foreign()) [[unlikely]]
+      return;
+    inside_.store(inside_.load(std::memory_order_relaxed) - 1, std::memory_order_release);
+  }
+
+  // Any thread that is not inside as an owner: waits until no other thread is, and keeps them out.
+  // Calls nest.
+  void enter_foreign();
+  void leave_foreign();
+
+ private:
+  bool is_foreign() const {
+    return foreign_.load(std::memory_order_relaxed) == std::this_thread::get_id();
+  }
+  void enter_beside_foreign();
+
+  std::atomic<unsigned> inside_{0};  // calls of owners that have not left
+  std::atomic<bool> wanted_{false};
+  std::atomic<std::thread::id> foreign_{};  // the thread that wants to come in
+  std::mutex foreigners_;                   // held while one wants to come in or is inside
+  unsigned nested_ = 0;                     // its calls beyond the first
+};
+
+}  // namespace weft

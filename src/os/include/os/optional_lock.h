@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Must a lock be taken at all? Only when the caller's threading model lets two threads in.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+
+#include "os/gate.h"
+#include "os/spin.h"
+
+namespace weft {
+
+// Which threads the locks of a domain's objects keep out (fi_domain(3), "threading"): all others;
+// or, where the program lets one thread in at a time, those that come through the gate of the
+// domain.
+struct Locking {
+  // True: every other thread. False: none, of an object that one thread at a time uses.
+  Locking(bool all_threads) : needed(all_threads) {}
+  explicit Locking(Gate& foreign) : gate(&foreign) {}
+
+  bool needed = false;
+  Gate* gate = nullptr;
+};
+
+// A lock for sections of well under a microsecond that hardly ever meet. Satisfies Lockable. Costs
+// nothing where it keeps no thread out.
+//
+// No thread is woken by unlock(), which therefore is a plain store: half of what a std::mutex costs
+// where none waits, and a message takes several of these.
+class SpinLock {
+ public:
+  explicit SpinLock(bool needed) : needed_(needed) {}
+
+  // Blocks until this thread may enter.
+  void lock() {
+    if (needed_ && held_.exchange(true, std::memory_order_acquire)) [[unlikely]]
+      wait();
+  }
+  // Enters when no other thread is inside.
+  bool try_lock() { return !needed_ || !held_.exchange(true, std::memory_order_acquire); }
+  // Leaves.
+  void unlock() {
+    if (needed_) held_.store(false, std::memory_order_release);
+  }
+
+ private:
+  [[gnu::noinline]] void wait() {
+    spin_until([this] {
+      const bool free = !held_.load(std::memory_order_relaxed);
+      return free && !held_.exchange(true, std::memory_order_acquire);
+    });
+  }
+
+  std::atomic<bool> held_{false};
+  const bool needed_;
+};
+
+// The lock of an object of a domain. May be taken twice by one thread only where it keeps no other
+// thread of the program out.
+class OptionalLock {
+ public:
+  explicit OptionalLock(const Locking& locking = true)
+      : gate_(locking.gate), own_(locking.needed) {}
+
+  // As SpinLock's.
+  void lock() {
+    if (gate_ != nullptr) return gate_->enter();
+    own_.lock();
+  }
+  bool try_lock() {
+    if (gate_ != nullptr) return gate_->enter(), true;
+    return own_.try_lock();
+  }
+  void unlock() {
+    if (gate_ != nullptr) return gate_->leave();
+    own_.unlock();
+  }
+  // What a caller takes that holds another lock of the same domain: it came through the gate.
+  SpinLock& inner() { return own_; }
+
+ private:
+  friend class ControlGuard;
+  Gate* const gate_;
+  SpinLock own_;
+};
+
+// Keeps the threads that move data out of a domain for a moment, where no lock does. For control
+// calls, which any thread may make under every threading model. Guards nest.
+class ForeignGuard {
+ public:
+  explicit ForeignGuard(Gate* gate) : gate_(gate) {
+    if (gate_ != nullptr) gate_->enter_foreign();
+  }
+  ~ForeignGuard() {
+    if (gate_ != nullptr) gate_->leave_foreign();
+  }
+  ForeignGuard(const ForeignGuard&) = delete;
+  ForeignGuard& operator=(const ForeignGuard&) = delete;
+
+ private:
+  Gate* const gate_;
+};
+
+// As std::lock_guard, for control calls. The thread must not be inside the domain as an owner.
+class ControlGuard {
+ public:
+  explicit ControlGuard(OptionalLock& lock) : foreign_(lock.gate_), guard_(lock.own_) {}
+
+ private:
+  const ForeignGuard foreign_;
+  const std::lock_guard<SpinLock> guard_;
+};
+
+}  // namespace weft
