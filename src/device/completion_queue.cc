@@ -24,7 +24,7 @@ void CompletionQueue::grow() {
 }
 
 bool CompletionQueue::pop_error(Completion& out) {
-  const std::lock_guard guard(lock_);
+  const Section section(lock_);
   if (empty() || at(head_).error == 0) return false;
   out = at(head_);
   head_.fetch_add(1, std::memory_order_relaxed);

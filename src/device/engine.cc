@@ -52,12 +52,13 @@ void EngineGroup::detach(Engine& engine) {
 }
 
 void EngineGroup::progress() {
-  if (!lock_.try_lock()) return;
-  std::unique_lock guard(lock_, std::adopt_lock);
-  if (asleep_.load(std::memory_order_relaxed)) [[unlikely]]
-    wake_up();
-  for (Engine* engine : engines_) engine->progress();
-  guard.unlock();
+  {
+    const Section section(lock_, std::try_to_lock);
+    if (!section.entered()) return;
+    if (asleep_.load(std::memory_order_relaxed)) [[unlikely]]
+      wake_up();
+    for (Engine* engine : engines_) engine->progress();
+  }
   yield_when_idle();
 }
 
@@ -97,7 +98,7 @@ void EngineGroup::wake_up() {
 bool EngineGroup::prepare_wait(const std::function<bool()>& ready) {
   progress();
   if (ready()) return false;
-  const std::lock_guard guard(lock_);
+  const Section section(lock_);
   if (asleep_.load(std::memory_order_relaxed)) wake_up();
   if (fall_asleep(ready)) return true;
   wake_up();

@@ -50,7 +50,7 @@ void TriggerQueue::submit(const Waiting& waiting, std::unique_ptr<Deferred> oper
   Entries one;
   one.push_back({waiting, Use(*waiting.counter), std::move(operation)});
   {
-    const std::lock_guard guard(lock_);
+    const Section section(lock_);
     const auto entries = waiting_.try_emplace(waiting.counter).first;
     insert(entries->second, one);
     settle(entries);
@@ -69,7 +69,7 @@ TriggerQueue::Entries TriggerQueue::withdraw(const std::function<bool(const Wait
     }
   };
   {
-    const std::lock_guard guard(lock_);
+    const Section section(lock_);
     take(due_);
     for (auto entries = waiting_.begin(); entries != waiting_.end();) {
       take(entries->second);
@@ -111,8 +111,8 @@ void TriggerQueue::start_due() {
 void TriggerQueue::progress() {
   polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   for (bool first = true; noted_.load() || (first && held_up_.load()); first = false) {
-    if (!lock_.try_lock()) return;
-    const std::lock_guard guard(lock_, std::adopt_lock);
+    const Section section(lock_, std::try_to_lock);
+    if (!section.entered()) return;
     held_up_.store(true);  // should memory run out
     if (noted_.exchange(false)) collect();
     start_due();

@@ -67,7 +67,7 @@ bool Endpoint::hand_over(link::Flow& flow, SendCall& call) {
 }
 
 int Endpoint::send_datagram(SendCall& call) {
-  const std::lock_guard guard(lock_);
+  const Section section(lock_);
   if (!may_report(call.report)) return EAGAIN;
   // One that only sends has to notice, too, that a peer has died: its queue fills silently.
   if (tick()) [[unlikely]]
@@ -86,7 +86,7 @@ int Endpoint::send_datagram(SendCall& call) {
 }
 
 int Endpoint::send_to_group(SendCall& call) {
-  const std::lock_guard guard(lock_);
+  const Section section(lock_);
   if (!may_report(call.report)) return EAGAIN;
   if (tick()) [[unlikely]]
     check_peers();

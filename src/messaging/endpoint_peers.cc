@@ -160,7 +160,7 @@ void Endpoint::watch_processes() {
 }
 
 bool Endpoint::fall_asleep() {
-  const std::lock_guard guard(lock_);
+  const Section section(lock_);
   ++sleepers_;
   bool ended = false;
   for (auto entry = watched_.begin(); entry != watched_.end();) {
@@ -189,7 +189,7 @@ bool Endpoint::fall_asleep() {
 }
 
 void Endpoint::wake_up() {
-  const std::lock_guard guard(lock_);
+  const Section section(lock_);
   if (--sleepers_ > 0) return;
   port_->inbox().wake_up();
   for (link::Flow* flow : busy_) flow->set_asleep(false);

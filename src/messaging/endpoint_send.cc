@@ -58,7 +58,7 @@ int Endpoint::fail(const Report& report, std::uint64_t flags, Event event, int e
 
 template <class Call>
 void Endpoint::abandon(const Call& call, int error) {
-  const std::lock_guard guard(lock_);
+  const Section section(lock_);
   fail(call.report, flags_of(call), event_of(call), error, 0);
 }
 
@@ -125,7 +125,7 @@ inline int Endpoint::start(link::Flow* flow, Call& call, Start begin) {
 }
 
 int Endpoint::send(SendCall& call) {
-  const std::lock_guard guard(lock_);
+  const Section section(lock_);
   int status = 0;
   link::Flow* flow = way_for(call, status);
   if (flow == nullptr) return status;
@@ -133,7 +133,7 @@ int Endpoint::send(SendCall& call) {
 }
 
 int Endpoint::access(AccessCall& call) {
-  const std::lock_guard guard(lock_);
+  const Section section(lock_);
   int status = 0;
   link::Flow* flow = way_for(call, status);
   if (flow == nullptr) return status;
@@ -141,7 +141,7 @@ int Endpoint::access(AccessCall& call) {
 }
 
 int Endpoint::atomic(AtomicCall& call) {
-  const std::lock_guard guard(lock_);
+  const Section section(lock_);
   int status = 0;
   link::Flow* flow = way_for(call, status);
   if (flow == nullptr) return status;

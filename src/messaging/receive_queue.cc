@@ -37,7 +37,7 @@ Receive& ReceiveQueue::new_receive(const ReceiveCall& call) {
 }
 
 int ReceiveQueue::receive(const ReceiveCall& call) {
-  const std::lock_guard guard(lock_);
+  const Section section(lock_);
   switch (call.mode) {
     case ReceiveCall::Mode::kPost:
       return post(call);
@@ -82,7 +82,7 @@ int ReceiveQueue::post(const ReceiveCall& call) {
 }
 
 std::size_t ReceiveQueue::room() {
-  const std::lock_guard guard(lock_);
+  const Section section(lock_);
   const std::size_t waiting = tagged_.waiting() + untagged_.waiting();
   return waiting < size_ ? size_ - waiting : 0;
 }
@@ -176,7 +176,7 @@ int ReceiveQueue::take_claimed(const ReceiveCall& call) {
 }
 
 int ReceiveQueue::cancel(void* context) {
-  const std::lock_guard guard(lock_);
+  const Section section(lock_);
   for (const bool tagged : {true, false}) {
     Receive* receive = matcher(tagged).cancel(context);
     if (receive == nullptr) continue;
@@ -188,7 +188,7 @@ int ReceiveQueue::cancel(void* context) {
 }
 
 void ReceiveQueue::abandon(const ReceiveCall& call, int error) {
-  const std::lock_guard guard(lock_);
+  const Section section(lock_);
   if (!endpoints_.empty()) endpoints_.front()->fail_receive(new_receive(call), call.tagged, error);
 }
 

@@ -7,12 +7,15 @@
 namespace weft {
 
 // An owner that is inside already goes on: the foreign thread waits for it.
-void Gate::enter_beside_foreign() {
-  if (is_foreign()) return;
+unsigned Gate::enter_beside_foreign() {
+  if (is_foreign()) return kForeign;
   const unsigned depth = inside_.load(std::memory_order_relaxed);
-  if (depth != 0) return inside_.store(depth + 1, std::memory_order_relaxed);
+  if (depth != 0) {
+    inside_.store(depth + 1, std::memory_order_relaxed);
+    return depth;
+  }
   spin_until([this] { return !wanted_.load(std::memory_order_acquire); });
-  enter();
+  return enter();
 }
 
 void Gate::enter_foreign() {

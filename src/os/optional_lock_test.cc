@@ -6,6 +6,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <mutex>
+#include <optional>
 #include <thread>
 
 namespace weft {
@@ -13,27 +15,24 @@ namespace {
 
 bool another_thread_enters(OptionalLock& lock) {
   bool entered = false;
-  std::thread([&] {
-    entered = lock.try_lock();
-    if (entered) lock.unlock();
-  }).join();
+  std::thread([&] { entered = Section(lock, std::try_to_lock).entered(); }).join();
   return entered;
 }
 
 TEST(OptionalLock, ALockThatIsNeededLetsOneThreadIn) {
   OptionalLock lock;
-  lock.lock();
-  EXPECT_FALSE(another_thread_enters(lock));
-  lock.unlock();
+  {
+    const Section section(lock);
+    EXPECT_FALSE(another_thread_enters(lock));
+  }
   EXPECT_TRUE(another_thread_enters(lock));
 }
 
-TEST(OptionalLock, ALockThatIsSwitchedOffLetsEverybodyIn) {
+TEST(OptionalLock, ALockThatIsSwitchedOffLetsEveryThreadIn) {
   OptionalLock lock(false);
-  lock.lock();
-  EXPECT_TRUE(lock.try_lock());
+  const Section section(lock);
+  EXPECT_TRUE(Section(lock, std::try_to_lock).entered());
   EXPECT_TRUE(another_thread_enters(lock));
-  lock.unlock();
 }
 
 TEST(OptionalLock, ThreadsThatCountUnderItLoseNothing) {
@@ -41,7 +40,7 @@ TEST(OptionalLock, ThreadsThatCountUnderItLoseNothing) {
   int count = 0;
   const auto work = [&] {
     for (int i = 0; i < 20000; ++i) {
-      const std::lock_guard guard(lock);
+      const Section section(lock);
       ++count;
     }
   };
@@ -52,17 +51,17 @@ TEST(OptionalLock, ThreadsThatCountUnderItLoseNothing) {
 }
 
 // Longer than it looks and yields: it naps, and notices all the same.
-TEST(OptionalLock, WhoeverWaitsForLongEntersInTheEnd) {
+TEST(OptionalLock, AThreadThatWaitsForLongEntersInTheEnd) {
   OptionalLock lock;
   std::atomic<bool> entered{false};
-  lock.lock();
+  std::optional<Section> section(std::in_place, lock);
   std::thread other([&] {
-    const std::lock_guard guard(lock);
+    const Section section(lock);
     entered = true;
   });
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_FALSE(entered);
-  lock.unlock();
+  section.reset();
   other.join();
   EXPECT_TRUE(entered);
 }

@@ -155,7 +155,7 @@ ssize_t start_default(fid_ep* fid, Request& request, fi_addr_t peer, std::uint64
   request.remote = {&target, 1};
   request.peer = peer;
   request.flags = ep.tx_flags;
-  request.report = report(ep.tx_selective(), ep.tx_flags, context);
+  request.report = report(ep.tx_selective(), request.flags, context);
   return start(ep, request);
 }
 

@@ -26,9 +26,10 @@ ssize_t post(Handle& ep, std::span<const LocalRange> list, fi_addr_t source, voi
 
 ssize_t recv(fid_ep* fid, void* buffer, std::size_t length, void*, fi_addr_t source,
              void* context) {
-  const LocalRange one = message_piece(buffer, length);
   Handle& ep = Handle::from(fid);
-  return post(ep, {&one, 1}, source, context, ep.rx_flags);
+  const std::uint64_t flags = ep.rx_flags;
+  const LocalRange one = message_piece(buffer, length);
+  return post(ep, {&one, 1}, source, context, flags);
 }
 
 ssize_t recvv(fid_ep* fid, const iovec* list, void**, std::size_t count, fi_addr_t source,
@@ -61,26 +62,29 @@ struct Unreliable {
 };
 
 template <class How>
-ssize_t send_pieces(fid_ep* fid, std::span<const LocalRange> list, fi_addr_t peer, void* context) {
-  Handle& ep = Handle::from(fid);
+ssize_t send_pieces(Handle& ep, std::span<const LocalRange> list, fi_addr_t peer, void* context,
+                    std::uint64_t flags) {
   SendCall call;
   call.peer = peer;
   call.pieces = list;
-  call.report = report(ep.tx_selective(), ep.tx_flags, context);
-  return How::send(ep, call, ep.tx_flags);
+  call.report = report(ep.tx_selective(), flags, context);
+  return How::send(ep, call, flags);
 }
 
 template <class How>
 ssize_t send_one(fid_ep* fid, const void* buffer, std::size_t length, void*, fi_addr_t peer,
                  void* context) {
+  Handle& ep = Handle::from(fid);
+  const std::uint64_t flags = ep.tx_flags;
   const LocalRange one = message_piece(buffer, length);
-  return send_pieces<How>(fid, {&one, 1}, peer, context);
+  return send_pieces<How>(ep, {&one, 1}, peer, context, flags);
 }
 
 template <class How>
 ssize_t sendv(fid_ep* fid, const iovec* list, void**, std::size_t count, fi_addr_t peer,
               void* context) {
-  return send_pieces<How>(fid, pieces(list, count), peer, context);
+  Handle& ep = Handle::from(fid);
+  return send_pieces<How>(ep, pieces(list, count), peer, context, ep.tx_flags);
 }
 
 template <class How>
@@ -106,20 +110,22 @@ template <class How>
 ssize_t senddata(fid_ep* fid, const void* buffer, std::size_t length, void*, std::uint64_t data,
                  fi_addr_t peer, void* context) {
   Handle& ep = Handle::from(fid);
+  const std::uint64_t flags = ep.tx_flags;
   const LocalRange one = message_piece(buffer, length);
   SendCall call;
   call.peer = peer;
   call.has_data = true;
   call.data = data;
   call.pieces = {&one, 1};
-  call.report = report(ep.tx_selective(), ep.tx_flags, context);
-  return How::send(ep, call, ep.tx_flags);
+  call.report = report(ep.tx_selective(), flags, context);
+  return How::send(ep, call, flags);
 }
 
 template <class How>
 ssize_t injectdata(fid_ep* fid, const void* buffer, std::size_t length, std::uint64_t data,
                    fi_addr_t peer) {
   Handle& ep = Handle::from(fid);
+  const std::uint64_t flags = ep.tx_flags & How::kInjectFlags;
   const LocalRange one = message_piece(buffer, length);
   SendCall call;
   call.peer = peer;
@@ -127,18 +133,19 @@ ssize_t injectdata(fid_ep* fid, const void* buffer, std::size_t length, std::uin
   call.data = data;
   call.pieces = {&one, 1};
   call.report = messaging::Report::silence();
-  return How::send(ep, call, ep.tx_flags & How::kInjectFlags);
+  return How::send(ep, call, flags);
 }
 
 template <class How>
 ssize_t inject(fid_ep* fid, const void* buffer, std::size_t length, fi_addr_t peer) {
   Handle& ep = Handle::from(fid);
+  const std::uint64_t flags = ep.tx_flags & How::kInjectFlags;
   const LocalRange one = message_piece(buffer, length);
   SendCall call;
   call.peer = peer;
   call.pieces = {&one, 1};
   call.report = messaging::Report::silence();
-  return How::send(ep, call, ep.tx_flags & How::kInjectFlags);
+  return How::send(ep, call, flags);
 }
 
 template <class How>

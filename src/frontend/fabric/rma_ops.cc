@@ -58,9 +58,10 @@ struct OneRange {
 ssize_t one_range(fid_ep* fid, bool write, std::span<const LocalRange> local, fi_addr_t peer,
                   std::uint64_t address, std::uint64_t key, void* context) {
   Handle& ep = Handle::from(fid);
+  const std::uint64_t flags = ep.tx_flags;
   OneRange one(write, local, peer, address, key);
-  one.call.report = report(ep.tx_selective(), ep.tx_flags, context);
-  return access(ep, one.call, ep.tx_flags);
+  one.call.report = report(ep.tx_selective(), flags, context);
+  return access(ep, one.call, flags);
 }
 
 ssize_t read(fid_ep* fid, void* buffer, std::size_t length, void*, fi_addr_t peer,
@@ -98,12 +99,13 @@ ssize_t writemsg(fid_ep* fid, const fi_msg_rma* msg, std::uint64_t flags) {
 ssize_t writedata(fid_ep* fid, const void* buffer, std::size_t length, void*, std::uint64_t data,
                   fi_addr_t peer, std::uint64_t address, std::uint64_t key, void* context) {
   Handle& ep = Handle::from(fid);
+  const std::uint64_t flags = ep.tx_flags;
   const LocalRange local = piece(buffer, length);
   OneRange one(true, {&local, 1}, peer, address, key);
   one.call.has_data = true;
   one.call.data = data;
-  one.call.report = report(ep.tx_selective(), ep.tx_flags, context);
-  return access(ep, one.call, ep.tx_flags);
+  one.call.report = report(ep.tx_selective(), flags, context);
+  return access(ep, one.call, flags);
 }
 
 ssize_t inject_write(fid_ep* fid, const void* buffer, std::size_t length, fi_addr_t peer,

@@ -11,27 +11,29 @@ using messaging::SendCall;
 constexpr std::uint64_t kReceiveFlags =
     FI_COMPLETION | FI_MORE | FI_PEEK | FI_CLAIM | FI_DISCARD | FI_TRIGGER;
 
-ssize_t recv_pieces(fid_ep* fid, std::span<const LocalRange> list, fi_addr_t source,
-                    std::uint64_t tag, std::uint64_t ignore, void* context) {
-  Handle& ep = Handle::from(fid);
+ssize_t recv_pieces(Handle& ep, std::span<const LocalRange> list, fi_addr_t source,
+                    std::uint64_t tag, std::uint64_t ignore, void* context, std::uint64_t flags) {
   ReceiveCall call;
   call.tagged = true;
   call.tag = tag;
   call.ignore = ignore;
   call.pieces = list;
-  call.report = report(ep.rx_selective(), ep.rx_flags, context);
-  return receive(ep, call, source, ep.rx_flags);
+  call.report = report(ep.rx_selective(), flags, context);
+  return receive(ep, call, source, flags);
 }
 
 ssize_t recv(fid_ep* fid, void* buffer, std::size_t length, void*, fi_addr_t source,
              std::uint64_t tag, std::uint64_t ignore, void* context) {
+  Handle& ep = Handle::from(fid);
+  const std::uint64_t flags = ep.rx_flags;
   const LocalRange one = message_piece(buffer, length);
-  return recv_pieces(fid, {&one, 1}, source, tag, ignore, context);
+  return recv_pieces(ep, {&one, 1}, source, tag, ignore, context, flags);
 }
 
 ssize_t recvv(fid_ep* fid, const iovec* list, void**, std::size_t count, fi_addr_t source,
               std::uint64_t tag, std::uint64_t ignore, void* context) {
-  return recv_pieces(fid, pieces(list, count), source, tag, ignore, context);
+  Handle& ep = Handle::from(fid);
+  return recv_pieces(ep, pieces(list, count), source, tag, ignore, context, ep.rx_flags);
 }
 
 // FI_DISCARD alone has no meaning: it says what becomes of what is peeked at or was claimed.
@@ -65,27 +67,29 @@ ssize_t recvmsg(fid_ep* fid, const fi_msg_tagged* msg, std::uint64_t flags) {
   return receive_tagged(Handle::from(fid), *msg, flags, nullptr);
 }
 
-ssize_t send_pieces(fid_ep* fid, std::span<const LocalRange> list, fi_addr_t peer,
-                    std::uint64_t tag, void* context) {
-  Handle& ep = Handle::from(fid);
+ssize_t send_pieces(Handle& ep, std::span<const LocalRange> list, fi_addr_t peer,
+                    std::uint64_t tag, void* context, std::uint64_t flags) {
   SendCall call;
   call.peer = peer;
   call.operation = link::Operation::kTagged;
   call.tag = tag;
   call.pieces = list;
-  call.report = report(ep.tx_selective(), ep.tx_flags, context);
-  return send(ep, call, ep.tx_flags);
+  call.report = report(ep.tx_selective(), flags, context);
+  return send(ep, call, flags);
 }
 
 ssize_t send_one(fid_ep* fid, const void* buffer, std::size_t length, void*, fi_addr_t peer,
                  std::uint64_t tag, void* context) {
+  Handle& ep = Handle::from(fid);
+  const std::uint64_t flags = ep.tx_flags;
   const LocalRange one = message_piece(buffer, length);
-  return send_pieces(fid, {&one, 1}, peer, tag, context);
+  return send_pieces(ep, {&one, 1}, peer, tag, context, flags);
 }
 
 ssize_t sendv(fid_ep* fid, const iovec* list, void**, std::size_t count, fi_addr_t peer,
               std::uint64_t tag, void* context) {
-  return send_pieces(fid, pieces(list, count), peer, tag, context);
+  Handle& ep = Handle::from(fid);
+  return send_pieces(ep, pieces(list, count), peer, tag, context, ep.tx_flags);
 }
 
 ssize_t sendmsg(fid_ep* fid, const fi_msg_tagged* msg, std::uint64_t flags) {
@@ -96,6 +100,7 @@ ssize_t sendmsg(fid_ep* fid, const fi_msg_tagged* msg, std::uint64_t flags) {
 ssize_t senddata(fid_ep* fid, const void* buffer, std::size_t length, void*, std::uint64_t data,
                  fi_addr_t peer, std::uint64_t tag, void* context) {
   Handle& ep = Handle::from(fid);
+  const std::uint64_t flags = ep.tx_flags;
   const LocalRange one = message_piece(buffer, length);
   SendCall call;
   call.peer = peer;
@@ -104,8 +109,8 @@ ssize_t senddata(fid_ep* fid, const void* buffer, std::size_t length, void*, std
   call.tag = tag;
   call.data = data;
   call.pieces = {&one, 1};
-  call.report = report(ep.tx_selective(), ep.tx_flags, context);
-  return send(ep, call, ep.tx_flags);
+  call.report = report(ep.tx_selective(), flags, context);
+  return send(ep, call, flags);
 }
 
 ssize_t inject_with(fid_ep* fid, const void* buffer, std::size_t length, bool has_data,

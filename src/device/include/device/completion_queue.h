@@ -73,7 +73,7 @@ class CompletionQueue {
   // with an error, and removes them. Sets `front` to what is at the front when it took none.
   template <class Take>
   std::size_t pop(std::size_t count, Front& front, Take take) {
-    const std::lock_guard guard(lock_);
+    const Section section(lock_);
     const std::size_t first = head_.load(std::memory_order_relaxed);
     const std::size_t end = tail_.load(std::memory_order_relaxed);
     std::size_t next = first;

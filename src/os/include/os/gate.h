@@ -26,25 +26,22 @@ class Gate {
   Gate(const Gate&) = delete;
   Gate& operator=(const Gate&) = delete;
 
-  // Owners: waits while a foreign thread is inside. Calls nest; those of a foreign thread that is
-  // inside do nothing.
-  void enter() {
+  // Owners: waits while a foreign thread is inside. Calls nest, the last first; each passes what
+  // enter() returned to its leave().
+  unsigned enter() {
     if (!wanted_.load(std::memory_order_acquire)) [[likely]] {
       const unsigned depth = inside_.load(std::memory_order_relaxed);
       inside_.store(depth + 1, std::memory_order_relaxed);
       std::atomic_signal_fence(std::memory_order_seq_cst);
       if (depth != 0 || !wanted_.load(std::memory_order_acquire)) [[likely]]
-        return;
+        return depth;
       inside_.store(0, std::memory_order_release);
     }
-    enter_beside_foreign();
+    return enter_beside_foreign();
   }
-  // A foreign thread must not touch the count, not even while no owner is inside: one may be about
-  // to come in that has not seen its wish yet.
-  void leave() {
-    if (wanted_.load(std::memory_order_relaxed) && is_foreign()) [[unlikely]]
-      return;
-    inside_.store(inside_.load(std::memory_order_relaxed) - 1, std::memory_order_release);
+  void leave(unsigned depth) {
+    if (depth != kForeign) [[likely]]
+      inside_.store(depth, std::memory_order_release);
   }
 
   // Any thread that is not inside as an owner: waits until no other thread is, and keeps them out.
@@ -56,7 +53,12 @@ class Gate {
   bool is_foreign() const {
     return foreign_.load(std::memory_order_relaxed) == std::this_thread::get_id();
   }
-  void enter_beside_foreign();
+  unsigned enter_beside_foreign();
+
+  // For the calls of an owner that a foreign thread makes while it is inside. It must not touch the
+  // count, not even while no owner is inside: one may be about to come in that has not seen its
+  // wish yet.
+  static constexpr unsigned kForeign = ~0u;
 
   std::atomic<unsigned> inside_{0};  // calls of owners that have not left
   std::atomic<bool> wanted_{false};

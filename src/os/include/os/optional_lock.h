@@ -55,33 +55,60 @@ class SpinLock {
   const bool needed_;
 };
 
-// The lock of an object of a domain. May be taken twice by one thread only where it keeps no other
-// thread of the program out.
+// The lock of an object of a domain, taken by a Section. May be taken twice by one thread only where
+// it keeps no other thread of the program out.
 class OptionalLock {
  public:
   explicit OptionalLock(const Locking& locking = true)
       : gate_(locking.gate), own_(locking.needed) {}
 
-  // As SpinLock's.
-  void lock() {
-    if (gate_ != nullptr) return gate_->enter();
-    own_.lock();
-  }
-  bool try_lock() {
-    if (gate_ != nullptr) return gate_->enter(), true;
-    return own_.try_lock();
-  }
-  void unlock() {
-    if (gate_ != nullptr) return gate_->leave();
-    own_.unlock();
-  }
   // What a caller takes that holds another lock of the same domain: it came through the gate.
   SpinLock& inner() { return own_; }
 
  private:
+  friend class Section;
   friend class ControlGuard;
   Gate* const gate_;
   SpinLock own_;
+};
+
+// Holds the lock of an object of a domain, as std::unique_lock does. Sections of one thread end in
+// the reverse order of their beginnings.
+class Section {
+ public:
+  // Blocks until this thread may enter.
+  explicit Section(OptionalLock& lock) : lock_(lock), gate_(lock.gate_) {
+    if (gate_ != nullptr) {
+      depth_ = gate_->enter();
+    } else {
+      lock_.own_.lock();
+    }
+  }
+  // Enters when no other thread holds the lock; waits for a foreign one.
+  Section(OptionalLock& lock, std::try_to_lock_t) : lock_(lock), gate_(lock.gate_) {
+    if (gate_ != nullptr) {
+      depth_ = gate_->enter();
+    } else {
+      entered_ = lock_.own_.try_lock();
+    }
+  }
+  ~Section() {
+    if (gate_ != nullptr) {
+      gate_->leave(depth_);
+    } else if (entered_) {
+      lock_.own_.unlock();
+    }
+  }
+  Section(const Section&) = delete;
+  Section& operator=(const Section&) = delete;
+
+  bool entered() const { return entered_; }
+
+ private:
+  OptionalLock& lock_;
+  Gate* const gate_;
+  unsigned depth_ = 0;
+  bool entered_ = true;
 };
 
 // Keeps the threads that move data out of a domain for a moment, where no lock does. For control
