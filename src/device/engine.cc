@@ -51,19 +51,24 @@ void EngineGroup::detach(Engine& engine) {
   if (std::erase(sleeping_, &engine) != 0) engine.wake_up();
 }
 
+void EngineGroup::drive() {
+  const std::unique_lock guard(lock_.inner(), std::try_to_lock);
+  if (!guard.owns_lock()) return;
+  if (asleep_.load(std::memory_order_relaxed)) [[unlikely]]
+    wake_up();
+  for (Engine* engine : engines_) engine->progress();
+}
+
 void EngineGroup::progress() {
   {
-    const Section section(lock_, std::try_to_lock);
-    if (!section.entered()) return;
-    if (asleep_.load(std::memory_order_relaxed)) [[unlikely]]
-      wake_up();
-    for (Engine* engine : engines_) engine->progress();
+    const Visit visit(lock_.gate());
+    drive();
   }
-  yield_when_idle();
+  count_poll();
 }
 
 // Two threads that poll at once may miss a count of each other: the yield comes later then.
-inline void EngineGroup::yield_when_idle() {
+void EngineGroup::count_poll() {
   const unsigned polls = idle_polls_.load(std::memory_order_relaxed) + 1;
   if (polls < kIdlePolls) [[likely]]
     return idle_polls_.store(polls, std::memory_order_relaxed);

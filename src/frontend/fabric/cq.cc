@@ -81,11 +81,14 @@ ssize_t readfrom(fid_cq* fid, void* buffer, std::size_t count, fi_addr_t* source
   CompletionQueue& cq = CompletionQueue::from(fid);
   if (buffer == nullptr && count != 0) return -FI_EINVAL;
   return at_c_border([&]() -> ssize_t {
-    if (cq.queue().empty() || cq.progress_is_due()) {
-      cq.queue().engines().progress();
-      if (cq.queue().empty()) return -FI_EAGAIN;
+    device::CompletionQueue& queue = cq.queue();
+    {
+      const Visit visit(queue.gate());
+      if (queue.empty() || cq.progress_is_due()) queue.engines().drive();
+      if (!queue.empty()) return take(cq, buffer, count, sources);
     }
-    return take(cq, buffer, count, sources);
+    queue.engines().count_poll();
+    return -FI_EAGAIN;
   });
 }
 
@@ -102,6 +105,7 @@ ssize_t sreadfrom(fid_cq* fid, void* buffer, std::size_t count, fi_addr_t* sourc
     const std::size_t least = cq.threshold(condition);
     const auto ready = [&] { return cq.queue().size() >= least || cq.queue().has_error(); };
     cq.queue().engines().wait(std::chrono::milliseconds(timeout), ready);
+    const Visit visit(cq.queue().gate());
     return take(cq, buffer, count, sources);
   });
 }

@@ -22,6 +22,8 @@ class CompletionQueue {
 
   // Drives the endpoints of this queue; waiting and its descriptor.
   EngineGroup& engines() { return engines_; }
+  // What a thread that takes entries comes through; null where locks keep threads apart.
+  Gate* gate() const { return lock_.gate(); }
 
   // Adds an entry, which fill(Completion&) must write completely: it holds what its place held
   // before. From within an endpoint of the domain, whose lock is held.
@@ -70,10 +72,11 @@ class CompletionQueue {
   // What stands at the front.
   enum class Front { kNothing, kCompletion, kError };
   // Calls take(const Completion&) for up to `count` entries from the front, stopping at an entry
-  // with an error, and removes them. Sets `front` to what is at the front when it took none.
+  // with an error, and removes them. Sets `front` to what is at the front when it took none. The
+  // caller is on a visit to the domain (gate()).
   template <class Take>
   std::size_t pop(std::size_t count, Front& front, Take take) {
-    const Section section(lock_);
+    const std::lock_guard guard(lock_.inner());
     const std::size_t first = head_.load(std::memory_order_relaxed);
     const std::size_t end = tail_.load(std::memory_order_relaxed);
     std::size_t next = first;

@@ -54,6 +54,10 @@ class EngineGroup {
   // Yields the processor now and then when it has been called kIdlePolls times without any news:
   // the peer may need it. Not from within an engine.
   void progress();
+  // The two parts of progress(): the first for a caller on a visit to the domain, the second, which
+  // may yield, for one outside.
+  void drive();
+  void count_poll();
 
   // Tells whoever sleeps that there is news; any thread, also from within progress().
   void notify() {
@@ -86,7 +90,6 @@ class EngineGroup {
   // A yield costs 0.3 us even where no other thread wants the processor, these polls some 20 us.
   static constexpr unsigned kPollsPerYield = 256;
 
-  void yield_when_idle();
   class Lead;
   bool fall_asleep(const std::function<bool()>& ready);
   void sleep(std::chrono::nanoseconds limit);

@@ -55,60 +55,46 @@ class SpinLock {
   const bool needed_;
 };
 
-// The lock of an object of a domain, taken by a Section. May be taken twice by one thread only where
-// it keeps no other thread of the program out.
+// The stay of an owner behind the gate of a domain, if there is one. Visits of one thread end in the
+// reverse order of their beginnings. One lasts for several objects of the domain.
+class Visit {
+ public:
+  // Waits while a foreign thread is inside.
+  explicit Visit(Gate* gate) : gate_(gate), depth_(gate != nullptr ? gate->enter() : 0) {}
+  ~Visit() {
+    if (gate_ != nullptr) gate_->leave(depth_);
+  }
+  Visit(const Visit&) = delete;
+  Visit& operator=(const Visit&) = delete;
+
+ private:
+  Gate* const gate_;
+  const unsigned depth_;
+};
+
+// The lock of an object of a domain, taken by a Section.
 class OptionalLock {
  public:
   explicit OptionalLock(const Locking& locking = true)
       : gate_(locking.gate), own_(locking.needed) {}
 
-  // What a caller takes that holds another lock of the same domain: it came through the gate.
+  // What a caller takes that is inside the domain already: on a visit, or holding another lock.
   SpinLock& inner() { return own_; }
+  Gate* gate() const { return gate_; }
 
  private:
-  friend class Section;
-  friend class ControlGuard;
   Gate* const gate_;
   SpinLock own_;
 };
 
-// Holds the lock of an object of a domain, as std::unique_lock does. Sections of one thread end in
-// the reverse order of their beginnings.
+// Visits the domain and holds the lock of an object of it. Blocks until the thread may enter.
 class Section {
  public:
-  // Blocks until this thread may enter.
-  explicit Section(OptionalLock& lock) : lock_(lock), gate_(lock.gate_) {
-    if (gate_ != nullptr) {
-      depth_ = gate_->enter();
-    } else {
-      lock_.own_.lock();
-    }
-  }
-  // Enters when no other thread holds the lock; waits for a foreign one.
-  Section(OptionalLock& lock, std::try_to_lock_t) : lock_(lock), gate_(lock.gate_) {
-    if (gate_ != nullptr) {
-      depth_ = gate_->enter();
-    } else {
-      entered_ = lock_.own_.try_lock();
-    }
-  }
-  ~Section() {
-    if (gate_ != nullptr) {
-      gate_->leave(depth_);
-    } else if (entered_) {
-      lock_.own_.unlock();
-    }
-  }
-  Section(const Section&) = delete;
-  Section& operator=(const Section&) = delete;
-
-  bool entered() const { return entered_; }
+  explicit Section(OptionalLock& lock) : visit_(lock.gate()), guard_(lock.inner()) {}
 
  private:
-  OptionalLock& lock_;
-  Gate* const gate_;
-  unsigned depth_ = 0;
-  bool entered_ = true;
+  const Visit visit_;
+  const std::lock_guard<SpinLock> guard_;
 };
 
 // Keeps the threads that move data out of a domain for a moment, where no lock does. For control
@@ -131,7 +117,7 @@ class ForeignGuard {
 // As std::lock_guard, for control calls. The thread must not be inside the domain as an owner.
 class ControlGuard {
  public:
-  explicit ControlGuard(OptionalLock& lock) : foreign_(lock.gate_), guard_(lock.own_) {}
+  explicit ControlGuard(OptionalLock& lock) : foreign_(lock.gate()), guard_(lock.inner()) {}
 
  private:
   const ForeignGuard foreign_;
