@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -27,9 +28,9 @@ class Counting : public Engine {
   unsigned polls() override { return 42; }
 
   int count() {
-    const std::lock_guard guard(lock_);
+    const Section guard(lock_);
     const int before = counted_;
-    const std::lock_guard again(inner_);
+    const Section again(inner_);
     counted_ = before + 1;
     return counted_;
   }
@@ -71,7 +72,7 @@ TEST_F(StrangerTest, NoCallOfOwnersOrStrangersIsLost) {
 TEST_F(StrangerTest, AStrangerWaitsUntilOwnersHaveLeft) {
   OptionalLock lock{Locking(gate)};
   std::atomic<bool> visited{false};
-  lock.lock();
+  std::optional<Section> section(std::in_place, lock);
   std::thread visitor([&] {
     stranger.progress();
     visited = true;
@@ -79,7 +80,7 @@ TEST_F(StrangerTest, AStrangerWaitsUntilOwnersHaveLeft) {
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_EQ(engine.count(), 1) << "owners inside go on";
   EXPECT_FALSE(visited);
-  lock.unlock();
+  section.reset();
   visitor.join();
   EXPECT_EQ(engine.count(), 3);
 }
@@ -87,11 +88,10 @@ TEST_F(StrangerTest, AStrangerWaitsUntilOwnersHaveLeft) {
 TEST_F(StrangerTest, AnOwnerWaitsUntilTheStrangerHasLeft) {
   OptionalLock lock{Locking(gate)};
   gate.enter_foreign();
-  EXPECT_TRUE(lock.try_lock()) << "the stranger is an owner now";
-  lock.unlock();
+  { const Section section(lock); }  // the stranger is an owner now
   std::atomic<bool> entered{false};
   std::thread owner([&] {
-    const std::lock_guard guard(lock);
+    const Section section(lock);
     entered = true;
   });
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -109,14 +109,14 @@ TEST_F(StrangerTest, ControlCallsOfManyThreadsMeetNoOwnerInside) {
     for (int call = 0; call < kCalls; ++call) {
       const ControlGuard guard(lock);
       const ControlGuard again(lock);
-      const std::lock_guard as_an_owner_does(lock);
+      const Section as_an_owner_does(lock);
       ++count;
     }
   };
   std::thread one(control);
   std::thread two(control);
   for (int call = 0; call < kCalls; ++call) {
-    const std::lock_guard guard(lock);
+    const Section section(lock);
     const std::lock_guard inner(lock.inner());
     ++count;
   }
@@ -150,7 +150,7 @@ TEST_F(StrangerTest, EnginesComeAndGoWhileTheOwnerDrivesTheirGroup) {
 // Whoever watches an engine does not disturb those who drive it.
 TEST_F(StrangerTest, PollsAreCountedFromOutside) {
   OptionalLock lock{Locking(gate)};
-  const std::lock_guard inside(lock);
+  const Section inside(lock);
   std::thread([&] { EXPECT_EQ(stranger.polls(), 42U); }).join();
 }
 

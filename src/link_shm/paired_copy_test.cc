@@ -26,8 +26,7 @@ LocalRange whole(Bytes& bytes) { return {bytes.data(), bytes.size()}; }
 // PeerProcess is used by one thread at a time.
 PeerProcess& this_process() {
   static const RuntimeDir dir;
-  static const os::SharedFilePtr file =
-      os::SharedFile::create(dir.path() + "/locks", 4096).value();
+  static const os::SharedFilePtr file = os::SharedFile::create(dir.path() + "/locks", 4096).value();
   thread_local PeerProcess self(file, 0, ::getpid());
   return self;
 }

@@ -15,6 +15,7 @@ using testing::pattern;
 struct Manager final : ConnectionSink {
   std::vector<std::pair<std::uint32_t, std::string>> said;
   int losses = 0;
+  int partings = 0;
   bool last_died = false;
   int ticks = 0;
 
@@ -28,6 +29,7 @@ struct Manager final : ConnectionSink {
   }
   void tick(os::Time) override { ++ticks; }
   void reached() override {}
+  void parting_is_due() override { ++partings; }
 };
 
 struct ConnectedEnd {
@@ -179,6 +181,16 @@ TEST_F(ConnectedTest, ThatThePeerLeavesIsToldAfterWhatItSent) {
   EXPECT_EQ(got, sent);
   EXPECT_EQ(right.manager.losses, 1);
   EXPECT_FALSE(right.manager.last_died);
+}
+
+TEST_F(ConnectedTest, ALaterPartingIsDueInTheNextPollAndKeepsAwake) {
+  join();
+  right.endpoint->part_later();
+  EXPECT_FALSE(right.endpoint->fall_asleep());
+  right.endpoint->wake_up();
+  EXPECT_EQ(right.manager.partings, 0);
+  for (int i = 0; i < 2; ++i) right.endpoint->progress();
+  EXPECT_EQ(right.manager.partings, 1);
 }
 
 TEST_F(ConnectedTest, WhoeverFindsTheWayBrokenHearsOfAnEndBeforeItIsTold) {

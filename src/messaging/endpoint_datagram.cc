@@ -59,7 +59,7 @@ bool Endpoint::hand_over(link::Flow& flow, SendCall& call) {
     case link::Outcome::State::kTooSoon:
       return false;
     case link::Outcome::State::kFailed:
-      ++drops_.nobody;
+      ++drops_.no_peer;
       if (call.tag == 0) lose(peers_[call.peer]);
       return true;
   }
@@ -77,7 +77,7 @@ int Endpoint::send_datagram(SendCall& call) {
   if (error == EINVAL) return EINVAL;
   make_datagram(call, 0, setup_.bindings.tx);
   if (flow == nullptr) {
-    ++drops_.nobody;
+    ++drops_.no_peer;
   } else if (!hand_over(*flow, call)) {
     return EAGAIN;
   }

@@ -121,6 +121,10 @@ bool Endpoint::tick() {
 void Endpoint::progress_locked() {
   if (closing_) [[unlikely]]
     return;
+  if (parting_is_due_) [[unlikely]] {
+    parting_is_due_ = false;
+    setup_.connection->parting_is_due();
+  }
   port_->inbox().poll(*this);
   for (std::size_t i = 0; i < busy_.size();) {
     link::Flow* flow = busy_[i];
@@ -180,7 +184,7 @@ bool Endpoint::fall_asleep() {
   }
   watch_processes();
   for (link::Flow* flow : busy_) flow->set_asleep(true);
-  const bool quiet = port_->inbox().fall_asleep() && !ended &&
+  const bool quiet = port_->inbox().fall_asleep() && !ended && !parting_is_due_ &&
                      std::none_of(busy_.begin(), busy_.end(),
                                   [](const link::Flow* flow) { return flow->ready(); });
   // Going to sleep has silenced the bell for those who slept before.

@@ -14,6 +14,8 @@ namespace weft::messaging {
 namespace {
 
 constexpr auto kClosePatience = std::chrono::seconds(2);
+// Of datagrams that came before their receives: about what a socket buffer holds by default.
+constexpr std::size_t kMostDatagramBytes = 192 * 1024;
 
 std::uint64_t receive_flags(const link::Arrival& arrival) {
   return device::kReceive |
@@ -23,6 +25,15 @@ std::uint64_t receive_flags(const link::Arrival& arrival) {
 
 Taken taken_of(const link::Arrival& arrival, PeerIndex sender) {
   return {receive_flags(arrival), arrival.data, arrival.tag, arrival.length, sender};
+}
+
+// Of a message or a datagram, whose tag is the number of its group.
+Taken taken_of_either(const link::Arrival& arrival, PeerIndex sender) {
+  Taken taken = taken_of(arrival, sender);
+  if (arrival.operation != link::Operation::kDatagram) return taken;
+  if (arrival.tag != 0) taken.flags |= device::kMulticast;
+  taken.tag = 0;
+  return taken;
 }
 
 }  // namespace
@@ -205,21 +216,28 @@ bool Endpoint::arriving(const link::Arrival& arrival) {
   return true;
 }
 
-// Nothing of a datagram is kept: what cannot be placed at once is lost.
+// Without a receive a datagram is kept as a socket buffer would keep it: a few, for a moment.
+// Without room to report it, it is lost.
 void Endpoint::datagram(const link::Arrival& arrival) {
   if (setup_.service != link::Service::kDatagram || !hears(arrival.tag)) return;
-  const bool reportable = setup_.bindings.rx == nullptr || !setup_.bindings.rx->full();
-  const PeerIndex sender = number_of(*sources_[arrival.source]);
-  Receive* receive = reportable ? queue_.matcher(false).match(0, sender) : nullptr;
-  if (receive == nullptr) {
+  if (setup_.bindings.rx != nullptr && setup_.bindings.rx->full()) {
     ++drops_.unwanted;
     return;
   }
+  const PeerIndex sender = number_of(*sources_[arrival.source]);
+  Receive* receive = queue_.matcher(false).match(0, sender);
+  if (receive == nullptr) return keep_datagram(arrival);
   if (receive->multi) receive = &queue_.part_of(*receive, arrival.length);
-  Taken taken = taken_of(arrival, sender);
-  taken.tag = 0;
-  if (arrival.tag != 0) taken.flags |= device::kMulticast;
-  deliver(*receive, arrival, taken);
+  deliver(*receive, arrival, taken_of_either(arrival, sender));
+}
+
+void Endpoint::keep_datagram(const link::Arrival& arrival) {
+  const std::size_t limit = std::min(kMostDatagramBytes, setup_.options.unexpected_limit);
+  if (queue_.bytes_kept() + Matcher::cost_of(arrival) > limit) {
+    ++drops_.unwanted;
+    return;
+  }
+  queue_.matcher(false).keep(arrival, sources_[arrival.source]);
 }
 
 // What takes no receive.
@@ -277,7 +295,7 @@ void Endpoint::fail_receive(Receive& receive, bool tagged, int error) {
 void Endpoint::take(Receive& receive, Unexpected& message) {
   const Kept taken = queue_.matcher_of(message).take(message);
   const PeerIndex sender = number_of(*taken.from);
-  deliver(receive, taken.arrival, taken_of(taken.arrival, sender));
+  deliver(receive, taken.arrival, taken_of_either(taken.arrival, sender));
 }
 
 void Endpoint::report_peek(const ReceiveCall& call, const Unexpected* message, int error) {

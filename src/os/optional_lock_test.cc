@@ -15,7 +15,9 @@ namespace {
 
 bool another_thread_enters(OptionalLock& lock) {
   bool entered = false;
-  std::thread([&] { entered = std::unique_lock(lock.inner(), std::try_to_lock).owns_lock(); }).join();
+  std::thread([&] {
+    entered = std::unique_lock(lock.inner(), std::try_to_lock).owns_lock();
+  }).join();
   return entered;
 }
 

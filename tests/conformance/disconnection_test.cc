@@ -124,6 +124,30 @@ TEST_F(Connected, WhatWasSentBeforeTheEndArrives) {
   }
 }
 
+// A server that answers each of its clients and leaves: no answer is behind the end of a
+// connection.
+TEST_F(Connected, MessagesOfOthersComeBeforeTheReceivesThatEndWithAConnection) {
+  if (only_links("udp"))
+    GTEST_SKIP() << "a background thread polls each endpoint in its own time there";
+  for (int round = 0; round < 10; ++round) {
+    Pair pairs[] = {Pair(place), Pair(place), Pair(place)};
+    std::uint64_t got[4] = {};
+    std::size_t waiting = 0;
+    for (const Pair& pair : pairs) ASSERT_EQ(receive(pair.active.get(), got[waiting++]), 0);
+    ASSERT_EQ(receive(pairs[0].active.get(), got[waiting]), 0);
+    for (const Pair& pair : pairs) {
+      const std::uint64_t value = 7;
+      ASSERT_EQ(fi_inject(pair.passive.get(), &value, sizeof value, 0), 0);
+    }
+    for (Pair& pair : pairs) pair.passive.reset();
+    for (std::size_t i = 0; i < waiting; ++i) EXPECT_EQ(place.completion().err, 0) << i;
+    EXPECT_NE(place.completion().err, 0);
+    for (std::size_t i = 0; i < waiting; ++i) EXPECT_EQ(got[i], 7u);
+    while (place.read()) {
+    }
+  }
+}
+
 TEST_F(Connected, WhatIsPendingAtTheEndIsReportedOnce) {
   Pair pair(place);
   std::vector<char> large(kLarge);

@@ -138,7 +138,9 @@ void Connector::failed(int error, std::span<const std::byte> data) {
   eq_->push_error(entry, data);
 }
 
-void Connector::parted() {
+void Connector::parted() { core_->part_later(); }
+
+void Connector::parting_is_due() {
   tell_what_was_early();
   core_->part(ECONNRESET);
   eq_->push_connection(FI_SHUTDOWN, ep_, nullptr, {});

@@ -48,6 +48,7 @@ class Connector final : messaging::ConnectionSink, connect::Border {
   void heard(std::uint32_t source, std::span<const std::byte> message) override;
   void lost(bool died) override;
   void reached() override;
+  void parting_is_due() override;
   void tick(os::Time now) override;
   int reach(const os::SocketAddress& peer) override;
   int tell(const connect::Message& message) override;

@@ -60,7 +60,7 @@ void log_drops(const os::SocketAddress& own, const messaging::Drops& drops) {
   log_info(FI_LOG_EP_DATA,
            "datagrams of {}: {} sent to nobody, {} to peers without room, {} arrived unwanted, "
            "{} lost on arrival",
-           own.text(), drops.nobody, drops.no_room, drops.unwanted, drops.lost);
+           own.text(), drops.no_peer, drops.no_room, drops.unwanted, drops.lost);
 }
 
 void log_dropped_packets(const os::SocketAddress& own, const std::string& packets) {

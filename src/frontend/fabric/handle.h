@@ -17,9 +17,10 @@ namespace weft::fabric {
 class Domain;
 class Endpoint;
 
-// Flags that one thread may set while another one posts (fi_control(3) is thread safe). A call reads
-// them once, before it describes itself in variables whose address is passed on: to the compiler an
-// atomic load may change those, so that it would compute everything known about them anew.
+// Flags that one thread may set while another one posts (fi_control(3) is thread safe). A call
+// reads them once, before it describes itself in variables whose address is passed on: to the
+// compiler an atomic load may change those, so that it would compute everything known about them
+// anew.
 class Flags {
  public:
   Flags() = default;

@@ -67,8 +67,8 @@ ssize_t recvmsg(fid_ep* fid, const fi_msg_tagged* msg, std::uint64_t flags) {
   return receive_tagged(Handle::from(fid), *msg, flags, nullptr);
 }
 
-ssize_t send_pieces(Handle& ep, std::span<const LocalRange> list, fi_addr_t peer,
-                    std::uint64_t tag, void* context, std::uint64_t flags) {
+ssize_t send_pieces(Handle& ep, std::span<const LocalRange> list, fi_addr_t peer, std::uint64_t tag,
+                    void* context, std::uint64_t flags) {
   SendCall call;
   call.peer = peer;
   call.operation = link::Operation::kTagged;

@@ -25,6 +25,8 @@ class ConnectionSink {
   virtual void lost(bool died) = 0;
   // The peer, whom admit() took, can be sent to from now on, where that was not so at once.
   virtual void reached() = 0;
+  // The poll after Endpoint::part_later() has begun.
+  virtual void parting_is_due() = 0;
   // Time goes by: called a few times per second while somebody polls or waits.
   virtual void tick(os::Time now) = 0;
 };

@@ -65,10 +65,11 @@ struct EndpointSetup {
 
 // Datagrams that an endpoint did not deliver.
 struct Drops {
-  std::uint64_t nobody = 0;    // sent to a peer that was not there
-  std::uint64_t no_room = 0;   // sent to a peer whose queue was full
-  std::uint64_t unwanted = 0;  // arrived while no receive, or no place for its report, was free
-  std::uint64_t lost = 0;      // came to a link that was full, or did not take them
+  std::uint64_t no_peer = 0;  // sent to a peer that was not there
+  std::uint64_t no_room = 0;  // sent to a peer whose queue was full
+  // Arrived when as much was kept as is kept before a receive, or without room for its report.
+  std::uint64_t unwanted = 0;
+  std::uint64_t lost = 0;  // came to a link that was full, or did not take them
 };
 
 // A multicast group that an endpoint joined.
@@ -160,6 +161,10 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   // Ends the connection: what is pending, and receives that wait unless they are shared, are
   // reported with `error`.
   void part(int error);
+  // Has the next poll call ConnectionSink::parting_is_due(). By then the messages that have come to
+  // other endpoints stand in the completion queue, before the receives that end with this
+  // connection.
+  void part_later() { parting_is_due_ = true; }
 
   void progress() override;
   bool fall_asleep() override;
@@ -216,6 +221,7 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   Group* find_group(PeerIndex peer);
   bool hears(std::uint64_t group) const;
   void datagram(const link::Arrival& arrival);
+  void keep_datagram(const link::Arrival& arrival);
 
   // Sending (endpoint_send.cc).
   template <class Call>
@@ -300,6 +306,7 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   int ended_ = 0;                               // what posts answer since part(), or 0
   int parting_error_ = ECONNRESET;              // what sends that part() ends are reported with
   bool closing_ = false;                        // takes nothing in
+  bool parting_is_due_ = false;                 // in the next poll
   int sleepers_ = 0;
   std::atomic<unsigned> polls_{0};
   os::Time next_check_{};

@@ -55,8 +55,8 @@ class SpinLock {
   const bool needed_;
 };
 
-// The stay of an owner behind the gate of a domain, if there is one. Visits of one thread end in the
-// reverse order of their beginnings. One lasts for several objects of the domain.
+// The stay of an owner behind the gate of a domain, if there is one. Visits of one thread end in
+// the reverse order of their beginnings. One lasts for several objects of the domain.
 class Visit {
  public:
   // Waits while a foreign thread is inside.
