@@ -135,7 +135,10 @@ TEST_P(Backpressure, AFullQueueHoldsTheSenderBackUntilItIsRead) {
   std::size_t posted = flood(region);
   ASSERT_GT(posted, 0U);
   std::size_t told = read_queue();
-  EXPECT_LE(told, kQueue + kAccepted);
+  // Over the network the bytes of a large message come behind all that the peer has sent before:
+  // as long as one is under way, others are accepted, for as many receives as there are.
+  const bool behind_others = only_links("udp") && std::get<2>(GetParam()) == What::kLargeMessages;
+  EXPECT_LE(told, behind_others ? flood_size() : kQueue + kAccepted);
   const auto all_told = [&] {
     if (posted < flood_size() && post_one(region) == 0) ++posted;
     initiator_->endpoint().poll();
