@@ -3,6 +3,7 @@
 #include "device/device.h"
 
 #include "doors.h"
+#include "os/probe.h"
 #include "os/process_memory.h"
 
 namespace weft::device {
@@ -28,6 +29,7 @@ Result<std::shared_ptr<Doors>> Device::doors() {
 }
 
 Result<std::shared_ptr<Device>> Device::open(const std::string& base_directory) {
+  os::handle_failed_probes();
   auto directory = os::RuntimeDirectory::open(base_directory);
   if (!directory) return directory.error();
   auto regions = memory::RegionTable::create(directory.value().path());

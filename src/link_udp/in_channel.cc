@@ -53,6 +53,7 @@ link::Arrival arrival_of(const MessageHeader& header, std::uint32_t source) {
   arrival.operation = header.operation;
   arrival.has_data = header.has_data;
   arrival.wants_ack = header.wants_ack;
+  arrival.by_processor = true;
   arrival.source = source;
   arrival.tag = header.tag;
   arrival.data = header.data;

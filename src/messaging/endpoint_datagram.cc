@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "messaging/endpoint.h"
+#include "os/probe.h"
 
 namespace weft::messaging {
 namespace {
@@ -11,6 +12,8 @@ namespace {
 constexpr auto kLookAgain = std::chrono::milliseconds(20);
 // No address vector grows to this number: whoever takes a peer for a group hears of it.
 constexpr PeerIndex kFirstGroup = PeerIndex{1} << 62;
+
+constexpr std::uint64_t kDatagram = device::kSend | device::kMessage;
 
 // A packet of the network carries that much of the data.
 constexpr std::uint64_t kData = 0xFFFF'FFFF;
@@ -75,13 +78,14 @@ int Endpoint::send_datagram(SendCall& call) {
   int error = 0;
   link::Flow* flow = flow_to(call.peer, error);
   if (error == EINVAL) return EINVAL;
+  if (!os::readable(call.pieces)) return fail(call.report, kDatagram, Event::kSend, EFAULT, 0);
   make_datagram(call, 0, setup_.bindings.tx);
   if (flow == nullptr) {
     ++drops_.no_peer;
   } else if (!hand_over(*flow, call)) {
     return EAGAIN;
   }
-  complete(call.report, device::kSend | device::kMessage, Event::kSend);
+  complete(call.report, kDatagram, Event::kSend);
   return 0;
 }
 
@@ -93,9 +97,12 @@ int Endpoint::send_to_group(SendCall& call) {
   Group* group = find_group(call.peer);
   if (group == nullptr) return EINVAL;
   if (group->flow == nullptr) return EACCES;
+  if (!os::readable(call.pieces)) {
+    return fail(call.report, kDatagram | device::kMulticast, Event::kSend, EFAULT, 0);
+  }
   make_datagram(call, group->number, setup_.bindings.tx);
   if (!hand_over(*group->flow, call)) return EAGAIN;
-  complete(call.report, device::kSend | device::kMessage | device::kMulticast, Event::kSend);
+  complete(call.report, kDatagram | device::kMulticast, Event::kSend);
   return 0;
 }
 

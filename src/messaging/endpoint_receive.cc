@@ -9,6 +9,7 @@
 #include "base/slices.h"
 #include "base/small_copy.h"
 #include "messaging/endpoint.h"
+#include "os/probe.h"
 
 namespace weft::messaging {
 namespace {
@@ -135,16 +136,26 @@ inline void Endpoint::deliver(Receive& receive, const link::Arrival& arrival, co
     under_way_.push_back(receive);
     ++takes_under_way_;
     const std::uint64_t length = std::min<std::uint64_t>(arrival.length, receive.capacity);
-    port_->inbox().accept(*this, arrival.offer, pieces, length, &receive);
+    const bool placed = !arrival.by_processor || os::writable(pieces, length);
+    receive.fault = placed ? 0 : EFAULT;
+    port_->inbox().accept(*this, arrival.offer, placed ? pieces : std::span<const LocalRange>(),
+                          placed ? length : 0, &receive);
     return;
   }
+  int fault = 0;
   if (receive.count == 1 && arrival.length <= std::min(receive.capacity, kMostSmallCopy)) {
-    copy_small(receive.pieces[0].base, arrival.payload, arrival.length);
-  } else {
+    if (os::writable(receive.pieces[0].base, arrival.length)) [[likely]] {
+      copy_small(receive.pieces[0].base, arrival.payload, arrival.length);
+    } else {
+      fault = EFAULT;
+    }
+  } else if (os::writable(pieces, arrival.length)) {
     scatter(pieces, arrival.payload, arrival.length);
+  } else {
+    fault = EFAULT;
   }
   if (arrival.wants_ack) port_->inbox().acknowledge(arrival.offer);
-  finish(receive, taken, 0);
+  finish(receive, taken, fault);
 }
 
 // Fails what waits for messages of the dead, unless a living process has taken over the address.
@@ -276,7 +287,7 @@ void Endpoint::received(void* cookie, int error) {
   Receive& receive = *static_cast<Receive*>(cookie);
   under_way_.erase(under_way_.iterator_to(receive));
   --takes_under_way_;
-  finish(receive, receive.taken, error);
+  finish(receive, receive.taken, error != 0 ? error : receive.fault);
 }
 
 // One that no message came for. A multi-receive some of whose messages are under way goes back with

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "messaging/endpoint.h"
+#include "os/probe.h"
 
 namespace weft::messaging {
 namespace {
@@ -27,6 +28,18 @@ Event event_of(const AccessCall& call) { return call.write ? Event::kWrite : Eve
 
 Event event_of(const AtomicCall& call) {
   return call.action.fetches() ? Event::kRead : Event::kWrite;
+}
+
+// Whether the buffers of a call can be read and written now.
+bool has_buffers(const SendCall& call) { return os::readable(call.pieces); }
+
+bool has_buffers(const AccessCall& call) {
+  return call.write ? os::readable(call.local) : os::writable(call.local, call.length);
+}
+
+bool has_buffers(const AtomicCall& call) {
+  return os::readable(call.operand) && os::readable(call.compare) &&
+         os::writable(call.result, call.length);
 }
 
 // True for what a call answers without having started anything.
@@ -100,6 +113,8 @@ inline link::Outcome Endpoint::attempt(const Call& call, link::Flow*& flow, Star
 // The cookie is needed only if the operation stays pending: the next one will take it otherwise.
 template <class Call, class Start>
 inline int Endpoint::start(link::Flow* flow, Call& call, Start begin) {
+  if (call.length <= flow->most_by_processor() && !has_buffers(call)) [[unlikely]]
+    return fail(call.report, flags_of(call), event_of(call), EFAULT, 0);
   if (next_pending_ == nullptr) next_pending_ = &pending_.take();
   call.cookie = next_pending_;
   const link::Outcome outcome = attempt(call, flow, begin);

@@ -2,6 +2,7 @@
 // What does an endpoint ask of the way to one peer?
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -150,6 +151,16 @@ class Flow {
   virtual int process() const = 0;
   // Tells the peer that this side goes to sleep until its bell rings, or is awake again.
   virtual void set_asleep(bool asleep) = 0;
+
+  // Local buffers of requests of up to so many bytes are read and written by the processor, and
+  // have to be probed before (os/probe.h); of longer ones the kernel says that they are not mapped.
+  std::size_t most_by_processor() const { return most_by_processor_; }
+
+ protected:
+  explicit Flow(std::size_t most_by_processor) : most_by_processor_(most_by_processor) {}
+
+ private:
+  const std::size_t most_by_processor_ = SIZE_MAX;
 };
 
 }  // namespace weft::link

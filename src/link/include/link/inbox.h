@@ -29,6 +29,7 @@ struct Arrival {
   std::uint64_t length = 0;
   const std::byte* payload = nullptr;  // valid during the call only; nullptr: take it by accept()
   Offer offer;                         // for accept(), or with wants_ack
+  bool by_processor = false;           // what accept() takes is written by the processor
 };
 
 // Hears what arrives. Called from within poll(), accept() and check_sources() only.

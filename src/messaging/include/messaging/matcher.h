@@ -41,7 +41,8 @@ struct Receive : Hook {
   std::size_t capacity = 0;
   std::uint32_t count = 0;
   LocalRange pieces[link::kMaxPieces];
-  Taken taken;  // filled when a message has been matched that takes a while
+  Taken taken;    // filled when a message has been matched that takes a while
+  int fault = 0;  // the same: an errno, when its bytes cannot be placed
   // A multi-receive takes messages until less than `least` bytes are left. Each gets a part, which
   // is a receive by itself; what is left stays here.
   bool multi = false;

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Does a probe tell memory that can be touched from memory that cannot, and nothing else?
+#include "os/probe.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+
+namespace weft::os {
+namespace {
+
+constexpr std::size_t kPages = 4;
+constexpr std::size_t kLength = kPages * probe::kPage;
+
+struct ProbeTest : ::testing::Test {
+  ProbeTest() { handle_failed_probes(); }
+  ~ProbeTest() override { ::munmap(base, kLength); }
+  void protect(std::size_t page, int protection) const {
+    ASSERT_EQ(::mprotect(base + page * probe::kPage, probe::kPage, protection), 0);
+  }
+
+  char* base = static_cast<char*>(
+      ::mmap(nullptr, kLength, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+};
+
+TEST_F(ProbeTest, MemoryThatIsThereCanBeTouchedAndStaysAsItIs) {
+  base[0] = 'a';
+  base[kLength - 1] = 'z';
+  EXPECT_TRUE(readable(base, kLength));
+  EXPECT_TRUE(writable(base, kLength));
+  EXPECT_EQ(base[0], 'a');
+  EXPECT_EQ(base[kLength - 1], 'z');
+}
+
+TEST_F(ProbeTest, EveryPageCountsAndNoOther) {
+  for (std::size_t page = 0; page < kPages; ++page) {
+    protect(page, PROT_NONE);
+    char* const first = base + page * probe::kPage;
+    EXPECT_FALSE(readable(base, kLength)) << page;
+    EXPECT_FALSE(writable(base, kLength)) << page;
+    EXPECT_FALSE(readable(first, 1));
+    EXPECT_FALSE(writable(first + probe::kPage - 1, 1));
+    if (page > 0) {
+      EXPECT_TRUE(readable(first - 1, 1));
+      EXPECT_FALSE(readable(first - 1, 2));
+    }
+    if (page + 1 < kPages) {
+      EXPECT_TRUE(writable(first + probe::kPage, 1));
+    }
+    protect(page, PROT_READ | PROT_WRITE);
+  }
+}
+
+TEST_F(ProbeTest, AReadOnlyPageCanBeReadOnly) {
+  protect(1, PROT_READ);
+  EXPECT_TRUE(readable(base, kLength));
+  EXPECT_FALSE(writable(base, kLength));
+}
+
+TEST_F(ProbeTest, NothingOfAnEmptyRangeIsTouched) {
+  EXPECT_TRUE(readable(nullptr, 0));
+  EXPECT_TRUE(writable(nullptr, 0));
+  EXPECT_FALSE(readable(nullptr, 1));
+}
+
+TEST_F(ProbeTest, ARangeThatWrapsAroundIsNotThere) { EXPECT_FALSE(readable(base, SIZE_MAX)); }
+
+TEST_F(ProbeTest, OfAListItsFirstBytesCount) {
+  protect(3, PROT_NONE);
+  const std::array<LocalRange, 2> pieces{LocalRange{base, 100},
+                                         LocalRange{base + 3 * probe::kPage - 10, 20}};
+  EXPECT_FALSE(readable(pieces));
+  EXPECT_FALSE(writable(pieces, 111));
+  EXPECT_TRUE(writable(pieces, 110));
+  EXPECT_TRUE(writable(pieces, 100));
+}
+
+// In a child process: true when `body` ended it by that signal.
+template <class Body>
+bool ends_by(int signal, Body body) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    body();
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFSIGNALED(status) && WTERMSIG(status) == signal;
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_F(ProbeTest, AnotherFaultEndsTheProgramAsBefore) {
+  protect(0, PROT_NONE);
+  EXPECT_TRUE(ends_by(SIGSEGV, [&] { *static_cast<volatile char*>(base) = 1; }));
+  EXPECT_TRUE(ends_by(SIGSEGV, [] { ::raise(SIGSEGV); }));
+  EXPECT_TRUE(ends_by(SIGSEGV, [] { reinterpret_cast<void (*)()>(std::uintptr_t{16})(); }));
+}
+#endif
+
+// A handler that a program installs later may pass on what it does not know.
+struct sigaction ours;
+void pass_on_later(int signal, siginfo_t* info, void* context) {
+  ours.sa_sigaction(signal, info, context);
+}
+
+TEST_F(ProbeTest, AHandlerInFrontThatPassesOnChangesNothing) {
+  protect(0, PROT_NONE);
+  struct sigaction later {};
+  later.sa_sigaction = pass_on_later;
+  later.sa_flags = SA_SIGINFO;
+  ASSERT_EQ(::sigaction(SIGSEGV, &later, &ours), 0);
+  EXPECT_FALSE(readable(base, 1));
+  ASSERT_EQ(::sigaction(SIGSEGV, &ours, nullptr), 0);
+}
+
+}  // namespace
+}  // namespace weft::os

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Is an operation on a local buffer that is not mapped an error, and not the end of the program?
+// (fi_cq(3): FI_EFAULT)
+#include <rdma/fi_atomic.h>
+#include <sys/mman.h>
+
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "support/atomic.h"
+#include "support/delivery.h"
+#include "support/placements.h"
+
+namespace weft::conformance {
+namespace {
+
+constexpr std::size_t kArea = 2 << 20;
+constexpr std::size_t kSizes[] = {8, 1000, 6000, 65536, 1 << 20};
+
+constexpr Kind kSends[] = {Kind::kSend,     Kind::kSendv,      Kind::kSendmsg, Kind::kInject,
+                           Kind::kSenddata, Kind::kTsend,      Kind::kTsendv,  Kind::kTsendmsg,
+                           Kind::kTinject,  Kind::kTinjectdata};
+constexpr Kind kReceives[] = {Kind::kRecv,  Kind::kRecvv,  Kind::kRecvmsg,
+                              Kind::kTrecv, Kind::kTrecvv, Kind::kTrecvmsg};
+constexpr Kind kAccesses[] = {Kind::kWrite,     Kind::kWritev, Kind::kWritemsg, Kind::kInjectWrite,
+                              Kind::kWritedata, Kind::kRead,   Kind::kReadv,    Kind::kReadmsg};
+
+// Memory whose first half may be used and whose second half may not.
+class HalfMapped {
+ public:
+  HalfMapped()
+      : base_(static_cast<std::uint8_t*>(::mmap(nullptr, 2 * kArea, PROT_READ | PROT_WRITE,
+                                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
+    ::mprotect(base_ + kArea, kArea, PROT_NONE);
+  }
+  ~HalfMapped() { ::munmap(base_, 2 * kArea); }
+  HalfMapped(const HalfMapped&) = delete;
+  HalfMapped& operator=(const HalfMapped&) = delete;
+
+  // A buffer of which `good` bytes may be used and all that follow may not.
+  std::uint8_t* buffer(std::size_t good) const { return base_ + kArea - good; }
+
+ private:
+  std::uint8_t* base_;
+};
+
+class UnmappedBuffer : public PlacementTest {
+ protected:
+  UnmappedBuffer() : world_(GetParam(), with_atomics()) {}
+  static Options with_atomics() {
+    Options options;
+    options.caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC;
+    return options;
+  }
+
+  // The answer of `call`, which takes a context, or the error of its completion.
+  template <class Call>
+  int outcome_of(Call call) {
+    ssize_t rc = -FI_EAGAIN;
+    std::optional<Completion> completion;
+    const bool ended = world_.pump().until([&] {
+      if (rc == -FI_EAGAIN) rc = call(&context_);
+      world_.endpoint().poll();
+      completion = world_.endpoint().take(&context_);
+      return completion.has_value() || (rc != 0 && rc != -FI_EAGAIN);
+    });
+    EXPECT_TRUE(ended);
+    return rc != 0 ? static_cast<int>(-rc) : completion ? completion->err : -1;
+  }
+  int issue_at(const Operation& operation, std::uint8_t* buffer) {
+    return outcome_of(
+        [&](void* context) { return issue(world_.ep(), operation, buffer, context); });
+  }
+  // Each size with a buffer that is not mapped at all, and with one that lacks its last byte.
+  template <class Try>
+  void try_all(std::size_t limit, Try attempt) {
+    for (const std::size_t length : kSizes) {
+      if (length > limit) break;
+      for (const std::size_t good : {std::size_t{0}, length - 1}) {
+        SCOPED_TRACE(testing::Message() << length << " bytes, the first " << good << " mapped");
+        attempt(length, memory_.buffer(good));
+        world_.exchange();
+        if (HasFailure()) return;
+      }
+    }
+  }
+  std::size_t inject_size() { return world_.endpoint().info()->tx_attr->inject_size; }
+
+  HalfMapped memory_;
+  World world_;
+  fi_context2 context_{};
+};
+
+TEST_P(UnmappedBuffer, OfAMessageThatIsSent) {
+  ASSERT_TRUE(world_.ok());
+  for (const Kind kind : kSends) {
+    SCOPED_TRACE(traits(kind).name);
+    const Kind receive = traits(kind).tagged ? Kind::kTrecv : Kind::kRecv;
+    try_all(traits(kind).inject ? inject_size() : kArea, [&](std::size_t length, auto* buffer) {
+      const Token received = world_.target().post({.kind = receive, .length = length, .tag = 3});
+      const Operation operation{
+          .kind = kind, .length = length, .peer = world_.to_target(), .tag = 3};
+      EXPECT_EQ(issue_at(operation, buffer), FI_EFAULT);
+      const auto got = world_.target().look_for(received, std::chrono::milliseconds(20));
+      if (got) {
+        EXPECT_NE(got->err, 0);
+      } else {
+        EXPECT_EQ(world_.target().cancel(received), 0);
+        world_.target().wait_error(received, FI_ECANCELED);
+      }
+    });
+  }
+}
+
+TEST_P(UnmappedBuffer, OfAReceive) {
+  ASSERT_TRUE(world_.ok());
+  if (GetParam() == Placement::kSelf) GTEST_SKIP() << "the sender's completion has its test above";
+  for (const Kind kind : kReceives) {
+    SCOPED_TRACE(traits(kind).name);
+    const Kind send = traits(kind).tagged ? Kind::kTsend : Kind::kSend;
+    try_all(kArea, [&](std::size_t length, auto* buffer) {
+      const Operation operation{.kind = kind, .length = length, .tag = 3};
+      ASSERT_EQ(issue(world_.ep(), operation, buffer, &context_), 0);
+      const Token sent = world_.target().post(
+          {.kind = send, .length = length, .peer = world_.to_initiator(), .tag = 3});
+      EXPECT_EQ(outcome_of([](void*) { return 0; }), FI_EFAULT);
+      world_.target().wait(sent);
+    });
+  }
+}
+
+TEST_P(UnmappedBuffer, OfAnAccess) {
+  ASSERT_TRUE(world_.ok());
+  const Region region = world_.target().expose({.length = kArea});
+  for (const Kind kind : kAccesses) {
+    SCOPED_TRACE(traits(kind).name);
+    try_all(traits(kind).inject ? inject_size() : kArea, [&](std::size_t length, auto* buffer) {
+      const Operation operation{.kind = kind,
+                                .length = length,
+                                .peer = world_.to_target(),
+                                .remote_address = region.base,
+                                .key = region.key};
+      EXPECT_EQ(issue_at(operation, buffer), FI_EFAULT);
+    });
+  }
+}
+
+TEST_P(UnmappedBuffer, OfAnAtomicOperation) {
+  ASSERT_TRUE(world_.ok());
+  const Region region = world_.target().expose({.length = 64});
+  std::uint64_t good = 1;
+  void* const bad = memory_.buffer(0);
+  const fi_addr_t peer = world_.to_target();
+  EXPECT_EQ(outcome_of([&](void* context) {
+              return fi_atomic(world_.ep(), bad, 1, nullptr, peer, region.base, region.key,
+                               FI_UINT64, FI_SUM, context);
+            }),
+            FI_EFAULT);
+  EXPECT_EQ(outcome_of([&](void* context) {
+              return fi_fetch_atomic(world_.ep(), &good, 1, nullptr, bad, nullptr, peer,
+                                     region.base, region.key, FI_UINT64, FI_SUM, context);
+            }),
+            FI_EFAULT);
+  EXPECT_EQ(outcome_of([&](void* context) {
+              return fi_compare_atomic(world_.ep(), &good, 1, nullptr, bad, nullptr, &good, nullptr,
+                                       peer, region.base, region.key, FI_UINT64, FI_CSWAP, context);
+            }),
+            FI_EFAULT);
+  world_.exchange();
+}
+
+// The pages of a read-only buffer are there, but nothing can be placed in them.
+TEST_P(UnmappedBuffer, OrOneThatCannotBeWritten) {
+  ASSERT_TRUE(world_.ok());
+  const Region region = world_.target().expose({.length = kArea});
+  void* const constant = ::mmap(nullptr, kArea, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(constant, MAP_FAILED);
+  for (const std::size_t length : kSizes) {
+    const Operation operation{.kind = Kind::kRead,
+                              .length = length,
+                              .peer = world_.to_target(),
+                              .remote_address = region.base,
+                              .key = region.key};
+    EXPECT_EQ(issue_at(operation, static_cast<std::uint8_t*>(constant)), FI_EFAULT) << length;
+    world_.exchange();
+  }
+  ::munmap(constant, kArea);
+}
+
+INSTANTIATE_TEST_SUITE_P(Refusal, UnmappedBuffer,
+                         testing::Values(Placement::kTwoProcesses, Placement::kOneProcess,
+                                         Placement::kTwoDomains, Placement::kSelf,
+                                         Placement::kConnectedProcesses, Placement::kConnected),
+                         placement_name);
+
+TEST(UnmappedDatagram, IsAnErrorWhereItIsSentAndWhereItIsReceived) {
+  World world(Placement::kOneProcess, datagrams());
+  ASSERT_TRUE(world.ok());
+  const HalfMapped memory;
+  fi_context2 context{};
+  const auto error = [&]() -> int {
+    std::optional<Completion> completion;
+    world.pump().until([&] {
+      world.endpoint().poll();
+      completion = world.endpoint().take(&context);
+      return completion.has_value();
+    });
+    return completion ? completion->err : -1;
+  };
+  EXPECT_EQ(fi_inject(world.ep(), memory.buffer(50), 100, world.to_target()), -FI_EFAULT);
+  ASSERT_EQ(fi_send(world.ep(), memory.buffer(50), 100, nullptr, world.to_target(), &context), 0);
+  EXPECT_EQ(error(), FI_EFAULT);
+  ASSERT_EQ(fi_recv(world.ep(), memory.buffer(50), 100, nullptr, FI_ADDR_UNSPEC, &context), 0);
+  const Token sent =
+      world.target().post({.kind = Kind::kSend, .length = 100, .peer = world.to_initiator()});
+  EXPECT_EQ(error(), FI_EFAULT);
+  world.target().wait_success(sent);
+  world.exchange();
+}
+
+}  // namespace
+}  // namespace weft::conformance
