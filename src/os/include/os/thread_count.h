@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 
 namespace weft::os {
 
@@ -21,13 +22,23 @@ inline bool is_ending(const std::string& line) {
   return at == std::string::npos || (std::stoul(line.substr(at + 1)) & kExiting) != 0;
 }
 
-// The threads of this process that have not ended.
+// The threads of this process that have not ended. A thread that goes while the kernel lists the
+// threads may take those behind it off the list: it is listed anew until none is on its way out.
 inline std::size_t count_threads() {
+  constexpr int kTries = 1000;
   std::size_t count = 0;
-  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
-    std::ifstream file(task.path() / "stat");
-    std::string line;
-    if (std::getline(file, line) && !is_ending(line)) ++count;
+  for (int i = 0; i < kTries; ++i) {
+    bool all_stay = true;
+    count = 0;
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+      std::ifstream file(task.path() / "stat");
+      std::string line;
+      const bool stays = std::getline(file, line) && !is_ending(line);
+      if (stays) ++count;
+      all_stay = all_stay && stays;
+    }
+    if (all_stay) return count;
+    std::this_thread::yield();
   }
   return count;
 }
