@@ -10,6 +10,8 @@
 
 #include <array>
 
+#include "os/thread.h"
+
 namespace weft::os {
 namespace {
 
@@ -77,6 +79,15 @@ TEST_F(ProbeTest, OfAListItsFirstBytesCount) {
   EXPECT_FALSE(writable(pieces, 111));
   EXPECT_TRUE(writable(pieces, 110));
   EXPECT_TRUE(writable(pieces, 100));
+}
+
+TEST_F(ProbeTest, AThreadOfOursMayProbe) {
+  protect(0, PROT_NONE);
+  bool there = true;
+  {
+    auto thread = Thread::start([&] { there = readable(base, 1); }).value();
+  }
+  EXPECT_FALSE(there);
 }
 
 // In a child process: true when `body` ended it by that signal.

@@ -48,6 +48,9 @@ Result<Thread> Thread::start(std::function<void()> body) {
   sigset_t all;
   sigset_t before;
   ::sigfillset(&all);
+  // The kernel ends a process that causes these itself while they are blocked: probes may cause
+  // them (os/probe.h).
+  for (const int fault : {SIGSEGV, SIGBUS}) ::sigdelset(&all, fault);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   const int error = ::pthread_create(&thread.id_, nullptr, run, argument.get());
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);

@@ -31,6 +31,7 @@ TEST(Thread, NoSignalOfTheProgramIsDeliveredToIt) {
   for (const int number : {SIGINT, SIGTERM, SIGUSR1, SIGALRM, SIGCHLD}) {
     EXPECT_EQ(sigismember(&mask, number), 1) << number;
   }
+  for (const int fault : {SIGSEGV, SIGBUS}) EXPECT_EQ(sigismember(&mask, fault), 0) << fault;
   sigset_t own{};
   pthread_sigmask(SIG_BLOCK, nullptr, &own);
   EXPECT_EQ(sigismember(&own, SIGUSR1), 0) << "the creator's mask is as before";
