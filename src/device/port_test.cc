@@ -139,6 +139,15 @@ class PortTest : public testing::Test {
     }
     return true;
   }
+  // Whether that peer, which `one` sends to by `way`, ends with status 0.
+  static bool ends_well(pid_t peer, End& one, link::Flow& way) {
+    int status = -1;
+    const bool ended = poll_until({&one}, [&] {
+      way.progress(one);
+      return ::waitpid(peer, &status, WNOHANG) == peer;
+    });
+    return ended && status == 0;
+  }
   static std::size_t messages_at(const End& receiver) {
     std::size_t count = 0;
     for (const auto& [source, texts] : receiver.heard) count += texts.size();
@@ -409,12 +418,7 @@ TEST_F(PortTest, PeersOfAnotherNamespaceOfProcessesMeetOverTheNetwork) {
     one.send(*way.value(), "and back");
     const std::string large(kLarge, 'x');
     one.send(*way.value(), large);
-    int status = 0;
-    EXPECT_TRUE(poll_until({&one}, [&] {
-      way.value()->progress(one);
-      return ::waitpid(child, &status, WNOHANG) == child;
-    }));
-    EXPECT_EQ(status, 0);
+    EXPECT_TRUE(ends_well(child, one, *way.value()));
     return true;
   });
 }
@@ -445,12 +449,7 @@ TEST_F(PortTest, APeerWhoseMemoryMayNotBeAccessedIsMetOverTheNetwork) {
     EXPECT_TRUE(way.ok()) << way.error().message;
     if (!way.ok()) return true;
     one.send(*way.value(), "hello");
-    int status = 0;
-    EXPECT_TRUE(poll_until({&one}, [&] {
-      way.value()->progress(one);
-      return ::waitpid(child, &status, WNOHANG) == child;
-    }));
-    EXPECT_EQ(status, 0);
+    EXPECT_TRUE(ends_well(child, one, *way.value()));
     return true;
   });
 }

@@ -136,7 +136,7 @@ OutChannel& StationHub::way_back(const InChannel& channel) {
 
 // The first look spares the fast path the second, and never decides otherwise.
 bool StationHub::owes_too_much(const InChannel& channel) {
-  constexpr std::size_t kAnswer = OutChannel::kAnswerCost + kMaxAtomicBytes;
+  constexpr std::size_t kAnswer = link::kAnswerCost + kMaxAtomicBytes;
   if (message_memory_.is_plentiful(kAnswer)) return false;
   const OutChannel* out = out_to(channel.way().to);
   return out != nullptr ? !out->may_answer() : message_memory_.limit() < kAnswer;

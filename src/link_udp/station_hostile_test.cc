@@ -287,16 +287,7 @@ TEST_F(StationHostileTest, WhoAcknowledgesNoAnswersIsAnsweredNoMoreAndDisturbsNo
   ASSERT_TRUE(stranger.agree(b));
   std::uint32_t asked = 0;
   const auto ask = [&] {
-    const RemoteRange range{0, 8, RegionKey{kKey}};
-    MessageHeader header;
-    header.kind = Kind::kAtomic;
-    header.action = {AtomicForm::kFetch, AtomicOp::kSum, AtomicType::kUint64};
-    header.exchange = asked;
-    header.tag = 1;
-    header.length = 8;
-    Bytes bytes(kMessageHeader + kRange + 8);
-    write_header(header, bytes.data());
-    write_ranges({&range, 1}, bytes.data() + kMessageHeader);
+    Bytes bytes = Stranger::fetch_sum(asked, 8);
     bytes[kMessageHeader + kRange] = std::byte{1};
     stranger.send(b, stranger.of_flow(Operation::kSendOnly, asked, bytes));
   };
@@ -313,8 +304,8 @@ TEST_F(StationHostileTest, WhoAcknowledgesNoAnswersIsAnsweredNoMoreAndDisturbsNo
     if (carried_out() > asked) ++asked;
   }
   // One flow holds at most a part of what is left, with room for the largest answer.
-  constexpr std::size_t kAnswer = OutChannel::kAnswerCost + 8;
-  constexpr std::size_t kRoom = OutChannel::kAnswerCost + kMaxAtomicBytes;
+  constexpr std::size_t kAnswer = link::kAnswerCost + 8;
+  constexpr std::size_t kRoom = link::kAnswerCost + kMaxAtomicBytes;
   constexpr std::size_t kPart = kMessageMemory.divisor;
   constexpr std::size_t kMost = (kMemory / kPart - kRoom) * kPart / (kPart + 1) / kAnswer + 1;
   EXPECT_EQ(carried_out(), kMost);

@@ -81,21 +81,12 @@ class Crowd {
   }
   Bytes of_flow(std::uint32_t i, Operation operation, std::uint32_t number,
                 std::span<const std::byte> payload) const {
-    const Welcome& welcome = welcomes_[i];
-    wire::Packet headers;
-    headers.opcode = opcode_of(wire::Transport::kReliableDatagram, operation);
-    headers.destination = welcome.me.queue_pair;
-    headers.end_to_end_context = welcome.me.context;
-    headers.queue_key = welcome.me.queue_key;
-    headers.source = queue_pair_at(socket_->address().port());
-    headers.psn = welcome.first.after(static_cast<std::int32_t>(number));
-    return Stranger::packet(headers, payload);
+    const std::uint16_t port = socket_->address().port();
+    return Stranger::packet(Stranger::headers_of(welcomes_[i], port, operation, number), payload);
   }
   const Introduction& end(std::uint32_t i) const { return welcomes_[i].me; }
   void send(std::uint32_t i, Bytes bytes) {
-    const auto crc = wire::icrc(route_between(addresses_[i], victim_.address), bytes);
-    bytes.resize(bytes.size() + wire::kIcrcBytes);
-    wire::store_icrc(bytes.data() + bytes.size() - wire::kIcrcBytes, crc);
+    bytes = Stranger::sealed(std::move(bytes), addresses_[i], victim_.address);
     socket_->send(victim_.address, addresses_[i], bytes, bytes.size());
   }
 
@@ -138,17 +129,8 @@ struct Attack {
   }
   // To atomic operations of 512 bytes, which are not acknowledged.
   void answers(std::uint32_t flow) {
-    const RemoteRange range{0, 512, RegionKey{kKey}};
     for (std::uint32_t i = 0; i < 64; ++i) {
-      MessageHeader header;
-      header.kind = Kind::kAtomic;
-      header.action = {AtomicForm::kFetch, AtomicOp::kSum, AtomicType::kUint64};
-      header.exchange = i;
-      header.tag = 1;
-      header.length = 512;
-      Bytes bytes = message(header, kRange + 512);
-      write_ranges({&range, 1}, bytes.data() + kMessageHeader);
-      send(flow, crowd.of_flow(flow, Operation::kSendOnly, i, bytes));
+      send(flow, crowd.of_flow(flow, Operation::kSendOnly, i, Stranger::fetch_sum(i, 512)));
     }
   }
   // Of keys: a number far away, then as many as there may be.

@@ -39,16 +39,43 @@ struct Stranger {
     headers.queue_key = wire::kCmQueueKey;
     return packet(headers, write_greeting(said));
   }
-  // A packet of the flow that the station has agreed upon.
-  Bytes of_flow(wire::Operation operation, std::uint32_t number,
-                std::span<const std::byte> payload) {
+  // Headers of a packet from that port, of the flow that a station has agreed upon.
+  static wire::Packet headers_of(const Welcome& welcome, std::uint16_t port,
+                                 wire::Operation operation, std::uint32_t number) {
     wire::Packet headers;
     headers.opcode = opcode_of(wire::Transport::kReliableDatagram, operation);
     headers.destination = welcome.me.queue_pair;
     headers.end_to_end_context = welcome.me.context;
     headers.queue_key = welcome.me.queue_key;
-    headers.source = queue_pair_at(socket->address().port());
+    headers.source = queue_pair_at(port);
     headers.psn = welcome.first.after(static_cast<std::int32_t>(number));
+    return headers;
+  }
+  // The packet with its ICRC.
+  static Bytes sealed(Bytes bytes, const os::SocketAddress& from, const os::SocketAddress& to) {
+    const auto crc = wire::icrc(route_between(from, to), bytes);
+    bytes.resize(bytes.size() + wire::kIcrcBytes);
+    wire::store_icrc(bytes.data() + bytes.size() - wire::kIcrcBytes, crc);
+    return bytes;
+  }
+  // A message that asks for the sum of `length` bytes of zero operands, to be fetched.
+  static Bytes fetch_sum(std::uint32_t exchange, std::size_t length) {
+    const RemoteRange range{0, length, RegionKey{kKey}};
+    MessageHeader header;
+    header.kind = Kind::kAtomic;
+    header.action = {AtomicForm::kFetch, AtomicOp::kSum, AtomicType::kUint64};
+    header.exchange = exchange;
+    header.tag = 1;
+    header.length = length;
+    Bytes bytes(kMessageHeader + kRange + length);
+    write_header(header, bytes.data());
+    write_ranges({&range, 1}, bytes.data() + kMessageHeader);
+    return bytes;
+  }
+  // A packet of the flow that the station has agreed upon.
+  Bytes of_flow(wire::Operation operation, std::uint32_t number,
+                std::span<const std::byte> payload) {
+    wire::Packet headers = headers_of(welcome, socket->address().port(), operation, number);
     headers.ack_request = true;
     headers.reth = {0, static_cast<std::uint32_t>(kKey), 100};
     headers.atomic = {0, static_cast<std::uint32_t>(kKey), 1, 0};
@@ -64,10 +91,7 @@ struct Stranger {
     socket->send(to.address, {}, bytes, bytes.size());
   }
   void send(const Peer& to, Bytes bytes) {
-    const auto crc = wire::icrc(route_between(socket->address(), to.address), bytes);
-    bytes.resize(bytes.size() + wire::kIcrcBytes);
-    wire::store_icrc(bytes.data() + bytes.size() - wire::kIcrcBytes, crc);
-    send_raw(to, bytes);
+    send_raw(to, sealed(std::move(bytes), socket->address(), to.address));
   }
   Hello hello() const {
     Hello hello;

@@ -68,6 +68,19 @@ struct DatagramTest : ::testing::Test {
   }
 };
 
+// The one message of `size` bytes, with the context of its receive.
+void expect_whole(const std::deque<Completion>& got, void* context, PeerIndex source,
+                  std::size_t size) {
+  ASSERT_EQ(got.size(), 1u) << size;
+  EXPECT_EQ(got[0].context, context);
+  EXPECT_EQ(got[0].length, size);
+  EXPECT_EQ(got[0].source, source);
+  EXPECT_EQ(got[0].flags, device::kReceive | device::kMessage | device::kHasRemoteData);
+  EXPECT_EQ(got[0].data, 77u);
+  EXPECT_EQ(got[0].tag, 0u);
+  EXPECT_EQ(got[0].error, 0);
+}
+
 TEST_F(DatagramTest, OneThatFindsAReceiveArrivesWholeWithItsSourceAndData) {
   for (const std::size_t size :
        {std::size_t{0}, std::size_t{1}, std::size_t{104}, std::size_t{105}, kLargest}) {
@@ -79,14 +92,7 @@ TEST_F(DatagramTest, OneThatFindsAReceiveArrivesWholeWithItsSourceAndData) {
     ASSERT_EQ(sent.size(), 1u) << "done when the call returns";
     EXPECT_EQ(sent[0].context, &contexts[1]);
     EXPECT_EQ(sent[0].flags, device::kSend | device::kMessage);
-    const auto got = heard(two);
-    ASSERT_EQ(got.size(), 1u) << size;
-    EXPECT_EQ(got[0].context, &contexts[0]);
-    EXPECT_EQ(got[0].length, size);
-    EXPECT_EQ(got[0].source, to_one);
-    EXPECT_EQ(got[0].flags, device::kReceive | device::kMessage | device::kHasRemoteData);
-    EXPECT_EQ(got[0].data, 77u);
-    EXPECT_EQ(got[0].error, 0);
+    expect_whole(heard(two), &contexts[0], to_one, size);
     EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), target.begin()));
   }
   EXPECT_EQ(one.sends.value(), 5u);
@@ -112,14 +118,7 @@ TEST_F(DatagramTest, OneThatFindsNoReceiveIsKeptForALaterOne) {
     std::fill(bytes.begin(), bytes.end(), std::byte{0});
     EXPECT_TRUE(heard(two).empty());
     post(two, target, &contexts[0]);
-    const auto got = heard(two);
-    ASSERT_EQ(got.size(), 1u) << size;
-    EXPECT_EQ(got[0].context, &contexts[0]);
-    EXPECT_EQ(got[0].length, size);
-    EXPECT_EQ(got[0].source, to_one);
-    EXPECT_EQ(got[0].flags, device::kReceive | device::kMessage | device::kHasRemoteData);
-    EXPECT_EQ(got[0].data, 77u);
-    EXPECT_EQ(got[0].tag, 0u);
+    expect_whole(heard(two), &contexts[0], to_one, size);
     EXPECT_TRUE(std::equal(sent.begin(), sent.end(), target.begin()));
   }
   EXPECT_EQ(two.endpoint->drops().unwanted, 0u);

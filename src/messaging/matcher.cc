@@ -36,12 +36,11 @@ Receive* Matcher::take_directed(PeerIndex source) {
 
 std::size_t Matcher::cost_of(const link::Arrival& arrival) {
   constexpr std::size_t kHeapBlock = 32;  // of glibc's malloc: the smallest, and what is added
-  constexpr std::size_t kAcknowledgement = 1280;  // that a peer need not take (link_udp)
   constexpr std::size_t kRecords =
       sizeof(Unexpected) + sizeof(void*) + sizeof(Correspondent) + kHeapBlock;
   const bool has_payload = arrival.payload != nullptr && arrival.length != 0;
   return kRecords + (has_payload ? arrival.length + kHeapBlock : 0) +
-         (arrival.wants_ack ? kAcknowledgement : 0);
+         (arrival.wants_ack ? link::kAnswerCost : 0);
 }
 
 void Matcher::keep(const link::Arrival& arrival, std::shared_ptr<Correspondent> from) {

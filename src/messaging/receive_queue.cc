@@ -83,8 +83,7 @@ int ReceiveQueue::post(const ReceiveCall& call) {
 
 std::size_t ReceiveQueue::room() {
   const Section section(lock_);
-  const std::size_t waiting = tagged_.waiting() + untagged_.waiting();
-  return waiting < size_ ? size_ - waiting : 0;
+  return full() ? 0 : size_ - waiting();
 }
 
 int ReceiveQueue::give_back(Receive& receive, int error) {

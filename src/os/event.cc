@@ -16,6 +16,15 @@
 #include "direct_calls.h"
 
 namespace weft::os {
+namespace {
+
+template <class Duration>
+timespec timespec_of(Duration time) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(time);
+  return {seconds.count(), std::chrono::nanoseconds(time - seconds).count()};
+}
+
+}  // namespace
 
 Result<Event> Event::create() {
   Event event;
@@ -71,8 +80,7 @@ void PollList::clear() { entries_->list.clear(); }
 void PollList::add(int fd) { entries_->list.push_back({fd, POLLIN, 0}); }
 
 bool PollList::wait(std::chrono::nanoseconds timeout) {
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(timeout);
-  const timespec limit{seconds.count(), (timeout - seconds).count()};
+  const timespec limit = timespec_of(timeout);
   const int ready = direct::ppoll(entries_->list.data(), entries_->list.size(), &limit);
   if (ready <= 0) {
     for (pollfd& entry : entries_->list) entry.revents = 0;
@@ -86,8 +94,7 @@ bool PollList::readable(std::size_t index) const {
 
 bool wait_readable(int fd, std::chrono::milliseconds timeout) {
   pollfd entry{fd, POLLIN, 0};
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(timeout);
-  const timespec limit{seconds.count(), std::chrono::nanoseconds(timeout - seconds).count()};
+  const timespec limit = timespec_of(timeout);
   return direct::ppoll(&entry, 1, timeout.count() < 0 ? nullptr : &limit) > 0;
 }
 

@@ -74,12 +74,6 @@ class Worker {
   bool joined_ = false;
 };
 
-Options waiting(fi_wait_obj object) {
-  Options options;
-  options.wait = object;
-  return options;
-}
-
 class CancellationOfWait : public testing::TestWithParam<fi_wait_obj> {
  protected:
   CancellationOfWait() : world_(Placement::kSelf, waiting(GetParam())) {

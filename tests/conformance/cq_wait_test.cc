@@ -14,12 +14,6 @@ constexpr std::uint32_t kNap = 50000;  // us: long enough that the waiter is rea
 
 int patience_ms() { return static_cast<int>(patience().count()); }
 
-Options waiting(fi_wait_obj object) {
-  Options options;
-  options.wait = object;
-  return options;
-}
-
 class CqWait : public testing::TestWithParam<fi_wait_obj> {
  protected:
   CqWait() : world_(Placement::kTwoProcesses, waiting(GetParam())) {}

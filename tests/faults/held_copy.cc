@@ -26,13 +26,18 @@ constexpr unsigned kSeconds = 60;
 constexpr unsigned kSmallMessages = 300;
 constexpr int kObserved = 500;  // ms in which a receive that is reported too early is seen to be
 
+// What every sender does first.
+void begin_to_send(const Orders& orders, Talk& talk, LargeMessage& message) {
+  send_greeting(talk);
+  orders.hear();
+  message.send(talk);
+}
+
 // Sends a large message and small ones behind it, and goes on until it is told to end.
 int live_as_sender(fi_ep_type type, const Orders& orders, const Channel& other) {
   Talk talk(type, other, true);
-  send_greeting(talk);
   LargeMessage message;
-  orders.hear();
-  message.send(talk);
+  begin_to_send(orders, talk, message);
   for (unsigned i = 0; i < kSmallMessages; ++i) {
     require_ok(fi_inject(talk.endpoint(), &i, sizeof i, talk.peer()), "fi_inject");
   }
@@ -96,10 +101,8 @@ int receive_and_close(bool shares_receives, const Orders& orders, const Channel&
 // Gives its message up while the receiver is held, and uses the memory for something else.
 int live_as_leaving_sender(fi_ep_type type, const Orders& orders, const Channel& other) {
   Talk talk(type, other, true);
-  send_greeting(talk);
   LargeMessage message;
-  orders.hear();
-  message.send(talk);
+  begin_to_send(orders, talk, message);
   orders.say();
   orders.hear();
   if (type == FI_EP_MSG) {
@@ -125,12 +128,17 @@ int receive_from_leaving_sender(fi_ep_type type, const Orders& orders, const Cha
   return kPassed;
 }
 
-// Holds the sender in a copy into the receiver's buffer, and lets the receiver do what it does.
-int write_late(fi_ep_type type, const Role& receive, bool closes) {
-  Trio trio(std::bind_front(live_as_sender, type), receive);
+// The receive is posted, and the message is on offer.
+void begin(Trio& trio) {
   trio.order_receiver().hear();
   trio.order_sender().say();
   trio.order_sender().hear();
+}
+
+// Holds the sender in a copy into the receiver's buffer, and lets the receiver do what it does.
+int write_late(fi_ep_type type, const Role& receive, bool closes) {
+  Trio trio(std::bind_front(live_as_sender, type), receive);
+  begin(trio);
   Tracee sender(trio.sender().id());
   Tracee receiver(trio.receiver().id());
   if (!sender.attached() || !receiver.attached()) return skipped("processes cannot be traced here");
@@ -157,9 +165,7 @@ int write_late(fi_ep_type type, const Role& receive, bool closes) {
 int read_late(fi_ep_type type) {
   Trio trio(std::bind_front(live_as_leaving_sender, type),
             std::bind_front(receive_from_leaving_sender, type));
-  trio.order_receiver().hear();
-  trio.order_sender().say();
-  trio.order_sender().hear();
+  begin(trio);
   Tracee receiver(trio.receiver().id());
   if (!receiver.attached()) return skipped("processes cannot be traced here");
   trio.order_receiver().say();

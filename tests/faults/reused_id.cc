@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -89,7 +90,7 @@ int receive_in_vain(LargeMessage& message, const Orders& orders, const Channel& 
 }
 
 // Both sides run, and the message is on offer.
-void begin(Trio& trio) {
+void begin_trio(Trio& trio) {
   trio.order_receiver().hear();
   trio.order_sender().say();
   trio.order_sender().hear();
@@ -108,7 +109,7 @@ Successor replace(const Process& victim, const LargeMessage& memory) {
 // The sender dies before the receive is posted.
 bool read_from_successor(const Role& sends, const Role& receives, const LargeMessage& memory) {
   Trio trio(sends, receives);
-  begin(trio);
+  begin_trio(trio);
   Successor successor = replace(trio.sender(), memory);
   trio.order_receiver().say();
   trio.order_receiver().hear();
@@ -117,16 +118,29 @@ bool read_from_successor(const Role& sends, const Role& receives, const LargeMes
   return true;
 }
 
-// The sender dies while the receiver is stopped just before it reads.
+// A trio whose receiver is stopped just before it reads.
+struct HeldTrio {
+  HeldTrio(const Role& sends, const Role& receives) : trio(sends, receives) {
+    begin_trio(trio);
+    receiver.emplace(trio.receiver().id());
+    if (!receiver->attached()) return;
+    trio.order_receiver().say();
+    receiver->hold_at(SYS_process_vm_readv);
+  }
+  // False where processes cannot be traced.
+  bool ok() const { return receiver->attached(); }
+
+  Trio trio;
+  std::optional<Tracee> receiver;
+};
+
+// The sender dies while the receiver is stopped.
 bool read_late_from_successor(const Role& sends, const Role& receives, const LargeMessage& memory) {
-  Trio trio(sends, receives);
-  begin(trio);
-  Tracee receiver(trio.receiver().id());
-  if (!receiver.attached()) return false;
-  trio.order_receiver().say();
-  receiver.hold_at(SYS_process_vm_readv);
+  HeldTrio held(sends, receives);
+  if (!held.ok()) return false;
+  Trio& trio = held.trio;
   Successor successor = replace(trio.sender(), memory);
-  receiver.let_go();
+  held.receiver->let_go();
   trio.order_receiver().hear();
   trio.receiver().require_passed();
   successor.require_untouched();
@@ -135,14 +149,11 @@ bool read_late_from_successor(const Role& sends, const Role& receives, const Lar
 
 // The receiver dies when it has named its buffer and left a share of the copying to the sender.
 bool write_to_successor(const Role& sends, const Role& receives, const LargeMessage& memory) {
-  Trio trio(sends, receives);
-  begin(trio);
-  Tracee receiver(trio.receiver().id());
-  if (!receiver.attached()) return false;
-  trio.order_receiver().say();
-  receiver.hold_at(SYS_process_vm_readv);
+  HeldTrio held(sends, receives);
+  if (!held.ok()) return false;
+  Trio& trio = held.trio;
   Successor successor = replace(trio.receiver(), memory);
-  receiver.forget();
+  held.receiver->forget();
   trio.order_sender().say();
   trio.order_sender().hear();
   trio.sender().require_passed();

@@ -239,16 +239,8 @@ Av::Av(Domain& domain, const fi_av_attr& attributes, void* context)
   ops = av_operations();
 }
 
-int Av::bind(EventQueue& eq) {
-  Use use(eq);
-  EventQueue* none = nullptr;
-  if (!eq_.compare_exchange_strong(none, &eq)) return -FI_EINVAL;
-  eq_use_ = std::move(use);
-  return 0;
-}
-
 EventQueue* Av::event_queue() const {
-  EventQueue* const own = eq_.load();
+  EventQueue* const own = eq_.get();
   return own != nullptr ? own : domain_.default_eq();
 }
 

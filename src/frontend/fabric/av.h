@@ -4,8 +4,6 @@
 
 #include <rdma/fi_domain.h>
 
-#include <atomic>
-
 #include "base/usable.h"
 #include "domain.h"
 #include "eq.h"
@@ -29,7 +27,7 @@ class Av : public fid_av, public Usable {
   // Where to: the queue that is bound, or its domain's; null if there is none.
   EventQueue* event_queue() const;
   // fi_av_bind(3). Errors: -FI_EINVAL for a second one.
-  int bind(EventQueue& eq);
+  int bind(EventQueue& eq) { return eq_.bind(eq); }
   // What an insertion of `wanted` addresses returns that found a place for `inserted` of them; the
   // others have an errno in `errors`. With FI_EVENT it goes to the event queue. Each error is
   // reported there with the index of its address.
@@ -39,8 +37,7 @@ class Av : public fid_av, public Usable {
   Domain& domain_;
   const Use use_;
   const bool events_;
-  std::atomic<EventQueue*> eq_{nullptr};
-  Use eq_use_;
+  BoundEventQueue eq_;
   messaging::AddressVector addresses_;
 };
 

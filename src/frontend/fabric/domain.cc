@@ -7,7 +7,6 @@
 #include "c_enum.h"
 #include "contract.h"
 #include "deferral.h"
-#include "eq.h"
 #include "info.h"
 #include "internal.h"
 #include "log.h"
@@ -220,12 +219,7 @@ void Domain::begin_progress() {
 }
 
 int Domain::bind(EventQueue& eq) {
-  if (&eq.fabric() != &fabric_) return -FI_EINVAL;
-  Use use(eq);
-  EventQueue* none = nullptr;
-  if (!default_eq_.compare_exchange_strong(none, &eq)) return -FI_EINVAL;
-  default_eq_use_ = std::move(use);
-  return 0;
+  return &eq.fabric() == &fabric_ ? default_eq_.bind(eq) : -FI_EINVAL;
 }
 
 int Domain::close() {

@@ -4,7 +4,6 @@
 
 #include <rdma/fi_domain.h>
 
-#include <atomic>
 #include <functional>
 #include <memory>
 
@@ -13,6 +12,7 @@
 #include "device/engine_registry.h"
 #include "device/progress_thread.h"
 #include "device/region_counters.h"
+#include "eq.h"
 #include "fabric.h"
 #include "instances.h"
 #include "messaging/options.h"
@@ -20,8 +20,6 @@
 #include "triggers.h"
 
 namespace weft::fabric {
-
-class EventQueue;
 
 // The object behind a fid_domain. Any thread may use it.
 class Domain : public fid_domain, public Usable {
@@ -37,7 +35,7 @@ class Domain : public fid_domain, public Usable {
   // -FI_EINVAL for a second one, or one of another fabric.
   int bind(EventQueue& eq);
   // That one, or null.
-  EventQueue* default_eq() const { return default_eq_.load(); }
+  EventQueue* default_eq() const { return default_eq_.get(); }
 
   Fabric& fabric() const { return fabric_; }
   const std::shared_ptr<device::Device>& device() const { return device_; }
@@ -88,8 +86,7 @@ class Domain : public fid_domain, public Usable {
 
   Fabric& fabric_;
   Fabric::Use fabric_use_;
-  std::atomic<EventQueue*> default_eq_{nullptr};
-  Use default_eq_use_;
+  BoundEventQueue default_eq_;
   const messaging::Options options_;
   const Terms terms_;
   const std::uint32_t traffic_class_;

@@ -10,6 +10,7 @@
 #include <deque>
 #include <mutex>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/usable.h"
@@ -81,6 +82,25 @@ class EventQueue : public fid_eq, public Usable {
   std::deque<Entry> requests_;   // that go behind what the engines still have to say
   std::vector<std::byte> lent_;  // the err_data that the program looks at
   WaitPoint wait_point_;
+};
+
+// The event queue that is bound to an object, once and as long as that lives. Any thread.
+class BoundEventQueue {
+ public:
+  // Errors: -FI_EINVAL for a second one.
+  int bind(EventQueue& eq) {
+    Use use(eq);
+    EventQueue* none = nullptr;
+    if (!eq_.compare_exchange_strong(none, &eq)) return -FI_EINVAL;
+    use_ = std::move(use);
+    return 0;
+  }
+  // Null while there is none.
+  EventQueue* get() const { return eq_.load(); }
+
+ private:
+  std::atomic<EventQueue*> eq_{nullptr};
+  Use use_;
 };
 
 }  // namespace weft::fabric

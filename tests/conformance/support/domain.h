@@ -55,6 +55,12 @@ struct Options {
   bool far = false;
 };
 
+// The usual options, with completion queues that are waited for in this way.
+inline Options waiting(fi_wait_obj object) {
+  Options options;
+  options.wait = object;
+  return options;
+}
 // Options for endpoints of type FI_EP_DGRAM with everything that such can do.
 Options datagrams();
 // Hints for an endpoint with these options, to be changed further by the caller.

@@ -2,6 +2,7 @@
 // What does an endpoint ask of the place where messages for it arrive?
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -11,6 +12,10 @@
 #include "os/udp_port.h"
 
 namespace weft::link {
+
+// Bytes that it costs to keep an answer, such as an acknowledgement, until the peer has it, beside
+// the bytes that it carries.
+inline constexpr std::size_t kAnswerCost = 1280;
 
 // A message that its sender keeps until it is taken, or that waits for an acknowledgement.
 struct Offer {

@@ -25,6 +25,7 @@ enum class Refusal : int {
   kTooMany = 6,    // more than kHazards ranges in one operation
   kNotServed = 7,  // the target's endpoint was not opened for such accesses
 };
+inline constexpr Refusal kLastRefusal = Refusal::kNotServed;
 
 // A sentence for the refusal, for logs and fi_cq_strerror(3).
 const char* describe(Refusal refusal);

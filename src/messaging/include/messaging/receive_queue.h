@@ -50,7 +50,8 @@ class ReceiveQueue {
   int post(const ReceiveCall& call);
   int post_multi(Receive& receive);
   int give_back(Receive& receive, int error);
-  bool full() const { return tagged_.waiting() + untagged_.waiting() >= size_; }
+  std::size_t waiting() const { return tagged_.waiting() + untagged_.waiting(); }
+  bool full() const { return waiting() >= size_; }
   int peek(const ReceiveCall& call);
   int take_claimed(const ReceiveCall& call);
   bool find_source(PeerIndex& source) const;
