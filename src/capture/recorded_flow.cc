@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/slices.h"
+#include "os/probe.h"
 
 namespace weft::capture {
 
@@ -48,6 +49,7 @@ RecordedFlow::Pending& RecordedFlow::remember(void* cookie) {
 }
 
 Outcome RecordedFlow::send(const link::SendRequest& request) {
+  if (!os::readable(request.pieces)) return Outcome::failed(EFAULT);
   Pending& pending = remember(request.cookie);
   link::SendRequest marked = request;
   marked.cookie = &pending;

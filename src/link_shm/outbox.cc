@@ -3,12 +3,13 @@
 #include "link_shm/outbox.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include "base/slices.h"
-#include "base/small_copy.h"
 #include "link_shm/paired_copy.h"
 #include "link_shm/slot_memory.h"
+#include "os/probe.h"
 
 namespace weft::shm {
 
@@ -18,6 +19,9 @@ using link::SendRequest;
 namespace {
 
 constexpr std::size_t kMaxQueued = 65536;
+
+// A piece of a message that this end copies cannot be read.
+Outcome unmapped() { return Outcome::failed(EFAULT); }
 
 }  // namespace
 
@@ -121,8 +125,10 @@ void Outbox::drain_queue(link::FlowSink& sink) {
 
 Outcome Outbox::send_inline(const SendRequest& request) {
   Cell& cell = next_cell();
-  if (request.pieces.size() == 1) {
-    copy_small(cell.bytes, request.pieces[0].base, request.length);
+  if (request.pieces.size() == 1) [[likely]] {
+    if (!os::copy_from_user(cell.bytes, request.pieces[0].base, request.length)) return unmapped();
+  } else if (!os::readable(request.pieces)) {
+    return unmapped();
   } else {
     gather(cell.bytes, request.pieces, request.length);
   }
@@ -133,6 +139,7 @@ Outcome Outbox::send_inline(const SendRequest& request) {
 Outcome Outbox::send_bulk(const SendRequest& request) {
   const bool wants_ack = request.until_delivered;
   if (wants_ack && !have_exchange()) return enqueue(request);
+  if (!os::readable(request.pieces)) return unmapped();
   if (!back_bulk()) return Outcome::failed(ENOSPC);
   const std::uint64_t room = align_up(request.length, kCacheLine);
   if (!room_in_bulk(room)) return Outcome::again();

@@ -10,6 +10,7 @@
 #include "hub.h"
 #include "link/peer_error.h"
 #include "memory/table_user.h"
+#include "os/probe.h"
 #include "os/runtime_dir.h"
 
 namespace weft::udp {
@@ -57,9 +58,8 @@ int errno_of(transport::Status status) {
 
 // A refusal as the peer states it; kNone for a number that means none.
 int known_refusal(std::uint64_t stated) {
-  return stated <= static_cast<std::uint64_t>(memory::Refusal::kNotServed)
-             ? static_cast<int>(stated)
-             : 0;
+  const bool known = stated <= static_cast<std::uint64_t>(memory::kLastRefusal);
+  return known ? static_cast<int>(stated) : 0;
 }
 
 std::uint32_t draw_token() { return static_cast<std::uint32_t>(os::random_number()) | 1; }
@@ -261,6 +261,7 @@ void OutChannel::tie_up() {
 
 Outcome OutChannel::send(const link::SendRequest& request) {
   if (const Outcome may = may_begin(); may.state != Outcome::State::kDone) return may;
+  if (!os::readable(request.pieces)) return Outcome::failed(EFAULT);
   if (may_greet_with(request)) {
     words_.resize(request.length);
     gather(words_.data(), request.pieces, request.length);
@@ -448,7 +449,7 @@ void OutChannel::answer(const MessageHeader& header, std::span<const std::byte> 
 void OutChannel::tell(const MessageHeader& header, std::span<const std::byte> bytes, bool answers) {
   if (state_ == State::kLost) return;
   Operation& operation = begin(nullptr, false);
-  if (answers) messages_.charge(operation.charged = kAnswerCost + bytes.size());
+  if (answers) messages_.charge(operation.charged = link::kAnswerCost + bytes.size());
   operation.copy.resize(kMessageHeader + bytes.size());
   if (!bytes.empty()) {
     std::memcpy(operation.copy.data() + kMessageHeader, bytes.data(), bytes.size());

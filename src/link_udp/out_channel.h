@@ -68,10 +68,8 @@ class OutChannel final : transport::WorkSink {
   void deliver(Operation& offered, std::uint32_t key, std::uint64_t length, os::Time now);
   // Sends what the peer has asked for, or waits for.
   void answer(const MessageHeader& header, std::span<const std::byte> bytes = {});
-  // What an answer costs until the peer has acknowledged it, beside its bytes.
-  static constexpr std::size_t kAnswerCost = 1280;
   // False while the peer has so many answers to acknowledge that it may ask for nothing more.
-  bool may_answer() const { return messages_.may_take(kAnswerCost + kMaxAtomicBytes); }
+  bool may_answer() const { return messages_.may_take(link::kAnswerCost + kMaxAtomicBytes); }
   // The peer answered an operation of this flow.
   void answered(Operation& operation, const MessageHeader& header, std::span<const std::byte> bytes,
                 os::Time now);

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/slices.h"
-#include "base/small_copy.h"
 #include "messaging/endpoint.h"
 #include "os/probe.h"
 
@@ -142,20 +141,14 @@ inline void Endpoint::deliver(Receive& receive, const link::Arrival& arrival, co
                           placed ? length : 0, &receive);
     return;
   }
-  int fault = 0;
-  if (receive.count == 1 && arrival.length <= std::min(receive.capacity, kMostSmallCopy)) {
-    if (os::writable(receive.pieces[0].base, arrival.length)) [[likely]] {
-      copy_small(receive.pieces[0].base, arrival.payload, arrival.length);
-    } else {
-      fault = EFAULT;
-    }
-  } else if (os::writable(pieces, arrival.length)) {
+  bool placed = true;
+  if (receive.count == 1 && arrival.length <= receive.capacity) [[likely]] {
+    placed = os::copy_to_user(receive.pieces[0].base, arrival.payload, arrival.length);
+  } else if ((placed = os::writable(pieces, arrival.length))) {
     scatter(pieces, arrival.payload, arrival.length);
-  } else {
-    fault = EFAULT;
   }
   if (arrival.wants_ack) port_->inbox().acknowledge(arrival.offer);
-  finish(receive, taken, fault);
+  finish(receive, taken, placed ? 0 : EFAULT);
 }
 
 // Fails what waits for messages of the dead, unless a living process has taken over the address.

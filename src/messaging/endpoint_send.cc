@@ -30,8 +30,8 @@ Event event_of(const AtomicCall& call) {
   return call.action.fetches() ? Event::kRead : Event::kWrite;
 }
 
-// Whether the buffers of a call can be read and written now.
-bool has_buffers(const SendCall& call) { return os::readable(call.pieces); }
+// Whether the buffers of a call can be read and written now. Of a send the flow answers that.
+bool has_buffers(const SendCall&) { return true; }
 
 bool has_buffers(const AccessCall& call) {
   return call.write ? os::readable(call.local) : os::writable(call.local, call.length);
@@ -118,10 +118,13 @@ inline int Endpoint::start(link::Flow* flow, Call& call, Start begin) {
   if (next_pending_ == nullptr) next_pending_ = &pending_.take();
   call.cookie = next_pending_;
   const link::Outcome outcome = attempt(call, flow, begin);
+  if (outcome.state == link::Outcome::State::kDone) [[likely]] {
+    complete(call.report, flags_of(call), event_of(call));
+    return 0;
+  }
   switch (outcome.state) {
     case link::Outcome::State::kDone:
-      complete(call.report, flags_of(call), event_of(call));
-      return 0;
+      break;
     case link::Outcome::State::kPending:
       *std::exchange(next_pending_, nullptr) = {call.report.context, flags_of(call), event_of(call),
                                                 call.report.wanted(),
@@ -136,7 +139,7 @@ inline int Endpoint::start(link::Flow* flow, Call& call, Start begin) {
     case link::Outcome::State::kFailed:
       return fail(call.report, flags_of(call), event_of(call), outcome.error, outcome.detail);
   }
-  return EINVAL;
+  return 0;
 }
 
 int Endpoint::send(SendCall& call) {

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <ucontext.h>
 
+#include <algorithm>
 #include <cstring>
 #include <mutex>
 
@@ -19,25 +20,28 @@ namespace {
 struct sigaction segv_before;
 struct sigaction bus_before;
 
-// cmpb $0, (%rdi)
-constexpr unsigned char kCompare[] = {0x80, 0x3F, 0x00};
-// movb (%rdi), %cl; movb %cl, (%rdi)
-constexpr unsigned char kLoad[] = {0x8A, 0x0F, 0x88, 0x0F};
-constexpr unsigned char kStore[] = {0x88, 0x0F};
-// nopl 0x57454654(%rax)
-constexpr unsigned char kMark[] = {0x0F, 0x1F, 0x80, 0x54, 0x46, 0x45, 0x57};
+// An entry of the table (WEFT_MAY_FAULT): distances of two instructions from their own places.
+struct FaultEntry {
+  std::int32_t instruction;
+  std::int32_t continuation;
+};
 
-template <std::size_t kLength>
-bool stands_at(const unsigned char* code, const unsigned char (&instructions)[kLength]) {
-  return std::memcmp(code, instructions, kLength) == 0 &&
-         std::memcmp(code + kLength, kMark, sizeof kMark) == 0;
+// The table, by the linker.
+extern "C" {
+extern const FaultEntry __start_weft_faults[] __attribute__((visibility("hidden")));  // NOLINT
+extern const FaultEntry __stop_weft_faults[] __attribute__((visibility("hidden")));   // NOLINT
 }
 
-// The bytes from the instruction that failed to the mark; 0 where it is no probe.
-std::size_t failed_probe(const unsigned char* code) {
-  if (stands_at(code, kCompare)) return sizeof kCompare;
-  if (stands_at(code, kStore)) return sizeof kStore;
-  return stands_at(code, kLoad) ? sizeof kLoad : 0;
+std::uintptr_t target_of(const std::int32_t& distance) {
+  return reinterpret_cast<std::uintptr_t>(&distance) + static_cast<std::uintptr_t>(distance);
+}
+
+// Where execution continues after a fault of the instruction at `code`; 0 where it may not fail.
+std::uintptr_t continuation_of(std::uintptr_t code) {
+  for (const FaultEntry* entry = __start_weft_faults; entry != __stop_weft_faults; ++entry) {
+    if (target_of(entry->instruction) == code) return target_of(entry->continuation);
+  }
+  return 0;
 }
 
 // What the kernel would have done without this handler.
@@ -56,13 +60,11 @@ void pass_on(int signal, siginfo_t* info, void* context, struct sigaction& befor
 }
 
 void on_fault(int signal, siginfo_t* info, void* context) {
-  auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
-  const auto* code = reinterpret_cast<const unsigned char*>(registers[REG_RIP]);
-  // A jump to nowhere fails at the address that it went to: there is no code to read.
-  const bool by_data = info->si_code > 0 && info->si_addr != code;
-  if (const std::size_t length = by_data ? failed_probe(code) : 0; length != 0) {
-    registers[REG_RAX] = 0;
-    registers[REG_RIP] += static_cast<greg_t>(length);
+  auto& place = static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP];
+  const bool by_access = info->si_code > 0;
+  const std::uintptr_t next = by_access ? continuation_of(static_cast<std::uintptr_t>(place)) : 0;
+  if (next != 0) {
+    place = static_cast<greg_t>(next);
     return;
   }
   pass_on(signal, info, context, signal == SIGSEGV ? segv_before : bus_before);
@@ -99,5 +101,47 @@ bool write(void* at) { return have_pages(at, 1, CopyDirection::kToProcess); }
 }  // namespace probe
 
 #endif
+
+namespace probe {
+namespace {
+
+template <class Byte, class Touch>
+bool each_page(Byte* base, std::size_t length, Touch touch) {
+  const auto first = reinterpret_cast<std::uintptr_t>(base);
+  const std::uintptr_t last = first + (length - 1);
+  if (last < first || !touch(base)) return false;
+  for (std::uintptr_t page = (first | (kPage - 1)) + 1; page <= last && page != 0; page += kPage) {
+    if (!touch(base + (page - first))) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool pages_readable(const void* base, std::size_t length) {
+  return each_page(static_cast<const char*>(base), length, read);
+}
+
+bool pages_writable(void* base, std::size_t length) {
+  return each_page(static_cast<char*>(base), length, write);
+}
+
+bool pieces_readable(std::span<const LocalRange> pieces) {
+  for (const LocalRange& piece : pieces) {
+    if (!readable(piece.base, piece.length)) return false;
+  }
+  return true;
+}
+
+bool pieces_writable(std::span<const LocalRange> pieces, std::size_t length) {
+  for (const LocalRange& piece : pieces) {
+    const std::size_t part = std::min(piece.length, length);
+    if (!writable(piece.base, part)) return false;
+    length -= part;
+  }
+  return true;
+}
+
+}  // namespace probe
 
 }  // namespace weft::os

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstring>
 
 #include "os/thread.h"
 
@@ -88,6 +89,51 @@ TEST_F(ProbeTest, AThreadOfOursMayProbe) {
     auto thread = Thread::start([&] { there = readable(base, 1); }).value();
   }
   EXPECT_FALSE(there);
+}
+
+// The copies of every length that has instructions of its own, and of some that have none.
+constexpr std::size_t kLongestCopy = 150;
+
+TEST_F(ProbeTest, ACopyCopiesEveryByteAndNoOther) {
+  for (std::size_t length = 0; length <= kLongestCopy; ++length) {
+    std::array<unsigned char, kLongestCopy + 2> from{};
+    for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<unsigned char>(i + 1);
+    const bool out = length % 2 == 0;
+    std::array<unsigned char, kLongestCopy + 2> to{};
+    const auto copy = out ? copy_from_user : copy_to_user;
+    ASSERT_TRUE(copy(to.data() + 1, from.data() + 1, length));
+    EXPECT_EQ(std::memcmp(to.data() + 1, from.data() + 1, length), 0) << length;
+    EXPECT_EQ(to[0], 0) << length;
+    EXPECT_EQ(to[length + 1], 0) << length;
+  }
+}
+
+// The page boundary stands in front of each of the bytes.
+TEST_F(ProbeTest, ACopyFailsWhereAnyByteIsNotThere) {
+  char near[kLongestCopy] = {};
+  char* const wall = base + probe::kPage;
+  protect(1, PROT_NONE);
+  for (std::size_t length = 1; length <= kLongestCopy; ++length) {
+    for (std::size_t good = 0; good < length; ++good) {
+      ASSERT_FALSE(copy_from_user(near, wall - good, length)) << good << " of " << length;
+      ASSERT_FALSE(copy_to_user(wall - good, near, length)) << good << " of " << length;
+    }
+    ASSERT_TRUE(copy_from_user(near, wall - length, length)) << length;
+    ASSERT_TRUE(copy_to_user(wall - length, near, length)) << length;
+  }
+  // The last page is not there, the one behind it is.
+  for (std::size_t good = 1; good <= kLongestCopy; ++good) {
+    ASSERT_FALSE(copy_from_user(near, wall + probe::kPage - good, kLongestCopy)) << good;
+  }
+}
+
+TEST_F(ProbeTest, ACopyIntoAReadOnlyPageFails) {
+  char near[kLongestCopy] = {};
+  protect(0, PROT_READ);
+  for (const std::size_t length : {1, 4, 8, 16, 100, 128, 150}) {
+    EXPECT_TRUE(copy_from_user(near, base, length)) << length;
+    EXPECT_FALSE(copy_to_user(base, near, length)) << length;
+  }
 }
 
 // In a child process: true when `body` ended it by that signal.

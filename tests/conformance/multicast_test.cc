@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <rdma/fi_cm.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -135,6 +136,29 @@ class Multicast : public testing::Test {
   const SockAddr group_ = group_at(port_);
   std::vector<std::uint8_t> bytes_ = std::vector<std::uint8_t>(200, 0x5a);
 };
+
+// (fi_cq(3): FI_EFAULT)
+TEST_F(Multicast, ABufferThatIsNotMappedIsAnError) {
+  const Fid<fid_mc> joined = join(endpoint(0), group_);
+  ASSERT_NE(joined, nullptr);
+  void* const nothing = ::mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(nothing, MAP_FAILED);
+  const Token waiting = post(0);
+  const iovec piece{nothing, 100};
+  fi_msg message{};
+  message.msg_iov = &piece;
+  message.iov_count = 1;
+  message.addr = fi_mc_addr(joined.get());
+  message.context = this;
+  ASSERT_EQ(fi_sendmsg(endpoint(0).ep(), &message, FI_MULTICAST), 0);
+  std::optional<Completion> sent;
+  pump_.until([&] { return (sent = endpoint(0).take(this)).has_value(); });
+  ASSERT_TRUE(sent.has_value());
+  EXPECT_EQ(sent->err, FI_EFAULT);
+  EXPECT_EQ(sent->flags & (FI_MULTICAST | FI_SEND), FI_MULTICAST | FI_SEND);
+  expect_heard(0, fi_mc_addr(joined.get()), {{0, waiting}});
+  ::munmap(nothing, 4096);
+}
 
 TEST_F(Multicast, EveryMemberHearsTheSenderToo) {
   std::vector<Fid<fid_mc>> joined;

@@ -77,7 +77,7 @@ struct AtomicRequest {
   void* cookie = nullptr;  // given back to FlowSink
 };
 
-// What became of a request.
+// What became of a request. It fits a register.
 struct Outcome {
   enum class State : std::uint8_t {
     kDone,     // finished
@@ -87,15 +87,15 @@ struct Outcome {
     kFailed,   // `error` says why
   };
   State state = State::kDone;
-  int error = 0;   // an errno
-  int detail = 0;  // why an access was refused (memory::Refusal), or 0
+  std::int16_t detail = 0;  // why an access was refused (memory::Refusal), or 0
+  int error = 0;            // an errno
 
   static constexpr Outcome done() { return {}; }
-  static constexpr Outcome pending() { return {State::kPending, 0, 0}; }
-  static constexpr Outcome again() { return {State::kAgain, 0, 0}; }
-  static constexpr Outcome too_soon() { return {State::kTooSoon, 0, 0}; }
+  static constexpr Outcome pending() { return {State::kPending}; }
+  static constexpr Outcome again() { return {State::kAgain}; }
+  static constexpr Outcome too_soon() { return {State::kTooSoon}; }
   static constexpr Outcome failed(int error, int detail = 0) {
-    return {State::kFailed, error, detail};
+    return {State::kFailed, static_cast<std::int16_t>(detail), error};
   }
 };
 
@@ -121,7 +121,7 @@ class Flow {
   Flow(const Flow&) = delete;
   Flow& operator=(const Flow&) = delete;
 
-  // Sends a message. Errors: ECONNRESET when the peer has ended.
+  // Sends a message. Errors: ECONNRESET when the peer has ended, EFAULT when a piece is not mapped.
   virtual Outcome send(const SendRequest& request) = 0;
   // Reads or writes the peer's memory after checking every range. A refused access touches no byte.
   // Errors: EACCES (detail: the refusal), EFAULT, ECONNRESET; ETIMEDOUT when the peer, or another
@@ -152,8 +152,9 @@ class Flow {
   // Tells the peer that this side goes to sleep until its bell rings, or is awake again.
   virtual void set_asleep(bool asleep) = 0;
 
-  // Local buffers of requests of up to so many bytes are read and written by the processor, and
-  // have to be probed before (os/probe.h); of longer ones the kernel says that they are not mapped.
+  // Local buffers of accesses and atomic operations of up to so many bytes are read and written by
+  // the processor, and are to be probed before (os/probe.h); for longer ones the kernel reports a
+  // page that is not mapped.
   std::size_t most_by_processor() const { return most_by_processor_; }
 
  protected:

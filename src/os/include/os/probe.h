@@ -1,23 +1,38 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Can a buffer of the program be read or written, without ending the program if it cannot?
 //
-// The bytes of a buffer that the processor is about to copy are touched first, one of each page.
-// The signal of a page that is not there (SIGSEGV, SIGBUS) is taken by a handler, which knows the
-// touching instruction by the bytes behind it and lets it fail; every other fault is passed on to
-// the action that the program had. A program that replaces the handler later and does not pass on
-// what it does not know is ended by an unmapped buffer. A page that is unmapped between the touch
-// and the copy is not noticed.
+// An access to a page that is not mapped raises SIGSEGV or SIGBUS. The instructions that may raise
+// one stand in a table (weft_faults: each with the place where execution continues); the handler
+// looks the instruction up and continues there. Every other fault is passed on to the action that
+// the program had. A program that installs a handler later which does not pass on unknown faults is
+// ended by an unmapped buffer.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
+#include "base/small_copy.h"
 #include "base/types.h"
+
+// Copies by instructions of this file's own escape the sanitizers: under these, and on other
+// processors, a buffer is probed before it is copied.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__x86_64__)
+#define WEFT_CHECKED_MOVES 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
+    __has_feature(memory_sanitizer)
+#define WEFT_CHECKED_MOVES 0
+#endif
+#endif
+#ifndef WEFT_CHECKED_MOVES
+#define WEFT_CHECKED_MOVES 1
+#endif
 
 namespace weft::os {
 
-// Installs the handler, once in a process; before the first probe. Any thread.
+// Installs the handler, once in a process; before the first use of the functions below. Any thread.
 void handle_failed_probes();
 
 namespace probe {
@@ -25,74 +40,152 @@ namespace probe {
 inline constexpr std::uintptr_t kPage = 4096;  // the smallest
 
 #if defined(__x86_64__)
-// What the handler looks for: behind the instruction that failed comes a nop with this displacement
-// (failed_probe() in probe.cc). The fixed registers make the instructions' bytes known.
+// An entry of the table, in the section group of the function that the instruction belongs to:
+// the instruction at the local label `at` continues at the C label `fault`. Both are relative.
+#define WEFT_MAY_FAULT(at)                          \
+  ".pushsection weft_faults, \"a?\", @progbits\n\t" \
+  ".balign 4\n\t"                                   \
+  ".long " at                                       \
+  "b - .\n\t"                                       \
+  ".long %l[fault] - .\n\t"                         \
+  ".popsection\n\t"
+
+// NOLINTBEGIN(hicpp-no-assembler): no C++ expression continues after a fault.
 inline bool read(const void* at) {
-  std::uint32_t done;
-  asm volatile(
-      "movl $1, %%eax\n\t"
-      "cmpb $0, (%%rdi)\n\t"
-      "nopl 0x57454654(%%rax)"
-      : "=&a"(done)
-      : "D"(at)
-      : "cc");
-  return done != 0;
+  asm goto("1: cmpb $0, (%0)\n\t" WEFT_MAY_FAULT("1") : : "r"(at) : "cc" : fault);
+  return true;
+fault:
+  return false;
 }
+
 // Writes the byte that was there.
 inline bool write(void* at) {
-  std::uint32_t done;
-  asm volatile(
-      "movl $1, %%eax\n\t"
-      "movb (%%rdi), %%cl\n\t"
-      "movb %%cl, (%%rdi)\n\t"
-      "nopl 0x57454654(%%rax)"
-      : "=&a"(done)
-      : "D"(at)
-      : "rcx", "memory");
-  return done != 0;
+  asm goto(
+      "1: movb (%0), %%al\n"
+      "2: movb %%al, (%0)\n\t" WEFT_MAY_FAULT("1") WEFT_MAY_FAULT("2")
+      :
+      : "r"(at)
+      : "rax", "memory"
+      : fault);
+  return true;
+fault:
+  return false;
 }
 #else
 bool read(const void* at);
 bool write(void* at);
 #endif
 
-template <class Byte, class Touch>
-bool each_page(Byte* base, std::size_t length, Touch touch) {
-  if (length == 0) return true;
-  if (!touch(base)) return false;
-  const auto first = reinterpret_cast<std::uintptr_t>(base);
-  const std::uintptr_t last = first + (length - 1);
-  if (last < first) return false;
-  for (std::uintptr_t page = (first | (kPage - 1)) + 1; page <= last && page != 0; page += kPage) {
-    if (!touch(base + (page - first))) return false;
+#if WEFT_CHECKED_MOVES
+// Two moves of one width, which may overlap, from the first and the last bytes of `length`.
+#define WEFT_MOVE_BOTH_ENDS(move, width)                                                        \
+  asm goto("1: " move                                                                           \
+           " (%1), %%xmm0\n"                                                                    \
+           "2: " move " -" width                                                                \
+           "(%1, %2), %%xmm1\n"                                                                 \
+           "3: " move                                                                           \
+           " %%xmm0, (%0)\n"                                                                    \
+           "4: " move " %%xmm1, -" width "(%0, %2)\n\t" WEFT_MAY_FAULT("1") WEFT_MAY_FAULT("2") \
+               WEFT_MAY_FAULT("3") WEFT_MAY_FAULT("4")                                          \
+           :                                                                                    \
+           : "r"(to), "r"(from), "r"(length)                                                    \
+           : "xmm0", "xmm1", "memory"                                                           \
+           : fault)
+
+// As copy_small() of base/small_copy.h; false when a byte cannot be read or written. Some bytes may
+// have been copied then.
+[[gnu::always_inline]] inline bool move(void* to, const void* from, std::size_t length) {
+  if (length >= 16) {
+    for (std::size_t at = 16; at + 16 < length; at += 16) {
+      asm goto(
+          "1: movups (%1, %2), %%xmm0\n"
+          "2: movups %%xmm0, (%0, %2)\n\t" WEFT_MAY_FAULT("1") WEFT_MAY_FAULT("2")
+          :
+          : "r"(to), "r"(from), "r"(at)
+          : "xmm0", "memory"
+          : fault);
+    }
+    WEFT_MOVE_BOTH_ENDS("movups", "16");
+  } else if (length >= 8) {
+    WEFT_MOVE_BOTH_ENDS("movq", "8");
+  } else if (length >= 4) {
+    WEFT_MOVE_BOTH_ENDS("movd", "4");
+  } else if (length != 0) {
+    const std::size_t half = length / 2;
+    asm goto(
+        "1: movzbl (%1), %%eax\n"
+        "2: movzbl (%1, %3), %%ecx\n"
+        "3: movzbl -1(%1, %2), %%edx\n"
+        "4: movb %%al, (%0)\n"
+        "5: movb %%cl, (%0, %3)\n"
+        "6: movb %%dl, -1(%0, %2)\n\t" WEFT_MAY_FAULT("1") WEFT_MAY_FAULT("2") WEFT_MAY_FAULT("3")
+            WEFT_MAY_FAULT("4") WEFT_MAY_FAULT("5") WEFT_MAY_FAULT("6")
+        :
+        : "r"(to), "r"(from), "r"(length), "r"(half)
+        : "rax", "rcx", "rdx", "memory"
+        : fault);
   }
   return true;
+fault:
+  [[unlikely]] return false;
 }
+#undef WEFT_MOVE_BOTH_ENDS
+#endif
+// NOLINTEND(hicpp-no-assembler)
+
+inline bool within_page(const void* base, std::size_t length) {
+  const auto first = reinterpret_cast<std::uintptr_t>(base);
+  return (first ^ (first + (length - 1))) < kPage;
+}
+// The same as below, of more than one page and of several pieces.
+bool pages_readable(const void* base, std::size_t length);
+bool pages_writable(void* base, std::size_t length);
+bool pieces_readable(std::span<const LocalRange> pieces);
+bool pieces_writable(std::span<const LocalRange> pieces, std::size_t length);
 
 }  // namespace probe
 
 // True when all of these bytes can be read now.
 inline bool readable(const void* base, std::size_t length) {
-  return probe::each_page(static_cast<const char*>(base), length, probe::read);
+  if (length == 0) return true;
+  return probe::within_page(base, length) ? probe::read(base) : probe::pages_readable(base, length);
 }
 inline bool readable(std::span<const LocalRange> pieces) {
-  for (const LocalRange& piece : pieces) {
-    if (!readable(piece.base, piece.length)) return false;
-  }
-  return true;
+  if (pieces.size() != 1) return probe::pieces_readable(pieces);
+  return readable(pieces[0].base, pieces[0].length);
 }
 
 // True when these bytes, which are going to be written, can be. No other thread may write them
 // meanwhile. Of a list of pieces its first `length` bytes.
 inline bool writable(void* base, std::size_t length) {
-  return probe::each_page(static_cast<char*>(base), length, probe::write);
+  if (length == 0) return true;
+  return probe::within_page(base, length) ? probe::write(base)
+                                          : probe::pages_writable(base, length);
 }
 inline bool writable(std::span<const LocalRange> pieces, std::size_t length) {
-  for (const LocalRange& piece : pieces) {
-    const std::size_t part = piece.length < length ? piece.length : length;
-    if (!writable(piece.base, part)) return false;
-    length -= part;
-  }
+  if (pieces.size() != 1) return probe::pieces_writable(pieces, length);
+  return writable(pieces[0].base, length < pieces[0].length ? length : pieces[0].length);
+}
+
+// Copies `length` bytes, which do not overlap, out of a buffer of the program, or into one. False
+// when a byte of that buffer cannot be read or written; some bytes may have been copied then. The
+// other buffer is mapped.
+[[gnu::always_inline]] inline bool copy_from_user(void* to, const void* from, std::size_t length) {
+#if WEFT_CHECKED_MOVES
+  if (length <= kMostSmallCopy) [[likely]]
+    return probe::move(to, from, length);
+#endif
+  if (!readable(from, length)) return false;
+  std::memcpy(to, from, length);
+  return true;
+}
+[[gnu::always_inline]] inline bool copy_to_user(void* to, const void* from, std::size_t length) {
+#if WEFT_CHECKED_MOVES
+  if (length <= kMostSmallCopy) [[likely]]
+    return probe::move(to, from, length);
+#endif
+  if (!writable(to, length)) return false;
+  std::memcpy(to, from, length);
   return true;
 }
 
