@@ -97,6 +97,19 @@ void RecordedFlow::ended(void* cookie, int error, int detail) {
   sink_->ended(before, error, detail);
 }
 
+bool RecordedFlow::cancel(void* cookie, link::FlowSink& sink) {
+  const auto found = std::find_if(pending_.begin(), pending_.end(),
+                                  [&](const Pending& each) { return each.cookie == cookie; });
+  if (found == pending_.end()) return false;
+  udp::MessageHeader header;
+  header.kind = udp::Kind::kWithdrawn;
+  header.exchange = found->exchange;
+  sink_ = &sink;
+  const bool withdrawn = flow_->cancel(&*found, *this);
+  if (withdrawn && header.exchange != 0 && peer_.wanted()) peer_.mine().message(header);
+  return withdrawn;
+}
+
 Outcome RecordedFlow::access(const link::AccessRequest& request) {
   Pending& pending = remember(request.cookie);
   link::AccessRequest marked = request;

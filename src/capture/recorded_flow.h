@@ -23,10 +23,12 @@ class RecordedFlow final : public link::Flow, link::FlowSink {
   link::Outcome access(const link::AccessRequest& request) override;
   link::Outcome atomic(const link::AtomicRequest& request) override;
   bool reached() const override { return flow_->reached(); }
+  void doubt() override { flow_->doubt(); }
   bool busy() const override { return flow_->busy(); }
   bool ready() const override { return flow_->ready(); }
   void progress(link::FlowSink& sink) override;
   link::PeerState check_peer(link::FlowSink& sink) override;
+  bool cancel(void* cookie, link::FlowSink& sink) override;
   void give_up(link::FlowSink& sink) override;
   int process() const override { return flow_->process(); }
   void set_asleep(bool asleep) override { flow_->set_asleep(asleep); }

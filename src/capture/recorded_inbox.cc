@@ -80,6 +80,16 @@ void RecordedInbox::received(void* cookie, int error) {
   sink_->received(before, error);
 }
 
+void RecordedInbox::withdrawn(const link::Offer& offer) {
+  if (Recorder::Peer* from = peer(offer.source)) {
+    udp::MessageHeader header;
+    header.kind = udp::Kind::kWithdrawn;
+    header.exchange = offer.exchange & udp::kNumberBits;
+    from->theirs().message(header);
+  }
+  sink_->withdrawn(offer);
+}
+
 void RecordedInbox::taken(const link::Offer& offer, Recorder::Peer& from) {
   udp::MessageHeader header;
   header.kind = udp::Kind::kTaken;
@@ -94,7 +104,7 @@ unsigned RecordedInbox::poll(link::InboxSink& sink) {
   return count;
 }
 
-void RecordedInbox::accept(link::InboxSink& sink, const link::Offer& offer,
+bool RecordedInbox::accept(link::InboxSink& sink, const link::Offer& offer,
                            std::span<const LocalRange> pieces, std::uint64_t length, void* cookie) {
   Pull& pull = pulls_.emplace_back();
   pull.self = std::prev(pulls_.end());
@@ -104,8 +114,10 @@ void RecordedInbox::accept(link::InboxSink& sink, const link::Offer& offer,
   pull.count = pieces.size();
   std::copy(pieces.begin(), pieces.end(), pull.pieces.begin());
   link::InboxSink* const before = std::exchange(sink_, &sink);
-  inbox_.accept(*this, offer, pieces, length, &pull);
+  const bool accepted = inbox_.accept(*this, offer, pieces, length, &pull);
   sink_ = before;
+  if (!accepted) pulls_.erase(pull.self);
+  return accepted;
 }
 
 void RecordedInbox::acknowledge(const link::Offer& offer) {

@@ -18,7 +18,7 @@ class RecordedInbox final : public link::Inbox, link::InboxSink {
       : inbox_(inbox), recorder_(recorder), first_remote_(first_remote) {}
 
   unsigned poll(link::InboxSink& sink) override;
-  void accept(link::InboxSink& sink, const link::Offer& offer, std::span<const LocalRange> pieces,
+  bool accept(link::InboxSink& sink, const link::Offer& offer, std::span<const LocalRange> pieces,
               std::uint64_t length, void* cookie) override;
   void acknowledge(const link::Offer& offer) override;
   void refuse(link::InboxSink& sink, std::uint32_t source) override;
@@ -52,6 +52,7 @@ class RecordedInbox final : public link::Inbox, link::InboxSink {
     sink_->accessed(source, access, regions);
   }
   void received(void* cookie, int error) override;
+  void withdrawn(const link::Offer& offer) override;
 
   Recorder::Peer* peer(std::uint32_t source);
   void record(const link::Arrival& arrival, Recorder::Peer& from);

@@ -53,10 +53,11 @@ struct FakeInbox final : link::Inbox {
     for (const link::Arrival& each : waiting) sink.arrived(each);
     return static_cast<unsigned>(waiting.size());
   }
-  void accept(link::InboxSink& sink, const link::Offer&, std::span<const LocalRange> pieces,
+  bool accept(link::InboxSink& sink, const link::Offer&, std::span<const LocalRange> pieces,
               std::uint64_t length, void* cookie) override {
     std::memset(pieces[0].base, 0x77, length);
     sink.received(cookie, 0);
+    return true;
   }
   void acknowledge(const link::Offer&) override { ++acknowledged; }
   void refuse(link::InboxSink&, std::uint32_t) override {}

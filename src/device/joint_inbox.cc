@@ -54,9 +54,9 @@ link::Inbox& JointInbox::inbox_of(std::uint32_t source) {
   return far_;
 }
 
-void JointInbox::accept(link::InboxSink& sink, const link::Offer& offer,
+bool JointInbox::accept(link::InboxSink& sink, const link::Offer& offer,
                         std::span<const LocalRange> pieces, std::uint64_t length, void* cookie) {
-  inbox_of(offer.source).accept(sink, offer, pieces, length, cookie);
+  return inbox_of(offer.source).accept(sink, offer, pieces, length, cookie);
 }
 
 void JointInbox::acknowledge(const link::Offer& offer) {

@@ -24,7 +24,7 @@ class JointInbox final : public link::Inbox {
   static Result<std::unique_ptr<JointInbox>> over(shm::Mailbox& near, link::Inbox& far);
 
   unsigned poll(link::InboxSink& sink) override;
-  void accept(link::InboxSink& sink, const link::Offer& offer, std::span<const LocalRange> pieces,
+  bool accept(link::InboxSink& sink, const link::Offer& offer, std::span<const LocalRange> pieces,
               std::uint64_t length, void* cookie) override;
   void acknowledge(const link::Offer& offer) override;
   void refuse(link::InboxSink& sink, std::uint32_t source) override;

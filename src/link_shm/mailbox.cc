@@ -113,8 +113,7 @@ bool Mailbox::deliver(Source& source, const Cell& cell, std::uint64_t raw, link:
   const CellWord word = CellWord::unpack(raw);
   if (!known(word.operation)) return false;
   if (word.kind >= Kind::kErrand) [[unlikely]]
-    return word.kind == Kind::kAccessed ? hear_of_access(source, cell, sink)
-                                        : run_errand(source, cell, word, sink);
+    return take_note(source, cell, word, sink);
   link::Arrival arrival{word.operation,
                         (word.flags & kHasData) != 0,
                         (word.flags & kWantsAck) != 0,
@@ -133,7 +132,21 @@ bool Mailbox::deliver(Source& source, const Cell& cell, std::uint64_t raw, link:
   return true;
 }
 
-// False when the sender wrote nonsense.
+// Of what is no message. False when the sender wrote nonsense.
+bool Mailbox::take_note(Source& source, const Cell& cell, const CellWord& word,
+                        link::InboxSink& sink) {
+  if (word.kind == Kind::kAccessed) return hear_of_access(source, cell, sink);
+  if (word.kind == Kind::kWithdrawn) return hear_of_withdrawal(source, cell, sink);
+  return run_errand(source, cell, word, sink);
+}
+
+bool Mailbox::hear_of_withdrawal(Source& source, const Cell& cell, link::InboxSink& sink) {
+  const std::uint32_t number = read_once(cell.offered.exchange);
+  if (!exchange_exists(source, number)) return false;
+  sink.withdrawn({source.number, number});
+  return finish(source, source.exchanges[number], ExchangeState::kAbandoned);
+}
+
 bool Mailbox::hear_of_access(const Source& source, const Cell& cell, link::InboxSink& sink) {
   const std::uint32_t count = read_once(cell.accessed.count);
   if (count > memory::kHazards) return false;

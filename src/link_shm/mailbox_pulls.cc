@@ -16,15 +16,19 @@ constexpr unsigned kPatience = 16;  // looks until a sender that copies nothing 
 
 }  // namespace
 
-void Mailbox::accept(link::InboxSink& sink, const link::Offer& offer,
+bool Mailbox::accept(link::InboxSink& sink, const link::Offer& offer,
                      std::span<const LocalRange> pieces, std::uint64_t length, void* cookie) {
   Source* source = find(offer.source);
-  if (source == nullptr) return sink.received(cookie, ECONNRESET);
+  if (source == nullptr) {
+    sink.received(cookie, ECONNRESET);
+    return true;
+  }
   Exchange& exchange = source->exchanges[offer.exchange];
   if (source->process.pid() == 0) {
     exchange.fault.store(EPERM, std::memory_order_relaxed);
     finish(*source, exchange, ExchangeState::kOffered);
-    return sink.received(cookie, ECONNRESET);
+    sink.received(cookie, ECONNRESET);
+    return true;
   }
   Pull pull;
   pull.source = source;
@@ -38,16 +42,19 @@ void Mailbox::accept(link::InboxSink& sink, const link::Offer& offer,
   describe(exchange, Side::kReceiver, pieces);
   exchange.matched_length = length;
   claim_share(exchange, length);
-  auto offered = ExchangeState::kOffered;
-  // The sender may have taken its offer back.
-  if (!count || !exchange.state.compare_exchange_strong(offered, ExchangeState::kMatched,
+  auto state = ExchangeState::kOffered;
+  // The sender may have withdrawn its offer, or be leaving.
+  if (!count || !exchange.state.compare_exchange_strong(state, ExchangeState::kMatched,
                                                         std::memory_order_acq_rel)) {
-    return sink.received(cookie, ECONNRESET);
+    if (state == ExchangeState::kAbandoned) return false;
+    sink.received(cookie, ECONNRESET);
+    return true;
   }
   copier_.add_share(job(pull));
   source->helped_at = look_;  // patience begins anew
   pulls_.push_back(pull);
   if (!draining_) finish_pulls(sink);
+  return true;
 }
 
 CopyJob Mailbox::job(const Pull& pull) {

@@ -147,7 +147,7 @@ Outcome Outbox::send_bulk(const SendRequest& request) {
   gather(bulk_ + offset, request.pieces, request.length);
   bulk_next_ += room;
   Cell& cell = next_cell();
-  const std::uint32_t exchange = wants_ack ? start_exchange(request) : 0;
+  const std::uint32_t exchange = wants_ack ? start_exchange(request, Kind::kBulk) : 0;
   cell.bulk = {bulk_next_, offset, static_cast<std::uint32_t>(request.length), exchange};
   publish(cell, request, Kind::kBulk, wants_ack, 0);
   if (wants_ack) return Outcome::pending();
@@ -157,7 +157,7 @@ Outcome Outbox::send_bulk(const SendRequest& request) {
 Outcome Outbox::send_offer(const SendRequest& request) {
   if (!have_exchange()) return enqueue(request);
   Cell& cell = next_cell();
-  cell.offered = {request.length, start_exchange(request)};
+  cell.offered = {request.length, start_exchange(request, Kind::kOffered)};
   publish(cell, request, Kind::kOffered, false, 0);
   return Outcome::pending();
 }
@@ -172,7 +172,7 @@ bool Outbox::have_exchange() {
   return true;
 }
 
-std::uint32_t Outbox::start_exchange(const SendRequest& request) {
+std::uint32_t Outbox::start_exchange(const SendRequest& request, Kind kind) {
   const std::uint32_t number = free_.back();
   free_.pop_back();
   active_.push_back(number);
@@ -181,6 +181,8 @@ std::uint32_t Outbox::start_exchange(const SendRequest& request) {
   mine.length = request.length;
   mine.count = static_cast<std::uint32_t>(request.pieces.size());
   mine.reported = false;
+  mine.offered = kind == Kind::kOffered;
+  mine.tells_of_it = false;
   std::copy(request.pieces.begin(), request.pieces.end(), mine.pieces);
   Exchange& shared = exchanges_[number];
   describe(shared, Side::kSender, request.pieces);
@@ -216,6 +218,7 @@ bool Outbox::progress_one(std::uint32_t number, link::FlowSink& sink) {
     help_copying(number);
     return false;
   }
+  if (pending_[number].tells_of_it) tell_of_withdrawal(number);
   if (state != ExchangeState::kDone) return false;
   report(number, ending(shared), sink);
   shared.state.store(ExchangeState::kIdle, std::memory_order_relaxed);
@@ -236,6 +239,43 @@ void Outbox::report(std::uint32_t number, int error, link::FlowSink& sink) {
   if (pending_[number].reported) return;
   pending_[number].reported = true;
   sink.ended(pending_[number].cookie, error, 0);
+}
+
+bool Outbox::cancel(void* cookie, link::FlowSink& sink) {
+  const auto queued = std::find_if(queue_.begin(), queue_.end(), [&](const Queued& each) {
+    return each.request.cookie == cookie;
+  });
+  if (queued != queue_.end()) {
+    queue_.erase(queued);
+    sink.ended(cookie, ECANCELED, 0);
+    return true;
+  }
+  const auto active = std::find_if(active_.begin(), active_.end(), [&](std::uint32_t number) {
+    return pending_[number].cookie == cookie && !pending_[number].reported;
+  });
+  return active != active_.end() && withdraw(*active, sink);
+}
+
+// The receiver may have read the offer: until it has read of the withdrawal, too, the exchange
+// stays what it is.
+bool Outbox::withdraw(std::uint32_t number, link::FlowSink& sink) {
+  auto offered = ExchangeState::kOffered;
+  if (!pending_[number].offered ||
+      !exchanges_[number].state.compare_exchange_strong(offered, ExchangeState::kAbandoned)) {
+    return false;
+  }
+  pending_[number].tells_of_it = true;
+  report(number, ECANCELED, sink);
+  tell_of_withdrawal(number);
+  return true;
+}
+
+void Outbox::tell_of_withdrawal(std::uint32_t number) {
+  if (!room_for_cell()) return;
+  Cell& cell = next_cell();
+  cell.offered = {0, number};
+  publish(cell, {}, Kind::kWithdrawn, false, 0);
+  pending_[number].tells_of_it = false;
 }
 
 link::PeerState Outbox::check_peer(link::FlowSink& sink) {

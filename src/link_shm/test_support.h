@@ -113,6 +113,8 @@ struct InboxLog final : link::InboxSink {
   std::vector<Accessed> accesses;
 
   explicit InboxLog(Mailbox* owner) : box(owner) {}
+  std::vector<std::uint32_t> withdrawn_ones;  // by their exchanges
+
   void source_opened(std::uint32_t source, const os::SocketAddress& address) override {
     opened.emplace_back(source, address);
   }
@@ -135,6 +137,7 @@ struct InboxLog final : link::InboxSink {
     const LocalRange piece{message.bytes.data(), message.bytes.size()};
     box->accept(*this, message.arrival.offer, {&piece, 1}, piece.length, &message);
   }
+  void withdrawn(const link::Offer& offer) override { withdrawn_ones.push_back(offer.exchange); }
   void received(void* cookie, int error) override { static_cast<Message*>(cookie)->error = error; }
 };
 

@@ -246,6 +246,14 @@ Operation* StationHub::find_receive(std::uint32_t exchange, std::uint32_t source
   return operation->takes && operation->source == source ? operation : nullptr;
 }
 
+Operation* StationHub::find_taker(const link::Offer& offer) {
+  const auto found = std::ranges::find_if(exchanges_, [&](const auto& each) {
+    const Operation& operation = *each.second;
+    return operation.takes && operation.source == offer.source && operation.offer == offer.exchange;
+  });
+  return found != exchanges_.end() ? found->second : nullptr;
+}
+
 bool StationHub::waits_for(std::uint64_t station) const {
   return std::ranges::any_of(exchanges_, [station](const auto& each) {
     return each.second->channel->station() == station;

@@ -38,7 +38,7 @@ class DatagramHub final : public DatagramStation {
   Bustle bustle() const override;
 
   unsigned poll(link::InboxSink& sink) override;
-  void accept(link::InboxSink& sink, const link::Offer&, std::span<const LocalRange>, std::uint64_t,
+  bool accept(link::InboxSink& sink, const link::Offer&, std::span<const LocalRange>, std::uint64_t,
               void* cookie) override;
   void acknowledge(const link::Offer&) override {}
   void refuse(link::InboxSink& sink, std::uint32_t source) override;

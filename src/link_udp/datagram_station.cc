@@ -118,9 +118,10 @@ unsigned DatagramHub::poll(link::InboxSink& sink) {
 }
 
 // Every message arrives with its payload: nobody is offered one.
-void DatagramHub::accept(link::InboxSink& sink, const link::Offer&, std::span<const LocalRange>,
+bool DatagramHub::accept(link::InboxSink& sink, const link::Offer&, std::span<const LocalRange>,
                          std::uint64_t, void* cookie) {
   sink.received(cookie, ECONNRESET);
+  return true;
 }
 
 void DatagramHub::refuse(link::InboxSink& sink, std::uint32_t source) {

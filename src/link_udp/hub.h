@@ -67,6 +67,9 @@ class Hub {
   // The receive of that number, if it is for a message that this source offered.
   virtual Operation* find_receive(std::uint32_t exchange, std::uint32_t source) = 0;
 
+  // The receive that has asked for that offer of that source.
+  virtual Operation* find_taker(const link::Offer& offer) = 0;
+
   // Something has been agreed upon with that station, or asked of it, and not ended.
   virtual bool waits_for(std::uint64_t station) const = 0;
 

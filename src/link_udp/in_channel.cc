@@ -332,6 +332,9 @@ bool InChannel::arrived(const MessageHeader& header, std::span<const std::byte> 
       return answered(header, bytes);
     case Kind::kTake:
       return wanted(header);
+    case Kind::kWithdrawn:
+      withdrawn({number_, header.exchange});
+      return true;
     case Kind::kAtomic:
       return carry_out(header, bytes);
     case Kind::kBundle:
@@ -385,6 +388,17 @@ bool InChannel::wanted(const MessageHeader& header) {
   none.tag = ECONNRESET;
   hub_.way_back(*this).answer(none);
   return true;
+}
+
+// At once: the messages behind it are for the receive that has asked for it. The sender had not
+// heard of that yet, so it writes nothing, and what it answers comes too late.
+void InChannel::withdrawn(const link::Offer& offer) {
+  hub_.sink().withdrawn(offer);
+  Operation* receive = hub_.find_taker(offer);
+  if (receive == nullptr) return;
+  void* const cookie = receive->cookie;
+  receive->channel->detach(*receive);
+  hub_.sink().received(cookie, link::kWithdrawn);
 }
 
 bool InChannel::check(const MessageHeader& header, std::span<const std::byte> bytes) {

@@ -109,6 +109,7 @@ class InChannel final : transport::Target {
   bool carry_out(const MessageHeader& header, std::span<const std::byte> bytes);
   bool answered(const MessageHeader& header, std::span<const std::byte> bytes);
   bool wanted(const MessageHeader& header);
+  void withdrawn(const link::Offer& offer);
   void checked();
   void announce(link::Operation event, const MessageHeader& from);
   void announce_access(Access need);

@@ -38,6 +38,7 @@ struct Operation {
   std::uint64_t length = 0;     // of those
   std::uint64_t there = 0;      // bytes of a peer's message, so far
   std::uint32_t source = 0;     // of that: as the inbox calls it
+  std::uint32_t offer = 0;      // the exchange by which the peer offered it
   std::vector<std::byte> copy;  // header and bytes that were copied
 
   std::span<const LocalRange> buffers() const { return {pieces.data(), count}; }

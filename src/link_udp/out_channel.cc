@@ -402,6 +402,7 @@ void OutChannel::accept(const link::Offer& offer, std::uint64_t from,
   Operation& operation = begin(cookie, false);
   operation.takes = operation.borrows = operation.awaits_answer = true;
   operation.source = offer.source;
+  operation.offer = offer.exchange;
   if (state_ == State::kLost) {
     operation.error = ECONNRESET;
     return end(operation);
@@ -423,6 +424,10 @@ void OutChannel::accept(const link::Offer& offer, std::uint64_t from,
 
 void OutChannel::abandon(Operation& receive) {
   hub_.received(receive.cookie, ECONNRESET);
+  detach(receive);
+}
+
+void OutChannel::detach(Operation& receive) {
   hub_.forget_exchange(std::exchange(receive.exchange, 0));
   receive.takes = receive.borrows = receive.awaits_answer = false;
   if (receive.works == 0) end(receive);
@@ -511,7 +516,8 @@ void OutChannel::report(link::FlowSink& sink) {
 }
 
 void OutChannel::strike(bool proven) {
-  if (state_ == State::kLost || (state_ == State::kAsking && !insisting_)) return;
+  const bool hopes = state_ == State::kAsking && !insisting_ && !doubting_;
+  if (state_ == State::kLost || hopes) return;
   if (proven || ++strikes_ >= kStrikes) lose(link::PeerState::kDied);
 }
 

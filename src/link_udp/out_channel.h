@@ -47,6 +47,8 @@ class OutChannel final : transport::WorkSink {
   bool busy() const { return reported_ != 0; }
   bool ready() const { return !finished_.empty(); }
   void report(link::FlowSink& sink);
+  // As link::Flow::cancel(); report() says the end.
+  bool cancel(const void* cookie);
   link::PeerState peer_state() const { return peer_state_; }
   // Ends everything: no buffer is used any more. What was copied goes on its way all the same,
   // unless what stands before it cannot.
@@ -64,6 +66,8 @@ class OutChannel final : transport::WorkSink {
   // All of them are in place; or they will never be.
   void filled(Operation& receive, os::Time now) { has_answer(receive, now); }
   void abandon(Operation& receive);
+  // The same, without a report.
+  void detach(Operation& receive);
   // The peer wants so many bytes of a message that it was offered.
   void deliver(Operation& offered, std::uint32_t key, std::uint64_t length, os::Time now);
   // Sends what the peer has asked for, or waits for.
@@ -96,6 +100,8 @@ class OutChannel final : transport::WorkSink {
   void deny();
   // Somebody waits for the peer: if nobody is there he wants to know.
   void insist() { insisting_ = true; }
+  // As link::Flow::doubt().
+  void doubt() { doubting_ = true; }
   // Something is expected of the peer.
   bool expects() const { return insisting_ || operations_.count() != 0; }
   // Packets that answered nothing.
@@ -164,6 +170,8 @@ class OutChannel final : transport::WorkSink {
   void ended(const transport::Ended& work) override;
   void end(Operation& operation);
   bool borrows();
+  bool take_back(Operation& operation);
+  void withdraw(Operation& offer);
   void close();
   void ask(os::Time now);
   bool narrows() const { return carries_ < path_mtu_; }
@@ -198,6 +206,7 @@ class OutChannel final : transport::WorkSink {
   std::uint64_t station_ = 0;  // of the peer
   unsigned holders_ = 0;
   bool insisting_ = false;
+  bool doubting_ = false;
   os::Time heard_{};
   std::uint64_t unasked_ = 0;  // that came before there was a flow
   unsigned strikes_ = 0;       // since the peer was last heard of

@@ -42,6 +42,9 @@ class StationFlow final : public link::Flow {
     OutChannel* out = channel();
     return out == nullptr || out->state() != OutChannel::State::kAsking;
   }
+  void doubt() override {
+    if (OutChannel* out = channel()) out->doubt();
+  }
   bool busy() const override {
     OutChannel* out = channel();
     return out != nullptr && (out->busy() || out->ready());
@@ -58,6 +61,12 @@ class StationFlow final : public link::Flow {
     if (out == nullptr) return link::PeerState::kDied;
     out->report(sink);
     return out->peer_state();
+  }
+  bool cancel(void* cookie, link::FlowSink& sink) override {
+    OutChannel* out = channel();
+    if (out == nullptr || !out->cancel(cookie)) return false;
+    out->report(sink);
+    return true;
   }
   void give_up(link::FlowSink& sink) override {
     OutChannel* out = channel();
@@ -191,12 +200,17 @@ unsigned StationHub::poll(link::InboxSink& sink) {
   return count;
 }
 
-void StationHub::accept(link::InboxSink& sink, const link::Offer& offer,
+bool StationHub::accept(link::InboxSink& sink, const link::Offer& offer,
                         std::span<const LocalRange> pieces, std::uint64_t length, void* cookie) {
   InChannel* from = source(offer.source);
-  if (from == nullptr) return sink.received(cookie, ECONNRESET);
-  if (offer.exchange == 0) return from->place(pieces, length, cookie);
-  way_back(*from).accept(offer, from->identity(), pieces, length, cookie);
+  if (from == nullptr) {
+    sink.received(cookie, ECONNRESET);
+  } else if (offer.exchange == 0) {
+    from->place(pieces, length, cookie);
+  } else {
+    way_back(*from).accept(offer, from->identity(), pieces, length, cookie);
+  }
+  return true;  // whether the offer stands is the peer's answer
 }
 
 void StationHub::acknowledge(const link::Offer& offer) {

@@ -33,7 +33,7 @@ class StationHub final : public Station, public Hub {
   std::uint64_t sent() const override { return trains_.packets(); }
 
   unsigned poll(link::InboxSink& sink) override;
-  void accept(link::InboxSink& sink, const link::Offer& offer, std::span<const LocalRange> pieces,
+  bool accept(link::InboxSink& sink, const link::Offer& offer, std::span<const LocalRange> pieces,
               std::uint64_t length, void* cookie) override;
   void acknowledge(const link::Offer& offer) override;
   void refuse(link::InboxSink& sink, std::uint32_t source) override;
@@ -87,6 +87,7 @@ class StationHub final : public Station, public Hub {
   void forget_exchange(std::uint32_t exchange) override { exchanges_.erase(exchange); }
   Operation* find_exchange(std::uint32_t exchange, std::uint64_t flow) override;
   Operation* find_receive(std::uint32_t exchange, std::uint32_t source) override;
+  Operation* find_taker(const link::Offer& offer) override;
   bool waits_for(std::uint64_t station) const override;
   OutChannel& way_back(const InChannel& channel) override;
   bool owes_too_much(const InChannel& channel) override;

@@ -59,6 +59,49 @@ TEST_F(StationLargeTest, AMessageMayBeTakenBackWhileItIsWritten) {
 }
 
 // The rest of a message that is accepted comes behind others: they have to be let in for it.
+// The receiver has asked for the message when the sender withdraws it.
+TEST_F(StationLargeTest, AWithdrawnMessageLeavesItsReceiveForTheNextOne) {
+  Bytes bytes = pattern(2'000'000, 1);
+  Bytes next = pattern(300, 2);
+  b.log.accepts = false;
+  link::Flow* flow = connect(a, b);
+  ASSERT_NE(flow, nullptr);
+  send(a, b, *flow, 1, bytes);
+  ASSERT_TRUE(both([&] { return b.log.messages.size() == 1; }));
+  b.log.accept(b.log.messages[0]);
+  EXPECT_TRUE(flow->cancel(reinterpret_cast<void*>(1), a.ends));
+  EXPECT_EQ(a.ends.ended_ones[1].error, ECANCELED);
+  EXPECT_FALSE(flow->cancel(reinterpret_cast<void*>(1), a.ends));
+  send(a, b, *flow, 2, next);
+  ASSERT_TRUE(both([&] { return b.log.messages.size() == 2; }));
+  EXPECT_EQ(b.log.messages[0].error, link::kWithdrawn) << "before the next one arrives";
+  ASSERT_TRUE(both([&] { return !flow->busy(); }));
+  EXPECT_EQ(a.ends.doubled, 0u);
+  part(a, b);
+}
+
+// Until the peer answers nothing has left.
+TEST(StationWithdrawal, OfWhatWaitsForAPeerThatNeverAnswers) {
+  Peer a;
+  const auto silent = os::UdpSocket::bind(os::loopback(0), kSocketOptions);
+  ASSERT_TRUE(silent.ok());
+  auto opened = a.station->connect(silent.value().address(), false);
+  ASSERT_TRUE(opened.ok());
+  a.flows.push_back(std::move(opened).value());
+  link::Flow& flow = *a.flows.back();
+  Bytes sizes[] = {pattern(8, 1), pattern(20'000, 2), pattern(2'000'000, 3)};
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(send(a, a, flow, i + 1, sizes[i]).state, link::Outcome::State::kPending);
+  }
+  a.poll();
+  for (const std::uint64_t tag : {2, 3, 1}) {
+    EXPECT_TRUE(flow.cancel(reinterpret_cast<void*>(tag), a.ends)) << tag;
+    EXPECT_EQ(a.ends.ended_ones[tag].error, ECANCELED);
+  }
+  EXPECT_FALSE(flow.busy());
+  a.leave();
+}
+
 TEST_F(StationLargeTest, WhatStandsBeforeAnAcceptedMessageIsLetIn) {
   link::Flow* flow = connect(a, b);
   ASSERT_NE(flow, nullptr);

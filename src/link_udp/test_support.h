@@ -92,6 +92,8 @@ struct InboxLog final : link::InboxSink {
   std::vector<Closed> closed;
   std::vector<std::pair<Access, std::uint64_t>> accesses;
 
+  std::vector<std::uint32_t> withdrawn_ones;  // by their exchanges
+
   void source_opened(std::uint32_t source, const os::SocketAddress& address) override {
     opened.emplace_back(source, address);
   }
@@ -128,6 +130,7 @@ struct InboxLog final : link::InboxSink {
   void accessed(std::uint32_t, Access access, std::span<const RegionKey> regions) override {
     for (const RegionKey key : regions) accesses.emplace_back(access, key.v);
   }
+  void withdrawn(const link::Offer& offer) override { withdrawn_ones.push_back(offer.exchange); }
   void received(void* cookie, int error) override {
     Message& message = *static_cast<Message*>(cookie);
     message.error = error;

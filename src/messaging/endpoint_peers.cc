@@ -7,7 +7,11 @@
 namespace weft::messaging {
 namespace {
 
-constexpr auto kCheckEvery = std::chrono::milliseconds(200);
+// Of a few peers the kernel is asked so often that it costs less than 1 % of the time; of many not
+// more seldom than this.
+constexpr auto kCheckPeer = std::chrono::milliseconds(1);
+constexpr auto kCheckOften = std::chrono::milliseconds(10);
+constexpr auto kCheckSeldom = std::chrono::milliseconds(200);
 constexpr unsigned kPollsPerClock = 16;
 
 }  // namespace
@@ -36,6 +40,10 @@ link::Flow* Endpoint::connect(PeerIndex index, int& error) {
   const bool may_come = reason == ENOENT || reason == EPERM;
   error = reason == ENOENT ? EHOSTUNREACH : reason;
   if (!may_come) return nullptr;
+  if (peer.died && peer.stamp == entry->stamp) {
+    error = EHOSTUNREACH;
+    return nullptr;
+  }
   const os::Time now = os::coarse_now();
   if (peer.give_up == os::Time{} || peer.stamp != entry->stamp) {
     peer.give_up = now + setup_.options.connect_timeout;
@@ -62,6 +70,7 @@ Status Endpoint::open_way(Peer& peer, const AddressVector::Entry& entry) {
   auto flow = port_->connect(entry.address);
   if (!flow) return flow.error();
   peer.flow = std::move(flow).value();
+  if (peer.died && peer.stamp == entry.stamp) peer.flow->doubt();
   peer.stamp = entry.stamp;
   peer.give_up = {};
   if (sleepers_ > 0) watch_processes();
@@ -87,17 +96,26 @@ void Endpoint::lose(Peer& peer) {
   peer.flow.reset();
 }
 
+void Endpoint::lose(PeerIndex number, link::PeerState state) {
+  lose(peers_[number]);
+  if (state != link::PeerState::kDied) return;
+  peers_[number].died = true;
+  // It may have died before it sent anything that would have made it a source.
+  const PeerIndex index = setup_.addresses->canonical(number);
+  if (index != kNoPeer) died_.push_back(index);
+  setup_.device->sweep_up();
+}
+
 void Endpoint::check_peers() {
   if (closing_) return;
   for (std::size_t i = 0; i < peers_.size(); ++i) {
     if (peers_[i].flow == nullptr) continue;
     const link::PeerState state = peers_[i].flow->check_peer(*this);
-    if (state == link::PeerState::kAlive) continue;
-    lose(peers_[i]);
-    // It may have died before it sent anything that would have made it a source.
-    const PeerIndex index = setup_.addresses->canonical(i);
-    if (state == link::PeerState::kDied && index != kNoPeer) died_.push_back(index);
-    if (state == link::PeerState::kDied) setup_.device->sweep_up();
+    if (state == link::PeerState::kAlive) {
+      if (peers_[i].flow->reached()) peers_[i].died = false;
+      continue;
+    }
+    lose(i, state);
   }
   for (const auto& group : groups_) {
     if (group != nullptr && group->flow != nullptr) group->flow->check_peer(*this);
@@ -107,6 +125,11 @@ void Endpoint::check_peers() {
   if (setup_.connection != nullptr) check_connection();
 }
 
+os::Time::duration Endpoint::check_interval() const {
+  const std::size_t peers = peers_.size() + sources_.size();
+  return std::clamp<os::Time::duration>(peers * kCheckPeer, kCheckOften, kCheckSeldom);
+}
+
 // True every now and then: looking at the clock at every poll would be half of its cost.
 bool Endpoint::tick() {
   const unsigned polls = polls_.load(std::memory_order_relaxed) + 1;
@@ -114,7 +137,7 @@ bool Endpoint::tick() {
   if (polls % kPollsPerClock != 0) return false;
   const os::Time now = os::coarse_now();
   if (now < next_check_) return false;
-  next_check_ = now + kCheckEvery;
+  next_check_ = now + check_interval();
   return true;
 }
 
@@ -179,7 +202,7 @@ bool Endpoint::fall_asleep() {
   // A sleeper polls too seldom for tick().
   const os::Time now = os::coarse_now();
   if (ended || now >= next_check_) {
-    next_check_ = now + kCheckEvery;
+    next_check_ = now + check_interval();
     check_peers();
   }
   watch_processes();

@@ -128,7 +128,7 @@ inline void Endpoint::finish(Receive& receive, const Taken& taken, int error) {
   queue_.give(receive);
 }
 
-inline void Endpoint::deliver(Receive& receive, const link::Arrival& arrival, const Taken& taken) {
+inline bool Endpoint::deliver(Receive& receive, const link::Arrival& arrival, const Taken& taken) {
   const std::span<const LocalRange> pieces(receive.pieces, receive.count);
   if (arrival.payload == nullptr) {
     receive.taken = taken;
@@ -137,9 +137,12 @@ inline void Endpoint::deliver(Receive& receive, const link::Arrival& arrival, co
     const std::uint64_t length = std::min<std::uint64_t>(arrival.length, receive.capacity);
     const bool placed = !arrival.by_processor || os::writable(pieces, length);
     receive.fault = placed ? 0 : EFAULT;
-    port_->inbox().accept(*this, arrival.offer, placed ? pieces : std::span<const LocalRange>(),
-                          placed ? length : 0, &receive);
-    return;
+    if (port_->inbox().accept(*this, arrival.offer, placed ? pieces : std::span<const LocalRange>(),
+                              placed ? length : 0, &receive)) [[likely]] {
+      return true;
+    }
+    leave_under_way(receive);
+    return false;
   }
   bool placed = true;
   if (receive.count == 1 && arrival.length <= receive.capacity) [[likely]] {
@@ -149,19 +152,47 @@ inline void Endpoint::deliver(Receive& receive, const link::Arrival& arrival, co
   }
   if (arrival.wants_ack) port_->inbox().acknowledge(arrival.offer);
   finish(receive, taken, placed ? 0 : EFAULT);
+  return true;
+}
+
+// For a receive that was posted, and taken out for a message that its sender has withdrawn. The
+// bytes of a multi-receive that were for it stay unused.
+void Endpoint::miss(Receive& receive, bool tagged) {
+  if (receive.whole == nullptr) return queue_.matcher(tagged).put_back(receive);
+  const bool gives_back = queue_.leave_whole(receive);
+  if (gives_back && setup_.bindings.rx != nullptr) {
+    setup_.bindings.rx->push([&](device::Completion& completion) {
+      completion = {};
+      completion.context = receive.context;
+      completion.flags = device::kReceive | device::kMessage | device::kMultiReceive;
+    });
+  }
+  queue_.give(receive);
+}
+
+void Endpoint::withdrawn(const link::Offer& offer) {
+  queue_.forget(*sources_[offer.source], offer.exchange);
+}
+
+void Endpoint::leave_under_way(Receive& receive) {
+  under_way_.erase(under_way_.iterator_to(receive));
+  --takes_under_way_;
 }
 
 // Fails what waits for messages of the dead, unless a living process has taken over the address.
 void Endpoint::settle_deaths() {
   // Another one may send datagrams from the same address at any time.
   if (setup_.service == link::Service::kDatagram) return died_.clear();
-  for (const PeerIndex index : std::exchange(died_, {})) {
-    const bool flows = index < peers_.size() && peers_[index].flow != nullptr;
+  std::erase_if(died_, [&](PeerIndex index) {
+    const link::Flow* const way = index < peers_.size() ? peers_[index].flow.get() : nullptr;
+    // Whether that leads to a living process is not known yet.
+    if (way != nullptr && !way->reached()) return false;
     const bool sends = std::any_of(sources_.begin(), sources_.end(), [&](const auto& source) {
       return source != nullptr && number_of(*source) == index;
     });
-    if (!flows && !sends) fail_waiting(index, ECONNRESET);
-  }
+    if (way == nullptr && !sends) fail_waiting(index, ECONNRESET);
+    return true;
+  });
 }
 
 // Fails the receives that wait for messages of `source`.
@@ -203,7 +234,7 @@ void Endpoint::arrived(const link::Arrival& arrival) {
   }
   if (receive->multi) [[unlikely]]
     receive = &queue_.part_of(*receive, arrival.length);
-  deliver(*receive, arrival, taken_of(arrival, sender));
+  if (!deliver(*receive, arrival, taken_of(arrival, sender))) miss(*receive, tagged);
 }
 
 // What no receive waits for yet is matched when all of it is here.
@@ -216,8 +247,7 @@ bool Endpoint::arriving(const link::Arrival& arrival) {
   Receive* receive = queue_.matcher(tagged).match(arrival.tag, sender);
   if (receive == nullptr) return false;
   if (receive->multi) receive = &queue_.part_of(*receive, arrival.length);
-  deliver(*receive, arrival, taken_of(arrival, sender));
-  return true;
+  return deliver(*receive, arrival, taken_of(arrival, sender));
 }
 
 // Without a receive a datagram is kept as a socket buffer would keep it: a few, for a moment.
@@ -278,9 +308,14 @@ void Endpoint::accessed(std::uint32_t source, Access access, std::span<const Reg
 
 void Endpoint::received(void* cookie, int error) {
   Receive& receive = *static_cast<Receive*>(cookie);
-  under_way_.erase(under_way_.iterator_to(receive));
-  --takes_under_way_;
-  finish(receive, receive.taken, error != 0 ? error : receive.fault);
+  leave_under_way(receive);
+  if (error != link::kWithdrawn) [[likely]] {
+    return finish(receive, receive.taken, error != 0 ? error : receive.fault);
+  }
+  const bool tagged = (receive.taken.flags & device::kTagged) != 0;
+  if (receive.claims) return fail_receive(receive, tagged, ECANCELED);
+  if (receive.whole != nullptr) return miss(receive, tagged);
+  queue_.post_again(receive, tagged);
 }
 
 // One that no message came for. A multi-receive some of whose messages are under way goes back with
@@ -296,10 +331,10 @@ void Endpoint::fail_receive(Receive& receive, bool tagged, int error) {
 }
 
 // The message leaves the queue first: delivering it may report the end of the receive.
-void Endpoint::take(Receive& receive, Unexpected& message) {
+bool Endpoint::take(Receive& receive, Unexpected& message) {
   const Kept taken = queue_.matcher_of(message).take(message);
   const PeerIndex sender = number_of(*taken.from);
-  deliver(receive, taken.arrival, taken_of_either(taken.arrival, sender));
+  return deliver(receive, taken.arrival, taken_of_either(taken.arrival, sender));
 }
 
 void Endpoint::report_peek(const ReceiveCall& call, const Unexpected* message, int error) {

@@ -104,9 +104,9 @@ inline link::Outcome Endpoint::attempt(const Call& call, link::Flow*& flow, Star
   const bool lost = outcome.state == link::Outcome::State::kFailed && outcome.error == ECONNRESET;
   if (!lost) [[likely]]
     return outcome;
-  const bool refused = flow->check_peer(*this) == link::PeerState::kRefuses;
-  lose(peers_[call.peer & peer_mask_]);
-  flow = refused ? nullptr : find_successor(call.peer);
+  const link::PeerState state = flow->check_peer(*this);
+  lose(call.peer & peer_mask_, state);
+  flow = state == link::PeerState::kRefuses ? nullptr : find_successor(call.peer);
   return flow == nullptr ? outcome : start(*flow);
 }
 
@@ -126,9 +126,12 @@ inline int Endpoint::start(link::Flow* flow, Call& call, Start begin) {
     case link::Outcome::State::kDone:
       break;
     case link::Outcome::State::kPending:
-      *std::exchange(next_pending_, nullptr) = {call.report.context, flags_of(call), event_of(call),
+      *std::exchange(next_pending_, nullptr) = {call.report.context,
+                                                flags_of(call),
+                                                event_of(call),
                                                 call.report.wanted(),
-                                                use_of(call.report.counter())};
+                                                use_of(call.report.counter()),
+                                                true};
       if (std::find(busy_.begin(), busy_.end(), flow) == busy_.end()) busy_.push_back(flow);
       if (sleepers_ > 0) wait_for_end(*flow);
       return 0;
@@ -166,6 +169,17 @@ int Endpoint::atomic(AtomicCall& call) {
   return start(flow, call, [&](link::Flow& way) { return way.atomic(call); });
 }
 
+int Endpoint::cancel(void* context) {
+  if (queue_.cancel(context) == 0) return 0;
+  const Section section(lock_);
+  const Pending* found = pending_.find([&](Pending& pending) {
+    return pending.live && pending.context == context && pending.event == Event::kSend &&
+           std::any_of(busy_.begin(), busy_.end(),
+                       [&](link::Flow* flow) { return flow->cancel(&pending, *this); });
+  });
+  return found != nullptr ? 0 : ENOENT;
+}
+
 // Another thread sleeps already: the peer must ring for this operation, too.
 void Endpoint::wait_for_end(link::Flow& flow) {
   flow.set_asleep(true);
@@ -181,6 +195,7 @@ void Endpoint::ended(void* cookie, int error, int detail) {
   }
   count(pending.counter.get(), pending.event, error == 0);
   pending.counter = {};
+  pending.live = false;
   pending_.give(pending);
 }
 

@@ -2,6 +2,7 @@
 // Which receive takes which message?
 #include "messaging/matcher.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace weft::messaging {
@@ -14,6 +15,14 @@ Receive* Matcher::match_behind(std::uint64_t tag, PeerIndex sender) {
     return &receive;
   }
   return nullptr;
+}
+
+void Matcher::put_back(Receive& receive) {
+  const auto behind = std::find_if(posted_.begin(), posted_.end(), [&](const Receive& other) {
+    return other.order > receive.order;
+  });
+  posted_.insert(behind, receive);
+  ++waiting_;
 }
 
 Receive* Matcher::cancel(void* context) {
@@ -48,6 +57,7 @@ void Matcher::keep(const link::Arrival& arrival, std::shared_ptr<Correspondent> 
   message.arrival = arrival;
   message.from = std::move(from);
   message.claimed = false;
+  message.withdrawn = false;
   message.cost = cost_of(arrival);
   bytes_kept_ += message.cost;
   message.bytes.reset();
@@ -90,6 +100,16 @@ void Matcher::forget(const Correspondent& gone) {
     message.arrival.wants_ack = false;
     if (message.arrival.payload == nullptr) take(message);
   }
+}
+
+void Matcher::forget(const Correspondent& sender, std::uint32_t exchange) {
+  const auto offer = std::find_if(kept_.begin(), kept_.end(), [&](const Unexpected& message) {
+    return message.from.get() == &sender && message.arrival.payload == nullptr &&
+           message.arrival.offer.exchange == exchange;
+  });
+  if (offer == kept_.end()) return;
+  offer->withdrawn = true;
+  if (!offer->claimed) take(*offer);
 }
 
 void Matcher::drop_all_to(const Endpoint& receiver) {

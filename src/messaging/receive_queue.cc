@@ -16,8 +16,14 @@ void ReceiveQueue::forget(const Correspondent& gone) {
   untagged_.forget(gone);
 }
 
+void ReceiveQueue::forget(const Correspondent& sender, std::uint32_t exchange) {
+  tagged_.forget(sender, exchange);
+  untagged_.forget(sender, exchange);
+}
+
 Receive& ReceiveQueue::new_receive(const ReceiveCall& call) {
   Receive& receive = receives_.take();
+  receive.order = ++orders_;
   receive.tag = call.tag;
   receive.ignore = call.tagged ? call.ignore : ~std::uint64_t{0};
   receive.source = call.source;
@@ -28,6 +34,7 @@ Receive& ReceiveQueue::new_receive(const ReceiveCall& call) {
   receive.capacity = total_length(call.pieces);
   receive.count = static_cast<std::uint32_t>(call.pieces.size());
   for (std::size_t i = 0; i < call.pieces.size(); ++i) receive.pieces[i] = call.pieces[i];
+  receive.claims = false;
   receive.multi = call.multi;
   receive.used_up = false;
   receive.parts = 0;
@@ -67,18 +74,29 @@ int ReceiveQueue::post(const ReceiveCall& call) {
   Matcher& queue = matcher(call.tagged);
   if (receive.multi) [[unlikely]]
     return post_multi(receive);
-  if (!queue.nothing_kept()) {
-    if (Unexpected* message = queue.find({receive.tag, receive.ignore, receive.source})) {
-      message->from->receiver->take(receive, *message);
-      return 0;
-    }
-  }
+  if (!queue.nothing_kept() && take_kept(receive, queue)) return 0;
   if (ended_ != 0) [[unlikely]]
     return give_back(receive, ended_);
   if (full()) [[unlikely]]
     return give_back(receive, EAGAIN);
   queue.post(receive);
   return 0;
+}
+
+// Gives the receive the first kept message for it that is to be had.
+bool ReceiveQueue::take_kept(Receive& receive, Matcher& queue) {
+  while (Unexpected* message = queue.find({receive.tag, receive.ignore, receive.source})) {
+    if (message->from->receiver->take(receive, *message)) return true;
+  }
+  return false;
+}
+
+// For a receive whose message was withdrawn while it was under way.
+void ReceiveQueue::post_again(Receive& receive, bool tagged) {
+  Matcher& queue = matcher(tagged);
+  if (take_kept(receive, queue)) return;
+  if (ended_ != 0) return endpoints_.front()->fail_receive(receive, tagged, ended_);
+  queue.put_back(receive);
 }
 
 std::size_t ReceiveQueue::room() {
@@ -103,7 +121,8 @@ int ReceiveQueue::post_multi(Receive& receive) {
     if (message == nullptr) return 0;
     Receive& part = part_of(receive, message->arrival.length);
     room = !receive.used_up;
-    message->from->receiver->take(part, *message);
+    Endpoint& receiver = *message->from->receiver;
+    if (!receiver.take(part, *message)) receiver.miss(part, false);
   }
   return 0;
 }
@@ -165,12 +184,19 @@ int ReceiveQueue::take_claimed(const ReceiveCall& call) {
   Unexpected* message = matcher(call.tagged).find_claimed(call.report.context);
   if (message == nullptr) return EINVAL;
   Endpoint& receiver = *message->from->receiver;
+  if (message->withdrawn) {
+    receiver.report_peek(call, message, ECANCELED);
+    matcher(call.tagged).take(*message);
+    return 0;
+  }
   if (call.mode == ReceiveCall::Mode::kDiscardClaimed) {
     receiver.report_peek(call, message, 0);
     receiver.discard(*message);
     return 0;
   }
-  receiver.take(new_receive(call), *message);
+  Receive& receive = new_receive(call);
+  receive.claims = true;
+  if (!receiver.take(receive, *message)) receiver.fail_receive(receive, call.tagged, ECANCELED);
   return 0;
 }
 

@@ -44,6 +44,18 @@ void Requester::post(const Work& work) {
   message.work.pieces = {};
 }
 
+bool Requester::withdraw(const void* cookie) {
+  const auto unsent = std::find_if(messages_.begin() + static_cast<std::ptrdiff_t>(cutting_),
+                                   messages_.end(), [&](const Message& message) {
+                                     return message.work.cookie == cookie &&
+                                            message.work.kind == WorkKind::kSend &&
+                                            !message.begun() && !message.resync;
+                                   });
+  if (unsent == messages_.end()) return false;
+  messages_.erase(unsent);
+  return true;
+}
+
 // Of the way a part takes at most the half, but for the shortest.
 std::uint32_t Requester::part_of_read() const {
   return std::clamp(window_.size() / 2, kReadPart, AnswerSet::kMost);

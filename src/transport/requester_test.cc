@@ -46,6 +46,21 @@ TEST(Requester, CutsWorkIntoPackets) {
   }
 }
 
+TEST(Requester, ForgetsWorkOfWhichNothingWasSent) {
+  Sender sender(connection());
+  const auto work = [](std::uintptr_t number) { return reinterpret_cast<const void*>(number); };
+  sender.post(WorkKind::kSend, 1);
+  EXPECT_EQ(sender.sends(), "send-only 0 [1]?");
+  sender.post(WorkKind::kSend, kMtu + 1);
+  sender.post(WorkKind::kSend, 3);
+  EXPECT_FALSE(sender.requester.withdraw(work(0))) << "it was sent";
+  EXPECT_TRUE(sender.requester.withdraw(work(1)));
+  EXPECT_FALSE(sender.requester.withdraw(work(1)));
+  EXPECT_EQ(sender.sends(), "send-only 1 [3]?");
+  sender.acknowledge(1);
+  EXPECT_EQ(sender.ended_now(), "0 ok, 2 ok");
+}
+
 TEST(Requester, GoesOnWithSmallerPacketsWhenNothingIsUnderWay) {
   Settings wide = datagrams();
   wide.path_mtu = 2 * kMtu;

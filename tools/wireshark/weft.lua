@@ -20,7 +20,7 @@ local operations = {
   [0x15] = "RESYNC",
 }
 local kinds = { "whole", "offer", "taken", "atomic", "result", "alias", "notice", "check", "checked",
-  "bundle", "take" }
+  "bundle", "take", "withdrawn" }
 local naks = { [0] = "sequence error", "invalid request", "remote access error", "remote operational error" }
 
 local f = {

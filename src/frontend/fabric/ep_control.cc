@@ -47,16 +47,18 @@ int control_ep(fid* fid, int command, void* argument) {
 ssize_t cancel(fid* fid, void* context) {
   const Handle& handle = Handle::from(fid);
   // On an endpoint, receives of its shared context may be cancelled, too.
-  messaging::ReceiveQueue* queue =
-      handle.core() != nullptr ? &handle.core()->receives() : handle.receives();
+  messaging::Endpoint* const endpoint = handle.core();
+  messaging::ReceiveQueue* const queue =
+      endpoint != nullptr ? &endpoint->receives() : handle.receives();
   if (queue == nullptr) return -FI_EOPBADSTATE;
   return at_c_border([&]() -> ssize_t {
     const auto deferred = handle.domain().triggers().withdraw([&](const device::Waiting& waiting) {
-      const bool mine = waiting.owner == queue || waiting.owner == handle.core();
+      const bool mine = waiting.owner == queue || waiting.owner == endpoint;
       return mine && !waiting.work && waiting.name == context;
     });
     for (const auto& entry : deferred) entry.operation->fail(ECANCELED);
-    return deferred.empty() ? -queue->cancel(context) : 0;
+    if (!deferred.empty()) return 0;
+    return endpoint != nullptr ? -endpoint->cancel(context) : -queue->cancel(context);
   });
 }
 

@@ -42,6 +42,7 @@ class RemoteParty : public Party {
   RemoteParty(const Options& options, Pump* pump);
   ~RemoteParty() override;
   bool ok() const { return ok_; }
+  pid_t pid() const { return process_->pid(); }
   Reply call(const Request& request) override;
   // call() in two halves, so that this side can do something meanwhile.
   void start(const Request& request);

@@ -135,6 +135,9 @@ class Flow {
   // False while the peer has not answered yet: control messages wait for that, others are not
   // taken.
   virtual bool reached() const { return true; }
+  // The process that was at this address has died: if its host reports that the port is closed, the
+  // flow ends at once instead of asking on.
+  virtual void doubt() {}
   // True while requests are pending.
   virtual bool busy() const = 0;
   // True when progress() would find something to do or to report.
@@ -144,6 +147,10 @@ class Flow {
   // Looks whether the peer is still there. When it is not, pending requests were reported as failed
   // and the flow is of no more use.
   virtual PeerState check_peer(FlowSink& sink) = 0;
+  // Withdraws the pending send of `cookie`: its end is reported at once (ECANCELED), the peer never
+  // receives it, and its pieces are the caller's again. False when it goes on: its bytes have left,
+  // the peer is taking them, or no such send is pending here.
+  virtual bool cancel(void* /*cookie*/, FlowSink& /*sink*/) { return false; }
   // Ends pending requests: whatever the peer is copying just now is finished first, everything else
   // is taken back. What was not delivered is reported as failed (ECONNRESET).
   virtual void give_up(FlowSink& sink) = 0;

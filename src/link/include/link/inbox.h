@@ -2,6 +2,7 @@
 // What does an endpoint ask of the place where messages for it arrive?
 #pragma once
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -37,6 +38,10 @@ struct Arrival {
   bool by_processor = false;           // what accept() takes is written by the processor
 };
 
+// In place of an errno: the sender withdrew an accepted message, of which no byte was written. The
+// receive may take another one.
+inline constexpr int kWithdrawn = ENOMSG;
+
 // Hears what arrives. Called from within poll(), accept() and check_sources() only.
 class InboxSink {
  public:
@@ -61,8 +66,10 @@ class InboxSink {
   // to be told (memory::RegionTable). What a peer says it need not have done.
   virtual void accessed(std::uint32_t /*source*/, Access /*access*/,
                         std::span<const RegionKey> /*regions*/) {}
-  // The accepted message of `cookie` is in place (error 0) or lost (an errno).
+  // The accepted message of `cookie` is in place (error 0), lost (an errno) or kWithdrawn.
   virtual void received(void* cookie, int error) = 0;
+  // The sender has withdrawn an offer. What was kept of it is void.
+  virtual void withdrawn(const Offer& /*offer*/) {}
 };
 
 // Where messages of all peers for one endpoint arrive, in order per peer. One thread at a time.
@@ -77,8 +84,9 @@ class Inbox {
   virtual unsigned poll(InboxSink& sink) = 0;
   // Takes the first `length` bytes of an offered or beginning message into `pieces`, which stay
   // untouched by others until received() is called. After that no peer writes into them. length
-  // must not be larger than the message.
-  virtual void accept(InboxSink& sink, const Offer& offer, std::span<const LocalRange> pieces,
+  // must not be larger than the message. False when the sender has withdrawn the message: nothing
+  // is reported then.
+  virtual bool accept(InboxSink& sink, const Offer& offer, std::span<const LocalRange> pieces,
                       std::uint64_t length, void* cookie) = 0;
   // Tells the sender that its message was delivered, or was thrown away as the user asked.
   virtual void acknowledge(const Offer& offer) = 0;

@@ -28,7 +28,7 @@
 namespace weft::shm {
 
 inline constexpr std::uint64_t kMailboxMagic = 0x574546544d425831;  // "WEFTMBX1"
-inline constexpr std::uint32_t kMailboxVersion = 5;
+inline constexpr std::uint32_t kMailboxVersion = 6;
 inline constexpr std::uint32_t kSlots = 4096;  // peers that can send to one endpoint at a time
 inline constexpr std::uint32_t kCells = 512;
 inline constexpr std::uint32_t kExchanges = 4096;    // large messages of one sender under way
@@ -126,11 +126,13 @@ struct SlotHeader {
 // kMatched ends by one compare-and-swap, so both sides agree on the outcome: a receiver that was
 // stopped reports no success with bytes that it read after the sender got its buffers back.
 enum class ExchangeState : std::uint32_t {
-  kIdle = 0,       // the sender may use it
-  kOffered = 1,    // set by the sender
-  kMatched = 2,    // set by the receiver: both copy
-  kDone = 3,       // set by the receiver: over
-  kAbandoned = 4,  // set by the sender: failed, its buffers are not the message's any more
+  kIdle = 0,     // the sender may use it
+  kOffered = 1,  // set by the sender
+  kMatched = 2,  // set by the receiver: both copy
+  kDone = 3,     // set by the receiver: over
+  // Set by the sender: failed or withdrawn, its buffers are not the message's any more. A withdrawn
+  // one becomes kDone when the receiver has read the cell that says so.
+  kAbandoned = 4,
 };
 
 // A part of a message: where it is in the sender, and where it goes in the receiver.
@@ -161,6 +163,7 @@ enum class Kind : std::uint8_t {
   kErrand = 3,
   kAtomicErrand = 4,
   kAccessed = 5,
+  kWithdrawn = 6,
 };
 
 inline constexpr std::uint8_t kHasData = 1;
@@ -194,7 +197,7 @@ struct BulkPayload {
   std::uint32_t exchange;  // with kWantsAck
 };
 
-// A payload in the sender's memory.
+// A payload in the sender's memory; or one that was, in a cell of kind kWithdrawn.
 struct OfferedPayload {
   std::uint64_t length;
   std::uint32_t exchange;

@@ -64,7 +64,7 @@ class Mailbox final : public link::Inbox {
   ~Mailbox() override;
 
   unsigned poll(link::InboxSink& sink) override;
-  void accept(link::InboxSink& sink, const link::Offer& offer, std::span<const LocalRange> pieces,
+  bool accept(link::InboxSink& sink, const link::Offer& offer, std::span<const LocalRange> pieces,
               std::uint64_t length, void* cookie) override;
   void acknowledge(const link::Offer& offer) override;
   void refuse(link::InboxSink& sink, std::uint32_t source) override;
@@ -99,6 +99,8 @@ class Mailbox final : public link::Inbox {
   unsigned drain(Source& source, link::InboxSink& sink, unsigned budget);
   void drain_all(Source& source, link::InboxSink& sink);
   bool deliver(Source& source, const Cell& cell, std::uint64_t raw, link::InboxSink& sink);
+  bool take_note(Source& source, const Cell& cell, const CellWord& word, link::InboxSink& sink);
+  bool hear_of_withdrawal(Source& source, const Cell& cell, link::InboxSink& sink);
   static bool hear_of_access(const Source& source, const Cell& cell, link::InboxSink& sink);
   bool run_errand(Source& source, const Cell& cell, const CellWord& word, link::InboxSink& sink);
   bool carry_out(const Source& source, const Cell& cell, bool write, link::InboxSink& sink);

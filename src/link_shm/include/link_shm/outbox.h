@@ -3,7 +3,7 @@
 #pragma once
 
 #include <chrono>
-#include <deque>
+#include <list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -51,6 +51,7 @@ class Outbox final : public link::Flow {
   void progress(link::FlowSink& sink) override;
   link::PeerState check_peer(link::FlowSink& sink) override;
   bool ready() const override;
+  bool cancel(void* cookie, link::FlowSink& sink) override;
   void give_up(link::FlowSink& sink) override;
   int process() const override { return peer_.pid(); }
   void set_asleep(bool asleep) override;
@@ -62,6 +63,8 @@ class Outbox final : public link::Flow {
     std::uint64_t length = 0;
     std::uint32_t count = 0;
     bool reported = false;
+    bool offered = false;      // its bytes are in these pieces only
+    bool tells_of_it = false;  // the peer is to be told that it was withdrawn
     LocalRange pieces[link::kMaxPieces];
   };
 
@@ -90,7 +93,9 @@ class Outbox final : public link::Flow {
   link::Outcome send_inline(const link::SendRequest& request);
   link::Outcome send_bulk(const link::SendRequest& request);
   link::Outcome send_offer(const link::SendRequest& request);
-  std::uint32_t start_exchange(const link::SendRequest& request);
+  std::uint32_t start_exchange(const link::SendRequest& request, Kind kind);
+  bool withdraw(std::uint32_t number, link::FlowSink& sink);
+  void tell_of_withdrawal(std::uint32_t number);
   Cell& next_cell();
   void publish(Cell& cell, const link::SendRequest& request, Kind kind, bool wants_ack,
                std::size_t inline_length) {
@@ -174,7 +179,7 @@ class Outbox final : public link::Flow {
   std::vector<std::uint32_t> active_;  // numbers of those in use
   std::vector<std::uint32_t> free_;
   ChunkCopier copier_{Side::kSender};
-  std::deque<Queued> queue_;  // in order; while it is not empty nothing overtakes it
+  std::list<Queued> queue_;  // in order; while it is not empty nothing overtakes it
   std::unique_ptr<memory::TableUser> table_;
   std::optional<std::uint64_t> unanswered_;  // position of an errand whose outcome is unknown
   FasterWay ways_;                           // of small accesses: directly, or by asking the owner

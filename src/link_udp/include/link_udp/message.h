@@ -39,6 +39,7 @@ enum class Kind : std::uint8_t {
   // Answer to an offer: its first `length` bytes shall be written to a receive, by the key
   // receive_key(tag), at addresses from 0 on and in their order.
   kTake = 11,
+  kWithdrawn = 12,  // the message of that exchange, which was offered, is not to be had any more
 };
 
 struct MessageHeader {

@@ -138,8 +138,9 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   int receive(const ReceiveCall& call) { return queue_.receive(call); }
   // Where this endpoint takes its receives from.
   ReceiveQueue& receives() { return queue_; }
-  // Ends a posted receive with ECANCELED; ENOENT when none has that context (fi_cancel(3)).
-  int cancel(void* context) { return queue_.cancel(context); }
+  // Ends a posted receive, or a send of which no byte has been delivered, with ECANCELED; ENOENT
+  // when there is none with that context (fi_cancel(3)).
+  int cancel(void* context);
 
   // Runs `action` while no other thread is inside: what the calls below need outside of a
   // ConnectionSink. A control call.
@@ -180,6 +181,7 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
     // When a peer that is not there counts as unreachable; 0: not tried. For datagrams: before that
     // nobody looks again.
     os::Time give_up{};
+    bool died = false;  // the last process at this address, and no other one was found since
   };
   // An operation that is not finished yet.
   struct Pending {
@@ -188,6 +190,7 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
     Event event = Event::kSend;
     bool report = true;
     UseOf<device::Counter> counter;  // Report::counter
+    bool live = false;
   };
 
   explicit Endpoint(EndpointSetup setup);
@@ -211,7 +214,9 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   link::Flow* find_successor(PeerIndex peer);
   void follow_addresses();
   void lose(Peer& peer);
+  void lose(PeerIndex number, link::PeerState state);
   void check_peers();
+  os::Time::duration check_interval() const;
   void watch_processes();
   bool tick();
 
@@ -254,14 +259,19 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   void accessed(std::uint32_t source, Access access, std::span<const RegionKey> regions) override;
   void event(const link::Arrival& arrival);
   void remote_access(const link::Arrival& arrival);
-  void take(Receive& receive, Unexpected& message);
+  void withdrawn(const link::Offer& offer) override;
+  // These two: false when the sender has withdrawn the message. Then miss() says what becomes of a
+  // receive that was posted.
+  bool take(Receive& receive, Unexpected& message);
   void discard(Unexpected& message);
+  void leave_under_way(Receive& receive);
   Status join_queue();
   bool try_to_close();
   void leave_queue();
   // Inlined where they are called: what they hand on stays in registers.
-  [[gnu::always_inline]] void deliver(Receive& receive, const link::Arrival& arrival,
+  [[gnu::always_inline]] bool deliver(Receive& receive, const link::Arrival& arrival,
                                       const Taken& taken);
+  void miss(Receive& receive, bool tagged);
   [[gnu::always_inline]] void finish(Receive& receive, const Taken& taken, int error);
   void fail_receive(Receive& receive, bool tagged, int error);
   void settle_deaths();

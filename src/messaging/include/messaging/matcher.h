@@ -32,6 +32,7 @@ struct Taken {
 
 // A receive that was posted, until its message is in place.
 struct Receive : Hook {
+  std::uint64_t order = 0;  // of posting
   std::uint64_t tag = 0;
   std::uint64_t ignore = 0;
   PeerIndex source = kNoPeer;  // canonical, or kNoPeer for any
@@ -41,8 +42,9 @@ struct Receive : Hook {
   std::size_t capacity = 0;
   std::uint32_t count = 0;
   LocalRange pieces[link::kMaxPieces];
-  Taken taken;    // filled when a message has been matched that takes a while
-  int fault = 0;  // the same: an errno, when its bytes cannot be placed
+  Taken taken;          // filled when a message has been matched that takes a while
+  int fault = 0;        // the same: an errno, when its bytes cannot be placed
+  bool claims = false;  // takes the message that a peek claimed, and no other
   // A multi-receive takes messages until less than `least` bytes are left. Each gets a part, which
   // is a receive by itself; what is left stays here.
   bool multi = false;
@@ -78,6 +80,7 @@ struct Unexpected : Hook, Kept {
   std::size_t cost = 0;
   bool claimed = false;
   void* claimed_by = nullptr;  // context of the peek that claimed it (FI_CLAIM)
+  bool withdrawn = false;      // by its sender, after it was claimed
 };
 
 // What a receive, peek or claim looks for.
@@ -109,6 +112,8 @@ class Matcher {
     posted_.push_back(receive);
     ++waiting_;
   }
+  // Puts one that was taken out where it was.
+  void put_back(Receive& receive);
   // Receives that wait.
   std::size_t waiting() const { return waiting_; }
   // Takes out the first receive for a message, or nullptr. A multi-receive stays in.
@@ -142,6 +147,8 @@ class Matcher {
   Kept take(Unexpected& message);
   // Forgets what needs a sender that is gone: its offers, and acknowledgements to it.
   void forget(const Correspondent& gone);
+  // Forgets an offer that its sender has withdrawn. One that was claimed stays for its claimer.
+  void forget(const Correspondent& sender, std::uint32_t exchange);
   // Drops every message to an endpoint that ends.
   void drop_all_to(const Endpoint& receiver);
   // True when no message is kept.
@@ -156,7 +163,7 @@ class Matcher {
  private:
   Receive* match_behind(std::uint64_t tag, PeerIndex sender);
 
-  Receives posted_;
+  Receives posted_;          // by their order
   std::size_t waiting_ = 0;  // in it
   boost::intrusive::list<Unexpected> kept_;
   Pool<Unexpected> unexpected_;

@@ -2,6 +2,7 @@
 // Where do requests come from without an allocation per operation?
 #pragma once
 
+#include <algorithm>
 #include <deque>
 
 namespace weft::messaging {
@@ -23,6 +24,12 @@ class Pool {
     auto& place = static_cast<Place&>(object);
     place.next = free_;
     free_ = &place;
+  }
+  // The first object for which wanted(T&) is true, given back or not; else nullptr.
+  template <class Wanted>
+  T* find(Wanted wanted) {
+    const auto found = std::find_if(all_.begin(), all_.end(), wanted);
+    return found != all_.end() ? &*found : nullptr;
   }
 
  private:

@@ -40,6 +40,7 @@ class ReceiveQueue {
   }
   std::size_t bytes_kept() const { return tagged_.bytes_kept() + untagged_.bytes_kept(); }
   void forget(const Correspondent& gone);
+  void forget(const Correspondent& sender, std::uint32_t exchange);
 
   Receive& new_receive(const ReceiveCall& call);
   void give(Receive& receive) {
@@ -50,6 +51,8 @@ class ReceiveQueue {
   int post(const ReceiveCall& call);
   int post_multi(Receive& receive);
   int give_back(Receive& receive, int error);
+  bool take_kept(Receive& receive, Matcher& queue);
+  void post_again(Receive& receive, bool tagged);
   std::size_t waiting() const { return tagged_.waiting() + untagged_.waiting(); }
   bool full() const { return waiting() >= size_; }
   int peek(const ReceiveCall& call);
@@ -63,6 +66,7 @@ class ReceiveQueue {
   Matcher tagged_;
   Matcher untagged_;
   Pool<Receive> receives_;
+  std::uint64_t orders_ = 0;          // of receives
   std::vector<Endpoint*> endpoints_;  // in the order in which they joined
   int ended_ = 0;                     // what receives answer that nothing can come for any more
 };

@@ -40,6 +40,10 @@ class Requester {
   // flow it ends with kFlushed at once, or behind what is still to be reported.
   void post(const Work& work);
 
+  // Forgets the SEND of that cookie, which is not reported then. False when a packet of it has been
+  // sent, or there is none.
+  bool withdraw(const void* cookie);
+
   // Writes the next packet, from its base header to its padding, into `out`, which has room for
   // wire::kMaxHeaderBytes and the path MTU. Returns its length, or 0 when nothing may be sent now.
   std::size_t next(Time now, std::span<std::byte> out);

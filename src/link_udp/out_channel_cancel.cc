@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How is a message withdrawn that the peer has not asked for?
+#include <cerrno>
+#include <utility>
+#include <vector>
+
+#include "hub.h"
+#include "out_channel.h"
+
+namespace weft::udp {
+
+bool OutChannel::cancel(const void* cookie) {
+  for (Operation& operation : operations_.live()) {
+    if (!operation.reported || operation.cookie != cookie) continue;
+    if (take_back(operation)) return true;
+    if (!operation.offered) return false;
+    withdraw(operation);
+    return true;
+  }
+  return false;
+}
+
+// Ends a message no packet of which has been sent.
+bool OutChannel::take_back(Operation& operation) {
+  if (operation.works != 1) return false;
+  const std::size_t waiting =
+      std::erase_if(early_, [&](const Early& early) { return early.work.cookie == &operation; });
+  if (waiting == 0 && !(requester_ && requester_->withdraw(&operation))) return false;
+  operation.works = 0;
+  operation.error = ECANCELED;
+  end(operation);
+  return true;
+}
+
+// Ends an offer for the program. What has been sent of it stays until the peer has it.
+void OutChannel::withdraw(Operation& offer) {
+  MessageHeader header;
+  header.kind = Kind::kWithdrawn;
+  header.exchange = offer.exchange;
+  hub_.forget_exchange(std::exchange(offer.exchange, 0));
+  offer.error = ECANCELED;
+  offer.offered = offer.borrows = offer.awaits_answer = false;
+  if (std::exchange(offer.reported, false)) --reported_;
+  if (holders_ != 0) finished_.push_back({offer.cookie, ECANCELED, 0});
+  if (offer.works == 0) end(offer);
+  tell(header);
+}
+
+}  // namespace weft::udp
