@@ -176,7 +176,7 @@ inline bool writable(std::span<const LocalRange> pieces, std::size_t length) {
     return probe::move(to, from, length);
 #endif
   if (!readable(from, length)) return false;
-  std::memcpy(to, from, length);
+  if (length != 0) std::memcpy(to, from, length);
   return true;
 }
 [[gnu::always_inline]] inline bool copy_to_user(void* to, const void* from, std::size_t length) {
@@ -185,7 +185,7 @@ inline bool writable(std::span<const LocalRange> pieces, std::size_t length) {
     return probe::move(to, from, length);
 #endif
   if (!writable(to, length)) return false;
-  std::memcpy(to, from, length);
+  if (length != 0) std::memcpy(to, from, length);
   return true;
 }
 
