@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kBuffered = std::size_t{256} * 1024;
 constexpr auto kAtLatest = std::chrono::milliseconds(900);
 constexpr auto kForEver = std::chrono::milliseconds(-1);
-// Weft's endpoints have ports of their own, by which nobody can tell what they speak.
+// Weft's endpoints have ports of their own, which do not identify the protocol.
 constexpr std::string_view kHint =
     "RoCEv2 at UDP ports that readers do not know. Weft's tools/wireshark/weft.lua shows all of "
     "it: tshark -X lua_script:weft.lua -r FILE. Without, all but reliable datagrams: "
@@ -84,8 +84,8 @@ Result<std::shared_ptr<Capture>> Capture::open(const CaptureOptions& options) {
       new Capture(std::move(file).value(), std::move(bell).value(), options.limit));
 }
 
-// What a child inherits is its parent's, who will write what is in the buffer. The thread is not
-// there, and the mutex may be held by one that is not there either.
+// A forked child inherits the buffer, which the parent writes. The thread does not exist in the
+// child, and the mutex may be held by a thread that does not exist there either.
 Capture::~Capture() {
   if (mine()) {
     finish();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Who signals the condition variable that a program sleeps on? (fi_poll(3), FI_WAIT_MUTEX_COND)
+// How is the condition variable of a program signalled? (fi_poll(3), FI_WAIT_MUTEX_COND)
 #include "device/cond_signaller.h"
 
 #include <utility>
@@ -31,7 +31,7 @@ bool CondSignaller::has_news() const {
 
 void CondSignaller::progress() {
   if (!has_news()) return;
-  // First, so that whoever arms it meanwhile finds it armed.
+  // First, so that it stays armed if a thread arms it meanwhile.
   armed_.store(false);
   if (!object_.try_wake()) armed_.store(true);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Who hands on what foreign peers send while no endpoint looks?
+// How are packets of foreign peers handed on while no endpoint polls?
 #pragma once
 
 #include <memory>

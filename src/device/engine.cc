@@ -92,7 +92,7 @@ bool EngineGroup::fall_asleep(const std::function<bool()>& ready) {
   return quiet && !ready() && !signalled_.load();
 }
 
-// From here on arrivals signal nobody: everyone who sleeps must look, and go to sleep again.
+// From here on arrivals do not signal: every sleeping thread must look, and go to sleep again.
 void EngineGroup::wake_up() {
   asleep_.store(false, std::memory_order_relaxed);
   event_.set();

@@ -21,7 +21,7 @@ class JointMembership final : public link::Membership {
   const std::unique_ptr<link::Membership> far_;
 };
 
-// The ways to the members here and to those elsewhere. Nobody is reached by both.
+// The ways to the members on this host and to all others. No member is reached by both.
 class JointGroupFlow final : public link::Flow {
  public:
   JointGroupFlow(std::unique_ptr<link::Flow> near, std::unique_ptr<link::Flow> far)

@@ -82,7 +82,7 @@ bool JointInbox::fall_asleep() {
   return far_.fall_asleep() && near;
 }
 
-// Whatever has woken whoever slept may have come over the network.
+// The cause of a wake-up may be an arrival over the network.
 void JointInbox::wake_up() {
   near_.wake_up();
   far_.wake_up();

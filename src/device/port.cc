@@ -68,7 +68,7 @@ Status Port::open_station(os::UdpSocket socket, const PortOptions& options) {
   return {};
 }
 
-// Who is within the host hears groups through the mailbox.
+// Within the host a group is heard through the mailbox.
 Status Port::open_datagrams(os::UdpSocket socket, bool foreign_peers) {
   udp::DatagramOptions wanted;
   wanted.first_source = mailbox_ != nullptr ? kFirstRemoteSource : 0;
@@ -117,7 +117,7 @@ Result<std::unique_ptr<Port>> Port::open(std::shared_ptr<Device> device, const l
   return port;
 }
 
-// The mailbox first: whoever finds a socket there finds the mailbox, too.
+// The mailbox first: a peer that finds the socket finds the mailbox, too.
 Status Port::open_both(const link::Place& place, const PortOptions& options) {
   if (Status ok = open_mailbox(place.address, options); !ok) return ok;
   if (Status ok = open_network(place, options); !ok) return ok;

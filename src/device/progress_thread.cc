@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Who drives an engine that its program leaves alone? (fi_domain(3), FI_PROGRESS_AUTO)
+// What drives an engine that its program does not poll? (fi_domain(3), FI_PROGRESS_AUTO)
 #include "device/progress_thread.h"
 
 #include <algorithm>
@@ -16,8 +16,8 @@ constexpr nanoseconds kNap = std::chrono::milliseconds(500);
 
 }  // namespace
 
-// A child has the parent's memory but not its thread: nobody may be inside an engine at that
-// moment, and the child must not wait for what does not exist.
+// A forked child has the parent's memory but not its thread. So no thread may be inside an engine
+// during fork(2), and the child must not wait for the thread.
 struct ProgressThread::Forks {
   std::mutex mutex;
   std::weak_ptr<ProgressThread> current;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What waits until a counter has come to a value, and who starts it then? fi_trigger(3)
+// How does an operation wait until a counter has reached a value, and what starts it? fi_trigger(3)
 #include "device/trigger_queue.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ Result<std::unique_ptr<TriggerQueue>> TriggerQueue::open(const Locking& locking)
   return std::unique_ptr<TriggerQueue>(new TriggerQueue(locking, std::move(event).value()));
 }
 
-// One that was noted before needs no bell: nobody fell asleep since.
+// A change that was noted before needs no bell: no thread fell asleep since.
 void TriggerQueue::reached() {
   if (noted_.exchange(true)) return;
   if (sleepers_.load() > 0) event_.set();
@@ -76,7 +76,7 @@ TriggerQueue::Entries TriggerQueue::withdraw(const std::function<bool(const Wait
       entries = settle(entries);
     }
   }
-  try_progress();  // what was noted meanwhile was left to whoever held the lock
+  try_progress();  // changes that were noted meanwhile were left to the holder of the lock
   return withdrawn;
 }
 
@@ -107,7 +107,7 @@ void TriggerQueue::start_due() {
   }
 }
 
-// Whoever is inside looks once more before he leaves, at everything noted meanwhile.
+// The thread inside looks once more before it leaves, at everything that was noted meanwhile.
 void TriggerQueue::progress() {
   polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   for (bool first = true; noted_.load() || (first && held_up_.load()); first = false) {
@@ -119,7 +119,7 @@ void TriggerQueue::progress() {
     start_due();
     held_up_.store(!due_.empty());
   }
-  // Those who sleep could not know that somebody has to try again.
+  // A sleeping thread has to try again, too.
   if (held_up_.load() && sleepers_.load() > 0) [[unlikely]]
     event_.set();
 }
@@ -128,7 +128,7 @@ void TriggerQueue::try_progress() noexcept {
   try {
     progress();
   } catch (const std::bad_alloc&) {
-    // Nobody sleeps until it has been tried again: progress() has left its mark.
+    // No thread sleeps until it has been tried again: progress() has left its mark.
   }
 }
 
@@ -136,7 +136,7 @@ bool TriggerQueue::fall_asleep() {
   sleepers_.fetch_add(1);
   event_.clear();
   if (!noted_.load() && !held_up_.load()) return true;
-  event_.set();  // for those who slept before
+  event_.set();  // for threads that slept before
   return false;
 }
 

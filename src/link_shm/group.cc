@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Who belongs to a multicast group of this host, and how is something sent to all of them?
+// Which endpoints belong to a multicast group of this host, and how does a send reach all of them?
 #include "link_shm/group.h"
 
 #include <chrono>

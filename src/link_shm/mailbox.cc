@@ -234,7 +234,7 @@ void Mailbox::answer_ring(std::uint32_t number, link::InboxSink& sink) {
 void Mailbox::open_source(std::uint32_t number, link::InboxSink& sink) {
   auto source = map_source(number);
   if (source == nullptr) {
-    // Shared memory has run out, or nobody is there yet: what rang is not forgotten.
+    // Shared memory has run out, or the slot has no sender yet: the mark is set again.
     if (errno != 0) ring_again(number);
     return;
   }

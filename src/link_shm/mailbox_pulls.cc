@@ -168,7 +168,7 @@ Mailbox::~Mailbox() {
   for (const auto& source : sources_) {
     if (source != nullptr) say_goodbye(*source);
   }
-  // Whoever has the file open, in this process too, sees that nobody is here any more.
+  // Every user of the file, in this process too, sees that the owner has gone.
   file_->disclaim(0);
 }
 

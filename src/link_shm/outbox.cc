@@ -89,7 +89,7 @@ Outcome Outbox::send(const SendRequest& request) {
       queue_.empty()) [[likely]] {
     return send_inline(request);
   }
-  // What stays pending would find out too late: nobody could send it to a successor then.
+  // A request must not become pending here: it could not be sent to a successor any more.
   if (gone_ || slot_->attention.load(std::memory_order_relaxed) == Attention::kGone) {
     gone_ = true;
     return Outcome::failed(ECONNRESET);

@@ -2,8 +2,8 @@
 // How does an endpoint carry out an atomic operation in the memory of another process of its host?
 //
 // As it accesses that memory: by itself, with what the region table allows. While it reads,
-// computes and writes it holds the stripes of that memory in the owner's table, which all others
-// who do the same must have, the owner included.
+// computes and writes it holds the stripes of that memory in the owner's table. Every atomic
+// operation on that memory takes the same stripes, the owner's included.
 #include <cstring>
 
 #include "base/slices.h"

@@ -84,7 +84,7 @@ T result(const Element<T>& e) {
   }
 }
 
-// Of a long double only the bytes that have a meaning: the padding is nobody's to change.
+// Of a long double only the bytes that have a meaning: the padding stays as it is.
 constexpr std::size_t kLongDoubleBytes = LDBL_MANT_DIG == 64 ? 10 : sizeof(long double);
 
 template <class T>

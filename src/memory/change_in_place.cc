@@ -32,7 +32,7 @@ void change(const AtomicAction& action, const LocalRange& here, const std::byte*
 
 }  // namespace
 
-// Also for whoever changes the same memory without Weft, the processor does it at once.
+// One instruction of the processor: atomic also for code that changes the memory without Weft.
 bool change_in_place(const AtomicAction& action, const LocalRange& here, const std::byte* operands,
                      std::byte* fetched) {
   const auto work = [&] { change(action, here, operands, fetched); };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which memory did this process register, and when is nobody using it any more?
+// Which memory did this process register, and when has its last user finished?
 #include "memory/region_table.h"
 
 #include <chrono>

@@ -33,7 +33,7 @@ StripeLocks::StripeLocks(const os::SharedFile& file, Stripe* stripes, std::uint3
   }
 }
 
-// In the order of their numbers: so nobody waits in a circle.
+// In the order of their numbers, which excludes deadlock.
 int StripeLocks::lock(std::uint64_t address, std::size_t length, Patience patience) {
   std::uint32_t first = stripe_of(address);
   std::uint32_t second = stripe_of(address + (length - 1));
@@ -49,7 +49,7 @@ void StripeLocks::unlock() {
   while (count_ != 0) {
     const Held& held = held_[--count_];
     std::uint64_t mine = held.value;
-    // Unless somebody scribbled over it and a third one has it now.
+    // It fails if the word was overwritten and a third user holds the stripe now.
     held.word->compare_exchange_strong(mine, 0, std::memory_order_release,
                                        std::memory_order_relaxed);
   }
@@ -77,7 +77,7 @@ int StripeLocks::take(std::uint32_t stripe, Patience patience) {
   return patience == Patience::kBrief ? EBUSY : wait_for(word, mine);
 }
 
-// Nobody has to wait for one that was never there, or is dead.
+// A stripe of a user that never existed, or is dead, counts as free.
 bool StripeLocks::is_there(std::uint64_t holder) const {
   const StripeWord word = StripeWord::unpack(holder);
   return word.valid() && file_.holder(kUserLock + word.user).has_value();

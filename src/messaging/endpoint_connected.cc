@@ -67,8 +67,8 @@ void Endpoint::part(int error) {
   fail_waiting(kNoPeer, error);
 }
 
-// Whoever opens with a control message takes this for a connected endpoint: where it is none,
-// nothing else that he sends may be taken for a datagram.
+// A source that begins with a control message takes this for a connected endpoint. Where it is not
+// one, nothing of that source may be taken for a datagram.
 void Endpoint::control(const link::Arrival& arrival) {
   const bool legible = arrival.payload != nullptr && arrival.length <= kMaxControlBytes;
   if (setup_.connection == nullptr || !legible) {
@@ -99,7 +99,7 @@ void Endpoint::check_connection() {
     setup_.connection->lost(state == link::PeerState::kDied);
     return;
   }
-  // Whoever takes no more messages in has gone, even if its own have not all come yet.
+  // A peer that takes no messages any more has gone, even if some of its own are still to come.
   if (peer_source_ == nullptr || peers_[0].flow != nullptr) return;
   port_->inbox().poll(*this);
   if (peer_source_ != nullptr) connection_lost(true);

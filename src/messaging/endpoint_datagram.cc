@@ -8,9 +8,9 @@
 namespace weft::messaging {
 namespace {
 
-// A peer that was not there is not looked for again before: sending to nobody stays cheap.
+// Interval between two lookups of an absent peer, so that sends to one stay cheap.
 constexpr auto kLookAgain = std::chrono::milliseconds(20);
-// No address vector grows to this number: whoever takes a peer for a group hears of it.
+// No address vector grows to this number: a peer that is used as a group is refused.
 constexpr PeerIndex kFirstGroup = PeerIndex{1} << 62;
 
 constexpr std::uint64_t kDatagram = device::kSend | device::kMessage;
@@ -30,7 +30,7 @@ void make_datagram(SendCall& call, std::uint64_t group, const device::Completion
 
 }  // namespace
 
-// The way to a peer; null with EINVAL for a number that stands for none, else when nobody is there.
+// The way to a peer. Null with EINVAL for an unknown number, with EHOSTUNREACH for an absent peer.
 link::Flow* Endpoint::look_for(PeerIndex index, int& error) {
   const auto entry = setup_.addresses->find(index);
   error = entry ? EHOSTUNREACH : EINVAL;

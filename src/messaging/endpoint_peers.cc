@@ -35,7 +35,7 @@ link::Flow* Endpoint::connect(PeerIndex index, int& error) {
   const Status found = open_way(peer, *entry);
   if (found.ok()) return peer.flow.get();
   // Programs may start in any order: a peer that is not there may still come.
-  // EPERM may mean that it is just ending, and somebody else may come in its place.
+  // EPERM may mean that its process is ending, and another one may take its address.
   const int reason = found.error().code;
   const bool may_come = reason == ENOENT || reason == EPERM;
   error = reason == ENOENT ? EHOSTUNREACH : reason;
@@ -58,7 +58,7 @@ link::Flow* Endpoint::connect(PeerIndex index, int& error) {
   return nullptr;
 }
 
-// The way to whoever is now at the address of a peer that has gone; null when nobody is.
+// The way to the endpoint that has taken the address of a peer that has gone; null without one.
 link::Flow* Endpoint::find_successor(PeerIndex index) {
   if (setup_.connection != nullptr) return nullptr;
   const auto entry = setup_.addresses->find(index);
@@ -171,7 +171,7 @@ void Endpoint::progress() {
   progress_locked();
 }
 
-// While asleep nobody polls the clock: the end of a peer has to wake us by itself.
+// A sleeping thread does not poll the clock: the end of a peer's process has to wake it.
 void Endpoint::watch_processes() {
   if (setup_.service == link::Service::kDatagram) return;  // nothing of it waits for a peer
   std::vector<pid_t> processes = port_->source_processes();
@@ -210,7 +210,7 @@ bool Endpoint::fall_asleep() {
   const bool quiet = port_->inbox().fall_asleep() && !ended && !parting_is_due_ &&
                      std::none_of(busy_.begin(), busy_.end(),
                                   [](const link::Flow* flow) { return flow->ready(); });
-  // Going to sleep has silenced the bell for those who slept before.
+  // Going to sleep has silenced the bell for threads that slept before.
   if (!quiet && sleepers_ > 1) port_->inbox().ring();
   return quiet;
 }

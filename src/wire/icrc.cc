@@ -41,7 +41,7 @@ std::size_t write_start(const Route& route, std::size_t datagram, Ipv4Words word
   return length;
 }
 
-// Tells the processor that nobody needs the upper parts of its vector registers any more. The
+// Tells the processor that the upper parts of its vector registers are unused from here on. The
 // library leaves them in use, and then each change between instructions that know of them and ones
 // that do not costs up to 100 ns: more than the CRC of 1 KiB.
 inline void forget_upper_parts() {

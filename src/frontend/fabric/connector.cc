@@ -58,7 +58,7 @@ int Connector::accept(connect::Bytes data) {
     if (!request_ || connection_.state() != State::kIdle) return -FI_EOPBADSTATE;
     peer_ = request_->name;
     connection_.accept(name_, *request_, std::move(data));
-    // Whoever asked has not heard of an acceptance that failed at once: decline() will tell.
+    // The requester has not heard of an acceptance that failed at once: decline() rejects it.
     if (connection_.state() != State::kEnded) request_.reset();
     return 0;
   });
@@ -73,8 +73,8 @@ int Connector::shut_down() {
       case State::kPending:
       case State::kAccepting:
       case State::kConnected:
-        // As with other providers each end hears of the end once, whoever ended it.
-        // Who has not heard of the connection has given up.
+        // As with other providers each end gets one FI_SHUTDOWN, whichever end caused it.
+        // An end without FI_CONNECTED has given up instead.
         if (connection_.shut_down() && !early_) {
           eq_->push_connection(FI_SHUTDOWN, ep_, nullptr, {});
         }
@@ -128,7 +128,7 @@ void Connector::connected(std::span<const std::byte> data) {
   eq_->push_connection(FI_CONNECTED, ep_, nullptr, data);
 }
 
-// Nobody will come any more for whom receives could wait.
+// No peer will come any more: receives end.
 void Connector::failed(int error, std::span<const std::byte> data) {
   core_->part(error);
   fi_eq_err_entry entry{};

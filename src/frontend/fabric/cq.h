@@ -30,8 +30,8 @@ class CompletionQueue : public fid_cq, public Usable {
   device::CompletionQueue& queue() { return queue_; }
   WaitPoint& wait_point() { return wait_point_; }
   fi_cq_format format() const { return format_; }
-  // Of a read that finds entries: true now and then. Who reads as fast as its own operations end
-  // never finds the queue empty, and peers wait for it, too. True, too, when an endpoint asked.
+  // For a read that finds entries: true now and then, and when an endpoint asked. A program that
+  // reads as fast as its own operations end never finds the queue empty, and peers need progress.
   bool progress_is_due();
   // How many entries end a wait, fi_cq_sread(3).
   std::size_t threshold(const void* condition) const;

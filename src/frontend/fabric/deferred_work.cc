@@ -25,7 +25,7 @@ class CountLater final : public device::Deferred {
     }
     return true;
   }
-  void fail(int) override {}  // nobody asked to be told
+  void fail(int) override {}  // deferred work has no completions
 
  private:
   const UseOf<device::Counter> counter_;

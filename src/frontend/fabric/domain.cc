@@ -201,7 +201,7 @@ int Domain::open(Fabric& fabric, const fi_info& info, fid_domain** domain, void*
     if (!thread) return fabric_status(thread.error());
     progress_thread = std::move(thread).value();
   }
-  // Whoever uses the network only will meet somebody there.
+  // With the network as the only link the first peer will be remote.
   if (is_automatic(info) || !options.links.shm) {
     if (Status ok = progress_thread->start(); !ok) return fabric_status(ok.error());
   }

@@ -47,12 +47,11 @@ class Domain : public fid_domain, public Usable {
   // Number under which peers' keys are looked up.
   DomainId id() const { return id_; }
   // Drives the endpoints while the program does not: with FI_PROGRESS_AUTO, or the network only,
-  // from the beginning; else from met_over_network() on. Null where nobody needs that: without a
-  // network.
+  // from the beginning; else from met_over_network() on. Null without a network, where it is not
+  // needed.
   device::ProgressThread* progress_thread() const { return progress_thread_.get(); }
-  // What endpoints call when they meet somebody over the network. What gets lost there has to be
-  // sent and acknowledged again even while the program does something else, with which that peer
-  // may be waiting.
+  // Called by an endpoint when its first remote peer is known. Retransmissions and acknowledgements
+  // are due then while the program does not poll, too: the peer may wait for them.
   const std::function<void()>& met_over_network() const { return met_over_network_; }
   // What its completion queues, counters and enabled endpoints join.
   device::EngineRegistry& engines() { return engines_; }

@@ -104,8 +104,8 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, const TypeOffer& offer, 
   collective = no_operations<fi_ops_collective>();
 }
 
-// The address of the endpoint, and what the handle of the info says. A request is taken last: then
-// somebody answers it, come what may.
+// The address of the endpoint, and what the handle of the info says. A request is taken last, so
+// that it is answered in every case.
 int Endpoint::begin(Domain& domain, const fi_info& info, Beginning& beginning) {
   auto address = wanted_address(info);
   if (!address) return -FI_EINVAL;
@@ -163,7 +163,7 @@ Endpoint::~Endpoint() {
   try {
     if (connector_ != nullptr) connector_->decline({*port_, domain_.options().links});
   } catch (const std::bad_alloc&) {
-    // Whoever asked hears of it when his time is over.
+    // The requester's timeout ends the request.
   }
 }
 

@@ -30,7 +30,7 @@ int getpeer(fid_ep* ep, void* buffer, std::size_t* length) {
   });
 }
 
-// Of a sockaddr nobody says how long it is: its family does.
+// The length of a sockaddr follows from its family.
 Result<os::SocketAddress> address_at(const void* bytes) {
   const bool v6 = static_cast<const sockaddr*>(bytes)->sa_family == AF_INET6;
   return os::SocketAddress::parse(bytes, v6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in));

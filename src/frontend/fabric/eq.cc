@@ -201,8 +201,8 @@ ssize_t EventQueue::take(std::uint32_t* event, void* buffer, std::size_t length,
   return static_cast<ssize_t>(size);
 }
 
-// fi_eq(3): its data into the reader's buffer if he has one, else he is shown ours until he reads
-// again. Returns how many bytes of the structure the reader has.
+// fi_eq(3): the error data go into the reader's buffer. Without a buffer err_data points to the
+// queue's copy until the next read. Returns the size of the structure as the reader's API has it.
 std::size_t EventQueue::give_error(const Entry& failed, fi_eq_err_entry& out) {
   fi_eq_err_entry error = failed.error;
   if (fills_error_data_ && out.err_data != nullptr && out.err_data_size != 0) {

@@ -39,11 +39,11 @@ class EventQueue : public fid_eq, public Usable {
   void push(std::uint32_t event, const void* content, std::size_t length);
   // Adds an error with its data: `data`, or else what its fields say. They are copied.
   void push_error(const fi_eq_err_entry& error, std::span<const std::byte> data = {});
-  // Adds an event of a connection (struct fi_eq_cm_entry). An info that nobody reads is freed.
+  // Adds an event of a connection (struct fi_eq_cm_entry). An info that is not read is freed.
   void push_connection(std::uint32_t event, struct fid& object, InfoList info,
                        std::span<const std::byte> data);
-  // Adds a request for a connection. Whatever the one who asks had said before to other endpoints
-  // of this queue (that an earlier connection is made) is read before it.
+  // Adds a connection request. Events that the same requester caused before at other endpoints of
+  // this queue (an earlier connection is established) are read before it.
   void push_request(struct fid& object, InfoList info, std::span<const std::byte> data);
   // Removes what was said of an object that is closed now.
   void forget(const struct fid& object);
@@ -62,7 +62,7 @@ class EventQueue : public fid_eq, public Usable {
     bool failed = false;
     fi_eq_err_entry error{};
     const struct fid* object = nullptr;  // that it is about, if that may be closed meanwhile
-    InfoList info;                       // the reader's, once he has read the event
+    InfoList info;                       // owned by the reader once the event is read
     std::size_t least = 0;               // bytes of the content without which it cannot be read
     std::vector<std::byte> content;      // or the data of an error
   };

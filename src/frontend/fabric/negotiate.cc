@@ -113,7 +113,7 @@ Result<fi_progress> agree_control_progress(int hinted) {
 Result<fi_progress> agree_data_progress(int hinted) {
   switch (hinted) {
     case FI_PROGRESS_UNSPEC:
-      return FI_PROGRESS_MANUAL;  // no thread that nobody asked for
+      return FI_PROGRESS_MANUAL;  // no thread without a request
     case FI_PROGRESS_AUTO:
     case FI_PROGRESS_MANUAL:
       return static_cast<fi_progress>(hinted);

@@ -48,7 +48,7 @@ Result<fi_progress> agree_control_progress(int hinted);
 // by a thread in the background (FI_PROGRESS_AUTO).
 Result<fi_progress> agree_data_progress(int hinted);
 
-// Queues are always protected, also for those who do not ask.
+// Queues are always protected, whether the hints ask for it or not.
 Result<fi_resource_mgmt> agree_resource_mgmt(int hinted);
 
 // Maps and tables. Without a hint both: the address vector says which it is.

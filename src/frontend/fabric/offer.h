@@ -43,7 +43,7 @@ inline constexpr std::uint64_t kRxCaps = kMessageCaps | FI_RECV | kRmaCaps | kRm
 inline constexpr std::uint64_t kTxFlags = FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE |
                                           FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE |
                                           FI_REMOTE_CQ_DATA | FI_FENCE | FI_MORE;
-// Datagrams are over when the call returns: there is nothing to fence, and nobody hears of their
+// A datagram is complete when the call returns: there is nothing to fence, and no report of its
 // delivery.
 inline constexpr std::uint64_t kDatagramTxFlags = FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE |
                                                   FI_TRANSMIT_COMPLETE | FI_REMOTE_CQ_DATA |

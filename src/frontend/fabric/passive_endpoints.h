@@ -27,13 +27,13 @@ struct Beginning {
 class PassiveEndpoints {
  public:
   void add(PassiveEndpoint& endpoint);
-  // Nobody looks into it any more when this returns.
+  // When this returns no thread uses the endpoint any more.
   void remove(PassiveEndpoint& endpoint);
   // Takes what `handle` stands for; it stands for nothing from then on. Errors: -FI_EINVAL when it
   // is no handle (any more), -FI_EBUSY for a passive endpoint that listens.
   int take(const fid* handle, Beginning& beginning);
-  // Says no to a request that was taken and cannot be answered by whoever took it. False when the
-  // passive endpoint that it came to is not open any more, or whoever asked has gone.
+  // Rejects a request that was taken for an endpoint that cannot answer it. False when the passive
+  // endpoint that it came to is closed, or the requester has gone.
   bool turn_down(const connect::Request& request);
 
  private:

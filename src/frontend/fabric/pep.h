@@ -24,7 +24,7 @@ class PassiveEndpoint final : public fid_pep, connect::RequestSink {
  public:
   // Binds the address of `info`, which is copied.
   static int open(Fabric& fabric, const fi_info& info, fid_pep** pep, void* context);
-  // Rejects the requests that nobody decided; events that nobody read go with it.
+  // Rejects the requests that are not decided, and discards the events that are not read.
   ~PassiveEndpoint() override;
 
   // The object behind `fid`.

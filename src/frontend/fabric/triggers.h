@@ -16,7 +16,7 @@
 namespace weft::fabric {
 
 // The triggered operations and deferred work of one domain. Costs nothing until there is any; from
-// then on whoever polls or waits for a queue or counter of the domain drives all of it. Threads as
+// then on each poll of, and wait for, a queue or counter of the domain drives all of it. Threads as
 // `locking` says.
 class Triggers {
  public:

@@ -10,7 +10,7 @@
 namespace weft::fabric {
 namespace {
 
-// Null for an object that nobody can wait for.
+// Null for an object without a wait.
 WaitPoint* wait_point_of(fid* object) {
   if (object == nullptr) return nullptr;
   switch (object->fclass) {

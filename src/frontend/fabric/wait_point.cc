@@ -48,7 +48,7 @@ class WaitPoint::Member final : public device::Engine {
   int wake_fd() const override { return point_.engines_.descriptor(); }
 
  private:
-  // Whoever waits for the set is woken by the signal to a member.
+  // A thread that waits for the set is woken by the signal to a member.
   void hand_on_signal() {
     if (point_.engines_.take_signal()) set_.signal();
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How long does one wait who must look again for what nobody will tell?
+// How long to wait between two looks at a state that is not signalled?
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 namespace weft::device {
 
 // Some things have no bell: a peer that copies its half of a message, room in its ring, a receiver
-// that holds its senders back. Who sleeps in vain looks again at once for a while, then ever more
-// seldom, so that a peer that does nothing costs next to nothing here.
+// that holds its senders back. A waiting thread looks again at once for a while, then ever more
+// seldom, so that an idle peer costs next to nothing.
 class Backoff {
  public:
   // How long to sleep before the next look.

@@ -8,7 +8,7 @@
 namespace weft::device {
 
 // What kind of operation it was, as bits. The values are those of libfabric's flags of the same
-// meaning (fi_cq(3)), which its front end asserts, so that nobody translates them per completion.
+// meaning (fi_cq(3)), which its front end asserts, so that no completion needs a translation.
 enum CompletionFlags : std::uint64_t {
   kMessage = 1ull << 1,
   kRma = 1ull << 2,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Who signals the condition variable that a program sleeps on? (fi_poll(3), FI_WAIT_MUTEX_COND)
+// How is the condition variable of a program signalled? (fi_poll(3), FI_WAIT_MUTEX_COND)
 #pragma once
 
 #include <atomic>

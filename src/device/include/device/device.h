@@ -46,7 +46,7 @@ class Device {
   }
   // Where what endpoints send and receive is written down, or null (docs/CAPTURE.md).
   const std::shared_ptr<capture::Capture>& capture() const { return capture_; }
-  // Who looks after the port that foreign peers send to, as long as anybody wants to hear them.
+  // The handler of the port that foreign peers send to, for as long as an endpoint uses it.
   // Errors: those of ProgressThread::get().
   Result<std::shared_ptr<Doors>> doors();
   // A domain number that was not given out before.

@@ -38,7 +38,7 @@ class Engine {
 // How one waits for news: not at all, looking again and again, or asleep on a descriptor.
 enum class WaitKind { kNone, kYield, kDescriptor };
 
-// The engines behind one completion queue or counter, and the sleep of whoever waits for it.
+// The engines behind one completion queue or counter, and the sleep of threads that wait for it.
 class EngineGroup {
  public:
   EngineGroup(const Locking& locking, WaitKind kind) : lock_(locking), kind_(kind) {}
@@ -59,14 +59,14 @@ class EngineGroup {
   void drive();
   void count_poll();
 
-  // Tells whoever sleeps that there is news; any thread, also from within progress().
+  // Tells a sleeping thread that there is news; any thread, also from within progress().
   void notify() {
     idle_polls_.store(0, std::memory_order_relaxed);
     if (asleep_.load(std::memory_order_seq_cst)) event_.set();
   }
-  // Makes one wait() return early, or the next one if nobody waits (fi_cq_signal(3)).
+  // Makes one wait() return early, or the next one if no thread waits (fi_cq_signal(3)).
   void signal();
-  // Takes a signal() that nobody has noticed yet; true when there was one.
+  // Takes a signal() that has not been noticed yet; true when there was one.
   bool take_signal() { return signalled_.exchange(false); }
 
   // Drives the engines and sleeps until `ready` holds (true), or the time is over or signal() was

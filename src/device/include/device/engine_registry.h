@@ -13,7 +13,7 @@ namespace weft::device {
 // The engine groups and endpoints of one domain. What counts in a counter need not come from an
 // endpoint that is bound to it: a region may count there, or an operation that is deferred until
 // another counter changes. Groups and endpoints leave before they go. Any thread. Errors: those of
-// EngineGroup::attach(), and then who asked has not joined.
+// EngineGroup::attach(), after which the group or endpoint has not joined.
 class EngineRegistry {
  public:
   // A group of the domain.

@@ -57,8 +57,8 @@ class Port {
   // the network to all others. Errors: ENOENT when no peer is there (yet), or that was not found
   // out, EHOSTUNREACH when no link leads to that host, others of shm::Outbox::open(),
   // udp::Station::connect() and udp::DatagramStation::connect(). With `insists` ENOENT is certain,
-  // and what is asked for waits for the peer as long as its host does not say that nobody is there;
-  // else for PortOptions::connect_timeout.
+  // and requests wait for the peer until its host reports the port as closed; else for
+  // PortOptions::connect_timeout.
   Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer, bool insists = false);
   // Makes this port a member of a multicast group; leaves the group before the port goes. Errors:
   // EADDRINUSE when it is one, others of shm::join_group() and udp::DatagramStation::join().

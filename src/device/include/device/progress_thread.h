@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Who drives an engine that its program leaves alone? (fi_domain(3), FI_PROGRESS_AUTO)
+// What drives an engine that its program does not poll? (fi_domain(3), FI_PROGRESS_AUTO)
 #pragma once
 
 #include <atomic>
@@ -21,8 +21,8 @@ namespace weft::device {
 // on. Any thread may call.
 class ProgressThread {
  public:
-  // The one of this process, which has not begun before somebody calls start(), and ends when the
-  // last user lets go. Errors: EMFILE of eventfd(2).
+  // The one of this process. It begins with the first start() and ends with its last user. Errors:
+  // EMFILE of eventfd(2).
   static Result<std::shared_ptr<ProgressThread>> get();
   ~ProgressThread();
   ProgressThread(const ProgressThread&) = delete;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What waits until a counter has come to a value, and who starts it then? fi_trigger(3)
+// How does an operation wait until a counter has reached a value, and what starts it? fi_trigger(3)
 #pragma once
 
 #include <atomic>
@@ -43,7 +43,7 @@ struct Waiting {
 // behind it. While an operation waits its counter is in use. Threads as `locking` says.
 //
 // Counters change deep inside of endpoints, where nothing can be started. So the queue is an
-// engine: it takes a note, and whoever drives it starts what is due.
+// engine: it notes the change, and the next progress() starts the operations that are due.
 class TriggerQueue final : public Engine, Counter::Watcher {
  public:
   // An operation and what it waits for, whose counter is in use as long as this lives.
@@ -62,8 +62,8 @@ class TriggerQueue final : public Engine, Counter::Watcher {
   // Gives back the operations that `which` chooses of those not started. When it returns none of
   // them is being started.
   Entries withdraw(const std::function<bool(const Waiting&)>& which);
-  // As progress(), but for memory that runs out: what could not be started then is tried again by
-  // the next who drives the queue.
+  // As progress(), but for memory that runs out: an operation that could not be started is tried
+  // again by the next progress().
   void try_progress() noexcept;
 
   void progress() override;

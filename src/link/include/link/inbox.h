@@ -90,9 +90,9 @@ class Inbox {
                       std::uint64_t length, void* cookie) = 0;
   // Tells the sender that its message was delivered, or was thrown away as the user asked.
   virtual void acknowledge(const Offer& offer) = 0;
-  // Listens to a peer no more: what it sent is void, and it finds that nobody is there. The sink
-  // hears that the source closed; accepted messages that a living peer is writing are reported
-  // when that has ended, later. May be called from within arrived().
+  // Rejects a source: its messages are discarded, and its sends fail as if the endpoint were
+  // closed. The sink is told that the source closed; an accepted message that a living peer is
+  // copying is reported after the copy. May be called from within arrived().
   virtual void refuse(InboxSink& sink, std::uint32_t source) = 0;
   // Takes the buffers of accepted messages back: true when no peer writes into them, nor will. The
   // owner may destroy the inbox then; if it goes on instead, and always after false (a peer is in
@@ -115,7 +115,7 @@ class Inbox {
   // Goes to sleep: until wake_up() is called arrivals make wake_fd() readable. False when something
   // is here already, so that the caller should poll instead of waiting. May be repeated.
   virtual bool fall_asleep() = 0;
-  // Makes wake_fd() readable for others who sleep on it.
+  // Makes wake_fd() readable for other threads that sleep on it.
   virtual void ring() = 0;
   // Wakes up: arrivals need not signal any more.
   virtual void wake_up() = 0;

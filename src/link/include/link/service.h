@@ -6,7 +6,7 @@
 
 namespace weft::link {
 
-// Endpoints reach those of their own kind only: for others nobody is at their address.
+// An endpoint reaches endpoints of its own kind only; to all others its address is unused.
 enum class Service : std::uint32_t {
   kReliableDatagram = 1,  // any number of peers, in order, nothing lost (FI_EP_RDM)
   kDatagram = 2,          // any number of peers, each message may be lost (FI_EP_DGRAM)

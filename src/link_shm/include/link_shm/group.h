@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Who belongs to a multicast group of this host, and how is something sent to all of them?
+// Which endpoints belong to a multicast group of this host, and how does a send reach all of them?
 //
 // Each member has one small file in the runtime directory, mc-GROUP-MEMBER, which holds the
 // member's address and is locked by its process for as long as the membership lasts. Senders list
@@ -24,8 +24,8 @@ Result<std::unique_ptr<link::Membership>> join_group(const std::string& director
                                                      const os::SocketAddress& group,
                                                      const os::SocketAddress& member);
 
-// The Flow to whoever is a member of a group at the moment of a send. A member that is not there or
-// has no room gets nothing; the others are not held up by it.
+// The Flow to the members that a group has at the moment of a send. A member without room, or whose
+// process has ended, is skipped; the others are not delayed by it.
 class GroupOutbox final : public link::Flow {
  public:
   GroupOutbox(const Sender& sender, const os::SocketAddress& group);

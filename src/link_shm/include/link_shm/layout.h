@@ -50,7 +50,7 @@ struct MailboxHeader {
   std::uint64_t magic;
   std::uint32_t version;
   std::uint32_t domain;
-  link::Service service;  // senders of another one find nobody here
+  link::Service service;  // a sender of another service does not find this mailbox
   std::uint32_t owner_raises_barriers;
   std::atomic<std::uint32_t> counts_access;  // kCountsReads | kCountsWrites
   ServedAccess served;                       // initiators refuse all other accesses

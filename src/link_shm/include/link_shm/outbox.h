@@ -23,7 +23,7 @@
 
 namespace weft::shm {
 
-// Who opens an outbox. Lives longer than the outbox.
+// The endpoint that opens an outbox. Outlives the outbox.
 struct Sender {
   std::string directory;      // of the shared files
   os::SocketAddress address;  // of the sending endpoint

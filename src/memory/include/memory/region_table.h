@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which memory did this process register, and when is nobody using it any more?
+// Which memory did this process register, and when has its last user finished?
 #pragma once
 
 #include <functional>
@@ -33,7 +33,7 @@ struct Registration {
   RegionKey key;
 };
 
-// The one table of this process, shared with everybody who may access its memory. Functions may be
+// The one table of this process, shared with all processes that access its memory. Functions may be
 // called by any thread. Adding and removing costs the same for every length.
 class RegionTable {
  public:

@@ -15,14 +15,14 @@ namespace weft::memory {
 // How long a user waits for stripes that others hold.
 enum class Patience {
   kBrief,  // some microseconds
-  kUsual,  // until whoever holds them has let go or died, or has stood still for two seconds
+  kUsual,  // until the holder has released them, has died, or has made no progress for two seconds
 };
 
 // The stripes that one user of a region table holds (at most those of two pages). One thread.
 //
 // A stripe is a word in the owner's table, so it works between all processes that access the
-// owner's memory, the owner's included, and the owner's help is not needed. Who holds one and dies
-// loses it to the next who waits: the kernel vouches for users by their record locks.
+// owner's memory, the owner's included, and the owner's help is not needed. A stripe of a dead
+// holder goes to the next waiter: the kernel vouches for users by their record locks.
 class StripeLocks {
  public:
   // `stripes` are the kStripes of the table in `file`; `user` is the number of a record that this

@@ -76,12 +76,12 @@ constexpr std::uint32_t stripe_of(std::uint64_t address) {
   return static_cast<std::uint32_t>(address / kStripePage % kStripes);
 }
 
-// Who holds a stripe. No two turns of any two users look alike for a long time, so that what was
-// seen a moment ago can be taken over if it is still the same.
+// The holder of a stripe. No two turns of any two users look alike for a long time, so that a word
+// can be taken over if it is the same as a moment ago.
 struct StripeWord {
   std::uint32_t user = 0;   // number of the user's record
   std::uint32_t turn = 0;   // how often it has taken a stripe, 18 bits
-  std::uint32_t nonce = 0;  // random, of the one who has that record now
+  std::uint32_t nonce = 0;  // random, of the present user of that record
 
   constexpr std::uint64_t pack() const {
     return std::uint64_t{user + 1} | std::uint64_t{turn & 0x3ffff} << 14 |

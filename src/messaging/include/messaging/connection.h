@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What does a connected endpoint tell whoever manages its connection?
+// What does a connected endpoint report to the manager of its connection?
 #pragma once
 
 #include <cstddef>
@@ -18,16 +18,16 @@ inline constexpr std::size_t kMaxControlBytes = 1024;
 class ConnectionSink {
  public:
   virtual ~ConnectionSink() = default;
-  // A control message of the one who sends as `source`, who may be anybody: not checked at all.
+  // A control message of `source`. Neither the source nor the message has been checked.
   virtual void heard(std::uint32_t source, std::span<const std::byte> message) = 0;
-  // Nobody is there any more at the other end of the way that face() opened, or the peer ended the
-  // connection without a word. `died`: its process ended, as far as can be told.
+  // The other end of the way that face() opened has gone, or the peer left without a control
+  // message. `died`: its process ended, as far as can be told.
   virtual void lost(bool died) = 0;
-  // The peer, whom admit() took, can be sent to from now on, where that was not so at once.
+  // The peer that admit() took can be sent to from now on, if that was not so at once.
   virtual void reached() = 0;
   // The poll after Endpoint::part_later() has begun.
   virtual void parting_is_due() = 0;
-  // Time goes by: called a few times per second while somebody polls or waits.
+  // For timeouts: called a few times per second while a thread polls or waits.
   virtual void tick(os::Time now) = 0;
 };
 

@@ -81,7 +81,7 @@ struct Group {
 
 // An endpoint that exchanges messages with, and accesses memory of, any number of peers, reliably
 // and in order per peer (FI_EP_RDM), or exchanges messages that may be lost (FI_EP_DGRAM): what
-// finds no receive, no room or nobody is dropped, and nothing of it is reported. Threads as
+// finds no receive, no room or no peer is dropped, and nothing of it is reported. Threads as
 // EndpointSetup::locking says; to open, close, join, leave and ask for drops are control calls,
 // which any thread may make, but none that is inside. progress() is for engine groups of the domain
 // and for a device::Stranger, which have come through the gate.
@@ -153,7 +153,7 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   int face(const os::SocketAddress& peer);
   // Sends a control message over that way, in order with everything else. An errno, or 0.
   int tell(std::span<const std::byte> message);
-  // Takes the one who sends as `source`, and who is faced, for the peer: data flow from now on.
+  // Makes `source`, and the end of the way that face() opened, the peer: data flow from now on.
   void admit(std::uint32_t source);
   // False while the peer cannot be sent to yet: the sink hears when it can.
   bool peer_reached();
@@ -178,8 +178,8 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   struct Peer {
     std::unique_ptr<link::Flow> flow;
     std::uint64_t stamp = 0;  // of the entry that it was opened for
-    // When a peer that is not there counts as unreachable; 0: not tried. For datagrams: before that
-    // nobody looks again.
+    // When an absent peer counts as unreachable; 0: not tried. For datagrams: the time of the next
+    // lookup.
     os::Time give_up{};
     bool died = false;  // the last process at this address, and no other one was found since
   };
@@ -310,8 +310,8 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   os::EventSet wake_set_;
   std::unordered_map<int, os::Fd> watched_;  // processes whose end wakes this endpoint
   // Of a connected endpoint.
-  std::unique_ptr<link::Flow> facing_;          // to whom nobody is admitted from yet
-  std::shared_ptr<Correspondent> peer_source_;  // who is admitted
+  std::unique_ptr<link::Flow> facing_;          // to a peer that is not admitted yet
+  std::shared_ptr<Correspondent> peer_source_;  // the admitted source
   bool awaits_peer_ = false;                    // that has been admitted and is not reached yet
   int ended_ = 0;                               // what posts answer since part(), or 0
   int parting_error_ = ECONNRESET;              // what sends that part() ends are reported with

@@ -58,10 +58,10 @@ using Receives = boost::intrusive::list<Receive, boost::intrusive::constant_time
 
 class Endpoint;
 
-// Who sends to an endpoint. Outlives the link's own notion of it while messages are kept.
+// A sender as an endpoint knows it. Outlives the link's source while messages of it are kept.
 struct Correspondent {
   os::SocketAddress address;
-  Endpoint* receiver = nullptr;              // to whom
+  Endpoint* receiver = nullptr;              // the endpoint that it sends to
   const AddressVector* addresses = nullptr;  // that number the senders for that one
   bool admitted = true;                      // its messages are let in
   PeerIndex index = kNoPeer;                 // its lowest number in the address vector ...
@@ -139,7 +139,7 @@ class Matcher {
 
   // Keeps a message, with a copy of its payload.
   void keep(const link::Arrival& arrival, std::shared_ptr<Correspondent> from);
-  // The first kept message for `wanted` that nobody has claimed, or nullptr; it stays.
+  // The first kept message for `wanted` that is not claimed, or nullptr; it stays.
   Unexpected* find(const Wanted& wanted);
   // The message claimed with that context, or nullptr; it stays.
   Unexpected* find_claimed(void* context);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What may a user set, and what holds if he does not?
+// What may a user set, and what are the defaults?
 #pragma once
 
 #include <chrono>
@@ -14,8 +14,8 @@ namespace weft::messaging {
 struct Options {
   // How long a post waits (answering "again") for a peer that is not there yet.
   std::chrono::milliseconds connect_timeout{2000};
-  // How long a peer on the network may be silent that somebody waits for: stopped by a debugger, or
-  // behind a cable that was pulled.
+  // How long a peer on the network may be silent while an operation waits for it: stopped by a
+  // debugger, or behind a cable that was pulled.
   std::chrono::milliseconds peer_timeout{60'000};
   // How long a request for a connection waits for the first answer of its listener.
   std::chrono::milliseconds request_timeout{30000};

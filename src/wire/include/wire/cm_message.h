@@ -23,7 +23,7 @@ using Gid = std::array<std::byte, 16>;
 template <std::size_t kBytes>
 using PrivateData = std::array<std::byte, kBytes>;
 
-// One path of a connection, as the one who asks sees it.
+// One path of a connection, as the requester sees it.
 struct CmPath {
   std::uint16_t local_lid = 0;
   std::uint16_t remote_lid = 0;

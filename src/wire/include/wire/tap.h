@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Who hears of packets as they come and go?
+// How does an observer see packets as they come and go?
 #pragma once
 
 #include <cstddef>
