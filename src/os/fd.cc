@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Who closes a file descriptor? The Fd that owns it.
+// Which object closes a file descriptor? The Fd that owns it.
 #include "os/fd.h"
 
 #include <unistd.h>

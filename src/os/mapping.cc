@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Who unmaps a piece of a shared file? The Mapping that owns it.
+// Which object unmaps a piece of a shared file? The Mapping that owns it.
 #include "os/mapping.h"
 
 #include <sys/mman.h>

@@ -35,7 +35,7 @@ Status check(int fd, const std::string& path) {
 
 }  // namespace
 
-// Not blocking: what is no file may have nobody at its other end. Emptied only once it is known to
+// Not blocking: a FIFO may have no process at its other end. Emptied only once it is known to
 // be this process's.
 Result<PrivateFile> PrivateFile::create(const std::string& path) {
   const CancellationOff off;

@@ -83,8 +83,8 @@ int copy_process_memory(pid_t pid, CopyDirection direction, std::span<const Loca
 }
 
 // FUTEX_WAKE_OP changes a word, here by or-ing zeros into it, and fails where that cannot be
-// written: the cheapest question of that kind (futex(2)). Then it wakes who waits for that word if
-// it holds a value that it does not hold; and who waits for another one, where nobody does.
+// written: the cheapest question of that kind (futex(2)). Then it wakes threads that wait for that
+// word, on a value that it does not have, and threads that wait for another word, which has none.
 bool can_write(void* address) {
   static std::uint32_t nobody_waits_here;
   constexpr int kUnlikelyValue = -1999;

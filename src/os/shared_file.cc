@@ -58,7 +58,7 @@ struct Janitor {
     for (auto& [identity, entry] : open_files().files) {
       if (SharedFilePtr file = entry.lock()) {
         file->unlink();
-        // The last reference must not go while the mutex is held; at exit nobody misses it.
+        // The last reference must not go while the mutex is held; at exit it is not needed.
         static auto* kept = new std::vector<SharedFilePtr>;
         kept->push_back(std::move(file));
       }
@@ -201,7 +201,7 @@ Status SharedFile::link_into_place() {
 }
 
 Status SharedFile::publish() {
-  // Somebody else may be removing the same abandoned file and owns it for that moment.
+  // Another process may be removing the same abandoned file, and owns it for that moment.
   constexpr int kTries = 20;
   for (int i = 0; i < kTries; ++i) {
     Status linked = link_into_place();

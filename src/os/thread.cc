@@ -62,7 +62,7 @@ Result<Thread> Thread::start(std::function<void()> body) {
 }
 
 void at_fork(void (*prepare)(), void (*parent)(), void (*child)()) {
-  // Handlers run before a fork in the opposite order: who comes later takes its locks first.
+  // Before a fork handlers run in the opposite order: the last one registered locks first.
   SharedFile::heed_forks();
   ::pthread_atfork(prepare, parent, child);
 }

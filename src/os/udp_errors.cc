@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What did the network say about datagrams that had left, and whom were they for?
+// Which errors did the network report about datagrams, and to which peers were these sent?
 #include <sys/socket.h>
 #include <time.h>
 

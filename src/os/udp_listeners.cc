@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Does anybody listen at an address of this host?
+// Is an address of this host bound to a socket?
 //
-// The kernel looks for whoever would get a packet (sock_diag(7)), as it does when one comes: nobody
-// is overlooked who opens or closes sockets meanwhile. Where it cannot be asked, it lists them all.
+// The kernel looks up the socket that would receive a packet (sock_diag(7)), as it does when one
+// arrives: sockets that open or close meanwhile cause no mistake. Else it lists all sockets.
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
@@ -28,8 +28,8 @@ struct Question {
   inet_diag_req_v2 request{};
 };
 
-// For a packet of nobody's: a socket that is connected to somebody does not get it. The kernel
-// calls the packet's source `src`.
+// For a packet from no address: a connected socket does not get it. The kernel calls the packet's
+// source `src`.
 Question question_about(const SocketAddress& address) {
   Question question;
   question.header.nlmsg_len = sizeof question;
@@ -89,7 +89,7 @@ bool stands_in_list(const SocketAddress& address, std::vector<std::string>& sock
 
 }  // namespace
 
-// That nobody is there and that it does not know how to look for sockets of UDP it says alike.
+// Its answers for an unused address and for a missing support of UDP sockets are the same.
 std::optional<bool> found_by_kernel(const SocketAddress& address) {
   const CancellationOff off;
   const Fd fd(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
@@ -119,9 +119,8 @@ bool kernel_knows() {
 
 }  // namespace
 
-// The list comes in pieces, and when somebody closes a socket that stands in one of them, the next
-// begins a line too late. Who closes a socket is missing in the next list: only of two that are the
-// same it is known that they are whole.
+// The list comes in parts. When a socket of one part is closed meanwhile, the next part begins a
+// line too late. The closed socket is missing in the next list, so two equal lists are complete.
 bool is_listed(const SocketAddress& address) {
   constexpr int kTries = 8;
   std::vector<std::string> before;

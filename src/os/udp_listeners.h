@@ -8,10 +8,10 @@
 
 namespace weft::os {
 
-// Whether the kernel finds somebody when asked for one address; nothing when it does not answer.
+// Whether the kernel finds a socket at the address; nothing when it does not answer.
 std::optional<bool> found_by_kernel(const SocketAddress& address);
 
-// Whether somebody stands in the list of all sockets; true, too, when that does not hold still.
+// Whether the list of all sockets has the address; true, too, while the list keeps changing.
 bool is_listed(const SocketAddress& address);
 
 }  // namespace weft::os

@@ -136,9 +136,9 @@ Result<SocketAddress> bound_to(const Fd& socket) {
   return SocketAddress::parse(&bound, length);
 }
 
-// Not connected any more it would still hear nobody but this host: kernels do not forget the
-// address of an IPv6 peer. So another socket takes its place; they share the port for a moment.
-// What a forked child has of the old one must not get what the new one sends to itself.
+// After a disconnect the socket would still receive from this host only: kernels keep the address
+// of an IPv6 peer. So another socket takes its place; both share the port for a moment. A forked
+// child's copy of the old socket must not receive the datagrams that the new one sends to itself.
 bool UdpPort::take_turns() const {
   const CancellationOff off;
   set_sharing(socket_, 1);
@@ -164,7 +164,7 @@ Fd UdpPort::open() const {
   return Fd(::fcntl(socket_.get(), F_DUPFD_CLOEXEC, 0));
 }
 
-// A socket that is connected to itself hears nobody else, and the kernel says so to those who try.
+// A socket that is connected to itself receives from itself only; the kernel rejects other senders.
 Result<UdpPort> UdpPort::bind(const SocketAddress& wanted) {
   const CancellationOff off;
   auto socket = bind_socket(wanted, false);
@@ -178,7 +178,7 @@ Result<UdpPort> UdpPort::bind(const SocketAddress& wanted) {
   const int least = 1;
   ::setsockopt(port.socket_.get(), SOL_SOCKET, SO_RCVBUF, &least, sizeof least);
   if (!port.address_.is_any() && !port.address_.is_link_local()) {
-    // If that fails those who try wait in vain, no more.
+    // If that fails, other senders get no ICMP error: they wait for a timeout.
     static_cast<void>(::connect(port.socket_.get(), port.address_.get(), port.address_.length()));
   }
   return port;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How fast may packets leave that nobody acknowledges?
+// How fast may unacknowledged packets leave?
 #include "transport/pace.h"
 
 #include <algorithm>
@@ -38,8 +38,8 @@ void Pace::sent(std::size_t bytes, Time now) {
   due_ += std::chrono::duration_cast<Duration>(takes);
 }
 
-// Time in which more might have left than did. What of it may not be made up for was a rest: that
-// nobody complained then says nothing about the way.
+// Time in which more might have left than did. The part that may not be made up for counts as idle:
+// the absence of notifications then says nothing about the path.
 void Pace::rest_until(Time now) {
   const Duration rest = now - kSlack - due_;
   if (rest <= Duration::zero()) return;

@@ -116,7 +116,7 @@ bool Requester::may_begin(const Message& message) const {
 
 bool Requester::may_cut() const {
   if (cutting_ >= messages_.size() || under_way() >= window_.size()) return false;
-  // No peer keeps more behind a gap, and whoever says nothing of the gap must not make it grow.
+  // No peer keeps more behind a gap, and a peer that does not report the gap must not make it grow.
   if (next_.since(acknowledged_) >= farthest_) return false;
   const Message& message = messages_[cutting_];
   if (resync_ && !message.resync) return false;
@@ -142,7 +142,7 @@ std::size_t Requester::next(Time now, std::span<std::byte> out) {
   return may_cut() ? cut_next(now, out) : 0;
 }
 
-// The time that a receiver wanted has passed: nobody was silent meanwhile.
+// The RNR timer has expired: its time does not count as silence of the peer.
 void Requester::go_on(Time now) {
   if (std::exchange(waiting_, false) && try_again_ != Time::max()) progressed(now);
 }
@@ -196,8 +196,8 @@ std::size_t Requester::cut_next(Time now, std::span<std::byte> out) {
   return length;
 }
 
-// What the peer lacks: packets one by one, but of a read all answers in a row. They belong to
-// somebody, for what has ended was acknowledged as a whole.
+// Retransmissions: packets one by one, but of a read all responses in a row. Each belongs to a
+// message that is still queued, as a completed message was acknowledged as a whole.
 std::size_t Requester::send_missing(Time now, std::span<std::byte> out) {
   const Psn psn = missing_.front().first;
   Message& message = *find(psn);
@@ -320,7 +320,7 @@ void Requester::tick(Time now) {
   const bool due = is_answer_due();
   if (due) ++counts_.silences;
   ++silences_;
-  // Where nobody has looked meanwhile, an answer may be here unheard.
+  // If the caller has not polled meanwhile, a response may have arrived unread.
   const bool limited = settings_.ack_timeout != Duration::max() && silences_ > settings_.retries;
   if (limited && now - heard_ >= settings_.ack_timeout * (settings_.retries + 1)) {
     return fail(Status::kRetriesExceeded);

@@ -29,8 +29,8 @@ bool Responder::ready() const {
                      [this](const PsnRange& range) { return holes_.first_in(range).count != 0; });
 }
 
-// Values first, in their order: an acknowledgement says that all before it has been answered. What
-// is missing may be told at any time, and then, to whoever asks, how far all is known.
+// Values first, in their order: an acknowledgement covers all requests before it. Missing packets
+// may be named at any time, followed by the acknowledgement that was asked for.
 std::size_t Responder::next(std::span<std::byte> out) {
   while (!asked_.empty()) {
     const PsnRange range = holes_.first_in(asked_.front());

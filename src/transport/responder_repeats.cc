@@ -120,7 +120,7 @@ void Responder::read_again(const wire::Packet& request) {
   answer_again(again);
 }
 
-// Who asks for more than that gets no more.
+// Further repetitions are ignored.
 void Responder::answer_again(Value value) {
   if (answers_.size() >= kMostAnswers) return;
   value.repeated = true;

@@ -15,7 +15,7 @@ using Bytes = std::vector<std::byte>;
 // The content of message or write number `number` of a flow.
 Bytes content(std::uint64_t flow, std::uint64_t number, std::size_t length);
 
-// One end of a flow and the user behind it, who posts work, and checks what the peer's user did.
+// One end of a flow and its user, which posts work and checks the work of the peer's user.
 class FlowEnd final : public Target, WorkSink {
  public:
   // Both ends draw from the same seed, so that each knows what the other one will do. `way`: from
@@ -27,7 +27,7 @@ class FlowEnd final : public Target, WorkSink {
   void work();
   void take(const wire::Packet& packet, Time now);
   std::size_t next(Time now, std::span<std::byte> out);
-  // Of what nobody asked an answer for it says some time later that it has come.
+  // Packets without AckReq are acknowledged after a delay.
   Time deadline() const {
     const Time since = responder_.unanswered_since();
     const Time due = std::min(requester_.deadline(), asks_at_);

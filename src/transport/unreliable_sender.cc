@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How does work become packets that nobody acknowledges?
+// How does work become packets that are not acknowledged?
 #include "transport/unreliable_sender.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ void UnreliableSender::post(const Work& work, const Recipient& to) {
   end_refused();
 }
 
-// The first one's; whoever hears of it may post.
+// The first one's; the sink may post from within ended().
 void UnreliableSender::end_first(Status status) {
   void* const cookie = queue_.front().work.cookie;
   queue_.pop_front();

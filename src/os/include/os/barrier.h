@@ -12,13 +12,13 @@ namespace weft::os {
 // Registers this process for barriers of other processes; true when it is. Cheap after the first.
 bool heeds_remote_barriers();
 
-// A full fence on every thread of this process. False where the kernel has none: then nobody may
-// rely on it. Cheap where there is one thread only.
+// A full fence on every thread of this process. False where the kernel has none: then it must not
+// be relied on. Cheap where there is one thread only.
 bool can_raise_process_barriers();
 void process_barrier();
 
-// Registers for both kinds of barriers if this process has no second thread yet. Whoever registers
-// with more threads waits until every processor has switched tasks: 10 to 30 ms.
+// Registers for both kinds of barriers if this process has no second thread yet. With more threads
+// a registration waits until every processor has switched tasks: 10 to 30 ms.
 void register_for_barriers_early();
 
 // True when remote_barrier() works on this system.

@@ -7,7 +7,7 @@
 namespace weft::os {
 
 // The value of that variable; empty when it is not set, or when the program has more rights than
-// whoever started it (secure_getenv(3)).
+// its caller (secure_getenv(3)).
 std::string environment(const char* name);
 
 }  // namespace weft::os

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which addresses do tests and fuzzers give to endpoints that nobody else is to meet?
+// Which addresses do tests and fuzzers give to their own endpoints?
 #pragma once
 
 #include <arpa/inet.h>

@@ -16,8 +16,8 @@ class MutexCond {
 
   pthread_mutex_t* mutex() { return &mutex_; }
   pthread_cond_t* cond() { return &cond_; }
-  // Wakes whoever waits. False, and nothing done, while somebody holds the mutex: the program may
-  // be about to wait, or hold it for as long as it likes.
+  // Wakes the waiting threads. False, and nothing done, while a thread holds the mutex: the program
+  // may be about to wait, or hold it for as long as it likes.
   bool try_wake();
 
  private:

@@ -3,8 +3,8 @@
 //
 // Every claim on a shared file (being its owner, holding a slot in it) is a POSIX record lock on
 // one byte offset (fcntl(2), F_SETLK). The kernel drops such a lock exactly when its process ends,
-// does not hand it to forked children, and tells everybody who holds it. So nobody has to believe a
-// process id that somebody wrote into shared memory, and nothing stays claimed after kill -9.
+// does not hand it to forked children, and names its holder to every process. So no process has to
+// believe a process id in shared memory, and nothing stays claimed after kill -9.
 //
 // Two traps are handled here and nowhere else: closing any descriptor of a file drops all locks of
 // the process on it (so a file is opened once per process and shared), and locks of one process
@@ -73,7 +73,7 @@ class SharedFile {
   // Gives a claim of this process up.
   void disclaim(std::uint64_t offset);
   // The process that claims byte `offset`, as this process numbers processes (0: a process that has
-  // no number here); nothing when nobody does.
+  // no number here); nothing when it is not claimed.
   std::optional<pid_t> holder(std::uint64_t offset) const;
 
   // True in a forked child: the claims, and what they protect, are the parent's.

@@ -19,8 +19,8 @@ inline void spin_pause() {
 }
 
 // Returns once `done()` holds: looks, gives its processor away, and in the end naps, so that
-// whoever it waits for gets on even where the scheduler has put that thread behind it. For what
-// usually takes well under a microsecond.
+// the thread that it waits for proceeds even if the scheduler has queued that one behind it. For
+// waits that usually take well under a microsecond.
 template <class Done>
 void spin_until(const Done& done) {
   constexpr unsigned kLooks = 100;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How does whoever sleeps on descriptors wake up in time?
+// How does a thread that sleeps on descriptors wake up in time?
 #pragma once
 
 #include <chrono>

@@ -60,9 +60,9 @@ class SocketAddress {
   } storage_;
 };
 
-// Holds a UDP port of this network namespace. Whoever sends to it hears from this host that nobody
-// is there (ICMP), until a UdpSocket takes it over; not so where the address is the unspecified or
-// a link-local one.
+// Holds a UDP port of this network namespace. Until a UdpSocket takes it over, this host answers
+// datagrams with an ICMP error (port unreachable); not so for the unspecified address and for
+// link-local ones.
 class UdpPort {
  public:
   // Binds `wanted` (port 0: any free one). Errors: EADDRINUSE, EADDRNOTAVAIL, others of bind(2).

@@ -35,20 +35,20 @@ struct SendOutcome {
   bool errors_waiting = false;  // call next_error() until it has no more
 };
 
-// What the network, or the host of a peer, said about a datagram that had left (ICMP). Anybody who
-// can guess ports can forge this: a reason to look again, and no proof, unless what it quotes of
-// the datagram cannot be guessed.
+// An error that the network, or the host of a peer, reported about a datagram (ICMP). It can be
+// forged by guessing ports: a reason to look again, and no proof, unless it quotes a part of the
+// datagram that cannot be guessed.
 struct UdpError {
   static constexpr std::size_t kQuoted = 320;
 
   enum class What : std::uint8_t {
-    kPortUnreachable,  // the host is there, and nobody listens at that port
+    kPortUnreachable,  // the host is there, and the port is closed
     kHostUnreachable,
     kNetUnreachable,
     kTooBig,  // see path_mtu
     kOther,   // see code
   };
-  SocketAddress peer;  // whom the datagram was for
+  SocketAddress peer;  // the destination of the datagram
   What what = What::kOther;
   std::size_t path_mtu = 0;  // after kTooBig: bytes of a packet, IP header included; 0: not told
   int code = 0;              // the errno that ip(7), ipv6(7) give for it
@@ -98,8 +98,8 @@ class UdpSocket {
 
   // A socket that hears what is sent to a multicast group (an address and a port) on the interface
   // of that number (os::Interface), from this host or another one. Any number of sockets of this
-  // host may join the same one. Errors: EINVAL for what is no such group, EADDRINUSE when somebody
-  // has its port alone, ENODEV, ENOBUFS and others of ip(7) and ipv6(7).
+  // host may join the same one. Errors: EINVAL for an address that is no such group, EADDRINUSE
+  // when another socket has its port alone, ENODEV, ENOBUFS and others of ip(7) and ipv6(7).
   static Result<UdpSocket> join(const SocketAddress& group, unsigned interface,
                                 const Options& options);
   // What this socket sends to that group, and to any other one, leaves by that interface from now

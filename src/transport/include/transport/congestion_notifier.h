@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Who is told that its packets met a queue?
+// Which senders get congestion notification packets?
 #pragma once
 
 #include <array>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What is made of unreliable datagrams?
 //
-// (IBTA 9.8, annex A17.) Each is a message of its own, from anybody who knows the queue key. Its
+// (IBTA 9.8, annex A17.) Each is a message of its own, from any sender with the queue key. Its
 // receive begins with forty bytes that tell where it came from (wire/global_route.h), whatever room
 // that leaves for the payload.
 #pragma once

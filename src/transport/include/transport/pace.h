@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How fast may packets leave that nobody acknowledges?
+// How fast may unacknowledged packets leave?
 #pragma once
 
 #include <cstddef>
@@ -10,20 +10,20 @@ namespace weft::transport {
 
 // As fast as they come, until a switch on the way had a queue (a congestion notification): then at
 // a rate below the one at which they left. It goes back half of the way in each period without
-// another notification, and a step further each time, until it holds back nobody any more. (As
-// DCQCN does: Zhu et al., SIGCOMM 2015.) Only time counts in which the rate was used: whoever rests
-// goes on where he was, however long the rest, and whoever uses a tenth needs ten times as long.
+// another notification, and a step further each time, until it limits no sender any more. (As
+// DCQCN does: Zhu et al., SIGCOMM 2015.) Only time counts in which the rate was used: after a rest
+// of any length the rate is the same, and at a tenth of the rate recovery takes ten times as long.
 class Pace {
  public:
-  // Packets that were due so long ago may leave together: whoever sends looks at the clock now and
-  // then only, and wants to fill trains.
+  // Packets that were due so long ago may leave together: a sender looks at the clock now and then
+  // only, and fills trains.
   static constexpr Duration kSlack = std::chrono::microseconds(50);
 
   // When the next packet may leave, which may be long ago.
   Time due() const { return due_; }
   // A packet of that many bytes leaves.
   void sent(std::size_t bytes, Time now);
-  // A switch on the way had a queue. Counts once per period, whoever and how many say so.
+  // A packet was ECN-marked. Counts once per period, however many notifications arrive.
   void marked(Time now);
 
   // Bytes in a second; 0: as many as there are.

@@ -9,9 +9,8 @@
 //
 // A router may drop large packets without a word (RFC 4821, RFC 8899): then the peer is heard, and
 // what it lacks first, large, does not get there however often it is sent. That is a suspicion
-// only, for packets may be lost many times in a row. So nothing is done about it here: who drives
-// the flow may send large packets in pieces (pieces.h), which is never wrong, and agree on smaller
-// ones.
+// only, for packets may be lost many times in a row. So nothing is done about it here: the caller
+// may send large packets in fragments (pieces.h), which is never wrong, and agree on smaller ones.
 #pragma once
 
 #include <algorithm>
@@ -55,8 +54,8 @@ class Requester {
   void take(const wire::Packet& response, Time now);
   // The peer has said in other ways that the work of that cookie has arrived: so has all before it.
   void arrived(const void* cookie, Time now);
-  // The peer has said something, be it no response: it lives. Who doubts need not wait longer and
-  // longer then.
+  // The peer has sent something other than a response: it lives. While a black hole is suspected
+  // the retransmission timeout is reset.
   void heard() {
     heard_since_ = true;
     if (!suspects() && doubts()) patience_ = window_.patience();
@@ -107,7 +106,7 @@ class Requester {
   bool failed() const { return failed_; }
   const Window& window() const { return window_; }
 
-  // What was sent, for those who want to know.
+  // Statistics of sent packets.
   struct Counts {
     std::uint64_t packets = 0;
     std::uint64_t again = 0;     // of those, sent before
@@ -217,7 +216,7 @@ class Requester {
   unsigned asking_ = 0;          // messages that have begun and wait for a value
   unsigned remembered_ = 0;      // by the peer, as far as they matter: from the first of those on
   unsigned unasked_ = 0;         // packets since an answer was asked for
-  bool prompt_ = false;          // somebody waits for one of them
+  bool prompt_ = false;          // a completion waits for one of them
   Psn asked_;                    // behind the last packet that asked for an answer
   std::optional<Psn> resync_;    // which must be acknowledged before anything follows
   bool failed_ = false;

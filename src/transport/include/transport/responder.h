@@ -2,7 +2,7 @@
 // Which requests are carried out, in which order, and what is the peer told?
 //
 // (IBTA 9.7.) Each request is carried out once, in the order of its numbers; what comes again is
-// answered again. Who is not Weft is told of the first packet that is missing, and sends all from
+// answered again. A foreign peer is told of the first missing packet, and sends all packets from
 // there on. A peer that is Weft (Settings::selective) is told of each missing packet: a NAK for a
 // sequence error whose message number (MSN) is how many are missing from its number on. What came
 // behind them is kept; when an answer to that is asked for, a NAK that says that none is missing
@@ -62,7 +62,7 @@ class Responder {
   // Requests that were carried out.
   std::uint32_t messages() const { return message_number_; }
 
-  // Packets that were not taken as they came, for those who want to know.
+  // Statistics of packets that were not taken as they came.
   struct Counts {
     std::uint64_t duplicates = 0;
     std::uint64_t kept = 0;     // came before some that were missing

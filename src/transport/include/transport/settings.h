@@ -11,7 +11,7 @@
 
 namespace weft::transport {
 
-// A moment, which whoever calls has to know.
+// A point in time, given by the caller.
 using Time = std::chrono::steady_clock::time_point;
 using Duration = std::chrono::nanoseconds;
 

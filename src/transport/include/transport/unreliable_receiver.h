@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What is made of the packets of an unreliable connection?
 //
-// (IBTA 9.8.) Nobody is answered. A message counts if all its packets come, one after the other;
+// (IBTA 9.8.) No packet is answered. A message counts if all its packets come, one after the other;
 // else what has come of it is forgotten, though a write may have left bytes in the memory that it
 // names, and all is dropped until the next message begins. That one is taken whatever its number
 // is: so messages come in the order in which the network delivers them, and what the network

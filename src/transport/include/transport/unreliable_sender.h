@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How does work become packets that nobody acknowledges?
+// How does work become packets that are not acknowledged?
 //
-// (IBTA 9.8.) Each packet is sent once. Work ends as soon as its last packet was written: that it
-// arrives, nobody says. Connections send and write messages of any length; a datagram is one packet
-// to whom its work names. How fast packets leave is the business of whoever posts, until a switch
-// on the way complains (Pace).
+// (IBTA 9.8.) Each packet is sent once. Work ends as soon as its last packet was written; its
+// arrival is not reported. Connections send and write messages of any length; a datagram is one
+// packet to the recipient of its work. The rate of packets is the caller's, until a congestion
+// notification arrives (Pace).
 #pragma once
 
 #include <array>
@@ -17,13 +17,13 @@
 
 namespace weft::transport {
 
-// Whom a datagram is for: what ibv_post_send(3) calls an address handle, and the queue pair there.
+// The recipient of a datagram: the address handle of ibv_post_send(3), and the queue pair there.
 struct Recipient {
   std::uint32_t destination = 0;  // queue pair, 24 bits
-  // Which key the queue pair there has. With the upper bit set it stands for the sender's own one,
-  // which nobody without privileges can choose (IBTA 10.2.5).
+  // The Q_Key of that queue pair. With the upper bit set it stands for the sender's own Q_Key,
+  // which only a privileged process can choose (IBTA 10.2.5).
   std::uint32_t queue_key = 0;
-  void* path = nullptr;  // the caller's own, who has to know the way
+  void* path = nullptr;  // the caller's own, to find the path
 };
 
 // The sending half of an unreliable connection, or of a queue pair for unreliable datagrams. One
@@ -40,11 +40,11 @@ class UnreliableSender {
   // Takes work in at most kMaxPieces pieces, of datagrams with a recipient. What this service
   // cannot do ends, in its turn, with kLocalOperation: reads, atomic operations, invalidations, of
   // datagrams writes; what it cannot do at that length, more than kMaxMessage or for a datagram the
-  // path MTU, with kLocalLength. Nothing of it is sent, and what follows goes on: whoever wants a
-  // queue that stops there calls fail(). After that, work ends with kFlushed at once.
+  // path MTU, with kLocalLength. Nothing of it is sent, and the work behind it goes on: a caller
+  // that wants the queue to stop calls fail(). After that, work ends with kFlushed at once.
   void post(const Work& work, const Recipient& to = {});
 
-  // Whom the packet is for that next() will write. Of datagrams, and only when ready().
+  // The recipient of the packet that next() will write. Of datagrams, and only when ready().
   const Recipient& recipient() const { return queue_.front().to; }
   // Writes the next packet, from its base header to its padding, into `out`, which has room for
   // wire::kMaxHeaderBytes and the path MTU. Returns its length, or 0 when none may leave yet.

@@ -26,8 +26,8 @@ struct Work {
   bool invalidates = false;
   bool solicited = false;
   bool fence = false;  // begins when all reads and atomic operations before it have ended
-  // Somebody waits for the end. A peer that is Weft (Settings::selective) is asked for an answer at
-  // once for such work only; it acknowledges other work when it finds the time.
+  // A completion waits for the end. A peer that is Weft (Settings::selective) is asked for an
+  // answer at once for such work only; it acknowledges other work when it finds the time.
   bool prompt = true;
   std::uint32_t immediate = 0;
   std::span<const LocalRange> pieces;  // what is sent, or where goes what is read
