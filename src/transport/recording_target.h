@@ -34,7 +34,7 @@ class RecordingTarget : public Target {
   unsigned receives = 0;
   std::size_t room = 1 << 20;
   bool lenient = false;  // no bytes need no key
-  bool gone = false;     // the memory, behind the back of those who were allowed to write
+  bool gone = false;     // the memory, after a write to it was allowed
 
   std::vector<Came> messages;
   std::vector<Came> writes;

@@ -111,7 +111,7 @@ class FlowEnd final : public Target, WorkSink {
   std::set<std::uint64_t> originals_;  // that fetch-adds brought back
   std::uint64_t added_ = 0;
   std::uint64_t swapped_ = 0;  // what the next swap will find
-  bool may_fail_ = false;      // something ended badly: nobody knows how much was done
+  bool may_fail_ = false;      // work failed: the part that was done is unknown
   std::uint64_t statuses_[7] = {};
 
   // The user whose memory it is.

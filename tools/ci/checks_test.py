@@ -13,6 +13,7 @@ import unittest
 import check_docs
 import check_layers
 import check_sizes
+import check_words
 import cpp_scan
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
@@ -234,6 +235,21 @@ class Scanner(unittest.TestCase):
 
     def test_variables_and_lambdas_are_not_functions(self):
         self.assertEqual(self.names('int x{3}; auto l = [](int a) { return a; }; int y = f(2);'), [])
+
+
+class Words(Tree):
+    """Comments that speak of persons."""
+
+    def test_a_comment_is_searched_and_a_literal_is_not(self):
+        self.write('src/base/a.h', '// Tells whoever waits.\nconst char* a = "// nobody";\n')
+        self.assertEqual(check_words.measure(self.root), {'src/base/a.h': 1})
+        self.assertEqual(len(check_words.check(self.root)), 1)
+
+    def test_an_entry_allows_as_many_words_as_there_are_and_no_more(self):
+        self.assertEqual(check_words.compare({'a.h': 2}, {'a.h': 2}), [])
+        self.assertEqual(len(check_words.compare({'a.h': 3}, {'a.h': 2})), 1)
+        self.assertEqual(len(check_words.compare({'a.h': 1}, {'a.h': 2})), 1)
+        self.assertEqual(len(check_words.compare({}, {'a.h': 2})), 1)
 
 
 if __name__ == '__main__':

@@ -53,10 +53,9 @@ struct AccessRequest {
   std::span<const LocalRange> local;
   std::span<const RemoteRange> remote;
   std::size_t length = 0;
-  std::string* explanation =
-      nullptr;             // where access() explains a refusal, if somebody wants to know
-  bool must_copy = false;  // the pieces may change as soon as access() returns (inject)
-  void* cookie = nullptr;  // given back to FlowSink
+  std::string* explanation = nullptr;  // where access() explains a refusal, or none
+  bool must_copy = false;              // the pieces may change as soon as access() returns (inject)
+  void* cookie = nullptr;              // given back to FlowSink
 };
 
 // One atomic operation on the peer's memory. `operand`, `compare` and `result` have the length of
@@ -71,10 +70,9 @@ struct AtomicRequest {
   std::span<const LocalRange> compare;
   std::span<const LocalRange> result;
   std::span<const RemoteRange> remote;
-  std::size_t length = 0;  // at most kMaxAtomicBytes
-  std::string* explanation =
-      nullptr;             // where atomic() explains a refusal, if somebody wants to know
-  void* cookie = nullptr;  // given back to FlowSink
+  std::size_t length = 0;              // at most kMaxAtomicBytes
+  std::string* explanation = nullptr;  // where atomic() explains a refusal, or none
+  void* cookie = nullptr;              // given back to FlowSink
 };
 
 // What became of a request. It fits a register.

@@ -10,8 +10,8 @@
 
 namespace weft::os {
 
-// Whether a thread, by its line of proc(5), is on its way out: that begins before anybody who joins
-// it returns, but its line stays for a moment longer.
+// Whether a thread, by its line of proc(5), is on its way out: that begins before pthread_join(3)
+// of it returns, but its line stays for a moment longer.
 inline bool is_ending(const std::string& line) {
   constexpr unsigned kExiting = 0x4;  // PF_EXITING of the kernel
   constexpr int kFlags = 7;           // the field, counted from behind the name
