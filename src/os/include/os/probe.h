@@ -13,7 +13,6 @@
 #include <cstring>
 #include <span>
 
-#include "base/small_copy.h"
 #include "base/types.h"
 
 // Copies by instructions of this file's own escape the sanitizers: under these, and on other
@@ -38,6 +37,9 @@ void handle_failed_probes();
 namespace probe {
 
 inline constexpr std::uintptr_t kPage = 4096;  // the smallest
+
+// Longer copies are not slower by a call of memcpy.
+inline constexpr std::size_t kMostMoved = 128;
 
 #if defined(__x86_64__)
 // An entry of the table, in the section group of the function that the instruction belongs to:
@@ -92,8 +94,9 @@ bool write(void* at);
            : "xmm0", "xmm1", "memory"                                                           \
            : fault)
 
-// As copy_small() of base/small_copy.h; false when a byte cannot be read or written. Some bytes may
-// have been copied then.
+// Copies `length` bytes, at most kMostMoved, that do not overlap; false when a byte cannot be read
+// or written. Some bytes may have been copied then. Two moves of fixed size that may overlap each
+// other cover every length between their sizes, so there is no loop and no call below 32 bytes.
 [[gnu::always_inline]] inline bool move(void* to, const void* from, std::size_t length) {
   if (length >= 16) {
     for (std::size_t at = 16; at + 16 < length; at += 16) {
@@ -167,26 +170,31 @@ inline bool writable(std::span<const LocalRange> pieces, std::size_t length) {
   return writable(pieces[0].base, length < pieces[0].length ? length : pieces[0].length);
 }
 
+namespace probe {
+
+// The user buffer, one of the two, is mapped where `is_mapped` says so.
+template <class IsMapped>
+[[gnu::always_inline]] inline bool copy(void* to, const void* from, std::size_t length,
+                                        IsMapped is_mapped) {
+#if WEFT_CHECKED_MOVES
+  if (length <= kMostMoved) [[likely]]
+    return move(to, from, length);
+#endif
+  if (!is_mapped()) return false;
+  if (length != 0) std::memcpy(to, from, length);
+  return true;
+}
+
+}  // namespace probe
+
 // Copies `length` bytes, which do not overlap, out of a buffer of the program, or into one. False
 // when a byte of that buffer cannot be read or written; some bytes may have been copied then. The
 // other buffer is mapped.
 [[gnu::always_inline]] inline bool copy_from_user(void* to, const void* from, std::size_t length) {
-#if WEFT_CHECKED_MOVES
-  if (length <= kMostSmallCopy) [[likely]]
-    return probe::move(to, from, length);
-#endif
-  if (!readable(from, length)) return false;
-  if (length != 0) std::memcpy(to, from, length);
-  return true;
+  return probe::copy(to, from, length, [&] { return readable(from, length); });
 }
 [[gnu::always_inline]] inline bool copy_to_user(void* to, const void* from, std::size_t length) {
-#if WEFT_CHECKED_MOVES
-  if (length <= kMostSmallCopy) [[likely]]
-    return probe::move(to, from, length);
-#endif
-  if (!writable(to, length)) return false;
-  if (length != 0) std::memcpy(to, from, length);
-  return true;
+  return probe::copy(to, from, length, [&] { return writable(to, length); });
 }
 
 }  // namespace weft::os
