@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/slices.h"
-#include "os/probe.h"
+#include "link/local_buffers.h"
 
 namespace weft::capture {
 
@@ -104,13 +104,15 @@ bool RecordedFlow::cancel(void* cookie, link::FlowSink& sink) {
   udp::MessageHeader header;
   header.kind = udp::Kind::kWithdrawn;
   header.exchange = found->exchange;
+  const bool offered = found->offered;
   sink_ = &sink;
   const bool withdrawn = flow_->cancel(&*found, *this);
-  if (withdrawn && header.exchange != 0 && peer_.wanted()) peer_.mine().message(header);
+  if (withdrawn && offered && peer_.wanted()) peer_.mine().message(header);
   return withdrawn;
 }
 
 Outcome RecordedFlow::access(const link::AccessRequest& request) {
+  if (!link::buffers_mapped(request)) return Outcome::failed(EFAULT);
   Pending& pending = remember(request.cookie);
   link::AccessRequest marked = request;
   marked.cookie = &pending;
@@ -128,6 +130,7 @@ void RecordedFlow::accessed(const link::AccessRequest& request, const Verdict& v
 }
 
 Outcome RecordedFlow::atomic(const link::AtomicRequest& request) {
+  if (!link::buffers_mapped(request)) return Outcome::failed(EFAULT);
   Pending& pending = remember(request.cookie);
   link::AtomicRequest marked = request;
   marked.cookie = &pending;

@@ -2,6 +2,7 @@
 // How does an endpoint access the memory of another process of its host?
 #include <cstring>
 
+#include "link/local_buffers.h"
 #include "link_shm/outbox.h"
 #include "os/process_memory.h"
 
@@ -61,6 +62,9 @@ Outcome Outbox::hold(Access served, Access need, std::span<const RemoteRange> ra
 
 Outcome Outbox::access(const link::AccessRequest& request) {
   if (const int error = unusable()) return Outcome::failed(error);
+  if (request.length <= kMaxEager && !link::buffers_mapped(request)) {  // not by the kernel
+    return Outcome::failed(EFAULT);
+  }
   const bool counts = counted(request.write ? kCountsWrites : kCountsReads) || request.has_data;
   if (counts && !room_for_cell()) return Outcome::again();
   const Outcome outcome = fits_an_errand(request.remote, kErrandBytes, counts)

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/slices.h"
+#include "link/local_buffers.h"
 #include "link_shm/outbox.h"
 #include "memory/atomic_kernels.h"
 #include "os/process_memory.h"
@@ -17,6 +18,7 @@ using link::Outcome;
 
 Outcome Outbox::atomic(const link::AtomicRequest& request) {
   if (const int error = unusable()) return Outcome::failed(error);
+  if (!link::buffers_mapped(request)) return Outcome::failed(EFAULT);
   const bool fetches = request.action.fetches();
   const bool counts = counted(fetches ? kCountsReads : kCountsWrites) || request.has_data;
   if (counts && !room_for_cell()) return Outcome::again();

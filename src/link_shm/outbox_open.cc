@@ -21,8 +21,7 @@ constexpr auto kPartingPatience = std::chrono::seconds(2);
 }  // namespace
 
 Outbox::Outbox(const Sender& sender, os::SharedFilePtr file, os::Mapping header, pid_t pid)
-    : link::Flow(kMaxEager),
-      sender_(sender),
+    : sender_(sender),
       file_(std::move(file)),
       header_memory_(std::move(header)),
       peer_(file_, 0, pid),

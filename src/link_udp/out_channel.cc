@@ -8,6 +8,7 @@
 
 #include "base/slices.h"
 #include "hub.h"
+#include "link/local_buffers.h"
 #include "link/peer_error.h"
 #include "memory/table_user.h"
 #include "os/probe.h"
@@ -322,6 +323,7 @@ void OutChannel::announce(bool write, std::span<const RemoteRange> ranges) {
 
 Outcome OutChannel::access(const link::AccessRequest& request) {
   if (const Outcome may = may_begin(); may.state != Outcome::State::kDone) return may;
+  if (!link::buffers_mapped(request)) return Outcome::failed(EFAULT);
   const bool announced = is_announced(request.write, request.remote);
   if (announced) announce(request.write, request.remote);
   Operation& operation = begin(request.cookie, true);
@@ -368,6 +370,7 @@ Outcome OutChannel::access(const link::AccessRequest& request) {
 
 Outcome OutChannel::atomic(const link::AtomicRequest& request) {
   if (const Outcome may = may_begin(); may.state != Outcome::State::kDone) return may;
+  if (!link::buffers_mapped(request)) return Outcome::failed(EFAULT);
   Operation& operation = begin(request.cookie, true);
   operation.borrows = request.action.fetches();
   operation.follows_reads = true;
@@ -502,11 +505,17 @@ void OutChannel::end(Operation& operation) {
   if (operation.takes) hub_.received(operation.cookie, operation.error);
   if (operation.reads) --reading_;
   messages_.give(operation.charged);
+  release(operation, operation.error, operation.detail);
+  operations_.give(operation);
+}
+
+// The program is told of the end, once, and has its buffers back. Packets may still be under way.
+void OutChannel::release(Operation& operation, int error, int detail) {
   if (operation.reported) {
     --reported_;
-    if (holders_ != 0) finished_.push_back({operation.cookie, operation.error, operation.detail});
+    if (holders_ != 0) finished_.push_back({operation.cookie, error, detail});
   }
-  operations_.give(operation);
+  operation.reported = operation.offered = operation.borrows = operation.awaits_answer = false;
 }
 
 void OutChannel::report(link::FlowSink& sink) {
@@ -604,11 +613,7 @@ void OutChannel::give_up() {
   for (auto each = live.begin(); each != live.end();) {
     Operation& operation = *each++;
     if (operation.takes) continue;
-    if (operation.reported) {
-      --reported_;
-      if (holders_ != 0) finished_.push_back({operation.cookie, ECONNRESET, 0});
-    }
-    operation.reported = operation.offered = operation.borrows = operation.awaits_answer = false;
+    release(operation, ECONNRESET);
     if (operation.works == 0) end(operation);
   }
   hub_.activate(*this);

@@ -169,6 +169,7 @@ class OutChannel final : transport::WorkSink {
   void post_early();
   void ended(const transport::Ended& work) override;
   void end(Operation& operation);
+  void release(Operation& operation, int error, int detail = 0);
   bool borrows();
   bool take_back(Operation& operation);
   void withdraw(Operation& offer);

@@ -37,11 +37,7 @@ void OutChannel::withdraw(Operation& offer) {
   MessageHeader header;
   header.kind = Kind::kWithdrawn;
   header.exchange = offer.exchange;
-  hub_.forget_exchange(std::exchange(offer.exchange, 0));
-  offer.error = ECANCELED;
-  offer.offered = offer.borrows = offer.awaits_answer = false;
-  if (std::exchange(offer.reported, false)) --reported_;
-  if (holders_ != 0) finished_.push_back({offer.cookie, ECANCELED, 0});
+  release(offer, ECANCELED);
   if (offer.works == 0) end(offer);
   tell(header);
 }

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "messaging/endpoint.h"
-#include "os/probe.h"
 
 namespace weft::messaging {
 namespace {
@@ -28,18 +27,6 @@ Event event_of(const AccessCall& call) { return call.write ? Event::kWrite : Eve
 
 Event event_of(const AtomicCall& call) {
   return call.action.fetches() ? Event::kRead : Event::kWrite;
-}
-
-// Whether the buffers of a call can be read and written now. Of a send the flow answers that.
-bool has_buffers(const SendCall&) { return true; }
-
-bool has_buffers(const AccessCall& call) {
-  return call.write ? os::readable(call.local) : os::writable(call.local, call.length);
-}
-
-bool has_buffers(const AtomicCall& call) {
-  return os::readable(call.operand) && os::readable(call.compare) &&
-         os::writable(call.result, call.length);
 }
 
 // True for what a call answers without having started anything.
@@ -113,8 +100,6 @@ inline link::Outcome Endpoint::attempt(const Call& call, link::Flow*& flow, Star
 // The cookie is needed only if the operation stays pending: the next one will take it otherwise.
 template <class Call, class Start>
 inline int Endpoint::start(link::Flow* flow, Call& call, Start begin) {
-  if (call.length <= flow->most_by_processor() && !has_buffers(call)) [[unlikely]]
-    return fail(call.report, flags_of(call), event_of(call), EFAULT, 0);
   if (next_pending_ == nullptr) next_pending_ = &pending_.take();
   call.cookie = next_pending_;
   const link::Outcome outcome = attempt(call, flow, begin);
@@ -122,26 +107,21 @@ inline int Endpoint::start(link::Flow* flow, Call& call, Start begin) {
     complete(call.report, flags_of(call), event_of(call));
     return 0;
   }
-  switch (outcome.state) {
-    case link::Outcome::State::kDone:
-      break;
-    case link::Outcome::State::kPending:
-      *std::exchange(next_pending_, nullptr) = {call.report.context,
-                                                flags_of(call),
-                                                event_of(call),
-                                                call.report.wanted(),
-                                                use_of(call.report.counter()),
-                                                true};
-      if (std::find(busy_.begin(), busy_.end(), flow) == busy_.end()) busy_.push_back(flow);
-      if (sleepers_ > 0) wait_for_end(*flow);
-      return 0;
-    case link::Outcome::State::kAgain:
-    case link::Outcome::State::kTooSoon:
-      progress_locked();
-      return EAGAIN;
-    case link::Outcome::State::kFailed:
-      return fail(call.report, flags_of(call), event_of(call), outcome.error, outcome.detail);
+  if (outcome.state == link::Outcome::State::kFailed) {
+    return fail(call.report, flags_of(call), event_of(call), outcome.error, outcome.detail);
   }
+  if (outcome.state != link::Outcome::State::kPending) {  // no room now
+    progress_locked();
+    return EAGAIN;
+  }
+  *std::exchange(next_pending_, nullptr) = {call.report.context,
+                                            flags_of(call),
+                                            event_of(call),
+                                            call.report.wanted(),
+                                            use_of(call.report.counter()),
+                                            true};
+  if (std::find(busy_.begin(), busy_.end(), flow) == busy_.end()) busy_.push_back(flow);
+  if (sleepers_ > 0) wait_for_end(*flow);
   return 0;
 }
 

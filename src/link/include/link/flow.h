@@ -122,9 +122,10 @@ class Flow {
   // Sends a message. Errors: ECONNRESET when the peer has ended, EFAULT when a piece is not mapped.
   virtual Outcome send(const SendRequest& request) = 0;
   // Reads or writes the peer's memory after checking every range. A refused access touches no byte.
-  // Errors: EACCES (detail: the refusal), EFAULT, ECONNRESET; ETIMEDOUT when the peer, or another
-  // process, has stopped in the middle of this access or of an earlier one of this flow: its
-  // outcome is unknown, and no other access of this flow starts until that is known.
+  // Errors: EACCES (detail: the refusal), EFAULT (a local piece is not mapped), ECONNRESET;
+  // ETIMEDOUT when the peer, or another process, has stopped in the middle of this access or of an
+  // earlier one of this flow: its outcome is unknown, and no other access of this flow starts until
+  // that is known.
   virtual Outcome access(const AccessRequest& request) = 0;
   // Carries out a meaningful atomic operation after checking every range. A refused one changes no
   // byte. Errors: those of access(), ETIMEDOUT also when another process has stopped in
@@ -156,17 +157,6 @@ class Flow {
   virtual int process() const = 0;
   // Tells the peer that this side goes to sleep until its bell rings, or is awake again.
   virtual void set_asleep(bool asleep) = 0;
-
-  // Local buffers of accesses and atomic operations of up to so many bytes are read and written by
-  // the processor, and are to be probed before (os/probe.h); for longer ones the kernel reports a
-  // page that is not mapped.
-  std::size_t most_by_processor() const { return most_by_processor_; }
-
- protected:
-  explicit Flow(std::size_t most_by_processor) : most_by_processor_(most_by_processor) {}
-
- private:
-  const std::size_t most_by_processor_ = SIZE_MAX;
 };
 
 }  // namespace weft::link
