@@ -23,8 +23,6 @@ using namespace testing;
 using Bytes = std::vector<std::byte>;
 using State = link::Outcome::State;
 
-constexpr std::uint16_t kOwner = 7000;
-constexpr std::uint16_t kSender = 7001;
 constexpr std::size_t kRegionBytes = 16 * 1024;
 constexpr int kBothWays = 32;  // both ways are tried at first
 

@@ -18,17 +18,17 @@ constexpr unsigned kPatience = 16;  // looks until a sender that copies nothing 
 
 bool Mailbox::accept(link::InboxSink& sink, const link::Offer& offer,
                      std::span<const LocalRange> pieces, std::uint64_t length, void* cookie) {
-  Source* source = find(offer.source);
-  if (source == nullptr) {
+  const auto fails = [&] {
     sink.received(cookie, ECONNRESET);
     return true;
-  }
+  };
+  Source* source = find(offer.source);
+  if (source == nullptr) return fails();
   Exchange& exchange = source->exchanges[offer.exchange];
   if (source->process.pid() == 0) {
     exchange.fault.store(EPERM, std::memory_order_relaxed);
     finish(*source, exchange, ExchangeState::kOffered);
-    sink.received(cookie, ECONNRESET);
-    return true;
+    return fails();
   }
   Pull pull;
   pull.source = source;
@@ -46,9 +46,7 @@ bool Mailbox::accept(link::InboxSink& sink, const link::Offer& offer,
   // The sender may have withdrawn its offer, or be leaving.
   if (!count || !exchange.state.compare_exchange_strong(state, ExchangeState::kMatched,
                                                         std::memory_order_acq_rel)) {
-    if (state == ExchangeState::kAbandoned) return false;
-    sink.received(cookie, ECONNRESET);
-    return true;
+    return state != ExchangeState::kAbandoned && fails();
   }
   copier_.add_share(job(pull));
   source->helped_at = look_;  // patience begins anew

@@ -11,23 +11,15 @@ namespace weft::shm {
 namespace {
 
 using testing::InboxLog;
-using testing::make_mailbox;
+using testing::kOwner;
+using testing::OwnerAndSender;
 using testing::pattern;
-using testing::Peer;
-using testing::RuntimeDir;
 using testing::SlotView;
 using Bytes = std::vector<std::byte>;
 
-constexpr std::uint16_t kOwner = 5001;
-constexpr std::uint16_t kSender = 5002;
-
 // A living sender that is in the middle of copying its share of a large message, as a stopped one
 // is.
-struct WritingSender : ::testing::Test {
-  RuntimeDir dir;
-  std::unique_ptr<Mailbox> box = make_mailbox(dir.path(), kOwner);
-  InboxLog log{box.get()};
-  Peer peer{dir.path(), kSender};
+struct WritingSender : ::testing::Test, OwnerAndSender {
   Bytes bytes = pattern(100'000, 1);
   std::optional<SlotView> slot;
 

@@ -20,16 +20,9 @@ using namespace testing;
 using std::chrono::milliseconds;
 using Bytes = std::vector<std::byte>;
 
-constexpr std::uint16_t kOwner = 7001;
-constexpr std::uint16_t kSender = 7101;
 constexpr unsigned kIdleLooks = 20000;  // after which an idle ring is only looked at on demand
 
-struct MailboxTest : ::testing::Test {
-  RuntimeDir dir;
-  std::unique_ptr<Mailbox> box = make_mailbox(dir.path(), kOwner);
-  InboxLog log{box.get()};
-  Peer peer{dir.path(), kSender};
-
+struct MailboxTest : ::testing::Test, OwnerAndSender {
   void poll_until(std::size_t count) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (log.messages.size() < count && std::chrono::steady_clock::now() < end) box->poll(log);

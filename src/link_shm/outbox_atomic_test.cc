@@ -18,8 +18,6 @@ using Bytes = std::vector<std::byte>;
 using State = link::Outcome::State;
 using Words = std::vector<std::uint64_t>;
 
-constexpr std::uint16_t kOwner = 7001;
-constexpr std::uint16_t kSender = 7101;
 constexpr AtomicAction kAdd{AtomicForm::kBase, AtomicOp::kSum, AtomicType::kUint64};
 constexpr AtomicAction kFetchAdd{AtomicForm::kFetch, AtomicOp::kSum, AtomicType::kUint64};
 constexpr AtomicAction kFetch{AtomicForm::kFetch, AtomicOp::kRead, AtomicType::kUint64};

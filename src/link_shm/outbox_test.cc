@@ -20,16 +20,7 @@ using Bytes = std::vector<std::byte>;
 using State = link::Outcome::State;
 using link::PeerState;
 
-constexpr std::uint16_t kOwner = 7001;
-constexpr std::uint16_t kSender = 7101;
-
-struct OutboxTest : ::testing::Test {
-  RuntimeDir dir;
-  std::unique_ptr<Mailbox> box = make_mailbox(dir.path(), kOwner);
-  InboxLog log{box.get()};
-  FlowLog flow;
-  Peer peer{dir.path(), kSender};
-
+struct OutboxTest : ::testing::Test, OwnerAndSender {
   void SetUp() override { ASSERT_TRUE(peer.open(kOwner)); }
   // The first look may only find that the sender is there.
   void take_all() {

@@ -141,6 +141,18 @@ struct InboxLog final : link::InboxSink {
   void received(void* cookie, int error) override { static_cast<Message*>(cookie)->error = error; }
 };
 
+inline constexpr std::uint16_t kOwner = 7001;
+inline constexpr std::uint16_t kSender = 7101;
+
+// A mailbox, and a sender that has not opened it, in a directory of their own.
+struct OwnerAndSender {
+  RuntimeDir dir;
+  std::unique_ptr<Mailbox> box = make_mailbox(dir.path(), kOwner);
+  InboxLog log{box.get()};
+  FlowLog flow;
+  Peer peer{dir.path(), kSender};
+};
+
 // A sender's slot as a third party sees it: for reading marks and for playing the other side.
 struct SlotView {
   os::SharedFilePtr file;

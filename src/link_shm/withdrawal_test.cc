@@ -11,15 +11,7 @@ using namespace testing;
 using Bytes = std::vector<std::byte>;
 using State = link::Outcome::State;
 
-constexpr std::uint16_t kOwner = 7001;
-constexpr std::uint16_t kSender = 7101;
-
-struct Withdrawal : ::testing::Test {
-  RuntimeDir dir;
-  std::unique_ptr<Mailbox> box = make_mailbox(dir.path(), kOwner);
-  InboxLog log{box.get()};
-  FlowLog flow;
-  Peer peer{dir.path(), kSender};
+struct Withdrawal : ::testing::Test, OwnerAndSender {
   Bytes bytes = pattern(20'000, 1);
 
   void SetUp() override {
