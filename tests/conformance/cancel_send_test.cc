@@ -202,11 +202,7 @@ TEST_P(CancelSend, AMultiReceiveGoesOnBehindAWithdrawnMessage) {
   world_.pump().settle();
   ASSERT_EQ(world_.target().cancel(sent), 0);
   const iovec piece{buffer.data(), buffer.size()};
-  fi_msg message{};
-  message.msg_iov = &piece;
-  message.iov_count = 1;
-  message.addr = FI_ADDR_UNSPEC;
-  message.context = &buffer;
+  const fi_msg message = message_of({&piece, 1}, FI_ADDR_UNSPEC, &buffer);
   ASSERT_EQ(fi_recvmsg(world_.ep(), &message, FI_MULTI_RECV), 0);
   world_.target().wait_error(sent, FI_ECANCELED);
   const Token next = world_.target().post(

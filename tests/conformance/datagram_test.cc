@@ -214,11 +214,7 @@ TEST_F(DatagramHere, AMultiReceiveIsFilledWithDatagrams) {
   ASSERT_TRUE(world_.ok());
   GuardedBuffer buffer(1000);
   const iovec piece{buffer.data(), buffer.length()};
-  fi_msg message{};
-  message.msg_iov = &piece;
-  message.iov_count = 1;
-  message.addr = FI_ADDR_UNSPEC;
-  message.context = &buffer;
+  const fi_msg message = message_of({&piece, 1}, FI_ADDR_UNSPEC, &buffer);
   ASSERT_EQ(fi_recvmsg(target().endpoint().ep(), &message, FI_MULTI_RECV), 0);
   const Source source{&world_.initiator(), world_.to_target(), world_.to_initiator()};
   const auto all = hear_numbered({source}, 100, 10, [&](std::chrono::milliseconds limit) {
@@ -236,8 +232,7 @@ TEST_F(DatagramHere, AMultiReceiveIsFilledWithDatagrams) {
 
 TEST_F(DatagramHere, WhatOnlyReliableEndpointsHaveIsRefused) {
   ASSERT_TRUE(world_.ok());
-  fi_msg message{};
-  message.addr = world_.to_target();
+  fi_msg message = message_of({}, world_.to_target(), nullptr);
   for (const std::uint64_t flag : {FI_DELIVERY_COMPLETE, FI_MATCH_COMPLETE, FI_FENCE}) {
     EXPECT_EQ(fi_sendmsg(world_.ep(), &message, flag), -FI_EBADFLAGS) << flag;
   }

@@ -3,9 +3,6 @@
 //
 // A request is a send, and a receive of the answer that takes messages of the peer only.
 #include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <memory>
@@ -44,17 +41,8 @@ void serve(Channel& to_test) {
   raise(SIGKILL);
 }
 
-// The server is a child: its death must not be taken for a crash of the peer.
 void shelter_server(Channel& to_test) {
-  const pid_t child = fork();
-  if (child == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    serve(to_test);
-    _exit(1);
-  }
-  int status = 0;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFSIGNALED(status));
+  run_to_death([&] { serve(to_test); });
   to_test.send(true);
 }
 

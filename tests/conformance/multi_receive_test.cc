@@ -30,11 +30,7 @@ class MultiReceive : public PlacementTest {
   ssize_t post(GuardedBuffer& buffer, std::size_t pieces = 1, std::uint64_t flags = 0) {
     const iovec list[] = {{buffer.data(), buffer.length() / pieces},
                           {buffer.data() + buffer.length() / 2, buffer.length() / 2}};
-    fi_msg message{};
-    message.msg_iov = list;
-    message.iov_count = pieces;
-    message.addr = FI_ADDR_UNSPEC;
-    message.context = &buffer;
+    const fi_msg message = message_of({list, pieces}, FI_ADDR_UNSPEC, &buffer);
     return fi_recvmsg(world_->ep(), &message, FI_MULTI_RECV | flags);
   }
   void send(std::size_t length) {
@@ -155,7 +151,7 @@ TEST_P(MultiReceive, IsRefusedWhereItWasNotAskedForOrCannotBe) {
   EXPECT_EQ(post(buffer, 2), -FI_EINVAL) << "messages are packed into one piece";
   World plain(GetParam(), Options{});
   ASSERT_TRUE(plain.ok());
-  fi_msg message{};
+  const fi_msg message = message_of({}, FI_ADDR_UNSPEC, nullptr);
   EXPECT_EQ(fi_recvmsg(plain.ep(), &message, FI_MULTI_RECV), -FI_EBADFLAGS);
   fi_msg_tagged tagged{};
   EXPECT_EQ(fi_trecvmsg(world_->ep(), &tagged, FI_MULTI_RECV), -FI_EBADFLAGS);

@@ -72,15 +72,13 @@ Fid<fid_mc> join(Endpoint& endpoint, const SockAddr& group, std::uint64_t flags 
   return mc;
 }
 
+ssize_t send_to(Endpoint& endpoint, fi_addr_t group, const iovec& piece, void* context = nullptr) {
+  const fi_msg message = message_of({&piece, 1}, group, context);
+  return fi_sendmsg(endpoint.ep(), &message, FI_MULTICAST);
+}
 ssize_t send_to(Endpoint& endpoint, fi_addr_t group, std::vector<std::uint8_t>& bytes,
                 void* context = nullptr) {
-  const iovec piece{bytes.data(), bytes.size()};
-  fi_msg message{};
-  message.msg_iov = &piece;
-  message.iov_count = 1;
-  message.addr = group;
-  message.context = context;
-  return fi_sendmsg(endpoint.ep(), &message, FI_MULTICAST);
+  return send_to(endpoint, group, iovec{bytes.data(), bytes.size()}, context);
 }
 
 class Multicast : public testing::Test {
@@ -112,9 +110,14 @@ class Multicast : public testing::Test {
   }
   void send_and_complete(std::size_t from, fi_addr_t group) {
     ASSERT_EQ(send_to(endpoint(from), group, bytes_, this), 0);
+    expect_sent(from, 0);
+  }
+  // The send of context `this` ends.
+  void expect_sent(std::size_t from, int error) {
     std::optional<Completion> sent;
     pump_.until([&] { return (sent = endpoint(from).take(this)).has_value(); });
     ASSERT_TRUE(sent.has_value());
+    EXPECT_EQ(sent->err, error);
     EXPECT_EQ(sent->flags & (FI_MULTICAST | FI_SEND), FI_MULTICAST | FI_SEND);
   }
   bool hears(std::size_t i, Token token, std::chrono::milliseconds limit) {
@@ -144,18 +147,8 @@ TEST_F(Multicast, ABufferThatIsNotMappedIsAnError) {
   void* const nothing = ::mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(nothing, MAP_FAILED);
   const Token waiting = post(0);
-  const iovec piece{nothing, 100};
-  fi_msg message{};
-  message.msg_iov = &piece;
-  message.iov_count = 1;
-  message.addr = fi_mc_addr(joined.get());
-  message.context = this;
-  ASSERT_EQ(fi_sendmsg(endpoint(0).ep(), &message, FI_MULTICAST), 0);
-  std::optional<Completion> sent;
-  pump_.until([&] { return (sent = endpoint(0).take(this)).has_value(); });
-  ASSERT_TRUE(sent.has_value());
-  EXPECT_EQ(sent->err, FI_EFAULT);
-  EXPECT_EQ(sent->flags & (FI_MULTICAST | FI_SEND), FI_MULTICAST | FI_SEND);
+  ASSERT_EQ(send_to(endpoint(0), fi_mc_addr(joined.get()), iovec{nothing, 100}, this), 0);
+  expect_sent(0, FI_EFAULT);
   expect_heard(0, fi_mc_addr(joined.get()), {{0, waiting}});
   ::munmap(nothing, 4096);
 }

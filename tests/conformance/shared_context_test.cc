@@ -12,6 +12,7 @@
 #include "support/delivery.h"
 #include "support/endpoint.h"
 #include "support/guarded_buffer.h"
+#include "support/operation.h"
 
 namespace weft::conformance {
 namespace {
@@ -197,11 +198,7 @@ TEST_P(SharedReceives, TakeTaggedMessages) {
 TEST_P(SharedReceives, TakeSeveralMessagesEach) {
   GuardedBuffer buffer(64 + 4 * 100);
   const iovec piece{buffer.data(), buffer.length()};
-  fi_msg message{};
-  message.msg_iov = &piece;
-  message.iov_count = 1;
-  message.addr = FI_ADDR_UNSPEC;
-  message.context = &buffer;
+  const fi_msg message = message_of({&piece, 1}, FI_ADDR_UNSPEC, &buffer);
   std::size_t least = 100;
   ASSERT_EQ(fi_setopt(&srx_->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least, sizeof least), 0);
   ASSERT_EQ(fi_recvmsg(srx_, &message, FI_MULTI_RECV), 0);

@@ -295,12 +295,8 @@ class TriggerRules : public testing::Test {
     return context;
   }
   ssize_t send(fid_ep* ep, fi_addr_t peer, void* context, std::uint64_t flags = FI_TRIGGER) {
-    iovec piece{buffer_, sizeof buffer_};
-    fi_msg message{};
-    message.msg_iov = &piece;
-    message.iov_count = 1;
-    message.addr = peer;
-    message.context = context;
+    const iovec piece{buffer_, sizeof buffer_};
+    const fi_msg message = message_of({&piece, 1}, peer, context);
     return fi_sendmsg(ep, &message, flags);
   }
   ssize_t send(void* context) { return send(world_.ep(), world_.to_target(), context); }
@@ -373,8 +369,7 @@ TEST_F(TriggerRules, AClosedEndpointTakesItsWaitingOperationsAlong) {
     ASSERT_TRUE(passing.ok());
     const fi_addr_t self = passing.insert(passing.name());
     ASSERT_EQ(send(passing.ep(), self, &context), 0);
-    fi_msg receive{};
-    receive.context = &context;
+    const fi_msg receive = message_of({}, FI_ADDR_UNSPEC, &context);
     ASSERT_EQ(fi_recvmsg(passing.ep(), &receive, FI_TRIGGER), 0);
   }
   EXPECT_EQ(fi_cntr_add(mine.get(), 1), 0);
@@ -449,12 +444,8 @@ TEST_F(TriggerRules, DatagramsWaitForTheirThreshold) {
   fi_triggered_context received = when(mine.get(), 1);
   ASSERT_EQ(send(world.ep(), world.to_target(), &sent), 0);
   char in[8];
-  iovec piece{in, sizeof in};
-  fi_msg receive{};
-  receive.msg_iov = &piece;
-  receive.iov_count = 1;
-  receive.addr = FI_ADDR_UNSPEC;
-  receive.context = &received;
+  const iovec piece{in, sizeof in};
+  const fi_msg receive = message_of({&piece, 1}, FI_ADDR_UNSPEC, &received);
   ASSERT_EQ(fi_recvmsg(world.ep(), &receive, FI_TRIGGER), 0);
   EXPECT_EQ(world.initiator().leftovers(), 0u);
   EXPECT_EQ(fi_cntr_add(mine.get(), 2), 0);
@@ -484,12 +475,11 @@ TEST_F(TriggerRules, ReceivesOfASharedContextWaitForTheirThreshold) {
   fid_cntr* const gate = endpoint.counter(kGate);
   const fi_addr_t self = endpoint.insert(endpoint.name());
   fi_triggered_context contexts[3] = {when(gate, 1), when(gate, 1), when(gate, 1)};
-  fi_msg receive{};
-  receive.addr = FI_ADDR_UNSPEC;
-  for (fi_triggered_context& context : contexts) {
-    receive.context = &context;
-    ASSERT_EQ(fi_recvmsg(domain->shared_receive(), &receive, FI_TRIGGER), 0);
-  }
+  const auto post = [&](fi_triggered_context& context) {
+    const fi_msg receive = message_of({}, FI_ADDR_UNSPEC, &context);
+    return fi_recvmsg(domain->shared_receive(), &receive, FI_TRIGGER);
+  };
+  for (fi_triggered_context& context : contexts) ASSERT_EQ(post(context), 0);
   ASSERT_EQ(fi_inject(endpoint.ep(), nullptr, 0, self), 0);
   EXPECT_EQ(fi_cancel(&domain->shared_receive()->fid, &contexts[0]), 0);
   std::optional<Completion> cancelled;
@@ -501,8 +491,7 @@ TEST_F(TriggerRules, ReceivesOfASharedContextWaitForTheirThreshold) {
   EXPECT_EQ(fi_cntr_add(gate, 1), 0);
   EXPECT_TRUE(pump.until([&] { return endpoint.take(&contexts[1]).has_value(); }));
   contexts[0] = when(gate, 2);
-  receive.context = &contexts[0];
-  ASSERT_EQ(fi_recvmsg(domain->shared_receive(), &receive, FI_TRIGGER), 0);
+  ASSERT_EQ(post(contexts[0]), 0);
   EXPECT_EQ(fi_cancel(&endpoint.ep()->fid, &contexts[0]), 0) << "as other receives of it";
 }
 
@@ -558,13 +547,9 @@ TEST_P(TriggerWait, ASleeperIsWokenByWhatAnotherThreadTriggers) {
     fi_triggered_context context{};
     context.event_type = FI_TRIGGER_THRESHOLD;
     context.trigger.threshold = {gate, round};
-    fi_msg receive{};
-    receive.addr = FI_ADDR_UNSPEC;
-    receive.context = &receive;
+    const fi_msg receive = message_of({}, FI_ADDR_UNSPEC, &entry);
     ASSERT_EQ(fi_recvmsg(world.ep(), &receive, 0), 0);
-    fi_msg send{};
-    send.addr = world.to_target();
-    send.context = &context;
+    const fi_msg send = message_of({}, world.to_target(), &context);
     ASSERT_EQ(fi_sendmsg(world.ep(), &send, FI_TRIGGER), 0);
     std::thread adder([&] {
       std::this_thread::sleep_for(std::chrono::microseconds(round * 50));

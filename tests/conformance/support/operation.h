@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace weft::conformance {
 
@@ -79,6 +80,11 @@ struct Operation {
   std::uint64_t trigger = 0;
   std::uint64_t threshold = 0;
 };
+
+// A message of these pieces, which must outlive it; without data.
+inline fi_msg message_of(std::span<const iovec> pieces, fi_addr_t peer, void* context) {
+  return {pieces.data(), nullptr, pieces.size(), peer, context, 0};
+}
 
 // Makes the call for `operation` over `buffer` (operation.length bytes) and returns its result.
 ssize_t issue(fid_ep* ep, const Operation& operation, std::uint8_t* buffer, void* context);

@@ -152,6 +152,18 @@ void start_peer_nursery() {
   nursery_fd = pair[0];
 }
 
+void run_to_death(const std::function<void()>& body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    body();
+    _exit(1);
+  }
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFSIGNALED(status));
+}
+
 PeerProcess::PeerProcess(PeerScript script) {
   std::array<int, 2> control{};
   std::array<int, 2> report{};

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -18,6 +19,10 @@ using PeerScript = void (*)(Channel& to_test);
 // Forks the process from which all peers descend. main() calls it once, before the first libfabric
 // call and before the first thread, so that no peer inherits a provider's state.
 void start_peer_nursery();
+
+// Runs `body` in a child of the peer, so that its death is not taken for a crash of the peer; ends
+// when that child does. The child is to be killed by a signal, which is expected.
+void run_to_death(const std::function<void()>& body);
 
 // A running peer. The destructor waits for the peer to end, reports its failures into the running
 // test, and ends a peer that outlives patience() by its process id, which fails the test.

@@ -81,11 +81,7 @@ void Traffic::receive_many(std::size_t partner) {
   const std::size_t rest = bytes_ != 0 ? kLeastRoom - 1 : kLeastRoom;
   Action& action = add(Role::kMany, partner, 0, each_ * bytes_ + rest);
   const iovec piece{action.buffer.data(), action.buffer.length()};
-  fi_msg message{};
-  message.msg_iov = &piece;
-  message.iov_count = 1;
-  message.addr = action.operation.peer;
-  message.context = &action.context;
+  const fi_msg message = message_of({&piece, 1}, action.operation.peer, &action.context);
   const std::uint64_t flags = FI_MULTI_RECV | (silent() ? 0 : FI_COMPLETION);
   EXPECT_EQ(fi_recvmsg(station_.endpoint(partner), &message, flags), 0);
 }
