@@ -8,7 +8,7 @@
 
 #include "input.h"
 #include "link_udp/datagram_station.h"
-#include "link_udp/doorkeepers.h"
+#include "link_udp/relay_set.h"
 #include "loopback_host.h"
 
 namespace {
@@ -37,7 +37,8 @@ class Sink final : public link::InboxSink {
 };
 
 // An endpoint that has the port, and one that is reached through it. The attacker has a foreign
-// peer's socket; it cannot have port 4791, so envelopes that are believed come through the relay.
+// peer's socket; it cannot have port 4791, so relay headers that are believed come through the
+// relay.
 class Scene {
  public:
   Scene() {
@@ -45,7 +46,7 @@ class Scene {
       auto socket = std::move(os::UdpSocket::bind(host_, udp::kSocketOptions)).value();
       ports_.push_back(socket.address());
       udp::DatagramOptions options;
-      options.door = doors_.at(host_);
+      options.relay = relay_descriptors_.at(host_);
       each = std::move(udp::DatagramStation::create(std::move(socket), options)).value();
     }
   }
@@ -72,7 +73,7 @@ class Scene {
   void poll() {
     for (int i = 0; i < 2; ++i) {
       for (auto& each : stations_) each->poll(sink_);
-      while (doors_.hand_on()) continue;
+      while (relay_descriptors_.hand_on()) continue;
     }
     sender_.hear([](const os::Datagram&) {});
   }
@@ -87,7 +88,7 @@ class Scene {
   }
 
   const os::SocketAddress host_ = fuzz::host_of_fuzzer();
-  udp::Doorkeepers doors_;
+  udp::RelaySet relay_descriptors_;
   std::vector<os::SocketAddress> ports_;
   std::array<std::unique_ptr<udp::DatagramStation>, 2> stations_;
   fuzz::Sender sender_{host_};

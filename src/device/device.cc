@@ -2,9 +2,9 @@
 // What do all front ends of one process share?
 #include "device/device.h"
 
-#include "doors.h"
 #include "os/probe.h"
 #include "os/process_memory.h"
+#include "relay_engine.h"
 
 namespace weft::device {
 
@@ -20,11 +20,11 @@ Device::~Device() {
 
 void Device::sweep_up() const { os::sweep(directory()); }
 
-Result<std::shared_ptr<Doors>> Device::doors() {
-  const std::lock_guard guard(doors_mutex_);
-  if (auto present = doors_.lock()) return present;
-  auto opened = Doors::open();
-  if (opened) doors_ = opened.value();
+Result<std::shared_ptr<RelayEngine>> Device::relay_engine() {
+  const std::lock_guard guard(relay_engine_mutex_);
+  if (auto present = relay_engine_.lock()) return present;
+  auto opened = RelayEngine::open();
+  if (opened) relay_engine_ = opened.value();
   return opened;
 }
 

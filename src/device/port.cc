@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "doors.h"
 #include "joint_group.h"
 #include "joint_inbox.h"
 #include "link_shm/group.h"
 #include "link_udp/route.h"
 #include "os/interfaces.h"
+#include "relay_engine.h"
 
 namespace weft::device {
 
@@ -77,10 +77,10 @@ Status Port::open_datagrams(os::UdpSocket socket, bool foreign_peers) {
   // A foreign peer takes queue pairs of lower ports for those of another one.
   const os::SocketAddress& own = socket.address();
   if (foreign_peers && !udp::is_foreign(udp::queue_pair_at(own.port()))) {
-    auto doors = device_->doors();
-    if (!doors) return doors.error();
-    doors_ = std::move(doors).value();
-    wanted.door = doors_->at(own);
+    auto engine = device_->relay_engine();
+    if (!engine) return engine.error();
+    relay_engine_ = std::move(engine).value();
+    wanted.relay = relay_engine_->at(own);
   }
   auto station = udp::DatagramStation::create(std::move(socket), wanted);
   if (!station) return station.error();

@@ -2,7 +2,7 @@
 // What became of the packets that came?
 #include <initializer_list>
 
-#include "doorkeeper.h"
+#include "port4791_relay.h"
 #include "station_hub.h"
 
 namespace weft::udp {

@@ -8,7 +8,6 @@
 #include <unordered_map>
 
 #include "datagram_sender.h"
-#include "doorkeeper.h"
 #include "ears.h"
 #include "link_udp/datagram_station.h"
 #include "os/clock.h"
@@ -16,6 +15,7 @@
 #include "os/interfaces.h"
 #include "os/local_name.h"
 #include "packet_check.h"
+#include "port4791_relay.h"
 #include "sources.h"
 #include "transport/congestion_notifier.h"
 #include "transport/pace.h"
@@ -77,8 +77,8 @@ class DatagramHub final : public DatagramStation {
   void listen_for_notices();
   // Port 4791 (datagram_door.cc).
   bool time_to_look(bool idle);
-  unsigned look_at_door(link::InboxSink& sink);
-  void watch_door();
+  unsigned poll_relay(link::InboxSink& sink);
+  void watch_relay();
   // Groups (datagram_groups.cc).
   struct Exit {  // by which groups are reached
     unsigned interface = 0;
@@ -96,12 +96,12 @@ class DatagramHub final : public DatagramStation {
   os::Event bell_;
   os::EventSet wake_;
   std::unordered_map<std::string, std::shared_ptr<Target>> targets_;  // by address
-  std::uint64_t dropped_before_ = 0;  // by the sockets of groups that were left
-  std::size_t doors_ = 0;             // descriptors of the doorkeeper in wake_
-  unsigned lively_ = 0;               // looks at the door before they become seldom
-  unsigned busy_ = 0;                 // polls that found something else
+  std::uint64_t dropped_before_ = 0;   // by the sockets of groups that were left
+  std::size_t relay_descriptors_ = 0;  // descriptors of the relay in wake_
+  unsigned lively_ = 0;                // looks at the relay before they become seldom
+  unsigned busy_ = 0;                  // polls that found something else
   os::Time looked_at_{};
-  bool more_at_door_ = false;
+  bool more_at_relay_ = false;
   PacketCheck check_{options_.capture};
   Drops drops_;
   transport::CongestionNotifier notifier_;

@@ -2,8 +2,8 @@
 // Which packets are datagrams for an endpoint, and whose are they?
 #include "congestion_mark.h"
 #include "datagram_hub.h"
-#include "envelope.h"
 #include "link_udp/route.h"
+#include "relay_header.h"
 
 namespace weft::udp {
 
@@ -23,7 +23,7 @@ bool is_for(std::uint32_t queue_pair, const wire::Packet& packet, Drops& drops) 
 }  // namespace
 
 void DatagramHub::take(const Ear& ear, const os::Datagram& datagram, link::InboxSink& sink) {
-  if (is_envelope(datagram.bytes) && options_.door != nullptr) [[unlikely]] {
+  if (is_relayed(datagram.bytes) && options_.relay != nullptr) [[unlikely]] {
     const auto handed = open_envelope(datagram, drops_);
     if (handed) take_foreign(handed->datagram(), 0, sink);
     return;
@@ -40,7 +40,7 @@ void DatagramHub::take(const Ear& ear, const os::Datagram& datagram, link::Inbox
 }
 
 // The port that a foreign peer sends from says nothing: where it is, is at port 4791. So it can
-// never be taken for one of Weft's endpoints, whatever an envelope says.
+// never be taken for one of Weft's endpoints, whatever a relay header says.
 void DatagramHub::take_foreign(const os::Datagram& datagram, std::uint64_t group,
                                link::InboxSink& sink) {
   wire::Packet packet;
@@ -58,7 +58,7 @@ void DatagramHub::take_foreign(const os::Datagram& datagram, std::uint64_t group
 // At the port that they know a foreign peer speaks to groups as Weft's endpoints do, and says so by
 // its queue pair. Of those others the IPv4 identifications are known, and no other one is believed.
 bool DatagramHub::may_be_foreign(const Ear& ear, const os::Datagram& datagram) const {
-  if (ear.group == 0 || datagram.to.port() != wire::kUdpPort || options_.door == nullptr) {
+  if (ear.group == 0 || datagram.to.port() != wire::kUdpPort || options_.relay == nullptr) {
     return false;
   }
   wire::Packet packet;

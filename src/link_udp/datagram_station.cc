@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "datagram_hub.h"
-#include "envelope.h"
 #include "link_udp/route.h"
 #include "os/udp_path.h"
+#include "relay_header.h"
 
 namespace weft::udp {
 namespace {
@@ -48,12 +48,12 @@ Status DatagramHub::open() {
   for (const int fd : {socket_.fd(), bell_.fd()}) {
     if (Status ok = wake_.add(fd); !ok) return ok;
   }
-  if (options_.door == nullptr) return {};
+  if (options_.relay == nullptr) return {};
   // If another process has the name, it is found all the same.
   auto name = os::LocalName::claim(name_of_endpoint(socket_.address()));
   if (!name && name.error().code != EADDRINUSE) return name.error();
   if (name) name_ = std::move(name).value();
-  options_.door->attend();
+  options_.relay->attend();
   return {};
 }
 
@@ -111,7 +111,7 @@ unsigned DatagramHub::poll(link::InboxSink& sink) {
   unsigned count = ears_.take(kMessagesAtOnce, [&](const Ear& ear, const os::Datagram& datagram) {
     take(ear, datagram, sink);
   });
-  if (options_.door != nullptr && time_to_look(count == 0)) count += look_at_door(sink);
+  if (options_.relay != nullptr && time_to_look(count == 0)) count += poll_relay(sink);
   const bool came_back = ears_.met_errors();
   if (sender_.met_errors() || came_back) take_errors();
   return count;
@@ -147,8 +147,8 @@ bool DatagramHub::fall_asleep() {
   bell_.clear();
   sender_.poll();
   sender_.keep_nothing();
-  if (options_.door != nullptr) watch_door();
-  return !ears_.has_more() && !more_at_door_;
+  if (options_.relay != nullptr) watch_relay();
+  return !ears_.has_more() && !more_at_relay_;
 }
 
 }  // namespace weft::udp

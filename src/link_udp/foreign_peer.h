@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "datagram_test_support.h"
-#include "envelope.h"
 #include "link_udp/route.h"
+#include "relay_header.h"
 #include "wire/packet.h"
 
 namespace weft::udp::testing {
@@ -39,21 +39,21 @@ struct ForeignHand {
     wire::write_headers(headers, payload.size(), bytes.data());
     std::copy(payload.begin(), payload.end(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
     const std::size_t covered = bytes.size() - wire::kIcrcBytes;
-    const wire::Route route = route_between(from, at_door(host));
+    const wire::Route route = route_between(from, at_relay(host));
     const wire::Ipv4Words words = route.v6 ? wire::Ipv4Words{} : kWords;
     wire::store_icrc(bytes.data() + covered,
                      wire::icrc(route, std::span(bytes).first(covered), words));
     return bytes;
   }
-  // The same in an envelope, as whoever has port 4791 of that address makes it.
-  Bytes envelope(const os::SocketAddress& host, std::uint16_t port, const Bytes& bytes,
-                 std::uint8_t traffic_class = 0) const {
+  // The same in a relay header, as whoever has port 4791 of that address makes it.
+  Bytes relay_header(const os::SocketAddress& host, std::uint16_t port, const Bytes& bytes,
+                     std::uint8_t traffic_class = 0) const {
     Bytes made(kLongestEnvelope);
-    const os::SocketAddress to = at_door(host);
+    const os::SocketAddress to = at_relay(host);
     made.resize(write_envelope({from, to, traffic_class, 0, bytes}, queue_pair_at(port), made));
     return made;
   }
-  static os::SocketAddress at_door(os::SocketAddress host) {
+  static os::SocketAddress at_relay(os::SocketAddress host) {
     host.set_port(wire::kUdpPort);
     return host;
   }
@@ -72,7 +72,7 @@ struct ForeignPeer : ForeignHand {
   }
   // To port 4791 of the endpoint's host.
   void say(const os::SocketAddress& endpoint, const Bytes& payload, const Change& change = {}) {
-    send(at_door(endpoint), packet(endpoint, endpoint.port(), payload, change));
+    send(at_relay(endpoint), packet(endpoint, endpoint.port(), payload, change));
   }
 };
 

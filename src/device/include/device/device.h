@@ -16,7 +16,7 @@
 
 namespace weft::device {
 
-class Doors;
+class RelayEngine;
 
 // The one device of this process: its runtime directory, its region table and its domain numbers.
 // Any thread.
@@ -48,7 +48,7 @@ class Device {
   const std::shared_ptr<capture::Capture>& capture() const { return capture_; }
   // The handler of the port that foreign peers send to, for as long as an endpoint uses it.
   // Errors: those of ProgressThread::get().
-  Result<std::shared_ptr<Doors>> doors();
+  Result<std::shared_ptr<RelayEngine>> relay_engine();
   // A domain number that was not given out before.
   DomainId new_domain() { return DomainId{next_domain_.fetch_add(1)}; }
 
@@ -62,8 +62,8 @@ class Device {
   const std::unique_ptr<memory::RegionTable> regions_;
   const std::shared_ptr<memory::ForeignTable> regions_of_users_;
   const std::shared_ptr<capture::Capture> capture_ = capture::Capture::of_process();
-  std::mutex doors_mutex_;
-  std::weak_ptr<Doors> doors_;
+  std::mutex relay_engine_mutex_;
+  std::weak_ptr<RelayEngine> relay_engine_;
   std::atomic<std::uint32_t> next_domain_{1};
 };
 

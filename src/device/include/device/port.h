@@ -90,7 +90,8 @@ class Port {
   shm::Sender sender_;
   std::unique_ptr<capture::Recorder> recorder_;  // of what goes through the mailbox, if wanted
   std::unique_ptr<udp::Station> station_;
-  std::shared_ptr<Doors> doors_;  // that foreign peers' datagrams come through, if they may
+  std::shared_ptr<RelayEngine>
+      relay_engine_;  // that foreign peers' datagrams come through, if they may
   std::unique_ptr<udp::DatagramStation> datagrams_;
   std::unique_ptr<link::Inbox> joint_;  // of the two
   link::Inbox* inbox_ = nullptr;

@@ -11,7 +11,7 @@
 #include "link/flow.h"
 #include "link/inbox.h"
 #include "link/membership.h"
-#include "link_udp/doorkeepers.h"
+#include "link_udp/relay_set.h"
 #include "link_udp/station.h"
 #include "os/udp_socket.h"
 
@@ -28,8 +28,8 @@ struct DatagramOptions {
   // Members of groups on this host hear what is sent here; false: somebody else brings it to them.
   bool loops_groups = true;
   wire::Tap* capture = nullptr;  // hears of all packets, if not null; outlives the station
-  // The one at the address of the socket, if foreign peers are to reach the station (Doorkeepers).
-  std::shared_ptr<Doorkeeper> door = nullptr;
+  // The one at the address of the socket, if foreign peers are to reach the station (RelaySet).
+  std::shared_ptr<Port4791Relay> relay = nullptr;
 };
 
 // The Inbox of unreliable datagrams, and its flows: UD SEND packets of RoCEv2, with 4 bytes of
@@ -39,8 +39,9 @@ struct DatagramOptions {
 // for longest closes. One thread at a time; flows and memberships are destroyed before their
 // station.
 //
-// With DatagramOptions::door it also hears foreign peers (rdma_rxe, RNICs), which send to port 4791
-// whatever the queue pair is. All those of one host are one source: its address with port 4791.
+// With DatagramOptions::relay it also hears foreign peers (rdma_rxe, RNICs), which send to port
+// 4791 whatever the queue pair is. All those of one host are one source: its address with port
+// 4791.
 //
 // Flows take kDatagram only, of at most one path MTU (EMSGSIZE), and are never busy. A message
 // leaves before send() returns, unless it may_linger and others left right before it since the last

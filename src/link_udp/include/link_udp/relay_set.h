@@ -14,26 +14,26 @@
 
 namespace weft::udp {
 
-class Doorkeeper;
+class Port4791Relay;
 
-// What the doorkeepers of a process tell whoever stands in for endpoints that do not look.
-struct DoorWatch {
+// What the relays of a process tell whoever stands in for endpoints that do not look.
+struct RelayActivity {
   std::function<void()> held;      // called when one of them has got a port, from within look()
   os::EventSet arrivals;           // readable while packets wait at a port
   std::atomic<unsigned> looks{0};  // of endpoints
 };
 
-// The doorkeepers of a process: one for each address that endpoints are bound to, from the first of
+// The relays of a process: one for each address that endpoints are bound to, from the first of
 // them to the last. It holds port 4791 of that address if no other process does, and hands packets
 // on to the endpoints that they name, of whatever process. Any thread.
-class Doorkeepers {
+class RelaySet {
  public:
   // `held` is called by any thread that looks or opens an endpoint, whenever a port was got; it
   // must not come back here.
-  explicit Doorkeepers(std::function<void()> held = {});
+  explicit RelaySet(std::function<void()> held = {});
 
   // The one for endpoints at `address`, whose port does not matter.
-  std::shared_ptr<Doorkeeper> at(const os::SocketAddress& address);
+  std::shared_ptr<Port4791Relay> at(const os::SocketAddress& address);
 
   // For somebody who stands in for endpoints that do not look: hands on some dozens of packets,
   // also to endpoints of this process. True when there are more, of which wake_fd() may not tell.
@@ -44,9 +44,9 @@ class Doorkeepers {
   unsigned looks() const { return watch_->looks.load(std::memory_order_relaxed); }
 
  private:
-  const std::shared_ptr<DoorWatch> watch_;
+  const std::shared_ptr<RelayActivity> watch_;
   std::mutex mutex_;
-  std::unordered_map<std::string, std::weak_ptr<Doorkeeper>> known_;  // by host
+  std::unordered_map<std::string, std::weak_ptr<Port4791Relay>> known_;  // by host
 };
 
 }  // namespace weft::udp

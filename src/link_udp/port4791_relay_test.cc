@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Do packets of foreign peers reach the endpoints that they are for, whoever has port 4791?
-#include "doorkeeper.h"
+#include "port4791_relay.h"
 
 #include <gtest/gtest.h>
 
 #include <optional>
 
 #include "foreign_peer.h"
-#include "link_udp/doorkeepers.h"
+#include "link_udp/relay_set.h"
 #include "os/event.h"
 #include "os/interfaces.h"
 #include "own_network.h"
@@ -19,13 +19,14 @@ namespace {
 using namespace testing;
 using std::chrono::milliseconds;
 
-// An endpoint whose doorkeeper is its own, as if it were the only one of its process.
+// An endpoint whose relay is its own, as if it were the only one of its process.
 struct Guarded {
-  explicit Guarded(const os::SocketAddress& at, const std::shared_ptr<Doorkeeper>& shared = nullptr,
+  explicit Guarded(const os::SocketAddress& at,
+                   const std::shared_ptr<Port4791Relay>& shared = nullptr,
                    wire::Tap* capture = nullptr)
-      : door(shared != nullptr ? shared : std::make_shared<Doorkeeper>(at)),
-        peer({.capture = capture, .door = door}, at) {}
-  std::shared_ptr<Doorkeeper> door;
+      : relay(shared != nullptr ? shared : std::make_shared<Port4791Relay>(at)),
+        peer({.capture = capture, .relay = relay}, at) {}
+  std::shared_ptr<Port4791Relay> relay;
   DatagramPeer peer;
 
   os::SocketAddress at(const os::SocketAddress& host) const {
@@ -71,10 +72,10 @@ struct Record final : wire::Tap {
 
 // A socket at port 4791 which is not Weft's.
 os::UdpSocket squatter(const os::SocketAddress& host) {
-  return std::move(os::UdpSocket::bind(ForeignHand::at_door(host), {})).value();
+  return std::move(os::UdpSocket::bind(ForeignHand::at_relay(host), {})).value();
 }
 
-TEST(Doorkeeper, AForeignPeersDatagramArrives) {
+TEST(Port4791Relay, AForeignPeersDatagramArrives) {
   on_own_host([](const OwnHost& host) {
     Guarded here(host.address);
     ForeignPeer foreign(host.another);
@@ -84,12 +85,12 @@ TEST(Doorkeeper, AForeignPeersDatagramArrives) {
     EXPECT_EQ(arrival.operation, link::Operation::kDatagram);
     EXPECT_TRUE(arrival.has_data);
     EXPECT_EQ(arrival.data, 0xABCD'EF01);
-    EXPECT_EQ(here.door->counts().taken, 1U);
+    EXPECT_EQ(here.relay->counts().taken, 1U);
     EXPECT_EQ(here.peer.station->dropped_packets(), "");
   });
 }
 
-TEST(Doorkeeper, AllOfAForeignHostIsOneSourceAtPort4791) {
+TEST(Port4791Relay, AllOfAForeignHostIsOneSourceAtPort4791) {
   on_own_host([](const OwnHost& host) {
     Guarded here(host.address);
     ForeignPeer one(host.another);
@@ -100,12 +101,12 @@ TEST(Doorkeeper, AllOfAForeignHostIsOneSourceAtPort4791) {
       EXPECT_TRUE(hears(here, {&here}, pattern(10, 2)));
     }
     ASSERT_EQ(here.peer.log.opened.size(), 2U);
-    EXPECT_EQ(here.peer.log.opened[0].second, ForeignHand::at_door(host.another));
-    EXPECT_EQ(here.peer.log.opened[1].second, ForeignHand::at_door(host.address));
+    EXPECT_EQ(here.peer.log.opened[0].second, ForeignHand::at_relay(host.another));
+    EXPECT_EQ(here.peer.log.opened[1].second, ForeignHand::at_relay(host.address));
   });
 }
 
-TEST(Doorkeeper, AForeignPeerIsHeardByTheGroupsOfItsPort) {
+TEST(Port4791Relay, AForeignPeerIsHeardByTheGroupsOfItsPort) {
   on_own_host([](const OwnHost& host) {
     if (host.address.family() == AF_INET6) return;  // the loopback has no groups then
     Guarded here(host.address);
@@ -129,7 +130,7 @@ TEST(Doorkeeper, AForeignPeerIsHeardByTheGroupsOfItsPort) {
     say(ForeignHand::kQueuePair, wire::kMulticastQpn);
     EXPECT_TRUE(hears(here, {&here}, pattern(100, 1)));
     EXPECT_EQ(here.peer.log.messages.back().arrival.tag, link::group_number(group));
-    EXPECT_EQ(here.peer.log.opened.back().second, ForeignHand::at_door(host.another));
+    EXPECT_EQ(here.peer.log.opened.back().second, ForeignHand::at_relay(host.another));
     say(ForeignHand::kQueuePair, queue_pair_at(here.peer.address.port()));
     say(queue_pair_at(closed.address.port()), wire::kMulticastQpn);
     const Drops& drops = here.peer.station->drops();
@@ -140,7 +141,7 @@ TEST(Doorkeeper, AForeignPeerIsHeardByTheGroupsOfItsPort) {
   });
 }
 
-TEST(Doorkeeper, AnEndpointOfAnotherProcessHearsThroughTheHolder) {
+TEST(Port4791Relay, AnEndpointOfAnotherProcessHearsThroughTheHolder) {
   on_own_host([](const OwnHost& host) {
     Guarded holder(host.address);
     Guarded other(host.address);
@@ -149,34 +150,34 @@ TEST(Doorkeeper, AnEndpointOfAnotherProcessHearsThroughTheHolder) {
       foreign.say(other.peer.address, pattern(length, 3));
       EXPECT_TRUE(hears(other, {&holder, &other}, pattern(length, 3))) << length;
     }
-    EXPECT_EQ(other.peer.log.opened.at(0).second, ForeignHand::at_door(host.another));
-    EXPECT_EQ(holder.door->counts().handed_on, 3U);
-    EXPECT_EQ(other.door->counts().taken, 0U);
+    EXPECT_EQ(other.peer.log.opened.at(0).second, ForeignHand::at_relay(host.another));
+    EXPECT_EQ(holder.relay->counts().handed_on, 3U);
+    EXPECT_EQ(other.relay->counts().taken, 0U);
     EXPECT_TRUE(holder.peer.log.messages.empty());
     foreign.say(holder.peer.address, pattern(5, 4));
     EXPECT_TRUE(hears(holder, {&holder, &other}, pattern(5, 4)));
   });
 }
 
-TEST(Doorkeeper, EndpointsOfOneProcessHearWhicheverOfThemLooks) {
+TEST(Port4791Relay, EndpointsOfOneProcessHearWhicheverOfThemLooks) {
   on_own_host([](const OwnHost& host) {
-    Doorkeepers keepers;
+    RelaySet keepers;
     Guarded one(host.address, keepers.at(host.address));
     Guarded two(host.address, keepers.at(one.peer.address));
     Guarded elsewhere(host.another, keepers.at(host.another));
-    EXPECT_EQ(one.door, two.door);
-    EXPECT_NE(one.door, elsewhere.door);
+    EXPECT_EQ(one.relay, two.relay);
+    EXPECT_NE(one.relay, elsewhere.relay);
     ForeignPeer foreign(host.another);
     foreign.say(two.peer.address, pattern(50, 5));
-    EXPECT_TRUE(until({&one}, [&] { return one.door->counts().handed_on == 1; }));
+    EXPECT_TRUE(until({&one}, [&] { return one.relay->counts().handed_on == 1; }));
     EXPECT_TRUE(hears(two, {&two}, pattern(50, 5)));
     foreign.say(one.peer.address, pattern(50, 6));
-    EXPECT_TRUE(until({&two}, [&] { return one.door->counts().handed_on == 2; }));
+    EXPECT_TRUE(until({&two}, [&] { return one.relay->counts().handed_on == 2; }));
     EXPECT_TRUE(hears(one, {&one}, pattern(50, 6)));
   });
 }
 
-TEST(Doorkeeper, EachAddressHasADoorOfItsOwn) {
+TEST(Port4791Relay, EachAddressHasADoorOfItsOwn) {
   on_own_host([](const OwnHost& host) {
     Guarded one(host.address);
     Guarded two(host.another);
@@ -187,12 +188,12 @@ TEST(Doorkeeper, EachAddressHasADoorOfItsOwn) {
     EXPECT_TRUE(hears(two, {&two}, pattern(20, 8)));
     // At another address than its own an endpoint is not, as for anybody else.
     foreign.say(two.at(host.address), pattern(20, 9));
-    EXPECT_TRUE(until({&one, &two}, [&] { return one.door->counts().absent == 1; }));
+    EXPECT_TRUE(until({&one, &two}, [&] { return one.relay->counts().absent == 1; }));
     EXPECT_EQ(two.peer.log.messages.size(), 1U);
   });
 }
 
-TEST(Doorkeeper, AWildcardEndpointHearsAtEveryAddress) {
+TEST(Port4791Relay, AWildcardEndpointHearsAtEveryAddress) {
   on_own_host([](const OwnHost& host) {
     Guarded everywhere(host.wildcard);
     Guarded besides(host.another);  // hears through the other one
@@ -203,11 +204,11 @@ TEST(Doorkeeper, AWildcardEndpointHearsAtEveryAddress) {
     }
     foreign.say(besides.peer.address, pattern(30, 11));
     EXPECT_TRUE(hears(besides, {&everywhere, &besides}, pattern(30, 11)));
-    EXPECT_EQ(everywhere.door->counts().handed_on, 1U);
+    EXPECT_EQ(everywhere.relay->counts().handed_on, 1U);
   });
 }
 
-TEST(Doorkeeper, AWildcardEndpointHearsWhereAnotherProcessHasOneAddress) {
+TEST(Port4791Relay, AWildcardEndpointHearsWhereAnotherProcessHasOneAddress) {
   on_own_host([](const OwnHost& host) {
     Guarded one_address(host.another);
     Guarded everywhere(host.wildcard);
@@ -216,12 +217,12 @@ TEST(Doorkeeper, AWildcardEndpointHearsWhereAnotherProcessHasOneAddress) {
       foreign.say(everywhere.at(each), pattern(30, 12));
       EXPECT_TRUE(hears(everywhere, {&everywhere, &one_address}, pattern(30, 12))) << each.text();
     }
-    EXPECT_EQ(one_address.door->counts().handed_on, 1U);
-    EXPECT_EQ(everywhere.door->counts().taken, 1U);
+    EXPECT_EQ(one_address.relay->counts().handed_on, 1U);
+    EXPECT_EQ(everywhere.relay->counts().taken, 1U);
   });
 }
 
-TEST(Doorkeeper, APortThatSomebodyElseHasIsTakenWhenItIsFree) {
+TEST(Port4791Relay, APortThatSomebodyElseHasIsTakenWhenItIsFree) {
   on_own_host([](const OwnHost& host) {
     std::optional<os::UdpSocket> other = squatter(host.address);
     Guarded here(host.address);
@@ -230,14 +231,16 @@ TEST(Doorkeeper, APortThatSomebodyElseHasIsTakenWhenItIsFree) {
     EXPECT_EQ(here.peer.heard(), 0U) << "it is the other one's";
     other.reset();
     // What is sent before is nobody's.
-    const auto taken = [&] { return !os::UdpSocket::bind(ForeignHand::at_door(host.address), {}); };
+    const auto taken = [&] {
+      return !os::UdpSocket::bind(ForeignHand::at_relay(host.address), {});
+    };
     EXPECT_TRUE(until({&here}, taken));
     foreign.say(here.peer.address, pattern(10, 14));
     EXPECT_TRUE(hears(here, {&here}, pattern(10, 14)));
   });
 }
 
-TEST(Doorkeeper, WhenTheHolderIsKilledAnotherTakesOver) {
+TEST(Port4791Relay, WhenTheHolderIsKilledAnotherTakesOver) {
   on_own_host([](const OwnHost& host) {
     std::optional<OtherProcess> holder(std::in_place, [&](const std::function<void()>& ready) {
       Guarded first(host.address);
@@ -252,7 +255,7 @@ TEST(Doorkeeper, WhenTheHolderIsKilledAnotherTakesOver) {
     ForeignPeer foreign(host.another);
     foreign.say(one.peer.address, pattern(10, 15));
     EXPECT_TRUE(hears(one, {&one, &two}, pattern(10, 15))) << "through the first process";
-    EXPECT_EQ(one.door->counts().taken, 0U);
+    EXPECT_EQ(one.relay->counts().taken, 0U);
     holder.reset();
     // Sent again and again, as those that come while nobody has the port are lost.
     for (Guarded* each : {&one, &two}) {
@@ -262,11 +265,11 @@ TEST(Doorkeeper, WhenTheHolderIsKilledAnotherTakesOver) {
         return each->peer.log.messages.size() > before;
       }));
     }
-    EXPECT_NE(one.door->counts().taken == 0, two.door->counts().taken == 0);
+    EXPECT_NE(one.relay->counts().taken == 0, two.relay->counts().taken == 0);
   });
 }
 
-TEST(Doorkeeper, WhoSleepsIsWokenUp) {
+TEST(Port4791Relay, WhoSleepsIsWokenUp) {
   on_own_host([](const OwnHost& host) {
     Guarded holder(host.address);
     Guarded other(host.address);
@@ -285,14 +288,14 @@ TEST(Doorkeeper, WhoSleepsIsWokenUp) {
     foreign.say(other.peer.address, pattern(10, 17));
     EXPECT_TRUE(is_woken(holder));
     holder.peer.station->poll(holder.peer.log);
-    EXPECT_EQ(holder.door->counts().handed_on, 1U) << "by the first poll after sleep";
+    EXPECT_EQ(holder.relay->counts().handed_on, 1U) << "by the first poll after sleep";
     EXPECT_TRUE(is_woken(other));
     EXPECT_TRUE(hears(other, {&other}, pattern(10, 17)));
     EXPECT_TRUE(falls_asleep(holder) && falls_asleep(other)) << "nothing is left that wakes them";
   });
 }
 
-TEST(Doorkeeper, WhatIsForNobodyDoesNotKeepItAwake) {
+TEST(Port4791Relay, WhatIsForNobodyDoesNotKeepItAwake) {
   on_own_host([](const OwnHost& host) {
     Guarded here(host.address);
     ForeignPeer foreign(host.another);
@@ -302,7 +305,7 @@ TEST(Doorkeeper, WhatIsForNobodyDoesNotKeepItAwake) {
       gone = left.peer.address;
     }
     foreign.say(gone, pattern(10, 18));
-    EXPECT_TRUE(until({&here}, [&] { return here.door->counts().absent == 1; }));
+    EXPECT_TRUE(until({&here}, [&] { return here.relay->counts().absent == 1; }));
     EXPECT_EQ(here.peer.station->dropped_packets(),
               "at port 4791: 1 for an endpoint that is not there");
     EXPECT_TRUE(here.peer.station->fall_asleep());
@@ -310,7 +313,7 @@ TEST(Doorkeeper, WhatIsForNobodyDoesNotKeepItAwake) {
   });
 }
 
-TEST(Doorkeeper, ACaptureShowsPacketsAsTheyCameToTheHost) {
+TEST(Port4791Relay, ACaptureShowsPacketsAsTheyCameToTheHost) {
   on_own_host([](const OwnHost& host) {
     Record of_holder;
     Record of_other;
@@ -321,7 +324,7 @@ TEST(Doorkeeper, ACaptureShowsPacketsAsTheyCameToTheHost) {
     for (Guarded* each : {&holder, &other}) {
       Bytes changed = foreign.packet(host.address, each->peer.address.port(), pattern(10, 19));
       changed.back() ^= std::byte{1};
-      foreign.send(ForeignHand::at_door(host.address), changed);
+      foreign.send(ForeignHand::at_relay(host.address), changed);
     }
     foreign.say(other.peer.address, pattern(10, 20));
     EXPECT_TRUE(hears(other, {&holder, &other}, pattern(10, 20)));
@@ -339,24 +342,24 @@ TEST(Doorkeeper, ACaptureShowsPacketsAsTheyCameToTheHost) {
   });
 }
 
-TEST(Doorkeeper, WhatComesWhileNobodyLooksIsCountedAndTheRestArrives) {
+TEST(Port4791Relay, WhatComesWhileNobodyLooksIsCountedAndTheRestArrives) {
   on_own_host([](const OwnHost& host) {
     Guarded here(host.address);
     ForeignPeer foreign(host.another);
     std::uint64_t sent = 0;
     do {
       for (int i = 0; i < 100; ++i, ++sent) foreign.say(here.peer.address, pattern(4000, 21));
-    } while (here.door->counts().unread == 0 && sent < 1'000'000);
+    } while (here.relay->counts().unread == 0 && sent < 1'000'000);
     const auto& messages = here.peer.log.messages;
     EXPECT_TRUE(
-        until({&here}, [&] { return messages.size() + here.door->counts().unread == sent; }));
+        until({&here}, [&] { return messages.size() + here.relay->counts().unread == sent; }));
     EXPECT_GT(messages.size(), 0U);
     EXPECT_NE(here.peer.station->dropped_packets().find(" that came while nobody looked"),
               std::string::npos);
   });
 }
 
-TEST(Doorkeeper, AFloodTakesItsTurns) {
+TEST(Port4791Relay, AFloodTakesItsTurns) {
   on_own_host([](const OwnHost& host) {
     Guarded holder(host.address);
     Guarded other(host.address);
@@ -365,9 +368,9 @@ TEST(Doorkeeper, AFloodTakesItsTurns) {
     for (unsigned i = 0; i < kMany; ++i) foreign.say(other.peer.address, pattern(10, i));
     unsigned most = 0;
     const auto all_gone = [&] {
-      const std::uint64_t before = holder.door->counts().handed_on;
+      const std::uint64_t before = holder.relay->counts().handed_on;
       holder.peer.station->poll(holder.peer.log);
-      const std::uint64_t now = holder.door->counts().handed_on;
+      const std::uint64_t now = holder.relay->counts().handed_on;
       most = std::max(most, static_cast<unsigned>(now - before));
       return now == kMany;
     };

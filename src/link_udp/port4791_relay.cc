@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What becomes of packets that foreign peers send, which know no port but 4791?
-#include "doorkeeper.h"
+#include "port4791_relay.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "link_udp/doorkeepers.h"
+#include "link_udp/relay_set.h"
 #include "link_udp/route.h"
 #include "os/interfaces.h"
 #include "wire/packet.h"
@@ -20,21 +20,21 @@ constexpr unsigned kAtOnce = 32;
 
 }  // namespace
 
-Doorkeepers::Doorkeepers(std::function<void()> held) : watch_(std::make_shared<DoorWatch>()) {
+RelaySet::RelaySet(std::function<void()> held) : watch_(std::make_shared<RelayActivity>()) {
   watch_->held = std::move(held);
   if (auto set = os::EventSet::create()) watch_->arrivals = std::move(set).value();
 }
 
-std::shared_ptr<Doorkeeper> Doorkeepers::at(const os::SocketAddress& address) {
+std::shared_ptr<Port4791Relay> RelaySet::at(const os::SocketAddress& address) {
   const std::lock_guard guard(mutex_);
-  std::weak_ptr<Doorkeeper>& known = known_[address.host()];
+  std::weak_ptr<Port4791Relay>& known = known_[address.host()];
   auto keeper = known.lock();
-  if (keeper == nullptr) known = keeper = std::make_shared<Doorkeeper>(address, watch_);
+  if (keeper == nullptr) known = keeper = std::make_shared<Port4791Relay>(address, watch_);
   return keeper;
 }
 
-bool Doorkeepers::hand_on() {
-  std::vector<std::shared_ptr<Doorkeeper>> keepers;
+bool RelaySet::hand_on() {
+  std::vector<std::shared_ptr<Port4791Relay>> keepers;
   {
     const std::lock_guard guard(mutex_);
     for (const auto& [host, known] : known_) {
@@ -46,14 +46,14 @@ bool Doorkeepers::hand_on() {
   return more;
 }
 
-Doorkeeper::~Doorkeeper() {
+Port4791Relay::~Port4791Relay() {
   if (watch_ == nullptr) return;
-  for (const auto& door : doors_) watch_->arrivals.remove(door->fd());
+  for (const auto& relay : relay_descriptors_) watch_->arrivals.remove(relay->fd());
 }
 
 // Single addresses, also for endpoints that have all of them: a socket at the wildcard address
 // would keep other processes' sockets from the port, and those of multicast groups.
-std::vector<os::SocketAddress> Doorkeeper::missing() const {
+std::vector<os::SocketAddress> Port4791Relay::missing() const {
   std::vector<os::SocketAddress> wanted;
   if (!address_.is_any()) {
     wanted.push_back(address_);
@@ -66,42 +66,43 @@ std::vector<os::SocketAddress> Doorkeeper::missing() const {
   }
   for (os::SocketAddress& each : wanted) each.set_port(wire::kUdpPort);
   std::erase_if(wanted, [&](const os::SocketAddress& each) {
-    return std::ranges::any_of(doors_, [&](const auto& door) { return door->address() == each; });
+    return std::ranges::any_of(relay_descriptors_,
+                               [&](const auto& relay) { return relay->address() == each; });
   });
   return wanted;
 }
 
 // What an address has not today, it may have in a second: no reason to fail is a lasting one.
-void Doorkeeper::try_to_open(os::Time now) {
+void Port4791Relay::try_to_open(os::Time now) {
   if (now < next_try_) return;
   next_try_ = now + kBetweenTries;
   for (const os::SocketAddress& address : missing()) {
     auto socket = os::UdpSocket::bind(address, {});
     if (!socket) continue;
-    doors_.push_back(std::make_unique<os::UdpSocket>(std::move(socket).value()));
-    ears_.add({doors_.back().get(), 0});
+    relay_descriptors_.push_back(std::make_unique<os::UdpSocket>(std::move(socket).value()));
+    ears_.add({relay_descriptors_.back().get(), 0});
     if (watch_ == nullptr) continue;
     // Without room for it nobody stands in, as if there were no such one.
-    static_cast<void>(watch_->arrivals.add(doors_.back()->fd()));
+    static_cast<void>(watch_->arrivals.add(relay_descriptors_.back()->fd()));
     if (watch_->held) watch_->held();
   }
-  if (!address_.is_any() && !doors_.empty()) next_try_ = os::Time::max();
+  if (!address_.is_any() && !relay_descriptors_.empty()) next_try_ = os::Time::max();
 }
 
-void Doorkeeper::attend() {
+void Port4791Relay::attend() {
   const std::unique_lock guard(mutex_, std::try_to_lock);
   if (guard) try_to_open(os::coarse_now());
 }
 
-Doorkeeper::Look Doorkeeper::look(std::uint32_t queue_pair, const Visit& visit) {
+Port4791Relay::Look Port4791Relay::look(std::uint32_t queue_pair, const Visit& visit) {
   if (watch_ != nullptr) watch_->looks.fetch_add(1, std::memory_order_relaxed);
   return take_some(queue_pair, visit);
 }
 
 // No endpoint has queue pair 0.
-Doorkeeper::Look Doorkeeper::stand_in() { return take_some(0, {}); }
+Port4791Relay::Look Port4791Relay::stand_in() { return take_some(0, {}); }
 
-Doorkeeper::Look Doorkeeper::take_some(std::uint32_t queue_pair, const Visit& visit) {
+Port4791Relay::Look Port4791Relay::take_some(std::uint32_t queue_pair, const Visit& visit) {
   Look look;
   const std::unique_lock guard(mutex_, std::try_to_lock);
   if (!guard) return look;
@@ -114,11 +115,11 @@ Doorkeeper::Look Doorkeeper::take_some(std::uint32_t queue_pair, const Visit& vi
   return look;
 }
 
-// An envelope has an opcode that nothing is known about: so none is ever put into another one. The
-// ICRC of a packet for the endpoint that looks is checked by that endpoint. With IPv4 any
+// An relay header has an opcode that nothing is known about: so none is ever put into another one.
+// The ICRC of a packet for the endpoint that looks is checked by that endpoint. With IPv4 any
 // identification is right: foreign peers choose theirs, and a socket does not see it.
-void Doorkeeper::take(os::UdpSocket& door, const os::Datagram& packet, std::uint32_t queue_pair,
-                      const Visit& visit) {
+void Port4791Relay::take(os::UdpSocket& relay, const os::Datagram& packet, std::uint32_t queue_pair,
+                         const Visit& visit) {
   wire::Packet headers;
   if (wire::parse(packet.bytes, headers) != wire::Malformed::kNone) {
     ++counts_.malformed;
@@ -132,48 +133,49 @@ void Doorkeeper::take(os::UdpSocket& door, const os::Datagram& packet, std::uint
   } else if (!wire::check_icrc(route_between(packet.from, packet.to), packet.bytes)) {
     ++counts_.wrong_crc;
   } else {
-    hand_on(door, packet, headers.destination);
+    hand_on(relay, packet, headers.destination);
   }
 }
 
 // Else a packet from anywhere, with this host as its source, would reach any socket that has a port
 // from 32768 on. The kernel keeps the names: no packet makes this process remember anything.
-bool Doorkeeper::is_endpoint(os::SocketAddress address) {
+bool Port4791Relay::is_endpoint(os::SocketAddress address) {
   if (names_.has(name_of_endpoint(address))) return true;
   static constexpr std::array<std::byte, 16> kAny{};
   address = os::SocketAddress::of_host(address.family(), kAny.data(), address.port());
   return names_.has(name_of_endpoint(address));
 }
 
-void Doorkeeper::hand_on(os::UdpSocket& door, const os::Datagram& packet,
-                         std::uint32_t queue_pair) {
+void Port4791Relay::hand_on(os::UdpSocket& relay, const os::Datagram& packet,
+                            std::uint32_t queue_pair) {
   const std::size_t length = write_envelope(packet, queue_pair, envelope_);
   if (length == 0) {
     ++counts_.malformed;
     return;
   }
   const os::SendOutcome outcome =
-      door.send(addressee(packet, queue_pair), {}, {envelope_.data(), length}, length);
+      relay.send(addressee(packet, queue_pair), {}, {envelope_.data(), length}, length);
   met_errors_ = met_errors_ || outcome.errors_waiting;
   ++(outcome.error == 0 ? counts_.handed_on : counts_.no_room);
 }
 
 // Of who is not there the network tells, and goes on telling until it is heard.
-void Doorkeeper::take_errors() {
-  for (const auto& door : doors_) {
-    while (const auto error = door->next_error()) {
+void Port4791Relay::take_errors() {
+  for (const auto& relay : relay_descriptors_) {
+    while (const auto error = relay->next_error()) {
       if (error->what == os::UdpError::What::kPortUnreachable) ++counts_.absent;
     }
   }
 }
 
-std::size_t Doorkeeper::watch(os::EventSet& set, std::size_t known) {
+std::size_t Port4791Relay::watch(os::EventSet& set, std::size_t known) {
   const std::lock_guard guard(mutex_);
-  while (known < doors_.size() && set.add(doors_[known]->fd()).ok()) ++known;
+  while (known < relay_descriptors_.size() && set.add(relay_descriptors_[known]->fd()).ok())
+    ++known;
   return known;
 }
 
-DoorCounts Doorkeeper::counts() {
+DoorCounts Port4791Relay::counts() {
   const std::lock_guard guard(mutex_);
   DoorCounts counts = counts_;
   counts.unread = ears_.dropped();

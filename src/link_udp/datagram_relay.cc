@@ -19,11 +19,11 @@ bool DatagramHub::time_to_look(bool idle) {
   return os::coarse_now() != looked_at_;
 }
 
-unsigned DatagramHub::look_at_door(link::InboxSink& sink) {
+unsigned DatagramHub::poll_relay(link::InboxSink& sink) {
   looked_at_ = os::coarse_now();
-  const Doorkeeper::Look look = options_.door->look(
+  const Port4791Relay::Look look = options_.relay->look(
       queue_pair_, [&](const os::Datagram& datagram) { take_foreign(datagram, 0, sink); });
-  more_at_door_ = look.more;
+  more_at_relay_ = look.more;
   if (look.packets != 0) {
     lively_ = kLively;
   } else if (lively_ != 0) {
@@ -32,19 +32,19 @@ unsigned DatagramHub::look_at_door(link::InboxSink& sink) {
   return look.packets;
 }
 
-// Whoever wakes up looks, as it may have been the door that woke it.
-void DatagramHub::watch_door() {
-  options_.door->attend();
-  doors_ = options_.door->watch(wake_, doors_);
+// Whoever wakes up looks, as it may have been the relay that woke it.
+void DatagramHub::watch_relay() {
+  options_.relay->attend();
+  relay_descriptors_ = options_.relay->watch(wake_, relay_descriptors_);
   looked_at_ = {};
 }
 
 std::string DatagramHub::dropped_packets() const {
   std::string text = text_of(drops_, {});
-  const std::string at_door = options_.door != nullptr ? text_of(options_.door->counts()) : "";
-  if (at_door.empty()) return text;
+  const std::string at_relay = options_.relay != nullptr ? text_of(options_.relay->counts()) : "";
+  if (at_relay.empty()) return text;
   if (!text.empty()) text += "; ";
-  return text + "at port 4791: " + at_door;
+  return text + "at port 4791: " + at_relay;
 }
 
 }  // namespace weft::udp

@@ -12,12 +12,13 @@
 //   32  the packet, base header to ICRC
 //       the ICRC of all this
 //
-// The packet had been sent to the address that the envelope goes to, and to port 4791. With that
-// its own ICRC can be checked: it covers no more of the IP and UDP headers that a socket can see.
+// The packet had been sent to the address that the relay header goes to, and to port 4791. With
+// that its own ICRC can be checked: it covers no more of the IP and UDP headers that a socket can
+// see.
 //
-// Whoever can send envelopes that are believed can speak in the name of any foreign peer. So they
-// are believed only when they come from port 4791 of the very address that they were sent to: who
-// holds that gets the foreign peers' packets anyway.
+// Whoever can send relay headers that are believed can speak in the name of any foreign peer. So
+// they are believed only when they come from port 4791 of the very address that they were sent to:
+// who holds that gets the foreign peers' packets anyway.
 #pragma once
 
 #include <cstddef>
@@ -34,12 +35,12 @@ namespace weft::udp {
 
 inline constexpr std::uint8_t kHandedOn = 0xF4;
 inline constexpr std::size_t kEnvelopeHeader = 32;
-// An envelope with the longest packet that parse() takes.
+// An relay header with the longest packet that parse() takes.
 inline constexpr std::size_t kLongestEnvelope =
     kEnvelopeHeader + wire::kMaxPacketBytes + wire::kIcrcBytes;
 
-// What came in an envelope. Its bytes lie in that.
-struct HandedOn {
+// What came in a relay header. Its bytes lie in that.
+struct RelayedPacket {
   os::SocketAddress from;
   os::SocketAddress to;
   std::uint8_t traffic_class = 0;
@@ -49,25 +50,25 @@ struct HandedOn {
   os::Datagram datagram() const { return {from, to, traffic_class, 0, bytes}; }
 };
 
-// True for what has the opcode of an envelope.
-inline bool is_envelope(std::span<const std::byte> datagram) {
+// True for what has the opcode of a relay header.
+inline bool is_relayed(std::span<const std::byte> datagram) {
   return !datagram.empty() && datagram[0] == std::byte{kHandedOn};
 }
 
-// Puts a packet, which came to port 4791, into an envelope for that queue pair. Returns the length
-// of the envelope; 0 when `room` is too short, and then nothing is written.
+// Puts a packet, which came to port 4791, into a relay header for that queue pair. Returns the
+// length of the relay header; 0 when `room` is too short, and then nothing is written.
 std::size_t write_envelope(const os::Datagram& packet, std::uint32_t queue_pair,
                            std::span<std::byte> room);
 
-// Where an envelope for that queue pair goes.
+// Where a relay header for that queue pair goes.
 os::SocketAddress addressee(const os::Datagram& packet, std::uint32_t queue_pair);
 
 // The name (os::LocalName) by which the relay knows that a datagram endpoint is at that address.
 std::string name_of_endpoint(const os::SocketAddress& address);
 
-// Takes a packet out of its envelope. Counts the envelope, and returns nothing, when it is not to
-// be believed or makes no sense. Of the packet nothing is known then: it is to be checked as if it
-// had come by itself.
-std::optional<HandedOn> open_envelope(const os::Datagram& datagram, Drops& drops);
+// Takes a packet out of its relay_header. Counts the relay header, and returns nothing, when it is
+// not to be believed or makes no sense. Of the packet nothing is known then: it is to be checked as
+// if it had come by itself.
+std::optional<RelayedPacket> open_envelope(const os::Datagram& datagram, Drops& drops);
 
 }  // namespace weft::udp

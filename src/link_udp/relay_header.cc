@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How is a packet of a foreign peer handed on to the endpoint whose queue pair it names?
-#include "envelope.h"
+#include "relay_header.h"
 
 #include <cstring>
 
@@ -55,8 +55,8 @@ std::size_t write_envelope(const os::Datagram& packet, std::uint32_t queue_pair,
   return length + wire::kIcrcBytes;
 }
 
-std::optional<HandedOn> open_envelope(const os::Datagram& datagram, Drops& drops) {
-  HandedOn handed;
+std::optional<RelayedPacket> open_envelope(const os::Datagram& datagram, Drops& drops) {
+  RelayedPacket handed;
   handed.to = with_port(datagram.to, wire::kUdpPort);
   if (!(datagram.from == handed.to)) {
     ++drops.forged;
@@ -68,7 +68,7 @@ std::optional<HandedOn> open_envelope(const os::Datagram& datagram, Drops& drops
     ++drops.wrong_crc;
   } else if (bytes.size() <= kEnvelopeHeader + wire::kIcrcBytes ||
              wire::load<std::uint8_t>(bytes.data() + kVersionAt) != kEnvelopeVersion ||
-             is_envelope(bytes.subspan(kEnvelopeHeader))) {
+             is_relayed(bytes.subspan(kEnvelopeHeader))) {
     ++drops.malformed;
   } else {
     handed.from = os::SocketAddress::of_host(datagram.to.family(), bytes.data() + kSourceAt,

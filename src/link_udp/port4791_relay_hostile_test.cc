@@ -2,10 +2,10 @@
 // Does nothing but a foreign peer's packets get in through port 4791, whatever strangers send?
 #include <gtest/gtest.h>
 
-#include "doorkeeper.h"
 #include "foreign_peer.h"
 #include "os/event.h"
 #include "own_network.h"
+#include "port4791_relay.h"
 #include "wire/cm_message.h"
 
 namespace weft::udp {
@@ -13,17 +13,17 @@ namespace {
 
 using namespace testing;
 
-// An endpoint that has no door, as the one who makes envelopes has it.
+// An endpoint that has no relay, as the one who makes relay headers has it.
 struct Scene {
   explicit Scene(const OwnHost& host)
-      : impostor(ForeignHand::at_door(host.address)),
-        here({.door = std::make_shared<Doorkeeper>(host.address)}, host.address),
+      : impostor(ForeignHand::at_relay(host.address)),
+        here({.relay = std::make_shared<Port4791Relay>(host.address)}, host.address),
         foreign{host.another} {
     foreign.from.set_port(50'000);
   }
-  // What one of them makes of a packet in an envelope that comes from the right place.
+  // What one of them makes of a packet in a relay header that comes from the right place.
   void hand_on(const Bytes& packet) {
-    impostor.send(here.address, foreign.envelope(here.address, here.address.port(), packet));
+    impostor.send(here.address, foreign.relay_header(here.address, here.address.port(), packet));
     ++sent;
     here.heard(sent);
   }
@@ -84,11 +84,11 @@ TEST(HostileDoor, AnEnvelopeFromAnotherPortOrAddressIsRefused) {
   on_own_host([](const OwnHost& host) {
     Scene scene(host);
     ForeignPeer another_port(host.address);
-    ForeignPeer another_address(ForeignHand::at_door(host.another));
+    ForeignPeer another_address(ForeignHand::at_relay(host.another));
     for (ForeignPeer* each : {&another_port, &another_address}) {
-      each->send(
-          scene.here.address,
-          scene.foreign.envelope(scene.here.address, scene.here.address.port(), scene.packet()));
+      each->send(scene.here.address,
+                 scene.foreign.relay_header(scene.here.address, scene.here.address.port(),
+                                            scene.packet()));
     }
     EXPECT_EQ(scene.here.heard(2), 0U);
     EXPECT_EQ(scene.here.station->drops().forged, 2U);
@@ -100,7 +100,7 @@ TEST(HostileDoor, WithoutADoorNothingIsHandedOnToAnEndpoint) {
   on_own_host([](const OwnHost& host) {
     Scene scene(host);
     DatagramPeer closed({}, host.address);
-    scene.impostor.send(closed.address, scene.foreign.envelope(
+    scene.impostor.send(closed.address, scene.foreign.relay_header(
                                             closed.address, closed.address.port(), scene.packet()));
     EXPECT_EQ(closed.heard(1), 0U);
     EXPECT_EQ(sum(closed.station->drops()), 1U);
@@ -113,7 +113,7 @@ TEST(HostileDoor, FlowsTakeNoEnvelope) {
     StationOptions options;
     options.regions = regions.open();
     Peer reliable(options, host.address);
-    ForeignPeer impostor(ForeignHand::at_door(host.address));
+    ForeignPeer impostor(ForeignHand::at_relay(host.address));
     const ForeignHand foreign{host.another};
     const std::uint16_t port = reliable.address.port();
     // A greeting, and a datagram of reliable datagrams.
@@ -127,7 +127,7 @@ TEST(HostileDoor, FlowsTakeNoEnvelope) {
           packet.opcode = opcode_of(wire::Transport::kReliableDatagram, wire::Operation::kSendOnly);
         })};
     for (const Bytes& packet : packets) {
-      impostor.send(reliable.address, foreign.envelope(host.address, port, packet));
+      impostor.send(reliable.address, foreign.relay_header(host.address, port, packet));
     }
     const Drops& drops = reliable.station->drops();
     EXPECT_TRUE(until({&reliable}, [&] { return sum(drops) == 2; }));
@@ -136,11 +136,11 @@ TEST(HostileDoor, FlowsTakeNoEnvelope) {
   });
 }
 
-// Sends to a door, polls the endpoint that has it, and gives the door's counts.
+// Sends to a relay, polls the endpoint that has it, and gives the relay's counts.
 struct AtDoor {
   explicit AtDoor(const OwnHost& host)
-      : door(std::make_shared<Doorkeeper>(host.address)),
-        holder({.door = door}, host.address),
+      : relay(std::make_shared<Port4791Relay>(host.address)),
+        holder({.relay = relay}, host.address),
         foreign(host.another) {}
   // What has come to something, or to nothing.
   static std::uint64_t all(const DoorCounts& counts) {
@@ -148,20 +148,20 @@ struct AtDoor {
            counts.no_room + counts.wrong_crc + counts.absent;
   }
   DoorCounts send(const Bytes& bytes) {
-    foreign.send(ForeignHand::at_door(holder.address), bytes);
+    foreign.send(ForeignHand::at_relay(holder.address), bytes);
     ++sent;
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (all(door->counts()) < sent && std::chrono::steady_clock::now() < end) {
+    while (all(relay->counts()) < sent && std::chrono::steady_clock::now() < end) {
       holder.station->poll(holder.log);
     }
-    return door->counts();
+    return relay->counts();
   }
   DoorCounts send_to(std::uint32_t queue_pair) {
     return send(foreign.packet(holder.address, 0, pattern(8, 1),
                                [&](wire::Packet& packet) { packet.destination = queue_pair; }));
   }
 
-  std::shared_ptr<Doorkeeper> door;
+  std::shared_ptr<Port4791Relay> relay;
   DatagramPeer holder;
   ForeignPeer foreign;
   std::uint64_t sent = 0;
@@ -176,7 +176,7 @@ TEST(HostileDoor, NothingIsHandedOnToWhatIsNoEndpoint) {
           queue_pair_at(wire::kUdpPort), queue_pair_at(32'767), wire::kMulticastQpn}) {
       EXPECT_EQ(at.send_to(queue_pair).no_endpoints, ++count) << queue_pair;
     }
-    EXPECT_EQ(at.door->counts().handed_on, 0U);
+    EXPECT_EQ(at.relay->counts().handed_on, 0U);
     EXPECT_EQ(at.holder.heard(), 0U);
   });
 }
@@ -187,15 +187,16 @@ TEST(HostileDoor, WhatIsNoPacketIsNotHandedOnNorWhatWasOnce) {
     DatagramPeer other({}, host.address);
     const Bytes packet = at.foreign.packet(host.address, other.address.port(), pattern(20, 1));
     std::uint64_t count = 0;
-    EXPECT_EQ(at.send(at.foreign.envelope(host.address, other.address.port(), packet)).malformed,
-              ++count);
+    EXPECT_EQ(
+        at.send(at.foreign.relay_header(host.address, other.address.port(), packet)).malformed,
+        ++count);
     for (const std::size_t length : {0, 1, 11, 15, 27}) {
       Bytes cut(packet.begin(), packet.begin() + static_cast<std::ptrdiff_t>(length));
       EXPECT_EQ(at.send(cut).malformed, ++count) << length;
     }
     Bytes long_one = at.foreign.packet(host.address, other.address.port(), pattern(4100, 1));
     EXPECT_EQ(at.send(long_one).malformed, ++count);
-    EXPECT_EQ(at.door->counts().handed_on, 0U);
+    EXPECT_EQ(at.relay->counts().handed_on, 0U);
   });
 }
 
@@ -203,7 +204,7 @@ TEST(HostileDoor, WhatIsNoPacketIsNotHandedOnNorWhatWasOnce) {
 TEST(HostileDoor, TheLongestPacketsAreRelayedWithoutHarm) {
   on_own_host([](const OwnHost& host) {
     AtDoor at(host);
-    DatagramPeer other({.door = at.door}, host.address);
+    DatagramPeer other({.relay = at.relay}, host.address);
     std::uint64_t count = 0;
     for (const std::size_t length : {wire::kMaxPathMtu + 4, wire::kMaxReliableDatagramMtu}) {
       at.send(at.foreign.packet(
@@ -211,7 +212,7 @@ TEST(HostileDoor, TheLongestPacketsAreRelayedWithoutHarm) {
             packet.opcode = wire::opcode_of(wire::Transport::kReliableDatagram,
                                             wire::Operation::kWriteOnlyImmediate);
           }));
-      EXPECT_EQ(at.door->counts().handed_on, ++count);
+      EXPECT_EQ(at.relay->counts().handed_on, ++count);
     }
     EXPECT_EQ(other.heard(2), 0U);
     EXPECT_EQ(other.station->drops().wrong_queue_pair, 2U);
@@ -228,17 +229,17 @@ TEST(HostileDoor, OnlyDatagramEndpointsAreRelayedTo) {
     for (const os::SocketAddress& each : {host.address, host.wildcard}) {
       const auto other = std::move(os::UdpSocket::bind(each, {})).value();
       at.send(at.foreign.packet(host.address, other.address().port(), pattern(20, 1)));
-      EXPECT_EQ(at.door->counts().absent, ++count);
+      EXPECT_EQ(at.relay->counts().absent, ++count);
       EXPECT_FALSE(os::wait_readable(other.fd(), std::chrono::milliseconds(0)));
     }
     at.send(at.foreign.packet(host.address, closed.address.port(), pattern(20, 1)));
-    EXPECT_EQ(at.door->counts().absent, ++count);
+    EXPECT_EQ(at.relay->counts().absent, ++count);
     EXPECT_EQ(closed.heard(), 0U);
     EXPECT_EQ(closed.station->lost(), 0U) << "nothing came there";
-    EXPECT_EQ(at.door->counts().handed_on, 0U);
-    DatagramPeer open({.door = at.door}, host.wildcard);
+    EXPECT_EQ(at.relay->counts().handed_on, 0U);
+    DatagramPeer open({.relay = at.relay}, host.wildcard);
     at.send(at.foreign.packet(host.address, open.address.port(), pattern(20, 1)));
-    EXPECT_EQ(at.door->counts().handed_on, 1U);
+    EXPECT_EQ(at.relay->counts().handed_on, 1U);
     EXPECT_EQ(open.heard(1), 1U);
   });
 }
@@ -246,11 +247,11 @@ TEST(HostileDoor, OnlyDatagramEndpointsAreRelayedTo) {
 TEST(HostileDoor, APacketWithAWrongIcrcIsNotRelayed) {
   on_own_host([](const OwnHost& host) {
     AtDoor at(host);
-    DatagramPeer other({.door = at.door}, host.address);
+    DatagramPeer other({.relay = at.relay}, host.address);
     Bytes bytes = at.foreign.packet(host.address, other.address.port(), pattern(20, 1));
     bytes.back() ^= std::byte{1};
     EXPECT_EQ(at.send(bytes).wrong_crc, 1U);
-    EXPECT_EQ(at.door->counts().handed_on, 0U);
+    EXPECT_EQ(at.relay->counts().handed_on, 0U);
     EXPECT_EQ(at.holder.station->dropped_packets(), "at port 4791: 1 with a wrong ICRC");
   });
 }
@@ -258,7 +259,7 @@ TEST(HostileDoor, APacketWithAWrongIcrcIsNotRelayed) {
 TEST(HostileDoor, RandomPacketsHarmNobody) {
   on_own_host([](const OwnHost& host) {
     AtDoor at(host);
-    DatagramPeer other({.door = at.door}, host.address);
+    DatagramPeer other({.relay = at.relay}, host.address);
     std::mt19937_64 random(7);
     for (int i = 0; i < 2'000; ++i) {
       Bytes bytes = at.foreign.packet(host.address, other.address.port(), pattern(20, 1));
@@ -267,7 +268,7 @@ TEST(HostileDoor, RandomPacketsHarmNobody) {
       }
       at.send(bytes);
     }
-    const DoorCounts counts = at.door->counts();
+    const DoorCounts counts = at.relay->counts();
     EXPECT_EQ(AtDoor::all(counts), 2'000U);
     EXPECT_GT(counts.wrong_crc, 500U);
     other.heard();

@@ -12,16 +12,16 @@
 #include <vector>
 
 #include "ears.h"
-#include "envelope.h"
-#include "link_udp/doorkeepers.h"
+#include "link_udp/relay_set.h"
 #include "os/clock.h"
 #include "os/event.h"
 #include "os/local_name.h"
 #include "os/udp_socket.h"
+#include "relay_header.h"
 
 namespace weft::udp {
 
-// What a doorkeeper did with the packets that came to it.
+// What a relay did with the packets that came to it.
 struct DoorCounts {
   std::uint64_t taken = 0;         // by the endpoint that looked
   std::uint64_t handed_on = 0;     // to another one's port
@@ -38,9 +38,9 @@ std::string text_of(const DoorCounts& counts);
 
 // Keeps UDP port 4791 of an address, where foreign peers send packets for all endpoints of this
 // host: whose they are is in the queue pair that they name. Whoever has the port hands packets on
-// to the others (envelope.h); who has not tries again, about once a second, for as long as anybody
-// calls look() or attend(). Any thread; one looks at a time.
-class Doorkeeper {
+// to the others (relay header.h); who has not tries again, about once a second, for as long as
+// anybody calls look() or attend(). Any thread; one looks at a time.
+class Port4791Relay {
  public:
   // Packets for the endpoint that looks.
   using Visit = std::function<void(const os::Datagram&)>;
@@ -51,11 +51,12 @@ class Doorkeeper {
   };
 
   // For endpoints at that address, which may be a wildcard.
-  explicit Doorkeeper(const os::SocketAddress& address, std::shared_ptr<DoorWatch> watch = nullptr)
+  explicit Port4791Relay(const os::SocketAddress& address,
+                         std::shared_ptr<RelayActivity> watch = nullptr)
       : address_(address), watch_(std::move(watch)) {}
-  ~Doorkeeper();
-  Doorkeeper(const Doorkeeper&) = delete;
-  Doorkeeper& operator=(const Doorkeeper&) = delete;
+  ~Port4791Relay();
+  Port4791Relay(const Port4791Relay&) = delete;
+  Port4791Relay& operator=(const Port4791Relay&) = delete;
 
   // Tries to get the port, if it is time to.
   void attend();
@@ -74,17 +75,17 @@ class Doorkeeper {
   std::vector<os::SocketAddress> missing() const;
   void try_to_open(os::Time now);
   Look take_some(std::uint32_t queue_pair, const Visit& visit);
-  void take(os::UdpSocket& door, const os::Datagram& packet, std::uint32_t queue_pair,
+  void take(os::UdpSocket& relay, const os::Datagram& packet, std::uint32_t queue_pair,
             const Visit& visit);
-  void hand_on(os::UdpSocket& door, const os::Datagram& packet, std::uint32_t queue_pair);
+  void hand_on(os::UdpSocket& relay, const os::Datagram& packet, std::uint32_t queue_pair);
   bool is_endpoint(os::SocketAddress address);
   void take_errors();
 
   const os::SocketAddress address_;
-  const std::shared_ptr<DoorWatch> watch_;  // or null
-  std::mutex mutex_;                        // of all that follows
+  const std::shared_ptr<RelayActivity> watch_;  // or null
+  std::mutex mutex_;                            // of all that follows
   os::Time next_try_{};
-  std::vector<std::unique_ptr<os::UdpSocket>> doors_;
+  std::vector<std::unique_ptr<os::UdpSocket>> relay_descriptors_;
   Ears ears_;
   bool met_errors_ = false;  // that have come back from the network
   std::array<std::byte, kLongestEnvelope> envelope_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Are foreign peers' packets handed on though the endpoint that has their port never polls?
-#include "doors.h"
+#include "relay_engine.h"
 
 #include <gtest/gtest.h>
 
@@ -39,7 +39,7 @@ struct Holder {
 // What a foreign peer sends from `own` to port 4791 for the endpoint of another port: UD SEND Only
 // (0x64), partition 0xFFFF, the queue pair, its own one at the end, and the ICRC.
 std::array<std::byte, 28> packet_for(std::uint16_t port, const os::SocketAddress& own,
-                                     const os::SocketAddress& door) {
+                                     const os::SocketAddress& relay) {
   std::array<std::byte, 28> bytes{};
   const std::uint32_t queue_pair = udp::queue_pair_at(port);
   bytes[0] = std::byte{0x64};
@@ -49,11 +49,11 @@ std::array<std::byte, 28> packet_for(std::uint16_t port, const os::SocketAddress
   bytes[19] = std::byte{0x11};
   const std::span<const std::byte> covered(bytes.data(), bytes.size() - wire::kIcrcBytes);
   wire::store_icrc(bytes.data() + covered.size(),
-                   wire::icrc(udp::route_between(own, door), covered));
+                   wire::icrc(udp::route_between(own, relay), covered));
   return bytes;
 }
 
-TEST(Doors, WhatComesForOthersIsHandedOnThoughTheHolderNeverPolls) {
+TEST(RelayEngine, WhatComesForOthersIsHandedOnThoughTheHolderNeverPolls) {
   const os::SocketAddress host = os::address_of("127.47.91.1", 0);
   const Holder holder(host);
   auto other = std::move(os::UdpSocket::bind(host, {})).value();
@@ -62,19 +62,19 @@ TEST(Doors, WhatComesForOthersIsHandedOnThoughTheHolderNeverPolls) {
   ASSERT_TRUE(name.ok());
   auto foreign = std::move(os::UdpSocket::bind(host, {.trains = false})).value();
   for (int i = 0; i < 3; ++i) {
-    const auto door = os::address_of("127.47.91.1", 4791);
-    const auto bytes = packet_for(other.address().port(), foreign.address(), door);
-    ASSERT_EQ(foreign.send(door, {}, bytes, bytes.size()).error, 0);
+    const auto relay = os::address_of("127.47.91.1", 4791);
+    const auto bytes = packet_for(other.address().port(), foreign.address(), relay);
+    ASSERT_EQ(foreign.send(relay, {}, bytes, bytes.size()).error, 0);
     ASSERT_TRUE(os::wait_readable(other.fd(), std::chrono::seconds(20)));
     os::UdpBatch batch(1);
     other.receive(batch);
-    EXPECT_EQ(batch.arrivals()[0].from, door);
+    EXPECT_EQ(batch.arrivals()[0].from, relay);
     // The thread sleeps by now, or will.
     std::this_thread::sleep_for(std::chrono::milliseconds(5 * i));
   }
 }
 
-TEST(Doors, TakeNoThreadWhereNobodyWantsToHearForeignPeers) {
+TEST(RelayEngine, TakeNoThreadWhereNobodyWantsToHearForeignPeers) {
   // A sanitizer begins a thread of its own with the first one.
   std::thread([] {}).join();
   const std::size_t before = os::count_threads();

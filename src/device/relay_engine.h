@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How are packets of foreign peers handed on while no endpoint polls?
+#pragma once
+
+#include <memory>
+
+#include "device/engine.h"
+#include "device/progress_thread.h"
+#include "link_udp/relay_set.h"
+
+namespace weft::device {
+
+// The relays of this process, as an engine of the background thread: that one begins when a
+// port was got, which other processes wait for then, too. While endpoints look it only watches
+// whether they go on.
+class RelayEngine final : Engine {
+ public:
+  // Errors: those of ProgressThread::get().
+  static Result<std::shared_ptr<RelayEngine>> open();
+  ~RelayEngine() override { thread_->detach(*this); }
+  RelayEngine(const RelayEngine&) = delete;
+  RelayEngine& operator=(const RelayEngine&) = delete;
+
+  // As udp::RelaySet::at(). The doors outlive it.
+  std::shared_ptr<udp::Port4791Relay> at(const os::SocketAddress& address) {
+    return relays_.at(address);
+  }
+
+ private:
+  explicit RelayEngine(std::shared_ptr<ProgressThread> thread);
+
+  void progress() override { more_ = relays_.hand_on(); }
+  bool fall_asleep() override { return !more_; }
+  void wake_up() override {}
+  int wake_fd() const override { return relays_.wake_fd(); }
+  unsigned polls() override { return relays_.looks(); }
+  std::chrono::nanoseconds patience() const override { return std::chrono::milliseconds(100); }
+
+  const std::shared_ptr<ProgressThread> thread_;
+  udp::RelaySet relays_;
+  bool more_ = false;  // the thread's
+};
+
+}  // namespace weft::device
