@@ -66,17 +66,17 @@ void StationHub::activate(std::uint32_t number, os::Time due) {
 // Flows of one peer have one way, so that their packets share trains.
 std::shared_ptr<const Way> StationHub::way_between(const os::SocketAddress& from,
                                                    const os::SocketAddress& to) {
-  const auto found = neighbours_.find(to);
-  auto known = found != neighbours_.end() ? found->second.way.lock() : nullptr;
+  const auto found = peers_.find(to);
+  auto known = found != peers_.end() ? found->second.way.lock() : nullptr;
   if (known != nullptr && known->from == from) return known;
   auto way = std::make_shared<const Way>(Way{from, to, route_between(from, to)});
-  if (found != neighbours_.end()) found->second.way = way;
+  if (found != peers_.end()) found->second.way = way;
   return way;
 }
 
 OutChannel* StationHub::out_to(const os::SocketAddress& peer) {
-  const auto found = neighbours_.find(peer);
-  if (found == neighbours_.end()) return nullptr;
+  const auto found = peers_.find(peer);
+  if (found == peers_.end()) return nullptr;
   Context* context = find_context(found->second.out);
   if (context == nullptr || context->out->state() == OutChannel::State::kLost) return nullptr;
   return context->out.get();
@@ -84,8 +84,8 @@ OutChannel* StationHub::out_to(const os::SocketAddress& peer) {
 
 std::vector<InChannel*> StationHub::in_from(const os::SocketAddress& peer) {
   std::vector<InChannel*> channels;
-  const auto found = neighbours_.find(peer);
-  if (found == neighbours_.end()) return channels;
+  const auto found = peers_.find(peer);
+  if (found == peers_.end()) return channels;
   for (const std::uint32_t number : found->second.in) {
     channels.push_back(find_context(number)->in.get());
   }
@@ -93,9 +93,9 @@ std::vector<InChannel*> StationHub::in_from(const os::SocketAddress& peer) {
 }
 
 void StationHub::forget(const os::SocketAddress& peer) {
-  const auto found = neighbours_.find(peer);
-  if (found == neighbours_.end()) return;
-  if (found->second.out == 0 && found->second.in.empty()) neighbours_.erase(found);
+  const auto found = peers_.find(peer);
+  if (found == peers_.end()) return;
+  if (found->second.out == 0 && found->second.in.empty()) peers_.erase(found);
 }
 
 // Of what the system says, what is known of the way by now.
@@ -114,7 +114,7 @@ Result<OutChannel*> StationHub::open_out(const os::SocketAddress& peer) {
   if (!room_for_context()) return Error{EUSERS, "too many peers"};
   const std::size_t path_mtu = carries(peer, path_mtu_within(path.value().mtu, peer.family()));
   Context& context = new_context();
-  neighbours_[peer].out = context.number;
+  peers_[peer].out = context.number;
   context.out = std::make_unique<OutChannel>(*this, context.number,
                                              way_between(path.value().source, peer), path_mtu);
   activate(*context.out);
@@ -161,7 +161,7 @@ void StationHub::close_source(InChannel& channel, bool died) {
   Context* context = find_context(channel.welcome().me.context);
   sources_[number - options_.first_source] = 0;
   const os::SocketAddress peer = channel.way().to;
-  std::erase(neighbours_[peer].in, context->number);
+  std::erase(peers_[peer].in, context->number);
   forget(peer);
   destroy(contexts_[index_of(context->number)]);
   abandon_receives_from(number);
@@ -204,8 +204,8 @@ void StationHub::tidy_up() {
     if (idle && context->seen_idle) {
       close_context(*context);
       const os::SocketAddress peer = context->out->peer();
-      const auto found = neighbours_.find(peer);
-      if (found != neighbours_.end() && found->second.out == context->number) {
+      const auto found = peers_.find(peer);
+      if (found != peers_.end() && found->second.out == context->number) {
         found->second.out = 0;
         forget(peer);
       }

@@ -33,15 +33,16 @@ void DatagramHub::take_notice(const wire::Packet& packet, const os::SocketAddres
 // meanwhile, whom the socket does not wake any more.
 void DatagramHub::listen_for_notices() {
   unheard_ = 0;
-  const bool stays = ears_.skim([&](const Ear& ear, const os::Datagram& datagram) {
-    const bool notice = ear.group == 0 && !datagram.bytes.empty() &&
-                        datagram.bytes[0] == std::byte{wire::kCongestionNotification};
-    wire::Packet packet;
-    if (notice && check_.read(datagram, packet, drops_)) take_notice(packet, datagram.from);
-    return notice;
-  });
+  const bool stays =
+      receive_set_.skim([&](const ReceiveSocket& socket, const os::Datagram& datagram) {
+        const bool notice = socket.group == 0 && !datagram.bytes.empty() &&
+                            datagram.bytes[0] == std::byte{wire::kCongestionNotification};
+        wire::Packet packet;
+        if (notice && check_.read(datagram, packet, drops_)) take_notice(packet, datagram.from);
+        return notice;
+      });
   if (stays) bell_.set();
-  if (ears_.met_errors()) take_errors();
+  if (receive_set_.met_errors()) take_errors();
 }
 
 }  // namespace weft::udp

@@ -15,12 +15,12 @@ class HeardGroup final : public link::Membership {
   HeardGroup(DatagramHub& hub, os::UdpSocket socket) : hub_(hub), socket_(std::move(socket)) {}
   ~HeardGroup() override {
     hub_.dropped_before_ += socket_.dropped();
-    hub_.ears_.remove(socket_);
+    hub_.receive_set_.remove(socket_);
     hub_.wake_.remove(socket_.fd());
   }
   Status listen(const os::SocketAddress& group) {
     if (Status ok = hub_.wake_.add(socket_.fd()); !ok) return ok;
-    hub_.ears_.add({&socket_, link::group_number(group)});
+    hub_.receive_set_.add({&socket_, link::group_number(group)});
     return {};
   }
 

@@ -8,7 +8,6 @@
 #include <unordered_map>
 
 #include "datagram_sender.h"
-#include "ears.h"
 #include "link_udp/datagram_station.h"
 #include "os/clock.h"
 #include "os/event.h"
@@ -16,6 +15,7 @@
 #include "os/local_name.h"
 #include "packet_check.h"
 #include "port4791_relay.h"
+#include "receive_set.h"
 #include "sources.h"
 #include "transport/congestion_notifier.h"
 #include "transport/pace.h"
@@ -65,9 +65,9 @@ class DatagramHub final : public DatagramStation {
   // Sending (datagram_station.cc).
   link::Outcome send(Target& target, const link::SendRequest& request);
   // Receiving (datagram_packets.cc).
-  void take(const Ear& ear, const os::Datagram& datagram, link::InboxSink& sink);
+  void take(const ReceiveSocket& socket, const os::Datagram& datagram, link::InboxSink& sink);
   void take_foreign(const os::Datagram& datagram, std::uint64_t group, link::InboxSink& sink);
-  bool may_be_foreign(const Ear& ear, const os::Datagram& datagram) const;
+  bool may_be_foreign(const ReceiveSocket& socket, const os::Datagram& datagram) const;
   void hand_over(const wire::Packet& packet, const os::Datagram& datagram,
                  const os::SocketAddress& from, std::uint64_t group, link::InboxSink& sink);
   void take_errors();
@@ -91,7 +91,7 @@ class DatagramHub final : public DatagramStation {
   const std::uint32_t queue_pair_;
   os::LocalName name_;  // by which it is found from port 4791
   DatagramSender sender_;
-  Ears ears_;
+  ReceiveSet receive_set_;
   Sources sources_;
   os::Event bell_;
   os::EventSet wake_;

@@ -22,21 +22,22 @@ bool is_for(std::uint32_t queue_pair, const wire::Packet& packet, Drops& drops) 
 
 }  // namespace
 
-void DatagramHub::take(const Ear& ear, const os::Datagram& datagram, link::InboxSink& sink) {
+void DatagramHub::take(const ReceiveSocket& socket, const os::Datagram& datagram,
+                       link::InboxSink& sink) {
   if (is_relayed(datagram.bytes) && options_.relay != nullptr) [[unlikely]] {
     const auto handed = open_envelope(datagram, drops_);
     if (handed) take_foreign(handed->datagram(), 0, sink);
     return;
   }
-  if (may_be_foreign(ear, datagram)) [[unlikely]]
-    return take_foreign(datagram, ear.group, sink);
+  if (may_be_foreign(socket, datagram)) [[unlikely]]
+    return take_foreign(datagram, socket.group, sink);
   wire::Packet packet;
   if (!check_.read(datagram, packet, drops_)) return;
-  if (ear.group == 0 && packet.opcode == wire::kCongestionNotification) [[unlikely]]
+  if (socket.group == 0 && packet.opcode == wire::kCongestionNotification) [[unlikely]]
     return take_notice(packet, datagram.from);
-  const std::uint32_t wanted = ear.group == 0 ? queue_pair_ : wire::kMulticastQpn;
+  const std::uint32_t wanted = socket.group == 0 ? queue_pair_ : wire::kMulticastQpn;
   if (!is_for(wanted, packet, drops_)) return;
-  hand_over(packet, datagram, datagram.from, ear.group, sink);
+  hand_over(packet, datagram, datagram.from, socket.group, sink);
 }
 
 // The port that a foreign peer sends from says nothing: where it is, is at port 4791. So it can
@@ -57,8 +58,8 @@ void DatagramHub::take_foreign(const os::Datagram& datagram, std::uint64_t group
 
 // At the port that they know a foreign peer speaks to groups as Weft's endpoints do, and says so by
 // its queue pair. Of those others the IPv4 identifications are known, and no other one is believed.
-bool DatagramHub::may_be_foreign(const Ear& ear, const os::Datagram& datagram) const {
-  if (ear.group == 0 || datagram.to.port() != wire::kUdpPort || options_.relay == nullptr) {
+bool DatagramHub::may_be_foreign(const ReceiveSocket& socket, const os::Datagram& datagram) const {
+  if (socket.group == 0 || datagram.to.port() != wire::kUdpPort || options_.relay == nullptr) {
     return false;
   }
   wire::Packet packet;
@@ -86,7 +87,7 @@ void DatagramHub::hand_over(const wire::Packet& packet, const os::Datagram& data
 std::uint64_t DatagramHub::lost() const {
   return drops_.malformed + drops_.wrong_crc + drops_.wrong_pkey + drops_.wrong_queue_pair +
          drops_.wrong_queue_key + drops_.forged + drops_.not_foreign + dropped_before_ +
-         ears_.dropped();
+         receive_set_.dropped();
 }
 
 }  // namespace weft::udp

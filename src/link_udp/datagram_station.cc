@@ -35,7 +35,7 @@ DatagramHub::DatagramHub(os::UdpSocket socket, const DatagramOptions& options)
       queue_pair_(queue_pair_at(socket_.address().port())),
       sender_(socket_, queue_pair_, options.capture),
       sources_(options.first_source, options.most_sources) {
-  ears_.add({&socket_, 0});
+  receive_set_.add({&socket_, 0});
 }
 
 Status DatagramHub::open() {
@@ -108,11 +108,12 @@ unsigned DatagramHub::poll(link::InboxSink& sink) {
   sender_.poll();
   if (!sink.takes_more()) return 0;
   unheard_ = 0;
-  unsigned count = ears_.take(kMessagesAtOnce, [&](const Ear& ear, const os::Datagram& datagram) {
-    take(ear, datagram, sink);
-  });
+  unsigned count = receive_set_.take(
+      kMessagesAtOnce, [&](const ReceiveSocket& socket, const os::Datagram& datagram) {
+        take(socket, datagram, sink);
+      });
   if (options_.relay != nullptr && time_to_look(count == 0)) count += poll_relay(sink);
-  const bool came_back = ears_.met_errors();
+  const bool came_back = receive_set_.met_errors();
   if (sender_.met_errors() || came_back) take_errors();
   return count;
 }
@@ -139,7 +140,7 @@ void DatagramHub::check_sources(link::InboxSink&) {
 }
 
 link::Inbox::Bustle DatagramHub::bustle() const {
-  if (sender_.has_kept() || ears_.has_more() || lively_ != 0) return Bustle::kMuch;
+  if (sender_.has_kept() || receive_set_.has_more() || lively_ != 0) return Bustle::kMuch;
   return targets_.empty() && sources_.empty() ? Bustle::kNone : Bustle::kLittle;
 }
 
@@ -148,7 +149,7 @@ bool DatagramHub::fall_asleep() {
   sender_.poll();
   sender_.keep_nothing();
   if (options_.relay != nullptr) watch_relay();
-  return !ears_.has_more() && !more_at_relay_;
+  return !receive_set_.has_more() && !more_at_relay_;
 }
 
 }  // namespace weft::udp

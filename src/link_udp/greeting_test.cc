@@ -162,7 +162,7 @@ TEST(Greeting, AnotherVersionOfWeftIsNone) {
        {Greeting(hello(os::loopback(1))), Greeting(Welcome{7, introduction(1024), Psn(3), 1024})}) {
     const auto right = write_greeting(greeting);
     // Where the version stands is where the two greetings of different rooms begin to differ, four
-    // bytes before: only that byte and its neighbours are tried.
+    // bytes before: only that byte and its peers are tried.
     Greeting roomier = greeting;
     if (auto* one = std::get_if<Hello>(&roomier)) one->me.room = 0;
     if (auto* one = std::get_if<Welcome>(&roomier)) one->me.room = 0;

@@ -237,7 +237,7 @@ void StationHub::greeted(const Hello& hello, const Way& back) {
   const std::size_t place = source - options_.first_source;
   if (free == sources_.end()) sources_.push_back(0);
   Context& context = new_context();
-  neighbours_[back.to].in.push_back(context.number);
+  peers_[back.to].in.push_back(context.number);
   Welcome welcome;
   welcome.token = hello.me.token;
   welcome.me = introduction();

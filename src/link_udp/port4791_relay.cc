@@ -80,7 +80,7 @@ void Port4791Relay::try_to_open(os::Time now) {
     auto socket = os::UdpSocket::bind(address, {});
     if (!socket) continue;
     relay_descriptors_.push_back(std::make_unique<os::UdpSocket>(std::move(socket).value()));
-    ears_.add({relay_descriptors_.back().get(), 0});
+    receive_set_.add({relay_descriptors_.back().get(), 0});
     if (watch_ == nullptr) continue;
     // Without room for it nobody stands in, as if there were no such one.
     static_cast<void>(watch_->arrivals.add(relay_descriptors_.back()->fd()));
@@ -107,11 +107,12 @@ Port4791Relay::Look Port4791Relay::take_some(std::uint32_t queue_pair, const Vis
   const std::unique_lock guard(mutex_, std::try_to_lock);
   if (!guard) return look;
   try_to_open(os::coarse_now());
-  look.packets = ears_.take(kAtOnce, [&](const Ear& ear, const os::Datagram& packet) {
-    take(*ear.socket, packet, queue_pair, visit);
-  });
-  look.more = ears_.has_more();
-  if (ears_.met_errors() || std::exchange(met_errors_, false)) take_errors();
+  look.packets =
+      receive_set_.take(kAtOnce, [&](const ReceiveSocket& socket, const os::Datagram& packet) {
+        take(*socket.socket, packet, queue_pair, visit);
+      });
+  look.more = receive_set_.has_more();
+  if (receive_set_.met_errors() || std::exchange(met_errors_, false)) take_errors();
   return look;
 }
 
@@ -178,7 +179,7 @@ std::size_t Port4791Relay::watch(os::EventSet& set, std::size_t known) {
 DoorCounts Port4791Relay::counts() {
   const std::lock_guard guard(mutex_);
   DoorCounts counts = counts_;
-  counts.unread = ears_.dropped();
+  counts.unread = receive_set_.dropped();
   return counts;
 }
 

@@ -11,12 +11,12 @@
 #include <utility>
 #include <vector>
 
-#include "ears.h"
 #include "link_udp/relay_set.h"
 #include "os/clock.h"
 #include "os/event.h"
 #include "os/local_name.h"
 #include "os/udp_socket.h"
+#include "receive_set.h"
 #include "relay_header.h"
 
 namespace weft::udp {
@@ -86,7 +86,7 @@ class Port4791Relay {
   std::mutex mutex_;                            // of all that follows
   os::Time next_try_{};
   std::vector<std::unique_ptr<os::UdpSocket>> relay_descriptors_;
-  Ears ears_;
+  ReceiveSet receive_set_;
   bool met_errors_ = false;  // that have come back from the network
   std::array<std::byte, kLongestEnvelope> envelope_;
   os::LocalNames names_;  // of endpoints

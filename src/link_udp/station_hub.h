@@ -9,12 +9,12 @@
 #include "hub.h"
 #include "in_channel.h"
 #include "link_udp/station.h"
-#include "neighbours.h"
 #include "operation.h"
 #include "os/event.h"
 #include "os/timer.h"
 #include "out_channel.h"
 #include "packet_check.h"
+#include "peer_table.h"
 #include "transport/congestion_notifier.h"
 
 namespace weft::udp {
@@ -180,7 +180,7 @@ class StationHub final : public Station, public Hub {
   os::Time next_rejection_{};
   std::uint32_t nowhere_ = 0;  // context of what cannot be sent
   std::vector<Watch> watches_;
-  Neighbours neighbours_;
+  PeerTable peers_;
   std::vector<std::uint32_t> sources_;  // context by the inbox's number; 0: none
   std::unordered_map<std::uint32_t, Operation*> exchanges_;
   std::uint32_t next_exchange_ = 1;

@@ -13,21 +13,22 @@
 namespace weft::udp {
 
 // One socket that is listened to: the endpoint's own, or one that hears a group.
-struct Ear {
+struct ReceiveSocket {
   os::UdpSocket* socket = nullptr;
   std::uint64_t group = 0;  // link::group_number(), or 0
 };
 
 // Reads several sockets, each in its turn and many datagrams by one system call, and hands over no
 // more at a time than is asked for: the rest stays here, or in its socket. One thread at a time.
-class Ears {
+class ReceiveSet {
  public:
-  // Sockets outlive their ears.
-  void add(const Ear& ear) { ears_.push_back(ear); }
+  // The socket outlives the set, or is removed before it ends.
+  void add(const ReceiveSocket& socket) { sockets_.push_back(socket); }
   // What has come to that socket and was not handed over is dropped.
   void remove(const os::UdpSocket& socket);
 
-  // Calls visit(const Ear&, const os::Datagram&) for up to `most` datagrams, and returns how many.
+  // Calls visit(const ReceiveSocket&, const os::Datagram&) for up to `most` datagrams, and returns
+  // how many.
   template <class Visit>
   unsigned take(unsigned most, Visit visit) {
     unsigned count = 0;
@@ -36,9 +37,9 @@ class Ears {
         ++count;
         const os::Datagram datagram = next();
         skip();
-        visit(ear_, datagram);
+        visit(current_, datagram);
       }
-      if (count == most || emptied == ears_.size()) return count;
+      if (count == most || emptied == sockets_.size()) return count;
       emptied = read() ? emptied + 1 : 0;
     }
   }
@@ -48,7 +49,7 @@ class Ears {
   bool skim(Visit visit) {
     if (has_more()) return false;
     read();
-    while (has_more() && visit(ear_, next())) skip();
+    while (has_more() && visit(current_, next())) skip();
     return has_more();
   }
   // True when something is here that no socket tells of.
@@ -66,10 +67,10 @@ class Ears {
   os::Datagram next() const { return batch_.arrivals()[arrival_].datagram(index_); }
   void skip();
 
-  std::vector<Ear> ears_;
+  std::vector<ReceiveSocket> sockets_;
   std::size_t turn_ = 0;
   os::UdpBatch batch_{kArrivals};
-  Ear ear_;                  // whose batch it is
+  ReceiveSocket current_;    // whose batch it is
   std::size_t arrival_ = 0;  // the next one of the batch,
   std::size_t index_ = 0;    // and the next datagram of that
   bool met_errors_ = false;

@@ -21,6 +21,6 @@ struct Neighbour {
 };
 
 // By address. Whoever has no flow is not there.
-using Neighbours = std::unordered_map<os::SocketAddress, Neighbour, AddressHash>;
+using PeerTable = std::unordered_map<os::SocketAddress, Neighbour, AddressHash>;
 
 }  // namespace weft::udp

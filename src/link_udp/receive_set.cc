@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What has arrived at the sockets of an endpoint, one datagram after the other?
+#include "receive_set.h"
+
+#include <algorithm>
+
+namespace weft::udp {
+
+void ReceiveSet::remove(const os::UdpSocket& socket) {
+  if (current_.socket == &socket) arrival_ = batch_.arrivals().size();
+  std::erase_if(sockets_, [&](const ReceiveSocket& each) { return each.socket == &socket; });
+}
+
+// Reads the socket whose turn it is; true when it has no more for now.
+bool ReceiveSet::read() {
+  turn_ = turn_ < sockets_.size() ? turn_ : 0;
+  current_ = sockets_[turn_++];
+  arrival_ = index_ = 0;
+  const bool failed = current_.socket->receive(batch_) != 0;
+  met_errors_ = met_errors_ || batch_.errors_waiting();
+  return failed || batch_.arrivals().size() < kArrivals;
+}
+
+std::uint64_t ReceiveSet::dropped() const {
+  std::uint64_t sum = 0;
+  for (const ReceiveSocket& each : sockets_) sum += each.socket->dropped();
+  return sum;
+}
+
+void ReceiveSet::skip() {
+  if (++index_ < batch_.arrivals()[arrival_].datagrams()) return;
+  ++arrival_;
+  index_ = 0;
+}
+
+}  // namespace weft::udp
