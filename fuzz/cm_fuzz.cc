@@ -5,7 +5,7 @@
 #include <variant>
 
 #include "input.h"
-#include "link_udp/greeting.h"
+#include "link_udp/conn_message.h"
 #include "link_udp/station.h"
 #include "loopback_host.h"
 #include "memory/region_table.h"
@@ -62,7 +62,7 @@ class Scene {
     const std::uint8_t choice = input.byte();
     if (choice >= 0xF0) return connect();
     if (choice >= 0xD0) return send_any(input);
-    const auto mad = udp::write_greeting(draw(input));
+    const auto mad = udp::write_conn_message(draw(input));
     wire::Packet headers;
     headers.opcode = opcode_of(wire::Transport::kUnreliableDatagram, wire::Operation::kSendOnly);
     headers.destination = headers.source = wire::kCmQpn;
@@ -107,9 +107,9 @@ class Scene {
     headers.opcode = input.byte();
     headers.destination =
         input.byte() < 0xC0 ? udp::queue_pair_at(address_.port()) : std::uint32_t{wire::kCmQpn};
-    headers.end_to_end_context = input.byte() < 0xC0 ? welcome_.me.context : input.byte();
-    headers.queue_key = input.byte() < 0xC0 ? welcome_.me.queue_key : 0;
-    headers.psn = welcome_.first.after(static_cast<int>(input.byte()) - 8);
+    headers.end_to_end_context = input.byte() < 0xC0 ? rep_.me.context : input.byte();
+    headers.queue_key = input.byte() < 0xC0 ? rep_.me.queue_key : 0;
+    headers.psn = rep_.first.after(static_cast<int>(input.byte()) - 8);
     headers.syndrome = input.byte();
     headers.ack_request = input.byte() % 2 != 0;
     const std::size_t length = peer_.write(headers, fuzz::draw_length(input));
@@ -118,22 +118,22 @@ class Scene {
   void hear(const os::Datagram& datagram) {
     wire::Packet packet;
     if (wire::parse(datagram.bytes, packet) != wire::Malformed::kNone) return;
-    const auto said = udp::read_greeting(packet.payload);
+    const auto said = udp::read_conn_message(packet.payload);
     if (!said) return;
-    if (const auto* hello = std::get_if<udp::Hello>(&*said)) hello_ = *hello;
-    if (const auto* welcome = std::get_if<udp::Welcome>(&*said)) welcome_ = *welcome;
+    if (const auto* req = std::get_if<udp::ConnReq>(&*said)) req_ = *req;
+    if (const auto* rep = std::get_if<udp::ConnRep>(&*said)) rep_ = *rep;
   }
 
-  std::uint32_t token(Input& input) {
+  std::uint32_t connection_id(Input& input) {
     const std::uint8_t choice = input.byte();
-    if (choice < 0x60) return hello_.me.token;
-    if (choice < 0xC0) return welcome_.me.token;
+    if (choice < 0x60) return req_.me.connection_id;
+    if (choice < 0xC0) return rep_.me.connection_id;
     return choice & 7;
   }
   std::size_t path_mtu(Input& input) { return 64 * std::size_t{input.byte()}; }
   udp::Introduction introduce(Input& input) {
     udp::Introduction me;
-    me.token = token(input);
+    me.connection_id = connection_id(input);
     me.station = input.byte() & 3;
     me.queue_pair = udp::queue_pair_at(peer_.address().port());
     me.context = static_cast<std::uint32_t>(input.number({0, 0xFF'FFFF}));
@@ -142,36 +142,37 @@ class Scene {
     me.room = static_cast<std::uint32_t>(input.number({0, 0xFFFF'FFFF, 100'000}));
     return me;
   }
-  udp::Greeting draw(Input& input) {
+  udp::ConnMessage draw(Input& input) {
     switch (input.byte() % 5) {
       case 0: {
-        udp::Hello hello;
-        hello.me = introduce(input);
-        hello.path_mtu = path_mtu(input);
-        hello.name = peer_.address();
-        hello.words.resize(input.byte() % (udp::kMostWords + 1));
-        if (input.byte() >= 0xF0) hello.service = static_cast<link::Service>(input.byte());
-        return hello;
+        udp::ConnReq req;
+        req.me = introduce(input);
+        req.path_mtu = path_mtu(input);
+        req.name = peer_.address();
+        req.early_data.resize(input.byte() % (udp::kMaxEarlyData + 1));
+        if (input.byte() >= 0xF0) req.service = static_cast<link::Service>(input.byte());
+        return req;
       }
       case 1: {
-        udp::Welcome welcome;
-        welcome.me = introduce(input);
-        welcome.token = token(input);
-        welcome.first = Psn(static_cast<std::uint32_t>(input.number({0, 0xFF'FFFF})));
-        welcome.path_mtu = path_mtu(input);
-        return welcome;
+        udp::ConnRep rep;
+        rep.me = introduce(input);
+        rep.connection_id = connection_id(input);
+        rep.first = Psn(static_cast<std::uint32_t>(input.number({0, 0xFF'FFFF})));
+        rep.path_mtu = path_mtu(input);
+        return rep;
       }
       case 2: {
-        udp::Refusal refusal;
-        refusal.why = static_cast<udp::Refusal::Why>(input.byte() % 3);
-        refusal.token = token(input);
-        refusal.context = input.byte() < 0x80 ? hello_.me.context : input.byte();
-        return refusal;
+        udp::ConnRej rej;
+        rej.why = static_cast<udp::ConnRej::Why>(input.byte() % 3);
+        rej.connection_id = connection_id(input);
+        rej.context = input.byte() < 0x80 ? req_.me.context : input.byte();
+        return rej;
       }
       default: {
-        udp::Farewell farewell{input.byte() % 2 != 0, token(input), token(input)};
-        if (input.byte() % 2 != 0) farewell.expected = welcome_.first.after(input.byte());
-        return farewell;
+        udp::Disconnect disconnect{input.byte() % 2 != 0, connection_id(input),
+                                   connection_id(input)};
+        if (input.byte() % 2 != 0) disconnect.expected = rep_.first.after(input.byte());
+        return disconnect;
       }
     }
   }
@@ -184,8 +185,8 @@ class Scene {
   std::unique_ptr<udp::Station> station_;
   std::unique_ptr<link::Flow> flow_;
   fuzz::Sender peer_{host_};
-  udp::Hello hello_;      // of the endpoint, as far as it was heard
-  udp::Welcome welcome_;  // the same
+  udp::ConnReq req_;  // of the endpoint, as far as it was heard
+  udp::ConnRep rep_;  // the same
 };
 
 }  // namespace

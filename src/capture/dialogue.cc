@@ -37,7 +37,7 @@ Dialogue::Dialogue(Ends& ends, bool asks)
       asks_(asks),
       asker_(asks ? ends.mine : ends.peers),
       answerer_(asks ? ends.peers : ends.mine),
-      tokens_{draw_nonzero(), draw_nonzero()},
+      connection_ids_{draw_nonzero(), draw_nonzero()},
       contexts_{draw_nonzero() & Psn::kMask, draw_nonzero() & Psn::kMask},
       scratch_(transport::kReadPart * ends.path_mtu) {
   introduce();
@@ -48,7 +48,7 @@ void Dialogue::introduce() {
   udp::Introduction introductions[2];
   const End* const ends[] = {&asker_, &answerer_};
   for (std::size_t i = 0; i < 2; ++i) {
-    introductions[i].token = tokens_[i];
+    introductions[i].connection_id = connection_ids_[i];
     introductions[i].context = contexts_[i];
     introductions[i].station = ends[i]->station;
     introductions[i].queue_pair = ends[i]->queue_pair;
@@ -56,8 +56,8 @@ void Dialogue::introduce() {
     introductions[i].path_mtu = ends_.path_mtu;
   }
   const Psn first(draw_nonzero());
-  greet(udp::Hello{introductions[0], asker_.address, ends_.service}, true);
-  greet(udp::Welcome{tokens_[0], introductions[1], first}, false);
+  greet(udp::ConnReq{introductions[0], asker_.address, ends_.service}, true);
+  greet(udp::ConnRep{connection_ids_[0], introductions[1], first}, false);
   auto asking = settings_to(asker_, answerer_, contexts_[1], ends_.path_mtu);
   asking.first_sent = first;
   auto answering = settings_to(answerer_, asker_, contexts_[0], ends_.path_mtu);
@@ -66,17 +66,17 @@ void Dialogue::introduce() {
   responder_.emplace(answering, static_cast<transport::Target&>(*this));
 }
 
-void Dialogue::greet(const udp::Greeting& greeting, bool by_asker) {
+void Dialogue::greet(const udp::ConnMessage& message, bool by_asker) {
   wire::Packet packet;
   packet.opcode = opcode_of(wire::Transport::kUnreliableDatagram, wire::Operation::kSendOnly);
   packet.destination = packet.source = wire::kCmQpn;
   packet.queue_key = wire::kCmQueueKey;
-  record_datagram(ends_, by_asker == asks_, packet, udp::write_greeting(greeting));
+  record_datagram(ends_, by_asker == asks_, packet, udp::write_conn_message(message));
 }
 
 void Dialogue::part() {
-  greet(udp::Farewell{false, tokens_[0], tokens_[1]}, true);
-  greet(udp::Farewell{true, tokens_[1], tokens_[0]}, false);
+  greet(udp::Disconnect{false, connection_ids_[0], connection_ids_[1]}, true);
+  greet(udp::Disconnect{true, connection_ids_[1], connection_ids_[0]}, false);
 }
 
 void Dialogue::message(const udp::MessageHeader& header, std::span<const LocalRange> pieces) {

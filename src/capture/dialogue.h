@@ -10,7 +10,7 @@
 
 #include "base/atomic_op.h"
 #include "ends.h"
-#include "link_udp/greeting.h"
+#include "link_udp/conn_message.h"
 #include "link_udp/message.h"
 #include "transport/requester.h"
 #include "transport/responder.h"
@@ -50,7 +50,7 @@ class Dialogue final : transport::WorkSink, transport::Target {
 
  private:
   void introduce();
-  void greet(const udp::Greeting& greeting, bool by_asker);
+  void greet(const udp::ConnMessage& message, bool by_asker);
   std::uint32_t wire_key(RegionKey key);
   void announce(bool write, std::span<const RemoteRange> remote);
   void announced(bool write, std::span<const RemoteRange> remote);
@@ -80,8 +80,8 @@ class Dialogue final : transport::WorkSink, transport::Target {
   const bool asks_;
   const End& asker_;
   const End& answerer_;
-  std::uint32_t tokens_[2];    // of the asker, of the answerer
-  std::uint32_t contexts_[2];  // the same
+  std::uint32_t connection_ids_[2];  // of the asker, of the answerer
+  std::uint32_t contexts_[2];        // the same
   std::optional<transport::Responder> responder_;
   std::optional<transport::Requester> requester_;
   udp::Aliases aliases_;

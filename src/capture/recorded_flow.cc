@@ -60,7 +60,7 @@ Outcome RecordedFlow::send(const link::SendRequest& request) {
   return outcome;
 }
 
-// As OutChannel does: a message goes whole, or is offered.
+// As RdmSender does: a message goes whole, or is offered.
 void RecordedFlow::sent(const link::SendRequest& request, Pending& pending) {
   if (request.operation == link::Operation::kDatagram) {
     return peer_.datagram(true, request.pieces, request.has_data, request.data);

@@ -8,7 +8,7 @@ namespace weft::device {
 namespace {
 
 // After something has come over the network, so many looks find more of it without delay.
-constexpr unsigned kLively = 1024;
+constexpr unsigned kHotPolls = 1024;
 // Otherwise known peers may have to wait for so many polls, and strangers for the next tick of the
 // coarse clock.
 constexpr unsigned kSeldom = 64;
@@ -28,10 +28,10 @@ Result<std::unique_ptr<JointInbox>> JointInbox::over(shm::Mailbox& near, link::I
 }
 
 bool JointInbox::time_to_look(bool idle) {
-  if (lively_ != 0) return true;
-  const link::Inbox::Bustle bustle = far_.bustle();
-  if (bustle == link::Inbox::Bustle::kMuch) return true;
-  if (bustle == link::Inbox::Bustle::kLittle && ++skipped_ >= kSeldom) return true;
+  if (hot_polls_ != 0) return true;
+  const link::Inbox::Activity activity = far_.activity();
+  if (activity == link::Inbox::Activity::kHigh) return true;
+  if (activity == link::Inbox::Activity::kLow && ++skipped_ >= kSeldom) return true;
   return idle && ++idle_ % kPollsPerClock == 0 && os::coarse_now() != looked_at_;
 }
 
@@ -42,9 +42,9 @@ unsigned JointInbox::poll(link::InboxSink& sink) {
   looked_at_ = os::coarse_now();
   const unsigned far = far_.poll(sink);
   if (far != 0) {
-    lively_ = kLively;
-  } else if (lively_ != 0) {
-    --lively_;
+    hot_polls_ = kHotPolls;
+  } else if (hot_polls_ != 0) {
+    --hot_polls_;
   }
   return near + far;
 }
@@ -86,7 +86,7 @@ bool JointInbox::fall_asleep() {
 void JointInbox::wake_up() {
   near_.wake_up();
   far_.wake_up();
-  if (far_.bustle() != Bustle::kNone) lively_ = std::max(lively_, 1U);
+  if (far_.activity() != Activity::kNone) hot_polls_ = std::max(hot_polls_, 1U);
 }
 
 }  // namespace weft::device

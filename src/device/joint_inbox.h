@@ -44,9 +44,9 @@ class JointInbox final : public link::Inbox {
   shm::Mailbox& near_;
   link::Inbox& far_;
   os::EventSet wake_;
-  unsigned lively_ = 0;   // looks at the network before they become seldom
-  unsigned skipped_ = 0;  // polls since the last look
-  unsigned idle_ = 0;     // polls that found nothing
+  unsigned hot_polls_ = 0;  // looks at the network before they become seldom
+  unsigned skipped_ = 0;    // polls since the last look
+  unsigned idle_ = 0;       // polls that found nothing
   os::Time looked_at_{};
 };
 

@@ -68,7 +68,7 @@ Outcome Outbox::access(const link::AccessRequest& request) {
   const bool counts = counted(request.write ? kCountsWrites : kCountsReads) || request.has_data;
   if (counts && !room_for_cell()) return Outcome::again();
   const Outcome outcome = fits_an_errand(request.remote, kErrandBytes, counts)
-                              ? whichever_is_faster(ways_, request, &Outbox::access_directly)
+                              ? by_faster_method(choice_, request, &Outbox::access_directly)
                               : access_directly(request);
   if (counts && outcome.state == Outcome::State::kDone) {
     const auto operation = request.has_data ? link::Operation::kWriteData

@@ -23,7 +23,7 @@ Outcome Outbox::atomic(const link::AtomicRequest& request) {
   const bool counts = counted(fetches ? kCountsReads : kCountsWrites) || request.has_data;
   if (counts && !room_for_cell()) return Outcome::again();
   const Outcome outcome = fits_an_errand(request.remote, kAtomicErrandBytes, counts)
-                              ? whichever_is_faster(atomic_ways_, request, &Outbox::atomic_directly)
+                              ? by_faster_method(atomic_choice_, request, &Outbox::atomic_directly)
                               : atomic_directly(request);
   if (counts && outcome.state == Outcome::State::kDone) {
     const auto event = fetches ? link::Operation::kReadEvent : link::Operation::kWriteEvent;

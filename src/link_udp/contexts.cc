@@ -63,27 +63,27 @@ void StationHub::activate(std::uint32_t number, os::Time due) {
   hasten(*context);
 }
 
-// Flows of one peer have one way, so that their packets share trains.
-std::shared_ptr<const Way> StationHub::way_between(const os::SocketAddress& from,
-                                                   const os::SocketAddress& to) {
+// Flows of one peer have one path, so that their packets share trains.
+std::shared_ptr<const Path> StationHub::path_between(const os::SocketAddress& from,
+                                                     const os::SocketAddress& to) {
   const auto found = peers_.find(to);
-  auto known = found != peers_.end() ? found->second.way.lock() : nullptr;
+  auto known = found != peers_.end() ? found->second.path.lock() : nullptr;
   if (known != nullptr && known->from == from) return known;
-  auto way = std::make_shared<const Way>(Way{from, to, route_between(from, to)});
-  if (found != peers_.end()) found->second.way = way;
-  return way;
+  auto path = std::make_shared<const Path>(Path{from, to, route_between(from, to)});
+  if (found != peers_.end()) found->second.path = path;
+  return path;
 }
 
-OutChannel* StationHub::out_to(const os::SocketAddress& peer) {
+RdmSender* StationHub::out_to(const os::SocketAddress& peer) {
   const auto found = peers_.find(peer);
   if (found == peers_.end()) return nullptr;
   Context* context = find_context(found->second.out);
-  if (context == nullptr || context->out->state() == OutChannel::State::kLost) return nullptr;
+  if (context == nullptr || context->out->state() == RdmSender::State::kLost) return nullptr;
   return context->out.get();
 }
 
-std::vector<InChannel*> StationHub::in_from(const os::SocketAddress& peer) {
-  std::vector<InChannel*> channels;
+std::vector<RdmReceiver*> StationHub::in_from(const os::SocketAddress& peer) {
+  std::vector<RdmReceiver*> channels;
   const auto found = peers_.find(peer);
   if (found == peers_.end()) return channels;
   for (const std::uint32_t number : found->second.in) {
@@ -100,49 +100,49 @@ void StationHub::forget(const os::SocketAddress& peer) {
 
 // Of what the system says, what is known of the way by now.
 std::size_t StationHub::carries(const os::SocketAddress& peer, std::size_t path_mtu) {
-  if (const OutChannel* out = out_to(peer)) path_mtu = std::min(path_mtu, out->carries());
-  for (const InChannel* in : in_from(peer)) {
-    path_mtu = std::min(path_mtu, in->welcome().me.path_mtu);
+  if (const RdmSender* out = out_to(peer)) path_mtu = std::min(path_mtu, out->carries());
+  for (const RdmReceiver* in : in_from(peer)) {
+    path_mtu = std::min(path_mtu, in->rep().me.path_mtu);
   }
   return path_mtu;
 }
 
-Result<OutChannel*> StationHub::open_out(const os::SocketAddress& peer) {
-  if (OutChannel* out = out_to(peer)) return out;
+Result<RdmSender*> StationHub::open_out(const os::SocketAddress& peer) {
+  if (RdmSender* out = out_to(peer)) return out;
   const auto path = path_from(socket_.address(), peer);
   if (!path) return path.error();
   if (!room_for_context()) return Error{EUSERS, "too many peers"};
   const std::size_t path_mtu = carries(peer, path_mtu_within(path.value().mtu, peer.family()));
   Context& context = new_context();
   peers_[peer].out = context.number;
-  context.out = std::make_unique<OutChannel>(*this, context.number,
-                                             way_between(path.value().source, peer), path_mtu);
+  context.out = std::make_unique<RdmSender>(*this, context.number,
+                                            path_between(path.value().source, peer), path_mtu);
   activate(*context.out);
   return context.out.get();
 }
 
 // What cannot be told to a peer is lost with the way to it.
-OutChannel& StationHub::way_back(const InChannel& channel) {
-  auto out = open_out(channel.way().to);
+RdmSender& StationHub::return_path(const RdmReceiver& channel) {
+  auto out = open_out(channel.path().to);
   if (out) return *out.value();
   if (Context* nowhere = find_context(nowhere_)) return *nowhere->out;
   Context& context = new_context();
   nowhere_ = context.number;
-  context.out = std::make_unique<OutChannel>(
-      *this, context.number, way_between(channel.way().from, channel.way().to), 256);
+  context.out = std::make_unique<RdmSender>(
+      *this, context.number, path_between(channel.path().from, channel.path().to), 256);
   context.out->lose(link::PeerState::kDied);
   return *context.out;
 }
 
 // The first look spares the fast path the second, and never decides otherwise.
-bool StationHub::owes_too_much(const InChannel& channel) {
+bool StationHub::owes_too_much(const RdmReceiver& channel) {
   constexpr std::size_t kAnswer = link::kAnswerCost + kMaxAtomicBytes;
   if (message_memory_.is_plentiful(kAnswer)) return false;
-  const OutChannel* out = out_to(channel.way().to);
+  const RdmSender* out = out_to(channel.path().to);
   return out != nullptr ? !out->may_answer() : message_memory_.limit() < kAnswer;
 }
 
-InChannel* StationHub::source(std::uint32_t number) const {
+RdmReceiver* StationHub::source(std::uint32_t number) const {
   const std::size_t place = number - options_.first_source;
   if (place >= sources_.size() || sources_[place] == 0) return nullptr;
   return contexts_[index_of(sources_[place])]->in.get();
@@ -155,12 +155,12 @@ void StationHub::destroy(std::unique_ptr<Context>& context) {
   free_.push_back(index);
 }
 
-void StationHub::close_source(InChannel& channel, bool died) {
+void StationHub::close_source(RdmReceiver& channel, bool died) {
   const std::uint32_t number = channel.number();
   const bool known = !channel.is_shut();
-  Context* context = find_context(channel.welcome().me.context);
+  Context* context = find_context(channel.rep().me.context);
   sources_[number - options_.first_source] = 0;
-  const os::SocketAddress peer = channel.way().to;
+  const os::SocketAddress peer = channel.path().to;
   std::erase(peers_[peer].in, context->number);
   forget(peer);
   destroy(contexts_[index_of(context->number)]);
@@ -189,10 +189,11 @@ void StationHub::abandon_receives_from(std::uint32_t source) {
 }
 
 void StationHub::close_context(Context& context) {
-  if (context.out != nullptr) context.out->say_farewell();
+  if (context.out != nullptr) context.out->send_disconnect();
   if (context.in != nullptr) {
-    say(context.in->way(), Farewell{false, context.in->welcome().me.token,
-                                    context.in->hello().me.token, context.in->expected()});
+    send_cm(context.in->path(),
+            Disconnect{false, context.in->rep().me.connection_id,
+                       context.in->req().me.connection_id, context.in->expected()});
   }
 }
 
@@ -234,8 +235,8 @@ std::uint32_t StationHub::name_exchange(Operation& operation) {
 Operation* StationHub::find_exchange(std::uint32_t exchange, std::uint64_t flow) {
   const auto found = exchanges_.find(exchange);
   if (found == exchanges_.end()) return nullptr;
-  const OutChannel& channel = *found->second->channel;
-  const bool same = channel.state() == OutChannel::State::kOpen && channel.identity() == flow;
+  const RdmSender& channel = *found->second->channel;
+  const bool same = channel.state() == RdmSender::State::kOpen && channel.identity() == flow;
   return same ? found->second : nullptr;
 }
 
@@ -260,9 +261,9 @@ bool StationHub::waits_for(std::uint64_t station) const {
   });
 }
 
-Station::Bustle StationHub::bustle() const {
-  if (!active_.empty()) return Bustle::kMuch;
-  return contexts_.empty() ? Bustle::kNone : Bustle::kLittle;
+Station::Activity StationHub::activity() const {
+  if (!active_.empty()) return Activity::kHigh;
+  return contexts_.empty() ? Activity::kNone : Activity::kLow;
 }
 
 }  // namespace weft::udp

@@ -35,7 +35,7 @@ class DatagramHub final : public DatagramStation {
   const Drops& drops() const override { return drops_; }
   std::string dropped_packets() const override;
   std::uint64_t lost() const override;
-  Bustle bustle() const override;
+  Activity activity() const override;
 
   unsigned poll(link::InboxSink& sink) override;
   bool accept(link::InboxSink& sink, const link::Offer&, std::span<const LocalRange>, std::uint64_t,
@@ -53,7 +53,7 @@ class DatagramHub final : public DatagramStation {
   friend class HeardGroup;
   // Where flows lead.
   struct Target {
-    Way way;
+    Path path;
     std::uint32_t queue_pair = 0;
     // Until when nobody is there, as the network said. Anybody can forge that: what it costs is no
     // more than what may get lost in any case.
@@ -98,7 +98,7 @@ class DatagramHub final : public DatagramStation {
   std::unordered_map<std::string, std::shared_ptr<Target>> targets_;  // by address
   std::uint64_t dropped_before_ = 0;   // by the sockets of groups that were left
   std::size_t relay_descriptors_ = 0;  // descriptors of the relay in wake_
-  unsigned lively_ = 0;                // looks at the relay before they become seldom
+  unsigned hot_polls_ = 0;             // looks at the relay before they become seldom
   unsigned busy_ = 0;                  // polls that found something else
   os::Time looked_at_{};
   bool more_at_relay_ = false;

@@ -6,7 +6,7 @@ namespace weft::udp {
 namespace {
 
 // After something has come there, so many looks find more of it without delay.
-constexpr unsigned kLively = 256;
+constexpr unsigned kHotPolls = 256;
 // Otherwise it is looked at once in a tick of the coarse clock, and while there is something else
 // to do only every now and then: a look costs a system call.
 constexpr unsigned kBusyPolls = 16;
@@ -14,7 +14,7 @@ constexpr unsigned kBusyPolls = 16;
 }  // namespace
 
 bool DatagramHub::time_to_look(bool idle) {
-  if (lively_ != 0) return true;
+  if (hot_polls_ != 0) return true;
   if (!idle && ++busy_ % kBusyPolls != 0) return false;
   return os::coarse_now() != looked_at_;
 }
@@ -25,9 +25,9 @@ unsigned DatagramHub::poll_relay(link::InboxSink& sink) {
       queue_pair_, [&](const os::Datagram& datagram) { take_foreign(datagram, 0, sink); });
   more_at_relay_ = look.more;
   if (look.packets != 0) {
-    lively_ = kLively;
-  } else if (lively_ != 0) {
-    --lively_;
+    hot_polls_ = kHotPolls;
+  } else if (hot_polls_ != 0) {
+    --hot_polls_;
   }
   return look.packets;
 }

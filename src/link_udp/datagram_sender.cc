@@ -17,8 +17,9 @@ bool DatagramSender::leaves(bool may_linger, os::Time now) {
   return ++in_burst_ <= kAtOnce || !keeps_ || !may_linger;
 }
 
-link::Outcome DatagramSender::send(const Way& way, transport::Pace& pace, std::uint32_t destination,
-                                   const link::SendRequest& request, os::Time now) {
+link::Outcome DatagramSender::send(const Path& path, transport::Pace& pace,
+                                   std::uint32_t destination, const link::SendRequest& request,
+                                   os::Time now) {
   if (request.operation != link::Operation::kDatagram) return link::Outcome::failed(EOPNOTSUPP);
   if (request.length > wire::kMaxPathMtu) return link::Outcome::failed(EMSGSIZE);
   if (now < pace.due()) return link::Outcome::too_soon();
@@ -39,18 +40,18 @@ link::Outcome DatagramSender::send(const Way& way, transport::Pace& pace, std::u
   gather(place.data() + headers, request.pieces, request.length);
   const std::size_t padding = wire::padding_of(request.length);
   std::memset(place.data() + headers + request.length, 0, padding);
-  trains_.add(way, headers + request.length + padding);
+  trains_.add(path, headers + request.length + padding);
   pace.sent(headers + request.length + padding, now);
   if (leaves(request.may_linger, now)) trains_.flush();
   return link::Outcome::done();
 }
 
-void DatagramSender::send(const Way& way, std::span<const std::byte> packet) {
+void DatagramSender::send(const Path& path, std::span<const std::byte> packet) {
   trains_.flush();
   const std::span<std::byte> place = trains_.place();
   if (place.empty()) return;
   std::memcpy(place.data(), packet.data(), packet.size());
-  trains_.add(way, packet.size());
+  trains_.add(path, packet.size());
   trains_.flush();
 }
 

@@ -19,7 +19,7 @@ using std::chrono::microseconds;
 struct DatagramSenderTest : ::testing::Test {
   os::UdpSocket from = std::move(os::UdpSocket::bind(os::loopback(0), {})).value();
   os::UdpSocket to = std::move(os::UdpSocket::bind(os::loopback(0), {})).value();
-  const Way way{from.address(), to.address(), route_between(from.address(), to.address())};
+  const Path path{from.address(), to.address(), route_between(from.address(), to.address())};
   DatagramSender sender{from, 1};
   transport::Pace pace;
   os::Time now{std::chrono::hours(1)};
@@ -32,7 +32,7 @@ struct DatagramSenderTest : ::testing::Test {
     request.may_linger = may_linger;
     request.pieces = {&piece, 1};
     request.length = sizeof bytes;
-    return sender.send(way, pace, 2, request, now);
+    return sender.send(path, pace, 2, request, now);
   }
   // Tells of each of so many sends in a row whether it left.
   std::vector<bool> left(int sends, bool may_linger = true) {

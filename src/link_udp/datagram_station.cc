@@ -88,7 +88,7 @@ link::Outcome DatagramHub::send(Target& target, const link::SendRequest& request
   if (++unheard_ >= kUnheard) listen_for_notices();
   const os::Time now = std::chrono::steady_clock::now();
   const link::Outcome outcome =
-      sender_.send(target.way, target.pace, target.queue_pair, request, now);
+      sender_.send(target.path, target.pace, target.queue_pair, request, now);
   if (sender_.met_errors()) take_errors();
   return outcome;
 }
@@ -139,9 +139,9 @@ void DatagramHub::check_sources(link::InboxSink&) {
   });
 }
 
-link::Inbox::Bustle DatagramHub::bustle() const {
-  if (sender_.has_kept() || receive_set_.has_more() || lively_ != 0) return Bustle::kMuch;
-  return targets_.empty() && sources_.empty() ? Bustle::kNone : Bustle::kLittle;
+link::Inbox::Activity DatagramHub::activity() const {
+  if (sender_.has_kept() || receive_set_.has_more() || hot_polls_ != 0) return Activity::kHigh;
+  return targets_.empty() && sources_.empty() ? Activity::kNone : Activity::kLow;
 }
 
 bool DatagramHub::fall_asleep() {

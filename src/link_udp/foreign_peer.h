@@ -71,7 +71,7 @@ struct ForeignPeer : ForeignHand {
     EXPECT_EQ(socket.send(to, {}, bytes, bytes.size()).error, 0) << to.text();
   }
   // To port 4791 of the endpoint's host.
-  void say(const os::SocketAddress& endpoint, const Bytes& payload, const Change& change = {}) {
+  void send_cm(const os::SocketAddress& endpoint, const Bytes& payload, const Change& change = {}) {
     send(at_relay(endpoint), packet(endpoint, endpoint.port(), payload, change));
   }
 };

@@ -9,7 +9,7 @@
 
 #include "base/budget.h"
 #include "link/inbox.h"
-#include "link_udp/greeting.h"
+#include "link_udp/conn_message.h"
 #include "memory/own_memory.h"
 #include "os/clock.h"
 #include "trains.h"
@@ -20,8 +20,8 @@ namespace weft::udp {
 // does not quote what only the two ends know: anybody can forge it.
 inline constexpr unsigned kStrikes = 3;
 
-class InChannel;
-class OutChannel;
+class RdmReceiver;
+class RdmSender;
 struct Operation;
 
 // The endpoint as its channels see it. One thread at a time.
@@ -47,11 +47,11 @@ class Hub {
   virtual memory::OwnMemory& memory() = 0;
 
   // Has something to send, or waits for something.
-  virtual void activate(OutChannel& channel) = 0;
+  virtual void activate(RdmSender& channel) = 0;
   // Sends what the channel has without waiting for the next poll.
-  virtual void send_now(OutChannel& channel, os::Time now) = 0;
+  virtual void send_now(RdmSender& channel, os::Time now) = 0;
   // Says something to a peer's manager of connections.
-  virtual void say(const Way& way, const Greeting& greeting) = 0;
+  virtual void send_cm(const Path& path, const ConnMessage& message) = 0;
 
   // The way to the peer carries no more than that: so it is for all flows between both.
   virtual void narrow(const os::SocketAddress& peer, std::size_t path_mtu) = 0;
@@ -74,10 +74,10 @@ class Hub {
   virtual bool waits_for(std::uint64_t station) const = 0;
 
   // The way back to whoever sends over a channel: made when it is first needed.
-  virtual OutChannel& way_back(const InChannel& channel) = 0;
+  virtual RdmSender& return_path(const RdmReceiver& channel) = 0;
   // The peer of that channel has so many answers to acknowledge that it may ask for nothing more
-  // (OutChannel::may_answer).
-  virtual bool owes_too_much(const InChannel& channel) = 0;
+  // (RdmSender::may_answer).
+  virtual bool owes_too_much(const RdmReceiver& channel) = 0;
   // What the endpoint keeps for its peers: see StationOptions.
   virtual Budget& packet_memory() = 0;
   virtual Budget& message_memory() = 0;

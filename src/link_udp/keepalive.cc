@@ -62,11 +62,11 @@ unsigned StationHub::most_questions() const {
   return static_cast<unsigned>(options_.peer_timeout / kAgain);
 }
 
-os::Time StationHub::look_at(Context& context, OutChannel& out) {
+os::Time StationHub::look_at(Context& context, RdmSender& out) {
   const bool eager = out.expects() || context.active;
   if (eager) context.used = now_;
   if (now_ - context.used >= kShortest) out.rest();
-  if (out.state() != OutChannel::State::kOpen) return now_ + kShortest;
+  if (out.state() != RdmSender::State::kOpen) return now_ + kShortest;
   const auto patient = patience(context, eager);
   if (now_ - out.heard() < patient) {
     context.questions = 0;
@@ -80,7 +80,7 @@ os::Time StationHub::look_at(Context& context, OutChannel& out) {
   return now_ + kAgain;
 }
 
-os::Time StationHub::look_at(Context& context, InChannel& in) {
+os::Time StationHub::look_at(Context& context, RdmReceiver& in) {
   if (context.active) context.used = now_;
   if (now_ - context.used >= kShortest) in.rest();
   const auto patient = patience(context, context.active);
@@ -91,7 +91,7 @@ os::Time StationHub::look_at(Context& context, InChannel& in) {
   if (in.is_shut()) {
     if (now_ - in.heard() > kForgotten) close_source(in, false);
   } else if (++context.questions <= most_questions()) {
-    say(in.way(), in.welcome());
+    send_cm(in.path(), in.rep());
   } else if (sink_ != nullptr) {
     close_source(in, true);
   }

@@ -12,12 +12,12 @@
 
 namespace weft::udp {
 
-class OutChannel;
+class RdmSender;
 
-// A message, an access or an atomic operation on its way, or the receive of a message that a peer
+// A message, an access or an atomic operation on its path, or the receive of a message that a peer
 // offers.
 struct Operation {
-  OutChannel* channel = nullptr;
+  RdmSender* channel = nullptr;
   std::list<Operation>::iterator self;
   void* cookie = nullptr;      // of the request, or of the receive that a peer's message is for
   bool reported = false;       // somebody wants to hear of its end
@@ -53,7 +53,7 @@ class Operations {
  public:
   explicit Operations(FreeOperations& free) : free_(free) {}
 
-  Operation& take(OutChannel& channel) {
+  Operation& take(RdmSender& channel) {
     if (free_.empty()) free_.emplace_back();
     live_.splice(live_.end(), free_, free_.begin());
     Operation& operation = live_.back();

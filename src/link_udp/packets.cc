@@ -29,7 +29,7 @@ constexpr auto kBetweenRejections = std::chrono::microseconds(200);
 // the socket is empty.
 unsigned StationHub::receive() {
   unsigned count = 0;
-  if (const auto peer = trains_.narrow_way()) look_at_way(*peer);
+  if (const auto peer = trains_.narrow_way()) check_path(*peer);
   if (trains_.met_errors()) errors_wait_ = true;
   for (int i = 0; i < kBatchesAtOnce; ++i) {
     if (socket_.receive(batch_) != 0) break;
@@ -55,12 +55,12 @@ void StationHub::take(const os::Datagram& datagram) {
   wire::Packet packet;
   if (!check_.read(datagram, packet, drops_)) return;
   if (packet.destination == wire::kCmQpn) {
-    take_greeting(packet, datagram);
+    take_conn_message(packet, datagram);
   } else if (packet.opcode == wire::kCongestionNotification) {
     take_notice(packet, datagram);
   } else if (packet.destination == queue_pair_ &&
              wire::transport_of(packet.opcode) == wire::Transport::kUnreliableDatagram) {
-    take_piece(packet, datagram);
+    take_fragment(packet, datagram);
   } else if (packet.destination != queue_pair_ ||
              wire::transport_of(packet.opcode) != wire::Transport::kReliableDatagram) {
     ++drops_.wrong_queue_pair;
@@ -70,23 +70,24 @@ void StationHub::take(const os::Datagram& datagram) {
 }
 
 // What has become whole is looked at as if it had come so.
-void StationHub::take_piece(const wire::Packet& piece, const os::Datagram& datagram) {
+void StationHub::take_fragment(const wire::Packet& piece, const os::Datagram& datagram) {
   if (piece.queue_key != queue_key_) {
     ++drops_.wrong_queue_key;
     return;
   }
-  const Context* context = find_context(transport::context_of_piece(piece.payload));
+  const Context* context = find_context(transport::context_of_fragment(piece.payload));
   if (context == nullptr) {
     ++drops_.unknown_flow;
     return;
   }
-  const Way& way = context->out != nullptr ? context->out->way() : context->in->way();
-  if (!(way.to == datagram.from)) {
+  const Path& path = context->out != nullptr ? context->out->path() : context->in->path();
+  if (!(path.to == datagram.from)) {
     ++drops_.wrong_peer;
     return;
   }
-  Piecework& pieces = context->out != nullptr ? context->out->pieces() : context->in->pieces();
-  const auto bytes = pieces.take(piece.payload);
+  Fragments& fragments =
+      context->out != nullptr ? context->out->fragments() : context->in->fragments();
+  const auto bytes = fragments.take(piece.payload);
   if (bytes && bytes->empty()) return;
   wire::Packet whole;
   if (!bytes || wire::parse(*bytes, whole) != wire::Malformed::kNone ||
@@ -105,11 +106,11 @@ void StationHub::take_of_flow(const wire::Packet& packet, const os::Datagram& da
     ++drops_.unknown_flow;
     if (!request || now_ < next_rejection_) return;
     next_rejection_ = now_ + kBetweenRejections;
-    const auto way = way_between(datagram.to, datagram.from);
-    return say(*way, Refusal{Refusal::Why::kUnknown, 0, packet.end_to_end_context});
+    const auto path = path_between(datagram.to, datagram.from);
+    return send_cm(*path, ConnRej{ConnRej::Why::kUnknown, 0, packet.end_to_end_context});
   }
-  const Way& way = request ? context->in->way() : context->out->way();
-  if (!(way.to == datagram.from)) {
+  const Path& path = request ? context->in->path() : context->out->path();
+  if (!(path.to == datagram.from)) {
     ++drops_.wrong_peer;
   } else if (request && packet.queue_key != queue_key_) {
     ++drops_.wrong_queue_key;
@@ -143,20 +144,20 @@ void StationHub::take_mark(Context& context, bool request, const os::Datagram& d
   const std::span<std::byte> place = trains_.place();
   if (place.empty()) return;
   constexpr std::size_t kBytes = transport::CongestionNotifier::kBytes;
-  const Introduction& peer = context.in->hello().me;
+  const Introduction& peer = context.in->req().me;
   const std::size_t length =
-      notifier_.notify(route_between(datagram.from, datagram.to), peer.queue_pair, peer.token, now_,
-                       place.first<kBytes>());
+      notifier_.notify(route_between(datagram.from, datagram.to), peer.queue_pair,
+                       peer.connection_id, now_, place.first<kBytes>());
   if (length == 0) return;
-  trains_.add(context.in->way(), length);
+  trains_.add(context.in->path(), length);
   trains_.flush();
 }
 
 // The headers of a CNP name no flow, and its source address can be forged. It counts only with the
-// token that this end has drawn for the flow and told its peer alone.
+// connection id that this end has drawn for the flow and told its peer alone.
 void StationHub::take_notice(const wire::Packet& packet, const os::Datagram& datagram) {
-  OutChannel* out = packet.destination == queue_pair_ ? out_to(datagram.from) : nullptr;
-  if (out == nullptr || out->token() != transport::CongestionNotifier::token_of(packet)) {
+  RdmSender* out = packet.destination == queue_pair_ ? out_to(datagram.from) : nullptr;
+  if (out == nullptr || out->connection_id() != transport::CongestionNotifier::token_of(packet)) {
     ++drops_.unknown_flow;
     return;
   }
@@ -164,60 +165,61 @@ void StationHub::take_notice(const wire::Packet& packet, const os::Datagram& dat
   out->marked(now_);
 }
 
-void StationHub::take_greeting(const wire::Packet& packet, const os::Datagram& datagram) {
+void StationHub::take_conn_message(const wire::Packet& packet, const os::Datagram& datagram) {
   if (packet.queue_key != wire::kCmQueueKey) {
     ++drops_.wrong_queue_key;
     return;
   }
-  const auto greeting = read_greeting(packet.payload);
-  if (!greeting) {
+  const auto message = read_conn_message(packet.payload);
+  if (!message) {
     ++drops_.malformed;
     return;
   }
   ++taken_.greetings;
-  const auto way = way_between(datagram.to, datagram.from);
-  if (const auto* hello = std::get_if<Hello>(&*greeting)) return greeted(*hello, *way);
-  if (const auto* refusal = std::get_if<Refusal>(&*greeting)) return said(*refusal, *way);
-  if (const auto* farewell = std::get_if<Farewell>(&*greeting)) return said(*farewell, *way);
-  const auto& welcome = std::get<Welcome>(*greeting);
-  OutChannel* out = out_to(datagram.from);
-  if (out == nullptr || !out->welcomed(welcome, now_)) return;
-  for (InChannel* in : in_from(datagram.from)) {
+  const auto path = path_between(datagram.to, datagram.from);
+  if (const auto* req = std::get_if<ConnReq>(&*message)) return on_req(*req, *path);
+  if (const auto* rej = std::get_if<ConnRej>(&*message)) return on_rej(*rej, *path);
+  if (const auto* disconnect = std::get_if<Disconnect>(&*message))
+    return on_disconnect(*disconnect, *path);
+  const auto& rep = std::get<ConnRep>(*message);
+  RdmSender* out = out_to(datagram.from);
+  if (out == nullptr || !out->on_rep(rep, now_)) return;
+  for (RdmReceiver* in : in_from(datagram.from)) {
     if (in->station() != out->station()) continue;
     in->hear(now_);
-    if (in->suggest(out->carries())) say(in->way(), in->welcome());
+    if (in->suggest(out->carries())) send_cm(in->path(), in->rep());
   }
 }
 
 // The answer was lost, or he asks whether this end is there.
-void StationHub::greeted_again(InChannel& in, const Hello& hello, const Way& back) {
+void StationHub::on_repeated_req(RdmReceiver& in, const ConnReq& req, const Path& back) {
   in.hear(now_);
-  OutChannel* out = out_to(back.to);
+  RdmSender* out = out_to(back.to);
   if (out != nullptr && out->station() == in.station()) {
     out->hear(now_);
-    if (hello.raises == in.welcome().raises) out->narrow(hello.me.path_mtu);
+    if (req.raises == in.rep().raises) out->narrow(req.me.path_mtu);
   }
-  in.agree(hello);
-  if (!in.is_shut()) return say(back, in.welcome());
-  say(back, Refusal{Refusal::Why::kUnwanted, hello.me.token, 0});
+  in.agree(req);
+  if (!in.is_shut()) return send_cm(back, in.rep());
+  send_cm(back, ConnRej{ConnRej::Why::kUnwanted, req.me.connection_id, 0});
 }
 
 // Somebody wants to send.
-void StationHub::greeted(const Hello& hello, const Way& back) {
-  if (hello.service != options_.service) {
-    return say(back, Refusal{Refusal::Why::kNobody, hello.me.token, 0});
+void StationHub::on_req(const ConnReq& req, const Path& back) {
+  if (req.service != options_.service) {
+    return send_cm(back, ConnRej{ConnRej::Why::kNobody, req.me.connection_id, 0});
   }
-  if (hello.me.station == 0) {  // of nobody
+  if (req.me.station == 0) {  // of nobody
     ++drops_.malformed;
     return;
   }
-  const std::vector<InChannel*> known = in_from(back.to);
-  InChannel* oldest = nullptr;
-  for (InChannel* in : known) {
+  const std::vector<RdmReceiver*> known = in_from(back.to);
+  RdmReceiver* oldest = nullptr;
+  for (RdmReceiver* in : known) {
     if (oldest == nullptr || in->heard() < oldest->heard()) oldest = in;
-    if (in->hello().me.token == hello.me.token) return greeted_again(*in, hello, back);
+    if (in->req().me.connection_id == req.me.connection_id) return on_repeated_req(*in, req, back);
     // Whoever had that address before has gone.
-    if (in->station() != hello.me.station) {
+    if (in->station() != req.me.station) {
       close_source(*in, true);
       oldest = nullptr;
       break;
@@ -225,8 +227,8 @@ void StationHub::greeted(const Hello& hello, const Way& back) {
   }
   if (known.size() >= kMostOfOnePeer && oldest != nullptr) close_source(*oldest, false);
   if (!room_for_context()) return;
-  if (!hello.words.empty() && !sink_->takes_more()) {
-    if (closing_) say(back, Refusal{Refusal::Why::kUnwanted, hello.me.token, 0});
+  if (!req.early_data.empty() && !sink_->takes_more()) {
+    if (closing_) send_cm(back, ConnRej{ConnRej::Why::kUnwanted, req.me.connection_id, 0});
     return;  // he will say it again
   }
   const auto path = os::udp_path_to(back.to, back.from);
@@ -238,73 +240,74 @@ void StationHub::greeted(const Hello& hello, const Way& back) {
   if (free == sources_.end()) sources_.push_back(0);
   Context& context = new_context();
   peers_[back.to].in.push_back(context.number);
-  Welcome welcome;
-  welcome.token = hello.me.token;
-  welcome.me = introduction();
-  welcome.me.token = static_cast<std::uint32_t>(os::random_number()) | 1;
-  welcome.me.context = context.number;
-  welcome.me.path_mtu = std::min(hello.me.path_mtu, path_mtu);
-  welcome.path_mtu = std::min(hello.path_mtu, welcome.me.path_mtu);
-  welcome.raises = hello.raises;
-  welcome.first = Psn(static_cast<std::uint32_t>(os::random_number()));
-  context.in = std::make_unique<InChannel>(*this, hello, welcome, way_between(back.from, back.to),
-                                           source, kLongestMessage);
+  ConnRep rep;
+  rep.connection_id = req.me.connection_id;
+  rep.me = introduction();
+  rep.me.connection_id = static_cast<std::uint32_t>(os::random_number()) | 1;
+  rep.me.context = context.number;
+  rep.me.path_mtu = std::min(req.me.path_mtu, path_mtu);
+  rep.path_mtu = std::min(req.path_mtu, rep.me.path_mtu);
+  rep.raises = req.raises;
+  rep.first = Psn(static_cast<std::uint32_t>(os::random_number()));
+  context.in = std::make_unique<RdmReceiver>(*this, req, rep, path_between(back.from, back.to),
+                                             source, kLongestMessage);
   context.in->hear(now_);
   sources_[place] = context.number;
-  const bool named = !hello.name.is_any() && hello.name.port() == back.to.port();
-  sink_->source_opened(source, named ? hello.name : back.to);
-  say(back, welcome);
-  if (!hello.words.empty()) context.in->greeted_with(hello.words);
+  const bool named = !req.name.is_any() && req.name.port() == back.to.port();
+  sink_->source_opened(source, named ? req.name : back.to);
+  send_cm(back, rep);
+  if (!req.early_data.empty()) context.in->take_early_data(req.early_data);
 }
 
-void StationHub::said(const Refusal& refusal, const Way& back) {
-  OutChannel* out = out_to(back.to);
+void StationHub::on_rej(const ConnRej& rej, const Path& back) {
+  RdmSender* out = out_to(back.to);
   if (out == nullptr) return;
-  switch (refusal.why) {
-    case Refusal::Why::kUnknown:
-      if (out->state() == OutChannel::State::kOpen && out->peer_context() == refusal.context) {
+  switch (rej.why) {
+    case ConnRej::Why::kUnknown:
+      if (out->state() == RdmSender::State::kOpen && out->peer_context() == rej.context) {
         out->lose(link::PeerState::kDied);
       }
       return;
-    case Refusal::Why::kUnwanted:
-      if (out->token() == refusal.token) out->lose(link::PeerState::kRefuses);
+    case ConnRej::Why::kUnwanted:
+      if (out->connection_id() == rej.connection_id) out->lose(link::PeerState::kRefuses);
       return;
-    case Refusal::Why::kNobody:
-      if (out->token() == refusal.token) out->deny();
+    case ConnRej::Why::kNobody:
+      if (out->connection_id() == rej.connection_id) out->deny();
       return;
   }
 }
 
-void StationHub::said(const Farewell& farewell, const Way& back) {
-  if (farewell.answer) return;
-  say(back, Farewell{true, farewell.receiver_token, farewell.sender_token});
-  OutChannel* out = out_to(back.to);
-  if (out != nullptr && out->token() == farewell.receiver_token &&
-      out->peer_token() == farewell.sender_token) {
-    return out->part(farewell.expected, now_);
+void StationHub::on_disconnect(const Disconnect& disconnect, const Path& back) {
+  if (disconnect.answer) return;
+  send_cm(back, Disconnect{true, disconnect.receiver_id, disconnect.sender_id});
+  RdmSender* out = out_to(back.to);
+  if (out != nullptr && out->connection_id() == disconnect.receiver_id &&
+      out->peer_connection_id() == disconnect.sender_id) {
+    return out->part(disconnect.expected, now_);
   }
-  for (InChannel* in : in_from(back.to)) {
-    const std::uint32_t token = in->welcome().me.token;
-    const bool meant = farewell.receiver_token == token || farewell.receiver_token == 0;
-    if (meant && in->hello().me.token == farewell.sender_token) return close_source(*in, false);
+  for (RdmReceiver* in : in_from(back.to)) {
+    const std::uint32_t connection_id = in->rep().me.connection_id;
+    const bool meant = disconnect.receiver_id == connection_id || disconnect.receiver_id == 0;
+    if (meant && in->req().me.connection_id == disconnect.sender_id)
+      return close_source(*in, false);
   }
 }
 
 // The system knows best how much the way carries: anybody can forge what a router says.
-void StationHub::look_at_way(const os::SocketAddress& peer) {
+void StationHub::check_path(const os::SocketAddress& peer) {
   if (os::udp_path_to(peer, socket_.address())) narrow(peer, path_mtu_to(peer));
 }
 
-// The least one where there is no way.
+// The least one where there is no path.
 std::size_t StationHub::path_mtu_to(const os::SocketAddress& peer) const {
   const auto path = os::udp_path_to(peer, socket_.address());
   return path_mtu_within(path ? path.value().mtu : 0, peer.family());
 }
 
 void StationHub::narrow(const os::SocketAddress& peer, std::size_t path_mtu) {
-  if (OutChannel* out = out_to(peer)) out->narrow(path_mtu);
-  for (InChannel* in : in_from(peer)) {
-    if (in->suggest(path_mtu)) say(in->way(), in->welcome());
+  if (RdmSender* out = out_to(peer)) out->narrow(path_mtu);
+  for (RdmReceiver* in : in_from(peer)) {
+    if (in->suggest(path_mtu)) send_cm(in->path(), in->rep());
   }
 }
 
@@ -312,7 +315,7 @@ void StationHub::narrow(const os::SocketAddress& peer, std::size_t path_mtu) {
 // headers. In a request stands the queue key that the peer has drawn: so somebody was there, and
 // nobody can guess it who has not seen packets of the flow. A greeting proves nothing: it may have
 // come before there was somebody.
-bool StationHub::quotes_request(const os::UdpError& error, const OutChannel& out) {
+bool StationHub::quotes_request(const os::UdpError& error, const RdmSender& out) {
   wire::Packet packet;
   const wire::Malformed what = wire::parse(error.quoted(), packet);
   const bool cut_off = what == wire::Malformed::kPadding || what == wire::Malformed::kPayload;
@@ -321,36 +324,36 @@ bool StationHub::quotes_request(const os::UdpError& error, const OutChannel& out
 
 void StationHub::take_errors() {
   while (const auto error = socket_.next_error()) {
-    if (error->what == os::UdpError::What::kTooBig) look_at_way(error->peer);
+    if (error->what == os::UdpError::What::kTooBig) check_path(error->peer);
     if (error->what != os::UdpError::What::kPortUnreachable) continue;
     std::optional<std::uint64_t> gone;  // the station that has been there
-    if (OutChannel* out = out_to(error->peer)) {
+    if (RdmSender* out = out_to(error->peer)) {
       const bool proven = quotes_request(*error, *out);
       if (proven) gone = out->station();
       out->strike(proven);
     }
-    for (InChannel* in : in_from(error->peer)) {
+    for (RdmReceiver* in : in_from(error->peer)) {
       if (in->strike(gone == in->station())) close_source(*in, true);
     }
   }
 }
 
-void StationHub::say(const Way& way, const Greeting& greeting) {
+void StationHub::send_cm(const Path& path, const ConnMessage& message) {
   trains_.flush();
   const std::span<std::byte> place = trains_.place();
   if (place.empty()) return;  // it will be said again
-  const auto mad = write_greeting(greeting);
+  const auto mad = write_conn_message(message);
   wire::Packet packet;
   packet.opcode = opcode_of(wire::Transport::kUnreliableDatagram, wire::Operation::kSendOnly);
   packet.destination = wire::kCmQpn;
-  packet.psn = greeting_psn_;
+  packet.psn = conn_psn_;
   packet.queue_key = wire::kCmQueueKey;
   packet.source = wire::kCmQpn;
-  greeting_psn_ = greeting_psn_.after(1);
+  conn_psn_ = conn_psn_.after(1);
   wire::write_headers(packet, mad.size(), place.data());
   const std::size_t headers = wire::header_bytes(packet);
   std::memcpy(place.data() + headers, mad.data(), mad.size());
-  trains_.add(way, headers + mad.size());
+  trains_.add(path, headers + mad.size());
   trains_.flush();
 }
 
@@ -387,7 +390,7 @@ void StationHub::emit(bool all) {
   }
 }
 
-void StationHub::send_now(OutChannel& channel, os::Time now) {
+void StationHub::send_now(RdmSender& channel, os::Time now) {
   channel.emit(trains_, now);
   trains_.flush();
   activate(channel);

@@ -15,9 +15,9 @@ namespace weft::udp {
 
 // Numbers of contexts.
 struct Neighbour {
-  std::uint32_t out = 0;          // 0: none
-  std::vector<std::uint32_t> in;  // usually one
-  std::weak_ptr<const Way> way;   // that all of them use
+  std::uint32_t out = 0;           // 0: none
+  std::vector<std::uint32_t> in;   // usually one
+  std::weak_ptr<const Path> path;  // that all of them use
 };
 
 // By address. Whoever has no flow is not there.

@@ -116,7 +116,7 @@ TEST(HostileDoor, FlowsTakeNoEnvelope) {
     ForeignPeer impostor(ForeignHand::at_relay(host.address));
     const ForeignHand foreign{host.another};
     const std::uint16_t port = reliable.address.port();
-    // A greeting, and a datagram of reliable datagrams.
+    // A message, and a datagram of reliable datagrams.
     const Bytes packets[] = {
         foreign.packet(host.address, port, pattern(256, 1),
                        [](wire::Packet& packet) {

@@ -79,7 +79,7 @@ TEST(Port4791Relay, AForeignPeersDatagramArrives) {
   on_own_host([](const OwnHost& host) {
     Guarded here(host.address);
     ForeignPeer foreign(host.another);
-    foreign.say(here.peer.address, pattern(1000, 1));
+    foreign.send_cm(here.peer.address, pattern(1000, 1));
     EXPECT_TRUE(hears(here, {&here}, pattern(1000, 1)));
     const link::Arrival& arrival = here.peer.log.messages.at(0).arrival;
     EXPECT_EQ(arrival.operation, link::Operation::kDatagram);
@@ -97,7 +97,7 @@ TEST(Port4791Relay, AllOfAForeignHostIsOneSourceAtPort4791) {
     ForeignPeer two(host.another);
     ForeignPeer third(host.address);
     for (ForeignPeer* each : {&one, &two, &third}) {
-      each->say(here.peer.address, pattern(10, 2));
+      each->send_cm(here.peer.address, pattern(10, 2));
       EXPECT_TRUE(hears(here, {&here}, pattern(10, 2)));
     }
     ASSERT_EQ(here.peer.log.opened.size(), 2U);
@@ -121,18 +121,18 @@ TEST(Port4791Relay, AForeignPeerIsHeardByTheGroupsOfItsPort) {
     ASSERT_TRUE(other_member.ok()) << other_member.error().message;
     ForeignPeer foreign(host.another);
     ASSERT_TRUE(foreign.socket.send_to_group_by(group, exit->index, true).ok());
-    const auto say = [&](std::uint32_t source, std::uint32_t destination) {
+    const auto send_cm = [&](std::uint32_t source, std::uint32_t destination) {
       foreign.send(group, foreign.packet(group, 0, pattern(100, 1), [&](wire::Packet& packet) {
         packet.source = source;
         packet.destination = destination;
       }));
     };
-    say(ForeignHand::kQueuePair, wire::kMulticastQpn);
+    send_cm(ForeignHand::kQueuePair, wire::kMulticastQpn);
     EXPECT_TRUE(hears(here, {&here}, pattern(100, 1)));
     EXPECT_EQ(here.peer.log.messages.back().arrival.tag, link::group_number(group));
     EXPECT_EQ(here.peer.log.opened.back().second, ForeignHand::at_relay(host.another));
-    say(ForeignHand::kQueuePair, queue_pair_at(here.peer.address.port()));
-    say(queue_pair_at(closed.address.port()), wire::kMulticastQpn);
+    send_cm(ForeignHand::kQueuePair, queue_pair_at(here.peer.address.port()));
+    send_cm(queue_pair_at(closed.address.port()), wire::kMulticastQpn);
     const Drops& drops = here.peer.station->drops();
     EXPECT_TRUE(until({&here}, [&] { return drops.wrong_crc + drops.wrong_queue_pair == 2; }));
     EXPECT_EQ(drops.wrong_crc, 1U) << "one of Weft's endpoints sends no such identification";
@@ -147,14 +147,14 @@ TEST(Port4791Relay, AnEndpointOfAnotherProcessHearsThroughTheHolder) {
     Guarded other(host.address);
     ForeignPeer foreign(host.another);
     for (const std::size_t length : {std::size_t{0}, std::size_t{1}, wire::kMaxPathMtu}) {
-      foreign.say(other.peer.address, pattern(length, 3));
+      foreign.send_cm(other.peer.address, pattern(length, 3));
       EXPECT_TRUE(hears(other, {&holder, &other}, pattern(length, 3))) << length;
     }
     EXPECT_EQ(other.peer.log.opened.at(0).second, ForeignHand::at_relay(host.another));
     EXPECT_EQ(holder.relay->counts().handed_on, 3U);
     EXPECT_EQ(other.relay->counts().taken, 0U);
     EXPECT_TRUE(holder.peer.log.messages.empty());
-    foreign.say(holder.peer.address, pattern(5, 4));
+    foreign.send_cm(holder.peer.address, pattern(5, 4));
     EXPECT_TRUE(hears(holder, {&holder, &other}, pattern(5, 4)));
   });
 }
@@ -168,10 +168,10 @@ TEST(Port4791Relay, EndpointsOfOneProcessHearWhicheverOfThemLooks) {
     EXPECT_EQ(one.relay, two.relay);
     EXPECT_NE(one.relay, elsewhere.relay);
     ForeignPeer foreign(host.another);
-    foreign.say(two.peer.address, pattern(50, 5));
+    foreign.send_cm(two.peer.address, pattern(50, 5));
     EXPECT_TRUE(until({&one}, [&] { return one.relay->counts().handed_on == 1; }));
     EXPECT_TRUE(hears(two, {&two}, pattern(50, 5)));
-    foreign.say(one.peer.address, pattern(50, 6));
+    foreign.send_cm(one.peer.address, pattern(50, 6));
     EXPECT_TRUE(until({&two}, [&] { return one.relay->counts().handed_on == 2; }));
     EXPECT_TRUE(hears(one, {&one}, pattern(50, 6)));
   });
@@ -182,12 +182,12 @@ TEST(Port4791Relay, EachAddressHasADoorOfItsOwn) {
     Guarded one(host.address);
     Guarded two(host.another);
     ForeignPeer foreign(host.address);
-    foreign.say(one.peer.address, pattern(20, 7));
-    foreign.say(two.peer.address, pattern(20, 8));
+    foreign.send_cm(one.peer.address, pattern(20, 7));
+    foreign.send_cm(two.peer.address, pattern(20, 8));
     EXPECT_TRUE(hears(one, {&one}, pattern(20, 7)));
     EXPECT_TRUE(hears(two, {&two}, pattern(20, 8)));
     // At another address than its own an endpoint is not, as for anybody else.
-    foreign.say(two.at(host.address), pattern(20, 9));
+    foreign.send_cm(two.at(host.address), pattern(20, 9));
     EXPECT_TRUE(until({&one, &two}, [&] { return one.relay->counts().absent == 1; }));
     EXPECT_EQ(two.peer.log.messages.size(), 1U);
   });
@@ -199,10 +199,10 @@ TEST(Port4791Relay, AWildcardEndpointHearsAtEveryAddress) {
     Guarded besides(host.another);  // hears through the other one
     ForeignPeer foreign(host.address);
     for (const os::SocketAddress& each : {host.address, host.another}) {
-      foreign.say(everywhere.at(each), pattern(30, 10));
+      foreign.send_cm(everywhere.at(each), pattern(30, 10));
       EXPECT_TRUE(hears(everywhere, {&everywhere, &besides}, pattern(30, 10))) << each.text();
     }
-    foreign.say(besides.peer.address, pattern(30, 11));
+    foreign.send_cm(besides.peer.address, pattern(30, 11));
     EXPECT_TRUE(hears(besides, {&everywhere, &besides}, pattern(30, 11)));
     EXPECT_EQ(everywhere.relay->counts().handed_on, 1U);
   });
@@ -214,7 +214,7 @@ TEST(Port4791Relay, AWildcardEndpointHearsWhereAnotherProcessHasOneAddress) {
     Guarded everywhere(host.wildcard);
     ForeignPeer foreign(host.address);
     for (const os::SocketAddress& each : {host.address, host.another}) {
-      foreign.say(everywhere.at(each), pattern(30, 12));
+      foreign.send_cm(everywhere.at(each), pattern(30, 12));
       EXPECT_TRUE(hears(everywhere, {&everywhere, &one_address}, pattern(30, 12))) << each.text();
     }
     EXPECT_EQ(one_address.relay->counts().handed_on, 1U);
@@ -227,7 +227,7 @@ TEST(Port4791Relay, APortThatSomebodyElseHasIsTakenWhenItIsFree) {
     std::optional<os::UdpSocket> other = squatter(host.address);
     Guarded here(host.address);
     ForeignPeer foreign(host.another);
-    foreign.say(here.peer.address, pattern(10, 13));
+    foreign.send_cm(here.peer.address, pattern(10, 13));
     EXPECT_EQ(here.peer.heard(), 0U) << "it is the other one's";
     other.reset();
     // What is sent before is nobody's.
@@ -235,7 +235,7 @@ TEST(Port4791Relay, APortThatSomebodyElseHasIsTakenWhenItIsFree) {
       return !os::UdpSocket::bind(ForeignHand::at_relay(host.address), {});
     };
     EXPECT_TRUE(until({&here}, taken));
-    foreign.say(here.peer.address, pattern(10, 14));
+    foreign.send_cm(here.peer.address, pattern(10, 14));
     EXPECT_TRUE(hears(here, {&here}, pattern(10, 14)));
   });
 }
@@ -253,7 +253,7 @@ TEST(Port4791Relay, WhenTheHolderIsKilledAnotherTakesOver) {
     Guarded one(host.address);
     Guarded two(host.address);
     ForeignPeer foreign(host.another);
-    foreign.say(one.peer.address, pattern(10, 15));
+    foreign.send_cm(one.peer.address, pattern(10, 15));
     EXPECT_TRUE(hears(one, {&one, &two}, pattern(10, 15))) << "through the first process";
     EXPECT_EQ(one.relay->counts().taken, 0U);
     holder.reset();
@@ -261,7 +261,7 @@ TEST(Port4791Relay, WhenTheHolderIsKilledAnotherTakesOver) {
     for (Guarded* each : {&one, &two}) {
       const std::size_t before = each->peer.log.messages.size();
       EXPECT_TRUE(until({&one, &two}, [&] {
-        foreign.say(each->peer.address, pattern(10, 16));
+        foreign.send_cm(each->peer.address, pattern(10, 16));
         return each->peer.log.messages.size() > before;
       }));
     }
@@ -285,7 +285,7 @@ TEST(Port4791Relay, WhoSleepsIsWokenUp) {
       return woken;
     };
     ASSERT_TRUE(falls_asleep(holder) && falls_asleep(other));
-    foreign.say(other.peer.address, pattern(10, 17));
+    foreign.send_cm(other.peer.address, pattern(10, 17));
     EXPECT_TRUE(is_woken(holder));
     holder.peer.station->poll(holder.peer.log);
     EXPECT_EQ(holder.relay->counts().handed_on, 1U) << "by the first poll after sleep";
@@ -304,7 +304,7 @@ TEST(Port4791Relay, WhatIsForNobodyDoesNotKeepItAwake) {
       Guarded left(host.address);
       gone = left.peer.address;
     }
-    foreign.say(gone, pattern(10, 18));
+    foreign.send_cm(gone, pattern(10, 18));
     EXPECT_TRUE(until({&here}, [&] { return here.relay->counts().absent == 1; }));
     EXPECT_EQ(here.peer.station->dropped_packets(),
               "at port 4791: 1 for an endpoint that is not there");
@@ -326,7 +326,7 @@ TEST(Port4791Relay, ACaptureShowsPacketsAsTheyCameToTheHost) {
       changed.back() ^= std::byte{1};
       foreign.send(ForeignHand::at_relay(host.address), changed);
     }
-    foreign.say(other.peer.address, pattern(10, 20));
+    foreign.send_cm(other.peer.address, pattern(10, 20));
     EXPECT_TRUE(hears(other, {&holder, &other}, pattern(10, 20)));
     ASSERT_EQ(of_holder.entries.size(), 1U);
     EXPECT_EQ(of_holder.entries[0].remark, "dropped: its ICRC is wrong");
@@ -348,7 +348,7 @@ TEST(Port4791Relay, WhatComesWhileNobodyLooksIsCountedAndTheRestArrives) {
     ForeignPeer foreign(host.another);
     std::uint64_t sent = 0;
     do {
-      for (int i = 0; i < 100; ++i, ++sent) foreign.say(here.peer.address, pattern(4000, 21));
+      for (int i = 0; i < 100; ++i, ++sent) foreign.send_cm(here.peer.address, pattern(4000, 21));
     } while (here.relay->counts().unread == 0 && sent < 1'000'000);
     const auto& messages = here.peer.log.messages;
     EXPECT_TRUE(
@@ -365,7 +365,7 @@ TEST(Port4791Relay, AFloodTakesItsTurns) {
     Guarded other(host.address);
     ForeignPeer foreign(host.another);
     constexpr unsigned kMany = 200;
-    for (unsigned i = 0; i < kMany; ++i) foreign.say(other.peer.address, pattern(10, i));
+    for (unsigned i = 0; i < kMany; ++i) foreign.send_cm(other.peer.address, pattern(10, i));
     unsigned most = 0;
     const auto all_gone = [&] {
       const std::uint64_t before = holder.relay->counts().handed_on;

@@ -50,8 +50,8 @@ std::size_t write_envelope(const os::Datagram& packet, std::uint32_t queue_pair,
   wire::store<std::uint16_t>(out + kPortAt, route.source_port);
   std::memcpy(out + kSourceAt, route.source.data(), route.source.size());
   std::memcpy(out + kEnvelopeHeader, packet.bytes.data(), packet.bytes.size());
-  const auto way = route_between(packet.to, addressee(packet, queue_pair));
-  wire::store_icrc(out + length, wire::icrc(way, {out, length}));
+  const auto path = route_between(packet.to, addressee(packet, queue_pair));
+  wire::store_icrc(out + length, wire::icrc(path, {out, length}));
   return length + wire::kIcrcBytes;
 }
 

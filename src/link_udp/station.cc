@@ -20,56 +20,56 @@ class StationFlow final : public link::Flow {
   StationFlow(StationHub& hub, std::uint32_t context) : hub_(hub), context_(context) {}
   ~StationFlow() override {
     try {
-      if (OutChannel* out = channel()) out->let_go();
+      if (RdmSender* out = channel()) out->let_go();
     } catch (const std::bad_alloc&) {
       // It is forgotten with the station.
     }
   }
 
   link::Outcome send(const link::SendRequest& request) override {
-    OutChannel* out = channel();
+    RdmSender* out = channel();
     return out == nullptr ? gone() : out->send(request);
   }
   link::Outcome access(const link::AccessRequest& request) override {
-    OutChannel* out = channel();
+    RdmSender* out = channel();
     return out == nullptr ? gone() : out->access(request);
   }
   link::Outcome atomic(const link::AtomicRequest& request) override {
-    OutChannel* out = channel();
+    RdmSender* out = channel();
     return out == nullptr ? gone() : out->atomic(request);
   }
   bool reached() const override {
-    OutChannel* out = channel();
-    return out == nullptr || out->state() != OutChannel::State::kAsking;
+    RdmSender* out = channel();
+    return out == nullptr || out->state() != RdmSender::State::kAsking;
   }
   void doubt() override {
-    if (OutChannel* out = channel()) out->doubt();
+    if (RdmSender* out = channel()) out->doubt();
   }
   bool busy() const override {
-    OutChannel* out = channel();
+    RdmSender* out = channel();
     return out != nullptr && (out->busy() || out->ready());
   }
   bool ready() const override {
-    OutChannel* out = channel();
+    RdmSender* out = channel();
     return out != nullptr && out->ready();
   }
   void progress(link::FlowSink& sink) override {
-    if (OutChannel* out = channel()) out->report(sink);
+    if (RdmSender* out = channel()) out->report(sink);
   }
   link::PeerState check_peer(link::FlowSink& sink) override {
-    OutChannel* out = channel();
+    RdmSender* out = channel();
     if (out == nullptr) return link::PeerState::kDied;
     out->report(sink);
     return out->peer_state();
   }
   bool cancel(void* cookie, link::FlowSink& sink) override {
-    OutChannel* out = channel();
+    RdmSender* out = channel();
     if (out == nullptr || !out->cancel(cookie)) return false;
     out->report(sink);
     return true;
   }
   void give_up(link::FlowSink& sink) override {
-    OutChannel* out = channel();
+    RdmSender* out = channel();
     if (out == nullptr) return;
     out->give_up();
     out->report(sink);
@@ -79,7 +79,7 @@ class StationFlow final : public link::Flow {
 
  private:
   static link::Outcome gone() { return link::Outcome::failed(ECONNRESET); }
-  OutChannel* channel() const {
+  RdmSender* channel() const {
     StationHub::Context* context = hub_.find_context(context_);
     return context != nullptr ? context->out.get() : nullptr;
   }
@@ -103,7 +103,7 @@ StationHub::StationHub(os::UdpSocket socket, const StationOptions& options)
       station_(os::random_number() | 1),
       trains_(socket_, options.capture),
       memory_(options.regions, options.domain, options.served),
-      greeting_psn_(static_cast<std::uint32_t>(os::random_number())) {}
+      conn_psn_(static_cast<std::uint32_t>(os::random_number())) {}
 
 Status StationHub::open() {
   auto bell = os::Event::create();
@@ -202,19 +202,19 @@ unsigned StationHub::poll(link::InboxSink& sink) {
 
 bool StationHub::accept(link::InboxSink& sink, const link::Offer& offer,
                         std::span<const LocalRange> pieces, std::uint64_t length, void* cookie) {
-  InChannel* from = source(offer.source);
+  RdmReceiver* from = source(offer.source);
   if (from == nullptr) {
     sink.received(cookie, ECONNRESET);
   } else if (offer.exchange == 0) {
     from->place(pieces, length, cookie);
   } else {
-    way_back(*from).accept(offer, from->identity(), pieces, length, cookie);
+    return_path(*from).accept(offer, from->identity(), pieces, length, cookie);
   }
   return true;  // whether the offer stands is the peer's answer
 }
 
 void StationHub::acknowledge(const link::Offer& offer) {
-  InChannel* from = source(offer.source);
+  RdmReceiver* from = source(offer.source);
   if (from != nullptr) from->acknowledge(offer.exchange);
 }
 
@@ -226,7 +226,7 @@ void StationHub::report_received() {
 }
 
 void StationHub::refuse(link::InboxSink& sink, std::uint32_t number) {
-  InChannel* channel = source(number);
+  RdmReceiver* channel = source(number);
   if (channel == nullptr || channel->is_shut()) return;
   channel->shut();
   abandon_receives_from(number);

@@ -72,7 +72,7 @@ struct BrokenOffTest : StationArrivingTest {
   Stranger stranger;
   std::uint32_t number = 0;
 
-  void say(Operation operation, std::size_t length, std::uint64_t announced = 0) {
+  void send_cm(Operation operation, std::size_t length, std::uint64_t announced = 0) {
     Bytes payload(length);
     MessageHeader header;
     header.length = announced;
@@ -81,7 +81,7 @@ struct BrokenOffTest : StationArrivingTest {
   }
   void begin() {
     ASSERT_TRUE(stranger.agree(b));
-    say(Operation::kSendFirst, 1024, 50'000);
+    send_cm(Operation::kSendFirst, 1024, 50'000);
     ASSERT_TRUE(until({&b}, [&] { return b.log.messages.size() == 1; }));
     EXPECT_EQ(b.log.messages[0].error, -1);
   }
@@ -94,7 +94,7 @@ struct BrokenOffTest : StationArrivingTest {
 
 TEST_F(BrokenOffTest, ByItsSenderWhoLeaves) {
   begin();
-  stranger.send(b, Stranger::greeting(Farewell{false, 1, stranger.welcome.me.token}));
+  stranger.send(b, Stranger::message(Disconnect{false, 1, stranger.rep.me.connection_id}));
   expect_broken();
 }
 
@@ -102,21 +102,21 @@ TEST_F(BrokenOffTest, ByItsReceiverWhoListensNoMore) {
   begin();
   b.station->refuse(b.log, b.log.opened[0].first);
   expect_broken();
-  say(Operation::kSendLast, 100);
+  send_cm(Operation::kSendLast, 100);
   for (int i = 0; i < 20; ++i) b.poll();
   EXPECT_EQ(b.log.messages.size(), 1U);
 }
 
 TEST_F(BrokenOffTest, ByAnEndThatComesTooSoon) {
   begin();
-  say(Operation::kSendLast, 100);
+  send_cm(Operation::kSendLast, 100);
   expect_broken();
   EXPECT_EQ(b.station->taken().senseless, 1U);
 }
 
 TEST_F(BrokenOffTest, ByMoreThanWasAnnounced) {
   begin();
-  for (int i = 0; i < 60; ++i) say(Operation::kSendMiddle, 1024);
+  for (int i = 0; i < 60; ++i) send_cm(Operation::kSendMiddle, 1024);
   expect_broken();
   EXPECT_GE(b.station->taken().refused, 1U);
 }

@@ -19,14 +19,14 @@ struct StationDeathTest : ::testing::Test {
     b.flows.push_back(std::move(b.station->connect(stranger.socket->address(), true)).value());
     link::Flow* flow = b.flows.back().get();
     const bool reached = until({&b}, [&] {
-      for (const Greeting& said : stranger.hear()) {
-        const auto* asked = std::get_if<Hello>(&said);
+      for (const ConnMessage& said : stranger.hear()) {
+        const auto* asked = std::get_if<ConnReq>(&said);
         if (asked == nullptr) continue;
-        Welcome welcome;
-        welcome.token = asked->me.token;
-        welcome.me = stranger.hello().me;
-        welcome.path_mtu = 1024;
-        stranger.send(b, Stranger::greeting(welcome));
+        ConnRep rep;
+        rep.connection_id = asked->me.connection_id;
+        rep.me = stranger.req().me;
+        rep.path_mtu = 1024;
+        stranger.send(b, Stranger::message(rep));
       }
       return flow->reached();
     });
@@ -75,7 +75,7 @@ TEST_F(StationDeathTest, OneErrorIsEnoughThatQuotesARequest) {
 // What anybody may have been told, anybody may quote.
 TEST_F(StationDeathTest, OneErrorIsNotEnoughThatQuotesNothingOfTheFlow) {
   ASSERT_TRUE(stranger.agree(b));
-  stranger.welcome.me.context ^= 0x8000;
+  stranger.rep.me.context ^= 0x8000;
   stranger.send(b, stranger.message(0, {}, 10));
   stranger.socket.reset();
   const auto before = b.station->sent();

@@ -82,23 +82,23 @@ class Flood {
 
   // Agrees upon a flow, anew now and then, and upon one in the other direction when asked.
   void greet() {
-    Hello hello = insider_.hello();
-    hello.me.token = ++token_;
-    count(insider_, Stranger::greeting(hello));
+    ConnReq req = insider_.req();
+    req.me.connection_id = ++connection_id_;
+    count(insider_, Stranger::message(req));
   }
   void listen() {
-    for (const Greeting& said : insider_.hear()) {
-      if (const auto* welcome = std::get_if<Welcome>(&said)) {
-        insider_.welcome = thief_.welcome = *welcome;
+    for (const ConnMessage& said : insider_.hear()) {
+      if (const auto* rep = std::get_if<ConnRep>(&said)) {
+        insider_.rep = thief_.rep = *rep;
         next_ = 0;
-      } else if (const auto* hello = std::get_if<Hello>(&said)) {
-        asked_ = *hello;
-        Welcome answer;
-        answer.token = hello->me.token;
-        answer.me = insider_.hello().me;
+      } else if (const auto* req = std::get_if<ConnReq>(&said)) {
+        asked_ = *req;
+        ConnRep answer;
+        answer.connection_id = req->me.connection_id;
+        answer.me = insider_.req().me;
         answer.first = Psn(0xFF'FFF0);
         answer.path_mtu = answer.me.path_mtu;
-        count(insider_, Stranger::greeting(answer));
+        count(insider_, Stranger::message(answer));
       }
     }
   }
@@ -153,7 +153,7 @@ class Flood {
         length_ = 1 + dice_() % 300;
         return;
       case Kind::kGreeting:
-        length_ = Stranger::greeting(insider_.hello()).size();
+        length_ = Stranger::message(insider_.req()).size();
         return;
       case Kind::kNotice:
         opcode_ = wire::kCongestionNotification;
@@ -182,7 +182,7 @@ class Flood {
   }
   void write(Kind kind, std::byte* out) {
     if (kind == Kind::kNoise) return noise({out, length_});
-    const Bytes bytes = kind == Kind::kGreeting ? greeting() : of_flow(kind == Kind::kAnswer);
+    const Bytes bytes = kind == Kind::kGreeting ? message() : of_flow(kind == Kind::kAnswer);
     std::copy_n(bytes.begin(), length_, out);
   }
   void noise(std::span<std::byte> out) {
@@ -193,27 +193,29 @@ class Flood {
       bytes[dice_() % bytes.size()] ^= static_cast<std::byte>(1 + dice_() % 255);
     }
   }
-  Bytes greeting() {
-    const std::uint32_t token = dice_.one_of({token_, std::uint32_t(dice_()), asked_.me.token});
+  Bytes message() {
+    const std::uint32_t connection_id =
+        dice_.one_of({connection_id_, std::uint32_t(dice_()), asked_.me.connection_id});
     switch (dice_() % 6) {
       case 0:
-        return Stranger::greeting(insider_.welcome);
+        return Stranger::message(insider_.rep);
       case 1:
-        return Stranger::greeting(Refusal{Refusal::Why::kUnknown, token, asked_.me.context});
+        return Stranger::message(ConnRej{ConnRej::Why::kUnknown, connection_id, asked_.me.context});
       case 2:
-        return Stranger::greeting(Refusal{Refusal::Why::kUnwanted, token, 0});
+        return Stranger::message(ConnRej{ConnRej::Why::kUnwanted, connection_id, 0});
       case 3:
-        return Stranger::greeting(Farewell{dice_.once_in(2), token, insider_.welcome.me.token});
+        return Stranger::message(
+            Disconnect{dice_.once_in(2), connection_id, insider_.rep.me.connection_id});
       default:
-        Hello hello = insider_.hello();
-        hello.me.token = token;
-        hello.me.path_mtu = dice_.one_of({256UL, 512UL, 1024UL, 4096UL});
-        hello.path_mtu = dice_.one_of({256UL, 1024UL, 2048UL});
-        return Stranger::greeting(hello);
+        ConnReq req = insider_.req();
+        req.me.connection_id = connection_id;
+        req.me.path_mtu = dice_.one_of({256UL, 512UL, 1024UL, 4096UL});
+        req.path_mtu = dice_.one_of({256UL, 1024UL, 2048UL});
+        return Stranger::message(req);
     }
   }
   Bytes of_flow(bool answer) {
-    const Introduction& me = answer ? asked_.me : insider_.welcome.me;
+    const Introduction& me = answer ? asked_.me : insider_.rep.me;
     wire::Packet packet;
     packet.opcode = opcode_;
     packet.destination = me.queue_pair;
@@ -221,7 +223,7 @@ class Flood {
     packet.queue_key = me.queue_key;
     packet.source = queue_pair_at(address().port());
     packet.psn = answer ? Psn(0xFF'FFF0).after(static_cast<std::int32_t>(dice_() % 64))
-                        : insider_.welcome.first.after(static_cast<std::int32_t>(next_));
+                        : insider_.rep.first.after(static_cast<std::int32_t>(next_));
     if (!answer && dice_.once_in(2)) ++next_;
     packet.ack_request = dice_.once_in(8);
     packet.syndrome = dice_.one_of({0x1F, 0x1F, 0x60, 0x62, 0x63, 0x2E, 0x72});
@@ -233,7 +235,7 @@ class Flood {
     message_.resize(payload_);
     if (payload_ >= kMessageHeader && !answer) write_header(header(), message_.data());
     if (opcode_ == wire::kCongestionNotification && dice_.once_in(2)) {
-      wire::store<std::uint32_t>(message_.data(), asked_.me.token);
+      wire::store<std::uint32_t>(message_.data(), asked_.me.connection_id);
     }
     return Stranger::packet(packet, message_);
   }
@@ -293,8 +295,8 @@ class Flood {
   Dice dice_;
   Stranger insider_{true};
   Stranger thief_{true};
-  Hello asked_;  // of the victim, for a flow to the insider
-  std::uint32_t token_ = 0;
+  ConnReq asked_;  // of the victim, for a flow to the insider
+  std::uint32_t connection_id_ = 0;
   std::uint32_t next_ = 0;
   std::uint64_t sent_ = 0;
   std::size_t length_ = 0;  // of the packets of a train

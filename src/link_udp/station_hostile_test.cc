@@ -5,9 +5,9 @@
 #include <cstring>
 
 #include "os/runtime_dir.h"
-#include "out_channel.h"
+#include "rdm_sender.h"
 #include "stranger.h"
-#include "transport/pieces.h"
+#include "transport/fragments.h"
 #include "wire/endian.h"
 
 namespace weft::udp {
@@ -112,16 +112,16 @@ TEST_F(StationHostileTest, ChangedCopiesOfRealPacketsDisturbNobody) {
     Bytes bytes;
     switch (random() % 8) {
       case 0:
-        bytes = Stranger::greeting(stranger.hello());
+        bytes = Stranger::message(stranger.req());
         break;
       case 1:
-        bytes = Stranger::greeting(stranger.welcome);
+        bytes = Stranger::message(stranger.rep);
         break;
       case 2:
-        bytes = Stranger::greeting(Refusal{Refusal::Why::kUnknown, 1, stranger.welcome.me.context});
+        bytes = Stranger::message(ConnRej{ConnRej::Why::kUnknown, 1, stranger.rep.me.context});
         break;
       case 3:
-        bytes = Stranger::greeting(Farewell{false, 1, 0});
+        bytes = Stranger::message(Disconnect{false, 1, 0});
         break;
       case 4:
         bytes = stranger.of_flow(Operation::kWriteOnly, number, pattern(100, 1));
@@ -156,11 +156,11 @@ TEST_F(StationHostileTest, ChangedCopiesOfRealPacketsDisturbNobody) {
 TEST_F(StationHostileTest, AFlowIsItsOwnersOnly) {
   ASSERT_TRUE(stranger.agree(b));
   Stranger thief;
-  thief.welcome = stranger.welcome;
+  thief.rep = stranger.rep;
   thief.send(b, thief.message(0, {}, 50));
   ASSERT_TRUE(until({&a, &b}, [&] { return b.station->drops().wrong_peer == 1; }));
   EXPECT_TRUE(b.log.messages.empty());
-  stranger.welcome.me.queue_key ^= 1;
+  stranger.rep.me.queue_key ^= 1;
   stranger.send(b, stranger.message(0, {}, 50));
   ASSERT_TRUE(until({&a, &b}, [&] { return b.station->drops().wrong_queue_key == 1; }));
   EXPECT_TRUE(b.log.messages.empty());
@@ -168,9 +168,9 @@ TEST_F(StationHostileTest, AFlowIsItsOwnersOnly) {
 
 // Whom this end asks for an answer is the station of nobody until it has answered.
 TEST_F(StationHostileTest, NobodysStationIsNotListenedTo) {
-  Hello hello = stranger.hello();
-  hello.me.station = 0;
-  stranger.send(b, Stranger::greeting(hello));
+  ConnReq req = stranger.req();
+  req.me.station = 0;
+  stranger.send(b, Stranger::message(req));
   ASSERT_TRUE(until({&a, &b}, [&] { return b.station->drops().malformed == 1; }));
   EXPECT_EQ(b.log.opened.size(), 1U);
 }
@@ -188,8 +188,8 @@ TEST_P(StationThirdPartyTest, TakesNoMessageAndFillsNoReceiveOfAnother) {
   if (GetParam()) {
     Stranger spy;
     ASSERT_TRUE(spy.agree(a));
-    stranger.station = spy.welcome.me.station;
-    spy.send(a, Stranger::greeting(Farewell{false, 1, spy.welcome.me.token}));
+    stranger.station = spy.rep.me.station;
+    spy.send(a, Stranger::message(Disconnect{false, 1, spy.rep.me.connection_id}));
   }
   link::Flow* back = connect(b, a);
   ASSERT_NE(back, nullptr);
@@ -251,25 +251,25 @@ TEST_F(StationHostileTest, ErrorsThatNoLinkHasDoNotReachTheProgram) {
     request.cookie = reinterpret_cast<void*>(i);
     ASSERT_EQ(c.flows[0]->atomic(request).state, link::Outcome::State::kPending);
   }
-  Hello asked;
+  ConnReq asked;
   ASSERT_TRUE(until({&c}, [&] {
-    for (const Greeting& said : stranger.hear()) {
-      if (const auto* hello = std::get_if<Hello>(&said)) return asked = *hello, true;
+    for (const ConnMessage& said : stranger.hear()) {
+      if (const auto* req = std::get_if<ConnReq>(&said)) return asked = *req, true;
     }
     return false;
   }));
-  Welcome welcome;
-  welcome.token = asked.me.token;
-  welcome.me = stranger.hello().me;
-  welcome.path_mtu = welcome.me.path_mtu;
-  stranger.send(c, Stranger::greeting(welcome));
+  ConnRep rep;
+  rep.connection_id = asked.me.connection_id;
+  rep.me = stranger.req().me;
+  rep.path_mtu = rep.me.path_mtu;
+  stranger.send(c, Stranger::message(rep));
   ASSERT_TRUE(stranger.agree(c));
   for (std::uint32_t i = 0; i < std::size(errors); ++i) {
     MessageHeader header;
     header.kind = Kind::kResult;
     header.exchange = 2 + i;  // the first number of a station is 2
     header.tag = errors[i];
-    header.data = flow_identity(asked.me.token, welcome.me.token);
+    header.data = flow_identity(asked.me.connection_id, rep.me.connection_id);
     Bytes bytes(kMessageHeader);
     header.length = 1000 + i;  // no refusal
     write_header(header, bytes.data());
@@ -323,10 +323,10 @@ void send_pieces(Stranger& from, Peer& to, const Bytes& packet, const Introducti
   settings.destination = end.queue_pair;
   settings.context = end.context;
   settings.queue_key = end.queue_key;
-  transport::PacketCutter cutter(settings, static_cast<std::uint32_t>(os::random_number()));
-  cutter.cut(packet, 256);
+  transport::Fragmenter fragmenter(settings, static_cast<std::uint32_t>(os::random_number()));
+  fragmenter.cut(packet, 256);
   Bytes place(wire::kMaxHeaderBytes + 256);
-  while (const std::size_t length = cutter.next(place)) {
+  while (const std::size_t length = fragmenter.next(place)) {
     from.send(to, {place.begin(), place.begin() + static_cast<std::ptrdiff_t>(length)});
   }
 }
@@ -334,7 +334,7 @@ void send_pieces(Stranger& from, Peer& to, const Bytes& packet, const Introducti
 TEST_F(StationHostileTest, PiecesAreBelievedNoMoreThanWholePackets) {
   Stranger thief;
   ASSERT_TRUE(stranger.agree(b));
-  const Introduction& end = stranger.welcome.me;
+  const Introduction& end = stranger.rep.me;
   const Bytes packet = stranger.message(0, {}, 900);
   const auto drops = [this] { return b.station->drops(); };
 
@@ -379,32 +379,32 @@ TEST_F(StationHostileTest, PiecesAreBelievedNoMoreThanWholePackets) {
 
 // Of the address alone, which anybody can forge, no flow becomes narrower.
 TEST_F(StationHostileTest, WhoDoesNotKnowTheFlowDoesNotChangeIt) {
-  const auto flow_of = [&](const Hello& hello) -> std::optional<Welcome> {
-    stranger.send(b, Stranger::greeting(hello));
-    std::optional<Welcome> answer;
+  const auto flow_of = [&](const ConnReq& req) -> std::optional<ConnRep> {
+    stranger.send(b, Stranger::message(req));
+    std::optional<ConnRep> answer;
     until({&a, &b}, [&] {
-      for (const Greeting& said : stranger.hear()) {
-        const auto* welcome = std::get_if<Welcome>(&said);
-        if (welcome != nullptr && welcome->token == hello.me.token) answer = *welcome;
+      for (const ConnMessage& said : stranger.hear()) {
+        const auto* rep = std::get_if<ConnRep>(&said);
+        if (rep != nullptr && rep->connection_id == req.me.connection_id) answer = *rep;
       }
       return answer.has_value();
     });
     return answer;
   };
-  const Hello right = stranger.hello();
+  const ConnReq right = stranger.req();
   const auto first = flow_of(right);
   ASSERT_TRUE(first);
   EXPECT_EQ(first->path_mtu, 1024U);
-  Hello forged = right;
-  forged.me.token = right.me.token + 1;
+  ConnReq forged = right;
+  forged.me.connection_id = right.me.connection_id + 1;
   forged.me.path_mtu = forged.path_mtu = 256;
   ASSERT_TRUE(flow_of(forged));
   const auto again = flow_of(right);
   ASSERT_TRUE(again);
-  EXPECT_EQ(again->me.token, first->me.token);
+  EXPECT_EQ(again->me.connection_id, first->me.connection_id);
   EXPECT_EQ(again->me.path_mtu, 1024U);
   EXPECT_EQ(again->path_mtu, 1024U);
-  Hello narrower = right;
+  ConnReq narrower = right;
   narrower.me.path_mtu = 512;
   const auto known = flow_of(narrower);
   ASSERT_TRUE(known);
@@ -423,9 +423,9 @@ constexpr std::uint32_t kGreetings = 70'000;
 // As often as there are numbers of flows, and more.
 TEST_F(StationHostileTest, AStrangerWhoGreetsWithoutEndDisturbsNobody) {
   for (std::uint32_t round = 1; round <= kGreetings; ++round) {
-    Hello hello = stranger.hello();
-    hello.me.token = round;
-    stranger.send(b, Stranger::greeting(hello));
+    ConnReq req = stranger.req();
+    req.me.connection_id = round;
+    stranger.send(b, Stranger::message(req));
     go_on(static_cast<int>(round));
   }
   expect_all_arrived();
@@ -436,14 +436,14 @@ TEST_F(StationHostileTest, AStrangerWhoGreetsWithoutEndDisturbsNobody) {
 TEST_F(StationHostileTest, LargerPacketsAreAgreedToOnceForEachNumber) {
   ASSERT_TRUE(stranger.agree(b));
   const auto ask = [&](unsigned raises, std::size_t path_mtu) {
-    Hello hello = stranger.hello();
-    hello.raises = static_cast<std::uint8_t>(raises);
-    hello.path_mtu = hello.me.path_mtu = path_mtu;
-    stranger.send(b, Stranger::greeting(hello));
-    std::optional<Welcome> answer;
+    ConnReq req = stranger.req();
+    req.raises = static_cast<std::uint8_t>(raises);
+    req.path_mtu = req.me.path_mtu = path_mtu;
+    stranger.send(b, Stranger::message(req));
+    std::optional<ConnRep> answer;
     EXPECT_TRUE(until({&b}, [&] {
-      for (const Greeting& said : stranger.hear()) {
-        if (const auto* welcome = std::get_if<Welcome>(&said)) answer = *welcome;
+      for (const ConnMessage& said : stranger.hear()) {
+        if (const auto* rep = std::get_if<ConnRep>(&said)) answer = *rep;
       }
       return answer.has_value();
     }));
@@ -460,40 +460,41 @@ TEST_F(StationHostileTest, LargerPacketsAreAgreedToOnceForEachNumber) {
 }
 
 // The address of a CNP can be forged, and its queue pair is the port. What an attacker cannot know
-// is the token that the two ends of the flow have agreed on.
+// is the connection id that the two ends of the flow have agreed on.
 TEST_F(StationHostileTest, ANotificationWithoutTheTokenOfTheFlowSlowsNothingDown) {
   stranger.agree(b);
   b.flows.push_back(std::move(b.station->connect(stranger.socket->address(), false)).value());
-  std::optional<Hello> asked;
+  std::optional<ConnReq> asked;
   ASSERT_TRUE(until({&b}, [&] {
-    for (const Greeting& said : stranger.hear()) {
-      if (const auto* hello = std::get_if<Hello>(&said)) asked = *hello;
+    for (const ConnMessage& said : stranger.hear()) {
+      if (const auto* req = std::get_if<ConnReq>(&said)) asked = *req;
     }
     return asked.has_value();
   }));
-  const auto notify = [&](std::uint32_t token) {
+  const auto notify = [&](std::uint32_t connection_id) {
     wire::Packet headers;
     headers.opcode = wire::kCongestionNotification;
     headers.becn = true;
     headers.destination = queue_pair_at(b.address.port());
     Bytes reserved(16);
-    wire::store<std::uint32_t>(reserved.data(), token);
+    wire::store<std::uint32_t>(reserved.data(), connection_id);
     stranger.send(b, Stranger::packet(headers, reserved));
   };
   const std::uint64_t before = b.station->drops().unknown_flow;
-  for (const std::uint32_t token : {0U, 1U, ~asked->me.token}) notify(token);
+  for (const std::uint32_t connection_id : {0U, 1U, ~asked->me.connection_id})
+    notify(connection_id);
   ASSERT_TRUE(until({&b}, [&] { return b.station->drops().unknown_flow == before + 3; }));
   EXPECT_EQ(b.station->taken().notices, 0U);
-  notify(asked->me.token);
+  notify(asked->me.connection_id);
   ASSERT_TRUE(until({&b}, [&] { return b.station->taken().notices == 1; }));
 }
 
 // Errors come back at once from the port of one who has gone; what it had sent before counts first.
 TEST_F(StationHostileTest, WhatWaitsOfOneWhoHasGoneIsHeardFirst) {
   ASSERT_TRUE(stranger.agree(b));
-  for (int i = 0; i < 100; ++i) stranger.send(b, Stranger::greeting(stranger.hello()));
+  for (int i = 0; i < 100; ++i) stranger.send(b, Stranger::message(stranger.req()));
   for (std::uint32_t i = 0; i < 50; ++i) stranger.send(b, stranger.message(i, {}, 50));
-  stranger.send(b, Stranger::greeting(Farewell{false, 1, stranger.welcome.me.token}));
+  stranger.send(b, Stranger::message(Disconnect{false, 1, stranger.rep.me.connection_id}));
   stranger.socket.reset();
   ASSERT_TRUE(until({&b}, [&] { return !b.log.closed.empty(); }));
   EXPECT_EQ(b.log.messages.size(), 50u);

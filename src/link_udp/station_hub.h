@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "hub.h"
-#include "in_channel.h"
 #include "link_udp/station.h"
 #include "operation.h"
 #include "os/event.h"
 #include "os/timer.h"
-#include "out_channel.h"
 #include "packet_check.h"
 #include "peer_table.h"
+#include "rdm_receiver.h"
+#include "rdm_sender.h"
 #include "transport/congestion_notifier.h"
 
 namespace weft::udp {
@@ -27,7 +27,7 @@ class StationHub final : public Station, public Hub {
   Status open();
 
   Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer, bool insists) override;
-  Bustle bustle() const override;
+  Activity activity() const override;
   const Drops& drops() const override { return drops_; }
   Taken taken() const override;
   std::uint64_t sent() const override { return trains_.packets(); }
@@ -48,8 +48,8 @@ class StationHub final : public Station, public Hub {
   // A context, by whose number packets name their flow.
   struct Context {
     std::uint32_t number = 0;
-    std::unique_ptr<OutChannel> out;
-    std::unique_ptr<InChannel> in;
+    std::unique_ptr<RdmSender> out;
+    std::unique_ptr<RdmReceiver> in;
     bool active = false;  // it is in active_
     bool seen_idle = false;
     os::Time watched_at{};   // when it is looked at whether its peer lives
@@ -80,17 +80,17 @@ class StationHub final : public Station, public Hub {
   memory::OwnMemory& memory() override { return memory_; }
   void narrow(const os::SocketAddress& peer, std::size_t path_mtu) override;
   std::size_t path_mtu_to(const os::SocketAddress& peer) const override;
-  void activate(OutChannel& channel) override { activate(channel.context(), channel.due()); }
-  void send_now(OutChannel& channel, os::Time now) override;
-  void say(const Way& way, const Greeting& greeting) override;
+  void activate(RdmSender& channel) override { activate(channel.context(), channel.due()); }
+  void send_now(RdmSender& channel, os::Time now) override;
+  void send_cm(const Path& path, const ConnMessage& message) override;
   std::uint32_t name_exchange(Operation& operation) override;
   void forget_exchange(std::uint32_t exchange) override { exchanges_.erase(exchange); }
   Operation* find_exchange(std::uint32_t exchange, std::uint64_t flow) override;
   Operation* find_receive(std::uint32_t exchange, std::uint32_t source) override;
   Operation* find_taker(const link::Offer& offer) override;
   bool waits_for(std::uint64_t station) const override;
-  OutChannel& way_back(const InChannel& channel) override;
-  bool owes_too_much(const InChannel& channel) override;
+  RdmSender& return_path(const RdmReceiver& channel) override;
+  bool owes_too_much(const RdmReceiver& channel) override;
   Budget& packet_memory() override { return packet_memory_; }
   Budget& message_memory() override { return message_memory_; }
   FreeOperations& free_operations() override { return free_operations_; }
@@ -103,20 +103,20 @@ class StationHub final : public Station, public Hub {
   // Contexts (contexts.cc).
   bool room_for_context() const;
   Context& new_context();
-  std::shared_ptr<const Way> way_between(const os::SocketAddress& from,
-                                         const os::SocketAddress& to);
+  std::shared_ptr<const Path> path_between(const os::SocketAddress& from,
+                                           const os::SocketAddress& to);
   Context* find_context(std::uint32_t number);
   void close_context(Context& context);
   void destroy(std::unique_ptr<Context>& context);
   static void count_in(Taken& taken, const Context& context);
   void activate(std::uint32_t number, os::Time due);
-  OutChannel* out_to(const os::SocketAddress& peer);
-  std::vector<InChannel*> in_from(const os::SocketAddress& peer);
+  RdmSender* out_to(const os::SocketAddress& peer);
+  std::vector<RdmReceiver*> in_from(const os::SocketAddress& peer);
   std::size_t carries(const os::SocketAddress& peer, std::size_t path_mtu);
-  Result<OutChannel*> open_out(const os::SocketAddress& peer);
-  InChannel* source(std::uint32_t number) const;
+  Result<RdmSender*> open_out(const os::SocketAddress& peer);
+  RdmReceiver* source(std::uint32_t number) const;
   void forget(const os::SocketAddress& peer);
-  void close_source(InChannel& channel, bool died);
+  void close_source(RdmReceiver& channel, bool died);
   void forget_places();
   void abandon_receives_from(std::uint32_t source);
   void tidy_up();
@@ -124,19 +124,19 @@ class StationHub final : public Station, public Hub {
   // Packets (packets.cc).
   unsigned receive();
   void take(const os::Datagram& datagram);
-  void take_greeting(const wire::Packet& packet, const os::Datagram& datagram);
-  void take_piece(const wire::Packet& piece, const os::Datagram& datagram);
+  void take_conn_message(const wire::Packet& packet, const os::Datagram& datagram);
+  void take_fragment(const wire::Packet& piece, const os::Datagram& datagram);
   void settle();
   void take_of_flow(const wire::Packet& packet, const os::Datagram& datagram);
   void take_notice(const wire::Packet& packet, const os::Datagram& datagram);
   void take_mark(Context& context, bool request, const os::Datagram& datagram);
   void take_errors();
-  static bool quotes_request(const os::UdpError& error, const OutChannel& out);
-  void look_at_way(const os::SocketAddress& peer);
-  void greeted(const Hello& hello, const Way& back);
-  void greeted_again(InChannel& in, const Hello& hello, const Way& back);
-  void said(const Refusal& refusal, const Way& back);
-  void said(const Farewell& farewell, const Way& back);
+  static bool quotes_request(const os::UdpError& error, const RdmSender& out);
+  void check_path(const os::SocketAddress& peer);
+  void on_req(const ConnReq& req, const Path& back);
+  void on_repeated_req(RdmReceiver& in, const ConnReq& req, const Path& back);
+  void on_rej(const ConnRej& rej, const Path& back);
+  void on_disconnect(const Disconnect& disconnect, const Path& back);
   void emit(bool all);
   // A flow has something to do, or the socket had no room for what was to leave.
   bool has_to_emit() const { return emit_at_ <= now_ || !trains_.empty(); }
@@ -147,8 +147,8 @@ class StationHub final : public Station, public Hub {
   void watch(Context& context, os::Time at);
   void hasten(Context& context);
   void look_at_silent_ones();
-  os::Time look_at(Context& context, OutChannel& out);
-  os::Time look_at(Context& context, InChannel& in);
+  os::Time look_at(Context& context, RdmSender& out);
+  os::Time look_at(Context& context, RdmReceiver& in);
   os::Time::duration patience(const Context& context, bool eager) const;
   unsigned most_questions() const;
 
@@ -186,7 +186,7 @@ class StationHub final : public Station, public Hub {
   std::uint32_t next_exchange_ = 1;
   std::vector<Received> received_;
   link::InboxSink* sink_ = nullptr;
-  Psn greeting_psn_;
+  Psn conn_psn_;
   os::Time now_{};
   PacketCheck check_{options_.capture};
   Drops drops_;

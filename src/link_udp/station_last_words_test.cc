@@ -23,7 +23,7 @@ link::Outcome say_first(Peer& from, const os::SocketAddress& to, std::span<std::
 
 TEST(StationLastWords, AShortControlMessageIsHeardThoughItsSenderHasLeftUnanswered) {
   Peer b;
-  Bytes words = pattern(kMostWords, 1);
+  Bytes words = pattern(kMaxEarlyData, 1);
   {
     Peer a;
     EXPECT_EQ(say_first(a, b.address, words).state, link::Outcome::State::kDone);
@@ -36,7 +36,7 @@ TEST(StationLastWords, AShortControlMessageIsHeardThoughItsSenderHasLeftUnanswer
 }
 
 TEST(StationLastWords, AControlMessageComesOnceAndBeforeAllElse) {
-  for (const std::size_t length : {std::size_t{1}, kMostWords, kMostWords + 1}) {
+  for (const std::size_t length : {std::size_t{1}, kMaxEarlyData, kMaxEarlyData + 1}) {
     Peer a;
     Peer b;
     Bytes words = pattern(length, 1);
@@ -88,20 +88,20 @@ TEST(StationLastWords, WhatAFarewellSaysHasComeWasSent) {
     request.cookie = reinterpret_cast<void*>(tag);
     ASSERT_EQ(a.flows[0]->send(request).state, link::Outcome::State::kPending);
   }
-  std::optional<Hello> asked;
+  std::optional<ConnReq> asked;
   ASSERT_TRUE(until({&a}, [&] {
-    for (const Greeting& said : b.hear()) {
-      if (const auto* hello = std::get_if<Hello>(&said)) asked = *hello;
+    for (const ConnMessage& said : b.hear()) {
+      if (const auto* req = std::get_if<ConnReq>(&said)) asked = *req;
     }
     return asked.has_value();
   }));
-  const Welcome welcome{asked->me.token, b.hello().me, Psn(Psn::kMask), 1024};
+  const ConnRep rep{asked->me.connection_id, b.req().me, Psn(Psn::kMask), 1024};
   const std::uint64_t before = a.station->sent();
-  b.send(a, Stranger::greeting(welcome));
+  b.send(a, Stranger::message(rep));
   ASSERT_TRUE(until({&a}, [&] { return a.station->sent() >= before + 2; }));
   EXPECT_TRUE(a.ends.ended_ones.empty());
-  b.send(a, Stranger::greeting(
-                Farewell{false, welcome.me.token, asked->me.token, welcome.first.after(1)}));
+  b.send(a, Stranger::message(Disconnect{false, rep.me.connection_id, asked->me.connection_id,
+                                         rep.first.after(1)}));
   ASSERT_TRUE(until({&a}, [&] { return a.ends.has(2); }));
   EXPECT_EQ(a.ends.ended_ones.at(1), (FlowLog::End{0, 0}));
   EXPECT_EQ(a.ends.ended_ones.at(2), (FlowLog::End{ECONNRESET, 0}));

@@ -7,7 +7,7 @@
 
 #include "own_network.h"
 #include "stranger.h"
-#include "transport/pieces.h"
+#include "transport/fragments.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 // sanitizer/allocator_interface.h, which not every installation of gcc has.
@@ -57,11 +57,11 @@ class Crowd {
   bool agree(Peer& victim) {
     std::uint32_t agreed = 0;
     for (std::uint32_t i = 0; i < kFlows; ++i) {
-      Hello hello;
-      hello.me = {i + 1, 1000 + i, queue_pair_at(socket_->address().port()), i + 1, 4, 1024, 1000};
-      hello.name = addresses_[i];
-      hello.path_mtu = hello.me.path_mtu;
-      send(i, Stranger::greeting(hello));
+      ConnReq req;
+      req.me = {i + 1, 1000 + i, queue_pair_at(socket_->address().port()), i + 1, 4, 1024, 1000};
+      req.name = addresses_[i];
+      req.path_mtu = req.me.path_mtu;
+      send(i, Stranger::message(req));
       if (i % 64 == 0) victim.poll();
     }
     return until({&victim}, [&] {
@@ -69,12 +69,12 @@ class Crowd {
       batch_.for_each([&](const os::Datagram& datagram) {
         wire::Packet packet;
         if (wire::parse(datagram.bytes, packet) != wire::Malformed::kNone) return;
-        const auto said = read_greeting(packet.payload);
-        const auto* welcome = said ? std::get_if<Welcome>(&*said) : nullptr;
-        if (welcome == nullptr) return;
-        Welcome& mine = welcomes_[numbers_.at(datagram.to.text())];
+        const auto said = read_conn_message(packet.payload);
+        const auto* rep = said ? std::get_if<ConnRep>(&*said) : nullptr;
+        if (rep == nullptr) return;
+        ConnRep& mine = welcomes_[numbers_.at(datagram.to.text())];
         if (mine.me.queue_pair == 0) ++agreed;
-        mine = *welcome;
+        mine = *rep;
       });
       return agreed == kFlows;
     });
@@ -96,7 +96,7 @@ class Crowd {
   os::UdpBatch batch_{8};
   std::vector<os::SocketAddress> addresses_;
   std::map<std::string, std::uint32_t> numbers_;
-  std::vector<Welcome> welcomes_;
+  std::vector<ConnRep> welcomes_;
 };
 
 struct Attack {
@@ -150,11 +150,11 @@ struct Attack {
     settings.destination = crowd.end(flow).queue_pair;
     settings.context = crowd.end(flow).context;
     settings.queue_key = crowd.end(flow).queue_key;
-    transport::PacketCutter cutter(settings, 0);
+    transport::Fragmenter fragmenter(settings, 0);
     Bytes place(wire::kMaxHeaderBytes + 1024);
-    for (std::size_t i = 0; i < transport::PacketAssembler::kAtOnce; ++i) {
-      cutter.cut(Bytes(8192), 1024);
-      const std::size_t length = cutter.next(place);
+    for (std::size_t i = 0; i < transport::Reassembler::kAtOnce; ++i) {
+      fragmenter.cut(Bytes(8192), 1024);
+      const std::size_t length = fragmenter.next(place);
       send(flow, {place.begin(), place.begin() + static_cast<std::ptrdiff_t>(length)});
     }
   }

@@ -166,7 +166,7 @@ void mark(Octets& packet) {
   if (v4) put_checksum(packet, 0, 20, 10, 0);
 }
 
-// Larger than a greeting, the other unreliable datagram that there is.
+// Larger than a message, the other unreliable datagram that there is.
 bool is_piece(const Octets& packet) {
   const std::size_t payload = packet[0] >> 4 == 4 ? 28 : 48;
   const auto opcode = opcode_of(wire::Transport::kUnreliableDatagram, wire::Operation::kSendOnly);
@@ -453,7 +453,7 @@ TEST(StationPath, WorkGoesOnWhereLargePacketsVanish) {
   });
 }
 
-// Of a message that is a single packet nothing comes at all, and nothing else is under way.
+// Of a message that is a single packet nothing comes at all, and nothing else is under path.
 TEST(StationPath, ALonePacketThatVanishesIsFollowedBySmallerOnes) {
   between_hosts([](Network& network, int family) {
     network.silent = true;

@@ -373,7 +373,7 @@ TEST_F(StationTest, WhoLeavesSaysSo) {
   EXPECT_EQ(a.log.closed.size(), 1u);
 }
 
-// The sender may leave as soon as its last messages are copied: they arrive before its farewell.
+// The sender may leave as soon as its last messages are copied: they arrive before its disconnect.
 TEST_F(StationTest, LastWordsAreHeard) {
   link::Flow* flow = connect(a, b);
   ASSERT_NE(flow, nullptr);

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "link_udp/greeting.h"
+#include "link_udp/conn_message.h"
 #include "link_udp/message.h"
 #include "link_udp/route.h"
 #include "test_support.h"
@@ -21,7 +21,7 @@ struct Stranger {
 
   std::optional<os::UdpSocket> socket;
   os::UdpBatch batch{8};
-  Welcome welcome;
+  ConnRep rep;
   std::uint64_t station = 2;  // that it claims to be
 
   // Base header to padding.
@@ -32,23 +32,23 @@ struct Stranger {
     std::copy(payload.begin(), payload.end(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
     return bytes;
   }
-  static Bytes greeting(const Greeting& said) {
+  static Bytes message(const ConnMessage& said) {
     wire::Packet headers;
     headers.opcode = opcode_of(wire::Transport::kUnreliableDatagram, wire::Operation::kSendOnly);
     headers.destination = headers.source = wire::kCmQpn;
     headers.queue_key = wire::kCmQueueKey;
-    return packet(headers, write_greeting(said));
+    return packet(headers, write_conn_message(said));
   }
   // Headers of a packet from that port, of the flow that a station has agreed upon.
-  static wire::Packet headers_of(const Welcome& welcome, std::uint16_t port,
-                                 wire::Operation operation, std::uint32_t number) {
+  static wire::Packet headers_of(const ConnRep& rep, std::uint16_t port, wire::Operation operation,
+                                 std::uint32_t number) {
     wire::Packet headers;
     headers.opcode = opcode_of(wire::Transport::kReliableDatagram, operation);
-    headers.destination = welcome.me.queue_pair;
-    headers.end_to_end_context = welcome.me.context;
-    headers.queue_key = welcome.me.queue_key;
+    headers.destination = rep.me.queue_pair;
+    headers.end_to_end_context = rep.me.context;
+    headers.queue_key = rep.me.queue_key;
     headers.source = queue_pair_at(port);
-    headers.psn = welcome.first.after(static_cast<std::int32_t>(number));
+    headers.psn = rep.first.after(static_cast<std::int32_t>(number));
     return headers;
   }
   // The packet with its ICRC.
@@ -75,7 +75,7 @@ struct Stranger {
   // A packet of the flow that the station has agreed upon.
   Bytes of_flow(wire::Operation operation, std::uint32_t number,
                 std::span<const std::byte> payload) {
-    wire::Packet headers = headers_of(welcome, socket->address().port(), operation, number);
+    wire::Packet headers = headers_of(rep, socket->address().port(), operation, number);
     headers.ack_request = true;
     headers.reth = {0, static_cast<std::uint32_t>(kKey), 100};
     headers.atomic = {0, static_cast<std::uint32_t>(kKey), 1, 0};
@@ -93,41 +93,41 @@ struct Stranger {
   void send(const Peer& to, Bytes bytes) {
     send_raw(to, sealed(std::move(bytes), socket->address(), to.address));
   }
-  Hello hello() const {
-    Hello hello;
-    hello.me = {1, station, queue_pair_at(socket->address().port()), 3, 4, 1024, 100'000};
-    hello.name = socket->address();
-    hello.path_mtu = hello.me.path_mtu;
-    return hello;
+  ConnReq req() const {
+    ConnReq req;
+    req.me = {1, station, queue_pair_at(socket->address().port()), 3, 4, 1024, 100'000};
+    req.name = socket->address();
+    req.path_mtu = req.me.path_mtu;
+    return req;
   }
   // What the station says to this one, as greetings.
-  std::vector<Greeting> hear() {
-    std::vector<Greeting> heard;
+  std::vector<ConnMessage> hear() {
+    std::vector<ConnMessage> heard;
     while (socket->receive(batch) == 0 && !batch.arrivals().empty()) {
       batch.for_each([&](const os::Datagram& datagram) {
         wire::Packet packet;
         if (wire::parse(datagram.bytes, packet) != wire::Malformed::kNone) return;
         if (packet.destination != wire::kCmQpn) return;
-        if (const auto said = read_greeting(packet.payload)) heard.push_back(*said);
+        if (const auto said = read_conn_message(packet.payload)) heard.push_back(*said);
       });
     }
     return heard;
   }
   bool agree(Peer& with) {
-    send(with, greeting(hello()));
+    send(with, message(req()));
     return until({&with}, [&] {
-      for (const Greeting& said : hear()) {
-        if (const auto* answer = std::get_if<Welcome>(&said)) return welcome = *answer, true;
+      for (const ConnMessage& said : hear()) {
+        if (const auto* answer = std::get_if<ConnRep>(&said)) return rep = *answer, true;
       }
       return false;
     });
   }
   // Answers whoever wants to send to this one that it is not wanted.
   void refuse(const Peer& whom) {
-    for (const Greeting& said : hear()) {
-      const auto* asked = std::get_if<Hello>(&said);
+    for (const ConnMessage& said : hear()) {
+      const auto* asked = std::get_if<ConnReq>(&said);
       if (asked == nullptr) continue;
-      send(whom, greeting(Refusal{Refusal::Why::kUnwanted, asked->me.token, 0}));
+      send(whom, message(ConnRej{ConnRej::Why::kUnwanted, asked->me.connection_id, 0}));
     }
   }
 };

@@ -217,8 +217,8 @@ inline link::Flow* connect(Peer& from, Peer& to) {
   auto flow = from.station->connect(to.address, false);
   if (!flow) return nullptr;
   from.flows.push_back(std::move(flow).value());
-  link::Flow* const way = from.flows.back().get();
-  return until({&from, &to}, [&] { return way->reached(); }) ? way : nullptr;
+  link::Flow* const path = from.flows.back().get();
+  return until({&from, &to}, [&] { return path->reached(); }) ? path : nullptr;
 }
 
 // Sends bytes that stay until the message is done; asks again for as long as there is no room.

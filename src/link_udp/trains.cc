@@ -26,15 +26,15 @@ std::span<std::byte> Trains::place() {
   return {bytes_.get() + filled_, kLargest};
 }
 
-bool Trains::joins(const Way& way, std::size_t length) const {
+bool Trains::joins(const Path& path, std::size_t length) const {
   if (count_ == 0) return true;
-  return way_ == &way && !ended_ && length + wire::kIcrcBytes <= segment_ && count_ < limit_;
+  return path_ == &path && !ended_ && length + wire::kIcrcBytes <= segment_ && count_ < limit_;
 }
 
 // A packet that does not fit the train stands behind it already: the train leaves, and it is the
 // first of the next.
-void Trains::add(const Way& way, std::size_t length) {
-  if (!joins(way, length)) {
+void Trains::add(const Path& path, std::size_t length) {
+  if (!joins(path, length)) {
     const std::size_t begin = filled_;
     if (!send()) return;  // it is lost: there is no room for it
     std::memmove(bytes_.get(), bytes_.get() + begin, length);
@@ -42,8 +42,8 @@ void Trains::add(const Way& way, std::size_t length) {
   std::byte* packet = bytes_.get() + filled_;
   const std::size_t whole = length + wire::kIcrcBytes;
   if (count_ == 0) {
-    way_ = &way;
-    if (!(crc_.route() == way.route)) crc_ = wire::RouteCrc(way.route);
+    path_ = &path;
+    if (!(crc_.route() == path.route)) crc_ = wire::RouteCrc(path.route);
     segment_ = whole;
     const std::size_t most = socket_.segments_per_train(segment_);
     const std::size_t trains = (expected_ + most - 1) / most;
@@ -72,7 +72,7 @@ void Trains::record(std::size_t count) const {
     const std::size_t length = std::min(segment_, filled_ - begin);
     wire::Ipv4Words words;
     words.identification = static_cast<std::uint16_t>(i);
-    capture_->packet(wire::CaptureDirection::kSent, way_->route, words,
+    capture_->packet(wire::CaptureDirection::kSent, path_->route, words,
                      {bytes_.get() + begin, length}, {});
   }
 }
@@ -80,18 +80,18 @@ void Trains::record(std::size_t count) const {
 // True when there is room again.
 bool Trains::send() {
   const std::span<const std::byte> packets(bytes_.get(), filled_);
-  os::SendOutcome outcome = socket_.send(way_->to, way_->from, packets, segment_);
+  os::SendOutcome outcome = socket_.send(path_->to, path_->from, packets, segment_);
   if (outcome.error == EMSGSIZE) {
-    narrow_ = way_->to;
+    narrow_ = path_->to;
     outcome =
-        socket_.send_in_fragments(way_->to, way_->from, packets.subspan(outcome.bytes), segment_);
+        socket_.send_in_fragments(path_->to, path_->from, packets.subspan(outcome.bytes), segment_);
   }
   met_errors_ = met_errors_ || outcome.errors_waiting;
   if (capture_ != nullptr) record(outcome.datagrams);
   stuck_ = outcome.error == EAGAIN || outcome.error == ENOBUFS;
   if (stuck_ && outcome.bytes == 0) {
-    stuck_way_ = *way_;  // its owner may go before there is room
-    way_ = &stuck_way_;
+    stuck_way_ = *path_;  // its owner may go before there is room
+    path_ = &stuck_way_;
     return false;
   }
   stuck_ = false;

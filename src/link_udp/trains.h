@@ -16,7 +16,7 @@
 namespace weft::udp {
 
 // Between which sockets, and over which route, packets go.
-struct Way {
+struct Path {
   os::SocketAddress from;
   os::SocketAddress to;
   wire::Route route;
@@ -35,14 +35,14 @@ class Trains {
   // Where to write the next packet, from its base header to its padding; there is room for the
   // largest. Empty while the socket takes nothing: try again later.
   std::span<std::byte> place();
-  // What was written there is a packet of `length` bytes that goes that way, which must live until
+  // What was written there is a packet of `length` bytes that goes that path, which must live until
   // flush().
-  void add(const Way& way, std::size_t length);
+  void add(const Path& path, std::size_t length);
   // Sends what was collected. What the socket refuses but for want of room is lost, as a network
   // loses packets.
   void flush();
 
-  // Once: a peer to whom packets were too large for the way, as the system says. They went in
+  // Once: a peer to whom packets were too large for the path, as the system says. They went in
   // fragments.
   std::optional<os::SocketAddress> narrow_way() { return std::exchange(narrow_, std::nullopt); }
   // That left, or were lost by the socket.
@@ -59,7 +59,7 @@ class Trains {
   bool met_errors() { return std::exchange(met_errors_, false); }
 
  private:
-  bool joins(const Way& way, std::size_t length) const;
+  bool joins(const Path& path, std::size_t length) const;
   bool send();
   void record(std::size_t count) const;
 
@@ -68,8 +68,8 @@ class Trains {
   // Not initialised, so that pages exist only where something was sent.
   const std::unique_ptr<std::byte[]> bytes_;
   wire::RouteCrc crc_;
-  const Way* way_ = nullptr;
-  Way stuck_way_;
+  const Path* path_ = nullptr;
+  Path stuck_way_;
   std::size_t segment_ = 0;  // bytes of all packets but the last
   std::size_t count_ = 0;
   std::size_t limit_ = 0;  // of count_

@@ -29,7 +29,7 @@ class TrainsTest : public ::testing::Test {
       const std::span<std::byte> place = trains_.place();
       ASSERT_GE(place.size(), length);
       std::fill_n(place.begin(), length, std::byte{0x5A});
-      trains_.add(way_, length);
+      trains_.add(path_, length);
     }
   }
   // The lengths, in packets, of the trains of so many packets that have left.
@@ -49,8 +49,8 @@ class TrainsTest : public ::testing::Test {
 
   os::UdpSocket sender_ = os::UdpSocket::bind(os::address_of("127.0.0.1", 0), {}).value();
   os::UdpSocket receiver_ = os::UdpSocket::bind(os::address_of("127.0.0.1", 0), {}).value();
-  const Way way_{sender_.address(), receiver_.address(),
-                 route_between(sender_.address(), receiver_.address())};
+  const Path path_{sender_.address(), receiver_.address(),
+                   route_between(sender_.address(), receiver_.address())};
   os::UdpBatch batch_{16};
   Trains trains_{sender_, nullptr};
 };

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "simulator.h"
-#include "transport/pieces.h"
+#include "transport/fragments.h"
 
 namespace weft::transport::testing {
 
@@ -128,8 +128,8 @@ class FlowEnd final : public Target, WorkSink {
   Time asks_at_ = Time::max();
   bool hello_owed_ = false;
   bool welcome_owed_ = false;
-  PacketCutter cutter_;
-  PacketAssembler assembler_;
+  Fragmenter fragmenter_;
+  Reassembler reassembler_;
 
   // Last, because a responder that goes breaks the message that it was at.
   Requester requester_;

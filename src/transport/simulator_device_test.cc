@@ -51,7 +51,7 @@ FlowEnd::FlowEnd(const Scenario& scenario, std::uint64_t way, std::uint64_t way_
       readable_(content(way_back, ~0ULL, area_.size())),
       path_mtu_(settings.path_mtu),
       carries_(settings.path_mtu),
-      cutter_(settings, 0),
+      fragmenter_(settings, 0),
       requester_(settings, *this),
       responder_(settings, *this) {}
 
@@ -176,7 +176,7 @@ void FlowEnd::take(const wire::Packet& packet, Time now) {
       return greeted({wire::load<std::uint8_t>(at) != 0, wire::load<std::uint16_t>(at + 1),
                       wire::load<std::uint16_t>(at + 3)});
     }
-    const auto bytes = assembler_.take(packet.payload);
+    const auto bytes = reassembler_.take(packet.payload);
     wire::Packet whole;
     if (!bytes) return blame("a piece of nothing");
     if (bytes->empty()) return;
@@ -234,7 +234,7 @@ std::size_t FlowEnd::write(const Greeting& greeting, std::span<std::byte> out) c
 }
 
 std::size_t FlowEnd::next(Time now, std::span<std::byte> out) {
-  if (cutter_.has_more()) return cutter_.next(out);
+  if (fragmenter_.has_more()) return fragmenter_.next(out);
   if (requester_.suspects()) narrow(kSurePathMtu);
   if (std::exchange(welcome_owed_, false)) {
     return write(Greeting{true, carries_, responder_.settings().path_mtu}, out);
@@ -245,8 +245,8 @@ std::size_t FlowEnd::next(Time now, std::span<std::byte> out) {
   }
   const std::size_t length = whole(now, out);
   if (goes_whole(length, carries_)) return length;
-  cutter_.cut(out.first(length), carries_);
-  return cutter_.next(out);
+  fragmenter_.cut(out.first(length), carries_);
+  return fragmenter_.next(out);
 }
 
 std::size_t FlowEnd::whole(Time now, std::span<std::byte> out) {

@@ -75,173 +75,173 @@ class Writer {
 template <class M, class T>
 constexpr bool kIs = std::is_same_v<std::remove_const_t<M>, T>;
 
-template <class Way, class P>
-void path_fields(Way& way, P& path) {
-  way.bits(path.local_lid, 16);
-  way.bits(path.remote_lid, 16);
-  way.bytes(path.local_gid);
-  way.bytes(path.remote_gid);
-  way.bits(path.flow_label, 20);
-  way.reserved(6);
-  way.bits(path.packet_rate, 6);
-  way.bits(path.traffic_class, 8);
-  way.bits(path.hop_limit, 8);
-  way.bits(path.service_level, 4);
-  way.bits(path.subnet_local, 1);
-  way.reserved(3);
-  way.bits(path.local_ack_timeout, 5);
-  way.reserved(3);
+template <class FieldCodec, class P>
+void path_fields(FieldCodec& codec, P& path) {
+  codec.bits(path.local_lid, 16);
+  codec.bits(path.remote_lid, 16);
+  codec.bytes(path.local_gid);
+  codec.bytes(path.remote_gid);
+  codec.bits(path.flow_label, 20);
+  codec.reserved(6);
+  codec.bits(path.packet_rate, 6);
+  codec.bits(path.traffic_class, 8);
+  codec.bits(path.hop_limit, 8);
+  codec.bits(path.service_level, 4);
+  codec.bits(path.subnet_local, 1);
+  codec.reserved(3);
+  codec.bits(path.local_ack_timeout, 5);
+  codec.reserved(3);
 }
 
-template <class Way, class M>
+template <class FieldCodec, class M>
 requires kIs<M, CmReq>
-void fields(Way& way, M& m) {
-  way.bits(m.local_id, 32);
-  way.reserved(8);
-  way.bits(m.vendor, 24);
-  way.bits(m.service, 64);
-  way.bits(m.ca_guid, 64);
-  way.reserved(32);
-  way.bits(m.queue_key, 32);
-  way.bits(m.qpn, 24);
-  way.bits(m.responder_resources, 8);
-  way.bits(m.eecn, 24);
-  way.bits(m.initiator_depth, 8);
-  way.bits(m.remote_eecn, 24);
-  way.bits(m.remote_response_timeout, 5);
-  way.bits(m.transport, 2);
-  way.bits(m.flow_control, 1);
-  way.bits(m.starting_psn, 24);
-  way.bits(m.local_response_timeout, 5);
-  way.bits(m.retry_count, 3);
-  way.bits(m.pkey, 16);
-  way.bits(m.path_mtu, 4);
-  way.bits(m.rdc_exists, 1);
-  way.bits(m.rnr_retry, 3);
-  way.bits(m.max_cm_retries, 4);
-  way.bits(m.shared_receive, 1);
-  way.bits(m.extended_transport, 3);
-  path_fields(way, m.primary);
-  path_fields(way, m.alternate);
-  way.bytes(m.data);
+void fields(FieldCodec& codec, M& m) {
+  codec.bits(m.local_id, 32);
+  codec.reserved(8);
+  codec.bits(m.vendor, 24);
+  codec.bits(m.service, 64);
+  codec.bits(m.ca_guid, 64);
+  codec.reserved(32);
+  codec.bits(m.queue_key, 32);
+  codec.bits(m.qpn, 24);
+  codec.bits(m.responder_resources, 8);
+  codec.bits(m.eecn, 24);
+  codec.bits(m.initiator_depth, 8);
+  codec.bits(m.remote_eecn, 24);
+  codec.bits(m.remote_response_timeout, 5);
+  codec.bits(m.transport, 2);
+  codec.bits(m.flow_control, 1);
+  codec.bits(m.starting_psn, 24);
+  codec.bits(m.local_response_timeout, 5);
+  codec.bits(m.retry_count, 3);
+  codec.bits(m.pkey, 16);
+  codec.bits(m.path_mtu, 4);
+  codec.bits(m.rdc_exists, 1);
+  codec.bits(m.rnr_retry, 3);
+  codec.bits(m.max_cm_retries, 4);
+  codec.bits(m.shared_receive, 1);
+  codec.bits(m.extended_transport, 3);
+  path_fields(codec, m.primary);
+  path_fields(codec, m.alternate);
+  codec.bytes(m.data);
 }
 
-template <class Way, class M>
+template <class FieldCodec, class M>
 requires kIs<M, CmMra>
-void fields(Way& way, M& m) {
-  way.bits(m.local_id, 32);
-  way.bits(m.remote_id, 32);
-  way.bits(m.message, 2);
-  way.reserved(6);
-  way.bits(m.service_timeout, 5);
-  way.reserved(3);
-  way.bytes(m.data);
+void fields(FieldCodec& codec, M& m) {
+  codec.bits(m.local_id, 32);
+  codec.bits(m.remote_id, 32);
+  codec.bits(m.message, 2);
+  codec.reserved(6);
+  codec.bits(m.service_timeout, 5);
+  codec.reserved(3);
+  codec.bytes(m.data);
 }
 
-template <class Way, class M>
+template <class FieldCodec, class M>
 requires kIs<M, CmRej>
-void fields(Way& way, M& m) {
-  way.bits(m.local_id, 32);
-  way.bits(m.remote_id, 32);
-  way.bits(m.message, 2);
-  way.reserved(6);
-  way.bits(m.info_length, 7);
-  way.reserved(1);
-  way.bits(m.reason, 16);
-  way.bytes(m.info);
-  way.bytes(m.data);
+void fields(FieldCodec& codec, M& m) {
+  codec.bits(m.local_id, 32);
+  codec.bits(m.remote_id, 32);
+  codec.bits(m.message, 2);
+  codec.reserved(6);
+  codec.bits(m.info_length, 7);
+  codec.reserved(1);
+  codec.bits(m.reason, 16);
+  codec.bytes(m.info);
+  codec.bytes(m.data);
 }
 
-template <class Way, class M>
+template <class FieldCodec, class M>
 requires kIs<M, CmRep>
-void fields(Way& way, M& m) {
-  way.bits(m.local_id, 32);
-  way.bits(m.remote_id, 32);
-  way.bits(m.queue_key, 32);
-  way.bits(m.qpn, 24);
-  way.bits(m.vendor_high, 8);
-  way.bits(m.eecn, 24);
-  way.bits(m.vendor_middle, 8);
-  way.bits(m.starting_psn, 24);
-  way.bits(m.vendor_low, 8);
-  way.bits(m.responder_resources, 8);
-  way.bits(m.initiator_depth, 8);
-  way.bits(m.target_ack_delay, 5);
-  way.bits(m.failover_accepted, 2);
-  way.bits(m.flow_control, 1);
-  way.bits(m.rnr_retry, 3);
-  way.bits(m.shared_receive, 1);
-  way.reserved(4);
-  way.bits(m.ca_guid, 64);
-  way.bytes(m.data);
+void fields(FieldCodec& codec, M& m) {
+  codec.bits(m.local_id, 32);
+  codec.bits(m.remote_id, 32);
+  codec.bits(m.queue_key, 32);
+  codec.bits(m.qpn, 24);
+  codec.bits(m.vendor_high, 8);
+  codec.bits(m.eecn, 24);
+  codec.bits(m.vendor_middle, 8);
+  codec.bits(m.starting_psn, 24);
+  codec.bits(m.vendor_low, 8);
+  codec.bits(m.responder_resources, 8);
+  codec.bits(m.initiator_depth, 8);
+  codec.bits(m.target_ack_delay, 5);
+  codec.bits(m.failover_accepted, 2);
+  codec.bits(m.flow_control, 1);
+  codec.bits(m.rnr_retry, 3);
+  codec.bits(m.shared_receive, 1);
+  codec.reserved(4);
+  codec.bits(m.ca_guid, 64);
+  codec.bytes(m.data);
 }
 
-template <class Way, class M>
-requires(kIs<M, CmRtu> || kIs<M, CmDrep>) void fields(Way& way, M& m) {
-  way.bits(m.local_id, 32);
-  way.bits(m.remote_id, 32);
-  way.bytes(m.data);
+template <class FieldCodec, class M>
+requires(kIs<M, CmRtu> || kIs<M, CmDrep>) void fields(FieldCodec& codec, M& m) {
+  codec.bits(m.local_id, 32);
+  codec.bits(m.remote_id, 32);
+  codec.bytes(m.data);
 }
 
-template <class Way, class M>
+template <class FieldCodec, class M>
 requires kIs<M, CmDreq>
-void fields(Way& way, M& m) {
-  way.bits(m.local_id, 32);
-  way.bits(m.remote_id, 32);
-  way.bits(m.remote_qpn, 24);
-  way.reserved(8);
-  way.bytes(m.data);
+void fields(FieldCodec& codec, M& m) {
+  codec.bits(m.local_id, 32);
+  codec.bits(m.remote_id, 32);
+  codec.bits(m.remote_qpn, 24);
+  codec.reserved(8);
+  codec.bytes(m.data);
 }
 
-template <class Way, class M>
+template <class FieldCodec, class M>
 requires kIs<M, CmSidrReq>
-void fields(Way& way, M& m) {
-  way.bits(m.request, 32);
-  way.bits(m.pkey, 16);
-  way.reserved(16);
-  way.bits(m.service, 64);
-  way.bytes(m.data);
+void fields(FieldCodec& codec, M& m) {
+  codec.bits(m.request, 32);
+  codec.bits(m.pkey, 16);
+  codec.reserved(16);
+  codec.bits(m.service, 64);
+  codec.bytes(m.data);
 }
 
-template <class Way, class M>
+template <class FieldCodec, class M>
 requires kIs<M, CmSidrRep>
-void fields(Way& way, M& m) {
-  way.bits(m.request, 32);
-  way.bits(m.status, 8);
-  way.bits(m.info_length, 8);
-  way.reserved(16);
-  way.bits(m.qpn, 24);
-  way.reserved(8);
-  way.bits(m.service, 64);
-  way.bits(m.queue_key, 32);
-  way.bytes(m.info);
-  way.bytes(m.data);
+void fields(FieldCodec& codec, M& m) {
+  codec.bits(m.request, 32);
+  codec.bits(m.status, 8);
+  codec.bits(m.info_length, 8);
+  codec.reserved(16);
+  codec.bits(m.qpn, 24);
+  codec.reserved(8);
+  codec.bits(m.service, 64);
+  codec.bits(m.queue_key, 32);
+  codec.bytes(m.info);
+  codec.bytes(m.data);
 }
 
-template <class Way, class M>
+template <class FieldCodec, class M>
 requires kIs<M, CmLap>
-void fields(Way& way, M& m) {
-  way.bits(m.local_id, 32);
-  way.bits(m.remote_id, 32);
-  way.reserved(32);
-  way.bits(m.remote_qpn, 24);
-  way.bits(m.response_timeout, 5);
-  way.reserved(3);
-  way.reserved(32);
-  way.bytes(m.path);
-  way.bytes(m.data);
+void fields(FieldCodec& codec, M& m) {
+  codec.bits(m.local_id, 32);
+  codec.bits(m.remote_id, 32);
+  codec.reserved(32);
+  codec.bits(m.remote_qpn, 24);
+  codec.bits(m.response_timeout, 5);
+  codec.reserved(3);
+  codec.reserved(32);
+  codec.bytes(m.path);
+  codec.bytes(m.data);
 }
 
-template <class Way, class M>
+template <class FieldCodec, class M>
 requires kIs<M, CmApr>
-void fields(Way& way, M& m) {
-  way.bits(m.local_id, 32);
-  way.bits(m.remote_id, 32);
-  way.bits(m.info_length, 8);
-  way.bits(m.status, 8);
-  way.reserved(16);
-  way.bytes(m.info);
-  way.bytes(m.data);
+void fields(FieldCodec& codec, M& m) {
+  codec.bits(m.local_id, 32);
+  codec.bits(m.remote_id, 32);
+  codec.bits(m.info_length, 8);
+  codec.bits(m.status, 8);
+  codec.reserved(16);
+  codec.bytes(m.info);
+  codec.bytes(m.data);
 }
 
 // The attribute of each kind of message, in the order of CmMessage.
@@ -265,28 +265,28 @@ struct MadHeader {
   std::uint16_t attribute = 0;
 };
 
-template <class Way, class H, class M>
-void header_fields(Way& way, H& header, M& mad) {
-  way.bits(header.base_version, 8);
-  way.bits(header.management_class, 8);
-  way.bits(header.class_version, 8);
-  way.bits(header.method, 8);
-  way.bits(mad.status, 16);
-  way.reserved(16);
-  way.bits(mad.transaction, 64);
-  way.bits(header.attribute, 16);
-  way.reserved(16);
-  way.bits(mad.modifier, 32);
+template <class FieldCodec, class H, class M>
+void header_fields(FieldCodec& codec, H& header, M& mad) {
+  codec.bits(header.base_version, 8);
+  codec.bits(header.management_class, 8);
+  codec.bits(header.class_version, 8);
+  codec.bits(header.method, 8);
+  codec.bits(mad.status, 16);
+  codec.reserved(16);
+  codec.bits(mad.transaction, 64);
+  codec.bits(header.attribute, 16);
+  codec.reserved(16);
+  codec.bits(mad.modifier, 32);
 }
 
-template <class Way, class H>
-void ip_fields(Way& way, H& header) {
-  way.bits(header.version, 8);
-  way.bits(header.ip_version, 4);
-  way.reserved(4);
-  way.bits(header.source_port, 16);
-  way.bytes(header.source);
-  way.bytes(header.destination);
+template <class FieldCodec, class H>
+void ip_fields(FieldCodec& codec, H& header) {
+  codec.bits(header.version, 8);
+  codec.bits(header.ip_version, 4);
+  codec.reserved(4);
+  codec.bits(header.source_port, 16);
+  codec.bytes(header.source);
+  codec.bytes(header.destination);
 }
 
 }  // namespace

@@ -104,8 +104,8 @@ class Inbox {
 
   // How much there is to do between polls: nothing while no peer is known; little while none has
   // anything under way, to and from here.
-  enum class Bustle : std::uint8_t { kNone, kLittle, kMuch };
-  virtual Bustle bustle() const { return Bustle::kMuch; }
+  enum class Activity : std::uint8_t { kNone, kLow, kHigh };
+  virtual Activity activity() const { return Activity::kHigh; }
   // Messages that came here and could not be handed over, as far as that is known, which may be too
   // few: where the link loses none, none.
   virtual std::uint64_t lost() const { return 0; }

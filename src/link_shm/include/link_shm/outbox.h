@@ -11,7 +11,7 @@
 
 #include "base/result.h"
 #include "link/flow.h"
-#include "link_shm/faster_way.h"
+#include "link_shm/adaptive_choice.h"
 #include "link_shm/layout.h"
 #include "link_shm/paired_copy.h"
 #include "link_shm/peer_process.h"
@@ -140,8 +140,8 @@ class Outbox final : public link::Flow {
   bool errand_unanswered();
   bool take_back(std::uint64_t position);
   template <class Request>
-  link::Outcome whichever_is_faster(FasterWay& ways, const Request& request,
-                                    link::Outcome (Outbox::*directly)(const Request&));
+  link::Outcome by_faster_method(AdaptiveChoice& ways, const Request& request,
+                                 link::Outcome (Outbox::*directly)(const Request&));
 
   void attract_attention();
   void mark_rung(std::uint32_t number);
@@ -182,14 +182,14 @@ class Outbox final : public link::Flow {
   std::list<Queued> queue_;  // in order; while it is not empty nothing overtakes it
   std::unique_ptr<memory::TableUser> table_;
   std::optional<std::uint64_t> unanswered_;  // position of an errand whose outcome is unknown
-  FasterWay ways_;                           // of small accesses: directly, or by asking the owner
-  FasterWay atomic_ways_;                    // the same for atomic operations
+  AdaptiveChoice choice_;                    // of small accesses: directly, or by asking the owner
+  AdaptiveChoice atomic_choice_;             // the same for atomic operations
 };
 
 template <class Request>
-link::Outcome Outbox::whichever_is_faster(FasterWay& ways, const Request& request,
-                                          link::Outcome (Outbox::*directly)(const Request&)) {
-  const bool asks = ways.choose() == FasterWay::Way::kSecond;
+link::Outcome Outbox::by_faster_method(AdaptiveChoice& ways, const Request& request,
+                                       link::Outcome (Outbox::*directly)(const Request&)) {
+  const bool asks = ways.choose() == AdaptiveChoice::Method::kSecond;
   const bool timed = ways.timed();
   const auto begin = timed ? std::chrono::steady_clock::now() : os::Time{};
   const Answer answer = asks ? ask_owner(request) : Answer::kNotDone;

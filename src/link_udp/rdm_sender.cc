@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How does an endpoint send to one peer over the network?
-#include "out_channel.h"
+#include "rdm_sender.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -29,7 +29,7 @@ constexpr auto kLongestPause = std::chrono::milliseconds(500);
 constexpr std::chrono::milliseconds kLongestSilence{1000};
 // Operations that may be under way: whoever posts more has to poll.
 constexpr std::size_t kMostOperations = 1024;
-// With so few packets under way, or with so much time between messages, a program rather waits for
+// With so few packets under path, or with so much time between messages, a program rather waits for
 // an answer than that it fills a train.
 constexpr unsigned kFewPackets = 2;
 constexpr auto kPlentyOfTime = std::chrono::microseconds(2);
@@ -63,99 +63,99 @@ int known_refusal(std::uint64_t stated) {
   return known ? static_cast<int>(stated) : 0;
 }
 
-std::uint32_t draw_token() { return static_cast<std::uint32_t>(os::random_number()) | 1; }
+std::uint32_t draw_connection_id() { return static_cast<std::uint32_t>(os::random_number()) | 1; }
 
 }  // namespace
 
-OutChannel::OutChannel(Hub& hub, std::uint32_t context, std::shared_ptr<const Way> way,
-                       std::size_t path_mtu)
+RdmSender::RdmSender(Hub& hub, std::uint32_t context, std::shared_ptr<const Path> path,
+                     std::size_t path_mtu)
     : hub_(hub),
       context_(context),
-      token_(draw_token()),
-      way_(std::move(way)),
+      connection_id_(draw_connection_id()),
+      path_(std::move(path)),
       path_mtu_(path_mtu),
       carries_(path_mtu),
       packets_(hub.packet_memory()),
       messages_(hub.message_memory()),
-      pieces_(packets_),
+      fragments_(packets_),
       operations_(hub.free_operations()) {
   hub_.activate(*this);
 }
 
-void OutChannel::ask(os::Time now) {
-  Hello hello;
-  hello.me = hub_.introduction();
-  hello.me.token = token_;
-  hello.me.context = context_;
-  hello.me.path_mtu = carries_;
-  hello.path_mtu = may_narrow() || raising_ ? carries_ : path_mtu_;
-  hello.raises = raises_;
-  hello.name = hub_.name();
-  hello.service = hub_.service();
-  hello.words = words_;
-  hub_.say(*way_, hello);
-  if (first_hello_ == os::Time{}) first_hello_ = now;
+void RdmSender::send_req(os::Time now) {
+  ConnReq req;
+  req.me = hub_.introduction();
+  req.me.connection_id = connection_id_;
+  req.me.context = context_;
+  req.me.path_mtu = carries_;
+  req.path_mtu = may_narrow() || raising_ ? carries_ : path_mtu_;
+  req.raises = raises_;
+  req.name = hub_.name();
+  req.service = hub_.service();
+  req.early_data = early_data_;
+  hub_.send_cm(*path_, req);
+  if (first_req_ == os::Time{}) first_req_ = now;
   os::Time::duration pause = pause_;
   if (asks_for_ && !insisting_ && state_ == State::kAsking) {
     pause = std::min(pause, *asks_for_);
     *asks_for_ -= pause;
   }
-  next_hello_ = now + pause;
+  next_req_ = now + pause;
   pause_ = std::min(2 * pause_, std::chrono::milliseconds(kLongestPause));
 }
 
 // One that comes again says that the peer is there; from another one, that this one is not any
 // more.
-bool OutChannel::welcomed(const Welcome& welcome, os::Time now) {
-  if (welcome.token != token_) return false;
+bool RdmSender::on_rep(const ConnRep& rep, os::Time now) {
+  if (rep.connection_id != connection_id_) return false;
   if (state_ == State::kOpen) {
-    if (welcome.me.token != peer_token_) {
+    if (rep.me.connection_id != peer_connection_id_) {
       lose(link::PeerState::kDied);
       return false;
     }
     hear(now);
-    agreed(welcome);
+    agreed(rep);
   }
   if (state_ != State::kAsking) return state_ == State::kOpen;
   hear(now);
   transport::Settings settings;
   settings.kind = wire::Transport::kReliableDatagram;
-  settings.destination = welcome.me.queue_pair;
+  settings.destination = rep.me.queue_pair;
   settings.source = hub_.introduction().queue_pair;
-  settings.context = welcome.me.context;
-  settings.queue_key = welcome.me.queue_key;
-  settings.path_mtu = path_mtu_ = std::min(path_mtu_, welcome.path_mtu);
-  settings.first_sent = welcome.first;
+  settings.context = rep.me.context;
+  settings.queue_key = rep.me.queue_key;
+  settings.path_mtu = path_mtu_ = std::min(path_mtu_, rep.path_mtu);
+  settings.first_sent = rep.first;
   bundle_room_ = settings.path_mtu;
   settings.selective = true;
   settings.ack_timeout = std::min(kLongestSilence, hub_.peer_timeout());
   settings.retries = static_cast<unsigned>(hub_.peer_timeout() / settings.ack_timeout) - 1;
-  settings.first_round_trip = now - first_hello_;
+  settings.first_round_trip = now - first_req_;
   // What the peer's socket keeps while nobody looks: the kernel counts about twice the bytes.
-  const std::size_t room = welcome.me.room / (2 * (settings.path_mtu + 512));
+  const std::size_t room = rep.me.room / (2 * (settings.path_mtu + 512));
   settings.max_window = static_cast<unsigned>(std::clamp<std::size_t>(room, 16, 512));
-  station_ = welcome.me.station;
-  peer_token_ = welcome.me.token;
-  peer_context_ = welcome.me.context;
-  peer_key_ = welcome.me.queue_key;
+  station_ = rep.me.station;
+  peer_connection_id_ = rep.me.connection_id;
+  peer_context_ = rep.me.context;
+  peer_key_ = rep.me.queue_key;
   requester_.emplace(settings, static_cast<transport::WorkSink&>(*this));
   state_ = State::kOpen;
-  peer_carries_ = welcome.me.path_mtu;
+  peer_carries_ = rep.me.path_mtu;
   const std::size_t carries = std::min(carries_, peer_carries_);
   carries_ = path_mtu_;
   narrow(carries);
-  words_ = {};  // they were heard
+  early_data_ = {};  // they were heard
   post_early();
   hub_.activate(*this);
   return true;
 }
 
-Outcome OutChannel::may_begin() const {
+Outcome RdmSender::may_begin() const {
   if (state_ == State::kLost) return Outcome::failed(ECONNRESET);
   return operations_.count() >= kMostOperations ? Outcome::again() : Outcome::done();
 }
 
-Operation& OutChannel::begin(void* cookie, bool reported) {
+Operation& RdmSender::begin(void* cookie, bool reported) {
   Operation& operation = operations_.take(*this);
   operation.cookie = cookie;
   operation.reported = reported;
@@ -166,7 +166,7 @@ Operation& OutChannel::begin(void* cookie, bool reported) {
 
 // What is posted before the peer has answered waits in the order of its posting. A read that has to
 // be repeated must find what was there before that which was posted after it.
-void OutChannel::post(Operation& operation, Work work) {
+void RdmSender::post(Operation& operation, Work work) {
   if (bundle_ != nullptr) tie_up();
   ++operation.works;
   work.prompt = operation.reported && !operation.awaits_answer;
@@ -176,7 +176,7 @@ void OutChannel::post(Operation& operation, Work work) {
   early_.push_back({work, {work.pieces.begin(), work.pieces.end()}});
 }
 
-void OutChannel::post_early() {
+void RdmSender::post_early() {
   std::vector<Early> early;
   early.swap(early_);
   for (Early& each : early) {
@@ -186,8 +186,8 @@ void OutChannel::post_early() {
 }
 
 // A message whose header and first bytes lie in the operation's copy, and the others in `rest`.
-void OutChannel::post_header(Operation& operation, const MessageHeader& header, std::size_t copied,
-                             std::span<const LocalRange> rest, std::uint64_t length) {
+void RdmSender::post_header(Operation& operation, const MessageHeader& header, std::size_t copied,
+                            std::span<const LocalRange> rest, std::uint64_t length) {
   write_header(header, operation.copy.data());
   LocalRange pieces[1 + link::kMaxPieces] = {{operation.copy.data(), kMessageHeader + copied}};
   std::copy(rest.begin(), rest.end(), pieces + 1);
@@ -198,19 +198,19 @@ void OutChannel::post_header(Operation& operation, const MessageHeader& header, 
 }
 
 // What is said first need not wait for an answer, which may come too late for whoever says it.
-bool OutChannel::may_greet_with(const link::SendRequest& request) const {
-  const bool first = next_hello_ == os::Time{} && operations_.count() == 0 && words_.empty();
+bool RdmSender::fits_req(const link::SendRequest& request) const {
+  const bool first = next_req_ == os::Time{} && operations_.count() == 0 && early_data_.empty();
   return state_ == State::kAsking && first && request.operation == link::Operation::kControl &&
-         !request.until_delivered && request.length != 0 && request.length <= kMostWords;
+         !request.until_delivered && request.length != 0 && request.length <= kMaxEarlyData;
 }
 
-void OutChannel::limit_asking() {
+void RdmSender::limit_asking() {
   if (state_ == State::kAsking && !asks_for_) asks_for_ = hub_.connect_timeout();
 }
 
 // All work of an operation is posted. Small messages leave at once where hardly anything is under
 // way: else they share a train.
-void OutChannel::started(Operation& operation) {
+void RdmSender::started(Operation& operation) {
   if (--operation.works == 0 && !operation.awaits_answer) return end(operation);
   limit_asking();
   if (requester_) {
@@ -225,19 +225,19 @@ void OutChannel::started(Operation& operation) {
   hub_.activate(*this);
 }
 
-bool OutChannel::waits(os::Time now) const {
+bool RdmSender::waits(os::Time now) const {
   return requester_->under_way() > kFewPackets && now - sent_at_ < kPlentyOfTime;
 }
 
 // Small messages share a packet while others are under way: until the next poll, or until it is
 // full.
-bool OutChannel::may_join(const link::SendRequest& request) const {
+bool RdmSender::may_join(const link::SendRequest& request) const {
   if (state_ != State::kOpen || request.until_delivered || request.length > kBundled) return false;
   if (request.operation == link::Operation::kControl || reading_ != 0) return false;
   return bundle_ != nullptr || waits(std::chrono::steady_clock::now());
 }
 
-void OutChannel::join(const link::SendRequest& request) {
+void RdmSender::join(const link::SendRequest& request) {
   const std::size_t length = kMessageHeader + request.length;
   if (bundle_ != nullptr && bundle_->copy.size() + length > bundle_room_) tie_up();
   if (bundle_ == nullptr) {
@@ -252,7 +252,7 @@ void OutChannel::join(const link::SendRequest& request) {
   hub_.activate(*this);
 }
 
-void OutChannel::tie_up() {
+void RdmSender::tie_up() {
   Operation& bundle = *std::exchange(bundle_, nullptr);
   MessageHeader header;
   header.kind = Kind::kBundle;
@@ -260,12 +260,12 @@ void OutChannel::tie_up() {
   --bundle.works;
 }
 
-Outcome OutChannel::send(const link::SendRequest& request) {
+Outcome RdmSender::send(const link::SendRequest& request) {
   if (const Outcome may = may_begin(); may.state != Outcome::State::kDone) return may;
   if (!os::readable(request.pieces)) return Outcome::failed(EFAULT);
-  if (may_greet_with(request)) {
-    words_.resize(request.length);
-    gather(words_.data(), request.pieces, request.length);
+  if (fits_req(request)) {
+    early_data_.resize(request.length);
+    gather(early_data_.data(), request.pieces, request.length);
     limit_asking();
     hub_.activate(*this);
     return Outcome::done();
@@ -301,7 +301,7 @@ Outcome OutChannel::send(const link::SendRequest& request) {
   return pending ? Outcome::pending() : Outcome::done();
 }
 
-std::uint32_t OutChannel::wire_key(RegionKey key) {
+std::uint32_t RdmSender::wire_key(RegionKey key) {
   return aliases_.wire_key(key, [this](const MessageHeader& header) {
     Operation& operation = begin(nullptr, false);
     operation.copy.resize(kMessageHeader);
@@ -310,18 +310,18 @@ std::uint32_t OutChannel::wire_key(RegionKey key) {
   });
 }
 
-void OutChannel::post_access(Operation& operation, const Work& work,
-                             std::span<const LocalRange> local, std::uint64_t offset) {
+void RdmSender::post_access(Operation& operation, const Work& work,
+                            std::span<const LocalRange> local, std::uint64_t offset) {
   transport::post_in_parts(work, local, offset,
                            [&](const Work& part) { return post(operation, part), true; });
 }
 
-void OutChannel::announce(bool write, std::span<const RemoteRange> ranges) {
+void RdmSender::announce(bool write, std::span<const RemoteRange> ranges) {
   std::byte list[link::kMaxPieces * kRange];
   tell(announcement_of(write, ranges), {list, write_ranges(ranges, list)});
 }
 
-Outcome OutChannel::access(const link::AccessRequest& request) {
+Outcome RdmSender::access(const link::AccessRequest& request) {
   if (const Outcome may = may_begin(); may.state != Outcome::State::kDone) return may;
   if (!link::buffers_mapped(request)) return Outcome::failed(EFAULT);
   const bool announced = is_announced(request.write, request.remote);
@@ -368,7 +368,7 @@ Outcome OutChannel::access(const link::AccessRequest& request) {
   return Outcome::pending();
 }
 
-Outcome OutChannel::atomic(const link::AtomicRequest& request) {
+Outcome RdmSender::atomic(const link::AtomicRequest& request) {
   if (const Outcome may = may_begin(); may.state != Outcome::State::kDone) return may;
   if (!link::buffers_mapped(request)) return Outcome::failed(EFAULT);
   Operation& operation = begin(request.cookie, true);
@@ -400,8 +400,8 @@ Outcome OutChannel::atomic(const link::AtomicRequest& request) {
   return Outcome::pending();
 }
 
-void OutChannel::accept(const link::Offer& offer, std::uint64_t from,
-                        std::span<const LocalRange> pieces, std::uint64_t length, void* cookie) {
+void RdmSender::accept(const link::Offer& offer, std::uint64_t from,
+                       std::span<const LocalRange> pieces, std::uint64_t length, void* cookie) {
   Operation& operation = begin(cookie, false);
   operation.takes = operation.borrows = operation.awaits_answer = true;
   operation.source = offer.source;
@@ -425,20 +425,19 @@ void OutChannel::accept(const link::Offer& offer, std::uint64_t from,
   started(operation);
 }
 
-void OutChannel::abandon(Operation& receive) {
+void RdmSender::abandon(Operation& receive) {
   hub_.received(receive.cookie, ECONNRESET);
   detach(receive);
 }
 
-void OutChannel::detach(Operation& receive) {
+void RdmSender::detach(Operation& receive) {
   hub_.forget_exchange(std::exchange(receive.exchange, 0));
   receive.takes = receive.borrows = receive.awaits_answer = false;
   if (receive.works == 0) end(receive);
 }
 
 // Who wants it has got the offer.
-void OutChannel::deliver(Operation& offered, std::uint32_t key, std::uint64_t length,
-                         os::Time now) {
+void RdmSender::deliver(Operation& offered, std::uint32_t key, std::uint64_t length, os::Time now) {
   ++offered.works;  // until started()
   offered.offered = offered.awaits_answer = false;
   requester_->arrived(&offered, now);
@@ -450,11 +449,11 @@ void OutChannel::deliver(Operation& offered, std::uint32_t key, std::uint64_t le
   started(offered);
 }
 
-void OutChannel::answer(const MessageHeader& header, std::span<const std::byte> bytes) {
+void RdmSender::answer(const MessageHeader& header, std::span<const std::byte> bytes) {
   tell(header, bytes, true);
 }
 
-void OutChannel::tell(const MessageHeader& header, std::span<const std::byte> bytes, bool answers) {
+void RdmSender::tell(const MessageHeader& header, std::span<const std::byte> bytes, bool answers) {
   if (state_ == State::kLost) return;
   Operation& operation = begin(nullptr, false);
   if (answers) messages_.charge(operation.charged = link::kAnswerCost + bytes.size());
@@ -467,8 +466,8 @@ void OutChannel::tell(const MessageHeader& header, std::span<const std::byte> by
 }
 
 // Whoever answers has got what he answers.
-void OutChannel::answered(Operation& operation, const MessageHeader& header,
-                          std::span<const std::byte> bytes, os::Time now) {
+void RdmSender::answered(Operation& operation, const MessageHeader& header,
+                         std::span<const std::byte> bytes, os::Time now) {
   if (!operation.awaits_answer) return;
   const bool value = header.kind == Kind::kResult;
   if (value) {
@@ -482,7 +481,7 @@ void OutChannel::answered(Operation& operation, const MessageHeader& header,
   has_answer(operation, now);
 }
 
-void OutChannel::has_answer(Operation& operation, os::Time now) {
+void RdmSender::has_answer(Operation& operation, os::Time now) {
   operation.awaits_answer = operation.offered = false;
   if (operation.works == 0) return end(operation);
   if (!requester_) return;
@@ -490,7 +489,7 @@ void OutChannel::has_answer(Operation& operation, os::Time now) {
   hub_.activate(*this);
 }
 
-void OutChannel::ended(const transport::Ended& work) {
+void RdmSender::ended(const transport::Ended& work) {
   Operation& operation = *static_cast<Operation*>(work.cookie);
   --operation.works;
   if (work.status != transport::Status::kSuccess && operation.error == 0) {
@@ -500,7 +499,7 @@ void OutChannel::ended(const transport::Ended& work) {
   if (operation.works == 0 && (!operation.awaits_answer || operation.error != 0)) end(operation);
 }
 
-void OutChannel::end(Operation& operation) {
+void RdmSender::end(Operation& operation) {
   if (operation.exchange != 0) hub_.forget_exchange(operation.exchange);
   if (operation.takes) hub_.received(operation.cookie, operation.error);
   if (operation.reads) --reading_;
@@ -509,8 +508,8 @@ void OutChannel::end(Operation& operation) {
   operations_.give(operation);
 }
 
-// The program is told of the end, once, and has its buffers back. Packets may still be under way.
-void OutChannel::release(Operation& operation, int error, int detail) {
+// The program is told of the end, once, and has its buffers back. Packets may still be under path.
+void RdmSender::release(Operation& operation, int error, int detail) {
   if (operation.reported) {
     --reported_;
     if (holders_ != 0) finished_.push_back({operation.cookie, error, detail});
@@ -518,32 +517,32 @@ void OutChannel::release(Operation& operation, int error, int detail) {
   operation.reported = operation.offered = operation.borrows = operation.awaits_answer = false;
 }
 
-void OutChannel::report(link::FlowSink& sink) {
+void RdmSender::report(link::FlowSink& sink) {
   for (const Finished& each : std::exchange(finished_, {})) {
     sink.ended(each.cookie, each.error, each.detail);
   }
 }
 
-void OutChannel::strike(bool proven) {
+void RdmSender::strike(bool proven) {
   const bool hopes = state_ == State::kAsking && !insisting_ && !doubting_;
   if (state_ == State::kLost || hopes) return;
   if (proven || ++strikes_ >= kStrikes) lose(link::PeerState::kDied);
 }
 
 // Its key was drawn at random, and the peer has told it to this end.
-bool OutChannel::has_sent(const wire::Packet& request) const {
+bool RdmSender::has_sent(const wire::Packet& request) const {
   return state_ == State::kOpen && wire::layout_of(request.opcode).request &&
          wire::transport_of(request.opcode) == wire::Transport::kReliableDatagram &&
          request.end_to_end_context == peer_context_ && request.queue_key == peer_key_;
 }
 
-void OutChannel::deny() {
+void RdmSender::deny() {
   if (state_ == State::kAsking && insisting_) lose(link::PeerState::kDied);
 }
 
-void OutChannel::probe(os::Time now) { ask(now); }
+void RdmSender::probe(os::Time now) { send_req(now); }
 
-void OutChannel::take(const wire::Packet& response, os::Time now) {
+void RdmSender::take(const wire::Packet& response, os::Time now) {
   if (!requester_) {
     ++unasked_;
     return;
@@ -554,7 +553,7 @@ void OutChannel::take(const wire::Packet& response, os::Time now) {
 }
 
 // The last acknowledgement may be lost.
-void OutChannel::part(std::optional<Psn> expected, os::Time now) {
+void RdmSender::part(std::optional<Psn> expected, os::Time now) {
   if (requester_ && expected) {
     wire::Packet acknowledgement;
     acknowledgement.opcode =
@@ -567,7 +566,7 @@ void OutChannel::part(std::optional<Psn> expected, os::Time now) {
 }
 
 // All that has not ended fails.
-void OutChannel::lose(link::PeerState state) {
+void RdmSender::lose(link::PeerState state) {
   if (state_ == State::kLost) return;
   const int error = state_ == State::kAsking && !insisting_ ? EHOSTUNREACH : ECONNRESET;
   state_ = State::kLost;
@@ -585,7 +584,7 @@ void OutChannel::lose(link::PeerState state) {
 
 // What is under way out of the program's buffers, or into them, cannot go on; a message that is
 // only offered is not to be had any more.
-bool OutChannel::borrows() {
+bool RdmSender::borrows() {
   bool any = false;
   for (Operation& operation : operations_.live()) {
     any = any || (operation.borrows && !operation.offered && !operation.takes);
@@ -594,19 +593,19 @@ bool OutChannel::borrows() {
 }
 
 // Or it would think that this end has died when nobody answers any more.
-void OutChannel::say_farewell() {
-  const bool has_asked = state_ == State::kAsking && next_hello_ != os::Time{};
-  if (state_ != State::kOpen && !(has_asked && !words_.empty())) return;
-  hub_.say(*way_, Farewell{false, token_, peer_token_});
+void RdmSender::send_disconnect() {
+  const bool has_asked = state_ == State::kAsking && next_req_ != os::Time{};
+  if (state_ != State::kOpen && !(has_asked && !early_data_.empty())) return;
+  hub_.send_cm(*path_, Disconnect{false, connection_id_, peer_connection_id_});
 }
 
-void OutChannel::close() {
-  say_farewell();
+void RdmSender::close() {
+  send_disconnect();
   lose(link::PeerState::kLeft);
 }
 
 // What was copied has been reported as sent, or has to come before something that was.
-void OutChannel::give_up() {
+void RdmSender::give_up() {
   if (bundle_ != nullptr) tie_up();
   if (state_ != State::kOpen || borrows()) return close();
   auto& live = operations_.live();
@@ -619,23 +618,23 @@ void OutChannel::give_up() {
   hub_.activate(*this);
 }
 
-void OutChannel::let_go() {
+void RdmSender::let_go() {
   if (--holders_ != 0) return;
   if (state_ != State::kAsking || borrows()) give_up();
   finished_.clear();
   hub_.activate(*this);
 }
 
-bool OutChannel::finished() const {
+bool RdmSender::finished() const {
   return holders_ == 0 && (state_ == State::kLost || operations_.count() == 0);
 }
 
-void OutChannel::emit(Trains& trains, os::Time now) {
+void RdmSender::emit(Trains& trains, os::Time now) {
   if (state_ == State::kAsking) {
-    if (now < next_hello_) return;
-    if (insisting_ || asks_for_ != os::Time::duration::zero()) return ask(now);
+    if (now < next_req_) return;
+    if (insisting_ || asks_for_ != os::Time::duration::zero()) return send_req(now);
     // An answer may have come that was not read yet.
-    if (hub_.emptied() >= next_hello_) lose(link::PeerState::kLeft);
+    if (hub_.emptied() >= next_req_) lose(link::PeerState::kLeft);
     return;
   }
   if (state_ != State::kOpen) return;
@@ -643,38 +642,38 @@ void OutChannel::emit(Trains& trains, os::Time now) {
   look_for_hole(now);
   look_for_more(now);
   if (requester_->failed()) return lose(link::PeerState::kDied);
-  if (has_to_ask() && now >= next_hello_) ask(now);
+  if (has_to_ask() && now >= next_req_) send_req(now);
   for (unsigned sent = 0; sent < kPacketsAtOnce; ++sent) {
     const std::span<std::byte> place = trains.place();
     if (place.empty()) return;
     if (trains.empty()) trains.expect(requester_->at_hand());
     const std::size_t length = requester_->next(now, place);
     if (length == 0) return;
-    pieces_.send(requester_->settings(), place.first(length), carries_, trains, *way_);
+    fragments_.send(requester_->settings(), place.first(length), carries_, trains, *path_);
   }
 }
 
-void OutChannel::rest() {
+void RdmSender::rest() {
   if (requester_) requester_->rest();
-  pieces_.rest();
+  fragments_.rest();
   operations_.rest();
   early_.shrink_to_fit();
   finished_.shrink_to_fit();
 }
 
-os::Time OutChannel::due() const {
-  if (state_ == State::kAsking) return next_hello_;
+os::Time RdmSender::due() const {
+  if (state_ == State::kAsking) return next_req_;
   if (state_ == State::kLost || bundle_ != nullptr) return os::Time::min();
   const os::Time sends = requester_->due();
-  return has_to_ask() ? std::min(sends, next_hello_) : sends;
+  return has_to_ask() ? std::min(sends, next_req_) : sends;
 }
 
-bool OutChannel::owes() const {
-  if (state_ == State::kAsking) return !early_.empty() || !words_.empty();
+bool RdmSender::owes() const {
+  if (state_ == State::kAsking) return !early_.empty() || !early_data_.empty();
   return state_ == State::kOpen && (requester_->busy() || bundle_ != nullptr);
 }
 
-bool OutChannel::quiet() const {
+bool RdmSender::quiet() const {
   if (state_ == State::kAsking) return false;
   return state_ == State::kLost || (!owes() && !narrows() && !wants_more_ && !raising_);
 }

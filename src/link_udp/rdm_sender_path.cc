@@ -4,27 +4,27 @@
 #include <utility>
 
 #include "hub.h"
-#include "out_channel.h"
+#include "rdm_sender.h"
 
 namespace weft::udp {
 
-void OutChannel::narrow(std::size_t path_mtu) {
+void RdmSender::narrow(std::size_t path_mtu) {
   if (path_mtu >= carries_) return;
   carries_ = path_mtu;
   wants_more_ = false;
   raise_at_ = os::Time::min();
   if (state_ != State::kOpen) return;
   requester_->hold();
-  next_hello_ = {};
+  next_req_ = {};
   pause_ = kFirstPause;
   hub_.activate(*this);
 }
 
 // A router that drops large packets need not report it.
-void OutChannel::look_for_hole(os::Time now) {
+void RdmSender::look_for_hole(os::Time now) {
   if (requester_->deadline() <= now) {
     requester_->tick(now);
-    if (requester_->doubts()) ask(now);
+    if (requester_->doubts()) send_req(now);
   }
   if (requester_->suspects() && carries_ > transport::kSurePathMtu) {
     hub_.narrow(peer(), transport::kSurePathMtu);
@@ -34,7 +34,7 @@ void OutChannel::look_for_hole(os::Time now) {
 // A forged ICMP error must not slow a flow down for as long as it lives, nor a path that was poor
 // for a while. The system is asked first, which keeps what routers reported for 10 minutes: what it
 // refuses is not tried. If larger packets get lost all the same, that is noticed as before.
-void OutChannel::look_for_more(os::Time now) {
+void RdmSender::look_for_more(os::Time now) {
   if ((now < raise_at_ && !wants_more_) || raising_ || narrows()) return;
   if (raise_at_ == os::Time::min()) raise_at_ = now + hub_.raise_interval();
   if (!wants_more_) {
@@ -49,22 +49,22 @@ void OutChannel::look_for_more(os::Time now) {
   raising_ = true;
   ++raises_;
   carries_ = std::max(carries_, hub_.path_mtu_to(peer()));
-  next_hello_ = {};
+  next_req_ = {};
   pause_ = kFirstPause;
 }
 
 // What answers an older question says nothing: the peer may have agreed to the newer one since.
-void OutChannel::agreed(const Welcome& welcome) {
-  if (welcome.raises != raises_) return;
+void RdmSender::agreed(const ConnRep& rep) {
+  if (rep.raises != raises_) return;
   const bool raised = std::exchange(raising_, false);
   if (raised) {
-    path_mtu_ = welcome.path_mtu;
-    peer_carries_ = welcome.me.path_mtu;
+    path_mtu_ = rep.path_mtu;
+    peer_carries_ = rep.me.path_mtu;
     carries_ = std::min(carries_, path_mtu_);
   }
-  narrow(welcome.me.path_mtu);
-  peer_carries_ = std::min(peer_carries_, welcome.me.path_mtu);
-  const bool narrowed = may_narrow() && welcome.path_mtu == carries_;
+  narrow(rep.me.path_mtu);
+  peer_carries_ = std::min(peer_carries_, rep.me.path_mtu);
+  const bool narrowed = may_narrow() && rep.path_mtu == carries_;
   if (!narrowed && (!raised || narrows())) return;
   path_mtu_ = carries_;
   requester_->go_on_with(path_mtu_);

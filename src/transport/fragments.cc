@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What becomes of a packet that is larger than the way carries?
-#include "transport/pieces.h"
+#include "transport/fragments.h"
 
 #include <algorithm>
 #include <cstring>
@@ -15,7 +15,7 @@ constexpr std::size_t kHeader = 12;
 constexpr std::size_t kMostPieces = 40;
 constexpr std::size_t kLongest = wire::kMaxHeaderBytes + wire::kMaxReliableDatagramMtu;
 
-// A piece is no reliable datagram, whose payload may be larger than others.
+// A fragment is no reliable datagram, whose payload may be larger than others.
 constexpr std::size_t room_on(std::size_t path_mtu) {
   constexpr std::size_t kHeaders = wire::kBthBytes + wire::bytes_of(wire::kDeth) + kHeader;
   return std::min(path_mtu + wire::kMaxHeaderBytesOfPayload - kHeaders,
@@ -31,7 +31,7 @@ constexpr std::size_t step_of(std::size_t length, std::size_t count) {
 
 }  // namespace
 
-PacketCutter::PacketCutter(const Settings& settings, std::uint32_t first)
+Fragmenter::Fragmenter(const Settings& settings, std::uint32_t first)
     : context_(settings.context & Psn::kMask), number_(first) {
   header_.opcode = opcode_of(wire::Transport::kUnreliableDatagram, wire::Operation::kSendOnly);
   header_.pkey = settings.pkey;
@@ -40,14 +40,14 @@ PacketCutter::PacketCutter(const Settings& settings, std::uint32_t first)
   header_.source = settings.source;
 }
 
-void PacketCutter::cut(std::span<const std::byte> packet, std::size_t path_mtu) {
+void Fragmenter::cut(std::span<const std::byte> packet, std::size_t path_mtu) {
   packet_.assign(packet.begin(), packet.end());
   count_ = (packet.size() + room_on(path_mtu) - 1) / room_on(path_mtu);
   index_ = 0;
   ++number_;
 }
 
-std::size_t PacketCutter::next(std::span<std::byte> out) {
+std::size_t Fragmenter::next(std::span<std::byte> out) {
   if (!has_more()) return 0;
   const std::size_t step = step_of(packet_.size(), count_);
   const std::size_t begin = index_ * step;
@@ -67,12 +67,11 @@ std::size_t PacketCutter::next(std::span<std::byte> out) {
   return headers + kHeader + bytes + padding;
 }
 
-std::uint32_t context_of_piece(std::span<const std::byte> payload) {
+std::uint32_t context_of_fragment(std::span<const std::byte> payload) {
   return payload.size() < kHeader ? 0 : wire::load<std::uint32_t>(payload.data()) & Psn::kMask;
 }
 
-std::optional<std::span<const std::byte>> PacketAssembler::take(
-    std::span<const std::byte> payload) {
+std::optional<std::span<const std::byte>> Reassembler::take(std::span<const std::byte> payload) {
   if (payload.size() < kHeader) return std::nullopt;
   const std::size_t index = wire::load<std::uint8_t>(payload.data());
   const auto number = wire::load<std::uint32_t>(payload.data() + 4);
@@ -107,13 +106,13 @@ std::optional<std::span<const std::byte>> PacketAssembler::take(
   return before != 0 && packet.missing == 0 ? packet.bytes : std::span<const std::byte>();
 }
 
-bool PacketAssembler::grow(std::size_t bytes) {
+bool Reassembler::grow(std::size_t bytes) {
   if (share_ != nullptr && !share_->take(bytes)) return false;
   taken_ += bytes;
   return true;
 }
 
-void PacketAssembler::rest() {
+void Reassembler::rest() {
   std::vector<Packet>().swap(packets_);
   if (share_ != nullptr) share_->give(taken_);
   taken_ = 0;

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "base/budget.h"
+#include "fragments.h"
 #include "hub.h"
-#include "link_udp/greeting.h"
+#include "link_udp/conn_message.h"
 #include "link_udp/message.h"
-#include "piecework.h"
 #include "trains.h"
 #include "transport/responder.h"
 
@@ -19,22 +19,24 @@ namespace weft::udp {
 
 // The receiving half of the way from a peer: carries out its requests, and hands its messages on.
 // One thread at a time.
-class InChannel final : transport::Target {
+class RdmReceiver final : transport::Target {
  public:
   // For the peer that said `hello`; `welcome` is what it is told, and `number` what the inbox calls
   // it.
-  InChannel(Hub& hub, const Hello& hello, const Welcome& welcome, std::shared_ptr<const Way> way,
-            std::uint32_t number, std::size_t longest);
+  RdmReceiver(Hub& hub, const ConnReq& req, const ConnRep& rep, std::shared_ptr<const Path> path,
+              std::uint32_t number, std::size_t longest);
 
   std::uint32_t number() const { return number_; }
-  const Hello& hello() const { return hello_; }
-  const Welcome& welcome() const { return welcome_; }
-  const Way& way() const { return *way_; }
-  std::uint64_t station() const { return hello_.me.station; }
-  std::uint64_t identity() const { return flow_identity(hello_.me.token, welcome_.me.token); }
+  const ConnReq& req() const { return req_; }
+  const ConnRep& rep() const { return rep_; }
+  const Path& path() const { return *path_; }
+  std::uint64_t station() const { return req_.me.station; }
+  std::uint64_t identity() const {
+    return flow_identity(req_.me.connection_id, rep_.me.connection_id);
+  }
 
-  // The peer said that together with its greeting.
-  void greeted_with(std::span<const std::byte> words);
+  // The peer said that together with its message.
+  void take_early_data(std::span<const std::byte> early_data);
   // The message that is just beginning goes there as it comes: of its bytes the first `length`.
   // Only from within the sink's arriving().
   void place(std::span<const LocalRange> pieces, std::uint64_t length, void* cookie);
@@ -54,9 +56,9 @@ class InChannel final : transport::Target {
   bool suggest(std::size_t path_mtu);
   // The peer has said that again, as it has nothing under way and will send packets of another
   // size, or as it is asked whether this end is there.
-  void agree(const Hello& again);
+  void agree(const ConnReq& again);
   // For pieces that are requests.
-  Piecework& pieces() { return pieces_; }
+  Fragments& fragments() { return fragments_; }
 
   // Nothing has been going on: memory for it is given back.
   void rest();
@@ -117,14 +119,14 @@ class InChannel final : transport::Target {
   void tell_of_keys(Access need);
 
   Hub& hub_;
-  const Hello hello_;
-  Welcome welcome_;
-  const std::shared_ptr<const Way> way_;
+  const ConnReq req_;
+  ConnRep rep_;
+  const std::shared_ptr<const Path> path_;
   const std::uint32_t number_;
   const std::size_t longest_;  // message that may come whole
   Budget::Share packets_;      // of Hub::packet_memory()
   Budget::Share messages_;     // of Hub::message_memory()
-  Piecework pieces_;
+  Fragments fragments_;
   // A message that goes to where it was wanted as it comes.
   struct Incoming {
     void* cookie = nullptr;

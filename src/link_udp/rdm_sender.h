@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "base/budget.h"
+#include "fragments.h"
 #include "link/flow.h"
 #include "link/inbox.h"
-#include "link_udp/greeting.h"
+#include "link_udp/conn_message.h"
 #include "link_udp/message.h"
 #include "operation.h"
 #include "os/clock.h"
-#include "piecework.h"
 #include "trains.h"
 #include "transport/requester.h"
 
@@ -23,22 +23,23 @@ class Hub;
 
 // The sending half of the way to a peer: asks for a flow, then makes work of requests. One thread
 // at a time.
-class OutChannel final : transport::WorkSink {
+class RdmSender final : transport::WorkSink {
  public:
   enum class State : std::uint8_t { kAsking, kOpen, kLost };
 
-  OutChannel(Hub& hub, std::uint32_t context, std::shared_ptr<const Way> way, std::size_t path_mtu);
+  RdmSender(Hub& hub, std::uint32_t context, std::shared_ptr<const Path> path,
+            std::size_t path_mtu);
 
   State state() const { return state_; }
-  const os::SocketAddress& peer() const { return way_->to; }
-  const Way& way() const { return *way_; }
+  const os::SocketAddress& peer() const { return path_->to; }
+  const Path& path() const { return *path_; }
   std::uint64_t station() const { return station_; }
   std::uint32_t context() const { return context_; }
-  std::uint32_t token() const { return token_; }
-  std::uint32_t peer_token() const { return peer_token_; }
+  std::uint32_t connection_id() const { return connection_id_; }
+  std::uint32_t peer_connection_id() const { return peer_connection_id_; }
   std::uint32_t peer_context() const { return peer_context_; }
   // Once it is open.
-  std::uint64_t identity() const { return flow_identity(token_, peer_token_); }
+  std::uint64_t identity() const { return flow_identity(connection_id_, peer_connection_id_); }
 
   // Requests of the program, as link::Flow has them.
   link::Outcome send(const link::SendRequest& request);
@@ -56,7 +57,7 @@ class OutChannel final : transport::WorkSink {
   // Somebody holds the way to the peer; and does not any more.
   void hold() { ++holders_; }
   void let_go();
-  // Nothing is under way, and nobody asks: it may be forgotten.
+  // Nothing is under path, and nobody asks: it may be forgotten.
   bool finished() const;
 
   // Lets the peer write the first `length` bytes of the message that it offers over the flow `from`
@@ -87,10 +88,10 @@ class OutChannel final : transport::WorkSink {
     if (requester_) requester_->marked(now);
   }
   // True when it is about this flow, so that the peer lives.
-  bool welcomed(const Welcome& welcome, os::Time now);
+  bool on_rep(const ConnRep& rep, os::Time now);
   void lose(link::PeerState state);
   // Tells the peer that nothing more will come, if it may have heard of this end.
-  void say_farewell();
+  void send_disconnect();
   // The peer's host says that nobody is there (kStrikes), or even proves that it has got something
   // that only the peer knows.
   void strike(bool proven);
@@ -122,7 +123,7 @@ class OutChannel final : transport::WorkSink {
   void narrow(std::size_t path_mtu);
   std::size_t carries() const { return carries_; }
   // For pieces that are answers.
-  Piecework& pieces() { return pieces_; }
+  Fragments& fragments() { return fragments_; }
 
   // Sends what may be sent now.
   void emit(Trains& trains, os::Time now);
@@ -162,7 +163,7 @@ class OutChannel final : transport::WorkSink {
   void started(Operation& operation);
   void limit_asking();
   bool waits(os::Time now) const;
-  bool may_greet_with(const link::SendRequest& request) const;
+  bool fits_req(const link::SendRequest& request) const;
   bool may_join(const link::SendRequest& request) const;
   void join(const link::SendRequest& request);
   void tie_up();
@@ -174,7 +175,7 @@ class OutChannel final : transport::WorkSink {
   bool take_back(Operation& operation);
   void withdraw(Operation& offer);
   void close();
-  void ask(os::Time now);
+  void send_req(os::Time now);
   bool narrows() const { return carries_ < path_mtu_; }
   bool may_narrow() const {
     return state_ == State::kOpen && narrows() && !requester_->has_begun();
@@ -184,24 +185,24 @@ class OutChannel final : transport::WorkSink {
   void look_for_hole(os::Time now);
   void look_for_more(os::Time now);
   static constexpr auto kFirstPause = std::chrono::milliseconds(2);  // between two REQs
-  void agreed(const Welcome& welcome);
+  void agreed(const ConnRep& rep);
 
   Hub& hub_;
   const std::uint32_t context_;
-  const std::uint32_t token_;
-  const std::shared_ptr<const Way> way_;
+  const std::uint32_t connection_id_;
+  const std::shared_ptr<const Path> path_;
   std::size_t path_mtu_;          // of the flow
   std::size_t carries_;           // the way to the peer, which may be less
   std::size_t peer_carries_ = 0;  // as far as the peer knows
   // Larger packets: when they are tried (min: a while after the next look), that it is waited until
-  // nothing is under way, that the peer was asked, and how often it was.
+  // nothing is under path, that the peer was asked, and how often it was.
   os::Time raise_at_ = os::Time::min();
   bool wants_more_ = false;
   bool raising_ = false;
   std::uint8_t raises_ = 0;
   Budget::Share packets_;   // of Hub::packet_memory()
   Budget::Share messages_;  // of Hub::message_memory()
-  Piecework pieces_;
+  Fragments fragments_;
   State state_ = State::kAsking;
   link::PeerState peer_state_ = link::PeerState::kAlive;
   std::uint64_t station_ = 0;  // of the peer
@@ -211,20 +212,20 @@ class OutChannel final : transport::WorkSink {
   os::Time heard_{};
   std::uint64_t unasked_ = 0;  // that came before there was a flow
   unsigned strikes_ = 0;       // since the peer was last heard of
-  std::uint32_t peer_token_ = 0;
+  std::uint32_t peer_connection_id_ = 0;
   std::uint32_t peer_context_ = 0;
   std::uint32_t peer_key_ = 0;
-  os::Time first_hello_{};
-  os::Time next_hello_{};
+  os::Time first_req_{};
+  os::Time next_req_{};
   // So much longer it asks, if not without end. Time in which this end did not look does not count.
   std::optional<os::Time::duration> asks_for_;
   std::chrono::milliseconds pause_{2};  // until the next
   std::optional<transport::Requester> requester_;
   Operations operations_;
-  Operation* bundle_ = nullptr;   // collects small messages, and is posted before anything else is
-  std::size_t bundle_room_ = 0;   // bytes
-  os::Time sent_at_{};            // that something left without waiting for the next poll
-  std::vector<std::byte> words_;  // that are said together with the greeting, before all else
+  Operation* bundle_ = nullptr;  // collects small messages, and is posted before anything else is
+  std::size_t bundle_room_ = 0;  // bytes
+  os::Time sent_at_{};           // that something left without waiting for the next poll
+  std::vector<std::byte> early_data_;  // that are said together with the message, before all else
   std::vector<Early> early_;
   std::vector<Finished> finished_;
   std::size_t reported_ = 0;  // operations that somebody wants to hear of

@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "hub.h"
-#include "out_channel.h"
+#include "rdm_sender.h"
 
 namespace weft::udp {
 
-bool OutChannel::cancel(const void* cookie) {
+bool RdmSender::cancel(const void* cookie) {
   for (Operation& operation : operations_.live()) {
     if (!operation.reported || operation.cookie != cookie) continue;
     if (take_back(operation)) return true;
@@ -21,7 +21,7 @@ bool OutChannel::cancel(const void* cookie) {
 }
 
 // Ends a message no packet of which has been sent.
-bool OutChannel::take_back(Operation& operation) {
+bool RdmSender::take_back(Operation& operation) {
   if (operation.works != 1) return false;
   const std::size_t waiting =
       std::erase_if(early_, [&](const Early& early) { return early.work.cookie == &operation; });
@@ -33,7 +33,7 @@ bool OutChannel::take_back(Operation& operation) {
 }
 
 // Ends an offer for the program. What has been sent of it stays until the peer has it.
-void OutChannel::withdraw(Operation& offer) {
+void RdmSender::withdraw(Operation& offer) {
   MessageHeader header;
   header.kind = Kind::kWithdrawn;
   header.exchange = offer.exchange;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How does an endpoint receive from one peer over the network?
-#include "in_channel.h"
+#include "rdm_receiver.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -10,7 +10,7 @@
 #include "base/slices.h"
 #include "memory/atomic_kernels.h"
 #include "operation.h"
-#include "out_channel.h"
+#include "rdm_sender.h"
 
 namespace weft::udp {
 
@@ -29,15 +29,15 @@ constexpr std::size_t kLongestWithRanges =
     kMessageHeader + link::kMaxPieces * kRange + 2 * kMaxAtomicBytes;
 constexpr Verdict kInvalid{Verdict::Kind::kInvalid, 0};
 
-transport::Settings settings_for(const Hello& hello, const Welcome& welcome) {
+transport::Settings settings_for(const ConnReq& req, const ConnRep& rep) {
   transport::Settings settings;
   settings.kind = wire::Transport::kReliableDatagram;
-  settings.destination = hello.me.queue_pair;
-  settings.source = welcome.me.queue_pair;
-  settings.context = hello.me.context;
-  settings.queue_key = hello.me.queue_key;
-  settings.path_mtu = welcome.path_mtu;
-  settings.first_expected = welcome.first;
+  settings.destination = req.me.queue_pair;
+  settings.source = rep.me.queue_pair;
+  settings.context = req.me.context;
+  settings.queue_key = req.me.queue_key;
+  settings.path_mtu = rep.path_mtu;
+  settings.first_expected = rep.first;
   settings.selective = true;
   settings.rnr_timer = 14;
   return settings;
@@ -72,31 +72,32 @@ Verdict verdict_of(const memory::Accessed& accessed) {
 
 }  // namespace
 
-InChannel::InChannel(Hub& hub, const Hello& hello, const Welcome& welcome,
-                     std::shared_ptr<const Way> way, std::uint32_t number, std::size_t longest)
+RdmReceiver::RdmReceiver(Hub& hub, const ConnReq& req, const ConnRep& rep,
+                         std::shared_ptr<const Path> path, std::uint32_t number,
+                         std::size_t longest)
     : hub_(hub),
-      hello_(hello),
-      welcome_(welcome),
-      way_(std::move(way)),
+      req_(req),
+      rep_(rep),
+      path_(std::move(path)),
       number_(number),
       longest_(longest),
       packets_(hub.packet_memory()),
       messages_(hub.message_memory()),
-      pieces_(packets_),
-      responder_(settings_for(hello, welcome), *this, &packets_) {}
+      fragments_(packets_),
+      responder_(settings_for(req, rep), *this, &packets_) {}
 
-void InChannel::greeted_with(std::span<const std::byte> words) {
+void RdmReceiver::take_early_data(std::span<const std::byte> early_data) {
   link::Arrival arrival;
   arrival.operation = link::Operation::kControl;
   arrival.source = number_;
-  arrival.length = words.size();
-  arrival.payload = words.data();
+  arrival.length = early_data.size();
+  arrival.payload = early_data.data();
   hub_.sink().arrived(arrival);
 }
 
-void InChannel::take(const wire::Packet& request, os::Time now) {
+void RdmReceiver::take(const wire::Packet& request, os::Time now) {
   if (shut_) {
-    hub_.say(*way_, Refusal{Refusal::Why::kUnwanted, hello_.me.token, 0});
+    hub_.send_cm(*path_, ConnRej{ConnRej::Why::kUnwanted, req_.me.connection_id, 0});
     return;
   }
   hear(now);
@@ -105,13 +106,13 @@ void InChannel::take(const wire::Packet& request, os::Time now) {
   if (!packet_.empty()) keep_packet();
 }
 
-os::Time InChannel::due() const {
+os::Time RdmReceiver::due() const {
   if (responder_.ready()) return os::Time::min();
   const os::Time since = responder_.unanswered_since();
   return since == os::Time::max() ? since : since + kLazily;
 }
 
-void InChannel::emit(Trains& trains, bool all, os::Time now) {
+void RdmReceiver::emit(Trains& trains, bool all, os::Time now) {
   const os::Time since = responder_.unanswered_since();
   const bool late = since != os::Time::max() && now - since >= kLazily;
   if (late || all) responder_.answer_all();
@@ -120,49 +121,49 @@ void InChannel::emit(Trains& trains, bool all, os::Time now) {
     if (place.empty()) return;
     const std::size_t length = responder_.next(place);
     if (length == 0) return;
-    pieces_.send(responder_.settings(), place.first(length), welcome_.me.path_mtu, trains, *way_);
+    fragments_.send(responder_.settings(), place.first(length), rep_.me.path_mtu, trains, *path_);
   }
 }
 
-bool InChannel::suggest(std::size_t path_mtu) {
-  if (path_mtu >= welcome_.me.path_mtu) return false;
-  welcome_.me.path_mtu = path_mtu;
+bool RdmReceiver::suggest(std::size_t path_mtu) {
+  if (path_mtu >= rep_.me.path_mtu) return false;
+  rep_.me.path_mtu = path_mtu;
   return true;
 }
 
 // Larger packets are agreed to only for the next number: a REQ that was on its way for long must
 // change nothing, as the peer does not know of it any more.
-void InChannel::agree(const Hello& again) {
-  const bool raises = again.raises == static_cast<std::uint8_t>(welcome_.raises + 1);
-  if (!raises && again.raises != welcome_.raises) return;
+void RdmReceiver::agree(const ConnReq& again) {
+  const bool raises = again.raises == static_cast<std::uint8_t>(rep_.raises + 1);
+  if (!raises && again.raises != rep_.raises) return;
   std::size_t path_mtu = again.path_mtu;
   if (raises) {
-    const std::size_t own = hub_.path_mtu_to(way_->to);
-    path_mtu = std::clamp(path_mtu, welcome_.path_mtu, std::max(own, welcome_.path_mtu));
-    if (path_mtu != welcome_.path_mtu && !responder_.widen(path_mtu)) return;
-    welcome_.raises = again.raises;
-    welcome_.path_mtu = path_mtu;
-    welcome_.me.path_mtu = std::min(again.me.path_mtu, std::max(own, welcome_.me.path_mtu));
+    const std::size_t own = hub_.path_mtu_to(path_->to);
+    path_mtu = std::clamp(path_mtu, rep_.path_mtu, std::max(own, rep_.path_mtu));
+    if (path_mtu != rep_.path_mtu && !responder_.widen(path_mtu)) return;
+    rep_.raises = again.raises;
+    rep_.path_mtu = path_mtu;
+    rep_.me.path_mtu = std::min(again.me.path_mtu, std::max(own, rep_.me.path_mtu));
     return;
   }
   static_cast<void>(suggest(again.me.path_mtu));  // the peer knows
-  if (responder_.narrow(path_mtu)) welcome_.path_mtu = path_mtu;
+  if (responder_.narrow(path_mtu)) rep_.path_mtu = path_mtu;
 }
 
-void InChannel::rest() {
-  pieces_.rest();
+void RdmReceiver::rest() {
+  fragments_.rest();
   told_keys_.shrink_to_fit();
 }
 
-void InChannel::shut() {
+void RdmReceiver::shut() {
   message_breaks();
   shut_ = true;
-  hub_.say(*way_, Refusal{Refusal::Why::kUnwanted, hello_.me.token, 0});
+  hub_.send_cm(*path_, ConnRej{ConnRej::Why::kUnwanted, req_.me.connection_id, 0});
 }
 
 // Who goes must not keep those waiting who may be going, too. What one waits for may stand behind
 // what one has no room for.
-Verdict InChannel::message_begins() {
+Verdict RdmReceiver::message_begins() {
   if (hub_.closing() && !shut_) shut();
   const link::InboxSink& sink = hub_.sink();
   const bool taken = sink.takes_more() || (hub_.waits_for(station()) && sink.takes_more_urgently());
@@ -171,7 +172,7 @@ Verdict InChannel::message_begins() {
 }
 
 // Most messages are one packet: they are read where it lies, if that is where it has just arrived.
-Verdict InChannel::message_goes_on(std::span<const std::byte> bytes) {
+Verdict RdmReceiver::message_goes_on(std::span<const std::byte> bytes) {
   if (incoming_ != nullptr) {
     if (bytes.size() > incoming_->length - incoming_->there) return kInvalid;
     put(bytes);
@@ -191,7 +192,7 @@ Verdict InChannel::message_goes_on(std::span<const std::byte> bytes) {
 
 // Memory for all of a message of several packets is taken when it begins: if each packet took its
 // own, messages that have begun could wait for each other without end.
-Verdict InChannel::begins_with(std::span<const std::byte> first) {
+Verdict RdmReceiver::begins_with(std::span<const std::byte> first) {
   promised_ = first.size();
   const bool alone = first.size() < responder_.settings().path_mtu || first.size() < kMessageHeader;
   if (alone) return {};
@@ -212,7 +213,7 @@ Verdict InChannel::begins_with(std::span<const std::byte> first) {
 }
 
 // Large messages need no copy where a receive waits for them.
-bool InChannel::taken_as_it_comes(std::span<const std::byte> first) {
+bool RdmReceiver::taken_as_it_comes(std::span<const std::byte> first) {
   if (shut_ || first.size() < kMessageHeader) return false;
   const MessageHeader header = read_header(first.data());
   const std::span<const std::byte> bytes = first.subspan(kMessageHeader);
@@ -230,7 +231,7 @@ bool InChannel::taken_as_it_comes(std::span<const std::byte> first) {
   return true;
 }
 
-void InChannel::place(std::span<const LocalRange> pieces, std::uint64_t length, void* cookie) {
+void RdmReceiver::place(std::span<const LocalRange> pieces, std::uint64_t length, void* cookie) {
   incoming_ = std::make_unique<Incoming>();
   incoming_->cookie = cookie;
   incoming_->count = pieces.size();
@@ -238,11 +239,11 @@ void InChannel::place(std::span<const LocalRange> pieces, std::uint64_t length, 
   incoming_->wanted = length;
 }
 
-void InChannel::forget_places() {
+void RdmReceiver::forget_places() {
   if (incoming_ != nullptr) incoming_->wanted = 0;
 }
 
-void InChannel::put(std::span<const std::byte> bytes) {
+void RdmReceiver::put(std::span<const std::byte> bytes) {
   Incoming& to = *incoming_;
   const std::uint64_t wanted = to.wanted - std::min(to.wanted, to.there);
   const std::size_t length = std::min<std::uint64_t>(bytes.size(), wanted);
@@ -250,7 +251,7 @@ void InChannel::put(std::span<const std::byte> bytes) {
   to.there += bytes.size();
 }
 
-void InChannel::all_there() {
+void RdmReceiver::all_there() {
   const auto message = std::exchange(incoming_, nullptr);
   const bool whole = message->there == message->length;
   if (!whole) ++senseless_;
@@ -259,7 +260,7 @@ void InChannel::all_there() {
 }
 
 // The header of an answer to what came over this flow.
-MessageHeader InChannel::answer_to(std::uint32_t exchange, Kind kind) const {
+MessageHeader RdmReceiver::answer_to(std::uint32_t exchange, Kind kind) const {
   MessageHeader header;
   header.kind = kind;
   header.exchange = exchange;
@@ -267,11 +268,11 @@ MessageHeader InChannel::answer_to(std::uint32_t exchange, Kind kind) const {
   return header;
 }
 
-void InChannel::acknowledge(std::uint32_t exchange) {
-  hub_.way_back(*this).answer(answer_to(exchange, Kind::kTaken));
+void RdmReceiver::acknowledge(std::uint32_t exchange) {
+  hub_.return_path(*this).answer(answer_to(exchange, Kind::kTaken));
 }
 
-void InChannel::message_breaks() {
+void RdmReceiver::message_breaks() {
   if (const auto message = std::exchange(incoming_, nullptr)) {
     hub_.received(message->cookie, ECONNRESET);
   }
@@ -280,12 +281,12 @@ void InChannel::message_breaks() {
   packet_ = {};
 }
 
-void InChannel::keep_packet() {
+void RdmReceiver::keep_packet() {
   message_.insert(message_.end(), packet_.begin(), packet_.end());
   packet_ = {};
 }
 
-void InChannel::message_ends(const wire::Packet&) {
+void RdmReceiver::message_ends(const wire::Packet&) {
   if (incoming_ != nullptr) return all_there();
   if (!message_.empty()) keep_packet();
   const std::span<const std::byte> message = message_.empty() ? packet_ : message_;
@@ -297,7 +298,7 @@ void InChannel::message_ends(const wire::Packet&) {
 }
 
 // One that makes no sense ends the bundle.
-bool InChannel::untie(std::span<const std::byte> bundle) {
+bool RdmReceiver::untie(std::span<const std::byte> bundle) {
   while (!shut_ && bundle.size() >= kMessageHeader) {
     const MessageHeader header = read_header(bundle.data());
     bundle = bundle.subspan(kMessageHeader);
@@ -311,7 +312,7 @@ bool InChannel::untie(std::span<const std::byte> bundle) {
 }
 
 // What a peer says is checked where it is used; what makes no sense is dropped: false.
-bool InChannel::arrived(const MessageHeader& header, std::span<const std::byte> bytes) {
+bool RdmReceiver::arrived(const MessageHeader& header, std::span<const std::byte> bytes) {
   switch (header.kind) {
     case Kind::kWhole:
     case Kind::kOffer: {
@@ -357,7 +358,7 @@ bool InChannel::arrived(const MessageHeader& header, std::span<const std::byte> 
 }
 
 // A sender numbers its aliases from 0 on: no other number than the next is one.
-bool InChannel::know_alias(const MessageHeader& header) {
+bool RdmReceiver::know_alias(const MessageHeader& header) {
   if (header.exchange != aliases_.size() || header.exchange >= kMostAliases) return false;
   if (aliases_.size() == aliases_.capacity()) {
     const std::size_t more = std::max(kFewAliases, aliases_.size());
@@ -368,14 +369,14 @@ bool InChannel::know_alias(const MessageHeader& header) {
   return true;
 }
 
-bool InChannel::answered(const MessageHeader& header, std::span<const std::byte> bytes) {
+bool RdmReceiver::answered(const MessageHeader& header, std::span<const std::byte> bytes) {
   Operation* operation = hub_.find_exchange(header.exchange, header.data);
   if (operation != nullptr) operation->channel->answered(*operation, header, bytes, heard_);
   return operation != nullptr;
 }
 
 // An offer may have been withdrawn; who wants the message must not wait for it.
-bool InChannel::wanted(const MessageHeader& header) {
+bool RdmReceiver::wanted(const MessageHeader& header) {
   Operation* offer = hub_.find_exchange(header.exchange, header.data);
   const bool stands = offer != nullptr && offer->offered;
   if (header.tag > kNumberBits || (stands && header.length > offer->length)) return false;
@@ -386,13 +387,13 @@ bool InChannel::wanted(const MessageHeader& header) {
   }
   MessageHeader none = answer_to(exchange, Kind::kResult);
   none.tag = ECONNRESET;
-  hub_.way_back(*this).answer(none);
+  hub_.return_path(*this).answer(none);
   return true;
 }
 
 // At once: the messages behind it are for the receive that has asked for it. The sender had not
 // heard of that yet, so it writes nothing, and what it answers comes too late.
-void InChannel::withdrawn(const link::Offer& offer) {
+void RdmReceiver::withdrawn(const link::Offer& offer) {
   hub_.sink().withdrawn(offer);
   Operation* receive = hub_.find_taker(offer);
   if (receive == nullptr) return;
@@ -401,7 +402,7 @@ void InChannel::withdrawn(const link::Offer& offer) {
   hub_.sink().received(cookie, link::kWithdrawn);
 }
 
-bool InChannel::check(const MessageHeader& header, std::span<const std::byte> bytes) {
+bool RdmReceiver::check(const MessageHeader& header, std::span<const std::byte> bytes) {
   if (header.tag > link::kMaxPieces || bytes.size() != header.tag * kRange) return false;
   const Access need = header.data != 0 ? Access::kRemoteWrite : Access::kRemoteRead;
   announced_ = {need};
@@ -420,7 +421,7 @@ bool InChannel::check(const MessageHeader& header, std::span<const std::byte> by
   return true;
 }
 
-void InChannel::checked() {
+void RdmReceiver::checked() {
   ranges_ = {};
   const auto announced = std::exchange(announced_, std::nullopt);
   if (refused_) told_keys_.clear();
@@ -430,7 +431,7 @@ void InChannel::checked() {
 }
 
 // Everything is checked before anything is changed.
-bool InChannel::carry_out(const MessageHeader& header, std::span<const std::byte> bytes) {
+bool RdmReceiver::carry_out(const MessageHeader& header, std::span<const std::byte> bytes) {
   MessageHeader result = answer_to(header.exchange, Kind::kResult);
   const AtomicAction& action = header.action;
   const std::size_t element = size_of(action.type);
@@ -474,11 +475,11 @@ bool InChannel::carry_out(const MessageHeader& header, std::span<const std::byte
     if (header.has_data || hub_.counts(need)) announce(header.has_data ? data : event, header);
   }
   const std::size_t back = done.ok() && action.fetches() ? length : 0;
-  hub_.way_back(*this).answer(result, {fetched, back});
+  hub_.return_path(*this).answer(result, {fetched, back});
   return true;
 }
 
-void InChannel::announce(link::Operation event, const MessageHeader& from) {
+void RdmReceiver::announce(link::Operation event, const MessageHeader& from) {
   link::Arrival arrival;
   arrival.operation = event;
   arrival.has_data = from.has_data;
@@ -488,24 +489,24 @@ void InChannel::announce(link::Operation event, const MessageHeader& from) {
   hub_.sink().arrived(arrival);
 }
 
-void InChannel::announce_access(Access need) {
+void RdmReceiver::announce_access(Access need) {
   if (!hub_.counts(need)) return;
   announce(
       need == Access::kRemoteWrite ? link::Operation::kWriteEvent : link::Operation::kReadEvent,
       {});
 }
 
-void InChannel::tell_of_keys(Access need) {
+void RdmReceiver::tell_of_keys(Access need) {
   if (!told_keys_.empty()) hub_.sink().accessed(number_, need, told_keys_);
   told_keys_.clear();
 }
 
-void InChannel::told(Access need) {
+void RdmReceiver::told(Access need) {
   const std::span<const RegionKey> keys = hub_.memory().to_tell();
   if (!keys.empty()) hub_.sink().accessed(number_, need, keys);
 }
 
-std::optional<RegionKey> InChannel::region_of(std::uint32_t key) const {
+std::optional<RegionKey> RdmReceiver::region_of(std::uint32_t key) const {
   if (key < kAliasBit) return RegionKey{key};
   const std::uint32_t number = key & kNumberBits;
   if (!is_alias(key) || number >= aliases_.size()) return std::nullopt;
@@ -513,7 +514,7 @@ std::optional<RegionKey> InChannel::region_of(std::uint32_t key) const {
 }
 
 // A receive of this endpoint that waits for what the peer has to write next.
-Operation* InChannel::receive_of(const wire::Reth& memory) const {
+Operation* RdmReceiver::receive_of(const wire::Reth& memory) const {
   Operation* operation = hub_.find_receive(memory.key & kNumberBits, number_);
   if (operation == nullptr) return nullptr;
   const bool next =
@@ -521,13 +522,13 @@ Operation* InChannel::receive_of(const wire::Reth& memory) const {
   return next ? operation : nullptr;
 }
 
-Verdict InChannel::may_access(Access need, const wire::Reth& memory) {
+Verdict RdmReceiver::may_access(Access need, const wire::Reth& memory) {
   const Verdict verdict = judge(need, memory);
   if (!verdict.ok()) refused_ = true;
   return verdict;
 }
 
-Verdict InChannel::judge(Access need, const wire::Reth& memory) {
+Verdict RdmReceiver::judge(Access need, const wire::Reth& memory) {
   if (shut_) return kInvalid;
   if (is_receive(memory.key)) {
     const bool allowed = need == Access::kRemoteWrite && receive_of(memory) != nullptr;
@@ -550,8 +551,8 @@ Verdict InChannel::judge(Access need, const wire::Reth& memory) {
   return {};
 }
 
-Verdict InChannel::write(const wire::Reth& memory, std::uint64_t offset,
-                         std::span<const std::byte> bytes) {
+Verdict RdmReceiver::write(const wire::Reth& memory, std::uint64_t offset,
+                           std::span<const std::byte> bytes) {
   if (shut_) return kInvalid;
   if (is_receive(memory.key)) {
     const Operation* receive = receive_of(memory);
@@ -566,7 +567,7 @@ Verdict InChannel::write(const wire::Reth& memory, std::uint64_t offset,
                                         bytes_behind(memory, offset + bytes.size())));
 }
 
-void InChannel::written(const wire::Reth& memory, const wire::Packet& packet) {
+void RdmReceiver::written(const wire::Reth& memory, const wire::Packet& packet) {
   if (is_receive(memory.key)) {
     Operation* receive = receive_of(memory);
     if (receive == nullptr) return;
@@ -583,7 +584,8 @@ void InChannel::written(const wire::Reth& memory, const wire::Packet& packet) {
   if (!part && !announced_) announce_access(Access::kRemoteWrite);
 }
 
-Verdict InChannel::read(const wire::Reth& memory, std::uint64_t offset, std::span<std::byte> out) {
+Verdict RdmReceiver::read(const wire::Reth& memory, std::uint64_t offset,
+                          std::span<std::byte> out) {
   if (out.empty()) return {};
   const auto key = region_of(memory.key);
   if (!key) return {Verdict::Kind::kOperational, 0};
@@ -592,7 +594,7 @@ Verdict InChannel::read(const wire::Reth& memory, std::uint64_t offset, std::spa
   return done.ok() ? Verdict{} : Verdict{Verdict::Kind::kOperational, 0};
 }
 
-Verdict InChannel::atomic(bool compares, const wire::AtomicEth& what, std::uint64_t& original) {
+Verdict RdmReceiver::atomic(bool compares, const wire::AtomicEth& what, std::uint64_t& original) {
   if (shut_) return kInvalid;
   const auto key = region_of(what.key);
   if (!key || what.address % 8 != 0) return kInvalid;

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How do packets of a flow travel that are larger than the way carries? (transport/fragments.h)
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "os/runtime_dir.h"
+#include "trains.h"
+#include "transport/fragments.h"
+
+namespace weft::udp {
+
+// What one end of a flow needs for that: nothing, until it is needed. One thread at a time.
+class Fragments {
+ public:
+  // `share` is charged for packets that come in fragments, and outlives this.
+  explicit Fragments(Budget::Share& share) : share_(share) {}
+
+  // A packet of that end, which stands in trains.place(), leaves: whole, or where the way of that
+  // path MTU does not carry it, in fragments. Those that the socket has no room for are lost, as a
+  // network loses packets.
+  void send(const transport::Settings& settings, std::span<const std::byte> packet,
+            std::size_t path_mtu, Trains& trains, const Path& path) {
+    if (transport::goes_whole(packet.size(), path_mtu)) return trains.add(path, packet.size());
+    if (!fragmenter_) {
+      const auto first = static_cast<std::uint32_t>(os::random_number());
+      fragmenter_ = std::make_unique<transport::Fragmenter>(settings, first);
+    }
+    fragmenter_->cut(packet, path_mtu);
+    while (fragmenter_->has_more()) {
+      const std::span<std::byte> place = trains.place();
+      if (place.empty()) return;
+      trains.add(path, fragmenter_->next(place));
+    }
+  }
+
+  // Takes in a fragment for that end: Reassembler::take().
+  std::optional<std::span<const std::byte>> take(std::span<const std::byte> payload) {
+    if (!reassembler_) reassembler_ = std::make_unique<transport::Reassembler>(&share_);
+    return reassembler_->take(payload);
+  }
+
+  // Nothing has been going on: memory is given back.
+  void rest() {
+    if (fragmenter_) fragmenter_->rest();
+    reassembler_.reset();
+  }
+
+ private:
+  Budget::Share& share_;
+  std::unique_ptr<transport::Fragmenter> fragmenter_;
+  std::unique_ptr<transport::Reassembler> reassembler_;
+};
+
+}  // namespace weft::udp
