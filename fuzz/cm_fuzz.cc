@@ -46,7 +46,7 @@ class Scene {
     udp::StationOptions options;
     options.name = address_;
     options.domain = DomainId{5};
-    options.regions = memory::ForeignTable::open(directory.path(), table_->name()).value();
+    options.regions = memory::RegionTableView::open(directory.path(), table_->name()).value();
     options.connect_timeout = std::chrono::milliseconds(50);
     options.peer_timeout = std::chrono::milliseconds(1000);
     station_ = std::move(udp::Station::create(std::move(socket), options)).value();

@@ -35,30 +35,31 @@ class Memory final : public Target {
 
  private:
   // Mostly yes.
-  Verdict verdict() {
+  RequestVerdict verdict() {
     const std::uint8_t choice = input_.byte();
     if (choice < 0xF0) return {};
-    return {static_cast<Verdict::Kind>(1 + choice % 4), static_cast<std::uint8_t>(choice & 15)};
+    return {static_cast<RequestVerdict::Kind>(1 + choice % 4),
+            static_cast<std::uint8_t>(choice & 15)};
   }
-  Verdict but_not_ready(Verdict verdict) {
-    return verdict.kind == Verdict::Kind::kNotReady ? Verdict{} : verdict;
+  RequestVerdict but_not_ready(RequestVerdict verdict) {
+    return verdict.kind == RequestVerdict::Kind::kNotReady ? RequestVerdict{} : verdict;
   }
 
-  Verdict may_use(std::uint32_t) override {
+  RequestVerdict may_use(std::uint32_t) override {
     require(!receiving_, "a message begins within another");
     return but_not_ready(verdict());
   }
-  Verdict may_invalidate(std::uint32_t) override {
+  RequestVerdict may_invalidate(std::uint32_t) override {
     require(receiving_, "the end of no message");
     return but_not_ready(verdict());
   }
-  Verdict message_begins() override {
+  RequestVerdict message_begins() override {
     require(!receiving_, "a message begins within another");
-    const Verdict made = verdict();
+    const RequestVerdict made = verdict();
     receiving_ = made.ok();
     return made;
   }
-  Verdict message_goes_on(std::span<const std::byte> bytes) override {
+  RequestVerdict message_goes_on(std::span<const std::byte> bytes) override {
     require(receiving_, "bytes of no message");
     require(bytes.size() <= wire::kMaxReliableDatagramMtu, "more than a packet holds");
     return but_not_ready(verdict());
@@ -72,13 +73,13 @@ class Memory final : public Target {
     receiving_ = false;
   }
 
-  Verdict may_access(Access need, const wire::Reth& memory) override {
+  RequestVerdict may_access(Access need, const wire::Reth& memory) override {
     require(memory.length <= kMaxMessage, "a length that is none");
     const bool within = memory.key == kKey && memory.address >= kAddress &&
                         memory.address - kAddress <= kArea &&
                         memory.length <= kArea - (memory.address - kAddress);
-    if (!within) return {Verdict::Kind::kAccess, 1};
-    const Verdict made = but_not_ready(verdict());
+    if (!within) return {RequestVerdict::Kind::kAccess, 1};
+    const RequestVerdict made = but_not_ready(verdict());
     if (!made.ok()) return made;
     if (need == Access::kRemoteWrite) {
       writable_ = memory;
@@ -87,8 +88,8 @@ class Memory final : public Target {
     }
     return made;
   }
-  Verdict write(const wire::Reth& memory, std::uint64_t offset,
-                std::span<const std::byte> bytes) override {
+  RequestVerdict write(const wire::Reth& memory, std::uint64_t offset,
+                       std::span<const std::byte> bytes) override {
     const bool same = memory.key == writable_.key && memory.address == writable_.address &&
                       memory.length == writable_.length;
     require(same, "a write that was not allowed");
@@ -96,9 +97,10 @@ class Memory final : public Target {
     std::memcpy(area_.data() + (memory.address - kAddress) + offset, bytes.data(), bytes.size());
     return but_not_ready(verdict());
   }
-  Verdict may_tell() override { return verdict(); }
+  RequestVerdict may_tell() override { return verdict(); }
   void written(const wire::Reth&, const wire::Packet&) override {}
-  Verdict read(const wire::Reth& memory, std::uint64_t offset, std::span<std::byte> out) override {
+  RequestVerdict read(const wire::Reth& memory, std::uint64_t offset,
+                      std::span<std::byte> out) override {
     require(offset + out.size() <= memory.length, "a read behind what was allowed");
     const auto allowed = [&](const wire::Reth& once) {
       return memory.key == once.key && memory.address >= once.address &&
@@ -109,7 +111,7 @@ class Memory final : public Target {
     std::memcpy(out.data(), area_.data() + (memory.address - kAddress) + offset, out.size());
     return but_not_ready(verdict());
   }
-  Verdict atomic(bool, const wire::AtomicEth&, std::uint64_t& original) override {
+  RequestVerdict atomic(bool, const wire::AtomicEth&, std::uint64_t& original) override {
     original = ++atomics_;
     return but_not_ready(verdict());
   }
@@ -332,7 +334,7 @@ class Flow {
   std::size_t payload(wire::Payload kind) {
     if (kind == wire::Payload::kNone) return 0;
     if (kind == wire::Payload::kEight) return 8;
-    if (kind == wire::Payload::kNotice) return 16;
+    if (kind == wire::Payload::kCnp) return 16;
     if (kind == wire::Payload::kFull) return settings_.path_mtu << (input_.byte() == 0xFF ? 1 : 0);
     return std::min<std::size_t>(length(), wire::max_payload(settings_.kind, kind));
   }

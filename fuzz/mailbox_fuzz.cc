@@ -126,9 +126,9 @@ class Game {
  public:
   Game(Input& input, const std::string& directory, memory::RegionTable& table, Buffers& buffers)
       : input_(input), directory_(directory), owner_(buffers), regions_(table, buffers) {
-    box_ = std::move(
-               shm::Mailbox::create({directory, loopback(7001), DomainId{1}, table.name(), 0,
-                                     memory::ForeignTable::open(directory, table.name()).value()}))
+    box_ = std::move(shm::Mailbox::create(
+                         {directory, loopback(7001), DomainId{1}, table.name(), 0,
+                          memory::RegionTableView::open(directory, table.name()).value()}))
                .value();
     owner_.box = box_.get();
     file_ = os::SharedFile::open(shm::mailbox_path(directory, loopback(7001))).value();
@@ -136,7 +136,7 @@ class Game {
     enter();
     slot_ = std::move(file_->map(shm::slot_at(0), shm::kSlotBytes)).value();
     const std::uint64_t at = shm::slot_at(0);
-    require(file_->reserve(at, shm::kExchangesAt + kPlayed * sizeof(shm::Exchange)).ok() &&
+    require(file_->reserve(at, shm::kExchangesAt + kPlayed * sizeof(shm::Rendezvous)).ok() &&
                 file_->reserve(at + shm::kCellsAt, shm::kSlotBytes - shm::kCellsAt).ok(),
             "no memory");
   }
@@ -150,8 +150,8 @@ class Game {
 
  private:
   shm::SlotHeader& head() { return *slot_.at<shm::SlotHeader>(0); }
-  shm::Exchange& exchange(std::uint32_t i) {
-    return slot_.at<shm::Exchange>(shm::kExchangesAt)[i % shm::kExchanges];
+  shm::Rendezvous& exchange(std::uint32_t i) {
+    return slot_.at<shm::Rendezvous>(shm::kExchangesAt)[i % shm::kExchanges];
   }
   shm::Cell& cell(std::uint64_t i) { return slot_.at<shm::Cell>(shm::kCellsAt)[i % shm::kCells]; }
 
@@ -205,13 +205,13 @@ class Game {
     } else if (word.kind == shm::Kind::kOffered) {
       written.offered = {input_.number({1, 20'000, 100'000, 1ull << 47}),
                          static_cast<std::uint32_t>(input_.number({1, 8, shm::kExchanges}))};
-    } else if (word.kind == shm::Kind::kErrand) {
+    } else if (word.kind == shm::Kind::kAssisted) {
       written.tag = input_.number({1, Buffers::kRoom - 32, Buffers::kRoom, 1ull << 63});
       written.data = 10 + input_.byte() % 3;
-      written.errand.length = static_cast<std::uint32_t>(
-          input_.number({1, shm::kErrandBytesInCell, shm::kErrandBytes, 1ull << 31}));
-      written.errand.withdrawn = input_.byte() % 4 == 0;
-    } else if (word.kind == shm::Kind::kAtomicErrand) {
+      written.assisted.length = static_cast<std::uint32_t>(
+          input_.number({1, shm::kAssistedBytesInCell, shm::kAssistedBytes, 1ull << 31}));
+      written.assisted.withdrawn = input_.byte() % 4 == 0;
+    } else if (word.kind == shm::Kind::kAtomicAssisted) {
       write_atomic(written);
       word.operation = static_cast<Operation>(3 + input_.byte() % 3);
     } else if (word.kind == shm::Kind::kAccessed) {
@@ -230,7 +230,7 @@ class Game {
     written.tag = input_.number({1, Buffers::kRoom - 32, Buffers::kRoom, 1ull << 63});
     written.data = 10 + input_.byte() % 3;
     written.atomic.length =
-        static_cast<std::uint32_t>(input_.number({9, 17, shm::kAtomicErrandBytes, 1ull << 31}));
+        static_cast<std::uint32_t>(input_.number({9, 17, shm::kAtomicAssistedBytes, 1ull << 31}));
     written.atomic.withdrawn = input_.byte() % 4 == 0;
     written.atomic.form = static_cast<AtomicForm>(input_.byte() % 4);
     written.atomic.op = static_cast<AtomicOp>(input_.byte() % (kAtomicOps + 1));
@@ -238,7 +238,7 @@ class Game {
     input_.bytes(written.atomic.bytes, sizeof written.atomic.bytes);
   }
   void write_exchange() {
-    shm::Exchange& written = exchange(input_.below(kPlayed));
+    shm::Rendezvous& written = exchange(input_.below(kPlayed));
     written.source_count = static_cast<std::uint16_t>(input_.number({1, link::kMaxPieces}));
     for (auto& pair : written.pieces) pair.source = any_piece();
     const std::uint8_t which = input_.byte();
@@ -247,7 +247,7 @@ class Game {
     if (which & 4) written.fault = static_cast<std::int32_t>(input_.number({1, 5000}));
     if (which & 8) written.matched_length = input_.number({1, 20'000, 1ull << 47});
     if (which & 16) written.pieces[0].target = any_piece();
-    written.state = static_cast<shm::ExchangeState>(which & 32 ? input_.byte() % 5 : 1);
+    written.state = static_cast<shm::RendezvousState>(which & 32 ? input_.byte() % 5 : 1);
   }
   LocalRange any_piece() {
     static std::byte source[100'000];
@@ -268,7 +268,7 @@ class Game {
         return;
       case 3:
         head().sender_asleep = input_.byte() % 2;
-        head().bell = os::BellName{'\0', 'f', 'u', 'z', 'z'};
+        head().waker = os::WakerName{'\0', 'f', 'u', 'z', 'z'};
         return;
       case 4:
         head().attention = static_cast<shm::Attention>(input_.byte() % 4);
@@ -309,8 +309,8 @@ class Game {
 
   Input& input_;
   const std::string& directory_;
-  os::Bell bell_ = std::move(os::Bell::create()).value();
-  shm::Sender sender_{directory_, loopback(7101), &bell_, 8192};
+  os::Waker waker_ = std::move(os::Waker::create()).value();
+  shm::Sender sender_{directory_, loopback(7101), &waker_, 8192};
   Owner owner_;
   Regions regions_;
   os::SharedFilePtr file_;

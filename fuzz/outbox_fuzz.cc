@@ -48,8 +48,8 @@ class World {
   std::byte* arena() const { return arena_; }
   shm::MailboxHeader& header() { return *header_.at<shm::MailboxHeader>(0); }
   shm::SlotHeader& slot() { return *slot_.at<shm::SlotHeader>(0); }
-  shm::Exchange& exchange(std::uint32_t i) {
-    return slot_.at<shm::Exchange>(shm::kExchangesAt)[i % shm::kExchanges];
+  shm::Rendezvous& exchange(std::uint32_t i) {
+    return slot_.at<shm::Rendezvous>(shm::kExchangesAt)[i % shm::kExchanges];
   }
   // As if nothing had ever been written.
   void clean() {
@@ -180,7 +180,7 @@ class Game {
     return {reinterpret_cast<void*>(address), input_.number({1, 20'000, 100'000, 1ull << 63})};
   }
   void write_exchange() {
-    shm::Exchange& written = world_.exchange(input_.below(kPlayed));
+    shm::Rendezvous& written = world_.exchange(input_.below(kPlayed));
     const std::uint8_t which = input_.byte();
     if (which & 1) written.claims = input_.number({1, 3, 1ull << 32, 3ull << 32});
     if (which & 2) written.copied = static_cast<std::uint32_t>(input_.number({1, 4, 1ull << 32}));
@@ -189,7 +189,7 @@ class Game {
     written.matched_length = input_.number({1, 8193, 40'000, 100'000, 1ull << 47});
     written.target_count = static_cast<std::uint16_t>(input_.number({1, 2, link::kMaxPieces}));
     for (auto& pair : written.pieces) pair.target = any_piece();
-    written.state = static_cast<shm::ExchangeState>(which & 128 ? input_.byte() % 5 : 2);
+    written.state = static_cast<shm::RendezvousState>(which & 128 ? input_.byte() % 5 : 2);
   }
   void write_slot() {
     switch (input_.byte() % 4) {
@@ -211,7 +211,7 @@ class Game {
     switch (input_.byte() % 5) {
       case 0:
         header.asleep = input_.byte() % 2;
-        header.bell = os::BellName{'\0', 'f', 'u', 'z', 'z'};
+        header.waker = os::WakerName{'\0', 'f', 'u', 'z', 'z'};
         return;
       case 1:
         header.counts_access = input_.byte();
@@ -269,8 +269,8 @@ class Game {
   Input& input_;
   World& world_;
   Buffers& buffers_;
-  os::Bell bell_ = std::move(os::Bell::create()).value();
-  shm::Sender sender_{world_.directory(), loopback(7101), &bell_, 8192};
+  os::Waker waker_ = std::move(os::Waker::create()).value();
+  shm::Sender sender_{world_.directory(), loopback(7101), &waker_, 8192};
   Ledger ledger_;
   LocalRange* lent_ = nullptr;
   std::uintptr_t cookie_ = 0;

@@ -2,7 +2,7 @@
 // Can the owner of a region table lead a user astray who checks an access with it?
 #include <vector>
 
-#include "memory/table_user.h"
+#include "memory/access_guard.h"
 #include "playground.h"
 
 namespace weft::fuzz {
@@ -27,10 +27,10 @@ class Table {
     header.version = memory::kTableVersion;
     require(file_->publish().ok(), "the table has no name");
   }
-  std::unique_ptr<memory::TableUser> user() {
-    auto table = memory::ForeignTable::open(directory_.path(), "table");
+  std::unique_ptr<memory::AccessGuard> user() {
+    auto table = memory::RegionTableView::open(directory_.path(), "table");
     require(table.ok(), "the table cannot be opened");
-    return std::move(memory::TableUser::attach(table.value())).value();
+    return std::move(memory::AccessGuard::attach(table.value())).value();
   }
   memory::TableHeader& header() { return *memory_.at<memory::TableHeader>(0); }
   RegionSlot& slot(std::uint64_t number) {
@@ -88,7 +88,7 @@ void write_index(Table& table, Input& input) {
   for (std::uint64_t i = 0; i < count; ++i) table.entry(word, at + i) = value;
 }
 
-void hold(Table& table, memory::TableUser& user, Input& input) {
+void hold(Table& table, memory::AccessGuard& user, Input& input) {
   RemoteRange ranges[memory::kHazards + 1];
   const std::size_t count = input.byte() % (memory::kHazards + 2);
   for (std::size_t i = 0; i < count; ++i) {
@@ -98,9 +98,9 @@ void hold(Table& table, memory::TableUser& user, Input& input) {
   const Access need = input.byte() % 2 == 0 ? Access::kRemoteRead : Access::kRemoteWrite;
   LocalRange out[memory::kHazards];
   std::size_t culprit = 99;
-  const auto refusal = user.hold(kDomain, need, {ranges, count}, out, culprit);
+  const auto refusal = user.check_and_pin(kDomain, need, {ranges, count}, out, culprit);
   auto& hazards = table.record(0).hazards;
-  if (refusal != memory::Refusal::kNone) {
+  if (refusal != memory::AccessError::kNone) {
     require(culprit < count, "a range was refused that was not named");
     for (auto& hazard : hazards) require(hazard.load() == 0, "a refused access holds a region");
     require(!user.explain(refusal, need, ranges[culprit]).empty(), "a refusal without words");
@@ -133,7 +133,7 @@ void write_stripe(Table& table, Input& input) {
   table.stripe(input.byte() % kPlayedStripes) = word;
 }
 
-void lock(Table& table, memory::TableUser& user, Input& input) {
+void lock(Table& table, memory::AccessGuard& user, Input& input) {
   const std::uint64_t address = input.below(2 * memory::kStripePage);
   const std::size_t length = 1 + input.below(memory::kStripePage);
   const auto patience = input.byte() < 16 ? memory::Patience::kUsual : memory::Patience::kBrief;

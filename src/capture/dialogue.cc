@@ -105,16 +105,16 @@ void Dialogue::announce(bool write, std::span<const RemoteRange> remote) {
 void Dialogue::announced(bool write, std::span<const RemoteRange> remote) {
   if (!udp::is_announced(write, remote)) return;
   udp::MessageHeader header;
-  header.kind = udp::Kind::kChecked;
+  header.kind = udp::Kind::kRangeEnd;
   message(header);
 }
 
 void Dialogue::write(std::span<const RemoteRange> remote, std::span<const LocalRange> pieces,
-                     const std::optional<std::uint64_t>& data, const Verdict& verdict) {
+                     const std::optional<std::uint64_t>& data, const RequestVerdict& verdict) {
   announce(true, remote);
   if (data) {
     udp::MessageHeader notice;
-    notice.kind = udp::Kind::kNotice;
+    notice.kind = udp::Kind::kWriteImmInfo;
     notice.data = *data;
     notice.length = total_length(pieces);
     message(notice);
@@ -137,7 +137,7 @@ void Dialogue::write(std::span<const RemoteRange> remote, std::span<const LocalR
 }
 
 void Dialogue::read(std::span<const RemoteRange> remote, std::span<const LocalRange> pieces,
-                    const Verdict& verdict) {
+                    const RequestVerdict& verdict) {
   announce(false, remote);
   std::uint64_t offset = 0;
   for (const RemoteRange& range : remote) {
@@ -154,7 +154,7 @@ void Dialogue::read(std::span<const RemoteRange> remote, std::span<const LocalRa
 // The receive has the same number as the offer: either end counts its own.
 void Dialogue::want(std::uint32_t exchange, std::uint64_t length) {
   udp::MessageHeader take;
-  take.kind = udp::Kind::kTake;
+  take.kind = udp::Kind::kCts;
   take.exchange = exchange;
   take.tag = exchange;
   take.length = length;
@@ -198,7 +198,8 @@ void Dialogue::read_parts(std::uint64_t address, std::uint32_t key,
 }
 
 void Dialogue::atomic(const RemoteRange& range, bool compares, std::uint64_t swap_or_add,
-                      std::uint64_t compare, std::uint64_t original, const Verdict& verdict) {
+                      std::uint64_t compare, std::uint64_t original,
+                      const RequestVerdict& verdict) {
   Work work;
   work.kind = compares ? WorkKind::kCompareSwap : WorkKind::kFetchAdd;
   work.key = wire_key(range.key);
@@ -249,12 +250,13 @@ void Dialogue::said(bool by_asker, std::size_t length, wire::Packet& packet) {
   wire::parse(std::span(packet_).first(length + wire::kIcrcBytes), packet);
 }
 
-Verdict Dialogue::read(const wire::Reth& memory, std::uint64_t offset, std::span<std::byte> out) {
+RequestVerdict Dialogue::read(const wire::Reth& memory, std::uint64_t offset,
+                              std::span<std::byte> out) {
   gather(out.data(), pieces_, out.size(), offset_ + (memory.address - address_) + offset);
   return {};
 }
 
-Verdict Dialogue::atomic(bool, const wire::AtomicEth&, std::uint64_t& original) {
+RequestVerdict Dialogue::atomic(bool, const wire::AtomicEth&, std::uint64_t& original) {
   original = original_;
   return verdict_;
 }

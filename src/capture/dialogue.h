@@ -18,7 +18,7 @@
 namespace weft::capture {
 
 // How an operation ended that is written down.
-using transport::Verdict;
+using transport::RequestVerdict;
 
 // A flow: one end asks, the other one answers, over a network that loses nothing. Each function
 // writes down what an operation would have been that has ended just now; nothing of the arguments
@@ -35,15 +35,15 @@ class Dialogue final : transport::WorkSink, transport::Target {
   // An access to those ranges; the pieces hold what was written or read. A refused one has no
   // effect on any range. A write may announce itself with `data`.
   void write(std::span<const RemoteRange> remote, std::span<const LocalRange> pieces,
-             const std::optional<std::uint64_t>& data, const Verdict& verdict);
+             const std::optional<std::uint64_t>& data, const RequestVerdict& verdict);
   void read(std::span<const RemoteRange> remote, std::span<const LocalRange> pieces,
-            const Verdict& verdict);
+            const RequestVerdict& verdict);
   // An offered message is wanted, as the other end says; and is written to its receive.
   void want(std::uint32_t exchange, std::uint64_t length);
   void deliver(std::uint32_t exchange, std::span<const LocalRange> pieces, std::uint64_t length);
   // An atomic operation that there is an opcode for: see has_opcode().
   void atomic(const RemoteRange& range, bool compares, std::uint64_t swap_or_add,
-              std::uint64_t compare, std::uint64_t original, const Verdict& verdict);
+              std::uint64_t compare, std::uint64_t original, const RequestVerdict& verdict);
 
   // Writes down that it ends.
   void part();
@@ -63,18 +63,20 @@ class Dialogue final : transport::WorkSink, transport::Target {
   void said(bool by_asker, std::size_t length, wire::Packet& packet);
 
   void ended(const transport::Ended&) override {}
-  Verdict message_begins() override { return {}; }
-  Verdict message_goes_on(std::span<const std::byte>) override { return {}; }
+  RequestVerdict message_begins() override { return {}; }
+  RequestVerdict message_goes_on(std::span<const std::byte>) override { return {}; }
   void message_ends(const wire::Packet&) override {}
   void message_breaks() override {}
-  Verdict may_access(Access, const wire::Reth&) override { return verdict_; }
-  Verdict write(const wire::Reth&, std::uint64_t, std::span<const std::byte>) override {
+  RequestVerdict may_access(Access, const wire::Reth&) override { return verdict_; }
+  RequestVerdict write(const wire::Reth&, std::uint64_t, std::span<const std::byte>) override {
     return {};
   }
-  Verdict may_tell() override { return {}; }
+  RequestVerdict may_tell() override { return {}; }
   void written(const wire::Reth&, const wire::Packet&) override {}
-  Verdict read(const wire::Reth& memory, std::uint64_t offset, std::span<std::byte> out) override;
-  Verdict atomic(bool compares, const wire::AtomicEth& what, std::uint64_t& original) override;
+  RequestVerdict read(const wire::Reth& memory, std::uint64_t offset,
+                      std::span<std::byte> out) override;
+  RequestVerdict atomic(bool compares, const wire::AtomicEth& what,
+                        std::uint64_t& original) override;
 
   Ends& ends_;
   const bool asks_;
@@ -90,7 +92,7 @@ class Dialogue final : transport::WorkSink, transport::Target {
   std::vector<std::byte> scratch_;  // where what is read goes
 
   // Of the operation at hand.
-  Verdict verdict_;
+  RequestVerdict verdict_;
   std::span<const LocalRange> pieces_;  // what is read, from address_ on
   std::uint64_t address_ = 0;
   std::uint64_t offset_ = 0;  // in the pieces

@@ -19,13 +19,13 @@ using link::Outcome;
 namespace {
 
 // What the peer would have said, unless it cannot have said anything.
-std::optional<Verdict> verdict_of(const Outcome& outcome) {
-  if (outcome.state == Outcome::State::kDone) return Verdict{};
+std::optional<RequestVerdict> verdict_of(const Outcome& outcome) {
+  if (outcome.state == Outcome::State::kDone) return RequestVerdict{};
   if (outcome.state != Outcome::State::kFailed) return std::nullopt;
   if (outcome.error == EACCES) {
-    return Verdict{Verdict::Kind::kAccess, static_cast<std::uint8_t>(outcome.detail)};
+    return RequestVerdict{RequestVerdict::Kind::kAccess, static_cast<std::uint8_t>(outcome.detail)};
   }
-  if (outcome.error == EFAULT) return Verdict{Verdict::Kind::kOperational, 0};
+  if (outcome.error == EFAULT) return RequestVerdict{RequestVerdict::Kind::kOperational, 0};
   return std::nullopt;
 }
 
@@ -123,7 +123,7 @@ Outcome RecordedFlow::access(const link::AccessRequest& request) {
   return outcome;
 }
 
-void RecordedFlow::accessed(const link::AccessRequest& request, const Verdict& verdict) {
+void RecordedFlow::accessed(const link::AccessRequest& request, const RequestVerdict& verdict) {
   if (!request.write) return peer_.mine().read(request.remote, request.local, verdict);
   const auto data = request.has_data ? std::optional(request.data) : std::nullopt;
   peer_.mine().write(request.remote, request.local, data, verdict);

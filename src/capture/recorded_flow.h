@@ -49,7 +49,7 @@ class RecordedFlow final : public link::Flow, link::FlowSink {
   Pending& remember(void* cookie);
   void forget(Pending& pending) { pending_.erase(pending.self); }
   void sent(const link::SendRequest& request, Pending& pending);
-  void accessed(const link::AccessRequest& request, const Verdict& verdict);
+  void accessed(const link::AccessRequest& request, const RequestVerdict& verdict);
   void changed(const link::AtomicRequest& request, const link::Outcome& outcome);
   void ended(void* cookie, int error, int detail) override;
 

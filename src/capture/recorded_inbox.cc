@@ -52,7 +52,7 @@ void RecordedInbox::record(const link::Arrival& arrival, Recorder::Peer& from) {
     case link::Operation::kWriteData:
     case link::Operation::kAtomicWriteData:
     case link::Operation::kAtomicReadData:
-      header.kind = udp::Kind::kNotice;
+      header.kind = udp::Kind::kWriteImmInfo;
       header.length = arrival.tag;
       header.wants_ack = false;
       header.tag = header.exchange = 0;
@@ -63,7 +63,7 @@ void RecordedInbox::record(const link::Arrival& arrival, Recorder::Peer& from) {
     case link::Operation::kMessage:
     case link::Operation::kTagged:
     case link::Operation::kControl:
-      header.kind = arrival.payload != nullptr ? udp::Kind::kWhole : udp::Kind::kOffer;
+      header.kind = arrival.payload != nullptr ? udp::Kind::kEager : udp::Kind::kRts;
       return from.theirs().message(header, {&bytes, 1});
   }
 }

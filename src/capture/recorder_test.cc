@@ -224,7 +224,7 @@ TEST_F(RecorderTest, AnAccessToSeveralRangesNamesThemBeforehand) {
   request.remote = ranges;
   flow_->access(request);
   const Seen named = find(Operation::kSendOnly);
-  EXPECT_EQ(header_of(named).kind, udp::Kind::kCheck);
+  EXPECT_EQ(header_of(named).kind, udp::Kind::kRangeBegin);
   EXPECT_EQ(header_of(named).tag, 2u);
   std::vector<udp::Kind> kinds;
   std::vector<std::uint32_t> keys;
@@ -233,7 +233,7 @@ TEST_F(RecorderTest, AnAccessToSeveralRangesNamesThemBeforehand) {
     if (each.operation() == Operation::kSendOnly) kinds.push_back(header_of(each).kind);
     if (each.operation() == Operation::kWriteOnly) keys.push_back(each.packet.reth.key);
   }
-  EXPECT_EQ(kinds, (std::vector{udp::Kind::kCheck, udp::Kind::kAlias, udp::Kind::kChecked}));
+  EXPECT_EQ(kinds, (std::vector{udp::Kind::kRangeBegin, udp::Kind::kAlias, udp::Kind::kRangeEnd}));
   EXPECT_EQ(keys, (std::vector<std::uint32_t>{9, udp::alias_key(0)}));
 }
 
@@ -302,7 +302,7 @@ TEST_F(RecorderTest, WhatArrivesIsTheSendOfThePeer) {
   const Seen sent = find(Operation::kSendOnly);
   EXPECT_EQ(sent.route.source_port, 40002);
   EXPECT_EQ(header_of(sent).tag, 77u);
-  EXPECT_EQ(header_of(sent).kind, udp::Kind::kWhole);
+  EXPECT_EQ(header_of(sent).kind, udp::Kind::kEager);
 }
 
 TEST_F(RecorderTest, AnOfferThatIsAcceptedIsWrittenToThisSide) {

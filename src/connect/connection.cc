@@ -25,7 +25,8 @@ bool Connection::connect(const os::SocketAddress& name, const os::SocketAddress&
   origin_ = new_token();
   deadline_ = now + patience_;
   int error = border_.reach(listener);
-  if (error == 0) error = border_.tell({Kind::kRequest, origin_, 0, name_, std::move(data)});
+  if (error == 0)
+    error = border_.send_control({Kind::kRequest, origin_, 0, name_, std::move(data)});
   if (error != 0) fail(in_our_words(error, ECONNREFUSED));
   return true;
 }
@@ -37,7 +38,8 @@ bool Connection::accept(const os::SocketAddress& name, const Request& request, B
   origin_ = request.token;
   target_ = new_token();
   int error = border_.reach(request.name);
-  if (error == 0) error = border_.tell({Kind::kReply, origin_, target_, name_, std::move(data)});
+  if (error == 0)
+    error = border_.send_control({Kind::kReply, origin_, target_, name_, std::move(data)});
   if (error != 0) fail(in_our_words(error, ECONNABORTED));
   return true;
 }
@@ -45,7 +47,7 @@ bool Connection::accept(const os::SocketAddress& name, const Request& request, B
 // The peer notices that the way is closed even if it cannot be told.
 bool Connection::shut_down() {
   const bool connected = state_ == State::kConnected;
-  if (connected) border_.tell({Kind::kFarewell, origin_, target_, {}, {}});
+  if (connected) border_.send_control({Kind::kFarewell, origin_, target_, {}, {}});
   state_ = State::kEnded;
   return connected;
 }
@@ -77,7 +79,7 @@ bool Connection::is_for_us(const Message& message) const {
 void Connection::hear(std::uint32_t source, std::span<const std::byte> bytes) {
   const auto message = decode(bytes);
   if (!message || !is_for_us(*message) || state_ == State::kEnded) {
-    return border_.turn_away(source);
+    return border_.reject_source(source);
   }
   switch (message->kind) {
     case Kind::kRequest:
@@ -110,20 +112,20 @@ void Connection::hear_reply(std::uint32_t source, const Message& message) {
   if (state_ != State::kRequesting && state_ != State::kPending) return;
   target_ = message.target;
   int error = border_.reach(message.name);
-  if (error == 0) error = border_.tell({Kind::kReady, origin_, target_, {}, {}});
+  if (error == 0) error = border_.send_control({Kind::kReady, origin_, target_, {}, {}});
   if (error != 0) {
-    border_.turn_away(source);  // who accepted has no other way to hear of it
+    border_.reject_source(source);  // who accepted has no other way to hear of it
     return fail(in_our_words(error, ECONNRESET));
   }
   state_ = State::kConnected;
-  border_.admit(source);
+  border_.accept_source(source);
   border_.connected(message.data);
 }
 
 void Connection::hear_ready(std::uint32_t source) {
   if (state_ != State::kAccepting) return;
   state_ = State::kConnected;
-  border_.admit(source);
+  border_.accept_source(source);
   border_.connected({});
 }
 

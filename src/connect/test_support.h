@@ -33,13 +33,15 @@ struct Scribe final : Border {
     log.push_back("reach " + std::to_string(peer.port()));
     return reach_error;
   }
-  int tell(const Message& message) override {
+  int send_control(const Message& message) override {
     log.push_back("tell " + std::to_string(static_cast<int>(message.kind)));
     told.push_back(message);
     return tell_error;
   }
-  void admit(std::uint32_t source) override { log.push_back("admit " + std::to_string(source)); }
-  void turn_away(std::uint32_t source) override {
+  void accept_source(std::uint32_t source) override {
+    log.push_back("admit " + std::to_string(source));
+  }
+  void reject_source(std::uint32_t source) override {
     log.push_back("turn away " + std::to_string(source));
   }
   void connected(std::span<const std::byte> data) override {

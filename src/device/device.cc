@@ -9,7 +9,7 @@
 namespace weft::device {
 
 Device::Device(os::RuntimeDirectory directory, std::unique_ptr<memory::RegionTable> regions,
-               std::shared_ptr<memory::ForeignTable> regions_of_users)
+               std::shared_ptr<memory::RegionTableView> regions_of_users)
     : directory_(std::move(directory)),
       regions_(std::move(regions)),
       regions_of_users_(std::move(regions_of_users)) {}

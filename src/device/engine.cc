@@ -61,7 +61,7 @@ void EngineGroup::drive() {
 
 void EngineGroup::progress() {
   {
-    const Visit visit(lock_.gate());
+    const ExclusiveEntry entry(lock_.biased_lock());
     drive();
   }
   count_poll();

@@ -14,11 +14,11 @@ class Driven final : public Engine {
   void progress() override { ++times_; }
   bool fall_asleep() override { return true; }
   void wake_up() override {}
-  int wake_fd() const override { return bell_.fd(); }
+  int wake_fd() const override { return waker_.fd(); }
 
  private:
   int times_ = 0;
-  os::Event bell_ = os::Event::create().value();
+  os::Event waker_ = os::Event::create().value();
 };
 
 struct EngineRegistryTest : testing::Test {

@@ -18,12 +18,12 @@ constexpr milliseconds kForever{-1};
 // An endpoint whose arrivals are numbers that any thread posts; progress() takes them in.
 class FakeEngine : public Engine {
  public:
-  explicit FakeEngine(EngineGroup& group) : group_(group), bell_(os::Event::create().value()) {}
+  explicit FakeEngine(EngineGroup& group) : group_(group), waker_(os::Event::create().value()) {}
 
   // Something arrives, as if a peer had sent it.
   void post() {
     arrived_.fetch_add(1);
-    if (asleep_.load() > 0) bell_.set();
+    if (asleep_.load() > 0) waker_.set();
   }
   // What progress() has taken in.
   int taken() const { return taken_.load(); }
@@ -33,7 +33,7 @@ class FakeEngine : public Engine {
 
   void progress() override {
     progressed_.fetch_add(1);
-    bell_.clear();
+    waker_.clear();
     const int count = arrived_.exchange(0);
     if (count == 0) return;
     taken_.fetch_add(count);
@@ -44,11 +44,11 @@ class FakeEngine : public Engine {
     return arrived_.load() == 0;
   }
   void wake_up() override { asleep_.fetch_sub(1); }
-  int wake_fd() const override { return bell_.fd(); }
+  int wake_fd() const override { return waker_.fd(); }
 
  private:
   EngineGroup& group_;
-  os::Event bell_;
+  os::Event waker_;
   std::atomic<int> arrived_{0};
   std::atomic<int> taken_{0};
   std::atomic<int> asleep_{0};

@@ -30,7 +30,7 @@ Status Port::open_mailbox(const os::SocketAddress& address, const PortOptions& o
   mailbox_ = std::move(mailbox).value();
   sender_.directory = device_->directory();
   sender_.address = options.name;
-  sender_.bell = &mailbox_->bell();
+  sender_.waker = &mailbox_->waker();
   sender_.eager_limit = std::min<std::size_t>(options.eager_limit, shm::kMaxEager);
   sender_.service = options.service;
   sender_.own_regions = device_->regions_of_users();
@@ -131,27 +131,27 @@ Status Port::open_both(const link::Place& place, const PortOptions& options) {
 // True for a peer that is not to be found in the shared files, and never will be: it is on another
 // host, or on this one in a place that shares no files with this process, or may not be reached. A
 // caller that insists does not ask once more, which costs the others less than looking does.
-bool Port::is_elsewhere(const os::SocketAddress& peer, bool insists) {
+bool Port::is_elsewhere(const os::SocketAddress& peer, bool persists) {
   if (!os::is_local_address(peer.get())) return true;
   const os::Time now = os::coarse_now();
-  if (now == searched_at_ && !insists) return false;
+  if (now == searched_at_ && !persists) return false;
   searched_at_ = now;
   return os::somebody_listens(peer);
 }
 
-Result<std::unique_ptr<link::Flow>> Port::connect(const os::SocketAddress& peer, bool insists) {
+Result<std::unique_ptr<link::Flow>> Port::connect(const os::SocketAddress& peer, bool persists) {
   if (mailbox_ != nullptr) {
     auto outbox = shm::Outbox::open(sender_, peer);
     const int error = outbox ? 0 : outbox.error().code;
     // EPERM: its process may not be reached, or is ending.
     const bool unknown = error == ENOENT || error == EHOSTUNREACH || error == EPERM;
-    const bool elsewhere = unknown && joint_ != nullptr && is_elsewhere(peer, insists);
+    const bool elsewhere = unknown && joint_ != nullptr && is_elsewhere(peer, persists);
     if (elsewhere) outbox = shm::Outbox::open(sender_, peer);  // it may have come meanwhile
     if (outbox) return recorded(std::move(outbox).value(), peer);
     if (!elsewhere) return outbox.error();
   }
   if (datagrams_ != nullptr) return datagrams_->connect(peer);
-  return station_->connect(peer, insists);
+  return station_->connect(peer, persists);
 }
 
 std::vector<pid_t> Port::source_processes() const {

@@ -532,7 +532,7 @@ TEST_F(MisledOwnerTest, AnEndpointsAccessToItselfGoesWhereItsRegionIs) {
   }
 }
 
-// What carries errands out, and what answers the packets of the network.
+// What carries assisted accesses out, and what answers the packets of the network.
 TEST_F(MisledOwnerTest, AnAccessForAPeerGoesWhereTheRegionIs) {
   const DomainId domain = device_->new_domain();
   const auto registration = expose(domain);

@@ -31,11 +31,11 @@ bool comes_true(const std::function<bool()>& condition) {
 // An engine with a bell; what arrives are numbers.
 class Served : public Engine {
  public:
-  Served() : bell_(os::Event::create().value()) {}
+  Served() : waker_(os::Event::create().value()) {}
 
   void post() {
     arrived_.fetch_add(1);
-    if (asleep_.load() > 0) bell_.set();
+    if (asleep_.load() > 0) waker_.set();
   }
   // The program drives it.
   void poll() { polls_.fetch_add(1); }
@@ -48,7 +48,7 @@ class Served : public Engine {
   void progress() override {
     driven_.fetch_add(1);
     polls_.fetch_add(1);
-    bell_.clear();
+    waker_.clear();
     taken_.fetch_add(arrived_.exchange(0));
   }
   bool fall_asleep() override {
@@ -56,11 +56,11 @@ class Served : public Engine {
     return arrived_.load() == 0 && !restless_;
   }
   void wake_up() override { asleep_.fetch_sub(1); }
-  int wake_fd() const override { return bell_.fd(); }
+  int wake_fd() const override { return waker_.fd(); }
   unsigned polls() override { return polls_.load(); }
 
  private:
-  os::Event bell_;
+  os::Event waker_;
   std::atomic<int> arrived_{0};
   std::atomic<int> taken_{0};
   std::atomic<int> asleep_{0};

@@ -111,7 +111,7 @@ void TriggerQueue::start_due() {
 void TriggerQueue::progress() {
   polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   for (bool first = true; noted_.load() || (first && held_up_.load()); first = false) {
-    const Visit visit(lock_.gate());
+    const ExclusiveEntry entry(lock_.biased_lock());
     const std::unique_lock guard(lock_.inner(), std::try_to_lock);
     if (!guard.owns_lock()) return;
     held_up_.store(true);  // should memory run out

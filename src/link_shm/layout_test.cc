@@ -9,7 +9,7 @@ namespace {
 
 TEST(Layout, AFirstWordSurvivesPackingForEveryKindAndOperation) {
   for (const auto kind :
-       {Kind::kInline, Kind::kBulk, Kind::kOffered, Kind::kErrand, Kind::kAtomicErrand}) {
+       {Kind::kInline, Kind::kBulk, Kind::kOffered, Kind::kAssisted, Kind::kAtomicAssisted}) {
     for (int operation = 1; operation <= 7; ++operation) {
       for (const std::uint32_t lap : {1u, 2u, 0x80000000u, 0xffffffffu}) {
         const CellWord word{lap, static_cast<link::Operation>(operation), kind,
@@ -40,7 +40,7 @@ TEST(Layout, ACellOfTheLastLapIsNotTakenForOneOfThis) {
 
 TEST(Layout, PartsOfASlotFollowEachOtherWithoutOverlap) {
   EXPECT_GE(kExchangesAt, sizeof(SlotHeader));
-  EXPECT_GE(kCellsAt, kExchangesAt + kExchanges * sizeof(Exchange));
+  EXPECT_GE(kCellsAt, kExchangesAt + kExchanges * sizeof(Rendezvous));
   EXPECT_GE(kBulkAt, kCellsAt + kCells * sizeof(Cell));
   EXPECT_EQ(kSlotBytes, kBulkAt + kBulkBytes);
 }

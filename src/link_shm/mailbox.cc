@@ -33,22 +33,23 @@ bool known(link::Operation operation) {
 
 }  // namespace
 
-Mailbox::Mailbox(MailboxOptions options, os::SharedFilePtr file, os::Mapping header, os::Bell bell)
+Mailbox::Mailbox(MailboxOptions options, os::SharedFilePtr file, os::Mapping header,
+                 os::Waker waker)
     : options_(std::move(options)),
       file_(std::move(file)),
       header_memory_(std::move(header)),
-      bell_(std::move(bell)) {}
+      waker_(std::move(waker)) {}
 
 Result<std::unique_ptr<Mailbox>> Mailbox::create(const MailboxOptions& options) {
-  auto bell = os::Bell::create();
-  if (!bell) return bell.error();
+  auto waker = os::Waker::create();
+  if (!waker) return waker.error();
   auto file = os::SharedFile::create(mailbox_path(options.directory, options.address), 4096);
   if (!file) return file.error();
   if (Status ok = file.value()->reserve(0, 4096); !ok) return ok.error();
   auto memory = file.value()->map(0, 4096);
   if (!memory) return memory.error();
   std::unique_ptr<Mailbox> box(
-      new Mailbox(options, file.value(), std::move(memory).value(), std::move(bell).value()));
+      new Mailbox(options, file.value(), std::move(memory).value(), std::move(waker).value()));
   MailboxHeader& header = box->header();
   header.version = kMailboxVersion;
   header.domain = options.domain.v;
@@ -57,7 +58,7 @@ Result<std::unique_ptr<Mailbox>> Mailbox::create(const MailboxOptions& options) 
   header.owner_raises_barriers = os::can_raise_remote_barriers();
   header.counts_access.store(options.counts_access, std::memory_order_relaxed);
   header.probe = own_probe();
-  header.bell = box->bell_.name();
+  header.waker = box->waker_.name();
   std::strncpy(header.table, options.table.c_str(), sizeof header.table - 1);
   header.magic = kMailboxMagic;
   os::heeds_remote_barriers();
@@ -112,7 +113,7 @@ void Mailbox::drain_all(Source& source, link::InboxSink& sink) {
 bool Mailbox::deliver(Source& source, const Cell& cell, std::uint64_t raw, link::InboxSink& sink) {
   const CellWord word = CellWord::unpack(raw);
   if (!known(word.operation)) return false;
-  if (word.kind >= Kind::kErrand) [[unlikely]]
+  if (word.kind >= Kind::kAssisted) [[unlikely]]
     return take_note(source, cell, word, sink);
   link::Arrival arrival{word.operation,
                         (word.flags & kHasData) != 0,
@@ -137,14 +138,14 @@ bool Mailbox::take_note(Source& source, const Cell& cell, const CellWord& word,
                         link::InboxSink& sink) {
   if (word.kind == Kind::kAccessed) return hear_of_access(source, cell, sink);
   if (word.kind == Kind::kWithdrawn) return hear_of_withdrawal(source, cell, sink);
-  return run_errand(source, cell, word, sink);
+  return run_assisted(source, cell, word, sink);
 }
 
 bool Mailbox::hear_of_withdrawal(Source& source, const Cell& cell, link::InboxSink& sink) {
   const std::uint32_t number = read_once(cell.offered.exchange);
   if (!exchange_exists(source, number)) return false;
   sink.withdrawn({source.number, number});
-  return finish(source, source.exchanges[number], ExchangeState::kAbandoned);
+  return finish(source, source.exchanges[number], RendezvousState::kAbandoned);
 }
 
 bool Mailbox::hear_of_access(const Source& source, const Cell& cell, link::InboxSink& sink) {
@@ -257,7 +258,7 @@ std::unique_ptr<Source> Mailbox::map_source(std::uint32_t number) {
   source->number = number;
   source->memory = std::move(memory).value();
   source->header = source->memory.at<SlotHeader>(0);
-  source->exchanges = source->memory.at<Exchange>(kExchangesAt);
+  source->exchanges = source->memory.at<Rendezvous>(kExchangesAt);
   source->cells = source->memory.at<Cell>(kCellsAt);
   source->bulk = source->memory.base() + kBulkAt;
   errno = 0;
@@ -312,7 +313,7 @@ void Mailbox::shut_out(Source& source, link::InboxSink& sink) {
   source.broken = true;
   stop_listening(source);
   source.header->attention.store(Attention::kGone, std::memory_order_release);
-  for (Pull& pull : pulls_) {
+  for (RendezvousCopy& pull : pulls_) {
     if (pull.source == &source) revoke(pull, ECONNRESET);
   }
   sink.source_closed(source.number, true);
@@ -352,11 +353,11 @@ Source* Mailbox::find(std::uint32_t number) const {
   return number < sources_.size() ? sources_[number].get() : nullptr;
 }
 
-bool Mailbox::finish(Source& source, Exchange& exchange, ExchangeState from) {
-  if (!exchange.state.compare_exchange_strong(from, ExchangeState::kDone)) return false;
+bool Mailbox::finish(Source& source, Rendezvous& exchange, RendezvousState from) {
+  if (!exchange.state.compare_exchange_strong(from, RendezvousState::kDone)) return false;
   if (source.header->sender_asleep.load(std::memory_order_seq_cst) != 0) {
-    const os::BellName bell = source.header->bell;
-    bell_.ring(bell);
+    const os::WakerName waker = source.header->waker;
+    waker_.ring(waker);
   }
   return true;
 }
@@ -364,7 +365,7 @@ bool Mailbox::finish(Source& source, Exchange& exchange, ExchangeState from) {
 void Mailbox::acknowledge(const link::Offer& offer) {
   Source* source = find(offer.source);
   if (source == nullptr) return;
-  finish(*source, source->exchanges[offer.exchange], ExchangeState::kOffered);
+  finish(*source, source->exchanges[offer.exchange], RendezvousState::kOffered);
 }
 
 bool Mailbox::anything_waiting() const {
@@ -374,7 +375,7 @@ bool Mailbox::anything_waiting() const {
 }
 
 bool Mailbox::fall_asleep() {
-  bell_.silence();
+  waker_.silence();
   asleep_ = true;
   for (Source* source : polled_) {
     source->header->attention.store(Attention::kRing, std::memory_order_relaxed);
@@ -396,8 +397,8 @@ void Mailbox::wake_up() {
 }
 
 void Mailbox::ring() {
-  const os::BellName name = bell_.name();
-  bell_.ring(name);
+  const os::WakerName name = waker_.name();
+  waker_.ring(name);
 }
 
 std::vector<pid_t> Mailbox::source_processes() const {

@@ -24,13 +24,13 @@ bool Mailbox::accept(link::InboxSink& sink, const link::Offer& offer,
   };
   Source* source = find(offer.source);
   if (source == nullptr) return fails();
-  Exchange& exchange = source->exchanges[offer.exchange];
+  Rendezvous& exchange = source->exchanges[offer.exchange];
   if (source->process.pid() == 0) {
     exchange.fault.store(EPERM, std::memory_order_relaxed);
-    finish(*source, exchange, ExchangeState::kOffered);
+    finish(*source, exchange, RendezvousState::kOffered);
     return fails();
   }
-  Pull pull;
+  RendezvousCopy pull;
   pull.source = source;
   pull.exchange = offer.exchange;
   pull.length = length;
@@ -42,11 +42,11 @@ bool Mailbox::accept(link::InboxSink& sink, const link::Offer& offer,
   describe(exchange, Side::kReceiver, pieces);
   exchange.matched_length = length;
   claim_share(exchange, length);
-  auto state = ExchangeState::kOffered;
+  auto state = RendezvousState::kOffered;
   // The sender may have withdrawn its offer, or be leaving.
-  if (!count || !exchange.state.compare_exchange_strong(state, ExchangeState::kMatched,
+  if (!count || !exchange.state.compare_exchange_strong(state, RendezvousState::kMatched,
                                                         std::memory_order_acq_rel)) {
-    return state != ExchangeState::kAbandoned && fails();
+    return state != RendezvousState::kAbandoned && fails();
   }
   copier_.add_share(job(pull));
   source->helped_at = look_;  // patience begins anew
@@ -55,7 +55,7 @@ bool Mailbox::accept(link::InboxSink& sink, const link::Offer& offer,
   return true;
 }
 
-CopyJob Mailbox::job(const Pull& pull) {
+CopyJob Mailbox::job(const RendezvousCopy& pull) {
   return {&pull.source->exchanges[pull.exchange],
           &pull.source->process,
           pull.length,
@@ -67,15 +67,15 @@ void Mailbox::finish_pulls(link::InboxSink& sink) {
   copier_.flush();
   take_over();
   for (std::size_t i = 0; i < pulls_.size();) {
-    Exchange& exchange = pulls_[i].source->exchanges[pulls_[i].exchange];
+    Rendezvous& exchange = pulls_[i].source->exchanges[pulls_[i].exchange];
     if (!all_copied(exchange, pulls_[i].length)) {
       ++i;
       continue;
     }
-    const Pull pull = take(i);
+    const RendezvousCopy pull = take(i);
     int error = pull.error != 0 ? pull.error : ending(exchange);
     if (!read_from_sender(*pull.source)) error = ECONNRESET;
-    const bool finished = finish(*pull.source, exchange, ExchangeState::kMatched);
+    const bool finished = finish(*pull.source, exchange, RendezvousState::kMatched);
     sink.received(pull.cookie, finished ? error : ECONNRESET);
   }
 }
@@ -87,8 +87,8 @@ bool Mailbox::read_from_sender(Source& source) {
          source.header->state.load(std::memory_order_acquire) == SlotState::kClosed;
 }
 
-Mailbox::Pull Mailbox::take(std::size_t i) {
-  const Pull pull = pulls_[i];
+Mailbox::RendezvousCopy Mailbox::take(std::size_t i) {
+  const RendezvousCopy pull = pulls_[i];
   pulls_[i] = pulls_.back();
   pulls_.pop_back();
   return pull;
@@ -97,13 +97,13 @@ Mailbox::Pull Mailbox::take(std::size_t i) {
 // Copies what a sender leaves undone that is busy elsewhere, or away.
 void Mailbox::take_over() {
   ++look_;
-  for (const Pull& pull : pulls_) {
+  for (const RendezvousCopy& pull : pulls_) {
     Source& source = *pull.source;
     if (!being_copied(source.exchanges[pull.exchange])) continue;
     source.helps = true;
     source.helped_at = look_;
   }
-  for (const Pull& pull : pulls_) {
+  for (const RendezvousCopy& pull : pulls_) {
     Source& source = *pull.source;
     if (all_claimed(source.exchanges[pull.exchange], pull.length)) continue;
     const bool asleep = source.header->sender_asleep.load(std::memory_order_relaxed) != 0;
@@ -121,20 +121,20 @@ void Mailbox::fail_pulls(const Source& source, link::InboxSink& sink) {
       ++i;
       continue;
     }
-    const Pull pull = take(i);
+    const RendezvousCopy pull = take(i);
     sink.received(pull.cookie, pull.error != 0 ? pull.error : ECONNRESET);
   }
 }
 
 // A living sender may be in the middle of copying chunks that it claimed, for as long as it is
 // stopped there: finish_pulls() reports the messages when that has ended.
-void Mailbox::revoke(Pull& pull, int error) {
+void Mailbox::revoke(RendezvousCopy& pull, int error) {
   if (pull.error != 0) return;
   pull.error = error;
   abandon_chunks(pull.source->exchanges[pull.exchange], pull.length);
 }
 
-bool Mailbox::being_written(const Pull& pull) {
+bool Mailbox::being_written(const RendezvousCopy& pull) {
   return !all_copied(pull.source->exchanges[pull.exchange], pull.length) &&
          pull.source->process.holds_lock();
 }
@@ -142,16 +142,16 @@ bool Mailbox::being_written(const Pull& pull) {
 bool Mailbox::reclaim_buffers() {
   if (file_->inherited()) return true;
   copier_.flush();
-  for (Pull& pull : pulls_) revoke(pull, ECANCELED);
+  for (RendezvousCopy& pull : pulls_) revoke(pull, ECANCELED);
   return std::none_of(pulls_.begin(), pulls_.end(),
-                      [](const Pull& pull) { return being_written(pull); });
+                      [](const RendezvousCopy& pull) { return being_written(pull); });
 }
 
-void Mailbox::say_goodbye(Source& source) {
+void Mailbox::disconnect_source(Source& source) {
   source.header->attention.store(Attention::kGone, std::memory_order_seq_cst);
   if (source.header->sender_asleep.load(std::memory_order_seq_cst) != 0) {
-    const os::BellName bell = source.header->bell;
-    bell_.ring(bell);
+    const os::WakerName waker = source.header->waker;
+    waker_.ring(waker);
   }
 }
 
@@ -160,11 +160,11 @@ Mailbox::~Mailbox() {
   file_->unlink();
   const auto end = std::chrono::steady_clock::now() + kClosePatience;
   while (!reclaim_buffers() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
-  for (const Pull& pull : pulls_) {
-    finish(*pull.source, pull.source->exchanges[pull.exchange], ExchangeState::kMatched);
+  for (const RendezvousCopy& pull : pulls_) {
+    finish(*pull.source, pull.source->exchanges[pull.exchange], RendezvousState::kMatched);
   }
   for (const auto& source : sources_) {
-    if (source != nullptr) say_goodbye(*source);
+    if (source != nullptr) disconnect_source(*source);
   }
   // Every user of the file, in this process too, sees that the owner has gone.
   file_->disclaim(0);

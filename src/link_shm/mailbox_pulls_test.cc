@@ -58,11 +58,11 @@ TEST_F(WritingSender, KeepsBuffersFromBeingReclaimed) {
 }
 
 TEST_F(WritingSender, ThatHasAbandonedTheMessageMakesItFail) {
-  slot->exchange(0).state = ExchangeState::kAbandoned;
+  slot->exchange(0).state = RendezvousState::kAbandoned;
   end_of_copy();
   box->poll(log);
   EXPECT_EQ(log.messages[0].error, ECONNRESET);
-  EXPECT_EQ(slot->exchange(0).state.load(), ExchangeState::kAbandoned);
+  EXPECT_EQ(slot->exchange(0).state.load(), RendezvousState::kAbandoned);
 }
 
 }  // namespace

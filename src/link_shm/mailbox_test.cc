@@ -163,7 +163,7 @@ TEST_F(MailboxTest, ASenderThatCopiedItsShareIsWaitedForOnceMoreAndNotForLong) {
   box->poll(log);
   ASSERT_EQ(log.messages.size(), 3u);
   const SlotView slot(dir.path(), kOwner, 0);
-  Exchange& helped = slot.exchange(log.messages[0].arrival.offer.exchange);
+  Rendezvous& helped = slot.exchange(log.messages[0].arrival.offer.exchange);
   helped.claims = std::uint64_t{1} << 32;
   log.accept(log.messages[0]);
   EXPECT_EQ(log.messages[0].error, -1) << "the sender's share is under way";
@@ -560,7 +560,7 @@ TEST_F(MailboxTest, ClosingWaitsForAPeerThatIsCopyingIntoTheOwnersBuffers) {
   peer.send(1, bytes);
   box->poll(log);
   const SlotView slot(dir.path(), kOwner, 0);
-  Exchange& exchange = slot.exchange(0);
+  Rendezvous& exchange = slot.exchange(0);
   exchange.claims = std::uint64_t{1} << 32;
   log.accept(log.messages.at(0));
   std::atomic<bool> finished{false};

@@ -79,8 +79,8 @@ void Outbox::mark_rung(std::uint32_t number) {
   header().summary.fetch_or(std::uint64_t{1} << (number / 64));
   std::uint32_t sleep = header().asleep.load();
   if (sleep == 0) return;
-  const os::BellName bell = header().bell;
-  sender_.bell->ring(bell);
+  const os::WakerName waker = header().waker;
+  sender_.waker->ring(waker);
   header().asleep.compare_exchange_strong(sleep, 0);
 }
 
@@ -184,12 +184,12 @@ std::uint32_t Outbox::start_exchange(const SendRequest& request, Kind kind) {
   mine.offered = kind == Kind::kOffered;
   mine.tells_of_it = false;
   std::copy(request.pieces.begin(), request.pieces.end(), mine.pieces);
-  Exchange& shared = exchanges_[number];
+  Rendezvous& shared = exchanges_[number];
   describe(shared, Side::kSender, request.pieces);
   shared.claims.store(0, std::memory_order_relaxed);
   shared.copied.store(0, std::memory_order_relaxed);
   shared.fault.store(0, std::memory_order_relaxed);
-  shared.state.store(ExchangeState::kOffered, std::memory_order_relaxed);
+  shared.state.store(RendezvousState::kOffered, std::memory_order_relaxed);
   return number;
 }
 
@@ -212,21 +212,21 @@ void Outbox::progress(link::FlowSink& sink) {
 
 // True when the exchange is free again.
 bool Outbox::progress_one(std::uint32_t number, link::FlowSink& sink) {
-  Exchange& shared = exchanges_[number];
-  const ExchangeState state = shared.state.load(std::memory_order_acquire);
-  if (state == ExchangeState::kMatched) {
+  Rendezvous& shared = exchanges_[number];
+  const RendezvousState state = shared.state.load(std::memory_order_acquire);
+  if (state == RendezvousState::kMatched) {
     help_copying(number);
     return false;
   }
   if (pending_[number].tells_of_it) tell_of_withdrawal(number);
-  if (state != ExchangeState::kDone) return false;
+  if (state != RendezvousState::kDone) return false;
   report(number, ending(shared), sink);
-  shared.state.store(ExchangeState::kIdle, std::memory_order_relaxed);
+  shared.state.store(RendezvousState::kIdle, std::memory_order_relaxed);
   return true;
 }
 
 void Outbox::help_copying(std::uint32_t number) {
-  Exchange& shared = exchanges_[number];
+  Rendezvous& shared = exchanges_[number];
   const Pending& mine = pending_[number];
   const std::uint64_t length = read_once(shared.matched_length);
   LocalRange theirs[link::kMaxPieces];
@@ -259,9 +259,9 @@ bool Outbox::cancel(void* cookie, link::FlowSink& sink) {
 // The receiver may have read the offer: until it has read of the withdrawal, too, the exchange
 // stays what it is.
 bool Outbox::withdraw(std::uint32_t number, link::FlowSink& sink) {
-  auto offered = ExchangeState::kOffered;
+  auto offered = RendezvousState::kOffered;
   if (!pending_[number].offered ||
-      !exchanges_[number].state.compare_exchange_strong(offered, ExchangeState::kAbandoned)) {
+      !exchanges_[number].state.compare_exchange_strong(offered, RendezvousState::kAbandoned)) {
     return false;
   }
   pending_[number].tells_of_it = true;
@@ -290,8 +290,8 @@ link::PeerState Outbox::check_peer(link::FlowSink& sink) {
 
 bool Outbox::ready() const {
   for (const std::uint32_t number : active_) {
-    const Exchange& shared = exchanges_[number];
-    if (shared.state.load(std::memory_order_acquire) == ExchangeState::kDone) return true;
+    const Rendezvous& shared = exchanges_[number];
+    if (shared.state.load(std::memory_order_acquire) == RendezvousState::kDone) return true;
   }
   // What waits for room in the ring is not told when there is some.
   if (!queue_.empty() && !free_.empty()) return true;

@@ -16,21 +16,21 @@ using link::SendRequest;
 int Outbox::unusable() {
   if (!peer_.confirmed()) gone_ = true;
   if (gone_) return ECONNRESET;
-  return unanswered_ && errand_unanswered() ? ETIMEDOUT : 0;
+  return unanswered_ && assisted_unanswered() ? ETIMEDOUT : 0;
 }
 
-Result<std::shared_ptr<memory::ForeignTable>> Outbox::open_table() const {
+Result<std::shared_ptr<memory::RegionTableView>> Outbox::open_table() const {
   if (to_itself_ && sender_.own_regions != nullptr) return sender_.own_regions;
   char name[sizeof header().table];
   std::memcpy(name, header().table, sizeof name);
   name[sizeof name - 1] = '\0';
-  return memory::ForeignTable::open(sender_.directory, name);
+  return memory::RegionTableView::open(sender_.directory, name);
 }
 
 Status Outbox::attach_to_table() {
   auto table = open_table();
   if (!table) return table.error();
-  auto user = memory::TableUser::attach(std::move(table).value());
+  auto user = memory::AccessGuard::attach(std::move(table).value());
   if (!user) return user.error();
   table_ = std::move(user).value();
   return {};
@@ -46,8 +46,9 @@ Outcome Outbox::hold(Access served, Access need, std::span<const RemoteRange> ra
     if (!attached) return Outcome::failed(is_there() ? attached.error().code : ECONNRESET);
   }
   std::size_t culprit = 0;
-  const memory::Refusal refusal = table_->hold({domain_, served}, need, ranges, targets, culprit);
-  if (refusal == memory::Refusal::kNone) {
+  const memory::AccessError refusal =
+      table_->check_and_pin({domain_, served}, need, ranges, targets, culprit);
+  if (refusal == memory::AccessError::kNone) {
     // A cell to tell of it, and one more that access() or atomic() counts on.
     if (table_->to_tell().empty() || room_for_cells(2)) [[likely]]
       return Outcome::done();
@@ -67,7 +68,7 @@ Outcome Outbox::access(const link::AccessRequest& request) {
   }
   const bool counts = counted(request.write ? kCountsWrites : kCountsReads) || request.has_data;
   if (counts && !room_for_cell()) return Outcome::again();
-  const Outcome outcome = fits_an_errand(request.remote, kErrandBytes, counts)
+  const Outcome outcome = fits_assisted(request.remote, kAssistedBytes, counts)
                               ? by_faster_method(choice_, request, &Outbox::access_directly)
                               : access_directly(request);
   if (counts && outcome.state == Outcome::State::kDone) {

@@ -22,7 +22,7 @@ Outcome Outbox::atomic(const link::AtomicRequest& request) {
   const bool fetches = request.action.fetches();
   const bool counts = counted(fetches ? kCountsReads : kCountsWrites) || request.has_data;
   if (counts && !room_for_cell()) return Outcome::again();
-  const Outcome outcome = fits_an_errand(request.remote, kAtomicErrandBytes, counts)
+  const Outcome outcome = fits_assisted(request.remote, kAtomicAssistedBytes, counts)
                               ? by_faster_method(atomic_choice_, request, &Outbox::atomic_directly)
                               : atomic_directly(request);
   if (counts && outcome.state == Outcome::State::kDone) {

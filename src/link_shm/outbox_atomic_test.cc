@@ -145,16 +145,16 @@ TEST_F(AtomicTest, ARefusedOperationTouchesNothingAndSaysWhy) {
   const auto refused = [&](AtomicAction action, RemoteRange remote) {
     const link::Outcome outcome = atomic(action, remote);
     EXPECT_EQ(outcome.error, EACCES);
-    return static_cast<memory::Refusal>(outcome.detail);
+    return static_cast<memory::AccessError>(outcome.detail);
   };
-  EXPECT_EQ(refused(kAdd, {0, 8, RegionKey{11}}), memory::Refusal::kNoRight);
-  EXPECT_EQ(refused(kFetchAdd, {0, 8, RegionKey{11}}), memory::Refusal::kNoRight);
-  EXPECT_EQ(refused(kFetchAdd, {0, 8, RegionKey{12}}), memory::Refusal::kNoRight);
+  EXPECT_EQ(refused(kAdd, {0, 8, RegionKey{11}}), memory::AccessError::kNoRight);
+  EXPECT_EQ(refused(kFetchAdd, {0, 8, RegionKey{11}}), memory::AccessError::kNoRight);
+  EXPECT_EQ(refused(kFetchAdd, {0, 8, RegionKey{12}}), memory::AccessError::kNoRight);
   EXPECT_NE(why.find("atomic update of 8 bytes"), std::string::npos) << why;
-  EXPECT_EQ(refused(kSwap, {0, 8, RegionKey{12}}), memory::Refusal::kNoRight);
-  EXPECT_EQ(refused(kFetch, {0, 8, RegionKey{12}}), memory::Refusal::kNoRight);
-  EXPECT_EQ(refused(kAdd, {sizeof region - 7, 8, RegionKey{10}}), memory::Refusal::kPastEnd);
-  EXPECT_EQ(refused(kAdd, {0, 8, RegionKey{99}}), memory::Refusal::kUnknownKey);
+  EXPECT_EQ(refused(kSwap, {0, 8, RegionKey{12}}), memory::AccessError::kNoRight);
+  EXPECT_EQ(refused(kFetch, {0, 8, RegionKey{12}}), memory::AccessError::kNoRight);
+  EXPECT_EQ(refused(kAdd, {sizeof region - 7, 8, RegionKey{10}}), memory::AccessError::kPastEnd);
+  EXPECT_EQ(refused(kAdd, {0, 8, RegionKey{99}}), memory::AccessError::kUnknownKey);
   for (std::size_t i = 0; i < std::size(region); ++i) ASSERT_EQ(region[i], 1000 * i);
   EXPECT_EQ(atomic(kAdd, {0, 8, RegionKey{12}}).state, State::kDone);
   EXPECT_EQ(atomic(kFetch, {0, 8, RegionKey{11}}).state, State::kDone);
@@ -183,8 +183,8 @@ TEST_F(AtomicTest, MemoryThatIsGoneIsAnError) {
 }
 
 TEST_F(AtomicTest, MemoryThatAnotherUserHoldsTooLongIsAnError) {
-  const auto foreign = memory::ForeignTable::open(dir.path(), table->name()).value();
-  const auto other = std::move(memory::TableUser::attach(foreign)).value();
+  const auto foreign = memory::RegionTableView::open(dir.path(), table->name()).value();
+  const auto other = std::move(memory::AccessGuard::attach(foreign)).value();
   const auto address = reinterpret_cast<std::uint64_t>(region);
   ASSERT_EQ(other->stripes().lock(address, 8, memory::Patience::kUsual), 0);
   EXPECT_EQ(atomic(kFetchAdd, {0, 8, RegionKey{10}}).error, ETIMEDOUT);

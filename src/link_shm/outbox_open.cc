@@ -94,7 +94,7 @@ Status Outbox::set_up_slot(std::uint32_t number) {
   if (Status ok = back_basics(*file_, number); !ok) return ok;
   memory_ = std::move(memory).value();
   slot_ = slot;
-  exchanges_ = memory_.at<Exchange>(kExchangesAt);
+  exchanges_ = memory_.at<Rendezvous>(kExchangesAt);
   cells_ = memory_.at<Cell>(kCellsAt);
   bulk_ = memory_.base() + kBulkAt;
   return {};
@@ -104,12 +104,12 @@ void Outbox::introduce() {
   std::memset(static_cast<void*>(cells_), 0, kCells * sizeof(Cell));
   slot_->address_length = sender_.address.length();
   std::memcpy(slot_->address, sender_.address.get(), sender_.address.length());
-  slot_->bell = sender_.bell->name();
+  slot_->waker = sender_.waker->name();
   slot_->probe = own_probe();
   slot_->sender_asleep.store(0, std::memory_order_relaxed);
   slot_->sender_raises_barriers = os::can_raise_remote_barriers();
-  slot_->errand.word.store(0, std::memory_order_relaxed);
-  slot_->errand_taken.store(0, std::memory_order_relaxed);
+  slot_->assisted.word.store(0, std::memory_order_relaxed);
+  slot_->assisted_taken.store(0, std::memory_order_relaxed);
   slot_->cells_consumed.store(0, std::memory_order_relaxed);
   slot_->bulk_consumed.store(0, std::memory_order_relaxed);
   slot_->attention.store(Attention::kRing, std::memory_order_relaxed);
@@ -121,25 +121,25 @@ void Outbox::introduce() {
 // The receiver may be copying from this process: the program must not get the buffers back before,
 // unless the receiver learns that the message has failed.
 void Outbox::part_from(std::uint32_t number, os::Time end) {
-  Exchange& shared = exchanges_[number];
-  auto state = ExchangeState::kOffered;
-  if (shared.state.compare_exchange_strong(state, ExchangeState::kIdle)) return;
-  while (shared.state.load(std::memory_order_acquire) == ExchangeState::kMatched &&
+  Rendezvous& shared = exchanges_[number];
+  auto state = RendezvousState::kOffered;
+  if (shared.state.compare_exchange_strong(state, RendezvousState::kIdle)) return;
+  while (shared.state.load(std::memory_order_acquire) == RendezvousState::kMatched &&
          file_->holder(0) && std::chrono::steady_clock::now() < end) {
     help_copying(number);
     copier_.flush();
     if (all_copied(shared, std::min(shared.matched_length, pending_[number].length))) return;
     std::this_thread::yield();
   }
-  state = ExchangeState::kMatched;
-  shared.state.compare_exchange_strong(state, ExchangeState::kAbandoned);
+  state = RendezvousState::kMatched;
+  shared.state.compare_exchange_strong(state, RendezvousState::kAbandoned);
 }
 
 void Outbox::end_all(os::Time end, link::FlowSink& sink) {
   for (const std::uint32_t number : active_) {
     part_from(number, end);
-    const Exchange& shared = exchanges_[number];
-    const bool over = shared.state.load(std::memory_order_acquire) == ExchangeState::kDone;
+    const Rendezvous& shared = exchanges_[number];
+    const bool over = shared.state.load(std::memory_order_acquire) == RendezvousState::kDone;
     report(number, over ? ending(shared) : ECONNRESET, sink);
   }
   active_.clear();

@@ -283,15 +283,15 @@ TEST_F(OutboxTest, TheSenderHelpsToCopyWhatIsMatched) {
   Bytes target(bytes.size());
   ASSERT_EQ(peer.send(1, bytes).state, State::kPending);
   const SlotView slot(dir.path(), kOwner, 0);
-  Exchange& exchange = slot.exchange(0);
+  Rendezvous& exchange = slot.exchange(0);
   exchange.pieces[0].target = {target.data(), target.size()};
   exchange.target_count = 1;
   exchange.matched_length = bytes.size();
-  exchange.state = ExchangeState::kMatched;
+  exchange.state = RendezvousState::kMatched;
   peer.box->progress(flow);
   EXPECT_TRUE(target == bytes);
   EXPECT_TRUE(flow.finished.empty()) << "the receiver says when it is over";
-  exchange.state = ExchangeState::kDone;
+  exchange.state = RendezvousState::kDone;
   peer.box->progress(flow);
   EXPECT_EQ(flow.finished.at(1), 0);
 }
@@ -301,17 +301,17 @@ TEST_F(OutboxTest, ALongerMatchThanTheMessageIsNotServed) {
   Bytes target(bytes.size() * 2);
   ASSERT_EQ(peer.send(1, bytes).state, State::kPending);
   const SlotView slot(dir.path(), kOwner, 0);
-  Exchange& exchange = slot.exchange(0);
+  Rendezvous& exchange = slot.exchange(0);
   exchange.pieces[0].target = {target.data(), target.size()};
   exchange.target_count = 1;
   exchange.matched_length = bytes.size() + 1;
-  exchange.state = ExchangeState::kMatched;
+  exchange.state = RendezvousState::kMatched;
   peer.box->progress(flow);
   exchange.matched_length = bytes.size();
   exchange.target_count = link::kMaxPieces + 1;
   peer.box->progress(flow);
   EXPECT_TRUE(target == Bytes(target.size()));
-  exchange.state = ExchangeState::kDone;
+  exchange.state = RendezvousState::kDone;
 }
 
 TEST_F(OutboxTest, AFaultThatIsNoErrorNumberIsReportedAsOne) {
@@ -320,7 +320,7 @@ TEST_F(OutboxTest, AFaultThatIsNoErrorNumberIsReportedAsOne) {
     Bytes bytes = pattern(20'000, 1);
     ASSERT_EQ(peer.send(1, bytes).state, State::kPending);
     slot.exchange(0).fault = lie;
-    slot.exchange(0).state = ExchangeState::kDone;
+    slot.exchange(0).state = RendezvousState::kDone;
     peer.box->progress(flow);
     ASSERT_EQ(flow.finished.size(), 1u);
     EXPECT_GT(flow.finished.at(1), 0) << lie;
@@ -364,7 +364,7 @@ TEST_F(OutboxTest, AnOwnerThatClosesWithoutEverLookingFailsWhatIsPending) {
 TEST_F(OutboxTest, AClosingOwnerWakesASleepingSender) {
   auto own = make_mailbox(dir.path(), kSender);
   Peer sleeper(dir.path(), kSender);
-  sleeper.sender.bell = &own->bell();
+  sleeper.sender.waker = &own->waker();
   ASSERT_TRUE(sleeper.open(kOwner));
   log.accepts = false;
   Bytes bytes = pattern(20'000, 1);
@@ -379,7 +379,7 @@ TEST_F(OutboxTest, AClosingOwnerWakesASleepingSender) {
 TEST_F(OutboxTest, ADeliveryWakesASleepingSenderEveryTime) {
   auto own = make_mailbox(dir.path(), kSender);
   Peer sleeper(dir.path(), kSender);
-  sleeper.sender.bell = &own->bell();
+  sleeper.sender.waker = &own->waker();
   ASSERT_TRUE(sleeper.open(kOwner));
   std::atomic<bool> over{false};
   std::thread receiver([&] {
@@ -458,7 +458,7 @@ TEST_F(KilledOwner, InTheMiddleOfACopyDoesNotKeepTheSenderFromLeaving) {
   slot.exchange(0).target_count = 1;
   slot.exchange(0).pieces[0].target = {reinterpret_cast<void*>(16), bytes.size()};
   slot.exchange(0).claims = 1;
-  slot.exchange(0).state = ExchangeState::kMatched;
+  slot.exchange(0).state = RendezvousState::kMatched;
   child.kill_it();
   peer.box->give_up(flow);
   EXPECT_EQ(flow.finished.at(1), ECONNRESET);
@@ -483,12 +483,12 @@ struct Parting : OutboxTest {
   void begin() {
     ASSERT_EQ(peer.send(1, bytes).state, State::kPending);
     auto slot = std::make_shared<SlotView>(dir.path(), kOwner, 0);
-    Exchange& exchange = slot->exchange(0);
+    Rendezvous& exchange = slot->exchange(0);
     exchange.pieces[0].target = {target.data(), target.size()};
     exchange.target_count = 1;
     exchange.matched_length = bytes.size();
     exchange.claims = 1;
-    exchange.state = ExchangeState::kMatched;
+    exchange.state = RendezvousState::kMatched;
     copying = std::thread([this, slot] {
       std::this_thread::sleep_for(milliseconds(50));
       finished = true;
@@ -557,15 +557,15 @@ TEST_F(AccessTest, ARefusedAccessTouchesNothingAndSaysWhy) {
   const auto refused = [&](bool write, RemoteRange remote) {
     const link::Outcome outcome = access(write, remote);
     EXPECT_EQ(outcome.error, EACCES);
-    return static_cast<memory::Refusal>(outcome.detail);
+    return static_cast<memory::AccessError>(outcome.detail);
   };
-  EXPECT_EQ(refused(true, {0, 100, RegionKey{10}}), memory::Refusal::kNoRight);
-  EXPECT_EQ(refused(false, {0, 100, RegionKey{11}}), memory::Refusal::kNoRight);
-  EXPECT_EQ(refused(true, {3997, 100, RegionKey{11}}), memory::Refusal::kPastEnd);
-  EXPECT_EQ(refused(true, {~0ull - 10, 100, RegionKey{11}}), memory::Refusal::kWraps);
-  EXPECT_EQ(refused(true, {0, 100, RegionKey{12}}), memory::Refusal::kUnknownKey);
+  EXPECT_EQ(refused(true, {0, 100, RegionKey{10}}), memory::AccessError::kNoRight);
+  EXPECT_EQ(refused(false, {0, 100, RegionKey{11}}), memory::AccessError::kNoRight);
+  EXPECT_EQ(refused(true, {3997, 100, RegionKey{11}}), memory::AccessError::kPastEnd);
+  EXPECT_EQ(refused(true, {~0ull - 10, 100, RegionKey{11}}), memory::AccessError::kWraps);
+  EXPECT_EQ(refused(true, {0, 100, RegionKey{12}}), memory::AccessError::kUnknownKey);
   ASSERT_TRUE(table->remove(writable).ok());
-  EXPECT_EQ(refused(true, {0, 100, RegionKey{11}}), memory::Refusal::kUnknownKey);
+  EXPECT_EQ(refused(true, {0, 100, RegionKey{11}}), memory::AccessError::kUnknownKey);
   EXPECT_TRUE(region == before);
   EXPECT_TRUE(local == mine);
 }

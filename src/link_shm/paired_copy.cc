@@ -29,7 +29,7 @@ std::uint64_t chunk_count(std::uint64_t length) {
 std::uint64_t fair_share(std::uint64_t chunks) { return (chunks + 1) / 2; }
 
 // Claims one chunk at this side's end; nothing when front and back have met.
-std::optional<std::uint64_t> claim(Exchange& exchange, Side side, std::uint64_t count) {
+std::optional<std::uint64_t> claim(Rendezvous& exchange, Side side, std::uint64_t count) {
   std::uint64_t claims = exchange.claims.load(std::memory_order_relaxed);
   for (;;) {
     const std::uint64_t front = claims & 0xffffffff;
@@ -42,25 +42,25 @@ std::optional<std::uint64_t> claim(Exchange& exchange, Side side, std::uint64_t 
   }
 }
 
-std::uint64_t claimed(const Exchange& exchange) {
+std::uint64_t claimed(const Rendezvous& exchange) {
   const std::uint64_t claims = exchange.claims.load(std::memory_order_relaxed);
   return (claims & 0xffffffff) + (claims >> 32);
 }
 
 // Copying would be in vain, and after kAbandoned read memory that has another use again.
-bool failed(const Exchange& exchange) {
+bool failed(const Rendezvous& exchange) {
   return exchange.fault.load(std::memory_order_relaxed) != 0 ||
-         exchange.state.load(std::memory_order_relaxed) == ExchangeState::kAbandoned;
+         exchange.state.load(std::memory_order_relaxed) == RendezvousState::kAbandoned;
 }
 
-void note_fault(Exchange& exchange, int error) {
+void note_fault(Rendezvous& exchange, int error) {
   std::int32_t none = 0;
   exchange.fault.compare_exchange_strong(none, error, std::memory_order_relaxed);
 }
 
 }  // namespace
 
-void describe(Exchange& exchange, Side side, std::span<const LocalRange> pieces) {
+void describe(Rendezvous& exchange, Side side, std::span<const LocalRange> pieces) {
   const bool sender = side == Side::kSender;
   (sender ? exchange.source_count : exchange.target_count) =
       static_cast<std::uint16_t>(pieces.size());
@@ -69,7 +69,7 @@ void describe(Exchange& exchange, Side side, std::span<const LocalRange> pieces)
   }
 }
 
-std::optional<std::size_t> read_description(const Exchange& exchange, Side side,
+std::optional<std::size_t> read_description(const Rendezvous& exchange, Side side,
                                             LocalRange (&pieces)[link::kMaxPieces]) {
   const bool sender = side == Side::kSender;
   const std::size_t count = read_once(sender ? exchange.source_count : exchange.target_count);
@@ -82,15 +82,15 @@ std::optional<std::size_t> read_description(const Exchange& exchange, Side side,
   return count;
 }
 
-void claim_share(Exchange& exchange, std::uint64_t length) {
+void claim_share(Rendezvous& exchange, std::uint64_t length) {
   exchange.claims.fetch_add(fair_share(chunk_count(length)), std::memory_order_relaxed);
 }
 
-bool all_claimed(const Exchange& exchange, std::uint64_t length) {
+bool all_claimed(const Rendezvous& exchange, std::uint64_t length) {
   return claimed(exchange) >= chunk_count(length);
 }
 
-bool being_copied(const Exchange& exchange) {
+bool being_copied(const Rendezvous& exchange) {
   return claimed(exchange) > exchange.copied.load(std::memory_order_relaxed);
 }
 
@@ -170,18 +170,18 @@ void ChunkCopier::flush() {
   exact_ = true;
 }
 
-int ending(const Exchange& exchange) {
+int ending(const Rendezvous& exchange) {
   const int fault = exchange.fault.load(std::memory_order_relaxed);
   // A process that is ending first loses its memory (EPERM) and then its number (ESRCH).
   if (fault == ESRCH || fault == EPERM || fault == ECANCELED) return ECONNRESET;
   return link::known_error(static_cast<std::uint64_t>(fault), EIO);
 }
 
-bool all_copied(const Exchange& exchange, std::uint64_t length) {
+bool all_copied(const Rendezvous& exchange, std::uint64_t length) {
   return exchange.copied.load(std::memory_order_acquire) >= chunk_count(length);
 }
 
-void abandon_chunks(Exchange& exchange, std::uint64_t length) {
+void abandon_chunks(Rendezvous& exchange, std::uint64_t length) {
   note_fault(exchange, ECANCELED);
   const std::uint64_t count = chunk_count(length);
   for (std::uint64_t turn = 0; turn < count && claim(exchange, Side::kReceiver, count); ++turn) {

@@ -39,7 +39,7 @@ void copy_chunks(const CopyJob& job, Side side) {
 
 // Both ends of a message within this process.
 struct Pair {
-  Exchange exchange{};
+  Rendezvous exchange{};
   Bytes from;
   Bytes to;
   std::vector<LocalRange> source;
@@ -235,7 +235,7 @@ TEST(PairedCopy, AnotherProcessWithThePeersIdIsNeitherWrittenNorRead) {
 
 TEST(PairedCopy, NothingIsCopiedOnceTheSenderHasItsBuffersBack) {
   Pair pair(4 * kChunk);
-  pair.exchange.state = ExchangeState::kAbandoned;
+  pair.exchange.state = RendezvousState::kAbandoned;
   copy_chunks(pair.job(Side::kReceiver), Side::kReceiver);
   EXPECT_TRUE(all_copied(pair.exchange, pair.from.size()));
   EXPECT_TRUE(pair.to == Bytes(pair.to.size()));

@@ -5,7 +5,7 @@
 namespace weft::shm {
 namespace {
 
-constexpr std::uint64_t kBlockBytes = kExchangeBlock * sizeof(Exchange);
+constexpr std::uint64_t kBlockBytes = kExchangeBlock * sizeof(Rendezvous);
 static_assert(kBlockBytes % 4096 == 0 && kExchanges % kExchangeBlock == 0);
 
 }  // namespace

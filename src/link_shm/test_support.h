@@ -49,12 +49,12 @@ inline std::vector<std::byte> pattern(std::size_t length, std::uint64_t seed) {
 
 // A sender with a bell of its own.
 struct Peer {
-  os::Bell bell = std::move(os::Bell::create()).value();
+  os::Waker waker = std::move(os::Waker::create()).value();
   Sender sender;
   std::unique_ptr<Outbox> box;
 
   Peer(const std::string& directory, std::uint16_t port, std::size_t eager_limit = 8192) {
-    sender = {directory, loopback(port), &bell, eager_limit};
+    sender = {directory, loopback(port), &waker, eager_limit};
   }
   bool open(std::uint16_t to) {
     auto opened = Outbox::open(sender, loopback(to));
@@ -162,8 +162,8 @@ struct SlotView {
       : file(os::SharedFile::open(mailbox_path(directory, loopback(port))).value()),
         memory(std::move(file->map(slot_at(slot), kSlotBytes)).value()) {}
   SlotHeader& header() const { return *memory.at<SlotHeader>(0); }
-  Exchange& exchange(std::uint32_t number) const {
-    return memory.at<Exchange>(kExchangesAt)[number];
+  Rendezvous& exchange(std::uint32_t number) const {
+    return memory.at<Rendezvous>(kExchangesAt)[number];
   }
   Cell& cell(std::uint64_t position) const { return memory.at<Cell>(kCellsAt)[position % kCells]; }
 };

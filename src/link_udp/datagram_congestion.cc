@@ -20,7 +20,7 @@ void DatagramHub::take_mark(std::uint32_t sender, const os::SocketAddress& to,
 
 // Anybody can forge where it comes from: it costs speed, and never all of it. Whoever was sent
 // nothing has nothing to say.
-void DatagramHub::take_notice(const wire::Packet& packet, const os::SocketAddress& from) {
+void DatagramHub::take_cnp(const wire::Packet& packet, const os::SocketAddress& from) {
   const auto found = targets_.find(from.text());
   if (packet.destination != queue_pair_ || found == targets_.end() || found->second == nullptr) {
     ++drops_.unknown_flow;
@@ -31,14 +31,14 @@ void DatagramHub::take_notice(const wire::Packet& packet, const os::SocketAddres
 
 // Messages are for the next poll, and so is what came behind them. Somebody may be asleep
 // meanwhile, whom the socket does not wake any more.
-void DatagramHub::listen_for_notices() {
+void DatagramHub::poll_for_cnps() {
   unheard_ = 0;
   const bool stays =
       receive_set_.skim([&](const ReceiveSocket& socket, const os::Datagram& datagram) {
         const bool notice = socket.group == 0 && !datagram.bytes.empty() &&
                             datagram.bytes[0] == std::byte{wire::kCongestionNotification};
         wire::Packet packet;
-        if (notice && check_.read(datagram, packet, drops_)) take_notice(packet, datagram.from);
+        if (notice && check_.read(datagram, packet, drops_)) take_cnp(packet, datagram.from);
         return notice;
       });
   if (stays) bell_.set();

@@ -73,8 +73,8 @@ class DatagramHub final : public DatagramStation {
   void take_errors();
   // When the way is full (datagram_congestion.cc).
   void take_mark(std::uint32_t sender, const os::SocketAddress& to, os::SocketAddress from);
-  void take_notice(const wire::Packet& packet, const os::SocketAddress& from);
-  void listen_for_notices();
+  void take_cnp(const wire::Packet& packet, const os::SocketAddress& from);
+  void poll_for_cnps();
   // Port 4791 (datagram_door.cc).
   bool time_to_look(bool idle);
   unsigned poll_relay(link::InboxSink& sink);

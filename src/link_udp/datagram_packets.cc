@@ -34,7 +34,7 @@ void DatagramHub::take(const ReceiveSocket& socket, const os::Datagram& datagram
   wire::Packet packet;
   if (!check_.read(datagram, packet, drops_)) return;
   if (socket.group == 0 && packet.opcode == wire::kCongestionNotification) [[unlikely]]
-    return take_notice(packet, datagram.from);
+    return take_cnp(packet, datagram.from);
   const std::uint32_t wanted = socket.group == 0 ? queue_pair_ : wire::kMulticastQpn;
   if (!is_for(wanted, packet, drops_)) return;
   hand_over(packet, datagram, datagram.from, socket.group, sink);

@@ -85,7 +85,7 @@ link::Outcome DatagramFlow::atomic(const link::AtomicRequest&) {
 // What came back is looked at here, too: whoever only sends never polls.
 link::Outcome DatagramHub::send(Target& target, const link::SendRequest& request) {
   if (target.is_absent()) return link::Outcome::failed(ECONNREFUSED);
-  if (++unheard_ >= kUnheard) listen_for_notices();
+  if (++unheard_ >= kUnheard) poll_for_cnps();
   const os::Time now = std::chrono::steady_clock::now();
   const link::Outcome outcome =
       sender_.send(target.path, target.pace, target.queue_pair, request, now);

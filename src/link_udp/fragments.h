@@ -43,8 +43,8 @@ class Fragments {
   }
 
   // Nothing has been going on: memory is given back.
-  void rest() {
-    if (fragmenter_) fragmenter_->rest();
+  void trim() {
+    if (fragmenter_) fragmenter_->trim();
     reassembler_.reset();
   }
 

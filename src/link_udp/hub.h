@@ -18,7 +18,7 @@ namespace weft::udp {
 
 // So often must a peer's host say that nobody is there, since the peer was last heard of, if it
 // does not quote what only the two ends know: anybody can forge it.
-inline constexpr unsigned kStrikes = 3;
+inline constexpr unsigned kMostUnreachable = 3;
 
 class RdmReceiver;
 class RdmSender;

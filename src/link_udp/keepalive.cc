@@ -65,7 +65,7 @@ unsigned StationHub::most_questions() const {
 os::Time StationHub::look_at(Context& context, RdmSender& out) {
   const bool eager = out.expects() || context.active;
   if (eager) context.used = now_;
-  if (now_ - context.used >= kShortest) out.rest();
+  if (now_ - context.used >= kShortest) out.trim();
   if (out.state() != RdmSender::State::kOpen) return now_ + kShortest;
   const auto patient = patience(context, eager);
   if (now_ - out.heard() < patient) {
@@ -82,7 +82,7 @@ os::Time StationHub::look_at(Context& context, RdmSender& out) {
 
 os::Time StationHub::look_at(Context& context, RdmReceiver& in) {
   if (context.active) context.used = now_;
-  if (now_ - context.used >= kShortest) in.rest();
+  if (now_ - context.used >= kShortest) in.trim();
   const auto patient = patience(context, context.active);
   if (now_ - in.heard() < patient) {
     context.questions = 0;

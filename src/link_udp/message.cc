@@ -19,7 +19,7 @@ constexpr std::uint8_t kWantsAck = 2;
 
 MessageHeader header_of(const link::SendRequest& request, bool whole) {
   MessageHeader header;
-  header.kind = whole ? Kind::kWhole : Kind::kOffer;
+  header.kind = whole ? Kind::kEager : Kind::kRts;
   header.operation = request.operation;
   header.has_data = request.has_data;
   header.wants_ack = request.until_delivered || !whole;
@@ -37,7 +37,7 @@ bool is_announced(bool write, std::span<const RemoteRange> ranges) {
 
 MessageHeader announcement_of(bool write, std::span<const RemoteRange> ranges) {
   MessageHeader header;
-  header.kind = Kind::kCheck;
+  header.kind = Kind::kRangeBegin;
   header.tag = ranges.size();
   header.data = write ? 1 : 0;
   return header;

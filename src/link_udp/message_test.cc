@@ -10,8 +10,8 @@
 namespace weft::udp {
 namespace {
 
-constexpr Kind kKinds[] = {Kind::kWhole,  Kind::kOffer, Kind::kTaken, Kind::kAtomic,
-                           Kind::kResult, Kind::kAlias, Kind::kTake};
+constexpr Kind kKinds[] = {Kind::kEager,  Kind::kRts,   Kind::kTaken, Kind::kAtomic,
+                           Kind::kResult, Kind::kAlias, Kind::kCts};
 
 MessageHeader again(const MessageHeader& header) {
   std::array<std::byte, kMessageHeader> bytes;
@@ -77,7 +77,7 @@ TEST(MessageHeader, EveryAtomicActionIsReadBack) {
 
 TEST(MessageHeader, NumbersStandInNetworkOrderWhereTheHeaderSays) {
   MessageHeader header;
-  header.kind = Kind::kOffer;
+  header.kind = Kind::kRts;
   header.operation = link::Operation::kControl;
   header.has_data = true;
   header.exchange = 0x0102'0304;

@@ -65,7 +65,7 @@ class Operations {
     return operation;
   }
   void give(Operation& operation) { free_.splice(free_.begin(), live_, operation.self); }
-  void rest() { free_.clear(); }
+  void trim() { free_.clear(); }
   std::size_t count() const { return live_.size(); }
   std::list<Operation>& live() { return live_; }
 

@@ -57,7 +57,7 @@ void StationHub::take(const os::Datagram& datagram) {
   if (packet.destination == wire::kCmQpn) {
     take_conn_message(packet, datagram);
   } else if (packet.opcode == wire::kCongestionNotification) {
-    take_notice(packet, datagram);
+    take_cnp(packet, datagram);
   } else if (packet.destination == queue_pair_ &&
              wire::transport_of(packet.opcode) == wire::Transport::kUnreliableDatagram) {
     take_fragment(packet, datagram);
@@ -155,13 +155,13 @@ void StationHub::take_mark(Context& context, bool request, const os::Datagram& d
 
 // The headers of a CNP name no flow, and its source address can be forged. It counts only with the
 // connection id that this end has drawn for the flow and told its peer alone.
-void StationHub::take_notice(const wire::Packet& packet, const os::Datagram& datagram) {
+void StationHub::take_cnp(const wire::Packet& packet, const os::Datagram& datagram) {
   RdmSender* out = packet.destination == queue_pair_ ? out_to(datagram.from) : nullptr;
   if (out == nullptr || out->connection_id() != transport::CongestionNotifier::token_of(packet)) {
     ++drops_.unknown_flow;
     return;
   }
-  ++taken_.notices;
+  ++taken_.cnps;
   out->marked(now_);
 }
 
@@ -272,7 +272,7 @@ void StationHub::on_rej(const ConnRej& rej, const Path& back) {
       if (out->connection_id() == rej.connection_id) out->lose(link::PeerState::kRefuses);
       return;
     case ConnRej::Why::kNobody:
-      if (out->connection_id() == rej.connection_id) out->deny();
+      if (out->connection_id() == rej.connection_id) out->on_rejected();
       return;
   }
 }
@@ -330,10 +330,10 @@ void StationHub::take_errors() {
     if (RdmSender* out = out_to(error->peer)) {
       const bool proven = quotes_request(*error, *out);
       if (proven) gone = out->station();
-      out->strike(proven);
+      out->count_unreachable(proven);
     }
     for (RdmReceiver* in : in_from(error->peer)) {
-      if (in->strike(gone == in->station())) close_source(*in, true);
+      if (in->count_unreachable(gone == in->station())) close_source(*in, true);
     }
   }
 }

@@ -14,7 +14,7 @@
 
 namespace weft::udp {
 
-using transport::Verdict;
+using transport::RequestVerdict;
 
 namespace {
 
@@ -24,10 +24,10 @@ constexpr unsigned kAnswersAtOnce = 128;
 // Aliases of one peer: regions whose keys have more than 31 bits.
 constexpr std::size_t kMostAliases = std::size_t{1} << 20;
 constexpr std::size_t kFewAliases = 16;
-// Messages of other kinds than kWhole that may take several packets.
+// Messages of other kinds than kEager that may take several packets.
 constexpr std::size_t kLongestWithRanges =
     kMessageHeader + link::kMaxPieces * kRange + 2 * kMaxAtomicBytes;
-constexpr Verdict kInvalid{Verdict::Kind::kInvalid, 0};
+constexpr RequestVerdict kInvalid{RequestVerdict::Kind::kInvalid, 0};
 
 transport::Settings settings_for(const ConnReq& req, const ConnRep& rep) {
   transport::Settings settings;
@@ -62,11 +62,11 @@ link::Arrival arrival_of(const MessageHeader& header, std::uint32_t source) {
   return arrival;
 }
 
-Verdict verdict_of(const memory::Accessed& accessed) {
-  if (accessed.refusal != memory::Refusal::kNone) {
-    return {Verdict::Kind::kAccess, static_cast<std::uint8_t>(accessed.refusal)};
+RequestVerdict verdict_of(const memory::Accessed& accessed) {
+  if (accessed.refusal != memory::AccessError::kNone) {
+    return {RequestVerdict::Kind::kAccess, static_cast<std::uint8_t>(accessed.refusal)};
   }
-  if (accessed.error != 0) return {Verdict::Kind::kOperational, 0};
+  if (accessed.error != 0) return {RequestVerdict::Kind::kOperational, 0};
   return {};
 }
 
@@ -150,8 +150,8 @@ void RdmReceiver::agree(const ConnReq& again) {
   if (responder_.narrow(path_mtu)) rep_.path_mtu = path_mtu;
 }
 
-void RdmReceiver::rest() {
-  fragments_.rest();
+void RdmReceiver::trim() {
+  fragments_.trim();
   told_keys_.shrink_to_fit();
 }
 
@@ -163,16 +163,16 @@ void RdmReceiver::shut() {
 
 // Who goes must not keep those waiting who may be going, too. What one waits for may stand behind
 // what one has no room for.
-Verdict RdmReceiver::message_begins() {
+RequestVerdict RdmReceiver::message_begins() {
   if (hub_.closing() && !shut_) shut();
   const link::InboxSink& sink = hub_.sink();
   const bool taken = sink.takes_more() || (hub_.waits_for(station()) && sink.takes_more_urgently());
-  if (shut_ || !taken || hub_.owes_too_much(*this)) return {Verdict::Kind::kNotReady, 0};
+  if (shut_ || !taken || hub_.owes_too_much(*this)) return {RequestVerdict::Kind::kNotReady, 0};
   return {};
 }
 
 // Most messages are one packet: they are read where it lies, if that is where it has just arrived.
-Verdict RdmReceiver::message_goes_on(std::span<const std::byte> bytes) {
+RequestVerdict RdmReceiver::message_goes_on(std::span<const std::byte> bytes) {
   if (incoming_ != nullptr) {
     if (bytes.size() > incoming_->length - incoming_->there) return kInvalid;
     put(bytes);
@@ -181,7 +181,7 @@ Verdict RdmReceiver::message_goes_on(std::span<const std::byte> bytes) {
   const bool first = message_.empty() && packet_.empty();
   if (first && taken_as_it_comes(bytes)) return {};
   if (first) {
-    if (const Verdict room = begins_with(bytes); !room.ok()) return room;
+    if (const RequestVerdict room = begins_with(bytes); !room.ok()) return room;
   }
   if (message_.size() + packet_.size() + bytes.size() > promised_) return kInvalid;
   keep_packet();
@@ -192,21 +192,21 @@ Verdict RdmReceiver::message_goes_on(std::span<const std::byte> bytes) {
 
 // Memory for all of a message of several packets is taken when it begins: if each packet took its
 // own, messages that have begun could wait for each other without end.
-Verdict RdmReceiver::begins_with(std::span<const std::byte> first) {
+RequestVerdict RdmReceiver::begins_with(std::span<const std::byte> first) {
   promised_ = first.size();
   const bool alone = first.size() < responder_.settings().path_mtu || first.size() < kMessageHeader;
   if (alone) return {};
   const MessageHeader header = read_header(first.data());
-  if (header.kind == Kind::kWhole) {
+  if (header.kind == Kind::kEager) {
     if (header.length > longest_ - kMessageHeader) return kInvalid;
     promised_ = std::max<std::size_t>(promised_, kMessageHeader + header.length);
-  } else if (header.kind == Kind::kAtomic || header.kind == Kind::kCheck) {
+  } else if (header.kind == Kind::kAtomic || header.kind == Kind::kRangeBegin) {
     promised_ = std::max(promised_, kLongestWithRanges);
   } else if (header.kind == Kind::kResult) {
     promised_ = std::max(promised_, kMessageHeader + kMaxAtomicBytes);
   }
   if (promised_ == first.size()) return {};
-  if (!messages_.take(promised_)) return {Verdict::Kind::kNotReady, 0};
+  if (!messages_.take(promised_)) return {RequestVerdict::Kind::kNotReady, 0};
   reserved_ = promised_;
   message_.reserve(promised_);
   return {};
@@ -219,7 +219,7 @@ bool RdmReceiver::taken_as_it_comes(std::span<const std::byte> first) {
   const std::span<const std::byte> bytes = first.subspan(kMessageHeader);
   const bool message =
       header.operation == link::Operation::kMessage || header.operation == link::Operation::kTagged;
-  if (header.kind != Kind::kWhole || !message) return false;
+  if (header.kind != Kind::kEager || !message) return false;
   if (header.length <= bytes.size() || header.length > longest_) return false;
   link::Arrival arrival = arrival_of(header, number_);
   arrival.wants_ack = false;
@@ -303,7 +303,7 @@ bool RdmReceiver::untie(std::span<const std::byte> bundle) {
     const MessageHeader header = read_header(bundle.data());
     bundle = bundle.subspan(kMessageHeader);
     // A packet is answered once at most, whatever is tied up in it.
-    if (header.kind != Kind::kWhole || header.wants_ack) return false;
+    if (header.kind != Kind::kEager || header.wants_ack) return false;
     if (header.length > bundle.size()) return false;
     if (!arrived(header, bundle.first(header.length))) ++senseless_;
     bundle = bundle.subspan(header.length);
@@ -314,9 +314,9 @@ bool RdmReceiver::untie(std::span<const std::byte> bundle) {
 // What a peer says is checked where it is used; what makes no sense is dropped: false.
 bool RdmReceiver::arrived(const MessageHeader& header, std::span<const std::byte> bytes) {
   switch (header.kind) {
-    case Kind::kWhole:
-    case Kind::kOffer: {
-      const bool whole = header.kind == Kind::kWhole;
+    case Kind::kEager:
+    case Kind::kRts: {
+      const bool whole = header.kind == Kind::kEager;
       if (whole ? header.length != bytes.size() : header.exchange == 0) return false;
       // Accesses announce themselves in other ways.
       const bool message = header.operation == link::Operation::kMessage ||
@@ -331,24 +331,24 @@ bool RdmReceiver::arrived(const MessageHeader& header, std::span<const std::byte
     case Kind::kTaken:
     case Kind::kResult:
       return answered(header, bytes);
-    case Kind::kTake:
+    case Kind::kCts:
       return wanted(header);
     case Kind::kWithdrawn:
       withdrawn({number_, header.exchange});
       return true;
     case Kind::kAtomic:
       return carry_out(header, bytes);
-    case Kind::kBundle:
+    case Kind::kCoalesced:
       return untie(bytes);
-    case Kind::kNotice:
+    case Kind::kWriteImmInfo:
       notice_ = header;
       notice_.has_data = true;
       refused_ = false;
       if (announced_) announced_->has_data = true;
       return true;
-    case Kind::kCheck:
+    case Kind::kRangeBegin:
       return check(header, bytes);
-    case Kind::kChecked:
+    case Kind::kRangeEnd:
       checked();
       return true;
     case Kind::kAlias:
@@ -464,7 +464,7 @@ bool RdmReceiver::carry_out(const MessageHeader& header, std::span<const std::by
     if (done.ok()) told(memory::rights_for(action));
   }
   result.tag =
-      static_cast<std::uint64_t>(done.refusal != memory::Refusal::kNone ? EACCES : done.error);
+      static_cast<std::uint64_t>(done.refusal != memory::AccessError::kNone ? EACCES : done.error);
   result.length = static_cast<std::uint64_t>(done.refusal);
   if (done.ok()) {
     const bool fetches = action.fetches();
@@ -522,21 +522,21 @@ Operation* RdmReceiver::receive_of(const wire::Reth& memory) const {
   return next ? operation : nullptr;
 }
 
-Verdict RdmReceiver::may_access(Access need, const wire::Reth& memory) {
-  const Verdict verdict = judge(need, memory);
+RequestVerdict RdmReceiver::may_access(Access need, const wire::Reth& memory) {
+  const RequestVerdict verdict = judge(need, memory);
   if (!verdict.ok()) refused_ = true;
   return verdict;
 }
 
-Verdict RdmReceiver::judge(Access need, const wire::Reth& memory) {
+RequestVerdict RdmReceiver::judge(Access need, const wire::Reth& memory) {
   if (shut_) return kInvalid;
   if (is_receive(memory.key)) {
     const bool allowed = need == Access::kRemoteWrite && receive_of(memory) != nullptr;
-    return allowed ? Verdict{} : kInvalid;
+    return allowed ? RequestVerdict{} : kInvalid;
   }
   if (!ranges_.ok()) return ranges_;
   const auto key = region_of(memory.key);
-  memory::Accessed may{memory::Refusal::kUnknownKey, 0};
+  memory::Accessed may{memory::AccessError::kUnknownKey, 0};
   if (key || memory.length == 0) {
     const RemoteRange range{memory.address, memory.length, key.value_or(RegionKey{})};
     may = hub_.memory().may(need, range);
@@ -551,8 +551,8 @@ Verdict RdmReceiver::judge(Access need, const wire::Reth& memory) {
   return {};
 }
 
-Verdict RdmReceiver::write(const wire::Reth& memory, std::uint64_t offset,
-                           std::span<const std::byte> bytes) {
+RequestVerdict RdmReceiver::write(const wire::Reth& memory, std::uint64_t offset,
+                                  std::span<const std::byte> bytes) {
   if (shut_) return kInvalid;
   if (is_receive(memory.key)) {
     const Operation* receive = receive_of(memory);
@@ -584,17 +584,18 @@ void RdmReceiver::written(const wire::Reth& memory, const wire::Packet& packet) 
   if (!part && !announced_) announce_access(Access::kRemoteWrite);
 }
 
-Verdict RdmReceiver::read(const wire::Reth& memory, std::uint64_t offset,
-                          std::span<std::byte> out) {
+RequestVerdict RdmReceiver::read(const wire::Reth& memory, std::uint64_t offset,
+                                 std::span<std::byte> out) {
   if (out.empty()) return {};
   const auto key = region_of(memory.key);
-  if (!key) return {Verdict::Kind::kOperational, 0};
+  if (!key) return {RequestVerdict::Kind::kOperational, 0};
   const memory::Accessed done = hub_.memory().read({memory.address + offset, out.size(), *key}, out,
                                                    bytes_behind(memory, offset + out.size()));
-  return done.ok() ? Verdict{} : Verdict{Verdict::Kind::kOperational, 0};
+  return done.ok() ? RequestVerdict{} : RequestVerdict{RequestVerdict::Kind::kOperational, 0};
 }
 
-Verdict RdmReceiver::atomic(bool compares, const wire::AtomicEth& what, std::uint64_t& original) {
+RequestVerdict RdmReceiver::atomic(bool compares, const wire::AtomicEth& what,
+                                   std::uint64_t& original) {
   if (shut_) return kInvalid;
   const auto key = region_of(what.key);
   if (!key || what.address % 8 != 0) return kInvalid;

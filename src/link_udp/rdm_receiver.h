@@ -61,14 +61,14 @@ class RdmReceiver final : transport::Target {
   Fragments& fragments() { return fragments_; }
 
   // Nothing has been going on: memory for it is given back.
-  void rest();
+  void trim();
 
   // Listens no more: whatever comes is answered with a refusal.
   void shut();
   bool is_shut() const { return shut_; }
   // The peer's host says that nobody is there. True when it has said so often enough, or proves
   // that it has got something that only the peer knows.
-  bool strike(bool proven) { return proven || ++strikes_ >= kStrikes; }
+  bool count_unreachable(bool proven) { return proven || ++unreachable_ >= kMostUnreachable; }
   Psn expected() const { return responder_.expected(); }
   const transport::Responder::Counts& counts() const { return responder_.counts(); }
   // Messages that were left alone.
@@ -77,31 +77,31 @@ class RdmReceiver final : transport::Target {
   os::Time heard() const { return heard_; }
   void hear(os::Time now) {
     heard_ = now;
-    strikes_ = 0;
+    unreachable_ = 0;
   }
 
  private:
-  transport::Verdict message_begins() override;
-  transport::Verdict message_goes_on(std::span<const std::byte> bytes) override;
+  transport::RequestVerdict message_begins() override;
+  transport::RequestVerdict message_goes_on(std::span<const std::byte> bytes) override;
   void message_ends(const wire::Packet& packet) override;
   void message_breaks() override;
-  transport::Verdict may_access(Access need, const wire::Reth& memory) override;
-  transport::Verdict write(const wire::Reth& memory, std::uint64_t offset,
-                           std::span<const std::byte> bytes) override;
-  transport::Verdict may_tell() override { return {}; }
+  transport::RequestVerdict may_access(Access need, const wire::Reth& memory) override;
+  transport::RequestVerdict write(const wire::Reth& memory, std::uint64_t offset,
+                                  std::span<const std::byte> bytes) override;
+  transport::RequestVerdict may_tell() override { return {}; }
   void written(const wire::Reth& memory, const wire::Packet& packet) override;
-  transport::Verdict read(const wire::Reth& memory, std::uint64_t offset,
-                          std::span<std::byte> out) override;
-  transport::Verdict atomic(bool compares, const wire::AtomicEth& what,
-                            std::uint64_t& original) override;
+  transport::RequestVerdict read(const wire::Reth& memory, std::uint64_t offset,
+                                 std::span<std::byte> out) override;
+  transport::RequestVerdict atomic(bool compares, const wire::AtomicEth& what,
+                                   std::uint64_t& original) override;
 
-  transport::Verdict judge(Access need, const wire::Reth& memory);
+  transport::RequestVerdict judge(Access need, const wire::Reth& memory);
   std::optional<RegionKey> region_of(std::uint32_t key) const;
   Operation* receive_of(const wire::Reth& memory) const;
   MessageHeader answer_to(std::uint32_t exchange, Kind kind) const;
   bool arrived(const MessageHeader& header, std::span<const std::byte> bytes);
   void keep_packet();
-  transport::Verdict begins_with(std::span<const std::byte> first);
+  transport::RequestVerdict begins_with(std::span<const std::byte> first);
   bool know_alias(const MessageHeader& header);
   bool taken_as_it_comes(std::span<const std::byte> first);
   void put(std::span<const std::byte> bytes);
@@ -153,8 +153,8 @@ class RdmReceiver final : transport::Target {
   std::vector<RegionKey> told_keys_;  // whose owner hears of the access that is under way
   MessageHeader notice_;              // of the write to come
   bool refused_ = false;              // a part of it
-  transport::Verdict ranges_;         // of the access to several that is under way
-  unsigned strikes_ = 0;              // since the peer was last heard of
+  transport::RequestVerdict ranges_;  // of the access to several that is under way
+  unsigned unreachable_ = 0;          // since the peer was last heard of
   os::Time heard_{};
   bool shut_ = false;
   std::uint64_t senseless_ = 0;

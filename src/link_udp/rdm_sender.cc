@@ -10,7 +10,7 @@
 #include "hub.h"
 #include "link/local_buffers.h"
 #include "link/peer_error.h"
-#include "memory/table_user.h"
+#include "memory/access_guard.h"
 #include "os/probe.h"
 #include "os/runtime_dir.h"
 
@@ -58,8 +58,8 @@ int errno_of(transport::Status status) {
 }
 
 // A refusal as the peer states it; kNone for a number that means none.
-int known_refusal(std::uint64_t stated) {
-  const bool known = stated <= static_cast<std::uint64_t>(memory::kLastRefusal);
+int known_access_error(std::uint64_t stated) {
+  const bool known = stated <= static_cast<std::uint64_t>(memory::kLastAccessError);
   return known ? static_cast<int>(stated) : 0;
 }
 
@@ -96,7 +96,7 @@ void RdmSender::send_req(os::Time now) {
   hub_.send_cm(*path_, req);
   if (first_req_ == os::Time{}) first_req_ = now;
   os::Time::duration pause = pause_;
-  if (asks_for_ && !insisting_ && state_ == State::kAsking) {
+  if (asks_for_ && !persisting_ && state_ == State::kAsking) {
     pause = std::min(pause, *asks_for_);
     *asks_for_ -= pause;
   }
@@ -255,7 +255,7 @@ void RdmSender::join(const link::SendRequest& request) {
 void RdmSender::tie_up() {
   Operation& bundle = *std::exchange(bundle_, nullptr);
   MessageHeader header;
-  header.kind = Kind::kBundle;
+  header.kind = Kind::kCoalesced;
   post_header(bundle, header, bundle.copy.size() - kMessageHeader, {}, 0);
   --bundle.works;
 }
@@ -343,7 +343,7 @@ Outcome RdmSender::access(const link::AccessRequest& request) {
   }
   if (request.has_data) {
     MessageHeader notice;
-    notice.kind = Kind::kNotice;
+    notice.kind = Kind::kWriteImmInfo;
     notice.data = request.data;
     notice.length = request.length;
     post_header(operation, notice, 0, {}, 0);
@@ -361,7 +361,7 @@ Outcome RdmSender::access(const link::AccessRequest& request) {
   }
   if (announced) {
     MessageHeader end;
-    end.kind = Kind::kChecked;
+    end.kind = Kind::kRangeEnd;
     tell(end);
   }
   started(operation);
@@ -416,7 +416,7 @@ void RdmSender::accept(const link::Offer& offer, std::uint64_t from,
   std::copy(pieces.begin(), pieces.end(), operation.pieces.begin());
   operation.copy.resize(kMessageHeader);
   MessageHeader header;
-  header.kind = Kind::kTake;
+  header.kind = Kind::kCts;
   header.exchange = offer.exchange;
   header.tag = operation.exchange;
   header.data = from;
@@ -472,7 +472,7 @@ void RdmSender::answered(Operation& operation, const MessageHeader& header,
   const bool value = header.kind == Kind::kResult;
   if (value) {
     operation.error = link::known_error(header.tag, EPROTO);
-    operation.detail = known_refusal(header.length);
+    operation.detail = known_access_error(header.length);
     if (operation.error == 0 && bytes.size() != operation.length) operation.error = EPROTO;
     if (operation.error == 0) scatter(operation.buffers(), bytes.data(), bytes.size());
   }
@@ -494,7 +494,7 @@ void RdmSender::ended(const transport::Ended& work) {
   --operation.works;
   if (work.status != transport::Status::kSuccess && operation.error == 0) {
     operation.error = errno_of(work.status);
-    operation.detail = known_refusal(work.detail);
+    operation.detail = known_access_error(work.detail);
   }
   if (operation.works == 0 && (!operation.awaits_answer || operation.error != 0)) end(operation);
 }
@@ -504,12 +504,12 @@ void RdmSender::end(Operation& operation) {
   if (operation.takes) hub_.received(operation.cookie, operation.error);
   if (operation.reads) --reading_;
   messages_.give(operation.charged);
-  release(operation, operation.error, operation.detail);
+  report_end(operation, operation.error, operation.detail);
   operations_.give(operation);
 }
 
 // The program is told of the end, once, and has its buffers back. Packets may still be under path.
-void RdmSender::release(Operation& operation, int error, int detail) {
+void RdmSender::report_end(Operation& operation, int error, int detail) {
   if (operation.reported) {
     --reported_;
     if (holders_ != 0) finished_.push_back({operation.cookie, error, detail});
@@ -523,10 +523,10 @@ void RdmSender::report(link::FlowSink& sink) {
   }
 }
 
-void RdmSender::strike(bool proven) {
-  const bool hopes = state_ == State::kAsking && !insisting_ && !doubting_;
+void RdmSender::count_unreachable(bool proven) {
+  const bool hopes = state_ == State::kAsking && !persisting_ && !doubting_;
   if (state_ == State::kLost || hopes) return;
-  if (proven || ++strikes_ >= kStrikes) lose(link::PeerState::kDied);
+  if (proven || ++unreachable_ >= kMostUnreachable) lose(link::PeerState::kDied);
 }
 
 // Its key was drawn at random, and the peer has told it to this end.
@@ -536,8 +536,8 @@ bool RdmSender::has_sent(const wire::Packet& request) const {
          request.end_to_end_context == peer_context_ && request.queue_key == peer_key_;
 }
 
-void RdmSender::deny() {
-  if (state_ == State::kAsking && insisting_) lose(link::PeerState::kDied);
+void RdmSender::on_rejected() {
+  if (state_ == State::kAsking && persisting_) lose(link::PeerState::kDied);
 }
 
 void RdmSender::probe(os::Time now) { send_req(now); }
@@ -568,7 +568,7 @@ void RdmSender::part(std::optional<Psn> expected, os::Time now) {
 // All that has not ended fails.
 void RdmSender::lose(link::PeerState state) {
   if (state_ == State::kLost) return;
-  const int error = state_ == State::kAsking && !insisting_ ? EHOSTUNREACH : ECONNRESET;
+  const int error = state_ == State::kAsking && !persisting_ ? EHOSTUNREACH : ECONNRESET;
   state_ = State::kLost;
   peer_state_ = state;
   bundle_ = nullptr;
@@ -612,13 +612,13 @@ void RdmSender::give_up() {
   for (auto each = live.begin(); each != live.end();) {
     Operation& operation = *each++;
     if (operation.takes) continue;
-    release(operation, ECONNRESET);
+    report_end(operation, ECONNRESET);
     if (operation.works == 0) end(operation);
   }
   hub_.activate(*this);
 }
 
-void RdmSender::let_go() {
+void RdmSender::release() {
   if (--holders_ != 0) return;
   if (state_ != State::kAsking || borrows()) give_up();
   finished_.clear();
@@ -632,7 +632,7 @@ bool RdmSender::finished() const {
 void RdmSender::emit(Trains& trains, os::Time now) {
   if (state_ == State::kAsking) {
     if (now < next_req_) return;
-    if (insisting_ || asks_for_ != os::Time::duration::zero()) return send_req(now);
+    if (persisting_ || asks_for_ != os::Time::duration::zero()) return send_req(now);
     // An answer may have come that was not read yet.
     if (hub_.emptied() >= next_req_) lose(link::PeerState::kLeft);
     return;
@@ -653,10 +653,10 @@ void RdmSender::emit(Trains& trains, os::Time now) {
   }
 }
 
-void RdmSender::rest() {
-  if (requester_) requester_->rest();
-  fragments_.rest();
-  operations_.rest();
+void RdmSender::trim() {
+  if (requester_) requester_->trim();
+  fragments_.trim();
+  operations_.trim();
   early_.shrink_to_fit();
   finished_.shrink_to_fit();
 }

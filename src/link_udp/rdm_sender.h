@@ -56,7 +56,7 @@ class RdmSender final : transport::WorkSink {
   void give_up();
   // Somebody holds the way to the peer; and does not any more.
   void hold() { ++holders_; }
-  void let_go();
+  void release();
   // Nothing is under path, and nobody asks: it may be forgotten.
   bool finished() const;
 
@@ -94,17 +94,17 @@ class RdmSender final : transport::WorkSink {
   void send_disconnect();
   // The peer's host says that nobody is there (kStrikes), or even proves that it has got something
   // that only the peer knows.
-  void strike(bool proven);
+  void count_unreachable(bool proven);
   // That is a request to the peer, with what only the two ends know.
   bool has_sent(const wire::Packet& request) const;
   // Whoever is there says that he is not the one: somebody else may come.
-  void deny();
+  void on_rejected();
   // Somebody waits for the peer: if nobody is there he wants to know.
-  void insist() { insisting_ = true; }
+  void persist() { persisting_ = true; }
   // As link::Flow::doubt().
   void doubt() { doubting_ = true; }
   // Something is expected of the peer.
-  bool expects() const { return insisting_ || operations_.count() != 0; }
+  bool expects() const { return persisting_ || operations_.count() != 0; }
   // Packets that answered nothing.
   std::uint64_t unasked() const {
     return unasked_ + (requester_ ? requester_->counts().ignored : 0);
@@ -113,7 +113,7 @@ class RdmSender final : transport::WorkSink {
   os::Time heard() const { return heard_; }
   void hear(os::Time now) {
     heard_ = now;
-    strikes_ = 0;
+    unreachable_ = 0;
     if (requester_) requester_->heard();
   }
   void probe(os::Time now);
@@ -130,7 +130,7 @@ class RdmSender final : transport::WorkSink {
   // When emit() has something to do.
   os::Time due() const;
   // Nothing has been going on: memory for it is given back.
-  void rest();
+  void trim();
   // False while something is to be sent, or waits for an answer.
   bool quiet() const;
   // Something has not arrived yet.
@@ -170,7 +170,7 @@ class RdmSender final : transport::WorkSink {
   void post_early();
   void ended(const transport::Ended& work) override;
   void end(Operation& operation);
-  void release(Operation& operation, int error, int detail = 0);
+  void report_end(Operation& operation, int error, int detail = 0);
   bool borrows();
   bool take_back(Operation& operation);
   void withdraw(Operation& offer);
@@ -207,11 +207,11 @@ class RdmSender final : transport::WorkSink {
   link::PeerState peer_state_ = link::PeerState::kAlive;
   std::uint64_t station_ = 0;  // of the peer
   unsigned holders_ = 0;
-  bool insisting_ = false;
+  bool persisting_ = false;
   bool doubting_ = false;
   os::Time heard_{};
   std::uint64_t unasked_ = 0;  // that came before there was a flow
-  unsigned strikes_ = 0;       // since the peer was last heard of
+  unsigned unreachable_ = 0;   // since the peer was last heard of
   std::uint32_t peer_connection_id_ = 0;
   std::uint32_t peer_context_ = 0;
   std::uint32_t peer_key_ = 0;

@@ -37,7 +37,7 @@ void RdmSender::withdraw(Operation& offer) {
   MessageHeader header;
   header.kind = Kind::kWithdrawn;
   header.exchange = offer.exchange;
-  release(offer, ECANCELED);
+  report_end(offer, ECANCELED);
   if (offer.works == 0) end(offer);
   tell(header);
 }

@@ -24,9 +24,9 @@ void RdmSender::narrow(std::size_t path_mtu) {
 void RdmSender::look_for_hole(os::Time now) {
   if (requester_->deadline() <= now) {
     requester_->tick(now);
-    if (requester_->doubts()) send_req(now);
+    if (requester_->pmtu_probing()) send_req(now);
   }
-  if (requester_->suspects() && carries_ > transport::kSurePathMtu) {
+  if (requester_->pmtu_black_hole() && carries_ > transport::kSurePathMtu) {
     hub_.narrow(peer(), transport::kSurePathMtu);
   }
 }

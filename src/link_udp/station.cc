@@ -20,7 +20,7 @@ class StationFlow final : public link::Flow {
   StationFlow(StationHub& hub, std::uint32_t context) : hub_(hub), context_(context) {}
   ~StationFlow() override {
     try {
-      if (RdmSender* out = channel()) out->let_go();
+      if (RdmSender* out = channel()) out->release();
     } catch (const std::bad_alloc&) {
       // It is forgotten with the station.
     }
@@ -180,10 +180,10 @@ bool StationHub::counts(Access access) const {
 }
 
 Result<std::unique_ptr<link::Flow>> StationHub::connect(const os::SocketAddress& peer,
-                                                        bool insists) {
+                                                        bool persists) {
   auto out = open_out(peer);
   if (!out) return out.error();
-  if (insists) out.value()->insist();
+  if (persists) out.value()->persist();
   out.value()->hold();
   return std::unique_ptr<link::Flow>(std::make_unique<StationFlow>(*this, out.value()->context()));
 }

@@ -11,7 +11,7 @@ namespace weft::udp {
 namespace {
 
 using namespace testing;
-using memory::Refusal;
+using memory::AccessError;
 using State = link::Outcome::State;
 using End = FlowLog::End;
 
@@ -108,7 +108,7 @@ struct StationAccessTest : ::testing::Test {
 };
 
 constexpr End kFine{0, 0};
-End refused(Refusal why) { return {EACCES, static_cast<int>(why)}; }
+End refused(AccessError why) { return {EACCES, static_cast<int>(why)}; }
 
 TEST_F(StationAccessTest, WritesAndReadsOfAllSizes) {
   unsigned seed = 0;
@@ -205,16 +205,16 @@ TEST_F(StationAccessTest, RefusalsHaveTheirReasonAndTouchNothing) {
     bool write;
     std::uint64_t address;
     std::uint64_t key;
-    Refusal why;
+    AccessError why;
   };
-  const Case cases[] = {{true, 0, kUnknown, Refusal::kUnknownKey},
-                        {false, 0, kUnknown, Refusal::kUnknownKey},
-                        {true, 0, kHigher + 1, Refusal::kUnknownKey},
-                        {true, kRegionBytes - 9999, kBoth, Refusal::kPastEnd},
-                        {false, kRegionBytes, kHigh, Refusal::kPastEnd},
-                        {true, ~0ull - 10, kBoth, Refusal::kWraps},
-                        {true, 0, kReadOnly, Refusal::kNoRight},
-                        {false, 0, kWriteOnly, Refusal::kNoRight}};
+  const Case cases[] = {{true, 0, kUnknown, AccessError::kUnknownKey},
+                        {false, 0, kUnknown, AccessError::kUnknownKey},
+                        {true, 0, kHigher + 1, AccessError::kUnknownKey},
+                        {true, kRegionBytes - 9999, kBoth, AccessError::kPastEnd},
+                        {false, kRegionBytes, kHigh, AccessError::kPastEnd},
+                        {true, ~0ull - 10, kBoth, AccessError::kWraps},
+                        {true, 0, kReadOnly, AccessError::kNoRight},
+                        {false, 0, kWriteOnly, AccessError::kNoRight}};
   std::uint64_t tag = 1000;
   for (const Case& each : cases) {
     Bytes bytes = pattern(10'000, 2);
@@ -245,7 +245,7 @@ TEST_F(StationAccessTest, RefusedOnesAmongManyDisturbNobody) {
   }
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     const bool bad = i % 3 == 1;
-    EXPECT_EQ(end_of(numbers[i]), bad ? refused(Refusal::kUnknownKey) : kFine) << i;
+    EXPECT_EQ(end_of(numbers[i]), bad ? refused(AccessError::kUnknownKey) : kFine) << i;
     const auto to = region.begin() + static_cast<std::ptrdiff_t>(i * 6000);
     const Bytes expected = bad ? Bytes(6000) : written[i];
     EXPECT_TRUE(std::equal(expected.begin(), expected.end(), to)) << i;
@@ -275,7 +275,7 @@ TEST_F(StationAccessTest, AWriteWithDataAnnouncesItselfOnce) {
 TEST_F(StationAccessTest, ARefusedWriteWithDataAnnouncesNothing) {
   Bytes bytes = pattern(20'000, 1);
   EXPECT_EQ(end_of(begin(true, bytes, {{0, 20'000, RegionKey{kReadOnly}}}, true)),
-            refused(Refusal::kNoRight));
+            refused(AccessError::kNoRight));
   Bytes more = pattern(10, 1);
   send(a, b, *flow, 1000, more);
   ASSERT_TRUE(both([&] { return count(link::Operation::kTagged) == 1; }));
@@ -286,7 +286,7 @@ TEST_F(StationAccessTest, OneRefusedRangeOfSeveralFailsTheAccess) {
   Bytes bytes = pattern(2000, 1);
   const std::vector<RemoteRange> remote = {{0, 1000, RegionKey{kBoth}},
                                            {5000, 1000, RegionKey{kReadOnly}}};
-  EXPECT_EQ(end_of(begin(true, bytes, remote, true)), refused(Refusal::kNoRight));
+  EXPECT_EQ(end_of(begin(true, bytes, remote, true)), refused(AccessError::kNoRight));
   EXPECT_EQ(region, Bytes(kRegionBytes)) << "no range is written when one is refused";
   Bytes good = pattern(2000, 2);
   ASSERT_EQ(end_of(begin(true, good, {{0, 2000, RegionKey{kBoth}}}, true)), kFine);
@@ -300,7 +300,7 @@ TEST_F(StationAccessTest, OneRangeThatCannotBeReadLeavesTheBufferAlone) {
   for (int i = 0; i < 3; ++i) {
     const std::vector<RemoteRange> remote = {{0, 1000, RegionKey{kBoth}},
                                              {5000, 1000, RegionKey{kWriteOnly}}};
-    EXPECT_EQ(end_of(begin(false, bytes, remote)), refused(Refusal::kNoRight));
+    EXPECT_EQ(end_of(begin(false, bytes, remote)), refused(AccessError::kNoRight));
     EXPECT_EQ(bytes, Bytes(2000));
   }
   ASSERT_EQ(end_of(begin(false, bytes, {{0, 2000, RegionKey{kBoth}}})), kFine);
@@ -328,7 +328,8 @@ TEST_F(StationAccessTest, AnOwnerThatAskedIsTold) {
   Bytes bytes = pattern(10'000, 1);
   ASSERT_EQ(access(true, bytes, {0, 10'000, RegionKey{50}}), kFine);
   ASSERT_EQ(access(false, bytes, {0, 10'000, RegionKey{50}}), kFine);
-  ASSERT_EQ(access(true, bytes, {kRegionBytes, 10'000, RegionKey{50}}), refused(Refusal::kPastEnd));
+  ASSERT_EQ(access(true, bytes, {kRegionBytes, 10'000, RegionKey{50}}),
+            refused(AccessError::kPastEnd));
   ASSERT_EQ(b.log.accesses.size(), 2u);
   EXPECT_EQ(b.log.accesses[0], (std::pair{Access::kRemoteWrite, std::uint64_t{50}}));
   EXPECT_EQ(b.log.accesses[1], (std::pair{Access::kRemoteRead, std::uint64_t{50}}));
@@ -373,12 +374,12 @@ TEST_F(StationAccessTest, RefusedAtomicsChangeNothing) {
   const auto both_of = [&](std::uint64_t address, std::uint64_t key) {
     return atomic(kFetchAdd, {good, {address, 8, RegionKey{key}}}, {1, 1}, {}, was);
   };
-  EXPECT_EQ(both_of(0, kUnknown), refused(Refusal::kUnknownKey));
-  EXPECT_EQ(both_of(kRegionBytes - 7, kBoth), refused(Refusal::kPastEnd));
-  EXPECT_EQ(both_of(0, kReadOnly), refused(Refusal::kNoRight));
-  EXPECT_EQ(both_of(0, kWriteOnly), refused(Refusal::kNoRight));
+  EXPECT_EQ(both_of(0, kUnknown), refused(AccessError::kUnknownKey));
+  EXPECT_EQ(both_of(kRegionBytes - 7, kBoth), refused(AccessError::kPastEnd));
+  EXPECT_EQ(both_of(0, kReadOnly), refused(AccessError::kNoRight));
+  EXPECT_EQ(both_of(0, kWriteOnly), refused(AccessError::kNoRight));
   EXPECT_EQ(atomic(kCompareSwap, {{8, 8, RegionKey{kUnknown}}, good}, {1, 1}, {0, 0}, was),
-            refused(Refusal::kUnknownKey));
+            refused(AccessError::kUnknownKey));
   EXPECT_EQ(was, (std::vector<std::uint64_t>{7, 7}));
   EXPECT_TRUE(region == before);
   Bytes bytes = pattern(10, 1);

@@ -139,7 +139,7 @@ TEST_F(BrokenOffTest, ByOneWhoRefusesTheFirstOfABundle) {
   Bytes bundle(3 * kMessageHeader);
   MessageHeader header;
   for (std::size_t i = 1; i < 3; ++i) write_header(header, bundle.data() + i * kMessageHeader);
-  header.kind = Kind::kBundle;
+  header.kind = Kind::kCoalesced;
   header.length = 2 * kMessageHeader;
   write_header(header, bundle.data());
   stranger.send(b, stranger.of_flow(Operation::kSendOnly, 0, bundle));

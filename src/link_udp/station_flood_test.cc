@@ -127,9 +127,10 @@ class Flood {
   }
 
  private:
-  enum class Kind { kNoise, kGreeting, kRequest, kAnswer, kNotice };
-  static constexpr Kind kKinds[] = {Kind::kNoise,   Kind::kRequest, Kind::kRequest, Kind::kRequest,
-                                    Kind::kRequest, Kind::kAnswer,  Kind::kAnswer,  Kind::kNotice};
+  enum class Kind { kNoise, kGreeting, kRequest, kAnswer, kWriteImmInfo };
+  static constexpr Kind kKinds[] = {Kind::kNoise,   Kind::kRequest,     Kind::kRequest,
+                                    Kind::kRequest, Kind::kRequest,     Kind::kAnswer,
+                                    Kind::kAnswer,  Kind::kWriteImmInfo};
   static constexpr Operation kRequests[] = {
       Operation::kSendOnly,   Operation::kSendOnly,    Operation::kSendFirst,
       Operation::kSendMiddle, Operation::kSendLast,    Operation::kWriteOnly,
@@ -155,7 +156,7 @@ class Flood {
       case Kind::kGreeting:
         length_ = Stranger::message(insider_.req()).size();
         return;
-      case Kind::kNotice:
+      case Kind::kWriteImmInfo:
         opcode_ = wire::kCongestionNotification;
         payload_ = 16;
         break;
@@ -172,7 +173,7 @@ class Flood {
         operation_ == Operation::kSendFirst || operation_ == Operation::kSendMiddle ||
         operation_ == Operation::kWriteFirst || operation_ == Operation::kWriteMiddle ||
         operation_ == Operation::kReadResponseFirst || operation_ == Operation::kReadResponseMiddle;
-    if (kind != Kind::kNotice) {
+    if (kind != Kind::kWriteImmInfo) {
       opcode_ = opcode_of(wire::Transport::kReliableDatagram, operation_);
       if (full && !dice_.once_in(8)) payload_ = 1024;
     }
@@ -339,7 +340,7 @@ struct Keeper final : link::InboxSink {
 
 std::uint64_t arrived_at(const Station& station) {
   const Taken taken = station.taken();
-  return sum(station.drops()) + taken.greetings + taken.requests + taken.answers + taken.notices;
+  return sum(station.drops()) + taken.greetings + taken.requests + taken.answers + taken.cnps;
 }
 
 // What the socket at that port has lost for want of room, by proc(5): joined datagrams count once.
@@ -491,7 +492,7 @@ TEST_F(FloodTest, HarmsNobodyAndIsCounted) {
   for (const std::uint64_t count :
        {drops.malformed, drops.wrong_crc, drops.wrong_pkey, drops.wrong_queue_pair,
         drops.wrong_queue_key, drops.unknown_flow, drops.wrong_peer, taken.greetings,
-        taken.requests, taken.answers, taken.notices, taken.repeated, taken.early, taken.refused,
+        taken.requests, taken.answers, taken.cnps, taken.repeated, taken.early, taken.refused,
         taken.unasked, taken.senseless, keeper.others}) {
     EXPECT_GT(count, 0U) << text_of(drops, taken);
   }

@@ -202,7 +202,7 @@ TEST_P(StationThirdPartyTest, TakesNoMessageAndFillsNoReceiveOfAnother) {
   ASSERT_TRUE(stranger.agree(b));
   std::mt19937_64 dice(3);
   std::uint32_t number = 0;
-  for (const Kind kind : {Kind::kTake, Kind::kTaken, Kind::kResult}) {
+  for (const Kind kind : {Kind::kCts, Kind::kTaken, Kind::kResult}) {
     for (std::uint32_t exchange = 0; exchange < 20; ++exchange) {
       MessageHeader header;
       header.kind = kind;
@@ -484,9 +484,9 @@ TEST_F(StationHostileTest, ANotificationWithoutTheTokenOfTheFlowSlowsNothingDown
   for (const std::uint32_t connection_id : {0U, 1U, ~asked->me.connection_id})
     notify(connection_id);
   ASSERT_TRUE(until({&b}, [&] { return b.station->drops().unknown_flow == before + 3; }));
-  EXPECT_EQ(b.station->taken().notices, 0U);
+  EXPECT_EQ(b.station->taken().cnps, 0U);
   notify(asked->me.connection_id);
-  ASSERT_TRUE(until({&b}, [&] { return b.station->taken().notices == 1; }));
+  ASSERT_TRUE(until({&b}, [&] { return b.station->taken().cnps == 1; }));
 }
 
 // Errors come back at once from the port of one who has gone; what it had sent before counts first.

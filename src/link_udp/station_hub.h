@@ -26,7 +26,8 @@ class StationHub final : public Station, public Hub {
   ~StationHub() override;
   Status open();
 
-  Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer, bool insists) override;
+  Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer,
+                                              bool persists) override;
   Activity activity() const override;
   const Drops& drops() const override { return drops_; }
   Taken taken() const override;
@@ -128,7 +129,7 @@ class StationHub final : public Station, public Hub {
   void take_fragment(const wire::Packet& piece, const os::Datagram& datagram);
   void settle();
   void take_of_flow(const wire::Packet& packet, const os::Datagram& datagram);
-  void take_notice(const wire::Packet& packet, const os::Datagram& datagram);
+  void take_cnp(const wire::Packet& packet, const os::Datagram& datagram);
   void take_mark(Context& context, bool request, const os::Datagram& datagram);
   void take_errors();
   static bool quotes_request(const os::UdpError& error, const RdmSender& out);

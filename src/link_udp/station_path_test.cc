@@ -602,7 +602,7 @@ TEST(StationPath, PacketsThatMetAQueueSlowTheirSenderDown) {
     for (int i = 0; i < 8; ++i) pair.access(true, 4 * kLarge);
     ASSERT_TRUE(pair.all_ended());
     EXPECT_GT(pair.b().station->taken().marked, 0U);
-    EXPECT_GT(pair.a().station->taken().notices, 0U);
+    EXPECT_GT(pair.a().station->taken().cnps, 0U);
     // Whoever is kept from going on for some milliseconds finds the way free again.
     for (int tries = 0; tries == 0 || (network.most_at_once >= before && tries < 100); ++tries) {
       network.most_at_once = 0;
@@ -611,11 +611,11 @@ TEST(StationPath, PacketsThatMetAQueueSlowTheirSenderDown) {
     }
     EXPECT_LT(network.most_at_once, before);
 
-    const auto notices = pair.b().station->taken().notices;
+    const auto cnps = pair.b().station->taken().cnps;
     pair.access(false, kLarge);
     ASSERT_TRUE(pair.all_ended());
     EXPECT_GT(pair.a().station->taken().marked, 0U);
-    EXPECT_EQ(pair.b().station->taken().notices, notices);
+    EXPECT_EQ(pair.b().station->taken().cnps, cnps);
     expect_all_done(pair, 0);
   });
 }

@@ -58,8 +58,8 @@ class Regions {
         .value();
   }
   memory::RegionTable& table() { return *table_; }
-  std::shared_ptr<memory::ForeignTable> open() const {
-    return memory::ForeignTable::open(path_, table_->name()).value();
+  std::shared_ptr<memory::RegionTableView> open() const {
+    return memory::RegionTableView::open(path_, table_->name()).value();
   }
 
  private:

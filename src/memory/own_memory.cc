@@ -44,21 +44,22 @@ int change_by_copies(const AtomicAction& action, const LocalRange& here, const s
 
 bool OwnMemory::attach() {
   if (user_ == nullptr && table_ != nullptr) {
-    auto user = TableUser::attach(table_);
+    auto user = AccessGuard::attach(table_);
     if (user) user_ = std::move(user).value();
   }
   return user_ != nullptr;
 }
 
-Accessed OwnMemory::hold(Access served, Access need, const RemoteRange& range, LocalRange& here) {
-  if (!attach()) return {Refusal::kNone, ENOMEM};
+Accessed OwnMemory::check_and_pin(Access served, Access need, const RemoteRange& range,
+                                  LocalRange& here) {
+  if (!attach()) return {AccessError::kNone, ENOMEM};
   std::size_t culprit = 0;
-  return {user_->hold({domain_, served}, need, {&range, 1}, &here, culprit), 0};
+  return {user_->check_and_pin({domain_, served}, need, {&range, 1}, &here, culprit), 0};
 }
 
 Accessed OwnMemory::may(Access need, const RemoteRange& range, bool atomic) {
   LocalRange here;
-  const Accessed held = hold(atomic ? served_.atomics : served_.rma, need, range, here);
+  const Accessed held = check_and_pin(atomic ? served_.atomics : served_.rma, need, range, here);
   if (user_ != nullptr) user_->release();
   return held;
 }
@@ -93,7 +94,7 @@ int OwnMemory::copy(os::CopyDirection direction, void* mine, const LocalRange& h
 Accessed OwnMemory::write(const RemoteRange& range, std::span<const std::byte> bytes,
                           std::uint64_t ahead) {
   LocalRange here;
-  Accessed done = hold(served_.rma, Access::kRemoteWrite, range, here);
+  Accessed done = check_and_pin(served_.rma, Access::kRemoteWrite, range, here);
   if (!done.ok()) return done;
   done.error =
       copy(os::CopyDirection::kToProcess, const_cast<std::byte*>(bytes.data()), here, ahead);
@@ -104,7 +105,7 @@ Accessed OwnMemory::write(const RemoteRange& range, std::span<const std::byte> b
 Accessed OwnMemory::read(const RemoteRange& range, std::span<std::byte> bytes,
                          std::uint64_t ahead) {
   LocalRange here;
-  Accessed done = hold(served_.rma, Access::kRemoteRead, range, here);
+  Accessed done = check_and_pin(served_.rma, Access::kRemoteRead, range, here);
   if (!done.ok()) return done;
   done.error = copy(os::CopyDirection::kFromProcess, bytes.data(), here, ahead);
   user_->release();
@@ -114,7 +115,7 @@ Accessed OwnMemory::read(const RemoteRange& range, std::span<std::byte> bytes,
 Accessed OwnMemory::change(const AtomicAction& action, const RemoteRange& range,
                            const std::byte* operands, std::byte* fetched, Patience patience) {
   LocalRange here;
-  Accessed done = hold(served_.atomics, rights_for(action), range, here);
+  Accessed done = check_and_pin(served_.atomics, rights_for(action), range, here);
   if (!done.ok() || here.length == 0) {
     if (user_ != nullptr) user_->release();
     return done;

@@ -33,7 +33,7 @@ class OwnMemoryTest : public testing::TestWithParam<bool> {
     if (!GetParam()) os::forgo_transactions();
     EXPECT_NE(::mkdtemp(directory_.data()), nullptr);
     table_ = std::move(RegionTable::create(directory_)).value();
-    const auto foreign = ForeignTable::open(directory_, table_->name()).value();
+    const auto foreign = RegionTableView::open(directory_, table_->name()).value();
     memory_ = std::make_unique<OwnMemory>(foreign, kDomain);
     const auto added = table_->add({.domain = kDomain,
                                     .access = Access::kRemoteRead | Access::kRemoteWrite,
@@ -116,7 +116,7 @@ TEST_P(OwnMemoryTest, WhatMayOnlyBeReadIsNotWritten) {
 TEST_P(OwnMemoryTest, APartOfARegionThatIsClosedMeanwhileIsRefused) {
   ASSERT_TRUE(write(0).ok());
   ASSERT_TRUE(table_->remove(region_).ok());
-  EXPECT_EQ(write(1).refusal, Refusal::kUnknownKey);
+  EXPECT_EQ(write(1).refusal, AccessError::kUnknownKey);
   EXPECT_EQ(bytes_[kPart], std::byte{});
 }
 

@@ -14,8 +14,8 @@
 #include <random>
 #include <thread>
 
+#include "memory/access_guard.h"
 #include "memory/region_table.h"
-#include "memory/table_user.h"
 
 namespace weft::memory {
 namespace {
@@ -47,7 +47,7 @@ std::uint64_t base_of(std::uint64_t key, std::uint64_t count) {
 
 class Looker {
  public:
-  Looker(Announcements& said, std::unique_ptr<TableUser> user, unsigned seed)
+  Looker(Announcements& said, std::unique_ptr<AccessGuard> user, unsigned seed)
       : said_(said), user_(std::move(user)), random_(seed) {}
 
   void look_until_finished() {
@@ -67,9 +67,9 @@ class Looker {
       ranges[i] = {0, 64, RegionKey{keys[i]}};
     }
     std::size_t culprit = count;
-    const Refusal refusal =
-        user_->hold(kDomain, Access::kRemoteRead, {ranges.data(), count}, out.data(), culprit);
-    if (refusal == Refusal::kNone) culprit = count;
+    const AccessError refusal = user_->check_and_pin(kDomain, Access::kRemoteRead,
+                                                     {ranges.data(), count}, out.data(), culprit);
+    if (refusal == AccessError::kNone) culprit = count;
     for (std::size_t i = 0; i < count && i <= culprit; ++i) {
       if (said_.count[keys[i]].load() == before[i]) {
         judge(before[i], i < culprit, keys[i], reinterpret_cast<std::uint64_t>(out[i].base));
@@ -87,7 +87,7 @@ class Looker {
   }
 
   Announcements& said_;
-  const std::unique_ptr<TableUser> user_;
+  const std::unique_ptr<AccessGuard> user_;
   std::mt19937 random_;
 };
 
@@ -107,8 +107,8 @@ class RegionChurn : public testing::Test {
   }
 
   Looker looker(unsigned seed) const {
-    const auto foreign = ForeignTable::open(directory_, table_->name()).value();
-    return {*said_, std::move(TableUser::attach(foreign)).value(), seed};
+    const auto foreign = RegionTableView::open(directory_, table_->name()).value();
+    return {*said_, std::move(AccessGuard::attach(foreign)).value(), seed};
   }
 
   // Adds the key when it is not live and removes it when it is.
@@ -148,14 +148,15 @@ class RegionChurn : public testing::Test {
   }
 
   void expect_the_table_equals_the_model() const {
-    const auto foreign = ForeignTable::open(directory_, table_->name()).value();
-    const auto user = std::move(TableUser::attach(foreign)).value();
+    const auto foreign = RegionTableView::open(directory_, table_->name()).value();
+    const auto user = std::move(AccessGuard::attach(foreign)).value();
     for (std::uint64_t key = 0; key < kKeys; ++key) {
       const RemoteRange range{0, 64, RegionKey{key}};
       LocalRange out;
       std::size_t culprit = 0;
-      const Refusal found = user->hold(kDomain, Access::kRemoteRead, {&range, 1}, &out, culprit);
-      EXPECT_EQ(found == Refusal::kNone, model_.contains(key)) << key;
+      const AccessError found =
+          user->check_and_pin(kDomain, Access::kRemoteRead, {&range, 1}, &out, culprit);
+      EXPECT_EQ(found == AccessError::kNone, model_.contains(key)) << key;
       user->release();
     }
   }

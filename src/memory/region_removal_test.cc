@@ -11,8 +11,8 @@
 #include <filesystem>
 #include <thread>
 
+#include "memory/access_guard.h"
 #include "memory/region_table.h"
-#include "memory/table_user.h"
 
 namespace weft::memory {
 namespace {
@@ -42,16 +42,16 @@ class RegionRemoval : public testing::Test {
         .value();
   }
 
-  std::unique_ptr<TableUser> attach() const {
-    const auto foreign = ForeignTable::open(directory_, table_->name()).value();
-    return std::move(TableUser::attach(foreign)).value();
+  std::unique_ptr<AccessGuard> attach() const {
+    const auto foreign = RegionTableView::open(directory_, table_->name()).value();
+    return std::move(AccessGuard::attach(foreign)).value();
   }
 
-  static Refusal hold(TableUser& user, std::uint64_t key = 1) {
+  static AccessError check_and_pin(AccessGuard& user, std::uint64_t key = 1) {
     const RemoteRange range{0, 1, RegionKey{key}};
     LocalRange out;
     std::size_t culprit = 0;
-    return user.hold(kDomain, Access::kRemoteRead, {&range, 1}, &out, culprit);
+    return user.check_and_pin(kDomain, Access::kRemoteRead, {&range, 1}, &out, culprit);
   }
 
   // Starts a process that holds the region until it is killed.
@@ -62,7 +62,7 @@ class RegionRemoval : public testing::Test {
     if (peer_ == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       const auto user = attach();
-      if (hold(*user) == Refusal::kNone && ::write(ends[1], "", 1) == 1) ::pause();
+      if (check_and_pin(*user) == AccessError::kNone && ::write(ends[1], "", 1) == 1) ::pause();
       ::_exit(1);
     }
     ::close(ends[1]);
@@ -88,7 +88,7 @@ class RegionRemoval : public testing::Test {
 
 TEST_F(RegionRemoval, WaitsUntilTheUserThatHoldsTheRegionReleasesIt) {
   const auto user = attach();
-  ASSERT_EQ(hold(*user), Refusal::kNone);
+  ASSERT_EQ(check_and_pin(*user), AccessError::kNone);
   std::atomic<bool> removed{false};
   std::atomic<bool> released{false};
   bool released_first = false;
@@ -98,7 +98,8 @@ TEST_F(RegionRemoval, WaitsUntilTheUserThatHoldsTheRegionReleasesIt) {
     removed = true;
   });
   const auto other = attach();
-  while (hold(*other) == Refusal::kNone) other->release();  // until the removal has begun
+  while (check_and_pin(*other) == AccessError::kNone)
+    other->release();  // until the removal has begun
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   EXPECT_FALSE(removed.load());
   released = true;
@@ -110,16 +111,16 @@ TEST_F(RegionRemoval, WaitsUntilTheUserThatHoldsTheRegionReleasesIt) {
 TEST_F(RegionRemoval, ARegionThatIsBeingRemovedIsRefusedToNewUsers) {
   const auto user = attach();
   const auto other = attach();
-  ASSERT_EQ(hold(*user), Refusal::kNone);
+  ASSERT_EQ(check_and_pin(*user), AccessError::kNone);
   EXPECT_EQ(code(table_->remove(region_, 1)), EBUSY);
-  EXPECT_EQ(hold(*other), Refusal::kUnknownKey);
+  EXPECT_EQ(check_and_pin(*other), AccessError::kUnknownKey);
   user->release();
-  EXPECT_EQ(hold(*user), Refusal::kUnknownKey);
+  EXPECT_EQ(check_and_pin(*user), AccessError::kUnknownKey);
 }
 
 TEST_F(RegionRemoval, ARemovalThatGaveUpSucceedsWhenItIsAskedAgain) {
   const auto user = attach();
-  ASSERT_EQ(hold(*user), Refusal::kNone);
+  ASSERT_EQ(check_and_pin(*user), AccessError::kNone);
   EXPECT_EQ(code(table_->remove(region_, 1)), EBUSY);
   EXPECT_EQ(code(table_->remove(region_, 1)), EBUSY);
   user->release();
@@ -128,7 +129,7 @@ TEST_F(RegionRemoval, ARemovalThatGaveUpSucceedsWhenItIsAskedAgain) {
 
 TEST_F(RegionRemoval, TheMemoryOfARegionInUseIsNotNamedByANewRegion) {
   const auto user = attach();
-  ASSERT_EQ(hold(*user), Refusal::kNone);
+  ASSERT_EQ(check_and_pin(*user), AccessError::kNone);
   EXPECT_EQ(code(table_->remove(region_, 1)), EBUSY);
   const Registration next = add(1);
   EXPECT_NE(next.slot, region_.slot);
@@ -139,7 +140,7 @@ TEST_F(RegionRemoval, TheMemoryOfARegionInUseIsNotNamedByANewRegion) {
 TEST_F(RegionRemoval, UsersOfOtherRegionsDelayNothing) {
   const Registration other = add(2);
   const auto user = attach();
-  ASSERT_EQ(hold(*user, 1), Refusal::kNone);
+  ASSERT_EQ(check_and_pin(*user, 1), AccessError::kNone);
   EXPECT_EQ(code(table_->remove(other, 0)), 0);
   user->release();
 }
@@ -149,8 +150,8 @@ TEST_F(RegionRemoval, ARefusedOperationHoldsNoneOfItsRegions) {
   const std::array<RemoteRange, 2> ranges{{{0, 1, RegionKey{1}}, {0, 1, RegionKey{99}}}};
   std::array<LocalRange, 2> out{};
   std::size_t culprit = 0;
-  EXPECT_EQ(user->hold(kDomain, Access::kRemoteRead, ranges, out.data(), culprit),
-            Refusal::kUnknownKey);
+  EXPECT_EQ(user->check_and_pin(kDomain, Access::kRemoteRead, ranges, out.data(), culprit),
+            AccessError::kUnknownKey);
   EXPECT_EQ(code(table_->remove(region_, 0)), 0);
 }
 
@@ -164,7 +165,8 @@ TEST_F(RegionRemoval, EveryOneOfEightRegionsIsHeld) {
   const auto user = attach();
   std::array<LocalRange, kHazards> out{};
   std::size_t culprit = 0;
-  ASSERT_EQ(user->hold(kDomain, Access::kRemoteRead, ranges, out.data(), culprit), Refusal::kNone);
+  ASSERT_EQ(user->check_and_pin(kDomain, Access::kRemoteRead, ranges, out.data(), culprit),
+            AccessError::kNone);
   for (const Registration& region : regions) EXPECT_EQ(code(table_->remove(region, 0)), EBUSY);
   user->release();
   for (const Registration& region : regions) EXPECT_EQ(code(table_->remove(region, 0)), 0);
@@ -172,7 +174,7 @@ TEST_F(RegionRemoval, EveryOneOfEightRegionsIsHeld) {
 
 TEST_F(RegionRemoval, AUserThatDetachesLetsGo) {
   auto user = attach();
-  ASSERT_EQ(hold(*user), Refusal::kNone);
+  ASSERT_EQ(check_and_pin(*user), AccessError::kNone);
   user.reset();
   EXPECT_EQ(code(table_->remove(region_, 0)), 0);
 }

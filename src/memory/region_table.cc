@@ -57,11 +57,11 @@ Result<std::unique_ptr<RegionTable>> RegionTable::create(const std::string& dire
   return table;
 }
 
-Result<std::shared_ptr<ForeignTable>> RegionTable::for_owner() const {
+Result<std::shared_ptr<RegionTableView>> RegionTable::for_owner() const {
   auto memory = file_->map(0, kTableSize);
   if (!memory) return memory.error();
-  return std::shared_ptr<ForeignTable>(
-      new ForeignTable(file_, std::move(memory).value(), own_slots_));
+  return std::shared_ptr<RegionTableView>(
+      new RegionTableView(file_, std::move(memory).value(), own_slots_));
 }
 
 RegionSlot& RegionTable::slot(std::uint32_t number) const {

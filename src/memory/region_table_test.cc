@@ -11,7 +11,7 @@
 #include <thread>
 #include <unordered_set>
 
-#include "memory/table_user.h"
+#include "memory/access_guard.h"
 #include "os/shared_file.h"
 
 namespace weft::memory {
@@ -54,10 +54,10 @@ class RegionTableTest : public testing::Test {
     std::filesystem::remove_all(directory_);
   }
 
-  std::unique_ptr<TableUser> attach() const {
-    auto foreign = ForeignTable::open(directory_, table_->name());
+  std::unique_ptr<AccessGuard> attach() const {
+    auto foreign = RegionTableView::open(directory_, table_->name());
     EXPECT_TRUE(foreign.ok()) << foreign.error().message;
-    auto user = TableUser::attach(foreign.value());
+    auto user = AccessGuard::attach(foreign.value());
     EXPECT_TRUE(user.ok()) << user.error().message;
     return std::move(user).value();
   }
@@ -78,14 +78,15 @@ class RegionTableTest : public testing::Test {
     const RemoteRange range{0, 1, key};
     LocalRange out;
     std::size_t culprit = 0;
-    const Refusal refusal = user_->hold(domain, Access::kRemoteRead, {&range, 1}, &out, culprit);
+    const AccessError refusal =
+        user_->check_and_pin(domain, Access::kRemoteRead, {&range, 1}, &out, culprit);
     user_->release();
-    return refusal == Refusal::kNone ? reinterpret_cast<std::uint64_t>(out.base) : 0;
+    return refusal == AccessError::kNone ? reinterpret_cast<std::uint64_t>(out.base) : 0;
   }
 
   std::string directory_ = "/dev/shm/weft-test-XXXXXX";
   std::unique_ptr<RegionTable> table_;
-  std::unique_ptr<TableUser> user_;
+  std::unique_ptr<AccessGuard> user_;
 };
 
 TEST_F(RegionTableTest, ARegisteredRegionIsFoundByItsKey) {

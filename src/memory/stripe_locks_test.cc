@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
+#include "memory/access_guard.h"
 #include "memory/region_table.h"
-#include "memory/table_user.h"
 
 namespace weft::memory {
 namespace {
@@ -51,13 +51,13 @@ struct StripeLocksTest : testing::Test {
     ::munmap(shared, sizeof(Shared));
     std::filesystem::remove_all(directory);
   }
-  std::shared_ptr<ForeignTable> open() const {
-    return ForeignTable::open(directory, table->name()).value();
+  std::shared_ptr<RegionTableView> open() const {
+    return RegionTableView::open(directory, table->name()).value();
   }
-  static std::unique_ptr<TableUser> attach_to(std::shared_ptr<ForeignTable> opened) {
-    return std::move(TableUser::attach(std::move(opened))).value();
+  static std::unique_ptr<AccessGuard> attach_to(std::shared_ptr<RegionTableView> opened) {
+    return std::move(AccessGuard::attach(std::move(opened))).value();
   }
-  std::unique_ptr<TableUser> attach() const { return attach_to(open()); }
+  std::unique_ptr<AccessGuard> attach() const { return attach_to(open()); }
   // The words of the stripes, for scribbling.
   os::Mapping words() const {
     const auto file = os::SharedFile::open(directory + "/" + table->name()).value();
@@ -121,7 +121,7 @@ TEST_F(StripeLocksTest, BytesAcrossTwoPagesTakeTheStripesOfBoth) {
 
 TEST_F(StripeLocksTest, ManyUsersInThreadsAndProcessesLoseNoCount) {
   constexpr int kTurns = 3000;
-  const auto hammer = [&](const std::shared_ptr<ForeignTable>& opened) {
+  const auto hammer = [&](const std::shared_ptr<RegionTableView>& opened) {
     const auto user = attach_to(opened);
     for (int i = 0; i < kTurns; ++i) {
       if (user->stripes().lock(2 * kPage - 4, 8, Patience::kUsual) != 0) return;
@@ -137,7 +137,7 @@ TEST_F(StripeLocksTest, ManyUsersInThreadsAndProcessesLoseNoCount) {
     }));
   }
   // One mapping for both: ThreadSanitizer takes the same word at two addresses for two words.
-  const std::shared_ptr<ForeignTable> opened = open();
+  const std::shared_ptr<RegionTableView> opened = open();
   std::thread one(hammer, opened);
   std::thread two(hammer, opened);
   one.join();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Is every access outside of its region refused, for the right reason and at every boundary?
-#include "memory/table_user.h"
+#include "memory/access_guard.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,8 +29,8 @@ class TableUserTest : public testing::Test {
   TableUserTest() {
     EXPECT_NE(::mkdtemp(directory_.data()), nullptr);
     table_ = std::move(RegionTable::create(directory_)).value();
-    foreign_ = ForeignTable::open(directory_, table_->name()).value();
-    user_ = std::move(TableUser::attach(foreign_)).value();
+    foreign_ = RegionTableView::open(directory_, table_->name()).value();
+    user_ = std::move(AccessGuard::attach(foreign_)).value();
   }
   ~TableUserTest() override { std::filesystem::remove_all(directory_); }
 
@@ -48,28 +48,30 @@ class TableUserTest : public testing::Test {
     last_added_ = added.value();
   }
 
-  Refusal hold(std::span<const RemoteRange> ranges, Access need = Access::kRemoteRead) {
-    const Refusal refusal = user_->hold(kDomain, need, ranges, out_.data(), culprit_);
+  AccessError check_and_pin(std::span<const RemoteRange> ranges,
+                            Access need = Access::kRemoteRead) {
+    const AccessError refusal = user_->check_and_pin(kDomain, need, ranges, out_.data(), culprit_);
     user_->release();
     return refusal;
   }
-  Refusal hold(std::uint64_t address, std::uint64_t length, Access need = Access::kRemoteRead) {
+  AccessError check_and_pin(std::uint64_t address, std::uint64_t length,
+                            Access need = Access::kRemoteRead) {
     const RemoteRange range{address, length, RegionKey{1}};
-    return hold({&range, 1}, need);
+    return check_and_pin({&range, 1}, need);
   }
   std::uint64_t address(std::size_t i) const {
     return reinterpret_cast<std::uint64_t>(out_[i].base);
   }
 
   int error_of_open(const std::string& name) const {
-    const auto table = ForeignTable::open(directory_, name);
+    const auto table = RegionTableView::open(directory_, name);
     return table.ok() ? 0 : table.error().code;
   }
 
   std::string directory_ = "/dev/shm/weft-test-XXXXXX";
   std::unique_ptr<RegionTable> table_;
-  std::shared_ptr<ForeignTable> foreign_;
-  std::unique_ptr<TableUser> user_;
+  std::shared_ptr<RegionTableView> foreign_;
+  std::unique_ptr<AccessGuard> user_;
   std::array<LocalRange, kHazards + 1> out_{};
   std::size_t culprit_ = 99;
   Registration last_added_;
@@ -77,51 +79,51 @@ class TableUserTest : public testing::Test {
 
 TEST_F(TableUserTest, AnAccessInsideIsGrantedAtTheOwnersAddress) {
   add(1);
-  EXPECT_EQ(hold(0, kLength), Refusal::kNone);
+  EXPECT_EQ(check_and_pin(0, kLength), AccessError::kNone);
   EXPECT_EQ(address(0), kBase);
   EXPECT_EQ(out_[0].length, kLength);
-  EXPECT_EQ(hold(kLength - 1, 1), Refusal::kNone);
+  EXPECT_EQ(check_and_pin(kLength - 1, 1), AccessError::kNone);
   EXPECT_EQ(address(0), kBase + kLength - 1);
 }
 
 TEST_F(TableUserTest, AnAccessThatEndsOneBytePastTheEndIsRefused) {
   add(1);
-  EXPECT_EQ(hold(0, kLength + 1), Refusal::kPastEnd);
-  EXPECT_EQ(hold(1, kLength), Refusal::kPastEnd);
-  EXPECT_EQ(hold(kLength, 1), Refusal::kPastEnd);
-  EXPECT_EQ(hold(kHighest, 1), Refusal::kPastEnd);
+  EXPECT_EQ(check_and_pin(0, kLength + 1), AccessError::kPastEnd);
+  EXPECT_EQ(check_and_pin(1, kLength), AccessError::kPastEnd);
+  EXPECT_EQ(check_and_pin(kLength, 1), AccessError::kPastEnd);
+  EXPECT_EQ(check_and_pin(kHighest, 1), AccessError::kPastEnd);
 }
 
 TEST_F(TableUserTest, AnAccessThatBeginsOneByteBeforeTheStartIsRefused) {
   add(1, kBase);
-  EXPECT_EQ(hold(kBase, 1), Refusal::kNone);
-  EXPECT_EQ(hold(kBase - 1, 1), Refusal::kBeforeStart);
-  EXPECT_EQ(hold(kBase - 1, 2), Refusal::kBeforeStart);
-  EXPECT_EQ(hold(0, kLength), Refusal::kBeforeStart);
+  EXPECT_EQ(check_and_pin(kBase, 1), AccessError::kNone);
+  EXPECT_EQ(check_and_pin(kBase - 1, 1), AccessError::kBeforeStart);
+  EXPECT_EQ(check_and_pin(kBase - 1, 2), AccessError::kBeforeStart);
+  EXPECT_EQ(check_and_pin(0, kLength), AccessError::kBeforeStart);
 }
 
 TEST_F(TableUserTest, AnEmptyAccessIsGrantedAnywhere) {
   add(1, kBase, Access::kNone);
   for (const std::uint64_t at :
        {kBase, kBase + kLength, kBase + kLength + 1, kBase - 1, kHighest, std::uint64_t{0}}) {
-    EXPECT_EQ(hold(at, 0), Refusal::kNone) << at;
+    EXPECT_EQ(check_and_pin(at, 0), AccessError::kNone) << at;
   }
 }
 
 TEST_F(TableUserTest, AnAccessThatWrapsTheAddressSpaceIsRefused) {
   add(1, kHighest - kLength + 1);
-  EXPECT_EQ(hold(kHighest - kLength + 1, kLength), Refusal::kNone);
-  EXPECT_EQ(hold(kHighest, 1), Refusal::kNone);
-  EXPECT_EQ(hold(kHighest, 2), Refusal::kWraps);
-  EXPECT_EQ(hold(kHighest - kLength + 1, kLength + 1), Refusal::kWraps);
-  EXPECT_EQ(hold(1, kHighest), Refusal::kBeforeStart);
-  EXPECT_EQ(hold(2, kHighest), Refusal::kWraps);
+  EXPECT_EQ(check_and_pin(kHighest - kLength + 1, kLength), AccessError::kNone);
+  EXPECT_EQ(check_and_pin(kHighest, 1), AccessError::kNone);
+  EXPECT_EQ(check_and_pin(kHighest, 2), AccessError::kWraps);
+  EXPECT_EQ(check_and_pin(kHighest - kLength + 1, kLength + 1), AccessError::kWraps);
+  EXPECT_EQ(check_and_pin(1, kHighest), AccessError::kBeforeStart);
+  EXPECT_EQ(check_and_pin(2, kHighest), AccessError::kWraps);
 }
 
 TEST_F(TableUserTest, AnEmptyRegionGrantsTheEmptyAccessOnly) {
   add(1, 0, Access::kRemoteRead, 0);
-  EXPECT_EQ(hold(0, 0), Refusal::kNone);
-  EXPECT_EQ(hold(0, 1), Refusal::kPastEnd);
+  EXPECT_EQ(check_and_pin(0, 0), AccessError::kNone);
+  EXPECT_EQ(check_and_pin(0, 1), AccessError::kPastEnd);
 }
 
 TEST_F(TableUserTest, EveryMissingRightIsRefused) {
@@ -131,18 +133,19 @@ TEST_F(TableUserTest, EveryMissingRightIsRefused) {
   add(4, 0, Access::kSend | Access::kReceive | Access::kRead | Access::kWrite);
   for (const std::uint64_t key : {1, 2, 3, 4}) {
     const RemoteRange range{0, 1, RegionKey{key}};
-    EXPECT_EQ(hold({&range, 1}, Access::kRemoteRead), key == 1 ? Refusal::kNone : Refusal::kNoRight)
+    EXPECT_EQ(check_and_pin({&range, 1}, Access::kRemoteRead),
+              key == 1 ? AccessError::kNone : AccessError::kNoRight)
         << key;
-    EXPECT_EQ(hold({&range, 1}, Access::kRemoteWrite),
-              key == 2 ? Refusal::kNone : Refusal::kNoRight)
+    EXPECT_EQ(check_and_pin({&range, 1}, Access::kRemoteWrite),
+              key == 2 ? AccessError::kNone : AccessError::kNoRight)
         << key;
   }
 }
 
 TEST_F(TableUserTest, AnUnknownKeyIsRefusedForAnyByte) {
   add(2);
-  EXPECT_EQ(hold(0, 1), Refusal::kUnknownKey);
-  EXPECT_EQ(hold(0, 0), Refusal::kNone);
+  EXPECT_EQ(check_and_pin(0, 1), AccessError::kUnknownKey);
+  EXPECT_EQ(check_and_pin(0, 0), AccessError::kNone);
 }
 
 TEST_F(TableUserTest, UpToEightRangesAreGrantedTogether) {
@@ -152,7 +155,7 @@ TEST_F(TableUserTest, UpToEightRangesAreGrantedTogether) {
     ranges[i] = {i, i + 1, RegionKey{i}};
   }
   for (std::size_t count = 0; count <= kHazards; ++count) {
-    EXPECT_EQ(hold({ranges.data(), count}), Refusal::kNone) << count;
+    EXPECT_EQ(check_and_pin({ranges.data(), count}), AccessError::kNone) << count;
   }
   for (std::size_t i = 0; i < kHazards; ++i) {
     EXPECT_EQ(address(i), kBase + i);
@@ -170,14 +173,14 @@ TEST_F(TableUserTest, TheOwnerIsToldOfTheRegionsAndAccessesThatItAskedFor) {
   const RemoteRange ranges[] = {
       {0, 1, RegionKey{1}}, {0, 1, RegionKey{2}}, {0, 1, RegionKey{3}}, {8, 1, RegionKey{1}}};
   const auto told = [&](Access need) {
-    EXPECT_EQ(hold(ranges, need), Refusal::kNone);
+    EXPECT_EQ(check_and_pin(ranges, need), AccessError::kNone);
     const auto keys = user_->to_tell();
     return std::vector<RegionKey>(keys.begin(), keys.end());
   };
   EXPECT_EQ(told(Access::kRemoteWrite), (std::vector{RegionKey{1}, RegionKey{3}}));
   EXPECT_EQ(told(Access::kRemoteRead), std::vector{RegionKey{3}});
   EXPECT_EQ(told(both), (std::vector{RegionKey{1}, RegionKey{3}}));
-  EXPECT_EQ(hold({&ranges[1], 1}, both), Refusal::kNone);
+  EXPECT_EQ(check_and_pin({&ranges[1], 1}, both), AccessError::kNone);
   EXPECT_TRUE(user_->to_tell().empty());
 }
 
@@ -186,7 +189,7 @@ TEST_F(TableUserTest, OneRangeMoreThanPossibleIsRefused) {
   std::array<RemoteRange, kHazards + 1> ranges{};
   ranges.fill({0, 1, RegionKey{1}});
   out_[kHazards] = {};
-  EXPECT_EQ(hold(ranges), Refusal::kTooMany);
+  EXPECT_EQ(check_and_pin(ranges), AccessError::kTooMany);
   EXPECT_EQ(culprit_, kHazards);
   EXPECT_EQ(out_[kHazards].base, nullptr);
 }
@@ -197,25 +200,25 @@ TEST_F(TableUserTest, TheCulpritIsTheFirstRangeThatIsRefused) {
     std::array<RemoteRange, kHazards> ranges{};
     ranges.fill({0, 1, RegionKey{1}});
     for (std::size_t i = bad; i < kHazards; ++i) ranges[i].length = kLength + 1;
-    EXPECT_EQ(hold(ranges), Refusal::kPastEnd);
+    EXPECT_EQ(check_and_pin(ranges), AccessError::kPastEnd);
     EXPECT_EQ(culprit_, bad);
   }
 }
 
 TEST_F(TableUserTest, EveryRefusalIsExplainedInWordsOfItsOwn) {
   std::set<std::string> words;
-  for (int i = 0; i <= static_cast<int>(Refusal::kTooMany); ++i) {
-    words.insert(describe(static_cast<Refusal>(i)));
+  for (int i = 0; i <= static_cast<int>(AccessError::kTooMany); ++i) {
+    words.insert(describe(static_cast<AccessError>(i)));
   }
   EXPECT_EQ(words.size(), 7U);
-  EXPECT_STREQ(describe(static_cast<Refusal>(99)), "unknown refusal");
+  EXPECT_STREQ(describe(static_cast<AccessError>(99)), "unknown refusal");
 }
 
 TEST_F(TableUserTest, AnExplanationNamesTheKeyTheAccessAndHowFarItMisses) {
   add(0x1a, kBase);
   const auto explained = [&](Access need, RemoteRange range) {
-    return user_->explain(user_->hold(kDomain, need, {&range, 1}, out_.data(), culprit_), need,
-                          range);
+    return user_->explain(user_->check_and_pin(kDomain, need, {&range, 1}, out_.data(), culprit_),
+                          need, range);
   };
   EXPECT_EQ(explained(Access::kRemoteRead, {kBase + 4000, 100, RegionKey{0x1a}}),
             "rkey 0x1a: read of 100 bytes at 0x7f0000000fa0 ends 4 bytes past the region "
@@ -233,8 +236,8 @@ TEST_F(TableUserTest, AnExplanationNamesTheKeyTheAccessAndHowFarItMisses) {
 TEST_F(TableUserTest, EvenTheLongestExplanationIsWhole) {
   add(kHighest, kHighest - kLength + 1);
   const RemoteRange range{kHighest, kHighest, RegionKey{kHighest}};
-  ASSERT_EQ(hold({&range, 1}), Refusal::kWraps);
-  EXPECT_TRUE(user_->explain(Refusal::kWraps, Access::kRemoteRead, range).ends_with(")"));
+  ASSERT_EQ(check_and_pin({&range, 1}), AccessError::kWraps);
+  EXPECT_TRUE(user_->explain(AccessError::kWraps, Access::kRemoteRead, range).ends_with(")"));
 }
 
 TEST_F(TableUserTest, ANameThatIsNoFileNameIsRefused) {
@@ -261,11 +264,11 @@ TEST_F(TableUserTest, ATableOfAnotherVersionIsRefused) {
 TEST_F(TableUserTest, WhenEveryRecordIsTakenAttachingFailsUntilOneIsFree) {
   const auto file = os::SharedFile::open(directory_ + "/" + table_->name());
   for (std::uint32_t i = 1; i < kMaxUsers; ++i) ASSERT_TRUE(file.value()->claim(kUserLock + i));
-  const auto refused = TableUser::attach(foreign_);
+  const auto refused = AccessGuard::attach(foreign_);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, EUSERS);
   file.value()->disclaim(kUserLock + kMaxUsers - 1);
-  EXPECT_TRUE(TableUser::attach(foreign_).ok());
+  EXPECT_TRUE(AccessGuard::attach(foreign_).ok());
 }
 
 TEST_F(TableUserTest, RecordsTakeMemoryWhenTheyAreUsed) {
@@ -274,7 +277,7 @@ TEST_F(TableUserTest, RecordsTakeMemoryWhenTheyAreUsed) {
   ASSERT_EQ(::stat((directory_ + "/" + table_->name()).c_str(), &before), 0);
   const auto file = os::SharedFile::open(directory_ + "/" + table_->name());
   for (std::uint32_t i = 1; i < kTaken; ++i) ASSERT_TRUE(file.value()->claim(kUserLock + i));
-  ASSERT_TRUE(TableUser::attach(foreign_).ok());
+  ASSERT_TRUE(AccessGuard::attach(foreign_).ok());
   struct stat after {};
   ASSERT_EQ(::stat((directory_ + "/" + table_->name()).c_str(), &after), 0);
   const std::uint64_t grown = (after.st_blocks - before.st_blocks) * 512;
@@ -287,13 +290,13 @@ TEST_F(TableUserTest, WithoutMemoryForARecordAttachingFailsUntilThereIsSome) {
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &usual), 0);
   const rlimit none{kUsersAt, usual.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &none), 0);
-  const auto refused = TableUser::attach(foreign_);
+  const auto refused = AccessGuard::attach(foreign_);
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &usual), 0);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, EFBIG);
   const auto file = os::SharedFile::open(directory_ + "/" + table_->name());
   EXPECT_TRUE(file.value()->claim(kUserLock + 1)) << "the record was given back";
-  EXPECT_TRUE(TableUser::attach(foreign_).ok());
+  EXPECT_TRUE(AccessGuard::attach(foreign_).ok());
 }
 
 // Everything that a hostile owner can write. Nothing is asked of the answers but that they come.
@@ -311,7 +314,7 @@ class HostileTable : public TableUserTest {
     for (int i = 0; i < times; ++i) {
       std::array<RemoteRange, kHazards> ranges{};
       for (RemoteRange& range : ranges) range = {random_(), random_(), RegionKey{random_() % 64}};
-      const Refusal refusal = hold({ranges.data(), 1 + random_() % kHazards});
+      const AccessError refusal = check_and_pin({ranges.data(), 1 + random_() % kHazards});
       EXPECT_STRNE(describe(refusal), "unknown refusal");
     }
   }
@@ -363,14 +366,14 @@ TEST_F(HostileTable, AnIndexWithoutAnEndIsSearchedOnceOnly) {
   const IndexWord largest{1, kMaxIndexBits};
   std::fill_n(index(largest), largest.entries(), kTombstone);
   memory_.at<TableHeader>(0)->index_word.store(largest.pack());
-  EXPECT_EQ(hold(0, 1), Refusal::kUnknownKey);
+  EXPECT_EQ(check_and_pin(0, 1), AccessError::kUnknownKey);
 }
 
 TEST_F(HostileTable, RandomUserCountsAreSurvivedByUsersAndOwner) {
   auto& end = memory_.at<TableHeader>(0)->users_end;
   for (int i = 0; i < 50; ++i) {
     end.store(static_cast<std::uint32_t>(random_()));
-    const auto another = TableUser::attach(foreign_);
+    const auto another = AccessGuard::attach(foreign_);
     EXPECT_TRUE(another.ok());
     const auto added = table_->add({.domain = kDomain, .key = RegionKey{1}});
     ASSERT_TRUE(added.ok());

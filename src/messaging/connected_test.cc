@@ -53,18 +53,18 @@ struct ConnectedEnd {
     endpoint = std::move(Endpoint::open(std::move(setup))).value();
   }
 
-  int face(const os::SocketAddress& peer) {
-    return endpoint->exclusively([&] { return endpoint->face(peer); });
+  int open_path(const os::SocketAddress& peer) {
+    return endpoint->exclusively([&] { return endpoint->open_path(peer); });
   }
   int tell(const std::string& text) {
     const auto bytes = std::as_bytes(std::span(text));
-    return endpoint->exclusively([&] { return endpoint->tell(bytes); });
+    return endpoint->exclusively([&] { return endpoint->send_control(bytes); });
   }
   void admit_last() {
-    endpoint->exclusively([&] { endpoint->admit(manager.said.back().first); });
+    endpoint->exclusively([&] { endpoint->accept_source(manager.said.back().first); });
   }
   void part(int error) {
-    endpoint->exclusively([&] { endpoint->part(error); });
+    endpoint->exclusively([&] { endpoint->disconnect(error); });
   }
   int send(Bytes& bytes, PeerIndex peer = 0) {
     const LocalRange piece{bytes.data(), bytes.size()};
@@ -93,8 +93,8 @@ struct ConnectedTest : testing::EndpointTest {
     settle();
   }
   void join() {
-    ASSERT_EQ(left.face(right.address), 0);
-    ASSERT_EQ(right.face(left.address), 0);
+    ASSERT_EQ(left.open_path(right.address), 0);
+    ASSERT_EQ(right.open_path(left.address), 0);
     ASSERT_EQ(left.tell("I am left"), 0);
     ASSERT_EQ(right.tell("I am right"), 0);
     progress();
@@ -130,7 +130,7 @@ TEST_F(ConnectedTest, DataFlowWhicheverPeerTheCallerNames) {
 TEST_F(ConnectedTest, NothingIsSentToWhomIsFacedOnly) {
   Bytes bytes(8);
   EXPECT_EQ(left.send(bytes), ENOTCONN);
-  ASSERT_EQ(left.face(right.address), 0);
+  ASSERT_EQ(left.open_path(right.address), 0);
   EXPECT_EQ(left.send(bytes), ENOTCONN);
 }
 
@@ -152,7 +152,7 @@ TEST_F(ConnectedTest, WhoeverSendsDataUnadmittedIsRefused) {
 }
 
 TEST_F(ConnectedTest, ADatagramEndpointRefusesWhoeverOpensWithAControlMessage) {
-  ASSERT_EQ(left.face(two.address), 0);
+  ASSERT_EQ(left.open_path(two.address), 0);
   ASSERT_EQ(left.tell("hello"), 0);
   settle();
   EXPECT_NE(left.tell("anybody there?"), 0);
@@ -160,7 +160,7 @@ TEST_F(ConnectedTest, ADatagramEndpointRefusesWhoeverOpensWithAControlMessage) {
 }
 
 TEST_F(ConnectedTest, ThatWhomIsFacedLeavesIsTold) {
-  ASSERT_EQ(left.face(right.address), 0);
+  ASSERT_EQ(left.open_path(right.address), 0);
   right.endpoint.reset();
   EXPECT_TRUE(drive([&] {
     left.endpoint->progress();
@@ -246,7 +246,7 @@ TEST_F(ConnectedTest, ReceivesStillTakeWhatCameBefore) {
 }
 
 TEST_F(ConnectedTest, ControlMessagesThatAreTooLongAreRefused) {
-  ASSERT_EQ(left.face(right.address), 0);
+  ASSERT_EQ(left.open_path(right.address), 0);
   ASSERT_EQ(left.tell(std::string(kMaxControlBytes + 1, 'x')), 0);
   right.endpoint->progress();
   EXPECT_TRUE(right.manager.said.empty());
@@ -254,11 +254,11 @@ TEST_F(ConnectedTest, ControlMessagesThatAreTooLongAreRefused) {
 }
 
 TEST_F(ConnectedTest, WhoeverIsTurnedAwayIsNotHeardAgain) {
-  ASSERT_EQ(left.face(right.address), 0);
+  ASSERT_EQ(left.open_path(right.address), 0);
   ASSERT_EQ(left.tell("hello"), 0);
   right.endpoint->progress();
   ASSERT_EQ(right.manager.said.size(), 1u);
-  right.endpoint->exclusively([&] { right.endpoint->turn_away(right.manager.said[0].first); });
+  right.endpoint->exclusively([&] { right.endpoint->reject_source(right.manager.said[0].first); });
   EXPECT_NE(left.tell("hello?"), 0);
   right.endpoint->progress();
   EXPECT_EQ(right.manager.said.size(), 1u);

@@ -8,7 +8,7 @@
 
 namespace weft::messaging {
 
-int Endpoint::face(const os::SocketAddress& peer) {
+int Endpoint::open_path(const os::SocketAddress& peer) {
   facing_.reset();
   auto way = port_->connect(peer, true);
   if (!way) return way.error().code;
@@ -17,7 +17,7 @@ int Endpoint::face(const os::SocketAddress& peer) {
   return 0;
 }
 
-int Endpoint::tell(std::span<const std::byte> message) {
+int Endpoint::send_control(std::span<const std::byte> message) {
   link::Flow* way = facing_ == nullptr && !peers_.empty() ? peers_[0].flow.get() : facing_.get();
   if (way == nullptr) return ENOTCONN;
   const LocalRange piece{const_cast<std::byte*>(message.data()), message.size()};
@@ -40,7 +40,7 @@ int Endpoint::tell(std::span<const std::byte> message) {
   return EINVAL;
 }
 
-void Endpoint::admit(std::uint32_t source) {
+void Endpoint::accept_source(std::uint32_t source) {
   if (facing_ == nullptr || source >= sources_.size() || sources_[source] == nullptr) return;
   peer_source_ = sources_[source];
   peer_source_->admitted = true;
@@ -53,9 +53,9 @@ bool Endpoint::peer_reached() {
   return !awaits_peer_;
 }
 
-void Endpoint::turn_away(std::uint32_t source) { port_->inbox().refuse(*this, source); }
+void Endpoint::reject_source(std::uint32_t source) { port_->inbox().refuse(*this, source); }
 
-void Endpoint::part(int error) {
+void Endpoint::disconnect(int error) {
   parting_error_ = error;
   ended_ = ESHUTDOWN;
   if (facing_ != nullptr) facing_->give_up(*this);

@@ -23,13 +23,13 @@ std::uint64_t receive_flags(const link::Arrival& arrival) {
          (arrival.has_data ? std::uint64_t{device::kHasRemoteData} : 0);
 }
 
-Taken taken_of(const link::Arrival& arrival, PeerIndex sender) {
+MatchInfo taken_of(const link::Arrival& arrival, PeerIndex sender) {
   return {receive_flags(arrival), arrival.data, arrival.tag, arrival.length, sender};
 }
 
 // Of a message or a datagram, whose tag is the number of its group.
-Taken taken_of_either(const link::Arrival& arrival, PeerIndex sender) {
-  Taken taken = taken_of(arrival, sender);
+MatchInfo taken_of_either(const link::Arrival& arrival, PeerIndex sender) {
+  MatchInfo taken = taken_of(arrival, sender);
   if (arrival.operation != link::Operation::kDatagram) return taken;
   if (arrival.tag != 0) taken.flags |= device::kMulticast;
   taken.tag = 0;
@@ -87,7 +87,7 @@ void Endpoint::leave_queue() {
 
 void Endpoint::source_opened(std::uint32_t source, const os::SocketAddress& address) {
   if (sources_.size() <= source) sources_.resize(source + 1);
-  sources_[source] = std::make_shared<Correspondent>();
+  sources_[source] = std::make_shared<RemoteSender>();
   sources_[source]->address = address;
   sources_[source]->receiver = this;
   sources_[source]->addresses = setup_.addresses;
@@ -95,7 +95,7 @@ void Endpoint::source_opened(std::uint32_t source, const os::SocketAddress& addr
 }
 
 void Endpoint::source_closed(std::uint32_t source, bool died) {
-  const std::shared_ptr<Correspondent> gone = sources_[source];
+  const std::shared_ptr<RemoteSender> gone = sources_[source];
   queue_.forget(*gone);
   const PeerIndex index = number_of(*gone);
   // One that left in good order may come back; one that died will not send what is waited for.
@@ -105,7 +105,7 @@ void Endpoint::source_closed(std::uint32_t source, bool died) {
     connection_lost(died);
 }
 
-inline void Endpoint::finish(Receive& receive, const Taken& taken, int error) {
+inline void Endpoint::finish(Receive& receive, const MatchInfo& taken, int error) {
   const bool truncated = error == 0 && taken.length > receive.capacity;
   if (truncated) error = EMSGSIZE;
   const bool gives_back = receive.whole != nullptr && queue_.leave_whole(receive);
@@ -128,7 +128,8 @@ inline void Endpoint::finish(Receive& receive, const Taken& taken, int error) {
   queue_.give(receive);
 }
 
-inline bool Endpoint::deliver(Receive& receive, const link::Arrival& arrival, const Taken& taken) {
+inline bool Endpoint::deliver(Receive& receive, const link::Arrival& arrival,
+                              const MatchInfo& taken) {
   const std::span<const LocalRange> pieces(receive.pieces, receive.count);
   if (arrival.payload == nullptr) {
     receive.taken = taken;
@@ -222,7 +223,7 @@ bool Endpoint::takes_more_urgently() const {
 void Endpoint::arrived(const link::Arrival& arrival) {
   const bool tagged = arrival.operation == link::Operation::kTagged;
   if (!tagged && arrival.operation != link::Operation::kMessage) return event(arrival);
-  Correspondent& from = *sources_[arrival.source];
+  RemoteSender& from = *sources_[arrival.source];
   if (!from.admitted) [[unlikely]]
     return port_->inbox().refuse(*this, arrival.source);
   const PeerIndex sender = number_of(from);
@@ -241,7 +242,7 @@ void Endpoint::arrived(const link::Arrival& arrival) {
 bool Endpoint::arriving(const link::Arrival& arrival) {
   const bool tagged = arrival.operation == link::Operation::kTagged;
   if (!tagged && arrival.operation != link::Operation::kMessage) return false;
-  Correspondent& from = *sources_[arrival.source];
+  RemoteSender& from = *sources_[arrival.source];
   if (!from.admitted || setup_.service == link::Service::kDatagram) return false;
   const PeerIndex sender = number_of(from);
   Receive* receive = queue_.matcher(tagged).match(arrival.tag, sender);
@@ -331,13 +332,13 @@ void Endpoint::fail_receive(Receive& receive, bool tagged, int error) {
 }
 
 // The message leaves the queue first: delivering it may report the end of the receive.
-bool Endpoint::take(Receive& receive, Unexpected& message) {
-  const Kept taken = queue_.matcher_of(message).take(message);
+bool Endpoint::take(Receive& receive, QueuedUnexpected& message) {
+  const Unexpected taken = queue_.matcher_of(message).take(message);
   const PeerIndex sender = number_of(*taken.from);
   return deliver(receive, taken.arrival, taken_of_either(taken.arrival, sender));
 }
 
-void Endpoint::report_peek(const ReceiveCall& call, const Unexpected* message, int error) {
+void Endpoint::report_peek(const ReceiveCall& call, const QueuedUnexpected* message, int error) {
   if (setup_.bindings.rx == nullptr) return;
   setup_.bindings.rx->push([&](device::Completion& completion) {
     completion = {};
@@ -354,8 +355,8 @@ void Endpoint::report_peek(const ReceiveCall& call, const Unexpected* message, i
   });
 }
 
-void Endpoint::discard(Unexpected& message) {
-  const Kept taken = queue_.matcher_of(message).take(message);
+void Endpoint::discard(QueuedUnexpected& message) {
+  const Unexpected taken = queue_.matcher_of(message).take(message);
   const link::Arrival& arrival = taken.arrival;
   if (arrival.payload == nullptr || arrival.wants_ack) port_->inbox().acknowledge(arrival.offer);
 }

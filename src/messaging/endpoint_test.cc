@@ -463,7 +463,7 @@ TEST_F(EndpointTest, AWriteWithDataIsReportedAtItsTargetAndCounted) {
   ASSERT_EQ(one.endpoint->access(call), 0);
   const Completion refused = next(one, true);
   EXPECT_EQ(refused.error, EACCES);
-  EXPECT_EQ(refused.detail, static_cast<int>(memory::Refusal::kNoRight));
+  EXPECT_EQ(refused.detail, static_cast<int>(memory::AccessError::kNoRight));
   EXPECT_TRUE(setup.device->regions().remove(region.value()).ok());
 }
 
@@ -500,7 +500,7 @@ TEST_F(EndpointTest, AnAtomicOperationIsReportedAndCountedByWhatItDoes) {
   const Completion refused = next(one, true);
   EXPECT_EQ(refused.flags, device::kAtomic | device::kRead);
   EXPECT_EQ(refused.error, EACCES);
-  EXPECT_EQ(refused.detail, static_cast<int>(weft::memory::Refusal::kNoRight));
+  EXPECT_EQ(refused.detail, static_cast<int>(weft::memory::AccessError::kNoRight));
   call.report = Report::silence();
   EXPECT_EQ(one.endpoint->atomic(call), EACCES) << "an injected one returns its failure";
   EXPECT_EQ(memory, 42u);

@@ -46,14 +46,14 @@ Receive* Matcher::take_directed(PeerIndex source) {
 std::size_t Matcher::cost_of(const link::Arrival& arrival) {
   constexpr std::size_t kHeapBlock = 32;  // of glibc's malloc: the smallest, and what is added
   constexpr std::size_t kRecords =
-      sizeof(Unexpected) + sizeof(void*) + sizeof(Correspondent) + kHeapBlock;
+      sizeof(QueuedUnexpected) + sizeof(void*) + sizeof(RemoteSender) + kHeapBlock;
   const bool has_payload = arrival.payload != nullptr && arrival.length != 0;
   return kRecords + (has_payload ? arrival.length + kHeapBlock : 0) +
          (arrival.wants_ack ? link::kAnswerCost : 0);
 }
 
-void Matcher::keep(const link::Arrival& arrival, std::shared_ptr<Correspondent> from) {
-  Unexpected& message = unexpected_.take();
+void Matcher::keep(const link::Arrival& arrival, std::shared_ptr<RemoteSender> from) {
+  QueuedUnexpected& message = unexpected_.take();
   message.arrival = arrival;
   message.from = std::move(from);
   message.claimed = false;
@@ -69,8 +69,8 @@ void Matcher::keep(const link::Arrival& arrival, std::shared_ptr<Correspondent> 
   kept_.push_back(message);
 }
 
-Unexpected* Matcher::find(const Wanted& wanted) {
-  for (Unexpected& message : kept_) {
+QueuedUnexpected* Matcher::find(const Wanted& wanted) {
+  for (QueuedUnexpected& message : kept_) {
     if (message.claimed) continue;
     const PeerIndex sender = number_of(*message.from);
     if (wanted.takes(message.arrival.tag, sender)) return &message;
@@ -78,32 +78,32 @@ Unexpected* Matcher::find(const Wanted& wanted) {
   return nullptr;
 }
 
-Unexpected* Matcher::find_claimed(void* context) {
-  for (Unexpected& message : kept_) {
+QueuedUnexpected* Matcher::find_claimed(void* context) {
+  for (QueuedUnexpected& message : kept_) {
     if (message.claimed && message.claimed_by == context) return &message;
   }
   return nullptr;
 }
 
-Kept Matcher::take(Unexpected& message) {
+Unexpected Matcher::take(QueuedUnexpected& message) {
   bytes_kept_ -= message.cost;
   kept_.erase(kept_.iterator_to(message));
-  Kept taken = std::move(static_cast<Kept&>(message));
+  Unexpected taken = std::move(static_cast<Unexpected&>(message));
   unexpected_.give(message);
   return taken;
 }
 
-void Matcher::forget(const Correspondent& gone) {
+void Matcher::forget(const RemoteSender& gone) {
   for (auto entry = kept_.begin(); entry != kept_.end();) {
-    Unexpected& message = *entry++;
+    QueuedUnexpected& message = *entry++;
     if (message.from.get() != &gone) continue;
     message.arrival.wants_ack = false;
     if (message.arrival.payload == nullptr) take(message);
   }
 }
 
-void Matcher::forget(const Correspondent& sender, std::uint32_t exchange) {
-  const auto offer = std::find_if(kept_.begin(), kept_.end(), [&](const Unexpected& message) {
+void Matcher::forget(const RemoteSender& sender, std::uint32_t exchange) {
+  const auto offer = std::find_if(kept_.begin(), kept_.end(), [&](const QueuedUnexpected& message) {
     return message.from.get() == &sender && message.arrival.payload == nullptr &&
            message.arrival.offer.exchange == exchange;
   });
@@ -114,7 +114,7 @@ void Matcher::forget(const Correspondent& sender, std::uint32_t exchange) {
 
 void Matcher::drop_all_to(const Endpoint& receiver) {
   for (auto entry = kept_.begin(); entry != kept_.end();) {
-    Unexpected& message = *entry++;
+    QueuedUnexpected& message = *entry++;
     if (message.from->receiver == &receiver) take(message);
   }
 }

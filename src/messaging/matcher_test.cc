@@ -29,13 +29,13 @@ struct MatcherTest : ::testing::Test {
     matcher.post(receive);
     return receive;
   }
-  std::shared_ptr<Correspondent> sender(std::uint16_t port) {
-    auto made = std::make_shared<Correspondent>();
+  std::shared_ptr<RemoteSender> sender(std::uint16_t port) {
+    auto made = std::make_shared<RemoteSender>();
     made->address = loopback(port);
     made->addresses = &addresses;
     return made;
   }
-  void keep(std::uint64_t tag, const std::shared_ptr<Correspondent>& from,
+  void keep(std::uint64_t tag, const std::shared_ptr<RemoteSender>& from,
             std::span<const std::byte> bytes = {}, bool offered = false) {
     link::Arrival arrival;
     arrival.tag = tag;
@@ -93,9 +93,9 @@ TEST_F(MatcherTest, AKeptMessageOwnsItsPayload) {
   std::vector<std::byte> bytes(100, std::byte{7});
   keep(1, sender(1), bytes);
   std::fill(bytes.begin(), bytes.end(), std::byte{0});
-  EXPECT_GT(matcher.bytes_kept(), 100 + sizeof(Unexpected));
+  EXPECT_GT(matcher.bytes_kept(), 100 + sizeof(QueuedUnexpected));
   EXPECT_FALSE(matcher.nothing_kept());
-  const Kept kept = matcher.take(*matcher.find({1, 0, kNoPeer}));
+  const Unexpected kept = matcher.take(*matcher.find({1, 0, kNoPeer}));
   ASSERT_NE(kept.arrival.payload, bytes.data());
   EXPECT_EQ(std::count(kept.arrival.payload, kept.arrival.payload + 100, std::byte{7}), 100);
   EXPECT_EQ(matcher.bytes_kept(), 0u);
@@ -107,7 +107,7 @@ TEST_F(MatcherTest, AKeptMessageOwnsItsPayload) {
 TEST_F(MatcherTest, WhatItCostsToKeepAMessageIsCounted) {
   keep(1, sender(1), {});
   const std::size_t empty = matcher.bytes_kept();
-  EXPECT_GE(empty, sizeof(Unexpected));
+  EXPECT_GE(empty, sizeof(QueuedUnexpected));
   link::Arrival acknowledged;
   acknowledged.wants_ack = true;
   const auto gone = sender(2);
@@ -125,7 +125,7 @@ TEST_F(MatcherTest, TheFirstKeptMessageThatIsWantedIsFoundAndStays) {
   keep(1, from);
   keep(2, from);
   keep(2, from);
-  Unexpected* found = matcher.find({2, 0, kNoPeer});
+  QueuedUnexpected* found = matcher.find({2, 0, kNoPeer});
   ASSERT_NE(found, nullptr);
   EXPECT_EQ(matcher.find({2, 0, kNoPeer}), found);
   matcher.take(*found);
@@ -137,7 +137,7 @@ TEST_F(MatcherTest, AClaimedMessageIsFoundByItsClaimOnly) {
   const auto from = sender(1);
   keep(1, from);
   int claim = 0;
-  Unexpected* message = matcher.find({1, 0, kNoPeer});
+  QueuedUnexpected* message = matcher.find({1, 0, kNoPeer});
   message->claimed = true;
   message->claimed_by = &claim;
   EXPECT_EQ(matcher.find({1, 0, kNoPeer}), nullptr);
@@ -224,7 +224,7 @@ struct Model {
 struct Agreement : MatcherTest, ::testing::WithParamInterface<std::uint32_t> {
   Model model;
   std::mt19937 random{GetParam()};
-  std::vector<std::shared_ptr<Correspondent>> senders;
+  std::vector<std::shared_ptr<RemoteSender>> senders;
   int next_id = 1;
 
   void SetUp() override {
@@ -237,7 +237,7 @@ struct Agreement : MatcherTest, ::testing::WithParamInterface<std::uint32_t> {
     const std::uint64_t ignores[] = {0, 0, 1, 6, ~std::uint64_t{0}};
     return {random() % 8, ignores[random() % 5], random() % 2 == 0 ? kNoPeer : random() % 3, 0};
   }
-  static int id_of(const Unexpected* message) {
+  static int id_of(const QueuedUnexpected* message) {
     return message == nullptr ? -1 : static_cast<int>(message->arrival.data);
   }
   void message_arrives() {
@@ -255,7 +255,7 @@ struct Agreement : MatcherTest, ::testing::WithParamInterface<std::uint32_t> {
   }
   void receive_is_posted() {
     Model::Posted wish = any_wish();
-    Unexpected* message = matcher.find({wish.tag, wish.ignore, wish.source});
+    QueuedUnexpected* message = matcher.find({wish.tag, wish.ignore, wish.source});
     ASSERT_EQ(id_of(message), model.look(wish));
     if (message != nullptr) {
       model.drop(id_of(message));
@@ -270,7 +270,7 @@ struct Agreement : MatcherTest, ::testing::WithParamInterface<std::uint32_t> {
   }
   void message_is_claimed() {
     const Model::Posted wish = any_wish();
-    Unexpected* message = matcher.find({wish.tag, wish.ignore, wish.source});
+    QueuedUnexpected* message = matcher.find({wish.tag, wish.ignore, wish.source});
     ASSERT_EQ(id_of(message), model.look(wish));
     if (message == nullptr) return;
     message->claimed = true;
@@ -279,7 +279,7 @@ struct Agreement : MatcherTest, ::testing::WithParamInterface<std::uint32_t> {
   }
   void claim_is_taken() {
     const int id = static_cast<int>(random() % static_cast<unsigned>(next_id));
-    Unexpected* message =
+    QueuedUnexpected* message =
         matcher.find_claimed(reinterpret_cast<void*>(static_cast<std::uintptr_t>(id)));
     const bool expected = std::any_of(model.stored.begin(), model.stored.end(), [id](auto& stored) {
       return stored.id == id && stored.claim != 0;

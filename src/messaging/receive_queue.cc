@@ -11,12 +11,12 @@
 
 namespace weft::messaging {
 
-void ReceiveQueue::forget(const Correspondent& gone) {
+void ReceiveQueue::forget(const RemoteSender& gone) {
   tagged_.forget(gone);
   untagged_.forget(gone);
 }
 
-void ReceiveQueue::forget(const Correspondent& sender, std::uint32_t exchange) {
+void ReceiveQueue::forget(const RemoteSender& sender, std::uint32_t exchange) {
   tagged_.forget(sender, exchange);
   untagged_.forget(sender, exchange);
 }
@@ -85,7 +85,7 @@ int ReceiveQueue::post(const ReceiveCall& call) {
 
 // Gives the receive the first kept message for it that is to be had.
 bool ReceiveQueue::take_kept(Receive& receive, Matcher& queue) {
-  while (Unexpected* message = queue.find({receive.tag, receive.ignore, receive.source})) {
+  while (QueuedUnexpected* message = queue.find({receive.tag, receive.ignore, receive.source})) {
     if (message->from->receiver->take(receive, *message)) return true;
   }
   return false;
@@ -117,7 +117,7 @@ int ReceiveQueue::post_multi(Receive& receive) {
   const Wanted wanted{receive.tag, receive.ignore, receive.source};
   untagged_.post(receive);
   for (bool room = true; room;) {
-    Unexpected* message = untagged_.find(wanted);
+    QueuedUnexpected* message = untagged_.find(wanted);
     if (message == nullptr) return 0;
     Receive& part = part_of(receive, message->arrival.length);
     room = !receive.used_up;
@@ -165,7 +165,7 @@ int ReceiveQueue::peek(const ReceiveCall& call) {
   PeerIndex source = call.source;
   if (!find_source(source)) return EINVAL;
   const std::uint64_t ignore = call.tagged ? call.ignore : ~std::uint64_t{0};
-  Unexpected* message = matcher(call.tagged).find({call.tag, ignore, source});
+  QueuedUnexpected* message = matcher(call.tagged).find({call.tag, ignore, source});
   if (message == nullptr) {
     endpoints_.front()->report_peek(call, nullptr, ENOMSG);
     return 0;
@@ -181,7 +181,7 @@ int ReceiveQueue::peek(const ReceiveCall& call) {
 }
 
 int ReceiveQueue::take_claimed(const ReceiveCall& call) {
-  Unexpected* message = matcher(call.tagged).find_claimed(call.report.context);
+  QueuedUnexpected* message = matcher(call.tagged).find_claimed(call.report.context);
   if (message == nullptr) return EINVAL;
   Endpoint& receiver = *message->from->receiver;
   if (message->withdrawn) {

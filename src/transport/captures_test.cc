@@ -115,28 +115,29 @@ class AsRxe final : public Target {
   void at(Psn psn) { now_ = psn.value(); }
 
  private:
-  Verdict verdict() {
+  RequestVerdict verdict() {
     if (not_ready_[now_] != 0) {
       --not_ready_[now_];
-      return {Verdict::Kind::kNotReady, 0};
+      return {RequestVerdict::Kind::kNotReady, 0};
     }
-    return refused_[now_] != 0 ? Verdict{Verdict::Kind::kAccess, 0} : Verdict{};
+    return refused_[now_] != 0 ? RequestVerdict{RequestVerdict::Kind::kAccess, 0}
+                               : RequestVerdict{};
   }
-  Verdict message_begins() override { return verdict(); }
-  Verdict message_goes_on(std::span<const std::byte>) override { return {}; }
+  RequestVerdict message_begins() override { return verdict(); }
+  RequestVerdict message_goes_on(std::span<const std::byte>) override { return {}; }
   void message_ends(const wire::Packet&) override {}
   void message_breaks() override {}
-  Verdict may_access(Access, const wire::Reth&) override { return verdict(); }
-  Verdict write(const wire::Reth&, std::uint64_t, std::span<const std::byte>) override {
+  RequestVerdict may_access(Access, const wire::Reth&) override { return verdict(); }
+  RequestVerdict write(const wire::Reth&, std::uint64_t, std::span<const std::byte>) override {
     return {};
   }
-  Verdict may_tell() override { return verdict(); }
+  RequestVerdict may_tell() override { return verdict(); }
   void written(const wire::Reth&, const wire::Packet&) override {}
-  Verdict read(const wire::Reth&, std::uint64_t, std::span<std::byte> out) override {
+  RequestVerdict read(const wire::Reth&, std::uint64_t, std::span<std::byte> out) override {
     std::fill(out.begin(), out.end(), std::byte{});
     return {};
   }
-  Verdict atomic(bool, const wire::AtomicEth&, std::uint64_t& original) override {
+  RequestVerdict atomic(bool, const wire::AtomicEth&, std::uint64_t& original) override {
     original = originals_[now_];
     return verdict();
   }

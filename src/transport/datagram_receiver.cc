@@ -22,11 +22,12 @@ std::optional<Drop> DatagramReceiver::refusal_of(const wire::Packet& packet,
   if (!wire::pkeys_match(packet.pkey, settings_.pkey)) return Drop::kPartition;
   if (packet.queue_key != settings_.queue_key) return Drop::kQueueKey;
   if (!right_size(packet, settings_.path_mtu)) return Drop::kLength;
-  if (const Verdict verdict = target_.message_begins(); !verdict.ok()) return drop_for(verdict);
+  if (const RequestVerdict verdict = target_.message_begins(); !verdict.ok())
+    return drop_for(verdict);
   const std::size_t payload = packet.payload.size();
   const std::size_t datagram =
       wire::header_bytes(packet) + payload + wire::padding_of(payload) + wire::kIcrcBytes;
-  Verdict verdict = target_.message_goes_on(wire::global_route(arrival, datagram));
+  RequestVerdict verdict = target_.message_goes_on(wire::global_route(arrival, datagram));
   if (verdict.ok()) verdict = target_.message_goes_on(packet.payload);
   if (!verdict.ok()) {
     target_.message_breaks();

@@ -112,7 +112,7 @@ bool Reassembler::grow(std::size_t bytes) {
   return true;
 }
 
-void Reassembler::rest() {
+void Reassembler::trim() {
   std::vector<Packet>().swap(packets_);
   if (share_ != nullptr) share_->give(taken_);
   taken_ = 0;

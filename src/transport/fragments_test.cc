@@ -110,7 +110,7 @@ TEST(Fragments, OfAPacketThatIsTooOldAreForgotten) {
   for (std::size_t i = 1; i < old.size(); ++i) EXPECT_TRUE(taken(reassembler, old[i])->empty());
   EXPECT_TRUE(*taken(reassembler, old[0]) == packet) << "all of it came after that";
   EXPECT_TRUE(taken(reassembler, old[1])->empty());
-  reassembler.rest();
+  reassembler.trim();
   for (std::size_t i = 1; i < old.size(); ++i) EXPECT_TRUE(taken(reassembler, old[i])->empty());
 }
 

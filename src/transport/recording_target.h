@@ -43,16 +43,16 @@ class RecordingTarget : public Target {
   // What broke the contract, if anything did.
   std::string wrong;
 
-  Verdict message_begins() override {
+  RequestVerdict message_begins() override {
     if (open_) wrong = "a message begins within another one";
-    if (receives == 0) return {Verdict::Kind::kNotReady, 0};
+    if (receives == 0) return {RequestVerdict::Kind::kNotReady, 0};
     open_ = true;
     bytes_.clear();
     return {};
   }
-  Verdict message_goes_on(std::span<const std::byte> bytes) override {
+  RequestVerdict message_goes_on(std::span<const std::byte> bytes) override {
     if (!open_) wrong = "bytes of no message";
-    if (bytes_.size() + bytes.size() > room) return {Verdict::Kind::kInvalid, 0};
+    if (bytes_.size() + bytes.size() > room) return {RequestVerdict::Kind::kInvalid, 0};
     bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
     return {};
   }
@@ -69,25 +69,26 @@ class RecordingTarget : public Target {
     ++breaks;
   }
 
-  Verdict may_access(Access need, const wire::Reth& memory) override {
+  RequestVerdict may_access(Access need, const wire::Reth& memory) override {
     if (need != Access::kRemoteWrite) wrong = "an access that nobody asked for";
-    if (!within(memory) && !(lenient && memory.length == 0)) return {Verdict::Kind::kAccess, 1};
+    if (!within(memory) && !(lenient && memory.length == 0))
+      return {RequestVerdict::Kind::kAccess, 1};
     allowed_ = memory;
     return {};
   }
-  Verdict write(const wire::Reth& memory, std::uint64_t offset,
-                std::span<const std::byte> bytes) override {
+  RequestVerdict write(const wire::Reth& memory, std::uint64_t offset,
+                       std::span<const std::byte> bytes) override {
     if (memory.address != allowed_.address || memory.length != allowed_.length || !within(memory) ||
         offset + bytes.size() > memory.length) {
       wrong = "bytes written where they may not be";
-      return {Verdict::Kind::kAccess, 1};
+      return {RequestVerdict::Kind::kAccess, 1};
     }
-    if (gone) return {Verdict::Kind::kOperational, 0};
+    if (gone) return {RequestVerdict::Kind::kOperational, 0};
     std::copy(bytes.begin(), bytes.end(), at(memory.address + offset));
     return {};
   }
-  Verdict may_tell() override {
-    return {receives == 0 ? Verdict::Kind::kNotReady : Verdict::Kind::kYes, 0};
+  RequestVerdict may_tell() override {
+    return {receives == 0 ? RequestVerdict::Kind::kNotReady : RequestVerdict::Kind::kYes, 0};
   }
   void written(const wire::Reth& memory, const wire::Packet& packet) override {
     Bytes bytes;
@@ -96,13 +97,13 @@ class RecordingTarget : public Target {
     writes.back().address = memory.address;
     if (writes.back().immediate) --receives;
   }
-  Verdict read(const wire::Reth&, std::uint64_t, std::span<std::byte>) override {
+  RequestVerdict read(const wire::Reth&, std::uint64_t, std::span<std::byte>) override {
     wrong = "something was read";
-    return {Verdict::Kind::kAccess, 1};
+    return {RequestVerdict::Kind::kAccess, 1};
   }
-  Verdict atomic(bool, const wire::AtomicEth&, std::uint64_t&) override {
+  RequestVerdict atomic(bool, const wire::AtomicEth&, std::uint64_t&) override {
     wrong = "an atomic operation";
-    return {Verdict::Kind::kAccess, 1};
+    return {RequestVerdict::Kind::kAccess, 1};
   }
 
  private:

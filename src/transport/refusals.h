@@ -10,17 +10,17 @@
 namespace weft::transport {
 
 // Nothing for one that it wants.
-constexpr std::optional<Drop> drop_for(const Verdict& verdict) {
+constexpr std::optional<Drop> drop_for(const RequestVerdict& verdict) {
   switch (verdict.kind) {
-    case Verdict::Kind::kYes:
+    case RequestVerdict::Kind::kYes:
       return std::nullopt;
-    case Verdict::Kind::kNotReady:
+    case RequestVerdict::Kind::kNotReady:
       return Drop::kNoReceive;
-    case Verdict::Kind::kInvalid:
+    case RequestVerdict::Kind::kInvalid:
       return Drop::kLength;
-    case Verdict::Kind::kAccess:
+    case RequestVerdict::Kind::kAccess:
       return Drop::kAccess;
-    case Verdict::Kind::kOperational:
+    case RequestVerdict::Kind::kOperational:
       return Drop::kUnreachable;
   }
   return std::nullopt;

@@ -32,7 +32,7 @@ Requester::Requester(const Settings& settings, WorkSink& sink)
       acknowledged_(settings.first_sent),
       told_of_(settings.first_sent),
       asked_(settings.first_sent),
-      patience_(window_.patience()) {}
+      rto_(window_.rto()) {}
 
 // While fail() reports what has ended, the new one waits behind it.
 void Requester::post(const Work& work) {
@@ -238,9 +238,9 @@ void Requester::sent(Psn psn, bool again, Time now) {
   }
   if (try_again_ != Time::max()) return;
   heard_ = now;
-  silences_ = 0;
-  patience_ = window_.patience();
-  try_again_ = now + patience_;
+  timeouts_ = 0;
+  rto_ = window_.rto();
+  try_again_ = now + rto_;
 }
 
 // Bytes of the message in its packet number `index`, or in the answer with that number.
@@ -265,7 +265,7 @@ void Requester::tried_again(Time now) {
   if (oldest_bytes() <= kSurePathMtu) return;
   heard_since_ = false;
   tried_at_ = now;
-  ++in_vain_;
+  ++large_retries_;
 }
 
 // Packet number `index` of the message, which of a read asks for `count` answers from there on.
@@ -318,15 +318,15 @@ void Requester::tick(Time now) {
   go_on(now);
   if (now < try_again_) return;
   const bool due = is_answer_due();
-  if (due) ++counts_.silences;
-  ++silences_;
+  if (due) ++counts_.timeouts;
+  ++timeouts_;
   // If the caller has not polled meanwhile, a response may have arrived unread.
-  const bool limited = settings_.ack_timeout != Duration::max() && silences_ > settings_.retries;
+  const bool limited = settings_.ack_timeout != Duration::max() && timeouts_ > settings_.retries;
   if (limited && now - heard_ >= settings_.ack_timeout * (settings_.retries + 1)) {
     return fail(Status::kRetriesExceeded);
   }
   // One that names what it lacks is asked once before the worst is assumed.
-  if (due && (!settings_.selective || silences_ > 1)) window_.silent();
+  if (due && (!settings_.selective || timeouts_ > 1)) window_.silent();
   probe();
   for (Message& message : messages_) {
     if (!message.begun()) break;
@@ -334,8 +334,8 @@ void Requester::tick(Time now) {
       ask_for(message, message.lacks_before(acknowledged_));
     }
   }
-  patience_ = std::min(2 * patience_, settings_.ack_timeout);
-  try_again_ = now + patience_;
+  rto_ = std::min(2 * rto_, settings_.ack_timeout);
+  try_again_ = now + rto_;
 }
 
 // A peer that names what it lacks is made to speak by the first packet, and by the last, which

@@ -86,7 +86,7 @@ void Requester::take_acknowledge(const wire::Packet& response, Time now) {
 void Requester::acknowledge(Psn end, Time now) {
   if (!acknowledged_.before(end)) return;
   if (asked_.before(end)) asked_ = end;
-  if (in_vain_ != 0 && !lacks_answer(messages_.front())) in_vain_ = 0;
+  if (large_retries_ != 0 && !lacks_answer(messages_.front())) large_retries_ = 0;
   const auto count = static_cast<unsigned>(end.since(acknowledged_));
   const bool full = under_way() + 1 >= window_.size();
   acknowledged_ = end;
@@ -115,9 +115,9 @@ void Requester::arrived(const void* cookie, Time now) {
 
 void Requester::progressed(Time now) {
   heard_ = now;
-  silences_ = 0;
-  patience_ = window_.patience();
-  try_again_ = now + patience_;
+  timeouts_ = 0;
+  rto_ = window_.rto();
+  try_again_ = now + rto_;
 }
 
 void Requester::ask_for(Message& message, const AnswerSet& answers) {
@@ -162,7 +162,7 @@ void Requester::take_read(const wire::Packet& response, Time now) {
   const std::uint64_t begin = message->offset + std::uint64_t{index} * settings_.path_mtu;
   scatter({message->pieces.data(), message->piece_count}, response.payload.data(), length, begin);
   message->there.add(index);
-  in_vain_ = 0;
+  large_retries_ = 0;
   if (message->again.has(index)) {
     message->again.remove(index);
     if (message->again.empty()) --asking_again_;
@@ -218,7 +218,7 @@ void Requester::take_rnr(Psn psn, std::uint8_t code, Time now) {
   }
   lacks({psn, static_cast<std::uint32_t>(next_.since(psn))});
   progressed(now);
-  in_vain_ = 0;  // it has come there
+  large_retries_ = 0;  // it has come there
   waiting_ = true;
   not_before_ = now + rnr_wait(code);
 }
@@ -288,7 +288,7 @@ bool Requester::settled(const Message& message) const {
 void Requester::pop() {
   const Message message = messages_.front();
   messages_.pop_front();
-  in_vain_ = 0;
+  large_retries_ = 0;
   if (cutting_ != 0) --cutting_;
   if (message.begun() && message.asks()) --remembered_;
   if (message.resync) return;

@@ -30,15 +30,15 @@ TEST(Hole, IsSuspectedWhenALargePacketVanishesAgainAndAgainWhileThePeerIsHeard) 
   sender.post(WorkKind::kSend, kLarge);
   sender.packets();
   for (int i = 0; i < kTries; ++i) {
-    EXPECT_FALSE(sender.requester.suspects()) << i;
+    EXPECT_FALSE(sender.requester.pmtu_black_hole()) << i;
     sender.requester.heard();
     in_vain(sender);
-    EXPECT_EQ(sender.requester.doubts(), i > 0) << "nobody would know whether the peer lives";
+    EXPECT_EQ(sender.requester.pmtu_probing(), i > 0) << "nobody would know whether the peer lives";
   }
-  EXPECT_TRUE(sender.requester.suspects());
+  EXPECT_TRUE(sender.requester.pmtu_black_hole());
   sender.acknowledge(0);
-  EXPECT_FALSE(sender.requester.suspects());
-  EXPECT_FALSE(sender.requester.doubts());
+  EXPECT_FALSE(sender.requester.pmtu_black_hole());
+  EXPECT_FALSE(sender.requester.pmtu_probing());
   EXPECT_EQ(sender.ended_now(), "0 ok");
 }
 
@@ -47,8 +47,8 @@ TEST(Hole, IsNotSuspectedWhereNobodyIsHeard) {
   sender.post(WorkKind::kSend, kLarge);
   sender.packets();
   for (int i = 0; i < 10 * kTries; ++i) in_vain(sender);
-  EXPECT_FALSE(sender.requester.suspects());
-  EXPECT_TRUE(sender.requester.doubts());
+  EXPECT_FALSE(sender.requester.pmtu_black_hole());
+  EXPECT_TRUE(sender.requester.pmtu_probing());
 }
 
 TEST(Hole, IsNotWhatASmallPacketFallsInto) {
@@ -59,9 +59,9 @@ TEST(Hole, IsNotWhatASmallPacketFallsInto) {
   for (int i = 0; i < 10 * kTries; ++i) {
     sender.requester.heard();
     in_vain(sender);
-    EXPECT_FALSE(sender.requester.doubts());
+    EXPECT_FALSE(sender.requester.pmtu_probing());
   }
-  EXPECT_FALSE(sender.requester.suspects());
+  EXPECT_FALSE(sender.requester.pmtu_black_hole());
 }
 
 // A queue was full.
@@ -74,7 +74,7 @@ TEST(Hole, IsNotSuspectedForLossesOfOneMoment) {
     sender.nak(Nak::kSequence, 0, 1);
     EXPECT_EQ(sender.packets().size(), 1U);
   }
-  EXPECT_FALSE(sender.requester.suspects());
+  EXPECT_FALSE(sender.requester.pmtu_black_hole());
 }
 
 TEST(Hole, IsNotWhereLargePacketsGetThroughAtLast) {
@@ -86,7 +86,7 @@ TEST(Hole, IsNotWhereLargePacketsGetThroughAtLast) {
       sender.requester.heard();
       in_vain(sender);
     }
-    EXPECT_FALSE(sender.requester.suspects()) << number;
+    EXPECT_FALSE(sender.requester.pmtu_black_hole()) << number;
     sender.acknowledge(number);
   }
 }
@@ -101,7 +101,7 @@ TEST(Hole, IsNotWhereTheReceiverIsNotReady) {
     sender.wait();
     EXPECT_EQ(sender.packets().size(), 1U);
   }
-  EXPECT_FALSE(sender.requester.suspects());
+  EXPECT_FALSE(sender.requester.pmtu_black_hole());
 }
 
 // Others go on behind it, and are acknowledged.
@@ -110,17 +110,17 @@ TEST(Hole, IsSuspectedWhenAnAnswerVanishesThoughOthersCome) {
   sender.post(WorkKind::kRead, kLarge);
   sender.packets();
   int tries = 0;
-  for (int i = 1; !sender.requester.suspects() && tries < 3 * kTries; ++i, ++tries) {
+  for (int i = 1; !sender.requester.pmtu_black_hole() && tries < 3 * kTries; ++i, ++tries) {
     sender.post(WorkKind::kSend, 10);
     sender.packets();
     sender.pass(milliseconds(30));
     sender.acknowledge(i);
     sender.packets();
   }
-  EXPECT_TRUE(sender.requester.suspects());
+  EXPECT_TRUE(sender.requester.pmtu_black_hole());
   EXPECT_GE(tries, kTries);
   sender.answer(Operation::kReadResponseOnly, 0, kLarge);
-  EXPECT_FALSE(sender.requester.suspects());
+  EXPECT_FALSE(sender.requester.pmtu_black_hole());
 }
 
 TEST(Hole, IsNotSuspectedForASmallAnswer) {
@@ -132,7 +132,7 @@ TEST(Hole, IsNotSuspectedForASmallAnswer) {
     sender.requester.heard();
     in_vain(sender);
   }
-  EXPECT_FALSE(sender.requester.suspects());
+  EXPECT_FALSE(sender.requester.pmtu_black_hole());
 }
 
 }  // namespace

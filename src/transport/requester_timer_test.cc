@@ -42,7 +42,7 @@ TEST(Timer, DoublesWhileNothingIsHeardAndEndsWithTheLastRetry) {
   EXPECT_EQ(waits, (std::vector<std::int64_t>{20, 40, 67, 67, 67, 67}));
   EXPECT_GE(sender.now - begin, 4 * settings.ack_timeout);
   EXPECT_EQ(sender.ended_now(), "0 retries");
-  EXPECT_EQ(sender.requester.counts().silences, waits.size());
+  EXPECT_EQ(sender.requester.counts().timeouts, waits.size());
 }
 
 // The program computed for an hour; the answer waits in its socket.
@@ -78,12 +78,12 @@ TEST(Timer, IsShortAgainAfterProgress) {
   sender.wait();
   sender.packets();
   sender.acknowledge(0);
-  EXPECT_EQ(sender.requester.deadline(), sender.now + sender.requester.window().patience());
+  EXPECT_EQ(sender.requester.deadline(), sender.now + sender.requester.window().rto());
   const Time before = sender.now;
   sender.wait();
-  EXPECT_EQ(sender.now - before, sender.requester.window().patience());
+  EXPECT_EQ(sender.now - before, sender.requester.window().rto());
   sender.wait();
-  EXPECT_EQ(sender.now - before, 3 * sender.requester.window().patience());
+  EXPECT_EQ(sender.now - before, 3 * sender.requester.window().rto());
 }
 
 TEST(Timer, TakesNoRepeatedAnswerForProgress) {
@@ -142,7 +142,7 @@ TEST(Timer, SendsTheFirstAndTheLastToWhoNamesWhatItLacks) {
   }
   EXPECT_EQ(again, 28U);
   EXPECT_FALSE(sender.requester.busy());
-  EXPECT_EQ(sender.requester.counts().silences, 1U);
+  EXPECT_EQ(sender.requester.counts().timeouts, 1U);
 }
 
 // The answer to the first question says what was lost.
@@ -261,7 +261,7 @@ TEST(Timer, TakesNoWaitForSilence) {
       sender.pass(milliseconds(1));
       EXPECT_FALSE(sender.requester.failed());
     }
-    EXPECT_EQ(sender.requester.counts().silences, 0U);
+    EXPECT_EQ(sender.requester.counts().timeouts, 0U);
   }
 }
 

@@ -17,7 +17,7 @@ bool is_atomic(Operation operation) {
   return operation == Operation::kCompareSwap || operation == Operation::kFetchAdd;
 }
 
-constexpr Verdict kInvalid{Verdict::Kind::kInvalid, 0};
+constexpr RequestVerdict kInvalid{RequestVerdict::Kind::kInvalid, 0};
 
 }  // namespace
 
@@ -50,7 +50,7 @@ void Responder::take(const wire::Packet& request, Time now) {
 
 void Responder::carry_out(const wire::Packet& request, Time now) {
   const wire::Layout& layout = wire::layout_of(request.opcode);
-  const Verdict verdict = execute(request, layout);
+  const RequestVerdict verdict = execute(request, layout);
   if (!verdict.ok()) return refuse(verdict);
   const bool answered = !answers_.empty() && answers_.back().range.first == request.psn;
   if (answered) return;
@@ -77,10 +77,11 @@ bool Responder::right_size(const wire::Packet& request, const wire::Layout& layo
                                                 : length <= settings_.path_mtu;
 }
 
-Verdict Responder::execute(const wire::Packet& request, const wire::Layout& layout) {
+RequestVerdict Responder::execute(const wire::Packet& request, const wire::Layout& layout) {
   if (!in_sequence(request, layout) || !right_size(request, layout)) return kInvalid;
   if ((layout.headers & wire::kXrceth) != 0) {
-    if (const Verdict known = judge_shared_receive(request, layout); !known.ok()) return known;
+    if (const RequestVerdict known = judge_shared_receive(request, layout); !known.ok())
+      return known;
   }
   const Operation operation = wire::operation_of(request.opcode);
   if (is_send(operation)) return take_send(request, layout);
@@ -91,24 +92,26 @@ Verdict Responder::execute(const wire::Packet& request, const wire::Layout& layo
 }
 
 // Each packet names it; all of a message the same one.
-Verdict Responder::judge_shared_receive(const wire::Packet& request, const wire::Layout& layout) {
-  if (!layout.starts) return request.shared_receive == shared_receive_ ? Verdict{} : kInvalid;
+RequestVerdict Responder::judge_shared_receive(const wire::Packet& request,
+                                               const wire::Layout& layout) {
+  if (!layout.starts)
+    return request.shared_receive == shared_receive_ ? RequestVerdict{} : kInvalid;
   shared_receive_ = request.shared_receive;
   return target_.may_use(shared_receive_);
 }
 
-Verdict Responder::take_send(const wire::Packet& request, const wire::Layout& layout) {
+RequestVerdict Responder::take_send(const wire::Packet& request, const wire::Layout& layout) {
   if (layout.starts) {
-    if (const Verdict verdict = target_.message_begins(); !verdict.ok()) return verdict;
+    if (const RequestVerdict verdict = target_.message_begins(); !verdict.ok()) return verdict;
     message_ = Message::kSend;
   }
   if ((layout.headers & wire::kIeth) != 0) {
-    const Verdict allowed = target_.may_invalidate(request.invalidate);
+    const RequestVerdict allowed = target_.may_invalidate(request.invalidate);
     if (!allowed.ok()) return allowed;
   }
-  const Verdict verdict = target_.message_goes_on(request.payload);
+  const RequestVerdict verdict = target_.message_goes_on(request.payload);
   if (!verdict.ok()) {
-    const bool not_begun = layout.starts && verdict.kind == Verdict::Kind::kNotReady;
+    const bool not_begun = layout.starts && verdict.kind == RequestVerdict::Kind::kNotReady;
     if (not_begun) message_ = Message::kNone;
     return verdict;
   }
@@ -120,7 +123,7 @@ Verdict Responder::take_send(const wire::Packet& request, const wire::Layout& la
 }
 
 // The whole length is checked at the beginning, so that what is refused touches no byte.
-Verdict Responder::take_write(const wire::Packet& request, const wire::Layout& layout) {
+RequestVerdict Responder::take_write(const wire::Packet& request, const wire::Layout& layout) {
   const wire::Reth memory = layout.starts ? request.reth : memory_;
   if (memory.length > kMaxMessage) return kInvalid;
   const std::uint64_t before = layout.starts ? 0 : received_;
@@ -128,15 +131,15 @@ Verdict Responder::take_write(const wire::Packet& request, const wire::Layout& l
   const std::uint64_t end = before + length;
   if (layout.ends ? end != memory.length : end >= memory.length) return kInvalid;
   if (layout.starts) {
-    const Verdict allowed = target_.may_access(Access::kRemoteWrite, memory);
+    const RequestVerdict allowed = target_.may_access(Access::kRemoteWrite, memory);
     if (!allowed.ok()) return allowed;
   }
   const bool tells = (layout.headers & wire::kImmediate) != 0;
   if (tells) {
-    if (const Verdict ready = target_.may_tell(); !ready.ok()) return ready;
+    if (const RequestVerdict ready = target_.may_tell(); !ready.ok()) return ready;
   }
   if (length != 0) {
-    const Verdict done = target_.write(memory, before, request.payload);
+    const RequestVerdict done = target_.write(memory, before, request.payload);
     if (!done.ok()) return done;
   }
   memory_ = memory;
@@ -167,13 +170,13 @@ std::uint32_t Responder::packets_for(std::uint64_t length) const {
   return transport::packets_for(length, settings_.path_mtu);
 }
 
-Verdict Responder::take_read(const wire::Packet& request) {
+RequestVerdict Responder::take_read(const wire::Packet& request) {
   if (!may_ask() || request.reth.length > kMaxMessage) return kInvalid;
   Value value;
   value.reads = true;
-  const Verdict allowed = target_.may_access(Access::kRemoteRead, request.reth);
+  const RequestVerdict allowed = target_.may_access(Access::kRemoteRead, request.reth);
   // Of reliable datagrams it is accepted, and fails by itself (write_lost_read()).
-  value.lost = allowed.kind == Verdict::Kind::kOperational && datagrams();
+  value.lost = allowed.kind == RequestVerdict::Kind::kOperational && datagrams();
   if (!allowed.ok() && !value.lost) return allowed;
   value.range = {request.psn, packets_for(request.reth.length)};
   value.memory = request.reth;
@@ -183,12 +186,12 @@ Verdict Responder::take_read(const wire::Packet& request) {
   return {};
 }
 
-Verdict Responder::take_atomic(const wire::Packet& request) {
+RequestVerdict Responder::take_atomic(const wire::Packet& request) {
   if (!may_ask()) return kInvalid;
   Value value;
   value.range = {request.psn, 1};
   const bool compares = wire::operation_of(request.opcode) == Operation::kCompareSwap;
-  const Verdict done = target_.atomic(compares, request.atomic, value.original);
+  const RequestVerdict done = target_.atomic(compares, request.atomic, value.original);
   if (!done.ok()) return done;
   advance(1, true);
   value.message_number = message_number_;
@@ -212,23 +215,23 @@ void Responder::remember(const Value& value) {
 
 // A connection is over; of reliable datagrams the request is, and the peer will agree on new
 // numbers. A message that had begun is forgotten.
-void Responder::refuse(const Verdict& verdict) {
+void Responder::refuse(const RequestVerdict& verdict) {
   Nak code = Nak::kInvalidRequest;
   switch (verdict.kind) {
-    case Verdict::Kind::kYes:
+    case RequestVerdict::Kind::kYes:
       return;
-    case Verdict::Kind::kNotReady:
+    case RequestVerdict::Kind::kNotReady:
       nak_ = static_cast<std::uint8_t>(kSyndromeRnr | (settings_.rnr_timer & 0x1F));
       not_ready_ = true;
       forget_early();
       highest_ = expected_;
       return;
-    case Verdict::Kind::kInvalid:
+    case RequestVerdict::Kind::kInvalid:
       break;
-    case Verdict::Kind::kAccess:
+    case RequestVerdict::Kind::kAccess:
       code = Nak::kRemoteAccess;
       break;
-    case Verdict::Kind::kOperational:
+    case RequestVerdict::Kind::kOperational:
       code = Nak::kRemoteOperational;
       break;
   }

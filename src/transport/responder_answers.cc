@@ -78,7 +78,7 @@ std::size_t Responder::write_value(std::span<std::byte> out) {
 // The request was in order, and others behind it have been carried out since: of reliable datagrams
 // it alone fails, and the numbers go on.
 std::size_t Responder::write_lost_read(Psn psn, std::span<std::byte> out) {
-  constexpr Verdict kLost{Verdict::Kind::kOperational, 0};
+  constexpr RequestVerdict kLost{RequestVerdict::Kind::kOperational, 0};
   answers_.erase(answers_.begin());
   if (!datagrams()) {
     refuse(kLost);
@@ -108,7 +108,7 @@ std::size_t Responder::write_read(Value& value, std::span<std::byte> out) {
   const std::size_t headers = wire::header_bytes(packet);
   wire::write_headers(packet, payload, out.data());
   if (payload != 0) {
-    const Verdict verdict = target_.read(value.memory, begin, out.subspan(headers, payload));
+    const RequestVerdict verdict = target_.read(value.memory, begin, out.subspan(headers, payload));
     if (!verdict.ok()) return write_lost_read(packet.psn, out);
   }
   std::memset(out.data() + headers + payload, 0, wire::padding_of(payload));

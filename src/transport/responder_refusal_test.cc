@@ -7,20 +7,20 @@
 namespace weft::transport::testing {
 namespace {
 
-constexpr Verdict kNotReady{Verdict::Kind::kNotReady, 0};
-constexpr Verdict kInvalid{Verdict::Kind::kInvalid, 0};
-constexpr Verdict kAccess{Verdict::Kind::kAccess, 5};
-constexpr Verdict kOperational{Verdict::Kind::kOperational, 0};
+constexpr RequestVerdict kNotReady{RequestVerdict::Kind::kNotReady, 0};
+constexpr RequestVerdict kInvalid{RequestVerdict::Kind::kInvalid, 0};
+constexpr RequestVerdict kAccess{RequestVerdict::Kind::kAccess, 5};
+constexpr RequestVerdict kOperational{RequestVerdict::Kind::kOperational, 0};
 
 TEST(RefusingResponder, SaysWhy) {
   const struct {
-    Verdict verdict;
+    RequestVerdict verdict;
     const char* connection;
     const char* datagrams;
   } kRows[] = {{kInvalid, "nak61 0 #0", "nak61 0 #0"},
-               {{Verdict::Kind::kAccess, 0}, "nak62 0 #0", "nak62 0 #0"},
+               {{RequestVerdict::Kind::kAccess, 0}, "nak62 0 #0", "nak62 0 #0"},
                {kAccess, "nak62 0 #0", "nak75 0 #0"},
-               {{Verdict::Kind::kAccess, 15}, "nak62 0 #0", "nak7f 0 #0"},
+               {{RequestVerdict::Kind::kAccess, 15}, "nak62 0 #0", "nak7f 0 #0"},
                {kOperational, "nak63 0 #0", "nak63 0 #0"}};
   for (const auto& row : kRows) {
     for (const bool datagram : {false, true}) {

@@ -78,18 +78,20 @@ class FlowEnd final : public Target, WorkSink {
   void ended(const Ended& work) override;
   void check(const Pending& pending);
 
-  Verdict may_use(std::uint32_t shared_receive) override;
-  Verdict message_begins() override;
-  Verdict message_goes_on(std::span<const std::byte> bytes) override;
+  RequestVerdict may_use(std::uint32_t shared_receive) override;
+  RequestVerdict message_begins() override;
+  RequestVerdict message_goes_on(std::span<const std::byte> bytes) override;
   void message_ends(const wire::Packet& packet) override;
   void message_breaks() override { message_.clear(); }
-  Verdict may_access(Access need, const wire::Reth& memory) override;
-  Verdict write(const wire::Reth& memory, std::uint64_t offset,
-                std::span<const std::byte> bytes) override;
-  Verdict may_tell() override { return message_begins(); }
+  RequestVerdict may_access(Access need, const wire::Reth& memory) override;
+  RequestVerdict write(const wire::Reth& memory, std::uint64_t offset,
+                       std::span<const std::byte> bytes) override;
+  RequestVerdict may_tell() override { return message_begins(); }
   void written(const wire::Reth&, const wire::Packet&) override {}
-  Verdict read(const wire::Reth& memory, std::uint64_t offset, std::span<std::byte> out) override;
-  Verdict atomic(bool compares, const wire::AtomicEth& what, std::uint64_t& original) override;
+  RequestVerdict read(const wire::Reth& memory, std::uint64_t offset,
+                      std::span<std::byte> out) override;
+  RequestVerdict atomic(bool compares, const wire::AtomicEth& what,
+                        std::uint64_t& original) override;
 
   const Scenario& scenario_;
   const std::uint64_t way_;

@@ -192,7 +192,7 @@ void FlowEnd::take(const wire::Packet& packet, Time now) {
 
 void FlowEnd::tick(Time now) {
   requester_.tick(now);
-  if (requester_.doubts()) hello_owed_ = true;
+  if (requester_.pmtu_probing()) hello_owed_ = true;
   if (now < asks_at_) return;
   hello_owed_ = narrows();
   asks_at_ = narrows() ? now + kBetweenGreetings : Time::max();
@@ -235,7 +235,7 @@ std::size_t FlowEnd::write(const Greeting& greeting, std::span<std::byte> out) c
 
 std::size_t FlowEnd::next(Time now, std::span<std::byte> out) {
   if (fragmenter_.has_more()) return fragmenter_.next(out);
-  if (requester_.suspects()) narrow(kSurePathMtu);
+  if (requester_.pmtu_black_hole()) narrow(kSurePathMtu);
   if (std::exchange(welcome_owed_, false)) {
     return write(Greeting{true, carries_, responder_.settings().path_mtu}, out);
   }
@@ -257,17 +257,17 @@ std::size_t FlowEnd::whole(Time now, std::span<std::byte> out) {
 }
 
 // Both ends call theirs the same.
-Verdict FlowEnd::may_use(std::uint32_t shared_receive) {
+RequestVerdict FlowEnd::may_use(std::uint32_t shared_receive) {
   if (shared_receive == scenario_.settings.shared_receive) return {};
-  return {Verdict::Kind::kInvalid, 0};
+  return {RequestVerdict::Kind::kInvalid, 0};
 }
 
-Verdict FlowEnd::message_begins() {
-  if (happens(random_, scenario_.not_ready)) return {Verdict::Kind::kNotReady, 0};
+RequestVerdict FlowEnd::message_begins() {
+  if (happens(random_, scenario_.not_ready)) return {RequestVerdict::Kind::kNotReady, 0};
   return {};
 }
 
-Verdict FlowEnd::message_goes_on(std::span<const std::byte> bytes) {
+RequestVerdict FlowEnd::message_goes_on(std::span<const std::byte> bytes) {
   message_.insert(message_.end(), bytes.begin(), bytes.end());
   return {};
 }
@@ -281,33 +281,36 @@ void FlowEnd::message_ends(const wire::Packet& packet) {
   if (immediate && packet.immediate != number) blame("a message has a wrong immediate value");
 }
 
-Verdict FlowEnd::may_access(Access need, const wire::Reth& memory) {
-  if (memory.key != kGoodKey && memory.key != kGoneKey) return {Verdict::Kind::kAccess, kWhy};
+RequestVerdict FlowEnd::may_access(Access need, const wire::Reth& memory) {
+  if (memory.key != kGoodKey && memory.key != kGoneKey)
+    return {RequestVerdict::Kind::kAccess, kWhy};
   const std::uint64_t area = need == Access::kRemoteWrite ? kWriteArea : kReadArea;
   const bool within =
       memory.address >= area && memory.address - area + memory.length <= area_.size();
   if (!within) blame("an access to memory that nobody named");
-  return within ? Verdict{} : Verdict{Verdict::Kind::kAccess, 1};
+  return within ? RequestVerdict{} : RequestVerdict{RequestVerdict::Kind::kAccess, 1};
 }
 
-Verdict FlowEnd::write(const wire::Reth& memory, std::uint64_t offset,
-                       std::span<const std::byte> bytes) {
+RequestVerdict FlowEnd::write(const wire::Reth& memory, std::uint64_t offset,
+                              std::span<const std::byte> bytes) {
   const std::uint64_t at = memory.address - kWriteArea + offset;
   std::copy(bytes.begin(), bytes.end(), area_.begin() + static_cast<std::ptrdiff_t>(at));
   return {};
 }
 
-Verdict FlowEnd::read(const wire::Reth& memory, std::uint64_t offset, std::span<std::byte> out) {
+RequestVerdict FlowEnd::read(const wire::Reth& memory, std::uint64_t offset,
+                             std::span<std::byte> out) {
   // Half of the reads lose their memory at once, others when the last packet is to be answered.
   const bool last = offset + out.size() == memory.length;
   if (memory.key == kGoneKey && (memory.address % 2 == 0 || last))
-    return {Verdict::Kind::kOperational, 0};
+    return {RequestVerdict::Kind::kOperational, 0};
   std::memcpy(out.data(), readable_.data() + (memory.address - kReadArea) + offset, out.size());
   return {};
 }
 
-Verdict FlowEnd::atomic(bool compares, const wire::AtomicEth& what, std::uint64_t& original) {
-  if (what.key != kGoodKey) return {Verdict::Kind::kAccess, kWhy};
+RequestVerdict FlowEnd::atomic(bool compares, const wire::AtomicEth& what,
+                               std::uint64_t& original) {
+  if (what.key != kGoodKey) return {RequestVerdict::Kind::kAccess, kWhy};
   std::uint64_t& value = compares ? compared_ : counter_;
   if (what.address != (compares ? kCompared : kCounter)) blame("an atomic operation elsewhere");
   original = value;

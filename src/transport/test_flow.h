@@ -51,7 +51,7 @@ class Memory final : public Target {
   static constexpr std::size_t kBytes = 64 * 1024;
 
   // What is answered from now on.
-  Verdict begins, goes_on, access, writes, tells, reads, atomics, invalidates;
+  RequestVerdict begins, goes_on, access, writes, tells, reads, atomics, invalidates;
 
   static constexpr std::uint32_t kSharedReceive = 0x55;  // the only one that there is
 
@@ -66,19 +66,21 @@ class Memory final : public Target {
   unsigned changed = 0;   // by so many
 
  private:
-  Verdict may_use(std::uint32_t shared_receive) override;
-  Verdict may_invalidate(std::uint32_t) override { return invalidates; }
-  Verdict message_begins() override;
-  Verdict message_goes_on(std::span<const std::byte> more) override;
+  RequestVerdict may_use(std::uint32_t shared_receive) override;
+  RequestVerdict may_invalidate(std::uint32_t) override { return invalidates; }
+  RequestVerdict message_begins() override;
+  RequestVerdict message_goes_on(std::span<const std::byte> more) override;
   void message_ends(const wire::Packet& packet) override;
   void message_breaks() override;
-  Verdict may_access(Access need, const wire::Reth& memory) override;
-  Verdict write(const wire::Reth& memory, std::uint64_t offset,
-                std::span<const std::byte> more) override;
-  Verdict may_tell() override { return tells; }
+  RequestVerdict may_access(Access need, const wire::Reth& memory) override;
+  RequestVerdict write(const wire::Reth& memory, std::uint64_t offset,
+                       std::span<const std::byte> more) override;
+  RequestVerdict may_tell() override { return tells; }
   void written(const wire::Reth& memory, const wire::Packet& packet) override;
-  Verdict read(const wire::Reth& memory, std::uint64_t offset, std::span<std::byte> out) override;
-  Verdict atomic(bool compares, const wire::AtomicEth& what, std::uint64_t& original) override;
+  RequestVerdict read(const wire::Reth& memory, std::uint64_t offset,
+                      std::span<std::byte> out) override;
+  RequestVerdict atomic(bool compares, const wire::AtomicEth& what,
+                        std::uint64_t& original) override;
 
   Bytes message_;
   bool receiving_ = false;

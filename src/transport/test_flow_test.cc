@@ -154,17 +154,19 @@ std::string text_of(const std::vector<Sent>& all) {
   return text;
 }
 
-Verdict Memory::may_use(std::uint32_t shared_receive) {
-  return {shared_receive == kSharedReceive ? Verdict::Kind::kYes : Verdict::Kind::kInvalid, 0};
+RequestVerdict Memory::may_use(std::uint32_t shared_receive) {
+  return {shared_receive == kSharedReceive ? RequestVerdict::Kind::kYes
+                                           : RequestVerdict::Kind::kInvalid,
+          0};
 }
 
-Verdict Memory::message_begins() {
+RequestVerdict Memory::message_begins() {
   EXPECT_FALSE(receiving_) << "a message begins within another";
   receiving_ = begins.ok();
   return begins;
 }
 
-Verdict Memory::message_goes_on(std::span<const std::byte> more) {
+RequestVerdict Memory::message_goes_on(std::span<const std::byte> more) {
   EXPECT_TRUE(receiving_) << "bytes of no message";
   if (goes_on.ok()) message_.insert(message_.end(), more.begin(), more.end());
   return goes_on;
@@ -183,15 +185,15 @@ void Memory::message_breaks() {
   ++broken;
 }
 
-Verdict Memory::may_access(Access, const wire::Reth& memory) {
+RequestVerdict Memory::may_access(Access, const wire::Reth& memory) {
   if (lenient && memory.length == 0) return {};
   const bool within = memory.key == kKey && memory.address >= kAddress &&
                       memory.address - kAddress + memory.length <= kBytes;
-  return within || vast ? access : Verdict{Verdict::Kind::kAccess, 5};
+  return within || vast ? access : RequestVerdict{RequestVerdict::Kind::kAccess, 5};
 }
 
-Verdict Memory::write(const wire::Reth& memory, std::uint64_t offset,
-                      std::span<const std::byte> more) {
+RequestVerdict Memory::write(const wire::Reth& memory, std::uint64_t offset,
+                             std::span<const std::byte> more) {
   EXPECT_LE(offset + more.size(), memory.length);
   if (writes.ok())
     std::copy(more.begin(), more.end(),
@@ -205,13 +207,14 @@ void Memory::written(const wire::Reth& memory, const wire::Packet& packet) {
   ends.back().payload = {};
 }
 
-Verdict Memory::read(const wire::Reth& memory, std::uint64_t offset, std::span<std::byte> out) {
+RequestVerdict Memory::read(const wire::Reth& memory, std::uint64_t offset,
+                            std::span<std::byte> out) {
   EXPECT_LE(offset + out.size(), memory.length);
   if (reads.ok() && !vast) std::memcpy(out.data(), bytes.data() + at(memory, offset), out.size());
   return reads;
 }
 
-Verdict Memory::atomic(bool compares, const wire::AtomicEth& what, std::uint64_t& original) {
+RequestVerdict Memory::atomic(bool compares, const wire::AtomicEth& what, std::uint64_t& original) {
   if (!atomics.ok()) return atomics;
   ++changed;
   original = sum;

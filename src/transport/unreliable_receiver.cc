@@ -58,10 +58,11 @@ std::optional<Drop> UnreliableReceiver::carry_out(const wire::Packet& packet,
 std::optional<Drop> UnreliableReceiver::take_send(const wire::Packet& packet,
                                                   const wire::Layout& layout) {
   if (layout.starts) {
-    if (const Verdict verdict = target_.message_begins(); !verdict.ok()) return drop_for(verdict);
+    if (const RequestVerdict verdict = target_.message_begins(); !verdict.ok())
+      return drop_for(verdict);
     message_ = Message::kSend;
   }
-  if (const Verdict verdict = target_.message_goes_on(packet.payload); !verdict.ok()) {
+  if (const RequestVerdict verdict = target_.message_goes_on(packet.payload); !verdict.ok()) {
     return drop_for(verdict);
   }
   if (!layout.ends) return std::nullopt;
@@ -82,14 +83,14 @@ std::optional<Drop> UnreliableReceiver::take_write(const wire::Packet& packet,
   received_ += packet.payload.size();
   if (!right_progress(received_, memory_.length, layout.ends)) return Drop::kLength;
   if (layout.starts) {
-    const Verdict allowed = target_.may_access(Access::kRemoteWrite, memory_);
+    const RequestVerdict allowed = target_.may_access(Access::kRemoteWrite, memory_);
     if (!allowed.ok()) return drop_for(allowed);
   }
   if ((layout.headers & wire::kImmediate) != 0) {
-    if (const Verdict ready = target_.may_tell(); !ready.ok()) return drop_for(ready);
+    if (const RequestVerdict ready = target_.may_tell(); !ready.ok()) return drop_for(ready);
   }
   if (!packet.payload.empty()) {
-    const Verdict done = target_.write(memory_, before, packet.payload);
+    const RequestVerdict done = target_.write(memory_, before, packet.payload);
     if (!done.ok()) return drop_for(done);
   }
   message_ = layout.ends ? Message::kNone : Message::kWrite;

@@ -37,8 +37,8 @@ Window::Window(const Settings& settings)
     : most_(settings.max_window),
       size_(std::min<double>(kFirst, settings.max_window)),
       growth_ends_(settings.max_window),
-      patience_(std::min(std::max<Duration>(kFirstPatience, 3 * settings.first_round_trip),
-                         settings.ack_timeout)),
+      rto_(std::min(std::max<Duration>(kFirstPatience, 3 * settings.first_round_trip),
+                    settings.ack_timeout)),
       longest_patience_(settings.ack_timeout) {
   carries(settings.path_mtu);
 }
@@ -64,7 +64,7 @@ void Window::timed(Duration round_trip, Time now) {
     deviation_ += (off - deviation_) / 4;
     smooth_ += (round_trip - smooth_) / 8;
   }
-  patience_ = std::min(std::max(smooth_ + 4 * deviation_, kLeastPatience), longest_patience_);
+  rto_ = std::min(std::max(smooth_ + 4 * deviation_, kLeastPatience), longest_patience_);
   if (smooth_ > least_round_trip_ + kMuchDelay) shrink(kAfterDelay, now);
   if (by_mark_ && now - shrunk_ >= kMarkHolds) {
     by_mark_ = false;

@@ -52,13 +52,13 @@ TEST(Window, NeverExceedsItsLimit) {
 TEST(Window, WaitsForTheFirstAnswerAsLongAsTheGreetingSuggests) {
   Settings settings = widest(512);
   settings.ack_timeout = milliseconds(1000);
-  EXPECT_EQ(Window(settings).patience(), milliseconds(20));
+  EXPECT_EQ(Window(settings).rto(), milliseconds(20));
   settings.first_round_trip = microseconds(50);
-  EXPECT_EQ(Window(settings).patience(), milliseconds(20));
+  EXPECT_EQ(Window(settings).rto(), milliseconds(20));
   settings.first_round_trip = milliseconds(200);
-  EXPECT_EQ(Window(settings).patience(), milliseconds(600));
+  EXPECT_EQ(Window(settings).rto(), milliseconds(600));
   settings.first_round_trip = milliseconds(400);
-  EXPECT_EQ(Window(settings).patience(), milliseconds(1000));
+  EXPECT_EQ(Window(settings).rto(), milliseconds(1000));
 }
 
 TEST(Window, GrowsOnlyWhenItHeldSomebodyBack) {
@@ -183,19 +183,19 @@ TEST(Window, SmoothsTheRoundTrip) {
 
 TEST(Window, IsPatientForAFewDeviations) {
   Window window(widest(512));
-  EXPECT_EQ(window.patience(), milliseconds(20)) << "of nobody knows what";
+  EXPECT_EQ(window.rto(), milliseconds(20)) << "of nobody knows what";
   window.timed(milliseconds(2), kBegin);
-  EXPECT_EQ(window.patience(), milliseconds(2 + 4));
+  EXPECT_EQ(window.rto(), milliseconds(2 + 4));
   window.timed(milliseconds(10), kBegin);
-  EXPECT_EQ(window.patience(), milliseconds(3) + 4 * microseconds(2750));
+  EXPECT_EQ(window.rto(), milliseconds(3) + 4 * microseconds(2750));
 }
 
 TEST(Window, IsNeverMorePatientThanTheTimeoutNorLessThanAMillisecond) {
   Window window(widest(512));
   window.timed(microseconds(5), kBegin);
-  EXPECT_EQ(window.patience(), milliseconds(1));
+  EXPECT_EQ(window.rto(), milliseconds(1));
   window.timed(std::chrono::seconds(5), kBegin);
-  EXPECT_EQ(window.patience(), Settings().ack_timeout);
+  EXPECT_EQ(window.rto(), Settings().ack_timeout);
 }
 
 TEST(Window, TakesATimeoutBelowAMillisecondAsItIs) {
@@ -203,9 +203,9 @@ TEST(Window, TakesATimeoutBelowAMillisecondAsItIs) {
   for (const std::uint8_t code : {1, 5, 7}) {
     settings.ack_timeout = ack_timeout(code);
     Window window(settings);
-    EXPECT_EQ(window.patience(), settings.ack_timeout);
+    EXPECT_EQ(window.rto(), settings.ack_timeout);
     window.timed(microseconds(4), kBegin);
-    EXPECT_EQ(window.patience(), settings.ack_timeout);
+    EXPECT_EQ(window.rto(), settings.ack_timeout);
   }
 }
 

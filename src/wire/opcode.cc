@@ -96,7 +96,7 @@ constexpr std::array<Layout, 256> make_table() {
                                                     static_cast<std::uint8_t>(bytes_of(headers))};
     }
   }
-  table[kCongestionNotification] = {true, 0, Payload::kNotice, false, true, true, 0};
+  table[kCongestionNotification] = {true, 0, Payload::kCnp, false, true, true, 0};
   return table;
 }
 

@@ -150,7 +150,7 @@ bool fits(Transport transport, Payload payload, std::size_t length) {
       return true;
     case Payload::kNone:
     case Payload::kEight:
-    case Payload::kNotice:
+    case Payload::kCnp:
       return length == most;
   }
   return false;

@@ -27,7 +27,7 @@ std::size_t length_for(Payload payload, std::size_t seed) {
       return seed % (kMaxPathMtu + 1);
     case Payload::kEight:
       return 8;
-    case Payload::kNotice:
+    case Payload::kCnp:
       return 16;
   }
   return 0;

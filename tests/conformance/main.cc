@@ -6,7 +6,7 @@
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  weft::conformance::start_peer_nursery();
+  weft::conformance::start_peer_fork_server();
   testing::AddGlobalTestEnvironment(new weft::conformance::ResidentPeers);  // gtest deletes it
   return RUN_ALL_TESTS();
 }

@@ -7,7 +7,7 @@
 
 #include <cerrno>
 
-#include "memory/table_user.h"
+#include "memory/access_guard.h"
 
 namespace weft::fabric {
 
@@ -39,7 +39,7 @@ void fill_error(const device::Completion& completion, std::uint32_t api_version,
 
 const char* error_text(int provider_errno) {
   if (provider_errno >= kRefusals) {
-    return memory::describe(static_cast<memory::Refusal>(provider_errno - kRefusals));
+    return memory::describe(static_cast<memory::AccessError>(provider_errno - kRefusals));
   }
   return fi_strerror(provider_errno);
 }

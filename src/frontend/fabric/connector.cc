@@ -78,7 +78,7 @@ int Connector::shut_down() {
         if (connection_.shut_down() && !early_) {
           eq_->push_connection(FI_SHUTDOWN, ep_, nullptr, {});
         }
-        core_->part(ECANCELED);
+        core_->disconnect(ECANCELED);
         return 0;
       case State::kEnded:
         return 0;
@@ -109,15 +109,15 @@ void Connector::tell_what_was_early() {
 
 void Connector::tick(os::Time now) { connection_.tick(now); }
 
-int Connector::reach(const os::SocketAddress& peer) { return core_->face(peer); }
+int Connector::reach(const os::SocketAddress& peer) { return core_->open_path(peer); }
 
-int Connector::tell(const connect::Message& message) {
-  return core_->tell(connect::encode(message));
+int Connector::send_control(const connect::Message& message) {
+  return core_->send_control(connect::encode(message));
 }
 
-void Connector::admit(std::uint32_t source) { core_->admit(source); }
+void Connector::accept_source(std::uint32_t source) { core_->accept_source(source); }
 
-void Connector::turn_away(std::uint32_t source) { core_->turn_away(source); }
+void Connector::reject_source(std::uint32_t source) { core_->reject_source(source); }
 
 // The program may send as soon as it hears of the connection.
 void Connector::connected(std::span<const std::byte> data) {
@@ -130,7 +130,7 @@ void Connector::connected(std::span<const std::byte> data) {
 
 // No peer will come any more: receives end.
 void Connector::failed(int error, std::span<const std::byte> data) {
-  core_->part(error);
+  core_->disconnect(error);
   fi_eq_err_entry entry{};
   entry.fid = &ep_;
   entry.context = ep_.context;
@@ -142,7 +142,7 @@ void Connector::parted() { core_->part_later(); }
 
 void Connector::parting_is_due() {
   tell_what_was_early();
-  core_->part(ECONNRESET);
+  core_->disconnect(ECONNRESET);
   eq_->push_connection(FI_SHUTDOWN, ep_, nullptr, {});
 }
 

@@ -51,9 +51,9 @@ class Connector final : messaging::ConnectionSink, connect::Border {
   void parting_is_due() override;
   void tick(os::Time now) override;
   int reach(const os::SocketAddress& peer) override;
-  int tell(const connect::Message& message) override;
-  void admit(std::uint32_t source) override;
-  void turn_away(std::uint32_t source) override;
+  int send_control(const connect::Message& message) override;
+  void accept_source(std::uint32_t source) override;
+  void reject_source(std::uint32_t source) override;
   void connected(std::span<const std::byte> data) override;
   void failed(int error, std::span<const std::byte> data) override;
   void parted() override;

@@ -83,7 +83,7 @@ ssize_t readfrom(fid_cq* fid, void* buffer, std::size_t count, fi_addr_t* source
   return at_c_border([&]() -> ssize_t {
     device::CompletionQueue& queue = cq.queue();
     {
-      const Visit visit(queue.gate());
+      const ExclusiveEntry entry(queue.biased_lock());
       if (queue.empty() || cq.progress_is_due()) queue.engines().drive();
       if (!queue.empty()) return take(cq, buffer, count, sources);
     }
@@ -105,7 +105,7 @@ ssize_t sreadfrom(fid_cq* fid, void* buffer, std::size_t count, fi_addr_t* sourc
     const std::size_t least = cq.threshold(condition);
     const auto ready = [&] { return cq.queue().size() >= least || cq.queue().has_error(); };
     cq.queue().engines().wait(std::chrono::milliseconds(timeout), ready);
-    const Visit visit(cq.queue().gate());
+    const ExclusiveEntry entry(cq.queue().biased_lock());
     return take(cq, buffer, count, sources);
   });
 }

@@ -128,10 +128,10 @@ bool is_automatic(const fi_info& info) {
   return number_of(info.domain_attr->data_progress) == FI_PROGRESS_AUTO;
 }
 
-Locking locking_for(const fi_info& info, Gate& gate) {
+Locking locking_for(const fi_info& info, BiasedLock& biased_lock) {
   const bool one_thread = number_of(info.domain_attr->threading) == FI_THREAD_DOMAIN;
-  const bool by_gate = one_thread && !is_automatic(info) && os::can_raise_process_barriers();
-  return by_gate ? Locking(gate) : Locking(true);
+  const bool biased = one_thread && !is_automatic(info) && os::can_raise_process_barriers();
+  return biased ? Locking(biased_lock) : Locking(true);
 }
 
 Instance instance_of(Fabric& fabric, const fi_info& info, Domain& domain) {
@@ -164,7 +164,7 @@ Domain::Domain(Fabric& fabric, const fi_info& info, std::shared_ptr<device::Devi
       device_(std::move(device)),
       progress_thread_(std::move(progress_thread)),
       id_(device_->new_domain()),
-      locking_(locking_for(info, gate_)),
+      locking_(locking_for(info, biased_lock_)),
       allocated_memory_(wants(info, FI_MR_ALLOCATED)),
       virtual_addresses_(wants(info, FI_MR_VIRT_ADDR)),
       provider_keys_(wants(info, FI_MR_PROV_KEY)),

@@ -60,9 +60,10 @@ class Domain : public fid_domain, public Usable {
   // What waits for a counter.
   Triggers& triggers() { return triggers_; }
   // Which threads the locks of its objects keep out: all others; where one thread at a time moves
-  // data, as the application says with FI_THREAD_DOMAIN, those that come through the gate. These
-  // make control calls, wait for an event queue (which belongs to no domain, and drives connected
-  // endpoints) or are the progress thread. With FI_PROGRESS_AUTO that one comes often: all others.
+  // data, as the application says with FI_THREAD_DOMAIN, those that come through the biased lock.
+  // These make control calls, wait for an event queue (which belongs to no domain, and drives
+  // connected endpoints) or are the progress thread. With FI_PROGRESS_AUTO that one comes often:
+  // all others.
   const Locking& locking() const { return locking_; }
   // Memory must be mapped when it is registered (FI_MR_ALLOCATED).
   bool allocated_memory() const { return allocated_memory_; }
@@ -92,7 +93,7 @@ class Domain : public fid_domain, public Usable {
   const std::shared_ptr<device::Device> device_;
   const std::shared_ptr<device::ProgressThread> progress_thread_;
   const DomainId id_;
-  Gate gate_;
+  BiasedLock biased_lock_;
   const Locking locking_;
   const std::function<void()> met_over_network_ = [this] { begin_progress(); };
   const bool allocated_memory_;

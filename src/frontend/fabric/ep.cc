@@ -328,7 +328,7 @@ void Endpoint::detach() {
 }
 
 device::Engine& Endpoint::for_strangers() {
-  if (visited_) return *visited_;
+  if (entered_) return *entered_;
   return *core_;
 }
 
@@ -372,10 +372,11 @@ int Endpoint::enable() {
     if (connector_->eq() == nullptr) connector_->bind(*domain_.default_eq());
     connector_->start(*core_, name_of(*port_));
   }
-  if (Gate* gate = domain_.locking().gate) visited_.emplace(*core_, *gate);
+  if (BiasedLock* biased_lock = domain_.locking().biased_lock)
+    entered_.emplace(*core_, *biased_lock);
   if (Status ok = attach(); !ok) {
     detach();
-    visited_.reset();
+    entered_.reset();
     core_.reset();
     return fabric_status(ok.error());
   }

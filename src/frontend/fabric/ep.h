@@ -16,7 +16,7 @@
 #include "connector.h"
 #include "counter.h"
 #include "cq.h"
-#include "device/stranger.h"
+#include "device/exclusive_engine.h"
 #include "domain.h"
 #include "eq.h"
 #include "handle.h"
@@ -114,7 +114,8 @@ class Endpoint : public Handle, public Usable {
   std::vector<Handle*> aliases_;
   std::unique_ptr<Connector> connector_;
   std::unique_ptr<messaging::Endpoint> core_;
-  std::optional<device::Stranger> visited_;  // the core for strangers, if there is a gate
+  std::optional<device::ExclusiveEngine>
+      entered_;  // the core for foreign threads, if there is a biased lock
 };
 
 // Tables of operations, each in a file of its own.

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "domain.h"
-#include "memory/table_user.h"
+#include "memory/access_guard.h"
 #include "provider.h"
 
 namespace weft::fabric {
@@ -37,9 +37,9 @@ class CountedRegion : public testing::Test {
     provider_->cleanup();
   }
 
-  std::unique_ptr<memory::TableUser> attach() const {
+  std::unique_ptr<memory::AccessGuard> attach() const {
     const auto& device = static_cast<Domain*>(domain_)->device();
-    return std::move(memory::TableUser::attach(device->regions_of_users())).value();
+    return std::move(memory::AccessGuard::attach(device->regions_of_users())).value();
   }
 
   char memory_[64]{};
@@ -57,8 +57,8 @@ TEST_F(CountedRegion, KeepsItsCounterWhenItCannotBeClosed) {
   LocalRange here;
   std::size_t culprit = 0;
   const DomainId domain = static_cast<Domain*>(domain_)->id();
-  ASSERT_EQ(user->hold(domain, Access::kRemoteWrite, {&range, 1}, &here, culprit),
-            memory::Refusal::kNone);
+  ASSERT_EQ(user->check_and_pin(domain, Access::kRemoteWrite, {&range, 1}, &here, culprit),
+            memory::AccessError::kNone);
   EXPECT_EQ(fi_close(&mr_->fid), -FI_EBUSY);
   EXPECT_EQ(fi_close(&counter_->fid), -FI_EBUSY) << "the region counts there";
   user->release();

@@ -82,7 +82,7 @@ TEST(Parameters, AnEagerLimitOfZeroMeansNothingIsEager) {
 
 TEST(Parameters, TextIsTakenAsItIs) {
   const Variable directory("RUNTIME_DIR", "/some/where");
-  const Variable interface("IFACE", "lo");
+  const Variable interopen_path("IFACE", "lo");
   const Parameters parameters = read_parameters(test_provider());
   EXPECT_EQ(parameters.options.runtime_dir, "/some/where");
   EXPECT_EQ(parameters.interface, "lo");

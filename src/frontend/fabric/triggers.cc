@@ -11,7 +11,7 @@ Triggers::~Triggers() {
 }
 
 device::Engine& Triggers::for_strangers() {
-  if (visited_) return *visited_;
+  if (entered_) return *entered_;
   return *opened_;
 }
 
@@ -22,7 +22,7 @@ Result<device::TriggerQueue*> Triggers::queue() {
   auto opened = device::TriggerQueue::open(locking_);
   if (!opened) return opened.error();
   opened_ = std::move(opened).value();
-  if (locking_.gate != nullptr) visited_.emplace(*opened_, *locking_.gate);
+  if (locking_.biased_lock != nullptr) entered_.emplace(*opened_, *locking_.biased_lock);
   if (Status ok = engines_.widen_all(*opened_); !ok) return ok.error();
   if (thread_ != nullptr) thread_->attach(for_strangers());
   queue_.store(opened_.get());
@@ -44,7 +44,7 @@ device::TriggerQueue::Entries Triggers::withdraw(
 
 // What others of the domain wait for may be started by this thread, which came to close something.
 void Triggers::drop(const void* owner) {
-  const ForeignGuard guard(locking_.gate);
+  const ForeignGuard guard(locking_.biased_lock);
   withdraw([&](const device::Waiting& waiting) { return waiting.owner == owner; });
 }
 

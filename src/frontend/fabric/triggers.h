@@ -9,8 +9,8 @@
 #include <optional>
 
 #include "device/engine_registry.h"
+#include "device/exclusive_engine.h"
 #include "device/progress_thread.h"
-#include "device/stranger.h"
 #include "device/trigger_queue.h"
 
 namespace weft::fabric {
@@ -49,7 +49,8 @@ class Triggers {
   device::Counter nobody_{false, device::WaitKind::kNone};
   std::mutex mutex_;  // of the opening
   std::unique_ptr<device::TriggerQueue> opened_;
-  std::optional<device::Stranger> visited_;            // the same for strangers, if there is a gate
+  std::optional<device::ExclusiveEngine>
+      entered_;  // the same for foreign threads, if there is a biased lock
   std::atomic<device::TriggerQueue*> queue_{nullptr};  // the same, once everybody drives it
 };
 

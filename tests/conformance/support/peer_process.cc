@@ -17,9 +17,9 @@
 namespace weft::conformance {
 namespace {
 
-// Requests to the nursery: start a script (two descriptors travel along) or reap a peer.
+// Requests to the fork_server: start a script (two descriptors travel along) or reap a peer.
 struct Order {
-  PeerScript script;  // The nursery has the same image, so the address means the same there.
+  PeerScript script;  // The fork_server has the same image, so the address means the same there.
   pid_t reap;
   bool kill_first;
 };
@@ -30,7 +30,7 @@ struct Failure {
   std::array<char, 800> message;
 };
 
-int nursery_fd = -1;  // Written once by main() before any test runs.
+int fork_server_fd = -1;  // Written once by main() before any test runs.
 
 template <std::size_t N>
 void copy_text(std::array<char, N>* to, const char* from) {
@@ -99,7 +99,7 @@ void send_order(const Order& order, const int* fds) {
     header->cmsg_len = CMSG_LEN(2 * sizeof(int));
     std::memcpy(CMSG_DATA(header), fds, 2 * sizeof(int));
   }
-  sendmsg(nursery_fd, &message, MSG_NOSIGNAL);
+  sendmsg(fork_server_fd, &message, MSG_NOSIGNAL);
 }
 
 int answer_start(int fd, const Order& order, const std::array<int, 2>& fds) {
@@ -118,7 +118,7 @@ int answer_reap(const Order& order) {
   return waitpid(order.reap, &status, 0) == order.reap ? status : -1;
 }
 
-[[noreturn]] void serve_nursery(int fd) {
+[[noreturn]] void serve_fork_server(int fd) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   Order order{};
   std::array<int, 2> fds{-1, -1};
@@ -129,27 +129,27 @@ int answer_reap(const Order& order) {
   _exit(0);
 }
 
-int ask_nursery(const Order& order, const int* fds) {
+int ask_fork_server(const Order& order, const int* fds) {
   send_order(order, fds);
   int answer = -1;
-  if (recv(nursery_fd, &answer, sizeof answer, 0) != sizeof answer) return -1;
+  if (recv(fork_server_fd, &answer, sizeof answer, 0) != sizeof answer) return -1;
   return answer;
 }
 
 }  // namespace
 
-void start_peer_nursery() {
+void start_peer_fork_server() {
   std::array<int, 2> pair{};
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair.data()) != 0) std::abort();
   fflush(nullptr);
-  const pid_t nursery = fork();
-  if (nursery < 0) std::abort();
-  if (nursery == 0) {
+  const pid_t fork_server = fork();
+  if (fork_server < 0) std::abort();
+  if (fork_server == 0) {
     close(pair[0]);
-    serve_nursery(pair[1]);
+    serve_fork_server(pair[1]);
   }
   close(pair[1]);
-  nursery_fd = pair[0];
+  fork_server_fd = pair[0];
 }
 
 void run_to_death(const std::function<void()>& body) {
@@ -172,7 +172,7 @@ PeerProcess::PeerProcess(PeerScript script) {
     std::abort();
   }
   const std::array<int, 2> theirs{control[1], report[1]};
-  pid_ = ask_nursery(Order{script, 0, false}, theirs.data());
+  pid_ = ask_fork_server(Order{script, 0, false}, theirs.data());
   close(control[1]);
   close(report[1]);
   channel_ = std::make_unique<Channel>(control[0]);
@@ -190,7 +190,7 @@ void PeerProcess::report_failures(const Idle& idle) {
   }
   const bool hung = got < 0;
   if (hung) ADD_FAILURE() << "peer process " << pid_ << " hung and was ended";
-  const int status = ask_nursery(Order{nullptr, pid_, hung}, nullptr);
+  const int status = ask_fork_server(Order{nullptr, pid_, hung}, nullptr);
   if (hung) return;
   EXPECT_EQ(status, 0) << "peer process " << pid_ << " ended with this wait status";
 }

@@ -18,7 +18,7 @@ using PeerScript = void (*)(Channel& to_test);
 
 // Forks the process from which all peers descend. main() calls it once, before the first libfabric
 // call and before the first thread, so that no peer inherits a provider's state.
-void start_peer_nursery();
+void start_peer_fork_server();
 
 // Runs `body` in a child of the peer, so that its death is not taken for a crash of the peer; ends
 // when that child does. The child is to be killed by a signal, which is expected.

@@ -26,11 +26,11 @@ class Border {
   // Opens the way to `peer`, in place of an earlier one. An errno, or 0.
   virtual int reach(const os::SocketAddress& peer) = 0;
   // Sends a message over that way, reliably and in order. An errno, or 0.
-  virtual int tell(const Message& message) = 0;
+  virtual int send_control(const Message& message) = 0;
   // Takes who sent as `source`, and who is reached, for the peer: data may flow.
-  virtual void admit(std::uint32_t source) = 0;
+  virtual void accept_source(std::uint32_t source) = 0;
   // Whoever sends as `source` has no business here.
-  virtual void turn_away(std::uint32_t source) = 0;
+  virtual void reject_source(std::uint32_t source) = 0;
 
   // It is made; `data` came with the reply.
   virtual void connected(std::span<const std::byte> data) = 0;

@@ -23,7 +23,7 @@ class CompletionQueue {
   // Drives the endpoints of this queue; waiting and its descriptor.
   EngineGroup& engines() { return engines_; }
   // What a thread that takes entries comes through; null where locks keep threads apart.
-  Gate* gate() const { return lock_.gate(); }
+  BiasedLock* biased_lock() const { return lock_.biased_lock(); }
 
   // Adds an entry, which fill(Completion&) must write completely: it holds what its place held
   // before. From within an endpoint of the domain, whose lock is held.
@@ -73,7 +73,7 @@ class CompletionQueue {
   enum class Front { kNothing, kCompletion, kError };
   // Calls take(const Completion&) for up to `count` entries from the front, stopping at an entry
   // with an error, and removes them. Sets `front` to what is at the front when it took none. The
-  // caller is on a visit to the domain (gate()).
+  // caller is inside the biased lock of the domain (biased_lock()).
   template <class Take>
   std::size_t pop(std::size_t count, Front& front, Take take) {
     const std::lock_guard guard(lock_.inner());

@@ -10,8 +10,8 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "capture/capture.h"
+#include "memory/access_guard.h"
 #include "memory/region_table.h"
-#include "memory/table_user.h"
 #include "os/runtime_dir.h"
 
 namespace weft::device {
@@ -41,7 +41,7 @@ class Device {
   // Registered memory, of all domains.
   memory::RegionTable& regions() { return *regions_; }
   // The same, for the parts of this process that access its memory.
-  const std::shared_ptr<memory::ForeignTable>& regions_of_users() const {
+  const std::shared_ptr<memory::RegionTableView>& regions_of_users() const {
     return regions_of_users_;
   }
   // Where what endpoints send and receive is written down, or null (docs/CAPTURE.md).
@@ -54,13 +54,13 @@ class Device {
 
  private:
   Device(os::RuntimeDirectory directory, std::unique_ptr<memory::RegionTable> regions,
-         std::shared_ptr<memory::ForeignTable> regions_of_users);
+         std::shared_ptr<memory::RegionTableView> regions_of_users);
   static Result<std::shared_ptr<Device>> open(const std::string& base_directory);
   static Result<std::shared_ptr<Device>> open_persistently(const std::string& base_directory);
 
   const os::RuntimeDirectory directory_;  // goes last: the others have files in it
   const std::unique_ptr<memory::RegionTable> regions_;
-  const std::shared_ptr<memory::ForeignTable> regions_of_users_;
+  const std::shared_ptr<memory::RegionTableView> regions_of_users_;
   const std::shared_ptr<capture::Capture> capture_ = capture::Capture::of_process();
   std::mutex relay_engine_mutex_;
   std::weak_ptr<RelayEngine> relay_engine_;

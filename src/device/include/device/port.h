@@ -56,10 +56,10 @@ class Port {
   // Opens the way to a peer: through shared memory to one that can be found and reached there, over
   // the network to all others. Errors: ENOENT when no peer is there (yet), or that was not found
   // out, EHOSTUNREACH when no link leads to that host, others of shm::Outbox::open(),
-  // udp::Station::connect() and udp::DatagramStation::connect(). With `insists` ENOENT is certain,
+  // udp::Station::connect() and udp::DatagramStation::connect(). With `persists` ENOENT is certain,
   // and requests wait for the peer until its host reports the port as closed; else for
   // PortOptions::connect_timeout.
-  Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer, bool insists = false);
+  Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer, bool persists = false);
   // Makes this port a member of a multicast group; leaves the group before the port goes. Errors:
   // EADDRINUSE when it is one, others of shm::join_group() and udp::DatagramStation::join().
   Result<std::unique_ptr<link::Membership>> join(const os::SocketAddress& group);
@@ -82,7 +82,7 @@ class Port {
   std::unique_ptr<link::Flow> recorded(std::unique_ptr<link::Flow> flow,
                                        const os::SocketAddress& peer);
   Status open_both(const link::Place& place, const PortOptions& options);
-  bool is_elsewhere(const os::SocketAddress& peer, bool insists);
+  bool is_elsewhere(const os::SocketAddress& peer, bool persists);
   bool groups_go_out() const;
 
   const std::shared_ptr<Device> device_;

@@ -11,7 +11,7 @@
 // A message is one cell. Its first word carries the lap of the ring, so a cell is published by one
 // store and a receiver that polls it takes one cache line, two for more than 40 bytes. A payload up
 // to kInlineBytes lies in the cell; a larger one up to the eager limit lies in the bulk ring beside
-// it; an even larger one stays in the sender's memory (an Exchange) until the receiver has a
+// it; an even larger one stays in the sender's memory (an Rendezvous) until the receiver has a
 // buffer, then both sides copy it.
 #pragma once
 
@@ -23,7 +23,7 @@
 #include "link/flow.h"
 #include "link/service.h"
 #include "memory/table_layout.h"
-#include "os/bell.h"
+#include "os/waker.h"
 
 namespace weft::shm {
 
@@ -55,7 +55,7 @@ struct MailboxHeader {
   std::atomic<std::uint32_t> counts_access;  // kCountsReads | kCountsWrites
   ServedAccess served;                       // initiators refuse all other accesses
   Probe probe;
-  os::BellName bell;
+  os::WakerName waker;
   char table[40];  // file name of the owner's region table
   // While the owner sleeps, the number of that sleep; else 0. A sender that finds it set rings the
   // bell and then clears it, if it is still the same.
@@ -81,24 +81,25 @@ enum class Attention : std::uint32_t {
   kGone = 2,    // nothing: the owner has closed the mailbox
 };
 
-enum class ErrandState : std::uint64_t {
+enum class AssistedState : std::uint64_t {
   kNone = 0,
   kDone = 2,
   kRefused = 3,  // nothing was done
 };
 
-inline constexpr std::uint32_t kErrandBytes = 2048 - 8;
-inline constexpr std::uint32_t kErrandBytesInCell = 32;
+inline constexpr std::uint32_t kAssistedBytes = 2048 - 8;
+inline constexpr std::uint32_t kAssistedBytesInCell = 32;
 
 // A small access to the owner's memory that the sender asks it to carry out, as long as the owner
 // polls anyway: one at a time per slot. What is asked for stands in the cell that asks.
-struct alignas(kCacheLine) Errand {
-  std::atomic<std::uint64_t> word;  // errand_word() of the cell that asked; written by the owner
-  std::byte bytes[kErrandBytes];  // what is read, or what is written if that is too long for a cell
+struct alignas(kCacheLine) AssistedAccess {
+  std::atomic<std::uint64_t> word;  // assisted_word() of the cell that asked; written by the owner
+  std::byte
+      bytes[kAssistedBytes];  // what is read, or what is written if that is too long for a cell
 };
 
-// What has become of the errand that the cell at `position` asks for.
-constexpr std::uint64_t errand_word(std::uint64_t position, ErrandState state) {
+// What has become of the assisted access that the cell at `position` asks for.
+constexpr std::uint64_t assisted_word(std::uint64_t position, AssistedState state) {
   return position << 2 | static_cast<std::uint64_t>(state);
 }
 
@@ -107,25 +108,25 @@ struct SlotHeader {
   std::atomic<SlotState> state;
   std::uint32_t address_length;
   unsigned char address[32];  // sockaddr of the sender
-  os::BellName bell;
+  os::WakerName waker;
   Probe probe;
   std::atomic<std::uint32_t> sender_asleep;
   std::uint32_t sender_raises_barriers;
   // Written by the owner: cells, and bytes of the bulk ring, that are free again.
   alignas(kCacheLine) std::atomic<std::uint64_t> cells_consumed;
   std::atomic<std::uint64_t> bulk_consumed;
-  // One more than the position of the last cell whose errand the owner is at, unless it was
-  // withdrawn, or was. Not beside what the sender watches: that line would go there and back once
-  // more.
-  std::atomic<std::uint64_t> errand_taken;
+  // One more than the position of the last cell whose assisted access the owner is at, unless it
+  // was withdrawn, or was. Not beside what the sender watches: that line would go there and back
+  // once more.
+  std::atomic<std::uint64_t> assisted_taken;
   alignas(kCacheLine) std::atomic<Attention> attention;
   // Written by both.
-  Errand errand;
+  AssistedAccess assisted;
 };
 
 // kMatched ends by one compare-and-swap, so both sides agree on the outcome: a receiver that was
 // stopped reports no success with bytes that it read after the sender got its buffers back.
-enum class ExchangeState : std::uint32_t {
+enum class RendezvousState : std::uint32_t {
   kIdle = 0,     // the sender may use it
   kOffered = 1,  // set by the sender
   kMatched = 2,  // set by the receiver: both copy
@@ -143,8 +144,8 @@ struct PiecePair {
 
 // A large message on its way from one process's memory into the other's. Everything that a message
 // of one piece needs lies in one cache line.
-struct alignas(kCacheLine) Exchange {
-  std::atomic<ExchangeState> state;
+struct alignas(kCacheLine) Rendezvous {
+  std::atomic<RendezvousState> state;
   std::atomic<std::int32_t> fault;    // errno of the first copy that failed, or 0
   std::atomic<std::uint32_t> copied;  // chunks
   std::uint16_t source_count;
@@ -160,8 +161,8 @@ enum class Kind : std::uint8_t {
   kInline = 0,
   kBulk = 1,
   kOffered = 2,
-  kErrand = 3,
-  kAtomicErrand = 4,
+  kAssisted = 3,
+  kAtomicAssisted = 4,
   kAccessed = 5,
   kWithdrawn = 6,
 };
@@ -205,29 +206,29 @@ struct OfferedPayload {
 
 // No message: an access of `length` bytes at the remote address `tag` of the region with key
 // `data`. The operation is kWriteEvent or kReadEvent.
-struct ErrandPayload {
+struct AssistedPayload {
   std::uint32_t length;
-  // Set by the sender when it does without; read by the owner after it has set errand_taken. The
+  // Set by the sender when it does without; read by the owner after it has set assisted_taken. The
   // sender runs a barrier in between, or else the owner fences.
   std::uint32_t withdrawn;
-  std::byte bytes[kErrandBytesInCell];  // what is written, if it fits
+  std::byte bytes[kAssistedBytesInCell];  // what is written, if it fits
 };
 
-inline constexpr std::uint32_t kAtomicErrandBytesInCell = 28;
-// The operand and what to compare with fit into an Errand, one behind the other.
-inline constexpr std::uint32_t kAtomicErrandBytes = 1016;
+inline constexpr std::uint32_t kAtomicAssistedBytesInCell = 28;
+// The operand and what to compare with fit into an AssistedAccess, one behind the other.
+inline constexpr std::uint32_t kAtomicAssistedBytes = 1016;
 
 // No message either: an atomic operation of `length` bytes at the remote address `tag` of the
 // region with key `data`. The operation is kWriteEvent.
-struct AtomicErrandPayload {
+struct AtomicAssistedPayload {
   std::uint32_t length;
-  std::uint32_t withdrawn;  // as in ErrandPayload
+  std::uint32_t withdrawn;  // as in AssistedPayload
   AtomicForm form;
   AtomicOp op;
   AtomicType type;
-  // The operand, then what to compare with, if all of that fits; else it is in the Errand, to whose
-  // first half the initial value goes.
-  std::byte bytes[kAtomicErrandBytesInCell];
+  // The operand, then what to compare with, if all of that fits; else it is in the AssistedAccess,
+  // to whose first half the initial value goes.
+  std::byte bytes[kAtomicAssistedBytesInCell];
 };
 
 // No message: tells that regions were accessed in a way that needs these rights.
@@ -246,20 +247,20 @@ struct alignas(2 * kCacheLine) Cell {
     std::byte bytes[kInlineBytes];
     BulkPayload bulk;
     OfferedPayload offered;
-    ErrandPayload errand;
-    AtomicErrandPayload atomic;
+    AssistedPayload assisted;
+    AtomicAssistedPayload atomic;
     AccessedPayload accessed;
   };
 };
 
-static_assert(sizeof(Cell) == 2 * kCacheLine && sizeof(Exchange) == 5 * kCacheLine);
-static_assert(offsetof(AtomicErrandPayload, withdrawn) == offsetof(ErrandPayload, withdrawn));
-static_assert(2 * kAtomicErrandBytes <= kErrandBytes);
+static_assert(sizeof(Cell) == 2 * kCacheLine && sizeof(Rendezvous) == 5 * kCacheLine);
+static_assert(offsetof(AtomicAssistedPayload, withdrawn) == offsetof(AssistedPayload, withdrawn));
+static_assert(2 * kAtomicAssistedBytes <= kAssistedBytes);
 static_assert(sizeof(MailboxHeader) <= 4096 && sizeof(SlotHeader) <= 4096);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
 inline constexpr std::uint64_t kExchangesAt = 4096;
-inline constexpr std::uint64_t kCellsAt = kExchangesAt + kExchanges * sizeof(Exchange);
+inline constexpr std::uint64_t kCellsAt = kExchangesAt + kExchanges * sizeof(Rendezvous);
 inline constexpr std::uint64_t kBulkAt = kCellsAt + kCells * sizeof(Cell);
 inline constexpr std::uint64_t kSlotBytes = kBulkAt + kBulkBytes;
 static_assert(kCellsAt % 4096 == 0 && kBulkAt % 4096 == 0 && kSlotBytes % 4096 == 0);
@@ -274,15 +275,17 @@ T read_once(const T& shared) {
 // Byte offset of slot `number` in the file.
 constexpr std::uint64_t slot_at(std::uint32_t number) { return 4096 + number * kSlotBytes; }
 
-// Byte offset, in a slot, of the bytes that an errand of `length` bytes writes or reads.
-constexpr std::uint64_t errand_bytes_at(std::uint64_t position, bool write, std::uint64_t length) {
-  if (write && length <= kErrandBytesInCell) {
-    return kCellsAt + position % kCells * sizeof(Cell) + offsetof(Cell, errand.bytes);
+// Byte offset, in a slot, of the bytes that an assisted access of `length` bytes writes or reads.
+constexpr std::uint64_t assisted_bytes_at(std::uint64_t position, bool write,
+                                          std::uint64_t length) {
+  if (write && length <= kAssistedBytesInCell) {
+    return kCellsAt + position % kCells * sizeof(Cell) + offsetof(Cell, assisted.bytes);
   }
-  return offsetof(SlotHeader, errand.bytes);
+  return offsetof(SlotHeader, assisted.bytes);
 }
 
-// Bytes that an atomic errand of `length` bytes brings: the operand, and what to compare with.
+// Bytes that an atomic assisted access of `length` bytes brings: the operand, and what to compare
+// with.
 constexpr std::size_t operand_bytes(const AtomicAction& action, std::size_t length) {
   return (action.has_operand() ? length : 0) + (action.compares() ? length : 0);
 }

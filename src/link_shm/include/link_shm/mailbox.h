@@ -12,9 +12,9 @@
 #include "link_shm/layout.h"
 #include "link_shm/paired_copy.h"
 #include "link_shm/peer_process.h"
-#include "memory/table_user.h"
-#include "os/bell.h"
+#include "memory/access_guard.h"
 #include "os/shared_file.h"
+#include "os/waker.h"
 
 namespace weft::shm {
 
@@ -25,8 +25,8 @@ struct MailboxOptions {
   DomainId domain;                  // in which peers' keys are looked up
   std::string table;                // name of the region table
   std::uint32_t counts_access = 0;  // kCountsReads | kCountsWrites: announce such accesses
-  // The region table once more, as its users see it; without it no errand is carried out.
-  std::shared_ptr<memory::ForeignTable> regions = nullptr;
+  // The region table once more, as its users see it; without it no assisted access is carried out.
+  std::shared_ptr<memory::RegionTableView> regions = nullptr;
   link::Service service = link::Service::kReliableDatagram;
   ServedAccess served = {};  // what peers may do to regions through this endpoint
 };
@@ -36,7 +36,7 @@ struct Source {
   std::uint32_t number = 0;
   os::Mapping memory;
   SlotHeader* header = nullptr;
-  Exchange* exchanges = nullptr;
+  Rendezvous* exchanges = nullptr;
   Cell* cells = nullptr;
   std::byte* bulk = nullptr;
   std::uint64_t next = 0;       // position of the cell to come
@@ -59,7 +59,7 @@ struct Source {
 class Mailbox final : public link::Inbox {
  public:
   // Makes the mailbox and lets peers find it. Errors: EADDRINUSE when a living endpoint has the
-  // address, ENOSPC, EMFILE, others of SharedFile and Bell.
+  // address, ENOSPC, EMFILE, others of SharedFile and Waker.
   static Result<std::unique_ptr<Mailbox>> create(const MailboxOptions& options);
   ~Mailbox() override;
 
@@ -70,19 +70,19 @@ class Mailbox final : public link::Inbox {
   void refuse(link::InboxSink& sink, std::uint32_t source) override;
   void check_sources(link::InboxSink& sink) override;
   bool reclaim_buffers() override;
-  int wake_fd() const override { return bell_.fd(); }
+  int wake_fd() const override { return waker_.fd(); }
   bool fall_asleep() override;
   void wake_up() override;
   void ring() override;
 
   // The bell that peers ring; outboxes of the same endpoint name it to their peers.
-  const os::Bell& bell() const { return bell_; }
+  const os::Waker& waker() const { return waker_; }
   // The processes that send to this mailbox (0 where unknown), to be watched while asleep.
   std::vector<pid_t> source_processes() const;
 
  private:
   // A message that both sides are copying. The lists are private: the sender cannot change them.
-  struct Pull {
+  struct RendezvousCopy {
     Source* source = nullptr;
     std::uint32_t exchange = 0;
     std::uint64_t length = 0;
@@ -94,7 +94,7 @@ class Mailbox final : public link::Inbox {
     LocalRange origin[link::kMaxPieces];  // in the sender
   };
 
-  Mailbox(MailboxOptions options, os::SharedFilePtr file, os::Mapping header, os::Bell bell);
+  Mailbox(MailboxOptions options, os::SharedFilePtr file, os::Mapping header, os::Waker waker);
   MailboxHeader& header() const { return *header_memory_.at<MailboxHeader>(0); }
   unsigned drain(Source& source, link::InboxSink& sink, unsigned budget);
   void drain_all(Source& source, link::InboxSink& sink);
@@ -102,14 +102,14 @@ class Mailbox final : public link::Inbox {
   bool take_note(Source& source, const Cell& cell, const CellWord& word, link::InboxSink& sink);
   bool hear_of_withdrawal(Source& source, const Cell& cell, link::InboxSink& sink);
   static bool hear_of_access(const Source& source, const Cell& cell, link::InboxSink& sink);
-  bool run_errand(Source& source, const Cell& cell, const CellWord& word, link::InboxSink& sink);
+  bool run_assisted(Source& source, const Cell& cell, const CellWord& word, link::InboxSink& sink);
   bool carry_out(const Source& source, const Cell& cell, bool write, link::InboxSink& sink);
   bool carry_out_atomic(const Source& source, const Cell& cell, link::InboxSink& sink);
   void tell(const Source& source, Access access, link::InboxSink& sink) const;
-  bool copy_errand(const Source& source, const LocalRange& here, bool write) const;
+  bool copy_assisted(const Source& source, const LocalRange& here, bool write) const;
   bool change(const Source& source, const AtomicAction& action, const LocalRange& here,
               const std::byte* operands);
-  memory::TableUser* own_table();
+  memory::AccessGuard* own_table();
   bool place_payload(Source& source, const Cell& cell, Kind kind, link::Arrival& arrival);
   bool place_bulk(Source& source, const Cell& cell, link::Arrival& arrival);
   bool exchange_exists(Source& source, std::uint32_t number);
@@ -127,28 +127,28 @@ class Mailbox final : public link::Inbox {
   void fail_pulls(const Source& source, link::InboxSink& sink);
   void finish_pulls(link::InboxSink& sink);
   void take_over();
-  static CopyJob job(const Pull& pull);
-  Pull take(std::size_t i);
+  static CopyJob job(const RendezvousCopy& pull);
+  RendezvousCopy take(std::size_t i);
   static bool read_from_sender(Source& source);
-  static void revoke(Pull& pull, int error);
-  static bool being_written(const Pull& pull);
+  static void revoke(RendezvousCopy& pull, int error);
+  static bool being_written(const RendezvousCopy& pull);
   // False when the sender has taken back what was in state `from`.
-  bool finish(Source& source, Exchange& exchange, ExchangeState from);
+  bool finish(Source& source, Rendezvous& exchange, RendezvousState from);
   Source* find(std::uint32_t number) const;
   bool anything_waiting() const;
-  void say_goodbye(Source& source);
+  void disconnect_source(Source& source);
 
   const MailboxOptions options_;
   const os::SharedFilePtr file_;
   const os::Mapping header_memory_;
-  os::Bell bell_;
+  os::Waker waker_;
   std::vector<std::unique_ptr<Source>> sources_;  // by slot number
   std::vector<Source*> polled_;
-  std::vector<Pull> pulls_;
+  std::vector<RendezvousCopy> pulls_;
   ChunkCopier copier_{Side::kReceiver};
-  bool draining_ = false;                         // finish_pulls() follows
-  unsigned look_ = 0;                             // at what senders copy
-  std::unique_ptr<memory::TableUser> own_table_;  // attached for the first errand
+  bool draining_ = false;                           // finish_pulls() follows
+  unsigned look_ = 0;                               // at what senders copy
+  std::unique_ptr<memory::AccessGuard> own_table_;  // attached for the first assisted access
   bool asleep_ = false;
   std::uint32_t sleeps_ = 0;  // numbers them; never 0 while asleep
 };

@@ -15,11 +15,11 @@
 #include "link_shm/layout.h"
 #include "link_shm/paired_copy.h"
 #include "link_shm/peer_process.h"
-#include "memory/table_user.h"
-#include "os/bell.h"
+#include "memory/access_guard.h"
 #include "os/clock.h"
 #include "os/shared_file.h"
 #include "os/udp_port.h"
+#include "os/waker.h"
 
 namespace weft::shm {
 
@@ -27,11 +27,11 @@ namespace weft::shm {
 struct Sender {
   std::string directory;      // of the shared files
   os::SocketAddress address;  // of the sending endpoint
-  const os::Bell* bell = nullptr;
+  const os::Waker* waker = nullptr;
   std::size_t eager_limit = 8192;  // larger messages are not copied twice; at most kMaxEager
   link::Service service = link::Service::kReliableDatagram;
   // The region table of this process, for an endpoint that accesses its own process.
-  std::shared_ptr<memory::ForeignTable> own_regions = nullptr;
+  std::shared_ptr<memory::RegionTableView> own_regions = nullptr;
 };
 
 // The Flow of the shared-memory link.
@@ -124,8 +124,8 @@ class Outbox final : public link::Flow {
   void tell(Access access);
   void announce(link::Operation operation, bool has_data, std::uint64_t data, std::size_t length);
 
-  // The same by asking the owner (outbox_errands.cc).
-  bool fits_an_errand(std::span<const RemoteRange> ranges, std::size_t most, bool counts);
+  // The same by asking the owner (outbox_assisteds.cc).
+  bool fits_assisted(std::span<const RemoteRange> ranges, std::size_t most, bool counts);
   enum class Answer : std::uint8_t {
     kDone,
     kNotDone,  // and the owner will not do it any more, or has ended
@@ -133,11 +133,11 @@ class Outbox final : public link::Flow {
   };
   Answer ask_owner(const link::AccessRequest& request);
   Answer ask_owner(const link::AtomicRequest& request);
-  void publish_errand(const link::AccessRequest& request);
-  void publish_errand(const link::AtomicRequest& request);
+  void publish_assisted(const link::AccessRequest& request);
+  void publish_assisted(const link::AtomicRequest& request);
   std::optional<Answer> answer_to(std::uint64_t position) const;
-  Answer await_errand(std::uint64_t position);
-  bool errand_unanswered();
+  Answer await_assisted(std::uint64_t position);
+  bool assisted_unanswered();
   bool take_back(std::uint64_t position);
   template <class Request>
   link::Outcome by_faster_method(AdaptiveChoice& ways, const Request& request,
@@ -146,7 +146,7 @@ class Outbox final : public link::Flow {
   void attract_attention();
   void mark_rung(std::uint32_t number);
   bool is_there() { return peer_.holds_lock(); }
-  Result<std::shared_ptr<memory::ForeignTable>> open_table() const;
+  Result<std::shared_ptr<memory::RegionTableView>> open_table() const;
   Status attach_to_table();
   bool progress_one(std::uint32_t number, link::FlowSink& sink);
   void help_copying(std::uint32_t number);
@@ -168,7 +168,7 @@ class Outbox final : public link::Flow {
   bool bulk_backed_ = false;
   os::Mapping memory_;
   SlotHeader* slot_ = nullptr;
-  Exchange* exchanges_ = nullptr;
+  Rendezvous* exchanges_ = nullptr;
   Cell* cells_ = nullptr;
   std::byte* bulk_ = nullptr;
   std::uint64_t next_ = 0;        // position of the cell to write
@@ -180,10 +180,11 @@ class Outbox final : public link::Flow {
   std::vector<std::uint32_t> free_;
   ChunkCopier copier_{Side::kSender};
   std::list<Queued> queue_;  // in order; while it is not empty nothing overtakes it
-  std::unique_ptr<memory::TableUser> table_;
-  std::optional<std::uint64_t> unanswered_;  // position of an errand whose outcome is unknown
-  AdaptiveChoice choice_;                    // of small accesses: directly, or by asking the owner
-  AdaptiveChoice atomic_choice_;             // the same for atomic operations
+  std::unique_ptr<memory::AccessGuard> table_;
+  std::optional<std::uint64_t>
+      unanswered_;                // position of an assisted access whose outcome is unknown
+  AdaptiveChoice choice_;         // of small accesses: directly, or by asking the owner
+  AdaptiveChoice atomic_choice_;  // the same for atomic operations
 };
 
 template <class Request>

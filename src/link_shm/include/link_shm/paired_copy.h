@@ -15,15 +15,15 @@ namespace weft::shm {
 enum class Side { kReceiver, kSender };
 
 // Writes this side's list of pieces, at most link::kMaxPieces, into an exchange.
-void describe(Exchange& exchange, Side side, std::span<const LocalRange> pieces);
+void describe(Rendezvous& exchange, Side side, std::span<const LocalRange> pieces);
 // Copies a side's list out of an exchange and returns its length, or nothing when that cannot be.
-std::optional<std::size_t> read_description(const Exchange& exchange, Side side,
+std::optional<std::size_t> read_description(const Rendezvous& exchange, Side side,
                                             LocalRange (&pieces)[link::kMaxPieces]);
 
 // One side's view of a matched exchange. The pieces are private copies: the peer cannot change them
 // under way. `length` is what is copied, not larger than either list of pieces.
 struct CopyJob {
-  Exchange* exchange = nullptr;
+  Rendezvous* exchange = nullptr;
   PeerProcess* peer = nullptr;
   std::uint64_t length = 0;
   std::span<const LocalRange> mine;    // in this process
@@ -31,7 +31,7 @@ struct CopyJob {
 };
 
 // Copies the chunks that one side claims; those of small messages together in one system call.
-// A chunk that cannot be copied is marked in Exchange::fault and counts as copied, so that the
+// A chunk that cannot be copied is marked in Rendezvous::fault and counts as copied, so that the
 // other side comes to an end. So are all chunks of a peer whose process has ended. If it ends while
 // it is read from, PeerProcess::reads_confirmed() tells. The jobs' exchanges, peers and buffers
 // must stay until flush().
@@ -47,7 +47,7 @@ class ChunkCopier {
 
  private:
   struct Chunk {
-    Exchange* exchange;
+    Rendezvous* exchange;
     std::size_t near_end;  // in near_, behind its pieces
     std::size_t far_end;
   };
@@ -72,23 +72,23 @@ class ChunkCopier {
 
 // Claims the receiver's share, before the sender may claim anything. Each side copying the same
 // part of a buffer that is used again and again keeps that part in the cache of its core.
-void claim_share(Exchange& exchange, std::uint64_t length);
+void claim_share(Rendezvous& exchange, std::uint64_t length);
 
 // True when both sides together have claimed every chunk of a message of `length` bytes.
-bool all_claimed(const Exchange& exchange, std::uint64_t length);
+bool all_claimed(const Rendezvous& exchange, std::uint64_t length);
 
 // True while a chunk that was claimed is not copied yet.
-bool being_copied(const Exchange& exchange);
+bool being_copied(const Rendezvous& exchange);
 
 // The errno that says how the copying of an exchange ended: 0, or the first fault, where an end of
 // the peer's process is ECONNRESET and what is no errno is EIO.
-int ending(const Exchange& exchange);
+int ending(const Rendezvous& exchange);
 
 // True when every chunk of a message of `length` bytes is copied.
-bool all_copied(const Exchange& exchange, std::uint64_t length);
+bool all_copied(const Rendezvous& exchange, std::uint64_t length);
 
 // Claims all chunks that are unclaimed for the receiver, without copying them: the sender begins no
 // further one. It still copies those that it had claimed.
-void abandon_chunks(Exchange& exchange, std::uint64_t length);
+void abandon_chunks(Rendezvous& exchange, std::uint64_t length);
 
 }  // namespace weft::shm

@@ -23,27 +23,28 @@ namespace weft::udp {
 inline constexpr std::size_t kMessageHeader = 32;
 
 enum class Kind : std::uint8_t {
-  kWhole = 1,   // all bytes of a message follow
-  kOffer = 2,   // they wait until the peer wants them, see kTake
+  kEager = 1,   // all bytes of a message follow
+  kRts = 2,     // they wait until the peer wants them, see kCts
   kTaken = 3,   // answer: the message of that exchange was received, or discarded
   kAtomic = 4,  // an atomic operation: ranges and operands follow
   kResult = 5,  // answer: how it ended (tag: errno, length: refusal), and what was there
   kAlias = 6,   // from now on the key alias_key(exchange) stands for the key in `tag`
   // What the write with an immediate value that follows announces: its data, and the length.
-  kNotice = 7,
+  kWriteImmInfo = 7,
   // An access to several ranges (tag: how many) follows, or a long one, which goes in parts; data:
-  // 1 when it writes. The ranges follow the header. If one is refused all are, until kChecked.
-  kCheck = 8,
-  kChecked = 9,
-  kBundle = 10,  // small messages, each a header of kind kWhole and its bytes, follow one another
+  // 1 when it writes. The ranges follow the header. If one is refused all are, until kRangeEnd.
+  kRangeBegin = 8,
+  kRangeEnd = 9,
+  kCoalesced =
+      10,  // small messages, each a header of kind kEager and its bytes, follow one another
   // Answer to an offer: its first `length` bytes shall be written to a receive, by the key
   // receive_key(tag), at addresses from 0 on and in their order.
-  kTake = 11,
+  kCts = 11,
   kWithdrawn = 12,  // the message of that exchange, which was offered, is not to be had any more
 };
 
 struct MessageHeader {
-  Kind kind = Kind::kWhole;
+  Kind kind = Kind::kEager;
   link::Operation operation = link::Operation::kMessage;
   bool has_data = false;
   bool wants_ack = false;
@@ -55,7 +56,7 @@ struct MessageHeader {
 };
 
 // The numbers of exchanges are easy to guess, and every REP tells the number of a station. An
-// answer (kTaken, kResult, kTake) therefore also names the flow that carried what it answers, by
+// answer (kTaken, kResult, kCts) therefore also names the flow that carried what it answers, by
 // the tokens that the ends of that flow drew at random in REQ and REP: a third party that does not
 // see packets of the flow knows neither. An address proves less: that of a packet can be forged,
 // and a peer at a wildcard address may answer from another one than it was sent to.
@@ -75,8 +76,8 @@ inline constexpr std::size_t kRange = 24;
 std::size_t write_ranges(std::span<const RemoteRange> ranges, std::byte* out);
 RemoteRange read_range(const std::byte* bytes);
 
-// Whether an access is announced by kCheck: it has several ranges, or is so long that it may go in
-// parts; a read does on a path with small packets.
+// Whether an access is announced by kRangeBegin: it has several ranges, or is so long that it may
+// go in parts; a read does on a path with small packets.
 bool is_announced(bool write, std::span<const RemoteRange> ranges);
 // The header before the ranges of an access that is announced.
 MessageHeader announcement_of(bool write, std::span<const RemoteRange> ranges);

@@ -12,7 +12,7 @@
 #include "link/flow.h"
 #include "link/inbox.h"
 #include "link/service.h"
-#include "memory/table_user.h"
+#include "memory/access_guard.h"
 #include "os/udp_socket.h"
 #include "wire/tap.h"
 
@@ -33,11 +33,11 @@ inline constexpr BudgetRules kMessageMemory{std::size_t{128} << 20, 32, std::siz
 
 // What a station is made of.
 struct StationOptions {
-  os::SocketAddress name;                         // of the endpoint, as peers know it
-  DomainId domain;                                // in which peers' keys are looked up
-  std::shared_ptr<memory::ForeignTable> regions;  // of this process
-  ServedAccess served;                            // what peers may do to them through the station
-  bool counts_reads = false;                      // peers' accesses are announced
+  os::SocketAddress name;                            // of the endpoint, as peers know it
+  DomainId domain;                                   // in which peers' keys are looked up
+  std::shared_ptr<memory::RegionTableView> regions;  // of this process
+  ServedAccess served;        // what peers may do to them through the station
+  bool counts_reads = false;  // peers' accesses are announced
   bool counts_writes = false;
   std::size_t eager_limit = kEagerLimit;  // larger messages are offered, see message.h
   link::Service service = link::Service::kReliableDatagram;
@@ -80,8 +80,8 @@ struct Taken {
   std::uint64_t greetings = 0;  // of the manager of connections
   std::uint64_t requests = 0;
   std::uint64_t answers = 0;
-  std::uint64_t notices = 0;  // that packets of this endpoint met a queue
-  std::uint64_t marked = 0;   // requests and answers that met one
+  std::uint64_t cnps = 0;    // that packets of this endpoint met a queue
+  std::uint64_t marked = 0;  // requests and answers that met one
   // Of requests and answers, those that came to nothing, and why.
   std::uint64_t repeated = 0;   // were carried out before
   std::uint64_t early = 0;      // came while too much was missing, or after a refused one
@@ -105,11 +105,11 @@ class Station : public link::Inbox {
                                                  const StationOptions& options);
 
   // The way to the endpoint at `peer`. What is asked for before it has answered stays pending, and
-  // ends with EHOSTUNREACH when it does not answer in time. With `insists` the time is not limited,
-  // but when the peer's host says that nobody is there, it has died. Errors: EHOSTUNREACH,
+  // ends with EHOSTUNREACH when it does not answer in time. With `persists` the time is not
+  // limited, but when the peer's host says that nobody is there, it has died. Errors: EHOSTUNREACH,
   // ENETUNREACH and others of udp_path_to(), EUSERS.
   virtual Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer,
-                                                      bool insists) = 0;
+                                                      bool persists) = 0;
   virtual const Drops& drops() const = 0;
   virtual Taken taken() const = 0;
   // Packets that left.

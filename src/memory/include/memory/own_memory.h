@@ -15,24 +15,25 @@
 
 #include "base/atomic_op.h"
 #include "base/types.h"
-#include "memory/table_user.h"
+#include "memory/access_guard.h"
 #include "os/process_memory.h"
 
 namespace weft::memory {
 
 // How an access ended.
 struct Accessed {
-  Refusal refusal = Refusal::kNone;  // which rule forbids it
+  AccessError refusal = AccessError::kNone;  // which rule forbids it
   int error = 0;  // without a refusal: EFAULT when the memory has gone, EBUSY when others hold it
 
-  bool ok() const { return refusal == Refusal::kNone && error == 0; }
+  bool ok() const { return refusal == AccessError::kNone && error == 0; }
 };
 
 // The regions of one domain, through one endpoint. Used by one thread at a time.
 class OwnMemory {
  public:
   // `table` is that of this process.
-  OwnMemory(std::shared_ptr<ForeignTable> table, DomainId domain, const ServedAccess& served = {})
+  OwnMemory(std::shared_ptr<RegionTableView> table, DomainId domain,
+            const ServedAccess& served = {})
       : table_(std::move(table)), domain_(domain), served_(served) {}
 
   // Would such a read or write be allowed, or, with `atomic`, such an atomic operation? Nothing is
@@ -56,7 +57,7 @@ class OwnMemory {
   Accessed change(const AtomicAction& action, const RemoteRange& range, const std::byte* operands,
                   std::byte* fetched, Patience patience);
 
-  // The regions of the last access that was done whose owner is to be told of it (TableUser).
+  // The regions of the last access that was done whose owner is to be told of it (AccessGuard).
   std::span<const RegionKey> to_tell() const;
 
  private:
@@ -70,13 +71,13 @@ class OwnMemory {
   int copy(os::CopyDirection direction, void* mine, const LocalRange& here, std::uint64_t ahead);
   bool is_there(os::CopyDirection direction, const LocalRange& here, std::uint64_t ahead);
   // The range in this process, held until let_go().
-  Accessed hold(Access served, Access need, const RemoteRange& range, LocalRange& here);
+  Accessed check_and_pin(Access served, Access need, const RemoteRange& range, LocalRange& here);
   bool attach();
 
-  const std::shared_ptr<ForeignTable> table_;
+  const std::shared_ptr<RegionTableView> table_;
   const DomainId domain_;
   const ServedAccess served_;
-  std::unique_ptr<TableUser> user_;  // attached for the first access
+  std::unique_ptr<AccessGuard> user_;  // attached for the first access
   There there_;
   std::uint64_t at_once_ = 0;  // bytes ahead that the kernel is asked about
 };

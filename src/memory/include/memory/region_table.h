@@ -10,8 +10,8 @@
 
 #include "base/result.h"
 #include "base/types.h"
+#include "memory/access_guard.h"
 #include "memory/table_layout.h"
-#include "memory/table_user.h"
 #include "os/shared_file.h"
 
 namespace weft::memory {
@@ -47,7 +47,7 @@ class RegionTable {
   // The table for this process's own use: accesses that it carries out in its memory for peers, or
   // for itself. It tells regions by a private copy, because peers can write into the file. Errors:
   // those of SharedFile::map().
-  Result<std::shared_ptr<ForeignTable>> for_owner() const;
+  Result<std::shared_ptr<RegionTableView>> for_owner() const;
 
   // Registers. Errors: ENOKEY when the key is taken in that domain, ENOSPC when kMaxRegions are
   // registered or shared memory is exhausted, EINVAL when base + length wraps around 2^64, EPERM in

@@ -14,16 +14,16 @@ namespace weft::messaging {
 inline constexpr std::size_t kMaxControlBytes = 1024;
 
 // Hears what concerns the connection of one endpoint. Called with the endpoint's lock held, so that
-// it may use Endpoint::face() and its neighbours, and must not use anything else of it.
+// it may use Endpoint::open_path() and its neighbours, and must not use anything else of it.
 class ConnectionSink {
  public:
   virtual ~ConnectionSink() = default;
   // A control message of `source`. Neither the source nor the message has been checked.
   virtual void heard(std::uint32_t source, std::span<const std::byte> message) = 0;
-  // The other end of the way that face() opened has gone, or the peer left without a control
+  // The other end of the way that open_path() opened has gone, or the peer left without a control
   // message. `died`: its process ended, as far as can be told.
   virtual void lost(bool died) = 0;
-  // The peer that admit() took can be sent to from now on, if that was not so at once.
+  // The peer that accept_source() took can be sent to from now on, if that was not so at once.
   virtual void reached() = 0;
   // The poll after Endpoint::part_later() has begun.
   virtual void parting_is_due() = 0;

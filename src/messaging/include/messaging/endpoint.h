@@ -87,9 +87,9 @@ struct Group {
 // and for a device::Stranger, which have come through the gate.
 //
 // With EndpointSetup::connection it is a connected endpoint (FI_EP_MSG): it has one peer, number 0,
-// which face() and admit() determine. Until then sends answer ENOTCONN and receives wait; after
-// part() both answer ESHUTDOWN, sends as soon as the way to the peer is broken, but receives still
-// take messages that came before. Of anybody else nothing is let in.
+// which open_path() and accept_source() determine. Until then sends answer ENOTCONN and receives
+// wait; after disconnect() both answer ESHUTDOWN, sends as soon as the way to the peer is broken,
+// but receives still take messages that came before. Of anybody else nothing is let in.
 //
 // With EndpointSetup::receives it takes from a queue that others take from, too; receives are
 // posted there, and each is reported by the endpoint whose message it got.
@@ -150,18 +150,19 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
     return action();
   }
   // Opens the way to `peer`, instead of one that was opened before. An errno, or 0.
-  int face(const os::SocketAddress& peer);
+  int open_path(const os::SocketAddress& peer);
   // Sends a control message over that way, in order with everything else. An errno, or 0.
-  int tell(std::span<const std::byte> message);
-  // Makes `source`, and the end of the way that face() opened, the peer: data flow from now on.
-  void admit(std::uint32_t source);
+  int send_control(std::span<const std::byte> message);
+  // Makes `source`, and the end of the way that open_path() opened, the peer: data flow from now
+  // on.
+  void accept_source(std::uint32_t source);
   // False while the peer cannot be sent to yet: the sink hears when it can.
   bool peer_reached();
   // Listens to that source no more.
-  void turn_away(std::uint32_t source);
+  void reject_source(std::uint32_t source);
   // Ends the connection: what is pending, and receives that wait unless they are shared, are
   // reported with `error`.
-  void part(int error);
+  void disconnect(int error);
   // Has the next poll call ConnectionSink::parting_is_due(). By then the messages that have come to
   // other endpoints stand in the completion queue, before the receives that end with this
   // connection.
@@ -262,21 +263,21 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   void withdrawn(const link::Offer& offer) override;
   // These two: false when the sender has withdrawn the message. Then miss() says what becomes of a
   // receive that was posted.
-  bool take(Receive& receive, Unexpected& message);
-  void discard(Unexpected& message);
+  bool take(Receive& receive, QueuedUnexpected& message);
+  void discard(QueuedUnexpected& message);
   void leave_under_way(Receive& receive);
   Status join_queue();
   bool try_to_close();
   void leave_queue();
   // Inlined where they are called: what they hand on stays in registers.
   [[gnu::always_inline]] bool deliver(Receive& receive, const link::Arrival& arrival,
-                                      const Taken& taken);
+                                      const MatchInfo& taken);
   void miss(Receive& receive, bool tagged);
-  [[gnu::always_inline]] void finish(Receive& receive, const Taken& taken, int error);
+  [[gnu::always_inline]] void finish(Receive& receive, const MatchInfo& taken, int error);
   void fail_receive(Receive& receive, bool tagged, int error);
   void settle_deaths();
   void fail_waiting(PeerIndex source, int error);
-  void report_peek(const ReceiveCall& call, const Unexpected* message, int error);
+  void report_peek(const ReceiveCall& call, const QueuedUnexpected* message, int error);
   // Counts in the counter of an operation's own, if it has one.
   void count(device::Counter* counter, Event event, bool success) {
     if (counter == nullptr) counter = setup_.bindings.counter(event);
@@ -300,23 +301,23 @@ class Endpoint final : public device::Engine, link::InboxSink, link::FlowSink {
   std::uint64_t addresses_version_ = 0;
   std::vector<link::Flow*> busy_;  // with sends pending
   Pool<Pending> pending_;
-  Pending* next_pending_ = nullptr;                      // for the next call that stays pending
-  std::vector<std::shared_ptr<Correspondent>> sources_;  // by the inbox's number
-  std::vector<PeerIndex> died_;                          // peers whose end has not been acted upon
-  std::size_t takes_under_way_ = 0;                      // how many the next one has
-  Receives under_way_;                                   // matched, by messages that take a while
-  std::vector<std::unique_ptr<Group>> groups_;  // in the order of their numbers; null: free
+  Pending* next_pending_ = nullptr;                     // for the next call that stays pending
+  std::vector<std::shared_ptr<RemoteSender>> sources_;  // by the inbox's number
+  std::vector<PeerIndex> died_;                         // peers whose end has not been acted upon
+  std::size_t takes_under_way_ = 0;                     // how many the next one has
+  Receives under_way_;                                  // matched, by messages that take a while
+  std::vector<std::unique_ptr<Group>> groups_;          // in the order of their numbers; null: free
   Drops drops_;
   os::EventSet wake_set_;
   std::unordered_map<int, os::Fd> watched_;  // processes whose end wakes this endpoint
   // Of a connected endpoint.
-  std::unique_ptr<link::Flow> facing_;          // to a peer that is not admitted yet
-  std::shared_ptr<Correspondent> peer_source_;  // the admitted source
-  bool awaits_peer_ = false;                    // that has been admitted and is not reached yet
-  int ended_ = 0;                               // what posts answer since part(), or 0
-  int parting_error_ = ECONNRESET;              // what sends that part() ends are reported with
-  bool closing_ = false;                        // takes nothing in
-  bool parting_is_due_ = false;                 // in the next poll
+  std::unique_ptr<link::Flow> facing_;         // to a peer that is not admitted yet
+  std::shared_ptr<RemoteSender> peer_source_;  // the admitted source
+  bool awaits_peer_ = false;                   // that has been admitted and is not reached yet
+  int ended_ = 0;                              // what posts answer since disconnect(), or 0
+  int parting_error_ = ECONNRESET;  // what sends that disconnect() ends are reported with
+  bool closing_ = false;            // takes nothing in
+  bool parting_is_due_ = false;     // in the next poll
   int sleepers_ = 0;
   std::atomic<unsigned> polls_{0};
   os::Time next_check_{};

@@ -22,7 +22,7 @@ using Hook =
     boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>>;
 
 // What a receive was given, or what it waited for in vain.
-struct Taken {
+struct MatchInfo {
   std::uint64_t flags = 0;
   std::uint64_t data = 0;
   std::uint64_t tag = 0;
@@ -42,7 +42,7 @@ struct Receive : Hook {
   std::size_t capacity = 0;
   std::uint32_t count = 0;
   LocalRange pieces[link::kMaxPieces];
-  Taken taken;          // filled when a message has been matched that takes a while
+  MatchInfo taken;      // filled when a message has been matched that takes a while
   int fault = 0;        // the same: an errno, when its bytes cannot be placed
   bool claims = false;  // takes the message that a peek claimed, and no other
   // A multi-receive takes messages until less than `least` bytes are left. Each gets a part, which
@@ -59,7 +59,7 @@ using Receives = boost::intrusive::list<Receive, boost::intrusive::constant_time
 class Endpoint;
 
 // A sender as an endpoint knows it. Outlives the link's source while messages of it are kept.
-struct Correspondent {
+struct RemoteSender {
   os::SocketAddress address;
   Endpoint* receiver = nullptr;              // the endpoint that it sends to
   const AddressVector* addresses = nullptr;  // that number the senders for that one
@@ -69,14 +69,14 @@ struct Correspondent {
 };
 
 // A message that came before its receive.
-struct Kept {
+struct Unexpected {
   link::Arrival arrival;  // its payload points to `bytes`
-  std::shared_ptr<Correspondent> from;
+  std::shared_ptr<RemoteSender> from;
   std::unique_ptr<std::byte[]> bytes;  // none for an offered or empty message
 };
 
 // A kept message in its queue.
-struct Unexpected : Hook, Kept {
+struct QueuedUnexpected : Hook, Unexpected {
   std::size_t cost = 0;
   bool claimed = false;
   void* claimed_by = nullptr;  // context of the peek that claimed it (FI_CLAIM)
@@ -95,7 +95,7 @@ struct Wanted {
 };
 
 // The number of a sender, or kNoPeer when the address vector does not have it.
-inline PeerIndex number_of(Correspondent& sender) {
+inline PeerIndex number_of(RemoteSender& sender) {
   const std::uint64_t version = sender.addresses->version();
   if (sender.index_version != version) [[unlikely]] {
     sender.index = sender.addresses->lookup(sender.address);
@@ -138,17 +138,17 @@ class Matcher {
   Receive* take_directed(PeerIndex source);
 
   // Keeps a message, with a copy of its payload.
-  void keep(const link::Arrival& arrival, std::shared_ptr<Correspondent> from);
+  void keep(const link::Arrival& arrival, std::shared_ptr<RemoteSender> from);
   // The first kept message for `wanted` that is not claimed, or nullptr; it stays.
-  Unexpected* find(const Wanted& wanted);
+  QueuedUnexpected* find(const Wanted& wanted);
   // The message claimed with that context, or nullptr; it stays.
-  Unexpected* find_claimed(void* context);
+  QueuedUnexpected* find_claimed(void* context);
   // Takes a kept message out.
-  Kept take(Unexpected& message);
+  Unexpected take(QueuedUnexpected& message);
   // Forgets what needs a sender that is gone: its offers, and acknowledgements to it.
-  void forget(const Correspondent& gone);
+  void forget(const RemoteSender& gone);
   // Forgets an offer that its sender has withdrawn. One that was claimed stays for its claimer.
-  void forget(const Correspondent& sender, std::uint32_t exchange);
+  void forget(const RemoteSender& sender, std::uint32_t exchange);
   // Drops every message to an endpoint that ends.
   void drop_all_to(const Endpoint& receiver);
   // True when no message is kept.
@@ -165,8 +165,8 @@ class Matcher {
 
   Receives posted_;          // by their order
   std::size_t waiting_ = 0;  // in it
-  boost::intrusive::list<Unexpected> kept_;
-  Pool<Unexpected> unexpected_;
+  boost::intrusive::list<QueuedUnexpected> kept_;
+  Pool<QueuedUnexpected> unexpected_;
   std::size_t bytes_kept_ = 0;
 };
 

@@ -35,12 +35,12 @@ class ReceiveQueue {
   friend class Endpoint;
 
   Matcher& matcher(bool tagged) { return tagged ? tagged_ : untagged_; }
-  Matcher& matcher_of(const Unexpected& message) {
+  Matcher& matcher_of(const QueuedUnexpected& message) {
     return matcher(message.arrival.operation == link::Operation::kTagged);
   }
   std::size_t bytes_kept() const { return tagged_.bytes_kept() + untagged_.bytes_kept(); }
-  void forget(const Correspondent& gone);
-  void forget(const Correspondent& sender, std::uint32_t exchange);
+  void forget(const RemoteSender& gone);
+  void forget(const RemoteSender& sender, std::uint32_t exchange);
 
   Receive& new_receive(const ReceiveCall& call);
   void give(Receive& receive) {

@@ -5,21 +5,21 @@
 #include <atomic>
 #include <mutex>
 
-#include "os/gate.h"
+#include "os/biased_lock.h"
 #include "os/spin.h"
 
 namespace weft {
 
 // Which threads the locks of a domain's objects keep out (fi_domain(3), "threading"): all others;
-// or, where the program lets one thread in at a time, those that come through the gate of the
-// domain.
+// or, where the program lets one thread in at a time, those that come through the biased lock of
+// the domain.
 struct Locking {
   // True: every other thread. False: none, of an object that one thread at a time uses.
   Locking(bool all_threads) : needed(all_threads) {}
-  explicit Locking(Gate& foreign) : gate(&foreign) {}
+  explicit Locking(BiasedLock& foreign) : biased_lock(&foreign) {}
 
   bool needed = false;
-  Gate* gate = nullptr;
+  BiasedLock* biased_lock = nullptr;
 };
 
 // A lock for sections of well under a microsecond that hardly ever meet. Satisfies Lockable. Costs
@@ -55,20 +55,21 @@ class SpinLock {
   const bool needed_;
 };
 
-// The stay of an owner behind the gate of a domain, if there is one. Visits of one thread end in
-// the reverse order of their beginnings. One lasts for several objects of the domain.
-class Visit {
+// The stay of an owner behind the biased lock of a domain, if there is one. Visits of one thread
+// end in the reverse order of their beginnings. One lasts for several objects of the domain.
+class ExclusiveEntry {
  public:
   // Waits while a foreign thread is inside.
-  explicit Visit(Gate* gate) : gate_(gate), depth_(gate != nullptr ? gate->enter() : 0) {}
-  ~Visit() {
-    if (gate_ != nullptr) gate_->leave(depth_);
+  explicit ExclusiveEntry(BiasedLock* biased_lock)
+      : biased_lock_(biased_lock), depth_(biased_lock != nullptr ? biased_lock->enter() : 0) {}
+  ~ExclusiveEntry() {
+    if (biased_lock_ != nullptr) biased_lock_->leave(depth_);
   }
-  Visit(const Visit&) = delete;
-  Visit& operator=(const Visit&) = delete;
+  ExclusiveEntry(const ExclusiveEntry&) = delete;
+  ExclusiveEntry& operator=(const ExclusiveEntry&) = delete;
 
  private:
-  Gate* const gate_;
+  BiasedLock* const biased_lock_;
   const unsigned depth_;
 };
 
@@ -76,24 +77,24 @@ class Visit {
 class OptionalLock {
  public:
   explicit OptionalLock(const Locking& locking = true)
-      : gate_(locking.gate), own_(locking.needed) {}
+      : biased_lock_(locking.biased_lock), own_(locking.needed) {}
 
   // What a caller takes that is inside the domain already: on a visit, or holding another lock.
   SpinLock& inner() { return own_; }
-  Gate* gate() const { return gate_; }
+  BiasedLock* biased_lock() const { return biased_lock_; }
 
  private:
-  Gate* const gate_;
+  BiasedLock* const biased_lock_;
   SpinLock own_;
 };
 
 // Visits the domain and holds the lock of an object of it. Blocks until the thread may enter.
 class Section {
  public:
-  explicit Section(OptionalLock& lock) : visit_(lock.gate()), guard_(lock.inner()) {}
+  explicit Section(OptionalLock& lock) : visit_(lock.biased_lock()), guard_(lock.inner()) {}
 
  private:
-  const Visit visit_;
+  const ExclusiveEntry visit_;
   const std::lock_guard<SpinLock> guard_;
 };
 
@@ -101,23 +102,23 @@ class Section {
 // calls, which any thread may make under every threading model. Guards nest.
 class ForeignGuard {
  public:
-  explicit ForeignGuard(Gate* gate) : gate_(gate) {
-    if (gate_ != nullptr) gate_->enter_foreign();
+  explicit ForeignGuard(BiasedLock* biased_lock) : biased_lock_(biased_lock) {
+    if (biased_lock_ != nullptr) biased_lock_->enter_foreign();
   }
   ~ForeignGuard() {
-    if (gate_ != nullptr) gate_->leave_foreign();
+    if (biased_lock_ != nullptr) biased_lock_->leave_foreign();
   }
   ForeignGuard(const ForeignGuard&) = delete;
   ForeignGuard& operator=(const ForeignGuard&) = delete;
 
  private:
-  Gate* const gate_;
+  BiasedLock* const biased_lock_;
 };
 
 // As std::lock_guard, for control calls. The thread must not be inside the domain as an owner.
 class ControlGuard {
  public:
-  explicit ControlGuard(OptionalLock& lock) : foreign_(lock.gate()), guard_(lock.inner()) {}
+  explicit ControlGuard(OptionalLock& lock) : foreign_(lock.biased_lock()), guard_(lock.inner()) {}
 
  private:
   const ForeignGuard foreign_;

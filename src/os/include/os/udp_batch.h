@@ -65,8 +65,8 @@ class UdpBatch {
   std::size_t bytes() const;
 
   // Calls visit(const Datagram&) for every datagram in the order of their arrival.
-  template <class Visit>
-  void for_each(Visit&& visit) const;
+  template <class ExclusiveEntry>
+  void for_each(ExclusiveEntry&& entry) const;
 
   // True when the last receive() met an error that had come back from the network: call
   // UdpSocket::next_error() until it has no more.
@@ -102,11 +102,11 @@ class UdpBatch {
   bool errors_waiting_ = false;
 };
 
-template <class Visit>
-void UdpBatch::for_each(Visit&& visit) const {
+template <class ExclusiveEntry>
+void UdpBatch::for_each(ExclusiveEntry&& entry) const {
   for (const Arrival& arrival : arrivals()) {
     const std::size_t datagrams = arrival.datagrams();
-    for (std::size_t i = 0; i < datagrams; ++i) visit(arrival.datagram(i));
+    for (std::size_t i = 0; i < datagrams; ++i) entry(arrival.datagram(i));
   }
 }
 

@@ -52,7 +52,7 @@ class Fragmenter {
   std::size_t next(std::span<std::byte> out);
   bool has_more() const { return index_ < count_; }
   // Gives back memory.
-  void rest() { std::vector<std::byte>().swap(packet_); }
+  void trim() { std::vector<std::byte>().swap(packet_); }
 
  private:
   wire::Packet header_;
@@ -75,7 +75,7 @@ class Reassembler {
 
   // `share`, if not null, is charged for the memory that this takes, and outlives it.
   explicit Reassembler(Budget::Share* share = nullptr) : share_(share) {}
-  ~Reassembler() { rest(); }
+  ~Reassembler() { trim(); }
   Reassembler(const Reassembler&) = delete;
   Reassembler& operator=(const Reassembler&) = delete;
 
@@ -84,7 +84,7 @@ class Reassembler {
   // and where there is no room for it; nothing for what is no fragment.
   std::optional<std::span<const std::byte>> take(std::span<const std::byte> payload);
   // Gives back memory, and what is not whole.
-  void rest();
+  void trim();
 
  private:
   struct Packet {

@@ -58,15 +58,15 @@ class Requester {
   // the retransmission timeout is reset.
   void heard() {
     heard_since_ = true;
-    if (!suspects() && doubts()) patience_ = window_.patience();
+    if (!pmtu_black_hole() && pmtu_probing()) rto_ = window_.rto();
   }
   // Large packets seem not to get there: the oldest, of more than kSurePathMtu bytes or with such
   // an answer, was sent kVain times, each time after the peer had been heard of, and is still
   // lacking.
-  bool suspects() const { return in_vain_ >= kVain; }
+  bool pmtu_black_hole() const { return large_retries_ >= kBlackHoleRetries; }
   // The same may be so, or the peer is silent: it should be asked after each tick() whether it
   // lives.
-  bool doubts() const { return silences_ > 1 && oldest_bytes() > kSurePathMtu; }
+  bool pmtu_probing() const { return timeouts_ > 1 && oldest_bytes() > kSurePathMtu; }
   // A packet of this flow met a queue: a congestion notification came.
   void marked(Time now) { window_.marked(now); }
 
@@ -92,7 +92,7 @@ class Requester {
   void fail(Status status);
 
   // Gives memory back that the work had which has ended.
-  void rest() {
+  void trim() {
     if (messages_.empty()) Messages().swap(messages_);
   }
 
@@ -110,7 +110,7 @@ class Requester {
   struct Counts {
     std::uint64_t packets = 0;
     std::uint64_t again = 0;     // of those, sent before
-    std::uint64_t silences = 0;  // times that the peer did not answer in time
+    std::uint64_t timeouts = 0;  // times that the peer did not answer in time
     std::uint64_t ignored = 0;   // answers to nothing that was asked
   };
   const Counts& counts() const { return counts_; }
@@ -225,12 +225,12 @@ class Requester {
   Time timed_at_{};
   Time heard_{};  // the last progress, or when waiting for some began
   Time try_again_ = Time::max();
-  Duration patience_;      // doubles while nothing is heard
-  unsigned silences_ = 0;  // in a row
+  Duration rto_;           // doubles while nothing is heard
+  unsigned timeouts_ = 0;  // in a row
   // How often the oldest was sent again, each time after the peer had been heard of; since when,
   // and whether it was heard of since.
-  static constexpr unsigned kVain = 8;
-  unsigned in_vain_ = 0;
+  static constexpr unsigned kBlackHoleRetries = 8;
+  unsigned large_retries_ = 0;
   Time tried_at_{};
   bool heard_since_ = false;
   bool waiting_ = false;  // until not_before_: the receiver was not ready

@@ -102,16 +102,16 @@ class Responder {
 
   bool datagrams() const { return settings_.kind == wire::Transport::kReliableDatagram; }
   void carry_out(const wire::Packet& request, Time now);
-  Verdict execute(const wire::Packet& request, const wire::Layout& layout);
-  Verdict judge_shared_receive(const wire::Packet& request, const wire::Layout& layout);
-  Verdict take_send(const wire::Packet& request, const wire::Layout& layout);
-  Verdict take_write(const wire::Packet& request, const wire::Layout& layout);
-  Verdict take_read(const wire::Packet& request);
-  Verdict take_atomic(const wire::Packet& request);
+  RequestVerdict execute(const wire::Packet& request, const wire::Layout& layout);
+  RequestVerdict judge_shared_receive(const wire::Packet& request, const wire::Layout& layout);
+  RequestVerdict take_send(const wire::Packet& request, const wire::Layout& layout);
+  RequestVerdict take_write(const wire::Packet& request, const wire::Layout& layout);
+  RequestVerdict take_read(const wire::Packet& request);
+  RequestVerdict take_atomic(const wire::Packet& request);
   bool in_sequence(const wire::Packet& request, const wire::Layout& layout) const;
   bool right_size(const wire::Packet& request, const wire::Layout& layout) const;
   bool may_ask() const;
-  void refuse(const Verdict& verdict);
+  void refuse(const RequestVerdict& verdict);
   void advance(std::uint32_t count, bool ends_message);
 
   void take_early(const wire::Packet& request, Time now);

@@ -11,7 +11,7 @@
 namespace weft::transport {
 
 // May a request be carried out?
-struct Verdict {
+struct RequestVerdict {
   enum class Kind : std::uint8_t {
     kYes,
     kNotReady,     // no receive is posted: the peer shall try again later
@@ -36,15 +36,19 @@ class Target {
   // there is none of that number, or this end may not use it; else all calls up to the next one of
   // this are about it, but read(), whose access was allowed then. Other services have no such
   // number.
-  virtual Verdict may_use(std::uint32_t /*shared_receive*/) { return {Verdict::Kind::kInvalid, 0}; }
+  virtual RequestVerdict may_use(std::uint32_t /*shared_receive*/) {
+    return {RequestVerdict::Kind::kInvalid, 0};
+  }
 
   // A message begins; its bytes follow in order, then its end. Only its beginning may find that
   // nothing is ready. A verdict that is not kYes leaves nothing behind.
-  virtual Verdict message_begins() = 0;
-  virtual Verdict message_goes_on(std::span<const std::byte> bytes) = 0;
+  virtual RequestVerdict message_begins() = 0;
+  virtual RequestVerdict message_goes_on(std::span<const std::byte> bytes) = 0;
   // May the message that has begun invalidate that key at its end? Nothing is invalidated before
   // message_ends() names the key again. A target without such keys refuses all of them.
-  virtual Verdict may_invalidate(std::uint32_t /*key*/) { return {Verdict::Kind::kAccess, 0}; }
+  virtual RequestVerdict may_invalidate(std::uint32_t /*key*/) {
+    return {RequestVerdict::Kind::kAccess, 0};
+  }
   // `packet` is the last one: it says whether there is an immediate value, and so on.
   virtual void message_ends(const wire::Packet& packet) = 0;
   // What has begun will not end: nothing of it was received.
@@ -52,19 +56,20 @@ class Target {
 
   // May that memory be written to, or read? Nothing is touched. Also asked when it has no bytes:
   // neither key nor address is validated then (IBTA 9.7.4.1.1).
-  virtual Verdict may_access(Access need, const wire::Reth& memory) = 0;
+  virtual RequestVerdict may_access(Access need, const wire::Reth& memory) = 0;
   // Writes bytes behind the first `offset` ones of memory that may_access() allowed.
-  virtual Verdict write(const wire::Reth& memory, std::uint64_t offset,
-                        std::span<const std::byte> bytes) = 0;
+  virtual RequestVerdict write(const wire::Reth& memory, std::uint64_t offset,
+                               std::span<const std::byte> bytes) = 0;
   // Is there a receive for the immediate value that comes with the last packet of a write?
-  virtual Verdict may_tell() = 0;
+  virtual RequestVerdict may_tell() = 0;
   // A write has ended; with an immediate value if `packet`, the last one, has one.
   virtual void written(const wire::Reth& memory, const wire::Packet& packet) = 0;
   // Reads bytes behind the first `offset` ones of memory that may_access() allowed some time ago.
-  virtual Verdict read(const wire::Reth& memory, std::uint64_t offset,
-                       std::span<std::byte> out) = 0;
+  virtual RequestVerdict read(const wire::Reth& memory, std::uint64_t offset,
+                              std::span<std::byte> out) = 0;
   // Carries out a compare and swap, or else a fetch and add. kInvalid when it is not aligned.
-  virtual Verdict atomic(bool compares, const wire::AtomicEth& what, std::uint64_t& original) = 0;
+  virtual RequestVerdict atomic(bool compares, const wire::AtomicEth& what,
+                                std::uint64_t& original) = 0;
 };
 
 }  // namespace weft::transport

@@ -16,7 +16,7 @@ class Window {
   // Packets.
   unsigned size() const { return static_cast<unsigned>(size_); }
   // How long to wait for an answer before something must have been lost.
-  Duration patience() const { return patience_; }
+  Duration rto() const { return rto_; }
   // The smoothed round trip; 0 before the first sample.
   Duration round_trip() const { return smooth_; }
 
@@ -48,7 +48,7 @@ class Window {
   Duration least_round_trip_ = Duration::max();
   Duration smooth_{0};
   Duration deviation_{0};
-  Duration patience_;
+  Duration rto_;
   const Duration longest_patience_;
   Time shrunk_{};
   bool by_mark_ = false;  // the last time, and what that said still holds

@@ -102,7 +102,7 @@ enum class Payload : std::uint8_t {
   kSome,   // 1 byte to the path MTU: the last of several
   kAny,    // up to the path MTU: the only one
   kEight,  // an atomic write's 8 bytes
-  kNotice  // 16 reserved bytes of a congestion notification
+  kCnp     // 16 reserved bytes of a congestion notification
 };
 
 // What a packet of one opcode is.

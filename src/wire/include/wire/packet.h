@@ -108,7 +108,7 @@ constexpr std::size_t max_payload(Transport transport, Payload payload) {
       return transport == Transport::kReliableDatagram ? kMaxReliableDatagramMtu : kMaxPathMtu;
     case Payload::kEight:
       return 8;
-    case Payload::kNotice:
+    case Payload::kCnp:
       return 16;
   }
   return 0;

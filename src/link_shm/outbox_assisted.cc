@@ -17,12 +17,12 @@ namespace {
 
 // After that the owner may have ended.
 constexpr auto kAskKernel = std::chrono::milliseconds(10);
-// Several times what an owner needs that polls; taking an errand back costs as much.
-constexpr auto kErrandPatience = std::chrono::microseconds(4);
+// Several times what an owner needs that polls; taking an assisted access back costs as much.
+constexpr auto kAssistedPatience = std::chrono::microseconds(4);
 constexpr auto kTakenPatience = std::chrono::seconds(2);
 constexpr unsigned kLooksPerClock = 64;
 
-// The cell of an errand at one remote range.
+// The cell of an assisted access at one remote range.
 SendRequest question(link::Operation operation, const RemoteRange& range) {
   SendRequest ask;
   ask.operation = operation;
@@ -35,28 +35,29 @@ SendRequest question(link::Operation operation, const RemoteRange& range) {
 
 // A request for one small range may be carried out by an owner that polls anyway: the system call
 // by which this process reaches into another costs up to several times more.
-bool Outbox::fits_an_errand(std::span<const RemoteRange> ranges, std::size_t most, bool counts) {
+bool Outbox::fits_assisted(std::span<const RemoteRange> ranges, std::size_t most, bool counts) {
   if (ranges.size() != 1 || ranges[0].length == 0 || ranges[0].length > most) return false;
   return slot_->attention.load(std::memory_order_relaxed) == Attention::kPolled && !to_itself_ &&
          room_for_cells(counts ? 2 : 1);
 }
 
-void Outbox::publish_errand(const link::AccessRequest& request) {
+void Outbox::publish_assisted(const link::AccessRequest& request) {
   Cell& cell = next_cell();
   if (request.write) {
-    const bool in_cell = request.length <= kErrandBytesInCell;
-    gather(in_cell ? cell.errand.bytes : slot_->errand.bytes, request.local, request.length);
+    const bool in_cell = request.length <= kAssistedBytesInCell;
+    gather(in_cell ? cell.assisted.bytes : slot_->assisted.bytes, request.local, request.length);
   }
-  cell.errand.length = static_cast<std::uint32_t>(request.length);
-  cell.errand.withdrawn = 0;
+  cell.assisted.length = static_cast<std::uint32_t>(request.length);
+  cell.assisted.withdrawn = 0;
   const auto operation = request.write ? link::Operation::kWriteEvent : link::Operation::kReadEvent;
-  publish(cell, question(operation, request.remote[0]), Kind::kErrand, false, 0);
+  publish(cell, question(operation, request.remote[0]), Kind::kAssisted, false, 0);
 }
 
-void Outbox::publish_errand(const link::AtomicRequest& request) {
+void Outbox::publish_assisted(const link::AtomicRequest& request) {
   Cell& cell = next_cell();
   const std::size_t length = operand_bytes(request.action, request.length);
-  std::byte* bytes = length <= kAtomicErrandBytesInCell ? cell.atomic.bytes : slot_->errand.bytes;
+  std::byte* bytes =
+      length <= kAtomicAssistedBytesInCell ? cell.atomic.bytes : slot_->assisted.bytes;
   cell.atomic.length = static_cast<std::uint32_t>(request.length);
   cell.atomic.withdrawn = 0;
   cell.atomic.form = request.action.form;
@@ -64,38 +65,38 @@ void Outbox::publish_errand(const link::AtomicRequest& request) {
   cell.atomic.type = request.action.type;
   if (request.action.has_operand()) gather(bytes, request.operand, request.length);
   if (request.action.compares()) gather(bytes + request.length, request.compare, request.length);
-  publish(cell, question(link::Operation::kWriteEvent, request.remote[0]), Kind::kAtomicErrand,
+  publish(cell, question(link::Operation::kWriteEvent, request.remote[0]), Kind::kAtomicAssisted,
           false, 0);
 }
 
 Outbox::Answer Outbox::ask_owner(const link::AccessRequest& request) {
   const std::uint64_t position = next_;
-  publish_errand(request);
-  const Answer answer = await_errand(position);
+  publish_assisted(request);
+  const Answer answer = await_assisted(position);
   if (answer == Answer::kDone && !request.write) {
-    scatter(request.local, slot_->errand.bytes, request.length);
+    scatter(request.local, slot_->assisted.bytes, request.length);
   }
   return answer;
 }
 
 Outbox::Answer Outbox::ask_owner(const link::AtomicRequest& request) {
   const std::uint64_t position = next_;
-  publish_errand(request);
-  const Answer answer = await_errand(position);
+  publish_assisted(request);
+  const Answer answer = await_assisted(position);
   if (answer == Answer::kDone && request.action.fetches()) {
-    scatter(request.result, slot_->errand.bytes, request.length);
+    scatter(request.result, slot_->assisted.bytes, request.length);
   }
   return answer;
 }
 
 std::optional<Outbox::Answer> Outbox::answer_to(std::uint64_t position) const {
-  const std::uint64_t word = slot_->errand.word.load(std::memory_order_acquire);
-  if (word == errand_word(position, ErrandState::kDone)) return Answer::kDone;
-  if (word == errand_word(position, ErrandState::kRefused)) return Answer::kNotDone;
+  const std::uint64_t word = slot_->assisted.word.load(std::memory_order_acquire);
+  if (word == assisted_word(position, AssistedState::kDone)) return Answer::kDone;
+  if (word == assisted_word(position, AssistedState::kRefused)) return Answer::kNotDone;
   return std::nullopt;
 }
 
-Outbox::Answer Outbox::await_errand(std::uint64_t position) {
+Outbox::Answer Outbox::await_assisted(std::uint64_t position) {
   bool taken = false;  // the owner has begun to carry it out, and cannot be stopped
   os::Time begin{};
   for (unsigned looks = 1;; ++looks) {
@@ -106,7 +107,7 @@ Outbox::Answer Outbox::await_errand(std::uint64_t position) {
     const os::Time moment = std::chrono::steady_clock::now();
     if (looks == kLooksPerClock) begin = moment;
     const auto waited = moment - begin;
-    if (!taken && waited > kErrandPatience) {
+    if (!taken && waited > kAssistedPatience) {
       if (take_back(position)) return Answer::kNotDone;
       taken = true;
     }
@@ -123,9 +124,10 @@ Outbox::Answer Outbox::await_errand(std::uint64_t position) {
   }
 }
 
-// The owner was stopped between taking an errand and answering it. When it goes on, it carries the
-// errand out: a newer access by this process would be overwritten then, so there must be none.
-bool Outbox::errand_unanswered() {
+// The owner was stopped between taking an assisted access and answering it. When it goes on, it
+// carries the assisted access out: a newer access by this process would be overwritten then, so
+// there must be none.
+bool Outbox::assisted_unanswered() {
   if (!answer_to(*unanswered_)) return true;
   unanswered_.reset();
   return false;
@@ -133,9 +135,9 @@ bool Outbox::errand_unanswered() {
 
 // False when the owner is at it already.
 bool Outbox::take_back(std::uint64_t position) {
-  std::atomic_ref(cells_[position % kCells].errand.withdrawn).store(1, std::memory_order_relaxed);
+  std::atomic_ref(cells_[position % kCells].assisted.withdrawn).store(1, std::memory_order_relaxed);
   os::remote_barrier();
-  return slot_->errand_taken.load(std::memory_order_acquire) != position + 1;
+  return slot_->assisted_taken.load(std::memory_order_acquire) != position + 1;
 }
 
 }  // namespace weft::shm

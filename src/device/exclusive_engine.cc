@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How is an engine driven by a thread that its domain's threading model does not let in?
-#include "device/stranger.h"
+#include "device/exclusive_engine.h"
 
 #include "os/optional_lock.h"
 
 namespace weft::device {
 
-void Stranger::progress() {
-  const ForeignGuard guard(&gate_);
+void ExclusiveEngine::progress() {
+  const ForeignGuard guard(&biased_lock_);
   engine_.progress();
 }
 
-bool Stranger::fall_asleep() {
-  const ForeignGuard guard(&gate_);
+bool ExclusiveEngine::fall_asleep() {
+  const ForeignGuard guard(&biased_lock_);
   return engine_.fall_asleep();
 }
 
-void Stranger::wake_up() {
-  const ForeignGuard guard(&gate_);
+void ExclusiveEngine::wake_up() {
+  const ForeignGuard guard(&biased_lock_);
   engine_.wake_up();
 }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How does a thread that a threading model does not know of get into what is used without locks?
-#include "os/gate.h"
+#include "os/biased_lock.h"
 
 #include "os/barrier.h"
 
 namespace weft {
 
 // An owner that is inside already goes on: the foreign thread waits for it.
-unsigned Gate::enter_beside_foreign() {
+unsigned BiasedLock::enter_beside_foreign() {
   if (is_foreign()) return kForeign;
   const unsigned depth = inside_.load(std::memory_order_relaxed);
   if (depth != 0) {
@@ -18,7 +18,7 @@ unsigned Gate::enter_beside_foreign() {
   return enter();
 }
 
-void Gate::enter_foreign() {
+void BiasedLock::enter_foreign() {
   if (is_foreign()) {
     ++nested_;
     return;
@@ -30,7 +30,7 @@ void Gate::enter_foreign() {
   spin_until([this] { return inside_.load(std::memory_order_acquire) == 0; });
 }
 
-void Gate::leave_foreign() {
+void BiasedLock::leave_foreign() {
   if (nested_ != 0) {
     --nested_;
     return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Does ringing wake exactly the bell that was named, whatever the name says?
-#include "os/bell.h"
+#include "os/waker.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -21,10 +21,10 @@
 namespace weft::os {
 namespace {
 
-Bell make() {
-  auto bell = Bell::create();
-  EXPECT_TRUE(bell.ok()) << bell.error().message;
-  return std::move(bell).value();
+Waker make() {
+  auto waker = Waker::create();
+  EXPECT_TRUE(waker.ok()) << waker.error().message;
+  return std::move(waker).value();
 }
 
 bool readable(int fd) {
@@ -32,21 +32,21 @@ bool readable(int fd) {
   return ::poll(&entry, 1, 0) == 1;
 }
 
-TEST(Bell, IsReadableFromARingUntilItIsSilenced) {
-  Bell bell = make();
-  const Bell other = make();
-  EXPECT_FALSE(readable(bell.fd()));
-  other.ring(bell.name());
-  EXPECT_TRUE(readable(bell.fd()));
-  EXPECT_TRUE(readable(bell.fd()));
-  bell.silence();
-  EXPECT_FALSE(readable(bell.fd()));
+TEST(Waker, IsReadableFromARingUntilItIsSilenced) {
+  Waker waker = make();
+  const Waker other = make();
+  EXPECT_FALSE(readable(waker.fd()));
+  other.ring(waker.name());
+  EXPECT_TRUE(readable(waker.fd()));
+  EXPECT_TRUE(readable(waker.fd()));
+  waker.silence();
+  EXPECT_FALSE(readable(waker.fd()));
 }
 
-TEST(Bell, OnlyTheNamedOneIsRung) {
-  const Bell ringer = make();
-  const Bell named = make();
-  const Bell other = make();
+TEST(Waker, OnlyTheNamedOneIsRung) {
+  const Waker ringer = make();
+  const Waker named = make();
+  const Waker other = make();
   EXPECT_NE(named.name(), other.name());
   ringer.ring(named.name());
   EXPECT_TRUE(readable(named.fd()));
@@ -54,39 +54,39 @@ TEST(Bell, OnlyTheNamedOneIsRung) {
   EXPECT_FALSE(readable(ringer.fd()));
 }
 
-TEST(Bell, MayRingItself) {
-  const Bell bell = make();
-  bell.ring(bell.name());
-  EXPECT_TRUE(readable(bell.fd()));
+TEST(Waker, MayRingItself) {
+  const Waker waker = make();
+  waker.ring(waker.name());
+  EXPECT_TRUE(readable(waker.fd()));
 }
 
-TEST(Bell, IsHeardFromAnotherProcess) {
-  const Bell bell = make();
+TEST(Waker, IsHeardFromAnotherProcess) {
+  const Waker waker = make();
   const pid_t child = ::fork();
   if (child == 0) {
-    make().ring(bell.name());
+    make().ring(waker.name());
     ::_exit(0);
   }
   ::waitpid(child, nullptr, 0);
-  EXPECT_TRUE(readable(bell.fd()));
+  EXPECT_TRUE(readable(waker.fd()));
 }
 
-TEST(Bell, ManyRingsNeitherBlockNorOutliveOneSilence) {
-  Bell bell = make();
-  const Bell other = make();
-  for (int i = 0; i < 5000; ++i) other.ring(bell.name());
-  bell.silence();
-  EXPECT_FALSE(readable(bell.fd()));
-  other.ring(bell.name());
-  EXPECT_TRUE(readable(bell.fd()));
+TEST(Waker, ManyRingsNeitherBlockNorOutliveOneSilence) {
+  Waker waker = make();
+  const Waker other = make();
+  for (int i = 0; i < 5000; ++i) other.ring(waker.name());
+  waker.silence();
+  EXPECT_FALSE(readable(waker.fd()));
+  other.ring(waker.name());
+  EXPECT_TRUE(readable(waker.fd()));
 }
 
 // Another user can find the address (/proc/net/unix), but not the token.
-TEST(Bell, WhatIsSentToItsAddressWithoutItsTokenIsNotHeard) {
-  Bell bell = make();
+TEST(Waker, WhatIsSentToItsAddressWithoutItsTokenIsNotHeard) {
+  Waker waker = make();
   sockaddr_un address{};
   socklen_t length = sizeof address;
-  ASSERT_EQ(::getsockname(bell.fd(), reinterpret_cast<sockaddr*>(&address), &length), 0);
+  ASSERT_EQ(::getsockname(waker.fd(), reinterpret_cast<sockaddr*>(&address), &length), 0);
   const Fd stranger(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const std::array<char, 300> guess{};
   for (std::size_t bytes = 0; bytes <= guess.size(); ++bytes) {
@@ -94,29 +94,29 @@ TEST(Bell, WhatIsSentToItsAddressWithoutItsTokenIsNotHeard) {
                                   reinterpret_cast<const sockaddr*>(&address), length);
     EXPECT_EQ(sent, static_cast<ssize_t>(bytes)) << "its queue is full";
   }
-  EXPECT_FALSE(readable(bell.fd()));
-  make().ring(bell.name());
-  EXPECT_TRUE(readable(bell.fd()));
+  EXPECT_FALSE(readable(waker.fd()));
+  make().ring(waker.name());
+  EXPECT_TRUE(readable(waker.fd()));
 }
 
 // Each time that the owner looks for a ring there is one more.
-TEST(Bell, RingsWithoutEndDoNotHoldItsOwner) {
-  Bell bell = make();
+TEST(Waker, RingsWithoutEndDoNotHoldItsOwner) {
+  Waker waker = make();
   std::array<int, 2> start{};
   std::array<int, 2> end{};
   ASSERT_EQ(::pipe(start.data()) | ::pipe(end.data()), 0);
   const pid_t child = ::fork();
   char byte = 0;
   if (child == 0) {
-    if (::read(start[0], &byte, 1) == 1) bell.silence();
+    if (::read(start[0], &byte, 1) == 1) waker.silence();
     ::_exit(::write(end[1], &byte, 1) == 1 ? 0 : 1);
   }
-  const Bell other = make();
+  const Waker other = make();
   int looks = 0;
   constexpr int kTooMany = 2000;
   {
     const TracedProcess traced(child, [&](long call) {
-      if (call == SYS_recvfrom && ++looks < kTooMany) other.ring(bell.name());
+      if (call == SYS_recvfrom && ++looks < kTooMany) other.ring(waker.name());
     });
     if (!traced.ok()) {
       ::kill(child, SIGKILL);
@@ -132,33 +132,33 @@ TEST(Bell, RingsWithoutEndDoNotHoldItsOwner) {
   for (const int fd : {start[0], start[1], end[0], end[1]}) ::close(fd);
 }
 
-TEST(Bell, RingingOneThatIsGoneDoesNothing) {
-  const Bell ringer = make();
-  BellName name;
+TEST(Waker, RingingOneThatIsGoneDoesNothing) {
+  const Waker ringer = make();
+  WakerName name;
   {
-    const Bell gone = make();
+    const Waker gone = make();
     name = gone.name();
   }
   ringer.ring(name);
   EXPECT_FALSE(readable(ringer.fd()));
 }
 
-TEST(Bell, NonsenseNamesRingNobody) {
-  const Bell bell = make();
+TEST(Waker, NonsenseNamesRingNobody) {
+  const Waker waker = make();
   std::mt19937 random(1);
   for (int i = 0; i < 5000; ++i) {
-    BellName name{};
+    WakerName name{};
     for (char& c : name) c = static_cast<char>(random() | 0x80);  // no name that the kernel gives
-    bell.ring({name.data(), random() % (name.size() + 1)});
+    waker.ring({name.data(), random() % (name.size() + 1)});
   }
-  bell.ring(BellName{});
-  bell.ring({});
+  waker.ring(WakerName{});
+  waker.ring({});
   const std::string longer(300, 'x');
-  bell.ring(longer);
-  EXPECT_FALSE(readable(bell.fd()));
+  waker.ring(longer);
+  EXPECT_FALSE(readable(waker.fd()));
 }
 
-TEST(Bell, ANameNeverLeadsToASocketInTheFileSystem) {
+TEST(Waker, ANameNeverLeadsToASocketInTheFileSystem) {
   std::string directory = "/tmp/wXXXXXX";
   ASSERT_NE(::mkdtemp(directory.data()), nullptr);
   const std::string path = directory + "/s";
@@ -167,7 +167,7 @@ TEST(Bell, ANameNeverLeadsToASocketInTheFileSystem) {
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   ASSERT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-  BellName name{};
+  WakerName name{};
   ASSERT_LT(path.size(), name.size());
   path.copy(name.data(), path.size());
   make().ring(name);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How does a process wake another that sleeps in poll(2)?
-#include "os/bell.h"
+#include "os/waker.h"
 
 #include <linux/filter.h>
 #include <sys/socket.h>
@@ -18,7 +18,7 @@ namespace {
 
 // A name that the kernel gives is a zero and five digits.
 constexpr std::size_t kAddressBytes = 8;
-constexpr std::size_t kTokenBytes = sizeof(BellName) - kAddressBytes;
+constexpr std::size_t kTokenBytes = sizeof(WakerName) - kAddressBytes;
 // More than the kernel keeps (net.unix.max_dgram_qlen, by default 10): rings without end must not
 // hold the owner.
 constexpr int kMostRings = 64;
@@ -43,36 +43,37 @@ void drop_rings_without(int socket, const char* token) {
 
 }  // namespace
 
-Result<Bell> Bell::create() {
-  Bell bell;
-  bell.socket_.reset(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!bell.socket_.valid()) return last_error("cannot open a wake-up socket");
+Result<Waker> Waker::create() {
+  Waker waker;
+  waker.socket_.reset(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!waker.socket_.valid()) return last_error("cannot open a wake-up socket");
   const std::uint64_t token = random_number();
   static_assert(sizeof token == kTokenBytes);
-  std::memcpy(bell.name_.data() + kAddressBytes, &token, sizeof token);
-  drop_rings_without(bell.socket_.get(), bell.name_.data() + kAddressBytes);
+  std::memcpy(waker.name_.data() + kAddressBytes, &token, sizeof token);
+  drop_rings_without(waker.socket_.get(), waker.name_.data() + kAddressBytes);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   // Binding with no name makes the kernel choose a free abstract one (unix(7), autobind).
-  if (::bind(bell.socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(sa_family_t)) != 0) {
+  if (::bind(waker.socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(sa_family_t)) !=
+      0) {
     return last_error("cannot bind a wake-up socket");
   }
   socklen_t length = sizeof address;
-  ::getsockname(bell.socket_.get(), reinterpret_cast<sockaddr*>(&address), &length);
+  ::getsockname(waker.socket_.get(), reinterpret_cast<sockaddr*>(&address), &length);
   const std::size_t used = length - sizeof(sa_family_t);
-  std::copy_n(address.sun_path, std::min(used, kAddressBytes), bell.name_.begin());
-  return bell;
+  std::copy_n(address.sun_path, std::min(used, kAddressBytes), waker.name_.begin());
+  return waker;
 }
 
-void Bell::silence() {
+void Waker::silence() {
   char byte = 0;
   int rings = 0;
   while (rings < kMostRings && direct::recv(socket_.get(), &byte, 1, MSG_DONTWAIT) >= 0) ++rings;
 }
 
-void Bell::ring(std::span<const char> name) const {
+void Waker::ring(std::span<const char> name) const {
   // Any other first byte would name a file.
-  if (name.size() != sizeof(BellName) || name[0] != '\0') return;
+  if (name.size() != sizeof(WakerName) || name[0] != '\0') return;
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::size_t used = kAddressBytes;

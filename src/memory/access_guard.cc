@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // May this access to a peer's memory happen, and if not, why not?
-#include "memory/table_user.h"
+#include "memory/access_guard.h"
 
 #include <algorithm>
 #include <cinttypes>
@@ -10,38 +10,38 @@
 
 namespace weft::memory {
 
-const char* describe(Refusal refusal) {
-  switch (refusal) {
-    case Refusal::kNone:
+const char* describe(AccessError error) {
+  switch (error) {
+    case AccessError::kNone:
       return "allowed";
-    case Refusal::kUnknownKey:
+    case AccessError::kUnknownKey:
       return "no region of the target's domain has this key";
-    case Refusal::kBeforeStart:
+    case AccessError::kBeforeStart:
       return "the access begins before the region";
-    case Refusal::kPastEnd:
+    case AccessError::kPastEnd:
       return "the access ends past the region";
-    case Refusal::kWraps:
+    case AccessError::kWraps:
       return "the access wraps around the end of the address space";
-    case Refusal::kNoRight:
+    case AccessError::kNoRight:
       return "the region was not registered with the right for this access";
-    case Refusal::kTooMany:
+    case AccessError::kTooMany:
       return "the operation names more remote ranges than possible";
-    case Refusal::kNotServed:
+    case AccessError::kNotServed:
       return "the target's endpoint was not opened for this access";
   }
   return "unknown refusal";
 }
 
-ForeignTable::ForeignTable(os::SharedFilePtr file, os::Mapping memory,
-                           std::shared_ptr<const os::Mapping> own_slots)
+RegionTableView::RegionTableView(os::SharedFilePtr file, os::Mapping memory,
+                                 std::shared_ptr<const os::Mapping> own_slots)
     : file_(std::move(file)),
       memory_(std::move(memory)),
       own_slots_(std::move(own_slots)),
       slots_(own_slots_ != nullptr ? own_slots_->at<RegionSlot>(0)
                                    : memory_.at<RegionSlot>(kSlotsAt)) {}
 
-Result<std::shared_ptr<ForeignTable>> ForeignTable::open(const std::string& directory,
-                                                         const std::string& name) {
+Result<std::shared_ptr<RegionTableView>> RegionTableView::open(const std::string& directory,
+                                                               const std::string& name) {
   if (name.empty() || name.find('/') != std::string::npos) {
     return Error{EPROTO, "the peer names no valid region table"};
   }
@@ -53,11 +53,11 @@ Result<std::shared_ptr<ForeignTable>> ForeignTable::open(const std::string& dire
   if (header->magic != kTableMagic || header->version != kTableVersion) {
     return Error{EPROTO, name + " is no region table of version " + std::to_string(kTableVersion)};
   }
-  return std::shared_ptr<ForeignTable>(
-      new ForeignTable(file.value(), std::move(memory).value(), nullptr));
+  return std::shared_ptr<RegionTableView>(
+      new RegionTableView(file.value(), std::move(memory).value(), nullptr));
 }
 
-Result<std::unique_ptr<TableUser>> TableUser::attach(std::shared_ptr<ForeignTable> table) {
+Result<std::unique_ptr<AccessGuard>> AccessGuard::attach(std::shared_ptr<RegionTableView> table) {
   auto* users = table->memory_.at<UserRecord>(kUsersAt);
   auto& end = table->memory_.at<TableHeader>(0)->users_end;
   for (std::uint32_t i = 0; i < kMaxUsers; ++i) {
@@ -73,12 +73,12 @@ Result<std::unique_ptr<TableUser>> TableUser::attach(std::shared_ptr<ForeignTabl
     std::uint32_t seen = end.load(std::memory_order_relaxed);
     while (seen <= i && !end.compare_exchange_weak(seen, i + 1, std::memory_order_seq_cst)) {
     }
-    return std::unique_ptr<TableUser>(new TableUser(std::move(table), i));
+    return std::unique_ptr<AccessGuard>(new AccessGuard(std::move(table), i));
   }
   return Error{EUSERS, "the peer's region table has no room for another user"};
 }
 
-TableUser::TableUser(std::shared_ptr<ForeignTable> table, std::uint32_t record)
+AccessGuard::AccessGuard(std::shared_ptr<RegionTableView> table, std::uint32_t record)
     : table_(std::move(table)),
       record_(record),
       mine_(table_->memory_.at<UserRecord>(kUsersAt)[record]),
@@ -86,15 +86,15 @@ TableUser::TableUser(std::shared_ptr<ForeignTable> table, std::uint32_t record)
                   table_->memory_.at<TableHeader>(0)->owner_raises_barriers == 0),
       stripes_(*table_->file_, table_->memory_.at<Stripe>(kStripesAt), record) {}
 
-TableUser::~TableUser() {
+AccessGuard::~AccessGuard() {
   if (table_->file_->inherited()) return;
   release();
   stripes_.unlock();
   table_->file_->disclaim(kUserLock + record_);
 }
 
-bool TableUser::read_slot(std::uint32_t number, DomainId domain, RegionKey key, std::size_t hazard,
-                          Found& found) {
+bool AccessGuard::read_slot(std::uint32_t number, DomainId domain, RegionKey key,
+                            std::size_t hazard, Found& found) {
   const RegionSlot& slot = table_->slots_[number];
   const std::uint32_t sequence = slot.sequence.load(std::memory_order_acquire);
   if (sequence % 2 != 0 || slot.key.load(std::memory_order_relaxed) != key.v ||
@@ -117,8 +117,8 @@ bool TableUser::read_slot(std::uint32_t number, DomainId domain, RegionKey key, 
   return false;
 }
 
-bool TableUser::search(IndexWord word, DomainId domain, RegionKey key, std::size_t hazard,
-                       Found& found) {
+bool AccessGuard::search(IndexWord word, DomainId domain, RegionKey key, std::size_t hazard,
+                         Found& found) {
   const auto* index = table_->memory_.at<std::atomic<std::uint32_t>>(word.at());
   std::uint64_t at = hash_key(domain, key);
   for (std::uint64_t probes = 0; probes < word.entries(); ++probes, ++at) {
@@ -132,7 +132,7 @@ bool TableUser::search(IndexWord word, DomainId domain, RegionKey key, std::size
   return false;
 }
 
-bool TableUser::find(DomainId domain, RegionKey key, std::size_t hazard, Found& found) {
+bool AccessGuard::find(DomainId domain, RegionKey key, std::size_t hazard, Found& found) {
   if (last_slot_ < kMaxRegions && read_slot(last_slot_, domain, key, hazard, found)) return true;
   constexpr int kTries = 100;  // an owner that rebuilds more often than this is not in order
   const auto& current = table_->memory_.at<TableHeader>(0)->index_word;
@@ -148,53 +148,54 @@ bool TableUser::find(DomainId domain, RegionKey key, std::size_t hazard, Found& 
   return false;
 }
 
-Refusal TableUser::hold_one(DomainId domain, Access need, const RemoteRange& range,
-                            std::size_t hazard, LocalRange& out) {
+AccessError AccessGuard::check_and_pin_one(DomainId domain, Access need, const RemoteRange& range,
+                                           std::size_t hazard, LocalRange& out) {
   Found found;
   const bool known = find(domain, range.key, hazard, found);
   if (range.length == 0) {
     out = {};
     if (known && includes(found.access, need)) tell_if_asked(found, need, range.key);
-    return Refusal::kNone;
+    return AccessError::kNone;
   }
-  if (!known) return Refusal::kUnknownKey;
+  if (!known) return AccessError::kUnknownKey;
   refused_ = found;
-  if (!includes(found.access, need)) return Refusal::kNoRight;
-  if (range.address + (range.length - 1) < range.address) return Refusal::kWraps;
-  if (range.address < found.start) return Refusal::kBeforeStart;
+  if (!includes(found.access, need)) return AccessError::kNoRight;
+  if (range.address + (range.length - 1) < range.address) return AccessError::kWraps;
+  if (range.address < found.start) return AccessError::kBeforeStart;
   const std::uint64_t offset = range.address - found.start;
-  if (offset > found.length || range.length > found.length - offset) return Refusal::kPastEnd;
+  if (offset > found.length || range.length > found.length - offset) return AccessError::kPastEnd;
   out = {reinterpret_cast<void*>(found.base + offset), range.length};
   tell_if_asked(found, need, range.key);
-  return Refusal::kNone;
+  return AccessError::kNone;
 }
 
-void TableUser::tell_if_asked(const Found& found, Access need, RegionKey key) {
+void AccessGuard::tell_if_asked(const Found& found, Access need, RegionKey key) {
   if ((static_cast<std::uint32_t>(found.access) & telling_bits(need)) == 0) [[likely]]
     return;
   const std::span<const RegionKey> before = to_tell();
   if (std::find(before.begin(), before.end(), key) == before.end()) to_tell_[telling_++] = key;
 }
 
-Refusal TableUser::hold(const Through& through, Access need, std::span<const RemoteRange> ranges,
-                        LocalRange* out, std::size_t& culprit) {
+AccessError AccessGuard::check_and_pin(const Through& through, Access need,
+                                       std::span<const RemoteRange> ranges, LocalRange* out,
+                                       std::size_t& culprit) {
   release();
   telling_ = 0;
   culprit = 0;
-  if (!includes(through.served, need)) return Refusal::kNotServed;
+  if (!includes(through.served, need)) return AccessError::kNotServed;
   for (std::size_t i = 0; i < ranges.size(); ++i) {
-    Refusal refusal = Refusal::kTooMany;
+    AccessError error = AccessError::kTooMany;
     held_ = i + 1;
-    if (i < kHazards) refusal = hold_one(through.domain, need, ranges[i], i, out[i]);
-    if (refusal == Refusal::kNone) continue;
+    if (i < kHazards) error = check_and_pin_one(through.domain, need, ranges[i], i, out[i]);
+    if (error == AccessError::kNone) continue;
     culprit = i;
     release();
-    return refusal;
+    return error;
   }
-  return Refusal::kNone;
+  return AccessError::kNone;
 }
 
-void TableUser::release() {
+void AccessGuard::release() {
   for (std::size_t i = 0; i < held_ && i < kHazards; ++i) {
     mine_.hazards[i].store(0, std::memory_order_release);
   }
@@ -210,24 +211,24 @@ const char* name_of(Access need) {
 
 }  // namespace
 
-std::string TableUser::explain(Refusal refusal, Access need, const RemoteRange& range) const {
+std::string AccessGuard::explain(AccessError error, Access need, const RemoteRange& range) const {
   char text[320];
   int used =
       std::snprintf(text, sizeof text, "rkey %#" PRIx64 ": %s of %" PRIu64 " bytes at %#" PRIx64,
                     range.key.v, name_of(need), range.length, range.address);
   const auto rest = [&] { return sizeof text - static_cast<std::size_t>(used); };
   const std::uint64_t end = refused_.start + refused_.length;
-  if (refusal == Refusal::kPastEnd) {
+  if (error == AccessError::kPastEnd) {
     used += std::snprintf(text + used, rest(), " ends %" PRIu64 " bytes past the region",
                           range.address + range.length - end);
-  } else if (refusal == Refusal::kBeforeStart) {
+  } else if (error == AccessError::kBeforeStart) {
     used += std::snprintf(text + used, rest(), " begins %" PRIu64 " bytes before the region",
                           refused_.start - range.address);
   } else {
-    used += std::snprintf(text + used, rest(), ": %s", describe(refusal));
+    used += std::snprintf(text + used, rest(), ": %s", describe(error));
   }
-  const bool found = refusal != Refusal::kUnknownKey && refusal != Refusal::kTooMany &&
-                     refusal != Refusal::kNotServed;
+  const bool found = error != AccessError::kUnknownKey && error != AccessError::kTooMany &&
+                     error != AccessError::kNotServed;
   if (found) {
     std::snprintf(text + used, rest(), " (region: %" PRIu64 " bytes from %#" PRIx64 ")",
                   refused_.length, refused_.start);

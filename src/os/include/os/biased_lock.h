@@ -20,11 +20,11 @@
 namespace weft {
 
 // One for all objects of a domain, where os::can_raise_process_barriers().
-class Gate {
+class BiasedLock {
  public:
-  Gate() = default;
-  Gate(const Gate&) = delete;
-  Gate& operator=(const Gate&) = delete;
+  BiasedLock() = default;
+  BiasedLock(const BiasedLock&) = delete;
+  BiasedLock& operator=(const BiasedLock&) = delete;
 
   // Owners: waits while a foreign thread is inside. Calls nest, the last first; each passes what
   // enter() returned to its leave().

@@ -15,7 +15,7 @@
 namespace weft::memory {
 
 // Why an access was refused.
-enum class Refusal : int {
+enum class AccessError : int {
   kNone = 0,
   kUnknownKey = 1,  // no such key in the target's domain: never registered, closed, or another's
   kBeforeStart = 2,
@@ -25,25 +25,25 @@ enum class Refusal : int {
   kTooMany = 6,    // more than kHazards ranges in one operation
   kNotServed = 7,  // the target's endpoint was not opened for such accesses
 };
-inline constexpr Refusal kLastRefusal = Refusal::kNotServed;
+inline constexpr AccessError kLastAccessError = AccessError::kNotServed;
 
 // A sentence for the refusal, for logs and fi_cq_strerror(3).
-const char* describe(Refusal refusal);
+const char* describe(AccessError refusal);
 
 // The region table of one process as its users see it: opened once per process and shared.
-class ForeignTable {
+class RegionTableView {
  public:
   // Opens the table `name` in `directory`. Errors: those of SharedFile::open(), EPROTO when it is
   // no table of this version.
-  static Result<std::shared_ptr<ForeignTable>> open(const std::string& directory,
-                                                    const std::string& name);
+  static Result<std::shared_ptr<RegionTableView>> open(const std::string& directory,
+                                                       const std::string& name);
 
  private:
   friend class RegionTable;
-  friend class TableUser;
+  friend class AccessGuard;
   // Without `own_slots` the slots are those in the file.
-  ForeignTable(os::SharedFilePtr file, os::Mapping memory,
-               std::shared_ptr<const os::Mapping> own_slots);
+  RegionTableView(os::SharedFilePtr file, os::Mapping memory,
+                  std::shared_ptr<const os::Mapping> own_slots);
 
   const os::SharedFilePtr file_;
   const os::Mapping memory_;
@@ -64,39 +64,40 @@ struct Through {
 
 // One initiator's access to a table. Used by one thread at a time. While ranges are held, the owner
 // cannot finish closing their regions, so they are held only for the time of a copy.
-class TableUser {
+class AccessGuard {
  public:
   // Takes a user record. Errors: EUSERS when all kMaxUsers are taken; those of
   // SharedFile::reserve(), as records get memory when they are used.
-  static Result<std::unique_ptr<TableUser>> attach(std::shared_ptr<ForeignTable> table);
-  ~TableUser();
-  TableUser(const TableUser&) = delete;
-  TableUser& operator=(const TableUser&) = delete;
+  static Result<std::unique_ptr<AccessGuard>> attach(std::shared_ptr<RegionTableView> table);
+  ~AccessGuard();
+  AccessGuard(const AccessGuard&) = delete;
+  AccessGuard& operator=(const AccessGuard&) = delete;
 
   // Checks every range against its region in the domain and the right `need`. When all are allowed,
   // writes their virtual addresses in the owner to `out` (ranges.size() entries) and holds the
   // regions until release(). When one is refused nothing is held, and `culprit` is its number.
   // A range of no bytes is allowed whatever its key and address are, and has the address null:
   // neither is validated for a zero-length access (IBTA 9.7.4.1.1).
-  Refusal hold(const Through& through, Access need, std::span<const RemoteRange> ranges,
-               LocalRange* out, std::size_t& culprit);
+  AccessError check_and_pin(const Through& through, Access need,
+                            std::span<const RemoteRange> ranges, LocalRange* out,
+                            std::size_t& culprit);
 
   // Lets the regions go. Idempotent.
   void release();
 
-  // Keys of those regions of the last hold() whose owner is to be told of such an access, each
-  // once.
+  // Keys of those regions of the last check_and_pin() whose owner is to be told of such an access,
+  // each once.
   std::span<const RegionKey> to_tell() const { return {to_tell_, telling_}; }
 
   // Takes turns with the atomic operations of all other users of this table.
   StripeLocks& stripes() { return stripes_; }
 
-  // Says with numbers why the last hold() refused `range`: which key, what was asked for, and where
-  // the region begins and ends.
-  std::string explain(Refusal refusal, Access need, const RemoteRange& range) const;
+  // Says with numbers why the last check_and_pin() refused `range`: which key, what was asked for,
+  // and where the region begins and ends.
+  std::string explain(AccessError refusal, Access need, const RemoteRange& range) const;
 
  private:
-  TableUser(std::shared_ptr<ForeignTable> table, std::uint32_t record);
+  AccessGuard(std::shared_ptr<RegionTableView> table, std::uint32_t record);
   // What a slot said.
   struct Found {
     Access access = Access::kNone;  // with the telling_bits()
@@ -104,15 +105,15 @@ class TableUser {
     std::uint64_t length = 0;
     std::uint64_t start = 0;
   };
-  Refusal hold_one(DomainId domain, Access need, const RemoteRange& range, std::size_t hazard,
-                   LocalRange& out);
+  AccessError check_and_pin_one(DomainId domain, Access need, const RemoteRange& range,
+                                std::size_t hazard, LocalRange& out);
   bool find(DomainId domain, RegionKey key, std::size_t hazard, Found& found);
   bool search(IndexWord word, DomainId domain, RegionKey key, std::size_t hazard, Found& found);
   bool read_slot(std::uint32_t number, DomainId domain, RegionKey key, std::size_t hazard,
                  Found& found);
   void tell_if_asked(const Found& found, Access need, RegionKey key);
 
-  const std::shared_ptr<ForeignTable> table_;
+  const std::shared_ptr<RegionTableView> table_;
   const std::uint32_t record_;
   UserRecord& mine_;
   const bool must_fence_;

@@ -13,19 +13,19 @@ namespace weft::os {
 
 // Bytes that name a bell: a kernel-chosen abstract unix address of up to 8 bytes, padded with
 // zeros, and a random token of 8 bytes, without which a ring is not heard.
-using BellName = std::array<char, 16>;
+using WakerName = std::array<char, 16>;
 
 // A descriptor that becomes readable when a process of the same network namespace rings it that has
 // read its name. It has no name in any file system, so nothing is left of it when its process dies.
-class Bell {
+class Waker {
  public:
   // Errors: EMFILE, ENFILE, ENOMEM of socket(2) and bind(2).
-  static Result<Bell> create();
+  static Result<Waker> create();
 
   // Readable after a ring until silence() is called.
   int fd() const { return socket_.get(); }
   // How others call it.
-  const BellName& name() const { return name_; }
+  const WakerName& name() const { return name_; }
   // Takes all rings, at most 64; the descriptor is not readable any more, unless rings come faster.
   void silence();
   // Wakes the owner of the bell `name`, which a peer wrote: anything is safe. Never blocks.
@@ -33,7 +33,7 @@ class Bell {
 
  private:
   Fd socket_;
-  BellName name_{};
+  WakerName name_{};
 };
 
 }  // namespace weft::os

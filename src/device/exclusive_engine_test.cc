@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Are strangers kept apart from the owners of a domain, and from each other?
-#include "device/stranger.h"
+// Are foreign threads kept apart from the owners of a domain, and from each other?
+#include "device/exclusive_engine.h"
 
 #include <gtest/gtest.h>
 
@@ -16,10 +16,11 @@
 namespace weft::device {
 namespace {
 
-// An engine whose every call counts, under a lock that keeps strangers out only.
+// An engine whose every call counts, under a lock that keeps foreign threads out only.
 class Counting : public Engine {
  public:
-  explicit Counting(Gate& gate) : lock_(Locking(gate)), inner_(Locking(gate)) {}
+  explicit Counting(BiasedLock& biased_lock)
+      : lock_(Locking(biased_lock)), inner_(Locking(biased_lock)) {}
 
   void progress() override { count(); }
   bool fall_asleep() override { return count() != 0; }
@@ -42,9 +43,9 @@ class Counting : public Engine {
 };
 
 struct StrangerTest : ::testing::Test {
-  Gate gate;
-  Counting engine{gate};
-  Stranger stranger{engine, gate};
+  BiasedLock biased_lock;
+  Counting engine{biased_lock};
+  ExclusiveEngine engine_under_test{engine, biased_lock};
 
   void SetUp() override {
     if (!os::can_raise_process_barriers()) GTEST_SKIP() << "the kernel has no such barriers";
@@ -54,27 +55,27 @@ struct StrangerTest : ::testing::Test {
 TEST_F(StrangerTest, NoCallOfOwnersOrStrangersIsLost) {
   constexpr int kOwners = 300'000;
   constexpr int kStrangers = 2'000;
-  std::vector<std::thread> strangers;
+  std::vector<std::thread> foreign_threads;
   for (int i = 0; i < 2; ++i) {
-    strangers.emplace_back([&] {
-      for (int visit = 0; visit < kStrangers; ++visit) {
-        stranger.progress();
-        EXPECT_TRUE(stranger.fall_asleep());
-        stranger.wake_up();
+    foreign_threads.emplace_back([&] {
+      for (int entry = 0; entry < kStrangers; ++entry) {
+        engine_under_test.progress();
+        EXPECT_TRUE(engine_under_test.fall_asleep());
+        engine_under_test.wake_up();
       }
     });
   }
   for (int call = 0; call < kOwners; ++call) engine.count();
-  for (std::thread& thread : strangers) thread.join();
+  for (std::thread& thread : foreign_threads) thread.join();
   EXPECT_EQ(engine.count(), kOwners + 2 * 3 * kStrangers + 1);
 }
 
 TEST_F(StrangerTest, AStrangerWaitsUntilOwnersHaveLeft) {
-  OptionalLock lock{Locking(gate)};
+  OptionalLock lock{Locking(biased_lock)};
   std::atomic<bool> visited{false};
   std::optional<Section> section(std::in_place, lock);
   std::thread visitor([&] {
-    stranger.progress();
+    engine_under_test.progress();
     visited = true;
   });
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -86,8 +87,8 @@ TEST_F(StrangerTest, AStrangerWaitsUntilOwnersHaveLeft) {
 }
 
 TEST_F(StrangerTest, AnOwnerWaitsUntilTheStrangerHasLeft) {
-  OptionalLock lock{Locking(gate)};
-  gate.enter_foreign();
+  OptionalLock lock{Locking(biased_lock)};
+  biased_lock.enter_foreign();
   { const Section section(lock); }  // the stranger is an owner now
   std::atomic<bool> entered{false};
   std::thread owner([&] {
@@ -96,13 +97,13 @@ TEST_F(StrangerTest, AnOwnerWaitsUntilTheStrangerHasLeft) {
   });
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_FALSE(entered);
-  gate.leave_foreign();
+  biased_lock.leave_foreign();
   owner.join();
   EXPECT_TRUE(entered);
 }
 
 TEST_F(StrangerTest, ControlCallsOfManyThreadsMeetNoOwnerInside) {
-  OptionalLock lock{Locking(gate)};
+  OptionalLock lock{Locking(biased_lock)};
   int count = 0;
   constexpr int kCalls = 1'000;
   const auto control = [&] {
@@ -127,13 +128,13 @@ TEST_F(StrangerTest, ControlCallsOfManyThreadsMeetNoOwnerInside) {
 
 // Destroys engines as soon as they are detached.
 TEST_F(StrangerTest, EnginesComeAndGoWhileTheOwnerDrivesTheirGroup) {
-  EngineGroup group(Locking(gate), WaitKind::kNone);
+  EngineGroup group(Locking(biased_lock), WaitKind::kNone);
   std::atomic<bool> done{false};
   std::vector<std::thread> threads;
   for (int i = 0; i < 3; ++i) {
     threads.emplace_back([&] {
       for (int round = 0; round < 300; ++round) {
-        auto passing = std::make_unique<Counting>(gate);
+        auto passing = std::make_unique<Counting>(biased_lock);
         EXPECT_TRUE(group.attach(*passing).ok());
         group.detach(*passing);
       }
@@ -149,14 +150,14 @@ TEST_F(StrangerTest, EnginesComeAndGoWhileTheOwnerDrivesTheirGroup) {
 
 // Whoever watches an engine does not disturb those who drive it.
 TEST_F(StrangerTest, PollsAreCountedFromOutside) {
-  OptionalLock lock{Locking(gate)};
+  OptionalLock lock{Locking(biased_lock)};
   const Section inside(lock);
-  std::thread([&] { EXPECT_EQ(stranger.polls(), 42U); }).join();
+  std::thread([&] { EXPECT_EQ(engine_under_test.polls(), 42U); }).join();
 }
 
 TEST_F(StrangerTest, OneThreadMayBeBothInTurns) {
   for (int turn = 0; turn < 100; ++turn) {
-    stranger.progress();
+    engine_under_test.progress();
     engine.count();
   }
   EXPECT_EQ(engine.count(), 201);

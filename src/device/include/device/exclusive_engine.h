@@ -3,16 +3,17 @@
 #pragma once
 
 #include "device/engine.h"
-#include "os/gate.h"
+#include "os/biased_lock.h"
 
 namespace weft::device {
 
-// An engine for threads that come through the gate of its domain: the background thread, and those
-// that wait for an event queue, which belongs to no domain. Any thread that is not inside the
+// An engine for threads that come through the biased lock of its domain: the background thread, and
+// those that wait for an event queue, which belongs to no domain. Any thread that is not inside the
 // domain. Both outlive it.
-class Stranger final : public Engine {
+class ExclusiveEngine final : public Engine {
  public:
-  Stranger(Engine& engine, Gate& gate) : engine_(engine), gate_(gate) {}
+  ExclusiveEngine(Engine& engine, BiasedLock& biased_lock)
+      : engine_(engine), biased_lock_(biased_lock) {}
 
   void progress() override;
   bool fall_asleep() override;
@@ -22,7 +23,7 @@ class Stranger final : public Engine {
 
  private:
   Engine& engine_;
-  Gate& gate_;
+  BiasedLock& biased_lock_;
 };
 
 }  // namespace weft::device

@@ -41,14 +41,16 @@ Stage* make_stage() {
   return new (place) Stage;
 }
 
-// The position of a cell that asks for an errand and is not withdrawn; nothing when there is none.
-std::optional<std::uint64_t> errand_asked_for(const SlotView& slot) {
+// The position of a cell that asks for an assisted access and is not withdrawn; nothing when there
+// is none.
+std::optional<std::uint64_t> assisted_asked_for(const SlotView& slot) {
   for (std::uint32_t i = 0; i < kCells; ++i) {
     const CellWord word = CellWord::unpack(slot.cell(i).word.load());
-    if (word.lap == 0 || (word.kind != Kind::kErrand && word.kind != Kind::kAtomicErrand)) continue;
+    if (word.lap == 0 || (word.kind != Kind::kAssisted && word.kind != Kind::kAtomicAssisted))
+      continue;
     const std::uint64_t position = std::uint64_t{word.lap - 1} * kCells + i;
-    const bool answered = slot.header().errand.word.load() >> 2 >= position && position != 0;
-    if (!answered && read_once(slot.cell(i).errand.withdrawn) == 0) return position;
+    const bool answered = slot.header().assisted.word.load() >> 2 >= position && position != 0;
+    if (!answered && read_once(slot.cell(i).assisted.withdrawn) == 0) return position;
   }
   return std::nullopt;
 }
@@ -75,7 +77,7 @@ void own(const std::string& directory, bool transactions, Stage& stage, Child& s
   ::mprotect(gone, kRegionBytes, PROT_NONE);
   auto box =
       std::move(Mailbox::create({directory, loopback(kOwner), DomainId{5}, table->name(), 0,
-                                 memory::ForeignTable::open(directory, table->name()).value()}))
+                                 memory::RegionTableView::open(directory, table->name()).value()}))
           .value();
   InboxLog log(box.get());
   self.tell();
@@ -118,7 +120,7 @@ class Apart {
 };
 
 // The parameter: whether the owner may use the processor's transactions.
-struct ErrandTest : ::testing::TestWithParam<bool> {
+struct AssistedAccessTest : ::testing::TestWithParam<bool> {
   RuntimeDir dir;
   Stage* stage = make_stage();
   Apart apart;
@@ -141,7 +143,7 @@ struct ErrandTest : ::testing::TestWithParam<bool> {
       std::this_thread::yield();
     }
   }
-  ~ErrandTest() override {
+  ~AssistedAccessTest() override {
     child.kill_it();
     ::munmap(stage, sizeof(Stage));
   }
@@ -166,8 +168,8 @@ struct ErrandTest : ::testing::TestWithParam<bool> {
     request.length = remote.length;
     return peer.box->atomic(request);
   }
-  ErrandState errand() const {
-    return static_cast<ErrandState>(slot->header().errand.word.load() & 3);
+  AssistedState assisted() const {
+    return static_cast<AssistedState>(slot->header().assisted.word.load() & 3);
   }
   // Accesses go on until the owner was fast enough to carry one out: on a busy machine it seldom
   // is, and on one processor never.
@@ -176,7 +178,7 @@ struct ErrandTest : ::testing::TestWithParam<bool> {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     Bytes bytes(8);
     const RemoteRange remote{0, 8, RegionKey{write ? 11u : 10u}};
-    while (errand() != ErrandState::kDone) {
+    while (assisted() != AssistedState::kDone) {
       if (access(write, bytes, remote).state != State::kDone) return false;
       if (std::chrono::steady_clock::now() > end) return false;
     }
@@ -188,7 +190,7 @@ struct ErrandTest : ::testing::TestWithParam<bool> {
   }
 };
 
-TEST_P(ErrandTest, AWriteArrivesWholeAndNowhereElse) {
+TEST_P(AssistedAccessTest, AWriteArrivesWholeAndNowhereElse) {
   EXPECT_TRUE(owner_carries_out(true));
   unsigned seed = 1;
   for (const std::size_t length : {1u, 8u, 31u, 32u, 33u, 100u, 2039u, 2040u, 2041u, 4096u}) {
@@ -203,7 +205,7 @@ TEST_P(ErrandTest, AWriteArrivesWholeAndNowhereElse) {
   }
 }
 
-TEST_P(ErrandTest, AReadBringsWhatIsThere) {
+TEST_P(AssistedAccessTest, AReadBringsWhatIsThere) {
   EXPECT_TRUE(owner_carries_out(false));
   unsigned seed = 1;
   for (const std::size_t length : {1u, 8u, 32u, 100u, 2040u, 2041u, 4096u}) {
@@ -217,22 +219,22 @@ TEST_P(ErrandTest, AReadBringsWhatIsThere) {
   }
 }
 
-TEST_P(ErrandTest, ARefusalHasItsReasonAndLeavesTheRegionAlone) {
+TEST_P(AssistedAccessTest, ARefusalHasItsReasonAndLeavesTheRegionAlone) {
   const Bytes before = pattern(kRegionBytes, 1);
   std::copy(before.begin(), before.end(), stage->region);
   Bytes bytes = pattern(100, 2);
-  const auto refused = [&](bool write, RemoteRange remote, memory::Refusal reason) {
+  const auto refused = [&](bool write, RemoteRange remote, memory::AccessError reason) {
     for (int i = 0; i < kBothWays; ++i) {
       const link::Outcome outcome = access(write, bytes, remote);
       EXPECT_EQ(outcome.error, EACCES);
       EXPECT_EQ(outcome.detail, static_cast<int>(reason));
     }
   };
-  refused(true, {0, 100, RegionKey{10}}, memory::Refusal::kNoRight);
-  refused(false, {0, 100, RegionKey{11}}, memory::Refusal::kNoRight);
-  refused(true, {kRegionBytes - 99, 100, RegionKey{11}}, memory::Refusal::kPastEnd);
-  refused(false, {~0ull - 10, 100, RegionKey{10}}, memory::Refusal::kWraps);
-  refused(true, {0, 100, RegionKey{99}}, memory::Refusal::kUnknownKey);
+  refused(true, {0, 100, RegionKey{10}}, memory::AccessError::kNoRight);
+  refused(false, {0, 100, RegionKey{11}}, memory::AccessError::kNoRight);
+  refused(true, {kRegionBytes - 99, 100, RegionKey{11}}, memory::AccessError::kPastEnd);
+  refused(false, {~0ull - 10, 100, RegionKey{10}}, memory::AccessError::kWraps);
+  refused(true, {0, 100, RegionKey{99}}, memory::AccessError::kUnknownKey);
   EXPECT_TRUE(std::equal(before.begin(), before.end(), stage->region));
   EXPECT_TRUE(bytes == pattern(100, 2));
 }
@@ -241,8 +243,8 @@ constexpr AtomicAction kFetchAdd{AtomicForm::kFetch, AtomicOp::kSum, AtomicType:
 constexpr AtomicAction kAdd{AtomicForm::kBase, AtomicOp::kSum, AtomicType::kUint64};
 constexpr AtomicAction kSwap{AtomicForm::kCompare, AtomicOp::kSwapIfEqual, AtomicType::kUint8};
 
-// Bytes from the operand in the cell, from the largest in the errand, and past that.
-TEST_P(ErrandTest, AnAtomicOperationIsDoneOnceAndBringsWhatWasThere) {
+// Bytes from the operand in the cell, from the largest in the assisted access, and past that.
+TEST_P(AssistedAccessTest, AnAtomicOperationIsDoneOnceAndBringsWhatWasThere) {
   Bytes none;
   for (const std::size_t length : {8u, 24u, 32u, 256u, 1016u, 1024u, 4096u}) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -254,11 +256,11 @@ TEST_P(ErrandTest, AnAtomicOperationIsDoneOnceAndBringsWhatWasThere) {
     bool by_owner = length > 1016 || !apart.possible();
     for (; done < kBothWays || !by_owner; ++done) {
       ASSERT_LT(std::chrono::steady_clock::now(), end) << "never by the owner: " << length;
-      const std::uint64_t last_errand = slot->header().errand.word.load();
+      const std::uint64_t last_assisted = slot->header().assisted.word.load();
       ASSERT_EQ(atomic(kFetchAdd, {1000, length, RegionKey{13}}, one, none, result).state,
                 State::kDone);
-      const bool asked = slot->header().errand.word.load() != last_errand;
-      by_owner = by_owner || (asked && errand() == ErrandState::kDone);
+      const bool asked = slot->header().assisted.word.load() != last_assisted;
+      by_owner = by_owner || (asked && assisted() == AssistedState::kDone);
       for (std::size_t i = 0; i < length; i += 8) {
         std::uint64_t value = 0;
         std::memcpy(&value, result.data() + i, 8);
@@ -272,7 +274,7 @@ TEST_P(ErrandTest, AnAtomicOperationIsDoneOnceAndBringsWhatWasThere) {
   }
 }
 
-TEST_P(ErrandTest, ASwapComparesWithWhatItBroughtAlong) {
+TEST_P(AssistedAccessTest, ASwapComparesWithWhatItBroughtAlong) {
   for (const std::size_t length : {3u, 14u, 15u, 200u}) {
     for (int i = 0; i < kBothWays; ++i) {
       const Bytes before = pattern(length, static_cast<unsigned>(i));
@@ -290,7 +292,7 @@ TEST_P(ErrandTest, ASwapComparesWithWhatItBroughtAlong) {
   }
 }
 
-TEST_P(ErrandTest, ARefusedAtomicOperationHasItsReasonAndChangesNothing) {
+TEST_P(AssistedAccessTest, ARefusedAtomicOperationHasItsReasonAndChangesNothing) {
   Bytes one(8, std::byte{1});
   Bytes none;
   Bytes result(8);
@@ -307,7 +309,7 @@ TEST_P(ErrandTest, ARefusedAtomicOperationHasItsReasonAndChangesNothing) {
 }
 
 // One sender asks the owner, others do it by themselves: no count is lost.
-TEST_P(ErrandTest, CountsOfTheOwnerAndOfSendersAddUp) {
+TEST_P(AssistedAccessTest, CountsOfTheOwnerAndOfSendersAddUp) {
   std::fill(std::begin(stage->region), std::end(stage->region), std::byte{0});
   constexpr unsigned kEach = 3000;
   const auto hammer = [&](Peer& mine, bool asks) {
@@ -319,7 +321,7 @@ TEST_P(ErrandTest, CountsOfTheOwnerAndOfSendersAddUp) {
       link::AtomicRequest request;
       request.action = kAdd;
       request.operand = {twice, asks ? 1u : 2u};
-      request.remote = {remote, asks ? 1u : 2u};  // two ranges are no errand
+      request.remote = {remote, asks ? 1u : 2u};  // two ranges are no assisted access
       request.length = asks ? 8 : 16;
       EXPECT_EQ(mine.box->atomic(request).state, State::kDone);
     }
@@ -337,7 +339,7 @@ TEST_P(ErrandTest, CountsOfTheOwnerAndOfSendersAddUp) {
   EXPECT_EQ(sum, 3u * kEach);
 }
 
-TEST_P(ErrandTest, ARegionWhoseMemoryIsGoneIsAnErrorAndTheOwnerLivesOn) {
+TEST_P(AssistedAccessTest, ARegionWhoseMemoryIsGoneIsAnErrorAndTheOwnerLivesOn) {
   Bytes bytes = pattern(64, 1);
   for (int i = 0; i < kBothWays; ++i) {
     EXPECT_EQ(access(true, bytes, {0, 64, RegionKey{12}}).error, EFAULT);
@@ -347,14 +349,14 @@ TEST_P(ErrandTest, ARegionWhoseMemoryIsGoneIsAnErrorAndTheOwnerLivesOn) {
   EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), stage->region));
 }
 
-TEST_P(ErrandTest, AnOwnerThatDoesNotPollIsNotNeeded) {
+TEST_P(AssistedAccessTest, AnOwnerThatDoesNotPollIsNotNeeded) {
   stop_polling();
   for (unsigned i = 1; i <= 2 * kCells; ++i) {
     Bytes bytes = pattern(8, i);
     ASSERT_EQ(access(true, bytes, {0, 8, RegionKey{11}}).state, State::kDone);
     ASSERT_TRUE(std::equal(bytes.begin(), bytes.end(), stage->region)) << i;
   }
-  EXPECT_FALSE(errand_asked_for(*slot)) << "not withdrawn";
+  EXPECT_FALSE(assisted_asked_for(*slot)) << "not withdrawn";
   stage->polls = true;
   Bytes last = pattern(8, 99);
   ASSERT_EQ(access(true, last, {0, 8, RegionKey{11}}).state, State::kDone);
@@ -364,7 +366,7 @@ TEST_P(ErrandTest, AnOwnerThatDoesNotPollIsNotNeeded) {
       << "what was withdrawn has been carried out late";
 }
 
-TEST_P(ErrandTest, AnnouncementsComeOncePerAccess) {
+TEST_P(AssistedAccessTest, AnnouncementsComeOncePerAccess) {
   Bytes bytes = pattern(8, 1);
   for (unsigned i = 0; i < 4 * kBothWays; ++i) {
     while (access(true, bytes, {0, 8, RegionKey{11}}, true).state == State::kAgain) {
@@ -377,7 +379,7 @@ TEST_P(ErrandTest, AnnouncementsComeOncePerAccess) {
   EXPECT_EQ(stage->announced, 4u * kBothWays);
 }
 
-TEST_P(ErrandTest, TheOwnerHearsOncePerAccessWhoeverCarriesItOut) {
+TEST_P(AssistedAccessTest, TheOwnerHearsOncePerAccessWhoeverCarriesItOut) {
   Bytes bytes = pattern(8, 1);
   Bytes none;
   const RemoteRange remote{0, 8, RegionKey{14}};
@@ -394,16 +396,16 @@ TEST_P(ErrandTest, TheOwnerHearsOncePerAccessWhoeverCarriesItOut) {
   EXPECT_EQ(stage->told, kAccesses);
 }
 
-// The owner uses the kernel, whose calls are where it can be stopped: within an errand it copies by
-// pread(2), or asks by futex(2) whether it may change memory.
-struct StoppedOwnerTest : ErrandTest {
+// The owner uses the kernel, whose calls are where it can be stopped: within an assisted access it
+// copies by pread(2), or asks by futex(2) whether it may change memory.
+struct StoppedOwnerTest : AssistedAccessTest {
   os::Gate gate;
   std::atomic<bool> dies{false};  // instead of being stopped
   std::optional<os::TracedProcess> traced;
 
   void SetUp() override {
     if (!apart.possible()) GTEST_SKIP() << "needs two processors";
-    ErrandTest::SetUp();
+    AssistedAccessTest::SetUp();
     const auto stop = [this](long call) {
       if (call != SYS_pread64 && call != SYS_futex) return;
       if (dies) ::kill(child.pid(), SIGKILL);
@@ -487,13 +489,13 @@ TEST_P(StoppedOwnerTest, AnOwnerThatDiesInTheMiddleIsReported) {
     error = access(true, bytes, {0, 8, RegionKey{11}}).error;
   }
   EXPECT_EQ(error, ECONNRESET);
-  EXPECT_NE(slot->header().errand_taken.load(), 0u);
+  EXPECT_NE(slot->header().assisted_taken.load(), 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernel, StoppedOwnerTest, ::testing::Values(false),
                          [](const auto&) { return "Kernel"; });
 
-INSTANTIATE_TEST_SUITE_P(Owner, ErrandTest, ::testing::Values(true, false),
+INSTANTIATE_TEST_SUITE_P(Owner, AssistedAccessTest, ::testing::Values(true, false),
                          [](const auto& info) { return info.param ? "Transactions" : "Kernel"; });
 
 }  // namespace
