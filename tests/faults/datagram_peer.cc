@@ -16,8 +16,8 @@
 #include <thread>
 
 #include "failure.h"
+#include "fork_server.h"
 #include "node.h"
-#include "nursery.h"
 #include "process.h"
 #include "resources.h"
 #include "tests.h"

@@ -7,10 +7,10 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "connected_peer.h"
 #include "failure.h"
-#include "guest.h"
-#include "manner.h"
-#include "nursery.h"
+#include "fork_server.h"
+#include "mode.h"
 #include "partner.h"
 #include "process.h"
 #include "resources.h"
@@ -45,9 +45,8 @@ struct Counts {
 
 class Exhaustion {
  public:
-  Exhaustion(Shortage& shortage, const Manner& manner, const Channel& channel,
-             const Address& partner)
-      : shortage_(shortage), manner_(manner), channel_(channel), partner_(partner) {}
+  Exhaustion(Shortage& shortage, const Mode& mode, const Channel& channel, const Address& partner)
+      : shortage_(shortage), mode_(mode), channel_(channel), partner_(partner) {}
 
   void run() {
     exchange_without_shortage();
@@ -58,20 +57,20 @@ class Exhaustion {
       open_in_shortage(opening);
       use_in_shortage(using_it);
     }
-    require(opening.refused > 0 && opening.worked > 0,
-            std::string("the shortage never, or always, kept an endpoint from opening: ") +
-                manner_.name);
+    require(
+        opening.refused > 0 && opening.worked > 0,
+        std::string("the shortage never, or always, kept an endpoint from opening: ") + mode_.name);
     std::printf("%s: endpoint opened in %d of %d shortages, used in %d of %d; all recovered\n",
-                manner_.name, opening.worked, opening.refused + opening.worked, using_it.worked,
+                mode_.name, opening.worked, opening.refused + opening.worked, using_it.worked,
                 using_it.refused + using_it.worked);
   }
 
  private:
   void exchange_without_shortage() {
-    Guest guest(manner_, channel_, partner_);
-    require_ok(guest.look_up(), "fi_getinfo without shortage");
-    require_ok(guest.open(), "opening without shortage");
-    const int error = guest.exchange(std::chrono::seconds(20));
+    ConnectedPeer connected_peer(mode_, channel_, partner_);
+    require_ok(connected_peer.look_up(), "fi_getinfo without shortage");
+    require_ok(connected_peer.open(), "opening without shortage");
+    const int error = connected_peer.exchange(std::chrono::seconds(20));
     require(error == 0, "exchanging without shortage: " + error_text(error));
   }
 
@@ -79,12 +78,12 @@ class Exhaustion {
   void open_in_shortage(Counts& counts) {
     const Watchdog watchdog("opening with " + std::to_string(amount_) + " more to be had", 60);
     {
-      Guest guest(manner_, channel_, partner_);
-      require_ok(guest.look_up(), "fi_getinfo");
+      ConnectedPeer connected_peer(mode_, channel_, partner_);
+      require_ok(connected_peer.look_up(), "fi_getinfo");
       shortage_.apply(amount_);
-      const int status = guest.open();
-      const int error = status == 0 ? guest.exchange(kShortLimit) : -status;
-      const char* call = status == 0 ? "the first exchange" : guest.failed_call();
+      const int status = connected_peer.open();
+      const int error = status == 0 ? connected_peer.exchange(kShortLimit) : -status;
+      const char* call = status == 0 ? "the first exchange" : connected_peer.failed_call();
       shortage_.lift();
       judge(error, call);
       counts.count(status == 0);  // the exchange may just have had no time
@@ -96,18 +95,18 @@ class Exhaustion {
   // had.
   void use_in_shortage(Counts& counts) {
     const Watchdog watchdog("working with " + std::to_string(amount_) + " more to be had", 60);
-    Guest guest(manner_, channel_, partner_);
-    require_ok(guest.look_up(), "fi_getinfo");
-    require_ok(guest.open(), "opening without shortage");
+    ConnectedPeer connected_peer(mode_, channel_, partner_);
+    require_ok(connected_peer.look_up(), "fi_getinfo");
+    require_ok(connected_peer.open(), "opening without shortage");
     shortage_.apply(amount_);
-    const int registered = guest.register_some();
-    const int error = guest.exchange(kShortLimit);
+    const int registered = connected_peer.register_some();
+    const int error = connected_peer.exchange(kShortLimit);
     shortage_.lift();
     judge(-registered, "fi_mr_reg");
     judge(error, "the exchange");
     counts.count(registered == 0 && error == 0);
-    require_ok(guest.register_some(), "fi_mr_reg after the shortage");
-    const int later = guest.exchange(std::chrono::seconds(20));
+    require_ok(connected_peer.register_some(), "fi_mr_reg after the shortage");
+    const int later = connected_peer.exchange(std::chrono::seconds(20));
     require(later == 0, "exchanging after the shortage, with " + std::to_string(amount_) +
                             " in it: " + error_text(later));
   }
@@ -115,7 +114,7 @@ class Exhaustion {
   void judge(int error, const char* call) const {
     // ETIMEDOUT: nothing failed, and nothing came for a while; what follows must show that nothing
     // is broken.
-    const bool others = shortage_.shared() && manner_.connects() && means_giving_up(error);
+    const bool others = shortage_.shared() && mode_.connects() && means_giving_up(error);
     if (error != 0 && error != ETIMEDOUT && !means_shortage(error) && !others) {
       fail(std::string(call) + " with " + std::to_string(amount_) +
            " more to be had: " + error_text(error) + " is no error of a shortage");
@@ -123,7 +122,7 @@ class Exhaustion {
   }
 
   Shortage& shortage_;
-  const Manner& manner_;
+  const Mode& mode_;
   const Channel& channel_;
   const Address partner_;
   std::size_t amount_ = 0;
@@ -136,24 +135,24 @@ void take_stack() {
 }
 
 // The process that may crash, and its partner that lacks nothing; run by one that watches both.
-void run(const std::string& directory, Shortage& shortage, const Manner& manner) {
+void run(const std::string& directory, Shortage& shortage, const Mode& mode) {
   Channel here;
   Channel there;
   Channel::make_pair(here, there);
   const Process partner("the partner", [&] {
     here.close();
-    return live_as_partner(there, manner);
+    return live_as_partner(there, mode);
   });
   there.close();
   Address address{};
   require(here.receive(&address, sizeof address), "the partner did not start");
-  const Process guest("the process in shortage", [&] {
+  const Process connected_peer("the process in shortage", [&] {
     name_this_process("process in shortage");
     take_stack();
-    Exhaustion(shortage, manner, here, address).run();
+    Exhaustion(shortage, mode, here, address).run();
     return kPassed;
   });
-  guest.require_passed();
+  connected_peer.require_passed();
   const Notice over{{}, 0, true};
   here.send(&over, sizeof over);
   partner.require_passed();
@@ -164,7 +163,7 @@ void run(const std::string& directory, Shortage& shortage, const Manner& manner)
 
 int run(const std::string& directory, Shortage& shortage) {
   load_library();
-  for (const Manner& manner : kManners) run(directory, shortage, manner);
+  for (const Mode& mode : kModes) run(directory, shortage, mode);
   return kPassed;
 }
 

@@ -99,10 +99,9 @@ void Inbox::completed(Operation& operation, const fi_cq_tagged_entry& entry) {
   PayloadHeader header{};
   const ConstBytes message = message_of(operation, entry);
   if (!read_payload(message, header)) {
-    fail("a message of " + std::to_string(entry.len) +
-         " bytes came damaged: header says encounter " + std::to_string(header.sender) +
-         ", number " + std::to_string(header.sequence) + ", " + std::to_string(header.bytes) +
-         " bytes");
+    fail("a message of " + std::to_string(entry.len) + " bytes came damaged: header says session " +
+         std::to_string(header.sender) + ", number " + std::to_string(header.sequence) + ", " +
+         std::to_string(header.bytes) + " bytes");
   }
   if (kind_.tagged && entry.tag != kind_.tag)
     fail("a message came with tag " + std::to_string(entry.tag));

@@ -18,7 +18,7 @@ namespace weft::faults {
 struct Target {
   fid_ep* endpoint = nullptr;          // of this side, from which it is reached
   fi_addr_t address = FI_ADDR_UNSPEC;  // of the other side; means nothing on a connection
-  std::uint64_t id = 0;                // of the encounter
+  std::uint64_t id = 0;                // of the session
   std::uint64_t base = 0;              // of its arena within its region kArenaKey
   std::uint64_t churn_key = 0;
 };

@@ -6,8 +6,8 @@
 #include <random>
 
 #include "failure.h"
+#include "fork_server.h"
 #include "node.h"
-#include "nursery.h"
 #include "process.h"
 #include "resources.h"
 #include "survivor.h"
@@ -36,24 +36,24 @@ int run(fi_ep_type type, const std::string& name) {
   std::printf("kills %llu, WEFT_FAULTS_SEED=%llu\n", static_cast<unsigned long long>(plan.kills),
               static_cast<unsigned long long>(plan.seed));
   load_library();
-  Channel requests, nursery, witness_here, witness_there;
-  Channel::make_pair(requests, nursery);
+  Channel requests, fork_server, witness_here, witness_there;
+  Channel::make_pair(requests, fork_server);
   Channel::make_pair(witness_here, witness_there);
   std::vector<Channel> survivor_ends(kSlots);
   std::vector<Channel> victim_ends(kSlots);
   for (std::size_t i = 0; i < kSlots; ++i) Channel::make_pair(survivor_ends[i], victim_ends[i]);
   const Process witness("the witness", [&] {
     // Ends of others, kept open here, would hide that those others are gone.
-    for (Channel* end : {&requests, &nursery, &witness_here}) end->close();
+    for (Channel* end : {&requests, &fork_server, &witness_here}) end->close();
     return live_as_witness(witness_there, type);
   });
   const Process survivor("the survivor", [&] {
     requests.close();
-    return live_as_survivor(plan, std::move(nursery), std::move(survivor_ends),
+    return live_as_survivor(plan, std::move(fork_server), std::move(survivor_ends),
                             std::move(witness_here));
   });
-  nursery.close();
-  serve_nursery(requests, victim_ends, live_as_victim);
+  fork_server.close();
+  serve_fork_server(requests, victim_ends, live_as_victim);
   survivor.require_passed();
   witness_here.send("", 1);
   witness.require_passed();

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "nursery.h"
+#include "fork_server.h"
 #include "talk.h"
 
 namespace weft::faults {

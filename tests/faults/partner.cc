@@ -89,8 +89,8 @@ struct Wire {
 
 class Partner {
  public:
-  explicit Partner(const Manner& manner)
-      : manner_(manner), node_(manner.type), switchboard_(node_), numbers_(1) {}
+  explicit Partner(const Mode& mode)
+      : mode_(mode), node_(mode.type), switchboard_(node_), numbers_(1) {}
 
   void live(const Channel& channel) {
     open();
@@ -107,7 +107,7 @@ class Partner {
  private:
   void open() {
     if (node_.open(0) != 0) fail(std::string(node_.failed_call()) + " of the partner");
-    if (!manner_.loses()) {
+    if (!mode_.loses()) {
       require_ok(node_.register_memory({reinterpret_cast<std::uint8_t*>(numbers_.data()), 8},
                                        kCountKey, region_),
                  "fi_mr_reg of the partner");
@@ -183,7 +183,7 @@ class Partner {
     node_.close();
   }
 
-  const Manner& manner_;
+  const Mode& mode_;
   Node node_;
   Switchboard switchboard_;
   std::vector<std::uint64_t> numbers_;
@@ -194,9 +194,9 @@ class Partner {
 
 }  // namespace
 
-int live_as_partner(const Channel& channel, const Manner& manner) {
+int live_as_partner(const Channel& channel, const Mode& mode) {
   name_this_process("partner");
-  Partner(manner).live(channel);
+  Partner(mode).live(channel);
   return kPassed;
 }
 

@@ -13,7 +13,7 @@ using ConstBytes = std::span<const std::uint8_t>;
 
 // What stands in front of every message.
 struct PayloadHeader {
-  std::uint64_t sender;    // the encounter that it belongs to; unique in a run
+  std::uint64_t sender;    // the session that it belongs to; unique in a run
   std::uint64_t sequence;  // counted by the sender
   std::uint64_t bytes;     // the whole message with this header
 };

@@ -13,9 +13,9 @@
 #include <thread>
 
 #include "failure.h"
+#include "fork_server.h"
 #include "inbox.h"
 #include "node.h"
-#include "nursery.h"
 #include "resources.h"
 #include "talk.h"
 #include "tests.h"

@@ -10,11 +10,11 @@
 #include <memory>
 #include <random>
 
-#include "addressed_encounter.h"
-#include "connected_encounter.h"
-#include "encounter.h"
+#include "addressed_session.h"
+#include "connected_session.h"
 #include "failure.h"
 #include "resources.h"
+#include "session.h"
 #include "switchboard.h"
 #include "witness.h"
 
@@ -33,9 +33,9 @@ constexpr std::uint64_t kStopRounds = 8;  // enough for every action and starter
 
 class Survivor {
  public:
-  Survivor(const KillPlan& plan, Channel nursery, std::vector<Channel> channels)
+  Survivor(const KillPlan& plan, Channel fork_server, std::vector<Channel> channels)
       : plan_(plan),
-        nursery_(std::move(nursery)),
+        fork_server_(std::move(fork_server)),
         random_(plan.seed),
         memory_(channels.size() * kArenaBytes),
         slots_(channels.size()),
@@ -112,7 +112,7 @@ class Survivor {
   void hear_events() {
     while (std::optional<ConnectionEvent> event = switchboard_.read()) {
       bool known = hear_of_witness(*event);
-      for (const auto& one : encounters_) known = known || one->on_event(*event);
+      for (const auto& one : sessions_) known = known || one->on_event(*event);
       if (known) continue;
       require(event->what == FI_CONNREQ, "an event of a connection that nobody has");
       require_ok(switchboard_.reject(*event), "fi_reject of a request whose author is dead");
@@ -168,11 +168,11 @@ class Survivor {
                                 (blocking_ ? ", survivor blocking" : ""),
                             kRoundSeconds);
     for (std::size_t slot = 0; slot < together; ++slot) {
-      encounters_.push_back(
-          encounter({node_, nursery_, slots_[slot], next_order(slot, stopped), tally_}));
+      sessions_.push_back(
+          session({node_, fork_server_, slots_[slot], next_order(slot, stopped), tally_}));
     }
-    turn_until([&] { return all([](const Encounter& one) { return one.over(); }); });
-    encounters_.clear();
+    turn_until([&] { return all([](const Session& one) { return one.over(); }); });
+    sessions_.clear();
     const std::uint64_t answered = witness_->answered();
     turn_until([&] { return witness_->answered() >= answered + 2; });
     const std::size_t files = files_below(plan_.runtime_directory);
@@ -180,16 +180,16 @@ class Survivor {
             std::to_string(files) + " files have gathered in the runtime directory");
   }
 
-  std::unique_ptr<Encounter> encounter(const Setting& setting) {
+  std::unique_ptr<Session> session(const Setting& setting) {
     if (!node_.connects()) {
-      return std::make_unique<AddressedEncounter>(setting, random_() % 2 == 0);
+      return std::make_unique<AddressedSession>(setting, random_() % 2 == 0);
     }
-    return std::make_unique<ConnectedEncounter>(setting, switchboard_, random_() % 8 == 0);
+    return std::make_unique<ConnectedSession>(setting, switchboard_, random_() % 8 == 0);
   }
 
   template <class Condition>
   bool all(Condition condition) const {
-    for (const auto& one : encounters_) {
+    for (const auto& one : sessions_) {
       if (!condition(*one)) return false;
     }
     return true;
@@ -202,10 +202,10 @@ class Survivor {
 
   void turn() {
     if (node_.connects()) hear_events();
-    for (const auto& one : encounters_) one->step();
-    const bool may_block = blocking_ && !encounters_.empty() &&
-                           all([](const Encounter& one) { return one.waits_for_completions(); }) &&
-                           !all([](const Encounter& one) { return one.over(); });
+    for (const auto& one : sessions_) one->step();
+    const bool may_block = blocking_ && !sessions_.empty() &&
+                           all([](const Session& one) { return one.waits_for_completions(); }) &&
+                           !all([](const Session& one) { return one.over(); });
     if (witness_) witness_->step(may_block);
     if (may_block && witness_->idle()) return block();
     if (node_.poll() == 0) sched_yield();
@@ -217,12 +217,12 @@ class Survivor {
     if (node_.wait(kBlockMilliseconds) != 0) return;
     if (Clock::now() - begin < std::chrono::milliseconds(kBlockMilliseconds - 100)) return;
     std::string text = "fi_cq_sread slept over the deaths of its peers";
-    for (const auto& one : encounters_) text += "\n  " + one->describe();
+    for (const auto& one : sessions_) text += "\n  " + one->describe();
     fail(text);
   }
 
   void on_data(std::uint64_t data) {
-    for (const auto& one : encounters_) {
+    for (const auto& one : sessions_) {
       if (one->id() == data >> 32) return one->on_data(data & 0xffffffff);
     }
   }
@@ -298,7 +298,7 @@ class Survivor {
   }
 
   const KillPlan& plan_;
-  Nursery nursery_;
+  ForkServer fork_server_;
   std::mt19937_64 random_;
   std::vector<std::uint8_t> memory_;
   std::vector<Slot> slots_;
@@ -309,7 +309,7 @@ class Survivor {
   bool connected_to_witness_ = false;
   std::vector<std::unique_ptr<Inbox>> untagged_;
   std::unique_ptr<WitnessLink> witness_;
-  std::vector<std::unique_ptr<Encounter>> encounters_;
+  std::vector<std::unique_ptr<Session>> sessions_;
   std::uint64_t next_id_ = 1;
   std::uint64_t next_stopped_ = 0;
   std::uint64_t next_stop_round_ = 0;
@@ -319,10 +319,10 @@ class Survivor {
 
 }  // namespace
 
-int live_as_survivor(const KillPlan& plan, Channel nursery, std::vector<Channel> slots,
+int live_as_survivor(const KillPlan& plan, Channel fork_server, std::vector<Channel> slots,
                      Channel witness) {
   name_this_process("survivor");
-  Survivor(plan, std::move(nursery), std::move(slots)).run(witness);
+  Survivor(plan, std::move(fork_server), std::move(slots)).run(witness);
   return kPassed;
 }
 

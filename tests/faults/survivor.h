@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "fork_server.h"
 #include "node.h"
-#include "nursery.h"
 
 namespace weft::faults {
 
@@ -21,7 +21,7 @@ struct KillPlan {
 // Meets victims, up to as many at once as there are `slots`, until `plan.kills` of them were
 // killed, while it exchanges data with the witness; then closes everything. Returns kPassed; a
 // broken rule ends the process.
-int live_as_survivor(const KillPlan& plan, Channel nursery, std::vector<Channel> slots,
+int live_as_survivor(const KillPlan& plan, Channel fork_server, std::vector<Channel> slots,
                      Channel witness);
 
 }  // namespace weft::faults

@@ -2,8 +2,8 @@
 // How do two processes of a test come to talk, by either type of reliable endpoint?
 #pragma once
 
+#include "fork_server.h"
 #include "node.h"
-#include "nursery.h"
 #include "switchboard.h"
 
 namespace weft::faults {

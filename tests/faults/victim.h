@@ -3,7 +3,7 @@
 #pragma once
 
 #include "action.h"
-#include "nursery.h"
+#include "fork_server.h"
 
 namespace weft::faults {
 

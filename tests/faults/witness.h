@@ -6,8 +6,8 @@
 #include <random>
 #include <vector>
 
+#include "fork_server.h"
 #include "node.h"
-#include "nursery.h"
 
 namespace weft::faults {
 

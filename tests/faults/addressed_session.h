@@ -6,16 +6,16 @@
 #include <string>
 #include <vector>
 
-#include "encounter.h"
+#include "session.h"
 
 namespace weft::faults {
 
-class AddressedEncounter final : public Encounter {
+class AddressedSession final : public Session {
  public:
   // `fresh_address`: takes the slot's address out of the address vector and puts it in again,
   // rather than keep using what stood for the predecessor.
-  AddressedEncounter(const Setting& setting, bool fresh_address);
-  ~AddressedEncounter() override;
+  AddressedSession(const Setting& setting, bool fresh_address);
+  ~AddressedSession() override;
 
  private:
   void meet() override;

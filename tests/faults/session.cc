@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What does the survivor require of any encounter, whichever way the two met?
-#include "encounter.h"
+// What does the survivor require of any session, whichever way the two met?
+#include "session.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -23,23 +23,23 @@ constexpr std::uint64_t kProofOfLife = 10;    // operations that complete after 
 
 }  // namespace
 
-Encounter::Encounter(const Setting& setting)
+Session::Session(const Setting& setting)
     : node_(setting.node),
-      nursery_(setting.nursery),
+      fork_server_(setting.fork_server),
       slot_(setting.slot),
       order_(setting.order),
       tally_(setting.tally),
       random_(setting.order.seed ^ 0x5eed) {
   Arena(slot_.arena).prepare();
   begun_ = Clock::now();
-  process_ = nursery_.spawn(order_);
+  process_ = fork_server_.spawn(order_);
   lifeline_.emplace(process_);
 }
 
-Encounter::~Encounter() = default;
+Session::~Session() = default;
 
-std::string Encounter::describe() const {
-  std::string text = "encounter " + std::to_string(order_.id) + " (" + name_of(order_.action) +
+std::string Session::describe() const {
+  std::string text = "session " + std::to_string(order_.id) + " (" + name_of(order_.action) +
                      ", started by " + name_of(order_.starter) + (order_.early ? ", early" : "") +
                      (order_.blocking ? ", blocking" : "") + (order_.stopped ? ", stopped" : "") +
                      ", to die after " + std::to_string(order_.kill_after_us) + " us), state " +
@@ -49,11 +49,11 @@ std::string Encounter::describe() const {
   return text;
 }
 
-void Encounter::require_within(Clock::time_point begin, const std::string& what) const {
+void Session::require_within(Clock::time_point begin, const std::string& what) const {
   if (Clock::now() - begin > kLimit) fail(what + " for more than 20 s in " + describe());
 }
 
-void Encounter::step() {
+void Session::step() {
   if (died_ == Clock::time_point{}) {
     if (lifeline_->dead())
       notice_death();
@@ -74,22 +74,22 @@ void Encounter::step() {
   }
 }
 
-bool Encounter::waits_for_completions() const {
+bool Session::waits_for_completions() const {
   const bool waits = state_ == State::kStreaming || state_ == State::kDraining;
   return over() || (waits && death_is_heard() && !churner_ && !order_.stopped);
 }
 
-Inbox::OnError Encounter::error_handler() {
+Inbox::OnError Session::error_handler() {
   return [this](int error, const std::string& what) { on_error(error, what); };
 }
 
-void Encounter::receive_tagged(fid_ep* endpoint, fi_addr_t source) {
+void Session::receive_tagged(fid_ep* endpoint, fi_addr_t source) {
   tagged_ = std::make_unique<Inbox>(
       endpoint, Inbox::Kind{true, tag_of(order_.id, Use::kStream), source, 8, 40000, true},
       [](ConstBytes, std::uint64_t) {}, error_handler());
 }
 
-void Encounter::stream(fid_ep* endpoint, fi_addr_t peer) {
+void Session::stream(fid_ep* endpoint, fi_addr_t peer) {
   state_ = State::kStreaming;
   pause_at_ = Clock::now() + std::chrono::microseconds(random_() % kLatestPause);
   const Target target{endpoint, peer, order_.id, 0, churn_key(slot_.index)};
@@ -102,7 +102,7 @@ void Encounter::stream(fid_ep* endpoint, fi_addr_t peer) {
 
 // To close a region would wait for one who stands still in the middle of it, and nobody would wake
 // it.
-void Encounter::keep_streaming() {
+void Session::keep_streaming() {
   if (survivor_starts(order_.starter) && died_ == Clock::time_point{}) initiator_->advance();
   if (churner_ && pause_ != Pause::kStill) churner_->step();
   if (order_.stopped) pause_victim();
@@ -110,7 +110,7 @@ void Encounter::keep_streaming() {
 
 // Nothing may fail because of a peer that stands still, and all goes on when it does. Some are
 // killed without ever having woken up.
-void Encounter::pause_victim() {
+void Session::pause_victim() {
   const auto now = Clock::now();
   const Go go{order_.id};
   Ready answer;
@@ -144,12 +144,12 @@ void Encounter::pause_victim() {
   }
 }
 
-void Encounter::kill_victim() {
+void Session::kill_victim() {
   require(kill(process_, SIGKILL) == 0, "killing a victim");
   pause_ = Pause::kOver;
 }
 
-void Encounter::on_data(std::uint64_t sequence) {
+void Session::on_data(std::uint64_t sequence) {
   PayloadHeader header{};
   if (sequence >= kCells || !read_payload(Arena(slot_.arena).cell(sequence), header) ||
       header.sender != order_.id || header.sequence != sequence) {
@@ -158,7 +158,7 @@ void Encounter::on_data(std::uint64_t sequence) {
 }
 
 // An operation may fail only because its peer is dead, or, where it began early, not yet born.
-void Encounter::on_error(int error, const std::string& what) {
+void Session::on_error(int error, const std::string& what) {
   ++tally_.errors[error];
   // The region may be closed, or, where the victim was met early, not registered yet.
   if ((order_.action == Action::kChurn || order_.early) && error == FI_EACCES) return;
@@ -168,15 +168,15 @@ void Encounter::on_error(int error, const std::string& what) {
     fail(what + " failed although the victim lives: " + error_text(error) + " in " + describe());
 }
 
-std::size_t Encounter::pending() const {
+std::size_t Session::pending() const {
   return (initiator_ ? initiator_->pending() : 0) + (tagged_ ? tagged_->pending() : 0) +
          more_pending();
 }
 
-void Encounter::notice_death() {
+void Session::notice_death() {
   if (state_ == State::kMeeting && !died_early()) {
     fail(describe() + ": the victim ended before its time, with status " +
-         std::to_string(nursery_.reap(process_)));
+         std::to_string(fork_server_.reap(process_)));
   }
   died_ = Clock::now();
   had_pending_ = initiator_ && initiator_->pending() > 0;
@@ -184,7 +184,7 @@ void Encounter::notice_death() {
   lost();
 }
 
-void Encounter::drain() {
+void Session::drain() {
   if (pending() > 0) return require_within(died_, "operations stayed pending after the death");
   if (had_pending_) {
     ++tally_.with_pending;
@@ -197,13 +197,13 @@ void Encounter::drain() {
   state_ = State::kParting;
 }
 
-void Encounter::leave() {
+void Session::leave() {
   require_within(died_ + kLimit, "there was no end to what was heard of the dead");
   if (part()) finish();
 }
 
-void Encounter::finish() {
-  const int status = nursery_.reap(process_);
+void Session::finish() {
+  const int status = fork_server_.reap(process_);
   if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL) {
     fail(describe() + ": the victim was not killed but ended with status " +
          std::to_string(status));

@@ -13,10 +13,10 @@
 #include "action.h"
 #include "arena.h"
 #include "churner.h"
+#include "fork_server.h"
 #include "inbox.h"
 #include "initiator.h"
 #include "node.h"
-#include "nursery.h"
 #include "switchboard.h"
 
 namespace weft::faults {
@@ -31,7 +31,7 @@ struct Slot {
   Bytes arena;
 };
 
-// What happened in all encounters of a run, for the report at its end.
+// What happened in all sessions of a run, for the report at its end.
 struct Tally {
   std::uint64_t kills = 0;
   std::uint64_t completed = 0;
@@ -43,10 +43,10 @@ struct Tally {
       0};  // from a death to the end of the last operation pending then
 };
 
-// Who meets whom, and where it is written down. What it refers to outlives the encounter.
+// Who meets whom, and where it is written down. What it refers to outlives the session.
 struct Setting {
   Node& node;
-  Nursery& nursery;
+  ForkServer& fork_server;
   Slot& slot;
   Order order;
   Tally& tally;
@@ -55,11 +55,11 @@ struct Setting {
 // The survivor's side of one victim's life. Every step() is short; call it between polls until
 // over(). How the two meet and what is left when the victim has died is the affair of those who
 // inherit.
-class Encounter {
+class Session {
  public:
-  virtual ~Encounter();
-  Encounter(const Encounter&) = delete;
-  Encounter& operator=(const Encounter&) = delete;
+  virtual ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
 
   void step();
   bool over() const { return state_ == State::kOver; }
@@ -69,7 +69,7 @@ class Encounter {
   std::uint64_t id() const { return order_.id; }
   // Data that came with a write of this victim.
   void on_data(std::uint64_t sequence);
-  // An event that concerns this encounter; true if that was one.
+  // An event that concerns this session; true if that was one.
   virtual bool on_event(ConnectionEvent&) { return false; }
   std::string describe() const;
 
@@ -78,11 +78,11 @@ class Encounter {
   using Clock = std::chrono::steady_clock;
 
   // Has the victim made.
-  explicit Encounter(const Setting& setting);
+  explicit Session(const Setting& setting);
 
   // The next step toward each other; stream() once they have met.
   virtual void meet() = 0;
-  // The victim has died before. True if that may be; then the encounter goes on with drain().
+  // The victim has died before. True if that may be; then the session goes on with drain().
   virtual bool died_early() = 0;
   // Whether an operation may end with this error when the peer is gone; and whether even before.
   virtual bool means_gone(int error) const = 0;
@@ -108,7 +108,7 @@ class Encounter {
   std::size_t pending() const;
 
   Node& node_;
-  Nursery& nursery_;
+  ForkServer& fork_server_;
   Slot& slot_;
   const Order order_;
   Tally& tally_;

@@ -6,18 +6,18 @@
 #include <chrono>
 #include <memory>
 
-#include "manner.h"
-#include "nursery.h"
+#include "fork_server.h"
+#include "mode.h"
 #include "switchboard.h"
 
 namespace weft::faults {
 
 // One side of an exchange with the partner behind `channel`. All the memory it needs it takes when
 // it is constructed and in look_up().
-class Guest final : public CompletionTarget {
+class ConnectedPeer final : public CompletionTarget {
  public:
-  Guest(const Manner& manner, const Channel& channel, const Address& partner);
-  ~Guest() override;
+  ConnectedPeer(const Mode& mode, const Channel& channel, const Address& partner);
+  ~ConnectedPeer() override;
 
   int look_up() { return node_.look_up(0); }
   // 0 or libfabric's negative error; failed_call() names the call.
@@ -36,7 +36,7 @@ class Guest final : public CompletionTarget {
  private:
   using Clock = std::chrono::steady_clock;
 
-  fid_ep* endpoint() const { return manner_.connects() ? connection_.get() : node_.endpoint(); }
+  fid_ep* endpoint() const { return mode_.connects() ? connection_.get() : node_.endpoint(); }
   int meet(Clock::time_point end);
   int ask();
   int heed(ConnectionEvent& event);
@@ -48,7 +48,7 @@ class Guest final : public CompletionTarget {
   int post_send();
   void compose(std::size_t bytes);
 
-  const Manner& manner_;
+  const Mode& mode_;
   const Channel& channel_;
   const Address partner_address_;
   Node node_;

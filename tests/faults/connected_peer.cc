@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Which calls does a process in shortage make, and when has it got what it wanted?
-#include "guest.h"
+#include "connected_peer.h"
 
 #include <rdma/fi_atomic.h>
 
@@ -21,11 +21,11 @@ constexpr std::chrono::milliseconds kAskAgain{300};  // the partner may have fai
 
 }  // namespace
 
-Guest::Guest(const Manner& manner, const Channel& channel, const Address& partner)
-    : manner_(manner),
+ConnectedPeer::ConnectedPeer(const Mode& mode, const Channel& channel, const Address& partner)
+    : mode_(mode),
       channel_(channel),
       partner_address_(partner),
-      node_(manner.type, manner.progress),
+      node_(mode.type, mode.progress),
       switchboard_(node_),
       memory_(std::make_unique<std::uint8_t[]>(2 * kLargeLetter)) {
   for (Operation* operation : {&send_, &receive_, &count_}) operation->target = this;
@@ -33,25 +33,25 @@ Guest::Guest(const Manner& manner, const Channel& channel, const Address& partne
   receive_.memory = {memory_.get() + kLargeLetter, kLargeLetter};
 }
 
-Guest::~Guest() {
+ConnectedPeer::~ConnectedPeer() {
   for (auto& region : regions_) region.reset();
   connection_.reset();
   switchboard_.close();
   node_.close();
 }
 
-int Guest::open() {
+int ConnectedPeer::open() {
   int status = node_.open_found();
-  if (status == 0 && manner_.connects()) status = switchboard_.open();
-  if (status == 0 && !manner_.connects()) partner_ = node_.insert(partner_address_);
+  if (status == 0 && mode_.connects()) status = switchboard_.open();
+  if (status == 0 && !mode_.connects()) partner_ = node_.insert(partner_address_);
   return status;
 }
 
-const char* Guest::failed_call() const {
+const char* ConnectedPeer::failed_call() const {
   return *node_.failed_call() != 0 ? node_.failed_call() : switchboard_.failed_call();
 }
 
-int Guest::register_some() {
+int ConnectedPeer::register_some() {
   for (auto& region : regions_) {
     region.reset();
     const int status =
@@ -61,8 +61,8 @@ int Guest::register_some() {
   return 0;
 }
 
-int Guest::ask() {
-  if (manner_.listens) {
+int ConnectedPeer::ask() {
+  if (mode_.listens) {
     const Notice notice{switchboard_.address(), asks_, false};
     channel_.send(&notice, sizeof notice);
     return 0;
@@ -72,7 +72,7 @@ int Guest::ask() {
   return status;
 }
 
-int Guest::accept(const ConnectionEvent& request) {
+int ConnectedPeer::accept(const ConnectionEvent& request) {
   if (request.id != asks_) {  // the partner has been asked anew since, or will be
     switchboard_.reject(request);
     return 0;
@@ -87,7 +87,7 @@ int Guest::accept(const ConnectionEvent& request) {
 
 // Whoever fails to connect starts anew at the next attempt. Completions that are there already
 // still belong to the operations.
-int Guest::hang_up(int error) {
+int ConnectedPeer::hang_up(int error) {
   connection_.reset();
   while (node_.poll() != 0) {
   }
@@ -97,7 +97,7 @@ int Guest::hang_up(int error) {
   return error;
 }
 
-int Guest::heed(ConnectionEvent& event) {
+int ConnectedPeer::heed(ConnectionEvent& event) {
   if (event.what == FI_CONNREQ) return -accept(event);
   if (event.what == FI_SHUTDOWN) return ECONNRESET;
   connected_ = event.what == FI_CONNECTED;
@@ -106,7 +106,7 @@ int Guest::heed(ConnectionEvent& event) {
 
 // What was begun before, in the shortage, may still fail of that. It is to do so, and not to stay
 // pending, and then the next attempt counts.
-int Guest::meet(Clock::time_point end) {
+int ConnectedPeer::meet(Clock::time_point end) {
   const auto begin = Clock::now();
   while (!connected_) {
     if (Clock::now() > end) return ETIMEDOUT;
@@ -128,7 +128,7 @@ int Guest::meet(Clock::time_point end) {
   return 0;
 }
 
-int Guest::post_receive() {
+int ConnectedPeer::post_receive() {
   answered_ = false;
   if (receive_.pending) return 0;
   const long status = fi_recv(endpoint(), receive_.memory.data(), receive_.memory.size(), nullptr,
@@ -137,21 +137,21 @@ int Guest::post_receive() {
   return static_cast<int>(-status);
 }
 
-void Guest::compose(std::size_t bytes) {
+void ConnectedPeer::compose(std::size_t bytes) {
   send_.bytes = bytes;
   const Letterhead letterhead{node_.address(), ++number_};
   fill_pattern(send_.memory.first(bytes), number_);
   std::memcpy(send_.memory.data(), &letterhead, sizeof letterhead);
 }
 
-int Guest::post_send() {
+int ConnectedPeer::post_send() {
   const long status =
       fi_send(endpoint(), send_.memory.data(), send_.bytes, nullptr, partner_, &send_.context);
   send_.pending = status == 0;
   return static_cast<int>(-status);
 }
 
-int Guest::exchange_one(std::size_t bytes, Clock::time_point end) {
+int ConnectedPeer::exchange_one(std::size_t bytes, Clock::time_point end) {
   // What an exchange before this one left pending comes first.
   while (send_.pending && Clock::now() < end) node_.poll();
   if (send_.pending) return ETIMEDOUT;
@@ -164,7 +164,7 @@ int Guest::exchange_one(std::size_t bytes, Clock::time_point end) {
     const auto now = Clock::now();
     if (now > end) return ETIMEDOUT;
     int status = answered_ ? 0 : post_receive();
-    const bool again = !sent || (manner_.loses() && !send_.pending && now - sent_at > kAgain);
+    const bool again = !sent || (mode_.loses() && !send_.pending && now - sent_at > kAgain);
     if (status == 0 && again) {
       status = post_send();
       sent = status == 0;
@@ -176,8 +176,8 @@ int Guest::exchange_one(std::size_t bytes, Clock::time_point end) {
   return error_;
 }
 
-int Guest::count_up(Clock::time_point end) {
-  if (manner_.loses()) return 0;
+int ConnectedPeer::count_up(Clock::time_point end) {
+  if (mode_.loses()) return 0;
   const std::uint64_t before = counted_;
   error_ = 0;
   long status = -FI_EAGAIN;
@@ -195,16 +195,16 @@ int Guest::count_up(Clock::time_point end) {
   return error_;
 }
 
-int Guest::exchange(std::chrono::milliseconds limit) {
+int ConnectedPeer::exchange(std::chrono::milliseconds limit) {
   const auto end = Clock::now() + limit;
   const std::size_t large = std::min(kLargeLetter, node_.info()->ep_attr->max_msg_size);
-  int status = manner_.connects() ? meet(end) : 0;
+  int status = mode_.connects() ? meet(end) : 0;
   if (status == 0) status = exchange_one(kSmallLetter, end);
   if (status == 0) status = exchange_one(large, end);
   return status != 0 ? status : count_up(end);
 }
 
-void Guest::completed(Operation& operation, const fi_cq_tagged_entry& entry) {
+void ConnectedPeer::completed(Operation& operation, const fi_cq_tagged_entry& entry) {
   if (&operation != &receive_) return;
   Letterhead letterhead{};
   std::memcpy(&letterhead, receive_.memory.data(), sizeof letterhead);
@@ -215,6 +215,6 @@ void Guest::completed(Operation& operation, const fi_cq_tagged_entry& entry) {
   answered_ = true;
 }
 
-void Guest::failed(Operation&, const fi_cq_err_entry& error) { error_ = error.err; }
+void ConnectedPeer::failed(Operation&, const fi_cq_err_entry& error) { error_ = error.err; }
 
 }  // namespace weft::faults

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Is whoever opens at the address of a dead process reached, and what is left of the messages of
 // the dead?
-#include "addressed_encounter.h"
+#include "addressed_session.h"
 
 #include "failure.h"
 
@@ -15,27 +15,27 @@ constexpr int kLateEvery = 16;
 
 }  // namespace
 
-AddressedEncounter::AddressedEncounter(const Setting& setting, bool fresh_address)
-    : Encounter(setting), fresh_address_(fresh_address), hello_(&setting.tally), peek_(nullptr) {
+AddressedSession::AddressedSession(const Setting& setting, bool fresh_address)
+    : Session(setting), fresh_address_(fresh_address), hello_(&setting.tally), peek_(nullptr) {
   if (!order_.early) return;
   resolve_address();
   begin_streaming();
 }
 
-AddressedEncounter::~AddressedEncounter() = default;
+AddressedSession::~AddressedSession() = default;
 
 // How an operation may fail when its peer is not, or no longer, there.
-bool AddressedEncounter::means_gone(int error) const {
+bool AddressedSession::means_gone(int error) const {
   if (!provider_is_weft()) return true;
   return error == FI_ECONNRESET || error == FI_EHOSTUNREACH;
 }
 
-void AddressedEncounter::meet() {
+void AddressedSession::meet() {
   if (greeting_begun_) return try_greet();
   start();
 }
 
-void AddressedEncounter::start() {
+void AddressedSession::start() {
   Ready ready;
   if (!slot_.channel.try_receive(&ready, sizeof ready) || ready.id != order_.id) return;
   require(slot_.port == 0 || slot_.port == ntohs(ready.address.sin_port),
@@ -45,7 +45,7 @@ void AddressedEncounter::start() {
   greet();
 }
 
-void AddressedEncounter::resolve_address() {
+void AddressedSession::resolve_address() {
   if (slot_.address != FI_ADDR_UNSPEC && !fresh_address_) return;
   if (slot_.address != FI_ADDR_UNSPEC) node_.remove(slot_.address);
   Address address = node_.address();
@@ -53,12 +53,12 @@ void AddressedEncounter::resolve_address() {
   slot_.address = node_.insert(address);
 }
 
-void AddressedEncounter::begin_streaming() {
+void AddressedSession::begin_streaming() {
   receive_tagged(node_.endpoint(), order_.seed % 2 == 0 ? slot_.address : FI_ADDR_UNSPEC);
   stream(node_.endpoint(), slot_.address);
 }
 
-void AddressedEncounter::greet() {
+void AddressedSession::greet() {
   greeting_begun_ = true;
   reply_ = std::make_unique<Inbox>(
       node_.endpoint(),
@@ -75,7 +75,7 @@ void AddressedEncounter::greet() {
 // greeting may fail or be lost with it, and is sent again. Where it is fresh, the first one must
 // arrive. The newcomer receives one of them only: when it takes long to answer, another stays
 // pending until its death.
-void AddressedEncounter::try_greet() {
+void AddressedSession::try_greet() {
   require_within(begun_, "a new process at the address of a dead one could not be reached");
   if (answered_ && (!hello_.operation.pending || greetings_ > 1)) {
     const Go go{order_.id};
@@ -108,11 +108,11 @@ void AddressedEncounter::try_greet() {
   if (status != -FI_EAGAIN) hello_.error = static_cast<int>(-status);
 }
 
-std::size_t AddressedEncounter::more_pending() const {
+std::size_t AddressedSession::more_pending() const {
   return (reply_ ? reply_->pending() : 0) + (hello_.operation.pending ? 1U : 0U);
 }
 
-std::string AddressedEncounter::describe_more() const {
+std::string AddressedSession::describe_more() const {
   std::string text = fresh_address_ ? "" : ", address kept";
   if (state_ == State::kMeeting && greeting_begun_) {
     text += std::string(", greeting ") +
@@ -124,20 +124,20 @@ std::string AddressedEncounter::describe_more() const {
   return text;
 }
 
-bool AddressedEncounter::part() {
+bool AddressedSession::part() {
   flood_empty_ = flood_empty_ || empty_flood();
   return flood_empty_ && try_late_post();
 }
 
 // Some operations are started toward a peer that is long dead: they too must end.
-bool AddressedEncounter::try_late_post() {
+bool AddressedSession::try_late_post() {
   if (order_.id % kLateEvery != 0) return true;
   if (!late_posted_) late_posted_ = initiator_->post_late();
   return late_posted_ && initiator_->pending() == 0;
 }
 
 // Takes back what the victim sent and nobody received: each such message must be whole or fail.
-bool AddressedEncounter::empty_flood() {
+bool AddressedSession::empty_flood() {
   if (leftover_) {
     if (leftover_->pending() > 0) return false;
     leftover_.reset();
@@ -159,7 +159,7 @@ bool AddressedEncounter::empty_flood() {
   return true;
 }
 
-void AddressedEncounter::look_for_more() {
+void AddressedSession::look_for_more() {
   fi_msg_tagged message = {};
   message.addr = FI_ADDR_UNSPEC;
   message.tag = tag_of(order_.id, Use::kFlood);
@@ -171,7 +171,7 @@ void AddressedEncounter::look_for_more() {
   peeking_ = true;
 }
 
-void AddressedEncounter::Single::failed(Operation&, const fi_cq_err_entry& failure) {
+void AddressedSession::Single::failed(Operation&, const fi_cq_err_entry& failure) {
   error = failure.err;
   if (errors != nullptr) ++errors->errors[error];
 }

@@ -5,16 +5,16 @@
 #include <memory>
 #include <string>
 
-#include "encounter.h"
+#include "session.h"
 #include "switchboard.h"
 
 namespace weft::faults {
 
-class ConnectedEncounter final : public Encounter {
+class ConnectedSession final : public Session {
  public:
   // `impatient`: closes its endpoint as soon as the victim is dead, whatever is pending.
-  ConnectedEncounter(const Setting& setting, Switchboard& switchboard, bool impatient);
-  ~ConnectedEncounter() override;
+  ConnectedSession(const Setting& setting, Switchboard& switchboard, bool impatient);
+  ~ConnectedSession() override;
 
   bool on_event(ConnectionEvent& event) override;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Is the end of a connection told once, does it end all that is pending, and is nothing taken
 // afterwards?
-#include "connected_encounter.h"
+#include "connected_session.h"
 
 #include "failure.h"
 
@@ -18,20 +18,19 @@ bool refused(long status, const std::string& what) {
 
 }  // namespace
 
-ConnectedEncounter::ConnectedEncounter(const Setting& setting, Switchboard& switchboard,
-                                       bool impatient)
-    : Encounter(setting), switchboard_(switchboard), impatient_(impatient) {}
+ConnectedSession::ConnectedSession(const Setting& setting, Switchboard& switchboard, bool impatient)
+    : Session(setting), switchboard_(switchboard), impatient_(impatient) {}
 
-ConnectedEncounter::~ConnectedEncounter() = default;
+ConnectedSession::~ConnectedSession() = default;
 
-bool ConnectedEncounter::means_gone(int error) const {
+bool ConnectedSession::means_gone(int error) const {
   if (!provider_is_weft()) return true;
   const bool refused = error == FI_ECONNREFUSED || error == FI_ECONNABORTED;
   return error == FI_ECONNRESET || error == FI_ESHUTDOWN || (refused && !connected_);
 }
 
 // One that asks is waited for; one that listens is asked as soon as it has said where.
-void ConnectedEncounter::meet() {
+void ConnectedSession::meet() {
   Ready ready;
   if (order_.asks || endpoint_ || !slot_.channel.try_receive(&ready, sizeof ready) ||
       ready.id != order_.id) {
@@ -41,7 +40,7 @@ void ConnectedEncounter::meet() {
   require_ok(switchboard_.connect(*endpoint_, ready.address, order_.id), "fi_connect");
 }
 
-void ConnectedEncounter::open(fi_info* request) {
+void ConnectedSession::open(fi_info* request) {
   require_ok(switchboard_.open_endpoint(request, endpoint_), switchboard_.failed_call());
   const auto ignore = [](ConstBytes, std::uint64_t) {};
   receive_tagged(endpoint_.get(), FI_ADDR_UNSPEC);
@@ -49,7 +48,7 @@ void ConnectedEncounter::open(fi_info* request) {
   packed_ = std::make_unique<Inbox>(endpoint_.get(), packed_receives(), ignore, error_handler());
 }
 
-bool ConnectedEncounter::on_event(ConnectionEvent& event) {
+bool ConnectedSession::on_event(ConnectionEvent& event) {
   if (event.what == FI_CONNREQ) {
     if (event.id != order_.id || state_ != State::kMeeting) return false;
     require(!endpoint_, "a second request for one connection");
@@ -66,7 +65,7 @@ bool ConnectedEncounter::on_event(ConnectionEvent& event) {
   return true;
 }
 
-void ConnectedEncounter::connected() {
+void ConnectedSession::connected() {
   require(!connected_ && !ended_, "a connection was made twice, or after its end");
   connected_ = true;
   if (died_ != Clock::time_point{}) return;
@@ -76,7 +75,7 @@ void ConnectedEncounter::connected() {
 }
 
 // Who dies while it asks gives up by that; while it is asked, it refuses, or had accepted already.
-void ConnectedEncounter::ended(const ConnectionEvent& event) {
+void ConnectedSession::ended(const ConnectionEvent& event) {
   require(!ended_, "the end of a connection was told twice");
   ended_ = true;
   if (!lifeline_->dying()) fail("a connection ended although the victim lives: " + describe());
@@ -89,12 +88,12 @@ void ConnectedEncounter::ended(const ConnectionEvent& event) {
   }
 }
 
-void ConnectedEncounter::lost() {
+void ConnectedSession::lost() {
   if (endpoint_ && impatient_) close_with_all_pending();
 }
 
 // Completions that are in the queue already still belong to the operations; no others may come.
-void ConnectedEncounter::close_with_all_pending() {
+void ConnectedSession::close_with_all_pending() {
   for (const auto* inbox : {&tagged_, &untagged_, &packed_}) (*inbox)->stop();
   require_ok(fi_close(&endpoint_.release()->fid), "fi_close of an endpoint whose peer is dead");
   while (node_.poll() != 0) {
@@ -104,17 +103,17 @@ void ConnectedEncounter::close_with_all_pending() {
   initiator_.reset();
 }
 
-std::size_t ConnectedEncounter::more_pending() const {
+std::size_t ConnectedSession::more_pending() const {
   return (untagged_ ? untagged_->pending() : 0) + (packed_ ? packed_->pending() : 0);
 }
 
-std::string ConnectedEncounter::describe_more() const {
+std::string ConnectedSession::describe_more() const {
   return std::string(order_.asks ? ", asks" : ", is asked") +
          (endpoint_ ? connected_ ? ", connected" : ", connecting" : ", no endpoint") +
          (ended_ ? ", ended" : "");
 }
 
-bool ConnectedEncounter::part() {
+bool ConnectedSession::part() {
   if (!endpoint_) return true;  // it died before anybody knew of it, or was not waited for
   if (!ended_) return false;
   if (!refused(fi_recv(endpoint_.get(), nullptr, 0, nullptr, 0, nullptr), "a receive") ||

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How are processes made, heard of and reaped?
-#include "nursery.h"
+#include "fork_server.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -89,19 +89,19 @@ bool Channel::try_receive(void* message, std::size_t bytes) const {
   return recv(fd_, message, bytes, MSG_DONTWAIT) == static_cast<ssize_t>(bytes);
 }
 
-pid_t Nursery::spawn(const Order& order) {
+pid_t ForkServer::spawn(const Order& order) {
   const Request request{0, order};
   channel_.send(&request, sizeof request);
   pid_t victim = 0;
-  require(channel_.receive(&victim, sizeof victim), "the nursery ended");
+  require(channel_.receive(&victim, sizeof victim), "the fork_server ended");
   return victim;
 }
 
-int Nursery::reap(pid_t victim) {
+int ForkServer::reap(pid_t victim) {
   const Request request{victim, {}};
   channel_.send(&request, sizeof request);
   int status = 0;
-  require(channel_.receive(&status, sizeof status), "the nursery ended");
+  require(channel_.receive(&status, sizeof status), "the fork_server ended");
   return status;
 }
 
@@ -133,7 +133,7 @@ bool Lifeline::dying() const {
   return !fields || (flags & kExiting) != 0 || dead();
 }
 
-void serve_nursery(const Channel& requests, const std::vector<Channel>& slots, Life live) {
+void serve_fork_server(const Channel& requests, const std::vector<Channel>& slots, Life live) {
   Request request;
   while (requests.receive(&request, sizeof request)) {
     if (request.reap != 0) {

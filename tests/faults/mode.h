@@ -9,7 +9,7 @@
 
 namespace weft::faults {
 
-struct Manner {
+struct Mode {
   const char* name;
   fi_ep_type type = FI_EP_RDM;
   bool listens = false;  // of FI_EP_MSG: the process in shortage is asked, instead of asking
@@ -18,7 +18,7 @@ struct Manner {
   bool connects() const { return type == FI_EP_MSG; }
   bool loses() const { return type == FI_EP_DGRAM; }
 };
-inline constexpr Manner kManners[] = {
+inline constexpr Mode kModes[] = {
     {"reliable datagrams"},
     {"reliable datagrams with automatic progress", FI_EP_RDM, false, FI_PROGRESS_AUTO},
     {"a connection that is asked for", FI_EP_MSG, false},
@@ -42,7 +42,7 @@ struct Letterhead {
 inline constexpr std::size_t kSmallLetter = 100;
 inline constexpr std::size_t kLargeLetter = 100000;
 
-// A number in the partner's memory, which nobody but its guest adds to.
+// A number in the partner's memory, which nobody but its connected_peer adds to.
 inline constexpr std::uint64_t kCountKey = 9;
 
 }  // namespace weft::faults

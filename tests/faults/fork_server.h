@@ -48,9 +48,9 @@ struct Go {
 };
 
 // The survivor's side: asks for victims and for their ends.
-class Nursery {
+class ForkServer {
  public:
-  explicit Nursery(Channel channel) : channel_(std::move(channel)) {}
+  explicit ForkServer(Channel channel) : channel_(std::move(channel)) {}
   pid_t spawn(const Order& order);
   // Reaps a dead victim; returns waitpid's status.
   int reap(pid_t victim);
@@ -76,9 +76,9 @@ class Lifeline {
   int fd_;
 };
 
-// Serves one Nursery until its channel closes: forks `live(order, channel of its slot)` for each
+// Serves one ForkServer until its channel closes: forks `live(order, channel of its slot)` for each
 // victim.
 using Life = void (*)(const Order& order, const Channel& channel);
-void serve_nursery(const Channel& requests, const std::vector<Channel>& slots, Life live);
+void serve_fork_server(const Channel& requests, const std::vector<Channel>& slots, Life live);
 
 }  // namespace weft::faults
