@@ -8,9 +8,9 @@
 namespace weft::connect {
 namespace {
 
-// Why the way to somebody cannot be opened, in the words of connections: `gone` when nobody is
-// there. EPERM is what a process that is just ending answers.
-int in_our_words(int error, int gone) {
+// The error of a connection for an error of reach(): `gone` when there is no such endpoint. A
+// process that is ending answers EPERM.
+int connection_error(int error, int gone) {
   return error == ENOENT || error == EPERM || error == ECONNRESET ? gone : error;
 }
 
@@ -27,7 +27,7 @@ bool Connection::connect(const os::SocketAddress& name, const os::SocketAddress&
   int error = border_.reach(listener);
   if (error == 0)
     error = border_.send_control({Kind::kRequest, origin_, 0, name_, std::move(data)});
-  if (error != 0) fail(in_our_words(error, ECONNREFUSED));
+  if (error != 0) fail(connection_error(error, ECONNREFUSED));
   return true;
 }
 
@@ -40,11 +40,11 @@ bool Connection::accept(const os::SocketAddress& name, const Request& request, B
   int error = border_.reach(request.name);
   if (error == 0)
     error = border_.send_control({Kind::kReply, origin_, target_, name_, std::move(data)});
-  if (error != 0) fail(in_our_words(error, ECONNABORTED));
+  if (error != 0) fail(connection_error(error, ECONNABORTED));
   return true;
 }
 
-// The peer notices that the way is closed even if it cannot be told.
+// Without room for the message the peer detects the closed flow.
 bool Connection::shut_down() {
   const bool connected = state_ == State::kConnected;
   if (connected) border_.send_control({Kind::kFarewell, origin_, target_, {}, {}});
@@ -57,7 +57,7 @@ void Connection::fail(int error, std::span<const std::byte> data) {
   border_.failed(error, data);
 }
 
-// True when it was sent by somebody who knows this connection.
+// True for a message of the peer of this connection: it carries the tokens.
 bool Connection::is_for_us(const Message& message) const {
   if (origin_ == 0 || message.origin != origin_) return false;
   switch (message.kind) {
@@ -83,7 +83,7 @@ void Connection::hear(std::uint32_t source, std::span<const std::byte> bytes) {
   }
   switch (message->kind) {
     case Kind::kRequest:
-      return;  // is for nobody but a listener
+      return;  // for listeners only
     case Kind::kPending:
       return hear_pending();
     case Kind::kReject:
@@ -114,8 +114,8 @@ void Connection::hear_reply(std::uint32_t source, const Message& message) {
   int error = border_.reach(message.name);
   if (error == 0) error = border_.send_control({Kind::kReady, origin_, target_, {}, {}});
   if (error != 0) {
-    border_.reject_source(source);  // who accepted has no other way to hear of it
-    return fail(in_our_words(error, ECONNRESET));
+    border_.reject_source(source);  // tells the acceptor
+    return fail(connection_error(error, ECONNRESET));
   }
   state_ = State::kConnected;
   border_.accept_source(source);

@@ -12,13 +12,13 @@ namespace {
 constexpr int kPolls = 16;
 constexpr auto kCheckEvery = std::chrono::milliseconds(200);
 
-// What opening the way to somebody answers who is not there any more.
+// Errors of a flow to a requester that is gone.
 bool means_gone(int error) {
   return error == ENOENT || error == EPERM || error == ECONNRESET || error == EHOSTUNREACH;
 }
 
-// One message to somebody to whom nothing else will be said from here. Whoever is gone needs none.
-// False when it cannot be said now: memory or descriptors are short.
+// Sends the only message of a flow. True when it is sent, or the peer is gone; false without memory
+// or descriptors: try again.
 bool say(device::Port& port, const os::SocketAddress& to, const Message& message) {
   auto way = port.connect(to, true);
   if (!way) return means_gone(way.error().code);
@@ -47,14 +47,14 @@ Result<std::unique_ptr<Listener>> Listener::open(std::shared_ptr<device::Device>
                                                  const link::Place& place,
                                                  const os::SocketAddress& name, RequestSink& sink) {
   std::unique_ptr<Listener> listener(new Listener(sink));
-  const DomainId nobodys = device->new_domain();  // no key of anybody is valid there
-  auto port = device::Port::open(std::move(device), place, options_for(nobodys, name));
+  const DomainId empty = device->new_domain();  // without a valid key
+  auto port = device::Port::open(std::move(device), place, options_for(empty, name));
   if (!port) return port.error();
   listener->port_ = std::move(port).value();
   return listener;
 }
 
-// First what has come without having been looked at: nobody else will answer it.
+// Requests that have arrived and were not read yet are rejected, too.
 Listener::~Listener() {
   if (port_ == nullptr) return;
   const std::lock_guard guard(mutex_);
@@ -76,7 +76,7 @@ void Listener::say_no(Entries::iterator entry, const Bytes& data) {
   if (tell(entry->request, Kind::kReject, data)) entries_.erase(entry);
 }
 
-// Nobody but this listener would end the wait of those who were not told.
+// Sends the answers for which there was no room: no other end would.
 void Listener::tell_again() {
   for (auto entry = entries_.begin(); entry != entries_.end();) {
     const auto next = std::next(entry);
@@ -101,7 +101,7 @@ void Listener::set_backlog(std::size_t count) {
   announce();
 }
 
-// One that the program is to decide.
+// A request that the program is to answer.
 Listener::Entries::iterator Listener::find(std::uint64_t number) {
   return std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
     return entry.number == number && entry.stage == Stage::kAnnounced;
@@ -138,7 +138,7 @@ bool Listener::turn_down(const Request& request) {
   return true;
 }
 
-// Tells the program of the next requests, as many as it wants to see at a time.
+// Reports the next requests, up to the backlog.
 void Listener::announce() {
   for (auto entry = entries_.begin(); entry != entries_.end() && announced_ < backlog_;) {
     if (entry->stage != Stage::kWaiting) {
@@ -162,7 +162,7 @@ void Listener::source_closed(std::uint32_t source, bool) {
   entries_.erase(entry);
 }
 
-// Whoever says anything else than one request has no business here.
+// A source that sends anything but one request is refused.
 void Listener::arrived(const link::Arrival& arrival) {
   std::array<std::byte, kHeaderBytes + kMaxData> copy;  // the sender may write on
   std::optional<Message> message;
@@ -182,7 +182,7 @@ void Listener::arrived(const link::Arrival& arrival) {
   entry.request = {message->name, message->origin, std::move(message->data)};
 }
 
-// What comes behind a request may take it back.
+// A source that closes right behind its request withdraws it: read both before it is reported.
 void Listener::take_in() {
   for (int i = 0; i < kPolls && port_->inbox().poll(*this) != 0; ++i) {
   }
@@ -216,8 +216,8 @@ void Listener::wake_up() {
 
 void turn_down(std::shared_ptr<device::Device> device, const link::Place& place,
                const Request& request) {
-  const DomainId nobodys = device->new_domain();
-  auto port = device::Port::open(std::move(device), place, options_for(nobodys, place.address));
+  const DomainId empty = device->new_domain();
+  auto port = device::Port::open(std::move(device), place, options_for(empty, place.address));
   if (port) say(*port.value(), request.name, {Kind::kReject, request.token, 0, {}, {}});
 }
 

@@ -12,8 +12,7 @@
 
 namespace weft::udp {
 
-// Each table has one of its own, drawn at random: so nobody can send from addresses of which all
-// look alike.
+// Each table draws its seed at random, so that a peer cannot choose addresses that collide.
 class AddressHash {
  public:
   std::size_t operator()(const os::SocketAddress& address) const {

@@ -12,7 +12,8 @@
 namespace weft::udp {
 namespace {
 
-// A number is an index and a part that differs each time, so that a late packet meets nobody else.
+// A number is an index and a part that differs each time, so that a late packet finds no
+// later context.
 constexpr std::uint32_t kIndexBits = 16;
 constexpr std::uint32_t kMostContexts = (1U << kIndexBits) - 1;
 
@@ -52,7 +53,7 @@ StationHub::Context* StationHub::find_context(std::uint32_t number) {
   return contexts_[index]->number == number ? contexts_[index].get() : nullptr;
 }
 
-// Whoever sleeps knows nothing of what is asked for meanwhile: he has to go on with it.
+// A sleeping thread does not see new work: the bell wakes it to continue that work.
 void StationHub::activate(std::uint32_t number, os::Time due) {
   if (std::exchange(asleep_, false)) bell_.set();
   emit_at_ = std::min({emit_at_, due, now_ + kRest});
@@ -179,7 +180,7 @@ void StationHub::forget_places() {
   }
 }
 
-// Nobody will write to them any more.
+// No peer writes to them any more.
 void StationHub::abandon_receives_from(std::uint32_t source) {
   std::vector<Operation*> receives;
   for (const auto& [exchange, operation] : exchanges_) {
@@ -197,7 +198,7 @@ void StationHub::close_context(Context& context) {
   }
 }
 
-// Ways that nobody has used since the last look are given up.
+// Paths without use since the last call are dropped.
 void StationHub::tidy_up() {
   for (auto& context : contexts_) {
     if (context == nullptr || context->out == nullptr) continue;

@@ -7,8 +7,8 @@
 
 namespace weft::udp {
 
-// A datagram of that queue pair met a queue on its way from `to`, where its sender hears of it. Of
-// whom was told nothing is kept for longer than it takes to tell again.
+// A datagram of that queue pair arrived ECN-marked: its sender at `to` gets a CNP. Per-sender CNP
+// state expires after the shortest interval between two CNPs.
 void DatagramHub::take_mark(std::uint32_t sender, const os::SocketAddress& to,
                             os::SocketAddress from) {
   from.set_port(socket_.address().port());
@@ -18,8 +18,8 @@ void DatagramHub::take_mark(std::uint32_t sender, const os::SocketAddress& to,
   sender_.send({from, to, route_between(from, to)}, notice);
 }
 
-// Anybody can forge where it comes from: it costs speed, and never all of it. Whoever was sent
-// nothing has nothing to say.
+// The source address of a CNP can be forged: it only lowers the rate, to a minimum above 0. A CNP
+// from an address that this end has not sent to is ignored.
 void DatagramHub::take_cnp(const wire::Packet& packet, const os::SocketAddress& from) {
   const auto found = targets_.find(from.text());
   if (packet.destination != queue_pair_ || found == targets_.end() || found->second == nullptr) {
@@ -29,8 +29,8 @@ void DatagramHub::take_cnp(const wire::Packet& packet, const os::SocketAddress& 
   found->second->pace.marked(std::chrono::steady_clock::now());
 }
 
-// Messages are for the next poll, and so is what came behind them. Somebody may be asleep
-// meanwhile, whom the socket does not wake any more.
+// Messages, and packets behind them, stay for the next poll. The socket is not readable any more
+// then, so a sleeping thread is woken by the bell.
 void DatagramHub::poll_for_cnps() {
   unheard_ = 0;
   const bool stays =

@@ -55,8 +55,8 @@ class DatagramHub final : public DatagramStation {
   struct Target {
     Path path;
     std::uint32_t queue_pair = 0;
-    // Until when nobody is there, as the network said. Anybody can forge that: what it costs is no
-    // more than what may get lost in any case.
+    // Until then the peer counts as absent, after an ICMP port unreachable. A forged one costs no
+    // more than datagrams may lose in any case.
     os::Time absent_until{};
     bool is_absent() const { return absent_until != os::Time{}; }
     transport::Pace pace{};
@@ -105,7 +105,7 @@ class DatagramHub final : public DatagramStation {
   PacketCheck check_{options_.capture};
   Drops drops_;
   transport::CongestionNotifier notifier_;
-  unsigned unheard_ = 0;  // sends since somebody listened
+  unsigned unheard_ = 0;  // sends since CNPs were read
 };
 
 // The way to one peer, or to a group, as an endpoint holds it.

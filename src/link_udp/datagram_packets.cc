@@ -66,7 +66,7 @@ bool DatagramHub::may_be_foreign(const ReceiveSocket& socket, const os::Datagram
   return wire::parse(datagram.bytes, packet) == wire::Malformed::kNone && is_foreign(packet.source);
 }
 
-// Nobody can slow down for one of many members of a group.
+// A sender cannot slow down for one member of a group: no CNP for multicast.
 void DatagramHub::hand_over(const wire::Packet& packet, const os::Datagram& datagram,
                             const os::SocketAddress& from, std::uint64_t group,
                             link::InboxSink& sink) {

@@ -32,7 +32,7 @@ unsigned DatagramHub::poll_relay(link::InboxSink& sink) {
   return look.packets;
 }
 
-// Whoever wakes up looks, as it may have been the relay that woke it.
+// Every wake-up polls the relay: its descriptors may be the cause.
 void DatagramHub::watch_relay() {
   options_.relay->attend();
   relay_descriptors_ = options_.relay->watch(wake_, relay_descriptors_);

@@ -46,7 +46,7 @@ class DatagramSender {
  private:
   // A burst has begun when so many have left by themselves.
   static constexpr unsigned kAtOnce = 2;
-  // Far longer than the way from one send to the next; whoever sends more seldom saves nothing.
+  // Far longer than the time between two sends of a burst; slower programs gain nothing by it.
   static constexpr std::chrono::microseconds kPause{20};
 
   bool leaves(bool may_linger, os::Time now);

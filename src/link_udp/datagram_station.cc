@@ -82,7 +82,7 @@ link::Outcome DatagramFlow::atomic(const link::AtomicRequest&) {
   return link::Outcome::failed(EOPNOTSUPP);
 }
 
-// What came back is looked at here, too: whoever only sends never polls.
+// CNPs and ICMP errors are read here, too: a program that only sends never polls.
 link::Outcome DatagramHub::send(Target& target, const link::SendRequest& request) {
   if (target.is_absent()) return link::Outcome::failed(ECONNREFUSED);
   if (++unheard_ >= kUnheard) poll_for_cnps();
@@ -118,7 +118,7 @@ unsigned DatagramHub::poll(link::InboxSink& sink) {
   return count;
 }
 
-// Every message arrives with its payload: nobody is offered one.
+// Every message arrives with its payload: there are no offers.
 bool DatagramHub::accept(link::InboxSink& sink, const link::Offer&, std::span<const LocalRange>,
                          std::uint64_t, void* cookie) {
   sink.received(cookie, ECONNRESET);
@@ -129,8 +129,8 @@ void DatagramHub::refuse(link::InboxSink& sink, std::uint32_t source) {
   if (sources_.refuse(source)) sink.source_closed(source, false);
 }
 
-// Nobody says farewell: sources stay until others need their place. What is known of peers goes
-// when it is not used any more.
+// Datagrams have no disconnect: a source stays until its place is needed. State of a peer ends with
+// its last user.
 void DatagramHub::check_sources(link::InboxSink&) {
   const os::Time now = os::coarse_now();
   std::erase_if(targets_, [&](const auto& entry) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How do tests speak to an endpoint as a foreign peer does, and as somebody who pretends to?
+// How do tests play a foreign peer, and a process that forges one?
 #pragma once
 
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ struct ForeignHand {
                      wire::icrc(route, std::span(bytes).first(covered), words));
     return bytes;
   }
-  // The same in a relay header, as whoever has port 4791 of that address makes it.
+  // The same behind a relay header, as the owner of port 4791 of that address makes it.
   Bytes relay_header(const os::SocketAddress& host, std::uint16_t port, const Bytes& bytes,
                      std::uint8_t traffic_class = 0) const {
     Bytes made(kLongestEnvelope);

@@ -16,8 +16,8 @@
 
 namespace weft::udp {
 
-// So often must a peer's host say that nobody is there, since the peer was last heard of, if it
-// does not quote what only the two ends know: anybody can forge it.
+// ICMP port unreachable can be forged. Without a quoted request of the flow the peer counts as dead
+// only after so many errors in a row, without a packet of the peer in between.
 inline constexpr unsigned kMostUnreachable = 3;
 
 class RdmReceiver;
@@ -73,7 +73,7 @@ class Hub {
   // Something has been agreed upon with that station, or asked of it, and not ended.
   virtual bool waits_for(std::uint64_t station) const = 0;
 
-  // The way back to whoever sends over a channel: made when it is first needed.
+  // The flow back to the sender of a channel: made when it is first needed.
   virtual RdmSender& return_path(const RdmReceiver& channel) = 0;
   // The peer of that channel has so many answers to acknowledge that it may ask for nothing more
   // (RdmSender::may_answer).
@@ -86,7 +86,7 @@ class Hub {
   virtual void received(void* cookie, int error) = 0;
   // The endpoint goes: no message is taken in any more.
   virtual bool closing() const = 0;
-  // Who hears of arrivals just now.
+  // The sink of the current poll.
   virtual link::InboxSink& sink() = 0;
 };
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How is a peer's death noticed without asking all the time?
 //
-// Each context has a time when it is looked at. A peer that something is expected from is asked as
-// soon as it has been silent for a moment; where nothing has happened for a while, ever less often.
-// Whoever does not answer is asked again and again: if nobody is there his host will say so. One
-// question and its answer tell both ends that the other one lives, and that of all their flows.
+// Each context has a time of its next check. A peer with operations outstanding is probed after a
+// short silence; an idle one less and less often. A probe without an answer is repeated: the host
+// of a dead process answers it with ICMP port unreachable. One probe and its answer prove to both
+// ends that the other is alive, for all flows between them.
 #include <algorithm>
 
 #include "os/runtime_dir.h"
@@ -48,8 +48,8 @@ void StationHub::look_at_silent_ones() {
   }
 }
 
-// How long it may be silent. The times of many peers do not coincide, and of the two ends of a flow
-// the one who sends requests asks.
+// How long the peer may be silent. Deadlines are spread over the peers; the requester of a flow
+// probes first.
 os::Time::duration StationHub::patience(const Context& context, bool eager) const {
   if (eager) return kShortest;
   const auto idle = std::clamp((now_ - context.used) / 2, kShortest, kLongest);

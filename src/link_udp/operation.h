@@ -14,13 +14,13 @@ namespace weft::udp {
 
 class RdmSender;
 
-// A message, an access or an atomic operation on its path, or the receive of a message that a peer
+// A message, an access or an atomic operation in flight, or the receive of a message that a peer
 // offers.
 struct Operation {
   RdmSender* channel = nullptr;
   std::list<Operation>::iterator self;
   void* cookie = nullptr;      // of the request, or of the receive that a peer's message is for
-  bool reported = false;       // somebody wants to hear of its end
+  bool reported = false;       // its end is reported
   bool takes = false;          // a peer's message is received
   bool borrows = false;        // buffers of the program are used until the end
   bool awaits_answer = false;  // of the peer, which names it by its exchange

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How do tests get a host for themselves, where port 4791 is theirs and nobody else's?
+// How do tests get a network namespace in which port 4791 is free?
 #pragma once
 
 #include <functional>

@@ -25,8 +25,8 @@ constexpr auto kBetweenRejections = std::chrono::microseconds(200);
 
 }  // namespace
 
-// What came from a peer before its host said that nobody is there is heard first: errors wait until
-// the socket is empty.
+// Packets of a peer that precede an ICMP error are handled first: errors wait until the socket is
+// empty.
 unsigned StationHub::receive() {
   unsigned count = 0;
   if (const auto peer = trains_.narrow_way()) check_path(*peer);
@@ -69,7 +69,7 @@ void StationHub::take(const os::Datagram& datagram) {
   }
 }
 
-// What has become whole is looked at as if it had come so.
+// A reassembled packet is handled like one that arrived whole.
 void StationHub::take_fragment(const wire::Packet& piece, const os::Datagram& datagram) {
   if (piece.queue_key != queue_key_) {
     ++drops_.wrong_queue_key;
@@ -128,7 +128,7 @@ void StationHub::take_of_flow(const wire::Packet& packet, const os::Datagram& da
   }
 }
 
-// After packets for one context, most often many in a row: it may have something to do now.
+// Called after a run of packets for one context: it may have something to send now.
 void StationHub::settle() {
   const Context* context = find_context(std::exchange(touched_, 0));
   if (context == nullptr) return;
@@ -136,7 +136,7 @@ void StationHub::settle() {
   if (context->out != nullptr || next != os::Time::max()) activate(context->number, next);
 }
 
-// How much is under way is for the one to say who makes requests: of answers it is this end.
+// The requester controls the window: a marked answer concerns this end, a marked request the peer.
 void StationHub::take_mark(Context& context, bool request, const os::Datagram& datagram) {
   ++taken_.marked;
   if (!request) return context.out->marked(now_);
@@ -191,7 +191,7 @@ void StationHub::take_conn_message(const wire::Packet& packet, const os::Datagra
   }
 }
 
-// The answer was lost, or he asks whether this end is there.
+// The REP was lost, or the REQ is a keepalive.
 void StationHub::on_repeated_req(RdmReceiver& in, const ConnReq& req, const Path& back) {
   in.hear(now_);
   RdmSender* out = out_to(back.to);
@@ -204,12 +204,12 @@ void StationHub::on_repeated_req(RdmReceiver& in, const ConnReq& req, const Path
   send_cm(back, ConnRej{ConnRej::Why::kUnwanted, req.me.connection_id, 0});
 }
 
-// Somebody wants to send.
+// A peer begins a flow to this end.
 void StationHub::on_req(const ConnReq& req, const Path& back) {
   if (req.service != options_.service) {
     return send_cm(back, ConnRej{ConnRej::Why::kNobody, req.me.connection_id, 0});
   }
-  if (req.me.station == 0) {  // of nobody
+  if (req.me.station == 0) {  // names no endpoint
     ++drops_.malformed;
     return;
   }
@@ -218,7 +218,7 @@ void StationHub::on_req(const ConnReq& req, const Path& back) {
   for (RdmReceiver* in : known) {
     if (oldest == nullptr || in->heard() < oldest->heard()) oldest = in;
     if (in->req().me.connection_id == req.me.connection_id) return on_repeated_req(*in, req, back);
-    // Whoever had that address before has gone.
+    // The endpoint that had this address before is gone.
     if (in->station() != req.me.station) {
       close_source(*in, true);
       oldest = nullptr;
@@ -229,7 +229,7 @@ void StationHub::on_req(const ConnReq& req, const Path& back) {
   if (!room_for_context()) return;
   if (!req.early_data.empty() && !sink_->takes_more()) {
     if (closing_) send_cm(back, ConnRej{ConnRej::Why::kUnwanted, req.me.connection_id, 0});
-    return;  // he will say it again
+    return;  // the REQ will be repeated
   }
   const auto path = os::udp_path_to(back.to, back.from);
   const std::size_t path_mtu =
@@ -293,7 +293,7 @@ void StationHub::on_disconnect(const Disconnect& disconnect, const Path& back) {
   }
 }
 
-// The system knows best how much the way carries: anybody can forge what a router says.
+// The kernel's path MTU is used, not the one in the ICMP error, which can be forged.
 void StationHub::check_path(const os::SocketAddress& peer) {
   if (os::udp_path_to(peer, socket_.address())) narrow(peer, path_mtu_to(peer));
 }
@@ -311,10 +311,9 @@ void StationHub::narrow(const os::SocketAddress& peer, std::size_t path_mtu) {
   }
 }
 
-// Hosts quote what they complain of. Of packets that are longer than the quotation there are
-// headers. In a request stands the queue key that the peer has drawn: so somebody was there, and
-// nobody can guess it who has not seen packets of the flow. A greeting proves nothing: it may have
-// come before there was somebody.
+// An ICMP error quotes our packet, at least its headers. Treat the peer as dead only if the quote
+// is an RD request with its Q_Key, which an off-path attacker cannot guess. A quoted REQ may
+// predate the peer's bind.
 bool StationHub::quotes_request(const os::UdpError& error, const RdmSender& out) {
   wire::Packet packet;
   const wire::Malformed what = wire::parse(error.quoted(), packet);
@@ -341,7 +340,7 @@ void StationHub::take_errors() {
 void StationHub::send_cm(const Path& path, const ConnMessage& message) {
   trains_.flush();
   const std::span<std::byte> place = trains_.place();
-  if (place.empty()) return;  // it will be said again
+  if (place.empty()) return;  // the message will be repeated
   const auto mad = write_conn_message(message);
   wire::Packet packet;
   packet.opcode = opcode_of(wire::Transport::kUnreliableDatagram, wire::Operation::kSendOnly);

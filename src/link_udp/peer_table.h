@@ -20,7 +20,7 @@ struct Neighbour {
   std::weak_ptr<const Path> path;  // that all of them use
 };
 
-// By address. Whoever has no flow is not there.
+// By address. A peer without a flow has no entry.
 using PeerTable = std::unordered_map<os::SocketAddress, Neighbour, AddressHash>;
 
 }  // namespace weft::udp

@@ -13,7 +13,7 @@
 namespace weft::udp {
 namespace {
 
-// Somebody else may have the port. It is asked for this often.
+// Another process may own the port. The interval of attempts to bind it.
 constexpr auto kBetweenTries = std::chrono::seconds(1);
 // Packets of one look: endpoints have something else to do, too.
 constexpr unsigned kAtOnce = 32;
@@ -82,7 +82,7 @@ void Port4791Relay::try_to_open(os::Time now) {
     relay_descriptors_.push_back(std::make_unique<os::UdpSocket>(std::move(socket).value()));
     receive_set_.add({relay_descriptors_.back().get(), 0});
     if (watch_ == nullptr) continue;
-    // Without room for it nobody stands in, as if there were no such one.
+    // Without a descriptor to spare no engine polls in place of idle endpoints.
     static_cast<void>(watch_->arrivals.add(relay_descriptors_.back()->fd()));
     if (watch_->held) watch_->held();
   }
@@ -160,7 +160,7 @@ void Port4791Relay::hand_on(os::UdpSocket& relay, const os::Datagram& packet,
   ++(outcome.error == 0 ? counts_.handed_on : counts_.no_room);
 }
 
-// Of who is not there the network tells, and goes on telling until it is heard.
+// ICMP errors of absent endpoints stay in the error queue until they are read.
 void Port4791Relay::take_errors() {
   for (const auto& relay : relay_descriptors_) {
     while (const auto error = relay->next_error()) {

@@ -30,16 +30,16 @@ struct DoorCounts {
   std::uint64_t no_endpoints = 0;  // for a queue pair that is none of Weft's
   std::uint64_t absent = 0;        // to be handed on, without an endpoint at that port
   std::uint64_t no_room = 0;       // could not be handed on
-  std::uint64_t unread = 0;        // did not fit the sockets, as nobody looked
+  std::uint64_t unread = 0;        // dropped by the kernel: a socket was full
 };
 
 // For people: what came to nothing, by reason. Empty when nothing did.
 std::string text_of(const DoorCounts& counts);
 
 // Keeps UDP port 4791 of an address, where foreign peers send packets for all endpoints of this
-// host: whose they are is in the queue pair that they name. Whoever has the port hands packets on
-// to the others (relay header.h); who has not tries again, about once a second, for as long as
-// anybody calls look() or attend(). Any thread; one looks at a time.
+// host: the queue pair number names the endpoint. The owner of the port forwards packets to the
+// others (relay_header.h). Other processes try to bind it about once a second, as long as look() or
+// attend() is called. Any thread; one looks at a time.
 class Port4791Relay {
  public:
   // Packets for the endpoint that looks.
@@ -63,7 +63,7 @@ class Port4791Relay {
   // The same; then takes a few dozen packets that have come. Those for `queue_pair` go to visit(),
   // which must not come back here; others are handed on. Nothing while another thread does that.
   Look look(std::uint32_t queue_pair, const Visit& visit);
-  // The same for nobody: all packets are handed on.
+  // The same without an endpoint: all packets are forwarded.
   Look stand_in();
   // Adds to a set, which has `known` of them, the descriptors that tell of packets: there may be
   // more of them after attend() and look(). Returns how many it has then.

@@ -161,8 +161,9 @@ void RdmReceiver::shut() {
   hub_.send_cm(*path_, ConnRej{ConnRej::Why::kUnwanted, req_.me.connection_id, 0});
 }
 
-// Who goes must not keep those waiting who may be going, too. What one waits for may stand behind
-// what one has no room for.
+// While closing, reject instead of RNR, so that two closing peers cannot deadlock. Allow twice the
+// unexpected limit from a peer with operations outstanding here: its answer may be queued behind
+// other messages.
 RequestVerdict RdmReceiver::message_begins() {
   if (hub_.closing() && !shut_) shut();
   const link::InboxSink& sink = hub_.sink();
@@ -375,7 +376,7 @@ bool RdmReceiver::answered(const MessageHeader& header, std::span<const std::byt
   return operation != nullptr;
 }
 
-// An offer may have been withdrawn; who wants the message must not wait for it.
+// A CTS for a withdrawn offer is answered, so that the receiver does not wait.
 bool RdmReceiver::wanted(const MessageHeader& header) {
   Operation* offer = hub_.find_exchange(header.exchange, header.data);
   const bool stands = offer != nullptr && offer->offered;

@@ -54,7 +54,7 @@ class RdmReceiver final : transport::Target {
   // The way to the peer carries no more than that: larger answers go in pieces, and it is to send
   // smaller packets, and to ask for smaller ones. True when it does not know yet.
   bool suggest(std::size_t path_mtu);
-  // The peer has said that again, as it has nothing under way and will send packets of another
+  // The peer has said that again, as it has nothing in flight and will send packets of another
   // size, or as it is asked whether this end is there.
   void agree(const ConnReq& again);
   // For pieces that are requests.
@@ -66,8 +66,8 @@ class RdmReceiver final : transport::Target {
   // Listens no more: whatever comes is answered with a refusal.
   void shut();
   bool is_shut() const { return shut_; }
-  // The peer's host says that nobody is there. True when it has said so often enough, or proves
-  // that it has got something that only the peer knows.
+  // An ICMP port unreachable from the peer's host. True when the peer counts as dead: the error
+  // quotes a request of the flow (proven), or is one of kMostUnreachable in a row.
   bool count_unreachable(bool proven) { return proven || ++unreachable_ >= kMostUnreachable; }
   Psn expected() const { return responder_.expected(); }
   const transport::Responder::Counts& counts() const { return responder_.counts(); }
@@ -135,7 +135,7 @@ class RdmReceiver final : transport::Target {
     std::uint64_t wanted = 0;    // bytes of it
     std::uint64_t length = 0;    // of the whole message
     std::uint64_t there = 0;     // that have come
-    std::uint32_t exchange = 0;  // to acknowledge it by; 0: nobody waits for that
+    std::uint32_t exchange = 0;  // named in the acknowledgement; 0: none is wanted
   };
   std::unique_ptr<Incoming> incoming_;
   std::vector<std::byte> message_;  // or else is kept here as far as it has come,
@@ -144,16 +144,16 @@ class RdmReceiver final : transport::Target {
   const std::byte* arrived_at_ = nullptr;
   std::span<const std::byte> packet_;  // and with this one, which lies where it arrived
   std::vector<RegionKey> aliases_;     // by number
-  // An access to several ranges, or in parts: one access to those whom it is told.
+  // An access to several ranges, or in parts: reported as one access.
   struct Announced {
     Access need = Access::kNone;
     bool has_data = false;
   };
   std::optional<Announced> announced_;
-  std::vector<RegionKey> told_keys_;  // whose owner hears of the access that is under way
+  std::vector<RegionKey> told_keys_;  // whose owner hears of the access that is in flight
   MessageHeader notice_;              // of the write to come
   bool refused_ = false;              // a part of it
-  transport::RequestVerdict ranges_;  // of the access to several that is under way
+  transport::RequestVerdict ranges_;  // of the access to several that is in flight
   unsigned unreachable_ = 0;          // since the peer was last heard of
   os::Time heard_{};
   bool shut_ = false;

@@ -27,10 +27,10 @@ namespace {
 constexpr auto kLongestPause = std::chrono::milliseconds(500);
 // Packets go again at least so often.
 constexpr std::chrono::milliseconds kLongestSilence{1000};
-// Operations that may be under way: whoever posts more has to poll.
+// Operations in flight; beyond that a post answers kAgain.
 constexpr std::size_t kMostOperations = 1024;
-// With so few packets under path, or with so much time between messages, a program rather waits for
-// an answer than that it fills a train.
+// Below so many packets in flight, or above this time between messages, latency counts and a
+// message is sent at once; otherwise it may wait to fill a train.
 constexpr unsigned kFewPackets = 2;
 constexpr auto kPlentyOfTime = std::chrono::microseconds(2);
 // Larger messages have packets of their own.
@@ -131,7 +131,7 @@ bool RdmSender::on_rep(const ConnRep& rep, os::Time now) {
   settings.ack_timeout = std::min(kLongestSilence, hub_.peer_timeout());
   settings.retries = static_cast<unsigned>(hub_.peer_timeout() / settings.ack_timeout) - 1;
   settings.first_round_trip = now - first_req_;
-  // What the peer's socket keeps while nobody looks: the kernel counts about twice the bytes.
+  // Receive buffer of the peer's socket: the kernel charges about twice the bytes.
   const std::size_t room = rep.me.room / (2 * (settings.path_mtu + 512));
   settings.max_window = static_cast<unsigned>(std::clamp<std::size_t>(room, 16, 512));
   station_ = rep.me.station;
@@ -197,7 +197,7 @@ void RdmSender::post_header(Operation& operation, const MessageHeader& header, s
   post(operation, work);
 }
 
-// What is said first need not wait for an answer, which may come too late for whoever says it.
+// The first control message travels in the REQ: its sender may end before the REP arrives.
 bool RdmSender::fits_req(const link::SendRequest& request) const {
   const bool first = next_req_ == os::Time{} && operations_.count() == 0 && early_data_.empty();
   return state_ == State::kAsking && first && request.operation == link::Operation::kControl &&
@@ -229,7 +229,7 @@ bool RdmSender::waits(os::Time now) const {
   return requester_->under_way() > kFewPackets && now - sent_at_ < kPlentyOfTime;
 }
 
-// Small messages share a packet while others are under way: until the next poll, or until it is
+// Small messages share a packet while others are in flight: until the next poll, or until it is
 // full.
 bool RdmSender::may_join(const link::SendRequest& request) const {
   if (state_ != State::kOpen || request.until_delivered || request.length > kBundled) return false;
@@ -436,7 +436,7 @@ void RdmSender::detach(Operation& receive) {
   if (receive.works == 0) end(receive);
 }
 
-// Who wants it has got the offer.
+// A CTS also acknowledges the RTS.
 void RdmSender::deliver(Operation& offered, std::uint32_t key, std::uint64_t length, os::Time now) {
   ++offered.works;  // until started()
   offered.offered = offered.awaits_answer = false;
@@ -465,7 +465,7 @@ void RdmSender::tell(const MessageHeader& header, std::span<const std::byte> byt
   started(operation);
 }
 
-// Whoever answers has got what he answers.
+// An answer also acknowledges its request.
 void RdmSender::answered(Operation& operation, const MessageHeader& header,
                          std::span<const std::byte> bytes, os::Time now) {
   if (!operation.awaits_answer) return;
@@ -508,7 +508,7 @@ void RdmSender::end(Operation& operation) {
   operations_.give(operation);
 }
 
-// The program is told of the end, once, and has its buffers back. Packets may still be under path.
+// The program is told of the end, once, and has its buffers back. Packets may still be in flight.
 void RdmSender::report_end(Operation& operation, int error, int detail) {
   if (operation.reported) {
     --reported_;
@@ -582,7 +582,7 @@ void RdmSender::lose(link::PeerState state) {
   hub_.activate(*this);
 }
 
-// What is under way out of the program's buffers, or into them, cannot go on; a message that is
+// What is in flight out of the program's buffers, or into them, cannot go on; a message that is
 // only offered is not to be had any more.
 bool RdmSender::borrows() {
   bool any = false;
@@ -592,7 +592,7 @@ bool RdmSender::borrows() {
   return any;
 }
 
-// Or it would think that this end has died when nobody answers any more.
+// Without a DREQ the peer would take this end for dead.
 void RdmSender::send_disconnect() {
   const bool has_asked = state_ == State::kAsking && next_req_ != os::Time{};
   if (state_ != State::kOpen && !(has_asked && !early_data_.empty())) return;

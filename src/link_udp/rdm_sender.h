@@ -54,10 +54,10 @@ class RdmSender final : transport::WorkSink {
   // Ends everything: no buffer is used any more. What was copied goes on its way all the same,
   // unless what stands before it cannot.
   void give_up();
-  // Somebody holds the way to the peer; and does not any more.
+  // A flow refers to this sender; and does not any more.
   void hold() { ++holders_; }
   void release();
-  // Nothing is under path, and nobody asks: it may be forgotten.
+  // Nothing is in flight and no flow refers to it: it may be destroyed.
   bool finished() const;
 
   // Lets the peer write the first `length` bytes of the message that it offers over the flow `from`
@@ -92,14 +92,14 @@ class RdmSender final : transport::WorkSink {
   void lose(link::PeerState state);
   // Tells the peer that nothing more will come, if it may have heard of this end.
   void send_disconnect();
-  // The peer's host says that nobody is there (kStrikes), or even proves that it has got something
-  // that only the peer knows.
+  // An ICMP port unreachable from the peer's host; `proven` when it quotes a request of the flow
+  // (kMostUnreachable).
   void count_unreachable(bool proven);
   // That is a request to the peer, with what only the two ends know.
   bool has_sent(const wire::Packet& request) const;
-  // Whoever is there says that he is not the one: somebody else may come.
+  // A REJ for an unknown endpoint: another process may bind the address later.
   void on_rejected();
-  // Somebody waits for the peer: if nobody is there he wants to know.
+  // The caller waits for the peer without a limit of time, and is told of an unreachable port.
   void persist() { persisting_ = true; }
   // As link::Flow::doubt().
   void doubt() { doubting_ = true; }
@@ -118,7 +118,7 @@ class RdmSender final : transport::WorkSink {
   }
   void probe(os::Time now);
 
-  // The way to the peer carries no more than that: what is under way goes in pieces; once nothing
+  // The way to the peer carries no more than that: what is in flight goes in pieces; once nothing
   // is, smaller packets are agreed upon.
   void narrow(std::size_t path_mtu);
   std::size_t carries() const { return carries_; }
@@ -195,7 +195,7 @@ class RdmSender final : transport::WorkSink {
   std::size_t carries_;           // the way to the peer, which may be less
   std::size_t peer_carries_ = 0;  // as far as the peer knows
   // Larger packets: when they are tried (min: a while after the next look), that it is waited until
-  // nothing is under path, that the peer was asked, and how often it was.
+  // nothing is in flight, that the peer was asked, and how often it was.
   os::Time raise_at_ = os::Time::min();
   bool wants_more_ = false;
   bool raising_ = false;
@@ -228,7 +228,7 @@ class RdmSender final : transport::WorkSink {
   std::vector<std::byte> early_data_;  // that are said together with the message, before all else
   std::vector<Early> early_;
   std::vector<Finished> finished_;
-  std::size_t reported_ = 0;  // operations that somebody wants to hear of
+  std::size_t reported_ = 0;  // operations whose end is reported
   std::size_t reading_ = 0;   // of these, those that read memory of the peer
   Aliases aliases_;
 };

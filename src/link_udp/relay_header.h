@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How is a packet of a foreign peer handed on to the endpoint whose queue pair it names?
 //
-// As a packet of its own, from whoever holds port 4791 of an address to the queue pair's port at
-// the same address. All numbers are big-endian:
+// As a packet of its own, from the owner of port 4791 of an address to the queue pair's port at the
+// same address. All numbers are big-endian:
 //
 //    0  base header: opcode 0xF4, one of those left to manufacturers; the queue pair; PSN 0
 //   12  version: 1
@@ -16,9 +16,8 @@
 // that its own ICRC can be checked: it covers no more of the IP and UDP headers that a socket can
 // see.
 //
-// Whoever can send relay headers that are believed can speak in the name of any foreign peer. So
-// they are believed only when they come from port 4791 of the very address that they were sent to:
-// who holds that gets the foreign peers' packets anyway.
+// A relay header can name any foreign peer as the source. It is accepted only from port 4791 of the
+// address that it was sent to: the owner of that port receives the foreign peers' packets anyway.
 #pragma once
 
 #include <cstddef>

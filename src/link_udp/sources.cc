@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Who has sent datagrams to an endpoint, and who is forgotten when there are too many?
+// Which peers have sent datagrams to an endpoint, and which are forgotten when there are too many?
 #include "sources.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Who has sent datagrams to an endpoint, and who is forgotten when there are too many?
+// Which peers have sent datagrams to an endpoint, and which are forgotten when there are too many?
 #pragma once
 
 #include <cstddef>
@@ -24,11 +24,11 @@ class Sources {
   // Returns the number of that address, which has just been heard of. The sink is told when it is
   // new, and before whose number it takes over.
   std::uint32_t number_of(const os::SocketAddress& address, link::InboxSink& sink);
-  // Whether anybody listens to the source of that number, which number_of() returned.
+  // Whether datagrams of the source of that number, which number_of() returned, are delivered.
   bool listened_to(std::uint32_t number) const { return !at(number).refused; }
-  // True while nobody has been heard of.
+  // True while there is no source.
   bool empty() const { return indices_.empty(); }
-  // Listens to it no more while it is remembered; false when that was so, or nobody has the number.
+  // Drops its datagrams while it is remembered; false when that was so, or there is no such source.
   bool refuse(std::uint32_t number);
 
  private:

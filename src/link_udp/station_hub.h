@@ -54,7 +54,7 @@ class StationHub final : public Station, public Hub {
     bool active = false;  // it is in active_
     bool seen_idle = false;
     os::Time watched_at{};   // when it is looked at whether its peer lives
-    os::Time used{};         // when something was under way last
+    os::Time used{};         // when something was in flight last
     unsigned questions = 0;  // that its peer has not answered
   };
   struct Watch {

@@ -226,7 +226,7 @@ struct Fixture {
       regions.add(kKey, region, Access::kRemoteRead | Access::kRemoteWrite);
   std::unique_ptr<Peer> peers[2];
   link::Flow* flow = nullptr;
-  std::vector<Bytes> sent;  // buffers of what is under way
+  std::vector<Bytes> sent;  // buffers of what is in flight
 
   Fixture(Network& between, int of,
           std::chrono::milliseconds raise_interval = std::chrono::minutes(10))
@@ -269,7 +269,7 @@ struct Fixture {
   bool all_ended() {
     return until([&] { return a().ends.ended_ones.size() == sent.size(); });
   }
-  // New work waits until what was under way has ended at both ends, and smaller packets come.
+  // New work waits until what was in flight has ended at both ends, and smaller packets come.
   bool agrees() { return access(false, 8), all_ended(); }
   void* cookie() const { return reinterpret_cast<void*>(sent.size()); }
 
@@ -453,7 +453,7 @@ TEST(StationPath, WorkGoesOnWhereLargePacketsVanish) {
   });
 }
 
-// Of a message that is a single packet nothing comes at all, and nothing else is under path.
+// Of a message that is a single packet nothing comes at all, and nothing else is in flight.
 TEST(StationPath, ALonePacketThatVanishesIsFollowedBySmallerOnes) {
   between_hosts([](Network& network, int family) {
     network.silent = true;

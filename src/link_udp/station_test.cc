@@ -41,7 +41,7 @@ void expect_message(const InboxLog::Message& message, std::uint64_t tag, const B
   EXPECT_TRUE(message.bytes == bytes) << "message " << tag << " of " << bytes.size() << " bytes";
 }
 
-// Messages of all sizes, all under way together.
+// Messages of all sizes, all in flight together.
 void exchange(Peer& from, Peer& to) {
   link::Flow* flow = connect(from, to);
   ASSERT_NE(flow, nullptr);

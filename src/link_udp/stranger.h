@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How do tests speak to a station as nobody should?
+// How do tests send malformed and hostile packets to a station?
 #pragma once
 
 #include <optional>
@@ -122,7 +122,7 @@ struct Stranger {
       return false;
     });
   }
-  // Answers whoever wants to send to this one that it is not wanted.
+  // Rejects each REQ to this one.
   void refuse(const Peer& whom) {
     for (const ConnMessage& said : hear()) {
       const auto* asked = std::get_if<ConnReq>(&said);

@@ -175,7 +175,7 @@ struct Peer {
   Peer(const Peer&) = delete;
   Peer& operator=(const Peer&) = delete;
 
-  // In good order, while somebody else goes on polling.
+  // In good order, while another thread polls the peers.
   void leave(Peer* other = nullptr) {
     std::atomic<bool> left{false};
     std::thread thread;
@@ -206,7 +206,7 @@ inline bool until(std::initializer_list<Peer*> peers, const std::function<bool()
   return true;
 }
 
-// Stations that nobody polls any more would be waited for.
+// Without polling, the end of one station would wait for the other.
 inline void part(Peer& one, Peer& other) {
   one.leave(&other);
   other.leave();

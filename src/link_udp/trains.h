@@ -42,7 +42,7 @@ class Trains {
   // loses packets.
   void flush();
 
-  // Once: a peer to whom packets were too large for the path, as the system says. They went in
+  // Once: a peer for which packets were too large for the path, as the system says. They went in
   // fragments.
   std::optional<os::SocketAddress> narrow_way() { return std::exchange(narrow_, std::nullopt); }
   // That left, or were lost by the socket.

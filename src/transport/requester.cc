@@ -78,7 +78,7 @@ std::uint32_t Requester::packets_for(std::uint64_t length) const {
   return transport::packets_for(length, settings_.path_mtu);
 }
 
-// What the peer keeps behind a missing packet is not under way any more, though it is not
+// What the peer keeps behind a missing packet is not in flight any more, though it is not
 // acknowledged: else repairs would wait for the end of their own wait.
 std::uint32_t Requester::under_way() const {
   return static_cast<std::uint32_t>(next_.since(told_of_)) + repairs_.count();

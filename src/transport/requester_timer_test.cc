@@ -208,7 +208,7 @@ TEST(Timer, AsksForAllOfAReadThatWasSentLast) {
   EXPECT_EQ(sender.sends(), "send-only 0 [10], read 1 @0+1000");
 }
 
-// What is sent again, too, is under way.
+// What is sent again, too, is in flight.
 TEST(Timer, SendsNoMoreAgainThanTheWindowAllows) {
   Sender sender(connection());
   sender.post(WorkKind::kSend, 60 * kMtu);

@@ -199,7 +199,7 @@ RequestVerdict Responder::take_atomic(const wire::Packet& request) {
   return {};
 }
 
-// The peer has no more under way than both ends agreed on.
+// The peer has no more in flight than both ends agreed on.
 bool Responder::may_ask() const {
   const auto asked = std::count_if(answers_.begin(), answers_.end(),
                                    [](const Value& value) { return !value.repeated; });

@@ -67,7 +67,7 @@ TEST(EarlyRequest, IsNotMissedWhenItCameMeanwhile) {
   EXPECT_FALSE(receiver.responder.ready());
 }
 
-// Then the peer knows what is still under way.
+// Then the peer knows what is still in flight.
 TEST(EarlyRequest, ThatWantsAnAnswerIsToldHowFarAllIsKnown) {
   Receiver receiver(selective());
   wire::Packet asks = receiver.request(Operation::kSendOnly, 7, 10);

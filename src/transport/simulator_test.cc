@@ -119,7 +119,7 @@ Scenario large_packets(double loss) {
   return scenario;
 }
 
-// Neither end is told, and what is under way may be large requests, large answers, or both.
+// Neither end is told, and what is in flight may be large requests, large answers, or both.
 TEST(Simulator, WhereLargePacketsVanishSmallerOnesAreAgreedUpon) {
   for (const auto begins : {std::chrono::microseconds(0), std::chrono::microseconds(200)}) {
     for (const double loss : {0.0, 0.05}) {

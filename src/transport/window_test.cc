@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How many packets may be under way?
+// How many packets may be in flight?
 #include "transport/window.h"
 
 #include <gtest/gtest.h>

@@ -13,32 +13,32 @@ namespace weft::connect {
 
 // A request for a connection, as it came to a listener.
 struct Request {
-  os::SocketAddress name;  // of the endpoint that asks
+  os::SocketAddress name;  // of the requesting endpoint
   Token token = 0;
   Bytes data;
 };
 
-// What a Connection needs of the endpoint whose connection it is, and whom it reports to. Nothing
-// of it is called but from within the functions of Connection, which none of it may call.
+// The endpoint of a Connection, and the sink of its events. Called from within functions of
+// Connection only; must not call Connection.
 class Border {
  public:
   virtual ~Border() = default;
-  // Opens the way to `peer`, in place of an earlier one. An errno, or 0.
+  // Opens the flow to `peer`, in place of an earlier one. An errno, or 0.
   virtual int reach(const os::SocketAddress& peer) = 0;
-  // Sends a message over that way, reliably and in order. An errno, or 0.
+  // Sends a message over that flow, reliably and in order. An errno, or 0.
   virtual int send_control(const Message& message) = 0;
-  // Takes who sent as `source`, and who is reached, for the peer: data may flow.
+  // Source `source` and the reached address are the peer: data may flow.
   virtual void accept_source(std::uint32_t source) = 0;
-  // Whoever sends as `source` has no business here.
+  // Messages of `source` are refused.
   virtual void reject_source(std::uint32_t source) = 0;
 
-  // It is made; `data` came with the reply.
+  // The connection is made; `data` came with the reply.
   virtual void connected(std::span<const std::byte> data) = 0;
-  // It will not be made: ECONNREFUSED (nobody listens there, or it was rejected, then with `data`),
-  // ETIMEDOUT, ECONNABORTED (who asked has gone), ECONNRESET (who accepted has gone), or why the
-  // other end cannot be reached.
+  // The connection is not made: ECONNREFUSED (no listener there, or rejected, then with `data`),
+  // ETIMEDOUT, ECONNABORTED (the requester is gone), ECONNRESET (the acceptor is gone), or the
+  // error of reach().
   virtual void failed(int error, std::span<const std::byte> data) = 0;
-  // The peer has ended it.
+  // The peer has ended the connection.
   virtual void parted() = 0;
 };
 
@@ -47,15 +47,15 @@ class Connection {
  public:
   enum class State {
     kIdle,
-    kRequesting,  // asked; the listener has not answered
-    kPending,     // the listener's program has been told
-    kAccepting,   // accepted; who asked has not heard of it yet
+    kRequesting,  // request sent; no answer of the listener yet
+    kPending,     // the listener's program has the request
+    kAccepting,   // reply sent; not acknowledged yet
     kConnected,
     kEnded,  // it has failed, or is over
   };
 
-  // `name`: by which peers know this endpoint. `patience`: how long a request waits for the
-  // listener's first answer; and once that has closed its door, for the last one.
+  // `name`: the address of this endpoint for peers. `patience`: how long a request waits for the
+  // listener's first answer, and for the final one once the listener is closed.
   Connection(Border& border, std::chrono::milliseconds patience)
       : border_(border), patience_(patience) {}
 
@@ -65,12 +65,12 @@ class Connection {
   bool connect(const os::SocketAddress& name, const os::SocketAddress& listener, Bytes data,
                os::Time now);
   bool accept(const os::SocketAddress& name, const Request& request, Bytes data);
-  // Ends it from this side, in any state; border is not told. True when it was connected.
+  // Ends the connection from this side, in any state, without an event. True when it was connected.
   bool shut_down();
 
-  // Bytes that whoever sends as `source` wants to say.
+  // A control message of `source`.
   void hear(std::uint32_t source, std::span<const std::byte> bytes);
-  // Nobody is there any more at the other end of the way. `died`: its process ended.
+  // The flow to the peer has ended. `died`: because its process has.
   void lose(bool died, os::Time now);
   void tick(os::Time now);
 
@@ -86,7 +86,7 @@ class Connection {
   Border& border_;
   const std::chrono::milliseconds patience_;
   State state_ = State::kIdle;
-  bool asked_ = false;  // this end is the one that asked
+  bool asked_ = false;  // this end sent the request
   Token origin_ = 0;
   Token target_ = 0;  // 0 until it is known
   os::SocketAddress name_;

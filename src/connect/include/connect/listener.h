@@ -16,12 +16,12 @@
 
 namespace weft::connect {
 
-// Hears of requests. Called from within functions of Listener, which it must not call.
+// The sink of requests. Called from within functions of Listener; must not call Listener.
 class RequestSink {
  public:
   virtual ~RequestSink() = default;
-  // Somebody asks; `number` names the request from now on. False when it cannot be taken now: it is
-  // forgotten, and who asked will run out of patience.
+  // A new request, identified by `number` from now on. False when it cannot be taken: it is
+  // dropped, and the requester times out.
   virtual bool requested(std::uint64_t number, const Request& request) = 0;
 };
 
@@ -39,13 +39,13 @@ class Listener final : public device::Engine, link::InboxSink {
 
   // How many requests may wait for a decision of the program; more of them wait unseen.
   void set_backlog(std::size_t count);
-  // Says no. False when whoever asked has gone already. What cannot be said now, for want of memory
-  // or descriptors, is said as soon as it can be, while somebody drives this.
+  // Rejects a request. False when the requester is gone. Without memory or descriptors the
+  // rejection is sent later, by progress().
   bool reject(std::uint64_t number, const Bytes& data);
-  // It is decided elsewhere: whoever took it will answer it, or turn_down() does.
+  // The accepting endpoint answers the request, or turn_down() does.
   void release(std::uint64_t number);
-  // Says no in the name of whoever took a released request and cannot answer it; as reject(). False
-  // also when it came to another listener.
+  // Rejects a released request that the accepting endpoint cannot answer; as reject(). False also
+  // for a request of another listener.
   bool turn_down(const Request& request);
 
   void progress() override;
@@ -55,19 +55,19 @@ class Listener final : public device::Engine, link::InboxSink {
 
  private:
   enum class Stage {
-    kWaiting,    // behind others: the program has not been told
-    kAnnounced,  // it has been told
-    kReleased,   // somebody else answers
-    kRejected,   // no is the answer
+    kWaiting,    // beyond the backlog: not reported yet
+    kAnnounced,  // reported
+    kReleased,   // the accepting endpoint answers
+    kRejected,   // a rejection is sent, or to be sent
   };
-  // Somebody who asks, until he has gone or has been rejected.
+  // A request, until its source has closed or it has been rejected.
   struct Entry {
     std::uint64_t number = 0;
-    std::uint32_t source = 0;  // as the inbox numbers him
+    std::uint32_t source = 0;  // in the inbox
     Request request;
     Stage stage = Stage::kWaiting;
-    bool owed = false;  // he has not been told of that stage: there was no room
-    Bytes data;         // that go with a rejection
+    bool owed = false;  // the answer for that stage is not sent yet: no room
+    Bytes data;         // of a rejection
   };
   using Entries = std::list<Entry>;
 
@@ -95,8 +95,7 @@ class Listener final : public device::Engine, link::InboxSink {
   os::Time next_check_{};
 };
 
-// Says no to whoever asked, in the name of an endpoint at `place` that was to accept and does not
-// exist any more.
+// Rejects a request in place of an accepting endpoint at `place` that does not exist any more.
 void turn_down(std::shared_ptr<device::Device> device, const link::Place& place,
                const Request& request);
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What do the two ends of a connection say to each other, and how does it look on its way?
+// Which control messages make and end a connection, and what is their format?
 //
 // Bytes of a message, numbers in little-endian order:
 //    0  version
 //    1  kind
 //    2  length of the data, 2 bytes
 //    4  zero, 4 bytes
-//    8  token of the end that asked, 8 bytes
-//   16  token of the end that was asked, 8 bytes
-//   24  sockaddr of the sender's endpoint, 32 bytes, zeros where it does not matter
+//    8  token of the requesting end, 8 bytes
+//   16  token of the accepting end, 8 bytes
+//   24  sockaddr of the sender's endpoint, 32 bytes, or zeros
 //   56  the program's data
 #pragma once
 
@@ -29,24 +29,23 @@ inline constexpr std::size_t kMaxData = 256;
 inline constexpr std::size_t kHeaderBytes = 56;
 inline constexpr std::uint8_t kVersion = 1;
 
-// A number that one end draws at random, so that nobody who comes to have its address later is
-// taken for it. Never 0.
+// Drawn at random by one end: distinguishes it from later ends at the same address. Never 0.
 using Token = std::uint64_t;
 Token new_token();
 
 enum class Kind : std::uint8_t {
-  kRequest = 1,   // to the listener: connect me
-  kPending = 2,   // from it: the program has been told
-  kReject = 3,    // from it, or from the endpoint that was to accept: no
-  kReply = 4,     // from the endpoint that accepts
+  kRequest = 1,   // to the listener
+  kPending = 2,   // from it: the program has the request
+  kReject = 3,    // from it, or from the accepting endpoint
+  kReply = 4,     // from the accepting endpoint
   kReady = 5,     // to it: data follow
   kFarewell = 6,  // from either: no more data
 };
 
 struct Message {
   Kind kind = Kind::kRequest;
-  Token origin = 0;        // of the end that asked
-  Token target = 0;        // of the end that was asked: with kReply, kReady and kFarewell
+  Token origin = 0;        // of the requesting end
+  Token target = 0;        // of the accepting end: with kReply, kReady and kFarewell
   os::SocketAddress name;  // of the sender's endpoint: with kRequest and kReply
   Bytes data;              // at most kMaxData bytes
 };

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How do two endpoints agree on a flow, and how do they part?
+// How do two endpoints begin and end a flow?
 //
 // By messages of the connection manager (IBTA chapter 12) for the service type Reliable Datagram,
-// as packets to queue pair 1 at the endpoint's own port: REQ and REP begin a flow, in which the one
-// who asked sends requests and the other one answers; REJ says no, or that a flow is not known (any
-// more); DREQ and DREP end it. A REQ that comes again asks whether the peer is there.
+// as packets to queue pair 1 at the endpoint's own port. REQ and REP begin a flow, in which the
+// sender of the REQ sends requests. REJ refuses it, or reports an unknown flow; DREQ and DREP end
+// it. A repeated REQ is the keepalive.
 //
-// Each end says in REQ and REP how much the way between them carries, as far as it knows, and
-// believes the other one if that is less: larger packets go in pieces from then on
-// (transport/pieces.h). When the one who sends requests has nothing under path, his REQ asks for a
-// flow of smaller packets, and the REP says that it is one. Who knows the flow's tokens is
-// believed. In the same way a REQ asks for larger packets when the way may carry more again, with a
-// number, as what comes late must not be taken for a new one.
+// REQ and REP carry the path MTU that their sender knows. The smaller value holds: larger packets
+// are sent in fragments (transport/fragments.h). With nothing in flight, a REQ asks for a flow of
+// smaller packets, and the REP confirms it. A REQ with a new number asks for larger packets once
+// the path may carry them again; the number keeps a late REQ from being taken for a new one. Both
+// connection ids authenticate these messages.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +28,8 @@ namespace weft::udp {
 
 // What an end tells of itself.
 struct Introduction {
-  std::uint32_t connection_id =
-      0;  // of the flow, drawn at random: nobody who has the address later is mistaken
+  // Of the flow, drawn at random: distinguishes it from flows of a later process at the address.
+  std::uint32_t connection_id = 0;
   std::uint64_t station = 0;  // of the endpoint, drawn at random: all its flows have it
   std::uint32_t queue_pair = 0;
   std::uint32_t context = 0;  // end-to-end context of the flow, 24 bits
@@ -47,19 +46,19 @@ struct ConnReq {
   Introduction me;
   os::SocketAddress name;  // of the endpoint that asks, as its peers know it
   link::Service service = link::Service::kReliableDatagram;
-  std::size_t path_mtu = 0;  // of the flow: that it has, or is to have, as nothing is under way
+  std::size_t path_mtu = 0;  // of the flow: that it has, or is to have, as nothing is in flight
   // How often its sender has asked for a larger one, modulo 256: the peer agrees to each time
   // once, and to none that it hears of late.
   std::uint8_t raises = 0;
-  // The first control message of the flow, at most kMaxEarlyData bytes: it is heard even if the one
-  // who asks does not live to hear the answer, which says that it was. The same in each REQ until
-  // then; a DREQ takes back what nobody has heard.
+  // The first control message of the flow, at most kMaxEarlyData bytes: it is delivered even if the
+  // sender ends before the REP, which acknowledges it. The same in each REQ until then; a DREQ
+  // withdraws it if no REQ has been accepted.
   std::vector<std::byte> early_data = {};
 };
 
 // REP.
 struct ConnRep {
-  std::uint32_t connection_id = 0;  // of the one who asked
+  std::uint32_t connection_id = 0;  // of the sender of the REQ
   Introduction me;
   Psn first;                 // number of the first packet that is to come
   std::size_t path_mtu = 0;  // that the flow has by now
@@ -75,7 +74,7 @@ struct ConnRej {
     kUnwanted  // the endpoint listens no more to this one
   };
   Why why = Why::kNobody;
-  std::uint32_t connection_id = 0;  // of the one who asked; 0: not known
+  std::uint32_t connection_id = 0;  // of the sender of the REQ; 0: not known
   std::uint32_t context = 0;        // with kUnknown: what the packets carried
 };
 

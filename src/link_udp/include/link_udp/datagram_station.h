@@ -18,14 +18,14 @@
 namespace weft::udp {
 
 // The key of every queue pair for datagrams: the one that librdmacm gives to those of its port
-// space (RDMA_UDP_QKEY). It keeps apart who does not speak of the same thing, and is no secret.
+// space (RDMA_UDP_QKEY). It separates services, and is no secret.
 inline constexpr std::uint32_t kDatagramQueueKey = 0x0123'4567;
 
 // What a station for datagrams is made of.
 struct DatagramOptions {
-  std::uint32_t first_source = 0;   // by which the inbox numbers whoever sends, and those after it
+  std::uint32_t first_source = 0;   // the inbox numbers sources from here on
   std::size_t most_sources = 4096;  // that it remembers; at least 1
-  // Members of groups on this host hear what is sent here; false: somebody else brings it to them.
+  // Members of groups on this host receive what is sent here; false: another link serves them.
   bool loops_groups = true;
   wire::Tap* capture = nullptr;  // hears of all packets, if not null; outlives the station
   // The one at the address of the socket, if foreign peers are to reach the station (RelaySet).
@@ -47,9 +47,8 @@ struct DatagramOptions {
 // leaves before send() returns, unless it may_linger and others left right before it since the last
 // poll(): then it leaves with those after it, at the next poll() or fall_asleep() at the latest.
 // While it is here, the flow is ready(). What the network does not carry is lost. A flow fails with
-// ECONNREFUSED when the network said that nobody is there, and takes a message kTooSoon after its
-// peer said that packets met a queue on their way (transport::Pace). Of those that come here marked
-// their senders are told, but for those to groups.
+// ECONNREFUSED after an ICMP port unreachable, and takes a message kTooSoon after a CNP
+// (transport::Pace). ECN-marked arrivals are answered by a CNP, except those to groups.
 class DatagramStation : public link::Inbox {
  public:
   // Speaks over that socket, which has kSocketOptions. Errors: EMFILE and others of epoll and
@@ -57,9 +56,8 @@ class DatagramStation : public link::Inbox {
   static Result<std::unique_ptr<DatagramStation>> create(os::UdpSocket socket,
                                                          const DatagramOptions& options);
 
-  // The way to the endpoint at `peer`, which nobody asks whether it is there. Errors: ENOENT for 20
-  // ms after the network said that it is not, EHOSTUNREACH, ENETUNREACH and others of
-  // os::udp_path_to().
+  // The flow to the endpoint at `peer`, without a handshake. Errors: ENOENT for 20 ms after an ICMP
+  // port unreachable, EHOSTUNREACH, ENETUNREACH and others of os::udp_path_to().
   virtual Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer) = 0;
   // Hears what is sent to a group, by the interface of this station's address, or the one that
   // leads to the group where that is a wildcard. Errors: ENETUNREACH where no interface does,

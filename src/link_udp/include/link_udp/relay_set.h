@@ -16,7 +16,7 @@ namespace weft::udp {
 
 class Port4791Relay;
 
-// What the relays of a process tell whoever stands in for endpoints that do not look.
+// Events of the relays of a process, for the engine that polls in place of idle endpoints.
 struct RelayActivity {
   std::function<void()> held;      // called when one of them has got a port, from within look()
   os::EventSet arrivals;           // readable while packets wait at a port
@@ -35,7 +35,7 @@ class RelaySet {
   // The one for endpoints at `address`, whose port does not matter.
   std::shared_ptr<Port4791Relay> at(const os::SocketAddress& address);
 
-  // For somebody who stands in for endpoints that do not look: hands on some dozens of packets,
+  // For the engine that polls in place of idle endpoints: forwards some dozens of packets,
   // also to endpoints of this process. True when there are more, of which wake_fd() may not tell.
   bool hand_on();
   // Readable while packets wait; -1 when that cannot be had.

@@ -51,8 +51,8 @@ struct StationOptions {
   BudgetRules message_memory = kMessageMemory;
   std::uint32_t first_source = 0;  // its numbers of peers begin there
   wire::Tap* capture = nullptr;    // hears of all packets, if not null; outlives the station
-  // Called, if not empty, before there is a flow to or from a peer, who may wait for this end from
-  // then on. From within calls of the station, but not of its destructor.
+  // Called, if not empty, before there is a flow to or from a peer, which may wait for this end
+  // from then on. From within calls of the station, but not of its destructor.
   std::function<void()> met;
 };
 
@@ -69,8 +69,8 @@ struct Drops {
   std::uint64_t wrong_queue_pair = 0;
   std::uint64_t wrong_queue_key = 0;
   std::uint64_t unknown_flow = 0;
-  std::uint64_t wrong_peer = 0;  // of a flow that somebody else has
-  // Handed on from port 4791: by somebody who may not, or without coming from a foreign peer.
+  std::uint64_t wrong_peer = 0;  // of a flow with another peer
+  // Forwarded from port 4791: not by its owner, or not from a foreign peer.
   std::uint64_t forged = 0;
   std::uint64_t not_foreign = 0;
 };
@@ -106,7 +106,7 @@ class Station : public link::Inbox {
 
   // The way to the endpoint at `peer`. What is asked for before it has answered stays pending, and
   // ends with EHOSTUNREACH when it does not answer in time. With `persists` the time is not
-  // limited, but when the peer's host says that nobody is there, it has died. Errors: EHOSTUNREACH,
+  // limited, but an ICMP port unreachable means that the peer has died. Errors: EHOSTUNREACH,
   // ENETUNREACH and others of udp_path_to(), EUSERS.
   virtual Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer,
                                                       bool persists) = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What becomes of a packet that is larger than the way carries?
 //
-// Packets under way keep their numbers and their sizes, by which both ends know what has come. When
+// Packets in flight keep their numbers and their sizes, by which both ends know what has come. When
 // the way carries less than they were made for, they go in fragments, each as large as the way
 // takes, and are put together before anybody looks at them: neither end's state knows of it. New
 // work is made into smaller packets as soon as both ends have agreed on that.

@@ -48,7 +48,7 @@ class Responder {
   Time unanswered_since() const { return unanswered_since_; }
   void answer_all() { ack_owed_ = ack_owed_ || unanswered_since_ != Time::max(); }
 
-  // The peer has nothing under way, and sends smaller packets from now on. False while that is not
+  // The peer has nothing in flight, and sends smaller packets from now on. False while that is not
   // so, or when they are not smaller.
   bool narrow(std::size_t path_mtu);
   // The same for larger ones.

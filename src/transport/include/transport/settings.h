@@ -50,10 +50,10 @@ struct Settings {
   // How long a peer is to wait that finds no receive here: code of IBTA table 45.
   std::uint8_t rnr_timer = 12;
   unsigned max_window =
-      512;  // packets under way; below 2^23, and with `selective` at most kMaxHeld
+      512;  // packets in flight; below 2^23, and with `selective` at most kMaxHeld
 };
 
-// Long reads are asked for in parts of so many packets, or of more where more are under way: their
+// Long reads are asked for in parts of so many packets, or of more where more are in flight: their
 // responses, too, must not be more than fit on the way. A read of so many is never divided.
 inline constexpr std::uint32_t kReadPart = 64;
 // Payload of a packet that every way carries, as far as this can be known: one for IPv6 takes
