@@ -13,6 +13,7 @@ import unittest
 import check_docs
 import check_layers
 import check_sizes
+import check_types
 import check_words
 import cpp_scan
 
@@ -250,6 +251,30 @@ class Words(Tree):
         self.assertEqual(len(check_words.compare({'a.h': 3}, {'a.h': 2})), 1)
         self.assertEqual(len(check_words.compare({'a.h': 1}, {'a.h': 2})), 1)
         self.assertEqual(len(check_words.compare({}, {'a.h': 2})), 1)
+
+
+class Types(Tree):
+    """Type names with several meanings."""
+
+    def test_a_name_of_two_modules_is_found(self):
+        self.write('src/base/a.h', 'struct Drop final {\n};\n')
+        self.write('src/os/b.cc', 'class B {\n  enum class Drop : int { kOne };\n};\n')
+        self.write('src/top/c.h', 'struct Drop;\ntemplate <class Drop>\nvoid f(struct Drop& d);\n')
+        self.write('src/top/c_test.cc', 'struct Drop {\n};\n')
+        self.assertEqual(check_types.measure(self.root), {'Drop': {'base', 'os'}})
+        self.assertEqual(len(check_types.check(self.root)), 1)
+
+    def test_aliases_count_and_comments_do_not(self):
+        self.write('src/base/a.h', 'using Time = int;\n// struct Other {\n')
+        self.write('src/os/b.h', 'using Time = long;\nstruct Other {\n};\n')
+        self.assertEqual(check_types.measure(self.root), {'Time': {'base', 'os'}})
+
+    def test_the_list_only_shrinks(self):
+        found = {'Time': {'base', 'os'}}
+        self.assertEqual(check_types.compare(found, found), [])
+        self.assertEqual(len(check_types.compare(found, {})), 1)
+        self.assertEqual(len(check_types.compare(found, {'Time': {'base', 'os', 'top'}})), 1)
+        self.assertEqual(len(check_types.compare({}, found)), 1)
 
 
 if __name__ == '__main__':

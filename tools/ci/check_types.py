@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Does each type name mean one thing in the product code?
+
+usage: check_types.py ROOT
+
+A class, struct, union, enumeration or alias of a module under src must not have the name of one in
+another module, at whatever scope; template parameters and forward declarations do not count, and
+test code is not looked at. Names that still mean several things stand in
+tools/ci/type_waivers.txt as `NAME MODULE MODULE...`. The list may only shrink: a name or a module
+that is not needed any more is refused.
+"""
+import pathlib
+import re
+import sys
+
+import cpp_scan
+
+WAIVERS = 'tools/ci/type_waivers.txt'
+DEFINED = re.compile(r'\b(?:class|struct|union|enum(?:\s+class|\s+struct)?)\s+(?:alignas\s*\([^()]*\)\s*)?'
+                     r'([A-Z]\w*)\s*(?:final\s*)?(?::(?!:)[^;{()]*)?\{')
+ALIAS = re.compile(r'\busing\s+([A-Z]\w*)\s*=')
+TESTS = re.compile(r'(_test\.(h|cc)|_support\.(h|cc)|_bench\.cc)$')
+
+
+def names(text):
+    """The types that a source defines."""
+    text = cpp_scan.blank(text)
+    return set(DEFINED.findall(text)) | set(ALIAS.findall(text))
+
+
+def module_of(path, source):
+    parts = path.relative_to(source).parts
+    return '/'.join(parts[:2]) if parts[0] == 'frontend' else parts[0]
+
+
+def measure(root):
+    """{name: modules that define it} of each name that several modules define."""
+    found = {}
+    source = root / 'src'
+    for path in sorted(source.rglob('*')):
+        if path.suffix not in ('.h', '.cc') or TESTS.search(path.name):
+            continue
+        for name in names(path.read_text()):
+            found.setdefault(name, set()).add(module_of(path, source))
+    return {name: modules for name, modules in found.items() if len(modules) > 1}
+
+
+def parse_waivers(text):
+    lines = (line.split() for line in text.splitlines() if line)
+    return {name: set(modules) for name, *modules in lines}
+
+
+def compare(found, waivers):
+    """Complaints."""
+    bad = [f'type {name}: defined in {", ".join(sorted(modules))}'
+           for name, modules in sorted(found.items()) if not modules <= waivers.get(name, set())]
+    bad += [f'type {name}: remove {", ".join(sorted(modules - found.get(name, set())))} from its '
+            f'entry in {WAIVERS}'
+            for name, modules in sorted(waivers.items()) if modules - found.get(name, set())]
+    return bad
+
+
+def check(root):
+    path = root / WAIVERS
+    return compare(measure(root), parse_waivers(path.read_text() if path.exists() else ''))
+
+
+def main():
+    bad = check(pathlib.Path(sys.argv[1]))
+    print('\n'.join(bad), end='\n' if bad else '')
+    print(f'types: {len(bad)} violations')
+    return 1 if bad else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
