@@ -9,7 +9,7 @@ namespace {
 
 // After something has come over the network, so many looks find more of it without delay.
 constexpr unsigned kHotPolls = 1024;
-// Otherwise known peers may have to wait for so many polls, and foreign threads for the next tick
+// Otherwise known peers may have to wait for so many polls, and unknown peers for the next tick
 // of the coarse clock.
 constexpr unsigned kSeldom = 64;
 constexpr unsigned kPollsPerClock = 4;  // looking at it is not for nothing either

@@ -21,7 +21,7 @@ class RelayEngine final : Engine {
   RelayEngine(const RelayEngine&) = delete;
   RelayEngine& operator=(const RelayEngine&) = delete;
 
-  // As udp::RelaySet::at(). The doors outlive it.
+  // As udp::RelaySet::at(). The engine outlives it.
   std::shared_ptr<udp::Port4791Relay> at(const os::SocketAddress& address) {
     return relays_.at(address);
   }

@@ -129,7 +129,7 @@ TEST(ConnMessage, AFarewellAndItsAnswerAreReadBack) {
   }
 }
 
-TEST(ConnMessage, AHelloBringsWords) {
+TEST(ConnMessage, ARequestCarriesEarlyData) {
   for (const std::size_t count : {std::size_t{0}, std::size_t{1}, kMaxEarlyData}) {
     ConnReq said = req(os::loopback(50000));
     said.early_data.assign(count, std::byte{0xA5});

@@ -49,7 +49,7 @@ std::string text_of(const Drops& drops, const Taken& taken) {
                   {taken.senseless, "without sense"}});
 }
 
-std::string text_of(const DoorCounts& counts) {
+std::string text_of(const RelayCounts& counts) {
   return text_of({{counts.malformed, "malformed"},
                   {counts.wrong_crc, "with a wrong ICRC"},
                   {counts.no_endpoints, "for a queue pair that is no endpoint's"},

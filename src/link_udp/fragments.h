@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How do packets of a flow travel that are larger than the way carries? (transport/fragments.h)
+// How do packets of a flow travel that are larger than the path carries? (transport/fragments.h)
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ class Fragments {
   // `share` is charged for packets that come in fragments, and outlives this.
   explicit Fragments(Budget::Share& share) : share_(share) {}
 
-  // A packet of that end, which stands in trains.place(), leaves: whole, or where the way of that
+  // A packet of that end, which stands in trains.place(), leaves: whole, or where a path of that
   // path MTU does not carry it, in fragments. Those that the socket has no room for are lost, as a
   // network loses packets.
   void send(const transport::Settings& settings, std::span<const std::byte> packet,

@@ -116,7 +116,7 @@ Port4791Relay::Look Port4791Relay::take_some(std::uint32_t queue_pair, const Vis
   return look;
 }
 
-// An relay header has an opcode that nothing is known about: so none is ever put into another one.
+// A relay header has an opcode that nothing is known about: so none is ever put into another one.
 // The ICRC of a packet for the endpoint that looks is checked by that endpoint. With IPv4 any
 // identification is right: foreign peers choose theirs, and a socket does not see it.
 void Port4791Relay::take(os::UdpSocket& relay, const os::Datagram& packet, std::uint32_t queue_pair,
@@ -176,9 +176,9 @@ std::size_t Port4791Relay::watch(os::EventSet& set, std::size_t known) {
   return known;
 }
 
-DoorCounts Port4791Relay::counts() {
+RelayCounts Port4791Relay::counts() {
   const std::lock_guard guard(mutex_);
-  DoorCounts counts = counts_;
+  RelayCounts counts = counts_;
   counts.unread = receive_set_.dropped();
   return counts;
 }

@@ -22,7 +22,7 @@
 namespace weft::udp {
 
 // What a relay did with the packets that came to it.
-struct DoorCounts {
+struct RelayCounts {
   std::uint64_t taken = 0;         // by the endpoint that looked
   std::uint64_t handed_on = 0;     // to another one's port
   std::uint64_t malformed = 0;     // no packet, or one that was handed on before
@@ -34,7 +34,7 @@ struct DoorCounts {
 };
 
 // For people: what came to nothing, by reason. Empty when nothing did.
-std::string text_of(const DoorCounts& counts);
+std::string text_of(const RelayCounts& counts);
 
 // Keeps UDP port 4791 of an address, where foreign peers send packets for all endpoints of this
 // host: the queue pair number names the endpoint. The owner of the port forwards packets to the
@@ -69,7 +69,7 @@ class Port4791Relay {
   // more of them after attend() and look(). Returns how many it has then.
   std::size_t watch(os::EventSet& set, std::size_t known);
   // What has come so far.
-  DoorCounts counts();
+  RelayCounts counts();
 
  private:
   std::vector<os::SocketAddress> missing() const;
@@ -90,7 +90,7 @@ class Port4791Relay {
   bool met_errors_ = false;  // that have come back from the network
   std::array<std::byte, kLongestEnvelope> envelope_;
   os::LocalNames names_;  // of endpoints
-  DoorCounts counts_;
+  RelayCounts counts_;
 };
 
 }  // namespace weft::udp

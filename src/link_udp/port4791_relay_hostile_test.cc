@@ -13,7 +13,7 @@ namespace {
 
 using namespace testing;
 
-// An endpoint that has no relay, as the one who makes relay headers has it.
+// An endpoint without a relay, and a forger that plays the owner of port 4791.
 struct Scene {
   explicit Scene(const OwnHost& host)
       : impostor(ForeignHand::at_relay(host.address)),
@@ -37,7 +37,7 @@ struct Scene {
   std::size_t sent = 0;
 };
 
-TEST(HostileDoor, WhoHasThePortMayHandOnPacketsOfForeignPeersOnly) {
+TEST(HostileRelay, WhoHasThePortMayHandOnPacketsOfForeignPeersOnly) {
   on_own_host([](const OwnHost& host) {
     Scene scene(host);
     const Drops& drops = scene.here.station->drops();
@@ -65,7 +65,7 @@ TEST(HostileDoor, WhoHasThePortMayHandOnPacketsOfForeignPeersOnly) {
   });
 }
 
-TEST(HostileDoor, AForeignPeerIsNeverTakenForAnEndpointOfWeft) {
+TEST(HostileRelay, AForeignPeerIsNeverTakenForAnEndpointOfWeft) {
   on_own_host([](const OwnHost& host) {
     Scene scene(host);
     DatagramPeer friendly({}, host.address);
@@ -80,7 +80,7 @@ TEST(HostileDoor, AForeignPeerIsNeverTakenForAnEndpointOfWeft) {
   });
 }
 
-TEST(HostileDoor, AnEnvelopeFromAnotherPortOrAddressIsRefused) {
+TEST(HostileRelay, AnEnvelopeFromAnotherPortOrAddressIsRefused) {
   on_own_host([](const OwnHost& host) {
     Scene scene(host);
     ForeignPeer another_port(host.address);
@@ -96,7 +96,7 @@ TEST(HostileDoor, AnEnvelopeFromAnotherPortOrAddressIsRefused) {
   });
 }
 
-TEST(HostileDoor, WithoutADoorNothingIsHandedOnToAnEndpoint) {
+TEST(HostileRelay, WithoutADoorNothingIsHandedOnToAnEndpoint) {
   on_own_host([](const OwnHost& host) {
     Scene scene(host);
     DatagramPeer closed({}, host.address);
@@ -107,7 +107,7 @@ TEST(HostileDoor, WithoutADoorNothingIsHandedOnToAnEndpoint) {
   });
 }
 
-TEST(HostileDoor, FlowsTakeNoEnvelope) {
+TEST(HostileRelay, FlowsTakeNoEnvelope) {
   on_own_host([](const OwnHost& host) {
     Regions regions;
     StationOptions options;
@@ -137,17 +137,17 @@ TEST(HostileDoor, FlowsTakeNoEnvelope) {
 }
 
 // Sends to a relay, polls the endpoint that has it, and gives the relay's counts.
-struct AtDoor {
-  explicit AtDoor(const OwnHost& host)
+struct AtRelay {
+  explicit AtRelay(const OwnHost& host)
       : relay(std::make_shared<Port4791Relay>(host.address)),
         holder({.relay = relay}, host.address),
         foreign(host.another) {}
   // What has come to something, or to nothing.
-  static std::uint64_t all(const DoorCounts& counts) {
+  static std::uint64_t all(const RelayCounts& counts) {
     return counts.taken + counts.handed_on + counts.malformed + counts.no_endpoints +
            counts.no_room + counts.wrong_crc + counts.absent;
   }
-  DoorCounts send(const Bytes& bytes) {
+  RelayCounts send(const Bytes& bytes) {
     foreign.send(ForeignHand::at_relay(holder.address), bytes);
     ++sent;
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -156,7 +156,7 @@ struct AtDoor {
     }
     return relay->counts();
   }
-  DoorCounts send_to(std::uint32_t queue_pair) {
+  RelayCounts send_to(std::uint32_t queue_pair) {
     return send(foreign.packet(holder.address, 0, pattern(8, 1),
                                [&](wire::Packet& packet) { packet.destination = queue_pair; }));
   }
@@ -167,9 +167,9 @@ struct AtDoor {
   std::uint64_t sent = 0;
 };
 
-TEST(HostileDoor, NothingIsHandedOnToWhatIsNoEndpoint) {
+TEST(HostileRelay, NothingIsHandedOnToWhatIsNoEndpoint) {
   on_own_host([](const OwnHost& host) {
-    AtDoor at(host);
+    AtRelay at(host);
     std::uint64_t count = 0;
     for (const std::uint32_t queue_pair :
          {std::uint32_t{0}, wire::kCmQpn, ForeignHand::kQueuePair, queue_pair_at(53),
@@ -181,9 +181,9 @@ TEST(HostileDoor, NothingIsHandedOnToWhatIsNoEndpoint) {
   });
 }
 
-TEST(HostileDoor, WhatIsNoPacketIsNotHandedOnNorWhatWasOnce) {
+TEST(HostileRelay, WhatIsNoPacketIsNotHandedOnNorWhatWasOnce) {
   on_own_host([](const OwnHost& host) {
-    AtDoor at(host);
+    AtRelay at(host);
     DatagramPeer other({}, host.address);
     const Bytes packet = at.foreign.packet(host.address, other.address.port(), pattern(20, 1));
     std::uint64_t count = 0;
@@ -201,9 +201,9 @@ TEST(HostileDoor, WhatIsNoPacketIsNotHandedOnNorWhatWasOnce) {
 }
 
 // The longest that parse() takes: a reliable datagram, which is longer than a foreign peer's.
-TEST(HostileDoor, TheLongestPacketsAreRelayedWithoutHarm) {
+TEST(HostileRelay, TheLongestPacketsAreRelayedWithoutHarm) {
   on_own_host([](const OwnHost& host) {
-    AtDoor at(host);
+    AtRelay at(host);
     DatagramPeer other({.relay = at.relay}, host.address);
     std::uint64_t count = 0;
     for (const std::size_t length : {wire::kMaxPathMtu + 4, wire::kMaxReliableDatagramMtu}) {
@@ -221,9 +221,9 @@ TEST(HostileDoor, TheLongestPacketsAreRelayedWithoutHarm) {
 
 // Sockets of other programs, which may trust what comes from this host, and endpoints of Weft that
 // hear no foreign peers.
-TEST(HostileDoor, OnlyDatagramEndpointsAreRelayedTo) {
+TEST(HostileRelay, OnlyDatagramEndpointsAreRelayedTo) {
   on_own_host([](const OwnHost& host) {
-    AtDoor at(host);
+    AtRelay at(host);
     DatagramPeer closed({}, host.address);
     std::uint64_t count = 0;
     for (const os::SocketAddress& each : {host.address, host.wildcard}) {
@@ -244,9 +244,9 @@ TEST(HostileDoor, OnlyDatagramEndpointsAreRelayedTo) {
   });
 }
 
-TEST(HostileDoor, APacketWithAWrongIcrcIsNotRelayed) {
+TEST(HostileRelay, APacketWithAWrongIcrcIsNotRelayed) {
   on_own_host([](const OwnHost& host) {
-    AtDoor at(host);
+    AtRelay at(host);
     DatagramPeer other({.relay = at.relay}, host.address);
     Bytes bytes = at.foreign.packet(host.address, other.address.port(), pattern(20, 1));
     bytes.back() ^= std::byte{1};
@@ -256,9 +256,9 @@ TEST(HostileDoor, APacketWithAWrongIcrcIsNotRelayed) {
   });
 }
 
-TEST(HostileDoor, RandomPacketsHarmNobody) {
+TEST(HostileRelay, RandomPacketsHarmNobody) {
   on_own_host([](const OwnHost& host) {
-    AtDoor at(host);
+    AtRelay at(host);
     DatagramPeer other({.relay = at.relay}, host.address);
     std::mt19937_64 random(7);
     for (int i = 0; i < 2'000; ++i) {
@@ -268,8 +268,8 @@ TEST(HostileDoor, RandomPacketsHarmNobody) {
       }
       at.send(bytes);
     }
-    const DoorCounts counts = at.relay->counts();
-    EXPECT_EQ(AtDoor::all(counts), 2'000U);
+    const RelayCounts counts = at.relay->counts();
+    EXPECT_EQ(AtRelay::all(counts), 2'000U);
     EXPECT_GT(counts.wrong_crc, 500U);
     other.heard();
     // A change of the bits that routers may change is none.

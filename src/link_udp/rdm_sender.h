@@ -83,7 +83,7 @@ class RdmSender final : transport::WorkSink {
   void take(const wire::Packet& response, os::Time now);
   // The peer leaves; all packets before that one have come there.
   void part(std::optional<Psn> expected, os::Time now);
-  // Packets of this flow met a queue.
+  // Packets of this flow arrived ECN-marked: a CNP came.
   void marked(os::Time now) {
     if (requester_) requester_->marked(now);
   }

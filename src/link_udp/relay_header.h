@@ -34,7 +34,7 @@ namespace weft::udp {
 
 inline constexpr std::uint8_t kHandedOn = 0xF4;
 inline constexpr std::size_t kEnvelopeHeader = 32;
-// An relay header with the longest packet that parse() takes.
+// A relay header with the longest packet that parse() takes.
 inline constexpr std::size_t kLongestEnvelope =
     kEnvelopeHeader + wire::kMaxPacketBytes + wire::kIcrcBytes;
 

@@ -149,7 +149,7 @@ TEST_P(RelayHeader, AnotherVersionIsRefused) {
 }
 
 TEST_P(RelayHeader, APacketThatWasForAnotherAddressOrFromAnotherPeerShows) {
-  // Whoever makes the relay header cannot say so without making the packet's checksum wrong.
+  // A relay header cannot claim this without a wrong checksum of the packet.
   for (std::size_t at = wire::kBthBytes + 2; at < kEnvelopeHeader; ++at) {
     Bytes other = handed.bytes;
     other[at] ^= std::byte{1};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What becomes of a packet that is larger than the way carries?
+// What becomes of a packet that is larger than the path carries?
 #include "transport/fragments.h"
 
 #include <algorithm>

@@ -33,7 +33,7 @@ TEST(Hole, IsSuspectedWhenALargePacketVanishesAgainAndAgainWhileThePeerIsHeard) 
     EXPECT_FALSE(sender.requester.pmtu_black_hole()) << i;
     sender.requester.heard();
     in_vain(sender);
-    EXPECT_EQ(sender.requester.pmtu_probing(), i > 0) << "nobody would know whether the peer lives";
+    EXPECT_EQ(sender.requester.pmtu_probing(), i > 0) << "a dead peer would go unnoticed";
   }
   EXPECT_TRUE(sender.requester.pmtu_black_hole());
   sender.acknowledge(0);

@@ -183,7 +183,7 @@ TEST(Window, SmoothsTheRoundTrip) {
 
 TEST(Window, IsPatientForAFewDeviations) {
   Window window(widest(512));
-  EXPECT_EQ(window.rto(), milliseconds(20)) << "of nobody knows what";
+  EXPECT_EQ(window.rto(), milliseconds(20)) << "of an unknown packet";
   window.timed(milliseconds(2), kBegin);
   EXPECT_EQ(window.rto(), milliseconds(2 + 4));
   window.timed(milliseconds(10), kBegin);

@@ -42,7 +42,7 @@ struct Letterhead {
 inline constexpr std::size_t kSmallLetter = 100;
 inline constexpr std::size_t kLargeLetter = 100000;
 
-// A number in the partner's memory, which nobody but its connected_peer adds to.
+// A number in the partner's memory, which only its connected peer adds to.
 inline constexpr std::uint64_t kCountKey = 9;
 
 }  // namespace weft::faults

@@ -43,7 +43,7 @@ struct Tally {
       0};  // from a death to the end of the last operation pending then
 };
 
-// Who meets whom, and where it is written down. What it refers to outlives the session.
+// The two sides of a session, and the place of its log. Referenced objects outlive the session.
 struct Setting {
   Node& node;
   ForkServer& fork_server;

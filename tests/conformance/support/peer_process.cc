@@ -17,9 +17,9 @@
 namespace weft::conformance {
 namespace {
 
-// Requests to the fork_server: start a script (two descriptors travel along) or reap a peer.
+// Requests to the fork server: start a script (two descriptors travel along) or reap a peer.
 struct Order {
-  PeerScript script;  // The fork_server has the same image, so the address means the same there.
+  PeerScript script;  // The fork server has the same image, so the address means the same there.
   pid_t reap;
   bool kill_first;
 };

@@ -11,7 +11,7 @@
 // A message is one cell. Its first word carries the lap of the ring, so a cell is published by one
 // store and a receiver that polls it takes one cache line, two for more than 40 bytes. A payload up
 // to kInlineBytes lies in the cell; a larger one up to the eager limit lies in the bulk ring beside
-// it; an even larger one stays in the sender's memory (an Rendezvous) until the receiver has a
+// it; an even larger one stays in the sender's memory (a Rendezvous) until the receiver has a
 // buffer, then both sides copy it.
 #pragma once
 

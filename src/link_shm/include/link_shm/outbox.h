@@ -124,7 +124,7 @@ class Outbox final : public link::Flow {
   void tell(Access access);
   void announce(link::Operation operation, bool has_data, std::uint64_t data, std::size_t length);
 
-  // The same by asking the owner (outbox_assisteds.cc).
+  // The same by asking the owner (outbox_assisted.cc).
   bool fits_assisted(std::span<const RemoteRange> ranges, std::size_t most, bool counts);
   enum class Answer : std::uint8_t {
     kDone,

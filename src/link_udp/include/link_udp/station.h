@@ -80,8 +80,8 @@ struct Taken {
   std::uint64_t greetings = 0;  // of the manager of connections
   std::uint64_t requests = 0;
   std::uint64_t answers = 0;
-  std::uint64_t cnps = 0;    // that packets of this endpoint met a queue
-  std::uint64_t marked = 0;  // requests and answers that met one
+  std::uint64_t cnps = 0;    // CNPs for packets of this endpoint
+  std::uint64_t marked = 0;  // requests and answers that arrived ECN-marked
   // Of requests and answers, those that came to nothing, and why.
   std::uint64_t repeated = 0;   // were carried out before
   std::uint64_t early = 0;      // came while too much was missing, or after a refused one

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What becomes of a packet that is larger than the way carries?
+// What becomes of a packet that is larger than the path carries?
 //
 // Packets in flight keep their numbers and their sizes, by which both ends know what has come. When
 // the way carries less than they were made for, they go in fragments, each as large as the way
