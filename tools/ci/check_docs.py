@@ -45,6 +45,8 @@ def check_opening(path):
 
 def needs_comment(entry):
     """True for what a reader of the header would call."""
+    if entry.kind not in ('class', 'function', 'prototype'):
+        return False
     if not entry.public or any(kind in ('function', 'initializer') for kind in entry.scope):
         return False
     if HIDDEN & {part for name in entry.inside for part in name.split('::')}:

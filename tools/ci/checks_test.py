@@ -10,12 +10,14 @@ import subprocess
 import tempfile
 import unittest
 
+import check_classes
 import check_docs
 import check_layers
 import check_sizes
 import check_types
 import check_words
 import cpp_scan
+import product
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 OPENING = '// SPDX-License-Identifier: BSD-2-Clause\n// What is this?\n'
@@ -234,6 +236,16 @@ class Scanner(unittest.TestCase):
                                     "char c = '{'; int big = 1'000; void h() {}"),
                          [('function', 'h')])
 
+    def test_data_members_are_told_from_functions(self):
+        self.assertEqual(self.names('''
+            class C { int a = f(1), b[2]; std::function<void(int)> c; std::atomic<int> d{0};
+              static constexpr int kE = g(2); using F = int; enum class G { kH }; class I;
+              std::function<void(int)> j(int x = 1); bool operator<(const C& o) const;
+              friend class K; std::array<int, sizeof(int)> l{}; void (*m)(int) = nullptr; };'''),
+                         [('class', 'C'), ('member', 'a'), ('member', 'b'), ('member', 'c'),
+                          ('member', 'd'), ('prototype', 'j'), ('prototype', 'operator<'),
+                          ('friend', 'K'), ('member', 'l'), ('member', 'm')])
+
     def test_variables_and_lambdas_are_not_functions(self):
         self.assertEqual(self.names('int x{3}; auto l = [](int a) { return a; }; int y = f(2);'), [])
 
@@ -275,6 +287,83 @@ class Types(Tree):
         self.assertEqual(len(check_types.compare(found, {})), 1)
         self.assertEqual(len(check_types.compare(found, {'Time': {'base', 'os', 'top'}})), 1)
         self.assertEqual(len(check_types.compare({}, found)), 1)
+
+
+def a_class(functions, members, more=''):
+    return ('class A {\n A();\n A(int x);\n A(const A&) = delete;\n' +
+            '  void f() { int local; }\n' * (functions - 2) + '  int a_ = 0;\n' * members +
+            f'  class B {{ int b_; }};\n{more}}};\n')
+
+
+class Classes(Tree):
+    """Large classes, and friends of other files."""
+
+    PATH = 'src/base/include/base/a.h'
+
+    def refusals(self):
+        return check_classes.check(self.root)
+
+    def waive(self, line):
+        self.write(check_classes.WAIVERS, line + '\n', '')
+
+    def test_a_class_within_the_limits_passes(self):
+        self.write(self.PATH, a_class(35, 20))
+        self.write('src/base/a_test.cc', a_class(36, 21))
+        self.write('src/base/for_tests.h', a_class(36, 21))
+        self.assertEqual(self.refusals(), [])
+
+    def test_a_class_beyond_a_limit_is_refused(self):
+        self.write(self.PATH, a_class(36, 21))
+        found = self.refusals()
+        self.assertEqual(len(found), 2, found)
+        self.assertIn('A has 36 functions, the limit is 35', found[0])
+        self.assertIn('A has 21 data members, the limit is 20', found[1])
+
+    def test_a_class_of_a_source_and_a_private_header_counts_too(self):
+        self.write('src/base/a.cc', '#include "private.h"\n' + a_class(36, 0))
+        self.write('src/base/private.h', a_class(0, 21))
+        self.assertEqual(len(self.refusals()), 2)
+
+    def test_a_friend_of_another_file_is_refused(self):
+        self.write(self.PATH, a_class(2, 0, 'friend class D;\nfriend class E;\n'
+                                      'friend bool operator==(A, A) = default;\n') +
+                   'class D {\n int d_;\n};\n')
+        found = self.refusals()
+        self.assertEqual(len(found), 1, found)
+        self.assertIn('A has a friend in another file: E', found[0])
+
+    def test_a_waiver_admits_what_there_is_and_no_more(self):
+        self.write(self.PATH, a_class(36, 2, 'friend class E;\n'))
+        self.waive(f'{self.PATH} A 36 2 # why\n{self.PATH} A friend E # why')
+        self.assertEqual(self.refusals(), [])
+        self.waive(f'{self.PATH} A 37 2 # why\n{self.PATH} A friend E # why')
+        self.assertIn('lower its waiver', self.refusals()[0])
+        self.write(self.PATH, a_class(35, 2))
+        found = self.refusals()
+        self.assertEqual(len(found), 2, found)
+        self.assertIn('needs its waiver no more', found[0])
+        self.assertIn('friend E no more', found[1])
+
+    def test_a_waiver_without_reason_is_refused(self):
+        self.waive(f'{self.PATH} A 36 2')
+        self.assertRaises(ValueError, self.refusals)
+
+    def test_the_list_of_waivers_may_only_shrink(self):
+        now = {('b.h', 'A'): (36, 2)}
+        self.assertIn('only shrink', check_classes.compare_sizes(now, now, {})[0])
+        self.assertIn('only shrink', check_classes.compare_sizes(now, now, {('b.h', 'A'): (35, 9)})[0])
+        moved = {('a.h', 'A'): (36, 3)}
+        self.assertEqual(check_classes.compare_sizes(now, now, moved), [])
+        friends = {('b.h', 'A', 'E')}
+        self.assertIn('only shrink', check_classes.compare_friends(friends, friends, set())[0])
+        self.assertEqual(check_classes.compare_friends(friends, friends, {('a.h', 'A', 'E')}), [])
+
+    def test_product_code_is_counted_without_tests_comments_and_blanks(self):
+        self.write('src/base/a.cc', '#include "b.h"\n\nconst char* a =\n    "// text";  // more\n')
+        self.write('src/base/b.h', 'int b;\n')
+        self.write('src/base/a_test.cc', 'int t;\n')
+        self.write('src/frontend/fabric/f.cc', '/* one\n two */\nint f;\n')
+        self.assertEqual(product.counts(self.root), {'base': 4, 'frontend/fabric': 1})
 
 
 if __name__ == '__main__':

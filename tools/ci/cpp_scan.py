@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Which functions and classes does a C++ file declare, and on which lines?
+"""Which functions, classes and data members does a C++ file declare, and on which lines?
 
 A scanner of braces and semicolons, not a parser: good enough for code that clang-format laid out.
 """
@@ -16,7 +16,7 @@ _ACCESS = re.compile(r'^\s*(public|protected|private)\s*:(?!:)')
 
 @dataclass
 class Entry:
-    """A class, function definition ('function') or function declaration ('prototype')."""
+    """A class, function definition ('function') or declaration ('prototype'), data member or friend."""
     kind: str
     name: str
     first: int  # line of the first word, counted from 1
@@ -25,6 +25,13 @@ class Entry:
     scope: tuple = ()  # kinds of the scopes around it, outermost first
     public: bool = True
     inside: tuple = field(default=())  # names of the scopes around it
+
+
+def without_comments(text):
+    """The text with comments replaced by spaces; literals and preprocessor lines stay."""
+    def spaces(match):
+        return re.sub(r'[^\n]', ' ', match[0]) if match[0].startswith('/') else match[0]
+    return _SKIP.sub(spaces, text)
 
 
 def blank(text, keep_preprocessor=False):
@@ -48,17 +55,40 @@ def _without_templates(head):
         head = head[at:]
 
 
+def without_arguments(head):
+    """The head without the arguments of templates, in which function types may stand."""
+    while True:
+        shorter = re.sub(r'(?<!operator)<[^<>]*>', '', head)
+        if shorter == head:
+            return head
+        head = shorter
+
+
 def _function_name(head):
     """Name of the function that `head` declares, or None."""
+    head = without_arguments(head)
     match = re.search(r'(operator\s*(?:\(\s*\)|[^\s\w(]+|[\w:<>* ]+?)|[~\w]+)\s*\(', head)
     if not match:
         return None
     before = head[:match.start()]
     if '=' in before or re.search(r'\b(return|using|typedef|static_assert)\b', head):
         return None
+    if re.match(r'\s*(\w+::)*\*', head[match.end():]):  # of a pointer to a function
+        return None
     if match[1] in ('static_assert', 'decltype', 'if', 'while', 'for', 'switch'):
         return None
     return re.sub(r'\s+', ' ', match[1])
+
+
+def _members(head):
+    """Names of the non-static data members that `head`, which is in a class, declares."""
+    if not head or re.match(r'(using|typedef|static|static_assert|enum|class|struct|union)\b', head):
+        return []
+    plain = re.sub(r'\(\s*[\w:]*\*\s*(\w+)\s*\)', r' \1', without_arguments(head))
+    while re.search(r'\{[^{}]*\}|\([^()]*\)', plain):
+        plain = re.sub(r'\{[^{}]*\}|\([^()]*\)', '', plain)
+    declarators = (re.sub(r'((?<!:):(?!:)|[=\[]).*', '', each, flags=re.S) for each in plain.split(','))
+    return [re.findall(r'\w+', each)[-1] for each in declarators if re.search(r'\w', each)]
 
 
 def _opens_member_initializer(head):
@@ -165,13 +195,17 @@ class _Scanner:
         if not self._in_code():
             plain = _without_templates(_ATTRIBUTE.sub(' ', head)).strip()
             name = _function_name(plain)
-            if name and not re.match(r'(friend|extern)\b', plain):
+            if re.match(r'friend\b', plain):
+                self.entries.append(self._entry('friend', name or plain.split()[-1], head))
+            elif name and not re.match(r'extern\b', plain):
                 self.entries.append(self._entry('prototype', name, head))
+            elif self.stack and self.stack[-1][0] == 'class':
+                self.entries += [self._entry('member', member, head) for member in _members(plain)]
             self.start = None
         elif self.stack[-1][0] == 'function':
             self.start = None
 
 
 def scan(text):
-    """Every class, function and prototype outside function bodies, in order."""
+    """Every class, function, prototype, data member and friend outside function bodies, in order."""
     return _Scanner(text).scan()
