@@ -10,6 +10,7 @@
 #include "loopback_host.h"
 #include "memory/region_table.h"
 #include "playground.h"
+#include "roce/path.h"
 
 namespace {
 
@@ -41,7 +42,7 @@ class Scene {
  public:
   explicit Scene(const fuzz::Directory& directory)
       : table_(std::move(memory::RegionTable::create(directory.path())).value()) {
-    auto socket = std::move(os::UdpSocket::bind(host_, udp::kSocketOptions)).value();
+    auto socket = std::move(os::UdpSocket::bind(host_, roce::kSocketOptions)).value();
     address_ = socket.address();
     udp::StationOptions options;
     options.name = address_;
@@ -106,7 +107,7 @@ class Scene {
     wire::Packet headers;
     headers.opcode = input.byte();
     headers.destination =
-        input.byte() < 0xC0 ? udp::queue_pair_at(address_.port()) : std::uint32_t{wire::kCmQpn};
+        input.byte() < 0xC0 ? roce::queue_pair_at(address_.port()) : std::uint32_t{wire::kCmQpn};
     headers.end_to_end_context = input.byte() < 0xC0 ? rep_.me.context : input.byte();
     headers.queue_key = input.byte() < 0xC0 ? rep_.me.queue_key : 0;
     headers.psn = rep_.first.after(static_cast<int>(input.byte()) - 8);
@@ -135,7 +136,7 @@ class Scene {
     udp::Introduction me;
     me.connection_id = connection_id(input);
     me.station = input.byte() & 3;
-    me.queue_pair = udp::queue_pair_at(peer_.address().port());
+    me.queue_pair = roce::queue_pair_at(peer_.address().port());
     me.context = static_cast<std::uint32_t>(input.number({0, 0xFF'FFFF}));
     me.queue_key = input.byte();
     me.path_mtu = path_mtu(input);

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "input.h"
-#include "link_udp/route.h"
 #include "os/loopback.h"
 #include "os/udp_socket.h"
+#include "roce/route.h"
 #include "wire/icrc.h"
 #include "wire/packet.h"
 
@@ -54,7 +54,7 @@ class Sender {
   void send(const os::SocketAddress& to, std::size_t length, bool right = true) {
     if (right && length >= wire::kBthBytes + wire::kIcrcBytes) {
       const std::size_t covered = length - wire::kIcrcBytes;
-      const auto crc = wire::icrc(udp::route_between(address(), to),
+      const auto crc = wire::icrc(roce::route_between(address(), to),
                                   std::span<const std::byte>(bytes_).first(covered));
       wire::store_icrc(bytes_.data() + covered, crc);
     }

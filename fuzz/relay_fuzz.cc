@@ -8,8 +8,9 @@
 
 #include "input.h"
 #include "link_udp/datagram_station.h"
-#include "link_udp/relay_set.h"
 #include "loopback_host.h"
+#include "roce/path.h"
+#include "roce/relay_set.h"
 
 namespace {
 
@@ -43,7 +44,7 @@ class Scene {
  public:
   Scene() {
     for (auto& each : stations_) {
-      auto socket = std::move(os::UdpSocket::bind(host_, udp::kSocketOptions)).value();
+      auto socket = std::move(os::UdpSocket::bind(host_, roce::kSocketOptions)).value();
       ports_.push_back(socket.address());
       udp::DatagramOptions options;
       options.relay = relay_descriptors_.at(host_);
@@ -81,14 +82,14 @@ class Scene {
  private:
   std::uint32_t queue_pair(Input& input) {
     const std::uint8_t choice = input.byte();
-    if (choice < 0x80) return udp::queue_pair_at(ports_[choice & 1].port());
+    if (choice < 0x80) return roce::queue_pair_at(ports_[choice & 1].port());
     if (choice < 0x90) return wire::kMulticastQpn;
     if (choice < 0xA0) return choice & 3;
     return static_cast<std::uint32_t>(input.word());
   }
 
   const os::SocketAddress host_ = fuzz::host_of_fuzzer();
-  udp::RelaySet relay_descriptors_;
+  roce::RelaySet relay_descriptors_;
   std::vector<os::SocketAddress> ports_;
   std::array<std::unique_ptr<udp::DatagramStation>, 2> stations_;
   fuzz::Sender sender_{host_};

@@ -5,14 +5,14 @@
 #include <array>
 #include <cstring>
 
-#include "link_udp/route.h"
+#include "roce/route.h"
 
 namespace weft::capture {
 
 void record(const Ends& ends, bool sent, std::span<std::byte> bytes, std::size_t length) {
   const End& from = sent ? ends.mine : ends.peers;
   const End& to = sent ? ends.peers : ends.mine;
-  const wire::Route route = udp::route_between(from.address, to.address);
+  const wire::Route route = roce::route_between(from.address, to.address);
   wire::store_icrc(bytes.data() + length, wire::icrc(route, bytes.first(length)));
   const auto direction = sent ? wire::CaptureDirection::kSent : wire::CaptureDirection::kReceived;
   ends.tap.packet(direction, route, {}, bytes.first(length + wire::kIcrcBytes), {});

@@ -5,12 +5,12 @@
 #include <utility>
 
 #include "link/membership.h"
-#include "link_udp/route.h"
 #include "os/runtime_dir.h"
 #include "os/udp_path.h"
 #include "peer.h"
 #include "recorded_flow.h"
 #include "recorded_inbox.h"
+#include "roce/route.h"
 
 namespace weft::capture {
 namespace {
@@ -22,7 +22,7 @@ End end_at(const os::SocketAddress& address) {
   End end;
   end.address = address;
   end.queue_pair =
-      address.is_multicast() ? wire::kMulticastQpn : udp::queue_pair_at(address.port());
+      address.is_multicast() ? wire::kMulticastQpn : roce::queue_pair_at(address.port());
   end.queue_key = draw();
   end.station = os::random_number() | 1;
   end.datagram = Psn(draw());
@@ -46,8 +46,8 @@ Recorder::Peer& Recorder::peer_at(const os::SocketAddress& address) {
   Ends ends{capture_->host(), end_at(options_.name), end_at(address), 4096, options_.service};
   ends.mine.queue_key = queue_key_;
   ends.mine.station = station_;
-  if (const auto path = udp::path_from(options_.name, address)) {
-    ends.path_mtu = udp::path_mtu_within(path.value().mtu, address.family());
+  if (const auto path = roce::path_from(options_.name, address)) {
+    ends.path_mtu = roce::path_mtu_within(path.value().mtu, address.family());
     if (options_.name.is_any()) ends.mine.address = path.value().source;
   }
   known = std::make_unique<Peer>(ends);

@@ -8,9 +8,10 @@
 #include "joint_group.h"
 #include "joint_inbox.h"
 #include "link_shm/group.h"
-#include "link_udp/route.h"
 #include "os/interfaces.h"
 #include "relay_engine.h"
+#include "roce/path.h"
+#include "roce/route.h"
 
 namespace weft::device {
 
@@ -76,7 +77,7 @@ Status Port::open_datagrams(os::UdpSocket socket, bool foreign_peers) {
   wanted.capture = network_tap();
   // A foreign peer takes queue pairs of lower ports for those of another one.
   const os::SocketAddress& own = socket.address();
-  if (foreign_peers && !udp::is_foreign(udp::queue_pair_at(own.port()))) {
+  if (foreign_peers && !roce::is_foreign(roce::queue_pair_at(own.port()))) {
     auto engine = device_->relay_engine();
     if (!engine) return engine.error();
     relay_engine_ = std::move(engine).value();
@@ -92,7 +93,7 @@ Status Port::open_datagrams(os::UdpSocket socket, bool foreign_peers) {
 Status Port::open_network(const link::Place& place, const PortOptions& options) {
   if (place.port == nullptr) return Error{EINVAL, "no socket at " + place.address.text()};
   const bool datagrams = options.service == link::Service::kDatagram;
-  os::UdpSocket::Options wanted = udp::kSocketOptions;
+  os::UdpSocket::Options wanted = roce::kSocketOptions;
   wanted.traffic_class |= place.traffic_class;
   auto socket = os::UdpSocket::over(*place.port, wanted);
   if (!socket) return socket.error();

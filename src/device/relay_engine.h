@@ -6,7 +6,7 @@
 
 #include "device/engine.h"
 #include "device/progress_thread.h"
-#include "link_udp/relay_set.h"
+#include "roce/relay_set.h"
 
 namespace weft::device {
 
@@ -21,8 +21,8 @@ class RelayEngine final : Engine {
   RelayEngine(const RelayEngine&) = delete;
   RelayEngine& operator=(const RelayEngine&) = delete;
 
-  // As udp::RelaySet::at(). The engine outlives it.
-  std::shared_ptr<udp::Port4791Relay> at(const os::SocketAddress& address) {
+  // As roce::RelaySet::at(). The engine outlives it.
+  std::shared_ptr<roce::Port4791Relay> at(const os::SocketAddress& address) {
     return relays_.at(address);
   }
 
@@ -37,7 +37,7 @@ class RelayEngine final : Engine {
   std::chrono::nanoseconds patience() const override { return std::chrono::milliseconds(100); }
 
   const std::shared_ptr<ProgressThread> thread_;
-  udp::RelaySet relays_;
+  roce::RelaySet relays_;
   bool more_ = false;  // the thread's
 };
 

@@ -9,11 +9,11 @@
 #include <thread>
 
 #include "device/port.h"
-#include "link_udp/route.h"
 #include "os/event.h"
 #include "os/local_name.h"
 #include "os/loopback.h"
 #include "os/thread_count.h"
+#include "roce/route.h"
 #include "wire/icrc.h"
 #include "wire/packet.h"
 
@@ -41,7 +41,7 @@ struct Holder {
 std::array<std::byte, 28> packet_for(std::uint16_t port, const os::SocketAddress& own,
                                      const os::SocketAddress& relay) {
   std::array<std::byte, 28> bytes{};
-  const std::uint32_t queue_pair = udp::queue_pair_at(port);
+  const std::uint32_t queue_pair = roce::queue_pair_at(port);
   bytes[0] = std::byte{0x64};
   bytes[2] = bytes[3] = std::byte{0xFF};
   for (unsigned i = 0; i < 3; ++i)
@@ -49,7 +49,7 @@ std::array<std::byte, 28> packet_for(std::uint16_t port, const os::SocketAddress
   bytes[19] = std::byte{0x11};
   const std::span<const std::byte> covered(bytes.data(), bytes.size() - wire::kIcrcBytes);
   wire::store_icrc(bytes.data() + covered.size(),
-                   wire::icrc(udp::route_between(own, relay), covered));
+                   wire::icrc(roce::route_between(own, relay), covered));
   return bytes;
 }
 

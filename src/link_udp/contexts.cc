@@ -4,9 +4,9 @@
 #include <cerrno>
 #include <utility>
 
-#include "link_udp/route.h"
 #include "os/runtime_dir.h"
 #include "os/udp_path.h"
+#include "roce/route.h"
 #include "station_hub.h"
 
 namespace weft::udp {
@@ -65,12 +65,13 @@ void StationHub::activate(std::uint32_t number, os::Time due) {
 }
 
 // Flows of one peer have one path, so that their packets share trains.
-std::shared_ptr<const Path> StationHub::path_between(const os::SocketAddress& from,
-                                                     const os::SocketAddress& to) {
+std::shared_ptr<const roce::Path> StationHub::path_between(const os::SocketAddress& from,
+                                                           const os::SocketAddress& to) {
   const auto found = peers_.find(to);
   auto known = found != peers_.end() ? found->second.path.lock() : nullptr;
   if (known != nullptr && known->from == from) return known;
-  auto path = std::make_shared<const Path>(Path{from, to, route_between(from, to)});
+  auto path =
+      std::make_shared<const roce::Path>(roce::Path{from, to, roce::route_between(from, to)});
   if (found != peers_.end()) found->second.path = path;
   return path;
 }
@@ -110,10 +111,11 @@ std::size_t StationHub::carries(const os::SocketAddress& peer, std::size_t path_
 
 Result<RdmSender*> StationHub::open_out(const os::SocketAddress& peer) {
   if (RdmSender* out = out_to(peer)) return out;
-  const auto path = path_from(socket_.address(), peer);
+  const auto path = roce::path_from(socket_.address(), peer);
   if (!path) return path.error();
   if (!room_for_context()) return Error{EUSERS, "too many peers"};
-  const std::size_t path_mtu = carries(peer, path_mtu_within(path.value().mtu, peer.family()));
+  const std::size_t path_mtu =
+      carries(peer, roce::path_mtu_within(path.value().mtu, peer.family()));
   Context& context = new_context();
   peers_[peer].out = context.number;
   context.out = std::make_unique<RdmSender>(*this, context.number,

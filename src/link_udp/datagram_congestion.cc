@@ -3,7 +3,7 @@
 #include <array>
 
 #include "datagram_hub.h"
-#include "link_udp/route.h"
+#include "roce/route.h"
 
 namespace weft::udp {
 
@@ -12,10 +12,10 @@ namespace weft::udp {
 void DatagramHub::take_mark(std::uint32_t sender, const os::SocketAddress& to,
                             os::SocketAddress from) {
   from.set_port(socket_.address().port());
-  std::array<std::byte, transport::CongestionNotifier::kBytes> notice;
+  std::array<std::byte, roce::CongestionNotifier::kBytes> notice;
   const os::Time now = std::chrono::steady_clock::now();
-  if (notifier_.notify(route_between(to, from), sender, 0, now, notice) == 0) return;
-  sender_.send({from, to, route_between(from, to)}, notice);
+  if (notifier_.notify(roce::route_between(to, from), sender, 0, now, notice) == 0) return;
+  sender_.send({from, to, roce::route_between(from, to)}, notice);
 }
 
 // The source address of a CNP can be forged: it only lowers the rate, to a minimum above 0. A CNP
@@ -34,7 +34,7 @@ void DatagramHub::take_cnp(const wire::Packet& packet, const os::SocketAddress& 
 void DatagramHub::poll_for_cnps() {
   unheard_ = 0;
   const bool stays =
-      receive_set_.skim([&](const ReceiveSocket& socket, const os::Datagram& datagram) {
+      receive_set_.skim([&](const roce::ReceiveSocket& socket, const os::Datagram& datagram) {
         const bool notice = socket.group == 0 && !datagram.bytes.empty() &&
                             datagram.bytes[0] == std::byte{wire::kCongestionNotification};
         wire::Packet packet;

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "datagram_test_support.h"
-#include "link_udp/route.h"
 #include "os/event.h"
+#include "roce/route.h"
 #include "wire/packet.h"
 
 namespace weft::udp {
@@ -45,7 +45,7 @@ struct Hand {
     const std::size_t size = wire::header_bytes(headers);
     Bytes bytes(size + payload);
     wire::write_headers(headers, payload, bytes.data());
-    const auto crc = wire::icrc(route_between(socket.address(), to.address), bytes);
+    const auto crc = wire::icrc(roce::route_between(socket.address(), to.address), bytes);
     bytes.resize(bytes.size() + wire::kIcrcBytes);
     wire::store_icrc(bytes.data() + bytes.size() - wire::kIcrcBytes, crc);
     socket.send(to.address, {}, bytes, bytes.size());
@@ -54,7 +54,7 @@ struct Hand {
     wire::Packet packet;
     packet.opcode =
         wire::opcode_of(wire::Transport::kUnreliableDatagram, wire::Operation::kSendOnly);
-    packet.destination = queue_pair_at(to.address.port());
+    packet.destination = roce::queue_pair_at(to.address.port());
     packet.queue_key = kDatagramQueueKey;
     packet.source = source;
     send(to, packet, 8);
@@ -74,7 +74,8 @@ struct Hand {
       batch.for_each([&](const os::Datagram& datagram) {
         wire::Packet packet;
         const bool right =
-            wire::check_icrc(route_between(datagram.from, datagram.to), datagram.bytes).has_value();
+            wire::check_icrc(roce::route_between(datagram.from, datagram.to), datagram.bytes)
+                .has_value();
         if (!right || wire::parse(datagram.bytes, packet) != wire::Malformed::kNone) return;
         packet.payload = {};
         packets.push_back(packet);
@@ -105,7 +106,7 @@ TEST(DatagramCongestion, OfWhatIsNotForThisEndpointNobodyIsTold) {
   Hand marked(kMarked);
   wire::Packet packet;
   packet.opcode = wire::opcode_of(wire::Transport::kUnreliableDatagram, wire::Operation::kSendOnly);
-  packet.destination = queue_pair_at(peer.address.port());
+  packet.destination = roce::queue_pair_at(peer.address.port());
   packet.queue_key = kDatagramQueueKey + 1;
   packet.source = 7;
   marked.send(peer, packet, 8);
@@ -177,7 +178,7 @@ TEST(DatagramCongestion, WhoWasSentNothingHoldsNobodyBack) {
   DatagramPeer b;
   Hand stranger(0);
   const auto flow = a.to(b.address);
-  const std::uint32_t own = queue_pair_at(a.address.port());
+  const std::uint32_t own = roce::queue_pair_at(a.address.port());
   ASSERT_TRUE(is_done(send(*flow, Bytes(kFull))));
   for (int i = 0; i < 100; ++i) stranger.send_notice(a, own);
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -192,7 +193,7 @@ TEST(DatagramCongestion, ANoticeForAnotherQueuePairHoldsNobodyBack) {
   DatagramPeer a;
   Hand peer(0);
   const auto flow = a.to(peer.socket.address());
-  const std::uint32_t own = queue_pair_at(a.address.port());
+  const std::uint32_t own = roce::queue_pair_at(a.address.port());
   ASSERT_TRUE(is_done(send(*flow, Bytes(kFull))));
   peer.send_notice(a, own + 1);
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);

@@ -5,9 +5,9 @@
 #include <optional>
 
 #include "datagram_test_support.h"
-#include "link_udp/route.h"
 #include "os/event.h"
 #include "os/interfaces.h"
+#include "roce/route.h"
 
 namespace weft::udp {
 namespace {

@@ -4,7 +4,7 @@
 #include <cerrno>
 
 #include "datagram_hub.h"
-#include "link_udp/route.h"
+#include "roce/route.h"
 #include "wire/packet.h"
 
 namespace weft::udp {
@@ -81,7 +81,7 @@ Result<std::unique_ptr<link::Flow>> DatagramHub::connect_group(const os::SocketA
   if (!leads) return leads.error();
   const os::SocketAddress& from = exit.value().address;
   auto target = std::make_shared<Target>(
-      Target{{from, group, route_between(from, group)}, wire::kMulticastQpn, {}});
+      Target{{from, group, roce::route_between(from, group)}, wire::kMulticastQpn, {}});
   return std::unique_ptr<link::Flow>(std::make_unique<DatagramFlow>(*this, std::move(target)));
 }
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "datagram_test_support.h"
-#include "link_udp/route.h"
+#include "roce/route.h"
 #include "wire/packet.h"
 
 namespace weft::udp {
@@ -19,7 +19,7 @@ struct Stranger {
     wire::Packet packet;
     packet.opcode =
         wire::opcode_of(wire::Transport::kUnreliableDatagram, wire::Operation::kSendOnly);
-    packet.destination = queue_pair_at(to.address.port());
+    packet.destination = roce::queue_pair_at(to.address.port());
     packet.queue_key = kDatagramQueueKey;
     packet.source = 0x12'3456;
     return packet;
@@ -29,7 +29,7 @@ struct Stranger {
   }
   // Base header to padding; the ICRC is added.
   void close_and_send(const DatagramPeer& to, Bytes bytes, std::uint32_t wrong = 0) {
-    const auto crc = wire::icrc(route_between(socket.address(), to.address), bytes);
+    const auto crc = wire::icrc(roce::route_between(socket.address(), to.address), bytes);
     bytes.resize(bytes.size() + wire::kIcrcBytes);
     wire::store_icrc(bytes.data() + bytes.size() - wire::kIcrcBytes, crc ^ wrong);
     send_raw(to, bytes);
@@ -75,7 +75,7 @@ TEST_F(DatagramHostile, APacketByHandIsTakenLikeOthers) {
 }
 
 TEST_F(DatagramHostile, WhatIsNotForThisEndpointIsCountedByItsReason) {
-  const Drops& drops = here.station->drops();
+  const roce::PacketDrops& drops = here.station->drops();
   send_headers([](wire::Packet& packet) { packet.queue_key ^= 1; });
   EXPECT_EQ(drops.wrong_queue_key, 1u);
   send_headers([](wire::Packet& packet) { packet.destination ^= 2; });

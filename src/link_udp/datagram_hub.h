@@ -13,11 +13,11 @@
 #include "os/event.h"
 #include "os/interfaces.h"
 #include "os/local_name.h"
-#include "packet_check.h"
-#include "port4791_relay.h"
-#include "receive_set.h"
+#include "roce/congestion_notifier.h"
+#include "roce/packet_check.h"
+#include "roce/port4791_relay.h"
+#include "roce/receive_set.h"
 #include "sources.h"
-#include "transport/congestion_notifier.h"
 #include "transport/pace.h"
 #include "wire/packet.h"
 
@@ -32,7 +32,7 @@ class DatagramHub final : public DatagramStation {
   Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer) override;
   Result<std::unique_ptr<link::Membership>> join(const os::SocketAddress& group) override;
   Result<std::unique_ptr<link::Flow>> connect_group(const os::SocketAddress& group) override;
-  const Drops& drops() const override { return drops_; }
+  const roce::PacketDrops& drops() const override { return drops_; }
   std::string dropped_packets() const override;
   std::uint64_t lost() const override;
   Activity activity() const override;
@@ -53,7 +53,7 @@ class DatagramHub final : public DatagramStation {
   friend class HeardGroup;
   // Where flows lead.
   struct Target {
-    Path path;
+    roce::Path path;
     std::uint32_t queue_pair = 0;
     // Until then the peer counts as absent, after an ICMP port unreachable. A forged one costs no
     // more than datagrams may lose in any case.
@@ -65,9 +65,9 @@ class DatagramHub final : public DatagramStation {
   // Sending (datagram_station.cc).
   link::Outcome send(Target& target, const link::SendRequest& request);
   // Receiving (datagram_packets.cc).
-  void take(const ReceiveSocket& socket, const os::Datagram& datagram, link::InboxSink& sink);
+  void take(const roce::ReceiveSocket& socket, const os::Datagram& datagram, link::InboxSink& sink);
   void take_foreign(const os::Datagram& datagram, std::uint64_t group, link::InboxSink& sink);
-  bool may_be_foreign(const ReceiveSocket& socket, const os::Datagram& datagram) const;
+  bool may_be_foreign(const roce::ReceiveSocket& socket, const os::Datagram& datagram) const;
   void hand_over(const wire::Packet& packet, const os::Datagram& datagram,
                  const os::SocketAddress& from, std::uint64_t group, link::InboxSink& sink);
   void take_errors();
@@ -91,7 +91,7 @@ class DatagramHub final : public DatagramStation {
   const std::uint32_t queue_pair_;
   os::LocalName name_;  // by which it is found from port 4791
   DatagramSender sender_;
-  ReceiveSet receive_set_;
+  roce::ReceiveSet receive_set_;
   Sources sources_;
   os::Event bell_;
   os::EventSet wake_;
@@ -102,9 +102,9 @@ class DatagramHub final : public DatagramStation {
   unsigned busy_ = 0;                  // polls that found something else
   os::Time looked_at_{};
   bool more_at_relay_ = false;
-  PacketCheck check_{options_.capture};
-  Drops drops_;
-  transport::CongestionNotifier notifier_;
+  roce::PacketCheck check_{options_.capture};
+  roce::PacketDrops drops_;
+  roce::CongestionNotifier notifier_;
   unsigned unheard_ = 0;  // sends since CNPs were read
 };
 

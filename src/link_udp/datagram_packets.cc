@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Which packets are datagrams for an endpoint, and whose are they?
-#include "congestion_mark.h"
 #include "datagram_hub.h"
-#include "link_udp/route.h"
-#include "relay_header.h"
+#include "roce/congestion_mark.h"
+#include "roce/relay_header.h"
+#include "roce/route.h"
 
 namespace weft::udp {
 
 namespace {
 
 // Counts a packet for another queue pair, or for one with another key.
-bool is_for(std::uint32_t queue_pair, const wire::Packet& packet, Drops& drops) {
+bool is_for(std::uint32_t queue_pair, const wire::Packet& packet, roce::PacketDrops& drops) {
   if (packet.destination != queue_pair ||
       wire::transport_of(packet.opcode) != wire::Transport::kUnreliableDatagram) {
     ++drops.wrong_queue_pair;
@@ -22,10 +22,10 @@ bool is_for(std::uint32_t queue_pair, const wire::Packet& packet, Drops& drops) 
 
 }  // namespace
 
-void DatagramHub::take(const ReceiveSocket& socket, const os::Datagram& datagram,
+void DatagramHub::take(const roce::ReceiveSocket& socket, const os::Datagram& datagram,
                        link::InboxSink& sink) {
-  if (is_relayed(datagram.bytes) && options_.relay != nullptr) [[unlikely]] {
-    const auto handed = open_envelope(datagram, drops_);
+  if (roce::is_relayed(datagram.bytes) && options_.relay != nullptr) [[unlikely]] {
+    const auto handed = roce::open_envelope(datagram, drops_);
     if (handed) take_foreign(handed->datagram(), 0, sink);
     return;
   }
@@ -47,7 +47,7 @@ void DatagramHub::take_foreign(const os::Datagram& datagram, std::uint64_t group
   wire::Packet packet;
   if (!check_.read_foreign(datagram, packet, drops_)) return;
   if (!is_for(group == 0 ? queue_pair_ : wire::kMulticastQpn, packet, drops_)) return;
-  if (!is_foreign(packet.source)) {
+  if (!roce::is_foreign(packet.source)) {
     ++drops_.not_foreign;
     return;
   }
@@ -58,19 +58,21 @@ void DatagramHub::take_foreign(const os::Datagram& datagram, std::uint64_t group
 
 // At the port that they know a foreign peer speaks to groups as Weft's endpoints do, and says so by
 // its queue pair. Of those others the IPv4 identifications are known, and no other one is believed.
-bool DatagramHub::may_be_foreign(const ReceiveSocket& socket, const os::Datagram& datagram) const {
+bool DatagramHub::may_be_foreign(const roce::ReceiveSocket& socket,
+                                 const os::Datagram& datagram) const {
   if (socket.group == 0 || datagram.to.port() != wire::kUdpPort || options_.relay == nullptr) {
     return false;
   }
   wire::Packet packet;
-  return wire::parse(datagram.bytes, packet) == wire::Malformed::kNone && is_foreign(packet.source);
+  return wire::parse(datagram.bytes, packet) == wire::Malformed::kNone &&
+         roce::is_foreign(packet.source);
 }
 
 // A sender cannot slow down for one member of a group: no CNP for multicast.
 void DatagramHub::hand_over(const wire::Packet& packet, const os::Datagram& datagram,
                             const os::SocketAddress& from, std::uint64_t group,
                             link::InboxSink& sink) {
-  if (met_congestion(datagram) && group == 0) [[unlikely]]
+  if (roce::met_congestion(datagram) && group == 0) [[unlikely]]
     take_mark(packet.source, from, datagram.to);
   link::Arrival arrival;
   arrival.operation = link::Operation::kDatagram;

@@ -21,7 +21,7 @@ bool DatagramHub::time_to_look(bool idle) {
 
 unsigned DatagramHub::poll_relay(link::InboxSink& sink) {
   looked_at_ = os::coarse_now();
-  const Port4791Relay::Look look = options_.relay->look(
+  const roce::Port4791Relay::Look look = options_.relay->look(
       queue_pair_, [&](const os::Datagram& datagram) { take_foreign(datagram, 0, sink); });
   more_at_relay_ = look.more;
   if (look.packets != 0) {

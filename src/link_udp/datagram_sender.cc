@@ -17,7 +17,7 @@ bool DatagramSender::leaves(bool may_linger, os::Time now) {
   return ++in_burst_ <= kAtOnce || !keeps_ || !may_linger;
 }
 
-link::Outcome DatagramSender::send(const Path& path, transport::Pace& pace,
+link::Outcome DatagramSender::send(const roce::Path& path, transport::Pace& pace,
                                    std::uint32_t destination, const link::SendRequest& request,
                                    os::Time now) {
   if (request.operation != link::Operation::kDatagram) return link::Outcome::failed(EOPNOTSUPP);
@@ -46,7 +46,7 @@ link::Outcome DatagramSender::send(const Path& path, transport::Pace& pace,
   return link::Outcome::done();
 }
 
-void DatagramSender::send(const Path& path, std::span<const std::byte> packet) {
+void DatagramSender::send(const roce::Path& path, std::span<const std::byte> packet) {
   trains_.flush();
   const std::span<std::byte> place = trains_.place();
   if (place.empty()) return;

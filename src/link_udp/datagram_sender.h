@@ -10,7 +10,7 @@
 #include "base/psn.h"
 #include "link/flow.h"
 #include "os/clock.h"
-#include "trains.h"
+#include "roce/trains.h"
 #include "transport/pace.h"
 
 namespace weft::udp {
@@ -26,11 +26,11 @@ class DatagramSender {
   // Sends a message, or keeps it until flush(), for as long as `way` has to live. kTooSoon when
   // `pace` does not allow it yet, kAgain when the socket has no room. Errors: EOPNOTSUPP for what
   // is no datagram, EMSGSIZE.
-  link::Outcome send(const Path& path, transport::Pace& pace, std::uint32_t destination,
+  link::Outcome send(const roce::Path& path, transport::Pace& pace, std::uint32_t destination,
                      const link::SendRequest& request, os::Time now);
   // Sends a packet that was made elsewhere, base header to padding, and what was kept before it.
   // Without room it is lost.
-  void send(const Path& path, std::span<const std::byte> packet);
+  void send(const roce::Path& path, std::span<const std::byte> packet);
   // Sends what was kept.
   void flush() { trains_.flush(); }
   // The same, and what does not leave then is lost.
@@ -51,7 +51,7 @@ class DatagramSender {
 
   bool leaves(bool may_linger, os::Time now);
 
-  Trains trains_;
+  roce::Trains trains_;
   const std::uint32_t queue_pair_;
   Psn psn_;
   unsigned in_burst_ = 0;  // have left, or are kept, since a poll or a pause

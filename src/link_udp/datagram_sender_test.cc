@@ -7,9 +7,9 @@
 #include <cerrno>
 #include <vector>
 
-#include "link_udp/route.h"
 #include "os/event.h"
 #include "os/loopback.h"
+#include "roce/route.h"
 
 namespace weft::udp {
 namespace {
@@ -19,7 +19,8 @@ using std::chrono::microseconds;
 struct DatagramSenderTest : ::testing::Test {
   os::UdpSocket from = std::move(os::UdpSocket::bind(os::loopback(0), {})).value();
   os::UdpSocket to = std::move(os::UdpSocket::bind(os::loopback(0), {})).value();
-  const Path path{from.address(), to.address(), route_between(from.address(), to.address())};
+  const roce::Path path{from.address(), to.address(),
+                        roce::route_between(from.address(), to.address())};
   DatagramSender sender{from, 1};
   transport::Pace pace;
   os::Time now{std::chrono::hours(1)};

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "datagram_hub.h"
-#include "link_udp/route.h"
 #include "os/udp_path.h"
-#include "relay_header.h"
+#include "roce/relay_header.h"
+#include "roce/route.h"
 
 namespace weft::udp {
 namespace {
@@ -32,7 +32,7 @@ Result<std::unique_ptr<DatagramStation>> DatagramStation::create(os::UdpSocket s
 DatagramHub::DatagramHub(os::UdpSocket socket, const DatagramOptions& options)
     : socket_(std::move(socket)),
       options_(options),
-      queue_pair_(queue_pair_at(socket_.address().port())),
+      queue_pair_(roce::queue_pair_at(socket_.address().port())),
       sender_(socket_, queue_pair_, options.capture),
       sources_(options.first_source, options.most_sources) {
   receive_set_.add({&socket_, 0});
@@ -50,7 +50,7 @@ Status DatagramHub::open() {
   }
   if (options_.relay == nullptr) return {};
   // If another process has the name, it is found all the same.
-  auto name = os::LocalName::claim(name_of_endpoint(socket_.address()));
+  auto name = os::LocalName::claim(roce::name_of_endpoint(socket_.address()));
   if (!name && name.error().code != EADDRINUSE) return name.error();
   if (name) name_ = std::move(name).value();
   options_.relay->attend();
@@ -65,11 +65,11 @@ Result<std::unique_ptr<link::Flow>> DatagramHub::connect(const os::SocketAddress
     target = nullptr;
   }
   if (target == nullptr) {
-    const auto path = path_from(socket_.address(), peer);
+    const auto path = roce::path_from(socket_.address(), peer);
     if (!path) return path.error();
     const os::SocketAddress& from = path.value().source;
-    target = std::make_shared<Target>(
-        Target{{from, peer, route_between(from, peer)}, queue_pair_at(peer.port()), {}});
+    target = std::make_shared<Target>(Target{
+        {from, peer, roce::route_between(from, peer)}, roce::queue_pair_at(peer.port()), {}});
   }
   return std::unique_ptr<link::Flow>(std::make_unique<DatagramFlow>(*this, target));
 }
@@ -109,7 +109,7 @@ unsigned DatagramHub::poll(link::InboxSink& sink) {
   if (!sink.takes_more()) return 0;
   unheard_ = 0;
   unsigned count = receive_set_.take(
-      kMessagesAtOnce, [&](const ReceiveSocket& socket, const os::Datagram& datagram) {
+      kMessagesAtOnce, [&](const roce::ReceiveSocket& socket, const os::Datagram& datagram) {
         take(socket, datagram, sink);
       });
   if (options_.relay != nullptr && time_to_look(count == 0)) count += poll_relay(sink);

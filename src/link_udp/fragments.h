@@ -7,7 +7,7 @@
 #include <span>
 
 #include "os/runtime_dir.h"
-#include "trains.h"
+#include "roce/trains.h"
 #include "transport/fragments.h"
 
 namespace weft::udp {
@@ -22,7 +22,7 @@ class Fragments {
   // path MTU does not carry it, in fragments. Those that the socket has no room for are lost, as a
   // network loses packets.
   void send(const transport::Settings& settings, std::span<const std::byte> packet,
-            std::size_t path_mtu, Trains& trains, const Path& path) {
+            std::size_t path_mtu, roce::Trains& trains, const roce::Path& path) {
     if (transport::goes_whole(packet.size(), path_mtu)) return trains.add(path, packet.size());
     if (!fragmenter_) {
       const auto first = static_cast<std::uint32_t>(os::random_number());

@@ -12,7 +12,7 @@
 #include "link_udp/conn_message.h"
 #include "memory/own_memory.h"
 #include "os/clock.h"
-#include "trains.h"
+#include "roce/trains.h"
 
 namespace weft::udp {
 
@@ -51,7 +51,7 @@ class Hub {
   // Sends what the channel has without waiting for the next poll.
   virtual void send_now(RdmSender& channel, os::Time now) = 0;
   // Says something to a peer's manager of connections.
-  virtual void send_cm(const Path& path, const ConnMessage& message) = 0;
+  virtual void send_cm(const roce::Path& path, const ConnMessage& message) = 0;
 
   // The way to the peer carries no more than that: so it is for all flows between both.
   virtual void narrow(const os::SocketAddress& peer, std::size_t path_mtu) = 0;

@@ -4,10 +4,10 @@
 #include <cstring>
 #include <utility>
 
-#include "congestion_mark.h"
-#include "link_udp/route.h"
 #include "os/runtime_dir.h"
 #include "os/udp_path.h"
+#include "roce/congestion_mark.h"
+#include "roce/route.h"
 #include "station_hub.h"
 #include "wire/packet.h"
 
@@ -80,7 +80,7 @@ void StationHub::take_fragment(const wire::Packet& piece, const os::Datagram& da
     ++drops_.unknown_flow;
     return;
   }
-  const Path& path = context->out != nullptr ? context->out->path() : context->in->path();
+  const roce::Path& path = context->out != nullptr ? context->out->path() : context->in->path();
   if (!(path.to == datagram.from)) {
     ++drops_.wrong_peer;
     return;
@@ -109,14 +109,14 @@ void StationHub::take_of_flow(const wire::Packet& packet, const os::Datagram& da
     const auto path = path_between(datagram.to, datagram.from);
     return send_cm(*path, ConnRej{ConnRej::Why::kUnknown, 0, packet.end_to_end_context});
   }
-  const Path& path = request ? context->in->path() : context->out->path();
+  const roce::Path& path = request ? context->in->path() : context->out->path();
   if (!(path.to == datagram.from)) {
     ++drops_.wrong_peer;
   } else if (request && packet.queue_key != queue_key_) {
     ++drops_.wrong_queue_key;
   } else {
     ++(request ? taken_.requests : taken_.answers);
-    const bool marked = met_congestion(datagram);
+    const bool marked = roce::met_congestion(datagram);
     if (marked) [[unlikely]]
       take_mark(*context, request, datagram);
     if (touched_ != context->number) {
@@ -143,10 +143,10 @@ void StationHub::take_mark(Context& context, bool request, const os::Datagram& d
   trains_.flush();
   const std::span<std::byte> place = trains_.place();
   if (place.empty()) return;
-  constexpr std::size_t kBytes = transport::CongestionNotifier::kBytes;
+  constexpr std::size_t kBytes = roce::CongestionNotifier::kBytes;
   const Introduction& peer = context.in->req().me;
   const std::size_t length =
-      notifier_.notify(route_between(datagram.from, datagram.to), peer.queue_pair,
+      notifier_.notify(roce::route_between(datagram.from, datagram.to), peer.queue_pair,
                        peer.connection_id, now_, place.first<kBytes>());
   if (length == 0) return;
   trains_.add(context.in->path(), length);
@@ -157,7 +157,7 @@ void StationHub::take_mark(Context& context, bool request, const os::Datagram& d
 // connection id that this end has drawn for the flow and told its peer alone.
 void StationHub::take_cnp(const wire::Packet& packet, const os::Datagram& datagram) {
   RdmSender* out = packet.destination == queue_pair_ ? out_to(datagram.from) : nullptr;
-  if (out == nullptr || out->connection_id() != transport::CongestionNotifier::token_of(packet)) {
+  if (out == nullptr || out->connection_id() != roce::CongestionNotifier::token_of(packet)) {
     ++drops_.unknown_flow;
     return;
   }
@@ -192,7 +192,7 @@ void StationHub::take_conn_message(const wire::Packet& packet, const os::Datagra
 }
 
 // The REP was lost, or the REQ is a keepalive.
-void StationHub::on_repeated_req(RdmReceiver& in, const ConnReq& req, const Path& back) {
+void StationHub::on_repeated_req(RdmReceiver& in, const ConnReq& req, const roce::Path& back) {
   in.hear(now_);
   RdmSender* out = out_to(back.to);
   if (out != nullptr && out->station() == in.station()) {
@@ -205,7 +205,7 @@ void StationHub::on_repeated_req(RdmReceiver& in, const ConnReq& req, const Path
 }
 
 // A peer begins a flow to this end.
-void StationHub::on_req(const ConnReq& req, const Path& back) {
+void StationHub::on_req(const ConnReq& req, const roce::Path& back) {
   if (req.service != options_.service) {
     return send_cm(back, ConnRej{ConnRej::Why::kNobody, req.me.connection_id, 0});
   }
@@ -233,7 +233,7 @@ void StationHub::on_req(const ConnReq& req, const Path& back) {
   }
   const auto path = os::udp_path_to(back.to, back.from);
   const std::size_t path_mtu =
-      carries(back.to, path_mtu_within(path ? path.value().mtu : 0, back.to.family()));
+      carries(back.to, roce::path_mtu_within(path ? path.value().mtu : 0, back.to.family()));
   const auto free = std::find(sources_.begin(), sources_.end(), 0U);
   const auto source = options_.first_source + static_cast<std::uint32_t>(free - sources_.begin());
   const std::size_t place = source - options_.first_source;
@@ -259,7 +259,7 @@ void StationHub::on_req(const ConnReq& req, const Path& back) {
   if (!req.early_data.empty()) context.in->take_early_data(req.early_data);
 }
 
-void StationHub::on_rej(const ConnRej& rej, const Path& back) {
+void StationHub::on_rej(const ConnRej& rej, const roce::Path& back) {
   RdmSender* out = out_to(back.to);
   if (out == nullptr) return;
   switch (rej.why) {
@@ -277,7 +277,7 @@ void StationHub::on_rej(const ConnRej& rej, const Path& back) {
   }
 }
 
-void StationHub::on_disconnect(const Disconnect& disconnect, const Path& back) {
+void StationHub::on_disconnect(const Disconnect& disconnect, const roce::Path& back) {
   if (disconnect.answer) return;
   send_cm(back, Disconnect{true, disconnect.receiver_id, disconnect.sender_id});
   RdmSender* out = out_to(back.to);
@@ -301,7 +301,7 @@ void StationHub::check_path(const os::SocketAddress& peer) {
 // The least one where there is no path.
 std::size_t StationHub::path_mtu_to(const os::SocketAddress& peer) const {
   const auto path = os::udp_path_to(peer, socket_.address());
-  return path_mtu_within(path ? path.value().mtu : 0, peer.family());
+  return roce::path_mtu_within(path ? path.value().mtu : 0, peer.family());
 }
 
 void StationHub::narrow(const os::SocketAddress& peer, std::size_t path_mtu) {
@@ -337,7 +337,7 @@ void StationHub::take_errors() {
   }
 }
 
-void StationHub::send_cm(const Path& path, const ConnMessage& message) {
+void StationHub::send_cm(const roce::Path& path, const ConnMessage& message) {
   trains_.flush();
   const std::span<std::byte> place = trains_.place();
   if (place.empty()) return;  // the message will be repeated

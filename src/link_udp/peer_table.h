@@ -7,20 +7,20 @@
 #include <unordered_map>
 #include <vector>
 
-#include "address_hash.h"
 #include "os/udp_port.h"
-#include "trains.h"
+#include "roce/address_hash.h"
+#include "roce/trains.h"
 
 namespace weft::udp {
 
 // Numbers of contexts.
 struct Neighbour {
-  std::uint32_t out = 0;           // 0: none
-  std::vector<std::uint32_t> in;   // usually one
-  std::weak_ptr<const Path> path;  // that all of them use
+  std::uint32_t out = 0;                 // 0: none
+  std::vector<std::uint32_t> in;         // usually one
+  std::weak_ptr<const roce::Path> path;  // that all of them use
 };
 
 // By address. A peer without a flow has no entry.
-using PeerTable = std::unordered_map<os::SocketAddress, Neighbour, AddressHash>;
+using PeerTable = std::unordered_map<os::SocketAddress, Neighbour, roce::AddressHash>;
 
 }  // namespace weft::udp

@@ -2,22 +2,24 @@
 // Does nothing but a foreign peer's packets get in through port 4791, whatever strangers send?
 #include <gtest/gtest.h>
 
-#include "foreign_peer.h"
+#include "datagram_test_support.h"
+#include "foreign_test_support.h"
 #include "os/event.h"
 #include "own_network.h"
-#include "port4791_relay.h"
+#include "roce/port4791_relay.h"
 #include "wire/cm_message.h"
 
 namespace weft::udp {
 namespace {
 
 using namespace testing;
+using namespace roce::testing;
 
 // An endpoint without a relay, and a forger that plays the owner of port 4791.
 struct Scene {
   explicit Scene(const OwnHost& host)
       : impostor(ForeignHand::at_relay(host.address)),
-        here({.relay = std::make_shared<Port4791Relay>(host.address)}, host.address),
+        here({.relay = std::make_shared<roce::Port4791Relay>(host.address)}, host.address),
         foreign{host.another} {
     foreign.from.set_port(50'000);
   }
@@ -40,7 +42,7 @@ struct Scene {
 TEST(HostileRelay, WhoHasThePortMayHandOnPacketsOfForeignPeersOnly) {
   on_own_host([](const OwnHost& host) {
     Scene scene(host);
-    const Drops& drops = scene.here.station->drops();
+    const roce::PacketDrops& drops = scene.here.station->drops();
     scene.hand_on(scene.packet());
     EXPECT_EQ(scene.here.log.messages.size(), 1U);
     scene.hand_on(scene.packet([](wire::Packet& packet) { packet.source = 0x80'0000; }));
@@ -129,7 +131,7 @@ TEST(HostileRelay, FlowsTakeNoEnvelope) {
     for (const Bytes& packet : packets) {
       impostor.send(reliable.address, foreign.relay_header(host.address, port, packet));
     }
-    const Drops& drops = reliable.station->drops();
+    const roce::PacketDrops& drops = reliable.station->drops();
     EXPECT_TRUE(until({&reliable}, [&] { return sum(drops) == 2; }));
     EXPECT_TRUE(reliable.log.opened.empty());
     EXPECT_EQ(reliable.station->taken().greetings, 0U);
@@ -139,15 +141,15 @@ TEST(HostileRelay, FlowsTakeNoEnvelope) {
 // Sends to a relay, polls the endpoint that has it, and gives the relay's counts.
 struct AtRelay {
   explicit AtRelay(const OwnHost& host)
-      : relay(std::make_shared<Port4791Relay>(host.address)),
+      : relay(std::make_shared<roce::Port4791Relay>(host.address)),
         holder({.relay = relay}, host.address),
         foreign(host.another) {}
   // What has come to something, or to nothing.
-  static std::uint64_t all(const RelayCounts& counts) {
+  static std::uint64_t all(const roce::RelayCounts& counts) {
     return counts.taken + counts.handed_on + counts.malformed + counts.no_endpoints +
            counts.no_room + counts.wrong_crc + counts.absent;
   }
-  RelayCounts send(const Bytes& bytes) {
+  roce::RelayCounts send(const Bytes& bytes) {
     foreign.send(ForeignHand::at_relay(holder.address), bytes);
     ++sent;
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -156,12 +158,12 @@ struct AtRelay {
     }
     return relay->counts();
   }
-  RelayCounts send_to(std::uint32_t queue_pair) {
+  roce::RelayCounts send_to(std::uint32_t queue_pair) {
     return send(foreign.packet(holder.address, 0, pattern(8, 1),
                                [&](wire::Packet& packet) { packet.destination = queue_pair; }));
   }
 
-  std::shared_ptr<Port4791Relay> relay;
+  std::shared_ptr<roce::Port4791Relay> relay;
   DatagramPeer holder;
   ForeignPeer foreign;
   std::uint64_t sent = 0;
@@ -172,8 +174,8 @@ TEST(HostileRelay, NothingIsHandedOnToWhatIsNoEndpoint) {
     AtRelay at(host);
     std::uint64_t count = 0;
     for (const std::uint32_t queue_pair :
-         {std::uint32_t{0}, wire::kCmQpn, ForeignHand::kQueuePair, queue_pair_at(53),
-          queue_pair_at(wire::kUdpPort), queue_pair_at(32'767), wire::kMulticastQpn}) {
+         {std::uint32_t{0}, wire::kCmQpn, ForeignHand::kQueuePair, roce::queue_pair_at(53),
+          roce::queue_pair_at(wire::kUdpPort), roce::queue_pair_at(32'767), wire::kMulticastQpn}) {
       EXPECT_EQ(at.send_to(queue_pair).no_endpoints, ++count) << queue_pair;
     }
     EXPECT_EQ(at.relay->counts().handed_on, 0U);
@@ -268,7 +270,7 @@ TEST(HostileRelay, RandomPacketsHarmNobody) {
       }
       at.send(bytes);
     }
-    const RelayCounts counts = at.relay->counts();
+    const roce::RelayCounts counts = at.relay->counts();
     EXPECT_EQ(AtRelay::all(counts), 2'000U);
     EXPECT_GT(counts.wrong_crc, 500U);
     other.heard();

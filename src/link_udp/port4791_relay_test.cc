@@ -1,32 +1,34 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Do packets of foreign peers reach the endpoints that they are for, whoever has port 4791?
-#include "port4791_relay.h"
+#include "roce/port4791_relay.h"
 
 #include <gtest/gtest.h>
 
 #include <optional>
 
-#include "foreign_peer.h"
-#include "link_udp/relay_set.h"
+#include "datagram_test_support.h"
+#include "foreign_test_support.h"
 #include "os/event.h"
 #include "os/interfaces.h"
 #include "own_network.h"
+#include "roce/relay_set.h"
 #include "wire/tap.h"
 
 namespace weft::udp {
 namespace {
 
 using namespace testing;
+using namespace roce::testing;
 using std::chrono::milliseconds;
 
 // An endpoint whose relay is its own, as if it were the only one of its process.
 struct Guarded {
   explicit Guarded(const os::SocketAddress& at,
-                   const std::shared_ptr<Port4791Relay>& shared = nullptr,
+                   const std::shared_ptr<roce::Port4791Relay>& shared = nullptr,
                    wire::Tap* capture = nullptr)
-      : relay(shared != nullptr ? shared : std::make_shared<Port4791Relay>(at)),
+      : relay(shared != nullptr ? shared : std::make_shared<roce::Port4791Relay>(at)),
         peer({.capture = capture, .relay = relay}, at) {}
-  std::shared_ptr<Port4791Relay> relay;
+  std::shared_ptr<roce::Port4791Relay> relay;
   DatagramPeer peer;
 
   os::SocketAddress at(const os::SocketAddress& host) const {
@@ -131,9 +133,9 @@ TEST(Port4791Relay, AForeignPeerIsHeardByTheGroupsOfItsPort) {
     EXPECT_TRUE(hears(here, {&here}, pattern(100, 1)));
     EXPECT_EQ(here.peer.log.messages.back().arrival.tag, link::group_number(group));
     EXPECT_EQ(here.peer.log.opened.back().second, ForeignHand::at_relay(host.another));
-    send_cm(ForeignHand::kQueuePair, queue_pair_at(here.peer.address.port()));
-    send_cm(queue_pair_at(closed.address.port()), wire::kMulticastQpn);
-    const Drops& drops = here.peer.station->drops();
+    send_cm(ForeignHand::kQueuePair, roce::queue_pair_at(here.peer.address.port()));
+    send_cm(roce::queue_pair_at(closed.address.port()), wire::kMulticastQpn);
+    const roce::PacketDrops& drops = here.peer.station->drops();
     EXPECT_TRUE(until({&here}, [&] { return drops.wrong_crc + drops.wrong_queue_pair == 2; }));
     EXPECT_EQ(drops.wrong_crc, 1U) << "one of Weft's endpoints sends no such identification";
     EXPECT_EQ(here.peer.log.messages.size(), 1U);
@@ -161,7 +163,7 @@ TEST(Port4791Relay, AnEndpointOfAnotherProcessHearsThroughTheHolder) {
 
 TEST(Port4791Relay, EndpointsOfOneProcessHearWhicheverOfThemLooks) {
   on_own_host([](const OwnHost& host) {
-    RelaySet keepers;
+    roce::RelaySet keepers;
     Guarded one(host.address, keepers.at(host.address));
     Guarded two(host.address, keepers.at(one.peer.address));
     Guarded elsewhere(host.another, keepers.at(host.another));
@@ -341,7 +343,7 @@ TEST(Port4791Relay, ACaptureShowsPacketsAsTheyCameToTheHost) {
       EXPECT_EQ(each.direction, wire::CaptureDirection::kReceived);
       EXPECT_EQ(each.route.source_port, foreign.from.port());
       EXPECT_EQ(each.route.destination_port, wire::kUdpPort);
-      EXPECT_EQ(each.route.source, route_between(foreign.from, host.address).source);
+      EXPECT_EQ(each.route.source, roce::route_between(foreign.from, host.address).source);
     }
   });
 }

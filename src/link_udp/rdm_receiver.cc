@@ -73,7 +73,7 @@ RequestVerdict verdict_of(const memory::Accessed& accessed) {
 }  // namespace
 
 RdmReceiver::RdmReceiver(Hub& hub, const ConnReq& req, const ConnRep& rep,
-                         std::shared_ptr<const Path> path, std::uint32_t number,
+                         std::shared_ptr<const roce::Path> path, std::uint32_t number,
                          std::size_t longest)
     : hub_(hub),
       req_(req),
@@ -112,7 +112,7 @@ os::Time RdmReceiver::due() const {
   return since == os::Time::max() ? since : since + kLazily;
 }
 
-void RdmReceiver::emit(Trains& trains, bool all, os::Time now) {
+void RdmReceiver::emit(roce::Trains& trains, bool all, os::Time now) {
   const os::Time since = responder_.unanswered_since();
   const bool late = since != os::Time::max() && now - since >= kLazily;
   if (late || all) responder_.answer_all();

@@ -12,7 +12,7 @@
 #include "hub.h"
 #include "link_udp/conn_message.h"
 #include "link_udp/message.h"
-#include "trains.h"
+#include "roce/trains.h"
 #include "transport/responder.h"
 
 namespace weft::udp {
@@ -23,13 +23,13 @@ class RdmReceiver final : transport::Target {
  public:
   // For the peer that said `hello`; `welcome` is what it is told, and `number` what the inbox calls
   // it.
-  RdmReceiver(Hub& hub, const ConnReq& req, const ConnRep& rep, std::shared_ptr<const Path> path,
-              std::uint32_t number, std::size_t longest);
+  RdmReceiver(Hub& hub, const ConnReq& req, const ConnRep& rep,
+              std::shared_ptr<const roce::Path> path, std::uint32_t number, std::size_t longest);
 
   std::uint32_t number() const { return number_; }
   const ConnReq& req() const { return req_; }
   const ConnRep& rep() const { return rep_; }
-  const Path& path() const { return *path_; }
+  const roce::Path& path() const { return *path_; }
   std::uint64_t station() const { return req_.me.station; }
   std::uint64_t identity() const {
     return flow_identity(req_.me.connection_id, rep_.me.connection_id);
@@ -47,7 +47,7 @@ class RdmReceiver final : transport::Target {
   // Takes in a request. The caller activates the channel afterwards.
   void take(const wire::Packet& request, os::Time now);
   // Sends the answers that a peer waits for, and the others when their time has come; or all.
-  void emit(Trains& trains, bool all, os::Time now);
+  void emit(roce::Trains& trains, bool all, os::Time now);
   // When emit() has something to do: os::Time::max() when only the peer can change anything.
   os::Time due() const;
 
@@ -121,7 +121,7 @@ class RdmReceiver final : transport::Target {
   Hub& hub_;
   const ConnReq req_;
   ConnRep rep_;
-  const std::shared_ptr<const Path> path_;
+  const std::shared_ptr<const roce::Path> path_;
   const std::uint32_t number_;
   const std::size_t longest_;  // message that may come whole
   Budget::Share packets_;      // of Hub::packet_memory()

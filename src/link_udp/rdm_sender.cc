@@ -67,7 +67,7 @@ std::uint32_t draw_connection_id() { return static_cast<std::uint32_t>(os::rando
 
 }  // namespace
 
-RdmSender::RdmSender(Hub& hub, std::uint32_t context, std::shared_ptr<const Path> path,
+RdmSender::RdmSender(Hub& hub, std::uint32_t context, std::shared_ptr<const roce::Path> path,
                      std::size_t path_mtu)
     : hub_(hub),
       context_(context),
@@ -629,7 +629,7 @@ bool RdmSender::finished() const {
   return holders_ == 0 && (state_ == State::kLost || operations_.count() == 0);
 }
 
-void RdmSender::emit(Trains& trains, os::Time now) {
+void RdmSender::emit(roce::Trains& trains, os::Time now) {
   if (state_ == State::kAsking) {
     if (now < next_req_) return;
     if (persisting_ || asks_for_ != os::Time::duration::zero()) return send_req(now);

@@ -14,7 +14,7 @@
 #include "link_udp/message.h"
 #include "operation.h"
 #include "os/clock.h"
-#include "trains.h"
+#include "roce/trains.h"
 #include "transport/requester.h"
 
 namespace weft::udp {
@@ -27,12 +27,12 @@ class RdmSender final : transport::WorkSink {
  public:
   enum class State : std::uint8_t { kAsking, kOpen, kLost };
 
-  RdmSender(Hub& hub, std::uint32_t context, std::shared_ptr<const Path> path,
+  RdmSender(Hub& hub, std::uint32_t context, std::shared_ptr<const roce::Path> path,
             std::size_t path_mtu);
 
   State state() const { return state_; }
   const os::SocketAddress& peer() const { return path_->to; }
-  const Path& path() const { return *path_; }
+  const roce::Path& path() const { return *path_; }
   std::uint64_t station() const { return station_; }
   std::uint32_t context() const { return context_; }
   std::uint32_t connection_id() const { return connection_id_; }
@@ -126,7 +126,7 @@ class RdmSender final : transport::WorkSink {
   Fragments& fragments() { return fragments_; }
 
   // Sends what may be sent now.
-  void emit(Trains& trains, os::Time now);
+  void emit(roce::Trains& trains, os::Time now);
   // When emit() has something to do.
   os::Time due() const;
   // Nothing has been going on: memory for it is given back.
@@ -190,7 +190,7 @@ class RdmSender final : transport::WorkSink {
   Hub& hub_;
   const std::uint32_t context_;
   const std::uint32_t connection_id_;
-  const std::shared_ptr<const Path> path_;
+  const std::shared_ptr<const roce::Path> path_;
   std::size_t path_mtu_;          // of the flow
   std::size_t carries_;           // the way to the peer, which may be less
   std::size_t peer_carries_ = 0;  // as far as the peer knows

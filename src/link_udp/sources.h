@@ -7,9 +7,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "address_hash.h"
 #include "link/inbox.h"
 #include "os/udp_port.h"
+#include "roce/address_hash.h"
 
 namespace weft::udp {
 
@@ -48,7 +48,7 @@ class Sources {
   const std::uint32_t first_;
   const std::size_t most_;
   std::vector<Entry> entries_{1};  // the first one stands between the newest and the oldest
-  std::unordered_map<os::SocketAddress, std::size_t, AddressHash> indices_;
+  std::unordered_map<os::SocketAddress, std::size_t, roce::AddressHash> indices_;
 };
 
 }  // namespace weft::udp

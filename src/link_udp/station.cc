@@ -7,9 +7,9 @@
 #include <new>
 #include <utility>
 
-#include "link_udp/route.h"
 #include "os/runtime_dir.h"
 #include "os/udp_path.h"
+#include "roce/route.h"
 #include "station_hub.h"
 
 namespace weft::udp {
@@ -98,7 +98,7 @@ Result<std::unique_ptr<Station>> Station::create(os::UdpSocket socket,
 StationHub::StationHub(os::UdpSocket socket, const StationOptions& options)
     : socket_(std::move(socket)),
       options_(options),
-      queue_pair_(queue_pair_at(socket_.address().port())),
+      queue_pair_(roce::queue_pair_at(socket_.address().port())),
       queue_key_(static_cast<std::uint32_t>(os::random_number())),
       station_(os::random_number() | 1),
       trains_(socket_, options.capture),

@@ -107,7 +107,7 @@ class Flood {
     const Kind kind = dice_.once_in(64) ? Kind::kGreeting : dice_.one_of(kKinds);
     shape(kind);
     const std::size_t segment = length_ + wire::kIcrcBytes;
-    const wire::Route route = route_between(from.socket->address(), victim_.address);
+    const wire::Route route = roce::route_between(from.socket->address(), victim_.address);
     bytes_.resize(kPerTrain * segment);
     const std::size_t together = from.socket->segments_per_train(segment);
     for (std::size_t i = 0; i < together; ++i) {
@@ -222,7 +222,7 @@ class Flood {
     packet.destination = me.queue_pair;
     packet.end_to_end_context = me.context;
     packet.queue_key = me.queue_key;
-    packet.source = queue_pair_at(address().port());
+    packet.source = roce::queue_pair_at(address().port());
     packet.psn = answer ? Psn(0xFF'FFF0).after(static_cast<std::int32_t>(dice_() % 64))
                         : insider_.rep.first.after(static_cast<std::int32_t>(next_));
     if (!answer && dice_.once_in(2)) ++next_;
@@ -487,7 +487,7 @@ TEST_F(FloodTest, HarmsNobodyAndIsCounted) {
   EXPECT_TRUE(closed.is_untouched() && foreign.is_untouched() && constant.is_untouched());
 
   if (flood.sent() < kPackets) return;  // cut short, it need not have met everything
-  const Drops& drops = b.station->drops();
+  const roce::PacketDrops& drops = b.station->drops();
   const Taken taken = b.station->taken();
   for (const std::uint64_t count :
        {drops.malformed, drops.wrong_crc, drops.wrong_pkey, drops.wrong_queue_pair,

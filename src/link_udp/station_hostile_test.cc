@@ -475,7 +475,7 @@ TEST_F(StationHostileTest, ANotificationWithoutTheTokenOfTheFlowSlowsNothingDown
     wire::Packet headers;
     headers.opcode = wire::kCongestionNotification;
     headers.becn = true;
-    headers.destination = queue_pair_at(b.address.port());
+    headers.destination = roce::queue_pair_at(b.address.port());
     Bytes reserved(16);
     wire::store<std::uint32_t>(reserved.data(), connection_id);
     stranger.send(b, Stranger::packet(headers, reserved));

@@ -11,11 +11,11 @@
 #include "operation.h"
 #include "os/event.h"
 #include "os/timer.h"
-#include "packet_check.h"
 #include "peer_table.h"
 #include "rdm_receiver.h"
 #include "rdm_sender.h"
-#include "transport/congestion_notifier.h"
+#include "roce/congestion_notifier.h"
+#include "roce/packet_check.h"
 
 namespace weft::udp {
 
@@ -29,7 +29,7 @@ class StationHub final : public Station, public Hub {
   Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer,
                                               bool persists) override;
   Activity activity() const override;
-  const Drops& drops() const override { return drops_; }
+  const roce::PacketDrops& drops() const override { return drops_; }
   Taken taken() const override;
   std::uint64_t sent() const override { return trains_.packets(); }
 
@@ -83,7 +83,7 @@ class StationHub final : public Station, public Hub {
   std::size_t path_mtu_to(const os::SocketAddress& peer) const override;
   void activate(RdmSender& channel) override { activate(channel.context(), channel.due()); }
   void send_now(RdmSender& channel, os::Time now) override;
-  void send_cm(const Path& path, const ConnMessage& message) override;
+  void send_cm(const roce::Path& path, const ConnMessage& message) override;
   std::uint32_t name_exchange(Operation& operation) override;
   void forget_exchange(std::uint32_t exchange) override { exchanges_.erase(exchange); }
   Operation* find_exchange(std::uint32_t exchange, std::uint64_t flow) override;
@@ -104,8 +104,8 @@ class StationHub final : public Station, public Hub {
   // Contexts (contexts.cc).
   bool room_for_context() const;
   Context& new_context();
-  std::shared_ptr<const Path> path_between(const os::SocketAddress& from,
-                                           const os::SocketAddress& to);
+  std::shared_ptr<const roce::Path> path_between(const os::SocketAddress& from,
+                                                 const os::SocketAddress& to);
   Context* find_context(std::uint32_t number);
   void close_context(Context& context);
   void destroy(std::unique_ptr<Context>& context);
@@ -134,10 +134,10 @@ class StationHub final : public Station, public Hub {
   void take_errors();
   static bool quotes_request(const os::UdpError& error, const RdmSender& out);
   void check_path(const os::SocketAddress& peer);
-  void on_req(const ConnReq& req, const Path& back);
-  void on_repeated_req(RdmReceiver& in, const ConnReq& req, const Path& back);
-  void on_rej(const ConnRej& rej, const Path& back);
-  void on_disconnect(const Disconnect& disconnect, const Path& back);
+  void on_req(const ConnReq& req, const roce::Path& back);
+  void on_repeated_req(RdmReceiver& in, const ConnReq& req, const roce::Path& back);
+  void on_rej(const ConnRej& rej, const roce::Path& back);
+  void on_disconnect(const Disconnect& disconnect, const roce::Path& back);
   void emit(bool all);
   // A flow has something to do, or the socket had no room for what was to leave.
   bool has_to_emit() const { return emit_at_ <= now_ || !trains_.empty(); }
@@ -160,7 +160,7 @@ class StationHub final : public Station, public Hub {
   const std::uint64_t station_;                // drawn at random
   static constexpr std::size_t kArrivals = 8;  // by one system call
   os::UdpBatch batch_{kArrivals};
-  Trains trains_;
+  roce::Trains trains_;
   memory::OwnMemory memory_;
   os::Event bell_;
   bool asleep_ = false;
@@ -189,10 +189,10 @@ class StationHub final : public Station, public Hub {
   link::InboxSink* sink_ = nullptr;
   Psn conn_psn_;
   os::Time now_{};
-  PacketCheck check_{options_.capture};
-  Drops drops_;
+  roce::PacketCheck check_{options_.capture};
+  roce::PacketDrops drops_;
   Taken taken_;
-  transport::CongestionNotifier notifier_;
+  roce::CongestionNotifier notifier_;
 };
 
 }  // namespace weft::udp

@@ -83,7 +83,7 @@ TEST_F(StationLargeTest, AWithdrawnMessageLeavesItsReceiveForTheNextOne) {
 // Until the peer answers nothing has left.
 TEST(StationWithdrawal, OfWhatWaitsForAPeerThatNeverAnswers) {
   Peer a;
-  const auto silent = os::UdpSocket::bind(os::loopback(0), kSocketOptions);
+  const auto silent = os::UdpSocket::bind(os::loopback(0), roce::kSocketOptions);
   ASSERT_TRUE(silent.ok());
   auto opened = a.station->connect(silent.value().address(), false);
   ASSERT_TRUE(opened.ok());

@@ -18,6 +18,7 @@ namespace weft::udp {
 namespace {
 
 using namespace testing;
+using namespace roce::testing;
 using wire::Operation;
 
 // Bytes of the heap that are in use.
@@ -58,7 +59,8 @@ class Crowd {
     std::uint32_t agreed = 0;
     for (std::uint32_t i = 0; i < kFlows; ++i) {
       ConnReq req;
-      req.me = {i + 1, 1000 + i, queue_pair_at(socket_->address().port()), i + 1, 4, 1024, 1000};
+      req.me = {i + 1, 1000 + i, roce::queue_pair_at(socket_->address().port()), i + 1, 4,
+                1024,  1000};
       req.name = addresses_[i];
       req.path_mtu = req.me.path_mtu;
       send(i, Stranger::message(req));

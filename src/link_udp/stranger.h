@@ -6,7 +6,7 @@
 
 #include "link_udp/conn_message.h"
 #include "link_udp/message.h"
-#include "link_udp/route.h"
+#include "roce/route.h"
 #include "test_support.h"
 #include "wire/packet.h"
 
@@ -47,13 +47,13 @@ struct Stranger {
     headers.destination = rep.me.queue_pair;
     headers.end_to_end_context = rep.me.context;
     headers.queue_key = rep.me.queue_key;
-    headers.source = queue_pair_at(port);
+    headers.source = roce::queue_pair_at(port);
     headers.psn = rep.first.after(static_cast<std::int32_t>(number));
     return headers;
   }
   // The packet with its ICRC.
   static Bytes sealed(Bytes bytes, const os::SocketAddress& from, const os::SocketAddress& to) {
-    const auto crc = wire::icrc(route_between(from, to), bytes);
+    const auto crc = wire::icrc(roce::route_between(from, to), bytes);
     bytes.resize(bytes.size() + wire::kIcrcBytes);
     wire::store_icrc(bytes.data() + bytes.size() - wire::kIcrcBytes, crc);
     return bytes;
@@ -95,7 +95,7 @@ struct Stranger {
   }
   ConnReq req() const {
     ConnReq req;
-    req.me = {1, station, queue_pair_at(socket->address().port()), 3, 4, 1024, 100'000};
+    req.me = {1, station, roce::queue_pair_at(socket->address().port()), 3, 4, 1024, 100'000};
     req.name = socket->address();
     req.path_mtu = req.me.path_mtu;
     return req;

@@ -11,28 +11,22 @@
 #include <functional>
 #include <initializer_list>
 #include <map>
-#include <random>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "bytes_test_support.h"
 #include "link_udp/station.h"
 #include "memory/region_table.h"
 #include "os/loopback.h"
 #include "os/udp_socket.h"
+#include "roce/path.h"
 
 namespace weft::udp::testing {
 
-using Bytes = std::vector<std::byte>;
+using roce::testing::Bytes;
+using roce::testing::pattern;
 inline constexpr DomainId kDomain{5};
-
-// Bytes that tell where they belong: a lost, doubled or shifted piece shows.
-inline Bytes pattern(std::size_t length, std::uint64_t seed) {
-  Bytes bytes(length);
-  std::mt19937_64 random(seed);
-  for (auto& byte : bytes) byte = static_cast<std::byte>(random());
-  return bytes;
-}
 
 // The regions of this process, in a directory that vanishes with its test.
 class Regions {
@@ -165,7 +159,7 @@ struct Peer {
   std::vector<std::unique_ptr<link::Flow>> flows;
 
   explicit Peer(const StationOptions& wanted = {}, const os::SocketAddress& at = os::loopback(0)) {
-    auto socket = os::UdpSocket::bind(at, kSocketOptions);
+    auto socket = os::UdpSocket::bind(at, roce::kSocketOptions);
     StationOptions options = wanted;
     address = options.name = socket.value().address();
     options.domain = kDomain;

@@ -11,9 +11,9 @@
 #include "link/flow.h"
 #include "link/inbox.h"
 #include "link/membership.h"
-#include "link_udp/relay_set.h"
 #include "link_udp/station.h"
 #include "os/udp_socket.h"
+#include "roce/relay_set.h"
 
 namespace weft::udp {
 
@@ -29,7 +29,7 @@ struct DatagramOptions {
   bool loops_groups = true;
   wire::Tap* capture = nullptr;  // hears of all packets, if not null; outlives the station
   // The one at the address of the socket, if foreign peers are to reach the station (RelaySet).
-  std::shared_ptr<Port4791Relay> relay = nullptr;
+  std::shared_ptr<roce::Port4791Relay> relay = nullptr;
 };
 
 // The Inbox of unreliable datagrams, and its flows: UD SEND packets of RoCEv2, with 4 bytes of
@@ -66,7 +66,7 @@ class DatagramStation : public link::Inbox {
   // The way to all members of a group, by the same interface. Errors: the same, and those of
   // os::UdpSocket::send_to_group_by().
   virtual Result<std::unique_ptr<link::Flow>> connect_group(const os::SocketAddress& group) = 0;
-  virtual const Drops& drops() const = 0;
+  virtual const roce::PacketDrops& drops() const = 0;
   // For people: which packets were dropped here, and which at port 4791 by this process, by reason.
   // Empty when none were.
   virtual std::string dropped_packets() const = 0;

@@ -14,6 +14,7 @@
 #include "link/service.h"
 #include "memory/access_guard.h"
 #include "os/udp_socket.h"
+#include "roce/packet_drops.h"
 #include "wire/tap.h"
 
 namespace weft::udp {
@@ -56,25 +57,9 @@ struct StationOptions {
   std::function<void()> met;
 };
 
-// How the socket of a station sends: routers may mark its packets instead of dropping them
-// (ECT(0)).
-inline constexpr os::UdpSocket::Options kSocketOptions{.traffic_class = 2};
-
-// What became of the packets that came: each is in one of Drops, or one of the first four of Taken.
-// Packets that were not taken, and why.
-struct Drops {
-  std::uint64_t malformed = 0;
-  std::uint64_t wrong_crc = 0;
-  std::uint64_t wrong_pkey = 0;
-  std::uint64_t wrong_queue_pair = 0;
-  std::uint64_t wrong_queue_key = 0;
-  std::uint64_t unknown_flow = 0;
-  std::uint64_t wrong_peer = 0;  // of a flow with another peer
-  // Forwarded from port 4791: not by its owner, or not from a foreign peer.
-  std::uint64_t forged = 0;
-  std::uint64_t not_foreign = 0;
-};
-
+// What became of the packets that came: each is in one of roce::PacketDrops, or one of the first
+// four of Taken.
+//
 // Packets that were taken.
 struct Taken {
   std::uint64_t greetings = 0;  // of the manager of connections
@@ -90,9 +75,8 @@ struct Taken {
   std::uint64_t senseless = 0;  // carried a message that makes no sense
 };
 
-std::uint64_t sum(const Drops& drops);
 // For people: how many packets were dropped or came to nothing, by reason. Empty when none did.
-std::string text_of(const Drops& drops, const Taken& taken);
+std::string text_of(const roce::PacketDrops& drops, const Taken& taken);
 
 // The Inbox of the UDP link, and its flows: RoCEv2 packets of reliable datagrams over a socket of
 // the endpoint's own (IBTA 9.8, annex A17). Between Weft's endpoints only. One thread at a time;
@@ -110,7 +94,7 @@ class Station : public link::Inbox {
   // ENETUNREACH and others of udp_path_to(), EUSERS.
   virtual Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer,
                                                       bool persists) = 0;
-  virtual const Drops& drops() const = 0;
+  virtual const roce::PacketDrops& drops() const = 0;
   virtual Taken taken() const = 0;
   // Packets that left.
   virtual std::uint64_t sent() const = 0;

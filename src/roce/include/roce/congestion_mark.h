@@ -6,11 +6,11 @@
 
 #include "os/udp_socket.h"
 
-namespace weft::udp {
+namespace weft::roce {
 
 inline bool met_congestion(const os::Datagram& datagram) {
   constexpr std::uint8_t kEcnBits = 3;  // of the traffic class
   return (datagram.traffic_class & kEcnBits) == kEcnBits;
 }
 
-}  // namespace weft::udp
+}  // namespace weft::roce

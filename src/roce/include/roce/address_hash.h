@@ -10,7 +10,7 @@
 #include "os/runtime_dir.h"
 #include "os/udp_port.h"
 
-namespace weft::udp {
+namespace weft::roce {
 
 // Each table draws its seed at random, so that a peer cannot choose addresses that collide.
 class AddressHash {
@@ -37,4 +37,4 @@ class AddressHash {
   std::uint64_t seed_ = os::random_number();
 };
 
-}  // namespace weft::udp
+}  // namespace weft::roce

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Is a packet in a relay header what it was before, and are other relay headers refused?
-#include "relay_header.h"
+#include "roce/relay_header.h"
 
 #include <gtest/gtest.h>
 
-#include "foreign_peer.h"
+#include "foreign_test_support.h"
 #include "os/loopback.h"
 #include "own_network.h"
-#include "packet_check.h"
+#include "roce/packet_check.h"
 #include "wire/icrc.h"
 
-namespace weft::udp {
+namespace weft::roce {
 namespace {
 
 using namespace testing;
@@ -44,12 +44,12 @@ struct Handed {
   os::SocketAddress to;
   Bytes packet;
   Bytes bytes;
-  Drops drops;
+  PacketDrops drops;
 };
 
 struct RelayHeader : ::testing::TestWithParam<const char*> {
   Handed handed{GetParam()};
-  Drops& drops = handed.drops;
+  PacketDrops& drops = handed.drops;
 };
 
 INSTANTIATE_TEST_SUITE_P(Families, RelayHeader, ::testing::Values("127.0.0.1", "::1"),
@@ -163,4 +163,4 @@ TEST_P(RelayHeader, APacketThatWasForAnotherAddressOrFromAnotherPeerShows) {
 }
 
 }  // namespace
-}  // namespace weft::udp
+}  // namespace weft::roce

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What has arrived at the sockets of an endpoint, one datagram after the other?
-#include "receive_set.h"
+#include "roce/receive_set.h"
 
 #include <algorithm>
 
-namespace weft::udp {
+namespace weft::roce {
 
 void ReceiveSet::remove(const os::UdpSocket& socket) {
   if (current_.socket == &socket) arrival_ = batch_.arrivals().size();
@@ -33,4 +33,4 @@ void ReceiveSet::skip() {
   index_ = 0;
 }
 
-}  // namespace weft::udp
+}  // namespace weft::roce

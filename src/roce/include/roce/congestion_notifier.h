@@ -8,18 +8,18 @@
 #include <span>
 #include <utility>
 
-#include "transport/settings.h"
+#include "os/clock.h"
 #include "wire/icrc.h"
 #include "wire/packet.h"
 
-namespace weft::transport {
+namespace weft::roce {
 
 // Tells senders whose packets a switch has marked (explicit congestion notification: both bits of
 // the traffic class), each queue pair at most once per kInterval. (IBTA annex A17.9.) One for a
 // port. One thread at a time; the caller moves the packets.
 class CongestionNotifier {
  public:
-  static constexpr Duration kInterval = std::chrono::microseconds(50);
+  static constexpr os::Time::duration kInterval = std::chrono::microseconds(50);
   // A packet without its ICRC.
   static constexpr std::size_t kBytes = wire::kBthBytes + 16;
 
@@ -27,8 +27,8 @@ class CongestionNotifier {
   // notification for that, which has to go back that way, into `out`, and returns its length; 0
   // when that queue pair was told not long ago. `token`: what only the ends of the flow know, see
   // token_of(); 0 where there is no such thing.
-  std::size_t notify(const wire::Route& route, std::uint32_t sender, std::uint32_t token, Time now,
-                     std::span<std::byte, kBytes> out);
+  std::size_t notify(const wire::Route& route, std::uint32_t sender, std::uint32_t token,
+                     os::Time now, std::span<std::byte, kBytes> out);
   // The token that a notification carries, in the first 4 of its 16 reserved bytes, which other
   // senders leave 0.
   static std::uint32_t token_of(const wire::Packet& notification);
@@ -38,13 +38,13 @@ class CongestionNotifier {
 
  private:
   // Address and queue pair.
-  using Sender = std::pair<std::array<std::byte, 16>, std::uint32_t>;
+  using MarkedSender = std::pair<std::array<std::byte, 16>, std::uint32_t>;
   static constexpr std::size_t kFew = 64;
 
-  void forget_old(Time now);
+  void forget_old(os::Time now);
 
-  std::map<Sender, Time> told_;
+  std::map<MarkedSender, os::Time> told_;
   std::size_t many_ = kFew;
 };
 
-}  // namespace weft::transport
+}  // namespace weft::roce

@@ -26,11 +26,11 @@
 #include <span>
 #include <string>
 
-#include "link_udp/station.h"
 #include "os/udp_batch.h"
+#include "roce/packet_drops.h"
 #include "wire/packet.h"
 
-namespace weft::udp {
+namespace weft::roce {
 
 inline constexpr std::uint8_t kHandedOn = 0xF4;
 inline constexpr std::size_t kEnvelopeHeader = 32;
@@ -68,6 +68,6 @@ std::string name_of_endpoint(const os::SocketAddress& address);
 // Takes a packet out of its relay_header. Counts the relay header, and returns nothing, when it is
 // not to be believed or makes no sense. Of the packet nothing is known then: it is to be checked as
 // if it had come by itself.
-std::optional<RelayedPacket> open_envelope(const os::Datagram& datagram, Drops& drops);
+std::optional<RelayedPacket> open_envelope(const os::Datagram& datagram, PacketDrops& drops);
 
-}  // namespace weft::udp
+}  // namespace weft::roce

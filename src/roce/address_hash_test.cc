@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How are the addresses of peers told apart in a table?
-#include "address_hash.h"
+#include "roce/address_hash.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 
 #include "os/loopback.h"
 
-namespace weft::udp {
+namespace weft::roce {
 namespace {
 
 TEST(AddressHash, TheSameAddressHasTheSameValueInOneTable) {
@@ -38,4 +38,4 @@ TEST(AddressHash, NobodyOutsideKnowsWhichAddressesLookAlike) {
 }
 
 }  // namespace
-}  // namespace weft::udp
+}  // namespace weft::roce

@@ -4,20 +4,22 @@
 
 #include <gtest/gtest.h>
 
-#include <optional>
+#include <functional>
 
-#include "datagram_test_support.h"
-#include "link_udp/route.h"
-#include "relay_header.h"
+#include "bytes_test_support.h"
+#include "os/udp_socket.h"
+#include "roce/relay_header.h"
+#include "roce/route.h"
 #include "wire/packet.h"
 
-namespace weft::udp::testing {
+namespace weft::roce::testing {
 
 using Change = std::function<void(wire::Packet&)>;
 
 // Makes packets by hand.
 struct ForeignHand {
   static constexpr std::uint32_t kQueuePair = 0x11;
+  static constexpr std::uint32_t kQueueKey = 0x0123'4567;  // that of datagram endpoints
   // What the kernel of a foreign peer might have chosen; a receiver knows it from the ICRC only.
   static constexpr wire::Ipv4Words kWords{0x4711, 0x4000};
 
@@ -30,7 +32,7 @@ struct ForeignHand {
     headers.opcode =
         wire::opcode_of(wire::Transport::kUnreliableDatagram, wire::Operation::kSendOnlyImmediate);
     headers.destination = queue_pair_at(port);
-    headers.queue_key = kDatagramQueueKey;
+    headers.queue_key = kQueueKey;
     headers.source = kQueuePair;
     headers.immediate = 0xABCD'EF01;
     if (change) change(headers);
@@ -76,4 +78,4 @@ struct ForeignPeer : ForeignHand {
   }
 };
 
-}  // namespace weft::udp::testing
+}  // namespace weft::roce::testing

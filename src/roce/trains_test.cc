@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Which packets leave together?
-#include "trains.h"
+#include "roce/trains.h"
 
 #include <gtest/gtest.h>
 
@@ -8,13 +8,13 @@
 #include <chrono>
 #include <vector>
 
-#include "link_udp/route.h"
 #include "os/event.h"
 #include "os/loopback.h"
 #include "os/udp_batch.h"
+#include "roce/route.h"
 #include "wire/packet.h"
 
-namespace weft::udp {
+namespace weft::roce {
 namespace {
 
 constexpr std::size_t kLength = 1400;
@@ -85,4 +85,4 @@ TEST_F(TrainsTest, OthersJoinTheLastOfThoseThatWereExpected) {
 }
 
 }  // namespace
-}  // namespace weft::udp
+}  // namespace weft::roce

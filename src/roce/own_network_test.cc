@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How do tests get a host for themselves, where port 4791 is theirs and nobody else's?
+// How do tests get a host of their own, on which port 4791 is free?
 #include "own_network.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 #include "os/loopback.h"
 #include "os/own_process.h"
 
-namespace weft::udp::testing {
+namespace weft::roce::testing {
 
 namespace {
 
@@ -90,4 +90,4 @@ OtherProcess::~OtherProcess() {
   ::waitpid(number_, &status, 0);
 }
 
-}  // namespace weft::udp::testing
+}  // namespace weft::roce::testing

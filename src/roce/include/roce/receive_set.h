@@ -10,7 +10,7 @@
 
 #include "os/udp_socket.h"
 
-namespace weft::udp {
+namespace weft::roce {
 
 // One socket that is listened to: the endpoint's own, or one that hears a group.
 struct ReceiveSocket {
@@ -76,4 +76,4 @@ class ReceiveSet {
   bool met_errors_ = false;
 };
 
-}  // namespace weft::udp
+}  // namespace weft::roce

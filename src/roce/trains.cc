@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How do packets leave, many at a time?
-#include "trains.h"
+#include "roce/trains.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -8,7 +8,7 @@
 
 #include "wire/packet.h"
 
-namespace weft::udp {
+namespace weft::roce {
 namespace {
 
 constexpr std::size_t kLargest =
@@ -100,4 +100,4 @@ bool Trains::send() {
   return true;
 }
 
-}  // namespace weft::udp
+}  // namespace weft::roce

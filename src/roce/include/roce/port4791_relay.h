@@ -11,15 +11,15 @@
 #include <utility>
 #include <vector>
 
-#include "link_udp/relay_set.h"
 #include "os/clock.h"
 #include "os/event.h"
 #include "os/local_name.h"
 #include "os/udp_socket.h"
-#include "receive_set.h"
-#include "relay_header.h"
+#include "roce/receive_set.h"
+#include "roce/relay_header.h"
+#include "roce/relay_set.h"
 
-namespace weft::udp {
+namespace weft::roce {
 
 // What a relay did with the packets that came to it.
 struct RelayCounts {
@@ -93,4 +93,4 @@ class Port4791Relay {
   RelayCounts counts_;
 };
 
-}  // namespace weft::udp
+}  // namespace weft::roce

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Is a datagram a packet that a station of this host may look at?
-#include "packet_check.h"
+#include "roce/packet_check.h"
 
-#include "link_udp/route.h"
+#include "os/udp_socket.h"
+#include "roce/route.h"
 
-namespace weft::udp {
+namespace weft::roce {
 namespace {
 
 constexpr std::uint16_t kPkeyNumber = 0x7FFF;
@@ -17,7 +18,7 @@ bool plausible(const wire::Ipv4Words& words) {
 }  // namespace
 
 bool PacketCheck::read(const os::Datagram& datagram, bool foreign, wire::Packet& packet,
-                       Drops& drops) {
+                       PacketDrops& drops) {
   if (!(from_ == datagram.from && to_ == datagram.to)) {
     from_ = datagram.from;
     to_ = datagram.to;
@@ -43,4 +44,4 @@ bool PacketCheck::read(const os::Datagram& datagram, bool foreign, wire::Packet&
   return false;
 }
 
-}  // namespace weft::udp
+}  // namespace weft::roce

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Between which two sockets do packets of a flow go?
-#include "link_udp/route.h"
+#include "roce/route.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -9,7 +9,7 @@
 #include "base/path_mtu.h"
 #include "wire/packet.h"
 
-namespace weft::udp {
+namespace weft::roce {
 namespace {
 
 void put(const os::SocketAddress& address, std::array<std::byte, 16>& out, std::uint16_t& port) {
@@ -49,4 +49,4 @@ std::size_t path_mtu_within(std::size_t packet, int family) {
   return std::clamp(room, kLeastPathMtu, wire::kMaxReliableDatagramMtu);
 }
 
-}  // namespace weft::udp
+}  // namespace weft::roce

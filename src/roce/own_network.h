@@ -6,7 +6,7 @@
 
 #include "os/udp_port.h"
 
-namespace weft::udp::testing {
+namespace weft::roce::testing {
 
 // A host as its endpoints see it, in one family of addresses: two addresses and a wildcard.
 struct OwnHost {
@@ -32,4 +32,4 @@ class OtherProcess {
   int number_ = -1;
 };
 
-}  // namespace weft::udp::testing
+}  // namespace weft::roce::testing

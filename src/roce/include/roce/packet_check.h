@@ -2,13 +2,13 @@
 // Is a datagram a packet that a station of this host may look at?
 #pragma once
 
-#include "link_udp/station.h"
 #include "os/udp_batch.h"
+#include "roce/packet_drops.h"
 #include "wire/icrc.h"
 #include "wire/packet.h"
 #include "wire/tap.h"
 
-namespace weft::udp {
+namespace weft::roce {
 
 // Takes datagrams apart whose ICRC is right and which belong to the default partition. One thread
 // at a time.
@@ -18,16 +18,16 @@ class PacketCheck {
   explicit PacketCheck(wire::Tap* capture) : capture_(capture) {}
 
   // Counts it and returns false when it is anything else.
-  bool read(const os::Datagram& datagram, wire::Packet& packet, Drops& drops) {
+  bool read(const os::Datagram& datagram, wire::Packet& packet, PacketDrops& drops) {
     return read(datagram, false, packet, drops);
   }
   // The same for one of a foreign peer, whose IPv4 header may have any identification.
-  bool read_foreign(const os::Datagram& datagram, wire::Packet& packet, Drops& drops) {
+  bool read_foreign(const os::Datagram& datagram, wire::Packet& packet, PacketDrops& drops) {
     return read(datagram, true, packet, drops);
   }
 
  private:
-  bool read(const os::Datagram& datagram, bool foreign, wire::Packet& packet, Drops& drops);
+  bool read(const os::Datagram& datagram, bool foreign, wire::Packet& packet, PacketDrops& drops);
 
   wire::Tap* const capture_;
   // Those of the last datagram: the next often has the same.
@@ -36,4 +36,4 @@ class PacketCheck {
   wire::RouteCrc crc_;
 };
 
-}  // namespace weft::udp
+}  // namespace weft::roce

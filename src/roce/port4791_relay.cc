@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What becomes of packets that foreign peers send, which know no port but 4791?
-#include "port4791_relay.h"
+#include "roce/port4791_relay.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "link_udp/relay_set.h"
-#include "link_udp/route.h"
 #include "os/interfaces.h"
+#include "roce/relay_set.h"
+#include "roce/route.h"
 #include "wire/packet.h"
 
-namespace weft::udp {
+namespace weft::roce {
 namespace {
 
 // Another process may own the port. The interval of attempts to bind it.
@@ -19,6 +19,15 @@ constexpr auto kBetweenTries = std::chrono::seconds(1);
 constexpr unsigned kAtOnce = 32;
 
 }  // namespace
+
+std::string text_of(const RelayCounts& counts) {
+  return text_of({{counts.malformed, "malformed"},
+                  {counts.wrong_crc, "with a wrong ICRC"},
+                  {counts.no_endpoints, "for a queue pair that is no endpoint's"},
+                  {counts.absent, "for an endpoint that is not there"},
+                  {counts.no_room, "for which there was no room"},
+                  {counts.unread, "that came while nobody looked"}});
+}
 
 RelaySet::RelaySet(std::function<void()> held) : watch_(std::make_shared<RelayActivity>()) {
   watch_->held = std::move(held);
@@ -183,4 +192,4 @@ RelayCounts Port4791Relay::counts() {
   return counts;
 }
 
-}  // namespace weft::udp
+}  // namespace weft::roce

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Which senders get congestion notification packets?
-#include "transport/congestion_notifier.h"
+#include "roce/congestion_notifier.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "wire/endian.h"
 
-namespace weft::transport {
+namespace weft::roce {
 
 std::uint32_t CongestionNotifier::token_of(const wire::Packet& notification) {
   constexpr std::size_t kTokenBytes = sizeof(std::uint32_t);
@@ -16,7 +16,7 @@ std::uint32_t CongestionNotifier::token_of(const wire::Packet& notification) {
 }
 
 std::size_t CongestionNotifier::notify(const wire::Route& route, std::uint32_t sender,
-                                       std::uint32_t token, Time now,
+                                       std::uint32_t token, os::Time now,
                                        std::span<std::byte, kBytes> out) {
   if (told_.size() >= many_) forget_old(now);
   const auto [place, fresh] = told_.try_emplace({route.source, sender}, now);
@@ -35,9 +35,9 @@ std::size_t CongestionNotifier::notify(const wire::Route& route, std::uint32_t s
   return kBytes;
 }
 
-void CongestionNotifier::forget_old(Time now) {
+void CongestionNotifier::forget_old(os::Time now) {
   std::erase_if(told_, [&](const auto& each) { return now - each.second >= kInterval; });
   many_ = std::max(kFew, 2 * told_.size());
 }
 
-}  // namespace weft::transport
+}  // namespace weft::roce

@@ -8,7 +8,7 @@
 #include "os/udp_port.h"
 #include "wire/icrc.h"
 
-namespace weft::udp {
+namespace weft::roce {
 
 // Both addresses with their ports, as they stand in the packets' IP and UDP headers.
 wire::Route route_between(const os::SocketAddress& from, const os::SocketAddress& to);
@@ -33,4 +33,4 @@ constexpr bool is_foreign(std::uint32_t queue_pair) { return queue_pair < 0x80'0
 // below kLeastPathMtu, nor above wire::kMaxReliableDatagramMtu.
 std::size_t path_mtu_within(std::size_t packet, int family);
 
-}  // namespace weft::udp
+}  // namespace weft::roce

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Is a sender told of congestion, and not too often?
-#include "transport/congestion_notifier.h"
+#include "roce/congestion_notifier.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <vector>
 
-namespace weft::transport {
+namespace weft::roce {
 namespace {
 
 using std::chrono::microseconds;
@@ -53,7 +53,7 @@ TEST(CongestionNotifier, TellsAQueuePairOnceInFiftyMicroseconds) {
   CongestionNotifier notifier;
   Bytes out;
   int told = 0;
-  Time now{};
+  os::Time now{};
   for (int i = 0; i < 1000; ++i, now += microseconds(1)) {
     if (notifier.notify(from(1), 7, 0, now, out) != 0) ++told;
   }
@@ -76,7 +76,7 @@ TEST(CongestionNotifier, ForgetsThoseWhoWereToldLongAgo) {
   Bytes out;
   std::size_t most = 0;
   for (std::uint32_t i = 0; i < 100'000; ++i) {
-    const Time now = Time{} + microseconds(i);
+    const os::Time now = os::Time{} + microseconds(i);
     EXPECT_NE(notifier.notify(from(1), i, 0, now, out), 0U);
     most = std::max(most, notifier.remembered());
   }
@@ -84,4 +84,4 @@ TEST(CongestionNotifier, ForgetsThoseWhoWereToldLongAgo) {
 }
 
 }  // namespace
-}  // namespace weft::transport
+}  // namespace weft::roce

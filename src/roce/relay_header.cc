@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How is a packet of a foreign peer handed on to the endpoint whose queue pair it names?
-#include "relay_header.h"
+#include "roce/relay_header.h"
 
 #include <cstring>
 
-#include "link_udp/route.h"
+#include "os/udp_socket.h"
+#include "roce/route.h"
 #include "wire/endian.h"
 #include "wire/icrc.h"
 
-namespace weft::udp {
+namespace weft::roce {
 namespace {
 
 constexpr std::uint8_t kEnvelopeVersion = 1;
@@ -55,7 +56,7 @@ std::size_t write_envelope(const os::Datagram& packet, std::uint32_t queue_pair,
   return length + wire::kIcrcBytes;
 }
 
-std::optional<RelayedPacket> open_envelope(const os::Datagram& datagram, Drops& drops) {
+std::optional<RelayedPacket> open_envelope(const os::Datagram& datagram, PacketDrops& drops) {
   RelayedPacket handed;
   handed.to = with_port(datagram.to, wire::kUdpPort);
   if (!(datagram.from == handed.to)) {
@@ -81,4 +82,4 @@ std::optional<RelayedPacket> open_envelope(const os::Datagram& datagram, Drops& 
   return std::nullopt;
 }
 
-}  // namespace weft::udp
+}  // namespace weft::roce

@@ -10,17 +10,11 @@
 #include <utility>
 
 #include "os/udp_socket.h"
+#include "roce/path.h"
 #include "wire/icrc.h"
 #include "wire/tap.h"
 
-namespace weft::udp {
-
-// Between which sockets, and over which route, packets go.
-struct Path {
-  os::SocketAddress from;
-  os::SocketAddress to;
-  wire::Route route;
-};
+namespace weft::roce {
 
 // Collects packets that go the same way and have the same size, and sends them as one train, closed
 // by their ICRCs. The last one may be shorter. One thread at a time.
@@ -82,4 +76,4 @@ class Trains {
   std::optional<os::SocketAddress> narrow_;
 };
 
-}  // namespace weft::udp
+}  // namespace weft::roce

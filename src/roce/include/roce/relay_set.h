@@ -12,7 +12,7 @@
 #include "os/event.h"
 #include "os/udp_port.h"
 
-namespace weft::udp {
+namespace weft::roce {
 
 class Port4791Relay;
 
@@ -49,4 +49,4 @@ class RelaySet {
   std::unordered_map<std::string, std::weak_ptr<Port4791Relay>> known_;  // by host
 };
 
-}  // namespace weft::udp
+}  // namespace weft::roce
