@@ -25,7 +25,7 @@ void CompletionQueue::grow() {
 
 bool CompletionQueue::pop_error(Completion& out) {
   const Section section(lock_);
-  if (empty() || at(head_).error == 0) return false;
+  if (empty() || at(head_).ok()) return false;
   out = at(head_);
   head_.fetch_add(1, std::memory_order_relaxed);
   errors_.fetch_sub(1, std::memory_order_relaxed);

@@ -9,6 +9,7 @@
 namespace weft::device {
 namespace {
 
+using work::CompletionStatus;
 using Front = CompletionQueue::Front;
 
 Completion success(std::uint64_t number) {
@@ -17,9 +18,9 @@ Completion success(std::uint64_t number) {
   return completion;
 }
 
-Completion failure(std::uint64_t number, int error) {
+Completion failure(std::uint64_t number, CompletionStatus status) {
   Completion completion = success(number);
-  completion.error = error;
+  completion.status = status;
   return completion;
 }
 
@@ -67,7 +68,8 @@ TEST(CompletionQueue, TakingNoneSaysWhatStandsAtTheFront) {
 TEST(CompletionQueue, EveryFieldOfACompletionArrives) {
   CompletionQueue queue(16, true, WaitKind::kNone);
   int buffer = 0;
-  push(queue, {&queue, kTagged | kReceive, 7, &buffer, 8, 9, 10, EMSGSIZE, 11, 12});
+  push(queue, {&queue, kTagged | kReceive, 7, 8, 9, 10, &buffer, CompletionStatus::kLocalLength, 11,
+               Completion::kMaxVendor});
   Completion out;
   ASSERT_TRUE(queue.pop_error(out));
   EXPECT_EQ(out.context, &queue);
@@ -77,15 +79,15 @@ TEST(CompletionQueue, EveryFieldOfACompletionArrives) {
   EXPECT_EQ(out.data, 8U);
   EXPECT_EQ(out.tag, 9U);
   EXPECT_EQ(out.source, 10U);
-  EXPECT_EQ(out.error, EMSGSIZE);
-  EXPECT_EQ(out.detail, 11);
-  EXPECT_EQ(out.overflow, 12U);
+  EXPECT_EQ(out.status, CompletionStatus::kLocalLength);
+  EXPECT_EQ(out.reason, 11);
+  EXPECT_EQ(out.vendor, Completion::kMaxVendor);
 }
 
 TEST(CompletionQueue, AnErrorStopsTakingUntilItIsTakenItself) {
   CompletionQueue queue(16, true, WaitKind::kNone);
   push(queue, success(1));
-  push(queue, failure(2, ECANCELED));
+  push(queue, failure(2, CompletionStatus::kCancelled));
   push(queue, success(3));
   Front front{};
   Completion error;
@@ -96,7 +98,7 @@ TEST(CompletionQueue, AnErrorStopsTakingUntilItIsTakenItself) {
   EXPECT_EQ(front, Front::kError);
   ASSERT_TRUE(queue.pop_error(error));
   EXPECT_EQ(error.data, 2U);
-  EXPECT_EQ(error.error, ECANCELED);
+  EXPECT_EQ(error.status, CompletionStatus::kCancelled);
   EXPECT_FALSE(queue.has_error());
   EXPECT_FALSE(queue.pop_error(error));
   EXPECT_EQ(take(queue, 9, front), (std::vector<std::uint64_t>{3}));
@@ -122,7 +124,8 @@ TEST(CompletionQueue, GrowingKeepsTheOrderWhereverTheFrontStands) {
     Front front{};
     for (std::uint64_t i = 0; i < shift; ++i) push(queue, success(0));
     take(queue, shift, front);
-    for (std::uint64_t i = 0; i < 100; ++i) push(queue, i == 50 ? failure(i, EIO) : success(i));
+    for (std::uint64_t i = 0; i < 100; ++i)
+      push(queue, i == 50 ? failure(i, CompletionStatus::kGeneral) : success(i));
     EXPECT_EQ(take(queue, 200, front).size(), 50U) << shift;
     Completion error;
     ASSERT_TRUE(queue.pop_error(error)) << shift;
@@ -159,7 +162,8 @@ TEST(CompletionQueue, TwoThreadsThatPushAndTwoThatTakeLoseAndDoubleNothing) {
   std::atomic<int> disorder{0};
   const auto add = [&](std::uint64_t first) {
     for (std::uint64_t i = 0; i < kEach; ++i) {
-      push(queue, i % 100 == 99 ? failure(first + i, EIO) : success(first + i));
+      push(queue,
+           i % 100 == 99 ? failure(first + i, CompletionStatus::kGeneral) : success(first + i));
     }
   };
   const auto pull = [&] {

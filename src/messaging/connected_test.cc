@@ -8,6 +8,7 @@ namespace weft::messaging {
 namespace {
 
 using testing::Bytes;
+using testing::CompletionStatus;
 using testing::loopback;
 using testing::pattern;
 
@@ -147,7 +148,7 @@ TEST_F(ConnectedTest, WhoeverSendsDataUnadmittedIsRefused) {
   EXPECT_TRUE(drive([&] { return one.tx.size() == 2; }));
   const auto sends = testing::Node::take(one.tx);
   ASSERT_EQ(sends.size(), 2u);
-  EXPECT_EQ(sends[1].error, ECONNRESET);
+  EXPECT_EQ(sends[1].status, CompletionStatus::kRetryExceeded);
   EXPECT_EQ(right.manager.losses, 0);
 }
 
@@ -201,7 +202,8 @@ TEST_F(ConnectedTest, WhoeverFindsTheWayBrokenHearsOfAnEndBeforeItIsTold) {
   for (int i = 0; i < 3 && status == 0; ++i) status = left.send(large);
   EXPECT_EQ(status, ESHUTDOWN);
   EXPECT_EQ(left.manager.losses, 0) << "nobody has looked yet";
-  for (const auto& completion : left.take()) EXPECT_EQ(completion.error, ECONNRESET);
+  for (const auto& completion : left.take())
+    EXPECT_EQ(completion.status, CompletionStatus::kRetryExceeded);
 }
 
 TEST_F(ConnectedTest, PartingReportsWhatIsPendingAndWhatWaits) {
@@ -213,8 +215,8 @@ TEST_F(ConnectedTest, PartingReportsWhatIsPendingAndWhatWaits) {
   left.part(ECANCELED);
   const auto ended = left.take();
   ASSERT_EQ(ended.size(), 2u);
-  EXPECT_EQ(ended[0].error, ECANCELED);
-  EXPECT_EQ(ended[1].error, ECANCELED);
+  EXPECT_EQ(ended[0].status, CompletionStatus::kCancelled);
+  EXPECT_EQ(ended[1].status, CompletionStatus::kCancelled);
   EXPECT_EQ(left.send(large), ESHUTDOWN);
   EXPECT_EQ(left.receive(got), ESHUTDOWN);
   progress();

@@ -78,7 +78,7 @@ void expect_whole(const std::deque<Completion>& got, void* context, PeerIndex so
   EXPECT_EQ(got[0].flags, device::kReceive | device::kMessage | device::kHasRemoteData);
   EXPECT_EQ(got[0].data, 77u);
   EXPECT_EQ(got[0].tag, 0u);
-  EXPECT_EQ(got[0].error, 0);
+  EXPECT_EQ(got[0].status, CompletionStatus::kSuccess);
 }
 
 TEST_F(DatagramTest, OneThatFindsAReceiveArrivesWholeWithItsSourceAndData) {
@@ -174,9 +174,9 @@ TEST_F(DatagramTest, OneThatIsLongerThanTheBufferIsCutOffAndReportedAsAnError) {
   send(one, to_two, bytes);
   const auto got = heard(two);
   ASSERT_EQ(got.size(), 1u);
-  EXPECT_EQ(got[0].error, EMSGSIZE);
+  EXPECT_EQ(got[0].status, CompletionStatus::kLocalLength);
   EXPECT_EQ(got[0].length, 60u);
-  EXPECT_EQ(got[0].overflow, 40u);
+  EXPECT_EQ(got[0].vendor, 40u);
   EXPECT_TRUE(std::equal(target.begin(), target.end(), bytes.begin()));
 }
 
@@ -185,7 +185,7 @@ TEST_F(DatagramTest, OneForAPlaceWhereNobodyIsIsSentAllTheSame) {
   const Bytes bytes = pattern(10, 1);
   for (int i = 0; i < 1000; ++i) {
     ASSERT_EQ(send(one, nobody, bytes), 0);
-    ASSERT_EQ(Node::take(one.tx).at(0).error, 0);
+    ASSERT_EQ(Node::take(one.tx).at(0).status, CompletionStatus::kSuccess);
   }
   EXPECT_EQ(one.endpoint->drops().no_peer, 1000u);
 }
@@ -273,7 +273,7 @@ TEST_F(DatagramTest, ACancelledReceiveTakesNothing) {
   Bytes target(10);
   post(two, target, &contexts[0]);
   EXPECT_EQ(two.endpoint->cancel(&contexts[0]), 0);
-  EXPECT_EQ(Node::take(two.rx).at(0).error, ECANCELED);
+  EXPECT_EQ(Node::take(two.rx).at(0).status, CompletionStatus::kCancelled);
   send(one, to_two, pattern(10, 1));
   EXPECT_TRUE(heard(two).empty());
 }
@@ -315,7 +315,7 @@ TEST_F(DatagramTest, EndpointsOfTheReliableKindAreNotReachedAndDoNotReach) {
   Bytes bytes = pattern(10, 1);
   while (three.send(three_to_one, 5, bytes) == EAGAIN) {
   }
-  EXPECT_EQ(Node::take(three.tx).at(0).error, EHOSTUNREACH);
+  EXPECT_EQ(Node::take(three.tx).at(0).status, CompletionStatus::kUnreachable);
   EXPECT_TRUE(heard(one).empty());
 }
 

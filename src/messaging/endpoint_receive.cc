@@ -119,9 +119,15 @@ inline void Endpoint::finish(Receive& receive, const MatchInfo& taken, int error
       completion.data = taken.data;
       completion.tag = taken.tag;
       completion.source = taken.sender;
-      completion.error = error;
-      completion.detail = 0;
-      completion.overflow = truncated ? taken.length - receive.capacity : 0;
+      completion.status = work::CompletionStatus::kSuccess;
+      completion.reason = 0;
+      completion.vendor = 0;
+      if (error != 0) [[unlikely]]
+        completion.end(error, 0);
+      if (truncated) [[unlikely]] {
+        completion.vendor =
+            std::min(taken.length - receive.capacity, device::Completion::kMaxVendor);
+      }
     });
   }
   count(receive.counter.get(), Event::kReceive, error == 0);
@@ -345,7 +351,7 @@ void Endpoint::report_peek(const ReceiveCall& call, const QueuedUnexpected* mess
     completion.context = call.report.context;
     completion.flags = device::kReceive | (call.tagged ? device::kTagged : device::kMessage);
     completion.tag = call.tag;
-    completion.error = error;
+    completion.end(error, 0);
     if (message == nullptr) return;
     completion.flags = receive_flags(message->arrival);
     completion.length = message->arrival.length;

@@ -42,8 +42,8 @@ void Endpoint::push_tx(void* context, std::uint64_t flags, int error, int detail
     completion = {};
     completion.context = context;
     completion.flags = flags;
-    completion.error = error;
-    completion.detail = detail;
+    if (error != 0) [[unlikely]]
+      completion.end(error, detail);
   });
 }
 

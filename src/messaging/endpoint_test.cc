@@ -35,7 +35,7 @@ TEST_P(Sizes, AMessageArrivesWholeWhetherItsReceiveCameFirstOrLast) {
         ASSERT_EQ(two.receive(5, target, &contexts[1]), 0);
       }
       const Completion received = next(two, false);
-      EXPECT_EQ(received.error, 0);
+      EXPECT_EQ(received.status, CompletionStatus::kSuccess);
       EXPECT_EQ(received.context, &contexts[1]);
       EXPECT_EQ(received.length, bytes.size());
       EXPECT_EQ(received.tag, 5u);
@@ -44,7 +44,7 @@ TEST_P(Sizes, AMessageArrivesWholeWhetherItsReceiveCameFirstOrLast) {
       EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), target.begin()));
       EXPECT_EQ(target.back(), std::byte{0}) << "nothing behind the message is written";
       const Completion sent = next(one, true);
-      EXPECT_EQ(sent.error, 0);
+      EXPECT_EQ(sent.status, CompletionStatus::kSuccess);
       EXPECT_EQ(sent.context, &contexts[0]);
     }
   }
@@ -57,10 +57,10 @@ TEST_P(Sizes, AnEndpointCanSendToItself) {
   ASSERT_EQ(one.send(itself, 5, bytes, &contexts[0]), 0);
   ASSERT_EQ(one.receive(5, target, &contexts[1]), 0);
   const Completion received = next(one, false);
-  EXPECT_EQ(received.error, 0);
+  EXPECT_EQ(received.status, CompletionStatus::kSuccess);
   EXPECT_EQ(received.source, itself);
   EXPECT_TRUE(bytes == target);
-  EXPECT_EQ(next(one, true).error, 0);
+  EXPECT_EQ(next(one, true).status, CompletionStatus::kSuccess);
 }
 
 TEST_P(Sizes, ALongerMessageIsCutAndSaysByHowMuch) {
@@ -74,11 +74,11 @@ TEST_P(Sizes, ALongerMessageIsCutAndSaysByHowMuch) {
     settle();
     if (!receive_first) two.receive(5, room);
     const Completion received = next(two, false);
-    EXPECT_EQ(received.error, EMSGSIZE);
+    EXPECT_EQ(received.status, CompletionStatus::kLocalLength);
     EXPECT_EQ(received.length, room.size());
-    EXPECT_EQ(received.overflow, bytes.size() - room.size());
+    EXPECT_EQ(received.vendor, bytes.size() - room.size());
     EXPECT_TRUE(std::equal(room.begin(), room.end(), bytes.begin()));
-    EXPECT_EQ(next(one, true).error, 0) << "the sender's part went well";
+    EXPECT_EQ(next(one, true).status, CompletionStatus::kSuccess) << "the sender's part went well";
   }
 }
 
@@ -237,19 +237,19 @@ TEST_F(EndpointTest, APeekReportsWithoutTaking) {
   Bytes target(20'000);
   Bytes none;
   two.receive(5, none, &contexts[0], kNoPeer, Mode::kPeek);
-  EXPECT_EQ(next(two, false).error, ENOMSG);
+  EXPECT_EQ(next(two, false).status, CompletionStatus::kNoMessage);
   one.send(to_two, 5, bytes);
   settle();
   for (int i = 0; i < 2; ++i) {
     two.receive(5, none, &contexts[0], kNoPeer, Mode::kPeek);
     const Completion seen = next(two, false);
-    EXPECT_EQ(seen.error, 0);
+    EXPECT_EQ(seen.status, CompletionStatus::kSuccess);
     EXPECT_EQ(seen.length, bytes.size());
     EXPECT_EQ(seen.source, to_one);
   }
   EXPECT_TRUE(one.tx.empty());
   two.receive(5, target);
-  EXPECT_EQ(next(two, false).error, 0);
+  EXPECT_EQ(next(two, false).status, CompletionStatus::kSuccess);
   EXPECT_TRUE(bytes == target);
 }
 
@@ -261,18 +261,18 @@ TEST_F(EndpointTest, AClaimedMessageIsForItsClaimerOnly) {
     one.send(to_two, 5, bytes);
     settle();
     two.receive(5, none, &contexts[0], kNoPeer, Mode::kPeekClaim);
-    EXPECT_EQ(next(two, false).error, 0);
+    EXPECT_EQ(next(two, false).status, CompletionStatus::kSuccess);
     EXPECT_EQ(two.receive(5, target, &contexts[1], kNoPeer, Mode::kTakeClaimed), EINVAL);
     Bytes other(size);
     two.receive(5, other, &contexts[2]);
     settle();
     EXPECT_TRUE(two.rx.empty()) << "a claimed message is invisible to others";
     EXPECT_EQ(two.endpoint->cancel(&contexts[2]), 0);
-    EXPECT_EQ(next(two, false).error, ECANCELED);
+    EXPECT_EQ(next(two, false).status, CompletionStatus::kCancelled);
     ASSERT_EQ(two.receive(5, target, &contexts[0], kNoPeer, Mode::kTakeClaimed), 0);
     EXPECT_EQ(next(two, false).context, &contexts[0]);
     EXPECT_TRUE(bytes == target);
-    EXPECT_EQ(next(one, true).error, 0);
+    EXPECT_EQ(next(one, true).status, CompletionStatus::kSuccess);
   }
 }
 
@@ -288,11 +288,11 @@ TEST_F(EndpointTest, ADiscardedMessageIsGoneAndItsSenderIsDone) {
       EXPECT_EQ(next(two, false).length, size);
       if (mode == Mode::kPeekClaim) {
         two.receive(5, none, &contexts[0], kNoPeer, Mode::kDiscardClaimed);
-        EXPECT_EQ(next(two, false).error, 0);
+        EXPECT_EQ(next(two, false).status, CompletionStatus::kSuccess);
       }
-      EXPECT_EQ(next(one, true).error, 0);
+      EXPECT_EQ(next(one, true).status, CompletionStatus::kSuccess);
       two.receive(5, none, &contexts[0], kNoPeer, Mode::kPeek);
-      EXPECT_EQ(next(two, false).error, ENOMSG);
+      EXPECT_EQ(next(two, false).status, CompletionStatus::kNoMessage);
     }
   }
 }
@@ -303,7 +303,7 @@ TEST_F(EndpointTest, ACancelledReceiveEndsOnceAndTakesNothing) {
   EXPECT_EQ(two.endpoint->cancel(&contexts[1]), ENOENT);
   EXPECT_EQ(two.endpoint->cancel(&contexts[0]), 0);
   EXPECT_EQ(two.endpoint->cancel(&contexts[0]), ENOENT);
-  EXPECT_EQ(next(two, false).error, ECANCELED);
+  EXPECT_EQ(next(two, false).status, CompletionStatus::kCancelled);
   Bytes bytes = pattern(10, 1);
   one.send(to_two, 5, bytes);
   settle();
@@ -320,7 +320,7 @@ TEST_F(EndpointTest, APeerThatIsNotThereMeansAgainAndThenUnreachable) {
   EXPECT_GT(again, 0);
   EXPECT_EQ(result, 0) << "the operation was started and has failed";
   const Completion failed = next(one, true);
-  EXPECT_EQ(failed.error, EHOSTUNREACH);
+  EXPECT_EQ(failed.status, CompletionStatus::kUnreachable);
   EXPECT_EQ(failed.context, &contexts[0]);
   EXPECT_EQ(one.send(nobody, 5, bytes), EAGAIN) << "and a new one waits anew";
 }
@@ -365,7 +365,7 @@ TEST_F(EndpointTest, ARemovedNumberIsInvalidAndWhatIsPendingToItFails) {
   EXPECT_EQ(one.send(to_two, 5, small), EINVAL);
   const Completion failed = next(one, true);
   EXPECT_EQ(failed.context, &contexts[0]);
-  EXPECT_EQ(failed.error, ECONNRESET);
+  EXPECT_EQ(failed.status, CompletionStatus::kRetryExceeded);
 }
 
 TEST_F(EndpointTest, ANumberThatIsUsedAgainMeansItsNewAddress) {
@@ -462,8 +462,8 @@ TEST_F(EndpointTest, AWriteWithDataIsReportedAtItsTargetAndCounted) {
   call.write = false;
   ASSERT_EQ(one.endpoint->access(call), 0);
   const Completion refused = next(one, true);
-  EXPECT_EQ(refused.error, EACCES);
-  EXPECT_EQ(refused.detail, static_cast<int>(memory::AccessError::kNoRight));
+  EXPECT_EQ(refused.status, CompletionStatus::kRemoteAccess);
+  EXPECT_EQ(refused.reason, static_cast<int>(memory::AccessError::kNoRight));
   EXPECT_TRUE(setup.device->regions().remove(region.value()).ok());
 }
 
@@ -499,8 +499,8 @@ TEST_F(EndpointTest, AnAtomicOperationIsReportedAndCountedByWhatItDoes) {
   ASSERT_EQ(one.endpoint->atomic(call), 0);
   const Completion refused = next(one, true);
   EXPECT_EQ(refused.flags, device::kAtomic | device::kRead);
-  EXPECT_EQ(refused.error, EACCES);
-  EXPECT_EQ(refused.detail, static_cast<int>(weft::memory::AccessError::kNoRight));
+  EXPECT_EQ(refused.status, CompletionStatus::kRemoteAccess);
+  EXPECT_EQ(refused.reason, static_cast<int>(weft::memory::AccessError::kNoRight));
   call.report = Report::silence();
   EXPECT_EQ(one.endpoint->atomic(call), EACCES) << "an injected one returns its failure";
   EXPECT_EQ(memory, 42u);
@@ -536,7 +536,7 @@ TEST_F(EndpointTest, ASleepingEndpointIsWokenByTheEndOfASend) {
   two.receive(5, target);
   EXPECT_TRUE(os::wait_readable(one.endpoint->wake_fd(), milliseconds(20000)));
   one.endpoint->wake_up();
-  EXPECT_EQ(next(one, true).error, 0);
+  EXPECT_EQ(next(one, true).status, CompletionStatus::kSuccess);
 }
 
 // One thread waits, another one sends: fi_trywait(3) with a shared endpoint.
@@ -553,7 +553,7 @@ TEST_F(EndpointTest, ASleepingEndpointIsWokenByTheEndOfASendThatBeganDuringItsSl
   two.receive(5, target);
   EXPECT_TRUE(os::wait_readable(one.endpoint->wake_fd(), milliseconds(1000)));
   one.endpoint->wake_up();
-  EXPECT_EQ(next(one, true).error, 0);
+  EXPECT_EQ(next(one, true).status, CompletionStatus::kSuccess);
 }
 
 TEST_F(EndpointTest, WhatIsPendingToAnEndpointThatClosesFails) {
@@ -562,7 +562,7 @@ TEST_F(EndpointTest, WhatIsPendingToAnEndpointThatClosesFails) {
   settle();
   two.endpoint.reset();
   const Completion failed = next(one, true);
-  EXPECT_EQ(failed.error, ECONNRESET);
+  EXPECT_EQ(failed.status, CompletionStatus::kRetryExceeded);
   EXPECT_EQ(failed.context, &contexts[0]);
 }
 
@@ -583,7 +583,8 @@ TEST_F(EndpointTest, WhoOpensAtTheAddressOfOneThatClosedGetsWhatIsSentFromThenOn
   }));
   EXPECT_EQ(target, small);
   for (const Completion& each : Node::take(one.tx)) {
-    EXPECT_EQ(each.error, each.context == &contexts[0] ? ECONNRESET : 0);
+    EXPECT_EQ(each.status, each.context == &contexts[0] ? CompletionStatus::kRetryExceeded
+                                                        : CompletionStatus::kSuccess);
   }
 }
 
@@ -591,7 +592,7 @@ TEST_F(EndpointTest, WhatIsPendingToAnEndpointThatClosesBeforeItEverLookedFails)
   Bytes bytes = pattern(20'000, 1);
   one.send(to_two, 5, bytes, &contexts[0]);
   two.endpoint.reset();
-  EXPECT_EQ(next(one, true).error, ECONNRESET);
+  EXPECT_EQ(next(one, true).status, CompletionStatus::kRetryExceeded);
 }
 
 TEST_F(EndpointTest, ClosingWithEverythingPendingReportsNothingAndTouchesNothing) {
@@ -634,7 +635,7 @@ TEST(EndpointDeath, ASenderThatIsKilledFailsTheReceivesDirectedAtItAndItsOffersV
   int directed = 0;
   node.receive(6, target, &directed, source);
   node.receive(5, none, nullptr, kNoPeer, Mode::kPeek);
-  EXPECT_EQ(Node::take(node.rx).at(0).error, 0) << "its offer is there";
+  EXPECT_EQ(Node::take(node.rx).at(0).status, CompletionStatus::kSuccess) << "its offer is there";
   ASSERT_FALSE(!node.endpoint->fall_asleep());
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
@@ -644,10 +645,10 @@ TEST(EndpointDeath, ASenderThatIsKilledFailsTheReceivesDirectedAtItAndItsOffersV
   while (node.rx.empty() && std::chrono::steady_clock::now() < end) node.endpoint->progress();
   const auto failed = Node::take(node.rx);
   ASSERT_EQ(failed.size(), 1u);
-  EXPECT_EQ(failed[0].error, ECONNRESET);
+  EXPECT_EQ(failed[0].status, CompletionStatus::kRetryExceeded);
   EXPECT_EQ(failed[0].context, &directed);
   node.receive(5, none, nullptr, kNoPeer, Mode::kPeek);
-  EXPECT_EQ(Node::take(node.rx).at(0).error, ENOMSG) << "its offer is void";
+  EXPECT_EQ(Node::take(node.rx).at(0).status, CompletionStatus::kNoMessage) << "its offer is void";
   for (const int fd : {ready[0], ready[1], go[0], go[1]}) ::close(fd);
 }
 

@@ -32,7 +32,7 @@ class MultiReceive : public EndpointTest {
   // The next completion: message `number` lies at `offset` of its buffer.
   void expect(const Completion& received, std::size_t number, const Bytes& buffer,
               std::size_t offset, bool given_back) {
-    EXPECT_EQ(received.error, 0);
+    EXPECT_EQ(received.status, CompletionStatus::kSuccess);
     EXPECT_EQ(received.context, &buffer);
     EXPECT_EQ(received.buffer, buffer.data() + offset);
     EXPECT_EQ(received.length, sent[number].size());
@@ -103,9 +103,9 @@ TEST_F(MultiReceive, AMessageThatIsTooLongIsCutAndEndsIt) {
   send(300);
   const auto completions = arrive(2);
   expect(completions[0], 0, first, 0, false);
-  EXPECT_EQ(completions[1].error, EMSGSIZE);
+  EXPECT_EQ(completions[1].status, CompletionStatus::kLocalLength);
   EXPECT_EQ(completions[1].length, 200u);
-  EXPECT_EQ(completions[1].overflow, 100u);
+  EXPECT_EQ(completions[1].vendor, 100u);
   EXPECT_NE(completions[1].flags & kGivenBack, 0u);
 }
 
@@ -123,7 +123,7 @@ TEST_F(MultiReceive, CancelGivesTheRestBack) {
   EXPECT_EQ(two.endpoint->cancel(&first), 0);
   EXPECT_EQ(two.endpoint->cancel(&first), ENOENT);
   const Completion cancelled = arrive(1)[0];
-  EXPECT_EQ(cancelled.error, ECANCELED);
+  EXPECT_EQ(cancelled.status, CompletionStatus::kCancelled);
   EXPECT_EQ(cancelled.context, &first);
   EXPECT_NE(cancelled.flags & kGivenBack, 0u);
   send(10);

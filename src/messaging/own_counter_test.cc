@@ -42,7 +42,7 @@ TEST_F(OwnCounterTest, ASendOfAnySizeCountsThereOnly) {
     ASSERT_EQ(send(1, out), 0);
     EXPECT_TRUE(counted(++done)) << length;
     EXPECT_FALSE(own.in_use());
-    EXPECT_EQ(next(two, false).error, 0);
+    EXPECT_EQ(next(two, false).status, CompletionStatus::kSuccess);
     EXPECT_TRUE(in == out);
   }
   EXPECT_EQ(one.sends.value(), 0u);
@@ -67,7 +67,7 @@ TEST_F(OwnCounterTest, AReceiveOfAnySizeCountsThereOnly) {
     EXPECT_TRUE(counted(++done));
     EXPECT_FALSE(own.in_use());
     EXPECT_TRUE(in == out);
-    EXPECT_EQ(next(one, true).error, 0);
+    EXPECT_EQ(next(one, true).status, CompletionStatus::kSuccess);
   }
   EXPECT_TRUE(two.rx.empty());
 }
@@ -123,14 +123,14 @@ TEST_F(OwnCounterTest, AnAbandonedOperationIsReportedAsFailed) {
   call.pieces = {&piece, 1};
   call.report.context = &contexts[0];
   one.endpoint->abandon(call, ECANCELED);
-  EXPECT_EQ(next(one, true).error, ECANCELED);
+  EXPECT_EQ(next(one, true).status, CompletionStatus::kCancelled);
   EXPECT_EQ(one.sends.errors(), 1u);
   ReceiveCall receive;
   receive.pieces = {&piece, 1};
   receive.report.context = &contexts[1];
   one.endpoint->receives().abandon(receive, ECANCELED);
   const Completion failed = next(one, false);
-  EXPECT_EQ(failed.error, ECANCELED);
+  EXPECT_EQ(failed.status, CompletionStatus::kCancelled);
   EXPECT_EQ(failed.context, &contexts[1]);
 }
 

@@ -71,7 +71,8 @@ TEST_F(ReceiveQueueTest, APeekFindsMessagesOfEachEndpointAndAClaimIsItsOwn) {
   ASSERT_EQ(seen.size(), 1u);
   EXPECT_EQ(seen[0].length, 10u);
   ASSERT_EQ(Node::receive_in(queue, 7, none, nullptr, kNoPeer, Mode::kPeek), 0);
-  EXPECT_EQ(Node::take(left.rx).at(0).error, ENOMSG) << "the first endpoint says so";
+  EXPECT_EQ(Node::take(left.rx).at(0).status, CompletionStatus::kNoMessage)
+      << "the first endpoint says so";
   ASSERT_EQ(Node::receive_in(queue, 7, target, &contexts[1], kNoPeer, Mode::kTakeClaimed), 0);
   EXPECT_EQ(Node::take(right.rx).at(0).context, &contexts[1]);
   EXPECT_EQ(target, small);

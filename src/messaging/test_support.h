@@ -19,6 +19,7 @@ using Bytes = std::vector<std::byte>;
 using device::Completion;
 using Mode = ReceiveCall::Mode;
 using os::loopback;
+using work::CompletionStatus;
 
 inline Bytes pattern(std::size_t length, std::size_t seed) {
   Bytes bytes(length);

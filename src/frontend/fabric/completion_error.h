@@ -12,8 +12,9 @@ namespace weft::fabric {
 // remote memory was refused. Smaller ones are errno values.
 inline constexpr int kRefusals = 1 << 16;
 
-// The fabric errno for an errno of the core.
-int fabric_errno(int error);
+// The fabric errno for the ending of an operation. For what work::ending_of_errno() made of an
+// errno it is that errno, but FI_ETRUNC for EMSGSIZE.
+int fabric_errno(const work::Ending& ending);
 
 // Fills the fields that programs of that API version have: before 1.5 there was no err_data_size.
 void fill_error(const device::Completion& completion, std::uint32_t api_version,

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "work/status.h"
+
 namespace weft::device {
 
 // What kind of operation it was, as bits. The values are those of libfabric's flags of the same
@@ -29,18 +31,32 @@ enum CompletionFlags : std::uint64_t {
 // The address of a source that is not in the address vector.
 inline constexpr std::uint64_t kUnknownSource = ~std::uint64_t{0};
 
-// One entry of a completion queue.
-struct Completion {
+// One entry of a completion queue: one cache line.
+struct alignas(64) Completion {
   void* context = nullptr;
   std::uint64_t flags = 0;
   std::size_t length = 0;  // bytes received
-  void* buffer = nullptr;  // where the received message begins
   std::uint64_t data = 0;  // immediate data
   std::uint64_t tag = 0;
   std::uint64_t source = kUnknownSource;
-  int error = 0;             // an errno, or 0; EMSGSIZE: the message was longer than the buffer
-  int detail = 0;            // why an access was refused (memory::Refusal), or 0
-  std::size_t overflow = 0;  // bytes of the message that did not fit
+  void* buffer = nullptr;  // where the received message begins
+  work::CompletionStatus status = work::CompletionStatus::kSuccess;
+  std::uint8_t reason = 0;  // for kRemoteAccess: why it was refused (memory::AccessError), or 0
+  // By status. kLocalLength: how many bytes of the message did not fit, at most kMaxVendor, which
+  // no message in user memory reaches. kGeneral: an errno. Else 0.
+  std::uint64_t vendor : 48 = 0;
+
+  static constexpr std::uint64_t kMaxVendor = (std::uint64_t{1} << 48) - 1;
+
+  bool ok() const { return status == work::CompletionStatus::kSuccess; }
+  // The end that a link reports: an errno and why an access was refused, or 0 for each.
+  void end(int error, int refusal) {
+    const work::Ending ending = work::ending_of_errno(error);
+    status = ending.status;
+    reason = static_cast<std::uint8_t>(refusal);
+    vendor = ending.error;
+  }
 };
+static_assert(sizeof(Completion) == 64);
 
 }  // namespace weft::device

@@ -36,7 +36,7 @@ class CompletionQueue {
       const std::size_t tail = tail_.load(std::memory_order_relaxed);
       Completion& completion = at(tail);
       fill(completion);
-      if (completion.error != 0) [[unlikely]]
+      if (!completion.ok()) [[unlikely]]
         errors_.fetch_add(1, std::memory_order_relaxed);
       tail_.store(tail + 1, std::memory_order_relaxed);
     }
@@ -80,10 +80,8 @@ class CompletionQueue {
     const std::size_t first = head_.load(std::memory_order_relaxed);
     const std::size_t end = tail_.load(std::memory_order_relaxed);
     std::size_t next = first;
-    while (next != end && next - first < count && at(next).error == 0) take(at(next++));
-    front = next == end           ? Front::kNothing
-            : at(next).error != 0 ? Front::kError
-                                  : Front::kCompletion;
+    while (next != end && next - first < count && at(next).ok()) take(at(next++));
+    front = next == end ? Front::kNothing : !at(next).ok() ? Front::kError : Front::kCompletion;
     head_.store(next, std::memory_order_relaxed);
     return next - first;
   }
