@@ -55,7 +55,7 @@ StationHub::Context* StationHub::find_context(std::uint32_t number) {
 
 // A sleeping thread does not see new work: the bell wakes it to continue that work.
 void StationHub::activate(std::uint32_t number, os::Time due) {
-  if (std::exchange(asleep_, false)) bell_.set();
+  if (std::exchange(asleep_, false)) port_->ring();
   emit_at_ = std::min({emit_at_, due, now_ + kRest});
   Context* context = find_context(number);
   if (context == nullptr || context->active) return;
@@ -111,7 +111,7 @@ std::size_t StationHub::carries(const os::SocketAddress& peer, std::size_t path_
 
 Result<RdmSender*> StationHub::open_out(const os::SocketAddress& peer) {
   if (RdmSender* out = out_to(peer)) return out;
-  const auto path = roce::path_from(socket_.address(), peer);
+  const auto path = roce::path_from(port_->address(), peer);
   if (!path) return path.error();
   if (!room_for_context()) return Error{EUSERS, "too many peers"};
   const std::size_t path_mtu =
@@ -218,7 +218,7 @@ void StationHub::tidy_up() {
     }
     context->seen_idle = idle;
   }
-  trains_.flush();
+  port_->trains().flush();
 }
 
 void StationHub::check_sources(link::InboxSink& sink) {

@@ -46,15 +46,6 @@ link::Outcome DatagramSender::send(const roce::Path& path, transport::Pace& pace
   return link::Outcome::done();
 }
 
-void DatagramSender::send(const roce::Path& path, std::span<const std::byte> packet) {
-  trains_.flush();
-  const std::span<std::byte> place = trains_.place();
-  if (place.empty()) return;
-  std::memcpy(place.data(), packet.data(), packet.size());
-  trains_.add(path, packet.size());
-  trains_.flush();
-}
-
 void DatagramSender::finish() {
   trains_.flush();
   trains_.drop();

@@ -19,18 +19,15 @@ namespace weft::udp {
 // by itself; those that follow them share trains, if they may. One thread at a time.
 class DatagramSender {
  public:
-  // `capture`, if not null, hears of what leaves.
-  DatagramSender(os::UdpSocket& socket, std::uint32_t queue_pair, wire::Tap* capture = nullptr)
-      : trains_(socket, capture), queue_pair_(queue_pair) {}
+  // Packets leave through `trains`, which outlive this.
+  DatagramSender(roce::Trains& trains, std::uint32_t queue_pair)
+      : trains_(trains), queue_pair_(queue_pair) {}
 
   // Sends a message, or keeps it until flush(), for as long as `way` has to live. kTooSoon when
   // `pace` does not allow it yet, kAgain when the socket has no room. Errors: EOPNOTSUPP for what
   // is no datagram, EMSGSIZE.
   link::Outcome send(const roce::Path& path, transport::Pace& pace, std::uint32_t destination,
                      const link::SendRequest& request, os::Time now);
-  // Sends a packet that was made elsewhere, base header to padding, and what was kept before it.
-  // Without room it is lost.
-  void send(const roce::Path& path, std::span<const std::byte> packet);
   // Sends what was kept.
   void flush() { trains_.flush(); }
   // The same, and what does not leave then is lost.
@@ -40,8 +37,6 @@ class DatagramSender {
   // Until the next poll() nothing is kept.
   void keep_nothing() { keeps_ = false; }
   bool has_kept() const { return !trains_.empty(); }
-  // True once after the socket said that errors have come back from the network.
-  bool met_errors() { return trains_.met_errors(); }
 
  private:
   // A burst has begun when so many have left by themselves.
@@ -51,7 +46,7 @@ class DatagramSender {
 
   bool leaves(bool may_linger, os::Time now);
 
-  roce::Trains trains_;
+  roce::Trains& trains_;
   const std::uint32_t queue_pair_;
   Psn psn_;
   unsigned in_burst_ = 0;  // have left, or are kept, since a poll or a pause

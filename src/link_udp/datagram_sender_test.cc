@@ -21,7 +21,8 @@ struct DatagramSenderTest : ::testing::Test {
   os::UdpSocket to = std::move(os::UdpSocket::bind(os::loopback(0), {})).value();
   const roce::Path path{from.address(), to.address(),
                         roce::route_between(from.address(), to.address())};
-  DatagramSender sender{from, 1};
+  roce::Trains trains{from, nullptr};
+  DatagramSender sender{trains, 1};
   transport::Pace pace;
   os::Time now{std::chrono::hours(1)};
 

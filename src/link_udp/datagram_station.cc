@@ -7,7 +7,6 @@
 
 #include "datagram_hub.h"
 #include "os/udp_path.h"
-#include "roce/relay_header.h"
 #include "roce/route.h"
 
 namespace weft::udp {
@@ -24,37 +23,20 @@ constexpr unsigned kUnheard = 32;
 
 Result<std::unique_ptr<DatagramStation>> DatagramStation::create(os::UdpSocket socket,
                                                                  const DatagramOptions& options) {
-  auto hub = std::make_unique<DatagramHub>(std::move(socket), options);
-  if (Status ok = hub->open(); !ok) return ok.error();
-  return std::unique_ptr<DatagramStation>(std::move(hub));
+  auto port = roce::PacketPort::open(std::move(socket), {options.capture, options.relay});
+  if (!port) return port.error();
+  return std::unique_ptr<DatagramStation>(
+      std::make_unique<DatagramHub>(std::move(port).value(), options));
 }
 
-DatagramHub::DatagramHub(os::UdpSocket socket, const DatagramOptions& options)
-    : socket_(std::move(socket)),
+DatagramHub::DatagramHub(std::unique_ptr<roce::PacketPort> port, const DatagramOptions& options)
+    : port_(std::move(port)),
       options_(options),
-      queue_pair_(roce::queue_pair_at(socket_.address().port())),
-      sender_(socket_, queue_pair_, options.capture),
+      queue_pair_(roce::queue_pair_at(port_->address().port())),
+      sender_(port_->trains(), queue_pair_),
       sources_(options.first_source, options.most_sources) {
-  receive_set_.add({&socket_, 0});
-}
-
-Status DatagramHub::open() {
-  auto bell = os::Event::create();
-  if (!bell) return bell.error();
-  bell_ = std::move(bell).value();
-  auto set = os::EventSet::create();
-  if (!set) return set.error();
-  wake_ = std::move(set).value();
-  for (const int fd : {socket_.fd(), bell_.fd()}) {
-    if (Status ok = wake_.add(fd); !ok) return ok;
-  }
-  if (options_.relay == nullptr) return {};
-  // If another process has the name, it is found all the same.
-  auto name = os::LocalName::claim(roce::name_of_endpoint(socket_.address()));
-  if (!name && name.error().code != EADDRINUSE) return name.error();
-  if (name) name_ = std::move(name).value();
-  options_.relay->attend();
-  return {};
+  port_->attach(queue_pair_, *this);
+  port_->attach(wire::kMulticastQpn, *this);
 }
 
 Result<std::unique_ptr<link::Flow>> DatagramHub::connect(const os::SocketAddress& peer) {
@@ -65,7 +47,7 @@ Result<std::unique_ptr<link::Flow>> DatagramHub::connect(const os::SocketAddress
     target = nullptr;
   }
   if (target == nullptr) {
-    const auto path = roce::path_from(socket_.address(), peer);
+    const auto path = roce::path_from(port_->address(), peer);
     if (!path) return path.error();
     const os::SocketAddress& from = path.value().source;
     target = std::make_shared<Target>(Target{
@@ -85,37 +67,29 @@ link::Outcome DatagramFlow::atomic(const link::AtomicRequest&) {
 // CNPs and ICMP errors are read here, too: a program that only sends never polls.
 link::Outcome DatagramHub::send(Target& target, const link::SendRequest& request) {
   if (target.is_absent()) return link::Outcome::failed(ECONNREFUSED);
-  if (++unheard_ >= kUnheard) poll_for_cnps();
+  if (++unheard_ >= kUnheard) {
+    unheard_ = 0;
+    port_->poll_notifications();
+  }
   const os::Time now = std::chrono::steady_clock::now();
   const link::Outcome outcome =
       sender_.send(target.path, target.pace, target.queue_pair, request, now);
-  if (sender_.met_errors()) take_errors();
+  if (port_->trains().met_errors()) port_->report_errors();
   return outcome;
 }
 
-void DatagramHub::take_errors() {
-  while (const auto error = socket_.next_error()) {
-    const bool absent = error->what == os::UdpError::What::kPortUnreachable ||
-                        error->what == os::UdpError::What::kHostUnreachable ||
-                        error->what == os::UdpError::What::kNetUnreachable;
-    const auto found = targets_.find(error->peer.text());
-    if (!absent || found == targets_.end() || found->second == nullptr) continue;
-    found->second->absent_until = os::coarse_now() + kAbsence;
-  }
+void DatagramHub::unreachable(const os::UdpError& error) {
+  const auto found = targets_.find(error.peer.text());
+  if (found == targets_.end() || found->second == nullptr) return;
+  found->second->absent_until = os::coarse_now() + kAbsence;
 }
 
 unsigned DatagramHub::poll(link::InboxSink& sink) {
   sender_.poll();
   if (!sink.takes_more()) return 0;
   unheard_ = 0;
-  unsigned count = receive_set_.take(
-      kMessagesAtOnce, [&](const roce::ReceiveSocket& socket, const os::Datagram& datagram) {
-        take(socket, datagram, sink);
-      });
-  if (options_.relay != nullptr && time_to_look(count == 0)) count += poll_relay(sink);
-  const bool came_back = receive_set_.met_errors();
-  if (sender_.met_errors() || came_back) take_errors();
-  return count;
+  sink_ = &sink;
+  return port_->poll(kMessagesAtOnce, kMessagesAtOnce);
 }
 
 // Every message arrives with its payload: there are no offers.
@@ -140,16 +114,14 @@ void DatagramHub::check_sources(link::InboxSink&) {
 }
 
 link::Inbox::Activity DatagramHub::activity() const {
-  if (sender_.has_kept() || receive_set_.has_more() || hot_polls_ != 0) return Activity::kHigh;
+  if (sender_.has_kept() || port_->busy()) return Activity::kHigh;
   return targets_.empty() && sources_.empty() ? Activity::kNone : Activity::kLow;
 }
 
 bool DatagramHub::fall_asleep() {
-  bell_.clear();
   sender_.poll();
   sender_.keep_nothing();
-  if (options_.relay != nullptr) watch_relay();
-  return !receive_set_.has_more() && !more_at_relay_;
+  return port_->fall_asleep();
 }
 
 }  // namespace weft::udp

@@ -6,7 +6,7 @@
 
 #include "os/runtime_dir.h"
 #include "os/udp_path.h"
-#include "roce/congestion_mark.h"
+#include "roce/congestion_notifier.h"
 #include "roce/route.h"
 #include "station_hub.h"
 #include "wire/packet.h"
@@ -14,7 +14,7 @@
 namespace weft::udp {
 namespace {
 
-constexpr int kBatchesAtOnce = 4;
+constexpr unsigned kReadsAtOnce = 4;
 // Whole messages are no longer than that, whatever a peer's limit is.
 constexpr std::size_t kLongestMessage = 2 * kEagerLimit;
 // Flows that one peer may have: it needs one, and another one while the first is being forgotten.
@@ -23,66 +23,54 @@ constexpr std::size_t kMostOfOnePeer = 16;
 constexpr std::uint64_t kEmitted = std::uint64_t{64} * 1024;
 constexpr auto kBetweenRejections = std::chrono::microseconds(200);
 
+// An ICMP error quotes our packet, at least its headers. Treat the peer as dead only if the quote
+// is an RD request with its Q_Key, which an off-path attacker cannot guess. A quoted REQ may
+// predate the peer's bind.
+bool quotes_request(const os::UdpError& error, const RdmSender& out) {
+  wire::Packet packet;
+  const wire::Malformed what = wire::parse(error.quoted(), packet);
+  const bool cut_off = what == wire::Malformed::kPadding || what == wire::Malformed::kPayload;
+  return (what == wire::Malformed::kNone || cut_off) && out.has_sent(packet);
+}
+
 }  // namespace
 
-// Packets of a peer that precede an ICMP error are handled first: errors wait until the socket is
-// empty.
 unsigned StationHub::receive() {
-  unsigned count = 0;
-  if (const auto peer = trains_.narrow_way()) check_path(*peer);
-  if (trains_.met_errors()) errors_wait_ = true;
-  for (int i = 0; i < kBatchesAtOnce; ++i) {
-    if (socket_.receive(batch_) != 0) break;
-    if (batch_.errors_waiting()) {
-      errors_wait_ = true;
-    } else if (batch_.arrivals().empty()) {
-      emptied_ = now_;
-      if (std::exchange(errors_wait_, false)) take_errors();
-      break;
-    }
-    memory_.forget(batch_.bytes());
-    batch_.for_each([&](const os::Datagram& datagram) {
-      ++count;
-      take(datagram);
-    });
-    settle();
-    if (batch_.arrivals().size() < kArrivals) break;  // there was no more
-  }
+  const unsigned count = port_->poll(~0U, kReadsAtOnce);
+  settle();
+  if (port_->emptied()) emptied_ = now_;
   return count;
 }
 
-void StationHub::take(const os::Datagram& datagram) {
-  wire::Packet packet;
-  if (!check_.read(datagram, packet, drops_)) return;
-  if (packet.destination == wire::kCmQpn) {
-    take_conn_message(packet, datagram);
-  } else if (packet.opcode == wire::kCongestionNotification) {
-    take_cnp(packet, datagram);
-  } else if (packet.destination == queue_pair_ &&
-             wire::transport_of(packet.opcode) == wire::Transport::kUnreliableDatagram) {
-    take_fragment(packet, datagram);
-  } else if (packet.destination != queue_pair_ ||
-             wire::transport_of(packet.opcode) != wire::Transport::kReliableDatagram) {
-    ++drops_.wrong_queue_pair;
+void StationHub::expect(std::size_t bytes) { memory_.forget(bytes); }
+
+void StationHub::take(const roce::PacketArrival& arrival) {
+  if (arrival.packet.destination == wire::kCmQpn) return take_conn_message(arrival);
+  const wire::Transport transport = wire::transport_of(arrival.packet.opcode);
+  if (transport == wire::Transport::kReliableDatagram) {
+    take_of_flow(arrival.packet, arrival);
+  } else if (transport == wire::Transport::kUnreliableDatagram) {
+    take_fragment(arrival);
   } else {
-    take_of_flow(packet, datagram);
+    ++port_->drops().wrong_queue_pair;
   }
 }
 
 // A reassembled packet is handled like one that arrived whole.
-void StationHub::take_fragment(const wire::Packet& piece, const os::Datagram& datagram) {
+void StationHub::take_fragment(const roce::PacketArrival& arrival) {
+  const wire::Packet& piece = arrival.packet;
   if (piece.queue_key != queue_key_) {
-    ++drops_.wrong_queue_key;
+    ++port_->drops().wrong_queue_key;
     return;
   }
   const Context* context = find_context(transport::context_of_fragment(piece.payload));
   if (context == nullptr) {
-    ++drops_.unknown_flow;
+    ++port_->drops().unknown_flow;
     return;
   }
   const roce::Path& path = context->out != nullptr ? context->out->path() : context->in->path();
-  if (!(path.to == datagram.from)) {
-    ++drops_.wrong_peer;
+  if (!(path.to == arrival.from)) {
+    ++port_->drops().wrong_peer;
     return;
   }
   Fragments& fragments =
@@ -93,32 +81,31 @@ void StationHub::take_fragment(const wire::Packet& piece, const os::Datagram& da
   if (!bytes || wire::parse(*bytes, whole) != wire::Malformed::kNone ||
       wire::transport_of(whole.opcode) != wire::Transport::kReliableDatagram ||
       whole.destination != queue_pair_ || whole.end_to_end_context != context->number) {
-    ++drops_.malformed;
+    ++port_->drops().malformed;
     return;
   }
-  take_of_flow(whole, datagram);
+  take_of_flow(whole, arrival);
 }
 
-void StationHub::take_of_flow(const wire::Packet& packet, const os::Datagram& datagram) {
+void StationHub::take_of_flow(const wire::Packet& packet, const roce::PacketArrival& arrival) {
   Context* context = find_context(packet.end_to_end_context);
   const bool request = wire::layout_of(packet.opcode).request;
   if (context == nullptr || (request ? context->in == nullptr : context->out == nullptr)) {
-    ++drops_.unknown_flow;
+    ++port_->drops().unknown_flow;
     if (!request || now_ < next_rejection_) return;
     next_rejection_ = now_ + kBetweenRejections;
-    const auto path = path_between(datagram.to, datagram.from);
+    const auto path = path_between(arrival.to, arrival.from);
     return send_cm(*path, ConnRej{ConnRej::Why::kUnknown, 0, packet.end_to_end_context});
   }
   const roce::Path& path = request ? context->in->path() : context->out->path();
-  if (!(path.to == datagram.from)) {
-    ++drops_.wrong_peer;
+  if (!(path.to == arrival.from)) {
+    ++port_->drops().wrong_peer;
   } else if (request && packet.queue_key != queue_key_) {
-    ++drops_.wrong_queue_key;
+    ++port_->drops().wrong_queue_key;
   } else {
     ++(request ? taken_.requests : taken_.answers);
-    const bool marked = roce::met_congestion(datagram);
-    if (marked) [[unlikely]]
-      take_mark(*context, request, datagram);
+    if (arrival.marked) [[unlikely]]
+      take_mark(*context, request);
     if (touched_ != context->number) {
       settle();
       touched_ = context->number;
@@ -137,54 +124,46 @@ void StationHub::settle() {
 }
 
 // The requester controls the window: a marked answer concerns this end, a marked request the peer.
-void StationHub::take_mark(Context& context, bool request, const os::Datagram& datagram) {
+void StationHub::take_mark(Context& context, bool request) {
   ++taken_.marked;
   if (!request) return context.out->marked(now_);
-  trains_.flush();
-  const std::span<std::byte> place = trains_.place();
-  if (place.empty()) return;
-  constexpr std::size_t kBytes = roce::CongestionNotifier::kBytes;
   const Introduction& peer = context.in->req().me;
-  const std::size_t length =
-      notifier_.notify(roce::route_between(datagram.from, datagram.to), peer.queue_pair,
-                       peer.connection_id, now_, place.first<kBytes>());
-  if (length == 0) return;
-  trains_.add(context.in->path(), length);
-  trains_.flush();
+  port_->send_cnp(context.in->path(), peer.queue_pair, peer.connection_id, now_);
 }
 
 // The headers of a CNP name no flow, and its source address can be forged. It counts only with the
 // connection id that this end has drawn for the flow and told its peer alone.
-void StationHub::take_cnp(const wire::Packet& packet, const os::Datagram& datagram) {
-  RdmSender* out = packet.destination == queue_pair_ ? out_to(datagram.from) : nullptr;
+void StationHub::take_cnp(const roce::PacketArrival& arrival) {
+  const wire::Packet& packet = arrival.packet;
+  RdmSender* out = packet.destination == queue_pair_ ? out_to(arrival.from) : nullptr;
   if (out == nullptr || out->connection_id() != roce::CongestionNotifier::token_of(packet)) {
-    ++drops_.unknown_flow;
+    ++port_->drops().unknown_flow;
     return;
   }
   ++taken_.cnps;
   out->marked(now_);
 }
 
-void StationHub::take_conn_message(const wire::Packet& packet, const os::Datagram& datagram) {
-  if (packet.queue_key != wire::kCmQueueKey) {
-    ++drops_.wrong_queue_key;
+void StationHub::take_conn_message(const roce::PacketArrival& arrival) {
+  if (arrival.packet.queue_key != wire::kCmQueueKey) {
+    ++port_->drops().wrong_queue_key;
     return;
   }
-  const auto message = read_conn_message(packet.payload);
+  const auto message = read_conn_message(arrival.packet.payload);
   if (!message) {
-    ++drops_.malformed;
+    ++port_->drops().malformed;
     return;
   }
   ++taken_.greetings;
-  const auto path = path_between(datagram.to, datagram.from);
+  const auto path = path_between(arrival.to, arrival.from);
   if (const auto* req = std::get_if<ConnReq>(&*message)) return on_req(*req, *path);
   if (const auto* rej = std::get_if<ConnRej>(&*message)) return on_rej(*rej, *path);
   if (const auto* disconnect = std::get_if<Disconnect>(&*message))
     return on_disconnect(*disconnect, *path);
   const auto& rep = std::get<ConnRep>(*message);
-  RdmSender* out = out_to(datagram.from);
+  RdmSender* out = out_to(arrival.from);
   if (out == nullptr || !out->on_rep(rep, now_)) return;
-  for (RdmReceiver* in : in_from(datagram.from)) {
+  for (RdmReceiver* in : in_from(arrival.from)) {
     if (in->station() != out->station()) continue;
     in->hear(now_);
     if (in->suggest(out->carries())) send_cm(in->path(), in->rep());
@@ -210,7 +189,7 @@ void StationHub::on_req(const ConnReq& req, const roce::Path& back) {
     return send_cm(back, ConnRej{ConnRej::Why::kNobody, req.me.connection_id, 0});
   }
   if (req.me.station == 0) {  // names no endpoint
-    ++drops_.malformed;
+    ++port_->drops().malformed;
     return;
   }
   const std::vector<RdmReceiver*> known = in_from(back.to);
@@ -294,13 +273,13 @@ void StationHub::on_disconnect(const Disconnect& disconnect, const roce::Path& b
 }
 
 // The kernel's path MTU is used, not the one in the ICMP error, which can be forged.
-void StationHub::check_path(const os::SocketAddress& peer) {
-  if (os::udp_path_to(peer, socket_.address())) narrow(peer, path_mtu_to(peer));
+void StationHub::path_changed(const os::SocketAddress& peer) {
+  if (os::udp_path_to(peer, port_->address())) narrow(peer, path_mtu_to(peer));
 }
 
 // The least one where there is no path.
 std::size_t StationHub::path_mtu_to(const os::SocketAddress& peer) const {
-  const auto path = os::udp_path_to(peer, socket_.address());
+  const auto path = os::udp_path_to(peer, port_->address());
   return roce::path_mtu_within(path ? path.value().mtu : 0, peer.family());
 }
 
@@ -311,35 +290,23 @@ void StationHub::narrow(const os::SocketAddress& peer, std::size_t path_mtu) {
   }
 }
 
-// An ICMP error quotes our packet, at least its headers. Treat the peer as dead only if the quote
-// is an RD request with its Q_Key, which an off-path attacker cannot guess. A quoted REQ may
-// predate the peer's bind.
-bool StationHub::quotes_request(const os::UdpError& error, const RdmSender& out) {
-  wire::Packet packet;
-  const wire::Malformed what = wire::parse(error.quoted(), packet);
-  const bool cut_off = what == wire::Malformed::kPadding || what == wire::Malformed::kPayload;
-  return (what == wire::Malformed::kNone || cut_off) && out.has_sent(packet);
-}
-
-void StationHub::take_errors() {
-  while (const auto error = socket_.next_error()) {
-    if (error->what == os::UdpError::What::kTooBig) check_path(error->peer);
-    if (error->what != os::UdpError::What::kPortUnreachable) continue;
-    std::optional<std::uint64_t> gone;  // the station that has been there
-    if (RdmSender* out = out_to(error->peer)) {
-      const bool proven = quotes_request(*error, *out);
-      if (proven) gone = out->station();
-      out->count_unreachable(proven);
-    }
-    for (RdmReceiver* in : in_from(error->peer)) {
-      if (in->count_unreachable(gone == in->station())) close_source(*in, true);
-    }
+void StationHub::unreachable(const os::UdpError& error) {
+  if (error.what != os::UdpError::What::kPortUnreachable) return;
+  std::optional<std::uint64_t> gone;  // the station that has been there
+  if (RdmSender* out = out_to(error.peer)) {
+    const bool proven = quotes_request(error, *out);
+    if (proven) gone = out->station();
+    out->count_unreachable(proven);
+  }
+  for (RdmReceiver* in : in_from(error.peer)) {
+    if (in->count_unreachable(gone == in->station())) close_source(*in, true);
   }
 }
 
 void StationHub::send_cm(const roce::Path& path, const ConnMessage& message) {
-  trains_.flush();
-  const std::span<std::byte> place = trains_.place();
+  roce::Trains& trains = port_->trains();
+  trains.flush();
+  const std::span<std::byte> place = trains.place();
   if (place.empty()) return;  // the message will be repeated
   const auto mad = write_conn_message(message);
   wire::Packet packet;
@@ -352,8 +319,8 @@ void StationHub::send_cm(const roce::Path& path, const ConnMessage& message) {
   wire::write_headers(packet, mad.size(), place.data());
   const std::size_t headers = wire::header_bytes(packet);
   std::memcpy(place.data() + headers, mad.data(), mad.size());
-  trains_.add(path, headers + mad.size());
-  trains_.flush();
+  trains.add(path, headers + mad.size());
+  trains.flush();
 }
 
 os::Time StationHub::due(const Context& context) const {
@@ -364,7 +331,7 @@ os::Time StationHub::due(const Context& context) const {
 // Requests first: acknowledgements are smaller, and may end a train.
 void StationHub::emit(bool all) {
   emit_at_ = os::Time::max();
-  if (active_.empty()) return trains_.flush();
+  if (active_.empty()) return port_->trains().flush();
   memory_.forget(kEmitted);
   emitting_.clear();
   emitting_.swap(active_);
@@ -372,11 +339,11 @@ void StationHub::emit(bool all) {
     for (const std::uint32_t number : emitting_) {
       Context* context = find_context(number);
       if (context == nullptr) continue;
-      if (out && context->out != nullptr) context->out->emit(trains_, now_);
-      if (!out && context->in != nullptr) context->in->emit(trains_, all, now_);
+      if (out && context->out != nullptr) context->out->emit(port_->trains(), now_);
+      if (!out && context->in != nullptr) context->in->emit(port_->trains(), all, now_);
     }
   }
-  trains_.flush();
+  port_->trains().flush();
   for (const std::uint32_t number : emitting_) {
     Context* context = find_context(number);
     if (context == nullptr) continue;
@@ -390,8 +357,8 @@ void StationHub::emit(bool all) {
 }
 
 void StationHub::send_now(RdmSender& channel, os::Time now) {
-  channel.emit(trains_, now);
-  trains_.flush();
+  channel.emit(port_->trains(), now);
+  port_->trains().flush();
   activate(channel);
 }
 

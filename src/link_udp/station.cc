@@ -90,35 +90,31 @@ class StationFlow final : public link::Flow {
 
 Result<std::unique_ptr<Station>> Station::create(os::UdpSocket socket,
                                                  const StationOptions& options) {
-  auto hub = std::make_unique<StationHub>(std::move(socket), options);
+  constexpr std::size_t kArrivals = 8;  // by one system call
+  auto port = roce::PacketPort::open(std::move(socket), {options.capture, nullptr, kArrivals});
+  if (!port) return port.error();
+  auto hub = std::make_unique<StationHub>(std::move(port).value(), options);
   if (Status ok = hub->open(); !ok) return ok.error();
   return std::unique_ptr<Station>(std::move(hub));
 }
 
-StationHub::StationHub(os::UdpSocket socket, const StationOptions& options)
-    : socket_(std::move(socket)),
+StationHub::StationHub(std::unique_ptr<roce::PacketPort> port, const StationOptions& options)
+    : port_(std::move(port)),
       options_(options),
-      queue_pair_(roce::queue_pair_at(socket_.address().port())),
+      queue_pair_(roce::queue_pair_at(port_->address().port())),
       queue_key_(static_cast<std::uint32_t>(os::random_number())),
       station_(os::random_number() | 1),
-      trains_(socket_, options.capture),
       memory_(options.regions, options.domain, options.served),
-      conn_psn_(static_cast<std::uint32_t>(os::random_number())) {}
+      conn_psn_(static_cast<std::uint32_t>(os::random_number())) {
+  port_->attach(queue_pair_, *this);
+  port_->attach(wire::kCmQpn, *this);
+}
 
 Status StationHub::open() {
-  auto bell = os::Event::create();
-  if (!bell) return bell.error();
-  bell_ = std::move(bell).value();
   auto timer = os::Timer::create();
   if (!timer) return timer.error();
   timer_ = std::move(timer).value();
-  auto set = os::EventSet::create();
-  if (!set) return set.error();
-  wake_ = std::move(set).value();
-  for (const int fd : {socket_.fd(), bell_.fd(), timer_.fd()}) {
-    if (Status ok = wake_.add(fd); !ok) return ok;
-  }
-  return {};
+  return port_->watch(timer_.fd());
 }
 
 // Without memory nothing can be sent: peers will notice. The flows of an inherited station are the
@@ -126,7 +122,7 @@ Status StationHub::open() {
 StationHub::~StationHub() {
   closing_ = true;
   try {
-    if (!socket_.inherited()) part();
+    if (!port_->inherited()) part();
   } catch (const std::bad_alloc&) {
   }
   contexts_.clear();  // what breaks off says so to the others
@@ -162,7 +158,7 @@ void StationHub::part() {
   for (const auto& context : contexts_) {
     if (context != nullptr) close_context(*context);
   }
-  trains_.flush();
+  port_->trains().flush();
 }
 
 Introduction StationHub::introduction() const {
@@ -170,8 +166,7 @@ Introduction StationHub::introduction() const {
   me.station = station_;
   me.queue_pair = queue_pair_;
   me.queue_key = queue_key_;
-  me.room =
-      static_cast<std::uint32_t>(std::min<std::size_t>(socket_.receive_buffer(), 0xFFFF'FFFF));
+  me.room = static_cast<std::uint32_t>(std::min<std::size_t>(port_->receive_buffer(), 0xFFFF'FFFF));
   return me;
 }
 
@@ -235,7 +230,7 @@ void StationHub::refuse(link::InboxSink& sink, std::uint32_t number) {
 
 bool StationHub::fall_asleep() {
   now_ = std::chrono::steady_clock::now();
-  bell_.clear();
+  port_->fall_asleep();
   emit(true);
   look_at_silent_ones();
   const os::Time next = watches_.empty() ? emit_at_ : std::min(emit_at_, watches_.front().at);
@@ -247,7 +242,7 @@ bool StationHub::fall_asleep() {
 
 void StationHub::wake_up() {
   asleep_ = false;
-  bell_.clear();
+  port_->silence();
 }
 
 }  // namespace weft::udp

@@ -9,29 +9,27 @@
 #include "hub.h"
 #include "link_udp/station.h"
 #include "operation.h"
-#include "os/event.h"
 #include "os/timer.h"
 #include "peer_table.h"
 #include "rdm_receiver.h"
 #include "rdm_sender.h"
-#include "roce/congestion_notifier.h"
-#include "roce/packet_check.h"
+#include "roce/packet_port.h"
 
 namespace weft::udp {
 
 // The one Station there is.
-class StationHub final : public Station, public Hub {
+class StationHub final : public Station, public Hub, roce::PacketHandler {
  public:
-  StationHub(os::UdpSocket socket, const StationOptions& options);
+  StationHub(std::unique_ptr<roce::PacketPort> port, const StationOptions& options);
   ~StationHub() override;
   Status open();
 
   Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer,
                                               bool persists) override;
   Activity activity() const override;
-  const roce::PacketDrops& drops() const override { return drops_; }
+  const roce::PacketDrops& drops() const override { return port_->drops(); }
   Taken taken() const override;
-  std::uint64_t sent() const override { return trains_.packets(); }
+  std::uint64_t sent() const override { return port_->trains().packets(); }
 
   unsigned poll(link::InboxSink& sink) override;
   bool accept(link::InboxSink& sink, const link::Offer& offer, std::span<const LocalRange> pieces,
@@ -39,9 +37,9 @@ class StationHub final : public Station, public Hub {
   void acknowledge(const link::Offer& offer) override;
   void refuse(link::InboxSink& sink, std::uint32_t source) override;
   void check_sources(link::InboxSink& sink) override;
-  int wake_fd() const override { return wake_.fd(); }
+  int wake_fd() const override { return port_->wake_fd(); }
   bool fall_asleep() override;
-  void ring() override { bell_.set(); }
+  void ring() override { port_->ring(); }
   void wake_up() override;
 
  private:
@@ -124,23 +122,23 @@ class StationHub final : public Station, public Hub {
 
   // Packets (packets.cc).
   unsigned receive();
-  void take(const os::Datagram& datagram);
-  void take_conn_message(const wire::Packet& packet, const os::Datagram& datagram);
-  void take_fragment(const wire::Packet& piece, const os::Datagram& datagram);
+  void take(const roce::PacketArrival& arrival) override;
+  void take_cnp(const roce::PacketArrival& arrival) override;
+  void expect(std::size_t bytes) override;
+  void path_changed(const os::SocketAddress& peer) override;
+  void unreachable(const os::UdpError& error) override;
+  void take_conn_message(const roce::PacketArrival& arrival);
+  void take_fragment(const roce::PacketArrival& arrival);
   void settle();
-  void take_of_flow(const wire::Packet& packet, const os::Datagram& datagram);
-  void take_cnp(const wire::Packet& packet, const os::Datagram& datagram);
-  void take_mark(Context& context, bool request, const os::Datagram& datagram);
-  void take_errors();
-  static bool quotes_request(const os::UdpError& error, const RdmSender& out);
-  void check_path(const os::SocketAddress& peer);
+  void take_of_flow(const wire::Packet& packet, const roce::PacketArrival& arrival);
+  void take_mark(Context& context, bool request);
   void on_req(const ConnReq& req, const roce::Path& back);
   void on_repeated_req(RdmReceiver& in, const ConnReq& req, const roce::Path& back);
   void on_rej(const ConnRej& rej, const roce::Path& back);
   void on_disconnect(const Disconnect& disconnect, const roce::Path& back);
   void emit(bool all);
   // A flow has something to do, or the socket had no room for what was to leave.
-  bool has_to_emit() const { return emit_at_ <= now_ || !trains_.empty(); }
+  bool has_to_emit() const { return emit_at_ <= now_ || !port_->trains().empty(); }
   os::Time due(const Context& context) const;
   void report_received();
 
@@ -153,20 +151,15 @@ class StationHub final : public Station, public Hub {
   os::Time::duration patience(const Context& context, bool eager) const;
   unsigned most_questions() const;
 
-  os::UdpSocket socket_;
+  const std::unique_ptr<roce::PacketPort> port_;
   const StationOptions options_;
   const std::uint32_t queue_pair_;
   const std::uint32_t queue_key_;
-  const std::uint64_t station_;                // drawn at random
-  static constexpr std::size_t kArrivals = 8;  // by one system call
-  os::UdpBatch batch_{kArrivals};
-  roce::Trains trains_;
+  const std::uint64_t station_;  // drawn at random
   memory::OwnMemory memory_;
-  os::Event bell_;
   bool asleep_ = false;
   bool closing_ = false;
   os::Timer timer_;
-  os::EventSet wake_;
   Budget packet_memory_{options_.packet_memory};
   Budget message_memory_{options_.message_memory};
   FreeOperations free_operations_;
@@ -176,7 +169,6 @@ class StationHub final : public Station, public Hub {
   std::uint32_t touched_ = 0;                       // number of the context that has got packets
   std::vector<std::uint32_t> emitting_;             // the same, while they send
   os::Time emit_at_ = os::Time::max();              // when one of them has something to do
-  bool errors_wait_ = false;                        // that came back from the network
   os::Time emptied_{};                              // that the socket was
   os::Time next_rejection_{};
   std::uint32_t nowhere_ = 0;  // context of what cannot be sent
@@ -189,10 +181,7 @@ class StationHub final : public Station, public Hub {
   link::InboxSink* sink_ = nullptr;
   Psn conn_psn_;
   os::Time now_{};
-  roce::PacketCheck check_{options_.capture};
-  roce::PacketDrops drops_;
   Taken taken_;
-  roce::CongestionNotifier notifier_;
 };
 
 }  // namespace weft::udp

@@ -18,7 +18,8 @@ bool ReceiveSet::read() {
   arrival_ = index_ = 0;
   const bool failed = current_.socket->receive(batch_) != 0;
   met_errors_ = met_errors_ || batch_.errors_waiting();
-  return failed || batch_.arrivals().size() < kArrivals;
+  emptied_ = batch_.arrivals().empty() && !batch_.errors_waiting();
+  return failed || batch_.arrivals().size() < arrivals_;
 }
 
 std::uint64_t ReceiveSet::dropped() const {

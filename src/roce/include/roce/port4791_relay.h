@@ -86,7 +86,7 @@ class Port4791Relay {
   std::mutex mutex_;                            // of all that follows
   os::Time next_try_{};
   std::vector<std::unique_ptr<os::UdpSocket>> relay_descriptors_;
-  ReceiveSet receive_set_;
+  ReceiveSet receive_set_{16};
   bool met_errors_ = false;  // that have come back from the network
   std::array<std::byte, kLongestEnvelope> envelope_;
   os::LocalNames names_;  // of endpoints

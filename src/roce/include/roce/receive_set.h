@@ -22,25 +22,29 @@ struct ReceiveSocket {
 // more at a time than is asked for: the rest stays here, or in its socket. One thread at a time.
 class ReceiveSet {
  public:
+  // Gets up to `arrivals` datagrams, or trains that the kernel has joined, by one system call.
+  explicit ReceiveSet(std::size_t arrivals) : batch_(arrivals), arrivals_(arrivals) {}
+
   // The socket outlives the set, or is removed before it ends.
   void add(const ReceiveSocket& socket) { sockets_.push_back(socket); }
   // What has come to that socket and was not handed over is dropped.
   void remove(const os::UdpSocket& socket);
 
-  // Calls visit(const ReceiveSocket&, const os::Datagram&) for up to `most` datagrams, and returns
-  // how many.
-  template <class Visit>
-  unsigned take(unsigned most, Visit visit) {
+  // Calls visit(const ReceiveSocket&, const os::Datagram&) for up to `most` datagrams, got by at
+  // most `reads` system calls, and returns how many; begins(bytes) before those of each call.
+  template <class Begins, class Visit>
+  unsigned take(unsigned most, unsigned reads, Begins begins, Visit visit) {
     unsigned count = 0;
-    for (std::size_t emptied = 0;;) {
+    for (std::size_t at_end = 0;;) {
       while (count < most && has_more()) {
         ++count;
         const os::Datagram datagram = next();
         skip();
         visit(current_, datagram);
       }
-      if (count == most || emptied == sockets_.size()) return count;
-      emptied = read() ? emptied + 1 : 0;
+      if (count == most || at_end == sockets_.size() || reads-- == 0) return count;
+      at_end = read() ? at_end + 1 : 0;
+      begins(batch_.bytes());
     }
   }
   // Reads one socket once, if nothing is here, and calls visit() for what came first, for as long
@@ -54,26 +58,27 @@ class ReceiveSet {
   }
   // True when something is here that no socket tells of.
   bool has_more() const { return arrival_ < batch_.arrivals().size(); }
+  // True when the last system call found nothing, and no error.
+  bool emptied() const { return emptied_; }
   // Datagrams that did not fit the sockets.
   std::uint64_t dropped() const;
   // True once after a socket said that errors have come back from the network.
   bool met_errors() { return std::exchange(met_errors_, false); }
 
  private:
-  // Far more than the kernel joins to one.
-  static constexpr std::size_t kArrivals = 16;
-
   bool read();
   os::Datagram next() const { return batch_.arrivals()[arrival_].datagram(index_); }
   void skip();
 
   std::vector<ReceiveSocket> sockets_;
   std::size_t turn_ = 0;
-  os::UdpBatch batch_{kArrivals};
+  os::UdpBatch batch_;
+  const std::size_t arrivals_;
   ReceiveSocket current_;    // whose batch it is
   std::size_t arrival_ = 0;  // the next one of the batch,
   std::size_t index_ = 0;    // and the next datagram of that
   bool met_errors_ = false;
+  bool emptied_ = false;
 };
 
 }  // namespace weft::roce

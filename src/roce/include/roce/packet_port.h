@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How do the queue pairs of a UDP port share its sockets?
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "os/event.h"
+#include "roce/congestion_notifier.h"
+#include "roce/packet_check.h"
+#include "roce/packet_drops.h"
+#include "roce/packet_handler.h"
+#include "roce/receive_set.h"
+#include "roce/relay_set.h"
+#include "roce/trains.h"
+#include "wire/tap.h"
+
+namespace weft::roce {
+
+class RelayPolls;
+
+// What a port is made of.
+struct PacketPortOptions {
+  wire::Tap* capture = nullptr;  // hears of all packets, if not null; outlives the port
+  // The one at the address of the socket, if foreign peers are to reach the port (RelaySet).
+  std::shared_ptr<Port4791Relay> relay = nullptr;
+  std::size_t arrivals = 16;  // that one system call reads
+};
+
+// A UDP socket for RoCEv2 packets, and those that hear multicast groups for it. Hands each packet
+// that came to the owner of its queue pair; packets leave through trains(). One thread at a time,
+// but for ring().
+class PacketPort {
+ public:
+  // Over a socket that has kSocketOptions. Errors: EMFILE and others of epoll and eventfd.
+  static Result<std::unique_ptr<PacketPort>> open(os::UdpSocket socket,
+                                                  const PacketPortOptions& options);
+  ~PacketPort();
+  PacketPort(const PacketPort&) = delete;
+  PacketPort& operator=(const PacketPort&) = delete;
+
+  // Packets for that queue pair (wire::kMulticastQpn: for groups) go to that handler, which
+  // outlives the port or is detached before it ends.
+  void attach(std::uint32_t queue_pair, PacketHandler& handler);
+  void detach(const PacketHandler& handler);
+
+  // Hands over up to `most` packets that have come, by at most `reads` system calls, then the ICMP
+  // errors behind them; returns how many packets.
+  unsigned poll(unsigned most, unsigned reads);
+  // Hands over the CNPs that come first and ICMP errors; what stands behind them stays for poll().
+  void poll_notifications();
+  // Hands over the ICMP errors that a send has met.
+  void report_errors();
+  // True when the last poll() found that nothing was left to be read.
+  bool emptied() const { return receive_set_.emptied(); }
+  // True while packets are here that no descriptor tells of, or more are likely at once.
+  bool busy() const;
+
+  // Where packets leave.
+  Trains& trains() { return trains_; }
+  const Trains& trains() const { return trains_; }
+  // Notifies the sender of a marked packet, a queue pair at path.to, but not too often. `token`:
+  // see CongestionNotifier.
+  void send_cnp(const Path& path, std::uint32_t sender, std::uint32_t token, os::Time now);
+
+  // Hears that socket, too, whose packets are those of the multicast group of that number (not 0).
+  // Errors: those of epoll_ctl(2).
+  Status listen(os::UdpSocket& socket, std::uint64_t group);
+  // Hears it no more; it may end.
+  void stop_listening(const os::UdpSocket& socket);
+  // What is sent to that group leaves by the interface of the port's address, or the one that leads
+  // to the group where that is a wildcard; returns the address it is sent from. With `loops`
+  // members on this host hear it. Errors: ENETUNREACH where no interface leads there, those of
+  // os::UdpSocket::send_to_group_by().
+  Result<os::SocketAddress> send_to_group(const os::SocketAddress& group, bool loops);
+
+  // The socket's.
+  const os::SocketAddress& address() const { return socket_.address(); }
+  std::size_t receive_buffer() const { return socket_.receive_buffer(); }
+  bool inherited() const { return socket_.inherited(); }
+
+  // Packets that were dropped. Handlers add those that they drop.
+  PacketDrops& drops() { return drops_; }
+  const PacketDrops& drops() const { return drops_; }
+  // Datagrams that did not fit the sockets.
+  std::uint64_t unread() const { return unread_of_left_groups_ + receive_set_.dropped(); }
+  // For people: which packets were dropped here, and which at port 4791 by this process, by reason.
+  // Empty when none were.
+  std::string dropped_packets() const;
+
+  // Readable when a packet has come, after ring(), and when a watched descriptor is.
+  int wake_fd() const { return wake_.fd(); }
+  // Adds a descriptor, which lives as long as the port. Errors: those of epoll_ctl(2).
+  Status watch(int fd) { return wake_.add(fd); }
+  // Prepares for sleeping on wake_fd(). False when packets are here already.
+  bool fall_asleep();
+  // Makes wake_fd() readable, and undoes that. ring(): any thread.
+  void ring() { bell_.set(); }
+  void silence() { bell_.clear(); }
+
+ private:
+  struct Attachment {
+    std::uint32_t queue_pair;
+    PacketHandler* handler;
+  };
+
+  PacketPort(os::UdpSocket socket, const PacketPortOptions& options);
+  Status prepare(const PacketPortOptions& options);
+  PacketHandler* handler_of(std::uint32_t queue_pair) const;
+  template <class Tell>
+  void tell_handlers(Tell tell);
+  void take(const ReceiveSocket& socket, const os::Datagram& datagram);
+  void take_foreign(const os::Datagram& datagram, std::uint64_t group);
+  void hand_over(const PacketArrival& arrival);
+
+  os::UdpSocket socket_;
+  Trains trains_;
+  ReceiveSet receive_set_;
+  PacketCheck check_;
+  PacketDrops drops_;
+  CongestionNotifier notifier_;
+  std::vector<Attachment> attachments_;
+  os::Event bell_;
+  os::EventSet wake_;
+  std::unique_ptr<RelayPolls> relay_polls_;  // null: foreign peers do not reach the port
+  std::uint64_t unread_of_left_groups_ = 0;
+  bool errors_wait_ = false;
+};
+
+}  // namespace weft::roce

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How do the queue pairs of a UDP port share its sockets?
+#include "roce/packet_port.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "relay_polls.h"
+#include "roce/congestion_mark.h"
+#include "roce/relay_header.h"
+#include "roce/route.h"
+
+namespace weft::roce {
+namespace {
+
+// At the port that they know a foreign peer speaks to groups as Weft's endpoints do, and says so by
+// its queue pair. Of those others the IPv4 identifications are known, and no other one is believed.
+bool may_be_foreign(const ReceiveSocket& socket, const os::Datagram& datagram) {
+  if (socket.group == 0 || datagram.to.port() != wire::kUdpPort) return false;
+  wire::Packet packet;
+  return wire::parse(datagram.bytes, packet) == wire::Malformed::kNone && is_foreign(packet.source);
+}
+
+}  // namespace
+
+PacketPort::PacketPort(os::UdpSocket socket, const PacketPortOptions& options)
+    : socket_(std::move(socket)),
+      trains_(socket_, options.capture),
+      receive_set_(options.arrivals),
+      check_(options.capture) {
+  receive_set_.add({&socket_, 0});
+}
+
+PacketPort::~PacketPort() = default;
+
+Result<std::unique_ptr<PacketPort>> PacketPort::open(os::UdpSocket socket,
+                                                     const PacketPortOptions& options) {
+  std::unique_ptr<PacketPort> port(new PacketPort(std::move(socket), options));
+  if (Status ok = port->prepare(options); !ok) return ok.error();
+  return port;
+}
+
+Status PacketPort::prepare(const PacketPortOptions& options) {
+  auto bell = os::Event::create();
+  if (!bell) return bell.error();
+  bell_ = std::move(bell).value();
+  auto set = os::EventSet::create();
+  if (!set) return set.error();
+  wake_ = std::move(set).value();
+  for (const int fd : {socket_.fd(), bell_.fd()}) {
+    if (Status ok = wake_.add(fd); !ok) return ok;
+  }
+  if (options.relay == nullptr) return {};
+  relay_polls_ = std::make_unique<RelayPolls>(options.relay);
+  return relay_polls_->open(address());
+}
+
+void PacketPort::attach(std::uint32_t queue_pair, PacketHandler& handler) {
+  attachments_.push_back({queue_pair, &handler});
+}
+
+void PacketPort::detach(const PacketHandler& handler) {
+  std::erase_if(attachments_, [&](const Attachment& each) { return each.handler == &handler; });
+}
+
+PacketHandler* PacketPort::handler_of(std::uint32_t queue_pair) const {
+  for (const Attachment& each : attachments_) {
+    if (each.queue_pair == queue_pair) return each.handler;
+  }
+  return nullptr;
+}
+
+// Each once, however many queue pairs it has.
+template <class Tell>
+void PacketPort::tell_handlers(Tell tell) {
+  for (auto each = attachments_.begin(); each != attachments_.end(); ++each) {
+    const auto first = std::ranges::find(attachments_, each->handler, &Attachment::handler);
+    if (first == each) tell(*each->handler);
+  }
+}
+
+// Packets of a peer that precede an ICMP error are handled first: errors wait until the socket is
+// empty.
+unsigned PacketPort::poll(unsigned most, unsigned reads) {
+  if (const auto peer = trains_.narrow_way()) {
+    tell_handlers([&](PacketHandler& handler) { handler.path_changed(*peer); });
+  }
+  if (trains_.met_errors()) errors_wait_ = true;
+  unsigned count = receive_set_.take(
+      most, reads,
+      [&](std::size_t bytes) {
+        tell_handlers([&](PacketHandler& handler) { handler.expect(bytes); });
+      },
+      [&](const ReceiveSocket& socket, const os::Datagram& datagram) { take(socket, datagram); });
+  if (relay_polls_ != nullptr) {
+    count += relay_polls_->poll(count == 0, queue_pair_at(address().port()),
+                                [&](const os::Datagram& datagram) { take_foreign(datagram, 0); });
+  }
+  if (receive_set_.met_errors()) errors_wait_ = true;
+  if (emptied() && errors_wait_) report_errors();
+  return count;
+}
+
+// The socket is not readable any more then, so a sleeping thread is woken by the bell.
+void PacketPort::poll_notifications() {
+  const bool stays =
+      receive_set_.skim([&](const ReceiveSocket& socket, const os::Datagram& datagram) {
+        const bool notice = socket.group == 0 && !datagram.bytes.empty() &&
+                            datagram.bytes[0] == std::byte{wire::kCongestionNotification};
+        if (notice) take(socket, datagram);
+        return notice;
+      });
+  if (stays) bell_.set();
+  if (receive_set_.met_errors()) report_errors();
+}
+
+void PacketPort::report_errors() {
+  errors_wait_ = false;
+  while (const auto error = socket_.next_error()) {
+    if (error->what == os::UdpError::What::kTooBig) {
+      tell_handlers([&](PacketHandler& handler) { handler.path_changed(error->peer); });
+    } else if (error->what != os::UdpError::What::kOther) {
+      tell_handlers([&](PacketHandler& handler) { handler.unreachable(*error); });
+    }
+  }
+}
+
+bool PacketPort::busy() const {
+  return receive_set_.has_more() || (relay_polls_ != nullptr && relay_polls_->hot());
+}
+
+void PacketPort::take(const ReceiveSocket& socket, const os::Datagram& datagram) {
+  if (relay_polls_ != nullptr) [[unlikely]] {
+    if (is_relayed(datagram.bytes)) {
+      const auto handed = open_envelope(datagram, drops_);
+      if (handed) take_foreign(handed->datagram(), 0);
+      return;
+    }
+    if (may_be_foreign(socket, datagram)) return take_foreign(datagram, socket.group);
+  }
+  wire::Packet packet;
+  if (!check_.read(datagram, packet, drops_)) return;
+  hand_over({packet, datagram.from, datagram.to, socket.group, met_congestion(datagram)});
+}
+
+// The port that a foreign peer sends from says nothing: where it is, is at port 4791. So it can
+// never be taken for one of Weft's endpoints, whatever a relay header says.
+void PacketPort::take_foreign(const os::Datagram& datagram, std::uint64_t group) {
+  wire::Packet packet;
+  if (!check_.read_foreign(datagram, packet, drops_)) return;
+  if (!is_foreign(packet.source)) {
+    ++drops_.not_foreign;
+    return;
+  }
+  os::SocketAddress from = datagram.from;
+  from.set_port(wire::kUdpPort);
+  hand_over({packet, from, datagram.to, group, met_congestion(datagram)});
+}
+
+void PacketPort::hand_over(const PacketArrival& arrival) {
+  const std::uint32_t queue_pair = arrival.packet.destination;
+  const bool right_socket = (arrival.group != 0) == (queue_pair == wire::kMulticastQpn);
+  PacketHandler* const handler = right_socket ? handler_of(queue_pair) : nullptr;
+  const bool cnp = arrival.packet.opcode == wire::kCongestionNotification;
+  if (handler == nullptr) {
+    ++(cnp ? drops_.unknown_flow : drops_.wrong_queue_pair);
+  } else if (cnp) [[unlikely]] {
+    handler->take_cnp(arrival);
+  } else {
+    handler->take(arrival);
+  }
+}
+
+void PacketPort::send_cnp(const Path& path, std::uint32_t sender, std::uint32_t token,
+                          os::Time now) {
+  trains_.flush();
+  const std::span<std::byte> place = trains_.place();
+  if (place.empty()) return;
+  constexpr std::size_t kBytes = CongestionNotifier::kBytes;
+  const std::size_t length = notifier_.notify(route_between(path.to, path.from), sender, token, now,
+                                              place.first<kBytes>());
+  if (length == 0) return;
+  trains_.add(path, length);
+  trains_.flush();
+}
+
+Status PacketPort::listen(os::UdpSocket& socket, std::uint64_t group) {
+  if (Status ok = wake_.add(socket.fd()); !ok) return ok;
+  receive_set_.add({&socket, group});
+  return {};
+}
+
+void PacketPort::stop_listening(const os::UdpSocket& socket) {
+  unread_of_left_groups_ += socket.dropped();
+  receive_set_.remove(socket);
+  wake_.remove(socket.fd());
+}
+
+std::string PacketPort::dropped_packets() const {
+  std::string text = text_of(drops_);
+  const std::string at_relay = relay_polls_ != nullptr ? text_of(relay_polls_->counts()) : "";
+  if (at_relay.empty()) return text;
+  if (!text.empty()) text += "; ";
+  return text + "at port 4791: " + at_relay;
+}
+
+bool PacketPort::fall_asleep() {
+  bell_.clear();
+  if (relay_polls_ == nullptr) return !receive_set_.has_more();
+  relay_polls_->watch(wake_);
+  return !receive_set_.has_more() && !relay_polls_->has_more();
+}
+
+}  // namespace weft::roce

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Does each packet that comes to a port reach the owner of its queue pair?
+#include "roce/packet_port.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstring>
+#include <vector>
+
+#include "bytes_test_support.h"
+#include "os/event.h"
+#include "os/loopback.h"
+#include "roce/group_socket.h"
+#include "roce/route.h"
+#include "wire/packet.h"
+
+namespace weft::roce {
+namespace {
+
+using testing::Bytes;
+
+constexpr std::uint32_t kMine = 0x40'0001;
+constexpr std::uint32_t kOther = 0x40'0002;
+constexpr unsigned kAll = 64;
+
+// Writes down what a port hands over, in its order.
+struct Record final : PacketHandler {
+  std::vector<std::uint32_t> packets;  // by PSN
+  std::vector<bool> marks;
+  std::vector<std::uint64_t> groups;
+  std::vector<std::uint32_t> tokens;  // of CNPs
+  std::vector<os::UdpError::What> errors;
+  std::size_t packets_before_error = 0;
+  std::size_t expected = 0;
+
+  void take(const PacketArrival& arrival) override {
+    packets.push_back(arrival.packet.psn.value());
+    marks.push_back(arrival.marked);
+    groups.push_back(arrival.group);
+  }
+  void take_cnp(const PacketArrival& arrival) override {
+    tokens.push_back(CongestionNotifier::token_of(arrival.packet));
+  }
+  void expect(std::size_t bytes) override { expected += bytes; }
+  void unreachable(const os::UdpError& error) override {
+    errors.push_back(error.what);
+    packets_before_error = packets.size();
+  }
+};
+
+std::unique_ptr<PacketPort> open_port(std::uint8_t traffic_class = 0) {
+  os::UdpSocket::Options options;
+  options.traffic_class = traffic_class;
+  auto socket = os::UdpSocket::bind(os::loopback(0), options);
+  return std::move(PacketPort::open(std::move(socket).value(), {})).value();
+}
+
+struct PacketPortTest : ::testing::Test {
+  std::unique_ptr<PacketPort> from = open_port();
+  std::unique_ptr<PacketPort> to = open_port();
+  Record mine;
+  Record other;
+
+  void SetUp() override {
+    to->attach(kMine, mine);
+    to->attach(kOther, other);
+  }
+  static void send(PacketPort& sender, const os::SocketAddress& receiver, std::uint32_t queue_pair,
+                   std::uint32_t number) {
+    const Path path{sender.address(), receiver, route_between(sender.address(), receiver)};
+    wire::Packet packet;
+    packet.opcode =
+        wire::opcode_of(wire::Transport::kUnreliableDatagram, wire::Operation::kSendOnly);
+    packet.destination = queue_pair;
+    packet.source = queue_pair_at(sender.address().port());
+    packet.psn = Psn(number);
+    const std::span<std::byte> place = sender.trains().place();
+    wire::write_headers(packet, 0, place.data());
+    sender.trains().add(path, wire::header_bytes(packet));
+    sender.trains().flush();
+  }
+  void send(std::uint32_t queue_pair, std::uint32_t number) {
+    send(*from, to->address(), queue_pair, number);
+  }
+  // Polls until so many packets have come, counted ones and others.
+  bool come(unsigned packets, unsigned most = kAll) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    unsigned count = 0;
+    while (count < packets && std::chrono::steady_clock::now() < end) {
+      count += to->poll(most, kAll);
+    }
+    return count == packets;
+  }
+};
+
+TEST_F(PacketPortTest, EachQueuePairGetsItsPacketsInOrder) {
+  for (std::uint32_t i = 0; i < 6; ++i) send(i % 2 == 0 ? kMine : kOther, i);
+  ASSERT_TRUE(come(6));
+  EXPECT_EQ(mine.packets, (std::vector<std::uint32_t>{0, 2, 4}));
+  EXPECT_EQ(other.packets, (std::vector<std::uint32_t>{1, 3, 5}));
+  EXPECT_GT(mine.expected, 0U);
+  EXPECT_EQ(sum(to->drops()), 0U);
+}
+
+TEST_F(PacketPortTest, PacketsForAnUnknownQueuePairAreCounted) {
+  send(kMine + 7, 1);
+  send(wire::kMulticastQpn, 2);
+  to->detach(other);
+  send(kOther, 3);
+  ASSERT_TRUE(come(3));
+  EXPECT_TRUE(mine.packets.empty());
+  EXPECT_TRUE(other.packets.empty());
+  EXPECT_EQ(to->drops().wrong_queue_pair, 3U);
+}
+
+TEST_F(PacketPortTest, NoMoreIsHandedOverAtATimeThanAskedFor) {
+  for (std::uint32_t i = 0; i < 5; ++i) send(kMine, i);
+  ASSERT_TRUE(os::wait_readable(to->wake_fd(), std::chrono::seconds(20)));
+  while (mine.packets.size() < 5) {
+    const std::size_t before = mine.packets.size();
+    to->poll(1, kAll);
+    ASSERT_LE(mine.packets.size(), before + 1);
+    EXPECT_TRUE(!to->busy() || !to->fall_asleep());
+  }
+  EXPECT_EQ(mine.packets, (std::vector<std::uint32_t>{0, 1, 2, 3, 4}));
+}
+
+TEST_F(PacketPortTest, AMarkedPacketIsHandedOverAsSuchAndItsSenderGetsACnpWithTheToken) {
+  constexpr std::uint8_t kMarked = 3;
+  const auto sender = open_port(kMarked);
+  Record notified;
+  sender->attach(queue_pair_at(sender->address().port()), notified);
+  send(*sender, to->address(), kMine, 1);
+  ASSERT_TRUE(come(1));
+  ASSERT_EQ(mine.marks, (std::vector<bool>{true}));
+  const Path back{to->address(), sender->address(),
+                  route_between(to->address(), sender->address())};
+  const os::Time now = std::chrono::steady_clock::now();
+  to->send_cnp(back, queue_pair_at(sender->address().port()), 0xABCD, now);
+  to->send_cnp(back, queue_pair_at(sender->address().port()), 0xABCD, now);  // too soon
+  ASSERT_TRUE(os::wait_readable(sender->wake_fd(), std::chrono::seconds(20)));
+  while (sender->poll(kAll, kAll) != 0) continue;
+  EXPECT_EQ(notified.tokens, (std::vector<std::uint32_t>{0xABCD}));
+}
+
+TEST_F(PacketPortTest, NotificationsAreReadAheadAndOtherPacketsStay) {
+  const Path path{from->address(), to->address(), route_between(from->address(), to->address())};
+  from->send_cnp(path, kMine, 5, os::Time{});
+  send(kMine, 1);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!to->busy() && std::chrono::steady_clock::now() < end) to->poll_notifications();
+  EXPECT_EQ(mine.tokens, (std::vector<std::uint32_t>{5}));
+  EXPECT_TRUE(mine.packets.empty());
+  EXPECT_TRUE(os::wait_readable(to->wake_fd(), std::chrono::milliseconds(0)));
+  ASSERT_TRUE(come(1));
+  EXPECT_EQ(mine.packets, (std::vector<std::uint32_t>{1}));
+}
+
+TEST_F(PacketPortTest, AnIcmpErrorIsReportedOnceToEachHandlerAfterThePacketsBeforeIt) {
+  to->attach(kMine + 1, mine);  // two queue pairs of one handler
+  os::SocketAddress closed = open_port()->address();
+  send(kMine, 1);
+  send(*to, closed, kMine, 0);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (mine.errors.empty() && std::chrono::steady_clock::now() < end) to->poll(kAll, kAll);
+  EXPECT_EQ(mine.errors, (std::vector{os::UdpError::What::kPortUnreachable}));
+  EXPECT_EQ(mine.packets_before_error, 1U);
+  EXPECT_EQ(other.errors, mine.errors);
+}
+
+TEST_F(PacketPortTest, PacketsToAGroupHaveItsNumberAndOnlyWhileItIsHeard) {
+  const os::SocketAddress group = os::address_of("239.7.7.7", from->address().port());
+  to->attach(wire::kMulticastQpn, mine);
+  auto heard = GroupSocket::join(*to, group, 9);
+  if (!heard) GTEST_SKIP() << heard.error().message;
+  const auto own = from->send_to_group(group, true);
+  if (!own) GTEST_SKIP() << own.error().message;
+  send(*from, group, wire::kMulticastQpn, 4);
+  ASSERT_TRUE(come(1));
+  EXPECT_EQ(mine.groups, (std::vector<std::uint64_t>{9}));
+  heard.value().reset();
+  send(*from, group, wire::kMulticastQpn, 5);
+  send(kMine, 6);
+  ASSERT_TRUE(come(1));
+  EXPECT_EQ(mine.packets, (std::vector<std::uint32_t>{4, 6}));
+}
+
+TEST_F(PacketPortTest, RingingMakesTheDescriptorReadableUntilSilenced) {
+  EXPECT_FALSE(os::wait_readable(to->wake_fd(), std::chrono::milliseconds(0)));
+  to->ring();
+  EXPECT_TRUE(os::wait_readable(to->wake_fd(), std::chrono::milliseconds(0)));
+  to->silence();
+  EXPECT_FALSE(os::wait_readable(to->wake_fd(), std::chrono::milliseconds(0)));
+}
+
+}  // namespace
+}  // namespace weft::roce
