@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Do completions leave the queue in order, each once, and errors by their own door?
+// Do completions leave the queue in order, each once, errors by their own door, and are they told?
 #include "device/completion_queue.h"
 
 #include <gtest/gtest.h>
@@ -11,6 +11,7 @@ namespace {
 
 using work::CompletionStatus;
 using Front = CompletionQueue::Front;
+using Full = CompletionQueue::Full;
 
 Completion success(std::uint64_t number) {
   Completion completion;
@@ -24,8 +25,14 @@ Completion failure(std::uint64_t number, CompletionStatus status) {
   return completion;
 }
 
-void push(CompletionQueue& queue, const Completion& completion) {
-  queue.push([&](Completion& entry) { entry = completion; });
+bool push(CompletionQueue& queue, const Completion& completion) {
+  return queue.push([&](Completion& entry) { entry = completion; });
+}
+
+std::unique_ptr<EventChannel> open_channel() {
+  auto channel = EventChannel::open();
+  EXPECT_TRUE(channel.ok());
+  return std::move(channel).value();
 }
 
 // The numbers of up to `count` completions that were taken.
@@ -192,6 +199,171 @@ TEST(CompletionQueue, TwoThreadsThatPushAndTwoThatTakeLoseAndDoubleNothing) {
   for (const auto& times : seen) ASSERT_EQ(times.load(), 1);
   EXPECT_EQ(disorder.load(), 0);
   EXPECT_FALSE(queue.has_error());
+}
+
+TEST(CompletionQueue, OneThatMayOverrunRefusesTheEntryBeyondItsSizeAndAllLaterOnes) {
+  for (const std::uint64_t size : {1, 16, 20, 5000}) {
+    CompletionQueue queue(size, true, WaitKind::kNone, Full::kOverrun);
+    for (std::uint64_t i = 0; i < size; ++i) EXPECT_TRUE(push(queue, success(i)));
+    EXPECT_FALSE(push(queue, success(size)));
+    EXPECT_EQ(queue.size(), size);
+    Front front{};
+    const auto taken = take(queue, 2 * size, front);
+    ASSERT_EQ(taken.size(), size) << "what was accepted is there";
+    for (std::uint64_t i = 0; i < size; ++i) EXPECT_EQ(taken[i], i);
+    EXPECT_FALSE(push(queue, success(0))) << "it is lost, although there is room";
+    EXPECT_TRUE(queue.empty());
+  }
+}
+
+TEST(CompletionQueue, AnOverrunIsToldOnce) {
+  const auto channel = open_channel();
+  CompletionQueue queue(1, true, WaitKind::kNone, Full::kOverrun);
+  int handle = 0;
+  queue.report_overrun(*channel, &handle);
+  push(queue, success(1));
+  EXPECT_FALSE(channel->take());
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(push(queue, success(2)));
+  const auto notice = channel->take();
+  ASSERT_TRUE(notice);
+  EXPECT_EQ(notice->cause, Cause::kOverrun);
+  EXPECT_EQ(notice->object, &handle);
+  EXPECT_FALSE(channel->take());
+}
+
+TEST(CompletionQueue, ResizingChangesWhenItIsFullAndLosesNothing) {
+  for (const Full when_full : {Full::kGrow, Full::kOverrun}) {
+    CompletionQueue queue(4, true, WaitKind::kNone, when_full);
+    for (std::uint64_t i = 0; i < 4; ++i) push(queue, success(i));
+    EXPECT_TRUE(queue.full());
+    ASSERT_TRUE(queue.resize(100).ok());
+    EXPECT_EQ(queue.room(), 96U);
+    for (std::uint64_t i = 4; i < 100; ++i) EXPECT_TRUE(push(queue, success(i)));
+    EXPECT_TRUE(queue.full());
+    Front front{};
+    EXPECT_EQ(take(queue, 90, front).size(), 90U);
+    ASSERT_TRUE(queue.resize(10).ok());
+    EXPECT_TRUE(queue.full());
+    EXPECT_EQ(push(queue, success(100)), when_full == Full::kGrow);
+    EXPECT_EQ(take(queue, 10, front),
+              (std::vector<std::uint64_t>{90, 91, 92, 93, 94, 95, 96, 97, 98, 99}));
+  }
+}
+
+TEST(CompletionQueue, ItIsNotResizedToLessThanItHoldsOrToNothing) {
+  CompletionQueue queue(4, true, WaitKind::kNone, Full::kOverrun);
+  for (std::uint64_t i = 0; i < 3; ++i) push(queue, success(i));
+  EXPECT_EQ(queue.resize(2).error().code, EINVAL);
+  EXPECT_EQ(queue.resize(0).error().code, EINVAL);
+  EXPECT_EQ(queue.room(), 1U) << "it is as it was";
+  EXPECT_TRUE(queue.resize(3).ok());
+}
+
+TEST(CompletionQueue, PurgingRemovesTheEntriesOfOneOwnerAndKeepsTheOthersInOrder) {
+  int owners[2] = {};
+  for (std::uint64_t shift = 0; shift <= 16; ++shift) {
+    CompletionQueue queue(16, true, WaitKind::kNone);
+    Front front{};
+    for (std::uint64_t i = 0; i < shift; ++i) push(queue, success(0));
+    take(queue, shift, front);
+    for (std::uint64_t i = 0; i < 30; ++i) {
+      Completion completion = i % 10 == 1 ? failure(i, CompletionStatus::kFlushed) : success(i);
+      completion.owner = &owners[i % 2];
+      push(queue, completion);
+    }
+    EXPECT_TRUE(queue.has_error());
+    queue.purge(&owners[1]);
+    EXPECT_FALSE(queue.has_error()) << "the errors were of that owner";
+    const auto rest = take(queue, 100, front);
+    ASSERT_EQ(rest.size(), 15U);
+    for (std::uint64_t i = 0; i < rest.size(); ++i) EXPECT_EQ(rest[i], 2 * i);
+    push(queue, success(5));
+    EXPECT_EQ(take(queue, 2, front), std::vector<std::uint64_t>{5});
+  }
+}
+
+TEST(CompletionQueue, AnArmedOneRaisesOneEventWithItsNextEntry) {
+  const auto channel = open_channel();
+  CompletionQueue queue(16, true, WaitKind::kNone);
+  int handle = 0;
+  push(queue, success(1));
+  queue.arm(false, *channel, &handle);
+  EXPECT_FALSE(channel->take()) << "what was queued before is for the caller to find";
+  push(queue, success(2));
+  push(queue, success(3));
+  const auto notice = channel->take();
+  ASSERT_TRUE(notice);
+  EXPECT_EQ(notice->cause, Cause::kCompletion);
+  EXPECT_EQ(notice->object, &handle);
+  EXPECT_FALSE(channel->take()) << "one arming, one event";
+  queue.arm(false, *channel, &handle);
+  push(queue, success(4));
+  EXPECT_TRUE(channel->take());
+}
+
+TEST(CompletionQueue, ArmedForSolicitedEntriesItWaitsForOneOrForAnError) {
+  const auto channel = open_channel();
+  CompletionQueue queue(16, true, WaitKind::kNone);
+  queue.arm(true, *channel, nullptr);
+  push(queue, success(1));
+  EXPECT_FALSE(channel->take());
+  Completion solicited = success(2);
+  solicited.flags = kReceive | kSolicited;
+  push(queue, solicited);
+  EXPECT_TRUE(channel->take());
+  queue.arm(true, *channel, nullptr);
+  push(queue, failure(3, CompletionStatus::kFlushed));
+  EXPECT_TRUE(channel->take());
+}
+
+TEST(CompletionQueue, ArmedForAllEntriesItStaysSo) {
+  const auto channel = open_channel();
+  CompletionQueue queue(16, true, WaitKind::kNone);
+  queue.arm(false, *channel, nullptr);
+  queue.arm(true, *channel, nullptr);
+  push(queue, success(1));
+  EXPECT_TRUE(channel->take());
+}
+
+TEST(CompletionQueue, ItsEventsGoWithItAndWithItsChannel) {
+  const auto left = open_channel();
+  const auto right = open_channel();
+  {
+    CompletionQueue queue(1, true, WaitKind::kNone, Full::kOverrun);
+    queue.report_overrun(*right, nullptr);
+    queue.arm(false, *left, nullptr);
+    push(queue, success(1));
+    queue.arm(false, *right, nullptr);
+    EXPECT_FALSE(left->take()) << "it reports to another channel now";
+    push(queue, success(2));
+  }
+  EXPECT_FALSE(right->take());
+  EXPECT_FALSE(os::wait_readable(right->fd(), std::chrono::milliseconds(0)));
+}
+
+TEST(CompletionQueue, BetweenArmingAndLookingNoEntryIsMissed) {
+  constexpr std::uint64_t kEach = 20000;
+  const auto channel = open_channel();
+  CompletionQueue queue(16, true, WaitKind::kNone);
+  const auto add = [&] {
+    for (std::uint64_t i = 0; i < kEach; ++i) {
+      push(queue, success(i));
+      if (i % 16 == 0) std::this_thread::yield();
+    }
+  };
+  std::thread threads[] = {std::thread(add), std::thread(add), std::thread(add)};
+  std::uint64_t taken = 0;
+  Front front{};
+  const auto drain = [&] { return queue.pop(7, front, [&](const Completion&) { ++taken; }) != 0; };
+  while (taken < 3 * kEach) {
+    queue.arm(false, *channel, &queue);
+    if (drain()) continue;
+    ASSERT_TRUE(os::wait_readable(channel->fd(), std::chrono::seconds(60))) << taken;
+    while (channel->take()) {
+    }
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE(queue.empty());
 }
 
 }  // namespace

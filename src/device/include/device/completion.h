@@ -26,6 +26,7 @@ enum CompletionFlags : std::uint64_t {
   kMultiReceive = 1ull << 16,  // the buffer of a multi-receive is the program's again
   kHasRemoteData = 1ull << 17,
   kClaimed = 1ull << 59,
+  kSolicited = 1ull << 62,  // the peer asks for an event (ibv_req_notify_cq(3)); not for libfabric
 };
 
 // The address of a source that is not in the address vector.
@@ -38,7 +39,10 @@ struct alignas(64) Completion {
   std::size_t length = 0;  // bytes received
   std::uint64_t data = 0;  // immediate data
   std::uint64_t tag = 0;
-  std::uint64_t source = kUnknownSource;
+  union {                                   // no completion has both
+    std::uint64_t source = kUnknownSource;  // of a message: a number of the address vector
+    const void* owner;                      // of a work request: its queue pair
+  };
   void* buffer = nullptr;  // where the received message begins
   work::CompletionStatus status = work::CompletionStatus::kSuccess;
   std::uint8_t reason = 0;  // for kRemoteAccess: why it was refused (memory::AccessError), or 0

@@ -3,22 +3,33 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <mutex>
 #include <span>
 #include <vector>
 
 #include "device/completion.h"
 #include "device/engine.h"
+#include "device/event_channel.h"
 #include "os/optional_lock.h"
 
 namespace weft::device {
 
-// A queue of completions (fi_cq(3)). Never overruns: full() asks operations to be held back, and
-// what was already accepted always finds room.
+// A queue of completions (fi_cq(3), ibv_create_cq(3)).
 class CompletionQueue {
  public:
+  // What becomes of an entry when as many are queued as the size says.
+  enum class Full {
+    kGrow,     // it finds room all the same; full() asks operations to be held back
+    kOverrun,  // it is refused, and all later ones: the queue is lost, as with IBV_EVENT_CQ_ERR
+  };
+
   // `size` is the number of entries from which full() holds.
-  CompletionQueue(std::size_t size, const Locking& locking, WaitKind wait);
+  CompletionQueue(std::size_t size, const Locking& locking, WaitKind wait,
+                  Full when_full = Full::kGrow);
+  ~CompletionQueue();
+  CompletionQueue(const CompletionQueue&) = delete;
+  CompletionQueue& operator=(const CompletionQueue&) = delete;
 
   // Drives the endpoints of this queue; waiting and its descriptor.
   EngineGroup& engines() { return engines_; }
@@ -26,31 +37,36 @@ class CompletionQueue {
   BiasedLock* biased_lock() const { return lock_.biased_lock(); }
 
   // Adds an entry, which fill(Completion&) must write completely: it holds what its place held
-  // before. From within an endpoint of the domain, whose lock is held.
+  // before. From within an endpoint of the domain, whose lock is held. False when it is refused
+  // (Full::kOverrun).
   template <class Fill>
-  void push(Fill fill) {
+  bool push(Fill fill) {
     {
       const std::lock_guard guard(lock_.inner());
-      if (size() > mask_) [[unlikely]]
-        grow();
+      if (size() >= places_ && !make_room()) [[unlikely]]
+        return false;
       const std::size_t tail = tail_.load(std::memory_order_relaxed);
       Completion& completion = at(tail);
       fill(completion);
       if (!completion.ok()) [[unlikely]]
         errors_.fetch_add(1, std::memory_order_relaxed);
       tail_.store(tail + 1, std::memory_order_relaxed);
+      if (armed_ != Armed::kNot) [[unlikely]]
+        tell(completion);
     }
     engines_.notify();
+    return true;
   }
   // True when operations that would complete here must not be started.
-  bool full() const { return size() >= size_; }
+  bool full() const { return room() == 0; }
   // True when as many entries again have come as the queue is to hold: not even a peer may add one
   // whose messages have to be taken in while full() holds.
-  bool overrun() const { return size() / 2 >= size_; }
+  bool overrun() const { return size() / 2 >= size_.load(std::memory_order_relaxed); }
   // How many operations may be started before full() holds: a hint, as those below.
   std::size_t room() const {
     const std::size_t queued = size();
-    return queued < size_ ? size_ - queued : 0;
+    const std::size_t most = size_.load(std::memory_order_relaxed);
+    return queued < most ? most - queued : 0;
   }
   // What is queued: hints only, unless the caller is the sole thread.
   bool empty() const { return tail_ == head_; }
@@ -88,16 +104,50 @@ class CompletionQueue {
   // Takes the error at the front; false when there is none there.
   bool pop_error(Completion& out);
 
+  // Changes the size. Error: EINVAL when that is 0, or with Full::kOverrun less than is queued. A
+  // control call.
+  Status resize(std::size_t size);
+  // Removes the entries of `owner`, which is about to go; the others stay in their order. For
+  // queues of queue pairs. A control call.
+  void purge(const void* owner);
+  // Raises one event about `object` in `channel` when the next entry is added; if `solicited_only`,
+  // the next that is solicited or an error (ibv_req_notify_cq(3)). Entries that are queued already
+  // raise none: the caller looks for them after this. Arming again before that extends it to all
+  // entries, never the other way. The channel outlives the queue, or a later arm() with another
+  // one.
+  void arm(bool solicited_only, EventChannel& channel, void* object);
+  // Raises an event about `object` in `channel` when the queue overruns. Before the first entry;
+  // the channel outlives the queue.
+  void report_overrun(EventChannel& channel, void* object);
+
  private:
+  enum class Armed : std::uint8_t { kNot, kSolicited, kAll };
+
   Completion& at(std::size_t position) { return ring_[position & mask_]; }
-  void grow();
+  bool make_room();
+  void lay_out(std::size_t entries);
+  void tell(const Completion& completion);
+
+  // What an event goes to.
+  struct Notification {
+    explicit Notification(Cause cause) : source(cause) {}
+    EventSource source;
+    EventChannel* channel = nullptr;
+    void* object = nullptr;
+  };
 
   OptionalLock lock_;
   EngineGroup engines_;
-  const std::size_t size_;
+  const Full when_full_;
+  bool overran_ = false;
+  Notification on_entry_{Cause::kCompletion};
+  Notification on_overrun_{Cause::kOverrun};
+  std::atomic<std::size_t> size_;
   std::vector<Completion> entries_;  // a ring; its size is a power of two
   Completion* ring_ = nullptr;       // the same
   std::size_t mask_ = 0;             // its size less one
+  std::size_t places_ = 0;           // how many entries are added without a further look
+  Armed armed_ = Armed::kNot;
   // Counts since the beginning. Written under the lock, read as hints without it.
   std::atomic<std::size_t> head_{0};
   std::atomic<std::size_t> tail_{0};

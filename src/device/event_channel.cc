@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does a program hear of events of many objects through one descriptor?
+#include "device/event_channel.h"
+
+#include <utility>
+
+namespace weft::device {
+
+Result<std::unique_ptr<EventChannel>> EventChannel::open() {
+  auto event = os::Event::create();
+  if (!event) return event.error();
+  return std::unique_ptr<EventChannel>(new EventChannel(std::move(event).value()));
+}
+
+void EventChannel::raise(EventSource& source, void* object) {
+  const std::lock_guard guard(mutex_);
+  source.object_ = object;
+  if (source.waiting_++ != 0) return;
+  if (sources_.empty()) event_.set();
+  sources_.push_back(source);
+}
+
+std::optional<Notice> EventChannel::take() {
+  const std::lock_guard guard(mutex_);
+  if (sources_.empty()) return std::nullopt;
+  EventSource& first = sources_.front();
+  const Notice notice{first.cause_, first.object_};
+  if (--first.waiting_ == 0) remove(first);
+  return notice;
+}
+
+void EventChannel::forget(EventSource& source) {
+  const std::lock_guard guard(mutex_);
+  if (std::exchange(source.waiting_, 0) != 0) remove(source);
+}
+
+// With the mutex held, as the descriptor changes: it is never wrong for longer than that.
+void EventChannel::remove(EventSource& source) {
+  sources_.erase(sources_.iterator_to(source));
+  if (sources_.empty()) event_.clear();
+}
+
+}  // namespace weft::device
