@@ -18,7 +18,7 @@ struct RemoteBuffers {
 
 // COUNT source and COUNT target buffers of SIZE bytes each, in one registered region. Operation
 // number i uses buffer i modulo COUNT: with COUNT 1 (as ucx_perftest does) operations in flight
-// share one buffer, whose content nobody looks at then.
+// share one buffer, whose content is not checked then.
 class Buffers {
  public:
   Buffers(const Endpoint& endpoint, std::size_t size, std::size_t count);

@@ -6,7 +6,7 @@
 
 namespace weft::bench {
 
-// Counts completions. Whoever waits polls, which also lets a manually progressed provider work. A
+// Counts completions. Waiting is polling, which also lets a manually progressed provider work. A
 // completion with error is fatal. The context of each operation, sent_context() or
 // received_context(), is the number that it adds to.
 class Completions {
@@ -16,7 +16,7 @@ class Completions {
   Completions(const Completions&) = delete;
   Completions& operator=(const Completions&) = delete;
 
-  // Which of the two somebody waits for: what need not be looked at for that may be left out.
+  // Which of the two the caller waits for: the implementation need not check the other one.
   enum class Interest { kBoth, kSent, kReceived };
 
   // Looks what has completed.

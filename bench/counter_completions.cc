@@ -8,7 +8,7 @@
 namespace weft::bench {
 namespace {
 
-// A counter says that something failed only to those who ask.
+// A counter reports a failure only when its error value is read.
 constexpr unsigned kPollsPerErrorCheck = 4096;
 
 }  // namespace

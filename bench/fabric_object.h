@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Who closes a libfabric object: owning pointers for fids and infos.
+// How is a libfabric object closed? By owning pointers for fids and infos.
 #pragma once
 
 #include <rdma/fabric.h>

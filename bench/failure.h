@@ -6,8 +6,8 @@
 
 namespace weft::bench {
 
-// Prints "weft_bench: WHAT: WHY" on standard error and ends the process with status 1. There is
-// nobody to return the error to: without this call there is no figure.
+// Prints "weft_bench: WHAT: WHY" on standard error and ends the process with status 1. No
+// caller could use the error: without this call there is no figure.
 [[noreturn]] void die(std::string_view what, std::string_view why);
 
 // RESULT is what a libfabric call returned; a negative one (-FI_E...) is fatal.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Whom the measuring process has met: the server that it measures with, and those that only sleep.
+// Which peers has the measuring process met? The server that it measures with, and idle ones.
 #pragma once
 
 #include <cstdint>

@@ -34,7 +34,7 @@ inline constexpr std::size_t kMultiReceiveBytes = std::size_t{1} << 20;  // of e
 // Where the program sees that operations have completed: in a completion queue, or in two counters.
 enum class CountBy { kQueue, kCounters };
 
-// Who drives the provider: the measuring thread, or also one of its own.
+// What drives the provider: the measuring thread, or also a thread of the provider.
 enum class Progress { kManual, kAuto };
 
 enum class Role {

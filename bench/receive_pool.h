@@ -11,7 +11,7 @@
 
 namespace weft::bench {
 
-// Large buffers that take messages one behind the other until they are full. Whoever polls posts
+// Large buffers that take messages one behind the other until they are full. A poll posts
 // again those that the provider gave back.
 class ReceivePool {
  public:

@@ -15,7 +15,7 @@
 namespace weft::bench {
 namespace {
 
-// Pages of shared files are not among these, whoever else maps them: nothing is counted twice.
+// Pages of shared files are not among these, even if no other process maps them: none counts twice.
 double anonymous_bytes() {
   std::ifstream summary("/proc/self/smaps_rollup");
   for (std::string word; summary >> word;) {

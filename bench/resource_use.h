@@ -6,7 +6,7 @@ namespace weft::bench {
 
 struct ResourceUse {
   double private_bytes;  // anonymous pages of this process that are resident
-  double shared_bytes;   // pages of files in /dev/shm, whoever made them
+  double shared_bytes;   // pages of files in /dev/shm, of all processes
   double sockets;        // that this process has open
   double threads;        // of this process
 };

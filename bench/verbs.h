@@ -111,8 +111,8 @@ struct CompareSwapVerbs {
   }
 };
 
-// Sends message INDEX, in whichever way the measurement wants it, and counts it if nobody else
-// will.
+// Sends message INDEX, in the way that the measurement asks for, and counts it if no completion
+// does.
 template <class Verbs>
 void send(Context& context, std::uint64_t index) {
   if (context.inject) {

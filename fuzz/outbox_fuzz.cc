@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Can the owner of a mailbox that writes anything into it harm those who send to it?
+// Can the owner of a mailbox harm its senders by writing arbitrary bytes into it?
 //
 // The owner is a process of its own, as its memory is what senders write into: it makes the
 // mailbox, then only exists. This process plays the owner's part in the shared words and is the

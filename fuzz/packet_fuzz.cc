@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What do packets that say nonsense do to those who read them? Input: a datagram as it came.
+// Do malformed packets harm the code that parses them? Input: a datagram as received.
 #include <algorithm>
 #include <array>
 #include <cstdint>

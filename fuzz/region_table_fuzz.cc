@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Can the owner of a region table lead a user astray who checks an access with it?
+// Can the owner of a region table mislead a user that checks an access with it?
 #include <vector>
 
 #include "memory/access_guard.h"
@@ -126,7 +126,7 @@ void hold(Table& table, memory::AccessGuard& user, Input& input) {
   user.release();
 }
 
-// Words of the stripes are never those of the one who lives: for those he would wait.
+// A stripe's word never names a live holder: a user would wait for that one.
 void write_stripe(Table& table, Input& input) {
   std::uint64_t word = input.number({memory::kMaxUsers, 0x3fff, 1ull << 32});
   if (memory::StripeWord::unpack(word).user == 0) ++word;

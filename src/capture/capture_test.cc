@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Is a capture file valid at every moment, and nobody else's?
+// Is a capture file valid at every moment, and private to its process?
 #include "capture/capture.h"
 
 #include <signal.h>

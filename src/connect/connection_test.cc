@@ -129,7 +129,7 @@ void expect_rules(State state, bool asks, const std::vector<Rule>& rules) {
 
 const std::string kTurnAway = "turn away 5";
 
-// A message for nobody, or for the other side.
+// A message for no connection, or for the other side.
 Rule strange(Event event, State state) { return {event, state, {kTurnAway}}; }
 
 std::string failed(int error, const std::string& data = {}) {
@@ -281,7 +281,7 @@ TEST(Connection, WhoeverAcceptedHasGoneBeforeItWasHeard) {
   EXPECT_THAT(end.border.log, ElementsAre("reach 4", kTurnAway, failed(ECONNRESET)));
 }
 
-// He waits for an answer, which cannot be given.
+// The requester waits for an answer, which cannot be sent.
 TEST(Connection, WhoeverAcceptedAndCannotBeReachedIsTurnedAway) {
   End end(State::kPending);
   end.border.reach_error = ENOSPC;

@@ -204,7 +204,7 @@ bool Listener::fall_asleep() {
   const std::lock_guard guard(mutex_);
   ++sleepers_;
   const bool quiet = port_->inbox().fall_asleep() && !owes_a_word();
-  // Going to sleep has silenced the bell for those who slept before.
+  // Going to sleep has reset the waker for the threads that slept before.
   if (!quiet && sleepers_ > 1) port_->inbox().ring();
   return quiet;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which requests does a listener tell of, and what becomes of those that nobody decides?
+// Which requests does a listener report, and what becomes of those that are not decided?
 #include "connect/listener.h"
 
 #include <gmock/gmock.h>
@@ -32,7 +32,7 @@ struct Program final : RequestSink {
   }
 };
 
-// Somebody who asks: an address of his own, a way to the listener, and what he hears.
+// A requester: an address of its own, a flow to the listener, and a log of what it receives.
 struct Asker final : link::InboxSink, link::FlowSink {
   os::SocketAddress name;
   std::unique_ptr<device::Port> port;

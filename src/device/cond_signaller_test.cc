@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Is everything signalled that would make the descriptor readable, and nobody ever blocked?
+// Is everything signalled that would make the descriptor readable, and no caller ever blocked?
 #include "device/cond_signaller.h"
 
 #include <gtest/gtest.h>

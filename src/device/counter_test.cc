@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Does a counter count every success and failure, and wake whoever waits for it?
+// Does a counter count every success and failure, and wake the threads that wait for it?
 #include "device/counter.h"
 
 #include <gtest/gtest.h>

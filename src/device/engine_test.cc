@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Does whoever waits wake up for every piece of news, and for nothing else but the time?
+// Does a waiting thread wake up for every event, and otherwise at its deadline only?
 #include "device/engine.h"
 
 #include <gtest/gtest.h>
@@ -272,7 +272,7 @@ TEST(EngineGroup, WithoutAWaitObjectOneLooksUntilThereAreNews) {
 }
 
 TEST_F(EngineGroupTest, AnEngineThatNeverRestsIsLookedAtMoreAndMoreSeldom) {
-  // Something to do that nobody tells about, and that does not get done.
+  // Work that is never announced and never done.
   class Restless : public FakeEngine {
    public:
     using FakeEngine::FakeEngine;

@@ -148,7 +148,7 @@ TEST_F(StrangerTest, EnginesComeAndGoWhileTheOwnerDrivesTheirGroup) {
   owner.join();
 }
 
-// Whoever watches an engine does not disturb those who drive it.
+// Watching an engine does not disturb the threads that drive it.
 TEST_F(StrangerTest, PollsAreCountedFromOutside) {
   OptionalLock lock{Locking(biased_lock)};
   const Section inside(lock);

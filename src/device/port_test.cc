@@ -181,8 +181,8 @@ TEST_F(PortTest, WhoeverSharesNoMemoryIsReachedOverTheNetwork) {
   EXPECT_GE(one.sources[two.socket.address().port()], kFirstRemoteSource);
 }
 
-// As whoever makes a connection: the ways to a listener and to the endpoint that answers are wanted
-// within a moment, and nobody asks once more.
+// As when a connection is made: the flows to a listener and to the answering endpoint are opened at
+// almost the same time, and no open is repeated.
 TEST_F(PortTest, WhoeverInsistsFindsManyAtOnceOverTheNetwork) {
   End one(device_, kBoth);
   std::list<End> far;
@@ -278,7 +278,7 @@ TEST_F(PortTest, WhoeverIsWokenFindsAtOnceWhatCameOverTheNetwork) {
   EXPECT_EQ(messages_at(sleeper), 2U);
 }
 
-// Only over the network does somebody wait for this end.
+// A peer may depend on this end's progress over the network only.
 TEST_F(PortTest, OnlyWhoIsReachedOverTheNetworkIsMetThere) {
   End one(device_, kBoth);
   End near(device_, kBoth);
@@ -322,7 +322,7 @@ TEST_F(PortTest, DatagramsTakeTheLinkThatLeadsToTheirPeer) {
   EXPECT_EQ(middle.port->connect(os::loopback(1)).error().code, ENOENT);
 }
 
-// On the loopback everybody is near; elsewhere nobody may hear twice either.
+// On the loopback all members use shared memory; elsewhere no member may receive twice either.
 TEST_F(PortTest, MembersOfGroupsHearOnceByWhicheverLink) {
   constexpr auto kDatagrams = link::Service::kDatagram;
   const auto interfaces = os::usable_interfaces();
@@ -351,7 +351,7 @@ TEST_F(PortTest, MembersOfGroupsHearOnceByWhicheverLink) {
   }
 }
 
-// Datagrams ask nobody whether the host is there.
+// Datagrams are sent without asking whether the host exists.
 TEST_F(PortTest, TheNetworkLeadsToOtherHosts) {
   const auto interfaces = os::usable_interfaces();
   for (const os::Interface& interface : interfaces.value()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Does the background thread serve whoever is left alone, and keep away from whoever is not?
+// Does the background thread drive the engines that are not polled, and no others?
 #include "device/progress_thread.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ class Served : public Engine {
   int taken() const { return taken_.load(); }
   int asleep() const { return asleep_.load(); }
   int driven() const { return driven_.load(); }
-  // It has something to do that nobody will tell about.
+  // It has work that is never announced.
   void set_restless(bool restless) { restless_ = restless; }
 
   void progress() override {
@@ -117,7 +117,7 @@ TEST_F(ProgressThreadTest, KeepsAwayWhileTheProgramPolls) {
     while (!stop) engine_.poll();
   });
   std::this_thread::sleep_for(milliseconds(20));
-  engine_.post();  // wakes it, so that it sees who is at work
+  engine_.post();  // wakes it, so that it sees which threads poll
   ASSERT_TRUE(comes_true([&] { return engine_.asleep() == 0; }));
   // A program that is kept from polling looks like one that has stopped: then it may step in.
   const auto keeps_away = [&] {
@@ -229,7 +229,7 @@ TEST(ProgressThread, AnEngineMayLeaveBeforeItBegins) {
   EXPECT_EQ(engine.asleep(), 0);
 }
 
-// Whoever starts it may be inside an engine that it wants to drive.
+// The thread that starts it may be inside an engine that it is to drive.
 TEST(ProgressThread, BeginsOnceThoughManyStartIt) {
   // A sanitizer begins a thread of its own with the first one.
   std::thread([] {}).join();

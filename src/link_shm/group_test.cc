@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Who belongs to a multicast group of this host, and how is something sent to all of them?
+// Which endpoints are members of a multicast group of this host, and how does a send reach them
+// all?
 #include "link_shm/group.h"
 
 #include <gtest/gtest.h>

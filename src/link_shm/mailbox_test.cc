@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Does a mailbox hand over what its senders sent, know who they are, sleep and close well?
+// Does a mailbox deliver what its senders sent, identify them, sleep and close correctly?
 #include "link_shm/mailbox.h"
 
 #include <gtest/gtest.h>
@@ -68,7 +68,7 @@ TEST_F(MailboxTest, WhoeverIsRefusedFindsThatNobodyIsThere) {
   EXPECT_EQ(peer.send(3, bytes).error, ECONNRESET);
   box->poll(log);
   EXPECT_EQ(log.messages.size(), 1u);
-  // The slot is free again once it has left, and nobody hears of it a second time.
+  // The slot is free again once the sender has left, which is reported once only.
   peer.box.reset();
   box->check_sources(log);
   EXPECT_EQ(log.closed.size(), 1u);

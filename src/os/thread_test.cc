@@ -55,7 +55,7 @@ TEST(Thread, AChildForgetsIt) {
   stop = true;
 }
 
-// Thousands of them: the kernel forgets a thread some time after whoever joins it has returned.
+// Thousands of them: the kernel removes a thread some time after pthread_join has returned.
 TEST(CountThreads, DoesNotCountOneThatWasJoined) {
   std::thread([] {}).join();  // a sanitizer begins a thread of its own with the first one
   const std::size_t before = count_threads();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Does a group hear what is sent to it on its interface, and nobody else?
+// Do members of a group, and no other sockets, receive what is sent to it on its interface?
 #include <gtest/gtest.h>
 
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Are addresses read and written as they are, and is a bound port nobody else's?
+// Are addresses read and written as they are, and is a bound port exclusive?
 #include "os/udp_port.h"
 #include "os/loopback.h"
 #include "os/own_process.h"
@@ -220,7 +220,7 @@ TEST(UdpPort, NobodyIsOverlookedWhileOthersComeAndGo) {
   }
 }
 
-// Where nobody else opens and closes sockets.
+// In a namespace where no other process opens and closes sockets.
 TEST(UdpPort, OneAddressIsLookedForLikeTheListOfAll) {
   in_own_process("a network namespace", [] {
     if (!enter_empty_network()) return false;

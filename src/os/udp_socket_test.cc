@@ -75,7 +75,7 @@ class UdpSocketTest : public ::testing::TestWithParam<int> {
           {one.from, one.to, one.traffic_class, one.index, {one.bytes.begin(), one.bytes.end()}});
     });
   }
-  // Sends to a port of nobody, and returns its address when the answer is there.
+  // Sends to an unbound port, and returns its address when the ICMP error has arrived.
   SocketAddress send_to_nobody(UdpSocket& sender) {
     const SocketAddress nobody = bound().address();
     EXPECT_EQ(sender.send(nobody, {}, some_bytes(5), 0).error, 0);
@@ -266,7 +266,7 @@ TEST_P(UdpSocketTest, AnErrorQuotesWhatItIsAbout) {
   while (sender.next_error().has_value()) continue;
   for (const std::size_t size : {std::size_t{1}, std::size_t{280}, std::size_t{5'000}}) {
     const auto bytes = some_bytes(size);
-    // Nobody is there, as the call before this one may say.
+    // The port is unbound, which this call may report as the previous one's error.
     while (sender.send(nobody, {}, bytes, 0).datagrams == 0) continue;
     const auto error = sender.next_error();
     ASSERT_TRUE(error.has_value());

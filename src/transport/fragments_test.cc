@@ -114,7 +114,7 @@ TEST(Fragments, OfAPacketThatIsTooOldAreForgotten) {
   for (std::size_t i = 1; i < old.size(); ++i) EXPECT_TRUE(taken(reassembler, old[i])->empty());
 }
 
-// Each field of the header, as nobody but a forger would write it.
+// Each field of the header with a value that only a forger would write.
 TEST(Fragments, ThatAreNoneAreRefused) {
   Fragmenter fragmenter(of_flow(), kFirst);
   const auto fragments = fragments_of(fragmenter, pattern(4136), 1024);

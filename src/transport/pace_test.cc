@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How fast may packets leave that nobody acknowledges?
+// How fast may packets leave that are not acknowledged?
 #include "transport/pace.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ using std::chrono::milliseconds;
 constexpr std::size_t kBytes = 1000;
 constexpr double kGigabyte = 1e9;
 
-// Somebody who has a packet in every microsecond: 1 GB/s.
+// A sender that has a packet in every microsecond: 1 GB/s.
 class Eager {
  public:
   // Sends what it may until then; returns the rate.
@@ -99,7 +99,7 @@ TEST(Pace, ComesBackQuicklyToWhereItWasAndSlowlyBeyond) {
   EXPECT_EQ(eager.pace.limit(), 0);
 }
 
-// That nobody complains of a rest says nothing about the way.
+// No CNP while nothing is sent says nothing about the path.
 TEST(Pace, GoesOnWhereItWasAfterARest) {
   for (const Duration rest : {Duration(milliseconds(1)), Duration(std::chrono::hours(1))}) {
     Eager eager;
@@ -120,7 +120,7 @@ TEST(Pace, GoesOnWhereItWasAfterARest) {
   }
 }
 
-// Who uses little of what he may does not show that there is room for all of it.
+// A sender that uses little of its rate does not show that there is room for all of it.
 TEST(Pace, ComesBackAsFarAsItIsUsed) {
   Eager eager;
   eager.send_for(milliseconds(1));

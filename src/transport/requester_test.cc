@@ -315,7 +315,7 @@ TEST(Requester, GoesOnForLongerThanNumbersLast) {
   }
 }
 
-// It would be dropped, and nobody would say so.
+// It would be dropped without a NAK.
 TEST(Requester, SendsNothingThatIsTooFarBehindAGap) {
   Sender sender(selective());
   sender.post(WorkKind::kSend, 2000 * kMtu);

@@ -24,7 +24,7 @@ TEST(HostileResponder, KeepsFewAnswersForWhoRepeatsOneRequestWithoutEnd) {
   }
 }
 
-// Hardware does so, too: nobody keeps the rules of what was agreed who has more of them on the way.
+// Hardware does so, too: a requester with more reads in flight breaks the agreement.
 TEST(HostileResponder, RefusesMoreReadsAtOnceThanWereAgreedOn) {
   Settings settings = connection();
   settings.max_reads_of_peer = 3;

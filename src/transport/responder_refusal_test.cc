@@ -42,7 +42,7 @@ TEST(RefusingResponder, CarriesOutNothingBehindIt) {
     EXPECT_EQ(receiver.hears(Operation::kSendOnly, 1, 10), "");
     EXPECT_EQ(receiver.hears(receiver.read(2, 10)), "");
     EXPECT_TRUE(receiver.memory.messages.empty());
-    // Who asks once more has not heard of it.
+    // A requester that repeats the request has not received the NAK.
     EXPECT_EQ(receiver.hears(receiver.add(0)), "nak61 0 #0");
     EXPECT_EQ(receiver.memory.changed, 0U);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which packets does work become that nobody acknowledges, and when does it end?
+// Into which packets is unacknowledged work cut, and when does it complete?
 #include "transport/unreliable_sender.h"
 
 #include <gtest/gtest.h>

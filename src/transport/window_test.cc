@@ -108,7 +108,7 @@ TEST(Window, RemembersLossLongerThanMarks) {
   EXPECT_EQ(window.size(), 9U);
 }
 
-// Else whoever has small packets would get less of a way that loses some.
+// Otherwise a flow of small packets would get a smaller share of a lossy path.
 TEST(Window, GrowsByAsManyBytesWhateverThePackets) {
   Settings settings = widest(512);
   settings.path_mtu = wire::kMaxReliableDatagramMtu / 8;

@@ -41,7 +41,7 @@ TEST_P(Captures, HaveAsManyRightCrcsAsOthersCounted) {
   EXPECT_EQ(wrong, GetParam().wrong);
 }
 
-// As a socket sees them: nobody tells what stood in the IPv4 header.
+// As a socket sees them: the IPv4 header is not known.
 TEST_P(Captures, AreCheckedWithoutTheirIpv4Header) {
   for (const Captured& packet : packets_of(GetParam().name)) {
     const std::span<const std::byte> all(packet.datagram);

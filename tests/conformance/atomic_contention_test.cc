@@ -70,7 +70,7 @@ class Hammer {
     }
     return c->err == 0;
   }
-  // There are more of them than processors: whoever waits leaves his to those that it waits for.
+  // There are more initiators than processors: one that waits yields to those that it waits for.
   void poll() {
     endpoint_.poll();
     sched_yield();

@@ -186,7 +186,7 @@ struct Fate {
   Traffic traffic{};
   unsigned lifetime_us = 0;
   bool asks = false;
-  Address address;  // of whom it asks
+  Address address;  // of the listener that it asks
 };
 
 void stream_until_killed(Channel& to_test, const Fate& fate) {
@@ -321,8 +321,8 @@ TEST(ConnectionTimeout, EndsARequestThatTheListenerDoesNotLookAt) {
   PeerProcess peer(be_impatient);
   peer.channel().send(name_of(&pep->fid));
   peer.finish();
-  // What was given up is told to nobody, unless the word of it is lost: nobody is there to repeat
-  // it.
+  // An abandoned request is not reported, unless its withdrawal is lost: the requester is gone and
+  // cannot repeat it.
   if (!may_lose()) place.expect_silence();
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Do datagrams arrive when there is a receive for them, and is their loss nobody's trouble?
+// Do datagrams arrive when there is a receive for them, and is their loss no error anywhere?
 // (fi_endpoint(3), FI_EP_DGRAM; fi_domain(3), resource management)
 #include <gtest/gtest.h>
 #include <netinet/in.h>

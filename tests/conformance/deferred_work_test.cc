@@ -271,7 +271,7 @@ TEST_P(DeferredWork, FailuresCountAsErrorsOfTheCompletionCounter) {
   EXPECT_EQ(fi_cntr_readerr(done_.get()), 2u);
 }
 
-// Without a completion counter nobody counts it.
+// Without a completion counter it is not counted.
 TEST_P(DeferredWork, ACompletionCounterIsNotNeeded) {
   ASSERT_TRUE(world_.ok());
   char out[8] = {};
@@ -282,7 +282,7 @@ TEST_P(DeferredWork, ACompletionCounterIsNotNeeded) {
   expect_silence();
 }
 
-// fi_trigger(3): success plus error values. Whoever depends on success must look himself.
+// fi_trigger(3): success plus error values. A program that depends on success must check.
 TEST_P(DeferredWork, ErrorsOfTheTriggeringCounterCountToo) {
   ASSERT_TRUE(world_.ok());
   const Fid<fid_cntr> other = open_counter(domain());
@@ -559,7 +559,7 @@ TEST(DeferredWorkCaps, AnEndpointDoesWhatItWasOpenedFor) {
       << "it has no FI_TRIGGER";
 }
 
-// A counter that nothing else drives: whoever waits for it takes part in all that leads there.
+// A counter that nothing else drives: the wait for it drives everything that leads there.
 TEST(DeferredWorkThreaded, AThreadMayWaitForTheCompletionCounterOnly) {
   for (const fi_wait_obj object : {FI_WAIT_UNSPEC, FI_WAIT_YIELD, FI_WAIT_NONE}) {
     World world(Placement::kTwoProcesses, working());

@@ -153,7 +153,7 @@ TEST_F(Connected, WhatIsPendingAtTheEndIsReportedOnce) {
   std::vector<char> large(kLarge);
   std::uint64_t got[2] = {};
   int contexts[6];
-  // One end: a receive, a multi-receive and a send that nobody takes. The other: receives.
+  // One end: a receive, a multi-receive and a send that is never received. The other: receives.
   ASSERT_EQ(receive(pair.active.get(), got[0], &contexts[0]), 0);
   ASSERT_EQ(fi_trecv(pair.active.get(), &got[0], 8, nullptr, 0, 1, 0, &contexts[1]), 0);
   ASSERT_EQ(fi_tsend(pair.active.get(), large.data(), large.size(), nullptr, 0, 9, &contexts[2]),

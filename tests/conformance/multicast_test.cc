@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Does what is sent to a multicast group reach its members, and nobody else? (fi_cm(3), fi_join)
+// Does a send to a multicast group reach its members, and no others? (fi_cm(3), fi_join)
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>

@@ -129,7 +129,7 @@ INSTANTIATE_TEST_SUITE_P(
 class AutoArrival : public PlacementTest {};
 
 // A write with data and counted writes report at a target that sleeps on its descriptor only: what
-// makes that readable is in the queue already, as nobody else could have put it there.
+// makes that readable is in the queue already, as no other thread could have put it there.
 TEST_P(AutoArrival, RemoteDataReachesTheQueueOfATargetThatOnlyReadsIt) {
   Options options = automatic();
   options.caps |= FI_RMA_EVENT;

@@ -6,8 +6,8 @@
 namespace weft::conformance {
 namespace {
 
-// Nobody polls besides, except to make a connection: reading the counter has to bring its news, and
-// is all that whoever writes may need of the target (fi_domain(3), FI_PROGRESS_MANUAL).
+// Nothing else polls, except to make a connection: reading the counter has to update it, and
+// is all that a writer may need of the target (fi_domain(3), FI_PROGRESS_MANUAL).
 Options counted_regions(Placement placement) {
   Options options;
   options.caps |= FI_RMA_EVENT | FI_ATOMIC;
@@ -255,7 +255,7 @@ TEST_F(RegionBinding, ARegionOfTheSameKeyHasNothingOfItsPredecessors) {
 TEST(RegionCounterWait, ASleeperIsWokenByAWriteToTheRegion) {
   for (const Placement placement : {Placement::kTwoProcesses, Placement::kConnectedProcesses}) {
     Options options = counted_regions(placement);
-    options.left_alone = false;  // whoever writes may have to poll until it is done
+    options.left_alone = false;  // the writer may have to poll until it is done
     World world(placement, options);
     ASSERT_TRUE(world.ok());
     char buffer[8]{};

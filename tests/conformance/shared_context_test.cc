@@ -295,7 +295,7 @@ TEST_F(SharedContexts, HaveTheAttributesThatWereAskedFor) {
   char byte = 0;
   EXPECT_EQ(fi_recv(srx.get(), &byte, 1, nullptr, FI_ADDR_UNSPEC, &byte), -FI_ENOSYS);
   EXPECT_EQ(fi_trecv(srx.get(), &byte, 1, nullptr, FI_ADDR_UNSPEC, 1, 0, &byte), 0);
-  EXPECT_EQ(fi_cancel(&srx->fid, &byte), 0);  // nobody is there to report it
+  EXPECT_EQ(fi_cancel(&srx->fid, &byte), 0);  // no endpoint is there to report it
   rx.iov_limit = 1000;
   fid_ep* none = nullptr;
   EXPECT_EQ(fi_srx_context(domain.get(), &rx, &none, nullptr), -FI_EINVAL);

@@ -115,7 +115,7 @@ class Members {
   char buffer_[8]{};
 };
 
-// Everything that is news to somebody who waits for the set.
+// Every event that must end a wait for the set.
 std::vector<std::function<void()>> every_cause(Members& members) {
   return {[&] { members.send_to_self(); }, [&] { members.add_to_counter(); },
           [&] { EXPECT_EQ(fi_cntr_adderr(members.counter(), 1), 0); },

@@ -29,8 +29,8 @@ milliseconds cpu_time() {
   return std::chrono::duration_cast<milliseconds>(of(used.ru_utime) + of(used.ru_stime));
 }
 
-// A quarter of the time, all threads together: whoever spins needs all of it, and a sleeper next to
-// nothing.
+// A quarter of the time, all threads together: a spinning thread needs all of it, a sleeping one
+// almost none.
 void expect_idle(const std::function<void()>& wait, const char* what) {
   const auto begin = std::chrono::steady_clock::now();
   const milliseconds before = cpu_time();
@@ -125,8 +125,8 @@ TEST(WaitingCostOfPolls, APollThatFindsNothingForLongYieldsTheProcessor) {
   EXPECT_GE(context_switches() - before, 30);
 }
 
-// The peer takes nothing: the ring is full, and nobody tells when there is room again; or it has
-// been offered what is too long to be kept for it.
+// The peer takes nothing: the ring is full, and no event tells when there is room again; or the
+// peer was offered a message that is too long to be buffered.
 TEST_P(WaitingCost, WaitingForAPeerThatDoesNotReceiveCostsNothing) {
   Options quiet = options();
   quiet.data_progress = FI_PROGRESS_MANUAL;

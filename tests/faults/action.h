@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which kinds of operation are interrupted, and by whom are they started?
+// Which kinds of operation are interrupted, and which process starts them?
 #pragma once
 
 #include <netinet/in.h>
@@ -14,7 +14,7 @@ enum class Action : std::uint8_t {
   kSmall,      // stream of untagged 64-byte messages
   kLarge,      // untagged messages of 64 to 512 KiB: pulled by the receiver
   kTagged,     // tagged messages of mixed sizes
-  kFlood,      // tagged messages that nobody has posted a receive for
+  kFlood,      // tagged messages without a posted receive
   kWrite,      // remote writes of mixed sizes
   kRead,       // remote reads of mixed sizes, verified
   kWriteData,  // remote writes with immediate data, each verified at the target when its data
@@ -28,7 +28,7 @@ inline constexpr std::array kActions{
     Action::kSmall, Action::kLarge,     Action::kTagged,  Action::kFlood, Action::kWrite,
     Action::kRead,  Action::kWriteData, Action::kDeliver, Action::kChurn, Action::kAtomic};
 
-// Who starts the operations.
+// Which process starts the operations.
 enum class Starter : std::uint8_t { kVictim, kSurvivor, kBoth };
 inline constexpr std::array kStarters{Starter::kVictim, Starter::kSurvivor, Starter::kBoth};
 

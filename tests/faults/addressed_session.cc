@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Is whoever opens at the address of a dead process reached, and what is left of the messages of
-// the dead?
+// Is a new endpoint at the address of a dead process reached, and what is left of the messages
+// of the dead one?
 #include "addressed_session.h"
 
 #include "failure.h"
@@ -136,7 +136,7 @@ bool AddressedSession::try_late_post() {
   return late_posted_ && initiator_->pending() == 0;
 }
 
-// Takes back what the victim sent and nobody received: each such message must be whole or fail.
+// Receives the victim's unexpected messages: each of them must be whole or fail.
 bool AddressedSession::empty_flood() {
   if (leftover_) {
     if (leftover_->pending() > 0) return false;

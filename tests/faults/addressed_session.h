@@ -37,7 +37,7 @@ class AddressedSession final : public Session {
   void look_for_more();
   bool try_late_post();
 
-  // The greeting, and the search for unexpected messages that nobody took.
+  // The greeting, and the search for unexpected messages that were not received.
   struct Single final : CompletionTarget {
     explicit Single(Tally* tally) : errors(tally) { operation.target = this; }
     void completed(Operation&, const fi_cq_tagged_entry&) override {}

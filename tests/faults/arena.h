@@ -15,7 +15,7 @@ inline constexpr std::size_t kCells = 2048;
 inline constexpr std::size_t kReadableBytes = 512 * 1024;
 
 // Where each part begins. Peers write to the scratch and to cells (one whole payload each, once);
-// they read the readable part; nobody ever writes to the rest.
+// they read the readable part; no process ever writes to the rest.
 inline constexpr std::size_t kScratchAt = kGuardBytes;
 inline constexpr std::size_t kCellsAt = kScratchAt + kScratchBytes;
 inline constexpr std::size_t kReadableAt = kCellsAt + kCells * kCellBytes;
@@ -25,7 +25,7 @@ inline constexpr std::size_t kChurnBytes = 512 * 1024;
 inline constexpr std::uint64_t kReadableStream = 0x5ead;
 inline constexpr std::uint64_t kGuardStream = 0x9a4d;
 
-// A view of kArenaBytes bytes that somebody else owns.
+// A view of kArenaBytes bytes that another object owns.
 class Arena {
  public:
   explicit Arena(Bytes memory) : memory_(memory) {}

@@ -85,7 +85,7 @@ int ConnectedPeer::accept(const ConnectionEvent& request) {
   return status;
 }
 
-// Whoever fails to connect starts anew at the next attempt. Completions that are there already
+// After a failed connect the next attempt starts anew. Completions that are there already
 // still belong to the operations.
 int ConnectedPeer::hang_up(int error) {
   connection_.reset();

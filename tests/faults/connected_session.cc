@@ -74,7 +74,8 @@ void ConnectedSession::connected() {
   stream(endpoint_.get(), 0);
 }
 
-// Who dies while it asks gives up by that; while it is asked, it refuses, or had accepted already.
+// A victim that dies as the requester gives up; as the listener it refuses, or has accepted
+// already.
 void ConnectedSession::ended(const ConnectionEvent& event) {
   require(!ended_, "the end of a connection was told twice");
   ended_ = true;

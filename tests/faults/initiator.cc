@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t kFloodLimit = 3000;  // unexpected messages fill the receiver's memory
 
-// Numbers in the scratch of whoever is at the beginning of the target's region, so that many
+// Numbers in the scratch at the beginning of the target's region, so that many
 // initiators meet there; those of a long operation may lie on two pages.
 constexpr std::size_t kAtomicBytes = 256;
 constexpr std::size_t kSumsAt = kScratchAt + 4096 - kAtomicBytes / 2;

@@ -14,7 +14,7 @@
 
 namespace weft::faults {
 
-// The other side, as the one who starts operations sees it.
+// The other side, as the initiator of operations sees it.
 struct Target {
   fid_ep* endpoint = nullptr;          // of this side, from which it is reached
   fi_addr_t address = FI_ADDR_UNSPEC;  // of the other side; means nothing on a connection

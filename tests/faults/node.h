@@ -22,7 +22,7 @@ namespace weft::faults {
 
 struct Operation;
 
-// Whoever posts operations hears here of each one's end, exactly once (and of each message of a
+// Reports the end of each posted operation, exactly once (and each message of a
 // receive for several), from within Node::poll or wait.
 class CompletionTarget {
  public:

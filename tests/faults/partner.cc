@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How does the partner of a process in shortage answer, and how does it get rid of those who are
+// How does the partner of a process in shortage answer, and how does it drop peers that are
 // gone?
 #include "partner.h"
 
@@ -146,7 +146,7 @@ class Partner {
     return wires_.back()->endpoint.get();
   }
 
-  // Who tells it again has not heard of an attempt before.
+  // A process that repeats the notice has not seen an attempt before.
   void ask(const Notice& notice) {
     for (auto& wire : wires_) wire->over = wire->over || !wire->made;
     fid_ep* const endpoint = add_wire(nullptr);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Who answers a process in shortage?
+// Which process answers a process in shortage?
 #pragma once
 
 #include "fork_server.h"

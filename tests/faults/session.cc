@@ -16,7 +16,7 @@ namespace {
 constexpr std::chrono::seconds kLimit{
     20};  // the rule is two; a loaded machine may lag, a hang is for ever
 constexpr std::chrono::seconds kLifeLimit{40};
-// Longer than it takes to notice a death, shorter than anybody waits for one who stands still.
+// Longer than it takes to notice a death, shorter than any wait for a stopped process.
 constexpr std::chrono::milliseconds kStandStill{400};
 constexpr std::uint64_t kLatestPause = 3000;  // microseconds
 constexpr std::uint64_t kProofOfLife = 10;    // operations that complete after a pause
@@ -100,8 +100,8 @@ void Session::stream(fid_ep* endpoint, fi_addr_t peer) {
   keep_streaming();
 }
 
-// To close a region would wait for one who stands still in the middle of it, and nobody would wake
-// it.
+// To close a region would wait for a process that is stopped in the middle of an access, and
+// nothing would resume it.
 void Session::keep_streaming() {
   if (survivor_starts(order_.starter) && died_ == Clock::time_point{}) initiator_->advance();
   if (churner_ && pause_ != Pause::kStill) churner_->step();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What must hold for the one who survives, from a victim's birth to after its death?
+// What must hold for the survivor, from a victim's birth to after its death?
 #pragma once
 
 #include <chrono>
@@ -53,8 +53,8 @@ struct Setting {
 };
 
 // The survivor's side of one victim's life. Every step() is short; call it between polls until
-// over(). How the two meet and what is left when the victim has died is the affair of those who
-// inherit.
+// over(). Derived classes define how the two meet and what is left when the victim has
+// died.
 class Session {
  public:
   virtual ~Session();
@@ -94,7 +94,7 @@ class Session {
   virtual bool part() = 0;
   // Something is pending that the victim's death ends.
   virtual bool death_is_heard() const = 0;
-  // Operations that only one who inherits knows of.
+  // Operations that only the derived class knows of.
   virtual std::size_t more_pending() const = 0;
   virtual std::string describe_more() const = 0;
 

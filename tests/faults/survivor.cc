@@ -55,8 +55,8 @@ class Survivor {
     const Resources ready = held_by_this_process(plan_.runtime_directory);
     while (tally_.kills < plan_.kills) play_round();
     settle();
-    // Whoever is just dying may be looked for on the network, and the first peer that is met there
-    // brings the thread in the background.
+    // A peer that is just dying may be looked for on the network, and the first peer that is met
+    // there brings the thread in the background.
     Resources served = ready;
     if (provider_is_weft()) ++served.threads;
     require_released(served, "with all victims dead");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Is a third process, which nobody kills, served without a fault all the time?
+// Is a third process, which is never killed, served without a fault all the time?
 #pragma once
 
 #include <chrono>

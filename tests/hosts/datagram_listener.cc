@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What does a datagram endpoint hear at an address, and from whom?
+// What does a datagram endpoint receive at an address, and from which sources?
 //
 // usage: weft_datagram_listener ADDRESS PEER
 //
 // Says `at PORT`, and then a line for each datagram: how many bytes it has, the remote CQ data (0
-// without), `peer` if it came from PEER at port 4791 or else `somebody`, and its bytes as text. It
-// sleeps until something comes, and goes on until it is ended, or its standard input.
+// without), `peer` if it came from PEER at port 4791 or else another word, and its bytes as text.
+// It sleeps until something comes, and goes on until it is ended, or its standard input.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -69,7 +69,7 @@ fi_addr_t insert(fid_av* addresses, const char* host) {
   return number;
 }
 
-// True when whoever started this has closed our standard input, or ended.
+// True when the process that started this has closed our standard input, or ended.
 bool is_over() {
   pollfd input{STDIN_FILENO, POLLIN, 0};
   return ::poll(&input, 1, 0) > 0;

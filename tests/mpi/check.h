@@ -33,7 +33,7 @@ struct Group {
 // everywhere.
 std::uint32_t pattern(std::uint64_t stream, std::size_t index);
 
-// A name for a message: who sent it to whom, and which one it was.
+// A name for a message: its source, its destination and its number.
 std::uint64_t stream_of(int source, int destination, int number);
 
 std::vector<std::uint8_t> pattern_bytes(std::uint64_t stream, std::size_t bytes);

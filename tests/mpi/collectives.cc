@@ -8,7 +8,7 @@ namespace {
 
 const auto kKind = MPI_INT64_T;
 
-// One collective call's surroundings: who takes part, how much each gives, what to call it in a
+// One collective call's surroundings: its members, how much each gives, what to call it in a
 // report.
 struct Case {
   const Group& group;

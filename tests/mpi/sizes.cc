@@ -49,7 +49,7 @@ void ring(const Group& world, std::size_t bytes, int number) {
       std::vector<std::uint8_t>(8, 0xee), what + ": bytes past the end");
 }
 
-// Nobody receives before all have sent: every message is unexpected. They are taken in reverse
+// No rank receives before all have sent: every message is unexpected. They are taken in reverse
 // order.
 void flood(const Group& world) {
   std::vector<std::vector<std::uint8_t>> out;

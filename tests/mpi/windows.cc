@@ -15,7 +15,7 @@ constexpr int kBytes =
     40'000;  // of each rank's part in a window: some are copied, some read in place
 constexpr int kTickets = 200;   // that each rank draws
 constexpr int kElements = 129;  // of accumulated vectors
-constexpr int kRivals = 3;  // at most, for a lock: whoever waits for it takes time from its holder
+constexpr int kRivals = 3;      // at most, for a lock: a waiting rank takes time from its holder
 
 // A window over memory of ours: what MPI allocates itself it may share between the ranks of a host,
 // and then the transport has nothing to do.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Who closes a libfabric object, and is the close checked?
+// How is a libfabric object closed, and is the close checked?
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 namespace weft::conformance {
 
-// Closing must succeed: whoever leaves a dependent object open gets a test failure here.
+// Closing must succeed: a dependent object that is left open is a test failure here.
 struct FidCloser {
   template <class T>
   void operator()(T* object) const {

@@ -90,7 +90,7 @@ Reply LocalParty::call(const Request& r) {
   return reply;
 }
 
-// Whoever listens must look, even if he is left alone later.
+// A listener must be polled, even if its endpoints are left alone later.
 Reply LocalParty::do_accept() {
   const bool left_alone = endpoint_.options().left_alone;
   if (left_alone) pump_->add(&endpoint_);

@@ -124,7 +124,7 @@ class Party {
   // The same for the counter of a region.
   void expect_counted(const Region& region, std::uint64_t value);
   int cancel(Token token);
-  // Completions that arrived and nobody took, after some further progress.
+  // Completions that arrived and were not read, after some further progress.
   std::uint64_t leftovers();
 };
 

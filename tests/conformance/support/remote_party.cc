@@ -60,7 +60,7 @@ void serve_conversations(Channel& to_test) {
   }
 }
 
-// Shared files that nobody else knows of. The provider asks for the directory once.
+// Shared files that no other process knows of. The provider asks for the directory once.
 void serve_conversations_from_afar(Channel& to_test) {
   char directory[] = "/dev/shm/weft-test-XXXXXX";
   EXPECT_NE(::mkdtemp(directory), nullptr);

@@ -49,7 +49,7 @@ World::World(Placement placement, const Options& options) {
 }
 
 bool World::connect_parties() {
-  // Who is connected needs no address: whatever a call says must not matter.
+  // A connected endpoint needs no address: the one that a call names must not matter.
   to_target_ = 12345;
   to_initiator_ = 54321;
   const bool left_alone = endpoint().options().left_alone;
