@@ -17,6 +17,7 @@ import check_sizes
 import check_types
 import check_words
 import cpp_scan
+import module_table
 import product
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
@@ -263,6 +264,37 @@ class Words(Tree):
         self.assertEqual(len(check_words.compare({'a.h': 3}, {'a.h': 2})), 1)
         self.assertEqual(len(check_words.compare({'a.h': 1}, {'a.h': 2})), 1)
         self.assertEqual(len(check_words.compare({}, {'a.h': 2})), 1)
+
+
+class ModuleTable(Tree):
+    """The table of src/README.md."""
+
+    def setUp(self):
+        super().setUp()
+        self.declare([('top', 2, 'base,os'), ('base', 0, '')])
+        for name in ('base', 'top'):
+            self.write(f'src/{name}/a.cc', '')
+            self.write(f'src/{name}/README.md', f'# {name}: does {name}\n', '')
+        self.write(module_table.PAGE, f'# Modules\n{module_table.BEGIN}\n{module_table.END}\nEnd.\n', '')
+
+    def test_the_table_follows_the_declarations_by_rank(self):
+        self.assertIn('is old', module_table.check(self.root, self.table)[0])
+        self.assertEqual(module_table.check(self.root, self.table, write=True), [])
+        self.assertEqual(module_table.check(self.root, self.table), [])
+        lines = (self.root / module_table.PAGE).read_text().splitlines()
+        self.assertEqual(lines[4:6], ['| [base](base/README.md) | 0 | - | does base |',
+                                      '| [top](top/README.md) | 2 | base, os | does top |'])
+        self.assertEqual(lines[-1], 'End.')
+        self.declare([('top', 3, 'base'), ('base', 0, '')])
+        self.assertIn('is old', module_table.check(self.root, self.table)[0])
+
+    def test_a_module_without_a_responsibility_is_refused(self):
+        self.write('src/top/README.md', '# The top\n', '')
+        self.assertIn('what it is responsible for', module_table.check(self.root, self.table)[0])
+
+    def test_a_page_without_markers_is_refused(self):
+        self.write(module_table.PAGE, '# Modules\n', '')
+        self.assertIn('lacks the markers', module_table.check(self.root, self.table)[0])
 
 
 class Types(Tree):
