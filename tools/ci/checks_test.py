@@ -14,6 +14,7 @@ import check_classes
 import check_docs
 import check_layers
 import check_sizes
+import check_subject
 import check_types
 import check_words
 import cpp_scan
@@ -264,6 +265,42 @@ class Words(Tree):
         self.assertEqual(len(check_words.compare({'a.h': 3}, {'a.h': 2})), 1)
         self.assertEqual(len(check_words.compare({'a.h': 1}, {'a.h': 2})), 1)
         self.assertEqual(len(check_words.compare({}, {'a.h': 2})), 1)
+
+
+class Subject(Tree):
+    """Subjects of commits."""
+
+    def judge(self, subject):
+        self.write('src/frontend/fabric/a.cc', '')
+        self.write('src/link_udp/a.cc', '')
+        return check_subject.judge(subject, check_subject.names(self.root))
+
+    def test_module_and_imperative_pass(self):
+        for subject in ('link_udp: repeat a datagram', 'fabric, docs: bring the key back', 'all: take names',
+                        'ci: ' + 'a' * (72 - len('ci: '))):
+            self.assertEqual(self.judge(subject), [], subject)
+
+    def test_one_character_too_many_is_refused(self):
+        self.assertIn('73 characters', self.judge('ci: ' + 'a' * (73 - len('ci: ')))[0])
+
+    def test_an_unknown_module_is_refused(self):
+        self.assertIn('link_tcp is neither', self.judge('link_udp, link_tcp: send')[0])
+        self.assertIn('module: imperative', self.judge('send more')[0])
+
+    def test_a_statement_is_refused(self):
+        for text in ('the table is read', 'Read the table', 'added a table', 'adding a table', ''):
+            self.assertIn('must be an imperative', self.judge(f'docs: {text}')[0])
+        self.assertIn('full stop', self.judge('docs: read the table.')[0])
+
+    def test_words_for_persons_are_refused(self):
+        self.assertIn('names a person', self.judge('docs: tell whoever waits')[0])
+
+    def test_the_last_commit_is_judged(self):
+        git = ['git', '-C', str(self.root), '-c', 'user.name=x', '-c', 'user.email=x@x']
+        self.assertEqual(check_subject.check(self.root), [])
+        subprocess.run(git + ['init', '-q'], check=True)
+        subprocess.run(git + ['commit', '-q', '--allow-empty', '-m', 'A table'], check=True)
+        self.assertEqual(len(check_subject.check(self.root)), 1)
 
 
 class ModuleTable(Tree):
