@@ -12,7 +12,7 @@ import sys
 from runner import contestants, document, instructions, rounds, ways
 from runner.cases import cases
 
-DOCS = pathlib.Path(__file__).resolve().parent.parent / "docs"
+RESULTS = pathlib.Path(__file__).resolve().parent / "results"
 
 MTU = 1500
 
@@ -63,9 +63,9 @@ def parse_arguments():
     parser.add_argument("--out", type=pathlib.Path, help="keep the raw figures in this file")
     parser.add_argument("--from", type=pathlib.Path, dest="kept",
                         help="measure nothing: show the figures that --out kept")
-    parser.add_argument("--write-docs", action="store_true",
-                        help="replace the generated section of docs/PERFORMANCE.md, or with --over of "
-                        "docs/NETWORK_PERFORMANCE.md")
+    parser.add_argument("--write-results", action="store_true",
+                        help="replace the generated section of bench/results/within-a-host.md, or with --over of "
+                        "bench/results/over-a-network.md")
     parser.add_argument("--instructions", action="store_true",
                         help="also count instructions per message, with valgrind")
     options = parser.parse_args()
@@ -98,9 +98,9 @@ def main():
         text += "\n" + instructions.report(contestants.program_of(options.build),
                                            contestants.environment_for_weft(options.build))
     print(text)
-    if options.write_docs:
-        page = "NETWORK_PERFORMANCE.md" if run.get("options") else "PERFORMANCE.md"
-        document.write_section(DOCS / page, text, run.get("options", ""))
+    if options.write_results:
+        page = "over-a-network.md" if run.get("options") else "within-a-host.md"
+        document.write_section(RESULTS / page, text, run.get("options", ""))
 
 
 if __name__ == "__main__":

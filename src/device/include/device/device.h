@@ -44,7 +44,7 @@ class Device {
   const std::shared_ptr<memory::RegionTableView>& regions_of_users() const {
     return regions_of_users_;
   }
-  // Where what endpoints send and receive is written down, or null (docs/CAPTURE.md).
+  // Where what endpoints send and receive is written down, or null (docs/user/capture.md).
   const std::shared_ptr<capture::Capture>& capture() const { return capture_; }
   // The handler of the port that foreign peers send to, for as long as an endpoint uses it.
   // Errors: those of ProgressThread::get().
