@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Does every module, file and public function say what it is for?
+"""Does every module, file and public function say what it is for, and does every link lead somewhere?
 
 usage: check_docs.py ROOT BUILD_DIR/layers.txt
 
@@ -9,6 +9,10 @@ not open with its licence line and the question it answers, and fewer than 90 % 
 functions and classes of public headers under a comment. A comment covers the declarations that
 follow it without an empty line. Constructors and destructors are explained by their class,
 overriding functions by what they override, operators by their sign.
+
+Of the documents are refused: a README.md of the repository of 60 lines or more, a relative link to a file
+or a heading that does not exist, and a page of docs/user, docs/formats or docs/design that its index
+(README.md of the repository or of the folder) does not link.
 """
 import pathlib
 import re
@@ -19,6 +23,11 @@ from check_layers import CODE, read_table
 
 SHARE = 0.9
 README_LINES = 20
+TOP_README_LINES = 59
+PAGES = ('*.md', 'docs/**/*.md', 'src/**/*.md', 'bench/**/*.md', 'fuzz/*.md', 'tests/**/*.md')
+INDEXES = {'docs/user': 'README.md', 'docs/formats': 'docs/formats/README.md',
+           'docs/design': 'docs/design/README.md'}
+LINK = re.compile(r'\]\(([^)\s]+)\)')
 PARTS = ('src', 'tests', 'bench', 'fuzz')
 HIDDEN = {'detail', 'internal'}
 
@@ -85,8 +94,42 @@ def examine_header(path):
     return len(entries), bare
 
 
+def anchors(text):
+    """The names by which links mean the headings of a page, as GitHub makes them."""
+    heads = re.findall(r'^#+ (.+)$', text, re.MULTILINE)
+    return {re.sub(r'[^\w\- ]', '', head.lower()).replace(' ', '-') for head in heads}
+
+
+def links(path):
+    """(file, anchor) of each relative link of a page outside of code."""
+    text = re.sub(r'^    .*$|`[^`\n]*`', '', path.read_text(), flags=re.MULTILINE)
+    for target in LINK.findall(text):
+        if not re.match(r'[a-z]+:', target):
+            file, _, anchor = target.partition('#')
+            yield (path.parent / file if file else path), anchor
+
+
+def check_pages(root):
+    bad = []
+    for page in sorted({path for pattern in PAGES for path in root.glob(pattern)}):
+        for target, anchor in links(page):
+            if not target.exists():
+                bad.append(f'{page}: links to {target}, which does not exist')
+            elif anchor and anchor not in anchors(target.read_text()):
+                bad.append(f'{page}: links to #{anchor}, which {target} does not have')
+    for folder, index in INDEXES.items():
+        linked = {target.resolve() for target, _ in links(root / index)} if (root / index).exists() else set()
+        bad += [f'{page}: {index} does not link it' for page in sorted((root / folder).glob('*.md'))
+                if page.name != 'README.md' and page.resolve() not in linked]
+    readme = root / 'README.md'
+    lines = len(readme.read_text().splitlines()) if readme.exists() else 0
+    if lines > TOP_README_LINES:
+        bad.append(f'{readme}: {lines} lines, the limit is {TOP_README_LINES}')
+    return bad
+
+
 def check(root, table):
-    bad, total, bare = [], 0, []
+    bad, total, bare = check_pages(root), 0, []
     for module in read_table(table):
         bad += check_readme(module)
         for header in sorted((module.root / 'include').rglob('*.h')):

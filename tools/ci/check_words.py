@@ -4,7 +4,7 @@
 
 usage: check_words.py ROOT
 
-Comments of C++ sources, docs/formats and docs/design must not have the words who, whoever, whom, nobody,
+Comments of C++ sources, docs and README.md must not have the words who, whoever, whom, nobody,
 somebody and he (check_subject.py refuses them in the subject of a commit). Older files that still have some stand in
 tools/ci/word_waivers.txt as `PATH COUNT`. The list may only shrink: an entry that is not needed any
 more, or allows more words than there are, is refused.
@@ -15,7 +15,7 @@ import sys
 
 WORDS = re.compile(r'\b(who|whoever|whom|nobody|somebody|he)\b', re.IGNORECASE)
 PARTS = ('src', 'tests', 'bench', 'fuzz')
-TEXTS = ('docs/formats', 'docs/design')
+TEXTS = ('README.md', 'docs/**/*.md')
 CPP = {'.h', '.cc', '.c'}
 WAIVERS = 'tools/ci/word_waivers.txt'
 LITERAL = re.compile(r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'')
@@ -34,8 +34,8 @@ def measure(root):
         for path in sorted((root / part).rglob('*')):
             if path.suffix in CPP:
                 found[str(path.relative_to(root))] = len(WORDS.findall(comments(path.read_text())))
-    for part in TEXTS:
-        for path in sorted((root / part).rglob('*.md')):
+    for pattern in TEXTS:
+        for path in sorted(root.glob(pattern)):
             found[str(path.relative_to(root))] = len(WORDS.findall(path.read_text()))
     return {path: count for path, count in found.items() if count}
 

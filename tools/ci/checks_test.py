@@ -219,6 +219,31 @@ class Docs(Tree):
         self.assertIn('set', found[1])
 
 
+class Pages(Tree):
+    """Links, indexes and the length of the first page."""
+
+    def refusals(self):
+        return check_docs.check_pages(self.root)
+
+    def test_links_that_lead_somewhere_pass(self):
+        self.write('README.md', '[a](docs/user/a.md#two-words-x) [b](https://x.org/b)\n', '')
+        self.write('docs/user/a.md', '# One\n## Two `words` (x)\n[top](../../README.md) [here](#one)\n    [code](none)\n', '')
+        self.assertEqual(self.refusals(), [])
+
+    def test_a_link_to_nowhere_is_refused(self):
+        self.write('README.md', '[a](a.md) [b](#there)\n', '')
+        self.assertEqual(len(self.refusals()), 2)
+
+    def test_a_page_outside_its_index_is_refused(self):
+        self.write('docs/design/README.md', '', '')
+        self.write('docs/design/a.md', '', '')
+        self.assertIn('does not link it', self.refusals()[0])
+
+    def test_a_long_first_page_is_refused(self):
+        self.write('README.md', 'line\n' * 60, '')
+        self.assertIn('60 lines', self.refusals()[0])
+
+
 class Scanner(unittest.TestCase):
     def names(self, text):
         return [(e.kind, e.name) for e in cpp_scan.scan(text)]
@@ -257,8 +282,9 @@ class Words(Tree):
 
     def test_a_comment_is_searched_and_a_literal_is_not(self):
         self.write('src/base/a.h', '// Tells whoever waits.\nconst char* a = "// nobody";\n')
-        self.assertEqual(check_words.measure(self.root), {'src/base/a.h': 1})
-        self.assertEqual(len(check_words.check(self.root)), 1)
+        self.write('docs/user/a.md', 'Whoever waits.\n', '')
+        self.assertEqual(check_words.measure(self.root), {'src/base/a.h': 1, 'docs/user/a.md': 1})
+        self.assertEqual(len(check_words.check(self.root)), 2)
 
     def test_an_entry_allows_as_many_words_as_there_are_and_no_more(self):
         self.assertEqual(check_words.compare({'a.h': 2}, {'a.h': 2}), [])
