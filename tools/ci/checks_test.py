@@ -13,6 +13,7 @@ import unittest
 import check_classes
 import check_docs
 import check_layers
+import check_names
 import check_sizes
 import check_subject
 import check_types
@@ -242,6 +243,23 @@ class Pages(Tree):
     def test_a_long_first_page_is_refused(self):
         self.write('README.md', 'line\n' * 60, '')
         self.assertIn('60 lines', self.refusals()[0])
+
+
+class Names(Tree):
+    """Files and functions that documents name."""
+
+    def test_names_that_exist_pass(self):
+        self.write('src/base/ring.h', 'class Ring {\n  void push();\n};\n')
+        self.write('docs/a.md', '`Ring::push` (ring.h, base/ring.h), `*_test.cc`, <stdio.h>, `std::move`\n', '')
+        self.assertEqual(check_names.check(self.root), [])
+
+    def test_a_missing_file_or_function_is_refused(self):
+        self.write('src/base/ring.h', 'class Ring {\n  void push();\n};\n')
+        self.write('docs/a.md', '`Ring::pop` and os/ring.h\n', '')
+        found = check_names.check(self.root)
+        self.assertEqual(len(found), 2, found)
+        self.assertIn('os/ring.h', found[0])
+        self.assertIn('Ring::pop', found[1])
 
 
 class Scanner(unittest.TestCase):
