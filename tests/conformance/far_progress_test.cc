@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Is a far peer served by a program with FI_PROGRESS_MANUAL that does not poll? (docs/user/waiting.md)
+// Does a program with FI_PROGRESS_MANUAL that never polls serve far peers? (docs/user/waiting.md)
 #include "os/thread_count.h"
 #include "support/placements.h"
 
