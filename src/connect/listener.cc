@@ -34,8 +34,8 @@ bool say(device::Port& port, const os::SocketAddress& to, const Message& message
          outcome.state == link::Outcome::State::kPending || means_gone(outcome.error);
 }
 
-device::PortOptions options_for(DomainId domain, const os::SocketAddress& name) {
-  device::PortOptions options;
+device::PortSetup options_for(DomainId domain, const os::SocketAddress& name) {
+  device::PortSetup options;
   options.domain = domain;
   options.name = name;
   return options;

@@ -43,7 +43,7 @@ struct Asker final : link::InboxSink, link::FlowSink {
   Asker(const std::shared_ptr<device::Device>& device, std::uint16_t number,
         const os::SocketAddress& listener)
       : name(loopback(number)), token(number) {
-    device::PortOptions options;
+    device::PortSetup options;
     options.name = name;
     options.domain = device->new_domain();
     port = std::move(device::Port::open(device, name, options)).value();

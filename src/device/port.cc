@@ -15,31 +15,31 @@
 
 namespace weft::device {
 
-Status Port::open_mailbox(const os::SocketAddress& address, const PortOptions& options) {
+Status Port::open_mailbox(const os::SocketAddress& address, const PortSetup& setup) {
   shm::MailboxOptions box;
   box.directory = device_->directory();
   box.address = address;
-  box.domain = options.domain;
-  box.served = options.served;
+  box.domain = setup.domain;
+  box.served = setup.served;
   box.table = device_->regions().name();
-  box.counts_access = (options.count_remote_reads ? shm::kCountsReads : 0) |
-                      (options.count_remote_writes ? shm::kCountsWrites : 0);
-  box.service = options.service;
+  box.counts_access = (setup.count_remote_reads ? shm::kCountsReads : 0) |
+                      (setup.count_remote_writes ? shm::kCountsWrites : 0);
+  box.service = setup.service;
   box.regions = device_->regions_of_users();
   auto mailbox = shm::Mailbox::create(box);
   if (!mailbox) return mailbox.error();
   mailbox_ = std::move(mailbox).value();
   sender_.directory = device_->directory();
-  sender_.address = options.name;
+  sender_.address = setup.name;
   sender_.waker = &mailbox_->waker();
-  sender_.eager_limit = std::min<std::size_t>(options.eager_limit, shm::kMaxEager);
-  sender_.service = options.service;
+  sender_.eager_limit = std::min<std::size_t>(setup.options->eager_limit, shm::kMaxEager);
+  sender_.service = setup.service;
   sender_.own_regions = device_->regions_of_users();
   inbox_ = mailbox_.get();
   if (device_->capture() != nullptr) {
     recorder_ = std::make_unique<capture::Recorder>(
         device_->capture(),
-        capture::RecorderOptions{options.name, sender_.eager_limit, options.service});
+        capture::RecorderOptions{setup.name, sender_.eager_limit, setup.service});
   }
   return {};
 }
@@ -48,20 +48,20 @@ wire::Tap* Port::network_tap() const {
   return device_->capture() != nullptr ? &device_->capture()->network() : nullptr;
 }
 
-Status Port::open_station(os::UdpSocket socket, const PortOptions& options) {
+Status Port::open_station(os::UdpSocket socket, const PortSetup& setup) {
   udp::StationOptions wanted;
-  wanted.name = options.name;
-  wanted.domain = options.domain;
-  wanted.served = options.served;
+  wanted.name = setup.name;
+  wanted.domain = setup.domain;
+  wanted.served = setup.served;
   wanted.regions = device_->regions_of_users();
-  wanted.counts_reads = options.count_remote_reads;
-  wanted.counts_writes = options.count_remote_writes;
-  wanted.service = options.service;
-  wanted.connect_timeout = options.connect_timeout;
-  wanted.peer_timeout = options.peer_timeout;
+  wanted.counts_reads = setup.count_remote_reads;
+  wanted.counts_writes = setup.count_remote_writes;
+  wanted.service = setup.service;
+  wanted.connect_timeout = setup.options->connect_timeout;
+  wanted.peer_timeout = setup.options->peer_timeout;
   wanted.first_source = mailbox_ != nullptr ? kFirstRemoteSource : 0;
   wanted.capture = network_tap();
-  wanted.met = options.met_over_network;
+  wanted.met = setup.met_over_network;
   auto station = udp::Station::create(std::move(socket), wanted);
   if (!station) return station.error();
   station_ = std::move(station).value();
@@ -90,27 +90,27 @@ Status Port::open_datagrams(os::UdpSocket socket, bool foreign_peers) {
   return {};
 }
 
-Status Port::open_network(const link::Place& place, const PortOptions& options) {
+Status Port::open_network(const link::Place& place, const PortSetup& setup) {
   if (place.port == nullptr) return Error{EINVAL, "no socket at " + place.address.text()};
-  const bool datagrams = options.service == link::Service::kDatagram;
-  os::UdpSocket::Options wanted = roce::kSocketOptions;
+  const bool datagrams = setup.service == link::Service::kDatagram;
+  os::UdpSocket::SocketOptions wanted = roce::kSocketOptions;
   wanted.traffic_class |= place.traffic_class;
   auto socket = os::UdpSocket::over(*place.port, wanted);
   if (!socket) return socket.error();
-  return datagrams ? open_datagrams(std::move(socket).value(), options.foreign_peers)
-                   : open_station(std::move(socket).value(), options);
+  return datagrams ? open_datagrams(std::move(socket).value(), setup.options->foreign_peers)
+                   : open_station(std::move(socket).value(), setup);
 }
 
 Result<std::unique_ptr<Port>> Port::open(std::shared_ptr<Device> device, const link::Place& place,
-                                         const PortOptions& options) {
+                                         const PortSetup& setup) {
   std::unique_ptr<Port> port(new Port(std::move(device)));
   const bool nowhere = port->device_->directory().empty();
   if (nowhere && !place.links.udp) return Error{EACCES, port->device_->no_directory()};
   const bool shares = place.links.shm && !nowhere;
   const bool both = shares && place.links.udp;
-  const Status opened = both     ? port->open_both(place, options)
-                        : shares ? port->open_mailbox(place.address, options)
-                                 : port->open_network(place, options);
+  const Status opened = both     ? port->open_both(place, setup)
+                        : shares ? port->open_mailbox(place.address, setup)
+                                 : port->open_network(place, setup);
   if (!opened) return opened.error();
   if (port->recorder_ != nullptr) {
     port->inbox_ = &port->recorder_->listen(*port->inbox_, kFirstRemoteSource);
@@ -119,9 +119,9 @@ Result<std::unique_ptr<Port>> Port::open(std::shared_ptr<Device> device, const l
 }
 
 // The mailbox first: a peer that finds the socket finds the mailbox, too.
-Status Port::open_both(const link::Place& place, const PortOptions& options) {
-  if (Status ok = open_mailbox(place.address, options); !ok) return ok;
-  if (Status ok = open_network(place, options); !ok) return ok;
+Status Port::open_both(const link::Place& place, const PortSetup& setup) {
+  if (Status ok = open_mailbox(place.address, setup); !ok) return ok;
+  if (Status ok = open_network(place, setup); !ok) return ok;
   auto joint = JointInbox::over(*mailbox_, *inbox_);
   if (!joint) return joint.error();
   joint_ = std::move(joint).value();

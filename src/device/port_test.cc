@@ -34,14 +34,14 @@
 namespace weft::device {
 namespace {
 
-constexpr link::Links kShm{true, false};
-constexpr link::Links kUdp{false, true};
-constexpr link::Links kBoth{true, true};
+constexpr Links kShm{true, false};
+constexpr Links kUdp{false, true};
+constexpr Links kBoth{true, true};
 constexpr std::size_t kLarge = 300'000;  // is offered over either link
 
 // An endpoint that writes down what arrives, by source.
 struct End final : link::InboxSink, link::FlowSink {
-  End(const std::shared_ptr<Device>& device, link::Links links,
+  End(const std::shared_ptr<Device>& device, Links links,
       link::Service service = link::Service::kReliableDatagram,
       const os::SocketAddress& at = os::loopback(0))
       : device(device), service(service) {
@@ -50,8 +50,8 @@ struct End final : link::InboxSink, link::FlowSink {
   }
   ~End() override { flows.clear(); }
 
-  void open(link::Links links) {
-    PortOptions options;
+  void open(Links links) {
+    PortSetup options;
     options.name = socket.address();
     domain = device->new_domain();
     options.domain = domain;
@@ -237,7 +237,7 @@ TEST_F(PortTest, BothLinksCarryMessagesAtOnceInOrder) {
 
 TEST_F(PortTest, ASleeperHearsOfBoth) {
   End sleeper(device_, kBoth);
-  for (const link::Links links : {kShm, kUdp}) {
+  for (const Links links : {kShm, kUdp}) {
     End sender(device_, links);
     const auto readable = [&] {
       return os::wait_readable(sleeper.port->inbox().wake_fd(), std::chrono::milliseconds(0));
@@ -464,7 +464,7 @@ TEST_F(PortTest, WithoutADirectoryPeersMeetOverTheNetwork) {
     auto device = Device::get("");
     EXPECT_TRUE(device.ok()) << device.error().message;
     if (!device.ok()) return true;
-    for (const link::Links links : {kBoth, kUdp}) {
+    for (const Links links : {kBoth, kUdp}) {
       End one(device.value(), links);
       End two(device.value(), links);
       one.send(two, "hello");
@@ -472,7 +472,7 @@ TEST_F(PortTest, WithoutADirectoryPeersMeetOverTheNetwork) {
       EXPECT_EQ(one.to(two).process(), 0);
     }
     const auto socket = std::move(os::UdpPort::bind(os::loopback(0))).value();
-    PortOptions options;
+    PortSetup options;
     options.name = socket.address();
     const auto alone = Port::open(device.value(), {socket, kShm}, options);
     EXPECT_FALSE(alone.ok());
@@ -512,7 +512,7 @@ class MisledOwnerTest : public PortTest {
 };
 
 TEST_F(MisledOwnerTest, AnEndpointsAccessToItselfGoesWhereItsRegionIs) {
-  for (const link::Links links : {kShm, kUdp}) {
+  for (const Links links : {kShm, kUdp}) {
     region_ = {};
     End one(device_, links);
     const auto registration = expose(one.domain);

@@ -24,13 +24,15 @@ namespace {
 struct Holder {
   explicit Holder(const os::SocketAddress& at, bool foreign_peers = true)
       : device(Device::get("").value()), socket(os::UdpPort::bind(at).value()) {
-    PortOptions options;
+    PortSetup options;
     options.name = socket.address();
     options.domain = device->new_domain();
     options.service = link::Service::kDatagram;
-    options.foreign_peers = foreign_peers;
+    settings.foreign_peers = foreign_peers;
+    options.options = &settings;
     port = std::move(Port::open(device, {socket, {false, true}}, options)).value();
   }
+  Options settings;
   std::shared_ptr<Device> device;
   os::UdpPort socket;
   std::unique_ptr<Port> port;

@@ -41,7 +41,7 @@ constexpr std::size_t kPerFlow =
 class Crowd {
  public:
   explicit Crowd(const Peer& victim) : victim_(victim) {
-    os::UdpSocket::Options options;
+    os::UdpSocket::SocketOptions options;
     socket_.emplace(std::move(os::UdpSocket::bind(os::address_of("0.0.0.0"), options)).value());
     for (std::uint32_t i = 0; i < kFlows; ++i) {
       const std::uint32_t host = 0x7F01'0000 + i + 1;

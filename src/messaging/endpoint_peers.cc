@@ -46,7 +46,7 @@ link::Flow* Endpoint::connect(PeerIndex index, int& error) {
   }
   const os::Time now = os::coarse_now();
   if (peer.give_up == os::Time{} || peer.stamp != entry->stamp) {
-    peer.give_up = now + setup_.options.connect_timeout;
+    peer.give_up = now + setup_.options->connect_timeout;
     peer.stamp = entry->stamp;
   }
   if (now < peer.give_up) {
@@ -235,17 +235,14 @@ Endpoint::Endpoint(EndpointSetup setup)
 }
 
 Result<std::unique_ptr<Endpoint>> Endpoint::open(EndpointSetup setup) {
-  device::PortOptions wanted;
+  device::PortSetup wanted;
   wanted.domain = setup.domain;
   wanted.served = setup.served;
   wanted.name = setup.name;
-  wanted.eager_limit = setup.options.eager_limit;
   wanted.count_remote_reads = setup.count_remote_reads;
   wanted.count_remote_writes = setup.count_remote_writes;
   wanted.service = setup.service;
-  wanted.connect_timeout = setup.options.connect_timeout;
-  wanted.peer_timeout = setup.options.peer_timeout;
-  wanted.foreign_peers = setup.options.foreign_peers;
+  wanted.options = setup.options;
   if (setup.met_over_network != nullptr) wanted.met_over_network = *setup.met_over_network;
   std::unique_ptr<Endpoint> endpoint(new Endpoint(std::move(setup)));
   auto port = device::Port::open(endpoint->setup_.device, endpoint->setup_.place, wanted);

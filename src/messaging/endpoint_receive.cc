@@ -214,7 +214,7 @@ void Endpoint::fail_waiting(PeerIndex source, int error) {
 // Every message may become an entry of the completion queue, which must not overrun (fi_domain(3),
 // FI_RM_ENABLED): a full one holds the senders back. A datagram is lost instead.
 unsigned Endpoint::room() const {
-  if (queue_.bytes_kept() > setup_.options.unexpected_limit) return 0;
+  if (queue_.bytes_kept() > setup_.options->unexpected_limit) return 0;
   const bool bounded = setup_.bindings.rx != nullptr && setup_.service != link::Service::kDatagram;
   if (!bounded) return std::numeric_limits<unsigned>::max();
   const std::size_t room = setup_.bindings.rx->room();
@@ -222,7 +222,7 @@ unsigned Endpoint::room() const {
 }
 
 bool Endpoint::takes_more_urgently() const {
-  return queue_.bytes_kept() / 2 <= setup_.options.unexpected_limit &&
+  return queue_.bytes_kept() / 2 <= setup_.options->unexpected_limit &&
          (setup_.bindings.rx == nullptr || !setup_.bindings.rx->overrun());
 }
 
@@ -273,7 +273,7 @@ void Endpoint::datagram(const link::Arrival& arrival) {
 }
 
 void Endpoint::keep_datagram(const link::Arrival& arrival) {
-  const std::size_t limit = std::min(kMostDatagramBytes, setup_.options.unexpected_limit);
+  const std::size_t limit = std::min(kMostDatagramBytes, setup_.options->unexpected_limit);
   if (queue_.bytes_kept() + Matcher::cost_of(arrival) > limit) {
     ++drops_.unwanted;
     return;

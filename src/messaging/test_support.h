@@ -62,6 +62,7 @@ struct Node {
   device::Counter sends{true, device::WaitKind::kNone};
   os::SocketAddress address;
   DomainId domain;
+  Options options;
   std::unique_ptr<Endpoint> endpoint;
 
   Node(const Surroundings& setup, std::uint16_t port, ReceiveQueue* receives = nullptr)
@@ -83,8 +84,9 @@ struct Node {
     wanted.domain = domain;
     wanted.count_remote_writes = true;
     wanted.service = setup.service;
-    wanted.options.connect_timeout = setup.connect_timeout;
-    wanted.options.unexpected_limit = setup.unexpected_limit;
+    options.connect_timeout = setup.connect_timeout;
+    options.unexpected_limit = setup.unexpected_limit;
+    wanted.options = &options;
     auto opened = Endpoint::open(wanted);
     if (opened) endpoint = std::move(opened).value();
   }

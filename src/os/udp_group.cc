@@ -57,7 +57,7 @@ Status UdpSocket::hear_only(const SocketAddress& group, unsigned interface) {
 }
 
 Result<UdpSocket> UdpSocket::join(const SocketAddress& group, unsigned interface,
-                                  const Options& options) {
+                                  const SocketOptions& options) {
   if (!group.is_multicast() || group.port() == 0) {
     return Error{EINVAL, group.text() + " is no multicast group with a port"};
   }

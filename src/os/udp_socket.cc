@@ -30,7 +30,7 @@ bool ask_for_destination(int fd, bool v6) {
             : set_option(fd, IPPROTO_IP, IP_PKTINFO, 1);
 }
 
-bool set_header_fields(int fd, bool v6, const UdpSocket::Options& options) {
+bool set_header_fields(int fd, bool v6, const UdpSocket::SocketOptions& options) {
   const int level = v6 ? IPPROTO_IPV6 : IPPROTO_IP;
   const bool marked = options.traffic_class == 0 ||
                       set_option(fd, level, v6 ? IPV6_TCLASS : IP_TOS, options.traffic_class);
@@ -50,7 +50,7 @@ std::size_t enlarge_buffers(int fd) {
 
 }  // namespace
 
-Status UdpSocket::set_options(const SocketAddress& address, const Options& options) {
+Status UdpSocket::set_options(const SocketAddress& address, const SocketOptions& options) {
   const bool v6 = address.family() == AF_INET6;
   const int fd = socket_.get();
   if (!set_indispensable(fd, v6) || !set_header_fields(fd, v6, options) ||
@@ -64,7 +64,7 @@ Status UdpSocket::set_options(const SocketAddress& address, const Options& optio
   return {};
 }
 
-Result<UdpSocket> UdpSocket::over(const UdpPort& port, const Options& options) {
+Result<UdpSocket> UdpSocket::over(const UdpPort& port, const SocketOptions& options) {
   UdpSocket made;
   made.socket_ = port.open();
   if (!made.socket_.valid()) return last_error("cannot duplicate a socket");
@@ -90,7 +90,7 @@ Status UdpSocket::bind_to(const SocketAddress& wanted) {
   return {};
 }
 
-Result<UdpSocket> UdpSocket::bind(const SocketAddress& wanted, const Options& options) {
+Result<UdpSocket> UdpSocket::bind(const SocketAddress& wanted, const SocketOptions& options) {
   UdpSocket made;
   if (Status ok = made.open(wanted.family()); !ok) return ok.error();
   if (Status ok = made.set_options(wanted, options); !ok) return ok.error();

@@ -55,7 +55,7 @@ class UdpSocketTest : public ::testing::TestWithParam<int> {
     return address_of(GetParam() == AF_INET6 ? "::1" : "127.0.0.1", port);
   }
   SocketAddress anywhere() const { return address_of(GetParam() == AF_INET6 ? "::" : "0.0.0.0"); }
-  UdpSocket bound(const UdpSocket::Options& options = {}) const {
+  UdpSocket bound(const UdpSocket::SocketOptions& options = {}) const {
     return UdpSocket::bind(local(), options).value();
   }
   // So many datagrams, which have left already, and whatever else is there then.

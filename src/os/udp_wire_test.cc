@@ -192,7 +192,7 @@ void with_both_families(const std::function<void(Tunnel&, int family)>& body) {
   });
 }
 
-UdpSocket bound(int family, const UdpSocket::Options& options = {}) {
+UdpSocket bound(int family, const UdpSocket::SocketOptions& options = {}) {
   const char* host = kHere[family == AF_INET6 ? 1 : 0];
   auto socket = UdpSocket::bind(address_of(host, 0), options);
   EXPECT_TRUE(socket.ok()) << socket.error().message;

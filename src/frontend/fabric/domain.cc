@@ -145,10 +145,10 @@ Instance instance_of(Fabric& fabric, const fi_info& info, Domain& domain) {
 }
 
 Status acceptable(const Fabric& fabric, const fi_info& info) {
-  const Parameters& settings = fabric.settings();
-  if (Status ok = check_domain(fabric.requested_api(), info, terms_of(settings)); !ok) return ok;
+  const Options& options = fabric.options();
+  if (Status ok = check_domain(fabric.requested_api(), info, terms_of(options)); !ok) return ok;
   const char* const name = info.domain_attr->name;
-  return name == nullptr ? Status() : check_domain_name(name, fabric.name(), settings.interface);
+  return name == nullptr ? Status() : check_domain_name(name, fabric.name(), options.interface);
 }
 
 }  // namespace
@@ -158,8 +158,7 @@ Domain::Domain(Fabric& fabric, const fi_info& info, std::shared_ptr<device::Devi
     : fid_domain{},
       fabric_(fabric),
       fabric_use_(fabric),
-      options_(fabric.settings().options),
-      terms_(terms_of(fabric.settings())),
+      terms_(terms_of(fabric.options())),
       traffic_class_(info.domain_attr->tclass),
       device_(std::move(device)),
       progress_thread_(std::move(progress_thread)),
@@ -185,7 +184,7 @@ int Domain::open(Fabric& fabric, const fi_info& info, fid_domain** domain, void*
     log_warning(FI_LOG_DOMAIN, "cannot open the domain: {}", ok.error().message);
     return fabric_status(ok.error());
   }
-  const messaging::Options& options = fabric.settings().options;
+  const Options& options = fabric.options();
   auto device = device::Device::get(options.runtime_dir);
   if (!device) {
     log_warning(FI_LOG_DOMAIN, "cannot open the device: {}", device.error().message);

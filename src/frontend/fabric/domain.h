@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 
+#include "base/options.h"
 #include "base/usable.h"
 #include "device/device.h"
 #include "device/engine_registry.h"
@@ -15,7 +16,6 @@
 #include "eq.h"
 #include "fabric.h"
 #include "instances.h"
-#include "messaging/options.h"
 #include "terms.h"
 #include "triggers.h"
 
@@ -39,7 +39,7 @@ class Domain : public fid_domain, public Usable {
 
   Fabric& fabric() const { return fabric_; }
   const std::shared_ptr<device::Device>& device() const { return device_; }
-  const messaging::Options& options() const { return options_; }
+  const Options& options() const { return fabric_.options(); }
   // What is offered here.
   const Terms& terms() const { return terms_; }
   // Of its endpoints, unless they have their own.
@@ -87,7 +87,6 @@ class Domain : public fid_domain, public Usable {
   Fabric& fabric_;
   Fabric::Use fabric_use_;
   BoundEventQueue default_eq_;
-  const messaging::Options options_;
   const Terms terms_;
   const std::uint32_t traffic_class_;
   const std::shared_ptr<device::Device> device_;

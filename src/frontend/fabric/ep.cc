@@ -361,7 +361,7 @@ int Endpoint::enable() {
   setup.region_counters = &domain_.region_counters();
   if (offer_->type == FI_EP_DGRAM) setup.service = link::Service::kDatagram;
   setup.met_over_network = &domain_.met_over_network();
-  setup.options = domain_.options();
+  setup.options = &domain_.options();
   auto core = messaging::Endpoint::open(std::move(setup));
   if (!core) {
     log_warning(FI_LOG_EP_CTRL, "cannot enable the endpoint: {}", core.error().message);

@@ -75,11 +75,11 @@ fi_ops_fabric* fabric_operations() {
 
 }  // namespace
 
-Fabric::Fabric(const fi_fabric_attr& attributes, const Parameters& settings, void* context)
+Fabric::Fabric(const fi_fabric_attr& attributes, const Options& options, void* context)
     : fid_fabric{},
       name_(attributes.name),
       requested_api_(attributes.api_version),
-      settings_(settings),
+      options_(options),
       listed_({this, nullptr, name_, {}, {}}) {
   fid.fclass = FI_CLASS_FABRIC;
   fid.context = context;
@@ -88,10 +88,10 @@ Fabric::Fabric(const fi_fabric_attr& attributes, const Parameters& settings, voi
   api_version = attributes.api_version;
 }
 
-int Fabric::open(const fi_fabric_attr& attributes, const Parameters& settings, fid_fabric** fabric,
+int Fabric::open(const fi_fabric_attr& attributes, const Options& options, fid_fabric** fabric,
                  void* context) {
   return at_c_border([&] {
-    *fabric = new Fabric(attributes, settings, context);
+    *fabric = new Fabric(attributes, options, context);
     return 0;
   });
 }

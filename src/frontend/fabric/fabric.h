@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <string>
 
+#include "base/options.h"
 #include "instances.h"
-#include "params.h"
 #include "passive_endpoints.h"
 
 namespace weft::fabric {
@@ -20,7 +20,7 @@ class Fabric : public fid_fabric {
  public:
   // Opens a fabric. `attributes` must have a name and the API version that the application asked
   // for. `*fabric` belongs to the caller.
-  static int open(const fi_fabric_attr& attributes, const Parameters& settings, fid_fabric** fabric,
+  static int open(const fi_fabric_attr& attributes, const Options& options, fid_fabric** fabric,
                   void* context);
 
   // The subnet, "192.0.2.0/24".
@@ -28,8 +28,8 @@ class Fabric : public fid_fabric {
   // The API version that the application asked for. (The member of fid_fabric is set by libfabric
   // after the call that opens the fabric.)
   std::uint32_t requested_api() const { return requested_api_; }
-  // What the user set when the provider was loaded.
-  const Parameters& settings() const { return settings_; }
+  // The settings of the user, as they were when the provider was loaded.
+  const Options& options() const { return options_; }
 
   // Those that are open.
   PassiveEndpoints& passive_endpoints() { return passive_endpoints_; }
@@ -50,11 +50,11 @@ class Fabric : public fid_fabric {
   int close();
 
  private:
-  Fabric(const fi_fabric_attr& attributes, const Parameters& settings, void* context);
+  Fabric(const fi_fabric_attr& attributes, const Options& options, void* context);
 
   std::string name_;
   std::uint32_t requested_api_;
-  const Parameters settings_;
+  const Options options_;
   PassiveEndpoints passive_endpoints_;
   std::atomic<int> users_{0};
   const Instances::Member listed_;

@@ -15,9 +15,9 @@ class OpenFabric : public testing::Test {
     fi_fabric_attr attributes{};
     attributes.name = name_;
     attributes.api_version = FI_VERSION(1, 9);
-    Parameters settings;
-    settings.options.runtime_dir = "somewhere";
-    EXPECT_EQ(Fabric::open(attributes, settings, &fabric_, this), 0);
+    Options options;
+    options.runtime_dir = "somewhere";
+    EXPECT_EQ(Fabric::open(attributes, options, &fabric_, this), 0);
   }
   ~OpenFabric() override { EXPECT_EQ(fi_close(&fabric_->fid), 0); }
 
@@ -36,7 +36,7 @@ TEST_F(OpenFabric, PassesDownWhatItWasOpenedWith) {
   ASSERT_NE(object, nullptr);
   EXPECT_EQ(object->name(), "127.0.0.0/8");
   EXPECT_EQ(object->requested_api(), FI_VERSION(1, 9));
-  EXPECT_EQ(object->settings().options.runtime_dir, "somewhere");
+  EXPECT_EQ(object->options().runtime_dir, "somewhere");
 }
 
 TEST_F(OpenFabric, CannotBeClosedWhileInUse) {

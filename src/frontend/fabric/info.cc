@@ -246,10 +246,10 @@ Result<InfoList> make_list(const std::vector<Contract>& contracts,
 
 }  // namespace
 
-Result<InfoList> find_info(const InfoQuery& query, const Parameters& settings) {
+Result<InfoList> find_info(const InfoQuery& query, const Options& options) {
   const Status flags = check_flags(query.flags);
   if (!flags) return flags.error();
-  auto contracts = agree_contracts(query, terms_of(settings));
+  auto contracts = agree_contracts(query, terms_of(options));
   if (!contracts) return contracts.error();
   const auto named = names_of(query.hints);
   if (!named) return named.error();
@@ -258,7 +258,7 @@ Result<InfoList> find_info(const InfoQuery& query, const Parameters& settings) {
     const Status fit = keep_as_opened(opened, *query.hints->domain_attr, contracts.value());
     if (!fit) return fit.error();
   }
-  const auto devices = offered_devices(settings.interface);
+  const auto devices = offered_devices(options.interface);
   if (!devices) return devices.error();
   auto pairs =
       pair_addresses({query.node, query.service, query.flags, query.hints}, devices.value());

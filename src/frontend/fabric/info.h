@@ -33,13 +33,13 @@ struct InfoQuery {
 // to fill in. `fabric` and `domain` are those of the hints, else the instances that were opened
 // first. Errors: FI_EBADFLAGS for unknown flags, EINVAL for FI_SOURCE without node and service,
 // FI_ENODATA when nothing meets the hints, ENOMEM. Any thread.
-Result<InfoList> find_info(const InfoQuery& query, const Parameters& settings);
+Result<InfoList> find_info(const InfoQuery& query, const Options& options);
 
 // Whether an interface of this host is on the fabric `name` (null: none). Errors: FI_ENODATA when
 // none is, those of os::usable_interfaces() when that cannot be told.
 Status check_fabric(const char* name, const std::string& interface);
 
-// Whether there is a domain `name` on that fabric. `interface`: as Parameters says. Errors: EINVAL
+// Whether there is a domain `name` on that fabric. `interface`: Options::interface. Errors: EINVAL
 // when there is none, those of os::usable_interfaces() when that cannot be told.
 Status check_domain_name(const std::string& name, const std::string& fabric,
                          const std::string& interface);

@@ -30,10 +30,10 @@ int error_of(const InfoQuery& query) {
   return found.ok() ? 0 : found.error().code;
 }
 
-Parameters only(const char* interface) {
-  Parameters settings;
-  settings.interface = interface;
-  return settings;
+Options only(const char* interface) {
+  Options options;
+  options.interface = interface;
+  return options;
 }
 
 // The loopback is there on every machine.

@@ -6,6 +6,8 @@
 
 #include <cstdlib>
 
+#include "terms.h"
+
 namespace weft::fabric {
 namespace {
 
@@ -37,18 +39,18 @@ class Variable {
 
 std::chrono::milliseconds timeout_with(const char* value) {
   const Variable variable("CONNECT_TIMEOUT_MS", value);
-  return read_parameters(test_provider()).options.connect_timeout;
+  return read_parameters(test_provider()).connect_timeout;
 }
 
 TEST(Parameters, UnsetVariablesLeaveTheDefaults) {
-  const Parameters parameters = read_parameters(test_provider());
-  EXPECT_EQ(parameters.options.connect_timeout, messaging::Options().connect_timeout);
-  EXPECT_EQ(parameters.options.eager_limit, messaging::Options().eager_limit);
-  EXPECT_EQ(parameters.options.unexpected_limit, messaging::Options().unexpected_limit);
-  EXPECT_TRUE(parameters.options.runtime_dir.empty());
-  EXPECT_TRUE(parameters.interface.empty());
-  EXPECT_TRUE(parameters.disable_layering);
-  EXPECT_TRUE(parameters.options.foreign_peers);
+  const Options options = read_parameters(test_provider());
+  EXPECT_EQ(options.connect_timeout, Options().connect_timeout);
+  EXPECT_EQ(options.eager_limit, Options().eager_limit);
+  EXPECT_EQ(options.unexpected_limit, Options().unexpected_limit);
+  EXPECT_TRUE(options.runtime_dir.empty());
+  EXPECT_TRUE(options.interface.empty());
+  EXPECT_TRUE(options.disable_layering);
+  EXPECT_TRUE(options.foreign_peers);
 }
 
 TEST(Parameters, ANumberIsTaken) {
@@ -56,7 +58,7 @@ TEST(Parameters, ANumberIsTaken) {
 }
 
 TEST(Parameters, ANumberThatIsNoneOrOutOfRangeIsIgnored) {
-  const auto usual = messaging::Options().connect_timeout;
+  const auto usual = Options().connect_timeout;
   for (const char* value :
        {"", "soon", "5 s", "5s", "-1", "0", "3600001", "99999999999999999999"}) {
     EXPECT_EQ(timeout_with(value), usual) << "'" << value << "'";
@@ -66,26 +68,26 @@ TEST(Parameters, ANumberThatIsNoneOrOutOfRangeIsIgnored) {
 TEST(Parameters, PatienceWithPeersIsASecondAtLeast) {
   const auto patience_with = [](const char* value) {
     const Variable variable("PEER_TIMEOUT_MS", value);
-    return read_parameters(test_provider()).options.peer_timeout;
+    return read_parameters(test_provider()).peer_timeout;
   };
   EXPECT_EQ(patience_with("1000"), std::chrono::seconds(1));
   EXPECT_EQ(patience_with("3600000"), std::chrono::hours(1));
   for (const char* value : {"", "0", "999", "3600001", "1e4", "10 s", "for ever"}) {
-    EXPECT_EQ(patience_with(value), messaging::Options().peer_timeout) << "'" << value << "'";
+    EXPECT_EQ(patience_with(value), Options().peer_timeout) << "'" << value << "'";
   }
 }
 
 TEST(Parameters, AnEagerLimitOfZeroMeansNothingIsEager) {
   const Variable variable("EAGER_LIMIT", "0");
-  EXPECT_EQ(read_parameters(test_provider()).options.eager_limit, 0U);
+  EXPECT_EQ(read_parameters(test_provider()).eager_limit, 0U);
 }
 
 TEST(Parameters, TextIsTakenAsItIs) {
   const Variable directory("RUNTIME_DIR", "/some/where");
   const Variable interopen_path("IFACE", "lo");
-  const Parameters parameters = read_parameters(test_provider());
-  EXPECT_EQ(parameters.options.runtime_dir, "/some/where");
-  EXPECT_EQ(parameters.interface, "lo");
+  const Options options = read_parameters(test_provider());
+  EXPECT_EQ(options.runtime_dir, "/some/where");
+  EXPECT_EQ(options.interface, "lo");
 }
 
 TEST(Parameters, LayeringMayBeAllowed) {
@@ -95,15 +97,15 @@ TEST(Parameters, LayeringMayBeAllowed) {
 
 TEST(Parameters, ForeignPeersMayBeKeptOut) {
   const Variable variable("FOREIGN_PEERS", "no");
-  EXPECT_FALSE(read_parameters(test_provider()).options.foreign_peers);
+  EXPECT_FALSE(read_parameters(test_provider()).foreign_peers);
 }
 
 TEST(Parameters, TheContractSaysWhatRegionsRequire) {
   const auto modes_with = [](const char* value) {
     const Variable variable("CONTRACT", value);
-    return read_parameters(test_provider()).mr_modes;
+    return terms_of(read_parameters(test_provider())).mr_modes;
   };
-  EXPECT_EQ(read_parameters(test_provider()).mr_modes, 0);
+  EXPECT_EQ(terms_of(read_parameters(test_provider())).mr_modes, 0);
   EXPECT_EQ(modes_with("default"), 0);
   EXPECT_EQ(modes_with("map"), FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY);
   EXPECT_EQ(modes_with("verbs?"), 0);

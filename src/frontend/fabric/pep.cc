@@ -64,10 +64,10 @@ int PassiveEndpoint::bind(struct fid* object, std::uint64_t flags) {
 int PassiveEndpoint::listen() {
   if (eq_ == nullptr) return -FI_ENOEQ;
   if (listener_ != nullptr || !port_) return -FI_EOPBADSTATE;
-  auto device = device::Device::get(fabric_.settings().options.runtime_dir);
+  auto device = device::Device::get(fabric_.options().runtime_dir);
   if (!device) return fabric_status(device.error());
-  auto listener = connect::Listener::open(
-      std::move(device).value(), {*port_, fabric_.settings().options.links}, name(), *this);
+  auto listener = connect::Listener::open(std::move(device).value(),
+                                          {*port_, fabric_.options().links}, name(), *this);
   if (!listener) {
     log_warning(FI_LOG_EP_CTRL, "cannot listen: {}", listener.error().message);
     return fabric_status(listener.error());

@@ -22,10 +22,8 @@ namespace {
 // What libfabric registers, and what the user set. Without destructors: libfabric still calls
 // cleanup() after the static objects of this library have been destroyed.
 constinit fi_provider g_provider{};
-alignas(Parameters) std::byte g_parameters[sizeof(Parameters)];
-constinit Parameters* g_settings = nullptr;
-
-const Parameters& settings() { return *g_settings; }
+alignas(Options) std::byte g_storage[sizeof(Options)];
+constinit Options* g_options = nullptr;
 
 // libfabric keeps private state in fi_provider::context: an enum of 4 bytes, a bool for logging,
 // and one that keeps its utility providers off this one. It only ever sets them, so a provider may
@@ -44,7 +42,7 @@ int getinfo(std::uint32_t version, const char* node, const char* service, std::u
   return at_c_border([&] {
     if (info == nullptr) return -FI_EINVAL;
     *info = nullptr;
-    Result<InfoList> found = find_info({version, node, service, flags, hints}, settings());
+    Result<InfoList> found = find_info({version, node, service, flags, hints}, *g_options);
     if (!found) {
       log_info(FI_LOG_CORE, "getinfo: {}", found.error().message);
       return fabric_status(found.error());
@@ -57,11 +55,11 @@ int getinfo(std::uint32_t version, const char* node, const char* service, std::u
 int open_fabric(fi_fabric_attr* attributes, fid_fabric** fabric, void* context) {
   return at_c_border([&] {
     if (attributes == nullptr || fabric == nullptr) return -FI_EINVAL;
-    if (const Status known = check_fabric(attributes->name, settings().interface); !known) {
+    if (const Status known = check_fabric(attributes->name, g_options->interface); !known) {
       log_info(FI_LOG_FABRIC, "{}", known.error().message);
       return fabric_status(known.error());
     }
-    return Fabric::open(*attributes, settings(), fabric, context);
+    return Fabric::open(*attributes, *g_options, fabric, context);
   });
 }
 
@@ -69,9 +67,9 @@ int open_fabric(fi_fabric_attr* attributes, fid_fabric** fabric, void* context) 
 // never used or never accepted.
 void cleanup() {
   stop_log();
-  if (g_settings == nullptr) return;
-  std::destroy_at(g_settings);
-  g_settings = nullptr;
+  if (g_options == nullptr) return;
+  std::destroy_at(g_options);
+  g_options = nullptr;
 }
 
 // fi_version is asked at run time: libfabric hides providers that claim an older version than the
@@ -85,10 +83,8 @@ fi_provider* start() {
   g_provider.cleanup = cleanup;
   start_log(&g_provider);
   define_parameters(g_provider);
-  if (g_settings == nullptr) {
-    g_settings = new (g_parameters) Parameters(read_parameters(g_provider));
-  }
-  if (settings().disable_layering) forbid_layering(g_provider);
+  if (g_options == nullptr) g_options = new (g_storage) Options(read_parameters(g_provider));
+  if (g_options->disable_layering) forbid_layering(g_provider);
   return &g_provider;
 }
 

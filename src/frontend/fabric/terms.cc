@@ -8,10 +8,10 @@
 
 namespace weft::fabric {
 
-Terms terms_of(const Parameters& parameters) {
+Terms terms_of(const Options& options) {
   Terms terms;
-  terms.mr_modes = parameters.mr_modes;
-  if (!parameters.options.links.udp) terms.domain_caps = FI_LOCAL_COMM;
+  if (options.contract == RegistrationContract::kMap) terms.mr_modes = kMapMrModes;
+  if (!options.links.udp) terms.domain_caps = FI_LOCAL_COMM;
   terms.endpoints = std::min(kObjectCount, os::free_ports());
   return terms;
 }

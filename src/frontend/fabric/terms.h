@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/options.h"
 #include "offer.h"
-#include "params.h"
 
 namespace weft::fabric {
 
@@ -17,7 +17,7 @@ struct Terms {
 };
 
 // FI_REMOTE_COMM needs the network.
-Terms terms_of(const Parameters& parameters);
+Terms terms_of(const Options& options);
 
 // The offer without the capabilities that the terms lack.
 TypeOffer offer_under(const TypeOffer& offer, const Terms& terms);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/options.h"
 #include "base/result.h"
 #include "capture/recorder.h"
 #include "device/device.h"
@@ -26,17 +27,14 @@
 namespace weft::device {
 
 // What an endpoint wants of its port.
-struct PortOptions {
+struct PortSetup {
   os::SocketAddress name;  // by which peers know the endpoint
   DomainId domain;
   ServedAccess served;  // what peers may do to the regions of the domain through this port
-  std::size_t eager_limit = 8192;
   bool count_remote_reads = false;  // arrivals tell of accesses by peers (FI_RMA_EVENT)
   bool count_remote_writes = false;
   link::Service service = link::Service::kReliableDatagram;
-  std::chrono::milliseconds connect_timeout{2000};
-  std::chrono::milliseconds peer_timeout{60'000};
-  bool foreign_peers = true;  // rdma_rxe, RNICs: they may send datagrams, to port 4791 of this host
+  const Options* options = &Options::defaults();
   // As udp::StationOptions::met says; of datagrams nothing waits for a peer.
   std::function<void()> met_over_network;
 };
@@ -49,7 +47,7 @@ class Port {
   // network alone; EACCES when that is not wanted. Other errors: those of shm::Mailbox::create(),
   // of os::UdpSocket::over() and udp::Station::create().
   static Result<std::unique_ptr<Port>> open(std::shared_ptr<Device> device,
-                                            const link::Place& place, const PortOptions& options);
+                                            const link::Place& place, const PortSetup& setup);
 
   // Where messages arrive.
   link::Inbox& inbox() { return *inbox_; }
@@ -58,7 +56,7 @@ class Port {
   // out, EHOSTUNREACH when no link leads to that host, others of shm::Outbox::open(),
   // udp::Station::connect() and udp::DatagramStation::connect(). With `persists` ENOENT is certain,
   // and requests wait for the peer until its host reports the port as closed; else for
-  // PortOptions::connect_timeout.
+  // Options::connect_timeout.
   Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer, bool persists = false);
   // Makes this port a member of a multicast group; leaves the group before the port goes. Errors:
   // EADDRINUSE when it is one, others of shm::join_group() and udp::DatagramStation::join().
@@ -74,14 +72,14 @@ class Port {
 
  private:
   explicit Port(std::shared_ptr<Device> device) : device_(std::move(device)) {}
-  Status open_mailbox(const os::SocketAddress& address, const PortOptions& options);
+  Status open_mailbox(const os::SocketAddress& address, const PortSetup& setup);
   wire::Tap* network_tap() const;
-  Status open_station(os::UdpSocket socket, const PortOptions& options);
+  Status open_station(os::UdpSocket socket, const PortSetup& setup);
   Status open_datagrams(os::UdpSocket socket, bool foreign_peers);
-  Status open_network(const link::Place& place, const PortOptions& options);
+  Status open_network(const link::Place& place, const PortSetup& setup);
   std::unique_ptr<link::Flow> recorded(std::unique_ptr<link::Flow> flow,
                                        const os::SocketAddress& peer);
-  Status open_both(const link::Place& place, const PortOptions& options);
+  Status open_both(const link::Place& place, const PortSetup& setup);
   bool is_elsewhere(const os::SocketAddress& peer, bool persists);
   bool groups_go_out() const;
 

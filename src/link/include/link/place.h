@@ -4,15 +4,10 @@
 
 #include <cstdint>
 
+#include "base/options.h"
 #include "os/udp_port.h"
 
 namespace weft::link {
-
-// Which links may be used.
-struct Links {
-  bool shm = true;   // within the host
-  bool udp = false;  // over the network
-};
 
 // The address of an endpoint. `port` holds it, and is needed for the network only; it outlives the
 // call that a place is given to.
@@ -24,7 +19,7 @@ struct Place {
 
   os::SocketAddress address;
   const os::UdpPort* port = nullptr;
-  Links links;
+  Links links{true, false};
   std::uint8_t traffic_class = 0;  // of packets that leave; ECN, bits 0 and 1, is the link's affair
 };
 

@@ -19,7 +19,6 @@
 #include "messaging/calls.h"
 #include "messaging/connection.h"
 #include "messaging/matcher.h"
-#include "messaging/options.h"
 #include "messaging/pool.h"
 #include "messaging/receive_queue.h"
 #include "os/clock.h"
@@ -58,9 +57,9 @@ struct EndpointSetup {
   bool count_remote_writes = false;
   link::Service service = link::Service::kReliableDatagram;
   device::RegionCounters* region_counters = nullptr;  // of the domain's regions, or none
-  // Called, if not null, as device::PortOptions says.
+  // Called, if not null, as device::PortSetup says.
   const std::function<void()>* met_over_network = nullptr;
-  Options options;
+  const Options* options = &Options::defaults();
 };
 
 // Datagrams that an endpoint did not deliver.

@@ -76,7 +76,7 @@ struct UdpError {
 // sending while the other is in receive(). Everything else: any thread.
 class UdpSocket {
  public:
-  struct Options {
+  struct SocketOptions {
     bool trains = true;   // send trains where the kernel can
     bool merging = true;  // receive datagrams that the kernel has joined (UDP_GRO)
     // Of every packet that leaves; bits 0 and 1: ECN (2: this transport understands it, ECT(0)).
@@ -91,17 +91,17 @@ class UdpSocket {
   // packets without a UDP checksum are accepted, too. The buffers are as large as the system lets
   // anybody have. Errors: EADDRINUSE, EADDRNOTAVAIL, EAFNOSUPPORT, others of socket(2) and bind(2);
   // ENOPROTOOPT when the kernel lacks what is said above of packets and identifications.
-  static Result<UdpSocket> bind(const SocketAddress& wanted, const Options& options);
+  static Result<UdpSocket> bind(const SocketAddress& wanted, const SocketOptions& options);
 
   // The same over a port that was bound before, which may go then. Errors besides: EMFILE.
-  static Result<UdpSocket> over(const UdpPort& port, const Options& options);
+  static Result<UdpSocket> over(const UdpPort& port, const SocketOptions& options);
 
   // A socket that hears what is sent to a multicast group (an address and a port) on the interface
   // of that number (os::Interface), from this host or another one. Any number of sockets of this
   // host may join the same one. Errors: EINVAL for an address that is no such group, EADDRINUSE
   // when another socket has its port alone, ENODEV, ENOBUFS and others of ip(7) and ipv6(7).
   static Result<UdpSocket> join(const SocketAddress& group, unsigned interface,
-                                const Options& options);
+                                const SocketOptions& options);
   // What this socket sends to that group, and to any other one, leaves by that interface from now
   // on and goes no further than its subnet; with `loops` members on this host hear it, too. Errors:
   // ENETUNREACH where no route leads there (IPv6 over the loopback), ENODEV, others of ip(7).
@@ -158,7 +158,7 @@ class UdpSocket {
   Status open(int family);
   Status bind_to(const SocketAddress& wanted);
   Status hear_only(const SocketAddress& group, unsigned interface);
-  Status set_options(const SocketAddress& address, const Options& options);
+  Status set_options(const SocketAddress& address, const SocketOptions& options);
   // Looks into a refusal of a message that had one datagram or was a train.
   void explain(const SocketAddress& to, const SocketAddress& from, std::size_t segment, bool train,
                SendOutcome& outcome);

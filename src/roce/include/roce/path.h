@@ -8,7 +8,7 @@
 namespace weft::roce {
 
 // How a socket for packets sends: routers may mark its packets instead of dropping them (ECT(0)).
-inline constexpr os::UdpSocket::Options kSocketOptions{.traffic_class = 2};
+inline constexpr os::UdpSocket::SocketOptions kSocketOptions{.traffic_class = 2};
 
 // Between which sockets, and over which route, packets go.
 struct Path {

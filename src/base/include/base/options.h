@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What may a user set, and what are the defaults?
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace weft {
+
+// Which links may be used.
+struct Links {
+  bool shm = true;  // within the host
+  bool udp = true;  // over the network
+};
+
+// What registered memory requires of programs (fi_mr(3), mr_mode).
+enum class RegistrationContract {
+  kDefault,  // nothing
+  kMap,      // virtual addresses, allocated pages and provider keys, as most RNICs do
+};
+
+// Settings of the device. A front end builds one object when it is loaded, from the environment,
+// and passes it down by reference; it outlives all objects of that front end.
+struct Options {
+  // Time an operation waits for a peer that has not appeared yet.
+  std::chrono::milliseconds connect_timeout{2000};
+  // Silence of a network peer, while an operation waits for it, after which it counts as dead.
+  std::chrono::milliseconds peer_timeout{60'000};
+  // Time a connection request waits for the first answer of its listener.
+  std::chrono::milliseconds request_timeout{30'000};
+  // Messages up to this many bytes are copied through shared memory; larger ones directly.
+  std::size_t eager_limit = 8192;
+  // Bytes of unexpected messages, bookkeeping included (Matcher::cost_of), that an endpoint keeps
+  // before it holds its peers back.
+  std::size_t unexpected_limit = std::size_t{1} << 30;
+  Links links;
+  RegistrationContract contract = RegistrationContract::kDefault;
+  // Whether datagram endpoints receive from foreign peers (rdma_rxe, RNICs).
+  bool foreign_peers = true;
+  // Whether libfabric's utility providers are kept from layering over Weft.
+  bool disable_layering = true;
+  // Base of the runtime directory; empty: the default of os::runtime_directory().
+  std::string runtime_dir;
+  // Name of the only network interface to offer; empty: all.
+  std::string interface;
+
+  // The defaults.
+  static const Options& defaults();
+};
+
+// One environment variable: how it is named, explained and read.
+struct OptionVariable {
+  const char* name;  // lower case, without the prefix of the front end
+  bool is_bool;      // its text is "yes" or "no"
+  std::string help;  // one sentence, with the range and the default
+  // Stores the value of that text. Error: EINVAL with the range; the option is unchanged.
+  std::function<Status(Options&, std::string_view)> parse;
+};
+
+// All of them: the only place that knows names, ranges and texts.
+std::span<const OptionVariable> option_variables();
+
+}  // namespace weft

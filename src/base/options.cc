@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How is each option named, explained and read?
+#include "base/options.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace weft {
+namespace {
+
+constexpr std::uint64_t kHourMs = 3'600'000;
+constexpr std::uint64_t kGibibyte = std::uint64_t{1} << 30;
+
+struct Range {
+  std::uint64_t least;
+  std::uint64_t most;
+};
+
+// The whole text is the number: "5 s" and "five" are none.
+std::optional<std::uint64_t> number_of(std::string_view text) {
+  std::uint64_t number = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || stop != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+Status parse_number(std::string_view text, Range range,
+                    const std::function<void(std::uint64_t)>& set) {
+  const auto number = number_of(text);
+  if (!number || *number < range.least || *number > range.most) {
+    return Error{EINVAL, fmt::format("not a whole number from {} to {}", range.least, range.most)};
+  }
+  set(*number);
+  return {};
+}
+
+OptionVariable milliseconds(const char* name, std::chrono::milliseconds Options::*member,
+                            std::uint64_t least, std::string_view help) {
+  return {name, false,
+          fmt::format("{}, in milliseconds, {} to {} (default: {})", help, least, kHourMs,
+                      (Options::defaults().*member).count()),
+          [=](Options& options, std::string_view text) {
+            return parse_number(text, {least, kHourMs}, [&](std::uint64_t number) {
+              options.*member = std::chrono::milliseconds(number);
+            });
+          }};
+}
+
+OptionVariable bytes(const char* name, std::size_t Options::*member, std::uint64_t most,
+                     std::string_view help) {
+  return {name, false, fmt::format("{} (default: {})", help, Options::defaults().*member),
+          [=](Options& options, std::string_view text) {
+            return parse_number(text, {0, most},
+                                [&](std::uint64_t number) { options.*member = number; });
+          }};
+}
+
+OptionVariable truth(const char* name, bool Options::*member, std::string_view help) {
+  return {name, true,
+          fmt::format("{} (default: {})", help, Options::defaults().*member ? "yes" : "no"),
+          [=](Options& options, std::string_view text) -> Status {
+            if (text != "yes" && text != "no") return Error{EINVAL, "neither yes nor no"};
+            options.*member = text == "yes";
+            return {};
+          }};
+}
+
+OptionVariable text(const char* name, std::string Options::*member, std::string help) {
+  return {name, false, std::move(help), [=](Options& options, std::string_view value) -> Status {
+            options.*member = value;
+            return {};
+          }};
+}
+
+// A variable with named values, the first of which is the default.
+template <class Value>
+OptionVariable choice(const char* name, Value Options::*member,
+                      std::vector<std::pair<std::string_view, Value>> values, std::string help) {
+  return {name, false, std::move(help), [=](Options& options, std::string_view text) -> Status {
+            for (const auto& [word, value] : values) {
+              if (word != text) continue;
+              options.*member = value;
+              return {};
+            }
+            return Error{EINVAL, "unknown"};
+          }};
+}
+
+std::vector<OptionVariable> make_variables() {
+  return {
+      milliseconds("connect_timeout_ms", &Options::connect_timeout, 1,
+                   "Time an operation waits for a peer that has not appeared yet"),
+      milliseconds("peer_timeout_ms", &Options::peer_timeout, 1000,
+                   "Silence of a network peer after which it counts as dead, unless its host "
+                   "reports it earlier"),
+      milliseconds("request_timeout_ms", &Options::request_timeout, 1,
+                   "Time a connection request waits for a listener that does not answer"),
+      bytes("eager_limit", &Options::eager_limit, kGibibyte,
+            "Messages up to this many bytes are copied through shared memory, larger ones "
+            "directly"),
+      bytes("unexpected_limit", &Options::unexpected_limit, 1024 * kGibibyte,
+            "Bytes of messages without a matching receive, bookkeeping included, that an endpoint "
+            "keeps before it holds its peers back"),
+      text("runtime_dir", &Options::runtime_dir,
+           "Directory for shared files (default: $WEFT_RUNTIME_DIR, or else /dev/shm/weft-UID, or "
+           "/run/user/UID/weft where another user has taken that name)"),
+      text("iface", &Options::interface,
+           "Name of the only network interface to offer (default: all)"),
+      choice<Links>("links", &Options::links,
+                    {{"all", {true, true}}, {"shm", {true, false}}, {"udp", {false, true}}},
+                    "Links by which peers are reached: shm, within this host; udp, over the "
+                    "network; or all (default: all)"),
+      choice<RegistrationContract>(
+          "contract", &Options::contract,
+          {{"default", RegistrationContract::kDefault}, {"map", RegistrationContract::kMap}},
+          "What registered memory requires of programs, fi_mr(3): default, nothing; or map, "
+          "FI_MR_VIRT_ADDR, FI_MR_ALLOCATED and FI_MR_PROV_KEY, as most RNICs do (default: "
+          "default)"),
+      truth("foreign_peers", &Options::foreign_peers,
+            "Whether datagram endpoints receive from foreign peers (rdma_rxe, RNICs), which send "
+            "to UDP port 4791"),
+      truth("disable_layering", &Options::disable_layering,
+            "Whether utility providers are kept from layering themselves over weft"),
+  };
+}
+
+}  // namespace
+
+const Options& Options::defaults() {
+  static const Options options;
+  return options;
+}
+
+std::span<const OptionVariable> option_variables() {
+  static const std::vector<OptionVariable> variables = make_variables();
+  return variables;
+}
+
+}  // namespace weft
