@@ -7,7 +7,7 @@
 #include <span>
 
 #include "link/service.h"
-#include "os/udp_port.h"
+#include "os/socket_address.h"
 #include "wire/packet.h"
 #include "wire/tap.h"
 

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "os/udp_port.h"
+#include "os/socket_address.h"
 #include "roce/address_hash.h"
 #include "roce/trains.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "link/inbox.h"
-#include "os/udp_port.h"
+#include "os/socket_address.h"
 #include "roce/address_hash.h"
 
 namespace weft::udp {

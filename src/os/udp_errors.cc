@@ -63,7 +63,7 @@ std::optional<UdpError> UdpSocket::next_error() const {
     message.msg_namelen = sizeof peer;
     message.msg_control = control.data();
     message.msg_controllen = control.size();
-    const ssize_t quoted = direct::recvmsg(socket_.get(), &message, MSG_ERRQUEUE | MSG_DONTWAIT);
+    const ssize_t quoted = direct::recvmsg(fd(), &message, MSG_ERRQUEUE | MSG_DONTWAIT);
     if (quoted < 0) return std::nullopt;
     sock_extended_err report{};
     const auto to = SocketAddress::parse(&peer, message.msg_namelen);

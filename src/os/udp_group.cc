@@ -48,7 +48,7 @@ SocketAddress scoped(const SocketAddress& group, unsigned interface) {
 
 // Else Linux gives a socket what anybody on this host has joined, on whatever interface.
 Status UdpSocket::hear_only(const SocketAddress& group, unsigned interface) {
-  const int fd = socket_.get();
+  const int fd = this->fd();
   const bool v6 = group.family() == AF_INET6;
   const bool only = v6 ? set_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0)
                        : set_option(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0);
@@ -65,7 +65,7 @@ Result<UdpSocket> UdpSocket::join(const SocketAddress& group, unsigned interface
   if (Status ok = made.open(group.family()); !ok) return ok.error();
   // Members of all users share a group's port, and each gets every datagram: that takes nothing
   // away from the others, which SO_REUSEPORT would keep out.
-  set_option(made.socket_.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+  set_option(made.fd(), SOL_SOCKET, SO_REUSEADDR, 1);
   if (Status ok = made.set_options(group, options); !ok) return ok.error();
   if (Status ok = made.bind_to(scoped(group, interface)); !ok) return ok.error();
   if (Status ok = made.hear_only(group, interface); !ok) return ok.error();
@@ -77,7 +77,7 @@ Status UdpSocket::send_to_group_by(const SocketAddress& group, unsigned interfac
   const Fd probe(::socket(group.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
   const bool leads = probe.valid() && send_by(probe.get(), group.family(), interface, loops) &&
                      ::connect(probe.get(), group.get(), group.length()) == 0;
-  if (leads && send_by(socket_.get(), group.family(), interface, loops)) return {};
+  if (leads && send_by(fd(), group.family(), interface, loops)) return {};
   return last_error("cannot send to " + group.text());
 }
 

@@ -2,7 +2,6 @@
 // How does an endpoint get an address of its own?
 #include "os/udp_port.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -15,79 +14,6 @@
 #include "os/cancellation.h"
 
 namespace weft::os {
-
-Result<SocketAddress> SocketAddress::parse(const void* bytes, std::size_t length) {
-  SocketAddress address;
-  sa_family_t family = AF_UNSPEC;
-  if (bytes != nullptr && length >= sizeof family) std::memcpy(&family, bytes, sizeof family);
-  if (family == AF_INET && length >= sizeof(sockaddr_in)) {
-    std::memcpy(&address.storage_.v4, bytes, sizeof(sockaddr_in));
-    std::memset(address.storage_.v4.sin_zero, 0, sizeof address.storage_.v4.sin_zero);
-    return address;
-  }
-  if (family == AF_INET6 && length >= sizeof(sockaddr_in6)) {
-    std::memcpy(&address.storage_.v6, bytes, sizeof(sockaddr_in6));
-    address.storage_.v6.sin6_flowinfo = 0;
-    return address;
-  }
-  return Error{EINVAL, "not an IPv4 or IPv6 socket address"};
-}
-
-SocketAddress SocketAddress::of_host(int family, const void* host, std::uint16_t port,
-                                     std::uint32_t scope) {
-  SocketAddress address;
-  if (family == AF_INET6) {
-    address.storage_.v6.sin6_family = AF_INET6;
-    address.storage_.v6.sin6_scope_id = scope;
-    std::memcpy(&address.storage_.v6.sin6_addr, host, sizeof(in6_addr));
-  } else {
-    address.storage_.v4.sin_family = AF_INET;
-    std::memcpy(&address.storage_.v4.sin_addr, host, sizeof(in_addr));
-  }
-  address.set_port(port);
-  return address;
-}
-
-socklen_t SocketAddress::length() const {
-  if (family() == AF_INET) return sizeof(sockaddr_in);
-  return family() == AF_INET6 ? sizeof(sockaddr_in6) : 0;
-}
-
-std::uint16_t SocketAddress::port() const {
-  return ntohs(family() == AF_INET6 ? storage_.v6.sin6_port : storage_.v4.sin_port);
-}
-
-void SocketAddress::set_port(std::uint16_t port) {
-  (family() == AF_INET6 ? storage_.v6.sin6_port : storage_.v4.sin_port) = htons(port);
-}
-
-bool SocketAddress::is_link_local() const {
-  return family() == AF_INET6 &&
-         IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(get())->sin6_addr);
-}
-
-bool SocketAddress::is_any() const {
-  if (family() == AF_INET6) return IN6_IS_ADDR_UNSPECIFIED(&storage_.v6.sin6_addr);
-  return storage_.v4.sin_addr.s_addr == htonl(INADDR_ANY);
-}
-
-bool SocketAddress::is_multicast() const {
-  if (family() == AF_INET6) return IN6_IS_ADDR_MULTICAST(&storage_.v6.sin6_addr);
-  return family() == AF_INET && IN_MULTICAST(ntohl(storage_.v4.sin_addr.s_addr));
-}
-
-std::string SocketAddress::host() const {
-  char text[INET6_ADDRSTRLEN] = "";
-  const void* raw = family() == AF_INET6 ? static_cast<const void*>(&storage_.v6.sin6_addr)
-                                         : static_cast<const void*>(&storage_.v4.sin_addr);
-  if (family() != AF_UNSPEC) ::inet_ntop(family(), raw, text, sizeof text);
-  return text;
-}
-
-std::string SocketAddress::text() const {
-  const std::string name = family() == AF_INET6 ? "[" + host() + "]" : host();
-  return name + ":" + std::to_string(port());
-}
 
 namespace {
 
@@ -141,27 +67,27 @@ Result<SocketAddress> bound_to(const Fd& socket) {
 // child's copy of the old socket must not receive the datagrams that the new one sends to itself.
 bool UdpPort::take_turns() const {
   const CancellationOff off;
-  set_sharing(socket_, 1);
+  set_sharing(*socket_, 1);
   const auto fresh = bind_socket(address_, true);
   if (!fresh) {
-    set_sharing(socket_, 0);
+    set_sharing(*socket_, 0);
     errno = fresh.error().code;
     return false;
   }
   set_sharing(fresh.value(), 0);
   SocketAddress nobody = address_;
   nobody.set_port(kDiscard);
-  static_cast<void>(::connect(socket_.get(), nobody.get(), nobody.length()));
-  return ::dup3(fresh.value().get(), socket_.get(), O_CLOEXEC) >= 0;
+  static_cast<void>(::connect(socket_->get(), nobody.get(), nobody.length()));
+  return ::dup3(fresh.value().get(), socket_->get(), O_CLOEXEC) >= 0;
 }
 
-Fd UdpPort::open() const {
+std::shared_ptr<const Fd> UdpPort::open() const {
   sockaddr_storage peer{};
   socklen_t length = sizeof peer;
   const bool connected =
-      ::getpeername(socket_.get(), reinterpret_cast<sockaddr*>(&peer), &length) == 0;
-  if (connected && !take_turns()) return Fd();
-  return Fd(::fcntl(socket_.get(), F_DUPFD_CLOEXEC, 0));
+      ::getpeername(socket_->get(), reinterpret_cast<sockaddr*>(&peer), &length) == 0;
+  if (connected && !take_turns()) return nullptr;
+  return socket_;
 }
 
 // A socket that is connected to itself receives from itself only; the kernel rejects other senders.
@@ -172,14 +98,14 @@ Result<UdpPort> UdpPort::bind(const SocketAddress& wanted) {
   auto address = bound_to(socket.value());
   if (!address) return address.error();
   UdpPort port;
-  port.socket_ = std::move(socket).value();
+  port.socket_ = std::make_shared<const Fd>(std::move(socket).value());
   port.address_ = address.value();
   // Nothing reads this socket yet; what strangers send to it must not pile up.
   const int least = 1;
-  ::setsockopt(port.socket_.get(), SOL_SOCKET, SO_RCVBUF, &least, sizeof least);
+  ::setsockopt(port.socket_->get(), SOL_SOCKET, SO_RCVBUF, &least, sizeof least);
   if (!port.address_.is_any() && !port.address_.is_link_local()) {
     // If that fails, other senders get no ICMP error: they wait for a timeout.
-    static_cast<void>(::connect(port.socket_.get(), port.address_.get(), port.address_.length()));
+    static_cast<void>(::connect(port.socket_->get(), port.address_.get(), port.address_.length()));
   }
   return port;
 }

@@ -135,7 +135,7 @@ int UdpBatch::fill(int fd) {
 std::uint64_t UdpSocket::dropped() const {
   std::array<std::uint32_t, SK_MEMINFO_VARS> counts{};
   socklen_t length = sizeof counts;
-  const int failed = ::getsockopt(socket_.get(), SOL_SOCKET, SO_MEMINFO, counts.data(), &length);
+  const int failed = ::getsockopt(fd(), SOL_SOCKET, SO_MEMINFO, counts.data(), &length);
   const bool told = failed == 0 && length > SK_MEMINFO_DROPS * sizeof counts[0];
   return told ? counts[SK_MEMINFO_DROPS] : 0;
 }
@@ -145,7 +145,7 @@ int UdpSocket::receive(UdpBatch& batch) const {
   if (inherited()) [[unlikely]]
     return 0;
   for (int i = 0; i < kReceiveTries; ++i) {
-    const int filled = batch.fill(socket_.get());
+    const int filled = batch.fill(fd());
     if (filled >= 0) {
       batch.take(static_cast<std::size_t>(filled), address_);
       return 0;

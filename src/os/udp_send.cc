@@ -165,7 +165,7 @@ SendOutcome UdpSocket::send(const SocketAddress& to, const SocketAddress& from,
   if (segment == 0 || segment > bytes.size()) segment = bytes.size();
   const bool names_source = source && !from.is_any() && address_.is_any();
   if (segment == bytes.size() && !names_source) {
-    if (direct::sendto(socket_.get(), bytes.data(), segment, kFlags, to.get(), to.length()) >= 0) {
+    if (direct::sendto(fd(), bytes.data(), segment, kFlags, to.get(), to.length()) >= 0) {
       return {1, segment};
     }
     outcome.errors_waiting = !is_of_moment(errno);
@@ -178,7 +178,7 @@ SendOutcome UdpSocket::send(const SocketAddress& to, const SocketAddress& from,
   if (train) ancillary.add_segment(segment);
   Messages messages(to, ancillary);
   const bool met_errors = outcome.errors_waiting;
-  outcome = send_all(socket_.get(), messages, bytes, {segment, segment * together});
+  outcome = send_all(fd(), messages, bytes, {segment, segment * together});
   outcome.errors_waiting |= met_errors;
   if (outcome.error != 0) explain(to, from, segment, train, outcome);
   return outcome;
@@ -189,7 +189,7 @@ SendOutcome UdpSocket::send_in_fragments(const SocketAddress& to, const SocketAd
   const bool v6 = address_.family() == AF_INET6;
   static_assert(IPV6_PMTUDISC_DONT == IP_PMTUDISC_DONT && IPV6_PMTUDISC_DO == IP_PMTUDISC_DO);
   const auto discover = [&](int how) {
-    return ::setsockopt(socket_.get(), v6 ? IPPROTO_IPV6 : IPPROTO_IP,
+    return ::setsockopt(fd(), v6 ? IPPROTO_IPV6 : IPPROTO_IP,
                         v6 ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER, &how, sizeof how) == 0;
   };
   SendOutcome outcome;

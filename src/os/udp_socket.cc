@@ -52,7 +52,7 @@ std::size_t enlarge_buffers(int fd) {
 
 Status UdpSocket::set_options(const SocketAddress& address, const SocketOptions& options) {
   const bool v6 = address.family() == AF_INET6;
-  const int fd = socket_.get();
+  const int fd = this->fd();
   if (!set_indispensable(fd, v6) || !set_header_fields(fd, v6, options) ||
       (address.is_any() && !ask_for_destination(fd, v6))) {
     return last_error("a UDP socket at " + address.text() + " takes no options");
@@ -67,24 +67,26 @@ Status UdpSocket::set_options(const SocketAddress& address, const SocketOptions&
 Result<UdpSocket> UdpSocket::over(const UdpPort& port, const SocketOptions& options) {
   UdpSocket made;
   made.socket_ = port.open();
-  if (!made.socket_.valid()) return last_error("cannot duplicate a socket");
+  if (made.socket_ == nullptr)
+    return last_error("cannot open the socket of " + port.address().text());
   made.address_ = port.address();
   if (Status ok = made.set_options(made.address_, options); !ok) return ok.error();
   return made;
 }
 
 Status UdpSocket::open(int family) {
-  socket_.reset(::socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket_.valid()) return last_error("cannot open a UDP socket");
-  if (family == AF_INET6) set_option(socket_.get(), IPPROTO_IPV6, IPV6_V6ONLY, 1);
+  socket_ =
+      std::make_shared<const Fd>(::socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket_->valid()) return last_error("cannot open a UDP socket");
+  if (family == AF_INET6) set_option(fd(), IPPROTO_IPV6, IPV6_V6ONLY, 1);
   return {};
 }
 
 Status UdpSocket::bind_to(const SocketAddress& wanted) {
-  if (::bind(socket_.get(), wanted.get(), wanted.length()) != 0) {
+  if (::bind(fd(), wanted.get(), wanted.length()) != 0) {
     return last_error("cannot bind " + wanted.text());
   }
-  Result<SocketAddress> address = bound_to(socket_);
+  Result<SocketAddress> address = bound_to(*socket_);
   if (!address) return address.error();
   address_ = address.value();
   return {};

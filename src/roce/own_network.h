@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "os/udp_port.h"
+#include "os/socket_address.h"
 
 namespace weft::roce::testing {
 

@@ -12,7 +12,7 @@
 #include "fabric.h"
 #include "offer.h"
 #include "os/interfaces.h"
-#include "os/udp_port.h"
+#include "os/socket_address.h"
 
 namespace weft::fabric {
 namespace {

@@ -12,7 +12,7 @@
 #include "link/flow.h"
 #include "link/inbox.h"
 #include "link/service.h"
-#include "os/udp_port.h"
+#include "os/socket_address.h"
 
 namespace weft::capture {
 

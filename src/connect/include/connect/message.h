@@ -18,7 +18,7 @@
 #include <span>
 #include <vector>
 
-#include "os/udp_port.h"
+#include "os/socket_address.h"
 
 namespace weft::connect {
 

@@ -22,7 +22,7 @@
 #include "link_udp/datagram_station.h"
 #include "link_udp/station.h"
 #include "os/clock.h"
-#include "os/udp_port.h"
+#include "os/socket_address.h"
 
 namespace weft::device {
 

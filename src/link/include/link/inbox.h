@@ -10,7 +10,7 @@
 
 #include "base/types.h"
 #include "link/flow.h"
-#include "os/udp_port.h"
+#include "os/socket_address.h"
 
 namespace weft::link {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "link_shm/layout.h"
-#include "os/udp_port.h"
+#include "os/socket_address.h"
 
 namespace weft::shm {
 

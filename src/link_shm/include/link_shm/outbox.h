@@ -18,7 +18,7 @@
 #include "memory/access_guard.h"
 #include "os/clock.h"
 #include "os/shared_file.h"
-#include "os/udp_port.h"
+#include "os/socket_address.h"
 #include "os/waker.h"
 
 namespace weft::shm {

@@ -21,7 +21,7 @@
 
 #include "base/psn.h"
 #include "link/service.h"
-#include "os/udp_port.h"
+#include "os/socket_address.h"
 #include "wire/cm_message.h"
 
 namespace weft::udp {

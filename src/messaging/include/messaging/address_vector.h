@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "os/optional_lock.h"
-#include "os/udp_port.h"
+#include "os/socket_address.h"
 
 namespace weft::messaging {
 

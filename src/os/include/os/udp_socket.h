@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 
@@ -93,7 +94,7 @@ class UdpSocket {
   // ENOPROTOOPT when the kernel lacks what is said above of packets and identifications.
   static Result<UdpSocket> bind(const SocketAddress& wanted, const SocketOptions& options);
 
-  // The same over a port that was bound before, which may go then. Errors besides: EMFILE.
+  // The same over a port that was bound before, with its descriptor. Errors besides: EMFILE.
   static Result<UdpSocket> over(const UdpPort& port, const SocketOptions& options);
 
   // A socket that hears what is sent to a multicast group (an address and a port) on the interface
@@ -141,7 +142,7 @@ class UdpSocket {
   std::optional<UdpError> next_error() const;
 
   // For poll(2): readable when datagrams or errors wait, writable when the send buffer has room.
-  int fd() const { return socket_.get(); }
+  int fd() const { return socket_->get(); }
   // True in a forked child of the process that has bound it.
   bool inherited() const { return origin_.inherited(); }
   // What was bound, with the port that was chosen.
@@ -163,7 +164,7 @@ class UdpSocket {
   void explain(const SocketAddress& to, const SocketAddress& from, std::size_t segment, bool train,
                SendOutcome& outcome);
 
-  Fd socket_;
+  std::shared_ptr<const Fd> socket_;  // shared with the UdpPort, if it came from one
   Origin origin_;
   SocketAddress address_;
   std::size_t receive_buffer_ = 0;

@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "os/runtime_dir.h"
-#include "os/udp_port.h"
+#include "os/socket_address.h"
 
 namespace weft::roce {
 

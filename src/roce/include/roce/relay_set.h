@@ -10,7 +10,7 @@
 #include <unordered_map>
 
 #include "os/event.h"
-#include "os/udp_port.h"
+#include "os/socket_address.h"
 
 namespace weft::roce {
 

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
+#include "os/socket_address.h"
 #include "os/udp_path.h"
-#include "os/udp_port.h"
 #include "wire/icrc.h"
 
 namespace weft::roce {
