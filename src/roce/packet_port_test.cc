@@ -50,7 +50,7 @@ struct Record final : PacketHandler {
 };
 
 std::unique_ptr<PacketPort> open_port(std::uint8_t traffic_class = 0) {
-  os::UdpSocket::Options options;
+  os::UdpSocket::SocketOptions options;
   options.traffic_class = traffic_class;
   auto socket = os::UdpSocket::bind(os::loopback(0), options);
   return std::move(PacketPort::open(std::move(socket).value(), {})).value();

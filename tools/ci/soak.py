@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# Do the long lists pass whole? CI runs a fixed sample of each.
+"""Runs every line, or those whose name contains one of the given words, and appends its result to a log:
+date, machine, commit, line, result, seconds."""
+import argparse
+import datetime
+import os
+import platform
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+BUILD = Path("build/release")
+LOG = Path("bench/results/soak.log")
+WIRES = ("--mtu 1500", "--mtu 9000 --ipv6", "--mtu 9000 --lose 1", "--mtu 1500 --ipv6 --lose 1", "--mtu 1500 --lose 5",
+         "--mtu 9000 --ipv6 --lose 5", "--mtu 9000 --cut 1", "--mtu 1500 --ipv6 --cut 1")
+
+
+class Line:
+    """One entry of the list: a command and the variables that it needs."""
+
+    def __init__(self, name, command, **variables):
+        self.name = name
+        self.command = [str(word) for word in command]
+        self.variables = variables
+
+    def run(self):
+        """True when the command succeeds."""
+        return subprocess.run(self.command, env=os.environ | self.variables, check=False).returncode == 0
+
+
+def lines(seed, fuzz_seconds):
+    """The whole list."""
+    provider = {"FI_PROVIDER_PATH": str((BUILD / "lib").resolve()), "FI_WEFT_PEER_TIMEOUT_MS": "5000"}
+    yield Line(f"simulator, 100,000 seeds from {seed}",
+               [BUILD / "bin/weft_transport_test", "--gtest_filter=Simulator.AllWork*"],
+               WEFT_SIMULATOR_SEED=str(seed), WEFT_SIMULATOR_RUNS="100000")
+    for wire in WIRES:
+        yield Line(f"conformance {wire}", [sys.executable, "tests/hosts/conformance.py", BUILD, *wire.split(),
+                                           "--filter=*-*EverybodyHearsEverybody/5"])
+    yield Line("kill -9, 20,000 moments", [BUILD / "bin/weft_faults", "kill"], WEFT_FAULTS_KILLS="20000", **provider)
+    yield Line("kill -9 with connections, 5,000 moments", [BUILD / "bin/weft_faults", "kill-connections"],
+               WEFT_FAULTS_KILLS="5000", **provider)
+    yield Line(f"fuzzers, {fuzz_seconds} s each", ["./dev", "fuzz", fuzz_seconds])
+
+
+def machine():
+    """The processor's name and the kernel's release."""
+    names = [line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
+             if line.startswith("model name")]
+    return f"{names[0] if names else platform.machine()} x {len(names)}, Linux {platform.release()}"
+
+
+def commit():
+    """The commit that is tested, marked when files differ from it."""
+    def git(*words):
+        return subprocess.run(["git", *words], text=True, stdout=subprocess.PIPE, check=True).stdout.strip()
+    return git("rev-parse", "--short", "HEAD") + ("-changed" if git("status", "--porcelain", "-uno") else "")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("words", nargs="*", help="run lines whose name contains one of these (default: all)")
+    parser.add_argument("--seed", type=int, default=int(time.time()), help="first seed of the simulator")
+    parser.add_argument("--fuzz-seconds", type=int, default=600)
+    parser.add_argument("--list", action="store_true", help="name the lines and run none")
+    arguments = parser.parse_args()
+    chosen = [line for line in lines(arguments.seed, arguments.fuzz_seconds)
+              if not arguments.words or any(word in line.name for word in arguments.words)]
+    if not chosen:
+        parser.error("no line has such a name")
+    if arguments.list:
+        print("\n".join(line.name for line in chosen))
+        return 0
+    failed = []
+    for line in chosen:
+        print(f"\n== soak: {line.name}", flush=True)
+        begin = time.monotonic()
+        passed = line.run()
+        if not passed:
+            failed.append(line.name)
+        fields = (datetime.datetime.now().isoformat("T", "minutes"), machine(), commit(), line.name,
+                  "passed" if passed else "FAILED", f"{time.monotonic() - begin:.0f} s")
+        with LOG.open("a", encoding="utf-8") as log:
+            log.write(" | ".join(fields) + "\n")
+    print(f"\n== soak: {len(chosen) - len(failed)} of {len(chosen)} lines passed"
+          + "".join(f"\n   failed: {name}" for name in failed))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
