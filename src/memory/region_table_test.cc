@@ -38,7 +38,7 @@ RegionAttributes region_with_chosen_key() {
   return attributes;
 }
 
-// A table and somebody who looks keys up in it.
+// A table and a user that looks keys up in it.
 class RegionTableTest : public testing::Test {
  protected:
   RegionTableTest() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Is a stripe one user's at a time, and does nobody wait in vain for one that is dead?
+// Is a stripe one user's at a time, and is the stripe of a dead user taken over?
 #include "memory/stripe_locks.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Whom does a connected endpoint listen to, and what ends with its connection?
+// Which peer does a connected endpoint listen to, and what ends with its connection?
 #include <cstring>
 
 #include "test_support.h"

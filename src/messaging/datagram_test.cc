@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What becomes of a message that may be lost: when is it delivered, when dropped, and to whom do
-// those for a group go?
+// What becomes of a message that may be lost: when is it delivered, when dropped, and which members
+// receive those for a group?
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -446,8 +446,8 @@ TEST_F(GroupTest, AMemberWithoutRoomDoesNotHoldUpTheOthers) {
   EXPECT_GT(one.endpoint->drops().no_room, 0u);
 }
 
-// A member that is killed: its file vanishes, the others are served, and who takes over its address
-// hears nothing of a group that it has not joined.
+// A member that is killed: its file vanishes, the others are served, and the next endpoint at its
+// address receives nothing of a group that it has not joined.
 TEST(GroupDeath, OfAMemberConcernsNobodyElse) {
   RuntimeDir dir;
   int ready[2];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Is an endpoint served that nobody polls but the background thread? (FI_PROGRESS_AUTO)
+// Is an endpoint served that only the background thread polls? (FI_PROGRESS_AUTO)
 #include <thread>
 
 #include "device/progress_thread.h"
@@ -10,7 +10,7 @@ namespace {
 
 using namespace testing;
 
-// Nobody here calls progress(): what happens, the thread has done.
+// The tests never call progress(): everything is done by the thread.
 struct LeftAlone : EndpointTest {
   std::shared_ptr<device::ProgressThread> thread = device::ProgressThread::get().value();
 

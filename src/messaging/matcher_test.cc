@@ -209,7 +209,7 @@ struct Model {
     stored.push_back({tag, from, id, 0});
     return -1;
   }
-  // The first stored message that nobody claimed, or -1.
+  // The first stored message that is not claimed, or -1.
   int look(const Posted& want) const {
     for (const Stored& message : stored) {
       if (message.claim == 0 && fits(want, message.tag, message.from)) return message.id;
