@@ -124,6 +124,41 @@ class Memory final : public Target {
   std::uint64_t atomics_ = 0;
 };
 
+constexpr std::uint32_t kGone = 1;  // the key of buffers that are unmapped
+
+// The buffers of works.
+class Buffers final : public LocalMemory {
+ public:
+  bool gather(std::span<const Segment> segments, std::uint64_t offset,
+              std::span<std::byte> out) override {
+    return copy(segments, offset, out.size(), [&](std::size_t done, const Segment& part) {
+      std::memcpy(out.data() + done, part.base, part.length);
+    });
+  }
+  bool scatter(std::span<const Segment> segments, std::uint64_t offset,
+               std::span<const std::byte> bytes) override {
+    return copy(segments, offset, bytes.size(), [&](std::size_t done, const Segment& part) {
+      std::memcpy(part.base, bytes.data() + done, part.length);
+    });
+  }
+
+ private:
+  template <class Each>
+  static bool copy(std::span<const Segment> segments, std::uint64_t offset, std::size_t length,
+                   const Each& each) {
+    Segment parts[kMaxPieces];
+    const std::size_t count = slice(segments, offset, length, parts);
+    std::size_t done = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (parts[i].key == kGone) return false;
+      each(done, parts[i]);
+      done += parts[i].length;
+    }
+    require(done == length, "bytes that no buffer has");
+    return true;
+  }
+};
+
 // A user whose buffers live until their work has ended.
 class User final : public WorkSink {
  public:
@@ -141,8 +176,9 @@ class User final : public WorkSink {
     work.address = kAddress + input.below(1024);
     work.key = (flags & 0xC0) == 0 ? kKey + 1 : kKey;
     mine->bytes.resize(work.length);
+    const std::uint32_t gone = (flags & 0xC9) == 0x49 ? kGone : 0;
     mine->pieces[0] = {mine->bytes.data(), work.length / 2};
-    mine->pieces[1] = {mine->bytes.data() + work.length / 2, work.length - work.length / 2};
+    mine->pieces[1] = {mine->bytes.data() + work.length / 2, work.length - work.length / 2, gone};
     if (work.kind >= WorkKind::kCompareSwap) {
       work.length = 8;
       work.original = &mine->original;
@@ -160,7 +196,7 @@ class User final : public WorkSink {
  private:
   struct Pending {
     Bytes bytes;
-    LocalRange pieces[2];
+    Segment pieces[2];
     std::uint64_t original = 0;
   };
 
@@ -205,7 +241,7 @@ class Flow {
       : input_(input),
         settings_(draw(input)),
         memory_(input),
-        requester_(settings_, user_),
+        requester_(settings_, user_, buffers_),
         responder_(settings_, memory_) {}
 
   void run() {
@@ -270,7 +306,8 @@ class Flow {
   bool send() {
     const bool ready = requester_.ready(now_);
     const bool sent = keep(requester_.next(now_, out_), requests_, true);
-    require(ready == sent, "a packet and readiness are not the same");
+    require(ready == sent || (ready && requester_.failed()),
+            "a packet and readiness are not the same");
     return sent;
   }
 
@@ -361,6 +398,7 @@ class Flow {
   const Settings settings_;
   User user_;
   Memory memory_;
+  Buffers buffers_;
   Requester requester_;
   Responder responder_;
   Time now_{std::chrono::seconds(1)};

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Does cutting and copying a scattered buffer touch exactly the bytes asked for?
+// Does cutting a scattered buffer name exactly the bytes asked for?
 #include "base/slices.h"
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <array>
 #include <string>
 
@@ -53,54 +52,6 @@ TEST(Slice, WhatLiesPastTheEndIsLeftOut) {
   std::array<LocalRange, 4> out{};
   EXPECT_EQ(read({out.data(), slice(from.pieces, 7, 100, out.data())}), "hi");
   EXPECT_EQ(slice(from.pieces, 9, 1, out.data()), 0U);
-}
-
-TEST(Gather, JoinsThePiecesUpToTheLength) {
-  const Scattered from;
-  for (std::size_t length = 0; length <= from.text.size(); ++length) {
-    std::string out(from.text.size(), '.');
-    gather(out.data(), from.pieces, length);
-    EXPECT_EQ(out, from.text.substr(0, length) + std::string(out.size() - length, '.'));
-  }
-}
-
-TEST(Gather, JoinsThemFromAnyOffset) {
-  const Scattered from;
-  for (std::size_t offset = 0; offset <= from.text.size(); ++offset) {
-    for (std::size_t length = 0; offset + length <= from.text.size(); ++length) {
-      std::string out(from.text.size(), '.');
-      gather(out.data(), from.pieces, length, offset);
-      EXPECT_EQ(out, from.text.substr(offset, length) + std::string(out.size() - length, '.'));
-    }
-  }
-}
-
-TEST(Scatter, FillsThemFromAnyOffset) {
-  for (std::size_t offset = 0; offset <= 9; ++offset) {
-    for (std::size_t length = 0; length <= 9; ++length) {
-      Scattered to;
-      const std::size_t fits = std::min(length, 9 - offset);
-      EXPECT_EQ(scatter(to.pieces, "123456789", length, offset), fits);
-      const std::string before = "abcdefghi";
-      EXPECT_EQ(to.text, before.substr(0, offset) + std::string("123456789").substr(0, fits) +
-                             before.substr(offset + fits));
-    }
-  }
-}
-
-TEST(Scatter, FillsThePiecesInOrderAndNoByteMore) {
-  for (std::size_t length = 0; length <= 9; ++length) {
-    Scattered to;
-    EXPECT_EQ(scatter(to.pieces, "123456789", length), length);
-    EXPECT_EQ(to.text,
-              std::string("123456789").substr(0, length) + std::string("abcdefghi").substr(length));
-  }
-}
-
-TEST(Scatter, SaysHowMuchFitted) {
-  Scattered to;
-  EXPECT_EQ(scatter(to.pieces, "123456789++", 11), 9U);
-  EXPECT_EQ(to.text, "123456789");
 }
 
 }  // namespace

@@ -6,14 +6,19 @@
 #include <chrono>
 
 #include "base/slices.h"
+#include "link_udp/user_buffers.h"
 #include "os/runtime_dir.h"
+#include "os/user_memory.h"
 
 namespace weft::capture {
 
+using transport::Segment;
 using transport::Work;
 using transport::WorkKind;
 
 namespace {
+
+Segment segment_of(const LocalRange& buffer) { return {buffer.base, buffer.length}; }
 
 std::uint32_t draw_nonzero() { return static_cast<std::uint32_t>(os::random_number()) | 1; }
 
@@ -62,7 +67,7 @@ void Dialogue::introduce() {
   asking.first_sent = first;
   auto answering = settings_to(answerer_, asker_, contexts_[0], ends_.path_mtu);
   answering.first_expected = first;
-  requester_.emplace(asking, static_cast<transport::WorkSink&>(*this));
+  requester_.emplace(asking, static_cast<transport::WorkSink&>(*this), udp::user_buffers());
   responder_.emplace(answering, static_cast<transport::Target&>(*this));
 }
 
@@ -82,12 +87,12 @@ void Dialogue::part() {
 void Dialogue::message(const udp::MessageHeader& header, std::span<const LocalRange> pieces) {
   std::byte head[udp::kMessageHeader];
   udp::write_header(header, head);
-  LocalRange all[transport::kMaxPieces] = {{head, sizeof head}};
-  const std::size_t count = std::min(pieces.size(), transport::kMaxPieces - 1);
-  std::copy_n(pieces.begin(), count, all + 1);
+  Segment all[transport::kMaxPieces] = {{head, sizeof head}};
+  const auto some = pieces.first(std::min(pieces.size(), transport::kMaxPieces - 1));
+  std::transform(some.begin(), some.end(), all + 1, segment_of);
   Work work;
-  work.pieces = {all, 1 + count};
-  work.length = total_length(work.pieces);
+  work.pieces = {all, 1 + some.size()};
+  work.length = sizeof head + total_length(some);
   post(work);
 }
 
@@ -172,7 +177,9 @@ void Dialogue::deliver(std::uint32_t exchange, std::span<const LocalRange> piece
 
 void Dialogue::write_parts(const Work& work, std::span<const LocalRange> pieces,
                            std::uint64_t offset) {
-  transport::post_in_parts(work, pieces, offset,
+  Segment segments[link::kMaxPieces];
+  std::transform(pieces.begin(), pieces.end(), segments, segment_of);
+  transport::post_in_parts(work, {segments, pieces.size()}, offset,
                            [this](const Work& part) { return post(part), verdict_.ok(); });
 }
 
@@ -181,7 +188,7 @@ void Dialogue::read_parts(std::uint64_t address, std::uint32_t key,
                           std::uint64_t length) {
   std::uint64_t done = 0;
   do {
-    LocalRange into{scratch_.data(), 0};
+    Segment into{scratch_.data(), 0};
     Work work;
     work.kind = WorkKind::kRead;
     work.key = key;
@@ -252,8 +259,9 @@ void Dialogue::said(bool by_asker, std::size_t length, wire::Packet& packet) {
 
 RequestVerdict Dialogue::read(const wire::Reth& memory, std::uint64_t offset,
                               std::span<std::byte> out) {
-  gather(out.data(), pieces_, out.size(), offset_ + (memory.address - address_) + offset);
-  return {};
+  const std::uint64_t begin = offset_ + (memory.address - address_) + offset;
+  if (os::gather(out.data(), pieces_, out.size(), begin)) return {};
+  return {RequestVerdict::Kind::kOperational, 0};
 }
 
 RequestVerdict Dialogue::atomic(bool, const wire::AtomicEth&, std::uint64_t& original) {

@@ -3,6 +3,7 @@
 #include "peer.h"
 
 #include "base/slices.h"
+#include "os/user_memory.h"
 
 namespace weft::capture {
 
@@ -22,7 +23,7 @@ void Recorder::Peer::datagram(bool sent, std::span<const LocalRange> pieces, boo
   const std::size_t length = total_length(pieces);
   if (length > wire::kMaxPathMtu) return;
   std::byte bytes[wire::kMaxPathMtu];
-  gather(bytes, pieces, length);
+  if (!os::gather(bytes, pieces, length)) return;
   const auto operation =
       has_data ? wire::Operation::kSendOnlyImmediate : wire::Operation::kSendOnly;
   wire::Packet packet;

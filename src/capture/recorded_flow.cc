@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/slices.h"
 #include "link/local_buffers.h"
+#include "os/user_memory.h"
 
 namespace weft::capture {
 
@@ -31,8 +31,7 @@ std::optional<RequestVerdict> verdict_of(const Outcome& outcome) {
 
 std::uint64_t word(std::span<const LocalRange> pieces) {
   std::uint64_t value = 0;
-  gather(&value, pieces, sizeof value);
-  return value;
+  return os::gather(&value, pieces, sizeof value) ? value : 0;
 }
 
 }  // namespace
@@ -139,8 +138,11 @@ Outcome RecordedFlow::atomic(const link::AtomicRequest& request) {
   LocalRange operand{operands.data(), request.operand.empty() ? 0 : request.length};
   LocalRange compare{operands.data() + request.length,
                      request.compare.empty() ? 0 : request.length};
-  gather(operand.base, request.operand, operand.length);
-  gather(compare.base, request.compare, compare.length);
+  if (!os::gather(operand.base, request.operand, operand.length) ||
+      !os::gather(compare.base, request.compare, compare.length)) {
+    forget(pending);
+    return Outcome::failed(EFAULT);
+  }
   const Outcome outcome = flow_->atomic(marked);
   if (outcome.state != Outcome::State::kPending) forget(pending);
   if (verdict_of(outcome) && peer_.wanted()) {

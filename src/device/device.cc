@@ -2,8 +2,8 @@
 // What do all front ends of one process share?
 #include "device/device.h"
 
-#include "os/probe.h"
 #include "os/process_memory.h"
+#include "os/user_memory.h"
 #include "relay_engine.h"
 
 namespace weft::device {
@@ -29,7 +29,7 @@ Result<std::shared_ptr<RelayEngine>> Device::relay_engine() {
 }
 
 Result<std::shared_ptr<Device>> Device::open(const std::string& base_directory) {
-  os::handle_failed_probes();
+  os::handle_user_faults();
   auto directory = os::RuntimeDirectory::open(base_directory);
   if (!directory) return directory.error();
   auto regions = memory::RegionTable::create(directory.value().path());

@@ -9,7 +9,7 @@
 #include "base/slices.h"
 #include "link_shm/paired_copy.h"
 #include "link_shm/slot_memory.h"
-#include "os/probe.h"
+#include "os/user_memory.h"
 
 namespace weft::shm {
 
@@ -125,13 +125,7 @@ void Outbox::drain_queue(link::FlowSink& sink) {
 
 Outcome Outbox::send_inline(const SendRequest& request) {
   Cell& cell = next_cell();
-  if (request.pieces.size() == 1) [[likely]] {
-    if (!os::copy_from_user(cell.bytes, request.pieces[0].base, request.length)) return unmapped();
-  } else if (!os::readable(request.pieces)) {
-    return unmapped();
-  } else {
-    gather(cell.bytes, request.pieces, request.length);
-  }
+  if (!os::gather(cell.bytes, request.pieces, request.length)) return unmapped();
   publish(cell, request, Kind::kInline, false, request.length);
   return gone_ ? Outcome::failed(ECONNRESET) : Outcome::done();
 }
@@ -139,12 +133,11 @@ Outcome Outbox::send_inline(const SendRequest& request) {
 Outcome Outbox::send_bulk(const SendRequest& request) {
   const bool wants_ack = request.until_delivered;
   if (wants_ack && !have_exchange()) return enqueue(request);
-  if (!os::readable(request.pieces)) return unmapped();
   if (!back_bulk()) return Outcome::failed(ENOSPC);
   const std::uint64_t room = align_up(request.length, kCacheLine);
   if (!room_in_bulk(room)) return Outcome::again();
   const auto offset = static_cast<std::uint32_t>(bulk_next_ % kBulkBytes);
-  gather(bulk_ + offset, request.pieces, request.length);
+  if (!os::gather(bulk_ + offset, request.pieces, request.length)) return unmapped();
   bulk_next_ += room;
   Cell& cell = next_cell();
   const std::uint32_t exchange = wants_ack ? start_exchange(request, Kind::kBulk) : 0;

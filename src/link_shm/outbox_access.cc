@@ -2,7 +2,6 @@
 // How does an endpoint access the memory of another process of its host?
 #include <cstring>
 
-#include "link/local_buffers.h"
 #include "link_shm/outbox.h"
 #include "os/process_memory.h"
 
@@ -63,9 +62,6 @@ Outcome Outbox::hold(Access served, Access need, std::span<const RemoteRange> ra
 
 Outcome Outbox::access(const link::AccessRequest& request) {
   if (const int error = unusable()) return Outcome::failed(error);
-  if (request.length <= kMaxEager && !link::buffers_mapped(request)) {  // not by the kernel
-    return Outcome::failed(EFAULT);
-  }
   const bool counts = counted(request.write ? kCountsWrites : kCountsReads) || request.has_data;
   if (counts && !room_for_cell()) return Outcome::again();
   const Outcome outcome = fits_assisted(request.remote, kAssistedBytes, counts)

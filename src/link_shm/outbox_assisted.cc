@@ -4,10 +4,10 @@
 #include <chrono>
 #include <thread>
 
-#include "base/slices.h"
 #include "link_shm/outbox.h"
 #include "os/barrier.h"
 #include "os/spin.h"
+#include "os/user_memory.h"
 
 namespace weft::shm {
 
@@ -41,19 +41,19 @@ bool Outbox::fits_assisted(std::span<const RemoteRange> ranges, std::size_t most
          room_for_cells(counts ? 2 : 1);
 }
 
-void Outbox::publish_assisted(const link::AccessRequest& request) {
+bool Outbox::publish_assisted(const link::AccessRequest& request) {
   Cell& cell = next_cell();
-  if (request.write) {
-    const bool in_cell = request.length <= kAssistedBytesInCell;
-    gather(in_cell ? cell.assisted.bytes : slot_->assisted.bytes, request.local, request.length);
-  }
+  const bool in_cell = request.length <= kAssistedBytesInCell;
+  std::byte* bytes = in_cell ? cell.assisted.bytes : slot_->assisted.bytes;
+  if (request.write && !os::gather(bytes, request.local, request.length)) return false;
   cell.assisted.length = static_cast<std::uint32_t>(request.length);
   cell.assisted.withdrawn = 0;
   const auto operation = request.write ? link::Operation::kWriteEvent : link::Operation::kReadEvent;
   publish(cell, question(operation, request.remote[0]), Kind::kAssisted, false, 0);
+  return true;
 }
 
-void Outbox::publish_assisted(const link::AtomicRequest& request) {
+bool Outbox::publish_assisted(const link::AtomicRequest& request) {
   Cell& cell = next_cell();
   const std::size_t length = operand_bytes(request.action, request.length);
   std::byte* bytes =
@@ -63,30 +63,34 @@ void Outbox::publish_assisted(const link::AtomicRequest& request) {
   cell.atomic.form = request.action.form;
   cell.atomic.op = request.action.op;
   cell.atomic.type = request.action.type;
-  if (request.action.has_operand()) gather(bytes, request.operand, request.length);
-  if (request.action.compares()) gather(bytes + request.length, request.compare, request.length);
+  const std::size_t operand = request.action.has_operand() ? request.length : 0;
+  const std::size_t compare = request.action.compares() ? request.length : 0;
+  if (!os::gather(bytes, request.operand, operand) ||
+      !os::gather(bytes + request.length, request.compare, compare)) {
+    return false;
+  }
   publish(cell, question(link::Operation::kWriteEvent, request.remote[0]), Kind::kAtomicAssisted,
           false, 0);
+  return true;
 }
 
 Outbox::Answer Outbox::ask_owner(const link::AccessRequest& request) {
   const std::uint64_t position = next_;
-  publish_assisted(request);
+  if (!publish_assisted(request)) return Answer::kFault;
   const Answer answer = await_assisted(position);
-  if (answer == Answer::kDone && !request.write) {
-    scatter(request.local, slot_->assisted.bytes, request.length);
-  }
-  return answer;
+  if (answer != Answer::kDone || request.write) return answer;
+  const bool placed = os::scatter(request.local, slot_->assisted.bytes, request.length).has_value();
+  return placed ? answer : Answer::kFault;
 }
 
 Outbox::Answer Outbox::ask_owner(const link::AtomicRequest& request) {
   const std::uint64_t position = next_;
-  publish_assisted(request);
+  if (!publish_assisted(request)) return Answer::kFault;
   const Answer answer = await_assisted(position);
-  if (answer == Answer::kDone && request.action.fetches()) {
-    scatter(request.result, slot_->assisted.bytes, request.length);
-  }
-  return answer;
+  if (answer != Answer::kDone || !request.action.fetches()) return answer;
+  const bool placed =
+      os::scatter(request.result, slot_->assisted.bytes, request.length).has_value();
+  return placed ? answer : Answer::kFault;
 }
 
 std::optional<Outbox::Answer> Outbox::answer_to(std::uint64_t position) const {

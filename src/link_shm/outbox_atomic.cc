@@ -6,11 +6,11 @@
 // operation on that memory takes the same stripes, the owner's included.
 #include <cstring>
 
-#include "base/slices.h"
 #include "link/local_buffers.h"
 #include "link_shm/outbox.h"
 #include "memory/atomic_kernels.h"
 #include "os/process_memory.h"
+#include "os/user_memory.h"
 
 namespace weft::shm {
 
@@ -59,8 +59,10 @@ int Outbox::change(const link::AtomicRequest& request, std::size_t offset,
   std::byte compare[kMaxAtomicBytes];
   std::byte initial[kMaxAtomicBytes];
   std::byte value[kMaxAtomicBytes];
-  if (action.has_operand()) gather(operand, request.operand, length, offset);
-  if (action.compares()) gather(compare, request.compare, length, offset);
+  if (!os::gather(operand, request.operand, action.has_operand() ? length : 0, offset) ||
+      !os::gather(compare, request.compare, action.compares() ? length : 0, offset)) {
+    return EFAULT;
+  }
   const LocalRange before{initial, length};
   const LocalRange after{value, length};
   const auto address = reinterpret_cast<std::uint64_t>(target.base);
@@ -78,8 +80,8 @@ int Outbox::change(const link::AtomicRequest& request, std::size_t offset,
                                     {&target, 1});
   }
   table_->stripes().unlock();
-  if (error == 0 && action.fetches()) scatter(request.result, initial, length, offset);
-  return error;
+  if (error != 0 || !action.fetches()) return error;
+  return os::scatter(request.result, initial, length, offset) ? 0 : EFAULT;
 }
 
 }  // namespace weft::shm

@@ -5,8 +5,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/slices.h"
 #include "link_udp/datagram_station.h"
+#include "os/user_memory.h"
 #include "wire/packet.h"
 
 namespace weft::udp {
@@ -34,10 +34,12 @@ link::Outcome DatagramSender::send(const roce::Path& path, transport::Pace& pace
   packet.queue_key = kDatagramQueueKey;
   packet.source = queue_pair_;
   packet.immediate = static_cast<std::uint32_t>(request.data);
+  const std::size_t headers = wire::header_bytes(packet);
+  if (!os::gather(place.data() + headers, request.pieces, request.length)) {
+    return link::Outcome::failed(EFAULT);
+  }
   psn_ = psn_.after(1);
   wire::write_headers(packet, request.length, place.data());
-  const std::size_t headers = wire::header_bytes(packet);
-  gather(place.data() + headers, request.pieces, request.length);
   const std::size_t padding = wire::padding_of(request.length);
   std::memset(place.data() + headers + request.length, 0, padding);
   trains_.add(path, headers + request.length + padding);

@@ -7,9 +7,9 @@
 #include <cstring>
 #include <utility>
 
-#include "base/slices.h"
 #include "memory/atomic_kernels.h"
 #include "operation.h"
+#include "os/user_memory.h"
 #include "rdm_sender.h"
 
 namespace weft::udp {
@@ -248,7 +248,9 @@ void RdmReceiver::put(std::span<const std::byte> bytes) {
   Incoming& to = *incoming_;
   const std::uint64_t wanted = to.wanted - std::min(to.wanted, to.there);
   const std::size_t length = std::min<std::uint64_t>(bytes.size(), wanted);
-  scatter({to.pieces.data(), to.count}, bytes.data(), length, to.there);
+  if (!os::scatter({to.pieces.data(), to.count}, bytes.data(), length, to.there)) {
+    to.error = EFAULT;
+  }
   to.there += bytes.size();
 }
 
@@ -257,7 +259,7 @@ void RdmReceiver::all_there() {
   const bool whole = message->there == message->length;
   if (!whole) ++senseless_;
   if (whole && message->exchange != 0) acknowledge(message->exchange);
-  hub_.received(message->cookie, whole ? 0 : ECONNRESET);
+  hub_.received(message->cookie, whole ? message->error : ECONNRESET);
 }
 
 // The header of an answer to what came over this flow.
@@ -556,10 +558,13 @@ RequestVerdict RdmReceiver::write(const wire::Reth& memory, std::uint64_t offset
                                   std::span<const std::byte> bytes) {
   if (shut_) return kInvalid;
   if (is_receive(memory.key)) {
-    const Operation* receive = receive_of(memory);
+    Operation* receive = receive_of(memory);
     if (receive == nullptr) return kInvalid;
-    scatter(receive->buffers(), bytes.data(), bytes.size(), memory.address + offset);
-    return {};
+    const std::uint64_t begin = memory.address + offset;
+    if (os::scatter(receive->buffers(), bytes.data(), bytes.size(), begin)) return {};
+    receive->error = EFAULT;
+    receive->channel->filled(*receive, heard_);
+    return {RequestVerdict::Kind::kOperational, 0};
   }
   if (bytes.empty()) return {};
   const auto key = region_of(memory.key);

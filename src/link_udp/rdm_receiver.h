@@ -136,6 +136,7 @@ class RdmReceiver final : transport::Target {
     std::uint64_t length = 0;    // of the whole message
     std::uint64_t there = 0;     // that have come
     std::uint32_t exchange = 0;  // named in the acknowledgement; 0: none is wanted
+    int error = 0;               // a buffer is not mapped
   };
   std::unique_ptr<Incoming> incoming_;
   std::vector<std::byte> message_;  // or else is kept here as far as it has come,

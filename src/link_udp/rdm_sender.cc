@@ -6,17 +6,18 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/slices.h"
 #include "hub.h"
 #include "link/local_buffers.h"
 #include "link/peer_error.h"
+#include "link_udp/user_buffers.h"
 #include "memory/access_guard.h"
-#include "os/probe.h"
 #include "os/runtime_dir.h"
+#include "os/user_memory.h"
 
 namespace weft::udp {
 
 using link::Outcome;
+using transport::Segment;
 using transport::Work;
 using transport::WorkKind;
 
@@ -44,6 +45,7 @@ int errno_of(transport::Status status) {
     case transport::Status::kRemoteAccess:
       return EACCES;
     case transport::Status::kRemoteOperational:
+    case transport::Status::kLocalProtection:
       return EFAULT;
     case transport::Status::kRemoteInvalid:
     case transport::Status::kLocalLength:
@@ -57,13 +59,13 @@ int errno_of(transport::Status status) {
   return EPROTO;
 }
 
+Segment segment_of(const LocalRange& buffer) { return {buffer.base, buffer.length}; }
+
 // A refusal as the peer states it; kNone for a number that means none.
 int known_access_error(std::uint64_t stated) {
   const bool known = stated <= static_cast<std::uint64_t>(memory::kLastAccessError);
   return known ? static_cast<int>(stated) : 0;
 }
-
-std::uint32_t draw_connection_id() { return static_cast<std::uint32_t>(os::random_number()) | 1; }
 
 }  // namespace
 
@@ -71,7 +73,7 @@ RdmSender::RdmSender(Hub& hub, std::uint32_t context, std::shared_ptr<const roce
                      std::size_t path_mtu)
     : hub_(hub),
       context_(context),
-      connection_id_(draw_connection_id()),
+      connection_id_(static_cast<std::uint32_t>(os::random_number()) | 1),
       path_(std::move(path)),
       path_mtu_(path_mtu),
       carries_(path_mtu),
@@ -138,7 +140,7 @@ bool RdmSender::on_rep(const ConnRep& rep, os::Time now) {
   peer_connection_id_ = rep.me.connection_id;
   peer_context_ = rep.me.context;
   peer_key_ = rep.me.queue_key;
-  requester_.emplace(settings, static_cast<transport::WorkSink&>(*this));
+  requester_.emplace(settings, static_cast<transport::WorkSink&>(*this), user_buffers());
   state_ = State::kOpen;
   peer_carries_ = rep.me.path_mtu;
   const std::size_t carries = std::min(carries_, peer_carries_);
@@ -189,8 +191,8 @@ void RdmSender::post_early() {
 void RdmSender::post_header(Operation& operation, const MessageHeader& header, std::size_t copied,
                             std::span<const LocalRange> rest, std::uint64_t length) {
   write_header(header, operation.copy.data());
-  LocalRange pieces[1 + link::kMaxPieces] = {{operation.copy.data(), kMessageHeader + copied}};
-  std::copy(rest.begin(), rest.end(), pieces + 1);
+  Segment pieces[1 + link::kMaxPieces] = {{operation.copy.data(), kMessageHeader + copied}};
+  std::transform(rest.begin(), rest.end(), pieces + 1, segment_of);
   Work work;
   work.pieces = {pieces, 1 + rest.size()};
   work.length = kMessageHeader + copied + length;
@@ -237,7 +239,7 @@ bool RdmSender::may_join(const link::SendRequest& request) const {
   return bundle_ != nullptr || waits(std::chrono::steady_clock::now());
 }
 
-void RdmSender::join(const link::SendRequest& request) {
+Outcome RdmSender::join(const link::SendRequest& request) {
   const std::size_t length = kMessageHeader + request.length;
   if (bundle_ != nullptr && bundle_->copy.size() + length > bundle_room_) tie_up();
   if (bundle_ == nullptr) {
@@ -248,8 +250,12 @@ void RdmSender::join(const link::SendRequest& request) {
   const std::size_t at = bundle_->copy.size();
   bundle_->copy.resize(at + length);
   write_header(header_of(request, true), bundle_->copy.data() + at);
-  gather(bundle_->copy.data() + at + kMessageHeader, request.pieces, request.length);
   hub_.activate(*this);
+  if (os::gather(bundle_->copy.data() + at + kMessageHeader, request.pieces, request.length)) {
+    return Outcome::done();
+  }
+  bundle_->copy.resize(at);
+  return Outcome::failed(EFAULT);
 }
 
 void RdmSender::tie_up() {
@@ -264,8 +270,9 @@ Outcome RdmSender::send(const link::SendRequest& request) {
   if (const Outcome may = may_begin(); may.state != Outcome::State::kDone) return may;
   if (!os::readable(request.pieces)) return Outcome::failed(EFAULT);
   if (fits_req(request)) {
-    early_data_.resize(request.length);
-    gather(early_data_.data(), request.pieces, request.length);
+    std::vector<std::byte> data(request.length);
+    if (!os::gather(data.data(), request.pieces, request.length)) return Outcome::failed(EFAULT);
+    early_data_ = std::move(data);
     limit_asking();
     hub_.activate(*this);
     return Outcome::done();
@@ -276,10 +283,7 @@ Outcome RdmSender::send(const link::SendRequest& request) {
   const bool control = request.operation == link::Operation::kControl;
   const bool unsure = state_ == State::kAsking && !control;
   const bool pending = !copied || request.until_delivered || unsure;
-  if (!pending && may_join(request)) {
-    join(request);
-    return Outcome::done();
-  }
+  if (!pending && may_join(request)) return join(request);
   Operation& operation = begin(request.cookie, pending);
   MessageHeader header = header_of(request, whole);
   operation.follows_reads = true;
@@ -287,7 +291,8 @@ Outcome RdmSender::send(const link::SendRequest& request) {
   operation.awaits_answer = header.wants_ack;
   if (header.wants_ack) header.exchange = operation.exchange = hub_.name_exchange(operation);
   operation.copy.resize(kMessageHeader + (copied ? request.length : 0));
-  if (copied) gather(operation.copy.data() + kMessageHeader, request.pieces, request.length);
+  std::byte* bytes = operation.copy.data() + kMessageHeader;
+  if (copied && !os::gather(bytes, request.pieces, request.length)) return fault(operation);
   if (!whole) {
     operation.offered = true;
     operation.length = request.length;
@@ -312,20 +317,15 @@ std::uint32_t RdmSender::wire_key(RegionKey key) {
 
 void RdmSender::post_access(Operation& operation, const Work& work,
                             std::span<const LocalRange> local, std::uint64_t offset) {
-  transport::post_in_parts(work, local, offset,
+  Segment pieces[link::kMaxPieces];
+  std::transform(local.begin(), local.end(), pieces, segment_of);
+  transport::post_in_parts(work, {pieces, local.size()}, offset,
                            [&](const Work& part) { return post(operation, part), true; });
-}
-
-void RdmSender::announce(bool write, std::span<const RemoteRange> ranges) {
-  std::byte list[link::kMaxPieces * kRange];
-  tell(announcement_of(write, ranges), {list, write_ranges(ranges, list)});
 }
 
 Outcome RdmSender::access(const link::AccessRequest& request) {
   if (const Outcome may = may_begin(); may.state != Outcome::State::kDone) return may;
   if (!link::buffers_mapped(request)) return Outcome::failed(EFAULT);
-  const bool announced = is_announced(request.write, request.remote);
-  if (announced) announce(request.write, request.remote);
   Operation& operation = begin(request.cookie, true);
   operation.borrows = true;
   operation.reads = !request.write;
@@ -337,9 +337,15 @@ Outcome RdmSender::access(const link::AccessRequest& request) {
   if (request.write && request.must_copy) {
     operation.copy.resize(kMessageHeader + request.length);
     copied = {operation.copy.data() + kMessageHeader, request.length};
-    gather(copied.base, request.local, request.length);
+    if (!os::gather(copied.base, request.local, request.length)) return fault(operation);
     local = {&copied, 1};
     operation.borrows = false;
+  }
+  const bool announced = is_announced(request.write, request.remote);
+  if (announced) {
+    std::byte list[link::kMaxPieces * kRange];
+    tell(announcement_of(request.write, request.remote),
+         {list, write_ranges(request.remote, list)});
   }
   if (request.has_data) {
     MessageHeader notice;
@@ -385,8 +391,10 @@ Outcome RdmSender::atomic(const link::AtomicRequest& request) {
   operation.copy.resize(kMessageHeader + ranges + operand + compare);
   std::byte* at = operation.copy.data() + kMessageHeader;
   at += write_ranges(request.remote, at);
-  gather(at, request.operand, operand);
-  gather(at + operand, request.compare, compare);
+  if (!os::gather(at, request.operand, operand) ||
+      !os::gather(at + operand, request.compare, compare)) {
+    return fault(operation);
+  }
   MessageHeader header;
   header.kind = Kind::kAtomic;
   header.has_data = request.has_data;
@@ -474,7 +482,9 @@ void RdmSender::answered(Operation& operation, const MessageHeader& header,
     operation.error = link::known_error(header.tag, EPROTO);
     operation.detail = known_access_error(header.length);
     if (operation.error == 0 && bytes.size() != operation.length) operation.error = EPROTO;
-    if (operation.error == 0) scatter(operation.buffers(), bytes.data(), bytes.size());
+    if (operation.error == 0 && !os::scatter(operation.buffers(), bytes.data(), bytes.size())) {
+      operation.error = EFAULT;
+    }
   }
   // A message that this end receives is written; all that may be said of it is that it will not be.
   if (operation.takes && operation.error == 0) operation.error = EPROTO;
@@ -506,6 +516,13 @@ void RdmSender::end(Operation& operation) {
   messages_.give(operation.charged);
   report_end(operation, operation.error, operation.detail);
   operations_.give(operation);
+}
+
+// Nothing of it was posted: a buffer of the program is not mapped.
+Outcome RdmSender::fault(Operation& operation) {
+  if (std::exchange(operation.reported, false)) --reported_;
+  end(operation);
+  return Outcome::failed(EFAULT);
 }
 
 // The program is told of the end, once, and has its buffers back. Packets may still be in flight.
@@ -648,9 +665,11 @@ void RdmSender::emit(roce::Trains& trains, os::Time now) {
     if (place.empty()) return;
     if (trains.empty()) trains.expect(requester_->at_hand());
     const std::size_t length = requester_->next(now, place);
-    if (length == 0) return;
+    if (length == 0) break;
     fragments_.send(requester_->settings(), place.first(length), carries_, trains, *path_);
   }
+  // A buffer of the program is not mapped any more. The peer lives: the next send opens a new flow.
+  if (requester_->failed()) close();
 }
 
 void RdmSender::trim() {

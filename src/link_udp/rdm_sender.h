@@ -64,7 +64,7 @@ class RdmSender final : transport::WorkSink {
   // into pieces, for the receive `cookie`.
   void accept(const link::Offer& offer, std::uint64_t from, std::span<const LocalRange> pieces,
               std::uint64_t length, void* cookie);
-  // All of them are in place; or they will never be.
+  // All of them are in place, or one cannot be (receive.error); or they will never be.
   void filled(Operation& receive, os::Time now) { has_answer(receive, now); }
   void abandon(Operation& receive);
   // The same, without a report.
@@ -140,7 +140,7 @@ class RdmSender final : transport::WorkSink {
   // What was to be sent before the flow was agreed upon.
   struct Early {
     transport::Work work;
-    std::vector<LocalRange> pieces;
+    std::vector<transport::Segment> pieces;
   };
   struct Finished {
     void* cookie = nullptr;
@@ -158,18 +158,18 @@ class RdmSender final : transport::WorkSink {
                    std::span<const LocalRange> rest, std::uint64_t length);
   void post_access(Operation& operation, const transport::Work& work,
                    std::span<const LocalRange> local, std::uint64_t offset);
-  void announce(bool write, std::span<const RemoteRange> ranges);
   std::uint32_t wire_key(RegionKey key);
   void started(Operation& operation);
   void limit_asking();
   bool waits(os::Time now) const;
   bool fits_req(const link::SendRequest& request) const;
   bool may_join(const link::SendRequest& request) const;
-  void join(const link::SendRequest& request);
+  link::Outcome join(const link::SendRequest& request);
   void tie_up();
   void post_early();
   void ended(const transport::Ended& work) override;
   void end(Operation& operation);
+  link::Outcome fault(Operation& operation);
   void report_end(Operation& operation, int error, int detail = 0);
   bool borrows();
   bool take_back(Operation& operation);

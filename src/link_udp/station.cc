@@ -216,7 +216,8 @@ void StationHub::acknowledge(const link::Offer& offer) {
 void StationHub::report_received() {
   if (received_.empty()) return;
   for (const Received& each : std::exchange(received_, {})) {
-    sink_->received(each.cookie, each.error == 0 ? 0 : ECONNRESET);
+    const bool known = each.error == 0 || each.error == EFAULT;
+    sink_->received(each.cookie, known ? each.error : ECONNRESET);
   }
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "messaging/endpoint.h"
-#include "os/probe.h"
+#include "os/user_memory.h"
 
 namespace weft::messaging {
 namespace {

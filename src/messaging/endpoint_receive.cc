@@ -8,7 +8,7 @@
 
 #include "base/slices.h"
 #include "messaging/endpoint.h"
-#include "os/probe.h"
+#include "os/user_memory.h"
 
 namespace weft::messaging {
 namespace {
@@ -151,12 +151,7 @@ inline bool Endpoint::deliver(Receive& receive, const link::Arrival& arrival,
     leave_under_way(receive);
     return false;
   }
-  bool placed = true;
-  if (receive.count == 1 && arrival.length <= receive.capacity) [[likely]] {
-    placed = os::copy_to_user(receive.pieces[0].base, arrival.payload, arrival.length);
-  } else if ((placed = os::writable(pieces, arrival.length))) {
-    scatter(pieces, arrival.payload, arrival.length);
-  }
+  const bool placed = os::scatter(pieces, arrival.payload, arrival.length).has_value();
   if (arrival.wants_ack) port_->inbox().acknowledge(arrival.offer);
   finish(receive, taken, placed ? 0 : EFAULT);
   return true;

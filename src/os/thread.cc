@@ -48,8 +48,8 @@ Result<Thread> Thread::start(std::function<void()> body) {
   sigset_t all;
   sigset_t before;
   ::sigfillset(&all);
-  // The kernel ends a process that causes these itself while they are blocked: probes may cause
-  // them (os/probe.h).
+  // The kernel ends a process that causes these itself while they are blocked: copies of user
+  // memory may cause them (os/user_memory.h).
   for (const int fault : {SIGSEGV, SIGBUS}) ::sigdelset(&all, fault);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   const int error = ::pthread_create(&thread.id_, nullptr, run, argument.get());

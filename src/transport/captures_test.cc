@@ -198,7 +198,7 @@ std::vector<std::string> what_a_responder_says(const Conversation& conversation)
 class WorkOfRxe final : public WorkSink {
  public:
   explicit WorkOfRxe(const Conversation& conversation)
-      : conversation_(conversation), requester_(rxe(conversation), *this) {}
+      : conversation_(conversation), requester_(rxe(conversation), *this, memory_) {}
 
   void run() {
     std::size_t answer = 0;
@@ -263,7 +263,7 @@ class WorkOfRxe final : public WorkSink {
     work.length = work.kind == WorkKind::kRead ? first_.reth.length : bytes_.size();
     buffers_.push_back(bytes_);
     buffers_.back().resize(work.length);
-    const LocalRange piece{buffers_.back().data(), work.length};
+    const Segment piece{buffers_.back().data(), work.length};
     if (!atomic) work.pieces = {&piece, 1};
     requester_.post(work);
     ++posted_;
@@ -285,6 +285,7 @@ class WorkOfRxe final : public WorkSink {
   }
 
   const Conversation& conversation_;
+  PlainMemory memory_;
   Requester requester_;
   Time now_{std::chrono::seconds(1)};
   wire::Packet first_;

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/slices.h"
-
 namespace weft::transport {
 
 using wire::Operation;
@@ -60,12 +58,13 @@ bool right_size(const wire::Packet& packet, std::size_t path_mtu) {
   return full ? packet.payload.size() == path_mtu : packet.payload.size() <= path_mtu;
 }
 
-std::size_t write_packet(const wire::Packet& packet, std::span<const LocalRange> pieces,
-                         std::uint64_t offset, std::size_t payload, std::span<std::byte> out) {
+std::size_t write_packet(const wire::Packet& packet, LocalMemory& memory,
+                         std::span<const Segment> pieces, std::uint64_t offset, std::size_t payload,
+                         std::span<std::byte> out) {
   const std::size_t headers = wire::header_bytes(packet);
   const std::size_t padding = wire::padding_of(payload);
   wire::write_headers(packet, payload, out.data());
-  gather(out.data() + headers, pieces, payload, offset);
+  if (payload != 0 && !memory.gather(pieces, offset, out.subspan(headers, payload))) return 0;
   std::memset(out.data() + headers + payload, 0, padding);
   return headers + payload + padding;
 }

@@ -37,8 +37,10 @@ constexpr bool right_progress(std::uint64_t had, std::uint64_t whole, bool last)
 }
 
 // Writes a packet, whose payload are `payload` bytes of `pieces` from byte `offset` on, from its
-// base header to its padding. Returns its length; `out` has room for it.
-std::size_t write_packet(const wire::Packet& packet, std::span<const LocalRange> pieces,
-                         std::uint64_t offset, std::size_t payload, std::span<std::byte> out);
+// base header to its padding. Returns its length, or 0 when a piece may not be read; `out` has room
+// for it.
+std::size_t write_packet(const wire::Packet& packet, LocalMemory& memory,
+                         std::span<const Segment> pieces, std::uint64_t offset, std::size_t payload,
+                         std::span<std::byte> out);
 
 }  // namespace weft::transport

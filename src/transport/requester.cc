@@ -23,11 +23,11 @@ constexpr Duration kBetweenTries = std::chrono::milliseconds(20);
 
 }  // namespace
 
-Requester::Requester(const Settings& settings, WorkSink& sink)
+Requester::Requester(const Settings& settings, WorkSink& sink, LocalMemory& memory)
     : settings_(settings),
       sink_(sink),
+      memory_(memory),
       window_(settings),
-      farthest_(static_cast<std::int32_t>(std::max(kMaxHeld, settings.max_window))),
       next_(settings.first_sent),
       acknowledged_(settings.first_sent),
       told_of_(settings.first_sent),
@@ -74,10 +74,6 @@ void Requester::split(std::size_t place) {
   messages_.insert(messages_.begin() + static_cast<std::ptrdiff_t>(place + 1), rest);
 }
 
-std::uint32_t Requester::packets_for(std::uint64_t length) const {
-  return transport::packets_for(length, settings_.path_mtu);
-}
-
 // What the peer keeps behind a missing packet is not in flight any more, though it is not
 // acknowledged: else repairs would wait for the end of their own wait.
 std::uint32_t Requester::under_way() const {
@@ -88,8 +84,8 @@ std::uint32_t Requester::at_hand() const {
   if (cutting_ >= messages_.size()) return 0;
   const Message& message = messages_[cutting_];
   if (message.asks()) return 1;
-  const std::uint32_t left =
-      message.begun() ? message.packets - message.cut : packets_for(message.work.length);
+  const std::uint32_t left = message.begun() ? message.packets - message.cut
+                                             : packets_for(message.work.length, settings_.path_mtu);
   const std::uint32_t size = window_.size();
   return std::min(left, size - std::min(size, under_way()));
 }
@@ -110,14 +106,16 @@ bool Requester::may_begin(const Message& message) const {
   if (message.work.fence && asking_ != 0) return false;
   // Long parts do not exceed the window by more than short ones do.
   if (!message.reads()) return true;
-  const std::uint32_t part = std::min(packets_for(message.work.length), part_of_read());
+  const std::uint32_t part =
+      std::min(packets_for(message.work.length, settings_.path_mtu), part_of_read());
   return under_way() + part <= window_.size() + kReadPart;
 }
 
 bool Requester::may_cut() const {
   if (cutting_ >= messages_.size() || under_way() >= window_.size()) return false;
   // No peer keeps more behind a gap, and a peer that does not report the gap must not make it grow.
-  if (next_.since(acknowledged_) >= farthest_) return false;
+  const auto farthest = static_cast<std::int32_t>(std::max(kMaxHeld, settings_.max_window));
+  if (next_.since(acknowledged_) >= farthest) return false;
   const Message& message = messages_[cutting_];
   if (resync_ && !message.resync) return false;
   const Message& oldest = messages_.front();
@@ -151,7 +149,8 @@ void Requester::begin(Message& message) {
   message.first = next_;
   message.packets = message.resync
                         ? 1
-                        : packets_for(message.asks() && !message.reads() ? 0 : message.work.length);
+                        : packets_for(message.asks() && !message.reads() ? 0 : message.work.length,
+                                      settings_.path_mtu);
   if (!message.asks()) return;
   ++asking_;
   ++remembered_;
@@ -180,6 +179,7 @@ std::size_t Requester::cut_next(Time now, std::span<std::byte> out) {
   const std::uint32_t count = message.reads() ? message.packets : 1;
   const bool ask = wants_answer(message);
   const std::size_t length = write(message, index, count, ask, out);
+  if (length == 0) return 0;  // the message is gone
   message.cut += count;
   message.asked = now;
   const Psn psn = next_;
@@ -298,8 +298,13 @@ std::size_t Requester::write(Message& message, std::uint32_t index, std::uint32_
   } else if (!message.asks() && !message.resync) {
     payload = payload_of(message, index);
   }
-  return write_packet(packet, {message.pieces.data(), message.piece_count},
-                      std::uint64_t{index} * settings_.path_mtu, payload, out);
+  const std::size_t length = write_packet(packet, memory_, message.buffers(),
+                                          std::uint64_t{index} * settings_.path_mtu, payload, out);
+  if (length == 0) {
+    message.status = Status::kLocalProtection;
+    fail(Status::kFlushed);
+  }
+  return length;
 }
 
 Time Requester::due() const {

@@ -2,7 +2,6 @@
 // What does an answer say about the work that was sent?
 #include <algorithm>
 
-#include "base/slices.h"
 #include "transport/requester.h"
 
 namespace weft::transport {
@@ -160,7 +159,9 @@ void Requester::take_read(const wire::Packet& response, Time now) {
     return;
   }
   const std::uint64_t begin = message->offset + std::uint64_t{index} * settings_.path_mtu;
-  scatter({message->pieces.data(), message->piece_count}, response.payload.data(), length, begin);
+  if (!memory_.scatter(message->buffers(), begin, response.payload)) {
+    return lose_answer(*message, now);
+  }
   message->there.add(index);
   large_retries_ = 0;
   if (message->again.has(index)) {
@@ -173,6 +174,17 @@ void Requester::take_read(const wire::Packet& response, Time now) {
   // What closes a gap was asked for again: what lacks behind it may have been lost meanwhile.
   const bool closes = message->there.gap_from(index) > index + 1;
   miss_answers(closes ? acknowledged_ : response.psn, now);
+  settle();
+}
+
+// A piece of the read may not be written. The peer has done its part: of reliable datagrams the
+// read alone fails.
+void Requester::lose_answer(Message& message, Time now) {
+  message.status = Status::kLocalProtection;
+  if (settings_.kind != wire::Transport::kReliableDatagram) return fail(Status::kFlushed);
+  acknowledge(message.end(), now);
+  progressed(now);
+  answered(message);
   settle();
 }
 

@@ -300,13 +300,102 @@ TEST(FailingRequester, IgnoresWhatIsOfAnotherTransport) {
   EXPECT_EQ(sender.ended_now(), "");
 }
 
+TEST(FailingRequester, ReportsAPieceThatIsGoneWhenItsPacketGoesAgain) {
+  for (const Settings& settings : {connection(), selective(), datagrams()}) {
+    Sender sender(settings);
+    sender.memory.gathers = 2;
+    sender.post(WorkKind::kSend, 10);
+    sender.post(WorkKind::kWrite, 11);
+    EXPECT_EQ(sender.packets().size(), 2U);
+    sender.wait();
+    EXPECT_EQ(sender.ended_now(), "");
+    EXPECT_EQ(sender.sends(), "");
+    EXPECT_EQ(sender.ended_now(), "0 protection, 1 flushed");
+    EXPECT_TRUE(sender.requester.failed()) << "the peer may have that packet, or may not";
+    EXPECT_EQ(sender.requester.deadline(), Time::max());
+  }
+}
+
+TEST(FailingRequester, NamesTheWorkWhosePieceIsGoneAmongOthers) {
+  for (const Settings& settings : {connection(), selective(), datagrams()}) {
+    Sender sender(settings);
+    sender.memory.gathers = 2;
+    for (int i = 0; i < 4; ++i) sender.post(WorkKind::kSend, 10);
+    EXPECT_EQ(sender.packets().size(), 2U);
+    EXPECT_EQ(sender.ended_now(), "0 flushed, 1 flushed, 2 protection, 3 flushed");
+  }
+}
+
+TEST(FailingRequester, TouchesNoPieceOfWorkWithoutBytes) {
+  Sender sender(connection());
+  sender.memory.gathers = 0;
+  sender.post(WorkKind::kSend, 0);
+  sender.post(WorkKind::kFetchAdd, 8);
+  EXPECT_EQ(sender.sends(), "send-only 0, add 1");
+}
+
+TEST(FailingRequester, OfDatagramsGoesOnBehindAReadWhosePieceIsGone) {
+  Sender sender(datagrams());
+  sender.memory.scatters = 1;
+  sender.post(WorkKind::kRead, 3 * kMtu);
+  sender.post(WorkKind::kSend, 10);
+  sender.packets();
+  answer_all(sender, 0, 1);
+  EXPECT_EQ(sender.ended_now(), "");
+  answer_all(sender, 1, 1);
+  EXPECT_EQ(sender.ended_now(), "0 protection");
+  sender.answer(Operation::kReadResponseLast, 2, kMtu);
+  sender.acknowledge(3);
+  EXPECT_EQ(sender.ended_now(), "1 ok");
+  EXPECT_FALSE(sender.requester.failed());
+}
+
+TEST(FailingRequester, OfDatagramsReportsALongReadWhosePieceIsGoneOnce) {
+  Sender sender(datagrams());
+  widen(sender);
+  sender.memory.scatters = 1;
+  sender.post(WorkKind::kRead, 2 * kPart);
+  EXPECT_EQ(sender.packets().size(), 2U);
+  answer_all(sender, 64, 2);
+  sender.memory.scatters = PlainMemory::kForEver;
+  answer_all(sender, 128, 63);
+  EXPECT_EQ(sender.ended_now(), "");
+  sender.answer(Operation::kReadResponseLast, 191, kMtu);
+  EXPECT_EQ(sender.ended_now(), "1 protection");
+  EXPECT_FALSE(sender.requester.failed());
+}
+
+TEST(FailingRequester, EndsAConnectionWhereAPieceOfAReadIsGone) {
+  Sender sender(connection());
+  sender.memory.scatters = 0;
+  sender.post(WorkKind::kRead, 10);
+  sender.post(WorkKind::kSend, 10);
+  sender.packets();
+  sender.answer(Operation::kReadResponseOnly, 0, 10);
+  EXPECT_EQ(sender.ended_now(), "0 protection, 1 flushed");
+}
+
+TEST(FailingRequester, NamesTheKeyOfAPieceWheneverItIsTouched) {
+  Sender sender(connection());
+  Work work = sender.work(WorkKind::kSend, 10);
+  const Segment piece{sender.buffer.data(), 10, 0x1234};
+  work.pieces = {&piece, 1};
+  sender.requester.post(work);
+  for (int i = 0; i < 2; ++i) {
+    sender.memory.key = 0;
+    EXPECT_EQ(sender.packets().size(), 1U);
+    EXPECT_EQ(sender.memory.key, 0x1234U);
+    sender.wait();
+  }
+}
+
 TEST(FailingRequester, SendsNoMoreThanNumbersAllowBehindAReadThatIsNeverAnswered) {
   Settings settings = connection();
   Sender sender(settings);
   sender.post(WorkKind::kRead, 10);
   Work endless = sender.work(WorkKind::kSend, 0);
-  const LocalRange piece{sender.buffer.data(), sender.buffer.size()};
-  const std::vector<LocalRange> pieces(kMaxPieces, piece);
+  const Segment piece{sender.buffer.data(), sender.buffer.size()};
+  const std::vector<Segment> pieces(kMaxPieces, piece);
   endless.pieces = pieces;
   endless.length = kMaxPieces * piece.length;
   for (int i = 0; i < 4; ++i) sender.requester.post(endless);

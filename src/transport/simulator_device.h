@@ -5,6 +5,7 @@
 #include <deque>
 #include <set>
 
+#include "plain_memory.h"
 #include "simulator.h"
 #include "transport/fragments.h"
 
@@ -134,6 +135,7 @@ class FlowEnd final : public Target, WorkSink {
   Reassembler reassembler_;
 
   // Last, because a responder that goes breaks the message that it was at.
+  PlainMemory memory_;
   Requester requester_;
   static constexpr Duration kLazily = std::chrono::microseconds(200);
   Responder responder_;

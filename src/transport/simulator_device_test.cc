@@ -52,7 +52,7 @@ FlowEnd::FlowEnd(const Scenario& scenario, std::uint64_t way, std::uint64_t way_
       path_mtu_(settings.path_mtu),
       carries_(settings.path_mtu),
       fragmenter_(settings, 0),
-      requester_(settings, *this),
+      requester_(settings, *this, memory_),
       responder_(settings, *this) {}
 
 void FlowEnd::blame(const std::string& what) {
@@ -100,9 +100,9 @@ void FlowEnd::work() {
     pending->number = next_number_++;
     draw(*pending);
     Work work = pending->work;
-    const LocalRange halves[] = {{pending->bytes.data(), pending->bytes.size() / 3},
-                                 {pending->bytes.data() + pending->bytes.size() / 3,
-                                  pending->bytes.size() - pending->bytes.size() / 3}};
+    const Segment halves[] = {{pending->bytes.data(), pending->bytes.size() / 3},
+                              {pending->bytes.data() + pending->bytes.size() / 3,
+                               pending->bytes.size() - pending->bytes.size() / 3}};
     if (work.kind < WorkKind::kCompareSwap) work.pieces = halves;
     work.cookie = pending.get();
     pending_.push_back(std::move(pending));

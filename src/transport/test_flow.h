@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "plain_memory.h"
 #include "transport/requester.h"
 #include "transport/responder.h"
 
@@ -145,6 +146,7 @@ class Sender final : public WorkSink {
   std::string ended_now();
 
   Settings settings;
+  PlainMemory memory;
   Requester requester;
   Bytes buffer = pattern(1 << 20);
   std::uint64_t original = 0;
@@ -154,7 +156,7 @@ class Sender final : public WorkSink {
  private:
   void ended(const Ended& work) override;
 
-  std::vector<LocalRange> pieces_ = std::vector<LocalRange>(2);
+  std::vector<Segment> pieces_ = std::vector<Segment>(2);
   std::uintptr_t posted_ = 0;
   std::string ended_;
 };

@@ -91,8 +91,8 @@ std::size_t at(const wire::Reth& memory, std::uint64_t offset) {
 }
 
 const char* name_of(Status status) {
-  constexpr const char* kNames[] = {"ok",     "retries",     "rnr",    "invalid",
-                                    "access", "operational", "flushed"};
+  constexpr const char* kNames[] = {"ok",          "retries", "rnr",    "invalid",   "access",
+                                    "operational", "flushed", "length", "operation", "protection"};
   return kNames[static_cast<std::size_t>(status)];
 }
 
@@ -276,7 +276,7 @@ std::string Receiver::hears(Operation operation, std::int32_t number, std::size_
   return hears(request(operation, number, length));
 }
 
-Sender::Sender(const Settings& given) : settings(given), requester(given, *this) {}
+Sender::Sender(const Settings& given) : settings(given), requester(given, *this, memory) {}
 
 // In two pieces that do not end where packets do.
 Work Sender::work(WorkKind kind, std::size_t length) {

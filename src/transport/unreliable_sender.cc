@@ -60,19 +60,27 @@ wire::Packet UnreliableSender::packet_of(const Message& message, bool last) cons
 }
 
 std::size_t UnreliableSender::next(Time now, std::span<std::byte> out) {
-  if (!ready(now)) return 0;
+  std::size_t length = 0;
+  while (length == 0 && ready(now)) length = write_next(now, out);
+  return length;
+}
+
+// 0 when the first work ends without a packet.
+std::size_t UnreliableSender::write_next(Time now, std::span<std::byte> out) {
   Message& message = queue_.front();
   const std::uint64_t left = message.work.length - message.sent;
   const std::size_t payload = std::min<std::uint64_t>(left, settings_.path_mtu);
   const bool last = payload == left;
   const std::size_t length =
-      write_packet(packet_of(message, last), {message.pieces.data(), message.piece_count},
+      write_packet(packet_of(message, last), memory_, {message.pieces.data(), message.piece_count},
                    message.sent, payload, out);
-  next_ = next_.after(1);
-  pace_.sent(length, now);
-  message.sent += payload;
-  if (last) {
-    end_first(Status::kSuccess);
+  if (length != 0) {
+    next_ = next_.after(1);
+    pace_.sent(length, now);
+    message.sent += payload;
+  }
+  if (last || length == 0) {
+    end_first(length != 0 ? Status::kSuccess : Status::kLocalProtection);
     end_refused();
   }
   return length;

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "plain_memory.h"
+
 namespace weft::transport {
 namespace {
 
@@ -39,15 +41,15 @@ class UnreliableSending : public ::testing::Test, public WorkSink {
 
   UnreliableSender& make(wire::Transport kind) {
     settings_.kind = kind;
-    return sender_.emplace(settings_, *this);
+    return sender_.emplace(settings_, *this, memory_);
   }
 
   // Work whose cookie is `number`.
-  Work work(WorkKind kind, const LocalRange* pieces, std::size_t count, std::uintptr_t number) {
+  Work work(WorkKind kind, const Segment* pieces, std::size_t count, std::uintptr_t number) {
     Work work;
     work.kind = kind;
     work.pieces = {pieces, count};
-    for (const LocalRange& piece : work.pieces) work.length += piece.length;
+    for (const Segment& piece : work.pieces) work.length += piece.length;
     work.address = 0x7000;
     work.key = 0x99;
     work.cookie = reinterpret_cast<void*>(number);
@@ -80,6 +82,7 @@ class UnreliableSending : public ::testing::Test, public WorkSink {
     friend bool operator==(const End&, const End&) = default;
   };
   Settings settings_;
+  testing::PlainMemory memory_;
   std::optional<UnreliableSender> sender_;
   std::vector<End> ends_;
 };
@@ -87,7 +90,7 @@ class UnreliableSending : public ::testing::Test, public WorkSink {
 TEST_F(UnreliableSending, SendsAShortMessageInOnePacketAndIsDone) {
   UnreliableSender& sender = make(wire::Transport::kUnreliableConnection);
   Bytes bytes = numbered(5);
-  const LocalRange piece{bytes.data(), bytes.size()};
+  const Segment piece{bytes.data(), bytes.size()};
   EXPECT_FALSE(sender.ready({}));
   sender.post(work(WorkKind::kSend, &piece, 1, 1));
   EXPECT_TRUE(sender.ready({}));
@@ -108,7 +111,7 @@ TEST_F(UnreliableSending, SendsAShortMessageInOnePacketAndIsDone) {
 TEST_F(UnreliableSending, CutsALongMessageAtThePathMtuAndEndsItWithItsLastPacket) {
   UnreliableSender& sender = make(wire::Transport::kUnreliableConnection);
   Bytes bytes = numbered(2 * kPathMtu + 3);
-  const LocalRange pieces[] = {{bytes.data(), 100}, {bytes.data() + 100, bytes.size() - 100}};
+  const Segment pieces[] = {{bytes.data(), 100}, {bytes.data() + 100, bytes.size() - 100}};
   Work some = work(WorkKind::kSend, pieces, 2, 1);
   some.has_immediate = true;
   some.immediate = 0xABCD;
@@ -134,7 +137,7 @@ TEST_F(UnreliableSending, CutsALongMessageAtThePathMtuAndEndsItWithItsLastPacket
 TEST_F(UnreliableSending, NamesTheMemoryOfAWriteInItsFirstPacketOnly) {
   UnreliableSender& sender = make(wire::Transport::kUnreliableConnection);
   Bytes bytes = numbered(kPathMtu + 1);
-  const LocalRange piece{bytes.data(), bytes.size()};
+  const Segment piece{bytes.data(), bytes.size()};
   sender.post(work(WorkKind::kWrite, &piece, 1, 1));
   Work empty = work(WorkKind::kWrite, nullptr, 0, 2);
   empty.has_immediate = true;
@@ -158,7 +161,7 @@ TEST_F(UnreliableSending, NamesTheMemoryOfAWriteInItsFirstPacketOnly) {
 TEST_F(UnreliableSending, RefusesReadsAndAtomicOperationsInTheirTurn) {
   UnreliableSender& sender = make(wire::Transport::kUnreliableConnection);
   Bytes bytes = numbered(8);
-  const LocalRange piece{bytes.data(), bytes.size()};
+  const Segment piece{bytes.data(), bytes.size()};
   sender.post(work(WorkKind::kRead, &piece, 1, 1));
   EXPECT_EQ(ends_, (std::vector<End>{{1, Status::kLocalOperation}}));
   sender.post(work(WorkKind::kSend, &piece, 1, 2));
@@ -181,6 +184,23 @@ TEST_F(UnreliableSending, RefusesReadsAndAtomicOperationsInTheirTurn) {
   EXPECT_FALSE(sender.ready({})) << "nothing of them is sent";
 }
 
+TEST_F(UnreliableSending, WorkWithAPieceThatIsGoneEndsAloneAndHasNoPacket) {
+  UnreliableSender& sender = make(wire::Transport::kUnreliableConnection);
+  Bytes bytes = numbered(2 * kPathMtu);
+  const Segment piece{bytes.data(), bytes.size()};
+  memory_.gathers = 1;
+  sender.post(work(WorkKind::kSend, &piece, 1, 1));
+  sender.post(work(WorkKind::kSend, &piece, 1, 2));
+  sender.post(work(WorkKind::kSend, nullptr, 0, 3));
+  EXPECT_EQ(operation(next()), Operation::kSendFirst);
+  const Sent last = next();
+  EXPECT_EQ(operation(last), Operation::kSendOnly);
+  EXPECT_EQ(last.packet.psn, settings_.first_sent.after(1));
+  EXPECT_EQ(ends_, (std::vector<End>{{1, Status::kLocalProtection},
+                                     {2, Status::kLocalProtection},
+                                     {3, Status::kSuccess}}));
+}
+
 TEST_F(UnreliableSending, MayBeGivenMoreWorkBySomebodyWhoHearsOfAnEnd) {
   struct Again : WorkSink {
     void ended(const Ended&) override {
@@ -190,7 +210,7 @@ TEST_F(UnreliableSending, MayBeGivenMoreWorkBySomebodyWhoHearsOfAnEnd) {
     int left = 2;
   } again;
   settings_.kind = wire::Transport::kUnreliableConnection;
-  UnreliableSender sender(settings_, again);
+  UnreliableSender sender(settings_, again, memory_);
   again.sender = &sender;
   sender.post(Work{});
   Bytes out(wire::kMaxHeaderBytes + kPathMtu);
@@ -201,7 +221,7 @@ TEST_F(UnreliableSending, MayBeGivenMoreWorkBySomebodyWhoHearsOfAnEnd) {
 TEST_F(UnreliableSending, FailsTheFirstWorkAndFlushesTheRest) {
   UnreliableSender& sender = make(wire::Transport::kUnreliableConnection);
   Bytes bytes = numbered(2 * kPathMtu);
-  const LocalRange piece{bytes.data(), bytes.size()};
+  const Segment piece{bytes.data(), bytes.size()};
   sender.post(work(WorkKind::kSend, &piece, 1, 1));
   sender.post(work(WorkKind::kRead, &piece, 1, 2));
   sender.post(work(WorkKind::kSend, &piece, 1, 3));
@@ -221,7 +241,7 @@ TEST_F(UnreliableSending, WaitsBetweenPacketsAfterAComplaintOfTheNetwork) {
        {wire::Transport::kUnreliableConnection, wire::Transport::kUnreliableDatagram}) {
     UnreliableSender& sender = make(kind);
     Bytes bytes = numbered(kPathMtu);
-    const LocalRange piece{bytes.data(), bytes.size()};
+    const Segment piece{bytes.data(), bytes.size()};
     const int many = 1000;
     for (int i = 0; i < many; ++i)
       sender.post(work(WorkKind::kSend, &piece, 1, 1), {1, 2, nullptr});
@@ -251,7 +271,7 @@ TEST_F(UnreliableSending, WaitsBetweenPacketsAfterAComplaintOfTheNetwork) {
 TEST_F(UnreliableSending, SendsEachDatagramToItsRecipient) {
   UnreliableSender& sender = make(wire::Transport::kUnreliableDatagram);
   Bytes bytes = numbered(kPathMtu);
-  const LocalRange piece{bytes.data(), bytes.size()};
+  const Segment piece{bytes.data(), bytes.size()};
   int ways[2];
   sender.post(work(WorkKind::kSend, &piece, 1, 1), {0x111111, 0x2222, &ways[0]});
   Work told = work(WorkKind::kSend, &piece, 1, 2);
@@ -287,7 +307,7 @@ TEST_F(UnreliableSending, UsesItsOwnQueueKeyForAControlledOne) {
 TEST_F(UnreliableSending, RefusesDatagramsThatDoNotFitIntoOnePacketOrAreNoSends) {
   UnreliableSender& sender = make(wire::Transport::kUnreliableDatagram);
   Bytes bytes = numbered(kPathMtu + 1);
-  const LocalRange piece{bytes.data(), bytes.size()};
+  const Segment piece{bytes.data(), bytes.size()};
   sender.post(work(WorkKind::kSend, &piece, 1, 1), {1, 2, nullptr});
   sender.post(work(WorkKind::kWrite, &piece, 1, 2), {1, 2, nullptr});
   sender.post(work(WorkKind::kSend, nullptr, 0, 3), {1, 2, nullptr});

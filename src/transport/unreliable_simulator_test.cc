@@ -84,7 +84,10 @@ struct Sums {
 class Oneway : public WorkSink {
  public:
   Oneway(const Drawn& drawn, Sums& sums)
-      : drawn_(drawn), sums_(sums), random_(drawn.seed + 1), sender_(drawn.settings, *this) {}
+      : drawn_(drawn),
+        sums_(sums),
+        random_(drawn.seed + 1),
+        sender_(drawn.settings, *this, memory_) {}
 
   // Sends everything, then lets arrive what does. Returns the first thing that was not as it must
   // be.
@@ -128,7 +131,7 @@ class Oneway : public WorkSink {
         RecordingTarget::kBase + up_to(random_, RecordingTarget::kAreaBytes - work.length);
     if (work.kind == WorkKind::kSend && !datagrams()) posted.refused = false;
     if (posted.refused) ++work.key;
-    const LocalRange halves[] = {
+    const Segment halves[] = {
         {posted.bytes.data(), work.length / 3},
         {posted.bytes.data() + work.length / 3, work.length - work.length / 3}};
     Work now = work;
@@ -233,6 +236,7 @@ class Oneway : public WorkSink {
   const Drawn& drawn_;
   Sums& sums_;
   Random random_;
+  PlainMemory memory_;
   UnreliableSender sender_;
   RecordingTarget target_;
   std::deque<Posted> posted_;

@@ -9,6 +9,7 @@
 #include "c_enum.h"
 #include "counter.h"
 #include "domain.h"
+#include "os/user_memory.h"
 #include "transfer.h"
 
 namespace weft::fabric {
@@ -28,7 +29,7 @@ class KeptPieces {
     list = {pieces_, list.size()};
     if (!copy_bytes || list.empty()) return;
     bytes_.resize(total_length(list));
-    gather(bytes_.data(), list, bytes_.size());
+    if (!os::gather(bytes_.data(), list, bytes_.size())) return;  // it fails when it is started
     pieces_[0] = {bytes_.data(), bytes_.size()};
     list = {pieces_, 1};
   }

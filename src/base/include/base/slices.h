@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How is a scattered buffer walked, cut and copied?
+// How is a scattered buffer walked and cut?
 #pragma once
 
-#include <cstring>
+#include <cstdint>
 #include <span>
+#include <type_traits>
 
 #include "base/types.h"
 
@@ -19,11 +20,13 @@ inline std::size_t total_length(std::span<const LocalRange> pieces) {
 }
 
 // Writes into `out` the pieces that make up bytes [offset, offset + length) of `pieces` and returns
-// how many there are. `out` must have room for pieces.size() entries.
-inline std::size_t slice(std::span<const LocalRange> pieces, std::size_t offset, std::size_t length,
-                         LocalRange* out) {
+// how many there are. `out` must have room for pieces.size() entries. A piece is a LocalRange, or
+// has more members behind `base` and `length`, which are copied.
+template <class Piece>
+std::size_t slice(std::type_identity_t<std::span<const Piece>> pieces, std::size_t offset,
+                  std::size_t length, Piece* out) {
   std::size_t count = 0;
-  for (const LocalRange& piece : pieces) {
+  for (const Piece& piece : pieces) {
     if (length == 0) break;
     if (offset >= piece.length) {
       offset -= piece.length;
@@ -33,51 +36,13 @@ inline std::size_t slice(std::span<const LocalRange> pieces, std::size_t offset,
     const std::size_t take = room < length ? room : length;
     // A peer's address may be anything: as a number it may wrap around, as a pointer it may not.
     const auto base = reinterpret_cast<std::uintptr_t>(piece.base);
-    out[count++] = {reinterpret_cast<void*>(base + offset), take};
+    out[count] = piece;
+    out[count].base = reinterpret_cast<void*>(base + offset);
+    out[count++].length = take;
     length -= take;
     offset = 0;
   }
   return count;
-}
-
-// Copies bytes [offset, offset + length) of `pieces` to `out`; they must all be there.
-inline void gather(void* out, std::span<const LocalRange> pieces, std::size_t length,
-                   std::size_t offset = 0) {
-  auto* to = static_cast<std::byte*>(out);
-  for (const LocalRange& piece : pieces) {
-    if (length == 0) return;
-    if (offset >= piece.length) {
-      offset -= piece.length;
-      continue;
-    }
-    const std::size_t room = piece.length - offset;
-    const std::size_t take = room < length ? room : length;
-    std::memcpy(to, static_cast<const std::byte*>(piece.base) + offset, take);
-    to += take;
-    length -= take;
-    offset = 0;
-  }
-}
-
-// Copies up to `length` bytes from `in` into `pieces`, behind the first `offset` bytes of those;
-// returns how many fitted.
-inline std::size_t scatter(std::span<const LocalRange> pieces, const void* in, std::size_t length,
-                           std::size_t offset = 0) {
-  const auto* from = static_cast<const std::byte*>(in);
-  std::size_t done = 0;
-  for (const LocalRange& piece : pieces) {
-    if (done == length) return done;
-    if (offset >= piece.length) {
-      offset -= piece.length;
-      continue;
-    }
-    const std::size_t room = piece.length - offset;
-    const std::size_t take = room < length - done ? room : length - done;
-    std::memcpy(static_cast<std::byte*>(piece.base) + offset, from + done, take);
-    done += take;
-    offset = 0;
-  }
-  return done;
 }
 
 }  // namespace weft

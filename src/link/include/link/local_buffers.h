@@ -3,7 +3,7 @@
 #pragma once
 
 #include "link/flow.h"
-#include "os/probe.h"
+#include "os/user_memory.h"
 
 namespace weft::link {
 

@@ -130,11 +130,12 @@ class Outbox final : public link::Flow {
     kDone,
     kNotDone,  // and the owner will not do it any more, or has ended
     kUnknown,  // the owner has stopped in the middle; it may still do it
+    kFault,    // a local buffer is not mapped; an atomic operation may have been done
   };
   Answer ask_owner(const link::AccessRequest& request);
   Answer ask_owner(const link::AtomicRequest& request);
-  void publish_assisted(const link::AccessRequest& request);
-  void publish_assisted(const link::AtomicRequest& request);
+  bool publish_assisted(const link::AccessRequest& request);
+  bool publish_assisted(const link::AtomicRequest& request);
   std::optional<Answer> answer_to(std::uint64_t position) const;
   Answer await_assisted(std::uint64_t position);
   bool assisted_unanswered();
@@ -195,6 +196,7 @@ link::Outcome Outbox::by_faster_method(AdaptiveChoice& ways, const Request& requ
   const auto begin = timed ? std::chrono::steady_clock::now() : os::Time{};
   const Answer answer = asks ? ask_owner(request) : Answer::kNotDone;
   if (answer == Answer::kUnknown) return link::Outcome::failed(ETIMEDOUT);
+  if (answer == Answer::kFault) return link::Outcome::failed(EFAULT);
   const bool done = answer == Answer::kDone;
   const link::Outcome outcome = done ? link::Outcome::done() : (this->*directly)(request);
   if (asks && !done) {

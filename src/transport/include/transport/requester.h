@@ -31,7 +31,8 @@ namespace weft::transport {
 // packets.
 class Requester {
  public:
-  Requester(const Settings& settings, WorkSink& sink);
+  // `sink` and `memory` outlive it.
+  Requester(const Settings& settings, WorkSink& sink, LocalMemory& memory);
   Requester(const Requester&) = delete;
   Requester& operator=(const Requester&) = delete;
 
@@ -45,8 +46,10 @@ class Requester {
 
   // Writes the next packet, from its base header to its padding, into `out`, which has room for
   // wire::kMaxHeaderBytes and the path MTU. Returns its length, or 0 when nothing may be sent now.
+  // When a piece of its work may not be read the flow fails: the peer may have that packet already,
+  // and would carry out twice what is sent again behind it.
   std::size_t next(Time now, std::span<std::byte> out);
-  // True when next() would have a packet.
+  // True when next() would have a packet, if the piece that it needs may be read.
   bool ready(Time now) const;
 
   // Takes in a response: acknowledgement, NAK, read response or atomic acknowledgement. One that
@@ -119,7 +122,7 @@ class Requester {
   // Work, or a part of a long read, on its way.
   struct Message {
     Work work;  // its list of pieces lies in `pieces`
-    std::array<LocalRange, kMaxPieces> pieces{};
+    std::array<Segment, kMaxPieces> pieces{};
     std::size_t piece_count = 0;
     std::uint64_t offset = 0;  // of a part: where in the pieces it begins
     bool whole = true;         // the last part: its end is reported
@@ -134,6 +137,7 @@ class Requester {
     Status status = Status::kSuccess;
     std::uint8_t detail = 0;
 
+    std::span<const Segment> buffers() const { return {pieces.data(), piece_count}; }
     bool begun() const { return packets != 0; }
     bool reads() const { return work.kind == WorkKind::kRead && !resync; }
     // Its answer is a value, not just an acknowledgement.
@@ -166,7 +170,6 @@ class Requester {
   std::size_t write(Message& message, std::uint32_t index, std::uint32_t count, bool ask,
                     std::span<std::byte> out);
   std::size_t payload_of(const Message& message, std::uint32_t index) const;
-  std::uint32_t packets_for(std::uint64_t length) const;
   bool wants_answer(const Message& message);
   bool is_answer_due() const { return acknowledged_.before(asked_) || asking_ != 0; }
   void sent(Psn psn, bool again, Time now);
@@ -191,6 +194,7 @@ class Requester {
   void ask_for(Message& message, const AnswerSet& answers);
   void answered(Message& message);
   void agree_anew(std::size_t refused);
+  void lose_answer(Message& message, Time now);
   void progressed(Time now);
   void settle();
   void pop();
@@ -202,23 +206,23 @@ class Requester {
 
   Settings settings_;
   WorkSink& sink_;
+  LocalMemory& memory_;
   Window window_;
-  const std::int32_t farthest_;  // number that may be used behind acknowledged_
-  Messages messages_;            // that have not ended, or behind one that has not
-  std::size_t cutting_ = 0;      // the first of which not all packets were sent
-  Psn next_;                     // the first number that was never used
-  Psn acknowledged_;             // all before has arrived at the peer
-  Psn told_of_;                  // all before it has arrived, or is in one of the next two
-  PsnRanges missing_;            // to be sent again; none before acknowledged_
-  PsnRanges repairs_;            // were sent again; none before acknowledged_
-  unsigned probes_ = 0;          // of those, may go whatever the window says
-  unsigned asking_again_ = 0;    // messages with Message::again
-  unsigned asking_ = 0;          // messages that have begun and wait for a value
-  unsigned remembered_ = 0;      // by the peer, as far as they matter: from the first of those on
-  unsigned unasked_ = 0;         // packets since an answer was asked for
-  bool prompt_ = false;          // a completion waits for one of them
-  Psn asked_;                    // behind the last packet that asked for an answer
-  std::optional<Psn> resync_;    // which must be acknowledged before anything follows
+  Messages messages_;          // that have not ended, or behind one that has not
+  std::size_t cutting_ = 0;    // the first of which not all packets were sent
+  Psn next_;                   // the first number that was never used
+  Psn acknowledged_;           // all before has arrived at the peer
+  Psn told_of_;                // all before it has arrived, or is in one of the next two
+  PsnRanges missing_;          // to be sent again; none before acknowledged_
+  PsnRanges repairs_;          // were sent again; none before acknowledged_
+  unsigned probes_ = 0;        // of those, may go whatever the window says
+  unsigned asking_again_ = 0;  // messages with Message::again
+  unsigned asking_ = 0;        // messages that have begun and wait for a value
+  unsigned remembered_ = 0;    // by the peer, as far as they matter: from the first of those on
+  unsigned unasked_ = 0;       // packets since an answer was asked for
+  bool prompt_ = false;        // a completion waits for one of them
+  Psn asked_;                  // behind the last packet that asked for an answer
+  std::optional<Psn> resync_;  // which must be acknowledged before anything follows
   bool failed_ = false;
   bool held_ = false;
   std::optional<Psn> timed_;  // the packet whose round trip is measured

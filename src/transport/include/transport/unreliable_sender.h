@@ -30,8 +30,9 @@ struct Recipient {
 // thread at a time; the caller moves the packets.
 class UnreliableSender {
  public:
-  // `settings.kind` is one of the two unreliable ones.
-  UnreliableSender(const Settings& settings, WorkSink& sink) : settings_(settings), sink_(sink) {
+  // `settings.kind` is one of the two unreliable ones. `sink` and `memory` outlive it.
+  UnreliableSender(const Settings& settings, WorkSink& sink, LocalMemory& memory)
+      : settings_(settings), sink_(sink), memory_(memory) {
     next_ = settings.first_sent;
   }
   UnreliableSender(const UnreliableSender&) = delete;
@@ -47,7 +48,8 @@ class UnreliableSender {
   // The recipient of the packet that next() will write. Of datagrams, and only when ready().
   const Recipient& recipient() const { return queue_.front().to; }
   // Writes the next packet, from its base header to its padding, into `out`, which has room for
-  // wire::kMaxHeaderBytes and the path MTU. Returns its length, or 0 when none may leave yet.
+  // wire::kMaxHeaderBytes and the path MTU. Returns its length, or 0 when none may leave yet. Work
+  // with a piece that may not be read ends with kLocalProtection, and the next one goes on.
   std::size_t next(Time now, std::span<std::byte> out);
   // True when next() would have a packet.
   bool ready(Time now) const { return now >= deadline(); }
@@ -67,7 +69,7 @@ class UnreliableSender {
   // Work that waits or is on its way; the first one is to be sent.
   struct Message {
     Work work;  // its list of pieces lies in `pieces`
-    std::array<LocalRange, kMaxPieces> pieces{};
+    std::array<Segment, kMaxPieces> pieces{};
     std::size_t piece_count = 0;
     Recipient to;
     std::uint64_t sent = 0;  // bytes
@@ -77,11 +79,13 @@ class UnreliableSender {
   bool datagrams() const { return settings_.kind == wire::Transport::kUnreliableDatagram; }
   std::optional<Status> refusal_of(const Work& work) const;
   wire::Packet packet_of(const Message& message, bool last) const;
+  std::size_t write_next(Time now, std::span<std::byte> out);
   void end_first(Status status);
   void end_refused();
 
   const Settings settings_;
   WorkSink& sink_;
+  LocalMemory& memory_;
   Psn next_;
   Pace pace_;
   std::deque<Message> queue_;

@@ -8,6 +8,7 @@
 
 #include "base/slices.h"
 #include "base/types.h"
+#include "transport/local_memory.h"
 
 namespace weft::transport {
 
@@ -17,8 +18,8 @@ inline constexpr std::uint64_t kMaxMessage = std::uint64_t{1} << 31;
 // What is to be done at the peer.
 enum class WorkKind : std::uint8_t { kSend, kWrite, kRead, kCompareSwap, kFetchAdd };
 
-// A work request. Its pieces stay the caller's, and stay as they are, until it ended; the list of
-// them is copied.
+// A work request. Its pieces stay the caller's, and stay as they are, until it ended: a piece that
+// goes meanwhile ends it with kLocalProtection. The list of them is copied.
 struct Work {
   WorkKind kind = WorkKind::kSend;
   bool has_immediate = false;  // of a send or a write
@@ -30,9 +31,9 @@ struct Work {
   // answer at once for such work only; it acknowledges other work when it finds the time.
   bool prompt = true;
   std::uint32_t immediate = 0;
-  std::span<const LocalRange> pieces;  // what is sent, or where goes what is read
-  std::uint64_t length = 0;            // of all pieces; 8 for atomic operations, which have none
-  std::uint64_t address = 0;           // at the peer
+  std::span<const Segment> pieces;  // what is sent, or where the bytes of a read go
+  std::uint64_t length = 0;         // of all pieces; 8 for atomic operations, which have none
+  std::uint64_t address = 0;        // at the peer
   std::uint32_t key = 0;
   std::uint64_t compare = 0;
   std::uint64_t swap_or_add = 0;
@@ -45,11 +46,11 @@ struct Work {
 // `local` from `offset` on. Calls post(const Work&) for one after the other until that is false.
 // The last one alone has the immediate value.
 template <class Post>
-void post_in_parts(Work work, std::span<const LocalRange> local, std::uint64_t offset,
+void post_in_parts(Work work, std::span<const Segment> local, std::uint64_t offset,
                    const Post& post) {
   const bool tells = work.has_immediate;
   for (std::uint64_t left = work.length;; left -= work.length) {
-    LocalRange part[kMaxPieces];
+    Segment part[kMaxPieces];
     work.length = std::min(left, kMaxMessage);
     work.has_immediate = tells && work.length == left;
     work.pieces = {part, slice(local, offset, work.length, part)};
@@ -70,6 +71,7 @@ enum class Status : std::uint8_t {
   kFlushed,             // the flow failed before, or was closed
   kLocalLength,         // longer than a message may be: nothing was sent
   kLocalOperation,      // this service does nothing of that kind: nothing was sent
+  kLocalProtection,     // a piece may not be read or written (LocalMemory)
 };
 
 struct Ended {

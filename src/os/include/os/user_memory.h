@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Can a buffer of the program be read or written, without ending the program if it cannot?
+// How are buffers of the program copied, without ending the program when one is not mapped?
+//
+// Every copy between memory of the program in this process and memory of Weft goes through this
+// file: the program may unmap a buffer, or protect it, at any time. Memory of another process is
+// copied by os/process_memory.h.
 //
 // An access to a page that is not mapped raises SIGSEGV or SIGBUS. The instructions that may raise
 // one stand in a table (weft_faults: each with the place where execution continues); the handler
@@ -11,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
 
 #include "base/types.h"
@@ -32,13 +37,13 @@
 namespace weft::os {
 
 // Installs the handler, once in a process; before the first use of the functions below. Any thread.
-void handle_failed_probes();
+void handle_user_faults();
 
 namespace probe {
 
 inline constexpr std::uintptr_t kPage = 4096;  // the smallest
 
-// Longer copies are not slower by a call of memcpy.
+// Longer copies are not slower by a call.
 inline constexpr std::size_t kMostMoved = 128;
 
 #if defined(__x86_64__)
@@ -133,6 +138,9 @@ fault:
   [[unlikely]] return false;
 }
 #undef WEFT_MOVE_BOTH_ENDS
+
+// The same for more than kMostMoved bytes.
+bool move_many(void* to, const void* from, std::size_t length);
 #endif
 // NOLINTEND(hicpp-no-assembler)
 
@@ -172,29 +180,63 @@ inline bool writable(std::span<const LocalRange> pieces, std::size_t length) {
 
 namespace probe {
 
-// The user buffer, one of the two, is mapped where `is_mapped` says so.
-template <class IsMapped>
-[[gnu::always_inline]] inline bool copy(void* to, const void* from, std::size_t length,
-                                        IsMapped is_mapped) {
 #if WEFT_CHECKED_MOVES
+[[gnu::always_inline]] inline bool copy(void* to, const void* from, std::size_t length) {
   if (length <= kMostMoved) [[likely]]
     return move(to, from, length);
-#endif
-  if (!is_mapped()) return false;
+  return move_many(to, from, length);
+}
+#else
+inline bool copy(void* to, const void* from, std::size_t length) {
   if (length != 0) std::memcpy(to, from, length);
   return true;
 }
+#endif
+inline constexpr bool kProbeFirst = WEFT_CHECKED_MOVES == 0;
 
 }  // namespace probe
 
 // Copies `length` bytes, which do not overlap, out of a buffer of the program, or into one. False
 // when a byte of that buffer cannot be read or written; some bytes may have been copied then. The
-// other buffer is mapped.
-[[gnu::always_inline]] inline bool copy_from_user(void* to, const void* from, std::size_t length) {
-  return probe::copy(to, from, length, [&] { return readable(from, length); });
+// other buffer is mapped. The last bytes are written last: a thread that sees a new value in the
+// last one sees all (which programs rely on that poll the end of a buffer for an RDMA write).
+[[nodiscard, gnu::always_inline]] inline bool copy_from_user(void* to, const void* from,
+                                                             std::size_t length) {
+  return (!probe::kProbeFirst || readable(from, length)) && probe::copy(to, from, length);
 }
-[[gnu::always_inline]] inline bool copy_to_user(void* to, const void* from, std::size_t length) {
-  return probe::copy(to, from, length, [&] { return writable(to, length); });
+[[nodiscard, gnu::always_inline]] inline bool copy_to_user(void* to, const void* from,
+                                                           std::size_t length) {
+  return (!probe::kProbeFirst || writable(to, length)) && probe::copy(to, from, length);
+}
+
+namespace probe {
+
+bool gather_pieces(void* out, std::span<const LocalRange> pieces, std::size_t length,
+                   std::size_t offset);
+std::optional<std::size_t> scatter_pieces(std::span<const LocalRange> pieces, const void* in,
+                                          std::size_t length, std::size_t offset);
+
+}  // namespace probe
+
+// Copies bytes [offset, offset + length) of a list of buffers of the program, which has as many, to
+// `out`. False as above.
+[[nodiscard]] inline bool gather(void* out, std::span<const LocalRange> pieces, std::size_t length,
+                                 std::size_t offset = 0) {
+  const bool simple = pieces.size() == 1 && offset == 0 && length <= pieces[0].length;
+  if (simple) [[likely]]
+    return copy_from_user(out, pieces[0].base, length);
+  return probe::gather_pieces(out, pieces, length, offset);
+}
+
+// Copies up to `length` bytes from `in` into a list of buffers of the program, behind the first
+// `offset` bytes of those. Returns how many fitted; nothing when a byte cannot be written.
+[[nodiscard]] inline std::optional<std::size_t> scatter(std::span<const LocalRange> pieces,
+                                                        const void* in, std::size_t length,
+                                                        std::size_t offset = 0) {
+  const bool simple = pieces.size() == 1 && offset == 0 && length <= pieces[0].length;
+  if (!simple) return probe::scatter_pieces(pieces, in, length, offset);
+  if (!copy_to_user(pieces[0].base, in, length)) return std::nullopt;
+  return length;
 }
 
 }  // namespace weft::os

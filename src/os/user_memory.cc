@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Can a buffer of the program be read or written, without ending the program if it cannot?
-#include "os/probe.h"
+// How are buffers of the program copied, without ending the program when one is not mapped?
+#include "os/user_memory.h"
 
 #include <signal.h>
 #include <ucontext.h>
@@ -81,7 +81,7 @@ void install(int signal, struct sigaction& before) {
 
 }  // namespace
 
-void handle_failed_probes() {
+void handle_user_faults() {
   static std::once_flag once;
   std::call_once(once, [] {
     install(SIGSEGV, segv_before);
@@ -91,7 +91,7 @@ void handle_failed_probes() {
 
 #else
 
-void handle_failed_probes() {}
+void handle_user_faults() {}
 
 namespace probe {
 
@@ -117,6 +117,107 @@ bool each_page(Byte* base, std::size_t length, Touch touch) {
 }
 
 }  // namespace
+
+#if WEFT_CHECKED_MOVES
+namespace {
+
+constexpr std::size_t kBlock = 64;
+// Above that the processor's string instruction is as fast as the loop, whatever the alignment
+// (measured: 2 KiB in 15 to 60 ns by it and in 21 ns by the loop, 4 KiB in 28 to 39 and 44 ns).
+constexpr std::size_t kMostLooped = 2048;
+
+// NOLINTBEGIN(hicpp-no-assembler): no C++ expression continues after a fault.
+bool move_block(void* to, const void* from, std::size_t at) {
+  asm goto(
+      "1: movups (%1, %2), %%xmm0\n"
+      "2: movups 16(%1, %2), %%xmm1\n"
+      "3: movups 32(%1, %2), %%xmm2\n"
+      "4: movups 48(%1, %2), %%xmm3\n"
+      "5: movups %%xmm0, (%0, %2)\n"
+      "6: movups %%xmm1, 16(%0, %2)\n"
+      "7: movups %%xmm2, 32(%0, %2)\n"
+      "8: movups %%xmm3, 48(%0, %2)\n\t" WEFT_MAY_FAULT("1") WEFT_MAY_FAULT("2") WEFT_MAY_FAULT("3")
+          WEFT_MAY_FAULT("4") WEFT_MAY_FAULT("5") WEFT_MAY_FAULT("6") WEFT_MAY_FAULT("7")
+              WEFT_MAY_FAULT("8")
+      :
+      : "r"(to), "r"(from), "r"(at)
+      : "xmm0", "xmm1", "xmm2", "xmm3", "memory"
+      : fault);
+  return true;
+fault:
+  return false;
+}
+
+bool move_string(void* to, const void* from, std::size_t length) {
+  asm goto(
+      "movq %0, %%rdi\n"
+      "movq %1, %%rsi\n"
+      "movq %2, %%rcx\n"
+      "1: rep movsb\n\t" WEFT_MAY_FAULT("1")
+      :
+      : "r"(to), "r"(from), "r"(length)
+      : "rdi", "rsi", "rcx", "memory"
+      : fault);
+  return true;
+fault:
+  return false;
+}
+// NOLINTEND(hicpp-no-assembler)
+
+}  // namespace
+
+// The stores of one string instruction may be seen in any order: the last block is not among them.
+bool move_many(void* to, const void* from, std::size_t length) {
+  std::size_t at = 0;
+  if (length > kMostLooped) {
+    at = length - kBlock;
+    if (!move_string(to, from, at)) return false;
+  }
+  for (;; at += kBlock) {
+    const std::size_t last = length - kBlock;
+    if (!move_block(to, from, std::min(at, last))) return false;
+    if (at >= last) return true;
+  }
+}
+#endif
+
+bool gather_pieces(void* out, std::span<const LocalRange> pieces, std::size_t length,
+                   std::size_t offset) {
+  auto* to = static_cast<std::byte*>(out);
+  for (const LocalRange& piece : pieces) {
+    if (length == 0) return true;
+    if (offset >= piece.length) {
+      offset -= piece.length;
+      continue;
+    }
+    const std::size_t take = std::min(piece.length - offset, length);
+    if (!copy_from_user(to, static_cast<const std::byte*>(piece.base) + offset, take)) return false;
+    to += take;
+    length -= take;
+    offset = 0;
+  }
+  return true;
+}
+
+std::optional<std::size_t> scatter_pieces(std::span<const LocalRange> pieces, const void* in,
+                                          std::size_t length, std::size_t offset) {
+  const auto* from = static_cast<const std::byte*>(in);
+  std::size_t done = 0;
+  for (const LocalRange& piece : pieces) {
+    if (done == length) return done;
+    if (offset >= piece.length) {
+      offset -= piece.length;
+      continue;
+    }
+    const std::size_t take = std::min(piece.length - offset, length - done);
+    if (!copy_to_user(static_cast<std::byte*>(piece.base) + offset, from + done, take)) {
+      return std::nullopt;
+    }
+    done += take;
+    offset = 0;
+  }
+  return done;
+}
 
 bool pages_readable(const void* base, std::size_t length) {
   return each_page(static_cast<const char*>(base), length, read);
