@@ -96,14 +96,14 @@ void hold(Table& table, memory::AccessGuard& user, Input& input) {
                  RegionKey{input.byte() % 4u}};
   }
   const Access need = input.byte() % 2 == 0 ? Access::kRemoteRead : Access::kRemoteWrite;
-  LocalRange out[memory::kHazards];
-  std::size_t culprit = 99;
-  const auto refusal = user.check_and_pin(kDomain, need, {ranges, count}, out, culprit);
+  const memory::Grant grant = user.check_and_pin(kDomain, need, {ranges, count});
+  const auto& out = grant.segments;
   auto& hazards = table.record(0).hazards;
-  if (refusal != memory::AccessError::kNone) {
-    require(culprit < count, "a range was refused that was not named");
+  if (!grant.ok()) {
+    require(grant.culprit < count, "a range was refused that was not named");
     for (auto& hazard : hazards) require(hazard.load() == 0, "a refused access holds a region");
-    require(!user.explain(refusal, need, ranges[culprit]).empty(), "a refusal without words");
+    const RemoteRange& refused = ranges[grant.culprit];
+    require(!user.explain(grant.error, need, refused).empty(), "a refusal without words");
     return;
   }
   for (std::size_t i = 0; i < count; ++i) {

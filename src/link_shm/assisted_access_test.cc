@@ -4,7 +4,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -12,8 +11,7 @@
 #include <thread>
 
 #include "memory/region_table.h"
-#include "os/all_or_nothing.h"
-#include "os/traced_process.h"
+#include "os/user_memory.h"
 #include "test_support.h"
 
 namespace weft::shm {
@@ -31,9 +29,35 @@ struct Stage {
   std::atomic<bool> polls{true};
   std::atomic<bool> idle{false};  // it has noticed that it must not poll
   std::atomic<unsigned> announced{0};
-  std::atomic<unsigned> told{0};  // of accesses to the region with key 14
-  std::byte region[kRegionBytes];
+  std::atomic<unsigned> told{0};         // of accesses to the region with key 14
+  std::atomic<bool> gate{false};         // closed: the owner stops when it touches the region
+  std::atomic<bool> gate_closed{false};  // it has noticed
+  std::atomic<bool> held{false};         // it is stopped there
+  std::atomic<bool> dies{false};         // instead of being stopped
+  alignas(4096) std::byte region[kRegionBytes];
 };
+
+// In the owner.
+Stage* stage_of_owner = nullptr;
+struct sigaction fault_before;
+
+void close_gate(bool closed) {
+  ::mprotect(stage_of_owner->region, kRegionBytes, closed ? PROT_NONE : PROT_READ | PROT_WRITE);
+  stage_of_owner->gate_closed = closed;
+}
+
+// Between an instruction that touches the region and its next try.
+void at_gate(int signal, siginfo_t* info, void* context) {
+  Stage& stage = *stage_of_owner;
+  const auto* at = static_cast<const std::byte*>(info->si_addr);
+  const bool in_region = at >= stage.region && at < stage.region + kRegionBytes;
+  if (!in_region) return fault_before.sa_sigaction(signal, info, context);
+  if (stage.dies) ::kill(::getpid(), SIGKILL);
+  stage.held = true;
+  while (stage.gate) ::sched_yield();
+  close_gate(false);
+  stage.held = false;
+}
 
 Stage* make_stage() {
   void* place =
@@ -56,8 +80,13 @@ std::optional<std::uint64_t> assisted_asked_for(const SlotView& slot) {
 }
 
 // The owner: polls whenever it is told to.
-void own(const std::string& directory, bool transactions, Stage& stage, Child& self) {
-  if (!transactions) os::forgo_transactions();
+void own(const std::string& directory, Stage& stage, Child& self) {
+  os::handle_user_faults();
+  stage_of_owner = &stage;
+  struct sigaction action {};
+  action.sa_sigaction = at_gate;
+  action.sa_flags = SA_SIGINFO;
+  ::sigaction(SIGSEGV, &action, &fault_before);
   auto table = std::move(memory::RegionTable::create(directory)).value();
   const auto add = [&](Access access, void* base, std::uint64_t key) {
     return table
@@ -83,6 +112,7 @@ void own(const std::string& directory, bool transactions, Stage& stage, Child& s
   self.tell();
   for (;;) {
     stage.idle = !stage.polls;
+    if (stage.gate != stage.gate_closed) close_gate(stage.gate);
     if (stage.polls) box->poll(log);
     stage.told = static_cast<unsigned>(log.accesses.size());
     stage.announced = static_cast<unsigned>(log.messages.size());
@@ -119,14 +149,13 @@ class Apart {
   cpu_set_t others_{};
 };
 
-// The parameter: whether the owner may use the processor's transactions.
-struct AssistedAccessTest : ::testing::TestWithParam<bool> {
+struct AssistedAccessTest : ::testing::Test {
   RuntimeDir dir;
   Stage* stage = make_stage();
   Apart apart;
   Child child{[this](Child& self) {
     apart.go_away();
-    own(dir.path(), GetParam(), *stage, self);
+    own(dir.path(), *stage, self);
   }};
   Peer peer{dir.path(), kSender};
   std::optional<SlotView> slot;
@@ -190,7 +219,7 @@ struct AssistedAccessTest : ::testing::TestWithParam<bool> {
   }
 };
 
-TEST_P(AssistedAccessTest, AWriteArrivesWholeAndNowhereElse) {
+TEST_F(AssistedAccessTest, AWriteArrivesWholeAndNowhereElse) {
   EXPECT_TRUE(owner_carries_out(true));
   unsigned seed = 1;
   for (const std::size_t length : {1u, 8u, 31u, 32u, 33u, 100u, 2039u, 2040u, 2041u, 4096u}) {
@@ -205,7 +234,7 @@ TEST_P(AssistedAccessTest, AWriteArrivesWholeAndNowhereElse) {
   }
 }
 
-TEST_P(AssistedAccessTest, AReadBringsWhatIsThere) {
+TEST_F(AssistedAccessTest, AReadBringsWhatIsThere) {
   EXPECT_TRUE(owner_carries_out(false));
   unsigned seed = 1;
   for (const std::size_t length : {1u, 8u, 32u, 100u, 2040u, 2041u, 4096u}) {
@@ -219,7 +248,7 @@ TEST_P(AssistedAccessTest, AReadBringsWhatIsThere) {
   }
 }
 
-TEST_P(AssistedAccessTest, ARefusalHasItsReasonAndLeavesTheRegionAlone) {
+TEST_F(AssistedAccessTest, ARefusalHasItsReasonAndLeavesTheRegionAlone) {
   const Bytes before = pattern(kRegionBytes, 1);
   std::copy(before.begin(), before.end(), stage->region);
   Bytes bytes = pattern(100, 2);
@@ -244,7 +273,7 @@ constexpr AtomicAction kAdd{AtomicForm::kBase, AtomicOp::kSum, AtomicType::kUint
 constexpr AtomicAction kSwap{AtomicForm::kCompare, AtomicOp::kSwapIfEqual, AtomicType::kUint8};
 
 // Bytes from the operand in the cell, from the largest in the assisted access, and past that.
-TEST_P(AssistedAccessTest, AnAtomicOperationIsDoneOnceAndBringsWhatWasThere) {
+TEST_F(AssistedAccessTest, AnAtomicOperationIsDoneOnceAndBringsWhatWasThere) {
   Bytes none;
   for (const std::size_t length : {8u, 24u, 32u, 256u, 1016u, 1024u, 4096u}) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -274,7 +303,7 @@ TEST_P(AssistedAccessTest, AnAtomicOperationIsDoneOnceAndBringsWhatWasThere) {
   }
 }
 
-TEST_P(AssistedAccessTest, ASwapComparesWithWhatItBroughtAlong) {
+TEST_F(AssistedAccessTest, ASwapComparesWithWhatItBroughtAlong) {
   for (const std::size_t length : {3u, 14u, 15u, 200u}) {
     for (int i = 0; i < kBothWays; ++i) {
       const Bytes before = pattern(length, static_cast<unsigned>(i));
@@ -292,7 +321,7 @@ TEST_P(AssistedAccessTest, ASwapComparesWithWhatItBroughtAlong) {
   }
 }
 
-TEST_P(AssistedAccessTest, ARefusedAtomicOperationHasItsReasonAndChangesNothing) {
+TEST_F(AssistedAccessTest, ARefusedAtomicOperationHasItsReasonAndChangesNothing) {
   Bytes one(8, std::byte{1});
   Bytes none;
   Bytes result(8);
@@ -309,7 +338,7 @@ TEST_P(AssistedAccessTest, ARefusedAtomicOperationHasItsReasonAndChangesNothing)
 }
 
 // One sender asks the owner, others do it by themselves: no count is lost.
-TEST_P(AssistedAccessTest, CountsOfTheOwnerAndOfSendersAddUp) {
+TEST_F(AssistedAccessTest, CountsOfTheOwnerAndOfSendersAddUp) {
   std::fill(std::begin(stage->region), std::end(stage->region), std::byte{0});
   constexpr unsigned kEach = 3000;
   const auto hammer = [&](Peer& mine, bool asks) {
@@ -339,7 +368,7 @@ TEST_P(AssistedAccessTest, CountsOfTheOwnerAndOfSendersAddUp) {
   EXPECT_EQ(sum, 3u * kEach);
 }
 
-TEST_P(AssistedAccessTest, ARegionWhoseMemoryIsGoneIsAnErrorAndTheOwnerLivesOn) {
+TEST_F(AssistedAccessTest, ARegionWhoseMemoryIsGoneIsAnErrorAndTheOwnerLivesOn) {
   Bytes bytes = pattern(64, 1);
   for (int i = 0; i < kBothWays; ++i) {
     EXPECT_EQ(access(true, bytes, {0, 64, RegionKey{12}}).error, EFAULT);
@@ -349,7 +378,7 @@ TEST_P(AssistedAccessTest, ARegionWhoseMemoryIsGoneIsAnErrorAndTheOwnerLivesOn) 
   EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), stage->region));
 }
 
-TEST_P(AssistedAccessTest, AnOwnerThatDoesNotPollIsNotNeeded) {
+TEST_F(AssistedAccessTest, AnOwnerThatDoesNotPollIsNotNeeded) {
   stop_polling();
   for (unsigned i = 1; i <= 2 * kCells; ++i) {
     Bytes bytes = pattern(8, i);
@@ -366,7 +395,7 @@ TEST_P(AssistedAccessTest, AnOwnerThatDoesNotPollIsNotNeeded) {
       << "what was withdrawn has been carried out late";
 }
 
-TEST_P(AssistedAccessTest, AnnouncementsComeOncePerAccess) {
+TEST_F(AssistedAccessTest, AnnouncementsComeOncePerAccess) {
   Bytes bytes = pattern(8, 1);
   for (unsigned i = 0; i < 4 * kBothWays; ++i) {
     while (access(true, bytes, {0, 8, RegionKey{11}}, true).state == State::kAgain) {
@@ -379,7 +408,7 @@ TEST_P(AssistedAccessTest, AnnouncementsComeOncePerAccess) {
   EXPECT_EQ(stage->announced, 4u * kBothWays);
 }
 
-TEST_P(AssistedAccessTest, TheOwnerHearsOncePerAccessWhoeverCarriesItOut) {
+TEST_F(AssistedAccessTest, TheOwnerHearsOncePerAccessWhoeverCarriesItOut) {
   Bytes bytes = pattern(8, 1);
   Bytes none;
   const RemoteRange remote{0, 8, RegionKey{14}};
@@ -396,34 +425,24 @@ TEST_P(AssistedAccessTest, TheOwnerHearsOncePerAccessWhoeverCarriesItOut) {
   EXPECT_EQ(stage->told, kAccesses);
 }
 
-// The owner uses the kernel, whose calls are where it can be stopped: within an assisted access it
-// copies by pread(2), or asks by futex(2) whether it may change memory.
+// The owner's mapping of the region is protected, so it is stopped within an assisted access when
+// it touches the region. Until then an access that the sender makes by itself fails (EFAULT).
 struct StoppedOwnerTest : AssistedAccessTest {
-  os::Gate gate;
-  std::atomic<bool> dies{false};  // instead of being stopped
-  std::optional<os::TracedProcess> traced;
-
   void SetUp() override {
     if (!apart.possible()) GTEST_SKIP() << "needs two processors";
     AssistedAccessTest::SetUp();
-    const auto stop = [this](long call) {
-      if (call != SYS_pread64 && call != SYS_futex) return;
-      if (dies) ::kill(child.pid(), SIGKILL);
-      gate.pass();
-    };
-    traced.emplace(child.pid(), stop);
-    if (!traced->ok()) GTEST_SKIP() << "processes may not be traced here";
-    gate.close();
+    stage->gate = true;
+    while (!stage->gate_closed) std::this_thread::yield();
   }
-  ~StoppedOwnerTest() override { gate.open(); }
+  ~StoppedOwnerTest() override { stage->gate = false; }
 
   // Starts accesses until the owner has taken one and is held in it.
   template <class Start>
   link::Outcome until_held(Start start) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     link::Outcome outcome;
-    while (!gate.holding() && std::chrono::steady_clock::now() < end) outcome = start();
-    EXPECT_TRUE(gate.holding());
+    while (!stage->held && std::chrono::steady_clock::now() < end) outcome = start();
+    EXPECT_TRUE(stage->held);
     return outcome;
   }
   std::uint64_t number_at(std::size_t offset) const {
@@ -433,7 +452,7 @@ struct StoppedOwnerTest : AssistedAccessTest {
   }
 };
 
-TEST_P(StoppedOwnerTest, AnAccessOfUnknownOutcomeFailsAndNoLaterOneIsOverwrittenByIt) {
+TEST_F(StoppedOwnerTest, AnAccessOfUnknownOutcomeFailsAndNoLaterOneIsOverwrittenByIt) {
   Bytes older = pattern(8, 1);
   Bytes newer = pattern(8, 2);
   const RemoteRange remote{0, 8, RegionKey{11}};
@@ -447,7 +466,7 @@ TEST_P(StoppedOwnerTest, AnAccessOfUnknownOutcomeFailsAndNoLaterOneIsOverwritten
   EXPECT_EQ(peer.box->check_peer(log), link::PeerState::kAlive);
   EXPECT_EQ(number_at(0), 0u);
 
-  gate.open();
+  stage->gate = false;
   link::Outcome outcome;
   do {
     outcome = access(true, newer, remote);
@@ -458,7 +477,7 @@ TEST_P(StoppedOwnerTest, AnAccessOfUnknownOutcomeFailsAndNoLaterOneIsOverwritten
   EXPECT_TRUE(std::equal(newer.begin(), newer.end(), stage->region));
 }
 
-TEST_P(StoppedOwnerTest, AnAtomicOperationOfUnknownOutcomeIsDoneOnce) {
+TEST_F(StoppedOwnerTest, AnAtomicOperationOfUnknownOutcomeIsDoneOnce) {
   std::fill(std::begin(stage->region), std::end(stage->region), std::byte{0});
   Bytes one(8);
   one[0] = std::byte{1};
@@ -473,30 +492,23 @@ TEST_P(StoppedOwnerTest, AnAtomicOperationOfUnknownOutcomeIsDoneOnce) {
   EXPECT_EQ(add().error, ETIMEDOUT);
   EXPECT_EQ(number_at(0), done);
 
-  gate.open();
+  stage->gate = false;
   while (add().error == ETIMEDOUT) {
   }
   EXPECT_EQ(number_at(0), done + 1);
 }
 
-TEST_P(StoppedOwnerTest, AnOwnerThatDiesInTheMiddleIsReported) {
-  gate.open();
-  dies = true;
+TEST_F(StoppedOwnerTest, AnOwnerThatDiesInTheMiddleIsReported) {
+  stage->dies = true;
   Bytes bytes = pattern(8, 1);
   int error = 0;
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (error == 0 && std::chrono::steady_clock::now() < end) {
+  while ((error == 0 || error == EFAULT) && std::chrono::steady_clock::now() < end) {
     error = access(true, bytes, {0, 8, RegionKey{11}}).error;
   }
   EXPECT_EQ(error, ECONNRESET);
   EXPECT_NE(slot->header().assisted_taken.load(), 0u);
 }
-
-INSTANTIATE_TEST_SUITE_P(Kernel, StoppedOwnerTest, ::testing::Values(false),
-                         [](const auto&) { return "Kernel"; });
-
-INSTANTIATE_TEST_SUITE_P(Owner, AssistedAccessTest, ::testing::Values(true, false),
-                         [](const auto& info) { return info.param ? "Transactions" : "Kernel"; });
 
 }  // namespace
 }  // namespace weft::shm

@@ -38,7 +38,8 @@ Mailbox::Mailbox(MailboxOptions options, os::SharedFilePtr file, os::Mapping hea
     : options_(std::move(options)),
       file_(std::move(file)),
       header_memory_(std::move(header)),
-      waker_(std::move(waker)) {}
+      waker_(std::move(waker)),
+      own_memory_(options_.regions, options_.domain, options_.served) {}
 
 Result<std::unique_ptr<Mailbox>> Mailbox::create(const MailboxOptions& options) {
   auto waker = os::Waker::create();

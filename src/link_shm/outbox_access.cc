@@ -35,19 +35,18 @@ Status Outbox::attach_to_table() {
   return {};
 }
 
-// Done: the regions are held and `targets` says where they are in the owner.
-Outcome Outbox::hold(Access served, Access need, std::span<const RemoteRange> ranges,
-                     LocalRange* targets, std::string* explanation) {
+// Done: the regions are pinned, and `targets` says where they are in the owner.
+Outcome Outbox::pin(Access served, Access need, std::span<const RemoteRange> ranges,
+                    std::span<const LocalRange>& targets, std::string* explanation) {
   if (gone_) return Outcome::failed(ECONNRESET);
   if (table_ == nullptr) {
     const Status attached = attach_to_table();
     // A living peer's table is there; it is gone when the peer is.
     if (!attached) return Outcome::failed(is_there() ? attached.error().code : ECONNRESET);
   }
-  std::size_t culprit = 0;
-  const memory::AccessError refusal =
-      table_->check_and_pin({domain_, served}, need, ranges, targets, culprit);
-  if (refusal == memory::AccessError::kNone) {
+  const memory::Grant grant = table_->check_and_pin({domain_, served}, need, ranges);
+  if (grant.ok()) {
+    targets = grant.segments;
     // A cell to tell of it, and one more that access() or atomic() counts on.
     if (table_->to_tell().empty() || room_for_cells(2)) [[likely]]
       return Outcome::done();
@@ -56,8 +55,10 @@ Outcome Outbox::hold(Access served, Access need, std::span<const RemoteRange> ra
   }
   // A dead process leaves no regions: say that it is dead, not that its region is unknown.
   if (!is_there()) return Outcome::failed(ECONNRESET);
-  if (explanation != nullptr) *explanation = table_->explain(refusal, need, ranges[culprit]);
-  return Outcome::failed(EACCES, static_cast<int>(refusal));
+  if (explanation != nullptr) {
+    *explanation = table_->explain(grant.error, need, ranges[grant.culprit]);
+  }
+  return Outcome::failed(EACCES, static_cast<int>(grant.error));
 }
 
 Outcome Outbox::access(const link::AccessRequest& request) {
@@ -77,14 +78,13 @@ Outcome Outbox::access(const link::AccessRequest& request) {
 }
 
 Outcome Outbox::access_directly(const link::AccessRequest& request) {
-  LocalRange targets[memory::kHazards];
+  std::span<const LocalRange> targets;
   const Access need = request.write ? Access::kRemoteWrite : Access::kRemoteRead;
-  const Outcome held = hold(served_.rma, need, request.remote, targets, request.explanation);
-  if (held.state != Outcome::State::kDone) return held;
+  const Outcome pinned = pin(served_.rma, need, request.remote, targets, request.explanation);
+  if (pinned.state != Outcome::State::kDone) return pinned;
   const auto direction =
       request.write ? os::CopyDirection::kToProcess : os::CopyDirection::kFromProcess;
-  int error = os::copy_process_memory(peer_.pid(), direction, request.local,
-                                      {targets, request.remote.size()});
+  int error = os::copy_process_memory(peer_.pid(), direction, request.local, targets);
   // If this process was stopped meanwhile, the bytes may be those of another process.
   if (error == 0 && !request.write && !peer_.confirmed()) error = ESRCH;
   return end_access(error, need);

@@ -35,15 +35,16 @@ Outcome Outbox::atomic(const link::AtomicRequest& request) {
 }
 
 Outcome Outbox::atomic_directly(const link::AtomicRequest& request) {
-  LocalRange targets[memory::kHazards];
+  std::span<const LocalRange> targets;
   const Access need = memory::rights_for(request.action);
-  const Outcome held = hold(served_.atomics, need, request.remote, targets, request.explanation);
-  if (held.state != Outcome::State::kDone) return held;
+  const Outcome pinned = pin(served_.atomics, need, request.remote, targets, request.explanation);
+  if (pinned.state != Outcome::State::kDone) return pinned;
   int error = 0;
   std::size_t offset = 0;
-  for (std::size_t i = 0; i < request.remote.size() && error == 0; ++i) {
-    error = change(request, offset, targets[i]);
-    offset += targets[i].length;
+  for (const LocalRange& target : targets) {
+    error = change(request, offset, target);
+    if (error != 0) break;
+    offset += target.length;
   }
   return end_access(error, need);
 }

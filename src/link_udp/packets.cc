@@ -19,8 +19,6 @@ constexpr unsigned kReadsAtOnce = 4;
 constexpr std::size_t kLongestMessage = 2 * kEagerLimit;
 // Flows that one peer may have: it needs one, and another one while the first is being forgotten.
 constexpr std::size_t kMostOfOnePeer = 16;
-// Of what is read for a peer, so many bytes go at once.
-constexpr std::uint64_t kEmitted = std::uint64_t{64} * 1024;
 constexpr auto kBetweenRejections = std::chrono::microseconds(200);
 
 // An ICMP error quotes our packet, at least its headers. Treat the peer as dead only if the quote
@@ -41,8 +39,6 @@ unsigned StationHub::receive() {
   if (port_->emptied()) emptied_ = now_;
   return count;
 }
-
-void StationHub::expect(std::size_t bytes) { memory_.forget(bytes); }
 
 void StationHub::take(const roce::PacketArrival& arrival) {
   if (arrival.packet.destination == wire::kCmQpn) return take_conn_message(arrival);
@@ -332,7 +328,6 @@ os::Time StationHub::due(const Context& context) const {
 void StationHub::emit(bool all) {
   emit_at_ = os::Time::max();
   if (active_.empty()) return port_->trains().flush();
-  memory_.forget(kEmitted);
   emitting_.clear();
   emitting_.swap(active_);
   for (const bool out : {true, false}) {

@@ -43,11 +43,6 @@ transport::Settings settings_for(const ConnReq& req, const ConnRep& rep) {
   return settings;
 }
 
-// Of an access, what comes after the first `done` bytes.
-std::uint64_t bytes_behind(const wire::Reth& memory, std::uint64_t done) {
-  return memory.length - std::min<std::uint64_t>(memory.length, done);
-}
-
 link::Arrival arrival_of(const MessageHeader& header, std::uint32_t source) {
   link::Arrival arrival;
   arrival.operation = header.operation;
@@ -103,6 +98,7 @@ void RdmReceiver::take(const wire::Packet& request, os::Time now) {
   hear(now);
   arrived_at_ = request.payload.data();
   responder_.take(request, now);
+  hub_.memory().release();  // a checked access without a write
   if (!packet_.empty()) keep_packet();
 }
 
@@ -413,7 +409,7 @@ bool RdmReceiver::check(const MessageHeader& header, std::span<const std::byte> 
   told_keys_.clear();
   memory::Accessed may;
   for (std::size_t i = 0; i < header.tag && may.ok(); ++i) {
-    may = hub_.memory().may(need, read_range(bytes.data() + i * kRange));
+    may = hub_.memory().check(need, read_range(bytes.data() + i * kRange));
     for (const RegionKey key : hub_.memory().to_tell()) {
       if (std::find(told_keys_.begin(), told_keys_.end(), key) == told_keys_.end()) {
         told_keys_.push_back(key);
@@ -454,7 +450,7 @@ bool RdmReceiver::carry_out(const MessageHeader& header, std::span<const std::by
     list[i] = read_range(bytes.data() + i * kRange);
     if (list[i].length > length - sum || list[i].length % element != 0) return false;
     sum += list[i].length;
-    if (done.ok()) done = hub_.memory().may(memory::rights_for(action), list[i], true);
+    if (done.ok()) done = hub_.memory().check(memory::rights_for(action), list[i], true);
   }
   if (sum != length) return false;
   std::uint64_t offset = 0;
@@ -542,7 +538,7 @@ RequestVerdict RdmReceiver::judge(Access need, const wire::Reth& memory) {
   memory::Accessed may{memory::AccessError::kUnknownKey, 0};
   if (key || memory.length == 0) {
     const RemoteRange range{memory.address, memory.length, key.value_or(RegionKey{})};
-    may = hub_.memory().may(need, range);
+    may = hub_.memory().check(need, range);
   }
   if (!may.ok()) return verdict_of(may);
   if (announced_) return {};
@@ -569,8 +565,7 @@ RequestVerdict RdmReceiver::write(const wire::Reth& memory, std::uint64_t offset
   if (bytes.empty()) return {};
   const auto key = region_of(memory.key);
   if (!key) return kInvalid;
-  return verdict_of(hub_.memory().write({memory.address + offset, bytes.size(), *key}, bytes,
-                                        bytes_behind(memory, offset + bytes.size())));
+  return verdict_of(hub_.memory().write({memory.address + offset, bytes.size(), *key}, bytes));
 }
 
 void RdmReceiver::written(const wire::Reth& memory, const wire::Packet& packet) {
@@ -595,8 +590,8 @@ RequestVerdict RdmReceiver::read(const wire::Reth& memory, std::uint64_t offset,
   if (out.empty()) return {};
   const auto key = region_of(memory.key);
   if (!key) return {RequestVerdict::Kind::kOperational, 0};
-  const memory::Accessed done = hub_.memory().read({memory.address + offset, out.size(), *key}, out,
-                                                   bytes_behind(memory, offset + out.size()));
+  const memory::Accessed done =
+      hub_.memory().read({memory.address + offset, out.size(), *key}, out);
   return done.ok() ? RequestVerdict{} : RequestVerdict{RequestVerdict::Kind::kOperational, 0};
 }
 

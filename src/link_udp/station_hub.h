@@ -124,7 +124,6 @@ class StationHub final : public Station, public Hub, roce::PacketHandler {
   unsigned receive();
   void take(const roce::PacketArrival& arrival) override;
   void take_cnp(const roce::PacketArrival& arrival) override;
-  void expect(std::size_t bytes) override;
   void path_changed(const os::SocketAddress& peer) override;
   void unreachable(const os::UdpError& error) override;
   void take_conn_message(const roce::PacketArrival& arrival);

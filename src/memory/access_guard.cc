@@ -176,23 +176,20 @@ void AccessGuard::tell_if_asked(const Found& found, Access need, RegionKey key) 
   if (std::find(before.begin(), before.end(), key) == before.end()) to_tell_[telling_++] = key;
 }
 
-AccessError AccessGuard::check_and_pin(const Through& through, Access need,
-                                       std::span<const RemoteRange> ranges, LocalRange* out,
-                                       std::size_t& culprit) {
+Grant AccessGuard::check_and_pin(const Through& through, Access need,
+                                 std::span<const RemoteRange> ranges) {
   release();
   telling_ = 0;
-  culprit = 0;
-  if (!includes(through.served, need)) return AccessError::kNotServed;
+  if (!includes(through.served, need)) return {AccessError::kNotServed, 0, {}};
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     AccessError error = AccessError::kTooMany;
     held_ = i + 1;
-    if (i < kHazards) error = check_and_pin_one(through.domain, need, ranges[i], i, out[i]);
+    if (i < kHazards) error = check_and_pin_one(through.domain, need, ranges[i], i, granted_[i]);
     if (error == AccessError::kNone) continue;
-    culprit = i;
     release();
-    return error;
+    return {error, i, {}};
   }
-  return AccessError::kNone;
+  return {AccessError::kNone, 0, {granted_, ranges.size()}};
 }
 
 void AccessGuard::release() {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "memory/region_table.h"
-#include "os/all_or_nothing.h"
+#include "os/user_memory.h"
 
 namespace weft::memory {
 namespace {
@@ -25,40 +25,40 @@ constexpr std::size_t kPage = 4096;
 
 using Bytes = std::vector<std::byte>;
 
-// The parameter: whether the process may use the processor's transactions. There is no way back
-// from that, so the tests with them come first.
-class OwnMemoryTest : public testing::TestWithParam<bool> {
+class OwnMemoryTest : public testing::Test {
  protected:
   OwnMemoryTest() {
-    if (!GetParam()) os::forgo_transactions();
+    os::handle_user_faults();
     EXPECT_NE(::mkdtemp(directory_.data()), nullptr);
     table_ = std::move(RegionTable::create(directory_)).value();
     const auto foreign = RegionTableView::open(directory_, table_->name()).value();
     memory_ = std::make_unique<OwnMemory>(foreign, kDomain);
-    const auto added = table_->add({.domain = kDomain,
-                                    .access = Access::kRemoteRead | Access::kRemoteWrite,
-                                    .base = reinterpret_cast<std::uint64_t>(bytes_),
-                                    .length = kLength,
-                                    .start = 0,
-                                    .choose_key = false,
-                                    .key = RegionKey{1}});
-    EXPECT_TRUE(added.ok());
-    region_ = added.value();
+    region_ = add(1, Access::kRemoteRead | Access::kRemoteWrite);
   }
   ~OwnMemoryTest() override {
     ::munmap(bytes_, kLength);
     std::filesystem::remove_all(directory_);
   }
 
+  Registration add(std::uint64_t key, Access access) {
+    return table_
+        ->add({.domain = kDomain,
+               .access = access,
+               .base = reinterpret_cast<std::uint64_t>(bytes_),
+               .length = kLength,
+               .start = 0,
+               .choose_key = false,
+               .key = RegionKey{key}})
+        .value();
+  }
   static RemoteRange part(std::size_t number) { return {number * kPart, kPart, RegionKey{1}}; }
-  static std::uint64_t behind(std::size_t number) { return kLength - (number + 1) * kPart; }
   Accessed write(std::size_t number) {
     const Bytes bytes(kPart, static_cast<std::byte>(number + 1));
-    return memory_->write(part(number), bytes, behind(number));
+    return memory_->write(part(number), bytes);
   }
   Accessed read(std::size_t number, Bytes& out) {
     out.assign(kPart, std::byte{});
-    return memory_->read(part(number), out, behind(number));
+    return memory_->read(part(number), out);
   }
 
   std::string directory_ = "/dev/shm/weft-own-memory-XXXXXX";
@@ -69,7 +69,7 @@ class OwnMemoryTest : public testing::TestWithParam<bool> {
   Registration region_;
 };
 
-TEST_P(OwnMemoryTest, PartsOfALongAccessArriveWhereTheyBelong) {
+TEST_F(OwnMemoryTest, PartsOfALongAccessArriveWhereTheyBelong) {
   for (std::size_t i = 0; i < kParts; ++i) ASSERT_TRUE(write(i).ok()) << i;
   for (std::size_t i = 0; i < kLength; ++i) {
     ASSERT_EQ(bytes_[i], static_cast<std::byte>(i / kPart + 1)) << i;
@@ -81,7 +81,7 @@ TEST_P(OwnMemoryTest, PartsOfALongAccessArriveWhereTheyBelong) {
   }
 }
 
-TEST_P(OwnMemoryTest, WhatHasGoneIsAnErrorAndWhatIsLeftIsNot) {
+TEST_F(OwnMemoryTest, WhatHasGoneIsAnErrorAndWhatIsLeftIsNot) {
   ::munmap(bytes_ + 8 * kPage, kLength - 8 * kPage);
   Bytes out;
   for (std::size_t i = 0; i < kParts; ++i) {
@@ -91,20 +91,18 @@ TEST_P(OwnMemoryTest, WhatHasGoneIsAnErrorAndWhatIsLeftIsNot) {
   }
 }
 
-TEST_P(OwnMemoryTest, WhatGoesMeanwhileIsAnErrorOnceItIsForgotten) {
+TEST_F(OwnMemoryTest, WhatGoesMeanwhileIsAnError) {
   Bytes out;
   ASSERT_TRUE(write(0).ok());
   ASSERT_TRUE(read(0, out).ok());
-  memory_->forget(kLength);
   ::munmap(bytes_, kLength);
   EXPECT_EQ(write(1).error, EFAULT);
   EXPECT_EQ(read(1, out).error, EFAULT);
 }
 
-TEST_P(OwnMemoryTest, WhatMayOnlyBeReadIsNotWritten) {
+TEST_F(OwnMemoryTest, WhatMayOnlyBeReadIsNotWritten) {
   ASSERT_TRUE(write(0).ok());
   ::mprotect(bytes_, kLength, PROT_READ);
-  memory_->forget(kLength);
   Bytes out;
   EXPECT_TRUE(read(0, out).ok());
   EXPECT_EQ(out, Bytes(kPart, std::byte{1}));
@@ -113,15 +111,71 @@ TEST_P(OwnMemoryTest, WhatMayOnlyBeReadIsNotWritten) {
 }
 
 // A part is allowed by the table each time, whatever was asked of the kernel.
-TEST_P(OwnMemoryTest, APartOfARegionThatIsClosedMeanwhileIsRefused) {
+TEST_F(OwnMemoryTest, APartOfARegionThatIsClosedMeanwhileIsRefused) {
   ASSERT_TRUE(write(0).ok());
   ASSERT_TRUE(table_->remove(region_).ok());
   EXPECT_EQ(write(1).refusal, AccessError::kUnknownKey);
   EXPECT_EQ(bytes_[kPart], std::byte{});
 }
 
-INSTANTIATE_TEST_SUITE_P(By, OwnMemoryTest, testing::Values(true, false),
-                         [](const auto& info) { return info.param ? "Transactions" : "Kernel"; });
+TEST_F(OwnMemoryTest, ACheckedWriteIsNotLookedUpAgain) {
+  ASSERT_TRUE(memory_->check(Access::kRemoteWrite, {0, kLength, RegionKey{1}}).ok());
+  // Only a second lookup could notice that.
+  table_->ask_to_be_told(region_, Access::kRemoteWrite);
+  ASSERT_TRUE(write(0).ok());
+  EXPECT_EQ(bytes_[0], std::byte{1});
+  EXPECT_TRUE(memory_->to_tell().empty());
+  ASSERT_TRUE(write(1).ok());
+  EXPECT_EQ(memory_->to_tell().size(), 1U) << "the write behind it was looked up";
+}
+
+TEST_F(OwnMemoryTest, WhatACheckDidNotAllowIsLookedUp) {
+  const auto pinned = [&](Access need, const RemoteRange& range, bool atomic) {
+    EXPECT_TRUE(memory_->check(need, range, atomic).ok());
+    const bool closed = table_->remove(region_, 0).ok();
+    EXPECT_FALSE(closed) << "the check has pinned it";
+    return write(1).refusal == AccessError::kNone;
+  };
+  EXPECT_FALSE(pinned(Access::kRemoteWrite, {0, 2 * kPart - 1, RegionKey{1}}, false)) << "longer";
+  EXPECT_TRUE(table_->remove(region_, 0).ok()) << "nothing is pinned behind a write";
+}
+
+TEST_F(OwnMemoryTest, ACheckOfAReadOrAnAtomicOperationAllowsNoWrite) {
+  for (const bool atomic : {false, true}) {
+    const Registration region = add(2, atomic ? Access::kRemoteWrite : Access::kRemoteRead);
+    const Access need = atomic ? Access::kRemoteWrite : Access::kRemoteRead;
+    ASSERT_TRUE(memory_->check(need, {0, kLength, RegionKey{2}}, atomic).ok());
+    EXPECT_FALSE(table_->remove(region, 0).ok());
+    const Bytes bytes(kPart);
+    EXPECT_NE(memory_->write({0, kPart, RegionKey{2}}, bytes).refusal, AccessError::kNone);
+    EXPECT_TRUE(table_->remove(region, 0).ok());
+  }
+}
+
+TEST_F(OwnMemoryTest, ACheckedRegionIsPinnedUntilItIsReleased) {
+  ASSERT_TRUE(memory_->check(Access::kRemoteWrite, part(0)).ok());
+  EXPECT_FALSE(table_->remove(region_, 0).ok());
+  memory_->release();
+  EXPECT_TRUE(table_->remove(region_, 0).ok());
+  EXPECT_EQ(write(0).refusal, AccessError::kUnknownKey);
+}
+
+TEST_F(OwnMemoryTest, AnAtomicOperationOnWhatHasGoneIsAnError) {
+  constexpr AtomicAction kAdd{AtomicForm::kFetch, AtomicOp::kSum, AtomicType::kUint64};
+  const std::uint64_t one = 1;
+  std::uint64_t before = 99;
+  const auto add_one = [&] {
+    return memory_->change(kAdd, {8, 8, RegionKey{1}}, reinterpret_cast<const std::byte*>(&one),
+                           reinterpret_cast<std::byte*>(&before), Patience::kBrief);
+  };
+  EXPECT_TRUE(add_one().ok());
+  EXPECT_TRUE(add_one().ok());
+  EXPECT_EQ(before, 1U);
+  ::mprotect(bytes_, kLength, PROT_READ);
+  EXPECT_EQ(add_one().error, EFAULT);
+  ::munmap(bytes_, kLength);
+  EXPECT_EQ(add_one().error, EFAULT);
+}
 
 }  // namespace
 }  // namespace weft::memory

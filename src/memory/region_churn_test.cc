@@ -59,20 +59,19 @@ class Looker {
     std::array<std::uint64_t, kHazards> keys{};
     std::array<std::uint64_t, kHazards> before{};
     std::array<RemoteRange, kHazards> ranges{};
-    std::array<LocalRange, kHazards> out{};
     const std::size_t count = random_() % 4 == 0 ? 1 + random_() % kHazards : 1;
     for (std::size_t i = 0; i < count; ++i) {
       keys[i] = random_() % kKeys;
       before[i] = said_.count[keys[i]].load();
       ranges[i] = {0, 64, RegionKey{keys[i]}};
     }
-    std::size_t culprit = count;
-    const AccessError refusal = user_->check_and_pin(kDomain, Access::kRemoteRead,
-                                                     {ranges.data(), count}, out.data(), culprit);
-    if (refusal == AccessError::kNone) culprit = count;
+    const Grant grant = user_->check_and_pin(kDomain, Access::kRemoteRead, {ranges.data(), count});
+    const std::size_t culprit = grant.ok() ? count : grant.culprit;
     for (std::size_t i = 0; i < count && i <= culprit; ++i) {
       if (said_.count[keys[i]].load() == before[i]) {
-        judge(before[i], i < culprit, keys[i], reinterpret_cast<std::uint64_t>(out[i].base));
+        judge(before[i], i < culprit, keys[i],
+              grant.ok() ? reinterpret_cast<std::uint64_t>(grant.segments[i].base)
+                         : base_of(keys[i], before[i]));
       }
     }
     user_->release();
@@ -152,11 +151,8 @@ class RegionChurn : public testing::Test {
     const auto user = std::move(AccessGuard::attach(foreign)).value();
     for (std::uint64_t key = 0; key < kKeys; ++key) {
       const RemoteRange range{0, 64, RegionKey{key}};
-      LocalRange out;
-      std::size_t culprit = 0;
-      const AccessError found =
-          user->check_and_pin(kDomain, Access::kRemoteRead, {&range, 1}, &out, culprit);
-      EXPECT_EQ(found == AccessError::kNone, model_.contains(key)) << key;
+      const bool found = user->check_and_pin(kDomain, Access::kRemoteRead, {&range, 1}).ok();
+      EXPECT_EQ(found, model_.contains(key)) << key;
       user->release();
     }
   }

@@ -49,9 +49,7 @@ class RegionRemoval : public testing::Test {
 
   static AccessError check_and_pin(AccessGuard& user, std::uint64_t key = 1) {
     const RemoteRange range{0, 1, RegionKey{key}};
-    LocalRange out;
-    std::size_t culprit = 0;
-    return user.check_and_pin(kDomain, Access::kRemoteRead, {&range, 1}, &out, culprit);
+    return user.check_and_pin(kDomain, Access::kRemoteRead, {&range, 1}).error;
   }
 
   // Starts a process that holds the region until it is killed.
@@ -148,9 +146,7 @@ TEST_F(RegionRemoval, UsersOfOtherRegionsDelayNothing) {
 TEST_F(RegionRemoval, ARefusedOperationHoldsNoneOfItsRegions) {
   const auto user = attach();
   const std::array<RemoteRange, 2> ranges{{{0, 1, RegionKey{1}}, {0, 1, RegionKey{99}}}};
-  std::array<LocalRange, 2> out{};
-  std::size_t culprit = 0;
-  EXPECT_EQ(user->check_and_pin(kDomain, Access::kRemoteRead, ranges, out.data(), culprit),
+  EXPECT_EQ(user->check_and_pin(kDomain, Access::kRemoteRead, ranges).error,
             AccessError::kUnknownKey);
   EXPECT_EQ(code(table_->remove(region_, 0)), 0);
 }
@@ -163,10 +159,7 @@ TEST_F(RegionRemoval, EveryOneOfEightRegionsIsHeld) {
     ranges[i] = {0, 1, RegionKey{10 + i}};
   }
   const auto user = attach();
-  std::array<LocalRange, kHazards> out{};
-  std::size_t culprit = 0;
-  ASSERT_EQ(user->check_and_pin(kDomain, Access::kRemoteRead, ranges, out.data(), culprit),
-            AccessError::kNone);
+  ASSERT_TRUE(user->check_and_pin(kDomain, Access::kRemoteRead, ranges).ok());
   for (const Registration& region : regions) EXPECT_EQ(code(table_->remove(region, 0)), EBUSY);
   user->release();
   for (const Registration& region : regions) EXPECT_EQ(code(table_->remove(region, 0)), 0);

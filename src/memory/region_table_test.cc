@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <random>
 #include <thread>
 #include <unordered_set>
@@ -76,12 +77,9 @@ class RegionTableTest : public testing::Test {
   // Where the first byte of region `key` lies, or 0 when it is refused.
   std::uint64_t address_of(RegionKey key, DomainId domain = kDomain) const {
     const RemoteRange range{0, 1, key};
-    LocalRange out;
-    std::size_t culprit = 0;
-    const AccessError refusal =
-        user_->check_and_pin(domain, Access::kRemoteRead, {&range, 1}, &out, culprit);
+    const Grant grant = user_->check_and_pin(domain, Access::kRemoteRead, {&range, 1});
     user_->release();
-    return refusal == AccessError::kNone ? reinterpret_cast<std::uint64_t>(out.base) : 0;
+    return grant.ok() ? reinterpret_cast<std::uint64_t>(grant.segments[0].base) : 0;
   }
 
   std::string directory_ = "/dev/shm/weft-test-XXXXXX";
@@ -209,6 +207,27 @@ TEST_F(RegionTableTest, TwoTablesDoNotChooseTheSameKeys) {
   const auto theirs = other.value()->add(region_with_chosen_key());
   ASSERT_TRUE(theirs.ok());
   EXPECT_NE(theirs.value().key, added(region_with_chosen_key()).key);
+}
+
+// Pages of this process's memory that are in use (proc_pid_statm(5)).
+long resident_pages() {
+  std::ifstream statm("/proc/self/statm");
+  long total = 0;
+  long resident = 0;
+  statm >> total >> resident;
+  return resident;
+}
+
+TEST_F(RegionTableTest, MemoryGrowsWithTheRegionsThatAreRegistered) {
+  constexpr long kTables = 32;
+  constexpr long kMostPages = 64;  // for each table with one region
+  const long before = resident_pages();
+  std::vector<std::unique_ptr<RegionTable>> tables;
+  for (long i = 0; i < kTables; ++i) {
+    tables.push_back(std::move(RegionTable::create(directory_)).value());
+    ASSERT_TRUE(tables.back()->add(region(1)).ok());
+  }
+  EXPECT_LT(resident_pages() - before, kTables * kMostPages);
 }
 
 TEST_F(RegionTableTest, AFullTableSaysSoAndHasRoomAgainAfterARemoval) {

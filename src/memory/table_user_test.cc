@@ -50,9 +50,11 @@ class TableUserTest : public testing::Test {
 
   AccessError check_and_pin(std::span<const RemoteRange> ranges,
                             Access need = Access::kRemoteRead) {
-    const AccessError refusal = user_->check_and_pin(kDomain, need, ranges, out_.data(), culprit_);
+    const Grant grant = user_->check_and_pin(kDomain, need, ranges);
+    std::copy(grant.segments.begin(), grant.segments.end(), out_.begin());
+    culprit_ = grant.culprit;
     user_->release();
-    return refusal;
+    return grant.error;
   }
   AccessError check_and_pin(std::uint64_t address, std::uint64_t length,
                             Access need = Access::kRemoteRead) {
@@ -217,8 +219,7 @@ TEST_F(TableUserTest, EveryRefusalIsExplainedInWordsOfItsOwn) {
 TEST_F(TableUserTest, AnExplanationNamesTheKeyTheAccessAndHowFarItMisses) {
   add(0x1a, kBase);
   const auto explained = [&](Access need, RemoteRange range) {
-    return user_->explain(user_->check_and_pin(kDomain, need, {&range, 1}, out_.data(), culprit_),
-                          need, range);
+    return user_->explain(user_->check_and_pin(kDomain, need, {&range, 1}).error, need, range);
   };
   EXPECT_EQ(explained(Access::kRemoteRead, {kBase + 4000, 100, RegionKey{0x1a}}),
             "rkey 0x1a: read of 100 bytes at 0x7f0000000fa0 ends 4 bytes past the region "

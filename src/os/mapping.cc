@@ -28,6 +28,8 @@ Result<Mapping> Mapping::map_private(std::size_t length) {
   constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
   void* base = ::mmap(nullptr, length, PROT_READ | PROT_WRITE, kFlags, -1, 0);
   if (base == MAP_FAILED) return last_error("cannot map memory");
+  // A page of 2 MiB for the first byte that is touched would be most of what a small table costs.
+  ::madvise(base, length, MADV_NOHUGEPAGE);
   return Mapping(base, length);
 }
 

@@ -3,10 +3,8 @@
 #include "os/process_memory.h"
 
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -80,18 +78,6 @@ int copy_process_memory(pid_t pid, CopyDirection direction, std::span<const Loca
     far.advance(static_cast<std::size_t>(done));
   }
   return 0;
-}
-
-// FUTEX_WAKE_OP changes a word, here by or-ing zeros into it, and fails where that cannot be
-// written: the cheapest question of that kind (futex(2)). Then it wakes threads that wait for that
-// word, on a value that it does not have, and threads that wait for another word, which has none.
-bool can_write(void* address) {
-  static std::uint32_t nobody_waits_here;
-  constexpr int kUnlikelyValue = -1999;
-  const auto word = reinterpret_cast<std::uintptr_t>(address) & ~std::uintptr_t{3};
-  const long done = ::syscall(SYS_futex, &nobody_waits_here, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0,
-                              0L, word, FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_EQ, kUnlikelyValue));
-  return done >= 0;
 }
 
 // Pages that msync(2) has to do nothing for, as MS_ASYNC does since Linux 2.6.19, it only looks

@@ -216,25 +216,5 @@ TEST(ProcessMemory, PeersOfTheSameUserReachAProcessThatAllowsThem) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
-TEST(CanWrite, IsTrueForMemoryThatMayBeWrittenAndChangesNothing) {
-  auto* pages = static_cast<unsigned char*>(
-      ::mmap(nullptr, 3 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-  ASSERT_NE(pages, MAP_FAILED);
-  EXPECT_TRUE(can_write(pages)) << "nobody has touched it";
-  for (std::size_t i = 0; i < kPage; ++i) pages[i] = static_cast<unsigned char>(i * 7);
-  for (const std::size_t at : {std::size_t{0}, std::size_t{5}, kPage - 1}) {
-    EXPECT_TRUE(can_write(pages + at)) << at;
-  }
-  for (std::size_t i = 0; i < kPage; ++i) {
-    ASSERT_EQ(pages[i], static_cast<unsigned char>(i * 7)) << i;
-  }
-  ASSERT_EQ(::mprotect(pages + kPage, kPage, PROT_READ), 0);
-  EXPECT_FALSE(can_write(pages + kPage));
-  ASSERT_EQ(::munmap(pages + 2 * kPage, kPage), 0);
-  EXPECT_FALSE(can_write(pages + 2 * kPage));
-  EXPECT_TRUE(can_write(pages + kPage - 1));
-  ::munmap(pages, 2 * kPage);
-}
-
 }  // namespace
 }  // namespace weft::os

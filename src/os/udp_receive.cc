@@ -109,12 +109,6 @@ void UdpBatch::take(std::size_t filled, const SocketAddress& bound) {
   }
 }
 
-std::size_t UdpBatch::bytes() const {
-  std::size_t sum = 0;
-  for (const Arrival& arrival : arrivals()) sum += arrival.bytes.size();
-  return sum;
-}
-
 // Where one message comes now and then, asking for many costs a fifth more than asking for one; so
 // many are asked for where the calls before have found something, too.
 int UdpBatch::fill(int fd) {

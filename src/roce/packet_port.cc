@@ -88,9 +88,6 @@ unsigned PacketPort::poll(unsigned most, unsigned reads) {
   if (trains_.met_errors()) errors_wait_ = true;
   unsigned count = receive_set_.take(
       most, reads,
-      [&](std::size_t bytes) {
-        tell_handlers([&](PacketHandler& handler) { handler.expect(bytes); });
-      },
       [&](const ReceiveSocket& socket, const os::Datagram& datagram) { take(socket, datagram); });
   if (relay_polls_ != nullptr) {
     count += relay_polls_->poll(count == 0, queue_pair_at(address().port()),

@@ -116,11 +116,10 @@ Port4791Relay::Look Port4791Relay::take_some(std::uint32_t queue_pair, const Vis
   const std::unique_lock guard(mutex_, std::try_to_lock);
   if (!guard) return look;
   try_to_open(os::coarse_now());
-  look.packets = receive_set_.take(
-      kAtOnce, kAtOnce, [](std::size_t) {},
-      [&](const ReceiveSocket& socket, const os::Datagram& packet) {
-        take(*socket.socket, packet, queue_pair, visit);
-      });
+  look.packets = receive_set_.take(kAtOnce, kAtOnce,
+                                   [&](const ReceiveSocket& socket, const os::Datagram& packet) {
+                                     take(*socket.socket, packet, queue_pair, visit);
+                                   });
   look.more = receive_set_.has_more();
   if (receive_set_.met_errors() || std::exchange(met_errors_, false)) take_errors();
   return look;

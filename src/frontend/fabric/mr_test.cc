@@ -54,11 +54,8 @@ class CountedRegion : public testing::Test {
 TEST_F(CountedRegion, KeepsItsCounterWhenItCannotBeClosed) {
   const auto user = attach();
   const RemoteRange range{0, 8, RegionKey{fi_mr_key(mr_)}};
-  LocalRange here;
-  std::size_t culprit = 0;
   const DomainId domain = static_cast<Domain*>(domain_)->id();
-  ASSERT_EQ(user->check_and_pin(domain, Access::kRemoteWrite, {&range, 1}, &here, culprit),
-            memory::AccessError::kNone);
+  ASSERT_TRUE(user->check_and_pin(domain, Access::kRemoteWrite, {&range, 1}).ok());
   EXPECT_EQ(fi_close(&mr_->fid), -FI_EBUSY);
   EXPECT_EQ(fi_close(&counter_->fid), -FI_EBUSY) << "the region counts there";
   user->release();

@@ -12,7 +12,7 @@
 #include "link_shm/layout.h"
 #include "link_shm/paired_copy.h"
 #include "link_shm/peer_process.h"
-#include "memory/access_guard.h"
+#include "memory/own_memory.h"
 #include "os/shared_file.h"
 #include "os/waker.h"
 
@@ -106,10 +106,6 @@ class Mailbox final : public link::Inbox {
   bool carry_out(const Source& source, const Cell& cell, bool write, link::InboxSink& sink);
   bool carry_out_atomic(const Source& source, const Cell& cell, link::InboxSink& sink);
   void tell(const Source& source, Access access, link::InboxSink& sink) const;
-  bool copy_assisted(const Source& source, const LocalRange& here, bool write) const;
-  bool change(const Source& source, const AtomicAction& action, const LocalRange& here,
-              const std::byte* operands);
-  memory::AccessGuard* own_table();
   bool place_payload(Source& source, const Cell& cell, Kind kind, link::Arrival& arrival);
   bool place_bulk(Source& source, const Cell& cell, link::Arrival& arrival);
   bool exchange_exists(Source& source, std::uint32_t number);
@@ -146,9 +142,9 @@ class Mailbox final : public link::Inbox {
   std::vector<Source*> polled_;
   std::vector<RendezvousCopy> pulls_;
   ChunkCopier copier_{Side::kReceiver};
-  bool draining_ = false;                           // finish_pulls() follows
-  unsigned look_ = 0;                               // at what senders copy
-  std::unique_ptr<memory::AccessGuard> own_table_;  // attached for the first assisted access
+  bool draining_ = false;         // finish_pulls() follows
+  unsigned look_ = 0;             // at what senders copy
+  memory::OwnMemory own_memory_;  // for assisted accesses
   bool asleep_ = false;
   std::uint32_t sleeps_ = 0;  // numbers them; never 0 while asleep
 };

@@ -115,8 +115,8 @@ class Outbox final : public link::Flow {
   bool counted(std::uint32_t kind) const {
     return (header().counts_access.load(std::memory_order_relaxed) & kind) != 0;
   }
-  link::Outcome hold(Access served, Access need, std::span<const RemoteRange> ranges,
-                     LocalRange* targets, std::string* explanation);
+  link::Outcome pin(Access served, Access need, std::span<const RemoteRange> ranges,
+                    std::span<const LocalRange>& targets, std::string* explanation);
   link::Outcome end_access(int error, Access access);
   link::Outcome access_directly(const link::AccessRequest& request);
   link::Outcome atomic_directly(const link::AtomicRequest& request);

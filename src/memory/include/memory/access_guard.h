@@ -62,8 +62,18 @@ struct Through {
   Access served;
 };
 
-// One initiator's access to a table. Used by one thread at a time. While ranges are held, the owner
-// cannot finish closing their regions, so they are held only for the time of a copy.
+// What AccessGuard::check_and_pin() has allowed, or why not.
+struct Grant {
+  AccessError error = AccessError::kNone;
+  std::size_t culprit = 0;               // the number of the refused range
+  std::span<const LocalRange> segments;  // where the ranges are in the owner, one for each
+
+  bool ok() const { return error == AccessError::kNone; }
+};
+
+// One user's access to a table: an initiator's, or the owner's own for a peer. Used by one thread
+// at a time. While ranges are held, the owner cannot finish closing their regions, so they are held
+// only for the time of a copy.
 class AccessGuard {
  public:
   // Takes a user record. Errors: EUSERS when all kMaxUsers are taken; those of
@@ -74,13 +84,11 @@ class AccessGuard {
   AccessGuard& operator=(const AccessGuard&) = delete;
 
   // Checks every range against its region in the domain and the right `need`. When all are allowed,
-  // writes their virtual addresses in the owner to `out` (ranges.size() entries) and holds the
-  // regions until release(). When one is refused nothing is held, and `culprit` is its number.
+  // their regions stay pinned until release() or the next call, and the grant, which stays as long,
+  // names their virtual addresses in the owner. When one is refused nothing is pinned.
   // A range of no bytes is allowed whatever its key and address are, and has the address null:
   // neither is validated for a zero-length access (IBTA 9.7.4.1.1).
-  AccessError check_and_pin(const Through& through, Access need,
-                            std::span<const RemoteRange> ranges, LocalRange* out,
-                            std::size_t& culprit);
+  Grant check_and_pin(const Through& through, Access need, std::span<const RemoteRange> ranges);
 
   // Lets the regions go. Idempotent.
   void release();
@@ -119,6 +127,7 @@ class AccessGuard {
   const bool must_fence_;
   StripeLocks stripes_;
   std::size_t held_ = 0;
+  LocalRange granted_[kHazards];
   RegionKey to_tell_[kHazards];
   std::size_t telling_ = 0;
   std::uint32_t last_slot_ = kMaxRegions;  // where the last key was found; the next is often there

@@ -8,10 +8,12 @@
 //   page 0        TableHeader
 //   kUsersAt      kMaxUsers user records: which slots is this user working in just now (hazards)
 //   kStripesAt    kStripes locks for atomic operations, by the address of what they change
-//   kIndexAt      two banks for an open-addressing hash index of up to 2^20 entries. One is
-//   searched,
-//                 the next index, larger or cleaned of tombstones, is built in the other.
+//   kIndexAt      two banks for an open-addressing hash index of up to 2^22 entries. One is
+//                 searched; the next index, larger or without tombstones, is built in the other.
 //   kSlotsAt      kMaxRegions region slots
+//
+// The file is sparse, and slots and indexes get memory as regions are registered: 64 bytes for a
+// slot, and at most 16 for its entries in the index.
 #pragma once
 
 #include <atomic>
@@ -22,11 +24,11 @@
 namespace weft::memory {
 
 inline constexpr std::uint64_t kTableMagic = 0x5745465454424c31;  // "WEFTTBL1"
-inline constexpr std::uint32_t kTableVersion = 3;
+inline constexpr std::uint32_t kTableVersion = 4;
 inline constexpr std::uint32_t kMaxUsers = 8192;
-inline constexpr std::uint32_t kMaxRegions = 1u << 19;
+inline constexpr std::uint32_t kMaxRegions = 1u << 21;
 inline constexpr std::uint32_t kFirstIndexBits = 10;
-inline constexpr std::uint32_t kMaxIndexBits = 20;
+inline constexpr std::uint32_t kMaxIndexBits = 22;
 inline constexpr std::uint32_t kHazards = 8;  // regions that one operation can touch
 
 // Byte offset of the file's record lock: 0 is the owner, kUserLock + i is user i.

@@ -21,10 +21,6 @@ enum class CopyDirection { kFromProcess, kToProcess };
 int copy_process_memory(pid_t pid, CopyDirection direction, std::span<const LocalRange> local,
                         std::span<const LocalRange> remote);
 
-// True when the page of `address`, in this process, is there and may be written to just now.
-// Changes nothing. What another thread does to the mapping afterwards, it cannot know.
-bool can_write(void* address);
-
 // True when all of that memory of this process is mapped, with whatever protection. The kernel
 // looks at mappings, not at pages.
 bool is_mapped(const void* base, std::size_t length);

@@ -61,9 +61,6 @@ class UdpBatch {
   // What the last receive() got; empty when there was nothing to read.
   std::span<const Arrival> arrivals() const { return {arrivals_.data(), count_}; }
 
-  // How many bytes these have together.
-  std::size_t bytes() const;
-
   // Calls visit(const Datagram&) for every datagram in the order of their arrival.
   template <class ExclusiveEntry>
   void for_each(ExclusiveEntry&& entry) const;

@@ -101,7 +101,8 @@ bool write(void* at);
 
 // Copies `length` bytes, at most kMostMoved, that do not overlap; false when a byte cannot be read
 // or written. Some bytes may have been copied then. Two moves of fixed size that may overlap each
-// other cover every length between their sizes, so there is no loop and no call below 32 bytes.
+// other cover every length between their sizes, so there is no loop and no call below 32 bytes, and
+// no element of a length that has a move of its own is ever seen half written.
 [[gnu::always_inline]] inline bool move(void* to, const void* from, std::size_t length) {
   if (length >= 16) {
     for (std::size_t at = 16; at + 16 < length; at += 16) {
@@ -118,19 +119,24 @@ bool write(void* at);
     WEFT_MOVE_BOTH_ENDS("movq", "8");
   } else if (length >= 4) {
     WEFT_MOVE_BOTH_ENDS("movd", "4");
+  } else if (length >= 2) {
+    asm goto(
+        "1: movzwl (%1), %%eax\n"
+        "2: movzwl -2(%1, %2), %%ecx\n"
+        "3: movw %%ax, (%0)\n"
+        "4: movw %%cx, -2(%0, %2)\n\t" WEFT_MAY_FAULT("1") WEFT_MAY_FAULT("2") WEFT_MAY_FAULT("3")
+            WEFT_MAY_FAULT("4")
+        :
+        : "r"(to), "r"(from), "r"(length)
+        : "rax", "rcx", "memory"
+        : fault);
   } else if (length != 0) {
-    const std::size_t half = length / 2;
     asm goto(
         "1: movzbl (%1), %%eax\n"
-        "2: movzbl (%1, %3), %%ecx\n"
-        "3: movzbl -1(%1, %2), %%edx\n"
-        "4: movb %%al, (%0)\n"
-        "5: movb %%cl, (%0, %3)\n"
-        "6: movb %%dl, -1(%0, %2)\n\t" WEFT_MAY_FAULT("1") WEFT_MAY_FAULT("2") WEFT_MAY_FAULT("3")
-            WEFT_MAY_FAULT("4") WEFT_MAY_FAULT("5") WEFT_MAY_FAULT("6")
+        "2: movb %%al, (%0)\n\t" WEFT_MAY_FAULT("1") WEFT_MAY_FAULT("2")
         :
-        : "r"(to), "r"(from), "r"(length), "r"(half)
-        : "rax", "rcx", "rdx", "memory"
+        : "r"(to), "r"(from)
+        : "rax", "memory"
         : fault);
   }
   return true;

@@ -27,8 +27,6 @@ class PacketHandler {
   virtual void take(const PacketArrival& arrival) = 0;
   // A congestion notification packet for one of its queue pairs. Its source address can be forged.
   virtual void take_cnp(const PacketArrival& arrival) = 0;
-  // Packets of so many bytes in all follow.
-  virtual void expect(std::size_t /*bytes*/) {}
   // The system knows another path MTU to that peer.
   virtual void path_changed(const os::SocketAddress& /*peer*/) {}
   // An ICMP error: a port, host or network is unreachable.

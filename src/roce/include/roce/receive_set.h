@@ -31,9 +31,9 @@ class ReceiveSet {
   void remove(const os::UdpSocket& socket);
 
   // Calls visit(const ReceiveSocket&, const os::Datagram&) for up to `most` datagrams, got by at
-  // most `reads` system calls, and returns how many; begins(bytes) before those of each call.
-  template <class Begins, class Visit>
-  unsigned take(unsigned most, unsigned reads, Begins begins, Visit visit) {
+  // most `reads` system calls, and returns how many.
+  template <class Visit>
+  unsigned take(unsigned most, unsigned reads, Visit visit) {
     unsigned count = 0;
     for (std::size_t at_end = 0;;) {
       while (count < most && has_more()) {
@@ -44,7 +44,6 @@ class ReceiveSet {
       }
       if (count == most || at_end == sockets_.size() || reads-- == 0) return count;
       at_end = read() ? at_end + 1 : 0;
-      begins(batch_.bytes());
     }
   }
   // Reads one socket once, if nothing is here, and calls visit() for what came first, for as long
