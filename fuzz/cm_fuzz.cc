@@ -5,11 +5,11 @@
 #include <variant>
 
 #include "input.h"
-#include "link_udp/conn_message.h"
-#include "link_udp/station.h"
+#include "link_udp/rd_endpoint.h"
 #include "loopback_host.h"
 #include "memory/region_table.h"
 #include "playground.h"
+#include "rdm/conn_message.h"
 #include "roce/path.h"
 
 namespace {
@@ -44,13 +44,13 @@ class Scene {
       : table_(std::move(memory::RegionTable::create(directory.path())).value()) {
     auto socket = std::move(os::UdpSocket::bind(host_, roce::kSocketOptions)).value();
     address_ = socket.address();
-    udp::StationOptions options;
+    udp::RdOptions options;
     options.name = address_;
     options.domain = DomainId{5};
     options.regions = memory::RegionTableView::open(directory.path(), table_->name()).value();
     options.connect_timeout = std::chrono::milliseconds(50);
     options.peer_timeout = std::chrono::milliseconds(1000);
-    station_ = std::move(udp::Station::create(std::move(socket), options)).value();
+    endpoint_ = std::move(udp::RdEndpoint::create(std::move(socket), options)).value();
   }
   ~Scene() {
     if (flow_ != nullptr) flow_->give_up(ends_);
@@ -63,7 +63,7 @@ class Scene {
     const std::uint8_t choice = input.byte();
     if (choice >= 0xF0) return connect();
     if (choice >= 0xD0) return send_any(input);
-    const auto mad = udp::write_conn_message(draw(input));
+    const auto mad = rdm::write_conn_message(draw(input));
     wire::Packet headers;
     headers.opcode = opcode_of(wire::Transport::kUnreliableDatagram, wire::Operation::kSendOnly);
     headers.destination = headers.source = wire::kCmQpn;
@@ -80,7 +80,7 @@ class Scene {
     if (length <= os::UdpSocket::kMaxDatagram) peer_.send(address_, length);
   }
   void poll() {
-    station_->poll(sink_);
+    endpoint_->poll(sink_);
     if (flow_ != nullptr) flow_->progress(ends_);
     peer_.hear([this](const os::Datagram& datagram) { hear(datagram); });
   }
@@ -93,7 +93,7 @@ class Scene {
   void connect() {
     if (flow_ == nullptr || flow_->check_peer(ends_) != link::PeerState::kAlive) {
       flow_.reset();
-      auto flow = station_->connect(peer_.address(), false);
+      auto flow = endpoint_->connect(peer_.address(), false);
       if (flow) flow_ = std::move(flow).value();
     }
     if (flow_ == nullptr) return;
@@ -119,10 +119,10 @@ class Scene {
   void hear(const os::Datagram& datagram) {
     wire::Packet packet;
     if (wire::parse(datagram.bytes, packet) != wire::Malformed::kNone) return;
-    const auto said = udp::read_conn_message(packet.payload);
+    const auto said = rdm::read_conn_message(packet.payload);
     if (!said) return;
-    if (const auto* req = std::get_if<udp::ConnReq>(&*said)) req_ = *req;
-    if (const auto* rep = std::get_if<udp::ConnRep>(&*said)) rep_ = *rep;
+    if (const auto* req = std::get_if<rdm::ConnReq>(&*said)) req_ = *req;
+    if (const auto* rep = std::get_if<rdm::ConnRep>(&*said)) rep_ = *rep;
   }
 
   std::uint32_t connection_id(Input& input) {
@@ -132,8 +132,8 @@ class Scene {
     return choice & 7;
   }
   std::size_t path_mtu(Input& input) { return 64 * std::size_t{input.byte()}; }
-  udp::Introduction introduce(Input& input) {
-    udp::Introduction me;
+  rdm::Introduction introduce(Input& input) {
+    rdm::Introduction me;
     me.connection_id = connection_id(input);
     me.station = input.byte() & 3;
     me.queue_pair = roce::queue_pair_at(peer_.address().port());
@@ -143,19 +143,19 @@ class Scene {
     me.room = static_cast<std::uint32_t>(input.number({0, 0xFFFF'FFFF, 100'000}));
     return me;
   }
-  udp::ConnMessage draw(Input& input) {
+  rdm::ConnMessage draw(Input& input) {
     switch (input.byte() % 5) {
       case 0: {
-        udp::ConnReq req;
+        rdm::ConnReq req;
         req.me = introduce(input);
         req.path_mtu = path_mtu(input);
         req.name = peer_.address();
-        req.early_data.resize(input.byte() % (udp::kMaxEarlyData + 1));
+        req.early_data.resize(input.byte() % (rdm::kMaxEarlyData + 1));
         if (input.byte() >= 0xF0) req.service = static_cast<link::Service>(input.byte());
         return req;
       }
       case 1: {
-        udp::ConnRep rep;
+        rdm::ConnRep rep;
         rep.me = introduce(input);
         rep.connection_id = connection_id(input);
         rep.first = Psn(static_cast<std::uint32_t>(input.number({0, 0xFF'FFFF})));
@@ -163,14 +163,14 @@ class Scene {
         return rep;
       }
       case 2: {
-        udp::ConnRej rej;
-        rej.why = static_cast<udp::ConnRej::Why>(input.byte() % 3);
+        rdm::ConnRej rej;
+        rej.why = static_cast<rdm::ConnRej::Why>(input.byte() % 3);
         rej.connection_id = connection_id(input);
         rej.context = input.byte() < 0x80 ? req_.me.context : input.byte();
         return rej;
       }
       default: {
-        udp::Disconnect disconnect{input.byte() % 2 != 0, connection_id(input),
+        rdm::Disconnect disconnect{input.byte() % 2 != 0, connection_id(input),
                                    connection_id(input)};
         if (input.byte() % 2 != 0) disconnect.expected = rep_.first.after(input.byte());
         return disconnect;
@@ -183,11 +183,11 @@ class Scene {
   os::SocketAddress address_;
   Sink sink_;
   Ends ends_;
-  std::unique_ptr<udp::Station> station_;
+  std::unique_ptr<udp::RdEndpoint> endpoint_;
   std::unique_ptr<link::Flow> flow_;
   fuzz::Sender peer_{host_};
-  udp::ConnReq req_;  // of the endpoint, as far as it was heard
-  udp::ConnRep rep_;  // the same
+  rdm::ConnReq req_;  // of the endpoint, as far as it was heard
+  rdm::ConnRep rep_;  // the same
 };
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "input.h"
-#include "link_udp/datagram_station.h"
+#include "link_udp/ud_endpoint.h"
 #include "loopback_host.h"
 #include "roce/path.h"
 #include "roce/relay_set.h"
@@ -43,12 +43,12 @@ class Sink final : public link::InboxSink {
 class Scene {
  public:
   Scene() {
-    for (auto& each : stations_) {
+    for (auto& each : endpoints_) {
       auto socket = std::move(os::UdpSocket::bind(host_, roce::kSocketOptions)).value();
       ports_.push_back(socket.address());
-      udp::DatagramOptions options;
+      udp::UdOptions options;
       options.relay = relay_descriptors_.at(host_);
-      each = std::move(udp::DatagramStation::create(std::move(socket), options)).value();
+      each = std::move(udp::UdEndpoint::create(std::move(socket), options)).value();
     }
   }
 
@@ -73,7 +73,7 @@ class Scene {
   }
   void poll() {
     for (int i = 0; i < 2; ++i) {
-      for (auto& each : stations_) each->poll(sink_);
+      for (auto& each : endpoints_) each->poll(sink_);
       while (relay_descriptors_.hand_on()) continue;
     }
     sender_.hear([](const os::Datagram&) {});
@@ -91,7 +91,7 @@ class Scene {
   const os::SocketAddress host_ = fuzz::host_of_fuzzer();
   roce::RelaySet relay_descriptors_;
   std::vector<os::SocketAddress> ports_;
-  std::array<std::unique_ptr<udp::DatagramStation>, 2> stations_;
+  std::array<std::unique_ptr<udp::UdEndpoint>, 2> endpoints_;
   fuzz::Sender sender_{host_};
   Sink sink_;
 };

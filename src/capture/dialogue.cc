@@ -6,9 +6,9 @@
 #include <chrono>
 
 #include "base/slices.h"
-#include "link_udp/user_buffers.h"
 #include "os/runtime_dir.h"
 #include "os/user_memory.h"
+#include "rdm/user_buffers.h"
 
 namespace weft::capture {
 
@@ -50,7 +50,7 @@ Dialogue::Dialogue(Ends& ends, bool asks)
 
 // The ends agree upon a flow as those of link_udp do.
 void Dialogue::introduce() {
-  udp::Introduction introductions[2];
+  rdm::Introduction introductions[2];
   const End* const ends[] = {&asker_, &answerer_};
   for (std::size_t i = 0; i < 2; ++i) {
     introductions[i].connection_id = connection_ids_[i];
@@ -61,32 +61,32 @@ void Dialogue::introduce() {
     introductions[i].path_mtu = ends_.path_mtu;
   }
   const Psn first(draw_nonzero());
-  greet(udp::ConnReq{introductions[0], asker_.address, ends_.service}, true);
-  greet(udp::ConnRep{connection_ids_[0], introductions[1], first}, false);
+  greet(rdm::ConnReq{introductions[0], asker_.address, ends_.service}, true);
+  greet(rdm::ConnRep{connection_ids_[0], introductions[1], first}, false);
   auto asking = settings_to(asker_, answerer_, contexts_[1], ends_.path_mtu);
   asking.first_sent = first;
   auto answering = settings_to(answerer_, asker_, contexts_[0], ends_.path_mtu);
   answering.first_expected = first;
-  requester_.emplace(asking, static_cast<transport::WorkSink&>(*this), udp::user_buffers());
+  requester_.emplace(asking, static_cast<transport::WorkSink&>(*this), rdm::user_buffers());
   responder_.emplace(answering, static_cast<transport::Target&>(*this));
 }
 
-void Dialogue::greet(const udp::ConnMessage& message, bool by_asker) {
+void Dialogue::greet(const rdm::ConnMessage& message, bool by_asker) {
   wire::Packet packet;
   packet.opcode = opcode_of(wire::Transport::kUnreliableDatagram, wire::Operation::kSendOnly);
   packet.destination = packet.source = wire::kCmQpn;
   packet.queue_key = wire::kCmQueueKey;
-  record_datagram(ends_, by_asker == asks_, packet, udp::write_conn_message(message));
+  record_datagram(ends_, by_asker == asks_, packet, rdm::write_conn_message(message));
 }
 
 void Dialogue::part() {
-  greet(udp::Disconnect{false, connection_ids_[0], connection_ids_[1]}, true);
-  greet(udp::Disconnect{true, connection_ids_[1], connection_ids_[0]}, false);
+  greet(rdm::Disconnect{false, connection_ids_[0], connection_ids_[1]}, true);
+  greet(rdm::Disconnect{true, connection_ids_[1], connection_ids_[0]}, false);
 }
 
-void Dialogue::message(const udp::MessageHeader& header, std::span<const LocalRange> pieces) {
-  std::byte head[udp::kMessageHeader];
-  udp::write_header(header, head);
+void Dialogue::message(const rdm::MessageHeader& header, std::span<const LocalRange> pieces) {
+  std::byte head[rdm::kMessageHeader];
+  rdm::write_header(header, head);
   Segment all[transport::kMaxPieces] = {{head, sizeof head}};
   const auto some = pieces.first(std::min(pieces.size(), transport::kMaxPieces - 1));
   std::transform(some.begin(), some.end(), all + 1, segment_of);
@@ -97,20 +97,20 @@ void Dialogue::message(const udp::MessageHeader& header, std::span<const LocalRa
 }
 
 std::uint32_t Dialogue::wire_key(RegionKey key) {
-  return aliases_.wire_key(key, [this](const udp::MessageHeader& header) { message(header); });
+  return aliases_.wire_key(key, [this](const rdm::MessageHeader& header) { message(header); });
 }
 
 void Dialogue::announce(bool write, std::span<const RemoteRange> remote) {
-  if (!udp::is_announced(write, remote)) return;
-  std::byte list[link::kMaxPieces * udp::kRange];
-  const LocalRange piece{list, udp::write_ranges(remote, list)};
-  message(udp::announcement_of(write, remote), {&piece, 1});
+  if (!rdm::is_announced(write, remote)) return;
+  std::byte list[link::kMaxPieces * rdm::kRange];
+  const LocalRange piece{list, rdm::write_ranges(remote, list)};
+  message(rdm::announcement_of(write, remote), {&piece, 1});
 }
 
 void Dialogue::announced(bool write, std::span<const RemoteRange> remote) {
-  if (!udp::is_announced(write, remote)) return;
-  udp::MessageHeader header;
-  header.kind = udp::Kind::kRangeEnd;
+  if (!rdm::is_announced(write, remote)) return;
+  rdm::MessageHeader header;
+  header.kind = rdm::MessageKind::kRangeEnd;
   message(header);
 }
 
@@ -118,8 +118,8 @@ void Dialogue::write(std::span<const RemoteRange> remote, std::span<const LocalR
                      const std::optional<std::uint64_t>& data, const RequestVerdict& verdict) {
   announce(true, remote);
   if (data) {
-    udp::MessageHeader notice;
-    notice.kind = udp::Kind::kWriteImmInfo;
+    rdm::MessageHeader notice;
+    notice.kind = rdm::MessageKind::kWriteImmInfo;
     notice.data = *data;
     notice.length = total_length(pieces);
     message(notice);
@@ -158,8 +158,8 @@ void Dialogue::read(std::span<const RemoteRange> remote, std::span<const LocalRa
 
 // The receive has the same number as the offer: either end counts its own.
 void Dialogue::want(std::uint32_t exchange, std::uint64_t length) {
-  udp::MessageHeader take;
-  take.kind = udp::Kind::kCts;
+  rdm::MessageHeader take;
+  take.kind = rdm::MessageKind::kCts;
   take.exchange = exchange;
   take.tag = exchange;
   take.length = length;
@@ -170,7 +170,7 @@ void Dialogue::deliver(std::uint32_t exchange, std::span<const LocalRange> piece
                        std::uint64_t length) {
   Work work;
   work.kind = WorkKind::kWrite;
-  work.key = udp::receive_key(exchange);
+  work.key = rdm::receive_key(exchange);
   work.length = length;
   write_parts(work, pieces, 0);
 }

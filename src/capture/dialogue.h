@@ -10,8 +10,8 @@
 
 #include "base/atomic_op.h"
 #include "ends.h"
-#include "link_udp/conn_message.h"
-#include "link_udp/message.h"
+#include "rdm/conn_message.h"
+#include "rdm/message.h"
 #include "transport/requester.h"
 #include "transport/responder.h"
 
@@ -31,7 +31,7 @@ class Dialogue final : transport::WorkSink, transport::Target {
   Dialogue& operator=(const Dialogue&) = delete;
 
   // A message with those bytes.
-  void message(const udp::MessageHeader& header, std::span<const LocalRange> pieces = {});
+  void message(const rdm::MessageHeader& header, std::span<const LocalRange> pieces = {});
   // An access to those ranges; the pieces hold what was written or read. A refused one has no
   // effect on any range. A write may announce itself with `data`.
   void write(std::span<const RemoteRange> remote, std::span<const LocalRange> pieces,
@@ -50,7 +50,7 @@ class Dialogue final : transport::WorkSink, transport::Target {
 
  private:
   void introduce();
-  void greet(const udp::ConnMessage& message, bool by_asker);
+  void greet(const rdm::ConnMessage& message, bool by_asker);
   std::uint32_t wire_key(RegionKey key);
   void announce(bool write, std::span<const RemoteRange> remote);
   void announced(bool write, std::span<const RemoteRange> remote);
@@ -86,7 +86,7 @@ class Dialogue final : transport::WorkSink, transport::Target {
   std::uint32_t contexts_[2];        // the same
   std::optional<transport::Responder> responder_;
   std::optional<transport::Requester> requester_;
-  udp::Aliases aliases_;
+  rdm::Aliases aliases_;
   std::array<std::byte, wire::kMaxHeaderBytes + wire::kMaxReliableDatagramMtu + wire::kIcrcBytes>
       packet_{};
   std::vector<std::byte> scratch_;  // where what is read goes
@@ -100,7 +100,7 @@ class Dialogue final : transport::WorkSink, transport::Target {
 };
 
 // Is there an opcode for that atomic operation? For one element of 64 bits: fetch and add, compare
-// and swap. Others are messages (link_udp/message.h).
+// and swap. Others are messages (rdm/message.h).
 bool has_opcode(const AtomicAction& action, std::span<const RemoteRange> remote);
 
 }  // namespace weft::capture

@@ -27,7 +27,7 @@ class Recorder::Peer {
   // The flow that the recorded endpoint asked for, or that of the peer, ends.
   void part(bool mine);
   // A number by which the peer may name an operation.
-  std::uint32_t new_exchange() { return ++exchange_ & udp::kNumberBits; }
+  std::uint32_t new_exchange() { return ++exchange_ & rdm::kNumberBits; }
 
   // A datagram, sent or received. It carries the lower half of `data`.
   void datagram(bool sent, std::span<const LocalRange> pieces, bool has_data, std::uint64_t data);

@@ -65,7 +65,7 @@ void RecordedFlow::sent(const link::SendRequest& request, Pending& pending) {
     return peer_.datagram(true, request.pieces, request.has_data, request.data);
   }
   const bool whole = request.must_copy || request.length <= recorder_.options_.eager_limit;
-  udp::MessageHeader header = udp::header_of(request, whole);
+  rdm::MessageHeader header = rdm::header_of(request, whole);
   pending.wants_ack = header.wants_ack;
   if (header.wants_ack) header.exchange = pending.exchange = peer_.new_exchange();
   pending.offered = !whole;
@@ -85,8 +85,8 @@ void RecordedFlow::ended(void* cookie, int error, int detail) {
       peer_.mine().deliver(pending.exchange, {pending.pieces.data(), pending.count},
                            pending.length);
     } else {
-      udp::MessageHeader taken;
-      taken.kind = udp::Kind::kTaken;
+      rdm::MessageHeader taken;
+      taken.kind = rdm::MessageKind::kTaken;
       taken.exchange = pending.exchange;
       theirs.message(taken);
     }
@@ -100,8 +100,8 @@ bool RecordedFlow::cancel(void* cookie, link::FlowSink& sink) {
   const auto found = std::find_if(pending_.begin(), pending_.end(),
                                   [&](const Pending& each) { return each.cookie == cookie; });
   if (found == pending_.end()) return false;
-  udp::MessageHeader header;
-  header.kind = udp::Kind::kWithdrawn;
+  rdm::MessageHeader header;
+  header.kind = rdm::MessageKind::kWithdrawn;
   header.exchange = found->exchange;
   const bool offered = found->offered;
   sink_ = &sink;
@@ -161,20 +161,20 @@ void RecordedFlow::changed(const link::AtomicRequest& request, const Outcome& ou
                                word(request.compare), done ? word(request.result) : 0,
                                *verdict_of(outcome));
   }
-  udp::MessageHeader header;
-  header.kind = udp::Kind::kAtomic;
+  rdm::MessageHeader header;
+  header.kind = rdm::MessageKind::kAtomic;
   header.has_data = request.has_data;
   header.action = action;
   header.exchange = peer_.new_exchange();
   header.tag = request.remote.size();
   header.data = request.data;
   header.length = request.length;
-  std::byte ranges[link::kMaxPieces * udp::kRange];
+  std::byte ranges[link::kMaxPieces * rdm::kRange];
   const LocalRange parts[] = {
-      {ranges, udp::write_ranges(request.remote, ranges)}, request.operand[0], request.compare[0]};
+      {ranges, rdm::write_ranges(request.remote, ranges)}, request.operand[0], request.compare[0]};
   peer_.mine().message(header, parts);
-  udp::MessageHeader result;
-  result.kind = udp::Kind::kResult;
+  rdm::MessageHeader result;
+  result.kind = rdm::MessageKind::kResult;
   result.exchange = header.exchange;
   result.tag = static_cast<std::uint64_t>(outcome.error);
   result.data = static_cast<std::uint64_t>(outcome.detail);

@@ -33,11 +33,11 @@ void RecordedInbox::arrived(const link::Arrival& arrival) {
 void RecordedInbox::record(const link::Arrival& arrival, Recorder::Peer& from) {
   const LocalRange bytes{const_cast<std::byte*>(arrival.payload),
                          arrival.payload != nullptr ? arrival.length : 0};
-  udp::MessageHeader header;
+  rdm::MessageHeader header;
   header.operation = arrival.operation;
   header.has_data = arrival.has_data;
   header.wants_ack = arrival.wants_ack || arrival.payload == nullptr;
-  header.exchange = header.wants_ack ? arrival.offer.exchange & udp::kNumberBits : 0;
+  header.exchange = header.wants_ack ? arrival.offer.exchange & rdm::kNumberBits : 0;
   header.tag = arrival.tag;
   header.data = arrival.data;
   header.length = arrival.length;
@@ -52,7 +52,7 @@ void RecordedInbox::record(const link::Arrival& arrival, Recorder::Peer& from) {
     case link::Operation::kWriteData:
     case link::Operation::kAtomicWriteData:
     case link::Operation::kAtomicReadData:
-      header.kind = udp::Kind::kWriteImmInfo;
+      header.kind = rdm::MessageKind::kWriteImmInfo;
       header.length = arrival.tag;
       header.wants_ack = false;
       header.tag = header.exchange = 0;
@@ -63,7 +63,7 @@ void RecordedInbox::record(const link::Arrival& arrival, Recorder::Peer& from) {
     case link::Operation::kMessage:
     case link::Operation::kTagged:
     case link::Operation::kControl:
-      header.kind = arrival.payload != nullptr ? udp::Kind::kEager : udp::Kind::kRts;
+      header.kind = arrival.payload != nullptr ? rdm::MessageKind::kEager : rdm::MessageKind::kRts;
       return from.theirs().message(header, {&bytes, 1});
   }
 }
@@ -71,7 +71,7 @@ void RecordedInbox::record(const link::Arrival& arrival, Recorder::Peer& from) {
 void RecordedInbox::received(void* cookie, int error) {
   const auto& pull = *static_cast<const Pull*>(cookie);
   if (Recorder::Peer* from = peer(pull.offer.source); from != nullptr && error == 0) {
-    const std::uint32_t exchange = pull.offer.exchange & udp::kNumberBits;
+    const std::uint32_t exchange = pull.offer.exchange & rdm::kNumberBits;
     from->mine().want(exchange, pull.length);
     from->theirs().deliver(exchange, {pull.pieces.data(), pull.count}, pull.length);
   }
@@ -82,18 +82,18 @@ void RecordedInbox::received(void* cookie, int error) {
 
 void RecordedInbox::withdrawn(const link::Offer& offer) {
   if (Recorder::Peer* from = peer(offer.source)) {
-    udp::MessageHeader header;
-    header.kind = udp::Kind::kWithdrawn;
-    header.exchange = offer.exchange & udp::kNumberBits;
+    rdm::MessageHeader header;
+    header.kind = rdm::MessageKind::kWithdrawn;
+    header.exchange = offer.exchange & rdm::kNumberBits;
     from->theirs().message(header);
   }
   sink_->withdrawn(offer);
 }
 
 void RecordedInbox::taken(const link::Offer& offer, Recorder::Peer& from) {
-  udp::MessageHeader header;
-  header.kind = udp::Kind::kTaken;
-  header.exchange = offer.exchange & udp::kNumberBits;
+  rdm::MessageHeader header;
+  header.kind = rdm::MessageKind::kTaken;
+  header.exchange = offer.exchange & rdm::kNumberBits;
   from.mine().message(header);
 }
 

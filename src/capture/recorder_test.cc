@@ -8,8 +8,8 @@
 #include <deque>
 
 #include "link/membership.h"
-#include "link_udp/message.h"
 #include "os/loopback.h"
+#include "rdm/message.h"
 #include "test_support.h"
 #include "wire/cm_message.h"
 
@@ -124,8 +124,8 @@ class RecorderTest : public ::testing::Test {
     ADD_FAILURE() << "no packet of operation " << static_cast<int>(operation);
     return {};
   }
-  static udp::MessageHeader header_of(const Seen& seen) {
-    return udp::read_header(seen.datagram.data() + wire::header_bytes(seen.packet));
+  static rdm::MessageHeader header_of(const Seen& seen) {
+    return rdm::read_header(seen.datagram.data() + wire::header_bytes(seen.packet));
   }
   link::SendRequest message(std::size_t length) {
     bytes_.assign(length, std::byte{0x5A});
@@ -203,7 +203,7 @@ TEST_F(RecorderTest, ALargeMessageIsOfferedThenWantedThenWritten) {
   }
   EXPECT_EQ(written, 300'000u);
   EXPECT_EQ(find(Operation::kWriteFirst).packet.reth.key,
-            udp::receive_key(header_of(find(Operation::kSendOnly)).exchange));
+            rdm::receive_key(header_of(find(Operation::kSendOnly)).exchange));
   EXPECT_EQ(operations().back(), Operation::kAcknowledge);
 }
 
@@ -224,17 +224,18 @@ TEST_F(RecorderTest, AnAccessToSeveralRangesNamesThemBeforehand) {
   request.remote = ranges;
   flow_->access(request);
   const Seen named = find(Operation::kSendOnly);
-  EXPECT_EQ(header_of(named).kind, udp::Kind::kRangeBegin);
+  EXPECT_EQ(header_of(named).kind, rdm::MessageKind::kRangeBegin);
   EXPECT_EQ(header_of(named).tag, 2u);
-  std::vector<udp::Kind> kinds;
+  std::vector<rdm::MessageKind> kinds;
   std::vector<std::uint32_t> keys;
   for (const Seen& each : packets()) {
     if (each.transport() != wire::Transport::kReliableDatagram) continue;
     if (each.operation() == Operation::kSendOnly) kinds.push_back(header_of(each).kind);
     if (each.operation() == Operation::kWriteOnly) keys.push_back(each.packet.reth.key);
   }
-  EXPECT_EQ(kinds, (std::vector{udp::Kind::kRangeBegin, udp::Kind::kAlias, udp::Kind::kRangeEnd}));
-  EXPECT_EQ(keys, (std::vector<std::uint32_t>{9, udp::alias_key(0)}));
+  EXPECT_EQ(kinds, (std::vector{rdm::MessageKind::kRangeBegin, rdm::MessageKind::kAlias,
+                                rdm::MessageKind::kRangeEnd}));
+  EXPECT_EQ(keys, (std::vector<std::uint32_t>{9, rdm::alias_key(0)}));
 }
 
 TEST_F(RecorderTest, AWriteWithDataIsAnnouncedAndEndsWithAnImmediate) {
@@ -276,13 +277,13 @@ TEST_F(RecorderTest, AtomicOperationsHaveTheirOpcodeOrAreMessages) {
   request.action.op = AtomicOp::kMin;
   flow_->atomic(request);
   const Seen asked = find(Operation::kSendOnly);
-  EXPECT_EQ(header_of(asked).kind, udp::Kind::kAtomic);
+  EXPECT_EQ(header_of(asked).kind, rdm::MessageKind::kAtomic);
   EXPECT_EQ(header_of(asked).action.op, AtomicOp::kMin);
   const auto all = packets();
   const Seen& answer = all[all.size() - 2];
-  EXPECT_EQ(header_of(answer).kind, udp::Kind::kResult);
+  EXPECT_EQ(header_of(answer).kind, rdm::MessageKind::kResult);
   EXPECT_EQ(answer.route.source_port, 40002);
-  EXPECT_EQ(answer.datagram[wire::header_bytes(answer.packet) + udp::kMessageHeader],
+  EXPECT_EQ(answer.datagram[wire::header_bytes(answer.packet) + rdm::kMessageHeader],
             std::byte{37});
 }
 
@@ -302,7 +303,7 @@ TEST_F(RecorderTest, WhatArrivesIsTheSendOfThePeer) {
   const Seen sent = find(Operation::kSendOnly);
   EXPECT_EQ(sent.route.source_port, 40002);
   EXPECT_EQ(header_of(sent).tag, 77u);
-  EXPECT_EQ(header_of(sent).kind, udp::Kind::kEager);
+  EXPECT_EQ(header_of(sent).kind, rdm::MessageKind::kEager);
 }
 
 TEST_F(RecorderTest, AnOfferThatIsAcceptedIsWrittenToThisSide) {
@@ -320,7 +321,7 @@ TEST_F(RecorderTest, AnOfferThatIsAcceptedIsWrittenToThisSide) {
   inbox.accept(heard, arrival.offer, {&piece, 1}, room.size(), &room);
   EXPECT_EQ(heard.taken, std::vector<void*>{&room});
   const Seen written = find(Operation::kWriteFirst);
-  EXPECT_EQ(written.packet.reth.key, udp::receive_key(55));
+  EXPECT_EQ(written.packet.reth.key, rdm::receive_key(55));
   EXPECT_EQ(written.route.source_port, 40002);
   const Bytes last = find(Operation::kWriteLast).datagram;
   EXPECT_EQ(last[last.size() - wire::kIcrcBytes - 1], std::byte{0x77});

@@ -48,8 +48,8 @@ wire::Tap* Port::network_tap() const {
   return device_->capture() != nullptr ? &device_->capture()->network() : nullptr;
 }
 
-Status Port::open_station(os::UdpSocket socket, const PortSetup& setup) {
-  udp::StationOptions wanted;
+Status Port::open_reliable(os::UdpSocket socket, const PortSetup& setup) {
+  udp::RdOptions wanted;
   wanted.name = setup.name;
   wanted.domain = setup.domain;
   wanted.served = setup.served;
@@ -62,16 +62,16 @@ Status Port::open_station(os::UdpSocket socket, const PortSetup& setup) {
   wanted.first_source = mailbox_ != nullptr ? kFirstRemoteSource : 0;
   wanted.capture = network_tap();
   wanted.met = setup.met_over_network;
-  auto station = udp::Station::create(std::move(socket), wanted);
-  if (!station) return station.error();
-  station_ = std::move(station).value();
-  inbox_ = station_.get();
+  auto endpoint = udp::RdEndpoint::create(std::move(socket), wanted);
+  if (!endpoint) return endpoint.error();
+  endpoint_ = std::move(endpoint).value();
+  inbox_ = endpoint_.get();
   return {};
 }
 
 // Within the host a group is heard through the mailbox.
 Status Port::open_datagrams(os::UdpSocket socket, bool foreign_peers) {
-  udp::DatagramOptions wanted;
+  udp::UdOptions wanted;
   wanted.first_source = mailbox_ != nullptr ? kFirstRemoteSource : 0;
   wanted.loops_groups = mailbox_ == nullptr;
   wanted.capture = network_tap();
@@ -83,9 +83,9 @@ Status Port::open_datagrams(os::UdpSocket socket, bool foreign_peers) {
     relay_engine_ = std::move(engine).value();
     wanted.relay = relay_engine_->at(own);
   }
-  auto station = udp::DatagramStation::create(std::move(socket), wanted);
-  if (!station) return station.error();
-  datagrams_ = std::move(station).value();
+  auto endpoint = udp::UdEndpoint::create(std::move(socket), wanted);
+  if (!endpoint) return endpoint.error();
+  datagrams_ = std::move(endpoint).value();
   inbox_ = datagrams_.get();
   return {};
 }
@@ -98,7 +98,7 @@ Status Port::open_network(const link::Place& place, const PortSetup& setup) {
   auto socket = os::UdpSocket::over(*place.port, wanted);
   if (!socket) return socket.error();
   return datagrams ? open_datagrams(std::move(socket).value(), setup.options->foreign_peers)
-                   : open_station(std::move(socket).value(), setup);
+                   : open_reliable(std::move(socket).value(), setup);
 }
 
 Result<std::unique_ptr<Port>> Port::open(std::shared_ptr<Device> device, const link::Place& place,
@@ -152,7 +152,7 @@ Result<std::unique_ptr<link::Flow>> Port::connect(const os::SocketAddress& peer,
     if (!elsewhere) return outbox.error();
   }
   if (datagrams_ != nullptr) return datagrams_->connect(peer);
-  return station_->connect(peer, persists);
+  return endpoint_->connect(peer, persists);
 }
 
 std::vector<pid_t> Port::source_processes() const {
@@ -162,7 +162,7 @@ std::vector<pid_t> Port::source_processes() const {
 
 std::string Port::dropped_packets() const {
   if (datagrams_ != nullptr) return datagrams_->dropped_packets();
-  return station_ == nullptr ? std::string() : text_of(station_->drops(), station_->taken());
+  return endpoint_ == nullptr ? std::string() : text_of(endpoint_->drops(), endpoint_->taken());
 }
 
 // The loopback leads nowhere else.

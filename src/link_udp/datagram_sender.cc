@@ -5,11 +5,17 @@
 #include <cerrno>
 #include <cstring>
 
-#include "link_udp/datagram_station.h"
+#include "link_udp/ud_endpoint.h"
 #include "os/user_memory.h"
 #include "wire/packet.h"
 
 namespace weft::udp {
+namespace {
+
+// Looking for notifications costs a system call.
+constexpr unsigned kUnheard = 32;
+
+}  // namespace
 
 bool DatagramSender::leaves(bool may_linger, os::Time now) {
   if (now - last_ > kPause) in_burst_ = 0;
@@ -17,19 +23,29 @@ bool DatagramSender::leaves(bool may_linger, os::Time now) {
   return ++in_burst_ <= kAtOnce || !keeps_ || !may_linger;
 }
 
-link::Outcome DatagramSender::send(const roce::Path& path, transport::Pace& pace,
-                                   std::uint32_t destination, const link::SendRequest& request,
-                                   os::Time now) {
+link::Outcome DatagramSender::send(DatagramTarget& target, const link::SendRequest& request) {
+  if (target.is_absent()) return link::Outcome::failed(ECONNREFUSED);
+  if (++unheard_ >= kUnheard) {
+    unheard_ = 0;
+    port_.poll_notifications();
+  }
+  const link::Outcome outcome = send_at(target, request, std::chrono::steady_clock::now());
+  if (trains_.met_errors()) port_.report_errors();
+  return outcome;
+}
+
+link::Outcome DatagramSender::send_at(DatagramTarget& target, const link::SendRequest& request,
+                                      os::Time now) {
   if (request.operation != link::Operation::kDatagram) return link::Outcome::failed(EOPNOTSUPP);
   if (request.length > wire::kMaxPathMtu) return link::Outcome::failed(EMSGSIZE);
-  if (now < pace.due()) return link::Outcome::too_soon();
+  if (now < target.pace.due()) return link::Outcome::too_soon();
   const std::span<std::byte> place = trains_.place();
   if (place.empty()) return link::Outcome::again();
   wire::Packet packet;
   packet.opcode = wire::opcode_of(
       wire::Transport::kUnreliableDatagram,
       request.has_data ? wire::Operation::kSendOnlyImmediate : wire::Operation::kSendOnly);
-  packet.destination = destination;
+  packet.destination = target.queue_pair;
   packet.psn = psn_;
   packet.queue_key = kDatagramQueueKey;
   packet.source = queue_pair_;
@@ -42,8 +58,8 @@ link::Outcome DatagramSender::send(const roce::Path& path, transport::Pace& pace
   wire::write_headers(packet, request.length, place.data());
   const std::size_t padding = wire::padding_of(request.length);
   std::memset(place.data() + headers + request.length, 0, padding);
-  trains_.add(path, headers + request.length + padding);
-  pace.sent(headers + request.length + padding, now);
+  trains_.add(target.path, headers + request.length + padding);
+  target.pace.sent(headers + request.length + padding, now);
   if (leaves(request.may_linger, now)) trains_.flush();
   return link::Outcome::done();
 }
@@ -54,7 +70,7 @@ void DatagramSender::finish() {
 }
 
 void DatagramSender::poll() {
-  in_burst_ = 0;
+  unheard_ = in_burst_ = 0;
   keeps_ = true;
   trains_.flush();
 }

@@ -10,24 +10,37 @@
 #include "base/psn.h"
 #include "link/flow.h"
 #include "os/clock.h"
-#include "roce/trains.h"
+#include "roce/packet_port.h"
 #include "transport/pace.h"
 
 namespace weft::udp {
+
+// Where datagrams go.
+struct DatagramTarget {
+  roce::Path path;
+  std::uint32_t queue_pair = 0;
+  // Until then the peer counts as absent, after an ICMP port unreachable. A forged one costs no
+  // more than datagrams may lose in any case.
+  os::Time absent_until{};
+  bool is_absent() const { return absent_until != os::Time{}; }
+  transport::Pace pace{};
+};
 
 // Sends datagrams from one queue pair. The first ones after a poll or a pause leave at once, each
 // by itself; those that follow them share trains, if they may. One thread at a time.
 class DatagramSender {
  public:
-  // Packets leave through `trains`, which outlive this.
-  DatagramSender(roce::Trains& trains, std::uint32_t queue_pair)
-      : trains_(trains), queue_pair_(queue_pair) {}
+  // Packets leave through that port, which outlives this.
+  DatagramSender(roce::PacketPort& port, std::uint32_t queue_pair)
+      : port_(port), trains_(port.trains()), queue_pair_(queue_pair) {}
 
-  // Sends a message, or keeps it until flush(), for as long as `way` has to live. kTooSoon when
-  // `pace` does not allow it yet, kAgain when the socket has no room. Errors: EOPNOTSUPP for what
-  // is no datagram, EMSGSIZE.
-  link::Outcome send(const roce::Path& path, transport::Pace& pace, std::uint32_t destination,
-                     const link::SendRequest& request, os::Time now);
+  // Sends a message, or keeps it until flush(), for as long as the target has to live. kTooSoon
+  // when its pace does not allow it yet, kAgain when the socket has no room. Now and then CNPs and
+  // ICMP errors are read, too: a program that only sends never polls. Errors: ECONNREFUSED for an
+  // absent target, EOPNOTSUPP for what is no datagram, EMSGSIZE.
+  link::Outcome send(DatagramTarget& target, const link::SendRequest& request);
+  // The same at that time, and nothing is read.
+  link::Outcome send_at(DatagramTarget& target, const link::SendRequest& request, os::Time now);
   // Sends what was kept.
   void flush() { trains_.flush(); }
   // The same, and what does not leave then is lost.
@@ -46,12 +59,14 @@ class DatagramSender {
 
   bool leaves(bool may_linger, os::Time now);
 
+  roce::PacketPort& port_;
   roce::Trains& trains_;
   const std::uint32_t queue_pair_;
   Psn psn_;
   unsigned in_burst_ = 0;  // have left, or are kept, since a poll or a pause
   os::Time last_{};
   bool keeps_ = true;
+  unsigned unheard_ = 0;  // sends since CNPs were read
 };
 
 }  // namespace weft::udp

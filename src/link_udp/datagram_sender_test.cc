@@ -17,13 +17,15 @@ namespace {
 using std::chrono::microseconds;
 
 struct DatagramSenderTest : ::testing::Test {
-  os::UdpSocket from = std::move(os::UdpSocket::bind(os::loopback(0), {})).value();
+  std::unique_ptr<roce::PacketPort> from =
+      std::move(
+          roce::PacketPort::open(std::move(os::UdpSocket::bind(os::loopback(0), {})).value(), {}))
+          .value();
   os::UdpSocket to = std::move(os::UdpSocket::bind(os::loopback(0), {})).value();
-  const roce::Path path{from.address(), to.address(),
-                        roce::route_between(from.address(), to.address())};
-  roce::Trains trains{from, nullptr};
-  DatagramSender sender{trains, 1};
-  transport::Pace pace;
+  DatagramSender sender{*from, 1};
+  DatagramTarget target{
+      {from->address(), to.address(), roce::route_between(from->address(), to.address())}, 2};
+  transport::Pace& pace = target.pace;
   os::Time now{std::chrono::hours(1)};
 
   link::Outcome send(bool may_linger = true) {
@@ -34,7 +36,7 @@ struct DatagramSenderTest : ::testing::Test {
     request.may_linger = may_linger;
     request.pieces = {&piece, 1};
     request.length = sizeof bytes;
-    return sender.send(path, pace, 2, request, now);
+    return sender.send_at(target, request, now);
   }
   // Tells of each of so many sends in a row whether it left.
   std::vector<bool> left(int sends, bool may_linger = true) {
@@ -86,7 +88,7 @@ TEST_F(DatagramSenderTest, AFullTrainLeaves) {
     send();
     ASSERT_LE(kept, os::UdpSocket::kMaxSegments);
   } while (sender.has_kept());
-  EXPECT_EQ(kept, from.segments_per_train(100));
+  EXPECT_EQ(kept, to.segments_per_train(100));
   EXPECT_EQ(arrived(2 + kept), 2 + kept);
 }
 

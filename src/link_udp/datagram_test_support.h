@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What do the tests of stations for datagrams share? Endpoints that write down what they hear.
+// What do the tests of endpoints for datagrams share? Endpoints that write down what they hear.
 #pragma once
 
 #include <vector>
 
-#include "link_udp/datagram_station.h"
+#include "link_udp/ud_endpoint.h"
 #include "os/loopback.h"
 #include "test_support.h"
 
@@ -15,25 +15,25 @@ struct DatagramPeer {
   os::SocketAddress address;
   InboxLog log;
   FlowLog ends;
-  std::unique_ptr<DatagramStation> station;
+  std::unique_ptr<UdEndpoint> endpoint;
 
-  explicit DatagramPeer(const DatagramOptions& options = {},
+  explicit DatagramPeer(const UdOptions& options = {},
                         const os::SocketAddress& at = os::loopback(0))
       : DatagramPeer(std::move(os::UdpSocket::bind(at, {})).value(), options) {}
-  explicit DatagramPeer(os::UdpSocket socket, const DatagramOptions& options = {}) {
+  explicit DatagramPeer(os::UdpSocket socket, const UdOptions& options = {}) {
     address = socket.address();
-    station = std::move(DatagramStation::create(std::move(socket), options)).value();
+    endpoint = std::move(UdEndpoint::create(std::move(socket), options)).value();
   }
   std::unique_ptr<link::Flow> to(const os::SocketAddress& peer) {
-    auto flow = station->connect(peer);
+    auto flow = endpoint->connect(peer);
     return flow ? std::move(flow).value() : nullptr;
   }
   // Polls until nothing more comes, but 20 seconds for so many messages in all, lost ones included.
   // Tells how many have come that were not lost.
   std::size_t heard(std::size_t expected = 0) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (station->poll(log) != 0 || (log.messages.size() + station->lost() < expected &&
-                                       std::chrono::steady_clock::now() < end)) {
+    while (endpoint->poll(log) != 0 || (log.messages.size() + endpoint->lost() < expected &&
+                                        std::chrono::steady_clock::now() < end)) {
       continue;
     }
     return log.messages.size();

@@ -42,7 +42,7 @@ struct Scene {
 TEST(HostileRelay, WhoHasThePortMayHandOnPacketsOfForeignPeersOnly) {
   on_own_host([](const OwnHost& host) {
     Scene scene(host);
-    const roce::PacketDrops& drops = scene.here.station->drops();
+    const roce::PacketDrops& drops = scene.here.endpoint->drops();
     scene.hand_on(scene.packet());
     EXPECT_EQ(scene.here.log.messages.size(), 1U);
     scene.hand_on(scene.packet([](wire::Packet& packet) { packet.source = 0x80'0000; }));
@@ -62,7 +62,7 @@ TEST(HostileRelay, WhoHasThePortMayHandOnPacketsOfForeignPeersOnly) {
     scene.hand_on(changed);
     EXPECT_EQ(drops.wrong_crc, 1U);
     EXPECT_EQ(scene.here.log.messages.size(), 1U);
-    EXPECT_EQ(scene.here.station->lost(), 6U);
+    EXPECT_EQ(scene.here.endpoint->lost(), 6U);
     EXPECT_EQ(scene.here.log.opened.size(), 1U);
   });
 }
@@ -93,8 +93,8 @@ TEST(HostileRelay, AnEnvelopeFromAnotherPortOrAddressIsRefused) {
                                             scene.packet()));
     }
     EXPECT_EQ(scene.here.heard(2), 0U);
-    EXPECT_EQ(scene.here.station->drops().forged, 2U);
-    EXPECT_EQ(scene.here.station->dropped_packets(), "2 handed on by a stranger");
+    EXPECT_EQ(scene.here.endpoint->drops().forged, 2U);
+    EXPECT_EQ(scene.here.endpoint->dropped_packets(), "2 handed on by a stranger");
   });
 }
 
@@ -105,14 +105,14 @@ TEST(HostileRelay, WithoutADoorNothingIsHandedOnToAnEndpoint) {
     scene.impostor.send(closed.address, scene.foreign.relay_header(
                                             closed.address, closed.address.port(), scene.packet()));
     EXPECT_EQ(closed.heard(1), 0U);
-    EXPECT_EQ(sum(closed.station->drops()), 1U);
+    EXPECT_EQ(sum(closed.endpoint->drops()), 1U);
   });
 }
 
 TEST(HostileRelay, FlowsTakeNoEnvelope) {
   on_own_host([](const OwnHost& host) {
     Regions regions;
-    StationOptions options;
+    RdOptions options;
     options.regions = regions.open();
     Peer reliable(options, host.address);
     ForeignPeer impostor(ForeignHand::at_relay(host.address));
@@ -131,10 +131,10 @@ TEST(HostileRelay, FlowsTakeNoEnvelope) {
     for (const Bytes& packet : packets) {
       impostor.send(reliable.address, foreign.relay_header(host.address, port, packet));
     }
-    const roce::PacketDrops& drops = reliable.station->drops();
+    const roce::PacketDrops& drops = reliable.endpoint->drops();
     EXPECT_TRUE(until({&reliable}, [&] { return sum(drops) == 2; }));
     EXPECT_TRUE(reliable.log.opened.empty());
-    EXPECT_EQ(reliable.station->taken().greetings, 0U);
+    EXPECT_EQ(reliable.endpoint->taken().greetings, 0U);
   });
 }
 
@@ -154,7 +154,7 @@ struct AtRelay {
     ++sent;
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (all(relay->counts()) < sent && std::chrono::steady_clock::now() < end) {
-      holder.station->poll(holder.log);
+      holder.endpoint->poll(holder.log);
     }
     return relay->counts();
   }
@@ -217,7 +217,7 @@ TEST(HostileRelay, TheLongestPacketsAreRelayedWithoutHarm) {
       EXPECT_EQ(at.relay->counts().handed_on, ++count);
     }
     EXPECT_EQ(other.heard(2), 0U);
-    EXPECT_EQ(other.station->drops().wrong_queue_pair, 2U);
+    EXPECT_EQ(other.endpoint->drops().wrong_queue_pair, 2U);
   });
 }
 
@@ -237,7 +237,7 @@ TEST(HostileRelay, OnlyDatagramEndpointsAreRelayedTo) {
     at.send(at.foreign.packet(host.address, closed.address.port(), pattern(20, 1)));
     EXPECT_EQ(at.relay->counts().absent, ++count);
     EXPECT_EQ(closed.heard(), 0U);
-    EXPECT_EQ(closed.station->lost(), 0U) << "nothing came there";
+    EXPECT_EQ(closed.endpoint->lost(), 0U) << "nothing came there";
     EXPECT_EQ(at.relay->counts().handed_on, 0U);
     DatagramPeer open({.relay = at.relay}, host.wildcard);
     at.send(at.foreign.packet(host.address, open.address.port(), pattern(20, 1)));
@@ -254,7 +254,7 @@ TEST(HostileRelay, APacketWithAWrongIcrcIsNotRelayed) {
     bytes.back() ^= std::byte{1};
     EXPECT_EQ(at.send(bytes).wrong_crc, 1U);
     EXPECT_EQ(at.relay->counts().handed_on, 0U);
-    EXPECT_EQ(at.holder.station->dropped_packets(), "at port 4791: 1 with a wrong ICRC");
+    EXPECT_EQ(at.holder.endpoint->dropped_packets(), "at port 4791: 1 with a wrong ICRC");
   });
 }
 

@@ -43,7 +43,7 @@ bool until(std::initializer_list<Guarded*> polled, const std::function<bool()>& 
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (!holds()) {
     if (std::chrono::steady_clock::now() > end) return false;
-    for (Guarded* each : polled) each->peer.station->poll(each->peer.log);
+    for (Guarded* each : polled) each->peer.endpoint->poll(each->peer.log);
   }
   return true;
 }
@@ -88,7 +88,7 @@ TEST(Port4791Relay, AForeignPeersDatagramArrives) {
     EXPECT_TRUE(arrival.has_data);
     EXPECT_EQ(arrival.data, 0xABCD'EF01);
     EXPECT_EQ(here.relay->counts().taken, 1U);
-    EXPECT_EQ(here.peer.station->dropped_packets(), "");
+    EXPECT_EQ(here.peer.endpoint->dropped_packets(), "");
   });
 }
 
@@ -117,8 +117,8 @@ TEST(Port4791Relay, AForeignPeerIsHeardByTheGroupsOfItsPort) {
     const os::Interface* exit = os::owner_of(interfaces.value(), host.address);
     ASSERT_NE(exit, nullptr);
     const auto group = os::address_of("239.255.7.9", wire::kUdpPort);
-    const auto member = here.peer.station->join(group);
-    const auto other_member = closed.station->join(group);
+    const auto member = here.peer.endpoint->join(group);
+    const auto other_member = closed.endpoint->join(group);
     ASSERT_TRUE(member.ok()) << member.error().message;
     ASSERT_TRUE(other_member.ok()) << other_member.error().message;
     ForeignPeer foreign(host.another);
@@ -135,7 +135,7 @@ TEST(Port4791Relay, AForeignPeerIsHeardByTheGroupsOfItsPort) {
     EXPECT_EQ(here.peer.log.opened.back().second, ForeignHand::at_relay(host.another));
     send_cm(ForeignHand::kQueuePair, roce::queue_pair_at(here.peer.address.port()));
     send_cm(roce::queue_pair_at(closed.address.port()), wire::kMulticastQpn);
-    const roce::PacketDrops& drops = here.peer.station->drops();
+    const roce::PacketDrops& drops = here.peer.endpoint->drops();
     EXPECT_TRUE(until({&here}, [&] { return drops.wrong_crc + drops.wrong_queue_pair == 2; }));
     EXPECT_EQ(drops.wrong_crc, 1U) << "one of Weft's endpoints sends no such identification";
     EXPECT_EQ(here.peer.log.messages.size(), 1U);
@@ -252,8 +252,8 @@ TEST(Port4791Relay, WhenTheHolderIsKilledAnotherTakesOver) {
       Guarded first(host.address);
       ready();
       for (;;) {
-        os::wait_readable(first.peer.station->wake_fd(), milliseconds(5));
-        first.peer.station->poll(first.peer.log);
+        os::wait_readable(first.peer.endpoint->wake_fd(), milliseconds(5));
+        first.peer.endpoint->poll(first.peer.log);
       }
     });
     Guarded one(host.address);
@@ -281,19 +281,19 @@ TEST(Port4791Relay, WhoSleepsIsWokenUp) {
     Guarded other(host.address);
     ForeignPeer foreign(host.another);
     const auto falls_asleep = [](Guarded& who) {
-      who.peer.station->poll(who.peer.log);
-      return who.peer.station->fall_asleep() &&
-             !os::wait_readable(who.peer.station->wake_fd(), milliseconds(0));
+      who.peer.endpoint->poll(who.peer.log);
+      return who.peer.endpoint->fall_asleep() &&
+             !os::wait_readable(who.peer.endpoint->wake_fd(), milliseconds(0));
     };
     const auto is_woken = [](Guarded& who) {
-      const bool woken = os::wait_readable(who.peer.station->wake_fd(), milliseconds(20'000));
-      who.peer.station->wake_up();
+      const bool woken = os::wait_readable(who.peer.endpoint->wake_fd(), milliseconds(20'000));
+      who.peer.endpoint->wake_up();
       return woken;
     };
     ASSERT_TRUE(falls_asleep(holder) && falls_asleep(other));
     foreign.send_cm(other.peer.address, pattern(10, 17));
     EXPECT_TRUE(is_woken(holder));
-    holder.peer.station->poll(holder.peer.log);
+    holder.peer.endpoint->poll(holder.peer.log);
     EXPECT_EQ(holder.relay->counts().handed_on, 1U) << "by the first poll after sleep";
     EXPECT_TRUE(is_woken(other));
     EXPECT_TRUE(hears(other, {&other}, pattern(10, 17)));
@@ -312,10 +312,10 @@ TEST(Port4791Relay, WhatIsForNobodyDoesNotKeepItAwake) {
     }
     foreign.send_cm(gone, pattern(10, 18));
     EXPECT_TRUE(until({&here}, [&] { return here.relay->counts().absent == 1; }));
-    EXPECT_EQ(here.peer.station->dropped_packets(),
+    EXPECT_EQ(here.peer.endpoint->dropped_packets(),
               "at port 4791: 1 for an endpoint that is not there");
-    EXPECT_TRUE(here.peer.station->fall_asleep());
-    EXPECT_FALSE(os::wait_readable(here.peer.station->wake_fd(), milliseconds(0)));
+    EXPECT_TRUE(here.peer.endpoint->fall_asleep());
+    EXPECT_FALSE(os::wait_readable(here.peer.endpoint->wake_fd(), milliseconds(0)));
   });
 }
 
@@ -360,7 +360,7 @@ TEST(Port4791Relay, WhatComesWhileNobodyLooksIsCountedAndTheRestArrives) {
     EXPECT_TRUE(
         until({&here}, [&] { return messages.size() + here.relay->counts().unread == sent; }));
     EXPECT_GT(messages.size(), 0U);
-    EXPECT_NE(here.peer.station->dropped_packets().find(" that came while nobody looked"),
+    EXPECT_NE(here.peer.endpoint->dropped_packets().find(" that came while nobody looked"),
               std::string::npos);
   });
 }
@@ -375,7 +375,7 @@ TEST(Port4791Relay, AFloodTakesItsTurns) {
     unsigned most = 0;
     const auto all_gone = [&] {
       const std::uint64_t before = holder.relay->counts().handed_on;
-      holder.peer.station->poll(holder.peer.log);
+      holder.peer.endpoint->poll(holder.peer.log);
       const std::uint64_t now = holder.relay->counts().handed_on;
       most = std::max(most, static_cast<unsigned>(now - before));
       return now == kMany;

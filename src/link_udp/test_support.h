@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What do the tests of stations share? Stations that are polled in turn, and sinks that write down.
+// What do the tests of endpoints share? Endpoints that are polled in turn, and sinks that write
+// down.
 #pragma once
-
-#include <stdlib.h>
 
 #include <atomic>
 #include <chrono>
 #include <deque>
-#include <filesystem>
 #include <functional>
 #include <initializer_list>
 #include <map>
@@ -16,50 +14,20 @@
 #include <vector>
 
 #include "bytes_test_support.h"
-#include "link_udp/station.h"
-#include "memory/region_table.h"
+#include "link_udp/rd_endpoint.h"
 #include "os/loopback.h"
 #include "os/udp_socket.h"
+#include "regions_test_support.h"
 #include "roce/path.h"
 
 namespace weft::udp::testing {
 
+using namespace rdm;
+
+using rdm::testing::kDomain;
+using rdm::testing::Regions;
 using roce::testing::Bytes;
 using roce::testing::pattern;
-inline constexpr DomainId kDomain{5};
-
-// The regions of this process, in a directory that vanishes with its test.
-class Regions {
- public:
-  Regions() {
-    char name[] = "/dev/shm/weft-test-XXXXXX";
-    if (::mkdtemp(name) != nullptr) path_ = name;
-    table_ = std::move(memory::RegionTable::create(path_)).value();
-  }
-  ~Regions() {
-    table_.reset();
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  Regions(const Regions&) = delete;
-  Regions& operator=(const Regions&) = delete;
-
-  // Remote addresses of it are offsets.
-  memory::Registration add(std::uint64_t key, std::span<std::byte> bytes, Access access) {
-    return table_
-        ->add({kDomain, access, reinterpret_cast<std::uint64_t>(bytes.data()), bytes.size(), 0,
-               false, RegionKey{key}})
-        .value();
-  }
-  memory::RegionTable& table() { return *table_; }
-  std::shared_ptr<memory::RegionTableView> open() const {
-    return memory::RegionTableView::open(path_, table_->name()).value();
-  }
-
- private:
-  std::string path_;
-  std::unique_ptr<memory::RegionTable> table_;
-};
 
 // Writes down what arrives, and takes offers into scattered pieces unless told otherwise.
 struct InboxLog final : link::InboxSink {
@@ -74,7 +42,7 @@ struct InboxLog final : link::InboxSink {
     bool died;
     bool operator==(const Closed&) const = default;
   };
-  Station* station = nullptr;
+  RdEndpoint* endpoint = nullptr;
   bool takes = true;
   bool takes_urgently = false;  // even if not otherwise
   bool places = false;          // messages as they come
@@ -107,7 +75,7 @@ struct InboxLog final : link::InboxSink {
     if (arrival.payload != nullptr) {
       message.bytes.assign(arrival.payload, arrival.payload + arrival.length);
       message.error = 0;
-      if (arrival.wants_ack && acknowledges) station->acknowledge(arrival.offer);
+      if (arrival.wants_ack && acknowledges) endpoint->acknowledge(arrival.offer);
     } else if (accepts && arrival.length != 0) {
       accept(message);
     }
@@ -119,7 +87,7 @@ struct InboxLog final : link::InboxSink {
     message.pieces[2].resize(length - 1 - length / 3);
     LocalRange pieces[3];
     for (int i = 0; i < 3; ++i) pieces[i] = {message.pieces[i].data(), message.pieces[i].size()};
-    station->accept(*this, message.arrival.offer, pieces, length, &message);
+    endpoint->accept(*this, message.arrival.offer, pieces, length, &message);
   }
   void accessed(std::uint32_t, Access access, std::span<const RegionKey> regions) override {
     for (const RegionKey key : regions) accesses.emplace_back(access, key.v);
@@ -155,16 +123,16 @@ struct Peer {
   os::SocketAddress address;
   InboxLog log;
   FlowLog ends;
-  std::unique_ptr<Station> station;
+  std::unique_ptr<RdEndpoint> endpoint;
   std::vector<std::unique_ptr<link::Flow>> flows;
 
-  explicit Peer(const StationOptions& wanted = {}, const os::SocketAddress& at = os::loopback(0)) {
+  explicit Peer(const RdOptions& wanted = {}, const os::SocketAddress& at = os::loopback(0)) {
     auto socket = os::UdpSocket::bind(at, roce::kSocketOptions);
-    StationOptions options = wanted;
+    RdOptions options = wanted;
     address = options.name = socket.value().address();
     options.domain = kDomain;
-    station = std::move(Station::create(std::move(socket).value(), options)).value();
-    log.station = station.get();
+    endpoint = std::move(RdEndpoint::create(std::move(socket).value(), options)).value();
+    log.endpoint = endpoint.get();
   }
   Peer(const Peer&) = delete;
   Peer& operator=(const Peer&) = delete;
@@ -179,13 +147,13 @@ struct Peer {
       });
     }
     flows.clear();
-    station.reset();
+    endpoint.reset();
     left = true;
     if (thread.joinable()) thread.join();
   }
   void poll() {
-    if (station == nullptr) return;
-    station->poll(log);
+    if (endpoint == nullptr) return;
+    endpoint->poll(log);
     for (const auto& flow : flows) flow->progress(ends);
   }
 };
@@ -200,7 +168,7 @@ inline bool until(std::initializer_list<Peer*> peers, const std::function<bool()
   return true;
 }
 
-// Without polling, the end of one station would wait for the other.
+// Without polling, the end of one endpoint would wait for the other.
 inline void part(Peer& one, Peer& other) {
   one.leave(&other);
   other.leave();
@@ -208,7 +176,7 @@ inline void part(Peer& one, Peer& other) {
 
 // The way from one to another, which has answered; null when there is none.
 inline link::Flow* connect(Peer& from, Peer& to) {
-  auto flow = from.station->connect(to.address, false);
+  auto flow = from.endpoint->connect(to.address, false);
   if (!flow) return nullptr;
   from.flows.push_back(std::move(flow).value());
   link::Flow* const path = from.flows.back().get();

@@ -6,7 +6,7 @@
 -- Wireshark knows RoCEv2 at port 4791 only, and takes the opcodes of reliable datagrams for those of
 -- another vendor's transport with a longer base header. This finds RoCEv2 at any UDP port by its first
 -- bytes, takes reliable datagrams apart as the InfiniBand Architecture Specification has them (volume 1,
--- chapter 9), shows what Weft's own messages say (src/link_udp/include/link_udp/message.h), and leaves all
+-- chapter 9), shows what Weft's own messages say (src/rdm/include/rdm/message.h), and leaves all
 -- other opcodes to Wireshark.
 local weft = Proto("weft", "Weft: RoCEv2 reliable datagrams")
 

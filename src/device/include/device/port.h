@@ -19,8 +19,8 @@
 #include "link/service.h"
 #include "link_shm/mailbox.h"
 #include "link_shm/outbox.h"
-#include "link_udp/datagram_station.h"
-#include "link_udp/station.h"
+#include "link_udp/rd_endpoint.h"
+#include "link_udp/ud_endpoint.h"
 #include "os/clock.h"
 #include "os/socket_address.h"
 
@@ -35,7 +35,7 @@ struct PortSetup {
   bool count_remote_writes = false;
   link::Service service = link::Service::kReliableDatagram;
   const Options* options = &Options::defaults();
-  // As udp::StationOptions::met says; of datagrams nothing waits for a peer.
+  // As udp::RdOptions::met says; of datagrams nothing waits for a peer.
   std::function<void()> met_over_network;
 };
 
@@ -45,7 +45,7 @@ class Port {
  public:
   // Makes the port reachable at its place. Where the device has no directory, its place is the
   // network alone; EACCES when that is not wanted. Other errors: those of shm::Mailbox::create(),
-  // of os::UdpSocket::over() and udp::Station::create().
+  // of os::UdpSocket::over() and udp::RdEndpoint::create().
   static Result<std::unique_ptr<Port>> open(std::shared_ptr<Device> device,
                                             const link::Place& place, const PortSetup& setup);
 
@@ -54,15 +54,15 @@ class Port {
   // Opens the way to a peer: through shared memory to one that can be found and reached there, over
   // the network to all others. Errors: ENOENT when no peer is there (yet), or that was not found
   // out, EHOSTUNREACH when no link leads to that host, others of shm::Outbox::open(),
-  // udp::Station::connect() and udp::DatagramStation::connect(). With `persists` ENOENT is certain,
+  // udp::RdEndpoint::connect() and udp::UdEndpoint::connect(). With `persists` ENOENT is certain,
   // and requests wait for the peer until its host reports the port as closed; else for
   // Options::connect_timeout.
   Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer, bool persists = false);
   // Makes this port a member of a multicast group; leaves the group before the port goes. Errors:
-  // EADDRINUSE when it is one, others of shm::join_group() and udp::DatagramStation::join().
+  // EADDRINUSE when it is one, others of shm::join_group() and udp::UdEndpoint::join().
   Result<std::unique_ptr<link::Membership>> join(const os::SocketAddress& group);
   // Opens the way to all members of a group, and to those to come. Errors: those of
-  // udp::DatagramStation::connect_group().
+  // udp::UdEndpoint::connect_group().
   Result<std::unique_ptr<link::Flow>> connect_group(const os::SocketAddress& group);
   // Packets from the network that were dropped or came to nothing, by reason, for people; empty
   // when none did.
@@ -74,7 +74,7 @@ class Port {
   explicit Port(std::shared_ptr<Device> device) : device_(std::move(device)) {}
   Status open_mailbox(const os::SocketAddress& address, const PortSetup& setup);
   wire::Tap* network_tap() const;
-  Status open_station(os::UdpSocket socket, const PortSetup& setup);
+  Status open_reliable(os::UdpSocket socket, const PortSetup& setup);
   Status open_datagrams(os::UdpSocket socket, bool foreign_peers);
   Status open_network(const link::Place& place, const PortSetup& setup);
   std::unique_ptr<link::Flow> recorded(std::unique_ptr<link::Flow> flow,
@@ -87,10 +87,10 @@ class Port {
   std::unique_ptr<shm::Mailbox> mailbox_;
   shm::Sender sender_;
   std::unique_ptr<capture::Recorder> recorder_;  // of what goes through the mailbox, if wanted
-  std::unique_ptr<udp::Station> station_;
+  std::unique_ptr<udp::RdEndpoint> endpoint_;
   std::shared_ptr<RelayEngine>
       relay_engine_;  // that foreign peers' datagrams come through, if they may
-  std::unique_ptr<udp::DatagramStation> datagrams_;
+  std::unique_ptr<udp::UdEndpoint> datagrams_;
   std::unique_ptr<link::Inbox> joint_;  // of the two
   link::Inbox* inbox_ = nullptr;
   os::Time searched_at_{};

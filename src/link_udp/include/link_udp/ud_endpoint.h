@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does an endpoint send and receive messages that may be lost over the network?
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "base/result.h"
+#include "link/flow.h"
+#include "link/inbox.h"
+#include "link/membership.h"
+#include "os/udp_socket.h"
+#include "roce/packet_port.h"
+
+namespace weft::udp {
+
+class DatagramSender;
+class Sources;
+struct DatagramTarget;
+
+// The key of every queue pair for datagrams: the one that librdmacm gives to those of its port
+// space (RDMA_UDP_QKEY). It separates services, and is no secret.
+inline constexpr std::uint32_t kDatagramQueueKey = 0x0123'4567;
+
+// What an endpoint for datagrams is made of.
+struct UdOptions {
+  std::uint32_t first_source = 0;   // the inbox numbers sources from here on
+  std::size_t most_sources = 4096;  // that it remembers; at least 1
+  // Members of groups on this host receive what is sent here; false: another link serves them.
+  bool loops_groups = true;
+  wire::Tap* capture = nullptr;  // hears of all packets, if not null; outlives the endpoint
+  // The one at the address of the socket, if foreign peers are to reach the endpoint (RelaySet).
+  std::shared_ptr<roce::Port4791Relay> relay = nullptr;
+};
+
+// The Inbox of unreliable datagrams, and its flows: UD SEND packets of RoCEv2, with 4 bytes of
+// immediate data where a message has data (IBTA 9.8, annex A17), over a socket of the endpoint's
+// own. Every arrival is a link::Operation::kDatagram with its payload; nothing is ever accepted or
+// acknowledged. Sources are known by their addresses; of more than most_sources the one unheard of
+// for longest closes. One thread at a time; flows and memberships are destroyed before their
+// endpoint.
+//
+// With UdOptions::relay it also hears foreign peers (rdma_rxe, RNICs), which send to port
+// 4791 whatever the queue pair is. All those of one host are one source: its address with port
+// 4791.
+//
+// Flows take kDatagram only, of at most one path MTU (EMSGSIZE), and are never busy. A message
+// leaves before send() returns, unless it may_linger and others left right before it since the last
+// poll(): then it leaves with those after it, at the next poll() or fall_asleep() at the latest.
+// While it is here, the flow is ready(). What the network does not carry is lost. A flow fails with
+// ECONNREFUSED after an ICMP port unreachable, and takes a message kTooSoon after a CNP
+// (transport::Pace). ECN-marked arrivals are answered by a CNP, except those to groups.
+class UdEndpoint final : public link::Inbox, roce::PacketHandler {
+ public:
+  // Speaks over that socket, which has roce::kSocketOptions. Errors: EMFILE and others of epoll and
+  // eventfd.
+  static Result<std::unique_ptr<UdEndpoint>> create(os::UdpSocket socket, const UdOptions& options);
+  ~UdEndpoint() override;
+
+  // The flow to the endpoint at `peer`, without a handshake. Errors: ENOENT for 20 ms after an ICMP
+  // port unreachable, EHOSTUNREACH, ENETUNREACH and others of os::udp_path_to().
+  Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer);
+  // Hears what is sent to a group, by the interface of this endpoint's address, or the one that
+  // leads to the group where that is a wildcard. Errors: those of roce::GroupSocket::join().
+  Result<std::unique_ptr<link::Membership>> join(const os::SocketAddress& group);
+  // The flow to all members of a group, by the same interface. Errors: those of
+  // roce::PacketPort::send_to_group().
+  Result<std::unique_ptr<link::Flow>> connect_group(const os::SocketAddress& group);
+  const roce::PacketDrops& drops() const { return port_->drops(); }
+  // For people: which packets were dropped here, and which at port 4791 by this process, by reason.
+  // Empty when none were.
+  std::string dropped_packets() const { return port_->dropped_packets(); }
+
+  std::uint64_t lost() const override;
+  Activity activity() const override;
+  unsigned poll(link::InboxSink& sink) override;
+  bool accept(link::InboxSink& sink, const link::Offer&, std::span<const LocalRange>, std::uint64_t,
+              void* cookie) override;
+  void acknowledge(const link::Offer&) override {}
+  void refuse(link::InboxSink& sink, std::uint32_t source) override;
+  void check_sources(link::InboxSink& sink) override;
+  int wake_fd() const override { return port_->wake_fd(); }
+  bool fall_asleep() override;
+  void ring() override { port_->ring(); }
+  void wake_up() override { port_->silence(); }
+
+ private:
+  UdEndpoint(std::unique_ptr<roce::PacketPort> port, const UdOptions& options);
+  void take(const roce::PacketArrival& arrival) override;
+  void take_cnp(const roce::PacketArrival& arrival) override;
+  void unreachable(const os::UdpError& error) override;
+  void take_mark(const roce::PacketArrival& arrival);
+
+  const std::unique_ptr<roce::PacketPort> port_;
+  const UdOptions options_;
+  const std::uint32_t queue_pair_;
+  const std::unique_ptr<DatagramSender> sender_;
+  const std::unique_ptr<Sources> sources_;
+  // By address.
+  std::unordered_map<std::string, std::shared_ptr<DatagramTarget>> targets_;
+  link::InboxSink* sink_ = nullptr;  // of the current poll
+};
+
+}  // namespace weft::udp

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does an endpoint send and receive reliable datagrams over the network?
+#include "link_udp/rd_endpoint.h"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "os/event.h"
+#include "os/runtime_dir.h"
+#include "roce/route.h"
+#include "wire/packet.h"
+
+namespace weft::udp {
+namespace {
+
+constexpr std::size_t kArrivals = 8;  // by one system call
+constexpr unsigned kReadsAtOnce = 4;
+
+rdm::RdmEngine::LocalEnd identity_of(const roce::PacketPort& port) {
+  constexpr std::size_t kMost = 0xFFFF'FFFF;
+  return {roce::queue_pair_at(port.address().port()),
+          static_cast<std::uint32_t>(std::min(port.receive_buffer(), kMost))};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RdEndpoint>> RdEndpoint::create(os::UdpSocket socket,
+                                                       const RdOptions& options) {
+  auto port = roce::PacketPort::open(std::move(socket), {options.capture, nullptr, kArrivals});
+  if (!port) return port.error();
+  auto timer = os::Timer::create();
+  if (!timer) return timer.error();
+  if (Status ok = port.value()->watch(timer.value().fd()); !ok) return ok.error();
+  return std::unique_ptr<RdEndpoint>(
+      new RdEndpoint(std::move(port).value(), std::move(timer).value(), options));
+}
+
+RdEndpoint::RdEndpoint(std::unique_ptr<roce::PacketPort> port, os::Timer timer,
+                       const RdOptions& options)
+    : port_(std::move(port)),
+      timer_(std::move(timer)),
+      engine_(*this, options, identity_of(*port_), port_->drops()) {
+  port_->attach(roce::queue_pair_at(port_->address().port()), engine_);
+  port_->attach(wire::kCmQpn, engine_);
+}
+
+// Without memory nothing can be sent: peers will notice. The flows of an inherited endpoint are the
+// parent's: a child that waited for acknowledgements, or set the timer, would change those.
+RdEndpoint::~RdEndpoint() {
+  try {
+    engine_.begin_closing();
+    if (!port_->inherited()) part();
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+// What was sent last must not be lost because the program ends. What has left lies in the peer's
+// socket, even if that does not look: so it goes on as long as peers answer, and a little longer.
+void RdEndpoint::part() {
+  struct Deaf final : link::InboxSink {
+    void source_opened(std::uint32_t, const os::SocketAddress&) override {}
+    void source_closed(std::uint32_t, bool) override {}
+    unsigned room() const override { return 0; }
+    void arrived(const link::Arrival&) override {}
+    void received(void*, int) override {}
+  } deaf;
+  constexpr auto kPatience = std::chrono::seconds(2);
+  constexpr auto kSilence = std::chrono::milliseconds(1200);  // a cable was pulled, and plugged in
+  const os::Time end = now() + kPatience;
+  os::Time heard = end - kPatience;
+  for (os::Time at = heard; at < end && at - heard < kSilence; at = now()) {
+    if (poll(deaf) != 0) heard = at;
+    if (engine_.quiet()) break;
+    if (fall_asleep()) os::wait_readable(wake_fd(), std::chrono::milliseconds(5));
+  }
+  engine_.say_goodbye(deaf);
+}
+
+// Whether the offer stands is the peer's answer.
+bool RdEndpoint::accept(link::InboxSink& sink, const link::Offer& offer,
+                        std::span<const LocalRange> pieces, std::uint64_t length, void* cookie) {
+  engine_.accept(sink, offer, pieces, length, cookie);
+  return true;
+}
+
+rdm::Host::Received RdEndpoint::receive() {
+  const unsigned packets = port_->poll(~0U, kReadsAtOnce);
+  return {packets, port_->emptied()};
+}
+
+Result<os::UdpPath> RdEndpoint::path_to(const os::SocketAddress& peer) {
+  return roce::path_from(port_->address(), peer);
+}
+
+// A sleeping thread does not see new work: the bell wakes it to continue that work.
+void RdEndpoint::wake() {
+  if (std::exchange(asleep_, false)) port_->ring();
+}
+
+std::uint64_t RdEndpoint::random() { return os::random_number(); }
+
+bool RdEndpoint::fall_asleep() {
+  port_->fall_asleep();
+  const os::Time next = engine_.fall_asleep();
+  const os::Time at = now();
+  if (next <= at) return false;
+  timer_.set(next == os::Time::max() ? os::Timer::kNever : next - at);
+  asleep_ = !engine_.has_ended_receives();
+  return asleep_;
+}
+
+void RdEndpoint::wake_up() {
+  asleep_ = false;
+  port_->silence();
+}
+
+}  // namespace weft::udp

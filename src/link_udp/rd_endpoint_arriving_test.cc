@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Do long messages go to where they are wanted while they arrive, and is their end told once?
+#include <gtest/gtest.h>
+
+#include "hostile_test_support.h"
+
+namespace weft::udp {
+namespace {
+
+using namespace testing;
+using wire::Operation;
+
+struct RdEndpointArrivingTest : ::testing::Test {
+  Peer a;
+  Peer b;
+  Bytes bytes = pattern(100'000, 1);
+
+  RdEndpointArrivingTest() { b.log.places = true; }
+  bool both(const std::function<bool()>& holds) { return until({&a, &b}, holds); }
+};
+
+TEST_F(RdEndpointArrivingTest, TheyComeWholeAndInOrderAndAreAcknowledged) {
+  link::Flow* const flow = connect(a, b);
+  ASSERT_NE(flow, nullptr);
+  for (std::uint64_t tag = 1; tag <= 40; ++tag) {
+    const std::size_t length = tag % 4 == 0 ? 100 : 10'000 + 2'000 * tag;
+    send(a, b, *flow, tag, {bytes.data(), length}, tag % 3 == 0);
+  }
+  ASSERT_TRUE(both([&] { return b.log.messages.size() == 40 && !flow->busy(); }));
+  for (std::uint64_t tag = 1; tag <= 40; ++tag) {
+    const InboxLog::Message& message = b.log.messages[tag - 1];
+    EXPECT_EQ(message.arrival.tag, tag);
+    EXPECT_EQ(message.arrival.payload == nullptr, tag % 4 != 0) << tag;
+    EXPECT_EQ(message.arrival.has_data, tag % 2 != 0);
+    EXPECT_EQ(message.arrival.data, ~tag);
+    EXPECT_EQ(message.error, 0);
+    EXPECT_TRUE(std::equal(message.bytes.begin(), message.bytes.end(), bytes.begin())) << tag;
+    EXPECT_EQ(message.bytes.size(), message.arrival.length);
+    for (const auto& [ended, how] : a.ends.ended_ones) EXPECT_EQ(how.error, 0) << ended;
+  }
+  EXPECT_TRUE(a.ends.has(3));
+  part(a, b);
+}
+
+TEST_F(RdEndpointArrivingTest, ThoseThatNobodyWaitsForAreHandedOverWhole) {
+  b.log.places = false;
+  link::Flow* const flow = connect(a, b);
+  ASSERT_NE(flow, nullptr);
+  send(a, b, *flow, 1, bytes, true);
+  ASSERT_TRUE(both([&] { return a.ends.has(1) && b.log.messages.size() == 1; }));
+  EXPECT_NE(b.log.messages[0].arrival.payload, nullptr);
+  EXPECT_TRUE(b.log.messages[0].bytes == bytes);
+  part(a, b);
+}
+
+TEST_F(RdEndpointArrivingTest, OfOneThatIsTooLongTheBeginningIsTaken) {
+  b.log.most = 12'345;
+  link::Flow* const flow = connect(a, b);
+  ASSERT_NE(flow, nullptr);
+  send(a, b, *flow, 1, bytes, true);
+  send(a, b, *flow, 2, {bytes.data(), 50}, true);
+  ASSERT_TRUE(both([&] { return a.ends.has(1) && a.ends.has(2); }));
+  ASSERT_EQ(b.log.messages.size(), 2U);
+  EXPECT_EQ(b.log.messages[0].arrival.length, bytes.size());
+  EXPECT_EQ(b.log.messages[0].error, 0);
+  EXPECT_TRUE(b.log.messages[0].bytes == Bytes(bytes.begin(), bytes.begin() + 12'345));
+  part(a, b);
+}
+
+// A peer that begins a message, and what becomes of it.
+struct BrokenOffTest : RdEndpointArrivingTest {
+  Stranger stranger;
+  std::uint32_t number = 0;
+
+  void send_cm(Operation operation, std::size_t length, std::uint64_t announced = 0) {
+    Bytes payload(length);
+    MessageHeader header;
+    header.length = announced;
+    if (announced != 0) write_header(header, payload.data());
+    stranger.send(b, stranger.of_flow(operation, number++, payload));
+  }
+  void begin() {
+    ASSERT_TRUE(stranger.agree(b));
+    send_cm(Operation::kSendFirst, 1024, 50'000);
+    ASSERT_TRUE(until({&b}, [&] { return b.log.messages.size() == 1; }));
+    EXPECT_EQ(b.log.messages[0].error, -1);
+  }
+  void expect_broken() {
+    ASSERT_TRUE(until({&b}, [&] { return b.log.messages[0].error != -1; }));
+    EXPECT_EQ(b.log.messages[0].error, ECONNRESET);
+    EXPECT_EQ(b.log.messages.size(), 1U);
+  }
+};
+
+TEST_F(BrokenOffTest, ByItsSenderWhoLeaves) {
+  begin();
+  stranger.send(b, Stranger::message(Disconnect{false, 1, stranger.rep.me.connection_id}));
+  expect_broken();
+}
+
+TEST_F(BrokenOffTest, ByItsReceiverWhoListensNoMore) {
+  begin();
+  b.endpoint->refuse(b.log, b.log.opened[0].first);
+  expect_broken();
+  send_cm(Operation::kSendLast, 100);
+  for (int i = 0; i < 20; ++i) b.poll();
+  EXPECT_EQ(b.log.messages.size(), 1U);
+}
+
+TEST_F(BrokenOffTest, ByAnEndThatComesTooSoon) {
+  begin();
+  send_cm(Operation::kSendLast, 100);
+  expect_broken();
+  EXPECT_EQ(b.endpoint->taken().senseless, 1U);
+}
+
+TEST_F(BrokenOffTest, ByMoreThanWasAnnounced) {
+  begin();
+  for (int i = 0; i < 60; ++i) send_cm(Operation::kSendMiddle, 1024);
+  expect_broken();
+  EXPECT_GE(b.endpoint->taken().refused, 1U);
+}
+
+// Whoever listens no more hears nothing of what stands in the same packet either.
+TEST_F(BrokenOffTest, ByOneWhoRefusesTheFirstOfABundle) {
+  struct Refuses final : link::InboxSink {
+    RdEndpoint* endpoint = nullptr;
+    unsigned heard = 0;
+    void source_opened(std::uint32_t, const os::SocketAddress&) override {}
+    void source_closed(std::uint32_t, bool) override {}
+    void arrived(const link::Arrival& arrival) override {
+      ++heard;
+      endpoint->refuse(*this, arrival.source);
+    }
+    void received(void*, int) override {}
+  } sink;
+  sink.endpoint = b.endpoint.get();
+  ASSERT_TRUE(stranger.agree(b));
+  Bytes bundle(3 * kMessageHeader);
+  MessageHeader header;
+  for (std::size_t i = 1; i < 3; ++i) write_header(header, bundle.data() + i * kMessageHeader);
+  header.kind = MessageKind::kCoalesced;
+  header.length = 2 * kMessageHeader;
+  write_header(header, bundle.data());
+  stranger.send(b, stranger.of_flow(Operation::kSendOnly, 0, bundle));
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (sink.heard == 0 && std::chrono::steady_clock::now() < end) b.endpoint->poll(sink);
+  for (int i = 0; i < 20; ++i) b.endpoint->poll(sink);
+  EXPECT_EQ(sink.heard, 1U);
+}
+
+TEST_F(BrokenOffTest, ByTheEndOfTheStation) {
+  begin();
+  b.leave();
+  EXPECT_EQ(b.log.messages[0].error, -1);
+}
+
+}  // namespace
+}  // namespace weft::udp

@@ -1,0 +1,516 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Does an endpoint go on whatever strangers send to it?
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "hostile_test_support.h"
+#include "os/runtime_dir.h"
+#include "transport/fragments.h"
+#include "wire/endian.h"
+
+namespace weft::udp {
+namespace {
+
+using namespace testing;
+using wire::Operation;
+
+struct RdEndpointHostileTest : ::testing::Test {
+  static constexpr std::size_t kMemory = std::size_t{8} << 20;
+  Regions regions;
+  Bytes region = Bytes(4096);
+  Peer a;
+  Peer b{[this] {
+    RdOptions options;
+    options.regions = regions.open();
+    options.connect_timeout = std::chrono::hours(1);  // tests say themselves who does not answer
+    options.message_memory.total = kMemory;
+    return options;
+  }()};
+  Stranger stranger;
+  link::Flow* flow = nullptr;
+  std::uint64_t sent = 0;
+
+  void SetUp() override {
+    regions.add(kKey, region, Access::kRemoteRead | Access::kRemoteWrite);
+    flow = connect(a, b);
+    ASSERT_NE(flow, nullptr);
+    b.log.accepts = b.log.acknowledges = false;
+  }
+  ~RdEndpointHostileTest() override {
+    until({&a, &b}, [this, polls = 0]() mutable {
+      stranger.refuse(b);
+      return ++polls > 50;
+    });
+    part(a, b);
+  }
+  // The flow of others goes on meanwhile.
+  void go_on(std::uint64_t round) {
+    if (round % 8 == 0) b.poll();
+    if (round % 256 != 0) return;
+    Bytes bytes = pattern(100, ++sent);
+    udp::testing::send(a, b, *flow, sent, bytes);
+    a.poll();
+    stranger.hear();
+  }
+  std::vector<const InboxLog::Message*> of_a() const {
+    std::vector<const InboxLog::Message*> found;
+    for (const auto& message : b.log.messages) {
+      if (message.arrival.source == b.log.opened[0].first) found.push_back(&message);
+    }
+    return found;
+  }
+  void expect_all_arrived() {
+    ASSERT_TRUE(until({&a, &b}, [this] { return of_a().size() >= sent; }));
+    const auto messages = of_a();
+    ASSERT_EQ(messages.size(), sent);
+    for (std::size_t i = 0; i < messages.size(); ++i) {
+      EXPECT_EQ(messages[i]->arrival.tag, i + 1);
+      EXPECT_TRUE(messages[i]->bytes == pattern(100, i + 1));
+    }
+    EXPECT_EQ(flow->check_peer(a.ends), link::PeerState::kAlive);
+    for (const auto& closed : b.log.closed) EXPECT_NE(closed.source, b.log.opened[0].first);
+  }
+};
+
+TEST_F(RdEndpointHostileTest, RandomDatagramsAreCountedAndDropped) {
+  std::mt19937_64 random(1);
+  constexpr std::uint64_t kDatagrams = 20'000;
+  for (std::uint64_t i = 1; i <= kDatagrams; ++i) {
+    Bytes bytes(1 + random() % 300);
+    for (auto& byte : bytes) byte = static_cast<std::byte>(random());
+    stranger.send_raw(b, bytes);
+    go_on(i);
+  }
+  expect_all_arrived();
+  // The last of them may still wait in the socket.
+  until({&b}, [&] { return sum(b.endpoint->drops()) >= kDatagrams; });
+  EXPECT_EQ(sum(b.endpoint->drops()), kDatagrams);
+  EXPECT_EQ(b.log.opened.size(), 1u);
+}
+
+TEST_F(RdEndpointHostileTest, PacketsByHandAreTakenLikeOthers) {
+  ASSERT_TRUE(stranger.agree(b));
+  MessageHeader header;
+  header.tag = 0xFF;
+  stranger.send(b, stranger.message(0, header, 50));
+  stranger.send(b, stranger.of_flow(Operation::kWriteOnly, 1, pattern(100, 1)));
+  ASSERT_TRUE(until({&a, &b}, [&] { return region[99] != std::byte{}; }));
+  EXPECT_EQ(b.log.messages.at(0).arrival.tag, 0xFFu);
+  EXPECT_EQ(sum(b.endpoint->drops()), 0u);
+}
+
+TEST_F(RdEndpointHostileTest, ChangedCopiesOfRealPacketsDisturbNobody) {
+  ASSERT_TRUE(stranger.agree(b));
+  std::mt19937_64 random(2);
+  std::uint64_t spoilt = 0;
+  for (int i = 1; i <= 20'000; ++i) {
+    const auto number = static_cast<std::uint32_t>(random() % 4);
+    MessageHeader header;
+    header.kind = static_cast<MessageKind>(1 + random() % 6);
+    Bytes bytes;
+    switch (random() % 8) {
+      case 0:
+        bytes = Stranger::message(stranger.req());
+        break;
+      case 1:
+        bytes = Stranger::message(stranger.rep);
+        break;
+      case 2:
+        bytes = Stranger::message(ConnRej{ConnRej::Why::kUnknown, 1, stranger.rep.me.context});
+        break;
+      case 3:
+        bytes = Stranger::message(Disconnect{false, 1, 0});
+        break;
+      case 4:
+        bytes = stranger.of_flow(Operation::kWriteOnly, number, pattern(100, 1));
+        break;
+      case 5:
+        bytes = stranger.of_flow(static_cast<Operation>(random() % 24), number, {});
+        break;
+      default:
+        bytes = stranger.message(number, header, random() % 200);
+    }
+    for (auto changes = 1 + random() % 3; changes > 0; --changes) {
+      bytes[random() % bytes.size()] ^= static_cast<std::byte>(1 + random() % 255);
+    }
+    if (random() % 2 == 0) {
+      ++spoilt;
+      bytes.insert(bytes.end(), 4, std::byte{0x77});
+      stranger.send_raw(b, bytes);
+    } else {
+      stranger.send(b, bytes);
+    }
+    go_on(i);
+  }
+  expect_all_arrived();
+  EXPECT_TRUE(until({&b}, [&] { return b.endpoint->drops().wrong_crc >= spoilt; }));
+  EXPECT_GT(b.endpoint->drops().malformed, 0u);
+  EXPECT_GT(b.endpoint->drops().wrong_pkey, 0u);
+  EXPECT_GT(b.endpoint->drops().wrong_queue_pair, 0u);
+  EXPECT_GT(b.endpoint->drops().unknown_flow, 0u);
+}
+
+// A stranger who knows the numbers of somebody else's flow has another address.
+TEST_F(RdEndpointHostileTest, AFlowIsItsOwnersOnly) {
+  ASSERT_TRUE(stranger.agree(b));
+  Stranger thief;
+  thief.rep = stranger.rep;
+  thief.send(b, thief.message(0, {}, 50));
+  ASSERT_TRUE(until({&a, &b}, [&] { return b.endpoint->drops().wrong_peer == 1; }));
+  EXPECT_TRUE(b.log.messages.empty());
+  stranger.rep.me.queue_key ^= 1;
+  stranger.send(b, stranger.message(0, {}, 50));
+  ASSERT_TRUE(until({&a, &b}, [&] { return b.endpoint->drops().wrong_queue_key == 1; }));
+  EXPECT_TRUE(b.log.messages.empty());
+}
+
+// Whom this end asks for an answer is the endpoint of nobody until it has answered.
+TEST_F(RdEndpointHostileTest, NobodysStationIsNotListenedTo) {
+  ConnReq req = stranger.req();
+  req.me.station = 0;
+  stranger.send(b, Stranger::message(req));
+  ASSERT_TRUE(until({&a, &b}, [&] { return b.endpoint->drops().malformed == 1; }));
+  EXPECT_EQ(b.log.opened.size(), 1U);
+}
+
+// The numbers of exchanges are easy to guess, and a REP tells the number of an endpoint to everyone
+// that asks.
+struct RdEndpointThirdPartyTest : RdEndpointHostileTest, ::testing::WithParamInterface<bool> {};
+
+INSTANTIATE_TEST_SUITE_P(, RdEndpointThirdPartyTest, ::testing::Values(false, true),
+                         [](const auto& claims) {
+                           return claims.param ? "AsAnother" : "AsItself";
+                         });
+
+TEST_P(RdEndpointThirdPartyTest, TakesNoMessageAndFillsNoReceiveOfAnother) {
+  if (GetParam()) {
+    Stranger spy;
+    ASSERT_TRUE(spy.agree(a));
+    stranger.station = spy.rep.me.station;
+    spy.send(a, Stranger::message(Disconnect{false, 1, spy.rep.me.connection_id}));
+  }
+  link::Flow* back = connect(b, a);
+  ASSERT_NE(back, nullptr);
+  a.log.accepts = false;
+  Bytes large = pattern(200'000, 1);
+  udp::testing::send(b, a, *back, 1, large);
+  udp::testing::send(a, b, *flow, 2, large);
+  ASSERT_TRUE(until({&a, &b}, [&] { return !a.log.messages.empty() && !of_a().empty(); }));
+  b.log.accept(b.log.messages[0]);  // and a does not look: it is waited for
+  ASSERT_TRUE(stranger.agree(b));
+  std::mt19937_64 dice(3);
+  std::uint32_t number = 0;
+  for (const MessageKind kind : {MessageKind::kCts, MessageKind::kTaken, MessageKind::kResult}) {
+    for (std::uint32_t exchange = 0; exchange < 20; ++exchange) {
+      MessageHeader header;
+      header.kind = kind;
+      header.exchange = exchange;
+      header.tag = ECONNRESET;
+      header.data = dice();
+      stranger.send(b, stranger.message(number++, header, 0));
+    }
+  }
+  Bytes bytes = pattern(100, 9);
+  for (std::uint32_t exchange = 0; exchange < 20; ++exchange) {
+    wire::Packet headers;
+    wire::parse(stranger.of_flow(wire::Operation::kWriteOnly, number, bytes), headers);
+    headers.reth = {0, receive_key(exchange), 100};
+    stranger.send(b, Stranger::packet(headers, bytes));
+  }
+  EXPECT_TRUE(until({&b}, [&] { return b.endpoint->taken().requests > 60; }));
+  until({&b}, [&, polls = 0]() mutable { return ++polls > 200; });
+  EXPECT_EQ(b.log.messages[0].error, -1) << "nothing has come of it yet";
+  EXPECT_FALSE(b.ends.has(1)) << "nobody has taken it";
+  a.log.accept(a.log.messages[0]);
+  ASSERT_TRUE(until({&a, &b}, [&] {
+    return b.log.messages[0].error == 0 && a.log.messages[0].error == 0 && b.ends.has(1) &&
+           a.ends.has(2);
+  }));
+  EXPECT_TRUE(a.log.messages[0].bytes == large);
+  EXPECT_TRUE(b.log.messages[0].bytes == large);
+}
+
+// A peer that answers an atomic operation with numbers of its own choice.
+TEST_F(RdEndpointHostileTest, ErrorsThatNoLinkHasDoNotReachTheProgram) {
+  Peer c;
+  auto to_stranger = c.endpoint->connect(stranger.socket->address(), true);
+  ASSERT_TRUE(to_stranger.ok());
+  c.flows.push_back(std::move(to_stranger).value());
+  const RemoteRange there{0, 8, RegionKey{kKey}};
+  Bytes operand(8);
+  const LocalRange local{operand.data(), operand.size()};
+  link::AtomicRequest request;
+  request.action = {AtomicForm::kBase, AtomicOp::kSum, AtomicType::kUint64};
+  request.operand = {&local, 1};
+  request.remote = {&there, 1};
+  request.length = 8;
+  const std::uint64_t errors[] = {EACCES, 0x7FFF'FFFF, ~0ULL, EINTR, 1ULL << 32, EFAULT};
+  for (std::uint64_t i = 0; i < std::size(errors); ++i) {
+    request.cookie = reinterpret_cast<void*>(i);
+    ASSERT_EQ(c.flows[0]->atomic(request).state, link::Outcome::State::kPending);
+  }
+  ConnReq asked;
+  ASSERT_TRUE(until({&c}, [&] {
+    for (const ConnMessage& said : stranger.hear()) {
+      if (const auto* req = std::get_if<ConnReq>(&said)) return asked = *req, true;
+    }
+    return false;
+  }));
+  ConnRep rep;
+  rep.connection_id = asked.me.connection_id;
+  rep.me = stranger.req().me;
+  rep.path_mtu = rep.me.path_mtu;
+  stranger.send(c, Stranger::message(rep));
+  ASSERT_TRUE(stranger.agree(c));
+  for (std::uint32_t i = 0; i < std::size(errors); ++i) {
+    MessageHeader header;
+    header.kind = MessageKind::kResult;
+    header.exchange = 2 + i;  // the first number of an endpoint is 2
+    header.tag = errors[i];
+    header.data = flow_identity(asked.me.connection_id, rep.me.connection_id);
+    Bytes bytes(kMessageHeader);
+    header.length = 1000 + i;  // no refusal
+    write_header(header, bytes.data());
+    stranger.send(c, stranger.of_flow(Operation::kSendOnly, i, bytes));
+  }
+  ASSERT_TRUE(until({&c}, [&] { return c.ends.ended_ones.size() == std::size(errors); }));
+  const int expected[] = {EACCES, EPROTO, EPROTO, EPROTO, EPROTO, EFAULT};
+  for (std::uint64_t i = 0; i < std::size(errors); ++i) {
+    EXPECT_EQ(c.ends.ended_ones[i], (FlowLog::End{expected[i], 0})) << errors[i];
+  }
+}
+
+// He is told that nobody is ready for it, and may ask again when the answers have gone.
+TEST_F(RdEndpointHostileTest, WhoAcknowledgesNoAnswersIsAnsweredNoMoreAndDisturbsNobody) {
+  ASSERT_TRUE(stranger.agree(b));
+  std::uint32_t asked = 0;
+  const auto ask = [&] {
+    Bytes bytes = Stranger::fetch_sum(asked, 8);
+    bytes[kMessageHeader + kRange] = std::byte{1};
+    stranger.send(b, stranger.of_flow(Operation::kSendOnly, asked, bytes));
+  };
+  const auto carried_out = [&] {
+    std::uint64_t sum = 0;
+    std::memcpy(&sum, region.data(), sizeof sum);
+    return sum;
+  };
+  for (int i = 1; i <= 10'000; ++i) {
+    ask();
+    go_on(i);
+    if (carried_out() > asked) ++asked;
+    b.poll();
+    if (carried_out() > asked) ++asked;
+  }
+  // One flow holds at most a part of what is left, with room for the largest answer.
+  constexpr std::size_t kAnswer = link::kAnswerCost + 8;
+  constexpr std::size_t kRoom = link::kAnswerCost + kMaxAtomicBytes;
+  constexpr std::size_t kPart = kMessageMemory.divisor;
+  constexpr std::size_t kMost = (kMemory / kPart - kRoom) * kPart / (kPart + 1) / kAnswer + 1;
+  EXPECT_EQ(carried_out(), kMost);
+  expect_all_arrived();
+  ASSERT_TRUE(until({&a, &b}, [&] {
+    stranger.refuse(b);
+    ask();
+    return carried_out() > kMost;
+  })) << "what was not carried out is not lost";
+}
+
+// Cuts a packet of the stranger's flow and sends the pieces, which say so much of the flow.
+void send_pieces(Stranger& from, Peer& to, const Bytes& packet, const Introduction& end) {
+  transport::Settings settings;
+  settings.destination = end.queue_pair;
+  settings.context = end.context;
+  settings.queue_key = end.queue_key;
+  transport::Fragmenter fragmenter(settings, static_cast<std::uint32_t>(os::random_number()));
+  fragmenter.cut(packet, 256);
+  Bytes place(wire::kMaxHeaderBytes + 256);
+  while (const std::size_t length = fragmenter.next(place)) {
+    from.send(to, {place.begin(), place.begin() + static_cast<std::ptrdiff_t>(length)});
+  }
+}
+
+TEST_F(RdEndpointHostileTest, PiecesAreBelievedNoMoreThanWholePackets) {
+  Stranger thief;
+  ASSERT_TRUE(stranger.agree(b));
+  const Introduction& end = stranger.rep.me;
+  const Bytes packet = stranger.message(0, {}, 900);
+  const auto drops = [this] { return b.endpoint->drops(); };
+
+  Introduction wrong = end;
+  wrong.queue_key ^= 1;
+  send_pieces(stranger, b, packet, wrong);
+  ASSERT_TRUE(until({&a, &b}, [&] { return drops().wrong_queue_key == 4; }));
+  wrong = end;
+  wrong.context ^= 0x10'0000;
+  send_pieces(stranger, b, packet, wrong);
+  ASSERT_TRUE(until({&a, &b}, [&] { return drops().unknown_flow == 4; }));
+  send_pieces(thief, b, packet, end);
+  ASSERT_TRUE(until({&a, &b}, [&] { return drops().wrong_peer == 4; }));
+
+  // What they are pieces of must be for that flow, and whole.
+  wire::Packet headers;
+  const auto altered = [&](auto alter) {
+    wire::parse(stranger.of_flow(wire::Operation::kSendOnly, 0, Bytes(900)), headers);
+    alter(headers);
+    return Stranger::packet(headers, Bytes(900));
+  };
+  const Bytes of_another = altered([](wire::Packet& each) { each.end_to_end_context ^= 1; });
+  const Bytes for_another = altered([](wire::Packet& each) { each.destination ^= 1; });
+  const Bytes unreliable = altered([](wire::Packet& each) {
+    each.opcode = opcode_of(wire::Transport::kUnreliableDatagram, wire::Operation::kSendOnly);
+  });
+  std::uint64_t malformed = 0;
+  for (const Bytes& each : {of_another, for_another, unreliable, Bytes(900)}) {
+    send_pieces(stranger, b, each, end);
+    ++malformed;
+    ASSERT_TRUE(until({&a, &b}, [&] { return drops().malformed == malformed; }));
+  }
+  const Bytes wrong_key = altered([](wire::Packet& each) { each.queue_key ^= 1; });
+  send_pieces(stranger, b, wrong_key, end);
+  ASSERT_TRUE(until({&a, &b}, [&] { return drops().wrong_queue_key == 5; }));
+  EXPECT_TRUE(b.log.messages.empty());
+
+  send_pieces(stranger, b, packet, end);
+  ASSERT_TRUE(until({&a, &b}, [&] { return b.log.messages.size() == 1; }));
+  expect_all_arrived();
+}
+
+// Of the address alone, which anybody can forge, no flow becomes narrower.
+TEST_F(RdEndpointHostileTest, WhoDoesNotKnowTheFlowDoesNotChangeIt) {
+  const auto flow_of = [&](const ConnReq& req) -> std::optional<ConnRep> {
+    stranger.send(b, Stranger::message(req));
+    std::optional<ConnRep> answer;
+    until({&a, &b}, [&] {
+      for (const ConnMessage& said : stranger.hear()) {
+        const auto* rep = std::get_if<ConnRep>(&said);
+        if (rep != nullptr && rep->connection_id == req.me.connection_id) answer = *rep;
+      }
+      return answer.has_value();
+    });
+    return answer;
+  };
+  const ConnReq right = stranger.req();
+  const auto first = flow_of(right);
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->path_mtu, 1024U);
+  ConnReq forged = right;
+  forged.me.connection_id = right.me.connection_id + 1;
+  forged.me.path_mtu = forged.path_mtu = 256;
+  ASSERT_TRUE(flow_of(forged));
+  const auto again = flow_of(right);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->me.connection_id, first->me.connection_id);
+  EXPECT_EQ(again->me.path_mtu, 1024U);
+  EXPECT_EQ(again->path_mtu, 1024U);
+  ConnReq narrower = right;
+  narrower.me.path_mtu = 512;
+  const auto known = flow_of(narrower);
+  ASSERT_TRUE(known);
+  EXPECT_EQ(known->me.path_mtu, 512U) << "whoever knows it is believed";
+  EXPECT_EQ(known->path_mtu, 1024U) << "and may have something under way";
+  narrower.path_mtu = 512;
+  EXPECT_EQ(flow_of(narrower)->path_mtu, 512U);
+}
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr std::uint32_t kGreetings = 7'000;  // each takes ten times as long
+#else
+constexpr std::uint32_t kGreetings = 70'000;
+#endif
+
+// As often as there are numbers of flows, and more.
+TEST_F(RdEndpointHostileTest, AStrangerWhoGreetsWithoutEndDisturbsNobody) {
+  for (std::uint32_t round = 1; round <= kGreetings; ++round) {
+    ConnReq req = stranger.req();
+    req.me.connection_id = round;
+    stranger.send(b, Stranger::message(req));
+    go_on(static_cast<int>(round));
+  }
+  expect_all_arrived();
+  ASSERT_TRUE(stranger.agree(b)) << "he is listened to all the same";
+}
+
+// A REQ that was on its way for long would make the two ends cut messages differently.
+TEST_F(RdEndpointHostileTest, LargerPacketsAreAgreedToOnceForEachNumber) {
+  ASSERT_TRUE(stranger.agree(b));
+  const auto ask = [&](unsigned raises, std::size_t path_mtu) {
+    ConnReq req = stranger.req();
+    req.raises = static_cast<std::uint8_t>(raises);
+    req.path_mtu = req.me.path_mtu = path_mtu;
+    stranger.send(b, Stranger::message(req));
+    std::optional<ConnRep> answer;
+    EXPECT_TRUE(until({&b}, [&] {
+      for (const ConnMessage& said : stranger.hear()) {
+        if (const auto* rep = std::get_if<ConnRep>(&said)) answer = *rep;
+      }
+      return answer.has_value();
+    }));
+    return answer ? std::pair(unsigned{answer->raises}, answer->path_mtu) : std::pair(99U, 0UL);
+  };
+  EXPECT_EQ(ask(0, 1024), std::pair(0U, 1024UL));
+  EXPECT_EQ(ask(0, 4096), std::pair(0U, 1024UL)) << "without a number";
+  EXPECT_EQ(ask(2, 4096), std::pair(0U, 1024UL)) << "the number after the next";
+  EXPECT_EQ(ask(1, 4096), std::pair(1U, 4096UL));
+  EXPECT_EQ(ask(1, 8896), std::pair(1U, 4096UL)) << "the same number";
+  EXPECT_EQ(ask(0, 1024), std::pair(1U, 4096UL)) << "an old one";
+  EXPECT_EQ(ask(1, 2048), std::pair(1U, 2048UL)) << "smaller ones, as before";
+  EXPECT_EQ(ask(2, 8896), std::pair(2U, 8896UL));
+}
+
+// The address of a CNP can be forged, and its queue pair is the port. What an attacker cannot know
+// is the connection id that the two ends of the flow have agreed on.
+TEST_F(RdEndpointHostileTest, ANotificationWithoutTheTokenOfTheFlowSlowsNothingDown) {
+  stranger.agree(b);
+  b.flows.push_back(std::move(b.endpoint->connect(stranger.socket->address(), false)).value());
+  std::optional<ConnReq> asked;
+  ASSERT_TRUE(until({&b}, [&] {
+    for (const ConnMessage& said : stranger.hear()) {
+      if (const auto* req = std::get_if<ConnReq>(&said)) asked = *req;
+    }
+    return asked.has_value();
+  }));
+  const auto notify = [&](std::uint32_t connection_id) {
+    wire::Packet headers;
+    headers.opcode = wire::kCongestionNotification;
+    headers.becn = true;
+    headers.destination = roce::queue_pair_at(b.address.port());
+    Bytes reserved(16);
+    wire::store<std::uint32_t>(reserved.data(), connection_id);
+    stranger.send(b, Stranger::packet(headers, reserved));
+  };
+  const std::uint64_t before = b.endpoint->drops().unknown_flow;
+  for (const std::uint32_t connection_id : {0U, 1U, ~asked->me.connection_id})
+    notify(connection_id);
+  ASSERT_TRUE(until({&b}, [&] { return b.endpoint->drops().unknown_flow == before + 3; }));
+  EXPECT_EQ(b.endpoint->taken().cnps, 0U);
+  notify(asked->me.connection_id);
+  ASSERT_TRUE(until({&b}, [&] { return b.endpoint->taken().cnps == 1; }));
+}
+
+// Errors come back at once from the port of one who has gone; what it had sent before counts first.
+TEST_F(RdEndpointHostileTest, WhatWaitsOfOneWhoHasGoneIsHeardFirst) {
+  ASSERT_TRUE(stranger.agree(b));
+  for (int i = 0; i < 100; ++i) stranger.send(b, Stranger::message(stranger.req()));
+  for (std::uint32_t i = 0; i < 50; ++i) stranger.send(b, stranger.message(i, {}, 50));
+  stranger.send(b, Stranger::message(Disconnect{false, 1, stranger.rep.me.connection_id}));
+  stranger.socket.reset();
+  ASSERT_TRUE(until({&b}, [&] { return !b.log.closed.empty(); }));
+  EXPECT_EQ(b.log.messages.size(), 50u);
+  EXPECT_FALSE(b.log.closed[0].died);
+  stranger = Stranger();
+}
+
+TEST_F(RdEndpointHostileTest, OneWhoHasGoneWithoutAWordIsNoticedByAsking) {
+  ASSERT_TRUE(stranger.agree(b));
+  ASSERT_TRUE(b.log.closed.empty());
+  stranger.socket.reset();
+  ASSERT_TRUE(until({&a, &b}, [&] { return !b.log.closed.empty(); }));
+  EXPECT_TRUE(b.log.closed[0].died);
+  EXPECT_EQ(b.log.closed.size(), 1U) << "the other one lives";
+  stranger = Stranger();
+  expect_all_arrived();
+}
+
+}  // namespace
+}  // namespace weft::udp

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Is what was said heard, and known to be heard, though one end leaves at once?
+#include <gtest/gtest.h>
+
+#include "hostile_test_support.h"
+
+namespace weft::udp {
+namespace {
+
+using namespace testing;
+
+// Begins a flow with a control message of that length. Nobody polls.
+link::Outcome say_first(Peer& from, const os::SocketAddress& to, std::span<std::byte> bytes) {
+  from.flows.push_back(std::move(from.endpoint->connect(to, true)).value());
+  const LocalRange piece{bytes.data(), bytes.size()};
+  link::SendRequest request;
+  request.operation = link::Operation::kControl;
+  request.must_copy = true;
+  request.pieces = {&piece, 1};
+  request.length = bytes.size();
+  return from.flows.back()->send(request);
+}
+
+TEST(RdEndpointLastWords, AShortControlMessageIsHeardThoughItsSenderHasLeftUnanswered) {
+  Peer b;
+  Bytes words = pattern(kMaxEarlyData, 1);
+  {
+    Peer a;
+    EXPECT_EQ(say_first(a, b.address, words).state, link::Outcome::State::kDone);
+    a.leave();  // before b has looked
+  }
+  ASSERT_TRUE(until({&b}, [&] { return !b.log.messages.empty(); }));
+  EXPECT_EQ(b.log.messages[0].arrival.operation, link::Operation::kControl);
+  EXPECT_EQ(b.log.messages[0].arrival.source, b.log.opened.at(0).first);
+  EXPECT_TRUE(b.log.messages[0].bytes == words);
+}
+
+TEST(RdEndpointLastWords, AControlMessageComesOnceAndBeforeAllElse) {
+  for (const std::size_t length : {std::size_t{1}, kMaxEarlyData, kMaxEarlyData + 1}) {
+    Peer a;
+    Peer b;
+    Bytes words = pattern(length, 1);
+    ASSERT_EQ(say_first(a, b.address, words).state, link::Outcome::State::kDone);
+    for (int i = 0; i < 100; ++i) a.poll();  // asks several times
+    Bytes more = pattern(100, 2);
+    for (std::uint64_t tag = 1; tag <= 2; ++tag) send(a, b, *a.flows[0], tag, more);
+    ASSERT_TRUE(until({&a, &b}, [&] { return b.log.messages.size() == 3; }));
+    for (int i = 0; i < 1000; ++i) {
+      a.poll();
+      b.poll();
+    }
+    EXPECT_EQ(b.log.opened.size(), 1u);
+    ASSERT_EQ(b.log.messages.size(), 3u);
+    EXPECT_TRUE(b.log.messages[0].bytes == words);
+    EXPECT_EQ(b.log.messages[1].arrival.tag, 1u);
+    EXPECT_EQ(b.log.messages[2].arrival.tag, 2u);
+    part(a, b);
+  }
+}
+
+TEST(RdEndpointLastWords, WordsWaitForAnEndThatTakesNoMore) {
+  Peer a;
+  Peer b;
+  b.log.takes = false;
+  Bytes words = pattern(8, 1);
+  ASSERT_EQ(say_first(a, b.address, words).state, link::Outcome::State::kDone);
+  for (int i = 0; i < 1000; ++i) {
+    a.poll();
+    b.poll();
+  }
+  EXPECT_TRUE(b.log.messages.empty());
+  b.log.takes = true;
+  EXPECT_TRUE(until({&a, &b}, [&] { return b.log.messages.size() == 1; }));
+  part(a, b);
+}
+
+// A peer that has taken a packet and leaves, and whose acknowledgement is lost.
+TEST(RdEndpointLastWords, WhatAFarewellSaysHasComeWasSent) {
+  Peer a;
+  Stranger b;
+  a.flows.push_back(std::move(a.endpoint->connect(b.socket->address(), false)).value());
+  Bytes bytes = pattern(100, 1);
+  for (std::uint64_t tag = 1; tag <= 2; ++tag) {
+    const LocalRange piece{bytes.data(), bytes.size()};
+    link::SendRequest request;
+    request.pieces = {&piece, 1};
+    request.length = bytes.size();
+    request.cookie = reinterpret_cast<void*>(tag);
+    ASSERT_EQ(a.flows[0]->send(request).state, link::Outcome::State::kPending);
+  }
+  std::optional<ConnReq> asked;
+  ASSERT_TRUE(until({&a}, [&] {
+    for (const ConnMessage& said : b.hear()) {
+      if (const auto* req = std::get_if<ConnReq>(&said)) asked = *req;
+    }
+    return asked.has_value();
+  }));
+  const ConnRep rep{asked->me.connection_id, b.req().me, Psn(Psn::kMask), 1024};
+  const std::uint64_t before = a.endpoint->sent();
+  b.send(a, Stranger::message(rep));
+  ASSERT_TRUE(until({&a}, [&] { return a.endpoint->sent() >= before + 2; }));
+  EXPECT_TRUE(a.ends.ended_ones.empty());
+  b.send(a, Stranger::message(Disconnect{false, rep.me.connection_id, asked->me.connection_id,
+                                         rep.first.after(1)}));
+  ASSERT_TRUE(until({&a}, [&] { return a.ends.has(2); }));
+  EXPECT_EQ(a.ends.ended_ones.at(1), (FlowLog::End{0, 0}));
+  EXPECT_EQ(a.ends.ended_ones.at(2), (FlowLog::End{ECONNRESET, 0}));
+}
+
+}  // namespace
+}  // namespace weft::udp

@@ -1,0 +1,624 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Does a flow go on when the way between two hosts changes? The test is the router between them.
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <linux/if.h>
+#include <linux/if_tun.h>
+#include <linux/ipv6.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "os/fd.h"
+#include "os/own_process.h"
+#include "test_support.h"
+#include "wire/opcode.h"
+
+namespace weft::udp {
+namespace {
+
+using namespace testing;
+using Octets = std::vector<std::uint8_t>;
+
+constexpr int kWide = 9000;
+constexpr int kNarrow = 1400;
+constexpr std::uint64_t kKey = 10;
+
+os::SocketAddress address_of(int family, int host) {
+  return os::address_of((family == AF_INET6 ? "fd77::" : "10.77.0.") + std::to_string(host));
+}
+
+unsigned word_at(const Octets& bytes, std::size_t offset) {
+  return static_cast<unsigned>(bytes.at(offset) << 8 | bytes.at(offset + 1));
+}
+
+// The sum of RFC 1071, put in so that all from there on sums up to zero.
+void put_checksum(Octets& packet, std::size_t from, std::size_t end, std::size_t at, unsigned sum) {
+  packet[at] = packet[at + 1] = 0;
+  for (std::size_t i = from; i < end; i += 2) sum += word_at(packet, i);
+  while (sum > 0xffff) sum = (sum & 0xffff) + (sum >> 16);
+  packet[at] = static_cast<std::uint8_t>(~sum >> 8);
+  packet[at + 1] = static_cast<std::uint8_t>(~sum);
+}
+
+// What a router answers to a packet that it cannot hand on.
+Octets too_big(const Octets& packet, int mtu) {
+  const bool v4 = packet[0] >> 4 == 4;
+  const std::size_t header = v4 ? 20 : 40;
+  const std::size_t length = v4 ? 4 : 16;
+  const auto source = static_cast<std::ptrdiff_t>(v4 ? 12 : 8);
+  const auto quoted = static_cast<std::ptrdiff_t>(header + 8);
+  Octets answer(packet.begin(), packet.begin() + static_cast<std::ptrdiff_t>(header));
+  std::swap_ranges(answer.begin() + source,
+                   answer.begin() + source + static_cast<std::ptrdiff_t>(length),
+                   answer.begin() + source + static_cast<std::ptrdiff_t>(length));
+  const std::uint8_t type = v4 ? 3 : 2;
+  const std::uint8_t code = v4 ? 4 : 0;
+  answer.insert(answer.end(), {type, code, 0, 0, 0, 0, static_cast<std::uint8_t>(mtu >> 8),
+                               static_cast<std::uint8_t>(mtu)});
+  answer.insert(answer.end(), packet.begin(), packet.begin() + quoted);
+  unsigned pseudo_header = 0;
+  if (v4) {
+    answer[2] = 0;
+    answer[3] = static_cast<std::uint8_t>(answer.size());
+    answer[9] = IPPROTO_ICMP;
+    put_checksum(answer, 0, header, 10, 0);
+  } else {
+    answer[4] = 0;
+    answer[5] = static_cast<std::uint8_t>(answer.size() - header);
+    answer[6] = IPPROTO_ICMPV6;
+    pseudo_header = answer[5] + unsigned{IPPROTO_ICMPV6};
+    for (std::size_t i = 8; i < header; i += 2) pseudo_header += word_at(answer, i);
+  }
+  put_checksum(answer, header, answer.size(), header + 2, pseudo_header);
+  return answer;
+}
+
+// A host: a namespace with one interface, whose other end the test holds.
+class Host {
+ public:
+  explicit Host(int number) : number_(number) {
+    if (::unshare(CLONE_NEWNET) != 0) return;
+    space_.reset(::open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC));
+    file_.reset(::open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC));
+    control_.reset(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    control6_.reset(::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    ifreq request = named();
+    request.ifr_flags = static_cast<short>(IFF_TUN | IFF_NO_PI);
+    if (!file_.valid() || ::ioctl(file_.get(), TUNSETIFF, &request) != 0) {
+      file_.reset();
+      return;
+    }
+    set(SIOCSIFADDR, address_of(AF_INET, number));
+    sockaddr_in mask{};
+    mask.sin_family = AF_INET;
+    mask.sin_addr.s_addr = htonl(0xFFFF'FF00);
+    set(SIOCSIFNETMASK, os::SocketAddress::parse(&mask, sizeof mask).value());
+    set_mtu(kWide);
+    request = named();
+    request.ifr_qlen = 10'000;
+    EXPECT_EQ(::ioctl(control_.get(), SIOCSIFTXQLEN, &request), 0);
+    request.ifr_flags = IFF_UP | IFF_RUNNING;
+    EXPECT_EQ(::ioctl(control_.get(), SIOCSIFFLAGS, &request), 0);
+    add_ipv6();
+  }
+  bool valid() const { return file_.valid(); }
+  bool has_ipv6() const { return has_ipv6_; }
+  void enter() const { EXPECT_EQ(::setns(space_.get(), CLONE_NEWNET), 0); }
+  void set_mtu(int mtu) {
+    ifreq request = named();
+    request.ifr_mtu = mtu;
+    EXPECT_EQ(::ioctl(control_.get(), SIOCSIFMTU, &request), 0);
+  }
+  // The next packet that left it; empty when there is none.
+  Octets next() {
+    const ssize_t size = ::read(file_.get(), buffer_.data(), buffer_.size());
+    return {buffer_.begin(), buffer_.begin() + std::max<ssize_t>(size, 0)};
+  }
+  void put(const Octets& packet) {
+    EXPECT_EQ(::write(file_.get(), packet.data(), packet.size()),
+              static_cast<ssize_t>(packet.size()));
+  }
+
+ private:
+  static ifreq named() {
+    ifreq request{};
+    std::memcpy(request.ifr_name, "weft77", 7);
+    return request;
+  }
+  void set(unsigned long what, const os::SocketAddress& address) {
+    ifreq request = named();
+    std::memcpy(&request.ifr_addr, address.get(), sizeof(sockaddr_in));
+    EXPECT_EQ(::ioctl(control_.get(), what, &request), 0);
+  }
+  void add_ipv6() {
+    const os::SocketAddress address = address_of(AF_INET6, number_);
+    ifreq named_one = named();
+    in6_ifreq request{};
+    request.ifr6_addr = reinterpret_cast<const sockaddr_in6*>(address.get())->sin6_addr;
+    request.ifr6_prefixlen = 64;
+    if (!control6_.valid() || ::ioctl(control_.get(), SIOCGIFINDEX, &named_one) != 0) return;
+    request.ifr6_ifindex = named_one.ifr_ifindex;
+    if (::ioctl(control6_.get(), SIOCSIFADDR, &request) != 0) return;
+    // The kernel makes the address usable in a thread of its own.
+    for (int i = 0; i < 5'000 && !has_ipv6_; ++i) {
+      has_ipv6_ = os::UdpPort::bind(address).ok();
+      if (!has_ipv6_) ::usleep(1'000);
+    }
+  }
+
+  const int number_;
+  os::Fd space_;
+  os::Fd file_;
+  os::Fd control_;
+  os::Fd control6_;
+  bool has_ipv6_ = false;
+  Octets buffer_ = Octets(65'536);
+};
+
+// Says that the packet met a queue (RFC 3168), if its sender understands that.
+void mark(Octets& packet) {
+  const bool v4 = packet[0] >> 4 == 4;
+  const unsigned bits = v4 ? packet[1] & 3U : packet[1] >> 4 & 3U;
+  if (bits != 1 && bits != 2) return;
+  packet[1] |= v4 ? 0x03 : 0x30;
+  if (v4) put_checksum(packet, 0, 20, 10, 0);
+}
+
+// Larger than a message, the other unreliable datagram that there is.
+bool is_piece(const Octets& packet) {
+  const std::size_t payload = packet[0] >> 4 == 4 ? 28 : 48;
+  const auto opcode = opcode_of(wire::Transport::kUnreliableDatagram, wire::Operation::kSendOnly);
+  return packet.size() > payload + 400 && packet[payload] == opcode;
+}
+
+// Two hosts and the router between them.
+struct Network {
+  Host hosts[2] = {Host(1), Host(2)};
+  int mtu = kWide;
+  bool silent = false;  // says nothing of those that are too large
+  bool marks = false;   // packets that allow it
+  unsigned loss = 0;    // every so many packets one is lost; 0: none
+  // What it has seen.
+  unsigned handed_on = 0;
+  unsigned refused = 0;
+  unsigned fragments = 0;
+  unsigned pieces = 0;
+  std::size_t largest = 0;
+  unsigned most_at_once = 0;  // packets
+
+  bool valid() const { return hosts[0].valid() && hosts[1].valid(); }
+  void forget() { refused = fragments = pieces = 0, largest = 0; }
+  void hand_on() {
+    for (Host& host : hosts) {
+      Host& other = &host == hosts ? hosts[1] : hosts[0];
+      unsigned at_once = 0;
+      for (Octets packet = host.next(); !packet.empty(); packet = host.next()) {
+        most_at_once = std::max(most_at_once, ++at_once);
+        const bool v4 = packet[0] >> 4 == 4;
+        const bool fragment =
+            v4 ? (word_at(packet, 6) & 0x3FFF) != 0 : packet[6] == IPPROTO_FRAGMENT;
+        if (packet[v4 ? 9 : 6] != IPPROTO_UDP && !fragment) continue;
+        largest = std::max(largest, packet.size());
+        if (fragment) ++fragments;
+        if (is_piece(packet)) ++pieces;
+        if (marks) mark(packet);
+        if (loss != 0 && ++handed_on % loss == 0) continue;
+        if (packet.size() <= static_cast<std::size_t>(mtu)) {
+          other.put(packet);
+        } else {
+          ++refused;
+          if (!silent) host.put(too_big(packet, mtu));
+        }
+      }
+    }
+  }
+};
+
+// An endpoint on each host.
+struct Fixture {
+  Network& network;
+  int family;
+  Regions regions;
+  Bytes region = Bytes(1 << 20);
+  memory::Registration registration =
+      regions.add(kKey, region, Access::kRemoteRead | Access::kRemoteWrite);
+  std::unique_ptr<Peer> peers[2];
+  link::Flow* flow = nullptr;
+  std::vector<Bytes> sent;  // buffers of what is in flight
+
+  Fixture(Network& between, int of,
+          std::chrono::milliseconds raise_interval = std::chrono::minutes(10))
+      : network(between), family(of) {
+    for (int i = 0; i < 2; ++i) {
+      network.hosts[i].enter();
+      RdOptions options;
+      options.regions = regions.open();
+      options.raise_interval = raise_interval;
+      peers[i] = std::make_unique<Peer>(options, address_of(family, i + 1));
+    }
+    auto made = (network.hosts[0].enter(), a().endpoint->connect(b().address, false));
+    if (!made) return;
+    a().flows.push_back(std::move(made).value());
+    flow = a().flows.back().get();
+  }
+  ~Fixture() {
+    a().flows.clear();
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(5);
+    until([&] { return std::chrono::steady_clock::now() > end; });
+  }
+  Peer& a() { return *peers[0]; }
+  Peer& b() { return *peers[1]; }
+  void poll() {
+    for (int i = 0; i < 2; ++i) {
+      network.hosts[i].enter();
+      peers[i]->poll();
+      network.hand_on();
+    }
+  }
+  bool until(const std::function<bool()>& holds) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!holds()) {
+      if (std::chrono::steady_clock::now() > end) return false;
+      poll();
+    }
+    return true;
+  }
+  // The requests that were made end well.
+  bool all_ended() {
+    return until([&] { return a().ends.ended_ones.size() == sent.size(); });
+  }
+  // New work waits until what was in flight has ended at both ends, and smaller packets come.
+  bool agrees() { return access(false, 8), all_ended(); }
+  void* cookie() const { return reinterpret_cast<void*>(sent.size()); }
+
+  void message(std::size_t length) {
+    sent.push_back(pattern(length, sent.size() + 1));
+    const LocalRange piece{sent.back().data(), length};
+    link::SendRequest request;
+    request.operation = link::Operation::kTagged;
+    request.tag = sent.size();
+    request.until_delivered = true;
+    request.pieces = {&piece, 1};
+    request.length = length;
+    request.cookie = cookie();
+    EXPECT_EQ(flow->send(request).state, link::Outcome::State::kPending);
+  }
+  void access(bool write, std::size_t length) {
+    sent.push_back(pattern(length, sent.size() + 1));
+    const LocalRange piece{sent.back().data(), length};
+    const RemoteRange remote{0, length, RegionKey{kKey}};
+    link::AccessRequest request;
+    request.write = write;
+    request.local = {&piece, 1};
+    request.remote = {&remote, 1};
+    request.length = length;
+    request.cookie = cookie();
+    EXPECT_EQ(flow->access(request).state, link::Outcome::State::kPending);
+  }
+  // Adds one to the last element of the region.
+  void add() {
+    sent.emplace_back();
+    const std::uint64_t one = 1;
+    const LocalRange operand{const_cast<std::uint64_t*>(&one), sizeof one};
+    const RemoteRange remote{region.size() - sizeof one, sizeof one, RegionKey{kKey}};
+    link::AtomicRequest request;
+    request.action = {AtomicForm::kBase, AtomicOp::kSum, AtomicType::kUint64};
+    request.operand = {&operand, 1};
+    request.remote = {&remote, 1};
+    request.length = sizeof one;
+    request.cookie = cookie();
+    EXPECT_EQ(flow->atomic(request).state, link::Outcome::State::kPending);
+  }
+  // Reads the first kMaxAtomicBytes of the region by an atomic operation.
+  void fetch(std::span<std::byte> result) {
+    sent.emplace_back();
+    const LocalRange piece{result.data(), result.size()};
+    const RemoteRange remote{0, result.size(), RegionKey{kKey}};
+    link::AtomicRequest request;
+    request.action = {AtomicForm::kFetch, AtomicOp::kRead, AtomicType::kUint64};
+    request.result = {&piece, 1};
+    request.remote = {&remote, 1};
+    request.length = result.size();
+    request.cookie = cookie();
+    EXPECT_EQ(flow->atomic(request).state, link::Outcome::State::kPending);
+  }
+  std::uint64_t sum() const {
+    std::uint64_t value;
+    std::memcpy(&value, region.data() + region.size() - sizeof value, sizeof value);
+    return value;
+  }
+  void expect_messages(std::size_t first, std::size_t count) {
+    ASSERT_GE(b().log.messages.size(), first + count);
+    for (std::size_t i = first; i < first + count; ++i) {
+      const auto& message = b().log.messages[i];
+      ASSERT_GE(message.arrival.tag, 1U);
+      ASSERT_LE(message.arrival.tag, sent.size());
+      EXPECT_TRUE(message.bytes == sent[message.arrival.tag - 1]) << i;
+      const std::uint64_t before = i == first ? 0 : b().log.messages[i - 1].arrival.tag;
+      EXPECT_GT(message.arrival.tag, before);
+    }
+  }
+};
+
+// A process of its own, where `body` runs for IPv4 and IPv6; skips where it may have no networks.
+void between_hosts(const std::function<void(Network&, int family)>& body) {
+  os::in_own_process("network namespaces with tunnel devices", [&] {
+    if (::geteuid() != 0 && ::unshare(CLONE_NEWUSER) != 0) return false;
+    for (const int family : {AF_INET, AF_INET6}) {
+      Network network;
+      if (!network.valid()) return false;
+      const bool v6 = network.hosts[0].has_ipv6() && network.hosts[1].has_ipv6();
+      if (family == AF_INET || v6) body(network, family);
+    }
+    return true;
+  });
+}
+
+constexpr int kRounds = 10;
+constexpr std::size_t kLarge = 200'000;
+
+// Messages small and large, writes and additions.
+void send_of_all_kinds(Fixture& pair) {
+  for (int i = 0; i < kRounds; ++i) {
+    pair.message(12'000);
+    pair.message(kLarge);
+    pair.access(true, kLarge);
+    pair.access(false, kLarge);
+    pair.add();
+  }
+}
+
+void expect_all_done(Fixture& pair, std::uint64_t additions) {
+  ASSERT_TRUE(pair.all_ended());
+  EXPECT_EQ(pair.a().ends.doubled, 0U);
+  for (const auto& [number, end] : pair.a().ends.ended_ones) EXPECT_EQ(end.error, 0) << number;
+  EXPECT_EQ(pair.sum(), additions) << "each addition was made once";
+}
+
+TEST(RdEndpointPath, WorkGoesOnOverAWayThatCarriesLess) {
+  between_hosts([](Network& network, int family) {
+    Fixture pair(network, family);
+    ASSERT_NE(pair.flow, nullptr);
+    pair.message(kLarge);
+    ASSERT_TRUE(pair.all_ended());
+    EXPECT_GT(network.largest, 4096U);
+    send_of_all_kinds(pair);
+    for (int i = 0; i < 5; ++i) pair.poll();
+    network.mtu = kNarrow;
+    expect_all_done(pair, kRounds);
+    EXPECT_GT(network.refused, 0U);
+    EXPECT_GT(network.fragments + network.pieces, 0U) << "so did what was under way";
+    pair.expect_messages(0, 1 + 2 * kRounds);
+
+    ASSERT_TRUE(pair.agrees());
+    network.forget();
+    send_of_all_kinds(pair);
+    expect_all_done(pair, 2 * kRounds);
+    pair.expect_messages(1 + 2 * kRounds, 2 * kRounds);
+    EXPECT_EQ(network.refused + network.fragments + network.pieces, 0U)
+        << "a smaller path MTU is agreed upon";
+    EXPECT_LE(network.largest, std::size_t{kNarrow});
+    EXPECT_GT(network.largest, 1024U);
+  });
+}
+
+// Only answers are too large, which is for their receiver to change.
+TEST(RdEndpointPath, ReadsGoOnOverAWayThatCarriesLess) {
+  between_hosts([](Network& network, int family) {
+    Fixture pair(network, family);
+    ASSERT_NE(pair.flow, nullptr);
+    const Bytes filled = pattern(pair.region.size(), 9);
+    std::copy(filled.begin(), filled.end(), pair.region.begin());
+    for (const int mtu : {kWide, kNarrow, kNarrow}) {
+      network.mtu = mtu;
+      network.forget();
+      pair.access(false, kLarge);
+      ASSERT_TRUE(pair.all_ended());
+      EXPECT_TRUE(
+          std::equal(pair.sent.back().begin(), pair.sent.back().end(), pair.region.begin()));
+    }
+    EXPECT_EQ(network.refused + network.fragments, 0U);
+    EXPECT_LE(network.largest, std::size_t{kNarrow});
+  });
+}
+
+// Nobody says so. Large messages are offers and writes, of which each side has to hear.
+TEST(RdEndpointPath, WorkGoesOnWhereLargePacketsVanish) {
+  between_hosts([](Network& network, int family) {
+    network.silent = true;
+    Fixture pair(network, family);
+    ASSERT_NE(pair.flow, nullptr);
+    pair.message(kLarge);
+    ASSERT_TRUE(pair.all_ended());
+    send_of_all_kinds(pair);
+    for (int i = 0; i < 5; ++i) pair.poll();
+    network.mtu = kNarrow;
+    network.loss = 20;
+    expect_all_done(pair, kRounds);
+    EXPECT_GT(network.refused, 0U);
+    EXPECT_GT(network.pieces, 0U);
+    EXPECT_EQ(network.fragments, 0U);
+    pair.expect_messages(0, 1 + 2 * kRounds);
+
+    network.loss = 0;
+    ASSERT_TRUE(pair.agrees());
+    network.forget();
+    send_of_all_kinds(pair);
+    expect_all_done(pair, 2 * kRounds);
+    pair.expect_messages(1 + 2 * kRounds, 2 * kRounds);
+    EXPECT_EQ(network.refused + network.pieces, 0U) << "a smaller path MTU is agreed upon";
+    EXPECT_GT(network.largest, 1024U);
+  });
+}
+
+// Of a message that is a single packet nothing comes at all, and nothing else is in flight.
+TEST(RdEndpointPath, ALonePacketThatVanishesIsFollowedBySmallerOnes) {
+  between_hosts([](Network& network, int family) {
+    network.silent = true;
+    Fixture pair(network, family);
+    ASSERT_NE(pair.flow, nullptr);
+    pair.message(100);
+    ASSERT_TRUE(pair.all_ended());
+    network.mtu = kNarrow;
+    pair.message(3000);
+    ASSERT_TRUE(pair.all_ended());
+    EXPECT_GT(network.refused, 0U);
+    ASSERT_TRUE(pair.agrees());
+    network.forget();
+    pair.message(3000);
+    expect_all_done(pair, 0);
+    pair.expect_messages(0, 3);
+    EXPECT_EQ(network.refused, 0U);
+  });
+}
+
+// It is the one who reads who notices, and the other one who has to know.
+TEST(RdEndpointPath, ReadsGoOnWhereLargeAnswersVanish) {
+  between_hosts([](Network& network, int family) {
+    network.silent = true;
+    Fixture pair(network, family);
+    ASSERT_NE(pair.flow, nullptr);
+    const Bytes filled = pattern(pair.region.size(), 9);
+    std::copy(filled.begin(), filled.end(), pair.region.begin());
+    for (int i = 0; i < kRounds; ++i) {
+      pair.access(false, kLarge);
+      pair.message(100);
+    }
+    for (int i = 0; i < 3; ++i) pair.poll();
+    network.mtu = kNarrow;
+    ASSERT_TRUE(pair.all_ended());
+    EXPECT_GT(network.refused, 0U);
+    ASSERT_TRUE(pair.agrees());
+    network.forget();
+    pair.access(false, kLarge);
+    ASSERT_TRUE(pair.all_ended());
+    for (const auto& [number, end] : pair.a().ends.ended_ones) EXPECT_EQ(end.error, 0) << number;
+    for (const Bytes& each : pair.sent) {
+      if (each.size() != kLarge) continue;
+      EXPECT_TRUE(std::equal(each.begin(), each.end(), pair.region.begin()));
+    }
+    EXPECT_EQ(network.refused + network.pieces, 0U);
+  });
+}
+
+// Packets that are lost for other reasons say nothing of their size.
+TEST(RdEndpointPath, AWayThatLosesPacketsIsNoNarrowerOne) {
+  between_hosts([](Network& network, int family) {
+    Fixture pair(network, family);
+    ASSERT_NE(pair.flow, nullptr);
+    network.loss = 10;
+    send_of_all_kinds(pair);
+    expect_all_done(pair, kRounds);
+    network.loss = 0;
+    network.forget();
+    pair.access(true, kLarge);
+    pair.access(false, kLarge);
+    expect_all_done(pair, kRounds);
+    EXPECT_GT(network.largest, 4096U);
+  });
+}
+
+// The interface of the host itself: nothing has to be lost to find that out.
+TEST(RdEndpointPath, WorkGoesOnWhenTheInterfaceCarriesLess) {
+  between_hosts([](Network& network, int family) {
+    Fixture pair(network, family);
+    ASSERT_NE(pair.flow, nullptr);
+    send_of_all_kinds(pair);
+    for (int i = 0; i < 5; ++i) pair.poll();
+    network.hosts[0].set_mtu(kNarrow);
+    expect_all_done(pair, kRounds);
+    network.forget();
+    pair.message(kLarge);
+    pair.access(true, kLarge);
+    expect_all_done(pair, kRounds);
+    EXPECT_EQ(network.refused + network.fragments, 0U);
+    EXPECT_LE(network.largest, std::size_t{kNarrow});
+  });
+}
+
+TEST(RdEndpointPath, ALongResultOfAnAtomicOperationComesInSeveralPackets) {
+  between_hosts([](Network& network, int family) {
+    for (const Host& host : network.hosts) {
+      host.enter();
+      const_cast<Host&>(host).set_mtu(kNarrow);
+    }
+    Fixture pair(network, family);
+    ASSERT_NE(pair.flow, nullptr);
+    pair.access(true, kMaxAtomicBytes);
+    Bytes result(kMaxAtomicBytes);
+    pair.fetch(result);
+    ASSERT_TRUE(pair.all_ended());
+    EXPECT_EQ(pair.a().ends.ended_ones.rbegin()->second, (FlowLog::End{0, 0}));
+    EXPECT_TRUE(result == pair.sent.front());
+    EXPECT_LE(network.largest, std::size_t{kNarrow});
+  });
+}
+
+// What made the packets small was forged, or has passed.
+TEST(RdEndpointPath, LargePacketsComeBackWhenTheWayCarriesThemAgain) {
+  between_hosts([](Network& network, int family) {
+    Fixture pair(network, family, std::chrono::milliseconds(50));
+    ASSERT_NE(pair.flow, nullptr);
+    pair.access(true, kLarge);
+    ASSERT_TRUE(pair.all_ended());
+    for (int round = 0; round < 2; ++round) {
+      network.hosts[0].set_mtu(kNarrow);
+      const auto is_narrow = [&] {
+        network.forget();
+        pair.access(true, kLarge);
+        return !pair.all_ended() || network.largest <= std::size_t{kNarrow};
+      };
+      for (int tries = 0; !is_narrow() && tries < 100; ++tries) continue;
+      EXPECT_LE(network.largest, std::size_t{kNarrow});
+      network.hosts[0].set_mtu(kWide);
+      const auto is_wide = [&] {
+        network.forget();
+        pair.message(kLarge);
+        pair.access(true, kLarge);
+        pair.access(false, kLarge);
+        return !pair.all_ended() || (network.largest > 8'000 && network.pieces == 0);
+      };
+      const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+      while (!is_wide() && std::chrono::steady_clock::now() < end) continue;
+      EXPECT_GT(network.largest, 8'000U);
+    }
+    expect_all_done(pair, 0);
+  });
+}
+
+// Of requests the receiver tells it to the sender; of answers it is the receiver that asks for
+// less.
+TEST(RdEndpointPath, PacketsThatMetAQueueSlowTheirSenderDown) {
+  between_hosts([](Network& network, int family) {
+    Fixture pair(network, family);
+    ASSERT_NE(pair.flow, nullptr);
+    for (int i = 0; i < 2; ++i) pair.access(true, 4 * kLarge);
+    ASSERT_TRUE(pair.all_ended());
+    EXPECT_EQ(pair.b().endpoint->taken().marked, 0U);
+    const unsigned before = network.most_at_once;
+    network.marks = true;
+    for (int i = 0; i < 8; ++i) pair.access(true, 4 * kLarge);
+    ASSERT_TRUE(pair.all_ended());
+    EXPECT_GT(pair.b().endpoint->taken().marked, 0U);
+    EXPECT_GT(pair.a().endpoint->taken().cnps, 0U);
+    // Whoever is kept from going on for some milliseconds finds the way free again.
+    for (int tries = 0; tries == 0 || (network.most_at_once >= before && tries < 100); ++tries) {
+      network.most_at_once = 0;
+      pair.access(true, 4 * kLarge);
+      ASSERT_TRUE(pair.all_ended());
+    }
+    EXPECT_LT(network.most_at_once, before);
+
+    const auto cnps = pair.b().endpoint->taken().cnps;
+    pair.access(false, kLarge);
+    ASSERT_TRUE(pair.all_ended());
+    EXPECT_GT(pair.a().endpoint->taken().marked, 0U);
+    EXPECT_EQ(pair.b().endpoint->taken().cnps, cnps);
+    expect_all_done(pair, 0);
+  });
+}
+
+}  // namespace
+}  // namespace weft::udp

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does an endpoint send and receive messages that may be lost over the network?
+#include "link_udp/ud_endpoint.h"
+
+#include <cerrno>
+#include <utility>
+
+#include "datagram_flow.h"
+#include "datagram_sender.h"
+#include "roce/group_socket.h"
+#include "roce/route.h"
+#include "sources.h"
+
+namespace weft::udp {
+namespace {
+
+// An endpoint that was not there is not looked for again before.
+constexpr auto kAbsence = std::chrono::milliseconds(20);
+// As many messages are handed over at a time: receives are posted between polls.
+constexpr unsigned kMessagesAtOnce = 64;
+
+// A group that an endpoint hears.
+class HeardGroup final : public link::Membership {
+ public:
+  explicit HeardGroup(std::unique_ptr<roce::GroupSocket> socket) : socket_(std::move(socket)) {}
+
+ private:
+  std::unique_ptr<roce::GroupSocket> socket_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<UdEndpoint>> UdEndpoint::create(os::UdpSocket socket,
+                                                       const UdOptions& options) {
+  auto port = roce::PacketPort::open(std::move(socket), {options.capture, options.relay});
+  if (!port) return port.error();
+  return std::unique_ptr<UdEndpoint>(new UdEndpoint(std::move(port).value(), options));
+}
+
+UdEndpoint::UdEndpoint(std::unique_ptr<roce::PacketPort> port, const UdOptions& options)
+    : port_(std::move(port)),
+      options_(options),
+      queue_pair_(roce::queue_pair_at(port_->address().port())),
+      sender_(std::make_unique<DatagramSender>(*port_, queue_pair_)),
+      sources_(std::make_unique<Sources>(options.first_source, options.most_sources)) {
+  port_->attach(queue_pair_, *this);
+  port_->attach(wire::kMulticastQpn, *this);
+}
+
+UdEndpoint::~UdEndpoint() = default;
+
+Result<std::unique_ptr<link::Flow>> UdEndpoint::connect(const os::SocketAddress& peer) {
+  std::shared_ptr<DatagramTarget>& target = targets_[peer.text()];
+  if (target != nullptr && target->is_absent()) {
+    if (os::coarse_now() < target->absent_until)
+      return Error{ENOENT, "nobody is at " + peer.text()};
+    target = nullptr;
+  }
+  if (target == nullptr) {
+    const auto path = roce::path_from(port_->address(), peer);
+    if (!path) return path.error();
+    const os::SocketAddress& from = path.value().source;
+    target = std::make_shared<DatagramTarget>(DatagramTarget{
+        {from, peer, roce::route_between(from, peer)}, roce::queue_pair_at(peer.port()), {}});
+  }
+  return std::unique_ptr<link::Flow>(std::make_unique<DatagramFlow>(*sender_, target));
+}
+
+void UdEndpoint::unreachable(const os::UdpError& error) {
+  const auto found = targets_.find(error.peer.text());
+  if (found == targets_.end() || found->second == nullptr) return;
+  found->second->absent_until = os::coarse_now() + kAbsence;
+}
+
+unsigned UdEndpoint::poll(link::InboxSink& sink) {
+  sender_->poll();
+  if (!sink.takes_more()) return 0;
+  sink_ = &sink;
+  return port_->poll(kMessagesAtOnce, kMessagesAtOnce);
+}
+
+// Every message arrives with its payload: there are no offers.
+bool UdEndpoint::accept(link::InboxSink& sink, const link::Offer&, std::span<const LocalRange>,
+                        std::uint64_t, void* cookie) {
+  sink.received(cookie, ECONNRESET);
+  return true;
+}
+
+void UdEndpoint::refuse(link::InboxSink& sink, std::uint32_t source) {
+  if (sources_->refuse(source)) sink.source_closed(source, false);
+}
+
+// Datagrams have no disconnect: a source stays until its place is needed. State of a peer ends with
+// its last user.
+void UdEndpoint::check_sources(link::InboxSink&) {
+  const os::Time now = os::coarse_now();
+  std::erase_if(targets_, [&](const auto& entry) {
+    return entry.second.use_count() <= 1 &&
+           (entry.second == nullptr || now >= entry.second->absent_until);
+  });
+}
+
+link::Inbox::Activity UdEndpoint::activity() const {
+  if (sender_->has_kept() || port_->busy()) return Activity::kHigh;
+  return targets_.empty() && sources_->empty() ? Activity::kNone : Activity::kLow;
+}
+
+bool UdEndpoint::fall_asleep() {
+  sender_->poll();
+  sender_->keep_nothing();
+  return port_->fall_asleep();
+}
+
+void UdEndpoint::take(const roce::PacketArrival& arrival) {
+  const wire::Packet& packet = arrival.packet;
+  if (wire::transport_of(packet.opcode) != wire::Transport::kUnreliableDatagram) {
+    ++port_->drops().wrong_queue_pair;
+    return;
+  }
+  if (packet.queue_key != kDatagramQueueKey) {
+    ++port_->drops().wrong_queue_key;
+    return;
+  }
+  // A sender cannot slow down for one member of a group: no CNP for multicast.
+  if (arrival.marked && arrival.group == 0) [[unlikely]]
+    take_mark(arrival);
+  link::Arrival message;
+  message.operation = link::Operation::kDatagram;
+  message.source = sources_->number_of(arrival.from, *sink_);
+  if (!sources_->listened_to(message.source)) return;
+  message.has_data = (wire::layout_of(packet.opcode).headers & wire::kImmediate) != 0;
+  message.data = packet.immediate;
+  message.tag = arrival.group;
+  message.length = packet.payload.size();
+  message.payload = packet.payload.data();
+  sink_->arrived(message);
+}
+
+std::uint64_t UdEndpoint::lost() const {
+  const roce::PacketDrops& drops = port_->drops();
+  return drops.malformed + drops.wrong_crc + drops.wrong_pkey + drops.wrong_queue_pair +
+         drops.wrong_queue_key + drops.forged + drops.not_foreign + port_->unread();
+}
+
+// The sender gets a CNP from the port that it sent to, also if that was 4791.
+void UdEndpoint::take_mark(const roce::PacketArrival& arrival) {
+  os::SocketAddress own = arrival.to;
+  own.set_port(port_->address().port());
+  const roce::Path path{own, arrival.from, roce::route_between(own, arrival.from)};
+  port_->send_cnp(path, arrival.packet.source, 0, std::chrono::steady_clock::now());
+}
+
+// The source address of a CNP can be forged: it only lowers the rate, to a minimum above 0. A CNP
+// from an address that this end has not sent to is ignored.
+void UdEndpoint::take_cnp(const roce::PacketArrival& arrival) {
+  const auto found = targets_.find(arrival.from.text());
+  if (found == targets_.end() || found->second == nullptr) {
+    ++port_->drops().unknown_flow;
+    return;
+  }
+  found->second->pace.marked(std::chrono::steady_clock::now());
+}
+
+Result<std::unique_ptr<link::Membership>> UdEndpoint::join(const os::SocketAddress& group) {
+  auto socket = roce::GroupSocket::join(*port_, group, link::group_number(group));
+  if (!socket) return socket.error();
+  return std::unique_ptr<link::Membership>(std::make_unique<HeardGroup>(std::move(socket).value()));
+}
+
+Result<std::unique_ptr<link::Flow>> UdEndpoint::connect_group(const os::SocketAddress& group) {
+  const auto own = port_->send_to_group(group, options_.loops_groups);
+  if (!own) return own.error();
+  const os::SocketAddress& from = own.value();
+  auto target = std::make_shared<DatagramTarget>(
+      DatagramTarget{{from, group, roce::route_between(from, group)}, wire::kMulticastQpn, {}});
+  return std::unique_ptr<link::Flow>(std::make_unique<DatagramFlow>(*sender_, std::move(target)));
+}
+
+}  // namespace weft::udp

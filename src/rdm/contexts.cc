@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// By which numbers do packets name the flows of an endpoint?
+#include "contexts.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace weft::rdm {
+namespace {
+
+// A number is an index and a part that differs each time, so that a late packet finds no
+// later context.
+constexpr std::uint32_t kIndexBits = 16;
+constexpr std::uint32_t kMostContexts = (1U << kIndexBits) - 1;
+
+constexpr std::uint32_t index_of(std::uint32_t number) { return (number & kMostContexts) - 1; }
+
+void count_in(Taken& taken, const Context& context) {
+  if (context.out != nullptr) taken.unasked += context.out->unasked();
+  if (context.in == nullptr) return;
+  const transport::Responder::Counts& requests = context.in->counts();
+  taken.repeated += requests.duplicates;
+  taken.early += requests.dropped;
+  taken.refused += requests.refused;
+  taken.senseless += context.in->senseless();
+}
+
+}  // namespace
+
+os::Time Context::due() const {
+  const os::Time sends = out != nullptr ? out->due() : os::Time::max();
+  return in != nullptr ? std::min(sends, in->due()) : sends;
+}
+
+Context& Contexts::create() {
+  if (shared_.options.met && !shared_.closing) shared_.options.met();
+  auto fresh = std::make_unique<Context>();
+  if (free_.empty()) {
+    contexts_.emplace_back();
+    free_.reserve(contexts_.capacity());  // so that destroy() needs no memory
+    free_.push_back(static_cast<std::uint32_t>(contexts_.size() - 1));
+  }
+  const std::uint32_t index = free_.back();
+  free_.pop_back();
+  contexts_[index] = std::move(fresh);
+  Context& context = *contexts_[index];
+  const auto random = static_cast<std::uint32_t>(shared_.host.random());
+  context.number = ((index + 1) | random << kIndexBits) & Psn::kMask;
+  context.used = context.watched_at = shared_.now;
+  watches_.add(context.number, shared_.now);
+  return context;
+}
+
+bool Contexts::has_room() const { return contexts_.size() + 1 < kMostContexts || free_.size() > 1; }
+
+Context* Contexts::find(std::uint32_t number) const {
+  const std::uint32_t index = index_of(number);
+  if (index >= contexts_.size() || contexts_[index] == nullptr) return nullptr;
+  return contexts_[index]->number == number ? contexts_[index].get() : nullptr;
+}
+
+void Contexts::destroy(Context& context) {
+  count_in(gone_, context);
+  const std::uint32_t index = index_of(context.number);
+  contexts_[index].reset();
+  free_.push_back(index);
+}
+
+Taken Contexts::taken() const {
+  Taken all = gone_;
+  each([&](const Context& context) { count_in(all, context); });
+  return all;
+}
+
+}  // namespace weft::rdm

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Which flows have something to send, and when does it leave?
+#include "emission.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "keepalive.h"
+#include "wire/packet.h"
+
+namespace weft::rdm {
+namespace {
+
+// So much later it is noticed that a flow has nothing to do any more.
+constexpr auto kRest = std::chrono::milliseconds(1);
+
+}  // namespace
+
+Emission::Emission(Shared& shared, Contexts& contexts)
+    : shared_(shared),
+      contexts_(contexts),
+      conn_psn_(static_cast<std::uint32_t>(shared.host.random())) {}
+
+void Emission::activate(Context& context, os::Time due) {
+  shared_.host.wake();
+  emit_at_ = std::min({emit_at_, due, shared_.now + kRest});
+  if (context.active) return;
+  context.active = true;
+  active_.push_back(context.number);
+  hasten(context, contexts_.watches(), shared_.now);
+}
+
+void Emission::activate(const RdmSender& channel) {
+  Context* context = contexts_.find(channel.context());
+  if (context != nullptr) activate(*context, channel.due());
+}
+
+void Emission::send_now(RdmSender& channel, os::Time now) {
+  channel.emit(now);
+  shared_.host.flush();
+  activate(channel);
+}
+
+void Emission::send_cm(const roce::Path& path, const ConnMessage& message) {
+  Host& host = shared_.host;
+  host.flush();
+  const std::span<std::byte> place = host.place();
+  if (place.empty()) return;  // the message will be repeated
+  const auto mad = write_conn_message(message);
+  wire::Packet packet;
+  packet.opcode = opcode_of(wire::Transport::kUnreliableDatagram, wire::Operation::kSendOnly);
+  packet.destination = wire::kCmQpn;
+  packet.psn = conn_psn_;
+  packet.queue_key = wire::kCmQueueKey;
+  packet.source = wire::kCmQpn;
+  conn_psn_ = conn_psn_.after(1);
+  wire::write_headers(packet, mad.size(), place.data());
+  const std::size_t headers = wire::header_bytes(packet);
+  std::memcpy(place.data() + headers, mad.data(), mad.size());
+  host.add(path, headers + mad.size());
+  host.flush();
+}
+
+// Requests first: acknowledgements are smaller, and may end a train.
+void Emission::emit(bool all) {
+  emit_at_ = os::Time::max();
+  if (active_.empty()) return shared_.host.flush();
+  emitting_.clear();
+  emitting_.swap(active_);
+  for (const bool out : {true, false}) {
+    for (const std::uint32_t number : emitting_) {
+      Context* context = contexts_.find(number);
+      if (context == nullptr) continue;
+      if (out && context->out != nullptr) context->out->emit(shared_.now);
+      if (!out && context->in != nullptr) context->in->emit(all, shared_.now);
+    }
+  }
+  shared_.host.flush();
+  for (const std::uint32_t number : emitting_) {
+    Context* context = contexts_.find(number);
+    if (context == nullptr) continue;
+    const os::Time next = context->due();
+    context->active = (context->out != nullptr && !context->out->quiet()) ||
+                      (context->in != nullptr && next != os::Time::max());
+    if (!context->active) continue;
+    active_.push_back(number);
+    emit_at_ = std::min(emit_at_, next);
+  }
+}
+
+}  // namespace weft::rdm

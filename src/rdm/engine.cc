@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How do endpoints of reliable datagrams speak to each other by packets?
+#include "rdm/engine.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "connections.h"
+#include "flow.h"
+#include "flow_table.h"
+#include "keepalive.h"
+#include "roce/congestion_notifier.h"
+#include "wire/packet.h"
+
+namespace weft::rdm {
+namespace {
+
+Introduction introduction_of(Host& host, const RdmEngine::LocalEnd& identity) {
+  Introduction me;
+  me.station = host.random() | 1;
+  me.queue_pair = identity.queue_pair;
+  me.queue_key = static_cast<std::uint32_t>(host.random());
+  me.room = identity.room;
+  return me;
+}
+
+// An ICMP error quotes our packet, at least its headers. Treat the peer as dead only if the quote
+// is an RD request with its Q_Key, which an off-path attacker cannot guess. A quoted REQ may
+// predate the peer's bind.
+bool quotes_request(const os::UdpError& error, const RdmSender& out) {
+  wire::Packet packet;
+  const wire::Malformed what = wire::parse(error.quoted(), packet);
+  const bool cut_off = what == wire::Malformed::kPadding || what == wire::Malformed::kPayload;
+  return (what == wire::Malformed::kNone || cut_off) && out.has_sent(packet);
+}
+
+}  // namespace
+
+RdmEngine::RdmEngine(Host& host, const RdmOptions& options, const LocalEnd& identity,
+                     roce::PacketDrops& drops)
+    : shared_(std::make_unique<Shared>(host, options, introduction_of(host, identity))),
+      drops_(drops),
+      flows_(std::make_unique<FlowTable>(*shared_)),
+      connections_(std::make_unique<Connections>(*shared_, *flows_, drops)) {}
+
+// What breaks off says so to the others.
+RdmEngine::~RdmEngine() { flows_->contexts().clear(); }
+
+Result<std::unique_ptr<link::Flow>> RdmEngine::connect(const os::SocketAddress& peer,
+                                                       bool persists) {
+  auto out = flows_->open_out(peer);
+  if (!out) return out.error();
+  if (persists) out.value()->persist();
+  out.value()->hold();
+  return std::unique_ptr<link::Flow>(
+      std::make_unique<RdmFlow>(flows_->contexts(), out.value()->context()));
+}
+
+unsigned RdmEngine::poll(link::InboxSink& sink) {
+  Shared& shared = *shared_;
+  Emission& emission = flows_->emission();
+  link::InboxSink* const before = std::exchange(shared.sink, &sink);
+  shared.now = shared.host.now();
+  if (emission.has_to_emit()) emission.emit(false);
+  const Host::Received received = shared.host.receive();
+  settle();
+  if (received.emptied) shared.emptied = shared.now;
+  if (emission.has_to_emit()) emission.emit(false);
+  look_at_silent_peers(*flows_, shared);
+  report_received();
+  shared.sink = before;
+  return received.packets;
+}
+
+void RdmEngine::report_received() {
+  if (shared_->ended_receives.empty()) return;
+  for (const EndedReceive& each : std::exchange(shared_->ended_receives, {})) {
+    const bool known = each.error == 0 || each.error == EFAULT;
+    shared_->sink->received(each.cookie, known ? each.error : ECONNRESET);
+  }
+}
+
+void RdmEngine::accept(link::InboxSink& sink, const link::Offer& offer,
+                       std::span<const LocalRange> pieces, std::uint64_t length, void* cookie) {
+  RdmReceiver* from = flows_->source(offer.source);
+  if (from == nullptr) {
+    sink.received(cookie, ECONNRESET);
+  } else if (offer.exchange == 0) {
+    from->place(pieces, length, cookie);
+  } else {
+    flows_->return_path(*from).accept(offer, from->identity(), pieces, length, cookie);
+  }
+}
+
+void RdmEngine::acknowledge(const link::Offer& offer) {
+  RdmReceiver* from = flows_->source(offer.source);
+  if (from != nullptr) from->acknowledge(offer.exchange);
+}
+
+void RdmEngine::refuse(link::InboxSink& sink, std::uint32_t number) {
+  RdmReceiver* channel = flows_->source(number);
+  if (channel == nullptr || channel->is_shut()) return;
+  channel->shut();
+  shared_->exchanges.abandon_receives_from(number);
+  sink.source_closed(number, false);
+}
+
+void RdmEngine::check_sources(link::InboxSink& sink) {
+  link::InboxSink* const before = std::exchange(shared_->sink, &sink);
+  flows_->tidy_up();
+  shared_->sink = before;
+}
+
+link::Inbox::Activity RdmEngine::activity() const {
+  if (flows_->emission().active()) return link::Inbox::Activity::kHigh;
+  return flows_->contexts().any() ? link::Inbox::Activity::kLow : link::Inbox::Activity::kNone;
+}
+
+os::Time RdmEngine::fall_asleep() {
+  shared_->now = shared_->host.now();
+  Emission& emission = flows_->emission();
+  emission.emit(true);
+  look_at_silent_peers(*flows_, *shared_);
+  if (emission.has_to_emit()) return os::Time::min();
+  return std::min(emission.due(), flows_->contexts().watches().due());
+}
+
+bool RdmEngine::has_ended_receives() const { return !shared_->ended_receives.empty(); }
+
+void RdmEngine::begin_closing() {
+  shared_->closing = true;
+  flows_->contexts().each([](const Context& context) {
+    if (context.in != nullptr) context.in->forget_places();
+  });
+  shared_->exchanges.forget_buffers();
+}
+
+bool RdmEngine::quiet() const {
+  bool quiet = true;
+  flows_->contexts().each([&](const Context& context) {
+    quiet = quiet && (context.out == nullptr || !context.out->owes());
+  });
+  return quiet;
+}
+
+void RdmEngine::say_goodbye(link::InboxSink& sink) {
+  shared_->sink = &sink;
+  flows_->emission().emit(true);
+  flows_->say_goodbye();
+}
+
+void RdmEngine::take(const roce::PacketArrival& arrival) {
+  if (arrival.packet.destination == wire::kCmQpn) {
+    if (connections_->take(arrival)) ++taken_.greetings;
+    return;
+  }
+  const wire::Transport transport = wire::transport_of(arrival.packet.opcode);
+  if (transport == wire::Transport::kReliableDatagram) {
+    take_of_flow(arrival.packet, arrival);
+  } else if (transport == wire::Transport::kUnreliableDatagram) {
+    take_fragment(arrival);
+  } else {
+    ++drops_.wrong_queue_pair;
+  }
+}
+
+// A reassembled packet is handled like one that arrived whole.
+void RdmEngine::take_fragment(const roce::PacketArrival& arrival) {
+  const wire::Packet& piece = arrival.packet;
+  if (piece.queue_key != shared_->me.queue_key) {
+    ++drops_.wrong_queue_key;
+    return;
+  }
+  const Context* context = flows_->contexts().find(transport::context_of_fragment(piece.payload));
+  if (context == nullptr) {
+    ++drops_.unknown_flow;
+    return;
+  }
+  const roce::Path& path = context->out != nullptr ? context->out->path() : context->in->path();
+  if (!(path.to == arrival.from)) {
+    ++drops_.wrong_peer;
+    return;
+  }
+  Fragments& fragments =
+      context->out != nullptr ? context->out->fragments() : context->in->fragments();
+  const auto bytes = fragments.take(piece.payload);
+  if (bytes && bytes->empty()) return;
+  wire::Packet whole;
+  if (!bytes || wire::parse(*bytes, whole) != wire::Malformed::kNone ||
+      wire::transport_of(whole.opcode) != wire::Transport::kReliableDatagram ||
+      whole.destination != shared_->me.queue_pair || whole.end_to_end_context != context->number) {
+    ++drops_.malformed;
+    return;
+  }
+  take_of_flow(whole, arrival);
+}
+
+void RdmEngine::take_of_flow(const wire::Packet& packet, const roce::PacketArrival& arrival) {
+  Context* context = flows_->contexts().find(packet.end_to_end_context);
+  const bool request = wire::layout_of(packet.opcode).request;
+  if (context == nullptr || (request ? context->in == nullptr : context->out == nullptr)) {
+    ++drops_.unknown_flow;
+    if (request) connections_->reject_unknown(packet.end_to_end_context, arrival);
+    return;
+  }
+  const roce::Path& path = request ? context->in->path() : context->out->path();
+  if (!(path.to == arrival.from)) {
+    ++drops_.wrong_peer;
+  } else if (request && packet.queue_key != shared_->me.queue_key) {
+    ++drops_.wrong_queue_key;
+  } else {
+    ++(request ? taken_.requests : taken_.answers);
+    if (arrival.marked) [[unlikely]]
+      take_mark(*context, request);
+    if (touched_ != context->number) {
+      settle();
+      touched_ = context->number;
+    }
+    if (request) return context->in->take(packet, shared_->now);
+    context->out->take(packet, shared_->now);
+  }
+}
+
+// Called after a run of packets for one context: it may have something to send now.
+void RdmEngine::settle() {
+  Context* context = flows_->contexts().find(std::exchange(touched_, 0));
+  if (context == nullptr) return;
+  const os::Time next = context->due();
+  if (context->out != nullptr || next != os::Time::max()) {
+    flows_->emission().activate(*context, next);
+  }
+}
+
+// The requester controls the window: a marked answer concerns this end, a marked request the peer.
+void RdmEngine::take_mark(const Context& context, bool request) {
+  ++taken_.marked;
+  if (!request) return context.out->marked(shared_->now);
+  const Introduction& peer = context.in->req().me;
+  shared_->host.send_cnp(context.in->path(), peer.queue_pair, peer.connection_id, shared_->now);
+}
+
+// The headers of a CNP name no flow, and its source address can be forged. It counts only with the
+// connection id that this end has drawn for the flow and told its peer alone.
+void RdmEngine::take_cnp(const roce::PacketArrival& arrival) {
+  const bool mine = arrival.packet.destination == shared_->me.queue_pair;
+  RdmSender* out = mine ? flows_->out_to(arrival.from) : nullptr;
+  if (out == nullptr ||
+      out->connection_id() != roce::CongestionNotifier::token_of(arrival.packet)) {
+    ++drops_.unknown_flow;
+    return;
+  }
+  ++taken_.cnps;
+  out->marked(shared_->now);
+}
+
+// The kernel's path MTU is used, not the one in the ICMP error, which can be forged.
+void RdmEngine::path_changed(const os::SocketAddress& peer) {
+  if (shared_->host.path_to(peer)) flows_->narrow(peer, flows_->path_mtu_to(peer));
+}
+
+void RdmEngine::unreachable(const os::UdpError& error) {
+  if (error.what != os::UdpError::What::kPortUnreachable) return;
+  std::optional<std::uint64_t> gone;  // the station that has been there
+  if (RdmSender* out = flows_->out_to(error.peer)) {
+    const bool proven = quotes_request(error, *out);
+    if (proven) gone = out->station();
+    out->count_unreachable(proven);
+  }
+  for (RdmReceiver* in : flows_->in_from(error.peer)) {
+    if (in->count_unreachable(gone == in->station())) flows_->close_source(*in, true);
+  }
+}
+
+Taken RdmEngine::taken() const {
+  Taken all = flows_->contexts().taken();
+  all.greetings = taken_.greetings;
+  all.requests = taken_.requests;
+  all.answers = taken_.answers;
+  all.cnps = taken_.cnps;
+  all.marked = taken_.marked;
+  return all;
+}
+
+}  // namespace weft::rdm

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Which operations may peers name by a number?
+#include "exchanges.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "rdm/message.h"
+#include "rdm_sender.h"
+
+namespace weft::rdm {
+
+std::uint32_t Exchanges::name(RdmOperation& operation) {
+  do {
+    next_ = (next_ + 1) & kNumberBits;
+  } while (next_ == 0 || operations_.contains(next_));
+  operations_.emplace(next_, &operation);
+  return next_;
+}
+
+RdmOperation* Exchanges::find(std::uint32_t number, std::uint64_t flow) const {
+  const auto found = operations_.find(number);
+  if (found == operations_.end()) return nullptr;
+  const RdmSender& channel = *found->second->channel;
+  const bool same = channel.state() == RdmSender::Phase::kOpen && channel.identity() == flow;
+  return same ? found->second : nullptr;
+}
+
+RdmOperation* Exchanges::find_receive(std::uint32_t number, std::uint32_t source) const {
+  const auto found = operations_.find(number);
+  if (found == operations_.end()) return nullptr;
+  RdmOperation* operation = found->second;
+  return operation->takes && operation->offer.source == source ? operation : nullptr;
+}
+
+RdmOperation* Exchanges::find_taker(const link::Offer& offer) const {
+  const auto found = std::ranges::find_if(operations_, [&](const auto& each) {
+    const RdmOperation& operation = *each.second;
+    return operation.takes && operation.offer.source == offer.source &&
+           operation.offer.exchange == offer.exchange;
+  });
+  return found != operations_.end() ? found->second : nullptr;
+}
+
+bool Exchanges::waits_for(std::uint64_t station) const {
+  return std::ranges::any_of(operations_, [station](const auto& each) {
+    return each.second->channel->station() == station;
+  });
+}
+
+void Exchanges::forget_buffers() {
+  for (const auto& [number, operation] : operations_) {
+    if (operation->takes) operation->count = 0;
+  }
+}
+
+void Exchanges::abandon_receives_from(std::uint32_t source) {
+  std::vector<RdmOperation*> receives;
+  for (const auto& [number, operation] : operations_) {
+    if (operation->takes && operation->offer.source == source) receives.push_back(operation);
+  }
+  for (RdmOperation* receive : receives) receive->channel->abandon(*receive);
+}
+
+}  // namespace weft::rdm

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Which flows does an endpoint have with which peers, and when do they end?
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "contexts.h"
+#include "emission.h"
+#include "peer_table.h"
+#include "shared.h"
+
+namespace weft::rdm {
+
+// The flows of one endpoint, by peer and by the inbox's numbers of sources. One thread at a time.
+class FlowTable {
+ public:
+  explicit FlowTable(Shared& shared) : shared_(shared), emission_(shared, contexts_) {
+    shared.flows = this;
+  }
+
+  Contexts& contexts() { return contexts_; }
+  const Contexts& contexts() const { return contexts_; }
+  Emission& emission() { return emission_; }
+  const Emission& emission() const { return emission_; }
+
+  // The flow to the endpoint at an address, if there is one that was not lost; those from there.
+  RdmSender* out_to(const os::SocketAddress& peer) const;
+  std::vector<RdmReceiver*> in_from(const os::SocketAddress& peer) const;
+  // The flow from the source of that number.
+  RdmReceiver* source(std::uint32_t number) const;
+
+  // Begins a flow to a peer, or returns the one that there is.
+  Result<RdmSender*> open_out(const os::SocketAddress& peer);
+  // Begins the flow that a peer has asked for.
+  void open_in(const ConnReq& req, const roce::Path& back);
+  // The flow back to the sender of a channel: made when it is first needed.
+  RdmSender& return_path(const RdmReceiver& channel);
+  // The peer of that channel has so many answers to acknowledge that it may ask for nothing more
+  // (RdmSender::may_answer).
+  bool owes_too_much(const RdmReceiver& channel) const;
+  // Ends the flow from a peer.
+  void close_source(RdmReceiver& channel, bool died);
+  // Tells all peers that the endpoint ends.
+  void say_goodbye();
+  // Flows without use since the last call end.
+  void tidy_up();
+
+  // Flows of one peer have one path, so that their packets share trains.
+  std::shared_ptr<const roce::Path> path_between(const os::SocketAddress& from,
+                                                 const os::SocketAddress& to);
+  // The path to the peer carries no more than that: so it is for all flows between both.
+  void narrow(const os::SocketAddress& peer, std::size_t path_mtu);
+  // The path MTU to a peer, as the system knows it; the least one where there is no path.
+  std::size_t path_mtu_to(const os::SocketAddress& peer) const;
+
+ private:
+  void forget(const os::SocketAddress& peer);
+  std::size_t carries(const os::SocketAddress& peer, std::size_t path_mtu) const;
+  void close(Context& context);
+
+  Shared& shared_;
+  Contexts contexts_{shared_};
+  Emission emission_;
+  PeerTable peers_;
+  std::uint32_t nowhere_ = 0;           // context of what cannot be sent
+  std::vector<std::uint32_t> sources_;  // context by the inbox's number; 0: none
+};
+
+}  // namespace weft::rdm

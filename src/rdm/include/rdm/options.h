@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What can be chosen for an endpoint of reliable datagrams, and what does it count?
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/budget.h"
+#include "link/service.h"
+#include "memory/access_guard.h"
+#include "os/udp_port.h"
+#include "roce/packet_drops.h"
+
+namespace weft::rdm {
+
+// Up to that it costs less to send a message than to ask first whether it is wanted, though it may
+// have to be kept until it is.
+inline constexpr std::size_t kEagerLimit = std::size_t{128} * 1024;
+
+// Bytes that an endpoint keeps for its peers, beside unexpected messages (messaging::Options) and a
+// few KiB for each flow. Packets behind a missing one and packets in pieces: without room for
+// them they are lost, as a network loses packets. One flow may hold half of what is left.
+inline constexpr BudgetRules kPacketMemory{std::size_t{64} << 20, 1, std::size_t{16} << 10};
+// Messages that have come in part and answers that are not acknowledged: without room for them the
+// peer finds this end not ready and tries again. Aliases of keys: without room they are not known.
+// One flow may hold 1/32 of what is left.
+inline constexpr BudgetRules kMessageMemory{std::size_t{128} << 20, 32, std::size_t{8} << 10};
+
+// What an endpoint of reliable datagrams is made of.
+struct RdmOptions {
+  os::SocketAddress name;                            // of the endpoint, as peers know it
+  DomainId domain;                                   // in which peers' keys are looked up
+  std::shared_ptr<memory::RegionTableView> regions;  // of this process
+  ServedAccess served;        // what peers may do to them through the endpoint
+  bool counts_reads = false;  // peers' accesses are announced
+  bool counts_writes = false;
+  std::size_t eager_limit = kEagerLimit;  // larger messages are offered, see message.h
+  link::Service service = link::Service::kReliableDatagram;
+  std::chrono::milliseconds connect_timeout{2000};  // for a peer that has not answered yet
+  // A peer that is silent for so long has died, though its host does not say so.
+  std::chrono::milliseconds peer_timeout{60'000};
+  // After so long it is tried whether the way to a peer carries larger packets again (RFC 8899,
+  // PMTU_RAISE_TIMER).
+  std::chrono::milliseconds raise_interval{600'000};
+  BudgetRules packet_memory = kPacketMemory;
+  BudgetRules message_memory = kMessageMemory;
+  std::uint32_t first_source = 0;  // its numbers of peers begin there
+  // Called, if not empty, before there is a flow to or from a peer, which may wait for this end
+  // from then on. From within calls of the endpoint, but not of its destructor.
+  std::function<void()> met;
+};
+
+// What became of the packets that came: each is in one of roce::PacketDrops, or one of the first
+// four of Taken.
+//
+// Packets that were taken.
+struct Taken {
+  std::uint64_t greetings = 0;  // of the manager of connections
+  std::uint64_t requests = 0;
+  std::uint64_t answers = 0;
+  std::uint64_t cnps = 0;    // CNPs for packets of this endpoint
+  std::uint64_t marked = 0;  // requests and answers that arrived ECN-marked
+  // Of requests and answers, those that came to nothing, and why.
+  std::uint64_t repeated = 0;   // were carried out before
+  std::uint64_t early = 0;      // came while too much was missing, or after a refused one
+  std::uint64_t refused = 0;    // were told so
+  std::uint64_t unasked = 0;    // answer nothing that was asked
+  std::uint64_t senseless = 0;  // carried a message that makes no sense
+};
+
+// For people: how many packets were dropped or came to nothing, by reason. Empty when none did.
+std::string text_of(const roce::PacketDrops& drops, const Taken& taken);
+
+}  // namespace weft::rdm

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What do the flows of one endpoint share?
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/budget.h"
+#include "exchanges.h"
+#include "link/inbox.h"
+#include "memory/own_memory.h"
+#include "operation.h"
+#include "os/clock.h"
+#include "rdm/conn_message.h"
+#include "rdm/host.h"
+#include "rdm/options.h"
+
+namespace weft::rdm {
+
+class FlowTable;
+
+// ICMP port unreachable can be forged. Without a quoted request of the flow the peer counts as dead
+// only after so many errors in a row, without a packet of the peer in between.
+inline constexpr unsigned kMostUnreachable = 3;
+
+// A receive that has ended.
+struct EndedReceive {
+  void* cookie = nullptr;
+  int error = 0;
+};
+
+// The state of one endpoint. One thread at a time.
+struct Shared {
+  Shared(Host& out, const RdmOptions& chosen, const Introduction& self)
+      : host(out),
+        options(chosen),
+        me(self),
+        memory(chosen.regions, chosen.domain, chosen.served),
+        packet_memory(chosen.packet_memory),
+        message_memory(chosen.message_memory) {}
+
+  // Whether peers' accesses are announced.
+  bool counts(Access access) const {
+    return access == Access::kRemoteRead ? options.counts_reads : options.counts_writes;
+  }
+
+  Host& host;
+  const RdmOptions options;
+  const Introduction me;  // without what differs by flow
+  memory::OwnMemory memory;
+  Budget packet_memory;
+  Budget message_memory;
+  FreeOperations free_operations;
+  FlowTable* flows = nullptr;  // set by the table
+  Exchanges exchanges;
+  std::vector<EndedReceive> ended_receives;  // that the sink is to hear of
+  link::InboxSink* sink = nullptr;           // of the current poll
+  os::Time now{};                            // of the current poll
+  os::Time emptied{};                        // when nothing was left to be read
+  bool closing = false;                      // no message is taken in any more
+};
+
+}  // namespace weft::rdm

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A network in the weather of transport's simulator, and hosts that speak over it, on a clock of
+// its own. Everything follows from a seed.
+#pragma once
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <queue>
+#include <utility>
+#include <vector>
+
+#include "os/loopback.h"
+#include "rdm/engine.h"
+#include "roce/congestion_notifier.h"
+#include "roce/route.h"
+#include "simulator_network.h"
+#include "wire/icrc.h"
+
+namespace weft::rdm::testing {
+
+using transport::testing::Bytes;
+using transport::testing::happens;
+using transport::testing::Random;
+using transport::testing::up_to;
+using transport::testing::Weather;
+
+// Carries packets from port to port. A port is a host's address.
+class Network {
+ public:
+  struct Parcel {
+    os::Time when;
+    std::uint64_t order = 0;
+    roce::Path path;
+    Bytes bytes;
+    bool marked = false;
+    bool operator<(const Parcel& other) const {
+      return when != other.when ? when > other.when : order > other.order;
+    }
+  };
+
+  Network(const Weather& weather, double marks, std::uint64_t seed)
+      : weather_(weather), marks_(marks), random_(seed) {}
+
+  void send(const roce::Path& path, const Bytes& bytes) {
+    ++packets_;
+    air_.carry(bytes, now, random_, [&](os::Time when, Bytes copy) {
+      parcels_.push({when, order_++, path, std::move(copy), happens(random_, marks_)});
+    });
+  }
+  // When the next packet arrives somewhere.
+  os::Time next() const { return parcels_.empty() ? os::Time::max() : parcels_.top().when; }
+  Parcel take() {
+    Parcel parcel = parcels_.top();
+    parcels_.pop();
+    return parcel;
+  }
+  Random& random() { return random_; }
+  std::uint64_t packets() const { return packets_; }
+
+  os::Time now{};
+
+ private:
+  const Weather weather_;
+  const double marks_;  // probability that a packet meets a queue that marks it
+  Random random_;
+  transport::testing::Air air_{weather_};
+  std::priority_queue<Parcel> parcels_;
+  std::uint64_t order_ = 0;
+  std::uint64_t packets_ = 0;
+};
+
+// The port of one engine.
+class SimulatedHost final : public Host {
+ public:
+  SimulatedHost(Network& network, std::uint8_t number, std::size_t mtu, double full)
+      : address(os::address_of("10.0.0." + std::to_string(number + 1),
+                               static_cast<std::uint16_t>(40'000 + number))),
+        network_(network),
+        mtu_(mtu),
+        full_(full) {}
+
+  void attach(RdmEngine& engine) { engine_ = &engine; }
+  void arrive(Network::Parcel parcel) { inbox_.push_back(std::move(parcel)); }
+  void report(const os::UdpError& error) { errors_.push_back(error); }
+  // The system hears that paths carry less.
+  void narrow(std::size_t mtu, std::vector<os::SocketAddress> peers) {
+    mtu_ = mtu;
+    narrowed_ = std::move(peers);
+  }
+
+  std::span<std::byte> place() override {
+    if (happens(network_.random(), full_)) return {};
+    return place_;
+  }
+  void add(const roce::Path& path, std::size_t length) override {
+    Bytes bytes(place_.begin(), place_.begin() + static_cast<std::ptrdiff_t>(length));
+    const std::uint32_t crc = wire::icrc(path.route, bytes);
+    bytes.resize(length + wire::kIcrcBytes);
+    wire::store_icrc(bytes.data() + length, crc);
+    network_.send(path, bytes);
+  }
+  void expect(std::size_t) override {}
+  void flush() override {}
+  bool pending() const override { return false; }
+  void send_cnp(const roce::Path& path, std::uint32_t sender, std::uint32_t token,
+                os::Time at) override {
+    std::array<std::byte, roce::CongestionNotifier::kBytes> notice;
+    if (notifier_.notify(path.route, sender, token, at, notice) == 0) return;
+    std::ranges::copy(notice, place_.begin());
+    add(path, notice.size());
+  }
+  Received receive() override {
+    Received received;
+    for (const os::SocketAddress& peer : std::exchange(narrowed_, {})) engine_->path_changed(peer);
+    for (; !inbox_.empty(); inbox_.pop_front(), ++received.packets) take(inbox_.front());
+    received.emptied = true;
+    for (const os::UdpError& error : std::exchange(errors_, {})) engine_->unreachable(error);
+    return received;
+  }
+  Result<os::UdpPath> path_to(const os::SocketAddress&) override {
+    return os::UdpPath{address, mtu_};
+  }
+  void wake() override {}
+  os::Time now() override { return network_.now; }
+  std::uint64_t random() override { return network_.random()(); }
+
+  const os::SocketAddress address;
+  roce::PacketDrops drops;
+
+ private:
+  void take(const Network::Parcel& parcel) {
+    wire::Packet packet;
+    if (wire::check_icrc(parcel.path.route, parcel.bytes) != wire::Ipv4Words{}) return;
+    if (wire::parse(parcel.bytes, packet) != wire::Malformed::kNone) {
+      ++drops.malformed;
+      return;
+    }
+    const roce::PacketArrival arrival{packet, parcel.path.from, parcel.path.to, 0, parcel.marked};
+    if (packet.opcode == wire::kCongestionNotification) return engine_->take_cnp(arrival);
+    engine_->take(arrival);
+  }
+
+  Network& network_;
+  std::size_t mtu_;
+  const double full_;  // probability that the socket has no room
+  RdmEngine* engine_ = nullptr;
+  std::array<std::byte, 16'384> place_;
+  std::deque<Network::Parcel> inbox_;
+  std::vector<os::UdpError> errors_;
+  std::vector<os::SocketAddress> narrowed_;
+  roce::CongestionNotifier notifier_;
+};
+
+}  // namespace weft::rdm::testing
