@@ -68,6 +68,7 @@ unsigned RdmEngine::poll(link::InboxSink& sink) {
   if (received.emptied) shared.emptied = shared.now;
   if (emission.has_to_emit()) emission.emit(false);
   look_at_silent_peers(*flows_, shared);
+  flows_->close_sources_of_dead();
   report_received();
   shared.sink = before;
   return received.packets;

@@ -152,6 +152,15 @@ void FlowTable::close_source(RdmReceiver& channel, bool died) {
   if (known) shared_.sink->source_closed(number, died);
 }
 
+void FlowTable::close_sources_of_dead() {
+  if (shared_.dead_stations.empty()) return;
+  for (const DeadStation& dead : std::exchange(shared_.dead_stations, {})) {
+    for (RdmReceiver* in : in_from(dead.address)) {
+      if (in->station() == dead.station) close_source(*in, true);
+    }
+  }
+}
+
 void FlowTable::close(Context& context) {
   if (context.out != nullptr) context.out->send_disconnect();
   if (context.in == nullptr) return;

@@ -43,6 +43,8 @@ class FlowTable {
   bool owes_too_much(const RdmReceiver& channel) const;
   // Ends the flow from a peer.
   void close_source(RdmReceiver& channel, bool died);
+  // A peer that was given up for dead gets no answers any more: it must hear of that, lest it wait.
+  void close_sources_of_dead();
   // Tells all peers that the endpoint ends.
   void say_goodbye();
   // Flows without use since the last call end.

@@ -212,6 +212,9 @@ RequestVerdict RdmReceiver::begins_with(std::span<const std::byte> first) {
     promised_ = std::max(promised_, kLongestWithRanges);
   } else if (header.kind == MessageKind::kResult) {
     promised_ = std::max(promised_, kMessageHeader + kMaxAtomicBytes);
+  } else if (header.kind == MessageKind::kCoalesced) {
+    // It filled one packet when it was written; the packets may have become smaller since.
+    promised_ = std::max(promised_, wire::kMaxReliableDatagramMtu);
   }
   if (promised_ == first.size()) return {};
   if (!messages_.take(promised_)) return {RequestVerdict::Kind::kNotReady, 0};

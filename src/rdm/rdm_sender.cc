@@ -593,6 +593,7 @@ void RdmSender::lose(link::PeerState state) {
   const int error = state_ == Phase::kAsking && !persisting_ ? EHOSTUNREACH : ECONNRESET;
   state_ = Phase::kLost;
   peer_state_ = state;
+  if (state == link::PeerState::kDied) shared_.dead_stations.push_back({peer(), station_});
   bundle_ = nullptr;
   if (requester_) requester_->fail(transport::Status::kFlushed);
   early_.clear();

@@ -29,6 +29,12 @@ struct EndedReceive {
   int error = 0;
 };
 
+// A station that was given up for dead at that address.
+struct DeadStation {
+  os::SocketAddress address;
+  std::uint64_t station = 0;
+};
+
 // The state of one endpoint. One thread at a time.
 struct Shared {
   Shared(Host& out, const RdmOptions& chosen, const Introduction& self)
@@ -54,6 +60,7 @@ struct Shared {
   FlowTable* flows = nullptr;  // set by the table
   Exchanges exchanges;
   std::vector<EndedReceive> ended_receives;  // that the sink is to hear of
+  std::vector<DeadStation> dead_stations;    // whose flows to here are to be closed
   link::InboxSink* sink = nullptr;           // of the current poll
   os::Time now{};                            // of the current poll
   os::Time emptied{};                        // when nothing was left to be read

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <map>
 #include <queue>
 #include <utility>
@@ -44,6 +45,7 @@ class Network {
 
   void send(const roce::Path& path, const Bytes& bytes) {
     ++packets_;
+    if (loses && loses(path, bytes)) return;
     air_.carry(bytes, now, random_, [&](os::Time when, Bytes copy) {
       parcels_.push({when, order_++, path, std::move(copy), happens(random_, marks_)});
     });
@@ -59,6 +61,7 @@ class Network {
   std::uint64_t packets() const { return packets_; }
 
   os::Time now{};
+  std::function<bool(const roce::Path&, const Bytes&)> loses;  // packets that never arrive
 
  private:
   const Weather weather_;

@@ -45,6 +45,8 @@ class User final : public link::InboxSink, public link::FlowSink {
   void judge_counter();
   // That user's end was reported, if it was ever heard of.
   bool knows_dead(std::uint8_t user) const;
+  // Work of its own that failed.
+  std::size_t failed() const;
   bool any_source_closed() const { return closed_ != 0; }
   const std::string& wrong() const { return wrong_; }
 

@@ -309,6 +309,15 @@ bool User::over() const {
          });
 }
 
+std::size_t User::failed() const {
+  std::size_t count = 0;
+  for (const ToPeer& to : to_) {
+    count += static_cast<std::size_t>(
+        std::ranges::count_if(to.asked, [](const auto& each) { return each->error > 0; }));
+  }
+  return count;
+}
+
 bool User::knows_dead(std::uint8_t user) const {
   const bool heard = from_[user].last_tag != 0 || from_[user].control;
   return dead_.contains(user) || !heard;
