@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Do packets of foreign peers reach the endpoints that they are for, whoever has port 4791?
+// Do packets of foreign peers reach their endpoints, whichever process has port 4791?
 #include "roce/port4791_relay.h"
 
 #include <gtest/gtest.h>
@@ -232,7 +232,7 @@ TEST(Port4791Relay, APortThatSomebodyElseHasIsTakenWhenItIsFree) {
     foreign.send_cm(here.peer.address, pattern(10, 13));
     EXPECT_EQ(here.peer.heard(), 0U) << "it is the other one's";
     other.reset();
-    // What is sent before is nobody's.
+    // Packets that were sent before are lost.
     const auto taken = [&] {
       return !os::UdpSocket::bind(ForeignHand::at_relay(host.address), {});
     };
@@ -263,7 +263,7 @@ TEST(Port4791Relay, WhenTheHolderIsKilledAnotherTakesOver) {
     EXPECT_TRUE(hears(one, {&one, &two}, pattern(10, 15))) << "through the first process";
     EXPECT_EQ(one.relay->counts().taken, 0U);
     holder.reset();
-    // Sent again and again, as those that come while nobody has the port are lost.
+    // Sent again and again: packets that arrive while no process has the port are lost.
     for (Guarded* each : {&one, &two}) {
       const std::size_t before = each->peer.log.messages.size();
       EXPECT_TRUE(until({&one, &two}, [&] {

@@ -121,7 +121,7 @@ TEST_F(BrokenOffTest, ByMoreThanWasAnnounced) {
   EXPECT_GE(b.endpoint->taken().refused, 1U);
 }
 
-// Whoever listens no more hears nothing of what stands in the same packet either.
+// An endpoint that has stopped listening does not receive the rest of the same packet either.
 TEST_F(BrokenOffTest, ByOneWhoRefusesTheFirstOfABundle) {
   struct Refuses final : link::InboxSink {
     RdEndpoint* endpoint = nullptr;

@@ -59,7 +59,7 @@ TEST(RdEndpointCapture, HasEachPacketOfATrainWithItsIcrc) {
     EXPECT_TRUE(until({&a, &b}, [&] { return a.ends.ended_ones.size() == 1; }));
     part(a, b);
   }
-  // What it says at the end, when the other has gone, nobody hears.
+  // What it sends at the end, when the other has gone, is not received.
   const auto heard = of_b.all(false);
   const auto said = of_a.all(true);
   EXPECT_GT(said.size(), 15u);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// When is a peer believed to have died because its host says that nobody is there?
+// When does an ICMP port unreachable mean that a peer has died?
 #include <gtest/gtest.h>
 
 #include "hostile_test_support.h"
@@ -34,7 +34,7 @@ struct RdEndpointDeathTest : ::testing::Test {
   }
 };
 
-// What was said before there was somebody comes back late.
+// The error for a packet that was sent before the peer's bind comes late.
 TEST_F(RdEndpointDeathTest, AnErrorFromBeforeThePeerWasThereIsNoProof) {
   const os::SocketAddress at = stranger.socket->address();
   stranger.socket.reset();

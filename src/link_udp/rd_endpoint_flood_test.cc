@@ -41,7 +41,7 @@ struct Dice {
   }
 };
 
-// Memory between pages that nobody may touch, of which the middle is used. The rest must stay.
+// Memory between inaccessible pages, of which the middle is used. The rest must stay.
 class Guarded {
  public:
   static constexpr std::size_t kBytes = 2000;
@@ -72,7 +72,7 @@ class Guarded {
   const std::byte fill_;
 };
 
-// Packets as nobody should send them, a train of one size at a time.
+// Invalid packets, a train of one size at a time.
 class Flood {
  public:
   explicit Flood(const Peer& victim, std::uint64_t seed) : victim_(victim), dice_{seed} {}

@@ -23,7 +23,7 @@ struct RdEndpointHostileTest : ::testing::Test {
   Peer b{[this] {
     RdOptions options;
     options.regions = regions.open();
-    options.connect_timeout = std::chrono::hours(1);  // tests say themselves who does not answer
+    options.connect_timeout = std::chrono::hours(1);  // tests decide which peer answers
     options.message_memory.total = kMemory;
     return options;
   }()};
@@ -151,7 +151,7 @@ TEST_F(RdEndpointHostileTest, ChangedCopiesOfRealPacketsDisturbNobody) {
   EXPECT_GT(b.endpoint->drops().unknown_flow, 0u);
 }
 
-// A stranger who knows the numbers of somebody else's flow has another address.
+// An attacker that knows the numbers of another peer's flow has another address.
 TEST_F(RdEndpointHostileTest, AFlowIsItsOwnersOnly) {
   ASSERT_TRUE(stranger.agree(b));
   Stranger thief;
@@ -281,7 +281,7 @@ TEST_F(RdEndpointHostileTest, ErrorsThatNoLinkHasDoNotReachTheProgram) {
   }
 }
 
-// He is told that nobody is ready for it, and may ask again when the answers have gone.
+// The peer gets RNR NAKs, and may repeat its request when the answers have been acknowledged.
 TEST_F(RdEndpointHostileTest, WhoAcknowledgesNoAnswersIsAnsweredNoMoreAndDisturbsNobody) {
   ASSERT_TRUE(stranger.agree(b));
   std::uint32_t asked = 0;
@@ -488,7 +488,7 @@ TEST_F(RdEndpointHostileTest, ANotificationWithoutTheTokenOfTheFlowSlowsNothingD
   ASSERT_TRUE(until({&b}, [&] { return b.endpoint->taken().cnps == 1; }));
 }
 
-// Errors come back at once from the port of one who has gone; what it had sent before counts first.
+// Errors come back at once from the port of a closed peer; packets that it sent before count first.
 TEST_F(RdEndpointHostileTest, WhatWaitsOfOneWhoHasGoneIsHeardFirst) {
   ASSERT_TRUE(stranger.agree(b));
   for (int i = 0; i < 100; ++i) stranger.send(b, Stranger::message(stranger.req()));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What does a peer cost with whom nothing is going on?
+// What does an idle peer cost?
 #include <gtest/gtest.h>
 #include <malloc.h>
 

@@ -9,7 +9,7 @@ namespace {
 
 using namespace testing;
 
-// Begins a flow with a control message of that length. Nobody polls.
+// Begins a flow with a control message of that length, without a poll.
 link::Outcome say_first(Peer& from, const os::SocketAddress& to, std::span<std::byte> bytes) {
   from.flows.push_back(std::move(from.endpoint->connect(to, true)).value());
   const LocalRange piece{bytes.data(), bytes.size()};

@@ -424,7 +424,8 @@ TEST(RdEndpointPath, ReadsGoOnOverAWayThatCarriesLess) {
   });
 }
 
-// Nobody says so. Large messages are offers and writes, of which each side has to hear.
+// No ICMP error reports it. Large messages are RTS and writes, and each side has to detect the
+// loss.
 TEST(RdEndpointPath, WorkGoesOnWhereLargePacketsVanish) {
   between_hosts([](Network& network, int family) {
     network.silent = true;
@@ -474,7 +475,7 @@ TEST(RdEndpointPath, ALonePacketThatVanishesIsFollowedBySmallerOnes) {
   });
 }
 
-// It is the one who reads who notices, and the other one who has to know.
+// The reader detects the loss, and the other end has to know.
 TEST(RdEndpointPath, ReadsGoOnWhereLargeAnswersVanish) {
   between_hosts([](Network& network, int family) {
     network.silent = true;
@@ -603,7 +604,7 @@ TEST(RdEndpointPath, PacketsThatMetAQueueSlowTheirSenderDown) {
     ASSERT_TRUE(pair.all_ended());
     EXPECT_GT(pair.b().endpoint->taken().marked, 0U);
     EXPECT_GT(pair.a().endpoint->taken().cnps, 0U);
-    // Whoever is kept from going on for some milliseconds finds the way free again.
+    // After a pause of some milliseconds the path is free again.
     for (int tries = 0; tries == 0 || (network.most_at_once >= before && tries < 100); ++tries) {
       network.most_at_once = 0;
       pair.access(true, 4 * kLarge);

@@ -37,7 +37,7 @@ bool send_until(link::Flow& flow, const std::function<void()>& meanwhile, Done d
   return false;
 }
 
-// Somebody who makes packets by hand, and reads what comes back.
+// Makes packets by hand, and reads the answers.
 struct Hand {
   explicit Hand(std::uint8_t traffic_class) : socket(socket_of(traffic_class)) {}
 
@@ -131,7 +131,7 @@ TEST(DatagramCongestion, ASenderSlowsDownTowardsThePeerThatSaysSo) {
   EXPECT_TRUE(send_until(*to_b, poll, is_done)) << "it is a matter of less than a millisecond";
 }
 
-// Whoever only sends never polls.
+// A program that only sends never polls.
 TEST(DatagramCongestion, ASenderThatNeverPollsSlowsDownToo) {
   DatagramPeer a(socket_of(kMarked));
   DatagramPeer b;
@@ -140,7 +140,7 @@ TEST(DatagramCongestion, ASenderThatNeverPollsSlowsDownToo) {
       *flow, [&] { b.endpoint->poll(b.log); }, is_too_soon));
 }
 
-// Nobody can slow down for one of many.
+// A sender cannot slow down for one member of a group.
 TEST(DatagramCongestion, OfMarkedDatagramsToAGroupNobodyIsTold) {
   DatagramPeer a(socket_of(kMarked));
   DatagramPeer b;

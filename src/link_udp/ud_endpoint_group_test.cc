@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Does a multicast group's every member hear what is sent to it over the network, and nobody else?
+// Does every member of a multicast group, and no other socket, receive what is sent to it over the
+// network?
 #include <gtest/gtest.h>
 
 #include <optional>

@@ -11,7 +11,7 @@ namespace {
 
 using namespace testing;
 
-// Somebody who makes packets by hand.
+// Makes packets by hand.
 struct Stranger {
   os::UdpSocket socket = std::move(os::UdpSocket::bind(os::loopback(0), {.trains = false})).value();
 

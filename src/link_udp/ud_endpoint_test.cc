@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Do datagrams arrive as they were sent, in trains or alone, and is nobody's absence a trouble?
+// Do datagrams arrive as they were sent, in trains or alone, and is an absent peer no error?
 #include "link_udp/ud_endpoint.h"
 
 #include <gtest/gtest.h>
@@ -164,7 +164,7 @@ TEST(UdEndpoint, WhereNobodyIsSendsFailForAWhileAndOthersGoOn) {
   auto lost = a.to(address);
   ASSERT_TRUE(is_done(send(*lost, pattern(100, 1))));
   gone.endpoint.reset();
-  // The host answers, and sends learn it; nobody polls.
+  // The host answers by ICMP, which sends notice without a poll.
   link::Outcome outcome;
   std::size_t sent = 0;
   while (is_done(outcome = send(*lost, pattern(100, 1)))) {
