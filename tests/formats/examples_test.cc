@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Are the worked examples of docs/formats the bytes that the code writes?
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "link_shm/layout.h"
+#include "memory/region_table.h"
+#include "rdm/conn_message.h"
+#include "rdm/message.h"
+#include "wire/icrc.h"
+#include "wire/packet.h"
+
+namespace weft {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+std::string text_of(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::string page(const char* name) { return text_of(std::filesystem::path(WEFT_FORMATS) / name); }
+
+// A line of an example: offset with so many digits, then up to 16 bytes in two groups.
+std::string line_of(std::span<const std::byte> bytes, std::size_t offset, int digits) {
+  std::string line = fmt::format("    {:0{}x} ", offset, digits);
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    line += fmt::format("{} {:02x}", i == 8 ? " " : "", std::to_integer<unsigned>(bytes[i]));
+  }
+  return line;
+}
+
+// Every line that is not all zero stands on that page. `offset` is that of the first byte.
+void expect_example(const std::string& page, std::span<const std::byte> bytes,
+                    std::size_t offset = 0, int digits = 4) {
+  for (std::size_t at = 0; at < bytes.size(); at += 16) {
+    const auto part = bytes.subspan(at, std::min<std::size_t>(16, bytes.size() - at));
+    const bool zero =
+        std::all_of(part.begin(), part.end(), [](std::byte each) { return each == std::byte{0}; });
+    const std::string line = line_of(part, offset + at, digits);
+    EXPECT_TRUE(zero || page.find(line) != std::string::npos) << "missing: " << line;
+  }
+}
+
+// From 192.0.2.1:40000 to 192.0.2.2:50000, or back.
+wire::Route route(bool back) {
+  wire::Route route;
+  auto set = [](auto& address, int last) {
+    address = {std::byte{192}, std::byte{0}, std::byte{2}, static_cast<std::byte>(last)};
+  };
+  set(route.source, back ? 2 : 1);
+  set(route.destination, back ? 1 : 2);
+  route.source_port = back ? 50000 : 40000;
+  route.destination_port = back ? 40000 : 50000;
+  return route;
+}
+
+constexpr std::uint32_t kRequester = 40000 << 8 | 1;
+constexpr std::uint32_t kResponder = 50000 << 8 | 1;
+constexpr std::uint32_t kFirst = 0x123;
+constexpr std::uint32_t kRequesterContext = 0x7B0001;
+constexpr std::uint32_t kResponderContext = 0x5A0001;
+constexpr std::uint32_t kResponderKey = 0x11223344;
+
+Bytes packet(const wire::Packet& headers, std::span<const std::byte> payload, bool back) {
+  Bytes bytes(wire::header_bytes(headers));
+  wire::write_headers(headers, payload.size(), bytes.data());
+  bytes.insert(bytes.end(), payload.begin(), payload.end());
+  const std::uint32_t crc = wire::icrc(route(back), bytes);
+  bytes.resize(bytes.size() + wire::kIcrcBytes);
+  wire::store_icrc(bytes.data() + bytes.size() - wire::kIcrcBytes, crc);
+  return bytes;
+}
+
+TEST(Examples, OfATaggedMessageAndItsAcknowledgement) {
+  rdm::MessageHeader header;
+  header.operation = link::Operation::kTagged;
+  header.tag = 7;
+  header.length = 8;
+  std::byte message[rdm::kMessageHeader + 8];
+  rdm::write_header(header, message);
+  std::memcpy(message + rdm::kMessageHeader, "weftweft", 8);
+  wire::Packet request;
+  request.opcode = wire::opcode_of(wire::Transport::kReliableDatagram, wire::Operation::kSendOnly);
+  request.ack_request = true;
+  request.destination = kResponder;
+  request.psn = Psn(kFirst);
+  request.end_to_end_context = kResponderContext;
+  request.queue_key = kResponderKey;
+  request.source = kRequester;
+  wire::Packet answer;
+  answer.opcode =
+      wire::opcode_of(wire::Transport::kReliableDatagram, wire::Operation::kAcknowledge);
+  answer.destination = kRequester;
+  answer.psn = Psn(kFirst);
+  answer.end_to_end_context = kRequesterContext;
+  answer.syndrome = 0x1F;
+  answer.message_number = 1;
+  const std::string rdm = page("rdm.md");
+  expect_example(rdm, packet(request, message, false));
+  expect_example(rdm, packet(answer, {}, true));
+}
+
+rdm::Introduction introduction(bool responder) {
+  rdm::Introduction end;
+  end.connection_id = responder ? 0x5E6F7081 : 0x1A2B3C4D;
+  end.station = responder ? 0xFEDCBA9876543210 : 0x0123456789ABCDEF;
+  end.queue_pair = responder ? kResponder : kRequester;
+  end.context = responder ? kResponderContext : kRequesterContext;
+  end.queue_key = responder ? kResponderKey : 0x55667788;
+  end.path_mtu = 1408;
+  end.room = 425984;
+  return end;
+}
+
+TEST(Examples, OfReqAndRep) {
+  rdm::ConnReq req;
+  req.me = introduction(false);
+  req.path_mtu = req.me.path_mtu;
+  in_addr address{};
+  ASSERT_EQ(inet_pton(AF_INET, "192.0.2.1", &address), 1);
+  req.name =
+      os::SocketAddress::of_host(AF_INET, reinterpret_cast<const std::byte*>(&address), 40000, 0);
+  rdm::ConnRep rep;
+  rep.me = introduction(true);
+  rep.connection_id = req.me.connection_id;
+  rep.first = Psn(kFirst);
+  rep.path_mtu = rep.me.path_mtu;
+  const std::string rdm = page("rdm.md");
+  expect_example(rdm, rdm::write_conn_message(req));
+  expect_example(rdm, rdm::write_conn_message(rep));
+}
+
+TEST(Examples, OfACell) {
+  constexpr std::uint64_t kPosition = 513;
+  shm::Cell cell{};
+  cell.word =
+      shm::CellWord{shm::lap_of(kPosition), link::Operation::kTagged, shm::Kind::kInline, 0, 8}
+          .pack();
+  cell.tag = 7;
+  std::memcpy(cell.bytes, "weftweft", 8);
+  const std::string mailbox = page("mailbox.md");
+  expect_example(mailbox, {reinterpret_cast<const std::byte*>(&cell), 32});
+  const std::uint64_t at =
+      shm::slot_at(0) + shm::kCellsAt + kPosition % shm::kCells * sizeof(shm::Cell);
+  EXPECT_NE(mailbox.find(fmt::format("0x{:x}", at)), std::string::npos) << at;
+}
+
+TEST(Examples, OfATableWithOneRegion) {
+  std::string directory = testing::TempDir() + "weft-formats-XXXXXX";
+  ASSERT_NE(::mkdtemp(directory.data()), nullptr);
+  {
+    auto table = memory::RegionTable::create(directory);
+    ASSERT_TRUE(table);
+    memory::RegionAttributes attributes;
+    attributes.domain = DomainId{1};
+    attributes.access = Access::kRemoteRead | Access::kRemoteWrite;
+    attributes.base = 0x7F0012340000;
+    attributes.length = 4096;
+    attributes.key = RegionKey{0x2A};
+    ASSERT_TRUE(table.value()->add(attributes));
+    std::ifstream file(directory + "/" + table.value()->name(), std::ios::binary);
+    const std::string region_table = page("region_table.md");
+    const auto expect_at = [&](std::uint64_t offset, std::size_t length) {
+      std::string bytes(length, '\0');
+      file.seekg(static_cast<std::streamoff>(offset));
+      ASSERT_TRUE(file.read(bytes.data(), static_cast<std::streamsize>(length)));
+      // Not every system can execute barriers in other processes; the example's can.
+      if (offset == 0) bytes[offsetof(memory::TableHeader, owner_raises_barriers)] = 1;
+      expect_example(region_table, std::as_bytes(std::span(bytes)), offset, 7);
+    };
+    const memory::IndexWord index{0, memory::kFirstIndexBits};
+    const std::uint64_t entry =
+        memory::hash_key(attributes.domain, attributes.key) % index.entries();
+    expect_at(0, sizeof(memory::TableHeader));
+    expect_at(index.at() + 4 * entry, 4);
+    expect_at(memory::kSlotsAt, sizeof(memory::RegionSlot));
+  }
+  std::filesystem::remove_all(directory);
+}
+
+}  // namespace
+}  // namespace weft
