@@ -165,7 +165,7 @@ TEST_F(RdEndpointHostileTest, AFlowIsItsOwnersOnly) {
   EXPECT_TRUE(b.log.messages.empty());
 }
 
-// Whom this end asks for an answer is the endpoint of nobody until it has answered.
+// A peer is not identified until it has answered.
 TEST_F(RdEndpointHostileTest, NobodysStationIsNotListenedTo) {
   ConnReq req = stranger.req();
   req.me.station = 0;
