@@ -55,17 +55,17 @@ struct ConnectedEnd {
   }
 
   int open_path(const os::SocketAddress& peer) {
-    return endpoint->exclusively([&] { return endpoint->open_path(peer); });
+    return endpoint->exclusively([&] { return endpoint->peer().open_path(peer); });
   }
   int tell(const std::string& text) {
     const auto bytes = std::as_bytes(std::span(text));
-    return endpoint->exclusively([&] { return endpoint->send_control(bytes); });
+    return endpoint->exclusively([&] { return endpoint->peer().send_control(bytes); });
   }
   void admit_last() {
-    endpoint->exclusively([&] { endpoint->accept_source(manager.said.back().first); });
+    endpoint->exclusively([&] { endpoint->peer().accept_source(manager.said.back().first); });
   }
   void part(int error) {
-    endpoint->exclusively([&] { endpoint->disconnect(error); });
+    endpoint->exclusively([&] { endpoint->peer().disconnect(error); });
   }
   int send(Bytes& bytes, PeerIndex peer = 0) {
     const LocalRange piece{bytes.data(), bytes.size()};
@@ -186,7 +186,7 @@ TEST_F(ConnectedTest, ThatThePeerLeavesIsToldAfterWhatItSent) {
 
 TEST_F(ConnectedTest, ALaterPartingIsDueInTheNextPollAndKeepsAwake) {
   join();
-  right.endpoint->part_later();
+  right.endpoint->peer().part_later();
   EXPECT_FALSE(right.endpoint->fall_asleep());
   right.endpoint->wake_up();
   EXPECT_EQ(right.manager.partings, 0);
@@ -260,7 +260,8 @@ TEST_F(ConnectedTest, WhoeverIsTurnedAwayIsNotHeardAgain) {
   ASSERT_EQ(left.tell("hello"), 0);
   right.endpoint->progress();
   ASSERT_EQ(right.manager.said.size(), 1u);
-  right.endpoint->exclusively([&] { right.endpoint->reject_source(right.manager.said[0].first); });
+  right.endpoint->exclusively(
+      [&] { right.endpoint->peer().reject_source(right.manager.said[0].first); });
   EXPECT_NE(left.tell("hello?"), 0);
   right.endpoint->progress();
   EXPECT_EQ(right.manager.said.size(), 1u);

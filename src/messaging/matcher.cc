@@ -112,7 +112,7 @@ void Matcher::forget(const RemoteSender& sender, std::uint32_t exchange) {
   if (!offer->claimed) take(*offer);
 }
 
-void Matcher::drop_all_to(const Endpoint& receiver) {
+void Matcher::drop_all_to(const MessageReceiver& receiver) {
   for (auto entry = kept_.begin(); entry != kept_.end();) {
     QueuedUnexpected& message = *entry++;
     if (message.from->receiver == &receiver) take(message);

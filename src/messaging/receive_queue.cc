@@ -11,6 +11,26 @@
 
 namespace weft::messaging {
 
+Status ReceiveQueue::join(Endpoint& endpoint) {
+  const ControlGuard guard(lock_);
+  const EndpointSetup& setup = endpoint.setup();
+  const auto numbers_differently = [&](const Endpoint* other) {
+    return setup.connection == nullptr && other->setup().connection == nullptr &&
+           other->setup().addresses != setup.addresses;
+  };
+  if (std::any_of(endpoints_.begin(), endpoints_.end(), numbers_differently)) {
+    return Error{EINVAL, "endpoints that share their receives have different address vectors"};
+  }
+  endpoints_.push_back(&endpoint);
+  return {};
+}
+
+void ReceiveQueue::leave(Endpoint& endpoint) {
+  std::erase(endpoints_, &endpoint);
+  tagged_.drop_all_to(endpoint.receiver());
+  untagged_.drop_all_to(endpoint.receiver());
+}
+
 void ReceiveQueue::forget(const RemoteSender& gone) {
   tagged_.forget(gone);
   untagged_.forget(gone);
@@ -64,7 +84,7 @@ int ReceiveQueue::receive(const ReceiveCall& call) {
 bool ReceiveQueue::find_source(PeerIndex& source) const {
   if (source == kNoPeer) return true;
   if (endpoints_.empty()) return false;
-  source = endpoints_.front()->setup_.addresses->canonical(source);
+  source = endpoints_.front()->setup().addresses->canonical(source);
   return source != kNoPeer;
 }
 
@@ -91,11 +111,10 @@ bool ReceiveQueue::take_kept(Receive& receive, Matcher& queue) {
   return false;
 }
 
-// For a receive whose message was withdrawn while it was under way.
 void ReceiveQueue::post_again(Receive& receive, bool tagged) {
   Matcher& queue = matcher(tagged);
   if (take_kept(receive, queue)) return;
-  if (ended_ != 0) return endpoints_.front()->fail_receive(receive, tagged, ended_);
+  if (ended_ != 0) return endpoints_.front()->receiver().fail(receive, tagged, ended_);
   queue.put_back(receive);
 }
 
@@ -121,13 +140,12 @@ int ReceiveQueue::post_multi(Receive& receive) {
     if (message == nullptr) return 0;
     Receive& part = part_of(receive, message->arrival.length);
     room = !receive.used_up;
-    Endpoint& receiver = *message->from->receiver;
+    MessageReceiver& receiver = *message->from->receiver;
     if (!receiver.take(part, *message)) receiver.miss(part, false);
   }
   return 0;
 }
 
-// The next part of a posted multi-receive, for a message of that length.
 Receive& ReceiveQueue::part_of(Receive& whole, std::uint64_t length) {
   Receive& part = receives_.take();
   part.source = whole.source;
@@ -151,7 +169,6 @@ Receive& ReceiveQueue::part_of(Receive& whole, std::uint64_t length) {
   return part;
 }
 
-// True when that was the last part, with which the buffer goes back to the program.
 bool ReceiveQueue::leave_whole(Receive& part) {
   Receive& whole = *std::exchange(part.whole, nullptr);
   if (--whole.parts != 0 || !whole.used_up) return false;
@@ -161,16 +178,16 @@ bool ReceiveQueue::leave_whole(Receive& part) {
 
 int ReceiveQueue::peek(const ReceiveCall& call) {
   if (endpoints_.empty()) return EINVAL;
-  for (Endpoint* endpoint : endpoints_) endpoint->progress_locked();
+  for (Endpoint* endpoint : endpoints_) endpoint->progress_inside();
   PeerIndex source = call.source;
   if (!find_source(source)) return EINVAL;
   const std::uint64_t ignore = call.tagged ? call.ignore : ~std::uint64_t{0};
   QueuedUnexpected* message = matcher(call.tagged).find({call.tag, ignore, source});
   if (message == nullptr) {
-    endpoints_.front()->report_peek(call, nullptr, ENOMSG);
+    endpoints_.front()->receiver().report_peek(call, nullptr, ENOMSG);
     return 0;
   }
-  Endpoint& receiver = *message->from->receiver;
+  MessageReceiver& receiver = *message->from->receiver;
   receiver.report_peek(call, message, 0);
   if (call.mode == ReceiveCall::Mode::kPeekClaim) {
     message->claimed = true;
@@ -183,7 +200,7 @@ int ReceiveQueue::peek(const ReceiveCall& call) {
 int ReceiveQueue::take_claimed(const ReceiveCall& call) {
   QueuedUnexpected* message = matcher(call.tagged).find_claimed(call.report.context);
   if (message == nullptr) return EINVAL;
-  Endpoint& receiver = *message->from->receiver;
+  MessageReceiver& receiver = *message->from->receiver;
   if (message->withdrawn) {
     receiver.report_peek(call, message, ECANCELED);
     matcher(call.tagged).take(*message);
@@ -196,7 +213,7 @@ int ReceiveQueue::take_claimed(const ReceiveCall& call) {
   }
   Receive& receive = new_receive(call);
   receive.claims = true;
-  if (!receiver.take(receive, *message)) receiver.fail_receive(receive, call.tagged, ECANCELED);
+  if (!receiver.take(receive, *message)) receiver.fail(receive, call.tagged, ECANCELED);
   return 0;
 }
 
@@ -206,7 +223,7 @@ int ReceiveQueue::cancel(void* context) {
     Receive* receive = matcher(tagged).cancel(context);
     if (receive == nullptr) continue;
     if (endpoints_.empty()) return give_back(*receive, 0);
-    endpoints_.front()->fail_receive(*receive, tagged, ECANCELED);
+    endpoints_.front()->receiver().fail(*receive, tagged, ECANCELED);
     return 0;
   }
   return ENOENT;
@@ -214,7 +231,8 @@ int ReceiveQueue::cancel(void* context) {
 
 void ReceiveQueue::abandon(const ReceiveCall& call, int error) {
   const Section section(lock_);
-  if (!endpoints_.empty()) endpoints_.front()->fail_receive(new_receive(call), call.tagged, error);
+  if (!endpoints_.empty())
+    endpoints_.front()->receiver().fail(new_receive(call), call.tagged, error);
 }
 
 }  // namespace weft::messaging

@@ -78,7 +78,7 @@ int Connector::shut_down() {
         if (connection_.shut_down() && !early_) {
           eq_->push_connection(FI_SHUTDOWN, ep_, nullptr, {});
         }
-        core_->disconnect(ECANCELED);
+        core_->peer().disconnect(ECANCELED);
         return 0;
       case State::kEnded:
         return 0;
@@ -109,19 +109,19 @@ void Connector::tell_what_was_early() {
 
 void Connector::tick(os::Time now) { connection_.tick(now); }
 
-int Connector::reach(const os::SocketAddress& peer) { return core_->open_path(peer); }
+int Connector::reach(const os::SocketAddress& peer) { return core_->peer().open_path(peer); }
 
 int Connector::send_control(const connect::Message& message) {
-  return core_->send_control(connect::encode(message));
+  return core_->peer().send_control(connect::encode(message));
 }
 
-void Connector::accept_source(std::uint32_t source) { core_->accept_source(source); }
+void Connector::accept_source(std::uint32_t source) { core_->peer().accept_source(source); }
 
-void Connector::reject_source(std::uint32_t source) { core_->reject_source(source); }
+void Connector::reject_source(std::uint32_t source) { core_->peer().reject_source(source); }
 
 // The program may send as soon as it hears of the connection.
 void Connector::connected(std::span<const std::byte> data) {
-  if (!core_->peer_reached()) {
+  if (!core_->peer().reached()) {
     early_.emplace(data.begin(), data.end());
     return;
   }
@@ -130,7 +130,7 @@ void Connector::connected(std::span<const std::byte> data) {
 
 // No peer will come any more: receives end.
 void Connector::failed(int error, std::span<const std::byte> data) {
-  core_->disconnect(error);
+  core_->peer().disconnect(error);
   fi_eq_err_entry entry{};
   entry.fid = &ep_;
   entry.context = ep_.context;
@@ -138,11 +138,11 @@ void Connector::failed(int error, std::span<const std::byte> data) {
   eq_->push_error(entry, data);
 }
 
-void Connector::parted() { core_->part_later(); }
+void Connector::parted() { core_->peer().part_later(); }
 
 void Connector::parting_is_due() {
   tell_what_was_early();
-  core_->disconnect(ECONNRESET);
+  core_->peer().disconnect(ECONNRESET);
   eq_->push_connection(FI_SHUTDOWN, ep_, nullptr, {});
 }
 

@@ -13,8 +13,8 @@ namespace weft::messaging {
 // Bytes that a control message may have at most; longer ones are refused unread.
 inline constexpr std::size_t kMaxControlBytes = 1024;
 
-// Hears what concerns the connection of one endpoint. Called with the endpoint's lock held, so that
-// it may use Endpoint::open_path() and its neighbours, and must not use anything else of it.
+// Hears what concerns the connection of one endpoint. Called with the endpoint's lock held: it may
+// use Endpoint::peer(), and must not use anything else of the endpoint.
 class ConnectionSink {
  public:
   virtual ~ConnectionSink() = default;
@@ -25,7 +25,7 @@ class ConnectionSink {
   virtual void lost(bool died) = 0;
   // The peer that accept_source() took can be sent to from now on, if that was not so at once.
   virtual void reached() = 0;
-  // The poll after Endpoint::part_later() has begun.
+  // The poll after ConnectedPeer::part_later() has begun.
   virtual void parting_is_due() = 0;
   // For timeouts: called a few times per second while a thread polls or waits.
   virtual void tick(os::Time now) = 0;

@@ -56,12 +56,12 @@ struct Receive : Hook {
 
 using Receives = boost::intrusive::list<Receive, boost::intrusive::constant_time_size<false>>;
 
-class Endpoint;
+class MessageReceiver;
 
 // A sender as an endpoint knows it. Outlives the link's source while messages of it are kept.
 struct RemoteSender {
   os::SocketAddress address;
-  Endpoint* receiver = nullptr;              // the endpoint that it sends to
+  MessageReceiver* receiver = nullptr;       // of the endpoint that it sends to
   const AddressVector* addresses = nullptr;  // that number the senders for that one
   bool admitted = true;                      // its messages are let in
   PeerIndex index = kNoPeer;                 // its lowest number in the address vector ...
@@ -150,7 +150,7 @@ class Matcher {
   // Forgets an offer that its sender has withdrawn. One that was claimed stays for its claimer.
   void forget(const RemoteSender& sender, std::uint32_t exchange);
   // Drops every message to an endpoint that ends.
-  void drop_all_to(const Endpoint& receiver);
+  void drop_all_to(const MessageReceiver& receiver);
   // True when no message is kept.
   bool nothing_kept() const { return kept_.empty(); }
   // Bytes that the kept messages take, bookkeeping included (cost_of()).

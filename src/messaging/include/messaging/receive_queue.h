@@ -4,12 +4,15 @@
 
 #include <vector>
 
+#include "base/result.h"
 #include "messaging/calls.h"
 #include "messaging/matcher.h"
 #include "messaging/pool.h"
 #include "os/optional_lock.h"
 
 namespace weft::messaging {
+
+class Endpoint;
 
 // The receives of one endpoint, or a shared receive context (fi_endpoint(3)): a receive takes the
 // next message that it matches, whichever of the endpoints it came to, and is reported there.
@@ -31,35 +34,52 @@ class ReceiveQueue {
   // As Endpoint::abandon(); reported by the endpoint that joined first.
   void abandon(const ReceiveCall& call, int error);
 
- private:
-  friend class Endpoint;
+  // For endpoints, all else with the lock held. The lock: one thread at a time in all endpoints
+  // that share the queue.
+  OptionalLock& lock() { return lock_; }
+  // An endpoint joins; takes the lock as a control call. EINVAL when it numbers its peers
+  // differently than others do: a receive names its source by number.
+  Status join(Endpoint& endpoint);
+  // It leaves: messages that came to it and are kept are dropped.
+  void leave(Endpoint& endpoint);
+  // Nothing can come any more: receives answer `error`, unless a kept message is for them.
+  void end(int error) { ended_ = error; }
 
+  // For receivers. Where receives of one kind wait, and messages of that kind are kept.
   Matcher& matcher(bool tagged) { return tagged ? tagged_ : untagged_; }
   Matcher& matcher_of(const QueuedUnexpected& message) {
     return matcher(message.arrival.operation == link::Operation::kTagged);
   }
+  // Of messages that are kept.
   std::size_t bytes_kept() const { return tagged_.bytes_kept() + untagged_.bytes_kept(); }
+  // As Matcher::forget().
   void forget(const RemoteSender& gone);
   void forget(const RemoteSender& sender, std::uint32_t exchange);
-
-  Receive& new_receive(const ReceiveCall& call);
+  // The next part of a posted multi-receive, for a message of that length.
+  Receive& part_of(Receive& whole, std::uint64_t length);
+  // Takes a part from its whole; true when it was the last one, with which the buffer goes back to
+  // the program.
+  bool leave_whole(Receive& part);
+  // Takes back a receive that has been reported.
   void give(Receive& receive) {
     if (receive.counter) [[unlikely]]
       receive.counter = {};
     receives_.give(receive);
   }
+  // Posts a receive whose message was withdrawn while it was under way.
+  void post_again(Receive& receive, bool tagged);
+
+ private:
+  Receive& new_receive(const ReceiveCall& call);
   int post(const ReceiveCall& call);
   int post_multi(Receive& receive);
   int give_back(Receive& receive, int error);
   bool take_kept(Receive& receive, Matcher& queue);
-  void post_again(Receive& receive, bool tagged);
   std::size_t waiting() const { return tagged_.waiting() + untagged_.waiting(); }
   bool full() const { return waiting() >= size_; }
   int peek(const ReceiveCall& call);
   int take_claimed(const ReceiveCall& call);
   bool find_source(PeerIndex& source) const;
-  Receive& part_of(Receive& whole, std::uint64_t length);
-  bool leave_whole(Receive& part);
 
   OptionalLock lock_;
   const std::size_t size_;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How does an endpoint send messages and access memory, and how does it report the end?
-#include <algorithm>
+// How does an endpoint start operations, and how does it report their ends?
+#include "messaging/message_sender.h"
+
 #include <utility>
 
-#include "messaging/endpoint.h"
+#include "messaging/flow_table.h"
 
 namespace weft::messaging {
 namespace {
@@ -31,14 +32,19 @@ Event event_of(const AtomicCall& call) {
 
 // True for what a call answers without having started anything.
 bool is_answer(int error) {
-  return error == EAGAIN || error == EINVAL || error == ENOTCONN || error == ESHUTDOWN;
+  return error == EAGAIN || error == kPollThenAgain || error == EINVAL || error == ENOTCONN ||
+         error == ESHUTDOWN;
 }
 
 }  // namespace
 
-void Endpoint::push_tx(void* context, std::uint64_t flags, int error, int detail) {
-  if (setup_.bindings.tx == nullptr) return;
-  setup_.bindings.tx->push([&](device::Completion& completion) {
+MessageSender::MessageSender(const EndpointSetup& setup, OptionalLock& lock, FlowTable& flows,
+                             Sleepers& sleepers)
+    : bindings_(setup.bindings), lock_(lock), flows_(flows), sleepers_(sleepers) {}
+
+void MessageSender::push(void* context, std::uint64_t flags, int error, int detail) {
+  if (bindings_.tx == nullptr) return;
+  bindings_.tx->push([&](device::Completion& completion) {
     completion = {};
     completion.context = context;
     completion.flags = flags;
@@ -47,31 +53,30 @@ void Endpoint::push_tx(void* context, std::uint64_t flags, int error, int detail
   });
 }
 
-// An operation that fails at once was started and has ended: its error goes where errors go. An
-// injected one has no place in the queue, so its caller hears of it.
-int Endpoint::fail(const Report& report, std::uint64_t flags, Event event, int error, int detail) {
+int MessageSender::fail(const Report& report, std::uint64_t flags, Event event, int error,
+                        int detail) {
   if (report.silent()) return error;
-  if (report.tells_failure()) push_tx(report.context, flags, error, detail);
-  count(report.counter(), event, false);
+  if (report.tells_failure()) push(report.context, flags, error, detail);
+  bindings_.count(report.counter(), event, false);
   return 0;
 }
 
 template <class Call>
-void Endpoint::abandon(const Call& call, int error) {
+void MessageSender::abandon(const Call& call, int error) {
   const Section section(lock_);
   fail(call.report, flags_of(call), event_of(call), error, 0);
 }
 
-template void Endpoint::abandon(const SendCall& call, int error);
-template void Endpoint::abandon(const AccessCall& call, int error);
-template void Endpoint::abandon(const AtomicCall& call, int error);
+template void MessageSender::abandon(const SendCall& call, int error);
+template void MessageSender::abandon(const AccessCall& call, int error);
+template void MessageSender::abandon(const AtomicCall& call, int error);
 
-// The way to the peer of a call, if it may start now; else null, and `status` is its answer.
+// The flow to the peer of a call, if it may start now; else null, and `status` is its answer.
 template <class Call>
-inline link::Flow* Endpoint::way_for(const Call& call, int& status) {
+inline link::Flow* MessageSender::flow_for(const Call& call, int& status) {
   status = EAGAIN;
   if (!may_report(call.report)) return nullptr;
-  link::Flow* flow = flow_to(call.peer, status);
+  link::Flow* flow = flows_.find(call.peer, status);
   if (flow == nullptr) {
     if (!is_answer(status)) {
       status = fail(call.report, flags_of(call), event_of(call), status, 0);
@@ -82,24 +87,22 @@ inline link::Flow* Endpoint::way_for(const Call& call, int& status) {
   return flow;
 }
 
-// Starts an operation on the way to its peer. The endpoint that was there may have been closed, and
-// another one may have taken its address: then the operation, of which nothing was done, is for
-// that.
+// Starts an operation on the flow to its peer. The endpoint that was there may have been closed,
+// and another one may have taken its address: then the operation, of which nothing was done, is for
+// that one.
 template <class Call, class Start>
-inline link::Outcome Endpoint::attempt(const Call& call, link::Flow*& flow, Start start) {
+inline link::Outcome MessageSender::attempt(const Call& call, link::Flow*& flow, Start start) {
   const link::Outcome outcome = start(*flow);
   const bool lost = outcome.state == link::Outcome::State::kFailed && outcome.error == ECONNRESET;
   if (!lost) [[likely]]
     return outcome;
-  const link::PeerState state = flow->check_peer(*this);
-  lose(call.peer & peer_mask_, state);
-  flow = state == link::PeerState::kRefuses ? nullptr : find_successor(call.peer);
+  flow = flows_.find_successor(call.peer);
   return flow == nullptr ? outcome : start(*flow);
 }
 
 // The cookie is needed only if the operation stays pending: the next one will take it otherwise.
 template <class Call, class Start>
-inline int Endpoint::start(link::Flow* flow, Call& call, Start begin) {
+inline int MessageSender::start(link::Flow* flow, Call& call, Start begin) {
   if (next_pending_ == nullptr) next_pending_ = &pending_.take();
   call.cookie = next_pending_;
   const link::Outcome outcome = attempt(call, flow, begin);
@@ -110,70 +113,65 @@ inline int Endpoint::start(link::Flow* flow, Call& call, Start begin) {
   if (outcome.state == link::Outcome::State::kFailed) {
     return fail(call.report, flags_of(call), event_of(call), outcome.error, outcome.detail);
   }
-  if (outcome.state != link::Outcome::State::kPending) {  // no room now
-    progress_locked();
-    return EAGAIN;
-  }
+  if (outcome.state != link::Outcome::State::kPending) return kPollThenAgain;  // no room now
   *std::exchange(next_pending_, nullptr) = {call.report.context,
                                             flags_of(call),
                                             event_of(call),
                                             call.report.wanted(),
                                             use_of(call.report.counter()),
                                             true};
-  if (std::find(busy_.begin(), busy_.end(), flow) == busy_.end()) busy_.push_back(flow);
-  if (sleepers_ > 0) wait_for_end(*flow);
+  flows_.add_busy(*flow);
+  if (sleepers_.count() > 0) wait_for_end(*flow);
   return 0;
 }
 
-int Endpoint::send(SendCall& call) {
+int MessageSender::send(SendCall& call) {
   const Section section(lock_);
   int status = 0;
-  link::Flow* flow = way_for(call, status);
+  link::Flow* flow = flow_for(call, status);
   if (flow == nullptr) return status;
-  return start(flow, call, [&](link::Flow& way) { return way.send(call); });
+  return start(flow, call, [&](link::Flow& to) { return to.send(call); });
 }
 
-int Endpoint::access(AccessCall& call) {
+int MessageSender::access(AccessCall& call) {
   const Section section(lock_);
   int status = 0;
-  link::Flow* flow = way_for(call, status);
+  link::Flow* flow = flow_for(call, status);
   if (flow == nullptr) return status;
-  return start(flow, call, [&](link::Flow& way) { return way.access(call); });
+  return start(flow, call, [&](link::Flow& to) { return to.access(call); });
 }
 
-int Endpoint::atomic(AtomicCall& call) {
+int MessageSender::atomic(AtomicCall& call) {
   const Section section(lock_);
   int status = 0;
-  link::Flow* flow = way_for(call, status);
+  link::Flow* flow = flow_for(call, status);
   if (flow == nullptr) return status;
-  return start(flow, call, [&](link::Flow& way) { return way.atomic(call); });
+  return start(flow, call, [&](link::Flow& to) { return to.atomic(call); });
 }
 
-int Endpoint::cancel(void* context) {
-  if (queue_.cancel(context) == 0) return 0;
+int MessageSender::cancel(void* context) {
   const Section section(lock_);
   const Pending* found = pending_.find([&](Pending& pending) {
     return pending.live && pending.context == context && pending.event == Event::kSend &&
-           std::any_of(busy_.begin(), busy_.end(),
-                       [&](link::Flow* flow) { return flow->cancel(&pending, *this); });
+           flows_.cancel(&pending);
   });
   return found != nullptr ? 0 : ENOENT;
 }
 
 // Another thread sleeps already: the peer must ring for this operation, too.
-void Endpoint::wait_for_end(link::Flow& flow) {
+void MessageSender::wait_for_end(link::Flow& flow) {
   flow.set_asleep(true);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (flow.ready()) flow.progress(*this);
 }
 
-void Endpoint::ended(void* cookie, int error, int detail) {
+void MessageSender::ended(void* cookie, int error, int detail) {
   Pending& pending = *static_cast<Pending*>(cookie);
-  if (error == ECONNRESET) error = parting_error_;
+  if (error == ECONNRESET) error = loss_;
   if (pending.report || (error != 0 && !pending.counter)) {
-    push_tx(pending.context, pending.flags, error, detail);
+    push(pending.context, pending.flags, error, detail);
   }
-  count(pending.counter.get(), pending.event, error == 0);
+  bindings_.count(pending.counter.get(), pending.event, error == 0);
   pending.counter = {};
   pending.live = false;
   pending_.give(pending);

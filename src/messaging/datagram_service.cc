@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How does an endpoint send messages that may be lost, to one peer or to a multicast group?
+#include "messaging/datagram_service.h"
+
 #include <algorithm>
 
-#include "messaging/endpoint.h"
+#include "messaging/flow_table.h"
+#include "messaging/message_sender.h"
 #include "os/user_memory.h"
 
 namespace weft::messaging {
 namespace {
 
-// Interval between two lookups of an absent peer, so that sends to one stay cheap.
-constexpr auto kLookAgain = std::chrono::milliseconds(20);
 // No address vector grows to this number: a peer that is used as a group is refused.
 constexpr PeerIndex kFirstGroup = PeerIndex{1} << 62;
 
@@ -30,29 +31,11 @@ void make_datagram(SendCall& call, std::uint64_t group, const device::Completion
 
 }  // namespace
 
-// The way to a peer. Null with EINVAL for an unknown number, with EHOSTUNREACH for an absent peer.
-link::Flow* Endpoint::look_for(PeerIndex index, int& error) {
-  const auto entry = setup_.addresses->find(index);
-  error = entry ? EHOSTUNREACH : EINVAL;
-  if (!entry) return nullptr;
-  if (index >= peers_.size()) peers_.resize(index + 1);
-  Peer& peer = peers_[index];
-  if (peer.flow != nullptr) return peer.flow.get();
-  const os::Time now = os::coarse_now();
-  if (peer.stamp == entry->stamp && now < peer.give_up) return nullptr;
-  peer.stamp = entry->stamp;
-  peer.give_up = now + kLookAgain;
-  auto flow = port_->connect(entry->address);
-  if (!flow) return nullptr;
-  peer.flow = std::move(flow).value();
-  return peer.flow.get();
-}
-
 // False when it is to be sent later.
-bool Endpoint::hand_over(link::Flow& flow, SendCall& call) {
+bool DatagramService::hand_over(link::Flow& flow, SendCall& call) {
   switch (flow.send(call).state) {
     case link::Outcome::State::kDone:
-      if (call.may_linger && flow.ready()) setup_.bindings.tx->ask_for_progress();
+      if (call.may_linger && flow.ready()) reports_->ask_for_progress();
       return true;
     case link::Outcome::State::kPending:  // not of a message that must be copied
       return true;
@@ -63,64 +46,62 @@ bool Endpoint::hand_over(link::Flow& flow, SendCall& call) {
       return false;
     case link::Outcome::State::kFailed:
       ++drops_.no_peer;
-      if (call.tag == 0) lose(peers_[call.peer]);
+      if (call.tag == 0) flows_.lose(call.peer);
       return true;
   }
   return true;
 }
 
-int Endpoint::send_datagram(SendCall& call) {
-  const Section section(lock_);
-  if (!may_report(call.report)) return EAGAIN;
-  // One that only sends has to notice, too, that a peer has died: its queue fills silently.
-  if (tick()) [[unlikely]]
-    check_peers();
+int DatagramService::send(SendCall& call) {
+  if (!sender_.may_report(call.report)) return EAGAIN;
   int error = 0;
-  link::Flow* flow = flow_to(call.peer, error);
+  link::Flow* flow = flows_.find(call.peer, error);
   if (error == EINVAL) return EINVAL;
-  if (!os::readable(call.pieces)) return fail(call.report, kDatagram, Event::kSend, EFAULT, 0);
-  make_datagram(call, 0, setup_.bindings.tx);
+  if (!os::readable(call.pieces))
+    return sender_.fail(call.report, kDatagram, Event::kSend, EFAULT, 0);
+  make_datagram(call, 0, reports_);
   if (flow == nullptr) {
     ++drops_.no_peer;
   } else if (!hand_over(*flow, call)) {
     return EAGAIN;
   }
-  complete(call.report, kDatagram, Event::kSend);
+  sender_.complete(call.report, kDatagram, Event::kSend);
   return 0;
 }
 
-int Endpoint::send_to_group(SendCall& call) {
-  const Section section(lock_);
-  if (!may_report(call.report)) return EAGAIN;
-  if (tick()) [[unlikely]]
-    check_peers();
+int DatagramService::send_to_group(SendCall& call) {
+  if (!sender_.may_report(call.report)) return EAGAIN;
   Group* group = find_group(call.peer);
   if (group == nullptr) return EINVAL;
   if (group->flow == nullptr) return EACCES;
   if (!os::readable(call.pieces)) {
-    return fail(call.report, kDatagram | device::kMulticast, Event::kSend, EFAULT, 0);
+    return sender_.fail(call.report, kDatagram | device::kMulticast, Event::kSend, EFAULT, 0);
   }
-  make_datagram(call, group->number, setup_.bindings.tx);
+  make_datagram(call, group->number, reports_);
   if (!hand_over(*group->flow, call)) return EAGAIN;
-  complete(call.report, kDatagram | device::kMulticast, Event::kSend);
+  sender_.complete(call.report, kDatagram | device::kMulticast, Event::kSend);
   return 0;
 }
 
-Group* Endpoint::find_group(PeerIndex peer) {
+DatagramService::Group* DatagramService::find_group(PeerIndex peer) {
   if (peer < kFirstGroup || peer - kFirstGroup >= groups_.size()) return nullptr;
   return groups_[peer - kFirstGroup].get();
 }
 
-// True for what is sent to this endpoint alone (0), and for groups that it belongs to: a sender may
-// not have noticed yet that it left.
-bool Endpoint::hears(std::uint64_t group) const {
+void DatagramService::check_groups() {
+  for (const auto& group : groups_) {
+    if (group != nullptr && group->flow != nullptr) group->flow->check_peer(sender_);
+  }
+}
+
+bool DatagramService::admits(std::uint64_t group) const {
   return group == 0 || std::any_of(groups_.begin(), groups_.end(), [&](const auto& joined) {
            return joined != nullptr && joined->number == group && joined->membership != nullptr;
          });
 }
 
-Result<PeerIndex> Endpoint::join(const os::SocketAddress& address, bool sends, bool receives) {
-  const ControlGuard guard(lock_);
+Result<PeerIndex> DatagramService::join(const os::SocketAddress& address, bool sends,
+                                        bool receives) {
   auto group = std::make_unique<Group>();
   group->number = link::group_number(address);
   const bool joined = std::any_of(groups_.begin(), groups_.end(), [&](const auto& other) {
@@ -128,12 +109,12 @@ Result<PeerIndex> Endpoint::join(const os::SocketAddress& address, bool sends, b
   });
   if (joined) return Error{EADDRINUSE, "the endpoint has joined " + address.text() + " already"};
   if (sends) {
-    auto flow = port_->connect_group(address);
+    auto flow = port_.connect_group(address);
     if (!flow) return flow.error();
     group->flow = std::move(flow).value();
   }
   if (receives) {
-    auto membership = port_->join(address);
+    auto membership = port_.join(address);
     if (!membership) return membership.error();
     group->membership = std::move(membership).value();
   }
@@ -143,20 +124,13 @@ Result<PeerIndex> Endpoint::join(const os::SocketAddress& address, bool sends, b
   return kFirstGroup + static_cast<PeerIndex>(place - groups_.begin());
 }
 
-void Endpoint::leave(PeerIndex group) {
-  const ControlGuard guard(lock_);
+void DatagramService::leave(PeerIndex group) {
   if (find_group(group) != nullptr) groups_[group - kFirstGroup].reset();
 }
 
-std::string Endpoint::dropped_packets() const {
-  const ControlGuard guard(lock_);
-  return port_->dropped_packets();
-}
-
-Drops Endpoint::drops() const {
-  const ControlGuard guard(lock_);
+Drops DatagramService::drops() const {
   Drops drops = drops_;
-  drops.lost = port_->inbox().lost();
+  drops.lost = port_.inbox().lost();
   return drops;
 }
 

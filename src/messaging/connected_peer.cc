@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does a connected endpoint come by its one peer, and how does it part from it?
+#include "messaging/connected_peer.h"
+
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "messaging/flow_table.h"
+#include "messaging/message_receiver.h"
+#include "messaging/message_sender.h"
+#include "os/clock.h"
+
+namespace weft::messaging {
+
+int ConnectedPeer::open_path(const os::SocketAddress& peer) {
+  facing_.reset();
+  auto way = port_.connect(peer, true);
+  if (!way) return way.error().code;
+  facing_ = std::move(way).value();
+  if (sleepers_.count() > 0) watch_process();
+  return 0;
+}
+
+int ConnectedPeer::send_control(std::span<const std::byte> message) {
+  link::Flow* way = facing_ == nullptr ? flows_.only() : facing_.get();
+  if (way == nullptr) return ENOTCONN;
+  const LocalRange piece{const_cast<std::byte*>(message.data()), message.size()};
+  link::SendRequest request;
+  request.operation = link::Operation::kControl;
+  request.must_copy = true;
+  request.pieces = {&piece, 1};
+  request.length = message.size();
+  const link::Outcome outcome = way->send(request);
+  switch (outcome.state) {
+    case link::Outcome::State::kDone:
+      return 0;
+    case link::Outcome::State::kFailed:
+      return outcome.error;
+    case link::Outcome::State::kPending:  // never: it is copied
+    case link::Outcome::State::kAgain:
+    case link::Outcome::State::kTooSoon:
+      return EAGAIN;
+  }
+  return EINVAL;
+}
+
+void ConnectedPeer::accept_source(std::uint32_t number) {
+  std::shared_ptr<RemoteSender> source = receiver_.source(number);
+  if (facing_ == nullptr || source == nullptr) return;
+  source_ = std::move(source);
+  source_->admitted = true;
+  flows_.set_only(std::move(facing_));
+}
+
+bool ConnectedPeer::reached() {
+  const link::Flow* const flow = flows_.only();
+  awaits_peer_ = flow != nullptr && !flow->reached();
+  return !awaits_peer_;
+}
+
+void ConnectedPeer::reject_source(std::uint32_t source) { port_.inbox().refuse(receiver_, source); }
+
+void ConnectedPeer::disconnect(int error) {
+  sender_.report_losses_as(error);
+  if (facing_ != nullptr) facing_->give_up(sender_);
+  facing_.reset();
+  flows_.end_only();
+  if (source_ != nullptr) std::exchange(source_, nullptr)->admitted = false;
+  receiver_.end(ESHUTDOWN, error);
+}
+
+void ConnectedPeer::part() {
+  parting_is_due_ = false;
+  sink_->parting_is_due();
+}
+
+void ConnectedPeer::watch_process() {
+  if (facing_ != nullptr) sleepers_.watch(facing_->process());
+}
+
+// A source that begins with a control message takes this for a connected endpoint. Where it is not
+// one, nothing of that source may be taken for a datagram.
+void ConnectedPeer::hear(const link::Arrival& arrival) {
+  const bool legible = arrival.payload != nullptr && arrival.length <= kMaxControlBytes;
+  if (sink_ == nullptr || !legible) {
+    return port_.inbox().refuse(receiver_, arrival.source);
+  }
+  if (arrival.wants_ack) port_.inbox().acknowledge(arrival.offer);
+  std::array<std::byte, kMaxControlBytes> copy;  // the sender may write on
+  if (arrival.length != 0) std::memcpy(copy.data(), arrival.payload, arrival.length);
+  sink_->heard(arrival.source, {copy.data(), arrival.length});
+}
+
+void ConnectedPeer::lose_source(bool died) {
+  source_.reset();
+  sink_->lost(died);
+}
+
+// The way may be gone before the peer's last words have been read.
+void ConnectedPeer::check() {
+  if (sink_ == nullptr) return;
+  sink_->tick(os::coarse_now());
+  if (facing_ != nullptr) {
+    if (facing_->check_peer(sender_) == link::PeerState::kAlive) return;
+    port_.inbox().poll(receiver_);
+    port_.inbox().check_sources(receiver_);
+    if (facing_ == nullptr) return;
+    const link::PeerState state = facing_->check_peer(sender_);
+    if (state == link::PeerState::kAlive) return;  // another way by now
+    facing_.reset();
+    sink_->lost(state == link::PeerState::kDied);
+    return;
+  }
+  // A peer that takes no messages any more has gone, even if some of its own are still to come.
+  if (source_ == nullptr || flows_.only() != nullptr) return;
+  port_.inbox().poll(receiver_);
+  if (source_ != nullptr) lose_source(true);
+}
+
+}  // namespace weft::messaging

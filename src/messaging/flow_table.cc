@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Which flow leads to a peer, and does the peer still live?
+#include "messaging/flow_table.h"
+
+#include <utility>
+
+namespace weft::messaging {
+namespace {
+
+// Interval between two lookups of an absent peer of datagrams, so that sends to one stay cheap.
+constexpr auto kLookAgain = std::chrono::milliseconds(20);
+
+}  // namespace
+
+FlowTable::FlowTable(const EndpointSetup& setup, device::Port& port, Sleepers& sleepers,
+                     link::FlowSink& sink)
+    : addresses_(*setup.addresses),
+      setup_(setup),
+      port_(port),
+      sleepers_(sleepers),
+      sink_(sink),
+      mask_(setup.connection == nullptr ? ~PeerIndex{0} : 0) {
+  // The one peer of a connected endpoint has no entry there.
+  if (setup.connection != nullptr) version_ = addresses_.version();
+}
+
+link::Flow* FlowTable::connect(PeerIndex index, int& error) {
+  if (setup_.connection != nullptr) {
+    error = refusal_;
+    return nullptr;
+  }
+  follow_addresses();
+  const auto entry = addresses_.find(index);
+  if (!entry) {
+    error = EINVAL;
+    return nullptr;
+  }
+  if (index >= peers_.size()) peers_.resize(index + 1);
+  Peer& peer = peers_[index];
+  if (peer.flow != nullptr) return peer.flow.get();
+  if (setup_.service == link::Service::kDatagram) return look_for(peer, *entry, error);
+  return connect_reliably(peer, *entry, error);
+}
+
+link::Flow* FlowTable::connect_reliably(Peer& peer, const AddressVector::Entry& entry, int& error) {
+  const Status found = open(peer, entry);
+  if (found.ok()) return peer.flow.get();
+  // Programs may start in any order: a peer that is not there may still come.
+  // EPERM may mean that its process is ending, and another one may take its address.
+  const int reason = found.error().code;
+  const bool may_come = reason == ENOENT || reason == EPERM;
+  error = reason == ENOENT ? EHOSTUNREACH : reason;
+  if (!may_come) return nullptr;
+  if (peer.died && peer.stamp == entry.stamp) {
+    error = EHOSTUNREACH;
+    return nullptr;
+  }
+  const os::Time now = os::coarse_now();
+  if (peer.give_up == os::Time{} || peer.stamp != entry.stamp) {
+    peer.give_up = now + setup_.options->connect_timeout;
+    peer.stamp = entry.stamp;
+  }
+  if (now < peer.give_up) {
+    error = kPollThenAgain;
+  } else {
+    peer.give_up = {};
+  }
+  return nullptr;
+}
+
+// Datagrams to an absent peer are dropped.
+link::Flow* FlowTable::look_for(Peer& peer, const AddressVector::Entry& entry, int& error) {
+  error = EHOSTUNREACH;
+  const os::Time now = os::coarse_now();
+  if (peer.stamp == entry.stamp && now < peer.give_up) return nullptr;
+  peer.stamp = entry.stamp;
+  peer.give_up = now + kLookAgain;
+  auto flow = port_.connect(entry.address);
+  if (!flow) return nullptr;
+  peer.flow = std::move(flow).value();
+  return peer.flow.get();
+}
+
+link::Flow* FlowTable::find_successor(PeerIndex peer) {
+  peer &= mask_;
+  const link::PeerState state = peers_[peer].flow->check_peer(sink_);
+  lose(peer, state);
+  if (state == link::PeerState::kRefuses || setup_.connection != nullptr) return nullptr;
+  const auto entry = addresses_.find(peer);
+  if (!entry) return nullptr;
+  return open(peers_[peer], *entry).ok() ? peers_[peer].flow.get() : nullptr;
+}
+
+Status FlowTable::open(Peer& peer, const AddressVector::Entry& entry) {
+  auto flow = port_.connect(entry.address);
+  if (!flow) return flow.error();
+  peer.flow = std::move(flow).value();
+  if (peer.died && peer.stamp == entry.stamp) peer.flow->doubt();
+  peer.stamp = entry.stamp;
+  peer.give_up = {};
+  if (sleepers_.count() > 0) sleepers_.watch(peer.flow->process());
+  return {};
+}
+
+void FlowTable::follow_addresses() {
+  const std::uint64_t version = addresses_.version();
+  if (version == version_) return;
+  for (std::size_t i = 0; i < peers_.size(); ++i) {
+    if (peers_[i].flow == nullptr) continue;
+    const auto entry = addresses_.find(i);
+    if (!entry || entry->stamp != peers_[i].stamp) lose(peers_[i]);
+  }
+  version_ = version;
+}
+
+void FlowTable::set_only(std::unique_ptr<link::Flow> flow) {
+  peers_.resize(1);
+  peers_[0].flow = std::move(flow);
+  refusal_ = ESHUTDOWN;  // the flow may break before the end of the connection is told
+}
+
+void FlowTable::end_only() {
+  if (!peers_.empty()) lose(peers_[0]);
+  refusal_ = ESHUTDOWN;
+}
+
+void FlowTable::add_busy(link::Flow& flow) {
+  if (std::find(busy_.begin(), busy_.end(), &flow) == busy_.end()) busy_.push_back(&flow);
+}
+
+void FlowTable::progress_busy() {
+  for (std::size_t i = 0; i < busy_.size();) {
+    link::Flow* flow = busy_[i];
+    flow->progress(sink_);
+    if (flow->busy()) {
+      ++i;
+    } else {
+      flow->set_asleep(false);
+      std::erase(busy_, flow);
+    }
+  }
+}
+
+bool FlowTable::cancel(void* cookie) {
+  return std::any_of(busy_.begin(), busy_.end(),
+                     [&](link::Flow* flow) { return flow->cancel(cookie, sink_); });
+}
+
+void FlowTable::set_asleep(bool asleep) {
+  for (link::Flow* flow : busy_) flow->set_asleep(asleep);
+}
+
+bool FlowTable::ready() const {
+  return std::any_of(busy_.begin(), busy_.end(),
+                     [](const link::Flow* flow) { return flow->ready(); });
+}
+
+void FlowTable::watch_processes() {
+  for (const Peer& peer : peers_) {
+    if (peer.flow != nullptr) sleepers_.watch(peer.flow->process());
+  }
+}
+
+void FlowTable::lose(Peer& peer) {
+  if (peer.flow == nullptr) return;
+  peer.flow->give_up(sink_);
+  std::erase(busy_, peer.flow.get());
+  peer.flow.reset();
+}
+
+void FlowTable::lose(PeerIndex number, link::PeerState state) {
+  lose(peers_[number]);
+  if (state != link::PeerState::kDied) return;
+  peers_[number].died = true;
+  // It may have died before it sent anything that would have made it a source.
+  const PeerIndex index = addresses_.canonical(number);
+  if (index != kNoPeer) add_death(index);
+  setup_.device->sweep_up();
+}
+
+void FlowTable::check_peers() {
+  for (std::size_t i = 0; i < peers_.size(); ++i) {
+    if (peers_[i].flow == nullptr) continue;
+    const link::PeerState state = peers_[i].flow->check_peer(sink_);
+    if (state == link::PeerState::kAlive) {
+      if (peers_[i].flow->reached()) peers_[i].died = false;
+      continue;
+    }
+    lose(i, state);
+  }
+}
+
+}  // namespace weft::messaging

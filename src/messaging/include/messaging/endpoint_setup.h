@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What is an endpoint made of, and where does it report?
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+
+#include "device/completion_queue.h"
+#include "device/counter.h"
+#include "device/port.h"
+#include "device/region_counters.h"
+#include "messaging/address_vector.h"
+#include "messaging/connection.h"
+#include "messaging/receive_queue.h"
+#include "os/optional_lock.h"
+
+namespace weft::messaging {
+
+// Which events a counter counts; index into Bindings::counters.
+enum class Event { kSend, kReceive, kRead, kWrite, kRemoteRead, kRemoteWrite, kCount };
+
+// Where an endpoint reports (fi_ep_bind(3)). What is null is not reported.
+struct Bindings {
+  device::CompletionQueue* tx = nullptr;
+  device::CompletionQueue* rx = nullptr;
+  std::array<device::Counter*, static_cast<std::size_t>(Event::kCount)> counters{};
+  bool rx_selective = false;  // remote writes with data are reported all the same
+
+  // The counter of an event, or null.
+  device::Counter* counter(Event event) const { return counters[static_cast<std::size_t>(event)]; }
+  // Counts the end of an operation in the counter of its own, if it has one, else in that of
+  // `event`.
+  void count(device::Counter* own, Event event, bool success) const {
+    device::Counter* const to = own != nullptr ? own : counter(event);
+    if (to == nullptr) return;
+    if (success) {
+      to->add(1);
+    } else {
+      to->add_errors(1);
+    }
+  }
+};
+
+// What an endpoint is made of; all pointers outlive it, but that of its place.
+struct EndpointSetup {
+  std::shared_ptr<device::Device> device;
+  AddressVector* addresses = nullptr;    // empty for a connected endpoint, and stays so
+  ConnectionSink* connection = nullptr;  // of a connected endpoint
+  // Shared with other endpoints, all with the same addresses; null: receives of its own.
+  ReceiveQueue* receives = nullptr;
+  std::size_t receive_room = std::size_t{1} << 16;  // of its own ones that wait
+  Bindings bindings;
+  link::Place place;       // where it is
+  os::SocketAddress name;  // by which peers know it: the same, unless that was a wildcard
+  DomainId domain;
+  ServedAccess served;  // what peers may do to its regions through this endpoint
+  Locking locking = true;
+  bool count_remote_reads = false;
+  bool count_remote_writes = false;
+  link::Service service = link::Service::kReliableDatagram;
+  device::RegionCounters* region_counters = nullptr;  // of the domain's regions, or none
+  // Called, if not null, as device::PortSetup says.
+  const std::function<void()>* met_over_network = nullptr;
+  const Options* options = &Options::defaults();
+};
+
+}  // namespace weft::messaging

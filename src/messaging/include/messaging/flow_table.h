@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Which flow leads to a peer, and does the peer still live?
+#pragma once
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "device/port.h"
+#include "link/flow.h"
+#include "messaging/address_vector.h"
+#include "messaging/endpoint_setup.h"
+#include "messaging/sleepers.h"
+#include "os/clock.h"
+
+namespace weft::messaging {
+
+// In place of EAGAIN: the endpoint is polled before the caller is told to call again.
+inline constexpr int kPollThenAgain = -EAGAIN;
+
+// The flows of an endpoint, by the numbers of its address vector. They are opened at the first use;
+// a number that was taken out of the address vector, or means another address now, loses its flow.
+// A connected endpoint has one, for whatever number. Used with the endpoint's lock held.
+class FlowTable {
+ public:
+  // Everything outlives the table. `sink` hears how pending requests end.
+  FlowTable(const EndpointSetup& setup, device::Port& port, Sleepers& sleepers,
+            link::FlowSink& sink);
+
+  // The flow to a peer, which may stay pending; null without one, with the reason in `error`:
+  // EINVAL for an unknown number; EHOSTUNREACH for a peer that is not there, and, unless datagrams
+  // are sent, has not come within Options::connect_timeout; kPollThenAgain until then; ENOTCONN and
+  // ESHUTDOWN before and after the connection of a connected endpoint; others of
+  // device::Port::connect().
+  link::Flow* find(PeerIndex peer, int& error) {
+    peer &= mask_;
+    if (version_ == addresses_.version() && peer < peers_.size() && peers_[peer].flow != nullptr)
+        [[likely]] {
+      return peers_[peer].flow.get();
+    }
+    return connect(peer, error);
+  }
+  // For a flow that has answered ECONNRESET: gives it up, and finds the flow to the endpoint that
+  // has taken the peer's address; null without one.
+  link::Flow* find_successor(PeerIndex peer);
+  // Gives up the flow to a peer, if there is one: what is pending there is reported.
+  void lose(PeerIndex peer) { lose(peers_[peer]); }
+  // How many numbers have been used.
+  std::size_t size() const { return peers_.size(); }
+
+  // The flow of a connected endpoint, or null.
+  link::Flow* only() const { return peers_.empty() ? nullptr : peers_[0].flow.get(); }
+  // Makes `flow` that one: find() answers from now on.
+  void set_only(std::unique_ptr<link::Flow> flow);
+  // Gives it up: find() answers ESHUTDOWN.
+  void end_only();
+
+  // Remembers that something is pending on a flow of this table.
+  void add_busy(link::Flow& flow);
+  // Goes on with what is pending.
+  void progress() {
+    if (!busy_.empty()) progress_busy();
+  }
+  // Withdraws the send of `cookie`; false when it goes on (link::Flow::cancel).
+  bool cancel(void* cookie);
+  // Tells the peers of pending requests that this side sleeps, or is awake.
+  void set_asleep(bool asleep);
+  // True when progress() would find something to do.
+  bool ready() const;
+  // Has the ends of the peers' processes wake sleepers.
+  void watch_processes();
+
+  // Asks whether the peers still live, and gives up the flows to those that do not.
+  void check_peers();
+  // Remembers that the peer with that lowest number has died, for settle_deaths().
+  void add_death(PeerIndex peer) { died_.push_back(peer); }
+  // True when deaths have not been settled.
+  bool has_deaths() const { return !died_.empty(); }
+  // Calls settle(number, whether a flow leads to a successor) for each death, unless it is not
+  // known yet whether that flow leads to a living process.
+  template <class Settle>
+  void settle_deaths(Settle settle) {
+    std::erase_if(died_, [&](PeerIndex index) {
+      const link::Flow* const flow = index < peers_.size() ? peers_[index].flow.get() : nullptr;
+      if (flow != nullptr && !flow->reached()) return false;
+      settle(index, flow != nullptr);
+      return true;
+    });
+  }
+  // Settles them all by doing nothing.
+  void forget_deaths() { died_.clear(); }
+
+ private:
+  struct Peer {
+    std::unique_ptr<link::Flow> flow;
+    std::uint64_t stamp = 0;  // of the entry that it was opened for
+    // When an absent peer counts as unreachable; 0: not tried. For datagrams: the time of the next
+    // lookup.
+    os::Time give_up{};
+    bool died = false;  // the last process at this address, and no other one was found since
+  };
+
+  link::Flow* connect(PeerIndex index, int& error);
+  link::Flow* connect_reliably(Peer& peer, const AddressVector::Entry& entry, int& error);
+  link::Flow* look_for(Peer& peer, const AddressVector::Entry& entry, int& error);
+  Status open(Peer& peer, const AddressVector::Entry& entry);
+  void follow_addresses();
+  void lose(Peer& peer);
+  void lose(PeerIndex number, link::PeerState state);
+  void progress_busy();
+
+  const AddressVector& addresses_;
+  const EndpointSetup& setup_;
+  device::Port& port_;
+  Sleepers& sleepers_;
+  link::FlowSink& sink_;
+  std::vector<Peer> peers_;    // by number
+  const PeerIndex mask_;       // 0 for a connected endpoint: whatever its callers say, it is peer 0
+  std::uint64_t version_ = 0;  // of the address vector when it was last looked at
+  int refusal_ = ENOTCONN;     // what a connected endpoint answers without a flow
+  std::vector<link::Flow*> busy_;  // with requests pending
+  std::vector<PeerIndex> died_;    // peers whose end has not been acted upon
+};
+
+}  // namespace weft::messaging

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does an endpoint start operations, and how does it report their ends?
+#pragma once
+
+#include "device/counter.h"
+#include "link/flow.h"
+#include "messaging/calls.h"
+#include "messaging/endpoint_setup.h"
+#include "messaging/pool.h"
+#include "messaging/sleepers.h"
+#include "os/optional_lock.h"
+
+namespace weft::messaging {
+
+class FlowTable;
+
+// Starts reliable messages, accesses and atomic operations on the flows to their peers, and reports
+// the end of each one. send(), access(), atomic(), abandon() and cancel() take the endpoint's lock;
+// the other functions need it.
+class MessageSender final : public link::FlowSink {
+ public:
+  // Everything outlives the sender. The table may be constructed later.
+  MessageSender(const EndpointSetup& setup, OptionalLock& lock, FlowTable& flows,
+                Sleepers& sleepers);
+
+  // As the functions of Endpoint, or kPollThenAgain.
+  int send(SendCall& call);
+  int access(AccessCall& call);
+  int atomic(AtomicCall& call);
+  // As Endpoint::abandon().
+  template <class Call>
+  void abandon(const Call& call, int error);
+  // Ends a send of which no byte has been delivered, with ECANCELED; ENOENT without one.
+  int cancel(void* context);
+
+  // False while the completion queue has no room for the end of an operation.
+  bool may_report(const Report& report) const {
+    return bindings_.tx == nullptr || !bindings_.tx->full() || !report.tells_failure();
+  }
+  // Reports an operation that has succeeded.
+  void complete(const Report& report, std::uint64_t flags, Event event) {
+    if (report.wanted()) push(report.context, flags, 0, 0);
+    bindings_.count(report.counter(), event, true);
+  }
+  // Reports an operation that has failed at once. It was started and has ended, so its error
+  // completes through the queue (0). An injected one has no completion: its caller gets the error.
+  int fail(const Report& report, std::uint64_t flags, Event event, int error, int detail);
+  // What sends are reported with that end because their flow is given up: ECONNRESET, if not this.
+  void report_losses_as(int error) { loss_ = error; }
+
+ private:
+  // An operation that is not finished yet.
+  struct Pending {
+    void* context = nullptr;
+    std::uint64_t flags = 0;
+    Event event = Event::kSend;
+    bool report = true;
+    UseOf<device::Counter> counter;  // Report::counter
+    bool live = false;
+  };
+
+  template <class Call>
+  [[gnu::always_inline]] link::Flow* flow_for(const Call& call, int& status);
+  template <class Call, class Start>
+  [[gnu::always_inline]] link::Outcome attempt(const Call& call, link::Flow*& flow, Start start);
+  template <class Call, class Start>
+  [[gnu::always_inline]] int start(link::Flow* flow, Call& call, Start begin);
+  void wait_for_end(link::Flow& flow);
+  void push(void* context, std::uint64_t flags, int error, int detail);
+  void ended(void* cookie, int error, int detail) override;
+
+  const Bindings bindings_;
+  OptionalLock& lock_;
+  FlowTable& flows_;
+  Sleepers& sleepers_;
+  Pool<Pending> pending_;
+  Pending* next_pending_ = nullptr;  // for the next call that stays pending
+  int loss_ = ECONNRESET;
+};
+
+}  // namespace weft::messaging

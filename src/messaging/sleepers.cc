@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What wakes the threads that sleep on an endpoint?
+#include "messaging/sleepers.h"
+
+#include <chrono>
+
+namespace weft::messaging {
+
+void Sleepers::watch(int process) {
+  if (process <= 0 || watched_.contains(process)) return;
+  os::Fd fd = os::watch_process(process);
+  if (fd.valid() && set_.add(fd.get()).ok()) watched_.emplace(process, std::move(fd));
+}
+
+bool Sleepers::forget_ended() {
+  const std::size_t ended = std::erase_if(watched_, [&](const auto& entry) {
+    const int fd = entry.second.get();
+    if (!os::wait_readable(fd, std::chrono::milliseconds(0))) return false;
+    set_.remove(fd);
+    return true;
+  });
+  return ended != 0;
+}
+
+}  // namespace weft::messaging
