@@ -77,7 +77,7 @@ UdpBatch::UdpBatch(std::size_t arrivals)
   }
 }
 
-void UdpBatch::rewind() {
+void UdpBatch::clear() {
   for (std::size_t i = 0; i < filled_; ++i) {
     messages_[i].msg_hdr.msg_namelen = sizeof slots_[i].sender;
     messages_[i].msg_hdr.msg_controllen = slots_[i].control.size();
@@ -126,6 +126,21 @@ int UdpBatch::fill(int fd) {
   return 1 + std::max(more, 0);
 }
 
+int UdpBatch::receive(int fd, const SocketAddress& bound) {
+  clear();
+  for (int i = 0; i < kReceiveTries; ++i) {
+    const int filled = fill(fd);
+    if (filled >= 0) {
+      take(static_cast<std::size_t>(filled), bound);
+      return 0;
+    }
+    if (errno == EAGAIN) return 0;
+    if (is_of_call(errno)) return errno;
+    errors_waiting_ = true;
+  }
+  return 0;
+}
+
 std::uint64_t UdpSocket::dropped() const {
   std::array<std::uint32_t, SK_MEMINFO_VARS> counts{};
   socklen_t length = sizeof counts;
@@ -135,20 +150,11 @@ std::uint64_t UdpSocket::dropped() const {
 }
 
 int UdpSocket::receive(UdpBatch& batch) const {
-  batch.rewind();
-  if (inherited()) [[unlikely]]
+  if (inherited()) [[unlikely]] {
+    batch.clear();
     return 0;
-  for (int i = 0; i < kReceiveTries; ++i) {
-    const int filled = batch.fill(fd());
-    if (filled >= 0) {
-      batch.take(static_cast<std::size_t>(filled), address_);
-      return 0;
-    }
-    if (errno == EAGAIN) return 0;
-    if (is_of_call(errno)) return errno;
-    batch.errors_waiting_ = true;
   }
-  return 0;
+  return batch.receive(fd(), address_);
 }
 
 }  // namespace weft::os

@@ -58,6 +58,12 @@ class UdpBatch {
   UdpBatch(UdpBatch&&) = default;
   UdpBatch& operator=(UdpBatch&&) = default;
 
+  // Fills the batch with what has arrived at a socket of that address, as UdpSocket::receive()
+  // says.
+  int receive(int fd, const SocketAddress& bound);
+
+  // Empties it.
+  void clear();
   // What the last receive() got; empty when there was nothing to read.
   std::span<const Arrival> arrivals() const { return {arrivals_.data(), count_}; }
 
@@ -73,7 +79,6 @@ class UdpBatch {
   std::uint64_t truncated() const { return truncated_; }
 
  private:
-  friend class UdpSocket;
   // What the kernel writes beside the bytes of one arrival.
   struct Slot {
     iovec piece;
@@ -81,8 +86,6 @@ class UdpBatch {
     alignas(cmsghdr) std::array<std::byte, 128> control;
   };
 
-  // Makes the messages that the last call filled ready for the next.
-  void rewind();
   // Has the kernel fill messages; returns how many, or -1.
   int fill(int fd);
   // Turns the first `filled` messages into arrivals at a socket of that address.
