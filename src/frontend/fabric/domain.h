@@ -21,6 +21,19 @@
 
 namespace weft::fabric {
 
+// What a domain asks of memory that is registered in it: fi_mr(3), mr_mode.
+struct RegistrationMode {
+  bool allocated = false;          // it is mapped (FI_MR_ALLOCATED)
+  bool virtual_addresses = false;  // remote addresses are virtual addresses (FI_MR_VIRT_ADDR)
+  bool provider_keys = false;      // keys are chosen by the provider (FI_MR_PROV_KEY)
+  bool rma_events = false;         // counters may be bound to regions (FI_RMA_EVENT)
+  // The largest key that the application may choose: one of mr_key_size bytes, but FI_KEY_NOTAVAIL.
+  std::uint64_t largest_key = 0;
+
+  // A requested key is within that range, or is not used.
+  bool allows_key(std::uint64_t key) const { return provider_keys || key <= largest_key; }
+};
+
 // The object behind a fid_domain. Any thread may use it.
 class Domain : public fid_domain, public Usable {
  public:
@@ -65,18 +78,8 @@ class Domain : public fid_domain, public Usable {
   // connected endpoints) or are the progress thread. With FI_PROGRESS_AUTO that one comes often:
   // all others.
   const Locking& locking() const { return locking_; }
-  // Memory must be mapped when it is registered (FI_MR_ALLOCATED).
-  bool allocated_memory() const { return allocated_memory_; }
-  // Remote addresses are virtual addresses (FI_MR_VIRT_ADDR).
-  bool virtual_addresses() const { return virtual_addresses_; }
-  // Keys are chosen by the provider (FI_MR_PROV_KEY).
-  bool provider_keys() const { return provider_keys_; }
-  // The largest key that the application may choose: one of mr_key_size bytes, but FI_KEY_NOTAVAIL.
-  std::uint64_t largest_key() const { return largest_key_; }
-  // A requested key is within that range, or is not used.
-  bool allows_key(std::uint64_t key) const { return provider_keys_ || key <= largest_key_; }
-  // Counters may be bound to regions (FI_RMA_EVENT).
-  bool has_rma_events() const { return rma_events_; }
+  // What it asks of registrations.
+  const RegistrationMode& registration() const { return registration_; }
   std::uint32_t api_version() const { return api_version_; }
 
  private:
@@ -95,11 +98,7 @@ class Domain : public fid_domain, public Usable {
   BiasedLock biased_lock_;
   const Locking locking_;
   const std::function<void()> met_over_network_ = [this] { begin_progress(); };
-  const bool allocated_memory_;
-  const bool virtual_addresses_;
-  const bool provider_keys_;
-  const std::uint64_t largest_key_;
-  const bool rma_events_;
+  const RegistrationMode registration_;
   const std::uint32_t api_version_;
   device::EngineRegistry engines_;
   device::RegionCounters region_counters_;

@@ -156,7 +156,7 @@ Endpoint::~Endpoint() {
     detach();
     domain_.engines().leave(*core_);
     domain_.triggers().drop(core_.get());
-    if (shared_rx_ == nullptr) domain_.triggers().drop(&core_->receives());
+    if (bound_.shared_rx == nullptr) domain_.triggers().drop(&core_->receives());
     log_losses();
     core_.reset();
   }
@@ -197,9 +197,9 @@ int Endpoint::bind(struct fid* object, std::uint64_t flags) {
     case FI_CLASS_EQ:
       return bind_eq(EventQueue::from(reinterpret_cast<fid_eq*>(object)), flags);
     case FI_CLASS_STX_CTX:
-      return bind_shared(SharedTransmit::from(object), shared_tx_, shares_tx_, flags);
+      return bind_shared(SharedTransmit::from(object), bound_.shared_tx, shares_tx_, flags);
     case FI_CLASS_SRX_CTX:
-      return bind_shared(SharedReceive::from(object), shared_rx_, shares_rx_, flags);
+      return bind_shared(SharedReceive::from(object), bound_.shared_rx, shares_rx_, flags);
     default:
       return -FI_EINVAL;
   }
@@ -210,14 +210,14 @@ int Endpoint::bind_cq(CompletionQueue& cq, std::uint64_t flags) {
   if ((flags & (FI_TRANSMIT | FI_RECV)) == 0 || &cq.domain() != &domain_) return -FI_EINVAL;
   const bool tx = (flags & FI_TRANSMIT) != 0;
   const bool rx = (flags & FI_RECV) != 0;
-  if ((tx && tx_cq_ != nullptr) || (rx && rx_cq_ != nullptr)) return -FI_EINVAL;
+  if ((tx && bound_.tx_cq != nullptr) || (rx && bound_.rx_cq != nullptr)) return -FI_EINVAL;
   const bool selective = (flags & FI_SELECTIVE_COMPLETION) != 0;
   if (tx) {
-    tx_cq_ = &cq;
+    bound_.tx_cq = &cq;
     running_.tx_selective = selective;
   }
   if (rx) {
-    rx_cq_ = &cq;
+    bound_.rx_cq = &cq;
     running_.rx_selective = selective;
   }
   uses_.emplace_back(cq);
@@ -236,11 +236,10 @@ int Endpoint::bind_counter(Counter& counter, std::uint64_t flags) {
   if (flags == 0 || (flags & ~known) != 0) return -FI_EBADFLAGS;
   if (&counter.domain() != &domain_) return -FI_EINVAL;
   for (const auto& [flag, event] : kEvents) {
-    const bool taken = counters_[static_cast<std::size_t>(event)] != nullptr;
-    if ((flags & flag) != 0 && taken) return -FI_EINVAL;
+    if ((flags & flag) != 0 && bound_.counts(event)) return -FI_EINVAL;
   }
   for (const auto& [flag, event] : kEvents) {
-    if ((flags & flag) != 0) counters_[static_cast<std::size_t>(event)] = &counter;
+    if ((flags & flag) != 0) bound_.counter(event) = &counter;
   }
   uses_.emplace_back(counter);
   return 0;
@@ -248,8 +247,8 @@ int Endpoint::bind_counter(Counter& counter, std::uint64_t flags) {
 
 int Endpoint::bind_av(Av& av, std::uint64_t flags) {
   if (flags != 0) return -FI_EBADFLAGS;
-  if (av_ != nullptr || &av.domain() != &domain_) return -FI_EINVAL;
-  av_ = &av;
+  if (bound_.av != nullptr || &av.domain() != &domain_) return -FI_EINVAL;
+  bound_.av = &av;
   uses_.emplace_back(av);
   return 0;
 }
@@ -258,8 +257,8 @@ int Endpoint::bind_av(Av& av, std::uint64_t flags) {
 int Endpoint::bind_eq(EventQueue& eq, std::uint64_t flags) {
   if (flags != 0) return -FI_EBADFLAGS;
   if (connector_ != nullptr) return connector_->bind(eq);
-  if (eq_ != nullptr) return -FI_EINVAL;
-  eq_ = &eq;
+  if (bound_.eq != nullptr) return -FI_EINVAL;
+  bound_.eq = &eq;
   uses_.emplace_back(eq);
   return 0;
 }
@@ -275,21 +274,19 @@ int Endpoint::bind_shared(Context& context, Context*& place, bool shares, std::u
 
 // A direction that the endpoint has must be able to report (fi_endpoint(3), fi_enable).
 int Endpoint::check_bindings() const {
-  if (connector_ == nullptr && av_ == nullptr) return -FI_ENOAV;
+  if (connector_ == nullptr && bound_.av == nullptr) return -FI_ENOAV;
   const bool has_eq = domain_.default_eq() != nullptr;
   if (connector_ != nullptr && connector_->eq() == nullptr && !has_eq) return -FI_ENOEQ;
-  if (shares_tx_ != (shared_tx_ != nullptr)) return -FI_EOPBADSTATE;
-  if (shares_rx_ != (shared_rx_ != nullptr)) return -FI_EOPBADSTATE;
-  const auto counts = [&](Event event) {
-    return counters_[static_cast<std::size_t>(event)] != nullptr;
-  };
+  if (shares_tx_ != (bound_.shared_tx != nullptr)) return -FI_EOPBADSTATE;
+  if (shares_rx_ != (bound_.shared_rx != nullptr)) return -FI_EOPBADSTATE;
   const bool messages = (caps_ & (FI_MSG | FI_TAGGED)) != 0;
   const bool sends = messages && (caps_ & FI_SEND) != 0;
   const bool receives = messages && (caps_ & FI_RECV) != 0;
   const bool accesses = (caps_ & kRmaCaps) != 0 && (caps_ & (FI_READ | FI_WRITE)) != 0;
-  const bool counts_tx = counts(Event::kSend) || counts(Event::kRead) || counts(Event::kWrite);
-  if ((sends || accesses) && tx_cq_ == nullptr && !counts_tx) return -FI_ENOCQ;
-  if (receives && rx_cq_ == nullptr && !counts(Event::kReceive)) return -FI_ENOCQ;
+  const bool counts_tx =
+      bound_.counts(Event::kSend) || bound_.counts(Event::kRead) || bound_.counts(Event::kWrite);
+  if ((sends || accesses) && bound_.tx_cq == nullptr && !counts_tx) return -FI_ENOCQ;
+  if (receives && bound_.rx_cq == nullptr && !bound_.counts(Event::kReceive)) return -FI_ENOCQ;
   return 0;
 }
 
@@ -304,9 +301,9 @@ ServedAccess Endpoint::served() const {
 
 std::vector<device::EngineGroup*> Endpoint::groups() {
   std::vector<device::EngineGroup*> all;
-  if (tx_cq_ != nullptr) all.push_back(&tx_cq_->queue().engines());
-  if (rx_cq_ != nullptr) all.push_back(&rx_cq_->queue().engines());
-  for (Counter* counter : counters_) {
+  if (bound_.tx_cq != nullptr) all.push_back(&bound_.tx_cq->queue().engines());
+  if (bound_.rx_cq != nullptr) all.push_back(&bound_.rx_cq->queue().engines());
+  for (Counter* counter : bound_.counters) {
     if (counter != nullptr) all.push_back(&counter->counter().engines());
   }
   return all;
@@ -343,14 +340,14 @@ int Endpoint::enable() {
   if (connector_ != nullptr) {
     connector_->set_up(setup);
   } else {
-    setup.addresses = &av_->addresses();
+    setup.addresses = &bound_.av->addresses();
   }
-  if (shared_rx_ != nullptr) setup.receives = &shared_rx_->queue();
+  if (bound_.shared_rx != nullptr) setup.receives = &bound_.shared_rx->queue();
   setup.receive_room = rx_size_;
-  setup.bindings.tx = tx_cq_ != nullptr ? &tx_cq_->queue() : nullptr;
-  setup.bindings.rx = rx_cq_ != nullptr ? &rx_cq_->queue() : nullptr;
-  for (std::size_t i = 0; i < counters_.size(); ++i) {
-    if (counters_[i] != nullptr) setup.bindings.counters[i] = &counters_[i]->counter();
+  setup.bindings.tx = bound_.tx_cq != nullptr ? &bound_.tx_cq->queue() : nullptr;
+  setup.bindings.rx = bound_.rx_cq != nullptr ? &bound_.rx_cq->queue() : nullptr;
+  for (std::size_t i = 0; i < bound_.counters.size(); ++i) {
+    if (bound_.counters[i] != nullptr) setup.bindings.counters[i] = &bound_.counters[i]->counter();
   }
   setup.name = name_of(*port_);
   setup.domain = domain_.id();
@@ -387,7 +384,7 @@ int Endpoint::enable() {
 
 void Endpoint::start_running() {
   running_.core = core_.get();
-  running_.receives = shared_rx_ == nullptr ? &core_->receives() : nullptr;
+  running_.receives = bound_.shared_rx == nullptr ? &core_->receives() : nullptr;
   const std::lock_guard guard(aliases_lock_);
   for (Handle* alias : aliases_) alias->follow(*this);
 }
@@ -404,7 +401,7 @@ void Endpoint::remove_alias(Handle& alias) {
 }
 
 std::size_t Endpoint::tx_size_left() const {
-  return tx_cq_ == nullptr ? tx_size_ : std::min(tx_size_, tx_cq_->queue().room());
+  return bound_.tx_cq == nullptr ? tx_size_ : std::min(tx_size_, bound_.tx_cq->queue().room());
 }
 
 os::SocketAddress Endpoint::name() const {

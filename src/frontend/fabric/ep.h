@@ -72,9 +72,25 @@ class Endpoint : public Handle, public Usable {
   bool is_connected() const { return connector_ != nullptr; }
   // Where a running endpoint of datagrams reports: the event queue that is bound, or its domain's;
   // null if there is none.
-  EventQueue* event_queue() { return eq_ != nullptr ? eq_ : domain_.default_eq(); }
+  EventQueue* event_queue() { return bound_.eq != nullptr ? bound_.eq : domain_.default_eq(); }
 
  private:
+  // What is bound to it; null: nothing.
+  struct BoundObjects {
+    Av* av = nullptr;
+    EventQueue* eq = nullptr;
+    CompletionQueue* tx_cq = nullptr;
+    CompletionQueue* rx_cq = nullptr;
+    std::array<Counter*, static_cast<std::size_t>(messaging::Event::kCount)> counters{};
+    SharedTransmit* shared_tx = nullptr;
+    SharedReceive* shared_rx = nullptr;
+
+    Counter*& counter(messaging::Event event) { return counters[static_cast<std::size_t>(event)]; }
+    bool counts(messaging::Event event) const {
+      return counters[static_cast<std::size_t>(event)] != nullptr;
+    }
+  };
+
   Endpoint(Domain& domain, const fi_info& info, const TypeOffer& offer, os::UdpPort port,
            void* context);
   static int begin(Domain& domain, const fi_info& info, Beginning& beginning);
@@ -103,13 +119,7 @@ class Endpoint : public Handle, public Usable {
   std::vector<Use> uses_;
   std::optional<os::UdpPort> port_;
   std::optional<os::SocketAddress> listener_;  // of the request that it was opened for
-  Av* av_ = nullptr;
-  EventQueue* eq_ = nullptr;
-  CompletionQueue* tx_cq_ = nullptr;
-  CompletionQueue* rx_cq_ = nullptr;
-  std::array<Counter*, static_cast<std::size_t>(messaging::Event::kCount)> counters_{};
-  SharedTransmit* shared_tx_ = nullptr;
-  SharedReceive* shared_rx_ = nullptr;
+  BoundObjects bound_;
   std::mutex aliases_lock_;
   std::vector<Handle*> aliases_;
   std::unique_ptr<Connector> connector_;

@@ -71,7 +71,7 @@ class MemoryRegion : public fid_mr {
     if (enabled_) return -FI_EOPBADSTATE;
     if (object->fclass == FI_CLASS_EP) return bind_endpoint(Handle::from(object), flags);
     if (object->fclass != FI_CLASS_CNTR) return -FI_EINVAL;
-    if (!domain_.has_rma_events()) return -FI_ENOSYS;
+    if (!domain_.registration().rma_events) return -FI_ENOSYS;
     if (flags == 0 || (flags & ~(FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0) return -FI_EBADFLAGS;
     Counter& counter = Counter::from(reinterpret_cast<fid_cntr*>(object));
     if (&counter.domain() != &domain_) return -FI_EINVAL;
@@ -133,9 +133,9 @@ int check(const Domain& domain, const fi_mr_attr& attributes, std::uint64_t flag
   if (attributes.mr_iov == nullptr || attributes.iov_count != 1) return -FI_EINVAL;
   if ((attributes.access & ~(kKnownAccess | kIgnoredAccess)) != 0) return -FI_EINVAL;
   if (attributes.offset != 0) return -FI_EINVAL;
-  if (!domain.allows_key(attributes.requested_key)) {
+  if (!domain.registration().allows_key(attributes.requested_key)) {
     log_warning(FI_LOG_MR, "requested_key {:#x}: the largest is {:#x}", attributes.requested_key,
-                domain.largest_key());
+                domain.registration().largest_key);
     return -FI_EKEYREJECTED;
   }
   if (domain.api_version() >= kFirstApiWithAuthKeys && attributes.auth_key_size != 0) {
@@ -155,14 +155,14 @@ int register_region(Domain& domain, const fi_mr_attr& attributes, std::uint64_t 
   wanted.base = reinterpret_cast<std::uint64_t>(attributes.mr_iov[0].iov_base);
   wanted.length = attributes.mr_iov[0].iov_len;
   const bool wraps = wanted.base + wanted.length < wanted.base;  // the table refuses that
-  if (domain.allocated_memory() && !wraps &&
+  if (domain.registration().allocated && !wraps &&
       !os::is_mapped(attributes.mr_iov[0].iov_base, wanted.length)) {
     log_warning(FI_LOG_MR, "cannot register {} bytes at {:#x}: not all of them are mapped",
                 wanted.length, wanted.base);
     return -FI_EFAULT;
   }
-  wanted.start = domain.virtual_addresses() ? wanted.base : 0;
-  wanted.choose_key = domain.provider_keys();
+  wanted.start = domain.registration().virtual_addresses ? wanted.base : 0;
+  wanted.choose_key = domain.registration().provider_keys;
   wanted.key = RegionKey{attributes.requested_key};
   const auto registration = domain.device()->regions().add(wanted);
   if (!registration) {
