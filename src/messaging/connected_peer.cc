@@ -6,9 +6,9 @@
 #include <cstring>
 #include <utility>
 
-#include "messaging/flow_table.h"
 #include "messaging/message_receiver.h"
 #include "messaging/message_sender.h"
+#include "messaging/peer_flows.h"
 #include "os/clock.h"
 
 namespace weft::messaging {

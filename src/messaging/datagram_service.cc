@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "messaging/flow_table.h"
 #include "messaging/message_sender.h"
+#include "messaging/peer_flows.h"
 #include "os/user_memory.h"
 
 namespace weft::messaging {

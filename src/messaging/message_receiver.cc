@@ -8,7 +8,7 @@
 #include "base/slices.h"
 #include "messaging/connected_peer.h"
 #include "messaging/datagram_service.h"
-#include "messaging/flow_table.h"
+#include "messaging/peer_flows.h"
 #include "messaging/receive_queue.h"
 #include "os/user_memory.h"
 
@@ -40,7 +40,7 @@ MatchInfo taken_of_either(const link::Arrival& arrival, PeerIndex sender) {
 }  // namespace
 
 MessageReceiver::MessageReceiver(const EndpointSetup& setup, ReceiveQueue& queue,
-                                 link::Inbox& inbox, FlowTable& flows, DatagramService& datagrams,
+                                 link::Inbox& inbox, PeerFlows& flows, DatagramService& datagrams,
                                  ConnectedPeer& peer)
     : bindings_(setup.bindings),
       setup_(setup),

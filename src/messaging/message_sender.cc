@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "messaging/flow_table.h"
+#include "messaging/peer_flows.h"
 
 namespace weft::messaging {
 namespace {
@@ -38,7 +38,7 @@ bool is_answer(int error) {
 
 }  // namespace
 
-MessageSender::MessageSender(const EndpointSetup& setup, OptionalLock& lock, FlowTable& flows,
+MessageSender::MessageSender(const EndpointSetup& setup, OptionalLock& lock, PeerFlows& flows,
                              Sleepers& sleepers)
     : bindings_(setup.bindings), lock_(lock), flows_(flows), sleepers_(sleepers) {}
 

@@ -14,7 +14,7 @@
 
 namespace weft::messaging {
 
-class FlowTable;
+class PeerFlows;
 class MessageReceiver;
 class MessageSender;
 
@@ -24,7 +24,7 @@ class MessageSender;
 class ConnectedPeer {
  public:
   // Everything outlives it; `sink` is null for an endpoint that is not connected.
-  ConnectedPeer(ConnectionSink* sink, device::Port& port, Sleepers& sleepers, FlowTable& flows,
+  ConnectedPeer(ConnectionSink* sink, device::Port& port, Sleepers& sleepers, PeerFlows& flows,
                 MessageSender& sender, MessageReceiver& receiver)
       : sink_(sink),
         port_(port),
@@ -82,7 +82,7 @@ class ConnectedPeer {
   ConnectionSink* const sink_;
   device::Port& port_;
   Sleepers& sleepers_;
-  FlowTable& flows_;
+  PeerFlows& flows_;
   MessageSender& sender_;
   MessageReceiver& receiver_;
   std::unique_ptr<link::Flow> facing_;    // to a peer that is not admitted yet

@@ -13,7 +13,7 @@
 
 namespace weft::messaging {
 
-class FlowTable;
+class PeerFlows;
 class MessageSender;
 
 // Datagrams that an endpoint did not deliver.
@@ -30,7 +30,7 @@ struct Drops {
 class DatagramService {
  public:
   // Everything outlives it; `reports` is the completion queue of sends, or null.
-  DatagramService(device::CompletionQueue* reports, device::Port& port, FlowTable& flows,
+  DatagramService(device::CompletionQueue* reports, device::Port& port, PeerFlows& flows,
                   MessageSender& sender)
       : reports_(reports), port_(port), flows_(flows), sender_(sender) {}
 
@@ -61,7 +61,7 @@ class DatagramService {
 
   device::CompletionQueue* const reports_;
   device::Port& port_;
-  FlowTable& flows_;
+  PeerFlows& flows_;
   MessageSender& sender_;
   std::vector<std::unique_ptr<Group>> groups_;  // in the order of their numbers; null: free
   Drops drops_;

@@ -13,9 +13,9 @@
 #include "messaging/connected_peer.h"
 #include "messaging/datagram_service.h"
 #include "messaging/endpoint_setup.h"
-#include "messaging/flow_table.h"
 #include "messaging/message_receiver.h"
 #include "messaging/message_sender.h"
+#include "messaging/peer_flows.h"
 #include "messaging/receive_queue.h"
 #include "messaging/sleepers.h"
 #include "os/optional_lock.h"
@@ -43,7 +43,7 @@ namespace weft::messaging {
 // silent also what would otherwise have been reported: EHOSTUNREACH, ECONNRESET, EACCES, EFAULT,
 // ETIMEDOUT.
 //
-// It puts the parts together, each of which answers one question: FlowTable (which flow leads to a
+// It puts the parts together, each of which answers one question: PeerFlows (which flow leads to a
 // peer?), MessageSender, MessageReceiver, DatagramService, ConnectedPeer, Sleepers. They use each
 // other, with the lock of the queue held, and live as long as the endpoint.
 class Endpoint final : public device::Engine {
@@ -149,7 +149,7 @@ class Endpoint final : public device::Engine {
   std::unique_ptr<device::Port> port_;
   Sleepers sleepers_;
   MessageSender sender_;
-  FlowTable flows_;  // ends before the sender, which its flows report to
+  PeerFlows flows_;  // ends before the sender, which its flows report to
   DatagramService datagrams_;
   MessageReceiver receiver_;
   ConnectedPeer peer_;

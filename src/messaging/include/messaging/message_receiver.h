@@ -15,7 +15,7 @@ namespace weft::messaging {
 
 class ConnectedPeer;
 class DatagramService;
-class FlowTable;
+class PeerFlows;
 class ReceiveQueue;
 
 // Takes in what arrives at one endpoint: finds the receives of messages in the queue, which other
@@ -25,7 +25,7 @@ class MessageReceiver final : public link::InboxSink {
  public:
   // Everything outlives the receiver; what else there is of the endpoint may be constructed later.
   MessageReceiver(const EndpointSetup& setup, ReceiveQueue& queue, link::Inbox& inbox,
-                  FlowTable& flows, DatagramService& datagrams, ConnectedPeer& peer);
+                  PeerFlows& flows, DatagramService& datagrams, ConnectedPeer& peer);
 
   // A peer that sends, by the inbox's number; null for an unknown one.
   std::shared_ptr<RemoteSender> source(std::uint32_t number) const {
@@ -84,7 +84,7 @@ class MessageReceiver final : public link::InboxSink {
   const EndpointSetup& setup_;
   ReceiveQueue& queue_;
   link::Inbox& inbox_;
-  FlowTable& flows_;
+  PeerFlows& flows_;
   DatagramService& datagrams_;
   ConnectedPeer& peer_;
   std::vector<std::shared_ptr<RemoteSender>> sources_;  // by the inbox's number

@@ -12,7 +12,7 @@
 
 namespace weft::messaging {
 
-class FlowTable;
+class PeerFlows;
 
 // Starts reliable messages, accesses and atomic operations on the flows to their peers, and reports
 // the end of each one. send(), access(), atomic(), abandon() and cancel() take the endpoint's lock;
@@ -20,7 +20,7 @@ class FlowTable;
 class MessageSender final : public link::FlowSink {
  public:
   // Everything outlives the sender. The table may be constructed later.
-  MessageSender(const EndpointSetup& setup, OptionalLock& lock, FlowTable& flows,
+  MessageSender(const EndpointSetup& setup, OptionalLock& lock, PeerFlows& flows,
                 Sleepers& sleepers);
 
   // As the functions of Endpoint, or kPollThenAgain.
@@ -71,7 +71,7 @@ class MessageSender final : public link::FlowSink {
 
   const Bindings bindings_;
   OptionalLock& lock_;
-  FlowTable& flows_;
+  PeerFlows& flows_;
   Sleepers& sleepers_;
   Pool<Pending> pending_;
   Pending* next_pending_ = nullptr;  // for the next call that stays pending

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Which flow leads to a peer, and does the peer still live?
-#include "messaging/flow_table.h"
+#include "messaging/peer_flows.h"
 
 #include <utility>
 
@@ -12,7 +12,7 @@ constexpr auto kLookAgain = std::chrono::milliseconds(20);
 
 }  // namespace
 
-FlowTable::FlowTable(const EndpointSetup& setup, device::Port& port, Sleepers& sleepers,
+PeerFlows::PeerFlows(const EndpointSetup& setup, device::Port& port, Sleepers& sleepers,
                      link::FlowSink& sink)
     : addresses_(*setup.addresses),
       setup_(setup),
@@ -24,7 +24,7 @@ FlowTable::FlowTable(const EndpointSetup& setup, device::Port& port, Sleepers& s
   if (setup.connection != nullptr) version_ = addresses_.version();
 }
 
-link::Flow* FlowTable::connect(PeerIndex index, int& error) {
+link::Flow* PeerFlows::connect(PeerIndex index, int& error) {
   if (setup_.connection != nullptr) {
     error = refusal_;
     return nullptr;
@@ -42,7 +42,7 @@ link::Flow* FlowTable::connect(PeerIndex index, int& error) {
   return connect_reliably(peer, *entry, error);
 }
 
-link::Flow* FlowTable::connect_reliably(Peer& peer, const AddressVector::Entry& entry, int& error) {
+link::Flow* PeerFlows::connect_reliably(Peer& peer, const AddressVector::Entry& entry, int& error) {
   const Status found = open(peer, entry);
   if (found.ok()) return peer.flow.get();
   // Programs may start in any order: a peer that is not there may still come.
@@ -69,7 +69,7 @@ link::Flow* FlowTable::connect_reliably(Peer& peer, const AddressVector::Entry& 
 }
 
 // Datagrams to an absent peer are dropped.
-link::Flow* FlowTable::look_for(Peer& peer, const AddressVector::Entry& entry, int& error) {
+link::Flow* PeerFlows::look_for(Peer& peer, const AddressVector::Entry& entry, int& error) {
   error = EHOSTUNREACH;
   const os::Time now = os::coarse_now();
   if (peer.stamp == entry.stamp && now < peer.give_up) return nullptr;
@@ -81,7 +81,7 @@ link::Flow* FlowTable::look_for(Peer& peer, const AddressVector::Entry& entry, i
   return peer.flow.get();
 }
 
-link::Flow* FlowTable::find_successor(PeerIndex peer) {
+link::Flow* PeerFlows::find_successor(PeerIndex peer) {
   peer &= mask_;
   const link::PeerState state = peers_[peer].flow->check_peer(sink_);
   lose(peer, state);
@@ -91,7 +91,7 @@ link::Flow* FlowTable::find_successor(PeerIndex peer) {
   return open(peers_[peer], *entry).ok() ? peers_[peer].flow.get() : nullptr;
 }
 
-Status FlowTable::open(Peer& peer, const AddressVector::Entry& entry) {
+Status PeerFlows::open(Peer& peer, const AddressVector::Entry& entry) {
   auto flow = port_.connect(entry.address);
   if (!flow) return flow.error();
   peer.flow = std::move(flow).value();
@@ -102,7 +102,7 @@ Status FlowTable::open(Peer& peer, const AddressVector::Entry& entry) {
   return {};
 }
 
-void FlowTable::follow_addresses() {
+void PeerFlows::follow_addresses() {
   const std::uint64_t version = addresses_.version();
   if (version == version_) return;
   for (std::size_t i = 0; i < peers_.size(); ++i) {
@@ -113,22 +113,22 @@ void FlowTable::follow_addresses() {
   version_ = version;
 }
 
-void FlowTable::set_only(std::unique_ptr<link::Flow> flow) {
+void PeerFlows::set_only(std::unique_ptr<link::Flow> flow) {
   peers_.resize(1);
   peers_[0].flow = std::move(flow);
   refusal_ = ESHUTDOWN;  // the flow may break before the end of the connection is told
 }
 
-void FlowTable::end_only() {
+void PeerFlows::end_only() {
   if (!peers_.empty()) lose(peers_[0]);
   refusal_ = ESHUTDOWN;
 }
 
-void FlowTable::add_busy(link::Flow& flow) {
+void PeerFlows::add_busy(link::Flow& flow) {
   if (std::find(busy_.begin(), busy_.end(), &flow) == busy_.end()) busy_.push_back(&flow);
 }
 
-void FlowTable::progress_busy() {
+void PeerFlows::progress_busy() {
   for (std::size_t i = 0; i < busy_.size();) {
     link::Flow* flow = busy_[i];
     flow->progress(sink_);
@@ -141,34 +141,34 @@ void FlowTable::progress_busy() {
   }
 }
 
-bool FlowTable::cancel(void* cookie) {
+bool PeerFlows::cancel(void* cookie) {
   return std::any_of(busy_.begin(), busy_.end(),
                      [&](link::Flow* flow) { return flow->cancel(cookie, sink_); });
 }
 
-void FlowTable::set_asleep(bool asleep) {
+void PeerFlows::set_asleep(bool asleep) {
   for (link::Flow* flow : busy_) flow->set_asleep(asleep);
 }
 
-bool FlowTable::ready() const {
+bool PeerFlows::ready() const {
   return std::any_of(busy_.begin(), busy_.end(),
                      [](const link::Flow* flow) { return flow->ready(); });
 }
 
-void FlowTable::watch_processes() {
+void PeerFlows::watch_processes() {
   for (const Peer& peer : peers_) {
     if (peer.flow != nullptr) sleepers_.watch(peer.flow->process());
   }
 }
 
-void FlowTable::lose(Peer& peer) {
+void PeerFlows::lose(Peer& peer) {
   if (peer.flow == nullptr) return;
   peer.flow->give_up(sink_);
   std::erase(busy_, peer.flow.get());
   peer.flow.reset();
 }
 
-void FlowTable::lose(PeerIndex number, link::PeerState state) {
+void PeerFlows::lose(PeerIndex number, link::PeerState state) {
   lose(peers_[number]);
   if (state != link::PeerState::kDied) return;
   peers_[number].died = true;
@@ -178,7 +178,7 @@ void FlowTable::lose(PeerIndex number, link::PeerState state) {
   setup_.device->sweep_up();
 }
 
-void FlowTable::check_peers() {
+void PeerFlows::check_peers() {
   for (std::size_t i = 0; i < peers_.size(); ++i) {
     if (peers_[i].flow == nullptr) continue;
     const link::PeerState state = peers_[i].flow->check_peer(sink_);

@@ -23,10 +23,10 @@ inline constexpr int kPollThenAgain = -EAGAIN;
 // The flows of an endpoint, by the numbers of its address vector. They are opened at the first use;
 // a number that was taken out of the address vector, or means another address now, loses its flow.
 // A connected endpoint has one, for whatever number. Used with the endpoint's lock held.
-class FlowTable {
+class PeerFlows {
  public:
   // Everything outlives the table. `sink` hears how pending requests end.
-  FlowTable(const EndpointSetup& setup, device::Port& port, Sleepers& sleepers,
+  PeerFlows(const EndpointSetup& setup, device::Port& port, Sleepers& sleepers,
             link::FlowSink& sink);
 
   // The flow to a peer, which may stay pending; null without one, with the reason in `error`:
