@@ -256,11 +256,16 @@ std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
   return value != nullptr ? std::strtoull(value, nullptr, 10) : otherwise;
 }
 
-// Each run takes about a millisecond.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr std::uint64_t kRuns = 200;  // each takes 20 times as long
+#else
+constexpr std::uint64_t kRuns = 1000;  // each takes about a millisecond
+#endif
+
 struct RdmSimulations : ::testing::TestWithParam<unsigned> {};
 
 TEST_P(RdmSimulations, AllThatWasAskedForEndsAsItShould) {
-  const std::uint64_t runs = from_environment("WEFT_SIMULATOR_RUNS", 1000);
+  const std::uint64_t runs = from_environment("WEFT_SIMULATOR_RUNS", kRuns);
   const std::uint64_t first = from_environment("WEFT_SIMULATOR_SEED", 1 + GetParam() * runs);
   for (std::uint64_t seed = first; seed < first + runs; ++seed) {
     const Scenario scenario = Scenario::draw(seed);
