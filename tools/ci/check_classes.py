@@ -15,11 +15,11 @@ refused. An entry may follow its class to another file.
 """
 import pathlib
 import re
-import subprocess
 import sys
 
 import cpp_scan
 import product
+import waiver_history
 
 MAX_FUNCTIONS = 35
 MAX_MEMBERS = 20
@@ -129,16 +129,9 @@ def compare_friends(friends, waivers, earlier):
     return bad
 
 
-def git_show(root, revision):
-    done = subprocess.run(['git', '-C', str(root), 'show', f'{revision}:{WAIVERS}'],
-                          capture_output=True, text=True, check=False)
-    return done.stdout if done.returncode == 0 else None
-
-
 def earlier_waivers(root, current):
-    """The list before the change at hand: HEAD's when it differs from the tree, else its parent's."""
-    head = git_show(root, 'HEAD')
-    text = head if head is not None and head != current else git_show(root, 'HEAD~1')
+    """The list before the change at hand."""
+    text = waiver_history.earlier(root, WAIVERS, current)
     return (None, None) if text is None else parse_waivers(text)
 
 

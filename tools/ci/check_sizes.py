@@ -10,10 +10,10 @@ is not needed any more, allows more lines than there are, or was not there befor
 """
 import ast
 import pathlib
-import subprocess
 import sys
 
 import cpp_scan
+import waiver_history
 
 MAX_FILE = 700
 MAX_FUNCTION = 70
@@ -94,16 +94,9 @@ def compare(long, waivers, earlier):
     return bad
 
 
-def git_show(root, revision):
-    done = subprocess.run(['git', '-C', str(root), 'show', f'{revision}:{WAIVERS}'],
-                          capture_output=True, text=True, check=False)
-    return done.stdout if done.returncode == 0 else None
-
-
 def earlier_waivers(root, current):
-    """The list before the change at hand: HEAD's when it differs from the tree, else its parent's."""
-    head = git_show(root, 'HEAD')
-    text = head if head is not None and head != current else git_show(root, 'HEAD~1')
+    """The list before the change at hand."""
+    text = waiver_history.earlier(root, WAIVERS, current)
     return None if text is None else parse_waivers(text)
 
 
