@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which packets were dropped without a word, and why?
+// Which packets were dropped without an answer, and why?
 #include "transport/drops.h"
 
 namespace weft::transport {
@@ -10,8 +10,6 @@ std::string_view name_of(Drop reason) {
       return "other transport";
     case Drop::kPartition:
       return "other partition";
-    case Drop::kQueueKey:
-      return "wrong queue key";
     case Drop::kSequence:
       return "out of sequence";
     case Drop::kRest:

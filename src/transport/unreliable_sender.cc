@@ -9,22 +9,23 @@
 
 namespace weft::transport {
 
-std::optional<Status> UnreliableSender::refusal_of(const Work& work) const {
-  const WorkKind most = datagrams() ? WorkKind::kSend : WorkKind::kWrite;
-  if (work.kind > most || work.invalidates) return Status::kLocalOperation;
-  const std::uint64_t longest = datagrams() ? settings_.path_mtu : kMaxMessage;
-  if (work.length > longest) return Status::kLocalLength;
+namespace {
+
+std::optional<Status> refusal_of(const Work& work) {
+  if (work.kind > WorkKind::kWrite || work.invalidates) return Status::kLocalOperation;
+  if (work.length > kMaxMessage) return Status::kLocalLength;
   return std::nullopt;
 }
 
-void UnreliableSender::post(const Work& work, const Recipient& to) {
+}  // namespace
+
+void UnreliableSender::post(const Work& work) {
   if (failed_) return sink_.ended({work.cookie, Status::kFlushed, 0});
   Message& message = queue_.emplace_back();
   message.work = work;
   message.piece_count = std::min(work.pieces.size(), kMaxPieces);
   std::copy_n(work.pieces.begin(), message.piece_count, message.pieces.begin());
   message.work.pieces = {};
-  message.to = to;
   message.refusal = refusal_of(work);
   end_refused();
 }
@@ -42,18 +43,14 @@ void UnreliableSender::end_refused() {
 }
 
 wire::Packet UnreliableSender::packet_of(const Message& message, bool last) const {
-  constexpr std::uint32_t kOwnKey = 0x8000'0000;
   const Work& work = message.work;
   const bool first = message.sent == 0;
   wire::Packet packet;
   packet.opcode = opcode_of(settings_.kind, operation_of(work, first, last));
   packet.solicited = work.solicited && last;
   packet.pkey = settings_.pkey;
-  packet.destination = datagrams() ? message.to.destination : settings_.destination;
+  packet.destination = settings_.destination;
   packet.psn = next_;
-  packet.queue_key =
-      (message.to.queue_key & kOwnKey) != 0 ? settings_.queue_key : message.to.queue_key;
-  packet.source = settings_.source;
   packet.immediate = work.immediate;
   packet.reth = {work.address, work.key, static_cast<std::uint32_t>(work.length)};
   return packet;

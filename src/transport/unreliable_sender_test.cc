@@ -32,17 +32,13 @@ struct Sent {
 class UnreliableSending : public ::testing::Test, public WorkSink {
  public:
   UnreliableSending() {
+    settings_.kind = wire::Transport::kUnreliableConnection;
     settings_.path_mtu = kPathMtu;
     settings_.destination = 0x123456;
-    settings_.source = 0x654321;
-    settings_.queue_key = 0x1111;
     settings_.first_sent = Psn(0xFF'FFFE);
   }
 
-  UnreliableSender& make(wire::Transport kind) {
-    settings_.kind = kind;
-    return sender_.emplace(settings_, *this, memory_);
-  }
+  UnreliableSender& make() { return sender_.emplace(settings_, *this, memory_); }
 
   // Work whose cookie is `number`.
   Work work(WorkKind kind, const Segment* pieces, std::size_t count, std::uintptr_t number) {
@@ -88,7 +84,7 @@ class UnreliableSending : public ::testing::Test, public WorkSink {
 };
 
 TEST_F(UnreliableSending, SendsAShortMessageInOnePacketAndIsDone) {
-  UnreliableSender& sender = make(wire::Transport::kUnreliableConnection);
+  UnreliableSender& sender = make();
   Bytes bytes = numbered(5);
   const Segment piece{bytes.data(), bytes.size()};
   EXPECT_FALSE(sender.ready({}));
@@ -109,7 +105,7 @@ TEST_F(UnreliableSending, SendsAShortMessageInOnePacketAndIsDone) {
 }
 
 TEST_F(UnreliableSending, CutsALongMessageAtThePathMtuAndEndsItWithItsLastPacket) {
-  UnreliableSender& sender = make(wire::Transport::kUnreliableConnection);
+  UnreliableSender& sender = make();
   Bytes bytes = numbered(2 * kPathMtu + 3);
   const Segment pieces[] = {{bytes.data(), 100}, {bytes.data() + 100, bytes.size() - 100}};
   Work some = work(WorkKind::kSend, pieces, 2, 1);
@@ -135,7 +131,7 @@ TEST_F(UnreliableSending, CutsALongMessageAtThePathMtuAndEndsItWithItsLastPacket
 }
 
 TEST_F(UnreliableSending, NamesTheMemoryOfAWriteInItsFirstPacketOnly) {
-  UnreliableSender& sender = make(wire::Transport::kUnreliableConnection);
+  UnreliableSender& sender = make();
   Bytes bytes = numbered(kPathMtu + 1);
   const Segment piece{bytes.data(), bytes.size()};
   sender.post(work(WorkKind::kWrite, &piece, 1, 1));
@@ -159,7 +155,7 @@ TEST_F(UnreliableSending, NamesTheMemoryOfAWriteInItsFirstPacketOnly) {
 }
 
 TEST_F(UnreliableSending, RefusesReadsAndAtomicOperationsInTheirTurn) {
-  UnreliableSender& sender = make(wire::Transport::kUnreliableConnection);
+  UnreliableSender& sender = make();
   Bytes bytes = numbered(8);
   const Segment piece{bytes.data(), bytes.size()};
   sender.post(work(WorkKind::kRead, &piece, 1, 1));
@@ -185,7 +181,7 @@ TEST_F(UnreliableSending, RefusesReadsAndAtomicOperationsInTheirTurn) {
 }
 
 TEST_F(UnreliableSending, WorkWithAPieceThatIsGoneEndsAloneAndHasNoPacket) {
-  UnreliableSender& sender = make(wire::Transport::kUnreliableConnection);
+  UnreliableSender& sender = make();
   Bytes bytes = numbered(2 * kPathMtu);
   const Segment piece{bytes.data(), bytes.size()};
   memory_.gathers = 1;
@@ -219,7 +215,7 @@ TEST_F(UnreliableSending, MayBeGivenMoreWorkBySomebodyWhoHearsOfAnEnd) {
 }
 
 TEST_F(UnreliableSending, FailsTheFirstWorkAndFlushesTheRest) {
-  UnreliableSender& sender = make(wire::Transport::kUnreliableConnection);
+  UnreliableSender& sender = make();
   Bytes bytes = numbered(2 * kPathMtu);
   const Segment piece{bytes.data(), bytes.size()};
   sender.post(work(WorkKind::kSend, &piece, 1, 1));
@@ -237,84 +233,30 @@ TEST_F(UnreliableSending, FailsTheFirstWorkAndFlushesTheRest) {
 }
 
 TEST_F(UnreliableSending, WaitsBetweenPacketsAfterAComplaintOfTheNetwork) {
-  for (const auto kind :
-       {wire::Transport::kUnreliableConnection, wire::Transport::kUnreliableDatagram}) {
-    UnreliableSender& sender = make(kind);
-    Bytes bytes = numbered(kPathMtu);
-    const Segment piece{bytes.data(), bytes.size()};
-    const int many = 1000;
-    for (int i = 0; i < many; ++i)
-      sender.post(work(WorkKind::kSend, &piece, 1, 1), {1, 2, nullptr});
-    Time now{std::chrono::seconds(1)};
-    const auto send_all = [&] {
-      Bytes out(wire::kMaxHeaderBytes + kPathMtu);
-      int sent = 0;
-      while (sender.next(now, out) != 0) ++sent;
-      return sent;
-    };
-    EXPECT_EQ(sender.deadline(), Time{}) << "none but the caller's";
-    sender.marked(now);
-    const int at_once = send_all();
-    EXPECT_LT(at_once, many);
-    EXPECT_FALSE(sender.ready(now));
-    EXPECT_GT(sender.deadline(), now);
-    now = sender.deadline();
-    EXPECT_TRUE(sender.ready(now));
-    EXPECT_GT(send_all(), 0);
-    for (; sender.busy(); now = sender.deadline()) send_all();
-    EXPECT_EQ(sender.deadline(), Time::max());
-    EXPECT_EQ(ends_.size(), static_cast<std::size_t>(many));
-    ends_.clear();
-  }
-}
-
-TEST_F(UnreliableSending, SendsEachDatagramToItsRecipient) {
-  UnreliableSender& sender = make(wire::Transport::kUnreliableDatagram);
+  UnreliableSender& sender = make();
   Bytes bytes = numbered(kPathMtu);
   const Segment piece{bytes.data(), bytes.size()};
-  int ways[2];
-  sender.post(work(WorkKind::kSend, &piece, 1, 1), {0x111111, 0x2222, &ways[0]});
-  Work told = work(WorkKind::kSend, &piece, 1, 2);
-  told.has_immediate = true;
-  told.immediate = 5;
-  sender.post(told, {0x333333, 0x4444, &ways[1]});
-  EXPECT_EQ(sender.recipient().path, &ways[0]);
-  Sent sent = next();
-  EXPECT_EQ(operation(sent), Operation::kSendOnly);
-  EXPECT_EQ(sent.packet.destination, 0x111111U);
-  EXPECT_EQ(sent.packet.queue_key, 0x2222U);
-  EXPECT_EQ(sent.packet.source, 0x654321U);
-  EXPECT_EQ(payload(sent), bytes) << "as long as a packet may be";
-  EXPECT_EQ(sender.recipient().path, &ways[1]);
-  sent = next();
-  EXPECT_EQ(operation(sent), Operation::kSendOnlyImmediate);
-  EXPECT_EQ(sent.packet.immediate, 5U);
-  EXPECT_EQ(sent.packet.destination, 0x333333U);
-  EXPECT_EQ(sent.packet.psn, Psn(0xFF'FFFF)) << "numbers are the sender's, whoever it sends to";
-  EXPECT_EQ(ends_.size(), 2U);
-}
-
-TEST_F(UnreliableSending, UsesItsOwnQueueKeyForAControlledOne) {
-  UnreliableSender& sender = make(wire::Transport::kUnreliableDatagram);
-  sender.post(Work{}, {1, 0x8000'0000, nullptr});
-  sender.post(Work{}, {1, 0xFFFF'FFFF, nullptr});
-  sender.post(Work{}, {1, 0x7FFF'FFFF, nullptr});
-  EXPECT_EQ(next().packet.queue_key, 0x1111U);
-  EXPECT_EQ(next().packet.queue_key, 0x1111U);
-  EXPECT_EQ(next().packet.queue_key, 0x7FFF'FFFFU);
-}
-
-TEST_F(UnreliableSending, RefusesDatagramsThatDoNotFitIntoOnePacketOrAreNoSends) {
-  UnreliableSender& sender = make(wire::Transport::kUnreliableDatagram);
-  Bytes bytes = numbered(kPathMtu + 1);
-  const Segment piece{bytes.data(), bytes.size()};
-  sender.post(work(WorkKind::kSend, &piece, 1, 1), {1, 2, nullptr});
-  sender.post(work(WorkKind::kWrite, &piece, 1, 2), {1, 2, nullptr});
-  sender.post(work(WorkKind::kSend, nullptr, 0, 3), {1, 2, nullptr});
-  EXPECT_EQ(ends_, (std::vector<End>{{1, Status::kLocalLength}, {2, Status::kLocalOperation}}));
-  const Sent sent = next();
-  EXPECT_EQ(sent.packet.psn, Psn(0xFF'FFFE)) << "what is refused has no number";
-  EXPECT_TRUE(sent.packet.payload.empty());
+  const int many = 1000;
+  for (int i = 0; i < many; ++i) sender.post(work(WorkKind::kSend, &piece, 1, 1));
+  Time now{std::chrono::seconds(1)};
+  const auto send_all = [&] {
+    Bytes out(wire::kMaxHeaderBytes + kPathMtu);
+    int sent = 0;
+    while (sender.next(now, out) != 0) ++sent;
+    return sent;
+  };
+  EXPECT_EQ(sender.deadline(), Time{}) << "none but the caller's";
+  sender.marked(now);
+  const int at_once = send_all();
+  EXPECT_LT(at_once, many);
+  EXPECT_FALSE(sender.ready(now));
+  EXPECT_GT(sender.deadline(), now);
+  now = sender.deadline();
+  EXPECT_TRUE(sender.ready(now));
+  EXPECT_GT(send_all(), 0);
+  for (; sender.busy(); now = sender.deadline()) send_all();
+  EXPECT_EQ(sender.deadline(), Time::max());
+  EXPECT_EQ(ends_.size(), static_cast<std::size_t>(many));
 }
 
 }  // namespace

@@ -6,12 +6,10 @@
 #include <deque>
 #include <map>
 #include <sstream>
-#include <type_traits>
 
 #include "recording_target.h"
 #include "simulator_device.h"
 #include "simulator_network.h"
-#include "transport/datagram_receiver.h"
 #include "transport/unreliable_receiver.h"
 #include "transport/unreliable_sender.h"
 
@@ -19,7 +17,6 @@ namespace weft::transport::testing {
 namespace {
 
 constexpr unsigned kWorks = 60;
-constexpr std::uint32_t kQueueKey = 0x0123'4567;
 constexpr std::size_t kLongest = 6000;
 constexpr std::size_t kNumberBytes = 8;
 constexpr unsigned kMany = 1000;  // receives
@@ -33,7 +30,7 @@ struct Drawn {
   double marked = 0;     // that a switch complains of a packet
   double refused = 0;    // that the receiver may not do what the work says
 
-  static Drawn draw(std::uint64_t seed, wire::Transport kind) {
+  static Drawn draw(std::uint64_t seed) {
     Random random(seed);
     Drawn drawn;
     drawn.seed = seed;
@@ -48,9 +45,8 @@ struct Drawn {
     drawn.not_ready = sometimes(0.1);
     drawn.refused = sometimes(0.2);
     drawn.marked = sometimes(0.1);
-    drawn.settings.kind = kind;
+    drawn.settings.kind = wire::Transport::kUnreliableConnection;
     drawn.settings.path_mtu = std::size_t{256} << up_to(random, 4);
-    drawn.settings.queue_key = kQueueKey;
     drawn.settings.first_sent =
         happens(random, 0.5) ? Psn(0).after(-20) : Psn(static_cast<std::uint32_t>(random()));
     drawn.settings.first_expected = drawn.settings.first_sent;
@@ -61,11 +57,10 @@ struct Drawn {
   bool once() const { return weather.duplication == 0; }
   std::string text() const {
     std::ostringstream out;
-    out << "seed " << seed << ": kind " << static_cast<int>(settings.kind) << ", path MTU "
-        << settings.path_mtu << ", loss " << weather.loss << ", burst " << weather.burst
-        << ", duplication " << weather.duplication << ", corruption " << weather.corruption
-        << ", reordering " << weather.reordering << ", marked " << marked << ", not ready "
-        << not_ready << ", refused " << refused;
+    out << "seed " << seed << ": path MTU " << settings.path_mtu << ", loss " << weather.loss
+        << ", burst " << weather.burst << ", duplication " << weather.duplication << ", corruption "
+        << weather.corruption << ", reordering " << weather.reordering << ", marked " << marked
+        << ", not ready " << not_ready << ", refused " << refused;
     return out.str();
   }
 };
@@ -95,8 +90,7 @@ class Oneway : public WorkSink {
     for (std::uint64_t number = 0; number < kWorks; ++number) post(number);
     send();
     if (ended_ != kWorks) blame("work has not ended");
-    datagrams() ? receive(DatagramReceiver(drawn_.settings, target_))
-                : receive(UnreliableReceiver(drawn_.settings, target_));
+    receive(UnreliableReceiver(drawn_.settings, target_));
     if (!target_.wrong.empty()) blame(target_.wrong);
     judge(target_.messages, WorkKind::kSend);
     judge(target_.writes, WorkKind::kWrite);
@@ -111,7 +105,6 @@ class Oneway : public WorkSink {
     unsigned came = 0;
   };
 
-  bool datagrams() const { return drawn_.settings.kind == wire::Transport::kUnreliableDatagram; }
   void blame(const std::string& what) {
     if (wrong_.empty()) wrong_ = what + " (" + drawn_.text() + ")";
   }
@@ -122,14 +115,14 @@ class Oneway : public WorkSink {
     posted.bytes = content(drawn_.seed, number, kNumberBytes + up_to(random_, most));
     posted.refused = happens(random_, drawn_.refused);
     Work& work = posted.work;
-    work.kind = !datagrams() && happens(random_, 0.5) ? WorkKind::kWrite : WorkKind::kSend;
+    work.kind = happens(random_, 0.5) ? WorkKind::kWrite : WorkKind::kSend;
     work.length = posted.bytes.size();
     work.has_immediate = happens(random_, 0.3);
     work.immediate = static_cast<std::uint32_t>(number);
     work.key = RecordingTarget::kKey;
     work.address =
         RecordingTarget::kBase + up_to(random_, RecordingTarget::kAreaBytes - work.length);
-    if (work.kind == WorkKind::kSend && !datagrams()) posted.refused = false;
+    if (work.kind == WorkKind::kSend) posted.refused = false;
     if (posted.refused) ++work.key;
     const Segment halves[] = {
         {posted.bytes.data(), work.length / 3},
@@ -137,15 +130,13 @@ class Oneway : public WorkSink {
     Work now = work;
     now.pieces = halves;
     now.cookie = reinterpret_cast<void*>(number);
-    sender_.post(now, {1, posted.refused ? kQueueKey + 1 : kQueueKey, nullptr});
+    sender_.post(now);
   }
 
   void ended(const Ended& work) override {
     const auto number = reinterpret_cast<std::uint64_t>(work.cookie);
     if (number != ended_++) blame("work ends out of order");
-    const bool too_long = datagrams() && posted_[number].work.length > drawn_.settings.path_mtu;
-    if (too_long) posted_[number].refused = true;
-    if (work.status != (too_long ? Status::kLocalLength : Status::kSuccess)) blame("wrong status");
+    if (work.status != Status::kSuccess) blame("wrong status");
   }
 
   void send() {
@@ -161,19 +152,7 @@ class Oneway : public WorkSink {
     }
   }
 
-  static void give(UnreliableReceiver& receiver, const wire::Packet& packet) {
-    receiver.take(packet);
-  }
-  static void give(DatagramReceiver& receiver, const wire::Packet& packet) {
-    receiver.take(packet, {route(0, 1), {}, 0, 64, 0});
-  }
-  static std::uint64_t taken(const UnreliableReceiver& receiver) {
-    return receiver.counts().packets;
-  }
-  static std::uint64_t taken(const DatagramReceiver& receiver) { return receiver.messages(); }
-
-  template <class Receiver>
-  void receive(Receiver&& receiver) {
+  void receive(UnreliableReceiver receiver) {
     std::uint64_t given = 0;
     for (const auto& [when, bytes] : under_way_) {
       if (!intact(route(0, 1), bytes)) continue;
@@ -181,17 +160,16 @@ class Oneway : public WorkSink {
       if (wire::parse(bytes, packet) != wire::Malformed::kNone) blame("a malformed packet");
       target_.receives = happens(random_, drawn_.not_ready) ? 0 : kMany;
       target_.room = happens(random_, drawn_.not_ready) ? 300 : std::size_t{1} << 20;
-      give(receiver, packet);
+      receiver.take(packet);
       ++given;
     }
-    if (taken(receiver) + receiver.drops().total() != given) blame("a packet was not counted");
+    if (receiver.counts().packets + receiver.drops().total() != given)
+      blame("a packet was not counted");
     for (std::size_t i = 0; i < kDropReasons; ++i) {
       const auto reason = static_cast<Drop>(i);
       for (std::uint64_t n = receiver.drops().of(reason); n != 0; --n) sums_.drops.count(reason);
     }
-    if constexpr (std::is_same_v<std::decay_t<Receiver>, UnreliableReceiver>) {
-      sums_.broken += receiver.counts().broken;
-    }
+    sums_.broken += receiver.counts().broken;
   }
 
   // Whole messages that were sent, at most as often as the network made copies, and in the order of
@@ -199,17 +177,15 @@ class Oneway : public WorkSink {
   void judge(const std::vector<RecordingTarget::Came>& all, WorkKind kind) {
     std::uint64_t last = 0;
     for (const RecordingTarget::Came& came : all) {
-      const std::size_t begin = datagrams() ? wire::kGlobalRouteBytes : 0;
       std::uint64_t number = kWorks;
-      if (came.bytes.size() >= begin + kNumberBytes)
-        std::memcpy(&number, came.bytes.data() + begin, kNumberBytes);
+      if (came.bytes.size() >= kNumberBytes) {
+        std::memcpy(&number, came.bytes.data(), kNumberBytes);
+      }
       if (number >= kWorks) return blame("something came that nobody sent");
       Posted& posted = posted_[number];
       const Work& work = posted.work;
-      const bool same =
-          std::equal(posted.bytes.begin(), posted.bytes.end(),
-                     came.bytes.begin() + static_cast<std::ptrdiff_t>(begin), came.bytes.end());
-      if (!same || work.kind != kind) return blame("something came that was not sent so");
+      if (came.bytes != posted.bytes || work.kind != kind)
+        return blame("something came that was not sent so");
       if (kind == WorkKind::kWrite && came.address != work.address) blame("written elsewhere");
       if (came.immediate.has_value() != work.has_immediate ||
           came.immediate.value_or(0) != (work.has_immediate ? work.immediate : 0)) {
@@ -247,10 +223,10 @@ class Oneway : public WorkSink {
 
 constexpr std::uint64_t kRuns = 400;
 
-Sums all_weathers(wire::Transport kind) {
+Sums all_weathers() {
   Sums sums;
   for (std::uint64_t seed = 1; seed <= kRuns; ++seed) {
-    const Drawn drawn = Drawn::draw(seed, kind);
+    const Drawn drawn = Drawn::draw(seed);
     EXPECT_EQ(Oneway(drawn, sums).run(), "");
   }
   return sums;
@@ -259,23 +235,13 @@ Sums all_weathers(wire::Transport kind) {
 // What the specification allows: each beginning is taken, whatever its number; so a message may
 // come late or twice when all its packets do, but never with those of another one.
 TEST(UnreliableSimulator, ConnectionsDeliverWholeMessagesOnlyAndWriteWhereTheyMayOnly) {
-  const Sums sums = all_weathers(wire::Transport::kUnreliableConnection);
+  const Sums sums = all_weathers();
   EXPECT_GT(sums.whole, sums.posted / 2);
   EXPECT_GT(sums.twice, 0U);
   EXPECT_GT(sums.late, 0U);
   EXPECT_GT(sums.broken, 0U);
   for (const Drop reason :
        {Drop::kSequence, Drop::kRest, Drop::kLength, Drop::kNoReceive, Drop::kAccess}) {
-    EXPECT_GT(sums.drops.of(reason), 0U) << name_of(reason);
-  }
-}
-
-TEST(UnreliableSimulator, DatagramsArriveWholeFromThoseWhoKnowTheKey) {
-  const Sums sums = all_weathers(wire::Transport::kUnreliableDatagram);
-  EXPECT_GT(sums.whole, sums.posted / 2);
-  EXPECT_GT(sums.twice, 0U);
-  EXPECT_GT(sums.late, 0U);
-  for (const Drop reason : {Drop::kQueueKey, Drop::kLength, Drop::kNoReceive}) {
     EXPECT_GT(sums.drops.of(reason), 0U) << name_of(reason);
   }
 }
@@ -288,7 +254,6 @@ wire::Packet nonsense(Random& random, const Bytes& bytes) {
   if (happens(random, 0.1)) packet.opcode = 0x64;
   packet.pkey = happens(random, 0.95) ? wire::kDefaultPkey : static_cast<std::uint16_t>(random());
   packet.psn = Psn(static_cast<std::uint32_t>(happens(random, 0.9) ? up_to(random, 3) : random()));
-  packet.queue_key = happens(random, 0.9) ? kQueueKey : 0;
   const std::size_t lengths[] = {0, 1, 255, 256, 256, 256, 257};
   packet.payload = std::span(bytes).first(lengths[up_to(random, 6)]);
   packet.reth.key = RecordingTarget::kKey + (happens(random, 0.1) ? 1 : 0);
@@ -302,31 +267,23 @@ wire::Packet nonsense(Random& random, const Bytes& bytes) {
 TEST(UnreliableSimulator, PacketsThatSayNonsenseNeitherBreakTheContractNorPassUncounted) {
   Settings settings;
   settings.path_mtu = 256;
-  settings.queue_key = kQueueKey;
   settings.kind = wire::Transport::kUnreliableConnection;
   RecordingTarget target;
   UnreliableReceiver connection(settings, target);
-  settings.kind = wire::Transport::kUnreliableDatagram;
-  RecordingTarget other;
-  DatagramReceiver datagrams(settings, other);
   Random random(1);
   const Bytes bytes(300, std::byte{0xAB});
   constexpr std::uint64_t kPackets = 50'000;
   for (std::uint64_t i = 0; i < kPackets; ++i) {
     const wire::Packet packet = nonsense(random, bytes);
-    target.receives = other.receives = happens(random, 0.1) ? 0 : kMany;
-    target.room = other.room = 100 * up_to(random, 10);
+    target.receives = happens(random, 0.1) ? 0 : kMany;
+    target.room = 100 * up_to(random, 10);
     connection.take(packet);
-    datagrams.take(packet, {route(0, 1), {}, 0, 64, 0});
     target.messages.clear();
     target.writes.clear();
   }
   EXPECT_EQ(target.wrong, "");
-  EXPECT_EQ(other.wrong, "");
   EXPECT_EQ(connection.counts().packets + connection.drops().total(), kPackets);
   EXPECT_GT(connection.counts().messages, kPackets / 100);
-  EXPECT_EQ(datagrams.messages() + datagrams.drops().total(), kPackets);
-  EXPECT_EQ(datagrams.messages(), other.messages.size());
 }
 
 }  // namespace

@@ -14,7 +14,6 @@ namespace weft::wire::testing {
 struct Captured {
   Route route;
   Ipv4Words words;
-  Bytes ip;  // its header
   Bytes datagram;
 };
 

@@ -28,7 +28,6 @@ std::optional<Captured> unwrap(std::span<const std::byte> frame) {
       load<std::uint8_t>(ip.data() + (packet.route.v6 ? 6 : 9)) != 17) {
     return std::nullopt;
   }
-  packet.ip.assign(ip.begin(), ip.begin() + static_cast<std::ptrdiff_t>(ip_bytes));
   const std::size_t address = packet.route.v6 ? 16 : 4;
   const std::byte* addresses = ip.data() + (packet.route.v6 ? 8 : 12);
   std::copy_n(addresses, address, packet.route.source.begin());

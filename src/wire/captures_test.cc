@@ -7,7 +7,6 @@
 #include "captured.h"
 #include "wire/cm_message.h"
 #include "wire/endian.h"
-#include "wire/global_route.h"
 #include "wire/icrc.h"
 #include "wire/packet.h"
 
@@ -64,26 +63,6 @@ TEST_P(Captures, AreReadAndWrittenAgainByteForByte) {
     store_icrc(out.data() + out.size() - kIcrcBytes,
                load_icrc(captured.datagram.data() + captured.datagram.size() - kIcrcBytes));
     EXPECT_EQ(out, captured.datagram);
-  }
-}
-
-// As a receiver of unreliable datagrams gets it.
-TEST_P(Captures, ShowTheHeaderThatStandsBeforeTheirPayload) {
-  for (const Captured& captured : packets_of(GetParam().name)) {
-    Arrival arrival{captured.route, captured.words, 0, 0, 0};
-    const std::byte* ip = captured.ip.data();
-    if (captured.route.v6) {
-      arrival.traffic_class = static_cast<std::uint8_t>(load<std::uint16_t>(ip) >> 4);
-      arrival.flow_label = load<std::uint32_t>(ip) & 0xF'FFFF;
-      arrival.hop_limit = load<std::uint8_t>(ip + 7);
-    } else {
-      arrival.traffic_class = load<std::uint8_t>(ip + 1);
-      arrival.hop_limit = load<std::uint8_t>(ip + 8);
-    }
-    const auto area = global_route(arrival, captured.datagram.size());
-    Bytes expected(area.size() - captured.ip.size());
-    expected.insert(expected.end(), captured.ip.begin(), captured.ip.end());
-    EXPECT_EQ(Bytes(area.begin(), area.end()), expected);
   }
 }
 

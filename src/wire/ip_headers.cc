@@ -50,16 +50,12 @@ std::uint16_t checksum(std::uint64_t sum) {
 
 }  // namespace
 
-void write_ip(const Route& route, Ipv4Words words, std::size_t datagram, std::byte* out) {
+void write_ip_and_udp(const Route& route, Ipv4Words words, std::size_t datagram, std::byte* out) {
   if (route.v6) {
     write_ipv6(route, kUdpBytes + datagram, out);
   } else {
     write_ipv4(route, words, kUdpBytes + datagram, out);
   }
-}
-
-void write_ip_and_udp(const Route& route, Ipv4Words words, std::size_t datagram, std::byte* out) {
-  write_ip(route, words, datagram, out);
   std::byte* udp = out + ip_bytes_of(route);
   store<std::uint16_t>(udp, route.source_port);
   store<std::uint16_t>(udp + 2, route.destination_port);

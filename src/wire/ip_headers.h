@@ -16,12 +16,9 @@ inline constexpr std::size_t kUdpBytes = 8;
 // Bytes of the IP header of a route.
 inline std::size_t ip_bytes_of(const Route& route) { return route.v6 ? kIpv6Bytes : kIpv4Bytes; }
 
-// Writes the IP header before a UDP header and a datagram of that length: without a checksum, and
-// with the hop limit, the traffic class and the flow label of one that has just left. `out` has
-// ip_bytes_of().
-void write_ip(const Route& route, Ipv4Words words, std::size_t datagram, std::byte* out);
-
-// Writes both headers, the second without a checksum, too. `out` has ip_bytes_of() + kUdpBytes.
+// Writes both headers of a datagram of that length, without checksums, and with the hop limit, the
+// traffic class and the flow label of a packet that has just left. `out` has ip_bytes_of() +
+// kUdpBytes.
 void write_ip_and_udp(const Route& route, Ipv4Words words, std::size_t datagram, std::byte* out);
 
 // Enters the checksum into an IPv4 header that is complete but for it.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which packets were dropped without a word, and why?
+// Which packets were dropped without an answer, and why?
 #pragma once
 
 #include <array>
@@ -13,7 +13,6 @@ namespace weft::transport {
 enum class Drop : std::uint8_t {
   kTransport,    // of another transport than the queue pair's
   kPartition,    // its partition key does not match
-  kQueueKey,     // it has another one than the queue pair
   kSequence,     // packets before it are missing, or it does not continue what has begun
   kRest,         // of a message of which a packet was missing or dropped
   kLength,       // of a length that no such packet, message or receive has

@@ -16,15 +16,15 @@ using Time = std::chrono::steady_clock::time_point;
 using Duration = std::chrono::nanoseconds;
 
 // One end of a flow: what ibv_modify_qp(3) calls the attributes of a queue pair, or what the ends
-// of a reliable datagram flow told each other. Of unreliable services only the members up to
+// of a reliable datagram flow told each other. Of unreliable connections only the members up to
 // `first_expected` count.
 struct Settings {
   // Any but kCongestion: Requester and Responder serve the reliable ones.
   wire::Transport kind = wire::Transport::kReliableConnection;
-  std::uint32_t destination = 0;  // queue pair of the peer, 24 bits: not of unreliable datagrams
-  std::uint32_t source = 0;       // queue pair of this end: of datagrams
+  std::uint32_t destination = 0;  // queue pair of the peer, 24 bits
+  std::uint32_t source = 0;       // queue pair of this end: of reliable datagrams
   std::uint32_t context = 0;      // end-to-end context at the peer: of reliable datagrams, 24 bits
-  std::uint32_t queue_key = 0;    // of datagrams; of unreliable ones, that of this end
+  std::uint32_t queue_key = 0;    // at the peer: of reliable datagrams
   std::uint32_t shared_receive = 0;  // at the peer: of kExtendedReliable
   std::uint16_t pkey = wire::kDefaultPkey;
   // Payload of a packet: 256, 512, 1024, 2048 or 4096; of reliable datagrams a multiple of 64 up to

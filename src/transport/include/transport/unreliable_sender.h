@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How does work become packets that are not acknowledged?
 //
-// (IBTA 9.8.) Each packet is sent once. Work ends as soon as its last packet was written; its
-// arrival is not reported. Connections send and write messages of any length; a datagram is one
-// packet to the recipient of its work. The rate of packets is the caller's, until a congestion
-// notification arrives (Pace).
+// (IBTA 9.8.2.) Each packet is sent once. Work ends as soon as its last packet was written; its
+// arrival is not reported. The rate of packets is the caller's, until a congestion notification
+// arrives (Pace).
 #pragma once
 
 #include <array>
@@ -17,20 +16,10 @@
 
 namespace weft::transport {
 
-// The recipient of a datagram: the address handle of ibv_post_send(3), and the queue pair there.
-struct Recipient {
-  std::uint32_t destination = 0;  // queue pair, 24 bits
-  // The Q_Key of that queue pair. With the upper bit set it stands for the sender's own Q_Key,
-  // which only a privileged process can choose (IBTA 10.2.5).
-  std::uint32_t queue_key = 0;
-  void* path = nullptr;  // the caller's own, to find the path
-};
-
-// The sending half of an unreliable connection, or of a queue pair for unreliable datagrams. One
-// thread at a time; the caller moves the packets.
+// The sending half of an unreliable connection. One thread at a time; the caller moves the packets.
 class UnreliableSender {
  public:
-  // `settings.kind` is one of the two unreliable ones. `sink` and `memory` outlive it.
+  // `sink` and `memory` outlive it.
   UnreliableSender(const Settings& settings, WorkSink& sink, LocalMemory& memory)
       : settings_(settings), sink_(sink), memory_(memory) {
     next_ = settings.first_sent;
@@ -38,15 +27,12 @@ class UnreliableSender {
   UnreliableSender(const UnreliableSender&) = delete;
   UnreliableSender& operator=(const UnreliableSender&) = delete;
 
-  // Takes work in at most kMaxPieces pieces, of datagrams with a recipient. What this service
-  // cannot do ends, in its turn, with kLocalOperation: reads, atomic operations, invalidations, of
-  // datagrams writes; what it cannot do at that length, more than kMaxMessage or for a datagram the
-  // path MTU, with kLocalLength. Nothing of it is sent, and the work behind it goes on: a caller
-  // that wants the queue to stop calls fail(). After that, work ends with kFlushed at once.
-  void post(const Work& work, const Recipient& to = {});
+  // Takes work in at most kMaxPieces pieces. Reads, atomic operations and invalidations end, in
+  // their turn, with kLocalOperation; work of more than kMaxMessage bytes ends with kLocalLength.
+  // Nothing of it is sent, and the work behind it continues: a caller that wants the queue to stop
+  // calls fail(). After that, work ends with kFlushed at once.
+  void post(const Work& work);
 
-  // The recipient of the packet that next() will write. Of datagrams, and only when ready().
-  const Recipient& recipient() const { return queue_.front().to; }
   // Writes the next packet, from its base header to its padding, into `out`, which has room for
   // wire::kMaxHeaderBytes and the path MTU. Returns its length, or 0 when none may leave yet. Work
   // with a piece that may not be read ends with kLocalProtection, and the next one goes on.
@@ -71,13 +57,10 @@ class UnreliableSender {
     Work work;  // its list of pieces lies in `pieces`
     std::array<Segment, kMaxPieces> pieces{};
     std::size_t piece_count = 0;
-    Recipient to;
     std::uint64_t sent = 0;  // bytes
     std::optional<Status> refusal;
   };
 
-  bool datagrams() const { return settings_.kind == wire::Transport::kUnreliableDatagram; }
-  std::optional<Status> refusal_of(const Work& work) const;
   wire::Packet packet_of(const Message& message, bool last) const;
   std::size_t write_next(Time now, std::span<std::byte> out);
   void end_first(Status status);
