@@ -44,13 +44,14 @@ class Scene {
       : table_(std::move(memory::RegionTable::create(directory.path())).value()) {
     auto socket = std::move(os::UdpSocket::bind(host_, roce::kSocketOptions)).value();
     address_ = socket.address();
-    udp::RdOptions options;
+    rdm::RdmOptions options;
     options.name = address_;
     options.domain = DomainId{5};
     options.regions = memory::RegionTableView::open(directory.path(), table_->name()).value();
     options.connect_timeout = std::chrono::milliseconds(50);
     options.peer_timeout = std::chrono::milliseconds(1000);
-    endpoint_ = std::move(udp::RdEndpoint::create(std::move(socket), options)).value();
+    port_ = std::move(roce::PacketPort::open(std::move(socket), wake_, {})).value();
+    endpoint_ = std::make_unique<udp::RdEndpoint>(*port_, options);
   }
   ~Scene() {
     if (flow_ != nullptr) flow_->give_up(ends_);
@@ -183,6 +184,8 @@ class Scene {
   os::SocketAddress address_;
   Sink sink_;
   Ends ends_;
+  os::WakeSet wake_ = std::move(os::WakeSet::create()).value();
+  std::unique_ptr<roce::PacketPort> port_;
   std::unique_ptr<udp::RdEndpoint> endpoint_;
   std::unique_ptr<link::Flow> flow_;
   fuzz::Sender peer_{host_};

@@ -46,9 +46,10 @@ class Scene {
     for (auto& each : endpoints_) {
       auto socket = std::move(os::UdpSocket::bind(host_, roce::kSocketOptions)).value();
       ports_.push_back(socket.address());
-      udp::UdOptions options;
+      roce::PacketPortOptions options;
       options.relay = relay_descriptors_.at(host_);
-      each = std::move(udp::UdEndpoint::create(std::move(socket), options)).value();
+      each.port = std::move(roce::PacketPort::open(std::move(socket), wake_, options)).value();
+      each.endpoint = std::make_unique<udp::UdEndpoint>(*each.port, udp::UdOptions{});
     }
   }
 
@@ -73,7 +74,7 @@ class Scene {
   }
   void poll() {
     for (int i = 0; i < 2; ++i) {
-      for (auto& each : endpoints_) each->poll(sink_);
+      for (auto& each : endpoints_) each.endpoint->poll(sink_);
       while (relay_descriptors_.hand_on()) continue;
     }
     sender_.hear([](const os::Datagram&) {});
@@ -91,7 +92,12 @@ class Scene {
   const os::SocketAddress host_ = fuzz::host_of_fuzzer();
   roce::RelaySet relay_descriptors_;
   std::vector<os::SocketAddress> ports_;
-  std::array<std::unique_ptr<udp::UdEndpoint>, 2> endpoints_;
+  struct End {
+    std::unique_ptr<roce::PacketPort> port;
+    std::unique_ptr<udp::UdEndpoint> endpoint;
+  };
+  os::WakeSet wake_ = std::move(os::WakeSet::create()).value();
+  std::array<End, 2> endpoints_;
   fuzz::Sender sender_{host_};
   Sink sink_;
 };

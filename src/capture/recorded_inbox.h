@@ -25,9 +25,7 @@ class RecordedInbox final : public link::Inbox, link::InboxSink {
   bool reclaim_buffers() override { return inbox_.reclaim_buffers(); }
   void check_sources(link::InboxSink& sink) override;
   std::uint64_t lost() const override { return inbox_.lost(); }
-  int wake_fd() const override { return inbox_.wake_fd(); }
   bool fall_asleep() override { return inbox_.fall_asleep(); }
-  void ring() override { inbox_.ring(); }
   void wake_up() override { inbox_.wake_up(); }
 
  private:

@@ -62,9 +62,7 @@ struct FakeInbox final : link::Inbox {
   void acknowledge(const link::Offer&) override { ++acknowledged; }
   void refuse(link::InboxSink&, std::uint32_t) override {}
   void check_sources(link::InboxSink& sink) override { sink.source_closed(3, false); }
-  int wake_fd() const override { return -1; }
   bool fall_asleep() override { return true; }
-  void ring() override {}
   void wake_up() override {}
 };
 

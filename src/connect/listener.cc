@@ -203,9 +203,9 @@ void Listener::progress() {
 bool Listener::fall_asleep() {
   const std::lock_guard guard(mutex_);
   ++sleepers_;
-  const bool quiet = port_->inbox().fall_asleep() && !owes_a_word();
-  // Going to sleep has reset the waker for the threads that slept before.
-  if (!quiet && sleepers_ > 1) port_->inbox().ring();
+  const bool quiet = port_->fall_asleep() && !owes_a_word();
+  // Going to sleep has undone the ring for the threads that slept before.
+  if (!quiet && sleepers_ > 1) port_->wake_set().ring();
   return quiet;
 }
 

@@ -16,17 +16,6 @@ constexpr unsigned kPollsPerClock = 4;  // looking at it is not for nothing eith
 
 }  // namespace
 
-Result<std::unique_ptr<JointInbox>> JointInbox::over(shm::Mailbox& near, link::Inbox& far) {
-  auto set = os::EventSet::create();
-  if (!set) return set.error();
-  std::unique_ptr<JointInbox> joint(new JointInbox(near, far));
-  joint->wake_ = std::move(set).value();
-  for (const int fd : {near.wake_fd(), far.wake_fd()}) {
-    if (Status ok = joint->wake_.add(fd); !ok) return ok.error();
-  }
-  return joint;
-}
-
 bool JointInbox::time_to_look(bool idle) {
   if (hot_polls_ != 0) return true;
   const link::Inbox::Activity activity = far_.activity();

@@ -2,13 +2,9 @@
 // Where do messages arrive that come both from within the host and over the network?
 #pragma once
 
-#include <memory>
-
-#include "base/result.h"
 #include "link/inbox.h"
 #include "link_shm/mailbox.h"
 #include "os/clock.h"
-#include "os/event.h"
 
 namespace weft::device {
 
@@ -20,8 +16,7 @@ inline constexpr std::uint32_t kFirstRemoteSource = shm::kSlots;
 // at every now and then only.
 class JointInbox final : public link::Inbox {
  public:
-  // Errors: EMFILE and others of epoll.
-  static Result<std::unique_ptr<JointInbox>> over(shm::Mailbox& near, link::Inbox& far);
+  JointInbox(shm::Mailbox& near, link::Inbox& far) : near_(near), far_(far) {}
 
   unsigned poll(link::InboxSink& sink) override;
   bool accept(link::InboxSink& sink, const link::Offer& offer, std::span<const LocalRange> pieces,
@@ -31,19 +26,15 @@ class JointInbox final : public link::Inbox {
   bool reclaim_buffers() override;
   void check_sources(link::InboxSink& sink) override;
   std::uint64_t lost() const override { return near_.lost() + far_.lost(); }
-  int wake_fd() const override { return wake_.fd(); }
   bool fall_asleep() override;
-  void ring() override { near_.ring(); }
   void wake_up() override;
 
  private:
-  JointInbox(shm::Mailbox& near, link::Inbox& far) : near_(near), far_(far) {}
   bool time_to_look(bool idle);
   link::Inbox& inbox_of(std::uint32_t source);
 
   shm::Mailbox& near_;
   link::Inbox& far_;
-  os::EventSet wake_;
   unsigned hot_polls_ = 0;  // looks at the network before they become seldom
   unsigned skipped_ = 0;    // polls since the last look
   unsigned idle_ = 0;       // polls that found nothing

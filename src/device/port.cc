@@ -29,6 +29,7 @@ Status Port::open_mailbox(const os::SocketAddress& address, const PortSetup& set
   auto mailbox = shm::Mailbox::create(box);
   if (!mailbox) return mailbox.error();
   mailbox_ = std::move(mailbox).value();
+  if (Status ok = wake_.add(mailbox_->wake_fd()); !ok) return ok;
   sender_.directory = device_->directory();
   sender_.address = setup.name;
   sender_.waker = &mailbox_->waker();
@@ -48,8 +49,8 @@ wire::Tap* Port::network_tap() const {
   return device_->capture() != nullptr ? &device_->capture()->network() : nullptr;
 }
 
-Status Port::open_reliable(os::UdpSocket socket, const PortSetup& setup) {
-  udp::RdOptions wanted;
+void Port::open_reliable(const PortSetup& setup) {
+  rdm::RdmOptions wanted;
   wanted.name = setup.name;
   wanted.domain = setup.domain;
   wanted.served = setup.served;
@@ -60,34 +61,29 @@ Status Port::open_reliable(os::UdpSocket socket, const PortSetup& setup) {
   wanted.connect_timeout = setup.options->connect_timeout;
   wanted.peer_timeout = setup.options->peer_timeout;
   wanted.first_source = mailbox_ != nullptr ? kFirstRemoteSource : 0;
-  wanted.capture = network_tap();
   wanted.met = setup.met_over_network;
-  auto endpoint = udp::RdEndpoint::create(std::move(socket), wanted);
-  if (!endpoint) return endpoint.error();
-  endpoint_ = std::move(endpoint).value();
+  endpoint_ = std::make_unique<udp::RdEndpoint>(*packets_, wanted);
   inbox_ = endpoint_.get();
-  return {};
 }
 
 // Within the host a group is heard through the mailbox.
-Status Port::open_datagrams(os::UdpSocket socket, bool foreign_peers) {
+void Port::open_datagrams() {
   udp::UdOptions wanted;
   wanted.first_source = mailbox_ != nullptr ? kFirstRemoteSource : 0;
   wanted.loops_groups = mailbox_ == nullptr;
-  wanted.capture = network_tap();
-  // A foreign peer takes queue pairs of lower ports for those of another one.
-  const os::SocketAddress& own = socket.address();
-  if (foreign_peers && !roce::is_foreign(roce::queue_pair_at(own.port()))) {
-    auto engine = device_->relay_engine();
-    if (!engine) return engine.error();
-    relay_engine_ = std::move(engine).value();
-    wanted.relay = relay_engine_->at(own);
-  }
-  auto endpoint = udp::UdEndpoint::create(std::move(socket), wanted);
-  if (!endpoint) return endpoint.error();
-  datagrams_ = std::move(endpoint).value();
+  datagrams_ = std::make_unique<udp::UdEndpoint>(*packets_, wanted);
   inbox_ = datagrams_.get();
-  return {};
+}
+
+// None for lower ports: a foreign peer takes their queue pairs for those of another foreign peer.
+Result<std::shared_ptr<roce::Port4791Relay>> Port::relay_for(const os::SocketAddress& own) {
+  if (roce::is_foreign(roce::queue_pair_at(own.port()))) {
+    return std::shared_ptr<roce::Port4791Relay>();
+  }
+  auto engine = device_->relay_engine();
+  if (!engine) return engine.error();
+  relay_engine_ = std::move(engine).value();
+  return relay_engine_->at(own);
 }
 
 Status Port::open_network(const link::Place& place, const PortSetup& setup) {
@@ -97,13 +93,30 @@ Status Port::open_network(const link::Place& place, const PortSetup& setup) {
   wanted.traffic_class |= place.traffic_class;
   auto socket = os::UdpSocket::over(*place.port, wanted);
   if (!socket) return socket.error();
-  return datagrams ? open_datagrams(std::move(socket).value(), setup.options->foreign_peers)
-                   : open_reliable(std::move(socket).value(), setup);
+  roce::PacketPortOptions options;
+  options.capture = network_tap();
+  if (datagrams && setup.options->foreign_peers) {
+    auto relay = relay_for(socket.value().address());
+    if (!relay) return relay.error();
+    options.relay = std::move(relay).value();
+  }
+  if (!datagrams) options.arrivals = udp::RdEndpoint::kArrivals;
+  auto packets = roce::PacketPort::open(std::move(socket).value(), wake_, options);
+  if (!packets) return packets.error();
+  packets_ = std::move(packets).value();
+  if (datagrams) {
+    open_datagrams();
+  } else {
+    open_reliable(setup);
+  }
+  return {};
 }
 
 Result<std::unique_ptr<Port>> Port::open(std::shared_ptr<Device> device, const link::Place& place,
                                          const PortSetup& setup) {
-  std::unique_ptr<Port> port(new Port(std::move(device)));
+  auto wake = os::WakeSet::create();
+  if (!wake) return wake.error();
+  std::unique_ptr<Port> port(new Port(std::move(device), std::move(wake).value()));
   const bool nowhere = port->device_->directory().empty();
   if (nowhere && !place.links.udp) return Error{EACCES, port->device_->no_directory()};
   const bool shares = place.links.shm && !nowhere;
@@ -122,9 +135,7 @@ Result<std::unique_ptr<Port>> Port::open(std::shared_ptr<Device> device, const l
 Status Port::open_both(const link::Place& place, const PortSetup& setup) {
   if (Status ok = open_mailbox(place.address, setup); !ok) return ok;
   if (Status ok = open_network(place, setup); !ok) return ok;
-  auto joint = JointInbox::over(*mailbox_, *inbox_);
-  if (!joint) return joint.error();
-  joint_ = std::move(joint).value();
+  joint_ = std::make_unique<JointInbox>(*mailbox_, *inbox_);
   inbox_ = joint_.get();
   return {};
 }
@@ -161,8 +172,8 @@ std::vector<pid_t> Port::source_processes() const {
 }
 
 std::string Port::dropped_packets() const {
-  if (datagrams_ != nullptr) return datagrams_->dropped_packets();
-  return endpoint_ == nullptr ? std::string() : text_of(endpoint_->drops(), endpoint_->taken());
+  if (endpoint_ != nullptr) return text_of(packets_->drops(), endpoint_->taken());
+  return packets_ != nullptr ? packets_->dropped_packets() : std::string();
 }
 
 // The loopback leads nowhere else.

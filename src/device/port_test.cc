@@ -240,17 +240,51 @@ TEST_F(PortTest, ASleeperHearsOfBoth) {
   for (const Links links : {kShm, kUdp}) {
     End sender(device_, links);
     const auto readable = [&] {
-      return os::wait_readable(sleeper.port->inbox().wake_fd(), std::chrono::milliseconds(0));
+      return os::wait_readable(sleeper.port->wake_set().fd(), std::chrono::milliseconds(0));
     };
     const std::size_t before = sleeper.heard.size();
     sender.send(sleeper, "wake up");
     ASSERT_TRUE(poll_until({&sender}, [&] {
-      while (!sleeper.port->inbox().fall_asleep()) sleeper.poll();
+      while (!sleeper.port->fall_asleep()) sleeper.poll();
       const bool woken = readable();
       sleeper.port->inbox().wake_up();
       if (woken) sleeper.poll();
       return sleeper.heard.size() == before + 1;
     })) << links.udp;
+  }
+}
+
+TEST_F(PortTest, ARingWakesASleeperAndGoingToSleepUndoesIt) {
+  for (const auto service : {link::Service::kReliableDatagram, link::Service::kDatagram}) {
+    for (const Links links : {kShm, kUdp, kBoth}) {
+      End sleeper(device_, links, service);
+      const auto readable = [&](int ms) {
+        return os::wait_readable(sleeper.port->wake_set().fd(), std::chrono::milliseconds(ms));
+      };
+      ASSERT_TRUE(sleeper.port->fall_asleep());
+      EXPECT_FALSE(readable(0));
+      sleeper.port->wake_set().ring();
+      EXPECT_TRUE(readable(20'000));
+      EXPECT_TRUE(sleeper.port->fall_asleep());
+      EXPECT_FALSE(readable(0));
+      sleeper.port->inbox().wake_up();
+    }
+  }
+}
+
+// Of datagrams there is a name, too, by which the relay of port 4791 finds the port.
+TEST_F(PortTest, APortOfReliableDatagramsHasFiveDescriptorsAndOneOfDatagramsSix) {
+  constexpr std::size_t kPorts = 20;
+  const auto descriptors = [] {
+    const std::filesystem::directory_iterator all("/proc/self/fd");
+    return std::distance(begin(all), end(all));
+  };
+  for (const auto service : {link::Service::kReliableDatagram, link::Service::kDatagram}) {
+    const End first(device_, kBoth, service);  // what is opened once and kept
+    const auto before = descriptors();
+    std::list<End> ports;
+    for (std::size_t i = 0; i < kPorts; ++i) ports.emplace_back(device_, kBoth, service);
+    EXPECT_LE(descriptors() - before, kPorts * (service == link::Service::kDatagram ? 6 : 5));
   }
 }
 
@@ -260,14 +294,14 @@ TEST_F(PortTest, WhoeverIsWokenFindsAtOnceWhatCameOverTheNetwork) {
   sender.send(sleeper, "here I am");
   ASSERT_TRUE(poll_until({&sender, &sleeper}, [&] { return messages_at(sleeper) == 1; }));
   const auto readable = [&] {
-    return os::wait_readable(sleeper.port->inbox().wake_fd(), std::chrono::milliseconds(0));
+    return os::wait_readable(sleeper.port->wake_set().fd(), std::chrono::milliseconds(0));
   };
   // Until polls have become rare, and nothing comes any more that would wake it.
   for (int i = 0; i < 10'000; ++i) sleeper.poll();
   const auto quiet = [&] {
     sleeper.poll();
     sleeper.poll();
-    return sleeper.port->inbox().fall_asleep() && !readable();
+    return sleeper.port->fall_asleep() && !readable();
   };
   ASSERT_TRUE(poll_until({&sender}, quiet));
   sender.send(sleeper, "wake up");

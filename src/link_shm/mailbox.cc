@@ -397,11 +397,6 @@ void Mailbox::wake_up() {
   }
 }
 
-void Mailbox::ring() {
-  const os::WakerName name = waker_.name();
-  waker_.ring(name);
-}
-
 std::vector<pid_t> Mailbox::source_processes() const {
   std::vector<pid_t> processes;
   for (const auto& source : sources_) {

@@ -17,9 +17,10 @@ namespace {
 using std::chrono::microseconds;
 
 struct DatagramSenderTest : ::testing::Test {
+  os::WakeSet wake = std::move(os::WakeSet::create()).value();
   std::unique_ptr<roce::PacketPort> from =
-      std::move(
-          roce::PacketPort::open(std::move(os::UdpSocket::bind(os::loopback(0), {})).value(), {}))
+      std::move(roce::PacketPort::open(std::move(os::UdpSocket::bind(os::loopback(0), {})).value(),
+                                       wake, {}))
           .value();
   os::UdpSocket to = std::move(os::UdpSocket::bind(os::loopback(0), {})).value();
   DatagramSender sender{*from, 1};

@@ -15,14 +15,19 @@ struct DatagramPeer {
   os::SocketAddress address;
   InboxLog log;
   FlowLog ends;
+  os::WakeSet wake = std::move(os::WakeSet::create()).value();
+  std::unique_ptr<roce::PacketPort> port;
   std::unique_ptr<UdEndpoint> endpoint;
 
   explicit DatagramPeer(const UdOptions& options = {},
-                        const os::SocketAddress& at = os::loopback(0))
-      : DatagramPeer(std::move(os::UdpSocket::bind(at, {})).value(), options) {}
-  explicit DatagramPeer(os::UdpSocket socket, const UdOptions& options = {}) {
+                        const os::SocketAddress& at = os::loopback(0),
+                        const roce::PacketPortOptions& of_port = {})
+      : DatagramPeer(std::move(os::UdpSocket::bind(at, {})).value(), options, of_port) {}
+  explicit DatagramPeer(os::UdpSocket socket, const UdOptions& options = {},
+                        const roce::PacketPortOptions& of_port = {}) {
     address = socket.address();
-    endpoint = std::move(UdEndpoint::create(std::move(socket), options)).value();
+    port = std::move(roce::PacketPort::open(std::move(socket), wake, of_port)).value();
+    endpoint = std::make_unique<UdEndpoint>(*port, options);
   }
   std::unique_ptr<link::Flow> to(const os::SocketAddress& peer) {
     auto flow = endpoint->connect(peer);

@@ -19,7 +19,7 @@ using namespace roce::testing;
 struct Scene {
   explicit Scene(const OwnHost& host)
       : impostor(ForeignHand::at_relay(host.address)),
-        here({.relay = std::make_shared<roce::Port4791Relay>(host.address)}, host.address),
+        here({}, host.address, {.relay = std::make_shared<roce::Port4791Relay>(host.address)}),
         foreign{host.another} {
     foreign.from.set_port(50'000);
   }
@@ -42,7 +42,7 @@ struct Scene {
 TEST(HostileRelay, WhoHasThePortMayHandOnPacketsOfForeignPeersOnly) {
   on_own_host([](const OwnHost& host) {
     Scene scene(host);
-    const roce::PacketDrops& drops = scene.here.endpoint->drops();
+    const roce::PacketDrops& drops = scene.here.port->drops();
     scene.hand_on(scene.packet());
     EXPECT_EQ(scene.here.log.messages.size(), 1U);
     scene.hand_on(scene.packet([](wire::Packet& packet) { packet.source = 0x80'0000; }));
@@ -93,8 +93,8 @@ TEST(HostileRelay, AnEnvelopeFromAnotherPortOrAddressIsRefused) {
                                             scene.packet()));
     }
     EXPECT_EQ(scene.here.heard(2), 0U);
-    EXPECT_EQ(scene.here.endpoint->drops().forged, 2U);
-    EXPECT_EQ(scene.here.endpoint->dropped_packets(), "2 handed on by a stranger");
+    EXPECT_EQ(scene.here.port->drops().forged, 2U);
+    EXPECT_EQ(scene.here.port->dropped_packets(), "2 handed on by a stranger");
   });
 }
 
@@ -105,14 +105,14 @@ TEST(HostileRelay, WithoutADoorNothingIsHandedOnToAnEndpoint) {
     scene.impostor.send(closed.address, scene.foreign.relay_header(
                                             closed.address, closed.address.port(), scene.packet()));
     EXPECT_EQ(closed.heard(1), 0U);
-    EXPECT_EQ(sum(closed.endpoint->drops()), 1U);
+    EXPECT_EQ(sum(closed.port->drops()), 1U);
   });
 }
 
 TEST(HostileRelay, FlowsTakeNoEnvelope) {
   on_own_host([](const OwnHost& host) {
     Regions regions;
-    RdOptions options;
+    RdmOptions options;
     options.regions = regions.open();
     Peer reliable(options, host.address);
     ForeignPeer impostor(ForeignHand::at_relay(host.address));
@@ -131,7 +131,7 @@ TEST(HostileRelay, FlowsTakeNoEnvelope) {
     for (const Bytes& packet : packets) {
       impostor.send(reliable.address, foreign.relay_header(host.address, port, packet));
     }
-    const roce::PacketDrops& drops = reliable.endpoint->drops();
+    const roce::PacketDrops& drops = reliable.port->drops();
     EXPECT_TRUE(until({&reliable}, [&] { return sum(drops) == 2; }));
     EXPECT_TRUE(reliable.log.opened.empty());
     EXPECT_EQ(reliable.endpoint->taken().greetings, 0U);
@@ -142,7 +142,7 @@ TEST(HostileRelay, FlowsTakeNoEnvelope) {
 struct AtRelay {
   explicit AtRelay(const OwnHost& host)
       : relay(std::make_shared<roce::Port4791Relay>(host.address)),
-        holder({.relay = relay}, host.address),
+        holder({}, host.address, {.relay = relay}),
         foreign(host.another) {}
   // What has come to something, or to nothing.
   static std::uint64_t all(const roce::RelayCounts& counts) {
@@ -206,7 +206,7 @@ TEST(HostileRelay, WhatIsNoPacketIsNotHandedOnNorWhatWasOnce) {
 TEST(HostileRelay, TheLongestPacketsAreRelayedWithoutHarm) {
   on_own_host([](const OwnHost& host) {
     AtRelay at(host);
-    DatagramPeer other({.relay = at.relay}, host.address);
+    DatagramPeer other({}, host.address, {.relay = at.relay});
     std::uint64_t count = 0;
     for (const std::size_t length : {wire::kMaxPathMtu + 4, wire::kMaxReliableDatagramMtu}) {
       at.send(at.foreign.packet(
@@ -217,7 +217,7 @@ TEST(HostileRelay, TheLongestPacketsAreRelayedWithoutHarm) {
       EXPECT_EQ(at.relay->counts().handed_on, ++count);
     }
     EXPECT_EQ(other.heard(2), 0U);
-    EXPECT_EQ(other.endpoint->drops().wrong_queue_pair, 2U);
+    EXPECT_EQ(other.port->drops().wrong_queue_pair, 2U);
   });
 }
 
@@ -239,7 +239,7 @@ TEST(HostileRelay, OnlyDatagramEndpointsAreRelayedTo) {
     EXPECT_EQ(closed.heard(), 0U);
     EXPECT_EQ(closed.endpoint->lost(), 0U) << "nothing came there";
     EXPECT_EQ(at.relay->counts().handed_on, 0U);
-    DatagramPeer open({.relay = at.relay}, host.wildcard);
+    DatagramPeer open({}, host.wildcard, {.relay = at.relay});
     at.send(at.foreign.packet(host.address, open.address.port(), pattern(20, 1)));
     EXPECT_EQ(at.relay->counts().handed_on, 1U);
     EXPECT_EQ(open.heard(1), 1U);
@@ -249,19 +249,19 @@ TEST(HostileRelay, OnlyDatagramEndpointsAreRelayedTo) {
 TEST(HostileRelay, APacketWithAWrongIcrcIsNotRelayed) {
   on_own_host([](const OwnHost& host) {
     AtRelay at(host);
-    DatagramPeer other({.relay = at.relay}, host.address);
+    DatagramPeer other({}, host.address, {.relay = at.relay});
     Bytes bytes = at.foreign.packet(host.address, other.address.port(), pattern(20, 1));
     bytes.back() ^= std::byte{1};
     EXPECT_EQ(at.send(bytes).wrong_crc, 1U);
     EXPECT_EQ(at.relay->counts().handed_on, 0U);
-    EXPECT_EQ(at.holder.endpoint->dropped_packets(), "at port 4791: 1 with a wrong ICRC");
+    EXPECT_EQ(at.holder.port->dropped_packets(), "at port 4791: 1 with a wrong ICRC");
   });
 }
 
 TEST(HostileRelay, RandomPacketsHarmNobody) {
   on_own_host([](const OwnHost& host) {
     AtRelay at(host);
-    DatagramPeer other({.relay = at.relay}, host.address);
+    DatagramPeer other({}, host.address, {.relay = at.relay});
     std::mt19937_64 random(7);
     for (int i = 0; i < 2'000; ++i) {
       Bytes bytes = at.foreign.packet(host.address, other.address.port(), pattern(20, 1));

@@ -27,7 +27,7 @@ struct Guarded {
                    const std::shared_ptr<roce::Port4791Relay>& shared = nullptr,
                    wire::Tap* capture = nullptr)
       : relay(shared != nullptr ? shared : std::make_shared<roce::Port4791Relay>(at)),
-        peer({.capture = capture, .relay = relay}, at) {}
+        peer({}, at, {.capture = capture, .relay = relay}) {}
   std::shared_ptr<roce::Port4791Relay> relay;
   DatagramPeer peer;
 
@@ -88,7 +88,7 @@ TEST(Port4791Relay, AForeignPeersDatagramArrives) {
     EXPECT_TRUE(arrival.has_data);
     EXPECT_EQ(arrival.data, 0xABCD'EF01);
     EXPECT_EQ(here.relay->counts().taken, 1U);
-    EXPECT_EQ(here.peer.endpoint->dropped_packets(), "");
+    EXPECT_EQ(here.peer.port->dropped_packets(), "");
   });
 }
 
@@ -135,7 +135,7 @@ TEST(Port4791Relay, AForeignPeerIsHeardByTheGroupsOfItsPort) {
     EXPECT_EQ(here.peer.log.opened.back().second, ForeignHand::at_relay(host.another));
     send_cm(ForeignHand::kQueuePair, roce::queue_pair_at(here.peer.address.port()));
     send_cm(roce::queue_pair_at(closed.address.port()), wire::kMulticastQpn);
-    const roce::PacketDrops& drops = here.peer.endpoint->drops();
+    const roce::PacketDrops& drops = here.peer.port->drops();
     EXPECT_TRUE(until({&here}, [&] { return drops.wrong_crc + drops.wrong_queue_pair == 2; }));
     EXPECT_EQ(drops.wrong_crc, 1U) << "one of Weft's endpoints sends no such identification";
     EXPECT_EQ(here.peer.log.messages.size(), 1U);
@@ -252,7 +252,7 @@ TEST(Port4791Relay, WhenTheHolderIsKilledAnotherTakesOver) {
       Guarded first(host.address);
       ready();
       for (;;) {
-        os::wait_readable(first.peer.endpoint->wake_fd(), milliseconds(5));
+        os::wait_readable(first.peer.wake.fd(), milliseconds(5));
         first.peer.endpoint->poll(first.peer.log);
       }
     });
@@ -283,10 +283,10 @@ TEST(Port4791Relay, WhoSleepsIsWokenUp) {
     const auto falls_asleep = [](Guarded& who) {
       who.peer.endpoint->poll(who.peer.log);
       return who.peer.endpoint->fall_asleep() &&
-             !os::wait_readable(who.peer.endpoint->wake_fd(), milliseconds(0));
+             !os::wait_readable(who.peer.wake.fd(), milliseconds(0));
     };
     const auto is_woken = [](Guarded& who) {
-      const bool woken = os::wait_readable(who.peer.endpoint->wake_fd(), milliseconds(20'000));
+      const bool woken = os::wait_readable(who.peer.wake.fd(), milliseconds(20'000));
       who.peer.endpoint->wake_up();
       return woken;
     };
@@ -312,10 +312,10 @@ TEST(Port4791Relay, WhatIsForNobodyDoesNotKeepItAwake) {
     }
     foreign.send_cm(gone, pattern(10, 18));
     EXPECT_TRUE(until({&here}, [&] { return here.relay->counts().absent == 1; }));
-    EXPECT_EQ(here.peer.endpoint->dropped_packets(),
+    EXPECT_EQ(here.peer.port->dropped_packets(),
               "at port 4791: 1 for an endpoint that is not there");
     EXPECT_TRUE(here.peer.endpoint->fall_asleep());
-    EXPECT_FALSE(os::wait_readable(here.peer.endpoint->wake_fd(), milliseconds(0)));
+    EXPECT_FALSE(os::wait_readable(here.peer.wake.fd(), milliseconds(0)));
   });
 }
 
@@ -360,7 +360,7 @@ TEST(Port4791Relay, WhatComesWhileNobodyLooksIsCountedAndTheRestArrives) {
     EXPECT_TRUE(
         until({&here}, [&] { return messages.size() + here.relay->counts().unread == sent; }));
     EXPECT_GT(messages.size(), 0U);
-    EXPECT_NE(here.peer.endpoint->dropped_packets().find(" that came while nobody looked"),
+    EXPECT_NE(here.peer.port->dropped_packets().find(" that came while nobody looked"),
               std::string::npos);
   });
 }

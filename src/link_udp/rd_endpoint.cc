@@ -6,7 +6,6 @@
 #include <new>
 #include <utility>
 
-#include "os/event.h"
 #include "os/runtime_dir.h"
 #include "roce/route.h"
 #include "wire/packet.h"
@@ -14,7 +13,6 @@
 namespace weft::udp {
 namespace {
 
-constexpr std::size_t kArrivals = 8;  // by one system call
 constexpr unsigned kReadsAtOnce = 4;
 
 rdm::RdmEngine::LocalEnd identity_of(const roce::PacketPort& port) {
@@ -25,34 +23,21 @@ rdm::RdmEngine::LocalEnd identity_of(const roce::PacketPort& port) {
 
 }  // namespace
 
-Result<std::unique_ptr<RdEndpoint>> RdEndpoint::create(os::UdpSocket socket,
-                                                       const RdOptions& options) {
-  auto port = roce::PacketPort::open(std::move(socket), {options.capture, nullptr, kArrivals});
-  if (!port) return port.error();
-  auto timer = os::Timer::create();
-  if (!timer) return timer.error();
-  if (Status ok = port.value()->watch(timer.value().fd()); !ok) return ok.error();
-  return std::unique_ptr<RdEndpoint>(
-      new RdEndpoint(std::move(port).value(), std::move(timer).value(), options));
-}
-
-RdEndpoint::RdEndpoint(std::unique_ptr<roce::PacketPort> port, os::Timer timer,
-                       const RdOptions& options)
-    : port_(std::move(port)),
-      timer_(std::move(timer)),
-      engine_(*this, options, identity_of(*port_), port_->drops()) {
-  port_->attach(roce::queue_pair_at(port_->address().port()), engine_);
-  port_->attach(wire::kCmQpn, engine_);
+RdEndpoint::RdEndpoint(roce::PacketPort& port, const rdm::RdmOptions& options)
+    : port_(port), engine_(*this, options, identity_of(port), port.drops()) {
+  port_.attach(roce::queue_pair_at(port_.address().port()), engine_);
+  port_.attach(wire::kCmQpn, engine_);
 }
 
 // Without memory nothing can be sent: peers will notice. The flows of an inherited endpoint are the
-// parent's: a child that waited for acknowledgements, or set the timer, would change those.
+// parent's: a child must not wait for their acknowledgements.
 RdEndpoint::~RdEndpoint() {
   try {
     engine_.begin_closing();
-    if (!port_->inherited()) part();
+    if (!port_.inherited()) part();
   } catch (const std::bad_alloc&) {
   }
+  port_.detach(engine_);
 }
 
 // What was sent last must not be lost because the program ends. What has left lies in the peer's
@@ -67,12 +52,14 @@ void RdEndpoint::part() {
   } deaf;
   constexpr auto kPatience = std::chrono::seconds(2);
   constexpr auto kSilence = std::chrono::milliseconds(1200);  // a cable was pulled, and plugged in
+  constexpr auto kPause = std::chrono::milliseconds(5);
   const os::Time end = now() + kPatience;
   os::Time heard = end - kPatience;
   for (os::Time at = heard; at < end && at - heard < kSilence; at = now()) {
     if (poll(deaf) != 0) heard = at;
     if (engine_.quiet()) break;
-    if (fall_asleep()) os::wait_readable(wake_fd(), std::chrono::milliseconds(5));
+    const auto pause = std::min<os::Time::duration>(engine_.fall_asleep() - now(), kPause);
+    if (pause.count() > 0) port_.await_packet(std::chrono::ceil<std::chrono::milliseconds>(pause));
   }
   engine_.say_goodbye(deaf);
 }
@@ -85,34 +72,29 @@ bool RdEndpoint::accept(link::InboxSink& sink, const link::Offer& offer,
 }
 
 rdm::Host::Received RdEndpoint::receive() {
-  const unsigned packets = port_->poll(~0U, kReadsAtOnce);
-  return {packets, port_->emptied()};
+  const unsigned packets = port_.poll(~0U, kReadsAtOnce);
+  return {packets, port_.emptied()};
 }
 
 Result<os::UdpPath> RdEndpoint::path_to(const os::SocketAddress& peer) {
-  return roce::path_from(port_->address(), peer);
+  return roce::path_from(port_.address(), peer);
 }
 
-// A sleeping thread does not see new work: the bell wakes it to continue that work.
+// A sleeping thread does not see new work: a ring wakes it to continue that work.
 void RdEndpoint::wake() {
-  if (std::exchange(asleep_, false)) port_->ring();
+  if (std::exchange(asleep_, false)) port_.wake_set().ring();
 }
 
 std::uint64_t RdEndpoint::random() { return os::random_number(); }
 
 bool RdEndpoint::fall_asleep() {
-  port_->fall_asleep();
+  port_.fall_asleep();
   const os::Time next = engine_.fall_asleep();
   const os::Time at = now();
   if (next <= at) return false;
-  timer_.set(next == os::Time::max() ? os::Timer::kNever : next - at);
+  port_.wake_set().wake_in(next == os::Time::max() ? os::Timer::kNever : next - at);
   asleep_ = !engine_.has_ended_receives();
   return asleep_;
-}
-
-void RdEndpoint::wake_up() {
-  asleep_ = false;
-  port_->silence();
 }
 
 }  // namespace weft::udp

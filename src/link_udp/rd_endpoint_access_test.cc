@@ -31,7 +31,7 @@ struct RdEndpointAccessTest : ::testing::Test {
   Bytes region = Bytes(kRegionBytes);
   Peer a;
   Peer b{[this] {
-    RdOptions options;
+    RdmOptions options;
     options.regions = regions.open();
     return options;
   }()};

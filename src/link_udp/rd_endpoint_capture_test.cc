@@ -40,18 +40,12 @@ struct Record final : wire::Tap {
   }
 };
 
-RdOptions captured_by(Record& record) {
-  RdOptions options;
-  options.capture = &record;
-  return options;
-}
-
 TEST(RdEndpointCapture, HasEachPacketOfATrainWithItsIcrc) {
   Record of_a;
   Record of_b;
   {
-    Peer a(captured_by(of_a));
-    Peer b(captured_by(of_b));
+    Peer a({}, os::loopback(0), &of_a);
+    Peer b({}, os::loopback(0), &of_b);
     link::Flow* const flow = connect(a, b);
     ASSERT_NE(flow, nullptr);
     Bytes bytes = pattern(120'000, 1);
@@ -75,7 +69,7 @@ TEST(RdEndpointCapture, HasEachPacketOfATrainWithItsIcrc) {
 
 TEST(RdEndpointCapture, HasWhatWasDroppedToo) {
   Record record;
-  Peer a(captured_by(record));
+  Peer a({}, os::loopback(0), &record);
   auto socket = std::move(os::UdpSocket::bind(os::loopback(0), {})).value();
   const Bytes nonsense = pattern(40, 7);
   socket.send(a.address, {}, nonsense, nonsense.size());
@@ -83,7 +77,7 @@ TEST(RdEndpointCapture, HasWhatWasDroppedToo) {
   EXPECT_TRUE(record.entries[0].bytes == nonsense);
   EXPECT_EQ(record.entries[0].route.source_port, socket.address().port());
   EXPECT_NE(record.entries[0].remark.find("dropped"), std::string::npos);
-  EXPECT_EQ(a.endpoint->drops().wrong_crc, 1u);
+  EXPECT_EQ(a.port->drops().wrong_crc, 1u);
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ TEST_F(RdEndpointDeathTest, OneErrorIsEnoughThatQuotesARequest) {
     link::Flow* flow = answer_connect();
     ASSERT_NE(flow, nullptr);
     stranger.socket.reset();
-    const auto before = b.endpoint->sent();
+    const auto before = b.sent();
     Bytes bytes = pattern(length, 1);
     const LocalRange piece{bytes.data(), bytes.size()};
     link::SendRequest request;
@@ -67,7 +67,7 @@ TEST_F(RdEndpointDeathTest, OneErrorIsEnoughThatQuotesARequest) {
     ASSERT_NE(flow->send(request).state, link::Outcome::State::kFailed);
     ASSERT_TRUE(until({&b}, [&] { return flow->check_peer(b.ends) != link::PeerState::kAlive; }));
     EXPECT_EQ(flow->check_peer(b.ends), link::PeerState::kDied);
-    EXPECT_EQ(b.endpoint->sent(), before + 1);
+    EXPECT_EQ(b.sent(), before + 1);
     stranger = Stranger();
   }
 }
@@ -78,12 +78,12 @@ TEST_F(RdEndpointDeathTest, OneErrorIsNotEnoughThatQuotesNothingOfTheFlow) {
   stranger.rep.me.context ^= 0x8000;
   stranger.send(b, stranger.message(0, {}, 10));
   stranger.socket.reset();
-  const auto before = b.endpoint->sent();
+  const auto before = b.sent();
   b.poll();
-  ASSERT_EQ(b.endpoint->drops().unknown_flow, 1U);
-  ASSERT_EQ(b.endpoint->sent(), before + 1) << "he is told so";
+  ASSERT_EQ(b.port->drops().unknown_flow, 1U);
+  ASSERT_EQ(b.sent(), before + 1) << "he is told so";
   for (int i = 0; i < 3; ++i) b.poll();
-  const bool asked = b.endpoint->sent() != before + 1;  // meanwhile, and heard of that, too
+  const bool asked = b.sent() != before + 1;  // meanwhile, and heard of that, too
   EXPECT_TRUE(b.log.closed.empty() || asked);
 }
 

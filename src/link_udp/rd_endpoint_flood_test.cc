@@ -338,9 +338,9 @@ struct Keeper final : link::InboxSink {
   void received(void*, int) override {}
 };
 
-std::uint64_t arrived_at(const RdEndpoint& endpoint) {
-  const Taken taken = endpoint.taken();
-  return sum(endpoint.drops()) + taken.greetings + taken.requests + taken.answers + taken.cnps;
+std::uint64_t arrived_at(const Peer& peer) {
+  const Taken taken = peer.endpoint->taken();
+  return sum(peer.port->drops()) + taken.greetings + taken.requests + taken.answers + taken.cnps;
 }
 
 // What the socket at that port has lost for want of room, by proc(5): joined datagrams count once.
@@ -368,7 +368,7 @@ struct FloodTest : ::testing::Test {
   Guarded answers{std::byte{0x66}};   // where the victim reads to
   Peer a;
   Peer b{[this] {
-    RdOptions options;
+    RdmOptions options;
     options.regions = regions.open();
     options.counts_reads = options.counts_writes = true;
     return options;
@@ -400,7 +400,7 @@ struct FloodTest : ::testing::Test {
     a.flows.clear();
     b.flows.clear();
     for (int i = 0; i < 1000; ++i) poll();
-    a.endpoint.reset();
+    a.close();
   }
   void poll() {
     b.endpoint->poll(keeper);
@@ -444,7 +444,7 @@ TEST_F(FloodTest, HarmsNobodyAndIsCounted) {
   Flood flood(b, 7);
   flood.greet();
   const auto end = std::chrono::steady_clock::now() + kLongest;
-  const auto all = [&] { return flood.sent() + a.endpoint->sent(); };
+  const auto all = [&] { return flood.sent() + a.sent(); };
   std::atomic<bool> over{false};
   std::atomic<std::uint64_t> room{kUnderWay};
   std::atomic<std::uint64_t> sent{flood.sent()};
@@ -460,8 +460,7 @@ TEST_F(FloodTest, HarmsNobodyAndIsCounted) {
   });
   for (std::uint64_t round = 0; !over; ++round) {
     poll();
-    room =
-        arrived_at(*b.endpoint) - std::min(arrived_at(*b.endpoint), a.endpoint->sent()) + kUnderWay;
+    room = arrived_at(b) - std::min(arrived_at(b), a.sent()) + kUnderWay;
     if (round % 16 == 0) say_something();
     if (round % 64 == 0) ask(flood.address());
     if (std::chrono::steady_clock::now() > end) over = true;
@@ -471,15 +470,14 @@ TEST_F(FloodTest, HarmsNobodyAndIsCounted) {
   const auto settled = [&] {
     poll();
     lost = lost_by_socket(b.address.port());
-    return arrived_at(*b.endpoint) >= all() - std::min(all(), kPerTrain * lost) &&
-           keeper.honest == told;
+    return arrived_at(b) >= all() - std::min(all(), kPerTrain * lost) && keeper.honest == told;
   };
   while (!settled() && std::chrono::steady_clock::now() < end + kLongest) {
   }
   RecordProperty("packets", static_cast<int>(flood.sent()));
-  RecordProperty("counters", text_of(b.endpoint->drops(), b.endpoint->taken()));
-  EXPECT_LE(arrived_at(*b.endpoint), all());
-  EXPECT_GE(arrived_at(*b.endpoint) + kPerTrain * lost, all());
+  RecordProperty("counters", text_of(b.port->drops(), b.endpoint->taken()));
+  EXPECT_LE(arrived_at(b), all());
+  EXPECT_GE(arrived_at(b) + kPerTrain * lost, all());
 
   EXPECT_EQ(keeper.honest, told) << "an honest peer's messages go on";
   EXPECT_EQ(keeper.wrong, 0U);
@@ -488,7 +486,7 @@ TEST_F(FloodTest, HarmsNobodyAndIsCounted) {
   EXPECT_TRUE(closed.is_untouched() && foreign.is_untouched() && constant.is_untouched());
 
   if (flood.sent() < kPackets) return;  // cut short, it need not have met everything
-  const roce::PacketDrops& drops = b.endpoint->drops();
+  const roce::PacketDrops& drops = b.port->drops();
   const Taken taken = b.endpoint->taken();
   for (const std::uint64_t count :
        {drops.malformed, drops.wrong_crc, drops.wrong_pkey, drops.wrong_queue_pair,

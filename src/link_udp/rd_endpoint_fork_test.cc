@@ -18,8 +18,8 @@ void close_in_child(Peer& a, Peer& b) {
   if (child == 0) {
     a.flows.clear();
     b.flows.clear();
-    a.endpoint.reset();
-    b.endpoint.reset();
+    a.close();
+    b.close();
     ::_exit(0);
   }
   int status = -1;
@@ -62,7 +62,7 @@ TEST(RdEndpointFork, AChildThatGoesOnWithAnInheritedStationSendsAndTakesNothing)
   ASSERT_NE(flow, nullptr);
   Bytes bytes = pattern(100, 1);
   udp::testing::send(a, a, *flow, 1, bytes);
-  const std::uint64_t sent = a.endpoint->sent();
+  const std::uint64_t sent = a.sent();
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
@@ -79,7 +79,7 @@ TEST(RdEndpointFork, AChildThatGoesOnWithAnInheritedStationSendsAndTakesNothing)
   EXPECT_EQ(status, 0);
   ASSERT_TRUE(until({&a, &b}, [&] { return !b.log.messages.empty(); }));
   EXPECT_TRUE(b.log.messages[0].bytes == bytes);
-  EXPECT_LE(a.endpoint->sent(), sent + 8) << "nothing had to be sent again";
+  EXPECT_LE(a.sent(), sent + 8) << "nothing had to be sent again";
   part(a, b);
 }
 

@@ -21,7 +21,7 @@ struct RdEndpointHostileTest : ::testing::Test {
   Bytes region = Bytes(4096);
   Peer a;
   Peer b{[this] {
-    RdOptions options;
+    RdmOptions options;
     options.regions = regions.open();
     options.connect_timeout = std::chrono::hours(1);  // tests decide which peer answers
     options.message_memory.total = kMemory;
@@ -84,8 +84,8 @@ TEST_F(RdEndpointHostileTest, RandomDatagramsAreCountedAndDropped) {
   }
   expect_all_arrived();
   // The last of them may still wait in the socket.
-  until({&b}, [&] { return sum(b.endpoint->drops()) >= kDatagrams; });
-  EXPECT_EQ(sum(b.endpoint->drops()), kDatagrams);
+  until({&b}, [&] { return sum(b.port->drops()) >= kDatagrams; });
+  EXPECT_EQ(sum(b.port->drops()), kDatagrams);
   EXPECT_EQ(b.log.opened.size(), 1u);
 }
 
@@ -97,7 +97,7 @@ TEST_F(RdEndpointHostileTest, PacketsByHandAreTakenLikeOthers) {
   stranger.send(b, stranger.of_flow(Operation::kWriteOnly, 1, pattern(100, 1)));
   ASSERT_TRUE(until({&a, &b}, [&] { return region[99] != std::byte{}; }));
   EXPECT_EQ(b.log.messages.at(0).arrival.tag, 0xFFu);
-  EXPECT_EQ(sum(b.endpoint->drops()), 0u);
+  EXPECT_EQ(sum(b.port->drops()), 0u);
 }
 
 TEST_F(RdEndpointHostileTest, ChangedCopiesOfRealPacketsDisturbNobody) {
@@ -144,11 +144,11 @@ TEST_F(RdEndpointHostileTest, ChangedCopiesOfRealPacketsDisturbNobody) {
     go_on(i);
   }
   expect_all_arrived();
-  EXPECT_TRUE(until({&b}, [&] { return b.endpoint->drops().wrong_crc >= spoilt; }));
-  EXPECT_GT(b.endpoint->drops().malformed, 0u);
-  EXPECT_GT(b.endpoint->drops().wrong_pkey, 0u);
-  EXPECT_GT(b.endpoint->drops().wrong_queue_pair, 0u);
-  EXPECT_GT(b.endpoint->drops().unknown_flow, 0u);
+  EXPECT_TRUE(until({&b}, [&] { return b.port->drops().wrong_crc >= spoilt; }));
+  EXPECT_GT(b.port->drops().malformed, 0u);
+  EXPECT_GT(b.port->drops().wrong_pkey, 0u);
+  EXPECT_GT(b.port->drops().wrong_queue_pair, 0u);
+  EXPECT_GT(b.port->drops().unknown_flow, 0u);
 }
 
 // An attacker that knows the numbers of another peer's flow has another address.
@@ -157,11 +157,11 @@ TEST_F(RdEndpointHostileTest, AFlowIsItsOwnersOnly) {
   Stranger thief;
   thief.rep = stranger.rep;
   thief.send(b, thief.message(0, {}, 50));
-  ASSERT_TRUE(until({&a, &b}, [&] { return b.endpoint->drops().wrong_peer == 1; }));
+  ASSERT_TRUE(until({&a, &b}, [&] { return b.port->drops().wrong_peer == 1; }));
   EXPECT_TRUE(b.log.messages.empty());
   stranger.rep.me.queue_key ^= 1;
   stranger.send(b, stranger.message(0, {}, 50));
-  ASSERT_TRUE(until({&a, &b}, [&] { return b.endpoint->drops().wrong_queue_key == 1; }));
+  ASSERT_TRUE(until({&a, &b}, [&] { return b.port->drops().wrong_queue_key == 1; }));
   EXPECT_TRUE(b.log.messages.empty());
 }
 
@@ -170,7 +170,7 @@ TEST_F(RdEndpointHostileTest, NobodysStationIsNotListenedTo) {
   ConnReq req = stranger.req();
   req.me.station = 0;
   stranger.send(b, Stranger::message(req));
-  ASSERT_TRUE(until({&a, &b}, [&] { return b.endpoint->drops().malformed == 1; }));
+  ASSERT_TRUE(until({&a, &b}, [&] { return b.port->drops().malformed == 1; }));
   EXPECT_EQ(b.log.opened.size(), 1U);
 }
 
@@ -335,7 +335,7 @@ TEST_F(RdEndpointHostileTest, PiecesAreBelievedNoMoreThanWholePackets) {
   ASSERT_TRUE(stranger.agree(b));
   const Introduction& end = stranger.rep.me;
   const Bytes packet = stranger.message(0, {}, 900);
-  const auto drops = [this] { return b.endpoint->drops(); };
+  const auto drops = [this] { return b.port->drops(); };
 
   Introduction wrong = end;
   wrong.queue_key ^= 1;
@@ -479,10 +479,10 @@ TEST_F(RdEndpointHostileTest, ANotificationWithoutTheTokenOfTheFlowSlowsNothingD
     wire::store<std::uint32_t>(reserved.data(), connection_id);
     stranger.send(b, Stranger::packet(headers, reserved));
   };
-  const std::uint64_t before = b.endpoint->drops().unknown_flow;
+  const std::uint64_t before = b.port->drops().unknown_flow;
   for (const std::uint32_t connection_id : {0U, 1U, ~asked->me.connection_id})
     notify(connection_id);
-  ASSERT_TRUE(until({&b}, [&] { return b.endpoint->drops().unknown_flow == before + 3; }));
+  ASSERT_TRUE(until({&b}, [&] { return b.port->drops().unknown_flow == before + 3; }));
   EXPECT_EQ(b.endpoint->taken().cnps, 0U);
   notify(asked->me.connection_id);
   ASSERT_TRUE(until({&b}, [&] { return b.endpoint->taken().cnps == 1; }));

@@ -181,7 +181,7 @@ TEST(RdEndpointHugeTest, AWriteOfMoreThanARequestCarriesIsOneAccess) {
   Regions regions;
   regions.add(1, target.all(), Access::kRemoteWrite);
   Peer a;
-  RdOptions options;
+  RdmOptions options;
   options.regions = regions.open();
   options.counts_writes = true;
   Peer b(options);

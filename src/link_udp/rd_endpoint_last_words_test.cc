@@ -96,9 +96,9 @@ TEST(RdEndpointLastWords, WhatAFarewellSaysHasComeWasSent) {
     return asked.has_value();
   }));
   const ConnRep rep{asked->me.connection_id, b.req().me, Psn(Psn::kMask), 1024};
-  const std::uint64_t before = a.endpoint->sent();
+  const std::uint64_t before = a.sent();
   b.send(a, Stranger::message(rep));
-  ASSERT_TRUE(until({&a}, [&] { return a.endpoint->sent() >= before + 2; }));
+  ASSERT_TRUE(until({&a}, [&] { return a.sent() >= before + 2; }));
   EXPECT_TRUE(a.ends.ended_ones.empty());
   b.send(a, Stranger::message(Disconnect{false, rep.me.connection_id, asked->me.connection_id,
                                          rep.first.after(1)}));

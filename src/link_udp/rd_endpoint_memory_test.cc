@@ -169,7 +169,7 @@ void attack(const OwnHost& host) {
   Regions regions;
   Bytes region(4096);
   regions.add(kKey, region, Access::kRemoteRead | Access::kRemoteWrite);
-  RdOptions options;
+  RdmOptions options;
   options.regions = regions.open();
   options.connect_timeout = std::chrono::hours(1);
   options.packet_memory.total = options.message_memory.total = kMemory;

@@ -233,7 +233,7 @@ struct Fixture {
       : network(between), family(of) {
     for (int i = 0; i < 2; ++i) {
       network.hosts[i].enter();
-      RdOptions options;
+      RdmOptions options;
       options.regions = regions.open();
       options.raise_interval = raise_interval;
       peers[i] = std::make_unique<Peer>(options, address_of(family, i + 1));

@@ -71,7 +71,7 @@ void exchange(Peer& from, Peer& to) {
 TEST(RdEndpointMeetings, AreToldBeforeThereIsAFlowAtEitherEnd) {
   int met_by_a = 0;
   int met_by_b = 0;
-  RdOptions options;
+  RdmOptions options;
   options.met = [&] { ++met_by_a; };
   Peer a(options);
   options.met = [&] { ++met_by_b; };
@@ -109,7 +109,7 @@ TEST_F(RdEndpointTest, WhatIsSentBeforeThePeerLooksWaitsForIt) {
 }
 
 TEST(RdEndpoint, WhatIsSentToOneWhoNeverLooksEndsInTime) {
-  RdOptions impatient;
+  RdmOptions impatient;
   impatient.connect_timeout = std::chrono::milliseconds(50);
   Peer a(impatient);
   Peer b;
@@ -138,8 +138,8 @@ TEST(RdEndpoint, GreetingsThatNobodyAnswersBecomeRare) {
   }
   // At the beginning, and then after 2, 4, 8... milliseconds, and after half a second at most.
   const auto doubled = std::bit_width(static_cast<std::uint64_t>(passed.count()) / 2 + 1);
-  EXPECT_GT(a.endpoint->sent(), 1U);
-  EXPECT_LE(a.endpoint->sent(), static_cast<std::uint64_t>(doubled + passed.count() / 500));
+  EXPECT_GT(a.sent(), 1U);
+  EXPECT_LE(a.sent(), static_cast<std::uint64_t>(doubled + passed.count() / 500));
 }
 
 // One has asked the other for a flow, and has a message for it that waits.
@@ -150,7 +150,7 @@ struct AskingTest {
 
   explicit AskingTest(std::chrono::milliseconds connect_timeout)
       : a([connect_timeout] {
-          RdOptions impatient;
+          RdmOptions impatient;
           impatient.connect_timeout = connect_timeout;
           return impatient;
         }()) {
@@ -163,8 +163,8 @@ struct AskingTest {
 
 TEST(RdEndpoint, AnAnswerThatLiesUnreadWhenTheTimeIsOverCounts) {
   AskingTest asking(std::chrono::milliseconds(1));
-  ASSERT_TRUE(until({&asking.b}, [&] { return asking.b.endpoint->sent() != 0; }));
-  ASSERT_TRUE(os::wait_readable(asking.a.endpoint->wake_fd(), std::chrono::seconds(20)));
+  ASSERT_TRUE(until({&asking.b}, [&] { return asking.b.sent() != 0; }));
+  ASSERT_TRUE(os::wait_readable(asking.a.wake.fd(), std::chrono::seconds(20)));
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
   ASSERT_TRUE(until({&asking.a, &asking.b}, [&] { return asking.a.ends.has(1); }));
   EXPECT_EQ(asking.a.ends.ended_ones[1], (FlowLog::End{0, 0}));
@@ -180,7 +180,7 @@ TEST(RdEndpoint, TimeInWhichNobodyLooksIsNotHeldAgainstThePeer) {
 
 // Its socket is there, so that its host says nothing.
 TEST(RdEndpoint, APeerThatIsStoppedLivesUntilPatienceEnds) {
-  RdOptions impatient;
+  RdmOptions impatient;
   impatient.peer_timeout = std::chrono::milliseconds(300);
   Peer a(impatient);
   Peer patient;

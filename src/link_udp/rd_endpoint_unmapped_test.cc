@@ -46,7 +46,7 @@ struct RdEndpointUnmappedTest : ::testing::Test {
   Bytes region = pattern(1 << 20, 3);
   Peer a;
   Peer b{[this] {
-    RdOptions options;
+    RdmOptions options;
     options.regions = regions.open();
     return options;
   }()};

@@ -123,15 +123,21 @@ struct Peer {
   os::SocketAddress address;
   InboxLog log;
   FlowLog ends;
+  os::WakeSet wake = std::move(os::WakeSet::create()).value();
+  std::unique_ptr<roce::PacketPort> port;
   std::unique_ptr<RdEndpoint> endpoint;
   std::vector<std::unique_ptr<link::Flow>> flows;
 
-  explicit Peer(const RdOptions& wanted = {}, const os::SocketAddress& at = os::loopback(0)) {
+  explicit Peer(const RdmOptions& wanted = {}, const os::SocketAddress& at = os::loopback(0),
+                wire::Tap* capture = nullptr) {
     auto socket = os::UdpSocket::bind(at, roce::kSocketOptions);
-    RdOptions options = wanted;
+    RdmOptions options = wanted;
     address = options.name = socket.value().address();
     options.domain = kDomain;
-    endpoint = std::move(RdEndpoint::create(std::move(socket).value(), options)).value();
+    port = std::move(roce::PacketPort::open(std::move(socket).value(), wake,
+                                            {capture, nullptr, RdEndpoint::kArrivals}))
+               .value();
+    endpoint = std::make_unique<RdEndpoint>(*port, options);
     log.endpoint = endpoint.get();
   }
   Peer(const Peer&) = delete;
@@ -147,10 +153,16 @@ struct Peer {
       });
     }
     flows.clear();
-    endpoint.reset();
+    close();
     left = true;
     if (thread.joinable()) thread.join();
   }
+  void close() {
+    endpoint.reset();
+    port.reset();
+  }
+  // Packets.
+  std::uint64_t sent() const { return port->trains().packets(); }
   void poll() {
     if (endpoint == nullptr) return;
     endpoint->poll(log);

@@ -30,24 +30,17 @@ class HeardGroup final : public link::Membership {
 
 }  // namespace
 
-Result<std::unique_ptr<UdEndpoint>> UdEndpoint::create(os::UdpSocket socket,
-                                                       const UdOptions& options) {
-  auto port = roce::PacketPort::open(std::move(socket), {options.capture, options.relay});
-  if (!port) return port.error();
-  return std::unique_ptr<UdEndpoint>(new UdEndpoint(std::move(port).value(), options));
-}
-
-UdEndpoint::UdEndpoint(std::unique_ptr<roce::PacketPort> port, const UdOptions& options)
-    : port_(std::move(port)),
+UdEndpoint::UdEndpoint(roce::PacketPort& port, const UdOptions& options)
+    : port_(port),
       options_(options),
-      queue_pair_(roce::queue_pair_at(port_->address().port())),
-      sender_(std::make_unique<DatagramSender>(*port_, queue_pair_)),
+      queue_pair_(roce::queue_pair_at(port_.address().port())),
+      sender_(std::make_unique<DatagramSender>(port_, queue_pair_)),
       sources_(std::make_unique<Sources>(options.first_source, options.most_sources)) {
-  port_->attach(queue_pair_, *this);
-  port_->attach(wire::kMulticastQpn, *this);
+  port_.attach(queue_pair_, *this);
+  port_.attach(wire::kMulticastQpn, *this);
 }
 
-UdEndpoint::~UdEndpoint() = default;
+UdEndpoint::~UdEndpoint() { port_.detach(*this); }
 
 Result<std::unique_ptr<link::Flow>> UdEndpoint::connect(const os::SocketAddress& peer) {
   std::shared_ptr<DatagramTarget>& target = targets_[peer.text()];
@@ -57,7 +50,7 @@ Result<std::unique_ptr<link::Flow>> UdEndpoint::connect(const os::SocketAddress&
     target = nullptr;
   }
   if (target == nullptr) {
-    const auto path = roce::path_from(port_->address(), peer);
+    const auto path = roce::path_from(port_.address(), peer);
     if (!path) return path.error();
     const os::SocketAddress& from = path.value().source;
     target = std::make_shared<DatagramTarget>(DatagramTarget{
@@ -76,7 +69,7 @@ unsigned UdEndpoint::poll(link::InboxSink& sink) {
   sender_->poll();
   if (!sink.takes_more()) return 0;
   sink_ = &sink;
-  return port_->poll(kMessagesAtOnce, kMessagesAtOnce);
+  return port_.poll(kMessagesAtOnce, kMessagesAtOnce);
 }
 
 // Every message arrives with its payload: there are no offers.
@@ -101,24 +94,24 @@ void UdEndpoint::check_sources(link::InboxSink&) {
 }
 
 link::Inbox::Activity UdEndpoint::activity() const {
-  if (sender_->has_kept() || port_->busy()) return Activity::kHigh;
+  if (sender_->has_kept() || port_.busy()) return Activity::kHigh;
   return targets_.empty() && sources_->empty() ? Activity::kNone : Activity::kLow;
 }
 
 bool UdEndpoint::fall_asleep() {
   sender_->poll();
   sender_->keep_nothing();
-  return port_->fall_asleep();
+  return port_.fall_asleep();
 }
 
 void UdEndpoint::take(const roce::PacketArrival& arrival) {
   const wire::Packet& packet = arrival.packet;
   if (wire::transport_of(packet.opcode) != wire::Transport::kUnreliableDatagram) {
-    ++port_->drops().wrong_queue_pair;
+    ++port_.drops().wrong_queue_pair;
     return;
   }
   if (packet.queue_key != kDatagramQueueKey) {
-    ++port_->drops().wrong_queue_key;
+    ++port_.drops().wrong_queue_key;
     return;
   }
   // A sender cannot slow down for one member of a group: no CNP for multicast.
@@ -137,17 +130,17 @@ void UdEndpoint::take(const roce::PacketArrival& arrival) {
 }
 
 std::uint64_t UdEndpoint::lost() const {
-  const roce::PacketDrops& drops = port_->drops();
+  const roce::PacketDrops& drops = port_.drops();
   return drops.malformed + drops.wrong_crc + drops.wrong_pkey + drops.wrong_queue_pair +
-         drops.wrong_queue_key + drops.forged + drops.not_foreign + port_->unread();
+         drops.wrong_queue_key + drops.forged + drops.not_foreign + port_.unread();
 }
 
 // The sender gets a CNP from the port that it sent to, also if that was 4791.
 void UdEndpoint::take_mark(const roce::PacketArrival& arrival) {
   os::SocketAddress own = arrival.to;
-  own.set_port(port_->address().port());
+  own.set_port(port_.address().port());
   const roce::Path path{own, arrival.from, roce::route_between(own, arrival.from)};
-  port_->send_cnp(path, arrival.packet.source, 0, std::chrono::steady_clock::now());
+  port_.send_cnp(path, arrival.packet.source, 0, std::chrono::steady_clock::now());
 }
 
 // The source address of a CNP can be forged: it only lowers the rate, to a minimum above 0. A CNP
@@ -155,20 +148,20 @@ void UdEndpoint::take_mark(const roce::PacketArrival& arrival) {
 void UdEndpoint::take_cnp(const roce::PacketArrival& arrival) {
   const auto found = targets_.find(arrival.from.text());
   if (found == targets_.end() || found->second == nullptr) {
-    ++port_->drops().unknown_flow;
+    ++port_.drops().unknown_flow;
     return;
   }
   found->second->pace.marked(std::chrono::steady_clock::now());
 }
 
 Result<std::unique_ptr<link::Membership>> UdEndpoint::join(const os::SocketAddress& group) {
-  auto socket = roce::GroupSocket::join(*port_, group, link::group_number(group));
+  auto socket = roce::GroupSocket::join(port_, group, link::group_number(group));
   if (!socket) return socket.error();
   return std::unique_ptr<link::Membership>(std::make_unique<HeardGroup>(std::move(socket).value()));
 }
 
 Result<std::unique_ptr<link::Flow>> UdEndpoint::connect_group(const os::SocketAddress& group) {
-  const auto own = port_->send_to_group(group, options_.loops_groups);
+  const auto own = port_.send_to_group(group, options_.loops_groups);
   if (!own) return own.error();
   const os::SocketAddress& from = own.value();
   auto target = std::make_shared<DatagramTarget>(

@@ -111,7 +111,7 @@ TEST(DatagramCongestion, OfWhatIsNotForThisEndpointNobodyIsTold) {
   packet.source = 7;
   marked.send(peer, packet, 8);
   peer.heard(1);
-  EXPECT_EQ(peer.endpoint->drops().wrong_queue_key, 1u);
+  EXPECT_EQ(peer.port->drops().wrong_queue_key, 1u);
   EXPECT_TRUE(marked.take().empty());
 }
 
@@ -151,7 +151,7 @@ TEST(DatagramCongestion, OfMarkedDatagramsToAGroupNobodyIsTold) {
   ASSERT_TRUE(is_done(send(*flow.value(), Bytes(kFull))));
   ASSERT_EQ(b.heard(1), 1u);
   a.endpoint->poll(a.log);
-  EXPECT_EQ(sum(a.endpoint->drops()), 0u);
+  EXPECT_EQ(sum(a.port->drops()), 0u);
 }
 
 // One thread of it sends, another one sleeps.
@@ -164,7 +164,7 @@ TEST(DatagramCongestion, WhatCameWhileASenderListenedIsNotLostAndWakesASleeper) 
     ASSERT_TRUE(a.endpoint->fall_asleep());
     for (std::size_t i = 0; i < many; ++i) send(*c.to(a.address), pattern(10, i));
     for (int i = 0; i < 100; ++i) ASSERT_TRUE(is_done(send(*flow, Bytes(kFull))));
-    EXPECT_TRUE(os::wait_readable(a.endpoint->wake_fd(), milliseconds(2'000))) << many;
+    EXPECT_TRUE(os::wait_readable(a.wake.fd(), milliseconds(2'000))) << many;
     a.endpoint->wake_up();
     ASSERT_EQ(a.heard(many), many);
     for (std::size_t i = 0; i < many; ++i) {
@@ -182,10 +182,10 @@ TEST(DatagramCongestion, WhoWasSentNothingHoldsNobodyBack) {
   ASSERT_TRUE(is_done(send(*flow, Bytes(kFull))));
   for (int i = 0; i < 100; ++i) stranger.send_notice(a, own);
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (a.endpoint->drops().unknown_flow < 100 && std::chrono::steady_clock::now() < end) {
+  while (a.port->drops().unknown_flow < 100 && std::chrono::steady_clock::now() < end) {
     a.endpoint->poll(a.log);
   }
-  EXPECT_EQ(a.endpoint->drops().unknown_flow, 100u);
+  EXPECT_EQ(a.port->drops().unknown_flow, 100u);
   for (int i = 0; i < 100; ++i) ASSERT_TRUE(is_done(send(*flow, Bytes(kFull))));
 }
 
@@ -197,10 +197,10 @@ TEST(DatagramCongestion, ANoticeForAnotherQueuePairHoldsNobodyBack) {
   ASSERT_TRUE(is_done(send(*flow, Bytes(kFull))));
   peer.send_notice(a, own + 1);
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (a.endpoint->drops().unknown_flow == 0 && std::chrono::steady_clock::now() < end) {
+  while (a.port->drops().unknown_flow == 0 && std::chrono::steady_clock::now() < end) {
     a.endpoint->poll(a.log);
   }
-  EXPECT_EQ(a.endpoint->drops().unknown_flow, 1u);
+  EXPECT_EQ(a.port->drops().unknown_flow, 1u);
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(is_done(send(*flow, Bytes(kFull))));
 }
 

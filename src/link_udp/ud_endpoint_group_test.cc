@@ -98,12 +98,12 @@ TEST_F(DatagramGroup, AGroupWakesASleeper) {
   auto member = join(b, group);
   ASSERT_TRUE(b.endpoint->fall_asleep());
   const auto readable = [&] {
-    return os::wait_readable(b.endpoint->wake_fd(), std::chrono::milliseconds(0));
+    return os::wait_readable(b.wake.fd(), std::chrono::milliseconds(0));
   };
   const auto flow = reach(a, group);
   EXPECT_FALSE(readable());
   send(*flow, pattern(100, 1));
-  EXPECT_TRUE(os::wait_readable(b.endpoint->wake_fd(), std::chrono::seconds(20)));
+  EXPECT_TRUE(os::wait_readable(b.wake.fd(), std::chrono::seconds(20)));
   member.reset();
   EXPECT_FALSE(readable());
 }
@@ -135,7 +135,7 @@ TEST_F(DatagramGroup, AWildcardTakesTheInterfaceThatLeadsThere) {
   const auto member = join(other, group);
   const auto flow = reach(everywhere, group);
   send(*flow, pattern(100, 1));
-  ASSERT_TRUE(os::wait_readable(other.endpoint->wake_fd(), std::chrono::seconds(20)));
+  ASSERT_TRUE(os::wait_readable(other.wake.fd(), std::chrono::seconds(20)));
   EXPECT_EQ(other.heard(), 1u);
 }
 
@@ -148,7 +148,7 @@ TEST_F(DatagramGroup, OnRequestMembersOnTheSendersHostHearNothing) {
   const auto member = join(listener, group);
   send(*reach(mute, group), pattern(100, 1));
   send(*reach(loud, group), pattern(100, 1));
-  ASSERT_TRUE(os::wait_readable(listener.endpoint->wake_fd(), std::chrono::seconds(20)));
+  ASSERT_TRUE(os::wait_readable(listener.wake.fd(), std::chrono::seconds(20)));
   EXPECT_EQ(listener.heard(), 1u);
   EXPECT_EQ(listener.log.opened.at(0).second, loud.address);
 }
@@ -163,7 +163,7 @@ TEST_F(DatagramGroup, OverIPv6TheSameHolds) {
     const auto member = join(listener, six);
     const std::size_t before = listener.heard();
     send(*reach(sender, six), pattern(100, 1));
-    ASSERT_TRUE(os::wait_readable(listener.endpoint->wake_fd(), std::chrono::seconds(20)));
+    ASSERT_TRUE(os::wait_readable(listener.wake.fd(), std::chrono::seconds(20)));
     ASSERT_EQ(listener.heard(), before + 1);
     EXPECT_EQ(listener.log.messages.back().arrival.tag, link::group_number(six));
   }

@@ -75,7 +75,7 @@ TEST_F(DatagramHostile, APacketByHandIsTakenLikeOthers) {
 }
 
 TEST_F(DatagramHostile, WhatIsNotForThisEndpointIsCountedByItsReason) {
-  const roce::PacketDrops& drops = here.endpoint->drops();
+  const roce::PacketDrops& drops = here.port->drops();
   send_headers([](wire::Packet& packet) { packet.queue_key ^= 1; });
   EXPECT_EQ(drops.wrong_queue_key, 1u);
   send_headers([](wire::Packet& packet) { packet.destination ^= 2; });
@@ -119,7 +119,7 @@ TEST_F(DatagramHostile, ChangedPacketsAndRandomOnesDisturbNobody) {
   }
   here.heard(20'000 + sent);
   EXPECT_EQ(heard_of(friendly.address), sent);
-  EXPECT_GE(here.endpoint->drops().wrong_crc, 10'000u);
+  EXPECT_GE(here.port->drops().wrong_crc, 10'000u);
   EXPECT_EQ(here.log.messages.size() + here.endpoint->lost(), 20'000 + sent);
   EXPECT_LE(here.log.opened.size(), 2u);
 }

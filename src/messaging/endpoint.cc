@@ -26,7 +26,7 @@ device::PortSetup port_setup(const EndpointSetup& setup) {
 
 }  // namespace
 
-Endpoint::Endpoint(EndpointSetup setup, std::unique_ptr<device::Port> port, os::EventSet set)
+Endpoint::Endpoint(EndpointSetup setup, std::unique_ptr<device::Port> port)
     : setup_(std::move(setup)),
       own_queue_(setup_.receives == nullptr
                      ? std::make_unique<ReceiveQueue>(setup_.locking, setup_.receive_room)
@@ -34,7 +34,7 @@ Endpoint::Endpoint(EndpointSetup setup, std::unique_ptr<device::Port> port, os::
       queue_(own_queue_ != nullptr ? *own_queue_ : *setup_.receives),
       lock_(queue_.lock()),
       port_(std::move(port)),
-      sleepers_(std::move(set)),
+      sleepers_(port_->wake_set()),
       sender_(setup_, lock_, flows_, sleepers_),
       flows_(setup_, *port_, sleepers_, sender_),
       datagrams_(setup_.bindings.tx, *port_, flows_, sender_),
@@ -44,11 +44,7 @@ Endpoint::Endpoint(EndpointSetup setup, std::unique_ptr<device::Port> port, os::
 Result<std::unique_ptr<Endpoint>> Endpoint::open(EndpointSetup setup) {
   auto port = device::Port::open(setup.device, setup.place, port_setup(setup));
   if (!port) return port.error();
-  auto set = os::EventSet::create();
-  if (!set) return set.error();
-  if (Status ok = set.value().add(port.value()->inbox().wake_fd()); !ok) return ok.error();
-  std::unique_ptr<Endpoint> endpoint(
-      new Endpoint(std::move(setup), std::move(port).value(), std::move(set).value()));
+  std::unique_ptr<Endpoint> endpoint(new Endpoint(std::move(setup), std::move(port).value()));
   if (Status ok = endpoint->queue_.join(*endpoint); !ok) return ok.error();
   return endpoint;
 }
@@ -153,10 +149,9 @@ bool Endpoint::fall_asleep() {
   if (timer_.due(peers(), ended)) check_peers();
   watch_processes();
   flows_.set_asleep(true);
-  const bool quiet =
-      port_->inbox().fall_asleep() && !ended && !peer_.parting_is_due() && !flows_.ready();
-  // Going to sleep has silenced the bell for threads that slept before.
-  if (!quiet && sleepers_.count() > 1) port_->inbox().ring();
+  const bool quiet = port_->fall_asleep() && !ended && !peer_.parting_is_due() && !flows_.ready();
+  // Going to sleep has undone the ring for threads that slept before.
+  if (!quiet && sleepers_.count() > 1) port_->wake_set().ring();
   return quiet;
 }
 

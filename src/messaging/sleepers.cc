@@ -3,6 +3,9 @@
 #include "messaging/sleepers.h"
 
 #include <chrono>
+#include <utility>
+
+#include "os/event.h"
 
 namespace weft::messaging {
 

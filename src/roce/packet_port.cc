@@ -23,33 +23,26 @@ bool may_be_foreign(const ReceiveSocket& socket, const os::Datagram& datagram) {
 
 }  // namespace
 
-PacketPort::PacketPort(os::UdpSocket socket, const PacketPortOptions& options)
+PacketPort::PacketPort(os::UdpSocket socket, os::WakeSet& wake, const PacketPortOptions& options)
     : socket_(std::move(socket)),
       trains_(socket_, options.capture),
       receive_set_(options.arrivals),
-      check_(options.capture) {
+      check_(options.capture),
+      wake_(wake) {
   receive_set_.add({&socket_, 0});
 }
 
-PacketPort::~PacketPort() = default;
+PacketPort::~PacketPort() { wake_.remove(socket_.fd()); }
 
-Result<std::unique_ptr<PacketPort>> PacketPort::open(os::UdpSocket socket,
+Result<std::unique_ptr<PacketPort>> PacketPort::open(os::UdpSocket socket, os::WakeSet& wake,
                                                      const PacketPortOptions& options) {
-  std::unique_ptr<PacketPort> port(new PacketPort(std::move(socket), options));
+  std::unique_ptr<PacketPort> port(new PacketPort(std::move(socket), wake, options));
   if (Status ok = port->prepare(options); !ok) return ok.error();
   return port;
 }
 
 Status PacketPort::prepare(const PacketPortOptions& options) {
-  auto bell = os::Event::create();
-  if (!bell) return bell.error();
-  bell_ = std::move(bell).value();
-  auto set = os::EventSet::create();
-  if (!set) return set.error();
-  wake_ = std::move(set).value();
-  for (const int fd : {socket_.fd(), bell_.fd()}) {
-    if (Status ok = wake_.add(fd); !ok) return ok;
-  }
+  if (Status ok = wake_.add(socket_.fd()); !ok) return ok;
   if (options.relay == nullptr) return {};
   relay_polls_ = std::make_unique<RelayPolls>(options.relay);
   return relay_polls_->open(address());
@@ -98,7 +91,7 @@ unsigned PacketPort::poll(unsigned most, unsigned reads) {
   return count;
 }
 
-// The socket is not readable any more then, so a sleeping thread is woken by the bell.
+// The socket is not readable any more then, so a ring wakes a sleeping thread.
 void PacketPort::poll_notifications() {
   const bool stays =
       receive_set_.skim([&](const ReceiveSocket& socket, const os::Datagram& datagram) {
@@ -107,7 +100,7 @@ void PacketPort::poll_notifications() {
         if (notice) take(socket, datagram);
         return notice;
       });
-  if (stays) bell_.set();
+  if (stays) wake_.ring();
   if (receive_set_.met_errors()) report_errors();
 }
 
@@ -202,7 +195,6 @@ std::string PacketPort::dropped_packets() const {
 }
 
 bool PacketPort::fall_asleep() {
-  bell_.clear();
   if (relay_polls_ == nullptr) return !receive_set_.has_more();
   relay_polls_->watch(wake_);
   return !receive_set_.has_more() && !relay_polls_->has_more();

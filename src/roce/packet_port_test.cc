@@ -47,16 +47,18 @@ struct Record final : PacketHandler {
   }
 };
 
-std::unique_ptr<PacketPort> open_port(std::uint8_t traffic_class = 0) {
+std::unique_ptr<PacketPort> open_port(os::WakeSet& wake, std::uint8_t traffic_class = 0) {
   os::UdpSocket::SocketOptions options;
   options.traffic_class = traffic_class;
   auto socket = os::UdpSocket::bind(os::loopback(0), options);
-  return std::move(PacketPort::open(std::move(socket).value(), {})).value();
+  return std::move(PacketPort::open(std::move(socket).value(), wake, {})).value();
 }
 
 struct PacketPortTest : ::testing::Test {
-  std::unique_ptr<PacketPort> from = open_port();
-  std::unique_ptr<PacketPort> to = open_port();
+  os::WakeSet wake = std::move(os::WakeSet::create()).value();  // of `to`
+  os::WakeSet wake_of_another = std::move(os::WakeSet::create()).value();
+  std::unique_ptr<PacketPort> from = open_port(wake_of_another);
+  std::unique_ptr<PacketPort> to = open_port(wake);
   Record mine;
   Record other;
 
@@ -113,7 +115,7 @@ TEST_F(PacketPortTest, PacketsForAnUnknownQueuePairAreCounted) {
 
 TEST_F(PacketPortTest, NoMoreIsHandedOverAtATimeThanAskedFor) {
   for (std::uint32_t i = 0; i < 5; ++i) send(kMine, i);
-  ASSERT_TRUE(os::wait_readable(to->wake_fd(), std::chrono::seconds(20)));
+  ASSERT_TRUE(os::wait_readable(wake.fd(), std::chrono::seconds(20)));
   while (mine.packets.size() < 5) {
     const std::size_t before = mine.packets.size();
     to->poll(1, kAll);
@@ -125,7 +127,8 @@ TEST_F(PacketPortTest, NoMoreIsHandedOverAtATimeThanAskedFor) {
 
 TEST_F(PacketPortTest, AMarkedPacketIsHandedOverAsSuchAndItsSenderGetsACnpWithTheToken) {
   constexpr std::uint8_t kMarked = 3;
-  const auto sender = open_port(kMarked);
+  os::WakeSet set = std::move(os::WakeSet::create()).value();
+  const auto sender = open_port(set, kMarked);
   Record notified;
   sender->attach(queue_pair_at(sender->address().port()), notified);
   send(*sender, to->address(), kMine, 1);
@@ -136,7 +139,7 @@ TEST_F(PacketPortTest, AMarkedPacketIsHandedOverAsSuchAndItsSenderGetsACnpWithTh
   const os::Time now = std::chrono::steady_clock::now();
   to->send_cnp(back, queue_pair_at(sender->address().port()), 0xABCD, now);
   to->send_cnp(back, queue_pair_at(sender->address().port()), 0xABCD, now);  // too soon
-  ASSERT_TRUE(os::wait_readable(sender->wake_fd(), std::chrono::seconds(20)));
+  ASSERT_TRUE(os::wait_readable(set.fd(), std::chrono::seconds(20)));
   while (sender->poll(kAll, kAll) != 0) continue;
   EXPECT_EQ(notified.tokens, (std::vector<std::uint32_t>{0xABCD}));
 }
@@ -149,14 +152,14 @@ TEST_F(PacketPortTest, NotificationsAreReadAheadAndOtherPacketsStay) {
   while (!to->busy() && std::chrono::steady_clock::now() < end) to->poll_notifications();
   EXPECT_EQ(mine.tokens, (std::vector<std::uint32_t>{5}));
   EXPECT_TRUE(mine.packets.empty());
-  EXPECT_TRUE(os::wait_readable(to->wake_fd(), std::chrono::milliseconds(0)));
+  EXPECT_TRUE(os::wait_readable(wake.fd(), std::chrono::milliseconds(0)));
   ASSERT_TRUE(come(1));
   EXPECT_EQ(mine.packets, (std::vector<std::uint32_t>{1}));
 }
 
 TEST_F(PacketPortTest, AnIcmpErrorIsReportedOnceToEachHandlerAfterThePacketsBeforeIt) {
   to->attach(kMine + 1, mine);  // two queue pairs of one handler
-  os::SocketAddress closed = open_port()->address();
+  os::SocketAddress closed = open_port(wake_of_another)->address();
   send(kMine, 1);
   send(*to, closed, kMine, 0);
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -183,12 +186,14 @@ TEST_F(PacketPortTest, PacketsToAGroupHaveItsNumberAndOnlyWhileItIsHeard) {
   EXPECT_EQ(mine.packets, (std::vector<std::uint32_t>{4, 6}));
 }
 
-TEST_F(PacketPortTest, RingingMakesTheDescriptorReadableUntilSilenced) {
-  EXPECT_FALSE(os::wait_readable(to->wake_fd(), std::chrono::milliseconds(0)));
-  to->ring();
-  EXPECT_TRUE(os::wait_readable(to->wake_fd(), std::chrono::milliseconds(0)));
-  to->silence();
-  EXPECT_FALSE(os::wait_readable(to->wake_fd(), std::chrono::milliseconds(0)));
+TEST_F(PacketPortTest, APortThatEndedWakesNoThreadThoughItsSocketLives) {
+  const auto bound = std::move(os::UdpPort::bind(os::loopback(0))).value();
+  auto port =
+      PacketPort::open(std::move(os::UdpSocket::over(bound, {})).value(), wake_of_another, {});
+  ASSERT_TRUE(port);
+  port.value().reset();
+  send(*to, bound.address(), kMine, 1);
+  EXPECT_FALSE(os::wait_readable(wake_of_another.fd(), std::chrono::milliseconds(20)));
 }
 
 }  // namespace

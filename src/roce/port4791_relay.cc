@@ -178,7 +178,7 @@ void Port4791Relay::take_errors() {
   }
 }
 
-std::size_t Port4791Relay::watch(os::EventSet& set, std::size_t known) {
+std::size_t Port4791Relay::watch(os::WakeSet& set, std::size_t known) {
   const std::lock_guard guard(mutex_);
   while (known < relay_descriptors_.size() && set.add(relay_descriptors_[known]->fd()).ok())
     ++known;

@@ -46,7 +46,7 @@ unsigned RelayPolls::poll(bool idle, std::uint32_t queue_pair, const Port4791Rel
 }
 
 // Every wake-up polls the relay: its descriptors may be the cause.
-void RelayPolls::watch(os::EventSet& set) {
+void RelayPolls::watch(os::WakeSet& set) {
   relay_->attend();
   descriptors_ = relay_->watch(set, descriptors_);
   looked_at_ = {};

@@ -7,8 +7,8 @@
 
 #include "base/result.h"
 #include "os/clock.h"
-#include "os/event.h"
 #include "os/local_name.h"
+#include "os/wake_set.h"
 #include "roce/port4791_relay.h"
 
 namespace weft::roce {
@@ -25,7 +25,7 @@ class RelayPolls {
   // had none. Returns how many.
   unsigned poll(bool idle, std::uint32_t queue_pair, const Port4791Relay::Visit& visit);
   // Adds the descriptors of the relay to the set of a port that falls asleep.
-  void watch(os::EventSet& set);
+  void watch(os::WakeSet& set);
   // More is here that no descriptor tells of.
   bool has_more() const { return more_; }
   // More is likely to come at once.

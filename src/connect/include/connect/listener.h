@@ -51,7 +51,7 @@ class Listener final : public device::Engine, link::InboxSink {
   void progress() override;
   bool fall_asleep() override;
   void wake_up() override;
-  int wake_fd() const override { return port_->inbox().wake_fd(); }
+  int wake_fd() const override { return port_->wake_set().fd(); }
 
  private:
   enum class Stage {

@@ -23,6 +23,8 @@
 #include "link_udp/ud_endpoint.h"
 #include "os/clock.h"
 #include "os/socket_address.h"
+#include "os/wake_set.h"
+#include "roce/packet_port.h"
 
 namespace weft::device {
 
@@ -35,22 +37,31 @@ struct PortSetup {
   bool count_remote_writes = false;
   link::Service service = link::Service::kReliableDatagram;
   const Options* options = &Options::defaults();
-  // As udp::RdOptions::met says; of datagrams nothing waits for a peer.
+  // As rdm::RdmOptions::met says; of datagrams nothing waits for a peer.
   std::function<void()> met_over_network;
 };
 
-// An address, an inbox, and flows to peers. Flows must be destroyed before their port. One thread
-// at a time.
+// An address, an inbox, and flows to peers. It owns what they share: one packet port, one mailbox
+// and one wake set; with the name of a port of datagrams (RelayPolls) at most 6 descriptors. Flows
+// must be destroyed before their port. One thread at a time.
 class Port {
  public:
   // Makes the port reachable at its place. Where the device has no directory, its place is the
   // network alone; EACCES when that is not wanted. Other errors: those of shm::Mailbox::create(),
-  // of os::UdpSocket::over() and udp::RdEndpoint::create().
+  // of os::UdpSocket::over() and roce::PacketPort::open().
   static Result<std::unique_ptr<Port>> open(std::shared_ptr<Device> device,
                                             const link::Place& place, const PortSetup& setup);
 
   // Where messages arrive.
   link::Inbox& inbox() { return *inbox_; }
+  // What threads sleep on, after fall_asleep() and until inbox().wake_up().
+  os::WakeSet& wake_set() { return wake_; }
+  const os::WakeSet& wake_set() const { return wake_; }
+  // As link::Inbox::fall_asleep(); undoes a ring of the wake set.
+  bool fall_asleep() {
+    wake_.silence();
+    return inbox_->fall_asleep();
+  }
   // Opens the way to a peer: through shared memory to one that can be found and reached there, over
   // the network to all others. Errors: ENOENT when no peer is there (yet), or that was not found
   // out, EHOSTUNREACH when no link leads to that host, others of shm::Outbox::open(),
@@ -71,11 +82,13 @@ class Port {
   std::vector<pid_t> source_processes() const;
 
  private:
-  explicit Port(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+  Port(std::shared_ptr<Device> device, os::WakeSet wake)
+      : device_(std::move(device)), wake_(std::move(wake)) {}
   Status open_mailbox(const os::SocketAddress& address, const PortSetup& setup);
   wire::Tap* network_tap() const;
-  Status open_reliable(os::UdpSocket socket, const PortSetup& setup);
-  Status open_datagrams(os::UdpSocket socket, bool foreign_peers);
+  Result<std::shared_ptr<roce::Port4791Relay>> relay_for(const os::SocketAddress& own);
+  void open_reliable(const PortSetup& setup);
+  void open_datagrams();
   Status open_network(const link::Place& place, const PortSetup& setup);
   std::unique_ptr<link::Flow> recorded(std::unique_ptr<link::Flow> flow,
                                        const os::SocketAddress& peer);
@@ -84,12 +97,14 @@ class Port {
   bool groups_go_out() const;
 
   const std::shared_ptr<Device> device_;
+  os::WakeSet wake_;
   std::unique_ptr<shm::Mailbox> mailbox_;
   shm::Sender sender_;
   std::unique_ptr<capture::Recorder> recorder_;  // of what goes through the mailbox, if wanted
+  // That foreign peers' datagrams come through, if they may.
+  std::shared_ptr<RelayEngine> relay_engine_;
+  std::unique_ptr<roce::PacketPort> packets_;
   std::unique_ptr<udp::RdEndpoint> endpoint_;
-  std::shared_ptr<RelayEngine>
-      relay_engine_;  // that foreign peers' datagrams come through, if they may
   std::unique_ptr<udp::UdEndpoint> datagrams_;
   std::unique_ptr<link::Inbox> joint_;  // of the two
   link::Inbox* inbox_ = nullptr;

@@ -110,13 +110,10 @@ class Inbox {
   // few: where the link loses none, none.
   virtual std::uint64_t lost() const { return 0; }
 
-  // The descriptor that becomes readable when something arrives while asleep.
-  virtual int wake_fd() const = 0;
-  // Goes to sleep: until wake_up() is called arrivals make wake_fd() readable. False when something
-  // is here already, so that the caller should poll instead of waiting. May be repeated.
+  // Goes to sleep: until wake_up() is called arrivals wake the threads that sleep on the wake set
+  // of the port. False when something is here already, so that the caller should poll instead of
+  // waiting. May be repeated.
   virtual bool fall_asleep() = 0;
-  // Makes wake_fd() readable for other threads that sleep on it.
-  virtual void ring() = 0;
   // Wakes up: arrivals need not signal any more.
   virtual void wake_up() = 0;
 };

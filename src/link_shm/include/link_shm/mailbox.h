@@ -70,11 +70,11 @@ class Mailbox final : public link::Inbox {
   void refuse(link::InboxSink& sink, std::uint32_t source) override;
   void check_sources(link::InboxSink& sink) override;
   bool reclaim_buffers() override;
-  int wake_fd() const override { return waker_.fd(); }
   bool fall_asleep() override;
   void wake_up() override;
-  void ring() override;
 
+  // Readable when something arrives while asleep.
+  int wake_fd() const { return waker_.fd(); }
   // The bell that peers ring; outboxes of the same endpoint name it to their peers.
   const os::Waker& waker() const { return waker_; }
   // The processes that send to this mailbox (0 where unknown), to be watched while asleep.

@@ -12,7 +12,6 @@
 #include "link/flow.h"
 #include "link/inbox.h"
 #include "link/membership.h"
-#include "os/udp_socket.h"
 #include "roce/packet_port.h"
 
 namespace weft::udp {
@@ -31,20 +30,17 @@ struct UdOptions {
   std::size_t most_sources = 4096;  // that it remembers; at least 1
   // Members of groups on this host receive what is sent here; false: another link serves them.
   bool loops_groups = true;
-  wire::Tap* capture = nullptr;  // hears of all packets, if not null; outlives the endpoint
-  // The one at the address of the socket, if foreign peers are to reach the endpoint (RelaySet).
-  std::shared_ptr<roce::Port4791Relay> relay = nullptr;
 };
 
 // The Inbox of unreliable datagrams, and its flows: UD SEND packets of RoCEv2, with 4 bytes of
-// immediate data where a message has data (IBTA 9.8, annex A17), over a socket of the endpoint's
-// own. Every arrival is a link::Operation::kDatagram with its payload; nothing is ever accepted or
-// acknowledged. Sources are known by their addresses; of more than most_sources the one unheard of
-// for longest closes. One thread at a time; flows and memberships are destroyed before their
-// endpoint.
+// immediate data where a message has data (IBTA 9.8, annex A17), over a packet port, as the
+// endpoint that the port's address names. Every arrival is a link::Operation::kDatagram with its
+// payload; nothing is ever accepted or acknowledged. Sources are known by their addresses; of more
+// than most_sources the one unheard of for longest closes. One thread at a time; flows and
+// memberships are destroyed before their endpoint.
 //
-// With UdOptions::relay it also hears foreign peers (rdma_rxe, RNICs), which send to port
-// 4791 whatever the queue pair is. All those of one host are one source: its address with port
+// With roce::PacketPortOptions::relay it also hears foreign peers (rdma_rxe, RNICs), which send to
+// port 4791 whatever the queue pair is. All those of one host are one source: its address with port
 // 4791.
 //
 // Flows take kDatagram only, of at most one path MTU (EMSGSIZE), and are never busy. A message
@@ -55,9 +51,8 @@ struct UdOptions {
 // (transport::Pace). ECN-marked arrivals are answered by a CNP, except those to groups.
 class UdEndpoint final : public link::Inbox, roce::PacketHandler {
  public:
-  // Speaks over that socket, which has roce::kSocketOptions. Errors: EMFILE and others of epoll and
-  // eventfd.
-  static Result<std::unique_ptr<UdEndpoint>> create(os::UdpSocket socket, const UdOptions& options);
+  // The port outlives it.
+  UdEndpoint(roce::PacketPort& port, const UdOptions& options);
   ~UdEndpoint() override;
 
   // The flow to the endpoint at `peer`, without a handshake. Errors: ENOENT for 20 ms after an ICMP
@@ -69,10 +64,6 @@ class UdEndpoint final : public link::Inbox, roce::PacketHandler {
   // The flow to all members of a group, by the same interface. Errors: those of
   // roce::PacketPort::send_to_group().
   Result<std::unique_ptr<link::Flow>> connect_group(const os::SocketAddress& group);
-  const roce::PacketDrops& drops() const { return port_->drops(); }
-  // For people: which packets were dropped here, and which at port 4791 by this process, by reason.
-  // Empty when none were.
-  std::string dropped_packets() const { return port_->dropped_packets(); }
 
   std::uint64_t lost() const override;
   Activity activity() const override;
@@ -82,19 +73,16 @@ class UdEndpoint final : public link::Inbox, roce::PacketHandler {
   void acknowledge(const link::Offer&) override {}
   void refuse(link::InboxSink& sink, std::uint32_t source) override;
   void check_sources(link::InboxSink& sink) override;
-  int wake_fd() const override { return port_->wake_fd(); }
   bool fall_asleep() override;
-  void ring() override { port_->ring(); }
-  void wake_up() override { port_->silence(); }
+  void wake_up() override {}
 
  private:
-  UdEndpoint(std::unique_ptr<roce::PacketPort> port, const UdOptions& options);
   void take(const roce::PacketArrival& arrival) override;
   void take_cnp(const roce::PacketArrival& arrival) override;
   void unreachable(const os::UdpError& error) override;
   void take_mark(const roce::PacketArrival& arrival);
 
-  const std::unique_ptr<roce::PacketPort> port_;
+  roce::PacketPort& port_;
   const UdOptions options_;
   const std::uint32_t queue_pair_;
   const std::unique_ptr<DatagramSender> sender_;

@@ -129,11 +129,11 @@ class Endpoint final : public device::Engine {
   void progress() override;
   bool fall_asleep() override;
   void wake_up() override;
-  int wake_fd() const override { return sleepers_.fd(); }
+  int wake_fd() const override { return port_->wake_set().fd(); }
   unsigned polls() override { return timer_.polls(); }
 
  private:
-  Endpoint(EndpointSetup setup, std::unique_ptr<device::Port> port, os::EventSet set);
+  Endpoint(EndpointSetup setup, std::unique_ptr<device::Port> port);
   int answer(int status) { return status != kPollThenAgain ? status : poll_then_again(); }
   [[gnu::noinline, gnu::cold]] int poll_then_again();
   std::size_t peers() const { return flows_.size() + receiver_.sources(); }

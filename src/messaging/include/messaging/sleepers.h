@@ -3,23 +3,19 @@
 #pragma once
 
 #include <unordered_map>
-#include <utility>
 
-#include "os/event.h"
 #include "os/fd.h"
+#include "os/wake_set.h"
 
 namespace weft::messaging {
 
-// The threads that sleep on an endpoint, and the descriptor that wakes them: by what its members
-// say, and by the end of a watched process, since a sleeping thread does not poll the clock. Used
-// with the endpoint's lock held.
+// The threads that sleep on an endpoint. Arrivals wake them, and so does the end of a watched
+// process, since a sleeping thread does not poll the clock. Used with the endpoint's lock held.
 class Sleepers {
  public:
-  // `set` wakes them already for what arrives.
-  explicit Sleepers(os::EventSet set) : set_(std::move(set)) {}
+  // They sleep on the wake set of their port, which outlives this.
+  explicit Sleepers(os::WakeSet& set) : set_(set) {}
 
-  // Readable when a sleeper is to wake up; any thread.
-  int fd() const { return set_.fd(); }
   // One thread more.
   void add() { ++count_; }
   // One thread less; true when none is left.
@@ -32,7 +28,7 @@ class Sleepers {
   bool forget_ended();
 
  private:
-  os::EventSet set_;
+  os::WakeSet& set_;
   std::unordered_map<int, os::Fd> watched_;  // by process
   int count_ = 0;
 };

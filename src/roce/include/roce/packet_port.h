@@ -2,13 +2,14 @@
 // How do the queue pairs of a UDP port share its sockets?
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
-#include "os/event.h"
+#include "os/wake_set.h"
 #include "roce/congestion_notifier.h"
 #include "roce/packet_check.h"
 #include "roce/packet_drops.h"
@@ -31,12 +32,12 @@ struct PacketPortOptions {
 };
 
 // A UDP socket for RoCEv2 packets, and those that hear multicast groups for it. Hands each packet
-// that came to the owner of its queue pair; packets leave through trains(). One thread at a time,
-// but for ring().
+// that came to the owner of its queue pair; packets leave through trains(). One thread at a time.
 class PacketPort {
  public:
-  // Over a socket that has kSocketOptions. Errors: EMFILE and others of epoll and eventfd.
-  static Result<std::unique_ptr<PacketPort>> open(os::UdpSocket socket,
+  // Over a socket that has kSocketOptions. Packets wake the threads that sleep on that set, which
+  // outlives the port. Errors: those of epoll_ctl(2) and RelayPolls::open().
+  static Result<std::unique_ptr<PacketPort>> open(os::UdpSocket socket, os::WakeSet& wake,
                                                   const PacketPortOptions& options);
   ~PacketPort();
   PacketPort(const PacketPort&) = delete;
@@ -91,15 +92,13 @@ class PacketPort {
   // Empty when none were.
   std::string dropped_packets() const;
 
-  // Readable when a packet has come, after ring(), and when a watched descriptor is.
-  int wake_fd() const { return wake_.fd(); }
-  // Adds a descriptor, which lives as long as the port. Errors: those of epoll_ctl(2).
-  Status watch(int fd) { return wake_.add(fd); }
-  // Prepares for sleeping on wake_fd(). False when packets are here already.
+  // Prepares for sleeping on wake_set(). False when packets are here already.
   bool fall_asleep();
-  // Makes wake_fd() readable, and undoes that. ring(): any thread.
-  void ring() { bell_.set(); }
-  void silence() { bell_.clear(); }
+  os::WakeSet& wake_set() { return wake_; }
+  // Sleeps until a packet waits in the socket or the time is over.
+  void await_packet(std::chrono::milliseconds timeout) const {
+    os::wait_readable(socket_.fd(), timeout);
+  }
 
  private:
   struct Attachment {
@@ -107,7 +106,7 @@ class PacketPort {
     PacketHandler* handler;
   };
 
-  PacketPort(os::UdpSocket socket, const PacketPortOptions& options);
+  PacketPort(os::UdpSocket socket, os::WakeSet& wake, const PacketPortOptions& options);
   Status prepare(const PacketPortOptions& options);
   PacketHandler* handler_of(std::uint32_t queue_pair) const;
   template <class Tell>
@@ -123,8 +122,7 @@ class PacketPort {
   PacketDrops drops_;
   CongestionNotifier notifier_;
   std::vector<Attachment> attachments_;
-  os::Event bell_;
-  os::EventSet wake_;
+  os::WakeSet& wake_;
   std::unique_ptr<RelayPolls> relay_polls_;  // null: foreign peers do not reach the port
   std::uint64_t unread_of_left_groups_ = 0;
   bool errors_wait_ = false;

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "os/clock.h"
-#include "os/event.h"
 #include "os/local_name.h"
 #include "os/udp_socket.h"
+#include "os/wake_set.h"
 #include "roce/receive_set.h"
 #include "roce/relay_header.h"
 #include "roce/relay_set.h"
@@ -67,7 +67,7 @@ class Port4791Relay {
   Look stand_in();
   // Adds to a set, which has `known` of them, the descriptors that tell of packets: there may be
   // more of them after attend() and look(). Returns how many it has then.
-  std::size_t watch(os::EventSet& set, std::size_t known);
+  std::size_t watch(os::WakeSet& set, std::size_t known);
   // What has come so far.
   RelayCounts counts();
 

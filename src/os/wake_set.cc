@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What wakes the threads that sleep on a port?
+#include "os/wake_set.h"
+
+#include <utility>
+
+namespace weft::os {
+
+Result<WakeSet> WakeSet::create() {
+  auto members = EventSet::create();
+  if (!members) return members.error();
+  auto timer = Timer::create();
+  if (!timer) return timer.error();
+  WakeSet set;
+  set.members_ = std::move(members).value();
+  set.timer_ = std::move(timer).value();
+  if (Status ok = set.add(set.timer_.fd()); !ok) return ok.error();
+  return set;
+}
+
+void WakeSet::ring() {
+  wake_in(std::chrono::nanoseconds(0));
+  rung_ = true;
+}
+
+void WakeSet::silence() {
+  if (rung_) wake_in(Timer::kNever);
+}
+
+// The timer of a child is its parent's.
+void WakeSet::wake_in(std::chrono::nanoseconds later) {
+  rung_ = false;
+  if (!origin_.inherited()) timer_.set(later);
+}
+
+}  // namespace weft::os
