@@ -69,4 +69,25 @@ std::size_t write_packet(const wire::Packet& packet, LocalMemory& memory,
   return headers + payload + padding;
 }
 
+wire::Packet answer_packet(const Settings& settings, Operation operation, Psn psn,
+                           std::uint32_t message_number) {
+  wire::Packet packet;
+  packet.opcode = opcode_of(settings.kind, operation);
+  packet.pkey = settings.pkey;
+  packet.destination = settings.destination;
+  packet.psn = psn;
+  packet.end_to_end_context = settings.context;
+  packet.syndrome = kSyndromeAck | kNoCredits;
+  packet.message_number = message_number;
+  return packet;
+}
+
+std::size_t write_status(const Settings& settings, Psn psn, std::uint8_t syndrome,
+                         std::uint32_t message_number, std::span<std::byte> out) {
+  wire::Packet packet = answer_packet(settings, Operation::kAcknowledge, psn, message_number);
+  packet.syndrome = syndrome;
+  wire::write_headers(packet, 0, out.data());
+  return wire::header_bytes(packet);
+}
+
 }  // namespace weft::transport

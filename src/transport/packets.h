@@ -7,6 +7,7 @@
 #include <span>
 
 #include "base/types.h"
+#include "transport/settings.h"
 #include "transport/work.h"
 #include "wire/packet.h"
 
@@ -31,16 +32,20 @@ std::uint32_t packets_for(std::uint64_t length, std::size_t path_mtu);
 // Is the payload as long as that of such a packet must be on this path?
 bool right_size(const wire::Packet& packet, std::size_t path_mtu);
 
-// Is that as many bytes as a write of `whole` bytes has had after a packet, its last one or not?
-constexpr bool right_progress(std::uint64_t had, std::uint64_t whole, bool last) {
-  return last ? had == whole : had < whole;
-}
-
 // Writes a packet, whose payload are `payload` bytes of `pieces` from byte `offset` on, from its
 // base header to its padding. Returns its length, or 0 when a piece may not be read; `out` has room
 // for it.
 std::size_t write_packet(const wire::Packet& packet, LocalMemory& memory,
                          std::span<const Segment> pieces, std::uint64_t offset, std::size_t payload,
                          std::span<std::byte> out);
+
+// The headers of a response: one that acknowledges `psn`, until its syndrome says otherwise.
+wire::Packet answer_packet(const Settings& settings, wire::Operation operation, Psn psn,
+                           std::uint32_t message_number);
+
+// Writes an acknowledgement or a NAK into `out`, which has room for wire::kMaxHeaderBytes. Returns
+// its length.
+std::size_t write_status(const Settings& settings, Psn psn, std::uint8_t syndrome,
+                         std::uint32_t message_number, std::span<std::byte> out);
 
 }  // namespace weft::transport

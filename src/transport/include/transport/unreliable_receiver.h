@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "transport/drops.h"
+#include "transport/inbound_message.h"
 #include "transport/settings.h"
 #include "transport/target.h"
 #include "wire/packet.h"
@@ -22,9 +23,7 @@ namespace weft::transport {
 class UnreliableReceiver {
  public:
   UnreliableReceiver(const Settings& settings, Target& target)
-      : settings_(settings), target_(target), expected_(settings.first_expected) {}
-  // What has begun breaks.
-  ~UnreliableReceiver() { break_message(); }
+      : settings_(settings), message_(target), expected_(settings.first_expected) {}
   UnreliableReceiver(const UnreliableReceiver&) = delete;
   UnreliableReceiver& operator=(const UnreliableReceiver&) = delete;
 
@@ -40,22 +39,13 @@ class UnreliableReceiver {
   const Counts& counts() const { return counts_; }
 
  private:
-  enum class Message : std::uint8_t { kNone, kSend, kWrite };
-
   std::optional<Drop> refusal_of(const wire::Packet& packet);
-  std::optional<Drop> carry_out(const wire::Packet& packet, const wire::Layout& layout);
-  std::optional<Drop> take_send(const wire::Packet& packet, const wire::Layout& layout);
-  std::optional<Drop> take_write(const wire::Packet& packet, const wire::Layout& layout);
-  bool continues(const wire::Packet& packet) const;
   void break_message();
 
   const Settings settings_;
-  Target& target_;
+  InboundMessage message_;
   Psn expected_;
-  Message message_ = Message::kNone;  // has begun and not ended
-  bool dropping_ = false;             // until a message begins
-  wire::Reth memory_;                 // of a write
-  std::uint64_t received_ = 0;        // bytes of it
+  bool dropping_ = false;  // until a message begins
   Drops drops_;
   Counts counts_;
 };

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does a target execute a SEND or a WRITE of several packets?
+#include "transport/inbound_message.h"
+
+#include <utility>
+
+#include "packets.h"
+
+namespace weft::transport {
+
+bool InboundMessage::fits(const wire::Packet& packet) const {
+  if (wire::layout_of(packet.opcode).starts) return !begun();
+  const bool sends = is_send(wire::operation_of(packet.opcode));
+  return kind_ == (sends ? Kind::kSend : Kind::kWrite);
+}
+
+RequestVerdict InboundMessage::take(const wire::Packet& packet) {
+  const wire::Layout& layout = wire::layout_of(packet.opcode);
+  return is_send(wire::operation_of(packet.opcode)) ? take_send(packet, layout)
+                                                    : take_write(packet, layout);
+}
+
+RequestVerdict InboundMessage::take_send(const wire::Packet& packet, const wire::Layout& layout) {
+  if (layout.starts) {
+    if (const RequestVerdict verdict = target_.message_begins(); !verdict.ok()) return verdict;
+    kind_ = Kind::kSend;
+  }
+  if ((layout.headers & wire::kIeth) != 0) {
+    const RequestVerdict allowed = target_.may_invalidate(packet.invalidate);
+    if (!allowed.ok()) return allowed;
+  }
+  const RequestVerdict verdict = target_.message_goes_on(packet.payload);
+  const bool not_begun = layout.starts && verdict.kind == RequestVerdict::Kind::kNotReady;
+  if (not_begun) kind_ = Kind::kNone;
+  return verdict;
+}
+
+// The whole length is checked at the beginning, so that a refused write touches no byte.
+RequestVerdict InboundMessage::take_write(const wire::Packet& packet, const wire::Layout& layout) {
+  constexpr RequestVerdict kInvalid{RequestVerdict::Kind::kInvalid, 0};
+  const wire::Reth memory = layout.starts ? packet.reth : memory_;
+  if (memory.length > kMaxMessage) return kInvalid;
+  const std::uint64_t before = layout.starts ? 0 : received_;
+  const std::uint64_t received = before + packet.payload.size();
+  if (layout.ends ? received != memory.length : received >= memory.length) return kInvalid;
+  if (layout.starts) {
+    const RequestVerdict allowed = target_.may_access(Access::kRemoteWrite, memory);
+    if (!allowed.ok()) return allowed;
+  }
+  const bool tells = (layout.headers & wire::kImmediate) != 0;
+  if (tells) {
+    if (const RequestVerdict ready = target_.may_tell(); !ready.ok()) return ready;
+  }
+  if (!packet.payload.empty()) {
+    const RequestVerdict done = target_.write(memory, before, packet.payload);
+    if (!done.ok()) return done;
+  }
+  kind_ = Kind::kWrite;
+  memory_ = memory;
+  received_ = received;
+  return {};
+}
+
+void InboundMessage::end(const wire::Packet& packet) {
+  if (std::exchange(kind_, Kind::kNone) == Kind::kSend) {
+    target_.message_ends(packet);
+  } else {
+    target_.written(memory_, packet);
+  }
+}
+
+bool InboundMessage::break_off() {
+  const Kind kind = std::exchange(kind_, Kind::kNone);
+  if (kind == Kind::kSend) target_.message_breaks();
+  return kind != Kind::kNone;
+}
+
+}  // namespace weft::transport

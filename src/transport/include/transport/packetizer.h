@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Which packet of the posted work leaves next?
+#pragma once
+
+#include <optional>
+
+#include "transport/black_hole.h"
+#include "transport/in_flight.h"
+#include "transport/send_queue.h"
+#include "transport/window.h"
+
+namespace weft::transport {
+
+// Cuts work requests into packets, first or again, and decides which of them ask for an
+// acknowledgement. One thread at a time.
+class Packetizer {
+ public:
+  // All of them outlive it; `settings.path_mtu` may change while no work has begun.
+  Packetizer(const Settings& settings, LocalMemory& memory, const Window& window, SendQueue& queue,
+             InFlight& in_flight, BlackHole& black_hole)
+      : settings_(settings),
+        memory_(memory),
+        window_(window),
+        queue_(queue),
+        in_flight_(in_flight),
+        black_hole_(black_hole),
+        asked_(settings.first_sent) {}
+  Packetizer(const Packetizer&) = delete;
+  Packetizer& operator=(const Packetizer&) = delete;
+
+  // True when next() would have a packet, if the piece that it needs may be read.
+  bool ready() const {
+    return queue_.asks_again() || in_flight_.may_repair(window_.size()) || may_cut();
+  }
+  // Writes the next packet as Requester::next() does. Nothing when a piece of its work may not be
+  // read: that has the status kLocalProtection then.
+  std::optional<std::size_t> next(Time now, std::span<std::byte> out);
+  // Packets of the request whose turn it is that may leave now.
+  std::uint32_t at_hand() const;
+
+  // Work that has not begun waits until release().
+  void hold() { held_ = true; }
+  void release() { held_ = false; }
+
+  // The peer owes an acknowledgement or a value.
+  bool is_answer_due() const {
+    return in_flight_.acknowledged().before(asked_) || queue_.awaited() != 0;
+  }
+  // All packets before `end` have arrived. Returns the round trip that this measures.
+  std::optional<Duration> acknowledged(Psn end, Time now);
+  // The next packet is a RESYNC, which must be acknowledged before any other leaves.
+  void resynchronise();
+
+  // Packets that were sent, and how many of those had been sent before.
+  std::uint64_t packets() const { return packets_; }
+  std::uint64_t again() const { return again_; }
+
+ private:
+  using Written = std::optional<std::size_t>;
+
+  std::uint32_t part_of_read() const;
+  bool may_cut() const;
+  bool may_begin(const QueuedWork& work) const;
+  bool wants_answer(const QueuedWork& work);
+  Written cut_next(Time now, std::span<std::byte> out);
+  Written send_missing(Time now, std::span<std::byte> out);
+  Written ask_again(Time now, std::span<std::byte> out);
+  Written write(QueuedWork& work, std::uint32_t index, std::uint32_t count, bool ask,
+                std::span<std::byte> out);
+  void tried_again(Time now);
+  void sent_again(Psn psn);
+
+  const Settings& settings_;
+  LocalMemory& memory_;
+  const Window& window_;
+  SendQueue& queue_;
+  InFlight& in_flight_;
+  BlackHole& black_hole_;
+  unsigned unasked_ = 0;  // packets since an answer was asked for
+  bool prompt_ = false;   // a completion waits for one of them
+  Psn asked_;             // behind the last packet that asked for an answer
+  std::optional<Psn> resync_;
+  bool held_ = false;
+  std::optional<Psn> timed_;  // the packet whose round trip is measured
+  Time timed_at_{};
+  std::uint64_t packets_ = 0;
+  std::uint64_t again_ = 0;
+};
+
+}  // namespace weft::transport
