@@ -17,6 +17,8 @@ using namespace weft;
 using namespace weft::transport;
 using fuzz::Input;
 using fuzz::require;
+using weft::work::RequestVerdict;
+using weft::work::Segment;
 using Bytes = std::vector<std::byte>;
 
 constexpr std::uint32_t kKey = 7;
@@ -26,7 +28,7 @@ constexpr std::size_t kInFlight = 64;
 constexpr std::size_t kPending = 32;
 
 // Memory that is asked only for what it has allowed, in the order of its contract.
-class Memory final : public Target {
+class Memory final : public work::Target {
  public:
   explicit Memory(Input& input) : input_(input), area_(kArea) {}
   ~Memory() override { require(!receiving_, "a message neither ended nor broke"); }
@@ -64,7 +66,7 @@ class Memory final : public Target {
     require(bytes.size() <= wire::kMaxReliableDatagramMtu, "more than a packet holds");
     return but_not_ready(verdict());
   }
-  void message_ends(const wire::Packet&) override {
+  void message_ends(const work::MessageEnd&) override {
     require(receiving_, "the end of no message");
     receiving_ = false;
   }
@@ -73,7 +75,7 @@ class Memory final : public Target {
     receiving_ = false;
   }
 
-  RequestVerdict may_access(Access need, const wire::Reth& memory) override {
+  RequestVerdict may_access(Access need, const work::RemoteMemory& memory) override {
     require(memory.length <= kMaxMessage, "a length that is none");
     const bool within = memory.key == kKey && memory.address >= kAddress &&
                         memory.address - kAddress <= kArea &&
@@ -88,7 +90,7 @@ class Memory final : public Target {
     }
     return made;
   }
-  RequestVerdict write(const wire::Reth& memory, std::uint64_t offset,
+  RequestVerdict write(const work::RemoteMemory& memory, std::uint64_t offset,
                        std::span<const std::byte> bytes) override {
     const bool same = memory.key == writable_.key && memory.address == writable_.address &&
                       memory.length == writable_.length;
@@ -98,11 +100,11 @@ class Memory final : public Target {
     return but_not_ready(verdict());
   }
   RequestVerdict may_tell() override { return verdict(); }
-  void written(const wire::Reth&, const wire::Packet&) override {}
-  RequestVerdict read(const wire::Reth& memory, std::uint64_t offset,
+  void written(const work::RemoteMemory&, const work::MessageEnd&) override {}
+  RequestVerdict read(const work::RemoteMemory& memory, std::uint64_t offset,
                       std::span<std::byte> out) override {
     require(offset + out.size() <= memory.length, "a read behind what was allowed");
-    const auto allowed = [&](const wire::Reth& once) {
+    const auto allowed = [&](const work::RemoteMemory& once) {
       return memory.key == once.key && memory.address >= once.address &&
              memory.address - once.address + memory.length <= once.length;
     };
@@ -111,7 +113,7 @@ class Memory final : public Target {
     std::memcpy(out.data(), area_.data() + (memory.address - kAddress) + offset, out.size());
     return but_not_ready(verdict());
   }
-  RequestVerdict atomic(bool, const wire::AtomicEth&, std::uint64_t& original) override {
+  RequestVerdict atomic(bool, const work::AtomicOperands&, std::uint64_t& original) override {
     original = ++atomics_;
     return but_not_ready(verdict());
   }
@@ -119,15 +121,15 @@ class Memory final : public Target {
   Input& input_;
   Bytes area_;
   bool receiving_ = false;
-  wire::Reth writable_;
-  std::vector<wire::Reth> readable_;
+  work::RemoteMemory writable_;
+  std::vector<work::RemoteMemory> readable_;
   std::uint64_t atomics_ = 0;
 };
 
 constexpr std::uint32_t kGone = 1;  // the key of buffers that are unmapped
 
 // The buffers of works.
-class Buffers final : public LocalMemory {
+class Buffers final : public work::LocalMemory {
  public:
   bool gather(std::span<const Segment> segments, std::uint64_t offset,
               std::span<std::byte> out) override {

@@ -12,9 +12,9 @@
 
 namespace weft::capture {
 
-using transport::Segment;
 using transport::Work;
 using transport::WorkKind;
+using work::Segment;
 
 namespace {
 
@@ -68,7 +68,7 @@ void Dialogue::introduce() {
   auto answering = settings_to(answerer_, asker_, contexts_[0], ends_.path_mtu);
   answering.first_expected = first;
   requester_.emplace(asking, static_cast<transport::WorkSink&>(*this), rdm::user_buffers());
-  responder_.emplace(answering, static_cast<transport::Target&>(*this));
+  responder_.emplace(answering, static_cast<work::Target&>(*this));
 }
 
 void Dialogue::greet(const rdm::ConnMessage& message, bool by_asker) {
@@ -257,14 +257,14 @@ void Dialogue::said(bool by_asker, std::size_t length, wire::Packet& packet) {
   wire::parse(std::span(packet_).first(length + wire::kIcrcBytes), packet);
 }
 
-RequestVerdict Dialogue::read(const wire::Reth& memory, std::uint64_t offset,
+RequestVerdict Dialogue::read(const work::RemoteMemory& memory, std::uint64_t offset,
                               std::span<std::byte> out) {
   const std::uint64_t begin = offset_ + (memory.address - address_) + offset;
   if (os::gather(out.data(), pieces_, out.size(), begin)) return {};
   return {RequestVerdict::Kind::kOperational, 0};
 }
 
-RequestVerdict Dialogue::atomic(bool, const wire::AtomicEth&, std::uint64_t& original) {
+RequestVerdict Dialogue::atomic(bool, const work::AtomicOperands&, std::uint64_t& original) {
   original = original_;
   return verdict_;
 }

@@ -18,12 +18,12 @@
 namespace weft::capture {
 
 // How an operation ended that is written down.
-using transport::RequestVerdict;
+using work::RequestVerdict;
 
 // A flow: one end asks, the other one answers, over a network that loses nothing. Each function
 // writes down what an operation would have been that has ended just now; nothing of the arguments
 // is kept or changed. One thread at a time.
-class Dialogue final : transport::WorkSink, transport::Target {
+class Dialogue final : transport::WorkSink, work::Target {
  public:
   // Writes the greetings down. `asks`: this process asks. `ends` outlives this.
   Dialogue(Ends& ends, bool asks);
@@ -65,17 +65,18 @@ class Dialogue final : transport::WorkSink, transport::Target {
   void ended(const transport::Ended&) override {}
   RequestVerdict message_begins() override { return {}; }
   RequestVerdict message_goes_on(std::span<const std::byte>) override { return {}; }
-  void message_ends(const wire::Packet&) override {}
+  void message_ends(const work::MessageEnd&) override {}
   void message_breaks() override {}
-  RequestVerdict may_access(Access, const wire::Reth&) override { return verdict_; }
-  RequestVerdict write(const wire::Reth&, std::uint64_t, std::span<const std::byte>) override {
+  RequestVerdict may_access(Access, const work::RemoteMemory&) override { return verdict_; }
+  RequestVerdict write(const work::RemoteMemory&, std::uint64_t,
+                       std::span<const std::byte>) override {
     return {};
   }
   RequestVerdict may_tell() override { return {}; }
-  void written(const wire::Reth&, const wire::Packet&) override {}
-  RequestVerdict read(const wire::Reth& memory, std::uint64_t offset,
+  void written(const work::RemoteMemory&, const work::MessageEnd&) override {}
+  RequestVerdict read(const work::RemoteMemory& memory, std::uint64_t offset,
                       std::span<std::byte> out) override;
-  RequestVerdict atomic(bool compares, const wire::AtomicEth& what,
+  RequestVerdict atomic(bool compares, const work::AtomicOperands& what,
                         std::uint64_t& original) override;
 
   Ends& ends_;

@@ -16,7 +16,7 @@
 
 namespace weft::rdm {
 
-using transport::RequestVerdict;
+using work::RequestVerdict;
 
 namespace {
 
@@ -299,7 +299,7 @@ void RdmReceiver::keep_packet() {
   packet_ = {};
 }
 
-void RdmReceiver::message_ends(const wire::Packet&) {
+void RdmReceiver::message_ends(const work::MessageEnd&) {
   if (incoming_ != nullptr) return all_there();
   if (!message_.empty()) keep_packet();
   const std::span<const std::byte> message = message_.empty() ? packet_ : message_;
@@ -527,7 +527,7 @@ std::optional<RegionKey> RdmReceiver::region_of(std::uint32_t key) const {
 }
 
 // A receive of this endpoint that waits for what the peer has to write next.
-RdmOperation* RdmReceiver::receive_of(const wire::Reth& memory) const {
+RdmOperation* RdmReceiver::receive_of(const work::RemoteMemory& memory) const {
   RdmOperation* operation = shared_.exchanges.find_receive(memory.key & kNumberBits, number_);
   if (operation == nullptr) return nullptr;
   const bool next =
@@ -535,13 +535,13 @@ RdmOperation* RdmReceiver::receive_of(const wire::Reth& memory) const {
   return next ? operation : nullptr;
 }
 
-RequestVerdict RdmReceiver::may_access(Access need, const wire::Reth& memory) {
+RequestVerdict RdmReceiver::may_access(Access need, const work::RemoteMemory& memory) {
   const RequestVerdict verdict = judge(need, memory);
   if (!verdict.ok()) refused_ = true;
   return verdict;
 }
 
-RequestVerdict RdmReceiver::judge(Access need, const wire::Reth& memory) {
+RequestVerdict RdmReceiver::judge(Access need, const work::RemoteMemory& memory) {
   if (shut_) return kInvalid;
   if (is_receive(memory.key)) {
     const bool allowed = need == Access::kRemoteWrite && receive_of(memory) != nullptr;
@@ -564,7 +564,7 @@ RequestVerdict RdmReceiver::judge(Access need, const wire::Reth& memory) {
   return {};
 }
 
-RequestVerdict RdmReceiver::write(const wire::Reth& memory, std::uint64_t offset,
+RequestVerdict RdmReceiver::write(const work::RemoteMemory& memory, std::uint64_t offset,
                                   std::span<const std::byte> bytes) {
   if (shut_) return kInvalid;
   if (is_receive(memory.key)) {
@@ -582,7 +582,7 @@ RequestVerdict RdmReceiver::write(const wire::Reth& memory, std::uint64_t offset
   return verdict_of(shared_.memory.write({memory.address + offset, bytes.size(), *key}, bytes));
 }
 
-void RdmReceiver::written(const wire::Reth& memory, const wire::Packet& packet) {
+void RdmReceiver::written(const work::RemoteMemory& memory, const work::MessageEnd& end) {
   if (is_receive(memory.key)) {
     RdmOperation* receive = receive_of(memory);
     if (receive == nullptr) return;
@@ -591,7 +591,7 @@ void RdmReceiver::written(const wire::Reth& memory, const wire::Packet& packet) 
     return;
   }
   if (!announced_) tell_of_keys(Access::kRemoteWrite);
-  const bool tells = (wire::layout_of(packet.opcode).headers & wire::kImmediate) != 0;
+  const bool tells = end.has_immediate;
   const MessageHeader notice = notice_;
   if (tells) notice_ = {};
   if (tells && !refused_ && notice.has_data) return announce(link::Operation::kWriteData, notice);
@@ -599,7 +599,7 @@ void RdmReceiver::written(const wire::Reth& memory, const wire::Packet& packet) 
   if (!part && !announced_) announce_access(Access::kRemoteWrite);
 }
 
-RequestVerdict RdmReceiver::read(const wire::Reth& memory, std::uint64_t offset,
+RequestVerdict RdmReceiver::read(const work::RemoteMemory& memory, std::uint64_t offset,
                                  std::span<std::byte> out) {
   if (out.empty()) return {};
   const auto key = region_of(memory.key);
@@ -609,7 +609,7 @@ RequestVerdict RdmReceiver::read(const wire::Reth& memory, std::uint64_t offset,
   return done.ok() ? RequestVerdict{} : RequestVerdict{RequestVerdict::Kind::kOperational, 0};
 }
 
-RequestVerdict RdmReceiver::atomic(bool compares, const wire::AtomicEth& what,
+RequestVerdict RdmReceiver::atomic(bool compares, const work::AtomicOperands& what,
                                    std::uint64_t& original) {
   if (shut_) return kInvalid;
   const auto key = region_of(what.key);

@@ -24,7 +24,7 @@ struct Shared;
 
 // The receiving half of the way from a peer: carries out its requests, and hands its messages on.
 // One thread at a time.
-class RdmReceiver final : transport::Target {
+class RdmReceiver final : work::Target {
  public:
   // For the peer that said `hello`; `welcome` is what it is told, and `number` what the inbox calls
   // it.
@@ -86,27 +86,27 @@ class RdmReceiver final : transport::Target {
   }
 
  private:
-  transport::RequestVerdict message_begins() override;
-  transport::RequestVerdict message_goes_on(std::span<const std::byte> bytes) override;
-  void message_ends(const wire::Packet& packet) override;
+  work::RequestVerdict message_begins() override;
+  work::RequestVerdict message_goes_on(std::span<const std::byte> bytes) override;
+  void message_ends(const work::MessageEnd& end) override;
   void message_breaks() override;
-  transport::RequestVerdict may_access(Access need, const wire::Reth& memory) override;
-  transport::RequestVerdict write(const wire::Reth& memory, std::uint64_t offset,
-                                  std::span<const std::byte> bytes) override;
-  transport::RequestVerdict may_tell() override { return {}; }
-  void written(const wire::Reth& memory, const wire::Packet& packet) override;
-  transport::RequestVerdict read(const wire::Reth& memory, std::uint64_t offset,
-                                 std::span<std::byte> out) override;
-  transport::RequestVerdict atomic(bool compares, const wire::AtomicEth& what,
-                                   std::uint64_t& original) override;
+  work::RequestVerdict may_access(Access need, const work::RemoteMemory& memory) override;
+  work::RequestVerdict write(const work::RemoteMemory& memory, std::uint64_t offset,
+                             std::span<const std::byte> bytes) override;
+  work::RequestVerdict may_tell() override { return {}; }
+  void written(const work::RemoteMemory& memory, const work::MessageEnd& end) override;
+  work::RequestVerdict read(const work::RemoteMemory& memory, std::uint64_t offset,
+                            std::span<std::byte> out) override;
+  work::RequestVerdict atomic(bool compares, const work::AtomicOperands& what,
+                              std::uint64_t& original) override;
 
-  transport::RequestVerdict judge(Access need, const wire::Reth& memory);
+  work::RequestVerdict judge(Access need, const work::RemoteMemory& memory);
   std::optional<RegionKey> region_of(std::uint32_t key) const;
-  RdmOperation* receive_of(const wire::Reth& memory) const;
+  RdmOperation* receive_of(const work::RemoteMemory& memory) const;
   MessageHeader answer_to(std::uint32_t exchange, MessageKind kind) const;
   bool arrived(const MessageHeader& header, std::span<const std::byte> bytes);
   void keep_packet();
-  transport::RequestVerdict begins_with(std::span<const std::byte> first);
+  work::RequestVerdict begins_with(std::span<const std::byte> first);
   bool know_alias(const MessageHeader& header);
   bool taken_as_it_comes(std::span<const std::byte> first);
   void put(std::span<const std::byte> bytes);
@@ -159,7 +159,7 @@ class RdmReceiver final : transport::Target {
   std::vector<RegionKey> told_keys_;  // whose owner hears of the access that is in flight
   MessageHeader notice_;              // of the write to come
   bool refused_ = false;              // a part of it
-  transport::RequestVerdict ranges_;  // of the access to several that is in flight
+  work::RequestVerdict ranges_;       // of the access to several that is in flight
   unsigned unreachable_ = 0;          // since the peer was last heard of
   os::Time heard_{};
   bool shut_ = false;

@@ -17,9 +17,9 @@
 namespace weft::rdm {
 
 using link::Outcome;
-using transport::Segment;
 using transport::Work;
 using transport::WorkKind;
+using work::Segment;
 
 namespace {
 

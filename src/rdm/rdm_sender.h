@@ -140,7 +140,7 @@ class RdmSender final : transport::WorkSink {
   // What was to be sent before the flow was agreed upon.
   struct Early {
     transport::Work work;
-    std::vector<transport::Segment> pieces;
+    std::vector<work::Segment> pieces;
   };
   struct Finished {
     void* cookie = nullptr;

@@ -8,7 +8,7 @@
 
 namespace weft::rdm {
 
-using transport::Segment;
+using work::Segment;
 
 namespace {
 
@@ -31,7 +31,7 @@ bool each_part(std::span<const Segment> segments, std::uint64_t offset, std::siz
   return done == length;
 }
 
-class UserBuffers final : public transport::LocalMemory {
+class UserBuffers final : public work::LocalMemory {
  public:
   bool gather(std::span<const Segment> segments, std::uint64_t offset,
               std::span<std::byte> out) override {
@@ -51,7 +51,7 @@ class UserBuffers final : public transport::LocalMemory {
 
 }  // namespace
 
-transport::LocalMemory& user_buffers() {
+work::LocalMemory& user_buffers() {
   static UserBuffers instance;
   return instance;
 }

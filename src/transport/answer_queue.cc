@@ -55,7 +55,7 @@ void AnswerQueue::repeat_read(const wire::Packet& request) {
   if (found == remembered_.end()) return;
   ExecutedRequest again = *found;
   again.range = range;
-  again.memory = request.reth;
+  again.memory = memory_of(request);
   answer_again(again);
 }
 
@@ -97,7 +97,8 @@ AnswerQueue::Written AnswerQueue::write_read(ExecutedRequest& read, std::span<st
   const std::size_t headers = wire::header_bytes(packet);
   wire::write_headers(packet, payload, out.data());
   if (payload != 0) {
-    const RequestVerdict verdict = target_.read(read.memory, begin, out.subspan(headers, payload));
+    const work::RequestVerdict verdict =
+        target_.read(read.memory, begin, out.subspan(headers, payload));
     if (!verdict.ok()) return lose(packet.psn);
   }
   std::memset(out.data() + headers + payload, 0, wire::padding_of(payload));

@@ -13,6 +13,8 @@
 namespace weft::transport::testing {
 namespace {
 
+using work::RequestVerdict;
+
 using wire::testing::Captured;
 
 constexpr std::size_t kRxeMtu = 1024;
@@ -99,7 +101,7 @@ std::vector<Conversation> conversations(const std::vector<Captured>& captured) {
 }
 
 // Memory that lets everything happen but what rxe did not let happen.
-class AsRxe final : public Target {
+class AsRxe final : public work::Target {
  public:
   explicit AsRxe(const Stream& answers) {
     for (const Spoken& each : answers) {
@@ -125,19 +127,20 @@ class AsRxe final : public Target {
   }
   RequestVerdict message_begins() override { return verdict(); }
   RequestVerdict message_goes_on(std::span<const std::byte>) override { return {}; }
-  void message_ends(const wire::Packet&) override {}
+  void message_ends(const work::MessageEnd&) override {}
   void message_breaks() override {}
-  RequestVerdict may_access(Access, const wire::Reth&) override { return verdict(); }
-  RequestVerdict write(const wire::Reth&, std::uint64_t, std::span<const std::byte>) override {
+  RequestVerdict may_access(Access, const work::RemoteMemory&) override { return verdict(); }
+  RequestVerdict write(const work::RemoteMemory&, std::uint64_t,
+                       std::span<const std::byte>) override {
     return {};
   }
   RequestVerdict may_tell() override { return verdict(); }
-  void written(const wire::Reth&, const wire::Packet&) override {}
-  RequestVerdict read(const wire::Reth&, std::uint64_t, std::span<std::byte> out) override {
+  void written(const work::RemoteMemory&, const work::MessageEnd&) override {}
+  RequestVerdict read(const work::RemoteMemory&, std::uint64_t, std::span<std::byte> out) override {
     std::fill(out.begin(), out.end(), std::byte{});
     return {};
   }
-  RequestVerdict atomic(bool, const wire::AtomicEth&, std::uint64_t& original) override {
+  RequestVerdict atomic(bool, const work::AtomicOperands&, std::uint64_t& original) override {
     original = originals_[now_];
     return verdict();
   }
@@ -263,7 +266,7 @@ class WorkOfRxe final : public WorkSink {
     work.length = work.kind == WorkKind::kRead ? first_.reth.length : bytes_.size();
     buffers_.push_back(bytes_);
     buffers_.back().resize(work.length);
-    const Segment piece{buffers_.back().data(), work.length};
+    const work::Segment piece{buffers_.back().data(), work.length};
     if (!atomic) work.pieces = {&piece, 1};
     requester_.post(work);
     ++posted_;

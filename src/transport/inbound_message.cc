@@ -8,10 +8,12 @@
 
 namespace weft::transport {
 
+using work::RequestVerdict;
+
 bool InboundMessage::fits(const wire::Packet& packet) const {
   if (wire::layout_of(packet.opcode).starts) return !begun();
   const bool sends = is_send(wire::operation_of(packet.opcode));
-  return kind_ == (sends ? Kind::kSend : Kind::kWrite);
+  return begun_ == (sends ? Begun::kSend : Begun::kWrite);
 }
 
 RequestVerdict InboundMessage::take(const wire::Packet& packet) {
@@ -23,7 +25,7 @@ RequestVerdict InboundMessage::take(const wire::Packet& packet) {
 RequestVerdict InboundMessage::take_send(const wire::Packet& packet, const wire::Layout& layout) {
   if (layout.starts) {
     if (const RequestVerdict verdict = target_.message_begins(); !verdict.ok()) return verdict;
-    kind_ = Kind::kSend;
+    begun_ = Begun::kSend;
   }
   if ((layout.headers & wire::kIeth) != 0) {
     const RequestVerdict allowed = target_.may_invalidate(packet.invalidate);
@@ -31,14 +33,14 @@ RequestVerdict InboundMessage::take_send(const wire::Packet& packet, const wire:
   }
   const RequestVerdict verdict = target_.message_goes_on(packet.payload);
   const bool not_begun = layout.starts && verdict.kind == RequestVerdict::Kind::kNotReady;
-  if (not_begun) kind_ = Kind::kNone;
+  if (not_begun) begun_ = Begun::kNothing;
   return verdict;
 }
 
 // The whole length is checked at the beginning, so that a refused write touches no byte.
 RequestVerdict InboundMessage::take_write(const wire::Packet& packet, const wire::Layout& layout) {
   constexpr RequestVerdict kInvalid{RequestVerdict::Kind::kInvalid, 0};
-  const wire::Reth memory = layout.starts ? packet.reth : memory_;
+  const work::RemoteMemory memory = layout.starts ? memory_of(packet) : memory_;
   if (memory.length > kMaxMessage) return kInvalid;
   const std::uint64_t before = layout.starts ? 0 : received_;
   const std::uint64_t received = before + packet.payload.size();
@@ -55,24 +57,24 @@ RequestVerdict InboundMessage::take_write(const wire::Packet& packet, const wire
     const RequestVerdict done = target_.write(memory, before, packet.payload);
     if (!done.ok()) return done;
   }
-  kind_ = Kind::kWrite;
+  begun_ = Begun::kWrite;
   memory_ = memory;
   received_ = received;
   return {};
 }
 
 void InboundMessage::end(const wire::Packet& packet) {
-  if (std::exchange(kind_, Kind::kNone) == Kind::kSend) {
-    target_.message_ends(packet);
+  if (std::exchange(begun_, Begun::kNothing) == Begun::kSend) {
+    target_.message_ends(end_of(packet));
   } else {
-    target_.written(memory_, packet);
+    target_.written(memory_, end_of(packet));
   }
 }
 
 bool InboundMessage::break_off() {
-  const Kind kind = std::exchange(kind_, Kind::kNone);
-  if (kind == Kind::kSend) target_.message_breaks();
-  return kind != Kind::kNone;
+  const Begun begun = std::exchange(begun_, Begun::kNothing);
+  if (begun == Begun::kSend) target_.message_breaks();
+  return begun != Begun::kNothing;
 }
 
 }  // namespace weft::transport

@@ -48,6 +48,17 @@ Operation operation_of(const Work& work, bool first, bool last) {
   return Operation::kSendOnly;
 }
 
+work::MessageEnd end_of(const wire::Packet& packet) {
+  const wire::Headers headers = wire::layout_of(packet.opcode).headers;
+  work::MessageEnd end;
+  end.has_immediate = (headers & wire::kImmediate) != 0;
+  end.invalidates = (headers & wire::kIeth) != 0;
+  end.solicited = packet.solicited;
+  end.immediate = packet.immediate;
+  end.invalidated = packet.invalidate;
+  return end;
+}
+
 std::uint32_t packets_for(std::uint64_t length, std::size_t path_mtu) {
   const std::uint64_t count = (length + path_mtu - 1) / path_mtu;
   return static_cast<std::uint32_t>(std::max<std::uint64_t>(count, 1));
@@ -58,9 +69,9 @@ bool right_size(const wire::Packet& packet, std::size_t path_mtu) {
   return full ? packet.payload.size() == path_mtu : packet.payload.size() <= path_mtu;
 }
 
-std::size_t write_packet(const wire::Packet& packet, LocalMemory& memory,
-                         std::span<const Segment> pieces, std::uint64_t offset, std::size_t payload,
-                         std::span<std::byte> out) {
+std::size_t write_packet(const wire::Packet& packet, work::LocalMemory& memory,
+                         std::span<const work::Segment> pieces, std::uint64_t offset,
+                         std::size_t payload, std::span<std::byte> out) {
   const std::size_t headers = wire::header_bytes(packet);
   const std::size_t padding = wire::padding_of(payload);
   wire::write_headers(packet, payload, out.data());

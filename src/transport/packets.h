@@ -10,6 +10,7 @@
 #include "transport/settings.h"
 #include "transport/work.h"
 #include "wire/packet.h"
+#include "work/target.h"
 
 namespace weft::transport {
 
@@ -26,6 +27,14 @@ constexpr bool is_send(wire::Operation operation) {
          operation == wire::Operation::kSendOnlyInvalidate;
 }
 
+// The memory that a READ or WRITE request names.
+constexpr work::RemoteMemory memory_of(const wire::Packet& packet) {
+  return {packet.reth.address, packet.reth.key, packet.reth.length};
+}
+
+// What the last packet of a SEND or WRITE says at the end of the message.
+work::MessageEnd end_of(const wire::Packet& packet);
+
 // How many packets carry that many bytes.
 std::uint32_t packets_for(std::uint64_t length, std::size_t path_mtu);
 
@@ -35,9 +44,9 @@ bool right_size(const wire::Packet& packet, std::size_t path_mtu);
 // Writes a packet, whose payload are `payload` bytes of `pieces` from byte `offset` on, from its
 // base header to its padding. Returns its length, or 0 when a piece may not be read; `out` has room
 // for it.
-std::size_t write_packet(const wire::Packet& packet, LocalMemory& memory,
-                         std::span<const Segment> pieces, std::uint64_t offset, std::size_t payload,
-                         std::span<std::byte> out);
+std::size_t write_packet(const wire::Packet& packet, work::LocalMemory& memory,
+                         std::span<const work::Segment> pieces, std::uint64_t offset,
+                         std::size_t payload, std::span<std::byte> out);
 
 // The headers of a response: one that acknowledges `psn`, until its syndrome says otherwise.
 wire::Packet answer_packet(const Settings& settings, wire::Operation operation, Psn psn,

@@ -6,11 +6,11 @@
 #include <cstring>
 #include <limits>
 
-#include "transport/local_memory.h"
+#include "work/local_memory.h"
 
 namespace weft::transport::testing {
 
-class PlainMemory final : public LocalMemory {
+class PlainMemory final : public work::LocalMemory {
  public:
   static constexpr unsigned kForEver = std::numeric_limits<unsigned>::max();
 
@@ -18,7 +18,7 @@ class PlainMemory final : public LocalMemory {
   unsigned scatters = kForEver;  // the same
   std::uint32_t key = 0;         // of the segments that were copied last
 
-  bool gather(std::span<const Segment> segments, std::uint64_t offset,
+  bool gather(std::span<const work::Segment> segments, std::uint64_t offset,
               std::span<std::byte> out) override {
     if (!count(gathers)) return false;
     std::size_t done = 0;
@@ -28,7 +28,7 @@ class PlainMemory final : public LocalMemory {
     });
     return done == out.size();
   }
-  bool scatter(std::span<const Segment> segments, std::uint64_t offset,
+  bool scatter(std::span<const work::Segment> segments, std::uint64_t offset,
                std::span<const std::byte> bytes) override {
     if (!count(scatters)) return false;
     std::size_t done = 0;
@@ -46,9 +46,9 @@ class PlainMemory final : public LocalMemory {
     return true;
   }
   template <class Copy>
-  void each(std::span<const Segment> segments, std::uint64_t offset, std::size_t length,
+  void each(std::span<const work::Segment> segments, std::uint64_t offset, std::size_t length,
             const Copy& copy) {
-    for (const Segment& segment : segments) {
+    for (const work::Segment& segment : segments) {
       const std::size_t skipped = std::min<std::uint64_t>(offset, segment.length);
       offset -= skipped;
       const std::size_t part = std::min(segment.length - skipped, length);

@@ -8,13 +8,13 @@
 #include <utility>
 #include <vector>
 
-#include "transport/target.h"
 #include "transport/work.h"
+#include "work/target.h"
 
 namespace weft::transport::testing {
 
 // One region of memory, and as many receives as a test posts.
-class RecordingTarget : public Target {
+class RecordingTarget : public work::Target {
  public:
   using Bytes = std::vector<std::byte>;
   static constexpr std::uint64_t kBase = 0x10000;
@@ -26,7 +26,6 @@ class RecordingTarget : public Target {
     Bytes bytes;
     std::optional<std::uint32_t> immediate;
     bool solicited = false;
-    std::uint32_t source = 0;
     std::uint64_t address = 0;
   };
 
@@ -43,24 +42,24 @@ class RecordingTarget : public Target {
   // What broke the contract, if anything did.
   std::string wrong;
 
-  RequestVerdict message_begins() override {
+  work::RequestVerdict message_begins() override {
     if (open_) wrong = "a message begins within another one";
-    if (receives == 0) return {RequestVerdict::Kind::kNotReady, 0};
+    if (receives == 0) return {work::RequestVerdict::Kind::kNotReady, 0};
     open_ = true;
     bytes_.clear();
     return {};
   }
-  RequestVerdict message_goes_on(std::span<const std::byte> bytes) override {
+  work::RequestVerdict message_goes_on(std::span<const std::byte> bytes) override {
     if (!open_) wrong = "bytes of no message";
-    if (bytes_.size() + bytes.size() > room) return {RequestVerdict::Kind::kInvalid, 0};
+    if (bytes_.size() + bytes.size() > room) return {work::RequestVerdict::Kind::kInvalid, 0};
     bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
     return {};
   }
-  void message_ends(const wire::Packet& packet) override {
+  void message_ends(const work::MessageEnd& end) override {
     if (!open_) wrong = "the end of no message";
     open_ = false;
     --receives;
-    messages.push_back(came(std::move(bytes_), packet));
+    messages.push_back(came(std::move(bytes_), end));
     bytes_.clear();
   }
   void message_breaks() override {
@@ -69,53 +68,54 @@ class RecordingTarget : public Target {
     ++breaks;
   }
 
-  RequestVerdict may_access(Access need, const wire::Reth& memory) override {
+  work::RequestVerdict may_access(Access need, const work::RemoteMemory& memory) override {
     if (need != Access::kRemoteWrite) wrong = "an access that nobody asked for";
     if (!within(memory) && !(lenient && memory.length == 0))
-      return {RequestVerdict::Kind::kAccess, 1};
+      return {work::RequestVerdict::Kind::kAccess, 1};
     allowed_ = memory;
     return {};
   }
-  RequestVerdict write(const wire::Reth& memory, std::uint64_t offset,
-                       std::span<const std::byte> bytes) override {
+  work::RequestVerdict write(const work::RemoteMemory& memory, std::uint64_t offset,
+                             std::span<const std::byte> bytes) override {
     if (memory.address != allowed_.address || memory.length != allowed_.length || !within(memory) ||
         offset + bytes.size() > memory.length) {
       wrong = "bytes written where they may not be";
-      return {RequestVerdict::Kind::kAccess, 1};
+      return {work::RequestVerdict::Kind::kAccess, 1};
     }
-    if (gone) return {RequestVerdict::Kind::kOperational, 0};
+    if (gone) return {work::RequestVerdict::Kind::kOperational, 0};
     std::copy(bytes.begin(), bytes.end(), at(memory.address + offset));
     return {};
   }
-  RequestVerdict may_tell() override {
-    return {receives == 0 ? RequestVerdict::Kind::kNotReady : RequestVerdict::Kind::kYes, 0};
+  work::RequestVerdict may_tell() override {
+    return {
+        receives == 0 ? work::RequestVerdict::Kind::kNotReady : work::RequestVerdict::Kind::kYes,
+        0};
   }
-  void written(const wire::Reth& memory, const wire::Packet& packet) override {
+  void written(const work::RemoteMemory& memory, const work::MessageEnd& end) override {
     Bytes bytes;
     if (memory.length != 0) bytes.assign(at(memory.address), at(memory.address + memory.length));
-    writes.push_back(came(std::move(bytes), packet));
+    writes.push_back(came(std::move(bytes), end));
     writes.back().address = memory.address;
     if (writes.back().immediate) --receives;
   }
-  RequestVerdict read(const wire::Reth&, std::uint64_t, std::span<std::byte>) override {
+  work::RequestVerdict read(const work::RemoteMemory&, std::uint64_t,
+                            std::span<std::byte>) override {
     wrong = "something was read";
-    return {RequestVerdict::Kind::kAccess, 1};
+    return {work::RequestVerdict::Kind::kAccess, 1};
   }
-  RequestVerdict atomic(bool, const wire::AtomicEth&, std::uint64_t&) override {
+  work::RequestVerdict atomic(bool, const work::AtomicOperands&, std::uint64_t&) override {
     wrong = "an atomic operation";
-    return {RequestVerdict::Kind::kAccess, 1};
+    return {work::RequestVerdict::Kind::kAccess, 1};
   }
 
  private:
-  static bool within(const wire::Reth& memory) {
+  static bool within(const work::RemoteMemory& memory) {
     return memory.key == kKey && memory.address >= kBase && memory.length <= kAreaBytes &&
            memory.address - kBase <= kAreaBytes - memory.length;
   }
-  static Came came(Bytes bytes, const wire::Packet& packet) {
-    Came came{std::move(bytes), std::nullopt, packet.solicited, packet.source, 0};
-    if ((wire::layout_of(packet.opcode).headers & wire::kImmediate) != 0) {
-      came.immediate = packet.immediate;
-    }
+  static Came came(Bytes bytes, const work::MessageEnd& end) {
+    Came came{std::move(bytes), std::nullopt, end.solicited, 0};
+    if (end.has_immediate) came.immediate = end.immediate;
     return came;
   }
   Bytes::iterator at(std::uint64_t address) {
@@ -124,7 +124,7 @@ class RecordingTarget : public Target {
 
   bool open_ = false;
   Bytes bytes_;
-  wire::Reth allowed_;
+  work::RemoteMemory allowed_;
 };
 
 }  // namespace weft::transport::testing

@@ -5,22 +5,22 @@
 #include <optional>
 
 #include "transport/drops.h"
-#include "transport/target.h"
+#include "work/target.h"
 
 namespace weft::transport {
 
 // Nothing for one that it wants.
-constexpr std::optional<Drop> drop_for(const RequestVerdict& verdict) {
+constexpr std::optional<Drop> drop_for(const work::RequestVerdict& verdict) {
   switch (verdict.kind) {
-    case RequestVerdict::Kind::kYes:
+    case work::RequestVerdict::Kind::kYes:
       return std::nullopt;
-    case RequestVerdict::Kind::kNotReady:
+    case work::RequestVerdict::Kind::kNotReady:
       return Drop::kNoReceive;
-    case RequestVerdict::Kind::kInvalid:
+    case work::RequestVerdict::Kind::kInvalid:
       return Drop::kLength;
-    case RequestVerdict::Kind::kAccess:
+    case work::RequestVerdict::Kind::kAccess:
       return Drop::kAccess;
-    case RequestVerdict::Kind::kOperational:
+    case work::RequestVerdict::Kind::kOperational:
       return Drop::kUnreachable;
   }
   return std::nullopt;

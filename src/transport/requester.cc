@@ -6,7 +6,7 @@
 
 namespace weft::transport {
 
-Requester::Requester(const Settings& settings, WorkSink& sink, LocalMemory& memory)
+Requester::Requester(const Settings& settings, WorkSink& sink, work::LocalMemory& memory)
     : settings_(settings),
       sink_(sink),
       memory_(memory),

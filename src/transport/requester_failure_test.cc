@@ -7,6 +7,8 @@
 namespace weft::transport::testing {
 namespace {
 
+using work::Segment;
+
 constexpr std::size_t kPart = 64 * kMtu;  // of a long read, that is asked for at once
 
 // Work number 0, of packets 0 to 63, which makes room for 128.

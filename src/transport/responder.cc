@@ -10,6 +10,7 @@
 namespace weft::transport {
 
 using wire::Operation;
+using work::RequestVerdict;
 
 namespace {
 
@@ -91,12 +92,12 @@ RequestVerdict Responder::take_read(const wire::Packet& request) {
   if (!answers_.may_add() || request.reth.length > kMaxMessage) return kInvalid;
   ExecutedRequest read;
   read.reads = true;
-  const RequestVerdict allowed = target_.may_access(Access::kRemoteRead, request.reth);
+  read.memory = memory_of(request);
+  const RequestVerdict allowed = target_.may_access(Access::kRemoteRead, read.memory);
   // Of reliable datagrams it is accepted, and fails by itself (write_lost_read()).
   read.lost = allowed.kind == RequestVerdict::Kind::kOperational && datagrams();
   if (!allowed.ok() && !read.lost) return allowed;
   read.range = {request.psn, packets_for(request.reth.length, settings_.path_mtu)};
-  read.memory = request.reth;
   advance(read.range.count, true);
   read.message_number = message_number_;
   answers_.add(read);
@@ -108,7 +109,9 @@ RequestVerdict Responder::take_atomic(const wire::Packet& request) {
   ExecutedRequest change;
   change.range = {request.psn, 1};
   const bool compares = wire::operation_of(request.opcode) == Operation::kCompareSwap;
-  const RequestVerdict done = target_.atomic(compares, request.atomic, change.original);
+  const wire::AtomicEth& atomic = request.atomic;
+  const RequestVerdict done = target_.atomic(
+      compares, {atomic.address, atomic.key, atomic.swap_or_add, atomic.compare}, change.original);
   if (!done.ok()) return done;
   advance(1, true);
   change.message_number = message_number_;

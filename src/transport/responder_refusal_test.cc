@@ -7,6 +7,8 @@
 namespace weft::transport::testing {
 namespace {
 
+using work::RequestVerdict;
+
 constexpr RequestVerdict kNotReady{RequestVerdict::Kind::kNotReady, 0};
 constexpr RequestVerdict kInvalid{RequestVerdict::Kind::kInvalid, 0};
 constexpr RequestVerdict kAccess{RequestVerdict::Kind::kAccess, 5};

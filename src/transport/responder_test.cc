@@ -106,10 +106,15 @@ TEST(Responder, HandsOnMessagesWhole) {
     }
     ASSERT_FALSE(receiver.memory.messages.empty());
     EXPECT_EQ(receiver.memory.messages.back(), whole);
-    EXPECT_EQ(receiver.memory.ends.back().opcode,
-              wire::opcode_of(wire::Transport::kReliableConnection, packets.back().first));
-    EXPECT_EQ(receiver.memory.ends.back().immediate, 0x1234U);
-    EXPECT_TRUE(receiver.memory.ends.back().solicited);
+    const work::MessageEnd& end = receiver.memory.ends.back();
+    const Operation last = packets.back().first;
+    EXPECT_EQ(end.has_immediate,
+              last == Operation::kSendOnlyImmediate || last == Operation::kSendLastImmediate);
+    EXPECT_EQ(end.invalidates,
+              last == Operation::kSendOnlyInvalidate || last == Operation::kSendLastInvalidate);
+    EXPECT_EQ(end.immediate, 0x1234U);
+    EXPECT_EQ(end.invalidated, 0x1234U);
+    EXPECT_TRUE(end.solicited);
   }
   EXPECT_EQ(receiver.memory.messages.size(), std::size(kMessages));
 }

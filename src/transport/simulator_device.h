@@ -17,7 +17,7 @@ using Bytes = std::vector<std::byte>;
 Bytes content(std::uint64_t flow, std::uint64_t number, std::size_t length);
 
 // One end of a flow and its user, which posts work and checks the work of the peer's user.
-class FlowEnd final : public Target, WorkSink {
+class FlowEnd final : public work::Target, WorkSink {
  public:
   // Both ends draw from the same seed, so that each knows what the other one will do. `way`: from
   // this device to the peer.
@@ -79,20 +79,20 @@ class FlowEnd final : public Target, WorkSink {
   void ended(const Ended& work) override;
   void check(const Pending& pending);
 
-  RequestVerdict may_use(std::uint32_t shared_receive) override;
-  RequestVerdict message_begins() override;
-  RequestVerdict message_goes_on(std::span<const std::byte> bytes) override;
-  void message_ends(const wire::Packet& packet) override;
+  work::RequestVerdict may_use(std::uint32_t shared_receive) override;
+  work::RequestVerdict message_begins() override;
+  work::RequestVerdict message_goes_on(std::span<const std::byte> bytes) override;
+  void message_ends(const work::MessageEnd& end) override;
   void message_breaks() override { message_.clear(); }
-  RequestVerdict may_access(Access need, const wire::Reth& memory) override;
-  RequestVerdict write(const wire::Reth& memory, std::uint64_t offset,
-                       std::span<const std::byte> bytes) override;
-  RequestVerdict may_tell() override { return message_begins(); }
-  void written(const wire::Reth&, const wire::Packet&) override {}
-  RequestVerdict read(const wire::Reth& memory, std::uint64_t offset,
-                      std::span<std::byte> out) override;
-  RequestVerdict atomic(bool compares, const wire::AtomicEth& what,
-                        std::uint64_t& original) override;
+  work::RequestVerdict may_access(Access need, const work::RemoteMemory& memory) override;
+  work::RequestVerdict write(const work::RemoteMemory& memory, std::uint64_t offset,
+                             std::span<const std::byte> bytes) override;
+  work::RequestVerdict may_tell() override { return message_begins(); }
+  void written(const work::RemoteMemory&, const work::MessageEnd&) override {}
+  work::RequestVerdict read(const work::RemoteMemory& memory, std::uint64_t offset,
+                            std::span<std::byte> out) override;
+  work::RequestVerdict atomic(bool compares, const work::AtomicOperands& what,
+                              std::uint64_t& original) override;
 
   const Scenario& scenario_;
   const std::uint64_t way_;

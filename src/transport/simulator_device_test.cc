@@ -11,6 +11,8 @@
 namespace weft::transport::testing {
 namespace {
 
+using work::RequestVerdict;
+
 // Room for the longest work in many places.
 std::size_t area_bytes(const Scenario& scenario) {
   return std::max<std::size_t>(128 * 1024, 2 * scenario.longest);
@@ -100,9 +102,9 @@ void FlowEnd::work() {
     pending->number = next_number_++;
     draw(*pending);
     Work work = pending->work;
-    const Segment halves[] = {{pending->bytes.data(), pending->bytes.size() / 3},
-                              {pending->bytes.data() + pending->bytes.size() / 3,
-                               pending->bytes.size() - pending->bytes.size() / 3}};
+    const work::Segment halves[] = {{pending->bytes.data(), pending->bytes.size() / 3},
+                                    {pending->bytes.data() + pending->bytes.size() / 3,
+                                     pending->bytes.size() - pending->bytes.size() / 3}};
     if (work.kind < WorkKind::kCompareSwap) work.pieces = halves;
     work.cookie = pending.get();
     pending_.push_back(std::move(pending));
@@ -272,16 +274,15 @@ RequestVerdict FlowEnd::message_goes_on(std::span<const std::byte> bytes) {
   return {};
 }
 
-void FlowEnd::message_ends(const wire::Packet& packet) {
+void FlowEnd::message_ends(const work::MessageEnd& end) {
   const Bytes message = std::exchange(message_, {});
   const std::uint64_t number = number_in(message);
   received_.push_back(number);
   if (message != content(way_back_, number, message.size())) blame("a message was changed");
-  const bool immediate = (wire::layout_of(packet.opcode).headers & wire::kImmediate) != 0;
-  if (immediate && packet.immediate != number) blame("a message has a wrong immediate value");
+  if (end.has_immediate && end.immediate != number) blame("a message has a wrong immediate value");
 }
 
-RequestVerdict FlowEnd::may_access(Access need, const wire::Reth& memory) {
+RequestVerdict FlowEnd::may_access(Access need, const work::RemoteMemory& memory) {
   if (memory.key != kGoodKey && memory.key != kGoneKey)
     return {RequestVerdict::Kind::kAccess, kWhy};
   const std::uint64_t area = need == Access::kRemoteWrite ? kWriteArea : kReadArea;
@@ -291,14 +292,14 @@ RequestVerdict FlowEnd::may_access(Access need, const wire::Reth& memory) {
   return within ? RequestVerdict{} : RequestVerdict{RequestVerdict::Kind::kAccess, 1};
 }
 
-RequestVerdict FlowEnd::write(const wire::Reth& memory, std::uint64_t offset,
+RequestVerdict FlowEnd::write(const work::RemoteMemory& memory, std::uint64_t offset,
                               std::span<const std::byte> bytes) {
   const std::uint64_t at = memory.address - kWriteArea + offset;
   std::copy(bytes.begin(), bytes.end(), area_.begin() + static_cast<std::ptrdiff_t>(at));
   return {};
 }
 
-RequestVerdict FlowEnd::read(const wire::Reth& memory, std::uint64_t offset,
+RequestVerdict FlowEnd::read(const work::RemoteMemory& memory, std::uint64_t offset,
                              std::span<std::byte> out) {
   // Half of the reads lose their memory at once, others when the last packet is to be answered.
   const bool last = offset + out.size() == memory.length;
@@ -308,7 +309,7 @@ RequestVerdict FlowEnd::read(const wire::Reth& memory, std::uint64_t offset,
   return {};
 }
 
-RequestVerdict FlowEnd::atomic(bool compares, const wire::AtomicEth& what,
+RequestVerdict FlowEnd::atomic(bool compares, const work::AtomicOperands& what,
                                std::uint64_t& original) {
   if (what.key != kGoodKey) return {RequestVerdict::Kind::kAccess, kWhy};
   std::uint64_t& value = compares ? compared_ : counter_;

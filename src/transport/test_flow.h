@@ -45,14 +45,14 @@ std::string text_of(const Sent& sent);
 std::string text_of(const std::vector<Sent>& all);
 
 // Memory and receives that do as they are told.
-class Memory final : public Target {
+class Memory final : public work::Target {
  public:
   static constexpr std::uint32_t kKey = 0x77;
   static constexpr std::uint64_t kAddress = 0x10'0000;
   static constexpr std::size_t kBytes = 64 * 1024;
 
   // What is answered from now on.
-  RequestVerdict begins, goes_on, access, writes, tells, reads, atomics, invalidates;
+  work::RequestVerdict begins, goes_on, access, writes, tells, reads, atomics, invalidates;
 
   static constexpr std::uint32_t kSharedReceive = 0x55;  // the only one that there is
 
@@ -60,28 +60,28 @@ class Memory final : public Target {
   bool vast = false;                     // whatever is read may be read
   bool lenient = false;                  // no bytes need no key
   std::vector<Bytes> messages;           // received
-  std::vector<wire::Packet> ends;        // the last packet of each, without its payload
+  std::vector<work::MessageEnd> ends;    // of each
   std::vector<std::uint64_t> writes_of;  // the length of each write
   unsigned broken = 0;
   std::uint64_t sum = 0;  // what atomic operations change
   unsigned changed = 0;   // by so many
 
  private:
-  RequestVerdict may_use(std::uint32_t shared_receive) override;
-  RequestVerdict may_invalidate(std::uint32_t) override { return invalidates; }
-  RequestVerdict message_begins() override;
-  RequestVerdict message_goes_on(std::span<const std::byte> more) override;
-  void message_ends(const wire::Packet& packet) override;
+  work::RequestVerdict may_use(std::uint32_t shared_receive) override;
+  work::RequestVerdict may_invalidate(std::uint32_t) override { return invalidates; }
+  work::RequestVerdict message_begins() override;
+  work::RequestVerdict message_goes_on(std::span<const std::byte> more) override;
+  void message_ends(const work::MessageEnd& end) override;
   void message_breaks() override;
-  RequestVerdict may_access(Access need, const wire::Reth& memory) override;
-  RequestVerdict write(const wire::Reth& memory, std::uint64_t offset,
-                       std::span<const std::byte> more) override;
-  RequestVerdict may_tell() override { return tells; }
-  void written(const wire::Reth& memory, const wire::Packet& packet) override;
-  RequestVerdict read(const wire::Reth& memory, std::uint64_t offset,
-                      std::span<std::byte> out) override;
-  RequestVerdict atomic(bool compares, const wire::AtomicEth& what,
-                        std::uint64_t& original) override;
+  work::RequestVerdict may_access(Access need, const work::RemoteMemory& memory) override;
+  work::RequestVerdict write(const work::RemoteMemory& memory, std::uint64_t offset,
+                             std::span<const std::byte> more) override;
+  work::RequestVerdict may_tell() override { return tells; }
+  void written(const work::RemoteMemory& memory, const work::MessageEnd& end) override;
+  work::RequestVerdict read(const work::RemoteMemory& memory, std::uint64_t offset,
+                            std::span<std::byte> out) override;
+  work::RequestVerdict atomic(bool compares, const work::AtomicOperands& what,
+                              std::uint64_t& original) override;
 
   Bytes message_;
   bool receiving_ = false;
@@ -156,7 +156,7 @@ class Sender final : public WorkSink {
  private:
   void ended(const Ended& work) override;
 
-  std::vector<Segment> pieces_ = std::vector<Segment>(2);
+  std::vector<work::Segment> pieces_ = std::vector<work::Segment>(2);
   std::uintptr_t posted_ = 0;
   std::string ended_;
 };

@@ -11,6 +11,8 @@
 
 namespace weft::transport::testing {
 
+using work::RequestVerdict;
+
 namespace {
 
 const char* name_of(Operation operation) {
@@ -86,7 +88,7 @@ std::string syndrome_text(std::uint8_t syndrome) {
   }
 }
 
-std::size_t at(const wire::Reth& memory, std::uint64_t offset) {
+std::size_t at(const work::RemoteMemory& memory, std::uint64_t offset) {
   return static_cast<std::size_t>(memory.address - Memory::kAddress + offset);
 }
 
@@ -172,11 +174,10 @@ RequestVerdict Memory::message_goes_on(std::span<const std::byte> more) {
   return goes_on;
 }
 
-void Memory::message_ends(const wire::Packet& packet) {
+void Memory::message_ends(const work::MessageEnd& end) {
   EXPECT_TRUE(std::exchange(receiving_, false)) << "the end of no message";
   messages.push_back(std::exchange(message_, {}));
-  ends.push_back(packet);
-  ends.back().payload = {};
+  ends.push_back(end);
 }
 
 void Memory::message_breaks() {
@@ -185,14 +186,14 @@ void Memory::message_breaks() {
   ++broken;
 }
 
-RequestVerdict Memory::may_access(Access, const wire::Reth& memory) {
+RequestVerdict Memory::may_access(Access, const work::RemoteMemory& memory) {
   if (lenient && memory.length == 0) return {};
   const bool within = memory.key == kKey && memory.address >= kAddress &&
                       memory.address - kAddress + memory.length <= kBytes;
   return within || vast ? access : RequestVerdict{RequestVerdict::Kind::kAccess, 5};
 }
 
-RequestVerdict Memory::write(const wire::Reth& memory, std::uint64_t offset,
+RequestVerdict Memory::write(const work::RemoteMemory& memory, std::uint64_t offset,
                              std::span<const std::byte> more) {
   EXPECT_LE(offset + more.size(), memory.length);
   if (writes.ok())
@@ -201,20 +202,20 @@ RequestVerdict Memory::write(const wire::Reth& memory, std::uint64_t offset,
   return writes;
 }
 
-void Memory::written(const wire::Reth& memory, const wire::Packet& packet) {
+void Memory::written(const work::RemoteMemory& memory, const work::MessageEnd& end) {
   writes_of.push_back(memory.length);
-  ends.push_back(packet);
-  ends.back().payload = {};
+  ends.push_back(end);
 }
 
-RequestVerdict Memory::read(const wire::Reth& memory, std::uint64_t offset,
+RequestVerdict Memory::read(const work::RemoteMemory& memory, std::uint64_t offset,
                             std::span<std::byte> out) {
   EXPECT_LE(offset + out.size(), memory.length);
   if (reads.ok() && !vast) std::memcpy(out.data(), bytes.data() + at(memory, offset), out.size());
   return reads;
 }
 
-RequestVerdict Memory::atomic(bool compares, const wire::AtomicEth& what, std::uint64_t& original) {
+RequestVerdict Memory::atomic(bool compares, const work::AtomicOperands& what,
+                              std::uint64_t& original) {
   if (!atomics.ok()) return atomics;
   ++changed;
   original = sum;

@@ -14,6 +14,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 using wire::Operation;
+using work::Segment;
 
 constexpr std::size_t kPathMtu = 256;
 

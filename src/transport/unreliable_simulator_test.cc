@@ -124,7 +124,7 @@ class Oneway : public WorkSink {
         RecordingTarget::kBase + up_to(random_, RecordingTarget::kAreaBytes - work.length);
     if (work.kind == WorkKind::kSend) posted.refused = false;
     if (posted.refused) ++work.key;
-    const Segment halves[] = {
+    const work::Segment halves[] = {
         {posted.bytes.data(), work.length / 3},
         {posted.bytes.data() + work.length / 3, work.length - work.length / 3}};
     Work now = work;

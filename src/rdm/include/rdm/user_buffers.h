@@ -2,12 +2,12 @@
 // How does a requester read and write buffers of the program?
 #pragma once
 
-#include "transport/local_memory.h"
+#include "work/local_memory.h"
 
 namespace weft::rdm {
 
 // Buffers of this process, mapped or not (os/user_memory.h). No key is checked: libfabric's local
 // buffers need none. It has no state, and is for all threads.
-transport::LocalMemory& user_buffers();
+work::LocalMemory& user_buffers();
 
 }  // namespace weft::rdm

@@ -6,8 +6,8 @@
 
 #include "transport/psn_ranges.h"
 #include "transport/settings.h"
-#include "transport/target.h"
 #include "wire/packet.h"
+#include "work/target.h"
 
 namespace weft::transport {
 
@@ -18,7 +18,7 @@ struct ExecutedRequest {
   bool lost = false;      // its memory was gone when the request arrived
   bool repeated = false;  // answered before
   PsnRange range;
-  wire::Reth memory;           // of a read
+  work::RemoteMemory memory;   // of a read
   std::uint64_t original = 0;  // of an atomic operation
   std::uint32_t message_number = 0;
   std::uint32_t written = 0;  // packets of the answer
@@ -30,7 +30,8 @@ struct ExecutedRequest {
 class AnswerQueue {
  public:
   // Both outlive it; `settings.path_mtu` may change while it is empty and after forget().
-  AnswerQueue(const Settings& settings, Target& target) : settings_(settings), target_(target) {}
+  AnswerQueue(const Settings& settings, work::Target& target)
+      : settings_(settings), target_(target) {}
 
   bool empty() const { return answers_.empty(); }
   // The answer that leaves last is that of the request with this number.
@@ -63,7 +64,7 @@ class AnswerQueue {
   Written lose(Psn psn);
 
   const Settings& settings_;
-  Target& target_;
+  work::Target& target_;
   std::vector<ExecutedRequest> answers_;  // few, and no memory where there are none
   std::vector<ExecutedRequest> remembered_;
 };

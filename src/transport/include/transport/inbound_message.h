@@ -2,8 +2,8 @@
 // How does a target execute a SEND or a WRITE of several packets?
 #pragma once
 
-#include "transport/target.h"
 #include "wire/packet.h"
+#include "work/target.h"
 
 namespace weft::transport {
 
@@ -12,33 +12,33 @@ namespace weft::transport {
 class InboundMessage {
  public:
   // `target` outlives it.
-  explicit InboundMessage(Target& target) : target_(target) {}
+  explicit InboundMessage(work::Target& target) : target_(target) {}
   ~InboundMessage() { break_off(); }
   InboundMessage(const InboundMessage&) = delete;
   InboundMessage& operator=(const InboundMessage&) = delete;
 
   // A message has begun and not ended.
-  bool begun() const { return kind_ != Kind::kNone; }
+  bool begun() const { return begun_ != Begun::kNothing; }
   // The packet begins a message while none has begun, or continues the one that has.
   bool fits(const wire::Packet& packet) const;
   // Executes the packet of a SEND or WRITE: fits() is true. After any verdict but kYes nothing has
   // changed, and a packet that found nothing ready may come again. When the packet is the last one,
   // the caller calls end() next.
-  RequestVerdict take(const wire::Packet& packet);
+  work::RequestVerdict take(const wire::Packet& packet);
   // Tells the target that the message is complete, with its last packet.
   void end(const wire::Packet& packet);
   // The message will not end. False when none had begun.
   bool break_off();
 
  private:
-  enum class Kind : std::uint8_t { kNone, kSend, kWrite };
+  enum class Begun : std::uint8_t { kNothing, kSend, kWrite };
 
-  RequestVerdict take_send(const wire::Packet& packet, const wire::Layout& layout);
-  RequestVerdict take_write(const wire::Packet& packet, const wire::Layout& layout);
+  work::RequestVerdict take_send(const wire::Packet& packet, const wire::Layout& layout);
+  work::RequestVerdict take_write(const wire::Packet& packet, const wire::Layout& layout);
 
-  Target& target_;
-  Kind kind_ = Kind::kNone;
-  wire::Reth memory_;           // of a write
+  work::Target& target_;
+  Begun begun_ = Begun::kNothing;
+  work::RemoteMemory memory_;   // of a write
   std::uint64_t received_ = 0;  // bytes of it
 };
 

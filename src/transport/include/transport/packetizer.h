@@ -16,8 +16,8 @@ namespace weft::transport {
 class Packetizer {
  public:
   // All of them outlive it; `settings.path_mtu` may change while no work has begun.
-  Packetizer(const Settings& settings, LocalMemory& memory, const Window& window, SendQueue& queue,
-             InFlight& in_flight, BlackHole& black_hole)
+  Packetizer(const Settings& settings, work::LocalMemory& memory, const Window& window,
+             SendQueue& queue, InFlight& in_flight, BlackHole& black_hole)
       : settings_(settings),
         memory_(memory),
         window_(window),
@@ -71,7 +71,7 @@ class Packetizer {
   void sent_again(Psn psn);
 
   const Settings& settings_;
-  LocalMemory& memory_;
+  work::LocalMemory& memory_;
   const Window& window_;
   SendQueue& queue_;
   InFlight& in_flight_;

@@ -24,7 +24,7 @@ namespace weft::transport {
 class Requester {
  public:
   // `sink` and `memory` outlive it.
-  Requester(const Settings& settings, WorkSink& sink, LocalMemory& memory);
+  Requester(const Settings& settings, WorkSink& sink, work::LocalMemory& memory);
   Requester(const Requester&) = delete;
   Requester& operator=(const Requester&) = delete;
 
@@ -126,7 +126,7 @@ class Requester {
 
   Settings settings_;
   WorkSink& sink_;
-  LocalMemory& memory_;
+  work::LocalMemory& memory_;
   Window window_;
   SendQueue queue_;
   InFlight in_flight_;

@@ -13,8 +13,8 @@
 #include "transport/early_packets.h"
 #include "transport/inbound_message.h"
 #include "transport/settings.h"
-#include "transport/target.h"
 #include "wire/packet.h"
+#include "work/target.h"
 
 namespace weft::transport {
 
@@ -24,7 +24,7 @@ namespace weft::transport {
 class Responder {
  public:
   // `share`, if not null, is charged for packets that came early, and outlives the responder.
-  Responder(const Settings& settings, Target& target, Budget::Share* share = nullptr)
+  Responder(const Settings& settings, work::Target& target, Budget::Share* share = nullptr)
       : settings_(settings),
         target_(target),
         expected_(settings.first_expected),
@@ -74,13 +74,13 @@ class Responder {
   bool datagrams() const { return settings_.kind == wire::Transport::kReliableDatagram; }
   bool resize(std::size_t path_mtu);
   void carry_out(const wire::Packet& request, Time now);
-  RequestVerdict execute(const wire::Packet& request);
-  RequestVerdict judge_shared_receive(const wire::Packet& request);
-  RequestVerdict take_message(const wire::Packet& request);
-  RequestVerdict take_read(const wire::Packet& request);
-  RequestVerdict take_atomic(const wire::Packet& request);
+  work::RequestVerdict execute(const wire::Packet& request);
+  work::RequestVerdict judge_shared_receive(const wire::Packet& request);
+  work::RequestVerdict take_message(const wire::Packet& request);
+  work::RequestVerdict take_read(const wire::Packet& request);
+  work::RequestVerdict take_atomic(const wire::Packet& request);
   void advance(std::uint32_t count, bool ends_message);
-  void refuse(const RequestVerdict& verdict);
+  void refuse(const work::RequestVerdict& verdict);
   void resynchronise(const wire::Packet& request);
   void take_early(const wire::Packet& request, Time now);
   void take_kept(Time now);
@@ -88,7 +88,7 @@ class Responder {
   std::size_t write_lost_read(Psn psn, std::span<std::byte> out);
 
   Settings settings_;
-  Target& target_;
+  work::Target& target_;
   Psn expected_;
   std::uint32_t message_number_ = 0;
   InboundMessage message_;

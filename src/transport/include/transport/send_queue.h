@@ -18,7 +18,7 @@ namespace weft::transport {
 // of requests and of the answers to a read count from 0 within it.
 struct QueuedWork {
   Work work;  // its list of pieces lies in `pieces`
-  std::array<Segment, kMaxPieces> pieces{};
+  std::array<work::Segment, kMaxPieces> pieces{};
   std::size_t piece_count = 0;
   std::uint64_t offset = 0;  // of a part of a read: where in the pieces it begins
   bool whole = true;         // the last part: its end is reported
@@ -33,7 +33,7 @@ struct QueuedWork {
   Status status = Status::kSuccess;
   std::uint8_t detail = 0;
 
-  std::span<const Segment> buffers() const { return {pieces.data(), piece_count}; }
+  std::span<const work::Segment> buffers() const { return {pieces.data(), piece_count}; }
   bool begun() const { return packets != 0; }
   bool reads() const { return work.kind == WorkKind::kRead && !resync; }
   // Its answer is a value, not only an acknowledgement.

@@ -13,8 +13,8 @@
 #include "transport/drops.h"
 #include "transport/inbound_message.h"
 #include "transport/settings.h"
-#include "transport/target.h"
 #include "wire/packet.h"
+#include "work/target.h"
 
 namespace weft::transport {
 
@@ -22,7 +22,7 @@ namespace weft::transport {
 // packets, whose ICRC it has checked, and whose sender is the peer.
 class UnreliableReceiver {
  public:
-  UnreliableReceiver(const Settings& settings, Target& target)
+  UnreliableReceiver(const Settings& settings, work::Target& target)
       : settings_(settings), message_(target), expected_(settings.first_expected) {}
   UnreliableReceiver(const UnreliableReceiver&) = delete;
   UnreliableReceiver& operator=(const UnreliableReceiver&) = delete;

@@ -20,7 +20,7 @@ namespace weft::transport {
 class UnreliableSender {
  public:
   // `sink` and `memory` outlive it.
-  UnreliableSender(const Settings& settings, WorkSink& sink, LocalMemory& memory)
+  UnreliableSender(const Settings& settings, WorkSink& sink, work::LocalMemory& memory)
       : settings_(settings), sink_(sink), memory_(memory) {
     next_ = settings.first_sent;
   }
@@ -55,7 +55,7 @@ class UnreliableSender {
   // Work that waits or is on its way; the first one is to be sent.
   struct Message {
     Work work;  // its list of pieces lies in `pieces`
-    std::array<Segment, kMaxPieces> pieces{};
+    std::array<work::Segment, kMaxPieces> pieces{};
     std::size_t piece_count = 0;
     std::uint64_t sent = 0;  // bytes
     std::optional<Status> refusal;
@@ -68,7 +68,7 @@ class UnreliableSender {
 
   const Settings settings_;
   WorkSink& sink_;
-  LocalMemory& memory_;
+  work::LocalMemory& memory_;
   Psn next_;
   Pace pace_;
   std::deque<Message> queue_;

@@ -8,7 +8,7 @@
 
 #include "base/slices.h"
 #include "base/types.h"
-#include "transport/local_memory.h"
+#include "work/local_memory.h"
 
 namespace weft::transport {
 
@@ -31,9 +31,9 @@ struct Work {
   // answer at once for such work only; it acknowledges other work when it finds the time.
   bool prompt = true;
   std::uint32_t immediate = 0;
-  std::span<const Segment> pieces;  // what is sent, or where the bytes of a read go
-  std::uint64_t length = 0;         // of all pieces; 8 for atomic operations, which have none
-  std::uint64_t address = 0;        // at the peer
+  std::span<const work::Segment> pieces;  // what is sent, or where the bytes of a read go
+  std::uint64_t length = 0;               // of all pieces; 8 for atomic operations, which have none
+  std::uint64_t address = 0;              // at the peer
   std::uint32_t key = 0;
   std::uint64_t compare = 0;
   std::uint64_t swap_or_add = 0;
@@ -46,11 +46,11 @@ struct Work {
 // `local` from `offset` on. Calls post(const Work&) for one after the other until that is false.
 // The last one alone has the immediate value.
 template <class Post>
-void post_in_parts(Work work, std::span<const Segment> local, std::uint64_t offset,
+void post_in_parts(Work work, std::span<const work::Segment> local, std::uint64_t offset,
                    const Post& post) {
   const bool tells = work.has_immediate;
   for (std::uint64_t left = work.length;; left -= work.length) {
-    Segment part[kMaxPieces];
+    work::Segment part[kMaxPieces];
     work.length = std::min(left, kMaxMessage);
     work.has_immediate = tells && work.length == left;
     work.pieces = {part, slice(local, offset, work.length, part)};

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How does a requester reach the buffers of its work requests?
+// How does a link reach the buffers of work requests?
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
-namespace weft::transport {
+namespace weft::work {
 
 // A scatter-gather entry (ibv_sge of ibv_post_send(3)).
 struct Segment {
@@ -30,4 +30,4 @@ class LocalMemory {
                                      std::span<const std::byte> bytes) = 0;
 };
 
-}  // namespace weft::transport
+}  // namespace weft::work

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What does a responder need of the memory and the receives that requests are about?
+// What does a responder need of the memory and the receives that requests name?
 #pragma once
 
 #include <cstdint>
 #include <span>
 
 #include "base/types.h"
-#include "wire/packet.h"
 
-namespace weft::transport {
+namespace weft::work {
 
 // May a request be carried out?
 struct RequestVerdict {
@@ -23,6 +22,30 @@ struct RequestVerdict {
   std::uint8_t detail = 0;
 
   bool ok() const { return kind == Kind::kYes; }
+};
+
+// Memory of the target that a request names.
+struct RemoteMemory {
+  std::uint64_t address = 0;
+  std::uint32_t key = 0;  // the remote key (rkey)
+  std::uint32_t length = 0;
+};
+
+// The operands of a compare and swap, or of a fetch and add, on the 8 bytes at `address`.
+struct AtomicOperands {
+  std::uint64_t address = 0;
+  std::uint32_t key = 0;
+  std::uint64_t swap_or_add = 0;
+  std::uint64_t compare = 0;
+};
+
+// What the last packet of a SEND or WRITE says beside its bytes.
+struct MessageEnd {
+  bool has_immediate = false;
+  bool invalidates = false;  // the key `invalidated` becomes invalid
+  bool solicited = false;
+  std::uint32_t immediate = 0;
+  std::uint32_t invalidated = 0;
 };
 
 // The memory and the receives of one end of a flow, used by its responder, which has checked that
@@ -49,27 +72,26 @@ class Target {
   virtual RequestVerdict may_invalidate(std::uint32_t /*key*/) {
     return {RequestVerdict::Kind::kAccess, 0};
   }
-  // `packet` is the last one: it says whether there is an immediate value, and so on.
-  virtual void message_ends(const wire::Packet& packet) = 0;
+  virtual void message_ends(const MessageEnd& end) = 0;
   // What has begun will not end: nothing of it was received.
   virtual void message_breaks() = 0;
 
   // May that memory be written to, or read? Nothing is touched. Also asked when it has no bytes:
   // neither key nor address is validated then (IBTA 9.7.4.1.1).
-  virtual RequestVerdict may_access(Access need, const wire::Reth& memory) = 0;
+  virtual RequestVerdict may_access(Access need, const RemoteMemory& memory) = 0;
   // Writes bytes behind the first `offset` ones of memory that may_access() allowed.
-  virtual RequestVerdict write(const wire::Reth& memory, std::uint64_t offset,
+  virtual RequestVerdict write(const RemoteMemory& memory, std::uint64_t offset,
                                std::span<const std::byte> bytes) = 0;
   // Is there a receive for the immediate value that comes with the last packet of a write?
   virtual RequestVerdict may_tell() = 0;
-  // A write has ended; with an immediate value if `packet`, the last one, has one.
-  virtual void written(const wire::Reth& memory, const wire::Packet& packet) = 0;
+  // A write has ended.
+  virtual void written(const RemoteMemory& memory, const MessageEnd& end) = 0;
   // Reads bytes behind the first `offset` ones of memory that may_access() allowed some time ago.
-  virtual RequestVerdict read(const wire::Reth& memory, std::uint64_t offset,
+  virtual RequestVerdict read(const RemoteMemory& memory, std::uint64_t offset,
                               std::span<std::byte> out) = 0;
   // Carries out a compare and swap, or else a fetch and add. kInvalid when it is not aligned.
-  virtual RequestVerdict atomic(bool compares, const wire::AtomicEth& what,
+  virtual RequestVerdict atomic(bool compares, const AtomicOperands& what,
                                 std::uint64_t& original) = 0;
 };
 
-}  // namespace weft::transport
+}  // namespace weft::work
