@@ -25,8 +25,9 @@ rdm::RdmEngine::LocalEnd identity_of(const roce::PacketPort& port) {
 
 RdEndpoint::RdEndpoint(roce::PacketPort& port, const rdm::RdmOptions& options)
     : port_(port), engine_(*this, options, identity_of(port), port.drops()) {
-  port_.attach(roce::queue_pair_at(port_.address().port()), engine_);
-  port_.attach(wire::kCmQpn, engine_);
+  for (const auto use : {roce::QpnUse::kManager, roce::QpnUse::kEndpoint}) {
+    qpns_.push_back(port.attach(engine_, use, now()).value());
+  }
 }
 
 // Without memory nothing can be sent: peers will notice. The flows of an inherited endpoint are the
@@ -37,7 +38,7 @@ RdEndpoint::~RdEndpoint() {
     if (!port_.inherited()) part();
   } catch (const std::bad_alloc&) {
   }
-  port_.detach(engine_);
+  for (const std::uint32_t qpn : qpns_) port_.detach(qpn, now());
 }
 
 // What was sent last must not be lost because the program ends. What has left lies in the peer's

@@ -33,14 +33,16 @@ class HeardGroup final : public link::Membership {
 UdEndpoint::UdEndpoint(roce::PacketPort& port, const UdOptions& options)
     : port_(port),
       options_(options),
-      queue_pair_(roce::queue_pair_at(port_.address().port())),
+      queue_pair_(port.attach(*this, roce::QpnUse::kEndpoint, os::coarse_now()).value()),
+      group_queue_pair_(port.attach(*this, roce::QpnUse::kGroups, os::coarse_now()).value()),
       sender_(std::make_unique<DatagramSender>(port_, queue_pair_)),
-      sources_(std::make_unique<Sources>(options.first_source, options.most_sources)) {
-  port_.attach(queue_pair_, *this);
-  port_.attach(wire::kMulticastQpn, *this);
-}
+      sources_(std::make_unique<Sources>(options.first_source, options.most_sources)) {}
 
-UdEndpoint::~UdEndpoint() { port_.detach(*this); }
+UdEndpoint::~UdEndpoint() {
+  for (const std::uint32_t qpn : {queue_pair_, group_queue_pair_}) {
+    port_.detach(qpn, os::coarse_now());
+  }
+}
 
 Result<std::unique_ptr<link::Flow>> UdEndpoint::connect(const os::SocketAddress& peer) {
   std::shared_ptr<DatagramTarget>& target = targets_[peer.text()];

@@ -2,7 +2,6 @@
 // How do the queue pairs of a UDP port share its sockets?
 #include "roce/packet_port.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "relay_polls.h"
@@ -25,6 +24,7 @@ bool may_be_foreign(const ReceiveSocket& socket, const os::Datagram& datagram) {
 
 PacketPort::PacketPort(os::UdpSocket socket, os::WakeSet& wake, const PacketPortOptions& options)
     : socket_(std::move(socket)),
+      qpns_(socket_.address().port()),
       trains_(socket_, options.capture),
       receive_set_(options.arrivals),
       check_(options.capture),
@@ -48,27 +48,11 @@ Status PacketPort::prepare(const PacketPortOptions& options) {
   return relay_polls_->open(address());
 }
 
-void PacketPort::attach(std::uint32_t queue_pair, PacketHandler& handler) {
-  attachments_.push_back({queue_pair, &handler});
-}
-
-void PacketPort::detach(const PacketHandler& handler) {
-  std::erase_if(attachments_, [&](const Attachment& each) { return each.handler == &handler; });
-}
-
-PacketHandler* PacketPort::handler_of(std::uint32_t queue_pair) const {
-  for (const Attachment& each : attachments_) {
-    if (each.queue_pair == queue_pair) return each.handler;
-  }
-  return nullptr;
-}
-
-// Each once, however many queue pairs it has.
+// A handler may detach others that would have been told.
 template <class Tell>
-void PacketPort::tell_handlers(Tell tell) {
-  for (auto each = attachments_.begin(); each != attachments_.end(); ++each) {
-    const auto first = std::ranges::find(attachments_, each->handler, &Attachment::handler);
-    if (first == each) tell(*each->handler);
+void PacketPort::tell_owners(Tell tell) {
+  for (PacketHandler* const each : qpns_.owners()) {
+    if (qpns_.owns_any(*each)) tell(*each);
   }
 }
 
@@ -76,7 +60,7 @@ void PacketPort::tell_handlers(Tell tell) {
 // empty.
 unsigned PacketPort::poll(unsigned most, unsigned reads) {
   if (const auto peer = trains_.narrow_way()) {
-    tell_handlers([&](PacketHandler& handler) { handler.path_changed(*peer); });
+    tell_owners([&](PacketHandler& handler) { handler.path_changed(*peer); });
   }
   if (trains_.met_errors()) errors_wait_ = true;
   unsigned count = receive_set_.take(
@@ -108,9 +92,9 @@ void PacketPort::report_errors() {
   errors_wait_ = false;
   while (const auto error = socket_.next_error()) {
     if (error->what == os::UdpError::What::kTooBig) {
-      tell_handlers([&](PacketHandler& handler) { handler.path_changed(error->peer); });
+      tell_owners([&](PacketHandler& handler) { handler.path_changed(error->peer); });
     } else if (error->what != os::UdpError::What::kOther) {
-      tell_handlers([&](PacketHandler& handler) { handler.unreachable(*error); });
+      tell_owners([&](PacketHandler& handler) { handler.unreachable(*error); });
     }
   }
 }
@@ -150,7 +134,7 @@ void PacketPort::take_foreign(const os::Datagram& datagram, std::uint64_t group)
 void PacketPort::hand_over(const PacketArrival& arrival) {
   const std::uint32_t queue_pair = arrival.packet.destination;
   const bool right_socket = (arrival.group != 0) == (queue_pair == wire::kMulticastQpn);
-  PacketHandler* const handler = right_socket ? handler_of(queue_pair) : nullptr;
+  PacketHandler* const handler = right_socket ? qpns_.owner(queue_pair) : nullptr;
   const bool cnp = arrival.packet.opcode == wire::kCongestionNotification;
   if (handler == nullptr) {
     ++(cnp ? drops_.unknown_flow : drops_.wrong_queue_pair);

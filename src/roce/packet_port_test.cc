@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <functional>
 #include <vector>
 
 #include "bytes_test_support.h"
@@ -20,9 +21,8 @@ namespace {
 
 using testing::Bytes;
 
-constexpr std::uint32_t kMine = 0x40'0001;
-constexpr std::uint32_t kOther = 0x40'0002;
 constexpr unsigned kAll = 64;
+constexpr os::Time kNow{};
 
 // Writes down what a port hands over, in its order.
 struct Record final : PacketHandler {
@@ -33,7 +33,11 @@ struct Record final : PacketHandler {
   std::vector<os::UdpError::What> errors;
   std::size_t packets_before_error = 0;
 
+  std::function<void()> when_taken = [] {};
+  std::function<void()> when_told = [] {};
+
   void take(const PacketArrival& arrival) override {
+    when_taken();
     packets.push_back(arrival.packet.psn.value());
     marks.push_back(arrival.marked);
     groups.push_back(arrival.group);
@@ -43,6 +47,7 @@ struct Record final : PacketHandler {
   }
   void unreachable(const os::UdpError& error) override {
     errors.push_back(error.what);
+    when_told();
     packets_before_error = packets.size();
   }
 };
@@ -61,10 +66,11 @@ struct PacketPortTest : ::testing::Test {
   std::unique_ptr<PacketPort> to = open_port(wake);
   Record mine;
   Record other;
+  std::uint32_t mine_qpn = attach(*to, mine);
+  std::uint32_t other_qpn = attach(*to, other);
 
-  void SetUp() override {
-    to->attach(kMine, mine);
-    to->attach(kOther, other);
+  static std::uint32_t attach(PacketPort& port, Record& record, QpnUse use = QpnUse::kQueuePair) {
+    return port.attach(record, use, kNow).value();
   }
   static void send(PacketPort& sender, const os::SocketAddress& receiver, std::uint32_t queue_pair,
                    std::uint32_t number) {
@@ -95,7 +101,7 @@ struct PacketPortTest : ::testing::Test {
 };
 
 TEST_F(PacketPortTest, EachQueuePairGetsItsPacketsInOrder) {
-  for (std::uint32_t i = 0; i < 6; ++i) send(i % 2 == 0 ? kMine : kOther, i);
+  for (std::uint32_t i = 0; i < 6; ++i) send(i % 2 == 0 ? mine_qpn : other_qpn, i);
   ASSERT_TRUE(come(6));
   EXPECT_EQ(mine.packets, (std::vector<std::uint32_t>{0, 2, 4}));
   EXPECT_EQ(other.packets, (std::vector<std::uint32_t>{1, 3, 5}));
@@ -103,18 +109,46 @@ TEST_F(PacketPortTest, EachQueuePairGetsItsPacketsInOrder) {
 }
 
 TEST_F(PacketPortTest, PacketsForAnUnknownQueuePairAreCounted) {
-  send(kMine + 7, 1);
+  send(mine_qpn + 7, 1);
   send(wire::kMulticastQpn, 2);
-  to->detach(other);
-  send(kOther, 3);
+  to->detach(other_qpn, kNow);
+  send(other_qpn, 3);
   ASSERT_TRUE(come(3));
   EXPECT_TRUE(mine.packets.empty());
   EXPECT_TRUE(other.packets.empty());
   EXPECT_EQ(to->drops().wrong_queue_pair, 3U);
 }
 
+TEST_F(PacketPortTest, AHandlerThatIsDetachedDuringABatchGetsNothingOfItsRest) {
+  for (std::uint32_t i = 0; i < 8; ++i) send(i % 2 == 0 ? mine_qpn : other_qpn, i);
+  mine.when_taken = [&] {
+    if (mine.packets.size() != 1) return;
+    to->detach(mine_qpn, kNow);
+    to->detach(other_qpn, kNow);
+  };
+  ASSERT_TRUE(come(8));
+  EXPECT_EQ(mine.packets, (std::vector<std::uint32_t>{0, 2}));
+  EXPECT_EQ(other.packets, (std::vector<std::uint32_t>{1}));
+  EXPECT_EQ(to->drops().wrong_queue_pair, 5U);
+}
+
+TEST_F(PacketPortTest, AHandlerThatAnotherOneDetachedIsToldOfNoError) {
+  for (Record* each : {&mine, &other}) {
+    each->when_told = [&] {
+      to->detach(mine_qpn, kNow);
+      to->detach(other_qpn, kNow);
+    };
+  }
+  os::SocketAddress closed = open_port(wake_of_another)->address();
+  send(*to, closed, mine_qpn, 0);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto errors = [&] { return mine.errors.size() + other.errors.size(); };
+  while (errors() == 0 && std::chrono::steady_clock::now() < end) to->poll(kAll, kAll);
+  EXPECT_EQ(errors(), 1U);
+}
+
 TEST_F(PacketPortTest, NoMoreIsHandedOverAtATimeThanAskedFor) {
-  for (std::uint32_t i = 0; i < 5; ++i) send(kMine, i);
+  for (std::uint32_t i = 0; i < 5; ++i) send(mine_qpn, i);
   ASSERT_TRUE(os::wait_readable(wake.fd(), std::chrono::seconds(20)));
   while (mine.packets.size() < 5) {
     const std::size_t before = mine.packets.size();
@@ -130,15 +164,15 @@ TEST_F(PacketPortTest, AMarkedPacketIsHandedOverAsSuchAndItsSenderGetsACnpWithTh
   os::WakeSet set = std::move(os::WakeSet::create()).value();
   const auto sender = open_port(set, kMarked);
   Record notified;
-  sender->attach(queue_pair_at(sender->address().port()), notified);
-  send(*sender, to->address(), kMine, 1);
+  const std::uint32_t notified_qpn = attach(*sender, notified, QpnUse::kEndpoint);
+  send(*sender, to->address(), mine_qpn, 1);
   ASSERT_TRUE(come(1));
   ASSERT_EQ(mine.marks, (std::vector<bool>{true}));
   const Path back{to->address(), sender->address(),
                   route_between(to->address(), sender->address())};
   const os::Time now = std::chrono::steady_clock::now();
-  to->send_cnp(back, queue_pair_at(sender->address().port()), 0xABCD, now);
-  to->send_cnp(back, queue_pair_at(sender->address().port()), 0xABCD, now);  // too soon
+  to->send_cnp(back, notified_qpn, 0xABCD, now);
+  to->send_cnp(back, notified_qpn, 0xABCD, now);  // too soon
   ASSERT_TRUE(os::wait_readable(set.fd(), std::chrono::seconds(20)));
   while (sender->poll(kAll, kAll) != 0) continue;
   EXPECT_EQ(notified.tokens, (std::vector<std::uint32_t>{0xABCD}));
@@ -146,8 +180,8 @@ TEST_F(PacketPortTest, AMarkedPacketIsHandedOverAsSuchAndItsSenderGetsACnpWithTh
 
 TEST_F(PacketPortTest, NotificationsAreReadAheadAndOtherPacketsStay) {
   const Path path{from->address(), to->address(), route_between(from->address(), to->address())};
-  from->send_cnp(path, kMine, 5, os::Time{});
-  send(kMine, 1);
+  from->send_cnp(path, mine_qpn, 5, os::Time{});
+  send(mine_qpn, 1);
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (!to->busy() && std::chrono::steady_clock::now() < end) to->poll_notifications();
   EXPECT_EQ(mine.tokens, (std::vector<std::uint32_t>{5}));
@@ -158,10 +192,10 @@ TEST_F(PacketPortTest, NotificationsAreReadAheadAndOtherPacketsStay) {
 }
 
 TEST_F(PacketPortTest, AnIcmpErrorIsReportedOnceToEachHandlerAfterThePacketsBeforeIt) {
-  to->attach(kMine + 1, mine);  // two queue pairs of one handler
+  attach(*to, mine);  // two queue pairs of one handler
   os::SocketAddress closed = open_port(wake_of_another)->address();
-  send(kMine, 1);
-  send(*to, closed, kMine, 0);
+  send(mine_qpn, 1);
+  send(*to, closed, mine_qpn, 0);
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (mine.errors.empty() && std::chrono::steady_clock::now() < end) to->poll(kAll, kAll);
   EXPECT_EQ(mine.errors, (std::vector{os::UdpError::What::kPortUnreachable}));
@@ -171,7 +205,7 @@ TEST_F(PacketPortTest, AnIcmpErrorIsReportedOnceToEachHandlerAfterThePacketsBefo
 
 TEST_F(PacketPortTest, PacketsToAGroupHaveItsNumberAndOnlyWhileItIsHeard) {
   const os::SocketAddress group = os::address_of("239.7.7.7", from->address().port());
-  to->attach(wire::kMulticastQpn, mine);
+  attach(*to, mine, QpnUse::kGroups);
   auto heard = GroupSocket::join(*to, group, 9);
   if (!heard) GTEST_SKIP() << heard.error().message;
   const auto own = from->send_to_group(group, true);
@@ -181,7 +215,7 @@ TEST_F(PacketPortTest, PacketsToAGroupHaveItsNumberAndOnlyWhileItIsHeard) {
   EXPECT_EQ(mine.groups, (std::vector<std::uint64_t>{9}));
   heard.value().reset();
   send(*from, group, wire::kMulticastQpn, 5);
-  send(kMine, 6);
+  send(mine_qpn, 6);
   ASSERT_TRUE(come(1));
   EXPECT_EQ(mine.packets, (std::vector<std::uint32_t>{4, 6}));
 }
@@ -192,7 +226,7 @@ TEST_F(PacketPortTest, APortThatEndedWakesNoThreadThoughItsSocketLives) {
       PacketPort::open(std::move(os::UdpSocket::over(bound, {})).value(), wake_of_another, {});
   ASSERT_TRUE(port);
   port.value().reset();
-  send(*to, bound.address(), kMine, 1);
+  send(*to, bound.address(), mine_qpn, 1);
   EXPECT_FALSE(os::wait_readable(wake_of_another.fd(), std::chrono::milliseconds(20)));
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "base/result.h"
 #include "link/flow.h"
@@ -24,7 +25,7 @@ class RdEndpoint final : public link::Inbox, rdm::Host {
   // Of a port for it; more take memory, and its trains need few.
   static constexpr std::size_t kArrivals = 8;
 
-  // The port outlives it.
+  // The port outlives it, and has neither an endpoint nor a manager of connections.
   RdEndpoint(roce::PacketPort& port, const rdm::RdmOptions& options);
   ~RdEndpoint() override;
 
@@ -68,6 +69,7 @@ class RdEndpoint final : public link::Inbox, rdm::Host {
   std::uint64_t random() override;
 
   roce::PacketPort& port_;
+  std::vector<std::uint32_t> qpns_;
   bool asleep_ = false;
   rdm::RdmEngine engine_;
 };

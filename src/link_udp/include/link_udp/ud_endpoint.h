@@ -51,7 +51,7 @@ struct UdOptions {
 // (transport::Pace). ECN-marked arrivals are answered by a CNP, except those to groups.
 class UdEndpoint final : public link::Inbox, roce::PacketHandler {
  public:
-  // The port outlives it.
+  // The port outlives it, and has neither an endpoint nor a member of groups.
   UdEndpoint(roce::PacketPort& port, const UdOptions& options);
   ~UdEndpoint() override;
 
@@ -85,6 +85,7 @@ class UdEndpoint final : public link::Inbox, roce::PacketHandler {
   roce::PacketPort& port_;
   const UdOptions options_;
   const std::uint32_t queue_pair_;
+  const std::uint32_t group_queue_pair_;
   const std::unique_ptr<DatagramSender> sender_;
   const std::unique_ptr<Sources> sources_;
   // By address.

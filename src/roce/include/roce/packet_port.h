@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "base/result.h"
 #include "os/wake_set.h"
@@ -14,6 +13,7 @@
 #include "roce/packet_check.h"
 #include "roce/packet_drops.h"
 #include "roce/packet_handler.h"
+#include "roce/qpn_table.h"
 #include "roce/receive_set.h"
 #include "roce/relay_set.h"
 #include "roce/trains.h"
@@ -43,10 +43,14 @@ class PacketPort {
   PacketPort(const PacketPort&) = delete;
   PacketPort& operator=(const PacketPort&) = delete;
 
-  // Packets for that queue pair (wire::kMulticastQpn: for groups) go to that handler, which
-  // outlives the port or is detached before it ends.
-  void attach(std::uint32_t queue_pair, PacketHandler& handler);
-  void detach(const PacketHandler& handler);
+  // Packets for the QPN that this returns go to that handler, which outlives the port or is
+  // detached before it ends. Errors: those of QpnTable::take().
+  Result<std::uint32_t> attach(PacketHandler& handler, QpnUse use, os::Time now) {
+    return qpns_.take(handler, use, now);
+  }
+  // Afterwards no packet for that QPN goes to its handler, also of those that are being handed
+  // over: a handler may detach itself and others. The number rests (QpnTable::kRest).
+  void detach(std::uint32_t qpn, os::Time now) { qpns_.give_back(qpn, now); }
 
   // Hands over up to `most` packets that have come, by at most `reads` system calls, then the ICMP
   // errors behind them; returns how many packets.
@@ -101,27 +105,21 @@ class PacketPort {
   }
 
  private:
-  struct Attachment {
-    std::uint32_t queue_pair;
-    PacketHandler* handler;
-  };
-
   PacketPort(os::UdpSocket socket, os::WakeSet& wake, const PacketPortOptions& options);
   Status prepare(const PacketPortOptions& options);
-  PacketHandler* handler_of(std::uint32_t queue_pair) const;
   template <class Tell>
-  void tell_handlers(Tell tell);
+  void tell_owners(Tell tell);
   void take(const ReceiveSocket& socket, const os::Datagram& datagram);
   void take_foreign(const os::Datagram& datagram, std::uint64_t group);
   void hand_over(const PacketArrival& arrival);
 
   os::UdpSocket socket_;
+  QpnTable qpns_;
   Trains trains_;
   ReceiveSet receive_set_;
   PacketCheck check_;
   PacketDrops drops_;
   CongestionNotifier notifier_;
-  std::vector<Attachment> attachments_;
   os::WakeSet& wake_;
   std::unique_ptr<RelayPolls> relay_polls_;  // null: foreign peers do not reach the port
   std::uint64_t unread_of_left_groups_ = 0;
