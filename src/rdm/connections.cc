@@ -53,7 +53,7 @@ void Connections::on_rep(const ConnRep& rep, const roce::Path& back) {
   RdmSender* out = flows_.out_to(back.to);
   if (out == nullptr || !out->on_rep(rep, shared_.now)) return;
   for (RdmReceiver* in : flows_.in_from(back.to)) {
-    if (in->station() != out->station()) continue;
+    if (in->station() != out->flow().other().station) continue;
     in->hear(shared_.now);
     if (in->suggest(out->carries())) flows_.emission().send_cm(in->path(), in->rep());
   }
@@ -63,7 +63,7 @@ void Connections::on_rep(const ConnRep& rep, const roce::Path& back) {
 void Connections::on_repeated_req(RdmReceiver& in, const ConnReq& req, const roce::Path& back) {
   in.hear(shared_.now);
   RdmSender* out = flows_.out_to(back.to);
-  if (out != nullptr && out->station() == in.station()) {
+  if (out != nullptr && out->flow().other().station == in.station()) {
     out->hear(shared_.now);
     if (req.raises == in.rep().raises) out->narrow(req.me.path_mtu);
   }
@@ -105,15 +105,18 @@ void Connections::on_rej(const ConnRej& rej, const roce::Path& back) {
   if (out == nullptr) return;
   switch (rej.why) {
     case ConnRej::Why::kUnknown:
-      if (out->state() == RdmSender::Phase::kOpen && out->peer_context() == rej.context) {
+      if (out->flow().is_open() && out->flow().other().context == rej.context) {
         out->lose(link::PeerState::kDied);
       }
       return;
     case ConnRej::Why::kUnwanted:
-      if (out->connection_id() == rej.connection_id) out->lose(link::PeerState::kRefuses);
+      if (out->flow().connection_id() == rej.connection_id) out->lose(link::PeerState::kRefuses);
       return;
-    case ConnRej::Why::kNobody:
-      if (out->connection_id() == rej.connection_id) out->on_rejected();
+    case ConnRej::Why::kNobody:  // another process may bind the address later
+      if (out->flow().connection_id() == rej.connection_id && out->flow().persists() &&
+          out->flow().phase() == FlowPhase::kAsking) {
+        out->lose(link::PeerState::kDied);
+      }
       return;
   }
 }
@@ -122,8 +125,8 @@ void Connections::on_disconnect(const Disconnect& disconnect, const roce::Path& 
   if (disconnect.answer) return;
   flows_.emission().send_cm(back, Disconnect{true, disconnect.receiver_id, disconnect.sender_id});
   RdmSender* out = flows_.out_to(back.to);
-  if (out != nullptr && out->connection_id() == disconnect.receiver_id &&
-      out->peer_connection_id() == disconnect.sender_id) {
+  if (out != nullptr && out->flow().connection_id() == disconnect.receiver_id &&
+      out->flow().other().connection_id == disconnect.sender_id) {
     return out->part(disconnect.expected, shared_.now);
   }
   for (RdmReceiver* in : flows_.in_from(back.to)) {

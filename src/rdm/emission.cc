@@ -30,15 +30,16 @@ void Emission::activate(Context& context, os::Time due) {
   hasten(context, contexts_.watches(), shared_.now);
 }
 
-void Emission::activate(const RdmSender& channel) {
-  Context* context = contexts_.find(channel.context());
-  if (context != nullptr) activate(*context, channel.due());
+void Emission::activate(std::uint32_t context) {
+  Context* found = contexts_.find(context);
+  if (found != nullptr) activate(*found, found->due());
 }
 
-void Emission::send_now(RdmSender& channel, os::Time now) {
-  channel.emit(now);
+void Emission::send_now(std::uint32_t context, os::Time now) {
+  Context* found = contexts_.find(context);
+  found->out->emit(now);
   shared_.host.flush();
-  activate(channel);
+  activate(*found, found->due());
 }
 
 void Emission::send_cm(const roce::Path& path, const ConnMessage& message) {

@@ -20,9 +20,9 @@ class Emission {
 
   // That flow has something to send at that time, or waits for something.
   void activate(Context& context, os::Time due);
-  void activate(const RdmSender& channel);
-  // Sends what the channel has without waiting for the next poll.
-  void send_now(RdmSender& channel, os::Time now);
+  void activate(std::uint32_t context);
+  // Sends the packets of the flow of that context without waiting for the next poll.
+  void send_now(std::uint32_t context, os::Time now);
   // Says something to a peer's manager of connections. Without room it is lost.
   void send_cm(const roce::Path& path, const ConnMessage& message);
   // Sends what flows have; with `all` acknowledgements that could be delayed, too.

@@ -10,6 +10,7 @@
 #include "flow.h"
 #include "flow_table.h"
 #include "keepalive.h"
+#include "rendezvous.h"
 #include "roce/congestion_notifier.h"
 #include "wire/packet.h"
 
@@ -32,7 +33,7 @@ bool quotes_request(const os::UdpError& error, const RdmSender& out) {
   wire::Packet packet;
   const wire::Malformed what = wire::parse(error.quoted(), packet);
   const bool cut_off = what == wire::Malformed::kPadding || what == wire::Malformed::kPayload;
-  return (what == wire::Malformed::kNone || cut_off) && out.has_sent(packet);
+  return (what == wire::Malformed::kNone || cut_off) && out.flow().has_sent(packet);
 }
 
 }  // namespace
@@ -51,10 +52,10 @@ Result<std::unique_ptr<link::Flow>> RdmEngine::connect(const os::SocketAddress& 
                                                        bool persists) {
   auto out = flows_->open_out(peer);
   if (!out) return out.error();
-  if (persists) out.value()->persist();
-  out.value()->hold();
+  if (persists) out.value()->flow().persist();
+  out.value()->operations().hold();
   return std::unique_ptr<link::Flow>(
-      std::make_unique<RdmFlow>(flows_->contexts(), out.value()->context()));
+      std::make_unique<RdmFlow>(flows_->contexts(), out.value()->flow().context()));
 }
 
 unsigned RdmEngine::poll(link::InboxSink& sink) {
@@ -90,7 +91,7 @@ void RdmEngine::accept(link::InboxSink& sink, const link::Offer& offer,
   } else if (offer.exchange == 0) {
     from->place(pieces, length, cookie);
   } else {
-    flows_->return_path(*from).accept(offer, from->identity(), pieces, length, cookie);
+    send_cts(flows_->return_path(*from), offer, from->identity(), pieces, length, cookie);
   }
 }
 
@@ -140,7 +141,7 @@ void RdmEngine::begin_closing() {
 bool RdmEngine::quiet() const {
   bool quiet = true;
   flows_->contexts().each([&](const Context& context) {
-    quiet = quiet && (context.out == nullptr || !context.out->owes());
+    quiet = quiet && (context.out == nullptr || !context.out->queue().owes());
   });
   return quiet;
 }
@@ -178,7 +179,8 @@ void RdmEngine::take_fragment(const roce::PacketArrival& arrival) {
     ++drops_.unknown_flow;
     return;
   }
-  const roce::Path& path = context->out != nullptr ? context->out->path() : context->in->path();
+  const roce::Path& path =
+      context->out != nullptr ? context->out->flow().path() : context->in->path();
   if (!(path.to == arrival.from)) {
     ++drops_.wrong_peer;
     return;
@@ -205,7 +207,7 @@ void RdmEngine::take_of_flow(const wire::Packet& packet, const roce::PacketArriv
     if (request) connections_->reject_unknown(packet.end_to_end_context, arrival);
     return;
   }
-  const roce::Path& path = request ? context->in->path() : context->out->path();
+  const roce::Path& path = request ? context->in->path() : context->out->flow().path();
   if (!(path.to == arrival.from)) {
     ++drops_.wrong_peer;
   } else if (request && packet.queue_key != shared_->me.queue_key) {
@@ -247,7 +249,7 @@ void RdmEngine::take_cnp(const roce::PacketArrival& arrival) {
   const bool mine = arrival.packet.destination == shared_->me.queue_pair;
   RdmSender* out = mine ? flows_->out_to(arrival.from) : nullptr;
   if (out == nullptr ||
-      out->connection_id() != roce::CongestionNotifier::token_of(arrival.packet)) {
+      out->flow().connection_id() != roce::CongestionNotifier::token_of(arrival.packet)) {
     ++drops_.unknown_flow;
     return;
   }
@@ -265,7 +267,7 @@ void RdmEngine::unreachable(const os::UdpError& error) {
   std::optional<std::uint64_t> gone;  // the station that has been there
   if (RdmSender* out = flows_->out_to(error.peer)) {
     const bool proven = quotes_request(error, *out);
-    if (proven) gone = out->station();
+    if (proven) gone = out->flow().other().station;
     out->count_unreachable(proven);
   }
   for (RdmReceiver* in : flows_->in_from(error.peer)) {

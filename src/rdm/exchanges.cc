@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "rdm/message.h"
-#include "rdm_sender.h"
+#include "work_queue.h"
 
 namespace weft::rdm {
 
@@ -21,8 +21,8 @@ std::uint32_t Exchanges::name(RdmOperation& operation) {
 RdmOperation* Exchanges::find(std::uint32_t number, std::uint64_t flow) const {
   const auto found = operations_.find(number);
   if (found == operations_.end()) return nullptr;
-  const RdmSender& channel = *found->second->channel;
-  const bool same = channel.state() == RdmSender::Phase::kOpen && channel.identity() == flow;
+  const FlowInitiator& channel = found->second->queue->flow();
+  const bool same = channel.is_open() && channel.identity() == flow;
   return same ? found->second : nullptr;
 }
 
@@ -44,7 +44,7 @@ RdmOperation* Exchanges::find_taker(const link::Offer& offer) const {
 
 bool Exchanges::waits_for(std::uint64_t station) const {
   return std::ranges::any_of(operations_, [station](const auto& each) {
-    return each.second->channel->station() == station;
+    return each.second->queue->flow().other().station == station;
   });
 }
 
@@ -59,7 +59,7 @@ void Exchanges::abandon_receives_from(std::uint32_t source) {
   for (const auto& [number, operation] : operations_) {
     if (operation->takes && operation->offer.source == source) receives.push_back(operation);
   }
-  for (RdmOperation* receive : receives) receive->channel->abandon(*receive);
+  for (RdmOperation* receive : receives) receive->queue->abandon(*receive);
 }
 
 }  // namespace weft::rdm

@@ -28,47 +28,47 @@ class RdmFlow final : public link::Flow {
   }
   link::Outcome access(const link::AccessRequest& request) override {
     RdmSender* out = channel();
-    return out == nullptr ? gone() : out->access(request);
+    return out == nullptr ? gone() : out->accesses().access(request);
   }
   link::Outcome atomic(const link::AtomicRequest& request) override {
     RdmSender* out = channel();
-    return out == nullptr ? gone() : out->atomic(request);
+    return out == nullptr ? gone() : out->accesses().atomic(request);
   }
   bool reached() const override {
     RdmSender* out = channel();
-    return out == nullptr || out->state() != RdmSender::Phase::kAsking;
+    return out == nullptr || out->flow().phase() != FlowPhase::kAsking;
   }
   void doubt() override {
-    if (RdmSender* out = channel()) out->doubt();
+    if (RdmSender* out = channel()) out->flow().doubt();
   }
   bool busy() const override {
     RdmSender* out = channel();
-    return out != nullptr && (out->busy() || out->ready());
+    return out != nullptr && (out->operations().busy() || out->operations().has_reports());
   }
   bool ready() const override {
     RdmSender* out = channel();
-    return out != nullptr && out->ready();
+    return out != nullptr && out->operations().has_reports();
   }
   void progress(link::FlowSink& sink) override {
-    if (RdmSender* out = channel()) out->report(sink);
+    if (RdmSender* out = channel()) out->operations().report(sink);
   }
   link::PeerState check_peer(link::FlowSink& sink) override {
     RdmSender* out = channel();
     if (out == nullptr) return link::PeerState::kDied;
-    out->report(sink);
-    return out->peer_state();
+    out->operations().report(sink);
+    return out->flow().peer_state();
   }
   bool cancel(void* cookie, link::FlowSink& sink) override {
     RdmSender* out = channel();
     if (out == nullptr || !out->cancel(cookie)) return false;
-    out->report(sink);
+    out->operations().report(sink);
     return true;
   }
   void give_up(link::FlowSink& sink) override {
     RdmSender* out = channel();
     if (out == nullptr) return;
     out->give_up();
-    out->report(sink);
+    out->operations().report(sink);
   }
   int process() const override { return 0; }
   void set_asleep(bool) override {}

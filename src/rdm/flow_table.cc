@@ -30,7 +30,7 @@ RdmSender* FlowTable::out_to(const os::SocketAddress& peer) const {
   const auto found = peers_.find(peer);
   if (found == peers_.end()) return nullptr;
   Context* context = contexts_.find(found->second.out);
-  if (context == nullptr || context->out->state() == RdmSender::Phase::kLost) return nullptr;
+  if (context == nullptr || context->out->flow().phase() == FlowPhase::kLost) return nullptr;
   return context->out.get();
 }
 
@@ -82,7 +82,7 @@ Result<RdmSender*> FlowTable::open_out(const os::SocketAddress& peer) {
   peers_[peer].out = context.number;
   context.out = std::make_unique<RdmSender>(shared_, context.number,
                                             path_between(path.value().source, peer), path_mtu);
-  emission_.activate(*context.out);
+  emission_.activate(context.number);
   return context.out.get();
 }
 
@@ -113,16 +113,16 @@ void FlowTable::open_in(const ConnReq& req, const roce::Path& back) {
 }
 
 // What cannot be told to a peer is lost with the path to it.
-RdmSender& FlowTable::return_path(const RdmReceiver& channel) {
+WorkQueue& FlowTable::return_path(const RdmReceiver& channel) {
   auto out = open_out(channel.path().to);
-  if (out) return *out.value();
-  if (Context* nowhere = contexts_.find(nowhere_)) return *nowhere->out;
+  if (out) return out.value()->queue();
+  if (Context* nowhere = contexts_.find(nowhere_)) return nowhere->out->queue();
   Context& context = contexts_.create();
   nowhere_ = context.number;
   context.out = std::make_unique<RdmSender>(
       shared_, context.number, path_between(channel.path().from, channel.path().to), 256);
   context.out->lose(link::PeerState::kDied);
-  return *context.out;
+  return context.out->queue();
 }
 
 // The first look spares the fast path the second, and never decides otherwise.
@@ -130,7 +130,8 @@ bool FlowTable::owes_too_much(const RdmReceiver& channel) const {
   constexpr std::size_t kAnswer = link::kAnswerCost + kMaxAtomicBytes;
   if (shared_.message_memory.is_plentiful(kAnswer)) return false;
   const RdmSender* out = out_to(channel.path().to);
-  return out != nullptr ? !out->may_answer() : shared_.message_memory.limit() < kAnswer;
+  return out != nullptr ? !out->operations().may_answer()
+                        : shared_.message_memory.limit() < kAnswer;
 }
 
 RdmReceiver* FlowTable::source(std::uint32_t number) const {
@@ -177,11 +178,11 @@ void FlowTable::say_goodbye() {
 void FlowTable::tidy_up() {
   contexts_.each([this](Context& context) {
     if (context.out == nullptr) return;
-    const bool idle = context.out->finished() && !context.out->owes();
+    const bool idle = context.out->finished() && !context.out->queue().owes();
     const bool was_idle = std::exchange(context.seen_idle, idle);
     if (!idle || !was_idle) return;
     close(context);
-    const os::SocketAddress peer = context.out->peer();
+    const os::SocketAddress peer = context.out->flow().peer();
     const auto found = peers_.find(peer);
     if (found != peers_.end() && found->second.out == context.number) {
       found->second.out = 0;

@@ -36,10 +36,10 @@ class FlowTable {
   Result<RdmSender*> open_out(const os::SocketAddress& peer);
   // Begins the flow that a peer has asked for.
   void open_in(const ConnReq& req, const roce::Path& back);
-  // The flow back to the sender of a channel: made when it is first needed.
-  RdmSender& return_path(const RdmReceiver& channel);
+  // The work queue of the flow back to the sender of a channel: made when it is first needed.
+  WorkQueue& return_path(const RdmReceiver& channel);
   // The peer of that channel has so many answers to acknowledge that it may ask for nothing more
-  // (RdmSender::may_answer).
+  // (Operations::may_answer).
   bool owes_too_much(const RdmReceiver& channel) const;
   // Ends the flow from a peer.
   void close_source(RdmReceiver& channel, bool died);

@@ -40,16 +40,16 @@ os::Time look_at(Context& context, RdmSender& out, const Shared& shared) {
   const bool eager = out.expects() || context.active;
   if (eager) context.used = now;
   if (now - context.used >= kShortest) out.trim();
-  if (out.state() != RdmSender::Phase::kOpen) return now + kShortest;
+  if (!out.flow().is_open()) return now + kShortest;
   const auto patient = most_silence(context, eager, now);
-  if (now - out.heard() < patient) {
+  if (now - out.flow().heard() < patient) {
     context.questions = 0;
-    return out.heard() + patient;
+    return out.flow().heard() + patient;
   }
   if (++context.questions > most_questions(shared)) {
     out.lose(link::PeerState::kDied);
   } else {
-    out.probe(now);
+    out.send_req(now);
   }
   return now + kAgain;
 }

@@ -2,6 +2,7 @@
 // What does a flow remember of a request until it has ended?
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <list>
@@ -13,7 +14,7 @@
 
 namespace weft::rdm {
 
-class RdmSender;
+class WorkQueue;
 
 // A message, an access or an atomic operation in flight, or the receive of a message that a peer
 // offers.
@@ -23,7 +24,7 @@ struct RdmOperation {
     int error = 0;
     int detail = 0;
   };
-  RdmSender* channel = nullptr;
+  WorkQueue* queue = nullptr;  // of its flow
   std::list<RdmOperation>::iterator self;
   void* cookie = nullptr;      // of the request, or of the receive that a peer's message is for
   bool reported = false;       // its end is reported
@@ -46,36 +47,15 @@ struct RdmOperation {
   std::vector<std::byte> copy;  // header and bytes that were copied
 
   std::span<const LocalRange> buffers() const { return {pieces.data(), count}; }
+  void keep(std::span<const LocalRange> ranges, std::uint64_t bytes) {
+    count = ranges.size();
+    std::copy(ranges.begin(), ranges.end(), pieces.begin());
+    length = bytes;
+  }
 };
 
 // Operations that have ended, of all flows of an endpoint: each is made once. No more than were
 // live at the same time.
 using FreeOperations = std::list<RdmOperation>;
-
-// The operations of one flow.
-class Operations {
- public:
-  explicit Operations(FreeOperations& free) : free_(free) {}
-
-  RdmOperation& take(RdmSender& channel) {
-    if (free_.empty()) free_.emplace_back();
-    live_.splice(live_.end(), free_, free_.begin());
-    RdmOperation& operation = live_.back();
-    std::vector<std::byte> copy = std::move(operation.copy);
-    operation = {};
-    operation.copy = std::move(copy);
-    operation.channel = &channel;
-    operation.self = std::prev(live_.end());
-    return operation;
-  }
-  void give(RdmOperation& operation) { free_.splice(free_.begin(), live_, operation.self); }
-  void trim() { free_.clear(); }
-  std::size_t count() const { return live_.size(); }
-  std::list<RdmOperation>& live() { return live_; }
-
- private:
-  std::list<RdmOperation> live_;
-  FreeOperations& free_;
-};
 
 }  // namespace weft::rdm

@@ -11,7 +11,7 @@
 #include "memory/atomic_kernels.h"
 #include "operation.h"
 #include "os/user_memory.h"
-#include "rdm_sender.h"
+#include "rendezvous.h"
 #include "shared.h"
 
 namespace weft::rdm {
@@ -384,7 +384,7 @@ bool RdmReceiver::know_alias(const MessageHeader& header) {
 
 bool RdmReceiver::answered(const MessageHeader& header, std::span<const std::byte> bytes) {
   RdmOperation* operation = shared_.exchanges.find(header.exchange, header.data);
-  if (operation != nullptr) operation->channel->answered(*operation, header, bytes, heard_);
+  if (operation != nullptr) operation->queue->answered(*operation, header, bytes, heard_);
   return operation != nullptr;
 }
 
@@ -395,7 +395,7 @@ bool RdmReceiver::wanted(const MessageHeader& header) {
   if (header.tag > kNumberBits || (stands && header.length > offer->length)) return false;
   const auto exchange = static_cast<std::uint32_t>(header.tag);
   if (stands) {
-    offer->channel->deliver(*offer, receive_key(exchange), header.length, heard_);
+    deliver(*offer, receive_key(exchange), header.length, heard_);
     return true;
   }
   MessageHeader none = answer_to(exchange, MessageKind::kResult);
@@ -411,7 +411,7 @@ void RdmReceiver::withdrawn(const link::Offer& offer) {
   RdmOperation* receive = shared_.exchanges.find_taker(offer);
   if (receive == nullptr) return;
   void* const cookie = receive->cookie;
-  receive->channel->detach(*receive);
+  receive->queue->detach(*receive);
   shared_.sink->received(cookie, link::kWithdrawn);
 }
 
@@ -573,7 +573,7 @@ RequestVerdict RdmReceiver::write(const work::RemoteMemory& memory, std::uint64_
     const std::uint64_t begin = memory.address + offset;
     if (os::scatter(receive->buffers(), bytes.data(), bytes.size(), begin)) return {};
     receive->failure.error = EFAULT;
-    receive->channel->filled(*receive, heard_);
+    receive->queue->has_answer(*receive, heard_);
     return {RequestVerdict::Kind::kOperational, 0};
   }
   if (bytes.empty()) return {};
@@ -587,7 +587,7 @@ void RdmReceiver::written(const work::RemoteMemory& memory, const work::MessageE
     RdmOperation* receive = receive_of(memory);
     if (receive == nullptr) return;
     receive->there += memory.length;
-    if (receive->there == receive->length) receive->channel->filled(*receive, heard_);
+    if (receive->there == receive->length) receive->queue->has_answer(*receive, heard_);
     return;
   }
   if (!announced_) tell_of_keys(Access::kRemoteWrite);
