@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Can the owner of a region table mislead a user that checks an access with it?
+#include <algorithm>
 #include <vector>
 
 #include "memory/access_guard.h"
@@ -76,6 +77,33 @@ void write_slot(Table& table, Input& input) {
   slot.base = input.number({4096, 1ull << 47});
   slot.length = input.number({1, 4096, 1ull << 63});
   slot.start = input.number({1, 4096, 1ull << 63});
+  slot.segment = input.number({1, 4096, 1ull << 63});
+  slot.next = input.byte() < 128 ? 0 : static_cast<std::uint32_t>(input.number({64, 1ull << 32}));
+}
+
+// Are the first `length` bytes of those places bytes of the region of that slot, and of a segment
+// each? Returns how many places they are.
+std::size_t check_places(Table& table, const RegionSlot& region, std::uint64_t offset,
+                         std::uint64_t length, std::span<const LocalRange> places) {
+  std::size_t count = 0;
+  const RegionSlot* slot = &region;
+  while (length != 0) {
+    const bool alone = region.next == 0;
+    const std::uint64_t segment = alone ? region.length.load() : slot->segment.load();
+    if (offset < segment) {
+      require(count < places.size(), "fewer bytes were granted than asked for");
+      const LocalRange& place = places[count++];
+      require(reinterpret_cast<std::uint64_t>(place.base) == slot->base + offset &&
+                  place.length == std::min(segment - offset, length),
+              "an access was allowed beyond its segment");
+      length -= place.length;
+    }
+    offset -= std::min(offset, segment);
+    if (length == 0) break;
+    require(slot->next != 0, "more bytes were granted than there are segments for");
+    slot = &table.slot(slot->next - 1);
+  }
+  return count;
 }
 
 void write_index(Table& table, Input& input) {
@@ -97,7 +125,7 @@ void hold(Table& table, memory::AccessGuard& user, Input& input) {
   }
   const Access need = input.byte() % 2 == 0 ? Access::kRemoteRead : Access::kRemoteWrite;
   const memory::Grant grant = user.check_and_pin(kDomain, need, {ranges, count});
-  const auto& out = grant.segments;
+  auto out = grant.segments;
   auto& hazards = table.record(0).hazards;
   if (!grant.ok()) {
     require(grant.culprit < count, "a range was refused that was not named");
@@ -108,7 +136,8 @@ void hold(Table& table, memory::AccessGuard& user, Input& input) {
   }
   for (std::size_t i = 0; i < count; ++i) {
     if (ranges[i].length == 0) {
-      require(out[i].length == 0, "an access of no bytes was given some");
+      require(!out.empty() && out[0].length == 0, "an access of no bytes was given some");
+      out = out.subspan(1);
       continue;  // allowed whatever its key and address
     }
     const std::uint64_t held = hazards[i].load();
@@ -119,10 +148,11 @@ void hold(Table& table, memory::AccessGuard& user, Input& input) {
                 includes(static_cast<Access>(slot.access.load()), need),
             "an access was allowed by a region that is not the one");
     require(ranges[i].address >= slot.start && offset <= slot.length &&
-                ranges[i].length <= slot.length - offset && out[i].length == ranges[i].length &&
-                reinterpret_cast<std::uint64_t>(out[i].base) == slot.base + offset,
+                ranges[i].length <= slot.length - offset,
             "an access was allowed beyond its region");
+    out = out.subspan(check_places(table, slot, offset, ranges[i].length, out));
   }
+  require(out.empty(), "more places were granted than there are ranges for");
   user.release();
 }
 

@@ -37,14 +37,15 @@ Status Outbox::attach_to_table() {
 
 // Done: the regions are pinned, and `targets` says where they are in the owner.
 Outcome Outbox::pin(Access served, Access need, std::span<const RemoteRange> ranges,
-                    std::span<const LocalRange>& targets, std::string* explanation) {
+                    std::span<const LocalRange>& targets, std::string* explanation,
+                    std::size_t element) {
   if (gone_) return Outcome::failed(ECONNRESET);
   if (table_ == nullptr) {
     const Status attached = attach_to_table();
     // A living peer's table is there; it is gone when the peer is.
     if (!attached) return Outcome::failed(is_there() ? attached.error().code : ECONNRESET);
   }
-  const memory::Grant grant = table_->check_and_pin({domain_, served}, need, ranges);
+  const memory::Grant grant = table_->check_and_pin({domain_, served}, need, ranges, element);
   if (grant.ok()) {
     targets = grant.segments;
     // A cell to tell of it, and one more that access() or atomic() counts on.

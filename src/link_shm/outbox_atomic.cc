@@ -37,7 +37,8 @@ Outcome Outbox::atomic(const link::AtomicRequest& request) {
 Outcome Outbox::atomic_directly(const link::AtomicRequest& request) {
   std::span<const LocalRange> targets;
   const Access need = memory::rights_for(request.action);
-  const Outcome pinned = pin(served_.atomics, need, request.remote, targets, request.explanation);
+  const Outcome pinned = pin(served_.atomics, need, request.remote, targets, request.explanation,
+                             size_of(request.action.type));
   if (pinned.state != Outcome::State::kDone) return pinned;
   int error = 0;
   std::size_t offset = 0;

@@ -28,6 +28,8 @@ const char* describe(AccessError error) {
       return "the operation names more remote ranges than possible";
     case AccessError::kNotServed:
       return "the target's endpoint was not opened for this access";
+    case AccessError::kSplitElement:
+      return "an element of the atomic operation lies in two segments of the region";
   }
   return "unknown refusal";
 }
@@ -53,8 +55,7 @@ Result<std::shared_ptr<RegionTableView>> RegionTableView::open(const std::string
   if (header->magic != kTableMagic || header->version != kTableVersion) {
     return Error{EPROTO, name + " is no region table of version " + std::to_string(kTableVersion)};
   }
-  return std::shared_ptr<RegionTableView>(
-      new RegionTableView(file.value(), std::move(memory).value(), nullptr));
+  return std::make_shared<RegionTableView>(file.value(), std::move(memory).value(), nullptr);
 }
 
 Result<std::unique_ptr<AccessGuard>> AccessGuard::attach(std::shared_ptr<RegionTableView> table) {
@@ -105,6 +106,7 @@ bool AccessGuard::read_slot(std::uint32_t number, DomainId domain, RegionKey key
   found.base = slot.base.load(std::memory_order_relaxed);
   found.length = slot.length.load(std::memory_order_relaxed);
   found.start = slot.start.load(std::memory_order_relaxed);
+  found.next = slot.next.load(std::memory_order_relaxed);
   mine_.hazards[hazard].store(number + 1, std::memory_order_release);
   // The owner closes a region by an odd sequence, then a barrier here, then a look at the hazards.
   if (must_fence_) {
@@ -149,11 +151,11 @@ bool AccessGuard::find(DomainId domain, RegionKey key, std::size_t hazard, Found
 }
 
 AccessError AccessGuard::check_and_pin_one(DomainId domain, Access need, const RemoteRange& range,
-                                           std::size_t hazard, LocalRange& out) {
+                                           std::size_t hazard, std::size_t element) {
   Found found;
   const bool known = find(domain, range.key, hazard, found);
   if (range.length == 0) {
-    out = {};
+    granted_[granted_count_++] = {};
     if (known && includes(found.access, need)) tell_if_asked(found, need, range.key);
     return AccessError::kNone;
   }
@@ -164,9 +166,36 @@ AccessError AccessGuard::check_and_pin_one(DomainId domain, Access need, const R
   if (range.address < found.start) return AccessError::kBeforeStart;
   const std::uint64_t offset = range.address - found.start;
   if (offset > found.length || range.length > found.length - offset) return AccessError::kPastEnd;
-  out = {reinterpret_cast<void*>(found.base + offset), range.length};
+  if (found.next == 0) [[likely]] {
+    granted_[granted_count_++] = {reinterpret_cast<void*>(found.base + offset), range.length};
+  } else if (const auto error = walk_segments(offset, range.length, element);
+             error != AccessError::kNone) {
+    return error;
+  }
   tell_if_asked(found, need, range.key);
   return AccessError::kNone;
+}
+
+// Of the region that find() has pinned: its segments stay as they are.
+AccessError AccessGuard::walk_segments(std::uint64_t offset, std::uint64_t length,
+                                       std::size_t element) {
+  const RegionSlot* slot = &table_->slots_[last_slot_];
+  for (std::uint32_t i = 0; i < kMaxSegments; ++i) {
+    const std::uint64_t segment = slot->segment.load(std::memory_order_relaxed);
+    const std::uint64_t base = slot->base.load(std::memory_order_relaxed);
+    const std::uint64_t part = std::min(segment - std::min(offset, segment), length);
+    if (part != 0) {
+      granted_[granted_count_++] = {reinterpret_cast<void*>(base + offset), part};
+      length -= part;
+      if (length == 0) return AccessError::kNone;
+      if (part % element != 0) return AccessError::kSplitElement;
+    }
+    offset -= std::min(offset, segment);
+    const std::uint32_t next = slot->next.load(std::memory_order_relaxed);
+    if (next == 0 || next > kMaxRegions) break;
+    slot = &table_->slots_[next - 1];
+  }
+  return AccessError::kPastEnd;  // the owner's table contradicts itself
 }
 
 void AccessGuard::tell_if_asked(const Found& found, Access need, RegionKey key) {
@@ -177,19 +206,20 @@ void AccessGuard::tell_if_asked(const Found& found, Access need, RegionKey key) 
 }
 
 Grant AccessGuard::check_and_pin(const Through& through, Access need,
-                                 std::span<const RemoteRange> ranges) {
+                                 std::span<const RemoteRange> ranges, std::size_t element) {
   release();
   telling_ = 0;
+  granted_count_ = 0;
   if (!includes(through.served, need)) return {AccessError::kNotServed, 0, {}};
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     AccessError error = AccessError::kTooMany;
     held_ = i + 1;
-    if (i < kHazards) error = check_and_pin_one(through.domain, need, ranges[i], i, granted_[i]);
+    if (i < kHazards) error = check_and_pin_one(through.domain, need, ranges[i], i, element);
     if (error == AccessError::kNone) continue;
     release();
     return {error, i, {}};
   }
-  return {AccessError::kNone, 0, {granted_, ranges.size()}};
+  return {AccessError::kNone, 0, {granted_, granted_count_}};
 }
 
 void AccessGuard::release() {

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/slices.h"
 #include "memory/atomic_kernels.h"
 #include "os/user_memory.h"
 
@@ -12,13 +13,13 @@ namespace weft::memory {
 namespace {
 
 // The caller holds the stripes of `here`. An errno, or 0.
-int change_in_place(const AtomicAction& action, const LocalRange& here, const std::byte* operands,
-                    std::byte* fetched) {
+int change_in_place(const AtomicAction& action, const LocalRange& here, const std::byte* operand,
+                    const std::byte* compare, std::byte* fetched) {
   std::byte initial[kMaxAtomicBytes];
   std::byte value[kMaxAtomicBytes];
   if (!os::copy_from_user(initial, here.base, here.length)) return EFAULT;
   std::memcpy(value, initial, here.length);
-  apply(action, value, operands, operands + (action.has_operand() ? here.length : 0), here.length);
+  apply(action, value, operand, compare, here.length);
   const bool changes = std::memcmp(value, initial, here.length) != 0;
   if (changes && !os::copy_to_user(here.base, value, here.length)) return EFAULT;
   if (fetched != nullptr) std::memcpy(fetched, initial, here.length);
@@ -35,13 +36,13 @@ bool OwnMemory::attach() {
   return guard_ != nullptr;
 }
 
-Accessed OwnMemory::pin(Access served, Access need, const RemoteRange& range) {
+Accessed OwnMemory::pin(Access served, Access need, const RemoteRange& range, std::size_t element) {
   writable_ = false;
   if (!attach()) return {AccessError::kNone, ENOMEM};
-  const Grant grant = guard_->check_and_pin({domain_, served}, need, {&range, 1});
+  const Grant grant = guard_->check_and_pin({domain_, served}, need, {&range, 1}, element);
   if (!grant.ok()) return {grant.error, 0};
   pinned_ = range;
-  place_ = grant.segments[0];
+  places_ = grant.segments;
   return {};
 }
 
@@ -50,53 +51,71 @@ void OwnMemory::release() {
   if (guard_ != nullptr) guard_->release();
 }
 
-Accessed OwnMemory::check(Access need, const RemoteRange& range, bool atomic) {
-  const Accessed allowed = pin(atomic ? served_.atomics : served_.rma, need, range);
+Accessed OwnMemory::check(Access need, const RemoteRange& range, std::size_t element) {
+  const bool atomic = element != 0;
+  const Accessed allowed =
+      pin(atomic ? served_.atomics : served_.rma, need, range, atomic ? element : 1);
   writable_ = allowed.ok() && !atomic && need == Access::kRemoteWrite;
   return allowed;
 }
 
-// Null when `part` does not lie in what is pinned.
-LocalRange OwnMemory::place_of(const RemoteRange& part) const {
+// How many places in `out`, at most kMaxSegments, are `part`; 0 when it does not lie in what is
+// pinned.
+std::size_t OwnMemory::places_of(const RemoteRange& part, LocalRange* out) const {
   const std::uint64_t offset = part.address - pinned_.address;
   const bool inside =
       part.key == pinned_.key && offset <= pinned_.length && part.length <= pinned_.length - offset;
-  if (!inside) return {};
-  return {static_cast<std::byte*>(place_.base) + offset, part.length};
+  return inside ? slice(places_, offset, part.length, out) : 0;
 }
 
 Accessed OwnMemory::write(const RemoteRange& range, std::span<const std::byte> bytes) {
-  LocalRange here = writable_ ? place_of(range) : LocalRange{};
+  LocalRange parts[kMaxSegments];
+  std::span<const LocalRange> here{parts, writable_ ? places_of(range, parts) : 0};
   Accessed done;
-  if (here.length == 0) {
+  if (here.empty()) {
     done = pin(served_.rma, Access::kRemoteWrite, range);
-    here = place_;
+    here = places_;
   }
-  if (done.ok() && !os::copy_to_user(here.base, bytes.data(), here.length)) done.error = EFAULT;
+  if (done.ok() && !os::scatter(here, bytes.data(), bytes.size())) done.error = EFAULT;
   release();
   return done;
 }
 
 Accessed OwnMemory::read(const RemoteRange& range, std::span<std::byte> bytes) {
   Accessed done = pin(served_.rma, Access::kRemoteRead, range);
-  if (done.ok() && !os::copy_from_user(bytes.data(), place_.base, place_.length)) {
-    done.error = EFAULT;
-  }
+  if (done.ok() && !os::gather(bytes.data(), places_, bytes.size())) done.error = EFAULT;
   release();
   return done;
 }
 
 Accessed OwnMemory::change(const AtomicAction& action, const RemoteRange& range,
                            const std::byte* operands, std::byte* fetched, Patience patience) {
-  Accessed done = pin(served_.atomics, rights_for(action), range);
-  if (done.ok() && place_.length != 0) {
-    const auto address = reinterpret_cast<std::uint64_t>(place_.base);
-    done.error = guard_->stripes().lock(address, place_.length, patience);
-    if (done.error == 0) done.error = change_in_place(action, place_, operands, fetched);
-    guard_->stripes().unlock();
-  }
+  Accessed done = pin(served_.atomics, rights_for(action), range, size_of(action.type));
+  if (done.ok()) done.error = change_places(action, operands, fetched, patience);
   release();
   return done;
+}
+
+// Segment by segment. With the brief patience another user repeats the operation after EBUSY: so
+// nothing may have been changed then.
+int OwnMemory::change_places(const AtomicAction& action, const std::byte* operands,
+                             std::byte* fetched, Patience patience) {
+  if (places_.size() > 1 && patience == Patience::kBrief) return EBUSY;
+  const std::byte* compares = operands + (action.has_operand() ? pinned_.length : 0);
+  std::size_t offset = 0;
+  for (const LocalRange& here : places_) {
+    if (here.length == 0) continue;
+    const auto address = reinterpret_cast<std::uint64_t>(here.base);
+    int error = guard_->stripes().lock(address, here.length, patience);
+    if (error == 0) {
+      error = change_in_place(action, here, operands + offset, compares + offset,
+                              fetched != nullptr ? fetched + offset : nullptr);
+    }
+    guard_->stripes().unlock();
+    if (error != 0) return error;
+    offset += here.length;
+  }
+  return 0;
 }
 
 std::span<const RegionKey> OwnMemory::to_tell() const {

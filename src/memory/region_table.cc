@@ -14,6 +14,11 @@ namespace {
 
 constexpr std::uint32_t kSlotsPerStep = 4096 / sizeof(RegionSlot);
 
+// Does a range pass the end of the address space?
+bool ends_beyond(std::uint64_t base, std::uint64_t length) {
+  return length != 0 && base + (length - 1) < base;
+}
+
 std::string fresh_name() {
   char text[32];
   std::snprintf(text, sizeof text, "table-%016llx",
@@ -60,8 +65,7 @@ Result<std::unique_ptr<RegionTable>> RegionTable::create(const std::string& dire
 Result<std::shared_ptr<RegionTableView>> RegionTable::for_owner() const {
   auto memory = file_->map(0, kTableSize);
   if (!memory) return memory.error();
-  return std::shared_ptr<RegionTableView>(
-      new RegionTableView(file_, std::move(memory).value(), own_slots_));
+  return std::make_shared<RegionTableView>(file_, std::move(memory).value(), own_slots_);
 }
 
 RegionSlot& RegionTable::slot(std::uint32_t number) const {
@@ -69,6 +73,7 @@ RegionSlot& RegionTable::slot(std::uint32_t number) const {
 }
 
 // Shows the slot to peers as it is now: its contents before an even sequence, and after an odd one.
+// Segments were shown by store_segment().
 void RegionTable::publish(std::uint32_t slot_number) const {
   const RegionSlot& from = slot(slot_number);
   RegionSlot& to = memory_.at<RegionSlot>(kSlotsAt)[slot_number];
@@ -80,7 +85,6 @@ void RegionTable::publish(std::uint32_t slot_number) const {
   copy(to.access, from.access);
   copy(to.key, from.key);
   copy(to.domain, from.domain);
-  copy(to.base, from.base);
   copy(to.length, from.length);
   copy(to.start, from.start);
   to.sequence.store(sequence, std::memory_order_release);
@@ -131,6 +135,42 @@ Result<std::uint32_t> RegionTable::take_slot() {
   slot(slots_end_).sequence.store(1, std::memory_order_relaxed);
   publish(slots_end_);
   return slots_end_++;
+}
+
+void RegionTable::store_segment(std::uint32_t slot_number, std::uint64_t base, std::uint64_t length,
+                                std::uint32_t next) const {
+  for (RegionSlot* to : {&slot(slot_number), &memory_.at<RegionSlot>(kSlotsAt)[slot_number]}) {
+    to->base.store(base, std::memory_order_relaxed);
+    to->segment.store(length, std::memory_order_relaxed);
+    to->next.store(next, std::memory_order_relaxed);
+  }
+}
+
+// A slot for each segment, of which each names the next. Returns the first one's number.
+Result<std::uint32_t> RegionTable::take_slots(const RegionAttributes& attributes) {
+  std::uint32_t next = 0;
+  for (std::size_t left = attributes.rest.size() + 1; left-- != 0;) {
+    const Result<std::uint32_t> number = take_slot();
+    if (!number) {
+      free_slots(next);
+      return number;
+    }
+    const bool first = left == 0;
+    const std::uint64_t base =
+        first ? attributes.base : reinterpret_cast<std::uint64_t>(attributes.rest[left - 1].base);
+    store_segment(number.value(), base,
+                  first ? attributes.length : attributes.rest[left - 1].length, next);
+    next = number.value() + 1;
+  }
+  return next - 1;
+}
+
+// `first` is a slot number + 1, or 0.
+void RegionTable::free_slots(std::uint32_t first) {
+  while (first != 0) {
+    free_slots_.push_back(first - 1);
+    first = slot(first - 1).next.load(std::memory_order_relaxed);
+  }
 }
 
 Status RegionTable::make_room_in_index() {
@@ -195,12 +235,20 @@ void RegionTable::erase_from_index(std::uint32_t slot_number) {
 }
 
 Result<Registration> RegionTable::add(const RegionAttributes& attributes) {
-  const std::uint64_t size = attributes.length;
   if (file_->inherited()) {
     return Error{EPERM, "a forked child cannot register memory in its parent's domain"};
   }
-  if (size != 0 && (attributes.base + (size - 1) < attributes.base ||
-                    attributes.start + (size - 1) < attributes.start)) {
+  if (attributes.rest.size() >= kMaxSegments) {
+    return Error{EINVAL, std::to_string(attributes.rest.size() + 1) +
+                             " segments: the most of a region is " + std::to_string(kMaxSegments)};
+  }
+  std::uint64_t size = attributes.length;
+  bool wraps = ends_beyond(attributes.base, size);
+  for (const LocalRange& segment : attributes.rest) {
+    wraps = wraps || ends_beyond(reinterpret_cast<std::uint64_t>(segment.base), segment.length) ||
+            __builtin_add_overflow(size, segment.length, &size);
+  }
+  if (wraps || ends_beyond(attributes.start, size)) {
     return Error{EINVAL, "a region may not wrap around the end of the address space"};
   }
   const std::lock_guard guard(mutex_);
@@ -208,13 +256,12 @@ Result<Registration> RegionTable::add(const RegionAttributes& attributes) {
     return Error{ENOKEY, "key " + std::to_string(attributes.key.v) + " is registered already"};
   }
   if (Status ok = make_room_in_index(); !ok) return ok.error();
-  Result<std::uint32_t> number = take_slot();
+  const Result<std::uint32_t> number = take_slots(attributes);
   if (!number) return number.error();
   const RegionKey key = attributes.choose_key ? unused_key(attributes.domain) : attributes.key;
   RegionSlot& fresh = slot(number.value());
   fresh.key.store(key.v, std::memory_order_relaxed);
   fresh.domain.store(attributes.domain.v, std::memory_order_relaxed);
-  fresh.base.store(attributes.base, std::memory_order_relaxed);
   fresh.length.store(size, std::memory_order_relaxed);
   fresh.start.store(attributes.start, std::memory_order_relaxed);
   fresh.access.store(static_cast<std::uint32_t>(attributes.access), std::memory_order_relaxed);
@@ -278,7 +325,7 @@ Status RegionTable::remove(const Registration& registration, int patience_ms) {
     return Error{EBUSY, "a stopped peer is in the middle of a copy to or from the region"};
   }
   const std::lock_guard guard(mutex_);
-  free_slots_.push_back(registration.slot);
+  free_slots(registration.slot + 1);
   return {};
 }
 

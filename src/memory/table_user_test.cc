@@ -209,10 +209,9 @@ TEST_F(TableUserTest, TheCulpritIsTheFirstRangeThatIsRefused) {
 
 TEST_F(TableUserTest, EveryRefusalIsExplainedInWordsOfItsOwn) {
   std::set<std::string> words;
-  for (int i = 0; i <= static_cast<int>(AccessError::kTooMany); ++i) {
-    words.insert(describe(static_cast<AccessError>(i)));
-  }
-  EXPECT_EQ(words.size(), 7U);
+  constexpr int kLast = static_cast<int>(kLastAccessError);
+  for (int i = 0; i <= kLast; ++i) words.insert(describe(static_cast<AccessError>(i)));
+  EXPECT_EQ(words.size(), static_cast<std::size_t>(kLast + 1));
   EXPECT_STREQ(describe(static_cast<AccessError>(99)), "unknown refusal");
 }
 

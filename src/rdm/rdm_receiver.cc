@@ -464,7 +464,7 @@ bool RdmReceiver::carry_out(const MessageHeader& header, std::span<const std::by
     list[i] = read_range(bytes.data() + i * kRange);
     if (list[i].length > length - sum || list[i].length % element != 0) return false;
     sum += list[i].length;
-    if (done.ok()) done = shared_.memory.check(memory::rights_for(action), list[i], true);
+    if (done.ok()) done = shared_.memory.check(memory::rights_for(action), list[i], element);
   }
   if (sum != length) return false;
   std::uint64_t offset = 0;

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How is memory registered? fi_mr(3)
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+
 #include "boundary.h"
 #include "counter.h"
 #include "domain.h"
@@ -130,7 +135,9 @@ class MemoryRegion : public fid_mr {
 // is not offered.
 int check(const Domain& domain, const fi_mr_attr& attributes, std::uint64_t flags) {
   if ((flags & ~FI_RMA_EVENT) != 0) return -FI_EBADFLAGS;
-  if (attributes.mr_iov == nullptr || attributes.iov_count != 1) return -FI_EINVAL;
+  if (attributes.mr_iov == nullptr || attributes.iov_count == 0 ||
+      attributes.iov_count > kMrIovLimit)
+    return -FI_EINVAL;
   if ((attributes.access & ~(kKnownAccess | kIgnoredAccess)) != 0) return -FI_EINVAL;
   if (attributes.offset != 0) return -FI_EINVAL;
   if (!domain.registration().allows_key(attributes.requested_key)) {
@@ -146,21 +153,32 @@ int check(const Domain& domain, const fi_mr_attr& attributes, std::uint64_t flag
   return 0;
 }
 
+// Pages of an address range that wraps are not looked for: the region table refuses it.
+bool is_mapped(const iovec& segment) {
+  const auto base = reinterpret_cast<std::uint64_t>(segment.iov_base);
+  return base + segment.iov_len < base || os::is_mapped(segment.iov_base, segment.iov_len);
+}
+
 int register_region(Domain& domain, const fi_mr_attr& attributes, std::uint64_t flags,
                     fid_mr** mr) {
   if (const int wrong = check(domain, attributes, flags)) return wrong;
   memory::RegionAttributes wanted;
   wanted.domain = domain.id();
   wanted.access = rights(attributes.access);
-  wanted.base = reinterpret_cast<std::uint64_t>(attributes.mr_iov[0].iov_base);
-  wanted.length = attributes.mr_iov[0].iov_len;
-  const bool wraps = wanted.base + wanted.length < wanted.base;  // the table refuses that
-  if (domain.registration().allocated && !wraps &&
-      !os::is_mapped(attributes.mr_iov[0].iov_base, wanted.length)) {
-    log_warning(FI_LOG_MR, "cannot register {} bytes at {:#x}: not all of them are mapped",
-                wanted.length, wanted.base);
+  const std::span<const iovec> segments(attributes.mr_iov, attributes.iov_count);
+  for (const iovec& segment : segments) {
+    if (!domain.registration().allocated || is_mapped(segment)) continue;
+    log_warning(FI_LOG_MR, "cannot register {} bytes at {}: not all of them are mapped",
+                segment.iov_len, fmt::ptr(segment.iov_base));
     return -FI_EFAULT;
   }
+  wanted.base = reinterpret_cast<std::uint64_t>(segments[0].iov_base);
+  wanted.length = segments[0].iov_len;
+  LocalRange rest[kMrIovLimit];
+  std::transform(segments.begin() + 1, segments.end(), rest, [](const iovec& segment) {
+    return LocalRange{segment.iov_base, segment.iov_len};
+  });
+  wanted.rest = {rest, segments.size() - 1};
   wanted.start = domain.registration().virtual_addresses ? wanted.base : 0;
   wanted.choose_key = domain.registration().provider_keys;
   wanted.key = RegionKey{attributes.requested_key};

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "connect/message.h"
+#include "memory/table_layout.h"
 
 namespace weft::fabric {
 
@@ -82,7 +83,7 @@ inline constexpr std::size_t kConnectionData = connect::kMaxData;  // FI_OPT_CM_
 
 inline constexpr std::size_t kObjectCount = 65535;  // completion queues, endpoints, contexts ...
 inline constexpr std::size_t kMrCount = std::size_t{1} << 19;
-inline constexpr std::size_t kMrIovLimit = 1;
+inline constexpr std::size_t kMrIovLimit = memory::kMaxSegments;
 inline constexpr std::size_t kMrKeySize = 8;
 inline constexpr std::size_t kCqDataSize = 8;
 inline constexpr std::size_t kDatagramCqDataSize = 4;  // the immediate data of one packet

@@ -170,8 +170,13 @@ Reply LocalParty::do_expose(const RegionSpec& spec) {
   Exposed& exposed = *(regions_[region.token] = std::make_unique<Exposed>(spec));
   if (spec.seed != 0) exposed.buffer.fill(spec.seed, 0, spec.length);
   fid_mr* mr = nullptr;
-  region.rc = fi_mr_reg(endpoint_.domain()->get(), exposed.buffer.data(), spec.length, spec.access,
-                        0, Endpoint::next_key(), 0, &mr, nullptr);
+  std::vector<iovec> segments;
+  const std::size_t part = spec.length / spec.segments;
+  for (std::uint32_t i = spec.segments; i-- != 0;) {
+    segments.push_back({exposed.buffer.data() + i * part, part});
+  }
+  region.rc = fi_mr_regv(endpoint_.domain()->get(), segments.data(), segments.size(), spec.access,
+                         0, Endpoint::next_key(), 0, &mr, nullptr);
   if (region.rc != 0) return reply;
   exposed.mr.reset(mr);
   if (spec.counts != 0) region.rc = bind_counter(exposed, spec.counts);
@@ -179,7 +184,7 @@ Reply LocalParty::do_expose(const RegionSpec& spec) {
   region.length = spec.length;
   const int mode = endpoint_.info()->domain_attr->mr_mode;
   const bool by_address = mode == FI_MR_BASIC || (mode & FI_MR_VIRT_ADDR) != 0;
-  region.base = by_address ? reinterpret_cast<std::uintptr_t>(exposed.buffer.data()) : 0;
+  region.base = by_address ? reinterpret_cast<std::uintptr_t>(segments[0].iov_base) : 0;
   return reply;
 }
 

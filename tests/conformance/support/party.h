@@ -23,6 +23,8 @@ struct RegionSpec {
   std::uint64_t access = FI_REMOTE_READ | FI_REMOTE_WRITE;
   std::uint64_t seed = 0;  // 0: left blank.
   std::uint32_t misalignment = 0;
+  // Registered in so many equal parts, the last bytes of the memory first (fi_mr_regv).
+  std::uint32_t segments = 1;
   std::uint64_t counts = 0;  // FI_REMOTE_WRITE, FI_REMOTE_READ: a counter of its own counts those
 };
 

@@ -116,7 +116,8 @@ class Outbox final : public link::Flow {
     return (header().counts_access.load(std::memory_order_relaxed) & kind) != 0;
   }
   link::Outcome pin(Access served, Access need, std::span<const RemoteRange> ranges,
-                    std::span<const LocalRange>& targets, std::string* explanation);
+                    std::span<const LocalRange>& targets, std::string* explanation,
+                    std::size_t element = 1);
   link::Outcome end_access(int error, Access access);
   link::Outcome access_directly(const link::AccessRequest& request);
   link::Outcome atomic_directly(const link::AtomicRequest& request);

@@ -20,12 +20,13 @@ enum class AccessError : int {
   kUnknownKey = 1,  // no such key in the target's domain: never registered, closed, or another's
   kBeforeStart = 2,
   kPastEnd = 3,
-  kWraps = 4,      // address + length passes 2^64
-  kNoRight = 5,    // the region lacks the right to read or to write
-  kTooMany = 6,    // more than kHazards ranges in one operation
-  kNotServed = 7,  // the target's endpoint was not opened for such accesses
+  kWraps = 4,         // address + length passes 2^64
+  kNoRight = 5,       // the region lacks the right to read or to write
+  kTooMany = 6,       // more than kHazards ranges in one operation
+  kNotServed = 7,     // the target's endpoint was not opened for such accesses
+  kSplitElement = 8,  // an element of an atomic operation lies in two segments
 };
-inline constexpr AccessError kLastAccessError = AccessError::kNotServed;
+inline constexpr AccessError kLastAccessError = AccessError::kSplitElement;
 
 // A sentence for the refusal, for logs and fi_cq_strerror(3).
 const char* describe(AccessError refusal);
@@ -37,13 +38,13 @@ class RegionTableView {
   // no table of this version.
   static Result<std::shared_ptr<RegionTableView>> open(const std::string& directory,
                                                        const std::string& name);
-
- private:
-  friend class RegionTable;
-  friend class AccessGuard;
-  // Without `own_slots` the slots are those in the file.
+  // The table in `memory`, which maps `file`. Of `own_slots`, if not null, the owner reads slots
+  // instead of those in the file.
   RegionTableView(os::SharedFilePtr file, os::Mapping memory,
                   std::shared_ptr<const os::Mapping> own_slots);
+
+ private:
+  friend class AccessGuard;
 
   const os::SharedFilePtr file_;
   const os::Mapping memory_;
@@ -65,8 +66,10 @@ struct Through {
 // What AccessGuard::check_and_pin() has allowed, or why not.
 struct Grant {
   AccessError error = AccessError::kNone;
-  std::size_t culprit = 0;               // the number of the refused range
-  std::span<const LocalRange> segments;  // where the ranges are in the owner, one for each
+  std::size_t culprit = 0;  // the number of the refused range
+  // Where the bytes of the ranges are in the owner, in their order: one for each range, and one
+  // more for each segment of a region that a range goes on in.
+  std::span<const LocalRange> segments;
 
   bool ok() const { return error == AccessError::kNone; }
 };
@@ -87,8 +90,10 @@ class AccessGuard {
   // their regions stay pinned until release() or the next call, and the grant, which stays as long,
   // names their virtual addresses in the owner. When one is refused nothing is pinned.
   // A range of no bytes is allowed whatever its key and address are, and has the address null:
-  // neither is validated for a zero-length access (IBTA 9.7.4.1.1).
-  Grant check_and_pin(const Through& through, Access need, std::span<const RemoteRange> ranges);
+  // neither is validated for a zero-length access (IBTA 9.7.4.1.1). Every range consists of
+  // elements of so many bytes, none of which may lie in two segments.
+  Grant check_and_pin(const Through& through, Access need, std::span<const RemoteRange> ranges,
+                      std::size_t element = 1);
 
   // Lets the regions go. Idempotent.
   void release();
@@ -112,9 +117,11 @@ class AccessGuard {
     std::uint64_t base = 0;
     std::uint64_t length = 0;
     std::uint64_t start = 0;
+    std::uint32_t next = 0;
   };
   AccessError check_and_pin_one(DomainId domain, Access need, const RemoteRange& range,
-                                std::size_t hazard, LocalRange& out);
+                                std::size_t hazard, std::size_t element);
+  AccessError walk_segments(std::uint64_t offset, std::uint64_t length, std::size_t element);
   bool find(DomainId domain, RegionKey key, std::size_t hazard, Found& found);
   bool search(IndexWord word, DomainId domain, RegionKey key, std::size_t hazard, Found& found);
   bool read_slot(std::uint32_t number, DomainId domain, RegionKey key, std::size_t hazard,
@@ -127,7 +134,8 @@ class AccessGuard {
   const bool must_fence_;
   StripeLocks stripes_;
   std::size_t held_ = 0;
-  LocalRange granted_[kHazards];
+  LocalRange granted_[kHazards * kMaxSegments];
+  std::size_t granted_count_ = 0;
   RegionKey to_tell_[kHazards];
   std::size_t telling_ = 0;
   std::uint32_t last_slot_ = kMaxRegions;  // where the last key was found; the next is often there

@@ -30,17 +30,17 @@ class OwnMemory {
             const ServedAccess& served = {})
       : table_(std::move(table)), domain_(domain), served_(served) {}
 
-  // Would such a read or write be allowed, or, with `atomic`, such an atomic operation? Nothing is
-  // touched. The region of an allowed access stays pinned until release() or the next access: a
-  // write() of bytes of the range needs no second check.
-  Accessed check(Access need, const RemoteRange& range, bool atomic = false);
+  // Would such a read or write be allowed, or, with `element`, such an atomic operation on elements
+  // of so many bytes? Nothing is touched. The region of an allowed access stays pinned until
+  // release() or the next access: a write() of bytes of the range needs no second check.
+  Accessed check(Access need, const RemoteRange& range, std::size_t element = 0);
   // Copies all bytes of `range`, of bytes.size().
   Accessed write(const RemoteRange& range, std::span<const std::byte> bytes);
   Accessed read(const RemoteRange& range, std::span<std::byte> bytes);
   // Carries out a meaningful operation on whole elements, at most kMaxAtomicBytes within one page
   // of memory or across two. `operands`: the operand, then what to compare with, as far as the
-  // action has them. `fetched`, of range.length bytes or null, takes what was there. EBUSY after
-  // `patience`.
+  // action has them. `fetched`, of range.length bytes or null, takes the former values. EBUSY after
+  // `patience`, and nothing was changed; in several segments always after the brief one.
   Accessed change(const AtomicAction& action, const RemoteRange& range, const std::byte* operands,
                   std::byte* fetched, Patience patience);
   // Unpins what check() has pinned: before the owner waits for something. Idempotent.
@@ -50,8 +50,10 @@ class OwnMemory {
   std::span<const RegionKey> to_tell() const;
 
  private:
-  Accessed pin(Access served, Access need, const RemoteRange& range);
-  LocalRange place_of(const RemoteRange& part) const;
+  Accessed pin(Access served, Access need, const RemoteRange& range, std::size_t element = 1);
+  std::size_t places_of(const RemoteRange& part, LocalRange* out) const;
+  int change_places(const AtomicAction& action, const std::byte* operands, std::byte* fetched,
+                    Patience patience);
   bool attach();
 
   const std::shared_ptr<RegionTableView> table_;
@@ -60,7 +62,7 @@ class OwnMemory {
   std::unique_ptr<AccessGuard> guard_;  // attached for the first access
   // What is pinned: the range as the peer names it, where it is, and that check() allowed writes.
   RemoteRange pinned_;
-  LocalRange place_;
+  std::span<const LocalRange> places_;
   bool writable_ = false;
 };
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,11 +21,13 @@ namespace weft::memory {
 struct RegionAttributes {
   DomainId domain;
   Access access = Access::kNone;
-  std::uint64_t base = 0;    // virtual address
-  std::uint64_t length = 0;  // bytes
+  std::uint64_t base = 0;    // virtual address of the first segment
+  std::uint64_t length = 0;  // bytes of it
   std::uint64_t start = 0;   // remote address that names `base`: the same, or 0 for offsets
   bool choose_key = false;   // the table chooses the key (FI_MR_PROV_KEY)
   RegionKey key;             // otherwise the program does
+  // Further segments: their bytes follow those of the first one in the peers' addresses.
+  std::span<const LocalRange> rest{};
 };
 
 // A live registration: where it is and what it is called.
@@ -50,8 +53,9 @@ class RegionTable {
   Result<std::shared_ptr<RegionTableView>> for_owner() const;
 
   // Registers. Errors: ENOKEY when the key is taken in that domain, ENOSPC when kMaxRegions are
-  // registered or shared memory is exhausted, EINVAL when base + length wraps around 2^64, EPERM in
-  // a forked child of the table's process.
+  // registered or shared memory is exhausted, EINVAL when a segment or the remote addresses wrap
+  // around 2^64 or there are more than kMaxSegments, EPERM in a forked child of the table's
+  // process.
   Result<Registration> add(const RegionAttributes& attributes);
 
   // Has users tell this process's endpoints of every access to the region, from now on, that needs
@@ -72,6 +76,10 @@ class RegionTable {
   bool key_taken(DomainId domain, RegionKey key) const;
   RegionKey unused_key(DomainId domain) const;
   Result<std::uint32_t> take_slot();
+  Result<std::uint32_t> take_slots(const RegionAttributes& attributes);
+  void store_segment(std::uint32_t slot_number, std::uint64_t base, std::uint64_t length,
+                     std::uint32_t next) const;
+  void free_slots(std::uint32_t first);
   Status make_room_in_index();
   Status rebuild_index(IndexWord next);
   void insert_into_index(IndexWord word, std::uint32_t slot_number);

@@ -13,7 +13,8 @@
 //   kSlotsAt      kMaxRegions region slots
 //
 // The file is sparse, and slots and indexes get memory as regions are registered: 64 bytes for a
-// slot, and at most 16 for its entries in the index.
+// slot, and at most 16 for its entries in the index. A region of several segments takes a slot for
+// each of them.
 #pragma once
 
 #include <atomic>
@@ -24,12 +25,13 @@
 namespace weft::memory {
 
 inline constexpr std::uint64_t kTableMagic = 0x5745465454424c31;  // "WEFTTBL1"
-inline constexpr std::uint32_t kTableVersion = 4;
+inline constexpr std::uint32_t kTableVersion = 5;
 inline constexpr std::uint32_t kMaxUsers = 8192;
 inline constexpr std::uint32_t kMaxRegions = 1u << 21;
 inline constexpr std::uint32_t kFirstIndexBits = 10;
 inline constexpr std::uint32_t kMaxIndexBits = 22;
-inline constexpr std::uint32_t kHazards = 8;  // regions that one operation can touch
+inline constexpr std::uint32_t kHazards = 8;      // regions that one operation can touch
+inline constexpr std::uint32_t kMaxSegments = 8;  // of one region
 
 // Byte offset of the file's record lock: 0 is the owner, kUserLock + i is user i.
 inline constexpr std::uint64_t kUserLock = 1;
@@ -47,15 +49,19 @@ struct alignas(2 * kCacheLine) UserRecord {
   alignas(kCacheLine) std::atomic<std::uint64_t> hazards[kHazards];  // slot number + 1, or 0
 };
 
-// A sequence lock: `sequence` is odd while the slot is changed or holds no region.
+// A sequence lock: `sequence` is odd while the slot is changed or holds no region. The slots of
+// further segments have only `base`, `segment` and `next`, and stay odd: they change while no
+// region has them only, so the sequence of the region's slot speaks for them.
 struct alignas(kCacheLine) RegionSlot {
   std::atomic<std::uint32_t> sequence;
   std::atomic<std::uint32_t> access;  // rights, and which accesses users tell the owner of
   std::atomic<std::uint64_t> key;
   std::atomic<std::uint64_t> domain;
-  std::atomic<std::uint64_t> base;    // virtual address in the owner
-  std::atomic<std::uint64_t> length;  // bytes
-  std::atomic<std::uint64_t> start;   // the remote address that means `base`
+  std::atomic<std::uint64_t> base;     // virtual address of the first segment in the owner
+  std::atomic<std::uint64_t> length;   // bytes of all segments
+  std::atomic<std::uint64_t> start;    // the remote address that means `base`
+  std::atomic<std::uint64_t> segment;  // bytes of the first segment
+  std::atomic<std::uint32_t> next;     // slot number + 1 of the next segment, or 0
 };
 
 // The bits of RegionSlot::access by which the owner asks users to tell it of accesses that need the
