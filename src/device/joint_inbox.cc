@@ -3,6 +3,7 @@
 #include "joint_inbox.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace weft::device {
 namespace {
@@ -21,14 +22,15 @@ bool JointInbox::time_to_look(bool idle) {
   const link::Inbox::Activity activity = far_.activity();
   if (activity == link::Inbox::Activity::kHigh) return true;
   if (activity == link::Inbox::Activity::kLow && ++skipped_ >= kSeldom) return true;
-  return idle && ++idle_ % kPollsPerClock == 0 && os::coarse_now() != looked_at_;
+  if (!idle || ++idle_ % kPollsPerClock != 0) return false;
+  const os::Time now = os::coarse_now();
+  return std::exchange(looked_at_, now) != now;
 }
 
 unsigned JointInbox::poll(link::InboxSink& sink) {
   const unsigned near = near_.poll(sink);
   if (!time_to_look(near == 0)) return near;
   skipped_ = 0;
-  looked_at_ = os::coarse_now();
   const unsigned far = far_.poll(sink);
   if (far != 0) {
     hot_polls_ = kHotPolls;

@@ -38,7 +38,7 @@ class JointInbox final : public link::Inbox {
   unsigned hot_polls_ = 0;  // looks at the network before they become seldom
   unsigned skipped_ = 0;    // polls since the last look
   unsigned idle_ = 0;       // polls that found nothing
-  os::Time looked_at_{};
+  os::Time looked_at_{};    // when polls found nothing
 };
 
 }  // namespace weft::device

@@ -89,13 +89,18 @@ void RdEndpoint::wake() {
 std::uint64_t RdEndpoint::random() { return os::random_number(); }
 
 bool RdEndpoint::fall_asleep() {
-  port_.fall_asleep();
+  const bool watched = port_.fall_asleep();
   const os::Time next = engine_.fall_asleep();
   const os::Time at = now();
-  if (next <= at) return false;
+  if (!watched || next <= at) return false;
   port_.wake_set().wake_in(next == os::Time::max() ? os::Timer::kNever : next - at);
   asleep_ = !engine_.has_ended_receives();
   return asleep_;
+}
+
+void RdEndpoint::wake_up() {
+  asleep_ = false;
+  port_.wake_up();
 }
 
 }  // namespace weft::udp

@@ -220,6 +220,30 @@ TEST_F(PacketPortTest, PacketsToAGroupHaveItsNumberAndOnlyWhileItIsHeard) {
   EXPECT_EQ(mine.packets, (std::vector<std::uint32_t>{4, 6}));
 }
 
+// The kernel looks for sleepers at each packet while the socket is in the set.
+TEST_F(PacketPortTest, APortThatIsOnlyPolledLeavesTheWakeSetUntilItSleepsAgain) {
+  const auto readable = [&](int ms) {
+    return os::wait_readable(wake.fd(), std::chrono::milliseconds(ms));
+  };
+  const auto poll_often = [&] {
+    for (int i = 0; i < 10'000; ++i) to->poll(kAll, kAll);
+  };
+  poll_often();
+  send(mine_qpn, 1);
+  EXPECT_FALSE(readable(20));
+  EXPECT_TRUE(to->fall_asleep());
+  EXPECT_TRUE(readable(0)) << "what has come before";
+  ASSERT_TRUE(come(1));
+  poll_often();
+  send(mine_qpn, 2);
+  EXPECT_TRUE(readable(20'000)) << "another thread sleeps still";
+  to->wake_up();
+  ASSERT_TRUE(come(1));
+  poll_often();
+  send(mine_qpn, 3);
+  EXPECT_FALSE(readable(20));
+}
+
 TEST_F(PacketPortTest, APortThatEndedWakesNoThreadThoughItsSocketLives) {
   const auto bound = std::move(os::UdpPort::bind(os::loopback(0))).value();
   auto port =

@@ -46,7 +46,7 @@ class RdEndpoint final : public link::Inbox, rdm::Host {
   void check_sources(link::InboxSink& sink) override { engine_.check_sources(sink); }
   Activity activity() const override { return engine_.activity(); }
   bool fall_asleep() override;
-  void wake_up() override { asleep_ = false; }
+  void wake_up() override;
 
  private:
   void part();

@@ -74,7 +74,7 @@ class UdEndpoint final : public link::Inbox, roce::PacketHandler {
   void refuse(link::InboxSink& sink, std::uint32_t source) override;
   void check_sources(link::InboxSink& sink) override;
   bool fall_asleep() override;
-  void wake_up() override {}
+  void wake_up() override { port_.wake_up(); }
 
  private:
   void take(const roce::PacketArrival& arrival) override;

@@ -96,8 +96,10 @@ class PacketPort {
   // Empty when none were.
   std::string dropped_packets() const;
 
-  // Prepares for sleeping on wake_set(). False when packets are here already.
+  // Prepares for sleeping on wake_set(), until wake_up(). False when packets are here already, or
+  // when they cannot wake a thread for want of memory.
   bool fall_asleep();
+  void wake_up() { asleep_ = false; }
   os::WakeSet& wake_set() { return wake_; }
   // Sleeps until a packet waits in the socket or the time is over.
   void await_packet(std::chrono::milliseconds timeout) const {
@@ -107,6 +109,7 @@ class PacketPort {
  private:
   PacketPort(os::UdpSocket socket, os::WakeSet& wake, const PacketPortOptions& options);
   Status prepare(const PacketPortOptions& options);
+  void count_poll();
   template <class Tell>
   void tell_owners(Tell tell);
   void take(const ReceiveSocket& socket, const os::Datagram& datagram);
@@ -124,6 +127,8 @@ class PacketPort {
   std::unique_ptr<RelayPolls> relay_polls_;  // null: foreign peers do not reach the port
   std::uint64_t unread_of_left_groups_ = 0;
   bool errors_wait_ = false;
+  bool asleep_ = false;
+  unsigned polls_watched_;  // until the socket leaves the wake set, if they are no sleep; 0: it has
 };
 
 }  // namespace weft::roce
