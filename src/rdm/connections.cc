@@ -68,7 +68,7 @@ void Connections::on_repeated_req(RdmReceiver& in, const ConnReq& req, const roc
     if (req.raises == in.rep().raises) out->narrow(req.me.path_mtu);
   }
   in.agree(req);
-  if (!in.is_shut()) return flows_.emission().send_cm(back, in.rep());
+  if (!in.target().is_shut()) return flows_.emission().send_cm(back, in.rep());
   reject(req, ConnRej::Why::kUnwanted, back);
 }
 

@@ -22,7 +22,7 @@ void count_in(Taken& taken, const Context& context) {
   taken.repeated += requests.duplicates;
   taken.early += requests.dropped;
   taken.refused += requests.refused;
-  taken.senseless += context.in->senseless();
+  taken.senseless += context.in->target().senseless();
 }
 
 }  // namespace

@@ -89,21 +89,21 @@ void RdmEngine::accept(link::InboxSink& sink, const link::Offer& offer,
   if (from == nullptr) {
     sink.received(cookie, ECONNRESET);
   } else if (offer.exchange == 0) {
-    from->place(pieces, length, cookie);
+    from->target().place(pieces, length, cookie);
   } else {
-    send_cts(flows_->return_path(*from), offer, from->identity(), pieces, length, cookie);
+    send_cts(flows_->return_path(from->path()), offer, from->identity(), pieces, length, cookie);
   }
 }
 
 void RdmEngine::acknowledge(const link::Offer& offer) {
   RdmReceiver* from = flows_->source(offer.source);
-  if (from != nullptr) from->acknowledge(offer.exchange);
+  if (from != nullptr) from->target().acknowledge(offer.exchange);
 }
 
 void RdmEngine::refuse(link::InboxSink& sink, std::uint32_t number) {
   RdmReceiver* channel = flows_->source(number);
-  if (channel == nullptr || channel->is_shut()) return;
-  channel->shut();
+  if (channel == nullptr || channel->target().is_shut()) return;
+  channel->target().shut();
   shared_->exchanges.abandon_receives_from(number);
   sink.source_closed(number, false);
 }
@@ -133,7 +133,7 @@ bool RdmEngine::has_ended_receives() const { return !shared_->ended_receives.emp
 void RdmEngine::begin_closing() {
   shared_->closing = true;
   flows_->contexts().each([](const Context& context) {
-    if (context.in != nullptr) context.in->forget_places();
+    if (context.in != nullptr) context.in->target().forget_places();
   });
   shared_->exchanges.forget_buffers();
 }

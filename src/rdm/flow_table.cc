@@ -8,12 +8,6 @@
 #include "roce/route.h"
 
 namespace weft::rdm {
-namespace {
-
-// Whole messages are no longer than that, whatever a peer's limit is.
-constexpr std::size_t kLongestMessage = 2 * kEagerLimit;
-
-}  // namespace
 
 std::shared_ptr<const roce::Path> FlowTable::path_between(const os::SocketAddress& from,
                                                           const os::SocketAddress& to) {
@@ -102,34 +96,34 @@ void FlowTable::open_in(const ConnReq& req, const roce::Path& back) {
   rep.path_mtu = std::min(req.path_mtu, rep.me.path_mtu);
   rep.raises = req.raises;
   rep.first = Psn(static_cast<std::uint32_t>(shared_.host.random()));
-  context.in = std::make_unique<RdmReceiver>(shared_, req, rep, path_between(back.from, back.to),
-                                             source, kLongestMessage);
+  context.in =
+      std::make_unique<RdmReceiver>(shared_, req, rep, path_between(back.from, back.to), source);
   context.in->hear(shared_.now);
   sources_[static_cast<std::size_t>(place)] = context.number;
   const bool named = !req.name.is_any() && req.name.port() == back.to.port();
   shared_.sink->source_opened(source, named ? req.name : back.to);
   emission_.send_cm(back, rep);
-  if (!req.early_data.empty()) context.in->take_early_data(req.early_data);
+  if (!req.early_data.empty()) context.in->target().take_early_data(req.early_data);
 }
 
 // What cannot be told to a peer is lost with the path to it.
-WorkQueue& FlowTable::return_path(const RdmReceiver& channel) {
-  auto out = open_out(channel.path().to);
+WorkQueue& FlowTable::return_path(const roce::Path& path) {
+  auto out = open_out(path.to);
   if (out) return out.value()->queue();
   if (Context* nowhere = contexts_.find(nowhere_)) return nowhere->out->queue();
   Context& context = contexts_.create();
   nowhere_ = context.number;
-  context.out = std::make_unique<RdmSender>(
-      shared_, context.number, path_between(channel.path().from, channel.path().to), 256);
+  context.out =
+      std::make_unique<RdmSender>(shared_, context.number, path_between(path.from, path.to), 256);
   context.out->lose(link::PeerState::kDied);
   return context.out->queue();
 }
 
 // The first look spares the fast path the second, and never decides otherwise.
-bool FlowTable::owes_too_much(const RdmReceiver& channel) const {
+bool FlowTable::owes_too_much(const os::SocketAddress& peer) const {
   constexpr std::size_t kAnswer = link::kAnswerCost + kMaxAtomicBytes;
   if (shared_.message_memory.is_plentiful(kAnswer)) return false;
-  const RdmSender* out = out_to(channel.path().to);
+  const RdmSender* out = out_to(peer);
   return out != nullptr ? !out->operations().may_answer()
                         : shared_.message_memory.limit() < kAnswer;
 }
@@ -142,7 +136,7 @@ RdmReceiver* FlowTable::source(std::uint32_t number) const {
 
 void FlowTable::close_source(RdmReceiver& channel, bool died) {
   const std::uint32_t number = channel.number();
-  const bool known = !channel.is_shut();
+  const bool known = !channel.target().is_shut();
   Context* context = contexts_.find(channel.rep().me.context);
   sources_[number - shared_.options.first_source] = 0;
   const os::SocketAddress peer = channel.path().to;

@@ -36,11 +36,11 @@ class FlowTable {
   Result<RdmSender*> open_out(const os::SocketAddress& peer);
   // Begins the flow that a peer has asked for.
   void open_in(const ConnReq& req, const roce::Path& back);
-  // The work queue of the flow back to the sender of a channel: made when it is first needed.
-  WorkQueue& return_path(const RdmReceiver& channel);
-  // The peer of that channel has so many answers to acknowledge that it may ask for nothing more
+  // The work queue of the flow to the peer at the end of that path: made when it is first needed.
+  WorkQueue& return_path(const roce::Path& path);
+  // That peer has so many answers to acknowledge that it may ask for nothing more
   // (Operations::may_answer).
-  bool owes_too_much(const RdmReceiver& channel) const;
+  bool owes_too_much(const os::SocketAddress& peer) const;
   // Ends the flow from a peer.
   void close_source(RdmReceiver& channel, bool died);
   // A peer that was given up for dead gets no answers any more: it must hear of that, lest it wait.

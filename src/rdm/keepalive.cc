@@ -63,7 +63,7 @@ os::Time look_at(Context& context, RdmReceiver& in, FlowTable& flows, const Shar
     context.questions = 0;
     return in.heard() + patient;
   }
-  if (in.is_shut()) {
+  if (in.target().is_shut()) {
     if (now - in.heard() > kForgotten) flows.close_source(in, false);
   } else if (++context.questions <= most_questions(shared)) {
     flows.emission().send_cm(in.path(), in.rep());

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What becomes of the requests of one peer?
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "access_server.h"
+#include "base/budget.h"
+#include "message_assembly.h"
+#include "os/clock.h"
+#include "roce/path.h"
+#include "work/target.h"
+
+namespace weft::rdm {
+
+struct RdmOperation;
+struct Shared;
+
+// The flow that requests arrive over.
+struct RequestSource {
+  std::uint32_t number = 0;                // by which the inbox names the peer
+  std::uint64_t station = 0;               // of the peer
+  std::uint32_t connection_id = 0;         // of the peer
+  std::uint64_t identity = 0;              // of the flow (message.h)
+  std::shared_ptr<const roce::Path> path;  // back to the peer
+};
+
+// Gives the messages of a flow to the inbox's sink, to operations of this endpoint that they
+// answer, and to the AccessServer; writes of a rendezvous to their receive. One thread at a time.
+class RequestTarget final : public work::Target {
+ public:
+  RequestTarget(Shared& shared, RequestSource source);
+
+  const RequestSource& source() const { return source_; }
+  // A packet of requests arrives, whose payload lies at `payload` until end_packet(). Full packets
+  // have `path_mtu` bytes.
+  void begin_packet(const std::byte* payload, std::size_t path_mtu, os::Time now);
+  void end_packet();
+  // The peer said that in its REQ.
+  void take_early_data(std::span<const std::byte> early_data);
+  // The first `length` bytes of the message that is just beginning are copied to pieces as they
+  // arrive. Only from within the sink's arriving().
+  void place(std::span<const LocalRange> pieces, std::uint64_t length, void* cookie) {
+    assembly_.place(pieces, length, cookie);
+  }
+  // Buffers of the program are written to no more.
+  void forget_places();
+  // Tells the peer that its message of that exchange was received.
+  void acknowledge(std::uint32_t exchange);
+  // Requests are refused from now on (REJ).
+  void shut();
+  void reject() const;
+  bool is_shut() const { return shut_; }
+  // Messages that were dropped as they make no sense.
+  std::uint64_t senseless() const { return senseless_; }
+  // Gives memory back.
+  void trim() { accesses_.trim(); }
+
+  work::RequestVerdict message_begins() override;
+  work::RequestVerdict message_goes_on(std::span<const std::byte> bytes) override;
+  void message_ends(const work::MessageEnd& end) override;
+  void message_breaks() override;
+  work::RequestVerdict may_access(Access need, const work::RemoteMemory& memory) override;
+  work::RequestVerdict write(const work::RemoteMemory& memory, std::uint64_t offset,
+                             std::span<const std::byte> bytes) override;
+  work::RequestVerdict may_tell() override { return {}; }
+  void written(const work::RemoteMemory& memory, const work::MessageEnd& end) override;
+  work::RequestVerdict read(const work::RemoteMemory& memory, std::uint64_t offset,
+                            std::span<std::byte> out) override;
+  work::RequestVerdict atomic(bool compares, const work::AtomicOperands& what,
+                              std::uint64_t& original) override;
+
+ private:
+  bool taken_as_it_comes(std::span<const std::byte> first);
+  void end_placed();
+  bool arrived(const MessageHeader& header, std::span<const std::byte> bytes);
+  bool message_arrived(const MessageHeader& header, std::span<const std::byte> bytes);
+  bool split(std::span<const std::byte> bundle);
+  bool answered(const MessageHeader& header, std::span<const std::byte> bytes);
+  bool wanted(const MessageHeader& header);
+  void withdrawn(const link::Offer& offer);
+  bool atomic_arrived(const MessageHeader& header, std::span<const std::byte> bytes);
+  void answer(std::uint32_t exchange, MessageHeader header, std::span<const std::byte> bytes = {});
+  RdmOperation* receive_of(const work::RemoteMemory& memory) const;
+
+  Shared& shared_;
+  const RequestSource source_;
+  Budget::Share messages_;  // of Shared::message_memory
+  MessageAssembly assembly_;
+  AccessServer accesses_;
+  os::Time now_{};  // of the current packet
+  bool shut_ = false;
+  std::uint64_t senseless_ = 0;
+};
+
+}  // namespace weft::rdm
