@@ -5,24 +5,12 @@
 #include <memory>
 #include <utility>
 
-#include "link/flow.h"
-#include "link/membership.h"
+#include "link/unreliable_flow.h"
 
 namespace weft::device {
 
-// Being a member for both.
-class JointMembership final : public link::Membership {
- public:
-  JointMembership(std::unique_ptr<link::Membership> near, std::unique_ptr<link::Membership> far)
-      : near_(std::move(near)), far_(std::move(far)) {}
-
- private:
-  const std::unique_ptr<link::Membership> near_;
-  const std::unique_ptr<link::Membership> far_;
-};
-
 // The ways to the members on this host and to all others. No member is reached by both.
-class JointGroupFlow final : public link::Flow {
+class JointGroupFlow final : public link::UnreliableFlow {
  public:
   JointGroupFlow(std::unique_ptr<link::Flow> near, std::unique_ptr<link::Flow> far)
       : near_(std::move(near)), far_(std::move(far)) {}
@@ -32,13 +20,6 @@ class JointGroupFlow final : public link::Flow {
     const link::Outcome far = far_->send(request);
     return near.state == link::Outcome::State::kDone ? far : near;
   }
-  link::Outcome access(const link::AccessRequest& request) override {
-    return near_->access(request);
-  }
-  link::Outcome atomic(const link::AtomicRequest& request) override {
-    return near_->atomic(request);
-  }
-  bool busy() const override { return near_->busy() || far_->busy(); }
   bool ready() const override { return near_->ready() || far_->ready(); }
   void progress(link::FlowSink& sink) override {
     near_->progress(sink);
@@ -47,15 +28,6 @@ class JointGroupFlow final : public link::Flow {
   link::PeerState check_peer(link::FlowSink& sink) override {
     near_->check_peer(sink);
     return far_->check_peer(sink);
-  }
-  void give_up(link::FlowSink& sink) override {
-    near_->give_up(sink);
-    far_->give_up(sink);
-  }
-  int process() const override { return 0; }
-  void set_asleep(bool asleep) override {
-    near_->set_asleep(asleep);
-    far_->set_asleep(asleep);
   }
 
  private:

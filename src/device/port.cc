@@ -191,15 +191,15 @@ std::unique_ptr<link::Flow> Port::recorded(std::unique_ptr<link::Flow> flow,
   return recorder_->follow(std::move(flow), peer);
 }
 
-Result<std::unique_ptr<link::Membership>> Port::join(const os::SocketAddress& group) {
+Result<link::Membership> Port::join(const os::SocketAddress& group) {
   if (recorder_ != nullptr) recorder_->know(group);
   if (mailbox_ == nullptr) return datagrams_->join(group);
   auto near = shm::join_group(device_->directory(), group, sender_.address);
   if (!near || !groups_go_out()) return near;
   auto far = datagrams_->join(group);
   if (!far) return far;
-  return std::unique_ptr<link::Membership>(
-      std::make_unique<JointMembership>(std::move(near).value(), std::move(far).value()));
+  return link::Membership(
+      std::make_shared<std::pair<link::Membership, link::Membership>>(near.value(), far.value()));
 }
 
 Result<std::unique_ptr<link::Flow>> Port::connect_group(const os::SocketAddress& group) {

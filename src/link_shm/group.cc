@@ -18,15 +18,6 @@ std::string name_part(const os::SocketAddress& address) {
 
 std::string group_prefix(const os::SocketAddress& group) { return "mc-" + name_part(group) + "-"; }
 
-class FileMembership final : public link::Membership {
- public:
-  explicit FileMembership(os::SharedFilePtr file) : file_(std::move(file)) {}
-  ~FileMembership() override { file_->unlink(); }
-
- private:
-  const os::SharedFilePtr file_;
-};
-
 // The address in a member's file; nothing when the member is dead, whose file goes then, or when
 // the file holds none.
 std::optional<os::SocketAddress> member_at(const std::string& path) {
@@ -46,9 +37,8 @@ std::optional<os::SocketAddress> member_at(const std::string& path) {
 
 }  // namespace
 
-Result<std::unique_ptr<link::Membership>> join_group(const std::string& directory,
-                                                     const os::SocketAddress& group,
-                                                     const os::SocketAddress& member) {
+Result<link::Membership> join_group(const std::string& directory, const os::SocketAddress& group,
+                                    const os::SocketAddress& member) {
   const std::string path = directory + "/" + group_prefix(group) + name_part(member);
   auto file = os::SharedFile::create(path, kFileBytes);
   if (!file) return file.error();
@@ -58,7 +48,8 @@ Result<std::unique_ptr<link::Membership>> join_group(const std::string& director
     return Error{ENOSPC, "no shared memory left for " + path};
   }
   if (Status ok = file.value()->publish(); !ok) return ok.error();
-  return std::unique_ptr<link::Membership>(new FileMembership(file.value()));
+  return link::Membership(file.value().get(),
+                          [kept = file.value()](const void*) { kept->unlink(); });
 }
 
 GroupOutbox::GroupOutbox(const Sender& sender, const os::SocketAddress& group)

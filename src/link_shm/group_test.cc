@@ -27,7 +27,7 @@ struct GroupTest : ::testing::TestWithParam<const char*> {
   Peer peer{dir.path(), 7002};
   GroupOutbox outbox{peer.sender, group};
 
-  std::unique_ptr<link::Membership> join(std::uint16_t port) {
+  link::Membership join(std::uint16_t port) {
     auto joined = join_group(dir.path(), group, loopback(port));
     return joined ? std::move(joined).value() : nullptr;
   }

@@ -19,15 +19,6 @@ constexpr auto kAbsence = std::chrono::milliseconds(20);
 // As many messages are handed over at a time: receives are posted between polls.
 constexpr unsigned kMessagesAtOnce = 64;
 
-// A group that an endpoint hears.
-class HeardGroup final : public link::Membership {
- public:
-  explicit HeardGroup(std::unique_ptr<roce::GroupSocket> socket) : socket_(std::move(socket)) {}
-
- private:
-  std::unique_ptr<roce::GroupSocket> socket_;
-};
-
 }  // namespace
 
 UdEndpoint::UdEndpoint(roce::PacketPort& port, const UdOptions& options)
@@ -45,7 +36,7 @@ UdEndpoint::~UdEndpoint() {
 }
 
 Result<std::unique_ptr<link::Flow>> UdEndpoint::connect(const os::SocketAddress& peer) {
-  std::shared_ptr<DatagramTarget>& target = targets_[peer.text()];
+  std::shared_ptr<DatagramTarget>& target = targets_[peer];
   if (target != nullptr && target->is_absent()) {
     if (os::coarse_now() < target->absent_until)
       return Error{ENOENT, "nobody is at " + peer.text()};
@@ -62,7 +53,7 @@ Result<std::unique_ptr<link::Flow>> UdEndpoint::connect(const os::SocketAddress&
 }
 
 void UdEndpoint::unreachable(const os::UdpError& error) {
-  const auto found = targets_.find(error.peer.text());
+  const auto found = targets_.find(error.peer);
   if (found == targets_.end() || found->second == nullptr) return;
   found->second->absent_until = os::coarse_now() + kAbsence;
 }
@@ -148,7 +139,7 @@ void UdEndpoint::take_mark(const roce::PacketArrival& arrival) {
 // The source address of a CNP can be forged: it only lowers the rate, to a minimum above 0. A CNP
 // from an address that this end has not sent to is ignored.
 void UdEndpoint::take_cnp(const roce::PacketArrival& arrival) {
-  const auto found = targets_.find(arrival.from.text());
+  const auto found = targets_.find(arrival.from);
   if (found == targets_.end() || found->second == nullptr) {
     ++port_.drops().unknown_flow;
     return;
@@ -156,10 +147,10 @@ void UdEndpoint::take_cnp(const roce::PacketArrival& arrival) {
   found->second->pace.marked(std::chrono::steady_clock::now());
 }
 
-Result<std::unique_ptr<link::Membership>> UdEndpoint::join(const os::SocketAddress& group) {
+Result<link::Membership> UdEndpoint::join(const os::SocketAddress& group) {
   auto socket = roce::GroupSocket::join(port_, group, link::group_number(group));
   if (!socket) return socket.error();
-  return std::unique_ptr<link::Membership>(std::make_unique<HeardGroup>(std::move(socket).value()));
+  return link::Membership(std::move(socket).value());
 }
 
 Result<std::unique_ptr<link::Flow>> UdEndpoint::connect_group(const os::SocketAddress& group) {

@@ -22,7 +22,7 @@ struct DatagramGroup : ::testing::Test {
   // With a port of the kernel's choice: tests beside this one have others.
   const os::SocketAddress group = os::address_of("239.255.7.9", a.address.port());
 
-  static std::unique_ptr<link::Membership> join(DatagramPeer& peer, const os::SocketAddress& what) {
+  static link::Membership join(DatagramPeer& peer, const os::SocketAddress& what) {
     auto joined = peer.endpoint->join(what);
     EXPECT_TRUE(joined.ok()) << joined.error().message;
     return joined ? std::move(joined).value() : nullptr;
@@ -47,8 +47,7 @@ std::optional<os::SocketAddress> outward(int family) {
 }
 
 TEST_F(DatagramGroup, EveryMemberHearsAndTheSenderToo) {
-  const std::unique_ptr<link::Membership> members[] = {join(a, group), join(b, group),
-                                                       join(c, group)};
+  const link::Membership members[] = {join(a, group), join(b, group), join(c, group)};
   const auto flow = reach(a, group);
   for (int i = 0; i < 50; ++i) send(*flow, pattern(101, 1), true);
   a.endpoint->poll(a.log);

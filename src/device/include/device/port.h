@@ -71,7 +71,7 @@ class Port {
   Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer, bool persists = false);
   // Makes this port a member of a multicast group; leaves the group before the port goes. Errors:
   // EADDRINUSE when it is one, others of shm::join_group() and udp::UdEndpoint::join().
-  Result<std::unique_ptr<link::Membership>> join(const os::SocketAddress& group);
+  Result<link::Membership> join(const os::SocketAddress& group);
   // Opens the way to all members of a group, and to those to come. Errors: those of
   // udp::UdEndpoint::connect_group().
   Result<std::unique_ptr<link::Flow>> connect_group(const os::SocketAddress& group);

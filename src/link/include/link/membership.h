@@ -3,19 +3,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "os/socket_address.h"
 
 namespace weft::link {
 
-// Being a member of a group: what is sent to it arrives while this lives, and a little longer.
-class Membership {
- public:
-  virtual ~Membership() = default;
-  Membership() = default;
-  Membership(const Membership&) = delete;
-  Membership& operator=(const Membership&) = delete;
-};
+// Being a member of a group: what is sent to it arrives until the last copy is gone, and a little
+// longer. What that keeps is the link's.
+using Membership = std::shared_ptr<void>;
 
 // The number under which messages to a group arrive: never 0, and as good as never that of another.
 inline std::uint64_t group_number(const os::SocketAddress& group) {

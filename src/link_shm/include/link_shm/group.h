@@ -13,6 +13,7 @@
 #include <string>
 
 #include "link/membership.h"
+#include "link/unreliable_flow.h"
 #include "link_shm/outbox.h"
 #include "os/directory.h"
 
@@ -20,32 +21,19 @@ namespace weft::shm {
 
 // Makes the endpoint that peers know as `member` a member of `group`. Errors: EADDRINUSE when it is
 // one, ENOSPC, EMFILE, others of SharedFile.
-Result<std::unique_ptr<link::Membership>> join_group(const std::string& directory,
-                                                     const os::SocketAddress& group,
-                                                     const os::SocketAddress& member);
+Result<link::Membership> join_group(const std::string& directory, const os::SocketAddress& group,
+                                    const os::SocketAddress& member);
 
 // The Flow to the members that a group has at the moment of a send. A member without room, or whose
 // process has ended, is skipped; the others are not delayed by it.
-class GroupOutbox final : public link::Flow {
+class GroupOutbox final : public link::UnreliableFlow {
  public:
   GroupOutbox(const Sender& sender, const os::SocketAddress& group);
 
   // Requests must have must_copy. kDone, or kAgain when at least one member had no room.
   link::Outcome send(const link::SendRequest& request) override;
-  link::Outcome access(const link::AccessRequest&) override {
-    return link::Outcome::failed(EOPNOTSUPP);
-  }
-  link::Outcome atomic(const link::AtomicRequest&) override {
-    return link::Outcome::failed(EOPNOTSUPP);
-  }
-  bool busy() const override { return false; }
-  bool ready() const override { return false; }
-  void progress(link::FlowSink&) override {}
   // Parts from members that are gone; the group itself is always there.
   link::PeerState check_peer(link::FlowSink& sink) override;
-  void give_up(link::FlowSink&) override {}
-  int process() const override { return 0; }
-  void set_asleep(bool) override {}
 
  private:
   struct Member {

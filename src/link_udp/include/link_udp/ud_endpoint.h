@@ -5,13 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <unordered_map>
 
 #include "base/result.h"
 #include "link/flow.h"
 #include "link/inbox.h"
 #include "link/membership.h"
+#include "roce/address_hash.h"
 #include "roce/packet_port.h"
 
 namespace weft::udp {
@@ -60,7 +60,7 @@ class UdEndpoint final : public link::Inbox, roce::PacketHandler {
   Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer);
   // Hears what is sent to a group, by the interface of this endpoint's address, or the one that
   // leads to the group where that is a wildcard. Errors: those of roce::GroupSocket::join().
-  Result<std::unique_ptr<link::Membership>> join(const os::SocketAddress& group);
+  Result<link::Membership> join(const os::SocketAddress& group);
   // The flow to all members of a group, by the same interface. Errors: those of
   // roce::PacketPort::send_to_group().
   Result<std::unique_ptr<link::Flow>> connect_group(const os::SocketAddress& group);
@@ -88,8 +88,8 @@ class UdEndpoint final : public link::Inbox, roce::PacketHandler {
   const std::uint32_t group_queue_pair_;
   const std::unique_ptr<DatagramSender> sender_;
   const std::unique_ptr<Sources> sources_;
-  // By address.
-  std::unordered_map<std::string, std::shared_ptr<DatagramTarget>> targets_;
+  std::unordered_map<os::SocketAddress, std::shared_ptr<DatagramTarget>, roce::AddressHash>
+      targets_;
   link::InboxSink* sink_ = nullptr;  // of the current poll
 };
 

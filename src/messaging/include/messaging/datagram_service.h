@@ -51,9 +51,9 @@ class DatagramService {
  private:
   // A multicast group that the endpoint joined.
   struct Group {
-    std::uint64_t number = 0;                      // link::group_number()
-    std::unique_ptr<link::Membership> membership;  // null: it receives nothing
-    std::unique_ptr<link::Flow> flow;              // null: it sends nothing
+    std::uint64_t number = 0;          // link::group_number()
+    link::Membership membership;       // null: it receives nothing
+    std::unique_ptr<link::Flow> flow;  // null: it sends nothing
   };
 
   bool hand_over(link::Flow& flow, SendCall& call);
