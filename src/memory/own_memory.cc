@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/slices.h"
 #include "memory/atomic_kernels.h"
 #include "os/user_memory.h"
 
@@ -59,24 +58,19 @@ Accessed OwnMemory::check(Access need, const RemoteRange& range, std::size_t ele
   return allowed;
 }
 
-// How many places in `out`, at most kMaxSegments, are `part`; 0 when it does not lie in what is
-// pinned.
-std::size_t OwnMemory::places_of(const RemoteRange& part, LocalRange* out) const {
+bool OwnMemory::is_pinned(const RemoteRange& part) const {
   const std::uint64_t offset = part.address - pinned_.address;
-  const bool inside =
-      part.key == pinned_.key && offset <= pinned_.length && part.length <= pinned_.length - offset;
-  return inside ? slice(places_, offset, part.length, out) : 0;
+  return part.key == pinned_.key && offset <= pinned_.length &&
+         part.length <= pinned_.length - offset;
 }
 
 Accessed OwnMemory::write(const RemoteRange& range, std::span<const std::byte> bytes) {
-  LocalRange parts[kMaxSegments];
-  std::span<const LocalRange> here{parts, writable_ ? places_of(range, parts) : 0};
   Accessed done;
-  if (here.empty()) {
+  if (!writable_ || bytes.empty() || !is_pinned(range)) {
     done = pin(served_.rma, Access::kRemoteWrite, range);
-    here = places_;
   }
-  if (done.ok() && !os::scatter(here, bytes.data(), bytes.size())) done.error = EFAULT;
+  const std::uint64_t offset = range.address - pinned_.address;
+  if (done.ok() && !os::scatter(places_, bytes.data(), bytes.size(), offset)) done.error = EFAULT;
   release();
   return done;
 }

@@ -51,7 +51,7 @@ class OwnMemory {
 
  private:
   Accessed pin(Access served, Access need, const RemoteRange& range, std::size_t element = 1);
-  std::size_t places_of(const RemoteRange& part, LocalRange* out) const;
+  bool is_pinned(const RemoteRange& part) const;
   int change_places(const AtomicAction& action, const std::byte* operands, std::byte* fetched,
                     Patience patience);
   bool attach();
