@@ -17,8 +17,10 @@ using namespace weft;
 using namespace weft::transport;
 using fuzz::Input;
 using fuzz::require;
+using weft::work::kMaxMessage;
 using weft::work::RequestVerdict;
 using weft::work::Segment;
+using weft::work::WorkKind;
 using Bytes = std::vector<std::byte>;
 
 constexpr std::uint32_t kKey = 7;
@@ -148,7 +150,7 @@ class Buffers final : public work::LocalMemory {
   template <class Each>
   static bool copy(std::span<const Segment> segments, std::uint64_t offset, std::size_t length,
                    const Each& each) {
-    Segment parts[kMaxPieces];
+    Segment parts[work::kMaxPieces];
     const std::size_t count = slice(segments, offset, length, parts);
     std::size_t done = 0;
     for (std::size_t i = 0; i < count; ++i) {
@@ -162,12 +164,12 @@ class Buffers final : public work::LocalMemory {
 };
 
 // A user whose buffers live until their work has ended.
-class User final : public WorkSink {
+class User final : public work::WorkSink {
  public:
   void post(Requester& requester, Input& input, std::size_t path_mtu) {
     if (pending_.size() >= kPending) return;
     auto mine = std::make_unique<Pending>();
-    Work work;
+    work::Work work;
     work.kind = static_cast<WorkKind>(input.below(5));
     const std::uint8_t flags = input.byte();
     work.has_immediate = (flags & 1) != 0;
@@ -202,7 +204,7 @@ class User final : public WorkSink {
     std::uint64_t original = 0;
   };
 
-  void ended(const Ended& work) override {
+  void ended(const work::Ended& work) override {
     require(!pending_.empty() && pending_.front().get() == work.cookie, "ends out of order");
     pending_.pop_front();
     if (again_ == nullptr || pending_.size() >= kPending) return;
@@ -249,7 +251,7 @@ class Flow {
   void run() {
     while (!input_.empty()) step();
     drain();
-    requester_.fail(Status::kFlushed);
+    requester_.fail(work::CompletionStatus::kFlushed);
     require(user_.idle() && !requester_.busy(), "work that never ended");
   }
 

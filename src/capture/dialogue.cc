@@ -12,9 +12,9 @@
 
 namespace weft::capture {
 
-using transport::Work;
-using transport::WorkKind;
 using work::Segment;
+using work::Work;
+using work::WorkKind;
 
 namespace {
 
@@ -67,7 +67,7 @@ void Dialogue::introduce() {
   asking.first_sent = first;
   auto answering = settings_to(answerer_, asker_, contexts_[0], ends_.path_mtu);
   answering.first_expected = first;
-  requester_.emplace(asking, static_cast<transport::WorkSink&>(*this), rdm::user_buffers());
+  requester_.emplace(asking, static_cast<work::WorkSink&>(*this), rdm::user_buffers());
   responder_.emplace(answering, static_cast<work::Target&>(*this));
 }
 
@@ -87,8 +87,8 @@ void Dialogue::part() {
 void Dialogue::message(const rdm::MessageHeader& header, std::span<const LocalRange> pieces) {
   std::byte head[rdm::kMessageHeader];
   rdm::write_header(header, head);
-  Segment all[transport::kMaxPieces] = {{head, sizeof head}};
-  const auto some = pieces.first(std::min(pieces.size(), transport::kMaxPieces - 1));
+  Segment all[work::kMaxPieces] = {{head, sizeof head}};
+  const auto some = pieces.first(std::min(pieces.size(), work::kMaxPieces - 1));
   std::transform(some.begin(), some.end(), all + 1, segment_of);
   Work work;
   work.pieces = {all, 1 + some.size()};
@@ -179,8 +179,8 @@ void Dialogue::write_parts(const Work& work, std::span<const LocalRange> pieces,
                            std::uint64_t offset) {
   Segment segments[link::kMaxPieces];
   std::transform(pieces.begin(), pieces.end(), segments, segment_of);
-  transport::post_in_parts(work, {segments, pieces.size()}, offset,
-                           [this](const Work& part) { return post(part), verdict_.ok(); });
+  work::post_in_parts(work, {segments, pieces.size()}, offset,
+                      [this](const Work& part) { return post(part), verdict_.ok(); });
 }
 
 void Dialogue::read_parts(std::uint64_t address, std::uint32_t key,

@@ -23,7 +23,7 @@ using work::RequestVerdict;
 // A flow: one end asks, the other one answers, over a network that loses nothing. Each function
 // writes down what an operation would have been that has ended just now; nothing of the arguments
 // is kept or changed. One thread at a time.
-class Dialogue final : transport::WorkSink, work::Target {
+class Dialogue final : work::WorkSink, work::Target {
  public:
   // Writes the greetings down. `asks`: this process asks. `ends` outlives this.
   Dialogue(Ends& ends, bool asks);
@@ -54,15 +54,15 @@ class Dialogue final : transport::WorkSink, work::Target {
   std::uint32_t wire_key(RegionKey key);
   void announce(bool write, std::span<const RemoteRange> remote);
   void announced(bool write, std::span<const RemoteRange> remote);
-  void post(const transport::Work& work);
-  void write_parts(const transport::Work& work, std::span<const LocalRange> pieces,
+  void post(const work::Work& work);
+  void write_parts(const work::Work& work, std::span<const LocalRange> pieces,
                    std::uint64_t offset);
   void read_parts(std::uint64_t address, std::uint32_t key, std::span<const LocalRange> pieces,
                   std::uint64_t offset, std::uint64_t length);
   void speak();
   void said(bool by_asker, std::size_t length, wire::Packet& packet);
 
-  void ended(const transport::Ended&) override {}
+  void ended(const work::Ended&) override {}
   RequestVerdict message_begins() override { return {}; }
   RequestVerdict message_goes_on(std::span<const std::byte>) override { return {}; }
   void message_ends(const work::MessageEnd&) override {}

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "test_support.h"
-#include "transport/work.h"
+#include "work/work.h"
 
 namespace weft::udp {
 namespace {
@@ -174,8 +174,8 @@ class Loop {
 
 TEST(RdEndpointHugeTest, AWriteOfMoreThanARequestCarriesIsOneAccess) {
   if (kSlow) GTEST_SKIP() << "two GiB are too much for a sanitizer";
-  const Loop source(transport::kMaxMessage + 12'345);
-  const Loop target(transport::kMaxMessage + 12'345);
+  const Loop source(work::kMaxMessage + 12'345);
+  const Loop target(work::kMaxMessage + 12'345);
   Bytes bytes = pattern(Loop::kPart, 3);
   std::memcpy(source.all().data(), bytes.data(), bytes.size());
   Regions regions;

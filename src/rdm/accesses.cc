@@ -10,8 +10,8 @@
 namespace weft::rdm {
 
 using link::Outcome;
-using transport::Work;
-using transport::WorkKind;
+using work::Work;
+using work::WorkKind;
 
 std::uint32_t Accesses::wire_key(RegionKey key) {
   return aliases_.wire_key(key,

@@ -6,8 +6,8 @@
 
 #include "base/path_mtu.h"
 #include "transport/settings.h"
-#include "transport/work.h"
 #include "wire/endian.h"
+#include "work/work.h"
 
 namespace weft::rdm {
 namespace {
@@ -31,7 +31,7 @@ MessageHeader header_of(const link::SendRequest& request, bool whole) {
 
 bool is_announced(bool write, std::span<const RemoteRange> ranges) {
   constexpr std::uint64_t kWholeRead = std::uint64_t{transport::kReadPart} * kLeastPathMtu;
-  const std::uint64_t whole = write ? transport::kMaxMessage : kWholeRead;
+  const std::uint64_t whole = write ? work::kMaxMessage : kWholeRead;
   return ranges.size() > 1 || (!ranges.empty() && ranges[0].length > whole);
 }
 

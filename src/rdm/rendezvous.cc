@@ -34,8 +34,8 @@ void deliver(RdmOperation& offered, std::uint32_t key, std::uint64_t length, os:
   ++offered.works;  // until started()
   offered.offered = offered.awaits_answer = false;
   offered.queue->requester()->arrived(&offered, now);
-  transport::Work work;
-  work.kind = transport::WorkKind::kWrite;
+  work::Work work;
+  work.kind = work::WorkKind::kWrite;
   work.key = key;
   work.length = length;
   offered.queue->post_access(offered, work, offered.buffers(), 0);

@@ -17,8 +17,8 @@
 namespace weft::rdm {
 
 using link::Outcome;
-using transport::Work;
 using work::Segment;
+using work::Work;
 
 namespace {
 
@@ -31,25 +31,13 @@ constexpr auto kPlentyOfTime = std::chrono::microseconds(2);
 // Larger messages have packets of their own.
 constexpr std::size_t kBundled = 1024;
 
-int errno_of(transport::Status status) {
-  switch (status) {
-    case transport::Status::kSuccess:
-      return 0;
-    case transport::Status::kRemoteAccess:
-      return EACCES;
-    case transport::Status::kRemoteOperational:
-    case transport::Status::kLocalProtection:
-      return EFAULT;
-    case transport::Status::kRemoteInvalid:
-    case transport::Status::kLocalLength:
-    case transport::Status::kLocalOperation:
-      return EPROTO;
-    case transport::Status::kRetriesExceeded:
-    case transport::Status::kRnrRetriesExceeded:
-    case transport::Status::kFlushed:
-      return ECONNRESET;
-  }
-  return EPROTO;
+int errno_of(work::CompletionStatus status) {
+  using enum work::CompletionStatus;
+  if (status == kSuccess) return 0;
+  if (status == kRemoteAccess) return EACCES;
+  if (status == kRemoteOperation || status == kLocalProtection) return EFAULT;
+  const bool lost = status == kRetryExceeded || status == kRnrRetryExceeded || status == kFlushed;
+  return lost ? ECONNRESET : EPROTO;
 }
 
 Segment segment_of(const LocalRange& buffer) { return {buffer.base, buffer.length}; }
@@ -63,7 +51,7 @@ int known_access_error(std::uint64_t stated) {
 }  // namespace
 
 transport::Requester& WorkQueue::open(const transport::Settings& settings) {
-  return requester_.emplace(settings, static_cast<transport::WorkSink&>(*this), user_buffers());
+  return requester_.emplace(settings, static_cast<work::WorkSink&>(*this), user_buffers());
 }
 
 void WorkQueue::post_early() {
@@ -75,7 +63,7 @@ void WorkQueue::post_early() {
 
 void WorkQueue::fail(int error) {
   bundle_ = nullptr;
-  if (requester_) requester_->fail(transport::Status::kFlushed);
+  if (requester_) requester_->fail(work::CompletionStatus::kFlushed);
   early_.clear();
   while (operations_.count() != 0) {
     RdmOperation& operation = operations_.live().front();
@@ -126,8 +114,8 @@ void WorkQueue::post_access(RdmOperation& operation, const Work& work,
                             std::span<const LocalRange> local, std::uint64_t offset) {
   Segment pieces[link::kMaxPieces];
   std::transform(local.begin(), local.end(), pieces, segment_of);
-  transport::post_in_parts(work, {pieces, local.size()}, offset,
-                           [&](const Work& part) { return post(operation, part), true; });
+  work::post_in_parts(work, {pieces, local.size()}, offset,
+                      [&](const Work& part) { return post(operation, part), true; });
 }
 
 // Small messages leave at once where hardly anything is in flight: otherwise they share a train.
@@ -263,10 +251,10 @@ void WorkQueue::abandon(RdmOperation& receive) {
   detach(receive);
 }
 
-void WorkQueue::ended(const transport::Ended& work) {
+void WorkQueue::ended(const work::Ended& work) {
   RdmOperation& operation = *static_cast<RdmOperation*>(work.cookie);
   --operation.works;
-  if (work.status != transport::Status::kSuccess && operation.failure.error == 0) {
+  if (work.status != work::CompletionStatus::kSuccess && operation.failure.error == 0) {
     operation.failure.error = errno_of(work.status);
     operation.failure.detail = known_access_error(work.detail);
   }

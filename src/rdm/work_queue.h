@@ -14,7 +14,7 @@ namespace weft::rdm {
 // Posts the work of operations to the requester of a flow, or keeps it until the flow is open.
 // Small messages that need not leave at once share a packet, which is posted before anything else
 // is. One thread at a time.
-class WorkQueue final : transport::WorkSink {
+class WorkQueue final : work::WorkSink {
  public:
   // `flow` outlives it.
   WorkQueue(Shared& shared, FlowInitiator& flow)
@@ -48,7 +48,7 @@ class WorkQueue final : transport::WorkSink {
   void post_header(RdmOperation& operation, const MessageHeader& header, std::size_t copied,
                    std::span<const LocalRange> rest = {}, std::uint64_t length = 0);
   // Posts an access of work.length bytes, which lie in `local` from `offset` on.
-  void post_access(RdmOperation& operation, const transport::Work& work,
+  void post_access(RdmOperation& operation, const work::Work& work,
                    std::span<const LocalRange> local, std::uint64_t offset);
   // All work of an operation is posted. It leaves at once where hardly anything is in flight.
   void started(RdmOperation& operation);
@@ -87,15 +87,15 @@ class WorkQueue final : transport::WorkSink {
  private:
   // Work that was posted before the flow was open.
   struct Early {
-    transport::Work work;
+    work::Work work;
     std::vector<work::Segment> pieces;
   };
 
-  void post(RdmOperation& operation, transport::Work work);
+  void post(RdmOperation& operation, work::Work work);
   void send_message(RdmOperation& operation, const MessageHeader& header,
                     std::span<const std::byte> bytes);
   bool waits(os::Time now) const;
-  void ended(const transport::Ended& work) override;
+  void ended(const work::Ended& work) override;
 
   Shared& shared_;
   FlowInitiator& flow_;

@@ -14,6 +14,7 @@ namespace weft::transport::testing {
 namespace {
 
 using work::RequestVerdict;
+using work::WorkKind;
 
 using wire::testing::Captured;
 
@@ -198,7 +199,7 @@ std::vector<std::string> what_a_responder_says(const Conversation& conversation)
 }
 
 // The work behind the requests of rxe, piece by piece.
-class WorkOfRxe final : public WorkSink {
+class WorkOfRxe final : public work::WorkSink {
  public:
   explicit WorkOfRxe(const Conversation& conversation)
       : conversation_(conversation), requester_(rxe(conversation), *this, memory_) {}
@@ -220,8 +221,8 @@ class WorkOfRxe final : public WorkSink {
   }
 
  private:
-  void ended(const Ended& work) override {
-    EXPECT_EQ(work.status, Status::kSuccess);
+  void ended(const work::Ended& work) override {
+    EXPECT_EQ(work.status, work::CompletionStatus::kSuccess);
     ++ended_;
   }
 
@@ -248,7 +249,7 @@ class WorkOfRxe final : public WorkSink {
   }
 
   void post(const wire::Packet& last) {
-    Work work;
+    work::Work work;
     const Operation operation = wire::operation_of(first_.opcode);
     work.kind = WorkKind::kSend;
     if (operation >= Operation::kWriteFirst) work.kind = WorkKind::kWrite;

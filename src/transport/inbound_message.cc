@@ -41,7 +41,7 @@ RequestVerdict InboundMessage::take_send(const wire::Packet& packet, const wire:
 RequestVerdict InboundMessage::take_write(const wire::Packet& packet, const wire::Layout& layout) {
   constexpr RequestVerdict kInvalid{RequestVerdict::Kind::kInvalid, 0};
   const work::RemoteMemory memory = layout.starts ? memory_of(packet) : memory_;
-  if (memory.length > kMaxMessage) return kInvalid;
+  if (memory.length > work::kMaxMessage) return kInvalid;
   const std::uint64_t before = layout.starts ? 0 : received_;
   const std::uint64_t received = before + packet.payload.size();
   if (layout.ends ? received != memory.length : received >= memory.length) return kInvalid;

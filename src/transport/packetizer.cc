@@ -21,7 +21,7 @@ constexpr std::int32_t kFarthest = 1 << 16;
 // Packet number `index` of that work; of a read it asks for `count` answers from there on.
 wire::Packet request_packet(const Settings& settings, const QueuedWork& queued, std::uint32_t index,
                             std::uint32_t count) {
-  const Work& work = queued.work;
+  const work::Work& work = queued.work;
   const bool last = index + 1 == queued.packets;
   wire::Packet packet;
   packet.opcode = opcode_of(
@@ -183,7 +183,7 @@ Packetizer::Written Packetizer::write(QueuedWork& work, std::uint32_t index, std
   const std::size_t length = write_packet(packet, memory_, work.buffers(),
                                           std::uint64_t{index} * settings_.path_mtu, payload, out);
   if (length != 0) return length;
-  work.status = Status::kLocalProtection;
+  work.status = work::CompletionStatus::kLocalProtection;
   return std::nullopt;
 }
 

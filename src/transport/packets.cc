@@ -8,6 +8,8 @@
 namespace weft::transport {
 
 using wire::Operation;
+using work::Work;
+using work::WorkKind;
 
 namespace {
 

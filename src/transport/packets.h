@@ -8,14 +8,14 @@
 
 #include "base/types.h"
 #include "transport/settings.h"
-#include "transport/work.h"
 #include "wire/packet.h"
 #include "work/target.h"
+#include "work/work.h"
 
 namespace weft::transport {
 
 // What a packet of some work does that is its first or last one, both, or neither.
-wire::Operation operation_of(const Work& work, bool first, bool last);
+wire::Operation operation_of(const work::Work& work, bool first, bool last);
 
 constexpr bool is_write(wire::Operation operation) {
   return operation >= wire::Operation::kWriteFirst &&

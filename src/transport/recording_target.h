@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "transport/work.h"
 #include "work/target.h"
+#include "work/work.h"
 
 namespace weft::transport::testing {
 

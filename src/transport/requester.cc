@@ -6,7 +6,9 @@
 
 namespace weft::transport {
 
-Requester::Requester(const Settings& settings, WorkSink& sink, work::LocalMemory& memory)
+using work::CompletionStatus;
+
+Requester::Requester(const Settings& settings, work::WorkSink& sink, work::LocalMemory& memory)
     : settings_(settings),
       sink_(sink),
       memory_(memory),
@@ -16,8 +18,8 @@ Requester::Requester(const Settings& settings, WorkSink& sink, work::LocalMemory
       timer_(window_.rto()) {}
 
 // While fail() reports the end of work, new work waits behind it.
-void Requester::post(const Work& work) {
-  if (failed_ && queue_.empty()) return sink_.ended({work.cookie, Status::kFlushed, 0});
+void Requester::post(const work::Work& work) {
+  if (failed_ && queue_.empty()) return sink_.ended({work.cookie, CompletionStatus::kFlushed, 0});
   queue_.post(work);
 }
 
@@ -32,7 +34,7 @@ std::size_t Requester::next(Time now, std::span<std::byte> out) {
   timer_.end_wait(now, window_.rto());
   const std::optional<std::size_t> length = packetizer_.next(now, out);
   if (!length) {
-    fail(Status::kFlushed);
+    fail(CompletionStatus::kFlushed);
     return 0;
   }
   if (*length != 0) timer_.start(now, window_.rto());
@@ -54,7 +56,7 @@ void Requester::tick(Time now) {
   if (!timer_.expired(now)) return;
   const bool due = packetizer_.is_answer_due();
   if (due) ++timeouts_;
-  if (!timer_.back_off(now, settings_)) return fail(Status::kRetriesExceeded);
+  if (!timer_.back_off(now, settings_)) return fail(CompletionStatus::kRetryExceeded);
   // A peer that names what it lacks is asked once before the window starts over.
   if (due && (!settings_.selective || timer_.timeouts() > 1)) window_.silent();
   const Psn acknowledged = in_flight_.acknowledged();
@@ -74,15 +76,15 @@ void Requester::tick(Time now) {
 }
 
 // Work that is posted meanwhile comes behind the other work.
-void Requester::fail(Status status) {
+void Requester::fail(CompletionStatus status) {
   if (failed_) return;
   failed_ = true;
   in_flight_.forget_missing();
   while (!queue_.empty()) {
     QueuedWork& oldest = queue_.front();
     const bool ends = !oldest.settled(in_flight_.acknowledged()) && !oldest.resync;
-    if (ends && oldest.status == Status::kSuccess) {
-      oldest.status = std::exchange(status, Status::kFlushed);
+    if (ends && oldest.status == CompletionStatus::kSuccess) {
+      oldest.status = std::exchange(status, CompletionStatus::kFlushed);
     }
     black_hole_.refute();
     if (const auto end = queue_.pop()) sink_.ended(*end);

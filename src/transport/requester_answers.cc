@@ -7,22 +7,23 @@
 namespace weft::transport {
 
 using wire::Operation;
+using work::CompletionStatus;
 
 namespace {
 
-Status status_of(std::uint8_t code) {
+CompletionStatus status_of(std::uint8_t code) {
   switch (static_cast<Nak>(code)) {
     case Nak::kSequence:
     case Nak::kInvalidRequest:
-      return Status::kRemoteInvalid;
+      return CompletionStatus::kRemoteInvalidRequest;
     case Nak::kRemoteAccess:
     case Nak::kRefusal:
-      return Status::kRemoteAccess;
+      return CompletionStatus::kRemoteAccess;
     case Nak::kRemoteOperational:
-      return Status::kRemoteOperational;
+      return CompletionStatus::kRemoteOperation;
   }
-  return code > static_cast<std::uint8_t>(Nak::kRefusal) ? Status::kRemoteAccess
-                                                         : Status::kRemoteInvalid;
+  return code > static_cast<std::uint8_t>(Nak::kRefusal) ? CompletionStatus::kRemoteAccess
+                                                         : CompletionStatus::kRemoteInvalidRequest;
 }
 
 std::uint8_t detail_of(std::uint8_t code) {
@@ -120,8 +121,8 @@ void Requester::take_read(const wire::Packet& response, Time now) {
 // A piece of the read may not be written. The peer has done its part: of reliable datagrams the
 // read alone fails.
 void Requester::lose_read(QueuedWork& work, Time now) {
-  work.status = Status::kLocalProtection;
-  if (settings_.kind != wire::Transport::kReliableDatagram) return fail(Status::kFlushed);
+  work.status = CompletionStatus::kLocalProtection;
+  if (settings_.kind != wire::Transport::kReliableDatagram) return fail(CompletionStatus::kFlushed);
   acknowledge(work.end(), now);
   timer_.restart(now, window_.rto());
   queue_.answered(work);
@@ -166,7 +167,7 @@ void Requester::take_rnr(Psn psn, std::uint8_t code, Time now) {
   if (queue_.empty()) return;
   const unsigned in_a_row = timer_.count_not_ready();
   if (settings_.rnr_retries < kRnrRetryForever && in_a_row > settings_.rnr_retries) {
-    return fail(Status::kRnrRetriesExceeded);
+    return fail(CompletionStatus::kRnrRetryExceeded);
   }
   in_flight_.lacks({psn, static_cast<std::uint32_t>(in_flight_.next().since(psn))});
   timer_.restart(now, window_.rto());
@@ -181,10 +182,10 @@ void Requester::take_refusal(Psn psn, std::uint8_t code, Time now) {
     return;
   }
   const bool datagrams = settings_.kind == wire::Transport::kReliableDatagram;
-  const Status status = status_of(code);
+  const CompletionStatus status = status_of(code);
   // A read may fail when others behind it have been carried out: of reliable datagrams it alone
   // does.
-  const bool alone = work->reads() && status == Status::kRemoteOperational && datagrams;
+  const bool alone = work->reads() && status == CompletionStatus::kRemoteOperation && datagrams;
   if (psn.before(in_flight_.acknowledged()) && !alone) return;
   acknowledge(alone ? work->end() : psn, now);
   timer_.restart(now, window_.rto());
@@ -192,7 +193,7 @@ void Requester::take_refusal(Psn psn, std::uint8_t code, Time now) {
   work->ended = true;
   work->status = status;
   work->detail = detail_of(code);
-  if (!datagrams) return fail(Status::kFlushed);
+  if (!datagrams) return fail(CompletionStatus::kFlushed);
   if (!alone) {
     // Requests behind the refused one go again, with other numbers.
     queue_.restart_behind(*work);

@@ -9,6 +9,8 @@
 namespace weft::transport::testing {
 namespace {
 
+using work::WorkKind;
+
 using std::chrono::milliseconds;
 
 // With `count` messages of one packet each on their way.

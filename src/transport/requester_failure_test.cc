@@ -7,7 +7,12 @@
 namespace weft::transport::testing {
 namespace {
 
+using work::CompletionStatus;
+using work::Ended;
+using work::kMaxPieces;
 using work::Segment;
+using work::Work;
+using work::WorkKind;
 
 constexpr std::size_t kPart = 64 * kMtu;  // of a long read, that is asked for at once
 
@@ -247,7 +252,7 @@ TEST(FailingRequester, DoesNotCallAReadWholeWhoseFirstPartNeverCame) {
   sender.post(WorkKind::kRead, 2 * kPart);
   EXPECT_EQ(sender.packets().size(), 2U);
   answer_all(sender, 128, 64);
-  sender.requester.fail(Status::kRetriesExceeded);
+  sender.requester.fail(CompletionStatus::kRetryExceeded);
   EXPECT_EQ(sender.ended_now(), "1 retries");
 }
 
@@ -258,8 +263,8 @@ TEST(FailingRequester, EndsOneWorkWithTheReasonAndOthersAsFlushed) {
   sender.packets();
   sender.acknowledge(3);
   sender.post(WorkKind::kSend, 10);
-  sender.requester.fail(Status::kRemoteOperational);
-  sender.requester.fail(Status::kRetriesExceeded);
+  sender.requester.fail(CompletionStatus::kRemoteOperation);
+  sender.requester.fail(CompletionStatus::kRetryExceeded);
   EXPECT_EQ(sender.ended_now(), "0 operational, 1 ok, 2 flushed");
 }
 
@@ -270,7 +275,7 @@ TEST(FailingRequester, EndsWorkInItsOrderThoughMoreIsPostedMeanwhile) {
   sender.on_end = [&](const Ended&) {
     if (!std::exchange(posted, true)) sender.post(WorkKind::kSend, 10);
   };
-  sender.requester.fail(Status::kRetriesExceeded);
+  sender.requester.fail(CompletionStatus::kRetryExceeded);
   EXPECT_EQ(sender.ended_now(), "0 retries, 1 flushed, 2 flushed, 3 flushed");
   EXPECT_FALSE(sender.requester.busy());
 }

@@ -10,6 +10,9 @@
 namespace weft::transport::testing {
 namespace {
 
+using work::Work;
+using work::WorkKind;
+
 struct Row {
   WorkKind kind;
   std::size_t length;
@@ -272,7 +275,7 @@ TEST(Requester, TakesTheLongestReadWithoutMakingAllItsParts) {
   Sender sender(settings);
   sender.requester.post(sender.work(WorkKind::kRead, 0));
   Work longest = sender.work(WorkKind::kRead, 0);
-  longest.length = kMaxMessage;
+  longest.length = work::kMaxMessage;
   longest.pieces = {};
   sender.requester.post(longest);
   EXPECT_EQ(sender.sends(), "read 0 @0+0, read 1 @0+16384");

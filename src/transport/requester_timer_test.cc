@@ -7,6 +7,8 @@
 namespace weft::transport::testing {
 namespace {
 
+using work::WorkKind;
+
 using std::chrono::milliseconds;
 
 constexpr std::uint8_t kRnr = kSyndromeRnr;

@@ -89,7 +89,7 @@ RequestVerdict Responder::take_message(const wire::Packet& request) {
 }
 
 RequestVerdict Responder::take_read(const wire::Packet& request) {
-  if (!answers_.may_add() || request.reth.length > kMaxMessage) return kInvalid;
+  if (!answers_.may_add() || request.reth.length > work::kMaxMessage) return kInvalid;
   ExecutedRequest read;
   read.reads = true;
   read.memory = memory_of(request);

@@ -6,6 +6,8 @@
 
 namespace weft::transport {
 
+using work::Ended;
+
 // Most often the first.
 QueuedWork* SendQueue::find(Psn psn) {
   if (!queue_.empty()) {
@@ -35,10 +37,10 @@ std::size_t SendQueue::oldest_bytes(Psn acknowledged, std::size_t path_mtu) cons
   return oldest.payload_of(static_cast<std::uint32_t>(index), path_mtu);
 }
 
-void SendQueue::post(const Work& work) {
+void SendQueue::post(const work::Work& work) {
   QueuedWork& queued = queue_.emplace_back();
   queued.work = work;
-  queued.piece_count = std::min(work.pieces.size(), kMaxPieces);
+  queued.piece_count = std::min(work.pieces.size(), work::kMaxPieces);
   std::copy_n(work.pieces.begin(), queued.piece_count, queued.pieces.begin());
   queued.work.pieces = {};
 }
@@ -46,7 +48,7 @@ void SendQueue::post(const Work& work) {
 bool SendQueue::withdraw(const void* cookie) {
   const auto first = queue_.begin() + static_cast<std::ptrdiff_t>(unsent_);
   const auto unsent = std::find_if(first, queue_.end(), [&](const QueuedWork& each) {
-    return each.work.cookie == cookie && each.work.kind == WorkKind::kSend && !each.begun() &&
+    return each.work.cookie == cookie && each.work.kind == work::WorkKind::kSend && !each.begun() &&
            !each.resync;
   });
   if (unsent == queue_.end()) return false;
@@ -93,7 +95,7 @@ std::optional<Ended> SendQueue::pop() {
   if (unsent_ != 0) --unsent_;
   if (resync) return std::nullopt;
   if (whole) return end;
-  if (end.status == Status::kSuccess) return std::nullopt;
+  if (end.status == work::CompletionStatus::kSuccess) return std::nullopt;
   QueuedWork& rest = queue_.front();
   rest.status = end.status;
   rest.detail = end.detail;

@@ -66,8 +66,9 @@ struct Outcome {
   Duration took{};
   std::uint64_t packets = 0;
   std::uint64_t again = 0;
-  unsigned narrowed = 0;        // flows that agreed on smaller packets
-  std::uint64_t ended[7] = {};  // by status
+  unsigned narrowed = 0;  // flows that agreed on smaller packets
+  static constexpr std::size_t kStatuses = 32;
+  std::uint64_t ended[kStatuses] = {};  // by status
 };
 
 // Runs all of it until all work has ended, and checks what everybody got.

@@ -17,7 +17,7 @@ using Bytes = std::vector<std::byte>;
 Bytes content(std::uint64_t flow, std::uint64_t number, std::size_t length);
 
 // One end of a flow and its user, which posts work and checks the work of the peer's user.
-class FlowEnd final : public work::Target, WorkSink {
+class FlowEnd final : public work::Target, work::WorkSink {
  public:
   // Both ends draw from the same seed, so that each knows what the other one will do. `way`: from
   // this device to the peer.
@@ -45,7 +45,7 @@ class FlowEnd final : public work::Target, WorkSink {
 
  private:
   struct Pending {
-    Work work;
+    work::Work work;
     std::uint64_t number = 0;
     bool to_be_refused = false;
     bool to_be_lost = false;
@@ -76,7 +76,7 @@ class FlowEnd final : public work::Target, WorkSink {
 
   void blame(const std::string& what);
   void draw(Pending& pending);
-  void ended(const Ended& work) override;
+  void ended(const work::Ended& work) override;
   void check(const Pending& pending);
 
   work::RequestVerdict may_use(std::uint32_t shared_receive) override;
@@ -115,7 +115,7 @@ class FlowEnd final : public work::Target, WorkSink {
   std::uint64_t added_ = 0;
   std::uint64_t swapped_ = 0;  // what the next swap will find
   bool may_fail_ = false;      // work failed: the part that was done is unknown
-  std::uint64_t statuses_[7] = {};
+  std::uint64_t statuses_[Outcome::kStatuses] = {};
 
   // The user whose memory it is.
   Bytes message_;                        // as far as it has come

@@ -11,7 +11,10 @@
 namespace weft::transport::testing {
 namespace {
 
+using work::CompletionStatus;
 using work::RequestVerdict;
+using work::Work;
+using work::WorkKind;
 
 // Room for the longest work in many places.
 std::size_t area_bytes(const Scenario& scenario) {
@@ -112,21 +115,22 @@ void FlowEnd::work() {
   }
 }
 
-void FlowEnd::ended(const Ended& work) {
+void FlowEnd::ended(const work::Ended& work) {
   ++statuses_[static_cast<std::size_t>(work.status)];
   if (pending_.empty() || work.cookie != pending_.front().get()) return blame("ends out of order");
   const std::unique_ptr<Pending> pending = std::move(pending_.front());
   pending_.pop_front();
-  if (pending->to_be_refused && work.status != Status::kFlushed) {
-    if (work.status != Status::kRemoteAccess || work.detail != (scenario_.detailed ? kWhy : 0))
+  if (pending->to_be_refused && work.status != CompletionStatus::kFlushed) {
+    if (work.status != CompletionStatus::kRemoteAccess ||
+        work.detail != (scenario_.detailed ? kWhy : 0))
       blame("was not refused");
     return;
   }
-  if (pending->to_be_lost && work.status != Status::kFlushed) {
-    if (work.status != Status::kRemoteOperational) blame("a read of nothing ended well");
+  if (pending->to_be_lost && work.status != CompletionStatus::kFlushed) {
+    if (work.status != CompletionStatus::kRemoteOperation) blame("a read of nothing ended well");
     return;
   }
-  if (work.status == Status::kSuccess) return check(*pending);
+  if (work.status == CompletionStatus::kSuccess) return check(*pending);
   may_fail_ = true;
 }
 

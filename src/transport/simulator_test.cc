@@ -9,6 +9,8 @@
 namespace weft::transport::testing {
 namespace {
 
+using work::CompletionStatus;
+
 std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
   const char* text = std::getenv(variable);
   return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
@@ -28,8 +30,9 @@ TEST(Simulator, AllWorkIsCarriedOutOnceAndInOrderUnderAnyWeather) {
     const Scenario scenario = Scenario::draw(seed);
     const Outcome outcome = run(scenario);
     ASSERT_EQ(outcome.wrong, "") << scenario.text();
-    for (const Status status : {Status::kRetriesExceeded, Status::kRnrRetriesExceeded,
-                                Status::kRemoteInvalid, Status::kFlushed}) {
+    for (const CompletionStatus status :
+         {CompletionStatus::kRetryExceeded, CompletionStatus::kRnrRetryExceeded,
+          CompletionStatus::kRemoteInvalidRequest, CompletionStatus::kFlushed}) {
       ASSERT_EQ(outcome.ended[static_cast<std::size_t>(status)], 0U) << scenario.text();
     }
   }
@@ -45,7 +48,7 @@ Scenario two_devices() {
   return scenario;
 }
 
-std::uint64_t ended(const Outcome& outcome, Status status) {
+std::uint64_t ended(const Outcome& outcome, CompletionStatus status) {
   return outcome.ended[static_cast<std::size_t>(status)];
 }
 
@@ -56,7 +59,7 @@ TEST(Simulator, WithoutLossNothingIsSentTwice) {
     const Outcome outcome = run(scenario);
     EXPECT_EQ(outcome.wrong, "");
     EXPECT_EQ(outcome.again, 0U);
-    EXPECT_EQ(ended(outcome, Status::kSuccess), 2 * scenario.works);
+    EXPECT_EQ(ended(outcome, CompletionStatus::kSuccess), 2 * scenario.works);
   }
 }
 
@@ -86,7 +89,7 @@ TEST(Simulator, LongReadsArriveWhole) {
       scenario.weather.loss = loss;
       const Outcome outcome = run(scenario);
       EXPECT_EQ(outcome.wrong, "") << "seed " << seed << ", loss " << loss;
-      EXPECT_GT(ended(outcome, Status::kRemoteAccess), 0U);
+      EXPECT_GT(ended(outcome, CompletionStatus::kRemoteAccess), 0U);
       if (loss == 0) {
         EXPECT_EQ(outcome.again, 0U);
       }
@@ -103,7 +106,7 @@ TEST(Simulator, AWireThatIsCutForASecondCostsNothingButTime) {
     scenario.weather.cut_until = std::chrono::seconds(1);
     const Outcome outcome = run(scenario);
     EXPECT_EQ(outcome.wrong, "");
-    EXPECT_EQ(ended(outcome, Status::kSuccess), 2 * scenario.works);
+    EXPECT_EQ(ended(outcome, CompletionStatus::kSuccess), 2 * scenario.works);
     EXPECT_GT(outcome.took, std::chrono::seconds(1));
     EXPECT_LT(outcome.took, std::chrono::seconds(3));
   }
@@ -127,7 +130,7 @@ TEST(Simulator, WhereLargePacketsVanishSmallerOnesAreAgreedUpon) {
       scenario.weather.hole_from = begins;
       const Outcome outcome = run(scenario);
       EXPECT_EQ(outcome.wrong, "");
-      EXPECT_EQ(ended(outcome, Status::kSuccess), 2 * scenario.works);
+      EXPECT_EQ(ended(outcome, CompletionStatus::kSuccess), 2 * scenario.works);
       EXPECT_EQ(outcome.narrowed, 2U);
     }
   }
@@ -149,8 +152,8 @@ TEST(Simulator, APeerThatNeverAnswersIsGivenUpInTime) {
   scenario.weather.loss = 1;
   const Outcome outcome = run(scenario);
   EXPECT_EQ(outcome.wrong, "");
-  EXPECT_EQ(ended(outcome, Status::kRetriesExceeded), 2U);
-  EXPECT_EQ(ended(outcome, Status::kFlushed), 2 * scenario.works - 2);
+  EXPECT_EQ(ended(outcome, CompletionStatus::kRetryExceeded), 2U);
+  EXPECT_EQ(ended(outcome, CompletionStatus::kFlushed), 2 * scenario.works - 2);
   const Duration least = scenario.settings.ack_timeout * (scenario.settings.retries + 1);
   EXPECT_GE(outcome.took, least);
   EXPECT_LE(outcome.took, least + 2 * scenario.settings.ack_timeout);
@@ -162,7 +165,7 @@ TEST(Simulator, AReceiverThatIsNeverReadyIsGivenUpWhenSoAsked) {
   scenario.settings.rnr_retries = 3;
   const Outcome outcome = run(scenario);
   EXPECT_EQ(outcome.wrong, "");
-  EXPECT_EQ(ended(outcome, Status::kRnrRetriesExceeded), 2U);
+  EXPECT_EQ(ended(outcome, CompletionStatus::kRnrRetryExceeded), 2U);
 }
 
 TEST(Simulator, ARefusalEndsAConnectionAndOfDatagramsTheRequestOnly) {
@@ -170,14 +173,14 @@ TEST(Simulator, ARefusalEndsAConnectionAndOfDatagramsTheRequestOnly) {
   scenario.refused = 0.1;
   const Outcome datagrams = run(scenario);
   EXPECT_EQ(datagrams.wrong, "");
-  EXPECT_EQ(ended(datagrams, Status::kFlushed), 0U);
-  EXPECT_GT(ended(datagrams, Status::kRemoteAccess), 10U);
+  EXPECT_EQ(ended(datagrams, CompletionStatus::kFlushed), 0U);
+  EXPECT_GT(ended(datagrams, CompletionStatus::kRemoteAccess), 10U);
   scenario.settings.kind = wire::Transport::kReliableConnection;
   scenario.detailed = false;
   const Outcome connection = run(scenario);
   EXPECT_EQ(connection.wrong, "");
-  EXPECT_EQ(ended(connection, Status::kRemoteAccess), 2U);
-  EXPECT_GT(ended(connection, Status::kFlushed), 200U);
+  EXPECT_EQ(ended(connection, CompletionStatus::kRemoteAccess), 2U);
+  EXPECT_GT(ended(connection, CompletionStatus::kFlushed), 200U);
 }
 
 }  // namespace

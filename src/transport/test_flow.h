@@ -117,12 +117,12 @@ class Receiver {
 };
 
 // A requester, whose peer is the test.
-class Sender final : public WorkSink {
+class Sender final : public work::WorkSink {
  public:
   explicit Sender(const Settings& settings);
 
-  Work work(WorkKind kind, std::size_t length);
-  void post(WorkKind kind, std::size_t length) { requester.post(work(kind, length)); }
+  work::Work work(work::WorkKind kind, std::size_t length);
+  void post(work::WorkKind kind, std::size_t length) { requester.post(work(kind, length)); }
   // All that it has to send now, at most so many.
   std::vector<Sent> packets(std::size_t most = 5000);
   std::string sends(std::size_t most = 5000) { return text_of(packets(most)); }
@@ -151,10 +151,10 @@ class Sender final : public WorkSink {
   Bytes buffer = pattern(1 << 20);
   std::uint64_t original = 0;
   Time now{std::chrono::seconds(1)};
-  std::function<void(const Ended&)> on_end;
+  std::function<void(const work::Ended&)> on_end;
 
  private:
-  void ended(const Ended& work) override;
+  void ended(const work::Ended& work) override;
 
   std::vector<work::Segment> pieces_ = std::vector<work::Segment>(2);
   std::uintptr_t posted_ = 0;

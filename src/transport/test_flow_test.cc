@@ -12,6 +12,8 @@
 namespace weft::transport::testing {
 
 using work::RequestVerdict;
+using work::Work;
+using work::WorkKind;
 
 namespace {
 
@@ -92,10 +94,23 @@ std::size_t at(const work::RemoteMemory& memory, std::uint64_t offset) {
   return static_cast<std::size_t>(memory.address - Memory::kAddress + offset);
 }
 
-const char* name_of(Status status) {
-  constexpr const char* kNames[] = {"ok",          "retries", "rnr",    "invalid",   "access",
-                                    "operational", "flushed", "length", "operation", "protection"};
-  return kNames[static_cast<std::size_t>(status)];
+const char* name_of(work::CompletionStatus status) {
+  using enum work::CompletionStatus;
+  constexpr std::pair<work::CompletionStatus, const char*> kNames[] = {
+      {kSuccess, "ok"},
+      {kRetryExceeded, "retries"},
+      {kRnrRetryExceeded, "rnr"},
+      {kRemoteInvalidRequest, "invalid"},
+      {kRemoteAccess, "access"},
+      {kRemoteOperation, "operational"},
+      {kFlushed, "flushed"},
+      {kLocalLength, "length"},
+      {kLocalOperation, "operation"},
+      {kLocalProtection, "protection"}};
+  for (const auto& [each, name] : kNames) {
+    if (each == status) return name;
+  }
+  return "no status of a requester";
 }
 
 }  // namespace
@@ -352,7 +367,7 @@ void Sender::pass(Duration time) {
   if (requester.deadline() <= now) requester.tick(now);
 }
 
-void Sender::ended(const Ended& work) {
+void Sender::ended(const work::Ended& work) {
   std::ostringstream out;
   out << (ended_.empty() ? "" : ", ") << reinterpret_cast<std::uintptr_t>(work.cookie) << ' '
       << name_of(work.status);

@@ -9,21 +9,25 @@
 
 namespace weft::transport {
 
+using work::CompletionStatus;
+using work::Work;
+
 namespace {
 
-std::optional<Status> refusal_of(const Work& work) {
-  if (work.kind > WorkKind::kWrite || work.invalidates) return Status::kLocalOperation;
-  if (work.length > kMaxMessage) return Status::kLocalLength;
+std::optional<CompletionStatus> refusal_of(const Work& work) {
+  if (work.kind > work::WorkKind::kWrite || work.invalidates)
+    return CompletionStatus::kLocalOperation;
+  if (work.length > work::kMaxMessage) return CompletionStatus::kLocalLength;
   return std::nullopt;
 }
 
 }  // namespace
 
 void UnreliableSender::post(const Work& work) {
-  if (failed_) return sink_.ended({work.cookie, Status::kFlushed, 0});
+  if (failed_) return sink_.ended({work.cookie, CompletionStatus::kFlushed, 0});
   Message& message = queue_.emplace_back();
   message.work = work;
-  message.piece_count = std::min(work.pieces.size(), kMaxPieces);
+  message.piece_count = std::min(work.pieces.size(), work::kMaxPieces);
   std::copy_n(work.pieces.begin(), message.piece_count, message.pieces.begin());
   message.work.pieces = {};
   message.refusal = refusal_of(work);
@@ -31,7 +35,7 @@ void UnreliableSender::post(const Work& work) {
 }
 
 // The first one's; the sink may post from within ended().
-void UnreliableSender::end_first(Status status) {
+void UnreliableSender::end_first(CompletionStatus status) {
   void* const cookie = queue_.front().work.cookie;
   queue_.pop_front();
   sink_.ended({cookie, status, 0});
@@ -77,19 +81,19 @@ std::size_t UnreliableSender::write_next(Time now, std::span<std::byte> out) {
     message.sent += payload;
   }
   if (last || length == 0) {
-    end_first(length != 0 ? Status::kSuccess : Status::kLocalProtection);
+    end_first(length != 0 ? CompletionStatus::kSuccess : CompletionStatus::kLocalProtection);
     end_refused();
   }
   return length;
 }
 
-void UnreliableSender::fail(Status status) {
+void UnreliableSender::fail(CompletionStatus status) {
   if (failed_) return;
   failed_ = true;
   for (auto all = std::exchange(queue_, {}); !all.empty(); all.pop_front()) {
     const Message& message = all.front();
     sink_.ended({message.work.cookie, message.refusal.value_or(status), 0});
-    if (!message.refusal) status = Status::kFlushed;
+    if (!message.refusal) status = CompletionStatus::kFlushed;
   }
 }
 

@@ -14,7 +14,12 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 using wire::Operation;
+using work::CompletionStatus;
+using work::Ended;
 using work::Segment;
+using work::Work;
+using work::WorkKind;
+using work::WorkSink;
 
 constexpr std::size_t kPathMtu = 256;
 
@@ -75,7 +80,7 @@ class UnreliableSending : public ::testing::Test, public WorkSink {
  protected:
   struct End {
     std::uintptr_t number;
-    Status status;
+    CompletionStatus status;
     friend bool operator==(const End&, const End&) = default;
   };
   Settings settings_;
@@ -99,7 +104,7 @@ TEST_F(UnreliableSending, SendsAShortMessageInOnePacketAndIsDone) {
   EXPECT_EQ(sent.packet.psn, Psn(0xFF'FFFE));
   EXPECT_FALSE(sent.packet.ack_request);
   EXPECT_EQ(sent.datagram.size() % 4, 0U);
-  EXPECT_EQ(ends_, (std::vector<End>{{1, Status::kSuccess}}));
+  EXPECT_EQ(ends_, (std::vector<End>{{1, CompletionStatus::kSuccess}}));
   EXPECT_FALSE(sender.ready({}));
   Bytes out(wire::kMaxHeaderBytes + kPathMtu);
   EXPECT_EQ(sender.next({}, out), 0U);
@@ -128,7 +133,7 @@ TEST_F(UnreliableSending, CutsALongMessageAtThePathMtuAndEndsItWithItsLastPacket
     all.insert(all.end(), part.begin(), part.end());
   }
   EXPECT_EQ(all, bytes);
-  EXPECT_EQ(ends_, (std::vector<End>{{1, Status::kSuccess}}));
+  EXPECT_EQ(ends_, (std::vector<End>{{1, CompletionStatus::kSuccess}}));
 }
 
 TEST_F(UnreliableSending, NamesTheMemoryOfAWriteInItsFirstPacketOnly) {
@@ -152,7 +157,8 @@ TEST_F(UnreliableSending, NamesTheMemoryOfAWriteInItsFirstPacketOnly) {
   EXPECT_EQ(operation(sent), Operation::kWriteOnlyImmediate);
   EXPECT_EQ(sent.packet.reth.length, 0U);
   EXPECT_EQ(sent.packet.immediate, 7U);
-  EXPECT_EQ(ends_, (std::vector<End>{{1, Status::kSuccess}, {2, Status::kSuccess}}));
+  EXPECT_EQ(ends_,
+            (std::vector<End>{{1, CompletionStatus::kSuccess}, {2, CompletionStatus::kSuccess}}));
 }
 
 TEST_F(UnreliableSending, RefusesReadsAndAtomicOperationsInTheirTurn) {
@@ -160,7 +166,7 @@ TEST_F(UnreliableSending, RefusesReadsAndAtomicOperationsInTheirTurn) {
   Bytes bytes = numbered(8);
   const Segment piece{bytes.data(), bytes.size()};
   sender.post(work(WorkKind::kRead, &piece, 1, 1));
-  EXPECT_EQ(ends_, (std::vector<End>{{1, Status::kLocalOperation}}));
+  EXPECT_EQ(ends_, (std::vector<End>{{1, CompletionStatus::kLocalOperation}}));
   sender.post(work(WorkKind::kSend, &piece, 1, 2));
   sender.post(work(WorkKind::kCompareSwap, nullptr, 0, 3));
   sender.post(work(WorkKind::kFetchAdd, nullptr, 0, 4));
@@ -168,16 +174,16 @@ TEST_F(UnreliableSending, RefusesReadsAndAtomicOperationsInTheirTurn) {
   invalidation.invalidates = true;
   sender.post(invalidation);
   Work endless = work(WorkKind::kWrite, &piece, 1, 6);
-  endless.length = kMaxMessage + 1;
+  endless.length = work::kMaxMessage + 1;
   sender.post(endless);
   EXPECT_EQ(ends_.size(), 1U) << "the one before them has not ended";
   EXPECT_EQ(operation(next()), Operation::kSendOnly);
-  EXPECT_EQ(ends_, (std::vector<End>{{1, Status::kLocalOperation},
-                                     {2, Status::kSuccess},
-                                     {3, Status::kLocalOperation},
-                                     {4, Status::kLocalOperation},
-                                     {5, Status::kLocalOperation},
-                                     {6, Status::kLocalLength}}));
+  EXPECT_EQ(ends_, (std::vector<End>{{1, CompletionStatus::kLocalOperation},
+                                     {2, CompletionStatus::kSuccess},
+                                     {3, CompletionStatus::kLocalOperation},
+                                     {4, CompletionStatus::kLocalOperation},
+                                     {5, CompletionStatus::kLocalOperation},
+                                     {6, CompletionStatus::kLocalLength}}));
   EXPECT_FALSE(sender.ready({})) << "nothing of them is sent";
 }
 
@@ -193,9 +199,9 @@ TEST_F(UnreliableSending, WorkWithAPieceThatIsGoneEndsAloneAndHasNoPacket) {
   const Sent last = next();
   EXPECT_EQ(operation(last), Operation::kSendOnly);
   EXPECT_EQ(last.packet.psn, settings_.first_sent.after(1));
-  EXPECT_EQ(ends_, (std::vector<End>{{1, Status::kLocalProtection},
-                                     {2, Status::kLocalProtection},
-                                     {3, Status::kSuccess}}));
+  EXPECT_EQ(ends_, (std::vector<End>{{1, CompletionStatus::kLocalProtection},
+                                     {2, CompletionStatus::kLocalProtection},
+                                     {3, CompletionStatus::kSuccess}}));
 }
 
 TEST_F(UnreliableSending, MayBeGivenMoreWorkBySomebodyWhoHearsOfAnEnd) {
@@ -223,12 +229,12 @@ TEST_F(UnreliableSending, FailsTheFirstWorkAndFlushesTheRest) {
   sender.post(work(WorkKind::kRead, &piece, 1, 2));
   sender.post(work(WorkKind::kSend, &piece, 1, 3));
   next();
-  sender.fail(Status::kLocalOperation);
+  sender.fail(CompletionStatus::kLocalOperation);
   sender.post(work(WorkKind::kSend, &piece, 1, 4));
-  EXPECT_EQ(ends_, (std::vector<End>{{1, Status::kLocalOperation},
-                                     {2, Status::kLocalOperation},
-                                     {3, Status::kFlushed},
-                                     {4, Status::kFlushed}}));
+  EXPECT_EQ(ends_, (std::vector<End>{{1, CompletionStatus::kLocalOperation},
+                                     {2, CompletionStatus::kLocalOperation},
+                                     {3, CompletionStatus::kFlushed},
+                                     {4, CompletionStatus::kFlushed}}));
   EXPECT_FALSE(sender.ready({}));
   EXPECT_TRUE(sender.failed());
 }

@@ -16,6 +16,9 @@
 namespace weft::transport::testing {
 namespace {
 
+using work::Work;
+using work::WorkKind;
+
 constexpr unsigned kWorks = 60;
 constexpr std::size_t kLongest = 6000;
 constexpr std::size_t kNumberBytes = 8;
@@ -76,7 +79,7 @@ struct Sums {
 };
 
 // A sender and a receiver, which never hear of each other.
-class Oneway : public WorkSink {
+class Oneway : public work::WorkSink {
  public:
   Oneway(const Drawn& drawn, Sums& sums)
       : drawn_(drawn),
@@ -133,10 +136,10 @@ class Oneway : public WorkSink {
     sender_.post(now);
   }
 
-  void ended(const Ended& work) override {
+  void ended(const work::Ended& work) override {
     const auto number = reinterpret_cast<std::uint64_t>(work.cookie);
     if (number != ended_++) blame("work ends out of order");
-    if (work.status != Status::kSuccess) blame("wrong status");
+    if (work.status != work::CompletionStatus::kSuccess) blame("wrong status");
   }
 
   void send() {

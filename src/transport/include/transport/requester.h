@@ -24,13 +24,13 @@ namespace weft::transport {
 class Requester {
  public:
   // `sink` and `memory` outlive it.
-  Requester(const Settings& settings, WorkSink& sink, work::LocalMemory& memory);
+  Requester(const Settings& settings, work::WorkSink& sink, work::LocalMemory& memory);
   Requester(const Requester&) = delete;
   Requester& operator=(const Requester&) = delete;
 
   // Takes work of at most kMaxMessage bytes in at most kMaxPieces pieces. After a failure of the
   // flow it ends with kFlushed at once, or behind what is still to be reported.
-  void post(const Work& work);
+  void post(const work::Work& work);
 
   // Forgets the SEND of that cookie, which is not reported then. False when a packet of it has been
   // sent, or there is none.
@@ -87,7 +87,7 @@ class Requester {
   void tick(Time now);
 
   // Ends all work with that status, and all that is posted later with kFlushed.
-  void fail(Status status);
+  void fail(work::CompletionStatus status);
 
   // Gives memory back that the work had which has ended.
   void trim() { queue_.trim(); }
@@ -125,7 +125,7 @@ class Requester {
   void take_refusal(Psn psn, std::uint8_t code, Time now);
 
   Settings settings_;
-  WorkSink& sink_;
+  work::WorkSink& sink_;
   work::LocalMemory& memory_;
   Window window_;
   SendQueue queue_;

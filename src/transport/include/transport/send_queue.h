@@ -10,15 +10,15 @@
 #include "transport/answer_set.h"
 #include "transport/psn_ranges.h"
 #include "transport/settings.h"
-#include "transport/work.h"
+#include "work/work.h"
 
 namespace weft::transport {
 
 // A work request, or a part of a long read, or a RESYNC, from its post to its end. Packet numbers
 // of requests and of the answers to a read count from 0 within it.
 struct QueuedWork {
-  Work work;  // its list of pieces lies in `pieces`
-  std::array<work::Segment, kMaxPieces> pieces{};
+  work::Work work;  // its list of pieces lies in `pieces`
+  std::array<work::Segment, work::kMaxPieces> pieces{};
   std::size_t piece_count = 0;
   std::uint64_t offset = 0;  // of a part of a read: where in the pieces it begins
   bool whole = true;         // the last part: its end is reported
@@ -30,14 +30,14 @@ struct QueuedWork {
   AnswerSet again;            // answers that are to be requested once more
   Time asked{};               // when an answer was requested last
   bool ended = false;
-  Status status = Status::kSuccess;
+  work::CompletionStatus status = work::CompletionStatus::kSuccess;
   std::uint8_t detail = 0;
 
   std::span<const work::Segment> buffers() const { return {pieces.data(), piece_count}; }
   bool begun() const { return packets != 0; }
-  bool reads() const { return work.kind == WorkKind::kRead && !resync; }
+  bool reads() const { return work.kind == work::WorkKind::kRead && !resync; }
   // Its answer is a value, not only an acknowledgement.
-  bool asks() const { return work.kind >= WorkKind::kRead && !resync; }
+  bool asks() const { return work.kind >= work::WorkKind::kRead && !resync; }
   PsnRange range() const { return {first, packets}; }
   Psn end() const { return range().end(); }
   // Number of the first answer that is not in place; `packets` when all are.
@@ -95,7 +95,7 @@ class SendQueue {
   std::size_t oldest_bytes(Psn acknowledged, std::size_t path_mtu) const;
 
   // Appends work; its list of pieces is copied.
-  void post(const Work& work);
+  void post(const work::Work& work);
   // Removes the SEND of that cookie. False when a packet of it was sent, or there is none.
   bool withdraw(const void* cookie);
   // unsent(), if it has not begun, gets packet numbers from `next` on. Of a read of more than
@@ -105,7 +105,7 @@ class SendQueue {
   void sent(std::uint32_t count);
   // Removes the first. Returns the end that is to be reported: none for a RESYNC and for a part of
   // a read, whose status goes to the next part, which need not begin then.
-  std::optional<Ended> pop();
+  std::optional<work::Ended> pop();
   // The peer refused that work, and numbers from its first unsent packet on are void: the work
   // behind it begins anew behind a RESYNC. Pointers into the queue are void, too.
   void restart_behind(QueuedWork& refused);

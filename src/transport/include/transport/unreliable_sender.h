@@ -12,7 +12,7 @@
 
 #include "transport/pace.h"
 #include "transport/settings.h"
-#include "transport/work.h"
+#include "work/work.h"
 
 namespace weft::transport {
 
@@ -20,7 +20,7 @@ namespace weft::transport {
 class UnreliableSender {
  public:
   // `sink` and `memory` outlive it.
-  UnreliableSender(const Settings& settings, WorkSink& sink, work::LocalMemory& memory)
+  UnreliableSender(const Settings& settings, work::WorkSink& sink, work::LocalMemory& memory)
       : settings_(settings), sink_(sink), memory_(memory) {
     next_ = settings.first_sent;
   }
@@ -31,7 +31,7 @@ class UnreliableSender {
   // their turn, with kLocalOperation; work of more than kMaxMessage bytes ends with kLocalLength.
   // Nothing of it is sent, and the work behind it continues: a caller that wants the queue to stop
   // calls fail(). After that, work ends with kFlushed at once.
-  void post(const Work& work);
+  void post(const work::Work& work);
 
   // Writes the next packet, from its base header to its padding, into `out`, which has room for
   // wire::kMaxHeaderBytes and the path MTU. Returns its length, or 0 when none may leave yet. Work
@@ -45,7 +45,7 @@ class UnreliableSender {
   void marked(Time now) { pace_.marked(now); }
 
   // Ends all work with that status, and all that is posted later with kFlushed.
-  void fail(Status status);
+  void fail(work::CompletionStatus status);
 
   // Work that has not ended.
   bool busy() const { return !queue_.empty(); }
@@ -54,20 +54,20 @@ class UnreliableSender {
  private:
   // Work that waits or is on its way; the first one is to be sent.
   struct Message {
-    Work work;  // its list of pieces lies in `pieces`
-    std::array<work::Segment, kMaxPieces> pieces{};
+    work::Work work;  // its list of pieces lies in `pieces`
+    std::array<work::Segment, work::kMaxPieces> pieces{};
     std::size_t piece_count = 0;
     std::uint64_t sent = 0;  // bytes
-    std::optional<Status> refusal;
+    std::optional<work::CompletionStatus> refusal;
   };
 
   wire::Packet packet_of(const Message& message, bool last) const;
   std::size_t write_next(Time now, std::span<std::byte> out);
-  void end_first(Status status);
+  void end_first(work::CompletionStatus status);
   void end_refused();
 
   const Settings settings_;
-  WorkSink& sink_;
+  work::WorkSink& sink_;
   work::LocalMemory& memory_;
   Psn next_;
   Pace pace_;

@@ -9,8 +9,9 @@
 #include "base/slices.h"
 #include "base/types.h"
 #include "work/local_memory.h"
+#include "work/status.h"
 
-namespace weft::transport {
+namespace weft::work {
 
 inline constexpr std::size_t kMaxPieces = 16;
 inline constexpr std::uint64_t kMaxMessage = std::uint64_t{1} << 31;
@@ -31,9 +32,9 @@ struct Work {
   // answer at once for such work only; it acknowledges other work when it finds the time.
   bool prompt = true;
   std::uint32_t immediate = 0;
-  std::span<const work::Segment> pieces;  // what is sent, or where the bytes of a read go
-  std::uint64_t length = 0;               // of all pieces; 8 for atomic operations, which have none
-  std::uint64_t address = 0;              // at the peer
+  std::span<const Segment> pieces;  // what is sent, or where the bytes of a read go
+  std::uint64_t length = 0;         // of all pieces; 8 for atomic operations, which have none
+  std::uint64_t address = 0;        // at the peer
   std::uint32_t key = 0;
   std::uint64_t compare = 0;
   std::uint64_t swap_or_add = 0;
@@ -46,11 +47,11 @@ struct Work {
 // `local` from `offset` on. Calls post(const Work&) for one after the other until that is false.
 // The last one alone has the immediate value.
 template <class Post>
-void post_in_parts(Work work, std::span<const work::Segment> local, std::uint64_t offset,
+void post_in_parts(Work work, std::span<const Segment> local, std::uint64_t offset,
                    const Post& post) {
   const bool tells = work.has_immediate;
   for (std::uint64_t left = work.length;; left -= work.length) {
-    work::Segment part[kMaxPieces];
+    Segment part[kMaxPieces];
     work.length = std::min(left, kMaxMessage);
     work.has_immediate = tells && work.length == left;
     work.pieces = {part, slice(local, offset, work.length, part)};
@@ -60,23 +61,10 @@ void post_in_parts(Work work, std::span<const work::Segment> local, std::uint64_
   }
 }
 
-// How a work request ended.
-enum class Status : std::uint8_t {
-  kSuccess,
-  kRetriesExceeded,     // the peer does not answer
-  kRnrRetriesExceeded,  // it never has a receive
-  kRemoteInvalid,       // it says that the request is none
-  kRemoteAccess,        // it may not access that memory so; Ended::detail of Weft's own: the rule
-  kRemoteOperational,   // it cannot do it for reasons of its own
-  kFlushed,             // the flow failed before, or was closed
-  kLocalLength,         // longer than a message may be: nothing was sent
-  kLocalOperation,      // this service does nothing of that kind: nothing was sent
-  kLocalProtection,     // a piece may not be read or written (LocalMemory)
-};
-
+// How a work request ended. `detail` of a kRemoteAccess between Weft's own: which rule was broken.
 struct Ended {
   void* cookie = nullptr;
-  Status status = Status::kSuccess;
+  CompletionStatus status = CompletionStatus::kSuccess;
   std::uint8_t detail = 0;
 };
 
@@ -88,4 +76,4 @@ class WorkSink {
   virtual void ended(const Ended& work) = 0;
 };
 
-}  // namespace weft::transport
+}  // namespace weft::work
