@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "input.h"
-#include "os/loopback.h"
+#include "os/loopback_support.h"
 #include "os/udp_socket.h"
 #include "roce/route.h"
 #include "wire/icrc.h"

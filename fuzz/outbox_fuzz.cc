@@ -15,7 +15,7 @@
 #include "link_shm/names.h"
 #include "link_shm/outbox.h"
 #include "memory/region_table.h"
-#include "os/loopback.h"
+#include "os/loopback_support.h"
 #include "playground.h"
 
 namespace weft::fuzz {

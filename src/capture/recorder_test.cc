@@ -8,7 +8,7 @@
 #include <deque>
 
 #include "link/membership.h"
-#include "os/loopback.h"
+#include "os/loopback_support.h"
 #include "rdm/message.h"
 #include "test_support.h"
 #include "wire/cm_message.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "connect/connection.h"
-#include "os/loopback.h"
+#include "os/loopback_support.h"
 
 namespace weft::connect::testing {
 

@@ -28,8 +28,8 @@
 #include "memory/own_memory.h"
 #include "memory/table_layout.h"
 #include "os/interfaces.h"
-#include "os/loopback.h"
-#include "os/own_process.h"
+#include "os/loopback_support.h"
+#include "os/own_process_support.h"
 
 namespace weft::device {
 namespace {

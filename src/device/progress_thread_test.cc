@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "os/thread_count.h"
+#include "os/thread_count_support.h"
 
 namespace weft::device {
 namespace {

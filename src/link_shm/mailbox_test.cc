@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "os/event.h"
-#include "os/traced_process.h"
+#include "os/traced_process_support.h"
 #include "test_support.h"
 
 namespace weft::shm {

@@ -11,7 +11,7 @@
 #include "link_shm/mailbox.h"
 #include "link_shm/names.h"
 #include "link_shm/outbox.h"
-#include "os/loopback.h"
+#include "os/loopback_support.h"
 
 namespace weft::shm::testing {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "os/event.h"
-#include "os/loopback.h"
+#include "os/loopback_support.h"
 #include "roce/route.h"
 
 namespace weft::udp {

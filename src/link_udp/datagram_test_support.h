@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "link_udp/ud_endpoint.h"
-#include "os/loopback.h"
+#include "os/loopback_support.h"
 #include "test_support.h"
 
 namespace weft::udp::testing {

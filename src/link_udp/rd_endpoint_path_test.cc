@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "os/fd.h"
-#include "os/own_process.h"
+#include "os/own_process_support.h"
 #include "test_support.h"
 #include "wire/opcode.h"
 

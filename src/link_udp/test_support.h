@@ -15,7 +15,7 @@
 
 #include "bytes_test_support.h"
 #include "link_udp/rd_endpoint.h"
-#include "os/loopback.h"
+#include "os/loopback_support.h"
 #include "os/udp_socket.h"
 #include "regions_test_support.h"
 #include "roce/path.h"

@@ -10,7 +10,7 @@
 #include <functional>
 
 #include "messaging/endpoint.h"
-#include "os/loopback.h"
+#include "os/loopback_support.h"
 
 namespace weft::messaging::testing {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Are interfaces listed as the kernel has them, and is a peer's address told from our own?
 #include "os/interfaces.h"
-#include "os/loopback.h"
+#include "os/loopback_support.h"
 
 #include <gtest/gtest.h>
 

@@ -13,7 +13,7 @@
 #include <cstring>
 #include <optional>
 
-#include "os/own_process.h"
+#include "os/own_process_support.h"
 
 namespace weft::os {
 namespace {

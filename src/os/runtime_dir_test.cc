@@ -15,7 +15,7 @@
 #include <fstream>
 #include <set>
 
-#include "os/own_process.h"
+#include "os/own_process_support.h"
 #include "os/shared_file.h"
 
 namespace weft::os {

@@ -10,7 +10,7 @@
 #include <atomic>
 #include <thread>
 
-#include "os/thread_count.h"
+#include "os/thread_count_support.h"
 
 namespace weft::os {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "os/event.h"
 #include "os/interfaces.h"
-#include "os/loopback.h"
+#include "os/loopback_support.h"
 #include "os/udp_socket.h"
 
 namespace weft::os {

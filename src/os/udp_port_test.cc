@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Are addresses read and written as they are, and is a bound port exclusive?
 #include "os/udp_port.h"
-#include "os/loopback.h"
-#include "os/own_process.h"
+#include "os/loopback_support.h"
+#include "os/own_process_support.h"
 #include "udp_listeners.h"
 
 #include <gtest/gtest.h>

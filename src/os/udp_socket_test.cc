@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Do datagrams arrive once and whole, by the train or alone, with the truth about where from?
 #include "os/udp_socket.h"
-#include "os/loopback.h"
+#include "os/loopback_support.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

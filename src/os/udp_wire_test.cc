@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "os/event.h"
-#include "os/loopback.h"
-#include "os/own_process.h"
+#include "os/loopback_support.h"
+#include "os/own_process_support.h"
 #include "os/udp_path.h"
 #include "os/udp_socket.h"
 

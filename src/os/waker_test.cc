@@ -16,7 +16,7 @@
 #include <cstring>
 #include <random>
 
-#include "os/traced_process.h"
+#include "os/traced_process_support.h"
 
 namespace weft::os {
 namespace {

@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "os/loopback.h"
+#include "os/loopback_support.h"
 
 namespace weft::rdm {
 namespace {

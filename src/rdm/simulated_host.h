@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "os/loopback.h"
+#include "os/loopback_support.h"
 #include "rdm/engine.h"
 #include "roce/congestion_notifier.h"
 #include "roce/route.h"

@@ -6,7 +6,7 @@
 
 #include <set>
 
-#include "os/loopback.h"
+#include "os/loopback_support.h"
 
 namespace weft::roce {
 namespace {

@@ -14,8 +14,8 @@
 #include <cstring>
 
 #include "os/fd.h"
-#include "os/loopback.h"
-#include "os/own_process.h"
+#include "os/loopback_support.h"
+#include "os/own_process_support.h"
 
 namespace weft::roce::testing {
 

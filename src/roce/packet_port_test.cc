@@ -11,7 +11,7 @@
 
 #include "bytes_test_support.h"
 #include "os/event.h"
-#include "os/loopback.h"
+#include "os/loopback_support.h"
 #include "roce/group_socket.h"
 #include "roce/route.h"
 #include "wire/packet.h"

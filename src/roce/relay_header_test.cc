@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "foreign_test_support.h"
-#include "os/loopback.h"
+#include "os/loopback_support.h"
 #include "own_network.h"
 #include "roce/packet_check.h"
 #include "wire/icrc.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "os/event.h"
-#include "os/loopback.h"
+#include "os/loopback_support.h"
 #include "os/udp_batch.h"
 #include "roce/route.h"
 #include "wire/packet.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Does a program with FI_PROGRESS_MANUAL that never polls serve far peers? (docs/user/waiting.md)
-#include "os/thread_count.h"
+#include "os/thread_count_support.h"
 #include "support/placements.h"
 
 namespace weft::conformance {

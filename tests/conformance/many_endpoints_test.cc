@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "os/thread_count.h"
+#include "os/thread_count_support.h"
 #include "support/endpoint.h"
 
 namespace weft::conformance {

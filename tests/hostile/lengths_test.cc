@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "os/own_process.h"
+#include "os/own_process_support.h"
 #include "support/endpoint.h"
 #include "wire/cm_message.h"
 #include "wire/icrc.h"
