@@ -153,7 +153,7 @@ Result<std::uint32_t> RegionTable::take_slots(const RegionAttributes& attributes
     const Result<std::uint32_t> number = take_slot();
     if (!number) {
       free_slots(next);
-      return number;
+      return number.error();
     }
     const bool first = left == 0;
     const std::uint64_t base =
