@@ -58,8 +58,7 @@ std::vector<PacketHandler*> QpnTable::owners() const {
     if (number.owner != nullptr) all.push_back(number.owner);
   }
   std::ranges::sort(all);
-  const auto [end, last] = std::ranges::unique(all);
-  all.erase(end, last);
+  all.erase(std::unique(all.begin(), all.end()), all.end());
   return all;
 }
 
