@@ -3,65 +3,42 @@
 #include "sources.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace weft::udp {
 
 Sources::Sources(std::uint32_t first, std::size_t most)
     : first_(first), most_(std::max<std::size_t>(most, 1)) {}
 
-void Sources::take_out(std::size_t index) {
-  Entry& entry = entries_[index];
-  entries_[entry.older].newer = entry.newer;
-  entries_[entry.newer].older = entry.older;
-}
-
-void Sources::put_last(std::size_t index) {
-  Entry& entry = entries_[index];
-  entry.older = entries_[0].older;
-  entry.newer = 0;
-  entries_[entry.older].newer = index;
-  entries_[0].older = index;
-}
-
-std::size_t Sources::add(const os::SocketAddress& address, link::InboxSink& sink) {
-  std::size_t index = entries_.size();
-  if (index <= most_) {
-    entries_.emplace_back();
+Sources::Position Sources::add(const os::SocketAddress& address, link::InboxSink& sink) {
+  if (numbers_.size() < most_) {
+    const auto number = first_ + static_cast<std::uint32_t>(numbers_.size());
+    numbers_.push_back(by_age_.insert(by_age_.begin(), {number, {}}));
   } else {
-    index = entries_[0].newer;
-    take_out(index);
-    indices_.erase(entries_[index].address);
-    if (!entries_[index].refused) {
-      sink.source_closed(first_ + static_cast<std::uint32_t>(index - 1), false);
-    }
+    const Entry& oldest = by_age_.front();
+    addresses_.erase(oldest.address);
+    if (!oldest.refused) sink.source_closed(oldest.number, false);
   }
-  entries_[index].address = address;
-  entries_[index].refused = false;
-  indices_.emplace(address, index);
-  sink.source_opened(first_ + static_cast<std::uint32_t>(index - 1), address);
-  return index;
+  by_age_.front().address = address;
+  by_age_.front().refused = false;
+  addresses_.emplace(address, by_age_.begin());
+  sink.source_opened(by_age_.front().number, address);
+  return by_age_.begin();
 }
 
 std::uint32_t Sources::number_of(const os::SocketAddress& address, link::InboxSink& sink) {
-  std::size_t index = entries_[0].older;
-  if (index == 0 || !(entries_[index].address == address)) {
-    const auto found = indices_.find(address);
-    if (found != indices_.end()) {
-      index = found->second;
-      take_out(index);
-    } else {
-      index = add(address, sink);
-    }
-    put_last(index);
+  if (by_age_.empty() || !(by_age_.back().address == address)) {
+    const auto found = addresses_.find(address);
+    const Position position = found != addresses_.end() ? found->second : add(address, sink);
+    by_age_.splice(by_age_.end(), by_age_, position);
   }
-  return first_ + static_cast<std::uint32_t>(index - 1);
+  return by_age_.back().number;
 }
 
 bool Sources::refuse(std::uint32_t number) {
-  const std::size_t index = std::size_t{number} - first_ + 1;
-  if (number < first_ || index >= entries_.size() || entries_[index].refused) return false;
-  entries_[index].refused = true;
-  return true;
+  const std::size_t index = std::size_t{number} - first_;
+  if (number < first_ || index >= numbers_.size() || numbers_[index]->refused) return false;
+  return numbers_[index]->refused = true;
 }
 
 }  // namespace weft::udp

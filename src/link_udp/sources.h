@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <unordered_map>
 #include <vector>
 
@@ -25,30 +26,27 @@ class Sources {
   // new, and before whose number it takes over.
   std::uint32_t number_of(const os::SocketAddress& address, link::InboxSink& sink);
   // Whether datagrams of the source of that number, which number_of() returned, are delivered.
-  bool listened_to(std::uint32_t number) const { return !at(number).refused; }
+  bool listened_to(std::uint32_t number) const { return !numbers_[number - first_]->refused; }
   // True while there is no source.
-  bool empty() const { return indices_.empty(); }
+  bool empty() const { return numbers_.empty(); }
   // Drops its datagrams while it is remembered; false when that was so, or there is no such source.
   bool refuse(std::uint32_t number);
 
  private:
-  // One source, between those heard of before and after it.
   struct Entry {
+    std::uint32_t number;
     os::SocketAddress address;
-    std::size_t older = 0;
-    std::size_t newer = 0;
     bool refused = false;
   };
+  using Position = std::list<Entry>::iterator;
 
-  const Entry& at(std::uint32_t number) const { return entries_[number - first_ + 1]; }
-  void take_out(std::size_t index);
-  void put_last(std::size_t index);
-  std::size_t add(const os::SocketAddress& address, link::InboxSink& sink);
+  Position add(const os::SocketAddress& address, link::InboxSink& sink);
 
   const std::uint32_t first_;
   const std::size_t most_;
-  std::vector<Entry> entries_{1};  // the first one stands between the newest and the oldest
-  std::unordered_map<os::SocketAddress, std::size_t, roce::AddressHash> indices_;
+  std::list<Entry> by_age_;        // the one unheard of for longest is the first
+  std::vector<Position> numbers_;  // from first_ on
+  std::unordered_map<os::SocketAddress, Position, roce::AddressHash> addresses_;
 };
 
 }  // namespace weft::udp

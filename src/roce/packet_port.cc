@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "relay_polls.h"
-#include "roce/congestion_mark.h"
 #include "roce/relay_header.h"
 #include "roce/route.h"
 
@@ -15,6 +14,12 @@ namespace {
 // About 2 ms of polls that find nothing: a program that sleeps now and then does not poll so often
 // in between.
 constexpr unsigned kPollsWatched = 4096;
+
+// RFC 3168: both ECN bits of the traffic class say "congestion experienced".
+bool met_congestion(const os::Datagram& datagram) {
+  constexpr std::uint8_t kEcnBits = 3;
+  return (datagram.traffic_class & kEcnBits) == kEcnBits;
+}
 
 // At the port that they know a foreign peer speaks to groups as Weft's endpoints do, and says so by
 // its queue pair. Of those others the IPv4 identifications are known, and no other one is believed.
