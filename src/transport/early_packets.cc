@@ -70,9 +70,10 @@ std::optional<EarlyPackets::EarlyPacket> EarlyPackets::take_out(Psn expected) {
 
 // A missing packet may have arrived before the peer was told of it.
 bool EarlyPackets::reports() const {
-  return report_owed_ || std::any_of(asked_.begin(), asked_.end(), [this](const PsnRange& range) {
-           return holes_.first_in(range).count != 0;
-         });
+  const auto is_missing = [this](const PsnRange& range) {
+    return holes_.first_in(range).count != 0;
+  };
+  return !holes_.empty() && (report_owed_ || std::any_of(asked_.begin(), asked_.end(), is_missing));
 }
 
 std::optional<PsnRange> EarlyPackets::next_report() {
