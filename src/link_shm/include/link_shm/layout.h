@@ -275,15 +275,6 @@ T read_once(const T& shared) {
 // Byte offset of slot `number` in the file.
 constexpr std::uint64_t slot_at(std::uint32_t number) { return 4096 + number * kSlotBytes; }
 
-// Byte offset, in a slot, of the bytes that an assisted access of `length` bytes writes or reads.
-constexpr std::uint64_t assisted_bytes_at(std::uint64_t position, bool write,
-                                          std::uint64_t length) {
-  if (write && length <= kAssistedBytesInCell) {
-    return kCellsAt + position % kCells * sizeof(Cell) + offsetof(Cell, assisted.bytes);
-  }
-  return offsetof(SlotHeader, assisted.bytes);
-}
-
 // Bytes that an atomic assisted access of `length` bytes brings: the operand, and what to compare
 // with.
 constexpr std::size_t operand_bytes(const AtomicAction& action, std::size_t length) {

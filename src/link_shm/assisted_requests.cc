@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How does an endpoint have small accesses carried out by their owner, when that polls anyway?
-#include <algorithm>
+// How does an initiator have small operations carried out by their owner, when that polls anyway?
+#include "link_shm/assisted_requests.h"
+
+#include <atomic>
 #include <chrono>
 #include <thread>
 
-#include "link_shm/outbox.h"
 #include "os/barrier.h"
+#include "os/clock.h"
 #include "os/spin.h"
 #include "os/user_memory.h"
 
@@ -35,29 +37,30 @@ SendRequest question(link::Operation operation, const RemoteRange& range) {
 
 // A request for one small range may be carried out by an owner that polls anyway: the system call
 // by which this process reaches into another costs up to several times more.
-bool Outbox::fits_assisted(std::span<const RemoteRange> ranges, std::size_t most, bool counts) {
+bool AssistedRequests::fits(std::span<const RemoteRange> ranges, std::size_t most,
+                            unsigned more_cells) {
   if (ranges.size() != 1 || ranges[0].length == 0 || ranges[0].length > most) return false;
-  return slot_->attention.load(std::memory_order_relaxed) == Attention::kPolled && !to_itself_ &&
-         room_for_cells(counts ? 2 : 1);
+  return slot_.header().attention.load(std::memory_order_relaxed) == Attention::kPolled &&
+         !slot_.owner_is_this_process() && ring_.room_for(1 + more_cells);
 }
 
-bool Outbox::publish_assisted(const link::AccessRequest& request) {
-  Cell& cell = next_cell();
+bool AssistedRequests::publish(const link::AccessRequest& request) {
+  Cell& cell = ring_.next_cell();
   const bool in_cell = request.length <= kAssistedBytesInCell;
-  std::byte* bytes = in_cell ? cell.assisted.bytes : slot_->assisted.bytes;
+  std::byte* bytes = in_cell ? cell.assisted.bytes : slot_.header().assisted.bytes;
   if (request.write && !os::gather(bytes, request.local, request.length)) return false;
   cell.assisted.length = static_cast<std::uint32_t>(request.length);
   cell.assisted.withdrawn = 0;
   const auto operation = request.write ? link::Operation::kWriteEvent : link::Operation::kReadEvent;
-  publish(cell, question(operation, request.remote[0]), Kind::kAssisted, false, 0);
+  ring_.publish(question(operation, request.remote[0]), Kind::kAssisted);
   return true;
 }
 
-bool Outbox::publish_assisted(const link::AtomicRequest& request) {
-  Cell& cell = next_cell();
+bool AssistedRequests::publish(const link::AtomicRequest& request) {
+  Cell& cell = ring_.next_cell();
   const std::size_t length = operand_bytes(request.action, request.length);
   std::byte* bytes =
-      length <= kAtomicAssistedBytesInCell ? cell.atomic.bytes : slot_->assisted.bytes;
+      length <= kAtomicAssistedBytesInCell ? cell.atomic.bytes : slot_.header().assisted.bytes;
   cell.atomic.length = static_cast<std::uint32_t>(request.length);
   cell.atomic.withdrawn = 0;
   cell.atomic.form = request.action.form;
@@ -69,38 +72,41 @@ bool Outbox::publish_assisted(const link::AtomicRequest& request) {
       !os::gather(bytes + request.length, request.compare, compare)) {
     return false;
   }
-  publish(cell, question(link::Operation::kWriteEvent, request.remote[0]), Kind::kAtomicAssisted,
-          false, 0);
+  ring_.publish(question(link::Operation::kWriteEvent, request.remote[0]), Kind::kAtomicAssisted);
   return true;
 }
 
-Outbox::Answer Outbox::ask_owner(const link::AccessRequest& request) {
-  const std::uint64_t position = next_;
-  if (!publish_assisted(request)) return Answer::kFault;
-  const Answer answer = await_assisted(position);
+// Copies what the owner has read to the initiator's buffers.
+AssistedRequests::Answer AssistedRequests::place(std::span<const LocalRange> result,
+                                                 std::size_t length) const {
+  return os::scatter(result, slot_.header().assisted.bytes, length) ? Answer::kDone
+                                                                    : Answer::kFault;
+}
+
+AssistedRequests::Answer AssistedRequests::ask(const link::AccessRequest& request) {
+  const std::uint64_t position = ring_.position();
+  if (!publish(request)) return Answer::kFault;
+  const Answer answer = await(position);
   if (answer != Answer::kDone || request.write) return answer;
-  const bool placed = os::scatter(request.local, slot_->assisted.bytes, request.length).has_value();
-  return placed ? answer : Answer::kFault;
+  return place(request.local, request.length);
 }
 
-Outbox::Answer Outbox::ask_owner(const link::AtomicRequest& request) {
-  const std::uint64_t position = next_;
-  if (!publish_assisted(request)) return Answer::kFault;
-  const Answer answer = await_assisted(position);
+AssistedRequests::Answer AssistedRequests::ask(const link::AtomicRequest& request) {
+  const std::uint64_t position = ring_.position();
+  if (!publish(request)) return Answer::kFault;
+  const Answer answer = await(position);
   if (answer != Answer::kDone || !request.action.fetches()) return answer;
-  const bool placed =
-      os::scatter(request.result, slot_->assisted.bytes, request.length).has_value();
-  return placed ? answer : Answer::kFault;
+  return place(request.result, request.length);
 }
 
-std::optional<Outbox::Answer> Outbox::answer_to(std::uint64_t position) const {
-  const std::uint64_t word = slot_->assisted.word.load(std::memory_order_acquire);
+std::optional<AssistedRequests::Answer> AssistedRequests::answer_to(std::uint64_t position) const {
+  const std::uint64_t word = slot_.header().assisted.word.load(std::memory_order_acquire);
   if (word == assisted_word(position, AssistedState::kDone)) return Answer::kDone;
   if (word == assisted_word(position, AssistedState::kRefused)) return Answer::kNotDone;
   return std::nullopt;
 }
 
-Outbox::Answer Outbox::await_assisted(std::uint64_t position) {
+AssistedRequests::Answer AssistedRequests::await(std::uint64_t position) {
   bool taken = false;  // the owner has begun to carry it out, and cannot be stopped
   os::Time begin{};
   for (unsigned looks = 1;; ++looks) {
@@ -116,8 +122,8 @@ Outbox::Answer Outbox::await_assisted(std::uint64_t position) {
       taken = true;
     }
     if (waited < kAskKernel) continue;
-    if (!is_there()) {
-      gone_ = true;
+    if (!slot_.owner().holds_lock()) {
+      ring_.set_gone();
       return Answer::kNotDone;
     }
     if (waited > kTakenPatience) {
@@ -128,20 +134,16 @@ Outbox::Answer Outbox::await_assisted(std::uint64_t position) {
   }
 }
 
-// The owner was stopped between taking an assisted access and answering it. When it goes on, it
-// carries the assisted access out: a newer access by this process would be overwritten then, so
-// there must be none.
-bool Outbox::assisted_unanswered() {
-  if (!answer_to(*unanswered_)) return true;
-  unanswered_.reset();
-  return false;
+bool AssistedRequests::unanswered() {
+  if (unanswered_ && answer_to(*unanswered_)) unanswered_.reset();
+  return unanswered_.has_value();
 }
 
 // False when the owner is at it already.
-bool Outbox::take_back(std::uint64_t position) {
-  std::atomic_ref(cells_[position % kCells].assisted.withdrawn).store(1, std::memory_order_relaxed);
+bool AssistedRequests::take_back(std::uint64_t position) {
+  std::atomic_ref(ring_.cell_at(position).assisted.withdrawn).store(1, std::memory_order_relaxed);
   os::remote_barrier();
-  return slot_->assisted_taken.load(std::memory_order_acquire) != position + 1;
+  return slot_.header().assisted_taken.load(std::memory_order_acquire) != position + 1;
 }
 
 }  // namespace weft::shm

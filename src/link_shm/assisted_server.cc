@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How does an owner that polls carry out small accesses to its memory for its senders?
-//
-// The sender could do it alone, by a system call that reaches into this process, and does when the
-// owner does not answer. Here the same access is checked by the same table (memory/own_memory.h).
+#include "link_shm/assisted_server.h"
+
+#include <atomic>
 #include <cstring>
 
-#include "link_shm/mailbox.h"
 #include "memory/atomic_kernels.h"
 
 namespace weft::shm {
 
-// False when the sender wrote nonsense.
-bool Mailbox::run_assisted(Source& source, const Cell& cell, const CellWord& word,
-                           link::InboxSink& sink) {
+bool AssistedServer::run(Source& source, const CellWord& word, link::InboxSink& sink) {
   const bool atomic = word.kind == Kind::kAtomicAssisted;
   const bool write = word.operation == link::Operation::kWriteEvent;
   if (!write && word.operation != link::Operation::kReadEvent) return false;
   if (!atomic && word.kind != Kind::kAssisted) return false;
-  source.header->assisted_taken.store(source.next + 1, std::memory_order_relaxed);
+  const std::uint64_t position = source.ring.position();
+  const Cell& cell = source.ring.cell();
+  source.header->assisted_taken.store(position + 1, std::memory_order_relaxed);
   if (source.must_fence) {
     std::atomic_thread_fence(std::memory_order_seq_cst);
   } else {
@@ -27,30 +26,32 @@ bool Mailbox::run_assisted(Source& source, const Cell& cell, const CellWord& wor
   const bool done = wanted && (atomic ? carry_out_atomic(source, cell, sink)
                                       : carry_out(source, cell, write, sink));
   const auto state = done ? AssistedState::kDone : AssistedState::kRefused;
-  source.header->assisted.word.store(assisted_word(source.next, state), std::memory_order_release);
+  source.header->assisted.word.store(assisted_word(position, state), std::memory_order_release);
   return true;
 }
 
 // What its initiator would tell of a region, if it had accessed that itself.
-void Mailbox::tell(const Source& source, Access access, link::InboxSink& sink) const {
+void AssistedServer::tell(const Source& source, Access access, link::InboxSink& sink) const {
   if (own_memory_.to_tell().empty()) [[likely]]
     return;
   sink.accessed(source.number, access, own_memory_.to_tell());
 }
 
-bool Mailbox::carry_out(const Source& source, const Cell& cell, bool write, link::InboxSink& sink) {
+bool AssistedServer::carry_out(const Source& source, const Cell& cell, bool write,
+                               link::InboxSink& sink) {
   const RemoteRange range{read_once(cell.tag), read_once(cell.assisted.length),
                           RegionKey{read_once(cell.data)}};
   if (range.length > kAssistedBytes) return false;
-  std::byte* bytes =
-      source.memory.at<std::byte>(assisted_bytes_at(source.next, write, range.length));
-  const memory::Accessed done = write ? own_memory_.write(range, {bytes, range.length})
+  std::byte* bytes = source.header->assisted.bytes;
+  const std::byte* written = range.length <= kAssistedBytesInCell ? cell.assisted.bytes : bytes;
+  const memory::Accessed done = write ? own_memory_.write(range, {written, range.length})
                                       : own_memory_.read(range, {bytes, range.length});
   if (done.ok()) tell(source, write ? Access::kRemoteWrite : Access::kRemoteRead, sink);
   return done.ok();
 }
 
-bool Mailbox::carry_out_atomic(const Source& source, const Cell& cell, link::InboxSink& sink) {
+bool AssistedServer::carry_out_atomic(const Source& source, const Cell& cell,
+                                      link::InboxSink& sink) {
   const AtomicAction action{read_once(cell.atomic.form), read_once(cell.atomic.op),
                             read_once(cell.atomic.type)};
   const RemoteRange range{read_once(cell.tag), read_once(cell.atomic.length),

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does an initiator carry out one-sided operations in the memory of another process itself?
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "link/flow.h"
+#include "link_shm/peer_slot.h"
+#include "link_shm/ring_writer.h"
+#include "memory/access_guard.h"
+
+namespace weft::shm {
+
+// Checks each operation by the region table of the peer and copies by process_vm_readv(2) and
+// process_vm_writev(2). Attaches to the table for the first operation. Slot and ring outlive it.
+// One thread.
+class DirectAccess {
+ public:
+  DirectAccess(PeerSlot& slot, RingWriter& ring);
+
+  // Done, or failed as link::Flow says; kAgain without a cell in which the owner can be told of the
+  // access, if it asked for that, and one more.
+  link::Outcome carry_out(const link::AccessRequest& request);
+  link::Outcome carry_out(const link::AtomicRequest& request);
+
+ private:
+  Result<std::shared_ptr<memory::RegionTableView>> open_table() const;
+  Status attach_to_table();
+  link::Outcome pin(Access served, Access need, std::span<const RemoteRange> ranges,
+                    std::span<const LocalRange>& targets, std::string* explanation,
+                    std::size_t element = 1);
+  int change(const link::AtomicRequest& request, std::size_t offset, const LocalRange& target);
+  link::Outcome end_access(int error, Access access);
+  void tell(Access access);
+
+  PeerSlot& slot_;
+  RingWriter& ring_;
+  const DomainId domain_;
+  const ServedAccess served_;  // by the peer's endpoint
+  std::unique_ptr<memory::AccessGuard> table_;
+};
+
+}  // namespace weft::shm

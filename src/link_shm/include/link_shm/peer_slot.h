@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does a sender find its peer's mailbox, claim a slot in it and leave it again?
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "link_shm/layout.h"
+#include "link_shm/peer_process.h"
+#include "memory/access_guard.h"
+#include "os/shared_file.h"
+#include "os/socket_address.h"
+#include "os/waker.h"
+
+namespace weft::shm {
+
+// The endpoint that opens an outbox. Outlives the outbox.
+struct Sender {
+  std::string directory;      // of the shared files
+  os::SocketAddress address;  // of the sending endpoint
+  const os::Waker* waker = nullptr;
+  std::size_t eager_limit = 8192;  // larger messages are not copied twice; at most kMaxEager
+  link::Service service = link::Service::kReliableDatagram;
+  // The region table of this process, for an endpoint that accesses its own process.
+  std::shared_ptr<memory::RegionTableView> own_regions = nullptr;
+};
+
+// A slot of a living peer's mailbox that this process has claimed and opened. One thread.
+class PeerSlot {
+ public:
+  // Claims a slot in the mailbox of the endpoint at `peer`. Errors: those of Outbox::open().
+  static Result<std::unique_ptr<PeerSlot>> claim(const Sender& sender,
+                                                 const os::SocketAddress& peer);
+  // Closes the slot: the owner takes what the ring holds and frees it. A forked child's copy leaves
+  // the slot alone.
+  ~PeerSlot();
+  PeerSlot(const PeerSlot&) = delete;
+  PeerSlot& operator=(const PeerSlot&) = delete;
+
+  const Sender& sender() const { return sender_; }
+  os::SharedFile& file() const { return *file_; }
+  MailboxHeader& mailbox() const { return *mailbox_memory_.at<MailboxHeader>(0); }
+  std::uint32_t number() const { return number_; }
+  SlotHeader& header() const { return *memory_.at<SlotHeader>(0); }
+  Rendezvous* exchanges() const { return memory_.at<Rendezvous>(kExchangesAt); }
+  Cell* cells() const { return memory_.at<Cell>(kCellsAt); }
+  std::byte* bulk() const { return memory_.base() + kBulkAt; }
+
+  // The owner of the mailbox, by its lock of the file.
+  PeerProcess& owner() { return owner_; }
+  const PeerProcess& owner() const { return owner_; }
+  bool owner_is_this_process() const { return owner_is_this_process_; }
+  // True when the owner has closed the mailbox, or listens to this slot no more.
+  bool closed_by_owner() const {
+    return header().attention.load(std::memory_order_acquire) == Attention::kGone;
+  }
+  // Has the owner look at this slot, and wakes it if it sleeps.
+  void ring() { mark_rung(number_); }
+
+ private:
+  PeerSlot(const Sender& sender, os::SharedFilePtr file, os::Mapping mailbox, pid_t owner);
+  static Result<os::SharedFilePtr> find_mailbox(const Sender& sender,
+                                                const os::SocketAddress& peer);
+  Status claim_any();
+  Status set_up(std::uint32_t number);
+  void introduce();
+  void mark_rung(std::uint32_t number);
+
+  const Sender& sender_;
+  const os::SharedFilePtr file_;
+  const os::Mapping mailbox_memory_;
+  PeerProcess owner_;
+  const bool owner_is_this_process_;
+  std::uint32_t number_ = 0;
+  os::Mapping memory_;  // of the slot, once it is claimed
+};
+
+}  // namespace weft::shm

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does a sender see its large and its acknowledged messages to their end?
+#pragma once
+
+#include <vector>
+
+#include "link/flow.h"
+#include "link_shm/layout.h"
+#include "link_shm/paired_copy.h"
+#include "link_shm/peer_slot.h"
+#include "link_shm/ring_writer.h"
+#include "os/clock.h"
+
+namespace weft::shm {
+
+// The exchanges of a slot, from the sender's side. The slot outlives it. One thread.
+class RendezvousSender {
+ public:
+  explicit RendezvousSender(PeerSlot& slot) : slot_(slot), exchanges_(slot.exchanges()) {}
+
+  // True while messages are under way.
+  bool busy() const { return !active_.empty(); }
+  // True when an exchange is free that has memory.
+  bool has_free() const { return !free_.empty(); }
+  // True when an exchange is free; it gets memory if all others that have some are in use.
+  bool obtain();
+  // Takes a free exchange for a message, which a cell of `kind` is to announce, and returns its
+  // number. Its pieces stay the caller's and unchanged until its end is reported.
+  std::uint32_t start(const link::SendRequest& request, Kind kind);
+  // Copies what the receiver has matched, and reports what has ended.
+  void progress(RingWriter& ring, link::FlowSink& sink);
+  // True when progress() would report an end.
+  bool any_done() const;
+  // Withdraws a message that is offered and not matched. False when there is none of that cookie.
+  bool cancel(void* cookie, RingWriter& ring, link::FlowSink& sink);
+  // Ends all messages: those that the receiver is copying are finished first, until `end`.
+  void part(os::Time end);
+  // The same, and reports each: what was not delivered failed with ECONNRESET.
+  void end_all(os::Time end, link::FlowSink& sink);
+
+ private:
+  // The private side of an exchange.
+  struct Pending {
+    void* cookie = nullptr;
+    std::uint64_t length = 0;
+    std::uint32_t count = 0;
+    bool reported = false;
+    bool offered = false;      // its bytes are in these pieces only
+    bool tells_of_it = false;  // the peer is to be told that it was withdrawn
+    LocalRange pieces[link::kMaxPieces];
+  };
+
+  bool progress_one(std::uint32_t number, RingWriter& ring, link::FlowSink& sink);
+  void help_copying(std::uint32_t number);
+  void report(std::uint32_t number, int error, link::FlowSink& sink);
+  void tell_of_withdrawal(std::uint32_t number, RingWriter& ring);
+  void part_from(std::uint32_t number, os::Time end);
+
+  PeerSlot& slot_;
+  Rendezvous* const exchanges_;
+  std::vector<Pending> pending_;       // by number of exchange, as far as they have memory
+  std::vector<std::uint32_t> active_;  // numbers of those in use
+  std::vector<std::uint32_t> free_;
+  ChunkCopier copier_{Side::kSender};
+};
+
+}  // namespace weft::shm

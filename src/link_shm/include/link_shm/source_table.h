@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Which processes send to a mailbox, and at whose rings does every poll look?
+#pragma once
+
+#include <sys/types.h>
+
+#include <bitset>
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "link_shm/layout.h"
+#include "link_shm/peer_process.h"
+#include "link_shm/ring_reader.h"
+#include "os/shared_file.h"
+#include "os/waker.h"
+
+namespace weft::shm {
+
+// One peer that sends to a mailbox.
+struct Source {
+  Source(std::uint32_t slot, os::Mapping mapping);
+  // Wakes the sender if it sleeps, by way of `bell`.
+  void wake(const os::Waker& bell) const;
+
+  const std::uint32_t number;
+  const os::Mapping memory;
+  SlotHeader* const header;
+  Rendezvous* const exchanges;
+  RingReader ring;
+  PeerProcess process{nullptr, 0, 0};  // of id 0: its memory cannot be reached
+  unsigned idle_polls = 0;
+  bool polled = false;  // in the list of rings that every poll looks at
+  std::bitset<kExchanges / kExchangeBlock> exchanges_backed;
+  bool bulk_backed = false;
+  bool must_fence = true;  // the sender raises no barriers that this process heeds
+  bool helps = false;      // it was seen copying its share of a large message
+  unsigned helped_at = 0;  // the look since which it is waited for
+  bool broken = false;     // it wrote nonsense: not listened to any more
+};
+
+// The open slots of a mailbox. The file outlives it. One thread.
+class SourceTable {
+ public:
+  explicit SourceTable(os::SharedFilePtr file) : file_(std::move(file)) {}
+
+  // The source of a slot; null when that is not open.
+  Source* find(std::uint32_t number) const {
+    return number < sources_.size() ? sources_[number].get() : nullptr;
+  }
+  // All of them, by number of slot; null where a slot is not open.
+  const std::vector<std::unique_ptr<Source>>& all() const { return sources_; }
+  // Those whose rings every poll looks at.
+  const std::vector<Source*>& polled() const { return polled_; }
+
+  // Takes in the sender of a slot; null when the slot has none yet. Errors: ENOSPC, EFBIG, those of
+  // mmap(2).
+  Result<Source*> open(std::uint32_t number);
+  // Gives the slot of a source, which goes with it, to the next sender.
+  void close(Source& source);
+  // True when the sender holds its slot.
+  bool sender_lives(const Source& source) const {
+    return file_->holder(kSlotLock + source.number).has_value();
+  }
+
+  // Backs an exchange, or the bulk ring, before the first look at it: a sender that has not backed
+  // what it tells of must not be able to make this process touch what does not exist. False when
+  // there is no such exchange, or no memory.
+  bool back_exchange(Source& source, std::uint32_t exchange);
+  bool back_bulk(Source& source);
+
+  // Has every poll look at a ring from now on, or does not any more.
+  void listen(Source& source);
+  void stop_listening(Source& source);
+  // Stops listening to a ring that was empty for long, which would make every poll longer; its
+  // sender asks for attention from now on.
+  void demote(Source& source);
+  // Senders whose rings are polled ask for attention while the owner sleeps.
+  void set_asleep(bool asleep);
+
+ private:
+  os::SharedFilePtr file_;
+  std::vector<std::unique_ptr<Source>> sources_;
+  std::vector<Source*> polled_;
+  bool asleep_ = false;
+};
+
+}  // namespace weft::shm

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does a sender see its large and its acknowledged messages to their end?
+#include "link_shm/rendezvous_sender.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <thread>
+
+#include "link_shm/slot_memory.h"
+
+namespace weft::shm {
+
+using link::SendRequest;
+
+// Exchanges get memory a block at a time, when all others are in use.
+bool RendezvousSender::obtain() {
+  if (!free_.empty()) return true;
+  const auto first = static_cast<std::uint32_t>(pending_.size());
+  if (first == kExchanges || !back_exchanges(slot_.file(), slot_.number(), first)) return false;
+  pending_.resize(first + kExchangeBlock);
+  for (std::uint32_t i = kExchangeBlock; i-- > 0;) free_.push_back(first + i);
+  return true;
+}
+
+std::uint32_t RendezvousSender::start(const SendRequest& request, Kind kind) {
+  const std::uint32_t number = free_.back();
+  free_.pop_back();
+  active_.push_back(number);
+  Pending& mine = pending_[number];
+  mine.cookie = request.cookie;
+  mine.length = request.length;
+  mine.count = static_cast<std::uint32_t>(request.pieces.size());
+  mine.reported = false;
+  mine.offered = kind == Kind::kOffered;
+  mine.tells_of_it = false;
+  std::copy(request.pieces.begin(), request.pieces.end(), mine.pieces);
+  Rendezvous& shared = exchanges_[number];
+  describe(shared, Side::kSender, request.pieces);
+  shared.claims.store(0, std::memory_order_relaxed);
+  shared.copied.store(0, std::memory_order_relaxed);
+  shared.fault.store(0, std::memory_order_relaxed);
+  shared.state.store(RendezvousState::kOffered, std::memory_order_relaxed);
+  return number;
+}
+
+void RendezvousSender::progress(RingWriter& ring, link::FlowSink& sink) {
+  for (std::size_t i = 0; i < active_.size();) {
+    if (progress_one(active_[i], ring, sink)) {
+      free_.push_back(active_[i]);
+      active_[i] = active_.back();
+      active_.pop_back();
+    } else {
+      ++i;
+    }
+  }
+  copier_.flush();
+}
+
+// True when the exchange is free again.
+bool RendezvousSender::progress_one(std::uint32_t number, RingWriter& ring, link::FlowSink& sink) {
+  Rendezvous& shared = exchanges_[number];
+  const RendezvousState state = shared.state.load(std::memory_order_acquire);
+  if (state == RendezvousState::kMatched) {
+    help_copying(number);
+    return false;
+  }
+  if (pending_[number].tells_of_it) tell_of_withdrawal(number, ring);
+  if (state != RendezvousState::kDone) return false;
+  report(number, ending(shared), sink);
+  shared.state.store(RendezvousState::kIdle, std::memory_order_relaxed);
+  return true;
+}
+
+void RendezvousSender::help_copying(std::uint32_t number) {
+  Rendezvous& shared = exchanges_[number];
+  const Pending& mine = pending_[number];
+  const std::uint64_t length = read_once(shared.matched_length);
+  LocalRange theirs[link::kMaxPieces];
+  const auto count = read_description(shared, Side::kReceiver, theirs);
+  if (length > mine.length || !count) return;  // nonsense: the peer copies alone
+  copier_.add_rest({&shared, &slot_.owner(), length, {mine.pieces, mine.count}, {theirs, *count}});
+}
+
+void RendezvousSender::report(std::uint32_t number, int error, link::FlowSink& sink) {
+  if (pending_[number].reported) return;
+  pending_[number].reported = true;
+  sink.ended(pending_[number].cookie, error, 0);
+}
+
+bool RendezvousSender::any_done() const {
+  return std::any_of(active_.begin(), active_.end(), [this](std::uint32_t number) {
+    return exchanges_[number].state.load(std::memory_order_acquire) == RendezvousState::kDone;
+  });
+}
+
+// The receiver may have read the offer: until it has read of the withdrawal, too, the exchange
+// stays what it is.
+bool RendezvousSender::cancel(void* cookie, RingWriter& ring, link::FlowSink& sink) {
+  const auto active = std::find_if(active_.begin(), active_.end(), [&](std::uint32_t number) {
+    return pending_[number].cookie == cookie && !pending_[number].reported;
+  });
+  if (active == active_.end()) return false;
+  const std::uint32_t number = *active;
+  auto offered = RendezvousState::kOffered;
+  if (!pending_[number].offered ||
+      !exchanges_[number].state.compare_exchange_strong(offered, RendezvousState::kAbandoned)) {
+    return false;
+  }
+  pending_[number].tells_of_it = true;
+  report(number, ECANCELED, sink);
+  tell_of_withdrawal(number, ring);
+  return true;
+}
+
+void RendezvousSender::tell_of_withdrawal(std::uint32_t number, RingWriter& ring) {
+  if (!ring.room_for(1)) return;
+  ring.next_cell().offered = {0, number};
+  ring.publish({}, Kind::kWithdrawn);
+  pending_[number].tells_of_it = false;
+}
+
+// The receiver may be copying from this process: the program must not get the buffers back before,
+// unless the receiver learns that the message has failed.
+void RendezvousSender::part_from(std::uint32_t number, os::Time end) {
+  Rendezvous& shared = exchanges_[number];
+  auto state = RendezvousState::kOffered;
+  if (shared.state.compare_exchange_strong(state, RendezvousState::kIdle)) return;
+  while (shared.state.load(std::memory_order_acquire) == RendezvousState::kMatched &&
+         slot_.file().holder(0) && std::chrono::steady_clock::now() < end) {
+    help_copying(number);
+    copier_.flush();
+    if (all_copied(shared, std::min(read_once(shared.matched_length), pending_[number].length)))
+      return;
+    std::this_thread::yield();
+  }
+  state = RendezvousState::kMatched;
+  shared.state.compare_exchange_strong(state, RendezvousState::kAbandoned);
+}
+
+void RendezvousSender::part(os::Time end) {
+  for (const std::uint32_t number : active_) part_from(number, end);
+}
+
+void RendezvousSender::end_all(os::Time end, link::FlowSink& sink) {
+  for (const std::uint32_t number : active_) {
+    part_from(number, end);
+    const Rendezvous& shared = exchanges_[number];
+    const bool over = shared.state.load(std::memory_order_acquire) == RendezvousState::kDone;
+    report(number, over ? ending(shared) : ECONNRESET, sink);
+  }
+  active_.clear();
+}
+
+}  // namespace weft::shm

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Which processes send to a mailbox, and at whose rings does every poll look?
+#include "link_shm/source_table.h"
+
+#include <cerrno>
+
+#include "link_shm/names.h"
+#include "link_shm/slot_memory.h"
+#include "os/barrier.h"
+
+namespace weft::shm {
+
+Source::Source(std::uint32_t slot, os::Mapping mapping)
+    : number(slot),
+      memory(std::move(mapping)),
+      header(memory.at<SlotHeader>(0)),
+      exchanges(memory.at<Rendezvous>(kExchangesAt)),
+      ring(*header, memory.at<Cell>(kCellsAt), memory.base() + kBulkAt) {}
+
+void Source::wake(const os::Waker& bell) const {
+  if (header->sender_asleep.load(std::memory_order_seq_cst) == 0) return;
+  const os::WakerName waker = header->waker;
+  bell.ring(waker);
+}
+
+Result<Source*> SourceTable::open(std::uint32_t number) {
+  auto memory = file_->map(slot_at(number), kSlotBytes);
+  if (!memory) return memory.error();
+  if (Status ok = back_header(*file_, number); !ok) return ok.error();
+  auto source = std::make_unique<Source>(number, std::move(memory).value());
+  if (source->header->state.load(std::memory_order_acquire) == SlotState::kFree) return nullptr;
+  if (Status ok = back_basics(*file_, number); !ok) return ok.error();
+  // Only now: the holder of a slot that was free a moment ago would be the wrong one.
+  const auto pid = file_->holder(kSlotLock + number);
+  source->must_fence =
+      !os::heeds_remote_barriers() || read_once(source->header->sender_raises_barriers) == 0;
+  const Probe probe = source->header->probe;
+  source->process = PeerProcess(file_, kSlotLock + number, pid && reaches(*pid, probe) ? *pid : 0);
+  if (sources_.size() <= number) sources_.resize(number + 1);
+  sources_[number] = std::move(source);
+  return sources_[number].get();
+}
+
+void SourceTable::close(Source& source) {
+  stop_listening(source);
+  // The next sender in this slot finds zeros; it may come as soon as the state says so.
+  release_slot(*file_, source.number);
+  source.header->attention.store(Attention::kPolled, std::memory_order_relaxed);
+  source.header->state.store(SlotState::kFree, std::memory_order_release);
+  sources_[source.number].reset();
+}
+
+bool SourceTable::back_exchange(Source& source, std::uint32_t exchange) {
+  if (exchange >= kExchanges) return false;
+  const std::size_t block = exchange / kExchangeBlock;
+  if (!source.exchanges_backed[block]) {
+    source.exchanges_backed[block] = back_exchanges(*file_, source.number, exchange).ok();
+  }
+  return source.exchanges_backed[block];
+}
+
+bool SourceTable::back_bulk(Source& source) {
+  if (!source.bulk_backed) source.bulk_backed = shm::back_bulk(*file_, source.number).ok();
+  return source.bulk_backed;
+}
+
+void SourceTable::listen(Source& source) {
+  source.idle_polls = 0;
+  if (source.polled) return;
+  source.polled = true;
+  polled_.push_back(&source);
+  source.header->attention.store(asleep_ ? Attention::kRing : Attention::kPolled,
+                                 std::memory_order_release);
+}
+
+void SourceTable::stop_listening(Source& source) {
+  if (!source.polled) return;
+  source.polled = false;
+  std::erase(polled_, &source);
+}
+
+void SourceTable::demote(Source& source) {
+  if (source.broken || asleep_) return;
+  source.header->attention.store(Attention::kRing, std::memory_order_relaxed);
+  os::remote_barrier();
+  if (source.ring.has_message()) {
+    source.header->attention.store(Attention::kPolled, std::memory_order_relaxed);
+    source.idle_polls = 0;
+  } else {
+    stop_listening(source);
+  }
+}
+
+void SourceTable::set_asleep(bool asleep) {
+  asleep_ = asleep;
+  for (Source* source : polled_) {
+    source->header->attention.store(asleep ? Attention::kRing : Attention::kPolled,
+                                    std::memory_order_relaxed);
+  }
+}
+
+}  // namespace weft::shm
