@@ -90,7 +90,7 @@ class Scene {
   }
 
   const os::SocketAddress host_ = fuzz::host_of_fuzzer();
-  roce::RelaySet relay_descriptors_;
+  roce::RelaySet relay_descriptors_{Stats::discarded()};
   std::vector<os::SocketAddress> ports_;
   struct End {
     std::unique_ptr<roce::PacketPort> port;

@@ -24,7 +24,6 @@ class RecordedInbox final : public link::Inbox, link::InboxSink {
   void refuse(link::InboxSink& sink, std::uint32_t source) override;
   bool reclaim_buffers() override { return inbox_.reclaim_buffers(); }
   void check_sources(link::InboxSink& sink) override;
-  std::uint64_t lost() const override { return inbox_.lost(); }
   bool fall_asleep() override { return inbox_.fall_asleep(); }
   void wake_up() override { inbox_.wake_up(); }
 

@@ -11,6 +11,7 @@ namespace weft::device {
 Device::Device(os::RuntimeDirectory directory, std::unique_ptr<memory::RegionTable> regions,
                std::shared_ptr<memory::RegionTableView> regions_of_users)
     : directory_(std::move(directory)),
+      stats_(StatsFile::open(directory_.path())),
       regions_(std::move(regions)),
       regions_of_users_(std::move(regions_of_users)) {}
 
@@ -23,7 +24,7 @@ void Device::sweep_up() const { os::sweep(directory()); }
 Result<std::shared_ptr<RelayEngine>> Device::relay_engine() {
   const std::lock_guard guard(relay_engine_mutex_);
   if (auto present = relay_engine_.lock()) return present;
-  auto opened = RelayEngine::open();
+  auto opened = RelayEngine::open(stats_->of_process());
   if (opened) relay_engine_ = opened.value();
   return opened;
 }

@@ -25,6 +25,8 @@ class DeviceTest : public testing::Test {
     return device.value();
   }
 
+  // Of one device: its region table and its statistics.
+  static constexpr std::size_t kFiles = 2;
   std::size_t files() const {
     std::size_t count = 0;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(base_)) {
@@ -54,11 +56,11 @@ TEST_F(DeviceTest, ThreadsThatAskAtOnceGetTheSameOne) {
 
 TEST_F(DeviceTest, ItIsClosedWithItsLastUserAndLeavesNoFile) {
   auto device = get();
-  EXPECT_EQ(files(), 1U);
+  EXPECT_EQ(files(), kFiles);
   device.reset();
   EXPECT_EQ(files(), 0U);
   device = get();
-  EXPECT_EQ(files(), 1U);
+  EXPECT_EQ(files(), kFiles);
 }
 
 TEST_F(DeviceTest, DomainNumbersAreNeverZeroAndNeverGivenTwice) {
@@ -71,14 +73,14 @@ TEST_F(DeviceTest, OpeningSweepsTheFilesOfDeadProcesses) {
   const pid_t child = ::fork();
   if (child == 0) {
     const auto device = get();
-    ::_exit(files() == 1 ? 0 : 1);  // as if it were killed: nothing is closed
+    ::_exit(files() == kFiles ? 0 : 1);  // as if it were killed: nothing is closed
   }
   int status = -1;
   ::waitpid(child, &status, 0);
   ASSERT_EQ(status, 0);
-  ASSERT_EQ(files(), 1U);
+  ASSERT_EQ(files(), kFiles);
   const auto device = get();
-  EXPECT_EQ(files(), 1U);
+  EXPECT_EQ(files(), kFiles);
   EXPECT_TRUE(std::filesystem::exists(device->directory() + "/" + device->regions().name()));
 }
 

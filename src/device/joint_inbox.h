@@ -25,7 +25,6 @@ class JointInbox final : public link::Inbox {
   void refuse(link::InboxSink& sink, std::uint32_t source) override;
   bool reclaim_buffers() override;
   void check_sources(link::InboxSink& sink) override;
-  std::uint64_t lost() const override { return near_.lost() + far_.lost(); }
   bool fall_asleep() override;
   void wake_up() override;
 

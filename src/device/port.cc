@@ -95,6 +95,7 @@ Status Port::open_network(const link::Place& place, const PortSetup& setup) {
   if (!socket) return socket.error();
   roce::PacketPortOptions options;
   options.capture = network_tap();
+  options.stats = stats_.get();
   if (datagrams && setup.options->foreign_peers) {
     auto relay = relay_for(socket.value().address());
     if (!relay) return relay.error();
@@ -116,7 +117,7 @@ Result<std::unique_ptr<Port>> Port::open(std::shared_ptr<Device> device, const l
                                          const PortSetup& setup) {
   auto wake = os::WakeSet::create();
   if (!wake) return wake.error();
-  std::unique_ptr<Port> port(new Port(std::move(device), std::move(wake).value()));
+  std::unique_ptr<Port> port(new Port(std::move(device), std::move(wake).value(), setup.name));
   const bool nowhere = port->device_->directory().empty();
   if (nowhere && !place.links.udp) return Error{EACCES, port->device_->no_directory()};
   const bool shares = place.links.shm && !nowhere;
@@ -171,9 +172,9 @@ std::vector<pid_t> Port::source_processes() const {
   return mailbox_->source_processes();
 }
 
-std::string Port::dropped_packets() const {
-  if (endpoint_ != nullptr) return text_of(packets_->drops(), endpoint_->taken());
-  return packets_ != nullptr ? packets_->dropped_packets() : std::string();
+const Stats& Port::stats_now() {
+  if (packets_ != nullptr) packets_->count_overflows();
+  return *stats_;
 }
 
 // The loopback leads nowhere else.

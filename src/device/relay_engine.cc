@@ -7,15 +7,15 @@
 namespace weft::device {
 
 // Where no thread can be had, endpoints have to look.
-RelayEngine::RelayEngine(std::shared_ptr<ProgressThread> thread)
-    : thread_(std::move(thread)), relays_([this] { static_cast<void>(thread_->start()); }) {
+RelayEngine::RelayEngine(std::shared_ptr<ProgressThread> thread, Stats& stats)
+    : thread_(std::move(thread)), relays_(stats, [this] { static_cast<void>(thread_->start()); }) {
   thread_->attach(*this);
 }
 
-Result<std::shared_ptr<RelayEngine>> RelayEngine::open() {
+Result<std::shared_ptr<RelayEngine>> RelayEngine::open(Stats& stats) {
   auto thread = ProgressThread::get();
   if (!thread) return thread.error();
-  return std::shared_ptr<RelayEngine>(new RelayEngine(std::move(thread).value()));
+  return std::shared_ptr<RelayEngine>(new RelayEngine(std::move(thread).value(), stats));
 }
 
 }  // namespace weft::device

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "base/stats.h"
 #include "device/engine.h"
 #include "device/progress_thread.h"
 #include "roce/relay_set.h"
@@ -15,8 +16,8 @@ namespace weft::device {
 // whether they go on.
 class RelayEngine final : Engine {
  public:
-  // Errors: those of ProgressThread::get().
-  static Result<std::shared_ptr<RelayEngine>> open();
+  // Packets are counted in `stats`, which outlives it. Errors: those of ProgressThread::get().
+  static Result<std::shared_ptr<RelayEngine>> open(Stats& stats);
   ~RelayEngine() override { thread_->detach(*this); }
   RelayEngine(const RelayEngine&) = delete;
   RelayEngine& operator=(const RelayEngine&) = delete;
@@ -27,7 +28,7 @@ class RelayEngine final : Engine {
   }
 
  private:
-  explicit RelayEngine(std::shared_ptr<ProgressThread> thread);
+  RelayEngine(std::shared_ptr<ProgressThread> thread, Stats& stats);
 
   void progress() override { more_ = relays_.hand_on(); }
   bool fall_asleep() override { return !more_; }

@@ -19,7 +19,9 @@ using namespace roce::testing;
 struct Scene {
   explicit Scene(const OwnHost& host)
       : impostor(ForeignHand::at_relay(host.address)),
-        here({}, host.address, {.relay = std::make_shared<roce::Port4791Relay>(host.address)}),
+        here({}, host.address,
+             {.relay = std::make_shared<roce::Port4791Relay>(host.address, nullptr,
+                                                             Stats::discarded())}),
         foreign{host.another} {
     foreign.from.set_port(50'000);
   }
@@ -42,27 +44,27 @@ struct Scene {
 TEST(HostileRelay, WhoHasThePortMayHandOnPacketsOfForeignPeersOnly) {
   on_own_host([](const OwnHost& host) {
     Scene scene(host);
-    const roce::PacketDrops& drops = scene.here.port->drops();
+    const Stats& stats = scene.here.port->stats();
     scene.hand_on(scene.packet());
     EXPECT_EQ(scene.here.log.messages.size(), 1U);
     scene.hand_on(scene.packet([](wire::Packet& packet) { packet.source = 0x80'0000; }));
-    EXPECT_EQ(drops.not_foreign, 1U);
+    EXPECT_EQ(stats.of(Stat::kRelayedFromWeft), 1U);
     scene.hand_on(scene.packet([](wire::Packet& packet) { packet.destination += 0x100; }));
-    EXPECT_EQ(drops.wrong_queue_pair, 1U);
+    EXPECT_EQ(stats.of(Stat::kUnknownQp), 1U);
     scene.hand_on(scene.packet([](wire::Packet& packet) {
       packet.opcode = opcode_of(wire::Transport::kReliableDatagram, wire::Operation::kSendOnly);
     }));
-    EXPECT_EQ(drops.wrong_queue_pair, 2U);
+    EXPECT_EQ(stats.of(Stat::kUnknownQp), 2U);
     scene.hand_on(scene.packet([](wire::Packet& packet) { packet.queue_key ^= 1; }));
-    EXPECT_EQ(drops.wrong_queue_key, 1U);
+    EXPECT_EQ(stats.of(Stat::kQkeyViolations), 1U);
     scene.hand_on(scene.packet([](wire::Packet& packet) { packet.pkey = 1; }));
-    EXPECT_EQ(drops.wrong_pkey, 1U);
+    EXPECT_EQ(stats.of(Stat::kPkeyViolations), 1U);
     Bytes changed = scene.packet();
     changed.back() ^= std::byte{1};
     scene.hand_on(changed);
-    EXPECT_EQ(drops.wrong_crc, 1U);
+    EXPECT_EQ(stats.of(Stat::kIcrcErrors), 1U);
     EXPECT_EQ(scene.here.log.messages.size(), 1U);
-    EXPECT_EQ(scene.here.endpoint->lost(), 6U);
+    EXPECT_EQ(scene.here.lost(), 6U);
     EXPECT_EQ(scene.here.log.opened.size(), 1U);
   });
 }
@@ -93,8 +95,8 @@ TEST(HostileRelay, AnEnvelopeFromAnotherPortOrAddressIsRefused) {
                                             scene.packet()));
     }
     EXPECT_EQ(scene.here.heard(2), 0U);
-    EXPECT_EQ(scene.here.port->drops().forged, 2U);
-    EXPECT_EQ(scene.here.port->dropped_packets(), "2 handed on by a stranger");
+    EXPECT_EQ(scene.here.port->stats().of(Stat::kForgedRelayHeaders), 2U);
+    EXPECT_EQ(text_of(scene.here.stats), "forged_relay_headers 2");
   });
 }
 
@@ -105,7 +107,7 @@ TEST(HostileRelay, WithoutADoorNothingIsHandedOnToAnEndpoint) {
     scene.impostor.send(closed.address, scene.foreign.relay_header(
                                             closed.address, closed.address.port(), scene.packet()));
     EXPECT_EQ(closed.heard(1), 0U);
-    EXPECT_EQ(sum(closed.port->drops()), 1U);
+    EXPECT_EQ(closed.port->stats().dropped(), 1U);
   });
 }
 
@@ -131,38 +133,38 @@ TEST(HostileRelay, FlowsTakeNoEnvelope) {
     for (const Bytes& packet : packets) {
       impostor.send(reliable.address, foreign.relay_header(host.address, port, packet));
     }
-    const roce::PacketDrops& drops = reliable.port->drops();
-    EXPECT_TRUE(until({&reliable}, [&] { return sum(drops) == 2; }));
+    const Stats& stats = reliable.port->stats();
+    EXPECT_TRUE(until({&reliable}, [&] { return stats.dropped() == 2; }));
     EXPECT_TRUE(reliable.log.opened.empty());
-    EXPECT_EQ(reliable.endpoint->taken().greetings, 0U);
+    EXPECT_EQ(reliable.port->stats().of(Stat::kConnectionMessages), 0U);
   });
 }
 
 // Sends to a relay, polls the endpoint that has it, and gives the relay's counts.
 struct AtRelay {
   explicit AtRelay(const OwnHost& host)
-      : relay(std::make_shared<roce::Port4791Relay>(host.address)),
+      : relay(std::make_shared<roce::Port4791Relay>(host.address, nullptr, relay_stats)),
         holder({}, host.address, {.relay = relay}),
         foreign(host.another) {}
-  // What has come to something, or to nothing.
-  static std::uint64_t all(const roce::RelayCounts& counts) {
-    return counts.taken + counts.handed_on + counts.malformed + counts.no_endpoints +
-           counts.no_room + counts.wrong_crc + counts.absent;
+  // Packets that were delivered, forwarded or dropped.
+  static std::uint64_t all(const Stats& stats) {
+    return stats.sum(Stat::kRelayDelivered, Stat::kRelaySendErrors);
   }
-  roce::RelayCounts send(const Bytes& bytes) {
+  const Stats& send(const Bytes& bytes) {
     foreign.send(ForeignHand::at_relay(holder.address), bytes);
     ++sent;
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (all(relay->counts()) < sent && std::chrono::steady_clock::now() < end) {
+    while (all(relay_stats) < sent && std::chrono::steady_clock::now() < end) {
       holder.endpoint->poll(holder.log);
     }
-    return relay->counts();
+    return relay_stats;
   }
-  roce::RelayCounts send_to(std::uint32_t queue_pair) {
+  const Stats& send_to(std::uint32_t queue_pair) {
     return send(foreign.packet(holder.address, 0, pattern(8, 1),
                                [&](wire::Packet& packet) { packet.destination = queue_pair; }));
   }
 
+  Stats relay_stats;
   std::shared_ptr<roce::Port4791Relay> relay;
   DatagramPeer holder;
   ForeignPeer foreign;
@@ -176,9 +178,9 @@ TEST(HostileRelay, NothingIsHandedOnToWhatIsNoEndpoint) {
     for (const std::uint32_t queue_pair :
          {std::uint32_t{0}, wire::kCmQpn, ForeignHand::kQueuePair, roce::queue_pair_at(53),
           roce::queue_pair_at(wire::kUdpPort), roce::queue_pair_at(32'767), wire::kMulticastQpn}) {
-      EXPECT_EQ(at.send_to(queue_pair).no_endpoints, ++count) << queue_pair;
+      EXPECT_EQ(at.send_to(queue_pair).of(Stat::kRelayUnknownQp), ++count) << queue_pair;
     }
-    EXPECT_EQ(at.relay->counts().handed_on, 0U);
+    EXPECT_EQ(at.relay_stats.of(Stat::kRelayForwarded), 0U);
     EXPECT_EQ(at.holder.heard(), 0U);
   });
 }
@@ -189,16 +191,16 @@ TEST(HostileRelay, WhatIsNoPacketIsNotHandedOnNorWhatWasOnce) {
     DatagramPeer other({}, host.address);
     const Bytes packet = at.foreign.packet(host.address, other.address.port(), pattern(20, 1));
     std::uint64_t count = 0;
-    EXPECT_EQ(
-        at.send(at.foreign.relay_header(host.address, other.address.port(), packet)).malformed,
-        ++count);
+    EXPECT_EQ(at.send(at.foreign.relay_header(host.address, other.address.port(), packet))
+                  .of(Stat::kRelayMalformed),
+              ++count);
     for (const std::size_t length : {0, 1, 11, 15, 27}) {
       Bytes cut(packet.begin(), packet.begin() + static_cast<std::ptrdiff_t>(length));
-      EXPECT_EQ(at.send(cut).malformed, ++count) << length;
+      EXPECT_EQ(at.send(cut).of(Stat::kRelayMalformed), ++count) << length;
     }
     Bytes long_one = at.foreign.packet(host.address, other.address.port(), pattern(4100, 1));
-    EXPECT_EQ(at.send(long_one).malformed, ++count);
-    EXPECT_EQ(at.relay->counts().handed_on, 0U);
+    EXPECT_EQ(at.send(long_one).of(Stat::kRelayMalformed), ++count);
+    EXPECT_EQ(at.relay_stats.of(Stat::kRelayForwarded), 0U);
   });
 }
 
@@ -214,10 +216,10 @@ TEST(HostileRelay, TheLongestPacketsAreRelayedWithoutHarm) {
             packet.opcode = wire::opcode_of(wire::Transport::kReliableDatagram,
                                             wire::Operation::kWriteOnlyImmediate);
           }));
-      EXPECT_EQ(at.relay->counts().handed_on, ++count);
+      EXPECT_EQ(at.relay_stats.of(Stat::kRelayForwarded), ++count);
     }
     EXPECT_EQ(other.heard(2), 0U);
-    EXPECT_EQ(other.port->drops().wrong_queue_pair, 2U);
+    EXPECT_EQ(other.port->stats().of(Stat::kUnknownQp), 2U);
   });
 }
 
@@ -231,17 +233,17 @@ TEST(HostileRelay, OnlyDatagramEndpointsAreRelayedTo) {
     for (const os::SocketAddress& each : {host.address, host.wildcard}) {
       const auto other = std::move(os::UdpSocket::bind(each, {})).value();
       at.send(at.foreign.packet(host.address, other.address().port(), pattern(20, 1)));
-      EXPECT_EQ(at.relay->counts().absent, ++count);
+      EXPECT_EQ(at.relay_stats.of(Stat::kRelayUnreachable), ++count);
       EXPECT_FALSE(os::wait_readable(other.fd(), std::chrono::milliseconds(0)));
     }
     at.send(at.foreign.packet(host.address, closed.address.port(), pattern(20, 1)));
-    EXPECT_EQ(at.relay->counts().absent, ++count);
+    EXPECT_EQ(at.relay_stats.of(Stat::kRelayUnreachable), ++count);
     EXPECT_EQ(closed.heard(), 0U);
-    EXPECT_EQ(closed.endpoint->lost(), 0U) << "nothing came there";
-    EXPECT_EQ(at.relay->counts().handed_on, 0U);
+    EXPECT_EQ(closed.lost(), 0U) << "nothing came there";
+    EXPECT_EQ(at.relay_stats.of(Stat::kRelayForwarded), 0U);
     DatagramPeer open({}, host.wildcard, {.relay = at.relay});
     at.send(at.foreign.packet(host.address, open.address.port(), pattern(20, 1)));
-    EXPECT_EQ(at.relay->counts().handed_on, 1U);
+    EXPECT_EQ(at.relay_stats.of(Stat::kRelayForwarded), 1U);
     EXPECT_EQ(open.heard(1), 1U);
   });
 }
@@ -252,9 +254,9 @@ TEST(HostileRelay, APacketWithAWrongIcrcIsNotRelayed) {
     DatagramPeer other({}, host.address, {.relay = at.relay});
     Bytes bytes = at.foreign.packet(host.address, other.address.port(), pattern(20, 1));
     bytes.back() ^= std::byte{1};
-    EXPECT_EQ(at.send(bytes).wrong_crc, 1U);
-    EXPECT_EQ(at.relay->counts().handed_on, 0U);
-    EXPECT_EQ(at.holder.port->dropped_packets(), "at port 4791: 1 with a wrong ICRC");
+    EXPECT_EQ(at.send(bytes).of(Stat::kRelayIcrcErrors), 1U);
+    EXPECT_EQ(at.relay_stats.of(Stat::kRelayForwarded), 0U);
+    EXPECT_EQ(text_of(at.relay_stats), "relay_icrc_errors 1");
   });
 }
 
@@ -270,12 +272,12 @@ TEST(HostileRelay, RandomPacketsHarmNobody) {
       }
       at.send(bytes);
     }
-    const roce::RelayCounts counts = at.relay->counts();
+    const Stats& counts = at.relay_stats;
     EXPECT_EQ(AtRelay::all(counts), 2'000U);
-    EXPECT_GT(counts.wrong_crc, 500U);
+    EXPECT_GT(counts.of(Stat::kRelayIcrcErrors), 500U);
     other.heard();
     // A change of the bits that routers may change is none.
-    EXPECT_LE(counts.handed_on, 40U);
+    EXPECT_LE(counts.of(Stat::kRelayForwarded), 40U);
     EXPECT_LE(other.log.messages.size(), 40U);
     for (const auto& message : other.log.messages) EXPECT_TRUE(message.bytes == pattern(20, 1));
   });

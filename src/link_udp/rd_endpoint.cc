@@ -24,7 +24,7 @@ rdm::RdmEngine::LocalEnd identity_of(const roce::PacketPort& port) {
 }  // namespace
 
 RdEndpoint::RdEndpoint(roce::PacketPort& port, const rdm::RdmOptions& options)
-    : port_(port), engine_(*this, options, identity_of(port), port.drops()) {
+    : port_(port), engine_(*this, options, identity_of(port), port.stats()) {
   for (const auto use : {roce::QpnUse::kManager, roce::QpnUse::kEndpoint}) {
     qpns_.push_back(port.attach(engine_, use, now()).value());
   }

@@ -111,14 +111,14 @@ TEST_F(BrokenOffTest, ByAnEndThatComesTooSoon) {
   begin();
   send_cm(Operation::kSendLast, 100);
   expect_broken();
-  EXPECT_EQ(b.endpoint->taken().senseless, 1U);
+  EXPECT_EQ(b.port->stats().of(Stat::kInvalidMessages), 1U);
 }
 
 TEST_F(BrokenOffTest, ByMoreThanWasAnnounced) {
   begin();
   for (int i = 0; i < 60; ++i) send_cm(Operation::kSendMiddle, 1024);
   expect_broken();
-  EXPECT_GE(b.endpoint->taken().refused, 1U);
+  EXPECT_GE(b.port->stats().of(Stat::kRefusedRequests), 1U);
 }
 
 // An endpoint that has stopped listening does not receive the rest of the same packet either.

@@ -77,7 +77,7 @@ TEST(RdEndpointCapture, HasWhatWasDroppedToo) {
   EXPECT_TRUE(record.entries[0].bytes == nonsense);
   EXPECT_EQ(record.entries[0].route.source_port, socket.address().port());
   EXPECT_NE(record.entries[0].remark.find("dropped"), std::string::npos);
-  EXPECT_EQ(a.port->drops().wrong_crc, 1u);
+  EXPECT_EQ(a.port->stats().of(Stat::kIcrcErrors), 1u);
 }
 
 }  // namespace

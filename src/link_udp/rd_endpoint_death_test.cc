@@ -80,7 +80,7 @@ TEST_F(RdEndpointDeathTest, OneErrorIsNotEnoughThatQuotesNothingOfTheFlow) {
   stranger.socket.reset();
   const auto before = b.sent();
   b.poll();
-  ASSERT_EQ(b.port->drops().unknown_flow, 1U);
+  ASSERT_EQ(b.port->stats().of(Stat::kUnknownFlow), 1U);
   ASSERT_EQ(b.sent(), before + 1) << "he is told so";
   for (int i = 0; i < 3; ++i) b.poll();
   const bool asked = b.sent() != before + 1;  // meanwhile, and heard of that, too

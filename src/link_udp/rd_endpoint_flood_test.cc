@@ -339,8 +339,9 @@ struct Keeper final : link::InboxSink {
 };
 
 std::uint64_t arrived_at(const Peer& peer) {
-  const Taken taken = peer.endpoint->taken();
-  return sum(peer.port->drops()) + taken.greetings + taken.requests + taken.answers + taken.cnps;
+  const Stats& stats = peer.stats;
+  return stats.dropped() + stats.of(Stat::kConnectionMessages) + stats.of(Stat::kRequests) +
+         stats.of(Stat::kResponses) + stats.of(Stat::kCnpsHandled);
 }
 
 // What the socket at that port has lost for want of room, by proc(5): joined datagrams count once.
@@ -475,7 +476,7 @@ TEST_F(FloodTest, HarmsNobodyAndIsCounted) {
   while (!settled() && std::chrono::steady_clock::now() < end + kLongest) {
   }
   RecordProperty("packets", static_cast<int>(flood.sent()));
-  RecordProperty("counters", text_of(b.port->drops(), b.endpoint->taken()));
+  RecordProperty("counters", text_of(b.stats));
   EXPECT_LE(arrived_at(b), all());
   EXPECT_GE(arrived_at(b) + kPerTrain * lost, all());
 
@@ -486,14 +487,16 @@ TEST_F(FloodTest, HarmsNobodyAndIsCounted) {
   EXPECT_TRUE(closed.is_untouched() && foreign.is_untouched() && constant.is_untouched());
 
   if (flood.sent() < kPackets) return;  // cut short, it need not have met everything
-  const roce::PacketDrops& drops = b.port->drops();
-  const Taken taken = b.endpoint->taken();
+  const Stats& stats = b.port->stats();
   for (const std::uint64_t count :
-       {drops.malformed, drops.wrong_crc, drops.wrong_pkey, drops.wrong_queue_pair,
-        drops.wrong_queue_key, drops.unknown_flow, drops.wrong_peer, taken.greetings,
-        taken.requests, taken.answers, taken.cnps, taken.repeated, taken.early, taken.refused,
-        taken.unasked, taken.senseless, keeper.others}) {
-    EXPECT_GT(count, 0U) << text_of(drops, taken);
+       {stats.of(Stat::kMalformedPackets), stats.of(Stat::kIcrcErrors),
+        stats.of(Stat::kPkeyViolations), stats.of(Stat::kUnknownQp),
+        stats.of(Stat::kQkeyViolations), stats.of(Stat::kUnknownFlow), stats.of(Stat::kWrongPeer),
+        stats.of(Stat::kConnectionMessages), stats.of(Stat::kRequests), stats.of(Stat::kResponses),
+        stats.of(Stat::kCnpsHandled), stats.of(Stat::kDuplicateRequests),
+        stats.of(Stat::kOutOfSequence), stats.of(Stat::kRefusedRequests),
+        stats.of(Stat::kUnexpectedResponses), stats.of(Stat::kInvalidMessages), keeper.others}) {
+    EXPECT_GT(count, 0U) << text_of(stats);
   }
   // Of some hundred thousand packets it may be that none is allowed.
   if (kPackets < 1'000'000) return;

@@ -84,8 +84,8 @@ TEST_F(RdEndpointHostileTest, RandomDatagramsAreCountedAndDropped) {
   }
   expect_all_arrived();
   // The last of them may still wait in the socket.
-  until({&b}, [&] { return sum(b.port->drops()) >= kDatagrams; });
-  EXPECT_EQ(sum(b.port->drops()), kDatagrams);
+  until({&b}, [&] { return b.port->stats().dropped() >= kDatagrams; });
+  EXPECT_EQ(b.port->stats().dropped(), kDatagrams);
   EXPECT_EQ(b.log.opened.size(), 1u);
 }
 
@@ -97,7 +97,7 @@ TEST_F(RdEndpointHostileTest, PacketsByHandAreTakenLikeOthers) {
   stranger.send(b, stranger.of_flow(Operation::kWriteOnly, 1, pattern(100, 1)));
   ASSERT_TRUE(until({&a, &b}, [&] { return region[99] != std::byte{}; }));
   EXPECT_EQ(b.log.messages.at(0).arrival.tag, 0xFFu);
-  EXPECT_EQ(sum(b.port->drops()), 0u);
+  EXPECT_EQ(b.port->stats().dropped(), 0u);
 }
 
 TEST_F(RdEndpointHostileTest, ChangedCopiesOfRealPacketsDisturbNobody) {
@@ -144,11 +144,11 @@ TEST_F(RdEndpointHostileTest, ChangedCopiesOfRealPacketsDisturbNobody) {
     go_on(i);
   }
   expect_all_arrived();
-  EXPECT_TRUE(until({&b}, [&] { return b.port->drops().wrong_crc >= spoilt; }));
-  EXPECT_GT(b.port->drops().malformed, 0u);
-  EXPECT_GT(b.port->drops().wrong_pkey, 0u);
-  EXPECT_GT(b.port->drops().wrong_queue_pair, 0u);
-  EXPECT_GT(b.port->drops().unknown_flow, 0u);
+  EXPECT_TRUE(until({&b}, [&] { return b.port->stats().of(Stat::kIcrcErrors) >= spoilt; }));
+  EXPECT_GT(b.port->stats().of(Stat::kMalformedPackets), 0u);
+  EXPECT_GT(b.port->stats().of(Stat::kPkeyViolations), 0u);
+  EXPECT_GT(b.port->stats().of(Stat::kUnknownQp), 0u);
+  EXPECT_GT(b.port->stats().of(Stat::kUnknownFlow), 0u);
 }
 
 // An attacker that knows the numbers of another peer's flow has another address.
@@ -157,11 +157,11 @@ TEST_F(RdEndpointHostileTest, AFlowIsItsOwnersOnly) {
   Stranger thief;
   thief.rep = stranger.rep;
   thief.send(b, thief.message(0, {}, 50));
-  ASSERT_TRUE(until({&a, &b}, [&] { return b.port->drops().wrong_peer == 1; }));
+  ASSERT_TRUE(until({&a, &b}, [&] { return b.port->stats().of(Stat::kWrongPeer) == 1; }));
   EXPECT_TRUE(b.log.messages.empty());
   stranger.rep.me.queue_key ^= 1;
   stranger.send(b, stranger.message(0, {}, 50));
-  ASSERT_TRUE(until({&a, &b}, [&] { return b.port->drops().wrong_queue_key == 1; }));
+  ASSERT_TRUE(until({&a, &b}, [&] { return b.port->stats().of(Stat::kQkeyViolations) == 1; }));
   EXPECT_TRUE(b.log.messages.empty());
 }
 
@@ -170,7 +170,7 @@ TEST_F(RdEndpointHostileTest, NobodysStationIsNotListenedTo) {
   ConnReq req = stranger.req();
   req.me.station = 0;
   stranger.send(b, Stranger::message(req));
-  ASSERT_TRUE(until({&a, &b}, [&] { return b.port->drops().malformed == 1; }));
+  ASSERT_TRUE(until({&a, &b}, [&] { return b.port->stats().of(Stat::kMalformedPackets) == 1; }));
   EXPECT_EQ(b.log.opened.size(), 1U);
 }
 
@@ -218,7 +218,7 @@ TEST_P(RdEndpointThirdPartyTest, TakesNoMessageAndFillsNoReceiveOfAnother) {
     headers.reth = {0, receive_key(exchange), 100};
     stranger.send(b, Stranger::packet(headers, bytes));
   }
-  EXPECT_TRUE(until({&b}, [&] { return b.endpoint->taken().requests > 60; }));
+  EXPECT_TRUE(until({&b}, [&] { return b.port->stats().of(Stat::kRequests) > 60; }));
   until({&b}, [&, polls = 0]() mutable { return ++polls > 200; });
   EXPECT_EQ(b.log.messages[0].error, -1) << "nothing has come of it yet";
   EXPECT_FALSE(b.ends.has(1)) << "nobody has taken it";
@@ -335,18 +335,18 @@ TEST_F(RdEndpointHostileTest, PiecesAreBelievedNoMoreThanWholePackets) {
   ASSERT_TRUE(stranger.agree(b));
   const Introduction& end = stranger.rep.me;
   const Bytes packet = stranger.message(0, {}, 900);
-  const auto drops = [this] { return b.port->drops(); };
+  const auto stats = [this]() -> const Stats& { return b.stats; };
 
   Introduction wrong = end;
   wrong.queue_key ^= 1;
   send_pieces(stranger, b, packet, wrong);
-  ASSERT_TRUE(until({&a, &b}, [&] { return drops().wrong_queue_key == 4; }));
+  ASSERT_TRUE(until({&a, &b}, [&] { return stats().of(Stat::kQkeyViolations) == 4; }));
   wrong = end;
   wrong.context ^= 0x10'0000;
   send_pieces(stranger, b, packet, wrong);
-  ASSERT_TRUE(until({&a, &b}, [&] { return drops().unknown_flow == 4; }));
+  ASSERT_TRUE(until({&a, &b}, [&] { return stats().of(Stat::kUnknownFlow) == 4; }));
   send_pieces(thief, b, packet, end);
-  ASSERT_TRUE(until({&a, &b}, [&] { return drops().wrong_peer == 4; }));
+  ASSERT_TRUE(until({&a, &b}, [&] { return stats().of(Stat::kWrongPeer) == 4; }));
 
   // What they are pieces of must be for that flow, and whole.
   wire::Packet headers;
@@ -364,11 +364,11 @@ TEST_F(RdEndpointHostileTest, PiecesAreBelievedNoMoreThanWholePackets) {
   for (const Bytes& each : {of_another, for_another, unreliable, Bytes(900)}) {
     send_pieces(stranger, b, each, end);
     ++malformed;
-    ASSERT_TRUE(until({&a, &b}, [&] { return drops().malformed == malformed; }));
+    ASSERT_TRUE(until({&a, &b}, [&] { return stats().of(Stat::kMalformedPackets) == malformed; }));
   }
   const Bytes wrong_key = altered([](wire::Packet& each) { each.queue_key ^= 1; });
   send_pieces(stranger, b, wrong_key, end);
-  ASSERT_TRUE(until({&a, &b}, [&] { return drops().wrong_queue_key == 5; }));
+  ASSERT_TRUE(until({&a, &b}, [&] { return stats().of(Stat::kQkeyViolations) == 5; }));
   EXPECT_TRUE(b.log.messages.empty());
 
   send_pieces(stranger, b, packet, end);
@@ -479,13 +479,13 @@ TEST_F(RdEndpointHostileTest, ANotificationWithoutTheTokenOfTheFlowSlowsNothingD
     wire::store<std::uint32_t>(reserved.data(), connection_id);
     stranger.send(b, Stranger::packet(headers, reserved));
   };
-  const std::uint64_t before = b.port->drops().unknown_flow;
+  const std::uint64_t before = b.port->stats().of(Stat::kUnknownFlow);
   for (const std::uint32_t connection_id : {0U, 1U, ~asked->me.connection_id})
     notify(connection_id);
-  ASSERT_TRUE(until({&b}, [&] { return b.port->drops().unknown_flow == before + 3; }));
-  EXPECT_EQ(b.endpoint->taken().cnps, 0U);
+  ASSERT_TRUE(until({&b}, [&] { return b.port->stats().of(Stat::kUnknownFlow) == before + 3; }));
+  EXPECT_EQ(b.port->stats().of(Stat::kCnpsHandled), 0U);
   notify(asked->me.connection_id);
-  ASSERT_TRUE(until({&b}, [&] { return b.endpoint->taken().cnps == 1; }));
+  ASSERT_TRUE(until({&b}, [&] { return b.port->stats().of(Stat::kCnpsHandled) == 1; }));
 }
 
 // Errors come back at once from the port of a closed peer; packets that it sent before count first.

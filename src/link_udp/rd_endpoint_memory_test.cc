@@ -194,7 +194,7 @@ void attack(const OwnHost& host) {
     const std::size_t after = heap();
     EXPECT_LT(after - before, 2 * kMemory + kFlows * kPerFlow)
         << "after " << attack.sent << " packets: " << (after - before) / kFlows << " B a flow";
-    EXPECT_GT(b.endpoint->taken().requests, attack.sent / 2) << "they came";
+    EXPECT_GT(b.port->stats().of(Stat::kRequests), attack.sent / 2) << "they came";
     // The others go on.
     Bytes bytes = pattern(700, 1);
     udp::testing::send(a, b, *flow, 1, bytes);

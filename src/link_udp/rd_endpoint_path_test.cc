@@ -597,13 +597,13 @@ TEST(RdEndpointPath, PacketsThatMetAQueueSlowTheirSenderDown) {
     ASSERT_NE(pair.flow, nullptr);
     for (int i = 0; i < 2; ++i) pair.access(true, 4 * kLarge);
     ASSERT_TRUE(pair.all_ended());
-    EXPECT_EQ(pair.b().endpoint->taken().marked, 0U);
+    EXPECT_EQ(pair.b().port->stats().of(Stat::kEcnMarked), 0U);
     const unsigned before = network.most_at_once;
     network.marks = true;
     for (int i = 0; i < 8; ++i) pair.access(true, 4 * kLarge);
     ASSERT_TRUE(pair.all_ended());
-    EXPECT_GT(pair.b().endpoint->taken().marked, 0U);
-    EXPECT_GT(pair.a().endpoint->taken().cnps, 0U);
+    EXPECT_GT(pair.b().port->stats().of(Stat::kEcnMarked), 0U);
+    EXPECT_GT(pair.a().port->stats().of(Stat::kCnpsHandled), 0U);
     // After a pause of some milliseconds the path is free again.
     for (int tries = 0; tries == 0 || (network.most_at_once >= before && tries < 100); ++tries) {
       network.most_at_once = 0;
@@ -612,11 +612,11 @@ TEST(RdEndpointPath, PacketsThatMetAQueueSlowTheirSenderDown) {
     }
     EXPECT_LT(network.most_at_once, before);
 
-    const auto cnps = pair.b().endpoint->taken().cnps;
+    const auto cnps = pair.b().port->stats().of(Stat::kCnpsHandled);
     pair.access(false, kLarge);
     ASSERT_TRUE(pair.all_ended());
-    EXPECT_GT(pair.a().endpoint->taken().marked, 0U);
-    EXPECT_EQ(pair.b().endpoint->taken().cnps, cnps);
+    EXPECT_GT(pair.a().port->stats().of(Stat::kEcnMarked), 0U);
+    EXPECT_EQ(pair.b().port->stats().of(Stat::kCnpsHandled), cnps);
     expect_all_done(pair, 0);
   });
 }

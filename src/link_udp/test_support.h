@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/stats.h"
 #include "bytes_test_support.h"
 #include "link_udp/rd_endpoint.h"
 #include "os/loopback_support.h"
@@ -124,6 +125,7 @@ struct Peer {
   InboxLog log;
   FlowLog ends;
   os::WakeSet wake = std::move(os::WakeSet::create()).value();
+  Stats stats;
   std::unique_ptr<roce::PacketPort> port;
   std::unique_ptr<RdEndpoint> endpoint;
   std::vector<std::unique_ptr<link::Flow>> flows;
@@ -135,7 +137,7 @@ struct Peer {
     address = options.name = socket.value().address();
     options.domain = kDomain;
     port = std::move(roce::PacketPort::open(std::move(socket).value(), wake,
-                                            {capture, nullptr, RdEndpoint::kArrivals}))
+                                            {capture, nullptr, RdEndpoint::kArrivals, &stats}))
                .value();
     endpoint = std::make_unique<RdEndpoint>(*port, options);
     log.endpoint = endpoint.get();

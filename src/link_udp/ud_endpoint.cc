@@ -79,6 +79,7 @@ void UdEndpoint::refuse(link::InboxSink& sink, std::uint32_t source) {
 // Datagrams have no disconnect: a source stays until its place is needed. State of a peer ends with
 // its last user.
 void UdEndpoint::check_sources(link::InboxSink&) {
+  port_.count_overflows();
   const os::Time now = os::coarse_now();
   std::erase_if(targets_, [&](const auto& entry) {
     return entry.second.use_count() <= 1 &&
@@ -100,11 +101,11 @@ bool UdEndpoint::fall_asleep() {
 void UdEndpoint::take(const roce::PacketArrival& arrival) {
   const wire::Packet& packet = arrival.packet;
   if (wire::transport_of(packet.opcode) != wire::Transport::kUnreliableDatagram) {
-    ++port_.drops().wrong_queue_pair;
+    port_.stats().add(Stat::kUnknownQp);
     return;
   }
   if (packet.queue_key != kDatagramQueueKey) {
-    ++port_.drops().wrong_queue_key;
+    port_.stats().add(Stat::kQkeyViolations);
     return;
   }
   // A sender cannot slow down for one member of a group: no CNP for multicast.
@@ -122,12 +123,6 @@ void UdEndpoint::take(const roce::PacketArrival& arrival) {
   sink_->arrived(message);
 }
 
-std::uint64_t UdEndpoint::lost() const {
-  const roce::PacketDrops& drops = port_.drops();
-  return drops.malformed + drops.wrong_crc + drops.wrong_pkey + drops.wrong_queue_pair +
-         drops.wrong_queue_key + drops.forged + drops.not_foreign + port_.unread();
-}
-
 // The sender gets a CNP from the port that it sent to, also if that was 4791.
 void UdEndpoint::take_mark(const roce::PacketArrival& arrival) {
   os::SocketAddress own = arrival.to;
@@ -141,7 +136,7 @@ void UdEndpoint::take_mark(const roce::PacketArrival& arrival) {
 void UdEndpoint::take_cnp(const roce::PacketArrival& arrival) {
   const auto found = targets_.find(arrival.from);
   if (found == targets_.end() || found->second == nullptr) {
-    ++port_.drops().unknown_flow;
+    port_.stats().add(Stat::kUnknownFlow);
     return;
   }
   found->second->pace.marked(std::chrono::steady_clock::now());

@@ -111,7 +111,7 @@ TEST(DatagramCongestion, OfWhatIsNotForThisEndpointNobodyIsTold) {
   packet.source = 7;
   marked.send(peer, packet, 8);
   peer.heard(1);
-  EXPECT_EQ(peer.port->drops().wrong_queue_key, 1u);
+  EXPECT_EQ(peer.port->stats().of(Stat::kQkeyViolations), 1u);
   EXPECT_TRUE(marked.take().empty());
 }
 
@@ -151,7 +151,7 @@ TEST(DatagramCongestion, OfMarkedDatagramsToAGroupNobodyIsTold) {
   ASSERT_TRUE(is_done(send(*flow.value(), Bytes(kFull))));
   ASSERT_EQ(b.heard(1), 1u);
   a.endpoint->poll(a.log);
-  EXPECT_EQ(sum(a.port->drops()), 0u);
+  EXPECT_EQ(a.port->stats().dropped(), 0u);
 }
 
 // One thread of it sends, another one sleeps.
@@ -182,10 +182,10 @@ TEST(DatagramCongestion, WhoWasSentNothingHoldsNobodyBack) {
   ASSERT_TRUE(is_done(send(*flow, Bytes(kFull))));
   for (int i = 0; i < 100; ++i) stranger.send_notice(a, own);
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (a.port->drops().unknown_flow < 100 && std::chrono::steady_clock::now() < end) {
+  while (a.port->stats().of(Stat::kUnknownFlow) < 100 && std::chrono::steady_clock::now() < end) {
     a.endpoint->poll(a.log);
   }
-  EXPECT_EQ(a.port->drops().unknown_flow, 100u);
+  EXPECT_EQ(a.port->stats().of(Stat::kUnknownFlow), 100u);
   for (int i = 0; i < 100; ++i) ASSERT_TRUE(is_done(send(*flow, Bytes(kFull))));
 }
 
@@ -197,10 +197,10 @@ TEST(DatagramCongestion, ANoticeForAnotherQueuePairHoldsNobodyBack) {
   ASSERT_TRUE(is_done(send(*flow, Bytes(kFull))));
   peer.send_notice(a, own + 1);
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (a.port->drops().unknown_flow == 0 && std::chrono::steady_clock::now() < end) {
+  while (a.port->stats().of(Stat::kUnknownFlow) == 0 && std::chrono::steady_clock::now() < end) {
     a.endpoint->poll(a.log);
   }
-  EXPECT_EQ(a.port->drops().unknown_flow, 1u);
+  EXPECT_EQ(a.port->stats().of(Stat::kUnknownFlow), 1u);
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(is_done(send(*flow, Bytes(kFull))));
 }
 

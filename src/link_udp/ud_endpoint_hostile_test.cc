@@ -71,31 +71,31 @@ TEST_F(DatagramHostile, APacketByHandIsTakenLikeOthers) {
   send_headers([](wire::Packet&) {});
   ASSERT_EQ(here.log.messages.size(), 1u);
   EXPECT_EQ(here.log.opened.at(0).second, stranger.socket.address());
-  EXPECT_EQ(here.endpoint->lost(), 0u);
+  EXPECT_EQ(here.lost(), 0u);
 }
 
 TEST_F(DatagramHostile, WhatIsNotForThisEndpointIsCountedByItsReason) {
-  const roce::PacketDrops& drops = here.port->drops();
+  const Stats& stats = here.port->stats();
   send_headers([](wire::Packet& packet) { packet.queue_key ^= 1; });
-  EXPECT_EQ(drops.wrong_queue_key, 1u);
+  EXPECT_EQ(stats.of(Stat::kQkeyViolations), 1u);
   send_headers([](wire::Packet& packet) { packet.destination ^= 2; });
-  EXPECT_EQ(drops.wrong_queue_pair, 1u);
+  EXPECT_EQ(stats.of(Stat::kUnknownQp), 1u);
   send_headers([](wire::Packet& packet) { packet.destination = wire::kMulticastQpn; });
-  EXPECT_EQ(drops.wrong_queue_pair, 2u) << "not at the endpoint's own port";
+  EXPECT_EQ(stats.of(Stat::kUnknownQp), 2u) << "not at the endpoint's own port";
   send_headers([](wire::Packet& packet) {
     packet.opcode =
         wire::opcode_of(wire::Transport::kReliableConnection, wire::Operation::kSendOnly);
   });
-  EXPECT_EQ(drops.wrong_queue_pair, 3u);
+  EXPECT_EQ(stats.of(Stat::kUnknownQp), 3u);
   send_headers([](wire::Packet& packet) { packet.pkey = 0x8001; });
-  EXPECT_EQ(drops.wrong_pkey, 1u);
+  EXPECT_EQ(stats.of(Stat::kPkeyViolations), 1u);
   send_headers([](wire::Packet&) {}, 4097);
-  EXPECT_EQ(drops.malformed, 1u) << "longer than any path MTU";
+  EXPECT_EQ(stats.of(Stat::kMalformedPackets), 1u) << "longer than any path MTU";
   stranger.close_and_send(here, Stranger::packet(Stranger::headers(here), 8), 1);
   stranger.send_raw(here, Bytes(3));
   EXPECT_EQ(here.heard(sent + 2), 0u);
-  EXPECT_EQ(drops.wrong_crc, 2u);
-  EXPECT_EQ(here.endpoint->lost(), 8u);
+  EXPECT_EQ(stats.of(Stat::kIcrcErrors), 2u);
+  EXPECT_EQ(here.lost(), 8u);
   EXPECT_TRUE(here.log.opened.empty()) << "who sends such is no source";
 }
 
@@ -119,8 +119,8 @@ TEST_F(DatagramHostile, ChangedPacketsAndRandomOnesDisturbNobody) {
   }
   here.heard(20'000 + sent);
   EXPECT_EQ(heard_of(friendly.address), sent);
-  EXPECT_GE(here.port->drops().wrong_crc, 10'000u);
-  EXPECT_EQ(here.log.messages.size() + here.endpoint->lost(), 20'000 + sent);
+  EXPECT_GE(here.port->stats().of(Stat::kIcrcErrors), 10'000u);
+  EXPECT_EQ(here.log.messages.size() + here.lost(), 20'000 + sent);
   EXPECT_LE(here.log.opened.size(), 2u);
 }
 

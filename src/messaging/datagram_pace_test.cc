@@ -80,7 +80,7 @@ TEST(DatagramPace, WhoSendsTooFastIsToldToTryAgain) {
   EXPECT_EQ(status, EAGAIN);
   while (status == EAGAIN && std::chrono::steady_clock::now() < end) status = send();
   EXPECT_EQ(status, 0) << "it is a matter of less than a millisecond";
-  EXPECT_EQ(node.endpoint->drops().no_room, 0u)
+  EXPECT_EQ(node.endpoint->stats().of(Stat::kDatagramsNoRoom), 0u)
       << "nothing was lost that the program believes sent";
 }
 

@@ -40,12 +40,12 @@ bool DatagramService::hand_over(link::Flow& flow, SendCall& call) {
     case link::Outcome::State::kPending:  // not of a message that must be copied
       return true;
     case link::Outcome::State::kAgain:
-      ++drops_.no_room;
+      port_.stats().add(Stat::kDatagramsNoRoom);
       return true;
     case link::Outcome::State::kTooSoon:
       return false;
     case link::Outcome::State::kFailed:
-      ++drops_.no_peer;
+      port_.stats().add(Stat::kDatagramsNoPeer);
       if (call.tag == 0) flows_.lose(call.peer);
       return true;
   }
@@ -61,7 +61,7 @@ int DatagramService::send(SendCall& call) {
     return sender_.fail(call.report, kDatagram, Event::kSend, EFAULT, 0);
   make_datagram(call, 0, reports_);
   if (flow == nullptr) {
-    ++drops_.no_peer;
+    port_.stats().add(Stat::kDatagramsNoPeer);
   } else if (!hand_over(*flow, call)) {
     return EAGAIN;
   }
@@ -126,12 +126,6 @@ Result<PeerIndex> DatagramService::join(const os::SocketAddress& address, bool s
 
 void DatagramService::leave(PeerIndex group) {
   if (find_group(group) != nullptr) groups_[group - kFirstGroup].reset();
-}
-
-Drops DatagramService::drops() const {
-  Drops drops = drops_;
-  drops.lost = port_.inbox().lost();
-  return drops;
 }
 
 }  // namespace weft::messaging

@@ -121,7 +121,7 @@ TEST_F(DatagramTest, OneThatFindsNoReceiveIsKeptForALaterOne) {
     expect_whole(heard(two), &contexts[0], to_one, size);
     EXPECT_TRUE(std::equal(sent.begin(), sent.end(), target.begin()));
   }
-  EXPECT_EQ(two.endpoint->drops().unwanted, 0u);
+  EXPECT_EQ(two.endpoint->stats().of(Stat::kDatagramsUnwanted), 0u);
 }
 
 // Posts receives until none takes anything; how many did, of messages that are all `expected`.
@@ -145,7 +145,7 @@ std::size_t take_kept(Node& node, const Bytes& expected) {
 
 TEST_F(DatagramTest, OnlyAFewAreKeptUntilThereIsAReceive) {
   for (const std::size_t size : {std::size_t{0}, std::size_t{100}, kLargest}) {
-    const auto unwanted = two.endpoint->drops().unwanted;
+    const auto unwanted = two.endpoint->stats().of(Stat::kDatagramsUnwanted);
     constexpr std::size_t kCount = 4000;
     const Bytes bytes = pattern(size, 1);
     for (std::size_t i = 0; i < kCount; ++i) {
@@ -157,7 +157,7 @@ TEST_F(DatagramTest, OnlyAFewAreKeptUntilThereIsAReceive) {
     const std::size_t kept = take_kept(two, bytes);
     EXPECT_GE(kept, 40u);
     EXPECT_LE(kept * std::max<std::size_t>(size, 100), std::size_t{192} * 1024);
-    EXPECT_EQ(kept + two.endpoint->drops().unwanted - unwanted, kCount);
+    EXPECT_EQ(kept + two.endpoint->stats().of(Stat::kDatagramsUnwanted) - unwanted, kCount);
   }
 }
 
@@ -187,7 +187,7 @@ TEST_F(DatagramTest, OneForAPlaceWhereNobodyIsIsSentAllTheSame) {
     ASSERT_EQ(send(one, nobody, bytes), 0);
     ASSERT_EQ(Node::take(one.tx).at(0).status, CompletionStatus::kSuccess);
   }
-  EXPECT_EQ(one.endpoint->drops().no_peer, 1000u);
+  EXPECT_EQ(one.endpoint->stats().of(Stat::kDatagramsNoPeer), 1000u);
 }
 
 TEST_F(DatagramTest, APeerThatComesLaterIsFound) {
@@ -213,11 +213,12 @@ TEST_F(DatagramTest, AFullQueueOfAPeerThatNeverLooksHoldsNobodyUp) {
     ASSERT_EQ(send(one, to_two, bytes), 0);
     ASSERT_EQ(Node::take(one.tx).size(), 1u);
   }
-  const auto lost = one.endpoint->drops().no_room;
+  const auto lost = one.endpoint->stats().of(Stat::kDatagramsNoRoom);
   EXPECT_LT(lost, static_cast<std::uint64_t>(kCount)) << "some found room";
   poll(two);
   const std::size_t kept = take_kept(two, bytes);
-  EXPECT_EQ(two.endpoint->drops().unwanted + kept, kCount - lost) << "and those arrived";
+  EXPECT_EQ(two.endpoint->stats().of(Stat::kDatagramsUnwanted) + kept, kCount - lost)
+      << "and those arrived";
 }
 
 TEST_F(DatagramTest, WhatTheRingHoldsArrivesWhenTheReceiverLooks) {
@@ -240,7 +241,7 @@ TEST_F(DatagramTest, AFullCompletionQueueOfTheReceiverDropsRatherThanGrows) {
   for (Bytes& target : targets) post(three, target);
   for (int i = 0; i < 8; ++i) send(one, peer, pattern(10, 1));
   EXPECT_EQ(heard(three).size(), 4u);
-  EXPECT_EQ(three.endpoint->drops().unwanted, 4u);
+  EXPECT_EQ(three.endpoint->stats().of(Stat::kDatagramsUnwanted), 4u);
 }
 
 TEST_F(DatagramTest, AFullCompletionQueueOfTheSenderHoldsItBack) {
@@ -309,7 +310,7 @@ TEST_F(DatagramTest, EndpointsOfTheReliableKindAreNotReachedAndDoNotReach) {
   Bytes target(10);
   post(three, target);
   EXPECT_EQ(send(one, to_three, pattern(10, 1)), 0);
-  EXPECT_EQ(one.endpoint->drops().no_peer, 1u);
+  EXPECT_EQ(one.endpoint->stats().of(Stat::kDatagramsNoPeer), 1u);
   EXPECT_TRUE(heard(three).empty());
   post(one, target);
   Bytes bytes = pattern(10, 1);
@@ -385,7 +386,7 @@ TEST_F(GroupTest, OneThatHasLeftHearsNothingMore) {
   send_to_group(one, group, pattern(10, 1));
   two.endpoint->leave(membership);
   EXPECT_TRUE(heard(two).empty()) << "not even what was on its way";
-  EXPECT_EQ(two.endpoint->drops().unwanted, 0u);
+  EXPECT_EQ(two.endpoint->stats().of(Stat::kDatagramsUnwanted), 0u);
   send_to_group(one, group, pattern(10, 1));
   EXPECT_TRUE(heard(two).empty());
   join(two, false, true);
@@ -443,7 +444,7 @@ TEST_F(GroupTest, AMemberWithoutRoomDoesNotHoldUpTheOthers) {
     arrived += Node::take(three.rx).size();
   }
   EXPECT_EQ(arrived, kCount);
-  EXPECT_GT(one.endpoint->drops().no_room, 0u);
+  EXPECT_GT(one.endpoint->stats().of(Stat::kDatagramsNoRoom), 0u);
 }
 
 // A member that is killed: its file vanishes, the others are served, and the next endpoint at its

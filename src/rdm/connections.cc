@@ -17,12 +17,12 @@ constexpr auto kBetweenRejections = std::chrono::microseconds(200);
 
 bool Connections::take(const roce::PacketArrival& arrival) {
   if (arrival.packet.queue_key != wire::kCmQueueKey) {
-    ++drops_.wrong_queue_key;
+    shared_.stats.add(Stat::kQkeyViolations);
     return false;
   }
   const auto message = read_conn_message(arrival.packet.payload);
   if (!message) {
-    ++drops_.malformed;
+    shared_.stats.add(Stat::kMalformedPackets);
     return false;
   }
   const auto back = flows_.path_between(arrival.to, arrival.from);
@@ -76,7 +76,7 @@ void Connections::on_repeated_req(RdmReceiver& in, const ConnReq& req, const roc
 void Connections::on_req(const ConnReq& req, const roce::Path& back) {
   if (req.service != shared_.options.service) return reject(req, ConnRej::Why::kNobody, back);
   if (req.me.station == 0) {  // names no endpoint
-    ++drops_.malformed;
+    shared_.stats.add(Stat::kMalformedPackets);
     return;
   }
   const std::vector<RdmReceiver*> known = flows_.in_from(back.to);

@@ -11,8 +11,7 @@ namespace weft::rdm {
 // Begins, keeps and ends flows as their peers say. One thread at a time.
 class Connections {
  public:
-  Connections(Shared& shared, FlowTable& flows, roce::PacketDrops& drops)
-      : shared_(shared), flows_(flows), drops_(drops) {}
+  Connections(Shared& shared, FlowTable& flows) : shared_(shared), flows_(flows) {}
 
   // A packet for queue pair 1. True when it was a message.
   bool take(const roce::PacketArrival& arrival);
@@ -29,7 +28,6 @@ class Connections {
 
   Shared& shared_;
   FlowTable& flows_;
-  roce::PacketDrops& drops_;
   os::Time next_rejection_{};
 };
 

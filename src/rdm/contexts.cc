@@ -15,16 +15,6 @@ constexpr std::uint32_t kMostContexts = (1U << kIndexBits) - 1;
 
 constexpr std::uint32_t index_of(std::uint32_t number) { return (number & kMostContexts) - 1; }
 
-void count_in(Taken& taken, const Context& context) {
-  if (context.out != nullptr) taken.unasked += context.out->unasked();
-  if (context.in == nullptr) return;
-  const transport::Responder::Counts& requests = context.in->counts();
-  taken.repeated += requests.duplicates;
-  taken.early += requests.dropped;
-  taken.refused += requests.refused;
-  taken.senseless += context.in->target().senseless();
-}
-
 }  // namespace
 
 os::Time Context::due() const {
@@ -60,16 +50,9 @@ Context* Contexts::find(std::uint32_t number) const {
 }
 
 void Contexts::destroy(Context& context) {
-  count_in(gone_, context);
   const std::uint32_t index = index_of(context.number);
   contexts_[index].reset();
   free_.push_back(index);
-}
-
-Taken Contexts::taken() const {
-  Taken all = gone_;
-  each([&](const Context& context) { count_in(all, context); });
-  return all;
 }
 
 }  // namespace weft::rdm

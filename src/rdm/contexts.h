@@ -40,7 +40,6 @@ class Contexts {
   Context& create();
   // Null where there is none of that number (any more).
   Context* find(std::uint32_t number) const;
-  // Remembers what its flow has counted.
   void destroy(Context& context);
   void clear() { contexts_.clear(); }
   // Calls visit(Context&), which may destroy it.
@@ -54,15 +53,12 @@ class Contexts {
   bool any() const { return !contexts_.empty(); }
   Watches& watches() { return watches_; }
   const Watches& watches() const { return watches_; }
-  // What came to nothing in the flows that there are and have been.
-  Taken taken() const;
 
  private:
   Shared& shared_;
   std::vector<std::unique_ptr<Context>> contexts_;  // by index
   std::vector<std::uint32_t> free_;                 // indices of those that there are not
   Watches watches_;
-  Taken gone_;  // of flows that have gone
 };
 
 }  // namespace weft::rdm

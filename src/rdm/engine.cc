@@ -38,12 +38,10 @@ bool quotes_request(const os::UdpError& error, const RdmSender& out) {
 
 }  // namespace
 
-RdmEngine::RdmEngine(Host& host, const RdmOptions& options, const LocalEnd& identity,
-                     roce::PacketDrops& drops)
-    : shared_(std::make_unique<Shared>(host, options, introduction_of(host, identity))),
-      drops_(drops),
+RdmEngine::RdmEngine(Host& host, const RdmOptions& options, const LocalEnd& identity, Stats& stats)
+    : shared_(std::make_unique<Shared>(host, options, introduction_of(host, identity), stats)),
       flows_(std::make_unique<FlowTable>(*shared_)),
-      connections_(std::make_unique<Connections>(*shared_, *flows_, drops)) {}
+      connections_(std::make_unique<Connections>(*shared_, *flows_)) {}
 
 // What breaks off says so to the others.
 RdmEngine::~RdmEngine() { flows_->contexts().clear(); }
@@ -154,7 +152,7 @@ void RdmEngine::say_goodbye(link::InboxSink& sink) {
 
 void RdmEngine::take(const roce::PacketArrival& arrival) {
   if (arrival.packet.destination == wire::kCmQpn) {
-    if (connections_->take(arrival)) ++taken_.greetings;
+    if (connections_->take(arrival)) shared_->stats.add(Stat::kConnectionMessages);
     return;
   }
   const wire::Transport transport = wire::transport_of(arrival.packet.opcode);
@@ -163,7 +161,7 @@ void RdmEngine::take(const roce::PacketArrival& arrival) {
   } else if (transport == wire::Transport::kUnreliableDatagram) {
     take_fragment(arrival);
   } else {
-    ++drops_.wrong_queue_pair;
+    shared_->stats.add(Stat::kUnknownQp);
   }
 }
 
@@ -171,18 +169,18 @@ void RdmEngine::take(const roce::PacketArrival& arrival) {
 void RdmEngine::take_fragment(const roce::PacketArrival& arrival) {
   const wire::Packet& piece = arrival.packet;
   if (piece.queue_key != shared_->me.queue_key) {
-    ++drops_.wrong_queue_key;
+    shared_->stats.add(Stat::kQkeyViolations);
     return;
   }
   const Context* context = flows_->contexts().find(transport::context_of_fragment(piece.payload));
   if (context == nullptr) {
-    ++drops_.unknown_flow;
+    shared_->stats.add(Stat::kUnknownFlow);
     return;
   }
   const roce::Path& path =
       context->out != nullptr ? context->out->flow().path() : context->in->path();
   if (!(path.to == arrival.from)) {
-    ++drops_.wrong_peer;
+    shared_->stats.add(Stat::kWrongPeer);
     return;
   }
   Fragments& fragments =
@@ -193,7 +191,7 @@ void RdmEngine::take_fragment(const roce::PacketArrival& arrival) {
   if (!bytes || wire::parse(*bytes, whole) != wire::Malformed::kNone ||
       wire::transport_of(whole.opcode) != wire::Transport::kReliableDatagram ||
       whole.destination != shared_->me.queue_pair || whole.end_to_end_context != context->number) {
-    ++drops_.malformed;
+    shared_->stats.add(Stat::kMalformedPackets);
     return;
   }
   take_of_flow(whole, arrival);
@@ -203,17 +201,17 @@ void RdmEngine::take_of_flow(const wire::Packet& packet, const roce::PacketArriv
   Context* context = flows_->contexts().find(packet.end_to_end_context);
   const bool request = wire::layout_of(packet.opcode).request;
   if (context == nullptr || (request ? context->in == nullptr : context->out == nullptr)) {
-    ++drops_.unknown_flow;
+    shared_->stats.add(Stat::kUnknownFlow);
     if (request) connections_->reject_unknown(packet.end_to_end_context, arrival);
     return;
   }
   const roce::Path& path = request ? context->in->path() : context->out->flow().path();
   if (!(path.to == arrival.from)) {
-    ++drops_.wrong_peer;
+    shared_->stats.add(Stat::kWrongPeer);
   } else if (request && packet.queue_key != shared_->me.queue_key) {
-    ++drops_.wrong_queue_key;
+    shared_->stats.add(Stat::kQkeyViolations);
   } else {
-    ++(request ? taken_.requests : taken_.answers);
+    shared_->stats.add(request ? Stat::kRequests : Stat::kResponses);
     if (arrival.marked) [[unlikely]]
       take_mark(*context, request);
     if (touched_ != context->number) {
@@ -237,7 +235,7 @@ void RdmEngine::settle() {
 
 // The requester controls the window: a marked answer concerns this end, a marked request the peer.
 void RdmEngine::take_mark(const Context& context, bool request) {
-  ++taken_.marked;
+  shared_->stats.add(Stat::kEcnMarked);
   if (!request) return context.out->marked(shared_->now);
   const Introduction& peer = context.in->req().me;
   shared_->host.send_cnp(context.in->path(), peer.queue_pair, peer.connection_id, shared_->now);
@@ -250,10 +248,10 @@ void RdmEngine::take_cnp(const roce::PacketArrival& arrival) {
   RdmSender* out = mine ? flows_->out_to(arrival.from) : nullptr;
   if (out == nullptr ||
       out->flow().connection_id() != roce::CongestionNotifier::token_of(arrival.packet)) {
-    ++drops_.unknown_flow;
+    shared_->stats.add(Stat::kUnknownFlow);
     return;
   }
-  ++taken_.cnps;
+  shared_->stats.add(Stat::kCnpsHandled);
   out->marked(shared_->now);
 }
 
@@ -273,16 +271,6 @@ void RdmEngine::unreachable(const os::UdpError& error) {
   for (RdmReceiver* in : flows_->in_from(error.peer)) {
     if (in->count_unreachable(gone == in->station())) flows_->close_source(*in, true);
   }
-}
-
-Taken RdmEngine::taken() const {
-  Taken all = flows_->contexts().taken();
-  all.greetings = taken_.greetings;
-  all.requests = taken_.requests;
-  all.answers = taken_.answers;
-  all.cnps = taken_.cnps;
-  all.marked = taken_.marked;
-  return all;
 }
 
 }  // namespace weft::rdm

@@ -16,8 +16,9 @@ namespace {
 constexpr auto kLazily = std::chrono::microseconds(200);
 constexpr unsigned kAnswersAtOnce = 128;
 
-transport::Settings settings_for(const ConnReq& req, const ConnRep& rep) {
+transport::Settings settings_for(const ConnReq& req, const ConnRep& rep, Stats& stats) {
   transport::Settings settings;
+  settings.stats = &stats;
   settings.kind = wire::Transport::kReliableDatagram;
   settings.destination = req.me.queue_pair;
   settings.source = rep.me.queue_pair;
@@ -41,7 +42,7 @@ RdmReceiver::RdmReceiver(Shared& shared, const ConnReq& req, const ConnRep& rep,
       fragments_(packets_),
       target_(shared, {number, req.me.station, req.me.connection_id,
                        flow_identity(req.me.connection_id, rep.me.connection_id), std::move(path)}),
-      responder_(settings_for(req, rep), target_, &packets_) {}
+      responder_(settings_for(req, rep, shared.stats), target_, &packets_) {}
 
 void RdmReceiver::take(const wire::Packet& request, os::Time now) {
   if (target_.is_shut()) return target_.reject();

@@ -56,7 +56,6 @@ class RdmReceiver {
   // quotes a request of the flow (proven), or is one of kMostUnreachable in a row.
   bool count_unreachable(bool proven);
   Psn expected() const { return responder_.expected(); }
-  const transport::Responder::Counts& counts() const { return responder_.counts(); }
   // When the peer was last heard of, and that it was just now.
   os::Time heard() const { return heard_; }
   void hear(os::Time now) {

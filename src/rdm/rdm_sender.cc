@@ -82,6 +82,7 @@ bool RdmSender::on_rep(const ConnRep& rep, os::Time now) {
 void RdmSender::open(const ConnRep& rep, os::Time now) {
   const std::size_t carries = std::min(mtu_.carries(), rep.me.path_mtu);
   transport::Settings settings = settings_for(shared_.me, rep, shared_.options);
+  settings.stats = &shared_.stats;
   settings.path_mtu = mtu_.agree_first(rep);
   settings.first_round_trip = now - flow_.first_req_at();
   settings.max_window = window_for(rep.me.room, settings.path_mtu);
@@ -154,17 +155,12 @@ bool RdmSender::cancel(const void* cookie) {
 void RdmSender::take(const wire::Packet& response, os::Time now) {
   transport::Requester* const requester = queue_.requester();
   if (requester == nullptr) {
-    ++unasked_;
+    shared_.stats.add(Stat::kUnexpectedResponses);
     return;
   }
   hear(now);
   requester->take(response, now);
   if (requester->failed()) lose(link::PeerState::kDied);
-}
-
-std::uint64_t RdmSender::unasked() const {
-  const transport::Requester* const requester = queue_.requester();
-  return unasked_ + (requester != nullptr ? requester->counts().ignored : 0);
 }
 
 void RdmSender::hear(os::Time now) {

@@ -59,8 +59,6 @@ class RdmSender {
   void count_unreachable(bool proven);
   // Something is expected of the peer.
   bool expects() const { return flow_.persists() || operations().count() != 0; }
-  // Packets that answered nothing.
-  std::uint64_t unasked() const;
   // The peer was heard from just now.
   void hear(os::Time now);
   // Sends a REQ: asks for the flow, for another path MTU, or whether the peer is still there.
@@ -95,7 +93,6 @@ class RdmSender {
   Fragments fragments_;
   WorkQueue queue_;
   Accesses accesses_;
-  std::uint64_t unasked_ = 0;  // answers from before there was a flow
 };
 
 }  // namespace weft::rdm

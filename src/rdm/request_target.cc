@@ -121,7 +121,7 @@ bool RequestTarget::taken_as_it_comes(std::span<const std::byte> first) {
 void RequestTarget::end_placed() {
   const auto message = assembly_.take_placed();
   const bool whole = message->there == message->length;
-  if (!whole) ++senseless_;
+  if (!whole) shared_.stats.add(Stat::kInvalidMessages);
   if (whole && message->exchange != 0) acknowledge(message->exchange);
   shared_.ended_receives.push_back({message->cookie, whole ? message->error : ECONNRESET});
 }
@@ -131,7 +131,7 @@ void RequestTarget::message_ends(const work::MessageEnd&) {
   const std::span<const std::byte> message = assembly_.message();
   if (!shut_ && (message.size() < kMessageHeader ||
                  !arrived(read_header(message.data()), message.subspan(kMessageHeader)))) {
-    ++senseless_;
+    shared_.stats.add(Stat::kInvalidMessages);
   }
   message_breaks();
 }
@@ -197,7 +197,8 @@ bool RequestTarget::split(std::span<const std::byte> bundle) {
     // A packet is answered once at most, whatever it contains.
     if (header.kind != MessageKind::kEager || header.wants_ack) return false;
     if (header.length > bundle.size()) return false;
-    if (!message_arrived(header, bundle.first(header.length))) ++senseless_;
+    if (!message_arrived(header, bundle.first(header.length)))
+      shared_.stats.add(Stat::kInvalidMessages);
     bundle = bundle.subspan(header.length);
   }
   return true;

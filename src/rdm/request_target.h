@@ -52,8 +52,6 @@ class RequestTarget final : public work::Target {
   void shut();
   void reject() const;
   bool is_shut() const { return shut_; }
-  // Messages that were dropped as they make no sense.
-  std::uint64_t senseless() const { return senseless_; }
   // Gives memory back.
   void trim() { accesses_.trim(); }
 
@@ -91,7 +89,6 @@ class RequestTarget final : public work::Target {
   AccessServer accesses_;
   os::Time now_{};  // of the current packet
   bool shut_ = false;
-  std::uint64_t senseless_ = 0;
 };
 
 }  // namespace weft::rdm

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/budget.h"
+#include "base/stats.h"
 #include "exchanges.h"
 #include "link/inbox.h"
 #include "memory/own_memory.h"
@@ -37,10 +38,11 @@ struct DeadStation {
 
 // The state of one endpoint. One thread at a time.
 struct Shared {
-  Shared(Host& out, const RdmOptions& chosen, const Introduction& self)
+  Shared(Host& out, const RdmOptions& chosen, const Introduction& self, Stats& counters)
       : host(out),
         options(chosen),
         me(self),
+        stats(counters),
         memory(chosen.regions, chosen.domain, chosen.served),
         packet_memory(chosen.packet_memory),
         message_memory(chosen.message_memory) {}
@@ -53,6 +55,7 @@ struct Shared {
   Host& host;
   const RdmOptions options;
   const Introduction me;  // without what differs by flow
+  Stats& stats;
   memory::OwnMemory memory;
   Budget packet_memory;
   Budget message_memory;

@@ -129,14 +129,14 @@ class SimulatedHost final : public Host {
   std::uint64_t random() override { return network_.random()(); }
 
   const os::SocketAddress address;
-  roce::PacketDrops drops;
+  Stats stats;
 
  private:
   void take(const Network::Parcel& parcel) {
     wire::Packet packet;
     if (wire::check_icrc(parcel.path.route, parcel.bytes) != wire::Ipv4Words{}) return;
     if (wire::parse(parcel.bytes, packet) != wire::Malformed::kNone) {
-      ++drops.malformed;
+      stats.add(Stat::kMalformedPackets);
       return;
     }
     const roce::PacketArrival arrival{packet, parcel.path.from, parcel.path.to, 0, parcel.marked};

@@ -62,7 +62,7 @@ User::User(Network& network, Regions& regions, const Habits& habits, const RdmOp
   wanted.eager_limit = habits.eager_limit;
   engine_ = std::make_unique<RdmEngine>(
       host, wanted, RdmEngine::LocalEnd{roce::queue_pair_at(host.address.port()), 400'000},
-      host.drops);
+      host.stats);
   host.attach(*engine_);
 }
 

@@ -18,7 +18,7 @@ bool plausible(const wire::Ipv4Words& words) {
 }  // namespace
 
 bool PacketCheck::read(const os::Datagram& datagram, bool foreign, wire::Packet& packet,
-                       PacketDrops& drops) {
+                       Stats& stats) {
   if (!(from_ == datagram.from && to_ == datagram.to)) {
     from_ = datagram.from;
     to_ = datagram.to;
@@ -33,11 +33,11 @@ bool PacketCheck::read(const os::Datagram& datagram, bool foreign, wire::Packet&
                      datagram.bytes, right ? "" : "dropped: its ICRC is wrong");
   }
   if (!right) {
-    ++drops.wrong_crc;
+    stats.add(Stat::kIcrcErrors);
   } else if (wire::parse(datagram.bytes, packet) != wire::Malformed::kNone) {
-    ++drops.malformed;
+    stats.add(Stat::kMalformedPackets);
   } else if ((packet.pkey & kPkeyNumber) != kPkeyNumber) {
-    ++drops.wrong_pkey;
+    stats.add(Stat::kPkeyViolations);
   } else {
     return true;
   }

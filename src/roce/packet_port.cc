@@ -37,6 +37,7 @@ PacketPort::PacketPort(os::UdpSocket socket, os::WakeSet& wake, const PacketPort
       trains_(socket_, options.capture),
       receive_set_(options.arrivals),
       check_(options.capture),
+      stats_(*options.stats),
       wake_(wake),
       polls_watched_(kPollsWatched) {
   receive_set_.add({&socket_, 0});
@@ -125,14 +126,14 @@ bool PacketPort::busy() const {
 void PacketPort::take(const ReceiveSocket& socket, const os::Datagram& datagram) {
   if (relay_polls_ != nullptr) [[unlikely]] {
     if (is_relayed(datagram.bytes)) {
-      const auto handed = open_envelope(datagram, drops_);
+      const auto handed = open_envelope(datagram, stats_);
       if (handed) take_foreign(handed->datagram(), 0);
       return;
     }
     if (may_be_foreign(socket, datagram)) return take_foreign(datagram, socket.group);
   }
   wire::Packet packet;
-  if (!check_.read(datagram, packet, drops_)) return;
+  if (!check_.read(datagram, packet, stats_)) return;
   hand_over({packet, datagram.from, datagram.to, socket.group, met_congestion(datagram)});
 }
 
@@ -140,9 +141,9 @@ void PacketPort::take(const ReceiveSocket& socket, const os::Datagram& datagram)
 // never be taken for one of Weft's endpoints, whatever a relay header says.
 void PacketPort::take_foreign(const os::Datagram& datagram, std::uint64_t group) {
   wire::Packet packet;
-  if (!check_.read_foreign(datagram, packet, drops_)) return;
+  if (!check_.read_foreign(datagram, packet, stats_)) return;
   if (!is_foreign(packet.source)) {
-    ++drops_.not_foreign;
+    stats_.add(Stat::kRelayedFromWeft);
     return;
   }
   os::SocketAddress from = datagram.from;
@@ -156,7 +157,7 @@ void PacketPort::hand_over(const PacketArrival& arrival) {
   PacketHandler* const handler = right_socket ? qpns_.owner(queue_pair) : nullptr;
   const bool cnp = arrival.packet.opcode == wire::kCongestionNotification;
   if (handler == nullptr) {
-    ++(cnp ? drops_.unknown_flow : drops_.wrong_queue_pair);
+    stats_.add(cnp ? Stat::kUnknownFlow : Stat::kUnknownQp);
   } else if (cnp) [[unlikely]] {
     handler->take_cnp(arrival);
   } else {
@@ -184,17 +185,17 @@ Status PacketPort::listen(os::UdpSocket& socket, std::uint64_t group) {
 }
 
 void PacketPort::stop_listening(const os::UdpSocket& socket) {
-  unread_of_left_groups_ += socket.dropped();
+  count_overflows();
+  overflows_ -= socket.dropped();
   receive_set_.remove(socket);
   wake_.remove(socket.fd());
 }
 
-std::string PacketPort::dropped_packets() const {
-  std::string text = text_of(drops_);
-  const std::string at_relay = relay_polls_ != nullptr ? text_of(relay_polls_->counts()) : "";
-  if (at_relay.empty()) return text;
-  if (!text.empty()) text += "; ";
-  return text + "at port 4791: " + at_relay;
+void PacketPort::count_overflows() {
+  const std::uint64_t all = receive_set_.dropped();
+  if (all > overflows_) stats_.add(Stat::kSocketOverflows, all - overflows_);
+  overflows_ = std::max(overflows_, all);
+  if (relay_polls_ != nullptr) relay_polls_->count_overflows();
 }
 
 bool PacketPort::fall_asleep() {

@@ -105,7 +105,7 @@ TEST_F(PacketPortTest, EachQueuePairGetsItsPacketsInOrder) {
   ASSERT_TRUE(come(6));
   EXPECT_EQ(mine.packets, (std::vector<std::uint32_t>{0, 2, 4}));
   EXPECT_EQ(other.packets, (std::vector<std::uint32_t>{1, 3, 5}));
-  EXPECT_EQ(sum(to->drops()), 0U);
+  EXPECT_EQ(to->stats().dropped(), 0U);
 }
 
 TEST_F(PacketPortTest, PacketsForAnUnknownQueuePairAreCounted) {
@@ -116,7 +116,7 @@ TEST_F(PacketPortTest, PacketsForAnUnknownQueuePairAreCounted) {
   ASSERT_TRUE(come(3));
   EXPECT_TRUE(mine.packets.empty());
   EXPECT_TRUE(other.packets.empty());
-  EXPECT_EQ(to->drops().wrong_queue_pair, 3U);
+  EXPECT_EQ(to->stats().of(Stat::kUnknownQp), 3U);
 }
 
 TEST_F(PacketPortTest, AHandlerThatIsDetachedDuringABatchGetsNothingOfItsRest) {
@@ -129,7 +129,7 @@ TEST_F(PacketPortTest, AHandlerThatIsDetachedDuringABatchGetsNothingOfItsRest) {
   ASSERT_TRUE(come(8));
   EXPECT_EQ(mine.packets, (std::vector<std::uint32_t>{0, 2}));
   EXPECT_EQ(other.packets, (std::vector<std::uint32_t>{1}));
-  EXPECT_EQ(to->drops().wrong_queue_pair, 5U);
+  EXPECT_EQ(to->stats().of(Stat::kUnknownQp), 5U);
 }
 
 TEST_F(PacketPortTest, AHandlerThatAnotherOneDetachedIsToldOfNoError) {

@@ -20,16 +20,8 @@ constexpr unsigned kAtOnce = 32;
 
 }  // namespace
 
-std::string text_of(const RelayCounts& counts) {
-  return text_of({{counts.malformed, "malformed"},
-                  {counts.wrong_crc, "with a wrong ICRC"},
-                  {counts.no_endpoints, "for a queue pair that is no endpoint's"},
-                  {counts.absent, "for an endpoint that is not there"},
-                  {counts.no_room, "for which there was no room"},
-                  {counts.unread, "that came while nobody looked"}});
-}
-
-RelaySet::RelaySet(std::function<void()> held) : watch_(std::make_shared<RelayActivity>()) {
+RelaySet::RelaySet(Stats& stats, std::function<void()> held)
+    : watch_(std::make_shared<RelayActivity>()), stats_(stats) {
   watch_->held = std::move(held);
   if (auto set = os::EventSet::create()) watch_->arrivals = std::move(set).value();
 }
@@ -38,7 +30,7 @@ std::shared_ptr<Port4791Relay> RelaySet::at(const os::SocketAddress& address) {
   const std::lock_guard guard(mutex_);
   std::weak_ptr<Port4791Relay>& known = known_[address.host()];
   auto keeper = known.lock();
-  if (keeper == nullptr) known = keeper = std::make_shared<Port4791Relay>(address, watch_);
+  if (keeper == nullptr) known = keeper = std::make_shared<Port4791Relay>(address, watch_, stats_);
   return keeper;
 }
 
@@ -132,16 +124,16 @@ void Port4791Relay::take(os::UdpSocket& relay, const os::Datagram& packet, std::
                          const Visit& visit) {
   wire::Packet headers;
   if (wire::parse(packet.bytes, headers) != wire::Malformed::kNone) {
-    ++counts_.malformed;
+    stats_.add_shared(Stat::kRelayMalformed);
   } else if (is_foreign(headers.destination) || headers.destination == wire::kMulticastQpn) {
-    ++counts_.no_endpoints;
+    stats_.add_shared(Stat::kRelayUnknownQp);
   } else if (headers.destination == queue_pair) {
-    ++counts_.taken;
+    stats_.add_shared(Stat::kRelayDelivered);
     visit(packet);
   } else if (!is_endpoint(addressee(packet, headers.destination))) {
-    ++counts_.absent;
+    stats_.add_shared(Stat::kRelayUnreachable);
   } else if (!wire::check_icrc(route_between(packet.from, packet.to), packet.bytes)) {
-    ++counts_.wrong_crc;
+    stats_.add_shared(Stat::kRelayIcrcErrors);
   } else {
     hand_on(relay, packet, headers.destination);
   }
@@ -160,20 +152,21 @@ void Port4791Relay::hand_on(os::UdpSocket& relay, const os::Datagram& packet,
                             std::uint32_t queue_pair) {
   const std::size_t length = write_envelope(packet, queue_pair, envelope_);
   if (length == 0) {
-    ++counts_.malformed;
+    stats_.add_shared(Stat::kRelayMalformed);
     return;
   }
   const os::SendOutcome outcome =
       relay.send(addressee(packet, queue_pair), {}, {envelope_.data(), length}, length);
   met_errors_ = met_errors_ || outcome.errors_waiting;
-  ++(outcome.error == 0 ? counts_.handed_on : counts_.no_room);
+  stats_.add_shared(outcome.error == 0 ? Stat::kRelayForwarded : Stat::kRelaySendErrors);
 }
 
 // ICMP errors of absent endpoints stay in the error queue until they are read.
 void Port4791Relay::take_errors() {
   for (const auto& relay : relay_descriptors_) {
     while (const auto error = relay->next_error()) {
-      if (error->what == os::UdpError::What::kPortUnreachable) ++counts_.absent;
+      if (error->what == os::UdpError::What::kPortUnreachable)
+        stats_.add_shared(Stat::kRelayUnreachable);
     }
   }
 }
@@ -185,11 +178,11 @@ std::size_t Port4791Relay::watch(os::WakeSet& set, std::size_t known) {
   return known;
 }
 
-RelayCounts Port4791Relay::counts() {
+void Port4791Relay::count_overflows() {
   const std::lock_guard guard(mutex_);
-  RelayCounts counts = counts_;
-  counts.unread = receive_set_.dropped();
-  return counts;
+  const std::uint64_t all = receive_set_.dropped();
+  stats_.add_shared(Stat::kRelayOverflows, all - overflows_);
+  overflows_ = all;
 }
 
 }  // namespace weft::roce

@@ -56,21 +56,21 @@ std::size_t write_envelope(const os::Datagram& packet, std::uint32_t queue_pair,
   return length + wire::kIcrcBytes;
 }
 
-std::optional<RelayedPacket> open_envelope(const os::Datagram& datagram, PacketDrops& drops) {
+std::optional<RelayedPacket> open_envelope(const os::Datagram& datagram, Stats& stats) {
   RelayedPacket handed;
   handed.to = with_port(datagram.to, wire::kUdpPort);
   if (!(datagram.from == handed.to)) {
-    ++drops.forged;
+    stats.add(Stat::kForgedRelayHeaders);
     return std::nullopt;
   }
   const std::span<const std::byte> bytes = datagram.bytes;
   const auto words = wire::check_icrc(route_between(datagram.from, datagram.to), bytes);
   if (!words || *words != wire::Ipv4Words{}) {
-    ++drops.wrong_crc;
+    stats.add(Stat::kIcrcErrors);
   } else if (bytes.size() <= kEnvelopeHeader + wire::kIcrcBytes ||
              wire::load<std::uint8_t>(bytes.data() + kVersionAt) != kEnvelopeVersion ||
              is_relayed(bytes.subspan(kEnvelopeHeader))) {
-    ++drops.malformed;
+    stats.add(Stat::kMalformedPackets);
   } else {
     handed.from = os::SocketAddress::of_host(datagram.to.family(), bytes.data() + kSourceAt,
                                              wire::load<std::uint16_t>(bytes.data() + kPortAt));

@@ -29,7 +29,7 @@ struct Handed {
   }
   // What an endpoint makes of those bytes, if they come from there.
   std::optional<RelayedPacket> open(const Bytes& relay_header, const os::SocketAddress& from) {
-    return open_envelope({from, to, 0, 0, relay_header}, drops);
+    return open_envelope({from, to, 0, 0, relay_header}, stats);
   }
   // The same bytes with another ICRC, which is right.
   Bytes closed(Bytes relay_header) const {
@@ -44,12 +44,12 @@ struct Handed {
   os::SocketAddress to;
   Bytes packet;
   Bytes bytes;
-  PacketDrops drops;
+  Stats stats;
 };
 
 struct RelayHeader : ::testing::TestWithParam<const char*> {
   Handed handed{GetParam()};
-  PacketDrops& drops = handed.drops;
+  Stats& stats = handed.stats;
 };
 
 INSTANTIATE_TEST_SUITE_P(Families, RelayHeader, ::testing::Values("127.0.0.1", "::1"),
@@ -63,14 +63,14 @@ TEST_P(RelayHeader, GivesBackWhatWasPutIn) {
   EXPECT_EQ(opened->traffic_class, 0x2A);
   EXPECT_TRUE(std::ranges::equal(opened->bytes, handed.packet));
   EXPECT_EQ(addressee(opened->datagram(), queue_pair_at(kPort)), handed.to);
-  EXPECT_EQ(sum(drops), 0U);
+  EXPECT_EQ(stats.dropped(), 0U);
 }
 
 TEST_P(RelayHeader, ThePacketsOwnChecksumHolds) {
   const auto opened = handed.open(handed.bytes, handed.relay);
   ASSERT_TRUE(opened);
   wire::Packet packet;
-  EXPECT_TRUE(PacketCheck(nullptr).read_foreign(opened->datagram(), packet, drops));
+  EXPECT_TRUE(PacketCheck(nullptr).read_foreign(opened->datagram(), packet, stats));
   EXPECT_EQ(packet.source, ForeignHand::kQueuePair);
   EXPECT_TRUE(std::ranges::equal(packet.payload, pattern(101, 1)));
 }
@@ -102,12 +102,12 @@ TEST_P(RelayHeader, OnlyTheHolderOfTheDoorIsBelieved) {
   os::SocketAddress another_port = handed.relay;
   another_port.set_port(wire::kUdpPort + 1);
   EXPECT_FALSE(handed.open(handed.bytes, another_port));
-  EXPECT_EQ(drops.forged, 1U);
+  EXPECT_EQ(stats.of(Stat::kForgedRelayHeaders), 1U);
   const bool v6 = handed.to.family() == AF_INET6;
   const auto another_host = ForeignHand::at_relay(os::address_of(v6 ? "::2" : "127.0.0.2"));
   EXPECT_FALSE(handed.open(handed.bytes, another_host));
-  EXPECT_EQ(drops.forged, 2U);
-  EXPECT_EQ(sum(drops), 2U);
+  EXPECT_EQ(stats.of(Stat::kForgedRelayHeaders), 2U);
+  EXPECT_EQ(stats.dropped(), 2U);
 }
 
 TEST_P(RelayHeader, AChangedByteIsNoticedWhereverItIs) {
@@ -117,7 +117,7 @@ TEST_P(RelayHeader, AChangedByteIsNoticedWhereverItIs) {
     changed[i] ^= std::byte{0x10};
     EXPECT_FALSE(handed.open(changed, handed.relay)) << "byte " << i;
   }
-  EXPECT_EQ(drops.wrong_crc, handed.bytes.size() - 1);
+  EXPECT_EQ(stats.of(Stat::kIcrcErrors), handed.bytes.size() - 1);
 }
 
 TEST_P(RelayHeader, OneThatWasCutOffIsRefused) {
@@ -131,21 +131,21 @@ TEST_P(RelayHeader, OneThatWasCutOffIsRefused) {
     EXPECT_EQ(opened.has_value(), length > kEnvelopeHeader + wire::kIcrcBytes) << length;
     if (!opened) continue;
     wire::Packet packet;
-    EXPECT_FALSE(PacketCheck(nullptr).read_foreign(opened->datagram(), packet, drops)) << length;
+    EXPECT_FALSE(PacketCheck(nullptr).read_foreign(opened->datagram(), packet, stats)) << length;
   }
 }
 
 TEST_P(RelayHeader, OneWithinAnotherIsRefused) {
   const Bytes twice = handed.peer.relay_header(handed.to, kPort, handed.bytes);
   EXPECT_FALSE(handed.open(twice, handed.relay));
-  EXPECT_EQ(drops.malformed, 1U);
+  EXPECT_EQ(stats.of(Stat::kMalformedPackets), 1U);
 }
 
 TEST_P(RelayHeader, AnotherVersionIsRefused) {
   Bytes later = handed.bytes;
   later[wire::kBthBytes] = std::byte{2};
   EXPECT_FALSE(handed.open(handed.closed(later), handed.relay));
-  EXPECT_EQ(drops.malformed, 1U);
+  EXPECT_EQ(stats.of(Stat::kMalformedPackets), 1U);
 }
 
 TEST_P(RelayHeader, APacketThatWasForAnotherAddressOrFromAnotherPeerShows) {
@@ -158,7 +158,7 @@ TEST_P(RelayHeader, APacketThatWasForAnotherAddressOrFromAnotherPeerShows) {
     ASSERT_TRUE(opened);
     const bool counts = handed.to.family() == AF_INET6 || at < wire::kBthBytes + 8;
     wire::Packet packet;
-    EXPECT_EQ(PacketCheck(nullptr).read_foreign(opened->datagram(), packet, drops), !counts) << at;
+    EXPECT_EQ(PacketCheck(nullptr).read_foreign(opened->datagram(), packet, stats), !counts) << at;
   }
 }
 

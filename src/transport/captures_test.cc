@@ -202,7 +202,8 @@ std::vector<std::string> what_a_responder_says(const Conversation& conversation)
 class WorkOfRxe final : public work::WorkSink {
  public:
   explicit WorkOfRxe(const Conversation& conversation)
-      : conversation_(conversation), requester_(rxe(conversation), *this, memory_) {}
+      : conversation_(conversation),
+        requester_(counted(rxe(conversation), stats_), *this, memory_) {}
 
   void run() {
     std::size_t answer = 0;
@@ -217,7 +218,7 @@ class WorkOfRxe final : public work::WorkSink {
       take(conversation_.answers[answer].packet);
     EXPECT_EQ(ended_, posted_);
     EXPECT_FALSE(requester_.busy());
-    EXPECT_EQ(requester_.counts().again, 0U);
+    EXPECT_EQ(stats_.of(Stat::kRetransmissions), 0U);
   }
 
  private:
@@ -290,6 +291,7 @@ class WorkOfRxe final : public work::WorkSink {
 
   const Conversation& conversation_;
   PlainMemory memory_;
+  Stats stats_;
   Requester requester_;
   Time now_{std::chrono::seconds(1)};
   wire::Packet first_;

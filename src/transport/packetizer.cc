@@ -128,7 +128,7 @@ Packetizer::Written Packetizer::cut_next(Time now, std::span<std::byte> out) {
       timed_at_ = now;
     }
   }
-  ++packets_;
+  settings_.stats->add(Stat::kPacketsSent);
   return length;
 }
 
@@ -165,8 +165,8 @@ Packetizer::Written Packetizer::ask_again(Time now, std::span<std::byte> out) {
 
 // Karn's algorithm: a round trip is not measured across a retransmission.
 void Packetizer::sent_again(Psn psn) {
-  ++packets_;
-  ++again_;
+  settings_.stats->add(Stat::kPacketsSent);
+  settings_.stats->add(Stat::kRetransmissions);
   if (timed_ && !timed_->before(psn)) timed_.reset();
 }
 

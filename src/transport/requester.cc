@@ -55,7 +55,7 @@ void Requester::tick(Time now) {
   timer_.end_wait(now, window_.rto());
   if (!timer_.expired(now)) return;
   const bool due = packetizer_.is_answer_due();
-  if (due) ++timeouts_;
+  if (due) settings_.stats->add(Stat::kAckTimeouts);
   if (!timer_.back_off(now, settings_)) return fail(CompletionStatus::kRetryExceeded);
   // A peer that names what it lacks is asked once before the window starts over.
   if (due && (!settings_.selective || timer_.timeouts() > 1)) window_.silent();

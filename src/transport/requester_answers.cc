@@ -36,7 +36,7 @@ std::uint8_t detail_of(std::uint8_t code) {
 void Requester::take(const wire::Packet& response, Time now) {
   const bool of_this_kind = wire::transport_of(response.opcode) == settings_.kind;
   if (failed_ || !response.psn.before(in_flight_.next()) || !of_this_kind) {
-    ++ignored_;
+    settings_.stats->add(Stat::kUnexpectedResponses);
     return;
   }
   heard();
@@ -46,7 +46,7 @@ void Requester::take(const wire::Packet& response, Time now) {
   const bool read =
       operation >= Operation::kReadResponseFirst && operation <= Operation::kReadResponseOnly;
   if (read) return take_read(response, now);
-  ++ignored_;
+  settings_.stats->add(Stat::kUnexpectedResponses);
 }
 
 void Requester::take_acknowledge(const wire::Packet& response, Time now) {
@@ -93,13 +93,13 @@ void Requester::arrived(const void* cookie, Time now) {
 void Requester::take_read(const wire::Packet& response, Time now) {
   QueuedWork* work = queue_.find(response.psn);
   if (work == nullptr || !work->reads()) {
-    ++ignored_;
+    settings_.stats->add(Stat::kUnexpectedResponses);
     return;
   }
   const auto index = static_cast<std::uint32_t>(response.psn.since(work->first));
   const std::size_t length = work->payload_of(index, settings_.path_mtu);
   if (work->there.has(index) || response.payload.size() != length) {
-    ++ignored_;
+    settings_.stats->add(Stat::kUnexpectedResponses);
     return;
   }
   const std::uint64_t begin = work->offset + std::uint64_t{index} * settings_.path_mtu;
@@ -132,7 +132,7 @@ void Requester::lose_read(QueuedWork& work, Time now) {
 void Requester::take_atomic(const wire::Packet& response, Time now) {
   QueuedWork* work = queue_.find(response.psn);
   if (work == nullptr || !work->asks() || work->reads()) {
-    ++ignored_;
+    settings_.stats->add(Stat::kUnexpectedResponses);
     return;
   }
   if (work->work.original != nullptr) *work->work.original = response.original;
@@ -178,7 +178,7 @@ void Requester::take_rnr(Psn psn, std::uint8_t code, Time now) {
 void Requester::take_refusal(Psn psn, std::uint8_t code, Time now) {
   QueuedWork* work = queue_.find(psn);
   if (work == nullptr) {
-    ++ignored_;
+    settings_.stats->add(Stat::kUnexpectedResponses);
     return;
   }
   const bool datagrams = settings_.kind == wire::Transport::kReliableDatagram;

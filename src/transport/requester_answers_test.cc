@@ -70,7 +70,7 @@ TEST(SequenceError, OfOthersMeansAllFromThereOn) {
   flow.sender.nak(Nak::kSequence, 2, 1);
   EXPECT_EQ(flow.sender.ended_now(), "0 ok, 1 ok");
   EXPECT_EQ(flow.sender.sends(), "send-only 2 [10], send-only 3 [10], send-only 4 [10]?");
-  EXPECT_EQ(flow.sender.requester.counts().again, 3U);
+  EXPECT_EQ(flow.sender.stats.of(Stat::kRetransmissions), 3U);
 }
 
 TEST(SequenceError, OfWeftMeansThoseOnly) {
@@ -106,7 +106,7 @@ TEST(SequenceError, OfNoneSaysThatTheOthersHaveArrived) {
   EXPECT_EQ(again[0].packet.psn, psn(0));
   EXPECT_EQ(again[9].packet.psn, psn(9));
   EXPECT_EQ(again[10].packet.psn, psn(sent)) << "and then what is new";
-  EXPECT_EQ(sender.requester.counts().again, 10U);
+  EXPECT_EQ(sender.stats.of(Stat::kRetransmissions), 10U);
 }
 
 TEST(SequenceError, OfNoneIsNoLoss) {

@@ -44,7 +44,7 @@ TEST(Timer, DoublesWhileNothingIsHeardAndEndsWithTheLastRetry) {
   EXPECT_EQ(waits, (std::vector<std::int64_t>{20, 40, 67, 67, 67, 67}));
   EXPECT_GE(sender.now - begin, 4 * settings.ack_timeout);
   EXPECT_EQ(sender.ended_now(), "0 retries");
-  EXPECT_EQ(sender.requester.counts().timeouts, waits.size());
+  EXPECT_EQ(sender.stats.of(Stat::kAckTimeouts), waits.size());
 }
 
 // The program computed for an hour; the answer waits in its socket.
@@ -144,7 +144,7 @@ TEST(Timer, SendsTheFirstAndTheLastToWhoNamesWhatItLacks) {
   }
   EXPECT_EQ(again, 28U);
   EXPECT_FALSE(sender.requester.busy());
-  EXPECT_EQ(sender.requester.counts().timeouts, 1U);
+  EXPECT_EQ(sender.stats.of(Stat::kAckTimeouts), 1U);
 }
 
 // The answer to the first question says what was lost.
@@ -263,7 +263,7 @@ TEST(Timer, TakesNoWaitForSilence) {
       sender.pass(milliseconds(1));
       EXPECT_FALSE(sender.requester.failed());
     }
-    EXPECT_EQ(sender.requester.counts().timeouts, 0U);
+    EXPECT_EQ(sender.stats.of(Stat::kAckTimeouts), 0U);
   }
 }
 

@@ -25,14 +25,14 @@ constexpr RequestVerdict kInvalid{RequestVerdict::Kind::kInvalid, 0};
 void Responder::take(const wire::Packet& request, Time now) {
   const bool of_this_kind = wire::transport_of(request.opcode) == settings_.kind;
   if (!of_this_kind || !wire::layout_of(request.opcode).request) {
-    ++counts_.dropped;
+    settings_.stats->add(Stat::kOutOfSequence);
     return;
   }
   const bool resync = wire::operation_of(request.opcode) == Operation::kResync;
   if (resync && !request.psn.before(expected_)) return resynchronise(request);
   if (request.psn.before(expected_)) return take_again(request);
   if (refusing_) {
-    ++counts_.dropped;
+    settings_.stats->add(Stat::kOutOfSequence);
     if (request.psn == expected_) nak_ = refusal_;  // the NAK was lost
     return;
   }
@@ -154,7 +154,7 @@ void Responder::refuse(const RequestVerdict& verdict) {
       code = Nak::kRemoteOperational;
       break;
   }
-  ++counts_.refused;
+  settings_.stats->add(Stat::kRefusedRequests);
   auto bits = static_cast<std::uint8_t>(code);
   if (datagrams() && code == Nak::kRemoteAccess && verdict.detail != 0) {
     bits = static_cast<std::uint8_t>(Nak::kRefusal) + (verdict.detail & 0xF);
@@ -184,13 +184,13 @@ void Responder::take_early(const wire::Packet& request, Time now) {
   if (!not_ready_ && settings_.selective) fate = early_.take(request, range, expected_, now);
   switch (fate) {
     case EarlyPackets::Fate::kKept:
-      ++counts_.kept;
+      settings_.stats->add(Stat::kOutOfOrderKept);
       return;
     case EarlyPackets::Fate::kDuplicate:
-      ++counts_.duplicates;
+      settings_.stats->add(Stat::kDuplicateRequests);
       return;
     case EarlyPackets::Fate::kNoRoom:
-      ++counts_.dropped;
+      settings_.stats->add(Stat::kOutOfSequence);
       if (not_ready_ || settings_.selective || std::exchange(told_, true)) return;
       nak_ = kSyndromeNak;
       return;
@@ -211,7 +211,7 @@ void Responder::take_kept(Time now) {
 
 // The request was executed already; its answer may have been lost.
 void Responder::take_again(const wire::Packet& request) {
-  ++counts_.duplicates;
+  settings_.stats->add(Stat::kDuplicateRequests);
   const Operation operation = wire::operation_of(request.opcode);
   if (operation == Operation::kReadRequest) return answers_.repeat_read(request);
   if (is_atomic(operation)) return answers_.repeat_atomic(request.psn);

@@ -49,7 +49,7 @@ TEST(HostileResponder, DropsWhatIsOfAnotherTransport) {
   }
   packet.opcode = wire::kCongestionNotification;
   EXPECT_EQ(receiver.hears(packet), "");
-  EXPECT_EQ(receiver.responder.counts().dropped, 5U);
+  EXPECT_EQ(receiver.stats.of(Stat::kOutOfSequence), 5U);
   EXPECT_TRUE(receiver.memory.messages.empty());
 }
 
@@ -79,7 +79,7 @@ TEST(HostileResponder, KeepsNoReadThatComesTooEarlyAndIsLongerThanAnyPart) {
     EXPECT_EQ(receiver.hears(receiver.read(1000, length)), "");
     EXPECT_EQ(receiver.hears(receiver.read(2, length)), "");
   }
-  EXPECT_EQ(receiver.responder.counts().kept, 0U);
+  EXPECT_EQ(receiver.stats.of(Stat::kOutOfOrderKept), 0U);
   EXPECT_EQ(receiver.hears(Operation::kSendOnly, 2, 10), "nak60 0 #2");
   receiver.take(Operation::kSendOnly, 0, 10);
   receiver.take(Operation::kSendOnly, 1, 10);

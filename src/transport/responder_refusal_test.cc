@@ -30,7 +30,7 @@ TEST(RefusingResponder, SaysWhy) {
       receiver.memory.atomics = row.verdict;
       EXPECT_EQ(receiver.hears(receiver.add(0)), datagram ? row.datagrams : row.connection);
       EXPECT_EQ(receiver.responder.failed(), !datagram);
-      EXPECT_EQ(receiver.responder.counts().refused, 1U);
+      EXPECT_EQ(receiver.stats.of(Stat::kRefusedRequests), 1U);
     }
   }
 }
@@ -68,7 +68,7 @@ TEST(RefusingResponder, RefusesAMessageThatInvalidatesAKeyThatItMayNot) {
     EXPECT_EQ(receiver.hears(last, number, 10), only ? "nak62 0 #0" : "nak62 1 #0");
     EXPECT_TRUE(receiver.memory.messages.empty());
     EXPECT_EQ(receiver.memory.broken, 1U);
-    EXPECT_EQ(receiver.responder.counts().refused, 1U);
+    EXPECT_EQ(receiver.stats.of(Stat::kRefusedRequests), 1U);
   }
 }
 
@@ -88,7 +88,7 @@ TEST(RefusingResponder, RefusesWhateverNamesAnUnknownSharedReceiveQueue) {
       Receiver receiver(extended());
       packet.shared_receive = number;
       EXPECT_EQ(receiver.hears(packet), "nak61 0 #0");
-      EXPECT_EQ(receiver.responder.counts().refused, 1U);
+      EXPECT_EQ(receiver.stats.of(Stat::kRefusedRequests), 1U);
       EXPECT_TRUE(receiver.memory.ends.empty());
       EXPECT_EQ(receiver.memory.changed, 0U);
     }

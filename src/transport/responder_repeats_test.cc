@@ -15,7 +15,7 @@ TEST(EarlyRequest, IsToldOnceToWhoIsNotWeft) {
   EXPECT_EQ(receiver.hears(Operation::kSendOnly, 2, 10), "nak60 1 #1");
   EXPECT_EQ(receiver.hears(Operation::kSendOnly, 3, 10), "");
   EXPECT_EQ(receiver.hears(Operation::kSendOnly, 5, 10), "");
-  EXPECT_EQ(receiver.responder.counts().dropped, 3U);
+  EXPECT_EQ(receiver.stats.of(Stat::kOutOfSequence), 3U);
   receiver.take(Operation::kSendOnly, 1, 10);
   EXPECT_EQ(receiver.memory.messages.size(), 2U) << "nothing was kept";
   EXPECT_EQ(receiver.hears(Operation::kSendOnly, 4, 10), "nak60 2 #2") << "another gap";
@@ -27,7 +27,7 @@ TEST(EarlyRequest, IsKeptForWeftWhichHearsOfEachMissingOne) {
   EXPECT_EQ(receiver.hears(Operation::kSendOnly, 4, 14), "");
   EXPECT_EQ(receiver.hears(Operation::kSendOnly, 6, 16), "nak60 5 #1");
   EXPECT_EQ(receiver.hears(Operation::kSendOnly, 1, 11), "");
-  EXPECT_EQ(receiver.responder.counts().kept, 4U);
+  EXPECT_EQ(receiver.stats.of(Stat::kOutOfOrderKept), 4U);
   EXPECT_TRUE(receiver.memory.messages.empty());
   EXPECT_EQ(receiver.hears(Operation::kSendOnly, 0, 10), "ack 1 #2");
   EXPECT_EQ(receiver.hears(Operation::kSendOnly, 2, 12), "ack 4 #5");
@@ -47,8 +47,8 @@ TEST(EarlyRequest, IsKeptOnce) {
   Receiver receiver(selective());
   receiver.take(Operation::kSendOnly, 1, 10);
   receiver.take(Operation::kSendOnly, 1, 20);
-  EXPECT_EQ(receiver.responder.counts().kept, 1U);
-  EXPECT_EQ(receiver.responder.counts().duplicates, 1U);
+  EXPECT_EQ(receiver.stats.of(Stat::kOutOfOrderKept), 1U);
+  EXPECT_EQ(receiver.stats.of(Stat::kDuplicateRequests), 1U);
   receiver.take(Operation::kSendOnly, 0, 5);
   receiver.take(Operation::kSendOnly, 1, 10);
   ASSERT_EQ(receiver.memory.messages.size(), 2U);
@@ -87,8 +87,8 @@ TEST(EarlyRequest, IsKeptWithinAWindowOnly) {
   constexpr int kFar = static_cast<int>(kMaxHeld);
   EXPECT_EQ(receiver.hears(Operation::kSendOnly, kFar, 10), "");
   EXPECT_EQ(receiver.hears(Operation::kSendOnly, kFar - 1, 10), "nak60 0 #1023");
-  EXPECT_EQ(receiver.responder.counts().kept, 1U);
-  EXPECT_EQ(receiver.responder.counts().dropped, 1U);
+  EXPECT_EQ(receiver.stats.of(Stat::kOutOfOrderKept), 1U);
+  EXPECT_EQ(receiver.stats.of(Stat::kOutOfSequence), 1U);
 }
 
 TEST(EarlyRequest, IsAskedForOnceMoreAfterTheTimeThatThatTakes) {
@@ -137,7 +137,7 @@ TEST(RepeatedRequest, IsAcknowledgedAndNotCarriedOut) {
     EXPECT_EQ(receiver.hears(Operation::kSendOnly, 1, 10), "ack 3 #4");
     EXPECT_EQ(receiver.hears(Operation::kWriteOnly, 3, 10), "ack 3 #4");
     EXPECT_EQ(receiver.hears(Operation::kSendOnly, -5000, 10), "ack 3 #4");
-    EXPECT_EQ(receiver.responder.counts().duplicates, 3U);
+    EXPECT_EQ(receiver.stats.of(Stat::kDuplicateRequests), 3U);
     EXPECT_EQ(receiver.memory.messages.size(), 3U);
     EXPECT_EQ(receiver.memory.writes_of.size(), 1U);
   }

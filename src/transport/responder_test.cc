@@ -152,7 +152,7 @@ TEST(Responder, LetsTheTargetSayWhetherEmptyWritesAndReadsNeedAKey) {
       lenient.take(packet);
       strict.take(packet);
       EXPECT_EQ(lenient.responder.messages(), 1U);
-      EXPECT_EQ(strict.responder.counts().refused, 1U);
+      EXPECT_EQ(strict.stats.of(Stat::kRefusedRequests), 1U);
     }
   }
 }

@@ -136,6 +136,7 @@ class FlowEnd final : public work::Target, work::WorkSink {
 
   // Last, because a responder that goes breaks the message that it was at.
   PlainMemory memory_;
+  Stats stats_;  // of its requester
   Requester requester_;
   static constexpr Duration kLazily = std::chrono::microseconds(200);
   Responder responder_;

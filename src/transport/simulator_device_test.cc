@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Does every user of the simulator get what its peer sent, once, whole and in order?
 #include "simulator_device.h"
+#include "test_flow.h"
 
 #include <cstring>
 #include <utility>
@@ -57,7 +58,7 @@ FlowEnd::FlowEnd(const Scenario& scenario, std::uint64_t way, std::uint64_t way_
       path_mtu_(settings.path_mtu),
       carries_(settings.path_mtu),
       fragmenter_(settings, 0),
-      requester_(settings, *this, memory_),
+      requester_(counted(settings, stats_), *this, memory_),
       responder_(settings, *this) {}
 
 void FlowEnd::blame(const std::string& what) {
@@ -169,8 +170,8 @@ void FlowEnd::judge() {
 }
 
 void FlowEnd::count(Outcome& outcome) const {
-  outcome.packets += requester_.counts().packets;
-  outcome.again += requester_.counts().again;
+  outcome.packets += stats_.of(Stat::kPacketsSent);
+  outcome.again += stats_.of(Stat::kRetransmissions);
   if (path_mtu_ < scenario_.settings.path_mtu) ++outcome.narrowed;
   for (std::size_t i = 0; i < std::size(statuses_); ++i) outcome.ended[i] += statuses_[i];
 }

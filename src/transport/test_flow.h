@@ -29,6 +29,8 @@ Bytes pattern(std::size_t length, unsigned begin = 0);
 Settings connection();  // to a peer that is not Weft
 Settings selective();   // to one that is
 Settings datagrams();   // reliable ones, between Weft's
+// The same settings of an end that counts there.
+Settings counted(Settings settings, Stats& stats);
 
 // A packet as it went out. The payload lies in `bytes`.
 struct Sent {
@@ -108,6 +110,7 @@ class Receiver {
   std::string hears(Operation operation, std::int32_t number, std::size_t length = 0);
 
   Memory memory;
+  Stats stats;
   const Settings settings;
   Responder responder;
 
@@ -145,6 +148,7 @@ class Sender final : public work::WorkSink {
   // What ended since it was asked last, by number of the work: `0 ok, 1 access/5`.
   std::string ended_now();
 
+  Stats stats;
   Settings settings;
   PlainMemory memory;
   Requester requester;

@@ -239,8 +239,13 @@ RequestVerdict Memory::atomic(bool compares, const work::AtomicOperands& what,
   return {};
 }
 
+Settings counted(Settings settings, Stats& stats) {
+  settings.stats = &stats;
+  return settings;
+}
+
 Receiver::Receiver(const Settings& given)
-    : settings(given), responder(given, memory), payload_(pattern(4096)) {}
+    : settings(counted(given, stats)), responder(settings, memory), payload_(pattern(4096)) {}
 
 wire::Packet Receiver::request(Operation operation, std::int32_t number, std::size_t length) {
   wire::Packet packet;
@@ -292,7 +297,8 @@ std::string Receiver::hears(Operation operation, std::int32_t number, std::size_
   return hears(request(operation, number, length));
 }
 
-Sender::Sender(const Settings& given) : settings(given), requester(given, *this, memory) {}
+Sender::Sender(const Settings& given)
+    : settings(counted(given, stats)), requester(settings, *this, memory) {}
 
 // In two pieces that do not end where packets do.
 Work Sender::work(WorkKind kind, std::size_t length) {

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "device/stats_file.h"
 #include "link_shm/layout.h"
 #include "memory/region_table.h"
 #include "rdm/conn_message.h"
@@ -189,6 +190,17 @@ TEST(Examples, OfATableWithOneRegion) {
     expect_at(memory::kSlotsAt, sizeof(memory::RegionSlot));
   }
   std::filesystem::remove_all(directory);
+}
+
+TEST(Examples, OfTheCountersOfAPort) {
+  const std::string directory = ::testing::TempDir();
+  const auto file = device::StatsFile::open(directory);
+  const auto stats = file->take("192.0.2.1:40000");
+  stats->add(Stat::kIcrcErrors, 3);
+  stats->add(Stat::kPacketsSent, 5);
+  using device::stats_format::StatsBlock;
+  const auto* block = reinterpret_cast<const std::byte*>(stats.get()) - offsetof(StatsBlock, stats);
+  expect_example(page("statistics.md"), {block, sizeof(StatsBlock)});
 }
 
 }  // namespace

@@ -55,19 +55,6 @@ std::uint8_t class_of(const Domain& domain, const fi_info& info) {
   return static_cast<std::uint8_t>(dscp_of(agreed) << kEcnBits);
 }
 
-// Where a loss of datagrams is looked for: nothing else tells of it.
-void log_drops(const os::SocketAddress& own, const messaging::Drops& drops) {
-  log_info(FI_LOG_EP_DATA,
-           "datagrams of {}: {} sent to nobody, {} to peers without room, {} arrived unwanted, "
-           "{} lost on arrival",
-           own.text(), drops.no_peer, drops.no_room, drops.unwanted, drops.lost);
-}
-
-void log_dropped_packets(const os::SocketAddress& own, const std::string& packets) {
-  if (packets.empty()) return;
-  log_info(FI_LOG_EP_DATA, "packets of {} that came to nothing: {}", own.text(), packets);
-}
-
 }  // namespace
 
 Endpoint::Endpoint(Domain& domain, const fi_info& info, const TypeOffer& offer, os::UdpPort port,
@@ -157,7 +144,7 @@ Endpoint::~Endpoint() {
     domain_.engines().leave(*core_);
     domain_.triggers().drop(core_.get());
     if (bound_.shared_rx == nullptr) domain_.triggers().drop(&core_->receives());
-    log_losses();
+    log_statistics();
     core_.reset();
   }
   try {
@@ -175,12 +162,13 @@ int Endpoint::quiesce() {
   return fabric_status(closed.error());
 }
 
-void Endpoint::log_losses() const {
+void Endpoint::log_statistics() const {
   try {
-    if (offer_->type == FI_EP_DGRAM) log_drops(port_->address(), core_->drops());
-    log_dropped_packets(port_->address(), core_->dropped_packets());
+    const std::string text = text_of(core_->stats());
+    if (text.empty()) return;
+    log_info(FI_LOG_EP_DATA, "statistics of {}: {}", port_->address().text(), text);
   } catch (const std::bad_alloc&) {
-    // Words need memory.
+    // The text needs memory.
   }
 }
 

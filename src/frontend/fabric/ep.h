@@ -101,7 +101,7 @@ class Endpoint : public Handle, public Usable {
   template <class Context>
   int bind_shared(Context& context, Context*& place, bool shares, std::uint64_t flags);
   void start_running();
-  void log_losses() const;
+  void log_statistics() const;
   int check_bindings() const;
   ServedAccess served() const;
   Status attach();

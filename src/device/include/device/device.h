@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "capture/capture.h"
+#include "device/stats_file.h"
 #include "memory/access_guard.h"
 #include "memory/region_table.h"
 #include "os/runtime_dir.h"
@@ -44,6 +45,8 @@ class Device {
   const std::shared_ptr<memory::RegionTableView>& regions_of_users() const {
     return regions_of_users_;
   }
+  // The counters of this process and of its ports.
+  StatsFile& stats() { return *stats_; }
   // Where what endpoints send and receive is written down, or null (docs/user/capture.md).
   const std::shared_ptr<capture::Capture>& capture() const { return capture_; }
   // The handler of the port that foreign peers send to, for as long as an endpoint uses it.
@@ -59,6 +62,7 @@ class Device {
   static Result<std::shared_ptr<Device>> open_persistently(const std::string& base_directory);
 
   const os::RuntimeDirectory directory_;  // goes last: the others have files in it
+  const std::shared_ptr<StatsFile> stats_;
   const std::unique_ptr<memory::RegionTable> regions_;
   const std::shared_ptr<memory::RegionTableView> regions_of_users_;
   const std::shared_ptr<capture::Capture> capture_ = capture::Capture::of_process();

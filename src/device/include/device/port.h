@@ -10,6 +10,7 @@
 
 #include "base/options.h"
 #include "base/result.h"
+#include "base/stats.h"
 #include "capture/recorder.h"
 #include "device/device.h"
 #include "link/flow.h"
@@ -75,15 +76,18 @@ class Port {
   // Opens the way to all members of a group, and to those to come. Errors: those of
   // udp::UdEndpoint::connect_group().
   Result<std::unique_ptr<link::Flow>> connect_group(const os::SocketAddress& group);
-  // Packets from the network that were dropped or came to nothing, by reason, for people; empty
-  // when none did.
-  std::string dropped_packets() const;
+  // The counters of this port.
+  Stats& stats() { return *stats_; }
+  // The same, up to date: those of the kernel are counted in, by system calls.
+  const Stats& stats_now();
   // Processes that have sent to this port.
   std::vector<pid_t> source_processes() const;
 
  private:
-  Port(std::shared_ptr<Device> device, os::WakeSet wake)
-      : device_(std::move(device)), wake_(std::move(wake)) {}
+  Port(std::shared_ptr<Device> device, os::WakeSet wake, const os::SocketAddress& name)
+      : device_(std::move(device)),
+        stats_(device_->stats().take(name.text())),
+        wake_(std::move(wake)) {}
   Status open_mailbox(const os::SocketAddress& address, const PortSetup& setup);
   wire::Tap* network_tap() const;
   Result<std::shared_ptr<roce::Port4791Relay>> relay_for(const os::SocketAddress& own);
@@ -97,6 +101,7 @@ class Port {
   bool groups_go_out() const;
 
   const std::shared_ptr<Device> device_;
+  const std::shared_ptr<Stats> stats_;
   os::WakeSet wake_;
   std::unique_ptr<shm::Mailbox> mailbox_;
   shm::Sender sender_;

@@ -106,9 +106,6 @@ class Inbox {
   // anything under way, to and from here.
   enum class Activity : std::uint8_t { kNone, kLow, kHigh };
   virtual Activity activity() const { return Activity::kHigh; }
-  // Messages that came here and could not be handed over, as far as that is known, which may be too
-  // few: where the link loses none, none.
-  virtual std::uint64_t lost() const { return 0; }
 
   // Goes to sleep: until wake_up() is called arrivals wake the threads that sleep on the wake set
   // of the port. False when something is here already, so that the caller should poll instead of

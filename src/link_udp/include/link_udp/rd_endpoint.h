@@ -33,8 +33,6 @@ class RdEndpoint final : public link::Inbox, rdm::Host {
   Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer, bool persists) {
     return engine_.connect(peer, persists);
   }
-  // What became of packets that came.
-  rdm::Taken taken() const { return engine_.taken(); }
 
   unsigned poll(link::InboxSink& sink) override { return engine_.poll(sink); }
   bool accept(link::InboxSink& sink, const link::Offer& offer, std::span<const LocalRange> pieces,
@@ -43,7 +41,10 @@ class RdEndpoint final : public link::Inbox, rdm::Host {
   void refuse(link::InboxSink& sink, std::uint32_t source) override {
     engine_.refuse(sink, source);
   }
-  void check_sources(link::InboxSink& sink) override { engine_.check_sources(sink); }
+  void check_sources(link::InboxSink& sink) override {
+    engine_.check_sources(sink);
+    port_.count_overflows();
+  }
   Activity activity() const override { return engine_.activity(); }
   bool fall_asleep() override;
   void wake_up() override;

@@ -65,7 +65,6 @@ class UdEndpoint final : public link::Inbox, roce::PacketHandler {
   // roce::PacketPort::send_to_group().
   Result<std::unique_ptr<link::Flow>> connect_group(const os::SocketAddress& group);
 
-  std::uint64_t lost() const override;
   Activity activity() const override;
   unsigned poll(link::InboxSink& sink) override;
   bool accept(link::InboxSink& sink, const link::Offer&, std::span<const LocalRange>, std::uint64_t,

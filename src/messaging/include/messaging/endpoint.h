@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "base/stats.h"
 #include "device/engine.h"
 #include "device/port.h"
 #include "messaging/address_vector.h"
@@ -81,15 +82,10 @@ class Endpoint final : public device::Engine {
     const ControlGuard guard(lock_);
     datagrams_.leave(group);
   }
-  // What was lost so far.
-  Drops drops() const {
+  // The counters of its port.
+  const Stats& stats() {
     const ControlGuard guard(lock_);
-    return datagrams_.drops();
-  }
-  // What device::Port::dropped_packets() says.
-  std::string dropped_packets() const {
-    const ControlGuard guard(lock_);
-    return port_->dropped_packets();
+    return port_->stats_now();
   }
   // Reads or writes memory of a peer.
   int access(AccessCall& call) { return answer(sender_.access(call)); }

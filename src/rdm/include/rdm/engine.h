@@ -7,13 +7,13 @@
 #include <span>
 
 #include "base/result.h"
+#include "base/stats.h"
 #include "link/flow.h"
 #include "link/inbox.h"
 #include "os/clock.h"
 #include "rdm/conn_message.h"
 #include "rdm/host.h"
 #include "rdm/options.h"
-#include "roce/packet_drops.h"
 #include "roce/packet_handler.h"
 
 namespace weft::rdm {
@@ -34,9 +34,8 @@ class RdmEngine final : public roce::PacketHandler {
     std::uint32_t queue_pair = 0;
     std::uint32_t room = 0;
   };
-  // Host and drops outlive the engine. Packets that it drops are added to `drops`.
-  RdmEngine(Host& host, const RdmOptions& options, const LocalEnd& identity,
-            roce::PacketDrops& drops);
+  // Packets are counted in `stats`. Host and stats outlive the engine.
+  RdmEngine(Host& host, const RdmOptions& options, const LocalEnd& identity, Stats& stats);
   ~RdmEngine();
   RdmEngine(const RdmEngine&) = delete;
   RdmEngine& operator=(const RdmEngine&) = delete;
@@ -75,9 +74,6 @@ class RdmEngine final : public roce::PacketHandler {
   void path_changed(const os::SocketAddress& peer) override;
   void unreachable(const os::UdpError& error) override;
 
-  // Packets that were taken, and what came of them.
-  Taken taken() const;
-
  private:
   void settle();
   void take_fragment(const roce::PacketArrival& arrival);
@@ -86,11 +82,9 @@ class RdmEngine final : public roce::PacketHandler {
   void report_received();
 
   const std::unique_ptr<Shared> shared_;
-  roce::PacketDrops& drops_;
   const std::unique_ptr<FlowTable> flows_;
   const std::unique_ptr<Connections> connections_;
   std::uint32_t touched_ = 0;  // number of the context that has got packets
-  Taken taken_;
 };
 
 }  // namespace weft::rdm

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What can be chosen for an endpoint of reliable datagrams, and what does it count?
+// What can be chosen for an endpoint of reliable datagrams?
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,6 @@
 #include "link/service.h"
 #include "memory/access_guard.h"
 #include "os/udp_port.h"
-#include "roce/packet_drops.h"
 
 namespace weft::rdm {
 
@@ -51,26 +50,5 @@ struct RdmOptions {
   // from then on. From within calls of the endpoint, but not of its destructor.
   std::function<void()> met;
 };
-
-// What became of the packets that came: each is in one of roce::PacketDrops, or one of the first
-// four of Taken.
-//
-// Packets that were taken.
-struct Taken {
-  std::uint64_t greetings = 0;  // of the manager of connections
-  std::uint64_t requests = 0;
-  std::uint64_t answers = 0;
-  std::uint64_t cnps = 0;    // CNPs for packets of this endpoint
-  std::uint64_t marked = 0;  // requests and answers that arrived ECN-marked
-  // Of requests and answers, those that came to nothing, and why.
-  std::uint64_t repeated = 0;   // were carried out before
-  std::uint64_t early = 0;      // came while too much was missing, or after a refused one
-  std::uint64_t refused = 0;    // were told so
-  std::uint64_t unasked = 0;    // answer nothing that was asked
-  std::uint64_t senseless = 0;  // carried a message that makes no sense
-};
-
-// For people: how many packets were dropped or came to nothing, by reason. Empty when none did.
-std::string text_of(const roce::PacketDrops& drops, const Taken& taken);
 
 }  // namespace weft::rdm

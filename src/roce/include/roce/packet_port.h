@@ -8,10 +8,10 @@
 #include <string>
 
 #include "base/result.h"
+#include "base/stats.h"
 #include "os/wake_set.h"
 #include "roce/congestion_notifier.h"
 #include "roce/packet_check.h"
-#include "roce/packet_drops.h"
 #include "roce/packet_handler.h"
 #include "roce/qpn_table.h"
 #include "roce/receive_set.h"
@@ -28,7 +28,8 @@ struct PacketPortOptions {
   wire::Tap* capture = nullptr;  // hears of all packets, if not null; outlives the port
   // The one at the address of the socket, if foreign peers are to reach the port (RelaySet).
   std::shared_ptr<Port4791Relay> relay = nullptr;
-  std::size_t arrivals = 16;  // that one system call reads
+  std::size_t arrivals = 16;           // that one system call reads
+  Stats* stats = &Stats::discarded();  // where packets are counted; outlives the port
 };
 
 // A UDP socket for RoCEv2 packets, and those that hear multicast groups for it. Hands each packet
@@ -87,14 +88,11 @@ class PacketPort {
   std::size_t receive_buffer() const { return socket_.receive_buffer(); }
   bool inherited() const { return socket_.inherited(); }
 
-  // Packets that were dropped. Handlers add those that they drop.
-  PacketDrops& drops() { return drops_; }
-  const PacketDrops& drops() const { return drops_; }
-  // Datagrams that did not fit the sockets.
-  std::uint64_t unread() const { return unread_of_left_groups_ + receive_set_.dropped(); }
-  // For people: which packets were dropped here, and which at port 4791 by this process, by reason.
-  // Empty when none were.
-  std::string dropped_packets() const;
+  // Packets of the port. Handlers add those that they take or drop.
+  Stats& stats() { return stats_; }
+  // Counts the packets that the kernel has dropped since the last call, here and at port 4791, for
+  // want of room in the sockets: a system call for each socket.
+  void count_overflows();
 
   // Prepares for sleeping on wake_set(), until wake_up(). False when packets are here already, or
   // when they cannot wake a thread for want of memory.
@@ -121,11 +119,11 @@ class PacketPort {
   Trains trains_;
   ReceiveSet receive_set_;
   PacketCheck check_;
-  PacketDrops drops_;
+  Stats& stats_;
   CongestionNotifier notifier_;
   os::WakeSet& wake_;
   std::unique_ptr<RelayPolls> relay_polls_;  // null: foreign peers do not reach the port
-  std::uint64_t unread_of_left_groups_ = 0;
+  std::uint64_t overflows_ = 0;              // of the sockets, that are counted
   bool errors_wait_ = false;
   bool asleep_ = false;
   unsigned polls_watched_;  // until the socket leaves the wake set, if they are no sleep; 0: it has

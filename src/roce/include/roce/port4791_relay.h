@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/stats.h"
 #include "os/clock.h"
 #include "os/local_name.h"
 #include "os/udp_socket.h"
@@ -20,21 +21,6 @@
 #include "roce/relay_set.h"
 
 namespace weft::roce {
-
-// What a relay did with the packets that came to it.
-struct RelayCounts {
-  std::uint64_t taken = 0;         // by the endpoint that looked
-  std::uint64_t handed_on = 0;     // to another one's port
-  std::uint64_t malformed = 0;     // no packet, or one that was handed on before
-  std::uint64_t wrong_crc = 0;     // to be handed on, with a wrong ICRC
-  std::uint64_t no_endpoints = 0;  // for a queue pair that is none of Weft's
-  std::uint64_t absent = 0;        // to be handed on, without an endpoint at that port
-  std::uint64_t no_room = 0;       // could not be handed on
-  std::uint64_t unread = 0;        // dropped by the kernel: a socket was full
-};
-
-// For people: what came to nothing, by reason. Empty when nothing did.
-std::string text_of(const RelayCounts& counts);
 
 // Keeps UDP port 4791 of an address, where foreign peers send packets for all endpoints of this
 // host: the queue pair number names the endpoint. The owner of the port forwards packets to the
@@ -50,10 +36,11 @@ class Port4791Relay {
     bool more = false;  // that no descriptor tells of
   };
 
-  // For endpoints at that address, which may be a wildcard.
-  explicit Port4791Relay(const os::SocketAddress& address,
-                         std::shared_ptr<RelayActivity> watch = nullptr)
-      : address_(address), watch_(std::move(watch)) {}
+  // For endpoints at that address, which may be a wildcard. Packets are counted in `stats`, which
+  // outlives it and may be shared by several relays.
+  Port4791Relay(const os::SocketAddress& address, std::shared_ptr<RelayActivity> watch,
+                Stats& stats)
+      : address_(address), watch_(std::move(watch)), stats_(stats) {}
   ~Port4791Relay();
   Port4791Relay(const Port4791Relay&) = delete;
   Port4791Relay& operator=(const Port4791Relay&) = delete;
@@ -68,8 +55,8 @@ class Port4791Relay {
   // Adds to a set, which has `known` of them, the descriptors that tell of packets: there may be
   // more of them after attend() and look(). Returns how many it has then.
   std::size_t watch(os::WakeSet& set, std::size_t known);
-  // What has come so far.
-  RelayCounts counts();
+  // Counts the packets that the kernel has dropped since the last call for want of room.
+  void count_overflows();
 
  private:
   std::vector<os::SocketAddress> missing() const;
@@ -83,14 +70,15 @@ class Port4791Relay {
 
   const os::SocketAddress address_;
   const std::shared_ptr<RelayActivity> watch_;  // or null
-  std::mutex mutex_;                            // of all that follows
+  Stats& stats_;
+  std::mutex mutex_;  // of all that follows
   os::Time next_try_{};
   std::vector<std::unique_ptr<os::UdpSocket>> relay_descriptors_;
   ReceiveSet receive_set_{16};
   bool met_errors_ = false;  // that have come back from the network
   std::array<std::byte, kLongestEnvelope> envelope_;
-  os::LocalNames names_;  // of endpoints
-  RelayCounts counts_;
+  os::LocalNames names_;         // of endpoints
+  std::uint64_t overflows_ = 0;  // that are counted
 };
 
 }  // namespace weft::roce

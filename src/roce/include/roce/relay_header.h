@@ -26,8 +26,8 @@
 #include <span>
 #include <string>
 
+#include "base/stats.h"
 #include "os/udp_batch.h"
-#include "roce/packet_drops.h"
 #include "wire/packet.h"
 
 namespace weft::roce {
@@ -68,6 +68,6 @@ std::string name_of_endpoint(const os::SocketAddress& address);
 // Takes a packet out of its relay_header. Counts the relay header, and returns nothing, when it is
 // not to be believed or makes no sense. Of the packet nothing is known then: it is to be checked as
 // if it had come by itself.
-std::optional<RelayedPacket> open_envelope(const os::Datagram& datagram, PacketDrops& drops);
+std::optional<RelayedPacket> open_envelope(const os::Datagram& datagram, Stats& stats);
 
 }  // namespace weft::roce

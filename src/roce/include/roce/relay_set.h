@@ -9,6 +9,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "base/stats.h"
 #include "os/event.h"
 #include "os/socket_address.h"
 
@@ -29,8 +30,8 @@ struct RelayActivity {
 class RelaySet {
  public:
   // `held` is called by any thread that looks or opens an endpoint, whenever a port was got; it
-  // must not come back here.
-  explicit RelaySet(std::function<void()> held = {});
+  // must not come back here. Packets are counted in `stats`, which outlives the relays.
+  explicit RelaySet(Stats& stats, std::function<void()> held = {});
 
   // The one for endpoints at `address`, whose port does not matter.
   std::shared_ptr<Port4791Relay> at(const os::SocketAddress& address);
@@ -45,6 +46,7 @@ class RelaySet {
 
  private:
   const std::shared_ptr<RelayActivity> watch_;
+  Stats& stats_;
   std::mutex mutex_;
   std::unordered_map<std::string, std::weak_ptr<Port4791Relay>> known_;  // by host
 };

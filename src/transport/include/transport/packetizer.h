@@ -51,10 +51,6 @@ class Packetizer {
   // The next packet is a RESYNC, which must be acknowledged before any other leaves.
   void resynchronise();
 
-  // Packets that were sent, and how many of those had been sent before.
-  std::uint64_t packets() const { return packets_; }
-  std::uint64_t again() const { return again_; }
-
  private:
   using Written = std::optional<std::size_t>;
 
@@ -83,8 +79,6 @@ class Packetizer {
   bool held_ = false;
   std::optional<Psn> timed_;  // the packet whose round trip is measured
   Time timed_at_{};
-  std::uint64_t packets_ = 0;
-  std::uint64_t again_ = 0;
 };
 
 }  // namespace weft::transport

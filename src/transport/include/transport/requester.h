@@ -102,17 +102,6 @@ class Requester {
   bool failed() const { return failed_; }
   const Window& window() const { return window_; }
 
-  // Statistics of sent packets.
-  struct Counts {
-    std::uint64_t packets = 0;
-    std::uint64_t again = 0;     // of those, sent before
-    std::uint64_t timeouts = 0;  // times that the peer did not answer in time
-    std::uint64_t ignored = 0;   // answers to nothing that was asked
-  };
-  Counts counts() const {
-    return {packetizer_.packets(), packetizer_.again(), timeouts_, ignored_};
-  }
-
  private:
   void acknowledge(Psn end, Time now);
   void settle();
@@ -134,8 +123,6 @@ class Requester {
   Packetizer packetizer_;
   RetryTimer timer_;
   bool failed_ = false;
-  std::uint64_t timeouts_ = 0;
-  std::uint64_t ignored_ = 0;
 };
 
 }  // namespace weft::transport

@@ -61,15 +61,6 @@ class Responder {
   // Requests that were carried out.
   std::uint32_t messages() const { return message_number_; }
 
-  // Statistics of packets that were not taken as they came.
-  struct Counts {
-    std::uint64_t duplicates = 0;
-    std::uint64_t kept = 0;     // came before some that were missing
-    std::uint64_t dropped = 0;  // the same, where they are not kept; after a refusal; no requests
-    std::uint64_t refused = 0;
-  };
-  const Counts& counts() const { return counts_; }
-
  private:
   bool datagrams() const { return settings_.kind == wire::Transport::kReliableDatagram; }
   bool resize(std::size_t path_mtu);
@@ -102,7 +93,6 @@ class Responder {
   bool ack_owed_ = false;
   Time unanswered_since_ = Time::max();
   std::uint8_t nak_ = 0;  // a syndrome that is owed instead, or 0
-  Counts counts_;
 };
 
 }  // namespace weft::transport

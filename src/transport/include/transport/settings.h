@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "base/psn.h"
+#include "base/stats.h"
 #include "wire/opcode.h"
 #include "wire/packet.h"
 
@@ -32,6 +33,7 @@ struct Settings {
   std::size_t path_mtu = 1024;
   Psn first_sent;
   Psn first_expected;
+  Stats* stats = &Stats::discarded();  // where the ends count their packets; outlives them
 
   // The peer is Weft, too: it keeps packets that arrive out of order, and says which ones it lacks
   // (Responder). Else it wants everything again from the first one that it lacks on.
