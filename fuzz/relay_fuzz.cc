@@ -58,7 +58,7 @@ class Scene {
     headers.opcode = input.byte();
     headers.destination = queue_pair(input);
     headers.source = input.byte();
-    headers.queue_key = input.byte() < 0xC0 ? udp::kDatagramQueueKey : 0;
+    headers.queue_key = input.byte() < 0xC0 ? roce::kDatagramQueueKey : 0;
     headers.psn = Psn(input.byte());
     const std::uint8_t flags = input.byte();
     const bool packet = (flags & 3) != 0;

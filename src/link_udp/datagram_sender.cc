@@ -7,6 +7,7 @@
 
 #include "link_udp/ud_endpoint.h"
 #include "os/user_memory.h"
+#include "roce/route.h"
 #include "wire/packet.h"
 
 namespace weft::udp {
@@ -47,7 +48,7 @@ link::Outcome DatagramSender::send_at(DatagramTarget& target, const link::SendRe
       request.has_data ? wire::Operation::kSendOnlyImmediate : wire::Operation::kSendOnly);
   packet.destination = target.queue_pair;
   packet.psn = psn_;
-  packet.queue_key = kDatagramQueueKey;
+  packet.queue_key = roce::kDatagramQueueKey;
   packet.source = queue_pair_;
   packet.immediate = static_cast<std::uint32_t>(request.data);
   const std::size_t headers = wire::header_bytes(packet);

@@ -104,7 +104,7 @@ void UdEndpoint::take(const roce::PacketArrival& arrival) {
     port_.stats().add(Stat::kUnknownQp);
     return;
   }
-  if (packet.queue_key != kDatagramQueueKey) {
+  if (packet.queue_key != roce::kDatagramQueueKey) {
     port_.stats().add(Stat::kQkeyViolations);
     return;
   }

@@ -55,7 +55,7 @@ struct Hand {
     packet.opcode =
         wire::opcode_of(wire::Transport::kUnreliableDatagram, wire::Operation::kSendOnly);
     packet.destination = roce::queue_pair_at(to.address.port());
-    packet.queue_key = kDatagramQueueKey;
+    packet.queue_key = roce::kDatagramQueueKey;
     packet.source = source;
     send(to, packet, 8);
   }
@@ -107,7 +107,7 @@ TEST(DatagramCongestion, OfWhatIsNotForThisEndpointNobodyIsTold) {
   wire::Packet packet;
   packet.opcode = wire::opcode_of(wire::Transport::kUnreliableDatagram, wire::Operation::kSendOnly);
   packet.destination = roce::queue_pair_at(peer.address.port());
-  packet.queue_key = kDatagramQueueKey + 1;
+  packet.queue_key = roce::kDatagramQueueKey + 1;
   packet.source = 7;
   marked.send(peer, packet, 8);
   peer.heard(1);

@@ -20,7 +20,7 @@ struct Stranger {
     packet.opcode =
         wire::opcode_of(wire::Transport::kUnreliableDatagram, wire::Operation::kSendOnly);
     packet.destination = roce::queue_pair_at(to.address.port());
-    packet.queue_key = kDatagramQueueKey;
+    packet.queue_key = roce::kDatagramQueueKey;
     packet.source = 0x12'3456;
     return packet;
   }

@@ -20,10 +20,6 @@ class DatagramSender;
 class Sources;
 struct DatagramTarget;
 
-// The key of every queue pair for datagrams: the one that librdmacm gives to those of its port
-// space (RDMA_UDP_QKEY). It separates services, and is no secret.
-inline constexpr std::uint32_t kDatagramQueueKey = 0x0123'4567;
-
 // What an endpoint for datagrams is made of.
 struct UdOptions {
   std::uint32_t first_source = 0;   // the inbox numbers sources from here on

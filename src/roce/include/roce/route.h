@@ -17,6 +17,10 @@ wire::Route route_between(const os::SocketAddress& from, const os::SocketAddress
 // `own`. Errors: EHOSTUNREACH for a peer of the other family, others of os::udp_path_to().
 Result<os::UdpPath> path_from(const os::SocketAddress& own, const os::SocketAddress& peer);
 
+// The key of every queue pair for datagrams: the one that librdmacm gives to those of its port
+// space (RDMA_UDP_QKEY). It separates services, and is no secret.
+inline constexpr std::uint32_t kDatagramQueueKey = 0x0123'4567;
+
 // Endpoints that may share a port, and the manager of connections, have numbers of their own: the
 // queue pair of the endpoint at a port.
 constexpr std::uint32_t queue_pair_at(std::uint16_t port) { return std::uint32_t{port} << 8 | 1; }
