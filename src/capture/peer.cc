@@ -1,48 +1,60 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What is remembered of an endpoint that the recorded one speaks to?
+// Which endpoints does the recorded one speak to?
 #include "peer.h"
 
-#include "base/slices.h"
-#include "os/user_memory.h"
+#include <utility>
+
+#include "link/membership.h"
+#include "roce/route.h"
 
 namespace weft::capture {
+namespace {
 
-Dialogue& Recorder::Peer::have(std::unique_ptr<Dialogue>& dialogue, bool asks) {
-  if (dialogue == nullptr) dialogue = std::make_unique<Dialogue>(ends_, asks);
-  return *dialogue;
+// Where the system knows no path: of an Ethernet.
+constexpr std::size_t kUsualMtu = 1500;
+
+rdm::RdmOptions engine_options(const RecorderOptions& options, OperationMemory& memory) {
+  rdm::RdmOptions wanted;
+  wanted.name = options.name;
+  wanted.memory = &memory;
+  wanted.buffers = &memory;
+  wanted.eager_limit = options.eager_limit;
+  wanted.service = options.service;
+  return wanted;
 }
 
-void Recorder::Peer::part(bool mine) {
-  auto& dialogue = mine ? mine_ : theirs_;
-  if (dialogue != nullptr) dialogue->part();
-  dialogue.reset();
+}  // namespace
+
+Peers::Peers(std::shared_ptr<Capture> capture, const RecorderOptions& options)
+    : capture_(std::move(capture)),
+      options_(engine_options(options, memory_)),
+      own_(capture_->host(), wire::CaptureDirection::kSent, options_,
+           [this](const os::SocketAddress& address) {
+             RecordedPeer& peer = at(address);
+             return End::Way{peer.own_path, &peer.end};
+           }) {}
+
+// A message of a peer is offered exactly if the link has offered it, so that the peer's limit is 0.
+RecordedPeer& Peers::at(const os::SocketAddress& address) {
+  std::unique_ptr<RecordedPeer>& known = peers_[address];
+  if (known != nullptr) return *known;
+  rdm::RdmOptions options = options_;
+  options.name = address;
+  options.eager_limit = 0;
+  auto path = roce::path_from(options_.name, address);
+  if (!path) path = os::UdpPath{options_.name, kUsualMtu};
+  if (!options_.name.is_any()) path.value().source = options_.name;
+  known = std::make_unique<RecordedPeer>(capture_->host(), options, own_, path.value(), memory_);
+  return *known;
 }
 
-void Recorder::Peer::datagram(bool sent, std::span<const LocalRange> pieces, bool has_data,
-                              std::uint64_t data) {
-  const std::size_t length = total_length(pieces);
-  if (length > wire::kMaxPathMtu) return;
-  std::byte bytes[wire::kMaxPathMtu];
-  if (!os::gather(bytes, pieces, length)) return;
-  const auto operation =
-      has_data ? wire::Operation::kSendOnlyImmediate : wire::Operation::kSendOnly;
-  wire::Packet packet;
-  packet.opcode = opcode_of(wire::Transport::kUnreliableDatagram, operation);
-  packet.destination = (sent ? ends_.peers : ends_.mine).queue_pair;
-  packet.queue_key = (sent ? ends_.peers : ends_.mine).queue_key;
-  packet.source = (sent ? ends_.mine : ends_.peers).queue_pair;
-  packet.immediate = static_cast<std::uint32_t>(data);
-  record_datagram(ends_, sent, packet, {bytes, length});
+void Peers::know(const os::SocketAddress& group) {
+  groups_.emplace(link::group_number(group), group);
 }
 
-void Recorder::Peer::group_datagram(const os::SocketAddress& group,
-                                    std::span<const LocalRange> pieces, bool has_data,
-                                    std::uint64_t data) {
-  const End me = ends_.mine;
-  ends_.mine.address = group;
-  ends_.mine.queue_pair = wire::kMulticastQpn;
-  datagram(false, pieces, has_data, data);
-  ends_.mine = me;
+const os::SocketAddress* Peers::group(std::uint64_t number) const {
+  const auto found = groups_.find(number);
+  return found != groups_.end() ? &found->second : nullptr;
 }
 
 }  // namespace weft::capture

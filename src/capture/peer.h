@@ -1,47 +1,61 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What is remembered of an endpoint that the recorded one speaks to?
+// Which endpoints does the recorded one speak to?
 #pragma once
 
 #include <memory>
-#include <span>
+#include <unordered_map>
 
 #include "capture/recorder.h"
 #include "dialogue.h"
-#include "ends.h"
+#include "roce/address_hash.h"
 
 namespace weft::capture {
 
-// One peer, or a multicast group.
-class Recorder::Peer {
+// A peer, or a multicast group.
+struct RecordedPeer {
+  RecordedPeer(wire::Tap& tap, const rdm::RdmOptions& options, End& own, const os::UdpPath& path,
+               OperationMemory& memory)
+      : address(options.name),
+        own_path(path),
+        end(tap, wire::CaptureDirection::kReceived, options,
+            [this, &own](const os::SocketAddress&) {
+              return End::Way{{address, own_path.mtu}, &own};
+            }),
+        mine(own, end, address, memory),
+        theirs(end, own, path.source, memory) {}
+  RecordedPeer(const RecordedPeer&) = delete;
+  RecordedPeer& operator=(const RecordedPeer&) = delete;
+
+  const os::SocketAddress address;
+  const os::UdpPath own_path;  // to the peer
+  End end;
+  Dialogue mine;    // operations of the recorded endpoint
+  Dialogue theirs;  // those of the peer
+};
+
+// The recorded endpoint and all its peers, as its flows and its inbox share them. One thread at a
+// time.
+class Peers {
  public:
-  explicit Peer(const Ends& ends) : ends_(ends) {}
-  Peer(const Peer&) = delete;
-  Peer& operator=(const Peer&) = delete;
+  Peers(std::shared_ptr<Capture> capture, const RecorderOptions& options);
+  Peers(const Peers&) = delete;
+  Peers& operator=(const Peers&) = delete;
 
   // False when nothing is to be written down (any more).
-  bool wanted() const { return ends_.tap.takes(); }
-  // What the recorded endpoint asks of the peer, and the other way round. The first use of each is
-  // written down as the greeting that it would have been.
-  Dialogue& mine() { return have(mine_, true); }
-  Dialogue& theirs() { return have(theirs_, false); }
-  // The flow that the recorded endpoint asked for, or that of the peer, ends.
-  void part(bool mine);
-  // A number by which the peer may name an operation.
-  std::uint32_t new_exchange() { return ++exchange_ & rdm::kNumberBits; }
-
-  // A datagram, sent or received. It carries the lower half of `data`.
-  void datagram(bool sent, std::span<const LocalRange> pieces, bool has_data, std::uint64_t data);
-  // The same of one that the peer sent to a group.
-  void group_datagram(const os::SocketAddress& group, std::span<const LocalRange> pieces,
-                      bool has_data, std::uint64_t data);
+  bool wanted() const { return capture_->host().takes(); }
+  RecordedPeer& at(const os::SocketAddress& address);
+  End& own() { return own_; }
+  // A multicast group, which `number` names; or null.
+  void know(const os::SocketAddress& group);
+  const os::SocketAddress* group(std::uint64_t number) const;
 
  private:
-  Dialogue& have(std::unique_ptr<Dialogue>& dialogue, bool asks);
-
-  Ends ends_;
-  std::unique_ptr<Dialogue> mine_;
-  std::unique_ptr<Dialogue> theirs_;
-  std::uint32_t exchange_ = 0;
+  const std::shared_ptr<Capture> capture_;
+  OperationMemory memory_;
+  rdm::RdmOptions options_;
+  End own_;
+  std::unordered_map<os::SocketAddress, std::unique_ptr<RecordedPeer>, roce::AddressHash> peers_;
+  std::unordered_map<std::uint64_t, os::SocketAddress> groups_;  // by link::group_number()
 };
 
 }  // namespace weft::capture

@@ -2,9 +2,9 @@
 // What does an endpoint ask of a peer that it reaches without packets?
 #pragma once
 
-#include <array>
-#include <list>
 #include <memory>
+#include <optional>
+#include <unordered_map>
 
 #include "link/flow.h"
 #include "peer.h"
@@ -15,8 +15,8 @@ namespace weft::capture {
 // not: those of the link within the host end at once.
 class RecordedFlow final : public link::Flow, link::FlowSink {
  public:
-  RecordedFlow(std::unique_ptr<link::Flow> flow, Recorder& recorder, Recorder::Peer& peer)
-      : flow_(std::move(flow)), recorder_(recorder), peer_(peer) {}
+  RecordedFlow(std::unique_ptr<link::Flow> flow, Peers& peers, RecordedPeer& peer)
+      : flow_(std::move(flow)), peers_(peers), peer_(peer) {}
   ~RecordedFlow() override;
 
   link::Outcome send(const link::SendRequest& request) override;
@@ -34,29 +34,13 @@ class RecordedFlow final : public link::Flow, link::FlowSink {
   void set_asleep(bool asleep) override { flow_->set_asleep(asleep); }
 
  private:
-  // A request that has not ended.
-  struct Pending {
-    std::list<Pending>::iterator self;
-    void* cookie = nullptr;
-    bool offered = false;        // the peer says when it wants the message
-    bool wants_ack = false;      // the peer says when it has the message
-    std::uint32_t exchange = 0;  // by which it names the message
-    std::uint64_t length = 0;
-    std::size_t count = 0;
-    std::array<LocalRange, link::kMaxPieces> pieces{};
-  };
-
-  Pending& remember(void* cookie);
-  void forget(Pending& pending) { pending_.erase(pending.self); }
-  void sent(const link::SendRequest& request, Pending& pending);
-  void accessed(const link::AccessRequest& request, const RequestVerdict& verdict);
-  void changed(const link::AtomicRequest& request, const link::Outcome& outcome);
+  std::optional<memory::Accessed> verdict_of(const link::Outcome& outcome) const;
   void ended(void* cookie, int error, int detail) override;
 
   const std::unique_ptr<link::Flow> flow_;
-  Recorder& recorder_;
-  Recorder::Peer& peer_;
-  std::list<Pending> pending_;
+  Peers& peers_;
+  RecordedPeer& peer_;
+  std::unordered_map<const void*, link::Arrival> sent_;  // that have not ended, by cookie
   link::FlowSink* sink_ = nullptr;
 };
 

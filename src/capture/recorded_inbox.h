@@ -3,8 +3,10 @@
 #pragma once
 
 #include <array>
-#include <list>
+#include <map>
+#include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include "link/inbox.h"
 #include "peer.h"
@@ -14,8 +16,8 @@ namespace weft::capture {
 // An inbox that writes down what comes out of it.
 class RecordedInbox final : public link::Inbox, link::InboxSink {
  public:
-  RecordedInbox(link::Inbox& inbox, Recorder& recorder, std::uint32_t first_remote)
-      : inbox_(inbox), recorder_(recorder), first_remote_(first_remote) {}
+  RecordedInbox(link::Inbox& inbox, Peers& peers, std::uint32_t first_remote)
+      : inbox_(inbox), peers_(peers), first_remote_(first_remote) {}
 
   unsigned poll(link::InboxSink& sink) override;
   bool accept(link::InboxSink& sink, const link::Offer& offer, std::span<const LocalRange> pieces,
@@ -30,8 +32,6 @@ class RecordedInbox final : public link::Inbox, link::InboxSink {
  private:
   // A message that is being taken.
   struct Pull {
-    std::list<Pull>::iterator self;
-    void* cookie = nullptr;
     link::Offer offer;
     std::uint64_t length = 0;
     std::size_t count = 0;
@@ -51,15 +51,21 @@ class RecordedInbox final : public link::Inbox, link::InboxSink {
   void received(void* cookie, int error) override;
   void withdrawn(const link::Offer& offer) override;
 
-  Recorder::Peer* peer(std::uint32_t source);
-  void record(const link::Arrival& arrival, Recorder::Peer& from);
-  void taken(const link::Offer& offer, Recorder::Peer& from);
+  RecordedPeer* peer(std::uint32_t source);
+  void record(const link::Arrival& arrival, RecordedPeer& from);
+  void record_message(const link::Arrival& arrival, RecordedPeer& from);
+  void record_notice(const link::Arrival& arrival, RecordedPeer& from);
+  // How the engine knows the message of an offer, which is not taken yet. Forgets it.
+  std::optional<link::Offer> take_offer(const link::Offer& offer);
+
+  using OfferName = std::pair<std::uint32_t, std::uint32_t>;  // source, exchange
 
   link::Inbox& inbox_;
-  Recorder& recorder_;
+  Peers& peers_;
   const std::uint32_t first_remote_;
-  std::unordered_map<std::uint32_t, Recorder::Peer*> sources_;
-  std::list<Pull> pulls_;
+  std::unordered_map<std::uint32_t, RecordedPeer*> sources_;
+  std::map<OfferName, link::Offer> offers_;
+  std::unordered_map<const void*, Pull> pulls_;  // by cookie
   link::InboxSink* sink_ = nullptr;
 };
 

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <deque>
+#include <functional>
 
 #include "link/membership.h"
 #include "os/loopback_support.h"
@@ -25,7 +26,9 @@ using wire::Operation;
 struct FakeFlow final : link::Flow {
   Outcome outcome;
   std::deque<void*> cookies;
+  std::function<void()> meanwhile;
   Outcome answer(void* cookie) {
+    if (meanwhile) meanwhile();
     if (outcome.state == Outcome::State::kPending) cookies.push_back(cookie);
     return outcome;
   }
@@ -39,6 +42,11 @@ struct FakeFlow final : link::Flow {
   }
   link::PeerState check_peer(link::FlowSink&) override { return link::PeerState::kAlive; }
   void give_up(link::FlowSink&) override {}
+  bool cancel(void* cookie, link::FlowSink& sink) override {
+    if (std::erase(cookies, cookie) == 0) return false;
+    sink.ended(cookie, ECANCELED, 0);
+    return true;
+  }
   int process() const override { return 7; }
   void set_asleep(bool) override {}
 };
@@ -121,6 +129,18 @@ class RecorderTest : public ::testing::Test {
     }
     ADD_FAILURE() << "no packet of operation " << static_cast<int>(operation);
     return {};
+  }
+  static bool is_send(const Seen& seen) {
+    return seen.transport() == wire::Transport::kReliableDatagram &&
+           seen.operation() == Operation::kSendOnly;
+  }
+  // The messages in one packet of reliable datagrams each.
+  std::vector<rdm::MessageHeader> messages() {
+    std::vector<rdm::MessageHeader> found;
+    for (const Seen& each : packets()) {
+      if (is_send(each)) found.push_back(header_of(each));
+    }
+    return found;
   }
   static rdm::MessageHeader header_of(const Seen& seen) {
     return rdm::read_header(seen.datagram.data() + wire::header_bytes(seen.packet));
@@ -254,9 +274,10 @@ TEST_F(RecorderTest, ARefusedAccessIsANakAndTheNextOneGoesOn) {
   const auto found = operations();
   EXPECT_EQ(found[found.size() - 2], Operation::kWriteOnly);
   EXPECT_EQ(packets().back().packet.syndrome, 0x1F);
+  find(Operation::kResync);
 }
 
-TEST_F(RecorderTest, AtomicOperationsHaveTheirOpcodeOrAreMessages) {
+TEST_F(RecorderTest, AtomicOperationsAreMessagesThatAreAnswered) {
   message(8);
   remote_ = {0x10000, 8, RegionKey{9}};
   std::uint64_t operand = 5;
@@ -269,20 +290,104 @@ TEST_F(RecorderTest, AtomicOperationsHaveTheirOpcodeOrAreMessages) {
   request.result = {&results, 1};
   request.remote = {&remote_, 1};
   request.length = 8;
-  flow_->atomic(request);
-  EXPECT_EQ(find(Operation::kFetchAdd).packet.atomic.swap_or_add, 5u);
-  EXPECT_EQ(find(Operation::kAtomicAcknowledge).packet.original, 37u);
-  request.action.op = AtomicOp::kMin;
-  flow_->atomic(request);
-  const Seen asked = find(Operation::kSendOnly);
-  EXPECT_EQ(header_of(asked).kind, rdm::MessageKind::kAtomic);
-  EXPECT_EQ(header_of(asked).action.op, AtomicOp::kMin);
+  for (const AtomicOp op : {AtomicOp::kSum, AtomicOp::kMin}) {
+    std::size_t before = packets().size();
+    request.action.op = op;
+    flow_->atomic(request);
+    std::vector<Seen> sends;
+    for (const Seen& each : packets()) {
+      if (before != 0) {
+        --before;
+      } else if (is_send(each)) {
+        sends.push_back(each);
+      }
+    }
+    ASSERT_EQ(sends.size(), 2u);
+    EXPECT_EQ(header_of(sends[0]).kind, rdm::MessageKind::kAtomic);
+    EXPECT_EQ(header_of(sends[0]).action.op, op);
+    EXPECT_EQ(
+        sends[0].datagram[wire::header_bytes(sends[0].packet) + rdm::kMessageHeader + rdm::kRange],
+        std::byte{5});
+    EXPECT_EQ(header_of(sends[1]).kind, rdm::MessageKind::kResult);
+    EXPECT_EQ(sends[1].route.source_port, 40002);
+    EXPECT_EQ(sends[1].datagram[wire::header_bytes(sends[1].packet) + rdm::kMessageHeader],
+              std::byte{37});
+  }
+}
+
+TEST_F(RecorderTest, ARefusedAtomicOperationIsAnsweredByTheBrokenRule) {
+  message(8);
+  remote_ = {0x10000, 8, RegionKey{9}};
+  std::uint64_t operand = 5;
+  const LocalRange operands{&operand, sizeof operand};
+  link::AtomicRequest request;
+  request.action = {AtomicForm::kBase, AtomicOp::kSum, AtomicType::kUint64};
+  request.operand = {&operands, 1};
+  request.remote = {&remote_, 1};
+  request.length = 8;
+  fake_->outcome = Outcome::failed(EACCES, 5);
+  EXPECT_EQ(flow_->atomic(request).error, EACCES);
+  const auto all = messages();
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[1].kind, rdm::MessageKind::kResult);
+  EXPECT_EQ(all[1].tag, std::uint64_t{EACCES});
+  EXPECT_EQ(all[1].length, 5u);
+}
+
+TEST_F(RecorderTest, AReadHasTheBytesThatItFound) {
+  auto request = access(false, 20000);
+  std::byte* const moving = bytes_.data();
+  fake_->meanwhile = [&] { moving[19999] = std::byte{0x11}; };
+  flow_->access(request);
+  EXPECT_EQ(find(Operation::kReadResponseFirst).datagram[wire::kBthBytes + 8], std::byte{0x5A});
+  const Bytes last = find(Operation::kReadResponseLast).datagram;
+  EXPECT_EQ(last[last.size() - wire::kIcrcBytes - 1], std::byte{0x11});
+  EXPECT_EQ(bytes_[19999], std::byte{0x11});
+}
+
+TEST_F(RecorderTest, MessagesThatAreNeverTakenStopNoOthers) {
+  fake_->outcome = Outcome::pending();
+  for (unsigned i = 0; i < 1500; ++i) flow_->send(message(20'000));
+  fake_->outcome = Outcome::done();
+  flow_->send(message(10));
+  const auto all = messages();
+  EXPECT_EQ(all.size(), 1501u);
+  EXPECT_EQ(all.back().kind, rdm::MessageKind::kEager);
+}
+
+TEST_F(RecorderTest, AWithdrawnMessageIsWithdrawnFromThePeer) {
+  fake_->outcome = Outcome::pending();
+  Ended ended;
+  flow_->send(message(20'000));
+  EXPECT_TRUE(flow_->cancel(&bytes_, ended));
+  const auto all = messages();
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].kind, rdm::MessageKind::kRts);
+  EXPECT_EQ(all[1].kind, rdm::MessageKind::kWithdrawn);
+  EXPECT_EQ(all[1].exchange, all[0].exchange);
+}
+
+TEST_F(RecorderTest, AMessageThatIsDeliveredIsAcknowledged) {
+  fake_->outcome = Outcome::pending();
+  auto request = message(10);
+  request.until_delivered = true;
+  Ended ended;
+  flow_->send(request);
+  EXPECT_EQ(messages().size(), 1u);
+  flow_->progress(ended);
+  const auto all = messages();
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[1].kind, rdm::MessageKind::kTaken);
+  EXPECT_EQ(all[1].exchange, all[0].exchange);
+}
+
+TEST_F(RecorderTest, TheEndOfAFlowIsADisconnect) {
+  flow_->send(message(10));
+  flow_.reset();
   const auto all = packets();
-  const Seen& answer = all[all.size() - 2];
-  EXPECT_EQ(header_of(answer).kind, rdm::MessageKind::kResult);
-  EXPECT_EQ(answer.route.source_port, 40002);
-  EXPECT_EQ(answer.datagram[wire::header_bytes(answer.packet) + rdm::kMessageHeader],
-            std::byte{37});
+  for (const std::size_t from_end : {2u, 1u}) {
+    EXPECT_EQ(all[all.size() - from_end].packet.destination, wire::kCmQpn);
+  }
 }
 
 TEST_F(RecorderTest, WhatArrivesIsTheSendOfThePeer) {
@@ -319,10 +424,35 @@ TEST_F(RecorderTest, AnOfferThatIsAcceptedIsWrittenToThisSide) {
   inbox.accept(heard, arrival.offer, {&piece, 1}, room.size(), &room);
   EXPECT_EQ(heard.taken, std::vector<void*>{&room});
   const Seen written = find(Operation::kWriteFirst);
-  EXPECT_EQ(written.packet.reth.key, rdm::receive_key(55));
+  const auto said = messages();
+  ASSERT_EQ(said.size(), 2u);
+  EXPECT_EQ(said[0].kind, rdm::MessageKind::kRts);
+  EXPECT_EQ(said[1].kind, rdm::MessageKind::kCts);
+  EXPECT_EQ(said[1].exchange, said[0].exchange);
+  EXPECT_EQ(written.packet.reth.key, rdm::receive_key(static_cast<std::uint32_t>(said[1].tag)));
   EXPECT_EQ(written.route.source_port, 40002);
   const Bytes last = find(Operation::kWriteLast).datagram;
   EXPECT_EQ(last[last.size() - wire::kIcrcBytes - 1], std::byte{0x77});
+}
+
+TEST_F(RecorderTest, AnAccessOfAPeerIsSeenByItsData) {
+  FakeInbox fake;
+  Heard heard;
+  link::Inbox& inbox = recorder_->listen(fake, 100);
+  link::Arrival arrival;
+  arrival.operation = link::Operation::kWriteData;
+  arrival.source = 3;
+  arrival.has_data = true;
+  arrival.tag = 5000;
+  arrival.data = 0xABCD'EF01'2345'6789;
+  fake.waiting = {arrival};
+  inbox.poll(heard);
+  const auto said = messages();
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_EQ(said[0].kind, rdm::MessageKind::kWriteImmInfo);
+  EXPECT_EQ(said[0].data, arrival.data);
+  EXPECT_EQ(said[0].length, 5000u);
+  EXPECT_EQ(find(Operation::kWriteOnlyImmediate).packet.reth.length, 0u);
 }
 
 TEST_F(RecorderTest, PeersThatSendPacketsAreLeftAlone) {

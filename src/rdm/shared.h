@@ -43,7 +43,8 @@ struct Shared {
         options(chosen),
         me(self),
         stats(counters),
-        memory(chosen.regions, chosen.domain, chosen.served),
+        own_memory(chosen.regions, chosen.domain, chosen.served),
+        memory(chosen.memory != nullptr ? *chosen.memory : own_memory),
         packet_memory(chosen.packet_memory),
         message_memory(chosen.message_memory) {}
 
@@ -56,7 +57,8 @@ struct Shared {
   const RdmOptions options;
   const Introduction me;  // without what differs by flow
   Stats& stats;
-  memory::OwnMemory memory;
+  memory::OwnMemory own_memory;
+  memory::ServedMemory& memory;  // that one, or the one that the host serves
   Budget packet_memory;
   Budget message_memory;
   FreeOperations free_operations;

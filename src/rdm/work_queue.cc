@@ -11,7 +11,6 @@
 #include "link/peer_error.h"
 #include "memory/access_guard.h"
 #include "os/user_memory.h"
-#include "rdm/user_buffers.h"
 #include "shared.h"
 
 namespace weft::rdm {
@@ -51,7 +50,8 @@ int known_access_error(std::uint64_t stated) {
 }  // namespace
 
 transport::Requester& WorkQueue::open(const transport::Settings& settings) {
-  return requester_.emplace(settings, static_cast<work::WorkSink&>(*this), user_buffers());
+  return requester_.emplace(settings, static_cast<work::WorkSink&>(*this),
+                            *shared_.options.buffers);
 }
 
 void WorkQueue::post_early() {

@@ -20,6 +20,7 @@ SEND, WRITE, READ = {0x04}, {0x0A}, {0x0C, 0x10}
 LONG = {0x00, 0x01, 0x02}  # a message of several packets
 LARGE = {0x06, 0x07, 0x08}  # the write of a message that was offered
 ACK = {0x11}
+RESYNC = {0x15}  # behind a refused access
 RELIABLE, GREETING, DATAGRAM = 0x40, 0x64, {0x64}
 
 
@@ -141,12 +142,11 @@ def main():
             options = ["-e", kind, "-S", size]
             check(test, f"{link}: fi_pingpong {' '.join(options)}", expected,
                   lambda folder, options=options, link=link: run_pair(test, folder, link, options))
-        # Over the network every atomic operation is a message. One is refused: RESYNC follows.
-        atomic = {0x12, 0x13, 0x14, 0x15} if link == "shm" else {0x04}
         for pattern, expected in (
                 ("Operations/WriteTransfer*/write_Default_TwoProcesses", reliable(WRITE, ACK)),
                 ("Operations/ReadTransfer*/read_Default_TwoProcesses", reliable(READ)),
-                ("Atomics/AtomicCounters*TwoProcesses:Atomics/AtomicSelective*TwoProcesses", reliable(atomic, ACK))):
+                ("Refusal/Access.KeyThatNobodyGaveOut/*_Default_TwoProcesses", reliable(ACK, RESYNC)),
+                ("Atomics/AtomicCounters*TwoProcesses:Atomics/AtomicSelective*TwoProcesses", reliable(SEND, ACK))):
             check(test, f"{link}: conformance {pattern}", expected,
                   lambda folder, pattern=pattern, link=link: run_conformance(test, folder, link, pattern))
 

@@ -4,9 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <string>
 
 #include "capture/capture.h"
 #include "link/flow.h"
@@ -16,10 +14,12 @@
 
 namespace weft::capture {
 
+class Peers;
+
 // The endpoint that is listened to.
 struct RecorderOptions {
   os::SocketAddress name;          // by which peers know it
-  std::size_t eager_limit = 8192;  // larger messages are offered: link_udp/message.h
+  std::size_t eager_limit = 8192;  // larger messages are offered: rdm/message.h
   link::Service service = link::Service::kReliableDatagram;
 };
 
@@ -45,18 +45,7 @@ class Recorder {
   void know(const os::SocketAddress& group);
 
  private:
-  friend class RecordedFlow;
-  friend class RecordedInbox;
-  class Peer;
-
-  Peer& peer_at(const os::SocketAddress& address);
-
-  const std::shared_ptr<Capture> capture_;
-  const RecorderOptions options_;
-  const std::uint32_t queue_key_;
-  const std::uint64_t station_;
-  std::map<std::string, std::unique_ptr<Peer>> peers_;
-  std::map<std::uint64_t, os::SocketAddress> groups_;  // by link::group_number()
+  const std::unique_ptr<Peers> peers_;
   std::unique_ptr<link::Inbox> inbox_;
 };
 
