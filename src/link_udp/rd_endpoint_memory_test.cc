@@ -7,7 +7,6 @@
 
 #include "hostile_test_support.h"
 #include "own_network.h"
-#include "transport/fragments.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 // sanitizer/allocator_interface.h, which not every installation of gcc has.
@@ -146,20 +145,6 @@ struct Attack {
       send(flow, crowd.of_flow(flow, Operation::kSendOnly, i + 1, message(header, 0)));
     }
   }
-  // The first piece each of as many packets as are put together at the same time.
-  void pieces(std::uint32_t flow) {
-    transport::Settings settings;
-    settings.destination = crowd.end(flow).queue_pair;
-    settings.context = crowd.end(flow).context;
-    settings.queue_key = crowd.end(flow).queue_key;
-    transport::Fragmenter fragmenter(settings, 0);
-    Bytes place(wire::kMaxHeaderBytes + 1024);
-    for (std::size_t i = 0; i < transport::Reassembler::kAtOnce; ++i) {
-      fragmenter.cut(Bytes(8192), 1024);
-      const std::size_t length = fragmenter.next(place);
-      send(flow, {place.begin(), place.begin() + static_cast<std::ptrdiff_t>(length)});
-    }
-  }
 
   std::uint64_t sent = 0;
 };
@@ -183,12 +168,11 @@ void attack(const OwnHost& host) {
     const std::size_t before = heap();
     ASSERT_TRUE(crowd.agree(b));
     Attack attack{b, crowd};
-    for (std::uint32_t i = 0; i < kFlows; i += 5) {
+    for (std::uint32_t i = 0; i < kFlows; i += 4) {
       attack.packets_behind_a_gap(i);
       attack.partial_message(i + 1);
       attack.answers(i + 2);
       if (i < kFlows / 10) attack.aliases(i + 3);
-      attack.pieces(i + 4);
     }
     for (int i = 0; i < 100; ++i) b.poll();
     const std::size_t after = heap();

@@ -16,7 +16,7 @@ namespace {
 // The service that a REQ asks for: Weft's flows, of one kind.
 constexpr std::uint64_t kServices = 0x5765'6674'0000'0000;  // "Weft"
 constexpr std::uint8_t kReliableDatagramType = 2;
-constexpr std::uint8_t kGreetingVersion = 4;
+constexpr std::uint8_t kGreetingVersion = 5;
 
 // In a DREQ's private data, beside a packet's number.
 constexpr std::uint32_t kExpected = 0x8000'0000;
@@ -42,7 +42,7 @@ constexpr std::size_t kFlowMtu = 2;
 constexpr std::size_t kEarlyDataLength = 3;
 constexpr std::size_t kName = 8;
 // In a REQ's, a byte of the name that is not used, and in a REP's.
-constexpr std::size_t kRaises = kName + 1;
+constexpr std::size_t kChanges = kName + 1;
 // An endpoint's name: family (4 or 6), port, scope, address.
 constexpr std::size_t kNameBytes = 24;
 constexpr std::size_t kEarlyData = kName + kNameBytes;
@@ -89,6 +89,7 @@ wire::CmMad mad_of(const ConnReq& message) {
   req.qpn = message.me.queue_pair;
   req.eecn = message.me.context;
   req.transport = kReliableDatagramType;
+  req.starting_psn = message.first.value();
   req.path_mtu = usual_mtu_code(message.me.path_mtu);
   req.retry_count = 7;
   req.rnr_retry = 7;
@@ -98,7 +99,7 @@ wire::CmMad mad_of(const ConnReq& message) {
   write_private(message.me, req.data.data());
   wire::store<std::uint8_t>(req.data.data() + kFlowMtu, mtu_code(message.path_mtu));
   write_name(message.name, req.data.data() + kName);
-  wire::store<std::uint8_t>(req.data.data() + kRaises, message.raises);
+  wire::store<std::uint8_t>(req.data.data() + kChanges, message.changes);
   const std::size_t early_data = std::min(message.early_data.size(), kMaxEarlyData);
   wire::store<std::uint8_t>(req.data.data() + kEarlyDataLength,
                             static_cast<std::uint8_t>(early_data));
@@ -120,7 +121,7 @@ wire::CmMad mad_of(const ConnRep& message) {
   rep.rnr_retry = 7;
   write_private(message.me, rep.data.data());
   wire::store<std::uint8_t>(rep.data.data() + kFlowMtu, mtu_code(message.path_mtu));
-  wire::store<std::uint8_t>(rep.data.data() + kRaises, message.raises);
+  wire::store<std::uint8_t>(rep.data.data() + kChanges, message.changes);
   return {0, message.connection_id, 0, rep};
 }
 
@@ -177,8 +178,9 @@ std::optional<ConnMessage> read(const wire::CmReq& req) {
   message.me.queue_pair = req.qpn;
   message.me.context = req.eecn;
   message.me.queue_key = req.queue_key;
+  message.first = Psn(req.starting_psn);
   message.name = read_name(req.data.data() + kName);
-  message.raises = wire::load<std::uint8_t>(req.data.data() + kRaises);
+  message.changes = wire::load<std::uint8_t>(req.data.data() + kChanges);
   return message;
 }
 
@@ -194,7 +196,7 @@ std::optional<ConnMessage> read(const wire::CmRep& rep) {
   message.first = Psn(rep.starting_psn);
   message.path_mtu = mtu_of(wire::load<std::uint8_t>(rep.data.data() + kFlowMtu));
   if (message.path_mtu == 0) return std::nullopt;
-  message.raises = wire::load<std::uint8_t>(rep.data.data() + kRaises);
+  message.changes = wire::load<std::uint8_t>(rep.data.data() + kChanges);
   return message;
 }
 

@@ -61,16 +61,18 @@ T again(const T& message) {
   return std::get<T>(*read);
 }
 
-TEST(ConnMessage, TheNumberOfRaisesIsReadBack) {
-  for (const unsigned raises : {0U, 1U, 255U}) {
+TEST(ConnMessage, AChangeOfThePathMtuIsReadBack) {
+  for (const unsigned changes : {0U, 1U, 255U}) {
     ConnReq hello_said = req(os::address_of("2001:db8::1", 9, 0));
-    hello_said.raises = static_cast<std::uint8_t>(raises);
+    hello_said.changes = static_cast<std::uint8_t>(changes);
+    hello_said.first = Psn(0xFF'FFFE);
     const ConnReq heard = again(hello_said);
-    EXPECT_EQ(heard.raises, raises);
+    EXPECT_EQ(heard.changes, changes);
+    EXPECT_EQ(heard.first, hello_said.first);
     EXPECT_EQ(heard.name, hello_said.name);
     ConnRep rep{7, introduction(1024), Psn(3), 1024};
-    rep.raises = static_cast<std::uint8_t>(raises);
-    EXPECT_EQ(again(rep).raises, raises);
+    rep.changes = static_cast<std::uint8_t>(changes);
+    EXPECT_EQ(again(rep).changes, changes);
   }
 }
 
@@ -173,7 +175,7 @@ TEST(ConnMessage, AnotherVersionOfWeftIsNone) {
     for (unsigned value = 0; value < 256; ++value) {
       auto bytes = right;
       bytes[version] = static_cast<std::byte>(value);
-      EXPECT_EQ(read_conn_message(bytes).has_value(), value == 4) << value;
+      EXPECT_EQ(read_conn_message(bytes).has_value(), value == 5) << value;
     }
     for (unsigned code = 0; code < 256; ++code) {
       auto bytes = right;

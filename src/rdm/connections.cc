@@ -65,7 +65,7 @@ void Connections::on_repeated_req(RdmReceiver& in, const ConnReq& req, const roc
   RdmSender* out = flows_.out_to(back.to);
   if (out != nullptr && out->flow().other().station == in.station()) {
     out->hear(shared_.now);
-    if (req.raises == in.rep().raises) out->narrow(req.me.path_mtu);
+    if (req.changes == in.rep().changes) out->narrow(req.me.path_mtu);
   }
   in.agree(req);
   if (!in.target().is_shut()) return flows_.emission().send_cm(back, in.rep());

@@ -155,46 +155,11 @@ void RdmEngine::take(const roce::PacketArrival& arrival) {
     if (connections_->take(arrival)) shared_->stats.add(Stat::kConnectionMessages);
     return;
   }
-  const wire::Transport transport = wire::transport_of(arrival.packet.opcode);
-  if (transport == wire::Transport::kReliableDatagram) {
-    take_of_flow(arrival.packet, arrival);
-  } else if (transport == wire::Transport::kUnreliableDatagram) {
-    take_fragment(arrival);
-  } else {
+  if (wire::transport_of(arrival.packet.opcode) != wire::Transport::kReliableDatagram) {
     shared_->stats.add(Stat::kUnknownQp);
-  }
-}
-
-// A reassembled packet is handled like one that arrived whole.
-void RdmEngine::take_fragment(const roce::PacketArrival& arrival) {
-  const wire::Packet& piece = arrival.packet;
-  if (piece.queue_key != shared_->me.queue_key) {
-    shared_->stats.add(Stat::kQkeyViolations);
     return;
   }
-  const Context* context = flows_->contexts().find(transport::context_of_fragment(piece.payload));
-  if (context == nullptr) {
-    shared_->stats.add(Stat::kUnknownFlow);
-    return;
-  }
-  const roce::Path& path =
-      context->out != nullptr ? context->out->flow().path() : context->in->path();
-  if (!(path.to == arrival.from)) {
-    shared_->stats.add(Stat::kWrongPeer);
-    return;
-  }
-  Fragments& fragments =
-      context->out != nullptr ? context->out->fragments() : context->in->fragments();
-  const auto bytes = fragments.take(piece.payload);
-  if (bytes && bytes->empty()) return;
-  wire::Packet whole;
-  if (!bytes || wire::parse(*bytes, whole) != wire::Malformed::kNone ||
-      wire::transport_of(whole.opcode) != wire::Transport::kReliableDatagram ||
-      whole.destination != shared_->me.queue_pair || whole.end_to_end_context != context->number) {
-    shared_->stats.add(Stat::kMalformedPackets);
-    return;
-  }
-  take_of_flow(whole, arrival);
+  take_of_flow(arrival.packet, arrival);
 }
 
 void RdmEngine::take_of_flow(const wire::Packet& packet, const roce::PacketArrival& arrival) {

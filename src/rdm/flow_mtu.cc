@@ -3,7 +3,6 @@
 #include "flow_mtu.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "flow_table.h"
 #include "shared.h"
@@ -22,10 +21,14 @@ std::size_t FlowMtu::agree_first(const ConnRep& rep) {
 void FlowMtu::narrow(std::size_t path_mtu, transport::Requester* requester) {
   if (path_mtu >= carries_) return;
   carries_ = path_mtu;
-  wants_more_ = false;
+  if (requester != nullptr) change(*requester);
+}
+
+void FlowMtu::change(transport::Requester& requester) {
+  if (!changing_) ++changes_;
+  changing_ = true;
   raise_at_ = os::Time::min();
-  if (requester == nullptr) return;
-  requester->hold();
+  requester.pause();
   flow_.ask_at_once();
   shared_.flows->emission().activate(flow_.context());
 }
@@ -34,46 +37,35 @@ void FlowMtu::narrow(std::size_t path_mtu, transport::Requester* requester) {
 // for a while. The system is asked first, which keeps what routers reported for 10 minutes: what it
 // refuses is not tried. If larger packets get lost all the same, that is noticed as before.
 void FlowMtu::look_for_more(transport::Requester& requester, os::Time now) {
-  if ((now < raise_at_ && !wants_more_) || raising_ || narrows()) return;
-  if (raise_at_ == os::Time::min()) raise_at_ = now + shared_.options.raise_interval;
-  if (!wants_more_) {
-    if (now < raise_at_) return;
-    raise_at_ = now + shared_.options.raise_interval;
-    if (shared_.flows->path_mtu_to(flow_.peer()) <= path_mtu_) return;
-    wants_more_ = true;
-    requester.hold();
-  }
-  if (requester.has_begun()) return;
-  wants_more_ = false;
-  raising_ = true;
-  ++raises_;
-  carries_ = std::max(carries_, shared_.flows->path_mtu_to(flow_.peer()));
-  flow_.ask_at_once();
+  if (now < raise_at_ || changing_) return;
+  const bool first = raise_at_ == os::Time::min();
+  raise_at_ = now + shared_.options.raise_interval;
+  const std::size_t more = first ? 0 : shared_.flows->path_mtu_to(flow_.peer());
+  if (more <= path_mtu_) return;
+  carries_ = more;
+  change(requester);
 }
 
 // An answer to an older REQ says nothing: the peer may have agreed to the newer one since.
-void FlowMtu::agree(const ConnRep& rep, transport::Requester& requester) {
-  if (rep.raises != raises_) return;
-  const bool raised = std::exchange(raising_, false);
-  if (raised) {
+void FlowMtu::agree(const ConnRep& rep, transport::Requester& requester, os::Time now) {
+  if (rep.changes != changes_) return;
+  if (changing_) {
+    if (!requester.restart(rep.first, rep.path_mtu, now)) return;
+    changing_ = false;
     path_mtu_ = rep.path_mtu;
     peer_carries_ = rep.me.path_mtu;
-    carries_ = std::min(carries_, path_mtu_);
+    shared_.flows->emission().activate(flow_.context());
   }
-  narrow(rep.me.path_mtu, &requester);
+  carries_ = std::min({carries_, path_mtu_, rep.me.path_mtu});
   peer_carries_ = std::min(peer_carries_, rep.me.path_mtu);
-  const bool narrowed = may_narrow(requester) && rep.path_mtu == carries_;
-  if (!narrowed && (!raised || narrows())) return;
-  path_mtu_ = carries_;
-  requester.go_on_with(path_mtu_);
-  shared_.flows->emission().activate(flow_.context());
+  if (carries_ < path_mtu_) change(requester);
 }
 
 void FlowMtu::write(ConnReq& req, const transport::Requester* requester) const {
   req.me.path_mtu = carries_;
-  const bool another = raising_ || (requester != nullptr && may_narrow(*requester));
-  req.path_mtu = another ? carries_ : path_mtu_;
-  req.raises = raises_;
+  req.path_mtu = changing_ ? carries_ : path_mtu_;
+  req.changes = changes_;
+  if (requester != nullptr) req.first = requester->unused();
 }
 
 }  // namespace weft::rdm

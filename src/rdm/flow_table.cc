@@ -94,7 +94,7 @@ void FlowTable::open_in(const ConnReq& req, const roce::Path& back) {
   rep.me.context = context.number;
   rep.me.path_mtu = std::min(req.me.path_mtu, path_mtu);
   rep.path_mtu = std::min(req.path_mtu, rep.me.path_mtu);
-  rep.raises = req.raises;
+  rep.changes = req.changes;
   rep.first = Psn(static_cast<std::uint32_t>(shared_.host.random()));
   context.in =
       std::make_unique<RdmReceiver>(shared_, req, rep, path_between(back.from, back.to), source);

@@ -39,7 +39,6 @@ RdmReceiver::RdmReceiver(Shared& shared, const ConnReq& req, const ConnRep& rep,
       req_(req),
       rep_(rep),
       packets_(shared.packet_memory),
-      fragments_(packets_),
       target_(shared, {number, req.me.station, req.me.connection_id,
                        flow_identity(req.me.connection_id, rep.me.connection_id), std::move(path)}),
       responder_(settings_for(req, rep, shared.stats), target_, &packets_) {}
@@ -67,8 +66,7 @@ void RdmReceiver::emit(bool all, os::Time now) {
     if (place.empty()) return;
     const std::size_t length = responder_.next(place);
     if (length == 0) return;
-    fragments_.send(responder_.settings(), place.first(length), rep_.me.path_mtu, shared_.host,
-                    path());
+    shared_.host.add(path(), length);
   }
 }
 
@@ -78,32 +76,24 @@ bool RdmReceiver::suggest(std::size_t path_mtu) {
   return true;
 }
 
-// Larger packets are agreed to only for the next number: a REQ that was on its way for long must
-// change nothing, as the peer does not know of it any more.
+// Each change has a number, and is agreed to once: a REQ that was on its way for long must change
+// nothing.
 void RdmReceiver::agree(const ConnReq& again) {
-  const bool raises = again.raises == static_cast<std::uint8_t>(rep_.raises + 1);
-  if (!raises && again.raises != rep_.raises) return;
-  std::size_t path_mtu = again.path_mtu;
-  if (raises) {
-    const std::size_t own = shared_.flows->path_mtu_to(path().to);
-    path_mtu = std::clamp(path_mtu, rep_.path_mtu, std::max(own, rep_.path_mtu));
-    if (path_mtu != rep_.path_mtu && !responder_.widen(path_mtu)) return;
-    rep_.raises = again.raises;
-    rep_.path_mtu = path_mtu;
-    rep_.me.path_mtu = std::min(again.me.path_mtu, std::max(own, rep_.me.path_mtu));
-    return;
+  if (again.changes == rep_.changes) return static_cast<void>(suggest(again.me.path_mtu));
+  if (again.changes != static_cast<std::uint8_t>(rep_.changes + 1)) return;
+  if (again.path_mtu > rep_.path_mtu) {  // the path may carry more again
+    const std::size_t own = std::max(shared_.flows->path_mtu_to(path().to), rep_.path_mtu);
+    rep_.me.path_mtu = std::min(again.me.path_mtu, own);
+  } else {
+    static_cast<void>(suggest(again.me.path_mtu));
   }
-  static_cast<void>(suggest(again.me.path_mtu));  // the peer knows
-  if (responder_.narrow(path_mtu)) rep_.path_mtu = path_mtu;
+  rep_.path_mtu = std::min(again.path_mtu, rep_.me.path_mtu);
+  rep_.changes = again.changes;
+  rep_.first = responder_.restart(again.first, rep_.path_mtu);
 }
 
 bool RdmReceiver::count_unreachable(bool proven) {
   return proven || ++unreachable_ >= kMostUnreachable;
-}
-
-void RdmReceiver::trim() {
-  fragments_.trim();
-  target_.trim();
 }
 
 }  // namespace weft::rdm

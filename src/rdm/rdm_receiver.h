@@ -5,7 +5,6 @@
 #include <memory>
 
 #include "base/budget.h"
-#include "fragments.h"
 #include "os/clock.h"
 #include "rdm/conn_message.h"
 #include "request_target.h"
@@ -40,17 +39,13 @@ class RdmReceiver {
   // When emit() has something to do: os::Time::max() when only the peer can change anything.
   os::Time due() const;
 
-  // The path to the peer carries no more than that: larger answers are sent in fragments, and the
-  // peer is to send smaller packets, and to ask for smaller ones. True when it does not know yet.
+  // The path to the peer carries no more than that: the peer is to send smaller packets, and to ask
+  // for smaller ones. True when it does not know yet.
   bool suggest(std::size_t path_mtu);
-  // The peer has repeated its REQ, as it has nothing in flight and will send packets of another
-  // size, or as a keepalive.
+  // The peer has repeated its REQ, to agree on another path MTU or as a keepalive.
   void agree(const ConnReq& again);
-  // For fragments that are requests.
-  Fragments& fragments() { return fragments_; }
-
   // Nothing has been going on: memory for it is given back.
-  void trim();
+  void trim() { target_.trim(); }
 
   // An ICMP port unreachable from the peer's host. True when the peer counts as dead: the error
   // quotes a request of the flow (proven), or is one of kMostUnreachable in a row.
@@ -67,8 +62,7 @@ class RdmReceiver {
   Shared& shared_;
   const ConnReq req_;
   ConnRep rep_;
-  Budget::Share packets_;  // of Shared::packet_memory
-  Fragments fragments_;
+  Budget::Share packets_;     // of Shared::packet_memory
   unsigned unreachable_ = 0;  // since the peer was last heard of
   os::Time heard_{};
   RequestTarget target_;

@@ -51,8 +51,6 @@ RdmSender::RdmSender(Shared& shared, std::uint32_t context, std::shared_ptr<cons
     : shared_(shared),
       flow_(shared, context, std::move(path)),
       mtu_(shared, flow_, path_mtu),
-      packets_(shared.packet_memory),
-      fragments_(packets_),
       queue_(shared, flow_),
       accesses_(queue_) {}
 
@@ -72,7 +70,7 @@ bool RdmSender::on_rep(const ConnRep& rep, os::Time now) {
   }
   hear(now);
   if (flow_.is_open()) {
-    mtu_.agree(rep, *queue_.requester());
+    mtu_.agree(rep, *queue_.requester(), now);
   } else {
     open(rep, now);
   }
@@ -265,7 +263,7 @@ void RdmSender::emit(os::Time now) {
   look_for_hole(requester, now);
   mtu_.look_for_more(requester, now);
   if (requester.failed()) return lose(link::PeerState::kDied);
-  if (mtu_.has_to_ask(requester) && now >= flow_.next_req_at()) send_req(now);
+  if (mtu_.has_to_ask() && now >= flow_.next_req_at()) send_req(now);
   Host& host = shared_.host;
   for (unsigned sent = 0; sent < kPacketsAtOnce; ++sent) {
     const std::span<std::byte> place = host.place();
@@ -273,15 +271,10 @@ void RdmSender::emit(os::Time now) {
     if (!host.pending()) host.expect(requester.at_hand());
     const std::size_t length = requester.next(now, place);
     if (length == 0) break;
-    fragments_.send(requester.settings(), place.first(length), mtu_.carries(), host, flow_.path());
+    host.add(flow_.path(), length);
   }
   // A buffer of the program is not mapped any more. The peer lives: the next send opens a new flow.
   if (requester.failed()) close();
-}
-
-void RdmSender::trim() {
-  queue_.trim();
-  fragments_.trim();
 }
 
 os::Time RdmSender::due() const {
@@ -289,7 +282,7 @@ os::Time RdmSender::due() const {
   if (!flow_.is_open() || queue_.has_bundle()) return os::Time::min();
   const transport::Requester& requester = *queue_.requester();
   const os::Time sends = requester.due();
-  return mtu_.has_to_ask(requester) ? std::min(sends, flow_.next_req_at()) : sends;
+  return mtu_.has_to_ask() ? std::min(sends, flow_.next_req_at()) : sends;
 }
 
 bool RdmSender::quiet() const {

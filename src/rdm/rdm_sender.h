@@ -6,10 +6,8 @@
 #include <optional>
 
 #include "accesses.h"
-#include "base/budget.h"
 #include "flow_initiator.h"
 #include "flow_mtu.h"
-#include "fragments.h"
 #include "work_queue.h"
 
 namespace weft::rdm {
@@ -67,15 +65,13 @@ class RdmSender {
   // The path to the peer carries no more than that (FlowMtu::narrow()).
   void narrow(std::size_t path_mtu);
   std::size_t carries() const { return mtu_.carries(); }
-  // For fragments that are answers.
-  Fragments& fragments() { return fragments_; }
 
   // Sends what may be sent now.
   void emit(os::Time now);
   // When emit() has something to do.
   os::Time due() const;
   // Nothing has been going on: memory for it is given back.
-  void trim();
+  void trim() { queue_.trim(); }
   // False while something is to be sent, or waits for an answer.
   bool quiet() const;
 
@@ -89,8 +85,6 @@ class RdmSender {
   Shared& shared_;
   FlowInitiator flow_;
   FlowMtu mtu_;
-  Budget::Share packets_;  // of Shared::packet_memory
-  Fragments fragments_;
   WorkQueue queue_;
   Accesses accesses_;
 };

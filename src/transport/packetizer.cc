@@ -22,10 +22,11 @@ constexpr std::int32_t kFarthest = 1 << 16;
 wire::Packet request_packet(const Settings& settings, const QueuedWork& queued, std::uint32_t index,
                             std::uint32_t count) {
   const work::Work& work = queued.work;
+  const bool first = index == 0 && !queued.continues;
   const bool last = index + 1 == queued.packets;
   wire::Packet packet;
-  packet.opcode = opcode_of(
-      settings.kind, queued.resync ? Operation::kResync : operation_of(work, index == 0, last));
+  packet.opcode = opcode_of(settings.kind,
+                            queued.resync ? Operation::kResync : operation_of(work, first, last));
   packet.solicited = work.solicited && last;
   packet.pkey = settings.pkey;
   packet.destination = settings.destination;
@@ -65,7 +66,6 @@ std::uint32_t Packetizer::at_hand() const {
 }
 
 bool Packetizer::may_begin(const QueuedWork& work) const {
-  if (held_) return false;
   if (work.asks() && queue_.remembered() >= std::max(settings_.max_reads, 1U)) return false;
   if (work.work.fence && queue_.awaited() != 0) return false;
   // Long parts do not exceed the window by more than short ones do.
@@ -89,6 +89,7 @@ bool Packetizer::may_cut() const {
 
 std::optional<std::size_t> Packetizer::next(Time now, std::span<std::byte> out) {
   if (queue_.asks_again()) return ask_again(now, out);
+  if (paused_) return 0;
   if (in_flight_.may_repair(window_.size())) return send_missing(now, out);
   return may_cut() ? cut_next(now, out) : 0;
 }
@@ -180,8 +181,8 @@ Packetizer::Written Packetizer::write(QueuedWork& work, std::uint32_t index, std
   packet.ack_request = ask;
   const bool carries = !work.asks() && !work.resync;
   const std::size_t payload = carries ? work.payload_of(index, settings_.path_mtu) : 0;
-  const std::size_t length = write_packet(packet, memory_, work.buffers(),
-                                          std::uint64_t{index} * settings_.path_mtu, payload, out);
+  const std::uint64_t begin = work.offset + std::uint64_t{index} * settings_.path_mtu;
+  const std::size_t length = write_packet(packet, memory_, work.buffers(), begin, payload, out);
   if (length != 0) return length;
   work.status = work::CompletionStatus::kLocalProtection;
   return std::nullopt;
@@ -193,6 +194,13 @@ std::optional<Duration> Packetizer::acknowledged(Psn end, Time now) {
   if (!timed_ || !timed_->before(end)) return std::nullopt;
   timed_.reset();
   return now - timed_at_;
+}
+
+void Packetizer::restart() {
+  paused_ = prompt_ = false;
+  unasked_ = 0;
+  asked_ = in_flight_.next();
+  resync_.reset();
 }
 
 void Packetizer::resynchronise() {

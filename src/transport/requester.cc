@@ -70,9 +70,25 @@ void Requester::tick(Time now) {
     }
   }
   for (QueuedWork& each : queue_) {
-    if (!each.begun()) break;
+    if (each.waits()) break;
     if (each.lacks_answer(acknowledged)) queue_.ask_for(each, each.lacks_before(acknowledged));
   }
+}
+
+bool Requester::restart(Psn executed, std::size_t path_mtu, Time now) {
+  if (failed_ || unused().before(executed)) return false;
+  acknowledge(executed, now);
+  settle();
+  if (queue_.ask_for_atomics(executed)) return false;
+  queue_.restart(executed, settings_.path_mtu);
+  settings_.path_mtu = path_mtu;
+  window_.carries(path_mtu);
+  in_flight_.start_over();
+  packetizer_.restart();
+  black_hole_.refute();
+  timer_.stop();
+  settle();
+  return true;
 }
 
 // Work that is posted meanwhile comes behind the other work.

@@ -41,6 +41,7 @@ void Requester::take(const wire::Packet& response, Time now) {
   }
   heard();
   const Operation operation = wire::operation_of(response.opcode);
+  if (packetizer_.paused() && operation != Operation::kAtomicAcknowledge) return;
   if (operation == Operation::kAcknowledge) return take_acknowledge(response, now);
   if (operation == Operation::kAtomicAcknowledge) return take_atomic(response, now);
   const bool read =

@@ -64,24 +64,57 @@ TEST(Requester, ForgetsWorkOfWhichNothingWasSent) {
   EXPECT_EQ(sender.ended_now(), "0 ok, 2 ok");
 }
 
-TEST(Requester, GoesOnWithSmallerPacketsWhenNothingIsUnderWay) {
+TEST(Requester, SendsAnewInAnotherSizeWhatThePeerHasNotExecuted) {
   Settings wide = datagrams();
   wide.path_mtu = 2 * kMtu;
   Sender sender(wide);
   sender.post(WorkKind::kSend, 4 * kMtu);
   sender.post(WorkKind::kRead, 2 * kMtu);
-  sender.post(WorkKind::kWrite, 2 * kMtu);
-  EXPECT_EQ(sender.sends(1), "send-first 0 [512]");
-  sender.requester.hold();
-  EXPECT_EQ(sender.sends(), "send-last 1 [512]") << "what has begun goes to its end";
-  EXPECT_TRUE(sender.requester.has_begun());
+  sender.post(WorkKind::kSend, 1);
+  sender.post(WorkKind::kWrite, 6 * kMtu);
+  sender.post(WorkKind::kSend, 1);
+  sender.sends(5);
+  sender.requester.pause();
+  EXPECT_EQ(sender.sends(), "");
   sender.acknowledge(1);
+  EXPECT_EQ(sender.ended_now(), "") << "the answer could be about other numbers";
+  EXPECT_EQ(sender.requester.unused(), psn(5));
+  EXPECT_FALSE(sender.requester.restart(psn(6), kMtu, sender.now)) << "was never sent";
+  EXPECT_TRUE(sender.requester.restart(psn(5), kMtu, sender.now));
+  EXPECT_EQ(sender.ended_now(), "0 ok") << "the answer of the read was not received";
+  EXPECT_EQ(sender.sends(),
+            "read 5 @0+512, write-middle 7 [256], write-middle 8 [256], write-middle 9 [256], "
+            "write-last 10 [256], send-only 11 [1]?");
+}
+
+TEST(Requester, ReportsExecutedWorkInOrderBehindAReadThatBeginsAnew) {
+  Sender sender(datagrams());
+  for (const WorkKind kind : {WorkKind::kRead, WorkKind::kSend, WorkKind::kSend}) {
+    sender.post(kind, 1);
+  }
+  EXPECT_EQ(sender.sends(2), "read 0 @0+1, send-only 1 [1]");
+  sender.requester.pause();
+  EXPECT_TRUE(sender.requester.restart(psn(2), kMtu, sender.now));
+  EXPECT_EQ(sender.ended_now(), "");
+  EXPECT_FALSE(sender.requester.withdraw(reinterpret_cast<const void*>(1))) << "it was executed";
+  EXPECT_EQ(sender.sends(), "read 2 @0+1, send-only 3 [1]?");
+  sender.answer(Operation::kReadResponseOnly, 2, 1);
+  sender.acknowledge(3);
+  EXPECT_EQ(sender.ended_now(), "0 ok, 1 ok, 2 ok");
+}
+
+TEST(Requester, RestartsOnlyWithTheValuesOfExecutedAtomicOperations) {
+  Sender sender(datagrams());
+  sender.post(WorkKind::kFetchAdd, 8);
+  sender.post(WorkKind::kSend, 1);
+  sender.sends(1);
+  sender.requester.pause();
+  EXPECT_FALSE(sender.requester.restart(psn(1), kMtu, sender.now));
+  EXPECT_EQ(sender.sends(), "add 0") << "with its number";
+  sender.value(0, 7);
   EXPECT_EQ(sender.ended_now(), "0 ok");
-  EXPECT_FALSE(sender.requester.has_begun());
-  EXPECT_TRUE(sender.requester.busy());
-  EXPECT_EQ(sender.requester.deadline(), Time::max());
-  sender.requester.go_on_with(kMtu);
-  EXPECT_EQ(sender.sends(), "read 2 @0+512, write-first 4 @0+512 [256], write-last 5 [256]?");
+  EXPECT_TRUE(sender.requester.restart(psn(1), kMtu, sender.now));
+  EXPECT_EQ(sender.sends(), "send-only 1 [1]?");
 }
 
 // Work that a message of the peer answers.

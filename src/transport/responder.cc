@@ -59,11 +59,12 @@ void Responder::advance(std::uint32_t count, bool ends_message) {
 }
 
 RequestVerdict Responder::execute(const wire::Packet& request) {
-  if (!message_.fits(request) || !right_size(request, settings_.path_mtu)) return kInvalid;
+  const Operation operation = wire::operation_of(request.opcode);
+  const bool fits = message_.fits(request) || (resumed_ && operation == Operation::kReadRequest);
+  if (!fits || !right_size(request, settings_.path_mtu)) return kInvalid;
   if ((wire::layout_of(request.opcode).headers & wire::kXrceth) != 0) {
     if (const RequestVerdict known = judge_shared_receive(request); !known.ok()) return known;
   }
-  const Operation operation = wire::operation_of(request.opcode);
   if (is_send(operation) || is_write(operation)) return take_message(request);
   if (operation == Operation::kReadRequest) return take_read(request);
   if (is_atomic(operation)) return take_atomic(request);
@@ -81,6 +82,8 @@ RequestVerdict Responder::judge_shared_receive(const wire::Packet& request) {
 
 RequestVerdict Responder::take_message(const wire::Packet& request) {
   const bool ends = wire::layout_of(request.opcode).ends;
+  if (wire::layout_of(request.opcode).starts) message_first_ = request.psn;
+  resumed_ = false;
   const RequestVerdict verdict = message_.take(request);
   if (!verdict.ok()) return verdict;
   advance(1, ends);
@@ -119,19 +122,19 @@ RequestVerdict Responder::take_atomic(const wire::Packet& request) {
   return {};
 }
 
-bool Responder::narrow(std::size_t path_mtu) {
-  return path_mtu < settings_.path_mtu && resize(path_mtu);
-}
-
-bool Responder::widen(std::size_t path_mtu) {
-  return path_mtu > settings_.path_mtu && resize(path_mtu);
-}
-
-bool Responder::resize(std::size_t path_mtu) {
-  if (message_.begun() || !answers_.empty() || !early_.empty()) return false;
+// If the peer does not know yet that a message was refused, it begins anew with that message. Reads
+// before a message that has begun are asked for again before the rest of it.
+Psn Responder::restart(Psn next, std::size_t path_mtu) {
+  const Psn executed = refusing_ ? refused_from_ : expected_;
   settings_.path_mtu = path_mtu;
-  answers_.forget();  // all were answered, and a late request would be cut differently
-  return true;
+  resumed_ = message_.begun();
+  expected_ = next;
+  early_.forget(next);
+  answers_.forget_reads();
+  refusing_ = not_ready_ = told_ = ack_owed_ = false;
+  nak_ = 0;
+  unanswered_since_ = Time::max();
+  return executed;
 }
 
 // A connection is over; of reliable datagrams the request is, and the peer will agree on new
@@ -160,7 +163,7 @@ void Responder::refuse(const RequestVerdict& verdict) {
     bits = static_cast<std::uint8_t>(Nak::kRefusal) + (verdict.detail & 0xF);
   }
   nak_ = refusal_ = kSyndromeNak | bits;
-  message_.break_off();
+  refused_from_ = message_.break_off() ? message_first_ : expected_;
   early_.forget(expected_);
   refusing_ = true;
 }

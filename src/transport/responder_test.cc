@@ -19,30 +19,25 @@ TEST(Responder, AnswersWhenAskedTo) {
   EXPECT_EQ(receiver.hears(asking(receiver.request(Operation::kSendOnly, 1, 10))), "ack 1 #2");
 }
 
-TEST(Responder, TakesSmallerPacketsWhenNothingIsUnderWay) {
+TEST(Responder, RestartsInTheMiddleOfAMessageWithPacketsOfAnotherSize) {
   Settings wide = selective();
   wide.path_mtu = 2 * kMtu;
   Receiver receiver(wide);
-  EXPECT_FALSE(receiver.responder.narrow(2 * kMtu)) << "not smaller";
-  receiver.take(Operation::kSendFirst, 0, 2 * kMtu);
-  EXPECT_FALSE(receiver.responder.narrow(kMtu)) << "in the middle of a message";
-  receiver.take(Operation::kSendLast, 1, 2 * kMtu);
-  receiver.take(receiver.read(2, 2 * kMtu));
-  EXPECT_FALSE(receiver.responder.narrow(kMtu)) << "before all is answered";
-  EXPECT_EQ(receiver.says(), "only 2 #2 [512]");
-  receiver.take(Operation::kSendOnly, 4);
-  EXPECT_FALSE(receiver.responder.narrow(kMtu)) << "something is missing";
-  receiver.take(Operation::kSendOnly, 3);
-  receiver.says();
-  EXPECT_TRUE(receiver.responder.narrow(kMtu));
+  receiver.take(receiver.read(0, 2 * kMtu));
+  receiver.take(Operation::kSendFirst, 1, 2 * kMtu);
+  receiver.take(Operation::kSendLast, 3, 2 * kMtu);
+  EXPECT_EQ(receiver.responder.restart(psn(8), kMtu), psn(2));
   EXPECT_EQ(receiver.responder.settings().path_mtu, kMtu);
-  EXPECT_FALSE(receiver.responder.narrow(2 * kMtu)) << "not smaller";
-  EXPECT_EQ(receiver.hears(receiver.read(2, 2 * kMtu)), "") << "its numbers would not be enough";
-  EXPECT_EQ(receiver.hears(receiver.read(5, 2 * kMtu)), "first 5 #5 [256], last 6 #5 [256]");
-  EXPECT_FALSE(receiver.responder.widen(kMtu)) << "not larger";
-  EXPECT_TRUE(receiver.responder.widen(2 * kMtu));
-  EXPECT_EQ(receiver.hears(receiver.read(5, 2 * kMtu)), "") << "it would have one number less";
-  EXPECT_EQ(receiver.hears(receiver.read(7, 2 * kMtu)), "only 7 #6 [512]");
+  EXPECT_EQ(receiver.says(), "") << "the peer asks for answers that it lacks";
+  EXPECT_EQ(receiver.hears(Operation::kSendLast, 2, 2 * kMtu), "ack 7 #1") << "void";
+  receiver.take(Operation::kSendMiddle, 8, kMtu);
+  receiver.take(Operation::kSendLast, 9, kMtu);
+  ASSERT_EQ(receiver.memory.messages.size(), 1U);
+  EXPECT_EQ(receiver.memory.messages[0].size(), 4 * kMtu) << "of both sizes";
+  EXPECT_EQ(receiver.hears(receiver.read(0, 2 * kMtu)), "") << "it was cut in another way";
+  EXPECT_EQ(receiver.hears(receiver.read(10, 2 * kMtu)), "first 10 #3 [256], last 11 #3 [256]");
+  EXPECT_EQ(receiver.responder.restart(psn(12), 2 * kMtu), psn(12));
+  EXPECT_EQ(receiver.hears(receiver.read(12, 2 * kMtu)), "only 12 #4 [512]");
 }
 
 TEST(Responder, AnswersManyAtOnce) {

@@ -14,8 +14,8 @@ QueuedWork* SendQueue::find(Psn psn) {
     QueuedWork& first = queue_.front();
     if (first.begun() && first.range().has(psn)) return first.ended ? nullptr : &first;
   }
-  const auto begun = std::partition_point(queue_.begin(), queue_.end(),
-                                          [](const QueuedWork& each) { return each.begun(); });
+  const bool sending = has_unsent() && queue_[unsent_].begun();
+  const auto begun = queue_.begin() + static_cast<std::ptrdiff_t>(unsent_ + (sending ? 1 : 0));
   const auto found = std::partition_point(
       queue_.begin(), begun, [psn](const QueuedWork& each) { return !psn.before(each.end()); });
   return found != begun && found->range().has(psn) && !found->ended ? &*found : nullptr;
@@ -48,8 +48,8 @@ void SendQueue::post(const work::Work& work) {
 bool SendQueue::withdraw(const void* cookie) {
   const auto first = queue_.begin() + static_cast<std::ptrdiff_t>(unsent_);
   const auto unsent = std::find_if(first, queue_.end(), [&](const QueuedWork& each) {
-    return each.work.cookie == cookie && each.work.kind == work::WorkKind::kSend && !each.begun() &&
-           !each.resync;
+    return each.work.cookie == cookie && each.work.kind == work::WorkKind::kSend && each.waits() &&
+           !each.resync && !each.continues;
   });
   if (unsent == queue_.end()) return false;
   queue_.erase(unsent);
@@ -82,7 +82,14 @@ void SendQueue::begin_unsent(Psn next, std::uint64_t part, std::size_t path_mtu)
 void SendQueue::sent(std::uint32_t count) {
   QueuedWork& sending = queue_[unsent_];
   sending.cut += count;
-  if (sending.cut == sending.packets) ++unsent_;
+  if (sending.cut != sending.packets) return;
+  ++unsent_;
+  skip_ended(sending.end());
+}
+
+// Work that the peer had executed before restart(): it uses no numbers.
+void SendQueue::skip_ended(Psn next) {
+  for (; has_unsent() && queue_[unsent_].ended; ++unsent_) queue_[unsent_].first = next;
 }
 
 std::optional<Ended> SendQueue::pop() {
@@ -108,9 +115,9 @@ void SendQueue::restart_behind(QueuedWork& refused) {
                                   [&](const QueuedWork& each) { return &each == &refused; });
   const auto after = static_cast<std::size_t>(place - queue_.begin()) + 1;
   refused.packets = refused.cut;  // others get the numbers of the rest
-  for (std::size_t i = after; i < queue_.size() && queue_[i].begun(); ++i) {
+  for (std::size_t i = after; i < queue_.size() && !queue_[i].waits(); ++i) {
     QueuedWork& again = queue_[i];
-    if (again.asks()) {
+    if (again.asks() && !again.ended) {
       --remembered_;
       --awaited_;
     }
@@ -127,6 +134,33 @@ void SendQueue::restart_behind(QueuedWork& refused) {
   unsent_ = after;
 }
 
+void SendQueue::restart(Psn executed, std::size_t path_mtu) {
+  for (QueuedWork& each : queue_) {
+    const bool all = each.begun() && !each.asks() && !executed.before(each.end());
+    each.ended = each.ended || each.resync || all;
+    if (each.begun() && !each.asks() && !each.ended && each.first.before(executed)) {
+      const auto bytes = static_cast<std::uint64_t>(executed.since(each.first)) * path_mtu;
+      each.offset += bytes;
+      each.work.length -= bytes;
+      each.continues = true;
+    }
+    each.packets = each.cut = 0;
+    each.there = each.again = {};
+  }
+  unsent_ = asking_again_ = awaited_ = remembered_ = 0;
+  skip_ended(executed);
+}
+
+bool SendQueue::ask_for_atomics(Psn executed) {
+  bool any = false;
+  for (QueuedWork& each : queue_) {
+    if (each.reads() || !each.lacks_answer(executed)) continue;
+    ask_for(each, AnswerSet(0, 1));
+    any = true;
+  }
+  return any;
+}
+
 void SendQueue::ask_for(QueuedWork& work, const AnswerSet& answers) {
   if (answers.empty()) return;
   if (work.again.empty()) ++asking_again_;
@@ -138,7 +172,7 @@ bool SendQueue::ask_for_lost(Psn end, Time now, Duration round_trip) {
   if (awaited_ == 0) return false;
   bool any = false;
   for (QueuedWork& each : queue_) {
-    if (!each.begun() || !each.first.before(end)) break;
+    if (each.waits() || !each.first.before(end)) break;
     if (!each.asks() || each.ended || now - each.asked < round_trip) continue;
     const AnswerSet lost = each.lacks_before(end).without(each.again);
     any = any || !lost.empty();

@@ -7,7 +7,6 @@
 
 #include "plain_memory.h"
 #include "simulator.h"
-#include "transport/fragments.h"
 
 namespace weft::transport::testing {
 
@@ -60,19 +59,18 @@ class FlowEnd final : public work::Target, work::WorkSink {
   static constexpr std::uint64_t kReadArea = 0x900000;
   static constexpr std::uint64_t kCounter = 0x2000;
 
-  // What ends say beside their flow: how large packets the way carries, as far as they know, and
-  // those of the flow may be from now on (of an answer: are). That comes at any time, or not at
-  // all.
+  // What ends tell each other beside their flow: the path MTU that the path carries, as far as they
+  // know, and how the requester's packets change. It may arrive at any time, or not at all.
   struct Greeting {
     bool answers = false;
+    std::uint8_t changes = 0;  // number of the change: an answer repeats it
     std::size_t carries = 0;
-    std::size_t path_mtu = 0;
+    std::size_t path_mtu = 0;  // from now on
+    Psn first;                 // the first unused number; of an answer: that was not executed
   };
-  void greeted(const Greeting& greeting);
+  void greeted(const Greeting& greeting, Time now);
   std::size_t write(const Greeting& greeting, std::span<std::byte> out) const;
-  std::size_t whole(Time now, std::span<std::byte> out);
   void narrow(std::size_t carries);
-  bool narrows() const { return carries_ < path_mtu_; }
 
   void blame(const std::string& what);
   void draw(Pending& pending);
@@ -125,14 +123,16 @@ class FlowEnd final : public work::Target, work::WorkSink {
   std::uint64_t counter_ = 0;
   std::uint64_t compared_ = 0;
 
-  // The way to the peer.
+  // The path to the peer.
   std::size_t path_mtu_;  // of the requester's packets
   std::size_t carries_;
+  bool changing_ = false;
+  std::uint8_t changes_ = 0;       // how often the peer was asked for smaller packets
+  std::uint8_t peer_changes_ = 0;  // how often the peer's requests were agreed to
+  Psn executed_;                   // then, all before it
   Time asks_at_ = Time::max();
   bool hello_owed_ = false;
   bool welcome_owed_ = false;
-  Fragmenter fragmenter_;
-  Reassembler reassembler_;
 
   // Last, because a responder that goes breaks the message that it was at.
   PlainMemory memory_;

@@ -25,7 +25,7 @@ constexpr std::size_t kNumberBytes = 8;
 constexpr std::size_t kMostPending = 12;
 constexpr std::uint64_t kCompared = 0x3000;
 constexpr Duration kBetweenGreetings = std::chrono::milliseconds(1);
-constexpr std::size_t kGreetingBytes = 5;
+constexpr std::size_t kGreetingBytes = 9;
 
 std::uint64_t number_in(const Bytes& message) {
   std::uint64_t number = ~0ULL;
@@ -57,7 +57,6 @@ FlowEnd::FlowEnd(const Scenario& scenario, std::uint64_t way, std::uint64_t way_
       readable_(content(way_back, ~0ULL, area_.size())),
       path_mtu_(settings.path_mtu),
       carries_(settings.path_mtu),
-      fragmenter_(settings, 0),
       requester_(counted(settings, stats_), *this, memory_),
       responder_(settings, *this) {}
 
@@ -178,17 +177,12 @@ void FlowEnd::count(Outcome& outcome) const {
 
 void FlowEnd::take(const wire::Packet& packet, Time now) {
   if (wire::transport_of(packet.opcode) == wire::Transport::kUnreliableDatagram) {
-    if (packet.destination == wire::kCmQpn) {
-      const std::byte* at = packet.payload.data();
-      return greeted({wire::load<std::uint8_t>(at) != 0, wire::load<std::uint16_t>(at + 1),
-                      wire::load<std::uint16_t>(at + 3)});
-    }
-    const auto bytes = reassembler_.take(packet.payload);
-    wire::Packet whole;
-    if (!bytes) return blame("a piece of nothing");
-    if (bytes->empty()) return;
-    if (wire::parse(*bytes, whole) != wire::Malformed::kNone) return blame("pieces of no packet");
-    return take(whole, now);
+    const std::byte* at = packet.payload.data();
+    const auto first = wire::load<std::uint32_t>(at + 5);
+    return greeted(
+        {(first >> 24) != 0, wire::load<std::uint8_t>(at), wire::load<std::uint16_t>(at + 1),
+         wire::load<std::uint16_t>(at + 3), Psn(first & Psn::kMask)},
+        now);
   }
   if (wire::layout_of(packet.opcode).request) {
     responder_.take(packet, now);
@@ -201,29 +195,35 @@ void FlowEnd::tick(Time now) {
   requester_.tick(now);
   if (requester_.pmtu_probing()) hello_owed_ = true;
   if (now < asks_at_) return;
-  hello_owed_ = narrows();
-  asks_at_ = narrows() ? now + kBetweenGreetings : Time::max();
+  hello_owed_ = changing_;
+  asks_at_ = changing_ ? now + kBetweenGreetings : Time::max();
 }
 
 // What is known to one end, or suspected, is known to both as soon as they speak to each other.
 void FlowEnd::narrow(std::size_t carries) {
   if (carries >= carries_) return;
   carries_ = carries;
-  requester_.hold();
+  changing_ = true;
+  ++changes_;
+  requester_.pause();
   asks_at_ = Time{};
 }
 
-void FlowEnd::greeted(const Greeting& greeting) {
+void FlowEnd::greeted(const Greeting& greeting, Time now) {
   narrow(greeting.carries);
   if (!greeting.answers) {
-    responder_.narrow(greeting.path_mtu);
+    if (greeting.changes == static_cast<std::uint8_t>(peer_changes_ + 1)) {
+      peer_changes_ = greeting.changes;
+      executed_ = responder_.restart(greeting.first, greeting.path_mtu);
+    }
     welcome_owed_ = true;
     return;
   }
   requester_.heard();
-  if (!narrows() || requester_.has_begun() || greeting.path_mtu != carries_) return;
-  path_mtu_ = carries_;
-  requester_.go_on_with(path_mtu_);
+  if (!changing_ || greeting.changes != changes_) return;
+  if (!requester_.restart(greeting.first, greeting.path_mtu, now)) return;
+  changing_ = false;
+  path_mtu_ = greeting.path_mtu;
 }
 
 std::size_t FlowEnd::write(const Greeting& greeting, std::span<std::byte> out) const {
@@ -232,31 +232,26 @@ std::size_t FlowEnd::write(const Greeting& greeting, std::span<std::byte> out) c
   packet.destination = packet.source = wire::kCmQpn;
   wire::write_headers(packet, kGreetingBytes, out.data());
   std::byte* at = out.data() + wire::header_bytes(packet);
-  wire::store<std::uint8_t>(at, greeting.answers ? 1 : 0);
+  wire::store<std::uint8_t>(at, greeting.changes);
   wire::store<std::uint16_t>(at + 1, static_cast<std::uint16_t>(greeting.carries));
   wire::store<std::uint16_t>(at + 3, static_cast<std::uint16_t>(greeting.path_mtu));
+  const std::uint32_t answers = greeting.answers ? 1U << 24 : 0;
+  wire::store<std::uint32_t>(at + 5, answers | greeting.first.value());
   const std::size_t padding = wire::padding_of(kGreetingBytes);
   std::memset(at + kGreetingBytes, 0, padding);
   return wire::header_bytes(packet) + kGreetingBytes + padding;
 }
 
 std::size_t FlowEnd::next(Time now, std::span<std::byte> out) {
-  if (fragmenter_.has_more()) return fragmenter_.next(out);
   if (requester_.pmtu_black_hole()) narrow(kSurePathMtu);
   if (std::exchange(welcome_owed_, false)) {
-    return write(Greeting{true, carries_, responder_.settings().path_mtu}, out);
+    const std::size_t path_mtu = responder_.settings().path_mtu;
+    return write(Greeting{true, peer_changes_, carries_, path_mtu, executed_}, out);
   }
   if (std::exchange(hello_owed_, false)) {
-    const bool now_smaller = narrows() && !requester_.has_begun();
-    return write(Greeting{false, carries_, now_smaller ? carries_ : path_mtu_}, out);
+    const std::size_t path_mtu = changing_ ? carries_ : path_mtu_;
+    return write(Greeting{false, changes_, carries_, path_mtu, requester_.unused()}, out);
   }
-  const std::size_t length = whole(now, out);
-  if (goes_whole(length, carries_)) return length;
-  fragmenter_.cut(out.first(length), carries_);
-  return fragmenter_.next(out);
-}
-
-std::size_t FlowEnd::whole(Time now, std::span<std::byte> out) {
   const Time since = responder_.unanswered_since();
   if (since != Time::max() && now - since >= kLazily) responder_.answer_all();
   const std::size_t answer = responder_.next(out);

@@ -6,10 +6,10 @@
 // sender of the REQ sends requests. REJ refuses it, or reports an unknown flow; DREQ and DREP end
 // it. A repeated REQ is the keepalive.
 //
-// REQ and REP carry the path MTU that their sender knows. The smaller value holds: larger packets
-// are sent in fragments (transport/fragments.h). With nothing in flight, a REQ asks for a flow of
-// smaller packets, and the REP confirms it. A REQ with a new number asks for larger packets once
-// the path may carry them again; the number keeps a late REQ from being taken for a new one. Both
+// REQ and REP carry the path MTU that their sender knows: the smaller value holds. A REQ with a new
+// number of changes asks for packets of another size, from an unused packet number on; the REP
+// confirms it and says which packets were executed: the others are void, and their work is sent
+// again in the new size. The number keeps a late REQ from being taken for a new one. Both
 // connection ids authenticate these messages.
 #pragma once
 
@@ -46,10 +46,11 @@ struct ConnReq {
   Introduction me;
   os::SocketAddress name;  // of the endpoint that asks, as its peers know it
   link::Service service = link::Service::kReliableDatagram;
-  std::size_t path_mtu = 0;  // of the flow: that it has, or is to have, as nothing is in flight
-  // How often its sender has asked for a larger one, modulo 256: the peer agrees to each time
-  // once, and to none that it hears of late.
-  std::uint8_t raises = 0;
+  std::size_t path_mtu = 0;  // of the flow: that it has, or is to have
+  // How often its sender has asked for another one, modulo 256: the peer agrees to each time once,
+  // and to none that it hears of late.
+  std::uint8_t changes = 0;
+  Psn first = {};  // of a change: the first packet of the new size
   // The first control message of the flow, at most kMaxEarlyData bytes: it is delivered even if the
   // sender ends before the REP, which acknowledges it. The same in each REQ until then; a DREQ
   // withdraws it if no REQ has been accepted.
@@ -60,9 +61,9 @@ struct ConnReq {
 struct ConnRep {
   std::uint32_t connection_id = 0;  // of the sender of the REQ
   Introduction me;
-  Psn first;                 // number of the first packet that is to come
+  Psn first;  // the first packet that was not executed when the flow began, or last changed
   std::size_t path_mtu = 0;  // that the flow has by now
-  std::uint8_t raises = 0;   // the last one of the REQs that this end has agreed to
+  std::uint8_t changes = 0;  // the last one of the REQs that this end has agreed to
 };
 
 // REJ.

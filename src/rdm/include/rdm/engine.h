@@ -76,7 +76,6 @@ class RdmEngine final : public roce::PacketHandler {
 
  private:
   void settle();
-  void take_fragment(const roce::PacketArrival& arrival);
   void take_of_flow(const wire::Packet& packet, const roce::PacketArrival& arrival);
   void take_mark(const Context& context, bool request);
   void report_received();

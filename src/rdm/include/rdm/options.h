@@ -20,8 +20,8 @@ namespace weft::rdm {
 inline constexpr std::size_t kEagerLimit = std::size_t{128} * 1024;
 
 // Bytes that an endpoint keeps for its peers, beside unexpected messages (messaging::Options) and a
-// few KiB for each flow. Packets behind a missing one and packets in pieces: without room for
-// them they are lost, as a network loses packets. One flow may hold half of what is left.
+// few KiB for each flow. Packets behind a missing one: without room for them they are lost, as a
+// network loses packets. One flow may hold half of what is left.
 inline constexpr BudgetRules kPacketMemory{std::size_t{64} << 20, 1, std::size_t{16} << 10};
 // Messages that have come in part and answers that are not acknowledged: without room for them the
 // peer finds this end not ready and tries again. Aliases of keys: without room they are not known.

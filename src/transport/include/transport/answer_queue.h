@@ -29,7 +29,7 @@ struct ExecutedRequest {
 // when its answer is written. One thread at a time.
 class AnswerQueue {
  public:
-  // Both outlive it; `settings.path_mtu` may change while it is empty and after forget().
+  // Both outlive it; `settings.path_mtu` may change before forget_reads().
   AnswerQueue(const Settings& settings, work::Target& target)
       : settings_(settings), target_(target) {}
 
@@ -53,8 +53,11 @@ class AnswerQueue {
   Written next(std::span<std::byte> out);
   // Drops all answers.
   void clear() { answers_.clear(); }
-  // Requests that were executed so far are not repeated.
-  void forget() { remembered_.clear(); }
+  // Drops all answers, and ignores repetitions of the reads so far.
+  void forget_reads() {
+    clear();
+    std::erase_if(remembered_, [](const ExecutedRequest& each) { return each.reads; });
+  }
 
  private:
   static constexpr std::size_t kMostAnswers = 64;

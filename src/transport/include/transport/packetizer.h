@@ -15,7 +15,7 @@ namespace weft::transport {
 // acknowledgement. One thread at a time.
 class Packetizer {
  public:
-  // All of them outlive it; `settings.path_mtu` may change while no work has begun.
+  // All of them outlive it; `settings.path_mtu` may change before restart().
   Packetizer(const Settings& settings, work::LocalMemory& memory, const Window& window,
              SendQueue& queue, InFlight& in_flight, BlackHole& black_hole)
       : settings_(settings),
@@ -30,7 +30,8 @@ class Packetizer {
 
   // True when next() would have a packet, if the piece that it needs may be read.
   bool ready() const {
-    return queue_.asks_again() || in_flight_.may_repair(window_.size()) || may_cut();
+    return queue_.asks_again() ||
+           (!paused_ && (in_flight_.may_repair(window_.size()) || may_cut()));
   }
   // Writes the next packet as Requester::next() does. Nothing when a piece of its work may not be
   // read: that has the status kLocalProtection then.
@@ -38,9 +39,13 @@ class Packetizer {
   // Packets of the request whose turn it is that may leave now.
   std::uint32_t at_hand() const;
 
-  // Work that has not begun waits until release().
-  void hold() { held_ = true; }
-  void release() { held_ = false; }
+  // Only answers are requested once more until restart(), after SendQueue::restart().
+  void pause() {
+    paused_ = true;
+    timed_.reset();
+  }
+  bool paused() const { return paused_; }
+  void restart();
 
   // The peer owes an acknowledgement or a value.
   bool is_answer_due() const {
@@ -76,7 +81,7 @@ class Packetizer {
   bool prompt_ = false;   // a completion waits for one of them
   Psn asked_;             // behind the last packet that asked for an answer
   std::optional<Psn> resync_;
-  bool held_ = false;
+  bool paused_ = false;
   std::optional<Psn> timed_;  // the packet whose round trip is measured
   Time timed_at_{};
 };

@@ -10,7 +10,7 @@
 // window.h limits them, retry_timer.h notices silence, black_hole.h vanishing large packets. The
 // requester draws the conclusions from responses and timeouts. A black hole is a suspicion only, as
 // packets may be lost many times in a row: so the requester does nothing about it. The caller may
-// send large packets in fragments (fragments.h), which is never wrong, and agree on smaller ones.
+// agree with the peer on another path MTU at any time: pause(), then restart().
 #pragma once
 
 #include "transport/packetizer.h"
@@ -68,16 +68,16 @@ class Requester {
   // A packet of this flow was ECN-marked: a CNP arrived.
   void marked(Time now) { window_.marked(now); }
 
-  // Work that has not begun waits from now on: the path carries less than it did.
-  void hold() { packetizer_.hold(); }
-  // Something has begun, and not ended.
-  bool has_begun() const { return queue_.has_begun(); }
-  // The end of hold(): the peer knows the smaller path MTU, and nothing has begun.
-  void go_on_with(std::size_t path_mtu) {
-    settings_.path_mtu = path_mtu;
-    window_.carries(path_mtu);
-    packetizer_.release();
-  }
+  // No packet leaves, and acknowledgements and read responses are ignored, until restart(): only
+  // values of atomic operations are requested again.
+  void pause() { packetizer_.pause(); }
+  // Packet numbers from here on were never used.
+  Psn unused() const { return in_flight_.next(); }
+  // The end of pause(): the peer has executed all packets before `executed`, and from unused() on
+  // it expects packets of that path MTU (Responder::restart()). The numbers between are void. False
+  // while the value of an executed atomic operation is lacking, which is requested again, and if
+  // that number was not used: the pause goes on.
+  bool restart(Psn executed, std::size_t path_mtu, Time now);
 
   // When tick() has something to do; Time::max() when only a packet can change anything.
   Time deadline() const;

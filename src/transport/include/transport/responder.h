@@ -47,11 +47,11 @@ class Responder {
   Time unanswered_since() const { return unanswered_since_; }
   void answer_all() { ack_owed_ = ack_owed_ || unanswered_since_ != Time::max(); }
 
-  // The peer has nothing in flight, and sends smaller packets from now on. False while that is not
-  // so, or when they are not smaller.
-  bool narrow(std::size_t path_mtu);
-  // The same for larger ones.
-  bool widen(std::size_t path_mtu);
+  // The peer sends its next packet with the number `next`, which it has not used before, and from
+  // there on packets of that path MTU. Returns the number before which all were executed: the peer
+  // sends the rest again, and asks for answers to reads that it lacks. Values of atomic operations
+  // are still remembered by their numbers.
+  Psn restart(Psn next, std::size_t path_mtu);
   const Settings& settings() const { return settings_; }
 
   // After a refused request of a connection nothing is carried out any more.
@@ -63,7 +63,6 @@ class Responder {
 
  private:
   bool datagrams() const { return settings_.kind == wire::Transport::kReliableDatagram; }
-  bool resize(std::size_t path_mtu);
   void carry_out(const wire::Packet& request, Time now);
   work::RequestVerdict execute(const wire::Packet& request);
   work::RequestVerdict judge_shared_receive(const wire::Packet& request);
@@ -82,6 +81,9 @@ class Responder {
   work::Target& target_;
   Psn expected_;
   std::uint32_t message_number_ = 0;
+  Psn message_first_;     // the first packet of message_
+  bool resumed_ = false;  // no packet of message_ has arrived since restart()
+  Psn refused_from_;      // the refused packet, or the first one of its message
   InboundMessage message_;
   EarlyPackets early_;
   AnswerQueue answers_;

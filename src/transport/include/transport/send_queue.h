@@ -20,8 +20,9 @@ struct QueuedWork {
   work::Work work;  // its list of pieces lies in `pieces`
   std::array<work::Segment, work::kMaxPieces> pieces{};
   std::size_t piece_count = 0;
-  std::uint64_t offset = 0;  // of a part of a read: where in the pieces it begins
+  std::uint64_t offset = 0;  // where in the pieces it begins: a part of a read, or `continues`
   bool whole = true;         // the last part: its end is reported
+  bool continues = false;    // a message that has begun with other numbers, before `offset`
   bool resync = false;       // a RESYNC request, which carries no work
   Psn first;
   std::uint32_t packets = 0;  // 0 until it has begun
@@ -35,6 +36,8 @@ struct QueuedWork {
 
   std::span<const work::Segment> buffers() const { return {pieces.data(), piece_count}; }
   bool begun() const { return packets != 0; }
+  // It waits for its turn.
+  bool waits() const { return !begun() && !ended; }
   bool reads() const { return work.kind == work::WorkKind::kRead && !resync; }
   // Its answer is a value, not only an acknowledgement.
   bool asks() const { return work.kind >= work::WorkKind::kRead && !resync; }
@@ -109,6 +112,13 @@ class SendQueue {
   // The peer refused that work, and numbers from its first unsent packet on are void: the work
   // behind it begins anew behind a RESYNC. Pointers into the queue are void, too.
   void restart_behind(QueuedWork& refused);
+  // The peer has executed all packets before `executed`, which were cut for that path MTU, and the
+  // numbers from there on are void: the rest begins anew. Reads without all answers begin anew,
+  // too.
+  void restart(Psn executed, std::size_t path_mtu);
+  // Asks once more for values of atomic operations that the peer has executed, as all before
+  // `executed`. False when none is lacking.
+  bool ask_for_atomics(Psn executed);
   // Releases unused memory.
   void trim() {
     if (queue_.empty()) Queue().swap(queue_);
@@ -134,6 +144,7 @@ class SendQueue {
  private:
   bool has_unsent() const { return unsent_ < queue_.size(); }
   void split_unsent(std::uint64_t part);
+  void skip_ended(Psn next);
 
   Queue queue_;
   std::size_t unsent_ = 0;  // place of unsent()
