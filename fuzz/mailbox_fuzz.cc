@@ -137,7 +137,10 @@ class Game {
     slot_ = std::move(file_->map(shm::slot_at(0), shm::kSlotBytes)).value();
     const std::uint64_t at = shm::slot_at(0);
     require(file_->reserve(at, shm::kExchangesAt + kPlayed * sizeof(shm::Rendezvous)).ok() &&
-                file_->reserve(at + shm::kCellsAt, shm::kSlotBytes - shm::kCellsAt).ok(),
+                file_
+                    ->reserve(at + shm::kMessageGeometry.cells_at(),
+                              shm::kSlotBytes - shm::kMessageGeometry.cells_at())
+                    .ok(),
             "no memory");
   }
   // The owner waits a while for a sender that seems to be copying: let it seem over.
@@ -151,9 +154,11 @@ class Game {
  private:
   shm::SlotHeader& head() { return *slot_.at<shm::SlotHeader>(0); }
   shm::Rendezvous& exchange(std::uint32_t i) {
-    return slot_.at<shm::Rendezvous>(shm::kExchangesAt)[i % shm::kExchanges];
+    return slot_.at<shm::Rendezvous>(shm::kExchangesAt)[i % shm::kMessageGeometry.exchanges];
   }
-  shm::Cell& cell(std::uint64_t i) { return slot_.at<shm::Cell>(shm::kCellsAt)[i % shm::kCells]; }
+  shm::Cell& cell(std::uint64_t i) {
+    return slot_.at<shm::Cell>(shm::kMessageGeometry.cells_at())[i % shm::kMessageGeometry.cells];
+  }
 
   void enter() {
     auto opened = shm::Outbox::open(sender_, loopback(7001));
@@ -171,7 +176,8 @@ class Game {
       case 5:
         return write_header();
       case 6:
-        return input_.bytes(slot_.base() + shm::kBulkAt + input_.below(1000), 64);
+        return input_.bytes(slot_.base() + shm::kMessageGeometry.bulk_at() + input_.below(1000),
+                            64);
       case 7:
         return ring();
       case 8:
@@ -193,18 +199,22 @@ class Game {
   void write_cell() {
     shm::Cell& written = cell(next_);
     const std::uint8_t choice = input_.byte();
-    shm::CellWord word{shm::lap_of(next_), static_cast<Operation>(1 + input_.byte() % 7),
+    shm::CellWord word{static_cast<std::uint32_t>(next_ / shm::kMessageGeometry.cells + 1),
+                       static_cast<Operation>(1 + input_.byte() % 7),
                        static_cast<shm::Kind>(choice % 5), input_.byte(), input_.byte()};
     if (choice >= 212 && choice < 220) word.kind = shm::Kind::kAccessed;
     if (choice >= 240) word = shm::CellWord::unpack(input_.word());
     if (word.kind == shm::Kind::kBulk) {
-      written.bulk = {input_.number({shm::kBulkBytes, 64}),
-                      static_cast<std::uint32_t>(input_.number({1, shm::kBulkBytes, 1ull << 32})),
-                      static_cast<std::uint32_t>(input_.number({1, shm::kMaxEager, 1ull << 32})),
-                      static_cast<std::uint32_t>(input_.number({1, shm::kExchanges}))};
+      written.bulk = {
+          input_.number({shm::kMessageGeometry.bulk_bytes, 64}),
+          static_cast<std::uint32_t>(
+              input_.number({1, shm::kMessageGeometry.bulk_bytes, 1ull << 32})),
+          static_cast<std::uint32_t>(input_.number({1, shm::kMaxEager, 1ull << 32})),
+          static_cast<std::uint32_t>(input_.number({1, shm::kMessageGeometry.exchanges}))};
     } else if (word.kind == shm::Kind::kOffered) {
-      written.offered = {input_.number({1, 20'000, 100'000, 1ull << 47}),
-                         static_cast<std::uint32_t>(input_.number({1, 8, shm::kExchanges}))};
+      written.offered = {
+          input_.number({1, 20'000, 100'000, 1ull << 47}),
+          static_cast<std::uint32_t>(input_.number({1, 8, shm::kMessageGeometry.exchanges}))};
     } else if (word.kind == shm::Kind::kAssisted) {
       written.tag = input_.number({1, Buffers::kRoom - 32, Buffers::kRoom, 1ull << 63});
       written.data = 10 + input_.byte() % 3;
@@ -257,7 +267,7 @@ class Game {
     return {reinterpret_cast<void*>(address), input_.number({1, 5000, 50'000, 1ull << 63})};
   }
   void write_header() {
-    switch (input_.byte() % 6) {
+    switch (input_.byte() % 7) {
       case 0:
         head().state = static_cast<shm::SlotState>(input_.byte() % 4);
         return ring_slot(0);
@@ -272,6 +282,10 @@ class Game {
         return;
       case 4:
         head().attention = static_cast<shm::Attention>(input_.byte() % 4);
+        return;
+      case 5:
+        head().geometry = {1u << input_.byte() % 32, 1u << input_.byte() % 32,
+                           static_cast<std::uint32_t>(input_.number({4096, 4097, 1u << 31}))};
         return;
       default:
         head().cells_consumed = input_.word();

@@ -49,7 +49,7 @@ class World {
   shm::MailboxHeader& header() { return *header_.at<shm::MailboxHeader>(0); }
   shm::SlotHeader& slot() { return *slot_.at<shm::SlotHeader>(0); }
   shm::Rendezvous& exchange(std::uint32_t i) {
-    return slot_.at<shm::Rendezvous>(shm::kExchangesAt)[i % shm::kExchanges];
+    return slot_.at<shm::Rendezvous>(shm::kExchangesAt)[i % shm::kMessageGeometry.exchanges];
   }
   // As if nothing had ever been written.
   void clean() {
@@ -194,10 +194,11 @@ class Game {
   void write_slot() {
     switch (input_.byte() % 4) {
       case 0:
-        world_.slot().cells_consumed = input_.number({1, shm::kCells, 1ull << 63});
+        world_.slot().cells_consumed = input_.number({1, shm::kMessageGeometry.cells, 1ull << 63});
         return;
       case 1:
-        world_.slot().bulk_consumed = input_.number({1, shm::kBulkBytes, 1ull << 63});
+        world_.slot().bulk_consumed =
+            input_.number({1, shm::kMessageGeometry.bulk_bytes, 1ull << 63});
         return;
       case 2:
         world_.slot().attention = static_cast<shm::Attention>(input_.byte() % 4);

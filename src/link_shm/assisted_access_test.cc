@@ -160,7 +160,8 @@ struct AssistedAccessTest : ::testing::Test {
   Peer peer{dir.path(), kSender};
   std::optional<SlotView> slot;
 
-  void SetUp() override {
+  void SetUp() override { open(); }
+  void open() {
     child.tell();
     ASSERT_TRUE(child.await_word());
     ASSERT_TRUE(peer.open(kOwner));
@@ -231,6 +232,25 @@ TEST_F(AssistedAccessTest, AWriteArrivesWholeAndNowhereElse) {
       EXPECT_EQ(stage->region[999], std::byte{0});
       EXPECT_EQ(stage->region[1000 + length], std::byte{0});
     }
+  }
+}
+
+struct AssistedAccessInASmallRing : AssistedAccessTest {
+  void SetUp() override {
+    peer.sender.geometry = {16, 16, 16 * 1024};
+    open();
+  }
+};
+
+TEST_F(AssistedAccessInASmallRing, ReadsAndWritesGoThroughManyLaps) {
+  EXPECT_TRUE(owner_carries_out(true));
+  for (unsigned i = 1; i <= 1000; ++i) {
+    Bytes bytes = pattern(8, i);
+    ASSERT_EQ(access(true, bytes, {0, 8, RegionKey{13}}).state, State::kDone) << i;
+    ASSERT_TRUE(std::equal(bytes.begin(), bytes.end(), stage->region)) << i;
+    Bytes read(8);
+    ASSERT_EQ(access(false, read, {0, 8, RegionKey{13}}).state, State::kDone) << i;
+    ASSERT_EQ(read, bytes) << i;
   }
 }
 

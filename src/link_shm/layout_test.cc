@@ -25,26 +25,6 @@ TEST(Layout, AFirstWordSurvivesPackingForEveryKindAndOperation) {
   }
 }
 
-TEST(Layout, AZeroedRingHoldsNoMessage) {
-  const auto lap = CellWord::unpack(0).lap;
-  for (std::uint64_t position = 0; position < 4 * kCells; ++position) {
-    EXPECT_NE(lap_of(position), lap) << position;
-  }
-}
-
-TEST(Layout, ACellOfTheLastLapIsNotTakenForOneOfThis) {
-  for (std::uint64_t position = kCells; position < 4 * kCells; ++position) {
-    EXPECT_EQ(lap_of(position), lap_of(position - kCells) + 1) << position;
-  }
-}
-
-TEST(Layout, PartsOfASlotFollowEachOtherWithoutOverlap) {
-  EXPECT_GE(kExchangesAt, sizeof(SlotHeader));
-  EXPECT_GE(kCellsAt, kExchangesAt + kExchanges * sizeof(Rendezvous));
-  EXPECT_GE(kBulkAt, kCellsAt + kCells * sizeof(Cell));
-  EXPECT_EQ(kSlotBytes, kBulkAt + kBulkBytes);
-}
-
 TEST(Layout, SlotsFollowTheHeaderAndEachOtherUpToTheLast) {
   EXPECT_GE(slot_at(0), sizeof(MailboxHeader));
   for (std::uint32_t slot = 1; slot < kSlots; ++slot) {

@@ -98,7 +98,7 @@ unsigned Mailbox::drain(Source& source, link::InboxSink& sink, unsigned budget) 
 
 void Mailbox::drain_all(Source& source, link::InboxSink& sink) {
   // No more than a ring of them: a sender that goes on after it left must not hold us.
-  drain(source, sink, kCells);
+  drain(source, sink, source.geometry.cells);
 }
 
 bool Mailbox::deliver(Source& source, const Cell& cell, std::uint64_t raw, link::InboxSink& sink) {
@@ -204,6 +204,7 @@ Source* Mailbox::open_source(std::uint32_t number, link::InboxSink& sink) {
   std::memcpy(bytes, header.address, sizeof bytes);
   const auto address = os::SocketAddress::parse(bytes, sizeof bytes);
   sink.source_opened(number, address ? address.value() : os::SocketAddress());
+  if (source.value()->broken) shut_out(*source.value(), sink);
   return sources_.find(number);
 }
 

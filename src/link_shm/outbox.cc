@@ -24,7 +24,12 @@ Outcome unmapped() { return Outcome::failed(EFAULT); }
 }  // namespace
 
 Outbox::Outbox(std::unique_ptr<PeerSlot> slot)
-    : slot_(std::move(slot)), ring_(*slot_), exchanges_(*slot_), one_sided_(*slot_, ring_) {}
+    : slot_(std::move(slot)),
+      eager_limit_(
+          std::min<std::size_t>(slot_->sender().eager_limit, slot_->geometry().max_eager())),
+      ring_(*slot_),
+      exchanges_(*slot_),
+      one_sided_(*slot_, ring_) {}
 
 Result<std::unique_ptr<Outbox>> Outbox::open(const Sender& sender, const os::SocketAddress& peer) {
   auto slot = PeerSlot::claim(sender, peer);
@@ -48,7 +53,7 @@ Outcome Outbox::send(const SendRequest& request) {
 Outcome Outbox::dispatch(const SendRequest& request) {
   if (!ring_.room_for(1)) return Outcome::again();
   if (request.length <= kInlineBytes && !request.until_delivered) return send_inline(request);
-  if (request.length <= slot_->sender().eager_limit || request.must_copy) return send_bulk(request);
+  if (request.length <= eager_limit_ || request.must_copy) return send_bulk(request);
   return send_offer(request);
 }
 

@@ -15,6 +15,7 @@ namespace weft::shm {
 
 PeerSlot::PeerSlot(const Sender& sender, os::SharedFilePtr file, os::Mapping mailbox, pid_t owner)
     : sender_(sender),
+      geometry_(sender.geometry),
       file_(std::move(file)),
       mailbox_memory_(std::move(mailbox)),
       owner_(file_, 0, owner),
@@ -72,20 +73,21 @@ Status PeerSlot::claim_any() {
 
 Status PeerSlot::set_up(std::uint32_t number) {
   if (Status ok = back_header(*file_, number); !ok) return ok;
-  auto memory = file_->map(slot_at(number), kSlotBytes);
+  auto memory = file_->map(slot_at(number), geometry().bytes());
   if (!memory) return memory.error();
   const auto* header = memory.value().at<SlotHeader>(0);
   if (header->state.load(std::memory_order_acquire) != SlotState::kFree) return Error{EBUSY, {}};
   // Not before: until it sets that state the owner may be giving this memory back.
-  if (Status ok = back_basics(*file_, number); !ok) return ok;
+  if (Status ok = back_basics(*file_, number, geometry()); !ok) return ok;
   memory_ = std::move(memory).value();
   number_ = number;
   return {};
 }
 
 void PeerSlot::introduce() {
-  std::memset(static_cast<void*>(cells()), 0, kCells * sizeof(Cell));
+  std::memset(static_cast<void*>(cells()), 0, geometry().cells * sizeof(Cell));
   SlotHeader& slot = header();
+  slot.geometry = geometry();
   slot.address_length = sender_.address.length();
   std::memcpy(slot.address, sender_.address.get(), sender_.address.length());
   slot.waker = sender_.waker->name();

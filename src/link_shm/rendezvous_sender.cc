@@ -17,9 +17,11 @@ using link::SendRequest;
 bool RendezvousSender::obtain() {
   if (!free_.empty()) return true;
   const auto first = static_cast<std::uint32_t>(pending_.size());
-  if (first == kExchanges || !back_exchanges(slot_.file(), slot_.number(), first)) return false;
-  pending_.resize(first + kExchangeBlock);
-  for (std::uint32_t i = kExchangeBlock; i-- > 0;) free_.push_back(first + i);
+  const Geometry& geometry = slot_.geometry();
+  if (first == geometry.exchanges) return false;
+  if (!back_exchanges(slot_.file(), slot_.number(), geometry, first)) return false;
+  pending_.resize(first + geometry.exchange_block());
+  for (std::uint32_t i = geometry.exchange_block(); i-- > 0;) free_.push_back(first + i);
   return true;
 }
 

@@ -5,16 +5,18 @@
 namespace weft::shm {
 
 const std::byte* RingReader::bulk_payload(const BulkPayload& payload) {
-  if (payload.length > kMaxEager || payload.offset > kBulkBytes - payload.length) return nullptr;
+  if (payload.length > geometry_.max_eager() ||
+      payload.offset > geometry_.bulk_bytes - payload.length)
+    return nullptr;
   bulk_end_ = payload.end;
   return bulk_ + payload.offset;
 }
 
 void RingReader::give_back() {
-  published_ = next_;
+  published_ = position();
   bulk_published_ = bulk_end_;
   header_.bulk_consumed.store(bulk_end_, std::memory_order_release);
-  header_.cells_consumed.store(next_, std::memory_order_release);
+  header_.cells_consumed.store(published_, std::memory_order_release);
 }
 
 }  // namespace weft::shm

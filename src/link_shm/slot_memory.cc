@@ -3,30 +3,26 @@
 #include "link_shm/slot_memory.h"
 
 namespace weft::shm {
-namespace {
-
-constexpr std::uint64_t kBlockBytes = kExchangeBlock * sizeof(Rendezvous);
-static_assert(kBlockBytes % 4096 == 0 && kExchanges % kExchangeBlock == 0);
-
-}  // namespace
 
 Status back_header(os::SharedFile& file, std::uint32_t slot) {
   if (Status ok = file.reserve(slot_at(slot), 4096); !ok) return ok;
   return file.reserve(slot_at(slot) + kSlotBytes - 4096, 4096);
 }
 
-Status back_basics(os::SharedFile& file, std::uint32_t slot) {
-  if (Status ok = back_exchanges(file, slot, 0); !ok) return ok;
-  return file.reserve(slot_at(slot) + kCellsAt, kCells * sizeof(Cell));
+Status back_basics(os::SharedFile& file, std::uint32_t slot, const Geometry& geometry) {
+  if (Status ok = back_exchanges(file, slot, geometry, 0); !ok) return ok;
+  return file.reserve(slot_at(slot) + geometry.cells_at(), geometry.cells * sizeof(Cell));
 }
 
-Status back_exchanges(os::SharedFile& file, std::uint32_t slot, std::uint32_t exchange) {
-  const std::uint64_t block = exchange / kExchangeBlock;
-  return file.reserve(slot_at(slot) + kExchangesAt + block * kBlockBytes, kBlockBytes);
+Status back_exchanges(os::SharedFile& file, std::uint32_t slot, const Geometry& geometry,
+                      std::uint32_t exchange) {
+  const std::uint64_t bytes = geometry.exchange_block() * sizeof(Rendezvous);
+  const std::uint64_t block = exchange / geometry.exchange_block();
+  return file.reserve(slot_at(slot) + kExchangesAt + block * bytes, bytes);
 }
 
-Status back_bulk(os::SharedFile& file, std::uint32_t slot) {
-  return file.reserve(slot_at(slot) + kBulkAt, kBulkBytes);
+Status back_bulk(os::SharedFile& file, std::uint32_t slot, const Geometry& geometry) {
+  return file.reserve(slot_at(slot) + geometry.bulk_at(), geometry.bulk_bytes);
 }
 
 void release_slot(os::SharedFile& file, std::uint32_t slot) {

@@ -10,12 +10,13 @@
 
 namespace weft::shm {
 
-Source::Source(std::uint32_t slot, os::Mapping mapping)
+Source::Source(std::uint32_t slot, os::Mapping mapping, const Geometry& checked)
     : number(slot),
       memory(std::move(mapping)),
       header(memory.at<SlotHeader>(0)),
+      geometry(checked),
       exchanges(memory.at<Rendezvous>(kExchangesAt)),
-      ring(*header, memory.at<Cell>(kCellsAt), memory.base() + kBulkAt) {}
+      ring(memory, geometry) {}
 
 void Source::wake(const os::Waker& bell) const {
   if (header->sender_asleep.load(std::memory_order_seq_cst) == 0) return;
@@ -27,14 +28,18 @@ Result<Source*> SourceTable::open(std::uint32_t number) {
   auto memory = file_->map(slot_at(number), kSlotBytes);
   if (!memory) return memory.error();
   if (Status ok = back_header(*file_, number); !ok) return ok.error();
-  auto source = std::make_unique<Source>(number, std::move(memory).value());
-  if (source->header->state.load(std::memory_order_acquire) == SlotState::kFree) return nullptr;
-  if (Status ok = back_basics(*file_, number); !ok) return ok.error();
+  const auto* header = memory.value().at<SlotHeader>(0);
+  if (header->state.load(std::memory_order_acquire) == SlotState::kFree) return nullptr;
+  const auto checked = check_geometry(header->geometry);
+  const Geometry geometry = checked.value_or(kMessageGeometry);
+  if (Status ok = back_basics(*file_, number, geometry); !ok) return ok.error();
+  auto source = std::make_unique<Source>(number, std::move(memory).value(), geometry);
+  source->broken = !checked;
   // Only now: the holder of a slot that was free a moment ago would be the wrong one.
   const auto pid = file_->holder(kSlotLock + number);
   source->must_fence =
-      !os::heeds_remote_barriers() || read_once(source->header->sender_raises_barriers) == 0;
-  const Probe probe = source->header->probe;
+      !os::heeds_remote_barriers() || read_once(header->sender_raises_barriers) == 0;
+  const Probe probe = header->probe;
   source->process = PeerProcess(file_, kSlotLock + number, pid && reaches(*pid, probe) ? *pid : 0);
   if (sources_.size() <= number) sources_.resize(number + 1);
   sources_[number] = std::move(source);
@@ -51,16 +56,19 @@ void SourceTable::close(Source& source) {
 }
 
 bool SourceTable::back_exchange(Source& source, std::uint32_t exchange) {
-  if (exchange >= kExchanges) return false;
-  const std::size_t block = exchange / kExchangeBlock;
+  if (exchange >= source.geometry.exchanges) return false;
+  const std::size_t block = exchange / source.geometry.exchange_block();
   if (!source.exchanges_backed[block]) {
-    source.exchanges_backed[block] = back_exchanges(*file_, source.number, exchange).ok();
+    source.exchanges_backed[block] =
+        back_exchanges(*file_, source.number, source.geometry, exchange).ok();
   }
   return source.exchanges_backed[block];
 }
 
 bool SourceTable::back_bulk(Source& source) {
-  if (!source.bulk_backed) source.bulk_backed = shm::back_bulk(*file_, source.number).ok();
+  if (!source.bulk_backed) {
+    source.bulk_backed = shm::back_bulk(*file_, source.number, source.geometry).ok();
+  }
   return source.bulk_backed;
 }
 

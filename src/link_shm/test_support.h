@@ -31,6 +31,11 @@ class RuntimeDir {
   pid_t creator_;
 };
 
+// Of the slots of senders that choose no geometry of their own.
+inline constexpr std::uint32_t kCells = kMessageGeometry.cells;
+inline constexpr std::uint32_t kExchanges = kMessageGeometry.exchanges;
+inline constexpr std::uint32_t kBulkBytes = kMessageGeometry.bulk_bytes;
+
 inline std::unique_ptr<Mailbox> make_mailbox(const std::string& directory, std::uint16_t port) {
   auto box = Mailbox::create({directory, loopback(port), DomainId{1}, "none", 0});
   return box ? std::move(box).value() : nullptr;
@@ -165,7 +170,10 @@ struct SlotView {
   Rendezvous& exchange(std::uint32_t number) const {
     return memory.at<Rendezvous>(kExchangesAt)[number];
   }
-  Cell& cell(std::uint64_t position) const { return memory.at<Cell>(kCellsAt)[position % kCells]; }
+  Cell& cell(std::uint64_t position) const {
+    const Geometry& geometry = header().geometry;
+    return memory.at<Cell>(geometry.cells_at())[position % geometry.cells];
+  }
 };
 
 // A forked process that runs `body` once told to. Fork before this process opens shared files:

@@ -146,17 +146,24 @@ TEST(Examples, OfReqAndRep) {
 
 TEST(Examples, OfACell) {
   constexpr std::uint64_t kPosition = 513;
+  shm::RingPosition position(shm::kMessageGeometry);
+  while (position.count() != kPosition) position.advance();
   shm::Cell cell{};
   cell.word =
-      shm::CellWord{shm::lap_of(kPosition), link::Operation::kTagged, shm::Kind::kInline, 0, 8}
-          .pack();
+      shm::CellWord{position.lap(), link::Operation::kTagged, shm::Kind::kInline, 0, 8}.pack();
   cell.tag = 7;
   std::memcpy(cell.bytes, "weftweft", 8);
   const std::string mailbox = page("mailbox.md");
   expect_example(mailbox, {reinterpret_cast<const std::byte*>(&cell), 32});
   const std::uint64_t at =
-      shm::slot_at(0) + shm::kCellsAt + kPosition % shm::kCells * sizeof(shm::Cell);
+      shm::slot_at(0) + shm::kMessageGeometry.cells_at() + position.index() * sizeof(shm::Cell);
   EXPECT_NE(mailbox.find(fmt::format("0x{:x}", at)), std::string::npos) << at;
+}
+
+TEST(Examples, OfAGeometry) {
+  const std::string mailbox = page("mailbox.md");
+  expect_example(mailbox, std::as_bytes(std::span(&shm::kMessageGeometry, 1)),
+                 offsetof(shm::SlotHeader, geometry));
 }
 
 TEST(Examples, OfATableWithOneRegion) {

@@ -6,7 +6,7 @@
 // use.
 //
 //   page 0    MailboxHeader
-//   slot i    at slot_at(i): SlotHeader | kExchanges Exchanges | kCells Cells | kBulkBytes bytes
+//   slot i    at slot_at(i): as its Geometry says (geometry.h)
 //
 // A message is one cell. Its first word carries the lap of the ring, so a cell is published by one
 // store and a receiver that polls it takes one cache line, two for more than 40 bytes. A payload up
@@ -22,20 +22,16 @@
 #include "base/types.h"
 #include "link/flow.h"
 #include "link/service.h"
+#include "link_shm/geometry.h"
 #include "memory/table_layout.h"
 #include "os/waker.h"
 
 namespace weft::shm {
 
 inline constexpr std::uint64_t kMailboxMagic = 0x574546544d425831;  // "WEFTMBX1"
-inline constexpr std::uint32_t kMailboxVersion = 6;
+inline constexpr std::uint32_t kMailboxVersion = 7;
 inline constexpr std::uint32_t kSlots = 4096;  // peers that can send to one endpoint at a time
-inline constexpr std::uint32_t kCells = 512;
-inline constexpr std::uint32_t kExchanges = 4096;    // large messages of one sender under way
-inline constexpr std::uint32_t kExchangeBlock = 64;  // that get memory together
-inline constexpr std::uint32_t kBulkBytes = 256 * 1024;
 inline constexpr std::uint32_t kInlineBytes = 104;
-inline constexpr std::uint32_t kMaxEager = kBulkBytes / 8;
 
 // Byte offset of the file's record locks: 0 is the owner, kSlotLock + i is the sender of slot i.
 inline constexpr std::uint64_t kSlotLock = 1;
@@ -112,6 +108,7 @@ struct SlotHeader {
   Probe probe;
   std::atomic<std::uint32_t> sender_asleep;
   std::uint32_t sender_raises_barriers;
+  Geometry geometry;
   // Written by the owner: cells, and bytes of the bulk ring, that are free again.
   alignas(kCacheLine) std::atomic<std::uint64_t> cells_consumed;
   std::atomic<std::uint64_t> bulk_consumed;
@@ -253,17 +250,11 @@ struct alignas(2 * kCacheLine) Cell {
   };
 };
 
-static_assert(sizeof(Cell) == 2 * kCacheLine && sizeof(Rendezvous) == 5 * kCacheLine);
+static_assert(sizeof(Cell) == kCellBytes && sizeof(Rendezvous) == kRendezvousBytes);
 static_assert(offsetof(AtomicAssistedPayload, withdrawn) == offsetof(AssistedPayload, withdrawn));
 static_assert(2 * kAtomicAssistedBytes <= kAssistedBytes);
-static_assert(sizeof(MailboxHeader) <= 4096 && sizeof(SlotHeader) <= 4096);
+static_assert(sizeof(MailboxHeader) <= 4096 && sizeof(SlotHeader) <= kExchangesAt);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
-
-inline constexpr std::uint64_t kExchangesAt = 4096;
-inline constexpr std::uint64_t kCellsAt = kExchangesAt + kExchanges * sizeof(Rendezvous);
-inline constexpr std::uint64_t kBulkAt = kCellsAt + kCells * sizeof(Cell);
-inline constexpr std::uint64_t kSlotBytes = kBulkAt + kBulkBytes;
-static_assert(kCellsAt % 4096 == 0 && kBulkAt % 4096 == 0 && kSlotBytes % 4096 == 0);
 
 // Reads what a peer can change at any time, exactly once: the value that is checked is the value
 // that is used.
@@ -279,11 +270,6 @@ constexpr std::uint64_t slot_at(std::uint32_t number) { return 4096 + number * k
 // with.
 constexpr std::size_t operand_bytes(const AtomicAction& action, std::size_t length) {
   return (action.has_operand() ? length : 0) + (action.compares() ? length : 0);
-}
-
-// The lap that a cell at `position` carries once it is written; never 0 in the first 2^32 laps.
-constexpr std::uint32_t lap_of(std::uint64_t position) {
-  return static_cast<std::uint32_t>(position / kCells + 1);
 }
 
 }  // namespace weft::shm

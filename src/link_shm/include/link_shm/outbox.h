@@ -58,6 +58,7 @@ class Outbox final : public link::Flow {
   void end_all(os::Time end, link::FlowSink& sink);
 
   const std::unique_ptr<PeerSlot> slot_;
+  const std::size_t eager_limit_;
   RingWriter ring_;
   std::list<Queued> queue_;  // in order; while it is not empty nothing overtakes it
   RendezvousSender exchanges_;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "link_shm/geometry.h"
 #include "link_shm/layout.h"
 #include "link_shm/peer_process.h"
 #include "memory/access_guard.h"
@@ -24,6 +25,8 @@ struct Sender {
   link::Service service = link::Service::kReliableDatagram;
   // The region table of this process, for an endpoint that accesses its own process.
   std::shared_ptr<memory::RegionTableView> own_regions = nullptr;
+  // Of its slots. Messages with must_copy are not longer than max_eager() of it.
+  Geometry geometry = kMessageGeometry;
 };
 
 // A slot of a living peer's mailbox that this process has claimed and opened. One thread.
@@ -43,9 +46,10 @@ class PeerSlot {
   MailboxHeader& mailbox() const { return *mailbox_memory_.at<MailboxHeader>(0); }
   std::uint32_t number() const { return number_; }
   SlotHeader& header() const { return *memory_.at<SlotHeader>(0); }
+  const Geometry& geometry() const { return geometry_; }
   Rendezvous* exchanges() const { return memory_.at<Rendezvous>(kExchangesAt); }
-  Cell* cells() const { return memory_.at<Cell>(kCellsAt); }
-  std::byte* bulk() const { return memory_.base() + kBulkAt; }
+  Cell* cells() const { return memory_.at<Cell>(geometry().cells_at()); }
+  std::byte* bulk() const { return memory_.base() + geometry().bulk_at(); }
 
   // The owner of the mailbox, by its lock of the file.
   PeerProcess& owner() { return owner_; }
@@ -68,6 +72,7 @@ class PeerSlot {
   void mark_rung(std::uint32_t number);
 
   const Sender& sender_;
+  const Geometry geometry_;
   const os::SharedFilePtr file_;
   const os::Mapping mailbox_memory_;
   PeerProcess owner_;

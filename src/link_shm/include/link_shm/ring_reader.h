@@ -4,7 +4,9 @@
 
 #include <atomic>
 
+#include "link_shm/geometry.h"
 #include "link_shm/layout.h"
+#include "os/mapping.h"
 
 namespace weft::shm {
 
@@ -12,17 +14,19 @@ namespace weft::shm {
 // ring at a time. The slot stays mapped. One thread.
 class RingReader {
  public:
-  RingReader(SlotHeader& header, const Cell* cells, const std::byte* bulk)
-      : header_(header), cells_(cells), bulk_(bulk) {}
+  // `geometry` was checked; what the header says of it is not looked at.
+  RingReader(const os::Mapping& slot, const Geometry& geometry)
+      : header_(*slot.at<SlotHeader>(0)),
+        cells_(slot.at<Cell>(geometry.cells_at())),
+        bulk_(slot.at<std::byte>(geometry.bulk_at())),
+        geometry_(geometry) {}
 
   // Position of the cell to come.
-  std::uint64_t position() const { return next_; }
-  const Cell& cell() const { return cells_[next_ % kCells]; }
+  std::uint64_t position() const { return next_.count(); }
+  const Cell& cell() const { return cells_[next_.index()]; }
   // The first word of that cell as it is now; it is written if is_next() says so.
   std::uint64_t word() const { return cell().word.load(std::memory_order_acquire); }
-  bool is_next(std::uint64_t word) const {
-    return static_cast<std::uint32_t>(word) == lap_of(next_);
-  }
+  bool is_next(std::uint64_t word) const { return static_cast<std::uint32_t>(word) == next_.lap(); }
   bool has_message() const {
     const std::uint64_t found = word();
     // The second line is on its way while the first one is looked at.
@@ -39,8 +43,9 @@ class RingReader {
   const std::byte* bulk_payload(const BulkPayload& payload);
   // Goes on to the next cell.
   void advance() {
-    ++next_;
-    if (next_ - published_ >= kCells / 4 || bulk_end_ - bulk_published_ >= kBulkBytes / 4) {
+    next_.advance();
+    if (position() - published_ >= geometry_.cells / 4 ||
+        bulk_end_ - bulk_published_ >= geometry_.bulk_bytes / 4) {
       give_back();
     }
   }
@@ -51,7 +56,8 @@ class RingReader {
   SlotHeader& header_;
   const Cell* const cells_;
   const std::byte* const bulk_;
-  std::uint64_t next_ = 0;
+  const Geometry geometry_;
+  RingPosition next_{geometry_};
   std::uint64_t published_ = 0;  // positions given back to the sender
   std::uint64_t bulk_end_ = 0;   // the same two for the bulk ring
   std::uint64_t bulk_published_ = 0;

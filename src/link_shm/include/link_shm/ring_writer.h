@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "link/flow.h"
+#include "link_shm/geometry.h"
 #include "link_shm/layout.h"
 #include "link_shm/peer_slot.h"
 
@@ -17,13 +18,13 @@ class RingWriter {
   explicit RingWriter(PeerSlot& slot);
 
   // True without a look at what the owner has consumed since the last look.
-  bool has_room() const { return next_ < limit_; }
+  bool has_room() const { return next_.count() < limit_; }
   // True when so many cells can be written.
   bool room_for(std::uint64_t count);
   // Position of the cell to write.
-  std::uint64_t position() const { return next_; }
-  Cell& next_cell() { return cell_at(next_); }
-  Cell& cell_at(std::uint64_t position) { return cells_[position % kCells]; }
+  std::uint64_t position() const { return next_.count(); }
+  Cell& next_cell() { return cells_[next_.index()]; }
+  Cell& cell_at(std::uint64_t position) { return cells_[next_.index_of(position)]; }
   // Makes the next cell visible. Of `request` it writes operation, tag and data.
   void publish(const link::SendRequest& request, Kind kind, bool wants_ack = false,
                std::size_t inline_length = 0) {
@@ -32,10 +33,10 @@ class RingWriter {
     cell.data = request.data;
     const auto flags =
         static_cast<std::uint8_t>((request.has_data ? kHasData : 0) | (wants_ack ? kWantsAck : 0));
-    const CellWord word{lap_of(next_), request.operation, kind, flags,
+    const CellWord word{next_.lap(), request.operation, kind, flags,
                         static_cast<std::uint8_t>(inline_length)};
     cell.word.store(word.pack(), std::memory_order_release);
-    ++next_;
+    next_.advance();
     attract_attention();
   }
 
@@ -71,10 +72,11 @@ class RingWriter {
   const bool must_fence_;
   bool gone_ = false;
   bool bulk_backed_ = false;
-  std::uint64_t next_ = 0;        // position of the cell to write
-  std::uint64_t limit_ = kCells;  // the first position that may not be written yet
+  const Geometry geometry_;
+  RingPosition next_{geometry_};           // of the cell to write
+  std::uint64_t limit_ = geometry_.cells;  // the first position that may not be written yet
   std::uint64_t bulk_next_ = 0;
-  std::uint64_t bulk_limit_ = kBulkBytes;
+  std::uint64_t bulk_limit_ = geometry_.bulk_bytes;
 };
 
 }  // namespace weft::shm

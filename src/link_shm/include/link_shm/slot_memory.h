@@ -15,11 +15,12 @@ namespace weft::shm {
 // Backs the header and makes the file long enough to map the slot. Errors: ENOSPC, EFBIG.
 Status back_header(os::SharedFile& file, std::uint32_t slot);
 // Backs the cells and the first block of exchanges. Errors: ENOSPC.
-Status back_basics(os::SharedFile& file, std::uint32_t slot);
-// Backs the block of kExchangeBlock exchanges that `exchange` lies in. Errors: ENOSPC.
-Status back_exchanges(os::SharedFile& file, std::uint32_t slot, std::uint32_t exchange);
+Status back_basics(os::SharedFile& file, std::uint32_t slot, const Geometry& geometry);
+// Backs the block of exchanges that `exchange` lies in. Errors: ENOSPC.
+Status back_exchanges(os::SharedFile& file, std::uint32_t slot, const Geometry& geometry,
+                      std::uint32_t exchange);
 // Backs the bulk ring. Errors: ENOSPC.
-Status back_bulk(os::SharedFile& file, std::uint32_t slot);
+Status back_bulk(os::SharedFile& file, std::uint32_t slot, const Geometry& geometry);
 // Gives everything but the header back; it reads as zero afterwards.
 void release_slot(os::SharedFile& file, std::uint32_t slot);
 

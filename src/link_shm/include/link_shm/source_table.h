@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "link_shm/geometry.h"
 #include "link_shm/layout.h"
 #include "link_shm/peer_process.h"
 #include "link_shm/ring_reader.h"
@@ -19,19 +20,20 @@ namespace weft::shm {
 
 // One peer that sends to a mailbox.
 struct Source {
-  Source(std::uint32_t slot, os::Mapping mapping);
+  Source(std::uint32_t slot, os::Mapping mapping, const Geometry& checked);
   // Wakes the sender if it sleeps, by way of `bell`.
   void wake(const os::Waker& bell) const;
 
   const std::uint32_t number;
   const os::Mapping memory;
   SlotHeader* const header;
+  const Geometry geometry;
   Rendezvous* const exchanges;
   RingReader ring;
   PeerProcess process{nullptr, 0, 0};  // of id 0: its memory cannot be reached
   unsigned idle_polls = 0;
   bool polled = false;  // in the list of rings that every poll looks at
-  std::bitset<kExchanges / kExchangeBlock> exchanges_backed;
+  std::bitset<kMaxExchanges / kExchangeBlock> exchanges_backed;  // by block
   bool bulk_backed = false;
   bool must_fence = true;  // the sender raises no barriers that this process heeds
   bool helps = false;      // it was seen copying its share of a large message
@@ -53,7 +55,8 @@ class SourceTable {
   // Those whose rings every poll looks at.
   const std::vector<Source*>& polled() const { return polled_; }
 
-  // Takes in the sender of a slot; null when the slot has none yet. Errors: ENOSPC, EFBIG, those of
+  // Takes in the sender of a slot; null when the slot has none yet. A sender whose geometry cannot
+  // be is `broken`. Errors: ENOSPC, EFBIG, those of
   // mmap(2).
   Result<Source*> open(std::uint32_t number);
   // Gives the slot of a source, which goes with it, to the next sender.
