@@ -17,60 +17,60 @@ int connection_error(int error, int gone) {
 }  // namespace
 
 bool Connection::connect(const os::SocketAddress& name, const os::SocketAddress& listener,
-                         Bytes data, os::Time now) {
-  if (state_ != State::kIdle) return false;
-  state_ = State::kRequesting;
+                         ConnectData data, os::Time now) {
+  if (state_ != ConnectionState::kIdle) return false;
+  state_ = ConnectionState::kRequesting;
   asked_ = true;
   name_ = name;
   origin_ = new_token();
   deadline_ = now + patience_;
   int error = border_.reach(listener);
   if (error == 0)
-    error = border_.send_control({Kind::kRequest, origin_, 0, name_, std::move(data)});
+    error = border_.send_control({ConnectKind::kRequest, origin_, 0, name_, std::move(data)});
   if (error != 0) fail(connection_error(error, ECONNREFUSED));
   return true;
 }
 
-bool Connection::accept(const os::SocketAddress& name, const Request& request, Bytes data) {
-  if (state_ != State::kIdle) return false;
-  state_ = State::kAccepting;
+bool Connection::accept(const os::SocketAddress& name, const Request& request, ConnectData data) {
+  if (state_ != ConnectionState::kIdle) return false;
+  state_ = ConnectionState::kAccepting;
   name_ = name;
   origin_ = request.token;
   target_ = new_token();
   int error = border_.reach(request.name);
   if (error == 0)
-    error = border_.send_control({Kind::kReply, origin_, target_, name_, std::move(data)});
+    error = border_.send_control({ConnectKind::kReply, origin_, target_, name_, std::move(data)});
   if (error != 0) fail(connection_error(error, ECONNABORTED));
   return true;
 }
 
 // Without room for the message the peer detects the closed flow.
 bool Connection::shut_down() {
-  const bool connected = state_ == State::kConnected;
-  if (connected) border_.send_control({Kind::kFarewell, origin_, target_, {}, {}});
-  state_ = State::kEnded;
+  const bool connected = state_ == ConnectionState::kConnected;
+  if (connected) border_.send_control({ConnectKind::kFarewell, origin_, target_, {}, {}});
+  state_ = ConnectionState::kEnded;
   return connected;
 }
 
 void Connection::fail(int error, std::span<const std::byte> data) {
-  state_ = State::kEnded;
+  state_ = ConnectionState::kEnded;
   border_.failed(error, data);
 }
 
 // True for a message of the peer of this connection: it carries the tokens.
-bool Connection::is_for_us(const Message& message) const {
+bool Connection::is_for_us(const ConnectMessage& message) const {
   if (origin_ == 0 || message.origin != origin_) return false;
   switch (message.kind) {
-    case Kind::kRequest:
+    case ConnectKind::kRequest:
       return false;
-    case Kind::kPending:
-    case Kind::kReject:
+    case ConnectKind::kPending:
+    case ConnectKind::kReject:
       return asked_;
-    case Kind::kReply:
+    case ConnectKind::kReply:
       return asked_ && (target_ == 0 || message.target == target_);
-    case Kind::kReady:
+    case ConnectKind::kReady:
       return !asked_ && message.target == target_;
-    case Kind::kFarewell:
+    case ConnectKind::kFarewell:
       return message.target == target_;
   }
   return false;
@@ -78,92 +78,92 @@ bool Connection::is_for_us(const Message& message) const {
 
 void Connection::hear(std::uint32_t source, std::span<const std::byte> bytes) {
   const auto message = decode(bytes);
-  if (!message || !is_for_us(*message) || state_ == State::kEnded) {
+  if (!message || !is_for_us(*message) || state_ == ConnectionState::kEnded) {
     return border_.reject_source(source);
   }
   switch (message->kind) {
-    case Kind::kRequest:
+    case ConnectKind::kRequest:
       return;  // for listeners only
-    case Kind::kPending:
+    case ConnectKind::kPending:
       return hear_pending();
-    case Kind::kReject:
+    case ConnectKind::kReject:
       return hear_reject(*message);
-    case Kind::kReply:
+    case ConnectKind::kReply:
       return hear_reply(source, *message);
-    case Kind::kReady:
+    case ConnectKind::kReady:
       return hear_ready(source);
-    case Kind::kFarewell:
+    case ConnectKind::kFarewell:
       return hear_farewell();
   }
 }
 
 void Connection::hear_pending() {
-  if (state_ != State::kRequesting) return;
-  state_ = State::kPending;
+  if (state_ != ConnectionState::kRequesting) return;
+  state_ = ConnectionState::kPending;
   deadline_ = os::Time::max();  // a program may take its time
 }
 
-void Connection::hear_reject(const Message& message) {
-  if (state_ != State::kRequesting && state_ != State::kPending) return;
+void Connection::hear_reject(const ConnectMessage& message) {
+  if (state_ != ConnectionState::kRequesting && state_ != ConnectionState::kPending) return;
   fail(ECONNREFUSED, message.data);
 }
 
-void Connection::hear_reply(std::uint32_t source, const Message& message) {
-  if (state_ != State::kRequesting && state_ != State::kPending) return;
+void Connection::hear_reply(std::uint32_t source, const ConnectMessage& message) {
+  if (state_ != ConnectionState::kRequesting && state_ != ConnectionState::kPending) return;
   target_ = message.target;
   int error = border_.reach(message.name);
-  if (error == 0) error = border_.send_control({Kind::kReady, origin_, target_, {}, {}});
+  if (error == 0) error = border_.send_control({ConnectKind::kReady, origin_, target_, {}, {}});
   if (error != 0) {
     border_.reject_source(source);  // tells the acceptor
     return fail(connection_error(error, ECONNRESET));
   }
-  state_ = State::kConnected;
+  state_ = ConnectionState::kConnected;
   border_.accept_source(source);
   border_.connected(message.data);
 }
 
 void Connection::hear_ready(std::uint32_t source) {
-  if (state_ != State::kAccepting) return;
-  state_ = State::kConnected;
+  if (state_ != ConnectionState::kAccepting) return;
+  state_ = ConnectionState::kConnected;
   border_.accept_source(source);
   border_.connected({});
 }
 
 void Connection::hear_farewell() {
-  if (state_ != State::kConnected) return;
-  state_ = State::kEnded;
+  if (state_ != ConnectionState::kConnected) return;
+  state_ = ConnectionState::kEnded;
   border_.parted();
 }
 
 void Connection::lose(bool died, os::Time now) {
   switch (state_) {
-    case State::kIdle:
-    case State::kEnded:
+    case ConnectionState::kIdle:
+    case ConnectionState::kEnded:
       return;
-    case State::kRequesting:
+    case ConnectionState::kRequesting:
       return fail(ECONNREFUSED);
-    case State::kPending:
+    case ConnectionState::kPending:
       // The endpoint that is to answer may have been opened before its listener was closed.
       if (died) return fail(ECONNREFUSED);
       deadline_ = now + patience_;
       return;
-    case State::kAccepting:
+    case ConnectionState::kAccepting:
       return fail(ECONNABORTED);
-    case State::kConnected:
-      state_ = State::kEnded;
+    case ConnectionState::kConnected:
+      state_ = ConnectionState::kEnded;
       return border_.parted();
   }
 }
 
 void Connection::tick(os::Time now) {
   switch (state_) {
-    case State::kIdle:
-    case State::kAccepting:
-    case State::kConnected:
-    case State::kEnded:
+    case ConnectionState::kIdle:
+    case ConnectionState::kAccepting:
+    case ConnectionState::kConnected:
+    case ConnectionState::kEnded:
       return;
-    case State::kRequesting:
-    case State::kPending:
+    case ConnectionState::kRequesting:
+    case ConnectionState::kPending:
       if (now >= deadline_) fail(ETIMEDOUT);
       return;
   }

@@ -12,7 +12,6 @@
 namespace weft::connect {
 namespace {
 
-using State = Connection::State;
 using testing::bytes_of;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -30,24 +29,25 @@ struct End {
   Connection connection{border, kPatience};
   bool asked = false;
 
-  explicit End(State state, bool asks = true) : asked(asks) {
-    if (state == State::kIdle) return;
+  explicit End(ConnectionState state, bool asks = true) : asked(asks) {
+    if (state == ConnectionState::kIdle) return;
     if (asks) {
       connection.connect(loopback(1), loopback(2), bytes_of("hello"), kStart);
     } else {
       connection.accept(loopback(1), {loopback(3), kTheirs, {}}, bytes_of("welcome"));
     }
-    if (state == State::kPending) hear(Kind::kPending);
-    if (state == State::kConnected) hear(asks ? Kind::kReply : Kind::kReady);
-    if (state == State::kEnded) connection.shut_down();
+    if (state == ConnectionState::kPending) hear(ConnectKind::kPending);
+    if (state == ConnectionState::kConnected)
+      hear(asks ? ConnectKind::kReply : ConnectKind::kReady);
+    if (state == ConnectionState::kEnded) connection.shut_down();
     EXPECT_EQ(connection.state(), state);
     border.log.clear();
   }
 
   Token origin() const { return border.told.empty() ? kTheirs : border.told[0].origin; }
   Token target() const { return asked || border.told.empty() ? kTheirs : border.told[0].target; }
-  void hear(Kind kind, const std::string& data = {}) {
-    const Message message{kind, origin(), target(), loopback(4), bytes_of(data)};
+  void hear(ConnectKind kind, const std::string& data = {}) {
+    const ConnectMessage message{kind, origin(), target(), loopback(4), bytes_of(data)};
     connection.hear(kPeer, encode(message));
   }
 };
@@ -82,17 +82,17 @@ void happen(End& end, Event event) {
       connection.shut_down();
       return;
     case Event::kRequest:
-      return end.hear(Kind::kRequest);
+      return end.hear(ConnectKind::kRequest);
     case Event::kPending:
-      return end.hear(Kind::kPending);
+      return end.hear(ConnectKind::kPending);
     case Event::kReject:
-      return end.hear(Kind::kReject, "no");
+      return end.hear(ConnectKind::kReject, "no");
     case Event::kReply:
-      return end.hear(Kind::kReply, "yes");
+      return end.hear(ConnectKind::kReply, "yes");
     case Event::kReady:
-      return end.hear(Kind::kReady);
+      return end.hear(ConnectKind::kReady);
     case Event::kFarewell:
-      return end.hear(Kind::kFarewell);
+      return end.hear(ConnectKind::kFarewell);
     case Event::kNonsense:
       return connection.hear(kPeer, bytes_of("nonsense"));
     case Event::kLeft:
@@ -108,12 +108,12 @@ void happen(End& end, Event event) {
 
 struct Rule {
   Event event;
-  State after;
+  ConnectionState after;
   Words said;
 };
 
 // What is not in the list of a state changes nothing and says nothing.
-void expect_rules(State state, bool asks, const std::vector<Rule>& rules) {
+void expect_rules(ConnectionState state, bool asks, const std::vector<Rule>& rules) {
   std::map<Event, Rule> by_event;
   for (const Rule& rule : rules) by_event.emplace(rule.event, rule);
   for (int i = 0; i <= static_cast<int>(Event::kLate); ++i) {
@@ -130,18 +130,18 @@ void expect_rules(State state, bool asks, const std::vector<Rule>& rules) {
 const std::string kTurnAway = "turn away 5";
 
 // A message for no connection, or for the other side.
-Rule strange(Event event, State state) { return {event, state, {kTurnAway}}; }
+Rule strange(Event event, ConnectionState state) { return {event, state, {kTurnAway}}; }
 
 std::string failed(int error, const std::string& data = {}) {
   return "failed " + std::to_string(error) + " " + data;
 }
 
 TEST(Connection, IdleItTakesTheProgramsCallsAndListensToNobody) {
-  const auto stranger = [](Event event) { return strange(event, State::kIdle); };
-  expect_rules(State::kIdle, true,
-               {{Event::kConnect, State::kRequesting, {"reach 2", "tell 1"}},
-                {Event::kAccept, State::kAccepting, {"reach 3", "tell 4"}},
-                {Event::kShutDown, State::kEnded, {}},
+  const auto stranger = [](Event event) { return strange(event, ConnectionState::kIdle); };
+  expect_rules(ConnectionState::kIdle, true,
+               {{Event::kConnect, ConnectionState::kRequesting, {"reach 2", "tell 1"}},
+                {Event::kAccept, ConnectionState::kAccepting, {"reach 3", "tell 4"}},
+                {Event::kShutDown, ConnectionState::kEnded, {}},
                 stranger(Event::kRequest),
                 stranger(Event::kPending),
                 stranger(Event::kReject),
@@ -152,43 +152,45 @@ TEST(Connection, IdleItTakesTheProgramsCallsAndListensToNobody) {
 }
 
 TEST(Connection, RequestingItWaitsForTheListenersAnswer) {
-  const auto stranger = [](Event event) { return strange(event, State::kRequesting); };
-  expect_rules(
-      State::kRequesting, true,
-      {{Event::kShutDown, State::kEnded, {}},
-       {Event::kPending, State::kPending, {}},
-       {Event::kReject, State::kEnded, {failed(ECONNREFUSED, "no")}},
-       {Event::kReply, State::kConnected, {"reach 4", "tell 5", "admit 5", "connected yes"}},
-       {Event::kLeft, State::kEnded, {failed(ECONNREFUSED)}},
-       {Event::kDied, State::kEnded, {failed(ECONNREFUSED)}},
-       {Event::kLate, State::kEnded, {failed(ETIMEDOUT)}},
-       stranger(Event::kRequest),
-       stranger(Event::kReady),
-       stranger(Event::kFarewell),
-       stranger(Event::kNonsense)});
+  const auto stranger = [](Event event) { return strange(event, ConnectionState::kRequesting); };
+  expect_rules(ConnectionState::kRequesting, true,
+               {{Event::kShutDown, ConnectionState::kEnded, {}},
+                {Event::kPending, ConnectionState::kPending, {}},
+                {Event::kReject, ConnectionState::kEnded, {failed(ECONNREFUSED, "no")}},
+                {Event::kReply,
+                 ConnectionState::kConnected,
+                 {"reach 4", "tell 5", "admit 5", "connected yes"}},
+                {Event::kLeft, ConnectionState::kEnded, {failed(ECONNREFUSED)}},
+                {Event::kDied, ConnectionState::kEnded, {failed(ECONNREFUSED)}},
+                {Event::kLate, ConnectionState::kEnded, {failed(ETIMEDOUT)}},
+                stranger(Event::kRequest),
+                stranger(Event::kReady),
+                stranger(Event::kFarewell),
+                stranger(Event::kNonsense)});
 }
 
 TEST(Connection, PendingItWaitsForTheProgramOverThereAsLongAsThatLives) {
-  const auto stranger = [](Event event) { return strange(event, State::kPending); };
-  expect_rules(
-      State::kPending, true,
-      {{Event::kShutDown, State::kEnded, {}},
-       {Event::kReject, State::kEnded, {failed(ECONNREFUSED, "no")}},
-       {Event::kReply, State::kConnected, {"reach 4", "tell 5", "admit 5", "connected yes"}},
-       {Event::kDied, State::kEnded, {failed(ECONNREFUSED)}},
-       stranger(Event::kRequest),
-       stranger(Event::kReady),
-       stranger(Event::kFarewell),
-       stranger(Event::kNonsense)});
+  const auto stranger = [](Event event) { return strange(event, ConnectionState::kPending); };
+  expect_rules(ConnectionState::kPending, true,
+               {{Event::kShutDown, ConnectionState::kEnded, {}},
+                {Event::kReject, ConnectionState::kEnded, {failed(ECONNREFUSED, "no")}},
+                {Event::kReply,
+                 ConnectionState::kConnected,
+                 {"reach 4", "tell 5", "admit 5", "connected yes"}},
+                {Event::kDied, ConnectionState::kEnded, {failed(ECONNREFUSED)}},
+                stranger(Event::kRequest),
+                stranger(Event::kReady),
+                stranger(Event::kFarewell),
+                stranger(Event::kNonsense)});
 }
 
 TEST(Connection, AcceptingItWaitsUntilTheOtherEndIsReady) {
-  const auto stranger = [](Event event) { return strange(event, State::kAccepting); };
-  expect_rules(State::kAccepting, false,
-               {{Event::kShutDown, State::kEnded, {}},
-                {Event::kReady, State::kConnected, {"admit 5", "connected "}},
-                {Event::kLeft, State::kEnded, {failed(ECONNABORTED)}},
-                {Event::kDied, State::kEnded, {failed(ECONNABORTED)}},
+  const auto stranger = [](Event event) { return strange(event, ConnectionState::kAccepting); };
+  expect_rules(ConnectionState::kAccepting, false,
+               {{Event::kShutDown, ConnectionState::kEnded, {}},
+                {Event::kReady, ConnectionState::kConnected, {"admit 5", "connected "}},
+                {Event::kLeft, ConnectionState::kEnded, {failed(ECONNABORTED)}},
+                {Event::kDied, ConnectionState::kEnded, {failed(ECONNABORTED)}},
                 stranger(Event::kRequest),
                 stranger(Event::kPending),
                 stranger(Event::kReject),
@@ -197,13 +199,13 @@ TEST(Connection, AcceptingItWaitsUntilTheOtherEndIsReady) {
 }
 
 TEST(Connection, ConnectedItEndsByEitherSideOrByDeath) {
-  const auto stranger = [](Event event) { return strange(event, State::kConnected); };
+  const auto stranger = [](Event event) { return strange(event, ConnectionState::kConnected); };
   for (const bool asked : {true, false}) {
     SCOPED_TRACE(asked);
-    std::vector<Rule> rules{{Event::kShutDown, State::kEnded, {"tell 6"}},
-                            {Event::kFarewell, State::kEnded, {"parted"}},
-                            {Event::kLeft, State::kEnded, {"parted"}},
-                            {Event::kDied, State::kEnded, {"parted"}},
+    std::vector<Rule> rules{{Event::kShutDown, ConnectionState::kEnded, {"tell 6"}},
+                            {Event::kFarewell, ConnectionState::kEnded, {"parted"}},
+                            {Event::kLeft, ConnectionState::kEnded, {"parted"}},
+                            {Event::kDied, ConnectionState::kEnded, {"parted"}},
                             stranger(Event::kRequest),
                             stranger(Event::kNonsense)};
     const std::vector<Event> from_listener{Event::kPending, Event::kReject, Event::kReply};
@@ -211,14 +213,14 @@ TEST(Connection, ConnectedItEndsByEitherSideOrByDeath) {
     if (!asked) {
       for (const Event event : from_listener) rules.push_back(stranger(event));
     }
-    expect_rules(State::kConnected, asked, rules);
+    expect_rules(ConnectionState::kConnected, asked, rules);
   }
 }
 
 TEST(Connection, EndedItListensToNobodyAndNeverBeginsAgain) {
-  const auto stranger = [](Event event) { return strange(event, State::kEnded); };
+  const auto stranger = [](Event event) { return strange(event, ConnectionState::kEnded); };
   for (const bool asked : {true, false}) {
-    expect_rules(State::kEnded, asked,
+    expect_rules(ConnectionState::kEnded, asked,
                  {stranger(Event::kRequest), stranger(Event::kPending), stranger(Event::kReject),
                   stranger(Event::kReply), stranger(Event::kReady), stranger(Event::kFarewell),
                   stranger(Event::kNonsense)});
@@ -226,25 +228,25 @@ TEST(Connection, EndedItListensToNobodyAndNeverBeginsAgain) {
 }
 
 TEST(Connection, AfterTheListenersDoorClosedTheAnswerHasToComeInTime) {
-  End end(State::kPending);
+  End end(ConnectionState::kPending);
   end.connection.lose(false, kStart);
   end.connection.tick(kStart + kPatience / 2);
-  EXPECT_EQ(end.connection.state(), State::kPending);
+  EXPECT_EQ(end.connection.state(), ConnectionState::kPending);
   end.connection.tick(kStart + kPatience);
   EXPECT_THAT(end.border.log, ElementsAre(failed(ETIMEDOUT)));
 }
 
 TEST(Connection, ARequestCarriesNameTokenAndData) {
-  End end(State::kRequesting);
-  const Message& request = end.border.told.at(0);
+  End end(ConnectionState::kRequesting);
+  const ConnectMessage& request = end.border.told.at(0);
   EXPECT_EQ(request.name, loopback(1));
   EXPECT_NE(request.origin, 0u);
   EXPECT_EQ(request.data, bytes_of("hello"));
 }
 
 TEST(Connection, AReplyCarriesBothTokensNameAndData) {
-  End end(State::kAccepting, false);
-  const Message& reply = end.border.told.at(0);
+  End end(ConnectionState::kAccepting, false);
+  const ConnectMessage& reply = end.border.told.at(0);
   EXPECT_EQ(reply.name, loopback(1));
   EXPECT_EQ(reply.origin, kTheirs);
   EXPECT_NE(reply.target, 0u);
@@ -253,7 +255,7 @@ TEST(Connection, AReplyCarriesBothTokensNameAndData) {
 
 TEST(Connection, NobodyListensThere) {
   for (const int error : {ENOENT, EPERM, ECONNRESET}) {
-    End end(State::kIdle);
+    End end(ConnectionState::kIdle);
     end.border.reach_error = error;
     EXPECT_TRUE(end.connection.connect(loopback(1), loopback(2), {}, kStart));
     EXPECT_THAT(end.border.log, ElementsAre("reach 2", failed(ECONNREFUSED)));
@@ -261,45 +263,47 @@ TEST(Connection, NobodyListensThere) {
 }
 
 TEST(Connection, WhatIsWrongWithTheWayIsSaid) {
-  End end(State::kIdle);
+  End end(ConnectionState::kIdle);
   end.border.tell_error = ENOSPC;
   EXPECT_TRUE(end.connection.connect(loopback(1), loopback(2), {}, kStart));
   EXPECT_THAT(end.border.log, ElementsAre("reach 2", "tell 1", failed(ENOSPC)));
 }
 
 TEST(Connection, WhoeverAskedHasGoneBeforeItWasAccepted) {
-  End end(State::kIdle);
+  End end(ConnectionState::kIdle);
   end.border.reach_error = ENOENT;
   EXPECT_TRUE(end.connection.accept(loopback(1), {loopback(3), kTheirs, {}}, {}));
   EXPECT_THAT(end.border.log, ElementsAre("reach 3", failed(ECONNABORTED)));
 }
 
 TEST(Connection, WhoeverAcceptedHasGoneBeforeItWasHeard) {
-  End end(State::kPending);
+  End end(ConnectionState::kPending);
   end.border.reach_error = ENOENT;
-  end.hear(Kind::kReply);
+  end.hear(ConnectKind::kReply);
   EXPECT_THAT(end.border.log, ElementsAre("reach 4", kTurnAway, failed(ECONNRESET)));
 }
 
 // The requester waits for an answer, which cannot be sent.
 TEST(Connection, WhoeverAcceptedAndCannotBeReachedIsTurnedAway) {
-  End end(State::kPending);
+  End end(ConnectionState::kPending);
   end.border.reach_error = ENOSPC;
-  end.hear(Kind::kReply);
+  end.hear(ConnectKind::kReply);
   EXPECT_THAT(end.border.log, ElementsAre("reach 4", kTurnAway, failed(ENOSPC)));
 }
 
 // Every message that could move a connection, with one of its tokens changed.
 TEST(Connection, AMessageWithAnotherTokenIsNotForUs) {
   const struct {
-    State state;
+    ConnectionState state;
     bool asks;
-    Kind kind;
-  } cases[] = {
-      {State::kRequesting, true, Kind::kPending}, {State::kRequesting, true, Kind::kReject},
-      {State::kRequesting, true, Kind::kReply},   {State::kPending, true, Kind::kReply},
-      {State::kAccepting, false, Kind::kReady},   {State::kConnected, true, Kind::kFarewell},
-      {State::kConnected, false, Kind::kFarewell}};
+    ConnectKind kind;
+  } cases[] = {{ConnectionState::kRequesting, true, ConnectKind::kPending},
+               {ConnectionState::kRequesting, true, ConnectKind::kReject},
+               {ConnectionState::kRequesting, true, ConnectKind::kReply},
+               {ConnectionState::kPending, true, ConnectKind::kReply},
+               {ConnectionState::kAccepting, false, ConnectKind::kReady},
+               {ConnectionState::kConnected, true, ConnectKind::kFarewell},
+               {ConnectionState::kConnected, false, ConnectKind::kFarewell}};
   for (const auto& one : cases) {
     SCOPED_TRACE(static_cast<int>(one.kind));
     End end(one.state, one.asks);
@@ -307,19 +311,20 @@ TEST(Connection, AMessageWithAnotherTokenIsNotForUs) {
     EXPECT_THAT(end.border.log, ElementsAre(kTurnAway));
     EXPECT_EQ(end.connection.state(), one.state);
   }
-  for (const auto& [asks, kind] : {std::pair(true, Kind::kFarewell), {false, Kind::kFarewell}}) {
-    End end(State::kConnected, asks);
+  for (const auto& [asks, kind] :
+       {std::pair(true, ConnectKind::kFarewell), {false, ConnectKind::kFarewell}}) {
+    End end(ConnectionState::kConnected, asks);
     end.connection.hear(kPeer, encode({kind, end.origin(), end.target() ^ 1, {}, {}}));
     EXPECT_THAT(end.border.log, ElementsAre(kTurnAway));
   }
-  End end(State::kAccepting, false);
-  end.connection.hear(kPeer, encode({Kind::kReady, end.origin(), end.target() ^ 1, {}, {}}));
+  End end(ConnectionState::kAccepting, false);
+  end.connection.hear(kPeer, encode({ConnectKind::kReady, end.origin(), end.target() ^ 1, {}, {}}));
   EXPECT_THAT(end.border.log, ElementsAre(kTurnAway));
 }
 
 TEST(Connection, ItIsMadeOnceAtMost) {
-  for (const State state :
-       {State::kRequesting, State::kPending, State::kConnected, State::kEnded}) {
+  for (const ConnectionState state : {ConnectionState::kRequesting, ConnectionState::kPending,
+                                      ConnectionState::kConnected, ConnectionState::kEnded}) {
     End end(state);
     EXPECT_FALSE(end.connection.connect(loopback(1), loopback(2), {}, kStart));
     EXPECT_FALSE(end.connection.accept(loopback(1), {loopback(3), kTheirs, {}}, {}));
@@ -328,8 +333,9 @@ TEST(Connection, ItIsMadeOnceAtMost) {
 }
 
 TEST(Connection, ShuttingDownSaysWhetherItWasConnected) {
-  EXPECT_TRUE(End(State::kConnected).connection.shut_down());
-  for (const State state : {State::kIdle, State::kRequesting, State::kPending, State::kEnded}) {
+  EXPECT_TRUE(End(ConnectionState::kConnected).connection.shut_down());
+  for (const ConnectionState state : {ConnectionState::kIdle, ConnectionState::kRequesting,
+                                      ConnectionState::kPending, ConnectionState::kEnded}) {
     EXPECT_FALSE(End(state).connection.shut_down());
   }
 }

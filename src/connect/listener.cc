@@ -19,10 +19,10 @@ bool means_gone(int error) {
 
 // Sends the only message of a flow. True when it is sent, or the peer is gone; false without memory
 // or descriptors: try again.
-bool say(device::Port& port, const os::SocketAddress& to, const Message& message) {
+bool say(device::Port& port, const os::SocketAddress& to, const ConnectMessage& message) {
   auto way = port.connect(to, true);
   if (!way) return means_gone(way.error().code);
-  const Bytes bytes = encode(message);
+  const std::vector<std::byte> bytes = encode(message);
   const LocalRange piece{const_cast<std::byte*>(bytes.data()), bytes.size()};
   link::SendRequest request;
   request.operation = link::Operation::kControl;
@@ -60,20 +60,20 @@ Listener::~Listener() {
   const std::lock_guard guard(mutex_);
   backlog_ = 0;
   port_->inbox().poll(*this);
-  for (const Entry& entry : entries_) {
-    if (entry.stage != Stage::kReleased) tell(entry.request, Kind::kReject, entry.data);
+  for (const ReceivedRequest& entry : entries_) {
+    if (entry.stage != Stage::kReleased) tell(entry.request, ConnectKind::kReject, entry.data);
   }
 }
 
-bool Listener::tell(const Request& request, Kind kind, const Bytes& data) {
+bool Listener::tell(const Request& request, ConnectKind kind, const ConnectData& data) {
   return say(*port_, request.name, {kind, request.token, 0, {}, data});
 }
 
-void Listener::say_no(Entries::iterator entry, const Bytes& data) {
+void Listener::say_no(RequestList::iterator entry, const ConnectData& data) {
   entry->stage = Stage::kRejected;
   entry->owed = true;
   entry->data = data;
-  if (tell(entry->request, Kind::kReject, data)) entries_.erase(entry);
+  if (tell(entry->request, ConnectKind::kReject, data)) entries_.erase(entry);
 }
 
 // Sends the answers for which there was no room: no other end would.
@@ -81,7 +81,7 @@ void Listener::tell_again() {
   for (auto entry = entries_.begin(); entry != entries_.end();) {
     const auto next = std::next(entry);
     const bool rejected = entry->stage == Stage::kRejected;
-    const Kind kind = rejected ? Kind::kReject : Kind::kPending;
+    const ConnectKind kind = rejected ? ConnectKind::kReject : ConnectKind::kPending;
     if (entry->owed && tell(entry->request, kind, entry->data)) {
       entry->owed = false;
       if (rejected) entries_.erase(entry);
@@ -92,7 +92,7 @@ void Listener::tell_again() {
 
 bool Listener::owes_a_word() const {
   return std::any_of(entries_.begin(), entries_.end(),
-                     [](const Entry& entry) { return entry.owed; });
+                     [](const ReceivedRequest& entry) { return entry.owed; });
 }
 
 void Listener::set_backlog(std::size_t count) {
@@ -102,13 +102,13 @@ void Listener::set_backlog(std::size_t count) {
 }
 
 // A request that the program is to answer.
-Listener::Entries::iterator Listener::find(std::uint64_t number) {
-  return std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+Listener::RequestList::iterator Listener::find(std::uint64_t number) {
+  return std::find_if(entries_.begin(), entries_.end(), [&](const ReceivedRequest& entry) {
     return entry.number == number && entry.stage == Stage::kAnnounced;
   });
 }
 
-bool Listener::reject(std::uint64_t number, const Bytes& data) {
+bool Listener::reject(std::uint64_t number, const ConnectData& data) {
   const std::lock_guard guard(mutex_);
   const auto entry = find(number);
   if (entry == entries_.end()) return false;
@@ -129,10 +129,11 @@ void Listener::release(std::uint64_t number) {
 
 bool Listener::turn_down(const Request& request) {
   const std::lock_guard guard(mutex_);
-  const auto entry = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& one) {
-    return one.stage == Stage::kReleased && one.request.token == request.token &&
-           one.request.name == request.name;
-  });
+  const auto entry =
+      std::find_if(entries_.begin(), entries_.end(), [&](const ReceivedRequest& one) {
+        return one.stage == Stage::kReleased && one.request.token == request.token &&
+               one.request.name == request.name;
+      });
   if (entry == entries_.end()) return false;
   say_no(entry, {});
   return true;
@@ -144,7 +145,7 @@ void Listener::announce() {
     if (entry->stage != Stage::kWaiting) {
       ++entry;
     } else if (sink_.requested(entry->number, entry->request)) {
-      entry->owed = !tell(entry->request, Kind::kPending, {});
+      entry->owed = !tell(entry->request, ConnectKind::kPending, {});
       entry->stage = Stage::kAnnounced;
       ++announced_;
       ++entry;
@@ -156,7 +157,7 @@ void Listener::announce() {
 
 void Listener::source_closed(std::uint32_t source, bool) {
   const auto entry = std::find_if(entries_.begin(), entries_.end(),
-                                  [&](const Entry& one) { return one.source == source; });
+                                  [&](const ReceivedRequest& one) { return one.source == source; });
   if (entry == entries_.end()) return;
   if (entry->stage == Stage::kAnnounced) --announced_;
   entries_.erase(entry);
@@ -165,18 +166,19 @@ void Listener::source_closed(std::uint32_t source, bool) {
 // A source that sends anything but one request is refused.
 void Listener::arrived(const link::Arrival& arrival) {
   std::array<std::byte, kHeaderBytes + kMaxData> copy;  // the sender may write on
-  std::optional<Message> message;
+  std::optional<ConnectMessage> message;
   if (arrival.operation == link::Operation::kControl && arrival.payload != nullptr &&
       arrival.length <= copy.size()) {
     std::memcpy(copy.data(), arrival.payload, arrival.length);
     message = decode({copy.data(), arrival.length});
   }
-  const bool again = std::any_of(entries_.begin(), entries_.end(),
-                                 [&](const Entry& one) { return one.source == arrival.source; });
-  if (!message || message->kind != Kind::kRequest || again) {
+  const bool again = std::any_of(entries_.begin(), entries_.end(), [&](const ReceivedRequest& one) {
+    return one.source == arrival.source;
+  });
+  if (!message || message->kind != ConnectKind::kRequest || again) {
     return port_->inbox().refuse(*this, arrival.source);
   }
-  Entry& entry = entries_.emplace_back();
+  ReceivedRequest& entry = entries_.emplace_back();
   entry.number = next_number_++;
   entry.source = arrival.source;
   entry.request = {message->name, message->origin, std::move(message->data)};
@@ -218,7 +220,7 @@ void turn_down(std::shared_ptr<device::Device> device, const link::Place& place,
                const Request& request) {
   const DomainId empty = device->new_domain();
   auto port = device::Port::open(std::move(device), place, options_for(empty, place.address));
-  if (port) say(*port.value(), request.name, {Kind::kReject, request.token, 0, {}, {}});
+  if (port) say(*port.value(), request.name, {ConnectKind::kReject, request.token, 0, {}, {}});
 }
 
 }  // namespace weft::connect

@@ -14,6 +14,7 @@
 namespace weft::connect {
 namespace {
 
+using testing::Bytes;
 using testing::bytes_of;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
@@ -38,7 +39,7 @@ struct Asker final : link::InboxSink, link::FlowSink {
   std::unique_ptr<device::Port> port;
   std::unique_ptr<link::Flow> way;
   Token token = 0;
-  std::vector<Kind> heard;
+  std::vector<ConnectKind> heard;
 
   Asker(const std::shared_ptr<device::Device>& device, std::uint16_t number,
         const os::SocketAddress& listener)
@@ -61,10 +62,10 @@ struct Asker final : link::InboxSink, link::FlowSink {
     way->send(request);
   }
   void ask(const std::string& data = {}) {
-    say(encode({Kind::kRequest, token, 0, name, bytes_of(data)}));
+    say(encode({ConnectKind::kRequest, token, 0, name, bytes_of(data)}));
   }
   bool is_refused() { return way->check_peer(*this) == link::PeerState::kRefuses; }
-  std::vector<Kind> hear() {
+  std::vector<ConnectKind> hear() {
     heard.clear();
     port->inbox().poll(*this);
     return heard;
@@ -120,9 +121,9 @@ struct ListenerTest : ::testing::Test {
   }
 
   // What the asker hears next; nothing when that does not come.
-  std::vector<Kind> next_of(Asker& asker) {
+  std::vector<ConnectKind> next_of(Asker& asker) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    std::vector<Kind> heard;
+    std::vector<ConnectKind> heard;
     while (heard.empty() && std::chrono::steady_clock::now() < end) {
       listener->progress();
       heard = asker.hear();
@@ -136,7 +137,7 @@ TEST_F(ListenerTest, TellsOfARequestOnceAndSaysSo) {
   asker.ask("hello");
   for (int i = 0; i < 3; ++i) listener->progress();
   EXPECT_THAT(program.data, ElementsAre("hello"));
-  EXPECT_THAT(asker.hear(), ElementsAre(Kind::kPending));
+  EXPECT_THAT(asker.hear(), ElementsAre(ConnectKind::kPending));
 }
 
 TEST_F(ListenerTest, RejectsOnce) {
@@ -146,7 +147,7 @@ TEST_F(ListenerTest, RejectsOnce) {
   ASSERT_EQ(program.numbers.size(), 1u);
   EXPECT_TRUE(listener->reject(program.numbers[0], bytes_of("no")));
   EXPECT_FALSE(listener->reject(program.numbers[0], {}));
-  EXPECT_THAT(asker.hear(), ElementsAre(Kind::kPending, Kind::kReject));
+  EXPECT_THAT(asker.hear(), ElementsAre(ConnectKind::kPending, ConnectKind::kReject));
 }
 
 TEST_F(ListenerTest, WhatWasReleasedIsNotItsBusiness) {
@@ -156,7 +157,7 @@ TEST_F(ListenerTest, WhatWasReleasedIsNotItsBusiness) {
   listener->release(program.numbers.at(0));
   EXPECT_FALSE(listener->reject(program.numbers[0], {}));
   listener.reset();
-  EXPECT_THAT(asker.hear(), ElementsAre(Kind::kPending));
+  EXPECT_THAT(asker.hear(), ElementsAre(ConnectKind::kPending));
 }
 
 TEST_F(ListenerTest, WhatWasReleasedAndCannotBeAnsweredIsTurnedDown) {
@@ -169,7 +170,7 @@ TEST_F(ListenerTest, WhatWasReleasedAndCannotBeAnsweredIsTurnedDown) {
   EXPECT_FALSE(listener->turn_down({asker.name, asker.token + 1, {}})) << "somebody else's";
   EXPECT_TRUE(listener->turn_down(request));
   EXPECT_FALSE(listener->turn_down(request)) << "it is decided";
-  EXPECT_THAT(asker.hear(), ElementsAre(Kind::kPending, Kind::kReject));
+  EXPECT_THAT(asker.hear(), ElementsAre(ConnectKind::kPending, ConnectKind::kReject));
 }
 
 TEST_F(ListenerTest, WhoeverHasGoneNeedsNotBeTurnedDown) {
@@ -191,11 +192,11 @@ TEST_F(ListenerTest, ARejectionThatCannotBeSaidIsSaidLater) {
     const NoDescriptors shortage;
     EXPECT_TRUE(listener->reject(program.numbers.at(0), bytes_of("no")));
   }
-  EXPECT_THAT(asker.hear(), ElementsAre(Kind::kPending));
+  EXPECT_THAT(asker.hear(), ElementsAre(ConnectKind::kPending));
   EXPECT_FALSE(listener->reject(program.numbers[0], {})) << "it is decided";
   EXPECT_FALSE(listener->fall_asleep()) << "nobody would wake it to say so";
   listener->wake_up();
-  EXPECT_THAT(next_of(asker), ElementsAre(Kind::kReject));
+  EXPECT_THAT(next_of(asker), ElementsAre(ConnectKind::kReject));
   EXPECT_TRUE(listener->fall_asleep());
   listener->wake_up();
 }
@@ -212,7 +213,7 @@ TEST_F(ListenerTest, ThatTheProgramKnowsIsSaidLaterIfItCannotBeSaidNow) {
     listener->progress();
   }
   EXPECT_EQ(program.numbers.size(), 2u);
-  EXPECT_THAT(next_of(asker), ElementsAre(Kind::kPending));
+  EXPECT_THAT(next_of(asker), ElementsAre(ConnectKind::kPending));
 }
 
 TEST_F(ListenerTest, EndingItRejectsWhatWasToldAndWhatWasNot) {
@@ -222,8 +223,8 @@ TEST_F(ListenerTest, EndingItRejectsWhatWasToldAndWhatWasNot) {
   Asker untold(device, 7202, address);
   untold.ask();
   listener.reset();
-  EXPECT_THAT(told.hear(), ElementsAre(Kind::kPending, Kind::kReject));
-  EXPECT_THAT(untold.hear(), ElementsAre(Kind::kReject));
+  EXPECT_THAT(told.hear(), ElementsAre(ConnectKind::kPending, ConnectKind::kReject));
+  EXPECT_THAT(untold.hear(), ElementsAre(ConnectKind::kReject));
   EXPECT_THAT(program.numbers, ElementsAre(1u));
 }
 
@@ -269,8 +270,8 @@ TEST_F(ListenerTest, WhatTheProgramCannotTakeIsForgotten) {
 // Everything but one request.
 TEST_F(ListenerTest, WhoeverSaysAnythingElseIsRefused) {
   std::vector<Bytes> nonsense{{}, bytes_of("GET / HTTP/1.0"), Bytes(1000), Bytes(4000)};
-  for (const Kind kind :
-       {Kind::kPending, Kind::kReject, Kind::kReply, Kind::kReady, Kind::kFarewell}) {
+  for (const ConnectKind kind : {ConnectKind::kPending, ConnectKind::kReject, ConnectKind::kReply,
+                                 ConnectKind::kReady, ConnectKind::kFarewell}) {
     nonsense.push_back(encode({kind, 1, 1, loopback(7201), {}}));
   }
   for (const Bytes& bytes : nonsense) {
@@ -280,7 +281,7 @@ TEST_F(ListenerTest, WhoeverSaysAnythingElseIsRefused) {
     EXPECT_TRUE(asker.is_refused()) << bytes.size();
   }
   Asker asker(device, 7201, address);
-  asker.say(encode({Kind::kRequest, 1, 0, asker.name, {}}), link::Operation::kMessage);
+  asker.say(encode({ConnectKind::kRequest, 1, 0, asker.name, {}}), link::Operation::kMessage);
   listener->progress();
   EXPECT_TRUE(asker.is_refused());
   EXPECT_THAT(program.numbers, IsEmpty());
@@ -297,7 +298,7 @@ TEST_F(ListenerTest, WhoeverAsksTwiceIsRefusedAltogether) {
 
 TEST_F(ListenerTest, ANameWhereNobodyIsCostsNothing) {
   Asker asker(device, 7201, address);
-  asker.say(encode({Kind::kRequest, 1, 0, loopback(7999), {}}));
+  asker.say(encode({ConnectKind::kRequest, 1, 0, loopback(7999), {}}));
   listener->progress();
   ASSERT_EQ(program.numbers.size(), 1u);
   EXPECT_TRUE(listener->reject(program.numbers[0], {}));
@@ -316,7 +317,7 @@ TEST_F(ListenerTest, ARequestWakesASleeper) {
 TEST_F(ListenerTest, TurningDownReachesWhoeverAsked) {
   Asker asker(device, 7201, address);
   turn_down(device, loopback(7300), {asker.name, asker.token, {}});
-  EXPECT_THAT(asker.hear(), ElementsAre(Kind::kReject));
+  EXPECT_THAT(asker.hear(), ElementsAre(ConnectKind::kReject));
 }
 
 }  // namespace

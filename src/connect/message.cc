@@ -23,14 +23,17 @@ std::uint64_t get(const std::byte* from, std::size_t bytes) {
 }
 
 bool known(std::uint8_t kind) {
-  return kind >= static_cast<std::uint8_t>(Kind::kRequest) &&
-         kind <= static_cast<std::uint8_t>(Kind::kFarewell);
+  return kind >= static_cast<std::uint8_t>(ConnectKind::kRequest) &&
+         kind <= static_cast<std::uint8_t>(ConnectKind::kFarewell);
 }
 
-bool needs_name(Kind kind) { return kind == Kind::kRequest || kind == Kind::kReply; }
+bool needs_name(ConnectKind kind) {
+  return kind == ConnectKind::kRequest || kind == ConnectKind::kReply;
+}
 
-bool needs_target(Kind kind) {
-  return kind == Kind::kReply || kind == Kind::kReady || kind == Kind::kFarewell;
+bool needs_target(ConnectKind kind) {
+  return kind == ConnectKind::kReply || kind == ConnectKind::kReady ||
+         kind == ConnectKind::kFarewell;
 }
 
 }  // namespace
@@ -42,9 +45,9 @@ Token new_token() {
   return token;
 }
 
-Bytes encode(const Message& message) {
+std::vector<std::byte> encode(const ConnectMessage& message) {
   const std::size_t length = std::min(message.data.size(), kMaxData);
-  Bytes bytes(kHeaderBytes + length);
+  std::vector<std::byte> bytes(kHeaderBytes + length);
   put(bytes.data(), kVersion, 1);
   put(bytes.data() + 1, static_cast<std::uint8_t>(message.kind), 1);
   put(bytes.data() + 2, length, 2);
@@ -55,15 +58,15 @@ Bytes encode(const Message& message) {
   return bytes;
 }
 
-std::optional<Message> decode(std::span<const std::byte> bytes) {
+std::optional<ConnectMessage> decode(std::span<const std::byte> bytes) {
   if (bytes.size() < kHeaderBytes || get(bytes.data(), 1) != kVersion) return std::nullopt;
   const auto kind = static_cast<std::uint8_t>(bytes[1]);
   const std::size_t length = get(bytes.data() + 2, 2);
   if (!known(kind) || length > kMaxData || length != bytes.size() - kHeaderBytes) {
     return std::nullopt;
   }
-  Message message;
-  message.kind = static_cast<Kind>(kind);
+  ConnectMessage message;
+  message.kind = static_cast<ConnectKind>(kind);
   message.origin = get(bytes.data() + 8, 8);
   message.target = get(bytes.data() + 16, 8);
   if (message.origin == 0 || (needs_target(message.kind) && message.target == 0)) {

@@ -11,34 +11,36 @@
 namespace weft::connect {
 namespace {
 
+using testing::Bytes;
 using testing::bytes_of;
 using testing::loopback;
 
-constexpr Kind kKinds[] = {Kind::kRequest, Kind::kPending, Kind::kReject,
-                           Kind::kReply,   Kind::kReady,   Kind::kFarewell};
+constexpr ConnectKind kKinds[] = {ConnectKind::kRequest, ConnectKind::kPending,
+                                  ConnectKind::kReject,  ConnectKind::kReply,
+                                  ConnectKind::kReady,   ConnectKind::kFarewell};
 
-Message sample(Kind kind, std::size_t data = 3) {
+ConnectMessage sample(ConnectKind kind, std::size_t data = 3) {
   return {kind, 0x1122334455667788, 0x99aabbccddeeff00, loopback(4791), Bytes(data, std::byte{7})};
 }
 
-TEST(Message, ComesOutAsItWentIn) {
-  for (const Kind kind : kKinds) {
+TEST(ConnectMessage, ComesOutAsItWentIn) {
+  for (const ConnectKind kind : kKinds) {
     for (const std::size_t length : {std::size_t{0}, std::size_t{1}, kMaxData}) {
-      const Message sent = sample(kind, length);
+      const ConnectMessage sent = sample(kind, length);
       const auto got = decode(encode(sent));
       ASSERT_TRUE(got);
       EXPECT_EQ(got->kind, sent.kind);
       EXPECT_EQ(got->origin, sent.origin);
       EXPECT_EQ(got->target, sent.target);
       EXPECT_EQ(got->data, sent.data);
-      const bool named = kind == Kind::kRequest || kind == Kind::kReply;
+      const bool named = kind == ConnectKind::kRequest || kind == ConnectKind::kReply;
       EXPECT_EQ(got->name, named ? sent.name : os::SocketAddress());
     }
   }
 }
 
-TEST(Message, LooksAsDescribed) {
-  const Bytes bytes = encode(sample(Kind::kReply));
+TEST(ConnectMessage, LooksAsDescribed) {
+  const Bytes bytes = encode(sample(ConnectKind::kReply));
   ASSERT_EQ(bytes.size(), kHeaderBytes + 3);
   EXPECT_EQ(bytes[0], std::byte{kVersion});
   EXPECT_EQ(bytes[1], std::byte{4});
@@ -49,14 +51,14 @@ TEST(Message, LooksAsDescribed) {
   EXPECT_EQ(bytes[kHeaderBytes], std::byte{7});
 }
 
-TEST(Message, DataThatAreTooLongAreCutOff) {
-  const auto got = decode(encode(sample(Kind::kRequest, kMaxData + 1)));
+TEST(ConnectMessage, DataThatAreTooLongAreCutOff) {
+  const auto got = decode(encode(sample(ConnectKind::kRequest, kMaxData + 1)));
   ASSERT_TRUE(got);
   EXPECT_EQ(got->data.size(), kMaxData);
 }
 
-TEST(Message, EveryOtherLengthIsRefused) {
-  const Bytes whole = encode(sample(Kind::kReply));
+TEST(ConnectMessage, EveryOtherLengthIsRefused) {
+  const Bytes whole = encode(sample(ConnectKind::kReply));
   for (std::size_t length = 0; length < whole.size(); ++length) {
     EXPECT_FALSE(decode(std::span(whole).first(length))) << length;
   }
@@ -69,35 +71,36 @@ TEST(Message, EveryOtherLengthIsRefused) {
   EXPECT_FALSE(decode(longer));
 }
 
-TEST(Message, OtherVersionsAndKindsAreRefused) {
+TEST(ConnectMessage, OtherVersionsAndKindsAreRefused) {
   for (const int place : {0, 1}) {
     for (const int value : {0, 7, 255}) {
-      Bytes bytes = encode(sample(Kind::kReply));
+      Bytes bytes = encode(sample(ConnectKind::kReply));
       bytes[place] = static_cast<std::byte>(value);
       EXPECT_FALSE(decode(bytes)) << place << " " << value;
     }
   }
 }
 
-TEST(Message, TokensAndNamesThatAreNeededMustBeThere) {
-  for (const Kind kind : kKinds) {
-    Message message = sample(kind);
+TEST(ConnectMessage, TokensAndNamesThatAreNeededMustBeThere) {
+  for (const ConnectKind kind : kKinds) {
+    ConnectMessage message = sample(kind);
     message.origin = 0;
     EXPECT_FALSE(decode(encode(message)));
     message = sample(kind);
     message.target = 0;
-    const bool first = kind == Kind::kRequest || kind == Kind::kPending || kind == Kind::kReject;
+    const bool first = kind == ConnectKind::kRequest || kind == ConnectKind::kPending ||
+                       kind == ConnectKind::kReject;
     EXPECT_EQ(decode(encode(message)).has_value(), first);
     message = sample(kind);
     message.name = {};
-    const bool nameless = kind != Kind::kRequest && kind != Kind::kReply;
+    const bool nameless = kind != ConnectKind::kRequest && kind != ConnectKind::kReply;
     EXPECT_EQ(decode(encode(message)).has_value(), nameless);
     message.name = loopback(0);
     EXPECT_EQ(decode(encode(message)).has_value(), nameless);
   }
 }
 
-TEST(Message, NoTwoTokensAreAlike) {
+TEST(ConnectMessage, NoTwoTokensAreAlike) {
   std::set<Token> tokens;
   for (int i = 0; i < 1000; ++i) tokens.insert(new_token());
   EXPECT_EQ(tokens.size(), 1000u);

@@ -12,6 +12,7 @@
 namespace weft::connect::testing {
 
 using os::loopback;
+using Bytes = std::vector<std::byte>;
 
 inline Bytes bytes_of(const std::string& text) {
   const auto* first = reinterpret_cast<const std::byte*>(text.data());
@@ -25,7 +26,7 @@ inline std::string text_of(std::span<const std::byte> bytes) {
 // Every call becomes a word of `log`.
 struct Scribe final : Border {
   std::vector<std::string> log;
-  std::vector<Message> told;
+  std::vector<ConnectMessage> told;
   int reach_error = 0;
   int tell_error = 0;
 
@@ -33,7 +34,7 @@ struct Scribe final : Border {
     log.push_back("reach " + std::to_string(peer.port()));
     return reach_error;
   }
-  int send_control(const Message& message) override {
+  int send_control(const ConnectMessage& message) override {
     log.push_back("tell " + std::to_string(static_cast<int>(message.kind)));
     told.push_back(message);
     return tell_error;

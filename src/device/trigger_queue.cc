@@ -27,11 +27,11 @@ bool TriggerQueue::due(const Waiting& waiting) {
 }
 
 // Behind all whose threshold is not higher; most are submitted in that order.
-void TriggerQueue::insert(Entries& entries, Entries& one) {
+void TriggerQueue::insert(OperationList& entries, OperationList& one) {
   const std::uint64_t threshold = one.front().waiting.threshold;
-  const auto before = std::find_if(entries.rbegin(), entries.rend(), [&](const Entry& entry) {
-    return entry.waiting.threshold <= threshold;
-  });
+  const auto before = std::find_if(
+      entries.rbegin(), entries.rend(),
+      [&](const QueuedOperation& entry) { return entry.waiting.threshold <= threshold; });
   entries.splice(before.base(), one);
 }
 
@@ -47,7 +47,7 @@ TriggerQueue::Counters::iterator TriggerQueue::settle(Counters::iterator entries
 }
 
 void TriggerQueue::submit(const Waiting& waiting, std::unique_ptr<Deferred> operation) {
-  Entries one;
+  OperationList one;
   one.push_back({waiting, Use(*waiting.counter), std::move(operation)});
   {
     const Section section(lock_);
@@ -59,9 +59,10 @@ void TriggerQueue::submit(const Waiting& waiting, std::unique_ptr<Deferred> oper
   try_progress();
 }
 
-TriggerQueue::Entries TriggerQueue::withdraw(const std::function<bool(const Waiting&)>& which) {
-  Entries withdrawn;
-  const auto take = [&](Entries& entries) {
+TriggerQueue::OperationList TriggerQueue::withdraw(
+    const std::function<bool(const Waiting&)>& which) {
+  OperationList withdrawn;
+  const auto take = [&](OperationList& entries) {
     for (auto entry = entries.begin(); entry != entries.end();) {
       const auto next = std::next(entry);
       if (which(entry->waiting)) withdrawn.splice(withdrawn.end(), entries, entry);
@@ -83,7 +84,7 @@ TriggerQueue::Entries TriggerQueue::withdraw(const std::function<bool(const Wait
 // Moves what is due, of each counter in order, behind what was due before.
 void TriggerQueue::collect() {
   for (auto counter = waiting_.begin(); counter != waiting_.end();) {
-    Entries& entries = counter->second;
+    OperationList& entries = counter->second;
     for (auto entry = entries.begin(); entry != entries.end();) {
       const auto next = std::next(entry);
       if (due(entry->waiting)) due_.splice(due_.end(), entries, entry);

@@ -45,7 +45,7 @@ bool AddressVector::remove(PeerIndex index) {
   return true;
 }
 
-std::optional<AddressVector::Entry> AddressVector::find(PeerIndex index) const {
+std::optional<AddressVector::AddressEntry> AddressVector::find(PeerIndex index) const {
   const std::lock_guard guard(lock_);
   if (!in_use(index)) return std::nullopt;
   return entries_[index];

@@ -58,14 +58,14 @@ int DatagramService::send(SendCall& call) {
   link::Flow* flow = flows_.find(call.peer, error);
   if (error == EINVAL) return EINVAL;
   if (!os::readable(call.pieces))
-    return sender_.fail(call.report, kDatagram, Event::kSend, EFAULT, 0);
+    return sender_.fail(call.report, kDatagram, CounterEvent::kSend, EFAULT, 0);
   make_datagram(call, 0, reports_);
   if (flow == nullptr) {
     port_.stats().add(Stat::kDatagramsNoPeer);
   } else if (!hand_over(*flow, call)) {
     return EAGAIN;
   }
-  sender_.complete(call.report, kDatagram, Event::kSend);
+  sender_.complete(call.report, kDatagram, CounterEvent::kSend);
   return 0;
 }
 
@@ -75,11 +75,12 @@ int DatagramService::send_to_group(SendCall& call) {
   if (group == nullptr) return EINVAL;
   if (group->flow == nullptr) return EACCES;
   if (!os::readable(call.pieces)) {
-    return sender_.fail(call.report, kDatagram | device::kMulticast, Event::kSend, EFAULT, 0);
+    return sender_.fail(call.report, kDatagram | device::kMulticast, CounterEvent::kSend, EFAULT,
+                        0);
   }
   make_datagram(call, group->number, reports_);
   if (!hand_over(*group->flow, call)) return EAGAIN;
-  sender_.complete(call.report, kDatagram | device::kMulticast, Event::kSend);
+  sender_.complete(call.report, kDatagram | device::kMulticast, CounterEvent::kSend);
   return 0;
 }
 

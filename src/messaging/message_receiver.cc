@@ -105,7 +105,7 @@ inline void MessageReceiver::finish(Receive& receive, const MatchInfo& taken, in
       }
     });
   }
-  bindings_.count(receive.counter.get(), Event::kReceive, error == 0);
+  bindings_.count(receive.counter.get(), CounterEvent::kReceive, error == 0);
   queue_.give(receive);
 }
 
@@ -258,7 +258,7 @@ void MessageReceiver::remote_access(const link::Arrival& arrival) {
                       arrival.operation == link::Operation::kAtomicWriteData;
   const bool read = arrival.operation == link::Operation::kReadEvent ||
                     arrival.operation == link::Operation::kAtomicReadData;
-  bindings_.count(nullptr, read ? Event::kRemoteRead : Event::kRemoteWrite, true);
+  bindings_.count(nullptr, read ? CounterEvent::kRemoteRead : CounterEvent::kRemoteWrite, true);
   if (!arrival.has_data || bindings_.rx == nullptr) return;
   bindings_.rx->push([&](device::Completion& completion) {
     completion = {};

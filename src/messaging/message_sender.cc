@@ -22,12 +22,14 @@ std::uint64_t flags_of(const AtomicCall& call) {
   return device::kAtomic | (call.action.fetches() ? device::kRead : device::kWrite);
 }
 
-Event event_of(const SendCall&) { return Event::kSend; }
+CounterEvent event_of(const SendCall&) { return CounterEvent::kSend; }
 
-Event event_of(const AccessCall& call) { return call.write ? Event::kWrite : Event::kRead; }
+CounterEvent event_of(const AccessCall& call) {
+  return call.write ? CounterEvent::kWrite : CounterEvent::kRead;
+}
 
-Event event_of(const AtomicCall& call) {
-  return call.action.fetches() ? Event::kRead : Event::kWrite;
+CounterEvent event_of(const AtomicCall& call) {
+  return call.action.fetches() ? CounterEvent::kRead : CounterEvent::kWrite;
 }
 
 // True for what a call answers without having started anything.
@@ -53,7 +55,7 @@ void MessageSender::push(void* context, std::uint64_t flags, int error, int deta
   });
 }
 
-int MessageSender::fail(const Report& report, std::uint64_t flags, Event event, int error,
+int MessageSender::fail(const Report& report, std::uint64_t flags, CounterEvent event, int error,
                         int detail) {
   if (report.silent()) return error;
   if (report.tells_failure()) push(report.context, flags, error, detail);
@@ -151,8 +153,8 @@ int MessageSender::atomic(AtomicCall& call) {
 
 int MessageSender::cancel(void* context) {
   const Section section(lock_);
-  const Pending* found = pending_.find([&](Pending& pending) {
-    return pending.live && pending.context == context && pending.event == Event::kSend &&
+  const PendingOperation* found = pending_.find([&](PendingOperation& pending) {
+    return pending.live && pending.context == context && pending.event == CounterEvent::kSend &&
            flows_.cancel(&pending);
   });
   return found != nullptr ? 0 : ENOENT;
@@ -166,7 +168,7 @@ void MessageSender::wait_for_end(link::Flow& flow) {
 }
 
 void MessageSender::ended(void* cookie, int error, int detail) {
-  Pending& pending = *static_cast<Pending*>(cookie);
+  PendingOperation& pending = *static_cast<PendingOperation*>(cookie);
   if (error == ECONNRESET) error = loss_;
   if (pending.report || (error != 0 && !pending.counter)) {
     push(pending.context, pending.flags, error, detail);

@@ -42,7 +42,8 @@ link::Flow* PeerFlows::connect(PeerIndex index, int& error) {
   return connect_reliably(peer, *entry, error);
 }
 
-link::Flow* PeerFlows::connect_reliably(Peer& peer, const AddressVector::Entry& entry, int& error) {
+link::Flow* PeerFlows::connect_reliably(Peer& peer, const AddressVector::AddressEntry& entry,
+                                        int& error) {
   const Status found = open(peer, entry);
   if (found.ok()) return peer.flow.get();
   // Programs may start in any order: a peer that is not there may still come.
@@ -69,7 +70,7 @@ link::Flow* PeerFlows::connect_reliably(Peer& peer, const AddressVector::Entry& 
 }
 
 // Datagrams to an absent peer are dropped.
-link::Flow* PeerFlows::look_for(Peer& peer, const AddressVector::Entry& entry, int& error) {
+link::Flow* PeerFlows::look_for(Peer& peer, const AddressVector::AddressEntry& entry, int& error) {
   error = EHOSTUNREACH;
   const os::Time now = os::coarse_now();
   if (peer.stamp == entry.stamp && now < peer.give_up) return nullptr;
@@ -91,7 +92,7 @@ link::Flow* PeerFlows::find_successor(PeerIndex peer) {
   return open(peers_[peer], *entry).ok() ? peers_[peer].flow.get() : nullptr;
 }
 
-Status PeerFlows::open(Peer& peer, const AddressVector::Entry& entry) {
+Status PeerFlows::open(Peer& peer, const AddressVector::AddressEntry& entry) {
   auto flow = port_.connect(entry.address);
   if (!flow) return flow.error();
   peer.flow = std::move(flow).value();

@@ -76,8 +76,8 @@ struct Node {
     wanted.receives = receives;
     wanted.bindings.tx = &tx;
     wanted.bindings.rx = &rx;
-    wanted.bindings.counters[static_cast<std::size_t>(Event::kRemoteWrite)] = &remote_writes;
-    wanted.bindings.counters[static_cast<std::size_t>(Event::kSend)] = &sends;
+    wanted.bindings.counters[static_cast<std::size_t>(CounterEvent::kRemoteWrite)] = &remote_writes;
+    wanted.bindings.counters[static_cast<std::size_t>(CounterEvent::kSend)] = &sends;
     wanted.place = address;
     if (setup.socket != nullptr) wanted.place = {*setup.socket, {false, true}};
     wanted.name = address;

@@ -18,7 +18,7 @@
 namespace weft::os {
 namespace {
 
-using Bytes = std::span<std::byte>;
+using ByteSpan = std::span<std::byte>;
 
 std::size_t structure_size(int family) {
   if (family == AF_INET) return sizeof(sockaddr_in);
@@ -31,7 +31,7 @@ Result<SocketAddress> parse(const sockaddr* address) {
 }
 
 // The raw address, without port, inside a structure of the right family.
-Bytes host_bytes(sockaddr_storage& storage) {
+ByteSpan host_bytes(sockaddr_storage& storage) {
   if (storage.ss_family == AF_INET6) {
     auto* v6 = reinterpret_cast<sockaddr_in6*>(&storage);
     return std::as_writable_bytes(std::span(v6->sin6_addr.s6_addr));
@@ -46,7 +46,7 @@ sockaddr_storage copy_of(const SocketAddress& address) {
   return storage;
 }
 
-unsigned leading_ones(Bytes mask) {
+unsigned leading_ones(ByteSpan mask) {
   unsigned bits = 0;
   for (std::byte byte : mask) bits += std::popcount(std::to_integer<unsigned>(byte));
   return bits;

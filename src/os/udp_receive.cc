@@ -41,7 +41,7 @@ SocketAddress address_v6(const in6_pktinfo& info, std::uint16_t port) {
   return SocketAddress::of_host(AF_INET6, &info.ipi6_addr, port, scoped ? info.ipi6_ifindex : 0);
 }
 
-void read_control(const cmsghdr* header, std::uint16_t port, Arrival& arrival) {
+void read_control(const cmsghdr* header, std::uint16_t port, ReceivedDatagrams& arrival) {
   if (header->cmsg_level == IPPROTO_IP && header->cmsg_type == IP_PKTINFO) {
     const auto info = value_of<in_pktinfo>(header);
     arrival.to = SocketAddress::of_host(AF_INET, &info.ipi_addr, port);
@@ -96,7 +96,7 @@ void UdpBatch::take(std::size_t filled, const SocketAddress& bound) {
       ++truncated_;
       continue;
     }
-    Arrival& arrival = arrivals_[count_++];
+    ReceivedDatagrams& arrival = arrivals_[count_++];
     arrival.from = from.value();
     arrival.to = bound;
     arrival.traffic_class = 0;

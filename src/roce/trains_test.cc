@@ -38,7 +38,7 @@ class TrainsTest : public ::testing::Test {
     std::size_t count = 0;
     while (count < packets && os::wait_readable(receiver_.fd(), std::chrono::seconds(20))) {
       EXPECT_EQ(receiver_.receive(batch_), 0);
-      for (const os::Arrival& one : batch_.arrivals()) {
+      for (const os::ReceivedDatagrams& one : batch_.arrivals()) {
         lengths.push_back(one.datagrams());
         count += one.datagrams();
       }

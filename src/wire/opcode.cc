@@ -16,7 +16,7 @@ constexpr unsigned kUc = 2;
 constexpr unsigned kRd = 4;
 constexpr unsigned kUd = 8;
 
-struct Row {
+struct OpcodeRow {
   Operation operation;
   unsigned transports;
   Headers headers;  // on a reliable connection
@@ -27,7 +27,7 @@ struct Row {
 };
 
 using enum Operation;
-constexpr Row kRows[] = {
+constexpr OpcodeRow kRows[] = {
     {kSendFirst, kRc | kUc | kRd, 0, Payload::kFull, true, true, false},
     {kSendMiddle, kRc | kUc | kRd, 0, Payload::kFull, true, false, false},
     {kSendLast, kRc | kUc | kRd, 0, Payload::kSome, true, false, true},
@@ -84,7 +84,7 @@ constexpr std::array<Layout, 256> make_table() {
                      {Transport::kUnreliableDatagram, kUd}};
   std::array<Layout, 256> table{};
   for (const auto& [transport, bit] : kTransports) {
-    for (const Row& row : kRows) {
+    for (const OpcodeRow& row : kRows) {
       if ((row.transports & bit) == 0) continue;
       const auto headers = static_cast<Headers>(row.headers | added_by(transport, row.request));
       table[opcode_of(transport, row.operation)] = {true,

@@ -9,7 +9,7 @@
 namespace weft::wire {
 namespace {
 
-using Bytes = std::vector<std::byte>;
+using PacketBytes = std::vector<std::byte>;
 
 constexpr std::uint32_t kSectionBlock = 0x0A0D'0D0A;
 constexpr std::uint32_t kInterfaceBlock = 1;
@@ -52,7 +52,7 @@ class Block {
     constexpr std::size_t kLongest = 60'000;  // of 64 KiB
     if (!text.empty()) option(kind, std::as_bytes(std::span(text.substr(0, kLongest))));
   }
-  Bytes finish() {
+  PacketBytes finish() {
     number(kEndOfOptions);
     number(std::uint16_t{0});
     const auto length = static_cast<std::uint32_t>(bytes_.size() + sizeof(std::uint32_t));
@@ -62,11 +62,11 @@ class Block {
   }
 
  private:
-  Bytes bytes_;
+  PacketBytes bytes_;
 };
 
-Bytes ip_and_udp(const Route& route, Ipv4Words words, std::span<const std::byte> datagram) {
-  Bytes headers(ip_bytes_of(route) + kUdpBytes);
+PacketBytes ip_and_udp(const Route& route, Ipv4Words words, std::span<const std::byte> datagram) {
+  PacketBytes headers(ip_bytes_of(route) + kUdpBytes);
   std::byte* ip = headers.data();
   write_ip_and_udp(route, words, datagram.size(), ip);
   if (!route.v6) add_ipv4_checksum(ip);
@@ -102,7 +102,7 @@ std::vector<std::byte> capture_packet(std::uint32_t interface, std::uint64_t nan
                                       CaptureDirection direction, const Route& route,
                                       Ipv4Words words, std::span<const std::byte> datagram,
                                       std::string_view remark) {
-  const Bytes headers = ip_and_udp(route, words, datagram);
+  const PacketBytes headers = ip_and_udp(route, words, datagram);
   const auto length = static_cast<std::uint32_t>(headers.size() + datagram.size());
   Block block(kPacketBlock);
   block.number(interface);

@@ -76,7 +76,7 @@ struct RemoteBytes {
 };
 
 // A call in any of its forms.
-struct Request {
+struct AtomicArguments {
   AtomicForm form = AtomicForm::kBase;
   int type = FI_VOID;  // number of an fi_datatype
   int op = FI_NOOP;    // number of an fi_op
@@ -92,7 +92,7 @@ struct Request {
   const fi_deferred_work* work = nullptr;  // as in deferral.h
 };
 
-ssize_t start(Handle& ep, const Request& request) noexcept {
+ssize_t start(Handle& ep, const AtomicArguments& request) noexcept {
   if (ep.core() == nullptr) [[unlikely]]
     return -FI_EOPBADSTATE;
   const Result<AtomicAction> action = action_of(request.form, request.type, request.op);
@@ -147,7 +147,7 @@ fi_ioc elements(const void* buffer, std::size_t count) {
 }
 
 // Starts a call without flags of its own.
-ssize_t start_default(fid_ep* fid, Request& request, fi_addr_t peer, std::uint64_t address,
+ssize_t start_default(fid_ep* fid, AtomicArguments& request, fi_addr_t peer, std::uint64_t address,
                       std::uint64_t key, void* context) {
   Handle& ep = Handle::from(fid);
   const bool reads = request.op == FI_ATOMIC_READ;
@@ -162,7 +162,7 @@ ssize_t start_default(fid_ep* fid, Request& request, fi_addr_t peer, std::uint64
 ssize_t atomicv(fid_ep* fid, const fi_ioc* list, void**, std::size_t count, fi_addr_t peer,
                 std::uint64_t address, std::uint64_t key, fi_datatype type, fi_op op,
                 void* context) {
-  Request request{AtomicForm::kBase, number_of(type), number_of(op)};
+  AtomicArguments request{AtomicForm::kBase, number_of(type), number_of(op)};
   request.operand = {list, count};
   return start_default(fid, request, peer, address, key, context);
 }
@@ -171,7 +171,7 @@ ssize_t atomic(fid_ep* fid, const void* buffer, std::size_t count, void*, fi_add
                std::uint64_t address, std::uint64_t key, fi_datatype type, fi_op op,
                void* context) {
   const fi_ioc operand = elements(buffer, count);
-  Request request{AtomicForm::kBase, number_of(type), number_of(op)};
+  AtomicArguments request{AtomicForm::kBase, number_of(type), number_of(op)};
   request.operand = {&operand, 1};
   return start_default(fid, request, peer, address, key, context);
 }
@@ -185,7 +185,7 @@ ssize_t inject_atomic(fid_ep* fid, const void* buffer, std::size_t count, fi_add
                       std::uint64_t address, std::uint64_t key, fi_datatype type, fi_op op) {
   const fi_ioc operand = elements(buffer, count);
   const fi_rma_ioc target{address, count, key};
-  Request request{AtomicForm::kBase, number_of(type), number_of(op)};
+  AtomicArguments request{AtomicForm::kBase, number_of(type), number_of(op)};
   request.operand = {&operand, 1};
   request.remote = {&target, 1};
   request.peer = peer;
@@ -196,7 +196,7 @@ ssize_t inject_atomic(fid_ep* fid, const void* buffer, std::size_t count, fi_add
 ssize_t fetch_atomicv(fid_ep* fid, const fi_ioc* list, void**, std::size_t count, fi_ioc* results,
                       void**, std::size_t result_count, fi_addr_t peer, std::uint64_t address,
                       std::uint64_t key, fi_datatype type, fi_op op, void* context) {
-  Request request{AtomicForm::kFetch, number_of(type), number_of(op)};
+  AtomicArguments request{AtomicForm::kFetch, number_of(type), number_of(op)};
   request.operand = {list, count};
   request.result = {results, result_count};
   return start_default(fid, request, peer, address, key, context);
@@ -207,7 +207,7 @@ ssize_t fetch_atomic(fid_ep* fid, const void* buffer, std::size_t count, void*, 
                      fi_op op, void* context) {
   const fi_ioc operand = elements(buffer, count);
   const fi_ioc results = elements(result, count);
-  Request request{AtomicForm::kFetch, number_of(type), number_of(op)};
+  AtomicArguments request{AtomicForm::kFetch, number_of(type), number_of(op)};
   request.operand = {&operand, 1};
   request.result = {&results, 1};
   return start_default(fid, request, peer, address, key, context);
@@ -224,7 +224,7 @@ ssize_t compare_atomicv(fid_ep* fid, const fi_ioc* list, void**, std::size_t cou
                         const fi_ioc* compare, void**, std::size_t compare_count, fi_ioc* results,
                         void**, std::size_t result_count, fi_addr_t peer, std::uint64_t address,
                         std::uint64_t key, fi_datatype type, fi_op op, void* context) {
-  Request request{AtomicForm::kCompare, number_of(type), number_of(op)};
+  AtomicArguments request{AtomicForm::kCompare, number_of(type), number_of(op)};
   request.operand = {list, count};
   request.compare = {compare, compare_count};
   request.result = {results, result_count};
@@ -238,7 +238,7 @@ ssize_t compare_atomic(fid_ep* fid, const void* buffer, std::size_t count, void*
   const fi_ioc operand = elements(buffer, count);
   const fi_ioc compared = elements(compare, count);
   const fi_ioc results = elements(result, count);
-  Request request{AtomicForm::kCompare, number_of(type), number_of(op)};
+  AtomicArguments request{AtomicForm::kCompare, number_of(type), number_of(op)};
   request.operand = {&operand, 1};
   request.compare = {&compared, 1};
   request.result = {&results, 1};
@@ -260,7 +260,7 @@ ssize_t change_memory(Handle& ep, const fi_msg_atomic& msg, const fi_msg_fetch* 
                       const fi_msg_compare* compare, std::uint64_t flags,
                       const fi_deferred_work* work) {
   if ((flags & ~kCallFlags) != 0) return -FI_EBADFLAGS;
-  Request request;
+  AtomicArguments request;
   if (fetch != nullptr) {
     request.form = AtomicForm::kFetch;
     request.result = {fetch->msg_iov, fetch->iov_count};

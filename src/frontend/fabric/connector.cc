@@ -9,7 +9,7 @@
 
 namespace weft::fabric {
 
-using State = connect::Connection::State;
+using connect::ConnectionState;
 
 Connector::Connector(struct fid& ep, Domain& domain, std::optional<connect::Request> request)
     : ep_(ep),
@@ -44,22 +44,22 @@ void Connector::start(messaging::Endpoint& core, const os::SocketAddress& name) 
   name_ = name;
 }
 
-int Connector::connect(const os::SocketAddress& listener, connect::Bytes data) {
+int Connector::connect(const os::SocketAddress& listener, connect::ConnectData data) {
   return core_->exclusively([&] {
-    if (request_ || connection_.state() != State::kIdle) return -FI_EOPBADSTATE;
+    if (request_ || connection_.state() != ConnectionState::kIdle) return -FI_EOPBADSTATE;
     peer_ = listener;
     connection_.connect(name_, listener, std::move(data), os::coarse_now());
     return 0;
   });
 }
 
-int Connector::accept(connect::Bytes data) {
+int Connector::accept(connect::ConnectData data) {
   return core_->exclusively([&] {
-    if (!request_ || connection_.state() != State::kIdle) return -FI_EOPBADSTATE;
+    if (!request_ || connection_.state() != ConnectionState::kIdle) return -FI_EOPBADSTATE;
     peer_ = request_->name;
     connection_.accept(name_, *request_, std::move(data));
     // The requester has not heard of an acceptance that failed at once: decline() rejects it.
-    if (connection_.state() != State::kEnded) request_.reset();
+    if (connection_.state() != ConnectionState::kEnded) request_.reset();
     return 0;
   });
 }
@@ -67,12 +67,12 @@ int Connector::accept(connect::Bytes data) {
 int Connector::shut_down() {
   return core_->exclusively([&] {
     switch (connection_.state()) {
-      case State::kIdle:
+      case ConnectionState::kIdle:
         return -FI_ENOTCONN;
-      case State::kRequesting:
-      case State::kPending:
-      case State::kAccepting:
-      case State::kConnected:
+      case ConnectionState::kRequesting:
+      case ConnectionState::kPending:
+      case ConnectionState::kAccepting:
+      case ConnectionState::kConnected:
         // As with other providers each end gets one FI_SHUTDOWN, whichever end caused it.
         // An end without FI_CONNECTED has given up instead.
         if (connection_.shut_down() && !early_) {
@@ -80,7 +80,7 @@ int Connector::shut_down() {
         }
         core_->peer().disconnect(ECANCELED);
         return 0;
-      case State::kEnded:
+      case ConnectionState::kEnded:
         return 0;
     }
     return -FI_EOTHER;
@@ -98,7 +98,7 @@ void Connector::heard(std::uint32_t source, std::span<const std::byte> message) 
 void Connector::lost(bool died) { connection_.lose(died, os::coarse_now()); }
 
 void Connector::reached() {
-  if (connection_.state() == State::kConnected) tell_what_was_early();
+  if (connection_.state() == ConnectionState::kConnected) tell_what_was_early();
 }
 
 void Connector::tell_what_was_early() {
@@ -111,7 +111,7 @@ void Connector::tick(os::Time now) { connection_.tick(now); }
 
 int Connector::reach(const os::SocketAddress& peer) { return core_->peer().open_path(peer); }
 
-int Connector::send_control(const connect::Message& message) {
+int Connector::send_control(const connect::ConnectMessage& message) {
   return core_->peer().send_control(connect::encode(message));
 }
 

@@ -37,8 +37,8 @@ class Connector final : messaging::ConnectionSink, connect::Border {
   // fi_connect(3), fi_accept(3), fi_shutdown(3) of a running endpoint. What comes of the first two
   // is told by events. Errors: -FI_EOPBADSTATE when it is too late, or for the other side's call;
   // for shut_down(), -FI_ENOTCONN before either.
-  int connect(const os::SocketAddress& listener, connect::Bytes data);
-  int accept(connect::Bytes data);
+  int connect(const os::SocketAddress& listener, connect::ConnectData data);
+  int accept(connect::ConnectData data);
   int shut_down();
   // fi_getpeer(3): the address that this end connected to, or that connected to it. Nothing before
   // that.
@@ -51,7 +51,7 @@ class Connector final : messaging::ConnectionSink, connect::Border {
   void parting_is_due() override;
   void tick(os::Time now) override;
   int reach(const os::SocketAddress& peer) override;
-  int send_control(const connect::Message& message) override;
+  int send_control(const connect::ConnectMessage& message) override;
   void accept_source(std::uint32_t source) override;
   void reject_source(std::uint32_t source) override;
   void connected(std::span<const std::byte> data) override;
@@ -72,7 +72,7 @@ class Connector final : messaging::ConnectionSink, connect::Border {
   connect::Connection connection_;
   // What came with the reply of a peer that is not reached yet: of the connection the program hears
   // when it is, or when the peer has parted already.
-  std::optional<connect::Bytes> early_;
+  std::optional<connect::ConnectData> early_;
 };
 
 }  // namespace weft::fabric

@@ -9,7 +9,7 @@
 namespace weft::fabric {
 namespace {
 
-device::EngineGroup& engines_of(fid_cntr* cntr) { return Counter::from(cntr).counter().engines(); }
+device::EngineGroup& engines_of(fid_cntr* cntr) { return Cntr::from(cntr).counter().engines(); }
 
 // Of a call that has a count instead of a status; without memory the values stay as they are.
 void progress(fid_cntr* cntr) {
@@ -21,39 +21,35 @@ void progress(fid_cntr* cntr) {
 
 std::uint64_t read(fid_cntr* cntr) {
   progress(cntr);
-  return Counter::from(cntr).read();
+  return Cntr::from(cntr).read();
 }
 
 std::uint64_t readerr(fid_cntr* cntr) {
   progress(cntr);
-  return Counter::from(cntr).read_errors();
+  return Cntr::from(cntr).read_errors();
 }
 
 // Changes a counter and starts what has waited for that.
-int change(fid_cntr* cntr, void (Counter::*how)(std::uint64_t), std::uint64_t value) {
-  Counter& counter = Counter::from(cntr);
+int change(fid_cntr* cntr, void (Cntr::*how)(std::uint64_t), std::uint64_t value) {
+  Cntr& counter = Cntr::from(cntr);
   (counter.*how)(value);
   counter.domain().triggers().start_due();
   return 0;
 }
 
-int add(fid_cntr* cntr, std::uint64_t value) { return change(cntr, &Counter::add, value); }
+int add(fid_cntr* cntr, std::uint64_t value) { return change(cntr, &Cntr::add, value); }
 
-int adderr(fid_cntr* cntr, std::uint64_t value) {
-  return change(cntr, &Counter::add_errors, value);
-}
+int adderr(fid_cntr* cntr, std::uint64_t value) { return change(cntr, &Cntr::add_errors, value); }
 
-int set(fid_cntr* cntr, std::uint64_t value) { return change(cntr, &Counter::set, value); }
+int set(fid_cntr* cntr, std::uint64_t value) { return change(cntr, &Cntr::set, value); }
 
-int seterr(fid_cntr* cntr, std::uint64_t value) {
-  return change(cntr, &Counter::set_errors, value);
-}
+int seterr(fid_cntr* cntr, std::uint64_t value) { return change(cntr, &Cntr::set_errors, value); }
 
 // A failure ends the wait, too: the threshold may never be reached then. The manual forbids to call
 // this with FI_WAIT_NONE, but programs do, libfabric's own among them: they get a wait that spins.
 int wait(fid_cntr* cntr, std::uint64_t threshold, int timeout) {
-  if (Counter::from(cntr).wait_point().object() == FI_WAIT_SET) return -FI_EINVAL;
-  device::Counter& counter = Counter::from(cntr).counter();
+  if (Cntr::from(cntr).wait_point().object() == FI_WAIT_SET) return -FI_EINVAL;
+  device::Counter& counter = Cntr::from(cntr).counter();
   return at_c_border([&] {
     const std::uint64_t errors = counter.errors();
     const auto ready = [&] { return counter.value() >= threshold || counter.errors() != errors; };
@@ -63,14 +59,14 @@ int wait(fid_cntr* cntr, std::uint64_t threshold, int timeout) {
 }
 
 int close_counter(fid* fid) {
-  Counter& counter = Counter::from(reinterpret_cast<fid_cntr*>(fid));
+  Cntr& counter = Cntr::from(reinterpret_cast<fid_cntr*>(fid));
   if (counter.in_use() || counter.counter().in_use()) return -FI_EBUSY;
   delete &counter;
   return 0;
 }
 
 int control_counter(fid* fid, int command, void* argument) {
-  return Counter::from(reinterpret_cast<fid_cntr*>(fid)).wait_point().control(command, argument);
+  return Cntr::from(reinterpret_cast<fid_cntr*>(fid)).wait_point().control(command, argument);
 }
 
 fi_ops* counter_fid_operations() {
@@ -90,7 +86,7 @@ fi_ops_cntr* counter_operations() {
 
 }  // namespace
 
-Counter::Counter(Domain& domain, const WaitWish& wish, void* context)
+Cntr::Cntr(Domain& domain, const WaitWish& wish, void* context)
     : fid_cntr{},
       domain_(domain),
       use_(domain),
@@ -102,39 +98,39 @@ Counter::Counter(Domain& domain, const WaitWish& wish, void* context)
   ops = counter_operations();
 }
 
-Counter* Counter::from(fid_cntr* cntr, const Domain& domain) {
+Cntr* Cntr::from(fid_cntr* cntr, const Domain& domain) {
   if (cntr == nullptr || cntr->fid.fclass != FI_CLASS_CNTR) return nullptr;
-  Counter& counter = from(cntr);
+  Cntr& counter = from(cntr);
   return &counter.domain_ == &domain ? &counter : nullptr;
 }
 
-int Counter::open() {
+int Cntr::open() {
   if (const int failed = wait_point_.open()) return failed;
   const Status joined = domain_.engines().join(counter_.engines());
   return joined ? 0 : fabric_status(joined.error());
 }
 
-void Counter::add(std::uint64_t count) {
+void Cntr::add(std::uint64_t count) {
   polled_value_ += count;
   counter_.add(count);
 }
 
-void Counter::add_errors(std::uint64_t count) {
+void Cntr::add_errors(std::uint64_t count) {
   polled_errors_ += count;
   counter_.add_errors(count);
 }
 
-void Counter::set(std::uint64_t value) {
+void Cntr::set(std::uint64_t value) {
   polled_value_ = value;
   counter_.set(value);
 }
 
-void Counter::set_errors(std::uint64_t value) {
+void Cntr::set_errors(std::uint64_t value) {
   polled_errors_ = value;
   counter_.set_errors(value);
 }
 
-bool Counter::take_poll_news() {
+bool Cntr::take_poll_news() {
   const std::uint64_t value = counter_.value();
   const std::uint64_t errors = counter_.errors();
   const bool more = polled_value_.exchange(value) != value;
@@ -149,7 +145,7 @@ int open_counter(Domain& domain, fi_cntr_attr* attributes, fid_cntr** cntr, void
           WaitWish::read(attributes->wait_obj, attributes->wait_set, domain.fabric(), wish)) {
     return wrong;
   }
-  auto created = std::make_unique<Counter>(domain, wish, context);
+  auto created = std::make_unique<Cntr>(domain, wish, context);
   if (const int failed = created->open()) return failed;
   *cntr = created.release();
   return 0;

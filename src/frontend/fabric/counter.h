@@ -12,18 +12,18 @@
 namespace weft::fabric {
 
 // The object behind a fid_cntr.
-class Counter : public fid_cntr, public Usable {
+class Cntr : public fid_cntr, public Usable {
  public:
-  Counter(Domain& domain, const WaitWish& wish, void* context);
-  ~Counter() { domain_.engines().leave(counter_.engines()); }
+  Cntr(Domain& domain, const WaitWish& wish, void* context);
+  ~Cntr() { domain_.engines().leave(counter_.engines()); }
 
   // Opens what waiting needs; before the first use.
   int open();
 
   // The object behind `cntr`.
-  static Counter& from(fid_cntr* cntr) { return *static_cast<Counter*>(cntr); }
+  static Cntr& from(fid_cntr* cntr) { return *static_cast<Cntr*>(cntr); }
   // The same; null unless it is a counter of that domain.
-  static Counter* from(fid_cntr* cntr, const Domain& domain);
+  static Cntr* from(fid_cntr* cntr, const Domain& domain);
 
   Domain& domain() { return domain_; }
   device::Counter& counter() { return counter_; }

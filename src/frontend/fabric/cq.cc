@@ -16,7 +16,6 @@ namespace weft::fabric {
 namespace {
 
 using device::Completion;
-using Front = device::CompletionQueue::Front;
 
 static_assert(FI_MSG == device::kMessage && FI_RMA == device::kRma && FI_TAGGED == device::kTagged);
 static_assert(FI_READ == device::kRead && FI_WRITE == device::kWrite);
@@ -46,7 +45,7 @@ void store(const Completion& from, fi_cq_tagged_entry& to) {
 
 template <class Entry>
 std::size_t pop(device::CompletionQueue& queue, void* buffer, std::size_t count, fi_addr_t* sources,
-                Front& front) {
+                device::CompletionQueue::Front& front) {
   auto* out = static_cast<Entry*>(buffer);
   return queue.pop(count, front, [&](const Completion& completion) {
     store(completion, *out++);
@@ -54,8 +53,8 @@ std::size_t pop(device::CompletionQueue& queue, void* buffer, std::size_t count,
   });
 }
 
-ssize_t take(CompletionQueue& cq, void* buffer, std::size_t count, fi_addr_t* sources) {
-  Front front = Front::kNothing;
+ssize_t take(Cq& cq, void* buffer, std::size_t count, fi_addr_t* sources) {
+  device::CompletionQueue::Front front = device::CompletionQueue::Front::kNothing;
   std::size_t taken = 0;
   switch (cq.format()) {
     case FI_CQ_FORMAT_UNSPEC:
@@ -73,12 +72,12 @@ ssize_t take(CompletionQueue& cq, void* buffer, std::size_t count, fi_addr_t* so
       break;
   }
   if (taken != 0) return static_cast<ssize_t>(taken);
-  if (front == Front::kError) return -FI_EAVAIL;
-  return front == Front::kCompletion ? 0 : -FI_EAGAIN;
+  if (front == device::CompletionQueue::Front::kError) return -FI_EAVAIL;
+  return front == device::CompletionQueue::Front::kCompletion ? 0 : -FI_EAGAIN;
 }
 
 ssize_t readfrom(fid_cq* fid, void* buffer, std::size_t count, fi_addr_t* sources) {
-  CompletionQueue& cq = CompletionQueue::from(fid);
+  Cq& cq = Cq::from(fid);
   if (buffer == nullptr && count != 0) return -FI_EINVAL;
   return at_c_border([&]() -> ssize_t {
     device::CompletionQueue& queue = cq.queue();
@@ -98,7 +97,7 @@ ssize_t read(fid_cq* fid, void* buffer, std::size_t count) {
 
 ssize_t sreadfrom(fid_cq* fid, void* buffer, std::size_t count, fi_addr_t* sources,
                   const void* condition, int timeout) {
-  CompletionQueue& cq = CompletionQueue::from(fid);
+  Cq& cq = Cq::from(fid);
   if (buffer == nullptr && count != 0) return -FI_EINVAL;
   if (cq.wait_point().object() == FI_WAIT_NONE) return -FI_EINVAL;
   return at_c_border([&]() -> ssize_t {
@@ -115,7 +114,7 @@ ssize_t sread(fid_cq* fid, void* buffer, std::size_t count, const void* conditio
 }
 
 ssize_t readerr(fid_cq* fid, fi_cq_err_entry* entry, std::uint64_t flags) {
-  CompletionQueue& cq = CompletionQueue::from(fid);
+  Cq& cq = Cq::from(fid);
   if (entry == nullptr) return -FI_EINVAL;
   if (flags != 0) return -FI_EBADFLAGS;
   return at_c_border([&]() -> ssize_t {
@@ -127,7 +126,7 @@ ssize_t readerr(fid_cq* fid, fi_cq_err_entry* entry, std::uint64_t flags) {
 }
 
 int signal(fid_cq* fid) {
-  CompletionQueue& cq = CompletionQueue::from(fid);
+  Cq& cq = Cq::from(fid);
   if (cq.wait_point().object() == FI_WAIT_NONE) return -FI_EINVAL;
   cq.queue().engines().signal();
   return 0;
@@ -142,16 +141,14 @@ const char* strerror(fid_cq*, int code, const void*, char* buffer, std::size_t l
 }
 
 int close_cq(fid* fid) {
-  CompletionQueue& cq = CompletionQueue::from(reinterpret_cast<fid_cq*>(fid));
+  Cq& cq = Cq::from(reinterpret_cast<fid_cq*>(fid));
   if (cq.in_use()) return -FI_EBUSY;
   delete &cq;
   return 0;
 }
 
 int control_cq(fid* fid, int command, void* argument) {
-  return CompletionQueue::from(reinterpret_cast<fid_cq*>(fid))
-      .wait_point()
-      .control(command, argument);
+  return Cq::from(reinterpret_cast<fid_cq*>(fid)).wait_point().control(command, argument);
 }
 
 fi_ops* cq_fid_operations() {
@@ -184,8 +181,7 @@ int check(const fi_cq_attr& attributes) {
 
 }  // namespace
 
-CompletionQueue::CompletionQueue(Domain& domain, const fi_cq_attr& attributes, const WaitWish& wish,
-                                 void* context)
+Cq::Cq(Domain& domain, const fi_cq_attr& attributes, const WaitWish& wish, void* context)
     : fid_cq{},
       domain_(domain),
       use_(domain),
@@ -201,21 +197,21 @@ CompletionQueue::CompletionQueue(Domain& domain, const fi_cq_attr& attributes, c
 }
 
 // One thread's count may get lost to another's: it comes round all the same.
-bool CompletionQueue::progress_is_due() {
+bool Cq::progress_is_due() {
   if (queue_.progress_was_asked_for()) return true;
   const unsigned reads = reads_alone_.load(std::memory_order_relaxed) + 1;
   reads_alone_.store(reads, std::memory_order_relaxed);
   return reads % kMostReadsAlone == 0;
 }
 
-int CompletionQueue::open() {
+int Cq::open() {
   if (const int failed = wait_point_.open()) return failed;
   const Status joined = domain_.engines().join(queue_.engines());
   return joined ? 0 : fabric_status(joined.error());
 }
 
 // No more than the queue takes: the wait for that would never end.
-std::size_t CompletionQueue::threshold(const void* condition) const {
+std::size_t Cq::threshold(const void* condition) const {
   if (!has_threshold_ || condition == nullptr) return 1;
   return std::min(reinterpret_cast<std::uintptr_t>(condition), size_);
 }
@@ -227,7 +223,7 @@ int open_cq(Domain& domain, fi_cq_attr* attributes, fid_cq** cq, void* context) 
           WaitWish::read(attributes->wait_obj, attributes->wait_set, domain.fabric(), wish)) {
     return wrong;
   }
-  auto created = std::make_unique<CompletionQueue>(domain, *attributes, wish, context);
+  auto created = std::make_unique<Cq>(domain, *attributes, wish, context);
   if (const int failed = created->open()) return failed;
   *cq = created.release();
   return 0;

@@ -14,17 +14,16 @@
 namespace weft::fabric {
 
 // The object behind a fid_cq.
-class CompletionQueue : public fid_cq, public Usable {
+class Cq : public fid_cq, public Usable {
  public:
-  CompletionQueue(Domain& domain, const fi_cq_attr& attributes, const WaitWish& wish,
-                  void* context);
-  ~CompletionQueue() { domain_.engines().leave(queue_.engines()); }
+  Cq(Domain& domain, const fi_cq_attr& attributes, const WaitWish& wish, void* context);
+  ~Cq() { domain_.engines().leave(queue_.engines()); }
 
   // Opens what waiting needs; before the first use.
   int open();
 
   // The object behind `cq`.
-  static CompletionQueue& from(fid_cq* cq) { return *static_cast<CompletionQueue*>(cq); }
+  static Cq& from(fid_cq* cq) { return *static_cast<Cq*>(cq); }
 
   Domain& domain() { return domain_; }
   device::CompletionQueue& queue() { return queue_; }

@@ -123,7 +123,7 @@ class Transfer final : public device::Deferred {
 };
 
 int read_counter(fid_cntr* cntr, const Domain& domain, device::Counter*& out) {
-  Counter* const counter = Counter::from(cntr, domain);
+  Cntr* const counter = Cntr::from(cntr, domain);
   if (counter == nullptr) return -FI_EINVAL;
   out = &counter->counter();
   return 0;

@@ -88,7 +88,7 @@ class Domain : public fid_domain, public Usable {
   void begin_progress();
 
   Fabric& fabric_;
-  Fabric::Use fabric_use_;
+  Fabric::Reference fabric_use_;
   BoundEventQueue default_eq_;
   const Terms terms_;
   const std::uint32_t traffic_class_;
@@ -103,7 +103,7 @@ class Domain : public fid_domain, public Usable {
   device::EngineRegistry engines_;
   device::RegionCounters region_counters_;
   Triggers triggers_;
-  const Instances::Member listed_;
+  const Instances::Listing listed_;
 };
 
 // fi_mr_reg(3), fi_mr_regv(3), fi_mr_regattr(3).

@@ -19,7 +19,7 @@
 namespace weft::fabric {
 namespace {
 
-using messaging::Event;
+using messaging::CounterEvent;
 
 // The offer of an endpoint's type, or null when there is none.
 const TypeOffer* offer_of(int type) {
@@ -57,8 +57,7 @@ std::uint8_t class_of(const Domain& domain, const fi_info& info) {
 
 }  // namespace
 
-Endpoint::Endpoint(Domain& domain, const fi_info& info, const TypeOffer& offer, os::UdpPort port,
-                   void* context)
+Ep::Ep(Domain& domain, const fi_info& info, const TypeOffer& offer, os::UdpPort port, void* context)
     : Handle(domain),
       tx_size_(size_of(info.tx_attr, kUsualQueueSize)),
       rx_size_(size_of(info.rx_attr, kUsualReceives)),
@@ -93,7 +92,7 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, const TypeOffer& offer, 
 
 // The address of the endpoint, and what the handle of the info says. A request is taken last, so
 // that it is answered in every case.
-int Endpoint::begin(Domain& domain, const fi_info& info, Beginning& beginning) {
+int Ep::begin(Domain& domain, const fi_info& info, Beginning& beginning) {
   auto address = wanted_address(info);
   if (!address) return -FI_EINVAL;
   if (info.handle != nullptr) address.value().set_port(0);  // that one is taken
@@ -110,7 +109,7 @@ int Endpoint::begin(Domain& domain, const fi_info& info, Beginning& beginning) {
   return 0;
 }
 
-int Endpoint::open(Domain& domain, const fi_info& info, fid_ep** ep, void* context) {
+int Ep::open(Domain& domain, const fi_info& info, fid_ep** ep, void* context) {
   const int type = number_of(info.ep_attr->type);
   const TypeOffer* offer = offer_of(type);
   if (offer == nullptr) {
@@ -125,8 +124,7 @@ int Endpoint::open(Domain& domain, const fi_info& info, fid_ep** ep, void* conte
   if (!connected && info.handle != nullptr) return -FI_EINVAL;
   Beginning beginning;
   if (const int wrong = begin(domain, info, beginning)) return wrong;
-  std::unique_ptr<Endpoint> created(
-      new Endpoint(domain, info, *offer, std::move(*beginning.port), context));
+  std::unique_ptr<Ep> created(new Ep(domain, info, *offer, std::move(*beginning.port), context));
   if (connected) {
     if (beginning.request) created->listener_ = beginning.listener;
     created->cm = connection_cm_operations();
@@ -137,7 +135,7 @@ int Endpoint::open(Domain& domain, const fi_info& info, fid_ep** ep, void* conte
   return 0;
 }
 
-Endpoint::~Endpoint() {
+Ep::~Ep() {
   if (core_ != nullptr) {
     if (domain_.progress_thread() != nullptr) domain_.progress_thread()->detach(for_strangers());
     detach();
@@ -154,7 +152,7 @@ Endpoint::~Endpoint() {
   }
 }
 
-int Endpoint::quiesce() {
+int Ep::quiesce() {
   if (core_ == nullptr) return 0;
   const Status closed = core_->close();
   if (closed) return 0;
@@ -162,7 +160,7 @@ int Endpoint::quiesce() {
   return fabric_status(closed.error());
 }
 
-void Endpoint::log_statistics() const {
+void Ep::log_statistics() const {
   try {
     const std::string text = text_of(core_->stats());
     if (text.empty()) return;
@@ -172,14 +170,14 @@ void Endpoint::log_statistics() const {
   }
 }
 
-int Endpoint::bind(struct fid* object, std::uint64_t flags) {
+int Ep::bind(struct fid* object, std::uint64_t flags) {
   const std::lock_guard guard(control_);
   if (core_ != nullptr) return -FI_EOPBADSTATE;
   switch (object->fclass) {
     case FI_CLASS_CQ:
-      return bind_cq(CompletionQueue::from(reinterpret_cast<fid_cq*>(object)), flags);
+      return bind_cq(Cq::from(reinterpret_cast<fid_cq*>(object)), flags);
     case FI_CLASS_CNTR:
-      return bind_counter(Counter::from(reinterpret_cast<fid_cntr*>(object)), flags);
+      return bind_counter(Cntr::from(reinterpret_cast<fid_cntr*>(object)), flags);
     case FI_CLASS_AV:
       return bind_av(Av::from(reinterpret_cast<fid_av*>(object)), flags);
     case FI_CLASS_EQ:
@@ -193,7 +191,7 @@ int Endpoint::bind(struct fid* object, std::uint64_t flags) {
   }
 }
 
-int Endpoint::bind_cq(CompletionQueue& cq, std::uint64_t flags) {
+int Ep::bind_cq(Cq& cq, std::uint64_t flags) {
   if ((flags & ~(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION)) != 0) return -FI_EBADFLAGS;
   if ((flags & (FI_TRANSMIT | FI_RECV)) == 0 || &cq.domain() != &domain_) return -FI_EINVAL;
   const bool tx = (flags & FI_TRANSMIT) != 0;
@@ -212,13 +210,14 @@ int Endpoint::bind_cq(CompletionQueue& cq, std::uint64_t flags) {
   return 0;
 }
 
-int Endpoint::bind_counter(Counter& counter, std::uint64_t flags) {
-  constexpr std::pair<std::uint64_t, Event> kEvents[] = {{FI_SEND, Event::kSend},
-                                                         {FI_RECV, Event::kReceive},
-                                                         {FI_READ, Event::kRead},
-                                                         {FI_WRITE, Event::kWrite},
-                                                         {FI_REMOTE_READ, Event::kRemoteRead},
-                                                         {FI_REMOTE_WRITE, Event::kRemoteWrite}};
+int Ep::bind_counter(Cntr& counter, std::uint64_t flags) {
+  constexpr std::pair<std::uint64_t, CounterEvent> kEvents[] = {
+      {FI_SEND, CounterEvent::kSend},
+      {FI_RECV, CounterEvent::kReceive},
+      {FI_READ, CounterEvent::kRead},
+      {FI_WRITE, CounterEvent::kWrite},
+      {FI_REMOTE_READ, CounterEvent::kRemoteRead},
+      {FI_REMOTE_WRITE, CounterEvent::kRemoteWrite}};
   std::uint64_t known = 0;
   for (const auto& [flag, event] : kEvents) known |= flag;
   if (flags == 0 || (flags & ~known) != 0) return -FI_EBADFLAGS;
@@ -233,7 +232,7 @@ int Endpoint::bind_counter(Counter& counter, std::uint64_t flags) {
   return 0;
 }
 
-int Endpoint::bind_av(Av& av, std::uint64_t flags) {
+int Ep::bind_av(Av& av, std::uint64_t flags) {
   if (flags != 0) return -FI_EBADFLAGS;
   if (bound_.av != nullptr || &av.domain() != &domain_) return -FI_EINVAL;
   bound_.av = &av;
@@ -242,7 +241,7 @@ int Endpoint::bind_av(Av& av, std::uint64_t flags) {
 }
 
 // Of a reliable datagram endpoint nothing is reported there.
-int Endpoint::bind_eq(EventQueue& eq, std::uint64_t flags) {
+int Ep::bind_eq(EventQueue& eq, std::uint64_t flags) {
   if (flags != 0) return -FI_EBADFLAGS;
   if (connector_ != nullptr) return connector_->bind(eq);
   if (bound_.eq != nullptr) return -FI_EINVAL;
@@ -252,7 +251,7 @@ int Endpoint::bind_eq(EventQueue& eq, std::uint64_t flags) {
 }
 
 template <class Context>
-int Endpoint::bind_shared(Context& context, Context*& place, bool shares, std::uint64_t flags) {
+int Ep::bind_shared(Context& context, Context*& place, bool shares, std::uint64_t flags) {
   if (flags != 0) return -FI_EBADFLAGS;
   if (!shares || place != nullptr || &context.domain() != &domain_) return -FI_EINVAL;
   place = &context;
@@ -261,7 +260,7 @@ int Endpoint::bind_shared(Context& context, Context*& place, bool shares, std::u
 }
 
 // A direction that the endpoint has must be able to report (fi_endpoint(3), fi_enable).
-int Endpoint::check_bindings() const {
+int Ep::check_bindings() const {
   if (connector_ == nullptr && bound_.av == nullptr) return -FI_ENOAV;
   const bool has_eq = domain_.default_eq() != nullptr;
   if (connector_ != nullptr && connector_->eq() == nullptr && !has_eq) return -FI_ENOEQ;
@@ -271,15 +270,16 @@ int Endpoint::check_bindings() const {
   const bool sends = messages && (caps_ & FI_SEND) != 0;
   const bool receives = messages && (caps_ & FI_RECV) != 0;
   const bool accesses = (caps_ & kRmaCaps) != 0 && (caps_ & (FI_READ | FI_WRITE)) != 0;
-  const bool counts_tx =
-      bound_.counts(Event::kSend) || bound_.counts(Event::kRead) || bound_.counts(Event::kWrite);
+  const bool counts_tx = bound_.counts(CounterEvent::kSend) || bound_.counts(CounterEvent::kRead) ||
+                         bound_.counts(CounterEvent::kWrite);
   if ((sends || accesses) && bound_.tx_cq == nullptr && !counts_tx) return -FI_ENOCQ;
-  if (receives && bound_.rx_cq == nullptr && !bound_.counts(Event::kReceive)) return -FI_ENOCQ;
+  if (receives && bound_.rx_cq == nullptr && !bound_.counts(CounterEvent::kReceive))
+    return -FI_ENOCQ;
   return 0;
 }
 
 // FI_RMA and FI_ATOMIC without modifiers imply all of them: fi_getinfo() has added those.
-ServedAccess Endpoint::served() const {
+ServedAccess Ep::served() const {
   Access rights = Access::kNone;
   if ((caps_ & FI_REMOTE_READ) != 0) rights = rights | Access::kRemoteRead;
   if ((caps_ & FI_REMOTE_WRITE) != 0) rights = rights | Access::kRemoteWrite;
@@ -287,17 +287,17 @@ ServedAccess Endpoint::served() const {
           (caps_ & FI_ATOMIC) != 0 ? rights : Access::kNone};
 }
 
-std::vector<device::EngineGroup*> Endpoint::groups() {
+std::vector<device::EngineGroup*> Ep::groups() {
   std::vector<device::EngineGroup*> all;
   if (bound_.tx_cq != nullptr) all.push_back(&bound_.tx_cq->queue().engines());
   if (bound_.rx_cq != nullptr) all.push_back(&bound_.rx_cq->queue().engines());
-  for (Counter* counter : bound_.counters) {
+  for (Cntr* counter : bound_.counters) {
     if (counter != nullptr) all.push_back(&counter->counter().engines());
   }
   return all;
 }
 
-Status Endpoint::attach() {
+Status Ep::attach() {
   for (device::EngineGroup* group : groups()) {
     if (Status ok = group->attach(*core_); !ok) return ok;
   }
@@ -307,17 +307,17 @@ Status Endpoint::attach() {
   return domain_.engines().join(*core_);
 }
 
-void Endpoint::detach() {
+void Ep::detach() {
   for (device::EngineGroup* group : groups()) group->detach(*core_);
   if (connector_ != nullptr) connector_->eq()->waiting().detach(for_strangers());
 }
 
-device::Engine& Endpoint::for_strangers() {
+device::Engine& Ep::for_strangers() {
   if (entered_) return *entered_;
   return *core_;
 }
 
-int Endpoint::enable() {
+int Ep::enable() {
   const std::lock_guard guard(control_);
   if (core_ != nullptr) return -FI_EOPBADSTATE;
   if (const int missing = check_bindings()) return missing;
@@ -341,8 +341,8 @@ int Endpoint::enable() {
   setup.domain = domain_.id();
   setup.served = served();
   setup.locking = domain_.locking();
-  setup.count_remote_reads = setup.bindings.counter(Event::kRemoteRead) != nullptr;
-  setup.count_remote_writes = setup.bindings.counter(Event::kRemoteWrite) != nullptr;
+  setup.count_remote_reads = setup.bindings.counter(CounterEvent::kRemoteRead) != nullptr;
+  setup.count_remote_writes = setup.bindings.counter(CounterEvent::kRemoteWrite) != nullptr;
   setup.region_counters = &domain_.region_counters();
   if (offer_->type == FI_EP_DGRAM) setup.service = link::Service::kDatagram;
   setup.met_over_network = &domain_.met_over_network();
@@ -370,36 +370,36 @@ int Endpoint::enable() {
   return 0;
 }
 
-void Endpoint::start_running() {
+void Ep::start_running() {
   running_.core = core_.get();
   running_.receives = bound_.shared_rx == nullptr ? &core_->receives() : nullptr;
   const std::lock_guard guard(aliases_lock_);
   for (Handle* alias : aliases_) alias->follow(*this);
 }
 
-void Endpoint::add_alias(Handle& alias) {
+void Ep::add_alias(Handle& alias) {
   const std::lock_guard guard(aliases_lock_);
   alias.follow(*this);
   aliases_.push_back(&alias);
 }
 
-void Endpoint::remove_alias(Handle& alias) {
+void Ep::remove_alias(Handle& alias) {
   const std::lock_guard guard(aliases_lock_);
   std::erase(aliases_, &alias);
 }
 
-std::size_t Endpoint::tx_size_left() const {
+std::size_t Ep::tx_size_left() const {
   return bound_.tx_cq == nullptr ? tx_size_ : std::min(tx_size_, bound_.tx_cq->queue().room());
 }
 
-os::SocketAddress Endpoint::name() const {
+os::SocketAddress Ep::name() const {
   const std::lock_guard guard(control_);
   return name_of(*port_);
 }
 
-os::SocketAddress Endpoint::public_name() const { return listener_ ? *listener_ : name(); }
+os::SocketAddress Ep::public_name() const { return listener_ ? *listener_ : name(); }
 
-int Endpoint::rename(const os::SocketAddress& address) {
+int Ep::rename(const os::SocketAddress& address) {
   const std::lock_guard guard(control_);
   if (core_ != nullptr) return -FI_EOPBADSTATE;
   auto port = os::UdpPort::bind(address);
@@ -410,7 +410,7 @@ int Endpoint::rename(const os::SocketAddress& address) {
 }
 
 int open_endpoint(Domain& domain, fi_info* info, fid_ep** ep, void* context) {
-  return Endpoint::open(domain, *info, ep, context);
+  return Ep::open(domain, *info, ep, context);
 }
 
 }  // namespace weft::fabric

@@ -29,18 +29,18 @@ namespace weft::fabric {
 
 // The object behind a fid_ep. Any thread may control it, while one moves data as its domain's
 // threading model says.
-class Endpoint : public Handle, public Usable {
+class Ep : public Handle, public Usable {
  public:
   // Binds the address of `info`, or takes that of the passive endpoint, or the request, that its
   // handle stands for. Errors: -FI_EINVAL for an info that this domain cannot serve, -FI_EBUSY for
   // a passive endpoint that listens, -FI_EADDRINUSE and others of bind(2).
   static int open(Domain& domain, const fi_info& info, fid_ep** ep, void* context);
   // Ends what is pending without a report, and frees the object.
-  ~Endpoint();
+  ~Ep();
 
   // The endpoint that `ep` is or is an alias of.
-  static Endpoint& from(fid_ep* ep) { return *Handle::from(ep).endpoint(); }
-  static Endpoint& from(struct fid* fid) { return from(reinterpret_cast<fid_ep*>(fid)); }
+  static Ep& from(fid_ep* ep) { return *Handle::from(ep).endpoint(); }
+  static Ep& from(struct fid* fid) { return from(reinterpret_cast<fid_ep*>(fid)); }
 
   // fi_ep_bind(3). Errors: -FI_EOPBADSTATE after enable(), -FI_EINVAL, -FI_EBADFLAGS.
   int bind(struct fid* object, std::uint64_t flags);
@@ -79,23 +79,24 @@ class Endpoint : public Handle, public Usable {
   struct BoundObjects {
     Av* av = nullptr;
     EventQueue* eq = nullptr;
-    CompletionQueue* tx_cq = nullptr;
-    CompletionQueue* rx_cq = nullptr;
-    std::array<Counter*, static_cast<std::size_t>(messaging::Event::kCount)> counters{};
+    Cq* tx_cq = nullptr;
+    Cq* rx_cq = nullptr;
+    std::array<Cntr*, static_cast<std::size_t>(messaging::CounterEvent::kCount)> counters{};
     SharedTransmit* shared_tx = nullptr;
     SharedReceive* shared_rx = nullptr;
 
-    Counter*& counter(messaging::Event event) { return counters[static_cast<std::size_t>(event)]; }
-    bool counts(messaging::Event event) const {
+    Cntr*& counter(messaging::CounterEvent event) {
+      return counters[static_cast<std::size_t>(event)];
+    }
+    bool counts(messaging::CounterEvent event) const {
       return counters[static_cast<std::size_t>(event)] != nullptr;
     }
   };
 
-  Endpoint(Domain& domain, const fi_info& info, const TypeOffer& offer, os::UdpPort port,
-           void* context);
+  Ep(Domain& domain, const fi_info& info, const TypeOffer& offer, os::UdpPort port, void* context);
   static int begin(Domain& domain, const fi_info& info, Beginning& beginning);
-  int bind_cq(CompletionQueue& cq, std::uint64_t flags);
-  int bind_counter(Counter& counter, std::uint64_t flags);
+  int bind_cq(Cq& cq, std::uint64_t flags);
+  int bind_counter(Cntr& counter, std::uint64_t flags);
   int bind_av(Av& av, std::uint64_t flags);
   int bind_eq(EventQueue& eq, std::uint64_t flags);
   template <class Context>

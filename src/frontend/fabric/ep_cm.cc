@@ -10,20 +10,19 @@ namespace weft::fabric {
 namespace {
 
 int getname_ep(fid* fid, void* buffer, std::size_t* length) {
-  return at_c_border(
-      [&] { return give_address(Endpoint::from(fid).public_name(), buffer, length); });
+  return at_c_border([&] { return give_address(Ep::from(fid).public_name(), buffer, length); });
 }
 
 int setname_ep(fid* fid, void* bytes, std::size_t length) {
   return at_c_border([&] {
     const auto address = os::SocketAddress::parse(bytes, length);
-    return address ? Endpoint::from(fid).rename(address.value()) : -FI_EINVAL;
+    return address ? Ep::from(fid).rename(address.value()) : -FI_EINVAL;
   });
 }
 
 int getpeer(fid_ep* ep, void* buffer, std::size_t* length) {
   return at_c_border([&] {
-    Endpoint& object = Endpoint::from(ep);
+    Ep& object = Ep::from(ep);
     if (object.core() == nullptr) return -FI_ENOTCONN;
     const auto peer = object.connector()->peer();
     return peer ? give_address(*peer, buffer, length) : -FI_ENOTCONN;
@@ -45,7 +44,7 @@ int connect(fid_ep* ep, const void* bytes, const void* data, std::size_t length)
   return at_c_border([&] {
     const auto listener = address_at(bytes);
     if (!listener) return -FI_EINVAL;
-    Endpoint& object = Endpoint::from(ep);
+    Ep& object = Ep::from(ep);
     if (object.core() == nullptr) {
       if (const int status = object.enable()) return status;
     }
@@ -56,7 +55,7 @@ int connect(fid_ep* ep, const void* bytes, const void* data, std::size_t length)
 int accept(fid_ep* ep, const void* data, std::size_t length) {
   if (!fits(data, length)) return -FI_EINVAL;
   return at_c_border([&] {
-    Endpoint& object = Endpoint::from(ep);
+    Ep& object = Ep::from(ep);
     if (object.core() == nullptr) {
       if (const int status = object.enable()) return status;
     }
@@ -66,7 +65,7 @@ int accept(fid_ep* ep, const void* data, std::size_t length) {
 
 int shutdown(fid_ep* ep, std::uint64_t flags) {
   if (flags != 0) return -FI_EBADFLAGS;
-  Endpoint& object = Endpoint::from(ep);
+  Ep& object = Ep::from(ep);
   if (object.core() == nullptr) return -FI_ENOTCONN;
   return at_c_border([&] { return object.connector()->shut_down(); });
 }

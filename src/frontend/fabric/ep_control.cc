@@ -15,7 +15,7 @@ namespace {
 
 int close_endpoint(fid* fid) {
   return at_c_border([&] {
-    Endpoint& ep = Endpoint::from(fid);
+    Ep& ep = Ep::from(fid);
     if (ep.in_use()) return -FI_EBUSY;
     if (const int busy = ep.quiesce()) return busy;
     delete &ep;
@@ -25,7 +25,7 @@ int close_endpoint(fid* fid) {
 
 int bind_ep(fid* fid, struct fid* object, std::uint64_t flags) {
   if (object == nullptr) return -FI_EINVAL;
-  return at_c_border([&] { return Endpoint::from(fid).bind(object, flags); });
+  return at_c_border([&] { return Ep::from(fid).bind(object, flags); });
 }
 
 int alias(Handle& handle, const struct fi_alias* wish) {
@@ -36,7 +36,7 @@ int alias(Handle& handle, const struct fi_alias* wish) {
 int control_ep(fid* fid, int command, void* argument) {
   switch (command) {
     case FI_ENABLE:
-      return at_c_border([&] { return Endpoint::from(fid).enable(); });
+      return at_c_border([&] { return Ep::from(fid).enable(); });
     case FI_ALIAS:
       return alias(Handle::from(fid), static_cast<const struct fi_alias*>(argument));
     default:
@@ -67,7 +67,7 @@ int getopt_ep(fid* fid, int level, int name, void* value, std::size_t* length) {
   const Handle& handle = Handle::from(fid);
   if (level != FI_OPT_ENDPOINT) return -FI_ENOPROTOOPT;
   if (name == FI_OPT_MIN_MULTI_RECV) return give_option(handle.min_multi_receive(), value, length);
-  const Endpoint* ep = handle.endpoint();
+  const Ep* ep = handle.endpoint();
   if (name == FI_OPT_CM_DATA_SIZE && ep != nullptr && ep->is_connected()) {
     return give_option(kConnectionData, value, length);
   }

@@ -104,7 +104,7 @@ EventQueue::EventQueue(Fabric& fabric, std::uint64_t flags, const WaitWish& wish
   ops = eq_operations();
 }
 
-void EventQueue::add(Entry entry) {
+void EventQueue::add(QueuedEvent entry) {
   {
     const std::lock_guard guard(mutex_);
     entries_.push_back(std::move(entry));
@@ -113,7 +113,7 @@ void EventQueue::add(Entry entry) {
 }
 
 void EventQueue::push(std::uint32_t event, const void* content, std::size_t length) {
-  Entry entry;
+  QueuedEvent entry;
   entry.event = event;
   entry.least = length;
   const auto* bytes = static_cast<const std::byte*>(content);
@@ -122,7 +122,7 @@ void EventQueue::push(std::uint32_t event, const void* content, std::size_t leng
 }
 
 void EventQueue::push_error(const fi_eq_err_entry& error, std::span<const std::byte> data) {
-  Entry entry;
+  QueuedEvent entry;
   entry.failed = true;
   entry.error = error;
   entry.object = error.fid;
@@ -134,10 +134,10 @@ void EventQueue::push_error(const fi_eq_err_entry& error, std::span<const std::b
 }
 
 // fi_cm(3): data for which the reader has no room are cut off.
-EventQueue::Entry EventQueue::of_connection(std::uint32_t event, struct fid& object, InfoList info,
-                                            std::span<const std::byte> data) {
+EventQueue::QueuedEvent EventQueue::of_connection(std::uint32_t event, struct fid& object,
+                                                  InfoList info, std::span<const std::byte> data) {
   const fi_eq_cm_entry head{&object, info.get()};
-  Entry entry;
+  QueuedEvent entry;
   entry.event = event;
   entry.object = &object;
   entry.info = std::move(info);
@@ -181,7 +181,7 @@ void EventQueue::bring_up_to_date() {
 void EventQueue::forget(const struct fid& object) {
   const std::lock_guard guard(mutex_);
   for (auto* entries : {&entries_, &requests_}) {
-    std::erase_if(*entries, [&](const Entry& entry) { return entry.object == &object; });
+    std::erase_if(*entries, [&](const QueuedEvent& entry) { return entry.object == &object; });
   }
 }
 
@@ -189,7 +189,7 @@ ssize_t EventQueue::take(std::uint32_t* event, void* buffer, std::size_t length,
   bring_up_to_date();
   const std::lock_guard guard(mutex_);
   if (entries_.empty()) return -FI_EAGAIN;
-  Entry& first = entries_.front();
+  QueuedEvent& first = entries_.front();
   if (first.failed) return -FI_EAVAIL;
   if (first.least > length) return -FI_ETOOSMALL;
   *event = first.event;
@@ -203,7 +203,7 @@ ssize_t EventQueue::take(std::uint32_t* event, void* buffer, std::size_t length,
 
 // fi_eq(3): the error data go into the reader's buffer. Without a buffer err_data points to the
 // queue's copy until the next read. Returns the size of the structure as the reader's API has it.
-std::size_t EventQueue::give_error(const Entry& failed, fi_eq_err_entry& out) {
+std::size_t EventQueue::give_error(const QueuedEvent& failed, fi_eq_err_entry& out) {
   fi_eq_err_entry error = failed.error;
   if (fills_error_data_ && out.err_data != nullptr && out.err_data_size != 0) {
     error.err_data = out.err_data;

@@ -57,7 +57,7 @@ class EventQueue : public fid_eq, public Usable {
   bool ready() const;
 
  private:
-  struct Entry {
+  struct QueuedEvent {
     std::uint32_t event = 0;
     bool failed = false;
     fi_eq_err_entry error{};
@@ -66,21 +66,21 @@ class EventQueue : public fid_eq, public Usable {
     std::size_t least = 0;               // bytes of the content without which it cannot be read
     std::vector<std::byte> content;      // or the data of an error
   };
-  static Entry of_connection(std::uint32_t event, struct fid& object, InfoList info,
-                             std::span<const std::byte> data);
-  void add(Entry entry);
+  static QueuedEvent of_connection(std::uint32_t event, struct fid& object, InfoList info,
+                                   std::span<const std::byte> data);
+  void add(QueuedEvent entry);
   void bring_up_to_date();
-  std::size_t give_error(const Entry& failed, fi_eq_err_entry& out);
+  std::size_t give_error(const QueuedEvent& failed, fi_eq_err_entry& out);
 
   Fabric& fabric_;
-  const Fabric::Use fabric_use_;
+  const Fabric::Reference fabric_use_;
   const bool writable_;
   const bool fills_error_data_;  // the place for err_data is the program's (API 1.5)
   device::EngineGroup waiting_;
   mutable std::mutex mutex_;
-  std::deque<Entry> entries_;
-  std::deque<Entry> requests_;   // that go behind what the engines still have to say
-  std::vector<std::byte> lent_;  // the err_data that the program looks at
+  std::deque<QueuedEvent> entries_;
+  std::deque<QueuedEvent> requests_;  // that go behind what the engines still have to say
+  std::vector<std::byte> lent_;       // the err_data that the program looks at
   WaitPoint wait_point_;
 };
 

@@ -35,12 +35,12 @@ class Fabric : public fid_fabric {
   PassiveEndpoints& passive_endpoints() { return passive_endpoints_; }
 
   // Keeps a fabric from being closed; held by everything opened on it.
-  class Use {
+  class Reference {
    public:
-    explicit Use(Fabric& fabric) : fabric_(fabric) { ++fabric_.users_; }
-    ~Use() { --fabric_.users_; }
-    Use(const Use&) = delete;
-    Use& operator=(const Use&) = delete;
+    explicit Reference(Fabric& fabric) : fabric_(fabric) { ++fabric_.users_; }
+    ~Reference() { --fabric_.users_; }
+    Reference(const Reference&) = delete;
+    Reference& operator=(const Reference&) = delete;
 
    private:
     Fabric& fabric_;
@@ -57,7 +57,7 @@ class Fabric : public fid_fabric {
   const Options options_;
   PassiveEndpoints passive_endpoints_;
   std::atomic<int> users_{0};
-  const Instances::Member listed_;
+  const Instances::Listing listed_;
 };
 
 }  // namespace weft::fabric

@@ -15,7 +15,7 @@
 namespace weft::fabric {
 
 class Domain;
-class Endpoint;
+class Ep;
 
 // Flags that one thread may set while another one posts (fi_control(3) is thread safe). A call
 // reads them once, before it describes itself in variables whose address is passed on: to the
@@ -51,7 +51,7 @@ class Handle : public fid_ep {
   Flags rx_flags;
 
   // The endpoint that this is, or is an alias of; null for a shared receive context.
-  Endpoint* endpoint() const { return endpoint_; }
+  Ep* endpoint() const { return endpoint_; }
   // What transmits; null before fi_enable(3), and for a shared receive context.
   messaging::Endpoint* core() const { return running_.core; }
   // Where receives are posted; null before fi_enable(3), and where a shared context takes them.
@@ -87,7 +87,7 @@ class Handle : public fid_ep {
   Handle(const Handle&) = default;
 
   Domain& domain_;
-  Endpoint* endpoint_ = nullptr;
+  Ep* endpoint_ = nullptr;
   Running running_;
   std::uint64_t caps_ = 0;
   std::atomic<std::size_t>* min_multi_receive_ = nullptr;

@@ -39,10 +39,10 @@ Status check_flags(std::uint64_t flags) {
   return {};
 }
 
-Result<std::vector<Device>> offered_devices(const std::string& interface) {
+Result<std::vector<OfferedDevice>> offered_devices(const std::string& interface) {
   const auto interfaces = os::usable_interfaces();
   if (!interfaces) return interfaces.error();
-  std::vector<Device> devices = devices_on(interfaces.value(), interface);
+  std::vector<OfferedDevice> devices = devices_on(interfaces.value(), interface);
   if (devices.empty()) {
     log_warning(FI_LOG_CORE, "no usable network interface{}{}", interface.empty() ? "" : " named ",
                 interface);
@@ -274,7 +274,7 @@ template <class Matches>
 Result<bool> any_subnet(const std::string& interface, const Matches& matches) {
   const auto devices = offered_devices(interface);
   if (!devices) return devices.error();
-  for (const Device& device : devices.value()) {
+  for (const OfferedDevice& device : devices.value()) {
     for (const os::InterfaceAddress& own : device.interface.addresses) {
       if (matches(device, os::subnet_text(own))) return true;
     }
@@ -287,7 +287,7 @@ Result<bool> any_subnet(const std::string& interface, const Matches& matches) {
 Status check_fabric(const char* name, const std::string& interface) {
   const std::string wanted = text_or_empty(name);
   const auto known = any_subnet(
-      interface, [&](const Device&, const std::string& subnet) { return subnet == wanted; });
+      interface, [&](const OfferedDevice&, const std::string& subnet) { return subnet == wanted; });
   if (!known) return known.error();
   if (known.value()) return {};
   return Error{FI_ENODATA, fmt::format("no fabric named '{}'", wanted)};
@@ -295,9 +295,10 @@ Status check_fabric(const char* name, const std::string& interface) {
 
 Status check_domain_name(const std::string& name, const std::string& fabric,
                          const std::string& interface) {
-  const auto known = any_subnet(interface, [&](const Device& device, const std::string& subnet) {
-    return device.domain == name && subnet == fabric;
-  });
+  const auto known =
+      any_subnet(interface, [&](const OfferedDevice& device, const std::string& subnet) {
+        return device.domain == name && subnet == fabric;
+      });
   if (!known) return known.error();
   if (known.value()) return {};
   return Error{FI_EINVAL, fmt::format("no domain '{}' on fabric '{}'", name, fabric)};

@@ -17,12 +17,12 @@ Instances::Listed& Instances::all() {
   return *listed;
 }
 
-Instances::Member::Member(Instance instance) {
+Instances::Listing::Listing(Instance instance) {
   const std::lock_guard guard(all().mutex);
   entry_ = all().entries.insert(all().entries.end(), std::move(instance));
 }
 
-Instances::Member::~Member() {
+Instances::Listing::~Listing() {
   const std::lock_guard guard(all().mutex);
   all().entries.erase(entry_);
 }

@@ -25,12 +25,12 @@ struct Instance {
 class Instances {
  public:
   // Lists an instance as long as it lives.
-  class Member {
+  class Listing {
    public:
-    explicit Member(Instance instance);
-    ~Member();
-    Member(const Member&) = delete;
-    Member& operator=(const Member&) = delete;
+    explicit Listing(Instance instance);
+    ~Listing();
+    Listing(const Listing&) = delete;
+    Listing& operator=(const Listing&) = delete;
 
    private:
     std::list<Instance>::iterator entry_;

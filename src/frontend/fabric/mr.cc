@@ -78,7 +78,7 @@ class MemoryRegion : public fid_mr {
     if (object->fclass != FI_CLASS_CNTR) return -FI_EINVAL;
     if (!domain_.registration().rma_events) return -FI_ENOSYS;
     if (flags == 0 || (flags & ~(FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0) return -FI_EBADFLAGS;
-    Counter& counter = Counter::from(reinterpret_cast<fid_cntr*>(object));
+    Cntr& counter = Cntr::from(reinterpret_cast<fid_cntr*>(object));
     if (&counter.domain() != &domain_) return -FI_EINVAL;
     // The endpoint that is told of an access may be any.
     const Status driven = domain_.engines().widen(counter.counter().engines());

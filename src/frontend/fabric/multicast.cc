@@ -29,7 +29,7 @@ fi_ops* multicast_fid_operations() {
 // The object behind a fid_mc: an endpoint's place in a group. The endpoint outlives it.
 class Multicast : public fid_mc {
  public:
-  Multicast(Endpoint& ep, void* context) : fid_mc{}, ep_(ep), use_(ep) {
+  Multicast(Ep& ep, void* context) : fid_mc{}, ep_(ep), use_(ep) {
     fid.fclass = FI_CLASS_MC;
     fid.context = context;
     fid.ops = multicast_fid_operations();
@@ -37,7 +37,7 @@ class Multicast : public fid_mc {
   ~Multicast() { ep_.core()->leave(fi_addr); }
 
  private:
-  Endpoint& ep_;
+  Ep& ep_;
   Use use_;
 };
 
@@ -71,7 +71,7 @@ Result<os::SocketAddress> group_of(const void* bytes, int family) {
 }
 
 // What the flags ask for, within what the endpoint can: both when they do not say.
-int directions(const Endpoint& ep, std::uint64_t flags, bool& sends, bool& receives) {
+int directions(const Ep& ep, std::uint64_t flags, bool& sends, bool& receives) {
   if ((flags & ~std::uint64_t{FI_SEND | FI_RECV}) != 0) return -FI_EBADFLAGS;
   if ((flags & ~ep.caps()) != 0) return -FI_EINVAL;
   const std::uint64_t wanted = (flags != 0 ? flags : FI_SEND | FI_RECV) & ep.caps();
@@ -80,7 +80,7 @@ int directions(const Endpoint& ep, std::uint64_t flags, bool& sends, bool& recei
   return 0;
 }
 
-int join(Endpoint& ep, const os::SocketAddress& address, std::uint64_t flags, fid_mc** mc,
+int join(Ep& ep, const os::SocketAddress& address, std::uint64_t flags, fid_mc** mc,
          void* context) {
   bool sends = false;
   bool receives = false;
@@ -102,7 +102,7 @@ int join(Endpoint& ep, const os::SocketAddress& address, std::uint64_t flags, fi
 }  // namespace
 
 int join_group(fid_ep* fid, const void* address, std::uint64_t flags, fid_mc** mc, void* context) {
-  Endpoint& ep = Endpoint::from(fid);
+  Ep& ep = Ep::from(fid);
   if ((ep.caps() & FI_MULTICAST) == 0) return -FI_EOPNOTSUPP;
   if (address == nullptr || mc == nullptr) return -FI_EINVAL;
   if (ep.core() == nullptr) return -FI_EOPBADSTATE;

@@ -54,7 +54,7 @@ bool write_address(const os::SocketAddress& address, void*& bytes, std::size_t& 
   return true;
 }
 
-connect::Bytes private_data(const void* data, std::size_t length) {
+connect::ConnectData private_data(const void* data, std::size_t length) {
   const auto* bytes = static_cast<const std::byte*>(data);
   return {bytes, bytes + std::min(length, kConnectionData)};
 }

@@ -26,7 +26,7 @@ int give_address(const os::SocketAddress& address, void* buffer, std::size_t* le
 bool write_address(const os::SocketAddress& address, void*& bytes, std::size_t& length);
 
 // A program's connection data, as much as goes into one message.
-connect::Bytes private_data(const void* data, std::size_t length);
+connect::ConnectData private_data(const void* data, std::size_t length);
 
 // Answers fi_getopt(3) with an option of type size_t. Errors: -FI_EINVAL, -FI_ETOOSMALL.
 int give_option(std::size_t option, void* value, std::size_t* length);

@@ -27,12 +27,8 @@ struct Polled {
     if (object->fclass == FI_CLASS_CQ) return {object, Use(queue(object))};
     return {object, Use(counter(object))};
   }
-  static CompletionQueue& queue(fid* object) {
-    return CompletionQueue::from(reinterpret_cast<fid_cq*>(object));
-  }
-  static Counter& counter(fid* object) {
-    return Counter::from(reinterpret_cast<fid_cntr*>(object));
-  }
+  static Cq& queue(fid* object) { return Cq::from(reinterpret_cast<fid_cq*>(object)); }
+  static Cntr& counter(fid* object) { return Cntr::from(reinterpret_cast<fid_cntr*>(object)); }
 
   void progress() const {
     const bool is_queue = object->fclass == FI_CLASS_CQ;

@@ -36,10 +36,10 @@ int Triggers::submit(const device::Waiting& waiting, std::unique_ptr<device::Def
   return 0;
 }
 
-device::TriggerQueue::Entries Triggers::withdraw(
+device::TriggerQueue::OperationList Triggers::withdraw(
     const std::function<bool(const device::Waiting&)>& which) {
   device::TriggerQueue* const queue = queue_.load();
-  return queue != nullptr ? queue->withdraw(which) : device::TriggerQueue::Entries();
+  return queue != nullptr ? queue->withdraw(which) : device::TriggerQueue::OperationList();
 }
 
 // What others of the domain wait for may be started by this thread, which came to close something.

@@ -30,7 +30,8 @@ class Triggers {
   // As device::TriggerQueue::submit(); 0 or a negative fabric errno of opening the queue.
   int submit(const device::Waiting& waiting, std::unique_ptr<device::Deferred> operation);
   // As device::TriggerQueue::withdraw().
-  device::TriggerQueue::Entries withdraw(const std::function<bool(const device::Waiting&)>& which);
+  device::TriggerQueue::OperationList withdraw(
+      const std::function<bool(const device::Waiting&)>& which);
   // Forgets what has that owner. A control call: any thread that is not inside the domain.
   void drop(const void* owner);
   // Starts what is due, after the program itself has changed a counter.

@@ -15,11 +15,11 @@ WaitPoint* wait_point_of(fid* object) {
   if (object == nullptr) return nullptr;
   switch (object->fclass) {
     case FI_CLASS_CQ:
-      return &CompletionQueue::from(reinterpret_cast<fid_cq*>(object)).wait_point();
+      return &Cq::from(reinterpret_cast<fid_cq*>(object)).wait_point();
     case FI_CLASS_EQ:
       return &EventQueue::from(reinterpret_cast<fid_eq*>(object)).wait_point();
     case FI_CLASS_CNTR:
-      return &Counter::from(reinterpret_cast<fid_cntr*>(object)).wait_point();
+      return &Cntr::from(reinterpret_cast<fid_cntr*>(object)).wait_point();
     case FI_CLASS_WAIT:
       return &WaitSet::from(reinterpret_cast<fid_wait*>(object)).wait_point();
     default:

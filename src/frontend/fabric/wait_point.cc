@@ -29,10 +29,10 @@ int give_poll_list(fi_wait_pollfd& list, int descriptor) {
 }  // namespace
 
 // To a wait set the object is an engine: it is driven, put to sleep, and wakes the set.
-class WaitPoint::Member final : public device::Engine {
+class WaitPoint::WaitSetMember final : public device::Engine {
  public:
-  Member(WaitPoint& point, WaitSet& set) : point_(point), set_(set), use_(set) {}
-  ~Member() override { set_.leave(point_, *this); }
+  WaitSetMember(WaitPoint& point, WaitSet& set) : point_(point), set_(set), use_(set) {}
+  ~WaitSetMember() override { set_.leave(point_, *this); }
   Status join() { return set_.join(point_, *this); }
 
   void progress() override {
@@ -96,7 +96,7 @@ int WaitPoint::open() {
     signaller_ = std::move(signaller).value();
   }
   if (wish_.set != nullptr) {
-    member_ = std::make_unique<Member>(*this, *wish_.set);
+    member_ = std::make_unique<WaitSetMember>(*this, *wish_.set);
     if (const Status ok = member_->join(); !ok) return fabric_status(ok.error());
   }
   return 0;

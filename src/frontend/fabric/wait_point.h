@@ -54,13 +54,13 @@ class WaitPoint {
 
  private:
   // The part that it plays in a wait set.
-  class Member;
+  class WaitSetMember;
 
   device::EngineGroup& engines_;
   const WaitWish wish_;
   const std::function<bool()> has_news_;
   std::unique_ptr<device::CondSignaller> signaller_;
-  std::unique_ptr<Member> member_;
+  std::unique_ptr<WaitSetMember> member_;
 };
 
 }  // namespace weft::fabric

@@ -39,7 +39,7 @@ class WaitSet : public fid_wait, public Usable {
   bool has_news() const;
 
   Fabric& fabric_;
-  const Fabric::Use fabric_use_;
+  const Fabric::Reference fabric_use_;
   std::atomic<bool> signalled_{false};
   mutable std::mutex mutex_;
   std::vector<WaitPoint*> members_;

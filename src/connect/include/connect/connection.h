@@ -15,7 +15,7 @@ namespace weft::connect {
 struct Request {
   os::SocketAddress name;  // of the requesting endpoint
   Token token = 0;
-  Bytes data;
+  ConnectData data;
 };
 
 // The endpoint of a Connection, and the sink of its events. Called from within functions of
@@ -26,7 +26,7 @@ class Border {
   // Opens the flow to `peer`, in place of an earlier one. An errno, or 0.
   virtual int reach(const os::SocketAddress& peer) = 0;
   // Sends a message over that flow, reliably and in order. An errno, or 0.
-  virtual int send_control(const Message& message) = 0;
+  virtual int send_control(const ConnectMessage& message) = 0;
   // Source `source` and the reached address are the peer: data may flow.
   virtual void accept_source(std::uint32_t source) = 0;
   // Messages of `source` are refused.
@@ -42,29 +42,29 @@ class Border {
   virtual void parted() = 0;
 };
 
+enum class ConnectionState {
+  kIdle,
+  kRequesting,  // request sent; no answer of the listener yet
+  kPending,     // the listener's program has the request
+  kAccepting,   // reply sent; not acknowledged yet
+  kConnected,
+  kEnded,  // it has failed, or is over
+};
+
 // The state machine of one end. One thread at a time.
 class Connection {
  public:
-  enum class State {
-    kIdle,
-    kRequesting,  // request sent; no answer of the listener yet
-    kPending,     // the listener's program has the request
-    kAccepting,   // reply sent; not acknowledged yet
-    kConnected,
-    kEnded,  // it has failed, or is over
-  };
-
   // `name`: the address of this endpoint for peers. `patience`: how long a request waits for the
   // listener's first answer, and for the final one once the listener is closed.
   Connection(Border& border, std::chrono::milliseconds patience)
       : border_(border), patience_(patience) {}
 
-  State state() const { return state_; }
+  ConnectionState state() const { return state_; }
 
   // Calls of the program. False, and nothing happens, in any other state than kIdle.
-  bool connect(const os::SocketAddress& name, const os::SocketAddress& listener, Bytes data,
+  bool connect(const os::SocketAddress& name, const os::SocketAddress& listener, ConnectData data,
                os::Time now);
-  bool accept(const os::SocketAddress& name, const Request& request, Bytes data);
+  bool accept(const os::SocketAddress& name, const Request& request, ConnectData data);
   // Ends the connection from this side, in any state, without an event. True when it was connected.
   bool shut_down();
 
@@ -75,17 +75,17 @@ class Connection {
   void tick(os::Time now);
 
  private:
-  bool is_for_us(const Message& message) const;
+  bool is_for_us(const ConnectMessage& message) const;
   void hear_pending();
-  void hear_reject(const Message& message);
-  void hear_reply(std::uint32_t source, const Message& message);
+  void hear_reject(const ConnectMessage& message);
+  void hear_reply(std::uint32_t source, const ConnectMessage& message);
   void hear_ready(std::uint32_t source);
   void hear_farewell();
   void fail(int error, std::span<const std::byte> data = {});
 
   Border& border_;
   const std::chrono::milliseconds patience_;
-  State state_ = State::kIdle;
+  ConnectionState state_ = ConnectionState::kIdle;
   bool asked_ = false;  // this end sent the request
   Token origin_ = 0;
   Token target_ = 0;  // 0 until it is known

@@ -41,7 +41,7 @@ class Listener final : public device::Engine, link::InboxSink {
   void set_backlog(std::size_t count);
   // Rejects a request. False when the requester is gone. Without memory or descriptors the
   // rejection is sent later, by progress().
-  bool reject(std::uint64_t number, const Bytes& data);
+  bool reject(std::uint64_t number, const ConnectData& data);
   // The accepting endpoint answers the request, or turn_down() does.
   void release(std::uint64_t number);
   // Rejects a released request that the accepting endpoint cannot answer; as reject(). False also
@@ -61,15 +61,15 @@ class Listener final : public device::Engine, link::InboxSink {
     kRejected,   // a rejection is sent, or to be sent
   };
   // A request, until its source has closed or it has been rejected.
-  struct Entry {
+  struct ReceivedRequest {
     std::uint64_t number = 0;
     std::uint32_t source = 0;  // in the inbox
     Request request;
     Stage stage = Stage::kWaiting;
     bool owed = false;  // the answer for that stage is not sent yet: no room
-    Bytes data;         // of a rejection
+    ConnectData data;   // of a rejection
   };
-  using Entries = std::list<Entry>;
+  using RequestList = std::list<ReceivedRequest>;
 
   explicit Listener(RequestSink& sink) : sink_(sink) {}
   void source_opened(std::uint32_t, const os::SocketAddress&) override {}
@@ -77,9 +77,9 @@ class Listener final : public device::Engine, link::InboxSink {
   void arrived(const link::Arrival& arrival) override;
   void received(void*, int) override {}
   void announce();
-  Entries::iterator find(std::uint64_t number);
-  void say_no(Entries::iterator entry, const Bytes& data);
-  bool tell(const Request& request, Kind kind, const Bytes& data);
+  RequestList::iterator find(std::uint64_t number);
+  void say_no(RequestList::iterator entry, const ConnectData& data);
+  bool tell(const Request& request, ConnectKind kind, const ConnectData& data);
   void tell_again();
   bool owes_a_word() const;
   void take_in();
@@ -87,7 +87,7 @@ class Listener final : public device::Engine, link::InboxSink {
   std::mutex mutex_;
   RequestSink& sink_;
   std::unique_ptr<device::Port> port_;
-  Entries entries_;  // in the order in which they came
+  RequestList entries_;  // in the order in which they came
   std::size_t backlog_ = kUsualBacklog;
   std::size_t announced_ = 0;
   std::uint64_t next_number_ = 1;

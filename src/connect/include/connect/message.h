@@ -22,9 +22,8 @@
 
 namespace weft::connect {
 
-using Bytes = std::vector<std::byte>;
-
-// Bytes that a program may send along with a request, a reply or a rejection.
+// Bytes of a program that go along with a request, a reply or a rejection.
+using ConnectData = std::vector<std::byte>;
 inline constexpr std::size_t kMaxData = 256;
 inline constexpr std::size_t kHeaderBytes = 56;
 inline constexpr std::uint8_t kVersion = 1;
@@ -33,7 +32,7 @@ inline constexpr std::uint8_t kVersion = 1;
 using Token = std::uint64_t;
 Token new_token();
 
-enum class Kind : std::uint8_t {
+enum class ConnectKind : std::uint8_t {
   kRequest = 1,   // to the listener
   kPending = 2,   // from it: the program has the request
   kReject = 3,    // from it, or from the accepting endpoint
@@ -42,16 +41,16 @@ enum class Kind : std::uint8_t {
   kFarewell = 6,  // from either: no more data
 };
 
-struct Message {
-  Kind kind = Kind::kRequest;
+struct ConnectMessage {
+  ConnectKind kind = ConnectKind::kRequest;
   Token origin = 0;        // of the requesting end
   Token target = 0;        // of the accepting end: with kReply, kReady and kFarewell
   os::SocketAddress name;  // of the sender's endpoint: with kRequest and kReply
-  Bytes data;              // at most kMaxData bytes
+  ConnectData data;        // at most kMaxData bytes
 };
 
-Bytes encode(const Message& message);
-// Nothing when the bytes, which anybody may have sent, are no such message.
-std::optional<Message> decode(std::span<const std::byte> bytes);
+std::vector<std::byte> encode(const ConnectMessage& message);
+// Nothing when the bytes, which come from any host, are no such message.
+std::optional<ConnectMessage> decode(std::span<const std::byte> bytes);
 
 }  // namespace weft::connect

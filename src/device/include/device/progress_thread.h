@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/time.h"
 #include "device/backoff.h"
 #include "device/engine.h"
 #include "os/event.h"
@@ -39,7 +40,6 @@ class ProgressThread {
   void look_again() { event_.set(); }
 
  private:
-  using Time = std::chrono::steady_clock::time_point;
   // An engine and how far it is with it.
   struct Charge {
     Engine* engine = nullptr;

@@ -47,12 +47,12 @@ struct Waiting {
 class TriggerQueue final : public Engine, Counter::Watcher {
  public:
   // An operation and what it waits for, whose counter is in use as long as this lives.
-  struct Entry {
+  struct QueuedOperation {
     Waiting waiting;
     Use use;
     std::unique_ptr<Deferred> operation;
   };
-  using Entries = std::list<Entry>;
+  using OperationList = std::list<QueuedOperation>;
 
   // Errors: those of eventfd(2).
   static Result<std::unique_ptr<TriggerQueue>> open(const Locking& locking);
@@ -61,7 +61,7 @@ class TriggerQueue final : public Engine, Counter::Watcher {
   void submit(const Waiting& waiting, std::unique_ptr<Deferred> operation);
   // Gives back the operations that `which` chooses of those not started. When it returns none of
   // them is being started.
-  Entries withdraw(const std::function<bool(const Waiting&)>& which);
+  OperationList withdraw(const std::function<bool(const Waiting&)>& which);
   // As progress(), but for memory that runs out: an operation that could not be started is tried
   // again by the next progress().
   void try_progress() noexcept;
@@ -73,20 +73,20 @@ class TriggerQueue final : public Engine, Counter::Watcher {
   unsigned polls() override { return polls_.load(std::memory_order_relaxed); }
 
  private:
-  using Counters = std::unordered_map<Counter*, Entries>;
+  using Counters = std::unordered_map<Counter*, OperationList>;
 
   TriggerQueue(const Locking& locking, os::Event event)
       : lock_(locking), event_(std::move(event)) {}
   void reached() override;
   static bool due(const Waiting& waiting);
-  static void insert(Entries& entries, Entries& one);
+  static void insert(OperationList& entries, OperationList& one);
   Counters::iterator settle(Counters::iterator entries);
   void collect();
   void start_due();
 
   OptionalLock lock_;
   Counters waiting_;                  // none empty, each in the order of thresholds
-  Entries due_;                       // in the order in which they became due
+  OperationList due_;                 // in the order in which they became due
   std::atomic<bool> noted_{false};    // a counter has come to where something may be due
   std::atomic<bool> held_up_{false};  // something due could not be started yet
   std::atomic<int> sleepers_{0};

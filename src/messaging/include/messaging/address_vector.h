@@ -31,12 +31,12 @@ class AddressVector {
   bool remove(PeerIndex index);
 
   // The address of a number, and a stamp that no other use of that number ever has.
-  struct Entry {
+  struct AddressEntry {
     os::SocketAddress address;
     std::uint64_t stamp = 0;  // 0: not in use
     PeerIndex lowest = 0;     // of the numbers of this address
   };
-  std::optional<Entry> find(PeerIndex index) const;
+  std::optional<AddressEntry> find(PeerIndex index) const;
   // The lowest number of an address, or kNoPeer.
   PeerIndex lookup(const os::SocketAddress& address) const;
   // The lowest number of the same address as `index`, or kNoPeer when it is not in use. Cheap: each
@@ -53,7 +53,7 @@ class AddressVector {
   void set_lowest(const std::string& address);
 
   mutable SpinLock lock_{true};
-  std::vector<Entry> entries_;
+  std::vector<AddressEntry> entries_;
   std::vector<PeerIndex> free_;  // a heap, lowest first
   std::unordered_multimap<std::string, PeerIndex> by_address_;
   std::uint64_t next_stamp_ = 1;

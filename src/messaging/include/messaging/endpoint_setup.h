@@ -18,20 +18,22 @@
 namespace weft::messaging {
 
 // Which events a counter counts; index into Bindings::counters.
-enum class Event { kSend, kReceive, kRead, kWrite, kRemoteRead, kRemoteWrite, kCount };
+enum class CounterEvent { kSend, kReceive, kRead, kWrite, kRemoteRead, kRemoteWrite, kCount };
 
 // Where an endpoint reports (fi_ep_bind(3)). What is null is not reported.
 struct Bindings {
   device::CompletionQueue* tx = nullptr;
   device::CompletionQueue* rx = nullptr;
-  std::array<device::Counter*, static_cast<std::size_t>(Event::kCount)> counters{};
+  std::array<device::Counter*, static_cast<std::size_t>(CounterEvent::kCount)> counters{};
   bool rx_selective = false;  // remote writes with data are reported all the same
 
   // The counter of an event, or null.
-  device::Counter* counter(Event event) const { return counters[static_cast<std::size_t>(event)]; }
+  device::Counter* counter(CounterEvent event) const {
+    return counters[static_cast<std::size_t>(event)];
+  }
   // Counts the end of an operation in the counter of its own, if it has one, else in that of
   // `event`.
-  void count(device::Counter* own, Event event, bool success) const {
+  void count(device::Counter* own, CounterEvent event, bool success) const {
     device::Counter* const to = own != nullptr ? own : counter(event);
     if (to == nullptr) return;
     if (success) {

@@ -38,22 +38,22 @@ class MessageSender final : public link::FlowSink {
     return bindings_.tx == nullptr || !bindings_.tx->full() || !report.tells_failure();
   }
   // Reports an operation that has succeeded.
-  void complete(const Report& report, std::uint64_t flags, Event event) {
+  void complete(const Report& report, std::uint64_t flags, CounterEvent event) {
     if (report.wanted()) push(report.context, flags, 0, 0);
     bindings_.count(report.counter(), event, true);
   }
   // Reports an operation that has failed at once. It was started and has ended, so its error
   // completes through the queue (0). An injected one has no completion: its caller gets the error.
-  int fail(const Report& report, std::uint64_t flags, Event event, int error, int detail);
+  int fail(const Report& report, std::uint64_t flags, CounterEvent event, int error, int detail);
   // What sends are reported with that end because their flow is given up: ECONNRESET, if not this.
   void report_losses_as(int error) { loss_ = error; }
 
  private:
   // An operation that is not finished yet.
-  struct Pending {
+  struct PendingOperation {
     void* context = nullptr;
     std::uint64_t flags = 0;
-    Event event = Event::kSend;
+    CounterEvent event = CounterEvent::kSend;
     bool report = true;
     UseOf<device::Counter> counter;  // Report::counter
     bool live = false;
@@ -73,8 +73,8 @@ class MessageSender final : public link::FlowSink {
   OptionalLock& lock_;
   PeerFlows& flows_;
   Sleepers& sleepers_;
-  Pool<Pending> pending_;
-  Pending* next_pending_ = nullptr;  // for the next call that stays pending
+  Pool<PendingOperation> pending_;
+  PendingOperation* next_pending_ = nullptr;  // for the next call that stays pending
   int loss_ = ECONNRESET;
 };
 

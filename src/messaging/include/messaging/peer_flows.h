@@ -103,9 +103,9 @@ class PeerFlows {
   };
 
   link::Flow* connect(PeerIndex index, int& error);
-  link::Flow* connect_reliably(Peer& peer, const AddressVector::Entry& entry, int& error);
-  link::Flow* look_for(Peer& peer, const AddressVector::Entry& entry, int& error);
-  Status open(Peer& peer, const AddressVector::Entry& entry);
+  link::Flow* connect_reliably(Peer& peer, const AddressVector::AddressEntry& entry, int& error);
+  link::Flow* look_for(Peer& peer, const AddressVector::AddressEntry& entry, int& error);
+  Status open(Peer& peer, const AddressVector::AddressEntry& entry);
   void follow_addresses();
   void lose(Peer& peer);
   void lose(PeerIndex number, link::PeerState state);

@@ -15,15 +15,15 @@ class Pool {
   T& take() {
     if (free_ == nullptr) [[unlikely]]
       return all_.emplace_back();
-    Place* place = free_;
-    free_ = place->next;
-    return *place;
+    Node* node = free_;
+    free_ = node->next;
+    return *node;
   }
   // Gives back what take() gave.
   void give(T& object) {
-    auto& place = static_cast<Place&>(object);
-    place.next = free_;
-    free_ = &place;
+    auto& node = static_cast<Node&>(object);
+    node.next = free_;
+    free_ = &node;
   }
   // The first object for which wanted(T&) is true, given back or not; else nullptr.
   template <class Wanted>
@@ -33,11 +33,11 @@ class Pool {
   }
 
  private:
-  struct Place : T {
-    Place* next = nullptr;
+  struct Node : T {
+    Node* next = nullptr;
   };
-  std::deque<Place> all_;
-  Place* free_ = nullptr;
+  std::deque<Node> all_;
+  Node* free_ = nullptr;
 };
 
 }  // namespace weft::messaging

@@ -2,12 +2,11 @@
 // What time is it, exactly or cheaply?
 #pragma once
 
-#include <chrono>
+#include "base/time.h"
 
 namespace weft::os {
 
-// A point on the monotonic clock.
-using Time = std::chrono::steady_clock::time_point;
+using weft::Time;
 
 // Now, to a few milliseconds, in a few nanoseconds (CLOCK_MONOTONIC_COARSE).
 Time coarse_now();

@@ -30,7 +30,7 @@ struct Datagram {
 
 // One or more datagrams of one sender, one after the other in `bytes`: each of `segment` bytes, the
 // last may be shorter. An empty datagram has no bytes, and segment 0.
-struct Arrival {
+struct ReceivedDatagrams {
   SocketAddress from;
   SocketAddress to;
   std::uint8_t traffic_class = 0;
@@ -65,7 +65,7 @@ class UdpBatch {
   // Empties it.
   void clear();
   // What the last receive() got; empty when there was nothing to read.
-  std::span<const Arrival> arrivals() const { return {arrivals_.data(), count_}; }
+  std::span<const ReceivedDatagrams> arrivals() const { return {arrivals_.data(), count_}; }
 
   // Calls visit(const Datagram&) for every datagram in the order of their arrival.
   template <class ExclusiveEntry>
@@ -94,7 +94,7 @@ class UdpBatch {
   std::unique_ptr<std::byte[]> bytes_;
   std::vector<Slot> slots_;
   std::vector<mmsghdr> messages_;
-  std::vector<Arrival> arrivals_;
+  std::vector<ReceivedDatagrams> arrivals_;
   std::size_t filled_ = 0;  // messages that the last call wrote
   std::size_t count_ = 0;   // arrivals made of them
   unsigned in_a_row_ = 0;   // calls that got something
@@ -104,7 +104,7 @@ class UdpBatch {
 
 template <class ExclusiveEntry>
 void UdpBatch::for_each(ExclusiveEntry&& entry) const {
-  for (const Arrival& arrival : arrivals()) {
+  for (const ReceivedDatagrams& arrival : arrivals()) {
     const std::size_t datagrams = arrival.datagrams();
     for (std::size_t i = 0; i < datagrams; ++i) entry(arrival.datagram(i));
   }

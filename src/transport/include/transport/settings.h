@@ -7,13 +7,12 @@
 
 #include "base/psn.h"
 #include "base/stats.h"
+#include "base/time.h"
 #include "wire/opcode.h"
 #include "wire/packet.h"
 
 namespace weft::transport {
 
-// A point in time, given by the caller.
-using Time = std::chrono::steady_clock::time_point;
 using Duration = std::chrono::nanoseconds;
 
 // One end of a flow: what ibv_modify_qp(3) calls the attributes of a queue pair, or what the ends
