@@ -38,7 +38,7 @@ TEST(Budget, AThousandFlowsStayBelowTheTotalAndTheirMinimums) {
   EXPECT_EQ(budget.used(), 0U);
 }
 
-TEST(Budget, WhatIsGivenBackCanBeTakenAgain) {
+TEST(Budget, AReturnedAmountCanBeTakenAgain) {
   Budget budget({100});
   Budget::Share share(budget);
   ASSERT_TRUE(share.take(50));

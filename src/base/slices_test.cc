@@ -47,7 +47,7 @@ TEST(Slice, EveryCutHoldsExactlyTheBytesItNames) {
   }
 }
 
-TEST(Slice, WhatLiesPastTheEndIsLeftOut) {
+TEST(Slice, BytesPastTheEndAreLeftOut) {
   const Scattered from;
   std::array<LocalRange, 4> out{};
   EXPECT_EQ(read({out.data(), slice(from.pieces, 7, 100, out.data())}), "hi");

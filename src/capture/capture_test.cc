@@ -89,7 +89,7 @@ TEST(Capture, HoldsPacketsOfAllThreadsOnceItIsFlushed) {
   EXPECT_EQ(std::count(numbers.begin(), numbers.end(), true), 4000);
 }
 
-TEST(Capture, IsWrittenWithoutAnybodyAskingAndWhenItsProcessIsKilled) {
+TEST(Capture, IsWrittenWithoutPollsAndWhenItsProcessIsKilled) {
   const Directory directory;
   const pid_t child = ::fork();
   if (child == 0) {
@@ -203,7 +203,7 @@ TEST(CaptureOfProcess, GoesOnFromDeviceToDeviceAndIsAChildsOwn) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
-TEST(CaptureOfProcess, IsNoneWhereItCannotBeWrittenOrNobodyWantsIt) {
+TEST(CaptureOfProcess, IsNoneWhereItCannotBeWrittenOrIsNotWanted) {
   const Directory directory;
   const int status = exit_status_of([&] {
     ::setenv("WEFT_CAPTURE", directory.file("no/such").c_str(), 1);

@@ -196,7 +196,7 @@ TEST_F(RecorderTest, AMessageIsAGreetingThenASendAndItsAcknowledgement) {
   EXPECT_EQ(packets()[5].packet.psn, all[3].packet.psn.after(1));
 }
 
-TEST_F(RecorderTest, WhatIsNotTakenOrFailsIsNotWrittenDown) {
+TEST_F(RecorderTest, OperationsThatAreNotTakenOrFailAreNotWrittenDown) {
   fake_->outcome = Outcome::again();
   EXPECT_EQ(flow_->send(message(10)).state, Outcome::State::kAgain);
   fake_->outcome = Outcome::failed(ECONNRESET);
@@ -390,7 +390,7 @@ TEST_F(RecorderTest, TheEndOfAFlowIsADisconnect) {
   }
 }
 
-TEST_F(RecorderTest, WhatArrivesIsTheSendOfThePeer) {
+TEST_F(RecorderTest, AnArrivalIsRecordedAsASendOfThePeer) {
   FakeInbox fake;
   Heard heard;
   link::Inbox& inbox = recorder_->listen(fake, 100);

@@ -136,7 +136,7 @@ std::string failed(int error, const std::string& data = {}) {
   return "failed " + std::to_string(error) + " " + data;
 }
 
-TEST(Connection, IdleItTakesTheProgramsCallsAndListensToNobody) {
+TEST(Connection, IdleItTakesTheProgramsCallsAndIgnoresMessages) {
   const auto stranger = [](Event event) { return strange(event, ConnectionState::kIdle); };
   expect_rules(ConnectionState::kIdle, true,
                {{Event::kConnect, ConnectionState::kRequesting, {"reach 2", "tell 1"}},
@@ -217,7 +217,7 @@ TEST(Connection, ConnectedItEndsByEitherSideOrByDeath) {
   }
 }
 
-TEST(Connection, EndedItListensToNobodyAndNeverBeginsAgain) {
+TEST(Connection, EndedItIgnoresMessagesAndNeverBeginsAgain) {
   const auto stranger = [](Event event) { return strange(event, ConnectionState::kEnded); };
   for (const bool asked : {true, false}) {
     expect_rules(ConnectionState::kEnded, asked,
@@ -253,7 +253,7 @@ TEST(Connection, AReplyCarriesBothTokensNameAndData) {
   EXPECT_EQ(reply.data, bytes_of("welcome"));
 }
 
-TEST(Connection, NobodyListensThere) {
+TEST(Connection, AnAddressWithoutAListenerRefuses) {
   for (const int error : {ENOENT, EPERM, ECONNRESET}) {
     End end(ConnectionState::kIdle);
     end.border.reach_error = error;
@@ -262,21 +262,21 @@ TEST(Connection, NobodyListensThere) {
   }
 }
 
-TEST(Connection, WhatIsWrongWithTheWayIsSaid) {
+TEST(Connection, TheErrorOfThePathIsReported) {
   End end(ConnectionState::kIdle);
   end.border.tell_error = ENOSPC;
   EXPECT_TRUE(end.connection.connect(loopback(1), loopback(2), {}, kStart));
   EXPECT_THAT(end.border.log, ElementsAre("reach 2", "tell 1", failed(ENOSPC)));
 }
 
-TEST(Connection, WhoeverAskedHasGoneBeforeItWasAccepted) {
+TEST(Connection, TheRequesterHasClosedBeforeItWasAccepted) {
   End end(ConnectionState::kIdle);
   end.border.reach_error = ENOENT;
   EXPECT_TRUE(end.connection.accept(loopback(1), {loopback(3), kTheirs, {}}, {}));
   EXPECT_THAT(end.border.log, ElementsAre("reach 3", failed(ECONNABORTED)));
 }
 
-TEST(Connection, WhoeverAcceptedHasGoneBeforeItWasHeard) {
+TEST(Connection, TheAcceptingEndHasClosedBeforeItsReplyWasRead) {
   End end(ConnectionState::kPending);
   end.border.reach_error = ENOENT;
   end.hear(ConnectKind::kReply);
@@ -284,7 +284,7 @@ TEST(Connection, WhoeverAcceptedHasGoneBeforeItWasHeard) {
 }
 
 // The requester waits for an answer, which cannot be sent.
-TEST(Connection, WhoeverAcceptedAndCannotBeReachedIsTurnedAway) {
+TEST(Connection, AnAcceptingEndThatCannotBeReachedIsRejected) {
   End end(ConnectionState::kPending);
   end.border.reach_error = ENOSPC;
   end.hear(ConnectKind::kReply);

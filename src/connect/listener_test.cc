@@ -150,7 +150,7 @@ TEST_F(ListenerTest, RejectsOnce) {
   EXPECT_THAT(asker.hear(), ElementsAre(ConnectKind::kPending, ConnectKind::kReject));
 }
 
-TEST_F(ListenerTest, WhatWasReleasedIsNotItsBusiness) {
+TEST_F(ListenerTest, AReleasedRequestIsNotItsBusiness) {
   Asker asker(device, 7201, address);
   asker.ask();
   listener->progress();
@@ -160,7 +160,7 @@ TEST_F(ListenerTest, WhatWasReleasedIsNotItsBusiness) {
   EXPECT_THAT(asker.hear(), ElementsAre(ConnectKind::kPending));
 }
 
-TEST_F(ListenerTest, WhatWasReleasedAndCannotBeAnsweredIsTurnedDown) {
+TEST_F(ListenerTest, AReleasedRequestThatCannotBeAnsweredIsRejected) {
   Asker asker(device, 7201, address);
   asker.ask();
   listener->progress();
@@ -173,7 +173,7 @@ TEST_F(ListenerTest, WhatWasReleasedAndCannotBeAnsweredIsTurnedDown) {
   EXPECT_THAT(asker.hear(), ElementsAre(ConnectKind::kPending, ConnectKind::kReject));
 }
 
-TEST_F(ListenerTest, WhoeverHasGoneNeedsNotBeTurnedDown) {
+TEST_F(ListenerTest, ARequesterThatHasClosedNeedsNoRejection) {
   auto asker = std::make_unique<Asker>(device, 7201, address);
   const Request request{asker->name, asker->token, {}};
   asker->ask();
@@ -243,7 +243,7 @@ TEST_F(ListenerTest, ABacklogHoldsTheOthersBack) {
   EXPECT_THAT(program.data, ElementsAre("0", "1", "2", "3"));
 }
 
-TEST_F(ListenerTest, WhoeverGoesMakesRoom) {
+TEST_F(ListenerTest, ARequesterThatClosesMakesRoom) {
   listener->set_backlog(1);
   auto first = std::make_unique<Asker>(device, 7201, address);
   first->ask("first");
@@ -258,7 +258,7 @@ TEST_F(ListenerTest, WhoeverGoesMakesRoom) {
   EXPECT_FALSE(listener->reject(program.numbers[0], {})) << "who asked has gone";
 }
 
-TEST_F(ListenerTest, WhatTheProgramCannotTakeIsForgotten) {
+TEST_F(ListenerTest, ARequestThatTheProgramCannotTakeIsForgotten) {
   program.willing = false;
   Asker asker(device, 7201, address);
   asker.ask();
@@ -268,7 +268,7 @@ TEST_F(ListenerTest, WhatTheProgramCannotTakeIsForgotten) {
 }
 
 // Everything but one request.
-TEST_F(ListenerTest, WhoeverSaysAnythingElseIsRefused) {
+TEST_F(ListenerTest, SourcesOfOtherMessagesAreRefused) {
   std::vector<Bytes> nonsense{{}, bytes_of("GET / HTTP/1.0"), Bytes(1000), Bytes(4000)};
   for (const ConnectKind kind : {ConnectKind::kPending, ConnectKind::kReject, ConnectKind::kReply,
                                  ConnectKind::kReady, ConnectKind::kFarewell}) {
@@ -287,7 +287,7 @@ TEST_F(ListenerTest, WhoeverSaysAnythingElseIsRefused) {
   EXPECT_THAT(program.numbers, IsEmpty());
 }
 
-TEST_F(ListenerTest, WhoeverAsksTwiceIsRefusedAltogether) {
+TEST_F(ListenerTest, ASourceOfTwoRequestsIsRefusedAltogether) {
   Asker asker(device, 7201, address);
   asker.ask();
   asker.ask();
@@ -296,7 +296,7 @@ TEST_F(ListenerTest, WhoeverAsksTwiceIsRefusedAltogether) {
   EXPECT_THAT(program.numbers, IsEmpty());
 }
 
-TEST_F(ListenerTest, ANameWhereNobodyIsCostsNothing) {
+TEST_F(ListenerTest, ANameWithoutAnEndpointCostsNothing) {
   Asker asker(device, 7201, address);
   asker.say(encode({ConnectKind::kRequest, 1, 0, loopback(7999), {}}));
   listener->progress();
@@ -314,7 +314,7 @@ TEST_F(ListenerTest, ARequestWakesASleeper) {
   EXPECT_EQ(program.numbers.size(), 1u);
 }
 
-TEST_F(ListenerTest, TurningDownReachesWhoeverAsked) {
+TEST_F(ListenerTest, TurningDownReachesTheRequester) {
   Asker asker(device, 7201, address);
   turn_down(device, loopback(7300), {asker.name, asker.token, {}});
   EXPECT_THAT(asker.hear(), ElementsAre(ConnectKind::kReject));

@@ -37,7 +37,7 @@ class CondSignallerTest : public testing::Test {
   std::unique_ptr<CondSignaller> signaller_;
 };
 
-TEST_F(CondSignallerTest, NewsWakeWhoeverWaits) {
+TEST_F(CondSignallerTest, NewsWakeAWaitingThread) {
   for (int round = 0; round < 200; ++round) {
     news_ = false;
     std::thread other([&] {
@@ -50,9 +50,9 @@ TEST_F(CondSignallerTest, NewsWakeWhoeverWaits) {
   }
 }
 
-TEST_F(CondSignallerTest, WithoutNewsNobodyIsWoken) { EXPECT_FALSE(wait(1)); }
+TEST_F(CondSignallerTest, WithoutNewsNoThreadIsWoken) { EXPECT_FALSE(wait(1)); }
 
-TEST_F(CondSignallerTest, AHeldMutexDelaysTheSignalAndBlocksNobody) {
+TEST_F(CondSignallerTest, AHeldMutexDelaysTheSignalAndBlocksNoThread) {
   ASSERT_TRUE(group_.prepare_wait([] { return false; }));
   pthread_mutex_lock(mutex());
   signaller_->arm();

@@ -38,7 +38,7 @@ class DeviceTest : public testing::Test {
   std::string base_ = "/dev/shm/weft-test-XXXXXX";
 };
 
-TEST_F(DeviceTest, EverybodyInAProcessGetsTheSameOne) {
+TEST_F(DeviceTest, AllCallersInAProcessGetTheSameOne) {
   const auto device = get();
   EXPECT_EQ(get(), device);
   const auto elsewhere = Device::get("/dev/shm/never-made");

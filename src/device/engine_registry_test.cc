@@ -88,7 +88,7 @@ TEST_F(EngineRegistryTest, AGroupThatLeftIsNotTouched) {
 }
 
 // A wait that cannot be had for the new engine; the descriptor is no descriptor.
-TEST_F(EngineRegistryTest, WhoCouldNotJoinIsNotDriven) {
+TEST_F(EngineRegistryTest, AnEngineThatCouldNotJoinIsNotDriven) {
   class Broken final : public Engine {
    public:
     void progress() override { FAIL() << "driven"; }

@@ -144,7 +144,7 @@ TEST_F(EngineGroupTest, ASignalEndsAWait) {
   other.join();
 }
 
-TEST_F(EngineGroupTest, ASignalThatFindsNobodyEndsTheNextWaitAndNoLaterOne) {
+TEST_F(EngineGroupTest, ASignalWithoutAWaiterEndsTheNextWaitAndNoLaterOne) {
   group_.signal();
   group_.signal();
   EXPECT_FALSE(wait(kForever));
@@ -180,13 +180,13 @@ TEST_F(EngineGroupTest, ACancelledThreadLeavesNoEngineAsleepAndTheLeadToOthers) 
   peer.join();
 }
 
-TEST_F(EngineGroupTest, NobodyMayWaitWhileNewsAreThere) {
+TEST_F(EngineGroupTest, NoThreadMayWaitWhileNewsAreThere) {
   engine_.post();
   EXPECT_FALSE(prepare_wait());
   EXPECT_EQ(engine_.asleep(), 0);
 }
 
-TEST_F(EngineGroupTest, NobodyMayWaitAfterASignal) {
+TEST_F(EngineGroupTest, NoThreadMayWaitAfterASignal) {
   group_.signal();
   EXPECT_FALSE(prepare_wait());
 }

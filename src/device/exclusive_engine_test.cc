@@ -52,7 +52,7 @@ struct StrangerTest : ::testing::Test {
   }
 };
 
-TEST_F(StrangerTest, NoCallOfOwnersOrStrangersIsLost) {
+TEST_F(StrangerTest, NoCallOfOwnersOrForeignThreadsIsLost) {
   constexpr int kOwners = 300'000;
   constexpr int kStrangers = 2'000;
   std::vector<std::thread> foreign_threads;
@@ -70,7 +70,7 @@ TEST_F(StrangerTest, NoCallOfOwnersOrStrangersIsLost) {
   EXPECT_EQ(engine.count(), kOwners + 2 * 3 * kStrangers + 1);
 }
 
-TEST_F(StrangerTest, AStrangerWaitsUntilOwnersHaveLeft) {
+TEST_F(StrangerTest, AForeignThreadWaitsUntilOwnersHaveLeft) {
   OptionalLock lock{Locking(biased_lock)};
   std::atomic<bool> visited{false};
   std::optional<Section> section(std::in_place, lock);
@@ -86,7 +86,7 @@ TEST_F(StrangerTest, AStrangerWaitsUntilOwnersHaveLeft) {
   EXPECT_EQ(engine.count(), 3);
 }
 
-TEST_F(StrangerTest, AnOwnerWaitsUntilTheStrangerHasLeft) {
+TEST_F(StrangerTest, AnOwnerWaitsUntilTheForeignThreadHasLeft) {
   OptionalLock lock{Locking(biased_lock)};
   biased_lock.enter_foreign();
   { const Section section(lock); }  // the stranger is an owner now

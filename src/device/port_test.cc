@@ -170,7 +170,7 @@ TEST_F(PortTest, PeersOfTheSameHostMeetInSharedMemory) {
   EXPECT_LT(two.sources[one.socket.address().port()], kFirstRemoteSource);
 }
 
-TEST_F(PortTest, WhoeverSharesNoMemoryIsReachedOverTheNetwork) {
+TEST_F(PortTest, APeerWithoutSharedMemoryIsReachedOverTheNetwork) {
   End one(device_, kBoth);
   End two(device_, kUdp);
   one.send(two, "hello");
@@ -183,7 +183,7 @@ TEST_F(PortTest, WhoeverSharesNoMemoryIsReachedOverTheNetwork) {
 
 // As when a connection is made: the flows to a listener and to the answering endpoint are opened at
 // almost the same time, and no open is repeated.
-TEST_F(PortTest, WhoeverInsistsFindsManyAtOnceOverTheNetwork) {
+TEST_F(PortTest, APersistentConnectFindsManyAtOnceOverTheNetwork) {
   End one(device_, kBoth);
   std::list<End> far;
   for (int i = 0; i < 20; ++i) far.emplace_back(device_, kUdp);
@@ -288,7 +288,7 @@ TEST_F(PortTest, APortOfReliableDatagramsHasFiveDescriptorsAndOneOfDatagramsSix)
   }
 }
 
-TEST_F(PortTest, WhoeverIsWokenFindsAtOnceWhatCameOverTheNetwork) {
+TEST_F(PortTest, AWokenEndpointFindsAtOnceMessagesOfTheNetwork) {
   End sleeper(device_, kBoth);
   End sender(device_, kUdp);
   sender.send(sleeper, "here I am");
@@ -313,7 +313,7 @@ TEST_F(PortTest, WhoeverIsWokenFindsAtOnceWhatCameOverTheNetwork) {
 }
 
 // A peer may depend on this end's progress over the network only.
-TEST_F(PortTest, OnlyWhoIsReachedOverTheNetworkIsMetThere) {
+TEST_F(PortTest, OnlyPeersReachedOverTheNetworkAreMetThere) {
   End one(device_, kBoth);
   End near(device_, kBoth);
   End far(device_, kUdp);
@@ -324,7 +324,7 @@ TEST_F(PortTest, OnlyWhoIsReachedOverTheNetworkIsMetThere) {
   EXPECT_EQ(one.met, 1);
 }
 
-TEST_F(PortTest, WhoeverIsTurnedAwayHearsOfItOverEitherLink) {
+TEST_F(PortTest, ARejectedSourceIsNotifiedOverEitherLink) {
   End middle(device_, kBoth);
   End near(device_, kShm);
   End far(device_, kUdp);
@@ -403,7 +403,7 @@ TEST_F(PortTest, TheNetworkLeadsToOtherHosts) {
   GTEST_SKIP() << "no interface but the loopback has IPv4";
 }
 
-TEST_F(PortTest, NobodyIsAtAPortOfThisHostThatIsNotOpen) {
+TEST_F(PortTest, AClosedPortOfThisHostHasNoEndpoint) {
   End one(device_, kBoth);
   const End bound(device_, {false, false});
   const auto way = one.port->connect(bound.socket.address());
@@ -578,7 +578,7 @@ TEST_F(MisledOwnerTest, AnAccessForAPeerGoesWhereTheRegionIs) {
   expect_written_in_place();
 }
 
-TEST_F(PortTest, WhoeverComesLaterIsFoundInSharedMemory) {
+TEST_F(PortTest, APeerThatOpensLaterIsFoundInSharedMemory) {
   End one(device_, kBoth);
   End late(device_, {false, false});
   EXPECT_FALSE(one.port->connect(late.socket.address()).ok());

@@ -131,7 +131,7 @@ TEST_F(ProgressThreadTest, KeepsAwayWhileTheProgramPolls) {
   EXPECT_TRUE(comes_true([&] { return engine_.taken() == 1; })) << "the polling has stopped";
 }
 
-TEST_F(ProgressThreadTest, LooksMoreAndMoreSeldomForWhatNobodyTells) {
+TEST_F(ProgressThreadTest, PollsMoreAndMoreSeldomForUnsignalledEvents) {
   engine_.set_restless(true);
   engine_.post();
   ASSERT_TRUE(comes_true([&] { return engine_.taken() == 1; }));

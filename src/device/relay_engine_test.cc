@@ -55,7 +55,7 @@ std::array<std::byte, 28> packet_for(std::uint16_t port, const os::SocketAddress
   return bytes;
 }
 
-TEST(RelayEngine, WhatComesForOthersIsHandedOnThoughTheHolderNeverPolls) {
+TEST(RelayEngine, PacketsForOthersAreHandedOnThoughTheHolderNeverPolls) {
   const os::SocketAddress host = os::address_of("127.47.91.1", 0);
   const Holder holder(host);
   auto other = std::move(os::UdpSocket::bind(host, {})).value();
@@ -76,7 +76,7 @@ TEST(RelayEngine, WhatComesForOthersIsHandedOnThoughTheHolderNeverPolls) {
   }
 }
 
-TEST(RelayEngine, TakeNoThreadWhereNobodyWantsToHearForeignPeers) {
+TEST(RelayEngine, TakeNoThreadWhereForeignPeersAreNotWanted) {
   // A sanitizer begins a thread of its own with the first one.
   std::thread([] {}).join();
   const std::size_t before = os::count_threads();

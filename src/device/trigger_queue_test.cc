@@ -125,7 +125,7 @@ TEST_F(TriggerQueueTest, AChainOfOperationsThatCountRunsInOneGo) {
   EXPECT_EQ(counters[kLength]->value(), 1U);
 }
 
-TEST_F(TriggerQueueTest, WhatCannotBeStartedYetHoldsUpItsOwnerOnly) {
+TEST_F(TriggerQueueTest, AnOperationThatCannotStartYetHoldsUpItsOwnerOnly) {
   const int mine = 0;
   const int theirs = 0;
   queue_->submit(when(counter_, 1, &mine), mark(1, 2));
@@ -169,7 +169,7 @@ TEST_F(TriggerQueueTest, WithdrawnOperationsAreNeverStarted) {
   EXPECT_EQ(after_progress(), Marks{2});
 }
 
-TEST_F(TriggerQueueTest, WhatIsDueButHeldUpCanBeWithdrawn) {
+TEST_F(TriggerQueueTest, ADueOperationThatIsHeldUpCanBeWithdrawn) {
   const int owner = 0;
   queue_->submit(when(counter_, 0, &owner), mark(1, 1000));
   queue_->submit(when(counter_, 0, &owner), mark(2));
@@ -178,7 +178,7 @@ TEST_F(TriggerQueueTest, WhatIsDueButHeldUpCanBeWithdrawn) {
   EXPECT_EQ(after_progress(), Marks{});
 }
 
-TEST_F(TriggerQueueTest, WhatMemoryRanOutForIsTriedAgain) {
+TEST_F(TriggerQueueTest, AnOperationWithoutMemoryIsTriedAgain) {
   bool short_of_memory = true;
   const auto hungry = [&] {
     if (short_of_memory) throw std::bad_alloc();
@@ -211,7 +211,7 @@ TEST_F(TriggerQueueTest, ASleeperIsWokenWhenSomethingBecomesDue) {
   queue_->wake_up();
 }
 
-TEST_F(TriggerQueueTest, NobodySleepsWhileSomethingIsHeldUp) {
+TEST_F(TriggerQueueTest, NoThreadSleepsWhileAnOperationIsHeldUp) {
   queue_->submit(when(counter_, 1), mark(1, 1));
   ASSERT_TRUE(queue_->fall_asleep());
   counter_.add(1);

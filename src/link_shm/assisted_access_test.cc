@@ -428,7 +428,7 @@ TEST_F(AssistedAccessTest, AnnouncementsComeOncePerAccess) {
   EXPECT_EQ(stage->announced, 4u * kBothWays);
 }
 
-TEST_F(AssistedAccessTest, TheOwnerHearsOncePerAccessWhoeverCarriesItOut) {
+TEST_F(AssistedAccessTest, TheOwnerHearsOncePerAccessOfEitherExecutor) {
   Bytes bytes = pattern(8, 1);
   Bytes none;
   const RemoteRange remote{0, 8, RegionKey{14}};

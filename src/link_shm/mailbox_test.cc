@@ -50,7 +50,7 @@ TEST_F(MailboxTest, ASenderIsAnnouncedWithItsAddressBeforeItsFirstMessage) {
   EXPECT_EQ(box->source_processes(), std::vector<pid_t>{::getpid()});
 }
 
-TEST_F(MailboxTest, WhoeverIsRefusedFindsThatNobodyIsThere) {
+TEST_F(MailboxTest, ARefusedSourceFindsNoEndpoint) {
   ASSERT_TRUE(peer.open(kOwner));
   Bytes bytes = pattern(8, 1);
   Bytes large = pattern(100000, 2);

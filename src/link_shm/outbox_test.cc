@@ -30,7 +30,7 @@ struct OutboxTest : ::testing::Test, OwnerAndSender {
   }
 };
 
-TEST(OutboxOpen, AnAddressThatNobodyHasIsNotThere) {
+TEST(OutboxOpen, AnAddressWithoutAnEndpointIsNotThere) {
   RuntimeDir dir;
   Peer peer(dir.path(), kSender);
   auto opened = Outbox::open(peer.sender, loopback(kOwner));
@@ -50,7 +50,7 @@ TEST(OutboxOpen, AMailboxOfAnotherVersionIsRefused) {
   EXPECT_EQ(opened.error().code, EPROTO);
 }
 
-TEST(OutboxOpen, AnEndpointOfAnotherServiceIsNobody) {
+TEST(OutboxOpen, AnEndpointOfAnotherServiceIsNotFound) {
   RuntimeDir dir;
   auto box = Mailbox::create({.directory = dir.path(),
                               .address = loopback(kOwner),
@@ -248,7 +248,7 @@ TEST_F(OutboxTest, WithAllExchangesInUseMessagesWaitAndKeepTheirOrder) {
   for (const auto& [tag, error] : flow.finished) EXPECT_EQ(error, 0) << tag;
 }
 
-TEST_F(OutboxTest, WhatWaitsForAnExchangeFailsWithTheRest) {
+TEST_F(OutboxTest, AMessageThatWaitsForARendezvousFailsWithTheRest) {
   log.accepts = false;
   Bytes bytes = pattern(20'000, 1);
   for (std::uint64_t i = 0; i < kExchanges + 6; ++i) {

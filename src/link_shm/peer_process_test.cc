@@ -79,7 +79,7 @@ TEST_F(PeerProcessTest, AFirstReadDuringWhichItEndedIsNotConfirmed) {
   EXPECT_FALSE(confirms_a_read());
 }
 
-TEST_F(PeerProcessTest, WhatWasConfirmedStaysSoWhenItEnds) {
+TEST_F(PeerProcessTest, AConfirmedPeerStaysConfirmedWhenItEnds) {
   EXPECT_TRUE(confirms_a_read());
   child.kill_it();
   EXPECT_TRUE(peer->reads_confirmed());

@@ -93,7 +93,7 @@ TEST_F(DatagramSenderTest, AFullTrainLeaves) {
   EXPECT_EQ(arrived(2 + kept), 2 + kept);
 }
 
-TEST_F(DatagramSenderTest, WhatMayNotLingerTakesTheOthersAlong) {
+TEST_F(DatagramSenderTest, ADatagramThatMayNotLingerTakesTheOthersAlong) {
   EXPECT_EQ(left(3), (std::vector<bool>{true, true, false}));
   EXPECT_EQ(left(2, false), (std::vector<bool>{true, true}));
   EXPECT_EQ(arrived(5), 5u);

@@ -41,7 +41,7 @@ struct Scene {
   std::size_t sent = 0;
 };
 
-TEST(HostileRelay, WhoHasThePortMayHandOnPacketsOfForeignPeersOnly) {
+TEST(HostileRelay, TheHolderOfThePortMayHandOnPacketsOfForeignPeersOnly) {
   on_own_host([](const OwnHost& host) {
     Scene scene(host);
     const Stats& stats = scene.here.port->stats();
@@ -185,7 +185,7 @@ TEST(HostileRelay, NothingIsHandedOnToWhatIsNoEndpoint) {
   });
 }
 
-TEST(HostileRelay, WhatIsNoPacketIsNotHandedOnNorWhatWasOnce) {
+TEST(HostileRelay, InvalidAndRelayedPacketsAreNotHandedOn) {
   on_own_host([](const OwnHost& host) {
     AtRelay at(host);
     DatagramPeer other({}, host.address);
@@ -260,7 +260,7 @@ TEST(HostileRelay, APacketWithAWrongIcrcIsNotRelayed) {
   });
 }
 
-TEST(HostileRelay, RandomPacketsHarmNobody) {
+TEST(HostileRelay, RandomPacketsDisturbNoEndpoint) {
   on_own_host([](const OwnHost& host) {
     AtRelay at(host);
     DatagramPeer other({}, host.address, {.relay = at.relay});

@@ -230,7 +230,7 @@ TEST(Port4791Relay, AWildcardEndpointHearsWhereAnotherProcessHasOneAddress) {
   });
 }
 
-TEST(Port4791Relay, APortThatSomebodyElseHasIsTakenWhenItIsFree) {
+TEST(Port4791Relay, APortOfAnotherProcessIsTakenWhenItIsFree) {
   on_own_host([](const OwnHost& host) {
     std::optional<os::UdpSocket> other = squatter(host.address);
     Guarded here(host.address);
@@ -282,7 +282,7 @@ TEST(Port4791Relay, WhenTheHolderIsKilledAnotherTakesOver) {
   });
 }
 
-TEST(Port4791Relay, WhoSleepsIsWokenUp) {
+TEST(Port4791Relay, ASleepingEndpointIsWokenUp) {
   on_own_host([](const OwnHost& host) {
     Guarded holder(host.address);
     Guarded other(host.address);
@@ -308,7 +308,7 @@ TEST(Port4791Relay, WhoSleepsIsWokenUp) {
   });
 }
 
-TEST(Port4791Relay, WhatIsForNobodyDoesNotKeepItAwake) {
+TEST(Port4791Relay, PacketsForAbsentEndpointsDoNotKeepItAwake) {
   on_own_host([](const OwnHost& host) {
     Guarded here(host.address);
     ForeignPeer foreign(host.another);
@@ -354,7 +354,7 @@ TEST(Port4791Relay, ACaptureShowsPacketsAsTheyCameToTheHost) {
   });
 }
 
-TEST(Port4791Relay, WhatComesWhileNobodyLooksIsCountedAndTheRestArrives) {
+TEST(Port4791Relay, PacketsLostBetweenPollsAreCountedAndTheRestArrives) {
   on_own_host([](const OwnHost& host) {
     Guarded here(host.address);
     ForeignPeer foreign(host.another);

@@ -189,7 +189,7 @@ TEST_F(RdEndpointAccessTest, ManyReadsAtOnce) {
   }
 }
 
-TEST_F(RdEndpointAccessTest, WhatMustBeCopiedMayChangeAtOnce) {
+TEST_F(RdEndpointAccessTest, BuffersThatMustBeCopiedMayChangeAtOnce) {
   const Bytes original = pattern(5000, 1);
   Bytes bytes = original;
   const auto number = begin(true, bytes, {{0, 5000, RegionKey{kBoth}}}, false, true);
@@ -232,7 +232,7 @@ TEST_F(RdEndpointAccessTest, RefusalsHaveTheirReasonAndTouchNothing) {
 }
 
 // Others go on their way between them.
-TEST_F(RdEndpointAccessTest, RefusedOnesAmongManyDisturbNobody) {
+TEST_F(RdEndpointAccessTest, RefusedOnesAmongManyDisturbNoOthers) {
   std::vector<Bytes> written;
   std::vector<std::uint64_t> numbers;
   for (std::uint64_t i = 0; i < 120; ++i) {

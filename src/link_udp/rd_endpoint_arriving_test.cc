@@ -42,7 +42,7 @@ TEST_F(RdEndpointArrivingTest, TheyComeWholeAndInOrderAndAreAcknowledged) {
   part(a, b);
 }
 
-TEST_F(RdEndpointArrivingTest, ThoseThatNobodyWaitsForAreHandedOverWhole) {
+TEST_F(RdEndpointArrivingTest, ThoseWithoutAReceiveAreHandedOverWhole) {
   b.log.places = false;
   link::Flow* const flow = connect(a, b);
   ASSERT_NE(flow, nullptr);
@@ -92,13 +92,13 @@ struct BrokenOffTest : RdEndpointArrivingTest {
   }
 };
 
-TEST_F(BrokenOffTest, ByItsSenderWhoLeaves) {
+TEST_F(BrokenOffTest, ByItsSenderThatLeaves) {
   begin();
   stranger.send(b, Stranger::message(Disconnect{false, 1, stranger.rep.me.connection_id}));
   expect_broken();
 }
 
-TEST_F(BrokenOffTest, ByItsReceiverWhoListensNoMore) {
+TEST_F(BrokenOffTest, ByItsReceiverThatListensNoMore) {
   begin();
   b.endpoint->refuse(b.log, b.log.opened[0].first);
   expect_broken();
@@ -122,7 +122,7 @@ TEST_F(BrokenOffTest, ByMoreThanWasAnnounced) {
 }
 
 // An endpoint that has stopped listening does not receive the rest of the same packet either.
-TEST_F(BrokenOffTest, ByOneWhoRefusesTheFirstOfABundle) {
+TEST_F(BrokenOffTest, ByAReceiverThatRefusesTheFirstCoalescedMessage) {
   struct Refuses final : link::InboxSink {
     RdEndpoint* endpoint = nullptr;
     unsigned heard = 0;

@@ -441,7 +441,7 @@ struct FloodTest : ::testing::Test {
   }
 };
 
-TEST_F(FloodTest, HarmsNobodyAndIsCounted) {
+TEST_F(FloodTest, DisturbsNoOtherPeerAndIsCounted) {
   Flood flood(b, 7);
   flood.greet();
   const auto end = std::chrono::steady_clock::now() + kLongest;

@@ -99,7 +99,7 @@ TEST_F(RdEndpointHostileTest, PacketsByHandAreTakenLikeOthers) {
   EXPECT_EQ(b.port->stats().dropped(), 0u);
 }
 
-TEST_F(RdEndpointHostileTest, ChangedCopiesOfRealPacketsDisturbNobody) {
+TEST_F(RdEndpointHostileTest, ChangedCopiesOfRealPacketsDisturbNoFlow) {
   ASSERT_TRUE(stranger.agree(b));
   std::mt19937_64 random(2);
   std::uint64_t spoilt = 0;
@@ -165,7 +165,7 @@ TEST_F(RdEndpointHostileTest, AFlowIsItsOwnersOnly) {
 }
 
 // A peer is not identified until it has answered.
-TEST_F(RdEndpointHostileTest, NobodysStationIsNotListenedTo) {
+TEST_F(RdEndpointHostileTest, PacketsFromAnUnknownEndpointAreIgnored) {
   ConnReq req = stranger.req();
   req.me.station = 0;
   stranger.send(b, Stranger::message(req));
@@ -281,7 +281,7 @@ TEST_F(RdEndpointHostileTest, ErrorsThatNoLinkHasDoNotReachTheProgram) {
 }
 
 // The peer gets RNR NAKs, and may repeat its request when the answers have been acknowledged.
-TEST_F(RdEndpointHostileTest, WhoAcknowledgesNoAnswersIsAnsweredNoMoreAndDisturbsNobody) {
+TEST_F(RdEndpointHostileTest, APeerThatAcknowledgesNoResponsesGetsNoMoreAndDisturbsNoOther) {
   ASSERT_TRUE(stranger.agree(b));
   std::uint32_t asked = 0;
   const auto ask = [&] {
@@ -316,7 +316,7 @@ TEST_F(RdEndpointHostileTest, WhoAcknowledgesNoAnswersIsAnsweredNoMoreAndDisturb
 }
 
 // Of the address alone, which anybody can forge, no flow becomes narrower.
-TEST_F(RdEndpointHostileTest, WhoDoesNotKnowTheFlowDoesNotChangeIt) {
+TEST_F(RdEndpointHostileTest, ARequestWithoutKnowledgeOfTheFlowDoesNotChangeIt) {
   const auto flow_of = [&](const ConnReq& req) -> std::optional<ConnRep> {
     stranger.send(b, Stranger::message(req));
     std::optional<ConnRep> answer;
@@ -360,7 +360,7 @@ constexpr std::uint32_t kGreetings = 70'000;
 #endif
 
 // As often as there are numbers of flows, and more.
-TEST_F(RdEndpointHostileTest, AStrangerWhoGreetsWithoutEndDisturbsNobody) {
+TEST_F(RdEndpointHostileTest, EstablishedFlowsAreServedUnderAReqFlood) {
   for (std::uint32_t round = 1; round <= kGreetings; ++round) {
     ConnReq req = stranger.req();
     req.me.connection_id = round;
@@ -430,7 +430,7 @@ TEST_F(RdEndpointHostileTest, ANotificationWithoutTheTokenOfTheFlowSlowsNothingD
 }
 
 // Errors come back at once from the port of a closed peer; packets that it sent before count first.
-TEST_F(RdEndpointHostileTest, WhatWaitsOfOneWhoHasGoneIsHeardFirst) {
+TEST_F(RdEndpointHostileTest, WaitingMessagesOfAClosedPeerAreDeliveredFirst) {
   ASSERT_TRUE(stranger.agree(b));
   for (int i = 0; i < 100; ++i) stranger.send(b, Stranger::message(stranger.req()));
   for (std::uint32_t i = 0; i < 50; ++i) stranger.send(b, stranger.message(i, {}, 50));
@@ -442,7 +442,7 @@ TEST_F(RdEndpointHostileTest, WhatWaitsOfOneWhoHasGoneIsHeardFirst) {
   stranger = Stranger();
 }
 
-TEST_F(RdEndpointHostileTest, OneWhoHasGoneWithoutAWordIsNoticedByAsking) {
+TEST_F(RdEndpointHostileTest, APeerThatIsGoneWithoutADisconnectIsNoticedByKeepalives) {
   ASSERT_TRUE(stranger.agree(b));
   ASSERT_TRUE(b.log.closed.empty());
   stranger.socket.reset();

@@ -102,7 +102,7 @@ TEST(RdEndpointWithdrawal, OfWhatWaitsForAPeerThatNeverAnswers) {
   a.leave();
 }
 
-TEST_F(RdEndpointLargeTest, WhatStandsBeforeAnAcceptedMessageIsLetIn) {
+TEST_F(RdEndpointLargeTest, MessagesBeforeAnAcceptedOneAreLetIn) {
   link::Flow* flow = connect(a, b);
   ASSERT_NE(flow, nullptr);
   Bytes large = pattern(3'000'000, 1);

@@ -75,7 +75,7 @@ TEST(RdEndpointLastWords, WordsWaitForAnEndThatTakesNoMore) {
 }
 
 // A peer that has taken a packet and leaves, and whose acknowledgement is lost.
-TEST(RdEndpointLastWords, WhatAFarewellSaysHasComeWasSent) {
+TEST(RdEndpointLastWords, MessagesThatADisconnectAcknowledgesWereSent) {
   Peer a;
   Stranger b;
   a.flows.push_back(std::move(a.endpoint->connect(b.socket->address(), false)).value());

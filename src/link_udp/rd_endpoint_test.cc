@@ -87,7 +87,7 @@ TEST(RdEndpointMeetings, AreToldBeforeThereIsAFlowAtEitherEnd) {
   part(a, b);
 }
 
-TEST_F(RdEndpointTest, WhatIsSentBeforeThePeerLooksWaitsForIt) {
+TEST_F(RdEndpointTest, MessagesSentBeforeThePeerPollsWaitForIt) {
   a.flows.push_back(std::move(a.endpoint->connect(b.address, false)).value());
   link::Flow& flow = *a.flows.back();
   Bytes bytes = pattern(100, 1);
@@ -108,7 +108,7 @@ TEST_F(RdEndpointTest, WhatIsSentBeforeThePeerLooksWaitsForIt) {
   EXPECT_TRUE(a.log.opened.empty());
 }
 
-TEST(RdEndpoint, WhatIsSentToOneWhoNeverLooksEndsInTime) {
+TEST(RdEndpoint, SendsToAPeerThatNeverPollsEndInTime) {
   RdmOptions impatient;
   impatient.connect_timeout = std::chrono::milliseconds(50);
   Peer a(impatient);
@@ -125,7 +125,7 @@ TEST(RdEndpoint, WhatIsSentToOneWhoNeverLooksEndsInTime) {
 }
 
 // A crowd that has no time to answer is not asked all the more.
-TEST(RdEndpoint, GreetingsThatNobodyAnswersBecomeRare) {
+TEST(RdEndpoint, UnansweredRequestsBecomeRare) {
   Peer a;
   Peer b;
   a.flows.push_back(std::move(a.endpoint->connect(b.address, true)).value());
@@ -170,7 +170,7 @@ TEST(RdEndpoint, AnAnswerThatLiesUnreadWhenTheTimeIsOverCounts) {
   EXPECT_EQ(asking.a.ends.ended_ones[1], (FlowLog::End{0, 0}));
 }
 
-TEST(RdEndpoint, TimeInWhichNobodyLooksIsNotHeldAgainstThePeer) {
+TEST(RdEndpoint, TimeWithoutPollsIsNotHeldAgainstThePeer) {
   AskingTest asking(std::chrono::milliseconds(300));
   std::this_thread::sleep_for(std::chrono::milliseconds(400));
   asking.a.poll();
@@ -279,7 +279,7 @@ TEST_F(RdEndpointTest, UntilDeliveredEndsOnlyWhenItIsAcknowledged) {
   EXPECT_EQ(a.ends.ended_ones[7].error, 0);
 }
 
-TEST_F(RdEndpointTest, WhatMustBeCopiedMayChangeAtOnce) {
+TEST_F(RdEndpointTest, BuffersThatMustBeCopiedMayChangeAtOnce) {
   link::Flow* flow = connect(a, b);
   ASSERT_NE(flow, nullptr);
   const Bytes original = pattern(40'000, 1);
@@ -321,7 +321,7 @@ TEST_F(RdEndpointTest, ABurstArrivesInOrder) {
   }
 }
 
-TEST_F(RdEndpointTest, WhoTakesNoMoreHoldsSendersBack) {
+TEST_F(RdEndpointTest, AReceiverThatTakesNoMoreHoldsSendersBack) {
   link::Flow* flow = connect(a, b);
   ASSERT_NE(flow, nullptr);
   b.log.takes = false;
@@ -336,7 +336,7 @@ TEST_F(RdEndpointTest, WhoTakesNoMoreHoldsSendersBack) {
   for (std::uint64_t i = 0; i < 200; ++i) expect_message(b.log.messages[i], i, bytes);
 }
 
-TEST_F(RdEndpointTest, WhoIsRefusedFindsNobody) {
+TEST_F(RdEndpointTest, ARefusedSourceFindsNoEndpoint) {
   link::Flow* flow = connect(a, b);
   ASSERT_NE(flow, nullptr);
   b.log.accepts = false;
@@ -354,7 +354,7 @@ TEST_F(RdEndpointTest, WhoIsRefusedFindsNobody) {
   EXPECT_EQ(b.log.closed.size(), 1u);
 }
 
-TEST_F(RdEndpointTest, WhoLeavesSaysSo) {
+TEST_F(RdEndpointTest, AnEndpointThatClosesSaysSo) {
   link::Flow* there = connect(a, b);
   link::Flow* back = connect(b, a);
   ASSERT_TRUE(there != nullptr && back != nullptr);
@@ -387,7 +387,7 @@ TEST_F(RdEndpointTest, LastWordsAreHeard) {
 }
 
 // What a sender takes back ends at once; the peer hears that it left, not that it died.
-TEST_F(RdEndpointTest, WhoGivesUpLeavesInGoodOrder) {
+TEST_F(RdEndpointTest, AnEndpointThatGivesUpLeavesInGoodOrder) {
   link::Flow* flow = connect(a, b);
   ASSERT_NE(flow, nullptr);
   b.log.accepts = false;

@@ -86,7 +86,7 @@ struct Hand {
   os::UdpSocket socket;
 };
 
-TEST(DatagramCongestion, TheSenderOfAMarkedDatagramIsToldAndNobodyElse) {
+TEST(DatagramCongestion, OnlyTheSenderOfAMarkedDatagramGetsACnp) {
   DatagramPeer peer;
   Hand marked(kMarked);
   Hand unmarked(kMayBeMarked);
@@ -101,7 +101,7 @@ TEST(DatagramCongestion, TheSenderOfAMarkedDatagramIsToldAndNobodyElse) {
   EXPECT_TRUE(unmarked.take().empty());
 }
 
-TEST(DatagramCongestion, OfWhatIsNotForThisEndpointNobodyIsTold) {
+TEST(DatagramCongestion, DatagramsForOtherEndpointsCauseNoCnp) {
   DatagramPeer peer;
   Hand marked(kMarked);
   wire::Packet packet;
@@ -141,7 +141,7 @@ TEST(DatagramCongestion, ASenderThatNeverPollsSlowsDownToo) {
 }
 
 // A sender cannot slow down for one member of a group.
-TEST(DatagramCongestion, OfMarkedDatagramsToAGroupNobodyIsTold) {
+TEST(DatagramCongestion, MarkedDatagramsToAGroupCauseNoCnp) {
   DatagramPeer a(socket_of(kMarked));
   DatagramPeer b;
   const os::SocketAddress group = os::address_of("239.255.7.10", a.address.port());
@@ -155,7 +155,7 @@ TEST(DatagramCongestion, OfMarkedDatagramsToAGroupNobodyIsTold) {
 }
 
 // One thread of it sends, another one sleeps.
-TEST(DatagramCongestion, WhatCameWhileASenderListenedIsNotLostAndWakesASleeper) {
+TEST(DatagramCongestion, PacketsReadByASenderAreNotLostAndWakeASleeper) {
   for (const std::size_t many : {1, 3}) {
     DatagramPeer a;
     DatagramPeer b;
@@ -173,7 +173,7 @@ TEST(DatagramCongestion, WhatCameWhileASenderListenedIsNotLostAndWakesASleeper) 
   }
 }
 
-TEST(DatagramCongestion, WhoWasSentNothingHoldsNobodyBack) {
+TEST(DatagramCongestion, ACnpOfAHostThatWasSentNothingSlowsNoSender) {
   DatagramPeer a;
   DatagramPeer b;
   Hand stranger(0);
@@ -189,7 +189,7 @@ TEST(DatagramCongestion, WhoWasSentNothingHoldsNobodyBack) {
   for (int i = 0; i < 100; ++i) ASSERT_TRUE(is_done(send(*flow, Bytes(kFull))));
 }
 
-TEST(DatagramCongestion, ANoticeForAnotherQueuePairHoldsNobodyBack) {
+TEST(DatagramCongestion, ACnpForAnotherQueuePairSlowsNoSender) {
   DatagramPeer a;
   Hand peer(0);
   const auto flow = a.to(peer.socket.address());

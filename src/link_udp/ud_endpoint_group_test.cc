@@ -62,7 +62,7 @@ TEST_F(DatagramGroup, EveryMemberHearsAndTheSenderToo) {
   }
 }
 
-TEST_F(DatagramGroup, WhoHasNotJoinedOrHasLeftHearsNothing) {
+TEST_F(DatagramGroup, EndpointsOutsideTheGroupReceiveNothing) {
   const auto other_port = join(b, os::address_of("239.255.7.9", b.address.port()));
   const auto other_group = join(b, os::address_of("239.255.7.10", group.port()));
   auto member = join(c, group);
@@ -80,7 +80,7 @@ TEST_F(DatagramGroup, WhoHasNotJoinedOrHasLeftHearsNothing) {
   EXPECT_EQ(c.heard(2), 2u);
 }
 
-TEST_F(DatagramGroup, WhatWasReadAlreadyGoesWithItsMembership) {
+TEST_F(DatagramGroup, DatagramsReadAlreadyGoWithTheirMembership) {
   auto member = join(b, group);
   const auto flow = reach(a, group);
   const auto direct = a.to(b.address);
@@ -107,7 +107,7 @@ TEST_F(DatagramGroup, AGroupWakesASleeper) {
   EXPECT_FALSE(readable());
 }
 
-TEST_F(DatagramGroup, WhoSendsWithoutEndLeavesGroupsTheirTurn) {
+TEST_F(DatagramGroup, ASenderWithoutEndLeavesGroupsTheirTurn) {
   const auto member = join(b, group);
   const auto flow = reach(a, group);
   const auto direct = c.to(b.address);
@@ -121,7 +121,7 @@ TEST_F(DatagramGroup, WhoSendsWithoutEndLeavesGroupsTheirTurn) {
   }
 }
 
-TEST_F(DatagramGroup, WhatCannotBeJoinedIsRefused) {
+TEST_F(DatagramGroup, AddressesThatCannotBeJoinedAreRefused) {
   EXPECT_EQ(a.endpoint->join(b.address).error().code, EINVAL);
   EXPECT_EQ(a.endpoint->join(os::address_of("239.255.7.9", 0)).error().code, EINVAL);
   EXPECT_EQ(a.endpoint->join(os::address_of("ff15::1", 5000)).error().code, ENETUNREACH);

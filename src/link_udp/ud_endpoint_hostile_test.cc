@@ -74,7 +74,7 @@ TEST_F(DatagramHostile, APacketByHandIsTakenLikeOthers) {
   EXPECT_EQ(here.lost(), 0u);
 }
 
-TEST_F(DatagramHostile, WhatIsNotForThisEndpointIsCountedByItsReason) {
+TEST_F(DatagramHostile, PacketsForOtherEndpointsAreCountedByReason) {
   const Stats& stats = here.port->stats();
   send_headers([](wire::Packet& packet) { packet.queue_key ^= 1; });
   EXPECT_EQ(stats.of(Stat::kQkeyViolations), 1u);
@@ -99,7 +99,7 @@ TEST_F(DatagramHostile, WhatIsNotForThisEndpointIsCountedByItsReason) {
   EXPECT_TRUE(here.log.opened.empty()) << "who sends such is no source";
 }
 
-TEST_F(DatagramHostile, ChangedPacketsAndRandomOnesDisturbNobody) {
+TEST_F(DatagramHostile, ChangedPacketsAndRandomOnesDisturbNoEndpoint) {
   std::mt19937_64 random(3);
   for (std::size_t i = 1; i <= 20'000; ++i) {
     Bytes bytes = Stranger::packet(Stranger::headers(here), random() % 200);

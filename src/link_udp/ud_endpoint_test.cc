@@ -48,7 +48,7 @@ TEST(UdEndpoint, MessagesArriveWithTheirDataAndTheirSource) {
   EXPECT_EQ(b.lost(), 0u);
 }
 
-TEST(UdEndpoint, WhatIsNoDatagramOrTooLongIsRefused) {
+TEST(UdEndpoint, OtherOperationsAndLongerDatagramsAreRefused) {
   DatagramPeer a;
   const auto flow = a.to(os::loopback(9));
   EXPECT_EQ(send(*flow, Bytes(4097)).error, EMSGSIZE);
@@ -94,7 +94,7 @@ TEST(UdEndpoint, NothingLingersUnlessItMayOrWhileItsSenderSleeps) {
   a.endpoint->wake_up();
 }
 
-TEST(UdEndpoint, WhatLingersLeavesWithItsFlow) {
+TEST(UdEndpoint, LingeringDatagramsLeaveWithTheirFlow) {
   DatagramPeer a;
   DatagramPeer b;
   DatagramPeer c;
@@ -125,7 +125,7 @@ TEST(UdEndpoint, APollHandsOverSoManyAndTheRestStays) {
   EXPECT_TRUE(b.endpoint->fall_asleep());
 }
 
-TEST(UdEndpoint, WhoTakesNoMoreLeavesMessagesWhereTheyAre) {
+TEST(UdEndpoint, AReceiverThatTakesNoMoreLeavesMessagesWhereTheyAre) {
   DatagramPeer a;
   DatagramPeer b;
   const auto flow = a.to(b.address);
@@ -153,7 +153,7 @@ TEST(UdEndpoint, ASleeperIsWokenByADatagramOrByItsBell) {
   EXPECT_TRUE(comes(b));
 }
 
-TEST(UdEndpoint, WhereNobodyIsSendsFailForAWhileAndOthersGoOn) {
+TEST(UdEndpoint, SendsToAClosedPortFailForAWhileAndOthersGoOn) {
   DatagramPeer a;
   DatagramPeer b;
   const auto flow = a.to(b.address);
@@ -186,7 +186,7 @@ TEST(UdEndpoint, WhereNobodyIsSendsFailForAWhileAndOthersGoOn) {
   EXPECT_EQ(successor.heard(1), 1u);
 }
 
-TEST(UdEndpoint, AnErrorThatWasLookedAtWakesNobody) {
+TEST(UdEndpoint, AnErrorThatWasReadDoesNotWakeTheEndpoint) {
   DatagramPeer a;
   ASSERT_TRUE(a.endpoint->fall_asleep());
   const auto nobody = a.to(os::loopback(9));
@@ -249,7 +249,7 @@ TEST(UdEndpoint, ARefusedSourceIsHeardNoMore) {
   EXPECT_EQ(b.log.messages.back().arrival.source, 1u);
 }
 
-TEST(UdEndpoint, WhatDoesNotFitTheSocketIsCounted) {
+TEST(UdEndpoint, DatagramsThatDoNotFitTheSocketAreCounted) {
   DatagramPeer a;
   auto socket = os::UdpSocket::bind(os::loopback(0), {});
   const int small = 20'000;

@@ -223,7 +223,7 @@ TEST(AtomicKernels, ComplexNumbersAreMultipliedAndComparedAsSuch) {
   EXPECT_EQ(result_of<Complex>(AtomicOp::kLogicalAnd, kType, {0, 2}, {3, 0}), Complex(1, 0));
 }
 
-TEST(AtomicKernels, WhatIsNotANumberIsNeverEqualOrLess) {
+TEST(AtomicKernels, NanIsNeverEqualOrLess) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   constexpr auto kType = AtomicType::kDouble;
   EXPECT_EQ(result_of(AtomicOp::kMin, kType, 1.0, nan), 1.0);

@@ -81,7 +81,7 @@ TEST_F(OwnMemoryTest, PartsOfALongAccessArriveWhereTheyBelong) {
   }
 }
 
-TEST_F(OwnMemoryTest, WhatHasGoneIsAnErrorAndWhatIsLeftIsNot) {
+TEST_F(OwnMemoryTest, UnmappedMemoryIsAnErrorAndTheRestIsNot) {
   ::munmap(bytes_ + 8 * kPage, kLength - 8 * kPage);
   Bytes out;
   for (std::size_t i = 0; i < kParts; ++i) {
@@ -91,7 +91,7 @@ TEST_F(OwnMemoryTest, WhatHasGoneIsAnErrorAndWhatIsLeftIsNot) {
   }
 }
 
-TEST_F(OwnMemoryTest, WhatGoesMeanwhileIsAnError) {
+TEST_F(OwnMemoryTest, MemoryUnmappedMeanwhileIsAnError) {
   Bytes out;
   ASSERT_TRUE(write(0).ok());
   ASSERT_TRUE(read(0, out).ok());
@@ -104,7 +104,7 @@ TEST_F(OwnMemoryTest, WhatGoesMeanwhileIsAnError) {
   EXPECT_EQ(read(1, out).error, EFAULT);
 }
 
-TEST_F(OwnMemoryTest, WhatMayOnlyBeReadIsNotWritten) {
+TEST_F(OwnMemoryTest, ReadOnlyMemoryIsNotWritten) {
   ASSERT_TRUE(write(0).ok());
   ::mprotect(bytes_, kLength, PROT_READ);
   Bytes out;
@@ -133,7 +133,7 @@ TEST_F(OwnMemoryTest, ACheckedWriteIsNotLookedUpAgain) {
   EXPECT_EQ(memory_->to_tell().size(), 1U) << "the write behind it was looked up";
 }
 
-TEST_F(OwnMemoryTest, WhatACheckDidNotAllowIsLookedUp) {
+TEST_F(OwnMemoryTest, MemoryThatACheckDidNotAllowIsLookedUp) {
   const auto pinned = [&](Access need, const RemoteRange& range, bool atomic) {
     EXPECT_TRUE(memory_->check(need, range, atomic).ok());
     const bool closed = table_->remove(region_, 0).ok();

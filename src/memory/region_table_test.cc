@@ -99,7 +99,7 @@ TEST_F(RegionTableTest, AnUnknownKeyIsRefused) {
   EXPECT_EQ(address_of(RegionKey{0}), 0U);
 }
 
-TEST_F(RegionTableTest, AClosedRegionIsRefusedToEverybody) {
+TEST_F(RegionTableTest, AClosedRegionIsRefusedToAllPeers) {
   const Registration registration = added(region(5));
   EXPECT_TRUE(table_->remove(registration).ok());
   EXPECT_EQ(address_of(RegionKey{5}), 0U);
@@ -267,7 +267,7 @@ TEST_F(RegionTableTest, TheFileGoesWithTheTable) {
   EXPECT_FALSE(std::filesystem::exists(path));
 }
 
-TEST_F(RegionTableTest, WhatPeersScribbleOverTheTableNeverStopsItsOwner) {
+TEST_F(RegionTableTest, ATableOverwrittenByPeersNeverStopsItsOwner) {
   // In a child, with an alarm: a crash or an endless search then fails this test only.
   const pid_t child = ::fork();
   if (child == 0) {

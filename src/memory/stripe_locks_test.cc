@@ -92,7 +92,7 @@ struct StripeLocksTest : testing::Test {
   }
 };
 
-TEST_F(StripeLocksTest, AHeldStripeIsNobodyElses) {
+TEST_F(StripeLocksTest, AHeldStripeHasOneHolder) {
   const auto one = attach();
   const auto two = attach();
   ASSERT_EQ(one->stripes().lock(kPage, 8, Patience::kUsual), 0);
@@ -189,7 +189,7 @@ TEST_F(StripeLocksTest, AWordThatNoUserWritesIsFree) {
   }
 }
 
-TEST_F(StripeLocksTest, AWordThatNamesALivingUserWhoDoesNotHoldItIsAnErrorAndNoHang) {
+TEST_F(StripeLocksTest, AWordThatNamesALivingUserThatDoesNotHoldItIsAnErrorAndNoHang) {
   const auto victim = attach();
   const auto user = attach();
   const os::Mapping memory = words();
@@ -197,7 +197,7 @@ TEST_F(StripeLocksTest, AWordThatNamesALivingUserWhoDoesNotHoldItIsAnErrorAndNoH
   EXPECT_EQ(user->stripes().lock(kPage, 8, Patience::kUsual), ETIMEDOUT);
 }
 
-TEST_F(StripeLocksTest, WhatSomebodyScribbledOverIsNotReleasedTwice) {
+TEST_F(StripeLocksTest, AnOverwrittenStripeIsNotReleasedTwice) {
   const auto user = attach();
   const os::Mapping memory = words();
   ASSERT_EQ(user->stripes().lock(kPage, 8, Patience::kUsual), 0);

@@ -128,14 +128,14 @@ TEST_F(ConnectedTest, DataFlowWhicheverPeerTheCallerNames) {
   }
 }
 
-TEST_F(ConnectedTest, NothingIsSentToWhomIsFacedOnly) {
+TEST_F(ConnectedTest, NothingIsSentOverAPathThatIsOpenOnly) {
   Bytes bytes(8);
   EXPECT_EQ(left.send(bytes), ENOTCONN);
   ASSERT_EQ(left.open_path(right.address), 0);
   EXPECT_EQ(left.send(bytes), ENOTCONN);
 }
 
-TEST_F(ConnectedTest, WhoeverSendsDataUnadmittedIsRefused) {
+TEST_F(ConnectedTest, ASourceOfDataThatIsNotAcceptedIsRefused) {
   Bytes got(8);
   ASSERT_EQ(right.receive(got), 0);
   const PeerIndex to_right = one.addresses.insert(right.address);
@@ -152,7 +152,7 @@ TEST_F(ConnectedTest, WhoeverSendsDataUnadmittedIsRefused) {
   EXPECT_EQ(right.manager.losses, 0);
 }
 
-TEST_F(ConnectedTest, ADatagramEndpointRefusesWhoeverOpensWithAControlMessage) {
+TEST_F(ConnectedTest, ADatagramEndpointRefusesASourceOfControlMessages) {
   ASSERT_EQ(left.open_path(two.address), 0);
   ASSERT_EQ(left.tell("hello"), 0);
   settle();
@@ -160,7 +160,7 @@ TEST_F(ConnectedTest, ADatagramEndpointRefusesWhoeverOpensWithAControlMessage) {
   EXPECT_TRUE(testing::Node::take(two.rx).empty());
 }
 
-TEST_F(ConnectedTest, ThatWhomIsFacedLeavesIsTold) {
+TEST_F(ConnectedTest, ThePeerOfAnOpenPathThatLeavesIsReported) {
   ASSERT_EQ(left.open_path(right.address), 0);
   right.endpoint.reset();
   EXPECT_TRUE(drive([&] {
@@ -194,7 +194,7 @@ TEST_F(ConnectedTest, ALaterPartingIsDueInTheNextPollAndKeepsAwake) {
   EXPECT_EQ(right.manager.partings, 1);
 }
 
-TEST_F(ConnectedTest, WhoeverFindsTheWayBrokenHearsOfAnEndBeforeItIsTold) {
+TEST_F(ConnectedTest, ABrokenPathIsReportedAsAnEndBeforeTheDisconnect) {
   join();
   right.endpoint.reset();
   Bytes large(100000);
@@ -255,7 +255,7 @@ TEST_F(ConnectedTest, ControlMessagesThatAreTooLongAreRefused) {
   EXPECT_NE(left.tell("hello"), 0);
 }
 
-TEST_F(ConnectedTest, WhoeverIsTurnedAwayIsNotHeardAgain) {
+TEST_F(ConnectedTest, ARejectedSourceIsNotHeardAgain) {
   ASSERT_EQ(left.open_path(right.address), 0);
   ASSERT_EQ(left.tell("hello"), 0);
   right.endpoint->progress();

@@ -46,7 +46,7 @@ Packet notice(unsigned from, unsigned to) {
   return packet;
 }
 
-TEST(DatagramPace, WhoSendsTooFastIsToldToTryAgain) {
+TEST(DatagramPace, ASenderThatIsTooFastIsToldToTryAgain) {
   RuntimeDir dir;
   Surroundings setup{std::move(device::Device::get(dir.path())).value()};
   setup.service = link::Service::kDatagram;

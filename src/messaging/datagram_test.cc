@@ -161,7 +161,7 @@ TEST_F(DatagramTest, OnlyAFewAreKeptUntilThereIsAReceive) {
   }
 }
 
-TEST_F(DatagramTest, WhatAnEndpointKeepsIsForgottenWhenItCloses) {
+TEST_F(DatagramTest, UnexpectedMessagesAreForgottenWhenTheEndpointCloses) {
   send(one, to_two, pattern(10, 1));
   poll(two);
   EXPECT_TRUE(two.endpoint->close().ok());
@@ -180,7 +180,7 @@ TEST_F(DatagramTest, OneThatIsLongerThanTheBufferIsCutOffAndReportedAsAnError) {
   EXPECT_TRUE(std::equal(target.begin(), target.end(), bytes.begin()));
 }
 
-TEST_F(DatagramTest, OneForAPlaceWhereNobodyIsIsSentAllTheSame) {
+TEST_F(DatagramTest, ADatagramToAnAddressWithoutAnEndpointIsSent) {
   const PeerIndex nobody = one.addresses.insert(loopback(7009));
   const Bytes bytes = pattern(10, 1);
   for (int i = 0; i < 1000; ++i) {
@@ -206,7 +206,7 @@ TEST_F(DatagramTest, APeerThatComesLaterIsFound) {
   EXPECT_EQ(heard(three).size(), 1u);
 }
 
-TEST_F(DatagramTest, AFullQueueOfAPeerThatNeverLooksHoldsNobodyUp) {
+TEST_F(DatagramTest, AFullQueueOfAPeerThatNeverPollsDelaysNoSender) {
   const Bytes bytes = pattern(kLargest, 1);
   constexpr int kCount = 5000;
   for (int i = 0; i < kCount; ++i) {
@@ -221,7 +221,7 @@ TEST_F(DatagramTest, AFullQueueOfAPeerThatNeverLooksHoldsNobodyUp) {
       << "and those arrived";
 }
 
-TEST_F(DatagramTest, WhatTheRingHoldsArrivesWhenTheReceiverLooks) {
+TEST_F(DatagramTest, TheContentOfTheRingArrivesWhenTheReceiverPolls) {
   const Bytes bytes = pattern(64, 1);
   std::vector<Bytes> targets(kRing, Bytes(64));
   for (Bytes& target : targets) post(two, target);
@@ -294,7 +294,7 @@ TEST_F(DatagramTest, AMultiReceiveTakesSeveral) {
   EXPECT_EQ(got[1].buffer, target.data() + 40);
 }
 
-TEST_F(DatagramTest, ANumberThatStandsForNobodyIsInvalid) {
+TEST_F(DatagramTest, ANumberWithoutAPeerIsInvalid) {
   EXPECT_EQ(send(one, 77, pattern(10, 1)), EINVAL);
   EXPECT_EQ(send(one, kNoPeer, pattern(10, 1)), EINVAL);
   one.addresses.remove(to_two);
@@ -449,7 +449,7 @@ TEST_F(GroupTest, AMemberWithoutRoomDoesNotHoldUpTheOthers) {
 
 // A member that is killed: its file vanishes, the others are served, and the next endpoint at its
 // address receives nothing of a group that it has not joined.
-TEST(GroupDeath, OfAMemberConcernsNobodyElse) {
+TEST(GroupDeath, OfAMemberConcernsNoOtherMember) {
   RuntimeDir dir;
   int ready[2];
   int go[2];

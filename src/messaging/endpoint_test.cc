@@ -556,7 +556,7 @@ TEST_F(EndpointTest, ASleepingEndpointIsWokenByTheEndOfASendThatBeganDuringItsSl
   EXPECT_EQ(next(one, true).status, CompletionStatus::kSuccess);
 }
 
-TEST_F(EndpointTest, WhatIsPendingToAnEndpointThatClosesFails) {
+TEST_F(EndpointTest, PendingSendsToAnEndpointThatClosesFail) {
   Bytes bytes = pattern(20'000, 1);
   one.send(to_two, 5, bytes, &contexts[0]);
   settle();
@@ -566,7 +566,7 @@ TEST_F(EndpointTest, WhatIsPendingToAnEndpointThatClosesFails) {
   EXPECT_EQ(failed.context, &contexts[0]);
 }
 
-TEST_F(EndpointTest, WhoOpensAtTheAddressOfOneThatClosedGetsWhatIsSentFromThenOn) {
+TEST_F(EndpointTest, AnEndpointAtTheAddressOfAClosedOneGetsLaterMessages) {
   Bytes bytes = pattern(20'000, 1);
   Bytes small = pattern(10, 2);
   Bytes target(10);
@@ -588,7 +588,7 @@ TEST_F(EndpointTest, WhoOpensAtTheAddressOfOneThatClosedGetsWhatIsSentFromThenOn
   }
 }
 
-TEST_F(EndpointTest, WhatIsPendingToAnEndpointThatClosesBeforeItEverLookedFails) {
+TEST_F(EndpointTest, PendingSendsToAnEndpointThatClosesWithoutAPollFail) {
   Bytes bytes = pattern(20'000, 1);
   one.send(to_two, 5, bytes, &contexts[0]);
   two.endpoint.reset();

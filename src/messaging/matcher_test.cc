@@ -104,7 +104,7 @@ TEST_F(MatcherTest, AKeptMessageOwnsItsPayload) {
 
 // An empty message takes memory, too; what was added for a message is taken off for it, even if it
 // was changed meanwhile.
-TEST_F(MatcherTest, WhatItCostsToKeepAMessageIsCounted) {
+TEST_F(MatcherTest, TheMemoryOfAKeptMessageIsCounted) {
   keep(1, sender(1), {});
   const std::size_t empty = matcher.bytes_kept();
   EXPECT_GE(empty, sizeof(QueuedUnexpected));
@@ -158,7 +158,7 @@ TEST_F(MatcherTest, ASenderIsKnownFromTheMomentThatItsAddressIsAdded) {
   EXPECT_EQ(matcher.find({1, 0, 0}), nullptr);
 }
 
-TEST_F(MatcherTest, WhatASenderThatIsGoneStillKeptForUsIsForgottenAndCopiesAreNot) {
+TEST_F(MatcherTest, MessagesHeldByAClosedSenderAreForgottenAndCopiesAreNot) {
   const auto gone = sender(1);
   const auto other = sender(1);  // a successor at the same address
   std::vector<std::byte> bytes(10, std::byte{7});

@@ -20,7 +20,7 @@ TEST(Pool, ObjectsThatAreTakenAreDistinct) {
   EXPECT_EQ(taken.size(), 10'000u);
 }
 
-TEST(Pool, WhatIsGivenBackIsTakenBeforeAnythingNewIsMade) {
+TEST(Pool, AReturnedObjectIsTakenBeforeANewOneIsMade) {
   Pool<Thing> pool;
   std::set<Thing*> first;
   for (int i = 0; i < 100; ++i) first.insert(&pool.take());

@@ -83,7 +83,7 @@ TEST(EventSet, AddingTwiceCountsOnce) {
   EXPECT_FALSE(readable(set.fd()));
 }
 
-TEST(EventSet, WhatIsNoDescriptorCannotJoin) {
+TEST(EventSet, AnInvalidDescriptorCannotJoin) {
   EventSet set = make_set();
   const Status added = set.add(-1);
   ASSERT_FALSE(added.ok());

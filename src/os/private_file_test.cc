@@ -44,7 +44,7 @@ class PrivateFileTest : public ::testing::Test {
   std::string directory_;
 };
 
-TEST_F(PrivateFileTest, HoldsWhatWasAppendedAndNobodyElseMayReadIt) {
+TEST_F(PrivateFileTest, HoldsAppendedBytesAndIsReadableByItsOwnerOnly) {
   write("f", "what was there before, and is longer");
   ::chmod(path("f").c_str(), 0666);
   auto file = PrivateFile::create(path("f"));
@@ -58,7 +58,7 @@ TEST_F(PrivateFileTest, HoldsWhatWasAppendedAndNobodyElseMayReadIt) {
   EXPECT_EQ(info.st_mode & 0777, 0600u);
 }
 
-TEST_F(PrivateFileTest, IsNotMadeOfWhatIsSomebodyElses) {
+TEST_F(PrivateFileTest, IsNotMadeOfAFileOfAnotherUser) {
   write("target", "precious");
   ::symlink(path("target").c_str(), path("symlink").c_str());
   ::symlink(path("nowhere").c_str(), path("dangling").c_str());

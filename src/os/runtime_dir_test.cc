@@ -48,7 +48,7 @@ class RuntimeDirectoryTest : public testing::Test {
   std::string base_ = "/dev/shm/weft-test-XXXXXX";
 };
 
-TEST_F(RuntimeDirectoryTest, IsMadeWhenItIsNotThereAndNobodyElseCanEnter) {
+TEST_F(RuntimeDirectoryTest, IsMadeWhenItIsNotThereForItsOwnerOnly) {
   const std::string base = base_ + "/new";
   const auto directory = runtime_directory(base);
   ASSERT_TRUE(directory.ok()) << directory.error().message;
@@ -90,7 +90,7 @@ TEST_F(RuntimeDirectoryTest, OneOfAnotherUserIsRefused) {
   EXPECT_EQ(error_of(base_), EACCES);
 }
 
-TEST_F(RuntimeDirectoryTest, WhatIsNoDirectoryIsRefused) {
+TEST_F(RuntimeDirectoryTest, AFileInPlaceOfTheDirectoryIsRefused) {
   std::ofstream(base_ + "/file") << "x";
   ASSERT_EQ(::mkdir((base_ + "/real").c_str(), 0700), 0);
   ASSERT_EQ(::symlink((base_ + "/real").c_str(), (base_ + "/link").c_str()), 0);
@@ -113,7 +113,7 @@ TEST_F(RuntimeDirectoryTest, ASweepTakesTheFilesOfTheDeadAndNoOthers) {
   EXPECT_TRUE(exists("directory"));
 }
 
-TEST_F(RuntimeDirectoryTest, ASweepByAStrangerSparesTheLiving) {
+TEST_F(RuntimeDirectoryTest, ASweepByAnotherProcessSparesTheLiving) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe(ends.data()), 0);
   const pid_t owner = ::fork();

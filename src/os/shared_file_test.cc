@@ -191,7 +191,7 @@ TEST_F(SharedFileTest, ClosingOneUseDropsNoLock) {
   EXPECT_TRUE(locked_for_others(5));
 }
 
-TEST_F(SharedFileTest, AClaimIsRefusedToEverybodyElse) {
+TEST_F(SharedFileTest, AClaimIsRefusedToOtherProcesses) {
   const SharedFilePtr file = published();
   const Sleeper other = claimant(7);
   EXPECT_FALSE(file->claim(7));
@@ -311,7 +311,7 @@ TEST_F(SharedFileTest, AFileWhoseOwnerWasKilledIsAbandonedAndCanBeRemoved) {
   EXPECT_FALSE(exists());
 }
 
-TEST_F(SharedFileTest, WhatIsGoneIsNotAbandoned) { EXPECT_FALSE(SharedFile::abandoned(path())); }
+TEST_F(SharedFileTest, AMissingFileIsNotAbandoned) { EXPECT_FALSE(SharedFile::abandoned(path())); }
 
 TEST_F(SharedFileTest, PublishReplacesAnAbandonedFile) {
   abandon();
@@ -357,7 +357,7 @@ TEST_F(SharedFileTest, AFileThatIsNotThereCannotBeOpened) {
   EXPECT_EQ(error_of_open(path()), ENOENT);
 }
 
-TEST_F(SharedFileTest, WhatIsNoRegularFileIsRefused) {
+TEST_F(SharedFileTest, FilesThatAreNotRegularAreRefused) {
   ASSERT_EQ(::mkdir(path("directory").c_str(), 0700), 0);
   ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
   const SharedFilePtr file = published();

@@ -53,7 +53,7 @@ TEST_F(UdpGroupTest, EveryMemberHearsTrainsToo) {
   for (const UdpSocket& each : members) EXPECT_EQ(heard(each, 6), 6u);
 }
 
-TEST_F(UdpGroupTest, OtherGroupsAndWhoHasLeftHearNothing) {
+TEST_F(UdpGroupTest, OtherGroupsAndFormerMembersReceiveNothing) {
   const SocketAddress elsewhere = address_of("239.255.7.2", group.port());
   const UdpSocket other = std::move(UdpSocket::join(elsewhere, here, {})).value();
   const UdpSocket stays = member();
@@ -64,7 +64,7 @@ TEST_F(UdpGroupTest, OtherGroupsAndWhoHasLeftHearNothing) {
   EXPECT_FALSE(wait_readable(other.fd(), std::chrono::milliseconds(0)));
 }
 
-TEST_F(UdpGroupTest, WhatIsNoGroupIsRefused) {
+TEST_F(UdpGroupTest, UnicastAddressesAreRefused) {
   EXPECT_EQ(UdpSocket::join(loopback(5000), here, {}).error().code, EINVAL);
   EXPECT_EQ(UdpSocket::join(address_of("239.255.7.1", 0), here, {}).error().code, EINVAL);
   EXPECT_EQ(UdpSocket::join(group, 0x7fffffff, {}).error().code, ENODEV);

@@ -75,7 +75,7 @@ TEST(SocketAddress, GroupsAreToldFromHosts) {
   EXPECT_FALSE(SocketAddress{}.is_multicast());
 }
 
-TEST(SocketAddress, WhatDoesNotNameThePeerIsLeftOut) {
+TEST(SocketAddress, PartsThatDoNotNameThePeerAreLeftOut) {
   sockaddr_in four{};
   four.sin_family = AF_INET;
   four.sin_zero[3] = 'x';
@@ -135,7 +135,7 @@ TEST(UdpPort, TheSamePortOfBothFamiliesCanBeHeld) {
   EXPECT_TRUE(four.ok()) << four.error().message;
 }
 
-TEST(UdpPort, UntilASocketTakesItOverNobodyListensThere) {
+TEST(UdpPort, UntilASocketTakesItOverThePortDoesNotListen) {
   for (const SocketAddress& wanted : {address_of("127.0.0.1", 0), address_of("::1", 0)}) {
     const auto port = UdpPort::bind(wanted);
     if (!port && wanted.family() == AF_INET6) GTEST_SKIP() << "no IPv6";
@@ -189,7 +189,7 @@ TEST(UdpPort, NoOtherSocketGetsThePortWhileItIsOpened) {
 }
 
 // Many others, so that no list of all of them fits one read; they come and go all the time.
-TEST(UdpPort, NobodyIsOverlookedWhileOthersComeAndGo) {
+TEST(UdpPort, AListenerIsFoundWhileOthersComeAndGo) {
   for (const SocketAddress& wanted : {address_of("127.0.0.1", 0), address_of("::1", 0)}) {
     std::vector<UdpPort> ports;
     for (int i = 0; i < 100; ++i) {
@@ -237,7 +237,7 @@ TEST(UdpPort, OneAddressIsLookedForLikeTheListOfAll) {
   });
 }
 
-TEST(UdpPort, AtTheUnspecifiedAddressSomebodyListensEverywhere) {
+TEST(UdpPort, AListenerAtTheUnspecifiedAddressListensEverywhere) {
   const auto port = UdpPort::bind(address_of("0.0.0.0", 0));
   ASSERT_TRUE(port.ok());
   EXPECT_TRUE(somebody_listens(address_of("127.0.0.1", port.value().address().port())));

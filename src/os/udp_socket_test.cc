@@ -154,7 +154,7 @@ TEST_P(UdpSocketTest, WithoutTrainsTheSameArrives) {
 
 // The kernel segments nothing that has no UDP checksum; interfaces without a way to sum up are the
 // same.
-TEST_P(UdpSocketTest, WhoseTrainsAreRefusedIsToldBeforeAnythingLeaves) {
+TEST_P(UdpSocketTest, ARefusedTrainIsReportedBeforeAnythingLeaves) {
   UdpSocket sender = bound();
   if (!sender.trains()) GTEST_SKIP() << "this kernel has no trains";
   const UdpSocket receiver = bound();
@@ -172,7 +172,7 @@ TEST_P(UdpSocketTest, WhoseTrainsAreRefusedIsToldBeforeAnythingLeaves) {
   expect_delivery(sender, receiver, 950, 100);
 }
 
-TEST_P(UdpSocketTest, WhatIsHandedOverInOnePieceKeepsThePlaceInItsTrain) {
+TEST_P(UdpSocketTest, ADatagramOfOneBufferKeepsItsPlaceInTheTrain) {
   UdpSocket sender = bound();
   if (!sender.trains()) GTEST_SKIP() << "this kernel has no trains";
   const UdpSocket receiver = bound();
@@ -241,7 +241,7 @@ TEST_P(UdpSocketTest, NothingToReadIsNoError) {
   EXPECT_FALSE(socket.next_error().has_value());
 }
 
-TEST_P(UdpSocketTest, APortOfNobodyIsToldAndDisturbsNoOtherPeer) {
+TEST_P(UdpSocketTest, AClosedPortIsReportedAndDisturbsNoOtherPeer) {
   UdpSocket sender = bound();
   const UdpSocket receiver = bound();
   const SocketAddress nobody = send_to_nobody(sender);
@@ -276,7 +276,7 @@ TEST_P(UdpSocketTest, AnErrorQuotesWhatItIsAbout) {
   }
 }
 
-TEST_P(UdpSocketTest, APortOfNobodyDisturbsNoReceiver) {
+TEST_P(UdpSocketTest, AClosedPortDisturbsNoReceiver) {
   UdpSocket socket = bound();
   UdpSocket friendly = bound();
   send_to_nobody(socket);
@@ -290,7 +290,7 @@ TEST_P(UdpSocketTest, APortOfNobodyDisturbsNoReceiver) {
 }
 
 // Single datagrams bring errors back while the others are still leaving.
-TEST_P(UdpSocketTest, ManyDatagramsToNobodyAllLeave) {
+TEST_P(UdpSocketTest, ManyDatagramsToAClosedPortAllLeave) {
   UdpSocket sender = bound({.trains = false});
   const SocketAddress nobody = bound().address();
   bool told = false;
@@ -331,7 +331,7 @@ TEST_P(UdpSocketTest, PortZeroIsRefusedAndTrainsGoOn) {
   EXPECT_EQ(sender.trains(), trains);
 }
 
-TEST_P(UdpSocketTest, AFloodFromStrangersIsReadAsItWasSent) {
+TEST_P(UdpSocketTest, AFloodFromOtherHostsIsReadAsItWasSent) {
   const UdpSocket receiver = bound();
   UdpSocket stranger = bound();
   std::minstd_rand random(4711);
@@ -349,7 +349,7 @@ TEST_P(UdpSocketTest, AFloodFromStrangersIsReadAsItWasSent) {
   EXPECT_EQ(batch_.truncated(), 0U);
 }
 
-TEST_P(UdpSocketTest, WhatFindsTheReceiveBufferFullIsLostAndLaterOnesArrive) {
+TEST_P(UdpSocketTest, DatagramsBeyondTheReceiveBufferAreLostAndLaterOnesArrive) {
   UdpSocket sender = bound();
   const UdpSocket receiver = bound();
   const Bytes train = some_bytes(60'000);

@@ -254,7 +254,7 @@ TEST(UdpOnTheWire, TrafficClassAndHopLimitStandInEveryPacket) {
   });
 }
 
-TEST(UdpOnTheWire, WhatTheInterfaceDoesNotCarryIsRefusedWithItsMtu) {
+TEST(UdpOnTheWire, PacketsAboveTheMtuOfTheInterfaceAreRefusedWithIt) {
   with_both_families([](Tunnel& tunnel, int family) {
     UdpSocket socket = bound(family);
     const bool trains = socket.trains();
@@ -292,7 +292,7 @@ TEST(UdpOnTheWire, ARouterThatCarriesLessIsHeardAndBelieved) {
   });
 }
 
-TEST(UdpOnTheWire, WhatIsTooLargeLeavesInFragmentsOnRequestOnly) {
+TEST(UdpOnTheWire, LargePacketsLeaveInFragmentsOnRequestOnly) {
   with_both_families([](Tunnel& tunnel, int family) {
     UdpSocket socket = bound(family);
     const bool trains = socket.trains();

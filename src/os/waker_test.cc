@@ -82,7 +82,7 @@ TEST(Waker, ManyRingsNeitherBlockNorOutliveOneSilence) {
 }
 
 // Another user can find the address (/proc/net/unix), but not the token.
-TEST(Waker, WhatIsSentToItsAddressWithoutItsTokenIsNotHeard) {
+TEST(Waker, DatagramsToItsAddressWithoutItsTokenAreNotHeard) {
   Waker waker = make();
   sockaddr_un address{};
   socklen_t length = sizeof address;
@@ -143,7 +143,7 @@ TEST(Waker, RingingOneThatIsGoneDoesNothing) {
   EXPECT_FALSE(readable(ringer.fd()));
 }
 
-TEST(Waker, NonsenseNamesRingNobody) {
+TEST(Waker, InvalidNamesWakeNoProcess) {
   const Waker waker = make();
   std::mt19937 random(1);
   for (int i = 0; i < 5000; ++i) {

@@ -148,7 +148,7 @@ TEST(ConnMessage, AFarewellSaysWhatHasCome) {
   EXPECT_FALSE(again(Disconnect{false, 1, 2}).expected.has_value());
 }
 
-TEST(ConnMessage, WhatIsTruncatedIsNone) {
+TEST(ConnMessage, ATruncatedMessageIsNone) {
   for (const ConnMessage& message : one_of_each()) {
     const auto whole = write_conn_message(message);
     ASSERT_TRUE(read_conn_message(whole).has_value());

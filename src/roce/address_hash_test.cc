@@ -32,7 +32,7 @@ TEST(AddressHash, EveryPartOfAnAddressCounts) {
   EXPECT_EQ(values.size(), 10U);
 }
 
-TEST(AddressHash, NobodyOutsideKnowsWhichAddressesLookAlike) {
+TEST(AddressHash, OtherHostsCannotKnowWhichAddressesCollide) {
   const os::SocketAddress address = os::address_of("192.0.2.1", 5000);
   EXPECT_NE(AddressHash()(address), AddressHash()(address));
 }

@@ -71,7 +71,7 @@ TEST(CongestionNotifier, TellsOthersMeanwhile) {
   EXPECT_EQ(notifier.notify(from(2), 7, 0, {}, out), 0U);
 }
 
-TEST(CongestionNotifier, ForgetsThoseWhoWereToldLongAgo) {
+TEST(CongestionNotifier, ForgetsSendersOfOldCnps) {
   CongestionNotifier notifier;
   Bytes out;
   std::size_t most = 0;

@@ -40,7 +40,7 @@ class Eager {
   Time now_{std::chrono::seconds(1)};
 };
 
-TEST(Pace, HoldsNobodyBackWhenNobodyComplains) {
+TEST(Pace, HoldsNoPacketBackWithoutCnps) {
   Eager eager;
   EXPECT_NEAR(eager.send_for(milliseconds(10)), kGigabyte, 0);
   EXPECT_EQ(eager.pace.limit(), 0);
@@ -63,7 +63,7 @@ TEST(Pace, KnowsTheRateOfABurstThatHasJustBegun) {
   EXPECT_GT(eager.pace.limit(), 0.5 * kGigabyte);
 }
 
-TEST(Pace, FallsOnceInAPeriodWhoeverComplains) {
+TEST(Pace, FallsOnceInAPeriodHoweverManyCnpsArrive) {
   Eager eager;
   eager.send_for(milliseconds(1));
   eager.mark();

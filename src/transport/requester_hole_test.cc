@@ -44,7 +44,7 @@ TEST(Hole, IsSuspectedWhenALargePacketVanishesAgainAndAgainWhileThePeerIsHeard) 
   EXPECT_EQ(sender.ended_now(), "0 ok");
 }
 
-TEST(Hole, IsNotSuspectedWhereNobodyIsHeard) {
+TEST(Hole, IsNotSuspectedWithoutAnswersOfThePeer) {
   Sender sender(wide());
   sender.post(WorkKind::kSend, kLarge);
   sender.packets();

@@ -233,7 +233,7 @@ TEST(Requester, AsksForAnswersNowAndThen) {
 }
 
 // Those behind it need not ask so soon.
-TEST(Requester, AsksNobodyWhoseAnswerIsAValue) {
+TEST(Requester, RequestsNoAckBeforeARequestWithAResponse) {
   Sender sender(connection());
   for (int i = 0; i < 10; ++i) sender.post(WorkKind::kWrite, 1);
   sender.post(WorkKind::kRead, 1);

@@ -48,7 +48,7 @@ TEST(Timer, DoublesWhileNothingIsHeardAndEndsWithTheLastRetry) {
 }
 
 // The program computed for an hour; the answer waits in its socket.
-TEST(Timer, IsNoEndWhenNobodyLookedMeanwhile) {
+TEST(Timer, IsNoEndWithoutPollsMeanwhile) {
   Sender sender(connection());
   sender.post(WorkKind::kSend, 10);
   sender.packets();
@@ -115,7 +115,7 @@ TEST(Timer, NeverGivesUpWithoutATimeout) {
   EXPECT_FALSE(sender.requester.failed());
 }
 
-TEST(Timer, WantsAllAgainOfWhoIsNotWeft) {
+TEST(Timer, RequestsAllAgainFromAForeignPeer) {
   Sender sender(connection());
   for (int i = 0; i < 3; ++i) sender.post(WorkKind::kSend, 10);
   sender.packets();
@@ -124,7 +124,7 @@ TEST(Timer, WantsAllAgainOfWhoIsNotWeft) {
 }
 
 // The first makes it answer, the last makes it name all that it lacks between them.
-TEST(Timer, SendsTheFirstAndTheLastToWhoNamesWhatItLacks) {
+TEST(Timer, SendsTheFirstAndTheLastToAPeerWithSelectiveNaks) {
   Sender sender(selective());
   for (int i = 0; i < 30; ++i) sender.post(WorkKind::kSend, 10);
   sender.packets();
@@ -148,7 +148,7 @@ TEST(Timer, SendsTheFirstAndTheLastToWhoNamesWhatItLacks) {
 }
 
 // The answer to the first question says what was lost.
-TEST(Timer, ShrinksTheWindowOfWhoNamesWhatItLacksAtTheSecondSilence) {
+TEST(Timer, ShrinksTheWindowOfAPeerWithSelectiveNaksAtTheSecondTimeout) {
   Sender sender(selective());
   for (int i = 0; i < 30; ++i) sender.post(WorkKind::kSend, 10);
   sender.packets();

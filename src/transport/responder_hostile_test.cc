@@ -11,7 +11,7 @@ constexpr std::uint32_t kLongest = 1U << 31;
 
 std::size_t answers_of(Receiver& receiver) { return receiver.answers().size(); }
 
-TEST(HostileResponder, KeepsFewAnswersForWhoRepeatsOneRequestWithoutEnd) {
+TEST(HostileResponder, KeepsFewAnswersForARequestThatIsRepeatedWithoutEnd) {
   for (const bool atomic : {false, true}) {
     Receiver receiver(connection());
     const wire::Packet request = atomic ? receiver.add(0) : receiver.read(0, 100);

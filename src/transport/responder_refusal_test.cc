@@ -150,7 +150,7 @@ TEST(RefusingResponder, OfDatagramsTakesANewRefusalBehindAResync) {
   EXPECT_EQ(receiver.hears(Operation::kResync, 7), "ack 7 #0");
 }
 
-TEST(RefusingResponder, IgnoresAResyncThatNobodyNeeds) {
+TEST(RefusingResponder, IgnoresAnUnneededResync) {
   Receiver receiver(datagrams());
   EXPECT_EQ(receiver.hears(Operation::kResync, 5), "");
   receiver.take(Operation::kSendOnly, 0, 10);

@@ -9,7 +9,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-TEST(EarlyRequest, IsToldOnceToWhoIsNotWeft) {
+TEST(EarlyRequest, IsReportedOnceToAForeignPeer) {
   Receiver receiver(connection());
   receiver.take(Operation::kSendOnly, 0, 10);
   EXPECT_EQ(receiver.hears(Operation::kSendOnly, 2, 10), "nak60 1 #1");

@@ -156,7 +156,7 @@ TEST_F(UnreliableReceiving, NeverContinuesASendWithAWriteNorAWriteWithASend) {
   EXPECT_EQ(dropped(Drop::kRest), 2U);
 }
 
-TEST_F(UnreliableReceiving, DropsAMessageForWhichNobodyPostedAReceive) {
+TEST_F(UnreliableReceiving, DropsAMessageWithoutAPostedReceive) {
   target_.receives = 0;
   take(Operation::kSendFirst, 0, kPathMtu);
   target_.receives = 1;
@@ -242,7 +242,7 @@ TEST_F(UnreliableReceiving, DropsAWriteOfAnotherLengthThanItSaid) {
   EXPECT_TRUE(target_.writes.empty());
 }
 
-TEST_F(UnreliableReceiving, TellsNobodyOfAWriteWhoseImmediateValueFindsNoReceive) {
+TEST_F(UnreliableReceiving, DoesNotReportAWriteWhoseImmediateValueFindsNoReceive) {
   target_.receives = 0;
   take_write(Operation::kWriteFirst, 0, kPathMtu, {kBase, kKey, kPathMtu + 1});
   take(Operation::kWriteLastImmediate, 1, 1);

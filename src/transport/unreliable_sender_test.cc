@@ -204,7 +204,7 @@ TEST_F(UnreliableSending, WorkWithAPieceThatIsGoneEndsAloneAndHasNoPacket) {
                                      {3, CompletionStatus::kSuccess}}));
 }
 
-TEST_F(UnreliableSending, MayBeGivenMoreWorkBySomebodyWhoHearsOfAnEnd) {
+TEST_F(UnreliableSending, MayBeGivenMoreWorkWhenACompletionIsReported) {
   struct Again : WorkSink {
     void ended(const Ended&) override {
       if (left-- != 0) sender->post(Work{});

@@ -61,7 +61,7 @@ TEST(Window, WaitsForTheFirstAnswerAsLongAsTheGreetingSuggests) {
   EXPECT_EQ(Window(settings).rto(), milliseconds(1000));
 }
 
-TEST(Window, GrowsOnlyWhenItHeldSomebodyBack) {
+TEST(Window, GrowsOnlyWhenItHeldASenderBack) {
   Window window(widest(512));
   for (int i = 0; i < 100; ++i) window.acknowledged(64, false);
   EXPECT_EQ(window.size(), 64U);

@@ -93,7 +93,7 @@ class Access : public testing::TestWithParam<TransferCase> {
   std::vector<std::size_t> lengths_;
 };
 
-TEST_P(Access, KeyThatNobodyGaveOut) {
+TEST_P(Access, UnknownKey) {
   ASSERT_TRUE(world_.ok());
   Region wrong = region_;
   for (const std::uint64_t key : {region_.key + 0x10000, ~std::uint64_t{0}, ~region_.key}) {

@@ -268,7 +268,7 @@ TEST_P(Atomics, ListsThatDoNotAgreeAreRefused) {
 }
 
 // The right, the range and the key decide, and nothing else is touched.
-TEST_P(Atomics, WhatTheTargetDidNotGrantIsRefused) {
+TEST_P(Atomics, OperationsThatTheTargetDidNotGrantAreRefused) {
   ASSERT_TRUE(w_.world.ok());
   const auto expose = [&](std::uint64_t access) {
     return w_.world.target().expose({.length = 64, .access = access, .seed = 5});

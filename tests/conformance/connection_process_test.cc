@@ -107,7 +107,7 @@ TEST(ConnectionDeath, OfThePeerIsAShutdownAndFailsWhatIsPending) {
   EXPECT_EQ(fi_send(active.get(), &got, sizeof got, nullptr, 0, nullptr), -FI_ESHUTDOWN);
 }
 
-TEST(ConnectionDeath, WakesWhoeverSleepsOnTheEventQueue) {
+TEST(ConnectionDeath, WakesAThreadThatSleepsOnTheEventQueue) {
   Place place(FI_WAIT_FD);
   Victim victim(shelter_victim<Act::kAccept>);
   const Fid<fid_ep> active = place.connect(victim.address);

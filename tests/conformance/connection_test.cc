@@ -42,7 +42,7 @@ TEST_F(Connecting, DataGoWithTheRequestAndWithTheReply) {
   EXPECT_EQ(told, 3);
 }
 
-TEST_F(Connecting, TheInfoOfARequestSaysWhoAsksWhom) {
+TEST_F(Connecting, TheInfoOfARequestHasBothAddresses) {
   const Fid<fid_pep> pep = place.listen();
   const Fid<fid_ep> active = place.connect(name_of(&pep->fid));
   const Event request = place.expect(FI_CONNREQ, &pep->fid);
@@ -146,7 +146,7 @@ TEST_F(Connecting, MoreDataThanGoAreRefused) {
   EXPECT_EQ(place.expect_error(FI_ECONNREFUSED, &active->fid).data, data);
 }
 
-TEST_F(Connecting, WhereNobodyListensItIsRefused) {
+TEST_F(Connecting, WithoutAListenerItIsRefused) {
   Fid<fid_pep> pep = place.open_passive();
   const Address address = name_of(&pep->fid);
   const Fid<fid_ep> early = place.connect(address);
@@ -346,7 +346,7 @@ class NoDescriptors {
 
 // Where no descriptor is to be had the other side cannot be reached; nor told, until there are some
 // again.
-TEST_F(Connecting, WhoeverAsksHearsOfAnAcceptanceThatFailed) {
+TEST_F(Connecting, TheRequesterHearsOfAnAcceptanceThatFailed) {
   const Fid<fid_pep> pep = place.listen();
   for (const bool closed_meanwhile : {false, true}) {
     SCOPED_TRACE(closed_meanwhile);
@@ -367,7 +367,7 @@ TEST_F(Connecting, WhoeverAsksHearsOfAnAcceptanceThatFailed) {
   }
 }
 
-TEST_F(Connecting, WhoeverAskedMayHaveGone) {
+TEST_F(Connecting, TheRequesterMayHaveClosed) {
   const Fid<fid_pep> pep = place.listen();
   Fid<fid_ep> active = place.connect(name_of(&pep->fid));
   const Event request = place.expect(FI_CONNREQ, &pep->fid);
@@ -383,7 +383,7 @@ TEST_F(Connecting, WhoeverAskedMayHaveGone) {
   EXPECT_EQ(fi_reject(pep.get(), second.info->handle, nullptr, 0), 0);
 }
 
-TEST_F(Connecting, WhoeverAskedMayGoBeforeItHears) {
+TEST_F(Connecting, TheRequesterMayCloseBeforeTheAnswer) {
   const Fid<fid_pep> pep = place.listen();
   Fid<fid_ep> active = place.connect(name_of(&pep->fid));
   const Event request = place.expect(FI_CONNREQ, &pep->fid);

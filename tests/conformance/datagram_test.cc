@@ -131,7 +131,7 @@ TEST_P(Datagram, ACancelledReceiveTakesNothing) {
   EXPECT_EQ(world_.target().leftovers(), 0u);
 }
 
-TEST_P(Datagram, WhatManyReceivesWaitForArrives) {
+TEST_P(Datagram, DatagramsForManyPostedReceivesArrive) {
   ASSERT_TRUE(world_.ok());
   std::vector<Token> tokens;
   for (int i = 0; i < 200; ++i) tokens.push_back(post_receive(world_.target(), 64));
@@ -139,7 +139,7 @@ TEST_P(Datagram, WhatManyReceivesWaitForArrives) {
   expect_filled(world_.target(), tokens, {source}, 64);
 }
 
-TEST_P(Datagram, SendingToNobodySucceedsAndALatecomerIsReached) {
+TEST_P(Datagram, SendingToAClosedPortSucceedsAndALatecomerIsReached) {
   ASSERT_TRUE(world_.ok());
   Pump pump;
   auto party = std::make_unique<LocalParty>(world_.endpoint().domain(), datagrams(), &pump);
@@ -190,7 +190,7 @@ class DatagramHere : public testing::Test {
   World world_;
 };
 
-TEST_F(DatagramHere, AReceiverThatNeverLooksHoldsNobodyUp) {
+TEST_F(DatagramHere, AReceiverThatNeverPollsDelaysNoSender) {
   ASSERT_TRUE(world_.ok());
   for (int i = 0; i < 20'000; ++i) {
     send_alone(limit_of(world_));
@@ -230,7 +230,7 @@ TEST_F(DatagramHere, AMultiReceiveIsFilledWithDatagrams) {
   }
 }
 
-TEST_F(DatagramHere, WhatOnlyReliableEndpointsHaveIsRefused) {
+TEST_F(DatagramHere, CallsOfReliableEndpointsAreRefused) {
   ASSERT_TRUE(world_.ok());
   fi_msg message = message_of({}, world_.to_target(), nullptr);
   for (const std::uint64_t flag : {FI_DELIVERY_COMPLETE, FI_MATCH_COMPLETE, FI_FENCE}) {
@@ -349,7 +349,7 @@ TEST(DatagramInfo, SaysWhatSuchAnEndpointCanDo) {
   }
 }
 
-TEST(DatagramInfo, WhatSuchAnEndpointCannotDoDoesNotMatch) {
+TEST(DatagramInfo, CapabilitiesThatSuchAnEndpointLacksDoNotMatch) {
   int rc = 0;
   const Options options = datagrams();
   const auto ask = [&](auto change) {

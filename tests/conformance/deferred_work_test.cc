@@ -234,7 +234,7 @@ TEST_P(DeferredWork, CountersAreSetAndAddedTo) {
   EXPECT_EQ(queue(wrong), -FI_EINVAL) << "counter operations have no completion counter";
 }
 
-TEST_P(DeferredWork, AnEntryInTheQueueComesToThoseWhoAskForIt) {
+TEST_P(DeferredWork, AnEntryInTheQueueComesOnRequest) {
   ASSERT_TRUE(world_.ok());
   char out[8] = {};
   const Token received = world_.target().post({.kind = Kind::kRecv, .length = 8});

@@ -63,7 +63,7 @@ TEST_F(Connected, ReceivesMayBePostedBefore) {
   EXPECT_EQ(got[1], 11u);
 }
 
-TEST_F(Connected, WhoAcceptedMaySendAsSoonAsItIsToldSo) {
+TEST_F(Connected, TheAcceptingEndMaySendAsSoonAsItIsConnected) {
   const Fid<fid_pep> pep = place.listen();
   const Fid<fid_ep> active = place.connect(name_of(&pep->fid));
   const Event request = place.expect(FI_CONNREQ, &pep->fid);
@@ -100,7 +100,7 @@ TEST_F(Connected, EitherSideEndsItAndEachHearsOfItOnce) {
   }
 }
 
-TEST_F(Connected, WhatWasSentBeforeTheEndArrives) {
+TEST_F(Connected, MessagesSentBeforeTheEndArrive) {
   for (const bool close : {true, false}) {
     SCOPED_TRACE(close);
     Pair pair(place);
@@ -148,7 +148,7 @@ TEST_F(Connected, MessagesOfOthersComeBeforeTheReceivesThatEndWithAConnection) {
   }
 }
 
-TEST_F(Connected, WhatIsPendingAtTheEndIsReportedOnce) {
+TEST_F(Connected, OperationsPendingAtTheEndAreReportedOnce) {
   Pair pair(place);
   std::vector<char> large(kLarge);
   std::uint64_t got[2] = {};
@@ -200,7 +200,7 @@ TEST_F(Connected, ReceivesThatWaitForAConnectionThatFailsAreReported) {
 }
 
 // A datagram endpoint that knows the address of a connected one, and no more.
-TEST_F(Connected, StrangersAreNotHeard) {
+TEST_F(Connected, OtherEndpointsAreNotHeard) {
   Pair pair(place);
   std::uint64_t got = 0;
   ASSERT_EQ(receive(pair.passive.get(), got), 0);

@@ -93,7 +93,7 @@ TEST_F(EventQueue, RefusesFlagsAndPointersThatMeanNothing) {
   EXPECT_NE(fi_eq_strerror(eq_.get(), FI_EINVAL, nullptr, nullptr, 0), nullptr);
 }
 
-TEST_F(EventQueue, WithoutAWaitObjectNobodyWaits) {
+TEST_F(EventQueue, WithoutAWaitObjectNoThreadWaits) {
   fi_eq_entry entry{};
   std::uint32_t event = 0;
   int fd = -1;
@@ -124,7 +124,7 @@ TEST_P(EqWait, EmptyQueueTimesOut) {
   EXPECT_EQ(sread(0), -FI_EAGAIN);
 }
 
-TEST_P(EqWait, WhatIsThereIsReadAtOnce) {
+TEST_P(EqWait, AQueuedEventIsReadAtOnce) {
   write();
   EXPECT_GT(sread(-1), 0);
 }

@@ -104,7 +104,7 @@ INSTANTIATE_TEST_SUITE_P(
              (std::get<1>(one.param) == FI_THREAD_SAFE ? "_Safe" : "_Domain");
     });
 
-TEST(FarProgressThread, WhoeverMeetsNobodyOverTheNetworkHasNone) {
+TEST(FarProgressThread, AnEndpointWithoutPeersOverTheNetworkHasNone) {
   if (only_links("udp")) GTEST_SKIP() << "everybody is met over the network";
   const std::size_t before = os::count_threads();
   for (const Placement placement : {Placement::kSelf, Placement::kOneProcess,

@@ -36,7 +36,7 @@ TEST_F(GetInfo, EndpointTypesThatAreNotThereDoNotMatch) {
   EXPECT_EQ(ask([](fi_info* hints) { hints->ep_attr->type = FI_EP_SOCK_STREAM; }), -FI_ENODATA);
 }
 
-TEST_F(GetInfo, AConnectedEndpointHasNobodyToTellApart) {
+TEST_F(GetInfo, AConnectedEndpointHasNoSourcesToTellApart) {
   const auto connected = [&](std::uint64_t more) {
     return ask([&](fi_info* hints) {
       hints->ep_attr->type = FI_EP_MSG;

@@ -113,7 +113,7 @@ void join_crowd(Channel& to_test) {
 
 class Crowd : public testing::TestWithParam<std::size_t> {};
 
-TEST_P(Crowd, EverybodyHearsEverybody) {
+TEST_P(Crowd, EachEndpointHearsAllOthers) {
   const std::size_t count = GetParam();
   std::vector<std::unique_ptr<PeerProcess>> members;
   for (std::size_t i = 0; i < count; ++i) {

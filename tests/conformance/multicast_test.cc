@@ -164,7 +164,7 @@ TEST_F(Multicast, EveryMemberHearsTheSenderToo) {
   expect_heard(0, fi_mc_addr(joined[0].get()), waiting);
 }
 
-TEST_F(Multicast, OnlyReceiversHearAndWhoHasLeftDoesNot) {
+TEST_F(Multicast, OnlyReceiversHearAndFormerMembersDoNot) {
   const auto sender = join(endpoint(0), group_, FI_SEND);
   auto receiver = join(endpoint(1), group_, FI_RECV);
   const auto other = join(endpoint(2), group_at(own_port(1)));
@@ -213,7 +213,7 @@ TEST_F(Multicast, AsADefaultFlagItHoldsForEveryFormOfSending) {
   }
 }
 
-TEST_F(Multicast, WhatCannotBeJoinedIsRefused) {
+TEST_F(Multicast, AddressesThatCannotBeJoinedAreRefused) {
   fid_mc* mc = nullptr;
   const SockAddr host = is_ipv6() ? ipv6("::1", port_) : ipv4("127.0.0.1", port_);
   const SockAddr other = is_ipv6() ? ipv4("224.0.1.129", port_) : ipv6("ff02::1", port_);

@@ -122,7 +122,7 @@ TEST_P(Opening, AnEndpointNeedsAttributesThatAreOffered) {
 }
 
 // Programs take an answer, narrow it and choose their sizes.
-TEST_P(Opening, WhatProgramsChangeIsAccepted) {
+TEST_P(Opening, AttributesThatProgramsChangeAreAccepted) {
   ASSERT_TRUE(domain_.ok());
   EXPECT_EQ(open_domain([](fi_info* i) {
               i->mode = FI_CONTEXT;

@@ -165,7 +165,7 @@ TEST_P(RegionContract, GivesAccessToTheWholeRegion) {
   world_.target().expect_region_blank(region, 100, 4000);
 }
 
-TEST_P(RegionContract, KeysAreChosenByWhomTheModeSays) {
+TEST_P(RegionContract, KeysAreChosenByTheSideThatTheModeSays) {
   ASSERT_TRUE(world_.ok());
   std::vector<std::uint8_t> memory(128);
   std::set<std::uint64_t> keys;

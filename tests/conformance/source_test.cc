@@ -119,7 +119,7 @@ TEST_P(Source, OldestFittingReceiveWinsWhetherDirectedOrNot) {
   finish_sends();
 }
 
-TEST_P(Source, StrangerIsReportedAsNotAvailable) {
+TEST_P(Source, AnUnknownSourceIsReportedAsNotAvailable) {
   ASSERT_TRUE(ok_);
   ASSERT_EQ(fi_av_remove(receiver_->endpoint().av(), &from_[0], 1, 0), 0);
   const Token any = receive_from(FI_ADDR_UNSPEC, 32);

@@ -342,7 +342,7 @@ TEST_F(TriggerRules, AnEndpointWithoutTheCapabilityKnowsNoTriggers) {
   EXPECT_EQ(fi_ep_alias(plain.ep(), &alias, FI_TRANSMIT | FI_TRIGGER), -FI_EBADFLAGS);
 }
 
-TEST_F(TriggerRules, WhoAsksForTheCapabilityGetsIt) {
+TEST_F(TriggerRules, TheCapabilityIsGrantedOnRequest) {
   ASSERT_TRUE(world_.ok());
   const fi_info* info = world_.endpoint().info();
   EXPECT_NE(info->caps & FI_TRIGGER, 0u);
@@ -408,7 +408,7 @@ TEST_F(TriggerRules, AnAliasMayTriggerEveryCall) {
 }
 
 // The peer comes later: until then the operation cannot be started, and others go on.
-TEST_F(TriggerRules, WhatCannotBeStartedYetIsTriedAgain) {
+TEST_F(TriggerRules, AnOperationThatCannotStartYetIsTriedAgain) {
   ASSERT_TRUE(world_.ok());
   const Fid<fid_cntr> mine = counter(world_);
   Address address;

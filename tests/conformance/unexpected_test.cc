@@ -54,7 +54,7 @@ TEST_P(Unexpected, HundredsAreReceivedBackwards) {
   for (std::size_t i = kMessages; i > 0 && !HasFailure(); --i) receive(i - 1);
 }
 
-TEST_P(Unexpected, EndpointsCloseWithMessagesThatNobodyReceived) {
+TEST_P(Unexpected, EndpointsCloseWithUnreceivedMessages) {
   ASSERT_TRUE(world_.ok());
   send_all();
 }

@@ -42,7 +42,7 @@ def lines(seed, fuzz_seconds):
                WEFT_SIMULATOR_SEED=str(seed), WEFT_SIMULATOR_RUNS="100000")
     for wire in WIRES:
         yield Line(f"conformance {wire}", [sys.executable, "tests/hosts/conformance.py", BUILD, *wire.split(),
-                                           "--filter=*-*EverybodyHearsEverybody/5"])
+                                           "--filter=*-*EachEndpointHearsAllOthers/5"])
     yield Line("kill -9, 20,000 moments", [BUILD / "bin/weft_faults", "kill"], WEFT_FAULTS_KILLS="20000", **provider)
     yield Line("kill -9 with connections, 5,000 moments", [BUILD / "bin/weft_faults", "kill-connections"],
                WEFT_FAULTS_KILLS="5000", **provider)

@@ -57,7 +57,7 @@ TEST(CompletionError, ARefusedAccessSaysWhy) {
             std::string(memory::describe(memory::AccessError::kPastEnd)));
 }
 
-TEST(CompletionError, WhatTheProgramPassedAndReceivedIsAllThere) {
+TEST(CompletionError, TheArgumentsOfTheProgramAndTheReceivedLengthAreThere) {
   int buffer = 0;
   const fi_cq_err_entry entry = entry_of({&buffer, FI_RECV | FI_TAGGED, 7, 8, 9, 10, &buffer,
                                           work::CompletionStatus::kLocalLength, 0, 12});

@@ -199,7 +199,7 @@ TEST(Contract, RefusesNumbersThatTheirEnumerationDoesNotHave) {
   EXPECT_EQ(refusal_of([&](fi_info& i) { put(i.ep_attr->type); }), FI_ENODATA);
 }
 
-TEST(Contract, MultiReceiveIsForThoseWhoAskForIt) {
+TEST(Contract, MultiReceiveIsOfferedOnRequest) {
   EXPECT_EQ(refusal_of([](fi_info& i) { i.rx_attr->op_flags = FI_MULTI_RECV; }), 0) << "all caps";
   EXPECT_EQ(refusal_of([](fi_info& i) {
               i.caps = FI_MSG;

@@ -63,7 +63,7 @@ TEST(Caps, MulticastIsOfDatagramsAndNeedsMessages) {
   expect_refused(agree_caps(FI_RMA, kDatagrams));
 }
 
-TEST(Caps, WhatIsNotOfferedIsRefused) {
+TEST(Caps, CapabilitiesNotOfferedAreRefused) {
   for (const std::uint64_t bit :
        {FI_MULTICAST, FI_COLLECTIVE, FI_HMEM, FI_NAMED_RX_CTX, FI_PEER, FI_SHARED_AV, FI_RMA_PMEM,
         FI_SOURCE_ERR, FI_VARIABLE_MSG, FI_AV_USER_ID}) {
@@ -72,7 +72,7 @@ TEST(Caps, WhatIsNotOfferedIsRefused) {
   }
 }
 
-TEST(Caps, BitsThatNobodyKnowsYetAreRefused) {
+TEST(Caps, UnknownBitsAreRefused) {
   for (unsigned bit = 0; bit < 64; ++bit) {
     const std::uint64_t cap = std::uint64_t{1} << bit;
     if ((cap & kAllCaps) != 0) continue;
@@ -112,14 +112,14 @@ TEST(ContextCaps, ASubsetIsGrantedWithTheModifierItImplies) {
 }
 
 // fi_mr(3): "A provider will clear an mr_mode bit if it is not needed."
-TEST(MrMode, WhatIsNotNeededIsCleared) {
+TEST(MrMode, BitsNotNeededAreCleared) {
   for (int bits = 0; bits < 1 << 12; bits += FI_MR_LOCAL) {
     expect_answer(agree_mr_mode(kNow, bits, 0), 0);
   }
   expect_answer(agree_mr_mode(kNow, kMap | FI_MR_LOCAL | FI_MR_ENDPOINT, kMap), kMap);
 }
 
-TEST(MrMode, WhatIsRequiredMustBeHinted) {
+TEST(MrMode, RequiredBitsMustBeHinted) {
   expect_answer(agree_mr_mode(kNow, kMap, kMap), kMap);
   for (const int missing : {FI_MR_VIRT_ADDR, FI_MR_ALLOCATED, FI_MR_PROV_KEY}) {
     expect_refused(agree_mr_mode(kNow, kMap & ~missing, kMap));
