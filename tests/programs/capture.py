@@ -145,7 +145,7 @@ def main():
         for pattern, expected in (
                 ("Operations/WriteTransfer*/write_Default_TwoProcesses", reliable(WRITE, ACK)),
                 ("Operations/ReadTransfer*/read_Default_TwoProcesses", reliable(READ)),
-                ("Refusal/Access.KeyThatNobodyGaveOut/*_Default_TwoProcesses", reliable(ACK, RESYNC)),
+                ("Refusal/Access.UnknownKey/*_Default_TwoProcesses", reliable(ACK, RESYNC)),
                 ("Atomics/AtomicCounters*TwoProcesses:Atomics/AtomicSelective*TwoProcesses", reliable(SEND, ACK))):
             check(test, f"{link}: conformance {pattern}", expected,
                   lambda folder, pattern=pattern, link=link: run_conformance(test, folder, link, pattern))
