@@ -298,11 +298,12 @@ class Scanner(unittest.TestCase):
 class Words(Tree):
     """Comments and documents that speak of persons."""
 
-    def test_comments_are_searched_and_literals_are_not(self):
-        self.write('src/base/a.h', '// Tells whoever waits.\nconst char* a = "// nobody";\n')
-        found = check_words.check(self.root)
-        self.assertEqual(len(found), 1, found)
-        self.assertIn('src/base/a.h:3: "whoever"', found[0])
+    def test_comments_literals_and_names_of_tests_are_searched(self):
+        self.write('src/base/a.h', '// Tells whoever waits.\nconst char* a = "// nobody";\nint who = 0;\n'
+                                   'TEST(Whole, WhoseHeadIsForNobody)\nTEST_F(Who, Waits)\n')
+        self.assertEqual(check_words.check(self.root), [
+            f'src/base/a.h:{line}: "{word}" names a person'
+            for line, word in ((3, 'whoever'), (4, 'nobody'), (6, 'Nobody'), (7, 'Who'))])
 
     def test_documents_are_searched(self):
         for path in ('README.md', 'docs/user/a.md', 'src/base/README.md', 'tests/faults/README.md'):
