@@ -40,7 +40,7 @@ def add_way(parser):
     parser.add_argument("--singly", action="store_true",
                         help="packets of veth leave, and are lost, one by one")
     parser.add_argument("--real-time", action="store_true",
-                        help="real-time priority for whoever measures, on a machine that does other things")
+                        help="real-time priority for the measuring processes, on a machine that does other things")
 
 
 def parse_arguments():

@@ -61,7 +61,7 @@ class RunsAreCounted(unittest.TestCase):
         self.assertEqual(contestant.asked, [MANY_PEERS, MANY_PEERS])
         self.assertEqual((time.median("shm"), memory.median("shm")), (1, 4))
 
-    def test_who_is_far_behind_is_measured_once(self):
+    def test_a_contestant_far_behind_is_measured_once(self):
         best, far, weft = Scripted("shm", 2), Scripted("udp", 7), Scripted("weft", 7)
         [result] = results_of([LATENCY], [best, far, weft], 3)
         self.assertEqual([len(each.asked) for each in (best, far, weft)], [3, 1, 3])
@@ -88,7 +88,7 @@ class RunsAreCounted(unittest.TestCase):
         self.assertEqual(len(contestant.asked), 1)
         self.assertTrue(all(result.failures["tcp"] for result in results))
 
-    def test_who_fails_twice_is_not_asked_in_that_table_again(self):
+    def test_a_contestant_that_fails_twice_is_not_run_in_that_table_again(self):
         contestant = Scripted("shm", None)
         in_table = [Case("tagged", "latency", size) for size in (8, 64, 256)]
         results = results_of([*in_table, RATE], [contestant], 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# Who takes part: weft, the other software providers of libfabric, and UCX.
+# The contestants: weft, the other software providers of libfabric, and UCX.
 import functools
 import json
 import os

@@ -13,7 +13,7 @@ from .targets import WEFT
 # may cost the whole time limit.
 PATIENCE = 2
 
-# Whoever is so many times worse than the best in the first round is not measured again.
+# A contestant that is so many times worse than the best in the first round is not measured again.
 FAR_BEHIND = 3
 
 

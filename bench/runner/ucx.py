@@ -87,7 +87,7 @@ def free_port():
 
 
 def await_listener(port):
-    """Until somebody listens on PORT. Trying to connect would use up the server's one accept."""
+    """Until a process listens on PORT. Trying to connect would use up the server's one accept."""
     deadline = time.monotonic() + LISTEN_SECONDS
     while time.monotonic() < deadline:
         if any(is_listener(line, port) for table in ("tcp", "tcp6")

@@ -167,7 +167,7 @@ TEST_F(ListenerTest, AReleasedRequestThatCannotBeAnsweredIsRejected) {
   const Request request{asker.name, asker.token, {}};
   EXPECT_FALSE(listener->turn_down(request)) << "the program is to decide";
   listener->release(program.numbers.at(0));
-  EXPECT_FALSE(listener->turn_down({asker.name, asker.token + 1, {}})) << "somebody else's";
+  EXPECT_FALSE(listener->turn_down({asker.name, asker.token + 1, {}})) << "of another requester";
   EXPECT_TRUE(listener->turn_down(request));
   EXPECT_FALSE(listener->turn_down(request)) << "it is decided";
   EXPECT_THAT(asker.hear(), ElementsAre(ConnectKind::kPending, ConnectKind::kReject));
@@ -194,7 +194,7 @@ TEST_F(ListenerTest, ARejectionThatCannotBeSaidIsSaidLater) {
   }
   EXPECT_THAT(asker.hear(), ElementsAre(ConnectKind::kPending));
   EXPECT_FALSE(listener->reject(program.numbers[0], {})) << "it is decided";
-  EXPECT_FALSE(listener->fall_asleep()) << "nobody would wake it to say so";
+  EXPECT_FALSE(listener->fall_asleep()) << "no event would wake it to send the answer";
   listener->wake_up();
   EXPECT_THAT(next_of(asker), ElementsAre(ConnectKind::kReject));
   EXPECT_TRUE(listener->fall_asleep());
@@ -255,7 +255,7 @@ TEST_F(ListenerTest, ARequesterThatClosesMakesRoom) {
   first.reset();
   listener->progress();
   EXPECT_THAT(program.data, ElementsAre("first", "second"));
-  EXPECT_FALSE(listener->reject(program.numbers[0], {})) << "who asked has gone";
+  EXPECT_FALSE(listener->reject(program.numbers[0], {})) << "the requester has closed";
 }
 
 TEST_F(ListenerTest, ARequestThatTheProgramCannotTakeIsForgotten) {

@@ -219,7 +219,7 @@ TEST_F(EngineGroupTest, TheSleepCanBeEndedWithoutProgress) {
   group_.end_wait();
   EXPECT_EQ(engine_.asleep(), 0);
   EXPECT_EQ(engine_.progressed(), before);
-  EXPECT_TRUE(readable()) << "whoever sleeps must look";
+  EXPECT_TRUE(readable()) << "a sleeping thread must poll";
 }
 
 TEST_F(EngineGroupTest, ProgressEndsTheSleepOfEveryEngine) {
@@ -240,7 +240,7 @@ TEST_F(EngineGroupTest, AnEngineThatJoinsASleepingGroupWakesIt) {
   ASSERT_TRUE(prepare_wait());
   FakeEngine second(group_);
   ASSERT_TRUE(group_.attach(second).ok());
-  EXPECT_TRUE(readable()) << "what arrives at the new engine would wake nobody";
+  EXPECT_TRUE(readable()) << "what arrives at the new engine would wake no thread";
   group_.detach(second);
 }
 

@@ -149,7 +149,7 @@ bool Port::is_elsewhere(const os::SocketAddress& peer, bool persists) {
   const os::Time now = os::coarse_now();
   if (now == searched_at_ && !persists) return false;
   searched_at_ = now;
-  return os::somebody_listens(peer);
+  return os::has_listener(peer);
 }
 
 Result<std::unique_ptr<link::Flow>> Port::connect(const os::SocketAddress& peer, bool persists) {

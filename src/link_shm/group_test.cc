@@ -59,7 +59,7 @@ struct GroupTest : ::testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(Families, GroupTest, ::testing::Values("4", "6"));
 
 TEST_P(GroupTest, AMemberHearsWhatIsSentWhileItIsOne) {
-  EXPECT_EQ(send(), link::Outcome::State::kDone) << "to nobody";
+  EXPECT_EQ(send(), link::Outcome::State::kDone) << "to no member";
   auto membership = join(7001);
   ASSERT_NE(membership, nullptr);
   EXPECT_EQ(send(), link::Outcome::State::kDone);

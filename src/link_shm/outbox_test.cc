@@ -226,7 +226,8 @@ TEST_F(OutboxTest, WithAllExchangesInUseMessagesWaitAndKeepTheirOrder) {
   EXPECT_EQ(peer.send(kExchanges, bytes).state, State::kPending);
   EXPECT_EQ(peer.send(kExchanges + 1, small).state, State::kPending) << "it may not overtake";
   EXPECT_EQ(peer.send(kExchanges + 2, small, true).state, State::kPending);
-  EXPECT_EQ(peer.send(0, small, false, true).state, State::kAgain) << "nobody would keep its copy";
+  EXPECT_EQ(peer.send(0, small, false, true).state, State::kAgain)
+      << "no place would keep its copy";
   peer.box->progress(flow);
   box->poll(log);
   ASSERT_EQ(log.messages.size(), kExchanges) << "what waits does not arrive";

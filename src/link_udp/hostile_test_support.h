@@ -123,11 +123,11 @@ struct Stranger {
     });
   }
   // Rejects each REQ to this one.
-  void refuse(const Peer& whom) {
+  void refuse(const Peer& peer) {
     for (const ConnMessage& said : hear()) {
       const auto* asked = std::get_if<ConnReq>(&said);
       if (asked == nullptr) continue;
-      send(whom, message(ConnRej{ConnRej::Why::kUnwanted, asked->me.connection_id, 0}));
+      send(peer, message(ConnRej{ConnRej::Why::kUnwanted, asked->me.connection_id, 0}));
     }
   }
 };

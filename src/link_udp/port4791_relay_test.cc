@@ -51,8 +51,8 @@ bool until(std::initializer_list<Guarded*> polled, const std::function<bool()>& 
 }
 
 // Whether that endpoint hears exactly one more datagram, with those bytes, while these are polled.
-bool hears(Guarded& who, std::initializer_list<Guarded*> polled, const Bytes& payload) {
-  auto& messages = who.peer.log.messages;
+bool hears(Guarded& guarded, std::initializer_list<Guarded*> polled, const Bytes& payload) {
+  auto& messages = guarded.peer.log.messages;
   const std::size_t before = messages.size();
   return until(polled, [&] { return messages.size() > before; }) && messages.size() == before + 1 &&
          messages.back().bytes == payload;
@@ -287,14 +287,14 @@ TEST(Port4791Relay, ASleepingEndpointIsWokenUp) {
     Guarded holder(host.address);
     Guarded other(host.address);
     ForeignPeer foreign(host.another);
-    const auto falls_asleep = [](Guarded& who) {
-      who.peer.endpoint->poll(who.peer.log);
-      return who.peer.endpoint->fall_asleep() &&
-             !os::wait_readable(who.peer.wake.fd(), milliseconds(0));
+    const auto falls_asleep = [](Guarded& guarded) {
+      guarded.peer.endpoint->poll(guarded.peer.log);
+      return guarded.peer.endpoint->fall_asleep() &&
+             !os::wait_readable(guarded.peer.wake.fd(), milliseconds(0));
     };
-    const auto is_woken = [](Guarded& who) {
-      const bool woken = os::wait_readable(who.peer.wake.fd(), milliseconds(20'000));
-      who.peer.endpoint->wake_up();
+    const auto is_woken = [](Guarded& guarded) {
+      const bool woken = os::wait_readable(guarded.peer.wake.fd(), milliseconds(20'000));
+      guarded.peer.endpoint->wake_up();
       return woken;
     };
     ASSERT_TRUE(falls_asleep(holder) && falls_asleep(other));

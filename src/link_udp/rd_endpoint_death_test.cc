@@ -72,7 +72,7 @@ TEST_F(RdEndpointDeathTest, OneErrorIsEnoughThatQuotesARequest) {
   }
 }
 
-// What anybody may have been told, anybody may quote.
+// A packet that any host may have been sent can be quoted by any host.
 TEST_F(RdEndpointDeathTest, OneErrorIsNotEnoughThatQuotesNothingOfTheFlow) {
   ASSERT_TRUE(stranger.agree(b));
   stranger.rep.me.context ^= 0x8000;
@@ -81,7 +81,7 @@ TEST_F(RdEndpointDeathTest, OneErrorIsNotEnoughThatQuotesNothingOfTheFlow) {
   const auto before = b.sent();
   b.poll();
   ASSERT_EQ(b.port->stats().of(Stat::kUnknownFlow), 1U);
-  ASSERT_EQ(b.sent(), before + 1) << "he is told so";
+  ASSERT_EQ(b.sent(), before + 1) << "b rejects a packet of an unknown flow";
   for (int i = 0; i < 3; ++i) b.poll();
   const bool asked = b.sent() != before + 1;  // meanwhile, and heard of that, too
   EXPECT_TRUE(b.log.closed.empty() || asked);

@@ -420,14 +420,14 @@ struct FloodTest : ::testing::Test {
     if (honest->send(request).state == link::Outcome::State::kDone) ++told;
   }
   // The victim asks the hostile peer for something, as one that it trusts.
-  void ask(const os::SocketAddress& whom) {
+  void ask(const os::SocketAddress& target) {
     b.ends.ended_ones.clear();
     if (!b.flows.empty() && b.flows[0]->check_peer(b.ends) != link::PeerState::kAlive) {
       b.flows.clear();
       b.endpoint->check_sources(keeper);
     }
     if (b.flows.empty()) {
-      auto flow = b.endpoint->connect(whom, false);
+      auto flow = b.endpoint->connect(target, false);
       if (flow) b.flows.push_back(std::move(flow).value());
       return;
     }

@@ -220,7 +220,7 @@ TEST_P(RdEndpointThirdPartyTest, TakesNoMessageAndFillsNoReceiveOfAnother) {
   EXPECT_TRUE(until({&b}, [&] { return b.port->stats().of(Stat::kRequests) > 60; }));
   until({&b}, [&, polls = 0]() mutable { return ++polls > 200; });
   EXPECT_EQ(b.log.messages[0].error, -1) << "nothing has come of it yet";
-  EXPECT_FALSE(b.ends.has(1)) << "nobody has taken it";
+  EXPECT_FALSE(b.ends.has(1)) << "no receive has taken it";
   a.log.accept(a.log.messages[0]);
   ASSERT_TRUE(until({&a, &b}, [&] {
     return b.log.messages[0].error == 0 && a.log.messages[0].error == 0 && b.ends.has(1) &&
@@ -346,7 +346,7 @@ TEST_F(RdEndpointHostileTest, ARequestWithoutKnowledgeOfTheFlowDoesNotChangeIt) 
   narrower.me.path_mtu = 512;
   const auto known = flow_of(narrower);
   ASSERT_TRUE(known);
-  EXPECT_EQ(known->me.path_mtu, 512U) << "whoever knows it is believed";
+  EXPECT_EQ(known->me.path_mtu, 512U) << "a request with the secret of the flow is believed";
   EXPECT_EQ(known->path_mtu, 1024U) << "and pauses before it asks for a change";
   narrower.path_mtu = 512;
   narrower.changes = 1;
@@ -368,7 +368,7 @@ TEST_F(RdEndpointHostileTest, EstablishedFlowsAreServedUnderAReqFlood) {
     go_on(static_cast<int>(round));
   }
   expect_all_arrived();
-  ASSERT_TRUE(stranger.agree(b)) << "he is listened to all the same";
+  ASSERT_TRUE(stranger.agree(b)) << "the other host is accepted all the same";
 }
 
 // A REQ that was on its way for long would make the two ends cut messages differently.

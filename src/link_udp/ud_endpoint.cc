@@ -39,7 +39,7 @@ Result<std::unique_ptr<link::Flow>> UdEndpoint::connect(const os::SocketAddress&
   std::shared_ptr<DatagramTarget>& target = targets_[peer];
   if (target != nullptr && target->is_absent()) {
     if (os::coarse_now() < target->absent_until)
-      return Error{ENOENT, "nobody is at " + peer.text()};
+      return Error{ENOENT, "no endpoint at " + peer.text()};
     target = nullptr;
   }
   if (target == nullptr) {

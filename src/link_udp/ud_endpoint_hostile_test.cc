@@ -96,7 +96,7 @@ TEST_F(DatagramHostile, PacketsForOtherEndpointsAreCountedByReason) {
   EXPECT_EQ(here.heard(sent + 2), 0u);
   EXPECT_EQ(stats.of(Stat::kIcrcErrors), 2u);
   EXPECT_EQ(here.lost(), 8u);
-  EXPECT_TRUE(here.log.opened.empty()) << "who sends such is no source";
+  EXPECT_TRUE(here.log.opened.empty()) << "a sender of invalid packets is no source";
 }
 
 TEST_F(DatagramHostile, ChangedPacketsAndRandomOnesDisturbNoEndpoint) {
@@ -134,7 +134,7 @@ TEST_F(DatagramHostile, ManyAddressesAreForgottenAndNumbersStayFew) {
   EXPECT_EQ(here.log.messages.size(), 200u);
   EXPECT_EQ(here.log.opened.size() - here.log.closed.size(), 4u);
   for (const auto& [source, name] : here.log.opened) EXPECT_LT(source, 4u);
-  EXPECT_EQ(heard_of(friendly.address), 100u) << "who is heard of is not forgotten";
+  EXPECT_EQ(heard_of(friendly.address), 100u) << "an active source is not forgotten";
 }
 
 }  // namespace

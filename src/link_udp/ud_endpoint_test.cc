@@ -189,8 +189,8 @@ TEST(UdEndpoint, SendsToAClosedPortFailForAWhileAndOthersGoOn) {
 TEST(UdEndpoint, AnErrorThatWasReadDoesNotWakeTheEndpoint) {
   DatagramPeer a;
   ASSERT_TRUE(a.endpoint->fall_asleep());
-  const auto nobody = a.to(os::loopback(9));
-  while (is_done(send(*nobody, pattern(100, 1)))) continue;
+  const auto closed = a.to(os::loopback(9));
+  while (is_done(send(*closed, pattern(100, 1)))) continue;
   // Each of them is answered, the last ones perhaps only now.
   int quiet = 0;
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);

@@ -181,10 +181,10 @@ TEST_F(DatagramTest, OneThatIsLongerThanTheBufferIsCutOffAndReportedAsAnError) {
 }
 
 TEST_F(DatagramTest, ADatagramToAnAddressWithoutAnEndpointIsSent) {
-  const PeerIndex nobody = one.addresses.insert(loopback(7009));
+  const PeerIndex absent = one.addresses.insert(loopback(7009));
   const Bytes bytes = pattern(10, 1);
   for (int i = 0; i < 1000; ++i) {
-    ASSERT_EQ(send(one, nobody, bytes), 0);
+    ASSERT_EQ(send(one, absent, bytes), 0);
     ASSERT_EQ(Node::take(one.tx).at(0).status, CompletionStatus::kSuccess);
   }
   EXPECT_EQ(one.endpoint->stats().of(Stat::kDatagramsNoPeer), 1000u);

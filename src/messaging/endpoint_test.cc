@@ -312,28 +312,28 @@ TEST_F(EndpointTest, ACancelledReceiveEndsOnceAndTakesNothing) {
 }
 
 TEST_F(EndpointTest, APeerThatIsNotThereMeansAgainAndThenUnreachable) {
-  const PeerIndex nobody = one.addresses.insert(loopback(7999));
+  const PeerIndex absent = one.addresses.insert(loopback(7999));
   Bytes bytes = pattern(10, 1);
   int result = EAGAIN;
   int again = 0;
-  while ((result = one.send(nobody, 5, bytes, &contexts[0])) == EAGAIN) ++again;
+  while ((result = one.send(absent, 5, bytes, &contexts[0])) == EAGAIN) ++again;
   EXPECT_GT(again, 0);
   EXPECT_EQ(result, 0) << "the operation was started and has failed";
   const Completion failed = next(one, true);
   EXPECT_EQ(failed.status, CompletionStatus::kUnreachable);
   EXPECT_EQ(failed.context, &contexts[0]);
-  EXPECT_EQ(one.send(nobody, 5, bytes), EAGAIN) << "and a new one waits anew";
+  EXPECT_EQ(one.send(absent, 5, bytes), EAGAIN) << "and a new one waits anew";
 }
 
 TEST_F(EndpointTest, AnInjectedMessageReturnsItsFailure) {
-  const PeerIndex nobody = one.addresses.insert(loopback(7999));
+  const PeerIndex absent = one.addresses.insert(loopback(7999));
   Bytes bytes = pattern(10, 1);
   const auto inject = [](SendCall& call) {
     call.report = Report::silence();
     call.must_copy = true;
   };
   int result = EAGAIN;
-  while (result == EAGAIN) result = one.send(nobody, 5, bytes, nullptr, inject);
+  while (result == EAGAIN) result = one.send(absent, 5, bytes, nullptr, inject);
   EXPECT_EQ(result, EHOSTUNREACH);
   EXPECT_TRUE(one.tx.empty());
 }

@@ -66,7 +66,7 @@ TEST_F(MatcherTest, IgnoredBitsMayDifferAndNoOthers) {
 TEST_F(MatcherTest, ADirectedReceiveTakesMessagesOfItsSourceOnly) {
   Receive& directed = post(1, 0, 3);
   Receive& any = post(1);
-  EXPECT_EQ(matcher.match(1, kNoPeer), &any) << "an unknown sender is nobody's source";
+  EXPECT_EQ(matcher.match(1, kNoPeer), &any) << "an unknown sender is not the named source";
   EXPECT_EQ(matcher.match(1, 4), nullptr);
   EXPECT_EQ(matcher.match(1, 3), &directed);
 }

@@ -97,13 +97,13 @@ TEST_F(OwnCounterTest, AMultiReceiveCountsEachMessage) {
 }
 
 TEST_F(OwnCounterTest, AFailureCountsAsAnErrorAndHasAnEntryOnlyIfASuccessHasOne) {
-  const PeerIndex nobody = one.addresses.insert(loopback(7999));
+  const PeerIndex absent = one.addresses.insert(loopback(7999));
   Bytes out(8);
   for (const bool wanted : {false, true}) {
     int status = EAGAIN;
     EXPECT_TRUE(drive([&] {
       if (status != EAGAIN) return true;
-      status = one.send(nobody, 1, out, &contexts[0], [&](SendCall& call) {
+      status = one.send(absent, 1, out, &contexts[0], [&](SendCall& call) {
         call.report = {&contexts[0], wanted, &own};
       });
       return status != EAGAIN;

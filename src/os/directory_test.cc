@@ -36,7 +36,7 @@ TEST_F(Directory, ListsTheNamesThatBeginAsAsked) {
 
 TEST_F(Directory, HasChangedWhenAFileCameOrWent) {
   DirectoryWatch watch(path);
-  EXPECT_TRUE(watch.changed()) << "nobody has looked yet";
+  EXPECT_TRUE(watch.changed()) << "no check has reset it yet";
   settle();
   watch.changed();
   EXPECT_FALSE(watch.changed());

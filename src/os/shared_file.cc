@@ -248,7 +248,7 @@ Result<Mapping> SharedFile::map(std::uint64_t offset, std::size_t length) const 
   struct stat info {};
   if (::fstat(fd_.get(), &info) != 0) return last_error(path_);
   if (offset + length > static_cast<std::uint64_t>(info.st_size)) {
-    return Error{EINVAL, path_ + ": too short for what it should hold"};
+    return Error{EINVAL, path_ + ": ends before byte " + std::to_string(offset + length)};
   }
   return Mapping::map(fd_.get(), offset, length);
 }

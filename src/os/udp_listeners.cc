@@ -132,7 +132,7 @@ bool is_listed(const SocketAddress& address) {
   return true;  // it may be so
 }
 
-bool somebody_listens(const SocketAddress& address) {
+bool has_listener(const SocketAddress& address) {
   const std::optional<bool> found = found_by_kernel(address);
   if (found.value_or(false)) return true;
   return !(found && kernel_knows()) && is_listed(address);

@@ -75,9 +75,9 @@ bool UdpPort::take_turns() const {
     return false;
   }
   set_sharing(fresh.value(), 0);
-  SocketAddress nobody = address_;
-  nobody.set_port(kDiscard);
-  static_cast<void>(::connect(socket_->get(), nobody.get(), nobody.length()));
+  SocketAddress discard = address_;
+  discard.set_port(kDiscard);
+  static_cast<void>(::connect(socket_->get(), discard.get(), discard.length()));
   return ::dup3(fresh.value().get(), socket_->get(), O_CLOEXEC) >= 0;
 }
 

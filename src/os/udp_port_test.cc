@@ -140,16 +140,16 @@ TEST(UdpPort, UntilASocketTakesItOverThePortDoesNotListen) {
     const auto port = UdpPort::bind(wanted);
     if (!port && wanted.family() == AF_INET6) GTEST_SKIP() << "no IPv6";
     ASSERT_TRUE(port.ok());
-    EXPECT_FALSE(somebody_listens(port.value().address()));
+    EXPECT_FALSE(has_listener(port.value().address()));
     EXPECT_TRUE(port.value().open() != nullptr);
-    EXPECT_TRUE(somebody_listens(port.value().address()));
+    EXPECT_TRUE(has_listener(port.value().address()));
     EXPECT_TRUE(is_listed(port.value().address()));
     EXPECT_TRUE(found_by_kernel(port.value().address()).value_or(true));
     EXPECT_FALSE(UdpPort::bind(port.value().address()).ok()) << "it is still its owner's";
     SocketAddress other = port.value().address();
     other.set_port(static_cast<std::uint16_t>(other.port() ^ 1));
     if (const auto neighbour = UdpPort::bind(other)) {
-      EXPECT_FALSE(somebody_listens(other));
+      EXPECT_FALSE(has_listener(other));
     }
   }
 }
@@ -210,7 +210,7 @@ TEST(UdpPort, AListenerIsFoundWhileOthersComeAndGo) {
     unsigned overlooked = 0;
     for (int round = 0; round < 10; ++round) {
       for (const UdpPort& port : ports) {
-        overlooked += somebody_listens(port.address()) ? 0 : 1;
+        overlooked += has_listener(port.address()) ? 0 : 1;
         if (round == 0) overlooked += is_listed(port.address()) ? 0 : 1;
       }
     }
@@ -232,7 +232,7 @@ TEST(UdpPort, OneAddressIsLookedForLikeTheListOfAll) {
     const auto nowhere = address_of("192.0.2.1", static_cast<std::uint16_t>(number ^ 1));
     EXPECT_FALSE(is_listed(nowhere));
     EXPECT_FALSE(found_by_kernel(nowhere).value_or(false));
-    EXPECT_FALSE(somebody_listens(nowhere));
+    EXPECT_FALSE(has_listener(nowhere));
     return true;
   });
 }
@@ -240,7 +240,7 @@ TEST(UdpPort, OneAddressIsLookedForLikeTheListOfAll) {
 TEST(UdpPort, AListenerAtTheUnspecifiedAddressListensEverywhere) {
   const auto port = UdpPort::bind(address_of("0.0.0.0", 0));
   ASSERT_TRUE(port.ok());
-  EXPECT_TRUE(somebody_listens(address_of("127.0.0.1", port.value().address().port())));
+  EXPECT_TRUE(has_listener(address_of("127.0.0.1", port.value().address().port())));
 }
 
 }  // namespace

@@ -76,11 +76,11 @@ class UdpSocketTest : public ::testing::TestWithParam<int> {
     });
   }
   // Sends to an unbound port, and returns its address when the ICMP error has arrived.
-  SocketAddress send_to_nobody(UdpSocket& sender) {
-    const SocketAddress nobody = bound().address();
-    EXPECT_EQ(sender.send(nobody, {}, some_bytes(5), 0).error, 0);
+  SocketAddress send_to_closed_port(UdpSocket& sender) {
+    const SocketAddress closed = bound().address();
+    EXPECT_EQ(sender.send(closed, {}, some_bytes(5), 0).error, 0);
     expect_error_waits(sender);
-    return nobody;
+    return closed;
   }
   static void expect_error_waits(const UdpSocket& socket) {
     pollfd ready{.fd = socket.fd(), .events = 0, .revents = 0};
@@ -244,7 +244,7 @@ TEST_P(UdpSocketTest, NothingToReadIsNoError) {
 TEST_P(UdpSocketTest, AClosedPortIsReportedAndDisturbsNoOtherPeer) {
   UdpSocket sender = bound();
   const UdpSocket receiver = bound();
-  const SocketAddress nobody = send_to_nobody(sender);
+  const SocketAddress closed = send_to_closed_port(sender);
   const SendOutcome other = sender.send(receiver.address(), {}, some_bytes(5), 2);
   EXPECT_EQ(other.error, 0);
   EXPECT_EQ(other.datagrams, 3U);
@@ -254,7 +254,7 @@ TEST_P(UdpSocketTest, AClosedPortIsReportedAndDisturbsNoOtherPeer) {
   const auto error = sender.next_error();
   ASSERT_TRUE(error.has_value());
   EXPECT_EQ(error->what, UdpError::What::kPortUnreachable);
-  EXPECT_EQ(error->peer, nobody);
+  EXPECT_EQ(error->peer, closed);
   EXPECT_EQ(error->code, ECONNREFUSED);
   EXPECT_FALSE(sender.next_error().has_value());
   EXPECT_FALSE(sender.send(receiver.address(), {}, some_bytes(5), 0).errors_waiting);
@@ -262,12 +262,12 @@ TEST_P(UdpSocketTest, AClosedPortIsReportedAndDisturbsNoOtherPeer) {
 
 TEST_P(UdpSocketTest, AnErrorQuotesWhatItIsAbout) {
   UdpSocket sender = bound();
-  const SocketAddress nobody = send_to_nobody(sender);
+  const SocketAddress closed = send_to_closed_port(sender);
   while (sender.next_error().has_value()) continue;
   for (const std::size_t size : {std::size_t{1}, std::size_t{280}, std::size_t{5'000}}) {
     const auto bytes = some_bytes(size);
     // The port is unbound, which this call may report as the previous one's error.
-    while (sender.send(nobody, {}, bytes, 0).datagrams == 0) continue;
+    while (sender.send(closed, {}, bytes, 0).datagrams == 0) continue;
     const auto error = sender.next_error();
     ASSERT_TRUE(error.has_value());
     const auto quoted = error->quoted();
@@ -279,7 +279,7 @@ TEST_P(UdpSocketTest, AnErrorQuotesWhatItIsAbout) {
 TEST_P(UdpSocketTest, AClosedPortDisturbsNoReceiver) {
   UdpSocket socket = bound();
   UdpSocket friendly = bound();
-  send_to_nobody(socket);
+  send_to_closed_port(socket);
   ASSERT_EQ(friendly.send(socket.address(), {}, some_bytes(5), 0).error, 0);
   pollfd ready{.fd = socket.fd(), .events = POLLIN, .revents = 0};
   while ((ready.revents & POLLIN) == 0) ASSERT_EQ(::poll(&ready, 1, 20'000), 1);
@@ -292,16 +292,16 @@ TEST_P(UdpSocketTest, AClosedPortDisturbsNoReceiver) {
 // Single datagrams bring errors back while the others are still leaving.
 TEST_P(UdpSocketTest, ManyDatagramsToAClosedPortAllLeave) {
   UdpSocket sender = bound({.trains = false});
-  const SocketAddress nobody = bound().address();
+  const SocketAddress closed = bound().address();
   bool told = false;
   for (int i = 0; i < 20 || (!told && i < 1'000'000); ++i) {
-    const SendOutcome outcome = sender.send(nobody, {}, some_bytes(100), 10);
+    const SendOutcome outcome = sender.send(closed, {}, some_bytes(100), 10);
     ASSERT_EQ(outcome.error, 0);
     EXPECT_EQ(outcome.datagrams, 10U);
     told |= outcome.errors_waiting;
   }
   EXPECT_TRUE(told);
-  while (const auto error = sender.next_error()) EXPECT_EQ(error->peer, nobody);
+  while (const auto error = sender.next_error()) EXPECT_EQ(error->peer, closed);
 }
 
 TEST_P(UdpSocketTest, ADatagramTooLargeIsRefusedWithTheMtuAndTheNextOneLeaves) {

@@ -370,10 +370,10 @@ TEST(UdpOnTheWire, ASocketOverAPortHearsOtherHosts) {
     Tunnel::start_loopback();
     auto port = UdpPort::bind(address_of(kHere[family == AF_INET6 ? 1 : 0], 0));
     ASSERT_TRUE(port.ok());
-    EXPECT_FALSE(somebody_listens(port.value().address()));
+    EXPECT_FALSE(has_listener(port.value().address()));
     auto socket = UdpSocket::over(port.value(), {});
     ASSERT_TRUE(socket.ok());
-    EXPECT_TRUE(somebody_listens(port.value().address()));
+    EXPECT_TRUE(has_listener(port.value().address()));
     ASSERT_EQ(socket.value().send(peer(family), {}, zeros(100), 0).error, 0);
     tunnel.put(reflection_of(tunnel.next()));
     ASSERT_TRUE(wait_readable(socket.value().fd(), std::chrono::seconds(10)));

@@ -45,7 +45,8 @@ Result<std::uint32_t> QpnTable::take_next(PacketHandler& handler, os::Time now) 
     ++turn_;
     return qpn;
   }
-  return Error{ENOBUFS, "all QPNs of UDP port " + std::to_string(port_) + " are in use or rest"};
+  return Error{ENOBUFS,
+               "all QPNs of UDP port " + std::to_string(port_) + " are in use or not reusable yet"};
 }
 
 void QpnTable::give_back(std::uint32_t qpn, os::Time now) {

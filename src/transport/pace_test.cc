@@ -116,7 +116,7 @@ TEST(Pace, GoesOnWhereItWasAfterARest) {
     EXPECT_LT(eager.pace.limit(), before + 0.05 * kGigabyte);
     eager.send_for(milliseconds(20));
     EXPECT_NEAR(eager.send_for(milliseconds(1)), kGigabyte, 0.01 * kGigabyte)
-        << "it is used, and nobody complains";
+        << "it is used, and no CNP arrives";
   }
 }
 

@@ -69,7 +69,7 @@ class RecordingTarget : public work::Target {
   }
 
   work::RequestVerdict may_access(Access need, const work::RemoteMemory& memory) override {
-    if (need != Access::kRemoteWrite) wrong = "an access that nobody asked for";
+    if (need != Access::kRemoteWrite) wrong = "an access without a request";
     if (!within(memory) && !(lenient && memory.length == 0))
       return {work::RequestVerdict::Kind::kAccess, 1};
     allowed_ = memory;

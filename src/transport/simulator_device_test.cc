@@ -288,7 +288,7 @@ RequestVerdict FlowEnd::may_access(Access need, const work::RemoteMemory& memory
   const std::uint64_t area = need == Access::kRemoteWrite ? kWriteArea : kReadArea;
   const bool within =
       memory.address >= area && memory.address - area + memory.length <= area_.size();
-  if (!within) blame("an access to memory that nobody named");
+  if (!within) blame("an access to memory that no request named");
   return within ? RequestVerdict{} : RequestVerdict{RequestVerdict::Kind::kAccess, 1};
 }
 

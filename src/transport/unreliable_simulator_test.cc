@@ -184,7 +184,7 @@ class Oneway : public work::WorkSink {
       if (came.bytes.size() >= kNumberBytes) {
         std::memcpy(&number, came.bytes.data(), kNumberBytes);
       }
-      if (number >= kWorks) return blame("something came that nobody sent");
+      if (number >= kWorks) return blame("a message came that was not sent");
       Posted& posted = posted_[number];
       const Work& work = posted.work;
       if (came.bytes != posted.bytes || work.kind != kind)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Does libpcap, with which everybody reads captures, find what was written down?
+// Does libpcap, the common reader of captures, find what was written down?
 #include "wire/pcapng.h"
 
 #include <gtest/gtest.h>

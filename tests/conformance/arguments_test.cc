@@ -55,13 +55,13 @@ class Arguments : public testing::Test {
 TEST_F(Arguments, UnknownAddress) {
   ASSERT_TRUE(world_.ok());
   const auto expected = {-FI_EINVAL, -FI_EADDRNOTAVAIL};
-  for (const fi_addr_t nobody : {fi_addr_t{4711}, fi_addr_t{FI_ADDR_UNSPEC}}) {
+  for (const fi_addr_t absent : {fi_addr_t{4711}, fi_addr_t{FI_ADDR_UNSPEC}}) {
     for (int kind = 0; kind <= static_cast<int>(Kind::kReadmsg); ++kind) {
       Operation o;
       o.kind = static_cast<Kind>(kind);
       if (traits(o.kind).receive) continue;
       o.length = 8;
-      o.peer = nobody;
+      o.peer = absent;
       expect_refused(traits(o.kind).name, expected,
                      [&] { return issue(ep(), o, buffer_.data(), &context_); });
     }
@@ -348,9 +348,9 @@ TEST(Reachability, EndpointThatWasClosedIsUnreachable) {
     ASSERT_TRUE(brief.ok());
     gone = brief.name();
   }
-  const fi_addr_t nobody = world.endpoint().insert(gone);
+  const fi_addr_t absent = world.endpoint().insert(gone);
   const Posted posted =
-      world.initiator().try_post({.kind = Kind::kSend, .length = 8, .peer = nobody});
+      world.initiator().try_post({.kind = Kind::kSend, .length = 8, .peer = absent});
   if (posted.rc == 0) {
     world.initiator().wait_error(posted.token, FI_EHOSTUNREACH);
   } else {

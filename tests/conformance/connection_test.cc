@@ -123,7 +123,7 @@ TEST_F(Connecting, DataForWhichAnEventsReaderHasNoRoomAreCutOff) {
   EXPECT_EQ(got, static_cast<ssize_t>(sizeof raw));
   EXPECT_EQ(fi_eq_read(place.eq(), &event, raw, sizeof(fi_eq_cm_entry) - 1, 0), -FI_ETOOSMALL);
   EXPECT_EQ(fi_eq_read(place.eq(), &event, raw, sizeof raw, 0), static_cast<ssize_t>(sizeof raw));
-  EXPECT_EQ(std::string(raw + sizeof(fi_eq_cm_entry), 2), "he");
+  EXPECT_EQ(std::string(raw + sizeof(fi_eq_cm_entry), 2), std::string("hello", 2));
   fi_freeinfo(reinterpret_cast<fi_eq_cm_entry*>(raw)->info);
 }
 

@@ -226,7 +226,7 @@ TEST(CqWaitNone, HasNoWaitObject) {
 TEST(CqWaitNone, SignalIsRefused) {
   World world(Placement::kSelf, waiting(FI_WAIT_NONE));
   ASSERT_TRUE(world.ok());
-  EXPECT_LT(fi_cq_signal(world.endpoint().cq()), 0) << "nobody can wait";
+  EXPECT_LT(fi_cq_signal(world.endpoint().cq()), 0) << "no thread can wait";
 }
 
 // The condition is a hint about when waking up pays; more than the queue holds can never come.

@@ -181,7 +181,7 @@ class DatagramHere : public testing::Test {
     std::vector<std::uint8_t> bytes(length, 1);
     const ssize_t rc =
         fi_send(world_.ep(), bytes.data(), length, nullptr, world_.to_target(), this);
-    ASSERT_EQ(rc, 0) << "a send waits for nobody";
+    ASSERT_EQ(rc, 0) << "a send does not wait";
     world_.endpoint().poll();
     const auto c = world_.endpoint().take(this);
     ASSERT_TRUE(c.has_value()) << "it is over when the call returns";
@@ -242,7 +242,7 @@ TEST_F(DatagramHere, CallsOfReliableEndpointsAreRefused) {
             -FI_ENOSYS);
   EXPECT_EQ(fi_sendmsg(world_.ep(), &message, FI_MULTICAST), -FI_EINVAL) << "that is no group";
   message.addr = 12345;
-  EXPECT_EQ(fi_sendmsg(world_.ep(), &message, 0), -FI_EINVAL) << "nobody has that number";
+  EXPECT_EQ(fi_sendmsg(world_.ep(), &message, 0), -FI_EINVAL) << "no peer has that number";
 }
 
 TEST_F(DatagramHere, ADirectedReceiveTakesItsSourceOnly) {

@@ -21,7 +21,7 @@ Options manual(fi_threading threading) {
 class FarProgress : public testing::TestWithParam<std::tuple<Placement, fi_threading>> {
  protected:
   void SetUp() override {
-    if (only_links("shm")) GTEST_SKIP() << "nobody is reached over the network";
+    if (only_links("shm")) GTEST_SKIP() << "no peer is reached over the network";
     Options options = manual(std::get<1>(GetParam()));
     options.far = true;
     world_.emplace(std::get<0>(GetParam()), options);
@@ -105,7 +105,7 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 TEST(FarProgressThread, AnEndpointWithoutPeersOverTheNetworkHasNone) {
-  if (only_links("udp")) GTEST_SKIP() << "everybody is met over the network";
+  if (only_links("udp")) GTEST_SKIP() << "all peers are met over the network";
   const std::size_t before = os::count_threads();
   for (const Placement placement : {Placement::kSelf, Placement::kOneProcess,
                                     Placement::kTwoProcesses, Placement::kConnectedProcesses}) {
@@ -119,7 +119,7 @@ TEST(FarProgressThread, AnEndpointWithoutPeersOverTheNetworkHasNone) {
 }
 
 TEST(FarProgressThread, ItEndsWithTheLastDomainThatNeedsIt) {
-  if (only_links("shm")) GTEST_SKIP() << "nobody is reached over the network";
+  if (only_links("shm")) GTEST_SKIP() << "no peer is reached over the network";
   const std::size_t before = os::count_threads();
   for (int round = 0; round < 3; ++round) {
     Options options = manual(FI_THREAD_DOMAIN);

@@ -295,7 +295,7 @@ TEST_F(Multicast, MembersInOtherProcessesHear) {
     while (!peers.empty() && peers.back()->channel().receive(&left, {}, limit)) peers.pop_back();
     return peers.empty();
   }));
-  EXPECT_EQ(send_to(endpoint(0), fi_mc_addr(sends.get()), bytes_), 0) << "to nobody";
+  EXPECT_EQ(send_to(endpoint(0), fi_mc_addr(sends.get()), bytes_), 0) << "to no member";
 }
 
 }  // namespace

@@ -227,7 +227,7 @@ int run_datagram_test() {
   const std::size_t files = files_below(directory, &left);
   require(files == 0, "files are left in the runtime directory:\n" + left);
   std::filesystem::remove_all(directory);
-  std::printf("%d datagram peers killed, everybody else was served\n", kVictims);
+  std::printf("%d datagram peers killed, all others were served\n", kVictims);
   return kPassed;
 }
 

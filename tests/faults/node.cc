@@ -159,9 +159,9 @@ int Node::register_memory(ConstBytes memory, std::uint64_t key, Owned<fid_mr>& r
   });
 }
 
-void Node::on_data(DataHandler handler, void* who) {
+void Node::on_data(DataHandler handler, void* context) {
   data_handler_ = handler;
-  data_who_ = who;
+  data_context_ = context;
 }
 
 int Node::poll() {
@@ -182,7 +182,7 @@ int Node::deliver(long count, fi_cq_tagged_entry* entries) {
   for (long i = 0; i < count; ++i) {
     const fi_cq_tagged_entry& entry = entries[i];
     if ((entry.flags & FI_REMOTE_WRITE) != 0) {
-      if (data_handler_ != nullptr) data_handler_(data_who_, entry.data);
+      if (data_handler_ != nullptr) data_handler_(data_context_, entry.data);
       continue;
     }
     auto* operation = static_cast<Operation*>(entry.op_context);

@@ -45,7 +45,7 @@ struct Operation {
 
 // Called for each completion that belongs to no operation of this process: data that came with a
 // write.
-using DataHandler = void (*)(void* who, std::uint64_t data);
+using DataHandler = void (*)(void* context, std::uint64_t data);
 
 // The provider to test: $WEFT_TEST_PROVIDER, else weft.
 std::string provider_name();
@@ -111,7 +111,7 @@ class Node {
   // for up to `milliseconds` (negative: without limit) unless there are some.
   int poll();
   int wait(int milliseconds);
-  void on_data(DataHandler handler, void* who);
+  void on_data(DataHandler handler, void* context);
 
  private:
   int open_objects();
@@ -134,7 +134,7 @@ class Node {
   Address address_{};
   const char* failed_call_ = "";
   DataHandler data_handler_ = nullptr;
-  void* data_who_ = nullptr;
+  void* data_context_ = nullptr;
 };
 
 }  // namespace weft::faults

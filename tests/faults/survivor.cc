@@ -114,7 +114,7 @@ class Survivor {
       bool known = hear_of_witness(*event);
       for (const auto& one : sessions_) known = known || one->on_event(*event);
       if (known) continue;
-      require(event->what == FI_CONNREQ, "an event of a connection that nobody has");
+      require(event->what == FI_CONNREQ, "an event of an unknown connection");
       require_ok(switchboard_.reject(*event), "fi_reject of a request whose author is dead");
     }
   }
@@ -230,7 +230,7 @@ class Survivor {
   void on_receive_error(int error) {
     ++tally_.errors[error];
     if (provider_is_weft() && error != FI_ECONNRESET)
-      fail("a receive for anybody failed with " + error_text(error));
+      fail("a receive from any source failed with " + error_text(error));
   }
 
   // Gives back all that was held for victims; the witness stays.

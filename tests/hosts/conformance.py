@@ -54,7 +54,7 @@ def main():
                             ("--cut", {"type": float, "default": 0, "metavar": "SECONDS",
                                        "help": f"cut the wire for so long, again and again, {PAUSE} s apart"}),
                             ("--swallow", {"type": int, "default": 0, "metavar": "BYTES",
-                                           "help": "nobody says that longer packets do not arrive: not for tests of datagrams"}),
+                                           "help": "longer packets are lost without an ICMP error: not for tests of datagrams"}),
                             ("--ipv6", {"action": "store_true"}),
                             ("--filter", {"action": "append", "help": "which tests; each one given makes a group"}),
                             ("--part", {"type": part_and_parts, "default": (0, 1), "metavar": "PART/PARTS",

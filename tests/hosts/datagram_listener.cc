@@ -111,7 +111,7 @@ int main(int count, char** words) {
     check("fi_cq_sreadfrom", got);
     bytes.at(entry.len) = '\0';
     const unsigned long long data = (entry.flags & FI_REMOTE_CQ_DATA) != 0 ? entry.data : 0;
-    std::printf("%zu %llu %s %s\n", entry.len, data, source == peer ? "peer" : "somebody",
+    std::printf("%zu %llu %s %s\n", entry.len, data, source == peer ? "peer" : "another",
                 bytes.data());
     std::fflush(stdout);
     check("fi_recv",

@@ -145,7 +145,7 @@ def exchange(test, wire, family, links):
 
 
 def nothing_of_it(test, wire, **environment):
-    """Whoever does not want foreign peers leaves the port alone."""
+    """An endpoint that does not want foreign peers leaves the port alone."""
     listener = Listener(test, wire[0], wire[0].ipv4, wire[1].ipv4, **environment)
     require(has_door(wire[0]) == 0, f"port 4791 is bound in spite of {environment}")
     listener.kill()

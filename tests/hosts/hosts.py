@@ -17,7 +17,7 @@ INSIDE = "WEFT_TEST_INSIDE_HOSTS"
 NETWORK_ONLY = {"FI_WEFT_LINKS": "udp"}
 TOOLS = ("unshare", "nsenter", "setpriv", "ip", "nft", "hostname", "mount")
 WORLD = ["--net", "--mount", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc"]
-# A user who is not root may make all of that where he is root of a user namespace.
+# An unprivileged user may make all of that as root of a user namespace.
 USER_NAMESPACE = "--map-root-user"
 # What hosts are made of, as a first try that leaves nothing behind.
 PROBE = """
@@ -157,7 +157,7 @@ class Host(Place):
         self.hear_groups_over_the_wire(card)
 
     def complain_often(self):
-        """Says over IPv4 as often as over IPv6 that nobody is at a port, ten times in a second: Linux does so once, and it
+        """Says over IPv4 as often as over IPv6 that a port is closed, ten times in a second: Linux does so once, and it
         takes several of them until a peer is believed to have died."""
         call(*self.words("sh", "-c", "echo 100 >/proc/sys/net/ipv4/icmp_ratelimit"))
 
@@ -198,8 +198,8 @@ class Hosts:
         call(*self._wire.words("nft", "-f", "-"), text=RULES.format(percent=percent, protocols=protocols, hole=self._hole))
 
     def swallow(self, longest):
-        """From now on packets of UDP that are longer than that do not arrive, as behind a router whose ICMP is filtered. Nobody
-        is told. Packets leave singly: the kernel would carry a train as one packet, which is longer than those in it."""
+        """From now on packets of UDP that are longer than that do not arrive, as behind a router whose ICMP is filtered: no
+        host is told. Packets leave singly: the kernel would carry a train as one packet, which is longer than those in it."""
         for host in self:
             host.send_singly()
         self._hole = f"meta l4proto udp meta length > {longest} counter name swallowed drop;"

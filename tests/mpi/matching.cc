@@ -46,7 +46,7 @@ void take_anything(const Group& world) {
     MPI_Status status{};
     succeeded(MPI_Recv(in.data(), static_cast<int>(in.size()), MPI_BYTE, MPI_ANY_SOURCE,
                        MPI_ANY_TAG, world.comm, &status),
-              "MPI_Recv from anybody");
+              "MPI_Recv from any source");
     const int number = next.at(static_cast<std::size_t>(status.MPI_SOURCE))++;
     require_equal(status.MPI_TAG, number % 3, "tag of a message taken by wildcard");
     check_numbered(world, in, status, number, "message taken by wildcard");

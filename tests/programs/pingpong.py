@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # Does Debian's fi_pingpong complete with verified data, every size, in both start orders?
-"""fi_pingpong's two sides first meet on a TCP control connection of its own. A client that finds nobody
-listening there gives up at once (exit status 111, ECONNREFUSED) before it has opened any provider, so
+"""fi_pingpong's two sides first meet on a TCP control connection of its own. A client that finds no
+listener there gives up at once (exit status 111, ECONNREFUSED) before it has opened any provider, so
 started bare before its server it fails on every provider. What remains of "client first" is a client
 that waits, connected, for a server that does not exist yet: a relay here listens in the server's
 place, and passes the bytes on once the server, started later, listens too. Nothing is retried.
@@ -27,7 +27,7 @@ def free_port():
 
 
 def wait_for_listener(port, server):
-    """Returns once somebody listens on `port`. Asks the kernel's table, that of the server's host: connecting would
+    """Returns once a process listens on `port`. Asks the kernel's table, that of the server's host: connecting would
     use the one connection that the server accepts."""
     wanted = f":{port:04X} "
     end = time.monotonic() + TIMEOUT_S

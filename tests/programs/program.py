@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# How does a test run somebody else's program on the provider of one build?
+# How does a test run a program of another project on the provider of one build?
 """Shared by the scripts of this folder. Each of them is called as SCRIPT BUILD_DIR [--provider NAME]
 and exits 0 when all that it checks holds, else 1 with one line that names what did not.
 

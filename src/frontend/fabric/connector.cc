@@ -35,7 +35,7 @@ int Connector::bind(EventQueue& eq) {
 }
 
 void Connector::set_up(messaging::EndpointSetup& setup) {
-  setup.addresses = &nobody_;
+  setup.addresses = &no_addresses_;
   setup.connection = this;
 }
 

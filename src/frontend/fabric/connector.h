@@ -63,7 +63,7 @@ class Connector final : messaging::ConnectionSink, connect::Border {
   Domain& domain_;
   EventQueue* eq_ = nullptr;
   Use eq_use_;
-  messaging::AddressVector nobody_{0};
+  messaging::AddressVector no_addresses_{0};
   messaging::Endpoint* core_ = nullptr;
   os::SocketAddress name_;
   // From here on all is the core's: used by one thread at a time, the one that is inside it.

@@ -147,7 +147,7 @@ int read_work(Domain& domain, const fi_deferred_work& work, std::uint64_t flags,
   waiting.threshold = work.threshold;
   waiting.work = true;
   waiting.name = &work;
-  device::Counter* completion = &domain.triggers().nobody();
+  device::Counter* completion = &domain.triggers().unused_counter();
   int wrong = read_counter(work.triggering_cntr, domain, waiting.counter);
   if (wrong == 0 && work.completion_cntr != nullptr) {
     wrong = read_counter(work.completion_cntr, domain, completion);

@@ -240,7 +240,9 @@ Result<InfoList> make_list(const std::vector<Contract>& contracts,
       last = added;
     }
   }
-  if (!first) return Error{FI_ENODATA, "no interface whose packets carry datagrams that long"};
+  if (!first)
+    return Error{FI_ENODATA,
+                 "no interface carries packets of the hinted max_msg_size or inject_size"};
   return first;
 }
 

@@ -38,7 +38,7 @@ class Triggers {
   void start_due() noexcept;
 
   // Counts deferred work that no counter of the program's counts.
-  device::Counter& nobody() { return nobody_; }
+  device::Counter& unused_counter() { return unused_counter_; }
 
  private:
   Result<device::TriggerQueue*> queue();
@@ -47,7 +47,7 @@ class Triggers {
   device::EngineRegistry& engines_;
   device::ProgressThread* const thread_;
   const Locking locking_;
-  device::Counter nobody_{false, device::WaitKind::kNone};
+  device::Counter unused_counter_{false, device::WaitKind::kNone};
   std::mutex mutex_;  // of the opening
   std::unique_ptr<device::TriggerQueue> opened_;
   std::optional<device::ExclusiveEngine>

@@ -253,7 +253,7 @@ void Traffic::hear_of_data(const Completion& completion) {
     EXPECT_EQ(completion.data & 0xffff, windows_[partner].next_data++);
     return;
   }
-  ADD_FAILURE() << "data " << completion.data << " of nobody";
+  ADD_FAILURE() << "data " << completion.data << " of no operation";
 }
 
 }  // namespace weft::conformance

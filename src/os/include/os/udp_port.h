@@ -40,6 +40,6 @@ Result<SocketAddress> bound_to(const Fd& socket);
 // Whether a socket of this network namespace takes in what anybody sends to that address. Never
 // false while one does; where the kernel cannot be asked about one address, true for want of an
 // answer while sockets come and go too fast.
-bool somebody_listens(const SocketAddress& address);
+bool has_listener(const SocketAddress& address);
 
 }  // namespace weft::os
