@@ -76,27 +76,21 @@ bool AssistedRequests::publish(const link::AtomicRequest& request) {
   return true;
 }
 
-// Copies what the owner has read to the initiator's buffers.
-AssistedRequests::Answer AssistedRequests::place(std::span<const LocalRange> result,
-                                                 std::size_t length) const {
-  return os::scatter(result, slot_.header().assisted.bytes, length) ? Answer::kDone
-                                                                    : Answer::kFault;
-}
-
 AssistedRequests::Answer AssistedRequests::ask(const link::AccessRequest& request) {
-  const std::uint64_t position = ring_.position();
-  if (!publish(request)) return Answer::kFault;
-  const Answer answer = await(position);
-  if (answer != Answer::kDone || request.write) return answer;
-  return place(request.local, request.length);
+  return publish(request) ? finish(!request.write, request.local, request.length) : Answer::kFault;
 }
 
 AssistedRequests::Answer AssistedRequests::ask(const link::AtomicRequest& request) {
-  const std::uint64_t position = ring_.position();
-  if (!publish(request)) return Answer::kFault;
-  const Answer answer = await(position);
-  if (answer != Answer::kDone || !request.action.fetches()) return answer;
-  return place(request.result, request.length);
+  return publish(request) ? finish(request.action.fetches(), request.result, request.length)
+                          : Answer::kFault;
+}
+
+// Waits for what the last cell asks for, and copies what the owner has read to `result`.
+AssistedRequests::Answer AssistedRequests::finish(bool reads, std::span<const LocalRange> result,
+                                                  std::size_t length) {
+  const Answer answer = await(ring_.position() - 1);
+  if (answer != Answer::kDone || !reads) return answer;
+  return os::scatter(result, slot_.header().assisted.bytes, length) ? answer : Answer::kFault;
 }
 
 std::optional<AssistedRequests::Answer> AssistedRequests::answer_to(std::uint64_t position) const {

@@ -197,7 +197,7 @@ void Mailbox::answer_ring(std::uint32_t number, link::InboxSink& sink) {
 
 Source* Mailbox::open_source(std::uint32_t number, link::InboxSink& sink) {
   const Result<Source*> source = sources_.open(number);
-  if (!source) ring_again(number);  // shared memory has run out: looked at again later
+  if (!source) mark_rung(header(), number);  // shared memory has run out: looked at again later
   if (!source || source.value() == nullptr) return nullptr;
   const SlotHeader& header = *source.value()->header;
   unsigned char bytes[sizeof header.address];
@@ -206,11 +206,6 @@ Source* Mailbox::open_source(std::uint32_t number, link::InboxSink& sink) {
   sink.source_opened(number, address ? address.value() : os::SocketAddress());
   if (source.value()->broken) shut_out(*source.value(), sink);
   return sources_.find(number);
-}
-
-void Mailbox::ring_again(std::uint32_t number) {
-  header().rung[number / 64].fetch_or(std::uint64_t{1} << (number % 64));
-  header().summary.fetch_or(std::uint64_t{1} << (number / 64));
 }
 
 void Mailbox::shut_out(Source& source, link::InboxSink& sink) {
@@ -271,7 +266,6 @@ bool Mailbox::anything_waiting() const {
 
 bool Mailbox::fall_asleep() {
   waker_.silence();
-  asleep_ = true;
   sources_.set_asleep(true);
   if (++sleeps_ == 0) ++sleeps_;
   header().asleep.store(sleeps_, std::memory_order_relaxed);
@@ -281,8 +275,7 @@ bool Mailbox::fall_asleep() {
 }
 
 void Mailbox::wake_up() {
-  if (!asleep_) return;
-  asleep_ = false;
+  if (!sources_.asleep()) return;
   header().asleep.store(0, std::memory_order_relaxed);
   sources_.set_asleep(false);
 }

@@ -24,7 +24,7 @@ int OneSided::unusable() {
 }
 
 template <class Request>
-Outcome OneSided::by_faster_method(AdaptiveChoice& ways, const Request& request) {
+Outcome OneSided::by_faster_method(const Request& request, AdaptiveChoice& ways) {
   using Answer = AssistedRequests::Answer;
   const bool asks = ways.choose() == AdaptiveChoice::Method::kSecond;
   const bool timed = ways.timed();
@@ -42,48 +42,41 @@ Outcome OneSided::by_faster_method(AdaptiveChoice& ways, const Request& request)
   return outcome;
 }
 
-Outcome OneSided::access(const link::AccessRequest& request) {
-  if (const int error = unusable()) return Outcome::failed(error);
-  const bool counts = counted(request.write ? kCountsWrites : kCountsReads) || request.has_data;
-  if (counts && !ring_.room_for(1)) return Outcome::again();
-  const Outcome outcome = assisted_.fits(request.remote, kAssistedBytes, counts ? 1 : 0)
-                              ? by_faster_method(choice_, request)
+template <class Request>
+Outcome OneSided::carry_out(const Request& request, std::size_t most_assisted, AdaptiveChoice& ways,
+                            std::uint32_t kind, link::Operation event, link::Operation with_data) {
+  const std::uint32_t counted = slot_.mailbox().counts_access.load(std::memory_order_relaxed);
+  const bool announces = (counted & kind) != 0 || request.has_data;
+  if (announces && !ring_.room_for(1)) return Outcome::again();
+  const Outcome outcome = assisted_.fits(request.remote, most_assisted, announces ? 1 : 0)
+                              ? by_faster_method(request, ways)
                               : direct_.carry_out(request);
-  if (counts && outcome.state == Outcome::State::kDone) {
-    const auto operation = request.has_data ? link::Operation::kWriteData
-                           : request.write  ? link::Operation::kWriteEvent
-                                            : link::Operation::kReadEvent;
-    announce(operation, request.has_data, request.data, request.length);
+  if (announces && outcome.state == Outcome::State::kDone) {
+    link::SendRequest note;
+    note.operation = request.has_data ? with_data : event;
+    note.has_data = request.has_data;
+    note.data = request.data;
+    note.tag = request.length;
+    ring_.publish(note, Kind::kInline);
   }
   return outcome;
+}
+
+Outcome OneSided::access(const link::AccessRequest& request) {
+  using enum link::Operation;
+  if (const int error = unusable()) return Outcome::failed(error);
+  return carry_out(request, kAssistedBytes, choice_, request.write ? kCountsWrites : kCountsReads,
+                   request.write ? kWriteEvent : kReadEvent, kWriteData);
 }
 
 Outcome OneSided::atomic(const link::AtomicRequest& request) {
+  using enum link::Operation;
   if (const int error = unusable()) return Outcome::failed(error);
   if (!link::buffers_mapped(request)) return Outcome::failed(EFAULT);
   const bool fetches = request.action.fetches();
-  const bool counts = counted(fetches ? kCountsReads : kCountsWrites) || request.has_data;
-  if (counts && !ring_.room_for(1)) return Outcome::again();
-  const Outcome outcome = assisted_.fits(request.remote, kAtomicAssistedBytes, counts ? 1 : 0)
-                              ? by_faster_method(atomic_choice_, request)
-                              : direct_.carry_out(request);
-  if (counts && outcome.state == Outcome::State::kDone) {
-    const auto event = fetches ? link::Operation::kReadEvent : link::Operation::kWriteEvent;
-    const auto data =
-        fetches ? link::Operation::kAtomicReadData : link::Operation::kAtomicWriteData;
-    announce(request.has_data ? data : event, request.has_data, request.data, request.length);
-  }
-  return outcome;
-}
-
-void OneSided::announce(link::Operation operation, bool has_data, std::uint64_t data,
-                        std::size_t length) {
-  link::SendRequest note;
-  note.operation = operation;
-  note.has_data = has_data;
-  note.data = data;
-  note.tag = length;
-  ring_.publish(note, Kind::kInline);
+  return carry_out(request, kAtomicAssistedBytes, atomic_choice_,
+                   fetches ? kCountsReads : kCountsWrites, fetches ? kReadEvent : kWriteEvent,
+                   fetches ? kAtomicReadData : kAtomicWriteData);
 }
 
 }  // namespace weft::shm

@@ -66,7 +66,7 @@ Status PeerSlot::claim_any() {
     file_->disclaim(kSlotLock + i);
     if (ready.error().code != EBUSY) return ready;
     // Its last sender has left without the owner's notice: let it look.
-    mark_rung(i);
+    ring(i);
   }
   return Error{EUSERS, std::to_string(kSlots) + " peers send to this endpoint, the most possible"};
 }
@@ -106,9 +106,8 @@ void PeerSlot::introduce() {
 
 // The bell first: a sender that is stopped in between leaves the mark, so that others ring, too. By
 // the time that it goes on, the owner may have slept anew: that mark is not this sender's to clear.
-void PeerSlot::mark_rung(std::uint32_t number) {
-  mailbox().rung[number / 64].fetch_or(std::uint64_t{1} << (number % 64));
-  mailbox().summary.fetch_or(std::uint64_t{1} << (number / 64));
+void PeerSlot::ring(std::uint32_t number) {
+  mark_rung(mailbox(), number);
   std::uint32_t sleep = mailbox().asleep.load();
   if (sleep == 0) return;
   const os::WakerName waker = mailbox().waker;

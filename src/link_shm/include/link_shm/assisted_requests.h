@@ -42,7 +42,7 @@ class AssistedRequests {
   std::optional<Answer> answer_to(std::uint64_t position) const;
   Answer await(std::uint64_t position);
   bool take_back(std::uint64_t position);
-  Answer place(std::span<const LocalRange> result, std::size_t length) const;
+  Answer finish(bool reads, std::span<const LocalRange> result, std::size_t length);
 
   PeerSlot& slot_;
   RingWriter& ring_;

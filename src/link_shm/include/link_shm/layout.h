@@ -61,6 +61,12 @@ struct MailboxHeader {
   alignas(kCacheLine) std::atomic<std::uint64_t> rung[kSlots / 64];
 };
 
+// Says that a slot needs a look.
+inline void mark_rung(MailboxHeader& header, std::uint32_t slot) {
+  header.rung[slot / 64].fetch_or(std::uint64_t{1} << (slot % 64));
+  header.summary.fetch_or(std::uint64_t{1} << (slot / 64));
+}
+
 inline constexpr std::uint32_t kCountsReads = 1;
 inline constexpr std::uint32_t kCountsWrites = 2;
 

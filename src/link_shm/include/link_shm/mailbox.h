@@ -70,7 +70,6 @@ class Mailbox final : public link::Inbox {
   void answer_rings(link::InboxSink& sink);
   void answer_ring(std::uint32_t number, link::InboxSink& sink);
   Source* open_source(std::uint32_t number, link::InboxSink& sink);
-  void ring_again(std::uint32_t number);
   void shut_out(Source& source, link::InboxSink& sink);
   void close_source(Source& source, bool died, link::InboxSink& sink);
   bool anything_waiting() const;
@@ -81,7 +80,6 @@ class Mailbox final : public link::Inbox {
   SourceTable sources_;
   RendezvousReceiver pulls_;
   AssistedServer assisted_;
-  bool asleep_ = false;
   std::uint32_t sleeps_ = 0;  // numbers them; never 0 while asleep
 };
 

@@ -24,12 +24,12 @@ class OneSided {
 
  private:
   int unusable();
-  bool counted(std::uint32_t kind) const {
-    return (slot_.mailbox().counts_access.load(std::memory_order_relaxed) & kind) != 0;
-  }
+  // `kind` (kCountsReads, kCountsWrites) says which peers are told by an `event`.
   template <class Request>
-  link::Outcome by_faster_method(AdaptiveChoice& ways, const Request& request);
-  void announce(link::Operation operation, bool has_data, std::uint64_t data, std::size_t length);
+  link::Outcome carry_out(const Request& request, std::size_t most_assisted, AdaptiveChoice& ways,
+                          std::uint32_t kind, link::Operation event, link::Operation with_data);
+  template <class Request>
+  link::Outcome by_faster_method(const Request& request, AdaptiveChoice& ways);
 
   PeerSlot& slot_;
   RingWriter& ring_;

@@ -53,14 +53,13 @@ class PeerSlot {
 
   // The owner of the mailbox, by its lock of the file.
   PeerProcess& owner() { return owner_; }
-  const PeerProcess& owner() const { return owner_; }
   bool owner_is_this_process() const { return owner_is_this_process_; }
   // True when the owner has closed the mailbox, or listens to this slot no more.
   bool closed_by_owner() const {
     return header().attention.load(std::memory_order_acquire) == Attention::kGone;
   }
   // Has the owner look at this slot, and wakes it if it sleeps.
-  void ring() { mark_rung(number_); }
+  void ring() { ring(number_); }
 
  private:
   PeerSlot(const Sender& sender, os::SharedFilePtr file, os::Mapping mailbox, pid_t owner);
@@ -69,7 +68,7 @@ class PeerSlot {
   Status claim_any();
   Status set_up(std::uint32_t number);
   void introduce();
-  void mark_rung(std::uint32_t number);
+  void ring(std::uint32_t number);
 
   const Sender& sender_;
   const Geometry geometry_;

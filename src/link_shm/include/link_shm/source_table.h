@@ -80,6 +80,7 @@ class SourceTable {
   void demote(Source& source);
   // Senders whose rings are polled ask for attention while the owner sleeps.
   void set_asleep(bool asleep);
+  bool asleep() const { return asleep_; }
 
  private:
   os::SharedFilePtr file_;
