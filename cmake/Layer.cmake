@@ -11,6 +11,9 @@
 # libraries of others. THREADED labels the tests `threaded`: they run under ThreadSanitizer too.
 # CLEARS_QUICKLY is for what is on the way of a packet (see Flags.cmake).
 
+# Headers that tests and fuzzers of all modules share: no include directory of the product.
+set(WEFT_TEST_HELPERS ${PROJECT_SOURCE_DIR}/src/os/testing)
+
 set_property(GLOBAL PROPERTY WEFT_MODULES "")
 set_property(GLOBAL PROPERTY WEFT_LAYER_TABLE "")
 
@@ -65,7 +68,7 @@ function(weft_module_tests name threaded tests)
   set(program weft_${name}_test)
   weft_tests_in_units(units ${tests})
   add_executable(${program} ${units})
-  target_include_directories(${program} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+  target_include_directories(${program} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${WEFT_TEST_HELPERS})
   weft_compile_quickly(${program})
   weft_share_test_headers(${program})
   target_link_libraries(${program} PRIVATE weft_${name} GTest::gmock GTest::gtest_main)
@@ -89,6 +92,7 @@ function(weft_verify_private_headers name headers)
   endforeach()
   add_library(weft_${name}_private_headers OBJECT EXCLUDE_FROM_ALL ${units})
   target_link_libraries(weft_${name}_private_headers PRIVATE weft_${name})
+  target_include_directories(weft_${name}_private_headers PRIVATE ${WEFT_TEST_HELPERS})
   target_compile_options(weft_${name}_private_headers PRIVATE -O0 -g0)
   add_dependencies(weft_headers weft_${name}_private_headers)
 endfunction()
