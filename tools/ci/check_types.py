@@ -5,8 +5,8 @@
 usage: check_types.py ROOT
 
 A class, struct, union, enumeration or alias of a module under src must not have the name of one in
-another module, at whatever scope; template parameters and forward declarations do not count, and
-test code is not looked at. Names that still mean several things stand in
+another module, at whatever scope; template parameters and forward declarations do not count, nor
+do files that only tests include (product.py). Names that still mean several things stand in
 tools/ci/type_waivers.txt as `NAME MODULE MODULE...`. The list may only shrink: a name or a module
 that is not needed any more is refused.
 """
@@ -15,12 +15,12 @@ import re
 import sys
 
 import cpp_scan
+import product
 
 WAIVERS = 'tools/ci/type_waivers.txt'
 DEFINED = re.compile(r'\b(?:class|struct|union|enum(?:\s+class|\s+struct)?)\s+(?:alignas\s*\([^()]*\)\s*)?'
                      r'([A-Z]\w*)\s*(?:final\s*)?(?::(?!:)[^;{()]*)?\{')
 ALIAS = re.compile(r'\busing\s+([A-Z]\w*)\s*=')
-TESTS = re.compile(r'(_test\.(h|cc)|_support\.(h|cc)|_bench\.cc)$')
 
 
 def names(text):
@@ -29,20 +29,13 @@ def names(text):
     return set(DEFINED.findall(text)) | set(ALIAS.findall(text))
 
 
-def module_of(path, source):
-    parts = path.relative_to(source).parts
-    return '/'.join(parts[:2]) if parts[0] == 'frontend' else parts[0]
-
-
 def measure(root):
     """{name: modules that define it} of each name that several modules define."""
     found = {}
     source = root / 'src'
-    for path in sorted(source.rglob('*')):
-        if path.suffix not in ('.h', '.cc') or TESTS.search(path.name):
-            continue
+    for path in product.files(root):
         for name in names(path.read_text()):
-            found.setdefault(name, set()).add(module_of(path, source))
+            found.setdefault(name, set()).add(product.module_of(path, source))
     return {name: modules for name, modules in found.items() if len(modules) > 1}
 
 

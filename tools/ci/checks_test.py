@@ -382,16 +382,17 @@ class Types(Tree):
     """Type names with several meanings."""
 
     def test_a_name_of_two_modules_is_found(self):
-        self.write('src/base/a.h', 'struct Drop final {\n};\n')
+        self.write('src/base/include/base/a.h', 'struct Drop final {\n};\n')
         self.write('src/os/b.cc', 'class B {\n  enum class Drop : int { kOne };\n};\n')
-        self.write('src/top/c.h', 'struct Drop;\ntemplate <class Drop>\nvoid f(struct Drop& d);\n')
-        self.write('src/top/c_test.cc', 'struct Drop {\n};\n')
+        self.write('src/top/include/top/c.h', 'struct Drop;\ntemplate <class Drop>\nvoid f(struct Drop& d);\n')
+        self.write('src/top/for_tests.h', 'struct Drop {\n};\n')
+        self.write('src/top/c_test.cc', '#include "for_tests.h"\nstruct Drop {\n};\n')
         self.assertEqual(check_types.measure(self.root), {'Drop': {'base', 'os'}})
         self.assertEqual(len(check_types.check(self.root)), 1)
 
     def test_aliases_count_and_comments_do_not(self):
-        self.write('src/base/a.h', 'using Time = int;\n// struct Other {\n')
-        self.write('src/os/b.h', 'using Time = long;\nstruct Other {\n};\n')
+        self.write('src/base/include/base/a.h', 'using Time = int;\n// struct Other {\n')
+        self.write('src/os/include/os/b.h', 'using Time = long;\nstruct Other {\n};\n')
         self.assertEqual(check_types.measure(self.root), {'Time': {'base', 'os'}})
 
     def test_the_list_only_shrinks(self):
