@@ -48,8 +48,9 @@ class Scene {
     options.name = address_;
     options.domain = DomainId{5};
     options.regions = memory::RegionTableView::open(directory.path(), table_->name()).value();
-    options.connect_timeout = std::chrono::milliseconds(50);
-    options.peer_timeout = std::chrono::milliseconds(1000);
+    timeouts_.connect_timeout = std::chrono::milliseconds(50);
+    timeouts_.peer_timeout = std::chrono::milliseconds(1000);
+    options.device = &timeouts_;
     port_ = std::move(roce::PacketPort::open(std::move(socket), wake_, {})).value();
     endpoint_ = std::make_unique<udp::RdEndpoint>(*port_, options);
   }
@@ -153,6 +154,8 @@ class Scene {
         req.name = peer_.address();
         req.early_data.resize(input.byte() % (rdm::kMaxEarlyData + 1));
         if (input.byte() >= 0xF0) req.service = static_cast<link::Service>(input.byte());
+        req.changes = input.byte() % 4;
+        req.first = Psn(static_cast<std::uint32_t>(input.number({0, 0xFF'FFFF})));
         return req;
       }
       case 1: {
@@ -180,6 +183,7 @@ class Scene {
   }
 
   const os::SocketAddress host_ = fuzz::host_of_fuzzer();
+  Options timeouts_;
   std::unique_ptr<memory::RegionTable> table_;
   os::SocketAddress address_;
   Sink sink_;

@@ -58,8 +58,7 @@ void Port::open_reliable(const PortSetup& setup) {
   wanted.counts_reads = setup.count_remote_reads;
   wanted.counts_writes = setup.count_remote_writes;
   wanted.service = setup.service;
-  wanted.connect_timeout = setup.options->connect_timeout;
-  wanted.peer_timeout = setup.options->peer_timeout;
+  wanted.device = setup.options;
   wanted.first_source = mailbox_ != nullptr ? kFirstRemoteSource : 0;
   wanted.met = setup.met_over_network;
   endpoint_ = std::make_unique<udp::RdEndpoint>(*packets_, wanted);

@@ -26,27 +26,17 @@ constexpr AtomicAction kFetchAdd{AtomicForm::kFetch, AtomicOp::kSum, AtomicType:
 constexpr AtomicAction kCompareSwap{AtomicForm::kCompare, AtomicOp::kSwapIfEqual,
                                     AtomicType::kUint64};
 
-struct RdEndpointAccessTest : ::testing::Test {
-  Regions regions;
-  Bytes region = Bytes(kRegionBytes);
-  Peer a;
-  Peer b{[this] {
-    RdmOptions options;
-    options.regions = regions.open();
-    return options;
-  }()};
-  link::Flow* flow = nullptr;
+struct RdEndpointAccessTest : ::testing::Test, AccessFixture {
   std::uint64_t last = 0;  // request
 
+  RdEndpointAccessTest() : AccessFixture(Bytes(kRegionBytes)) {}
   void SetUp() override {
     const Access both = Access::kRemoteRead | Access::kRemoteWrite;
     for (const std::uint64_t key : {kBoth, kHigh, kHigher}) regions.add(key, region, both);
     regions.add(kReadOnly, region, Access::kRemoteRead);
     regions.add(kWriteOnly, region, Access::kRemoteWrite);
-    flow = connect(a, b);
     ASSERT_NE(flow, nullptr);
   }
-  ~RdEndpointAccessTest() override { part(a, b); }
 
   bool both(const std::function<bool()>& holds) { return until({&a, &b}, holds); }
   // Begins an access in scattered pieces; the number by which its end is known.

@@ -156,7 +156,7 @@ void attack(const OwnHost& host) {
   regions.add(kKey, region, Access::kRemoteRead | Access::kRemoteWrite);
   RdmOptions options;
   options.regions = regions.open();
-  options.connect_timeout = std::chrono::hours(1);
+  options.device = &patient();
   options.packet_memory.total = options.message_memory.total = kMemory;
   Peer a({}, host.address);
   Peer b(options, host.address);

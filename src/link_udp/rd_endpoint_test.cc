@@ -109,8 +109,10 @@ TEST_F(RdEndpointTest, MessagesSentBeforeThePeerPollsWaitForIt) {
 }
 
 TEST(RdEndpoint, SendsToAPeerThatNeverPollsEndInTime) {
+  Options short_time;
+  short_time.connect_timeout = std::chrono::milliseconds(50);
   RdmOptions impatient;
-  impatient.connect_timeout = std::chrono::milliseconds(50);
+  impatient.device = &short_time;
   Peer a(impatient);
   Peer b;
   a.flows.push_back(std::move(a.endpoint->connect(b.address, false)).value());
@@ -144,14 +146,16 @@ TEST(RdEndpoint, UnansweredRequestsBecomeRare) {
 
 // One has asked the other for a flow, and has a message for it that waits.
 struct AskingTest {
+  Options options;
   Peer a;
   Peer b;
   Bytes bytes = pattern(100, 1);
 
   explicit AskingTest(std::chrono::milliseconds connect_timeout)
-      : a([connect_timeout] {
+      : a([this, connect_timeout] {
+          options.connect_timeout = connect_timeout;
           RdmOptions impatient;
-          impatient.connect_timeout = connect_timeout;
+          impatient.device = &options;
           return impatient;
         }()) {
     a.flows.push_back(std::move(a.endpoint->connect(b.address, false)).value());
@@ -180,8 +184,10 @@ TEST(RdEndpoint, TimeWithoutPollsIsNotHeldAgainstThePeer) {
 
 // Its socket is there, so that its host says nothing.
 TEST(RdEndpoint, APeerThatIsStoppedLivesUntilPatienceEnds) {
+  Options short_time;
+  short_time.peer_timeout = std::chrono::milliseconds(300);
   RdmOptions impatient;
-  impatient.peer_timeout = std::chrono::milliseconds(300);
+  impatient.device = &short_time;
   Peer a(impatient);
   Peer patient;
   Peer stopped;

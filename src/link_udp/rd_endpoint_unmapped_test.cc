@@ -41,24 +41,13 @@ class Pages {
   std::size_t length_;
 };
 
-struct RdEndpointUnmappedTest : ::testing::Test {
-  Regions regions;
-  Bytes region = pattern(1 << 20, 3);
-  Peer a;
-  Peer b{[this] {
-    RdmOptions options;
-    options.regions = regions.open();
-    return options;
-  }()};
-  link::Flow* flow = nullptr;
-
+struct RdEndpointUnmappedTest : ::testing::Test, AccessFixture {
+  RdEndpointUnmappedTest() : AccessFixture(pattern(1 << 20, 3)) {}
   void SetUp() override {
     os::handle_user_faults();
     regions.add(kKey, region, Access::kRemoteRead | Access::kRemoteWrite);
-    flow = connect(a, b);
     ASSERT_NE(flow, nullptr);
   }
-  ~RdEndpointUnmappedTest() override { part(a, b); }
 
   link::Outcome access(bool write, const LocalRange& local, std::uint64_t number) {
     const RemoteRange remote{0, local.length, RegionKey{kKey}};

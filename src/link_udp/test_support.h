@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/options.h"
 #include "base/stats.h"
 #include "bytes_test_support.h"
 #include "link_udp/rd_endpoint.h"
@@ -196,6 +197,32 @@ inline link::Flow* connect(Peer& from, Peer& to) {
   link::Flow* const path = from.flows.back().get();
   return until({&from, &to}, [&] { return path->reached(); }) ? path : nullptr;
 }
+
+// Options of an endpoint that waits for its peers as long as a test likes.
+inline const Options& patient() {
+  static const Options instance = [] {
+    Options options;
+    options.connect_timeout = std::chrono::hours(1);
+    return options;
+  }();
+  return instance;
+}
+
+// A flow to an endpoint whose peers may access a region.
+struct AccessFixture {
+  Regions regions;
+  Bytes region;
+  Peer a;
+  Peer b{[this] {
+    RdmOptions options;
+    options.regions = regions.open();
+    return options;
+  }()};
+  link::Flow* flow = connect(a, b);
+
+  explicit AccessFixture(Bytes bytes) : region(std::move(bytes)) {}
+  ~AccessFixture() { part(a, b); }
+};
 
 // Sends bytes that stay until the message is done; asks again for as long as there is no room.
 inline link::Outcome send(Peer& from, Peer& to, link::Flow& flow, std::uint64_t tag,

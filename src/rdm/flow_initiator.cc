@@ -37,7 +37,8 @@ void FlowInitiator::end(link::PeerState state) {
 }
 
 void FlowInitiator::limit_asking() {
-  if (phase_ == FlowPhase::kAsking && !asks_for_) asks_for_ = shared_.options.connect_timeout;
+  if (phase_ == FlowPhase::kAsking && !asks_for_)
+    asks_for_ = shared_.options.device->connect_timeout;
 }
 
 bool FlowInitiator::takes_early_data() const {

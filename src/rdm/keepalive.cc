@@ -31,7 +31,7 @@ os::Time::duration most_silence(const Context& context, bool eager, os::Time now
 
 // Without an answer to so many of them it has died: only time in which this end looks counts.
 unsigned most_questions(const Shared& shared) {
-  return static_cast<unsigned>(shared.options.peer_timeout / kAgain);
+  return static_cast<unsigned>(shared.options.device->peer_timeout / kAgain);
 }
 
 // Returns when to look again.

@@ -25,7 +25,7 @@ constexpr unsigned kPacketsAtOnce = 128;
 constexpr std::size_t kCopied = 8192;
 
 transport::Settings settings_for(const Introduction& me, const ConnRep& rep,
-                                 const RdmOptions& options) {
+                                 const Options& options) {
   transport::Settings settings;
   settings.kind = wire::Transport::kReliableDatagram;
   settings.destination = rep.me.queue_pair;
@@ -79,7 +79,7 @@ bool RdmSender::on_rep(const ConnRep& rep, os::Time now) {
 
 void RdmSender::open(const ConnRep& rep, os::Time now) {
   const std::size_t carries = std::min(mtu_.carries(), rep.me.path_mtu);
-  transport::Settings settings = settings_for(shared_.me, rep, shared_.options);
+  transport::Settings settings = settings_for(shared_.me, rep, *shared_.options.device);
   settings.stats = &shared_.stats;
   settings.path_mtu = mtu_.agree_first(rep);
   settings.first_round_trip = now - flow_.first_req_at();

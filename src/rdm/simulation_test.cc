@@ -107,9 +107,9 @@ class Simulation {
       : scenario_(scenario),
         network_(scenario.weather, scenario.marks, scenario.seed),
         looks_(scenario.users, os::Time{}) {
+    timeouts_.connect_timeout = timeouts_.peer_timeout = seconds(30);
     RdmOptions options;
-    options.connect_timeout = seconds(30);
-    options.peer_timeout = seconds(30);
+    options.device = &timeouts_;
     options.raise_interval = scenario.raise_interval;
     options.first_source = static_cast<std::uint32_t>(scenario.seed % 100);
     for (std::uint8_t i = 0; i < scenario.users; ++i) {
@@ -225,6 +225,7 @@ class Simulation {
       wire::kMaxHeaderBytes + transport::kSurePathMtu + wire::kIcrcBytes + 28;
 
   const Scenario scenario_;
+  Options timeouts_;
   Network network_;
   std::vector<std::unique_ptr<User>> users_;
   std::vector<os::Time> looks_;  // when each user will look next

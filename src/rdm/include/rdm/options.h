@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/budget.h"
+#include "base/options.h"
 #include "link/service.h"
 #include "memory/served_memory.h"
 #include "os/udp_port.h"
@@ -42,9 +43,7 @@ struct RdmOptions {
   bool counts_writes = false;
   std::size_t eager_limit = kEagerLimit;  // larger messages are offered, see message.h
   link::Service service = link::Service::kReliableDatagram;
-  std::chrono::milliseconds connect_timeout{2000};  // for a peer that has not answered yet
-  // A peer that is silent for so long has died, though its host does not say so.
-  std::chrono::milliseconds peer_timeout{60'000};
+  const Options* device = &Options::defaults();  // timeouts; it outlives the endpoint
   // After so long it is tried whether the way to a peer carries larger packets again (RFC 8899,
   // PMTU_RAISE_TIMER).
   std::chrono::milliseconds raise_interval{600'000};
