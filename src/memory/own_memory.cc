@@ -41,7 +41,6 @@ Accessed OwnMemory::pin(Access served, Access need, const RemoteRange& range, st
   const Grant grant = guard_->check_and_pin({domain_, served}, need, {&range, 1}, element);
   if (!grant.ok()) return {grant.error, 0};
   pinned_ = range;
-  places_ = grant.segments;
   return {};
 }
 
@@ -70,14 +69,15 @@ Accessed OwnMemory::write(const RemoteRange& range, std::span<const std::byte> b
     done = pin(served_.rma, Access::kRemoteWrite, range);
   }
   const std::uint64_t offset = range.address - pinned_.address;
-  if (done.ok() && !os::scatter(places_, bytes.data(), bytes.size(), offset)) done.error = EFAULT;
+  if (done.ok() && !os::scatter(guard_->granted(), bytes.data(), bytes.size(), offset))
+    done.error = EFAULT;
   release();
   return done;
 }
 
 Accessed OwnMemory::read(const RemoteRange& range, std::span<std::byte> bytes) {
   Accessed done = pin(served_.rma, Access::kRemoteRead, range);
-  if (done.ok() && !os::gather(bytes.data(), places_, bytes.size())) done.error = EFAULT;
+  if (done.ok() && !os::gather(bytes.data(), guard_->granted(), bytes.size())) done.error = EFAULT;
   release();
   return done;
 }
@@ -94,10 +94,11 @@ Accessed OwnMemory::change(const AtomicAction& action, const RemoteRange& range,
 // nothing may have been changed then.
 int OwnMemory::change_places(const AtomicAction& action, const std::byte* operands,
                              std::byte* fetched, Patience patience) {
-  if (places_.size() > 1 && patience == Patience::kBrief) return EBUSY;
+  const std::span<const LocalRange> places = guard_->granted();
+  if (places.size() > 1 && patience == Patience::kBrief) return EBUSY;
   const std::byte* compares = operands + (action.has_operand() ? pinned_.length : 0);
   std::size_t offset = 0;
-  for (const LocalRange& here : places_) {
+  for (const LocalRange& here : places) {
     if (here.length == 0) continue;
     const auto address = reinterpret_cast<std::uint64_t>(here.base);
     int error = guard_->stripes().lock(address, here.length, patience);

@@ -95,6 +95,9 @@ class AccessGuard {
   Grant check_and_pin(const Through& through, Access need, std::span<const RemoteRange> ranges,
                       std::size_t element = 1);
 
+  // The segments of the last grant.
+  std::span<const LocalRange> granted() const { return {granted_, granted_count_}; }
+
   // Lets the regions go. Idempotent.
   void release();
 

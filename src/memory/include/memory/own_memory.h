@@ -42,9 +42,8 @@ class OwnMemory final : public ServedMemory {
   const DomainId domain_;
   const ServedAccess served_;
   std::unique_ptr<AccessGuard> guard_;  // attached for the first access
-  // What is pinned: the range as the peer names it, where it is, and that check() allowed writes.
+  // What is pinned: the range as the peer names it, and that check() allowed writes.
   RemoteRange pinned_;
-  std::span<const LocalRange> places_;
   bool writable_ = false;
 };
 
