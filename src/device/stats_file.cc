@@ -81,23 +81,30 @@ bool StatsFile::back(std::uint32_t index) {
   return at % kPage != 0 || file_->reserve(at, kPage).ok();
 }
 
-std::shared_ptr<Stats> StatsFile::take(const std::string& owner) {
+// A forked child has the file of its parent, and leaves it alone.
+std::optional<std::uint32_t> StatsFile::take_block() {
   const std::lock_guard guard(mutex_);
-  std::uint32_t index = unused_;
+  if (file_ == nullptr || file_->inherited()) return std::nullopt;
   if (!free_.empty()) {
-    index = free_.back();
+    const std::uint32_t index = free_.back();
     free_.pop_back();
-  } else if (file_ == nullptr || unused_ == kBlocks || !back(unused_)) {
-    return std::make_shared<Stats>();
-  } else {
-    ++unused_;
-    free_.reserve(unused_);  // so that give_back() needs no memory
+    return index;
   }
-  return {&begin(index, owner),
-          [file = shared_from_this(), index](Stats*) { file->give_back(index); }};
+  if (unused_ == kBlocks || !back(unused_)) return std::nullopt;
+  free_.reserve(unused_);  // so that give_back() needs no memory
+  return unused_++;
+}
+
+// Without the mutex: if there is no memory for the reference, the block is given back at once.
+std::shared_ptr<Stats> StatsFile::take(const std::string& owner) {
+  const auto index = take_block();
+  if (!index) return std::make_shared<Stats>();
+  return {&begin(*index, owner),
+          [file = shared_from_this(), index = *index](Stats*) { file->give_back(index); }};
 }
 
 void StatsFile::give_back(std::uint32_t index) {
+  if (file_->inherited()) return;
   const std::lock_guard guard(mutex_);
   block(index).used.store(0, std::memory_order_release);
   free_.push_back(index);

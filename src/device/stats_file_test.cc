@@ -3,6 +3,7 @@
 #include "device/stats_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -81,6 +82,28 @@ TEST(StatsFile, ABlockThatIsTakenAgainBeginsAtZero) {
   EXPECT_EQ(reader.block(1).used.load(), 1U);
   EXPECT_STREQ(reader.block(1).owner.data(), "b");
   EXPECT_EQ(stats->of(Stat::kRequests), 0U);
+}
+
+TEST(StatsFile, AForkedChildLeavesTheBlocksOfItsParentAlone) {
+  const Directory directory;
+  auto file = StatsFile::open(directory.path);
+  auto inherited = file->take("a port of the parent");
+  inherited->add(Stat::kRequests, 3);
+  const std::filesystem::path path = directory.file();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto own = file->take("a port of the child");
+    own->add(Stat::kRequests, 5);
+    inherited.reset();
+    ::_exit(own->of(Stat::kRequests) == 5 ? 0 : 1);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  const Reader reader(path);
+  EXPECT_EQ(reader.block(1).used.load(), 1U);
+  EXPECT_EQ(reader.block(1).stats.of(Stat::kRequests), 3U);
+  EXPECT_EQ(reader.block(2).used.load(), 0U);
 }
 
 TEST(StatsFile, GoesWithItsLastUser) {

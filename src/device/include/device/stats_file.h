@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -59,7 +60,7 @@ class StatsFile : public std::enable_shared_from_this<StatsFile> {
   StatsFile& operator=(const StatsFile&) = delete;
 
   // Counters that are 0, of a port with that address; given back with the last reference. They keep
-  // the file.
+  // the file. In a forked child they lie in memory of the child alone.
   std::shared_ptr<Stats> take(const std::string& owner);
   // Those of the events that belong to no port.
   Stats& of_process() { return *of_process_; }
@@ -70,6 +71,7 @@ class StatsFile : public std::enable_shared_from_this<StatsFile> {
   stats_format::StatsBlock& block(std::uint32_t index) const;
   Stats& begin(std::uint32_t index, const std::string& owner);
   bool back(std::uint32_t index);
+  std::optional<std::uint32_t> take_block();
   void give_back(std::uint32_t index);
 
   os::SharedFilePtr file_;  // null: no block is shared
