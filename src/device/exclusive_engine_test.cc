@@ -42,7 +42,7 @@ class Counting : public Engine {
   int counted_ = 0;
 };
 
-struct StrangerTest : ::testing::Test {
+struct ExclusiveEngineTest : ::testing::Test {
   BiasedLock biased_lock;
   Counting engine{biased_lock};
   ExclusiveEngine engine_under_test{engine, biased_lock};
@@ -52,13 +52,13 @@ struct StrangerTest : ::testing::Test {
   }
 };
 
-TEST_F(StrangerTest, NoCallOfOwnersOrForeignThreadsIsLost) {
+TEST_F(ExclusiveEngineTest, NoCallOfOwnersOrForeignThreadsIsLost) {
   constexpr int kOwners = 300'000;
-  constexpr int kStrangers = 2'000;
+  constexpr int kForeignCalls = 2'000;
   std::vector<std::thread> foreign_threads;
   for (int i = 0; i < 2; ++i) {
     foreign_threads.emplace_back([&] {
-      for (int entry = 0; entry < kStrangers; ++entry) {
+      for (int entry = 0; entry < kForeignCalls; ++entry) {
         engine_under_test.progress();
         EXPECT_TRUE(engine_under_test.fall_asleep());
         engine_under_test.wake_up();
@@ -67,10 +67,10 @@ TEST_F(StrangerTest, NoCallOfOwnersOrForeignThreadsIsLost) {
   }
   for (int call = 0; call < kOwners; ++call) engine.count();
   for (std::thread& thread : foreign_threads) thread.join();
-  EXPECT_EQ(engine.count(), kOwners + 2 * 3 * kStrangers + 1);
+  EXPECT_EQ(engine.count(), kOwners + 2 * 3 * kForeignCalls + 1);
 }
 
-TEST_F(StrangerTest, AForeignThreadWaitsUntilOwnersHaveLeft) {
+TEST_F(ExclusiveEngineTest, AForeignThreadWaitsUntilOwnersHaveLeft) {
   OptionalLock lock{Locking(biased_lock)};
   std::atomic<bool> visited{false};
   std::optional<Section> section(std::in_place, lock);
@@ -86,7 +86,7 @@ TEST_F(StrangerTest, AForeignThreadWaitsUntilOwnersHaveLeft) {
   EXPECT_EQ(engine.count(), 3);
 }
 
-TEST_F(StrangerTest, AnOwnerWaitsUntilTheForeignThreadHasLeft) {
+TEST_F(ExclusiveEngineTest, AnOwnerWaitsUntilTheForeignThreadHasLeft) {
   OptionalLock lock{Locking(biased_lock)};
   biased_lock.enter_foreign();
   { const Section section(lock); }  // the stranger is an owner now
@@ -102,7 +102,7 @@ TEST_F(StrangerTest, AnOwnerWaitsUntilTheForeignThreadHasLeft) {
   EXPECT_TRUE(entered);
 }
 
-TEST_F(StrangerTest, ControlCallsOfManyThreadsMeetNoOwnerInside) {
+TEST_F(ExclusiveEngineTest, ControlCallsOfManyThreadsMeetNoOwnerInside) {
   OptionalLock lock{Locking(biased_lock)};
   int count = 0;
   constexpr int kCalls = 1'000;
@@ -127,7 +127,7 @@ TEST_F(StrangerTest, ControlCallsOfManyThreadsMeetNoOwnerInside) {
 }
 
 // Destroys engines as soon as they are detached.
-TEST_F(StrangerTest, EnginesComeAndGoWhileTheOwnerDrivesTheirGroup) {
+TEST_F(ExclusiveEngineTest, EnginesComeAndGoWhileTheOwnerDrivesTheirGroup) {
   EngineGroup group(Locking(biased_lock), WaitKind::kNone);
   std::atomic<bool> done{false};
   std::vector<std::thread> threads;
@@ -149,13 +149,13 @@ TEST_F(StrangerTest, EnginesComeAndGoWhileTheOwnerDrivesTheirGroup) {
 }
 
 // Watching an engine does not disturb the threads that drive it.
-TEST_F(StrangerTest, PollsAreCountedFromOutside) {
+TEST_F(ExclusiveEngineTest, PollsAreCountedFromOutside) {
   OptionalLock lock{Locking(biased_lock)};
   const Section inside(lock);
   std::thread([&] { EXPECT_EQ(engine_under_test.polls(), 42U); }).join();
 }
 
-TEST_F(StrangerTest, OneThreadMayBeBothInTurns) {
+TEST_F(ExclusiveEngineTest, OneThreadMayBeBothInTurns) {
   for (int turn = 0; turn < 100; ++turn) {
     engine_under_test.progress();
     engine.count();

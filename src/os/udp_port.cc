@@ -100,7 +100,7 @@ Result<UdpPort> UdpPort::bind(const SocketAddress& wanted) {
   UdpPort port;
   port.socket_ = std::make_shared<const Fd>(std::move(socket).value());
   port.address_ = address.value();
-  // Nothing reads this socket yet; what strangers send to it must not pile up.
+  // Nothing reads this socket yet; packets of any host must not pile up in it.
   const int least = 1;
   ::setsockopt(port.socket_->get(), SOL_SOCKET, SO_RCVBUF, &least, sizeof least);
   if (!port.address_.is_any() && !port.address_.is_link_local()) {

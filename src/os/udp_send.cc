@@ -124,7 +124,7 @@ SendOutcome send_all(int fd, Messages& messages, std::span<const std::byte> byte
       if (is_of_moment(outcome.error)) return outcome;
       outcome.errors_waiting = true;
       if (++refusals < kSendTries) continue;
-      // No UDP send is refused that way: strangers' errors came faster than we asked.
+      // UDP refuses no send itself: errors of other peers arrive faster than they are read.
       if (outcome.error == ECONNREFUSED) outcome.error = EAGAIN;
       return outcome;
     }

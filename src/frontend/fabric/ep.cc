@@ -137,7 +137,8 @@ int Ep::open(Domain& domain, const fi_info& info, fid_ep** ep, void* context) {
 
 Ep::~Ep() {
   if (core_ != nullptr) {
-    if (domain_.progress_thread() != nullptr) domain_.progress_thread()->detach(for_strangers());
+    if (domain_.progress_thread() != nullptr)
+      domain_.progress_thread()->detach(for_foreign_threads());
     detach();
     domain_.engines().leave(*core_);
     domain_.triggers().drop(core_.get());
@@ -302,17 +303,17 @@ Status Ep::attach() {
     if (Status ok = group->attach(*core_); !ok) return ok;
   }
   if (connector_ != nullptr) {
-    if (Status ok = connector_->eq()->waiting().attach(for_strangers()); !ok) return ok;
+    if (Status ok = connector_->eq()->waiting().attach(for_foreign_threads()); !ok) return ok;
   }
   return domain_.engines().join(*core_);
 }
 
 void Ep::detach() {
   for (device::EngineGroup* group : groups()) group->detach(*core_);
-  if (connector_ != nullptr) connector_->eq()->waiting().detach(for_strangers());
+  if (connector_ != nullptr) connector_->eq()->waiting().detach(for_foreign_threads());
 }
 
-device::Engine& Ep::for_strangers() {
+device::Engine& Ep::for_foreign_threads() {
   if (entered_) return *entered_;
   return *core_;
 }
@@ -365,7 +366,8 @@ int Ep::enable() {
     core_.reset();
     return fabric_status(ok.error());
   }
-  if (domain_.progress_thread() != nullptr) domain_.progress_thread()->attach(for_strangers());
+  if (domain_.progress_thread() != nullptr)
+    domain_.progress_thread()->attach(for_foreign_threads());
   start_running();
   return 0;
 }

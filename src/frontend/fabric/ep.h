@@ -108,7 +108,7 @@ class Ep : public Handle, public Usable {
   Status attach();
   std::vector<device::EngineGroup*> groups();
   void detach();
-  device::Engine& for_strangers();
+  device::Engine& for_foreign_threads();
 
   const std::size_t tx_size_;
   const std::size_t rx_size_;

@@ -7,10 +7,10 @@
 namespace weft::fabric {
 
 Triggers::~Triggers() {
-  if (queue_.load() != nullptr && thread_ != nullptr) thread_->detach(for_strangers());
+  if (queue_.load() != nullptr && thread_ != nullptr) thread_->detach(for_foreign_threads());
 }
 
-device::Engine& Triggers::for_strangers() {
+device::Engine& Triggers::for_foreign_threads() {
   if (entered_) return *entered_;
   return *opened_;
 }
@@ -24,7 +24,7 @@ Result<device::TriggerQueue*> Triggers::queue() {
   opened_ = std::move(opened).value();
   if (locking_.biased_lock != nullptr) entered_.emplace(*opened_, *locking_.biased_lock);
   if (Status ok = engines_.widen_all(*opened_); !ok) return ok.error();
-  if (thread_ != nullptr) thread_->attach(for_strangers());
+  if (thread_ != nullptr) thread_->attach(for_foreign_threads());
   queue_.store(opened_.get());
   return opened_.get();
 }

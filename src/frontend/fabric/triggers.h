@@ -42,7 +42,7 @@ class Triggers {
 
  private:
   Result<device::TriggerQueue*> queue();
-  device::Engine& for_strangers();
+  device::Engine& for_foreign_threads();
 
   device::EngineRegistry& engines_;
   device::ProgressThread* const thread_;

@@ -28,7 +28,7 @@ namespace weft::messaging {
 // finds no receive, no room or no peer is dropped, and nothing of it is reported. Threads as
 // EndpointSetup::locking says; to open, close, join, leave and ask for drops are control calls,
 // which any thread may make, but none that is inside. progress() is for engine groups of the domain
-// and for a device::Stranger, which have come through the gate.
+// and for a device::ExclusiveEngine, which hold the lock of the domain.
 //
 // With EndpointSetup::connection it is a connected endpoint (FI_EP_MSG): it has one peer, number 0,
 // which ConnectedPeer determines. Until then sends answer ENOTCONN and receives
