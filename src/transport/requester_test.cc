@@ -64,7 +64,7 @@ TEST(Requester, ForgetsWorkOfWhichNothingWasSent) {
   EXPECT_EQ(sender.ended_now(), "0 ok, 2 ok");
 }
 
-TEST(Requester, SendsAnewInAnotherSizeWhatThePeerHasNotExecuted) {
+TEST(Requester, RestartsBehindTheLastExecutedPacketInAnotherSize) {
   Settings wide = datagrams();
   wide.path_mtu = 2 * kMtu;
   Sender sender(wide);

@@ -199,7 +199,7 @@ void FlowEnd::tick(Time now) {
   asks_at_ = changing_ ? now + kBetweenGreetings : Time::max();
 }
 
-// What is known to one end, or suspected, is known to both as soon as they speak to each other.
+// Each end tells the other a smaller path MTU that it knows or suspects.
 void FlowEnd::narrow(std::size_t carries) {
   if (carries >= carries_) return;
   carries_ = carries;
