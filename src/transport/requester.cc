@@ -15,7 +15,8 @@ Requester::Requester(const Settings& settings, work::WorkSink& sink, work::Local
       window_(settings),
       in_flight_(settings.first_sent),
       packetizer_(settings_, memory, window_, queue_, in_flight_, black_hole_),
-      timer_(window_.rto()) {}
+      timer_(window_.rto()),
+      restarted_from_(settings.first_sent) {}
 
 // While fail() reports the end of work, new work waits behind it.
 void Requester::post(const work::Work& work) {
@@ -80,7 +81,10 @@ bool Requester::restart(Psn executed, std::size_t path_mtu, Time now) {
   acknowledge(executed, now);
   settle();
   if (queue_.ask_for_atomics(executed)) return false;
-  queue_.restart(executed, settings_.path_mtu);
+  // After a refusal that this end has not heard of, the peer names the number that a message had
+  // before the last restart.
+  queue_.restart(executed, settings_.path_mtu, executed.before(restarted_from_));
+  restarted_from_ = unused();
   settings_.path_mtu = path_mtu;
   window_.carries(path_mtu);
   in_flight_.start_over();

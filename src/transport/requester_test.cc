@@ -103,6 +103,43 @@ TEST(Requester, ReportsExecutedWorkInOrderBehindAReadThatBeginsAnew) {
   EXPECT_EQ(sender.ended_now(), "0 ok, 1 ok, 2 ok");
 }
 
+// Posts a read, of which the answer is lost, and a SEND of three packets behind it, and restarts
+// between the first packet of the SEND and the second.
+void restart_within_a_send(Sender& sender) {
+  sender.post(WorkKind::kRead, 1);
+  sender.post(WorkKind::kSend, 3 * kMtu);
+  EXPECT_EQ(sender.sends(2), "read 0 @0+1, send-first 1 [256]");
+  sender.requester.pause();
+  EXPECT_TRUE(sender.requester.restart(psn(2), kMtu, sender.now));
+  EXPECT_EQ(sender.sends(), "read 2 @0+1, send-middle 3 [256], send-last 4 [256]?");
+}
+
+TEST(Requester, SendsAMessageFromItsBeginningWhenThePeerRefusesTheReadBeforeIt) {
+  Sender sender(datagrams());
+  restart_within_a_send(sender);
+  sender.nak(Nak::kRemoteAccess, 2);
+  EXPECT_EQ(sender.sends(), "resync 5");
+  sender.acknowledge(5);
+  EXPECT_EQ(sender.sends(), "send-first 6 [256], send-middle 7 [256], send-last 8 [256]?");
+}
+
+TEST(Requester, SendsAMessageFromItsBeginningWhenTheNextRestartComesBeforeTheRefusal) {
+  Sender sender(datagrams());
+  restart_within_a_send(sender);
+  sender.requester.pause();
+  EXPECT_TRUE(sender.requester.restart(psn(1), kMtu, sender.now)) << "the message's old number";
+  EXPECT_EQ(sender.sends(),
+            "read 5 @0+1, send-first 6 [256], send-middle 7 [256], send-last 8 [256]?");
+}
+
+TEST(Requester, ContinuesAMessageBehindTwoRestartsWithoutARefusal) {
+  Sender sender(datagrams());
+  restart_within_a_send(sender);
+  sender.requester.pause();
+  EXPECT_TRUE(sender.requester.restart(psn(4), kMtu, sender.now));
+  EXPECT_EQ(sender.sends(), "read 5 @0+1, send-last 6 [256]?");
+}
+
 TEST(Requester, RestartsOnlyWithTheValuesOfExecutedAtomicOperations) {
   Sender sender(datagrams());
   sender.post(WorkKind::kFetchAdd, 8);

@@ -122,6 +122,7 @@ void SendQueue::restart_behind(QueuedWork& refused) {
       --awaited_;
     }
     again.packets = again.cut = 0;
+    again.begin_anew();
   }
   const auto behind = [&] { return queue_.begin() + static_cast<std::ptrdiff_t>(after); };
   while (!queue_[after - 1].whole) {  // no further parts of that read are asked for
@@ -134,8 +135,9 @@ void SendQueue::restart_behind(QueuedWork& refused) {
   unsent_ = after;
 }
 
-void SendQueue::restart(Psn executed, std::size_t path_mtu) {
+void SendQueue::restart(Psn executed, std::size_t path_mtu, bool broken_off) {
   for (QueuedWork& each : queue_) {
+    if (broken_off) each.begin_anew();
     const bool all = each.begun() && !each.asks() && !executed.before(each.end());
     each.ended = each.ended || each.resync || all;
     if (each.begun() && !each.asks() && !each.ended && each.first.before(executed)) {

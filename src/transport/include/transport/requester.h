@@ -122,6 +122,7 @@ class Requester {
   BlackHole black_hole_;
   Packetizer packetizer_;
   RetryTimer timer_;
+  Psn restarted_from_;  // the first packet number since the last restart
   bool failed_ = false;
 };
 

@@ -60,6 +60,13 @@ struct QueuedWork {
   bool lacks_answer(Psn acknowledged) const {
     return asks() && !ended && begun() && first.before(acknowledged);
   }
+  // The peer has broken the message off, and executes it from its first byte.
+  void begin_anew() {
+    if (!continues) return;
+    work.length += offset;
+    offset = 0;
+    continues = false;
+  }
   // Nothing of it is still to be sent or to arrive.
   bool settled(Psn acknowledged) const {
     return ended || (begun() && !asks() && cut == packets && !acknowledged.before(end()));
@@ -114,8 +121,8 @@ class SendQueue {
   void restart_behind(QueuedWork& refused);
   // The peer has executed all packets before `executed`, which were cut for that path MTU, and the
   // numbers from there on are void: the rest begins anew. Reads without all answers begin anew,
-  // too.
-  void restart(Psn executed, std::size_t path_mtu);
+  // too, and with `broken_off` a message that continued behind an earlier restart.
+  void restart(Psn executed, std::size_t path_mtu, bool broken_off);
   // Asks once more for values of atomic operations that the peer has executed, as all before
   // `executed`. False when none is lacking.
   bool ask_for_atomics(Psn executed);
