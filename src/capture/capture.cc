@@ -130,7 +130,7 @@ void Capture::write_out() {
 
 void Capture::stop(const std::string& why) {
   if (!takes_.exchange(false)) return;
-  warn(why + "; it ends here, and the program goes on without");
+  warn(why + "; the capture ends here, the program continues");
 }
 
 // Without a thread each packet is written at once.

@@ -40,15 +40,15 @@ std::shared_ptr<Capture> open_as_asked() {
   if (const auto bytes = bytes_of(limit)) {
     options.limit = *bytes;
   } else if (!limit.empty()) {
-    std::fprintf(stderr,
-                 "weft: capture: WEFT_CAPTURE_LIMIT is no number of bytes, perhaps with K, M or G "
-                 "behind it: %s; the limit is 4G\n",
-                 limit.c_str());
+    std::fprintf(
+        stderr,
+        "weft: capture: WEFT_CAPTURE_LIMIT=%s is invalid: a number of bytes, with the suffix "
+        "K, M or G or none, is expected; the limit is 4G\n",
+        limit.c_str());
   }
   auto opened = Capture::open(options);
   if (opened) return std::move(opened).value();
-  std::fprintf(stderr, "weft: capture: %s; the program goes on without\n",
-               opened.error().message.c_str());
+  std::fprintf(stderr, "weft: capture: %s; nothing is captured\n", opened.error().message.c_str());
   return nullptr;
 }
 

@@ -26,7 +26,8 @@ Result<os::SharedFilePtr> PeerSlot::find_mailbox(const Sender& sender,
   auto file = os::SharedFile::open(mailbox_path(sender.directory, peer));
   if (file || file.error().code != ENOENT) return file;
   if (!os::is_local_address(peer.get())) {
-    return Error{EHOSTUNREACH, peer.text() + " is on another host, to which no link leads yet"};
+    return Error{EHOSTUNREACH,
+                 peer.text() + " is on another host, which shared memory does not reach"};
   }
   return os::SharedFile::open(mailbox_path(sender.directory, any_host(peer)));
 }
@@ -48,7 +49,8 @@ Result<std::unique_ptr<PeerSlot>> PeerSlot::claim(const Sender& sender,
   }
   const Probe probe = header->probe;
   if (*pid == 0 || !reaches(*pid, probe)) {
-    if (errno == ESRCH && !file.value()->holder(0)) return Error{ENOENT, "it has just ended"};
+    if (errno == ESRCH && !file.value()->holder(0))
+      return Error{ENOENT, "the endpoint at " + peer.text() + " has just closed"};
     return Error{EPERM, "the process of " + peer.text() + " may not be reached (process_vm_readv)"};
   }
   std::unique_ptr<PeerSlot> slot(

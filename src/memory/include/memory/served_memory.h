@@ -33,8 +33,9 @@ class ServedMemory {
   virtual Accessed read(const RemoteRange& range, std::span<std::byte> bytes) = 0;
   // Carries out a meaningful operation on whole elements, at most kMaxAtomicBytes within one page
   // of memory or across two. `operands`: the operand, then what to compare with, as far as the
-  // action has them. `fetched`, of range.length bytes or null, takes the former values. EBUSY after
-  // `patience`, and nothing was changed; in several segments always after the brief one.
+  // action has them. `fetched`, of range.length bytes or null, takes the former values. EBUSY
+  // after the brief patience, for several segments at once: nothing was changed. ETIMEDOUT after
+  // the usual one: elements of earlier segments may have been changed.
   virtual Accessed change(const AtomicAction& action, const RemoteRange& range,
                           const std::byte* operands, std::byte* fetched, Patience patience) = 0;
   // Unpins what check() has pinned: before the owner waits for something. Idempotent.
