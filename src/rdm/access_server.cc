@@ -18,7 +18,6 @@ namespace {
 // Aliases of one peer: regions whose keys have more than 31 bits.
 constexpr std::size_t kMostAliases = std::size_t{1} << 20;
 constexpr std::size_t kFewAliases = 16;
-constexpr RequestVerdict kInvalid{RequestVerdict::Kind::kInvalid, 0};
 constexpr RequestVerdict kOperational{RequestVerdict::Kind::kOperational, 0};
 
 RequestVerdict verdict_of(const memory::Accessed& accessed) {
@@ -174,7 +173,7 @@ RequestVerdict AccessServer::write(const work::RemoteMemory& memory, std::uint64
                                    std::span<const std::byte> bytes) {
   if (bytes.empty()) return {};
   const auto key = region_of(memory.key);
-  if (!key) return kInvalid;
+  if (!key) return work::kInvalidRequest;
   return verdict_of(shared_.memory.write({memory.address + offset, bytes.size(), *key}, bytes));
 }
 
@@ -200,7 +199,7 @@ RequestVerdict AccessServer::read(const work::RemoteMemory& memory, std::uint64_
 RequestVerdict AccessServer::atomic(bool compares, const work::AtomicOperands& what,
                                     std::uint64_t& original) {
   const auto key = region_of(what.key);
-  if (!key || what.address % 8 != 0) return kInvalid;
+  if (!key || what.address % 8 != 0) return work::kInvalidRequest;
   const AtomicAction action{compares ? AtomicForm::kCompare : AtomicForm::kFetch,
                             compares ? AtomicOp::kSwapIfEqual : AtomicOp::kSum,
                             AtomicType::kUint64};

@@ -18,7 +18,6 @@ namespace {
 // Messages of other kinds than kEager that may take several packets.
 constexpr std::size_t kLongestWithRanges =
     kMessageHeader + link::kMaxPieces * kRange + 2 * kMaxAtomicBytes;
-constexpr RequestVerdict kInvalid{RequestVerdict::Kind::kInvalid, 0};
 
 // Bytes that a message of several packets may have, of which this is the first one; 0: none.
 std::size_t length_promised_by(std::span<const std::byte> first) {
@@ -50,7 +49,7 @@ RequestVerdict MessageAssembly::add(std::span<const std::byte> bytes) {
   if (is_empty()) {
     if (const RequestVerdict room = begin(bytes); !room.ok()) return room;
   }
-  if (message_.size() + packet_.size() + bytes.size() > promised_) return kInvalid;
+  if (message_.size() + packet_.size() + bytes.size() > promised_) return work::kInvalidRequest;
   keep_packet();
   packet_ = bytes;
   if (bytes.data() != arrived_at_) keep_packet();
@@ -63,7 +62,7 @@ RequestVerdict MessageAssembly::begin(std::span<const std::byte> first) {
   promised_ = first.size();
   if (first.size() < path_mtu_ || first.size() < kMessageHeader) return {};
   const std::size_t length = length_promised_by(first);
-  if (length == 0) return kInvalid;
+  if (length == 0) return work::kInvalidRequest;
   if (length <= promised_) return {};
   if (!messages_.take(length)) return {RequestVerdict::Kind::kNotReady, 0};
   promised_ = reserved_ = length;

@@ -16,8 +16,6 @@ using work::RequestVerdict;
 
 namespace {
 
-constexpr RequestVerdict kInvalid{RequestVerdict::Kind::kInvalid, 0};
-
 link::Arrival arrival_of(const MessageHeader& header, std::uint32_t source) {
   link::Arrival arrival;
   arrival.operation = header.operation;
@@ -90,7 +88,7 @@ RequestVerdict RequestTarget::message_begins() {
 
 RequestVerdict RequestTarget::message_goes_on(std::span<const std::byte> bytes) {
   if (PlacedMessage* const placed = assembly_.placed()) {
-    if (bytes.size() > placed->length - placed->there) return kInvalid;
+    if (bytes.size() > placed->length - placed->there) return work::kInvalidRequest;
     placed->put(bytes);
     return {};
   }
@@ -276,7 +274,7 @@ RdmOperation* RequestTarget::receive_of(const work::RemoteMemory& memory) const 
 }
 
 RequestVerdict RequestTarget::may_access(Access need, const work::RemoteMemory& memory) {
-  RequestVerdict verdict = kInvalid;
+  RequestVerdict verdict = work::kInvalidRequest;
   if (!shut_ && !is_receive(memory.key)) {
     verdict = accesses_.may_access(need, memory);
   } else if (!shut_ && need == Access::kRemoteWrite && receive_of(memory) != nullptr) {
@@ -288,10 +286,10 @@ RequestVerdict RequestTarget::may_access(Access need, const work::RemoteMemory& 
 
 RequestVerdict RequestTarget::write(const work::RemoteMemory& memory, std::uint64_t offset,
                                     std::span<const std::byte> bytes) {
-  if (shut_) return kInvalid;
+  if (shut_) return work::kInvalidRequest;
   if (!is_receive(memory.key)) return accesses_.write(memory, offset, bytes);
   RdmOperation* receive = receive_of(memory);
-  if (receive == nullptr) return kInvalid;
+  if (receive == nullptr) return work::kInvalidRequest;
   const std::uint64_t begin = memory.address + offset;
   if (os::scatter(receive->buffers(), bytes.data(), bytes.size(), begin)) return {};
   receive->failure.error = EFAULT;
@@ -314,7 +312,7 @@ RequestVerdict RequestTarget::read(const work::RemoteMemory& memory, std::uint64
 
 RequestVerdict RequestTarget::atomic(bool compares, const work::AtomicOperands& what,
                                      std::uint64_t& original) {
-  return shut_ ? kInvalid : accesses_.atomic(compares, what, original);
+  return shut_ ? work::kInvalidRequest : accesses_.atomic(compares, what, original);
 }
 
 }  // namespace weft::rdm

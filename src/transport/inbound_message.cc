@@ -39,12 +39,12 @@ RequestVerdict InboundMessage::take_send(const wire::Packet& packet, const wire:
 
 // The whole length is checked at the beginning, so that a refused write touches no byte.
 RequestVerdict InboundMessage::take_write(const wire::Packet& packet, const wire::Layout& layout) {
-  constexpr RequestVerdict kInvalid{RequestVerdict::Kind::kInvalid, 0};
   const work::RemoteMemory memory = layout.starts ? memory_of(packet) : memory_;
-  if (memory.length > work::kMaxMessage) return kInvalid;
+  if (memory.length > work::kMaxMessage) return work::kInvalidRequest;
   const std::uint64_t before = layout.starts ? 0 : received_;
   const std::uint64_t received = before + packet.payload.size();
-  if (layout.ends ? received != memory.length : received >= memory.length) return kInvalid;
+  if (layout.ends ? received != memory.length : received >= memory.length)
+    return work::kInvalidRequest;
   if (layout.starts) {
     const RequestVerdict allowed = target_.may_access(Access::kRemoteWrite, memory);
     if (!allowed.ok()) return allowed;

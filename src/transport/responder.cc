@@ -18,8 +18,6 @@ bool is_atomic(Operation operation) {
   return operation == Operation::kCompareSwap || operation == Operation::kFetchAdd;
 }
 
-constexpr RequestVerdict kInvalid{RequestVerdict::Kind::kInvalid, 0};
-
 }  // namespace
 
 void Responder::take(const wire::Packet& request, Time now) {
@@ -61,20 +59,20 @@ void Responder::advance(std::uint32_t count, bool ends_message) {
 RequestVerdict Responder::execute(const wire::Packet& request) {
   const Operation operation = wire::operation_of(request.opcode);
   const bool fits = message_.fits(request) || (resumed_ && operation == Operation::kReadRequest);
-  if (!fits || !right_size(request, settings_.path_mtu)) return kInvalid;
+  if (!fits || !right_size(request, settings_.path_mtu)) return work::kInvalidRequest;
   if ((wire::layout_of(request.opcode).headers & wire::kXrceth) != 0) {
     if (const RequestVerdict known = judge_shared_receive(request); !known.ok()) return known;
   }
   if (is_send(operation) || is_write(operation)) return take_message(request);
   if (operation == Operation::kReadRequest) return take_read(request);
   if (is_atomic(operation)) return take_atomic(request);
-  return kInvalid;
+  return work::kInvalidRequest;
 }
 
 // Each packet names a shared receive queue; all of a message the same one.
 RequestVerdict Responder::judge_shared_receive(const wire::Packet& request) {
   if (!wire::layout_of(request.opcode).starts) {
-    return request.shared_receive == shared_receive_ ? RequestVerdict{} : kInvalid;
+    return request.shared_receive == shared_receive_ ? RequestVerdict{} : work::kInvalidRequest;
   }
   shared_receive_ = request.shared_receive;
   return target_.may_use(shared_receive_);
@@ -92,7 +90,7 @@ RequestVerdict Responder::take_message(const wire::Packet& request) {
 }
 
 RequestVerdict Responder::take_read(const wire::Packet& request) {
-  if (!answers_.may_add() || request.reth.length > work::kMaxMessage) return kInvalid;
+  if (!answers_.may_add() || request.reth.length > work::kMaxMessage) return work::kInvalidRequest;
   ExecutedRequest read;
   read.reads = true;
   read.memory = memory_of(request);
@@ -108,7 +106,7 @@ RequestVerdict Responder::take_read(const wire::Packet& request) {
 }
 
 RequestVerdict Responder::take_atomic(const wire::Packet& request) {
-  if (!answers_.may_add()) return kInvalid;
+  if (!answers_.may_add()) return work::kInvalidRequest;
   ExecutedRequest change;
   change.range = {request.psn, 1};
   const bool compares = wire::operation_of(request.opcode) == Operation::kCompareSwap;

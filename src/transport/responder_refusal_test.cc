@@ -10,7 +10,6 @@ namespace {
 using work::RequestVerdict;
 
 constexpr RequestVerdict kNotReady{RequestVerdict::Kind::kNotReady, 0};
-constexpr RequestVerdict kInvalid{RequestVerdict::Kind::kInvalid, 0};
 constexpr RequestVerdict kAccess{RequestVerdict::Kind::kAccess, 5};
 constexpr RequestVerdict kOperational{RequestVerdict::Kind::kOperational, 0};
 
@@ -19,7 +18,7 @@ TEST(RefusingResponder, SaysWhy) {
     RequestVerdict verdict;
     const char* connection;
     const char* datagrams;
-  } kRows[] = {{kInvalid, "nak61 0 #0", "nak61 0 #0"},
+  } kRows[] = {{work::kInvalidRequest, "nak61 0 #0", "nak61 0 #0"},
                {{RequestVerdict::Kind::kAccess, 0}, "nak62 0 #0", "nak62 0 #0"},
                {kAccess, "nak62 0 #0", "nak75 0 #0"},
                {{RequestVerdict::Kind::kAccess, 15}, "nak62 0 #0", "nak7f 0 #0"},
@@ -38,7 +37,7 @@ TEST(RefusingResponder, SaysWhy) {
 TEST(RefusingResponder, CarriesOutNothingBehindIt) {
   for (const bool datagram : {false, true}) {
     Receiver receiver(datagram ? datagrams() : connection());
-    receiver.memory.atomics = kInvalid;
+    receiver.memory.atomics = work::kInvalidRequest;
     EXPECT_EQ(receiver.hears(receiver.add(0)), "nak61 0 #0");
     receiver.memory.atomics = {};
     EXPECT_EQ(receiver.hears(Operation::kSendOnly, 1, 10), "");
@@ -53,7 +52,7 @@ TEST(RefusingResponder, CarriesOutNothingBehindIt) {
 TEST(RefusingResponder, BreaksTheMessageThatHadBegun) {
   Receiver receiver(connection());
   receiver.take(Operation::kSendFirst, 0, kMtu);
-  receiver.memory.goes_on = kInvalid;
+  receiver.memory.goes_on = work::kInvalidRequest;
   EXPECT_EQ(receiver.hears(Operation::kSendLast, 1, 10), "nak61 1 #0");
   EXPECT_EQ(receiver.memory.broken, 1U);
 }

@@ -23,6 +23,7 @@ struct RequestVerdict {
 
   bool ok() const { return kind == Kind::kYes; }
 };
+inline constexpr RequestVerdict kInvalidRequest{RequestVerdict::Kind::kInvalid, 0};
 
 // Memory of the target that a request names.
 struct RemoteMemory {
