@@ -54,14 +54,14 @@ void Connections::on_rep(const ConnRep& rep, const roce::Path& back) {
   if (out == nullptr || !out->on_rep(rep, shared_.now)) return;
   for (RdmReceiver* in : flows_.in_from(back.to)) {
     if (in->station() != out->flow().other().station) continue;
-    in->hear(shared_.now);
+    in->life().hear(shared_.now);
     if (in->suggest(out->carries())) flows_.emission().send_cm(in->path(), in->rep());
   }
 }
 
 // The REP was lost, or the REQ is a keepalive.
 void Connections::on_repeated_req(RdmReceiver& in, const ConnReq& req, const roce::Path& back) {
-  in.hear(shared_.now);
+  in.life().hear(shared_.now);
   RdmSender* out = flows_.out_to(back.to);
   if (out != nullptr && out->flow().other().station == in.station()) {
     out->hear(shared_.now);
@@ -82,7 +82,7 @@ void Connections::on_req(const ConnReq& req, const roce::Path& back) {
   const std::vector<RdmReceiver*> known = flows_.in_from(back.to);
   RdmReceiver* oldest = nullptr;
   for (RdmReceiver* in : known) {
-    if (oldest == nullptr || in->heard() < oldest->heard()) oldest = in;
+    if (oldest == nullptr || in->life().heard() < oldest->life().heard()) oldest = in;
     if (in->req().me.connection_id == req.me.connection_id) return on_repeated_req(*in, req, back);
     // The endpoint that had this address before is gone.
     if (in->station() != req.me.station) {

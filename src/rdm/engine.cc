@@ -234,7 +234,7 @@ void RdmEngine::unreachable(const os::UdpError& error) {
     out->count_unreachable(proven);
   }
   for (RdmReceiver* in : flows_->in_from(error.peer)) {
-    if (in->count_unreachable(gone == in->station())) flows_->close_source(*in, true);
+    if (in->life().count_unreachable(gone == in->station())) flows_->close_source(*in, true);
   }
 }
 

@@ -71,8 +71,7 @@ void FlowInitiator::ask_at_once() {
 
 bool FlowInitiator::count_unreachable(bool proven) {
   const bool hopes = phase_ == FlowPhase::kAsking && !persisting_ && !doubting_;
-  if (phase_ == FlowPhase::kLost || hopes) return false;
-  return proven || ++unreachable_ >= kMostUnreachable;
+  return phase_ != FlowPhase::kLost && !hopes && life_.count_unreachable(proven);
 }
 
 bool FlowInitiator::has_sent(const wire::Packet& request) const {

@@ -12,6 +12,7 @@
 #include "rdm/conn_message.h"
 #include "rdm/message.h"
 #include "roce/path.h"
+#include "signs_of_life.h"
 #include "wire/packet.h"
 
 namespace weft::rdm {
@@ -68,13 +69,10 @@ class FlowInitiator {
   void ask_at_once();
 
   // When the peer was last heard of, and that it was just now.
-  os::Time heard() const { return heard_; }
-  void hear(os::Time now) {
-    heard_ = now;
-    unreachable_ = 0;
-  }
-  // An ICMP port unreachable from the peer's host; `proven` when it quotes a request of the flow.
-  // True when the peer counts as dead: proven, or the last of kMostUnreachable.
+  os::Time heard() const { return life_.heard(); }
+  void hear(os::Time now) { life_.hear(now); }
+  // As SignsOfLife::count_unreachable(); false before the REP, unless the caller waits without a
+  // limit, or doubts.
   bool count_unreachable(bool proven);
   // `request` was sent over this flow: its Q_Key was drawn at random, and the peer has told it to
   // this end alone.
@@ -95,8 +93,7 @@ class FlowInitiator {
   std::optional<os::Time::duration> asks_for_;  // what is left of the connect timeout
   std::chrono::milliseconds pause_;             // until the next REQ
   std::vector<std::byte> early_data_;
-  os::Time heard_{};
-  unsigned unreachable_ = 0;  // errors since the peer was last heard of
+  SignsOfLife life_;
 };
 
 }  // namespace weft::rdm

@@ -98,7 +98,7 @@ void FlowTable::open_in(const ConnReq& req, const roce::Path& back) {
   rep.first = Psn(static_cast<std::uint32_t>(shared_.host.random()));
   context.in =
       std::make_unique<RdmReceiver>(shared_, req, rep, path_between(back.from, back.to), source);
-  context.in->hear(shared_.now);
+  context.in->life().hear(shared_.now);
   sources_[static_cast<std::size_t>(place)] = context.number;
   const bool named = !req.name.is_any() && req.name.port() == back.to.port();
   shared_.sink->source_opened(source, named ? req.name : back.to);

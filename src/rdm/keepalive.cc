@@ -59,12 +59,12 @@ os::Time look_at(Context& context, RdmReceiver& in, FlowTable& flows, const Shar
   if (context.active) context.used = now;
   if (now - context.used >= kShortest) in.trim();
   const auto patient = most_silence(context, context.active, now);
-  if (now - in.heard() < patient) {
+  if (now - in.life().heard() < patient) {
     context.questions = 0;
-    return in.heard() + patient;
+    return in.life().heard() + patient;
   }
   if (in.target().is_shut()) {
-    if (now - in.heard() > kForgotten) flows.close_source(in, false);
+    if (now - in.life().heard() > kForgotten) flows.close_source(in, false);
   } else if (++context.questions <= most_questions(shared)) {
     flows.emission().send_cm(in.path(), in.rep());
   } else if (shared.sink != nullptr) {

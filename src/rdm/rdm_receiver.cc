@@ -45,7 +45,7 @@ RdmReceiver::RdmReceiver(Shared& shared, const ConnReq& req, const ConnRep& rep,
 
 void RdmReceiver::take(const wire::Packet& request, os::Time now) {
   if (target_.is_shut()) return target_.reject();
-  hear(now);
+  life_.hear(now);
   target_.begin_packet(request.payload.data(), rep_.path_mtu, now);
   responder_.take(request, now);
   target_.end_packet();
@@ -90,10 +90,6 @@ void RdmReceiver::agree(const ConnReq& again) {
   rep_.path_mtu = std::min(again.path_mtu, rep_.me.path_mtu);
   rep_.changes = again.changes;
   rep_.first = responder_.restart(again.first, rep_.path_mtu);
-}
-
-bool RdmReceiver::count_unreachable(bool proven) {
-  return proven || ++unreachable_ >= kMostUnreachable;
 }
 
 }  // namespace weft::rdm

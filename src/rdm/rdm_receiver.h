@@ -9,6 +9,7 @@
 #include "rdm/conn_message.h"
 #include "request_target.h"
 #include "roce/path.h"
+#include "signs_of_life.h"
 #include "transport/responder.h"
 
 namespace weft::rdm {
@@ -47,24 +48,16 @@ class RdmReceiver {
   // Nothing has been going on: memory for it is given back.
   void trim() { target_.trim(); }
 
-  // An ICMP port unreachable from the peer's host. True when the peer counts as dead: the error
-  // quotes a request of the flow (proven), or is one of kMostUnreachable in a row.
-  bool count_unreachable(bool proven);
   Psn expected() const { return responder_.expected(); }
-  // When the peer was last heard of, and that it was just now.
-  os::Time heard() const { return heard_; }
-  void hear(os::Time now) {
-    heard_ = now;
-    unreachable_ = 0;
-  }
+  SignsOfLife& life() { return life_; }
+  const SignsOfLife& life() const { return life_; }
 
  private:
   Shared& shared_;
   const ConnReq req_;
   ConnRep rep_;
-  Budget::Share packets_;     // of Shared::packet_memory
-  unsigned unreachable_ = 0;  // since the peer was last heard of
-  os::Time heard_{};
+  Budget::Share packets_;  // of Shared::packet_memory
+  SignsOfLife life_;
   RequestTarget target_;
   transport::Responder responder_;  // goes first: its end breaks off messages of the target
 };

@@ -20,10 +20,6 @@ namespace weft::rdm {
 
 class FlowTable;
 
-// ICMP port unreachable can be forged. Without a quoted request of the flow the peer counts as dead
-// only after so many errors in a row, without a packet of the peer in between.
-inline constexpr unsigned kMostUnreachable = 3;
-
 // A receive that has ended.
 struct EndedReceive {
   void* cookie = nullptr;
