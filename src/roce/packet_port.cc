@@ -186,15 +186,12 @@ Status PacketPort::listen(os::UdpSocket& socket, std::uint64_t group) {
 
 void PacketPort::stop_listening(const os::UdpSocket& socket) {
   count_overflows();
-  overflows_ -= socket.dropped();
   receive_set_.remove(socket);
   wake_.remove(socket.fd());
 }
 
 void PacketPort::count_overflows() {
-  const std::uint64_t all = receive_set_.dropped();
-  if (all > overflows_) stats_.add(Stat::kSocketOverflows, all - overflows_);
-  overflows_ = std::max(overflows_, all);
+  stats_.add(Stat::kSocketOverflows, receive_set_.take_dropped());
   if (relay_polls_ != nullptr) relay_polls_->count_overflows();
 }
 

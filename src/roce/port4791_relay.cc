@@ -180,9 +180,7 @@ std::size_t Port4791Relay::watch(os::WakeSet& set, std::size_t known) {
 
 void Port4791Relay::count_overflows() {
   const std::lock_guard guard(mutex_);
-  const std::uint64_t all = receive_set_.dropped();
-  stats_.add_shared(Stat::kRelayOverflows, all - overflows_);
-  overflows_ = all;
+  stats_.add_shared(Stat::kRelayOverflows, receive_set_.take_dropped());
 }
 
 }  // namespace weft::roce

@@ -22,10 +22,13 @@ bool ReceiveSet::read() {
   return failed || batch_.arrivals().size() < arrivals_;
 }
 
-std::uint64_t ReceiveSet::dropped() const {
-  std::uint64_t sum = 0;
-  for (const ReceiveSocket& each : sockets_) sum += each.socket->dropped();
-  return sum;
+std::uint64_t ReceiveSet::take_dropped() {
+  std::uint64_t fresh = 0;
+  for (ReceiveSocket& each : sockets_) {
+    const std::uint64_t counted = std::exchange(each.dropped, each.socket->dropped());
+    if (each.dropped > counted) fresh += each.dropped - counted;
+  }
+  return fresh;
 }
 
 void ReceiveSet::skip() {

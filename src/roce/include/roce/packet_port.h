@@ -123,7 +123,6 @@ class PacketPort {
   CongestionNotifier notifier_;
   os::WakeSet& wake_;
   std::unique_ptr<RelayPolls> relay_polls_;  // null: foreign peers do not reach the port
-  std::uint64_t overflows_ = 0;              // of the sockets, that are counted
   bool errors_wait_ = false;
   bool asleep_ = false;
   unsigned polls_watched_;  // until the socket leaves the wake set, if they are no sleep; 0: it has

@@ -77,8 +77,7 @@ class Port4791Relay {
   ReceiveSet receive_set_{16};
   bool met_errors_ = false;  // that have come back from the network
   std::array<std::byte, kLongestEnvelope> envelope_;
-  os::LocalNames names_;         // of endpoints
-  std::uint64_t overflows_ = 0;  // that are counted
+  os::LocalNames names_;  // of endpoints
 };
 
 }  // namespace weft::roce

@@ -15,7 +15,8 @@ namespace weft::roce {
 // One socket that is listened to: the endpoint's own, or one that hears a group.
 struct ReceiveSocket {
   os::UdpSocket* socket = nullptr;
-  std::uint64_t group = 0;  // link::group_number(), or 0
+  std::uint64_t group = 0;    // link::group_number(), or 0
+  std::uint64_t dropped = 0;  // datagrams that take_dropped() has counted
 };
 
 // Reads several sockets, each in its turn and many datagrams by one system call, and hands over no
@@ -59,8 +60,9 @@ class ReceiveSet {
   bool has_more() const { return arrival_ < batch_.arrivals().size(); }
   // True when the last system call found nothing, and no error.
   bool emptied() const { return emptied_; }
-  // Datagrams that did not fit the sockets.
-  std::uint64_t dropped() const;
+  // Datagrams that the kernel has dropped since the last call, as they did not fit the sockets: a
+  // system call for each socket.
+  std::uint64_t take_dropped();
   // True once after a socket said that errors have come back from the network.
   bool met_errors() { return std::exchange(met_errors_, false); }
 
