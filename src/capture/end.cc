@@ -6,7 +6,6 @@
 
 #include "base/slices.h"
 #include "os/runtime_dir.h"
-#include "os/user_memory.h"
 #include "roce/route.h"
 #include "wire/packet.h"
 
@@ -28,7 +27,7 @@ End::End(wire::Tap& tap, wire::CaptureDirection direction, const rdm::RdmOptions
       direction_(direction),
       find_way_(std::move(find_way)),
       place_(wire::kMaxHeaderBytes + wire::kMaxReliableDatagramMtu + wire::kIcrcBytes),
-      datagram_psn_(static_cast<std::uint32_t>(os::random_number())),
+      datagrams_(Psn(static_cast<std::uint32_t>(os::random_number()))),
       engine_(*this, options, {queue_pair_of(options.name), kRoom}, stats_) {}
 
 void End::turn() {
@@ -70,21 +69,10 @@ void End::write_datagram(const os::SocketAddress& to, std::span<const LocalRange
   const std::size_t length = total_length(pieces);
   if (length > wire::kMaxPathMtu) return;
   const os::SocketAddress from = find_way_(to).path.source;
-  wire::Packet packet;
-  packet.opcode =
-      opcode_of(wire::Transport::kUnreliableDatagram,
-                has_data ? wire::Operation::kSendOnlyImmediate : wire::Operation::kSendOnly);
-  packet.destination = queue_pair_of(to);
-  packet.source = queue_pair_of(from);
-  packet.queue_key = roce::kDatagramQueueKey;
-  packet.psn = datagram_psn_;
-  packet.immediate = static_cast<std::uint32_t>(data);
-  const std::size_t headers = wire::header_bytes(packet);
-  std::vector<std::byte> bytes(headers + length + wire::padding_of(length) + wire::kIcrcBytes);
-  if (!os::gather(bytes.data() + headers, pieces, length)) return;
-  datagram_psn_ = datagram_psn_.after(1);
-  wire::write_headers(packet, length, bytes.data());
-  write(roce::route_between(from, to), bytes);
+  const auto written = datagrams_.write({queue_pair_of(from), queue_pair_of(to), has_data, data},
+                                        pieces, length, place_);
+  if (!written) return;
+  write(roce::route_between(from, to), std::span(place_).first(*written + wire::kIcrcBytes));
 }
 
 }  // namespace weft::capture

@@ -8,6 +8,7 @@
 #include "link/flow.h"
 #include "link/inbox.h"
 #include "rdm/engine.h"
+#include "roce/datagram_writer.h"
 #include "wire/tap.h"
 
 namespace weft::capture {
@@ -70,7 +71,7 @@ class End final : public rdm::Host, public link::InboxSink, public link::FlowSin
   std::vector<std::byte> place_;
   std::vector<ArrivedPacket> arrived_;
   link::Arrival message_;
-  Psn datagram_psn_;
+  roce::DatagramWriter datagrams_;
   Stats stats_;
   rdm::RdmEngine engine_;
 };

@@ -3,11 +3,8 @@
 #include "datagram_sender.h"
 
 #include <cerrno>
-#include <cstring>
 
 #include "link_udp/ud_endpoint.h"
-#include "os/user_memory.h"
-#include "roce/route.h"
 #include "wire/packet.h"
 
 namespace weft::udp {
@@ -42,25 +39,12 @@ link::Outcome DatagramSender::send_at(DatagramTarget& target, const link::SendRe
   if (now < target.pace.due()) return link::Outcome::too_soon();
   const std::span<std::byte> place = trains_.place();
   if (place.empty()) return link::Outcome::again();
-  wire::Packet packet;
-  packet.opcode = wire::opcode_of(
-      wire::Transport::kUnreliableDatagram,
-      request.has_data ? wire::Operation::kSendOnlyImmediate : wire::Operation::kSendOnly);
-  packet.destination = target.queue_pair;
-  packet.psn = psn_;
-  packet.queue_key = roce::kDatagramQueueKey;
-  packet.source = queue_pair_;
-  packet.immediate = static_cast<std::uint32_t>(request.data);
-  const std::size_t headers = wire::header_bytes(packet);
-  if (!os::gather(place.data() + headers, request.pieces, request.length)) {
-    return link::Outcome::failed(EFAULT);
-  }
-  psn_ = psn_.after(1);
-  wire::write_headers(packet, request.length, place.data());
-  const std::size_t padding = wire::padding_of(request.length);
-  std::memset(place.data() + headers + request.length, 0, padding);
-  trains_.add(target.path, headers + request.length + padding);
-  target.pace.sent(headers + request.length + padding, now);
+  const auto length =
+      writer_.write({queue_pair_, target.queue_pair, request.has_data, request.data},
+                    request.pieces, request.length, place);
+  if (!length) return link::Outcome::failed(EFAULT);
+  trains_.add(target.path, *length);
+  target.pace.sent(*length, now);
   if (leaves(request.may_linger, now)) trains_.flush();
   return link::Outcome::done();
 }

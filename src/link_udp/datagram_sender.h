@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <span>
 
-#include "base/psn.h"
 #include "link/flow.h"
 #include "os/clock.h"
+#include "roce/datagram_writer.h"
 #include "roce/packet_port.h"
 #include "transport/pace.h"
 
@@ -62,7 +62,7 @@ class DatagramSender {
   roce::PacketPort& port_;
   roce::Trains& trains_;
   const std::uint32_t queue_pair_;
-  Psn psn_;
+  roce::DatagramWriter writer_;
   unsigned in_burst_ = 0;  // have left, or are kept, since a poll or a pause
   os::Time last_{};
   bool keeps_ = true;

@@ -24,8 +24,8 @@ struct RecorderOptions {
 };
 
 // Stands between an endpoint and a link within the host, and writes down the packets that link_udp
-// would have made of what goes through: greetings, messages, accesses, their acknowledgements; or
-// datagrams. For this end of things only: what peers do to this process's memory is in their
+// would have made of what goes through: connection messages, messages, accesses, acknowledgements;
+// or datagrams. For this end of things only: what peers do to this process's memory is in their
 // captures. Of operations that fail those are written down that the peer refused. One thread at a
 // time, as the endpoint's.
 class Recorder {
