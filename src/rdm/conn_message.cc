@@ -16,7 +16,7 @@ namespace {
 // The service that a REQ asks for: Weft's flows, of one kind.
 constexpr std::uint64_t kServices = 0x5765'6674'0000'0000;  // "Weft"
 constexpr std::uint8_t kReliableDatagramType = 2;
-constexpr std::uint8_t kGreetingVersion = 5;
+constexpr std::uint8_t kPrivateDataVersion = 5;
 
 // In a DREQ's private data, beside a packet's number.
 constexpr std::uint32_t kExpected = 0x8000'0000;
@@ -69,7 +69,7 @@ os::SocketAddress read_name(const std::byte* bytes) {
 // Private data: version, MTU, MTU of the flow, bytes of early data (REQ), room, then perhaps a
 // name and the early data (REQ).
 void write_private(const Introduction& me, std::byte* out) {
-  wire::store<std::uint8_t>(out, kGreetingVersion);
+  wire::store<std::uint8_t>(out, kPrivateDataVersion);
   wire::store<std::uint8_t>(out + 1, mtu_code(me.path_mtu));
   wire::store<std::uint32_t>(out + 4, me.room);
 }
@@ -77,7 +77,7 @@ void write_private(const Introduction& me, std::byte* out) {
 bool read_private(const std::byte* bytes, Introduction& me) {
   me.path_mtu = mtu_of(wire::load<std::uint8_t>(bytes + 1));
   me.room = wire::load<std::uint32_t>(bytes + 4);
-  return wire::load<std::uint8_t>(bytes) == kGreetingVersion && me.path_mtu != 0;
+  return wire::load<std::uint8_t>(bytes) == kPrivateDataVersion && me.path_mtu != 0;
 }
 
 wire::CmMad mad_of(const ConnReq& message) {
@@ -130,7 +130,7 @@ wire::CmMad mad_of(const ConnRej& message) {
   rej.remote_id = message.connection_id;
   rej.message = 2;
   switch (message.why) {
-    case ConnRej::Why::kNobody:
+    case ConnRej::Why::kNoService:
       rej.reason = wire::CmReason::kInvalidService;
       break;
     case ConnRej::Why::kUnknown:
@@ -204,7 +204,7 @@ std::optional<ConnMessage> read(const wire::CmRej& rej) {
   ConnRej message;
   message.connection_id = rej.remote_id;
   message.context = wire::load<std::uint32_t>(rej.data.data());
-  message.why = ConnRej::Why::kNobody;
+  message.why = ConnRej::Why::kNoService;
   if (rej.reason == wire::CmReason::kStale) message.why = ConnRej::Why::kUnknown;
   if (rej.reason == wire::CmReason::kConsumer) message.why = ConnRej::Why::kUnwanted;
   return message;

@@ -33,7 +33,7 @@ std::vector<ConnMessage> one_of_each() {
   return {req(os::loopback(4791)),
           req(os::address_of("2001:db8::1", 9, 0)),
           ConnRep{7, introduction(1024), Psn(3), 1024},
-          ConnRej{ConnRej::Why::kNobody, 9, 0},
+          ConnRej{ConnRej::Why::kNoService, 9, 0},
           ConnRej{ConnRej::Why::kUnknown, 0, 0xABCDEF},
           ConnRej{ConnRej::Why::kUnwanted, 9, 0},
           Disconnect{false, 1, 2},
@@ -114,7 +114,8 @@ TEST(ConnMessage, AWelcomeIsReadBack) {
 }
 
 TEST(ConnMessage, ARefusalSaysWhy) {
-  for (const auto why : {ConnRej::Why::kNobody, ConnRej::Why::kUnknown, ConnRej::Why::kUnwanted}) {
+  for (const auto why :
+       {ConnRej::Why::kNoService, ConnRej::Why::kUnknown, ConnRej::Why::kUnwanted}) {
     const ConnRej got = again(ConnRej{why, 0x8000'0002, 0xFF'FFFE});
     EXPECT_EQ(got.why, why);
     EXPECT_EQ(got.connection_id, 0x8000'0002);

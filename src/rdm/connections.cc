@@ -74,7 +74,7 @@ void Connections::on_repeated_req(RdmReceiver& in, const ConnReq& req, const roc
 
 // A peer begins a flow to this end.
 void Connections::on_req(const ConnReq& req, const roce::Path& back) {
-  if (req.service != shared_.options.service) return reject(req, ConnRej::Why::kNobody, back);
+  if (req.service != shared_.options.service) return reject(req, ConnRej::Why::kNoService, back);
   if (req.me.station == 0) {  // names no endpoint
     shared_.stats.add(Stat::kMalformedPackets);
     return;
@@ -112,7 +112,7 @@ void Connections::on_rej(const ConnRej& rej, const roce::Path& back) {
     case ConnRej::Why::kUnwanted:
       if (out->flow().connection_id() == rej.connection_id) out->lose(link::PeerState::kRefuses);
       return;
-    case ConnRej::Why::kNobody:  // another process may bind the address later
+    case ConnRej::Why::kNoService:  // another process may bind the address later
       if (out->flow().connection_id() == rej.connection_id && out->flow().persists() &&
           out->flow().phase() == FlowPhase::kAsking) {
         out->lose(link::PeerState::kDied);

@@ -69,12 +69,12 @@ struct ConnRep {
 // REJ.
 struct ConnRej {
   enum class Why : std::uint8_t {
-    kNobody,   // no such service at that address
-    kUnknown,  // packets came for a flow that is not known: it was given up, or it was another
-               // process's
-    kUnwanted  // the endpoint listens no more to this one
+    kNoService,  // no such service at that address
+    kUnknown,    // packets came for a flow that is not known: it was given up, or it was another
+                 // process's
+    kUnwanted    // the endpoint listens no more to this one
   };
-  Why why = Why::kNobody;
+  Why why = Why::kNoService;
   std::uint32_t connection_id = 0;  // of the sender of the REQ; 0: not known
   std::uint32_t context = 0;        // with kUnknown: what the packets carried
 };
