@@ -64,18 +64,18 @@ def check_really_used(test, mpi_program, way=MESSAGES):
         return
     result = program.run(command(test, 2, ["true"], way), environment(test.env), PROBE_TIMEOUT_S)
     program.require(result.returncode == 0, f"mpirun itself fails: {result.stderr}")
-    # Of several complaints mpirun now and then loses one, or all ("Data unpack would read past end of buffer").
-    complaints = ["cannot be selected"] if "mtl" in way else ["unable to reach each other", "is unreachable from another"]
-    for _ in range(3):
+    # Printed by the ranks themselves. mpirun's own explanations get lost in one of ten runs ("Data unpack would read
+    # past end of buffer"), so they are no evidence.
+    complaint = "cannot be selected" if "mtl" in way else "An error occurred in MPI_Init"
+    for _ in range(5):
         result = program.run(command(test, 2, [str(mpi_program)], way), environment(test.env_without_provider),
                              PROBE_TIMEOUT_S, cwd="/")
-        said = " ".join((result.stdout + result.stderr).split())
-        complains = any(complaint in said for complaint in complaints)
+        complains = complaint in " ".join((result.stdout + result.stderr).split())
         if result.returncode == 0 or complains:
             break
-    program.require(result.returncode != 0 and complains,
-                    "Open MPI found another way than the provider, so that the run proves nothing, or did not say that it found "
-                    f"none: status {result.returncode}\n{result.stdout[-2000:]}\n{result.stderr[-4000:]}")
+    program.require(result.returncode != 0 and complains and uses(test, way, 2, result.stderr)[0] == 0,
+                    "Open MPI found another way than the provider, so that the run proves nothing, or did not say that it "
+                    f"found none: status {result.returncode}\n{result.stdout[-2000:]}\n{result.stderr[-4000:]}")
 
 
 def check_one_sided_really_used(test, mpi_program):
