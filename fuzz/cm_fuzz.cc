@@ -100,7 +100,7 @@ class Scene {
     }
     if (flow_ == nullptr) return;
     link::SendRequest request;
-    request.operation = link::Operation::kMessage;
+    request.operation = link::MessageOperation::kMessage;
     request.must_copy = true;
     flow_->send(request);
   }

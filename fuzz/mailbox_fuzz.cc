@@ -13,7 +13,7 @@
 namespace weft::fuzz {
 namespace {
 
-using link::Operation;
+using link::MessageOperation;
 using os::loopback;
 
 constexpr std::uint32_t kPlayed = 8;  // exchanges that the sender plays with
@@ -37,7 +37,8 @@ class Owner final : public link::InboxSink {
   }
   void arrived(const link::Arrival& arrival) override {
     require(open_[arrival.source], "a message came from a source that is not open");
-    require(arrival.operation >= Operation::kMessage && arrival.operation <= Operation::kDatagram,
+    require(arrival.operation >= MessageOperation::kMessage &&
+                arrival.operation <= MessageOperation::kDatagram,
             "an unknown operation arrived");
     if (arrival.payload == nullptr) {
       offers_.push_back(arrival);
@@ -200,31 +201,31 @@ class Game {
     shm::Cell& written = cell(next_);
     const std::uint8_t choice = input_.byte();
     shm::CellWord word{static_cast<std::uint32_t>(next_ / shm::kMessageGeometry.cells + 1),
-                       static_cast<Operation>(1 + input_.byte() % 7),
-                       static_cast<shm::Kind>(choice % 5), input_.byte(), input_.byte()};
-    if (choice >= 212 && choice < 220) word.kind = shm::Kind::kAccessed;
+                       static_cast<MessageOperation>(1 + input_.byte() % 7),
+                       static_cast<shm::CellKind>(choice % 5), input_.byte(), input_.byte()};
+    if (choice >= 212 && choice < 220) word.kind = shm::CellKind::kAccessed;
     if (choice >= 240) word = shm::CellWord::unpack(input_.word());
-    if (word.kind == shm::Kind::kBulk) {
+    if (word.kind == shm::CellKind::kBulk) {
       written.bulk = {
           input_.number({shm::kMessageGeometry.bulk_bytes, 64}),
           static_cast<std::uint32_t>(
               input_.number({1, shm::kMessageGeometry.bulk_bytes, 1ull << 32})),
           static_cast<std::uint32_t>(input_.number({1, shm::kMaxEager, 1ull << 32})),
           static_cast<std::uint32_t>(input_.number({1, shm::kMessageGeometry.exchanges}))};
-    } else if (word.kind == shm::Kind::kOffered) {
+    } else if (word.kind == shm::CellKind::kOffered) {
       written.offered = {
           input_.number({1, 20'000, 100'000, 1ull << 47}),
           static_cast<std::uint32_t>(input_.number({1, 8, shm::kMessageGeometry.exchanges}))};
-    } else if (word.kind == shm::Kind::kAssisted) {
+    } else if (word.kind == shm::CellKind::kAssisted) {
       written.tag = input_.number({1, Buffers::kRoom - 32, Buffers::kRoom, 1ull << 63});
       written.data = 10 + input_.byte() % 3;
       written.assisted.length = static_cast<std::uint32_t>(
           input_.number({1, shm::kAssistedBytesInCell, shm::kAssistedBytes, 1ull << 31}));
       written.assisted.withdrawn = input_.byte() % 4 == 0;
-    } else if (word.kind == shm::Kind::kAtomicAssisted) {
+    } else if (word.kind == shm::CellKind::kAtomicAssisted) {
       write_atomic(written);
-      word.operation = static_cast<Operation>(3 + input_.byte() % 3);
-    } else if (word.kind == shm::Kind::kAccessed) {
+      word.operation = static_cast<MessageOperation>(3 + input_.byte() % 3);
+    } else if (word.kind == shm::CellKind::kAccessed) {
       written.accessed.access = static_cast<Access>(input_.byte());
       written.accessed.count = static_cast<std::uint32_t>(input_.number({9, 1ull << 32}));
       input_.bytes(written.accessed.keys, sizeof written.accessed.keys);

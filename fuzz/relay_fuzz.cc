@@ -26,7 +26,7 @@ class Sink final : public link::InboxSink {
   void source_opened(std::uint32_t, const os::SocketAddress&) override {}
   void source_closed(std::uint32_t, bool) override {}
   void arrived(const link::Arrival& arrival) override {
-    require(arrival.operation == link::Operation::kDatagram, "no datagram arrives");
+    require(arrival.operation == link::MessageOperation::kDatagram, "no datagram arrives");
     require(arrival.length <= wire::kMaxPathMtu, "longer than a datagram");
     for (std::size_t i = 0; i < arrival.length; ++i)
       sum_ += static_cast<unsigned>(arrival.payload[i]);

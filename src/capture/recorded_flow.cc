@@ -33,7 +33,7 @@ Outcome RecordedFlow::send(const link::SendRequest& request) {
   const Outcome outcome = flow_->send(request);
   const bool pending = outcome.state == Outcome::State::kPending;
   if ((!pending && outcome.state != Outcome::State::kDone) || !peers_.wanted()) return outcome;
-  if (request.operation == link::Operation::kDatagram) {
+  if (request.operation == link::MessageOperation::kDatagram) {
     peers_.own().write_datagram(peer_.address, request.pieces, request.has_data, request.data);
     return outcome;
   }

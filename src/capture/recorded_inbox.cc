@@ -36,22 +36,22 @@ void RecordedInbox::arrived(const link::Arrival& arrival) {
 // An access by a peer is in its own capture; here is what announces it, if anything was said.
 void RecordedInbox::record(const link::Arrival& arrival, RecordedPeer& from) {
   switch (arrival.operation) {
-    case link::Operation::kDatagram: {
+    case link::MessageOperation::kDatagram: {
       const os::SocketAddress* const group = peers_.group(arrival.tag);
       const LocalRange bytes{const_cast<std::byte*>(arrival.payload), arrival.length};
       return from.end.write_datagram(group != nullptr ? *group : from.own_path.source, {&bytes, 1},
                                      arrival.has_data, arrival.data);
     }
-    case link::Operation::kWriteData:
-    case link::Operation::kAtomicWriteData:
-    case link::Operation::kAtomicReadData:
+    case link::MessageOperation::kWriteData:
+    case link::MessageOperation::kAtomicWriteData:
+    case link::MessageOperation::kAtomicReadData:
       return record_notice(arrival, from);
-    case link::Operation::kWriteEvent:
-    case link::Operation::kReadEvent:
+    case link::MessageOperation::kWriteEvent:
+    case link::MessageOperation::kReadEvent:
       return;
-    case link::Operation::kMessage:
-    case link::Operation::kTagged:
-    case link::Operation::kControl:
+    case link::MessageOperation::kMessage:
+    case link::MessageOperation::kTagged:
+    case link::MessageOperation::kControl:
       return record_message(arrival, from);
   }
 }

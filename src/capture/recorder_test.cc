@@ -149,7 +149,7 @@ class RecorderTest : public ::testing::Test {
     bytes_.assign(length, std::byte{0x5A});
     piece_ = {bytes_.data(), length};
     link::SendRequest request;
-    request.operation = link::Operation::kTagged;
+    request.operation = link::MessageOperation::kTagged;
     request.tag = 0x1234;
     request.pieces = {&piece_, 1};
     request.length = length;
@@ -440,7 +440,7 @@ TEST_F(RecorderTest, AnAccessOfAPeerIsSeenByItsData) {
   Heard heard;
   link::Inbox& inbox = recorder_->listen(fake, 100);
   link::Arrival arrival;
-  arrival.operation = link::Operation::kWriteData;
+  arrival.operation = link::MessageOperation::kWriteData;
   arrival.source = 3;
   arrival.has_data = true;
   arrival.tag = 5000;
@@ -475,7 +475,7 @@ TEST_F(RecorderTest, PeersThatSendPacketsAreLeftAlone) {
 TEST_F(RecorderTest, DatagramsAreUnreliableToOneOrToAGroup) {
   begin(link::Service::kDatagram);
   auto request = message(99);
-  request.operation = link::Operation::kDatagram;
+  request.operation = link::MessageOperation::kDatagram;
   request.has_data = true;
   request.data = 42;
   flow_->send(request);

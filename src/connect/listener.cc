@@ -25,7 +25,7 @@ bool say(device::Port& port, const os::SocketAddress& to, const ConnectMessage& 
   const std::vector<std::byte> bytes = encode(message);
   const LocalRange piece{const_cast<std::byte*>(bytes.data()), bytes.size()};
   link::SendRequest request;
-  request.operation = link::Operation::kControl;
+  request.operation = link::MessageOperation::kControl;
   request.must_copy = true;
   request.pieces = {&piece, 1};
   request.length = bytes.size();
@@ -167,7 +167,7 @@ void Listener::source_closed(std::uint32_t source, bool) {
 void Listener::arrived(const link::Arrival& arrival) {
   std::array<std::byte, kHeaderBytes + kMaxData> copy;  // the sender may write on
   std::optional<ConnectMessage> message;
-  if (arrival.operation == link::Operation::kControl && arrival.payload != nullptr &&
+  if (arrival.operation == link::MessageOperation::kControl && arrival.payload != nullptr &&
       arrival.length <= copy.size()) {
     std::memcpy(copy.data(), arrival.payload, arrival.length);
     message = decode({copy.data(), arrival.length});

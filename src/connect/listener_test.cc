@@ -52,7 +52,8 @@ struct Asker final : link::InboxSink, link::FlowSink {
   }
   ~Asker() override { way.reset(); }
 
-  void say(const Bytes& bytes, link::Operation operation = link::Operation::kControl) {
+  void say(const Bytes& bytes,
+           link::MessageOperation operation = link::MessageOperation::kControl) {
     const LocalRange piece{const_cast<std::byte*>(bytes.data()), bytes.size()};
     link::SendRequest request;
     request.operation = operation;
@@ -281,7 +282,8 @@ TEST_F(ListenerTest, SourcesOfOtherMessagesAreRefused) {
     EXPECT_TRUE(asker.is_refused()) << bytes.size();
   }
   Asker asker(device, 7201, address);
-  asker.say(encode({ConnectKind::kRequest, 1, 0, asker.name, {}}), link::Operation::kMessage);
+  asker.say(encode({ConnectKind::kRequest, 1, 0, asker.name, {}}),
+            link::MessageOperation::kMessage);
   listener->progress();
   EXPECT_TRUE(asker.is_refused());
   EXPECT_THAT(program.numbers, IsEmpty());

@@ -72,7 +72,7 @@ struct End final : link::InboxSink, link::FlowSink {
     request.pieces = {&piece, 1};
     request.length = text.size();
     if (service == link::Service::kDatagram) {
-      request.operation = link::Operation::kDatagram;
+      request.operation = link::MessageOperation::kDatagram;
       request.must_copy = true;
     }
     return flow.send(request);

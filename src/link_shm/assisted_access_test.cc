@@ -70,7 +70,8 @@ Stage* make_stage() {
 std::optional<std::uint64_t> assisted_asked_for(const SlotView& slot) {
   for (std::uint32_t i = 0; i < kCells; ++i) {
     const CellWord word = CellWord::unpack(slot.cell(i).word.load());
-    if (word.lap == 0 || (word.kind != Kind::kAssisted && word.kind != Kind::kAtomicAssisted))
+    if (word.lap == 0 ||
+        (word.kind != CellKind::kAssisted && word.kind != CellKind::kAtomicAssisted))
       continue;
     const std::uint64_t position = std::uint64_t{word.lap - 1} * kCells + i;
     const bool answered = slot.header().assisted.word.load() >> 2 >= position && position != 0;

@@ -25,7 +25,7 @@ constexpr auto kTakenPatience = std::chrono::seconds(2);
 constexpr unsigned kLooksPerClock = 64;
 
 // The cell of an assisted access at one remote range.
-SendRequest question(link::Operation operation, const RemoteRange& range) {
+SendRequest question(link::MessageOperation operation, const RemoteRange& range) {
   SendRequest ask;
   ask.operation = operation;
   ask.tag = range.address;
@@ -51,8 +51,9 @@ bool AssistedRequests::publish(const link::AccessRequest& request) {
   if (request.write && !os::gather(bytes, request.local, request.length)) return false;
   cell.assisted.length = static_cast<std::uint32_t>(request.length);
   cell.assisted.withdrawn = 0;
-  const auto operation = request.write ? link::Operation::kWriteEvent : link::Operation::kReadEvent;
-  ring_.publish(question(operation, request.remote[0]), Kind::kAssisted);
+  const auto operation =
+      request.write ? link::MessageOperation::kWriteEvent : link::MessageOperation::kReadEvent;
+  ring_.publish(question(operation, request.remote[0]), CellKind::kAssisted);
   return true;
 }
 
@@ -72,7 +73,8 @@ bool AssistedRequests::publish(const link::AtomicRequest& request) {
       !os::gather(bytes + request.length, request.compare, compare)) {
     return false;
   }
-  ring_.publish(question(link::Operation::kWriteEvent, request.remote[0]), Kind::kAtomicAssisted);
+  ring_.publish(question(link::MessageOperation::kWriteEvent, request.remote[0]),
+                CellKind::kAtomicAssisted);
   return true;
 }
 

@@ -10,10 +10,10 @@
 namespace weft::shm {
 
 bool AssistedServer::run(Source& source, const CellWord& word, link::InboxSink& sink) {
-  const bool atomic = word.kind == Kind::kAtomicAssisted;
-  const bool write = word.operation == link::Operation::kWriteEvent;
-  if (!write && word.operation != link::Operation::kReadEvent) return false;
-  if (!atomic && word.kind != Kind::kAssisted) return false;
+  const bool atomic = word.kind == CellKind::kAtomicAssisted;
+  const bool write = word.operation == link::MessageOperation::kWriteEvent;
+  if (!write && word.operation != link::MessageOperation::kReadEvent) return false;
+  if (!atomic && word.kind != CellKind::kAssisted) return false;
   const std::uint64_t position = source.ring.position();
   const Cell& cell = source.ring.cell();
   source.header->assisted_taken.store(position + 1, std::memory_order_relaxed);

@@ -149,7 +149,7 @@ void DirectAccess::tell(Access access) {
   note.access = access;
   note.count = 0;
   for (const RegionKey key : table_->to_tell()) note.keys[note.count++] = key.v;
-  ring_.publish({}, Kind::kAccessed);
+  ring_.publish({}, CellKind::kAccessed);
 }
 
 }  // namespace weft::shm

@@ -35,7 +35,7 @@ struct GroupTest : ::testing::TestWithParam<const char*> {
     auto bytes = pattern(length, 1);
     const LocalRange piece{bytes.data(), length};
     link::SendRequest request;
-    request.operation = link::Operation::kDatagram;
+    request.operation = link::MessageOperation::kDatagram;
     request.tag = link::group_number(group);
     request.must_copy = true;
     request.pieces = {&piece, 1};
@@ -76,7 +76,7 @@ TEST_P(GroupTest, AMessageCarriesTheNumberOfItsGroup) {
   send();
   poll();
   ASSERT_EQ(log.messages.size(), 1u);
-  EXPECT_EQ(log.messages[0].arrival.operation, link::Operation::kDatagram);
+  EXPECT_EQ(log.messages[0].arrival.operation, link::MessageOperation::kDatagram);
   EXPECT_EQ(log.messages[0].arrival.tag, link::group_number(group));
   EXPECT_NE(link::group_number(group), 0u);
 }

@@ -8,11 +8,11 @@ namespace weft::shm {
 namespace {
 
 TEST(Layout, AFirstWordSurvivesPackingForEveryKindAndOperation) {
-  for (const auto kind :
-       {Kind::kInline, Kind::kBulk, Kind::kOffered, Kind::kAssisted, Kind::kAtomicAssisted}) {
+  for (const auto kind : {CellKind::kInline, CellKind::kBulk, CellKind::kOffered,
+                          CellKind::kAssisted, CellKind::kAtomicAssisted}) {
     for (int operation = 1; operation <= 7; ++operation) {
       for (const std::uint32_t lap : {1u, 2u, 0x80000000u, 0xffffffffu}) {
-        const CellWord word{lap, static_cast<link::Operation>(operation), kind,
+        const CellWord word{lap, static_cast<link::MessageOperation>(operation), kind,
                             kHasData | kWantsAck, kInlineBytes};
         const CellWord back = CellWord::unpack(word.pack());
         EXPECT_EQ(back.lap, lap);

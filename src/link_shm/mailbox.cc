@@ -21,8 +21,9 @@ constexpr unsigned kIdlePolls =
 
 constexpr auto kClosePatience = std::chrono::seconds(2);
 
-bool known(link::Operation operation) {
-  return operation >= link::Operation::kMessage && operation <= link::Operation::kDatagram;
+bool known(link::MessageOperation operation) {
+  return operation >= link::MessageOperation::kMessage &&
+         operation <= link::MessageOperation::kDatagram;
 }
 
 }  // namespace
@@ -104,7 +105,7 @@ void Mailbox::drain_all(Source& source, link::InboxSink& sink) {
 bool Mailbox::deliver(Source& source, const Cell& cell, std::uint64_t raw, link::InboxSink& sink) {
   const CellWord word = CellWord::unpack(raw);
   if (!known(word.operation)) return false;
-  if (word.kind >= Kind::kAssisted) [[unlikely]]
+  if (word.kind >= CellKind::kAssisted) [[unlikely]]
     return take_note(source, cell, word, sink);
   link::Arrival arrival{word.operation,
                         (word.flags & kHasData) != 0,
@@ -117,7 +118,7 @@ bool Mailbox::deliver(Source& source, const Cell& cell, std::uint64_t raw, link:
                         {}};
   const bool fits = word.inline_length <= kInlineBytes && !arrival.wants_ack;
   source.ring.note_inline(word.inline_length);
-  if (word.kind != Kind::kInline || !fits) [[unlikely]] {
+  if (word.kind != CellKind::kInline || !fits) [[unlikely]] {
     if (!place_payload(source, cell, word.kind, arrival)) return false;
   }
   sink.arrived(arrival);
@@ -127,8 +128,8 @@ bool Mailbox::deliver(Source& source, const Cell& cell, std::uint64_t raw, link:
 // Of what is no message. False when the sender wrote nonsense.
 bool Mailbox::take_note(Source& source, const Cell& cell, const CellWord& word,
                         link::InboxSink& sink) {
-  if (word.kind == Kind::kAccessed) return hear_of_access(source, cell, sink);
-  if (word.kind == Kind::kWithdrawn) return hear_of_withdrawal(source, cell, sink);
+  if (word.kind == CellKind::kAccessed) return hear_of_access(source, cell, sink);
+  if (word.kind == CellKind::kWithdrawn) return hear_of_withdrawal(source, cell, sink);
   return assisted_.run(source, word, sink);
 }
 
@@ -150,9 +151,10 @@ bool Mailbox::hear_of_access(const Source& source, const Cell& cell, link::Inbox
 
 // Says where a payload is that does not lie in the cell; false when it cannot be there.
 // Everything that the sender says about the payload is read once, checked, and only then used.
-bool Mailbox::place_payload(Source& source, const Cell& cell, Kind kind, link::Arrival& arrival) {
-  if (kind == Kind::kBulk) return place_bulk(source, cell, arrival);
-  if (kind != Kind::kOffered) return false;
+bool Mailbox::place_payload(Source& source, const Cell& cell, CellKind kind,
+                            link::Arrival& arrival) {
+  if (kind == CellKind::kBulk) return place_bulk(source, cell, arrival);
+  if (kind != CellKind::kOffered) return false;
   arrival.payload = nullptr;
   const OfferedPayload offered{read_once(cell.offered.length), read_once(cell.offered.exchange)};
   arrival.length = offered.length;

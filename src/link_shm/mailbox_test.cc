@@ -85,19 +85,19 @@ TEST_F(MailboxTest, TagDataAndOperationArriveAsTheyWereSent) {
   box->poll(log);
   ASSERT_EQ(log.messages.size(), 2u);
   const link::Arrival& first = log.messages[0].arrival;
-  EXPECT_EQ(first.operation, link::Operation::kTagged);
+  EXPECT_EQ(first.operation, link::MessageOperation::kTagged);
   EXPECT_EQ(first.tag, 0xfedcba9876543211);
   EXPECT_TRUE(first.has_data);
   EXPECT_EQ(first.data, ~first.tag);
   EXPECT_FALSE(first.wants_ack);
-  EXPECT_EQ(log.messages[1].arrival.operation, link::Operation::kMessage);
+  EXPECT_EQ(log.messages[1].arrival.operation, link::MessageOperation::kMessage);
   EXPECT_FALSE(log.messages[1].arrival.has_data);
   EXPECT_EQ(log.messages[1].arrival.length, 0u);
-  plain.operation = link::Operation::kControl;
+  plain.operation = link::MessageOperation::kControl;
   peer.box->send(plain);
   box->poll(log);
   ASSERT_EQ(log.messages.size(), 3u);
-  EXPECT_EQ(log.messages[2].arrival.operation, link::Operation::kControl);
+  EXPECT_EQ(log.messages[2].arrival.operation, link::MessageOperation::kControl);
 }
 
 TEST_F(MailboxTest, MessagesOfOneSenderKeepTheirOrderWhateverTheirSize) {
@@ -589,7 +589,8 @@ TEST_F(MailboxTest, ASenderThatWritesNonsenseIsShutOutAndOthersAreNot) {
   ASSERT_TRUE(peer.open(kOwner) && other.open(kOwner));
   box->poll(log);
   const SlotView slot(dir.path(), kOwner, 0);
-  slot.cell(0).word = CellWord{1, static_cast<link::Operation>(99), Kind::kInline, 0, 0}.pack();
+  slot.cell(0).word =
+      CellWord{1, static_cast<link::MessageOperation>(99), CellKind::kInline, 0, 0}.pack();
   box->poll(log);
   EXPECT_EQ(log.closed, (std::vector<InboxLog::Closed>{{0, true}}));
   Bytes bytes = pattern(5, 5);
@@ -604,35 +605,35 @@ TEST_F(MailboxTest, EveryLieAboutAPayloadIsRefused) {
   const std::function<void(Cell&, CellWord&)> lies[] = {
       [](Cell&, CellWord& word) { word.inline_length = kInlineBytes + 1; },
       [](Cell&, CellWord& word) { word.flags = kWantsAck; },
-      [](Cell&, CellWord& word) { word.kind = static_cast<Kind>(3); },
-      [](Cell&, CellWord& word) { word.operation = static_cast<link::Operation>(0); },
+      [](Cell&, CellWord& word) { word.kind = static_cast<CellKind>(3); },
+      [](Cell&, CellWord& word) { word.operation = static_cast<link::MessageOperation>(0); },
       [](Cell& cell, CellWord& word) {
-        word.kind = Kind::kBulk;
+        word.kind = CellKind::kBulk;
         cell.bulk = {0, 0, kMaxEager + 1, 0};
       },
       [](Cell& cell, CellWord& word) {
-        word.kind = Kind::kBulk;
+        word.kind = CellKind::kBulk;
         cell.bulk = {0, kBulkBytes - 9, 10, 0};
       },
       [](Cell& cell, CellWord& word) {
-        word.kind = Kind::kBulk;
+        word.kind = CellKind::kBulk;
         cell.bulk = {0, 0xffffffff, 1, 0};
       },
       [](Cell& cell, CellWord& word) {
-        word.kind = Kind::kBulk;
+        word.kind = CellKind::kBulk;
         word.flags = kWantsAck;
         cell.bulk = {0, 0, 10, kExchanges};
       },
       [](Cell& cell, CellWord& word) {
-        word.kind = Kind::kOffered;
+        word.kind = CellKind::kOffered;
         cell.offered = {100, kExchanges};
       },
       [](Cell& cell, CellWord& word) {
-        word.kind = Kind::kOffered;
+        word.kind = CellKind::kOffered;
         cell.offered = {0, 0};
       },
       [](Cell& cell, CellWord& word) {
-        word.kind = Kind::kOffered;
+        word.kind = CellKind::kOffered;
         cell.offered = {std::uint64_t{1} << 47, 0};
       },
   };
@@ -642,7 +643,7 @@ TEST_F(MailboxTest, EveryLieAboutAPayloadIsRefused) {
     Peer& liar = liars.emplace_back(dir.path(), static_cast<std::uint16_t>(kSender + slot_number));
     ASSERT_TRUE(liar.open(kOwner));
     const SlotView slot(dir.path(), kOwner, slot_number);
-    CellWord word{1, link::Operation::kTagged, Kind::kInline, 0, 8};
+    CellWord word{1, link::MessageOperation::kTagged, CellKind::kInline, 0, 8};
     lie(slot.cell(0), word);
     slot.cell(0).word = word.pack();
     box->poll(log);

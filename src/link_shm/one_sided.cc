@@ -44,7 +44,8 @@ Outcome OneSided::by_faster_method(const Request& request, AdaptiveChoice& ways)
 
 template <class Request>
 Outcome OneSided::carry_out(const Request& request, std::size_t most_assisted, AdaptiveChoice& ways,
-                            std::uint32_t kind, link::Operation event, link::Operation with_data) {
+                            std::uint32_t kind, link::MessageOperation event,
+                            link::MessageOperation with_data) {
   const std::uint32_t counted = slot_.mailbox().counts_access.load(std::memory_order_relaxed);
   const bool announces = (counted & kind) != 0 || request.has_data;
   if (announces && !ring_.room_for(1)) return Outcome::again();
@@ -57,20 +58,20 @@ Outcome OneSided::carry_out(const Request& request, std::size_t most_assisted, A
     note.has_data = request.has_data;
     note.data = request.data;
     note.tag = request.length;
-    ring_.publish(note, Kind::kInline);
+    ring_.publish(note, CellKind::kInline);
   }
   return outcome;
 }
 
 Outcome OneSided::access(const link::AccessRequest& request) {
-  using enum link::Operation;
+  using enum link::MessageOperation;
   if (const int error = unusable()) return Outcome::failed(error);
   return carry_out(request, kAssistedBytes, choice_, request.write ? kCountsWrites : kCountsReads,
                    request.write ? kWriteEvent : kReadEvent, kWriteData);
 }
 
 Outcome OneSided::atomic(const link::AtomicRequest& request) {
-  using enum link::Operation;
+  using enum link::MessageOperation;
   if (const int error = unusable()) return Outcome::failed(error);
   if (!link::buffers_mapped(request)) return Outcome::failed(EFAULT);
   const bool fetches = request.action.fetches();

@@ -78,7 +78,7 @@ void Outbox::drain_queue(link::FlowSink& sink) {
 
 Outcome Outbox::send_inline(const SendRequest& request) {
   if (!os::gather(ring_.next_cell().bytes, request.pieces, request.length)) return unmapped();
-  ring_.publish(request, Kind::kInline, false, request.length);
+  ring_.publish(request, CellKind::kInline, false, request.length);
   return ring_.gone() ? Outcome::failed(ECONNRESET) : Outcome::done();
 }
 
@@ -89,17 +89,17 @@ Outcome Outbox::send_bulk(const SendRequest& request) {
   std::byte* room = ring_.bulk_room(request.length);
   if (room == nullptr) return Outcome::again();
   if (!os::gather(room, request.pieces, request.length)) return unmapped();
-  const std::uint32_t exchange = wants_ack ? exchanges_.start(request, Kind::kBulk) : 0;
+  const std::uint32_t exchange = wants_ack ? exchanges_.start(request, CellKind::kBulk) : 0;
   ring_.next_cell().bulk = ring_.take_bulk(request.length, exchange);
-  ring_.publish(request, Kind::kBulk, wants_ack);
+  ring_.publish(request, CellKind::kBulk, wants_ack);
   if (wants_ack) return Outcome::pending();
   return ring_.gone() ? Outcome::failed(ECONNRESET) : Outcome::done();
 }
 
 Outcome Outbox::send_offer(const SendRequest& request) {
   if (!exchanges_.obtain()) return enqueue(request);
-  ring_.next_cell().offered = {request.length, exchanges_.start(request, Kind::kOffered)};
-  ring_.publish(request, Kind::kOffered);
+  ring_.next_cell().offered = {request.length, exchanges_.start(request, CellKind::kOffered)};
+  ring_.publish(request, CellKind::kOffered);
   return Outcome::pending();
 }
 

@@ -202,12 +202,12 @@ TEST_F(AtomicTest, OnlyOperationsThatTheOwnerCountsOrThatCarryDataAreAnnounced) 
   box->poll(log);
   ASSERT_EQ(log.messages.size(), 3u);
   const auto arrival = [&](std::size_t i) { return log.messages[i].arrival; };
-  EXPECT_EQ(arrival(0).operation, link::Operation::kReadEvent);
+  EXPECT_EQ(arrival(0).operation, link::MessageOperation::kReadEvent);
   EXPECT_EQ(arrival(0).tag, 16u) << "the length";
-  EXPECT_EQ(arrival(1).operation, link::Operation::kAtomicWriteData);
+  EXPECT_EQ(arrival(1).operation, link::MessageOperation::kAtomicWriteData);
   EXPECT_TRUE(arrival(1).has_data);
   EXPECT_EQ(arrival(1).data, 0x66u);
-  EXPECT_EQ(arrival(2).operation, link::Operation::kAtomicReadData);
+  EXPECT_EQ(arrival(2).operation, link::MessageOperation::kAtomicReadData);
 }
 
 TEST_F(AtomicTest, ThreadsWithWaysOfTheirOwnLoseNoCount) {

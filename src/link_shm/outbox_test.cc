@@ -577,10 +577,10 @@ TEST_F(AccessTest, OnlyAccessesThatTheOwnerCountsOrThatCarryDataAreAnnounced) {
   access(false, {0, 100, RegionKey{10}});
   box->poll(log);
   ASSERT_EQ(log.messages.size(), 2u);
-  EXPECT_EQ(log.messages[0].arrival.operation, link::Operation::kWriteData);
+  EXPECT_EQ(log.messages[0].arrival.operation, link::MessageOperation::kWriteData);
   EXPECT_EQ(log.messages[0].arrival.data, 0x55u);
   EXPECT_EQ(log.messages[0].arrival.tag, 50u) << "the length";
-  EXPECT_EQ(log.messages[1].arrival.operation, link::Operation::kReadEvent);
+  EXPECT_EQ(log.messages[1].arrival.operation, link::MessageOperation::kReadEvent);
 }
 
 TEST_F(AccessTest, AnAccessThatCannotBeAnnouncedIsNotBegun) {

@@ -25,7 +25,7 @@ bool RendezvousSender::obtain() {
   return true;
 }
 
-std::uint32_t RendezvousSender::start(const SendRequest& request, Kind kind) {
+std::uint32_t RendezvousSender::start(const SendRequest& request, CellKind kind) {
   const std::uint32_t number = free_.back();
   free_.pop_back();
   active_.push_back(number);
@@ -34,7 +34,7 @@ std::uint32_t RendezvousSender::start(const SendRequest& request, Kind kind) {
   mine.length = request.length;
   mine.count = static_cast<std::uint32_t>(request.pieces.size());
   mine.reported = false;
-  mine.offered = kind == Kind::kOffered;
+  mine.offered = kind == CellKind::kOffered;
   mine.tells_of_it = false;
   std::copy(request.pieces.begin(), request.pieces.end(), mine.pieces);
   Rendezvous& shared = exchanges_[number];
@@ -118,7 +118,7 @@ bool RendezvousSender::cancel(void* cookie, RingWriter& ring, link::FlowSink& si
 void RendezvousSender::tell_of_withdrawal(std::uint32_t number, RingWriter& ring) {
   if (!ring.room_for(1)) return;
   ring.next_cell().offered = {0, number};
-  ring.publish({}, Kind::kWithdrawn);
+  ring.publish({}, CellKind::kWithdrawn);
   pending_[number].tells_of_it = false;
 }
 

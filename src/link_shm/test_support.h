@@ -71,7 +71,7 @@ struct Peer {
                      bool must_copy = false) {
     const LocalRange piece{bytes.data(), bytes.size()};
     link::SendRequest request;
-    request.operation = link::Operation::kTagged;
+    request.operation = link::MessageOperation::kTagged;
     request.tag = tag;
     request.data = ~tag;
     request.has_data = tag % 2 != 0;

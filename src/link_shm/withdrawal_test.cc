@@ -121,7 +121,8 @@ TEST_F(Withdrawal, OfAnExchangeThatWasNotWithdrawnIsNonsense) {
   box->poll(log);
   const SlotView slot(dir.path(), kOwner, 0);
   slot.cell(1).offered = {0, log.messages.at(0).arrival.offer.exchange};
-  slot.cell(1).word = CellWord{1, link::Operation::kMessage, Kind::kWithdrawn, 0, 0}.pack();
+  slot.cell(1).word =
+      CellWord{1, link::MessageOperation::kMessage, CellKind::kWithdrawn, 0, 0}.pack();
   box->poll(log);
   EXPECT_EQ(log.closed, (std::vector<InboxLog::Closed>{{0, true}}));
 }

@@ -34,7 +34,8 @@ link::Outcome DatagramSender::send(DatagramTarget& target, const link::SendReque
 
 link::Outcome DatagramSender::send_at(DatagramTarget& target, const link::SendRequest& request,
                                       os::Time now) {
-  if (request.operation != link::Operation::kDatagram) return link::Outcome::failed(EOPNOTSUPP);
+  if (request.operation != link::MessageOperation::kDatagram)
+    return link::Outcome::failed(EOPNOTSUPP);
   if (request.length > wire::kMaxPathMtu) return link::Outcome::failed(EMSGSIZE);
   if (now < target.pace.due()) return link::Outcome::too_soon();
   const std::span<std::byte> place = trains_.place();

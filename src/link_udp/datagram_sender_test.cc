@@ -33,7 +33,7 @@ struct DatagramSenderTest : ::testing::Test {
     std::byte bytes[64] = {};
     const LocalRange piece{bytes, sizeof bytes};
     link::SendRequest request;
-    request.operation = link::Operation::kDatagram;
+    request.operation = link::MessageOperation::kDatagram;
     request.may_linger = may_linger;
     request.pieces = {&piece, 1};
     request.length = sizeof bytes;

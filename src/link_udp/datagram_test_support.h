@@ -59,7 +59,7 @@ inline link::Outcome send(link::Flow& flow, Bytes bytes, bool may_linger = false
   const std::size_t half = bytes.size() / 2;
   const LocalRange pieces[] = {{bytes.data(), half}, {bytes.data() + half, bytes.size() - half}};
   link::SendRequest request;
-  request.operation = link::Operation::kDatagram;
+  request.operation = link::MessageOperation::kDatagram;
   request.has_data = bytes.size() % 2 != 0;
   request.data = 0xF000'0000 + bytes.size();
   request.must_copy = true;

@@ -86,7 +86,7 @@ TEST(Port4791Relay, AForeignPeersDatagramArrives) {
     foreign.send_cm(here.peer.address, pattern(1000, 1));
     EXPECT_TRUE(hears(here, {&here}, pattern(1000, 1)));
     const link::Arrival& arrival = here.peer.log.messages.at(0).arrival;
-    EXPECT_EQ(arrival.operation, link::Operation::kDatagram);
+    EXPECT_EQ(arrival.operation, link::MessageOperation::kDatagram);
     EXPECT_TRUE(arrival.has_data);
     EXPECT_EQ(arrival.data, 0xABCD'EF01);
     EXPECT_EQ(here.relay_stats.of(Stat::kRelayDelivered), 1U);

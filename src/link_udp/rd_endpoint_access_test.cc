@@ -89,7 +89,7 @@ struct RdEndpointAccessTest : ::testing::Test, AccessFixture {
     return value;
   }
   // Messages of that kind.
-  std::size_t count(link::Operation operation) const {
+  std::size_t count(link::MessageOperation operation) const {
     const auto& all = b.log.messages;
     return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [&](const auto& each) {
       return each.arrival.operation == operation;
@@ -157,7 +157,7 @@ TEST_F(RdEndpointAccessTest, AnAccessInSeveralPartsIsToldOnce) {
       ASSERT_EQ(end_of(begin(write, bytes, remote)), kFine);
       Bytes behind = pattern(10, 1);
       send(a, b, *flow, 1000 + ++accesses, behind);
-      ASSERT_TRUE(both([&] { return count(link::Operation::kTagged) == accesses; }));
+      ASSERT_TRUE(both([&] { return count(link::MessageOperation::kTagged) == accesses; }));
       ASSERT_EQ(b.log.accesses.size(), accesses);
       EXPECT_EQ(b.log.accesses.back(), std::pair(need, kTold.v));
     }
@@ -253,10 +253,10 @@ TEST_F(RdEndpointAccessTest, AWriteWithDataAnnouncesItselfOnce) {
   ASSERT_TRUE(both([&] { return !b.log.messages.empty(); }));
   Bytes more = pattern(10, 1);
   send(a, b, *flow, 1000, more);
-  ASSERT_TRUE(both([&] { return count(link::Operation::kTagged) == 1; }));
+  ASSERT_TRUE(both([&] { return count(link::MessageOperation::kTagged) == 1; }));
   ASSERT_EQ(b.log.messages.size(), 2u);
   const link::Arrival& arrival = b.log.messages[0].arrival;
-  EXPECT_EQ(arrival.operation, link::Operation::kWriteData);
+  EXPECT_EQ(arrival.operation, link::MessageOperation::kWriteData);
   EXPECT_TRUE(arrival.has_data);
   EXPECT_EQ(arrival.data, 0x55u);
   EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), region.begin()));
@@ -268,8 +268,8 @@ TEST_F(RdEndpointAccessTest, ARefusedWriteWithDataAnnouncesNothing) {
             refused(AccessError::kNoRight));
   Bytes more = pattern(10, 1);
   send(a, b, *flow, 1000, more);
-  ASSERT_TRUE(both([&] { return count(link::Operation::kTagged) == 1; }));
-  EXPECT_EQ(count(link::Operation::kWriteData), 0u);
+  ASSERT_TRUE(both([&] { return count(link::MessageOperation::kTagged) == 1; }));
+  EXPECT_EQ(count(link::MessageOperation::kWriteData), 0u);
 }
 
 TEST_F(RdEndpointAccessTest, OneRefusedRangeOfSeveralFailsTheAccess) {
@@ -281,7 +281,7 @@ TEST_F(RdEndpointAccessTest, OneRefusedRangeOfSeveralFailsTheAccess) {
   Bytes good = pattern(2000, 2);
   ASSERT_EQ(end_of(begin(true, good, {{0, 2000, RegionKey{kBoth}}}, true)), kFine);
   ASSERT_TRUE(both([&] { return !b.log.messages.empty(); }));
-  EXPECT_EQ(count(link::Operation::kWriteData), 1u);
+  EXPECT_EQ(count(link::MessageOperation::kWriteData), 1u);
 }
 
 TEST_F(RdEndpointAccessTest, OneRangeThatCannotBeReadLeavesTheBufferAlone) {

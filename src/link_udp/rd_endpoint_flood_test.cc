@@ -255,7 +255,7 @@ class Flood {
   MessageHeader header() {
     MessageHeader header;
     header.kind = static_cast<MessageKind>(dice_() % 11);
-    header.operation = static_cast<link::Operation>(dice_() % 8);
+    header.operation = static_cast<link::MessageOperation>(dice_() % 8);
     header.wants_ack = dice_.once_in(4);
     header.has_data = dice_.once_in(4);
     header.action = {static_cast<AtomicForm>(dice_() % 4), static_cast<AtomicOp>(dice_() % 16),
@@ -412,7 +412,7 @@ struct FloodTest : ::testing::Test {
     Bytes bytes = pattern(100, told + 1);
     const LocalRange piece{bytes.data(), bytes.size()};
     link::SendRequest request;
-    request.operation = link::Operation::kTagged;
+    request.operation = link::MessageOperation::kTagged;
     request.tag = told + 1;
     request.must_copy = true;
     request.pieces = {&piece, 1};

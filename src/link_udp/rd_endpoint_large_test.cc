@@ -205,7 +205,7 @@ TEST(RdEndpointHugeTest, AWriteOfMoreThanARequestCarriesIsOneAccess) {
   EXPECT_EQ(a.ends.ended_ones[1].error, 0);
   EXPECT_EQ(std::memcmp(target.all().data(), bytes.data(), bytes.size()), 0);
   ASSERT_EQ(b.log.messages.size(), 1U);
-  EXPECT_EQ(b.log.messages[0].arrival.operation, link::Operation::kWriteData);
+  EXPECT_EQ(b.log.messages[0].arrival.operation, link::MessageOperation::kWriteData);
   EXPECT_EQ(b.log.messages[0].arrival.data, 77U);
   EXPECT_EQ(b.log.messages[0].arrival.tag, piece.length);
   part(a, b);

@@ -14,7 +14,7 @@ link::Outcome say_first(Peer& from, const os::SocketAddress& to, std::span<std::
   from.flows.push_back(std::move(from.endpoint->connect(to, true)).value());
   const LocalRange piece{bytes.data(), bytes.size()};
   link::SendRequest request;
-  request.operation = link::Operation::kControl;
+  request.operation = link::MessageOperation::kControl;
   request.must_copy = true;
   request.pieces = {&piece, 1};
   request.length = bytes.size();
@@ -30,7 +30,7 @@ TEST(RdEndpointLastWords, AShortControlMessageIsHeardThoughItsSenderHasLeftUnans
     a.leave();  // before b has looked
   }
   ASSERT_TRUE(until({&b}, [&] { return !b.log.messages.empty(); }));
-  EXPECT_EQ(b.log.messages[0].arrival.operation, link::Operation::kControl);
+  EXPECT_EQ(b.log.messages[0].arrival.operation, link::MessageOperation::kControl);
   EXPECT_EQ(b.log.messages[0].arrival.source, b.log.opened.at(0).first);
   EXPECT_TRUE(b.log.messages[0].bytes == words);
 }

@@ -267,7 +267,7 @@ struct Fixture {
     sent.push_back(pattern(length, sent.size() + 1));
     const LocalRange piece{sent.back().data(), length};
     link::SendRequest request;
-    request.operation = link::Operation::kTagged;
+    request.operation = link::MessageOperation::kTagged;
     request.tag = sent.size();
     request.until_delivered = true;
     request.pieces = {&piece, 1};

@@ -32,7 +32,7 @@ struct RdEndpointTest : ::testing::Test {
 };
 
 void expect_message(const InboxLog::Message& message, std::uint64_t tag, const Bytes& bytes) {
-  EXPECT_EQ(message.arrival.operation, link::Operation::kTagged);
+  EXPECT_EQ(message.arrival.operation, link::MessageOperation::kTagged);
   EXPECT_EQ(message.arrival.tag, tag);
   EXPECT_EQ(message.arrival.has_data, tag % 2 != 0);
   EXPECT_EQ(message.arrival.data, tag % 2 != 0 ? ~tag : message.arrival.data);

@@ -231,7 +231,7 @@ inline link::Outcome send(Peer& from, Peer& to, link::Flow& flow, std::uint64_t 
   const std::size_t half = bytes.size() / 2;
   const LocalRange pieces[] = {{bytes.data(), half}, {bytes.data() + half, bytes.size() - half}};
   link::SendRequest request;
-  request.operation = link::Operation::kTagged;
+  request.operation = link::MessageOperation::kTagged;
   request.tag = tag;
   request.data = ~tag;
   request.has_data = tag % 2 != 0;

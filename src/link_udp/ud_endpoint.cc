@@ -112,7 +112,7 @@ void UdEndpoint::take(const roce::PacketArrival& arrival) {
   if (arrival.marked && arrival.group == 0) [[unlikely]]
     take_mark(arrival);
   link::Arrival message;
-  message.operation = link::Operation::kDatagram;
+  message.operation = link::MessageOperation::kDatagram;
   message.source = sources_->number_of(arrival.from, *sink_);
   if (!sources_->listened_to(message.source)) return;
   message.has_data = (wire::layout_of(packet.opcode).headers & wire::kImmediate) != 0;

@@ -34,7 +34,7 @@ TEST(UdEndpoint, MessagesArriveWithTheirDataAndTheirSource) {
     ++count;
     ASSERT_EQ(b.heard(count), count);
     const auto& message = b.log.messages.back();
-    EXPECT_EQ(message.arrival.operation, link::Operation::kDatagram);
+    EXPECT_EQ(message.arrival.operation, link::MessageOperation::kDatagram);
     EXPECT_EQ(message.arrival.source, 0u);
     EXPECT_EQ(message.arrival.tag, 0u) << "of no group";
     EXPECT_EQ(message.arrival.has_data, length % 2 != 0);

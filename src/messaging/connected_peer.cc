@@ -27,7 +27,7 @@ int ConnectedPeer::send_control(std::span<const std::byte> message) {
   if (way == nullptr) return ENOTCONN;
   const LocalRange piece{const_cast<std::byte*>(message.data()), message.size()};
   link::SendRequest request;
-  request.operation = link::Operation::kControl;
+  request.operation = link::MessageOperation::kControl;
   request.must_copy = true;
   request.pieces = {&piece, 1};
   request.length = message.size();

@@ -21,7 +21,7 @@ constexpr std::uint64_t kData = 0xFFFF'FFFF;
 
 // It may linger where its completion will be read: that drives what it lingers in.
 void make_datagram(SendCall& call, std::uint64_t group, const device::CompletionQueue* reports) {
-  call.operation = link::Operation::kDatagram;
+  call.operation = link::MessageOperation::kDatagram;
   call.data &= kData;
   call.may_linger = reports != nullptr && call.report.wanted();
   call.tag = group;

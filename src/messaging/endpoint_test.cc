@@ -187,7 +187,7 @@ TEST_F(EndpointTest, TaggedAndUntaggedMessagesDoNotMeet) {
   Bytes target(10);
   two.receive(0, target);
   one.send(to_two, 0, bytes, nullptr,
-           [](SendCall& call) { call.operation = link::Operation::kMessage; });
+           [](SendCall& call) { call.operation = link::MessageOperation::kMessage; });
   settle();
   EXPECT_TRUE(two.rx.empty());
   const LocalRange piece{target.data(), target.size()};

@@ -39,7 +39,7 @@ struct MatcherTest : ::testing::Test {
             std::span<const std::byte> bytes = {}, bool offered = false) {
     link::Arrival arrival;
     arrival.tag = tag;
-    arrival.operation = link::Operation::kTagged;
+    arrival.operation = link::MessageOperation::kTagged;
     arrival.payload = offered ? nullptr : bytes.empty() ? &nothing_ : bytes.data();
     arrival.length = offered ? 1000 : bytes.size();
     matcher.keep(arrival, from);

@@ -20,7 +20,8 @@ constexpr std::size_t kMostDatagramBytes = 192 * 1024;
 
 std::uint64_t receive_flags(const link::Arrival& arrival) {
   return device::kReceive |
-         (arrival.operation == link::Operation::kTagged ? device::kTagged : device::kMessage) |
+         (arrival.operation == link::MessageOperation::kTagged ? device::kTagged
+                                                               : device::kMessage) |
          (arrival.has_data ? std::uint64_t{device::kHasRemoteData} : 0);
 }
 
@@ -31,7 +32,7 @@ MatchInfo taken_of(const link::Arrival& arrival, PeerIndex sender) {
 // Of a message or a datagram, whose tag is the number of its group.
 MatchInfo taken_of_either(const link::Arrival& arrival, PeerIndex sender) {
   MatchInfo taken = taken_of(arrival, sender);
-  if (arrival.operation != link::Operation::kDatagram) return taken;
+  if (arrival.operation != link::MessageOperation::kDatagram) return taken;
   if (arrival.tag != 0) taken.flags |= device::kMulticast;
   taken.tag = 0;
   return taken;
@@ -189,8 +190,8 @@ bool MessageReceiver::takes_more_urgently() const {
 }
 
 void MessageReceiver::arrived(const link::Arrival& arrival) {
-  const bool tagged = arrival.operation == link::Operation::kTagged;
-  if (!tagged && arrival.operation != link::Operation::kMessage) return event(arrival);
+  const bool tagged = arrival.operation == link::MessageOperation::kTagged;
+  if (!tagged && arrival.operation != link::MessageOperation::kMessage) return event(arrival);
   RemoteSender& from = *sources_[arrival.source];
   if (!from.admitted) [[unlikely]]
     return inbox_.refuse(*this, arrival.source);
@@ -208,8 +209,8 @@ void MessageReceiver::arrived(const link::Arrival& arrival) {
 
 // What no receive waits for yet is matched when all of it is here.
 bool MessageReceiver::arriving(const link::Arrival& arrival) {
-  const bool tagged = arrival.operation == link::Operation::kTagged;
-  if (!tagged && arrival.operation != link::Operation::kMessage) return false;
+  const bool tagged = arrival.operation == link::MessageOperation::kTagged;
+  if (!tagged && arrival.operation != link::MessageOperation::kMessage) return false;
   RemoteSender& from = *sources_[arrival.source];
   if (!from.admitted || takes_datagrams()) return false;
   const PeerIndex sender = number_of(from);
@@ -245,8 +246,8 @@ void MessageReceiver::keep_datagram(const link::Arrival& arrival) {
 
 // What takes no receive.
 void MessageReceiver::event(const link::Arrival& arrival) {
-  if (arrival.operation == link::Operation::kControl) return peer_.hear(arrival);
-  if (arrival.operation == link::Operation::kDatagram) return datagram(arrival);
+  if (arrival.operation == link::MessageOperation::kControl) return peer_.hear(arrival);
+  if (arrival.operation == link::MessageOperation::kDatagram) return datagram(arrival);
   if (!sources_[arrival.source]->admitted) {
     return inbox_.refuse(*this, arrival.source);
   }
@@ -254,10 +255,10 @@ void MessageReceiver::event(const link::Arrival& arrival) {
 }
 
 void MessageReceiver::remote_access(const link::Arrival& arrival) {
-  const bool atomic = arrival.operation == link::Operation::kAtomicReadData ||
-                      arrival.operation == link::Operation::kAtomicWriteData;
-  const bool read = arrival.operation == link::Operation::kReadEvent ||
-                    arrival.operation == link::Operation::kAtomicReadData;
+  const bool atomic = arrival.operation == link::MessageOperation::kAtomicReadData ||
+                      arrival.operation == link::MessageOperation::kAtomicWriteData;
+  const bool read = arrival.operation == link::MessageOperation::kReadEvent ||
+                    arrival.operation == link::MessageOperation::kAtomicReadData;
   bindings_.count(nullptr, read ? CounterEvent::kRemoteRead : CounterEvent::kRemoteWrite, true);
   if (!arrival.has_data || bindings_.rx == nullptr) return;
   bindings_.rx->push([&](device::Completion& completion) {

@@ -11,7 +11,7 @@ namespace {
 
 std::uint64_t flags_of(const SendCall& call) {
   return device::kSend |
-         (call.operation == link::Operation::kTagged ? device::kTagged : device::kMessage);
+         (call.operation == link::MessageOperation::kTagged ? device::kTagged : device::kMessage);
 }
 
 std::uint64_t flags_of(const AccessCall& call) {

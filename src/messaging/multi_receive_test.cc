@@ -26,7 +26,7 @@ class MultiReceive : public EndpointTest {
   void send(std::size_t length) {
     sent.push_back(pattern(length, sent.size()));
     ASSERT_EQ(one.send(to_two, 0, sent.back(), nullptr,
-                       [](SendCall& call) { call.operation = link::Operation::kMessage; }),
+                       [](SendCall& call) { call.operation = link::MessageOperation::kMessage; }),
               0);
   }
   // The next completion: message `number` lies at `offset` of its buffer.

@@ -88,7 +88,7 @@ TEST_F(OwnCounterTest, AMultiReceiveCountsEachMessage) {
   ASSERT_EQ(receive(two, 0, in, true), 0);
   for (int i = 0; i < 3; ++i) {
     ASSERT_EQ(one.send(to_two, 0, out, nullptr,
-                       [](SendCall& call) { call.operation = link::Operation::kMessage; }),
+                       [](SendCall& call) { call.operation = link::MessageOperation::kMessage; }),
               0);
   }
   EXPECT_TRUE(counted(3));

@@ -96,7 +96,7 @@ struct Node {
     const LocalRange piece{bytes.data(), bytes.size()};
     SendCall call;
     call.peer = peer;
-    call.operation = link::Operation::kTagged;
+    call.operation = link::MessageOperation::kTagged;
     call.tag = tag;
     call.pieces = {&piece, 1};
     call.length = bytes.size();

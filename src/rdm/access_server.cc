@@ -120,10 +120,12 @@ void AccessServer::report_atomic(const MessageHeader& header) {
   const bool fetches = header.action.fetches();
   const Access need = fetches ? Access::kRemoteRead : Access::kRemoteWrite;
   if (!header.has_data) return announce_access(need, header);
-  announce(fetches ? link::Operation::kAtomicReadData : link::Operation::kAtomicWriteData, header);
+  announce(
+      fetches ? link::MessageOperation::kAtomicReadData : link::MessageOperation::kAtomicWriteData,
+      header);
 }
 
-void AccessServer::announce(link::Operation event, const MessageHeader& from) {
+void AccessServer::announce(link::MessageOperation event, const MessageHeader& from) {
   link::Arrival arrival;
   arrival.operation = event;
   arrival.has_data = from.has_data;
@@ -136,7 +138,7 @@ void AccessServer::announce(link::Operation event, const MessageHeader& from) {
 void AccessServer::announce_access(Access need, const MessageHeader& from) {
   if (!shared_.counts(need)) return;
   const bool write = need == Access::kRemoteWrite;
-  announce(write ? link::Operation::kWriteEvent : link::Operation::kReadEvent, from);
+  announce(write ? link::MessageOperation::kWriteEvent : link::MessageOperation::kReadEvent, from);
 }
 
 void AccessServer::tell_of_keys(Access need) {
@@ -182,7 +184,8 @@ void AccessServer::written(const work::MessageEnd& end) {
   const bool tells = end.has_immediate;
   const MessageHeader notice = notice_;
   if (tells) notice_ = {};
-  if (tells && !refused_ && notice.has_data) return announce(link::Operation::kWriteData, notice);
+  if (tells && !refused_ && notice.has_data)
+    return announce(link::MessageOperation::kWriteData, notice);
   const bool part = notice.has_data;  // of one that is announced at its end
   if (!part && !announced_) announce_access(Access::kRemoteWrite);
 }

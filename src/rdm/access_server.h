@@ -56,7 +56,7 @@ class AccessServer {
 
   std::optional<RegionKey> region_of(std::uint32_t key) const;
   void report_atomic(const MessageHeader& header);
-  void announce(link::Operation event, const MessageHeader& from);
+  void announce(link::MessageOperation event, const MessageHeader& from);
   void announce_access(Access need, const MessageHeader& from = {});
   void tell_of_keys(Access need);
 

@@ -63,7 +63,7 @@ void write_header(const MessageHeader& header, std::byte* out) {
 MessageHeader read_header(const std::byte* bytes) {
   MessageHeader header;
   header.kind = static_cast<MessageKind>(wire::load<std::uint8_t>(bytes));
-  header.operation = static_cast<link::Operation>(wire::load<std::uint8_t>(bytes + 1));
+  header.operation = static_cast<link::MessageOperation>(wire::load<std::uint8_t>(bytes + 1));
   const auto flags = wire::load<std::uint8_t>(bytes + 2);
   header.has_data = (flags & kHasData) != 0;
   header.wants_ack = (flags & kWantsAck) != 0;

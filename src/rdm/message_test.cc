@@ -37,7 +37,7 @@ TEST(MessageHeader, EveryKindIsReadBack) {
     for (const unsigned flags : {0u, 1u, 2u, 3u}) {
       MessageHeader header;
       header.kind = kind;
-      header.operation = link::Operation::kTagged;
+      header.operation = link::MessageOperation::kTagged;
       header.has_data = (flags & 1) != 0;
       header.wants_ack = (flags & 2) != 0;
       header.exchange = 0x8123'4567;
@@ -52,7 +52,7 @@ TEST(MessageHeader, EveryKindIsReadBack) {
 TEST(MessageHeader, EveryOperationIsReadBack) {
   for (unsigned operation = 1; operation <= 9; ++operation) {
     MessageHeader header;
-    header.operation = static_cast<link::Operation>(operation);
+    header.operation = static_cast<link::MessageOperation>(operation);
     expect_same(again(header), header);
   }
 }
@@ -79,7 +79,7 @@ TEST(MessageHeader, EveryAtomicActionIsReadBack) {
 TEST(MessageHeader, NumbersStandInNetworkOrderWhereTheHeaderSays) {
   MessageHeader header;
   header.kind = MessageKind::kRts;
-  header.operation = link::Operation::kControl;
+  header.operation = link::MessageOperation::kControl;
   header.has_data = true;
   header.exchange = 0x0102'0304;
   header.tag = 0x1112'1314'1516'1718;

@@ -93,7 +93,7 @@ void RdmSender::open(const ConnRep& rep, os::Time now) {
 
 bool RdmSender::fits_req(const link::SendRequest& request) const {
   return flow_.takes_early_data() && operations().count() == 0 &&
-         request.operation == link::Operation::kControl && !request.until_delivered &&
+         request.operation == link::MessageOperation::kControl && !request.until_delivered &&
          request.length != 0 && request.length <= kMaxEarlyData;
 }
 
@@ -111,7 +111,7 @@ Outcome RdmSender::send(const link::SendRequest& request) {
   const bool whole = request.must_copy || request.length <= shared_.options.eager_limit;
   const bool copied = request.must_copy || (whole && request.length <= kCopied);
   // A copy is as good as sent once the peer is known to be there.
-  const bool control = request.operation == link::Operation::kControl;
+  const bool control = request.operation == link::MessageOperation::kControl;
   const bool unsure = flow_.phase() == FlowPhase::kAsking && !control;
   const bool pending = !copied || request.until_delivered || unsure;
   if (!pending && queue_.may_join(request)) return queue_.join(request);

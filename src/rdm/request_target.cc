@@ -51,7 +51,7 @@ void RequestTarget::end_packet() {
 
 void RequestTarget::take_early_data(std::span<const std::byte> early_data) {
   link::Arrival arrival;
-  arrival.operation = link::Operation::kControl;
+  arrival.operation = link::MessageOperation::kControl;
   arrival.source = source_.number;
   arrival.length = early_data.size();
   arrival.payload = early_data.data();
@@ -101,8 +101,8 @@ bool RequestTarget::taken_as_it_comes(std::span<const std::byte> first) {
   if (shut_ || first.size() < kMessageHeader) return false;
   const MessageHeader header = read_header(first.data());
   const std::span<const std::byte> bytes = first.subspan(kMessageHeader);
-  const bool message =
-      header.operation == link::Operation::kMessage || header.operation == link::Operation::kTagged;
+  const bool message = header.operation == link::MessageOperation::kMessage ||
+                       header.operation == link::MessageOperation::kTagged;
   if (header.kind != MessageKind::kEager || !message) return false;
   if (header.length <= bytes.size() || header.length > kLongestMessage) return false;
   link::Arrival arrival = arrival_of(header, source_.number);
@@ -177,9 +177,9 @@ bool RequestTarget::arrived(const MessageHeader& header, std::span<const std::by
 bool RequestTarget::message_arrived(const MessageHeader& header, std::span<const std::byte> bytes) {
   const bool whole = header.kind == MessageKind::kEager;
   if (whole ? header.length != bytes.size() : header.exchange == 0) return false;
-  const bool message = header.operation == link::Operation::kMessage ||
-                       header.operation == link::Operation::kTagged ||
-                       header.operation == link::Operation::kControl;
+  const bool message = header.operation == link::MessageOperation::kMessage ||
+                       header.operation == link::MessageOperation::kTagged ||
+                       header.operation == link::MessageOperation::kControl;
   if (!message) return false;
   link::Arrival arrival = arrival_of(header, source_.number);
   arrival.payload = whole ? bytes.data() : nullptr;

@@ -163,7 +163,7 @@ link::Outcome User::send(std::uint8_t peer, ToPeer& to, Asked& asked) {
   const std::size_t half = asked.bytes.size() / 2;
   const LocalRange pieces[] = {{asked.bytes.data(), half},
                                {asked.bytes.data() + half, asked.bytes.size() - half}};
-  request.operation = control ? link::Operation::kControl : link::Operation::kTagged;
+  request.operation = control ? link::MessageOperation::kControl : link::MessageOperation::kTagged;
   request.until_delivered = !control && happens(random_, 0.2);
   request.must_copy = asked.bytes.size() < 4096 && happens(random_, 0.3);
   request.tag = asked.tag;
@@ -260,7 +260,7 @@ bool User::arriving(const link::Arrival& arrival) {
 
 void User::arrived(const link::Arrival& arrival) {
   const std::uint8_t from = sources_.at(arrival.source);
-  if (arrival.operation == link::Operation::kControl) {
+  if (arrival.operation == link::MessageOperation::kControl) {
     if (std::exchange(from_[from].control, true)) blame("a control message came twice");
     if (from_[from].last_tag != 0) blame("a control message came late");
     return came(from, 0, {arrival.payload, arrival.length});

@@ -170,7 +170,8 @@ void WorkQueue::send_message(RdmOperation& operation, const MessageHeader& heade
 // full.
 bool WorkQueue::may_join(const link::SendRequest& request) const {
   if (!flow_.is_open() || request.until_delivered || request.length > kBundled) return false;
-  if (request.operation == link::Operation::kControl || operations_.any_reads()) return false;
+  if (request.operation == link::MessageOperation::kControl || operations_.any_reads())
+    return false;
   return bundle_ != nullptr || waits(shared_.host.now());
 }
 

@@ -87,7 +87,7 @@ Bytes packet(const wire::Packet& headers, std::span<const std::byte> payload, bo
 
 TEST(Examples, OfATaggedMessageAndItsAcknowledgement) {
   rdm::MessageHeader header;
-  header.operation = link::Operation::kTagged;
+  header.operation = link::MessageOperation::kTagged;
   header.tag = 7;
   header.length = 8;
   std::byte message[rdm::kMessageHeader + 8];
@@ -150,7 +150,8 @@ TEST(Examples, OfACell) {
   while (position.count() != kPosition) position.advance();
   shm::Cell cell{};
   cell.word =
-      shm::CellWord{position.lap(), link::Operation::kTagged, shm::Kind::kInline, 0, 8}.pack();
+      shm::CellWord{position.lap(), link::MessageOperation::kTagged, shm::CellKind::kInline, 0, 8}
+          .pack();
   cell.tag = 7;
   std::memcpy(cell.bytes, "weftweft", 8);
   const std::string mailbox = page("mailbox.md");

@@ -6,9 +6,7 @@ usage: check_types.py ROOT
 
 A class, struct, union, enumeration or alias of a module under src must not have the name of one in
 another module, at whatever scope; template parameters and forward declarations do not count, nor
-do files that only tests include (product.py). Names that still mean several things stand in
-tools/ci/type_waivers.txt as `NAME MODULE MODULE...`. The list may only shrink: a name or a module
-that is not needed any more is refused.
+do files that only tests include (product.py).
 """
 import pathlib
 import re
@@ -17,7 +15,6 @@ import sys
 import cpp_scan
 import product
 
-WAIVERS = 'tools/ci/type_waivers.txt'
 DEFINED = re.compile(r'\b(?:class|struct|union|enum(?:\s+class|\s+struct)?)\s+(?:alignas\s*\([^()]*\)\s*)?'
                      r'([A-Z]\w*)\s*(?:final\s*)?(?::(?!:)[^;{()]*)?\{')
 ALIAS = re.compile(r'\busing\s+([A-Z]\w*)\s*=')
@@ -39,24 +36,10 @@ def measure(root):
     return {name: modules for name, modules in found.items() if len(modules) > 1}
 
 
-def parse_waivers(text):
-    lines = (line.split() for line in text.splitlines() if line)
-    return {name: set(modules) for name, *modules in lines}
-
-
-def compare(found, waivers):
-    """Complaints."""
-    bad = [f'type {name}: defined in {", ".join(sorted(modules))}'
-           for name, modules in sorted(found.items()) if not modules <= waivers.get(name, set())]
-    bad += [f'type {name}: remove {", ".join(sorted(modules - found.get(name, set())))} from its '
-            f'entry in {WAIVERS}'
-            for name, modules in sorted(waivers.items()) if modules - found.get(name, set())]
-    return bad
-
-
 def check(root):
-    path = root / WAIVERS
-    return compare(measure(root), parse_waivers(path.read_text() if path.exists() else ''))
+    """Complaints."""
+    return [f'type {name}: defined in {", ".join(sorted(modules))}'
+            for name, modules in sorted(measure(root).items())]
 
 
 def main():

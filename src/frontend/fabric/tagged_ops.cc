@@ -71,7 +71,7 @@ ssize_t send_pieces(Handle& ep, std::span<const LocalRange> list, fi_addr_t peer
                     void* context, std::uint64_t flags) {
   SendCall call;
   call.peer = peer;
-  call.operation = link::Operation::kTagged;
+  call.operation = link::MessageOperation::kTagged;
   call.tag = tag;
   call.pieces = list;
   call.report = report(ep.tx_selective(), flags, context);
@@ -104,7 +104,7 @@ ssize_t senddata(fid_ep* fid, const void* buffer, std::size_t length, void*, std
   const LocalRange one = message_piece(buffer, length);
   SendCall call;
   call.peer = peer;
-  call.operation = link::Operation::kTagged;
+  call.operation = link::MessageOperation::kTagged;
   call.has_data = true;
   call.tag = tag;
   call.data = data;
@@ -118,7 +118,7 @@ ssize_t inject_with(fid_ep* fid, const void* buffer, std::size_t length, bool ha
   const LocalRange one = message_piece(buffer, length);
   SendCall call;
   call.peer = peer;
-  call.operation = link::Operation::kTagged;
+  call.operation = link::MessageOperation::kTagged;
   call.has_data = has_data;
   call.tag = tag;
   call.data = data;
@@ -157,7 +157,7 @@ ssize_t send_tagged(Handle& ep, const fi_msg_tagged& msg, std::uint64_t flags,
   if ((flags & ~kCallFlags) != 0) return -FI_EBADFLAGS;
   SendCall call;
   call.peer = msg.addr;
-  call.operation = link::Operation::kTagged;
+  call.operation = link::MessageOperation::kTagged;
   call.has_data = (flags & FI_REMOTE_CQ_DATA) != 0;
   call.tag = msg.tag;
   call.data = msg.data;

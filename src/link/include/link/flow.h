@@ -16,7 +16,7 @@ namespace weft::link {
 inline constexpr std::size_t kMaxPieces = 8;
 
 // What a message is for at its receiver.
-enum class Operation : std::uint8_t {
+enum class MessageOperation : std::uint8_t {
   kMessage = 1,          // takes the next receive
   kTagged = 2,           // takes the next tagged receive that matches
   kWriteData = 3,        // announces a remote write that carried immediate data; no payload
@@ -32,7 +32,7 @@ enum class Operation : std::uint8_t {
 
 // One message. The pieces stay the caller's and unchanged until the message is done.
 struct SendRequest {
-  Operation operation = Operation::kMessage;
+  MessageOperation operation = MessageOperation::kMessage;
   bool has_data = false;         // `data` goes with it
   bool until_delivered = false;  // done only when it is in the receiver's buffer
   bool must_copy = false;        // the pieces may change as soon as send() returns (inject)

@@ -26,7 +26,7 @@ struct Offer {
 
 // A message at the moment of its arrival.
 struct Arrival {
-  Operation operation = Operation::kMessage;
+  MessageOperation operation = MessageOperation::kMessage;
   bool has_data = false;
   bool wants_ack = false;    // acknowledge(offer) when it is in the user's buffer
   std::uint32_t source = 0;  // which peer, as this inbox numbers them

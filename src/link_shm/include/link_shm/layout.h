@@ -160,7 +160,7 @@ struct alignas(kCacheLine) Rendezvous {
 };
 
 // Where a message's payload is.
-enum class Kind : std::uint8_t {
+enum class CellKind : std::uint8_t {
   kInline = 0,
   kBulk = 1,
   kOffered = 2,
@@ -176,8 +176,8 @@ inline constexpr std::uint8_t kWantsAck = 2;
 // First word of a cell: lap (32 bits), operation, kind, flags, inline length.
 struct CellWord {
   std::uint32_t lap;
-  link::Operation operation;
-  Kind kind;
+  link::MessageOperation operation;
+  CellKind kind;
   std::uint8_t flags;
   std::uint8_t inline_length;
 
@@ -187,8 +187,9 @@ struct CellWord {
            std::uint64_t{inline_length} << 56;
   }
   static constexpr CellWord unpack(std::uint64_t word) {
-    return {static_cast<std::uint32_t>(word), static_cast<link::Operation>(word >> 32 & 0xff),
-            static_cast<Kind>(word >> 40 & 0xff), static_cast<std::uint8_t>(word >> 48),
+    return {static_cast<std::uint32_t>(word),
+            static_cast<link::MessageOperation>(word >> 32 & 0xff),
+            static_cast<CellKind>(word >> 40 & 0xff), static_cast<std::uint8_t>(word >> 48),
             static_cast<std::uint8_t>(word >> 56)};
   }
 };

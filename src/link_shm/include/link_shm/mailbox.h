@@ -65,7 +65,7 @@ class Mailbox final : public link::Inbox {
   bool take_note(Source& source, const Cell& cell, const CellWord& word, link::InboxSink& sink);
   bool hear_of_withdrawal(Source& source, const Cell& cell, link::InboxSink& sink);
   static bool hear_of_access(const Source& source, const Cell& cell, link::InboxSink& sink);
-  bool place_payload(Source& source, const Cell& cell, Kind kind, link::Arrival& arrival);
+  bool place_payload(Source& source, const Cell& cell, CellKind kind, link::Arrival& arrival);
   bool place_bulk(Source& source, const Cell& cell, link::Arrival& arrival);
   void answer_rings(link::InboxSink& sink);
   void answer_ring(std::uint32_t number, link::InboxSink& sink);

@@ -27,7 +27,8 @@ class OneSided {
   // `kind` (kCountsReads, kCountsWrites) says which peers are told by an `event`.
   template <class Request>
   link::Outcome carry_out(const Request& request, std::size_t most_assisted, AdaptiveChoice& ways,
-                          std::uint32_t kind, link::Operation event, link::Operation with_data);
+                          std::uint32_t kind, link::MessageOperation event,
+                          link::MessageOperation with_data);
   template <class Request>
   link::Outcome by_faster_method(const Request& request, AdaptiveChoice& ways);
 

@@ -26,7 +26,7 @@ class RendezvousSender {
   bool obtain();
   // Takes a free exchange for a message, which a cell of `kind` is to announce, and returns its
   // number. Its pieces stay the caller's and unchanged until its end is reported.
-  std::uint32_t start(const link::SendRequest& request, Kind kind);
+  std::uint32_t start(const link::SendRequest& request, CellKind kind);
   // Copies what the receiver has matched, and reports what has ended.
   void progress(RingWriter& ring, link::FlowSink& sink);
   // True when progress() would report an end.

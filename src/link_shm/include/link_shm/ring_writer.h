@@ -26,7 +26,7 @@ class RingWriter {
   Cell& next_cell() { return cells_[next_.index()]; }
   Cell& cell_at(std::uint64_t position) { return cells_[next_.index_of(position)]; }
   // Makes the next cell visible. Of `request` it writes operation, tag and data.
-  void publish(const link::SendRequest& request, Kind kind, bool wants_ack = false,
+  void publish(const link::SendRequest& request, CellKind kind, bool wants_ack = false,
                std::size_t inline_length = 0) {
     Cell& cell = next_cell();
     cell.tag = request.tag;

@@ -30,9 +30,9 @@ struct UdOptions {
 
 // The Inbox of unreliable datagrams, and its flows: UD SEND packets of RoCEv2, with 4 bytes of
 // immediate data where a message has data (IBTA 9.8, annex A17), over a packet port, as the
-// endpoint that the port's address names. Every arrival is a link::Operation::kDatagram with its
-// payload; nothing is ever accepted or acknowledged. Sources are known by their addresses; of more
-// than most_sources the one unheard of for longest closes. One thread at a time; flows and
+// endpoint that the port's address names. Every arrival is a link::MessageOperation::kDatagram with
+// its payload; nothing is ever accepted or acknowledged. Sources are known by their addresses; of
+// more than most_sources the one unheard of for longest closes. One thread at a time; flows and
 // memberships are destroyed before their endpoint.
 //
 // With roce::PacketPortOptions::relay it also hears foreign peers (rdma_rxe, RNICs), which send to

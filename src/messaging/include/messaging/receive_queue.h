@@ -48,7 +48,7 @@ class ReceiveQueue {
   // For receivers. Where receives of one kind wait, and messages of that kind are kept.
   Matcher& matcher(bool tagged) { return tagged ? tagged_ : untagged_; }
   Matcher& matcher_of(const QueuedUnexpected& message) {
-    return matcher(message.arrival.operation == link::Operation::kTagged);
+    return matcher(message.arrival.operation == link::MessageOperation::kTagged);
   }
   // Of messages that are kept.
   std::size_t bytes_kept() const { return tagged_.bytes_kept() + untagged_.bytes_kept(); }

@@ -3,7 +3,7 @@
 //
 // The first bytes of each SEND between Weft's endpoints, numbers in network order:
 //    0  kind
-//    1  operation (link::Operation)
+//    1  operation (link::MessageOperation)
 //    2  flags: 1 has data, 2 wants an acknowledgement, 4 failed
 //    3  zero; of an atomic operation: form, operation and type stand in 24 to 26
 //    4  exchange: number by which an answer names the message, 4 bytes
@@ -45,7 +45,7 @@ enum class MessageKind : std::uint8_t {
 
 struct MessageHeader {
   MessageKind kind = MessageKind::kEager;
-  link::Operation operation = link::Operation::kMessage;
+  link::MessageOperation operation = link::MessageOperation::kMessage;
   bool has_data = false;
   bool wants_ack = false;
   AtomicAction action;  // with kAtomic
