@@ -52,18 +52,20 @@ struct Record final : PacketHandler {
   }
 };
 
-std::unique_ptr<PacketPort> open_port(os::WakeSet& wake, std::uint8_t traffic_class = 0) {
+std::unique_ptr<PacketPort> open_port(os::WakeSet& wake, std::uint8_t traffic_class = 0,
+                                      Stats& stats = Stats::discarded()) {
   os::UdpSocket::SocketOptions options;
   options.traffic_class = traffic_class;
   auto socket = os::UdpSocket::bind(os::loopback(0), options);
-  return std::move(PacketPort::open(std::move(socket).value(), wake, {})).value();
+  return std::move(PacketPort::open(std::move(socket).value(), wake, {.stats = &stats})).value();
 }
 
 struct PacketPortTest : ::testing::Test {
   os::WakeSet wake = std::move(os::WakeSet::create()).value();  // of `to`
   os::WakeSet wake_of_another = std::move(os::WakeSet::create()).value();
   std::unique_ptr<PacketPort> from = open_port(wake_of_another);
-  std::unique_ptr<PacketPort> to = open_port(wake);
+  Stats stats;  // of `to`
+  std::unique_ptr<PacketPort> to = open_port(wake, 0, stats);
   Record mine;
   Record other;
   std::uint32_t mine_qpn = attach(*to, mine);
