@@ -42,7 +42,7 @@ class Scene {
  public:
   explicit Scene(const fuzz::Directory& directory)
       : table_(std::move(memory::RegionTable::create(directory.path())).value()) {
-    auto socket = std::move(os::UdpSocket::bind(host_, roce::kSocketOptions)).value();
+    auto socket = std::move(os::UdpSocket::bind(host_, roce::kReliableSocket)).value();
     address_ = socket.address();
     rdm::RdmOptions options;
     options.name = address_;

@@ -9,7 +9,6 @@
 #include "input.h"
 #include "link_udp/ud_endpoint.h"
 #include "loopback_host.h"
-#include "roce/path.h"
 #include "roce/relay_set.h"
 
 namespace {
@@ -44,7 +43,7 @@ class Scene {
  public:
   Scene() {
     for (auto& each : endpoints_) {
-      auto socket = std::move(os::UdpSocket::bind(host_, roce::kSocketOptions)).value();
+      auto socket = std::move(os::UdpSocket::bind(host_, {})).value();
       ports_.push_back(socket.address());
       roce::PacketPortOptions options;
       options.relay = relay_descriptors_.at(host_);

@@ -88,7 +88,9 @@ Result<std::shared_ptr<roce::Port4791Relay>> Port::relay_for(const os::SocketAdd
 Status Port::open_network(const link::Place& place, const PortSetup& setup) {
   if (place.port == nullptr) return Error{EINVAL, "no socket at " + place.address.text()};
   const bool datagrams = setup.service == link::Service::kDatagram;
-  os::UdpSocket::SocketOptions wanted = roce::kSocketOptions;
+  // No sender of datagrams reacts to ECN marks: Not-ECT.
+  os::UdpSocket::SocketOptions wanted =
+      datagrams ? os::UdpSocket::SocketOptions{} : roce::kReliableSocket;
   wanted.traffic_class |= place.traffic_class;
   auto socket = os::UdpSocket::over(*place.port, wanted);
   if (!socket) return socket.error();

@@ -57,7 +57,9 @@ struct End final : link::InboxSink, link::FlowSink {
     options.domain = domain;
     options.service = service;
     options.met_over_network = [this] { ++met; };
-    port = std::move(Port::open(device, {socket, links}, options)).value();
+    link::Place place(socket, links);
+    place.traffic_class = traffic_class;
+    port = std::move(Port::open(device, place, options)).value();
   }
   link::Flow& to(const End& peer) {
     auto& flow = flows[&peer];
@@ -109,6 +111,7 @@ struct End final : link::InboxSink, link::FlowSink {
   const link::Service service;
   DomainId domain;
   os::UdpPort socket;
+  std::uint8_t traffic_class = 0;
   std::unique_ptr<Port> port;
   std::map<const End*, std::unique_ptr<link::Flow>> flows;
   std::map<std::uint16_t, std::uint32_t> sources;
@@ -357,6 +360,28 @@ TEST_F(PortTest, DatagramsTakeTheLinkThatLeadsToTheirPeer) {
 }
 
 // On the loopback all members use shared memory; elsewhere no member may receive twice either.
+// RFC 3168, section 5: ECT(0) is for packets whose sender reacts to marks; others are Not-ECT.
+TEST_F(PortTest, OnlyPacketsOfReliableServicesAreEctAndAllHaveTheirDscp) {
+  constexpr std::uint8_t kDscp = 46 << 2;
+  for (const auto& [service, ecn] :
+       {std::pair(link::Service::kReliableDatagram, 2), std::pair(link::Service::kDatagram, 0)}) {
+    End end(device_, {false, false}, service);
+    end.traffic_class = kDscp;
+    end.open(kUdp);
+    const auto witness = std::move(os::UdpSocket::bind(os::loopback(0), {})).value();
+    const auto flow = std::move(end.port->connect(witness.address())).value();
+    end.send(*flow, "x");
+    end.poll();
+    ASSERT_TRUE(os::wait_readable(witness.fd(), std::chrono::seconds(20)));
+    os::UdpBatch batch(1);
+    ASSERT_EQ(witness.receive(batch), 0);
+    batch.for_each([&, ecn = ecn](const os::Datagram& datagram) {
+      EXPECT_EQ(datagram.traffic_class, kDscp | ecn);
+    });
+    flow->give_up(end);  // the witness never answers
+  }
+}
+
 TEST_F(PortTest, MembersOfGroupsHearOnceByWhicheverLink) {
   constexpr auto kDatagrams = link::Service::kDatagram;
   const auto interfaces = os::usable_interfaces();

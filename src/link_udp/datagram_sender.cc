@@ -8,12 +8,6 @@
 #include "wire/packet.h"
 
 namespace weft::udp {
-namespace {
-
-// Looking for notifications costs a system call.
-constexpr unsigned kUnheard = 32;
-
-}  // namespace
 
 bool DatagramSender::leaves(bool may_linger, os::Time now) {
   if (now - last_ > kPause) in_burst_ = 0;
@@ -23,10 +17,6 @@ bool DatagramSender::leaves(bool may_linger, os::Time now) {
 
 link::Outcome DatagramSender::send(DatagramTarget& target, const link::SendRequest& request) {
   if (target.is_absent()) return link::Outcome::failed(ECONNREFUSED);
-  if (++unheard_ >= kUnheard) {
-    unheard_ = 0;
-    port_.poll_notifications();
-  }
   const link::Outcome outcome = send_at(target, request, std::chrono::steady_clock::now());
   if (trains_.met_errors()) port_.report_errors();
   return outcome;
@@ -37,7 +27,6 @@ link::Outcome DatagramSender::send_at(DatagramTarget& target, const link::SendRe
   if (request.operation != link::MessageOperation::kDatagram)
     return link::Outcome::failed(EOPNOTSUPP);
   if (request.length > wire::kMaxPathMtu) return link::Outcome::failed(EMSGSIZE);
-  if (now < target.pace.due()) return link::Outcome::too_soon();
   const std::span<std::byte> place = trains_.place();
   if (place.empty()) return link::Outcome::again();
   const auto length =
@@ -45,7 +34,6 @@ link::Outcome DatagramSender::send_at(DatagramTarget& target, const link::SendRe
                     request.pieces, request.length, place);
   if (!length) return link::Outcome::failed(EFAULT);
   trains_.add(target.path, *length);
-  target.pace.sent(*length, now);
   if (leaves(request.may_linger, now)) trains_.flush();
   return link::Outcome::done();
 }
@@ -56,7 +44,7 @@ void DatagramSender::finish() {
 }
 
 void DatagramSender::poll() {
-  unheard_ = in_burst_ = 0;
+  in_burst_ = 0;
   keeps_ = true;
   trains_.flush();
 }

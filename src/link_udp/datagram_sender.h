@@ -11,7 +11,6 @@
 #include "os/clock.h"
 #include "roce/datagram_writer.h"
 #include "roce/packet_port.h"
-#include "transport/pace.h"
 
 namespace weft::udp {
 
@@ -23,7 +22,6 @@ struct DatagramTarget {
   // more than datagrams may lose in any case.
   os::Time absent_until{};
   bool is_absent() const { return absent_until != os::Time{}; }
-  transport::Pace pace{};
 };
 
 // Sends datagrams from one queue pair. The first ones after a poll or a pause leave at once, each
@@ -34,10 +32,10 @@ class DatagramSender {
   DatagramSender(roce::PacketPort& port, std::uint32_t queue_pair)
       : port_(port), trains_(port.trains()), queue_pair_(queue_pair) {}
 
-  // Sends a message, or keeps it until flush(), for as long as the target has to live. kTooSoon
-  // when its pace does not allow it yet, kAgain when the socket has no room. Now and then CNPs and
-  // ICMP errors are read, too: a program that only sends never polls. Errors: ECONNREFUSED for an
-  // absent target, EOPNOTSUPP for what is no datagram, EMSGSIZE.
+  // Sends a message, or keeps it until flush(), for as long as the target has to live. kAgain when
+  // the socket has no room. ICMP errors that the socket reports are read: a program that only sends
+  // never polls. Errors: ECONNREFUSED for an absent target, EOPNOTSUPP for what is no datagram,
+  // EMSGSIZE.
   link::Outcome send(DatagramTarget& target, const link::SendRequest& request);
   // The same at that time, and nothing is read.
   link::Outcome send_at(DatagramTarget& target, const link::SendRequest& request, os::Time now);
@@ -66,7 +64,6 @@ class DatagramSender {
   unsigned in_burst_ = 0;  // have left, or are kept, since a poll or a pause
   os::Time last_{};
   bool keeps_ = true;
-  unsigned unheard_ = 0;  // sends since CNPs were read
 };
 
 }  // namespace weft::udp

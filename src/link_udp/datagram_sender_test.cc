@@ -26,7 +26,6 @@ struct DatagramSenderTest : ::testing::Test {
   DatagramSender sender{*from, 1};
   DatagramTarget target{
       {from->address(), to.address(), roce::route_between(from->address(), to.address())}, 2};
-  transport::Pace& pace = target.pace;
   os::Time now{std::chrono::hours(1)};
 
   link::Outcome send(bool may_linger = true) {

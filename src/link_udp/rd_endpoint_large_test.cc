@@ -83,7 +83,7 @@ TEST_F(RdEndpointLargeTest, AWithdrawnMessageLeavesItsReceiveForTheNextOne) {
 // Until the peer answers nothing has left.
 TEST(RdEndpointWithdrawal, OfWhatWaitsForAPeerThatNeverAnswers) {
   Peer a;
-  const auto silent = os::UdpSocket::bind(os::loopback(0), roce::kSocketOptions);
+  const auto silent = os::UdpSocket::bind(os::loopback(0), roce::kReliableSocket);
   ASSERT_TRUE(silent.ok());
   auto opened = a.endpoint->connect(silent.value().address(), false);
   ASSERT_TRUE(opened.ok());

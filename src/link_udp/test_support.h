@@ -133,7 +133,7 @@ struct Peer {
 
   explicit Peer(const RdmOptions& wanted = {}, const os::SocketAddress& at = os::loopback(0),
                 wire::Tap* capture = nullptr) {
-    auto socket = os::UdpSocket::bind(at, roce::kSocketOptions);
+    auto socket = os::UdpSocket::bind(at, roce::kReliableSocket);
     RdmOptions options = wanted;
     address = options.name = socket.value().address();
     options.domain = kDomain;

@@ -108,9 +108,6 @@ void UdEndpoint::take(const roce::PacketArrival& arrival) {
     port_.stats().add(Stat::kQkeyViolations);
     return;
   }
-  // A sender cannot slow down for one member of a group: no CNP for multicast.
-  if (arrival.marked && arrival.group == 0) [[unlikely]]
-    take_mark(arrival);
   link::Arrival message;
   message.operation = link::MessageOperation::kDatagram;
   message.source = sources_->number_of(arrival.from, *sink_);
@@ -121,25 +118,6 @@ void UdEndpoint::take(const roce::PacketArrival& arrival) {
   message.length = packet.payload.size();
   message.payload = packet.payload.data();
   sink_->arrived(message);
-}
-
-// The sender gets a CNP from the port that it sent to, also if that was 4791.
-void UdEndpoint::take_mark(const roce::PacketArrival& arrival) {
-  os::SocketAddress own = arrival.to;
-  own.set_port(port_.address().port());
-  const roce::Path path{own, arrival.from, roce::route_between(own, arrival.from)};
-  port_.send_cnp(path, arrival.packet.source, 0, std::chrono::steady_clock::now());
-}
-
-// The source address of a CNP can be forged: it only lowers the rate, to a minimum above 0. A CNP
-// from an address that this end has not sent to is ignored.
-void UdEndpoint::take_cnp(const roce::PacketArrival& arrival) {
-  const auto found = targets_.find(arrival.from);
-  if (found == targets_.end() || found->second == nullptr) {
-    port_.stats().add(Stat::kUnknownFlow);
-    return;
-  }
-  found->second->pace.marked(std::chrono::steady_clock::now());
 }
 
 Result<link::Membership> UdEndpoint::join(const os::SocketAddress& group) {

@@ -153,6 +153,24 @@ TEST(UdEndpoint, ASleeperIsWokenByADatagramOrByItsBell) {
   EXPECT_TRUE(comes(b));
 }
 
+TEST(UdEndpoint, PacketsThatArriveBeforeSendsAreNotLostAndWakeASleeper) {
+  for (const std::size_t many : {1, 3}) {
+    DatagramPeer a;
+    DatagramPeer b;
+    DatagramPeer c;
+    const auto flow = a.to(b.address);
+    ASSERT_TRUE(a.endpoint->fall_asleep());
+    for (std::size_t i = 0; i < many; ++i) send(*c.to(a.address), pattern(10, i));
+    for (int i = 0; i < 100; ++i) ASSERT_TRUE(is_done(send(*flow, Bytes(4096))));
+    EXPECT_TRUE(comes(a)) << many;
+    a.endpoint->wake_up();
+    ASSERT_EQ(a.heard(many), many);
+    for (std::size_t i = 0; i < many; ++i) {
+      EXPECT_TRUE(a.log.messages[i].bytes == pattern(10, i)) << i;
+    }
+  }
+}
+
 TEST(UdEndpoint, SendsToAClosedPortFailForAWhileAndOthersGoOn) {
   DatagramPeer a;
   DatagramPeer b;

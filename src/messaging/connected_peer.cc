@@ -39,7 +39,6 @@ int ConnectedPeer::send_control(std::span<const std::byte> message) {
       return outcome.error;
     case link::Outcome::State::kPending:  // never: it is copied
     case link::Outcome::State::kAgain:
-    case link::Outcome::State::kTooSoon:
       return EAGAIN;
   }
   return EINVAL;

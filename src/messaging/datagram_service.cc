@@ -31,25 +31,21 @@ void make_datagram(SendCall& call, std::uint64_t group, const device::Completion
 
 }  // namespace
 
-// False when it is to be sent later.
-bool DatagramService::hand_over(link::Flow& flow, SendCall& call) {
+void DatagramService::hand_over(link::Flow& flow, const SendCall& call) {
   switch (flow.send(call).state) {
     case link::Outcome::State::kDone:
       if (call.may_linger && flow.ready()) reports_->ask_for_progress();
-      return true;
+      break;
     case link::Outcome::State::kPending:  // not of a message that must be copied
-      return true;
+      break;
     case link::Outcome::State::kAgain:
       port_.stats().add(Stat::kDatagramsNoRoom);
-      return true;
-    case link::Outcome::State::kTooSoon:
-      return false;
+      break;
     case link::Outcome::State::kFailed:
       port_.stats().add(Stat::kDatagramsNoPeer);
       if (call.tag == 0) flows_.lose(call.peer);
-      return true;
+      break;
   }
-  return true;
 }
 
 int DatagramService::send(SendCall& call) {
@@ -62,8 +58,8 @@ int DatagramService::send(SendCall& call) {
   make_datagram(call, 0, reports_);
   if (flow == nullptr) {
     port_.stats().add(Stat::kDatagramsNoPeer);
-  } else if (!hand_over(*flow, call)) {
-    return EAGAIN;
+  } else {
+    hand_over(*flow, call);
   }
   sender_.complete(call.report, kDatagram, CounterEvent::kSend);
   return 0;
@@ -79,7 +75,7 @@ int DatagramService::send_to_group(SendCall& call) {
                         0);
   }
   make_datagram(call, group->number, reports_);
-  if (!hand_over(*group->flow, call)) return EAGAIN;
+  hand_over(*group->flow, call);
   sender_.complete(call.report, kDatagram | device::kMulticast, CounterEvent::kSend);
   return 0;
 }

@@ -95,19 +95,6 @@ unsigned PacketPort::poll(unsigned most, unsigned reads) {
   return count;
 }
 
-// The socket is not readable any more then, so a ring wakes a sleeping thread.
-void PacketPort::poll_notifications() {
-  const bool stays =
-      receive_set_.skim([&](const ReceiveSocket& socket, const os::Datagram& datagram) {
-        const bool notice = socket.group == 0 && !datagram.bytes.empty() &&
-                            datagram.bytes[0] == std::byte{wire::kCongestionNotification};
-        if (notice) take(socket, datagram);
-        return notice;
-      });
-  if (stays) wake_.ring();
-  if (receive_set_.met_errors()) report_errors();
-}
-
 void PacketPort::report_errors() {
   errors_wait_ = false;
   while (const auto error = socket_.next_error()) {

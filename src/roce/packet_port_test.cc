@@ -180,19 +180,6 @@ TEST_F(PacketPortTest, AMarkedPacketIsHandedOverAsSuchAndItsSenderGetsACnpWithTh
   EXPECT_EQ(notified.tokens, (std::vector<std::uint32_t>{0xABCD}));
 }
 
-TEST_F(PacketPortTest, NotificationsAreReadAheadAndOtherPacketsStay) {
-  const Path path{from->address(), to->address(), route_between(from->address(), to->address())};
-  from->send_cnp(path, mine_qpn, 5, os::Time{});
-  send(mine_qpn, 1);
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (!to->busy() && std::chrono::steady_clock::now() < end) to->poll_notifications();
-  EXPECT_EQ(mine.tokens, (std::vector<std::uint32_t>{5}));
-  EXPECT_TRUE(mine.packets.empty());
-  EXPECT_TRUE(os::wait_readable(wake.fd(), std::chrono::milliseconds(0)));
-  ASSERT_TRUE(come(1));
-  EXPECT_EQ(mine.packets, (std::vector<std::uint32_t>{1}));
-}
-
 TEST_F(PacketPortTest, AnIcmpErrorIsReportedOnceToEachHandlerAfterThePacketsBeforeIt) {
   attach(*to, mine);  // two queue pairs of one handler
   os::SocketAddress closed = open_port(wake_of_another)->address();

@@ -60,14 +60,14 @@ wire::Packet UnreliableSender::packet_of(const Message& message, bool last) cons
   return packet;
 }
 
-std::size_t UnreliableSender::next(Time now, std::span<std::byte> out) {
+std::size_t UnreliableSender::next(std::span<std::byte> out) {
   std::size_t length = 0;
-  while (length == 0 && ready(now)) length = write_next(now, out);
+  while (length == 0 && busy()) length = write_next(out);
   return length;
 }
 
 // 0 when the first work ends without a packet.
-std::size_t UnreliableSender::write_next(Time now, std::span<std::byte> out) {
+std::size_t UnreliableSender::write_next(std::span<std::byte> out) {
   Message& message = queue_.front();
   const std::uint64_t left = message.work.length - message.sent;
   const std::size_t payload = std::min<std::uint64_t>(left, settings_.path_mtu);
@@ -77,7 +77,6 @@ std::size_t UnreliableSender::write_next(Time now, std::span<std::byte> out) {
                    message.sent, payload, out);
   if (length != 0) {
     next_ = next_.after(1);
-    pace_.sent(length, now);
     message.sent += payload;
   }
   if (last || length == 0) {

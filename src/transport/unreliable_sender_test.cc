@@ -65,7 +65,7 @@ class UnreliableSending : public ::testing::Test, public WorkSink {
   Sent next() {
     Sent sent;
     sent.datagram.resize(wire::kMaxHeaderBytes + kPathMtu);
-    sent.datagram.resize(sender_->next({}, sent.datagram) + wire::kIcrcBytes);
+    sent.datagram.resize(sender_->next(sent.datagram) + wire::kIcrcBytes);
     EXPECT_EQ(wire::parse(sent.datagram, sent.packet), wire::Malformed::kNone);
     return sent;
   }
@@ -93,9 +93,9 @@ TEST_F(UnreliableSending, SendsAShortMessageInOnePacketAndIsDone) {
   UnreliableSender& sender = make();
   Bytes bytes = numbered(5);
   const Segment piece{bytes.data(), bytes.size()};
-  EXPECT_FALSE(sender.ready({}));
+  EXPECT_FALSE(sender.busy());
   sender.post(work(WorkKind::kSend, &piece, 1, 1));
-  EXPECT_TRUE(sender.ready({}));
+  EXPECT_TRUE(sender.busy());
   EXPECT_TRUE(ends_.empty());
   const Sent sent = next();
   EXPECT_EQ(operation(sent), Operation::kSendOnly);
@@ -105,9 +105,9 @@ TEST_F(UnreliableSending, SendsAShortMessageInOnePacketAndIsDone) {
   EXPECT_FALSE(sent.packet.ack_request);
   EXPECT_EQ(sent.datagram.size() % 4, 0U);
   EXPECT_EQ(ends_, (std::vector<End>{{1, CompletionStatus::kSuccess}}));
-  EXPECT_FALSE(sender.ready({}));
+  EXPECT_FALSE(sender.busy());
   Bytes out(wire::kMaxHeaderBytes + kPathMtu);
-  EXPECT_EQ(sender.next({}, out), 0U);
+  EXPECT_EQ(sender.next(out), 0U);
 }
 
 TEST_F(UnreliableSending, CutsALongMessageAtThePathMtuAndEndsItWithItsLastPacket) {
@@ -184,7 +184,7 @@ TEST_F(UnreliableSending, RefusesReadsAndAtomicOperationsInTheirTurn) {
                                      {4, CompletionStatus::kLocalOperation},
                                      {5, CompletionStatus::kLocalOperation},
                                      {6, CompletionStatus::kLocalLength}}));
-  EXPECT_FALSE(sender.ready({})) << "nothing of them is sent";
+  EXPECT_FALSE(sender.busy()) << "nothing of them is sent";
 }
 
 TEST_F(UnreliableSending, WorkWithAPieceThatIsGoneEndsAloneAndHasNoPacket) {
@@ -217,7 +217,7 @@ TEST_F(UnreliableSending, MayBeGivenMoreWorkWhenACompletionIsReported) {
   again.sender = &sender;
   sender.post(Work{});
   Bytes out(wire::kMaxHeaderBytes + kPathMtu);
-  for (int i = 0; i < 3; ++i) EXPECT_NE(sender.next({}, out), 0U);
+  for (int i = 0; i < 3; ++i) EXPECT_NE(sender.next(out), 0U);
   EXPECT_FALSE(sender.busy());
 }
 
@@ -235,35 +235,8 @@ TEST_F(UnreliableSending, FailsTheFirstWorkAndFlushesTheRest) {
                                      {2, CompletionStatus::kLocalOperation},
                                      {3, CompletionStatus::kFlushed},
                                      {4, CompletionStatus::kFlushed}}));
-  EXPECT_FALSE(sender.ready({}));
+  EXPECT_FALSE(sender.busy());
   EXPECT_TRUE(sender.failed());
-}
-
-TEST_F(UnreliableSending, WaitsBetweenPacketsAfterAComplaintOfTheNetwork) {
-  UnreliableSender& sender = make();
-  Bytes bytes = numbered(kPathMtu);
-  const Segment piece{bytes.data(), bytes.size()};
-  const int many = 1000;
-  for (int i = 0; i < many; ++i) sender.post(work(WorkKind::kSend, &piece, 1, 1));
-  Time now{std::chrono::seconds(1)};
-  const auto send_all = [&] {
-    Bytes out(wire::kMaxHeaderBytes + kPathMtu);
-    int sent = 0;
-    while (sender.next(now, out) != 0) ++sent;
-    return sent;
-  };
-  EXPECT_EQ(sender.deadline(), Time{}) << "none but the caller's";
-  sender.marked(now);
-  const int at_once = send_all();
-  EXPECT_LT(at_once, many);
-  EXPECT_FALSE(sender.ready(now));
-  EXPECT_GT(sender.deadline(), now);
-  now = sender.deadline();
-  EXPECT_TRUE(sender.ready(now));
-  EXPECT_GT(send_all(), 0);
-  for (; sender.busy(); now = sender.deadline()) send_all();
-  EXPECT_EQ(sender.deadline(), Time::max());
-  EXPECT_EQ(ends_.size(), static_cast<std::size_t>(many));
 }
 
 }  // namespace

@@ -30,7 +30,6 @@ struct Drawn {
   Settings settings;
   Weather weather;
   double not_ready = 0;  // that a packet finds no receive, or too short a one
-  double marked = 0;     // that a switch complains of a packet
   double refused = 0;    // that the receiver may not do what the work says
 
   static Drawn draw(std::uint64_t seed) {
@@ -47,7 +46,6 @@ struct Drawn {
     drawn.weather.reordering = sometimes(0.2);
     drawn.not_ready = sometimes(0.1);
     drawn.refused = sometimes(0.2);
-    drawn.marked = sometimes(0.1);
     drawn.settings.kind = wire::Transport::kUnreliableConnection;
     drawn.settings.path_mtu = std::size_t{256} << up_to(random, 4);
     drawn.settings.first_sent =
@@ -62,8 +60,8 @@ struct Drawn {
     std::ostringstream out;
     out << "seed " << seed << ": path MTU " << settings.path_mtu << ", loss " << weather.loss
         << ", burst " << weather.burst << ", duplication " << weather.duplication << ", corruption "
-        << weather.corruption << ", reordering " << weather.reordering << ", marked " << marked
-        << ", not ready " << not_ready << ", refused " << refused;
+        << weather.corruption << ", reordering " << weather.reordering << ", not ready "
+        << not_ready << ", refused " << refused;
     return out.str();
   }
 };
@@ -146,9 +144,7 @@ class Oneway : public work::WorkSink {
     Air air(drawn_.weather);
     Bytes packet(wire::kMaxHeaderBytes + wire::kMaxPathMtu);
     for (Time now{}; sender_.busy(); now += std::chrono::microseconds(1)) {
-      if (happens(random_, drawn_.marked)) sender_.marked(now);
-      now = std::max(now, sender_.deadline());
-      const std::size_t length = sender_.next(now, packet);
+      const std::size_t length = sender_.next(packet);
       const auto end = packet.begin() + static_cast<std::ptrdiff_t>(length);
       air.carry(sealed(route(0, 1), {packet.begin(), end}), now, random_,
                 [&](Time when, Bytes copy) { under_way_.emplace(when, std::move(copy)); });

@@ -81,7 +81,6 @@ struct Outcome {
     kDone,     // finished
     kPending,  // FlowSink will hear of it
     kAgain,    // no room now: poll, then ask again
-    kTooSoon,  // the network wants less: a datagram that may leave in less than a millisecond
     kFailed,   // `error` says why
   };
   State state = State::kDone;
@@ -91,7 +90,6 @@ struct Outcome {
   static constexpr Outcome done() { return {}; }
   static constexpr Outcome pending() { return {State::kPending}; }
   static constexpr Outcome again() { return {State::kAgain}; }
-  static constexpr Outcome too_soon() { return {State::kTooSoon}; }
   static constexpr Outcome failed(int error, int detail = 0) {
     return {State::kFailed, static_cast<std::int16_t>(detail), error};
   }

@@ -43,8 +43,8 @@ struct UdOptions {
 // leaves before send() returns, unless it may_linger and others left right before it since the last
 // poll(): then it leaves with those after it, at the next poll() or fall_asleep() at the latest.
 // While it is here, the flow is ready(). What the network does not carry is lost. A flow fails with
-// ECONNREFUSED after an ICMP port unreachable, and takes a message kTooSoon after a CNP
-// (transport::Pace). ECN-marked arrivals are answered by a CNP, except those to groups.
+// ECONNREFUSED after an ICMP port unreachable. Neither ECN marks nor CNPs have an effect, so the
+// packets have to leave as Not-ECT (RFC 3168, section 5).
 class UdEndpoint final : public link::Inbox, roce::PacketHandler {
  public:
   // The port outlives it, and has neither an endpoint nor a member of groups.
@@ -73,9 +73,8 @@ class UdEndpoint final : public link::Inbox, roce::PacketHandler {
 
  private:
   void take(const roce::PacketArrival& arrival) override;
-  void take_cnp(const roce::PacketArrival& arrival) override;
+  void take_cnp(const roce::PacketArrival&) override { port_.stats().add(Stat::kUnknownFlow); }
   void unreachable(const os::UdpError& error) override;
-  void take_mark(const roce::PacketArrival& arrival);
 
   roce::PacketPort& port_;
   const UdOptions options_;

@@ -47,7 +47,7 @@ class DatagramService {
     std::unique_ptr<link::Flow> flow;  // null: it sends nothing
   };
 
-  bool hand_over(link::Flow& flow, SendCall& call);
+  void hand_over(link::Flow& flow, const SendCall& call);
   Group* find_group(PeerIndex peer);
 
   device::CompletionQueue* const reports_;

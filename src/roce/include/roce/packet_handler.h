@@ -19,8 +19,8 @@ struct PacketArrival {
   bool marked = false;      // a router has marked it: congestion experienced (RFC 3168)
 };
 
-// The owner of one or more queue pairs of a port. Called from within PacketPort::poll(),
-// poll_notifications() and report_errors() only.
+// The owner of one or more queue pairs of a port. Called from within PacketPort::poll() and
+// report_errors() only.
 class PacketHandler {
  public:
   // A packet for one of its queue pairs.

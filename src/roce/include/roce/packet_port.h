@@ -36,8 +36,9 @@ struct PacketPortOptions {
 // that came to the owner of its queue pair; packets leave through trains(). One thread at a time.
 class PacketPort {
  public:
-  // Over a socket that has kSocketOptions. Packets wake the threads that sleep on that set, which
-  // outlives the port. Errors: those of epoll_ctl(2) and RelayPolls::open().
+  // Over a socket that has kReliableSocket if the senders on the port react to ECN marks. Packets
+  // wake the threads that sleep on that set, which outlives the port. Errors: those of epoll_ctl(2)
+  // and RelayPolls::open().
   static Result<std::unique_ptr<PacketPort>> open(os::UdpSocket socket, os::WakeSet& wake,
                                                   const PacketPortOptions& options);
   ~PacketPort();
@@ -56,8 +57,6 @@ class PacketPort {
   // Hands over up to `most` packets that have come, by at most `reads` system calls, then the ICMP
   // errors behind them; returns how many packets.
   unsigned poll(unsigned most, unsigned reads);
-  // Hands over the CNPs that come first and ICMP errors; what stands behind them stays for poll().
-  void poll_notifications();
   // Hands over the ICMP errors that a send has met.
   void report_errors();
   // True when the last poll() found that nothing was left to be read.

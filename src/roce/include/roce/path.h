@@ -7,8 +7,9 @@
 
 namespace weft::roce {
 
-// How a socket for packets sends: routers may mark its packets instead of dropping them (ECT(0)).
-inline constexpr os::UdpSocket::SocketOptions kSocketOptions{.traffic_class = 2};
+// How a socket of a reliable service sends. Its requesters reduce their windows when packets are
+// marked, so routers may mark packets in place of dropping them: ECT(0) (RFC 3168, section 5).
+inline constexpr os::UdpSocket::SocketOptions kReliableSocket{.traffic_class = 2};
 
 // Between which sockets, and over which route, packets go.
 struct Path {

@@ -47,15 +47,6 @@ class ReceiveSet {
       at_end = read() ? at_end + 1 : 0;
     }
   }
-  // Reads one socket once, if nothing is here, and calls visit() for what came first, for as long
-  // as that returns true. Returns true when something has come here to stay.
-  template <class Visit>
-  bool skim(Visit visit) {
-    if (has_more()) return false;
-    read();
-    while (has_more() && visit(current_, next())) skip();
-    return has_more();
-  }
   // True when something is here that no socket tells of.
   bool has_more() const { return arrival_ < batch_.arrivals().size(); }
   // True when the last system call found nothing, and no error.

@@ -2,21 +2,20 @@
 // How does work become packets that are not acknowledged?
 //
 // (IBTA 9.8.2.) Each packet is sent once. Work ends as soon as its last packet was written; its
-// arrival is not reported. The rate of packets is the caller's, until a congestion notification
-// arrives (Pace).
+// arrival is not reported. The caller decides when packets leave.
 #pragma once
 
 #include <array>
 #include <deque>
 #include <optional>
 
-#include "transport/pace.h"
 #include "transport/settings.h"
 #include "work/work.h"
 
 namespace weft::transport {
 
-// The sending half of an unreliable connection. One thread at a time; the caller moves the packets.
+// The sending half of an unreliable connection. It does not react to congestion, so its packets
+// leave as Not-ECT (RFC 3168, section 5). One thread at a time; the caller moves the packets.
 class UnreliableSender {
  public:
   // `sink` and `memory` outlive it.
@@ -34,20 +33,14 @@ class UnreliableSender {
   void post(const work::Work& work);
 
   // Writes the next packet, from its base header to its padding, into `out`, which has room for
-  // wire::kMaxHeaderBytes and the path MTU. Returns its length, or 0 when none may leave yet. Work
-  // with a piece that may not be read ends with kLocalProtection, and the next one goes on.
-  std::size_t next(Time now, std::span<std::byte> out);
-  // True when next() would have a packet.
-  bool ready(Time now) const { return now >= deadline(); }
-  // When a packet may leave; Time::max() while there is none.
-  Time deadline() const { return queue_.empty() ? Time::max() : pace_.due(); }
-  // A switch on the way had a queue, as a congestion notification said to this queue pair.
-  void marked(Time now) { pace_.marked(now); }
+  // wire::kMaxHeaderBytes and the path MTU. Returns its length, or 0 when there is none. Work with
+  // a piece that may not be read ends with kLocalProtection, and the next one goes on.
+  std::size_t next(std::span<std::byte> out);
 
   // Ends all work with that status, and all that is posted later with kFlushed.
   void fail(work::CompletionStatus status);
 
-  // Work that has not ended.
+  // True while there is work that has not ended: next() has a packet of it.
   bool busy() const { return !queue_.empty(); }
   bool failed() const { return failed_; }
 
@@ -62,7 +55,7 @@ class UnreliableSender {
   };
 
   wire::Packet packet_of(const Message& message, bool last) const;
-  std::size_t write_next(Time now, std::span<std::byte> out);
+  std::size_t write_next(std::span<std::byte> out);
   void end_first(work::CompletionStatus status);
   void end_refused();
 
@@ -70,7 +63,6 @@ class UnreliableSender {
   work::WorkSink& sink_;
   work::LocalMemory& memory_;
   Psn next_;
-  Pace pace_;
   std::deque<Message> queue_;
   bool failed_ = false;
 };
