@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Is one build of weft slower than another?
 
-usage: ab.py OLD_BUILD NEW_BUILD [--rounds N] [--seconds S] [--out FILE]
+usage: ab.py OLD_BUILD NEW_BUILD [--rounds N] [--seconds S] [--out FILE] [--connections]
 
 Measures both builds in alternating runs, so that a drift of the machine meets both alike, within the host
 and over UDP on the loopback. Prints a Markdown table: the median of each build, the ratio new to old, where
-above 1 is better, and the geometric mean of the ratios. Builds are those of the preset `product`.
+above 1 is better, and the geometric mean of the ratios. --connections measures how fast connections are made,
+in place of the data path. Builds are those of the preset `product`.
 """
 import argparse
 import json
@@ -28,6 +29,10 @@ CASES = [
     Case("rma_read", "bandwidth", MIB),
     Case("fetch_add", "latency"),
     Case("tagged", "latency", endpoint="msg"),
+]
+CONNECTIONS = [
+    Case("msg", "connect", endpoint="msg", connections=256),
+    Case("msg", "mesh", endpoint="msg", processes=20),
 ]
 LINKS = ["shm", "udp"]
 
@@ -52,21 +57,21 @@ def ratio(case, old, new):
 
 def collect(options):
     """{(link, number of the case): (figures of OLD, figures of NEW)}"""
-    figures = {(link, i): ([], []) for link in LINKS for i in range(len(CASES))}
+    figures = {(link, i): ([], []) for link in LINKS for i in range(len(options.cases))}
     for turn in range(options.rounds):
         for (link, i), pair in figures.items():
             for which in (0, 1) if turn % 2 == 0 else (1, 0):
-                value = measure(options.builds[which], link, CASES[i], options)
+                value = measure(options.builds[which], link, options.cases[i], options)
                 if value is not None:
                     pair[which].append(value)
     return figures
 
 
-def table(figures):
+def table(figures, cases):
     lines = ["| link | case | size | unit | old | new | new to old |", "|---|---|---|---|---|---|---|"]
     logs = []
     for (link, i), (old, new) in figures.items():
-        case = CASES[i]
+        case = cases[i]
         name = f"{case.operation} {case.metric} {case.endpoint}"
         if not old or not new:
             lines.append(f"| {link} | {name} | {case.size} | {case.unit} | failed | failed | - |")
@@ -86,13 +91,15 @@ def main():
     parser.add_argument("--rounds", type=int, default=9, help="runs of each case and build (default 9)")
     parser.add_argument("--seconds", type=float, default=0.2, help="timed part of a run (default 0.2)")
     parser.add_argument("--out", type=pathlib.Path, help="keep the raw figures in this file")
+    parser.add_argument("--connections", action="store_true", help="how fast connections are made")
     options = parser.parse_args()
+    options.cases = CONNECTIONS if options.connections else CASES
     options.builds = [build.resolve() for build in options.builds]
     figures = collect(options)
     if options.out:
-        named = {f"{link} {CASES[i]}": pair for (link, i), pair in figures.items()}
+        named = {f"{link} {options.cases[i]}": pair for (link, i), pair in figures.items()}
         options.out.write_text(json.dumps(named, indent=1), encoding="utf-8")
-    print(table(figures))
+    print(table(figures, options.cases))
 
 
 if __name__ == "__main__":

@@ -98,9 +98,9 @@ void Endpoint::open_counters() {
 }
 
 // COMPANION: the address vector or the event queue.
-FabricObject<fid_ep> Endpoint::open_endpoint(fi_info& info, fid& companion) {
+FabricObject<fid_ep> Endpoint::open_endpoint(fi_info& info, fid& companion, void* context) {
   fid_ep* ep = nullptr;
-  check_fabric(fi_endpoint(domain_.get(), &info, &ep, nullptr), "fi_endpoint");
+  check_fabric(fi_endpoint(domain_.get(), &info, &ep, context), "fi_endpoint");
   FabricObject<fid_ep> owned(ep);
   check_fabric(fi_ep_bind(ep, &companion, 0), "fi_ep_bind of address vector or event queue");
   const std::uint64_t selective = sent_counter_ != nullptr ? FI_SELECTIVE_COMPLETION : 0;
@@ -125,7 +125,7 @@ FabricObject<fid_ep> Endpoint::open_endpoint(fi_info& info, fid& companion) {
 
 void Endpoint::open_unconnected(const Options& options) {
   addresses_ = open_addresses(domain_.get(), options.peers);
-  endpoints_.push_back(open_endpoint(*info_, addresses_->fid));
+  endpoints_.push_back(open_endpoint(*info_, addresses_->fid, nullptr));
 }
 
 void Endpoint::open_passive() {
@@ -157,10 +157,15 @@ Info Endpoint::await_event(std::uint32_t event) {
   return Info(entry.info);
 }
 
+fid_ep* Endpoint::open_connection(fi_info* request, void* context) {
+  endpoints_.push_back(
+      open_endpoint(request == nullptr ? *info_ : *request, events_->fid, context));
+  return endpoints_.back().get();
+}
+
 Peer Endpoint::connect(const std::vector<std::byte>& name, bool asks) {
   const Info request = asks ? nullptr : await_event(FI_CONNREQ);
-  endpoints_.push_back(open_endpoint(asks ? *info_ : *request, events_->fid));
-  fid_ep* const ep = endpoints_.back().get();
+  fid_ep* const ep = open_connection(request.get(), nullptr);
   if (asks) {
     check_fabric(fi_connect(ep, name.data(), nullptr, 0), "fi_connect");
   } else {

@@ -34,6 +34,8 @@ class Endpoint {
   // What this process started and what it received; nullptr with CountBy::kQueue.
   fid_cntr* sent_counter() const { return sent_counter_.get(); }
   fid_cntr* received_counter() const { return received_counter_.get(); }
+  // FI_EP_MSG: where its connections report.
+  fid_eq* events() const { return events_.get(); }
   const fi_info& info() const { return *info_; }
 
   std::string provider() const { return info_->fabric_attr->prov_name; }
@@ -47,12 +49,15 @@ class Endpoint {
   std::vector<std::byte> name() const;
   // Makes the endpoint of that name a peer. Of two that are connected one asks. Fatal on any error.
   Peer meet(const std::vector<std::byte>& name, bool asks);
+  // FI_EP_MSG: a further endpoint, enabled, for the request that came with FI_CONNREQ, or with
+  // nullptr to ask for a connection. Lives as long as this does. Fatal on any error.
+  fid_ep* open_connection(fi_info* request, void* context);
 
  private:
   void open_counters();
   void open_unconnected(const Options& options);
   void open_passive();
-  FabricObject<fid_ep> open_endpoint(fi_info& info, fid& companion);
+  FabricObject<fid_ep> open_endpoint(fi_info& info, fid& companion, void* context);
   Peer connect(const std::vector<std::byte>& name, bool asks);
   Info await_event(std::uint32_t event);
   fi_addr_t add_peer(const std::vector<std::byte>& name) const;

@@ -32,11 +32,7 @@ Neighbours::Neighbours(const Options& options, std::vector<Channel>& channels)
     meet_next();
   }
   settle();
-  const ResourceUse after = resources_in_use();
-  const auto others = static_cast<double>(channels_.size() - 1);
-  growth_ = {(after.private_bytes - before.private_bytes) / others,
-             (after.shared_bytes - before.shared_bytes) / others,
-             (after.sockets - before.sockets) / others, (after.threads - before.threads) / others};
+  growth_ = bench::growth(before, resources_in_use(), static_cast<double>(channels_.size() - 1));
 }
 
 void Neighbours::meet_next() {

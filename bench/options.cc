@@ -19,10 +19,10 @@ const std::map<std::string, EndpointType> endpoint_names{{"rdm", EndpointType::k
                                                          {"msg", EndpointType::kConnected},
                                                          {"dgram", EndpointType::kDatagram}};
 
-const std::map<std::string, Metric> metric_names{{"latency", Metric::kLatency},
-                                                 {"poll_latency", Metric::kPollLatency},
-                                                 {"rate", Metric::kRate},
-                                                 {"bandwidth", Metric::kBandwidth}};
+const std::map<std::string, Metric> metric_names{
+    {"latency", Metric::kLatency}, {"poll_latency", Metric::kPollLatency},
+    {"rate", Metric::kRate},       {"bandwidth", Metric::kBandwidth},
+    {"connect", Metric::kConnect}, {"mesh", Metric::kMesh}};
 
 const std::map<std::string, Completion> completion_names{{"default", Completion::kDefault},
                                                          {"inject", Completion::kInject},
@@ -77,6 +77,19 @@ void add_measurement(CLI::App& app, Options& options) {
       ->check(CLI::Range(1, 4096));
   app.add_option("--peers", options.peers, "peers, of which one is active and the others idle")
       ->check(CLI::Range(1, 1024));
+}
+
+void add_connections(CLI::App& app, Options& options) {
+  app.add_option("--connections", options.connections, "of metric connect, beside the first one")
+      ->check(CLI::Range(std::size_t{4}, std::size_t{100'000}));
+  app.add_option("--under-way", options.under_way, "connections that a process makes at once")
+      ->check(CLI::Range(std::size_t{1}, std::size_t{100'000}));
+  app.add_option("--processes", options.processes, "of metric mesh, in a ring")
+      ->check(CLI::Range(std::size_t{2}, std::size_t{1000}));
+  app.add_option("--reach", options.reach,
+                 "next ones of the ring that each process connects to "
+                 "(default: half of them, which is all to all)")
+      ->check(CLI::Range(std::size_t{1}, std::size_t{999}));
 }
 
 void add_manner(CLI::App& app, Options& options) {
@@ -147,6 +160,8 @@ void check_combination(const Options& options) {
   const bool atomic_metric = latency || options.metric == Metric::kRate;
   const bool plain_message = options.operation == Operation::kMessage;
   const bool forks = options.role == Role::kPair;
+  const bool connects = makes_connections(options.metric);
+  const bool plain_connection = plain_message && options.endpoint == EndpointType::kConnected;
   const Refusal refusals[] = {
       {options.metric == Metric::kPollLatency && options.operation != Operation::kRmaWrite,
        "--metric", "poll_latency is for rma_write only"},
@@ -162,6 +177,13 @@ void check_combination(const Options& options) {
       {!forks && !options.server_network.empty(), "--server-network", "is for a forked server"},
       {options.peers > 1 && !forks && options.role != Role::kListProviders, "--peers",
        "more than one are for processes that this one forks"},
+      {connects && !plain_connection, "--metric", "connect and mesh are for msg on msg only"},
+      {connects && (multi || options.count_by == CountBy::kCounters || options.peers > 1),
+       "--metric", "connect and mesh have one queue, one receive each and no idle peers"},
+      {options.metric == Metric::kMesh && !forks && options.role != Role::kListProviders,
+       "--metric", "mesh is for processes that this one forks"},
+      {options.metric == Metric::kMesh && options.reach >= options.processes, "--reach",
+       "no process connects to itself"},
       {self && (one_sided || !latency), "--self", "measures the latency of msg and tagged only"},
       {self && options.endpoint != EndpointType::kReliable, "--self", "is for endpoint rdm only"},
       {self && multi, "--self", "has one receive for each message"},
@@ -179,6 +201,7 @@ Options parse_options(int argc, char** argv) {
   std::string connect;
   std::vector<int> cores;
   add_measurement(app, options);
+  add_connections(app, options);
   add_manner(app, options);
   add_conduct(app, options);
   add_role(app, options, connect);
@@ -194,6 +217,7 @@ Options parse_options(int argc, char** argv) {
     std::exit(app.exit(error));
   }
   if (options.server_address.empty()) options.server_address = options.address;
+  if (options.reach == 0) options.reach = options.processes / 2;
   if (options.window == 0) options.window = default_window(options.size);
   return options;
 }
@@ -206,6 +230,10 @@ std::uint64_t default_window(std::size_t size) {
 bool is_one_sided(Operation operation) {
   return operation == Operation::kRmaWrite || operation == Operation::kRmaRead ||
          is_atomic(operation);
+}
+
+bool makes_connections(Metric metric) {
+  return metric == Metric::kConnect || metric == Metric::kMesh;
 }
 
 bool is_atomic(Operation operation) {

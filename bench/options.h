@@ -20,6 +20,8 @@ enum class Metric {
   kPollLatency,  // rma_write only: ping-pong by writes, each target spins on the last byte
   kRate,         // operations per second, a window of them in flight
   kBandwidth,    // the same, reported as bytes per second
+  kConnect,      // connections that one process makes with another
+  kMesh,         // connections that many processes make with each other, all at once
 };
 
 enum class Completion { kDefault, kInject, kTransmit, kDelivery };
@@ -64,6 +66,10 @@ struct Options {
   Receive receive = Receive::kSingle;
   CountBy count_by = CountBy::kQueue;
   unsigned peers = 1;  // processes met; the measurement is made with one, the others are idle
+  std::size_t connections = 1024;  // kConnect: beside the first one
+  std::size_t under_way = 32;      // kConnect and kMesh: that a process makes at once
+  std::size_t processes = 100;     // kMesh
+  std::size_t reach = 0;  // kMesh: so many next ones each connects to in a ring; 0: half of them
   std::optional<std::pair<int, int>> cores;  // server, client; none: first and last allowed
   std::string address;                       // local address to bind; empty: the provider's choice
   std::string server_address;                // the same for servers that this process forks
@@ -80,6 +86,7 @@ Options parse_options(int argc, char** argv);
 std::uint64_t default_window(std::size_t size);
 
 bool is_one_sided(Operation operation);
+bool makes_connections(Metric metric);
 bool is_atomic(Operation operation);
 
 // The names used on the command line and in the report.

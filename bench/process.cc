@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -85,6 +86,13 @@ void pin_to(int core) {
   CPU_ZERO(&only);
   CPU_SET(core, &only);
   check_system(sched_setaffinity(0, sizeof only, &only), "sched_setaffinity");
+}
+
+void raise_descriptor_limit() {
+  rlimit limit{};
+  check_system(getrlimit(RLIMIT_NOFILE, &limit), "getrlimit");
+  limit.rlim_cur = limit.rlim_max;
+  check_system(setrlimit(RLIMIT_NOFILE, &limit), "setrlimit of RLIMIT_NOFILE");
 }
 
 void enter_network(const std::string& file) {

@@ -21,6 +21,9 @@ Cores choose_cores(const std::optional<std::pair<int, int>>& wanted);
 // Binds the calling thread, and every thread that it starts later, to CORE.
 void pin_to(int core);
 
+// Lets this process, and those that it forks, open as many descriptors as the hard limit allows.
+void raise_descriptor_limit();
+
 // Moves the calling thread, and whatever it starts later, into the network namespace of that file.
 void enter_network(const std::string& file);
 

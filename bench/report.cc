@@ -14,7 +14,10 @@ double in_unit(const Options& options, double seconds) {
   switch (options.metric) {
     case Metric::kLatency:
     case Metric::kPollLatency:
+    case Metric::kConnect:
       return seconds * 1e6;
+    case Metric::kMesh:
+      return seconds * 1e3;
     case Metric::kRate:
       return 1e-6 / seconds;
     case Metric::kBandwidth:
@@ -27,7 +30,10 @@ const char* unit_of(Metric metric) {
   switch (metric) {
     case Metric::kLatency:
     case Metric::kPollLatency:
+    case Metric::kConnect:
       return "us";
+    case Metric::kMesh:
+      return "ms";
     case Metric::kRate:
       return "M/s";
     case Metric::kBandwidth:
@@ -72,6 +78,21 @@ std::string libfabric_version() {
   return std::to_string(FI_MAJOR(fi_version())) + '.' + std::to_string(FI_MINOR(fi_version()));
 }
 
+// What every line begins with.
+void describe(const Options& options, const std::string& provider, Object& line) {
+  line.add("provider", provider);
+  line.add("endpoint", name_of(options.endpoint));
+  line.add("operation", name_of(options.operation));
+  line.add("metric", name_of(options.metric));
+}
+
+// What every line ends with.
+std::string finished(Object& line) {
+  line.add("verified", true);
+  line.add("libfabric", libfabric_version());
+  return line.text();
+}
+
 }  // namespace
 
 std::string to_json(const Options& options, const Measurement& measurement, bool pinned) {
@@ -80,10 +101,7 @@ std::string to_json(const Options& options, const Measurement& measurement, bool
     samples.push_back(in_unit(options, seconds));
   }
   Object line;
-  line.add("provider", measurement.provider);
-  line.add("endpoint", name_of(options.endpoint));
-  line.add("operation", name_of(options.operation));
-  line.add("metric", name_of(options.metric));
+  describe(options, measurement.provider, line);
   line.add("size", std::uint64_t{options.size});
   line.add("receive", name_of(options.receive));
   line.add("count_by", name_of(options.count_by));
@@ -100,9 +118,40 @@ std::string to_json(const Options& options, const Measurement& measurement, bool
   line.add("sockets_per_peer", measurement.growth.sockets);
   line.add("threads_per_peer", measurement.growth.threads);
   line.add("pinned", pinned);
-  line.add("verified", true);
-  line.add("libfabric", libfabric_version());
-  return line.text();
+  return finished(line);
+}
+
+std::string to_json(const Options& options, const ConnectFigures& figures) {
+  Object line;
+  describe(options, figures.provider, line);
+  line.add("connections", std::uint64_t{options.connections});
+  line.add("under_way", std::uint64_t{options.under_way});
+  line.add("value", in_unit(options, figures.seconds_each));
+  line.add("unit", unit_of(options.metric));
+  line.add("first_ms", figures.first_seconds * 1e3);
+  line.add("median_ms", figures.median_seconds * 1e3);
+  line.add("slow_ms", figures.slow_seconds * 1e3);
+  line.add("last_to_first_quarter", figures.last_to_first_quarter);
+  line.add("private_kib_per_connection", figures.growth.private_bytes / 1024);
+  line.add("shared_kib_per_connection", figures.growth.resident_bytes / 1024);
+  line.add("shm_files_kib_per_connection", figures.growth.shared_bytes / 1024);
+  line.add("descriptors_per_connection", figures.growth.descriptors);
+  line.add("threads_per_connection", figures.growth.threads);
+  return finished(line);
+}
+
+std::string to_json(const Options& options, double mesh_seconds) {
+  const std::uint64_t connections = options.processes * options.reach;
+  Object line;
+  describe(options, options.provider, line);
+  line.add("processes", std::uint64_t{options.processes});
+  line.add("reach", std::uint64_t{options.reach});
+  line.add("connections", connections);
+  line.add("under_way", std::uint64_t{options.under_way});
+  line.add("value", in_unit(options, mesh_seconds));
+  line.add("unit", unit_of(options.metric));
+  line.add("us_each", mesh_seconds * 1e6 / static_cast<double>(connections));
+  return finished(line);
 }
 
 }  // namespace weft::bench

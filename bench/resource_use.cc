@@ -15,15 +15,18 @@
 namespace weft::bench {
 namespace {
 
-// Pages of shared files are not among these, even if no other process maps them: none counts twice.
-double anonymous_bytes() {
-  std::ifstream summary("/proc/self/smaps_rollup");
+// The number of bytes that stands behind `label` in the file `path`.
+double bytes_of(const char* path, const char* label) {
+  std::ifstream summary(path);
   for (std::string word; summary >> word;) {
     double kibibytes = 0;
-    if (word == "Anonymous:" && summary >> kibibytes) return kibibytes * 1024;
+    if (word == label && summary >> kibibytes) return kibibytes * 1024;
   }
-  die("/proc/self/smaps_rollup", "tells nothing of anonymous memory");
+  die(path, std::string("lacks ") + label);
 }
+
+// Pages of shared files are not among these, even if no other process maps them: none counts twice.
+double anonymous_bytes() { return bytes_of("/proc/self/smaps_rollup", "Anonymous:"); }
 
 double shared_file_bytes() {
   struct statvfs use {};
@@ -46,8 +49,22 @@ bool is_socket(const std::filesystem::directory_entry& descriptor) {
 }  // namespace
 
 ResourceUse resources_in_use() {
-  return {anonymous_bytes(), shared_file_bytes(), count("/proc/self/fd", is_socket),
-          count("/proc/self/task", [](const auto&) { return true; })};
+  const auto all = [](const auto&) { return true; };
+  return {anonymous_bytes(),
+          shared_file_bytes(),
+          bytes_of("/proc/self/status", "RssShmem:"),
+          count("/proc/self/fd", all),
+          count("/proc/self/fd", is_socket),
+          count("/proc/self/task", all)};
+}
+
+ResourceUse growth(const ResourceUse& before, const ResourceUse& after, double count) {
+  return {(after.private_bytes - before.private_bytes) / count,
+          (after.shared_bytes - before.shared_bytes) / count,
+          (after.resident_bytes - before.resident_bytes) / count,
+          (after.descriptors - before.descriptors) / count,
+          (after.sockets - before.sockets) / count,
+          (after.threads - before.threads) / count};
 }
 
 }  // namespace weft::bench

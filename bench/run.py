@@ -6,6 +6,7 @@ network (--over), where UCX and shm do not take part and weft uses UDP.
 
 Prints Markdown. A run that fails or hangs is ended and shown as "failed"."""
 import argparse
+import dataclasses
 import pathlib
 import sys
 
@@ -49,6 +50,10 @@ def parse_arguments():
                         help="build directory: bin/weft_bench and lib/libweft-fi.so")
     add_way(parser)
     parser.add_argument("--quick", action="store_true", help="fewer cases")
+    parser.add_argument("--about", default="", metavar="TEXT",
+                        help="only the tables with this text in their title, such as connect")
+    parser.add_argument("--connections", type=int, help="of the rows about them, in place of the plan's number")
+    parser.add_argument("--processes", type=int, help="that connect to each other, likewise")
     parser.add_argument("--providers", type=lambda text: text.split(","),
                         help="only these, separated by commas (UCX is one)")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each case (default 3), as far as --budget allows")
@@ -74,6 +79,13 @@ def parse_arguments():
     return options
 
 
+def planned(way, options):
+    """The cases of that WAY, of the sizes that the command line asks for."""
+    sizes = {name: value for name, value in vars(options).items() if name in ("connections", "processes") and value}
+    return [dataclasses.replace(case, **{name: value for name, value in sizes.items() if getattr(case, name)})
+            for case in cases(way.name, options.quick, options.about)]
+
+
 def measure(options):
     way = ways.chosen(options)
     found = contestants.find(options.build, options, way)
@@ -81,7 +93,7 @@ def measure(options):
         sys.exit("none of the providers asked for is there")
     run = document.describe_run(found, way, options.real_time)
     budget = options.budget or (180 if options.quick else 720)
-    results, run["rounds"] = rounds.run(cases(way.name, options.quick), found, options.rounds, budget)
+    results, run["rounds"] = rounds.run(planned(way, options), found, options.rounds, budget)
     return run | way.outcome(), results
 
 

@@ -104,6 +104,23 @@ class CasesSayHowTheyAreMeasured(unittest.TestCase):
                                     "--receive multi --count-by counters --peers 8 "
                                     "--completion delivery")
 
+    def test_sizes_that_do_not_apply_are_not_named(self):
+        connect, mesh = (case for case in cases.connections(64, 8) if case.metric in ("connect", "mesh"))
+        self.assertIn("--connections 64", " ".join(connect.arguments))
+        self.assertNotIn("--processes", connect.arguments)
+        self.assertIn("--processes 8", " ".join(mesh.arguments))
+        self.assertEqual((connect.row, mesh.row), ("64 connections", "8 processes"))
+
+    def test_one_run_gives_all_figures_of_connections(self):
+        *of_connections, mesh = cases.connections(64, 8)
+        self.assertEqual(len({case.run for case in of_connections}), 1)
+        self.assertNotEqual(mesh.run, of_connections[0].run)
+
+    def test_a_part_of_the_plan_is_found_by_its_title(self):
+        chosen = cases.cases("network", False, "connect")
+        self.assertEqual({case.run.metric for case in chosen}, {"connect", "mesh"})
+        self.assertEqual(cases.cases("network", False), PLANS["network"][0])
+
     def test_no_case_is_there_twice(self):
         for plan in EVERY_PLAN:
             self.assertEqual(len(set(plan)), len(plan))

@@ -135,6 +135,46 @@ class EveryModeMeasures(Bench):
         self.measure("--self")
 
 
+class ConnectionsAreMeasured(Bench):
+    def run_bench(self, *arguments, link="shm", before=()):
+        command = [*before, program(self.build), "--provider", "weft", "--endpoint", "msg", "--operation", "msg",
+                   "--time-limit", str(LIMIT), *arguments]
+        return subprocess.run(command, env=environment(self.build) | {"FI_WEFT_LINKS": link}, text=True,
+                              capture_output=True, timeout=LIMIT, check=False)
+
+    def connect(self, *arguments, link):
+        """What was printed of a measurement of connections."""
+        ended = self.run_bench(*arguments, link=link)
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        said = json.loads(ended.stdout)
+        self.assertIs(said["verified"], True)
+        self.assertGreater(said["value"], 0)
+        return said
+
+    def test_of_one_process_over_each_link(self):
+        for link in ("shm", "udp"):
+            with self.subTest(link):
+                said = self.connect("--metric", "connect", "--connections", "8", "--under-way", "4",
+                                    link=link)
+                self.assertEqual((said["connections"], said["unit"]), (8, "us"))
+                for name in ("first_ms", "median_ms", "slow_ms", "last_to_first_quarter"):
+                    self.assertGreater(said[name], 0)
+                for name in ("private_kib", "shared_kib", "descriptors", "threads"):
+                    self.assertIn(name + "_per_connection", said)
+
+    def test_of_many_processes_over_each_link(self):
+        for link in ("shm", "udp"):
+            with self.subTest(link):
+                said = self.connect("--metric", "mesh", "--processes", "5", link=link)
+                self.assertEqual((said["reach"], said["connections"], said["unit"]), (2, 10, "ms"))
+
+    def test_too_few_descriptors_are_named(self):
+        few = ("sh", "-c", "ulimit -n 60 && exec \"$@\"", "sh")
+        ended = self.run_bench("--metric", "connect", "--connections", "64", before=few)
+        self.assertNotEqual(ended.returncode, 0)
+        self.assertIn("60 descriptors", ended.stderr)
+
+
 class EveryWayIsMeasured(Bench):
     """By run.py, which is what makes the wires."""
 
@@ -173,6 +213,9 @@ class WhatCannotBeMeasuredIsRefused(Bench):
         self.assert_refused("counter", "--receive", "multi", "--operation", "msg", "--count-by",
                             "counters")
         self.assert_refused("--peers", "--self", "--peers", "2")
+        self.assert_refused("connect and mesh", "--metric", "connect", "--operation", "msg")
+        self.assert_refused("--reach", "--metric", "mesh", "--endpoint", "msg", "--operation", "msg",
+                            "--processes", "4", "--reach", "4")
         self.assert_refused("forked", "--self", "--server-address", "127.0.0.1")
 
     def test_wrong_bytes(self):

@@ -30,6 +30,19 @@ METRICS = {
                             "shared_kib_per_peer"),
     "sockets": Metric("sockets for each further peer", "", True, "latency", "sockets_per_peer"),
     "threads": Metric("threads for each further peer", "", True, "latency", "threads_per_peer"),
+    "first_connect": Metric("the first connection of a process, to the first answer (ms)", "ms", True, "connect",
+                            "first_ms"),
+    "connect": Metric("each of many connections, 32 made at once, to its first answer (us)", "us"),
+    "connect_growth": Metric("time of the last quarter of the connections over that of the first", "", True, "connect",
+                             "last_to_first_quarter"),
+    "connect_descriptors": Metric("descriptors for each connection", "", True, "connect",
+                                  "descriptors_per_connection"),
+    "connect_threads": Metric("threads for each connection", "", True, "connect", "threads_per_connection"),
+    "connect_private": Metric("private memory for each connection (KiB)", "KiB", True, "connect",
+                              "private_kib_per_connection"),
+    "connect_shared": Metric("shared memory for each connection (KiB)", "KiB", True, "connect",
+                             "shared_kib_per_connection"),
+    "mesh": Metric("many processes connect to each other at once, until all have their answers (ms)", "ms"),
 }
 
 ENDPOINTS = {"rdm": "FI_EP_RDM", "msg": "FI_EP_MSG", "dgram": "FI_EP_DGRAM"}
@@ -48,6 +61,8 @@ class Case:
     count_by: str = "queue"  # or counters
     peers: int = 0  # of which one is active; 0: one, in a table that is not about peers
     completion: str = "default"  # or delivery: not before the data are at the target
+    connections: int = 0  # of metric connect
+    processes: int = 0  # of metric mesh
 
     @property
     def smaller_is_better(self):
@@ -66,13 +81,19 @@ class Case:
     def arguments(self):
         """How weft_bench is told."""
         words = asdict(self.run) | {"peers": max(self.peers, 1)}
-        return [text for name, value in words.items()
+        return [text for name, value in words.items() if value
                 for text in ("--" + name.replace("_", "-"), str(value))]
+
+    @property
+    def least_time_limit(self):
+        """Seconds that a run may take, whatever the limit of other runs is."""
+        return 120 if self.connections or self.processes else 0
 
     @property
     def table(self):
         """Equal for all cases that are the rows of one table."""
-        return replace(self, size=0, peers=min(self.peers, 1))
+        return replace(self, size=0, peers=min(self.peers, 1), connections=min(self.connections, 1),
+                       processes=min(self.processes, 1))
 
     @property
     def title(self):
@@ -87,6 +108,10 @@ class Case:
     @property
     def row(self):
         """What stands before the figures."""
+        if self.connections:
+            return f"{self.connections} connections"
+        if self.processes:
+            return f"{self.processes} processes"
         return f"{self.peers} peer{'s' * (self.peers > 1)}" if self.peers else size_text(self.size)
 
     def __str__(self):
@@ -107,6 +132,13 @@ def sizes(operation, metric, *each, **manner):
 
 def peers(operation, metric, *each):
     return [Case(operation, metric, peers=count) for count in each]
+
+
+def connections(count, processes):
+    """What connections cost: the first one, each of COUNT, and PROCESSES that connect all to all."""
+    metrics = [name for name, metric in METRICS.items() if "connect" in (name, metric.measured_as)]
+    return [*(Case("msg", name, endpoint="msg", connections=count) for name in metrics),
+            Case("msg", "mesh", endpoint="msg", processes=processes)]
 
 
 FULL = [
@@ -142,6 +174,7 @@ FULL = [
     *sizes("msg", "first_message", 8),
     *sizes("msg", "first_message", 8, endpoint="msg"),
     *sizes("msg", "first_message", 8, endpoint="dgram"),
+    *connections(1024, 100),
 ]
 
 # The cases that targets are about, and one of every other kind.
@@ -167,6 +200,7 @@ QUICK = [
     *sizes("msg", "first_message", 8),
     *sizes("msg", "first_message", 8, endpoint="msg"),
     *sizes("msg", "first_message", 8, endpoint="dgram"),
+    *connections(128, 16),
 ]
 
 # Between hosts. A write that is over when it has left is not held against one that has arrived.
@@ -194,6 +228,7 @@ NETWORK = [
     *peers("tagged", "sockets", 64),
     *peers("tagged", "threads", 64),
     *sizes("msg", "first_message", 8),
+    *connections(1024, 100),
 ]
 
 QUICK_NETWORK = [
@@ -208,6 +243,7 @@ QUICK_NETWORK = [
     *peers("tagged", "private_memory", 8),
     *peers("tagged", "sockets", 8),
     *peers("tagged", "threads", 8),
+    *connections(128, 16),
 ]
 
 # Where packets are lost: throughput.
@@ -229,6 +265,6 @@ QUICK_LOSSES = [
 PLANS = {"host": (FULL, QUICK), "network": (NETWORK, QUICK_NETWORK), "losses": (LOSSES, QUICK_LOSSES)}
 
 
-def cases(way, quick):
-    """What is measured on the way of that name."""
-    return PLANS[way][1 if quick else 0]
+def cases(way, quick, about=""):
+    """What is measured on the way of that name, as far as ABOUT stands in its title."""
+    return [case for case in PLANS[way][1 if quick else 0] if about in case.title]

@@ -57,7 +57,7 @@ class Provider:
     def run(self, case):
         """What weft_bench says of one run of CASE; bounded.Failed if it gave no figure."""
         options, (repetitions, seconds) = self._bench.options, self._bench.pace
-        limit = options.time_limit
+        limit = max(options.time_limit, case.least_time_limit)
         command = self._bench.way.command(
             self._bench.program, "--provider", self.name, *case.arguments, *self._bench.way.arguments,
             "--repetitions", str(repetitions), "--seconds", str(seconds), "--time-limit", str(limit))

@@ -67,8 +67,8 @@ def reference(target, by_case):
 def targets_table(results):
     by_case = {result.case: result for result in results}
     rows = []
-    for target in TARGETS:
-        own = by_case[target.case].median(WEFT) if target.case in by_case else None
+    for target in (target for target in TARGETS if target.case in by_case):
+        own = by_case[target.case].median(WEFT)
         other = reference(target, by_case)
         reached = advantage(target.case, own, other[0]) if other else None
         met = None if reached is None else reached >= target.factor
@@ -80,8 +80,8 @@ def targets_table(results):
 def bars_table(results):
     by_case = {result.case: result for result in results}
     rows = []
-    for bar in BARS:
-        own = by_case[bar.case].median(WEFT) if bar.case in by_case else None
+    for bar in (bar for bar in BARS if bar.case in by_case):
+        own = by_case[bar.case].median(WEFT)
         better = None
         if own is not None:
             better = own <= bar.figure if bar.case.smaller_is_better else own >= bar.figure

@@ -2,7 +2,7 @@
 # Which figures weft aims at, and whether a run reached them.
 from dataclasses import dataclass
 
-from .cases import KIB, MIB, Case, size_text
+from .cases import KIB, MIB, Case, connections, size_text
 
 WEFT = "weft"
 
@@ -37,6 +37,13 @@ def like_rdm(text, operation, metric, size):
                   Case(operation, metric, size))
 
 
+def as_fast_connections():
+    """Connections are made as fast as by the best of the others."""
+    texts = {"first_connect": "the first connection of a process", "connect": "each of 1,024 connections",
+             "mesh": "100 processes that connect to each other"}
+    return [Target(texts[case.metric], case, 1.0) for case in connections(1024, 100) if case.metric in texts]
+
+
 TARGETS = (
     Target("8 B tagged latency", Case("tagged", "latency", 8), 1.5),
     Target("64 B tagged latency", Case("tagged", "latency", 64), 1.5),
@@ -50,6 +57,7 @@ TARGETS = (
     like_rdm("1 MiB bandwidth", "msg", "bandwidth", MIB),
     Target("latency beside 63 idle peers within 10 % of that with one peer",
            Case("tagged", "latency", peers=64), 1 / 1.1, Case("tagged", "latency", peers=1)),
+    *as_fast_connections(),
 )
 
 BARS = (
