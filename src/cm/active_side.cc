@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does a requester make a connection? (IBTA 12.9.7.1)
+#include "active_side.h"
+
+#include <string>
+
+namespace weft::cm {
+namespace {
+
+std::vector<std::byte> ready(const CmConnection& connection, std::span<const std::byte> data) {
+  wire::CmRtu rtu;
+  rtu.local_id = connection.id;
+  rtu.remote_id = connection.remote_id;
+  put_data(rtu.data, data);
+  return compose(connection.transaction, rtu);
+}
+
+}  // namespace
+
+Result<ConnectionId> ActiveSide::connect(const ConnectRequest& request, User& user, void* context,
+                                         Time now) {
+  if (const Status fits = check_length(request.more, kMaxMorePrivateData); !fits) {
+    return fits.error();
+  }
+  CmConnection* connection = core_.entries.add();
+  if (connection == nullptr) return Error{EUSERS, "65535 connections: no communication id is free"};
+  connection->requester = true;
+  connection->watched = request.watched;
+  connection->remote = request.to;
+  connection->transaction = core_.host.random();
+  connection->own_qpn = request.req.qpn;
+  connection->user = &user;
+  connection->context = context;
+  wire::CmReq req = request.req;
+  req.local_id = connection->id;
+  req.ca_guid = core_.options.guid;
+  core_.start(*connection, compose(connection->transaction, req, request.more), request.repeats,
+              RepeatTimer::kWithoutEnd, now);
+  return connection->id;
+}
+
+Status ActiveSide::confirm(ConnectionId id, std::span<const std::byte> data) {
+  CmConnection* connection = core_.entries.find(id);
+  if (connection == nullptr || connection->phase != Phase::kRepReceived) return no_connection(id);
+  if (Status fits = check_length(data, sizeof wire::CmRtu::data); !fits) return fits;
+  std::vector<std::byte> rtu = ready(*connection, data);
+  core_.host.send(connection->remote, rtu);
+  // A repeated REP is answered by the same RTU: without private data it need not be kept.
+  connection->kept = data.empty() ? std::vector<std::byte>() : std::move(rtu);
+  core_.settle(*connection);
+  return {};
+}
+
+void ActiveSide::on_rep(const CmArrival& arrival, const wire::CmRep& rep) {
+  CmConnection* connection = core_.answered(arrival, rep.remote_id, rep.local_id);
+  if (connection == nullptr) {
+    if (core_.entries.find(rep.remote_id) != nullptr) return;
+    wire::CmRej rej = rejection(kAnswersRep, wire::CmReason::kInvalidId, core_.options.guid);
+    rej.remote_id = rep.local_id;
+    return core_.answer(arrival, rej);
+  }
+  if (!connection->requester) return core_.stats.add(Stat::kInvalidMessages);
+  if (connection->phase == Phase::kReqSent) return on_first_rep(*connection, arrival, rep);
+  on_repeated_rep(*connection);
+}
+
+void ActiveSide::on_first_rep(CmConnection& connection, const CmArrival& arrival,
+                              const wire::CmRep& rep) {
+  if (rep.local_id == 0) return core_.stats.add(Stat::kInvalidMessages);
+  connection.phase = Phase::kRepReceived;
+  connection.remote_id = rep.local_id;
+  connection.remote_guid = rep.ca_guid;
+  connection.remote_qpn = rep.qpn;
+  connection.kept = {};
+  connection.timer.wait(arrival.now + connection.timer.times.limit);
+  core_.arm(connection);
+  core_.events.add(connection, EventKind::kReply, &arrival);
+}
+
+// The RTU was lost, or the user has not decided yet.
+void ActiveSide::on_repeated_rep(CmConnection& connection) {
+  if (connection.phase == Phase::kRepReceived) {
+    wire::CmMra mra;
+    mra.local_id = connection.id;
+    mra.remote_id = connection.remote_id;
+    mra.message = kAnswersRep;
+    mra.service_timeout = kDecisionTime;
+    return core_.tell(connection, mra);
+  }
+  if (connection.phase == Phase::kEstablished && connection.kept.empty()) {
+    return core_.host.send(connection.remote, ready(connection, {}));
+  }
+  if (connection.phase != Phase::kDreqSent) core_.repeat(connection);
+}
+
+}  // namespace weft::cm

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How are connections made and ended by InfiniBand's communication management (IBTA chapter 12)?
+#include "cm/agent.h"
+
+#include "active_side.h"
+#include "agent_core.h"
+#include "endings.h"
+#include "passive_side.h"
+
+namespace weft::cm {
+
+struct Agent::State {
+  State(CmHost& host, const AgentOptions& options, Stats& stats) : core(host, options, stats) {}
+
+  void take(const CmArrival& arrival);
+  // To which part each message belongs.
+  void on(const CmArrival& arrival, const wire::CmReq& req) { passive.on_req(arrival, req); }
+  void on(const CmArrival& arrival, const wire::CmRep& rep) { active.on_rep(arrival, rep); }
+  void on(const CmArrival& arrival, const wire::CmRtu& rtu) { passive.on_rtu(arrival, rtu); }
+  void on(const CmArrival& arrival, const wire::CmRej& rej) { endings.on_rej(arrival, rej); }
+  void on(const CmArrival& arrival, const wire::CmDreq& dreq) { endings.on_dreq(arrival, dreq); }
+  void on(const CmArrival& arrival, const wire::CmDrep& drep) { endings.on_drep(arrival, drep); }
+  void on(const CmArrival& arrival, const wire::CmMra& mra);
+  void on(const CmArrival&, const wire::CmSidrReq&) { core.stats.add(Stat::kInvalidMessages); }
+  void on(const CmArrival&, const wire::CmSidrRep&) { core.stats.add(Stat::kInvalidMessages); }
+  void on(const CmArrival&, const wire::CmLap&) { core.stats.add(Stat::kInvalidMessages); }
+  void on(const CmArrival&, const wire::CmApr&) { core.stats.add(Stat::kInvalidMessages); }
+
+  Core core;
+  ActiveSide active{core};
+  PassiveSide passive{core};
+  Endings endings{core};
+  Time now{};  // of the last call
+};
+
+void Agent::State::take(const CmArrival& arrival) {
+  now = arrival.now;
+  std::visit([&](const auto& message) { on(arrival, message); }, arrival.mad.message);
+}
+
+// The peer asks for patience with its REQ or REP.
+void Agent::State::on(const CmArrival& arrival, const wire::CmMra& mra) {
+  CmConnection* connection = core.answered(arrival, mra.remote_id, mra.local_id);
+  if (connection == nullptr) return;
+  const bool meant = (connection->phase == Phase::kReqSent && mra.message == kAnswersReq) ||
+                     (connection->phase == Phase::kRepSent && mra.message == kAnswersRep);
+  if (!meant) return;
+  connection->timer.postpone(service_time(mra.service_timeout), now);
+  core.arm(*connection);
+}
+
+Agent::Agent(CmHost& host, const AgentOptions& options, Stats& stats)
+    : state_(std::make_unique<State>(host, options, stats)) {}
+Agent::~Agent() = default;
+
+bool Agent::take(const Remote& from, std::span<const std::byte> message, Time now) {
+  const bool fits =
+      message.size() >= wire::kMadBytes && message.size() <= wire::kMadBytes + kMaxMorePrivateData;
+  const auto mad = fits ? wire::parse_cm(message.first(wire::kMadBytes)) : std::nullopt;
+  state_->core.stats.add(mad ? Stat::kConnectionMessages : Stat::kMalformedPackets);
+  if (mad) state_->take({from, *mad, message.subspan(wire::kMadBytes), now});
+  return mad.has_value();
+}
+
+void Agent::advance(Time now) {
+  state_->now = now;
+  Core& core = state_->core;
+  while (core.deadlines.due() <= now) {
+    state_->endings.on_timer(*core.entries.find(core.deadlines.next()), now);
+  }
+}
+
+Time Agent::due() const { return state_->core.deadlines.due(); }
+
+void Agent::deliver() { state_->core.events.deliver(); }
+
+bool Agent::has_events() const { return !state_->core.events.empty(); }
+
+Result<ListenerId> Agent::listen(std::uint64_t service, std::size_t backlog, User& user,
+                                 void* context) {
+  return state_->passive.listen(service, backlog, user, context);
+}
+
+void Agent::set_backlog(ListenerId listener, std::size_t backlog) {
+  state_->passive.set_backlog(listener, backlog);
+}
+
+void Agent::stop(ListenerId listener) { state_->passive.stop(listener, state_->now); }
+
+Result<ConnectionId> Agent::connect(const ConnectRequest& request, User& user, void* context,
+                                    Time now) {
+  state_->now = now;
+  return state_->active.connect(request, user, context, now);
+}
+
+Status Agent::accept(ConnectionId id, const AcceptRequest& reply, User& user, void* context,
+                     Time now) {
+  state_->now = now;
+  return state_->passive.accept(id, reply, user, context, now);
+}
+
+Status Agent::reject(ConnectionId id, wire::CmReason reason, std::span<const std::byte> data,
+                     Time now) {
+  state_->now = now;
+  return state_->endings.reject(id, reason, data, now);
+}
+
+Status Agent::delay(ConnectionId id, std::uint8_t timeout, Time now) {
+  state_->now = now;
+  return state_->passive.delay(id, timeout, now);
+}
+
+Status Agent::confirm(ConnectionId id, std::span<const std::byte> data, Time now) {
+  state_->now = now;
+  return state_->active.confirm(id, data);
+}
+
+void Agent::established(ConnectionId id, Time now) {
+  state_->now = now;
+  state_->passive.established(id);
+}
+
+void Agent::disconnect(ConnectionId id, std::span<const std::byte> data, Time now) {
+  state_->now = now;
+  state_->endings.disconnect(id, data, now);
+}
+
+void Agent::forget(User& user, Time now) {
+  state_->now = now;
+  for (const ListenerId listener : state_->core.listeners.of_user(user)) stop(listener);
+  state_->endings.forget(user, now);
+}
+
+std::size_t Agent::connections() const {
+  return state_->core.entries
+      .ids([](const CmConnection& each) { return each.phase != Phase::kTimeWait; })
+      .size();
+}
+
+std::size_t Agent::entries() const { return state_->core.entries.size(); }
+
+}  // namespace weft::cm

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What do the two sides of a connection, its end and its listeners share?
+#pragma once
+
+#include "answer_limiter.h"
+#include "base/result.h"
+#include "base/stats.h"
+#include "cm/host.h"
+#include "cm/options.h"
+#include "deadlines.h"
+#include "entries.h"
+#include "listeners.h"
+#include "messages.h"
+#include "reports.h"
+
+namespace weft::cm {
+
+// The state of an agent, and the steps of its connections that occur in several of its parts.
+struct Core {
+  Core(CmHost& its_host, const AgentOptions& its_options, Stats& its_stats);
+
+  // Sends a message, keeps it, and repeats it by timer.
+  void start(CmConnection& connection, std::vector<std::byte> message, const RepeatTimes& times,
+             unsigned repetitions, Time now);
+  // Sends the kept message again, if there is one.
+  void repeat(const CmConnection& connection);
+  // Sends a message that is not kept, with the transaction id of the REQ.
+  void tell(const CmConnection& connection, const wire::CmMessage& message);
+  // An answer that no state stands behind: within the limits of AnswerRates.
+  void answer(const CmArrival& arrival, const wire::CmMessage& message);
+  // After each change of its timer.
+  void arm(CmConnection& connection);
+
+  // The connection of this id when transaction id and source of the message are its, too. Null also
+  // when the sender names an id of its own, other than 0, that is not the known one.
+  CmConnection* answered(const CmArrival& arrival, ConnectionId id, std::uint32_t remote_id);
+  // The connection of this id when source and sender's id are its: of a message with a transaction
+  // id of its own.
+  CmConnection* between(const CmArrival& arrival, ConnectionId id, std::uint32_t remote_id);
+
+  // Reports the end of a connection. A request that was not reported yet ends unheard.
+  void end(const CmConnection& connection, EventKind kind, const CmArrival* arrival = nullptr);
+  // It is established: nothing is repeated.
+  void settle(CmConnection& connection);
+  // Its id rests after its end.
+  void rest(CmConnection& connection, Time now);
+  // The same for an attempt that has failed: its entry answers repetitions by `kept` for as long as
+  // they may come, unless many others fail meanwhile.
+  void retire(CmConnection& connection, std::vector<std::byte> kept, Time now);
+  // Sends a REJ and retires the attempt.
+  void refuse(CmConnection& connection, wire::CmRej rej, std::span<const std::byte> data, Time now);
+  void forget(CmConnection& connection);
+
+  CmHost& host;
+  const AgentOptions options;
+  Stats& stats;
+  // Entries have places in the lists above them.
+  Listeners listeners;
+  AgeList refused;  // retired attempts
+  Entries entries;
+  Deadlines<ConnectionId> deadlines;
+  Reports events;
+  AnswerLimiter limiter;
+
+ private:
+  CmConnection* from_its_source(const CmArrival& arrival, ConnectionId id);
+};
+
+// Of a connection id that means no connection in the right state.
+Error no_connection(ConnectionId id);
+// When private data have more than `limit` bytes.
+Status check_length(std::span<const std::byte> data, std::size_t limit);
+
+}  // namespace weft::cm

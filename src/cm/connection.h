@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What does the agent keep of one connection?
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "age_list.h"
+#include "base/time.h"
+#include "cm/event.h"
+#include "cm/options.h"
+#include "cm/remote.h"
+
+namespace weft::cm {
+
+// The states of IBTA 12.9.7. The MRA states are those without, with a later deadline.
+enum class Phase : std::uint8_t {
+  kReqSent,      // requester: awaits a REP
+  kRepReceived,  // requester: its user decides
+  kReqReceived,  // acceptor: its user decides
+  kRepSent,      // acceptor: awaits the RTU
+  kEstablished,
+  kDreqSent,
+  kTimeWait,  // the communication id rests; `kept` answers late repetitions
+};
+
+// When the message that was sent last is repeated, and when it has failed.
+struct RepeatTimer {
+  static constexpr unsigned kWithoutEnd = std::numeric_limits<unsigned>::max();
+
+  RepeatTimes times;
+  Time next = Time::max();
+  Time end = Time::max();
+  std::chrono::nanoseconds pause{};
+  unsigned left = 0;  // repetitions
+
+  // A message is sent now, and repeated at most so many times.
+  void start(const RepeatTimes& chosen, unsigned repetitions, Time now) {
+    times = chosen;
+    left = repetitions;
+    pause = times.first;
+    next = now + pause;
+    end = now + times.limit;
+  }
+  // Nothing is repeated.
+  void wait(Time until) {
+    left = 0;
+    end = until;
+  }
+  // The message was repeated.
+  void step(Time now) {
+    if (left != kWithoutEnd) --left;
+    pause = std::min(2 * pause, times.longest);
+    next = now + pause;
+  }
+  // An MRA arrived: the answer takes so long. It is asked for again then in any case: an MRA shows
+  // that the address is no forged one.
+  void postpone(std::chrono::nanoseconds service, Time now) {
+    left = std::max(left, 1U);
+    pause = times.first;
+    next = now + service;
+    end = std::max(end, now + service + times.limit);
+  }
+  Time due() const { return left == 0 ? end : std::min(next, end); }
+};
+
+// One entry of the agent: a connection, or an attempt at one.
+struct CmConnection {
+  explicit CmConnection(ConnectionId number) : id(number) {}
+
+  const ConnectionId id;
+  Phase phase = Phase::kReqSent;
+  bool requester = false;
+  bool watched = false;  // ConnectRequest::watched
+  Remote remote;
+  std::uint32_t remote_id = 0;    // 0: not known yet
+  std::uint64_t transaction = 0;  // of the REQ
+  std::uint64_t remote_guid = 0;  // 0: not known yet
+  std::uint32_t own_qpn = 0;
+  std::uint32_t remote_qpn = 0;
+  User* user = nullptr;  // null: nothing is reported any more
+  void* context = nullptr;
+  ListenerId listener = 0;       // of an undecided request
+  std::uint8_t mra_timeout = 0;  // code for the MRAs of an undecided request
+  RepeatTimer timer;
+  Time due = Time::max();       // as the deadlines have it
+  std::vector<std::byte> kept;  // the message to be repeated
+  AgeList::AgePlace place;      // among the half-open or the refused ones
+};
+
+}  // namespace weft::cm

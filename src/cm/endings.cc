@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How do attempts and connections end?
+#include "endings.h"
+
+namespace weft::cm {
+namespace {
+
+// What a REJ of this side answers.
+std::uint8_t answered_message(Phase phase) {
+  if (phase == Phase::kReqReceived || phase == Phase::kReqSent) return kAnswersReq;
+  return phase == Phase::kRepReceived ? kAnswersRep : kAnswersOther;
+}
+
+wire::CmDrep reply_to(const wire::CmDreq& dreq) {
+  wire::CmDrep drep;
+  drep.local_id = dreq.remote_id;
+  drep.remote_id = dreq.local_id;
+  return drep;
+}
+
+// A requester that withdraws gives one of these reasons.
+bool withdraws(wire::CmReason reason) {
+  return reason == wire::CmReason::kTimeout || reason == wire::CmReason::kInvalidId;
+}
+
+}  // namespace
+
+Status Endings::reject(ConnectionId id, wire::CmReason reason, std::span<const std::byte> data,
+                       Time now) {
+  CmConnection* connection = core_.entries.find(id);
+  const bool open = connection != nullptr && (connection->phase == Phase::kReqReceived ||
+                                              connection->phase == Phase::kRepReceived);
+  if (!open) return no_connection(id);
+  constexpr std::size_t kMost = sizeof wire::CmRej::data + kMaxMorePrivateData;
+  if (Status fits = check_length(data, kMost); !fits) return fits;
+  give_up(*connection, reason, data, now);
+  return {};
+}
+
+void Endings::give_up(CmConnection& connection, wire::CmReason reason,
+                      std::span<const std::byte> data, Time now) {
+  core_.refuse(connection,
+               rejection(answered_message(connection.phase), reason, core_.options.guid), data,
+               now);
+}
+
+void Endings::disconnect(ConnectionId id, std::span<const std::byte> data, Time now) {
+  core_.events.drop(id);
+  CmConnection* connection = core_.entries.find(id);
+  if (connection == nullptr) return;
+  const std::span<const std::byte> shorter =
+      data.first(std::min(data.size(), sizeof wire::CmRej::data));
+  switch (connection->phase) {
+    case Phase::kReqSent:
+      return give_up(*connection, wire::CmReason::kTimeout, shorter, now);
+    case Phase::kRepReceived:
+    case Phase::kReqReceived:
+    case Phase::kRepSent:
+      return give_up(*connection, wire::CmReason::kConsumer, shorter, now);
+    case Phase::kEstablished:
+      return send_dreq(*connection, data, now);
+    case Phase::kDreqSent:
+    case Phase::kTimeWait:
+      return;
+  }
+}
+
+void Endings::send_dreq(CmConnection& connection, std::span<const std::byte> data, Time now) {
+  wire::CmDreq dreq;
+  dreq.local_id = connection.id;
+  dreq.remote_id = connection.remote_id;
+  dreq.remote_qpn = connection.remote_qpn;
+  put_data(dreq.data, data);
+  connection.phase = Phase::kDreqSent;
+  connection.user = nullptr;
+  const std::uint64_t transaction =
+      connection.watched ? connection.transaction : core_.host.random();
+  core_.start(connection, compose(transaction, dreq), core_.options.disconnects,
+              RepeatTimer::kWithoutEnd, now);
+}
+
+void Endings::forget(const User& user, Time now) {
+  const auto ids = core_.entries.ids(
+      [&](const CmConnection& each) { return each.user == &user && each.listener == 0; });
+  for (const ConnectionId id : ids) disconnect(id, {}, now);
+  core_.events.drop(user);
+}
+
+void Endings::on_timer(CmConnection& connection, Time now) {
+  if (connection.timer.end <= now) return expire(connection, now);
+  core_.repeat(connection);
+  connection.timer.step(now);
+  core_.arm(connection);
+}
+
+void Endings::expire(CmConnection& connection, Time now) {
+  const wire::CmRej late =
+      rejection(answered_message(connection.phase), wire::CmReason::kTimeout, core_.options.guid);
+  switch (connection.phase) {
+    case Phase::kReqSent:
+    case Phase::kRepReceived:
+      core_.end(connection, EventKind::kTimedOut);
+      return core_.refuse(connection, late, {}, now);
+    case Phase::kReqReceived:
+      core_.end(connection, EventKind::kTimedOut);
+      return core_.retire(connection, {}, now);
+    case Phase::kRepSent: {
+      // The REQ may be forged, so that nothing more is sent, unless its source asks again.
+      core_.end(connection, EventKind::kTimedOut);
+      wire::CmRej rej = late;
+      rej.local_id = connection.id;
+      rej.remote_id = connection.remote_id;
+      return core_.retire(connection, compose(connection.transaction, rej), now);
+    }
+    case Phase::kDreqSent:
+      return core_.rest(connection, now);
+    case Phase::kEstablished:
+    case Phase::kTimeWait:
+      return core_.forget(connection);
+  }
+}
+
+void Endings::on_rej(const CmArrival& arrival, const wire::CmRej& rej) {
+  CmConnection* connection =
+      rej.remote_id != 0
+          ? core_.answered(arrival, rej.remote_id, rej.local_id)
+          : core_.entries.find_request(arrival.from, rej.local_id, arrival.mad.transaction);
+  if (connection == nullptr) return;
+  switch (connection->phase) {
+    case Phase::kReqSent:
+    case Phase::kRepReceived:
+      core_.end(*connection, EventKind::kRejected, &arrival);
+      return core_.rest(*connection, arrival.now);
+    case Phase::kReqReceived:
+      core_.end(*connection, EventKind::kWithdrawn, &arrival);
+      return core_.retire(*connection, {}, arrival.now);
+    case Phase::kRepSent:
+      core_.end(*connection, withdraws(rej.reason) ? EventKind::kWithdrawn : EventKind::kRejected,
+                &arrival);
+      return core_.retire(*connection, {}, arrival.now);
+    case Phase::kEstablished:  // the peer has ended it before the RTU reached it, or lost it
+      core_.end(*connection,
+                rej.reason == wire::CmReason::kInvalidId ? EventKind::kPeerLost
+                                                         : EventKind::kDisconnected,
+                &arrival);
+      return core_.rest(*connection, arrival.now);
+    case Phase::kDreqSent:
+      return core_.rest(*connection, arrival.now);
+    case Phase::kTimeWait:
+      return;
+  }
+}
+
+// A DREQ of an unknown connection is answered, too: its DREP was lost.
+void Endings::on_dreq(const CmArrival& arrival, const wire::CmDreq& dreq) {
+  CmConnection* connection = core_.between(arrival, dreq.remote_id, dreq.local_id);
+  if (connection == nullptr) return core_.answer(arrival, reply_to(dreq));
+  const bool forged = connection->watched && connection->transaction != arrival.mad.transaction;
+  if (forged || dreq.remote_qpn != connection->own_qpn) {
+    return core_.stats.add(Stat::kInvalidMessages);
+  }
+  switch (connection->phase) {
+    case Phase::kEstablished:
+      core_.end(*connection, EventKind::kDisconnected, &arrival);
+      break;
+    case Phase::kRepSent:
+      core_.end(*connection, EventKind::kWithdrawn, &arrival);
+      break;
+    case Phase::kDreqSent:  // both ends disconnect at the same time
+    case Phase::kTimeWait:
+      break;
+    case Phase::kReqSent:
+    case Phase::kRepReceived:
+    case Phase::kReqReceived:
+      return core_.stats.add(Stat::kInvalidMessages);
+  }
+  core_.host.send(connection->remote, compose(arrival.mad.transaction, reply_to(dreq)));
+  if (connection->phase != Phase::kTimeWait) core_.rest(*connection, arrival.now);
+}
+
+void Endings::on_drep(const CmArrival& arrival, const wire::CmDrep& drep) {
+  CmConnection* connection = core_.between(arrival, drep.remote_id, drep.local_id);
+  if (connection != nullptr && connection->phase == Phase::kDreqSent) {
+    core_.rest(*connection, arrival.now);
+  }
+}
+
+}  // namespace weft::cm

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Which connections are there, by the numbers that messages name?
+#include "entries.h"
+
+#include <cstring>
+
+namespace weft::cm {
+namespace {
+
+constexpr std::size_t kNumbers = 0xFFFF;  // 1 to 65535: an id is never 0
+
+}  // namespace
+
+std::uint64_t mix(std::uint64_t value) {  // splitmix64
+  value += 0x9E3779B97F4A7C15;
+  value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9;
+  value = (value ^ value >> 27) * 0x94D049BB133111EB;
+  return value ^ value >> 31;
+}
+
+std::uint64_t hash_of(const os::SocketAddress& address, std::uint64_t seed) {
+  std::uint64_t words[2] = {};
+  if (address.family() == AF_INET6) {
+    std::memcpy(words, &reinterpret_cast<const sockaddr_in6*>(address.get())->sin6_addr, 16);
+  } else if (address.family() == AF_INET) {
+    std::memcpy(words, &reinterpret_cast<const sockaddr_in*>(address.get())->sin_addr, 4);
+  }
+  return mix(mix(seed ^ words[0]) ^ words[1]);
+}
+
+Entries::Entries(std::uint16_t port, std::uint64_t random)
+    : prefix_(std::uint32_t{port} << 16),
+      seed_(random),
+      last_(static_cast<std::uint16_t>(random)) {}
+
+CmConnection* Entries::add() {
+  if (by_id_.size() >= kNumbers) return nullptr;
+  ConnectionId id = 0;
+  do {
+    if (++last_ == 0) last_ = 1;
+    id = prefix_ | last_;
+  } while (by_id_.contains(id));
+  return &by_id_.try_emplace(id, id).first->second;
+}
+
+CmConnection* Entries::find(ConnectionId id) {
+  const auto at = by_id_.find(id);
+  return at == by_id_.end() ? nullptr : &at->second;
+}
+
+void Entries::remove(CmConnection& connection) {
+  const auto [first, last] =
+      by_request_.equal_range(request_hash(connection.remote, connection.remote_id));
+  for (auto at = first; at != last; ++at) {
+    if (at->second != &connection) continue;
+    by_request_.erase(at);
+    break;
+  }
+  by_id_.erase(connection.id);
+}
+
+void Entries::index_request(CmConnection& connection) {
+  by_request_.emplace(request_hash(connection.remote, connection.remote_id), &connection);
+}
+
+CmConnection* Entries::find_request(const Remote& remote, std::uint32_t remote_id,
+                                    std::uint64_t transaction) {
+  const auto [first, last] = by_request_.equal_range(request_hash(remote, remote_id));
+  for (auto at = first; at != last; ++at) {
+    const CmConnection& each = *at->second;
+    if (each.transaction == transaction && each.remote_id == remote_id && each.remote == remote) {
+      return at->second;
+    }
+  }
+  return nullptr;
+}
+
+std::uint64_t Entries::request_hash(const Remote& remote, std::uint32_t remote_id) const {
+  const std::uint64_t port = remote.address.port();
+  return mix(hash_of(remote.address, seed_) ^ (port << 32 | remote_id));
+}
+
+}  // namespace weft::cm

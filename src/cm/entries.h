@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Which connections are there, by the numbers that messages name?
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "connection.h"
+
+namespace weft::cm {
+
+// A number for an address, different for each `seed`, so that peers cannot choose equal ones.
+std::uint64_t hash_of(const os::SocketAddress& address, std::uint64_t seed);
+// Mixes the bits of a number.
+std::uint64_t mix(std::uint64_t value);
+
+// All entries of an agent. Pointers stay valid until remove().
+class Entries {
+ public:
+  // Communication ids are `port << 16 | number`; the numbers begin at a random one.
+  Entries(std::uint16_t port, std::uint64_t random);
+
+  // With the next free id; null when none is free.
+  CmConnection* add();
+  CmConnection* find(ConnectionId id);
+  void remove(CmConnection& connection);
+
+  // From now on find_request() finds it, by `remote`, `remote_id` and `transaction`.
+  void index_request(CmConnection& connection);
+  CmConnection* find_request(const Remote& remote, std::uint32_t remote_id,
+                             std::uint64_t transaction);
+
+  std::size_t size() const { return by_id_.size(); }
+  // The ids of all entries that satisfy a condition.
+  template <class Condition>
+  std::vector<ConnectionId> ids(Condition condition) const {
+    std::vector<ConnectionId> found;
+    for (const auto& [id, connection] : by_id_) {
+      if (condition(connection)) found.push_back(id);
+    }
+    return found;
+  }
+
+ private:
+  std::uint64_t request_hash(const Remote& remote, std::uint32_t remote_id) const;
+
+  const std::uint32_t prefix_;
+  const std::uint64_t seed_;
+  std::uint16_t last_;  // number that was given last
+  std::unordered_map<ConnectionId, CmConnection> by_id_;
+  std::unordered_multimap<std::uint64_t, CmConnection*> by_request_;
+};
+
+}  // namespace weft::cm

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How are connections made and ended by InfiniBand's communication management (IBTA chapter 12)?
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "base/stats.h"
+#include "base/time.h"
+#include "cm/event.h"
+#include "cm/host.h"
+#include "cm/options.h"
+#include "wire/cm_message.h"
+
+namespace weft::cm {
+
+inline constexpr std::size_t kMaxMorePrivateData = 256;
+
+// A request for a connection. The agent fills in the communication id, the transaction id and the
+// CA GUID; everything else of the REQ is the caller's.
+struct ConnectRequest {
+  Remote to;
+  wire::CmReq req;
+  std::vector<std::byte> more = {};  // behind the MAD, at most kMaxMorePrivateData bytes
+  RepeatTimes repeats;
+  // Both ends are Weft's: a DREQ carries the transaction id of the REQ, and none without it counts.
+  // Otherwise one counts when both communication ids, the queue pair and the source address match.
+  bool watched = false;
+};
+
+struct AcceptRequest {
+  wire::CmRep rep;
+  std::vector<std::byte> more = {};
+  bool watched = false;
+};
+
+// The connection manager of one port, without I/O: messages, calls and the time go in; messages
+// (Host), events (User) and the time of the next call of advance() come out. One thread at a time.
+//
+// An answer counts when communication id, transaction id (64 random bits of the request) and source
+// address match.
+class Agent {
+ public:
+  // `host` and `stats` outlive the agent.
+  Agent(CmHost& host, const AgentOptions& options, Stats& stats);
+  ~Agent();  // sends nothing and reports nothing
+  Agent(const Agent&) = delete;
+  Agent& operator=(const Agent&) = delete;
+
+  // A payload for queue pair 1. False when it is malformed or of another class. Both are counted
+  // (kConnectionMessages, kMalformedPackets).
+  bool take(const Remote& from, std::span<const std::byte> message, Time now);
+  // Repeats messages and ends what is overdue.
+  void advance(Time now);
+  // When advance() has something to do; Time::max() when only a call or a message can change that.
+  Time due() const;
+  // Reports all events; they are kept until then.
+  void deliver();
+  bool has_events() const;
+
+  // REQs for `service` are reported to `user`. At most `backlog` requests are
+  // undecided or await their RTU: beyond that the oldest ends. Errors: EADDRINUSE.
+  Result<ListenerId> listen(std::uint64_t service, std::size_t backlog, User& user, void* context);
+  void set_backlog(ListenerId listener, std::size_t backlog);
+  // Rejects the undecided requests of a listener with `kInvalidService`, without events.
+  void stop(ListenerId listener);
+
+  // Sends a REQ. Errors: EUSERS when no communication id is free, EINVAL for too long private data.
+  Result<ConnectionId> connect(const ConnectRequest& request, User& user, void* context, Time now);
+  // Answers a REQ by a REP. Events go to `user` from now on. Errors: ENOENT when the request has
+  // ended meanwhile, EINVAL.
+  Status accept(ConnectionId id, const AcceptRequest& reply, User& user, void* context, Time now);
+  // Answers a REQ or a REP by a REJ, with up to 404 bytes of data: those that do not fit into its
+  // 148 stand behind the MAD. Errors: ENOENT, EINVAL.
+  Status reject(ConnectionId id, wire::CmReason reason, std::span<const std::byte> data, Time now);
+  // Answers a REQ by an MRA now, and each repeated REQ: the decision takes a while. `timeout` is
+  // the code of the service timeout (IBTA 12.6.6). Without it a repeated REQ draws an MRA of 2 s.
+  // Errors: ENOENT, EINVAL.
+  Status delay(ConnectionId id, std::uint8_t timeout, Time now);
+  // Answers a REP by an RTU with up to 224 bytes: the connection is established. Errors: ENOENT,
+  // EINVAL.
+  Status confirm(ConnectionId id, std::span<const std::byte> data, Time now);
+  // A packet of the queue pair arrived: stands for an RTU that is lost.
+  void established(ConnectionId id, Time now);
+  // Ends a connection in any state, without an event: by a DREQ with up to 220 bytes, or a REJ with
+  // up to 148 before it is established; further bytes are not sent. The user does not hear of the
+  // id any more.
+  void disconnect(ConnectionId id, std::span<const std::byte> data, Time now);
+
+  // Ends everything of a user without events: connections as by disconnect(), listeners as by
+  // stop().
+  void forget(User& user, Time now);
+
+  // Connections in any state but TimeWait; those and the ids that rest.
+  std::size_t connections() const;
+  std::size_t entries() const;
+
+ private:
+  struct State;
+  const std::unique_ptr<State> state_;
+};
+
+}  // namespace weft::cm

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What does a connection manager need of the port that it speaks through?
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "cm/remote.h"
+
+namespace weft::cm {
+
+// Messages out, and random numbers. One thread at a time.
+class CmHost {
+ public:
+  // Sends a MAD, which may be followed by further private data, to queue pair 1 of `to`. It may get
+  // lost: without room, too.
+  virtual void send(const Remote& to, std::span<const std::byte> message) = 0;
+  // Unpredictable for any peer.
+  virtual std::uint64_t random() = 0;
+
+ protected:
+  ~CmHost() = default;
+};
+
+}  // namespace weft::cm

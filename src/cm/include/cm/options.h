@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What can be chosen for a connection manager, and for one of its requests?
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace weft::cm {
+
+// How long after the first copy of a message the others follow: `first`, then twice the pause
+// before, up to `longest`. After `limit` without an answer the message has failed.
+struct RepeatTimes {
+  std::chrono::nanoseconds first = std::chrono::milliseconds(2);
+  std::chrono::nanoseconds longest = std::chrono::milliseconds(500);
+  std::chrono::nanoseconds limit = std::chrono::seconds(30);
+};
+
+// Answers that no state stands behind: REJ of an unknown service or connection, DREP and APR of an
+// unknown connection. A token bucket each.
+struct AnswerRates {
+  unsigned per_second = 1000;  // in total
+  unsigned per_source_and_second = 50;
+  unsigned burst = 32;  // of either
+};
+
+struct AgentOptions {
+  std::uint16_t port = 0;  // UDP port of the manager: the upper half of its communication ids
+  std::uint64_t guid = 0;  // of this instance, drawn at random: the CA GUID of its messages
+  // REP, MRA and DREQ. A REP is repeated by timer at most `most_replies` times.
+  RepeatTimes replies{std::chrono::milliseconds(250), std::chrono::seconds(2),
+                      std::chrono::seconds(8)};
+  unsigned most_replies = 3;
+  RepeatTimes disconnects{std::chrono::milliseconds(10), std::chrono::milliseconds(500),
+                          std::chrono::seconds(2)};
+  // An undecided request whose REQ is not repeated for so long has failed.
+  std::chrono::nanoseconds undecided_limit = std::chrono::seconds(30);
+  // A communication id rests so long after the end of its connection (IBTA 12.9.8.4).
+  std::chrono::nanoseconds time_wait = std::chrono::milliseconds(100);
+  AnswerRates answers;
+};
+
+}  // namespace weft::cm

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Where is the other end of a connection, and what carries messages to it?
+#pragma once
+
+#include <cstdint>
+
+#include "os/socket_address.h"
+
+namespace weft::cm {
+
+// What carries a message.
+enum class Carrier : std::uint8_t {
+  kPackets,  // UDP packets to queue pair 1
+  kMailbox,  // the mailbox of a process on this host
+};
+
+// The source of a message, which its answer goes to, and no other place that the message names.
+struct Remote {
+  os::SocketAddress address;
+  Carrier carrier = Carrier::kPackets;
+
+  friend bool operator==(const Remote& a, const Remote& b) {
+    return a.address == b.address && a.carrier == b.carrier;
+  }
+};
+
+}  // namespace weft::cm

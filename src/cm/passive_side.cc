@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does a listener accept a connection? (IBTA 12.9.7.2)
+#include "passive_side.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+
+namespace weft::cm {
+namespace {
+
+// Transport service types of a REQ (IBTA 12.7.6): 3 means that the extended type says it.
+constexpr std::uint8_t kExtendedTransport = 3;
+constexpr std::uint8_t kXrc = 1;
+
+bool is_xrc(const wire::CmReq& req) { return req.transport == kExtendedTransport; }
+
+bool has_known_transport(const wire::CmReq& req) {
+  return !is_xrc(req) || req.extended_transport == kXrc;
+}
+
+}  // namespace
+
+Result<ListenerId> PassiveSide::listen(std::uint64_t service, std::size_t backlog, User& user,
+                                       void* context) {
+  ServiceListener* listener = core_.listeners.add(service);
+  if (listener == nullptr) {
+    return Error{EADDRINUSE, "service " + std::to_string(service) + " has a listener"};
+  }
+  listener->backlog = std::max<std::size_t>(backlog, 1);
+  listener->user = &user;
+  listener->context = context;
+  return listener->id;
+}
+
+void PassiveSide::set_backlog(ListenerId id, std::size_t backlog) {
+  ServiceListener* listener = core_.listeners.find(id);
+  if (listener == nullptr) return;
+  listener->backlog = std::max<std::size_t>(backlog, 1);
+  displace(*listener);
+}
+
+void PassiveSide::stop(ListenerId id, Time now) {
+  ServiceListener* listener = core_.listeners.find(id);
+  if (listener == nullptr) return;
+  while (listener->half_open.size() != 0) {
+    CmConnection& connection = *core_.entries.find(listener->half_open.oldest());
+    if (connection.phase == Phase::kReqReceived) {
+      core_.events.drop_request(connection.id);
+      core_.refuse(connection,
+                   rejection(kAnswersReq, wire::CmReason::kInvalidService, core_.options.guid), {},
+                   now);
+    } else {
+      connection.place.leave();  // accepted: its deadline ends it
+    }
+  }
+  core_.listeners.remove(*listener);
+}
+
+CmConnection* PassiveSide::undecided(ConnectionId id) {
+  CmConnection* connection = core_.entries.find(id);
+  const bool is = connection != nullptr && connection->phase == Phase::kReqReceived;
+  return is ? connection : nullptr;
+}
+
+Status PassiveSide::accept(ConnectionId id, const AcceptRequest& reply, User& user, void* context,
+                           Time now) {
+  CmConnection* connection = undecided(id);
+  if (connection == nullptr) return no_connection(id);
+  if (Status fits = check_length(reply.more, kMaxMorePrivateData); !fits) return fits;
+  connection->phase = Phase::kRepSent;
+  connection->watched = reply.watched;
+  // A REP of XRC names its target queue pair in the place of the EECN.
+  connection->own_qpn = reply.rep.qpn != 0 ? reply.rep.qpn : reply.rep.eecn;
+  connection->user = &user;
+  connection->context = context;
+  connection->listener = 0;
+  wire::CmRep rep = reply.rep;
+  rep.local_id = id;
+  rep.remote_id = connection->remote_id;
+  rep.ca_guid = core_.options.guid;
+  core_.start(*connection, compose(connection->transaction, rep, reply.more), core_.options.replies,
+              core_.options.most_replies, now);
+  return {};
+}
+
+Status PassiveSide::delay(ConnectionId id, std::uint8_t timeout, Time now) {
+  constexpr std::uint8_t kMaxCode = 31;
+  CmConnection* connection = undecided(id);
+  if (connection == nullptr) return no_connection(id);
+  if (timeout > kMaxCode) return Error{EINVAL, "a service timeout has 5 bits"};
+  connection->mra_timeout = timeout;
+  acknowledge(*connection, now);
+  return {};
+}
+
+void PassiveSide::established(ConnectionId id) {
+  CmConnection* connection = core_.entries.find(id);
+  if (connection == nullptr || connection->phase != Phase::kRepSent) return;
+  establish(*connection, nullptr);
+}
+
+void PassiveSide::on_req(const CmArrival& arrival, const wire::CmReq& req) {
+  if (req.local_id == 0) return core_.stats.add(Stat::kInvalidMessages);
+  CmConnection* known =
+      core_.entries.find_request(arrival.from, req.local_id, arrival.mad.transaction);
+  if (known != nullptr) return on_repeated_req(*known, arrival.now);
+  ServiceListener* listener = core_.listeners.of_service(req.service);
+  if (listener == nullptr) return answer(arrival, req, wire::CmReason::kInvalidService);
+  if (!has_known_transport(req)) return answer(arrival, req, wire::CmReason::kInvalidTransport);
+  open(*listener, arrival, req);
+}
+
+// A REQ draws a REP and its few repetitions by timer; beyond that only another REQ draws one.
+void PassiveSide::on_repeated_req(CmConnection& connection, Time now) {
+  switch (connection.phase) {
+    case Phase::kReqReceived:
+      return acknowledge(connection, now);
+    case Phase::kRepSent:
+      return core_.repeat(connection);
+    case Phase::kTimeWait:
+      if (!connection.kept.empty()) return core_.repeat(connection);
+      {
+        wire::CmRej rej = rejection(kAnswersReq, wire::CmReason::kStale, core_.options.guid);
+        rej.remote_id = connection.remote_id;
+        return core_.tell(connection, rej);
+      }
+    case Phase::kReqSent:
+    case Phase::kRepReceived:
+    case Phase::kEstablished:
+    case Phase::kDreqSent:
+      return;
+  }
+}
+
+void PassiveSide::open(ServiceListener& listener, const CmArrival& arrival,
+                       const wire::CmReq& req) {
+  CmConnection* connection = core_.entries.add();
+  if (connection == nullptr) return answer(arrival, req, wire::CmReason::kNoResources);
+  connection->phase = Phase::kReqReceived;
+  connection->remote = arrival.from;
+  connection->remote_id = req.local_id;
+  connection->transaction = arrival.mad.transaction;
+  connection->remote_guid = req.ca_guid;
+  connection->remote_qpn = req.qpn;
+  connection->user = listener.user;
+  connection->context = listener.context;
+  connection->listener = listener.id;
+  connection->mra_timeout = kDecisionTime;
+  core_.entries.index_request(*connection);
+  connection->timer.wait(arrival.now + core_.options.undecided_limit);
+  core_.arm(*connection);
+  connection->place.enter(listener.half_open, connection->id);
+  core_.events.add(*connection, EventKind::kRequest, &arrival);
+  displace(listener);
+}
+
+// The oldest requests go without a REJ: they may be forged, and a peer that lives repeats its REQ.
+void PassiveSide::displace(const ServiceListener& listener) {
+  while (listener.half_open.size() > listener.backlog) {
+    CmConnection& oldest = *core_.entries.find(listener.half_open.oldest());
+    core_.end(oldest, EventKind::kOverrun);
+    core_.forget(oldest);
+  }
+}
+
+// The requester then asks again later, and knows that the listener lives.
+void PassiveSide::acknowledge(CmConnection& connection, Time now) {
+  wire::CmMra mra;
+  mra.local_id = connection.id;
+  mra.remote_id = connection.remote_id;
+  mra.message = kAnswersReq;
+  mra.service_timeout = connection.mra_timeout;
+  core_.tell(connection, mra);
+  connection.timer.wait(now + core_.options.undecided_limit + service_time(mra.service_timeout));
+  core_.arm(connection);
+}
+
+void PassiveSide::answer(const CmArrival& arrival, const wire::CmReq& req, wire::CmReason reason) {
+  wire::CmRej rej = rejection(kAnswersReq, reason, core_.options.guid);
+  rej.remote_id = req.local_id;
+  core_.answer(arrival, rej);
+}
+
+void PassiveSide::on_rtu(const CmArrival& arrival, const wire::CmRtu& rtu) {
+  CmConnection* connection = core_.answered(arrival, rtu.remote_id, rtu.local_id);
+  if (connection == nullptr) {
+    if (core_.entries.find(rtu.remote_id) != nullptr) return;
+    // This attempt has ended, but its requester takes it for established.
+    wire::CmRej rej = rejection(kAnswersOther, wire::CmReason::kInvalidId, core_.options.guid);
+    rej.remote_id = rtu.local_id;
+    return core_.answer(arrival, rej);
+  }
+  if (connection->requester) return core_.stats.add(Stat::kInvalidMessages);
+  if (connection->phase == Phase::kRepSent) return establish(*connection, &arrival);
+  if (connection->phase == Phase::kTimeWait) core_.repeat(*connection);
+}
+
+void PassiveSide::establish(CmConnection& connection, const CmArrival* arrival) {
+  connection.kept = {};
+  core_.settle(connection);
+  core_.events.add(connection, EventKind::kEstablished, arrival);
+}
+
+}  // namespace weft::cm

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does a listener accept a connection? (IBTA 12.9.7.2)
+#pragma once
+
+#include "agent_core.h"
+#include "cm/agent.h"
+
+namespace weft::cm {
+
+// REQ in, REP out, RTU in; listeners with their half-open requests.
+class PassiveSide {
+ public:
+  explicit PassiveSide(Core& core) : core_(core) {}
+
+  Result<ListenerId> listen(std::uint64_t service, std::size_t backlog, User& user, void* context);
+  void set_backlog(ListenerId id, std::size_t backlog);
+  void stop(ListenerId id, Time now);
+
+  Status accept(ConnectionId id, const AcceptRequest& reply, User& user, void* context, Time now);
+  Status delay(ConnectionId id, std::uint8_t timeout, Time now);
+  void established(ConnectionId id);
+
+  void on_req(const CmArrival& arrival, const wire::CmReq& req);
+  void on_rtu(const CmArrival& arrival, const wire::CmRtu& rtu);
+
+ private:
+  CmConnection* undecided(ConnectionId id);
+  void on_repeated_req(CmConnection& connection, Time now);
+  void open(ServiceListener& listener, const CmArrival& arrival, const wire::CmReq& req);
+  void displace(const ServiceListener& listener);
+  void acknowledge(CmConnection& connection, Time now);
+  void answer(const CmArrival& arrival, const wire::CmReq& req, wire::CmReason reason);
+  void establish(CmConnection& connection, const CmArrival* arrival);
+
+  Core& core_;
+};
+
+}  // namespace weft::cm

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What is to be reported?
+#include "reports.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace weft::cm {
+
+void Reports::add(const CmConnection& connection, EventKind kind, const CmArrival* arrival) {
+  if (connection.user == nullptr) return;
+  QueuedReport pending{connection.user, {}, nullptr};
+  pending.event.kind = kind;
+  pending.event.id = connection.id;
+  pending.event.listener = connection.listener;
+  pending.event.context = connection.context;
+  pending.event.remote = connection.remote;
+  if (arrival != nullptr) {
+    pending.content = std::make_unique<EventMessage>(
+        EventMessage{arrival->mad, {arrival->more.begin(), arrival->more.end()}});
+    pending.event.mad = &pending.content->mad;
+    pending.event.more = pending.content->more;
+  }
+  queue_.push_back(std::move(pending));
+}
+
+bool Reports::drop_request(ConnectionId id) {
+  const auto at = std::find_if(queue_.begin(), queue_.end(),
+                               [&](const QueuedReport& each) { return each.event.id == id; });
+  if (at == queue_.end()) return false;
+  queue_.erase(at);
+  return true;
+}
+
+void Reports::drop(ConnectionId id) {
+  std::erase_if(queue_, [&](const QueuedReport& each) { return each.event.id == id; });
+}
+
+void Reports::drop(const User& user) {
+  std::erase_if(queue_, [&](const QueuedReport& each) { return each.user == &user; });
+}
+
+void Reports::deliver() {
+  while (!queue_.empty()) {
+    const QueuedReport pending = std::move(queue_.front());
+    queue_.pop_front();
+    pending.user->handle(pending.event);
+  }
+}
+
+}  // namespace weft::cm

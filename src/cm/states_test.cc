@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What does each message do in each state?
+#include <gtest/gtest.h>
+
+#include "test_support.h"
+
+namespace weft::cm {
+namespace {
+
+using namespace testing;
+
+// A connection in one state, and what its peer names in messages about it.
+struct Subject {
+  Pair pair;
+  Station* end = &pair.a;
+  ConnectionId id = 0;
+  std::uint32_t peer_id = 77;
+  std::uint64_t transaction = 0;
+  std::uint32_t qpn = 0;
+  Bytes request;  // the REQ that made it, if the peer has sent it
+
+  Remote peer() const { return end == &pair.a ? pair.b.here : pair.a.here; }
+};
+
+void be_requester(Subject& subject) {
+  subject.pair.ask();
+  subject.id = subject.pair.at_a;
+  subject.qpn = 0x9C4002;
+  subject.transaction = subject.pair.a.host.sent.at(0).mad.transaction;
+}
+
+void be_acceptor(Subject& subject) {
+  be_requester(subject);
+  subject.request = subject.pair.a.host.sent.at(0).bytes;
+  subject.pair.carry();
+  subject.end = &subject.pair.b;
+  subject.peer_id = subject.pair.at_a;
+  subject.id = subject.pair.b.program.heard.at(0).event.id;
+  subject.qpn = 0x9C4003;
+}
+
+void receive_rep(Subject& subject) {
+  be_requester(subject);
+  subject.pair.carry();
+  subject.pair.accept();
+  subject.pair.carry();
+  subject.peer_id = subject.pair.at_b;
+}
+
+void be_established(Subject& subject) {
+  receive_rep(subject);
+  subject.pair.confirmed = subject.pair.a.agent.confirm(subject.id, {}, subject.pair.now);
+  subject.pair.carry();
+}
+
+void have_accepted(Subject& subject) {
+  be_acceptor(subject);
+  subject.pair.accept();
+}
+
+struct State {
+  const char* name;
+  void (*enter)(Subject&);
+};
+
+const State kStates[] = {
+    {"REQ sent", be_requester},
+    {"REP received", receive_rep},
+    {"established requester", be_established},
+    {"DREQ sent",
+     [](Subject& s) {
+       be_established(s);
+       s.pair.a.agent.disconnect(s.id, {}, s.pair.now);
+     }},
+    {"TimeWait",
+     [](Subject& s) {
+       be_established(s);
+       s.pair.a.agent.disconnect(s.id, {}, s.pair.now);
+       s.pair.carry();
+     }},
+    {"REQ received", be_acceptor},
+    {"REP sent", have_accepted},
+    {"established acceptor",
+     [](Subject& s) {
+       have_accepted(s);
+       s.pair.b.agent.established(s.id, s.pair.now);
+     }},
+    {"rejected",
+     [](Subject& s) {
+       be_acceptor(s);
+       s.pair.accepted = s.pair.b.agent.reject(s.id, wire::CmReason::kConsumer, {}, s.pair.now);
+     }},
+    {"unknown",
+     [](Subject& s) {
+       s.end = &s.pair.b;
+       s.id = 0x9C400001;
+     }},
+};
+
+template <class M>
+wire::CmMessage from_peer(const Subject& subject) {
+  M message;
+  message.local_id = subject.peer_id;
+  message.remote_id = subject.id;
+  return message;
+}
+
+const std::pair<const char*, wire::CmMessage (*)(const Subject&)> kMessages[] = {
+    {"REQ",
+     [](const Subject& s) -> wire::CmMessage {
+       if (!s.request.empty()) return wire::parse_cm(s.request)->message;
+       wire::CmReq another;
+       another.local_id = 0x55;
+       another.service = 1;
+       return another;
+     }},
+    {"REP", from_peer<wire::CmRep>},
+    {"RTU", from_peer<wire::CmRtu>},
+    {"MRA of a REQ", from_peer<wire::CmMra>},
+    {"REJ",
+     [](const Subject& s) {
+       wire::CmMessage message = from_peer<wire::CmRej>(s);
+       std::get<wire::CmRej>(message).reason = wire::CmReason::kConsumer;
+       return message;
+     }},
+    {"DREQ",
+     [](const Subject& s) {
+       wire::CmMessage message = from_peer<wire::CmDreq>(s);
+       std::get<wire::CmDreq>(message).remote_qpn = s.qpn;
+       return message;
+     }},
+    {"DREP", from_peer<wire::CmDrep>},
+};
+
+// "REJ / rejected": the messages that are sent, and the events.
+std::string effect(const State& state, wire::CmMessage (*message)(const Subject&)) {
+  Subject subject;
+  state.enter(subject);
+  subject.end->agent.deliver();
+  subject.end->host.look();
+  subject.end->program.look();
+  subject.end->take(subject.peer(), {0, subject.transaction, 0, message(subject)},
+                    subject.pair.now);
+  const std::string events = subject.end->program.look();
+  return subject.end->host.look() + (events.empty() ? "" : "/" + events);
+}
+
+// clang-format off
+constexpr const char* kExpected[][7] = {
+    // REQ  REP       RTU    MRA  REJ              DREQ                 DREP
+    {"REJ", "/reply", "",    "",  "/rejected",     "DREP",              ""},      // REQ sent
+    {"REJ", "MRA",    "",    "",  "/rejected",     "",                  ""},      // REP received
+    {"REJ", "RTU",    "",    "",  "/disconnected", "DREP/disconnected", ""},      // established
+    {"REJ", "",       "",    "",  "",              "DREP",              ""},      // DREQ sent
+    {"REJ", "",       "",    "",  "",              "DREP",              ""},      // TimeWait
+    {"MRA", "",       "",    "",  "/withdrawn",    "",                  ""},      // REQ received
+    {"REP", "",       "/established", "", "/rejected", "DREP/withdrawn", ""},     // REP sent
+    {"",    "",       "",    "",  "/disconnected", "DREP/disconnected", ""},      // established
+    {"REJ", "",       "REJ", "",  "",              "",                  ""},      // rejected
+    {"REJ", "REJ",    "REJ", "",  "",              "DREP",              ""},      // unknown
+};
+// clang-format on
+
+TEST(States, MeetEachMessage) {
+  for (std::size_t row = 0; row < std::size(kStates); ++row) {
+    for (std::size_t column = 0; column < std::size(kMessages); ++column) {
+      EXPECT_EQ(effect(kStates[row], kMessages[column].second), kExpected[row][column])
+          << kStates[row].name << ", " << kMessages[column].first;
+    }
+  }
+}
+
+// Off the path the transaction id cannot be known: 64 random bits.
+TEST(States, TakeNoAnswerWithoutTheTransactionId) {
+  for (const State& state : kStates) {
+    for (const auto& [name, message] : kMessages) {
+      if (name == std::string("REQ") || name == std::string("DREQ")) continue;
+      Subject subject;
+      state.enter(subject);
+      subject.end->agent.deliver();
+      subject.end->program.look();
+      subject.end->take(subject.peer(), {0, subject.transaction + 1, 0, message(subject)},
+                        subject.pair.now);
+      EXPECT_EQ(subject.end->program.look(), "") << state.name << ", " << name;
+    }
+  }
+}
+
+// An answer from another address counts no more than one with other numbers.
+TEST(States, TakeNoMessageFromAnotherSource) {
+  for (const State& state : kStates) {
+    for (const auto& [name, message] : kMessages) {
+      for (const Remote& source : {remote(9), remote(1, 40001), remote(2, 40001)}) {
+        if (name == std::string("REQ")) continue;
+        Subject subject;
+        state.enter(subject);
+        subject.end->agent.deliver();
+        subject.end->program.look();
+        subject.end->take(source, {0, subject.transaction, 0, message(subject)}, subject.pair.now);
+        EXPECT_EQ(subject.end->program.look(), "") << state.name << ", " << name;
+      }
+    }
+  }
+}
+
+// A DREQ of a peer that is Weft's has the transaction id of the REQ; of others the numbers count.
+TEST(States, TakeNoForgedDreq) {
+  for (const bool watched : {false, true}) {
+    Pair pair;
+    pair.establish(watched);
+    wire::CmDreq dreq;
+    dreq.local_id = pair.at_a;
+    dreq.remote_id = pair.at_b;
+    dreq.remote_qpn = 0x9C4003 + 1;
+    pair.b.take(pair.a.here, {0, 5, 0, dreq}, pair.now);
+    dreq.remote_qpn = 0x9C4003;
+    dreq.local_id = pair.at_a + 1;
+    pair.b.take(pair.a.here, {0, 5, 0, dreq}, pair.now);
+    dreq.local_id = 0;
+    pair.b.take(pair.a.here, {0, 5, 0, dreq}, pair.now);
+    EXPECT_EQ(pair.b.program.look(), "");
+    dreq.local_id = pair.at_a;
+    pair.b.take(pair.a.here, {0, 5, 0, dreq}, pair.now);
+    EXPECT_EQ(pair.b.program.look(), watched ? "" : "disconnected");
+  }
+}
+
+}  // namespace
+}  // namespace weft::cm
