@@ -129,10 +129,13 @@ TEST(UdpPort, AnAddressOfAnotherHostIsRefused) {
 TEST(UdpPort, NoAddressAtAllIsRefused) { EXPECT_FALSE(UdpPort::bind(SocketAddress{}).ok()); }
 
 TEST(UdpPort, TheSamePortOfBothFamiliesCanBeHeld) {
-  const auto six = UdpPort::bind(address_of("::", 0));
-  if (!six.ok()) GTEST_SKIP() << "this system has no IPv6";
-  const auto four = UdpPort::bind(address_of("0.0.0.0", six.value().address().port()));
-  EXPECT_TRUE(four.ok()) << four.error().message;
+  // The system chooses the port for IPv6 alone: another process may hold it for IPv4.
+  for (int ports = 0; ports < 16; ++ports) {
+    const auto six = UdpPort::bind(address_of("::", 0));
+    if (!six.ok()) GTEST_SKIP() << "this system has no IPv6";
+    if (UdpPort::bind(address_of("0.0.0.0", six.value().address().port())).ok()) return;
+  }
+  FAIL() << "none of 16 ports";
 }
 
 TEST(UdpPort, UntilASocketTakesItOverThePortDoesNotListen) {
