@@ -2,6 +2,7 @@
 // What can any host do to the relay of UDP port 4791, and to the endpoints behind it? Input: a
 // script of datagrams of all lengths, from foreign peers to that port, or from there to an
 // endpoint.
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "link_udp/ud_endpoint.h"
 #include "loopback_host.h"
 #include "roce/relay_set.h"
+#include "wire/cm_message.h"
 
 namespace {
 
@@ -36,6 +38,19 @@ class Sink final : public link::InboxSink {
   unsigned sum_ = 0;  // so that every byte is read
 };
 
+// A manager of connections that reads what it is told.
+class Manager final : public roce::PacketHandler {
+ public:
+  void take(const roce::PacketArrival& arrival) override {
+    if (const auto mad = wire::parse_cm(arrival.packet.payload)) kinds_ += mad->message.index();
+  }
+  void take_cnp(const roce::PacketArrival&) override {}
+  void unreachable(const os::UdpError&) override {}
+
+ private:
+  std::size_t kinds_ = 0;
+};
+
 // An endpoint that has the port, and one that is reached through it. The attacker has a foreign
 // peer's socket; it cannot have port 4791, so relay headers that are believed come through the
 // relay.
@@ -49,6 +64,7 @@ class Scene {
       options.relay = relay_descriptors_.at(host_);
       each.port = std::move(roce::PacketPort::open(std::move(socket), wake_, options)).value();
       each.endpoint = std::make_unique<udp::UdEndpoint>(*each.port, udp::UdOptions{});
+      require(each.port->attach(manager_, roce::QpnUse::kManager, {}).ok(), "no queue pair 1");
     }
   }
 
@@ -61,8 +77,10 @@ class Scene {
     headers.psn = Psn(input.byte());
     const std::uint8_t flags = input.byte();
     const bool packet = (flags & 3) != 0;
-    const std::size_t length =
-        packet ? sender_.write(headers, fuzz::draw_length(input)) : fuzz::draw_length(input);
+    const bool mad = headers.destination == wire::kCmQpn && (flags & 4) != 0;
+    if (mad) write_mad(input, headers);
+    const std::size_t payload = mad ? wire::kMadBytes : fuzz::draw_length(input);
+    const std::size_t length = packet ? sender_.write(headers, payload) : payload;
     // Some bytes anywhere.
     for (unsigned i = flags >> 4; i != 0 && length != 0; --i) {
       sender_.bytes()[input.below(0x10000) % length] = static_cast<std::byte>(input.byte());
@@ -88,6 +106,29 @@ class Scene {
     return static_cast<std::uint32_t>(input.word());
   }
 
+  // A message for a manager here, or for none.
+  void write_mad(Input& input, wire::Packet& headers) {
+    headers.opcode =
+        wire::opcode_of(wire::Transport::kUnreliableDatagram, wire::Operation::kSendOnly);
+    headers.queue_key = wire::kCmQueueKey;
+    const std::uint8_t choice = input.byte();
+    const std::uint16_t port = choice < 0xC0 ? ports_[choice & 1].port() : input.byte();
+    wire::CmMad mad;
+    wire::CmReq req;
+    wire::CmSidrReq resolve;
+    wire::CmDreq dreq;
+    req.service = resolve.service = wire::service_of(wire::kPortSpaceTcp, port);
+    dreq.remote_id = std::uint32_t{port} << 16 | choice;
+    if ((choice & 6) == 0) {
+      mad.message = req;
+    } else if ((choice & 6) == 2) {
+      mad.message = resolve;
+    } else {
+      mad.message = dreq;
+    }
+    std::ranges::copy(wire::write_cm(mad), sender_.bytes().data() + wire::header_bytes(headers));
+  }
+
   const os::SocketAddress host_ = fuzz::host_of_fuzzer();
   roce::RelaySet relay_descriptors_{Stats::discarded()};
   std::vector<os::SocketAddress> ports_;
@@ -95,6 +136,7 @@ class Scene {
     std::unique_ptr<roce::PacketPort> port;
     std::unique_ptr<udp::UdEndpoint> endpoint;
   };
+  Manager manager_;  // outlives the ports
   os::WakeSet wake_ = std::move(os::WakeSet::create()).value();
   std::array<End, 2> endpoints_;
   fuzz::Sender sender_{host_};

@@ -46,6 +46,7 @@ constexpr std::array<NamedStat, kStats> kRows{{
     {Stat::kRelayUnreachable, "relay_unreachable"},
     {Stat::kRelaySendErrors, "relay_send_errors"},
     {Stat::kRelayOverflows, "relay_overflows"},
+    {Stat::kRelayRefusals, "relay_refusals"},
 }};
 
 static_assert(

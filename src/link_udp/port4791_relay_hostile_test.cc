@@ -176,10 +176,11 @@ TEST(HostileRelay, NothingIsHandedOnToWhatIsNoEndpoint) {
     AtRelay at(host);
     std::uint64_t count = 0;
     for (const std::uint32_t queue_pair :
-         {std::uint32_t{0}, wire::kCmQpn, ForeignHand::kQueuePair, roce::queue_pair_at(53),
+         {std::uint32_t{0}, ForeignHand::kQueuePair, roce::queue_pair_at(53),
           roce::queue_pair_at(wire::kUdpPort), roce::queue_pair_at(32'767), wire::kMulticastQpn}) {
       EXPECT_EQ(at.send_to(queue_pair).of(Stat::kRelayUnknownQp), ++count) << queue_pair;
     }
+    EXPECT_EQ(at.send_to(wire::kCmQpn).of(Stat::kRelayMalformed), 1U) << "no message of a manager";
     EXPECT_EQ(at.relay_stats.of(Stat::kRelayForwarded), 0U);
     EXPECT_EQ(at.holder.heard(), 0U);
   });

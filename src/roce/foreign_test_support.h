@@ -10,6 +10,7 @@
 #include "os/udp_socket.h"
 #include "roce/relay_header.h"
 #include "roce/route.h"
+#include "wire/cm_message.h"
 #include "wire/packet.h"
 
 namespace weft::roce::testing {
@@ -47,7 +48,19 @@ struct ForeignHand {
                      wire::icrc(route, std::span(bytes).first(covered), words));
     return bytes;
   }
-  // The same behind a relay header, as the owner of port 4791 of that address makes it.
+  // A message for queue pair 1 of a connection manager, which came from here as above.
+  Bytes mad(const os::SocketAddress& host, const wire::CmMad& mad,
+            const Change& change = {}) const {
+    const auto bytes = wire::write_cm(mad);
+    return packet(host, 0, Bytes(bytes.begin(), bytes.end()), [&](wire::Packet& headers) {
+      headers.opcode =
+          wire::opcode_of(wire::Transport::kUnreliableDatagram, wire::Operation::kSendOnly);
+      headers.destination = headers.source = wire::kCmQpn;
+      headers.queue_key = wire::kCmQueueKey;
+      if (change) change(headers);
+    });
+  }
+  // A packet behind a relay header, as the owner of port 4791 of that address makes it.
   Bytes relay_header(const os::SocketAddress& host, std::uint16_t port, const Bytes& bytes,
                      std::uint8_t traffic_class = 0) const {
     Bytes made(kLongestEnvelope);

@@ -59,6 +59,21 @@ Status PacketPort::prepare(const PacketPortOptions& options) {
   return relay_polls_->open(address());
 }
 
+Result<std::uint32_t> PacketPort::attach(PacketHandler& handler, QpnUse use, os::Time now) {
+  auto qpn = qpns_.take(handler, use, now);
+  if (!qpn || use != QpnUse::kManager || relay_polls_ == nullptr) return qpn;
+  if (Status ok = relay_polls_->open_manager(address()); !ok) {
+    qpns_.give_back(qpn.value(), now);
+    return ok.error();
+  }
+  return qpn;
+}
+
+void PacketPort::detach(std::uint32_t qpn, os::Time now) {
+  qpns_.give_back(qpn, now);
+  if (qpn == wire::kCmQpn && relay_polls_ != nullptr) relay_polls_->close_manager();
+}
+
 // A handler may detach others that would have been told.
 template <class Tell>
 void PacketPort::tell_owners(Tell tell) {

@@ -3,8 +3,10 @@
 #include "roce/port4791_relay.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
+#include "mad_route.h"
 #include "os/interfaces.h"
 #include "roce/relay_set.h"
 #include "roce/route.h"
@@ -125,12 +127,14 @@ void Port4791Relay::take(os::UdpSocket& relay, const os::Datagram& packet, std::
   wire::Packet headers;
   if (wire::parse(packet.bytes, headers) != wire::Malformed::kNone) {
     stats_.add_shared(Stat::kRelayMalformed);
+  } else if (headers.destination == wire::kCmQpn) {
+    take_mad(relay, packet, headers);
   } else if (is_foreign(headers.destination) || headers.destination == wire::kMulticastQpn) {
     stats_.add_shared(Stat::kRelayUnknownQp);
   } else if (headers.destination == queue_pair) {
     stats_.add_shared(Stat::kRelayDelivered);
     visit(packet);
-  } else if (!is_endpoint(addressee(packet, headers.destination))) {
+  } else if (!is_claimed(name_of_endpoint, addressee(packet, headers.destination))) {
     stats_.add_shared(Stat::kRelayUnreachable);
   } else if (!wire::check_icrc(route_between(packet.from, packet.to), packet.bytes)) {
     stats_.add_shared(Stat::kRelayIcrcErrors);
@@ -141,11 +145,47 @@ void Port4791Relay::take(os::UdpSocket& relay, const os::Datagram& packet, std::
 
 // Else a packet from anywhere, with this host as its source, would reach any socket that has a port
 // from 32768 on. The kernel keeps the names: no packet makes this process remember anything.
-bool Port4791Relay::is_endpoint(os::SocketAddress address) {
-  if (names_.has(name_of_endpoint(address))) return true;
+bool Port4791Relay::is_claimed(NameOf name_of, os::SocketAddress address) {
+  if (names_.has(name_of(address))) return true;
   static constexpr std::array<std::byte, 16> kAny{};
   address = os::SocketAddress::of_host(address.family(), kAny.data(), address.port());
-  return names_.has(name_of_endpoint(address));
+  return names_.has(name_of(address));
+}
+
+// The ICRC first: it costs less than a name. The process of the endpoint that looks is no
+// exception: its packets go through the socket, too.
+void Port4791Relay::take_mad(os::UdpSocket& relay, const os::Datagram& packet,
+                             const wire::Packet& headers) {
+  if (!wire::check_icrc(route_between(packet.from, packet.to), packet.bytes)) {
+    stats_.add_shared(Stat::kRelayIcrcErrors);
+    return;
+  }
+  const std::optional<wire::CmMad> mad = read_mad(headers);
+  if (!mad) {
+    stats_.add_shared(Stat::kRelayMalformed);
+    return;
+  }
+  const std::optional<std::uint16_t> port = destination_port(mad->message);
+  if (port && is_claimed(name_of_manager, addressee(packet, manager_at(*port)))) {
+    hand_on(relay, packet, manager_at(*port));
+  } else {
+    stats_.add_shared(Stat::kRelayUnreachable);
+    // Without a descriptor for the look nothing is known: the peer asks again.
+    if (!port || names_.could_look()) refuse(relay, packet, headers.source, *mad);
+  }
+}
+
+// A peer that gets no answer repeats its request for a minute. The answer is no longer than that.
+void Port4791Relay::refuse(os::UdpSocket& relay, const os::Datagram& packet, std::uint32_t qpn,
+                           const wire::CmMad& mad) {
+  const std::optional<wire::CmMad> answer = refusal_of(mad);
+  os::SocketAddress to = packet.from;
+  to.set_port(wire::kUdpPort);
+  if (!answer || !refusals_.may_send(to, os::coarse_now())) return;
+  const auto bytes = refusals_.write(*answer, packet.to, to, qpn);
+  const os::SendOutcome outcome = relay.send(to, {}, bytes, bytes.size());
+  met_errors_ = met_errors_ || outcome.errors_waiting;
+  if (outcome.error == 0) stats_.add_shared(Stat::kRelayRefusals);
 }
 
 void Port4791Relay::hand_on(os::UdpSocket& relay, const os::Datagram& packet,

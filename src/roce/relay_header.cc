@@ -32,6 +32,10 @@ std::string name_of_endpoint(const os::SocketAddress& address) {
   return "weft/datagrams/" + address.text();
 }
 
+std::string name_of_manager(const os::SocketAddress& address) {
+  return "weft/managers/" + address.text();
+}
+
 os::SocketAddress addressee(const os::Datagram& packet, std::uint32_t queue_pair) {
   return with_port(packet.to, port_of(queue_pair));
 }

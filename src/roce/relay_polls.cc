@@ -3,6 +3,7 @@
 #include "relay_polls.h"
 
 #include <cerrno>
+#include <string>
 
 #include "roce/relay_header.h"
 
@@ -15,15 +16,24 @@ constexpr unsigned kHotPolls = 256;
 // to do only every now and then: a look costs a system call.
 constexpr unsigned kBusyPolls = 16;
 
+// If another process has the name, it is found all the same.
+Status claim(const std::string& wanted, os::LocalName& claimed) {
+  auto name = os::LocalName::claim(wanted);
+  if (!name && name.error().code != EADDRINUSE) return name.error();
+  if (name) claimed = std::move(name).value();
+  return {};
+}
+
 }  // namespace
 
-// If another process has the name, it is found all the same.
 Status RelayPolls::open(const os::SocketAddress& address) {
-  auto name = os::LocalName::claim(name_of_endpoint(address));
-  if (!name && name.error().code != EADDRINUSE) return name.error();
-  if (name) name_ = std::move(name).value();
+  if (Status ok = claim(name_of_endpoint(address), name_); !ok) return ok;
   relay_->attend();
   return {};
+}
+
+Status RelayPolls::open_manager(const os::SocketAddress& address) {
+  return claim(name_of_manager(address), manager_name_);
 }
 
 bool RelayPolls::time_to_look(bool idle) {

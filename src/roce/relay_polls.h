@@ -20,6 +20,10 @@ class RelayPolls {
   // Claims the name by which the relay knows that there is a port at that address. Errors: those of
   // os::LocalName::claim().
   Status open(const os::SocketAddress& address);
+  // Claims, or gives back, the name by which the relay knows that messages for queue pair 1 may go
+  // there. Errors: those of os::LocalName::claim().
+  Status open_manager(const os::SocketAddress& address);
+  void close_manager() { manager_name_ = {}; }
 
   // Looks, unless it is too soon; visit() gets packets for that queue pair. `idle`: the port itself
   // had none. Returns how many.
@@ -38,6 +42,7 @@ class RelayPolls {
 
   const std::shared_ptr<Port4791Relay> relay_;
   os::LocalName name_;
+  os::LocalName manager_name_;
   std::size_t descriptors_ = 0;  // of the relay, that are in the set
   unsigned hot_polls_ = 0;       // looks before they become seldom
   unsigned busy_ = 0;            // polls that found something else

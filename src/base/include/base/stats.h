@@ -57,8 +57,10 @@ enum class Stat : std::uint8_t {
   kRelayUnreachable,
   kRelaySendErrors,
   kRelayOverflows,
+  // Answers to requests for absent processes.
+  kRelayRefusals,
 };
-inline constexpr std::size_t kStats = static_cast<std::size_t>(Stat::kRelayOverflows) + 1;
+inline constexpr std::size_t kStats = static_cast<std::size_t>(Stat::kRelayRefusals) + 1;
 
 // The name that the log and other processes show for a counter. Linux's RDMA drivers have the same
 // for the same event (hw_counters).

@@ -31,6 +31,8 @@ class LocalNames {
  public:
   // False, too, when there is no descriptor to look it up with (EMFILE): the next call tries again.
   bool has(std::string_view name);
+  // Whether the last call had a descriptor: otherwise it has found out nothing.
+  bool could_look() const { return socket_.valid(); }
 
  private:
   Fd socket_;

@@ -46,13 +46,12 @@ class PacketPort {
   PacketPort& operator=(const PacketPort&) = delete;
 
   // Packets for the QPN that this returns go to that handler, which outlives the port or is
-  // detached before it ends. Errors: those of QpnTable::take().
-  Result<std::uint32_t> attach(PacketHandler& handler, QpnUse use, os::Time now) {
-    return qpns_.take(handler, use, now);
-  }
+  // detached before it ends. With a relay, a manager of connections is reached by foreign peers,
+  // too. Errors: those of QpnTable::take() and of RelayPolls::open_manager().
+  Result<std::uint32_t> attach(PacketHandler& handler, QpnUse use, os::Time now);
   // Afterwards no packet for that QPN goes to its handler, also of those that are being handed
   // over: a handler may detach itself and others. The number rests (QpnTable::kRest).
-  void detach(std::uint32_t qpn, os::Time now) { qpns_.give_back(qpn, now); }
+  void detach(std::uint32_t qpn, os::Time now);
 
   // Hands over up to `most` packets that have come, by at most `reads` system calls, then the ICMP
   // errors behind them; returns how many packets.

@@ -17,6 +17,7 @@
 #include "os/udp_socket.h"
 #include "os/wake_set.h"
 #include "roce/receive_set.h"
+#include "roce/refusals.h"
 #include "roce/relay_header.h"
 #include "roce/relay_set.h"
 
@@ -24,8 +25,9 @@ namespace weft::roce {
 
 // Keeps UDP port 4791 of an address, where foreign peers send packets for all endpoints of this
 // host: the queue pair number names the endpoint. The owner of the port forwards packets to the
-// others (relay_header.h). Other processes try to bind it about once a second, as long as look() or
-// attend() is called. Any thread; one looks at a time.
+// others (relay_header.h), and messages for queue pair 1 to the manager of connections that they
+// name (mad_route.h); where there is none, it refuses requests itself. Other processes try to bind
+// it about once a second, as long as look() or attend() is called. Any thread; one looks at a time.
 class Port4791Relay {
  public:
   // Packets for the endpoint that looks.
@@ -64,8 +66,13 @@ class Port4791Relay {
   Look take_some(std::uint32_t queue_pair, const Visit& visit);
   void take(os::UdpSocket& relay, const os::Datagram& packet, std::uint32_t queue_pair,
             const Visit& visit);
+  void take_mad(os::UdpSocket& relay, const os::Datagram& packet, const wire::Packet& headers);
+  void refuse(os::UdpSocket& relay, const os::Datagram& packet, std::uint32_t qpn,
+              const wire::CmMad& mad);
   void hand_on(os::UdpSocket& relay, const os::Datagram& packet, std::uint32_t queue_pair);
-  bool is_endpoint(os::SocketAddress address);
+  // Whether that name is claimed for the address, or for the wildcard address with its port.
+  using NameOf = std::string (*)(const os::SocketAddress&);
+  bool is_claimed(NameOf name_of, os::SocketAddress address);
   void take_errors();
 
   const os::SocketAddress address_;
@@ -77,7 +84,8 @@ class Port4791Relay {
   ReceiveSet receive_set_{16};
   bool met_errors_ = false;  // that have come back from the network
   std::array<std::byte, kLongestEnvelope> envelope_;
-  os::LocalNames names_;  // of endpoints
+  os::LocalNames names_;  // of endpoints and managers
+  Refusals refusals_;
 };
 
 }  // namespace weft::roce

@@ -4,7 +4,8 @@
 // As a packet of its own, from the owner of port 4791 of an address to the queue pair's port at the
 // same address. All numbers are big-endian:
 //
-//    0  base header: opcode 0xF4, one of those left to manufacturers; the queue pair; PSN 0
+//    0  base header: opcode 0xF4, one of those left to manufacturers; the queue pair, for messages
+//       of connection management manager_at(port); PSN 0
 //   12  version: 1
 //   13  traffic class, as it stood in the packet's IP header
 //   14  the UDP port that the packet came from
@@ -64,6 +65,11 @@ os::SocketAddress addressee(const os::Datagram& packet, std::uint32_t queue_pair
 
 // The name (os::LocalName) by which the relay knows that a datagram endpoint is at that address.
 std::string name_of_endpoint(const os::SocketAddress& address);
+// The same of a manager of connections: a port whose queue pair 1 foreign peers reach.
+std::string name_of_manager(const os::SocketAddress& address);
+
+// What stands for queue pair 1 of a port where numbers of several ports meet: index 0.
+constexpr std::uint32_t manager_at(std::uint16_t port) { return std::uint32_t{port} << 8; }
 
 // Takes a packet out of its relay_header. Counts the relay header, and returns nothing, when it is
 // not to be believed or makes no sense. Of the packet nothing is known then: it is to be checked as
