@@ -39,7 +39,7 @@ Result<ConnectionId> ActiveSide::connect(const ConnectRequest& request, User& us
   return connection->id;
 }
 
-Status ActiveSide::confirm(ConnectionId id, std::span<const std::byte> data) {
+Status ActiveSide::confirm(ConnectionId id, std::span<const std::byte> data, Time now) {
   CmConnection* connection = core_.entries.find(id);
   if (connection == nullptr || connection->phase != Phase::kRepReceived) return no_connection(id);
   if (Status fits = check_length(data, sizeof wire::CmRtu::data); !fits) return fits;
@@ -48,6 +48,7 @@ Status ActiveSide::confirm(ConnectionId id, std::span<const std::byte> data) {
   // A repeated REP is answered by the same RTU: without private data it need not be kept.
   connection->kept = data.empty() ? std::vector<std::byte>() : std::move(rtu);
   core_.settle(*connection);
+  liveness_.watch(*connection, now);
   return {};
 }
 

@@ -4,16 +4,17 @@
 
 #include "agent_core.h"
 #include "cm/agent.h"
+#include "liveness.h"
 
 namespace weft::cm {
 
 // REQ out, REP in, RTU out.
 class ActiveSide {
  public:
-  explicit ActiveSide(Core& core) : core_(core) {}
+  ActiveSide(Core& core, Liveness& liveness) : core_(core), liveness_(liveness) {}
 
   Result<ConnectionId> connect(const ConnectRequest& request, User& user, void* context, Time now);
-  Status confirm(ConnectionId id, std::span<const std::byte> data);
+  Status confirm(ConnectionId id, std::span<const std::byte> data, Time now);
   void on_rep(const CmArrival& arrival, const wire::CmRep& rep);
 
  private:
@@ -21,6 +22,7 @@ class ActiveSide {
   void on_repeated_rep(CmConnection& connection);
 
   Core& core_;
+  Liveness& liveness_;
 };
 
 }  // namespace weft::cm

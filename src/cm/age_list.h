@@ -38,6 +38,7 @@ class AgeList {
 
   std::size_t size() const { return ids_.size(); }
   ConnectionId oldest() const { return ids_.front(); }
+  const std::list<ConnectionId>& ids() const { return ids_; }
 
  private:
   std::list<ConnectionId> ids_;

@@ -2,6 +2,8 @@
 // How are connections made and ended by InfiniBand's communication management (IBTA chapter 12)?
 #include "cm/agent.h"
 
+#include <algorithm>
+
 #include "active_side.h"
 #include "agent_core.h"
 #include "endings.h"
@@ -23,13 +25,14 @@ struct Agent::State {
   void on(const CmArrival& arrival, const wire::CmMra& mra);
   void on(const CmArrival&, const wire::CmSidrReq&) { core.stats.add(Stat::kInvalidMessages); }
   void on(const CmArrival&, const wire::CmSidrRep&) { core.stats.add(Stat::kInvalidMessages); }
-  void on(const CmArrival&, const wire::CmLap&) { core.stats.add(Stat::kInvalidMessages); }
-  void on(const CmArrival&, const wire::CmApr&) { core.stats.add(Stat::kInvalidMessages); }
+  void on(const CmArrival& arrival, const wire::CmLap& lap) { liveness.on_lap(arrival, lap); }
+  void on(const CmArrival& arrival, const wire::CmApr& apr) { liveness.on_apr(arrival, apr); }
 
   Core core;
-  ActiveSide active{core};
-  PassiveSide passive{core};
-  Endings endings{core};
+  Liveness liveness{core};
+  ActiveSide active{core, liveness};
+  PassiveSide passive{core, liveness};
+  Endings endings{core, liveness};
   Time now{};  // of the last call
 };
 
@@ -68,9 +71,10 @@ void Agent::advance(Time now) {
   while (core.deadlines.due() <= now) {
     state_->endings.on_timer(*core.entries.find(core.deadlines.next()), now);
   }
+  state_->liveness.advance(now);
 }
 
-Time Agent::due() const { return state_->core.deadlines.due(); }
+Time Agent::due() const { return std::min(state_->core.deadlines.due(), state_->liveness.due()); }
 
 void Agent::deliver() { state_->core.events.deliver(); }
 
@@ -112,12 +116,12 @@ Status Agent::delay(ConnectionId id, std::uint8_t timeout, Time now) {
 
 Status Agent::confirm(ConnectionId id, std::span<const std::byte> data, Time now) {
   state_->now = now;
-  return state_->active.confirm(id, data);
+  return state_->active.confirm(id, data, now);
 }
 
 void Agent::established(ConnectionId id, Time now) {
   state_->now = now;
-  state_->passive.established(id);
+  state_->passive.established(id, now);
 }
 
 void Agent::disconnect(ConnectionId id, std::span<const std::byte> data, Time now) {
@@ -129,6 +133,27 @@ void Agent::forget(User& user, Time now) {
   state_->now = now;
   for (const ListenerId listener : state_->core.listeners.of_user(user)) stop(listener);
   state_->endings.forget(user, now);
+}
+
+void Agent::probe(ConnectionId id, Time now) {
+  state_->now = now;
+  const CmConnection* connection = state_->core.entries.find(id);
+  if (connection != nullptr) state_->liveness.check(*connection, now);
+}
+
+Time Agent::heard(ConnectionId id) const {
+  const CmConnection* connection = state_->core.entries.find(id);
+  return connection == nullptr ? Time{} : state_->liveness.last_heard(*connection);
+}
+
+void Agent::abandon(ConnectionId id, Time now) {
+  state_->now = now;
+  state_->endings.abandon(id, now);
+}
+
+void Agent::unreachable(const Remote& peer, Time now) {
+  state_->now = now;
+  state_->liveness.doubt_all(peer, now);
 }
 
 std::size_t Agent::connections() const {

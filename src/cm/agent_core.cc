@@ -17,6 +17,7 @@ Core::Core(CmHost& its_host, const AgentOptions& its_options, Stats& its_stats)
     : host(its_host),
       options(its_options),
       stats(its_stats),
+      peers(its_host.random()),
       entries(its_options.port, its_host.random()),
       limiter(its_options.answers, its_host.random()) {}
 
@@ -63,7 +64,7 @@ CmConnection* Core::between(const CmArrival& arrival, ConnectionId id, std::uint
 CmConnection* Core::from_its_source(const CmArrival& arrival, ConnectionId id) {
   CmConnection* connection = entries.find(id);
   if (connection == nullptr || connection->remote == arrival.from) return connection;
-  stats.add(Stat::kWrongPeer);
+  stats.add(Stat::kInvalidMessages);
   return nullptr;
 }
 

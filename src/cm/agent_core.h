@@ -11,6 +11,7 @@
 #include "entries.h"
 #include "listeners.h"
 #include "messages.h"
+#include "peers.h"
 #include "reports.h"
 
 namespace weft::cm {
@@ -40,7 +41,7 @@ struct Core {
 
   // Reports the end of a connection. A request that was not reported yet ends unheard.
   void end(const CmConnection& connection, EventKind kind, const CmArrival* arrival = nullptr);
-  // It is established: nothing is repeated.
+  // It is established: nothing is repeated by timer.
   void settle(CmConnection& connection);
   // Its id rests after its end.
   void rest(CmConnection& connection, Time now);
@@ -55,10 +56,12 @@ struct Core {
   const AgentOptions options;
   Stats& stats;
   // Entries have places in the lists above them.
+  WatchedPeers peers;
   Listeners listeners;
   AgeList refused;  // retired attempts
   Entries entries;
   Deadlines<ConnectionId> deadlines;
+  Deadlines<PeerKey> peer_deadlines;
   Reports events;
   AnswerLimiter limiter;
 

@@ -17,17 +17,17 @@ TEST(Agent, MakesAConnectionByThreeMessages) {
   Pair pair;
   pair.ask();
   pair.carry();
-  const CmEvent& request = pair.b.program.heard.at(0).event;
+  const CmEvent& request = pair.b.program.events.at(0).event;
   EXPECT_EQ(request.listener, pair.listener);
   EXPECT_EQ(request.context, &pair.b);
   EXPECT_EQ(request.remote, pair.a.here);
   pair.accept();
   pair.carry();
-  EXPECT_EQ(pair.a.program.heard.at(0).event.id, pair.at_a);
+  EXPECT_EQ(pair.a.program.events.at(0).event.id, pair.at_a);
   EXPECT_EQ(pair.a.program.look(), "reply");
   ASSERT_TRUE(pair.a.agent.confirm(pair.at_a, {}, pair.now));
   pair.carry();
-  EXPECT_EQ(pair.b.program.heard.back().event.context, &pair.at_b);
+  EXPECT_EQ(pair.b.program.events.back().event.context, &pair.at_b);
   EXPECT_EQ(pair.b.program.look(), "request established");
   pair.pass(seconds(100));
   EXPECT_EQ(pair.a.host.count, 2) << "REQ, RTU";
@@ -57,13 +57,13 @@ TEST(Agent, CarriesPrivateDataBehindTheMad) {
   const auto id = pair.a.agent.connect(request, pair.a.program, nullptr, pair.now);
   ASSERT_TRUE(id);
   pair.carry();
-  EXPECT_EQ(pair.b.program.heard.at(0).more, request.more);
+  EXPECT_EQ(pair.b.program.events.at(0).more, request.more);
   AcceptRequest reply;
   reply.more = Bytes(60, std::byte{8});
-  const ConnectionId at_b = pair.b.program.heard.at(0).event.id;
+  const ConnectionId at_b = pair.b.program.events.at(0).event.id;
   ASSERT_TRUE(pair.b.agent.accept(at_b, reply, pair.b.program, nullptr, pair.now));
   pair.carry();
-  EXPECT_EQ(pair.a.program.heard.at(0).more, reply.more);
+  EXPECT_EQ(pair.a.program.events.at(0).more, reply.more);
 }
 
 TEST(Agent, RefusesTooLongPrivateData) {
@@ -76,7 +76,7 @@ TEST(Agent, RefusesTooLongPrivateData) {
   pair.carry();
   AcceptRequest reply;
   reply.more.resize(kMaxMorePrivateData + 1);
-  const ConnectionId at_b = pair.b.program.heard.at(0).event.id;
+  const ConnectionId at_b = pair.b.program.events.at(0).event.id;
   EXPECT_EQ(pair.b.agent.accept(at_b, reply, pair.b.program, nullptr, pair.now).error().code,
             EINVAL);
   EXPECT_EQ(pair.b.agent.reject(at_b, wire::CmReason::kConsumer, Bytes(405), pair.now).error().code,
@@ -91,11 +91,11 @@ TEST(Agent, RejectsWithReasonAndData) {
   Pair pair;
   pair.ask();
   pair.carry();
-  const ConnectionId at_b = pair.b.program.heard.at(0).event.id;
+  const ConnectionId at_b = pair.b.program.events.at(0).event.id;
   ASSERT_TRUE(
       pair.b.agent.reject(at_b, wire::CmReason::kConsumer, Bytes(404, std::byte{5}), pair.now));
   pair.carry();
-  const Heard& heard = pair.a.program.heard.at(0);
+  const Heard& heard = pair.a.program.events.at(0);
   const auto& rej = std::get<wire::CmRej>(heard.mad->message);
   EXPECT_EQ(rej.reason, wire::CmReason::kConsumer);
   EXPECT_EQ(rej.data.back(), std::byte{5});
@@ -121,7 +121,7 @@ TEST(Agent, RejectsRequestsForAnUnknownServiceAtOnce) {
   request.req.service = 1;
   ASSERT_TRUE(pair.a.agent.connect(request, pair.a.program, nullptr, pair.now));
   pair.carry();
-  const auto& rej = std::get<wire::CmRej>(pair.a.program.heard.at(0).mad->message);
+  const auto& rej = std::get<wire::CmRej>(pair.a.program.events.at(0).mad->message);
   EXPECT_EQ(rej.reason, wire::CmReason::kInvalidService);
   EXPECT_EQ(rej.message, 0);
 }
@@ -133,7 +133,7 @@ TEST(Agent, RejectsAnUnknownTransport) {
   request.req.extended_transport = 2;
   ASSERT_TRUE(pair.a.agent.connect(request, pair.a.program, nullptr, pair.now));
   pair.carry();
-  const auto& rej = std::get<wire::CmRej>(pair.a.program.heard.at(0).mad->message);
+  const auto& rej = std::get<wire::CmRej>(pair.a.program.events.at(0).mad->message);
   EXPECT_EQ(rej.reason, wire::CmReason::kInvalidTransport);
   request.req.extended_transport = 1;
   ASSERT_TRUE(pair.a.agent.connect(request, pair.a.program, nullptr, pair.now));
@@ -278,7 +278,7 @@ TEST(Agent, TellsALateRtuThatItsAttemptHasEnded) {
     const Bytes rtu = pair.a.host.sent.at(0).bytes;
     pair.lose();
     pair.pass(late, true);
-    pair.a.program.heard.clear();
+    pair.a.program.events.clear();
     pair.b.agent.take(pair.a.here, rtu, pair.now);
     pair.carry();
     EXPECT_EQ(pair.a.program.look(), late == seconds(8) ? "disconnected" : "lost");
@@ -292,7 +292,7 @@ TEST(Agent, DisconnectsByDreqAndDrep) {
     pair.a.agent.disconnect(pair.at_a, bytes_of("bye"), pair.now);
     EXPECT_EQ(pair.a.host.sent.at(0).as<wire::CmDreq>().remote_qpn, 0x9C4003);
     pair.carry();
-    const auto& dreq = std::get<wire::CmDreq>(pair.b.program.heard.at(0).mad->message);
+    const auto& dreq = std::get<wire::CmDreq>(pair.b.program.events.at(0).mad->message);
     EXPECT_EQ(dreq.data[0], std::byte{'b'});
     EXPECT_EQ(pair.b.program.look(), "disconnected");
     EXPECT_EQ(pair.a.program.look(), "");
@@ -386,7 +386,7 @@ TEST(Agent, AnswersARepeatedRequestByTheSameRejection) {
   pair.ask();
   const Bytes req = pair.a.host.sent.at(0).bytes;
   pair.carry();
-  const ConnectionId at_b = pair.b.program.heard.at(0).event.id;
+  const ConnectionId at_b = pair.b.program.events.at(0).event.id;
   ASSERT_TRUE(pair.b.agent.reject(at_b, wire::CmReason::kConsumer, bytes_of("no"), pair.now));
   const Bytes rej = pair.b.host.sent.at(0).bytes;
   pair.lose();
@@ -421,7 +421,7 @@ TEST(Agent, SendsTheMraThatItsUserChooses) {
   Pair pair;
   pair.ask();
   pair.carry();
-  const ConnectionId at_b = pair.b.program.heard.at(0).event.id;
+  const ConnectionId at_b = pair.b.program.events.at(0).event.id;
   EXPECT_EQ(pair.b.agent.delay(at_b, 32, pair.now).error().code, EINVAL);
   ASSERT_TRUE(pair.b.agent.delay(at_b, 22, pair.now));
   EXPECT_EQ(pair.b.host.sent.at(0).as<wire::CmMra>().service_timeout, 22);
@@ -470,6 +470,7 @@ TEST(Agent, RefusesCallsForConnectionsThatHaveEnded) {
 TEST(Agent, ForgetsAUser) {
   Pair pair;
   pair.establish();
+  pair.qpn += 1;
   pair.ask();
   pair.carry();
   pair.b.agent.forget(pair.b.program, pair.now);
@@ -478,6 +479,48 @@ TEST(Agent, ForgetsAUser) {
   EXPECT_EQ(pair.b.program.look(), "request");
   EXPECT_EQ(pair.b.agent.connections(), 0);
   EXPECT_TRUE(pair.b.agent.listen(kService, 1, pair.b.program, nullptr));
+}
+
+TEST(Agent, ReportsNothingOfAListenerThatIsStopped) {
+  Pair pair;
+  pair.ask();
+  pair.carry();
+  pair.a.agent.disconnect(pair.at_a, {}, pair.now);
+  pair.ask();
+  for (const Sent& each : std::exchange(pair.a.host.sent, {})) {
+    pair.b.agent.take(pair.a.here, each.bytes, pair.now);
+  }
+  EXPECT_TRUE(pair.b.agent.has_events());
+  pair.b.agent.stop(pair.listener);
+  EXPECT_FALSE(pair.b.agent.has_events());
+}
+
+TEST(Agent, AbandonsAConnectionWithoutAMessage) {
+  Pair pair;
+  pair.establish();
+  pair.a.agent.abandon(pair.at_a, pair.now);
+  EXPECT_TRUE(pair.a.host.sent.empty());
+  EXPECT_EQ(pair.a.agent.connections(), 0);
+  pair.b.agent.disconnect(pair.at_b, {}, pair.now);
+  pair.carry();
+  EXPECT_EQ(pair.a.program.look(), "");
+  EXPECT_EQ(pair.b.agent.connections(), 0);
+}
+
+TEST(Agent, RepeatsTheReplyOfAConnectionThatAPacketHasEstablished) {
+  Pair pair;
+  pair.ask();
+  const Bytes req = pair.a.host.sent.at(0).bytes;
+  pair.carry();
+  pair.accept();
+  pair.lose();
+  pair.b.agent.established(pair.at_b, pair.now);
+  pair.b.agent.take(pair.a.here, req, pair.now);
+  EXPECT_EQ(pair.b.host.look(), "REP");
+  pair.pass(seconds(8), true);
+  pair.b.agent.take(pair.a.here, req, pair.now);
+  EXPECT_EQ(pair.b.host.look(), "");
+  EXPECT_EQ(pair.b.agent.connections(), 1);
 }
 
 TEST(Agent, DropsMalformedMessagesAndCountsThem) {
@@ -525,7 +568,7 @@ TEST(Agent, RejectsRequestsWhenNoIdIsFree) {
   }
   pair.ask();
   pair.carry();
-  const auto& rej = std::get<wire::CmRej>(pair.a.program.heard.at(0).mad->message);
+  const auto& rej = std::get<wire::CmRej>(pair.a.program.events.at(0).mad->message);
   EXPECT_EQ(rej.reason, wire::CmReason::kNoResources);
 }
 

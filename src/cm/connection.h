@@ -81,7 +81,8 @@ struct CmConnection {
   std::uint64_t remote_guid = 0;  // 0: not known yet
   std::uint32_t own_qpn = 0;
   std::uint32_t remote_qpn = 0;
-  User* user = nullptr;  // null: nothing is reported any more
+  std::uint32_t remote_end = 0;  // of an acceptor: the peer's queue pair, or context
+  User* user = nullptr;          // null: nothing is reported any more
   void* context = nullptr;
   ListenerId listener = 0;       // of an undecided request
   std::uint8_t mra_timeout = 0;  // code for the MRAs of an undecided request

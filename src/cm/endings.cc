@@ -72,11 +72,20 @@ void Endings::send_dreq(CmConnection& connection, std::span<const std::byte> dat
   dreq.remote_qpn = connection.remote_qpn;
   put_data(dreq.data, data);
   connection.phase = Phase::kDreqSent;
+  connection.place.leave();
   connection.user = nullptr;
   const std::uint64_t transaction =
       connection.watched ? connection.transaction : core_.host.random();
   core_.start(connection, compose(transaction, dreq), core_.options.disconnects,
               RepeatTimer::kWithoutEnd, now);
+}
+
+void Endings::abandon(ConnectionId id, Time now) {
+  core_.events.drop(id);
+  CmConnection* connection = core_.entries.find(id);
+  if (connection != nullptr && connection->phase != Phase::kTimeWait) {
+    core_.retire(*connection, {}, now);
+  }
 }
 
 void Endings::forget(const User& user, Time now) {
@@ -114,7 +123,10 @@ void Endings::expire(CmConnection& connection, Time now) {
     }
     case Phase::kDreqSent:
       return core_.rest(connection, now);
-    case Phase::kEstablished:
+    case Phase::kEstablished:  // the REP is not asked for any more
+      connection.kept = {};
+      connection.timer.wait(Time::max());
+      return core_.arm(connection);
     case Phase::kTimeWait:
       return core_.forget(connection);
   }
@@ -125,7 +137,12 @@ void Endings::on_rej(const CmArrival& arrival, const wire::CmRej& rej) {
       rej.remote_id != 0
           ? core_.answered(arrival, rej.remote_id, rej.local_id)
           : core_.entries.find_request(arrival.from, rej.local_id, arrival.mad.transaction);
-  if (connection == nullptr) return;
+  if (connection == nullptr) {
+    // A peer that does not know the queue pair of a packet knows no ids.
+    const bool knows_none = rej.remote_id == 0 && rej.reason == wire::CmReason::kStale;
+    return knows_none ? liveness_.doubt_all(arrival.from, arrival.now)
+                      : doubt(arrival, rej.remote_id);
+  }
   switch (connection->phase) {
     case Phase::kReqSent:
     case Phase::kRepReceived:
@@ -151,13 +168,21 @@ void Endings::on_rej(const CmArrival& arrival, const wire::CmRej& rej) {
   }
 }
 
+// Of a message from the peer's address that does not count.
+void Endings::doubt(const CmArrival& arrival, ConnectionId id) {
+  const CmConnection* connection = core_.entries.find(id);
+  const bool is_its = connection != nullptr && connection->remote == arrival.from;
+  if (is_its) liveness_.doubt(*connection, arrival.now);
+}
+
 // A DREQ of an unknown connection is answered, too: its DREP was lost.
 void Endings::on_dreq(const CmArrival& arrival, const wire::CmDreq& dreq) {
   CmConnection* connection = core_.between(arrival, dreq.remote_id, dreq.local_id);
   if (connection == nullptr) return core_.answer(arrival, reply_to(dreq));
   const bool forged = connection->watched && connection->transaction != arrival.mad.transaction;
   if (forged || dreq.remote_qpn != connection->own_qpn) {
-    return core_.stats.add(Stat::kInvalidMessages);
+    core_.stats.add(Stat::kInvalidMessages);
+    return doubt(arrival, connection->id);
   }
   switch (connection->phase) {
     case Phase::kEstablished:

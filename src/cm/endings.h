@@ -4,16 +4,18 @@
 
 #include "agent_core.h"
 #include "cm/agent.h"
+#include "liveness.h"
 
 namespace weft::cm {
 
 // REJ, DREQ and DREP in both directions, and timeouts.
 class Endings {
  public:
-  explicit Endings(Core& core) : core_(core) {}
+  Endings(Core& core, Liveness& liveness) : core_(core), liveness_(liveness) {}
 
   Status reject(ConnectionId id, wire::CmReason reason, std::span<const std::byte> data, Time now);
   void disconnect(ConnectionId id, std::span<const std::byte> data, Time now);
+  void abandon(ConnectionId id, Time now);
   void forget(const User& user, Time now);
   // Its timer is due: the kept message is repeated, or the state ends.
   void on_timer(CmConnection& connection, Time now);
@@ -26,9 +28,11 @@ class Endings {
   void give_up(CmConnection& connection, wire::CmReason reason, std::span<const std::byte> data,
                Time now);
   void send_dreq(CmConnection& connection, std::span<const std::byte> data, Time now);
+  void doubt(const CmArrival& arrival, ConnectionId id);
   void expire(CmConnection& connection, Time now);
 
   Core& core_;
+  Liveness& liveness_;
 };
 
 }  // namespace weft::cm

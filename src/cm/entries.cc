@@ -2,12 +2,18 @@
 // Which connections are there, by the numbers that messages name?
 #include "entries.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace weft::cm {
 namespace {
 
 constexpr std::size_t kNumbers = 0xFFFF;  // 1 to 65535: an id is never 0
+
+// It has not ended at this side.
+bool lives(const CmConnection& connection) {
+  return connection.phase != Phase::kDreqSent && connection.phase != Phase::kTimeWait;
+}
 
 }  // namespace
 
@@ -49,35 +55,58 @@ CmConnection* Entries::find(ConnectionId id) {
 }
 
 void Entries::remove(CmConnection& connection) {
-  const auto [first, last] =
-      by_request_.equal_range(request_hash(connection.remote, connection.remote_id));
-  for (auto at = first; at != last; ++at) {
-    if (at->second != &connection) continue;
-    by_request_.erase(at);
-    break;
-  }
+  remove(by_request_, hash(connection.remote, connection.remote_id), connection);
+  remove(by_end_, hash(connection.remote, connection.remote_end), connection);
   by_id_.erase(connection.id);
 }
 
+void Entries::remove(Index& index, std::uint64_t hash, const CmConnection& connection) {
+  const auto [first, last] = index.equal_range(hash);
+  const auto at =
+      std::find_if(first, last, [&](const auto& each) { return each.second == &connection; });
+  if (at != last) index.erase(at);
+}
+
 void Entries::index_request(CmConnection& connection) {
-  by_request_.emplace(request_hash(connection.remote, connection.remote_id), &connection);
+  by_request_.emplace(hash(connection.remote, connection.remote_id), &connection);
+  if (connection.remote_guid == 0 || connection.remote_end == 0) return;
+  by_end_.emplace(hash(connection.remote, connection.remote_end), &connection);
+}
+
+template <class Condition>
+CmConnection* Entries::find(const Index& index, std::uint64_t hash, Condition condition) {
+  const auto [first, last] = index.equal_range(hash);
+  const auto at =
+      std::find_if(first, last, [&](const auto& each) { return condition(*each.second); });
+  return at == last ? nullptr : at->second;
 }
 
 CmConnection* Entries::find_request(const Remote& remote, std::uint32_t remote_id,
                                     std::uint64_t transaction) {
-  const auto [first, last] = by_request_.equal_range(request_hash(remote, remote_id));
-  for (auto at = first; at != last; ++at) {
-    const CmConnection& each = *at->second;
-    if (each.transaction == transaction && each.remote_id == remote_id && each.remote == remote) {
-      return at->second;
-    }
-  }
-  return nullptr;
+  return find(by_request_, hash(remote, remote_id), [&](const CmConnection& each) {
+    return each.transaction == transaction && each.remote_id == remote_id && each.remote == remote;
+  });
 }
 
-std::uint64_t Entries::request_hash(const Remote& remote, std::uint32_t remote_id) const {
+CmConnection* Entries::find_same_id(const Remote& remote, std::uint32_t remote_id,
+                                    std::uint64_t guid) {
+  return find(by_request_, hash(remote, remote_id), [&](const CmConnection& each) {
+    return lives(each) && each.remote_id == remote_id && each.remote_guid == guid &&
+           each.remote == remote;
+  });
+}
+
+CmConnection* Entries::find_same_end(const Remote& remote, std::uint64_t guid,
+                                     std::uint32_t remote_end) {
+  return find(by_end_, hash(remote, remote_end), [&](const CmConnection& each) {
+    return lives(each) && each.remote_end == remote_end && each.remote_guid == guid &&
+           each.remote == remote;
+  });
+}
+
+std::uint64_t Entries::hash(const Remote& remote, std::uint64_t number) const {
   const std::uint64_t port = remote.address.port();
-  return mix(hash_of(remote.address, seed_) ^ (port << 32 | remote_id));
+  return mix(hash_of(remote.address, seed_) ^ (port << 32 | number));
 }
 
 }  // namespace weft::cm

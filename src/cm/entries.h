@@ -31,6 +31,9 @@ class Entries {
   void index_request(CmConnection& connection);
   CmConnection* find_request(const Remote& remote, std::uint32_t remote_id,
                              std::uint64_t transaction);
+  // One that lives, made by a REQ with the same communication id, or of the same queue pair.
+  CmConnection* find_same_id(const Remote& remote, std::uint32_t remote_id, std::uint64_t guid);
+  CmConnection* find_same_end(const Remote& remote, std::uint64_t guid, std::uint32_t remote_end);
 
   std::size_t size() const { return by_id_.size(); }
   // The ids of all entries that satisfy a condition.
@@ -44,13 +47,18 @@ class Entries {
   }
 
  private:
-  std::uint64_t request_hash(const Remote& remote, std::uint32_t remote_id) const;
+  using Index = std::unordered_multimap<std::uint64_t, CmConnection*>;
+  std::uint64_t hash(const Remote& remote, std::uint64_t number) const;
+  template <class Condition>
+  static CmConnection* find(const Index& index, std::uint64_t hash, Condition condition);
+  static void remove(Index& index, std::uint64_t hash, const CmConnection& connection);
 
   const std::uint32_t prefix_;
   const std::uint64_t seed_;
   std::uint16_t last_;  // number that was given last
   std::unordered_map<ConnectionId, CmConnection> by_id_;
-  std::unordered_multimap<std::uint64_t, CmConnection*> by_request_;
+  Index by_request_;
+  Index by_end_;
 };
 
 }  // namespace weft::cm

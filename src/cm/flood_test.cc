@@ -28,6 +28,7 @@ struct Acceptor final : User {
     reply.rep.qpn = 5;
     EXPECT_TRUE(agent.accept(event.id, reply, *this, nullptr, now));
   }
+  Time heard(ConnectionId, void*) override { return {}; }
   std::size_t count(EventKind kind) const { return events[static_cast<std::size_t>(kind)]; }
 
   Agent& agent;
@@ -52,7 +53,7 @@ TEST(Flood, EndsTheOldestRequestFirst) {
   const Time now{seconds(1000)};
   const ListenerId id = station.agent.listen(kService, 2, station.program, nullptr).value();
   for (std::uint32_t i = 0; i < 3; ++i) station.take(spoofed(i), request(i), now);
-  EXPECT_EQ(station.program.heard.at(3).event.remote, spoofed(0));
+  EXPECT_EQ(station.program.events.at(3).event.remote, spoofed(0));
   EXPECT_EQ(station.program.look(), "request request request overrun");
   EXPECT_EQ(station.agent.connections(), 2);
   station.agent.set_backlog(id, 1);
@@ -69,7 +70,7 @@ TEST(Flood, ReportsNothingOfRequestsThatWereDisplacedUnseen) {
     station.agent.take(spoofed(i), wire::write_cm(request(i)), now);
   }
   station.agent.deliver();
-  EXPECT_EQ(station.program.heard.at(0).event.remote, spoofed(3));
+  EXPECT_EQ(station.program.events.at(0).event.remote, spoofed(3));
   EXPECT_EQ(station.program.look(), "request request");
 }
 
@@ -119,7 +120,7 @@ TEST(Flood, OfRejectedRequestsLeavesABoundedNumberOfEntries) {
   ASSERT_TRUE(station.agent.listen(kService, 16, station.program, nullptr));
   for (std::uint32_t i = 0; i < 20'000; ++i) {
     station.take(spoofed(i), request(i), now);
-    const ConnectionId id = station.program.heard.back().event.id;
+    const ConnectionId id = station.program.events.back().event.id;
     ASSERT_TRUE(station.agent.reject(id, wire::CmReason::kConsumer, {}, now));
   }
   EXPECT_LE(station.agent.entries(), 1024);

@@ -18,11 +18,7 @@ wire::CmRej rejection(std::uint8_t message, wire::CmReason reason, std::uint64_t
   wire::CmRej rej;
   rej.message = message;
   rej.reason = reason;
-  if (reason != wire::CmReason::kTimeout) return rej;
-  rej.info_length = sizeof guid;
-  for (std::size_t i = 0; i < sizeof guid; ++i) {
-    rej.info[i] = static_cast<std::byte>(guid >> (56 - 8 * i));
-  }
+  if (reason == wire::CmReason::kTimeout) rej.info_length = put_guid(rej.info, guid);
   return rej;
 }
 

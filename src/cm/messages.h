@@ -36,6 +36,23 @@ inline constexpr std::uint8_t kAnswersOther = 2;
 // An MRA tells the other side to ask again after that: 2 s.
 inline constexpr std::uint8_t kDecisionTime = 19;
 
+// A GUID in the additional information of a message. Returns its length.
+template <std::size_t kBytes>
+std::uint8_t put_guid(std::array<std::byte, kBytes>& info, std::uint64_t guid) {
+  for (std::size_t i = 0; i < sizeof guid; ++i) {
+    info[i] = static_cast<std::byte>(guid >> (56 - 8 * i));
+  }
+  return sizeof guid;
+}
+template <std::size_t kBytes>
+std::uint64_t get_guid(const std::array<std::byte, kBytes>& info) {
+  std::uint64_t guid = 0;
+  for (std::size_t i = 0; i < sizeof guid; ++i) {
+    guid = guid << 8 | std::to_integer<std::uint64_t>(info[i]);
+  }
+  return guid;
+}
+
 // A rejection; the GUID is the additional information of a timeout.
 wire::CmRej rejection(std::uint8_t message, wire::CmReason reason, std::uint64_t guid);
 

@@ -13,6 +13,13 @@ namespace {
 constexpr std::uint8_t kExtendedTransport = 3;
 constexpr std::uint8_t kXrc = 1;
 
+constexpr std::uint8_t kReliableDatagram = 2;
+
+// What the peer has once for each connection: of reliable datagrams all have the same queue pair.
+std::uint32_t end_of(const wire::CmReq& req) {
+  return req.transport == kReliableDatagram ? req.eecn : req.qpn;
+}
+
 bool is_xrc(const wire::CmReq& req) { return req.transport == kExtendedTransport; }
 
 bool has_known_transport(const wire::CmReq& req) {
@@ -46,7 +53,6 @@ void PassiveSide::stop(ListenerId id, Time now) {
   while (listener->half_open.size() != 0) {
     CmConnection& connection = *core_.entries.find(listener->half_open.oldest());
     if (connection.phase == Phase::kReqReceived) {
-      core_.events.drop_request(connection.id);
       core_.refuse(connection,
                    rejection(kAnswersReq, wire::CmReason::kInvalidService, core_.options.guid), {},
                    now);
@@ -54,6 +60,7 @@ void PassiveSide::stop(ListenerId id, Time now) {
       connection.place.leave();  // accepted: its deadline ends it
     }
   }
+  core_.events.drop_of_listener(id);
   core_.listeners.remove(*listener);
 }
 
@@ -94,10 +101,10 @@ Status PassiveSide::delay(ConnectionId id, std::uint8_t timeout, Time now) {
   return {};
 }
 
-void PassiveSide::established(ConnectionId id) {
+void PassiveSide::established(ConnectionId id, Time now) {
   CmConnection* connection = core_.entries.find(id);
   if (connection == nullptr || connection->phase != Phase::kRepSent) return;
-  establish(*connection, nullptr);
+  establish(*connection, nullptr, now);
 }
 
 void PassiveSide::on_req(const CmArrival& arrival, const wire::CmReq& req) {
@@ -105,10 +112,28 @@ void PassiveSide::on_req(const CmArrival& arrival, const wire::CmReq& req) {
   CmConnection* known =
       core_.entries.find_request(arrival.from, req.local_id, arrival.mad.transaction);
   if (known != nullptr) return on_repeated_req(*known, arrival.now);
+  // The REQ will be repeated; by then the old peer has answered, or is gone.
+  if (liveness_.doubt_others(arrival.from, req.ca_guid, arrival.now)) return;
+  if (CmConnection* twin = core_.entries.find_same_id(arrival.from, req.local_id, req.ca_guid)) {
+    return on_twin(*twin, arrival, req, wire::CmReason::kDuplicateId);
+  }
+  if (CmConnection* twin = core_.entries.find_same_end(arrival.from, req.ca_guid, end_of(req))) {
+    return on_twin(*twin, arrival, req, wire::CmReason::kStale);
+  }
   ServiceListener* listener = core_.listeners.of_service(req.service);
   if (listener == nullptr) return answer(arrival, req, wire::CmReason::kInvalidService);
   if (!has_known_transport(req)) return answer(arrival, req, wire::CmReason::kInvalidTransport);
   open(*listener, arrival, req);
+}
+
+// The peer asks anew with numbers of a connection that this side has: it has lost that one, or the
+// REQ is forged. The old one decides.
+void PassiveSide::on_twin(CmConnection& twin, const CmArrival& arrival, const wire::CmReq& req,
+                          wire::CmReason reason) {
+  if (twin.phase == Phase::kReqReceived) return;
+  if (twin.phase == Phase::kRepSent) return core_.repeat(twin);  // a REJ answers it
+  if (twin.watched) return liveness_.doubt(twin, arrival.now);
+  answer(arrival, req, reason);
 }
 
 // A REQ draws a REP and its few repetitions by timer; beyond that only another REQ draws one.
@@ -117,6 +142,7 @@ void PassiveSide::on_repeated_req(CmConnection& connection, Time now) {
     case Phase::kReqReceived:
       return acknowledge(connection, now);
     case Phase::kRepSent:
+    case Phase::kEstablished:
       return core_.repeat(connection);
     case Phase::kTimeWait:
       if (!connection.kept.empty()) return core_.repeat(connection);
@@ -127,7 +153,6 @@ void PassiveSide::on_repeated_req(CmConnection& connection, Time now) {
       }
     case Phase::kReqSent:
     case Phase::kRepReceived:
-    case Phase::kEstablished:
     case Phase::kDreqSent:
       return;
   }
@@ -143,6 +168,7 @@ void PassiveSide::open(ServiceListener& listener, const CmArrival& arrival,
   connection->transaction = arrival.mad.transaction;
   connection->remote_guid = req.ca_guid;
   connection->remote_qpn = req.qpn;
+  connection->remote_end = end_of(req);
   connection->user = listener.user;
   connection->context = listener.context;
   connection->listener = listener.id;
@@ -192,13 +218,20 @@ void PassiveSide::on_rtu(const CmArrival& arrival, const wire::CmRtu& rtu) {
     return core_.answer(arrival, rej);
   }
   if (connection->requester) return core_.stats.add(Stat::kInvalidMessages);
-  if (connection->phase == Phase::kRepSent) return establish(*connection, &arrival);
+  if (connection->phase == Phase::kRepSent) return establish(*connection, &arrival, arrival.now);
+  if (connection->phase == Phase::kEstablished) connection->kept = {};
   if (connection->phase == Phase::kTimeWait) core_.repeat(*connection);
 }
 
-void PassiveSide::establish(CmConnection& connection, const CmArrival* arrival) {
-  connection.kept = {};
+void PassiveSide::establish(CmConnection& connection, const CmArrival* arrival, Time now) {
   core_.settle(connection);
+  if (arrival != nullptr) {
+    connection.kept = {};
+  } else {  // the requester may still need the REP
+    connection.timer.wait(now + core_.options.replies.limit);
+    core_.arm(connection);
+  }
+  liveness_.watch(connection, now);
   core_.events.add(connection, EventKind::kEstablished, arrival);
 }
 

@@ -4,13 +4,14 @@
 
 #include "agent_core.h"
 #include "cm/agent.h"
+#include "liveness.h"
 
 namespace weft::cm {
 
 // REQ in, REP out, RTU in; listeners with their half-open requests.
 class PassiveSide {
  public:
-  explicit PassiveSide(Core& core) : core_(core) {}
+  PassiveSide(Core& core, Liveness& liveness) : core_(core), liveness_(liveness) {}
 
   Result<ListenerId> listen(std::uint64_t service, std::size_t backlog, User& user, void* context);
   void set_backlog(ListenerId id, std::size_t backlog);
@@ -18,7 +19,7 @@ class PassiveSide {
 
   Status accept(ConnectionId id, const AcceptRequest& reply, User& user, void* context, Time now);
   Status delay(ConnectionId id, std::uint8_t timeout, Time now);
-  void established(ConnectionId id);
+  void established(ConnectionId id, Time now);
 
   void on_req(const CmArrival& arrival, const wire::CmReq& req);
   void on_rtu(const CmArrival& arrival, const wire::CmRtu& rtu);
@@ -30,9 +31,12 @@ class PassiveSide {
   void displace(const ServiceListener& listener);
   void acknowledge(CmConnection& connection, Time now);
   void answer(const CmArrival& arrival, const wire::CmReq& req, wire::CmReason reason);
-  void establish(CmConnection& connection, const CmArrival* arrival);
+  void establish(CmConnection& connection, const CmArrival* arrival, Time now);
+  void on_twin(CmConnection& twin, const CmArrival& arrival, const wire::CmReq& req,
+               wire::CmReason reason);
 
   Core& core_;
+  Liveness& liveness_;
 };
 
 }  // namespace weft::cm

@@ -40,6 +40,10 @@ void Reports::drop(const User& user) {
   std::erase_if(queue_, [&](const QueuedReport& each) { return each.user == &user; });
 }
 
+void Reports::drop_of_listener(ListenerId listener) {
+  std::erase_if(queue_, [&](const QueuedReport& each) { return each.event.listener == listener; });
+}
+
 void Reports::deliver() {
   while (!queue_.empty()) {
     const QueuedReport pending = std::move(queue_.front());

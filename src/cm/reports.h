@@ -21,6 +21,8 @@ class Reports {
   // Removes all events of a connection, or of a user.
   void drop(ConnectionId id);
   void drop(const User& user);
+  // Those of undecided requests.
+  void drop_of_listener(ListenerId listener);
   // Reports all, also those that are added meanwhile.
   void deliver();
   bool empty() const { return queue_.empty(); }

@@ -35,7 +35,7 @@ void be_acceptor(Subject& subject) {
   subject.pair.carry();
   subject.end = &subject.pair.b;
   subject.peer_id = subject.pair.at_a;
-  subject.id = subject.pair.b.program.heard.at(0).event.id;
+  subject.id = subject.pair.b.program.events.at(0).event.id;
   subject.qpn = 0x9C4003;
 }
 
@@ -155,7 +155,7 @@ constexpr const char* kExpected[][7] = {
     {"REJ", "",       "",    "",  "",              "DREP",              ""},      // TimeWait
     {"MRA", "",       "",    "",  "/withdrawn",    "",                  ""},      // REQ received
     {"REP", "",       "/established", "", "/rejected", "DREP/withdrawn", ""},     // REP sent
-    {"",    "",       "",    "",  "/disconnected", "DREP/disconnected", ""},      // established
+    {"REP", "",       "",    "",  "/disconnected", "DREP/disconnected", ""},      // established
     {"REJ", "",       "REJ", "",  "",              "",                  ""},      // rejected
     {"REJ", "REJ",    "REJ", "",  "",              "DREP",              ""},      // unknown
 };

@@ -101,18 +101,20 @@ class Program final : public User {
   void handle(const CmEvent& event) override {
     Heard one{event, std::nullopt, {event.more.begin(), event.more.end()}};
     if (event.mad != nullptr) one.mad = *event.mad;
-    heard.push_back(std::move(one));
+    events.push_back(std::move(one));
   }
+  Time heard(ConnectionId, void*) override { return last_data; }
   // Names of the events since the last look, which are gone then.
   std::string look() {
     std::string names;
-    for (const Heard& each : std::exchange(heard, {})) {
+    for (const Heard& each : std::exchange(events, {})) {
       names += (names.empty() ? "" : " ") + std::string(name_of(each.event.kind));
     }
     return names;
   }
 
-  std::vector<Heard> heard;
+  std::vector<Heard> events;
+  Time last_data{};
 };
 
 inline AgentOptions options_of(int last) {
@@ -182,7 +184,7 @@ struct Pair {
     ConnectRequest request;
     request.to = b.here;
     request.req.service = kService;
-    request.req.qpn = 0x9C4002;
+    request.req.qpn = qpn;
     request.watched = watched;
     return request;
   }
@@ -193,7 +195,7 @@ struct Pair {
   }
   // b accepts the request that it has heard of last.
   void accept(bool watched = false) {
-    at_b = b.program.heard.back().event.id;
+    at_b = b.program.events.back().event.id;
     AcceptRequest reply;
     reply.rep.qpn = 0x9C4003;
     reply.watched = watched;
@@ -207,14 +209,15 @@ struct Pair {
     carry();
     confirmed = a.agent.confirm(at_a, {}, now);
     carry();
-    a.program.heard.clear();
-    b.program.heard.clear();
+    a.program.events.clear();
+    b.program.events.clear();
   }
   bool is_empty() const { return a.agent.entries() == 0 && b.agent.entries() == 0; }
 
   Station a{1};
   Station b;
   Time now{seconds(1000)};
+  std::uint32_t qpn = 0x9C4002;  // of the next request
   ListenerId listener = 0;
   ConnectionId at_a = 0;
   ConnectionId at_b = 0;

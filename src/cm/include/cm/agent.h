@@ -27,8 +27,9 @@ struct ConnectRequest {
   wire::CmReq req;
   std::vector<std::byte> more = {};  // behind the MAD, at most kMaxMorePrivateData bytes
   RepeatTimes repeats;
-  // Both ends are Weft's: a DREQ carries the transaction id of the REQ, and none without it counts.
-  // Otherwise one counts when both communication ids, the queue pair and the source address match.
+  // Once established: both ends are Weft's, so that a probe (LAP, answered by APR) finds out
+  // whether the peer lives, and a DREQ carries the transaction id of the REQ. Without it a DREQ
+  // counts when both communication ids, the queue pair and the source address match.
   bool watched = false;
 };
 
@@ -39,10 +40,14 @@ struct AcceptRequest {
 };
 
 // The connection manager of one port, without I/O: messages, calls and the time go in; messages
-// (Host), events (User) and the time of the next call of advance() come out. One thread at a time.
+// (CmHost), events (User) and the time of the next call of advance() come out. One thread at a
+// time.
 //
 // An answer counts when communication id, transaction id (64 random bits of the request) and source
-// address match.
+// address match. Anything else that suggests another instance or a dead peer (a REQ with another CA
+// GUID from the address of a watched connection, an ICMP error, a REJ or DREQ with the wrong
+// transaction id) starts a probe, and the peer is lost only if it stays unanswered
+// (docs/design/connection_manager.md).
 class Agent {
  public:
   // `host` and `stats` outlive the agent.
@@ -54,6 +59,9 @@ class Agent {
   // A payload for queue pair 1. False when it is malformed or of another class. Both are counted
   // (kConnectionMessages, kMalformedPackets).
   bool take(const Remote& from, std::span<const std::byte> message, Time now);
+  // The network reports that nothing receives packets at that address, which can be forged.
+  // Attempts go on: their users decide.
+  void unreachable(const Remote& peer, Time now);
   // Repeats messages and ends what is overdue.
   void advance(Time now);
   // When advance() has something to do; Time::max() when only a call or a message can change that.
@@ -90,6 +98,13 @@ class Agent {
   // up to 148 before it is established; further bytes are not sent. The user does not hear of the
   // id any more.
   void disconnect(ConnectionId id, std::span<const std::byte> data, Time now);
+  // Ends a connection in any state without an event or a message: its peer is known to be gone.
+  void abandon(ConnectionId id, Time now);
+  // Asks whether the peer of a watched connection lives: kPeerLost after `peer_timeout` if not.
+  void probe(ConnectionId id, Time now);
+  // The last sign of life of a watched connection's peer that this agent has taken (APR, LAP, RTU);
+  // Time{} without one.
+  Time heard(ConnectionId id) const;
 
   // Ends everything of a user without events: connections as by disconnect(), listeners as by
   // stop().

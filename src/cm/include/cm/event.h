@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include "base/time.h"
 #include "cm/remote.h"
 #include "wire/cm_message.h"
 
@@ -51,6 +52,9 @@ struct CmEvent {
 class User {
  public:
   virtual void handle(const CmEvent& event) = 0;
+  // When data of that connection's peer were last received; Time{} when this is not known. It calls
+  // no function of the agent. `context` is that of the connection.
+  virtual Time heard(ConnectionId id, void* context) = 0;
 
  protected:
   ~User() = default;

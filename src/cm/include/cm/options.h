@@ -37,6 +37,14 @@ struct AgentOptions {
   std::chrono::nanoseconds undecided_limit = std::chrono::seconds(30);
   // A communication id rests so long after the end of its connection (IBTA 12.9.8.4).
   std::chrono::nanoseconds time_wait = std::chrono::milliseconds(100);
+  // Liveness of the peers of established connections that ask for it (ConnectRequest::watched):
+  // without a sign of life for `probe_after` a probe is sent, and repeated; without an answer for
+  // `peer_timeout` since the last sign of life the peer counts as dead. A peer that the network
+  // reported as unreachable, or whose address another instance claims, counts as dead when no probe
+  // was answered for `doubt_limit`.
+  std::chrono::nanoseconds probe_after = std::chrono::seconds(2);
+  std::chrono::nanoseconds peer_timeout = std::chrono::seconds(60);
+  std::chrono::nanoseconds doubt_limit = std::chrono::seconds(1);
   AnswerRates answers;
 };
 

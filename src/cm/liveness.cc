@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Do the peers of established connections live?
+#include "liveness.h"
+
+namespace weft::cm {
+namespace {
+
+constexpr std::uint8_t kInvalidId = 1;
+constexpr std::uint8_t kNotSupported = 2;
+// The first repetition of a doubtful peer's probe.
+constexpr auto kFirstPause = std::chrono::milliseconds(50);
+// From when on a deadline was missed.
+constexpr auto kLate = std::chrono::milliseconds(100);
+// Forged messages start no more than one probe in this time.
+constexpr auto kBetweenDoubts = std::chrono::milliseconds(200);
+
+bool is_watched(const CmConnection& connection) {
+  return connection.watched && connection.phase == Phase::kEstablished;
+}
+
+Time heard(const CmConnection& connection) {
+  return connection.user->heard(connection.id, connection.context);
+}
+
+wire::CmApr reply_to(const wire::CmLap& lap, std::uint8_t status, std::uint64_t guid) {
+  wire::CmApr apr;
+  apr.local_id = lap.remote_id;
+  apr.remote_id = lap.local_id;
+  apr.status = status;
+  apr.info_length = put_guid(apr.info, guid);
+  return apr;
+}
+
+}  // namespace
+
+void Liveness::watch(CmConnection& connection, Time now) {
+  if (!is_watched(connection)) return;
+  WatchedPeer& peer = core_.peers.get(connection.remote, connection.remote_guid);
+  connection.place.enter(peer.connections, connection.id);
+  hear(peer, now);
+}
+
+void Liveness::doubt(const CmConnection& connection, Time now) {
+  if (!is_watched(connection)) return;
+  doubt(core_.peers.get(connection.remote, connection.remote_guid), connection.id, now);
+}
+
+void Liveness::check(const CmConnection& connection, Time now) {
+  if (!is_watched(connection)) return;
+  WatchedPeer& peer = core_.peers.get(connection.remote, connection.remote_guid);
+  if (peer.probed == 0) ask(peer, connection.id, patiently(peer, kFirstPause, now), now);
+}
+
+Time Liveness::last_heard(const CmConnection& connection) {
+  if (!is_watched(connection)) return {};
+  return core_.peers.get(connection.remote, connection.remote_guid).heard;
+}
+
+void Liveness::doubt_all(const Remote& remote, Time now) {
+  for (WatchedPeer* peer : core_.peers.at(remote)) {
+    if (peer->connections.size() != 0) doubt(*peer, peer->connections.oldest(), now);
+  }
+}
+
+bool Liveness::doubt_others(const Remote& remote, std::uint64_t guid, Time now) {
+  bool found = false;
+  for (WatchedPeer* peer : core_.peers.at(remote)) {
+    if (peer->guid == guid || peer->connections.size() == 0) continue;
+    doubt(*peer, peer->connections.oldest(), now);
+    found = true;
+  }
+  return found;
+}
+
+void Liveness::doubt(WatchedPeer& peer, ConnectionId id, Time now) {
+  if (peer.is_doubted || now < peer.next_doubt) return;
+  peer.is_doubted = true;
+  const auto limit = core_.options.doubt_limit;
+  ask(peer, id, {kFirstPause, limit, limit}, now);
+}
+
+// A new transaction id each time: an answer to an earlier probe proves nothing.
+void Liveness::ask(WatchedPeer& peer, ConnectionId id, const RepeatTimes& times, Time now) {
+  peer.probed = id;
+  peer.transaction = core_.host.random();
+  peer.asked = now;
+  peer.is_postponed = false;
+  peer.timer.start(times, RepeatTimer::kWithoutEnd, now);
+  arm(peer, peer.timer.due());
+  send_probe(peer);
+}
+
+void Liveness::send_probe(const WatchedPeer& peer) {
+  const CmConnection* connection = core_.entries.find(peer.probed);
+  if (connection == nullptr) return;
+  wire::CmLap lap;
+  lap.local_id = connection->id;
+  lap.remote_id = connection->remote_id;
+  lap.remote_qpn = connection->remote_qpn;
+  core_.host.send(peer.remote, compose(peer.transaction, lap));
+}
+
+void Liveness::on_lap(const CmArrival& arrival, const wire::CmLap& lap) {
+  CmConnection* connection = core_.between(arrival, lap.remote_id, lap.local_id);
+  if (connection == nullptr || connection->phase == Phase::kTimeWait) {
+    return core_.answer(arrival, reply_to(lap, kInvalidId, core_.options.guid));
+  }
+  if (is_watched(*connection)) hear_lap(*connection, arrival.now);
+  const wire::CmApr apr = reply_to(lap, kNotSupported, core_.options.guid);
+  core_.host.send(connection->remote, compose(arrival.mad.transaction, apr));
+}
+
+// It spares the next probe if that were one of the same connection. A doubt is ended by answers
+// only.
+void Liveness::hear_lap(CmConnection& connection, Time now) {
+  WatchedPeer& peer = core_.peers.get(connection.remote, connection.remote_guid);
+  const bool is_next = peer.connections.oldest() == connection.id;
+  connection.place.enter(peer.connections, connection.id);
+  if (is_next && !peer.is_doubted) hear(peer, now);
+}
+
+void Liveness::on_apr(const CmArrival& arrival, const wire::CmApr& apr) {
+  for (WatchedPeer* peer : core_.peers.at(arrival.from)) {
+    if (peer->probed == 0 || peer->probed != apr.remote_id ||
+        peer->transaction != arrival.mad.transaction) {
+      continue;
+    }
+    CmConnection* connection = core_.entries.find(peer->probed);
+    const bool is_other = apr.info_length == sizeof peer->guid && get_guid(apr.info) != peer->guid;
+    if (apr.status != kInvalidId) return hear(*peer, arrival.now);
+    if (is_other) return lose_all(*peer, arrival.now);
+    if (connection != nullptr && is_watched(*connection)) lose(*connection, arrival.now);
+    return hear(*peer, arrival.now);
+  }
+  core_.stats.add(Stat::kInvalidMessages);
+}
+
+void Liveness::advance(Time now) {
+  while (due() <= now) on_timer(*core_.peer_deadlines.next().second, now);
+}
+
+void Liveness::on_timer(WatchedPeer& peer, Time now) {
+  if (peer.connections.size() == 0) {
+    arm(peer, Time::max());
+    return core_.peers.remove(peer);
+  }
+  if (peer.probed == 0) return look_after(peer, now);
+  if (now > peer.due + kLate && !peer.is_postponed) {
+    // This process has not run: the answers may be waiting behind this call.
+    peer.is_postponed = true;
+    peer.timer.end = std::max(peer.timer.end, now + core_.options.doubt_limit);
+  }
+  if (peer.timer.end <= now) {
+    const Time data = last_data(peer);
+    return data > peer.asked ? hear(peer, data) : lose_all(peer, now);
+  }
+  if (core_.entries.find(peer.probed) == nullptr) peer.probed = peer.connections.oldest();
+  send_probe(peer);
+  peer.timer.step(now);
+  arm(peer, peer.timer.due());
+}
+
+// One connection of an idle peer in turn, so that its number of connections does not matter.
+void Liveness::look_after(WatchedPeer& peer, Time now) {
+  CmConnection& connection = *core_.entries.find(peer.connections.oldest());
+  connection.place.enter(peer.connections, connection.id);
+  const Time data = std::min(now, heard(connection));
+  if (data + core_.options.probe_after > now) return hear(peer, data);
+  ask(peer, connection.id, patiently(peer, core_.options.probe_after, now), now);
+}
+
+// Until the peer has been silent for `peer_timeout`.
+RepeatTimes Liveness::patiently(const WatchedPeer& peer, std::chrono::nanoseconds first,
+                                Time now) const {
+  const auto left = std::max<std::chrono::nanoseconds>(
+      peer.heard + core_.options.peer_timeout - now, core_.options.doubt_limit);
+  return {first, core_.options.probe_after, left};
+}
+
+Time Liveness::last_data(const WatchedPeer& peer) const {
+  Time last{};
+  for (const ConnectionId id : peer.connections.ids()) {
+    last = std::max(last, heard(*core_.entries.find(id)));
+  }
+  return last;
+}
+
+// It lives, or did then.
+void Liveness::hear(WatchedPeer& peer, Time heard) {
+  if (peer.is_doubted) peer.next_doubt = heard + kBetweenDoubts;
+  peer.is_doubted = false;
+  peer.probed = 0;
+  peer.heard = std::max(peer.heard, heard);
+  // One end is earlier than the other, which its probe spares one.
+  const auto later =
+      core_.options.guid > peer.guid ? core_.options.probe_after / 8 : std::chrono::nanoseconds(0);
+  arm(peer, peer.heard + core_.options.probe_after + later);
+}
+
+void Liveness::lose(CmConnection& connection, Time now) {
+  core_.end(connection, EventKind::kPeerLost);
+  core_.rest(connection, now);
+}
+
+void Liveness::lose_all(WatchedPeer& peer, Time now) {
+  while (peer.connections.size() != 0) {
+    lose(*core_.entries.find(peer.connections.oldest()), now);
+  }
+  arm(peer, Time::max());
+  core_.peers.remove(peer);
+}
+
+}  // namespace weft::cm
