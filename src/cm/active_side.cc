@@ -23,7 +23,7 @@ Result<ConnectionId> ActiveSide::connect(const ConnectRequest& request, User& us
     return fits.error();
   }
   CmConnection* connection = core_.entries.add();
-  if (connection == nullptr) return Error{EUSERS, "65535 connections: no communication id is free"};
+  if (connection == nullptr) return no_free_id();
   connection->requester = true;
   connection->watched = request.watched;
   connection->remote = request.to;

@@ -8,6 +8,7 @@
 #include "agent_core.h"
 #include "endings.h"
 #include "passive_side.h"
+#include "resolution.h"
 
 namespace weft::cm {
 
@@ -23,8 +24,12 @@ struct Agent::State {
   void on(const CmArrival& arrival, const wire::CmDreq& dreq) { endings.on_dreq(arrival, dreq); }
   void on(const CmArrival& arrival, const wire::CmDrep& drep) { endings.on_drep(arrival, drep); }
   void on(const CmArrival& arrival, const wire::CmMra& mra);
-  void on(const CmArrival&, const wire::CmSidrReq&) { core.stats.add(Stat::kInvalidMessages); }
-  void on(const CmArrival&, const wire::CmSidrRep&) { core.stats.add(Stat::kInvalidMessages); }
+  void on(const CmArrival& arrival, const wire::CmSidrReq& req) {
+    resolution.on_request(arrival, req);
+  }
+  void on(const CmArrival& arrival, const wire::CmSidrRep& rep) {
+    resolution.on_reply(arrival, rep);
+  }
   void on(const CmArrival& arrival, const wire::CmLap& lap) { liveness.on_lap(arrival, lap); }
   void on(const CmArrival& arrival, const wire::CmApr& apr) { liveness.on_apr(arrival, apr); }
 
@@ -33,6 +38,7 @@ struct Agent::State {
   ActiveSide active{core, liveness};
   PassiveSide passive{core, liveness};
   Endings endings{core, liveness};
+  Resolution resolution{core};
   Time now{};  // of the last call
 };
 
@@ -127,6 +133,18 @@ void Agent::established(ConnectionId id, Time now) {
 void Agent::disconnect(ConnectionId id, std::span<const std::byte> data, Time now) {
   state_->now = now;
   state_->endings.disconnect(id, data, now);
+}
+
+Result<ConnectionId> Agent::resolve(const Remote& to, const wire::CmSidrReq& request,
+                                    const RepeatTimes& repeats, User& user, void* context,
+                                    Time now) {
+  state_->now = now;
+  return state_->resolution.resolve(to, request, repeats, user, context, now);
+}
+
+Status Agent::answer(ConnectionId id, const wire::CmSidrRep& reply, Time now) {
+  state_->now = now;
+  return state_->resolution.answer(id, reply, now);
 }
 
 void Agent::forget(User& user, Time now) {

@@ -5,11 +5,22 @@
 #include <string>
 #include <utility>
 
+#include "wire/packet.h"
+
 namespace weft::cm {
 namespace {
 
 // So many failed attempts are remembered: 0.5 MB.
 constexpr std::size_t kMostRetired = 1024;
+
+// The host of `from` was asked at port 4791.
+bool was_relayed(const CmConnection& connection, const Remote& from) {
+  const bool asks = connection.phase == Phase::kReqSent || connection.phase == Phase::kSidrReqSent;
+  if (!asks || connection.remote.address.port() != wire::kUdpPort) return false;
+  Remote asked = from;
+  asked.address.set_port(wire::kUdpPort);
+  return connection.remote == asked;
+}
 
 }  // namespace
 
@@ -47,29 +58,31 @@ void Core::arm(CmConnection& connection) {
 }
 
 CmConnection* Core::answered(const CmArrival& arrival, ConnectionId id, std::uint32_t remote_id) {
-  CmConnection* connection = from_its_source(arrival, id);
+  CmConnection* connection = entries.find(id);
   if (connection == nullptr) return nullptr;
   const bool named = connection->remote_id != 0 && remote_id != 0;
   if (named && connection->remote_id != remote_id) return nullptr;
-  if (connection->transaction == arrival.mad.transaction) return connection;
+  const bool is_its = connection->remote == arrival.from || was_relayed(*connection, arrival.from);
+  if (is_its && connection->transaction == arrival.mad.transaction) {
+    connection->remote = arrival.from;
+    return connection;
+  }
   stats.add(Stat::kInvalidMessages);
   return nullptr;
 }
 
 CmConnection* Core::between(const CmArrival& arrival, ConnectionId id, std::uint32_t remote_id) {
-  CmConnection* connection = from_its_source(arrival, id);
-  return connection != nullptr && connection->remote_id == remote_id ? connection : nullptr;
-}
-
-CmConnection* Core::from_its_source(const CmArrival& arrival, ConnectionId id) {
   CmConnection* connection = entries.find(id);
-  if (connection == nullptr || connection->remote == arrival.from) return connection;
+  if (connection == nullptr || connection->remote_id != remote_id) return nullptr;
+  if (connection->remote == arrival.from) return connection;
   stats.add(Stat::kInvalidMessages);
   return nullptr;
 }
 
 void Core::end(const CmConnection& connection, EventKind kind, const CmArrival* arrival) {
-  if (connection.phase == Phase::kReqReceived && events.drop_request(connection.id)) return;
+  const bool undecided =
+      connection.phase == Phase::kReqReceived || connection.phase == Phase::kSidrReqReceived;
+  if (undecided && events.drop_request(connection.id)) return;
   events.add(connection, kind, arrival);
 }
 
@@ -107,10 +120,37 @@ void Core::refuse(CmConnection& connection, wire::CmRej rej, std::span<const std
   repeat(connection);
 }
 
+void Core::answer_query(CmConnection& connection, wire::CmSidrRep reply, Time now) {
+  reply.request = connection.remote_id;
+  reply.service = listeners.find(connection.listener)->service;
+  retire(connection, compose(connection.transaction, reply), now);
+  repeat(connection);
+}
+
 void Core::forget(CmConnection& connection) {
   deadlines.move(connection.id, connection.due, Time::max());
   entries.remove(connection);
 }
+
+void Core::await_decision(CmConnection& connection, ServiceListener& listener, Time now) {
+  connection.user = listener.user;
+  connection.context = listener.context;
+  connection.listener = listener.id;
+  connection.timer.wait(now + options.undecided_limit);
+  arm(connection);
+  connection.place.enter(listener.half_open, connection.id);
+}
+
+// Without a REJ: they may be forged, and a peer that lives repeats its REQ.
+void Core::displace(const ServiceListener& listener) {
+  while (listener.half_open.size() > listener.backlog) {
+    CmConnection& oldest = *entries.find(listener.half_open.oldest());
+    end(oldest, EventKind::kOverrun);
+    forget(oldest);
+  }
+}
+
+Error no_free_id() { return {EUSERS, "65535 connections: no communication id is free"}; }
 
 Error no_connection(ConnectionId id) {
   return {ENOENT, "connection " + std::to_string(id) + " has ended"};

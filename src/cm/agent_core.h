@@ -33,7 +33,8 @@ struct Core {
   void arm(CmConnection& connection);
 
   // The connection of this id when transaction id and source of the message are its, too. Null also
-  // when the sender names an id of its own, other than 0, that is not the known one.
+  // when the sender names an id of its own, other than 0, that is not the known one. The answer to
+  // a request that went to port 4791 comes from the port that it was relayed to.
   CmConnection* answered(const CmArrival& arrival, ConnectionId id, std::uint32_t remote_id);
   // The connection of this id when source and sender's id are its: of a message with a transaction
   // id of its own.
@@ -50,7 +51,14 @@ struct Core {
   void retire(CmConnection& connection, std::vector<std::byte> kept, Time now);
   // Sends a REJ and retires the attempt.
   void refuse(CmConnection& connection, wire::CmRej rej, std::span<const std::byte> data, Time now);
+  // Answers a SIDR_REQ, whose entry then keeps the answer.
+  void answer_query(CmConnection& connection, wire::CmSidrRep reply, Time now);
   void forget(CmConnection& connection);
+
+  // The user of a listener decides about a new request, which is half open until then.
+  void await_decision(CmConnection& connection, ServiceListener& listener, Time now);
+  // The oldest half-open requests end when there are too many.
+  void displace(const ServiceListener& listener);
 
   CmHost& host;
   const AgentOptions options;
@@ -64,13 +72,11 @@ struct Core {
   Deadlines<PeerKey> peer_deadlines;
   Reports events;
   AnswerLimiter limiter;
-
- private:
-  CmConnection* from_its_source(const CmArrival& arrival, ConnectionId id);
 };
 
 // Of a connection id that means no connection in the right state.
 Error no_connection(ConnectionId id);
+Error no_free_id();
 // When private data have more than `limit` bytes.
 Status check_length(std::span<const std::byte> data, std::size_t limit);
 

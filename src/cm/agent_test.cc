@@ -523,6 +523,28 @@ TEST(Agent, RepeatsTheReplyOfAConnectionThatAPacketHasEstablished) {
   EXPECT_EQ(pair.b.agent.connections(), 1);
 }
 
+// The REQ goes to port 4791; the process that it is relayed to answers from its own port.
+TEST(Agent, TakesTheAnswerToARelayedRequestFromAnotherPortOfTheHost) {
+  Pair pair;
+  ConnectRequest request = pair.request();
+  request.to = remote(2, 4791);
+  const auto id = pair.a.agent.connect(request, pair.a.program, nullptr, pair.now).value();
+  const Bytes req = pair.a.host.sent.at(0).bytes;
+  pair.lose();
+  pair.b.agent.take(pair.a.here, req, pair.now);
+  pair.b.agent.deliver();
+  pair.accept();
+  const Bytes rep = pair.b.host.sent.at(0).bytes;
+  pair.lose();
+  pair.a.agent.take(remote(3), rep, pair.now);
+  EXPECT_FALSE(pair.a.agent.has_events()) << "another host";
+  pair.a.agent.take(pair.b.here, rep, pair.now);
+  pair.a.agent.deliver();
+  EXPECT_EQ(pair.a.program.events.at(0).event.remote, pair.b.here);
+  ASSERT_TRUE(pair.a.agent.confirm(id, {}, pair.now));
+  EXPECT_EQ(pair.a.host.sent.at(0).to, pair.b.here);
+}
+
 TEST(Agent, DropsMalformedMessagesAndCountsThem) {
   Pair pair;
   const auto good = wire::write_cm({0, 1, 0, wire::CmDrep()});

@@ -24,7 +24,9 @@ enum class Phase : std::uint8_t {
   kRepSent,      // acceptor: awaits the RTU
   kEstablished,
   kDreqSent,
-  kTimeWait,  // the communication id rests; `kept` answers late repetitions
+  kSidrReqSent,      // awaits a SIDR_REP
+  kSidrReqReceived,  // the user decides
+  kTimeWait,         // the communication id rests; `kept` answers late repetitions
 };
 
 // When the message that was sent last is repeated, and when it has failed.

@@ -59,6 +59,13 @@ void Endings::disconnect(ConnectionId id, std::span<const std::byte> data, Time 
       return give_up(*connection, wire::CmReason::kConsumer, shorter, now);
     case Phase::kEstablished:
       return send_dreq(*connection, data, now);
+    case Phase::kSidrReqSent:
+      return core_.forget(*connection);
+    case Phase::kSidrReqReceived: {
+      wire::CmSidrRep refused;
+      refused.status = kRefused;
+      return core_.answer_query(*connection, refused, now);
+    }
     case Phase::kDreqSent:
     case Phase::kTimeWait:
       return;
@@ -111,8 +118,12 @@ void Endings::expire(CmConnection& connection, Time now) {
       core_.end(connection, EventKind::kTimedOut);
       return core_.refuse(connection, late, {}, now);
     case Phase::kReqReceived:
+    case Phase::kSidrReqReceived:
       core_.end(connection, EventKind::kTimedOut);
       return core_.retire(connection, {}, now);
+    case Phase::kSidrReqSent:
+      core_.end(connection, EventKind::kTimedOut);
+      return core_.forget(connection);
     case Phase::kRepSent: {
       // The REQ may be forged, so that nothing more is sent, unless its source asks again.
       core_.end(connection, EventKind::kTimedOut);
@@ -163,6 +174,8 @@ void Endings::on_rej(const CmArrival& arrival, const wire::CmRej& rej) {
       return core_.rest(*connection, arrival.now);
     case Phase::kDreqSent:
       return core_.rest(*connection, arrival.now);
+    case Phase::kSidrReqSent:
+    case Phase::kSidrReqReceived:
     case Phase::kTimeWait:
       return;
   }
@@ -197,6 +210,8 @@ void Endings::on_dreq(const CmArrival& arrival, const wire::CmDreq& dreq) {
     case Phase::kReqSent:
     case Phase::kRepReceived:
     case Phase::kReqReceived:
+    case Phase::kSidrReqSent:
+    case Phase::kSidrReqReceived:
       return core_.stats.add(Stat::kInvalidMessages);
   }
   core_.host.send(connection->remote, compose(arrival.mad.transaction, reply_to(dreq)));

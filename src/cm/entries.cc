@@ -12,7 +12,8 @@ constexpr std::size_t kNumbers = 0xFFFF;  // 1 to 65535: an id is never 0
 
 // It has not ended at this side.
 bool lives(const CmConnection& connection) {
-  return connection.phase != Phase::kDreqSent && connection.phase != Phase::kTimeWait;
+  const Phase phase = connection.phase;
+  return phase == Phase::kReqReceived || phase == Phase::kRepSent || phase == Phase::kEstablished;
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ struct Acceptor final : User {
 
   Agent& agent;
   Time now{seconds(1000)};
-  std::size_t events[9] = {};
+  std::size_t events[11] = {};
 };
 
 TEST(Flood, OfOneRequestDrawsFourPacketsInAll) {

@@ -105,6 +105,8 @@ void Liveness::on_lap(const CmArrival& arrival, const wire::CmLap& lap) {
   if (connection == nullptr || connection->phase == Phase::kTimeWait) {
     return core_.answer(arrival, reply_to(lap, kInvalidId, core_.options.guid));
   }
+  // A requester that probes has the REP, but its RTU was lost.
+  if (connection->phase == Phase::kRepSent) core_.repeat(*connection);
   if (is_watched(*connection)) hear_lap(*connection, arrival.now);
   const wire::CmApr apr = reply_to(lap, kNotSupported, core_.options.guid);
   core_.host.send(connection->remote, compose(arrival.mad.transaction, apr));

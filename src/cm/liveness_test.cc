@@ -79,6 +79,20 @@ TEST(Liveness, AnswersAProbe) {
   EXPECT_EQ(pair.b.program.look(), "");
 }
 
+TEST(Liveness, OfARequesterWhoseRtuWasLostEstablishesTheConnection) {
+  Pair pair;
+  pair.ask(true);
+  pair.carry();
+  pair.accept(true);
+  pair.carry();
+  ASSERT_TRUE(pair.a.agent.confirm(pair.at_a, {}, pair.now));
+  pair.lose();
+  pair.pass(milliseconds(1999), true);
+  EXPECT_EQ(pair.b.program.look(), "request");
+  pair.pass(milliseconds(2));
+  EXPECT_EQ(pair.b.program.look(), "established");
+}
+
 TEST(Liveness, WaitsForASlowPeerThatAUserAsksAbout) {
   Pair pair;
   pair.establish(true);

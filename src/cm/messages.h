@@ -33,6 +33,11 @@ inline constexpr std::uint8_t kAnswersReq = 0;
 inline constexpr std::uint8_t kAnswersRep = 1;
 inline constexpr std::uint8_t kAnswersOther = 2;
 
+// Status of a SIDR_REP (IBTA 12.11.2).
+inline constexpr std::uint8_t kNoSuchService = 1;
+inline constexpr std::uint8_t kRefused = 2;
+inline constexpr std::uint8_t kNoQueuePair = 3;
+
 // An MRA tells the other side to ask again after that: 2 s.
 inline constexpr std::uint8_t kDecisionTime = 19;
 

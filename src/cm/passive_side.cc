@@ -44,7 +44,7 @@ void PassiveSide::set_backlog(ListenerId id, std::size_t backlog) {
   ServiceListener* listener = core_.listeners.find(id);
   if (listener == nullptr) return;
   listener->backlog = std::max<std::size_t>(backlog, 1);
-  displace(*listener);
+  core_.displace(*listener);
 }
 
 void PassiveSide::stop(ListenerId id, Time now) {
@@ -56,6 +56,10 @@ void PassiveSide::stop(ListenerId id, Time now) {
       core_.refuse(connection,
                    rejection(kAnswersReq, wire::CmReason::kInvalidService, core_.options.guid), {},
                    now);
+    } else if (connection.phase == Phase::kSidrReqReceived) {
+      wire::CmSidrRep none;
+      none.status = kNoSuchService;
+      core_.answer_query(connection, none, now);
     } else {
       connection.place.leave();  // accepted: its deadline ends it
     }
@@ -154,6 +158,8 @@ void PassiveSide::on_repeated_req(CmConnection& connection, Time now) {
     case Phase::kReqSent:
     case Phase::kRepReceived:
     case Phase::kDreqSent:
+    case Phase::kSidrReqSent:
+    case Phase::kSidrReqReceived:
       return;
   }
 }
@@ -169,25 +175,11 @@ void PassiveSide::open(ServiceListener& listener, const CmArrival& arrival,
   connection->remote_guid = req.ca_guid;
   connection->remote_qpn = req.qpn;
   connection->remote_end = end_of(req);
-  connection->user = listener.user;
-  connection->context = listener.context;
-  connection->listener = listener.id;
   connection->mra_timeout = kDecisionTime;
   core_.entries.index_request(*connection);
-  connection->timer.wait(arrival.now + core_.options.undecided_limit);
-  core_.arm(*connection);
-  connection->place.enter(listener.half_open, connection->id);
+  core_.await_decision(*connection, listener, arrival.now);
   core_.events.add(*connection, EventKind::kRequest, &arrival);
-  displace(listener);
-}
-
-// The oldest requests go without a REJ: they may be forged, and a peer that lives repeats its REQ.
-void PassiveSide::displace(const ServiceListener& listener) {
-  while (listener.half_open.size() > listener.backlog) {
-    CmConnection& oldest = *core_.entries.find(listener.half_open.oldest());
-    core_.end(oldest, EventKind::kOverrun);
-    core_.forget(oldest);
-  }
+  core_.displace(listener);
 }
 
 // The requester then asks again later, and knows that the listener lives.

@@ -28,7 +28,6 @@ class PassiveSide {
   CmConnection* undecided(ConnectionId id);
   void on_repeated_req(CmConnection& connection, Time now);
   void open(ServiceListener& listener, const CmArrival& arrival, const wire::CmReq& req);
-  void displace(const ServiceListener& listener);
   void acknowledge(CmConnection& connection, Time now);
   void answer(const CmArrival& arrival, const wire::CmReq& req, wire::CmReason reason);
   void establish(CmConnection& connection, const CmArrival* arrival, Time now);

@@ -91,8 +91,9 @@ struct Heard {
 };
 
 inline const char* name_of(EventKind kind) {
-  constexpr const char* kNames[] = {"request",   "reply",   "established",  "rejected", "timed out",
-                                    "withdrawn", "overrun", "disconnected", "lost"};
+  constexpr const char* kNames[] = {"request",   "reply",     "established", "rejected",
+                                    "timed out", "withdrawn", "overrun",     "disconnected",
+                                    "lost",      "resolve",   "resolved"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

@@ -70,7 +70,7 @@ class Agent {
   void deliver();
   bool has_events() const;
 
-  // REQs for `service` are reported to `user`. At most `backlog` requests are
+  // REQs and SIDR_REQs for `service` are reported to `user`. At most `backlog` requests are
   // undecided or await their RTU: beyond that the oldest ends. Errors: EADDRINUSE.
   Result<ListenerId> listen(std::uint64_t service, std::size_t backlog, User& user, void* context);
   void set_backlog(ListenerId listener, std::size_t backlog);
@@ -105,6 +105,13 @@ class Agent {
   // The last sign of life of a watched connection's peer that this agent has taken (APR, LAP, RTU);
   // Time{} without one.
   Time heard(ConnectionId id) const;
+
+  // Resolves a service to a queue pair by a SIDR_REQ (unreliable datagrams): kResolved, after which
+  // the id is unknown, or kTimedOut. Errors: EUSERS.
+  Result<ConnectionId> resolve(const Remote& to, const wire::CmSidrReq& request,
+                               const RepeatTimes& repeats, User& user, void* context, Time now);
+  // Answers kResolve. The agent fills in the request id and the service. Errors: ENOENT.
+  Status answer(ConnectionId id, const wire::CmSidrRep& reply, Time now);
 
   // Ends everything of a user without events: connections as by disconnect(), listeners as by
   // stop().

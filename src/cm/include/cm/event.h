@@ -29,6 +29,9 @@ enum class EventKind : std::uint8_t {
   kDisconnected,  // a DREQ
   kPeerLost,      // the peer's process is gone, or has not answered in time
   // Service id resolution (SIDR):
+  // Service id resolution (SIDR):
+  kResolve,   // to a listener: a SIDR_REQ; to be answered by answer()
+  kResolved,  // the end: a SIDR_REP
 };
 
 // Each attempt ends with exactly one of kReply then confirm(), kEstablished, or an end; each
