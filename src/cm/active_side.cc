@@ -73,7 +73,7 @@ void ActiveSide::on_first_rep(CmConnection& connection, const CmArrival& arrival
   connection.remote_guid = rep.ca_guid;
   connection.remote_qpn = rep.qpn;
   connection.kept = {};
-  connection.timer.wait(arrival.now + connection.timer.times.limit);
+  connection.timer.wait(after(arrival.now, connection.timer.times.limit));
   core_.arm(connection);
   core_.events.add(connection, EventKind::kReply, &arrival);
 }

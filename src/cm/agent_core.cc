@@ -98,14 +98,14 @@ void Core::rest(CmConnection& connection, Time now) {
   connection.user = nullptr;
   connection.kept = {};
   connection.place.leave();
-  connection.timer.wait(now + options.time_wait);
+  connection.timer.wait(after(now, options.time_wait));
   arm(connection);
 }
 
 void Core::retire(CmConnection& connection, std::vector<std::byte> kept, Time now) {
   rest(connection, now);
   connection.kept = std::move(kept);
-  connection.timer.wait(now + std::max(options.time_wait, options.replies.limit));
+  connection.timer.wait(after(now, std::max(options.time_wait, options.replies.limit)));
   arm(connection);
   connection.place.enter(refused, connection.id);
   if (refused.size() > kMostRetired) forget(*entries.find(refused.oldest()));
@@ -136,7 +136,7 @@ void Core::await_decision(CmConnection& connection, ServiceListener& listener, T
   connection.user = listener.user;
   connection.context = listener.context;
   connection.listener = listener.id;
-  connection.timer.wait(now + options.undecided_limit);
+  connection.timer.wait(after(now, options.undecided_limit));
   arm(connection);
   connection.place.enter(listener.half_open, connection.id);
 }

@@ -545,6 +545,26 @@ TEST(Agent, TakesTheAnswerToARelayedRequestFromAnotherPortOfTheHost) {
   EXPECT_EQ(pair.a.host.sent.at(0).to, pair.b.here);
 }
 
+TEST(Agent, TakesAnyTimes) {
+  constexpr auto kForever = std::chrono::nanoseconds::max();
+  AgentOptions options = options_of(2);
+  options.replies = {kForever, kForever, kForever};
+  options.undecided_limit = options.time_wait = options.probe_after = options.peer_timeout =
+      options.doubt_limit = kForever;
+  Pair pair(options);
+  ConnectRequest request = pair.request();
+  request.repeats = {std::chrono::nanoseconds(0), std::chrono::nanoseconds(0), seconds(1)};
+  ASSERT_TRUE(pair.a.agent.connect(request, pair.a.program, nullptr, pair.now));
+  pair.pass(seconds(2), true);
+  EXPECT_EQ(pair.a.program.look(), "timed out");
+  EXPECT_NEAR(static_cast<double>(pair.a.host.count), 1000, 2);
+  pair.establish(true);
+  pair.b.agent.unreachable(pair.a.here, pair.now);
+  pair.b.agent.disconnect(pair.at_b, {}, pair.now);
+  pair.pass(seconds(100));
+  EXPECT_EQ(pair.b.agent.entries(), 1) << "its id rests forever";
+}
+
 TEST(Agent, DropsMalformedMessagesAndCountsThem) {
   Pair pair;
   const auto good = wire::write_cm({0, 1, 0, wire::CmDrep()});

@@ -29,9 +29,15 @@ enum class Phase : std::uint8_t {
   kTimeWait,         // the communication id rests; `kept` answers late repetitions
 };
 
+// Time::max() for durations without an end.
+inline Time after(Time now, std::chrono::nanoseconds duration) {
+  return duration > Time::max() - now ? Time::max() : now + duration;
+}
+
 // When the message that was sent last is repeated, and when it has failed.
 struct RepeatTimer {
   static constexpr unsigned kWithoutEnd = std::numeric_limits<unsigned>::max();
+  static constexpr std::chrono::nanoseconds kShortest = std::chrono::milliseconds(1);  // pause
 
   RepeatTimes times;
   Time next = Time::max();
@@ -43,9 +49,9 @@ struct RepeatTimer {
   void start(const RepeatTimes& chosen, unsigned repetitions, Time now) {
     times = chosen;
     left = repetitions;
-    pause = times.first;
+    pause = std::max(times.first, kShortest);
     next = now + pause;
-    end = now + times.limit;
+    end = after(now, times.limit);
   }
   // Nothing is repeated.
   void wait(Time until) {
@@ -55,16 +61,16 @@ struct RepeatTimer {
   // The message was repeated.
   void step(Time now) {
     if (left != kWithoutEnd) --left;
-    pause = std::min(2 * pause, times.longest);
+    pause = std::max(std::min(2 * pause, times.longest), kShortest);
     next = now + pause;
   }
   // An MRA arrived: the answer takes so long. It is asked for again then in any case: an MRA shows
   // that the address is no forged one.
   void postpone(std::chrono::nanoseconds service, Time now) {
     left = std::max(left, 1U);
-    pause = times.first;
+    pause = std::max(times.first, kShortest);
     next = now + service;
-    end = std::max(end, now + service + times.limit);
+    end = std::max(end, after(now + service, times.limit));
   }
   Time due() const { return left == 0 ? end : std::min(next, end); }
 };

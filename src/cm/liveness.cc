@@ -150,7 +150,7 @@ void Liveness::on_timer(WatchedPeer& peer, Time now) {
   if (now > peer.due + kLate && !peer.is_postponed) {
     // This process has not run: the answers may be waiting behind this call.
     peer.is_postponed = true;
-    peer.timer.end = std::max(peer.timer.end, now + core_.options.doubt_limit);
+    peer.timer.end = std::max(peer.timer.end, after(now, core_.options.doubt_limit));
   }
   if (peer.timer.end <= now) {
     const Time data = last_data(peer);
@@ -167,7 +167,7 @@ void Liveness::look_after(WatchedPeer& peer, Time now) {
   CmConnection& connection = *core_.entries.find(peer.connections.oldest());
   connection.place.enter(peer.connections, connection.id);
   const Time data = std::min(now, heard(connection));
-  if (data + core_.options.probe_after > now) return hear(peer, data);
+  if (after(data, core_.options.probe_after) > now) return hear(peer, data);
   ask(peer, connection.id, patiently(peer, core_.options.probe_after, now), now);
 }
 
@@ -175,7 +175,7 @@ void Liveness::look_after(WatchedPeer& peer, Time now) {
 RepeatTimes Liveness::patiently(const WatchedPeer& peer, std::chrono::nanoseconds first,
                                 Time now) const {
   const auto left = std::max<std::chrono::nanoseconds>(
-      peer.heard + core_.options.peer_timeout - now, core_.options.doubt_limit);
+      after(peer.heard, core_.options.peer_timeout) - now, core_.options.doubt_limit);
   return {first, core_.options.probe_after, left};
 }
 
@@ -196,7 +196,7 @@ void Liveness::hear(WatchedPeer& peer, Time heard) {
   // One end is earlier than the other, which its probe spares one.
   const auto later =
       core_.options.guid > peer.guid ? core_.options.probe_after / 8 : std::chrono::nanoseconds(0);
-  arm(peer, peer.heard + core_.options.probe_after + later);
+  arm(peer, after(after(peer.heard, core_.options.probe_after), later));
 }
 
 void Liveness::lose(CmConnection& connection, Time now) {

@@ -190,7 +190,8 @@ void PassiveSide::acknowledge(CmConnection& connection, Time now) {
   mra.message = kAnswersReq;
   mra.service_timeout = connection.mra_timeout;
   core_.tell(connection, mra);
-  connection.timer.wait(now + core_.options.undecided_limit + service_time(mra.service_timeout));
+  connection.timer.wait(
+      after(now, core_.options.undecided_limit + service_time(mra.service_timeout)));
   core_.arm(connection);
 }
 
@@ -220,7 +221,7 @@ void PassiveSide::establish(CmConnection& connection, const CmArrival* arrival, 
   if (arrival != nullptr) {
     connection.kept = {};
   } else {  // the requester may still need the REP
-    connection.timer.wait(now + core_.options.replies.limit);
+    connection.timer.wait(after(now, core_.options.replies.limit));
     core_.arm(connection);
   }
   liveness_.watch(connection, now);

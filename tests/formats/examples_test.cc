@@ -8,10 +8,12 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "cm/agent.h"
 #include "device/stats_file.h"
 #include "link_shm/layout.h"
 #include "memory/region_table.h"
@@ -142,6 +144,78 @@ TEST(Examples, OfReqAndRep) {
   const std::string rdm = page("rdm.md");
   expect_example(rdm, rdm::write_conn_message(req));
   expect_example(rdm, rdm::write_conn_message(rep));
+}
+
+// One of two connection managers, and the messages that it has sent.
+struct Manager final : cm::CmHost, cm::User {
+  Manager(std::uint16_t its_port, std::uint64_t guid) : port(its_port) {
+    cm::AgentOptions options;
+    options.port = port;
+    options.guid = guid;
+    agent.emplace(*this, options, stats);
+  }
+  void send(const cm::Remote&, std::span<const std::byte> message) override {
+    sent.emplace_back(message.begin(), message.end());
+  }
+  std::uint64_t random() override { return next_random; }
+  void handle(const cm::CmEvent& event) override { last = event.id; }
+  Time heard(cm::ConnectionId, void*) override { return {}; }
+  cm::Remote place() const {
+    const std::byte host[4] = {std::byte{192}, std::byte{0}, std::byte{2}, std::byte{1}};
+    return {os::SocketAddress::of_host(AF_INET, host, port)};
+  }
+  // The message that it sends now goes to `to`, and is returned.
+  Bytes pass(Manager& to) {
+    const Bytes message = sent.back();
+    to.agent->take(place(), message, {});
+    to.agent->deliver();
+    return message;
+  }
+
+  std::uint16_t port;
+  Stats stats;
+  std::uint64_t next_random = 1;
+  std::vector<Bytes> sent;
+  cm::ConnectionId last = 0;
+  std::optional<cm::Agent> agent;
+};
+
+TEST(Examples, OfAProbe) {
+  Manager a(40000, 0x0123456789ABCDEF);
+  Manager b(50000, 0xFEDCBA9876543210);
+  ASSERT_TRUE(b.agent->listen(7, 1, b, nullptr));
+  cm::ConnectRequest request;
+  request.to = b.place();
+  request.req.service = 7;
+  request.watched = true;
+  ASSERT_TRUE(a.agent->connect(request, a, nullptr, {}));
+  a.pass(b);
+  cm::AcceptRequest reply;
+  reply.rep.qpn = kResponder;
+  reply.watched = true;
+  ASSERT_TRUE(b.agent->accept(b.last, reply, b, nullptr, {}));
+  b.pass(a);
+  ASSERT_TRUE(a.agent->confirm(a.last, {}, {}));
+  a.next_random = 0x1122334455667788;
+  a.agent->probe(a.last, {});
+  const std::string text = page("connection_manager.md");
+  expect_example(text, a.pass(b));
+  expect_example(text, b.sent.back());
+  EXPECT_EQ(wire::parse_cm(b.sent.back())->message.index(), wire::CmMessage(wire::CmApr()).index());
+}
+
+// More private data than a REQ has room for.
+TEST(Examples, OfFurtherPrivateData) {
+  Manager a(40000, 0x0123456789ABCDEF);
+  cm::ConnectRequest request;
+  request.to = a.place();
+  request.req.service = wire::service_of(wire::kPortSpaceTcp, 7174);
+  request.req.qpn = kRequester;
+  request.req.data.fill(std::byte{'w'});
+  request.more.resize(8, std::byte{'x'});
+  a.next_random = 0x1122334455667788;
+  ASSERT_TRUE(a.agent->connect(request, a, nullptr, {}));
+  expect_example(page("connection_manager.md"), a.sent.back());
 }
 
 TEST(Examples, OfACell) {
