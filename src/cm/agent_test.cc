@@ -158,6 +158,38 @@ TEST(Agent, RejectsTheUndecidedRequestsOfAStoppedListener) {
   EXPECT_EQ(pair.b.program.look(), "request");
 }
 
+TEST(Agent, ReportsNothingMoreOfAStoppedListener) {
+  Pair pair;
+  pair.ask();
+  pair.carry();
+  EXPECT_EQ(pair.b.program.look(), "request");
+  pair.a.agent.disconnect(pair.at_a, {}, pair.now);
+  pair.b.agent.take(pair.a.here, pair.a.host.sent.at(0).bytes, pair.now);  // without deliver()
+  EXPECT_TRUE(pair.b.agent.has_events());
+  pair.b.agent.stop(pair.listener);
+  EXPECT_FALSE(pair.b.agent.has_events());
+}
+
+// Before listen() an earlier copy of the REQ was rejected.
+TEST(Agent, IgnoresALateRejectionOfARequestThatWasAnsweredMeanwhile) {
+  Pair pair;
+  pair.b.agent.stop(pair.listener);
+  pair.ask();
+  pair.b.agent.take(pair.a.here, pair.a.host.sent.at(0).bytes, pair.now);
+  const Sent late = pair.b.host.sent.at(0);
+  pair.lose();
+  pair.listener = pair.b.agent.listen(kService, 16, pair.b.program, &pair.b).value();
+  pair.pass(milliseconds(10));
+  pair.accept();
+  pair.carry();
+  EXPECT_EQ(pair.a.program.look(), "reply");
+  pair.a.take(pair.b.here, late.mad, pair.now);
+  EXPECT_EQ(pair.a.program.look(), "");
+  ASSERT_TRUE(pair.a.agent.confirm(pair.at_a, {}, pair.now));
+  pair.a.take(pair.b.here, late.mad, pair.now);
+  EXPECT_EQ(pair.a.program.look(), "");
+}
+
 TEST(Agent, FinishesAcceptedRequestsOfAStoppedListener) {
   Pair pair;
   pair.ask();
