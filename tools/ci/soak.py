@@ -40,6 +40,9 @@ def lines(seed, fuzz_seconds):
     yield Line(f"simulator of rdm, 100,000 seeds from {seed}",
                [BUILD / "bin/weft_rdm_test", "--gtest_filter=Seeds/RdmSimulations*/0"],
                WEFT_SIMULATOR_SEED=str(seed), WEFT_SIMULATOR_RUNS="100000")
+    yield Line(f"simulator of cm, 1,000,000 seeds from {seed}",
+               [BUILD / "bin/weft_cm_test", "--gtest_filter=Seeds/CmSimulations*/0"],
+               WEFT_SIMULATOR_SEED=str(seed), WEFT_SIMULATOR_RUNS="1000000")
     for wire in WIRES:
         yield Line(f"conformance {wire}", [sys.executable, "tests/hosts/conformance.py", BUILD, *wire.split(),
                                            "--filter=*-*EachEndpointHearsAllOthers/5"])

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What can an off-path attacker do to connections, and how much does it make a manager send?
+#include <gtest/gtest.h>
+
+#include "simulated_attacker.h"
+
+namespace weft::cm::testing {
+namespace {
+
+constexpr std::uint64_t kListened = SimulatedUser::kFirstService;
+constexpr std::uint64_t kUnheard = kListened + 3;
+
+// Processes in a calm world whose users accept and confirm all at once.
+Scenario obliging(std::uint64_t seed, unsigned processes = 2) {
+  Scenario scenario;
+  scenario.seed = seed;
+  scenario.processes = processes;
+  scenario.habits.accepts = scenario.habits.confirms = scenario.habits.at_once = 1;
+  return scenario;
+}
+
+wire::CmMad spoofed_req(Random& random, std::uint64_t service = kListened) {
+  wire::CmReq req;
+  req.local_id = static_cast<std::uint32_t>(random());
+  req.ca_guid = random();
+  req.service = service;
+  req.qpn = static_cast<std::uint32_t>(random()) & 0xFF'FFFF;
+  return {0, random(), 0, req};
+}
+
+// A process that listens, and an attacker; counts the messages to hosts that sent none.
+struct Siege {
+  explicit Siege(const Scenario& scenario) : world(scenario), attacker(world) {
+    for (unsigned i = 0; i < scenario.processes; ++i) {
+      user(i).welcome_strangers = true;
+      user(i).listen(kListened, 16);
+    }
+    world.network().sent = [this](const Parcel& parcel) {
+      if (parcel.to.address.port() >= 50'000) ++drawn;
+    };
+  }
+  SimulatedUser& user(unsigned process) { return world.process(process)->user(0); }
+  std::size_t entries() { return world.process(0)->agent().entries(); }
+
+  World world;
+  Attacker attacker;
+  std::size_t drawn = 0;
+};
+
+TEST(HostileNetwork, ForgedMessagesNeitherEndNorDisplaceAConnection) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Siege siege(obliging(seed, 3));
+    World& world = siege.world;
+    std::vector<End*> ends;
+    for (unsigned i = 0; i < 12; ++i) {
+      ends.push_back(siege.user(i % 3).connect(i / 3 % 3, kListened, i % 2 == 0));
+    }
+    world.go_on_for(milliseconds(10));
+    for (const End* end : ends) ASSERT_TRUE(end->agreed()) << world.ledger().wrong();
+    siege.attacker.attack(3000, seconds(10));
+    world.go_on_for(seconds(15));
+    ASSERT_EQ(world.ledger().wrong(), "") << "seed " << seed;
+    for (const End* end : ends)
+      EXPECT_TRUE(end->agreed()) << "seed " << seed << ", " << end->number;
+    world.close();
+    EXPECT_EQ(world.ledger().wrong(), "") << "seed " << seed;
+  }
+}
+
+TEST(HostileNetwork, ForgedAnswersDoNotDisturbAnAttempt) {
+  Scenario scenario = obliging(1);
+  scenario.habits.at_once = 0;  // while the users take their time
+  scenario.repeats.first = milliseconds(100);
+  Siege siege(scenario);
+  World& world = siege.world;
+  std::vector<End*> ends;
+  for (unsigned i = 0; i < 300; ++i) {
+    world.at(milliseconds(30 * i),
+             [&] { ends.push_back(siege.user(0).connect(1, kListened, true)); });
+  }
+  // Fewer REQs than the backlog during an attempt, so that none displaces it.
+  siege.attacker.attack(2000, seconds(10));
+  world.go_on_for(seconds(20));
+  ASSERT_EQ(world.ledger().wrong(), "");
+  for (const End* end : ends) EXPECT_TRUE(end->agreed()) << end->number;
+  world.close();
+  EXPECT_EQ(world.ledger().wrong(), "");
+}
+
+TEST(HostileNetwork, ASpoofedReqDrawsAtMostFourPackets) {
+  Siege siege(obliging(1));
+  Random random(1);
+  for (unsigned i = 0; i < 10; ++i) {
+    siege.drawn = 0;
+    siege.attacker.send(Attacker::silent_host(i), 0, spoofed_req(random));
+    siege.world.go_on_for(seconds(60));
+    EXPECT_LE(siege.drawn, 4U);
+  }
+  siege.drawn = 0;
+  siege.attacker.send(Attacker::silent_host(1), 0, spoofed_req(random, kUnheard));
+  siege.world.go_on_for(seconds(60));
+  EXPECT_LE(siege.drawn, 1U);
+  siege.world.close();
+  EXPECT_EQ(siege.world.ledger().wrong(), "");
+}
+
+TEST(HostileNetwork, NewPeersGetThroughAFloodOfSpoofedReqs) {
+  constexpr unsigned kFlood = 20'000;
+  constexpr nanoseconds kPeriod = seconds(2);
+  Siege siege(obliging(1));
+  World& world = siege.world;
+  Random random(1);
+  std::size_t most = 0;
+  for (unsigned i = 0; i < kFlood; ++i) {
+    world.at(kPeriod / kFlood * i, [&, i] {
+      siege.attacker.send(Attacker::silent_host(i % 10'000), 0, spoofed_req(random));
+      most = std::max(most, siege.entries());
+    });
+  }
+  std::vector<End*> ends;
+  for (unsigned i = 0; i < 20; ++i) {
+    world.at(kPeriod / 20 * i, [&] { ends.push_back(siege.user(1).connect(0, kListened, true)); });
+  }
+  world.go_on_for(kPeriod + milliseconds(100));
+  ASSERT_EQ(world.ledger().wrong(), "");
+  for (const End* end : ends) EXPECT_TRUE(end->agreed()) << end->number;
+  // The backlog, the connections, and the ids that rest.
+  const auto resting = static_cast<std::size_t>(AgentOptions{}.time_wait / (kPeriod / kFlood)) + 1;
+  EXPECT_LE(most, 16 + 20 + resting);
+  world.go_on_for(seconds(60));
+  EXPECT_LE(siege.entries(), 20U);
+  EXPECT_LE(siege.drawn, 4 * kFlood);
+  world.close();
+  EXPECT_EQ(world.ledger().wrong(), "");
+}
+
+TEST(HostileNetwork, AnswersWithoutStateAreLimitedPerSourceAndInTotal) {
+  Siege siege(obliging(1));
+  World& world = siege.world;
+  const AnswerRates rates;
+  Random random(1);
+  const auto flood = [&](unsigned sources) {
+    siege.drawn = 0;
+    for (unsigned i = 0; i < 10'000; ++i) {
+      world.at(microseconds(100) * i, [&, i, sources] {
+        wire::CmMad mad = spoofed_req(random, kUnheard);
+        if (i % 2 == 0) mad.message = wire::CmDreq{1, 2, 3, {}};
+        siege.attacker.send(Attacker::silent_host(i % sources), 0, mad);
+      });
+    }
+    world.go_on_for(seconds(2));
+    return siege.drawn;
+  };
+  EXPECT_LE(flood(1), rates.burst + rates.per_source_and_second + 1);
+  EXPECT_LE(flood(5000), rates.burst + rates.per_second + 1);
+  world.close();
+  EXPECT_EQ(world.ledger().wrong(), "");
+}
+
+}  // namespace
+}  // namespace weft::cm::testing

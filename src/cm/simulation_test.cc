@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Do both ends of each connection agree, whatever the network and the programs do?
+//
+// WEFT_SIMULATOR_SEED=N WEFT_SIMULATOR_RUNS=1 weft_cm_test --gtest_filter='Seeds/CmSimulations*/0'
+// repeats the run that a failure names.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "simulated_attacker.h"
+
+namespace weft::cm::testing {
+namespace {
+
+void begin(Process& process, const Scenario& scenario) {
+  process.be_busy(scenario.calls, scenario.period);
+  for (unsigned user = 0; user < 2; ++user) {
+    process.user(user).welcome_strangers = scenario.forgeries != 0;
+  }
+}
+
+// Returns what was wrong first.
+std::string run(const Scenario& scenario) {
+  World world(scenario);
+  Attacker attacker(world);
+  for (unsigned i = 0; i < scenario.processes; ++i) begin(*world.process(i), scenario);
+  attacker.attack(scenario.forgeries, scenario.period);
+  if (scenario.ends >= 0) {
+    const auto number = static_cast<unsigned>(scenario.ends);
+    world.go_on_until(Time{} + scenario.ends_at);
+    world.end(number);
+    if (scenario.restarts_after != nanoseconds::max()) {
+      world.go_on_for(scenario.restarts_after);
+      begin(world.begin(number), scenario);
+    }
+  }
+  world.go_on_for(scenario.period);
+  world.network().repair();
+  Time& trusted_from = world.ledger().trusted_from;
+  trusted_from = std::min(trusted_from, world.network().now + seconds(3));
+  // Each wait has its time limit, and these follow each other.
+  world.go_on_for(scenario.habits.longest_pause * 2 + scenario.repeats.limit +
+                  scenario.agents.undecided_limit + scenario.agents.replies.limit +
+                  scenario.agents.peer_timeout + seconds(10));
+  // One connection of each peer is probed at a time.
+  world.go_on_for(2 * scenario.agents.probe_after * world.ledger().watched());
+  if (world.ledger().wrong().empty()) world.ledger().check_settled();
+  world.close();
+  return world.ledger().wrong();
+}
+
+std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
+  const char* const value = std::getenv(name);
+  return value != nullptr ? std::strtoull(value, nullptr, 10) : otherwise;
+}
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr std::uint64_t kRuns = 200;  // each takes ten times as long
+#else
+constexpr std::uint64_t kRuns = 1000;
+#endif
+
+struct CmSimulations : ::testing::TestWithParam<unsigned> {};
+
+TEST_P(CmSimulations, BothEndsAgreeAndEachEventComesOnceAndNothingIsLeft) {
+  const std::uint64_t runs = from_environment("WEFT_SIMULATOR_RUNS", kRuns);
+  const std::uint64_t first = from_environment("WEFT_SIMULATOR_SEED", 1 + GetParam() * runs);
+  for (std::uint64_t seed = first; seed < first + runs; ++seed) {
+    const Scenario scenario = Scenario::draw(seed);
+    ASSERT_EQ(run(scenario), "") << scenario.text();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, CmSimulations, ::testing::Range(0U, 6U));
+
+}  // namespace
+}  // namespace weft::cm::testing
