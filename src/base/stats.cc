@@ -47,6 +47,8 @@ constexpr std::array<NamedStat, kStats> kRows{{
     {Stat::kRelaySendErrors, "relay_send_errors"},
     {Stat::kRelayOverflows, "relay_overflows"},
     {Stat::kRelayRefusals, "relay_refusals"},
+    {Stat::kAnswersLimited, "cm_answers_limited"},
+    {Stat::kRequestsDisplaced, "cm_requests_displaced"},
 }};
 
 static_assert(

@@ -46,7 +46,7 @@ Status ActiveSide::confirm(ConnectionId id, std::span<const std::byte> data, Tim
   std::vector<std::byte> rtu = ready(*connection, data);
   core_.host.send(connection->remote, rtu);
   // A repeated REP is answered by the same RTU: without private data it need not be kept.
-  connection->kept = data.empty() ? std::vector<std::byte>() : std::move(rtu);
+  core_.task_of(*connection).kept = data.empty() ? std::vector<std::byte>() : std::move(rtu);
   core_.settle(*connection);
   liveness_.watch(*connection, now);
   return {};
@@ -68,13 +68,14 @@ void ActiveSide::on_rep(const CmArrival& arrival, const wire::CmRep& rep) {
 void ActiveSide::on_first_rep(CmConnection& connection, const CmArrival& arrival,
                               const wire::CmRep& rep) {
   if (rep.local_id == 0) return core_.stats.add(Stat::kInvalidMessages);
+  liveness_.doubt_others(arrival.from, rep.ca_guid, arrival.now);
   connection.phase = Phase::kRepReceived;
   connection.remote_id = rep.local_id;
   connection.remote_guid = rep.ca_guid;
   connection.remote_qpn = rep.qpn;
-  connection.kept = {};
-  connection.timer.wait(after(arrival.now, connection.timer.times.limit));
-  core_.arm(connection);
+  const auto limit = connection.task->timer.times.limit;
+  core_.drop_task(connection);
+  core_.wait(connection, after(arrival.now, limit));
   core_.events.add(connection, EventKind::kReply, &arrival);
 }
 
@@ -88,7 +89,7 @@ void ActiveSide::on_repeated_rep(CmConnection& connection) {
     mra.service_timeout = kDecisionTime;
     return core_.tell(connection, mra);
   }
-  if (connection.phase == Phase::kEstablished && connection.kept.empty()) {
+  if (connection.phase == Phase::kEstablished && connection.task == nullptr) {
     return core_.host.send(connection.remote, ready(connection, {}));
   }
   if (connection.phase != Phase::kDreqSent) core_.repeat(connection);

@@ -54,7 +54,7 @@ void Agent::State::on(const CmArrival& arrival, const wire::CmMra& mra) {
   const bool meant = (connection->phase == Phase::kReqSent && mra.message == kAnswersReq) ||
                      (connection->phase == Phase::kRepSent && mra.message == kAnswersRep);
   if (!meant) return;
-  connection->timer.postpone(service_time(mra.service_timeout), now);
+  connection->task->timer.postpone(service_time(mra.service_timeout), now);
   core.arm(*connection);
 }
 
@@ -175,9 +175,8 @@ void Agent::unreachable(const Remote& peer, Time now) {
 }
 
 std::size_t Agent::connections() const {
-  return state_->core.entries
-      .ids([](const CmConnection& each) { return each.phase != Phase::kTimeWait; })
-      .size();
+  return state_->core.entries.count(
+      [](const CmConnection& each) { return each.phase != Phase::kTimeWait; });
 }
 
 std::size_t Agent::entries() const { return state_->core.entries.size(); }

@@ -30,18 +30,37 @@ Core::Core(CmHost& its_host, const AgentOptions& its_options, Stats& its_stats)
       stats(its_stats),
       peers(its_host.random()),
       entries(its_options.port, its_host.random()),
-      limiter(its_options.answers, its_host.random()) {}
+      limiter(its_options.answers),
+      source_seed(its_host.random()) {}
 
 void Core::start(CmConnection& connection, std::vector<std::byte> message, const RepeatTimes& times,
                  unsigned repetitions, Time now) {
-  connection.kept = std::move(message);
-  connection.timer.start(times, repetitions, now);
+  Task& task = task_of(connection);
+  task.kept = std::move(message);
+  task.timer.start(times, repetitions, now);
   arm(connection);
   repeat(connection);
 }
 
+Task& Core::task_of(CmConnection& connection) {
+  if (connection.task == nullptr) connection.task = std::make_unique<Task>();
+  return *connection.task;
+}
+
+void Core::wait(CmConnection& connection, Time until) {
+  task_of(connection).timer.wait(until);
+  arm(connection);
+}
+
+void Core::drop_task(CmConnection& connection) {
+  if (connection.task == nullptr) return;
+  deadlines.move(connection.id, connection.task->due, Time::max());
+  connection.task.reset();
+}
+
 void Core::repeat(const CmConnection& connection) {
-  if (!connection.kept.empty()) host.send(connection.remote, connection.kept);
+  if (connection.task == nullptr || connection.task->kept.empty()) return;
+  host.send(connection.remote, connection.task->kept);
 }
 
 void Core::tell(const CmConnection& connection, const wire::CmMessage& message) {
@@ -49,12 +68,16 @@ void Core::tell(const CmConnection& connection, const wire::CmMessage& message) 
 }
 
 void Core::answer(const CmArrival& arrival, const wire::CmMessage& message) {
-  if (!limiter.take(arrival.from.address, arrival.now)) return;
+  if (!limiter.take(hash_of(arrival.from.address, source_seed), arrival.now)) {
+    return stats.add(Stat::kAnswersLimited);
+  }
   host.send(arrival.from, compose(arrival.mad.transaction, message));
 }
 
 void Core::arm(CmConnection& connection) {
-  deadlines.move(connection.id, connection.due, connection.timer.due());
+  Task& task = *connection.task;
+  deadlines.move(connection.id, task.due, task.timer.due());
+  if (task.due == Time::max() && task.kept.empty()) connection.task.reset();
 }
 
 CmConnection* Core::answered(const CmArrival& arrival, ConnectionId id, std::uint32_t remote_id) {
@@ -89,24 +112,21 @@ void Core::end(const CmConnection& connection, EventKind kind, const CmArrival* 
 void Core::settle(CmConnection& connection) {
   connection.phase = Phase::kEstablished;
   connection.place.leave();
-  connection.timer.wait(Time::max());
-  arm(connection);
+  wait(connection, Time::max());
 }
 
 void Core::rest(CmConnection& connection, Time now) {
   connection.phase = Phase::kTimeWait;
   connection.user = nullptr;
-  connection.kept = {};
   connection.place.leave();
-  connection.timer.wait(after(now, options.time_wait));
-  arm(connection);
+  task_of(connection).kept.clear();
+  wait(connection, after(now, options.time_wait));
 }
 
 void Core::retire(CmConnection& connection, std::vector<std::byte> kept, Time now) {
   rest(connection, now);
-  connection.kept = std::move(kept);
-  connection.timer.wait(after(now, std::max(options.time_wait, options.replies.limit)));
-  arm(connection);
+  task_of(connection).kept = std::move(kept);
+  wait(connection, after(now, std::max(options.time_wait, options.replies.limit)));
   connection.place.enter(refused, connection.id);
   if (refused.size() > kMostRetired) forget(*entries.find(refused.oldest()));
 }
@@ -128,7 +148,7 @@ void Core::answer_query(CmConnection& connection, wire::CmSidrRep reply, Time no
 }
 
 void Core::forget(CmConnection& connection) {
-  deadlines.move(connection.id, connection.due, Time::max());
+  drop_task(connection);
   entries.remove(connection);
 }
 
@@ -136,8 +156,7 @@ void Core::await_decision(CmConnection& connection, ServiceListener& listener, T
   connection.user = listener.user;
   connection.context = listener.context;
   connection.listener = listener.id;
-  connection.timer.wait(after(now, options.undecided_limit));
-  arm(connection);
+  wait(connection, after(now, options.undecided_limit));
   connection.place.enter(listener.half_open, connection.id);
 }
 
@@ -145,6 +164,7 @@ void Core::await_decision(CmConnection& connection, ServiceListener& listener, T
 void Core::displace(const ServiceListener& listener) {
   while (listener.half_open.size() > listener.backlog) {
     CmConnection& oldest = *entries.find(listener.half_open.oldest());
+    stats.add(Stat::kRequestsDisplaced);
     end(oldest, EventKind::kOverrun);
     forget(oldest);
   }

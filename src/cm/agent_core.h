@@ -2,7 +2,7 @@
 // What do the two sides of a connection, its end and its listeners share?
 #pragma once
 
-#include "answer_limiter.h"
+#include "base/answer_limiter.h"
 #include "base/result.h"
 #include "base/stats.h"
 #include "cm/host.h"
@@ -23,6 +23,12 @@ struct Core {
   // Sends a message, keeps it, and repeats it by timer.
   void start(CmConnection& connection, std::vector<std::byte> message, const RepeatTimes& times,
              unsigned repetitions, Time now);
+  // What becomes due, or must be kept, is written there.
+  static Task& task_of(CmConnection& connection);
+  // At `until` its state ends; nothing is repeated by timer. What is kept stays.
+  void wait(CmConnection& connection, Time until);
+  // Nothing is due or kept any more.
+  void drop_task(CmConnection& connection);
   // Sends the kept message again, if there is one.
   void repeat(const CmConnection& connection);
   // Sends a message that is not kept, with the transaction id of the REQ.
@@ -72,6 +78,7 @@ struct Core {
   Deadlines<PeerKey> peer_deadlines;
   Reports events;
   AnswerLimiter limiter;
+  const std::uint64_t source_seed;  // of the hashes that it groups sources by
 };
 
 // Of a connection id that means no connection in the right state.

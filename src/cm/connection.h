@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "age_list.h"
@@ -75,6 +76,13 @@ struct RepeatTimer {
   Time due() const { return left == 0 ? end : std::min(next, end); }
 };
 
+// What an entry has besides while something is due or may be repeated.
+struct Task {
+  RepeatTimer timer;
+  Time due = Time::max();       // as the deadlines have it
+  std::vector<std::byte> kept;  // the message to be repeated
+};
+
 // One entry of the agent: a connection, or an attempt at one.
 struct CmConnection {
   explicit CmConnection(ConnectionId number) : id(number) {}
@@ -94,10 +102,8 @@ struct CmConnection {
   void* context = nullptr;
   ListenerId listener = 0;       // of an undecided request
   std::uint8_t mra_timeout = 0;  // code for the MRAs of an undecided request
-  RepeatTimer timer;
-  Time due = Time::max();       // as the deadlines have it
-  std::vector<std::byte> kept;  // the message to be repeated
-  AgeList::AgePlace place;      // among the half-open or the refused ones
+  std::unique_ptr<Task> task;    // null for most established connections
+  AgeList::AgePlace place;       // among the half-open or the refused ones
 };
 
 }  // namespace weft::cm

@@ -103,9 +103,10 @@ void Endings::forget(const User& user, Time now) {
 }
 
 void Endings::on_timer(CmConnection& connection, Time now) {
-  if (connection.timer.end <= now) return expire(connection, now);
+  RepeatTimer& timer = connection.task->timer;
+  if (timer.end <= now) return expire(connection, now);
   core_.repeat(connection);
-  connection.timer.step(now);
+  timer.step(now);
   core_.arm(connection);
 }
 
@@ -135,9 +136,7 @@ void Endings::expire(CmConnection& connection, Time now) {
     case Phase::kDreqSent:
       return core_.rest(connection, now);
     case Phase::kEstablished:  // the REP is not asked for any more
-      connection.kept = {};
-      connection.timer.wait(Time::max());
-      return core_.arm(connection);
+      return core_.drop_task(connection);
     case Phase::kTimeWait:
       return core_.forget(connection);
   }

@@ -56,27 +56,27 @@ CmConnection* Entries::find(ConnectionId id) {
 }
 
 void Entries::remove(CmConnection& connection) {
-  remove(by_request_, hash(connection.remote, connection.remote_id), connection);
-  remove(by_end_, hash(connection.remote, connection.remote_end), connection);
+  remove(hash(connection.remote, connection.remote_id), connection);
+  remove(hash_of_end(connection.remote, connection.remote_end), connection);
   by_id_.erase(connection.id);
 }
 
-void Entries::remove(Index& index, std::uint64_t hash, const CmConnection& connection) {
-  const auto [first, last] = index.equal_range(hash);
+void Entries::remove(std::uint64_t hash, const CmConnection& connection) {
+  const auto [first, last] = by_request_.equal_range(hash);
   const auto at =
       std::find_if(first, last, [&](const auto& each) { return each.second == &connection; });
-  if (at != last) index.erase(at);
+  if (at != last) by_request_.erase(at);
 }
 
 void Entries::index_request(CmConnection& connection) {
   by_request_.emplace(hash(connection.remote, connection.remote_id), &connection);
   if (connection.remote_guid == 0 || connection.remote_end == 0) return;
-  by_end_.emplace(hash(connection.remote, connection.remote_end), &connection);
+  by_request_.emplace(hash_of_end(connection.remote, connection.remote_end), &connection);
 }
 
 template <class Condition>
-CmConnection* Entries::find(const Index& index, std::uint64_t hash, Condition condition) {
-  const auto [first, last] = index.equal_range(hash);
+CmConnection* Entries::find(std::uint64_t hash, Condition condition) const {
+  const auto [first, last] = by_request_.equal_range(hash);
   const auto at =
       std::find_if(first, last, [&](const auto& each) { return condition(*each.second); });
   return at == last ? nullptr : at->second;
@@ -84,14 +84,14 @@ CmConnection* Entries::find(const Index& index, std::uint64_t hash, Condition co
 
 CmConnection* Entries::find_request(const Remote& remote, std::uint32_t remote_id,
                                     std::uint64_t transaction) {
-  return find(by_request_, hash(remote, remote_id), [&](const CmConnection& each) {
+  return find(hash(remote, remote_id), [&](const CmConnection& each) {
     return each.transaction == transaction && each.remote_id == remote_id && each.remote == remote;
   });
 }
 
 CmConnection* Entries::find_same_id(const Remote& remote, std::uint32_t remote_id,
                                     std::uint64_t guid) {
-  return find(by_request_, hash(remote, remote_id), [&](const CmConnection& each) {
+  return find(hash(remote, remote_id), [&](const CmConnection& each) {
     return lives(each) && each.remote_id == remote_id && each.remote_guid == guid &&
            each.remote == remote;
   });
@@ -99,7 +99,7 @@ CmConnection* Entries::find_same_id(const Remote& remote, std::uint32_t remote_i
 
 CmConnection* Entries::find_same_end(const Remote& remote, std::uint64_t guid,
                                      std::uint32_t remote_end) {
-  return find(by_end_, hash(remote, remote_end), [&](const CmConnection& each) {
+  return find(hash_of_end(remote, remote_end), [&](const CmConnection& each) {
     return lives(each) && each.remote_end == remote_end && each.remote_guid == guid &&
            each.remote == remote;
   });

@@ -2,6 +2,7 @@
 // Which connections are there, by the numbers that messages name?
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <unordered_map>
@@ -36,6 +37,12 @@ class Entries {
   CmConnection* find_same_end(const Remote& remote, std::uint64_t guid, std::uint32_t remote_end);
 
   std::size_t size() const { return by_id_.size(); }
+  // The number of entries that satisfy a condition.
+  template <class Condition>
+  std::size_t count(Condition condition) const {
+    const auto holds = [&](const auto& each) { return condition(each.second); };
+    return static_cast<std::size_t>(std::count_if(by_id_.begin(), by_id_.end(), holds));
+  }
   // The ids of all entries that satisfy a condition.
   template <class Condition>
   std::vector<ConnectionId> ids(Condition condition) const {
@@ -47,18 +54,20 @@ class Entries {
   }
 
  private:
-  using Index = std::unordered_multimap<std::uint64_t, CmConnection*>;
   std::uint64_t hash(const Remote& remote, std::uint64_t number) const;
+  std::uint64_t hash_of_end(const Remote& remote, std::uint32_t end) const {
+    return hash(remote, std::uint64_t{1} << 48 | end);
+  }
   template <class Condition>
-  static CmConnection* find(const Index& index, std::uint64_t hash, Condition condition);
-  static void remove(Index& index, std::uint64_t hash, const CmConnection& connection);
+  CmConnection* find(std::uint64_t hash, Condition condition) const;
+  void remove(std::uint64_t hash, const CmConnection& connection);
 
   const std::uint32_t prefix_;
   const std::uint64_t seed_;
   std::uint16_t last_;  // number that was given last
   std::unordered_map<ConnectionId, CmConnection> by_id_;
-  Index by_request_;
-  Index by_end_;
+  // By communication id, and again by the end.
+  std::unordered_multimap<std::uint64_t, CmConnection*> by_request_;
 };
 
 }  // namespace weft::cm

@@ -48,7 +48,7 @@ void Liveness::doubt(const CmConnection& connection, Time now) {
 void Liveness::check(const CmConnection& connection, Time now) {
   if (!is_watched(connection)) return;
   WatchedPeer& peer = core_.peers.get(connection.remote, connection.remote_guid);
-  if (peer.probed == 0) ask(peer, connection.id, patiently(peer, kFirstPause, now), now);
+  if (peer.probe == nullptr) ask(peer, connection.id, patiently(peer, kFirstPause, now), now);
 }
 
 Time Liveness::last_heard(const CmConnection& connection) {
@@ -81,23 +81,23 @@ void Liveness::doubt(WatchedPeer& peer, ConnectionId id, Time now) {
 
 // A new transaction id each time: an answer to an earlier probe proves nothing.
 void Liveness::ask(WatchedPeer& peer, ConnectionId id, const RepeatTimes& times, Time now) {
-  peer.probed = id;
-  peer.transaction = core_.host.random();
-  peer.asked = now;
-  peer.is_postponed = false;
-  peer.timer.start(times, RepeatTimer::kWithoutEnd, now);
-  arm(peer, peer.timer.due());
+  peer.probe = std::make_unique<PeerProbe>();
+  peer.probe->about = id;
+  peer.probe->transaction = core_.host.random();
+  peer.probe->asked = now;
+  peer.probe->timer.start(times, RepeatTimer::kWithoutEnd, now);
+  arm(peer, peer.probe->timer.due());
   send_probe(peer);
 }
 
 void Liveness::send_probe(const WatchedPeer& peer) {
-  const CmConnection* connection = core_.entries.find(peer.probed);
+  const CmConnection* connection = core_.entries.find(peer.probe->about);
   if (connection == nullptr) return;
   wire::CmLap lap;
   lap.local_id = connection->id;
   lap.remote_id = connection->remote_id;
   lap.remote_qpn = connection->remote_qpn;
-  core_.host.send(peer.remote, compose(peer.transaction, lap));
+  core_.host.send(peer.remote, compose(peer.probe->transaction, lap));
 }
 
 void Liveness::on_lap(const CmArrival& arrival, const wire::CmLap& lap) {
@@ -123,11 +123,11 @@ void Liveness::hear_lap(CmConnection& connection, Time now) {
 
 void Liveness::on_apr(const CmArrival& arrival, const wire::CmApr& apr) {
   for (WatchedPeer* peer : core_.peers.at(arrival.from)) {
-    if (peer->probed == 0 || peer->probed != apr.remote_id ||
-        peer->transaction != arrival.mad.transaction) {
-      continue;
-    }
-    CmConnection* connection = core_.entries.find(peer->probed);
+    const PeerProbe* probe = peer->probe.get();
+    const bool is_meant = probe != nullptr && probe->about == apr.remote_id &&
+                          probe->transaction == arrival.mad.transaction;
+    if (!is_meant) continue;
+    CmConnection* connection = core_.entries.find(probe->about);
     const bool is_other = apr.info_length == sizeof peer->guid && get_guid(apr.info) != peer->guid;
     if (apr.status != kInvalidId) return hear(*peer, arrival.now);
     if (is_other) return lose_all(*peer, arrival.now);
@@ -146,20 +146,21 @@ void Liveness::on_timer(WatchedPeer& peer, Time now) {
     arm(peer, Time::max());
     return core_.peers.remove(peer);
   }
-  if (peer.probed == 0) return look_after(peer, now);
-  if (now > peer.due + kLate && !peer.is_postponed) {
+  if (peer.probe == nullptr) return look_after(peer, now);
+  PeerProbe& probe = *peer.probe;
+  if (now > peer.due + kLate && !probe.is_postponed) {
     // This process has not run: the answers may be waiting behind this call.
-    peer.is_postponed = true;
-    peer.timer.end = std::max(peer.timer.end, after(now, core_.options.doubt_limit));
+    probe.is_postponed = true;
+    probe.timer.end = std::max(probe.timer.end, after(now, core_.options.doubt_limit));
   }
-  if (peer.timer.end <= now) {
+  if (probe.timer.end <= now) {
     const Time data = last_data(peer);
-    return data > peer.asked ? hear(peer, data) : lose_all(peer, now);
+    return data > probe.asked ? hear(peer, data) : lose_all(peer, now);
   }
-  if (core_.entries.find(peer.probed) == nullptr) peer.probed = peer.connections.oldest();
+  if (core_.entries.find(probe.about) == nullptr) probe.about = peer.connections.oldest();
   send_probe(peer);
-  peer.timer.step(now);
-  arm(peer, peer.timer.due());
+  probe.timer.step(now);
+  arm(peer, probe.timer.due());
 }
 
 // One connection of an idle peer in turn, so that its number of connections does not matter.
@@ -191,7 +192,7 @@ Time Liveness::last_data(const WatchedPeer& peer) const {
 void Liveness::hear(WatchedPeer& peer, Time heard) {
   if (peer.is_doubted) peer.next_doubt = heard + kBetweenDoubts;
   peer.is_doubted = false;
-  peer.probed = 0;
+  peer.probe.reset();
   peer.heard = std::max(peer.heard, heard);
   // One end is earlier than the other, which its probe spares one.
   const auto later =

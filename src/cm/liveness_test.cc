@@ -137,7 +137,7 @@ TEST(Liveness, AnswersAProbeOfAnUnknownConnectionByAnInvalidId) {
   EXPECT_EQ(apr.local_id, 4);
   EXPECT_EQ(apr.remote_id, 3);
   for (int i = 0; i < 1000; ++i) station.take(remote(9), {0, 5, 0, lap}, Time(seconds(1000)));
-  EXPECT_EQ(station.host.count, 32);
+  EXPECT_EQ(station.host.count, 50);
 }
 
 TEST(Liveness, ProbesAnIdlePeerEachTwoSeconds) {
@@ -262,6 +262,19 @@ TEST(Liveness, LetsARestartedPeerThroughAtOnce) {
   Successor successor(pair);
   EXPECT_LT(successor.get_through(true), milliseconds(10));
   EXPECT_EQ(pair.a.program.look(), "lost request");
+}
+
+TEST(Liveness, AsksAboutTheFormerInstanceWhenAnotherOneReplies) {
+  Pair pair;
+  pair.establish(true);
+  Successor successor(pair);
+  ASSERT_TRUE(successor.station.agent.listen(kService, 1, successor.station.program, nullptr));
+  pair.ask(true);
+  successor.carry();
+  const ConnectionId id = successor.station.program.events.at(0).event.id;
+  ASSERT_TRUE(successor.station.agent.accept(id, {}, successor.station.program, nullptr, pair.now));
+  successor.carry();
+  EXPECT_EQ(pair.a.program.look(), "reply lost");
 }
 
 // An instance that answers no probe, as a foreign one.

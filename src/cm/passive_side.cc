@@ -149,7 +149,9 @@ void PassiveSide::on_repeated_req(CmConnection& connection, Time now) {
     case Phase::kEstablished:
       return core_.repeat(connection);
     case Phase::kTimeWait:
-      if (!connection.kept.empty()) return core_.repeat(connection);
+      if (connection.task != nullptr && !connection.task->kept.empty()) {
+        return core_.repeat(connection);
+      }
       {
         wire::CmRej rej = rejection(kAnswersReq, wire::CmReason::kStale, core_.options.guid);
         rej.remote_id = connection.remote_id;
@@ -190,9 +192,8 @@ void PassiveSide::acknowledge(CmConnection& connection, Time now) {
   mra.message = kAnswersReq;
   mra.service_timeout = connection.mra_timeout;
   core_.tell(connection, mra);
-  connection.timer.wait(
-      after(now, core_.options.undecided_limit + service_time(mra.service_timeout)));
-  core_.arm(connection);
+  const auto limit = after(now, core_.options.undecided_limit);
+  core_.wait(connection, after(limit, service_time(mra.service_timeout)));
 }
 
 void PassiveSide::answer(const CmArrival& arrival, const wire::CmReq& req, wire::CmReason reason) {
@@ -212,17 +213,16 @@ void PassiveSide::on_rtu(const CmArrival& arrival, const wire::CmRtu& rtu) {
   }
   if (connection->requester) return core_.stats.add(Stat::kInvalidMessages);
   if (connection->phase == Phase::kRepSent) return establish(*connection, &arrival, arrival.now);
-  if (connection->phase == Phase::kEstablished) connection->kept = {};
+  if (connection->phase == Phase::kEstablished) core_.drop_task(*connection);
   if (connection->phase == Phase::kTimeWait) core_.repeat(*connection);
 }
 
 void PassiveSide::establish(CmConnection& connection, const CmArrival* arrival, Time now) {
   core_.settle(connection);
-  if (arrival != nullptr) {
-    connection.kept = {};
-  } else {  // the requester may still need the REP
-    connection.timer.wait(after(now, core_.options.replies.limit));
-    core_.arm(connection);
+  if (arrival == nullptr) {  // the requester may still need the REP
+    core_.wait(connection, after(now, core_.options.replies.limit));
+  } else {
+    core_.drop_task(connection);
   }
   liveness_.watch(connection, now);
   core_.events.add(connection, EventKind::kEstablished, arrival);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -10,6 +11,15 @@
 #include "connection.h"
 
 namespace weft::cm {
+
+// A question that its peer has not answered yet.
+struct PeerProbe {
+  ConnectionId about = 0;
+  std::uint64_t transaction = 0;  // random
+  RepeatTimer timer;
+  Time asked{};               // first
+  bool is_postponed = false;  // its end, because this process did not run
+};
 
 // One instance of a connection manager, with which there were watched connections.
 struct WatchedPeer {
@@ -19,15 +29,9 @@ struct WatchedPeer {
   AgeList connections;       // the one that was probed last is the youngest
   Time heard{};              // last sign of life
   Time due = Time::max();
-
-  // The probe under way; 0: none.
-  ConnectionId probed = 0;
-  std::uint64_t transaction = 0;  // of that probe: random
-  RepeatTimer timer;
-  Time asked{};               // when the probe was sent first
-  bool is_postponed = false;  // its end, because this process did not run
-  bool is_doubted = false;    // something suggests that the peer is gone
-  Time next_doubt{};          // until then doubts start no probe
+  std::unique_ptr<PeerProbe> probe;  // the one under way
+  bool is_doubted = false;           // something suggests that the peer is gone
+  Time next_doubt{};                 // until then doubts start no probe
 };
 
 // By which deadlines name a peer: the order of equal ones is the same in each run.

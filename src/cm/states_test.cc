@@ -130,6 +130,7 @@ const std::pair<const char*, wire::CmMessage (*)(const Subject&)> kMessages[] = 
        return message;
      }},
     {"DREP", from_peer<wire::CmDrep>},
+    {"LAP", from_peer<wire::CmLap>},
 };
 
 // "REJ / rejected": the messages that are sent, and the events.
@@ -146,18 +147,18 @@ std::string effect(const State& state, wire::CmMessage (*message)(const Subject&
 }
 
 // clang-format off
-constexpr const char* kExpected[][7] = {
-    // REQ  REP       RTU    MRA  REJ              DREQ                 DREP
-    {"REJ", "/reply", "",    "",  "/rejected",     "DREP",              ""},      // REQ sent
-    {"REJ", "MRA",    "",    "",  "/rejected",     "",                  ""},      // REP received
-    {"REJ", "RTU",    "",    "",  "/disconnected", "DREP/disconnected", ""},      // established
-    {"REJ", "",       "",    "",  "",              "DREP",              ""},      // DREQ sent
-    {"REJ", "",       "",    "",  "",              "DREP",              ""},      // TimeWait
-    {"MRA", "",       "",    "",  "/withdrawn",    "",                  ""},      // REQ received
-    {"REP", "",       "/established", "", "/rejected", "DREP/withdrawn", ""},     // REP sent
-    {"REP", "",       "",    "",  "/disconnected", "DREP/disconnected", ""},      // established
-    {"REJ", "",       "REJ", "",  "",              "",                  ""},      // rejected
-    {"REJ", "REJ",    "REJ", "",  "",              "DREP",              ""},      // unknown
+constexpr const char* kExpected[][8] = {
+    // REQ  REP       RTU             MRA REJ              DREQ                 DREP LAP
+    {"REJ", "/reply", "",             "", "/rejected",     "DREP",              "", "APR"},      // REQ sent
+    {"REJ", "MRA",    "",             "", "/rejected",     "",                  "", "APR"},      // REP received
+    {"REJ", "RTU",    "",             "", "/disconnected", "DREP/disconnected", "", "APR"},      // established
+    {"REJ", "",       "",             "", "",              "DREP",              "", "APR"},      // DREQ sent
+    {"REJ", "",       "",             "", "",              "DREP",              "", "APR"},      // TimeWait
+    {"MRA", "",       "",             "", "/withdrawn",    "",                  "", "APR"},      // REQ received
+    {"REP", "",       "/established", "", "/rejected",     "DREP/withdrawn",    "", "REP APR"},  // REP sent
+    {"REP", "",       "",             "", "/disconnected", "DREP/disconnected", "", "APR"},      // established
+    {"REJ", "",       "REJ",          "", "",              "",                  "", "APR"},      // rejected
+    {"REJ", "REJ",    "REJ",          "", "",              "DREP",              "", "APR"},      // unknown
 };
 // clang-format on
 

@@ -344,7 +344,7 @@ TEST(HostileMadRelay, AFloodOfRequestsDrawsFewAnswersAndDoesNotKeepOthersOut) {
     EXPECT_TRUE(scene.counts(Stat::kRelayUnreachable, kMany));
     const auto seconds = std::chrono::steady_clock::now() - start;
     const auto windows = static_cast<unsigned>(seconds / std::chrono::seconds(1)) + 2;
-    EXPECT_LE(scene.stats.of(Stat::kRelayRefusals), windows * Refusals::kPerSourceAndSecond);
+    EXPECT_LE(scene.stats.of(Stat::kRelayRefusals), windows * AnswerRates().per_source_and_second);
     scene.send(Scene::req(scene.port()));
     EXPECT_TRUE(scene.manager.hears(1));
   });

@@ -3,26 +3,11 @@
 #include "roce/refusals.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "roce/route.h"
 #include "wire/icrc.h"
 
 namespace weft::roce {
-
-bool Refusals::may_send(const os::SocketAddress& to, os::Time now) {
-  if (now - second_ >= std::chrono::seconds(1)) {
-    second_ = now;
-    sent_ = 0;
-    sent_to_.fill(0);
-  }
-  static_assert(kPerSourceAndSecond <= 0xFF);
-  std::uint8_t& to_source = sent_to_[hash_(to) % kGroups];
-  if (to_source == kPerSourceAndSecond || sent_ == kPerSecond) return false;
-  ++to_source;
-  ++sent_;
-  return true;
-}
 
 std::span<const std::byte> Refusals::write(const wire::CmMad& answer, const os::SocketAddress& from,
                                            const os::SocketAddress& to, std::uint32_t qpn) {

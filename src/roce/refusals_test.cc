@@ -12,6 +12,7 @@ namespace weft::roce {
 namespace {
 
 using std::chrono::milliseconds;
+constexpr AnswerRates kRates;
 constexpr os::Time kStart{std::chrono::hours(1)};
 
 unsigned sent_to(Refusals& refusals, const os::SocketAddress& source, os::Time now,
@@ -24,10 +25,10 @@ unsigned sent_to(Refusals& refusals, const os::SocketAddress& source, os::Time n
 TEST(Refusals, OneSourceHasALimitInEachSecond) {
   Refusals refusals;
   const auto source = os::address_of("192.0.2.1", 4791);
-  EXPECT_EQ(sent_to(refusals, source, kStart, 1000), Refusals::kPerSourceAndSecond);
+  EXPECT_EQ(sent_to(refusals, source, kStart, 1000), kRates.per_source_and_second);
   EXPECT_EQ(sent_to(refusals, source, kStart + milliseconds(999), 1000), 0U);
   EXPECT_EQ(sent_to(refusals, source, kStart + milliseconds(1000), 1000),
-            Refusals::kPerSourceAndSecond);
+            kRates.per_source_and_second);
 }
 
 TEST(Refusals, AllSourcesTogetherHaveOne) {
@@ -37,7 +38,7 @@ TEST(Refusals, AllSourcesTogetherHaveOne) {
     const std::string host = "10.0." + std::to_string(i / 250) + "." + std::to_string(i % 250);
     sent += refusals.may_send(os::address_of(host, 4791), kStart);
   }
-  EXPECT_EQ(sent, Refusals::kPerSecond);
+  EXPECT_EQ(sent, kRates.per_second);
 }
 
 TEST(Refusals, TheRefusedDoNotUseUpTheLimitOfAll) {

@@ -59,8 +59,12 @@ enum class Stat : std::uint8_t {
   kRelayOverflows,
   // Answers to requests for absent processes.
   kRelayRefusals,
+  // Connection management: answers that the limits forbade, half-open requests that gave way to
+  // younger ones.
+  kAnswersLimited,
+  kRequestsDisplaced,
 };
-inline constexpr std::size_t kStats = static_cast<std::size_t>(Stat::kRelayRefusals) + 1;
+inline constexpr std::size_t kStats = static_cast<std::size_t>(Stat::kRequestsDisplaced) + 1;
 
 // The name that the log and other processes show for a counter. Linux's RDMA drivers have the same
 // for the same event (hw_counters).

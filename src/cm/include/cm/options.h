@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/answer_limiter.h"
+
 namespace weft::cm {
 
 // How long after the first copy of a message the others follow: `first`, then twice the pause
@@ -14,14 +16,6 @@ struct RepeatTimes {
   std::chrono::nanoseconds first = std::chrono::milliseconds(2);
   std::chrono::nanoseconds longest = std::chrono::milliseconds(500);
   std::chrono::nanoseconds limit = std::chrono::seconds(30);
-};
-
-// Answers that no state stands behind: REJ of an unknown service or connection, DREP and APR of an
-// unknown connection. A token bucket each.
-struct AnswerRates {
-  unsigned per_second = 1000;  // in total
-  unsigned per_source_and_second = 50;
-  unsigned burst = 32;  // of either
 };
 
 struct AgentOptions {
@@ -45,6 +39,7 @@ struct AgentOptions {
   std::chrono::nanoseconds probe_after = std::chrono::seconds(2);
   std::chrono::nanoseconds peer_timeout = std::chrono::seconds(60);
   std::chrono::nanoseconds doubt_limit = std::chrono::seconds(1);
+  // REJ of an unknown service or connection, DREP, APR and SIDR_REP of an unknown one.
   AnswerRates answers;
 };
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 
+#include "base/answer_limiter.h"
 #include "base/psn.h"
 #include "os/clock.h"
 #include "os/udp_batch.h"
@@ -16,28 +17,22 @@
 
 namespace weft::roce {
 
-// Writes answers of connection management that no state stands behind. Their receivers may be
-// forged, so that each second has a limit for each source and one for all. One thread at a time.
+// Writes answers of connection management that no state stands behind, within limits. One thread at
+// a time.
 class Refusals {
  public:
-  static constexpr unsigned kPerSecond = 1000;
-  // Sources that share one of kGroups by a hash share this, too.
-  static constexpr unsigned kPerSourceAndSecond = 50;
-  static constexpr std::size_t kGroups = 256;
   // BTH, DETH, a MAD and the ICRC.
   static constexpr std::size_t kBytes = wire::kBthBytes + 8 + wire::kMadBytes + wire::kIcrcBytes;
 
   // True when an answer may go to that address, and then it counts.
-  bool may_send(const os::SocketAddress& to, os::Time now);
+  bool may_send(const os::SocketAddress& to, os::Time now) { return limiter_.take(hash_(to), now); }
   // The packet from the relay at `from` to queue pair `qpn` at `to`.
   std::span<const std::byte> write(const wire::CmMad& answer, const os::SocketAddress& from,
                                    const os::SocketAddress& to, std::uint32_t qpn);
 
  private:
   AddressHash hash_;
-  os::Time second_{};  // when the one began that is counted
-  unsigned sent_ = 0;
-  std::array<std::uint8_t, kGroups> sent_to_{};
+  AnswerLimiter limiter_;
   Psn psn_;
   std::array<std::byte, kBytes> packet_;
 };
