@@ -27,9 +27,12 @@ class Reader {
   template <class T>
   void bits(T& value, unsigned count) {
     std::uint64_t read = 0;
-    for (unsigned i = 0; i < count; ++i, ++at_) {
+    while (count > 0) {  // what this byte has of it
+      const auto width = std::min<unsigned>(count, 8 - at_ % 8);
       const auto byte = std::to_integer<unsigned>(bytes_[at_ / 8]);
-      read = read << 1 | (byte >> (7 - at_ % 8) & 1);
+      read = read << width | (byte >> (8 - at_ % 8 - width) & ((1U << width) - 1));
+      at_ += width;
+      count -= width;
     }
     value = static_cast<T>(read);
   }
@@ -54,8 +57,12 @@ class Writer {
   template <class T>
   void bits(const T& value, unsigned count) {
     const auto written = static_cast<std::uint64_t>(value);
-    for (unsigned i = count; i-- > 0; ++at_) {
-      if ((written >> i & 1) != 0) bytes_[at_ / 8] |= static_cast<std::byte>(0x80 >> at_ % 8);
+    while (count > 0) {  // what this byte takes of it
+      const auto width = std::min<unsigned>(count, 8 - at_ % 8);
+      count -= width;
+      const auto part = static_cast<unsigned>(written >> count) & ((1U << width) - 1);
+      bytes_[at_ / 8] |= static_cast<std::byte>(part << (8 - at_ % 8 - width));
+      at_ += width;
     }
   }
   template <std::size_t kCount>
