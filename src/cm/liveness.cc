@@ -102,6 +102,10 @@ void Liveness::send_probe(const WatchedPeer& peer) {
 
 void Liveness::on_lap(const CmArrival& arrival, const wire::CmLap& lap) {
   CmConnection* connection = core_.between(arrival, lap.remote_id, lap.local_id);
+  // From another address of its peer, or forged: saying that it is unknown would end it.
+  const CmConnection* named = core_.entries.find(lap.remote_id);
+  const bool is_known = named != nullptr && named->remote_id == lap.local_id;
+  if (connection == nullptr && is_known) return;
   if (connection == nullptr || connection->phase == Phase::kTimeWait) {
     return core_.answer(arrival, reply_to(lap, kInvalidId, core_.options.guid));
   }

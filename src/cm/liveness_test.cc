@@ -79,6 +79,16 @@ TEST(Liveness, AnswersAProbe) {
   EXPECT_EQ(pair.b.program.look(), "");
 }
 
+TEST(Liveness, TellsNoOtherAddressThatAConnectionIsUnknown) {
+  Pair pair;
+  pair.establish(true);
+  wire::CmLap lap;
+  lap.local_id = pair.at_a;
+  lap.remote_id = pair.at_b;
+  pair.b.take(remote(9), {0, 5, 0, lap}, pair.now);
+  EXPECT_EQ(pair.b.host.look(), "");
+}
+
 TEST(Liveness, OfARequesterWhoseRtuWasLostEstablishesTheConnection) {
   Pair pair;
   pair.ask(true);
