@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What can a host do to an endpoint by messages of the connection manager? Input: a script of REQ,
-// REP, REJ, DREQ and DREP with any fields, of changed ones, and of datagrams of all lengths.
+// REP, RTU, REJ, DREQ, DREP and APR with any fields, of changed ones, and of datagrams of all
+// lengths.
+#include <algorithm>
+#include <array>
 #include <memory>
 #include <variant>
 
@@ -9,8 +12,9 @@
 #include "loopback_host.h"
 #include "memory/region_table.h"
 #include "playground.h"
-#include "rdm/conn_message.h"
+#include "rdm/flow_message.h"
 #include "roce/path.h"
+#include "wire/cm_message.h"
 
 namespace {
 
@@ -65,7 +69,8 @@ class Scene {
     const std::uint8_t choice = input.byte();
     if (choice >= 0xF0) return connect();
     if (choice >= 0xD0) return send_any(input);
-    const auto mad = rdm::write_conn_message(draw(input));
+    const std::uint64_t transaction = draw_transaction(input);
+    const auto mad = wire::write_cm({0, transaction, 0, draw(input)});
     wire::Packet headers;
     headers.opcode = opcode_of(wire::Transport::kUnreliableDatagram, wire::Operation::kSendOnly);
     headers.destination = headers.source = wire::kCmQpn;
@@ -110,9 +115,9 @@ class Scene {
     headers.opcode = input.byte();
     headers.destination =
         input.byte() < 0xC0 ? roce::queue_pair_at(address_.port()) : std::uint32_t{wire::kCmQpn};
-    headers.end_to_end_context = input.byte() < 0xC0 ? rep_.me.context : input.byte();
-    headers.queue_key = input.byte() < 0xC0 ? rep_.me.queue_key : 0;
-    headers.psn = rep_.first.after(static_cast<int>(input.byte()) - 8);
+    headers.end_to_end_context = input.byte() < 0xC0 ? rep_.eecn : input.byte();
+    headers.queue_key = input.byte() < 0xC0 ? rep_.queue_key : 0;
+    headers.psn = Psn(rep_.starting_psn).after(static_cast<int>(input.byte()) - 8);
     headers.syndrome = input.byte();
     headers.ack_request = input.byte() % 2 != 0;
     const std::size_t length = peer_.write(headers, fuzz::draw_length(input));
@@ -121,63 +126,87 @@ class Scene {
   void hear(const os::Datagram& datagram) {
     wire::Packet packet;
     if (wire::parse(datagram.bytes, packet) != wire::Malformed::kNone) return;
-    const auto said = rdm::read_conn_message(packet.payload);
-    if (!said) return;
-    if (const auto* req = std::get_if<rdm::ConnReq>(&*said)) req_ = *req;
-    if (const auto* rep = std::get_if<rdm::ConnRep>(&*said)) rep_ = *rep;
+    if (packet.destination != wire::kCmQpn || packet.payload.size() < wire::kMadBytes) return;
+    const auto mad = wire::parse_cm(packet.payload.first(wire::kMadBytes));
+    if (!mad) return;
+    if (const auto* req = std::get_if<wire::CmReq>(&mad->message)) {
+      req_ = *req;
+      transactions_[0] = mad->transaction;
+    } else if (const auto* rep = std::get_if<wire::CmRep>(&mad->message)) {
+      rep_ = *rep;
+      transactions_[1] = mad->transaction;
+    } else if (std::holds_alternative<wire::CmLap>(mad->message)) {
+      transactions_[2] = mad->transaction;
+    }
   }
 
-  std::uint32_t connection_id(Input& input) {
+  std::uint32_t communication_id(Input& input) {
     const std::uint8_t choice = input.byte();
-    if (choice < 0x60) return req_.me.connection_id;
-    if (choice < 0xC0) return rep_.me.connection_id;
+    if (choice < 0x60) return req_.local_id;
+    if (choice < 0xC0) return rep_.local_id;
     return choice & 7;
   }
-  std::size_t path_mtu(Input& input) { return 64 * std::size_t{input.byte()}; }
+  std::uint64_t draw_transaction(Input& input) {
+    const std::uint8_t choice = input.byte();
+    return choice < 0xC0 ? transactions_[choice % 3] : choice & 7;
+  }
   rdm::Introduction introduce(Input& input) {
     rdm::Introduction me;
-    me.connection_id = connection_id(input);
     me.station = input.byte() & 3;
     me.queue_pair = roce::queue_pair_at(peer_.address().port());
     me.context = static_cast<std::uint32_t>(input.number({0, 0xFF'FFFF}));
     me.queue_key = input.byte();
-    me.path_mtu = path_mtu(input);
+    me.path_mtu = 64 * std::size_t{input.byte()};
     me.room = static_cast<std::uint32_t>(input.number({0, 0xFFFF'FFFF, 100'000}));
     return me;
   }
-  rdm::ConnMessage draw(Input& input) {
-    switch (input.byte() % 5) {
-      case 0: {
-        rdm::ConnReq req;
-        req.me = introduce(input);
-        req.path_mtu = path_mtu(input);
-        req.name = peer_.address();
-        req.early_data.resize(input.byte() % (rdm::kMaxEarlyData + 1));
-        if (input.byte() >= 0xF0) req.service = static_cast<link::Service>(input.byte());
-        req.changes = input.byte() % 4;
-        req.first = Psn(static_cast<std::uint32_t>(input.number({0, 0xFF'FFFF})));
+  wire::CmMessage draw(Input& input) {
+    switch (input.byte() % 8) {
+      case 0:
+      case 1: {
+        rdm::FlowRequest request;
+        request.me = introduce(input);
+        request.name = peer_.address();
+        if (input.byte() >= 0xF0) request.service = static_cast<link::Service>(input.byte());
+        if (input.byte() >= 0x80) request.continued = {draw_transaction(input), rep_.local_id};
+        request.first = Psn(static_cast<std::uint32_t>(input.number({0, 0xFF'FFFF})));
+        wire::CmReq req = rdm::write_request(request);
+        req.local_id = communication_id(input);
         return req;
       }
-      case 1: {
-        rdm::ConnRep rep;
-        rep.me = introduce(input);
-        rep.connection_id = connection_id(input);
-        rep.first = Psn(static_cast<std::uint32_t>(input.number({0, 0xFF'FFFF})));
-        rep.path_mtu = path_mtu(input);
+      case 2: {
+        const Psn first(static_cast<std::uint32_t>(input.number({0, 0xFF'FFFF})));
+        wire::CmRep rep = rdm::write_reply({introduce(input), first});
+        rep.local_id = communication_id(input);
+        rep.remote_id = communication_id(input);
         return rep;
       }
-      case 2: {
-        rdm::ConnRej rej;
-        rej.why = static_cast<rdm::ConnRej::Why>(input.byte() % 3);
-        rej.connection_id = connection_id(input);
-        rej.context = input.byte() < 0x80 ? req_.me.context : input.byte();
+      case 3:
+        return wire::CmRtu{communication_id(input), communication_id(input), {}};
+      case 4: {
+        wire::CmRej rej;
+        rej.local_id = communication_id(input);
+        rej.remote_id = communication_id(input);
+        rej.reason = static_cast<wire::CmReason>(input.byte() % 32);
         return rej;
       }
+      case 5: {
+        wire::CmDreq dreq{communication_id(input),
+                          communication_id(input),
+                          roce::queue_pair_at(address_.port()),
+                          {}};
+        std::ranges::copy(rdm::write_end({Psn(rep_.starting_psn).after(input.byte())}),
+                          dreq.data.begin());
+        return dreq;
+      }
+      case 6:
+        return wire::CmDrep{communication_id(input), communication_id(input), {}};
       default: {
-        rdm::Disconnect disconnect{input.byte() % 2 != 0, connection_id(input),
-                                   connection_id(input)};
-        if (input.byte() % 2 != 0) disconnect.expected = rep_.first.after(input.byte());
-        return disconnect;
+        wire::CmApr apr;
+        apr.local_id = communication_id(input);
+        apr.remote_id = communication_id(input);
+        apr.status = input.byte() % 4;
+        return apr;
       }
     }
   }
@@ -193,8 +222,9 @@ class Scene {
   std::unique_ptr<udp::RdEndpoint> endpoint_;
   std::unique_ptr<link::Flow> flow_;
   fuzz::Sender peer_{host_};
-  rdm::ConnReq req_;  // of the endpoint, as far as it was heard
-  rdm::ConnRep rep_;  // the same
+  wire::CmReq req_;                              // of the endpoint, as far as it was heard
+  wire::CmRep rep_;                              // the same
+  std::array<std::uint64_t, 3> transactions_{};  // of its REQ, its REP and its probe
 };
 
 }  // namespace

@@ -177,23 +177,22 @@ class RecorderTest : public ::testing::Test {
   RemoteRange remote_;
 };
 
-TEST_F(RecorderTest, AMessageIsAGreetingThenASendAndItsAcknowledgement) {
+TEST_F(RecorderTest, AMessageIsAConnectionThenASendAndItsAcknowledgement) {
   flow_->send(message(10000));
   const auto all = packets();
-  ASSERT_EQ(all.size(), 5u);
-  EXPECT_EQ(all[0].packet.destination, wire::kCmQpn);
-  EXPECT_EQ(all[1].packet.destination, wire::kCmQpn);
+  ASSERT_EQ(all.size(), 6u);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(all[i].packet.destination, wire::kCmQpn);  // REQ, REP, RTU
   EXPECT_EQ(operations(),
             (std::vector{Operation::kSendFirst, Operation::kSendLast, Operation::kAcknowledge}));
-  EXPECT_EQ(all[2].route.source_port, 40001);
-  EXPECT_EQ(all[2].route.destination_port, 40002);
-  EXPECT_EQ(all[4].route.source_port, 40002);
-  EXPECT_EQ(all[3].packet.psn, all[2].packet.psn.after(1));
-  EXPECT_EQ(header_of(all[2]).tag, 0x1234u);
-  EXPECT_EQ(header_of(all[2]).length, 10000u);
-  EXPECT_EQ(all[2].datagram[all[2].datagram.size() - 5], std::byte{0x5A});
+  EXPECT_EQ(all[3].route.source_port, 40001);
+  EXPECT_EQ(all[3].route.destination_port, 40002);
+  EXPECT_EQ(all[5].route.source_port, 40002);
+  EXPECT_EQ(all[4].packet.psn, all[3].packet.psn.after(1));
+  EXPECT_EQ(header_of(all[3]).tag, 0x1234u);
+  EXPECT_EQ(header_of(all[3]).length, 10000u);
+  EXPECT_EQ(all[3].datagram[all[3].datagram.size() - 5], std::byte{0x5A});
   flow_->send(message(10));
-  EXPECT_EQ(packets()[5].packet.psn, all[3].packet.psn.after(1));
+  EXPECT_EQ(packets()[6].packet.psn, all[4].packet.psn.after(1));
 }
 
 TEST_F(RecorderTest, OperationsThatAreNotTakenOrFailAreNotWrittenDown) {

@@ -2,17 +2,130 @@
 // How do tests send malformed and hostile packets to an endpoint?
 #pragma once
 
+#include <algorithm>
 #include <optional>
+#include <variant>
 
-#include "rdm/conn_message.h"
+#include "rdm/flow_message.h"
 #include "rdm/message.h"
 #include "roce/route.h"
 #include "test_support.h"
+#include "wire/cm_message.h"
 #include "wire/packet.h"
 
 namespace weft::udp::testing {
 
 inline constexpr std::uint64_t kKey = 10;
+
+// Messages of the connection manager, as tests make and read them by hand. Connection ids are those
+// of the sender.
+struct ConnReq : FlowRequest {
+  std::uint32_t connection_id = 1;
+  std::uint64_t transaction = 0;
+  Bytes early_data = {};
+};
+struct ConnRep : FlowReply {
+  std::uint32_t connection_id = 1;
+  std::uint32_t to = 0;  // connection id of the receiver
+  std::uint64_t transaction = 0;
+};
+struct ConnRtu {
+  std::uint32_t connection_id = 1;
+  std::uint32_t to = 0;
+  std::uint64_t transaction = 0;
+};
+struct ConnRej {
+  wire::CmReason reason = wire::CmReason::kConsumer;
+  std::uint32_t to = 0;
+  std::uint64_t transaction = 0;
+  FlowEnd end = {};
+};
+struct ConnDreq {
+  std::uint32_t connection_id = 1;
+  std::uint32_t to = 0;
+  std::uint64_t transaction = 0;
+  std::uint32_t queue_pair = 0;  // of the receiver
+  FlowEnd end = {};
+};
+struct ConnProbe {
+  std::uint32_t connection_id = 1;
+  std::uint32_t to = 0;
+  std::uint64_t transaction = 0;
+};
+using ConnMessage = std::variant<ConnReq, ConnRep, ConnRtu, ConnRej, ConnDreq, ConnProbe>;
+
+// The payloads of packets to queue pair 1 that say that, and back; nothing for other messages.
+inline Bytes payload_of(std::uint64_t transaction, const wire::CmMessage& message,
+                        std::span<const std::byte> more = {}) {
+  const auto mad = wire::write_cm({0, transaction, 0, message});
+  Bytes bytes(mad.begin(), mad.end());
+  bytes.insert(bytes.end(), more.begin(), more.end());
+  return bytes;
+}
+inline Bytes payload_of(const ConnReq& req) {
+  wire::CmReq mad = write_request(req);
+  mad.local_id = req.connection_id;
+  return payload_of(req.transaction, mad, req.early_data);
+}
+inline Bytes payload_of(const ConnRep& rep) {
+  wire::CmRep mad = write_reply(rep);
+  mad.local_id = rep.connection_id;
+  mad.remote_id = rep.to;
+  return payload_of(rep.transaction, mad);
+}
+inline Bytes payload_of(const ConnRtu& rtu) {
+  return payload_of(rtu.transaction, wire::CmRtu{rtu.connection_id, rtu.to, {}});
+}
+inline Bytes payload_of(const ConnRej& rej) {
+  wire::CmRej mad;
+  mad.remote_id = rej.to;
+  mad.reason = rej.reason;
+  std::ranges::copy(write_end(rej.end), mad.data.begin());
+  return payload_of(rej.transaction, mad);
+}
+inline Bytes payload_of(const ConnDreq& dreq) {
+  wire::CmDreq mad{dreq.connection_id, dreq.to, dreq.queue_pair, {}};
+  std::ranges::copy(write_end(dreq.end), mad.data.begin());
+  return payload_of(dreq.transaction, mad);
+}
+inline Bytes payload_of(const ConnProbe& probe) {
+  wire::CmLap mad;
+  mad.local_id = probe.connection_id;
+  mad.remote_id = probe.to;
+  return payload_of(probe.transaction, mad);
+}
+inline Bytes payload_of(const ConnMessage& message) {
+  return std::visit([](const auto& each) { return payload_of(each); }, message);
+}
+
+inline std::optional<ConnMessage> read_message(std::span<const std::byte> payload) {
+  if (payload.size() < wire::kMadBytes) return std::nullopt;
+  const auto mad = wire::parse_cm(payload.first(wire::kMadBytes));
+  if (!mad) return std::nullopt;
+  const std::span<const std::byte> more = payload.subspan(wire::kMadBytes);
+  const wire::CmMessage& said = mad->message;
+  if (const auto* req = std::get_if<wire::CmReq>(&said)) {
+    const auto request = read_request(*req);
+    if (!request) return std::nullopt;
+    return ConnReq{*request, req->local_id, mad->transaction, {more.begin(), more.end()}};
+  }
+  if (const auto* rep = std::get_if<wire::CmRep>(&said)) {
+    const auto reply = read_reply(*rep);
+    if (!reply) return std::nullopt;
+    return ConnRep{*reply, rep->local_id, rep->remote_id, mad->transaction};
+  }
+  if (const auto* rtu = std::get_if<wire::CmRtu>(&said))
+    return ConnRtu{rtu->local_id, rtu->remote_id, mad->transaction};
+  if (const auto* rej = std::get_if<wire::CmRej>(&said))
+    return ConnRej{rej->reason, rej->remote_id, mad->transaction, read_end(rej->data)};
+  if (const auto* dreq = std::get_if<wire::CmDreq>(&said)) {
+    return ConnDreq{dreq->local_id, dreq->remote_id, mad->transaction, dreq->remote_qpn,
+                    read_end(dreq->data)};
+  }
+  if (const auto* lap = std::get_if<wire::CmLap>(&said))
+    return ConnProbe{lap->local_id, lap->remote_id, mad->transaction};
+  return std::nullopt;
+}
 
 // A peer that says what the test tells it to, by packets made by hand.
 struct Stranger {
@@ -32,12 +145,13 @@ struct Stranger {
     std::copy(payload.begin(), payload.end(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
     return bytes;
   }
-  static Bytes message(const ConnMessage& said) {
+  static Bytes message(const ConnMessage& said) { return message(payload_of(said)); }
+  static Bytes message(const Bytes& payload) {
     wire::Packet headers;
     headers.opcode = opcode_of(wire::Transport::kUnreliableDatagram, wire::Operation::kSendOnly);
     headers.destination = headers.source = wire::kCmQpn;
     headers.queue_key = wire::kCmQueueKey;
-    return packet(headers, write_conn_message(said));
+    return packet(headers, payload);
   }
   // Headers of a packet from that port, of the flow that an endpoint has agreed upon.
   static wire::Packet headers_of(const ConnRep& rep, std::uint16_t port, wire::Operation operation,
@@ -95,12 +209,25 @@ struct Stranger {
   }
   ConnReq req() const {
     ConnReq req;
-    req.me = {1, station, roce::queue_pair_at(socket->address().port()), 3, 4, 1024, 100'000};
+    req.me = {station, roce::queue_pair_at(socket->address().port()), 3, 4, 1024, 100'000};
     req.name = socket->address();
-    req.path_mtu = req.me.path_mtu;
+    req.transaction = 0x1234'5678'9ABC'DEF0;
     return req;
   }
-  // What the endpoint says to this one, as greetings.
+  // What this one answers to a REQ.
+  ConnRep reply_to(const ConnReq& asked, Psn first = {}) const {
+    ConnRep reply;
+    reply.me = req().me;
+    reply.first = first;
+    reply.to = asked.connection_id;
+    reply.transaction = asked.transaction;
+    return reply;
+  }
+  // The end of the flow that the endpoint has agreed upon.
+  ConnDreq goodbye(FlowEnd end = {}) const {
+    return {req().connection_id, rep.connection_id, rep.transaction, rep.me.queue_pair, end};
+  }
+  // The messages that the endpoint sends to this one.
   std::vector<ConnMessage> hear() {
     std::vector<ConnMessage> heard;
     while (socket->receive(batch) == 0 && !batch.arrivals().empty()) {
@@ -108,26 +235,39 @@ struct Stranger {
         wire::Packet packet;
         if (wire::parse(datagram.bytes, packet) != wire::Malformed::kNone) return;
         if (packet.destination != wire::kCmQpn) return;
-        if (const auto said = read_conn_message(packet.payload)) heard.push_back(*said);
+        if (const auto said = read_message(packet.payload)) heard.push_back(*said);
       });
     }
     return heard;
   }
+  // The last message of that kind among these.
+  template <class Message>
+  static std::optional<Message> last(const std::vector<ConnMessage>& heard) {
+    std::optional<Message> found;
+    for (const ConnMessage& said : heard) {
+      if (const auto* message = std::get_if<Message>(&said)) found = *message;
+    }
+    return found;
+  }
   bool agree(Peer& with) {
     send(with, message(req()));
     return until({&with}, [&] {
-      for (const ConnMessage& said : hear()) {
-        if (const auto* answer = std::get_if<ConnRep>(&said)) return rep = *answer, true;
-      }
-      return false;
+      const auto answer = last<ConnRep>(hear());
+      if (!answer) return false;
+      rep = *answer;
+      send(with, message(ConnRtu{answer->to, answer->connection_id, answer->transaction}));
+      with.poll();
+      return true;
     });
   }
   // Rejects each REQ to this one.
-  void refuse(const Peer& peer) {
+  void refuse(Peer& peer) {
     for (const ConnMessage& said : hear()) {
       const auto* asked = std::get_if<ConnReq>(&said);
       if (asked == nullptr) continue;
-      send(peer, message(ConnRej{ConnRej::Why::kUnwanted, asked->me.connection_id, 0}));
+      send(peer,
+           message(ConnRej{
+               wire::CmReason::kConsumer, asked->connection_id, asked->transaction, {{}, true}}));
     }
   }
 };

@@ -94,7 +94,7 @@ struct BrokenOffTest : RdEndpointArrivingTest {
 
 TEST_F(BrokenOffTest, ByItsSenderThatLeaves) {
   begin();
-  stranger.send(b, Stranger::message(Disconnect{false, 1, stranger.rep.me.connection_id}));
+  stranger.send(b, Stranger::message(stranger.goodbye()));
   expect_broken();
 }
 

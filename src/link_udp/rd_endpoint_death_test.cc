@@ -22,11 +22,7 @@ struct RdEndpointDeathTest : ::testing::Test {
       for (const ConnMessage& said : stranger.hear()) {
         const auto* asked = std::get_if<ConnReq>(&said);
         if (asked == nullptr) continue;
-        ConnRep rep;
-        rep.connection_id = asked->me.connection_id;
-        rep.me = stranger.req().me;
-        rep.path_mtu = 1024;
-        stranger.send(b, Stranger::message(rep));
+        stranger.send(b, Stranger::message(stranger.reply_to(*asked)));
       }
       return flow->reached();
     });

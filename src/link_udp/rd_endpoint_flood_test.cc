@@ -82,8 +82,13 @@ class Flood {
 
   // Agrees upon a flow, anew now and then, and upon one in the other direction when asked.
   void greet() {
+    if (connection_id_ != 0) {
+      ConnDreq dreq = insider_.goodbye();
+      dreq.connection_id = connection_id_;
+      count(insider_, Stranger::message(dreq));
+    }
     ConnReq req = insider_.req();
-    req.me.connection_id = ++connection_id_;
+    req.connection_id = req.me.context = ++connection_id_;
     count(insider_, Stranger::message(req));
   }
   void listen() {
@@ -91,14 +96,13 @@ class Flood {
       if (const auto* rep = std::get_if<ConnRep>(&said)) {
         insider_.rep = thief_.rep = *rep;
         next_ = 0;
+        count(insider_, Stranger::message(ConnRtu{rep->to, rep->connection_id, rep->transaction}));
       } else if (const auto* req = std::get_if<ConnReq>(&said)) {
         asked_ = *req;
-        ConnRep answer;
-        answer.connection_id = req->me.connection_id;
-        answer.me = insider_.req().me;
-        answer.first = Psn(0xFF'FFF0);
-        answer.path_mtu = answer.me.path_mtu;
-        count(insider_, Stranger::message(answer));
+        count(insider_, Stranger::message(insider_.reply_to(*req, Psn(0xFF'FFF0))));
+      } else if (const auto* probe = std::get_if<ConnProbe>(&said)) {
+        wire::CmApr apr{probe->to, probe->connection_id, 0, 2, {}, {}};
+        count(insider_, Stranger::message(payload_of(probe->transaction, apr)));
       }
     }
   }
@@ -196,22 +200,29 @@ class Flood {
   }
   Bytes message() {
     const std::uint32_t connection_id =
-        dice_.one_of({connection_id_, std::uint32_t(dice_()), asked_.me.connection_id});
+        dice_.one_of({connection_id_, std::uint32_t(dice_()), asked_.connection_id});
+    const std::uint64_t transaction =
+        dice_.one_of({insider_.req().transaction, asked_.transaction, dice_()});
     switch (dice_() % 6) {
       case 0:
         return Stranger::message(insider_.rep);
       case 1:
-        return Stranger::message(ConnRej{ConnRej::Why::kUnknown, connection_id, asked_.me.context});
+        return Stranger::message(ConnRej{wire::CmReason::kStale, 0, 0, {}});
       case 2:
-        return Stranger::message(ConnRej{ConnRej::Why::kUnwanted, connection_id, 0});
-      case 3:
         return Stranger::message(
-            Disconnect{dice_.once_in(2), connection_id, insider_.rep.me.connection_id});
+            ConnRej{wire::CmReason::kConsumer, connection_id, transaction, {}});
+      case 3:
+        return Stranger::message(ConnDreq{connection_id,
+                                          insider_.rep.connection_id,
+                                          transaction,
+                                          insider_.rep.me.queue_pair,
+                                          {}});
       default:
         ConnReq req = insider_.req();
-        req.me.connection_id = connection_id;
-        req.me.path_mtu = dice_.one_of({256UL, 512UL, 1024UL, 4096UL});
-        req.path_mtu = dice_.one_of({256UL, 1024UL, 2048UL});
+        req.connection_id = connection_id;
+        req.transaction = transaction;
+        req.me.path_mtu = dice_.one_of({256UL, 512UL, 1024UL, 2048UL, 4096UL});
+        if (dice_.once_in(4)) req.continued = {transaction, insider_.rep.connection_id};
         return Stranger::message(req);
     }
   }
@@ -236,7 +247,7 @@ class Flood {
     message_.resize(payload_);
     if (payload_ >= kMessageHeader && !answer) write_header(header(), message_.data());
     if (opcode_ == wire::kCongestionNotification && dice_.once_in(2)) {
-      wire::store<std::uint32_t>(message_.data(), asked_.me.connection_id);
+      wire::store<std::uint32_t>(message_.data(), static_cast<std::uint32_t>(asked_.transaction));
     }
     return Stranger::packet(packet, message_);
   }

@@ -116,10 +116,10 @@ TEST_F(RdEndpointHostileTest, ChangedCopiesOfRealPacketsDisturbNoFlow) {
         bytes = Stranger::message(stranger.rep);
         break;
       case 2:
-        bytes = Stranger::message(ConnRej{ConnRej::Why::kUnknown, 1, stranger.rep.me.context});
+        bytes = Stranger::message(ConnRej{wire::CmReason::kStale, 0, 0, {}});
         break;
       case 3:
-        bytes = Stranger::message(Disconnect{false, 1, 0});
+        bytes = Stranger::message(ConnDreq{1, 0, 0, 0, {}});
         break;
       case 4:
         bytes = stranger.of_flow(Operation::kWriteOnly, number, pattern(100, 1));
@@ -187,7 +187,7 @@ TEST_P(RdEndpointThirdPartyTest, TakesNoMessageAndFillsNoReceiveOfAnother) {
     Stranger spy;
     ASSERT_TRUE(spy.agree(a));
     stranger.station = spy.rep.me.station;
-    spy.send(a, Stranger::message(Disconnect{false, 1, spy.rep.me.connection_id}));
+    spy.send(a, Stranger::message(spy.goodbye()));
   }
   link::Flow* back = connect(b, a);
   ASSERT_NE(back, nullptr);
@@ -249,25 +249,19 @@ TEST_F(RdEndpointHostileTest, ErrorsThatNoLinkHasDoNotReachTheProgram) {
     request.cookie = reinterpret_cast<void*>(i);
     ASSERT_EQ(c.flows[0]->atomic(request).state, link::Outcome::State::kPending);
   }
-  ConnReq asked;
+  std::optional<ConnReq> asked;
   ASSERT_TRUE(until({&c}, [&] {
-    for (const ConnMessage& said : stranger.hear()) {
-      if (const auto* req = std::get_if<ConnReq>(&said)) return asked = *req, true;
-    }
-    return false;
+    asked = Stranger::last<ConnReq>(stranger.hear());
+    return asked.has_value();
   }));
-  ConnRep rep;
-  rep.connection_id = asked.me.connection_id;
-  rep.me = stranger.req().me;
-  rep.path_mtu = rep.me.path_mtu;
-  stranger.send(c, Stranger::message(rep));
+  stranger.send(c, Stranger::message(stranger.reply_to(*asked)));
   ASSERT_TRUE(stranger.agree(c));
   for (std::uint32_t i = 0; i < std::size(errors); ++i) {
     MessageHeader header;
     header.kind = MessageKind::kResult;
     header.exchange = 2 + i;  // the first number of an endpoint is 2
     header.tag = errors[i];
-    header.data = flow_identity(asked.me.connection_id, rep.me.connection_id);
+    header.data = asked->transaction;
     Bytes bytes(kMessageHeader);
     header.length = 1000 + i;  // no refusal
     write_header(header, bytes.data());
@@ -315,7 +309,7 @@ TEST_F(RdEndpointHostileTest, APeerThatAcknowledgesNoResponsesGetsNoMoreAndDistu
   })) << "what was not carried out is not lost";
 }
 
-// Of the address alone, which anybody can forge, no flow becomes narrower.
+// Of the address alone, which any host can forge, no flow becomes narrower.
 TEST_F(RdEndpointHostileTest, ARequestWithoutKnowledgeOfTheFlowDoesNotChangeIt) {
   const auto flow_of = [&](const ConnReq& req) -> std::optional<ConnRep> {
     stranger.send(b, Stranger::message(req));
@@ -323,7 +317,7 @@ TEST_F(RdEndpointHostileTest, ARequestWithoutKnowledgeOfTheFlowDoesNotChangeIt) 
     until({&a, &b}, [&] {
       for (const ConnMessage& said : stranger.hear()) {
         const auto* rep = std::get_if<ConnRep>(&said);
-        if (rep != nullptr && rep->connection_id == req.me.connection_id) answer = *rep;
+        if (rep != nullptr && rep->to == req.connection_id) answer = *rep;
       }
       return answer.has_value();
     });
@@ -332,25 +326,26 @@ TEST_F(RdEndpointHostileTest, ARequestWithoutKnowledgeOfTheFlowDoesNotChangeIt) 
   const ConnReq right = stranger.req();
   const auto first = flow_of(right);
   ASSERT_TRUE(first);
-  EXPECT_EQ(first->path_mtu, 1024U);
+  EXPECT_EQ(first->me.path_mtu, 1024U);
   ConnReq forged = right;
-  forged.me.connection_id = right.me.connection_id + 1;
-  forged.me.path_mtu = forged.path_mtu = 256;
+  forged.connection_id = right.connection_id + 1;
+  ++forged.transaction;
+  ++forged.me.context;
+  forged.me.path_mtu = 256;
   ASSERT_TRUE(flow_of(forged));
   const auto again = flow_of(right);
   ASSERT_TRUE(again);
-  EXPECT_EQ(again->me.connection_id, first->me.connection_id);
+  EXPECT_EQ(again->connection_id, first->connection_id);
   EXPECT_EQ(again->me.path_mtu, 1024U);
-  EXPECT_EQ(again->path_mtu, 1024U);
   ConnReq narrower = right;
+  narrower.connection_id = forged.connection_id + 1;
+  ++narrower.transaction;
   narrower.me.path_mtu = 512;
+  narrower.continued = {right.transaction, first->connection_id};
   const auto known = flow_of(narrower);
   ASSERT_TRUE(known);
   EXPECT_EQ(known->me.path_mtu, 512U) << "a request with the secret of the flow is believed";
-  EXPECT_EQ(known->path_mtu, 1024U) << "and pauses before it asks for a change";
-  narrower.path_mtu = 512;
-  narrower.changes = 1;
-  EXPECT_EQ(flow_of(narrower)->path_mtu, 512U);
+  EXPECT_EQ(known->me.context, first->me.context);
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -363,7 +358,7 @@ constexpr std::uint32_t kGreetings = 70'000;
 TEST_F(RdEndpointHostileTest, EstablishedFlowsAreServedUnderAReqFlood) {
   for (std::uint32_t round = 1; round <= kGreetings; ++round) {
     ConnReq req = stranger.req();
-    req.me.connection_id = round;
+    req.connection_id = req.me.context = round;
     stranger.send(b, Stranger::message(req));
     go_on(static_cast<int>(round));
   }
@@ -372,60 +367,75 @@ TEST_F(RdEndpointHostileTest, EstablishedFlowsAreServedUnderAReqFlood) {
 }
 
 // A REQ that was on its way for long would make the two ends cut messages differently.
-TEST_F(RdEndpointHostileTest, PacketsOfAnotherSizeAreAgreedToOnceForEachNumber) {
+TEST_F(RdEndpointHostileTest, PacketsOfAnotherSizeAreAgreedToOnceForEachRequest) {
   ASSERT_TRUE(stranger.agree(b));
-  const auto ask = [&](unsigned changes, std::size_t path_mtu) {
+  using Answer = std::variant<std::size_t, wire::CmReason>;
+  const ConnRep first = stranger.rep;
+  std::uint32_t connection = first.connection_id;  // of b
+  const auto ask = [&](unsigned number, std::uint32_t replaced, std::size_t path_mtu) {
     ConnReq req = stranger.req();
-    req.changes = static_cast<std::uint8_t>(changes);
-    req.path_mtu = req.me.path_mtu = path_mtu;
+    req.continued = {first.transaction, replaced};
+    req.connection_id = number;
+    req.transaction += number;
+    req.me.path_mtu = path_mtu;
     stranger.send(b, Stranger::message(req));
-    std::optional<ConnRep> answer;
+    std::optional<Answer> answer;
     EXPECT_TRUE(until({&b}, [&] {
-      for (const ConnMessage& said : stranger.hear()) {
-        if (const auto* rep = std::get_if<ConnRep>(&said)) answer = *rep;
+      const auto heard = stranger.hear();
+      if (const auto rep = Stranger::last<ConnRep>(heard)) {
+        answer = rep->me.path_mtu;
+        connection = rep->connection_id;
+      } else if (const auto rej = Stranger::last<ConnRej>(heard)) {
+        answer = rej->reason;
       }
       return answer.has_value();
     }));
-    return answer ? std::pair(unsigned{answer->changes}, answer->path_mtu) : std::pair(99U, 0UL);
+    return answer.value_or(std::size_t{0});
   };
-  EXPECT_EQ(ask(0, 1024), std::pair(0U, 1024UL));
-  EXPECT_EQ(ask(0, 4096), std::pair(0U, 1024UL)) << "without a number";
-  EXPECT_EQ(ask(2, 4096), std::pair(0U, 1024UL)) << "the number after the next";
-  EXPECT_EQ(ask(1, 4096), std::pair(1U, 4096UL));
-  EXPECT_EQ(ask(1, 8896), std::pair(1U, 4096UL)) << "the same number";
-  EXPECT_EQ(ask(0, 1024), std::pair(1U, 4096UL)) << "an old one";
-  EXPECT_EQ(ask(1, 2048), std::pair(1U, 4096UL)) << "smaller ones have a number, too";
-  EXPECT_EQ(ask(2, 2048), std::pair(2U, 2048UL));
-  EXPECT_EQ(ask(3, 8896), std::pair(3U, 8896UL));
+  const auto confirm = [&](unsigned number) {
+    const std::uint64_t transaction = stranger.req().transaction + number;
+    stranger.send(b, Stranger::message(ConnRtu{number, connection, transaction}));
+    for (int i = 0; i < 5; ++i) b.poll();
+  };
+  const Answer stale = wire::CmReason::kStale;
+  EXPECT_EQ(ask(2, first.connection_id + 1, 4096), stale) << "a connection of another flow";
+  EXPECT_EQ(ask(3, first.connection_id, 4096), Answer(std::size_t{4096}));
+  EXPECT_EQ(ask(3, first.connection_id, 8896), Answer(std::size_t{4096})) << "the same request";
+  confirm(3);
+  const std::uint32_t second = connection;
+  EXPECT_EQ(ask(4, first.connection_id, 1024), stale) << "an old one";
+  EXPECT_EQ(ask(5, second, 2048), Answer(std::size_t{2048}));
+  confirm(5);
+  EXPECT_EQ(ask(6, connection, 8896), Answer(std::size_t{8896}));
 }
 
 // The address of a CNP can be forged, and its queue pair is the port. What an attacker cannot know
-// is the connection id that the two ends of the flow have agreed on.
+// is the transaction id of the flow's REQ.
 TEST_F(RdEndpointHostileTest, ANotificationWithoutTheTokenOfTheFlowSlowsNothingDown) {
   stranger.agree(b);
   b.flows.push_back(std::move(b.endpoint->connect(stranger.socket->address(), false)).value());
   std::optional<ConnReq> asked;
   ASSERT_TRUE(until({&b}, [&] {
-    for (const ConnMessage& said : stranger.hear()) {
-      if (const auto* req = std::get_if<ConnReq>(&said)) asked = *req;
-    }
+    asked = Stranger::last<ConnReq>(stranger.hear());
     return asked.has_value();
   }));
-  const auto notify = [&](std::uint32_t connection_id) {
+  stranger.send(b, Stranger::message(stranger.reply_to(*asked)));
+  ASSERT_TRUE(until({&b}, [&] { return b.flows[0]->reached(); }));
+  const auto notify = [&](std::uint32_t token) {
     wire::Packet headers;
     headers.opcode = wire::kCongestionNotification;
     headers.becn = true;
     headers.destination = roce::queue_pair_at(b.address.port());
     Bytes reserved(16);
-    wire::store<std::uint32_t>(reserved.data(), connection_id);
+    wire::store<std::uint32_t>(reserved.data(), token);
     stranger.send(b, Stranger::packet(headers, reserved));
   };
   const std::uint64_t before = b.port->stats().of(Stat::kUnknownFlow);
-  for (const std::uint32_t connection_id : {0U, 1U, ~asked->me.connection_id})
-    notify(connection_id);
+  const auto token = static_cast<std::uint32_t>(asked->transaction);
+  for (const std::uint32_t wrong : {0U, 1U, ~token}) notify(wrong);
   ASSERT_TRUE(until({&b}, [&] { return b.port->stats().of(Stat::kUnknownFlow) == before + 3; }));
   EXPECT_EQ(b.port->stats().of(Stat::kCnpsHandled), 0U);
-  notify(asked->me.connection_id);
+  notify(token);
   ASSERT_TRUE(until({&b}, [&] { return b.port->stats().of(Stat::kCnpsHandled) == 1; }));
 }
 
@@ -434,7 +444,7 @@ TEST_F(RdEndpointHostileTest, WaitingMessagesOfAClosedPeerAreDeliveredFirst) {
   ASSERT_TRUE(stranger.agree(b));
   for (int i = 0; i < 100; ++i) stranger.send(b, Stranger::message(stranger.req()));
   for (std::uint32_t i = 0; i < 50; ++i) stranger.send(b, stranger.message(i, {}, 50));
-  stranger.send(b, Stranger::message(Disconnect{false, 1, stranger.rep.me.connection_id}));
+  stranger.send(b, Stranger::message(stranger.goodbye()));
   stranger.socket.reset();
   ASSERT_TRUE(until({&b}, [&] { return !b.log.closed.empty(); }));
   EXPECT_EQ(b.log.messages.size(), 50u);

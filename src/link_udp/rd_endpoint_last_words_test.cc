@@ -90,18 +90,19 @@ TEST(RdEndpointLastWords, MessagesThatADisconnectAcknowledgesWereSent) {
   }
   std::optional<ConnReq> asked;
   ASSERT_TRUE(until({&a}, [&] {
-    for (const ConnMessage& said : b.hear()) {
-      if (const auto* req = std::get_if<ConnReq>(&said)) asked = *req;
-    }
+    asked = Stranger::last<ConnReq>(b.hear());
     return asked.has_value();
   }));
-  const ConnRep rep{asked->me.connection_id, b.req().me, Psn(Psn::kMask), 1024};
+  const ConnRep rep = b.reply_to(*asked, Psn(Psn::kMask));
   const std::uint64_t before = a.sent();
   b.send(a, Stranger::message(rep));
-  ASSERT_TRUE(until({&a}, [&] { return a.sent() >= before + 2; }));
+  ASSERT_TRUE(until({&a}, [&] { return a.sent() >= before + 3; }));
   EXPECT_TRUE(a.ends.ended_ones.empty());
-  b.send(a, Stranger::message(Disconnect{false, rep.me.connection_id, asked->me.connection_id,
-                                         rep.first.after(1)}));
+  b.send(a, Stranger::message(ConnDreq{rep.connection_id,
+                                       asked->connection_id,
+                                       asked->transaction,
+                                       asked->me.queue_pair,
+                                       {rep.first.after(1)}}));
   ASSERT_TRUE(until({&a}, [&] { return a.ends.has(2); }));
   EXPECT_EQ(a.ends.ended_ones.at(1), (FlowLog::End{0, 0}));
   EXPECT_EQ(a.ends.ended_ones.at(2), (FlowLog::End{ECONNRESET, 0}));

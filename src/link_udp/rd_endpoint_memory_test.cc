@@ -58,10 +58,10 @@ class Crowd {
     std::uint32_t agreed = 0;
     for (std::uint32_t i = 0; i < kFlows; ++i) {
       ConnReq req;
-      req.me = {i + 1, 1000 + i, roce::queue_pair_at(socket_->address().port()), i + 1, 4,
-                1024,  1000};
+      req.me = {1000 + i, roce::queue_pair_at(socket_->address().port()), i + 1, 4, 1024, 1000};
       req.name = addresses_[i];
-      req.path_mtu = req.me.path_mtu;
+      req.connection_id = i + 1;
+      req.transaction = i + 1;
       send(i, Stranger::message(req));
       if (i % 64 == 0) victim.poll();
     }
@@ -70,7 +70,7 @@ class Crowd {
       batch_.for_each([&](const os::Datagram& datagram) {
         wire::Packet packet;
         if (wire::parse(datagram.bytes, packet) != wire::Malformed::kNone) return;
-        const auto said = read_conn_message(packet.payload);
+        const auto said = read_message(packet.payload);
         const auto* rep = said ? std::get_if<ConnRep>(&*said) : nullptr;
         if (rep == nullptr) return;
         ConnRep& mine = welcomes_[numbers_.at(datagram.to.text())];

@@ -1,140 +1,220 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What does an endpoint answer to messages of its peers' connection managers?
+// How do the flows of an endpoint begin and end by its connection manager?
 #include "connections.h"
 
+#include <algorithm>
+#include <utility>
 #include <vector>
 
+#include "wire/endian.h"
 #include "wire/packet.h"
 
 namespace weft::rdm {
 namespace {
 
-// Flows that one peer may have: it needs one, and another one while the first is being forgotten.
+// Requests of one peer that await their RTU, and flows that it has: it needs one, and another one
+// while the first is being forgotten.
 constexpr std::size_t kMostOfOnePeer = 16;
+// Flows that await their RTU: a flood of forged requests costs so many contexts.
+constexpr std::size_t kBacklog = 1024;
 constexpr auto kBetweenRejections = std::chrono::microseconds(200);
+
+cm::AgentOptions options_for(const Shared& shared) {
+  cm::AgentOptions options;
+  options.port = shared.options.name.port();
+  options.guid = shared.me.station;
+  options.peer_timeout = shared.options.device->peer_timeout;
+  return options;
+}
+
+// An address of a link has the number of the link at the sender.
+bool names_source(os::SocketAddress name, const os::SocketAddress& source) {
+  if (name.is_any() || name == source) return true;
+  return name.is_link_local() && source.is_link_local() && name.host() == source.host() &&
+         name.port() == source.port();
+}
+
+FlowEnd end_of(const wire::CmMad* mad) {
+  if (mad == nullptr) return {};
+  if (const auto* rej = std::get_if<wire::CmRej>(&mad->message)) return read_end(rej->data);
+  if (const auto* dreq = std::get_if<wire::CmDreq>(&mad->message)) return read_end(dreq->data);
+  return {};
+}
 
 }  // namespace
 
-bool Connections::take(const roce::PacketArrival& arrival) {
-  if (arrival.packet.queue_key != wire::kCmQueueKey) {
-    shared_.stats.add(Stat::kQkeyViolations);
-    return false;
-  }
-  const auto message = read_conn_message(arrival.packet.payload);
-  if (!message) {
-    shared_.stats.add(Stat::kMalformedPackets);
-    return false;
-  }
-  const auto back = flows_.path_between(arrival.to, arrival.from);
-  if (const auto* req = std::get_if<ConnReq>(&*message)) {
-    on_req(*req, *back);
-  } else if (const auto* rep = std::get_if<ConnRep>(&*message)) {
-    on_rep(*rep, *back);
-  } else if (const auto* rej = std::get_if<ConnRej>(&*message)) {
-    on_rej(*rej, *back);
-  } else {
-    on_disconnect(std::get<Disconnect>(*message), *back);
-  }
-  return true;
+Connections::Connections(Shared& shared, FlowTable& flows)
+    : shared_(shared), flows_(flows), agent_(*this, options_for(shared), shared.stats) {
+  shared.agent = &agent_;
+  shared.user = this;
+  static_cast<void>(agent_.listen(service_id(shared.options.service), kBacklog, *this, nullptr));
 }
 
-void Connections::reject_unknown(std::uint32_t context, const roce::PacketArrival& arrival) {
+void Connections::take(const roce::PacketArrival& arrival) {
+  if (arrival.packet.queue_key != wire::kCmQueueKey)
+    return shared_.stats.add(Stat::kQkeyViolations);
+  arrival_ = &arrival;
+  const bool taken =
+      agent_.take({arrival.from, cm::Carrier::kPackets}, arrival.packet.payload, shared_.now);
+  report();
+  arrival_ = nullptr;
+  RdmSender* const out = taken ? flows_.out_to(arrival.from) : nullptr;
+  if (out != nullptr) out->look_for_sign();
+}
+
+// It names no connection: this end knows none, and the packet does not say.
+void Connections::reject_unknown(const roce::PacketArrival& arrival) {
   if (shared_.now < next_rejection_) return;
   next_rejection_ = shared_.now + kBetweenRejections;
+  wire::CmRej rej;
+  rej.message = 2;
+  rej.reason = wire::CmReason::kStale;
   const auto path = flows_.path_between(arrival.to, arrival.from);
-  flows_.emission().send_cm(*path, ConnRej{ConnRej::Why::kUnknown, 0, context});
+  flows_.emission().send_cm(*path, wire::write_cm({0, 0, 0, rej}));
 }
 
-void Connections::reject(const ConnReq& req, ConnRej::Why why, const roce::Path& back) {
-  flows_.emission().send_cm(back, ConnRej{why, req.me.connection_id, 0});
+void Connections::doubt(const os::SocketAddress& peer) {
+  agent_.unreachable({peer, cm::Carrier::kPackets}, shared_.now);
 }
 
-void Connections::on_rep(const ConnRep& rep, const roce::Path& back) {
-  RdmSender* out = flows_.out_to(back.to);
-  if (out == nullptr || !out->on_rep(rep, shared_.now)) return;
-  for (RdmReceiver* in : flows_.in_from(back.to)) {
-    if (in->station() != out->flow().other().station) continue;
-    in->life().hear(shared_.now);
-    if (in->suggest(out->carries())) flows_.emission().send_cm(in->path(), in->rep());
+// An answer goes from the address that the packet came to.
+Result<std::shared_ptr<const roce::Path>> Connections::path_to(const os::SocketAddress& peer) {
+  if (arrival_ != nullptr && arrival_->from == peer) return flows_.path_between(arrival_->to, peer);
+  return flows_.path_to(peer);
+}
+
+void Connections::send(const cm::Remote& to, std::span<const std::byte> message) {
+  const auto path = path_to(to.address);
+  if (path) flows_.emission().send_cm(*path.value(), message);
+}
+
+Time Connections::heard(cm::ConnectionId, void* context) {
+  const Context* const found = flows_.contexts().find(Shared::number_of(context));
+  if (found == nullptr) return {};
+  return found->out != nullptr ? found->out->flow().heard() : found->in->heard();
+}
+
+void Connections::handle(const cm::CmEvent& event) {
+  if (event.kind == cm::EventKind::kRequest) return on_request(event);
+  Context* const context = flows_.contexts().find(Shared::number_of(event.context));
+  if (context == nullptr) return;
+  if (context->out != nullptr) {
+    on_event(*context->out, event);
+  } else {
+    on_event(*context->in, event);
   }
 }
 
-// The REP was lost, or the REQ is a keepalive.
-void Connections::on_repeated_req(RdmReceiver& in, const ConnReq& req, const roce::Path& back) {
-  in.life().hear(shared_.now);
-  RdmSender* out = flows_.out_to(back.to);
-  if (out != nullptr && out->flow().other().station == in.station()) {
-    out->hear(shared_.now);
-    if (req.changes == in.rep().changes) out->narrow(req.me.path_mtu);
+void Connections::on_event(RdmSender& out, const cm::CmEvent& event) {
+  using enum cm::EventKind;
+  switch (event.kind) {
+    case kReply:
+      if (const auto reply = read_reply(std::get<wire::CmRep>(event.mad->message))) {
+        out.on_reply(event.id, *reply, *event.mad, shared_.now);
+      } else {
+        shared_.stats.add(Stat::kInvalidMessages);
+        static_cast<void>(agent_.reject(event.id, wire::CmReason::kUnsupported, {}, shared_.now));
+        out.on_rejected(event.id, wire::CmReason::kUnsupported, {});
+      }
+      return;
+    case kRejected:
+      return out.on_rejected(event.id, std::get<wire::CmRej>(event.mad->message).reason,
+                             end_of(event.mad));
+    case kTimedOut:
+      return out.on_rejected(event.id, wire::CmReason::kTimeout, {});
+    case kDisconnected:
+      return out.on_disconnected(event.id, end_of(event.mad), shared_.now);
+    case kPeerLost:
+      return out.on_lost(event.id);
+    case kRequest:
+    case kEstablished:
+    case kWithdrawn:
+    case kOverrun:
+    case kResolve:
+    case kResolved:
+      return;
   }
-  in.agree(req);
-  if (!in.target().is_shut()) return flows_.emission().send_cm(back, in.rep());
-  reject(req, ConnRej::Why::kUnwanted, back);
+}
+
+void Connections::on_event(RdmReceiver& in, const cm::CmEvent& event) {
+  using enum cm::EventKind;
+  if (event.kind == kEstablished) return on_established(in, event.id);
+  const bool died = event.kind == kPeerLost || event.kind == kTimedOut;
+  if (in.forget(event.id)) flows_.close_source(in, died);
+}
+
+// What a REQ says of the path counts when its sender is known to receive at that address.
+void Connections::on_established(RdmReceiver& in, cm::ConnectionId id) {
+  if (in.connection() != id) return;
+  in.establish();
+  RdmSender* const out = flows_.out_to(in.path().to);
+  if (out != nullptr && out->flow().other().station == in.station()) out->narrow(in.path_mtu());
+}
+
+void Connections::on_request(const cm::CmEvent& event) {
+  const auto request = read_request(std::get<wire::CmReq>(event.mad->message));
+  std::optional<wire::CmReason> refusal = wire::CmReason::kUnsupported;
+  if (!request) {
+    shared_.stats.add(Stat::kInvalidMessages);
+  } else if (request->me.station == 0) {  // names no endpoint
+    shared_.stats.add(Stat::kMalformedPackets);
+  } else if (!names_source(request->name, event.remote.address)) {
+    refusal = wire::CmReason::kConsumer;
+  } else {
+    const bool fresh = request->continued.identity == 0;
+    refusal = fresh ? accept(event, *request) : change(event, *request);
+  }
+  if (!refusal) return;
+  const auto data = write_end({{}, *refusal == wire::CmReason::kConsumer});
+  static_cast<void>(agent_.reject(event.id, *refusal, data, shared_.now));
 }
 
 // A peer begins a flow to this end.
-void Connections::on_req(const ConnReq& req, const roce::Path& back) {
-  if (req.service != shared_.options.service) return reject(req, ConnRej::Why::kNoService, back);
-  if (req.me.station == 0) {  // names no endpoint
-    shared_.stats.add(Stat::kMalformedPackets);
-    return;
+std::optional<wire::CmReason> Connections::accept(const cm::CmEvent& event,
+                                                  const FlowRequest& request) {
+  const os::SocketAddress& peer = event.remote.address;
+  if (!event.more.empty() && !shared_.sink->takes_more()) {
+    return shared_.closing ? wire::CmReason::kConsumer : wire::CmReason::kNoResources;
   }
-  const std::vector<RdmReceiver*> known = flows_.in_from(back.to);
-  RdmReceiver* oldest = nullptr;
-  for (RdmReceiver* in : known) {
-    if (oldest == nullptr || in->life().heard() < oldest->life().heard()) oldest = in;
-    if (in->req().me.connection_id == req.me.connection_id) return on_repeated_req(*in, req, back);
-    // The endpoint that had this address before is gone.
-    if (in->station() != req.me.station) {
-      flows_.close_source(*in, true);
-      oldest = nullptr;
-      break;
-    }
-  }
-  if (known.size() >= kMostOfOnePeer && oldest != nullptr) flows_.close_source(*oldest, false);
-  if (!flows_.contexts().has_room()) return;
-  if (!req.early_data.empty() && !shared_.sink->takes_more()) {
-    if (shared_.closing) reject(req, ConnRej::Why::kUnwanted, back);
-    return;  // the REQ will be repeated
-  }
-  flows_.open_in(req, back);
+  if (event.more.size() > kMaxEarlyData) return wire::CmReason::kUnsupported;
+  if (!has_room_for(peer)) return wire::CmReason::kNoResources;
+  auto path = path_to(peer);
+  if (!path) return wire::CmReason::kNoResources;
+  RdmReceiver& in = flows_.open_in(request, event, std::move(path).value());
+  accept(event, in, in.reply());
+  if (!event.more.empty()) in.target().take_early_data(event.more);
+  return {};
 }
 
-void Connections::on_rej(const ConnRej& rej, const roce::Path& back) {
-  RdmSender* out = flows_.out_to(back.to);
-  if (out == nullptr) return;
-  switch (rej.why) {
-    case ConnRej::Why::kUnknown:
-      if (out->flow().is_open() && out->flow().other().context == rej.context) {
-        out->lose(link::PeerState::kDied);
-      }
-      return;
-    case ConnRej::Why::kUnwanted:
-      if (out->flow().connection_id() == rej.connection_id) out->lose(link::PeerState::kRefuses);
-      return;
-    case ConnRej::Why::kNoService:  // another process may bind the address later
-      if (out->flow().connection_id() == rej.connection_id && out->flow().persists() &&
-          out->flow().phase() == FlowPhase::kAsking) {
-        out->lose(link::PeerState::kDied);
-      }
-      return;
-  }
+// A flow continues with packets of another size. A late REQ names a connection that was replaced.
+std::optional<wire::CmReason> Connections::change(const cm::CmEvent& event,
+                                                  const FlowRequest& request) {
+  RdmReceiver* const in = flows_.find_in(event.remote.address, request.continued.identity);
+  if (in == nullptr || in->connection() != request.continued.connection)
+    return wire::CmReason::kStale;
+  if (in->target().is_shut()) return wire::CmReason::kConsumer;
+  accept(event, *in, in->change(request, event.id));
+  flows_.emission().activate(in->context());
+  return {};
 }
 
-void Connections::on_disconnect(const Disconnect& disconnect, const roce::Path& back) {
-  if (disconnect.answer) return;
-  flows_.emission().send_cm(back, Disconnect{true, disconnect.receiver_id, disconnect.sender_id});
-  RdmSender* out = flows_.out_to(back.to);
-  if (out != nullptr && out->flow().connection_id() == disconnect.receiver_id &&
-      out->flow().other().connection_id == disconnect.sender_id) {
-    return out->part(disconnect.expected, shared_.now);
+void Connections::accept(const cm::CmEvent& event, RdmReceiver& in, const FlowReply& reply) {
+  static_cast<void>(agent_.accept(event.id, {write_reply(reply), {}, true}, *this,
+                                  Shared::cm_context(in.context()), shared_.now));
+}
+
+// Requests are forged easily: they displace each other, but no flow whose peer has answered.
+bool Connections::has_room_for(const os::SocketAddress& peer) {
+  std::vector<RdmReceiver*> known = flows_.in_from(peer);
+  if (known.size() >= kMostOfOnePeer) {
+    std::erase_if(known, [](const RdmReceiver* in) { return in->is_established(); });
+    if (known.empty()) return false;
+    const auto heard = [](const RdmReceiver* in) { return in->heard(); };
+    RdmReceiver& oldest = **std::ranges::min_element(known, {}, heard);
+    oldest.abandon();  // a forged REQ draws no further packet
+    flows_.close_source(oldest, false);
   }
-  for (RdmReceiver* in : flows_.in_from(back.to)) {
-    const std::uint32_t connection_id = in->rep().me.connection_id;
-    const bool meant = disconnect.receiver_id == connection_id || disconnect.receiver_id == 0;
-    if (meant && in->req().me.connection_id == disconnect.sender_id)
-      return flows_.close_source(*in, false);
-  }
+  return flows_.contexts().has_room();
 }
 
 }  // namespace weft::rdm

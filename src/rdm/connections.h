@@ -1,33 +1,57 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What does an endpoint answer to messages of its peers' connection managers?
+// How do the flows of an endpoint begin and end by its connection manager?
 #pragma once
 
+#include "cm/agent.h"
 #include "flow_table.h"
-#include "rdm/conn_message.h"
 #include "roce/packet_handler.h"
 
 namespace weft::rdm {
 
-// Begins, keeps and ends flows as their peers say. One thread at a time.
-class Connections {
+// The connection manager of an endpoint, and the user of all its connections: one for each flow.
+// One thread at a time.
+class Connections final : cm::CmHost, cm::User {
  public:
-  Connections(Shared& shared, FlowTable& flows) : shared_(shared), flows_(flows) {}
+  Connections(Shared& shared, FlowTable& flows);
 
-  // A packet for queue pair 1. True when it was a message.
-  bool take(const roce::PacketArrival& arrival);
+  // A packet for queue pair 1.
+  void take(const roce::PacketArrival& arrival);
   // A request came for a flow that is not known.
-  void reject_unknown(std::uint32_t context, const roce::PacketArrival& arrival);
+  void reject_unknown(const roce::PacketArrival& arrival);
+  // An ICMP port unreachable, which may be forged.
+  void doubt(const os::SocketAddress& peer);
+
+  // Repeats messages and ends what is overdue.
+  void advance() {
+    if (agent_.due() <= shared_.now) agent_.advance(shared_.now);
+  }
+  // Reports what has become of connections. Within a poll.
+  void report() {
+    if (agent_.has_events()) agent_.deliver();
+  }
+  // When there is something to do.
+  os::Time due() const { return agent_.has_events() ? os::Time::min() : agent_.due(); }
 
  private:
-  void on_req(const ConnReq& req, const roce::Path& back);
-  void on_repeated_req(RdmReceiver& in, const ConnReq& req, const roce::Path& back);
-  void on_rep(const ConnRep& rep, const roce::Path& back);
-  void on_rej(const ConnRej& rej, const roce::Path& back);
-  void on_disconnect(const Disconnect& disconnect, const roce::Path& back);
-  void reject(const ConnReq& req, ConnRej::Why why, const roce::Path& back);
+  void send(const cm::Remote& to, std::span<const std::byte> message) override;
+  std::uint64_t random() override { return shared_.host.random(); }
+  void handle(const cm::CmEvent& event) override;
+  Time heard(cm::ConnectionId id, void* context) override;
+
+  void on_request(const cm::CmEvent& event);
+  std::optional<wire::CmReason> accept(const cm::CmEvent& event, const FlowRequest& request);
+  std::optional<wire::CmReason> change(const cm::CmEvent& event, const FlowRequest& request);
+  bool has_room_for(const os::SocketAddress& peer);
+  void accept(const cm::CmEvent& event, RdmReceiver& in, const FlowReply& reply);
+  void on_established(RdmReceiver& in, cm::ConnectionId id);
+  void on_event(RdmSender& out, const cm::CmEvent& event);
+  void on_event(RdmReceiver& in, const cm::CmEvent& event);
+  Result<std::shared_ptr<const roce::Path>> path_to(const os::SocketAddress& peer);
 
   Shared& shared_;
   FlowTable& flows_;
+  cm::Agent agent_;
+  const roce::PacketArrival* arrival_ = nullptr;  // that is being taken
   os::Time next_rejection_{};
 };
 

@@ -15,6 +15,9 @@ constexpr std::uint32_t kMostContexts = (1U << kIndexBits) - 1;
 
 constexpr std::uint32_t index_of(std::uint32_t number) { return (number & kMostContexts) - 1; }
 
+// After such a rest memory is given back.
+constexpr auto kRest = std::chrono::milliseconds(500);
+
 }  // namespace
 
 os::Time Context::due() const {
@@ -36,8 +39,6 @@ Context& Contexts::create() {
   Context& context = *contexts_[index];
   const auto random = static_cast<std::uint32_t>(shared_.host.random());
   context.number = ((index + 1) | random << kIndexBits) & Psn::kMask;
-  context.used = context.watched_at = shared_.now;
-  watches_.add(context.number, shared_.now);
   return context;
 }
 
@@ -53,6 +54,28 @@ void Contexts::destroy(Context& context) {
   const std::uint32_t index = index_of(context.number);
   contexts_[index].reset();
   free_.push_back(index);
+}
+
+void Contexts::note_use(Context& context) {
+  context.used = shared_.now;
+  if (!std::exchange(context.noted, true)) noted_.push_back({shared_.now + kRest, context.number});
+}
+
+void Contexts::trim() {
+  const os::Time now = shared_.now;
+  while (due() <= now) {
+    Context* const context = find(noted_.front().number);
+    noted_.pop_front();
+    if (context == nullptr) continue;
+    const bool rests = !context->active && now - context->used >= kRest;
+    context->noted = !rests;
+    if (!rests) {
+      noted_.push_back({now + kRest, context->number});
+      continue;
+    }
+    if (context->out != nullptr) context->out->trim();
+    if (context->in != nullptr) context->in->trim();
+  }
 }
 
 }  // namespace weft::rdm

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <vector>
 
@@ -10,7 +11,6 @@
 #include "rdm_receiver.h"
 #include "rdm_sender.h"
 #include "shared.h"
-#include "watches.h"
 
 namespace weft::rdm {
 
@@ -21,9 +21,8 @@ struct Context {
   std::unique_ptr<RdmReceiver> in;
   bool active = false;  // Emission knows that it has something to do
   bool seen_idle = false;
-  os::Time watched_at{};   // when it is looked at whether its peer lives
-  os::Time used{};         // when something was in flight last
-  unsigned questions = 0;  // that its peer has not answered
+  bool noted = false;  // Contexts knows that its memory is to be given back
+  os::Time used{};     // when it became active last
 
   // When it has something to send.
   os::Time due() const;
@@ -36,7 +35,6 @@ class Contexts {
 
   // One is kept back for what goes nowhere.
   bool has_room() const;
-  // A new one, which is watched from now on.
   Context& create();
   // Null where there is none of that number (any more).
   Context* find(std::uint32_t number) const;
@@ -51,14 +49,22 @@ class Contexts {
   }
   // Whether there has ever been one.
   bool any() const { return !contexts_.empty(); }
-  Watches& watches() { return watches_; }
-  const Watches& watches() const { return watches_; }
+  // Something is in flight: memory for it is given back by trim(), after a rest.
+  void note_use(Context& context);
+  void trim();
+  // When trim() has something to do.
+  os::Time due() const { return noted_.empty() ? os::Time::max() : noted_.front().at; }
 
  private:
+  struct Noted {
+    os::Time at;
+    std::uint32_t number;
+  };
+
   Shared& shared_;
   std::vector<std::unique_ptr<Context>> contexts_;  // by index
   std::vector<std::uint32_t> free_;                 // indices of those that there are not
-  Watches watches_;
+  std::deque<Noted> noted_;                         // in the order of their time
 };
 
 }  // namespace weft::rdm

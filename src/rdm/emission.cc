@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "keepalive.h"
 #include "wire/packet.h"
 
 namespace weft::rdm {
@@ -27,7 +26,7 @@ void Emission::activate(Context& context, os::Time due) {
   if (context.active) return;
   context.active = true;
   active_.push_back(context.number);
-  hasten(context, contexts_.watches(), shared_.now);
+  contexts_.note_use(context);
 }
 
 void Emission::activate(std::uint32_t context) {
@@ -42,12 +41,11 @@ void Emission::send_now(std::uint32_t context, os::Time now) {
   activate(*found, found->due());
 }
 
-void Emission::send_cm(const roce::Path& path, const ConnMessage& message) {
+void Emission::send_cm(const roce::Path& path, std::span<const std::byte> message) {
   Host& host = shared_.host;
   host.flush();
   const std::span<std::byte> place = host.place();
   if (place.empty()) return;  // the message will be repeated
-  const auto mad = write_conn_message(message);
   wire::Packet packet;
   packet.opcode = opcode_of(wire::Transport::kUnreliableDatagram, wire::Operation::kSendOnly);
   packet.destination = wire::kCmQpn;
@@ -55,10 +53,12 @@ void Emission::send_cm(const roce::Path& path, const ConnMessage& message) {
   packet.queue_key = wire::kCmQueueKey;
   packet.source = wire::kCmQpn;
   conn_psn_ = conn_psn_.after(1);
-  wire::write_headers(packet, mad.size(), place.data());
+  wire::write_headers(packet, message.size(), place.data());
   const std::size_t headers = wire::header_bytes(packet);
-  std::memcpy(place.data() + headers, mad.data(), mad.size());
-  host.add(path, headers + mad.size());
+  const std::size_t padding = wire::padding_of(message.size());
+  std::memcpy(place.data() + headers, message.data(), message.size());
+  std::memset(place.data() + headers + message.size(), 0, padding);
+  host.add(path, headers + message.size() + padding);
   host.flush();
 }
 

@@ -3,12 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/psn.h"
 #include "contexts.h"
 #include "os/clock.h"
-#include "rdm/conn_message.h"
 #include "shared.h"
 
 namespace weft::rdm {
@@ -23,8 +23,8 @@ class Emission {
   void activate(std::uint32_t context);
   // Sends the packets of the flow of that context without waiting for the next poll.
   void send_now(std::uint32_t context, os::Time now);
-  // Says something to a peer's manager of connections. Without room it is lost.
-  void send_cm(const roce::Path& path, const ConnMessage& message);
+  // Sends a message to a peer's connection manager. Without room it is lost.
+  void send_cm(const roce::Path& path, std::span<const std::byte> message);
   // Sends what flows have; with `all` acknowledgements that could be delayed, too.
   void emit(bool all);
   // A flow has something to do, or there was no room for what was to leave.

@@ -9,7 +9,6 @@
 #include "connections.h"
 #include "flow.h"
 #include "flow_table.h"
-#include "keepalive.h"
 #include "rendezvous.h"
 #include "roce/congestion_notifier.h"
 #include "wire/packet.h"
@@ -19,7 +18,7 @@ namespace {
 
 Introduction introduction_of(Host& host, const RdmEngine::LocalEnd& identity) {
   Introduction me;
-  me.station = host.random() | 1;
+  me.station = host.random() | 1;  // 0 means none
   me.queue_pair = identity.queue_pair;
   me.queue_key = static_cast<std::uint32_t>(host.random());
   me.room = identity.room;
@@ -66,8 +65,11 @@ unsigned RdmEngine::poll(link::InboxSink& sink) {
   settle();
   if (received.emptied) shared.emptied = shared.now;
   if (emission.has_to_emit()) emission.emit(false);
-  look_at_silent_peers(*flows_, shared);
+  connections_->advance();
+  connections_->report();
+  flows_->contexts().trim();
   flows_->close_sources_of_dead();
+  flows_->close_refused();
   report_received();
   shared.sink = before;
   return received.packets;
@@ -101,7 +103,7 @@ void RdmEngine::acknowledge(const link::Offer& offer) {
 void RdmEngine::refuse(link::InboxSink& sink, std::uint32_t number) {
   RdmReceiver* channel = flows_->source(number);
   if (channel == nullptr || channel->target().is_shut()) return;
-  channel->target().shut();
+  flows_->refuse(*channel);
   shared_->exchanges.abandon_receives_from(number);
   sink.source_closed(number, false);
 }
@@ -121,9 +123,9 @@ os::Time RdmEngine::fall_asleep() {
   shared_->now = shared_->host.now();
   Emission& emission = flows_->emission();
   emission.emit(true);
-  look_at_silent_peers(*flows_, *shared_);
-  if (emission.has_to_emit()) return os::Time::min();
-  return std::min(emission.due(), flows_->contexts().watches().due());
+  connections_->advance();
+  if (emission.has_to_emit() || !shared_->refused.empty()) return os::Time::min();
+  return std::min({emission.due(), connections_->due(), flows_->contexts().due()});
 }
 
 bool RdmEngine::has_ended_receives() const { return !shared_->ended_receives.empty(); }
@@ -152,8 +154,7 @@ void RdmEngine::say_goodbye(link::InboxSink& sink) {
 
 void RdmEngine::take(const roce::PacketArrival& arrival) {
   if (arrival.packet.destination == wire::kCmQpn) {
-    if (connections_->take(arrival)) shared_->stats.add(Stat::kConnectionMessages);
-    return;
+    return connections_->take(arrival);
   }
   if (wire::transport_of(arrival.packet.opcode) != wire::Transport::kReliableDatagram) {
     shared_->stats.add(Stat::kUnknownQp);
@@ -167,7 +168,7 @@ void RdmEngine::take_of_flow(const wire::Packet& packet, const roce::PacketArriv
   const bool request = wire::layout_of(packet.opcode).request;
   if (context == nullptr || (request ? context->in == nullptr : context->out == nullptr)) {
     shared_->stats.add(Stat::kUnknownFlow);
-    if (request) connections_->reject_unknown(packet.end_to_end_context, arrival);
+    if (request) connections_->reject_unknown(arrival);
     return;
   }
   const roce::Path& path = request ? context->in->path() : context->out->flow().path();
@@ -202,17 +203,19 @@ void RdmEngine::settle() {
 void RdmEngine::take_mark(const Context& context, bool request) {
   shared_->stats.add(Stat::kEcnMarked);
   if (!request) return context.out->marked(shared_->now);
-  const Introduction& peer = context.in->req().me;
-  shared_->host.send_cnp(context.in->path(), peer.queue_pair, peer.connection_id, shared_->now);
+  const RdmReceiver& in = *context.in;
+  shared_->host.send_cnp(in.path(), in.other().queue_pair,
+                         static_cast<std::uint32_t>(in.identity()), shared_->now);
 }
 
-// The headers of a CNP name no flow, and its source address can be forged. It counts only with the
-// connection id that this end has drawn for the flow and told its peer alone.
+// The headers of a CNP name no flow, and its source address can be forged. It counts only with a
+// part of the flow's identity, which this end has drawn and told its peer alone.
 void RdmEngine::take_cnp(const roce::PacketArrival& arrival) {
   const bool mine = arrival.packet.destination == shared_->me.queue_pair;
   RdmSender* out = mine ? flows_->out_to(arrival.from) : nullptr;
-  if (out == nullptr ||
-      out->flow().connection_id() != roce::CongestionNotifier::token_of(arrival.packet)) {
+  if (out == nullptr || !out->flow().is_open() ||
+      static_cast<std::uint32_t>(out->flow().identity()) !=
+          roce::CongestionNotifier::token_of(arrival.packet)) {
     shared_->stats.add(Stat::kUnknownFlow);
     return;
   }
@@ -227,15 +230,11 @@ void RdmEngine::path_changed(const os::SocketAddress& peer) {
 
 void RdmEngine::unreachable(const os::UdpError& error) {
   if (error.what != os::UdpError::What::kPortUnreachable) return;
-  std::optional<std::uint64_t> gone;  // the station that has been there
-  if (RdmSender* out = flows_->out_to(error.peer)) {
-    const bool proven = quotes_request(error, *out);
-    if (proven) gone = out->flow().other().station;
-    out->count_unreachable(proven);
+  if (RdmSender* const out = flows_->out_to(error.peer)) {
+    if (quotes_request(error, *out)) return flows_->bury(*out);
+    if (out->flow().count_unreachable()) out->lose(link::PeerState::kDied);
   }
-  for (RdmReceiver* in : flows_->in_from(error.peer)) {
-    if (in->life().count_unreachable(gone == in->station())) flows_->close_source(*in, true);
-  }
+  connections_->doubt(error.peer);
 }
 
 }  // namespace weft::rdm

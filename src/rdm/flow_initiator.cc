@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What does the requesting end of a flow know of its peer, and when does it send a REQ?
+// What does the requesting end of a flow know of its peer, and which connections does it have?
 #include "flow_initiator.h"
 
 #include <algorithm>
@@ -10,30 +10,54 @@
 namespace weft::rdm {
 namespace {
 
-constexpr auto kFirstPause = std::chrono::milliseconds(2);  // between two REQs
-// Where hundreds of endpoints begin flows to all others, REQs must not take the time that their
-// answers need. But some have to be left when a wire that was cut for a second carries again.
+// Between two REQs, and two looks for an answer. Where hundreds of endpoints begin flows to all
+// others, REQs must not take the time that their answers need. But some have to be left when a wire
+// that was cut for a second carries again.
+constexpr auto kFirstPause = std::chrono::milliseconds(2);
 constexpr auto kLongestPause = std::chrono::milliseconds(500);
+// The flow has a limit of its own, which counts time only in which this end looks.
+constexpr auto kWithoutLimit = std::chrono::hours(24 * 365);
+// So many ICMP errors count before there is a connection that could be probed.
+constexpr unsigned kMostUnreachable = 3;
 
 }  // namespace
 
 FlowInitiator::FlowInitiator(Shared& shared, std::uint32_t context,
                              std::shared_ptr<const roce::Path> path)
-    : shared_(shared),
-      context_(context),
-      connection_id_(static_cast<std::uint32_t>(shared.host.random()) | 1),
-      path_(std::move(path)),
-      pause_(kFirstPause) {}
+    : shared_(shared), context_(context), path_(std::move(path)), pause_(kFirstPause) {}
 
-void FlowInitiator::open(const Introduction& other) {
+void FlowInitiator::open(const Introduction& other, const wire::CmMad& rep) {
   phase_ = FlowPhase::kOpen;
   other_ = other;
+  identity_ = rep.transaction;
+  peer_connection_ = std::get<wire::CmRep>(rep.message).local_id;
   early_data_ = {};  // the REP acknowledges them
 }
 
 void FlowInitiator::end(link::PeerState state) {
+  disconnect();
   phase_ = FlowPhase::kLost;
   peer_state_ = state;
+}
+
+void FlowInitiator::disconnect() {
+  const os::Time now = shared_.host.now();
+  for (cm::ConnectionId* id : {&next_, &connection_}) {
+    if (*id != 0) shared_.agent->disconnect(std::exchange(*id, 0), {}, now);
+  }
+}
+
+void FlowInitiator::abandon() {
+  for (cm::ConnectionId* id : {&next_, &connection_}) {
+    if (*id != 0) shared_.agent->abandon(std::exchange(*id, 0), shared_.now);
+  }
+}
+
+bool FlowInitiator::forget(cm::ConnectionId connection) {
+  for (cm::ConnectionId* id : {&next_, &connection_}) {
+    if (*id == connection) return *id = 0, true;
+  }
+  return false;
 }
 
 void FlowInitiator::limit_asking() {
@@ -42,36 +66,58 @@ void FlowInitiator::limit_asking() {
 }
 
 bool FlowInitiator::takes_early_data() const {
-  return phase_ == FlowPhase::kAsking && !has_asked() && !has_early_data();
+  return phase_ == FlowPhase::kAsking && next_look_ == os::Time{} && !has_early_data();
 }
 
-ConnReq FlowInitiator::next_req(os::Time now) {
-  ConnReq req;
-  req.me = shared_.me;
-  req.me.connection_id = connection_id_;
-  req.me.context = context_;
-  req.name = shared_.options.name;
-  req.service = shared_.options.service;
-  req.early_data = early_data_;
-  if (first_req_ == os::Time{}) first_req_ = now;
+FlowRequest FlowInitiator::request_of(std::size_t path_mtu) const {
+  FlowRequest request;
+  request.me = shared_.me;
+  request.me.context = context_;
+  request.me.path_mtu = path_mtu;
+  request.name = shared_.options.name;
+  request.service = shared_.options.service;
+  return request;
+}
+
+cm::ConnectionId FlowInitiator::connect(const FlowRequest& request, std::chrono::nanoseconds limit,
+                                        os::Time now) {
+  cm::ConnectRequest wanted;
+  wanted.to = {peer(), cm::Carrier::kPackets};
+  wanted.req = write_request(request);
+  wanted.more = early_data_;
+  wanted.repeats = {kFirstPause, kLongestPause, limit};
+  wanted.watched = true;
+  const auto id = shared_.agent->connect(wanted, *shared_.user, shared_.cm_context(context_), now);
+  return id ? id.value() : 0;
+}
+
+void FlowInitiator::ask(std::size_t path_mtu, os::Time now) {
+  if (next_look_ == os::Time{}) first_req_ = now;
+  if (connection_ == 0) connection_ = connect(request_of(path_mtu), kWithoutLimit, now);
   os::Time::duration pause = pause_;
-  if (asks_for_ && !persisting_ && phase_ == FlowPhase::kAsking) {
+  if (asks_for_ && !persisting_) {
     pause = std::min(pause, *asks_for_);
     *asks_for_ -= pause;
   }
-  next_req_ = now + pause;
+  next_look_ = now + pause;
   pause_ = std::min<std::chrono::milliseconds>(2 * pause_, kLongestPause);
-  return req;
 }
 
-void FlowInitiator::ask_at_once() {
-  next_req_ = {};
-  pause_ = kFirstPause;
+void FlowInitiator::ask_for_change(std::size_t path_mtu, Psn first, os::Time now) {
+  FlowRequest request = request_of(path_mtu);
+  request.continued = {identity_, peer_connection_};
+  request.first = first;
+  next_ = connect(request, shared_.options.device->peer_timeout, now);
 }
 
-bool FlowInitiator::count_unreachable(bool proven) {
-  const bool hopes = phase_ == FlowPhase::kAsking && !persisting_ && !doubting_;
-  return phase_ != FlowPhase::kLost && !hopes && life_.count_unreachable(proven);
+void FlowInitiator::change(const wire::CmMad& rep) {
+  shared_.agent->abandon(std::exchange(connection_, std::exchange(next_, 0)), shared_.now);
+  peer_connection_ = std::get<wire::CmRep>(rep.message).local_id;
+}
+
+bool FlowInitiator::count_unreachable() {
+  const bool counts = phase_ == FlowPhase::kAsking && (persisting_ || doubting_);
+  return counts && ++unreachable_ >= kMostUnreachable;
 }
 
 bool FlowInitiator::has_sent(const wire::Packet& request) const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What does the requesting end of a flow know of its peer, and when does it send a REQ?
+// What does the requesting end of a flow know of its peer, and which connections does it have?
 #pragma once
 
 #include <chrono>
@@ -7,12 +7,11 @@
 #include <optional>
 #include <vector>
 
+#include "cm/event.h"
 #include "link/flow.h"
 #include "os/clock.h"
-#include "rdm/conn_message.h"
-#include "rdm/message.h"
+#include "rdm/flow_message.h"
 #include "roce/path.h"
-#include "signs_of_life.h"
 #include "wire/packet.h"
 
 namespace weft::rdm {
@@ -21,8 +20,8 @@ struct Shared;
 
 enum class FlowPhase : std::uint8_t { kAsking, kOpen, kLost };
 
-// The identity of a flow that this end begins, its phase, its timer for REQs and its signs of life.
-// One thread at a time.
+// The identity of a flow that this end begins, its phase, its connection, and the one that is to
+// replace it with another path MTU. One thread at a time.
 class FlowInitiator {
  public:
   FlowInitiator(Shared& shared, std::uint32_t context, std::shared_ptr<const roce::Path> path);
@@ -30,18 +29,28 @@ class FlowInitiator {
   FlowPhase phase() const { return phase_; }
   bool is_open() const { return phase_ == FlowPhase::kOpen; }
   std::uint32_t context() const { return context_; }
-  std::uint32_t connection_id() const { return connection_id_; }
   const roce::Path& path() const { return *path_; }
   const os::SocketAddress& peer() const { return path_->to; }
   // The peer's end, once it is known: zeros before the REP.
   const Introduction& other() const { return other_; }
-  std::uint64_t identity() const { return flow_identity(connection_id_, other_.connection_id); }
+  // By which answers and CNPs name the flow: the transaction id of its first REQ. 0 before the REP.
+  std::uint64_t identity() const { return identity_; }
   link::PeerState peer_state() const { return peer_state_; }
 
+  // Communication ids of this end; 0: none.
+  cm::ConnectionId connection() const { return connection_; }
+  cm::ConnectionId next_connection() const { return next_; }
+
   // A REP has opened the flow.
-  void open(const Introduction& other);
-  // The flow is over, and why.
+  void open(const Introduction& other, const wire::CmMad& rep);
+  // The flow is over, and why. The peer hears of it.
   void end(link::PeerState state);
+  // Ends its connections.
+  void disconnect();
+  // Forgets its connections; the peer hears nothing.
+  void abandon();
+  // That connection has ended. False when it is no connection of the flow any more.
+  bool forget(cm::ConnectionId connection);
 
   // The caller waits for the peer without a limit of time, and hears of an unreachable port.
   void persist() { persisting_ = true; }
@@ -60,40 +69,50 @@ class FlowInitiator {
   void set_early_data(std::vector<std::byte> data) { early_data_ = std::move(data); }
   bool has_early_data() const { return !early_data_.empty(); }
 
-  // The REQ that this end sends now, without the path MTU. The pause to the next one doubles.
-  ConnReq next_req(os::Time now);
-  os::Time next_req_at() const { return next_req_; }
+  // Looks for an answer that has not come: sends a REQ if none is under way. The pause to the next
+  // look doubles.
+  void ask(std::size_t path_mtu, os::Time now);
+  os::Time next_look() const { return next_look_; }
   os::Time first_req_at() const { return first_req_; }
-  bool has_asked() const { return next_req_ != os::Time{}; }
-  // There is something new to ask for.
-  void ask_at_once();
+  // Asks for packets of another size, from `first` on. The REP makes next_connection() the
+  // connection of the flow.
+  void ask_for_change(std::size_t path_mtu, Psn first, os::Time now);
+  void change(const wire::CmMad& rep);
 
   // When the peer was last heard of, and that it was just now.
-  os::Time heard() const { return life_.heard(); }
-  void hear(os::Time now) { life_.hear(now); }
-  // As SignsOfLife::count_unreachable(); false before the REP, unless the caller waits without a
-  // limit, or doubts.
-  bool count_unreachable(bool proven);
+  os::Time heard() const { return heard_; }
+  void hear(os::Time now) { heard_ = now; }
+  // An ICMP port unreachable before the REP. True when the caller waits without a limit, or doubts,
+  // and the peer counts as dead: errors may be forged, or late.
+  bool count_unreachable();
   // `request` was sent over this flow: its Q_Key was drawn at random, and the peer has told it to
   // this end alone.
   bool has_sent(const wire::Packet& request) const;
 
  private:
+  cm::ConnectionId connect(const FlowRequest& request, std::chrono::nanoseconds limit,
+                           os::Time now);
+  FlowRequest request_of(std::size_t path_mtu) const;
+
   Shared& shared_;
   const std::uint32_t context_;
-  const std::uint32_t connection_id_;
   const std::shared_ptr<const roce::Path> path_;
   FlowPhase phase_ = FlowPhase::kAsking;
   link::PeerState peer_state_ = link::PeerState::kAlive;
   Introduction other_;
+  std::uint64_t identity_ = 0;
+  cm::ConnectionId connection_ = 0;
+  cm::ConnectionId next_ = 0;
+  std::uint32_t peer_connection_ = 0;  // communication id of the peer
   bool persisting_ = false;
   bool doubting_ = false;
   os::Time first_req_{};
-  os::Time next_req_{};
+  os::Time next_look_{};
   std::optional<os::Time::duration> asks_for_;  // what is left of the connect timeout
-  std::chrono::milliseconds pause_;             // until the next REQ
+  std::chrono::milliseconds pause_;             // until the look after the next
   std::vector<std::byte> early_data_;
-  SignsOfLife life_;
+  os::Time heard_{};
+  unsigned unreachable_ = 0;
 };
 
 }  // namespace weft::rdm

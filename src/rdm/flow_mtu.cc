@@ -12,9 +12,8 @@ namespace weft::rdm {
 FlowMtu::FlowMtu(Shared& shared, FlowInitiator& flow, std::size_t path_mtu)
     : shared_(shared), flow_(flow), path_mtu_(path_mtu), carries_(path_mtu) {}
 
-std::size_t FlowMtu::agree_first(const ConnRep& rep) {
-  carries_ = path_mtu_ = std::min(path_mtu_, rep.path_mtu);
-  peer_carries_ = rep.me.path_mtu;
+std::size_t FlowMtu::agree_first(std::size_t path_mtu) {
+  carries_ = path_mtu_ = std::min(path_mtu_, path_mtu);
   return path_mtu_;
 }
 
@@ -25,11 +24,10 @@ void FlowMtu::narrow(std::size_t path_mtu, transport::Requester* requester) {
 }
 
 void FlowMtu::change(transport::Requester& requester) {
-  if (!changing_) ++changes_;
-  changing_ = true;
+  if (std::exchange(changing_, true)) return;
   raise_at_ = os::Time::min();
   requester.pause();
-  flow_.ask_at_once();
+  flow_.ask_for_change(carries_, requester.unused(), shared_.host.now());
   shared_.flows->emission().activate(flow_.context());
 }
 
@@ -46,26 +44,14 @@ void FlowMtu::look_for_more(transport::Requester& requester, os::Time now) {
   change(requester);
 }
 
-// An answer to an older REQ says nothing: the peer may have agreed to the newer one since.
-void FlowMtu::agree(const ConnRep& rep, transport::Requester& requester, os::Time now) {
-  if (rep.changes != changes_) return;
-  if (changing_) {
-    if (!requester.restart(rep.first, rep.path_mtu, now)) return;
-    changing_ = false;
-    path_mtu_ = rep.path_mtu;
-    peer_carries_ = rep.me.path_mtu;
-    shared_.flows->emission().activate(flow_.context());
-  }
-  carries_ = std::min({carries_, path_mtu_, rep.me.path_mtu});
-  peer_carries_ = std::min(peer_carries_, rep.me.path_mtu);
+bool FlowMtu::agree(const FlowReply& reply, transport::Requester& requester, os::Time now) {
+  changing_ = false;
+  if (!requester.restart(reply.first, reply.me.path_mtu, now)) return false;
+  path_mtu_ = reply.me.path_mtu;
+  carries_ = std::min(carries_, path_mtu_);
+  shared_.flows->emission().activate(flow_.context());
   if (carries_ < path_mtu_) change(requester);
-}
-
-void FlowMtu::write(ConnReq& req, const transport::Requester* requester) const {
-  req.me.path_mtu = carries_;
-  req.path_mtu = changing_ ? carries_ : path_mtu_;
-  req.changes = changes_;
-  if (requester != nullptr) req.first = requester->unused();
+  return true;
 }
 
 }  // namespace weft::rdm

@@ -19,8 +19,9 @@ class FlowMtu {
 
   // What the path carries now.
   std::size_t carries() const { return carries_; }
-  // The flow opens with that REP. Returns its path MTU, which the path carries until narrow().
-  std::size_t agree_first(const ConnRep& rep);
+  // The flow opens with that path MTU at most. Returns its path MTU, which the path carries until
+  // narrow().
+  std::size_t agree_first(std::size_t path_mtu);
   // The flow pauses until the peer has agreed on another path MTU.
   bool changes() const { return changing_; }
 
@@ -29,13 +30,8 @@ class FlowMtu {
   void narrow(std::size_t path_mtu, transport::Requester* requester);
   // Looks for larger packets when it is time to.
   void look_for_more(transport::Requester& requester, os::Time now);
-  // The REP to a REQ that write() completed.
-  void agree(const ConnRep& rep, transport::Requester& requester, os::Time now);
-
-  // Says in a REQ what the path carries, and which path MTU the flow has or is to have.
-  void write(ConnReq& req, const transport::Requester* requester) const;
-  // The peer has to hear that the path carries less, or that packets of another size come.
-  bool has_to_ask() const { return changing_ || peer_carries_ > carries_; }
+  // The REP to a change. False when it makes no sense.
+  bool agree(const FlowReply& reply, transport::Requester& requester, os::Time now);
 
  private:
   void change(transport::Requester& requester);
@@ -44,10 +40,8 @@ class FlowMtu {
   FlowInitiator& flow_;
   std::size_t path_mtu_;                 // of the flow
   std::size_t carries_;                  // the path to the peer
-  std::size_t peer_carries_ = 0;         // as far as the peer knows
   os::Time raise_at_ = os::Time::min();  // when larger packets are tried; min: not decided yet
   bool changing_ = false;                // the peer was asked for another path MTU
-  std::uint8_t changes_ = 0;             // how often it was
 };
 
 }  // namespace weft::rdm

@@ -38,6 +38,22 @@ std::vector<RdmReceiver*> FlowTable::in_from(const os::SocketAddress& peer) cons
   return channels;
 }
 
+Result<std::shared_ptr<const roce::Path>> FlowTable::path_to(const os::SocketAddress& peer) {
+  const auto found = peers_.find(peer);
+  if (auto known = found != peers_.end() ? found->second.path.lock() : nullptr) return known;
+  const auto path = shared_.host.path_to(peer);
+  if (!path) return path.error();
+  const os::SocketAddress& name = shared_.options.name;
+  return path_between(name.is_any() ? path.value().source : name, peer);
+}
+
+RdmReceiver* FlowTable::find_in(const os::SocketAddress& peer, std::uint64_t identity) const {
+  for (RdmReceiver* in : in_from(peer)) {
+    if (in->identity() == identity) return in;
+  }
+  return nullptr;
+}
+
 void FlowTable::forget(const os::SocketAddress& peer) {
   const auto found = peers_.find(peer);
   if (found == peers_.end()) return;
@@ -53,57 +69,54 @@ std::size_t FlowTable::path_mtu_to(const os::SocketAddress& peer) const {
 std::size_t FlowTable::carries(const os::SocketAddress& peer, std::size_t path_mtu) const {
   if (const RdmSender* out = out_to(peer)) path_mtu = std::min(path_mtu, out->carries());
   for (const RdmReceiver* in : in_from(peer)) {
-    path_mtu = std::min(path_mtu, in->rep().me.path_mtu);
+    path_mtu = std::min(path_mtu, in->path_mtu());
   }
   return path_mtu;
 }
 
+// The sender of the flows from there hears of it by a REQ.
 void FlowTable::narrow(const os::SocketAddress& peer, std::size_t path_mtu) {
-  if (RdmSender* out = out_to(peer)) out->narrow(path_mtu);
-  for (RdmReceiver* in : in_from(peer)) {
-    if (in->suggest(path_mtu)) emission_.send_cm(in->path(), in->rep());
+  if (RdmSender* out = out_to(peer)) return out->narrow(path_mtu);
+  for (const RdmReceiver* in : in_from(peer)) {
+    if (in->path_mtu() > path_mtu) return static_cast<void>(open_out(peer));
   }
 }
 
 Result<RdmSender*> FlowTable::open_out(const os::SocketAddress& peer) {
   if (RdmSender* out = out_to(peer)) return out;
-  const auto path = shared_.host.path_to(peer);
+  auto path = path_to(peer);
   if (!path) return path.error();
   if (!contexts_.has_room()) return Error{EUSERS, "too many peers"};
-  const std::size_t path_mtu =
-      carries(peer, roce::path_mtu_within(path.value().mtu, peer.family()));
+  const std::size_t path_mtu = carries(peer, path_mtu_to(peer));
   Context& context = contexts_.create();
   peers_[peer].out = context.number;
-  context.out = std::make_unique<RdmSender>(shared_, context.number,
-                                            path_between(path.value().source, peer), path_mtu);
+  context.out =
+      std::make_unique<RdmSender>(shared_, context.number, std::move(path).value(), path_mtu);
   emission_.activate(context.number);
   return context.out.get();
 }
 
-void FlowTable::open_in(const ConnReq& req, const roce::Path& back) {
-  const std::size_t path_mtu = carries(back.to, path_mtu_to(back.to));
+RdmReceiver& FlowTable::open_in(const FlowRequest& request, const cm::CmEvent& event,
+                                std::shared_ptr<const roce::Path> path) {
+  const os::SocketAddress& peer = event.remote.address;
+  const std::size_t path_mtu = carries(peer, path_mtu_to(peer));
   const auto place = std::find(sources_.begin(), sources_.end(), 0U) - sources_.begin();
-  const auto source = shared_.options.first_source + static_cast<std::uint32_t>(place);
+  const auto number = shared_.options.first_source + static_cast<std::uint32_t>(place);
   if (static_cast<std::size_t>(place) == sources_.size()) sources_.push_back(0);
   Context& context = contexts_.create();
-  peers_[back.to].in.push_back(context.number);
-  ConnRep rep;
-  rep.connection_id = req.me.connection_id;
-  rep.me = shared_.me;
-  rep.me.connection_id = static_cast<std::uint32_t>(shared_.host.random()) | 1;
-  rep.me.context = context.number;
-  rep.me.path_mtu = std::min(req.me.path_mtu, path_mtu);
-  rep.path_mtu = std::min(req.path_mtu, rep.me.path_mtu);
-  rep.changes = req.changes;
-  rep.first = Psn(static_cast<std::uint32_t>(shared_.host.random()));
-  context.in =
-      std::make_unique<RdmReceiver>(shared_, req, rep, path_between(back.from, back.to), source);
-  context.in->life().hear(shared_.now);
+  Neighbour& neighbour = peers_[peer];
+  neighbour.in.push_back(context.number);
+  neighbour.path = path;
+  FlowReply reply;
+  reply.me = shared_.me;
+  reply.me.context = context.number;
+  reply.me.path_mtu = std::min(request.me.path_mtu, path_mtu);
+  reply.first = Psn(static_cast<std::uint32_t>(shared_.host.random()));
+  const RequestSource source{number, request.me.station, event.mad->transaction, std::move(path)};
+  context.in = std::make_unique<RdmReceiver>(shared_, request, reply, event.id, source);
   sources_[static_cast<std::size_t>(place)] = context.number;
-  const bool named = !req.name.is_any() && req.name.port() == back.to.port();
-  shared_.sink->source_opened(source, named ? req.name : back.to);
-  emission_.send_cm(back, rep);
-  if (!req.early_data.empty()) context.in->target().take_early_data(req.early_data);
+  shared_.sink->source_opened(number, peer);
+  return *context.in;
 }
 
 // What cannot be told to a peer is lost with the path to it.
@@ -137,7 +150,8 @@ RdmReceiver* FlowTable::source(std::uint32_t number) const {
 void FlowTable::close_source(RdmReceiver& channel, bool died) {
   const std::uint32_t number = channel.number();
   const bool known = !channel.target().is_shut();
-  Context* context = contexts_.find(channel.rep().me.context);
+  channel.disconnect({channel.expected()});
+  Context* context = contexts_.find(channel.context());
   sources_[number - shared_.options.first_source] = 0;
   const os::SocketAddress peer = channel.path().to;
   std::erase(peers_[peer].in, context->number);
@@ -145,6 +159,31 @@ void FlowTable::close_source(RdmReceiver& channel, bool died) {
   contexts_.destroy(*context);
   shared_.exchanges.abandon_receives_from(number);
   if (known) shared_.sink->source_closed(number, died);
+}
+
+void FlowTable::refuse(RdmReceiver& channel) {
+  channel.target().shut();
+  channel.disconnect({{}, true});
+  shared_.refused.push_back(channel.number());
+  shared_.host.wake();
+}
+
+void FlowTable::close_refused() {
+  for (const std::uint32_t number : std::exchange(shared_.refused, {})) {
+    if (RdmReceiver* in = source(number)) close_source(*in, false);
+  }
+}
+
+void FlowTable::bury(RdmSender& out) {
+  const os::SocketAddress peer = out.flow().peer();
+  const std::uint64_t station = out.flow().other().station;
+  out.flow().abandon();
+  out.lose(link::PeerState::kDied);
+  for (RdmReceiver* in : in_from(peer)) {
+    if (in->station() != station) continue;
+    in->abandon();
+    close_source(*in, true);
+  }
 }
 
 void FlowTable::close_sources_of_dead() {
@@ -157,11 +196,8 @@ void FlowTable::close_sources_of_dead() {
 }
 
 void FlowTable::close(Context& context) {
-  if (context.out != nullptr) context.out->send_disconnect();
-  if (context.in == nullptr) return;
-  const RdmReceiver& in = *context.in;
-  emission_.send_cm(in.path(), Disconnect{false, in.rep().me.connection_id,
-                                          in.req().me.connection_id, in.expected()});
+  if (context.out != nullptr) context.out->flow().disconnect();
+  if (context.in != nullptr) context.in->disconnect({context.in->expected()});
 }
 
 void FlowTable::say_goodbye() {

@@ -34,15 +34,23 @@ class FlowTable {
 
   // Begins a flow to a peer, or returns the one that there is.
   Result<RdmSender*> open_out(const os::SocketAddress& peer);
-  // Begins the flow that a peer has asked for.
-  void open_in(const ConnReq& req, const roce::Path& back);
+  // Begins the flow that a peer has asked for, and accepts its connection.
+  RdmReceiver& open_in(const FlowRequest& request, const cm::CmEvent& event,
+                       std::shared_ptr<const roce::Path> path);
+  // The flow from a peer of that identity.
+  RdmReceiver* find_in(const os::SocketAddress& peer, std::uint64_t identity) const;
   // The work queue of the flow to the peer at the end of that path: made when it is first needed.
   WorkQueue& return_path(const roce::Path& path);
   // That peer has so many answers to acknowledge that it may ask for nothing more
   // (Operations::may_answer).
   bool owes_too_much(const os::SocketAddress& peer) const;
-  // Ends the flow from a peer.
+  // Ends the flow from a peer, which hears of it.
   void close_source(RdmReceiver& channel, bool died);
+  // Takes nothing more from that peer, which hears of it. The flow is destroyed after the poll.
+  void refuse(RdmReceiver& channel);
+  void close_refused();
+  // The peer has died, as an ICMP error proves that quotes a request of that flow.
+  void bury(RdmSender& out);
   // A peer that was given up for dead gets no answers any more: it must hear of that, lest it wait.
   void close_sources_of_dead();
   // Tells all peers that the endpoint ends.
@@ -53,6 +61,8 @@ class FlowTable {
   // Flows of one peer have one path, so that their packets share trains.
   std::shared_ptr<const roce::Path> path_between(const os::SocketAddress& from,
                                                  const os::SocketAddress& to);
+  // The one that flows to that peer have, or else the system's.
+  Result<std::shared_ptr<const roce::Path>> path_to(const os::SocketAddress& peer);
   // The path to the peer carries no more than that: so it is for all flows between both.
   void narrow(const os::SocketAddress& peer, std::size_t path_mtu);
   // The path MTU to a peer, as the system knows it; the least one where there is no path.

@@ -16,16 +16,16 @@ namespace {
 constexpr auto kLazily = std::chrono::microseconds(200);
 constexpr unsigned kAnswersAtOnce = 128;
 
-transport::Settings settings_for(const ConnReq& req, const ConnRep& rep, Stats& stats) {
+transport::Settings settings_for(const Introduction& other, const FlowReply& reply, Stats& stats) {
   transport::Settings settings;
   settings.stats = &stats;
   settings.kind = wire::Transport::kReliableDatagram;
-  settings.destination = req.me.queue_pair;
-  settings.source = rep.me.queue_pair;
-  settings.context = req.me.context;
-  settings.queue_key = req.me.queue_key;
-  settings.path_mtu = rep.path_mtu;
-  settings.first_expected = rep.first;
+  settings.destination = other.queue_pair;
+  settings.source = reply.me.queue_pair;
+  settings.context = other.context;
+  settings.queue_key = other.queue_key;
+  settings.path_mtu = reply.me.path_mtu;
+  settings.first_expected = reply.first;
   settings.selective = true;
   settings.rnr_timer = 14;
   return settings;
@@ -33,20 +33,24 @@ transport::Settings settings_for(const ConnReq& req, const ConnRep& rep, Stats& 
 
 }  // namespace
 
-RdmReceiver::RdmReceiver(Shared& shared, const ConnReq& req, const ConnRep& rep,
-                         std::shared_ptr<const roce::Path> path, std::uint32_t number)
+RdmReceiver::RdmReceiver(Shared& shared, const FlowRequest& request, const FlowReply& reply,
+                         cm::ConnectionId connection, const RequestSource& source)
     : shared_(shared),
-      req_(req),
-      rep_(rep),
+      other_(request.me),
+      reply_(reply),
+      first_(reply.first),
+      connection_(connection),
+      heard_(shared.now),
       packets_(shared.packet_memory),
-      target_(shared, {number, req.me.station, req.me.connection_id,
-                       flow_identity(req.me.connection_id, rep.me.connection_id), std::move(path)}),
-      responder_(settings_for(req, rep, shared.stats), target_, &packets_) {}
+      target_(shared, source),
+      responder_(settings_for(other_, reply, shared.stats), target_, &packets_) {}
 
 void RdmReceiver::take(const wire::Packet& request, os::Time now) {
-  if (target_.is_shut()) return target_.reject();
-  life_.hear(now);
-  target_.begin_packet(request.payload.data(), rep_.path_mtu, now);
+  if (target_.is_shut()) return;
+  heard_ = now;
+  if (!established_ && !request.psn.before(first_)) [[unlikely]]
+    shared_.agent->established(connection_, now);
+  target_.begin_packet(request.payload.data(), path_mtu(), now);
   responder_.take(request, now);
   target_.end_packet();
 }
@@ -70,26 +74,43 @@ void RdmReceiver::emit(bool all, os::Time now) {
   }
 }
 
-bool RdmReceiver::suggest(std::size_t path_mtu) {
-  if (path_mtu >= rep_.me.path_mtu) return false;
-  rep_.me.path_mtu = path_mtu;
+void RdmReceiver::establish() {
+  established_ = true;
+  if (previous_ != 0) shared_.agent->abandon(std::exchange(previous_, 0), shared_.now);
+}
+
+// Packets of the old size may still be on their way: they prove nothing.
+const FlowReply& RdmReceiver::change(const FlowRequest& request, cm::ConnectionId connection) {
+  establish();
+  previous_ = std::exchange(connection_, connection);
+  established_ = false;
+  first_ = request.first;
+  std::size_t most = path_mtu();
+  if (request.me.path_mtu > most) {  // the path may carry more again
+    most = std::max(shared_.flows->path_mtu_to(path().to), most);
+  }
+  reply_.me.path_mtu = std::min(request.me.path_mtu, most);
+  reply_.first = responder_.restart(request.first, path_mtu());
+  return reply_;
+}
+
+bool RdmReceiver::forget(cm::ConnectionId connection) {
+  if (connection == previous_) previous_ = 0;
+  if (connection != connection_) return false;
+  connection_ = 0;
   return true;
 }
 
-// Each change has a number, and is agreed to once: a REQ that was on its way for long must change
-// nothing.
-void RdmReceiver::agree(const ConnReq& again) {
-  if (again.changes == rep_.changes) return static_cast<void>(suggest(again.me.path_mtu));
-  if (again.changes != static_cast<std::uint8_t>(rep_.changes + 1)) return;
-  if (again.path_mtu > rep_.path_mtu) {  // the path may carry more again
-    const std::size_t own = std::max(shared_.flows->path_mtu_to(path().to), rep_.path_mtu);
-    rep_.me.path_mtu = std::min(again.me.path_mtu, own);
-  } else {
-    static_cast<void>(suggest(again.me.path_mtu));
+void RdmReceiver::disconnect(const FlowEnd& end) {
+  if (previous_ != 0) shared_.agent->abandon(std::exchange(previous_, 0), shared_.now);
+  if (connection_ == 0) return;
+  shared_.agent->disconnect(std::exchange(connection_, 0), write_end(end), shared_.host.now());
+}
+
+void RdmReceiver::abandon() {
+  for (cm::ConnectionId* id : {&previous_, &connection_}) {
+    if (*id != 0) shared_.agent->abandon(std::exchange(*id, 0), shared_.now);
   }
-  rep_.path_mtu = std::min(again.path_mtu, rep_.me.path_mtu);
-  rep_.changes = again.changes;
-  rep_.first = responder_.restart(again.first, rep_.path_mtu);
 }
 
 }  // namespace weft::rdm

@@ -5,11 +5,11 @@
 #include <memory>
 
 #include "base/budget.h"
+#include "cm/event.h"
 #include "os/clock.h"
-#include "rdm/conn_message.h"
+#include "rdm/flow_message.h"
 #include "request_target.h"
 #include "roce/path.h"
-#include "signs_of_life.h"
 #include "transport/responder.h"
 
 namespace weft::rdm {
@@ -20,15 +20,18 @@ struct Shared;
 // thread at a time.
 class RdmReceiver {
  public:
-  // For the peer of `req`, which is answered with `rep`; the inbox calls the peer `number`.
-  RdmReceiver(Shared& shared, const ConnReq& req, const ConnRep& rep,
-              std::shared_ptr<const roce::Path> path, std::uint32_t number);
+  // For the peer of that REQ, which is answered with `reply`. The connection will be accepted.
+  RdmReceiver(Shared& shared, const FlowRequest& request, const FlowReply& reply,
+              cm::ConnectionId connection, const RequestSource& source);
 
   std::uint32_t number() const { return target_.source().number; }
-  const ConnReq& req() const { return req_; }
-  const ConnRep& rep() const { return rep_; }
+  // The peer's end.
+  const Introduction& other() const { return other_; }
+  const FlowReply& reply() const { return reply_; }
+  std::uint32_t context() const { return reply_.me.context; }
+  std::size_t path_mtu() const { return reply_.me.path_mtu; }
   const roce::Path& path() const { return *target_.source().path; }
-  std::uint64_t station() const { return req_.me.station; }
+  std::uint64_t station() const { return other_.station; }
   std::uint64_t identity() const { return target_.source().identity; }
   RequestTarget& target() { return target_; }
   const RequestTarget& target() const { return target_; }
@@ -40,24 +43,36 @@ class RdmReceiver {
   // When emit() has something to do: os::Time::max() when only the peer can change anything.
   os::Time due() const;
 
-  // The path to the peer carries no more than that: the peer is to send smaller packets, and to ask
-  // for smaller ones. True when it does not know yet.
-  bool suggest(std::size_t path_mtu);
-  // The peer has repeated its REQ, to agree on another path MTU or as a keepalive.
-  void agree(const ConnReq& again);
+  // Communication id of this end; 0 when the connection has ended.
+  cm::ConnectionId connection() const { return connection_; }
+  // The peer is known to receive the answers to its REQ.
+  bool is_established() const { return established_; }
+  void establish();
+  // Continues with packets of another size under a new connection, which will be accepted with what
+  // this returns.
+  const FlowReply& change(const FlowRequest& request, cm::ConnectionId connection);
+  // That connection has ended. False when it is not the flow's any more.
+  bool forget(cm::ConnectionId connection);
+  // Ends the connection. The peer hears of it.
+  void disconnect(const FlowEnd& end);
+  // Forgets the connection; the peer hears nothing.
+  void abandon();
   // Nothing has been going on: memory for it is given back.
   void trim() { target_.trim(); }
 
   Psn expected() const { return responder_.expected(); }
-  SignsOfLife& life() { return life_; }
-  const SignsOfLife& life() const { return life_; }
+  os::Time heard() const { return heard_; }
 
  private:
   Shared& shared_;
-  const ConnReq req_;
-  ConnRep rep_;
+  const Introduction other_;
+  FlowReply reply_;
+  Psn first_;  // a request with this number or a later one proves that the peer has the REP
+  cm::ConnectionId connection_;
+  cm::ConnectionId previous_ = 0;  // until the peer is known to use that one
+  bool established_ = false;
+  os::Time heard_;
   Budget::Share packets_;  // of Shared::packet_memory
-  SignsOfLife life_;
   RequestTarget target_;
   transport::Responder responder_;  // goes first: its end breaks off messages of the target
 };

@@ -24,15 +24,15 @@ constexpr unsigned kPacketsAtOnce = 128;
 // Larger messages are sent from the program's buffer.
 constexpr std::size_t kCopied = 8192;
 
-transport::Settings settings_for(const Introduction& me, const ConnRep& rep,
+transport::Settings settings_for(const Introduction& me, const FlowReply& reply,
                                  const Options& options) {
   transport::Settings settings;
   settings.kind = wire::Transport::kReliableDatagram;
-  settings.destination = rep.me.queue_pair;
+  settings.destination = reply.me.queue_pair;
   settings.source = me.queue_pair;
-  settings.context = rep.me.context;
-  settings.queue_key = rep.me.queue_key;
-  settings.first_sent = rep.first;
+  settings.context = reply.me.context;
+  settings.queue_key = reply.me.queue_key;
+  settings.first_sent = reply.first;
   settings.selective = true;
   settings.ack_timeout = std::min(kLongestSilence, options.peer_timeout);
   settings.retries = static_cast<unsigned>(options.peer_timeout / settings.ack_timeout) - 1;
@@ -54,41 +54,67 @@ RdmSender::RdmSender(Shared& shared, std::uint32_t context, std::shared_ptr<cons
       queue_(shared, flow_),
       accesses_(queue_) {}
 
-void RdmSender::send_req(os::Time now) {
-  ConnReq req = flow_.next_req(now);
-  mtu_.write(req, flow_.is_open() ? queue_.requester() : nullptr);
-  shared_.flows->emission().send_cm(flow_.path(), req);
-}
-
-// A repeated REP says that the peer is there; one of another connection id, that the flow's end at
-// the peer is gone.
-bool RdmSender::on_rep(const ConnRep& rep, os::Time now) {
-  if (rep.connection_id != flow_.connection_id() || flow_.phase() == FlowPhase::kLost) return false;
-  if (flow_.is_open() && rep.me.connection_id != flow_.other().connection_id) {
-    lose(link::PeerState::kDied);
-    return false;
-  }
+void RdmSender::on_reply(cm::ConnectionId id, const FlowReply& reply, const wire::CmMad& rep,
+                         os::Time now) {
+  const bool changes = id == flow_.next_connection();
+  if (!changes && (id != flow_.connection() || flow_.is_open())) return;
+  static_cast<void>(shared_.agent->confirm(id, {}, now));
   hear(now);
-  if (flow_.is_open()) {
-    mtu_.agree(rep, *queue_.requester(), now);
-  } else {
-    open(rep, now);
-  }
-  return true;
+  if (!changes) return open(reply, rep, now);
+  flow_.change(rep);
+  if (!mtu_.agree(reply, *queue_.requester(), now)) lose(link::PeerState::kDied);
 }
 
-void RdmSender::open(const ConnRep& rep, os::Time now) {
-  const std::size_t carries = std::min(mtu_.carries(), rep.me.path_mtu);
-  transport::Settings settings = settings_for(shared_.me, rep, *shared_.options.device);
+void RdmSender::open(const FlowReply& reply, const wire::CmMad& rep, os::Time now) {
+  const std::size_t carries = std::min(mtu_.carries(), reply.me.path_mtu);
+  transport::Settings settings = settings_for(shared_.me, reply, *shared_.options.device);
   settings.stats = &shared_.stats;
-  settings.path_mtu = mtu_.agree_first(rep);
+  settings.path_mtu = mtu_.agree_first(reply.me.path_mtu);
   settings.first_round_trip = now - flow_.first_req_at();
-  settings.max_window = window_for(rep.me.room, settings.path_mtu);
+  settings.max_window = window_for(reply.me.room, settings.path_mtu);
   transport::Requester& requester = queue_.open(settings);
-  flow_.open(rep.me);
+  flow_.open(reply.me, rep);
   mtu_.narrow(carries, &requester);
   queue_.post_early();
   shared_.flows->emission().activate(flow_.context());
+}
+
+// Another process may bind the address later, and the peer may have room later. The next look asks
+// again.
+void RdmSender::on_rejected(cm::ConnectionId id, wire::CmReason reason, const FlowEnd& end) {
+  const bool asks = flow_.phase() == FlowPhase::kAsking;
+  if (!flow_.forget(id)) return;
+  if (end.refuses) return lose(link::PeerState::kRefuses);
+  if (reason == wire::CmReason::kConsumer) return lose(link::PeerState::kLeft);
+  const bool absent = reason == wire::CmReason::kInvalidService && flow_.persists();
+  if (!asks || absent) lose(link::PeerState::kDied);
+}
+
+// The last acknowledgement may be lost.
+void RdmSender::on_disconnected(cm::ConnectionId id, const FlowEnd& end, os::Time now) {
+  if (!flow_.forget(id)) return;
+  if (end.refuses) return lose(link::PeerState::kRefuses);
+  if (queue_.requester() != nullptr && end.expected) {
+    wire::Packet acknowledgement;
+    acknowledgement.opcode =
+        opcode_of(wire::Transport::kReliableDatagram, wire::Operation::kAcknowledge);
+    acknowledgement.psn = end.expected->after(-1);
+    acknowledgement.syndrome = transport::kSyndromeAck;
+    queue_.requester()->take(acknowledgement, now);
+  }
+  lose(link::PeerState::kLeft);
+}
+
+// Packets of the connection manager prove it while none of the flow arrive.
+void RdmSender::look_for_sign() {
+  const os::Time heard = shared_.agent->heard(flow_.connection());
+  if (!flow_.is_open() || heard <= flow_.heard()) return;
+  hear(heard);
+  shared_.flows->emission().activate(flow_.context());
+}
+
+void RdmSender::on_lost(cm::ConnectionId id) {
+  if (flow_.forget(id)) lose(link::PeerState::kDied);
 }
 
 bool RdmSender::fits_req(const link::SendRequest& request) const {
@@ -166,19 +192,6 @@ void RdmSender::hear(os::Time now) {
   if (queue_.requester() != nullptr) queue_.requester()->heard();
 }
 
-// The last acknowledgement may be lost.
-void RdmSender::part(std::optional<Psn> expected, os::Time now) {
-  if (queue_.requester() != nullptr && expected) {
-    wire::Packet acknowledgement;
-    acknowledgement.opcode =
-        opcode_of(wire::Transport::kReliableDatagram, wire::Operation::kAcknowledge);
-    acknowledgement.psn = expected->after(-1);
-    acknowledgement.syndrome = transport::kSyndromeAck;
-    queue_.requester()->take(acknowledgement, now);
-  }
-  lose(link::PeerState::kLeft);
-}
-
 void RdmSender::lose(link::PeerState state) {
   if (flow_.phase() == FlowPhase::kLost) return;
   const bool hoped = flow_.phase() == FlowPhase::kAsking && !flow_.persists();
@@ -190,22 +203,7 @@ void RdmSender::lose(link::PeerState state) {
   shared_.flows->emission().activate(flow_.context());
 }
 
-// Without a DREQ the peer would take this end for dead.
-void RdmSender::send_disconnect() {
-  const bool has_asked = flow_.phase() == FlowPhase::kAsking && flow_.has_asked();
-  if (!flow_.is_open() && !(has_asked && flow_.has_early_data())) return;
-  shared_.flows->emission().send_cm(
-      flow_.path(), Disconnect{false, flow_.connection_id(), flow_.other().connection_id});
-}
-
-void RdmSender::count_unreachable(bool proven) {
-  if (flow_.count_unreachable(proven)) lose(link::PeerState::kDied);
-}
-
-void RdmSender::close() {
-  send_disconnect();
-  lose(link::PeerState::kLeft);
-}
+void RdmSender::close() { lose(link::PeerState::kLeft); }
 
 // A message that was copied has been reported as sent, or has to arrive before one that was.
 void RdmSender::give_up() {
@@ -241,18 +239,18 @@ void RdmSender::narrow(std::size_t path_mtu) {
 void RdmSender::look_for_hole(transport::Requester& requester, os::Time now) {
   if (requester.deadline() <= now) {
     requester.tick(now);
-    if (requester.pmtu_probing()) send_req(now);
+    if (requester.pmtu_probing()) shared_.agent->probe(flow_.connection(), now);
   }
   if (requester.pmtu_black_hole() && mtu_.carries() > transport::kSurePathMtu) {
     shared_.flows->narrow(flow_.peer(), transport::kSurePathMtu);
   }
 }
 
+// When the time is over an answer may have come that was not read yet.
 void RdmSender::ask(os::Time now) {
-  if (now < flow_.next_req_at()) return;
-  if (!flow_.is_asked_out()) return send_req(now);
-  // An answer may have come that was not read yet.
-  if (shared_.emptied >= flow_.next_req_at()) lose(link::PeerState::kLeft);
+  if (now < flow_.next_look()) return;
+  if (!flow_.is_asked_out()) return flow_.ask(mtu_.carries(), now);
+  if (shared_.emptied >= flow_.next_look()) lose(link::PeerState::kLeft);
 }
 
 void RdmSender::emit(os::Time now) {
@@ -263,7 +261,6 @@ void RdmSender::emit(os::Time now) {
   look_for_hole(requester, now);
   mtu_.look_for_more(requester, now);
   if (requester.failed()) return lose(link::PeerState::kDied);
-  if (mtu_.has_to_ask() && now >= flow_.next_req_at()) send_req(now);
   Host& host = shared_.host;
   for (unsigned sent = 0; sent < kPacketsAtOnce; ++sent) {
     const std::span<std::byte> place = host.place();
@@ -278,11 +275,9 @@ void RdmSender::emit(os::Time now) {
 }
 
 os::Time RdmSender::due() const {
-  if (flow_.phase() == FlowPhase::kAsking) return flow_.next_req_at();
+  if (flow_.phase() == FlowPhase::kAsking) return flow_.next_look();
   if (!flow_.is_open() || queue_.has_bundle()) return os::Time::min();
-  const transport::Requester& requester = *queue_.requester();
-  const os::Time sends = requester.due();
-  return mtu_.has_to_ask() ? std::min(sends, flow_.next_req_at()) : sends;
+  return queue_.requester()->due();
 }
 
 bool RdmSender::quiet() const {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 
 #include "accesses.h"
 #include "flow_initiator.h"
@@ -14,7 +13,7 @@ namespace weft::rdm {
 
 struct Shared;
 
-// The sending half of the flow to a peer: sends REQs for it, then its packets, until its end. One
+// The sending half of the flow to a peer: asks for it, then sends its packets, until its end. One
 // thread at a time.
 class RdmSender {
  public:
@@ -41,26 +40,22 @@ class RdmSender {
 
   // A response of the peer. The caller activates the context afterwards.
   void take(const wire::Packet& response, os::Time now);
-  // The peer leaves; all packets before that one have come there.
-  void part(std::optional<Psn> expected, os::Time now);
   // Packets of this flow arrived ECN-marked: a CNP came.
   void marked(os::Time now) {
     if (queue_.requester() != nullptr) queue_.requester()->marked(now);
   }
-  // True when it is about this flow, so that the peer lives.
-  bool on_rep(const ConnRep& rep, os::Time now);
-  // All that has not ended fails.
+  // What the connection manager reports of a connection, which may have been replaced: a REP, a
+  // REJ or the end of the time, a DREQ, a dead peer.
+  void on_reply(cm::ConnectionId id, const FlowReply& reply, const wire::CmMad& rep, os::Time now);
+  void on_rejected(cm::ConnectionId id, wire::CmReason reason, const FlowEnd& end);
+  void on_disconnected(cm::ConnectionId id, const FlowEnd& end, os::Time now);
+  void on_lost(cm::ConnectionId id);
+  // All that has not ended fails. The peer hears of it.
   void lose(link::PeerState state);
-  // Tells the peer that nothing more will come, if it may have heard of this end.
-  void send_disconnect();
-  // As FlowInitiator::count_unreachable(): the flow ends when the peer counts as dead.
-  void count_unreachable(bool proven);
-  // Something is expected of the peer.
-  bool expects() const { return flow_.persists() || operations().count() != 0; }
-  // The peer was heard from just now.
+  // A message of the peer's connection manager has arrived: the peer may live.
+  void look_for_sign();
+  // The peer was heard from.
   void hear(os::Time now);
-  // Sends a REQ: asks for the flow, for another path MTU, or whether the peer is still there.
-  void send_req(os::Time now);
 
   // The path to the peer carries no more than that (FlowMtu::narrow()).
   void narrow(std::size_t path_mtu);
@@ -77,7 +72,7 @@ class RdmSender {
 
  private:
   bool fits_req(const link::SendRequest& request) const;
-  void open(const ConnRep& rep, os::Time now);
+  void open(const FlowReply& reply, const wire::CmMad& rep, os::Time now);
   void close();
   void ask(os::Time now);
   void look_for_hole(transport::Requester& requester, os::Time now);

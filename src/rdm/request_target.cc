@@ -65,19 +65,13 @@ void RequestTarget::forget_places() {
 void RequestTarget::shut() {
   message_breaks();
   shut_ = true;
-  reject();
 }
 
-void RequestTarget::reject() const {
-  shared_.flows->emission().send_cm(*source_.path,
-                                    ConnRej{ConnRej::Why::kUnwanted, source_.connection_id, 0});
-}
-
-// While closing, reject instead of RNR, so that two closing peers cannot deadlock. Allow twice the
-// unexpected limit from a peer with operations outstanding here: its answer may be queued behind
-// other messages.
+// While closing, refuse the peer instead of RNR, so that two closing peers cannot deadlock. Allow
+// twice the unexpected limit from a peer with operations outstanding here: its answer may be queued
+// behind other messages.
 RequestVerdict RequestTarget::message_begins() {
-  if (shared_.closing && !shut_) shut();
+  if (shared_.closing && !shut_) shared_.flows->refuse(*shared_.flows->source(source_.number));
   const link::InboxSink& sink = *shared_.sink;
   const bool taken = sink.takes_more() ||
                      (shared_.exchanges.waits_for(source_.station) && sink.takes_more_urgently());

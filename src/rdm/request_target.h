@@ -21,7 +21,6 @@ struct Shared;
 struct RequestSource {
   std::uint32_t number = 0;                // by which the inbox names the peer
   std::uint64_t station = 0;               // of the peer
-  std::uint32_t connection_id = 0;         // of the peer
   std::uint64_t identity = 0;              // of the flow (message.h)
   std::shared_ptr<const roce::Path> path;  // back to the peer
 };
@@ -48,9 +47,8 @@ class RequestTarget final : public work::Target {
   void forget_places();
   // Tells the peer that its message of that exchange was received.
   void acknowledge(std::uint32_t exchange);
-  // Requests are refused from now on (REJ).
+  // Requests are dropped from now on.
   void shut();
-  void reject() const;
   bool is_shut() const { return shut_; }
   // Gives memory back.
   void trim() { accesses_.trim(); }

@@ -7,12 +7,13 @@
 
 #include "base/budget.h"
 #include "base/stats.h"
+#include "cm/agent.h"
 #include "exchanges.h"
 #include "link/inbox.h"
 #include "memory/own_memory.h"
 #include "operation.h"
 #include "os/clock.h"
-#include "rdm/conn_message.h"
+#include "rdm/flow_message.h"
 #include "rdm/host.h"
 #include "rdm/options.h"
 
@@ -48,6 +49,13 @@ struct Shared {
   bool counts(Access access) const {
     return access == Access::kRemoteRead ? options.counts_reads : options.counts_writes;
   }
+  // The context of the connections of a flow: the number of its end-to-end context.
+  static void* cm_context(std::uint32_t number) {
+    return reinterpret_cast<void*>(std::uintptr_t{number});
+  }
+  static std::uint32_t number_of(const void* cm_context) {
+    return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(cm_context));
+  }
 
   Host& host;
   const RdmOptions options;
@@ -59,9 +67,12 @@ struct Shared {
   Budget message_memory;
   FreeOperations free_operations;
   FlowTable* flows = nullptr;  // set by the table
+  cm::Agent* agent = nullptr;  // set by Connections
+  cm::User* user = nullptr;    // the same: of all connections
   Exchanges exchanges;
   std::vector<EndedReceive> ended_receives;  // that the sink is to hear of
   std::vector<DeadStation> dead_stations;    // whose flows to here are to be closed
+  std::vector<std::uint32_t> refused;        // numbers of sources that are to be forgotten
   link::InboxSink* sink = nullptr;           // of the current poll
   os::Time now{};                            // of the current poll
   os::Time emptied{};                        // when nothing was left to be read

@@ -7,6 +7,7 @@
 
 #include "flow_initiator.h"
 #include "operations.h"
+#include "rdm/message.h"
 #include "transport/requester.h"
 
 namespace weft::rdm {

@@ -17,8 +17,9 @@
 #include "device/stats_file.h"
 #include "link_shm/layout.h"
 #include "memory/region_table.h"
-#include "rdm/conn_message.h"
+#include "rdm/flow_message.h"
 #include "rdm/message.h"
+#include "wire/cm_message.h"
 #include "wire/icrc.h"
 #include "wire/packet.h"
 
@@ -118,7 +119,6 @@ TEST(Examples, OfATaggedMessageAndItsAcknowledgement) {
 
 rdm::Introduction introduction(bool responder) {
   rdm::Introduction end;
-  end.connection_id = responder ? 0x5E6F7081 : 0x1A2B3C4D;
   end.station = responder ? 0xFEDCBA9876543210 : 0x0123456789ABCDEF;
   end.queue_pair = responder ? kResponder : kRequester;
   end.context = responder ? kResponderContext : kRequesterContext;
@@ -128,22 +128,26 @@ rdm::Introduction introduction(bool responder) {
   return end;
 }
 
-TEST(Examples, OfReqAndRep) {
-  rdm::ConnReq req;
-  req.me = introduction(false);
-  req.path_mtu = req.me.path_mtu;
+TEST(Examples, OfReqRepAndRtu) {
+  constexpr std::uint64_t kTransaction = 0x1A2B3C4D5E6F7081;
+  constexpr std::uint32_t kRequesterId = 40000U << 16 | 0x1234;
+  constexpr std::uint32_t kResponderId = 50000U << 16 | 0x5678;
+  rdm::FlowRequest request;
+  request.me = introduction(false);
   in_addr address{};
   ASSERT_EQ(inet_pton(AF_INET, "192.0.2.1", &address), 1);
-  req.name =
+  request.name =
       os::SocketAddress::of_host(AF_INET, reinterpret_cast<const std::byte*>(&address), 40000, 0);
-  rdm::ConnRep rep;
-  rep.me = introduction(true);
-  rep.connection_id = req.me.connection_id;
-  rep.first = Psn(kFirst);
-  rep.path_mtu = rep.me.path_mtu;
+  wire::CmReq req = rdm::write_request(request);
+  req.local_id = kRequesterId;
+  wire::CmRep rep = rdm::write_reply({introduction(true), Psn(kFirst)});
+  rep.local_id = kResponderId;
+  rep.remote_id = kRequesterId;
+  const wire::CmRtu rtu{kRequesterId, kResponderId, {}};
   const std::string rdm = page("rdm.md");
-  expect_example(rdm, rdm::write_conn_message(req));
-  expect_example(rdm, rdm::write_conn_message(rep));
+  expect_example(rdm, wire::write_cm({0, kTransaction, 0, req}));
+  expect_example(rdm, wire::write_cm({0, kTransaction, 0, rep}));
+  expect_example(rdm, wire::write_cm({0, kTransaction, 0, rtu}));
 }
 
 // One of two connection managers, and the messages that it has sent.

@@ -11,7 +11,6 @@
 #include "link/flow.h"
 #include "link/inbox.h"
 #include "os/clock.h"
-#include "rdm/conn_message.h"
 #include "rdm/host.h"
 #include "rdm/options.h"
 #include "roce/packet_handler.h"

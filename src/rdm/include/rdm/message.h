@@ -8,7 +8,7 @@
 //    3  zero; of an atomic operation: form, operation and type stand in 24 to 26
 //    4  exchange: number by which an answer names the message, 4 bytes
 //    8  tag, 8 bytes
-//   16  data, 8 bytes; of an answer: the flow of what it answers (flow_identity)
+//   16  data, 8 bytes; of an answer: the flow of what it answers (FlowInitiator::identity)
 //   24  length of the message, 8 bytes
 #pragma once
 
@@ -56,13 +56,10 @@ struct MessageHeader {
 };
 
 // The numbers of exchanges are easy to guess, and every REP tells the number of a station. An
-// answer (kTaken, kResult, kCts) therefore also names the flow that carried what it answers, by
-// the tokens that the ends of that flow drew at random in REQ and REP: a third party that does not
-// see packets of the flow knows neither. An address proves less: that of a packet can be forged,
-// and a peer at a wildcard address may answer from another one than it was sent to.
-constexpr std::uint64_t flow_identity(std::uint32_t requester, std::uint32_t responder) {
-  return std::uint64_t{requester} << 32 | responder;
-}
+// answer (kTaken, kResult, kCts) therefore also names the flow that carried what it answers, by the
+// transaction id of its first REQ, 64 random bits: a third party that does not see packets of the
+// flow does not know it. An address proves less: that of a packet can be forged, and a peer at a
+// wildcard address may answer from another one than it was sent to.
 
 // Of a message that goes whole, or else is offered; without an exchange.
 MessageHeader header_of(const link::SendRequest& request, bool whole);
