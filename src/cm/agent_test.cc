@@ -464,6 +464,23 @@ TEST(Agent, SendsTheMraThatItsUserChooses) {
   EXPECT_EQ(pair.b.agent.delay(1, 22, pair.now).error().code, ENOENT);
 }
 
+TEST(Agent, SendsNoMorePacketsForARequestWhenMrasComeFirst) {
+  for (unsigned delays = 0; delays < 5; ++delays) {
+    Pair pair;
+    pair.ask();
+    pair.carry();
+    pair.b.host.sent.clear();
+    const std::size_t before = pair.b.host.count;
+    for (unsigned i = 0; i < delays; ++i) {
+      ASSERT_TRUE(pair.b.agent.delay(pair.b.program.events.at(0).event.id, 8, pair.now));
+    }
+    pair.accept();
+    ASSERT_TRUE(pair.accepted);
+    while (pair.b.agent.due() != Time::max()) pair.b.agent.advance(pair.b.agent.due());
+    EXPECT_EQ(pair.b.host.count - before, 4U) << delays;
+  }
+}
+
 TEST(Agent, AsksForPatienceWhileTheRequesterDecides) {
   Pair pair;
   pair.ask();

@@ -102,6 +102,7 @@ struct CmConnection {
   void* context = nullptr;
   ListenerId listener = 0;       // of an undecided request
   std::uint8_t mra_timeout = 0;  // code for the MRAs of an undecided request
+  std::uint8_t delays = 0;       // of an undecided request: MRAs that no repeated REQ asked for
   std::unique_ptr<Task> task;    // null for most established connections
   AgeList::AgePlace place;       // among the half-open or the refused ones
 };

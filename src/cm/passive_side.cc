@@ -90,8 +90,10 @@ Status PassiveSide::accept(ConnectionId id, const AcceptRequest& reply, User& us
   rep.local_id = id;
   rep.remote_id = connection->remote_id;
   rep.ca_guid = core_.options.guid;
+  // A REQ, which may be forged, draws no more packets when MRAs came first.
+  const unsigned repetitions = core_.options.most_replies - connection->delays;
   core_.start(*connection, compose(connection->transaction, rep, reply.more), core_.options.replies,
-              core_.options.most_replies, now);
+              repetitions, now);
   return {};
 }
 
@@ -101,6 +103,8 @@ Status PassiveSide::delay(ConnectionId id, std::uint8_t timeout, Time now) {
   if (connection == nullptr) return no_connection(id);
   if (timeout > kMaxCode) return Error{EINVAL, "a service timeout has 5 bits"};
   connection->mra_timeout = timeout;
+  if (connection->delays == core_.options.most_replies) return {};
+  ++connection->delays;
   acknowledge(*connection, now);
   return {};
 }

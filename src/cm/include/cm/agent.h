@@ -87,6 +87,8 @@ class Agent {
   Status reject(ConnectionId id, wire::CmReason reason, std::span<const std::byte> data, Time now);
   // Answers a REQ by an MRA now, and each repeated REQ: the decision takes a while. `timeout` is
   // the code of the service timeout (IBTA 12.6.6). Without it a repeated REQ draws an MRA of 2 s.
+  // Each call leaves one repetition less to the REP, so that a REQ draws no more packets; without
+  // any left, only repeated REQs draw MRAs.
   // Errors: ENOENT, EINVAL.
   Status delay(ConnectionId id, std::uint8_t timeout, Time now);
   // Answers a REP by an RTU with up to 224 bytes: the connection is established. Errors: ENOENT,
