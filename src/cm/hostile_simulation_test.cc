@@ -104,6 +104,66 @@ TEST(HostileNetwork, ASpoofedReqDrawsAtMostFourPackets) {
   EXPECT_EQ(siege.world.ledger().wrong(), "");
 }
 
+TEST(HostileNetwork, ADelayedDecisionDrawsNoMorePackets) {
+  Scenario scenario = obliging(1);
+  scenario.habits.delays = 1;
+  Siege siege(scenario);
+  Random random(1);
+  for (unsigned i = 0; i < 10; ++i) {
+    siege.drawn = 0;
+    siege.attacker.send(Attacker::silent_host(i), 0, spoofed_req(random));
+    siege.world.go_on_for(seconds(60));
+    EXPECT_LE(siege.drawn, 4U);
+  }
+}
+
+// The DREQ starts a probe; an answer to that is forged at the same moment.
+TEST(HostileNetwork, AForgedAnswerToAProbeEndsNothing) {
+  Siege siege(obliging(1));
+  World& world = siege.world;
+  const End* const end = siege.user(0).connect(1, kListened, true);
+  world.go_on_for(milliseconds(10));
+  ASSERT_TRUE(end->agreed());
+  Random random(1);
+  for (unsigned i = 0; i < 200; ++i) {
+    siege.attacker.send(end->peer, 0,
+                        {0, random(), 0, wire::CmDreq{end->other->id, end->id, end->qpn(), {}}});
+    for (unsigned status = 0; status < 3; ++status) {
+      wire::CmApr apr;
+      apr.local_id = end->other->id;
+      apr.remote_id = end->id;
+      apr.status = static_cast<std::uint8_t>(status);
+      siege.attacker.send(end->peer, 0, {0, random(), 0, apr});
+    }
+    world.go_on_for(milliseconds(300));
+    ASSERT_TRUE(end->agreed()) << i;
+  }
+  world.close();
+  EXPECT_EQ(world.ledger().wrong(), "");
+}
+
+TEST(HostileNetwork, ARestartedPeerIsReachableAgainWithinTwoSeconds) {
+  Siege siege(obliging(1));
+  World& world = siege.world;
+  for (unsigned i = 0; i < 50; ++i) {
+    siege.user(i % 2).connect(1 - i % 2, kListened, true);
+    world.go_on_for(milliseconds(1));
+  }
+  ASSERT_EQ(world.ledger().watched(), 100);
+  world.end(1);
+  world.begin(1).user(0).listen(kListened);
+  const End* const old = &world.ledger().ends().front();
+  const End* const from_it = siege.user(1).connect(0, kListened, true);
+  const End* const to_it = siege.user(0).connect(1, kListened, true);
+  world.go_on_for(seconds(2));
+  EXPECT_TRUE(from_it->agreed());
+  EXPECT_TRUE(to_it->agreed());
+  EXPECT_EQ(world.ledger().watched(), 4) << "old connections are left";
+  EXPECT_EQ(old->state, End::State::kOver);
+  world.close();
+  EXPECT_EQ(world.ledger().wrong(), "");
+}
+
 TEST(HostileNetwork, NewPeersGetThroughAFloodOfSpoofedReqs) {
   constexpr unsigned kFlood = 20'000;
   constexpr nanoseconds kPeriod = seconds(2);

@@ -70,6 +70,7 @@ struct End {
   bool watched = false;
   bool confirmed = false;  // was established
   bool rejected = false;   // by its user, with a letter
+  bool silent = false;     // requester: confirms without a letter
   bool abandoned = false;  // by its user
   bool closed = false;     // by its user, with a letter
   bool stranger = false;   // acceptor: the requester is not part of the simulation

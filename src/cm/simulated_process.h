@@ -63,7 +63,12 @@ class Process final : public CmHost {
 
   // CmHost:
   void send(const Remote& to, std::span<const std::byte> message) override;
-  std::uint64_t random() override { return shared.network.random()(); }
+  // The first number decides about the first id, which an earlier process at the address may have
+  // had, too.
+  std::uint64_t random() override {
+    const std::uint64_t drawn = shared.network.random()();
+    return agent_ == nullptr ? drawn % 4 : drawn;
+  }
 
   Agent& agent() { return *agent_; }
   SimulatedUser& user(std::size_t user) { return *users_[user]; }

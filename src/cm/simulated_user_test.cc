@@ -103,6 +103,10 @@ void SimulatedUser::met(const CmEvent& event) {
   end.user = this;
   end.peer = event.remote;
   process_.enter(end, event.id);
+  if (event.kind == kResolve) return;
+  if (process_.shared.maybe(process_.shared.habits.delays)) {
+    check(process_.agent().delay(end.id, 8, process_.now()).ok(), "delay() fails");
+  }
   if (process_.shared.maybe(0.5)) accept(end);
 }
 
@@ -139,7 +143,8 @@ void SimulatedUser::established(End& end, const CmEvent& event) {
   check(end.stranger || (end.other->confirmed && end.other->other == &end),
         "established without a requester that confirmed");
   if (const auto* const rtu = message_of<wire::CmRtu>(event); rtu != nullptr && !end.stranger) {
-    check(read_letter(Letter::kRtu, rtu->data) == end.other->number,
+    check(end.other->silent ? is_zero(rtu->data)
+                            : read_letter(Letter::kRtu, rtu->data) == end.other->number,
           "an RTU with other private data");
   }
   end.state = State::kUp;
@@ -208,8 +213,10 @@ void SimulatedUser::call() {
   } else if (is(habits.lies)) {
     process_.report_unreachable(process_.shared.remote(process_.number, any_process()));
   } else if (is(0.05)) {
-    if (const End* const end = process_.any_end(mine))
+    if (const End* const end = process_.any_end(mine)) {
       process_.agent().probe(end->id, process_.now());
+      check(process_.agent().heard(end->id) <= process_.now(), "heard() of the future");
+    }
   } else if (is(0.1)) {
     resolve(any_process(), any_service());
   } else if (is(0.05)) {
@@ -385,7 +392,9 @@ void SimulatedUser::accept(End& end) {
 }
 
 void SimulatedUser::confirm(End& end) {
-  const Bytes data = write_letter(end.number, Letter::kRtu, kRtuData);
+  const bool writes = process_.shared.maybe(0.5);
+  const Bytes data = writes ? write_letter(end.number, Letter::kRtu, kRtuData) : Bytes();
+  end.silent = !writes;
   if (!process_.agent().confirm(end.id, data, process_.now())) return;
   end.state = State::kUp;
   end.confirmed = true;

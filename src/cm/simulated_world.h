@@ -35,7 +35,7 @@ struct Scenario {
     drawn.calls = static_cast<unsigned>(3 + up_to(random, 80 / drawn.processes));
     drawn.period = happens(random, 0.5) ? milliseconds(20) : seconds(3);
     drawn.mailboxes = happens(random, 0.3) ? 0.5 : 0;
-    drawn.habits.longest_pause = happens(random, 0.8) ? milliseconds(20) : seconds(12);
+    drawn.habits.longest_pause = happens(random, 0.8) ? milliseconds(20) : seconds(20);
     drawn.habits.ignores = happens(random, 0.3) ? 0.1 : 0;
     drawn.habits.at_once = happens(random, 0.5) ? 0.9 : 0.2;
     drawn.habits.ends = happens(random, 0.7) ? 0.15 : 0;
