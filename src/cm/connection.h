@@ -51,7 +51,7 @@ struct RepeatTimer {
     times = chosen;
     left = repetitions;
     pause = std::max(times.first, kShortest);
-    next = now + pause;
+    next = after(now, pause);
     end = after(now, times.limit);
   }
   // Nothing is repeated.
@@ -62,8 +62,8 @@ struct RepeatTimer {
   // The message was repeated.
   void step(Time now) {
     if (left != kWithoutEnd) --left;
-    pause = std::max(std::min(2 * pause, times.longest), kShortest);
-    next = now + pause;
+    pause = std::max(pause < times.longest / 2 ? 2 * pause : times.longest, kShortest);
+    next = after(now, pause);
   }
   // An MRA arrived: the answer takes so long. It is asked for again then in any case: an MRA shows
   // that the address is no forged one.
