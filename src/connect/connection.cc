@@ -16,30 +16,31 @@ int connection_error(int error, int gone) {
 
 }  // namespace
 
-bool Connection::connect(const os::SocketAddress& name, const os::SocketAddress& listener,
-                         ConnectData data, os::Time now) {
+bool Connection::connect(const os::SocketAddress& listener, ConnectData data, os::Time now) {
   if (state_ != ConnectionState::kIdle) return false;
   state_ = ConnectionState::kRequesting;
   asked_ = true;
-  name_ = name;
   origin_ = new_token();
+  border_.expect(origin_);
   deadline_ = now + patience_;
   int error = border_.reach(listener);
   if (error == 0)
-    error = border_.send_control({ConnectKind::kRequest, origin_, 0, name_, std::move(data)});
+    error =
+        border_.send_control({ConnectKind::kRequest, origin_, 0, border_.name(), std::move(data)});
   if (error != 0) fail(connection_error(error, ECONNREFUSED));
   return true;
 }
 
-bool Connection::accept(const os::SocketAddress& name, const Request& request, ConnectData data) {
+bool Connection::accept(const Request& request, ConnectData data) {
   if (state_ != ConnectionState::kIdle) return false;
   state_ = ConnectionState::kAccepting;
-  name_ = name;
   origin_ = request.token;
   target_ = new_token();
+  border_.expect(target_);
   int error = border_.reach(request.name);
   if (error == 0)
-    error = border_.send_control({ConnectKind::kReply, origin_, target_, name_, std::move(data)});
+    error = border_.send_control(
+        {ConnectKind::kReply, origin_, target_, border_.name(), std::move(data)});
   if (error != 0) fail(connection_error(error, ECONNABORTED));
   return true;
 }

@@ -32,9 +32,9 @@ struct End {
   explicit End(ConnectionState state, bool asks = true) : asked(asks) {
     if (state == ConnectionState::kIdle) return;
     if (asks) {
-      connection.connect(loopback(1), loopback(2), bytes_of("hello"), kStart);
+      connection.connect(loopback(2), bytes_of("hello"), kStart);
     } else {
-      connection.accept(loopback(1), {loopback(3), kTheirs, {}}, bytes_of("welcome"));
+      connection.accept({loopback(3), kTheirs, {}}, bytes_of("welcome"));
     }
     if (state == ConnectionState::kPending) hear(ConnectKind::kPending);
     if (state == ConnectionState::kConnected)
@@ -73,10 +73,10 @@ void happen(End& end, Event event) {
   Connection& connection = end.connection;
   switch (event) {
     case Event::kConnect:
-      connection.connect(loopback(1), loopback(2), {}, kStart);
+      connection.connect(loopback(2), {}, kStart);
       return;
     case Event::kAccept:
-      connection.accept(loopback(1), {loopback(3), kTheirs, {}}, {});
+      connection.accept({loopback(3), kTheirs, {}}, {});
       return;
     case Event::kShutDown:
       connection.shut_down();
@@ -257,7 +257,7 @@ TEST(Connection, AnAddressWithoutAListenerRefuses) {
   for (const int error : {ENOENT, EPERM, ECONNRESET}) {
     End end(ConnectionState::kIdle);
     end.border.reach_error = error;
-    EXPECT_TRUE(end.connection.connect(loopback(1), loopback(2), {}, kStart));
+    EXPECT_TRUE(end.connection.connect(loopback(2), {}, kStart));
     EXPECT_THAT(end.border.log, ElementsAre("reach 2", failed(ECONNREFUSED)));
   }
 }
@@ -265,14 +265,14 @@ TEST(Connection, AnAddressWithoutAListenerRefuses) {
 TEST(Connection, TheErrorOfThePathIsReported) {
   End end(ConnectionState::kIdle);
   end.border.tell_error = ENOSPC;
-  EXPECT_TRUE(end.connection.connect(loopback(1), loopback(2), {}, kStart));
+  EXPECT_TRUE(end.connection.connect(loopback(2), {}, kStart));
   EXPECT_THAT(end.border.log, ElementsAre("reach 2", "tell 1", failed(ENOSPC)));
 }
 
 TEST(Connection, TheRequesterHasClosedBeforeItWasAccepted) {
   End end(ConnectionState::kIdle);
   end.border.reach_error = ENOENT;
-  EXPECT_TRUE(end.connection.accept(loopback(1), {loopback(3), kTheirs, {}}, {}));
+  EXPECT_TRUE(end.connection.accept({loopback(3), kTheirs, {}}, {}));
   EXPECT_THAT(end.border.log, ElementsAre("reach 3", failed(ECONNABORTED)));
 }
 
@@ -326,8 +326,8 @@ TEST(Connection, ItIsMadeOnceAtMost) {
   for (const ConnectionState state : {ConnectionState::kRequesting, ConnectionState::kPending,
                                       ConnectionState::kConnected, ConnectionState::kEnded}) {
     End end(state);
-    EXPECT_FALSE(end.connection.connect(loopback(1), loopback(2), {}, kStart));
-    EXPECT_FALSE(end.connection.accept(loopback(1), {loopback(3), kTheirs, {}}, {}));
+    EXPECT_FALSE(end.connection.connect(loopback(2), {}, kStart));
+    EXPECT_FALSE(end.connection.accept({loopback(3), kTheirs, {}}, {}));
     EXPECT_THAT(end.border.log, IsEmpty());
   }
 }

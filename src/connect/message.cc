@@ -58,6 +58,22 @@ std::vector<std::byte> encode(const ConnectMessage& message) {
   return bytes;
 }
 
+Token addressee_of(std::span<const std::byte> bytes) {
+  if (bytes.size() < kHeaderBytes) return 0;
+  switch (static_cast<ConnectKind>(bytes[1])) {
+    case ConnectKind::kPending:
+    case ConnectKind::kReject:
+    case ConnectKind::kReply:
+      return get(bytes.data() + 8, 8);
+    case ConnectKind::kReady:
+      return get(bytes.data() + 16, 8);
+    case ConnectKind::kRequest:   // for listeners
+    case ConnectKind::kFarewell:  // of an accepted source only
+      return 0;
+  }
+  return 0;
+}
+
 std::optional<ConnectMessage> decode(std::span<const std::byte> bytes) {
   if (bytes.size() < kHeaderBytes || get(bytes.data(), 1) != kVersion) return std::nullopt;
   const auto kind = static_cast<std::uint8_t>(bytes[1]);

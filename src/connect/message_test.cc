@@ -100,6 +100,19 @@ TEST(ConnectMessage, TokensAndNamesThatAreNeededMustBeThere) {
   }
 }
 
+TEST(ConnectMessage, ItNamesTheEndThatHasNotAcceptedItsSource) {
+  const auto addressee = [](ConnectKind kind) { return addressee_of(encode(sample(kind))); };
+  for (const ConnectKind kind :
+       {ConnectKind::kPending, ConnectKind::kReject, ConnectKind::kReply}) {
+    EXPECT_EQ(addressee(kind), sample(kind).origin);
+  }
+  EXPECT_EQ(addressee(ConnectKind::kReady), sample(ConnectKind::kReady).target);
+  EXPECT_EQ(addressee(ConnectKind::kRequest), 0u);
+  EXPECT_EQ(addressee(ConnectKind::kFarewell), 0u);
+  const Bytes whole = encode(sample(ConnectKind::kReply, 0));
+  EXPECT_EQ(addressee_of(std::span(whole).first(kHeaderBytes - 1)), 0u);
+}
+
 TEST(ConnectMessage, NoTwoTokensAreAlike) {
   std::set<Token> tokens;
   for (int i = 0; i < 1000; ++i) tokens.insert(new_token());

@@ -27,6 +27,7 @@ inline std::string text_of(std::span<const std::byte> bytes) {
 struct Scribe final : Border {
   std::vector<std::string> log;
   std::vector<ConnectMessage> told;
+  Token expected = 0;
   int reach_error = 0;
   int tell_error = 0;
 
@@ -34,6 +35,8 @@ struct Scribe final : Border {
     log.push_back("reach " + std::to_string(peer.port()));
     return reach_error;
   }
+  os::SocketAddress name() override { return loopback(1); }
+  void expect(Token token) override { expected = token; }
   int send_control(const ConnectMessage& message) override {
     log.push_back("tell " + std::to_string(static_cast<int>(message.kind)));
     told.push_back(message);

@@ -14,6 +14,13 @@
 #include "roce/route.h"
 
 namespace weft::device {
+namespace {
+
+// Errors of shm::Outbox::open() for a peer that is not found within the host. EPERM: its process
+// may not be reached, or is ending.
+bool is_unknown(int error) { return error == ENOENT || error == EHOSTUNREACH || error == EPERM; }
+
+}  // namespace
 
 Status Port::open_mailbox(const os::SocketAddress& address, const PortSetup& setup) {
   shm::MailboxOptions box;
@@ -153,13 +160,15 @@ bool Port::is_elsewhere(const os::SocketAddress& peer, bool persists) {
   return os::has_listener(peer);
 }
 
+bool Port::may_be_elsewhere(const os::SocketAddress& peer, int error) {
+  return is_unknown(error) && (!os::is_local_address(peer.get()) || os::has_listener(peer));
+}
+
 Result<std::unique_ptr<link::Flow>> Port::connect(const os::SocketAddress& peer, bool persists) {
   if (mailbox_ != nullptr) {
     auto outbox = shm::Outbox::open(sender_, peer);
     const int error = outbox ? 0 : outbox.error().code;
-    // EPERM: its process may not be reached, or is ending.
-    const bool unknown = error == ENOENT || error == EHOSTUNREACH || error == EPERM;
-    const bool elsewhere = unknown && joint_ != nullptr && is_elsewhere(peer, persists);
+    const bool elsewhere = is_unknown(error) && joint_ != nullptr && is_elsewhere(peer, persists);
     if (elsewhere) outbox = shm::Outbox::open(sender_, peer);  // it may have come meanwhile
     if (outbox) return recorded(std::move(outbox).value(), peer);
     if (!elsewhere) return outbox.error();

@@ -69,7 +69,7 @@ unsigned Mailbox::poll(link::InboxSink& sink) {
   for (std::size_t i = 0; i < polled.size(); ++i) {
     Source& source = *polled[i];
     if (source.ring.has_message()) {
-      taken += drain(source, sink, std::min(kBudget, sink.room()));
+      taken += drain(source, sink, std::min(kBudget, sink.room_for(source.number)));
       source.idle_polls = 0;
     } else if (++source.idle_polls > kIdlePolls && polled.size() > 1) {
       sources_.demote(source);
@@ -194,7 +194,7 @@ void Mailbox::answer_ring(std::uint32_t number, link::InboxSink& sink) {
     return;
   }
   sources_.listen(*source);
-  drain(*source, sink, std::min(kBudget, sink.room()));
+  drain(*source, sink, std::min(kBudget, sink.room_for(number)));
 }
 
 Source* Mailbox::open_source(std::uint32_t number, link::InboxSink& sink) {

@@ -6,20 +6,45 @@
 #include <cstring>
 #include <utility>
 
-#include "messaging/message_receiver.h"
-#include "messaging/message_sender.h"
-#include "messaging/peer_flows.h"
+#include "messaging/endpoint.h"
 #include "os/clock.h"
 
 namespace weft::messaging {
 
-int ConnectedPeer::open_path(const os::SocketAddress& peer) {
-  facing_.reset();
-  auto way = port_.connect(peer, true);
+int ConnectedPeer::open_way(const os::SocketAddress& peer) {
+  auto way = endpoint_.at().port->connect(peer, true);
   if (!way) return way.error().code;
   facing_ = std::move(way).value();
-  if (sleepers_.count() > 0) watch_process();
   return 0;
+}
+
+int ConnectedPeer::open_path(const os::SocketAddress& peer) {
+  facing_.reset();
+  int error = open_way(peer);
+  if (error != 0 && endpoint_.move_for(peer, error)) error = open_way(peer);
+  if (error == 0 && shared_.sleepers().count() > 0) watch_process();
+  return error;
+}
+
+void ConnectedPeer::expect(std::uint64_t number) {
+  if (shared_.router() == nullptr) return;
+  if (expected_ != 0) shared_.router()->forget(expected_);
+  expected_ = number;
+  if (number != 0) shared_.router()->expect(number, *this);
+}
+
+void ConnectedPeer::part_later() {
+  parting_is_due_ = true;
+  shared_.visit(endpoint_);
+}
+
+// The peer hears of it by its flow, which is refused, and by the end of the source.
+void ConnectedPeer::withdraw() {
+  expect(0);
+  sink_ = nullptr;
+  parting_is_due_ = awaits_peer_ = false;
+  source_.reset();
+  if (bound_ != kNoSource) endpoint_.at().refuse(std::exchange(bound_, kNoSource));
 }
 
 int ConnectedPeer::send_control(std::span<const std::byte> message) {
@@ -45,9 +70,11 @@ int ConnectedPeer::send_control(std::span<const std::byte> message) {
 }
 
 void ConnectedPeer::accept_source(std::uint32_t number) {
-  std::shared_ptr<RemoteSender> source = receiver_.source(number);
-  if (facing_ == nullptr || source == nullptr) return;
-  source_ = std::move(source);
+  const auto& senders = endpoint_.at().senders;
+  if (facing_ == nullptr || number >= senders.size() || senders[number] == nullptr) return;
+  source_ = senders[number];
+  bound_ = number;
+  receiver_.bind(*source_);
   source_->admitted = true;
   flows_.set_only(std::move(facing_));
 }
@@ -55,10 +82,11 @@ void ConnectedPeer::accept_source(std::uint32_t number) {
 bool ConnectedPeer::reached() {
   const link::Flow* const flow = flows_.only();
   awaits_peer_ = flow != nullptr && !flow->reached();
+  if (awaits_peer_) shared_.visit(endpoint_);
   return !awaits_peer_;
 }
 
-void ConnectedPeer::reject_source(std::uint32_t source) { port_.inbox().refuse(receiver_, source); }
+void ConnectedPeer::reject_source(std::uint32_t source) { endpoint_.at().refuse(source); }
 
 void ConnectedPeer::disconnect(int error) {
   sender_.report_losses_as(error);
@@ -75,17 +103,16 @@ void ConnectedPeer::part() {
 }
 
 void ConnectedPeer::watch_process() {
-  if (facing_ != nullptr) sleepers_.watch(facing_->process());
+  if (facing_ != nullptr) shared_.sleepers().watch(facing_->process());
 }
 
 // A source that begins with a control message takes this for a connected endpoint. Where it is not
 // one, nothing of that source may be taken for a datagram.
 void ConnectedPeer::hear(const link::Arrival& arrival) {
   const bool legible = arrival.payload != nullptr && arrival.length <= kMaxControlBytes;
-  if (sink_ == nullptr || !legible) {
-    return port_.inbox().refuse(receiver_, arrival.source);
-  }
-  if (arrival.wants_ack) port_.inbox().acknowledge(arrival.offer);
+  const EndpointPort& port = endpoint_.at();
+  if (sink_ == nullptr || !legible) return port.refuse(arrival.source);
+  if (arrival.wants_ack) port.inbox().acknowledge(arrival.offer);
   std::array<std::byte, kMaxControlBytes> copy;  // the sender may write on
   if (arrival.length != 0) std::memcpy(copy.data(), arrival.payload, arrival.length);
   sink_->heard(arrival.source, {copy.data(), arrival.length});
@@ -93,6 +120,7 @@ void ConnectedPeer::hear(const link::Arrival& arrival) {
 
 void ConnectedPeer::lose_source(bool died) {
   source_.reset();
+  bound_ = kNoSource;
   sink_->lost(died);
 }
 
@@ -102,8 +130,9 @@ void ConnectedPeer::check() {
   sink_->tick(os::coarse_now());
   if (facing_ != nullptr) {
     if (facing_->check_peer(sender_) == link::PeerState::kAlive) return;
-    port_.inbox().poll(receiver_);
-    port_.inbox().check_sources(receiver_);
+    const EndpointPort& port = endpoint_.at();
+    port.poll();
+    port.inbox().check_sources(*port.sink);
     if (facing_ == nullptr) return;
     const link::PeerState state = facing_->check_peer(sender_);
     if (state == link::PeerState::kAlive) return;  // another way by now
@@ -113,7 +142,7 @@ void ConnectedPeer::check() {
   }
   // A peer that takes no messages any more has gone, even if some of its own are still to come.
   if (source_ == nullptr || flows_.only() != nullptr) return;
-  port_.inbox().poll(receiver_);
+  endpoint_.at().poll();
   if (source_ != nullptr) lose_source(true);
 }
 

@@ -89,8 +89,8 @@ struct ConnectedTest : testing::EndpointTest {
   ConnectedEnd right{setup.device, 7102};
 
   void progress() {
-    left.endpoint->progress();
-    right.endpoint->progress();
+    left.endpoint->port().progress();
+    right.endpoint->port().progress();
     settle();
   }
   void join() {
@@ -164,7 +164,7 @@ TEST_F(ConnectedTest, ThePeerOfAnOpenPathThatLeavesIsReported) {
   ASSERT_EQ(left.open_path(right.address), 0);
   right.endpoint.reset();
   EXPECT_TRUE(drive([&] {
-    left.endpoint->progress();
+    left.endpoint->port().progress();
     return left.manager.losses != 0;
   }));
   EXPECT_EQ(left.manager.losses, 1);
@@ -178,7 +178,7 @@ TEST_F(ConnectedTest, ThatThePeerLeavesIsToldAfterWhatItSent) {
   ASSERT_EQ(right.receive(got), 0);
   ASSERT_EQ(left.send(sent), 0);
   left.endpoint.reset();
-  right.endpoint->progress();
+  right.endpoint->port().progress();
   EXPECT_EQ(got, sent);
   EXPECT_EQ(right.manager.losses, 1);
   EXPECT_FALSE(right.manager.last_died);
@@ -187,10 +187,10 @@ TEST_F(ConnectedTest, ThatThePeerLeavesIsToldAfterWhatItSent) {
 TEST_F(ConnectedTest, ALaterPartingIsDueInTheNextPollAndKeepsAwake) {
   join();
   right.endpoint->peer().part_later();
-  EXPECT_FALSE(right.endpoint->fall_asleep());
-  right.endpoint->wake_up();
+  EXPECT_FALSE(right.endpoint->port().fall_asleep());
+  right.endpoint->port().wake_up();
   EXPECT_EQ(right.manager.partings, 0);
-  for (int i = 0; i < 2; ++i) right.endpoint->progress();
+  for (int i = 0; i < 2; ++i) right.endpoint->port().progress();
   EXPECT_EQ(right.manager.partings, 1);
 }
 
@@ -250,7 +250,7 @@ TEST_F(ConnectedTest, ReceivesStillTakeWhatCameBefore) {
 TEST_F(ConnectedTest, ControlMessagesThatAreTooLongAreRefused) {
   ASSERT_EQ(left.open_path(right.address), 0);
   ASSERT_EQ(left.tell(std::string(kMaxControlBytes + 1, 'x')), 0);
-  right.endpoint->progress();
+  right.endpoint->port().progress();
   EXPECT_TRUE(right.manager.said.empty());
   EXPECT_NE(left.tell("hello"), 0);
 }
@@ -258,18 +258,18 @@ TEST_F(ConnectedTest, ControlMessagesThatAreTooLongAreRefused) {
 TEST_F(ConnectedTest, ARejectedSourceIsNotHeardAgain) {
   ASSERT_EQ(left.open_path(right.address), 0);
   ASSERT_EQ(left.tell("hello"), 0);
-  right.endpoint->progress();
+  right.endpoint->port().progress();
   ASSERT_EQ(right.manager.said.size(), 1u);
   right.endpoint->exclusively(
       [&] { right.endpoint->peer().reject_source(right.manager.said[0].first); });
   EXPECT_NE(left.tell("hello?"), 0);
-  right.endpoint->progress();
+  right.endpoint->port().progress();
   EXPECT_EQ(right.manager.said.size(), 1u);
 }
 
 TEST_F(ConnectedTest, TimeIsTold) {
   EXPECT_TRUE(drive([&] {
-    left.endpoint->progress();
+    left.endpoint->port().progress();
     return left.manager.ticks >= 2;
   }));
 }

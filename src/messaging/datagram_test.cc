@@ -60,7 +60,7 @@ struct DatagramTest : ::testing::Test {
     return node.endpoint->receive(call);
   }
   static void poll(Node& node) {
-    for (int i = 0; i < 20; ++i) node.endpoint->progress();
+    for (int i = 0; i < 20; ++i) node.endpoint->port().progress();
   }
   static std::deque<Completion> heard(Node& node) {
     poll(node);
@@ -151,7 +151,7 @@ TEST_F(DatagramTest, OnlyAFewAreKeptUntilThereIsAReceive) {
     for (std::size_t i = 0; i < kCount; ++i) {
       send(one, to_two, bytes);
       Node::take(one.tx);
-      two.endpoint->progress();
+      two.endpoint->port().progress();
     }
     poll(two);
     const std::size_t kept = take_kept(two, bytes);
@@ -200,7 +200,7 @@ TEST_F(DatagramTest, APeerThatComesLaterIsFound) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (three.rx.empty() && std::chrono::steady_clock::now() < end) {
     send(one, late, bytes);
-    three.endpoint->progress();
+    three.endpoint->port().progress();
     Node::take(one.tx);
   }
   EXPECT_EQ(heard(three).size(), 1u);
@@ -324,10 +324,10 @@ TEST_F(DatagramTest, ASleepingEndpointIsWokenByADatagram) {
   Bytes target(10);
   post(two, target);
   poll(two);
-  ASSERT_TRUE(two.endpoint->fall_asleep());
+  ASSERT_TRUE(two.endpoint->port().fall_asleep());
   send(one, to_two, pattern(10, 1));
-  EXPECT_TRUE(os::wait_readable(two.endpoint->wake_fd(), milliseconds(20000)));
-  two.endpoint->wake_up();
+  EXPECT_TRUE(os::wait_readable(two.endpoint->port().wake_fd(), milliseconds(20000)));
+  two.endpoint->port().wake_up();
   EXPECT_EQ(heard(two).size(), 1u);
 }
 
@@ -440,7 +440,7 @@ TEST_F(GroupTest, AMemberWithoutRoomDoesNotHoldUpTheOthers) {
     post(three, target);
     ASSERT_EQ(send_to_group(one, group, bytes), 0);
     Node::take(one.tx);
-    three.endpoint->progress();
+    three.endpoint->port().progress();
     arrived += Node::take(three.rx).size();
   }
   EXPECT_EQ(arrived, kCount);

@@ -119,7 +119,7 @@ TEST_F(EndpointTest, UnexpectedMessagesBeyondTheLimitHoldTheirSenderBackAndNoneI
     ASSERT_TRUE(status == 0 || status == EAGAIN) << status;
     status == 0 ? ++sent : ++refused;
     Node::take(one.tx);
-    three.endpoint->progress();
+    three.endpoint->port().progress();
   }
   EXPECT_GT(sent, 20u);
   EXPECT_LT(sent, 20u + 64 + kMaxHeldBack) << "the limit does not hold";
@@ -127,7 +127,7 @@ TEST_F(EndpointTest, UnexpectedMessagesBeyondTheLimitHoldTheirSenderBackAndNoneI
   for (std::size_t i = 0; i < sent; ++i) {
     ASSERT_EQ(three.receive(1, target), 0);
     ASSERT_TRUE(drive([&] {
-      three.endpoint->progress();
+      three.endpoint->port().progress();
       return !three.rx.empty();
     }));
     Node::take(three.rx);
@@ -163,8 +163,8 @@ TEST_F(EndpointTest, EmptyMessagesBeyondTheLimitHoldTheirSenderBackOverBothLinks
       refused = status == 0 ? 0 : refused + 1;
       sent += status == 0 ? 1 : 0;
       Node::take(sender.tx);
-      sender.endpoint->progress();
-      receiver.endpoint->progress();
+      sender.endpoint->port().progress();
+      receiver.endpoint->port().progress();
     }
     EXPECT_LT(sent, kMost / 2) << "the limit does not hold";
     std::size_t received = 0;
@@ -172,8 +172,8 @@ TEST_F(EndpointTest, EmptyMessagesBeyondTheLimitHoldTheirSenderBackOverBothLinks
     while (received < sent && std::chrono::steady_clock::now() < end) {
       ASSERT_EQ(receiver.receive(1, empty), 0);
       while (receiver.rx.empty() && std::chrono::steady_clock::now() < end) {
-        sender.endpoint->progress();
-        receiver.endpoint->progress();
+        sender.endpoint->port().progress();
+        receiver.endpoint->port().progress();
         Node::take(sender.tx);
       }
       received += Node::take(receiver.rx).size();
@@ -378,7 +378,7 @@ TEST_F(EndpointTest, ANumberThatIsUsedAgainMeansItsNewAddress) {
   three.receive(6, target);
   ASSERT_EQ(one.send(to_two, 6, bytes), 0);
   EXPECT_TRUE(drive([&] {
-    three.endpoint->progress();
+    three.endpoint->port().progress();
     return !three.rx.empty();
   }));
   two.receive(5, target);
@@ -410,11 +410,11 @@ TEST_F(EndpointTest, MoreMessagesThanTheRingHoldsAllArrive) {
       Node::take(one.tx);
       continue;
     }
-    two.endpoint->progress();
+    two.endpoint->port().progress();
   }
   for (std::uint64_t tag = 0; tag < sent; ++tag) {
     two.receive(tag, target);
-    two.endpoint->progress();
+    two.endpoint->port().progress();
     heard += Node::take(two.rx).size();
   }
   EXPECT_TRUE(drive([&] {
@@ -520,11 +520,11 @@ TEST_F(EndpointTest, AnAtomicOperationWaitsBehindAFenceAndAFullQueue) {
 
 TEST_F(EndpointTest, ASleepingEndpointIsWokenByAMessage) {
   settle();
-  ASSERT_TRUE(two.endpoint->fall_asleep());
+  ASSERT_TRUE(two.endpoint->port().fall_asleep());
   Bytes bytes = pattern(10, 1);
   one.send(to_two, 5, bytes);
-  EXPECT_TRUE(os::wait_readable(two.endpoint->wake_fd(), milliseconds(20000)));
-  two.endpoint->wake_up();
+  EXPECT_TRUE(os::wait_readable(two.endpoint->port().wake_fd(), milliseconds(20000)));
+  two.endpoint->port().wake_up();
 }
 
 TEST_F(EndpointTest, ASleepingEndpointIsWokenByTheEndOfASend) {
@@ -532,10 +532,10 @@ TEST_F(EndpointTest, ASleepingEndpointIsWokenByTheEndOfASend) {
   Bytes target(20'000);
   one.send(to_two, 5, bytes);
   settle();
-  ASSERT_TRUE(one.endpoint->fall_asleep());
+  ASSERT_TRUE(one.endpoint->port().fall_asleep());
   two.receive(5, target);
-  EXPECT_TRUE(os::wait_readable(one.endpoint->wake_fd(), milliseconds(20000)));
-  one.endpoint->wake_up();
+  EXPECT_TRUE(os::wait_readable(one.endpoint->port().wake_fd(), milliseconds(20000)));
+  one.endpoint->port().wake_up();
   EXPECT_EQ(next(one, true).status, CompletionStatus::kSuccess);
 }
 
@@ -545,14 +545,14 @@ TEST_F(EndpointTest, ASleepingEndpointIsWokenByTheEndOfASendThatBeganDuringItsSl
   one.send(to_two, 4, small);
   Node::take(one.tx);
   settle();
-  ASSERT_TRUE(one.endpoint->fall_asleep());
+  ASSERT_TRUE(one.endpoint->port().fall_asleep());
   Bytes bytes = pattern(20'000, 1);
   Bytes target(20'000);
   ASSERT_EQ(one.send(to_two, 5, bytes), 0);
-  two.endpoint->progress();
+  two.endpoint->port().progress();
   two.receive(5, target);
-  EXPECT_TRUE(os::wait_readable(one.endpoint->wake_fd(), milliseconds(1000)));
-  one.endpoint->wake_up();
+  EXPECT_TRUE(os::wait_readable(one.endpoint->port().wake_fd(), milliseconds(1000)));
+  one.endpoint->port().wake_up();
   EXPECT_EQ(next(one, true).status, CompletionStatus::kSuccess);
 }
 
@@ -578,7 +578,7 @@ TEST_F(EndpointTest, AnEndpointAtTheAddressOfAClosedOneGetsLaterMessages) {
   successor.receive(6, target);
   ASSERT_EQ(one.send(to_two, 6, small, &contexts[1]), 0);
   EXPECT_TRUE(drive([&] {
-    successor.endpoint->progress();
+    successor.endpoint->port().progress();
     return !successor.rx.empty();
   }));
   EXPECT_EQ(target, small);
@@ -636,13 +636,14 @@ TEST(EndpointDeath, ASenderThatIsKilledFailsTheReceivesDirectedAtItAndItsOffersV
   node.receive(6, target, &directed, source);
   node.receive(5, none, nullptr, kNoPeer, Mode::kPeek);
   EXPECT_EQ(Node::take(node.rx).at(0).status, CompletionStatus::kSuccess) << "its offer is there";
-  ASSERT_FALSE(!node.endpoint->fall_asleep());
+  ASSERT_FALSE(!node.endpoint->port().fall_asleep());
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
-  EXPECT_TRUE(os::wait_readable(node.endpoint->wake_fd(), milliseconds(20000)));
-  node.endpoint->wake_up();
+  EXPECT_TRUE(os::wait_readable(node.endpoint->port().wake_fd(), milliseconds(20000)));
+  node.endpoint->port().wake_up();
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (node.rx.empty() && std::chrono::steady_clock::now() < end) node.endpoint->progress();
+  while (node.rx.empty() && std::chrono::steady_clock::now() < end)
+    node.endpoint->port().progress();
   const auto failed = Node::take(node.rx);
   ASSERT_EQ(failed.size(), 1u);
   EXPECT_EQ(failed[0].status, CompletionStatus::kRetryExceeded);

@@ -17,12 +17,12 @@ struct LeftAlone : EndpointTest {
   void SetUp() override {
     EndpointTest::SetUp();
     ASSERT_TRUE(thread->start().ok());
-    thread->attach(*one.endpoint);
-    thread->attach(*two.endpoint);
+    thread->attach(one.endpoint->port());
+    thread->attach(two.endpoint->port());
   }
   void TearDown() override {
-    thread->detach(*two.endpoint);
-    thread->detach(*one.endpoint);
+    thread->detach(two.endpoint->port());
+    thread->detach(one.endpoint->port());
   }
   template <class Condition>
   static bool comes_true(Condition condition) {

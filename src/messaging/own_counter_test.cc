@@ -189,7 +189,7 @@ TEST_F(OwnCounterTest, AnAccessToACountedRegionCountsWhereTheRegionIsBound) {
   call.length = 64;
   ASSERT_EQ(one.endpoint->access(call), 0);
   EXPECT_TRUE(drive([&] {
-    target->progress();
+    target->port().progress();
     return own.value() == 1;
   }));
   EXPECT_TRUE(memory == out);

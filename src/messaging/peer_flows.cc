@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "messaging/shared_port.h"
+
 namespace weft::messaging {
 namespace {
 
@@ -12,12 +14,15 @@ constexpr auto kLookAgain = std::chrono::milliseconds(20);
 
 }  // namespace
 
-PeerFlows::PeerFlows(const EndpointSetup& setup, device::Port& port, Sleepers& sleepers,
+PeerFlows::PeerFlows(const EndpointSetup& setup, SharedPort& port, Endpoint& endpoint,
                      link::FlowSink& sink)
     : addresses_(*setup.addresses),
       setup_(setup),
-      port_(port),
-      sleepers_(sleepers),
+      shared_(port),
+      endpoint_(endpoint),
+      port_(*port.main().port),
+      sleepers_(port.sleepers()),
+      busy_(port.busy()),
       sink_(sink),
       mask_(setup.connection == nullptr ? ~PeerIndex{0} : 0) {
   // The one peer of a connected endpoint has no entry there.
@@ -125,35 +130,9 @@ void PeerFlows::end_only() {
   refusal_ = ESHUTDOWN;
 }
 
-void PeerFlows::add_busy(link::Flow& flow) {
-  if (std::find(busy_.begin(), busy_.end(), &flow) == busy_.end()) busy_.push_back(&flow);
-}
-
-void PeerFlows::progress_busy() {
-  for (std::size_t i = 0; i < busy_.size();) {
-    link::Flow* flow = busy_[i];
-    flow->progress(sink_);
-    if (flow->busy()) {
-      ++i;
-    } else {
-      flow->set_asleep(false);
-      std::erase(busy_, flow);
-    }
-  }
-}
-
-bool PeerFlows::cancel(void* cookie) {
-  return std::any_of(busy_.begin(), busy_.end(),
-                     [&](link::Flow* flow) { return flow->cancel(cookie, sink_); });
-}
-
-void PeerFlows::set_asleep(bool asleep) {
-  for (link::Flow* flow : busy_) flow->set_asleep(asleep);
-}
-
-bool PeerFlows::ready() const {
-  return std::any_of(busy_.begin(), busy_.end(),
-                     [](const link::Flow* flow) { return flow->ready(); });
+void PeerFlows::add_death(PeerIndex peer) {
+  died_.push_back(peer);
+  shared_.visit(endpoint_);
 }
 
 void PeerFlows::watch_processes() {
@@ -165,7 +144,7 @@ void PeerFlows::watch_processes() {
 void PeerFlows::lose(Peer& peer) {
   if (peer.flow == nullptr) return;
   peer.flow->give_up(sink_);
-  std::erase(busy_, peer.flow.get());
+  busy_.remove(*peer.flow);
   peer.flow.reset();
 }
 

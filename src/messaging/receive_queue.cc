@@ -178,7 +178,7 @@ bool ReceiveQueue::leave_whole(Receive& part) {
 
 int ReceiveQueue::peek(const ReceiveCall& call) {
   if (endpoints_.empty()) return EINVAL;
-  for (Endpoint* endpoint : endpoints_) endpoint->progress_inside();
+  for (Endpoint* endpoint : endpoints_) endpoint->port().progress_inside();
   PeerIndex source = call.source;
   if (!find_source(source)) return EINVAL;
   const std::uint64_t ignore = call.tagged ? call.ignore : ~std::uint64_t{0};

@@ -28,7 +28,7 @@ struct ReceiveQueueTest : EndpointTest {
   bool until_reported(Node& node) {
     return drive([&] {
       for (Node* each : {&left, &right}) {
-        if (each->endpoint) each->endpoint->progress();
+        if (each->endpoint) each->endpoint->port().progress();
       }
       return !node.rx.empty();
     });
@@ -40,7 +40,8 @@ TEST_F(ReceiveQueueTest, ALargeMessageThatIsUnderWayToAClosedEndpointGivesItsBuf
   Bytes target(20'000);
   ASSERT_EQ(Node::receive_in(queue, 5, target, &contexts[0]), 0);
   one.send(to_left, 5, bytes);
-  left.endpoint->progress();  // it has the offer now, and the sender has not been asked to help
+  left.endpoint->port()
+      .progress();  // it has the offer now, and the sender has not been asked to help
   left.endpoint.reset();
   const auto reported = Node::take(left.rx);
   ASSERT_EQ(reported.size(), 1u);
@@ -52,8 +53,8 @@ TEST_F(ReceiveQueueTest, MessagesKeptForAClosedEndpointAreGone) {
   Bytes target(10);
   one.send(to_left, 5, small);
   two.send(to_right, 5, small);
-  left.endpoint->progress();
-  right.endpoint->progress();
+  left.endpoint->port().progress();
+  right.endpoint->port().progress();
   left.endpoint.reset();
   ASSERT_EQ(Node::receive_in(queue, 5, target, &contexts[0]), 0);
   ASSERT_TRUE(until_reported(right));
@@ -89,7 +90,7 @@ TEST_F(ReceiveQueueTest, WithoutAnEndpointNothingCanBeLookedForButReceivesWait) 
   Bytes small = pattern(10, 1);
   ASSERT_EQ(one.send(to_late, 7, small), 0);
   EXPECT_TRUE(drive([&] {
-    late.endpoint->progress();
+    late.endpoint->port().progress();
     return !late.rx.empty();
   }));
   EXPECT_EQ(target, small);

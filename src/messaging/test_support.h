@@ -147,8 +147,8 @@ struct EndpointTest : ::testing::Test {
   bool drive(Done done) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (!done() && std::chrono::steady_clock::now() < end) {
-      if (one.endpoint) one.endpoint->progress();
-      if (two.endpoint) two.endpoint->progress();
+      if (one.endpoint) one.endpoint->port().progress();
+      if (two.endpoint) two.endpoint->port().progress();
     }
     return done();
   }
@@ -161,8 +161,8 @@ struct EndpointTest : ::testing::Test {
   }
   void settle() {
     for (int i = 0; i < 10; ++i) {
-      one.endpoint->progress();
-      if (two.endpoint) two.endpoint->progress();
+      one.endpoint->port().progress();
+      if (two.endpoint) two.endpoint->port().progress();
     }
   }
 };

@@ -22,9 +22,11 @@ Connector::~Connector() {
 }
 
 // The listener goes on trying where this end cannot say anything, for want of memory.
-void Connector::decline(const link::Place& place) {
+void Connector::decline(const os::SocketAddress& host) {
   if (!request_ || domain_.fabric().passive_endpoints().turn_down(*request_)) return;
-  connect::turn_down(domain_.device(), place, *request_);
+  const auto port = os::UdpPort::bind(host);
+  if (port)
+    connect::turn_down(domain_.device(), {port.value(), domain_.options().links}, *request_);
 }
 
 int Connector::bind(EventQueue& eq) {
@@ -37,18 +39,14 @@ int Connector::bind(EventQueue& eq) {
 void Connector::set_up(messaging::EndpointSetup& setup) {
   setup.addresses = &no_addresses_;
   setup.connection = this;
-}
-
-void Connector::start(messaging::Endpoint& core, const os::SocketAddress& name) {
-  core_ = &core;
-  name_ = name;
+  setup.number_in = connect::addressee_of;
 }
 
 int Connector::connect(const os::SocketAddress& listener, connect::ConnectData data) {
   return core_->exclusively([&] {
     if (request_ || connection_.state() != ConnectionState::kIdle) return -FI_EOPBADSTATE;
     peer_ = listener;
-    connection_.connect(name_, listener, std::move(data), os::coarse_now());
+    connection_.connect(listener, std::move(data), os::coarse_now());
     return 0;
   });
 }
@@ -57,7 +55,7 @@ int Connector::accept(connect::ConnectData data) {
   return core_->exclusively([&] {
     if (!request_ || connection_.state() != ConnectionState::kIdle) return -FI_EOPBADSTATE;
     peer_ = request_->name;
-    connection_.accept(name_, *request_, std::move(data));
+    connection_.accept(*request_, std::move(data));
     // The requester has not heard of an acceptance that failed at once: decline() rejects it.
     if (connection_.state() != ConnectionState::kEnded) request_.reset();
     return 0;
@@ -110,6 +108,10 @@ void Connector::tell_what_was_early() {
 void Connector::tick(os::Time now) { connection_.tick(now); }
 
 int Connector::reach(const os::SocketAddress& peer) { return core_->peer().open_path(peer); }
+
+os::SocketAddress Connector::name() { return core_->at().name; }
+
+void Connector::expect(connect::Token token) { core_->peer().expect(token); }
 
 int Connector::send_control(const connect::ConnectMessage& message) {
   return core_->peer().send_control(connect::encode(message));

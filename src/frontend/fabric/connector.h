@@ -20,9 +20,9 @@ class Connector final : messaging::ConnectionSink, connect::Border {
  public:
   // For the endpoint `ep` of `domain`. With a request it is to accept that, else it may connect.
   Connector(struct fid& ep, Domain& domain, std::optional<connect::Request> request);
-  // Says no to a request that was not decided, or whose acceptance failed at once; the endpoint at
-  // `place` must not run any more.
-  void decline(const link::Place& place);
+  // Says no to a request that was not decided, or whose acceptance failed at once; the endpoint
+  // must not run any more. Where the listener cannot, a port of `host` does.
+  void decline(const os::SocketAddress& host);
   ~Connector() override;
 
   // fi_ep_bind(3). Errors: -FI_EINVAL for a second one.
@@ -31,8 +31,8 @@ class Connector final : messaging::ConnectionSink, connect::Border {
   EventQueue* eq() { return eq_; }
   // What an endpoint is set up with in place of an address vector.
   void set_up(messaging::EndpointSetup& setup);
-  // Calls come from here on, and go to `core`, which peers know as `name`.
-  void start(messaging::Endpoint& core, const os::SocketAddress& name);
+  // Calls come from here on, and go to `core`.
+  void start(messaging::Endpoint& core) { core_ = &core; }
 
   // fi_connect(3), fi_accept(3), fi_shutdown(3) of a running endpoint. What comes of the first two
   // is told by events. Errors: -FI_EOPBADSTATE when it is too late, or for the other side's call;
@@ -51,6 +51,8 @@ class Connector final : messaging::ConnectionSink, connect::Border {
   void parting_is_due() override;
   void tick(os::Time now) override;
   int reach(const os::SocketAddress& peer) override;
+  os::SocketAddress name() override;
+  void expect(connect::Token token) override;
   int send_control(const connect::ConnectMessage& message) override;
   void accept_source(std::uint32_t source) override;
   void reject_source(std::uint32_t source) override;
@@ -65,7 +67,6 @@ class Connector final : messaging::ConnectionSink, connect::Border {
   Use eq_use_;
   messaging::AddressVector no_addresses_{0};
   messaging::Endpoint* core_ = nullptr;
-  os::SocketAddress name_;
   // From here on all is the core's: used by one thread at a time, the one that is inside it.
   std::optional<connect::Request> request_;
   std::optional<os::SocketAddress> peer_;

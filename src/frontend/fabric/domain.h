@@ -16,6 +16,7 @@
 #include "eq.h"
 #include "fabric.h"
 #include "instances.h"
+#include "messaging/shared_ports.h"
 #include "terms.h"
 #include "triggers.h"
 
@@ -68,6 +69,8 @@ class Domain : public fid_domain, public Usable {
   const std::function<void()>& met_over_network() const { return met_over_network_; }
   // What its completion queues, counters and enabled endpoints join.
   device::EngineRegistry& engines() { return engines_; }
+  // Those of its connected endpoints.
+  messaging::SharedPorts& ports() { return ports_; }
   // Counts what peers do with regions.
   device::RegionCounters& region_counters() { return region_counters_; }
   // What waits for a counter.
@@ -101,6 +104,7 @@ class Domain : public fid_domain, public Usable {
   const RegistrationMode registration_;
   const std::uint32_t api_version_;
   device::EngineRegistry engines_;
+  messaging::SharedPorts ports_;
   device::RegionCounters region_counters_;
   Triggers triggers_;
   const Instances::Listing listed_;

@@ -64,7 +64,9 @@ Ep::Ep(Domain& domain, const fi_info& info, const TypeOffer& offer, os::UdpPort 
       traffic_class_(class_of(domain, info)),
       shares_tx_(info.ep_attr->tx_ctx_cnt == FI_SHARED_CONTEXT),
       shares_rx_(info.ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT),
+      host_(port.address()),
       port_(std::move(port)) {
+  host_.set_port(0);
   uses_.emplace_back(domain);
   endpoint_ = this;
   offer_ = &offer;
@@ -105,6 +107,8 @@ int Ep::begin(Domain& domain, const fi_info& info, Beginning& beginning) {
     PassiveEndpoints& passive = domain.fabric().passive_endpoints();
     if (const int wrong = passive.take(info.handle, beginning)) return wrong;
   }
+  if (info.handle == nullptr) beginning.chosen = address.value().port() != 0;
+  if (beginning.port) beginning.chosen = true;
   if (!beginning.port) beginning.port = std::move(port).value();
   return 0;
 }
@@ -126,6 +130,7 @@ int Ep::open(Domain& domain, const fi_info& info, fid_ep** ep, void* context) {
   if (const int wrong = begin(domain, info, beginning)) return wrong;
   std::unique_ptr<Ep> created(new Ep(domain, info, *offer, std::move(*beginning.port), context));
   if (connected) {
+    created->keeps_port_ = beginning.chosen;
     if (beginning.request) created->listener_ = beginning.listener;
     created->cm = connection_cm_operations();
     created->connector_ =
@@ -137,17 +142,14 @@ int Ep::open(Domain& domain, const fi_info& info, fid_ep** ep, void* context) {
 
 Ep::~Ep() {
   if (core_ != nullptr) {
-    if (domain_.progress_thread() != nullptr)
-      domain_.progress_thread()->detach(for_foreign_threads());
     detach();
-    domain_.engines().leave(*core_);
     domain_.triggers().drop(core_.get());
     if (bound_.shared_rx == nullptr) domain_.triggers().drop(&core_->receives());
     log_statistics();
     core_.reset();
   }
   try {
-    if (connector_ != nullptr) connector_->decline({*port_, domain_.options().links});
+    if (connector_ != nullptr) connector_->decline(host_);
   } catch (const std::bad_alloc&) {
     // The requester's timeout ends the request.
   }
@@ -165,7 +167,7 @@ void Ep::log_statistics() const {
   try {
     const std::string text = text_of(core_->stats());
     if (text.empty()) return;
-    log_info(FI_LOG_EP_DATA, "statistics of {}: {}", port_->address().text(), text);
+    log_info(FI_LOG_EP_DATA, "statistics of {}: {}", core_->name().text(), text);
   } catch (const std::bad_alloc&) {
     // The text needs memory.
   }
@@ -298,30 +300,46 @@ std::vector<device::EngineGroup*> Ep::groups() {
   return all;
 }
 
+// The port joins a driver with the first of its endpoints, and leaves it with the last.
+template <class Join, class Leave>
+Status Ep::be_driven_by(const void* driver, Join join, Leave leave) {
+  device::EngineUses& uses = core_->port().uses();
+  leaves_.emplace_back([&uses, driver, leave] { uses.remove(driver, leave); });
+  Status joined = uses.add(driver, join);
+  if (!joined) leaves_.pop_back();
+  return joined;
+}
+
 Status Ep::attach() {
+  messaging::SharedPort& port = core_->port();
+  device::Engine& foreign = port.for_foreign_threads();
+  const auto drive = [&](device::EngineGroup& group, device::Engine& engine) {
+    return be_driven_by(
+        &group, [&] { return group.attach(engine); }, [&] { group.detach(engine); });
+  };
   for (device::EngineGroup* group : groups()) {
-    if (Status ok = group->attach(*core_); !ok) return ok;
+    if (Status ok = drive(*group, port); !ok) return ok;
   }
   if (connector_ != nullptr) {
-    if (Status ok = connector_->eq()->waiting().attach(for_foreign_threads()); !ok) return ok;
+    if (Status ok = drive(connector_->eq()->waiting(), foreign); !ok) return ok;
   }
-  return domain_.engines().join(*core_);
+  device::EngineRegistry& engines = domain_.engines();
+  const auto join = [&] { return engines.join(port); };
+  if (Status ok = be_driven_by(&engines, join, [&] { engines.leave(port); }); !ok) return ok;
+  device::ProgressThread* const thread = domain_.progress_thread();
+  if (thread == nullptr) return {};
+  const auto attach = [&] {
+    thread->attach(foreign);
+    return Status();
+  };
+  return be_driven_by(thread, attach, [thread, &foreign] { thread->detach(foreign); });
 }
 
 void Ep::detach() {
-  for (device::EngineGroup* group : groups()) group->detach(*core_);
-  if (connector_ != nullptr) connector_->eq()->waiting().detach(for_foreign_threads());
+  for (; !leaves_.empty(); leaves_.pop_back()) leaves_.back()();
 }
 
-device::Engine& Ep::for_foreign_threads() {
-  if (entered_) return *entered_;
-  return *core_;
-}
-
-int Ep::enable() {
-  const std::lock_guard guard(control_);
-  if (core_ != nullptr) return -FI_EOPBADSTATE;
-  if (const int missing = check_bindings()) return missing;
+messaging::EndpointSetup Ep::setup() {
   messaging::EndpointSetup setup;
   setup.place = {*port_, domain_.options().links};
   setup.place.traffic_class = traffic_class_;
@@ -348,7 +366,24 @@ int Ep::enable() {
   if (offer_->type == FI_EP_DGRAM) setup.service = link::Service::kDatagram;
   setup.met_over_network = &domain_.met_over_network();
   setup.options = &domain_.options();
-  auto core = messaging::Endpoint::open(std::move(setup));
+  return setup;
+}
+
+Result<std::unique_ptr<messaging::Endpoint>> Ep::open_core() {
+  messaging::EndpointSetup wanted = setup();
+  if (connector_ != nullptr && !keeps_port_) {
+    auto shared = domain_.ports().port_for(wanted, *port_);
+    if (!shared) return shared.error();
+    wanted.port = std::move(shared).value();
+  }
+  return messaging::Endpoint::open(std::move(wanted));
+}
+
+int Ep::enable() {
+  const std::lock_guard guard(control_);
+  if (core_ != nullptr) return -FI_EOPBADSTATE;
+  if (const int missing = check_bindings()) return missing;
+  auto core = open_core();
   if (!core) {
     log_warning(FI_LOG_EP_CTRL, "cannot enable the endpoint: {}", core.error().message);
     return fabric_status(core.error());
@@ -356,18 +391,14 @@ int Ep::enable() {
   core_ = std::move(core).value();
   if (connector_ != nullptr) {
     if (connector_->eq() == nullptr) connector_->bind(*domain_.default_eq());
-    connector_->start(*core_, name_of(*port_));
+    connector_->start(*core_);
   }
-  if (BiasedLock* biased_lock = domain_.locking().biased_lock)
-    entered_.emplace(*core_, *biased_lock);
   if (Status ok = attach(); !ok) {
     detach();
-    entered_.reset();
     core_.reset();
     return fabric_status(ok.error());
   }
-  if (domain_.progress_thread() != nullptr)
-    domain_.progress_thread()->attach(for_foreign_threads());
+  if (core_->port().router() != nullptr) port_.reset();
   start_running();
   return 0;
 }
@@ -396,7 +427,7 @@ std::size_t Ep::tx_size_left() const {
 
 os::SocketAddress Ep::name() const {
   const std::lock_guard guard(control_);
-  return name_of(*port_);
+  return core_ != nullptr ? core_->name() : name_of(*port_);
 }
 
 os::SocketAddress Ep::public_name() const { return listener_ ? *listener_ : name(); }
@@ -407,6 +438,7 @@ int Ep::rename(const os::SocketAddress& address) {
   auto port = os::UdpPort::bind(address);
   if (!port) return fabric_status(port.error());
   port_ = std::move(port).value();
+  keeps_port_ = true;
   if (offer_->type == FI_EP_DGRAM) running_.max_message_size = path_mtu_at(port_->address());
   return 0;
 }

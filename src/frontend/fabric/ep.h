@@ -7,6 +7,7 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -16,7 +17,6 @@
 #include "connector.h"
 #include "counter.h"
 #include "cq.h"
-#include "device/exclusive_engine.h"
 #include "domain.h"
 #include "eq.h"
 #include "handle.h"
@@ -105,10 +105,13 @@ class Ep : public Handle, public Usable {
   void log_statistics() const;
   int check_bindings() const;
   ServedAccess served() const;
+  template <class Join, class Leave>
+  Status be_driven_by(const void* driver, Join join, Leave leave);
   Status attach();
   std::vector<device::EngineGroup*> groups();
   void detach();
-  device::Engine& for_foreign_threads();
+  messaging::EndpointSetup setup();
+  Result<std::unique_ptr<messaging::Endpoint>> open_core();
 
   const std::size_t tx_size_;
   const std::size_t rx_size_;
@@ -118,15 +121,16 @@ class Ep : public Handle, public Usable {
   std::atomic<std::size_t> min_multi_receive_here_{kMinMultiReceive};
   mutable std::mutex control_;  // of bind(), enable() and rename(), and of what those set
   std::vector<Use> uses_;
-  std::optional<os::UdpPort> port_;
+  os::SocketAddress host_;                     // its address, without a port
+  std::optional<os::UdpPort> port_;            // none for an endpoint that shares that of others
+  bool keeps_port_ = false;                    // the program has chosen that port
   std::optional<os::SocketAddress> listener_;  // of the request that it was opened for
   BoundObjects bound_;
   std::mutex aliases_lock_;
   std::vector<Handle*> aliases_;
   std::unique_ptr<Connector> connector_;
   std::unique_ptr<messaging::Endpoint> core_;
-  std::optional<device::ExclusiveEngine>
-      entered_;  // the core for foreign threads, if there is a biased lock
+  std::vector<std::function<void()>> leaves_;  // end what attach() began
 };
 
 // Tables of operations, each in a file of its own.

@@ -21,6 +21,7 @@ struct Beginning {
   std::optional<connect::Request> request;
   os::SocketAddress listener;  // with a request: the address that it was sent to
   std::optional<os::UdpPort> port;
+  bool chosen = false;  // the program has chosen that port
 };
 
 // The open passive endpoints of one fabric. Any thread.

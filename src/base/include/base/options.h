@@ -17,6 +17,8 @@ namespace weft {
 struct Links {
   bool shm = true;  // within the host
   bool udp = true;  // over the network
+
+  bool operator==(const Links&) const = default;
 };
 
 // What registered memory requires of programs (fi_mr(3), mr_mode).

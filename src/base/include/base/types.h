@@ -41,6 +41,8 @@ constexpr Access operator|(Access a, Access b) {
 struct ServedAccess {
   Access rma = Access::kRemoteRead | Access::kRemoteWrite;
   Access atomics = Access::kRemoteRead | Access::kRemoteWrite;
+
+  bool operator==(const ServedAccess&) const = default;
 };
 
 // True when `have` includes every right of `need`.

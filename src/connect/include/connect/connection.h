@@ -25,6 +25,10 @@ class Border {
   virtual ~Border() = default;
   // Opens the flow to `peer`, in place of an earlier one. An errno, or 0.
   virtual int reach(const os::SocketAddress& peer) = 0;
+  // The address of this endpoint for peers, after reach().
+  virtual os::SocketAddress name() = 0;
+  // Messages that name this token as their addressee are for this end from now on.
+  virtual void expect(Token token) = 0;
   // Sends a message over that flow, reliably and in order. An errno, or 0.
   virtual int send_control(const ConnectMessage& message) = 0;
   // Source `source` and the reached address are the peer: data may flow.
@@ -54,7 +58,7 @@ enum class ConnectionState {
 // The state machine of one end. One thread at a time.
 class Connection {
  public:
-  // `name`: the address of this endpoint for peers. `patience`: how long a request waits for the
+  // `patience`: how long a request waits for the
   // listener's first answer, and for the final one once the listener is closed.
   Connection(Border& border, std::chrono::milliseconds patience)
       : border_(border), patience_(patience) {}
@@ -62,9 +66,8 @@ class Connection {
   ConnectionState state() const { return state_; }
 
   // Calls of the program. False, and nothing happens, in any other state than kIdle.
-  bool connect(const os::SocketAddress& name, const os::SocketAddress& listener, ConnectData data,
-               os::Time now);
-  bool accept(const os::SocketAddress& name, const Request& request, ConnectData data);
+  bool connect(const os::SocketAddress& listener, ConnectData data, os::Time now);
+  bool accept(const Request& request, ConnectData data);
   // Ends the connection from this side, in any state, without an event. True when it was connected.
   bool shut_down();
 
@@ -89,7 +92,6 @@ class Connection {
   bool asked_ = false;  // this end sent the request
   Token origin_ = 0;
   Token target_ = 0;  // 0 until it is known
-  os::SocketAddress name_;
   os::Time deadline_ = os::Time::max();
 };
 

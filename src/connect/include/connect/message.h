@@ -49,6 +49,10 @@ struct ConnectMessage {
   ConnectData data;        // at most kMaxData bytes
 };
 
+// The token of the end that a message is for, before that end has accepted its source; 0 when the
+// bytes, which come from any host, name none. Nothing else has been checked.
+Token addressee_of(std::span<const std::byte> bytes);
+
 std::vector<std::byte> encode(const ConnectMessage& message);
 // Nothing when the bytes, which come from any host, are no such message.
 std::optional<ConnectMessage> decode(std::span<const std::byte> bytes);

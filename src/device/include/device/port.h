@@ -70,6 +70,9 @@ class Port {
   // and requests wait for the peer until its host reports the port as closed; else for
   // Options::connect_timeout.
   Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer, bool persists = false);
+  // After connect() on a port within the host has failed with that errno: true when the peer may be
+  // on another host, or on this one in a place that shares no files with this process.
+  static bool may_be_elsewhere(const os::SocketAddress& peer, int error);
   // Makes this port a member of a multicast group; leaves the group before the port goes. Errors:
   // EADDRINUSE when it is one, others of shm::join_group() and udp::UdEndpoint::join().
   Result<link::Membership> join(const os::SocketAddress& group);

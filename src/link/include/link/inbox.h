@@ -53,6 +53,8 @@ class InboxSink {
   // How many further messages may be taken in; senders are held back beyond that.
   virtual unsigned room() const { return std::numeric_limits<unsigned>::max(); }
   bool takes_more() const { return room() != 0; }
+  // The same for one source, where sources send to different endpoints.
+  virtual unsigned room_for(std::uint32_t /*source*/) const { return room(); }
   // The same for a message of a peer that this end waits for: its answer may be queued behind other
   // messages. The limits are higher.
   virtual bool takes_more_urgently() const { return takes_more(); }

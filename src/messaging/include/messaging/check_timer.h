@@ -17,16 +17,15 @@ class CheckTimer {
  public:
   // Changes with every poll.
   unsigned polls() const { return polls_.load(std::memory_order_relaxed); }
-  // Counts a poll; true when the peers, of which there are so many, are to be checked. Looking at
-  // the clock at every poll would be half of its cost.
-  bool count_poll(std::size_t peers) {
+  // Counts a poll; true when due() is to be asked. Looking at the clock at every poll would be half
+  // of its cost.
+  bool count_poll() {
     const unsigned polls = polls_.load(std::memory_order_relaxed) + 1;
     polls_.store(polls, std::memory_order_relaxed);
-    if (polls % kPollsPerClock != 0) [[likely]]
-      return false;
-    return due(peers, false);
+    return polls % kPollsPerClock == 0;
   }
-  // The same for a sleeper, which polls too seldom for that; `at_once`: whatever the clock says.
+  // True when the peers, of which there are so many, are to be checked; `at_once`: whatever the
+  // clock says. A sleeper polls too seldom to ask only when count_poll() says so.
   bool due(std::size_t peers, bool at_once) {
     const os::Time now = os::coarse_now();
     if (!at_once && now < next_) return false;

@@ -5,18 +5,18 @@
 #include <memory>
 #include <span>
 
-#include "device/port.h"
 #include "link/flow.h"
 #include "link/inbox.h"
 #include "messaging/connection.h"
 #include "messaging/matcher.h"
-#include "messaging/sleepers.h"
 
 namespace weft::messaging {
 
-class PeerFlows;
+class Endpoint;
 class MessageReceiver;
 class MessageSender;
+class PeerFlows;
+class SharedPort;
 
 // The peer of a connected endpoint (FI_EP_MSG): a flow to it, and a source from which it sends.
 // Without a ConnectionSink the endpoint has no such peer, and control messages are refused. Used
@@ -24,17 +24,21 @@ class MessageSender;
 class ConnectedPeer {
  public:
   // Everything outlives it; `sink` is null for an endpoint that is not connected.
-  ConnectedPeer(ConnectionSink* sink, device::Port& port, Sleepers& sleepers, PeerFlows& flows,
+  ConnectedPeer(ConnectionSink* sink, SharedPort& port, Endpoint& endpoint, PeerFlows& flows,
                 MessageSender& sender, MessageReceiver& receiver)
       : sink_(sink),
-        port_(port),
-        sleepers_(sleepers),
+        shared_(port),
+        endpoint_(endpoint),
         flows_(flows),
         sender_(sender),
         receiver_(receiver) {}
 
-  // Opens the way to `peer`, instead of one that was opened before. An errno, or 0.
+  // Opens the way to `peer`, instead of one that was opened before. It may give the endpoint a port
+  // of its own, and so another name. An errno, or 0.
   int open_path(const os::SocketAddress& peer);
+  // Control messages of sources that are not accepted yet come here if they have that number, which
+  // is not 0. On a port that the endpoint has to itself all of them do.
+  void expect(std::uint64_t number);
   // Sends a control message over that way, in order with everything else. An errno, or 0.
   int send_control(std::span<const std::byte> message);
   // Makes `source`, and the end of the way that open_path() opened, the peer: data flow from now
@@ -50,10 +54,14 @@ class ConnectedPeer {
   // Has the next poll call ConnectionSink::parting_is_due(). By then the messages that have come to
   // other endpoints stand in the completion queue, before the receives that end with this
   // connection.
-  void part_later() { parting_is_due_ = true; }
+  void part_later();
+  // Refuses the peer and hears nothing more: the endpoint closes.
+  void withdraw();
 
   // For the endpoint: whether the next poll is to part,
   bool parting_is_due() const { return parting_is_due_; }
+  // or to see whether the peer can be sent to,
+  bool awaits_peer() const { return awaits_peer_; }
   // what a poll does before and after it takes messages in,
   void begin_poll() {
     if (parting_is_due_) [[unlikely]]
@@ -76,17 +84,22 @@ class ConnectedPeer {
   }
 
  private:
+  static constexpr std::uint32_t kNoSource = ~std::uint32_t{0};
+
+  int open_way(const os::SocketAddress& peer);
   void part();
   void lose_source(bool died);
 
-  ConnectionSink* const sink_;
-  device::Port& port_;
-  Sleepers& sleepers_;
+  ConnectionSink* sink_;
+  SharedPort& shared_;
+  Endpoint& endpoint_;
   PeerFlows& flows_;
   MessageSender& sender_;
   MessageReceiver& receiver_;
   std::unique_ptr<link::Flow> facing_;    // to a peer that is not admitted yet
   std::shared_ptr<RemoteSender> source_;  // the admitted source
+  std::uint32_t bound_ = kNoSource;       // its number, as long as it may send here
+  std::uint64_t expected_ = 0;            // expect(); 0: none
   bool awaits_peer_ = false;              // that has been admitted and is not reached yet
   bool parting_is_due_ = false;           // in the next poll
 };

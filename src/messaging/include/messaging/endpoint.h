@@ -6,11 +6,8 @@
 #include <string>
 
 #include "base/stats.h"
-#include "device/engine.h"
-#include "device/port.h"
 #include "messaging/address_vector.h"
 #include "messaging/calls.h"
-#include "messaging/check_timer.h"
 #include "messaging/connected_peer.h"
 #include "messaging/datagram_service.h"
 #include "messaging/endpoint_setup.h"
@@ -18,7 +15,7 @@
 #include "messaging/message_sender.h"
 #include "messaging/peer_flows.h"
 #include "messaging/receive_queue.h"
-#include "messaging/sleepers.h"
+#include "messaging/shared_port.h"
 #include "os/optional_lock.h"
 
 namespace weft::messaging {
@@ -27,8 +24,7 @@ namespace weft::messaging {
 // and in order per peer (FI_EP_RDM), or exchanges messages that may be lost (FI_EP_DGRAM): what
 // finds no receive, no room or no peer is dropped, and nothing of it is reported. Threads as
 // EndpointSetup::locking says; to open, close, join, leave and ask for drops are control calls,
-// which any thread may make, but none that is inside. progress() is for engine groups of the domain
-// and for a device::ExclusiveEngine, which hold the lock of the domain.
+// which any thread may make, but none that is inside. The engine that drives it is its port().
 //
 // With EndpointSetup::connection it is a connected endpoint (FI_EP_MSG): it has one peer, number 0,
 // which ConnectedPeer determines. Until then sends answer ENOTCONN and receives
@@ -47,14 +43,16 @@ namespace weft::messaging {
 // It puts the parts together, each of which answers one question: PeerFlows (which flow leads to a
 // peer?), MessageSender, MessageReceiver, DatagramService, ConnectedPeer, Sleepers. They use each
 // other, with the lock of the queue held, and live as long as the endpoint.
-class Endpoint final : public device::Engine {
+class Endpoint {
  public:
   // Makes the endpoint reachable. Errors: those of device::Port::open(), and
   // EINVAL for other addresses than those of endpoints with the same receives.
   static Result<std::unique_ptr<Endpoint>> open(EndpointSetup setup);
   // Closes it, as close() does, and forgets what is pending without reporting it. Where close()
   // would fail, a peer that is stopped may still write into a receive buffer.
-  ~Endpoint() override;
+  ~Endpoint();
+  Endpoint(const Endpoint&) = delete;
+  Endpoint& operator=(const Endpoint&) = delete;
   // Takes nothing in any more, so that no peer writes into the buffers of receives afterwards; only
   // what drives the endpoint, and the destructor, may be called then. A shared receive whose
   // message was under way is reported with ECANCELED. Waits up to 2 s for peers that are in the
@@ -85,7 +83,13 @@ class Endpoint final : public device::Engine {
   // The counters of its port.
   const Stats& stats() {
     const ControlGuard guard(lock_);
-    return port_->stats_now();
+    return at_->port->stats_now();
+  }
+  // The address by which peers know it; another one once it has got a port of its own
+  // (ConnectedPeer::open_path()).
+  os::SocketAddress name() {
+    const ControlGuard guard(lock_);
+    return at_->name;
   }
   // Reads or writes memory of a peer.
   int access(AccessCall& call) { return answer(sender_.access(call)); }
@@ -119,38 +123,46 @@ class Endpoint final : public device::Engine {
   const EndpointSetup& setup() const { return setup_; }
   // what takes messages in for it,
   MessageReceiver& receiver() { return receiver_; }
-  // and progress() for a caller that holds the lock.
-  void progress_inside();
+  // and the port, whose engine drives it, alone or with others.
+  SharedPort& port() const { return shared_; }
 
-  void progress() override;
-  bool fall_asleep() override;
-  void wake_up() override;
-  int wake_fd() const override { return port_->wake_set().fd(); }
-  unsigned polls() override { return timer_.polls(); }
-
- private:
-  Endpoint(EndpointSetup setup, std::unique_ptr<device::Port> port);
-  int answer(int status) { return status != kPollThenAgain ? status : poll_then_again(); }
-  [[gnu::noinline, gnu::cold]] int poll_then_again();
-  std::size_t peers() const { return flows_.size() + receiver_.sources(); }
+  // For its port, with the lock held. Where its messages arrive.
+  EndpointPort& at() const { return *at_; }
+  // For ConnectedPeer: gets a port of its own if `error` may mean that the peer, which was not
+  // found within the host, is elsewhere.
+  bool move_for(const os::SocketAddress& peer, int error);
+  // Its flows to peers.
+  PeerFlows& flows() { return flows_; }
+  // What a poll that visits it does after it has taken messages in, and whether the next one has to
+  // visit it, too.
+  void end_poll();
+  bool awaits_visit() const {
+    return peer_.parting_is_due() || peer_.awaits_peer() || flows_.has_deaths();
+  }
+  // Notices the ends of the peers that it sends to, and of those that it hears.
+  void check_flows();
   void check_peers();
   void watch_processes();
+
+ private:
+  explicit Endpoint(EndpointSetup setup);
+  int answer(int status) { return status != kPollThenAgain ? status : poll_then_again(); }
+  [[gnu::noinline, gnu::cold]] int poll_then_again();
   bool try_to_close();
   void leave_queue();
 
   const EndpointSetup setup_;
+  SharedPort& shared_;
+  OptionalLock& lock_;                      // of the port and of the queue
+  std::unique_ptr<EndpointPort> own_port_;  // in place of the port that it shares
+  EndpointPort* at_;
   std::unique_ptr<ReceiveQueue> own_queue_;  // null when it is shared
   ReceiveQueue& queue_;
-  OptionalLock& lock_;  // of the queue: one thread at a time in all endpoints that share it
-  std::unique_ptr<device::Port> port_;
-  Sleepers sleepers_;
   MessageSender sender_;
   PeerFlows flows_;  // ends before the sender, which its flows report to
   DatagramService datagrams_;
   MessageReceiver receiver_;
   ConnectedPeer peer_;
-  CheckTimer timer_;
-  bool closing_ = false;  // takes nothing in
 };
 
 }  // namespace weft::messaging

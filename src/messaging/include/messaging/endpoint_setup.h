@@ -13,9 +13,12 @@
 #include "messaging/address_vector.h"
 #include "messaging/connection.h"
 #include "messaging/receive_queue.h"
+#include "messaging/source_router.h"
 #include "os/optional_lock.h"
 
 namespace weft::messaging {
+
+class SharedPort;
 
 // Which events a counter counts; index into Bindings::counters.
 enum class CounterEvent { kSend, kReceive, kRead, kWrite, kRemoteRead, kRemoteWrite, kCount };
@@ -49,6 +52,9 @@ struct EndpointSetup {
   std::shared_ptr<device::Device> device;
   AddressVector* addresses = nullptr;    // empty for a connected endpoint, and stays so
   ConnectionSink* connection = nullptr;  // of a connected endpoint
+  // That it shares with other connected endpoints; null: a port of its own at `place`.
+  std::shared_ptr<SharedPort> port = nullptr;
+  SourceRouter::NumberIn number_in = nullptr;  // of a shared port
   // Shared with other endpoints, all with the same addresses; null: receives of its own.
   ReceiveQueue* receives = nullptr;
   std::size_t receive_room = std::size_t{1} << 16;  // of its own ones that wait

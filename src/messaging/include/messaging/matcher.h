@@ -30,6 +30,8 @@ struct MatchInfo {
   PeerIndex sender = kNoPeer;
 };
 
+class MessageReceiver;
+
 // A receive that was posted, until its message is in place.
 struct Receive : Hook {
   std::uint64_t order = 0;  // of posting
@@ -42,9 +44,10 @@ struct Receive : Hook {
   std::size_t capacity = 0;
   std::uint32_t count = 0;
   LocalRange pieces[link::kMaxPieces];
-  MatchInfo taken;      // filled when a message has been matched that takes a while
-  int fault = 0;        // the same: an errno, when its bytes cannot be placed
-  bool claims = false;  // takes the message that a peek claimed, and no other
+  MatchInfo taken;                      // filled when a message has been matched that takes a while
+  int fault = 0;                        // the same: an errno, when its bytes cannot be placed
+  MessageReceiver* receiver = nullptr;  // the same: which takes the message
+  bool claims = false;                  // takes the message that a peek claimed, and no other
   // A multi-receive takes messages until less than `least` bytes are left. Each gets a part, which
   // is a receive by itself; what is left stays here.
   bool multi = false;
@@ -56,12 +59,10 @@ struct Receive : Hook {
 
 using Receives = boost::intrusive::list<Receive, boost::intrusive::constant_time_size<false>>;
 
-class MessageReceiver;
-
 // A sender as an endpoint knows it. Outlives the link's source while messages of it are kept.
 struct RemoteSender {
   os::SocketAddress address;
-  MessageReceiver* receiver = nullptr;       // of the endpoint that it sends to
+  MessageReceiver* receiver = nullptr;       // of the endpoint that it sends to, if that is known
   const AddressVector* addresses = nullptr;  // that number the senders for that one
   bool admitted = true;                      // its messages are let in
   PeerIndex index = kNoPeer;                 // its lowest number in the address vector ...

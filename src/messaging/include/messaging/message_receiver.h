@@ -2,12 +2,11 @@
 // How do messages get from their arrival into the buffers of receives?
 #pragma once
 
-#include <memory>
 #include <span>
-#include <vector>
 
 #include "link/inbox.h"
 #include "messaging/calls.h"
+#include "messaging/endpoint_port.h"
 #include "messaging/endpoint_setup.h"
 #include "messaging/matcher.h"
 
@@ -24,15 +23,13 @@ class ReceiveQueue;
 class MessageReceiver final : public link::InboxSink {
  public:
   // Everything outlives the receiver; what else there is of the endpoint may be constructed later.
-  MessageReceiver(const EndpointSetup& setup, ReceiveQueue& queue, link::Inbox& inbox,
+  MessageReceiver(const EndpointSetup& setup, ReceiveQueue& queue, EndpointPort& port,
                   PeerFlows& flows, DatagramService& datagrams, ConnectedPeer& peer);
 
-  // A peer that sends, by the inbox's number; null for an unknown one.
-  std::shared_ptr<RemoteSender> source(std::uint32_t number) const {
-    return number < sources_.size() ? sources_[number] : nullptr;
-  }
-  // How many numbers there are.
-  std::size_t sources() const { return sources_.size(); }
+  // Takes in from another port from now on; before anything has come.
+  void move_to(EndpointPort& port) { port_ = &port; }
+  // A source of the port is this endpoint's: its messages come here.
+  void bind(RemoteSender& source);
 
   // For the queue: gives a kept message of this endpoint to a receive. False when its sender has
   // withdrawn it: then miss() says what becomes of a receive that was posted.
@@ -58,6 +55,10 @@ class MessageReceiver final : public link::InboxSink {
   void end(int refusal, int error);
   // Ends the messages that are under way, with ECANCELED.
   void cancel_under_way();
+  // From now on messages that were under way end with ECANCELED; without a report where the
+  // receives end with the endpoint, unless `reports`.
+  void begin_closing(bool reports);
+  bool nothing_under_way() const { return under_way_.empty(); }
 
  private:
   void source_opened(std::uint32_t source, const os::SocketAddress& address) override;
@@ -65,6 +66,7 @@ class MessageReceiver final : public link::InboxSink {
   bool arriving(const link::Arrival& arrival) override;
   void arrived(const link::Arrival& arrival) override;
   unsigned room() const override;
+  unsigned room_for(std::uint32_t) const override { return room(); }
   bool takes_more_urgently() const override;
   void received(void* cookie, int error) override;
   void accessed(std::uint32_t source, Access access, std::span<const RegionKey> regions) override;
@@ -83,13 +85,14 @@ class MessageReceiver final : public link::InboxSink {
   const Bindings bindings_;
   const EndpointSetup& setup_;
   ReceiveQueue& queue_;
-  link::Inbox& inbox_;
+  EndpointPort* port_;
   PeerFlows& flows_;
   DatagramService& datagrams_;
   ConnectedPeer& peer_;
-  std::vector<std::shared_ptr<RemoteSender>> sources_;  // by the inbox's number
-  std::size_t takes_under_way_ = 0;                     // how many the next one has
-  Receives under_way_;                                  // matched, by messages that take a while
+  std::size_t takes_under_way_ = 0;  // how many the next one has
+  Receives under_way_;               // matched, by messages that take a while
+  bool withdrawn_ = false;           // begin_closing()
+  bool silent_ = false;              // the same, without reports
 };
 
 }  // namespace weft::messaging

@@ -11,11 +11,15 @@
 #include "device/port.h"
 #include "link/flow.h"
 #include "messaging/address_vector.h"
+#include "messaging/busy_flows.h"
 #include "messaging/endpoint_setup.h"
 #include "messaging/sleepers.h"
 #include "os/clock.h"
 
 namespace weft::messaging {
+
+class Endpoint;
+class SharedPort;
 
 // In place of EAGAIN: the endpoint is polled before the caller is told to call again.
 inline constexpr int kPollThenAgain = -EAGAIN;
@@ -25,9 +29,9 @@ inline constexpr int kPollThenAgain = -EAGAIN;
 // A connected endpoint has one, for whatever number. Used with the endpoint's lock held.
 class PeerFlows {
  public:
-  // Everything outlives the table. `sink` hears how pending requests end.
-  PeerFlows(const EndpointSetup& setup, device::Port& port, Sleepers& sleepers,
-            link::FlowSink& sink);
+  // Everything outlives the table, which is that of `endpoint`. `sink` hears how pending requests
+  // end.
+  PeerFlows(const EndpointSetup& setup, SharedPort& port, Endpoint& endpoint, link::FlowSink& sink);
 
   // The flow to a peer, which may stay pending; null without one, with the reason in `error`:
   // EINVAL for an unknown number; EHOSTUNREACH for a peer that is not there, and, unless datagrams
@@ -58,24 +62,18 @@ class PeerFlows {
   void end_only();
 
   // Remembers that something is pending on a flow of this table.
-  void add_busy(link::Flow& flow);
-  // Goes on with what is pending.
-  void progress() {
-    if (!busy_.empty()) progress_busy();
-  }
+  void add_busy(link::Flow& flow) { busy_.add(flow, sink_); }
   // Withdraws the send of `cookie`; false when it goes on (link::Flow::cancel).
-  bool cancel(void* cookie);
-  // Tells the peers of pending requests that this side sleeps, or is awake.
-  void set_asleep(bool asleep);
-  // True when progress() would find something to do.
-  bool ready() const;
+  bool cancel(void* cookie) { return busy_.cancel(cookie, sink_); }
+  // Forgets what is pending; polls do not go on with it.
+  void forget_pending() { busy_.remove_all(sink_); }
   // Has the ends of the peers' processes wake sleepers.
   void watch_processes();
 
   // Asks whether the peers still live, and gives up the flows to those that do not.
   void check_peers();
   // Remembers that the peer with that lowest number has died, for settle_deaths().
-  void add_death(PeerIndex peer) { died_.push_back(peer); }
+  void add_death(PeerIndex peer);
   // True when deaths have not been settled.
   bool has_deaths() const { return !died_.empty(); }
   // Calls settle(number, whether a flow leads to a successor) for each death, unless it is not
@@ -109,19 +107,20 @@ class PeerFlows {
   void follow_addresses();
   void lose(Peer& peer);
   void lose(PeerIndex number, link::PeerState state);
-  void progress_busy();
 
   const AddressVector& addresses_;
   const EndpointSetup& setup_;
+  SharedPort& shared_;
+  Endpoint& endpoint_;
   device::Port& port_;
   Sleepers& sleepers_;
+  BusyFlows& busy_;
   link::FlowSink& sink_;
   std::vector<Peer> peers_;    // by number
   const PeerIndex mask_;       // 0 for a connected endpoint: whatever its callers say, it is peer 0
   std::uint64_t version_ = 0;  // of the address vector when it was last looked at
   int refusal_ = ENOTCONN;     // what a connected endpoint answers without a flow
-  std::vector<link::Flow*> busy_;  // with requests pending
-  std::vector<PeerIndex> died_;    // peers whose end has not been acted upon
+  std::vector<PeerIndex> died_;  // peers whose end has not been acted upon
 };
 
 }  // namespace weft::messaging

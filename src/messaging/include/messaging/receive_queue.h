@@ -2,6 +2,8 @@
 // Where do receives wait, those of one endpoint or those that several endpoints share?
 #pragma once
 
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -17,11 +19,14 @@ class Endpoint;
 // The receives of one endpoint, or a shared receive context (fi_endpoint(3)): a receive takes the
 // next message that it matches, whichever of the endpoints it came to, and is reported there.
 // Endpoints join when they open and leave when they close; what concerns none of them in particular
-// is reported by the one that joined first. Threads as `locking` says.
+// is reported by the one that joined first. Threads as its lock says.
 class ReceiveQueue {
  public:
-  // For `size` receives that wait at a time.
-  ReceiveQueue(const Locking& locking, std::size_t size) : lock_(locking), size_(size) {}
+  // For `size` receives that wait at a time; with a lock of its own, or with that of the port of
+  // its one endpoint, which outlives it.
+  ReceiveQueue(const Locking& locking, std::size_t size)
+      : own_lock_(std::in_place, locking), lock_(*own_lock_), size_(size) {}
+  ReceiveQueue(OptionalLock& lock, std::size_t size) : lock_(lock), size_(size) {}
 
   // As Endpoint::receive(). A receive of one source's messages, a peek and a claim need an
   // endpoint: EINVAL without one. EAGAIN when as many receives wait as there is room for; one that
@@ -81,7 +86,8 @@ class ReceiveQueue {
   int take_claimed(const ReceiveCall& call);
   bool find_source(PeerIndex& source) const;
 
-  OptionalLock lock_;
+  std::optional<OptionalLock> own_lock_;
+  OptionalLock& lock_;
   const std::size_t size_;
   Matcher tagged_;
   Matcher untagged_;

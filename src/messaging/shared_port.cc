@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What do the endpoints of one port share?
+#include "messaging/shared_port.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "messaging/endpoint.h"
+
+namespace weft::messaging {
+namespace {
+
+device::PortSetup port_setup(const EndpointSetup& setup, const os::SocketAddress& name) {
+  device::PortSetup wanted;
+  wanted.domain = setup.domain;
+  wanted.served = setup.served;
+  wanted.name = name;
+  wanted.count_remote_reads = setup.count_remote_reads;
+  wanted.count_remote_writes = setup.count_remote_writes;
+  wanted.service = setup.service;
+  wanted.options = setup.options;
+  if (setup.met_over_network != nullptr) wanted.met_over_network = *setup.met_over_network;
+  return wanted;
+}
+
+Result<EndpointPort> open_port(const EndpointSetup& setup, const link::Place& place,
+                               const os::SocketAddress& name) {
+  auto port = device::Port::open(setup.device, place, port_setup(setup, name));
+  if (!port) return port.error();
+  EndpointPort opened;
+  opened.port = std::move(port).value();
+  opened.name = name;
+  return opened;
+}
+
+os::SocketAddress with_port(os::SocketAddress address, std::uint16_t port) {
+  address.set_port(port);
+  return address;
+}
+
+}  // namespace
+
+SharedPort::SharedPort(const EndpointSetup& setup, EndpointPort main)
+    : setup_(setup),
+      own_lock_(setup.locking),
+      lock_(setup.receives != nullptr ? setup.receives->lock() : own_lock_),
+      main_(std::move(main)),
+      sleepers_(main_.port->wake_set()) {
+  if (BiasedLock* biased_lock = setup.locking.biased_lock) exclusive_.emplace(*this, *biased_lock);
+}
+
+Result<std::shared_ptr<SharedPort>> SharedPort::open(const EndpointSetup& setup) {
+  auto port = open_port(setup, setup.place, setup.name);
+  if (!port) return port.error();
+  return std::shared_ptr<SharedPort>(new SharedPort(setup, std::move(port).value()));
+}
+
+Result<std::shared_ptr<SharedPort>> SharedPort::open_shared(const EndpointSetup& setup,
+                                                            const os::UdpPort& port) {
+  link::Place place = setup.place;
+  place.links = {true, false};
+  auto opened = open_port(setup, place, setup.name);
+  if (!opened) return opened.error();
+  std::shared_ptr<SharedPort> shared(new SharedPort(setup, std::move(opened).value()));
+  shared->reserved_ = port;
+  shared->router_ = std::make_unique<SourceRouter>(shared->main_, setup.number_in);
+  shared->main_.sink = shared->router_.get();
+  return shared;
+}
+
+bool SharedPort::serves(const EndpointSetup& setup) const {
+  const auto host = [](const os::SocketAddress& address) { return with_port(address, 0); };
+  return setup.receives == setup_.receives && setup.bindings.rx == setup_.bindings.rx &&
+         host(setup.place.address) == host(setup_.place.address) &&
+         setup.place.links == setup_.place.links &&
+         setup.place.traffic_class == setup_.place.traffic_class && setup.domain == setup_.domain &&
+         setup.served == setup_.served && setup.count_remote_reads == setup_.count_remote_reads &&
+         setup.count_remote_writes == setup_.count_remote_writes &&
+         setup.service == setup_.service && setup.options == setup_.options;
+}
+
+device::Engine& SharedPort::for_foreign_threads() {
+  if (exclusive_) return *exclusive_;
+  return *this;
+}
+
+void SharedPort::join(Endpoint& endpoint) {
+  const ControlGuard guard(lock_);
+  endpoints_.push_back(&endpoint);
+  if (router_ == nullptr) main_.sink = &endpoint.receiver();
+}
+
+void SharedPort::leave(Endpoint& endpoint) {
+  const ControlGuard guard(lock_);
+  endpoint.flows().forget_pending();
+  std::erase(endpoints_, &endpoint);
+  std::erase(visits_, &endpoint);
+  if (std::erase(others_, &endpoint.at()) != 0) {
+    main_.port->wake_set().remove(endpoint.at().port->wake_set().fd());
+  }
+}
+
+Result<std::unique_ptr<EndpointPort>> SharedPort::open_own_port(link::InboxSink& sink) {
+  auto port = os::UdpPort::bind(with_port(setup_.place.address, 0));
+  if (!port) return port.error();
+  link::Place place(port.value(), setup_.place.links);
+  place.traffic_class = setup_.place.traffic_class;
+  auto opened = open_port(setup_, place, with_port(setup_.name, place.address.port()));
+  if (!opened) return opened.error();
+  auto own = std::make_unique<EndpointPort>(std::move(opened).value());
+  own->sink = &sink;
+  if (Status ok = main_.port->wake_set().add(own->port->wake_set().fd()); !ok) return ok.error();
+  others_.push_back(own.get());
+  return own;
+}
+
+// What a forked child closes is its parent's.
+bool SharedPort::withdraw(Endpoint& endpoint) {
+  if (origin_.inherited()) return true;
+  EndpointPort& at = endpoint.at();
+  if (at.sink == &endpoint.receiver()) {
+    at.closing = true;
+    return at.inbox().reclaim_buffers();
+  }
+  endpoint.receiver().begin_closing(false);
+  endpoint.peer().withdraw();
+  at.poll();
+  return endpoint.receiver().nothing_under_way();
+}
+
+void SharedPort::visit(Endpoint& endpoint) {
+  const bool known = std::find(visits_.begin(), visits_.end(), &endpoint) != visits_.end();
+  if (!known) visits_.push_back(&endpoint);
+}
+
+// What an endpoint does may ask for further visits.
+void SharedPort::begin_visits() {
+  for (std::size_t i = 0; i < visits_.size(); ++i) visits_[i]->peer().begin_poll();
+}
+
+void SharedPort::end_visits() {
+  for (std::size_t i = 0; i < visits_.size(); ++i) visits_[i]->end_poll();
+  std::erase_if(visits_, [](const Endpoint* endpoint) { return !endpoint->awaits_visit(); });
+}
+
+void SharedPort::progress_inside() {
+  if (main_.closing) [[unlikely]]
+    return;
+  if (!visits_.empty()) [[unlikely]]
+    begin_visits();
+  main_.inbox().poll(*main_.sink);
+  for (const EndpointPort* other : others_) other->poll();
+  busy_.progress();
+  if (!visits_.empty()) [[unlikely]]
+    end_visits();
+  check_when_due();
+}
+
+void SharedPort::progress() {
+  const std::lock_guard guard(lock_.inner());
+  progress_inside();
+}
+
+std::size_t SharedPort::peers() const {
+  const std::size_t flows =
+      endpoints_.size() == 1 ? endpoints_.front()->flows().size() : endpoints_.size();
+  return flows + main_.senders.size();
+}
+
+void SharedPort::check_if_it_is_time() {
+  if (timer_.due(peers(), false)) check();
+}
+
+void SharedPort::check() {
+  if (main_.closing) return;
+  for (Endpoint* endpoint : endpoints_) endpoint->check_flows();
+  main_.inbox().check_sources(*main_.sink);
+  for (const EndpointPort* other : others_) other->inbox().check_sources(*other->sink);
+  if (router_ != nullptr) router_->check(os::coarse_now());
+  for (Endpoint* endpoint : endpoints_) endpoint->check_peers();
+}
+
+void SharedPort::watch_processes() {
+  if (setup_.service == link::Service::kDatagram) return;  // nothing of it waits for a peer
+  for (const int process : main_.port->source_processes()) sleepers_.watch(process);
+  for (const EndpointPort* other : others_) {
+    for (const int process : other->port->source_processes()) sleepers_.watch(process);
+  }
+  for (Endpoint* endpoint : endpoints_) endpoint->watch_processes();
+}
+
+bool SharedPort::fall_asleep() {
+  const Section section(lock_);
+  sleepers_.add();
+  const bool ended = sleepers_.forget_ended();
+  if (timer_.due(peers(), ended)) check();
+  watch_processes();
+  busy_.set_asleep(true);
+  bool quiet = main_.port->fall_asleep();
+  for (const EndpointPort* other : others_) quiet = other->port->fall_asleep() && quiet;
+  const bool parts = std::any_of(visits_.begin(), visits_.end(), [](Endpoint* endpoint) {
+    return endpoint->peer().parting_is_due();
+  });
+  quiet = quiet && !ended && !parts && !busy_.ready();
+  // Going to sleep has undone the ring for threads that slept before.
+  if (!quiet && sleepers_.count() > 1) main_.port->wake_set().ring();
+  return quiet;
+}
+
+void SharedPort::wake_up() {
+  const Section section(lock_);
+  if (!sleepers_.remove()) return;
+  main_.inbox().wake_up();
+  for (const EndpointPort* other : others_) other->inbox().wake_up();
+  busy_.set_asleep(false);
+}
+
+}  // namespace weft::messaging
