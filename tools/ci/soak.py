@@ -42,10 +42,13 @@ def lines(seed, fuzz_seconds):
                WEFT_SIMULATOR_SEED=str(seed), WEFT_SIMULATOR_RUNS="100000")
     yield Line(f"simulator of cm, 1,000,000 seeds from {seed}",
                [BUILD / "bin/weft_cm_test", "--gtest_filter=Seeds/CmSimulations*/0"],
-               WEFT_SIMULATOR_SEED=str(seed), WEFT_SIMULATOR_RUNS="1000000")
+               WEFT_SIMULATOR_SEED=str(seed), WEFT_SIMULATOR_RUNS="500000")
     for wire in WIRES:
         yield Line(f"conformance {wire}", [sys.executable, "tests/hosts/conformance.py", BUILD, *wire.split(),
                                            "--filter=*-*EachEndpointHearsAllOthers/5"])
+    for script, *words in (("forged_requests", "--seconds", "15", "--rounds", "10"), ("request_flood", "--count", "500000"),
+                           ("forged_ends", "--watch", "5", "--settle", "15")):
+        yield Line(f"{script} {' '.join(words)}", [sys.executable, f"tests/hosts/{script}.py", BUILD, *words])
     yield Line("kill -9, 20,000 moments", [BUILD / "bin/weft_faults", "kill"], WEFT_FAULTS_KILLS="20000", **provider)
     yield Line("kill -9 with connections, 5,000 moments", [BUILD / "bin/weft_faults", "kill-connections"],
                WEFT_FAULTS_KILLS="5000", **provider)

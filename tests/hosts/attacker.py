@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# How does a host send forged packets, and what comes back to the addresses that it uses?
+"""Runs on the attacker's host and reads commands, one a line; each is answered by a line of JSON:
+
+    send HEX...                     sends packets with their IP headers
+    flood TO PORT COUNT RATE        sends so many REQs a second, each from another source in 10.77.0.0/16: the seconds that it took
+    bind ADDRESS PORT               listens at an address of this host
+    heard ADDRESS PORT              the payload of each packet that has come there since the last time
+"""
+import itertools
+import json
+import socket
+import sys
+import time
+
+import forged
+
+CHUNK = 0.002  # seconds
+listening = {}
+sources = itertools.count()  # of floods
+
+
+def raw_socket():
+    """For packets with their IP headers."""
+    made = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 << 20)
+    return made
+
+
+def send(out, *packets):
+    """One after the other."""
+    for packet in packets:
+        data = bytes.fromhex(packet)
+        out.sendto(data, (socket.inet_ntoa(data[16:20]), 0))
+
+
+def flood(out, to, port, count, rate):
+    """At an even rate, as far as this host manages it. The packets are made before."""
+    count, rate = int(count), float(rate)
+    packets = [forged.request((f"10.77.{number >> 8 & 0xFF}.{number & 0xFF}", 1024 + number % 60_000), (to, int(port)))
+               for number in itertools.islice(sources, count)]
+    sent, begin = 0, time.monotonic()
+    while sent < count:
+        due = min(count, int((time.monotonic() - begin) * rate) + 1)
+        for packet in packets[sent:due]:
+            out.sendto(packet, (to, 0))
+        sent = due
+        time.sleep(CHUNK)
+    return time.monotonic() - begin
+
+
+def bind(_, address, port):
+    """From now on packets that come there are kept."""
+    made = listening[address, port] = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+    made.bind((address, int(port)))
+    made.setblocking(False)
+
+
+def heard(_, address, port):
+    """Since the last time."""
+    came = []
+    while True:
+        try:
+            came.append(listening[address, port].recv(4096).hex())
+        except BlockingIOError:
+            return came
+
+
+def main():
+    out = raw_socket()
+    commands = {"send": send, "flood": flood, "bind": bind, "heard": heard}
+    for line in sys.stdin:
+        name, *words = line.split()
+        print(json.dumps(commands[name](out, *words)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# Can a host that sees none of the packets between two endpoints end their flows?
+"""Forged messages and ICMP errors that suggest a new instance, a dead peer or an end leave live flows alone. A peer that has
+really restarted at the same address is reachable again within 2 s, and the end of a peer's process is noticed within 10 s."""
+import itertools
+import sys
+import time
+
+import forged
+import hosts
+from hostile import PATIENCE, Attacker, Endpoint, rest, talk, three_hosts, wait_until
+from program import require, setup
+
+# Communication ids are given in turn: what an endpoint answers to a flow of the attacker's own tells about the others.
+NEAR = range(-12, 4)
+OWN = ("10.77.255.1", 7001)
+REACHABLE, NOTICED = 2.0, 10.0  # seconds
+MESSAGES = "rx_connection_messages"
+FEWEST = 20  # messages in the time in which a flow is watched
+
+
+class Flows:
+    """Two endpoints that send to each other without a pause, and the attacker."""
+
+    def __init__(self, test, watch):
+        self.test, self.watch = test, watch
+        self.wire = three_hosts()
+        self.attacker = Attacker(self.wire[2])
+        self.victim, self.peer = Endpoint(test, self.wire[0]), Endpoint(test, self.wire[1])
+        talk(self.victim, self.peer)
+        self.failures = []
+        self.attacker.listen(*OWN)
+        self.near = {each.end: [self.id_given_by(each) + step & 0xFFFFFFFF for step in NEAR] for each in (self.victim, self.peer)}
+
+    def id_given_by(self, endpoint):
+        """The communication id that it gives to a flow of the attacker."""
+        self.attacker.send(forged.request(OWN, endpoint.end))
+        replies = []
+        wait_until(lambda: replies.extend(self.attacker.heard(*OWN)) or replies, PATIENCE, "a REP")
+        require(replies[0].attribute == forged.REP, f"a REQ draws {replies}")
+        return replies[0].local_id
+
+    def survive(self, name, packets, counter=None):
+        """The flows live, and data go on, after those packets. They are valid: the endpoint's `counter` counts them."""
+        both = self.victim, self.peer
+        before, known = [each.ask() for each in both], self.victim.statistics()
+        self.attacker.send(*packets)
+        time.sleep(self.watch)
+        after, counters = [each.ask() for each in both], self.victim.statistics()
+        moved = [new.received - old.received for new, old in zip(after, before)]
+        broken = sum(new.broken - old.broken for new, old in zip(after, before))
+        ended = sum(new.ended - old.ended for new, old in zip(after, before))
+        print(f"{name}: {moved[0]} and {moved[1]} messages in {self.watch} s, {broken} broken, {ended} failed sends", flush=True)
+        if broken or ended:
+            self.failures.append(f"{name}: {broken} messages are damaged or missing, {ended} sends fail")
+        if min(moved) < FEWEST:
+            self.failures.append(f"{name}: {moved} messages arrive in {self.watch} s")
+        if counter:
+            taken = counters[counter] - known[counter]
+            if taken < len(packets) / 2:
+                self.failures.append(f"{name}: {counter} grows by {taken} for {len(packets)} packets")
+        for untouched in ("icrc_errors", "malformed_packets", "rp_cnp_handled"):
+            if counters[untouched] != known[untouched]:
+                self.failures.append(f"{name}: {untouched} grows by {counters[untouched] - known[untouched]}")
+
+    def forge(self):
+        """Everything that an off-path host can say to the first endpoint in the name of its peer, or of its host: a name, packets, and
+        the counter of the endpoint that grows."""
+        here, there = self.victim.end, self.peer.end
+        ids = list(itertools.product(self.near[there], self.near[here]))
+        # The context of a flow has 16 bits of small numbers and 8 random ones.
+        yield "512 REJs of stale connections", [
+            forged.rejection(there, here, remote_id, forged.STALE, (part << 16 | number).to_bytes(4, "big"))
+            for number in (1, 2) for part, remote_id in zip(range(256), [0] + self.near[here] * 16)], MESSAGES
+        yield "a REQ of another instance", [forged.request(there, here)], MESSAGES
+        yield "16 REQs of other instances", [forged.request(there, here) for _ in range(16)], MESSAGES
+        yield "16 REQs with ids of living connections", [
+            forged.request(there, here, local_id=mine) for mine in self.near[there]], MESSAGES
+        yield "512 REJs of known ids", [forged.rejection(there, here, yours, forged.CONSUMER) for _, yours in ids * 2], MESSAGES
+        yield "256 DREQs", [forged.disconnect(there, here, *pair) for pair in ids], MESSAGES
+        for name, attribute in (("DREP", forged.DREP), ("RTU", forged.RTU), ("LAP", forged.LAP)):
+            yield f"256 {name}s", [forged.with_ids(there, here, attribute, *pair) for pair in ids], MESSAGES
+        yield "256 APRs", [forged.unknown_connection(there, here, *pair) for pair in ids], MESSAGES
+        quoted = forged.flow_request(here, there), forged.request(here, there)
+        for count in (3, 30):
+            yield f"{count} ICMP errors that quote a request of the flow", \
+                [forged.port_unreachable(there[0], quoted[0])] * count, None
+            yield f"{count} ICMP errors that quote a REQ", [forged.port_unreachable(there[0], quoted[1])] * count, None
+        yield "100 CNPs", [forged.congestion_notification(there, here) for _ in range(100)], "unknown_flow"
+
+    def survive_at_rest(self):
+        """The same for flows in which nothing is under way: afterwards both are as they were."""
+        both = self.victim, self.peer
+        rest(*both)
+        before = [each.ask() for each in both]
+        for _, packets, _ in self.forge():
+            self.attacker.send(*packets)
+        time.sleep(self.watch)
+        talk(*both)
+        after = [each.ask() for each in both]
+        broken = sum(new.broken - old.broken for new, old in zip(after, before))
+        ended = sum(new.ended - old.ended for new, old in zip(after, before))
+        print(f"all of them at rest: {broken} broken, {ended} failed sends", flush=True)
+        if broken or ended:
+            self.failures.append(f"all of them at rest: {broken} messages are damaged or missing, {ended} sends fail")
+
+    def restart(self):
+        """The peer's process is killed and another one takes its address: both find each other."""
+        self.peer.kill()
+        self.peer = Endpoint(self.test, self.wire[1], self.peer.end[1])
+        self.peer.tell("to", *self.victim.end)
+        begin = self.victim.ask()
+        seconds = wait_until(lambda: self.peer.ask().received > 0 and self.peer.ask().sent > 0, 60,
+                             "a restarted peer is heard and hears")
+        later = self.victim.ask()
+        print(f"a restarted peer is reachable after {seconds:.2f} s ({later.ended - begin.ended} failed sends)", flush=True)
+        if seconds > REACHABLE:
+            self.failures.append(f"a restarted peer is reachable after {seconds:.2f} s")
+
+    def death(self):
+        """The peer's process is killed while packets are sent to it, which its host answers by ICMP errors."""
+        before = self.victim.ask().ended
+        self.peer.kill()
+        seconds = wait_until(lambda: self.victim.ask().ended > before, 60, "the end of the peer's process is noticed")
+        print(f"the end of the peer's process is noticed after {seconds:.2f} s", flush=True)
+        if seconds > NOTICED:
+            self.failures.append(f"the end of the peer's process is noticed after {seconds:.2f} s")
+
+
+def icmp_errors(host):
+    """(port unreachable messages, damaged messages) that the host has received."""
+    lines = hosts.call(*host.words("cat", "/proc/net/snmp")).splitlines()
+    names, values = (line.split() for line in lines if line.startswith("Icmp:"))
+    found = dict(zip(names, values))
+    return int(found["InDestUnreachs"]), int(found["InErrors"])
+
+
+def main():
+    hosts.enter()
+    test, arguments = setup(__doc__, ("--watch", {"type": float, "default": 0.4, "help": "seconds after each kind of packets"}),
+                            ("--settle", {"type": float, "default": 3, "help": "seconds after all of them"}))
+    flows = Flows(test, arguments.watch)
+    before = icmp_errors(flows.wire[0])
+    for attack in flows.forge():
+        flows.survive(*attack)
+    after = icmp_errors(flows.wire[0])
+    require(after[0] >= before[0] + 66 and after[1] == before[1], f"ICMP errors do not arrive: {before}, then {after}")
+    flows.watch = arguments.settle
+    flows.survive("all of them", [])
+    flows.survive_at_rest()
+    flows.restart()
+    talk(flows.victim, flows.peer)
+    flows.death()
+    for failure in flows.failures:
+        print(f"FAILED: {failure}", file=sys.stderr)
+    require(not flows.failures, f"{len(flows.failures)} rules are broken")
+
+
+main()

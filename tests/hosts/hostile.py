@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# What do the tests with forged packets have in common: hosts, endpoints that talk, and an attacker?
+"""The hosts are 0: the endpoint under attack, 1: its peer, 2: the attacker. Forged sources are in 10.77.0.0/16 and the third
+parties in 10.78.0.0/16: what is sent there arrives at the attacker's host, which counts it."""
+import json
+import queue
+import re
+import struct
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import forged
+import hosts
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "programs"))
+from program import require  # noqa: E402
+
+PATIENCE = 30
+FORGED, THIRD = "10.77.0.0/16", "10.78.0.0/16"
+COUNTERS = f"""
+table ip drawn {{
+  counter forged {{ }}
+  counter third {{ }}
+  chain prerouting {{
+    type filter hook prerouting priority raw;
+    ip daddr {FORGED} counter name forged;
+    ip daddr {THIRD} counter name third;
+  }}
+}}
+"""
+DROPPED_PORT = 9
+DROP = f"""
+table ip quiet {{
+  chain prerouting {{
+    type filter hook prerouting priority raw;
+    udp dport {DROPPED_PORT} drop;
+  }}
+}}
+"""
+
+
+class Program:
+    """A process on a host that reads commands and answers each by a line."""
+
+    def __init__(self, host, *words, env=None):
+        self.process = subprocess.Popen(host.words(*map(str, words)), env=env, text=True, bufsize=1, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE)
+        self._name = Path(str(words[0])).name
+        self._lines = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self._lines.put(line.rstrip("\n"))
+        self._lines.put(None)
+
+    def tell(self, *words):
+        """A command without an answer."""
+        self.process.stdin.write(" ".join(map(str, words)) + "\n")
+
+    def line(self, patience=PATIENCE):
+        """Its next line."""
+        try:
+            line = self._lines.get(timeout=patience)
+        except queue.Empty:
+            line = None
+        require(line is not None, f"{self._name} says nothing, or has ended ({self.process.poll()})")
+        return line
+
+    def kill(self):
+        """Ends it as a crash would."""
+        self.process.kill()
+        self.process.wait()
+
+    def close(self):
+        """Ends it in order."""
+        self.process.stdin.close()
+        require(self.process.wait(PATIENCE) == 0, f"{self._name} failed")
+
+
+class Process:
+    """What /proc says of a Program."""
+
+    def descriptors(self):
+        """How many it has."""
+        return len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
+
+    def memory_kib(self):
+        """Resident anonymous memory."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")
+        return int(re.search(r"RssAnon:\s*(\d+) kB", status)[1])
+
+
+class Figures:
+    """What an endpoint has said of itself."""
+
+    def __init__(self, sent, received, broken, ended):
+        self.time = time.monotonic()
+        self.sent, self.received, self.broken, self.ended = sent, received, broken, ended
+
+
+class Endpoint(Program, Process):
+    """A reliable-datagram endpoint in a process of its own (reliable_peer.cc)."""
+
+    def __init__(self, test, host, port=0):
+        super().__init__(host, test.build / "bin" / "weft_reliable_peer", host.ipv4, port, env=test.env)
+        said = self.line()
+        require(re.fullmatch(r"at \d+", said), said)
+        self.end = host.ipv4, int(said.split()[1])
+
+    def ask(self):
+        """Its figures."""
+        self.tell("ask")
+        return Figures(*map(int, self.line().split()))
+
+    def statistics(self):
+        """The counters of its port (docs/formats/statistics.md)."""
+        found = list(Path(f"/proc/{self.process.pid}/root/dev/shm").glob(f"weft-*/net-*/stats-{self.process.pid}"))
+        require(len(found) == 1, f"{len(found)} files of counters")
+        data = found[0].read_bytes()
+        count, blocks, size = struct.unpack_from("<III", data, 12)
+        text = lambda offset, length: data[offset:offset + length].rstrip(b"\0").decode()  # noqa: E731
+        names = [text(64 + 32 * number, 32) for number in range(count)]
+        owner = f"{self.end[0]}:{self.end[1]}"
+        for block in range(0x1000, min(len(data), 0x1000 + blocks * size), size):
+            if text(block + 4, 60) == owner:
+                return dict(zip(names, struct.unpack_from(f"<{count}Q", data, block + 64)))
+        raise RuntimeError(f"no counters of {owner}")
+
+
+class Attacker(Program):
+    """attacker.py on a host."""
+
+    def __init__(self, host):
+        super().__init__(host, sys.executable, "-u", Path(__file__).with_name("attacker.py"))
+        self._host = host
+        hosts.call(*host.words("nft", "-f", "-"), text=COUNTERS)
+
+    def do(self, *words, patience=PATIENCE):
+        """A command and its answer."""
+        self.tell(*words)
+        return json.loads(self.line(patience))
+
+    def send(self, *packets):
+        """In order."""
+        for first in range(0, len(packets), 64):
+            self.do("send", *(packet.hex() for packet in packets[first:first + 64]))
+
+    def listen(self, address, port):
+        """As that address."""
+        self._host.ip(f"address add {address}/32 dev lo")
+        self.do("bind", address, port)
+
+    def heard(self, address, port):
+        """What has come there since the last time."""
+        return [forged.Heard(bytes.fromhex(payload)) for payload in self.do("heard", address, port)]
+
+    def drawn(self, where="forged"):
+        """How many packets have come there."""
+        listed = json.loads(hosts.call(*self._host.words("nft", "-j", "list", "counter", "ip", "drawn", where)))["nftables"]
+        return next(entry["counter"]["packets"] for entry in listed if "counter" in entry)
+
+
+def three_hosts():
+    """With the routes that lead forged addresses to the attacker's host."""
+    wire = hosts.Hosts(3)
+    for host in wire:
+        if host is not wire[2]:
+            host.ip(f"route add {FORGED} via {wire[2].ipv4}", f"route add {THIRD} via {wire[2].ipv4}")
+    hosts.call(*wire[0].words("nft", "-f", "-"), text=DROP)
+    return wire
+
+
+def wait_until(holds, patience, what):
+    """Returns the seconds that it took."""
+    begin = time.monotonic()
+    while not holds():
+        require(time.monotonic() - begin < patience, f"{what}: not within {patience} s")
+        time.sleep(0.02)
+    return time.monotonic() - begin
+
+
+def talk(one, other):
+    """Both send to each other from now on. Returns when messages have arrived at both."""
+    before = one.ask().received, other.ask().received
+    one.tell("to", *other.end)
+    other.tell("to", *one.end)
+    wait_until(lambda: one.ask().received > before[0] and other.ask().received > before[1], PATIENCE, "the first messages")
+
+
+def rest(*endpoints):
+    """They send nothing further, and nothing is under way."""
+    for each in endpoints:
+        each.tell("rest")
+    time.sleep(0.5)

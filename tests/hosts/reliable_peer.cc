@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Does a reliable-datagram endpoint keep talking to its peers, in order and whole?
+//
+// usage: weft_reliable_peer ADDRESS PORT
+//
+// Says `at PORT`. Reads commands from its standard input, one a line:
+//
+//   to ADDRESS PORT   sends numbered messages there from now on
+//   rest              sends no further messages
+//   ask               prints `SENT RECEIVED BROKEN ENDED`: completed sends, messages received in
+//   order,
+//                     messages that were damaged or did not continue the numbers of their sender,
+//                     and sends that failed
+//
+// It ends with its standard input.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <random>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+constexpr std::size_t kMessageBytes = 1024;
+constexpr std::size_t kReceives = 4096;
+constexpr std::size_t kWindow = 64;
+constexpr unsigned kPollsBetweenCommands = 16;
+constexpr unsigned kRestMicroseconds = 50;
+
+[[noreturn]] void fail(const char* what, long status) {
+  std::printf("%s: %s\n", what, fi_strerror(static_cast<int>(-status)));
+  std::exit(1);
+}
+
+void check(const char* what, long status) {
+  if (status < 0) fail(what, status);
+}
+
+struct Message {
+  std::uint64_t sender = 0;  // drawn at random by each process
+  std::uint64_t number = 0;
+  std::array<std::uint8_t, kMessageBytes - 16> fill{};
+};
+static_assert(sizeof(Message) == kMessageBytes);
+
+// A buffer of a send or a receive; libfabric's context is its address.
+struct Slot {
+  bool receives = false;
+  Message message;
+};
+
+class ReliablePeer {
+ public:
+  ReliablePeer(const char* address, const char* port) : slots_(kReceives + kWindow) {
+    open(address, port);
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      slots_[i].receives = i < kReceives;
+      if (slots_[i].receives) {
+        receive(slots_[i]);
+      } else {
+        free_.push_back(&slots_[i]);
+      }
+    }
+  }
+  ~ReliablePeer() {
+    for (fid* object :
+         {&endpoint_->fid, &completions_->fid, &addresses_->fid, &domain_->fid, &fabric_->fid}) {
+      fi_close(object);
+    }
+    fi_freeinfo(info_);
+  }
+  ReliablePeer(const ReliablePeer&) = delete;
+  ReliablePeer& operator=(const ReliablePeer&) = delete;
+
+  in_port_t port() {
+    sockaddr_in name{};
+    std::size_t length = sizeof name;
+    check("fi_getname", fi_getname(&endpoint_->fid, &name, &length));
+    return ntohs(name.sin_port);
+  }
+
+  void command(const std::string& line) {
+    std::istringstream words(line);
+    std::string name, address;
+    in_port_t port = 0;
+    words >> name >> address >> port;
+    if (name == "to") {
+      aim(address.c_str(), port);
+    } else if (name == "rest") {
+      target_ = FI_ADDR_UNSPEC;
+    } else if (name == "ask") {
+      std::printf("%llu %llu %llu %llu\n", sent_, received_, broken_, ended_);
+      std::fflush(stdout);
+    } else {
+      fail(name.c_str(), -FI_EINVAL);
+    }
+  }
+
+  // True when there was something to do.
+  bool step() {
+    bool busy = false;
+    while (target_ != FI_ADDR_UNSPEC && !free_.empty() && send()) busy = true;
+    std::array<fi_cq_entry, 64> entries{};
+    const ssize_t got = fi_cq_read(completions_, entries.data(), entries.size());
+    for (ssize_t i = 0; i < got; ++i) {
+      ended(*static_cast<Slot*>(entries[static_cast<std::size_t>(i)].op_context));
+      busy = true;
+    }
+    if (got == -FI_EAVAIL) {
+      fi_cq_err_entry error{};
+      check("fi_cq_readerr", fi_cq_readerr(completions_, &error, 0));
+      failed(*static_cast<Slot*>(error.op_context));
+      busy = true;
+    } else if (got < 0 && got != -FI_EAGAIN) {
+      check("fi_cq_read", got);
+    }
+    return busy;
+  }
+
+ private:
+  void open(const char* address, const char* port) {
+    fi_info* hints = fi_allocinfo();
+    hints->ep_attr->type = FI_EP_RDM;
+    hints->caps = FI_MSG;
+    hints->addr_format = FI_SOCKADDR_IN;
+    hints->fabric_attr->prov_name = ::strdup("weft");
+    check("fi_getinfo", fi_getinfo(FI_VERSION(1, 17), address, port, FI_SOURCE, hints, &info_));
+    fi_freeinfo(hints);
+    check("fi_fabric", fi_fabric(info_->fabric_attr, &fabric_, nullptr));
+    check("fi_domain", fi_domain(fabric_, info_, &domain_, nullptr));
+    fi_av_attr av_attr{};
+    check("fi_av_open", fi_av_open(domain_, &av_attr, &addresses_, nullptr));
+    fi_cq_attr cq_attr{};
+    cq_attr.format = FI_CQ_FORMAT_CONTEXT;
+    check("fi_cq_open", fi_cq_open(domain_, &cq_attr, &completions_, nullptr));
+    check("fi_endpoint", fi_endpoint(domain_, info_, &endpoint_, nullptr));
+    check("fi_ep_bind", fi_ep_bind(endpoint_, &addresses_->fid, 0));
+    check("fi_ep_bind", fi_ep_bind(endpoint_, &completions_->fid, FI_SEND | FI_RECV));
+    check("fi_enable", fi_enable(endpoint_));
+  }
+
+  void aim(const char* address, in_port_t port) {
+    sockaddr_in name{};
+    name.sin_family = AF_INET;
+    name.sin_port = htons(port);
+    if (::inet_pton(AF_INET, address, &name.sin_addr) != 1) fail(address, -FI_EINVAL);
+    if (fi_av_insert(addresses_, &name, 1, &target_, 0, nullptr) != 1) fail(address, -FI_EINVAL);
+  }
+
+  void receive(Slot& slot) {
+    check("fi_recv",
+          fi_recv(endpoint_, &slot.message, sizeof slot.message, nullptr, FI_ADDR_UNSPEC, &slot));
+  }
+
+  // False when there is no room.
+  bool send() {
+    Slot& slot = *free_.back();
+    slot.message.sender = self_;
+    slot.message.number = next_;
+    slot.message.fill.fill(static_cast<std::uint8_t>(next_));
+    const ssize_t status =
+        fi_send(endpoint_, &slot.message, sizeof slot.message, nullptr, target_, &slot);
+    if (status == -FI_EAGAIN) return false;
+    ++next_;
+    if (status != 0) {
+      ++ended_;
+      return false;
+    }
+    free_.pop_back();
+    return true;
+  }
+
+  void ended(Slot& slot) {
+    if (!slot.receives) {
+      ++sent_;
+      free_.push_back(&slot);
+      return;
+    }
+    judge(slot.message);
+    receive(slot);
+  }
+
+  void failed(Slot& slot) {
+    if (slot.receives) {
+      ++broken_;
+      return receive(slot);
+    }
+    ++ended_;
+    free_.push_back(&slot);
+  }
+
+  void judge(const Message& message) {
+    const auto [next, is_new] = next_of_.try_emplace(message.sender, message.number);
+    const bool whole = std::all_of(
+        message.fill.begin(), message.fill.end(),
+        [&](std::uint8_t byte) { return byte == static_cast<std::uint8_t>(message.number); });
+    if (whole && message.number == next->second) {
+      ++received_;
+    } else {
+      ++broken_;
+    }
+    next->second = message.number + 1;
+  }
+
+  fi_info* info_ = nullptr;
+  fid_fabric* fabric_ = nullptr;
+  fid_domain* domain_ = nullptr;
+  fid_av* addresses_ = nullptr;
+  fid_cq* completions_ = nullptr;
+  fid_ep* endpoint_ = nullptr;
+  std::vector<Slot> slots_;
+  std::vector<Slot*> free_;  // of sends
+  fi_addr_t target_ = FI_ADDR_UNSPEC;
+  const std::uint64_t self_ = std::uint64_t{std::random_device{}()} << 32 | std::random_device{}();
+  std::uint64_t next_ = 0;
+  std::map<std::uint64_t, std::uint64_t> next_of_;  // by sender
+  unsigned long long sent_ = 0, received_ = 0, broken_ = 0, ended_ = 0;
+};
+
+// Lines of the standard input, without waiting for them.
+class Commands {
+ public:
+  // False at its end.
+  bool read(ReliablePeer& peer) {
+    pollfd input{STDIN_FILENO, POLLIN, 0};
+    while (::poll(&input, 1, 0) > 0) {
+      std::array<char, 256> bytes;
+      const ssize_t count = ::read(STDIN_FILENO, bytes.data(), bytes.size());
+      if (count <= 0) return false;
+      text_.append(bytes.data(), static_cast<std::size_t>(count));
+    }
+    for (std::size_t end = 0; (end = text_.find('\n')) != std::string::npos;) {
+      peer.command(text_.substr(0, end));
+      text_.erase(0, end + 1);
+    }
+    return true;
+  }
+
+ private:
+  std::string text_;
+};
+
+}  // namespace
+
+int main(int count, char** words) {
+  if (count != 3) return 2;
+  ReliablePeer peer(words[1], words[2]);
+  std::printf("at %u\n", unsigned{peer.port()});
+  std::fflush(stdout);
+  Commands commands;
+  for (unsigned steps = 0;; ++steps) {
+    const bool busy = peer.step();
+    if (!busy) ::usleep(kRestMicroseconds);
+    if ((!busy || steps % kPollsBetweenCommands == 0) && !commands.read(peer)) return 0;
+  }
+}

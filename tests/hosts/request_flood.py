@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# What does a flood of REQs with forged sources take from the honest peers of a reliable-datagram endpoint?
+"""During the flood a new peer gets through, and an established flow goes on without losing anything. What the flood draws,
+and the endpoint's memory, are bounded. The measure of the established flow is the same flood to a port where the kernel of
+the attacked host drops it: so the ratio says what the endpoint pays, not the attacker's processor."""
+import sys
+import threading
+import time
+
+import hosts
+from hostile import DROPPED_PORT, Attacker, Endpoint, rest, talk, three_hosts
+from program import require, setup
+
+MOST_PACKETS = 4  # that one REQ draws
+LOOK = 0.25  # seconds between two looks
+LONGEST_PAUSE = 1.5  # seconds in which the established flow moves at least one message
+NEWCOMER = 1.0  # seconds after the beginning of the flood
+DEADLINE = 9  # seconds: 8 of the replies, and one more
+MEMORY_KIB = 8192
+
+
+class Flood:
+    """An endpoint, its peer and the attacker."""
+
+    def __init__(self, test, rate):
+        self.test, self.rate = test, rate
+        self.wire = three_hosts()
+        self.attacker = Attacker(self.wire[2])
+        self.victim, self.peer = Endpoint(test, self.wire[0]), Endpoint(test, self.wire[1])
+        self.failures = []
+        self.peak_kib = 0
+        self.waited = None
+
+    def run(self, port, count, meanwhile=lambda _: None):
+        """Floods that port of the attacked host; returns messages per second of the established flow, in both directions, and
+        the seconds that the flood took."""
+        done = []
+        words = "flood", self.victim.end[0], port, count, self.rate
+        thread = threading.Thread(target=lambda: done.append(self.attacker.do(*words, patience=60 + count / self.rate * 4)))
+        made = self.attacker_sent()
+        thread.start()
+        while self.attacker_sent() < made + count / 100 and not done:  # the attacker makes the packets first
+            time.sleep(0.02)
+        begin = at = self.victim.ask(), self.peer.ask()
+        moved = begin[0].time
+        while not done:
+            time.sleep(LOOK)
+            now = self.victim.ask(), self.peer.ask()
+            self.peak_kib = max(self.peak_kib, self.victim.memory_kib())
+            if all(new.received > old.received for new, old in zip(now, at)):
+                at, moved = now, now[0].time
+            elif now[0].time - moved > LONGEST_PAUSE and not done:
+                self.failures.append(f"the established flow stands still for {now[0].time - moved:.1f} s")
+                moved = now[0].time
+            meanwhile(now[0].time - begin[0].time)
+        thread.join()
+        end = self.victim.ask(), self.peer.ask()
+        received = sum(new.received - old.received for new, old in zip(end, begin))
+        return received / (end[0].time - begin[0].time), done[0]
+
+    def attacker_sent(self):
+        """Packets that the attacker's interface has sent."""
+        text = hosts.call(*self.wire[2].words("cat", "/proc/net/dev"))
+        line = next(line for line in text.splitlines() if line.strip().startswith("eth0:"))
+        return int(line.split(":")[1].split()[9])
+
+    def newcomer(self, endpoint):
+        """Called during the flood: `endpoint` begins to send, and is heard."""
+        started = []
+
+        def look(seconds):
+            if seconds < NEWCOMER:
+                return
+            if not started:
+                endpoint.tell("to", *self.victim.end)
+                started.append(seconds)
+            elif self.waited is None and endpoint.ask().sent > 0:
+                self.waited = seconds - started[0]
+        return look
+
+
+def main():
+    hosts.enter()
+    test, arguments = setup(__doc__, ("--count", {"type": int, "default": 100_000}),
+                            ("--rate", {"type": int, "default": 25_000, "help": "REQs a second"}))
+    flood = Flood(test, arguments.rate)
+    victim, attacker, failures = flood.victim, flood.attacker, flood.failures
+    talk(victim, flood.peer)
+    usual, _ = flood.run(DROPPED_PORT, arguments.count // 2)
+    usual_kib, flood.peak_kib = flood.peak_kib, 0
+    require(not failures, f"without a flood: {failures}")
+    endpoint = Endpoint(test, flood.wire[1])
+    descriptors = victim.descriptors()
+    under_flood, seconds = flood.run(victim.end[1], arguments.count, flood.newcomer(endpoint))
+    rest(victim, flood.peer, endpoint)
+    time.sleep(DEADLINE)
+    drawn = attacker.drawn()
+    most = MOST_PACKETS * arguments.count
+    counters = victim.statistics()
+    print(f"{arguments.count} REQs in {seconds:.1f} s, of which {counters['rx_connection_messages']} connection messages were taken "
+          f"and {counters['socket_overflows']} packets lost by the socket, draw {drawn} packets (at most {most})\n"
+          f"established flow: {usual:.0f} messages/s without the flood, {under_flood:.0f} with it, ratio {under_flood / usual:.3f}\n"
+          f"new peer: {'not heard during the flood' if flood.waited is None else f'heard after {flood.waited:.2f} s'}\n"
+          f"resident memory: at most {usual_kib} KiB without the flood, {flood.peak_kib} with it, after the deadlines {victim.memory_kib()}; "
+          f"descriptors {descriptors}, then {victim.descriptors()}", flush=True)
+    require(drawn > 100, "the flood draws nothing: the test does not speak the endpoint's language")
+    if drawn > most:
+        failures.append(f"the flood draws {drawn} packets")
+    if flood.waited is None:
+        failures.append("a new peer does not get through during the flood")
+    if flood.peak_kib > usual_kib + MEMORY_KIB:
+        failures.append(f"the flood costs {flood.peak_kib - usual_kib} KiB")
+    if victim.descriptors() != descriptors:
+        failures.append(f"{victim.descriptors() - descriptors} descriptors are left")
+    for name, figures in (("endpoint", victim.ask()), ("peer", flood.peer.ask()), ("new peer", endpoint.ask())):
+        if figures.broken or figures.ended:
+            failures.append(f"{name}: {figures.broken} messages are damaged or missing, {figures.ended} sends fail")
+    for failure in failures:
+        print(f"FAILED: {failure}", file=sys.stderr)
+    require(not failures, f"{len(failures)} rules are broken")
+
+
+main()
