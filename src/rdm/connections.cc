@@ -16,7 +16,7 @@ namespace {
 // while the first is being forgotten.
 constexpr std::size_t kMostOfOnePeer = 16;
 // Flows that await their RTU: a flood of forged requests costs so many contexts.
-constexpr std::size_t kBacklog = 1024;
+constexpr std::size_t kBacklog = 4096;
 constexpr auto kBetweenRejections = std::chrono::microseconds(200);
 
 cm::AgentOptions options_for(const Shared& shared) {
@@ -96,6 +96,11 @@ Time Connections::heard(cm::ConnectionId, void* context) {
 
 void Connections::handle(const cm::CmEvent& event) {
   if (event.kind == cm::EventKind::kRequest) return on_request(event);
+  if (event.kind == cm::EventKind::kResolve) {  // the service is one of connections
+    wire::CmSidrRep none;
+    none.status = 1;
+    return static_cast<void>(agent_.answer(event.id, none, shared_.now));
+  }
   Context* const context = flows_.contexts().find(Shared::number_of(event.context));
   if (context == nullptr) return;
   if (context->out != nullptr) {
@@ -147,8 +152,10 @@ void Connections::on_event(RdmReceiver& in, const cm::CmEvent& event) {
 void Connections::on_established(RdmReceiver& in, cm::ConnectionId id) {
   if (in.connection() != id) return;
   in.establish();
-  RdmSender* const out = flows_.out_to(in.path().to);
-  if (out != nullptr && out->flow().other().station == in.station()) out->narrow(in.path_mtu());
+  const os::SocketAddress peer = in.path().to;
+  RdmSender* const out = flows_.out_to(peer);
+  if (out != nullptr && out->flow().station() == in.station()) out->narrow(in.path_mtu());
+  flows_.look_at_path(peer);
 }
 
 void Connections::on_request(const cm::CmEvent& event) {
@@ -180,8 +187,9 @@ std::optional<wire::CmReason> Connections::accept(const cm::CmEvent& event,
   if (!has_room_for(peer)) return wire::CmReason::kNoResources;
   auto path = path_to(peer);
   if (!path) return wire::CmReason::kNoResources;
-  RdmReceiver& in = flows_.open_in(request, event, std::move(path).value());
-  accept(event, in, in.reply());
+  FlowReply reply;
+  RdmReceiver& in = flows_.open_in(request, event, std::move(path).value(), reply);
+  accept(event, in, reply);
   if (!event.more.empty()) in.target().take_early_data(event.more);
   return {};
 }
@@ -194,6 +202,7 @@ std::optional<wire::CmReason> Connections::change(const cm::CmEvent& event,
     return wire::CmReason::kStale;
   if (in->target().is_shut()) return wire::CmReason::kConsumer;
   accept(event, *in, in->change(request, event.id));
+  agent_.established(event.id, shared_.now);  // so that no forged request displaces it
   flows_.emission().activate(in->context());
   return {};
 }

@@ -204,8 +204,8 @@ void RdmEngine::take_mark(const Context& context, bool request) {
   shared_->stats.add(Stat::kEcnMarked);
   if (!request) return context.out->marked(shared_->now);
   const RdmReceiver& in = *context.in;
-  shared_->host.send_cnp(in.path(), in.other().queue_pair,
-                         static_cast<std::uint32_t>(in.identity()), shared_->now);
+  shared_->host.send_cnp(in.path(), in.peer_queue_pair(), static_cast<std::uint32_t>(in.identity()),
+                         shared_->now);
 }
 
 // The headers of a CNP name no flow, and its source address can be forged. It counts only with a
@@ -224,9 +224,7 @@ void RdmEngine::take_cnp(const roce::PacketArrival& arrival) {
 }
 
 // The kernel's path MTU is used, not the one in the ICMP error, which can be forged.
-void RdmEngine::path_changed(const os::SocketAddress& peer) {
-  if (shared_->host.path_to(peer)) flows_->narrow(peer, flows_->path_mtu_to(peer));
-}
+void RdmEngine::path_changed(const os::SocketAddress& peer) { flows_->look_at_path(peer); }
 
 void RdmEngine::unreachable(const os::UdpError& error) {
   if (error.what != os::UdpError::What::kPortUnreachable) return;

@@ -44,7 +44,7 @@ RdmOperation* Exchanges::find_taker(const link::Offer& offer) const {
 
 bool Exchanges::waits_for(std::uint64_t station) const {
   return std::ranges::any_of(operations_, [station](const auto& each) {
-    return each.second->queue->flow().other().station == station;
+    return each.second->queue->flow().station() == station;
   });
 }
 

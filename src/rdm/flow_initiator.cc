@@ -28,10 +28,12 @@ FlowInitiator::FlowInitiator(Shared& shared, std::uint32_t context,
 
 void FlowInitiator::open(const Introduction& other, const wire::CmMad& rep) {
   phase_ = FlowPhase::kOpen;
-  other_ = other;
+  peer_.station = other.station;
+  peer_.context = other.context;
+  peer_.queue_key = other.queue_key;
   identity_ = rep.transaction;
-  peer_connection_ = std::get<wire::CmRep>(rep.message).local_id;
-  early_data_ = {};  // the REP acknowledges them
+  peer_.connection = std::get<wire::CmRep>(rep.message).local_id;
+  early_data_ = std::vector<std::byte>();  // the REP acknowledges them
 }
 
 void FlowInitiator::end(link::PeerState state) {
@@ -105,14 +107,14 @@ void FlowInitiator::ask(std::size_t path_mtu, os::Time now) {
 
 void FlowInitiator::ask_for_change(std::size_t path_mtu, Psn first, os::Time now) {
   FlowRequest request = request_of(path_mtu);
-  request.continued = {identity_, peer_connection_};
+  request.continued = {identity_, peer_.connection};
   request.first = first;
   next_ = connect(request, shared_.options.device->peer_timeout, now);
 }
 
 void FlowInitiator::change(const wire::CmMad& rep) {
   shared_.agent->abandon(std::exchange(connection_, std::exchange(next_, 0)), shared_.now);
-  peer_connection_ = std::get<wire::CmRep>(rep.message).local_id;
+  peer_.connection = std::get<wire::CmRep>(rep.message).local_id;
 }
 
 bool FlowInitiator::count_unreachable() {
@@ -123,7 +125,7 @@ bool FlowInitiator::count_unreachable() {
 bool FlowInitiator::has_sent(const wire::Packet& request) const {
   return is_open() && wire::layout_of(request.opcode).request &&
          wire::transport_of(request.opcode) == wire::Transport::kReliableDatagram &&
-         request.end_to_end_context == other_.context && request.queue_key == other_.queue_key;
+         request.end_to_end_context == peer_.context && request.queue_key == peer_.queue_key;
 }
 
 }  // namespace weft::rdm

@@ -31,8 +31,8 @@ class FlowInitiator {
   std::uint32_t context() const { return context_; }
   const roce::Path& path() const { return *path_; }
   const os::SocketAddress& peer() const { return path_->to; }
-  // The peer's end, once it is known: zeros before the REP.
-  const Introduction& other() const { return other_; }
+  // Of the peer, once it is known: 0 before the REP.
+  std::uint64_t station() const { return peer_.station; }
   // By which answers and CNPs name the flow: the transaction id of its first REQ. 0 before the REP.
   std::uint64_t identity() const { return identity_; }
   link::PeerState peer_state() const { return peer_state_; }
@@ -90,6 +90,14 @@ class FlowInitiator {
   bool has_sent(const wire::Packet& request) const;
 
  private:
+  // What the REPs have said.
+  struct PeerEnd {
+    std::uint64_t station = 0;
+    std::uint32_t context = 0;
+    std::uint32_t queue_key = 0;
+    std::uint32_t connection = 0;  // communication id
+  };
+
   cm::ConnectionId connect(const FlowRequest& request, std::chrono::nanoseconds limit,
                            os::Time now);
   FlowRequest request_of(std::size_t path_mtu) const;
@@ -99,11 +107,10 @@ class FlowInitiator {
   const std::shared_ptr<const roce::Path> path_;
   FlowPhase phase_ = FlowPhase::kAsking;
   link::PeerState peer_state_ = link::PeerState::kAlive;
-  Introduction other_;
   std::uint64_t identity_ = 0;
+  PeerEnd peer_;
   cm::ConnectionId connection_ = 0;
   cm::ConnectionId next_ = 0;
-  std::uint32_t peer_connection_ = 0;  // communication id of the peer
   bool persisting_ = false;
   bool doubting_ = false;
   os::Time first_req_{};

@@ -65,13 +65,17 @@ std::size_t FlowTable::path_mtu_to(const os::SocketAddress& peer) const {
   return roce::path_mtu_within(path ? path.value().mtu : 0, peer.family());
 }
 
-// Of what the system says, what is known of the path by now.
 std::size_t FlowTable::carries(const os::SocketAddress& peer, std::size_t path_mtu) const {
   if (const RdmSender* out = out_to(peer)) path_mtu = std::min(path_mtu, out->carries());
   for (const RdmReceiver* in : in_from(peer)) {
-    path_mtu = std::min(path_mtu, in->path_mtu());
+    if (in->is_established()) path_mtu = std::min(path_mtu, in->path_mtu());
   }
   return path_mtu;
+}
+
+void FlowTable::look_at_path(const os::SocketAddress& peer) {
+  const auto path = shared_.host.path_to(peer);
+  if (path) narrow(peer, roce::path_mtu_within(path.value().mtu, peer.family()));
 }
 
 // The sender of the flows from there hears of it by a REQ.
@@ -97,9 +101,9 @@ Result<RdmSender*> FlowTable::open_out(const os::SocketAddress& peer) {
 }
 
 RdmReceiver& FlowTable::open_in(const FlowRequest& request, const cm::CmEvent& event,
-                                std::shared_ptr<const roce::Path> path) {
+                                std::shared_ptr<const roce::Path> path, FlowReply& reply) {
   const os::SocketAddress& peer = event.remote.address;
-  const std::size_t path_mtu = carries(peer, path_mtu_to(peer));
+  const std::size_t path_mtu = carries(peer, request.me.path_mtu);
   const auto place = std::find(sources_.begin(), sources_.end(), 0U) - sources_.begin();
   const auto number = shared_.options.first_source + static_cast<std::uint32_t>(place);
   if (static_cast<std::size_t>(place) == sources_.size()) sources_.push_back(0);
@@ -107,13 +111,12 @@ RdmReceiver& FlowTable::open_in(const FlowRequest& request, const cm::CmEvent& e
   Neighbour& neighbour = peers_[peer];
   neighbour.in.push_back(context.number);
   neighbour.path = path;
-  FlowReply reply;
   reply.me = shared_.me;
   reply.me.context = context.number;
-  reply.me.path_mtu = std::min(request.me.path_mtu, path_mtu);
+  reply.me.path_mtu = path_mtu;
   reply.first = Psn(static_cast<std::uint32_t>(shared_.host.random()));
   const RequestSource source{number, request.me.station, event.mad->transaction, std::move(path)};
-  context.in = std::make_unique<RdmReceiver>(shared_, request, reply, event.id, source);
+  context.in = std::make_unique<RdmReceiver>(shared_, request.me, reply, event.id, source);
   sources_[static_cast<std::size_t>(place)] = context.number;
   shared_.sink->source_opened(number, peer);
   return *context.in;
@@ -176,7 +179,7 @@ void FlowTable::close_refused() {
 
 void FlowTable::bury(RdmSender& out) {
   const os::SocketAddress peer = out.flow().peer();
-  const std::uint64_t station = out.flow().other().station;
+  const std::uint64_t station = out.flow().station();
   out.flow().abandon();
   out.lose(link::PeerState::kDied);
   for (RdmReceiver* in : in_from(peer)) {

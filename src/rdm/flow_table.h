@@ -34,9 +34,10 @@ class FlowTable {
 
   // Begins a flow to a peer, or returns the one that there is.
   Result<RdmSender*> open_out(const os::SocketAddress& peer);
-  // Begins the flow that a peer has asked for, and accepts its connection.
+  // Begins the flow that a peer has asked for, and says what to answer, with the path MTU that the
+  // peer knows: a REQ may be forged, and asking the system takes several system calls.
   RdmReceiver& open_in(const FlowRequest& request, const cm::CmEvent& event,
-                       std::shared_ptr<const roce::Path> path);
+                       std::shared_ptr<const roce::Path> path, FlowReply& reply);
   // The flow from a peer of that identity.
   RdmReceiver* find_in(const os::SocketAddress& peer, std::uint64_t identity) const;
   // The work queue of the flow to the peer at the end of that path: made when it is first needed.
@@ -67,10 +68,13 @@ class FlowTable {
   void narrow(const os::SocketAddress& peer, std::size_t path_mtu);
   // The path MTU to a peer, as the system knows it; the least one where there is no path.
   std::size_t path_mtu_to(const os::SocketAddress& peer) const;
+  // The system may know that the path to the peer carries less.
+  void look_at_path(const os::SocketAddress& peer);
+  // Of that path MTU, what the flows to and from that peer know of the path by now.
+  std::size_t carries(const os::SocketAddress& peer, std::size_t path_mtu) const;
 
  private:
   void forget(const os::SocketAddress& peer);
-  std::size_t carries(const os::SocketAddress& peer, std::size_t path_mtu) const;
   void close(Context& context);
 
   Shared& shared_;

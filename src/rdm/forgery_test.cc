@@ -230,6 +230,25 @@ TEST_F(ForgeryTest, AThousandForgedRequestsLeaveNothingAfterTheirDeadline) {
   expect_unharmed();
 }
 
+// The REQ of the change is proven by the flow's identity, and waits for no RTU.
+TEST_F(ForgeryTest, AFloodEndsNoFlowThatChangesItsPathMtu) {
+  const os::SocketAddress from_b = b->host.address;
+  network.loses = [&](const roce::Path& path, const Bytes&) { return path.from == from_b; };
+  a->host.narrow(1000, {from_b});
+  pass(milliseconds(20));
+  for (unsigned i = 0; i < 5000; ++i) {
+    const std::string host = "10.9." + std::to_string(i / 200) + "." + std::to_string(i % 200 + 1);
+    const os::SocketAddress victim = os::address_of(host, 1234);
+    forge(victim, *b, i, req_from(victim, 5 + i));
+    if (i % 100 == 0) pass(milliseconds(1));
+  }
+  network.loses = nullptr;
+  a->say(77);
+  EXPECT_TRUE(until(seconds(1), [&] { return !b->tags.empty(); }));
+  EXPECT_TRUE(a->is_alive());
+  EXPECT_EQ(b->died, 0U);
+}
+
 TEST_F(ForgeryTest, ARequestThatNamesAnotherAddressThanItsSourceIsRefused) {
   const os::SocketAddress source = os::address_of("10.9.9.9", 1234);
   for (const os::SocketAddress& name : {a->host.address, os::address_of("10.9.9.9", 1235)}) {

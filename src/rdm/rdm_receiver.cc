@@ -33,23 +33,22 @@ transport::Settings settings_for(const Introduction& other, const FlowReply& rep
 
 }  // namespace
 
-RdmReceiver::RdmReceiver(Shared& shared, const FlowRequest& request, const FlowReply& reply,
+RdmReceiver::RdmReceiver(Shared& shared, const Introduction& other, const FlowReply& reply,
                          cm::ConnectionId connection, const RequestSource& source)
     : shared_(shared),
-      other_(request.me),
-      reply_(reply),
+      context_(reply.me.context),
       first_(reply.first),
       connection_(connection),
       heard_(shared.now),
       packets_(shared.packet_memory),
       target_(shared, source),
-      responder_(settings_for(other_, reply, shared.stats), target_, &packets_) {}
+      responder_(settings_for(other, reply, shared.stats), target_, &packets_) {}
 
 void RdmReceiver::take(const wire::Packet& request, os::Time now) {
   if (target_.is_shut()) return;
   heard_ = now;
-  if (!established_ && !request.psn.before(first_)) [[unlikely]]
-    shared_.agent->established(connection_, now);
+  if (!proven_ && !request.psn.before(first_)) [[unlikely]]
+    prove(now);
   target_.begin_packet(request.payload.data(), path_mtu(), now);
   responder_.take(request, now);
   target_.end_packet();
@@ -74,24 +73,28 @@ void RdmReceiver::emit(bool all, os::Time now) {
   }
 }
 
-void RdmReceiver::establish() {
-  established_ = true;
-  if (previous_ != 0) shared_.agent->abandon(std::exchange(previous_, 0), shared_.now);
+void RdmReceiver::prove(os::Time now) {
+  proven_ = true;
+  shared_.agent->established(connection_, now);
+  if (previous_ != 0) shared_.agent->abandon(std::exchange(previous_, 0), now);
 }
 
 // Packets of the old size may still be on their way: they prove nothing.
-const FlowReply& RdmReceiver::change(const FlowRequest& request, cm::ConnectionId connection) {
-  establish();
+FlowReply RdmReceiver::change(const FlowRequest& request, cm::ConnectionId connection) {
+  if (!proven_) prove(shared_.now);
   previous_ = std::exchange(connection_, connection);
-  established_ = false;
+  proven_ = false;
   first_ = request.first;
   std::size_t most = path_mtu();
   if (request.me.path_mtu > most) {  // the path may carry more again
     most = std::max(shared_.flows->path_mtu_to(path().to), most);
   }
-  reply_.me.path_mtu = std::min(request.me.path_mtu, most);
-  reply_.first = responder_.restart(request.first, path_mtu());
-  return reply_;
+  FlowReply reply;
+  reply.me = shared_.me;
+  reply.me.context = context_;
+  reply.me.path_mtu = std::min(request.me.path_mtu, most);
+  reply.first = responder_.restart(request.first, reply.me.path_mtu);
+  return reply;
 }
 
 bool RdmReceiver::forget(cm::ConnectionId connection) {

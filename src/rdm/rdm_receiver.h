@@ -21,17 +21,15 @@ struct Shared;
 class RdmReceiver {
  public:
   // For the peer of that REQ, which is answered with `reply`. The connection will be accepted.
-  RdmReceiver(Shared& shared, const FlowRequest& request, const FlowReply& reply,
+  RdmReceiver(Shared& shared, const Introduction& other, const FlowReply& reply,
               cm::ConnectionId connection, const RequestSource& source);
 
   std::uint32_t number() const { return target_.source().number; }
-  // The peer's end.
-  const Introduction& other() const { return other_; }
-  const FlowReply& reply() const { return reply_; }
-  std::uint32_t context() const { return reply_.me.context; }
-  std::size_t path_mtu() const { return reply_.me.path_mtu; }
+  std::uint32_t context() const { return context_; }
+  std::size_t path_mtu() const { return responder_.settings().path_mtu; }
   const roce::Path& path() const { return *target_.source().path; }
-  std::uint64_t station() const { return other_.station; }
+  std::uint64_t station() const { return target_.source().station; }
+  std::uint32_t peer_queue_pair() const { return responder_.settings().destination; }
   std::uint64_t identity() const { return target_.source().identity; }
   RequestTarget& target() { return target_; }
   const RequestTarget& target() const { return target_; }
@@ -47,10 +45,11 @@ class RdmReceiver {
   cm::ConnectionId connection() const { return connection_; }
   // The peer is known to receive the answers to its REQ.
   bool is_established() const { return established_; }
-  void establish();
+  void establish() { established_ = true; }
   // Continues with packets of another size under a new connection, which will be accepted with what
-  // this returns.
-  const FlowReply& change(const FlowRequest& request, cm::ConnectionId connection);
+  // this returns, and is established then: the peer knows the flow's identity. The former one lives
+  // until the peer is known to use that one.
+  FlowReply change(const FlowRequest& request, cm::ConnectionId connection);
   // That connection has ended. False when it is not the flow's any more.
   bool forget(cm::ConnectionId connection);
   // Ends the connection. The peer hears of it.
@@ -64,13 +63,15 @@ class RdmReceiver {
   os::Time heard() const { return heard_; }
 
  private:
+  void prove(os::Time now);
+
   Shared& shared_;
-  const Introduction other_;
-  FlowReply reply_;
+  const std::uint32_t context_;
   Psn first_;  // a request with this number or a later one proves that the peer has the REP
   cm::ConnectionId connection_;
   cm::ConnectionId previous_ = 0;  // until the peer is known to use that one
   bool established_ = false;
+  bool proven_ = false;  // such a request has arrived
   os::Time heard_;
   Budget::Share packets_;  // of Shared::packet_memory
   RequestTarget target_;

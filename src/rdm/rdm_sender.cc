@@ -66,7 +66,8 @@ void RdmSender::on_reply(cm::ConnectionId id, const FlowReply& reply, const wire
 }
 
 void RdmSender::open(const FlowReply& reply, const wire::CmMad& rep, os::Time now) {
-  const std::size_t carries = std::min(mtu_.carries(), reply.me.path_mtu);
+  const std::size_t carries =
+      shared_.flows->carries(flow_.peer(), std::min(mtu_.carries(), reply.me.path_mtu));
   transport::Settings settings = settings_for(shared_.me, reply, *shared_.options.device);
   settings.stats = &shared_.stats;
   settings.path_mtu = mtu_.agree_first(reply.me.path_mtu);
@@ -197,7 +198,7 @@ void RdmSender::lose(link::PeerState state) {
   const bool hoped = flow_.phase() == FlowPhase::kAsking && !flow_.persists();
   flow_.end(state);
   if (state == link::PeerState::kDied) {
-    shared_.dead_stations.push_back({flow_.peer(), flow_.other().station});
+    shared_.dead_stations.push_back({flow_.peer(), flow_.station()});
   }
   queue_.fail(hoped ? EHOSTUNREACH : ECONNRESET);
   shared_.flows->emission().activate(flow_.context());
