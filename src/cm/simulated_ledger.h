@@ -123,9 +123,7 @@ class Ledger {
       case State::kReplied:
         check(is({EventKind::kRejected, EventKind::kTimedOut}),
               "a requester's attempt ends with " + name);
-        check(kind != EventKind::kTimedOut || end.state == State::kReplied ||
-                  now - end.began >= end.limit,
-              "an attempt times out early");
+        if (kind == EventKind::kTimedOut) check_time_out(end, now);
         break;
       case State::kAsked:
         check(is({EventKind::kWithdrawn, EventKind::kOverrun, EventKind::kTimedOut}),
@@ -169,10 +167,25 @@ class Ledger {
   }
   const std::string& wrong() const { return wrong_; }
 
+  // When the process of each address began; Time::max() when it has ended.
+  std::vector<Time> begun;
+  bool forged = false;              // messages are
   bool calm = false;                // nothing gets lost, no process ends, and nothing is forged
   Time trusted_from = Time::max();  // from then on each probe is answered in time
 
  private:
+  void check_time_out(const End& end, Time now) {
+    if (end.state == End::State::kReplied) return;
+    check(now - end.began >= end.limit, "an attempt times out early");
+    // Else the answers may have been limited, or displaced by forgeries.
+    if (trusted_from != Time{} || forged || end.limit < std::chrono::seconds(30)) return;
+    const std::size_t to = end.peer.address.port() - 40'000U;
+    check(begun[to] > end.began || has_acceptor(end), "an attempt that gets no answer");
+  }
+  bool has_acceptor(const End& end) const {
+    return std::any_of(ends_.begin(), ends_.end(),
+                       [&](const End& each) { return each.other == &end && !each.requests; });
+  }
   // The end, and those that have or had it as their peer.
   std::string text_of(const End& end) const {
     static const std::string kNames[] = {"trying", "replied", "asked", "accepted", "up", "over"};

@@ -119,6 +119,8 @@ void SimulatedUser::asked(const CmEvent& event) {
   if (requester == nullptr) return check(false, "a SIDR_REQ with other private data");
   check(req->request == requester->id && event.remote.address == requester->address,
         "a SIDR_REQ with other members");
+  const auto same = [&](const End& end) { return end.half_open() && end.other == requester; };
+  check(process_.any_end(same) == nullptr, "a repeated SIDR_REQ is reported again");
   decide_query(open_asked(event, *requester));
 }
 

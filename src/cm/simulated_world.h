@@ -111,6 +111,7 @@ class World {
       processes_.emplace_back();
       begin(i);
     }
+    ledger_.forged = scenario.forgeries != 0;
     ledger_.calm = scenario.lossless() && scenario.ends < 0 && scenario.forgeries == 0;
     if (scenario.lossless()) ledger_.trusted_from = Time{};
   }
@@ -119,10 +120,15 @@ class World {
   Process& begin(unsigned number) {
     AgentOptions options = scenario_.agents;
     options.guid = network_.random()();
+    ledger_.begun.resize(scenario_.processes, Time::max());
+    ledger_.begun[number] = network_.now;
     processes_[number] = std::make_unique<Process>(shared_, number, lives_++, options);
     return *processes_[number];
   }
-  void end(unsigned number) { processes_[number].reset(); }
+  void end(unsigned number) {
+    processes_[number].reset();
+    ledger_.begun[number] = Time::max();
+  }
   // Goes on until that time, or until something is wrong.
   void go_on_until(Time limit) {
     while (ledger_.wrong().empty()) {
@@ -159,7 +165,7 @@ class World {
     for (const auto& process : processes_) {
       if (process != nullptr) process->close();
     }
-    go_on_for(seconds(10));
+    go_on_for(seconds(10) + 2 * scenario_.agents.probe_after);
     for (const auto& process : processes_) {
       if (process != nullptr && ledger_.wrong().empty()) process->check_quiet();
     }
