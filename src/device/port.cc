@@ -43,6 +43,7 @@ Status Port::open_mailbox(const os::SocketAddress& address, const PortSetup& set
   sender_.eager_limit = std::min<std::size_t>(setup.options->eager_limit, shm::kMaxEager);
   sender_.service = setup.service;
   sender_.own_regions = device_->regions_of_users();
+  if (setup.connected) sender_.geometry = shm::kConnectionGeometry;
   inbox_ = mailbox_.get();
   if (device_->capture() != nullptr) {
     recorder_ = std::make_unique<capture::Recorder>(

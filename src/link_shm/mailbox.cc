@@ -16,9 +16,6 @@ namespace weft::shm {
 namespace {
 
 constexpr unsigned kBudget = 64;  // messages of one peer in one poll
-constexpr unsigned kIdlePolls =
-    20000;  // empty looks after which a ring is only looked at on demand
-
 constexpr auto kClosePatience = std::chrono::seconds(2);
 
 bool known(link::MessageOperation operation) {
@@ -71,8 +68,8 @@ unsigned Mailbox::poll(link::InboxSink& sink) {
     if (source.ring.has_message()) {
       taken += drain(source, sink, std::min(kBudget, sink.room_for(source.number)));
       source.idle_polls = 0;
-    } else if (++source.idle_polls > kIdlePolls && polled.size() > 1) {
-      sources_.demote(source);
+    } else {
+      sources_.demote_idle(source);
     }
   }
   if (header().summary.load(std::memory_order_relaxed) != 0) answer_rings(sink);
@@ -201,9 +198,10 @@ Source* Mailbox::open_source(std::uint32_t number, link::InboxSink& sink) {
   const Result<Source*> source = sources_.open(number);
   if (!source) mark_rung(header(), number);  // shared memory has run out: looked at again later
   if (!source || source.value() == nullptr) return nullptr;
-  const SlotHeader& header = *source.value()->header;
-  unsigned char bytes[sizeof header.address];
-  std::memcpy(bytes, header.address, sizeof bytes);
+  header().first_free.store(sources_.first_free(), std::memory_order_relaxed);
+  const SlotHeader& slot = *source.value()->header;
+  unsigned char bytes[sizeof slot.address];
+  std::memcpy(bytes, slot.address, sizeof bytes);
   const auto address = os::SocketAddress::parse(bytes, sizeof bytes);
   sink.source_opened(number, address ? address.value() : os::SocketAddress());
   if (source.value()->broken) shut_out(*source.value(), sink);
@@ -231,6 +229,7 @@ void Mailbox::close_source(Source& source, bool died, link::InboxSink& sink) {
   pulls_.fail(source, sink);
   if (!source.broken) sink.source_closed(source.number, died);
   sources_.close(source);
+  header().first_free.store(sources_.first_free(), std::memory_order_relaxed);
 }
 
 void Mailbox::check_sources(link::InboxSink& sink) {

@@ -61,7 +61,9 @@ Result<std::unique_ptr<PeerSlot>> PeerSlot::claim(const Sender& sender,
 }
 
 Status PeerSlot::claim_any() {
-  for (std::uint32_t i = 0; i < kSlots; ++i) {
+  const std::uint32_t first = mailbox().first_free.load(std::memory_order_relaxed);
+  for (std::uint32_t n = 0; n < kSlots; ++n) {
+    const std::uint32_t i = (first + n) % kSlots;
     if (!file_->claim(kSlotLock + i)) continue;
     Status ready = set_up(i);
     if (ready) return {};

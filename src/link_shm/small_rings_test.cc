@@ -48,7 +48,7 @@ struct SmallRings : ::testing::TestWithParam<Geometry>, OwnerAndSender {
 
 INSTANTIATE_TEST_SUITE_P(Geometries, SmallRings,
                          ::testing::Values(kSmall, Geometry{4, 1, 4096}, Geometry{64, 128, 32768},
-                                           kMessageGeometry));
+                                           kConnectionGeometry, kMessageGeometry));
 
 TEST_P(SmallRings, TheSlotStatesTheGeometryThatItsSenderChose) {
   EXPECT_EQ(SlotView(dir.path(), kOwner, 0).header().geometry, GetParam());

@@ -2,6 +2,7 @@
 // Which processes send to a mailbox, and at whose rings does every poll look?
 #include "link_shm/source_table.h"
 
+#include <algorithm>
 #include <cerrno>
 
 #include "link_shm/names.h"
@@ -9,6 +10,14 @@
 #include "os/barrier.h"
 
 namespace weft::shm {
+namespace {
+
+// Of one ring it costs next to nothing to look on. Of many idle ones every poll becomes longer,
+// which outweighs a barrier (demote()) the sooner.
+constexpr unsigned kIdlePolls = 20000;
+constexpr unsigned kFewRings = 32;
+
+}  // namespace
 
 Source::Source(std::uint32_t slot, os::Mapping mapping, const Geometry& checked)
     : number(slot),
@@ -43,6 +52,7 @@ Result<Source*> SourceTable::open(std::uint32_t number) {
   source->process = PeerProcess(file_, kSlotLock + number, pid && reaches(*pid, probe) ? *pid : 0);
   if (sources_.size() <= number) sources_.resize(number + 1);
   sources_[number] = std::move(source);
+  while (find(first_free_) != nullptr) ++first_free_;
   return sources_[number].get();
 }
 
@@ -52,6 +62,7 @@ void SourceTable::close(Source& source) {
   release_slot(*file_, source.number);
   source.header->attention.store(Attention::kPolled, std::memory_order_relaxed);
   source.header->state.store(SlotState::kFree, std::memory_order_release);
+  first_free_ = std::min(first_free_, source.number);
   sources_[source.number].reset();
 }
 
@@ -77,6 +88,7 @@ void SourceTable::listen(Source& source) {
   if (source.polled) return;
   source.polled = true;
   polled_.push_back(&source);
+  count_polled();
   source.header->attention.store(asleep_ ? Attention::kRing : Attention::kPolled,
                                  std::memory_order_release);
 }
@@ -85,6 +97,11 @@ void SourceTable::stop_listening(Source& source) {
   if (!source.polled) return;
   source.polled = false;
   std::erase(polled_, &source);
+  count_polled();
+}
+
+void SourceTable::count_polled() {
+  idle_limit_ = kIdlePolls / (1 + static_cast<unsigned>(polled_.size()) / kFewRings);
 }
 
 void SourceTable::demote(Source& source) {

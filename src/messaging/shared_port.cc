@@ -19,6 +19,7 @@ device::PortSetup port_setup(const EndpointSetup& setup, const os::SocketAddress
   wanted.count_remote_reads = setup.count_remote_reads;
   wanted.count_remote_writes = setup.count_remote_writes;
   wanted.service = setup.service;
+  wanted.connected = setup.connection != nullptr;
   wanted.options = setup.options;
   if (setup.met_over_network != nullptr) wanted.met_over_network = *setup.met_over_network;
   return wanted;

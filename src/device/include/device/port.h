@@ -37,6 +37,7 @@ struct PortSetup {
   bool count_remote_reads = false;  // arrivals tell of accesses by peers (FI_RMA_EVENT)
   bool count_remote_writes = false;
   link::Service service = link::Service::kReliableDatagram;
+  bool connected = false;  // its flows are those of connections, each with little memory
   const Options* options = &Options::defaults();
   // As rdm::RdmOptions::met says; of datagrams nothing waits for a peer.
   std::function<void()> met_over_network;

@@ -29,7 +29,7 @@
 namespace weft::shm {
 
 inline constexpr std::uint64_t kMailboxMagic = 0x574546544d425831;  // "WEFTMBX1"
-inline constexpr std::uint32_t kMailboxVersion = 7;
+inline constexpr std::uint32_t kMailboxVersion = 8;
 inline constexpr std::uint32_t kSlots = 4096;  // peers that can send to one endpoint at a time
 inline constexpr std::uint32_t kInlineBytes = 104;
 
@@ -53,6 +53,8 @@ struct MailboxHeader {
   Probe probe;
   os::WakerName waker;
   char table[40];  // file name of the owner's region table
+  // By the owner: a sender that looks for a free slot begins with this one, modulo kSlots.
+  std::atomic<std::uint32_t> first_free;
   // While the owner sleeps, the number of that sleep; else 0. A sender that finds it set rings the
   // bell and then clears it, if it is still the same.
   alignas(kCacheLine) std::atomic<std::uint32_t> asleep;

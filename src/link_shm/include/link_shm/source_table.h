@@ -61,6 +61,8 @@ class SourceTable {
   Result<Source*> open(std::uint32_t number);
   // Gives the slot of a source, which goes with it, to the next sender.
   void close(Source& source);
+  // The first slot that is not open.
+  std::uint32_t first_free() const { return first_free_; }
   // True when the sender holds its slot.
   bool sender_lives(const Source& source) const {
     return file_->holder(kSlotLock + source.number).has_value();
@@ -76,16 +78,24 @@ class SourceTable {
   void listen(Source& source);
   void stop_listening(Source& source);
   // Stops listening to a ring that was empty for long, which would make every poll longer; its
-  // sender asks for attention from now on.
-  void demote(Source& source);
+  // sender asks for attention from now on. Not while it is the only one.
+  void demote_idle(Source& source) {
+    if (++source.idle_polls > idle_limit_ && polled_.size() > 1) [[unlikely]]
+      demote(source);
+  }
   // Senders whose rings are polled ask for attention while the owner sleeps.
   void set_asleep(bool asleep);
   bool asleep() const { return asleep_; }
 
  private:
+  void demote(Source& source);
+  void count_polled();
+
   os::SharedFilePtr file_;
   std::vector<std::unique_ptr<Source>> sources_;
   std::vector<Source*> polled_;
+  std::uint32_t first_free_ = 0;
+  unsigned idle_limit_ = 0;  // empty looks at a ring after which it is looked at on demand only
   bool asleep_ = false;
 };
 

@@ -3,7 +3,8 @@
 #pragma once
 
 #include <algorithm>
-#include <deque>
+#include <memory>
+#include <vector>
 
 namespace weft::messaging {
 
@@ -14,7 +15,7 @@ class Pool {
   // An object in whatever state its last user left it.
   T& take() {
     if (free_ == nullptr) [[unlikely]]
-      return all_.emplace_back();
+      return *all_.emplace_back(std::make_unique<Node>());
     Node* node = free_;
     free_ = node->next;
     return *node;
@@ -28,15 +29,16 @@ class Pool {
   // The first object for which wanted(T&) is true, given back or not; else nullptr.
   template <class Wanted>
   T* find(Wanted wanted) {
-    const auto found = std::find_if(all_.begin(), all_.end(), wanted);
-    return found != all_.end() ? &*found : nullptr;
+    const auto found =
+        std::find_if(all_.begin(), all_.end(), [&](const auto& object) { return wanted(*object); });
+    return found != all_.end() ? found->get() : nullptr;
   }
 
  private:
   struct Node : T {
     Node* next = nullptr;
   };
-  std::deque<Node> all_;
+  std::vector<std::unique_ptr<Node>> all_;  // without memory while it is empty
   Node* free_ = nullptr;
 };
 
