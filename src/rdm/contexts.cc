@@ -16,7 +16,7 @@ constexpr std::uint32_t kMostContexts = (1U << kIndexBits) - 1;
 constexpr std::uint32_t index_of(std::uint32_t number) { return (number & kMostContexts) - 1; }
 
 // After such a rest memory is given back.
-constexpr auto kRest = std::chrono::milliseconds(500);
+constexpr auto kTrimDelay = std::chrono::milliseconds(500);
 
 }  // namespace
 
@@ -58,7 +58,8 @@ void Contexts::destroy(Context& context) {
 
 void Contexts::note_use(Context& context) {
   context.used = shared_.now;
-  if (!std::exchange(context.noted, true)) noted_.push_back({shared_.now + kRest, context.number});
+  if (!std::exchange(context.noted, true))
+    noted_.push_back({shared_.now + kTrimDelay, context.number});
 }
 
 void Contexts::trim() {
@@ -67,10 +68,10 @@ void Contexts::trim() {
     Context* const context = find(noted_.front().number);
     noted_.pop_front();
     if (context == nullptr) continue;
-    const bool rests = !context->active && now - context->used >= kRest;
+    const bool rests = !context->active && now - context->used >= kTrimDelay;
     context->noted = !rests;
     if (!rests) {
-      noted_.push_back({now + kRest, context->number});
+      noted_.push_back({now + kTrimDelay, context->number});
       continue;
     }
     if (context->out != nullptr) context->out->trim();
