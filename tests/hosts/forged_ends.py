@@ -139,7 +139,7 @@ def icmp_errors(host):
 def main():
     hosts.enter()
     test, arguments = setup(__doc__, ("--watch", {"type": float, "default": 0.4, "help": "seconds after each kind of packets"}),
-                            ("--settle", {"type": float, "default": 3, "help": "seconds after all of them"}))
+                            ("--settle", {"type": float, "default": 2, "help": "seconds after all of them"}))
     flows = Flows(test, arguments.watch)
     before = icmp_errors(flows.wire[0])
     for attack in flows.forge():

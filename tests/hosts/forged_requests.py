@@ -96,7 +96,7 @@ class Requests:
 
 def main():
     hosts.enter()
-    test, arguments = setup(__doc__, ("--seconds", {"type": int, "default": 10, "help": "to count the packets of one REQ"}),
+    test, arguments = setup(__doc__, ("--seconds", {"type": int, "default": 9, "help": "to count the packets of one REQ"}),
                             ("--rounds", {"type": int, "default": 2, "help": f"of {MANY} requests"}))
     requests = Requests(test)
     failures = requests.first_round(arguments.seconds)

@@ -17,7 +17,7 @@ LOOK = 0.25  # seconds between two looks
 LONGEST_PAUSE = 1.5  # seconds in which the established flow moves at least one message
 NEWCOMER = 1.0  # seconds after the beginning of the flood
 DEADLINE = 9  # seconds: 8 of the replies, and one more
-MEMORY_KIB = 8192
+MEMORY_KIB = 12288  # 2 KiB for each of 4,096 half-open requests, and room
 
 
 class Flood:
@@ -77,6 +77,7 @@ class Flood:
                 started.append(seconds)
             elif self.waited is None and endpoint.ask().sent > 0:
                 self.waited = seconds - started[0]
+                endpoint.tell("rest")  # it would take its share of the established flow's throughput
         return look
 
 
@@ -86,11 +87,11 @@ def main():
                             ("--rate", {"type": int, "default": 25_000, "help": "REQs a second"}))
     flood = Flood(test, arguments.rate)
     victim, attacker, failures = flood.victim, flood.attacker, flood.failures
+    endpoint = Endpoint(test, flood.wire[1])
     talk(victim, flood.peer)
     usual, _ = flood.run(DROPPED_PORT, arguments.count // 2)
     usual_kib, flood.peak_kib = flood.peak_kib, 0
     require(not failures, f"without a flood: {failures}")
-    endpoint = Endpoint(test, flood.wire[1])
     descriptors = victim.descriptors()
     under_flood, seconds = flood.run(victim.end[1], arguments.count, flood.newcomer(endpoint))
     rest(victim, flood.peer, endpoint)
