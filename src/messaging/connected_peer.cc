@@ -44,7 +44,10 @@ void ConnectedPeer::withdraw() {
   sink_ = nullptr;
   parting_is_due_ = awaits_peer_ = false;
   source_.reset();
-  if (bound_ != kNoSource) endpoint_.at().refuse(std::exchange(bound_, kNoSource));
+  // Whether or not it counts as the peer still: what it sends finds no receiver any more.
+  const auto& senders = endpoint_.at().senders;
+  const bool open = bound_ < senders.size() && senders[bound_] != nullptr;
+  if (open && senders[bound_]->receiver == &receiver_) endpoint_.at().refuse(bound_);
 }
 
 int ConnectedPeer::send_control(std::span<const std::byte> message) {
@@ -120,7 +123,6 @@ void ConnectedPeer::hear(const link::Arrival& arrival) {
 
 void ConnectedPeer::lose_source(bool died) {
   source_.reset();
-  bound_ = kNoSource;
   sink_->lost(died);
 }
 

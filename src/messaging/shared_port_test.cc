@@ -31,12 +31,14 @@ std::uint64_t number_in(std::span<const std::byte> message) {
 // Accepts the source of the first control message.
 struct Acceptor final : ConnectionSink {
   Endpoint* endpoint = nullptr;
+  std::uint32_t source = 0;
   std::vector<std::string> said;
   int losses = 0;
 
-  void heard(std::uint32_t source, std::span<const std::byte> message) override {
+  void heard(std::uint32_t from, std::span<const std::byte> message) override {
+    source = from;
     said.emplace_back(reinterpret_cast<const char*>(message.data()), message.size());
-    if (said.size() == 1) endpoint->peer().accept_source(source);
+    if (said.size() == 1) endpoint->peer().accept_source(from);
   }
   void lost(bool) override { ++losses; }
   void tick(os::Time) override {}
@@ -302,6 +304,42 @@ TEST_F(SharedPortTest, OneThatClosesLeavesTheOthersAlone) {
   expect_message(*members[0], *members[1], 300000);
   expect_message(*members[5], *members[4], 300000);
   for (const int i : {0, 1, 4, 5}) EXPECT_EQ(members[i]->manager.losses, 0);
+}
+
+// The peer takes nothing in any more, but its own flow is still open when the endpoint closes.
+TEST_F(SharedPortTest, APeerThatRefusedAnEndpointFindsNoneWhenThatHasClosed) {
+  Member& closes = add();
+  Member& stays = add();
+  Member& peer = add_elsewhere();
+  Member& other = add_elsewhere();
+  join(closes, peer);
+  join(stays, other);
+  Endpoint& refuses = *peer.endpoint;
+  refuses.exclusively([&] { refuses.peer().reject_source(peer.manager.source); });
+  ASSERT_TRUE(drive([&] { return closes.manager.losses != 0; }));
+  closes.endpoint.reset();
+  EXPECT_NE(peer.tell(message_to(closes.number)), 0);
+  peer.endpoint.reset();
+  for (int i = 0; i < 100; ++i) progress();
+  expect_message(stays, other, 300000);
+  expect_message(other, stays, 8);
+}
+
+// Another source has the number by then that the peer of the endpoint had.
+TEST_F(SharedPortTest, AnEndpointThatLostItsPeerLongAgoClosesWithoutHarmToOthers) {
+  Member& closes = add();
+  Member& stays = add();
+  Member& gone = add_elsewhere();
+  join(closes, gone);
+  closes.endpoint->exclusively([&] { closes.endpoint->peer().disconnect(ECONNRESET); });
+  gone.endpoint.reset();
+  for (int i = 0; i < 10; ++i) progress();
+  Member& other = add_elsewhere();
+  join(stays, other);
+  ASSERT_EQ(stays.manager.source, closes.manager.source);
+  closes.endpoint.reset();
+  expect_message(other, stays, 8);
+  expect_message(stays, other, 300000);
 }
 
 TEST_F(SharedPortTest, OneThatEndsItsConnectionLeavesTheOthersAlone) {

@@ -22,8 +22,9 @@ namespace weft::faults {
 namespace {
 
 constexpr unsigned kSeconds = 60;
-// More than a receiver takes in one poll: some are left behind the large message.
-constexpr unsigned kSmallMessages = 300;
+// More than a receiver takes in one poll, so that some are left behind the large message, and fewer
+// than the ring of a connection has room for.
+constexpr unsigned kSmallMessages = 100;
 constexpr int kObserved = 500;  // ms in which a receive that is reported too early is seen to be
 
 // What every sender does first.

@@ -98,7 +98,7 @@ class ConnectedPeer {
   MessageReceiver& receiver_;
   std::unique_ptr<link::Flow> facing_;    // to a peer that is not admitted yet
   std::shared_ptr<RemoteSender> source_;  // the admitted source
-  std::uint32_t bound_ = kNoSource;       // its number, as long as it may send here
+  std::uint32_t bound_ = kNoSource;       // its number, which another source may have by now
   std::uint64_t expected_ = 0;            // expect(); 0: none
   bool awaits_peer_ = false;              // that has been admitted and is not reached yet
   bool parting_is_due_ = false;           // in the next poll
