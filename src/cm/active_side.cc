@@ -62,6 +62,13 @@ void ActiveSide::on_rep(const CmArrival& arrival, const wire::CmRep& rep) {
   }
   if (!connection->requester) return core_.stats.add(Stat::kInvalidMessages);
   if (connection->phase == Phase::kReqSent) return on_first_rep(*connection, arrival, rep);
+  const bool is_same = connection->remote_guid == rep.ca_guid && connection->remote_qpn == rep.qpn;
+  if (connection->remote_id != 0 && !is_same) {
+    // Another instance, which has given the same number, has answered a late copy of the REQ.
+    core_.stats.add(Stat::kInvalidMessages);
+    liveness_.doubt_others(arrival.from, rep.ca_guid, arrival.now);
+    return;
+  }
   on_repeated_rep(*connection);
 }
 

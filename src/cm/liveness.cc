@@ -133,8 +133,8 @@ void Liveness::on_apr(const CmArrival& arrival, const wire::CmApr& apr) {
     if (!is_meant) continue;
     CmConnection* connection = core_.entries.find(probe->about);
     const bool is_other = apr.info_length == sizeof peer->guid && get_guid(apr.info) != peer->guid;
-    if (apr.status != kInvalidId) return hear(*peer, arrival.now);
     if (is_other) return lose_all(*peer, arrival.now);
+    if (apr.status != kInvalidId) return hear(*peer, arrival.now);
     if (connection != nullptr && is_watched(*connection)) lose(*connection, arrival.now);
     return hear(*peer, arrival.now);
   }

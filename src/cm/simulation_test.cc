@@ -71,6 +71,15 @@ TEST_P(CmSimulations, BothEndsAgreeAndEachEventComesOnceAndNothingIsLeft) {
   }
 }
 
+// A late REJ of an earlier copy of the REQ ended a connection (513), events of a stopped listener
+// were reported (41779), another instance with the same number took an RTU for its own (1006698).
+TEST(CmSimulation, RunsThatOnceFoundFaultsEndAsTheyShould) {
+  for (const std::uint64_t seed : {513, 41'779, 1'006'698}) {
+    const Scenario scenario = Scenario::draw(seed);
+    EXPECT_EQ(run(scenario), "") << scenario.text();
+  }
+}
+
 // Repetitions of each message make up for losses, without the help of probes.
 TEST(CmSimulation, ALossyNetworkMakesAndEndsNearlyAllConnections) {
   constexpr std::size_t kConnections = 1000;

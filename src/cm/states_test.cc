@@ -114,7 +114,13 @@ const std::pair<const char*, wire::CmMessage (*)(const Subject&)> kMessages[] = 
        another.service = 1;
        return another;
      }},
-    {"REP", from_peer<wire::CmRep>},
+    {"REP",
+     [](const Subject& s) {
+       wire::CmMessage message = from_peer<wire::CmRep>(s);
+       std::get<wire::CmRep>(message).ca_guid = options_of(2).guid;
+       std::get<wire::CmRep>(message).qpn = 0x9C4003;
+       return message;
+     }},
     {"RTU", from_peer<wire::CmRtu>},
     {"MRA of a REQ", from_peer<wire::CmMra>},
     {"REJ",
@@ -224,6 +230,29 @@ TEST(States, TakeNoForgedDreq) {
     pair.b.take(pair.a.here, {0, 5, 0, dreq}, pair.now);
     EXPECT_EQ(pair.b.program.look(), watched ? "" : "disconnected");
   }
+}
+
+// A late copy of the REQ has reached another instance, which gives the same numbers.
+TEST(States, AnswerNoReplyOfAnotherInstance) {
+  Pair pair;
+  pair.ask();
+  pair.carry();
+  pair.accept();
+  const Sent reply = pair.b.host.sent.at(0);
+  pair.carry();
+  ASSERT_TRUE(pair.a.agent.confirm(pair.at_a, {}, pair.now));
+  pair.carry();
+  pair.a.host.look();
+  wire::CmMad other = reply.mad;
+  std::get<wire::CmRep>(other.message).ca_guid ^= 1;
+  pair.a.take(pair.b.here, other, pair.now);
+  EXPECT_EQ(pair.a.host.look(), "");
+  other = reply.mad;
+  std::get<wire::CmRep>(other.message).qpn ^= 1;
+  pair.a.take(pair.b.here, other, pair.now);
+  EXPECT_EQ(pair.a.host.look(), "");
+  pair.a.take(pair.b.here, reply.mad, pair.now);
+  EXPECT_EQ(pair.a.host.look(), "RTU");
 }
 
 }  // namespace
