@@ -127,6 +127,8 @@ bool SharedPort::withdraw(Endpoint& endpoint) {
   endpoint.receiver().begin_closing(false);
   endpoint.peer().withdraw();
   at.poll();
+  // A sender that died in the middle of a copy does not end it.
+  if (!endpoint.receiver().nothing_under_way()) at.inbox().check_sources(*at.sink);
   return endpoint.receiver().nothing_under_way();
 }
 
