@@ -170,7 +170,7 @@ class ConnectionsAreMeasured(Bench):
 
     def test_too_few_descriptors_are_named(self):
         few = ("sh", "-c", "ulimit -n 60 && exec \"$@\"", "sh")
-        ended = self.run_bench("--metric", "connect", "--connections", "64", before=few)
+        ended = self.run_bench("--metric", "connect", "--connections", "64", link="udp", before=few)
         self.assertNotEqual(ended.returncode, 0)
         self.assertIn("60 descriptors", ended.stderr)
 

@@ -20,7 +20,7 @@ inline constexpr std::uint64_t kSlotPage = 4096;  // parts begin at its multiple
 inline constexpr std::uint64_t kExchangesAt = kSlotPage;
 inline constexpr std::uint64_t kRendezvousBytes = 5 * kCacheLine;
 inline constexpr std::uint64_t kCellBytes = 2 * kCacheLine;
-inline constexpr std::uint32_t kExchangeBlock = 64;  // that get memory together
+inline constexpr std::uint32_t kExchangeBlock = 16;  // that get memory together
 
 // Powers of two, chosen by the sender of a slot. The owner reads them once (check_geometry()) and
 // works with its private copy.
@@ -49,7 +49,7 @@ struct Geometry {
 inline constexpr Geometry kMessageGeometry{512, 4096, 256 * 1024};
 // The slot of a connected endpoint. A process has thousands, most of them idle: without the bulk
 // ring, which gets memory with its first payload, 32 KiB of the file.
-inline constexpr Geometry kConnectionGeometry{128, 16, 64 * 1024};
+inline constexpr Geometry kConnectionGeometry{128, 4096, 64 * 1024};
 inline constexpr std::uint64_t kSlotBytes = kMessageGeometry.bytes();
 inline constexpr std::uint32_t kMaxEager = kMessageGeometry.max_eager();
 inline constexpr std::uint32_t kMaxExchanges = 4096;
