@@ -59,8 +59,11 @@ void RdEndpoint::part() {
   for (os::Time at = heard; at < end && at - heard < kSilence; at = now()) {
     if (poll(deaf) != 0) heard = at;
     if (engine_.quiet()) break;
-    const auto pause = std::min<os::Time::duration>(engine_.fall_asleep() - now(), kPause);
-    if (pause.count() > 0) port_.await_packet(std::chrono::ceil<std::chrono::milliseconds>(pause));
+    const os::Time due = engine_.fall_asleep();
+    const os::Time present = now();
+    if (due <= present) continue;
+    const auto pause = std::min<os::Time::duration>(due - present, kPause);
+    port_.await_packet(std::chrono::ceil<std::chrono::milliseconds>(pause));
   }
   engine_.say_goodbye(deaf);
 }
