@@ -46,7 +46,7 @@ Status ActiveSide::confirm(ConnectionId id, std::span<const std::byte> data, Tim
   std::vector<std::byte> rtu = ready(*connection, data);
   core_.host.send(connection->remote, rtu);
   // A repeated REP is answered by the same RTU: without private data it need not be kept.
-  core_.task_of(*connection).kept = data.empty() ? std::vector<std::byte>() : std::move(rtu);
+  Core::task_of(*connection).kept = data.empty() ? std::vector<std::byte>() : std::move(rtu);
   core_.settle(*connection);
   liveness_.watch(*connection, now);
   return {};
