@@ -22,19 +22,15 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "open_endpoint.h"
+
 namespace {
 
 constexpr in_port_t kForeignPort = 4791;
 constexpr int kPatienceMs = 200;
 
-[[noreturn]] void fail(const char* what, long status) {
-  std::printf("%s: %s\n", what, fi_strerror(static_cast<int>(-status)));
-  std::exit(1);
-}
-
-void check(const char* what, long status) {
-  if (status < 0) fail(what, status);
-}
+using weft::hosts::check;
+using weft::hosts::fail;
 
 fi_info* info_for(const char* address) {
   fi_info* hints = fi_allocinfo();
@@ -79,25 +75,10 @@ bool is_over() {
 
 int main(int count, char** words) {
   if (count != 3) return 2;
-  fi_info* info = info_for(words[1]);
-  fid_fabric* fabric = nullptr;
-  fid_domain* domain = nullptr;
-  fid_av* addresses = nullptr;
-  fid_cq* completions = nullptr;
-  fid_ep* endpoint = nullptr;
-  check("fi_fabric", fi_fabric(info->fabric_attr, &fabric, nullptr));
-  check("fi_domain", fi_domain(fabric, info, &domain, nullptr));
-  fi_av_attr av_attr{};
-  check("fi_av_open", fi_av_open(domain, &av_attr, &addresses, nullptr));
-  fi_cq_attr cq_attr{};
-  cq_attr.format = FI_CQ_FORMAT_DATA;
-  cq_attr.wait_obj = FI_WAIT_UNSPEC;
-  check("fi_cq_open", fi_cq_open(domain, &cq_attr, &completions, nullptr));
-  check("fi_endpoint", fi_endpoint(domain, info, &endpoint, nullptr));
-  check("fi_ep_bind", fi_ep_bind(endpoint, &addresses->fid, 0));
-  check("fi_ep_bind", fi_ep_bind(endpoint, &completions->fid, FI_SEND | FI_RECV));
-  check("fi_enable", fi_enable(endpoint));
-  const fi_addr_t peer = insert(addresses, words[2]);
+  const weft::hosts::OpenEndpoint open(info_for(words[1]), FI_CQ_FORMAT_DATA, FI_WAIT_UNSPEC);
+  fid_cq* const completions = open.completions;
+  fid_ep* const endpoint = open.endpoint;
+  const fi_addr_t peer = insert(open.addresses, words[2]);
   std::array<char, 4097> bytes;
   std::printf("at %u\n", unsigned{port_of(endpoint)});
   std::fflush(stdout);
@@ -117,10 +98,5 @@ int main(int count, char** words) {
     check("fi_recv",
           fi_recv(endpoint, bytes.data(), bytes.size() - 1, nullptr, FI_ADDR_UNSPEC, nullptr));
   }
-  for (fid* each :
-       {&endpoint->fid, &completions->fid, &addresses->fid, &domain->fid, &fabric->fid}) {
-    fi_close(each);
-  }
-  fi_freeinfo(info);
   return 0;
 }

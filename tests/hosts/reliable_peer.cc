@@ -8,9 +8,8 @@
 //   to ADDRESS PORT   sends numbered messages there from now on
 //   rest              sends no further messages
 //   ask               prints `SENT RECEIVED BROKEN ENDED`: completed sends, messages received in
-//   order,
-//                     messages that were damaged or did not continue the numbers of their sender,
-//                     and sends that failed
+//                     order, messages that were damaged or did not continue the numbers of their
+//                     sender, and sends that failed
 //
 // It ends with its standard input.
 #include <arpa/inet.h>
@@ -35,6 +34,8 @@
 #include <string>
 #include <vector>
 
+#include "open_endpoint.h"
+
 namespace {
 
 constexpr std::size_t kMessageBytes = 1024;
@@ -43,13 +44,19 @@ constexpr std::size_t kWindow = 64;
 constexpr unsigned kPollsBetweenCommands = 16;
 constexpr unsigned kRestMicroseconds = 50;
 
-[[noreturn]] void fail(const char* what, long status) {
-  std::printf("%s: %s\n", what, fi_strerror(static_cast<int>(-status)));
-  std::exit(1);
-}
+using weft::hosts::check;
+using weft::hosts::fail;
 
-void check(const char* what, long status) {
-  if (status < 0) fail(what, status);
+fi_info* info_for(const char* address, const char* port) {
+  fi_info* hints = fi_allocinfo();
+  hints->ep_attr->type = FI_EP_RDM;
+  hints->caps = FI_MSG;
+  hints->addr_format = FI_SOCKADDR_IN;
+  hints->fabric_attr->prov_name = ::strdup("weft");
+  fi_info* info = nullptr;
+  check("fi_getinfo", fi_getinfo(FI_VERSION(1, 17), address, port, FI_SOURCE, hints, &info));
+  fi_freeinfo(hints);
+  return info;
 }
 
 struct Message {
@@ -67,8 +74,8 @@ struct Slot {
 
 class ReliablePeer {
  public:
-  ReliablePeer(const char* address, const char* port) : slots_(kReceives + kWindow) {
-    open(address, port);
+  ReliablePeer(const char* address, const char* port)
+      : slots_(kReceives + kWindow), open_(info_for(address, port), FI_CQ_FORMAT_CONTEXT) {
     for (std::size_t i = 0; i < slots_.size(); ++i) {
       slots_[i].receives = i < kReceives;
       if (slots_[i].receives) {
@@ -78,20 +85,13 @@ class ReliablePeer {
       }
     }
   }
-  ~ReliablePeer() {
-    for (fid* object :
-         {&endpoint_->fid, &completions_->fid, &addresses_->fid, &domain_->fid, &fabric_->fid}) {
-      fi_close(object);
-    }
-    fi_freeinfo(info_);
-  }
   ReliablePeer(const ReliablePeer&) = delete;
   ReliablePeer& operator=(const ReliablePeer&) = delete;
 
   in_port_t port() {
     sockaddr_in name{};
     std::size_t length = sizeof name;
-    check("fi_getname", fi_getname(&endpoint_->fid, &name, &length));
+    check("fi_getname", fi_getname(&open_.endpoint->fid, &name, &length));
     return ntohs(name.sin_port);
   }
 
@@ -117,14 +117,14 @@ class ReliablePeer {
     bool busy = false;
     while (target_ != FI_ADDR_UNSPEC && !free_.empty() && send()) busy = true;
     std::array<fi_cq_entry, 64> entries{};
-    const ssize_t got = fi_cq_read(completions_, entries.data(), entries.size());
+    const ssize_t got = fi_cq_read(open_.completions, entries.data(), entries.size());
     for (ssize_t i = 0; i < got; ++i) {
       ended(*static_cast<Slot*>(entries[static_cast<std::size_t>(i)].op_context));
       busy = true;
     }
     if (got == -FI_EAVAIL) {
       fi_cq_err_entry error{};
-      check("fi_cq_readerr", fi_cq_readerr(completions_, &error, 0));
+      check("fi_cq_readerr", fi_cq_readerr(open_.completions, &error, 0));
       failed(*static_cast<Slot*>(error.op_context));
       busy = true;
     } else if (got < 0 && got != -FI_EAGAIN) {
@@ -134,38 +134,18 @@ class ReliablePeer {
   }
 
  private:
-  void open(const char* address, const char* port) {
-    fi_info* hints = fi_allocinfo();
-    hints->ep_attr->type = FI_EP_RDM;
-    hints->caps = FI_MSG;
-    hints->addr_format = FI_SOCKADDR_IN;
-    hints->fabric_attr->prov_name = ::strdup("weft");
-    check("fi_getinfo", fi_getinfo(FI_VERSION(1, 17), address, port, FI_SOURCE, hints, &info_));
-    fi_freeinfo(hints);
-    check("fi_fabric", fi_fabric(info_->fabric_attr, &fabric_, nullptr));
-    check("fi_domain", fi_domain(fabric_, info_, &domain_, nullptr));
-    fi_av_attr av_attr{};
-    check("fi_av_open", fi_av_open(domain_, &av_attr, &addresses_, nullptr));
-    fi_cq_attr cq_attr{};
-    cq_attr.format = FI_CQ_FORMAT_CONTEXT;
-    check("fi_cq_open", fi_cq_open(domain_, &cq_attr, &completions_, nullptr));
-    check("fi_endpoint", fi_endpoint(domain_, info_, &endpoint_, nullptr));
-    check("fi_ep_bind", fi_ep_bind(endpoint_, &addresses_->fid, 0));
-    check("fi_ep_bind", fi_ep_bind(endpoint_, &completions_->fid, FI_SEND | FI_RECV));
-    check("fi_enable", fi_enable(endpoint_));
-  }
-
   void aim(const char* address, in_port_t port) {
     sockaddr_in name{};
     name.sin_family = AF_INET;
     name.sin_port = htons(port);
     if (::inet_pton(AF_INET, address, &name.sin_addr) != 1) fail(address, -FI_EINVAL);
-    if (fi_av_insert(addresses_, &name, 1, &target_, 0, nullptr) != 1) fail(address, -FI_EINVAL);
+    if (fi_av_insert(open_.addresses, &name, 1, &target_, 0, nullptr) != 1)
+      fail(address, -FI_EINVAL);
   }
 
   void receive(Slot& slot) {
-    check("fi_recv",
-          fi_recv(endpoint_, &slot.message, sizeof slot.message, nullptr, FI_ADDR_UNSPEC, &slot));
+    check("fi_recv", fi_recv(open_.endpoint, &slot.message, sizeof slot.message, nullptr,
+                             FI_ADDR_UNSPEC, &slot));
   }
 
   // False when there is no room.
@@ -175,7 +155,7 @@ class ReliablePeer {
     slot.message.number = next_;
     slot.message.fill.fill(static_cast<std::uint8_t>(next_));
     const ssize_t status =
-        fi_send(endpoint_, &slot.message, sizeof slot.message, nullptr, target_, &slot);
+        fi_send(open_.endpoint, &slot.message, sizeof slot.message, nullptr, target_, &slot);
     if (status == -FI_EAGAIN) return false;
     ++next_;
     if (status != 0) {
@@ -218,14 +198,9 @@ class ReliablePeer {
     next->second = message.number + 1;
   }
 
-  fi_info* info_ = nullptr;
-  fid_fabric* fabric_ = nullptr;
-  fid_domain* domain_ = nullptr;
-  fid_av* addresses_ = nullptr;
-  fid_cq* completions_ = nullptr;
-  fid_ep* endpoint_ = nullptr;
   std::vector<Slot> slots_;
-  std::vector<Slot*> free_;  // of sends
+  weft::hosts::OpenEndpoint open_;  // closes before its buffers go
+  std::vector<Slot*> free_;         // of sends
   fi_addr_t target_ = FI_ADDR_UNSPEC;
   const std::uint64_t self_ = std::uint64_t{std::random_device{}()} << 32 | std::random_device{}();
   std::uint64_t next_ = 0;
