@@ -18,7 +18,7 @@ constexpr auto kRest = std::chrono::milliseconds(1);
 Emission::Emission(Shared& shared, Contexts& contexts)
     : shared_(shared),
       contexts_(contexts),
-      conn_psn_(static_cast<std::uint32_t>(shared.host.random())) {}
+      cm_packets_(Psn(static_cast<std::uint32_t>(shared.host.random()))) {}
 
 void Emission::activate(Context& context, os::Time due) {
   shared_.host.wake();
@@ -46,19 +46,12 @@ void Emission::send_cm(const roce::Path& path, std::span<const std::byte> messag
   host.flush();
   const std::span<std::byte> place = host.place();
   if (place.empty()) return;  // the message will be repeated
-  wire::Packet packet;
-  packet.opcode = opcode_of(wire::Transport::kUnreliableDatagram, wire::Operation::kSendOnly);
-  packet.destination = wire::kCmQpn;
-  packet.psn = conn_psn_;
-  packet.queue_key = wire::kCmQueueKey;
-  packet.source = wire::kCmQpn;
-  conn_psn_ = conn_psn_.after(1);
-  wire::write_headers(packet, message.size(), place.data());
-  const std::size_t headers = wire::header_bytes(packet);
-  const std::size_t padding = wire::padding_of(message.size());
-  std::memcpy(place.data() + headers, message.data(), message.size());
-  std::memset(place.data() + headers + message.size(), 0, padding);
-  host.add(path, headers + message.size() + padding);
+  const LocalRange bytes{const_cast<std::byte*>(message.data()), message.size()};
+  const auto length = cm_packets_.write(
+      {.source = wire::kCmQpn, .destination = wire::kCmQpn, .queue_key = wire::kCmQueueKey},
+      {&bytes, 1}, message.size(), place);
+  if (!length) return;
+  host.add(path, *length);
   host.flush();
 }
 

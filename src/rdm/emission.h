@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "base/psn.h"
 #include "contexts.h"
 #include "os/clock.h"
+#include "roce/datagram_writer.h"
 #include "shared.h"
 
 namespace weft::rdm {
@@ -40,7 +40,7 @@ class Emission {
   std::vector<std::uint32_t> active_;    // numbers of contexts
   std::vector<std::uint32_t> emitting_;  // the same, while they send
   os::Time emit_at_ = os::Time::max();
-  Psn conn_psn_;
+  roce::DatagramWriter cm_packets_;
 };
 
 }  // namespace weft::rdm

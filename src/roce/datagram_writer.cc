@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How does a message of an unreliable datagram endpoint become a packet?
+// How does a message become a packet of an unreliable datagram?
 #include "roce/datagram_writer.h"
 
 #include <cstring>
 
 #include "os/user_memory.h"
-#include "roce/route.h"
 #include "wire/packet.h"
 
 namespace weft::roce {
@@ -19,7 +18,7 @@ std::optional<std::size_t> DatagramWriter::write(const DatagramHeader& header,
       header.has_data ? wire::Operation::kSendOnlyImmediate : wire::Operation::kSendOnly);
   packet.destination = header.destination;
   packet.psn = psn_;
-  packet.queue_key = kDatagramQueueKey;
+  packet.queue_key = header.queue_key;
   packet.source = header.source;
   packet.immediate = static_cast<std::uint32_t>(header.data);
   const std::size_t headers = wire::header_bytes(packet);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How does a message of an unreliable datagram endpoint become a packet?
+// How does a message become a packet of an unreliable datagram?
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 
 #include "base/psn.h"
 #include "base/types.h"
+#include "roce/route.h"
 
 namespace weft::roce {
 
@@ -17,6 +18,7 @@ struct DatagramHeader {
   std::uint32_t destination = 0;
   bool has_data = false;
   std::uint64_t data = 0;  // the lower half becomes immediate data
+  std::uint32_t queue_key = kDatagramQueueKey;
 };
 
 // The packets of one sending queue pair, numbered. One thread at a time.

@@ -8,10 +8,10 @@
 #include <span>
 
 #include "base/answer_limiter.h"
-#include "base/psn.h"
 #include "os/clock.h"
 #include "os/udp_batch.h"
 #include "roce/address_hash.h"
+#include "roce/datagram_writer.h"
 #include "wire/cm_message.h"
 #include "wire/packet.h"
 
@@ -33,7 +33,7 @@ class Refusals {
  private:
   AddressHash hash_;
   AnswerLimiter limiter_;
-  Psn psn_;
+  DatagramWriter writer_;
   std::array<std::byte, kBytes> packet_;
 };
 
