@@ -8,14 +8,21 @@
 #include "roce/route.h"
 
 namespace weft::rdm {
+namespace {
+
+std::size_t path_mtu_of(const Result<os::UdpPath>& path, const os::SocketAddress& peer) {
+  return roce::path_mtu_within(path ? path.value().mtu : 0, peer.family());
+}
+
+}  // namespace
 
 std::shared_ptr<const roce::Path> FlowTable::path_between(const os::SocketAddress& from,
                                                           const os::SocketAddress& to) {
-  const auto found = peers_.find(to);
-  auto known = found != peers_.end() ? found->second.path.lock() : nullptr;
+  auto known = known_path(to);
   if (known != nullptr && known->from == from) return known;
   auto path =
       std::make_shared<const roce::Path>(roce::Path{from, to, roce::route_between(from, to)});
+  const auto found = peers_.find(to);
   if (found != peers_.end()) found->second.path = path;
   return path;
 }
@@ -38,13 +45,22 @@ std::vector<RdmReceiver*> FlowTable::in_from(const os::SocketAddress& peer) cons
   return channels;
 }
 
-Result<std::shared_ptr<const roce::Path>> FlowTable::path_to(const os::SocketAddress& peer) {
+std::shared_ptr<const roce::Path> FlowTable::known_path(const os::SocketAddress& peer) const {
   const auto found = peers_.find(peer);
-  if (auto known = found != peers_.end() ? found->second.path.lock() : nullptr) return known;
+  return found != peers_.end() ? found->second.path.lock() : nullptr;
+}
+
+std::shared_ptr<const roce::Path> FlowTable::new_path(const os::UdpPath& path,
+                                                      const os::SocketAddress& peer) {
+  const os::SocketAddress& name = shared_.options.name;
+  return path_between(name.is_any() ? path.source : name, peer);
+}
+
+Result<std::shared_ptr<const roce::Path>> FlowTable::path_to(const os::SocketAddress& peer) {
+  if (auto known = known_path(peer)) return known;
   const auto path = shared_.host.path_to(peer);
   if (!path) return path.error();
-  const os::SocketAddress& name = shared_.options.name;
-  return path_between(name.is_any() ? path.value().source : name, peer);
+  return new_path(path.value(), peer);
 }
 
 RdmReceiver* FlowTable::find_in(const os::SocketAddress& peer, std::uint64_t identity) const {
@@ -61,8 +77,7 @@ void FlowTable::forget(const os::SocketAddress& peer) {
 }
 
 std::size_t FlowTable::path_mtu_to(const os::SocketAddress& peer) const {
-  const auto path = shared_.host.path_to(peer);
-  return roce::path_mtu_within(path ? path.value().mtu : 0, peer.family());
+  return path_mtu_of(shared_.host.path_to(peer), peer);
 }
 
 std::size_t FlowTable::carries(const os::SocketAddress& peer, std::size_t path_mtu) const {
@@ -75,7 +90,7 @@ std::size_t FlowTable::carries(const os::SocketAddress& peer, std::size_t path_m
 
 void FlowTable::look_at_path(const os::SocketAddress& peer) {
   const auto path = shared_.host.path_to(peer);
-  if (path) narrow(peer, roce::path_mtu_within(path.value().mtu, peer.family()));
+  if (path) narrow(peer, path_mtu_of(path, peer));
 }
 
 // The sender of the flows from there hears of it by a REQ.
@@ -88,14 +103,17 @@ void FlowTable::narrow(const os::SocketAddress& peer, std::size_t path_mtu) {
 
 Result<RdmSender*> FlowTable::open_out(const os::SocketAddress& peer) {
   if (RdmSender* out = out_to(peer)) return out;
-  auto path = path_to(peer);
-  if (!path) return path.error();
+  const auto found = shared_.host.path_to(peer);  // several system calls
+  auto path = known_path(peer);
+  if (path == nullptr) {
+    if (!found) return found.error();
+    path = new_path(found.value(), peer);
+  }
   if (!contexts_.has_room()) return Error{EUSERS, "too many peers"};
-  const std::size_t path_mtu = carries(peer, path_mtu_to(peer));
+  const std::size_t path_mtu = carries(peer, path_mtu_of(found, peer));
   Context& context = contexts_.create();
   peers_[peer].out = context.number;
-  context.out =
-      std::make_unique<RdmSender>(shared_, context.number, std::move(path).value(), path_mtu);
+  context.out = std::make_unique<RdmSender>(shared_, context.number, std::move(path), path_mtu);
   emission_.activate(context.number);
   return context.out.get();
 }

@@ -74,6 +74,9 @@ class FlowTable {
   std::size_t carries(const os::SocketAddress& peer, std::size_t path_mtu) const;
 
  private:
+  std::shared_ptr<const roce::Path> known_path(const os::SocketAddress& peer) const;
+  std::shared_ptr<const roce::Path> new_path(const os::UdpPath& path,
+                                             const os::SocketAddress& peer);
   void forget(const os::SocketAddress& peer);
   void close(Context& context);
 
