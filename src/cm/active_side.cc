@@ -56,9 +56,7 @@ void ActiveSide::on_rep(const CmArrival& arrival, const wire::CmRep& rep) {
   CmConnection* connection = core_.answered(arrival, rep.remote_id, rep.local_id);
   if (connection == nullptr) {
     if (core_.entries.find(rep.remote_id) != nullptr) return;
-    wire::CmRej rej = rejection(kAnswersRep, wire::CmReason::kInvalidId, core_.options.guid);
-    rej.remote_id = rep.local_id;
-    return core_.answer(arrival, rej);
+    return core_.answer(arrival, kAnswersRep, wire::CmReason::kInvalidId, rep.local_id);
   }
   if (!connection->requester) return core_.stats.add(Stat::kInvalidMessages);
   if (connection->phase == Phase::kReqSent) return on_first_rep(*connection, arrival, rep);
@@ -89,12 +87,7 @@ void ActiveSide::on_first_rep(CmConnection& connection, const CmArrival& arrival
 // The RTU was lost, or the user has not decided yet.
 void ActiveSide::on_repeated_rep(CmConnection& connection) {
   if (connection.phase == Phase::kRepReceived) {
-    wire::CmMra mra;
-    mra.local_id = connection.id;
-    mra.remote_id = connection.remote_id;
-    mra.message = kAnswersRep;
-    mra.service_timeout = kDecisionTime;
-    return core_.tell(connection, mra);
+    return core_.ask_for_time(connection, kAnswersRep, kDecisionTime);
   }
   if (connection.phase == Phase::kEstablished && connection.task == nullptr) {
     return core_.host.send(connection.remote, ready(connection, {}));

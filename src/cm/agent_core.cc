@@ -74,6 +74,23 @@ void Core::answer(const CmArrival& arrival, const wire::CmMessage& message) {
   host.send(arrival.from, compose(arrival.mad.transaction, message));
 }
 
+void Core::answer(const CmArrival& arrival, std::uint8_t message, wire::CmReason reason,
+                  std::uint32_t remote_id) {
+  wire::CmRej rej = rejection(message, reason, options.guid);
+  rej.remote_id = remote_id;
+  answer(arrival, rej);
+}
+
+void Core::ask_for_time(const CmConnection& connection, std::uint8_t message,
+                        std::uint8_t timeout) {
+  wire::CmMra mra;
+  mra.local_id = connection.id;
+  mra.remote_id = connection.remote_id;
+  mra.message = message;
+  mra.service_timeout = timeout;
+  tell(connection, mra);
+}
+
 void Core::arm(CmConnection& connection) {
   Task& task = *connection.task;
   deadlines.move(connection.id, task.due, task.timer.due());

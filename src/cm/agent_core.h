@@ -35,6 +35,11 @@ struct Core {
   void tell(const CmConnection& connection, const wire::CmMessage& message);
   // An answer that no state stands behind: within the limits of AnswerRates.
   void answer(const CmArrival& arrival, const wire::CmMessage& message);
+  // The same as a REJ: to a message that names no connection of this side.
+  void answer(const CmArrival& arrival, std::uint8_t message, wire::CmReason reason,
+              std::uint32_t remote_id);
+  // Sends an MRA: the decision about a message takes so long.
+  void ask_for_time(const CmConnection& connection, std::uint8_t message, std::uint8_t timeout);
   // After each change of its timer.
   void arm(CmConnection& connection);
 

@@ -190,20 +190,13 @@ void PassiveSide::open(ServiceListener& listener, const CmArrival& arrival,
 
 // The requester then asks again later, and knows that the listener lives.
 void PassiveSide::acknowledge(CmConnection& connection, Time now) {
-  wire::CmMra mra;
-  mra.local_id = connection.id;
-  mra.remote_id = connection.remote_id;
-  mra.message = kAnswersReq;
-  mra.service_timeout = connection.mra_timeout;
-  core_.tell(connection, mra);
+  core_.ask_for_time(connection, kAnswersReq, connection.mra_timeout);
   const auto limit = after(now, core_.options.undecided_limit);
-  core_.wait(connection, after(limit, service_time(mra.service_timeout)));
+  core_.wait(connection, after(limit, service_time(connection.mra_timeout)));
 }
 
 void PassiveSide::answer(const CmArrival& arrival, const wire::CmReq& req, wire::CmReason reason) {
-  wire::CmRej rej = rejection(kAnswersReq, reason, core_.options.guid);
-  rej.remote_id = req.local_id;
-  core_.answer(arrival, rej);
+  core_.answer(arrival, kAnswersReq, reason, req.local_id);
 }
 
 void PassiveSide::on_rtu(const CmArrival& arrival, const wire::CmRtu& rtu) {
@@ -211,9 +204,7 @@ void PassiveSide::on_rtu(const CmArrival& arrival, const wire::CmRtu& rtu) {
   if (connection == nullptr) {
     if (core_.entries.find(rtu.remote_id) != nullptr) return;
     // This attempt has ended, but its requester takes it for established.
-    wire::CmRej rej = rejection(kAnswersOther, wire::CmReason::kInvalidId, core_.options.guid);
-    rej.remote_id = rtu.local_id;
-    return core_.answer(arrival, rej);
+    return core_.answer(arrival, kAnswersOther, wire::CmReason::kInvalidId, rtu.local_id);
   }
   if (connection->requester) return core_.stats.add(Stat::kInvalidMessages);
   if (connection->phase == Phase::kRepSent) return establish(*connection, &arrival, arrival.now);

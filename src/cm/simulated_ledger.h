@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cm/agent.h"
+#include "entries.h"
 #include "simulated_network.h"
 
 namespace weft::cm::testing {
@@ -17,11 +18,6 @@ namespace weft::cm::testing {
 // Private data that name the end that sends them and differ from those of any other message.
 enum class Letter : std::uint32_t { kReq, kRep, kRtu, kRej, kDreq, kSidrReq, kSidrRep };
 
-inline std::uint64_t mix(std::uint64_t value) {
-  value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9;
-  value = (value ^ value >> 27) * 0x94d049bb133111eb;
-  return value ^ value >> 31;
-}
 inline std::byte letter_byte(std::uint32_t end, Letter letter, std::size_t position) {
   if (position < 4) return static_cast<std::byte>(end >> 8 * position);
   const std::uint64_t key = std::uint64_t{end} << 8 | static_cast<std::uint32_t>(letter);
