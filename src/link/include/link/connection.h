@@ -34,7 +34,7 @@ class ConnectionUser {
  public:
   // The connection is established. The peer sends as that source of the inbox, from now on; `flow`
   // leads to it. `data` came with the acceptance.
-  virtual void connected(std::uint32_t source, std::unique_ptr<Flow> flow,
+  virtual void connected(std::uint32_t source, std::shared_ptr<Flow> flow,
                          std::span<const std::byte> data) = 0;
   // The end of an attempt: ECONNREFUSED (no listener is there, or it rejects, then with `data`),
   // ETIMEDOUT, ECONNABORTED (the requester is gone or has withdrawn), ECONNRESET (the acceptor is
@@ -76,6 +76,8 @@ class Connections {
   virtual Result<ConnectionNumber> accept(const ConnectionRequest& request,
                                           std::span<const std::byte> data,
                                           ConnectionUser& user) = 0;
+  // Rejects a request that a listener of this host has received, in place of accepting it.
+  virtual void turn_down(const ConnectionRequest& request) = 0;
   // Ends a connection in any state. The peer is told as soon as it has taken all that was sent; the
   // user hears nothing more.
   virtual void disconnect(ConnectionNumber number) = 0;
