@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What do the ends of a connection of libfabric (FI_EP_MSG) say in messages of the connection
+// manager, through packets and through the mailbox?
+#include "rdm/connection_message.h"
+
+#include <cerrno>
+
+#include "wire/endian.h"
+
+namespace weft::rdm {
+namespace {
+
+constexpr std::uint64_t kConnectionServices = 0x5765'6674'0003'0000;  // "Weft", 3
+constexpr std::size_t kLengthBytes = 2;
+
+}  // namespace
+
+std::uint64_t connection_service(std::uint16_t port) { return kConnectionServices | port; }
+
+std::vector<std::byte> write_rejection(std::span<const std::byte> data) {
+  std::vector<std::byte> bytes(kLengthBytes);
+  wire::store<std::uint16_t>(bytes.data(), static_cast<std::uint16_t>(data.size()));
+  bytes.insert(bytes.end(), data.begin(), data.end());
+  return bytes;
+}
+
+std::vector<std::byte> read_rejection(std::span<const std::byte> data,
+                                      std::span<const std::byte> more) {
+  std::vector<std::byte> bytes(data.begin(), data.end());
+  bytes.insert(bytes.end(), more.begin(), more.end());
+  if (bytes.size() < kLengthBytes) return {};
+  const std::size_t length = wire::load<std::uint16_t>(bytes.data());
+  if (length > bytes.size() - kLengthBytes) return {};
+  bytes.erase(bytes.begin(), bytes.begin() + kLengthBytes);
+  bytes.resize(length);
+  return bytes;
+}
+
+int error_of(const cm::CmEvent& end, bool requester) {
+  if (!requester) return ECONNABORTED;
+  return end.kind == cm::EventKind::kTimedOut ? ETIMEDOUT : ECONNREFUSED;
+}
+
+}  // namespace weft::rdm

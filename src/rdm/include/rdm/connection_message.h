@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What do the ends of a connection of libfabric (FI_EP_MSG) say in messages of the connection
+// manager, through packets and through the mailbox?
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cm/event.h"
+
+namespace weft::rdm {
+
+// The service id of the listener of that port.
+std::uint64_t connection_service(std::uint16_t port);
+
+// Private data of a rejection: 2 bytes for the length, then that many bytes of the program.
+std::vector<std::byte> write_rejection(std::span<const std::byte> data);
+// Those of the program in a REJ; `more` stands behind the MAD. Nothing when the length is wrong.
+std::vector<std::byte> read_rejection(std::span<const std::byte> data,
+                                      std::span<const std::byte> more);
+
+// The errno of the end of an attempt, as link::ConnectionUser::failed() has them.
+int error_of(const cm::CmEvent& end, bool requester);
+
+}  // namespace weft::rdm
