@@ -3,6 +3,7 @@
 // manager, through packets and through the mailbox?
 #include "rdm/connection_message.h"
 
+#include <algorithm>
 #include <cerrno>
 
 #include "wire/endian.h"
@@ -18,22 +19,20 @@ constexpr std::size_t kLengthBytes = 2;
 std::uint64_t connection_service(std::uint16_t port) { return kConnectionServices | port; }
 
 std::vector<std::byte> write_rejection(std::span<const std::byte> data) {
-  std::vector<std::byte> bytes(kLengthBytes);
+  std::vector<std::byte> bytes(kLengthBytes + data.size());
   wire::store<std::uint16_t>(bytes.data(), static_cast<std::uint16_t>(data.size()));
-  bytes.insert(bytes.end(), data.begin(), data.end());
+  std::copy(data.begin(), data.end(), bytes.begin() + kLengthBytes);
   return bytes;
 }
 
 std::vector<std::byte> read_rejection(std::span<const std::byte> data,
                                       std::span<const std::byte> more) {
-  std::vector<std::byte> bytes(data.begin(), data.end());
-  bytes.insert(bytes.end(), more.begin(), more.end());
-  if (bytes.size() < kLengthBytes) return {};
-  const std::size_t length = wire::load<std::uint16_t>(bytes.data());
-  if (length > bytes.size() - kLengthBytes) return {};
-  bytes.erase(bytes.begin(), bytes.begin() + kLengthBytes);
-  bytes.resize(length);
-  return bytes;
+  std::vector<std::byte> all(data.size() + more.size());
+  std::copy(more.begin(), more.end(), std::copy(data.begin(), data.end(), all.begin()));
+  if (all.size() < kLengthBytes) return {};
+  const std::size_t length = wire::load<std::uint16_t>(all.data());
+  if (length > all.size() - kLengthBytes) return {};
+  return {all.begin() + kLengthBytes, all.begin() + kLengthBytes + static_cast<long>(length)};
 }
 
 int error_of(const cm::CmEvent& end, bool requester) {
