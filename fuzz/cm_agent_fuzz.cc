@@ -54,7 +54,7 @@ class Party final : public cm::CmHost, public cm::User {
   }
   cm::Agent& agent() { return *agent_; }
 
-  void send(const cm::Remote& to, std::span<const std::byte> message) override {
+  void send(const cm::Remote& to, cm::ConnectionId, std::span<const std::byte> message) override {
     require(parse(message).has_value(), "a malformed message is sent");
     require(message.size() <= wire::kMadBytes + cm::kMaxMorePrivateData, "a long message is sent");
     if (wire_.size() < 256) {

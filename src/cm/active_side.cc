@@ -22,6 +22,10 @@ Result<ConnectionId> ActiveSide::connect(const ConnectRequest& request, User& us
   if (const Status fits = check_length(request.more, kMaxMorePrivateData); !fits) {
     return fits.error();
   }
+  if (request.other && !request.to.is_of_same_host(*request.other)) {
+    return Error{EINVAL, request.other->address.text() + " and " + request.to.address.text() +
+                             " are not of one host"};
+  }
   CmConnection* connection = core_.entries.add();
   if (connection == nullptr) return no_free_id();
   connection->requester = true;
@@ -31,6 +35,12 @@ Result<ConnectionId> ActiveSide::connect(const ConnectRequest& request, User& us
   connection->own_qpn = request.req.qpn;
   connection->user = &user;
   connection->context = context;
+  if (request.other || request.ends_unreachable) {
+    const Time from = request.other ? after(now, request.other_after) : Time::max();
+    Core::task_of(*connection).unanswered = std::make_unique<UnansweredReq>(
+        UnansweredReq{request.other, from, request.ends_unreachable});
+    connection->place.enter(core_.unanswered, connection->id);
+  }
   wire::CmReq req = request.req;
   req.local_id = connection->id;
   req.ca_guid = core_.options.guid;
@@ -44,7 +54,7 @@ Status ActiveSide::confirm(ConnectionId id, std::span<const std::byte> data, Tim
   if (connection == nullptr || connection->phase != Phase::kRepReceived) return no_connection(id);
   if (Status fits = check_length(data, sizeof wire::CmRtu::data); !fits) return fits;
   std::vector<std::byte> rtu = ready(*connection, data);
-  core_.host.send(connection->remote, rtu);
+  core_.host.send(connection->remote, id, rtu);
   // A repeated REP is answered by the same RTU: without private data it need not be kept.
   Core::task_of(*connection).kept = data.empty() ? std::vector<std::byte>() : std::move(rtu);
   core_.settle(*connection);
@@ -79,6 +89,7 @@ void ActiveSide::on_first_rep(CmConnection& connection, const CmArrival& arrival
   connection.remote_guid = rep.ca_guid;
   connection.remote_qpn = rep.qpn;
   const auto limit = connection.task->timer.times.limit;
+  connection.place.leave();
   core_.drop_task(connection);
   core_.wait(connection, after(arrival.now, limit));
   core_.events.add(connection, EventKind::kReply, &arrival);
@@ -90,7 +101,7 @@ void ActiveSide::on_repeated_rep(CmConnection& connection) {
     return core_.ask_for_time(connection, kAnswersRep, kDecisionTime);
   }
   if (connection.phase == Phase::kEstablished && connection.task == nullptr) {
-    return core_.host.send(connection.remote, ready(connection, {}));
+    return core_.host.send(connection.remote, connection.id, ready(connection, {}));
   }
   if (connection.phase != Phase::kDreqSent) core_.repeat(connection);
 }

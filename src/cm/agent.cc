@@ -3,6 +3,8 @@
 #include "cm/agent.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <string>
 
 #include "active_side.h"
 #include "agent_core.h"
@@ -11,6 +13,15 @@
 #include "resolution.h"
 
 namespace weft::cm {
+namespace {
+
+std::optional<wire::CmMad> parse(std::span<const std::byte> message) {
+  const bool fits =
+      message.size() >= wire::kMadBytes && message.size() <= wire::kMadBytes + kMaxMorePrivateData;
+  return fits ? wire::parse_cm(message.first(wire::kMadBytes)) : std::nullopt;
+}
+
+}  // namespace
 
 struct Agent::State {
   State(CmHost& host, const AgentOptions& options, Stats& stats) : core(host, options, stats) {}
@@ -54,7 +65,10 @@ void Agent::State::on(const CmArrival& arrival, const wire::CmMra& mra) {
   const bool meant = (connection->phase == Phase::kReqSent && mra.message == kAnswersReq) ||
                      (connection->phase == Phase::kRepSent && mra.message == kAnswersRep);
   if (!meant) return;
-  connection->task->timer.postpone(service_time(mra.service_timeout), now);
+  Task& task = *connection->task;
+  task.timer.postpone(service_time(mra.service_timeout), now);
+  if (task.unanswered != nullptr) connection->place.leave();
+  task.unanswered.reset();
   core.arm(*connection);
 }
 
@@ -63,9 +77,7 @@ Agent::Agent(CmHost& host, const AgentOptions& options, Stats& stats)
 Agent::~Agent() = default;
 
 bool Agent::take(const Remote& from, std::span<const std::byte> message, Time now) {
-  const bool fits =
-      message.size() >= wire::kMadBytes && message.size() <= wire::kMadBytes + kMaxMorePrivateData;
-  const auto mad = fits ? wire::parse_cm(message.first(wire::kMadBytes)) : std::nullopt;
+  const auto mad = parse(message);
   state_->core.stats.add(mad ? Stat::kConnectionMessages : Stat::kMalformedPackets);
   if (mad) state_->take({from, *mad, message.subspan(wire::kMadBytes), now});
   return mad.has_value();
@@ -120,6 +132,21 @@ Status Agent::delay(ConnectionId id, std::uint8_t timeout, Time now) {
   return state_->passive.delay(id, timeout, now);
 }
 
+Status Agent::forward(ConnectionId id, Time now) {
+  state_->now = now;
+  return state_->passive.forward(id, now);
+}
+
+Result<ConnectionId> Agent::adopt(const Remote& from, std::span<const std::byte> message,
+                                  User& user, void* context, Time now) {
+  const auto mad = parse(message);
+  const auto* const req = mad ? std::get_if<wire::CmReq>(&mad->message) : nullptr;
+  if (req == nullptr) return Error{EINVAL, std::to_string(message.size()) + " bytes are no REQ"};
+  state_->now = now;
+  return state_->passive.adopt({from, *mad, message.subspan(wire::kMadBytes), now}, *req, user,
+                               context);
+}
+
 Status Agent::confirm(ConnectionId id, std::span<const std::byte> data, Time now) {
   state_->now = now;
   return state_->active.confirm(id, data, now);
@@ -172,6 +199,7 @@ void Agent::abandon(ConnectionId id, Time now) {
 void Agent::unreachable(const Remote& peer, Time now) {
   state_->now = now;
   state_->liveness.doubt_all(peer, now);
+  state_->endings.on_unreachable(peer, now);
 }
 
 std::size_t Agent::connections() const {

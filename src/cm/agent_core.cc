@@ -5,21 +5,17 @@
 #include <string>
 #include <utility>
 
-#include "wire/packet.h"
-
 namespace weft::cm {
 namespace {
 
 // So many failed attempts are remembered: 0.5 MB.
 constexpr std::size_t kMostRetired = 1024;
 
-// The host of `from` was asked at port 4791.
-bool was_relayed(const CmConnection& connection, const Remote& from) {
-  const bool asks = connection.phase == Phase::kReqSent || connection.phase == Phase::kSidrReqSent;
-  if (!asks || connection.remote.address.port() != wire::kUdpPort) return false;
-  Remote asked = from;
-  asked.address.set_port(wire::kUdpPort);
-  return connection.remote == asked;
+// It was asked at another port, and nothing has answered. An attempt that was given up so still
+// rejects the REP of an acceptor that it has not heard of.
+bool is_of_asked_host(const CmConnection& connection, const Remote& from) {
+  const bool unanswered = connection.requester && connection.remote_id == 0;
+  return unanswered && connection.remote.is_of_same_host(from);
 }
 
 }  // namespace
@@ -58,20 +54,27 @@ void Core::drop_task(CmConnection& connection) {
   connection.task.reset();
 }
 
+void Core::send(const CmConnection& connection, std::span<const std::byte> message) {
+  host.send(connection.remote, connection.id, message);
+  const bool may = connection.task != nullptr && connection.task->unanswered != nullptr;
+  if (!may || !connection.task->unanswered->asks_other) return;
+  host.send(*connection.task->unanswered->other, connection.id, message);
+}
+
 void Core::repeat(const CmConnection& connection) {
   if (connection.task == nullptr || connection.task->kept.empty()) return;
-  host.send(connection.remote, connection.task->kept);
+  send(connection, connection.task->kept);
 }
 
 void Core::tell(const CmConnection& connection, const wire::CmMessage& message) {
-  host.send(connection.remote, compose(connection.transaction, message));
+  send(connection, compose(connection.transaction, message));
 }
 
 void Core::answer(const CmArrival& arrival, const wire::CmMessage& message) {
   if (!limiter.take(hash_of(arrival.from.address, source_seed), arrival.now)) {
     return stats.add(Stat::kAnswersLimited);
   }
-  host.send(arrival.from, compose(arrival.mad.transaction, message));
+  host.send(arrival.from, 0, compose(arrival.mad.transaction, message));
 }
 
 void Core::answer(const CmArrival& arrival, std::uint8_t message, wire::CmReason reason,
@@ -93,7 +96,7 @@ void Core::ask_for_time(const CmConnection& connection, std::uint8_t message,
 
 void Core::arm(CmConnection& connection) {
   Task& task = *connection.task;
-  deadlines.move(connection.id, task.due, task.timer.due());
+  deadlines.move(connection.id, task.due, task.next_due());
   if (task.due == Time::max() && task.kept.empty()) connection.task.reset();
 }
 
@@ -102,7 +105,8 @@ CmConnection* Core::answered(const CmArrival& arrival, ConnectionId id, std::uin
   if (connection == nullptr) return nullptr;
   const bool named = connection->remote_id != 0 && remote_id != 0;
   if (named && connection->remote_id != remote_id) return nullptr;
-  const bool is_its = connection->remote == arrival.from || was_relayed(*connection, arrival.from);
+  const bool is_its =
+      connection->remote == arrival.from || is_of_asked_host(*connection, arrival.from);
   if (is_its && connection->transaction == arrival.mad.transaction) {
     connection->remote = arrival.from;
     return connection;
@@ -137,6 +141,7 @@ void Core::rest(CmConnection& connection, Time now) {
   connection.user = nullptr;
   connection.place.leave();
   task_of(connection).kept.clear();
+  task_of(connection).unanswered.reset();
   wait(connection, after(now, options.time_wait));
 }
 
@@ -153,8 +158,9 @@ void Core::refuse(CmConnection& connection, wire::CmRej rej, std::span<const std
   if (connection.phase != Phase::kReqReceived) rej.local_id = connection.id;
   rej.remote_id = connection.remote_id;
   const std::span<const std::byte> more = put_data(rej.data, data);
-  retire(connection, compose(connection.transaction, rej, more), now);
-  repeat(connection);
+  std::vector<std::byte> message = compose(connection.transaction, rej, more);
+  send(connection, message);
+  retire(connection, std::move(message), now);
 }
 
 void Core::answer_query(CmConnection& connection, wire::CmSidrRep reply, Time now) {

@@ -29,6 +29,8 @@ struct Core {
   void wait(CmConnection& connection, Time until);
   // Nothing is due or kept any more.
   void drop_task(CmConnection& connection);
+  // Sends a message to each address that is asked.
+  void send(const CmConnection& connection, std::span<const std::byte> message);
   // Sends the kept message again, if there is one.
   void repeat(const CmConnection& connection);
   // Sends a message that is not kept, with the transaction id of the REQ.
@@ -44,8 +46,9 @@ struct Core {
   void arm(CmConnection& connection);
 
   // The connection of this id when transaction id and source of the message are its, too. Null also
-  // when the sender names an id of its own, other than 0, that is not the known one. The answer to
-  // a request that went to port 4791 comes from the port that it was relayed to.
+  // when the sender names an id of its own, other than 0, that is not the known one. The first
+  // answer to a request may come from another port of the host: of the process that it was relayed
+  // to, or of an acceptor that has adopted it.
   CmConnection* answered(const CmArrival& arrival, ConnectionId id, std::uint32_t remote_id);
   // The connection of this id when source and sender's id are its: of a message with a transaction
   // id of its own.
@@ -77,7 +80,8 @@ struct Core {
   // Entries have places in the lists above them.
   WatchedPeers peers;
   Listeners listeners;
-  AgeList refused;  // retired attempts
+  AgeList refused;     // retired attempts
+  AgeList unanswered;  // those with an UnansweredReq
   Entries entries;
   Deadlines<ConnectionId> deadlines;
   Deadlines<PeerKey> peer_deadlines;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "age_list.h"
@@ -76,11 +77,34 @@ struct RepeatTimer {
   Time due() const { return left == 0 ? end : std::min(next, end); }
 };
 
+// Where a REQ goes that nothing has answered yet, with ConnectRequest::other or ends_unreachable.
+struct UnansweredReq {
+  std::optional<Remote> other;
+  Time other_from = Time::max();  // when it is asked for the first time
+  bool ends_unreachable = false;
+  bool asks_other = false;
+  bool is_unreachable = false;  // was reported so
+  bool is_other_unreachable = false;
+
+  void ask_other() {
+    asks_other = other.has_value();
+    other_from = Time::max();
+  }
+  bool is_refused() const {
+    return ends_unreachable && is_unreachable && (!other || is_other_unreachable);
+  }
+};
+
 // What an entry has besides while something is due or may be repeated.
 struct Task {
   RepeatTimer timer;
   Time due = Time::max();       // as the deadlines have it
   std::vector<std::byte> kept;  // the message to be repeated
+  std::unique_ptr<UnansweredReq> unanswered;
+
+  Time next_due() const {
+    return unanswered == nullptr ? timer.due() : std::min(timer.due(), unanswered->other_from);
+  }
 };
 
 // One entry of the agent: a connection, or an attempt at one.
@@ -90,7 +114,8 @@ struct CmConnection {
   const ConnectionId id;
   Phase phase = Phase::kReqSent;
   bool requester = false;
-  bool watched = false;  // ConnectRequest::watched
+  bool watched = false;    // ConnectRequest::watched
+  bool forwarded = false;  // at rest: another agent answers the request
   Remote remote;
   std::uint32_t remote_id = 0;    // 0: not known yet
   std::uint64_t transaction = 0;  // of the REQ
@@ -104,7 +129,7 @@ struct CmConnection {
   std::uint8_t mra_timeout = 0;  // code for the MRAs of an undecided request
   std::uint8_t delays = 0;       // of an undecided request: MRAs that no repeated REQ asked for
   std::unique_ptr<Task> task;    // null for most established connections
-  AgeList::AgePlace place;       // among the half-open or the refused ones
+  AgeList::AgePlace place;       // among those in the same state, or of the same peer
 };
 
 }  // namespace weft::cm

@@ -105,19 +105,43 @@ void Endings::forget(const User& user, Time now) {
 void Endings::on_timer(CmConnection& connection, Time now) {
   RepeatTimer& timer = connection.task->timer;
   if (timer.end <= now) return expire(connection, now);
+  UnansweredReq* const unanswered = connection.task->unanswered.get();
+  if (unanswered != nullptr && unanswered->other_from <= now) unanswered->ask_other();
   core_.repeat(connection);
   timer.step(now);
   core_.arm(connection);
 }
 
+// By the requester.
+void Endings::fail(CmConnection& connection, EventKind kind, Time now) {
+  core_.end(connection, kind);
+  give_up(connection, wire::CmReason::kTimeout, {}, now);
+}
+
+// Those without ConnectRequest::other or ends_unreachable go on: the report may be forged.
+void Endings::on_unreachable(const Remote& at, Time now) {
+  const std::list<ConnectionId> ids = core_.unanswered.ids();
+  for (const ConnectionId id : ids) {
+    CmConnection& connection = *core_.entries.find(id);
+    UnansweredReq& req = *connection.task->unanswered;
+    if (connection.remote == at) {
+      req.is_unreachable = true;
+      if (req.other_from != Time::max()) {
+        req.ask_other();
+        core_.arm(connection);
+        core_.host.send(*req.other, id, connection.task->kept);
+      }
+    }
+    if (req.other == at) req.is_other_unreachable = true;
+    if (req.is_refused()) fail(connection, EventKind::kUnreachable, now);
+  }
+}
+
 void Endings::expire(CmConnection& connection, Time now) {
-  const wire::CmRej late =
-      rejection(answered_message(connection.phase), wire::CmReason::kTimeout, core_.options.guid);
   switch (connection.phase) {
     case Phase::kReqSent:
     case Phase::kRepReceived:
-      core_.end(connection, EventKind::kTimedOut);
-      return core_.refuse(connection, late, {}, now);
+      return fail(connection, EventKind::kTimedOut, now);
     case Phase::kReqReceived:
     case Phase::kSidrReqReceived:
       core_.end(connection, EventKind::kTimedOut);
@@ -128,7 +152,8 @@ void Endings::expire(CmConnection& connection, Time now) {
     case Phase::kRepSent: {
       // The REQ may be forged, so that nothing more is sent, unless its source asks again.
       core_.end(connection, EventKind::kTimedOut);
-      wire::CmRej rej = late;
+      wire::CmRej rej = rejection(answered_message(connection.phase), wire::CmReason::kTimeout,
+                                  core_.options.guid);
       rej.local_id = connection.id;
       rej.remote_id = connection.remote_id;
       return core_.retire(connection, compose(connection.transaction, rej), now);
@@ -218,7 +243,8 @@ void Endings::on_dreq(const CmArrival& arrival, const wire::CmDreq& dreq) {
     case Phase::kSidrReqReceived:
       return core_.stats.add(Stat::kInvalidMessages);
   }
-  core_.host.send(connection->remote, compose(arrival.mad.transaction, reply_to(dreq)));
+  core_.host.send(connection->remote, connection->id,
+                  compose(arrival.mad.transaction, reply_to(dreq)));
   if (connection->phase != Phase::kTimeWait) core_.rest(*connection, arrival.now);
 }
 

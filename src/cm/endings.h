@@ -20,6 +20,8 @@ class Endings {
   // Its timer is due: the kept message is repeated, or the state ends.
   void on_timer(CmConnection& connection, Time now);
 
+  // Nothing receives packets at that address, or the report is forged.
+  void on_unreachable(const Remote& at, Time now);
   void on_rej(const CmArrival& arrival, const wire::CmRej& rej);
   void on_dreq(const CmArrival& arrival, const wire::CmDreq& dreq);
   void on_drep(const CmArrival& arrival, const wire::CmDrep& drep);
@@ -30,6 +32,7 @@ class Endings {
   void send_dreq(CmConnection& connection, std::span<const std::byte> data, Time now);
   void doubt(const CmArrival& arrival, ConnectionId id);
   void expire(CmConnection& connection, Time now);
+  void fail(CmConnection& connection, EventKind kind, Time now);
 
   Core& core_;
   Liveness& liveness_;

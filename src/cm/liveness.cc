@@ -97,7 +97,7 @@ void Liveness::send_probe(const WatchedPeer& peer) {
   lap.local_id = connection->id;
   lap.remote_id = connection->remote_id;
   lap.remote_qpn = connection->remote_qpn;
-  core_.host.send(peer.remote, compose(peer.probe->transaction, lap));
+  core_.host.send(peer.remote, connection->id, compose(peer.probe->transaction, lap));
 }
 
 void Liveness::on_lap(const CmArrival& arrival, const wire::CmLap& lap) {
@@ -113,7 +113,7 @@ void Liveness::on_lap(const CmArrival& arrival, const wire::CmLap& lap) {
   if (connection->phase == Phase::kRepSent) core_.repeat(*connection);
   if (is_watched(*connection)) hear_lap(*connection, arrival.now);
   const wire::CmApr apr = reply_to(lap, kNotSupported, core_.options.guid);
-  core_.host.send(connection->remote, compose(arrival.mad.transaction, apr));
+  core_.host.send(connection->remote, connection->id, compose(arrival.mad.transaction, apr));
 }
 
 // It spares the next probe if that were one of the same connection. A doubt is ended by answers

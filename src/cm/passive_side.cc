@@ -109,6 +109,35 @@ Status PassiveSide::delay(ConnectionId id, std::uint8_t timeout, Time now) {
   return {};
 }
 
+Status PassiveSide::forward(ConnectionId id, Time now) {
+  CmConnection* connection = undecided(id);
+  if (connection == nullptr) return no_connection(id);
+  connection->forwarded = true;
+  core_.retire(*connection, {}, now);
+  core_.wait(*connection, after(now, core_.options.undecided_limit));
+  return {};
+}
+
+// Its REQ has come once to this host: waiting for the answers of other instances would lose it.
+Result<ConnectionId> PassiveSide::adopt(const CmArrival& arrival, const wire::CmReq& req,
+                                        User& user, void* context) {
+  if (req.local_id == 0) return Error{EINVAL, "a REQ without a communication id"};
+  const CmConnection* known =
+      core_.entries.find_request(arrival.from, req.local_id, arrival.mad.transaction);
+  if (known == nullptr) known = twin_of(arrival, req);
+  if (known != nullptr) {
+    liveness_.doubt(*known, arrival.now);
+    return Error{EALREADY, "connection " + std::to_string(known->id) + " has that peer"};
+  }
+  liveness_.doubt_others(arrival.from, req.ca_guid, arrival.now);
+  CmConnection* connection = add(arrival, req);
+  if (connection == nullptr) return no_free_id();
+  connection->user = &user;
+  connection->context = context;
+  core_.wait(*connection, after(arrival.now, core_.options.undecided_limit));
+  return connection->id;
+}
+
 void PassiveSide::established(ConnectionId id, Time now) {
   CmConnection* connection = core_.entries.find(id);
   if (connection == nullptr || connection->phase != Phase::kRepSent) return;
@@ -122,26 +151,28 @@ void PassiveSide::on_req(const CmArrival& arrival, const wire::CmReq& req) {
   if (known != nullptr) return on_repeated_req(*known, arrival.now);
   // The REQ will be repeated; by then the old peer has answered, or is gone.
   if (liveness_.doubt_others(arrival.from, req.ca_guid, arrival.now)) return;
-  if (CmConnection* twin = core_.entries.find_same_id(arrival.from, req.local_id, req.ca_guid)) {
-    return on_twin(*twin, arrival, req, wire::CmReason::kDuplicateId);
-  }
-  if (CmConnection* twin = core_.entries.find_same_end(arrival.from, req.ca_guid, end_of(req))) {
-    return on_twin(*twin, arrival, req, wire::CmReason::kStale);
-  }
+  if (CmConnection* twin = twin_of(arrival, req)) return on_twin(*twin, arrival, req);
   ServiceListener* listener = core_.listeners.of_service(req.service);
   if (listener == nullptr) return answer(arrival, req, wire::CmReason::kInvalidService);
   if (!has_known_transport(req)) return answer(arrival, req, wire::CmReason::kInvalidTransport);
   open(*listener, arrival, req);
 }
 
+// A connection that lives, of the same communication id or end.
+CmConnection* PassiveSide::twin_of(const CmArrival& arrival, const wire::CmReq& req) {
+  CmConnection* same_id = core_.entries.find_same_id(arrival.from, req.local_id, req.ca_guid);
+  if (same_id != nullptr) return same_id;
+  return core_.entries.find_same_end(arrival.from, req.ca_guid, end_of(req));
+}
+
 // The peer asks anew with numbers of a connection that this side has: it has lost that one, or the
 // REQ is forged. The old one decides.
-void PassiveSide::on_twin(CmConnection& twin, const CmArrival& arrival, const wire::CmReq& req,
-                          wire::CmReason reason) {
+void PassiveSide::on_twin(CmConnection& twin, const CmArrival& arrival, const wire::CmReq& req) {
   if (twin.phase == Phase::kReqReceived) return;
   if (twin.phase == Phase::kRepSent) return core_.repeat(twin);  // a REJ answers it
   if (twin.watched) return liveness_.doubt(twin, arrival.now);
-  answer(arrival, req, reason);
+  const bool same_id = twin.remote_id == req.local_id;
+  answer(arrival, req, same_id ? wire::CmReason::kDuplicateId : wire::CmReason::kStale);
 }
 
 // A REQ draws a REP and its few repetitions by timer; beyond that only another REQ draws one.
@@ -153,6 +184,7 @@ void PassiveSide::on_repeated_req(CmConnection& connection, Time now) {
     case Phase::kEstablished:
       return core_.repeat(connection);
     case Phase::kTimeWait:
+      if (connection.forwarded) return;
       if (connection.task != nullptr && !connection.task->kept.empty()) {
         return core_.repeat(connection);
       }
@@ -172,8 +204,17 @@ void PassiveSide::on_repeated_req(CmConnection& connection, Time now) {
 
 void PassiveSide::open(ServiceListener& listener, const CmArrival& arrival,
                        const wire::CmReq& req) {
-  CmConnection* connection = core_.entries.add();
+  CmConnection* connection = add(arrival, req);
   if (connection == nullptr) return answer(arrival, req, wire::CmReason::kNoResources);
+  core_.await_decision(*connection, listener, arrival.now);
+  core_.events.add(*connection, EventKind::kRequest, &arrival);
+  core_.displace(listener);
+}
+
+// Null when no communication id is free.
+CmConnection* PassiveSide::add(const CmArrival& arrival, const wire::CmReq& req) {
+  CmConnection* connection = core_.entries.add();
+  if (connection == nullptr) return nullptr;
   connection->phase = Phase::kReqReceived;
   connection->remote = arrival.from;
   connection->remote_id = req.local_id;
@@ -183,9 +224,7 @@ void PassiveSide::open(ServiceListener& listener, const CmArrival& arrival,
   connection->remote_end = end_of(req);
   connection->mra_timeout = kDecisionTime;
   core_.entries.index_request(*connection);
-  core_.await_decision(*connection, listener, arrival.now);
-  core_.events.add(*connection, EventKind::kRequest, &arrival);
-  core_.displace(listener);
+  return connection;
 }
 
 // The requester then asks again later, and knows that the listener lives.

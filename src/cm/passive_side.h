@@ -19,6 +19,9 @@ class PassiveSide {
 
   Status accept(ConnectionId id, const AcceptRequest& reply, User& user, void* context, Time now);
   Status delay(ConnectionId id, std::uint8_t timeout, Time now);
+  Status forward(ConnectionId id, Time now);
+  Result<ConnectionId> adopt(const CmArrival& arrival, const wire::CmReq& req, User& user,
+                             void* context);
   void established(ConnectionId id, Time now);
 
   void on_req(const CmArrival& arrival, const wire::CmReq& req);
@@ -27,12 +30,13 @@ class PassiveSide {
  private:
   CmConnection* undecided(ConnectionId id);
   void on_repeated_req(CmConnection& connection, Time now);
+  CmConnection* twin_of(const CmArrival& arrival, const wire::CmReq& req);
+  CmConnection* add(const CmArrival& arrival, const wire::CmReq& req);
   void open(ServiceListener& listener, const CmArrival& arrival, const wire::CmReq& req);
   void acknowledge(CmConnection& connection, Time now);
   void answer(const CmArrival& arrival, const wire::CmReq& req, wire::CmReason reason);
   void establish(CmConnection& connection, const CmArrival* arrival, Time now);
-  void on_twin(CmConnection& twin, const CmArrival& arrival, const wire::CmReq& req,
-               wire::CmReason reason);
+  void on_twin(CmConnection& twin, const CmArrival& arrival, const wire::CmReq& req);
 
   Core& core_;
   Liveness& liveness_;

@@ -107,9 +107,9 @@ class Ledger {
   // The end learns that the connection or the attempt is over.
   void check_end(const End& end, EventKind kind, Time now) {
     using State = End::State;
-    static const std::string kNames[] = {"request",   "reply",     "established", "rejected",
-                                         "timed out", "withdrawn", "overrun",     "disconnected",
-                                         "peer lost", "resolve",   "resolved"};
+    static const std::string kNames[] = {"request",      "reply",     "established", "rejected",
+                                         "timed out",    "withdrawn", "overrun",     "unreachable",
+                                         "disconnected", "peer lost", "resolve",     "resolved"};
     const auto is = [&](std::initializer_list<EventKind> kinds) {
       return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
     };

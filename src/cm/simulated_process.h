@@ -62,7 +62,7 @@ class Process final : public CmHost {
   Process& operator=(const Process&) = delete;
 
   // CmHost:
-  void send(const Remote& to, std::span<const std::byte> message) override;
+  void send(const Remote& to, ConnectionId id, std::span<const std::byte> message) override;
   // The first number decides about the first id, which an earlier process at the address may have
   // had, too.
   std::uint64_t random() override {

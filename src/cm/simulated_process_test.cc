@@ -5,6 +5,23 @@
 #include "simulated_user.h"
 
 namespace weft::cm::testing {
+namespace {
+
+// The message has that communication id of its sender, or none (a REJ that answers a REQ).
+bool is_of(ConnectionId id, const wire::CmMessage& message) {
+  return std::visit(
+      [id](const auto& each) {
+        if constexpr (requires { each.local_id; }) {
+          return each.local_id == id || each.local_id == 0;
+        } else if constexpr (std::is_same_v<decltype(each), const wire::CmSidrReq&>) {
+          return each.request == id;
+        }
+        return true;
+      },
+      message);
+}
+
+}  // namespace
 
 Process::Process(Shared& all, unsigned its_number, unsigned its_life, AgentOptions options)
     : number(its_number), life(its_life), guid(options.guid), shared(all) {
@@ -19,7 +36,7 @@ Process::~Process() {
   for (auto& [id, end] : live_) end->state = End::State::kOver;
 }
 
-void Process::send(const Remote& to, std::span<const std::byte> message) {
+void Process::send(const Remote& to, ConnectionId id, std::span<const std::byte> message) {
   check(!dead_, "the end of an agent sends a message");
   const auto mad = wire::parse_cm(message.first(std::min(message.size(), wire::kMadBytes)));
   check(mad.has_value(), "a message that is malformed");
@@ -30,6 +47,7 @@ void Process::send(const Remote& to, std::span<const std::byte> message) {
   check(message.size() >= wire::kMadBytes && message.size() <= most, "a message's length");
   check(std::find(known_.begin(), known_.end(), to) != known_.end(),
         "a message to an address that sent none");
+  check(id == 0 || (mad && is_of(id, mad->message)), "a message of another connection");
   shared.network.send({address(), to.carrier}, to, false, {message.begin(), message.end()});
 }
 

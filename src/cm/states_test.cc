@@ -90,6 +90,20 @@ const State kStates[] = {
        be_acceptor(s);
        s.pair.accepted = s.pair.b.agent.reject(s.id, wire::CmReason::kConsumer, {}, s.pair.now);
      }},
+    {"adopted",
+     [](Subject& s) {
+       be_requester(s);
+       s.request = s.pair.a.host.sent.at(0).bytes;
+       s.peer_id = s.pair.at_a;
+       s.qpn = 0x9C4003;
+       s.end = &s.pair.b;
+       s.id = s.end->agent.adopt(s.peer(), s.request, s.end->program, nullptr, s.pair.now).value();
+     }},
+    {"forwarded",
+     [](Subject& s) {
+       be_acceptor(s);
+       s.pair.accepted = s.pair.b.agent.forward(s.id, s.pair.now);
+     }},
     {"unknown",
      [](Subject& s) {
        s.end = &s.pair.b;
@@ -164,6 +178,8 @@ constexpr const char* kExpected[][8] = {
     {"REP", "",       "/established", "", "/rejected",     "DREP/withdrawn",    "", "REP APR"},  // REP sent
     {"REP", "",       "",             "", "/disconnected", "DREP/disconnected", "", "APR"},      // established
     {"REJ", "",       "REJ",          "", "",              "",                  "", "APR"},      // rejected
+    {"MRA", "",       "",             "", "/withdrawn",    "",                  "", "APR"},      // adopted
+    {"",    "",       "",             "", "",              "",                  "", "APR"},      // forwarded
     {"REJ", "REJ",    "REJ",          "", "",              "DREP",              "", "APR"},      // unknown
 };
 // clang-format on
@@ -193,7 +209,8 @@ TEST(States, TakeNoAnswerWithoutTheTransactionId) {
   }
 }
 
-// An answer from another address counts no more than one with other numbers.
+// An answer from another address counts no more than one with other numbers. The first answer may
+// come from another port of the host that was asked.
 TEST(States, TakeNoMessageFromAnotherSource) {
   for (const State& state : kStates) {
     for (const auto& [name, message] : kMessages) {
@@ -201,6 +218,8 @@ TEST(States, TakeNoMessageFromAnotherSource) {
         if (name == std::string("REQ")) continue;
         Subject subject;
         state.enter(subject);
+        const bool asks = state.name == std::string("REQ sent");
+        if (asks && source.is_of_same_host(subject.pair.b.here)) continue;
         subject.end->agent.deliver();
         subject.end->program.look();
         subject.end->take(source, {0, subject.transaction, 0, message(subject)}, subject.pair.now);
@@ -208,6 +227,29 @@ TEST(States, TakeNoMessageFromAnotherSource) {
       }
     }
   }
+}
+
+TEST(States, TakeTheFirstAnswerToARequestFromAnyPortOfTheHost) {
+  const Remote other_port = remote(2, 40001);
+  const Remote other_carrier = {other_port.address, Carrier::kMailbox};
+  for (const auto& [name, message] : kMessages) {
+    const bool answers = name == std::string("REP") || name == std::string("REJ");
+    Subject subject;
+    be_requester(subject);
+    const wire::CmMad mad{0, subject.transaction, 0, message(subject)};
+    if (name == std::string("REQ")) continue;
+    subject.end->take(other_carrier, mad, subject.pair.now);
+    EXPECT_EQ(subject.end->program.look(), "") << name;
+    subject.end->take(other_port, mad, subject.pair.now);
+    EXPECT_EQ(subject.end->program.events.size(), answers ? 1U : 0U) << name;
+  }
+  Subject waiting;
+  be_requester(waiting);
+  const wire::CmMra mra{0, waiting.id, 0, 22, {}};
+  waiting.end->take(other_port, {0, waiting.transaction, 0, mra}, waiting.pair.now);
+  waiting.end->host.look();
+  waiting.pair.pass(seconds(1), true);
+  EXPECT_EQ(waiting.end->host.count, 1U) << "the REQ is not repeated";
 }
 
 // A DREQ of a peer that is Weft's has the transaction id of the REQ; of others the numbers count.

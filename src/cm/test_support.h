@@ -49,6 +49,7 @@ struct Sent {
   Remote to;
   Bytes bytes;
   wire::CmMad mad;
+  ConnectionId id;  // of the connection that it belongs to
 
   template <class M>
   const M& as() const {
@@ -60,10 +61,12 @@ class RecordingHost final : public CmHost {
  public:
   explicit RecordingHost(std::uint64_t seed) : state_(seed) {}
 
-  void send(const Remote& to, std::span<const std::byte> message) override {
+  void send(const Remote& to, ConnectionId id, std::span<const std::byte> message) override {
     ++count;
-    sent.push_back(
-        {to, {message.begin(), message.end()}, *wire::parse_cm(message.first(wire::kMadBytes))});
+    sent.push_back({to,
+                    {message.begin(), message.end()},
+                    *wire::parse_cm(message.first(wire::kMadBytes)),
+                    id});
   }
   std::uint64_t random() override { return state_ = state_ * 6364136223846793005 + 99991; }
 
@@ -91,9 +94,9 @@ struct Heard {
 };
 
 inline const char* name_of(EventKind kind) {
-  constexpr const char* kNames[] = {"request",   "reply",     "established", "rejected",
-                                    "timed out", "withdrawn", "overrun",     "disconnected",
-                                    "lost",      "resolve",   "resolved"};
+  constexpr const char* kNames[] = {"request",      "reply",     "established", "rejected",
+                                    "timed out",    "withdrawn", "overrun",     "unreachable",
+                                    "disconnected", "lost",      "resolve",     "resolved"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

@@ -83,7 +83,7 @@ Result<std::shared_ptr<const roce::Path>> Connections::path_to(const os::SocketA
   return flows_.path_to(peer);
 }
 
-void Connections::send(const cm::Remote& to, std::span<const std::byte> message) {
+void Connections::send(const cm::Remote& to, cm::ConnectionId, std::span<const std::byte> message) {
   const auto path = path_to(to.address);
   if (path) flows_.emission().send_cm(*path.value(), message);
 }
@@ -135,6 +135,7 @@ void Connections::on_event(RdmSender& out, const cm::CmEvent& event) {
     case kEstablished:
     case kWithdrawn:
     case kOverrun:
+    case kUnreachable:
     case kResolve:
     case kResolved:
       return;

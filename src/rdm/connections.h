@@ -33,7 +33,7 @@ class Connections final : cm::CmHost, cm::User {
   os::Time due() const { return agent_.has_events() ? os::Time::min() : agent_.due(); }
 
  private:
-  void send(const cm::Remote& to, std::span<const std::byte> message) override;
+  void send(const cm::Remote& to, cm::ConnectionId id, std::span<const std::byte> message) override;
   std::uint64_t random() override { return shared_.host.random(); }
   void handle(const cm::CmEvent& event) override;
   Time heard(cm::ConnectionId id, void* context) override;

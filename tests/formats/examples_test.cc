@@ -158,7 +158,7 @@ struct Manager final : cm::CmHost, cm::User {
     options.guid = guid;
     agent.emplace(*this, options, stats);
   }
-  void send(const cm::Remote&, std::span<const std::byte> message) override {
+  void send(const cm::Remote&, cm::ConnectionId, std::span<const std::byte> message) override {
     sent.emplace_back(message.begin(), message.end());
   }
   std::uint64_t random() override { return next_random; }

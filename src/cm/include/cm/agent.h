@@ -2,9 +2,11 @@
 // How are connections made and ended by InfiniBand's communication management (IBTA chapter 12)?
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -31,6 +33,13 @@ struct ConnectRequest {
   // whether the peer lives, and a DREQ carries the transaction id of the REQ. Without it a DREQ
   // counts when both communication ids, the queue pair and the source address match.
   bool watched = false;
+  // Another port of the same host. As long as nothing has answered (no MRA either), it is asked,
+  // too, after that time, or as soon as `to` is reported as unreachable.
+  std::optional<Remote> other = std::nullopt;
+  std::chrono::nanoseconds other_after = std::chrono::milliseconds(100);
+  // The attempt ends with kUnreachable when `to` and `other`, if there is one, were reported as
+  // unreachable before anything answered.
+  bool ends_unreachable = false;
 };
 
 struct AcceptRequest {
@@ -44,9 +53,10 @@ struct AcceptRequest {
 // time.
 //
 // An answer counts when communication id, transaction id (64 random bits of the request) and source
-// address match. Anything else that suggests another instance or a dead peer (a REQ with another CA
-// GUID from the address of a watched connection, an ICMP error, a REJ or DREQ with the wrong
-// transaction id) starts a probe, and the peer is lost only if it stays unanswered
+// address match; the first one to a request may come from any port of the host that was asked,
+// which is the peer from then on. Anything else that suggests another instance or a dead peer (a
+// REQ with another CA GUID from the address of a watched connection, an ICMP error, a REJ or DREQ
+// with the wrong transaction id) starts a probe, and the peer is lost only if it stays unanswered
 // (docs/design/connection_manager.md).
 class Agent {
  public:
@@ -60,7 +70,7 @@ class Agent {
   // (kConnectionMessages, kMalformedPackets).
   bool take(const Remote& from, std::span<const std::byte> message, Time now);
   // The network reports that nothing receives packets at that address, which can be forged.
-  // Attempts go on: their users decide.
+  // Established connections are probed, attempts do what their ConnectRequest says.
   void unreachable(const Remote& peer, Time now);
   // Repeats messages and ends what is overdue.
   void advance(Time now);
@@ -77,11 +87,21 @@ class Agent {
   // Rejects the undecided requests of a listener with `kInvalidService`, without events.
   void stop(ListenerId listener);
 
-  // Sends a REQ. Errors: EUSERS when no communication id is free, EINVAL for too long private data.
+  // Sends a REQ. Errors: EUSERS when no communication id is free, EINVAL for too long private data,
+  // or when `other` is of another host.
   Result<ConnectionId> connect(const ConnectRequest& request, User& user, void* context, Time now);
   // Answers a REQ by a REP. Events go to `user` from now on. Errors: ENOENT when the request has
   // ended meanwhile, EINVAL.
   Status accept(ConnectionId id, const AcceptRequest& reply, User& user, void* context, Time now);
+  // Another agent of this host adopts an undecided request: nothing is sent, reported or answered
+  // any more. Errors: ENOENT.
+  Status forward(ConnectionId id, Time now);
+  // Takes a REQ that another agent of this host has received from `from`: to be answered by
+  // accept() or reject(), without a kRequest; other events of it go to `user`. Errors: EINVAL when
+  // `message` is no REQ, EALREADY when that request, or a connection with its communication id or
+  // queue pair, lives here, EUSERS.
+  Result<ConnectionId> adopt(const Remote& from, std::span<const std::byte> message, User& user,
+                             void* context, Time now);
   // Answers a REQ or a REP by a REJ, with up to 404 bytes of data: those that do not fit into its
   // 148 stand behind the MAD. Errors: ENOENT, EINVAL.
   Status reject(ConnectionId id, wire::CmReason reason, std::span<const std::byte> data, Time now);

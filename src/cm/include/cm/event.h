@@ -21,10 +21,12 @@ enum class EventKind : std::uint8_t {
   kReply,        // to the requester: a REP; to be answered by confirm() or reject()
   kEstablished,  // to the acceptor: RTU, or established()
   // The end of an attempt:
-  kRejected,   // a REJ, with its reason and private data
-  kTimedOut,   // no answer within the time of the request, or no RTU
-  kWithdrawn,  // to a listener or acceptor: the requester has withdrawn (REJ with reason 4, DREQ)
-  kOverrun,    // to a listener or acceptor: younger requests have displaced this one
+  kRejected,     // a REJ, with its reason and private data
+  kTimedOut,     // no answer within the time of the request, or no RTU
+  kWithdrawn,    // to a listener or acceptor: the requester has withdrawn (REJ with reason 4, DREQ)
+  kOverrun,      // to a listener or acceptor: younger requests have displaced this one
+  kUnreachable,  // to the requester: nothing receives packets there
+                 // (ConnectRequest::ends_unreachable)
   // The end of an established connection:
   kDisconnected,  // a DREQ
   kPeerLost,      // the peer's process is gone, or has not answered in time

@@ -19,6 +19,11 @@ struct Remote {
   os::SocketAddress address;
   Carrier carrier = Carrier::kPackets;
 
+  // By the same carrier.
+  bool is_of_same_host(Remote other) const {
+    other.address.set_port(address.port());
+    return *this == other;
+  }
   friend bool operator==(const Remote& a, const Remote& b) {
     return a.address == b.address && a.carrier == b.carrier;
   }
