@@ -43,14 +43,14 @@ FlowEnd end_of(const wire::CmMad* mad) {
 
 }  // namespace
 
-Connections::Connections(Shared& shared, FlowTable& flows)
+FlowConnections::FlowConnections(Shared& shared, FlowTable& flows)
     : shared_(shared), flows_(flows), agent_(*this, options_for(shared), shared.stats) {
   shared.agent = &agent_;
   shared.user = this;
   static_cast<void>(agent_.listen(service_id(shared.options.service), kBacklog, *this, nullptr));
 }
 
-void Connections::take(const roce::PacketArrival& arrival) {
+void FlowConnections::take(const roce::PacketArrival& arrival) {
   if (arrival.packet.queue_key != wire::kCmQueueKey)
     return shared_.stats.add(Stat::kQkeyViolations);
   arrival_ = &arrival;
@@ -63,7 +63,7 @@ void Connections::take(const roce::PacketArrival& arrival) {
 }
 
 // It names no connection: this end knows none, and the packet does not say.
-void Connections::reject_unknown(const roce::PacketArrival& arrival) {
+void FlowConnections::reject_unknown(const roce::PacketArrival& arrival) {
   if (shared_.now < next_rejection_) return;
   next_rejection_ = shared_.now + kBetweenRejections;
   wire::CmRej rej;
@@ -73,28 +73,29 @@ void Connections::reject_unknown(const roce::PacketArrival& arrival) {
   flows_.emission().send_cm(*path, wire::write_cm({0, 0, 0, rej}));
 }
 
-void Connections::doubt(const os::SocketAddress& peer) {
+void FlowConnections::doubt(const os::SocketAddress& peer) {
   agent_.unreachable({peer, cm::Carrier::kPackets}, shared_.now);
 }
 
 // An answer goes from the address that the packet came to.
-Result<std::shared_ptr<const roce::Path>> Connections::path_to(const os::SocketAddress& peer) {
+Result<std::shared_ptr<const roce::Path>> FlowConnections::path_to(const os::SocketAddress& peer) {
   if (arrival_ != nullptr && arrival_->from == peer) return flows_.path_between(arrival_->to, peer);
   return flows_.path_to(peer);
 }
 
-void Connections::send(const cm::Remote& to, cm::ConnectionId, std::span<const std::byte> message) {
+void FlowConnections::send(const cm::Remote& to, cm::ConnectionId,
+                           std::span<const std::byte> message) {
   const auto path = path_to(to.address);
   if (path) flows_.emission().send_cm(*path.value(), message);
 }
 
-Time Connections::heard(cm::ConnectionId, void* context) {
+Time FlowConnections::heard(cm::ConnectionId, void* context) {
   const Context* const found = flows_.contexts().find(Shared::number_of(context));
   if (found == nullptr) return {};
   return found->out != nullptr ? found->out->flow().heard() : found->in->heard();
 }
 
-void Connections::handle(const cm::CmEvent& event) {
+void FlowConnections::handle(const cm::CmEvent& event) {
   if (event.kind == cm::EventKind::kRequest) return on_request(event);
   if (event.kind == cm::EventKind::kResolve) {  // the service is one of connections
     wire::CmSidrRep none;
@@ -110,7 +111,7 @@ void Connections::handle(const cm::CmEvent& event) {
   }
 }
 
-void Connections::on_event(RdmSender& out, const cm::CmEvent& event) {
+void FlowConnections::on_event(RdmSender& out, const cm::CmEvent& event) {
   using enum cm::EventKind;
   switch (event.kind) {
     case kReply:
@@ -142,7 +143,7 @@ void Connections::on_event(RdmSender& out, const cm::CmEvent& event) {
   }
 }
 
-void Connections::on_event(RdmReceiver& in, const cm::CmEvent& event) {
+void FlowConnections::on_event(RdmReceiver& in, const cm::CmEvent& event) {
   using enum cm::EventKind;
   if (event.kind == kEstablished) return on_established(in, event.id);
   const bool died = event.kind == kPeerLost || event.kind == kTimedOut;
@@ -150,7 +151,7 @@ void Connections::on_event(RdmReceiver& in, const cm::CmEvent& event) {
 }
 
 // What a REQ says of the path counts when its sender is known to receive at that address.
-void Connections::on_established(RdmReceiver& in, cm::ConnectionId id) {
+void FlowConnections::on_established(RdmReceiver& in, cm::ConnectionId id) {
   if (in.connection() != id) return;
   in.establish();
   const os::SocketAddress peer = in.path().to;
@@ -159,7 +160,7 @@ void Connections::on_established(RdmReceiver& in, cm::ConnectionId id) {
   flows_.look_at_path(peer);
 }
 
-void Connections::on_request(const cm::CmEvent& event) {
+void FlowConnections::on_request(const cm::CmEvent& event) {
   const auto request = read_request(std::get<wire::CmReq>(event.mad->message));
   std::optional<wire::CmReason> refusal = wire::CmReason::kUnsupported;
   if (!request) {
@@ -178,8 +179,8 @@ void Connections::on_request(const cm::CmEvent& event) {
 }
 
 // A peer begins a flow to this end.
-std::optional<wire::CmReason> Connections::accept(const cm::CmEvent& event,
-                                                  const FlowRequest& request) {
+std::optional<wire::CmReason> FlowConnections::accept(const cm::CmEvent& event,
+                                                      const FlowRequest& request) {
   const os::SocketAddress& peer = event.remote.address;
   if (!event.more.empty() && !shared_.sink->takes_more()) {
     return shared_.closing ? wire::CmReason::kConsumer : wire::CmReason::kNoResources;
@@ -196,8 +197,8 @@ std::optional<wire::CmReason> Connections::accept(const cm::CmEvent& event,
 }
 
 // A flow continues with packets of another size. A late REQ names a connection that was replaced.
-std::optional<wire::CmReason> Connections::change(const cm::CmEvent& event,
-                                                  const FlowRequest& request) {
+std::optional<wire::CmReason> FlowConnections::change(const cm::CmEvent& event,
+                                                      const FlowRequest& request) {
   RdmReceiver* const in = flows_.find_in(event.remote.address, request.continued.identity);
   if (in == nullptr || in->connection() != request.continued.connection)
     return wire::CmReason::kStale;
@@ -208,13 +209,13 @@ std::optional<wire::CmReason> Connections::change(const cm::CmEvent& event,
   return {};
 }
 
-void Connections::accept(const cm::CmEvent& event, RdmReceiver& in, const FlowReply& reply) {
+void FlowConnections::accept(const cm::CmEvent& event, RdmReceiver& in, const FlowReply& reply) {
   static_cast<void>(agent_.accept(event.id, {write_reply(reply), {}, true}, *this,
                                   Shared::cm_context(in.context()), shared_.now));
 }
 
 // Requests are forged easily: they displace each other, but no flow whose peer has answered.
-bool Connections::has_room_for(const os::SocketAddress& peer) {
+bool FlowConnections::has_room_for(const os::SocketAddress& peer) {
   std::vector<RdmReceiver*> known = flows_.in_from(peer);
   if (known.size() >= kMostOfOnePeer) {
     std::erase_if(known, [](const RdmReceiver* in) { return in->is_established(); });

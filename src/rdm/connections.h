@@ -10,9 +10,9 @@ namespace weft::rdm {
 
 // The connection manager of an endpoint, and the user of all its connections: one for each flow.
 // One thread at a time.
-class Connections final : cm::CmHost, cm::User {
+class FlowConnections final : cm::CmHost, cm::User {
  public:
-  Connections(Shared& shared, FlowTable& flows);
+  FlowConnections(Shared& shared, FlowTable& flows);
 
   // A packet for queue pair 1.
   void take(const roce::PacketArrival& arrival);

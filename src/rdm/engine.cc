@@ -40,7 +40,7 @@ bool quotes_request(const os::UdpError& error, const RdmSender& out) {
 RdmEngine::RdmEngine(Host& host, const RdmOptions& options, const LocalEnd& identity, Stats& stats)
     : shared_(std::make_unique<Shared>(host, options, introduction_of(host, identity), stats)),
       flows_(std::make_unique<FlowTable>(*shared_)),
-      connections_(std::make_unique<Connections>(*shared_, *flows_)) {}
+      connections_(std::make_unique<FlowConnections>(*shared_, *flows_)) {}
 
 // What breaks off says so to the others.
 RdmEngine::~RdmEngine() { flows_->contexts().clear(); }

@@ -67,7 +67,7 @@ struct Shared {
   Budget message_memory;
   FreeOperations free_operations;
   FlowTable* flows = nullptr;  // set by the table
-  cm::Agent* agent = nullptr;  // set by Connections
+  cm::Agent* agent = nullptr;  // set by FlowConnections
   cm::User* user = nullptr;    // the same: of all connections
   Exchanges exchanges;
   std::vector<EndedReceive> ended_receives;  // that the sink is to hear of

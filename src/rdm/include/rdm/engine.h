@@ -18,7 +18,7 @@
 namespace weft::rdm {
 
 class FlowTable;
-class Connections;
+class FlowConnections;
 struct Shared;
 struct Context;
 
@@ -81,7 +81,7 @@ class RdmEngine final : public roce::PacketHandler {
 
   const std::unique_ptr<Shared> shared_;
   const std::unique_ptr<FlowTable> flows_;
-  const std::unique_ptr<Connections> connections_;
+  const std::unique_ptr<FlowConnections> connections_;
   std::uint32_t touched_ = 0;  // number of the context that has got packets
 };
 
