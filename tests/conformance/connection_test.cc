@@ -146,6 +146,24 @@ TEST_F(Connecting, MoreDataThanGoAreRefused) {
   EXPECT_EQ(place.expect_error(FI_ECONNREFUSED, &active->fid).data, data);
 }
 
+// The request stays undecided: an acceptance with fewer data follows.
+TEST_F(Connecting, MoreDataThanGoAreNoAcceptance) {
+  const Fid<fid_pep> pep = place.listen();
+  const Fid<fid_ep> active = place.connect(name_of(&pep->fid));
+  const Event request = place.expect(FI_CONNREQ, &pep->fid);
+  const Fid<fid_ep> passive = place.open(request.info.get());
+  const std::string data(data_size(&passive->fid), 'x');
+  const std::string longer = data + 'x';
+  EXPECT_EQ(fi_accept(passive.get(), longer.data(), longer.size()), -FI_EINVAL);
+  place.expect_silence();
+  ASSERT_EQ(fi_accept(passive.get(), data.data(), data.size()), 0);
+  for (int i = 0; i < 2; ++i) {
+    const Event made = place.next();
+    EXPECT_EQ(made.what, static_cast<std::uint32_t>(FI_CONNECTED));
+    EXPECT_EQ(made.data, made.object == &active->fid ? data : "");
+  }
+}
+
 TEST_F(Connecting, WithoutAListenerItIsRefused) {
   Fid<fid_pep> pep = place.open_passive();
   const Address address = name_of(&pep->fid);
@@ -302,6 +320,18 @@ TEST_F(Connecting, TwoMayConnectToEachOtherAtTheSameTime) {
   }
 }
 
+TEST_F(Connecting, TwoEndpointsThatConnectToEachOtherAreRefusedWithoutAListener) {
+  const Fid<fid_ep> left = place.open();
+  const Fid<fid_ep> right = place.open();
+  for (fid_ep* each : {left.get(), right.get()}) ASSERT_EQ(fi_enable(each), 0);
+  const Address to_left = name_of(&left->fid);
+  const Address to_right = name_of(&right->fid);
+  ASSERT_EQ(fi_connect(left.get(), to_right.bytes.data(), nullptr, 0), 0);
+  ASSERT_EQ(fi_connect(right.get(), to_left.bytes.data(), nullptr, 0), 0);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(place.next().err, FI_ECONNREFUSED);
+  place.expect_silence();
+}
+
 // What the program has said nothing about yet, when one of the objects is closed.
 TEST_F(Connecting, ClosingThePassiveEndpointRejectsWhatIsUndecided) {
   Fid<fid_pep> pep = place.listen();
@@ -365,6 +395,29 @@ TEST_F(Connecting, TheRequesterHearsOfAnAcceptanceThatFailed) {
     passive.reset();
     place.expect_error(FI_ECONNREFUSED, &active->fid);
   }
+}
+
+// That acceptance fails if it needs a descriptor, at once or by an event.
+TEST_F(Connecting, AnAcceptanceInAShortageLeavesOtherRequestsWaiting) {
+  const Fid<fid_pep> pep = place.listen();
+  const Address address = name_of(&pep->fid);
+  const Fid<fid_ep> first = place.connect(address);
+  const Event request = place.expect(FI_CONNREQ, &pep->fid);
+  const Fid<fid_ep> second = place.connect(address);
+  const Event waiting = place.expect(FI_CONNREQ, &pep->fid);
+  Fid<fid_ep> passive = place.open(request.info.get());
+  ASSERT_EQ(fi_enable(passive.get()), 0);
+  {
+    const NoDescriptors shortage;
+    if (fi_accept(passive.get(), nullptr, 0) == 0) place.next();
+  }
+  passive.reset();
+  for (Event event; event.err == 0 && event.what != FI_SHUTDOWN && !HasFailure();)
+    event = place.next();
+  passive = place.open(waiting.info.get());
+  ASSERT_EQ(fi_accept(passive.get(), nullptr, 0), 0);
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(place.next().what, static_cast<std::uint32_t>(FI_CONNECTED));
 }
 
 TEST_F(Connecting, TheRequesterMayHaveClosed) {
