@@ -52,6 +52,9 @@ def lines(seed, fuzz_seconds):
     yield Line("kill -9, 20,000 moments", [BUILD / "bin/weft_faults", "kill"], WEFT_FAULTS_KILLS="20000", **provider)
     yield Line("kill -9 with connections, 5,000 moments", [BUILD / "bin/weft_faults", "kill-connections"],
                WEFT_FAULTS_KILLS="5000", **provider)
+    for words in ("--lanes 2", "--between-hosts --lanes 4"):
+        yield Line(f"kill -9 while connecting, 200 moments {words}",
+                   [sys.executable, "tests/hosts/connection_kills.py", BUILD, "--moments", "200", "--seed", seed, *words.split()])
     yield Line(f"fuzzers, {fuzz_seconds} s each", ["./dev", "fuzz", fuzz_seconds])
 
 

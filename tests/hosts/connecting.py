@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# How does a test use processes that make connections (FI_EP_MSG)?
+import re
+
+from hostile import PATIENCE, Process, Program
+from program import require
+
+
+class Counts:
+    """What such a process has said of itself."""
+
+    def __init__(self, requests, connected, still_open, ended, failed, messages, broken):
+        self.requests, self.connected, self.open = requests, connected, still_open
+        self.ended, self.failed, self.messages, self.broken = ended, failed, messages, broken
+
+
+class ConnectingPeer(Program, Process):
+    """A process that connects to a listener, or that listens (connecting_peer.cc)."""
+
+    def __init__(self, test, host, port=None, env=None):
+        words = (0,) if port is None else (port, "listen")
+        super().__init__(host, test.build / "bin" / "weft_connecting_peer", host.ipv4, *words, env=env or test.env)
+        said = self.line()
+        require(re.fullmatch(r"at \d+", said), said)
+        self.end = host.ipv4, int(said.split()[1])
+
+    def ask(self):
+        """Its counts."""
+        self.tell("ask")
+        return Counts(*map(int, self.line().split()))
+
+    def require_line(self, start, patience=PATIENCE):
+        """Its next line, which begins like that."""
+        line = self.line(patience)
+        require(line.startswith(start), f"{start} is expected: {line}")
+        return line
