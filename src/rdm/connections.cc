@@ -34,6 +34,22 @@ bool names_source(os::SocketAddress name, const os::SocketAddress& source) {
          name.port() == source.port();
 }
 
+}  // namespace
+
+std::optional<wire::CmReason> refusal_of(const std::optional<FlowRequest>& request,
+                                         const os::SocketAddress& sender, Stats& stats) {
+  if (!request) {
+    stats.add(Stat::kInvalidMessages);
+    return wire::CmReason::kUnsupported;
+  }
+  if (request->me.station == 0) {  // names no endpoint
+    stats.add(Stat::kMalformedPackets);
+    return wire::CmReason::kUnsupported;
+  }
+  if (!names_source(request->name, sender)) return wire::CmReason::kConsumer;
+  return std::nullopt;
+}
+
 FlowEnd end_of(const wire::CmMad* mad) {
   if (mad == nullptr) return {};
   if (const auto* rej = std::get_if<wire::CmRej>(&mad->message)) return read_end(rej->data);
@@ -41,12 +57,10 @@ FlowEnd end_of(const wire::CmMad* mad) {
   return {};
 }
 
-}  // namespace
-
 FlowConnections::FlowConnections(Shared& shared, FlowTable& flows)
     : shared_(shared), flows_(flows), agent_(*this, options_for(shared), shared.stats) {
   shared.agent = &agent_;
-  shared.user = this;
+  shared.connections = this;
   static_cast<void>(agent_.listen(service_id(shared.options.service), kBacklog, *this, nullptr));
 }
 
@@ -58,8 +72,23 @@ void FlowConnections::take(const roce::PacketArrival& arrival) {
       agent_.take({arrival.from, cm::Carrier::kPackets}, arrival.packet.payload, shared_.now);
   report();
   arrival_ = nullptr;
-  RdmSender* const out = taken ? flows_.out_to(arrival.from) : nullptr;
-  if (out != nullptr) out->look_for_sign();
+  if (!taken || probing_.empty()) return;
+  std::erase_if(probing_, [this](std::uint32_t number) {
+    const Context* const context = flows_.contexts().find(number);
+    return context == nullptr || context->out->look_for_sign();
+  });
+}
+
+cm::ConnectionId FlowConnections::connect(const cm::ConnectRequest& request, std::uint32_t context,
+                                          os::Time now) {
+  const auto id = agent_.connect(request, *this, Shared::cm_context(context), now);
+  return id ? id.value() : 0;
+}
+
+void FlowConnections::probe(const FlowInitiator& flow, os::Time now) {
+  agent_.probe(flow.connection(), now);
+  const std::uint32_t context = flow.context();
+  if (std::ranges::find(probing_, context) == probing_.end()) probing_.push_back(context);
 }
 
 // It names no connection: this end knows none, and the packet does not say.
@@ -75,9 +104,9 @@ void FlowConnections::reject_unknown(const roce::PacketArrival& arrival) {
 
 void FlowConnections::doubt(const os::SocketAddress& peer) {
   agent_.unreachable({peer, cm::Carrier::kPackets}, shared_.now);
+  report();
 }
 
-// An answer goes from the address that the packet came to.
 Result<std::shared_ptr<const roce::Path>> FlowConnections::path_to(const os::SocketAddress& peer) {
   if (arrival_ != nullptr && arrival_->from == peer) return flows_.path_between(arrival_->to, peer);
   return flows_.path_to(peer);
@@ -91,8 +120,7 @@ void FlowConnections::send(const cm::Remote& to, cm::ConnectionId,
 
 Time FlowConnections::heard(cm::ConnectionId, void* context) {
   const Context* const found = flows_.contexts().find(Shared::number_of(context));
-  if (found == nullptr) return {};
-  return found->out != nullptr ? found->out->flow().heard() : found->in->heard();
+  return found != nullptr ? found->heard() : os::Time{};
 }
 
 void FlowConnections::handle(const cm::CmEvent& event) {
@@ -104,9 +132,10 @@ void FlowConnections::handle(const cm::CmEvent& event) {
   }
   Context* const context = flows_.contexts().find(Shared::number_of(event.context));
   if (context == nullptr) return;
-  if (context->out != nullptr) {
+  const bool both = context->out != nullptr && context->in != nullptr;
+  if (both ? context->out->flow().has(event.id) : context->out != nullptr) {
     on_event(*context->out, event);
-  } else {
+  } else if (context->in != nullptr) {
     on_event(*context->in, event);
   }
 }
@@ -146,8 +175,15 @@ void FlowConnections::on_event(RdmSender& out, const cm::CmEvent& event) {
 void FlowConnections::on_event(RdmReceiver& in, const cm::CmEvent& event) {
   using enum cm::EventKind;
   if (event.kind == kEstablished) return on_established(in, event.id);
-  const bool died = event.kind == kPeerLost || event.kind == kTimedOut;
-  if (in.forget(event.id)) flows_.close_source(in, died);
+  if (in.forget(event.id)) on_end(in, event);
+}
+
+void FlowConnections::on_end(RdmReceiver& in, const cm::CmEvent& event) {
+  const bool died =
+      event.kind == cm::EventKind::kPeerLost || event.kind == cm::EventKind::kTimedOut;
+  if (!in.is_paired()) return flows_.close_source(in, died);
+  RdmSender& out = *flows_.contexts().find(in.context())->out;
+  out.lose(died ? link::PeerState::kDied : link::PeerState::kLeft);
 }
 
 // What a REQ says of the path counts when its sender is known to receive at that address.
@@ -156,20 +192,15 @@ void FlowConnections::on_established(RdmReceiver& in, cm::ConnectionId id) {
   in.establish();
   const os::SocketAddress peer = in.path().to;
   RdmSender* const out = flows_.out_to(peer);
+  if (in.is_paired()) flows_.narrow(peer, in.path_mtu());
   if (out != nullptr && out->flow().station() == in.station()) out->narrow(in.path_mtu());
   flows_.look_at_path(peer);
 }
 
 void FlowConnections::on_request(const cm::CmEvent& event) {
   const auto request = read_request(std::get<wire::CmReq>(event.mad->message));
-  std::optional<wire::CmReason> refusal = wire::CmReason::kUnsupported;
-  if (!request) {
-    shared_.stats.add(Stat::kInvalidMessages);
-  } else if (request->me.station == 0) {  // names no endpoint
-    shared_.stats.add(Stat::kMalformedPackets);
-  } else if (!names_source(request->name, event.remote.address)) {
-    refusal = wire::CmReason::kConsumer;
-  } else {
+  auto refusal = refusal_of(request, event.remote.address, shared_.stats);
+  if (!refusal) {
     const bool fresh = request->continued.identity == 0;
     refusal = fresh ? accept(event, *request) : change(event, *request);
   }
@@ -182,6 +213,7 @@ void FlowConnections::on_request(const cm::CmEvent& event) {
 std::optional<wire::CmReason> FlowConnections::accept(const cm::CmEvent& event,
                                                       const FlowRequest& request) {
   const os::SocketAddress& peer = event.remote.address;
+  if (!shared_.options.takes_flows) return wire::CmReason::kInvalidService;
   if (!event.more.empty() && !shared_.sink->takes_more()) {
     return shared_.closing ? wire::CmReason::kConsumer : wire::CmReason::kNoResources;
   }

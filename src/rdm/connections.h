@@ -2,17 +2,35 @@
 // How do the flows of an endpoint begin and end by its connection manager?
 #pragma once
 
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
 #include "cm/agent.h"
 #include "flow_table.h"
 #include "roce/packet_handler.h"
 
 namespace weft::rdm {
 
-// The connection manager of an endpoint, and the user of all its connections: one for each flow.
+// Why a REQ, as read, is no request of its sender's; nothing when it is one.
+std::optional<wire::CmReason> refusal_of(const std::optional<FlowRequest>& request,
+                                         const os::SocketAddress& sender, Stats& stats);
+// What a REJ or DREQ says of a flow's end.
+FlowEnd end_of(const wire::CmMad* mad);
+
+// The connection manager of an endpoint, and the user of the connections of single flows, one each.
 // One thread at a time.
 class FlowConnections final : cm::CmHost, cm::User {
  public:
   FlowConnections(Shared& shared, FlowTable& flows);
+
+  // Asks for a flow by the end of that context. 0 when no communication id is free.
+  cm::ConnectionId connect(const cm::ConnectRequest& request, std::uint32_t context, os::Time now);
+  // Asks whether the peer of a flow lives, which then hears of any sign of it.
+  void probe(const FlowInitiator& flow, os::Time now);
+  // An answer goes from the address that the packet came to.
+  Result<std::shared_ptr<const roce::Path>> path_to(const os::SocketAddress& peer);
 
   // A packet for queue pair 1.
   void take(const roce::PacketArrival& arrival);
@@ -46,12 +64,13 @@ class FlowConnections final : cm::CmHost, cm::User {
   void on_established(RdmReceiver& in, cm::ConnectionId id);
   void on_event(RdmSender& out, const cm::CmEvent& event);
   void on_event(RdmReceiver& in, const cm::CmEvent& event);
-  Result<std::shared_ptr<const roce::Path>> path_to(const os::SocketAddress& peer);
+  void on_end(RdmReceiver& in, const cm::CmEvent& event);
 
   Shared& shared_;
   FlowTable& flows_;
   cm::Agent agent_;
   const roce::PacketArrival* arrival_ = nullptr;  // that is being taken
+  std::vector<std::uint32_t> probing_;            // contexts of flows that await a sign of life
   os::Time next_rejection_{};
 };
 

@@ -25,6 +25,11 @@ os::Time Context::due() const {
   return in != nullptr ? std::min(sends, in->due()) : sends;
 }
 
+os::Time Context::heard() const {
+  const os::Time received = in != nullptr ? in->heard() : os::Time{};
+  return out != nullptr ? std::max(out->flow().heard(), received) : received;
+}
+
 Context& Contexts::create() {
   if (shared_.options.met && !shared_.closing) shared_.options.met();
   auto fresh = std::make_unique<Context>();

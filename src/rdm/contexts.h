@@ -8,24 +8,28 @@
 #include <vector>
 
 #include "os/clock.h"
+#include "paired_flow.h"
 #include "rdm_receiver.h"
 #include "rdm_sender.h"
 #include "shared.h"
 
 namespace weft::rdm {
 
-// An end-to-end context: one end of a flow.
+// An end-to-end context: one end of a flow, or of a pair of flows, one in each direction.
 struct Context {
   std::uint32_t number = 0;
   std::unique_ptr<RdmSender> out;
   std::unique_ptr<RdmReceiver> in;
-  bool active = false;  // Emission knows that it has something to do
+  std::unique_ptr<PairedFlow> pair;  // null when it is one flow
+  bool active = false;               // Emission knows that it has something to do
   bool seen_idle = false;
   bool noted = false;  // Contexts knows that its memory is to be given back
   os::Time used{};     // when it became active last
 
   // When it has something to send.
   os::Time due() const;
+  // When the peer was last heard from.
+  os::Time heard() const;
 };
 
 // The contexts of an endpoint, by number. One thread at a time.

@@ -9,6 +9,7 @@
 #include "connections.h"
 #include "flow.h"
 #include "flow_table.h"
+#include "paired_flows.h"
 #include "rendezvous.h"
 #include "roce/congestion_notifier.h"
 #include "wire/packet.h"
@@ -25,22 +26,13 @@ Introduction introduction_of(Host& host, const RdmEngine::LocalEnd& identity) {
   return me;
 }
 
-// An ICMP error quotes our packet, at least its headers. Treat the peer as dead only if the quote
-// is an RD request with its Q_Key, which an off-path attacker cannot guess. A quoted REQ may
-// predate the peer's bind.
-bool quotes_request(const os::UdpError& error, const RdmSender& out) {
-  wire::Packet packet;
-  const wire::Malformed what = wire::parse(error.quoted(), packet);
-  const bool cut_off = what == wire::Malformed::kPadding || what == wire::Malformed::kPayload;
-  return (what == wire::Malformed::kNone || cut_off) && out.flow().has_sent(packet);
-}
-
 }  // namespace
 
 RdmEngine::RdmEngine(Host& host, const RdmOptions& options, const LocalEnd& identity, Stats& stats)
     : shared_(std::make_unique<Shared>(host, options, introduction_of(host, identity), stats)),
       flows_(std::make_unique<FlowTable>(*shared_)),
-      connections_(std::make_unique<FlowConnections>(*shared_, *flows_)) {}
+      connections_(std::make_unique<FlowConnections>(*shared_, *flows_)),
+      pairs_(std::make_unique<PairedFlows>(*shared_, *flows_, *connections_)) {}
 
 // What breaks off says so to the others.
 RdmEngine::~RdmEngine() { flows_->contexts().clear(); }
@@ -54,6 +46,8 @@ Result<std::unique_ptr<link::Flow>> RdmEngine::connect(const os::SocketAddress& 
   return std::unique_ptr<link::Flow>(
       std::make_unique<RdmFlow>(flows_->contexts(), out.value()->flow().context()));
 }
+
+link::Connections& RdmEngine::connections() { return *pairs_; }
 
 unsigned RdmEngine::poll(link::InboxSink& sink) {
   Shared& shared = *shared_;
@@ -70,6 +64,7 @@ unsigned RdmEngine::poll(link::InboxSink& sink) {
   flows_->contexts().trim();
   flows_->close_sources_of_dead();
   flows_->close_refused();
+  pairs_->settle();
   report_received();
   shared.sink = before;
   return received.packets;
@@ -86,12 +81,13 @@ void RdmEngine::report_received() {
 void RdmEngine::accept(link::InboxSink& sink, const link::Offer& offer,
                        std::span<const LocalRange> pieces, std::uint64_t length, void* cookie) {
   RdmReceiver* from = flows_->source(offer.source);
-  if (from == nullptr) {
+  if (from == nullptr || from->target().discards()) {
     sink.received(cookie, ECONNRESET);
   } else if (offer.exchange == 0) {
     from->target().place(pieces, length, cookie);
   } else {
-    send_cts(flows_->return_path(from->path()), offer, from->identity(), pieces, length, cookie);
+    send_cts(flows_->return_path(from->target().source()), offer, from->identity(), pieces, length,
+             cookie);
   }
 }
 
@@ -103,6 +99,7 @@ void RdmEngine::acknowledge(const link::Offer& offer) {
 void RdmEngine::refuse(link::InboxSink& sink, std::uint32_t number) {
   RdmReceiver* channel = flows_->source(number);
   if (channel == nullptr || channel->target().is_shut()) return;
+  if (channel->is_paired()) return pairs_->refuse(*channel);
   flows_->refuse(*channel);
   shared_->exchanges.abandon_receives_from(number);
   sink.source_closed(number, false);
@@ -124,8 +121,8 @@ os::Time RdmEngine::fall_asleep() {
   Emission& emission = flows_->emission();
   emission.emit(true);
   connections_->advance();
-  if (emission.has_to_emit() || !shared_->refused.empty()) return os::Time::min();
-  return std::min({emission.due(), connections_->due(), flows_->contexts().due()});
+  if (emission.has_to_emit() || !shared_->leaving.refused.empty()) return os::Time::min();
+  return std::min({emission.due(), connections_->due(), pairs_->due(), flows_->contexts().due()});
 }
 
 bool RdmEngine::has_ended_receives() const { return !shared_->ended_receives.empty(); }
@@ -149,6 +146,7 @@ bool RdmEngine::quiet() const {
 void RdmEngine::say_goodbye(link::InboxSink& sink) {
   shared_->sink = &sink;
   flows_->emission().emit(true);
+  pairs_->say_goodbye();
   flows_->say_goodbye();
 }
 
@@ -212,15 +210,16 @@ void RdmEngine::take_mark(const Context& context, bool request) {
 // part of the flow's identity, which this end has drawn and told its peer alone.
 void RdmEngine::take_cnp(const roce::PacketArrival& arrival) {
   const bool mine = arrival.packet.destination == shared_->me.queue_pair;
-  RdmSender* out = mine ? flows_->out_to(arrival.from) : nullptr;
-  if (out == nullptr || !out->flow().is_open() ||
-      static_cast<std::uint32_t>(out->flow().identity()) !=
-          roce::CongestionNotifier::token_of(arrival.packet)) {
-    shared_->stats.add(Stat::kUnknownFlow);
-    return;
-  }
+  RdmSender* marked = nullptr;
+  flows_->each_out(arrival.from, [&](RdmSender& out) {
+    const auto token = static_cast<std::uint32_t>(out.flow().identity());
+    const bool its =
+        out.flow().is_open() && token == roce::CongestionNotifier::token_of(arrival.packet);
+    if (its) marked = &out;
+  });
+  if (!mine || marked == nullptr) return shared_->stats.add(Stat::kUnknownFlow);
   shared_->stats.add(Stat::kCnpsHandled);
-  out->marked(shared_->now);
+  marked->marked(shared_->now);
 }
 
 // The kernel's path MTU is used, not the one in the ICMP error, which can be forged.
@@ -228,11 +227,27 @@ void RdmEngine::path_changed(const os::SocketAddress& peer) { flows_->look_at_pa
 
 void RdmEngine::unreachable(const os::UdpError& error) {
   if (error.what != os::UdpError::What::kPortUnreachable) return;
-  if (RdmSender* const out = flows_->out_to(error.peer)) {
-    if (quotes_request(error, *out)) return flows_->bury(*out);
-    if (out->flow().count_unreachable()) out->lose(link::PeerState::kDied);
-  }
+  RdmSender* const out = flows_->out_to(error.peer);
+  RdmSender* const quoted = quoted_by(error);
+  if (quoted != nullptr && quoted == out) return flows_->bury(*out);
+  if (quoted != nullptr) pairs_->bury(*quoted);
+  if (out != nullptr && out->flow().count_unreachable()) out->lose(link::PeerState::kDied);
   connections_->doubt(error.peer);
+}
+
+// An ICMP error quotes our packet, at least its headers. Treat the peer as dead only if the quote
+// is an RD request with its Q_Key, which an off-path attacker cannot guess. A quoted REQ may
+// predate the peer's bind.
+RdmSender* RdmEngine::quoted_by(const os::UdpError& error) const {
+  wire::Packet packet;
+  const wire::Malformed what = wire::parse(error.quoted(), packet);
+  const bool cut_off = what == wire::Malformed::kPadding || what == wire::Malformed::kPayload;
+  if (what != wire::Malformed::kNone && !cut_off) return nullptr;
+  RdmSender* sender = nullptr;
+  flows_->each_out(error.peer, [&](RdmSender& out) {
+    if (out.flow().has_sent(packet)) sender = &out;
+  });
+  return sender;
 }
 
 }  // namespace weft::rdm

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "rdm/message.h"
+#include "request_target.h"
 #include "work_queue.h"
 
 namespace weft::rdm {
@@ -42,9 +43,11 @@ RdmOperation* Exchanges::find_taker(const link::Offer& offer) const {
   return found != operations_.end() ? found->second : nullptr;
 }
 
-bool Exchanges::waits_for(std::uint64_t station) const {
-  return std::ranges::any_of(operations_, [station](const auto& each) {
-    return each.second->queue->flow().station() == station;
+bool Exchanges::waits_for(const RequestSource& source) const {
+  return std::ranges::any_of(operations_, [&](const auto& each) {
+    const FlowInitiator& flow = each.second->queue->flow();
+    const bool same = source.pair == 0 || flow.context() == source.pair;
+    return same && flow.station() == source.station;
   });
 }
 

@@ -10,6 +10,8 @@
 
 namespace weft::rdm {
 
+struct RequestSource;
+
 // The operations of an endpoint that a peer answers, by the number that it answers with.
 class Exchanges {
  public:
@@ -22,8 +24,9 @@ class Exchanges {
   RdmOperation* find_receive(std::uint32_t number, std::uint32_t source) const;
   // The receive that has asked for that offer of that source.
   RdmOperation* find_taker(const link::Offer& offer) const;
-  // Something has been agreed upon with that station, or asked of it, and not ended.
-  bool waits_for(std::uint64_t station) const;
+  // Something has been agreed upon with the station of that source, or asked of it, and not ended;
+  // over the same pair, if it belongs to one.
+  bool waits_for(const RequestSource& source) const;
   // Receives write nothing to their buffers any more.
   void forget_buffers();
   // No peer writes to the receives of messages of that source any more.

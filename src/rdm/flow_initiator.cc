@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "connections.h"
 #include "shared.h"
 
 namespace weft::rdm {
@@ -23,21 +24,27 @@ constexpr unsigned kMostUnreachable = 3;
 }  // namespace
 
 FlowInitiator::FlowInitiator(Shared& shared, std::uint32_t context,
-                             std::shared_ptr<const roce::Path> path)
-    : shared_(shared), context_(context), path_(std::move(path)), pause_(kFirstPause) {}
+                             std::shared_ptr<const roce::Path> path, cm::ConnectionId pair)
+    : shared_(shared),
+      context_(context),
+      path_(std::move(path)),
+      pair_(pair),
+      pause_(kFirstPause) {}
 
-void FlowInitiator::open(const Introduction& other, const wire::CmMad& rep) {
+void FlowInitiator::open(const Introduction& other, std::uint64_t identity,
+                         std::uint32_t connection) {
   phase_ = FlowPhase::kOpen;
   peer_.station = other.station;
   peer_.context = other.context;
   peer_.queue_key = other.queue_key;
-  identity_ = rep.transaction;
-  peer_.connection = std::get<wire::CmRep>(rep.message).local_id;
+  identity_ = identity;
+  peer_.connection = connection;
   early_data_ = std::vector<std::byte>();  // the REP acknowledges them
 }
 
+// The peer of a pair hears of it by the pair's connection.
 void FlowInitiator::end(link::PeerState state) {
-  disconnect();
+  pair_ != 0 ? abandon() : disconnect();
   phase_ = FlowPhase::kLost;
   peer_state_ = state;
 }
@@ -89,8 +96,7 @@ cm::ConnectionId FlowInitiator::connect(const FlowRequest& request, std::chrono:
   wanted.more = early_data_;
   wanted.repeats = {kFirstPause, kLongestPause, limit};
   wanted.watched = true;
-  const auto id = shared_.agent->connect(wanted, *shared_.user, shared_.cm_context(context_), now);
-  return id ? id.value() : 0;
+  return shared_.connections->connect(wanted, context_, now);
 }
 
 void FlowInitiator::ask(std::size_t path_mtu, os::Time now) {

@@ -21,10 +21,14 @@ struct Shared;
 enum class FlowPhase : std::uint8_t { kAsking, kOpen, kLost };
 
 // The identity of a flow that this end begins, its phase, its connection, and the one that is to
-// replace it with another path MTU. One thread at a time.
+// replace it with another path MTU. Of a pair of flows (paired_flow.h), both directions have the
+// pair's connection, which the pair ends, until a change gives one of them its own. One thread at a
+// time.
 class FlowInitiator {
  public:
-  FlowInitiator(Shared& shared, std::uint32_t context, std::shared_ptr<const roce::Path> path);
+  // `pair`: communication id of the pair's connection, or 0.
+  FlowInitiator(Shared& shared, std::uint32_t context, std::shared_ptr<const roce::Path> path,
+                cm::ConnectionId pair);
 
   FlowPhase phase() const { return phase_; }
   bool is_open() const { return phase_ == FlowPhase::kOpen; }
@@ -33,16 +37,21 @@ class FlowInitiator {
   const os::SocketAddress& peer() const { return path_->to; }
   // Of the peer, once it is known: 0 before the REP.
   std::uint64_t station() const { return peer_.station; }
-  // By which answers and CNPs name the flow: the transaction id of its first REQ. 0 before the REP.
+  // By which answers and CNPs name the flow: the transaction id of the REQ that made it. 0 before
+  // the REP.
   std::uint64_t identity() const { return identity_; }
   link::PeerState peer_state() const { return peer_state_; }
 
-  // Communication ids of this end; 0: none.
-  cm::ConnectionId connection() const { return connection_; }
-  cm::ConnectionId next_connection() const { return next_; }
+  // Communication id of this end; 0: none.
+  cm::ConnectionId connection() const { return connection_ != 0 ? connection_ : pair_; }
+  // Whether a connection is the flow's own, or is to become it.
+  bool has(cm::ConnectionId connection) const {
+    return connection != 0 && (connection == connection_ || connection == next_);
+  }
 
-  // A REP has opened the flow.
-  void open(const Introduction& other, const wire::CmMad& rep);
+  // REQ and REP have agreed on the flow of that identity. `connection`: communication id of the
+  // peer.
+  void open(const Introduction& other, std::uint64_t identity, std::uint32_t connection);
   // The flow is over, and why. The peer hears of it.
   void end(link::PeerState state);
   // Ends its connections.
@@ -74,8 +83,8 @@ class FlowInitiator {
   void ask(std::size_t path_mtu, os::Time now);
   os::Time next_look() const { return next_look_; }
   os::Time first_req_at() const { return first_req_; }
-  // Asks for packets of another size, from `first` on. The REP makes next_connection() the
-  // connection of the flow.
+  // Asks for packets of another size, from `first` on. The REP makes the new connection that of the
+  // flow.
   void ask_for_change(std::size_t path_mtu, Psn first, os::Time now);
   void change(const wire::CmMad& rep);
 
@@ -105,6 +114,7 @@ class FlowInitiator {
   Shared& shared_;
   const std::uint32_t context_;
   const std::shared_ptr<const roce::Path> path_;
+  const cm::ConnectionId pair_;
   FlowPhase phase_ = FlowPhase::kAsking;
   link::PeerState peer_state_ = link::PeerState::kAlive;
   std::uint64_t identity_ = 0;

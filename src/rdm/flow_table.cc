@@ -64,16 +64,34 @@ Result<std::shared_ptr<const roce::Path>> FlowTable::path_to(const os::SocketAdd
 }
 
 RdmReceiver* FlowTable::find_in(const os::SocketAddress& peer, std::uint64_t identity) const {
-  for (RdmReceiver* in : in_from(peer)) {
-    if (in->identity() == identity) return in;
+  const auto found = peers_.find(peer);
+  if (found == peers_.end()) return nullptr;
+  for (const auto* numbers : {&found->second.in, &found->second.pairs}) {
+    for (const std::uint32_t number : *numbers) {
+      RdmReceiver* const in = contexts_.find(number)->in.get();
+      if (in != nullptr && in->identity() == identity) return in;
+    }
   }
   return nullptr;
+}
+
+void FlowTable::add_pair(const std::shared_ptr<const roce::Path>& path, std::uint32_t context) {
+  Neighbour& neighbour = peers_[path->to];
+  neighbour.pairs.push_back(context);
+  neighbour.path = path;
+}
+
+void FlowTable::remove_pair(const os::SocketAddress& peer, std::uint32_t context) {
+  std::erase(peers_[peer].pairs, context);
+  forget(peer);
 }
 
 void FlowTable::forget(const os::SocketAddress& peer) {
   const auto found = peers_.find(peer);
   if (found == peers_.end()) return;
-  if (found->second.out == 0 && found->second.in.empty()) peers_.erase(found);
+  const Neighbour& peer_flows = found->second;
+  const bool none = peer_flows.out == 0 && peer_flows.in.empty() && peer_flows.pairs.empty();
+  if (none) peers_.erase(found);
 }
 
 std::size_t FlowTable::path_mtu_to(const os::SocketAddress& peer) const {
@@ -85,7 +103,10 @@ std::size_t FlowTable::carries(const os::SocketAddress& peer, std::size_t path_m
   for (const RdmReceiver* in : in_from(peer)) {
     if (in->is_established()) path_mtu = std::min(path_mtu, in->path_mtu());
   }
-  return path_mtu;
+  const auto found = peers_.find(peer);
+  if (found == peers_.end() || found->second.pairs.empty()) return path_mtu;
+  const Context& oldest = *contexts_.find(found->second.pairs.front());
+  return oldest.out != nullptr ? std::min(path_mtu, oldest.out->carries()) : path_mtu;
 }
 
 void FlowTable::look_at_path(const os::SocketAddress& peer) {
@@ -95,25 +116,32 @@ void FlowTable::look_at_path(const os::SocketAddress& peer) {
 
 // The sender of the flows from there hears of it by a REQ.
 void FlowTable::narrow(const os::SocketAddress& peer, std::size_t path_mtu) {
-  if (RdmSender* out = out_to(peer)) return out->narrow(path_mtu);
+  each_out(peer, [&](RdmSender& out) { out.narrow(path_mtu); });
+  if (out_to(peer) != nullptr) return;
   for (const RdmReceiver* in : in_from(peer)) {
     if (in->path_mtu() > path_mtu) return static_cast<void>(open_out(peer));
   }
 }
 
-Result<RdmSender*> FlowTable::open_out(const os::SocketAddress& peer) {
-  if (RdmSender* out = out_to(peer)) return out;
-  const auto found = shared_.host.path_to(peer);  // several system calls
+Result<PeerPath> FlowTable::path_of_flow(const os::SocketAddress& peer) {
+  const auto found = shared_.host.path_to(peer);
   auto path = known_path(peer);
   if (path == nullptr) {
     if (!found) return found.error();
     path = new_path(found.value(), peer);
   }
   if (!contexts_.has_room()) return Error{EUSERS, "too many peers"};
-  const std::size_t path_mtu = carries(peer, path_mtu_of(found, peer));
+  return PeerPath{std::move(path), carries(peer, path_mtu_of(found, peer))};
+}
+
+Result<RdmSender*> FlowTable::open_out(const os::SocketAddress& peer) {
+  if (RdmSender* out = out_to(peer)) return out;
+  const auto found = path_of_flow(peer);
+  if (!found) return found.error();
+  const auto& [path, path_mtu] = found.value();
   Context& context = contexts_.create();
   peers_[peer].out = context.number;
-  context.out = std::make_unique<RdmSender>(shared_, context.number, std::move(path), path_mtu);
+  context.out = std::make_unique<RdmSender>(shared_, context.number, path, path_mtu);
   emission_.activate(context.number);
   return context.out.get();
 }
@@ -122,10 +150,8 @@ RdmReceiver& FlowTable::open_in(const FlowRequest& request, const cm::CmEvent& e
                                 std::shared_ptr<const roce::Path> path, FlowReply& reply) {
   const os::SocketAddress& peer = event.remote.address;
   const std::size_t path_mtu = carries(peer, request.me.path_mtu);
-  const auto place = std::find(sources_.begin(), sources_.end(), 0U) - sources_.begin();
-  const auto number = shared_.options.first_source + static_cast<std::uint32_t>(place);
-  if (static_cast<std::size_t>(place) == sources_.size()) sources_.push_back(0);
   Context& context = contexts_.create();
+  const std::uint32_t number = sources_.name(context.number);
   Neighbour& neighbour = peers_[peer];
   neighbour.in.push_back(context.number);
   neighbour.path = path;
@@ -133,15 +159,17 @@ RdmReceiver& FlowTable::open_in(const FlowRequest& request, const cm::CmEvent& e
   reply.me.context = context.number;
   reply.me.path_mtu = path_mtu;
   reply.first = Psn(static_cast<std::uint32_t>(shared_.host.random()));
-  const RequestSource source{number, request.me.station, event.mad->transaction, std::move(path)};
+  const RequestSource source{number, request.me.station, event.mad->transaction, std::move(path),
+                             0};
   context.in = std::make_unique<RdmReceiver>(shared_, request.me, reply, event.id, source);
-  sources_[static_cast<std::size_t>(place)] = context.number;
   shared_.sink->source_opened(number, peer);
   return *context.in;
 }
 
 // What cannot be told to a peer is lost with the path to it.
-WorkQueue& FlowTable::return_path(const roce::Path& path) {
+WorkQueue& FlowTable::return_path(const RequestSource& source) {
+  if (Context* pair = contexts_.find(source.pair)) return pair->out->queue();
+  const roce::Path& path = *source.path;
   auto out = open_out(path.to);
   if (out) return out.value()->queue();
   if (Context* nowhere = contexts_.find(nowhere_)) return nowhere->out->queue();
@@ -154,18 +182,18 @@ WorkQueue& FlowTable::return_path(const roce::Path& path) {
 }
 
 // The first look spares the fast path the second, and never decides otherwise.
-bool FlowTable::owes_too_much(const os::SocketAddress& peer) const {
+bool FlowTable::owes_too_much(const RequestSource& source) const {
   constexpr std::size_t kAnswer = link::kAnswerCost + kMaxAtomicBytes;
   if (shared_.message_memory.is_plentiful(kAnswer)) return false;
-  const RdmSender* out = out_to(peer);
+  const Context* const pair = contexts_.find(source.pair);
+  const RdmSender* out = pair != nullptr ? pair->out.get() : out_to(source.path->to);
   return out != nullptr ? !out->operations().may_answer()
                         : shared_.message_memory.limit() < kAnswer;
 }
 
 RdmReceiver* FlowTable::source(std::uint32_t number) const {
-  const std::size_t place = number - shared_.options.first_source;
-  if (place >= sources_.size() || sources_[place] == 0) return nullptr;
-  return contexts_.find(sources_[place])->in.get();
+  const Context* const context = contexts_.find(sources_.context_of(number));
+  return context != nullptr ? context->in.get() : nullptr;
 }
 
 void FlowTable::close_source(RdmReceiver& channel, bool died) {
@@ -173,7 +201,7 @@ void FlowTable::close_source(RdmReceiver& channel, bool died) {
   const bool known = !channel.target().is_shut();
   channel.disconnect({channel.expected()});
   Context* context = contexts_.find(channel.context());
-  sources_[number - shared_.options.first_source] = 0;
+  sources_.forget(number);
   const os::SocketAddress peer = channel.path().to;
   std::erase(peers_[peer].in, context->number);
   forget(peer);
@@ -185,12 +213,12 @@ void FlowTable::close_source(RdmReceiver& channel, bool died) {
 void FlowTable::refuse(RdmReceiver& channel) {
   channel.target().shut();
   channel.disconnect({{}, true});
-  shared_.refused.push_back(channel.number());
+  shared_.leaving.refused.push_back(channel.number());
   shared_.host.wake();
 }
 
 void FlowTable::close_refused() {
-  for (const std::uint32_t number : std::exchange(shared_.refused, {})) {
+  for (const std::uint32_t number : std::exchange(shared_.leaving.refused, {})) {
     if (RdmReceiver* in = source(number)) close_source(*in, false);
   }
 }
@@ -208,8 +236,8 @@ void FlowTable::bury(RdmSender& out) {
 }
 
 void FlowTable::close_sources_of_dead() {
-  if (shared_.dead_stations.empty()) return;
-  for (const DeadStation& dead : std::exchange(shared_.dead_stations, {})) {
+  if (shared_.leaving.dead.empty()) return;
+  for (const DeadStation& dead : std::exchange(shared_.leaving.dead, {})) {
     for (RdmReceiver* in : in_from(dead.address)) {
       if (in->station() == dead.station) close_source(*in, true);
     }
@@ -222,13 +250,15 @@ void FlowTable::close(Context& context) {
 }
 
 void FlowTable::say_goodbye() {
-  contexts_.each([this](Context& context) { close(context); });
+  contexts_.each([this](Context& context) {
+    if (context.pair == nullptr) close(context);
+  });
   shared_.host.flush();
 }
 
 void FlowTable::tidy_up() {
   contexts_.each([this](Context& context) {
-    if (context.out == nullptr) return;
+    if (context.out == nullptr || context.pair != nullptr) return;
     const bool idle = context.out->finished() && !context.out->queue().owes();
     const bool was_idle = std::exchange(context.seen_idle, idle);
     if (!idle || !was_idle) return;

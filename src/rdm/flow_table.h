@@ -11,8 +11,15 @@
 #include "emission.h"
 #include "peer_table.h"
 #include "shared.h"
+#include "source_numbers.h"
 
 namespace weft::rdm {
+
+// How packets reach a peer.
+struct PeerPath {
+  std::shared_ptr<const roce::Path> path;
+  std::size_t path_mtu = 0;  // as far as is known
+};
 
 // The flows of one endpoint, by peer and by the inbox's numbers of sources. One thread at a time.
 class FlowTable {
@@ -25,10 +32,23 @@ class FlowTable {
   const Contexts& contexts() const { return contexts_; }
   Emission& emission() { return emission_; }
   const Emission& emission() const { return emission_; }
+  SourceNumbers& sources() { return sources_; }
 
   // The flow to the endpoint at an address, if there is one that was not lost; those from there.
+  // Neither belongs to a pair.
   RdmSender* out_to(const os::SocketAddress& peer) const;
   std::vector<RdmReceiver*> in_from(const os::SocketAddress& peer) const;
+  // Calls visit(RdmSender&) for each flow to that address that was not lost, also those of pairs.
+  template <class Visit>
+  void each_out(const os::SocketAddress& peer, Visit visit) const {
+    if (RdmSender* out = out_to(peer)) visit(*out);
+    const auto found = peers_.find(peer);
+    if (found == peers_.end()) return;
+    for (const std::uint32_t number : found->second.pairs) {
+      RdmSender* const out = contexts_.find(number)->out.get();
+      if (out != nullptr && out->flow().is_open()) visit(*out);
+    }
+  }
   // The flow from the source of that number.
   RdmReceiver* source(std::uint32_t number) const;
 
@@ -38,13 +58,17 @@ class FlowTable {
   // peer knows: a REQ may be forged, and asking the system takes several system calls.
   RdmReceiver& open_in(const FlowRequest& request, const cm::CmEvent& event,
                        std::shared_ptr<const roce::Path> path, FlowReply& reply);
-  // The flow from a peer of that identity.
+  // A pair of flows with the peer at the end of that path shares what is known of the path.
+  void add_pair(const std::shared_ptr<const roce::Path>& path, std::uint32_t context);
+  void remove_pair(const os::SocketAddress& peer, std::uint32_t context);
+  // The flow from a peer of that identity, which may belong to a pair.
   RdmReceiver* find_in(const os::SocketAddress& peer, std::uint64_t identity) const;
-  // The work queue of the flow to the peer at the end of that path: made when it is first needed.
-  WorkQueue& return_path(const roce::Path& path);
+  // The work queue of the flow to that source: the other one of the pair, or one that is made when
+  // it is first needed.
+  WorkQueue& return_path(const RequestSource& source);
   // That peer has so many answers to acknowledge that it may ask for nothing more
   // (Operations::may_answer).
-  bool owes_too_much(const os::SocketAddress& peer) const;
+  bool owes_too_much(const RequestSource& source) const;
   // Ends the flow from a peer, which hears of it.
   void close_source(RdmReceiver& channel, bool died);
   // Takes nothing more from that peer, which hears of it. The flow is destroyed after the poll.
@@ -64,13 +88,17 @@ class FlowTable {
                                                  const os::SocketAddress& to);
   // The one that flows to that peer have, or else the system's.
   Result<std::shared_ptr<const roce::Path>> path_to(const os::SocketAddress& peer);
+  // The same for a new flow, with what the system and other flows know of its path MTU. Several
+  // system calls.
+  Result<PeerPath> path_of_flow(const os::SocketAddress& peer);
   // The path to the peer carries no more than that: so it is for all flows between both.
   void narrow(const os::SocketAddress& peer, std::size_t path_mtu);
   // The path MTU to a peer, as the system knows it; the least one where there is no path.
   std::size_t path_mtu_to(const os::SocketAddress& peer) const;
   // The system may know that the path to the peer carries less.
   void look_at_path(const os::SocketAddress& peer);
-  // Of that path MTU, what the flows to and from that peer know of the path by now.
+  // Of that path MTU, what the flows to and from that peer know of the path by now. Those of pairs
+  // know the same.
   std::size_t carries(const os::SocketAddress& peer, std::size_t path_mtu) const;
 
  private:
@@ -84,8 +112,8 @@ class FlowTable {
   Contexts contexts_{shared_};
   Emission emission_;
   PeerTable peers_;
-  std::uint32_t nowhere_ = 0;           // context of what cannot be sent
-  std::vector<std::uint32_t> sources_;  // context by the inbox's number; 0: none
+  std::uint32_t nowhere_ = 0;  // context of what cannot be sent
+  SourceNumbers sources_{shared_.options.first_source};
 };
 
 }  // namespace weft::rdm

@@ -17,6 +17,7 @@ namespace weft::rdm {
 struct Neighbour {
   std::uint32_t out = 0;                 // 0: none
   std::vector<std::uint32_t> in;         // usually one
+  std::vector<std::uint32_t> pairs;      // of flows, the oldest first
   std::weak_ptr<const roce::Path> path;  // that all of them use
 };
 

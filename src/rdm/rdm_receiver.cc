@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "flow_table.h"
+#include "paired_flows.h"
 #include "shared.h"
 
 namespace weft::rdm {
@@ -31,6 +32,11 @@ transport::Settings settings_for(const Introduction& other, const FlowReply& rep
   return settings;
 }
 
+bool is_access(const wire::Packet& request) {
+  const wire::Operation operation = wire::operation_of(request.opcode);
+  return operation >= wire::Operation::kWriteFirst && operation <= wire::Operation::kReadRequest;
+}
+
 }  // namespace
 
 RdmReceiver::RdmReceiver(Shared& shared, const Introduction& other, const FlowReply& reply,
@@ -38,7 +44,8 @@ RdmReceiver::RdmReceiver(Shared& shared, const Introduction& other, const FlowRe
     : shared_(shared),
       context_(reply.me.context),
       first_(reply.first),
-      connection_(connection),
+      pair_(source.pair != 0 ? connection : 0),
+      connection_(source.pair != 0 ? 0 : connection),
       heard_(shared.now),
       packets_(shared.packet_memory),
       target_(shared, source),
@@ -47,6 +54,8 @@ RdmReceiver::RdmReceiver(Shared& shared, const Introduction& other, const FlowRe
 void RdmReceiver::take(const wire::Packet& request, os::Time now) {
   if (target_.is_shut()) return;
   heard_ = now;
+  if (target_.discards() && is_access(request)) [[unlikely]]
+    return;
   if (!proven_ && !request.psn.before(first_)) [[unlikely]]
     prove(now);
   target_.begin_packet(request.payload.data(), path_mtu(), now);
@@ -75,7 +84,8 @@ void RdmReceiver::emit(bool all, os::Time now) {
 
 void RdmReceiver::prove(os::Time now) {
   proven_ = true;
-  shared_.agent->established(connection_, now);
+  shared_.agent->established(connection(), now);
+  if (pair_ != 0) shared_.pairs->establish(context_);
   if (previous_ != 0) shared_.agent->abandon(std::exchange(previous_, 0), now);
 }
 

@@ -16,11 +16,13 @@ namespace weft::rdm {
 
 struct Shared;
 
-// The receiving half of the flow from a peer: its responder, and the agreement of REQ and REP. One
-// thread at a time.
+// The receiving half of the flow from a peer: its responder, and the agreement of REQ and REP. That
+// of a pair (RequestSource::pair) has the pair's connection, which the pair ends, until a change
+// gives it its own. One thread at a time.
 class RdmReceiver {
  public:
-  // For the peer of that REQ, which is answered with `reply`. The connection will be accepted.
+  // For the peer of that REQ, which is answered with `reply` on `connection`; in a pair, for the
+  // peer of that REP.
   RdmReceiver(Shared& shared, const Introduction& other, const FlowReply& reply,
               cm::ConnectionId connection, const RequestSource& source);
 
@@ -42,7 +44,8 @@ class RdmReceiver {
   os::Time due() const;
 
   // Communication id of this end; 0 when the connection has ended.
-  cm::ConnectionId connection() const { return connection_; }
+  cm::ConnectionId connection() const { return connection_ != 0 ? connection_ : pair_; }
+  bool is_paired() const { return pair_ != 0; }
   // The peer is known to receive the answers to its REQ.
   bool is_established() const { return established_; }
   void establish() { established_ = true; }
@@ -68,6 +71,7 @@ class RdmReceiver {
   Shared& shared_;
   const std::uint32_t context_;
   Psn first_;  // a request with this number or a later one proves that the peer has the REP
+  const cm::ConnectionId pair_;
   cm::ConnectionId connection_;
   cm::ConnectionId previous_ = 0;  // until the peer is known to use that one
   bool established_ = false;

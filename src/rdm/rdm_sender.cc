@@ -7,8 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "connections.h"
 #include "flow_table.h"
 #include "os/user_memory.h"
+#include "paired_flows.h"
 #include "rendezvous.h"
 #include "shared.h"
 
@@ -47,34 +49,38 @@ unsigned window_for(std::uint32_t room, std::size_t path_mtu) {
 }  // namespace
 
 RdmSender::RdmSender(Shared& shared, std::uint32_t context, std::shared_ptr<const roce::Path> path,
-                     std::size_t path_mtu)
+                     std::size_t path_mtu, cm::ConnectionId pair)
     : shared_(shared),
-      flow_(shared, context, std::move(path)),
+      paired_(pair != 0),
+      flow_(shared, context, std::move(path), pair),
       mtu_(shared, flow_, path_mtu),
       queue_(shared, flow_),
       accesses_(queue_) {}
 
 void RdmSender::on_reply(cm::ConnectionId id, const FlowReply& reply, const wire::CmMad& rep,
                          os::Time now) {
-  const bool changes = id == flow_.next_connection();
-  if (!changes && (id != flow_.connection() || flow_.is_open())) return;
+  if (!flow_.has(id)) return;
   static_cast<void>(shared_.agent->confirm(id, {}, now));
   hear(now);
-  if (!changes) return open(reply, rep, now);
+  if (!flow_.is_open()) {
+    const std::uint32_t connection = std::get<wire::CmRep>(rep.message).local_id;
+    return open(reply, rep.transaction, connection, now - flow_.first_req_at());
+  }
   flow_.change(rep);
   if (!mtu_.agree(reply, *queue_.requester(), now)) lose(link::PeerState::kDied);
 }
 
-void RdmSender::open(const FlowReply& reply, const wire::CmMad& rep, os::Time now) {
+void RdmSender::open(const FlowReply& reply, std::uint64_t identity, std::uint32_t connection,
+                     os::Time::duration round_trip) {
   const std::size_t carries =
       shared_.flows->carries(flow_.peer(), std::min(mtu_.carries(), reply.me.path_mtu));
   transport::Settings settings = settings_for(shared_.me, reply, *shared_.options.device);
   settings.stats = &shared_.stats;
   settings.path_mtu = mtu_.agree_first(reply.me.path_mtu);
-  settings.first_round_trip = now - flow_.first_req_at();
+  settings.first_round_trip = round_trip;
   settings.max_window = window_for(reply.me.room, settings.path_mtu);
   transport::Requester& requester = queue_.open(settings);
-  flow_.open(reply.me, rep);
+  flow_.open(reply.me, identity, connection);
   mtu_.narrow(carries, &requester);
   queue_.post_early();
   shared_.flows->emission().activate(flow_.context());
@@ -91,9 +97,12 @@ void RdmSender::on_rejected(cm::ConnectionId id, wire::CmReason reason, const Fl
   if (!asks || absent) lose(link::PeerState::kDied);
 }
 
-// The last acknowledgement may be lost.
 void RdmSender::on_disconnected(cm::ConnectionId id, const FlowEnd& end, os::Time now) {
-  if (!flow_.forget(id)) return;
+  if (flow_.forget(id)) leave(end, now);
+}
+
+// The last acknowledgement may be lost.
+void RdmSender::leave(const FlowEnd& end, os::Time now) {
   if (end.refuses) return lose(link::PeerState::kRefuses);
   if (queue_.requester() != nullptr && end.expected) {
     wire::Packet acknowledgement;
@@ -107,11 +116,13 @@ void RdmSender::on_disconnected(cm::ConnectionId id, const FlowEnd& end, os::Tim
 }
 
 // Packets of the connection manager prove it while none of the flow arrive.
-void RdmSender::look_for_sign() {
+bool RdmSender::look_for_sign() {
+  if (!flow_.is_open()) return true;
   const os::Time heard = shared_.agent->heard(flow_.connection());
-  if (!flow_.is_open() || heard <= flow_.heard()) return;
+  if (heard <= flow_.heard()) return false;
   hear(heard);
   shared_.flows->emission().activate(flow_.context());
+  return true;
 }
 
 void RdmSender::on_lost(cm::ConnectionId id) {
@@ -197,8 +208,10 @@ void RdmSender::lose(link::PeerState state) {
   if (flow_.phase() == FlowPhase::kLost) return;
   const bool hoped = flow_.phase() == FlowPhase::kAsking && !flow_.persists();
   flow_.end(state);
-  if (state == link::PeerState::kDied) {
-    shared_.dead_stations.push_back({flow_.peer(), flow_.station()});
+  if (paired_) {
+    shared_.pairs->note(flow_.context());
+  } else if (state == link::PeerState::kDied) {
+    shared_.leaving.dead.push_back({flow_.peer(), flow_.station()});
   }
   queue_.fail(hoped ? EHOSTUNREACH : ECONNRESET);
   shared_.flows->emission().activate(flow_.context());
@@ -224,6 +237,7 @@ void RdmSender::release() {
   operations().release();
   if (operations().held()) return;
   if (flow_.phase() != FlowPhase::kAsking || operations().any_borrows()) give_up();
+  if (paired_) shared_.pairs->note(flow_.context());
   shared_.flows->emission().activate(flow_.context());
 }
 
@@ -240,7 +254,7 @@ void RdmSender::narrow(std::size_t path_mtu) {
 void RdmSender::look_for_hole(transport::Requester& requester, os::Time now) {
   if (requester.deadline() <= now) {
     requester.tick(now);
-    if (requester.pmtu_probing()) shared_.agent->probe(flow_.connection(), now);
+    if (requester.pmtu_probing()) shared_.connections->probe(flow_, now);
   }
   if (requester.pmtu_black_hole() && mtu_.carries() > transport::kSurePathMtu) {
     shared_.flows->narrow(flow_.peer(), transport::kSurePathMtu);

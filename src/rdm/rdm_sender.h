@@ -13,12 +13,13 @@ namespace weft::rdm {
 
 struct Shared;
 
-// The sending half of the flow to a peer: asks for it, then sends its packets, until its end. One
-// thread at a time.
+// The sending half of the flow to a peer: asks for it, unless it belongs to a pair, then sends its
+// packets, until its end. One thread at a time.
 class RdmSender {
  public:
+  // `pair`: communication id of the connection of the pair that it belongs to, or 0.
   RdmSender(Shared& shared, std::uint32_t context, std::shared_ptr<const roce::Path> path,
-            std::size_t path_mtu);
+            std::size_t path_mtu, cm::ConnectionId pair = 0);
 
   FlowInitiator& flow() { return flow_; }
   const FlowInitiator& flow() const { return flow_; }
@@ -44,6 +45,12 @@ class RdmSender {
   void marked(os::Time now) {
     if (queue_.requester() != nullptr) queue_.requester()->marked(now);
   }
+  // Both ends have agreed on the flow of that identity, for which they took `round_trip`.
+  // `connection`: communication id of the peer.
+  void open(const FlowReply& reply, std::uint64_t identity, std::uint32_t connection,
+            os::Time::duration round_trip);
+  // The peer has ended the flow.
+  void leave(const FlowEnd& end, os::Time now);
   // What the connection manager reports of a connection, which may have been replaced: a REP, a
   // REJ or the end of the time, a DREQ, a dead peer.
   void on_reply(cm::ConnectionId id, const FlowReply& reply, const wire::CmMad& rep, os::Time now);
@@ -52,8 +59,9 @@ class RdmSender {
   void on_lost(cm::ConnectionId id);
   // All that has not ended fails. The peer hears of it.
   void lose(link::PeerState state);
-  // A message of the peer's connection manager has arrived: the peer may live.
-  void look_for_sign();
+  // A message of the peer's connection manager may have arrived: the peer may live. False when it
+  // is not known to.
+  bool look_for_sign();
   // The peer was heard from.
   void hear(os::Time now);
 
@@ -72,12 +80,12 @@ class RdmSender {
 
  private:
   bool fits_req(const link::SendRequest& request) const;
-  void open(const FlowReply& reply, const wire::CmMad& rep, os::Time now);
   void close();
   void ask(os::Time now);
   void look_for_hole(transport::Requester& requester, os::Time now);
 
   Shared& shared_;
+  const bool paired_;
   FlowInitiator flow_;
   FlowMtu mtu_;
   WorkQueue queue_;

@@ -67,20 +67,29 @@ void RequestTarget::shut() {
   shut_ = true;
 }
 
+void RequestTarget::discard() {
+  message_breaks();
+  discards_ = true;
+}
+
 // While closing, refuse the peer instead of RNR, so that two closing peers cannot deadlock. Allow
 // twice the unexpected limit from a peer with operations outstanding here: its answer may be queued
 // behind other messages.
 RequestVerdict RequestTarget::message_begins() {
-  if (shared_.closing && !shut_) shared_.flows->refuse(*shared_.flows->source(source_.number));
+  if (shared_.closing && !shut_ && source_.pair == 0)
+    shared_.flows->refuse(*shared_.flows->source(source_.number));
+  if (shared_.closing && !discards_ && source_.pair != 0) discard();
+  if (discards_) return {};
   const link::InboxSink& sink = *shared_.sink;
-  const bool taken = sink.takes_more() ||
-                     (shared_.exchanges.waits_for(source_.station) && sink.takes_more_urgently());
-  if (shut_ || !taken || shared_.flows->owes_too_much(source_.path->to))
+  const bool taken = sink.room_for(source_.number) != 0 ||
+                     (shared_.exchanges.waits_for(source_) && sink.takes_more_urgently());
+  if (shut_ || !taken || shared_.flows->owes_too_much(source_))
     return {RequestVerdict::Kind::kNotReady, 0};
   return {};
 }
 
 RequestVerdict RequestTarget::message_goes_on(std::span<const std::byte> bytes) {
+  if (discards_) return {};
   if (PlacedMessage* const placed = assembly_.placed()) {
     if (bytes.size() > placed->length - placed->there) return work::kInvalidRequest;
     placed->put(bytes);
@@ -102,7 +111,7 @@ bool RequestTarget::taken_as_it_comes(std::span<const std::byte> first) {
   link::Arrival arrival = arrival_of(header, source_.number);
   arrival.wants_ack = false;
   arrival.offer.exchange = 0;
-  if (!shared_.sink->arriving(arrival)) return false;
+  if (!shared_.sink->arriving(arrival) || assembly_.placed() == nullptr) return false;
   PlacedMessage& placed = *assembly_.placed();
   placed.length = header.length;
   if (header.wants_ack) placed.exchange = header.exchange;
@@ -121,8 +130,9 @@ void RequestTarget::end_placed() {
 void RequestTarget::message_ends(const work::MessageEnd&) {
   if (assembly_.placed() != nullptr) return end_placed();
   const std::span<const std::byte> message = assembly_.message();
-  if (!shut_ && (message.size() < kMessageHeader ||
-                 !arrived(read_header(message.data()), message.subspan(kMessageHeader)))) {
+  if (!shut_ && !discards_ &&
+      (message.size() < kMessageHeader ||
+       !arrived(read_header(message.data()), message.subspan(kMessageHeader)))) {
     shared_.stats.add(Stat::kInvalidMessages);
   }
   message_breaks();
@@ -183,7 +193,7 @@ bool RequestTarget::message_arrived(const MessageHeader& header, std::span<const
 
 // A message that makes no sense ends the packet of coalesced ones.
 bool RequestTarget::split(std::span<const std::byte> bundle) {
-  while (!shut_ && bundle.size() >= kMessageHeader) {
+  while (!shut_ && !discards_ && bundle.size() >= kMessageHeader) {
     const MessageHeader header = read_header(bundle.data());
     bundle = bundle.subspan(kMessageHeader);
     // A packet is answered once at most, whatever it contains.
@@ -254,7 +264,7 @@ void RequestTarget::answer(std::uint32_t exchange, MessageHeader header,
                            std::span<const std::byte> bytes) {
   header.exchange = exchange;
   header.data = source_.identity;
-  shared_.flows->return_path(*source_.path).answer(header, bytes);
+  shared_.flows->return_path(source_).answer(header, bytes);
 }
 
 // A receive of this endpoint that waits for these bytes of its message next.

@@ -23,6 +23,7 @@ struct RequestSource {
   std::uint64_t station = 0;               // of the peer
   std::uint64_t identity = 0;              // of the flow (message.h)
   std::shared_ptr<const roce::Path> path;  // back to the peer
+  std::uint32_t pair = 0;                  // context of the pair that the flow belongs to, or 0
 };
 
 // Gives the messages of a flow to the inbox's sink, to operations of this endpoint that they
@@ -50,6 +51,9 @@ class RequestTarget final : public work::Target {
   // Requests are dropped from now on.
   void shut();
   bool is_shut() const { return shut_; }
+  // Messages are acknowledged and dropped from now on: the peer, which may end, too, does not wait.
+  void discard();
+  bool discards() const { return discards_; }
   // Gives memory back.
   void trim() { accesses_.trim(); }
 
@@ -87,6 +91,7 @@ class RequestTarget final : public work::Target {
   AccessServer accesses_;
   os::Time now_{};  // of the current packet
   bool shut_ = false;
+  bool discards_ = false;
 };
 
 }  // namespace weft::rdm

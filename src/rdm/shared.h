@@ -19,7 +19,9 @@
 
 namespace weft::rdm {
 
+class FlowConnections;
 class FlowTable;
+class PairedFlows;
 
 // A receive that has ended.
 struct EndedReceive {
@@ -31,6 +33,12 @@ struct EndedReceive {
 struct DeadStation {
   os::SocketAddress address;
   std::uint64_t station = 0;
+};
+
+// Sources whose flows to here end after the poll.
+struct LeavingSources {
+  std::vector<DeadStation> dead;
+  std::vector<std::uint32_t> refused;  // by their numbers
 };
 
 // The state of one endpoint. One thread at a time.
@@ -66,17 +74,17 @@ struct Shared {
   Budget packet_memory;
   Budget message_memory;
   FreeOperations free_operations;
-  FlowTable* flows = nullptr;  // set by the table
-  cm::Agent* agent = nullptr;  // set by FlowConnections
-  cm::User* user = nullptr;    // the same: of all connections
+  FlowTable* flows = nullptr;              // set by the table
+  FlowConnections* connections = nullptr;  // set by FlowConnections
+  cm::Agent* agent = nullptr;              // the same
+  PairedFlows* pairs = nullptr;            // set by PairedFlows
   Exchanges exchanges;
   std::vector<EndedReceive> ended_receives;  // that the sink is to hear of
-  std::vector<DeadStation> dead_stations;    // whose flows to here are to be closed
-  std::vector<std::uint32_t> refused;        // numbers of sources that are to be forgotten
-  link::InboxSink* sink = nullptr;           // of the current poll
-  os::Time now{};                            // of the current poll
-  os::Time emptied{};                        // when nothing was left to be read
-  bool closing = false;                      // no message is taken in any more
+  LeavingSources leaving;
+  link::InboxSink* sink = nullptr;  // of the current poll
+  os::Time now{};                   // of the current poll
+  os::Time emptied{};               // when nothing was left to be read
+  bool closing = false;             // no message is taken in any more
 };
 
 }  // namespace weft::rdm

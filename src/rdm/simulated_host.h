@@ -73,12 +73,16 @@ class Network {
   std::uint64_t packets_ = 0;
 };
 
-// The port of one engine.
+// A port with one engine.
 class SimulatedHost final : public Host {
  public:
+  // The only port of the host of that number.
   SimulatedHost(Network& network, std::uint8_t number, std::size_t mtu, double full)
-      : address(os::address_of("10.0.0." + std::to_string(number + 1),
-                               static_cast<std::uint16_t>(40'000 + number))),
+      : SimulatedHost(network, number, static_cast<std::uint16_t>(40'000 + number), mtu, full) {}
+  // One of its ports.
+  SimulatedHost(Network& network, std::uint8_t number, std::uint16_t port, std::size_t mtu,
+                double full)
+      : address(os::address_of("10.0.0." + std::to_string(number + 1), port)),
         network_(network),
         mtu_(mtu),
         full_(full) {}

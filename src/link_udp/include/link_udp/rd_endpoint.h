@@ -33,6 +33,7 @@ class RdEndpoint final : public link::Inbox, rdm::Host {
   Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer, bool persists) {
     return engine_.connect(peer, persists);
   }
+  link::Connections& connections() { return engine_.connections(); }
 
   unsigned poll(link::InboxSink& sink) override { return engine_.poll(sink); }
   bool accept(link::InboxSink& sink, const link::Offer& offer, std::span<const LocalRange> pieces,

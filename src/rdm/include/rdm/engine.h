@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "base/stats.h"
+#include "link/connection.h"
 #include "link/flow.h"
 #include "link/inbox.h"
 #include "os/clock.h"
@@ -18,7 +19,9 @@
 namespace weft::rdm {
 
 class FlowTable;
+class RdmSender;
 class FlowConnections;
+class PairedFlows;
 struct Shared;
 struct Context;
 
@@ -44,6 +47,8 @@ class RdmEngine final : public roce::PacketHandler {
   // limited, but an ICMP port unreachable means that the peer has died. Errors: EHOSTUNREACH,
   // ENETUNREACH and others of Host::path_to(), EUSERS.
   Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer, bool persists);
+  // The connections of programs. Their flows belong to no peer of connect().
+  link::Connections& connections();
 
   // What link::Inbox says of these.
   unsigned poll(link::InboxSink& sink);
@@ -77,11 +82,13 @@ class RdmEngine final : public roce::PacketHandler {
   void settle();
   void take_of_flow(const wire::Packet& packet, const roce::PacketArrival& arrival);
   void take_mark(const Context& context, bool request);
+  RdmSender* quoted_by(const os::UdpError& error) const;
   void report_received();
 
   const std::unique_ptr<Shared> shared_;
   const std::unique_ptr<FlowTable> flows_;
   const std::unique_ptr<FlowConnections> connections_;
+  const std::unique_ptr<PairedFlows> pairs_;
   std::uint32_t touched_ = 0;  // number of the context that has got packets
 };
 

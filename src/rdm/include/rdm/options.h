@@ -43,6 +43,7 @@ struct RdmOptions {
   bool counts_writes = false;
   std::size_t eager_limit = kEagerLimit;  // larger messages are offered, see message.h
   link::Service service = link::Service::kReliableDatagram;
+  bool takes_flows = true;  // peers may begin flows without a connection of their programs
   const Options* device = &Options::defaults();  // timeouts; it outlives the endpoint
   // After so long it is tried whether the way to a peer carries larger packets again (RFC 8899,
   // PMTU_RAISE_TIMER).

@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How do the connections of an endpoint's programs begin and end?
+#include "paired_flows.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+#include <utility>
+
+#include "flow.h"
+#include "rdm/connection_message.h"
+#include "wire/packet.h"
+
+namespace weft::rdm {
+namespace {
+
+// What a user has sent before it ends a connection is delivered within this time.
+constexpr auto kLongestFarewell = std::chrono::seconds(2);
+// Between two REQs.
+constexpr auto kFirstPause = std::chrono::milliseconds(2);
+constexpr auto kLongestPause = std::chrono::milliseconds(500);
+
+// The number of a communication id at its port.
+constexpr std::uint32_t kNumber = 0xFFFF;
+
+Status check_data(std::span<const std::byte> data) {
+  if (data.size() <= link::kMaxConnectionData) return {};
+  return Error{EINVAL, std::to_string(data.size()) + " bytes of private data, the limit is " +
+                           std::to_string(link::kMaxConnectionData)};
+}
+
+// A REQ as it has arrived: the MAD, and bytes behind it.
+std::vector<std::byte> bytes_of(const cm::CmEvent& event) {
+  const auto mad = wire::write_cm(*event.mad);
+  std::vector<std::byte> bytes(mad.size() + event.more.size());
+  std::ranges::copy(event.more, std::ranges::copy(mad, bytes.begin()).out);
+  return bytes;
+}
+
+struct Asked {
+  FlowRequest request;
+  std::uint64_t transaction = 0;
+  std::uint32_t connection = 0;  // communication id of the requester
+};
+
+std::optional<Asked> read_asked(std::span<const std::byte> message) {
+  if (message.size() < wire::kMadBytes) return std::nullopt;
+  const auto mad = wire::parse_cm(message.first(wire::kMadBytes));
+  const auto* req = mad ? std::get_if<wire::CmReq>(&mad->message) : nullptr;
+  const auto request = req != nullptr ? read_request(*req) : std::nullopt;
+  if (!request) return std::nullopt;
+  return Asked{*request, mad->transaction, req->local_id};
+}
+
+Error no_request() { return {EINVAL, "this is no request for a connection"}; }
+
+cm::Remote remote_of(const os::SocketAddress& address) { return {address, cm::Carrier::kPackets}; }
+
+}  // namespace
+
+PairedFlows::PairedFlows(Shared& shared, FlowTable& flows, FlowConnections& manager)
+    : shared_(shared), flows_(flows), manager_(manager) {
+  shared.pairs = this;
+}
+
+Context& PairedFlows::add(const PeerPath& way, link::ConnectionUser& user) {
+  Context& context = flows_.contexts().create();
+  context.pair = std::make_unique<PairedFlow>();
+  PairedFlow& pair = *context.pair;
+  pair.user = &user;
+  pair.path = way.path;
+  pair.path_mtu = way.path_mtu;
+  pair.first = Psn(static_cast<std::uint32_t>(shared_.host.random()));
+  pair.since = shared_.host.now();
+  flows_.add_pair(pair.path, context.number);
+  return context;
+}
+
+void PairedFlows::remove(Context& context) {
+  if (context.in != nullptr) flows_.sources().forget(context.in->number());
+  flows_.remove_pair(context.pair->path->to, context.number);
+  flows_.contexts().destroy(context);
+}
+
+FlowReply PairedFlows::introduce(const Context& context) const {
+  FlowReply own{shared_.me, context.pair->first};
+  own.me.context = context.number;
+  own.me.path_mtu = context.pair->path_mtu;
+  return own;
+}
+
+Result<link::ConnectionNumber> PairedFlows::request(const os::SocketAddress& listener,
+                                                    std::span<const std::byte> data,
+                                                    link::ConnectionUser& user) {
+  if (const Status fits = check_data(data); !fits) return fits.error();
+  const auto way = flows_.path_of_flow(listener);
+  if (!way) return way.error();
+  Context& context = add(way.value(), user);
+  const FlowReply own = introduce(context);
+  FlowRequest said;
+  said.me = own.me;
+  said.name = shared_.options.name;
+  said.first = own.first;
+  cm::ConnectRequest wanted;
+  wanted.to = remote_of(listener);
+  wanted.req = write_request(said);
+  wanted.req.service = connection_service(listener.port());
+  wanted.more.assign(data.begin(), data.end());
+  wanted.repeats = {kFirstPause, kLongestPause, shared_.options.device->request_timeout};
+  wanted.watched = true;
+  wanted.other = wanted.to;
+  wanted.other->address.set_port(wire::kUdpPort);
+  wanted.ends_unreachable = true;
+  const auto id = shared_.agent->connect(wanted, *this, Shared::cm_context(context.number),
+                                         context.pair->since);
+  if (!id) return remove(context), id.error();
+  context.pair->connection = id.value();
+  return context.number;
+}
+
+Result<link::ConnectionNumber> PairedFlows::accept(const link::ConnectionRequest& request,
+                                                   std::span<const std::byte> data,
+                                                   link::ConnectionUser& user) {
+  if (const Status fits = check_data(data); !fits) return fits.error();
+  const auto asked = read_asked(request.message);
+  if (!asked) return no_request();
+  auto way = flows_.path_of_flow(request.peer);
+  if (!way) return way.error();
+  way.value().path_mtu = std::min(way.value().path_mtu, asked->request.me.path_mtu);
+  Context& context = add(way.value(), user);
+  PairedFlow& pair = *context.pair;
+  const os::Time now = pair.since;
+  void* const number = Shared::cm_context(context.number);
+  const auto id =
+      shared_.agent->adopt(remote_of(request.peer), request.message, *this, number, now);
+  if (!id) return remove(context), id.error();
+  pair.connection = id.value();
+  pair.phase = PairPhase::kAccepted;
+  pair.other = {asked->request.me, asked->request.first};
+  pair.identity = asked->transaction;
+  pair.peer_number = asked->connection;
+  open_in(context);
+  const cm::AcceptRequest reply{write_reply(introduce(context)), {data.begin(), data.end()}, true};
+  static_cast<void>(shared_.agent->accept(pair.connection, reply, *this, number, now));
+  return context.number;
+}
+
+void PairedFlows::turn_down(const link::ConnectionRequest& request) {
+  const os::Time now = shared_.host.now();
+  const auto id =
+      shared_.agent->adopt(remote_of(request.peer), request.message, *this, nullptr, now);
+  if (!id) return;
+  static_cast<void>(
+      shared_.agent->reject(id.value(), wire::CmReason::kConsumer, write_rejection({}), now));
+}
+
+void PairedFlows::disconnect(link::ConnectionNumber number) {
+  Context* const context = flows_.contexts().find(number);
+  if (context == nullptr || context->pair == nullptr) return;
+  PairedFlow& pair = *context->pair;
+  switch (pair.phase) {
+    case PairPhase::kAsking:
+    case PairPhase::kAccepted:
+      shared_.agent->disconnect(pair.connection, {}, shared_.host.now());
+      return remove(*context);
+    case PairPhase::kOpen:
+      pair.phase = PairPhase::kLeaving;
+      pair.since = shared_.host.now();
+      context->in->target().discard();
+      shared_.exchanges.abandon_receives_from(context->in->number());
+      leaving_.push_back(number);
+      return note(number);
+    case PairPhase::kLeaving:
+    case PairPhase::kOver:
+      return;
+  }
+}
+
+Status PairedFlows::listen(std::size_t backlog, link::ListenerUser& user) {
+  const std::uint64_t service = connection_service(shared_.options.name.port());
+  const auto listener = shared_.agent->listen(service, backlog, *this, nullptr);
+  if (!listener) return listener.error();
+  listener_ = listener.value();
+  listener_user_ = &user;
+  return {};
+}
+
+void PairedFlows::set_backlog(std::size_t backlog) {
+  shared_.agent->set_backlog(listener_, backlog);
+}
+
+cm::ConnectionId PairedFlows::request_id(link::ConnectionNumber request) const {
+  return std::uint32_t{shared_.options.name.port()} << 16 | request;
+}
+
+void PairedFlows::reject(link::ConnectionNumber request, std::span<const std::byte> data) {
+  static_cast<void>(shared_.agent->reject(request_id(request), wire::CmReason::kConsumer,
+                                          write_rejection(data), shared_.host.now()));
+}
+
+void PairedFlows::forward(link::ConnectionNumber request) {
+  static_cast<void>(shared_.agent->forward(request_id(request), shared_.host.now()));
+}
+
+Time PairedFlows::heard(cm::ConnectionId, void* context) {
+  const Context* const found = flows_.contexts().find(Shared::number_of(context));
+  return found != nullptr ? found->heard() : os::Time{};
+}
+
+void PairedFlows::handle(const cm::CmEvent& event) {
+  if (event.kind == cm::EventKind::kRequest) return on_request(event);
+  if (event.kind == cm::EventKind::kResolve) {  // the service is one of connections
+    wire::CmSidrRep none;
+    none.status = 1;
+    return static_cast<void>(shared_.agent->answer(event.id, none, shared_.now));
+  }
+  if (event.listener != 0) return listener_user_->withdrawn(event.id & kNumber);
+  Context* const context = flows_.contexts().find(Shared::number_of(event.context));
+  if (context == nullptr || context->pair->connection != event.id) return;
+  if (event.kind == cm::EventKind::kEstablished) return establish(context->number);
+  if (event.kind == cm::EventKind::kReply) return on_reply(*context, event);
+  on_end(*context, event);
+}
+
+void PairedFlows::on_request(const cm::CmEvent& event) {
+  const auto request = read_request(std::get<wire::CmReq>(event.mad->message));
+  const auto refusal = refusal_of(request, event.remote.address, shared_.stats);
+  if (refusal) return static_cast<void>(shared_.agent->reject(event.id, *refusal, {}, shared_.now));
+  listener_user_->requested(
+      event.id & kNumber,
+      {event.remote.address, false, bytes_of(event), {event.more.begin(), event.more.end()}});
+}
+
+// The acceptor is another port of the host that was asked.
+void PairedFlows::on_reply(Context& context, const cm::CmEvent& event) {
+  PairedFlow& pair = *context.pair;
+  const auto& rep = std::get<wire::CmRep>(event.mad->message);
+  const auto reply = read_reply(rep);
+  auto path = manager_.path_to(event.remote.address);
+  if (!reply || !path) {
+    static_cast<void>(
+        shared_.agent->reject(event.id, wire::CmReason::kUnsupported, {}, shared_.now));
+    return on_end(context, event);
+  }
+  flows_.remove_pair(pair.path->to, context.number);
+  pair.path = std::move(path).value();
+  flows_.add_pair(pair.path, context.number);
+  pair.other = *reply;
+  pair.path_mtu = pair.other.me.path_mtu = std::min(pair.path_mtu, reply->me.path_mtu);
+  pair.identity = event.mad->transaction;
+  pair.peer_number = rep.local_id;
+  open_in(context);
+  static_cast<void>(shared_.agent->confirm(event.id, {}, shared_.now));
+  open(context, event.more);
+}
+
+// An attempt that has failed leaves nothing; an open pair ends at the end of the poll.
+void PairedFlows::on_end(Context& context, const cm::CmEvent& event) {
+  PairedFlow& pair = *context.pair;
+  pair.connection = 0;
+  if (pair.phase == PairPhase::kAsking || pair.phase == PairPhase::kAccepted) {
+    const auto* rej = event.kind == cm::EventKind::kRejected
+                          ? std::get_if<wire::CmRej>(&event.mad->message)
+                          : nullptr;
+    const bool requester = pair.phase == PairPhase::kAsking;
+    const auto data = rej != nullptr && requester ? read_rejection(rej->data, event.more)
+                                                  : std::vector<std::byte>();
+    link::ConnectionUser& user = *pair.user;
+    remove(context);
+    return user.failed(error_of(event, requester), data);
+  }
+  if (event.kind == cm::EventKind::kDisconnected) {
+    context.out->leave(end_of(event.mad), shared_.now);
+  } else if (context.out != nullptr) {
+    context.out->lose(link::PeerState::kDied);
+  }
+}
+
+void PairedFlows::open_in(Context& context) {
+  const PairedFlow& pair = *context.pair;
+  const RequestSource source{flows_.sources().name(context.number), pair.other.me.station,
+                             pair.identity, pair.path, context.number};
+  context.in = std::make_unique<RdmReceiver>(shared_, pair.other.me, introduce(context),
+                                             pair.connection, source);
+}
+
+void PairedFlows::establish(std::uint32_t number) {
+  Context& context = *flows_.contexts().find(number);
+  if (context.pair->phase == PairPhase::kAccepted) open(context, {});
+}
+
+void PairedFlows::open(Context& context, std::span<const std::byte> data) {
+  PairedFlow& pair = *context.pair;
+  pair.phase = PairPhase::kOpen;
+  context.in->establish();
+  context.out = std::make_unique<RdmSender>(shared_, context.number, pair.path, pair.path_mtu,
+                                            pair.connection);
+  FlowReply other = pair.other;
+  other.me.path_mtu = pair.path_mtu;
+  context.out->hear(shared_.now);
+  context.out->open(other, pair.identity, pair.peer_number, shared_.now - pair.since);
+  context.out->operations().hold();
+  shared_.sink->source_opened(context.in->number(), pair.path->to);
+  pair.user->connected(context.in->number(),
+                       std::make_shared<RdmFlow>(flows_.contexts(), context.number), data);
+}
+
+void PairedFlows::note(std::uint32_t context) {
+  noted_.push_back(context);
+  shared_.host.wake();
+}
+
+void PairedFlows::bury(RdmSender& out) {
+  PairedFlow& pair = *flows_.contexts().find(out.flow().context())->pair;
+  shared_.agent->abandon(std::exchange(pair.connection, 0), shared_.now);
+  out.lose(link::PeerState::kDied);
+}
+
+void PairedFlows::refuse(const RdmReceiver& in) {
+  flows_.contexts().find(in.context())->out->lose(link::PeerState::kRefuses);
+}
+
+// Users that hear of an end may end others.
+void PairedFlows::settle() {
+  noted_.insert(noted_.end(), leaving_.begin(), leaving_.end());
+  for (std::size_t i = 0; i < noted_.size(); ++i) {
+    Context* const context = flows_.contexts().find(noted_[i]);
+    if (context != nullptr) look(*context);
+  }
+  noted_.clear();
+  std::erase_if(leaving_, [this](std::uint32_t number) {
+    const Context* const context = flows_.contexts().find(number);
+    return context == nullptr || context->pair->phase != PairPhase::kLeaving;
+  });
+}
+
+void PairedFlows::look(Context& context) {
+  const PairedFlow& pair = *context.pair;
+  if (pair.phase == PairPhase::kOver && !context.out->operations().held()) {
+    return flows_.contexts().destroy(context);
+  }
+  if (pair.phase != PairPhase::kOpen && pair.phase != PairPhase::kLeaving) return;
+  const bool lost = context.out->flow().phase() == FlowPhase::kLost;
+  const bool parted =
+      pair.phase == PairPhase::kLeaving &&
+      (!context.out->queue().owes() || shared_.now >= pair.since + kLongestFarewell);
+  if (lost || parted) finish(context);
+}
+
+// Of connections that have their own, the peer hears by that of the pair.
+void PairedFlows::finish(Context& context) {
+  PairedFlow& pair = *context.pair;
+  const bool reported = std::exchange(pair.phase, PairPhase::kOver) == PairPhase::kOpen;
+  end_connection(context);
+  context.out->lose(link::PeerState::kLeft);
+  context.in->abandon();
+  const std::uint32_t source = context.in->number();
+  context.in.reset();
+  shared_.exchanges.abandon_receives_from(source);
+  flows_.remove_pair(pair.path->to, context.number);
+  if (reported) {
+    const bool died = context.out->flow().peer_state() == link::PeerState::kDied;
+    shared_.sink->source_closed(source, died);
+  }
+  flows_.sources().forget(source);
+  if (reported) pair.user->ended();
+  note(context.number);
+}
+
+void PairedFlows::end_connection(Context& context) {
+  if (context.pair->connection == 0) return;
+  FlowEnd end;
+  if (context.in != nullptr) end.expected = context.in->expected();
+  shared_.agent->disconnect(std::exchange(context.pair->connection, 0), write_end(end),
+                            shared_.host.now());
+}
+
+os::Time PairedFlows::due() const {
+  if (!noted_.empty()) return os::Time::min();
+  if (leaving_.empty()) return os::Time::max();
+  return flows_.contexts().find(leaving_.front())->pair->since + kLongestFarewell;
+}
+
+void PairedFlows::say_goodbye() {
+  flows_.contexts().each([this](Context& context) {
+    if (context.pair != nullptr) end_connection(context);
+  });
+  shared_.agent->stop(listener_);
+}
+
+}  // namespace weft::rdm

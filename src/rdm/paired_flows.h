@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How do the connections of an endpoint's programs begin and end?
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "connections.h"
+#include "flow_table.h"
+#include "link/connection.h"
+
+namespace weft::rdm {
+
+// The pairs of flows of an endpoint, and its listener: link::Connections over packets. Numbers are
+// those of contexts, and for requests those of communication ids. One thread at a time.
+//
+// A change of the path MTU gives one direction a connection of its own (flow_message.h), which
+// lives as long as that of the pair. The end of any of them ends the pair.
+class PairedFlows final : public link::Connections, cm::User {
+ public:
+  PairedFlows(Shared& shared, FlowTable& flows, FlowConnections& manager);
+
+  Result<link::ConnectionNumber> request(const os::SocketAddress& listener,
+                                         std::span<const std::byte> data,
+                                         link::ConnectionUser& user) override;
+  Result<link::ConnectionNumber> accept(const link::ConnectionRequest& request,
+                                        std::span<const std::byte> data,
+                                        link::ConnectionUser& user) override;
+  void turn_down(const link::ConnectionRequest& request) override;
+  // An open connection ends at the end of a poll: as soon as the peer has all that was sent, and
+  // after 2 s at the latest. Messages of the peer are dropped meanwhile, and its accesses are not
+  // answered. The inbox does not hear of the end of its source.
+  void disconnect(link::ConnectionNumber number) override;
+  Status listen(std::size_t backlog, link::ListenerUser& user) override;
+  void set_backlog(std::size_t backlog) override;
+  void reject(link::ConnectionNumber request, std::span<const std::byte> data) override;
+  void forward(link::ConnectionNumber request) override;
+
+  // A request of the pair of that context has arrived: the peer has the REP.
+  void establish(std::uint32_t context);
+  // That pair may have to end, or to be forgotten.
+  void note(std::uint32_t context);
+  // The peer has died, as an ICMP error proves that quotes a request of that flow.
+  void bury(RdmSender& out);
+  // As link::Inbox::refuse(), but that the sink and the user hear of the end within the next poll.
+  void refuse(const RdmReceiver& in);
+  // Ends pairs. At the end of a poll.
+  void settle();
+  // When there is something to do.
+  os::Time due() const;
+  // Tells all peers that the endpoint ends.
+  void say_goodbye();
+
+ private:
+  void handle(const cm::CmEvent& event) override;
+  Time heard(cm::ConnectionId id, void* context) override;
+
+  Context& add(const PeerPath& way, link::ConnectionUser& user);
+  void remove(Context& context);
+  FlowReply introduce(const Context& context) const;
+  cm::ConnectionId request_id(link::ConnectionNumber request) const;
+  void on_request(const cm::CmEvent& event);
+  void on_reply(Context& context, const cm::CmEvent& event);
+  void on_end(Context& context, const cm::CmEvent& event);
+  void open_in(Context& context);
+  void open(Context& context, std::span<const std::byte> data);
+  void look(Context& context);
+  void finish(Context& context);
+  void end_connection(Context& context);
+
+  Shared& shared_;
+  FlowTable& flows_;
+  FlowConnections& manager_;
+  cm::ListenerId listener_ = 0;
+  link::ListenerUser* listener_user_ = nullptr;
+  std::vector<std::uint32_t> noted_;    // contexts that settle() looks at
+  std::vector<std::uint32_t> leaving_;  // the same, again and again; in the order of their ends
+};
+
+}  // namespace weft::rdm
