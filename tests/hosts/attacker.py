@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# How does a host send forged packets, and what comes back to the addresses that it uses?
-"""Runs on the attacker's host and reads commands, one a line; each is answered by a line of JSON:
+# How does a host send forged packets, and which packets does it receive?
+"""Runs on the attacker's host, or on one whose packets are watched, and reads commands, one a line; each is answered by a line of JSON:
 
     send HEX...                     sends packets with their IP headers
     flood TO PORT COUNT RATE        sends so many REQs a second, each from another source in 10.77.0.0/16: the seconds that it took
     bind ADDRESS PORT               listens at an address of this host
     heard ADDRESS PORT              the payload of each packet that has come there since the last time
+    watch                           from now on packets that this host sends and receives are kept
+    watched                         connection messages among them, with their IP headers, since the last time
 """
 import itertools
 import json
@@ -17,6 +19,7 @@ import time
 import forged
 
 CHUNK = 0.002  # seconds
+ETH_P_ALL = 3
 listening = {}
 sources = itertools.count()  # of floods
 
@@ -68,9 +71,29 @@ def heard(_, address, port):
             return came
 
 
+def watch(_):
+    """Packets that are sent and received by the host's interface."""
+    made = listening["eth0"] = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_ALL))
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16 << 20)
+    made.bind(("eth0", ETH_P_ALL))
+    made.setblocking(False)
+
+
+def watched(_):
+    """Since the last time."""
+    kept = []
+    while True:
+        try:
+            packet = listening["eth0"].recv(4096)
+        except BlockingIOError:
+            return kept
+        if len(packet) > 28 and packet[0] == 0x45 and packet[9] == forged.UDP and packet[28] == forged.UD_SEND_ONLY:
+            kept.append(packet.hex())
+
+
 def main():
     out = raw_socket()
-    commands = {"send": send, "flood": flood, "bind": bind, "heard": heard}
+    commands = {"send": send, "flood": flood, "bind": bind, "heard": heard, "watch": watch, "watched": watched}
     for line in sys.stdin:
         name, *words = line.split()
         print(json.dumps(commands[name](out, *words)), flush=True)

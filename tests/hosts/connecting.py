@@ -9,15 +9,16 @@ from program import require
 class Counts:
     """What such a process has said of itself."""
 
-    def __init__(self, requests, connected, still_open, ended, failed, messages, broken):
+    def __init__(self, requests, connected, still_open, ended, failed, received, broken):
         self.requests, self.connected, self.open = requests, connected, still_open
-        self.ended, self.failed, self.messages, self.broken = ended, failed, messages, broken
+        self.ended, self.failed, self.received, self.broken = ended, failed, received, broken
 
 
 class ConnectingPeer(Program, Process):
     """A process that connects to a listener, or that listens (connecting_peer.cc)."""
 
     def __init__(self, test, host, port=None, env=None):
+        self._said = []  # what it has said before the answer to a command
         words = (0,) if port is None else (port, "listen")
         super().__init__(host, test.build / "bin" / "weft_connecting_peer", host.ipv4, *words, env=env or test.env)
         said = self.line()
@@ -27,7 +28,12 @@ class ConnectingPeer(Program, Process):
     def ask(self):
         """Its counts."""
         self.tell("ask")
-        return Counts(*map(int, self.line().split()))
+        while not re.fullmatch(r"(\d+ ){6}\d+", line := super().line()):
+            self._said.append(line)
+        return Counts(*map(int, line.split()))
+
+    def line(self, patience=PATIENCE):
+        return self._said.pop(0) if self._said else super().line(patience)
 
     def require_line(self, start, patience=PATIENCE):
         """Its next line, which begins like that."""

@@ -12,7 +12,9 @@
 //                             does not, that many milliseconds after it was asked for: no more
 //                             are made then
 //   rest                      finishes the present connection, says `rests`, and makes no more
-//   stream ADDRESS PORT       makes one connection and exchanges messages without end
+//   stream ADDRESS PORT       makes one connection and exchanges messages without end; says `ended`
+//                             as above
+//   hold, go                  sends no more messages, and sends them again
 //   ask                       prints `REQUESTS CONNECTED OPEN ENDED FAILED MESSAGES BROKEN
 //   LONGEST`:
 //                             requests reported, connections established, endpoints open, ends
@@ -197,6 +199,8 @@ class ConnectingPeer {
       ask_for({std::numeric_limits<std::uint32_t>::max(), 1024, Ending::kRequesterCloses});
     } else if (name == "rest") {
       rests_ = true;
+    } else if (name == "hold" || name == "go") {
+      holds_ = name == "hold";
     } else if (name == "ask") {
       report();
     } else {
@@ -328,7 +332,7 @@ class ConnectingPeer {
       of.receiving =
           posted(of, fi_recv(of.endpoint, of.in.data(), of.in.size(), nullptr, 0, context));
     }
-    const bool due = of.asks ? of.sent == of.received : of.sent < of.received;
+    const bool due = of.asks ? of.sent == of.received && !holds_ : of.sent < of.received;
     if (due && !of.sending && of.sent < of.plan.messages) {
       std::fill(of.out.begin(), of.out.end(), static_cast<std::uint8_t>(of.sent));
       of.sending =
@@ -397,7 +401,7 @@ class ConnectingPeer {
   std::uint64_t last_ = 0;
   sockaddr_in peer_{};
   std::mt19937_64 random_;
-  bool cycling_ = false, talked_ = false, rests_ = false;
+  bool cycling_ = false, talked_ = false, rests_ = false, holds_ = false;
   Counts counts_;
 };
 

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import hosts
 from connecting import ConnectingPeer
-from hostile import wait_until
+from hostile import report, wait_until
 from program import require, setup
 
 LIMIT = {False: 1.0, True: 10.0}  # seconds until the event: within a host, between hosts
@@ -175,9 +175,7 @@ def main():
     failures = [failure for lane in lanes for failure in lane.failures]
     for lane in lanes:
         print(lane.describe(), flush=True)
-    for failure in failures:
-        print(f"FAILED: {failure}", file=sys.stderr)
-    require(not failures, f"{len(failures)} rules are broken")
+    report(failures)
 
 
 main()

@@ -15,6 +15,7 @@ STALE, CONSUMER = 10, 28
 INVALID_ID = 1  # status of an APR
 MAD_BYTES = 256
 RELIABLE_DATAGRAM_SERVICE = 0x5765667400000001
+CONNECTION_SERVICES = 0x5765667400030000  # and the port of the listener
 PRIVATE_DATA_VERSION = 6
 UDP, ICMP = 17, 1
 
@@ -57,16 +58,21 @@ def message(source, to, attribute, fields, transaction=None):
     return roce(source, to, headers + mad.ljust(MAD_BYTES, b"\0"))
 
 
-def request(source, to, name=None, local_id=None):
-    """A REQ for a flow of reliable datagrams of a new instance. `name` is the end that the private data name: `source`."""
+def request(source, to, name=None, local_id=None, service=RELIABLE_DATAGRAM_SERVICE):
+    """A REQ of a new instance, for a flow of reliable datagrams. `name` is the end that the private data name: `source`."""
     address, port = name or source
     mtu = 1408 // 64
     private = struct.pack(">BBxxIBxHI4s12x", PRIVATE_DATA_VERSION, mtu, 425984, 4, port, 0, socket.inet_aton(address))
-    fields = struct.pack(">IIQQIIII", local_id or random_number(32), 0, RELIABLE_DATAGRAM_SERVICE, random_number(64), 0,
+    fields = struct.pack(">IIQQIIII", local_id or random_number(32), 0, service, random_number(64), 0,
                          random_number(32), qpn_of(source[1]) << 8 | 16, random_number(24) << 8 | 16)
     # Transport service 2; 7 retries; path MTU 1024, 7 RNR retries; of the path the hop limit.
     fields += struct.pack(">IIHBB41xB2x44x", 4, 7, 0xFFFF, 0x37, 0, 64)
     return message(source, to, REQ, fields + private)
+
+
+def connection_request(source, to, name=None, local_id=None):
+    """The same for a connection (FI_EP_MSG) with the listener `to`."""
+    return request(source, to, name, local_id, CONNECTION_SERVICES | to[1])
 
 
 def rejection(source, to, remote_id, reason, data=b""):
@@ -125,9 +131,17 @@ class Heard:
         self.attribute = struct.unpack_from(">H", mad, 16)[0] if is_message else 0
         self.reason = struct.unpack_from(">H", mad, 34)[0] if self.attribute == REJ else 0
         if self.attribute == REP:
-            self.local_id = struct.unpack_from(">I", mad, 24)[0]
+            self.local_id, self.remote_id = struct.unpack_from(">II", mad, 24)
             self.queue_key = struct.unpack_from(">I", mad, 32)[0]
             self.context = struct.unpack_from(">I", mad, 40)[0] >> 8
+
+    @classmethod
+    def of_packet(cls, packet):
+        """An IPv4 packet of UDP; it has the two ends, too."""
+        made = cls(packet[28:])
+        ports = struct.unpack_from(">HH", packet, 20)
+        made.source, made.to = [(socket.inet_ntoa(packet[12 + 4 * end:16 + 4 * end]), ports[end]) for end in (0, 1)]
+        return made
 
     def __repr__(self):
         return f"{self.attribute:#x}" + (f" with reason {self.reason}" if self.reason else "")

@@ -4,12 +4,11 @@
 """Forged messages and ICMP errors that suggest a new instance, a dead peer or an end leave live flows alone. A peer that has
 really restarted at the same address is reachable again within 2 s, and the end of a peer's process is noticed within 10 s."""
 import itertools
-import sys
 import time
 
 import forged
 import hosts
-from hostile import PATIENCE, Attacker, Endpoint, rest, talk, three_hosts, wait_until
+from hostile import PATIENCE, Attacker, Endpoint, Siege, icmp_errors, report, rest, talk, three_hosts, wait_until
 from program import require, setup
 
 # Communication ids are given in turn: what an endpoint answers to a flow of the attacker's own tells about the others.
@@ -17,19 +16,17 @@ NEAR = range(-12, 4)
 OWN = ("10.77.255.1", 7001)
 REACHABLE, NOTICED = 2.0, 10.0  # seconds
 MESSAGES = "rx_connection_messages"
-FEWEST = 20  # messages in the time in which a flow is watched
 
 
-class Flows:
+class Flows(Siege):
     """Two endpoints that send to each other without a pause, and the attacker."""
 
     def __init__(self, test, watch):
-        self.test, self.watch = test, watch
+        self.test = test
         self.wire = three_hosts()
-        self.attacker = Attacker(self.wire[2])
         self.victim, self.peer = Endpoint(test, self.wire[0]), Endpoint(test, self.wire[1])
+        super().__init__(Attacker(self.wire[2]), (self.victim, self.peer), (self.victim.end, self.peer.end), watch)
         talk(self.victim, self.peer)
-        self.failures = []
         self.attacker.listen(*OWN)
         self.near = {each.end: [self.id_given_by(each) + step & 0xFFFFFFFF for step in NEAR] for each in (self.victim, self.peer)}
 
@@ -40,29 +37,6 @@ class Flows:
         wait_until(lambda: replies.extend(self.attacker.heard(*OWN)) or replies, PATIENCE, "a REP")
         require(replies[0].attribute == forged.REP, f"a REQ draws {replies}")
         return replies[0].local_id
-
-    def survive(self, name, packets, counter=None):
-        """The flows live, and data go on, after those packets. They are valid: the endpoint's `counter` counts them."""
-        both = self.victim, self.peer
-        before, known = [each.ask() for each in both], self.victim.statistics()
-        self.attacker.send(*packets)
-        time.sleep(self.watch)
-        after, counters = [each.ask() for each in both], self.victim.statistics()
-        moved = [new.received - old.received for new, old in zip(after, before)]
-        broken = sum(new.broken - old.broken for new, old in zip(after, before))
-        ended = sum(new.ended - old.ended for new, old in zip(after, before))
-        print(f"{name}: {moved[0]} and {moved[1]} messages in {self.watch} s, {broken} broken, {ended} failed sends", flush=True)
-        if broken or ended:
-            self.failures.append(f"{name}: {broken} messages are damaged or missing, {ended} sends fail")
-        if min(moved) < FEWEST:
-            self.failures.append(f"{name}: {moved} messages arrive in {self.watch} s")
-        if counter:
-            taken = counters[counter] - known[counter]
-            if taken < len(packets) / 2:
-                self.failures.append(f"{name}: {counter} grows by {taken} for {len(packets)} packets")
-        for untouched in ("icrc_errors", "malformed_packets", "rp_cnp_handled"):
-            if counters[untouched] != known[untouched]:
-                self.failures.append(f"{name}: {untouched} grows by {counters[untouched] - known[untouched]}")
 
     def forge(self):
         """Everything that an off-path host can say to the first endpoint in the name of its peer, or of its host: a name, packets, and
@@ -89,22 +63,6 @@ class Flows:
             yield f"{count} ICMP errors that quote a REQ", [forged.port_unreachable(there[0], quoted[1])] * count, None
         yield "100 CNPs", [forged.congestion_notification(there, here) for _ in range(100)], "unknown_flow"
 
-    def survive_at_rest(self):
-        """The same for flows in which nothing is under way: afterwards both are as they were."""
-        both = self.victim, self.peer
-        rest(*both)
-        before = [each.ask() for each in both]
-        for _, packets, _ in self.forge():
-            self.attacker.send(*packets)
-        time.sleep(self.watch)
-        talk(*both)
-        after = [each.ask() for each in both]
-        broken = sum(new.broken - old.broken for new, old in zip(after, before))
-        ended = sum(new.ended - old.ended for new, old in zip(after, before))
-        print(f"all of them at rest: {broken} broken, {ended} failed sends", flush=True)
-        if broken or ended:
-            self.failures.append(f"all of them at rest: {broken} messages are damaged or missing, {ended} sends fail")
-
     def restart(self):
         """The peer's process is killed and another one takes its address: both find each other."""
         self.peer.kill()
@@ -128,14 +86,6 @@ class Flows:
             self.failures.append(f"the end of the peer's process is noticed after {seconds:.2f} s")
 
 
-def icmp_errors(host):
-    """(port unreachable messages, damaged messages) that the host has received."""
-    lines = hosts.call(*host.words("cat", "/proc/net/snmp")).splitlines()
-    names, values = (line.split() for line in lines if line.startswith("Icmp:"))
-    found = dict(zip(names, values))
-    return int(found["InDestUnreachs"]), int(found["InErrors"])
-
-
 def main():
     hosts.enter()
     test, arguments = setup(__doc__, ("--watch", {"type": float, "default": 0.4, "help": "seconds after each kind of packets"}),
@@ -148,13 +98,11 @@ def main():
     require(after[0] >= before[0] + 66 and after[1] == before[1], f"ICMP errors do not arrive: {before}, then {after}")
     flows.watch = arguments.settle
     flows.survive("all of them", [])
-    flows.survive_at_rest()
+    flows.survive_at_rest(flows.forge(), lambda: rest(*flows.both), lambda: talk(*flows.both))
     flows.restart()
     talk(flows.victim, flows.peer)
     flows.death()
-    for failure in flows.failures:
-        print(f"FAILED: {failure}", file=sys.stderr)
-    require(not flows.failures, f"{len(flows.failures)} rules are broken")
+    report(flows.failures)
 
 
 main()

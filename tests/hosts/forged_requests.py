@@ -3,12 +3,11 @@
 # What do REQs with forged sources draw from a reliable-datagram endpoint, and what do they leave behind?
 """One REQ draws at most 4 packets in all. A REQ whose private data name another address than its source is refused, and
 nothing is sent there. Requests whose RTU never comes end after their deadline and leave nothing."""
-import sys
 import time
 
 import forged
 import hosts
-from hostile import Attacker, Endpoint, three_hosts
+from hostile import Attacker, Endpoint, report, three_hosts
 from program import require, setup
 
 MOST_PACKETS = 4
@@ -103,9 +102,7 @@ def main():
     for _ in range(1, arguments.rounds):
         failures += requests.many(DEADLINE)
     failures += requests.quiet()
-    for failure in failures:
-        print(f"FAILED: {failure}", file=sys.stderr)
-    require(not failures, f"{len(failures)} rules are broken")
+    report(failures)
     requests.victim.close()
 
 

@@ -93,6 +93,21 @@ class Process:
         status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")
         return int(re.search(r"RssAnon:\s*(\d+) kB", status)[1])
 
+    def statistics(self, end=None):
+        """The counters of its port at that end, or at `self.end` (docs/formats/statistics.md)."""
+        found = list(Path(f"/proc/{self.process.pid}/root/dev/shm").glob(f"weft-*/net-*/stats-{self.process.pid}"))
+        require(len(found) == 1, f"{len(found)} files of counters")
+        data = found[0].read_bytes()
+        count, blocks, size = struct.unpack_from("<III", data, 12)
+        text = lambda offset, length: data[offset:offset + length].rstrip(b"\0").decode()  # noqa: E731
+        names = [text(64 + 32 * number, 32) for number in range(count)]
+        address, port = end or self.end
+        owner = f"{address}:{port}"
+        for block in range(0x1000, min(len(data), 0x1000 + blocks * size), size):
+            if text(block + 4, 60) == owner:
+                return dict(zip(names, struct.unpack_from(f"<{count}Q", data, block + 64)))
+        raise RuntimeError(f"no counters of {owner}")
+
 
 class Figures:
     """What an endpoint has said of itself."""
@@ -115,20 +130,6 @@ class Endpoint(Program, Process):
         """Its figures."""
         self.tell("ask")
         return Figures(*map(int, self.line().split()))
-
-    def statistics(self):
-        """The counters of its port (docs/formats/statistics.md)."""
-        found = list(Path(f"/proc/{self.process.pid}/root/dev/shm").glob(f"weft-*/net-*/stats-{self.process.pid}"))
-        require(len(found) == 1, f"{len(found)} files of counters")
-        data = found[0].read_bytes()
-        count, blocks, size = struct.unpack_from("<III", data, 12)
-        text = lambda offset, length: data[offset:offset + length].rstrip(b"\0").decode()  # noqa: E731
-        names = [text(64 + 32 * number, 32) for number in range(count)]
-        owner = f"{self.end[0]}:{self.end[1]}"
-        for block in range(0x1000, min(len(data), 0x1000 + blocks * size), size):
-            if text(block + 4, 60) == owner:
-                return dict(zip(names, struct.unpack_from(f"<{count}Q", data, block + 64)))
-        raise RuntimeError(f"no counters of {owner}")
 
 
 class Attacker(Program):
@@ -157,6 +158,14 @@ class Attacker(Program):
     def heard(self, address, port):
         """What has come there since the last time."""
         return [forged.Heard(bytes.fromhex(payload)) for payload in self.do("heard", address, port)]
+
+    def watch(self):
+        """From now on, for watched()."""
+        self.do("watch")
+
+    def watched(self):
+        """Connection messages that this host has sent and received since the last time."""
+        return [forged.Heard.of_packet(bytes.fromhex(packet)) for packet in self.do("watched")]
 
     def drawn(self, where="forged"):
         """How many packets have come there."""
@@ -196,3 +205,67 @@ def rest(*endpoints):
     for each in endpoints:
         each.tell("rest")
     time.sleep(0.5)
+
+
+class Siege:
+    """Two processes that exchange messages, and an attacker by which they lose nothing. `ends` are those of their packets."""
+
+    FEWEST = 20  # messages in the time in which they are watched
+
+    def __init__(self, attacker, both, ends, watch):
+        self.attacker, self.both, self.ends, self.watch = attacker, both, ends, watch
+        self.failures = []
+
+    def damage(self, before):
+        """(messages that each has received, how many were broken, failed sends) since then."""
+        pairs = [(new.ask(), old) for new, old in zip(self.both, before)]
+        return ([new.received - old.received for new, old in pairs], sum(new.broken - old.broken for new, old in pairs),
+                sum(new.ended - old.ended for new, old in pairs))
+
+    def survive(self, name, packets, counter=None, of=0):
+        """Both live, and data go on, after packets to one of them. They are valid: its `counter` counts them."""
+        victim, end = self.both[of], self.ends[of]
+        before, known = [each.ask() for each in self.both], victim.statistics(end)
+        self.attacker.send(*packets)
+        time.sleep(self.watch)
+        (moved, broken, ended), counters = self.damage(before), victim.statistics(end)
+        print(f"{name}: {moved[0]} and {moved[1]} messages in {self.watch} s, {broken} broken, {ended} failed", flush=True)
+        if broken or ended:
+            self.failures.append(f"{name}: {broken} messages are damaged or missing, {ended} sends or connections fail")
+        if min(moved) < self.FEWEST:
+            self.failures.append(f"{name}: {moved} messages arrive in {self.watch} s")
+        if counter:
+            taken = counters[counter] - known[counter]
+            if taken < len(packets) / 2:
+                self.failures.append(f"{name}: {counter} grows by {taken} for {len(packets)} packets")
+        for untouched in ("icrc_errors", "malformed_packets", "rp_cnp_handled"):
+            if counters[untouched] != known[untouched]:
+                self.failures.append(f"{name}: {untouched} grows by {counters[untouched] - known[untouched]}")
+
+    def survive_at_rest(self, attacks, stop, start):
+        """The same while nothing is under way, between `stop` and `start`."""
+        stop()
+        before = [each.ask() for each in self.both]
+        for _, packets, *_ in attacks:
+            self.attacker.send(*packets)
+        time.sleep(self.watch)
+        start()
+        _, broken, ended = self.damage(before)
+        print(f"all of them at rest: {broken} broken, {ended} failed", flush=True)
+        if broken or ended:
+            self.failures.append(f"all of them at rest: {broken} messages are damaged or missing, {ended} sends or connections fail")
+
+
+def icmp_errors(host):
+    """(port unreachable messages, damaged messages) that the host has received."""
+    lines = hosts.call(*host.words("cat", "/proc/net/snmp")).splitlines()
+    names, values = (line.split() for line in lines if line.startswith("Icmp:"))
+    found = dict(zip(names, values))
+    return int(found["InDestUnreachs"]), int(found["InErrors"])
+
+
+def report(failures):
+    """Ends the test when rules are broken."""
+    for failure in failures:
+        print(f"FAILED: {failure}", file=sys.stderr)
+    require(not failures, f"{len(failures)} rules are broken")

@@ -4,12 +4,11 @@
 """During the flood a new peer gets through, and an established flow goes on without losing anything. What the flood draws,
 and the endpoint's memory, are bounded. The measure of the established flow is the same flood to a port where the kernel of
 the attacked host drops it: so the ratio says what the endpoint pays, not the attacker's processor."""
-import sys
 import threading
 import time
 
 import hosts
-from hostile import DROPPED_PORT, Attacker, Endpoint, rest, talk, three_hosts
+from hostile import DROPPED_PORT, Attacker, Endpoint, report, rest, talk, three_hosts
 from program import require, setup
 
 MOST_PACKETS = 4  # that one REQ draws
@@ -117,9 +116,7 @@ def main():
     for name, figures in (("endpoint", victim.ask()), ("peer", flood.peer.ask()), ("new peer", endpoint.ask())):
         if figures.broken or figures.ended:
             failures.append(f"{name}: {figures.broken} messages are damaged or missing, {figures.ended} sends fail")
-    for failure in failures:
-        print(f"FAILED: {failure}", file=sys.stderr)
-    require(not failures, f"{len(failures)} rules are broken")
+    report(failures)
 
 
 main()

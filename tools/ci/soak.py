@@ -47,7 +47,7 @@ def lines(seed, fuzz_seconds):
         yield Line(f"conformance {wire}", [sys.executable, "tests/hosts/conformance.py", BUILD, *wire.split(),
                                            "--filter=*-*EachEndpointHearsAllOthers/5"])
     for script, *words in (("forged_requests", "--seconds", "15", "--rounds", "10"), ("request_flood", "--count", "500000"),
-                           ("forged_ends", "--watch", "5", "--settle", "15")):
+                           ("forged_ends", "--watch", "5", "--settle", "15"), ("forged_disconnections", "--watch", "5")):
         yield Line(f"{script} {' '.join(words)}", [sys.executable, f"tests/hosts/{script}.py", BUILD, *words])
     yield Line("kill -9, 20,000 moments", [BUILD / "bin/weft_faults", "kill"], WEFT_FAULTS_KILLS="20000", **provider)
     yield Line("kill -9 with connections, 5,000 moments", [BUILD / "bin/weft_faults", "kill-connections"],

@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+# What does a requester (FI_EP_MSG) hear when packets do not reach the listener's port?
+"""A host that answers has no listener: FI_ECONNREFUSED at once. A host is silent: FI_ETIMEDOUT after FI_WEFT_REQUEST_TIMEOUT_MS."""
+import hosts
+from connecting import ConnectingPeer
+from hostile import report
+from program import setup
+
+AT_ONCE = 1.0  # seconds
+TIMEOUT, LATE = 1.5, 3.0  # seconds: that of the request, and until its error event
+FREE_PORT = 9  # no listener has it
+FILTER = """
+table ip filter {
+  chain prerouting {
+    type filter hook prerouting priority raw;
+    iifname eth0 meta l4proto udp drop;
+  }
+}
+"""
+
+
+class Requester:
+    """A process that asks for connections, and what is wrong with its events."""
+
+    def __init__(self, test, host):
+        env = {**test.env, "FI_WEFT_REQUEST_TIMEOUT_MS": str(int(TIMEOUT * 1000))}
+        self.peer = ConnectingPeer(test, host, env=env)
+        self.failures = []
+
+    def expect(self, name, end, error, earliest, latest):
+        """The error event of a request, which takes so long."""
+        self.peer.tell("stream", *end)
+        said = self.peer.require_line("ended").split(maxsplit=2)
+        seconds = int(said[1]) / 1000
+        print(f"{name}: {said[2]} after {seconds:.3f} s", flush=True)
+        if said[2] != error or not earliest <= seconds <= latest:
+            self.failures.append(f"{name}: {said[2]} after {seconds:.3f} s")
+
+
+def drop(host):
+    """From now on the host does not receive packets of UDP, and says nothing about them."""
+    hosts.call(*host.words("nft", "-f", "-"), text=FILTER)
+
+
+def main():
+    hosts.enter()
+    test, _ = setup(__doc__)
+    wire = hosts.Hosts(2)
+    listener, requester = ConnectingPeer(test, wire[0], 0), Requester(test, wire[1])
+    for host in (wire[0], wire[1]):
+        requester.expect(f"no listener at {host.name}", (host.ipv4, FREE_PORT), "Connection refused", 0, AT_ONCE)
+    drop(wire[0])
+    requester.expect("a silent host", listener.end, "Connection timed out", TIMEOUT, LATE)
+    report(requester.failures)
+
+
+main()
