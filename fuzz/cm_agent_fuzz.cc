@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What can messages do to a connection manager? Input: a script of calls of two agents, of time
-// that passes, and of messages: those of the agents, late, twice, changed or never, and forged
-// ones.
+// What can messages do to a connection manager? Input: a script of calls of three agents of a host,
+// of time that passes, and of messages: those of the agents, late, twice, changed or never, and
+// forged ones.
 #include <array>
 #include <deque>
 #include <map>
@@ -20,6 +20,7 @@ using fuzz::Input;
 using fuzz::require;
 
 constexpr std::uint64_t kServices = 3;
+constexpr std::size_t kParties = 3;
 
 // A MAD that further private data may follow.
 std::optional<wire::CmMad> parse(std::span<const std::byte> message) {
@@ -27,6 +28,7 @@ std::optional<wire::CmMad> parse(std::span<const std::byte> message) {
 }
 
 struct Message {
+  std::size_t from = 0;
   std::size_t to = 0;
   std::vector<std::byte> bytes;
 };
@@ -41,7 +43,9 @@ struct Known {
 // An agent and its user, which knows each id from the first event or call to the last one.
 class Party final : public cm::CmHost, public cm::User {
  public:
-  Party(std::size_t number, std::deque<Message>& wire) : number_(number), wire_(wire) {
+  // `requests`: the REQs that listeners have been told of.
+  Party(std::size_t number, std::deque<Message>& wire, std::deque<Message>& requests)
+      : number_(number), wire_(wire), requests_(requests) {
     cm::AgentOptions options;
     options.port = port();
     options.guid = 7 + number;
@@ -52,13 +56,15 @@ class Party final : public cm::CmHost, public cm::User {
   static cm::Remote remote(std::size_t number) {
     return {os::loopback(static_cast<std::uint16_t>(40'000 + number)), cm::Carrier::kPackets};
   }
+  static std::size_t number_of(const cm::Remote& place) { return place.address.port() - 40'000U; }
+  std::size_t number() const { return number_; }
   cm::Agent& agent() { return *agent_; }
 
   void send(const cm::Remote& to, cm::ConnectionId, std::span<const std::byte> message) override {
     require(parse(message).has_value(), "a malformed message is sent");
     require(message.size() <= wire::kMadBytes + cm::kMaxMorePrivateData, "a long message is sent");
     if (wire_.size() < 256) {
-      wire_.push_back({to == remote(0) ? 0U : 1U, {message.begin(), message.end()}});
+      wire_.push_back({number_, number_of(to), {message.begin(), message.end()}});
     }
   }
   std::uint64_t random() override { return random_ = random_ * 6364136223846793005 + number_; }
@@ -70,6 +76,7 @@ class Party final : public cm::CmHost, public cm::User {
       require(found == ids_.end(), "a request has an id that is in use");
       const Phase phase = event.kind == kRequest ? Phase::kAsked : Phase::kQueried;
       ids_[event.id] = {phase, event.listener};
+      if (event.kind == kRequest) keep(event);
     } else {
       require(found != ids_.end(), "an event of an id that has ended");
       take(found->second.phase, event);
@@ -116,6 +123,7 @@ class Party final : public cm::CmHost, public cm::User {
     } else {
       const bool of_connection = event.kind == kDisconnected || event.kind == kPeerLost;
       require((phase == Phase::kUp) == of_connection, "the end of something else");
+      require(event.kind != kUnreachable || phase == Phase::kTrying, "unreachable too late");
       ids_.erase(event.id);
     }
   }
@@ -127,10 +135,17 @@ class Party final : public cm::CmHost, public cm::User {
   }
   void connect(Input& input, Time now) {
     cm::ConnectRequest request;
-    request.to = remote(input.byte() % 2);
+    const std::size_t to = input.byte() % kParties;
+    request.to = remote(to);
     request.req.service = input.byte() % (kServices + 1);
     request.more.resize(input.below(300));
-    request.watched = input.byte() % 2 != 0;
+    const std::uint8_t choice = input.byte();
+    request.watched = choice % 2 != 0;
+    request.ends_unreachable = choice / 2 % 2 != 0;
+    if (choice >= 0xC0) {
+      request.other = remote((to + 1) % kParties);
+      request.other_after = std::chrono::milliseconds(choice % 64);
+    }
     request.repeats.limit = std::chrono::milliseconds(input.below(2000));
     const bool fits = request.more.size() <= cm::kMaxMorePrivateData;
     const auto id = agent_->connect(request, *this, this, now);
@@ -166,9 +181,36 @@ class Party final : public cm::CmHost, public cm::User {
     require(right, "reject() of nothing");
     ids_.erase(id);
   }
+  void forward(Input& input, Time now) {
+    const cm::ConnectionId id = any_id(input);
+    const bool right = is(id, Phase::kAsked);
+    if (agent_->has_events() && !right) return;
+    if (!agent_->forward(id, now)) return;
+    require(right, "forward() of no request");
+    ids_.erase(id);
+  }
+  // A REQ that some agent has, or any message on its way.
+  void adopt(Input& input, Time now) {
+    const std::uint8_t choice = input.byte();
+    const std::deque<Message>& messages = choice < 0xC0 ? requests_ : wire_;
+    if (messages.empty()) return;
+    const Message& message = messages[choice % messages.size()];
+    const auto mad = parse(message.bytes);
+    const auto id = agent_->adopt(remote(message.from), message.bytes, *this, this, now);
+    const bool is_req = mad && std::holds_alternative<wire::CmReq>(mad->message);
+    require(is_req || !id.ok(), "adopt() of no REQ");
+    if (id) ids_[id.value()] = {Phase::kAsked, 0};
+  }
+  void keep(const cm::CmEvent& event) {
+    const auto mad = wire::write_cm(*event.mad);
+    Message message{number_of(event.remote), number_, {mad.begin(), mad.end()}};
+    message.bytes.insert(message.bytes.end(), event.more.begin(), event.more.end());
+    requests_.push_back(std::move(message));
+    if (requests_.size() > 16) requests_.pop_front();
+  }
   void resolve(Input& input, Time now) {
     wire::CmSidrReq request;
-    const cm::Remote to = remote(input.byte() % 2);
+    const cm::Remote to = remote(input.byte() % kParties);
     request.service = input.byte() % (kServices + 1);
     const auto id = agent_->resolve(to, request, {}, *this, this, now);
     require(id.ok(), "resolve() fails");
@@ -194,6 +236,7 @@ class Party final : public cm::CmHost, public cm::User {
 
   const std::size_t number_;
   std::deque<Message>& wire_;
+  std::deque<Message>& requests_;
   Stats stats_;
   std::unique_ptr<cm::Agent> agent_;
   std::map<cm::ConnectionId, Known> ids_;
@@ -204,7 +247,7 @@ class Party final : public cm::CmHost, public cm::User {
 };
 
 void Party::call(Input& input, Time now) {
-  switch (input.byte() % 16) {
+  switch (input.byte() % 18) {
     case 0:
     case 1:
       return connect(input, now);
@@ -250,17 +293,22 @@ void Party::call(Input& input, Time now) {
       return resolve(input, now);
     case 14:
       return answer(input, now);
+    case 15:
+      return forward(input, now);
+    case 16:
+      return adopt(input, now);
     default:
-      return agent_->unreachable(remote(input.byte() % 2), now);
+      return agent_->unreachable(remote(input.byte() % kParties), now);
   }
 }
 
-// Two agents, and the messages between them.
+// Three agents, and the messages between them.
 class Scene {
  public:
   void step(Input& input) {
     const std::uint8_t choice = input.byte();
-    Party& party = parties_[choice % 2];
+    const std::size_t number = choice % kParties;
+    Party& party = parties_[number];
     if (choice < 0x50) {
       party.call(input, now_);
     } else if (choice < 0x90) {
@@ -272,10 +320,10 @@ class Scene {
     } else if (choice < 0xC0) {
       std::vector<std::byte> raw(1 + input.below(600));
       input.bytes(raw.data(), raw.size());
-      take(choice % 2, raw);
+      take(neighbour(number), number, raw);
     } else if (choice < 0xFC) {
       const auto mad = wire::write_cm({0, transaction(input), 0, draw(input, party)});
-      take(choice % 2, mad);
+      take(neighbour(number), number, mad);
     } else {
       party.forget(now_);
     }
@@ -299,8 +347,9 @@ class Scene {
   }
 
  private:
-  void take(std::size_t to, std::span<const std::byte> bytes) {
-    parties_[to].agent().take(Party::remote(1 - to), bytes, now_);
+  static std::size_t neighbour(std::size_t number) { return (number + 1) % kParties; }
+  void take(std::size_t from, std::size_t to, std::span<const std::byte> bytes) {
+    parties_[to].agent().take(Party::remote(from), bytes, now_);
   }
   void pass(Time::duration time) {
     if (time > std::chrono::hours(1)) return;
@@ -327,7 +376,7 @@ class Scene {
       message.bytes[input.below(static_cast<std::uint32_t>(message.bytes.size()))] =
           static_cast<std::byte>(input.byte());
     }
-    take(message.to, message.bytes);
+    take(message.from, message.to, message.bytes);
   }
   std::uint64_t transaction(Input& input) {
     const std::uint8_t choice = input.byte();
@@ -335,7 +384,7 @@ class Scene {
   }
   wire::CmMessage draw(Input& input, const Party& party) {
     const auto ids = [&](auto message) {
-      message.local_id = parties_[&party == parties_.data() ? 1 : 0].any_id(input);
+      message.local_id = parties_[neighbour(party.number())].any_id(input);
       message.remote_id = party.any_id(input);
       return message;
     };
@@ -390,7 +439,9 @@ class Scene {
 
   Time now_ = Time{} + std::chrono::seconds(1);
   std::deque<Message> wire_;
-  std::array<Party, 2> parties_{{{0, wire_}, {1, wire_}}};
+  std::deque<Message> requests_;
+  std::array<Party, kParties> parties_{
+      {{0, wire_, requests_}, {1, wire_, requests_}, {2, wire_, requests_}}};
   std::array<std::uint64_t, 8> transactions_{};  // of messages that were carried
   std::size_t heard_ = 0;
 };

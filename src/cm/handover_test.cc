@@ -141,12 +141,14 @@ TEST(Handover, AForwardedRequestDrawsNothingMore) {
   trio.hand_over();
   EXPECT_EQ(trio.listener.agent.connections(), 0);
   EXPECT_EQ(trio.listener.agent.forward(trio.at_listener, trio.now).error().code, ENOENT);
-  trio.now += seconds(29);
-  trio.listener.agent.advance(trio.now);
-  trio.listener.agent.take(trio.requester.here, trio.req, trio.now);
-  EXPECT_EQ(trio.listener.host.count, 0);
-  EXPECT_FALSE(trio.listener.agent.has_events());
-  trio.now += seconds(1);
+  for (int repetitions = 0; repetitions < 3; ++repetitions) {
+    trio.now += seconds(29);
+    trio.listener.agent.advance(trio.now);
+    trio.listener.agent.take(trio.requester.here, trio.req, trio.now);
+    EXPECT_EQ(trio.listener.host.count, 0);
+    EXPECT_FALSE(trio.listener.agent.has_events());
+  }
+  trio.now += seconds(30);
   trio.listener.agent.advance(trio.now);
   EXPECT_EQ(trio.listener.agent.entries(), 0);
 }

@@ -19,6 +19,16 @@ Scenario obliging(std::uint64_t seed, unsigned processes = 2) {
   return scenario;
 }
 
+// The same on two hosts, of which one has several processes, which accept requests for each other.
+Scenario handing_over(std::uint64_t seed) {
+  Scenario scenario = obliging(seed, 3);
+  scenario.hosts = 2;
+  scenario.relays = true;
+  scenario.habits.hands_over = 1;
+  scenario.habits.two_places = 0.5;
+  return scenario;
+}
+
 wire::CmMad spoofed_req(Random& random, std::uint64_t service = kListened) {
   wire::CmReq req;
   req.local_id = static_cast<std::uint32_t>(random());
@@ -47,28 +57,34 @@ struct Siege {
   std::size_t drawn = 0;
 };
 
+// Each process of three has connections with each.
+void expect_undisturbed_connections(const Scenario& scenario) {
+  Siege siege(scenario);
+  World& world = siege.world;
+  std::vector<End*> ends;
+  for (unsigned i = 0; i < 12; ++i) {
+    ends.push_back(siege.user(i % 3).connect(i / 3 % 3, kListened, i % 2 == 0));
+  }
+  world.go_on_for(milliseconds(10));
+  for (const End* end : ends) ASSERT_TRUE(end->agreed()) << world.ledger().wrong();
+  world.ledger().forged = true;
+  siege.attacker.attack(3000, seconds(10));
+  world.go_on_for(seconds(15));
+  ASSERT_EQ(world.ledger().wrong(), "") << scenario.text();
+  for (const End* end : ends) EXPECT_TRUE(end->agreed()) << scenario.text() << ", " << end->number;
+  world.close();
+  EXPECT_EQ(world.ledger().wrong(), "") << scenario.text();
+}
+
 TEST(HostileNetwork, ForgedMessagesNeitherEndNorDisplaceAConnection) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-    Siege siege(obliging(seed, 3));
-    World& world = siege.world;
-    std::vector<End*> ends;
-    for (unsigned i = 0; i < 12; ++i) {
-      ends.push_back(siege.user(i % 3).connect(i / 3 % 3, kListened, i % 2 == 0));
-    }
-    world.go_on_for(milliseconds(10));
-    for (const End* end : ends) ASSERT_TRUE(end->agreed()) << world.ledger().wrong();
-    siege.attacker.attack(3000, seconds(10));
-    world.go_on_for(seconds(15));
-    ASSERT_EQ(world.ledger().wrong(), "") << "seed " << seed;
-    for (const End* end : ends)
-      EXPECT_TRUE(end->agreed()) << "seed " << seed << ", " << end->number;
-    world.close();
-    EXPECT_EQ(world.ledger().wrong(), "") << "seed " << seed;
+    expect_undisturbed_connections(obliging(seed, 3));
+    expect_undisturbed_connections(handing_over(seed));
   }
 }
 
-TEST(HostileNetwork, ForgedAnswersDoNotDisturbAnAttempt) {
-  Scenario scenario = obliging(1);
+// Process 0 asks process 1.
+void expect_undisturbed_attempts(Scenario scenario) {
   scenario.habits.at_once = 0;  // while the users take their time
   scenario.repeats.first = milliseconds(100);
   Siege siege(scenario);
@@ -78,6 +94,7 @@ TEST(HostileNetwork, ForgedAnswersDoNotDisturbAnAttempt) {
     world.at(milliseconds(30 * i),
              [&] { ends.push_back(siege.user(0).connect(1, kListened, true)); });
   }
+  world.ledger().forged = true;
   // Fewer REQs than the backlog during an attempt, so that none displaces it.
   siege.attacker.attack(2000, seconds(10));
   world.go_on_for(seconds(20));
@@ -85,6 +102,33 @@ TEST(HostileNetwork, ForgedAnswersDoNotDisturbAnAttempt) {
   for (const End* end : ends) EXPECT_TRUE(end->agreed()) << end->number;
   world.close();
   EXPECT_EQ(world.ledger().wrong(), "");
+}
+
+TEST(HostileNetwork, ForgedAnswersDoNotDisturbAnAttempt) {
+  expect_undisturbed_attempts(obliging(1));
+}
+
+TEST(HostileNetwork, ForgedAnswersDoNotDisturbARequestThatIsHandedOver) {
+  Scenario scenario = handing_over(1);
+  scenario.hosts = 1;
+  expect_undisturbed_attempts(scenario);
+}
+
+TEST(HostileNetwork, ASpoofedReqThatIsHandedOverDrawsAtMostFourPackets) {
+  Scenario scenario = handing_over(1);
+  scenario.habits.delays = 0;
+  Siege siege(scenario);
+  Random random(1);
+  for (unsigned i = 0; i < 20; ++i) {
+    siege.drawn = 0;
+    siege.attacker.send(Attacker::silent_host(i), 0, spoofed_req(random));
+    siege.world.go_on_for(seconds(60));
+    EXPECT_LE(siege.drawn, 4U);
+  }
+  const auto& ends = siege.world.ledger().ends();
+  EXPECT_EQ(std::count_if(ends.begin(), ends.end(), [](auto& end) { return end.adopted; }), 20);
+  siege.world.close();
+  EXPECT_EQ(siege.world.ledger().wrong(), "");
 }
 
 TEST(HostileNetwork, ASpoofedReqDrawsAtMostFourPackets) {

@@ -114,8 +114,14 @@ Status PassiveSide::forward(ConnectionId id, Time now) {
   if (connection == nullptr) return no_connection(id);
   connection->forwarded = true;
   core_.retire(*connection, {}, now);
-  core_.wait(*connection, after(now, core_.options.undecided_limit));
+  rest_forwarded(*connection, now);
   return {};
+}
+
+// As long as its REQ may be repeated, which would be a new request for a listener without the
+// entry.
+void PassiveSide::rest_forwarded(CmConnection& connection, Time now) {
+  core_.wait(connection, after(now, core_.options.undecided_limit));
 }
 
 // Its REQ has come once to this host: waiting for the answers of other instances would lose it.
@@ -184,7 +190,7 @@ void PassiveSide::on_repeated_req(CmConnection& connection, Time now) {
     case Phase::kEstablished:
       return core_.repeat(connection);
     case Phase::kTimeWait:
-      if (connection.forwarded) return;
+      if (connection.forwarded) return rest_forwarded(connection, now);
       if (connection.task != nullptr && !connection.task->kept.empty()) {
         return core_.repeat(connection);
       }

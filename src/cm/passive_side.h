@@ -32,6 +32,7 @@ class PassiveSide {
   void on_repeated_req(CmConnection& connection, Time now);
   CmConnection* twin_of(const CmArrival& arrival, const wire::CmReq& req);
   CmConnection* add(const CmArrival& arrival, const wire::CmReq& req);
+  void rest_forwarded(CmConnection& connection, Time now);
   void open(ServiceListener& listener, const CmArrival& arrival, const wire::CmReq& req);
   void acknowledge(CmConnection& connection, Time now);
   void answer(const CmArrival& arrival, const wire::CmReq& req, wire::CmReason reason);

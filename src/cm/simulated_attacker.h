@@ -49,7 +49,7 @@ class Attacker {
  private:
   // An attacker on another host has no access to mailboxes.
   void inject(const Remote& from, unsigned victim, const Bytes& bytes) {
-    const Remote to{address_of_process(victim), Carrier::kPackets};
+    const Remote to{world_.shared().address(victim), Carrier::kPackets};
     world_.network().inject({from.address, Carrier::kPackets}, to, bytes);
   }
   std::uint64_t below(std::uint64_t end) { return up_to(random_, end - 1); }

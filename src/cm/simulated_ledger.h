@@ -70,11 +70,17 @@ struct End {
   bool abandoned = false;  // by its user
   bool closed = false;     // by its user, with a letter
   bool stranger = false;   // acceptor: the requester is not part of the simulation
+  bool adopted = false;    // acceptor: from another process
+  bool forwarded = false;  // acceptor: to another process
+  bool ends_unreachable = false;
   State state = State::kTrying;
   unsigned life = 0;  // of its process
   std::uint64_t guid = 0;
   os::SocketAddress address;  // of its process
   Remote peer;
+  Remote asked;                        // requester
+  std::optional<Remote> asked_second;  // requester
+  Bytes req;                           // acceptor
   SimulatedUser* user = nullptr;
   ConnectionId id = 0;
   ListenerId listener = 0;
@@ -117,7 +123,8 @@ class Ledger {
     switch (end.state) {
       case State::kTrying:
       case State::kReplied:
-        check(is({EventKind::kRejected, EventKind::kTimedOut}),
+        check(is({EventKind::kRejected, EventKind::kTimedOut}) ||
+                  (kind == EventKind::kUnreachable && end.state == State::kTrying),
               "a requester's attempt ends with " + name);
         if (kind == EventKind::kTimedOut) check_time_out(end, now);
         break;

@@ -22,11 +22,14 @@ using transport::testing::Random;
 using transport::testing::up_to;
 using transport::testing::Weather;
 
-// The address of process `number`.
-inline os::SocketAddress address_of_process(unsigned number) {
-  return os::address_of("10.0.0." + std::to_string(number + 1),
+// The address of process `number` when processes are spread over so many hosts.
+inline os::SocketAddress address_of_process(unsigned number, unsigned hosts) {
+  return os::address_of("10.0.0." + std::to_string(number % hosts + 1),
                         static_cast<std::uint16_t>(40'000 + number));
 }
+
+// Where each host may have a relay: its port that no process of a simulation has.
+inline constexpr std::uint16_t kRelayPort = 4791;
 
 // A message of a connection manager, or data of a queue pair.
 struct Parcel {

@@ -31,8 +31,17 @@ struct Habits {
   double forgets = 0.01;  // of random calls: end all
   double lies = 0;        // of random calls: report a living peer as unreachable
   double talks = 0.2;     // of random calls: send data
+  double hands_over = 0;  // a request, to a process of the same host
+  double two_places = 0;  // of requests: ask the relay of the host, too, or end when unreachable
+  nanoseconds other_after = milliseconds(100);
   nanoseconds longest_pause = milliseconds(20);
 };
+
+class Process;
+class SimulatedUser;
+
+// Each process has its own host, up to so many.
+inline constexpr unsigned kMostHosts = 8;
 
 // What all processes of a simulation share.
 struct Shared {
@@ -42,16 +51,19 @@ struct Shared {
   unsigned processes = 2;
   std::vector<Carrier> carriers = std::vector<Carrier>(processes * processes, Carrier::kPackets);
   RepeatTimes repeats = {};
+  unsigned hosts = kMostHosts;
+  std::function<Process*(unsigned)> process = {};  // null when it has ended
 
   bool maybe(double probability) { return happens(network.random(), probability); }
+  // A habit that most scenarios do not have costs them no random number.
+  bool maybe_rare(double probability) { return probability != 0 && maybe(probability); }
   std::uint64_t below(std::uint64_t end) { return up_to(network.random(), end - 1); }
+  os::SocketAddress address(unsigned number) const { return address_of_process(number, hosts); }
   // Where one process reaches another one, and how.
   Remote remote(unsigned from, unsigned to) const {
-    return {address_of_process(to), carriers[std::min(from, to) * processes + std::max(from, to)]};
+    return {address(to), carriers[std::min(from, to) * processes + std::max(from, to)]};
   }
 };
-
-class SimulatedUser;
 
 class Process final : public CmHost {
  public:
@@ -74,13 +86,16 @@ class Process final : public CmHost {
   SimulatedUser& user(std::size_t user) { return *users_[user]; }
   SimulatedUser& any_user() { return *users_[shared.below(users_.size())]; }
   Time now() const { return shared.network.now; }
-  os::SocketAddress address() const { return address_of_process(number); }
+  os::SocketAddress address() const { return shared.address(number); }
 
   // When the process has something to do.
   Time next() const;
   void turn();
   void arrive(const Parcel& parcel);
   void report_unreachable(const Remote& peer);
+  bool has_report(const Remote& peer, Time since) const;
+  // Another process of its host, or null.
+  Process* any_neighbour() const;
   // Random calls, `count` of them within `period`.
   void be_busy(unsigned count, nanoseconds period);
   // Ends everything, in one of the ways that there are.
@@ -112,17 +127,20 @@ class Process final : public CmHost {
   const unsigned number;
   const unsigned life;  // differs from that of every other process that there was
   const std::uint64_t guid;
+  const nanoseconds undecided_limit;
   Shared& shared;
   Stats stats;
 
  private:
   void take_data(const Parcel& parcel);
+  bool answers_forwarded(const wire::CmMad& mad);
 
   std::unique_ptr<Agent> agent_;
   std::vector<std::unique_ptr<SimulatedUser>> users_;
   std::map<ConnectionId, End*> live_;
   std::multimap<Time, std::function<void()>> actions_;
   std::vector<Remote> known_;
+  std::vector<std::pair<Remote, Time>> reports_;  // of unreachable addresses
   bool dead_ = false;
 };
 

@@ -24,7 +24,11 @@ bool is_of(ConnectionId id, const wire::CmMessage& message) {
 }  // namespace
 
 Process::Process(Shared& all, unsigned its_number, unsigned its_life, AgentOptions options)
-    : number(its_number), life(its_life), guid(options.guid), shared(all) {
+    : number(its_number),
+      life(its_life),
+      guid(options.guid),
+      undecided_limit(options.undecided_limit),
+      shared(all) {
   options.port = address().port();
   agent_ = std::make_unique<Agent>(*this, options, stats);
   for (int i = 0; i < 2; ++i) users_.push_back(std::make_unique<SimulatedUser>(*this));
@@ -48,7 +52,22 @@ void Process::send(const Remote& to, ConnectionId id, std::span<const std::byte>
   check(std::find(known_.begin(), known_.end(), to) != known_.end(),
         "a message to an address that sent none");
   check(id == 0 || (mad && is_of(id, mad->message)), "a message of another connection");
+  check(!mad || !answers_forwarded(*mad), "an answer to a request that was forwarded");
   shared.network.send({address(), to.carrier}, to, false, {message.begin(), message.end()});
+}
+
+// A REJ without the id of its receiver is one of the requester, which may be this process, too.
+bool Process::answers_forwarded(const wire::CmMad& mad) {
+  const auto* const mra = std::get_if<wire::CmMra>(&mad.message);
+  const auto* const rej = std::get_if<wire::CmRej>(&mad.message);
+  const bool answers_req = (mra && mra->message == 0) || (rej && rej->message == 0);
+  if (!answers_req || (rej && rej->remote_id == 0)) return false;
+  const auto& ends = shared.ledger.ends();
+  return std::any_of(ends.begin(), ends.end(), [&](const End& end) {
+    const bool rests = end.forwarded && end.life == life && now() - end.began < undecided_limit;
+    return rests && wire::parse_cm(std::span(end.req).first(wire::kMadBytes))->transaction ==
+                        mad.transaction;
+  });
 }
 
 Time Process::next() const {
@@ -98,8 +117,23 @@ void Process::take_data(const Parcel& parcel) {
 }
 
 void Process::report_unreachable(const Remote& peer) {
+  reports_.emplace_back(peer, now());
   agent_->unreachable(peer, now());
   settle();
+}
+
+bool Process::has_report(const Remote& peer, Time since) const {
+  const auto tells = [&](const auto& each) { return each.first == peer && each.second >= since; };
+  return std::any_of(reports_.begin(), reports_.end(), tells);
+}
+
+Process* Process::any_neighbour() const {
+  std::vector<Process*> found;
+  for (unsigned other = number % shared.hosts; other < shared.processes; other += shared.hosts) {
+    Process* const process = other == number ? nullptr : shared.process(other);
+    if (process != nullptr) found.push_back(process);
+  }
+  return found.empty() ? nullptr : found[shared.below(found.size())];
 }
 
 void Process::be_busy(unsigned count, nanoseconds period) {

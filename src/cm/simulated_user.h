@@ -30,6 +30,9 @@ class SimulatedUser final : public User {
   void disconnect(End& end);
   void abandon(End& end);
   void forget();
+  // Takes over a request that another process has received. Null when its agent knows it.
+  End* adopt(const End& asked);
+  void decide_request(End& end);
   // Sends data to the peer.
   void talk(const End& end);
   // Ends everything.
@@ -51,11 +54,13 @@ class SimulatedUser final : public User {
   void established(End& end, const CmEvent& event);
   void resolved(End& end, const CmEvent& event);
   void ended(End& end, const CmEvent& event);
+  void check_unreachable(const End& end);
   void check_rejection(const End& end, const CmEvent& event);
   End& open_asked(const CmEvent& event, End& requester);
   End* open_trying(const Remote& to, const Result<ConnectionId>& id, End& end);
 
-  void decide_request(End& end);
+  bool hand_over(End& end);
+  bool forward(End& end);
   void decide_reply(End& end);
   void decide_query(End& end);
   void accept(End& end);

@@ -28,6 +28,14 @@ const Message* message_of(const CmEvent& event) {
   return event.mad != nullptr ? std::get_if<Message>(&event.mad->message) : nullptr;
 }
 
+// The REQ of a request as it has arrived.
+Bytes bytes_of(const CmEvent& event) {
+  const auto mad = wire::write_cm(*event.mad);
+  Bytes bytes(mad.begin(), mad.end());
+  bytes.insert(bytes.end(), event.more.begin(), event.more.end());
+  return bytes;
+}
+
 bool is_zero(std::span<const std::byte> data) {
   return std::all_of(data.begin(), data.end(), [](std::byte byte) { return byte == std::byte{}; });
 }
@@ -46,9 +54,12 @@ void SimulatedUser::handle(const CmEvent& event) {
   check(end != nullptr, "an event for an id that has ended");
   if (end == nullptr) return;
   check(end->user == this, "an event for another user");
-  check(event.context == (end->state == State::kAsked ? static_cast<void*>(this) : end),
+  const bool of_listener = end->state == State::kAsked && !end->adopted;
+  check(event.context == (of_listener ? static_cast<void*>(this) : end),
         "an event with another context");
-  check(event.remote == end->peer, "an event with another peer");
+  check(end->state == State::kTrying ? event.remote.is_of_same_host(end->peer)
+                                     : event.remote == end->peer,
+        "an event with another peer");
   if (event.kind == kReply) return replied(*end, event);
   if (event.kind == kEstablished) return established(*end, event);
   if (event.kind == kResolved) return resolved(*end, event);
@@ -88,11 +99,14 @@ void SimulatedUser::requested(const CmEvent& event) {
             req->qpn == requester->qpn() && event.remote.address == requester->address,
         "a REQ with other members");
   for (const End& end : ledger.ends()) {
-    const bool known = end.half_open() || end.confirmed;
+    const bool rests = end.forwarded && process_.now() - end.began < process_.undecided_limit;
+    const bool known = end.half_open() || end.confirmed || rests;
     check(end.requests || end.life != process_.life || end.other != requester || !known,
           "a repeated REQ is reported again");
   }
-  decide_request(open_asked(event, *requester));
+  End& end = open_asked(event, *requester);
+  end.req = bytes_of(event);
+  decide_request(end);
 }
 
 void SimulatedUser::met(const CmEvent& event) {
@@ -104,9 +118,11 @@ void SimulatedUser::met(const CmEvent& event) {
   end.peer = event.remote;
   process_.enter(end, event.id);
   if (event.kind == kResolve) return;
+  end.req = bytes_of(event);
   if (process_.shared.maybe(process_.shared.habits.delays)) {
     check(process_.agent().delay(end.id, 8, process_.now()).ok(), "delay() fails");
   }
+  if (process_.shared.maybe_rare(process_.shared.habits.hands_over) && hand_over(end)) return;
   if (process_.shared.maybe(0.5)) accept(end);
 }
 
@@ -133,9 +149,11 @@ void SimulatedUser::replied(End& end, const CmEvent& event) {
   if (acceptor == nullptr) return check(false, "a REP with other private data");
   check(event.more.size() == more_bytes(acceptor->number, Letter::kRep), "a REP of other length");
   check(acceptor->other == &end && acceptor->id == rep->local_id && rep->remote_id == end.id &&
-            rep->qpn == acceptor->qpn() && rep->ca_guid == acceptor->guid,
+            rep->qpn == acceptor->qpn() && rep->ca_guid == acceptor->guid &&
+            event.remote.address == acceptor->address,
         "a REP with other members");
   end.other = acceptor;
+  end.peer = event.remote;
   end.state = State::kReplied;
   decide_reply(end);
 }
@@ -168,6 +186,7 @@ void SimulatedUser::resolved(End& end, const CmEvent& event) {
 void SimulatedUser::ended(End& end, const CmEvent& event) {
   process_.shared.ledger.check_end(end, event.kind, process_.now());
   if (event.kind == kRejected) check_rejection(end, event);
+  if (event.kind == kUnreachable) check_unreachable(end);
   const auto* const dreq = message_of<wire::CmDreq>(event);
   if (event.kind == kDisconnected && dreq != nullptr && !end.stranger) {
     const auto number = read_letter(Letter::kDreq, dreq->data);
@@ -175,6 +194,13 @@ void SimulatedUser::ended(End& end, const CmEvent& event) {
           "a DREQ with other private data");
   }
   process_.leave(end);
+}
+
+void SimulatedUser::check_unreachable(const End& end) {
+  check(end.ends_unreachable, "an attempt ends although its user wants none to");
+  check(process_.has_report(end.asked, end.began), "unreachable without a report");
+  const bool second = !end.asked_second || process_.has_report(*end.asked_second, end.began);
+  check(second, "unreachable without a report of the other place");
 }
 
 void SimulatedUser::check_rejection(const End& end, const CmEvent& event) {
@@ -213,7 +239,9 @@ void SimulatedUser::call() {
   } else if (is(habits.forgets)) {
     forget();
   } else if (is(habits.lies)) {
-    process_.report_unreachable(process_.shared.remote(process_.number, any_process()));
+    Remote place = process_.shared.remote(process_.number, any_process());
+    if (process_.shared.maybe_rare(habits.two_places)) place.address.set_port(kRelayPort);
+    process_.report_unreachable(place);
   } else if (is(0.05)) {
     if (const End* const end = process_.any_end(mine)) {
       process_.agent().probe(end->id, process_.now());
@@ -263,6 +291,15 @@ End* SimulatedUser::connect(unsigned to, std::uint64_t service, bool watched) {
   put_letter(request.req.data, &request.more, end, Letter::kReq);
   request.repeats = shared.repeats;
   request.watched = watched;
+  if (shared.maybe_rare(shared.habits.two_places)) {
+    request.other = request.to;
+    request.other->address.set_port(kRelayPort);
+    request.other_after = shared.habits.other_after;
+    process_.know(*request.other);
+  }
+  request.ends_unreachable = shared.maybe_rare(shared.habits.two_places);
+  end.asked_second = request.other;
+  end.ends_unreachable = request.ends_unreachable;
   process_.know(request.to);
   return open_trying(request.to, process_.agent().connect(request, *this, &end, process_.now()),
                      end);
@@ -289,7 +326,7 @@ End* SimulatedUser::open_trying(const Remote& to, const Result<ConnectionId>& id
     return nullptr;
   }
   end.user = this;
-  end.peer = to;
+  end.peer = end.asked = to;
   end.limit = process_.shared.repeats.limit;
   process_.enter(end, id.value());
   return &end;
@@ -357,9 +394,62 @@ void SimulatedUser::decide_request(End& end) {
     check(process_.agent().delay(end.id, timeout, process_.now()).ok(), "delay() fails");
   }
   decide(end, [this, &end, &habits] {
+    if (process_.shared.maybe_rare(habits.hands_over) && hand_over(end)) return;
     if (process_.shared.maybe(habits.accepts)) return accept(end);
     process_.shared.maybe(0.8) ? reject(end) : disconnect(end);
   });
+}
+
+// The two calls come in any order: a request that has come from another process may be known where
+// it goes. False when it is still this process's.
+bool SimulatedUser::hand_over(End& end) {
+  Process* const to = process_.any_neighbour();
+  if (to == nullptr) return false;
+  const bool forwards_first = !end.adopted && process_.shared.maybe(0.5);
+  if (forwards_first && !forward(end)) return true;  // the requester has withdrawn it
+  SimulatedUser& user = to->any_user();
+  End* const adopted = user.adopt(end);
+  if (adopted == nullptr) return forwards_first;
+  if (!forwards_first) forward(end);
+  if (!adopted->stranger) {
+    user.decide_request(*adopted);
+  } else if (process_.shared.maybe(0.5)) {
+    user.accept(*adopted);
+  }
+  return true;
+}
+
+bool SimulatedUser::forward(End& end) {
+  if (!process_.agent().forward(end.id, process_.now())) return false;
+  end.forwarded = true;
+  process_.leave(end);
+  return true;
+}
+
+End* SimulatedUser::adopt(const End& asked) {
+  Ledger& ledger = process_.shared.ledger;
+  const auto is_same = [&](const End& each) {
+    return !each.requests && each.life == process_.life && each.other == asked.other;
+  };
+  const bool known = std::any_of(ledger.ends().begin(), ledger.ends().end(), is_same);
+  End& end = ledger.open();
+  end.state = State::kAsked;
+  end.adopted = true;
+  end.user = this;
+  end.peer = asked.peer;
+  end.other = asked.other;
+  end.watched = asked.watched;
+  end.stranger = asked.stranger;
+  end.req = asked.req;
+  process_.know(end.peer);
+  const auto id = process_.agent().adopt(end.peer, end.req, *this, &end, process_.now());
+  if (id) {
+    process_.enter(end, id.value());
+    return &end;
+  }
+  check(id.error().code == EALREADY && (known || ledger.forged), "adopt() fails");
+  end.state = State::kOver;
+  return nullptr;
 }
 
 void SimulatedUser::decide_reply(End& end) {
@@ -418,6 +508,7 @@ void SimulatedUser::misuse_no_id(ConnectionId id) {
   check(!agent.confirm(id, {}, now), "confirm() of no connection");
   check(!agent.reject(id, wire::CmReason::kConsumer, {}, now), "reject() of no connection");
   check(!agent.delay(id, 8, now), "delay() of no request");
+  check(!agent.forward(id, now), "forward() of no request");
   check(!agent.answer(id, {}, now), "answer() of no query");
   check(agent.heard(id) == Time{}, "heard() of no connection");
   agent.established(id, now);
@@ -444,6 +535,7 @@ void SimulatedUser::misuse() {
   if (const End* const trying = in_state(State::kTrying)) {
     check(!agent.accept(trying->id, {}, *this, this, now), "accept() by a requester");
     check(!agent.confirm(trying->id, {}, now), "confirm() before the reply");
+    check(!agent.forward(trying->id, now), "forward() by a requester");
     check(!agent.delay(trying->id, 8, now), "delay() by a requester");
     check(!agent.answer(trying->id, {}, now), "answer() by a requester");
     agent.established(trying->id, now);
@@ -453,6 +545,9 @@ void SimulatedUser::misuse() {
     reply.more.resize(kMaxMorePrivateData + 1);
     check(!agent.accept(asked->id, reply, *this, this, now), "accept() with too long private data");
     check(!agent.confirm(asked->id, {}, now), "confirm() by an acceptor");
+    const auto twice = agent.adopt(asked->peer, asked->req, *this, this, now);
+    check(!twice && twice.error().code == (asked->req.empty() ? EINVAL : EALREADY),
+          "adopt() of a request that it has");
     check(asked->resolves == (asked->resolves && !agent.delay(asked->id, 32, now)),
           "delay() with a timeout of 6 bits");
     agent.established(asked->id, now);

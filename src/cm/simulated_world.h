@@ -13,6 +13,8 @@ namespace weft::cm::testing {
 struct Scenario {
   std::uint64_t seed = 0;
   unsigned processes = 2;
+  unsigned hosts = kMostHosts;
+  bool relays = false;  // of each host
   unsigned calls = 20;  // of each process
   nanoseconds period = seconds(1);
   Weather weather;
@@ -24,10 +26,17 @@ struct Scenario {
   int ends = -1;  // a process that ends, and when
   nanoseconds ends_at{};
   nanoseconds restarts_after = nanoseconds::max();  // another one at its address
-  bool end_is_reported = false;                     // by the network, to senders
+  bool end_is_reported = false;                     // by the network, to senders: nothing receives
   unsigned forgeries = 0;                           // messages of an off-path attacker
 
   static Scenario draw(std::uint64_t seed) {
+    Scenario drawn = draw_simple(seed);
+    Random random(~seed);
+    if (happens(random, 0.5)) drawn.draw_handovers(random);
+    return drawn;
+  }
+  // With a process on each host.
+  static Scenario draw_simple(std::uint64_t seed) {
     Random random(seed);
     Scenario drawn;
     drawn.seed = seed;
@@ -58,12 +67,13 @@ struct Scenario {
   std::string text() const {
     std::ostringstream out;
     out << "WEFT_SIMULATOR_SEED=" << seed << " WEFT_SIMULATOR_RUNS=1: " << processes
-        << " processes, " << calls << " calls within " << period.count() << " ns, loss "
-        << weather.loss << ", burst " << weather.burst << ", duplication " << weather.duplication
-        << ", corruption " << weather.corruption << ", reordering " << weather.reordering
-        << " up to " << weather.late.count() << " ns, full " << full << ", cut "
-        << weather.cut_from.count() << " to " << weather.cut_until.count() << " ns, " << forgeries
-        << " forgeries";
+        << " processes on " << hosts << " hosts " << (relays ? "with" : "without")
+        << " relays, handovers " << habits.hands_over << ", " << calls << " calls within "
+        << period.count() << " ns, loss " << weather.loss << ", burst " << weather.burst
+        << ", duplication " << weather.duplication << ", corruption " << weather.corruption
+        << ", reordering " << weather.reordering << " up to " << weather.late.count()
+        << " ns, full " << full << ", cut " << weather.cut_from.count() << " to "
+        << weather.cut_until.count() << " ns, " << forgeries << " forgeries";
     if (ends >= 0) {
       out << ", process " << ends << " ends after " << ends_at.count() << " ns"
           << (end_is_reported ? ", reported" : "");
@@ -91,6 +101,15 @@ struct Scenario {
       weather.cut_from = nanoseconds(up_to(random, static_cast<std::uint64_t>(period.count())));
       weather.cut_until = weather.cut_from + milliseconds(up_to(random, 10'000));
     }
+  }
+  void draw_handovers(Random& random) {
+    hosts = static_cast<unsigned>(1 + up_to(random, 1));
+    processes = std::max(processes, hosts + 1);
+    relays = happens(random, 0.5);
+    habits.hands_over = happens(random, 0.5) ? 0.9 : 0.3;
+    habits.two_places = happens(random, 0.7) ? 0.5 : 0;
+    habits.other_after = happens(random, 0.5) ? milliseconds(1) : milliseconds(100);
+    if (happens(random, 0.5)) end_is_reported = true;
   }
   void draw_end(Random& random) {
     ends = static_cast<int>(up_to(random, processes - 1));
@@ -165,7 +184,9 @@ class World {
     for (const auto& process : processes_) {
       if (process != nullptr) process->close();
     }
-    go_on_for(seconds(10) + 2 * scenario_.agents.probe_after);
+    const bool forwards = scenario_.habits.hands_over != 0;
+    go_on_for(seconds(10) + 2 * scenario_.agents.probe_after +
+              (forwards ? scenario_.agents.undecided_limit : seconds(0)));
     for (const auto& process : processes_) {
       if (process != nullptr && ledger_.wrong().empty()) process->check_quiet();
     }
@@ -181,14 +202,28 @@ class World {
  private:
   static constexpr std::uint64_t kMostSteps = 2'000'000;
 
-  void deliver(const Parcel& parcel) {
-    const auto number = static_cast<unsigned>(parcel.to.address.port() - 40'000);
-    if (number >= processes_.size()) return;
-    if (processes_[number] != nullptr) return processes_[number]->arrive(parcel);
-    const auto from = static_cast<unsigned>(parcel.from.address.port() - 40'000);
-    if (!scenario_.end_is_reported || from >= processes_.size() || processes_[from] == nullptr)
-      return;
-    processes_[from]->report_unreachable(parcel.to);
+  void deliver(Parcel parcel) {
+    const bool is_relayed = scenario_.relays && parcel.to.address.port() == kRelayPort;
+    if (is_relayed && !relay(parcel)) return;
+    if (Process* const to = process_at(parcel.to)) return to->arrive(parcel);
+    // The attacker's hosts are silent.
+    if (!scenario_.end_is_reported || is_relayed || parcel.to.address.port() >= 50'000) return;
+    if (Process* const from = process_at(parcel.from)) from->report_unreachable(parcel.to);
+  }
+  // Each service of the system is one of a port. Those of the simulation are not: its relay looks
+  // for the process that was asked.
+  bool relay(Parcel& parcel) {
+    const auto mad = wire::parse_cm(std::span(parcel.bytes).first(wire::kMadBytes));
+    const auto* const req = std::get_if<wire::CmReq>(&mad->message);
+    const End* const end =
+        req != nullptr ? ledger_.find(read_letter(Letter::kReq, req->data)) : nullptr;
+    if (end != nullptr) parcel.to = end->asked;
+    return end != nullptr;
+  }
+  // Null when it has ended.
+  Process* process_at(const Remote& place) {
+    const auto number = static_cast<unsigned>(place.address.port() - 40'000);
+    return number < processes_.size() ? process(number) : nullptr;
   }
 
   const Scenario scenario_;
@@ -199,7 +234,9 @@ class World {
                  scenario_.habits,
                  scenario_.processes,
                  std::vector<Carrier>(scenario_.processes* scenario_.processes),
-                 scenario_.repeats};
+                 scenario_.repeats,
+                 scenario_.hosts,
+                 [this](unsigned number) { return process(number); }};
   std::vector<std::unique_ptr<Process>> processes_;
   std::multimap<Time, std::function<void()>> actions_;
   unsigned lives_ = 0;

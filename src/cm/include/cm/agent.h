@@ -94,7 +94,8 @@ class Agent {
   // ended meanwhile, EINVAL.
   Status accept(ConnectionId id, const AcceptRequest& reply, User& user, void* context, Time now);
   // Another agent of this host adopts an undecided request: nothing is sent, reported or answered
-  // any more. Errors: ENOENT.
+  // any more. MRAs of delay() are packets that the REQ has drawn beyond those of the other agent.
+  // Errors: ENOENT.
   Status forward(ConnectionId id, Time now);
   // Takes a REQ that another agent of this host has received from `from`: to be answered by
   // accept() or reject(), without a kRequest; other events of it go to `user`. Errors: EINVAL when
