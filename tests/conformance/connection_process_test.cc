@@ -304,6 +304,57 @@ TEST(ConnectionForAMoment, IsToldBeforeItsEnd) {
   EXPECT_TRUE(peer.channel().receive(&done));
 }
 
+// Connects to the other process, whose requests it accepts at the same time, again and again.
+class Meetings {
+ public:
+  explicit Meetings(Channel& other) : pep_(place_.listen()) {
+    other.send(name_of(&pep_->fid));
+    EXPECT_TRUE(other.receive(&other_));
+  }
+  void hold() {
+    for (std::size_t i = 1; i <= kMeetings; ++i) {
+      Fid<fid_ep> active = place_.connect(other_);
+      while ((!connected_ || accepted_ < i) && !testing::Test::HasFailure()) heed(active.get());
+      active.reset();
+      connected_ = false;
+      while (ended_ < i && !testing::Test::HasFailure()) heed(nullptr);
+    }
+  }
+
+ private:
+  static constexpr std::size_t kMeetings = 20;
+
+  void heed(const fid_ep* active) {
+    const Event event = place_.next();
+    if (event.what == FI_CONNREQ) {
+      passive_.push_back(place_.open(event.info.get()));
+      EXPECT_EQ(fi_accept(passive_.back().get(), nullptr, 0), 0);
+    } else if (event.what == FI_CONNECTED && active != nullptr && event.object == &active->fid) {
+      connected_ = true;
+    } else if (event.what == FI_CONNECTED) {
+      ++accepted_;
+    } else {
+      EXPECT_EQ(event.what, static_cast<std::uint32_t>(FI_SHUTDOWN)) << event.err;
+      ++ended_;
+    }
+  }
+
+  Place place_;
+  Fid<fid_pep> pep_;
+  Address other_;
+  std::vector<Fid<fid_ep>> passive_;
+  bool connected_ = false;
+  std::size_t accepted_ = 0;
+  std::size_t ended_ = 0;
+};
+
+void hold_meetings(Channel& to_test) { Meetings(to_test).hold(); }
+
+TEST(ConnectionMeetings, TwoProcessesConnectToEachOtherAtTheSameTime) {
+  PeerProcess peer(hold_meetings);
+  Meetings(peer.channel()).hold();
+}
+
 // Connects with little patience to the address that it is told.
 void be_impatient(Channel& to_test) {
   setenv("FI_WEFT_REQUEST_TIMEOUT_MS", "300", 1);
