@@ -231,9 +231,8 @@ std::optional<wire::CmReason> FlowConnections::accept(const cm::CmEvent& event,
 // A flow continues with packets of another size. A late REQ names a connection that was replaced.
 std::optional<wire::CmReason> FlowConnections::change(const cm::CmEvent& event,
                                                       const FlowRequest& request) {
-  RdmReceiver* const in = flows_.find_in(event.remote.address, request.continued.identity);
-  if (in == nullptr || in->connection() != request.continued.connection)
-    return wire::CmReason::kStale;
+  RdmReceiver* const in = flows_.find_in(event.remote.address, request.continued);
+  if (in == nullptr) return wire::CmReason::kStale;
   if (in->target().is_shut()) return wire::CmReason::kConsumer;
   accept(event, *in, in->change(request, event.id));
   agent_.established(event.id, shared_.now);  // so that no forged request displaces it

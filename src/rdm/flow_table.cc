@@ -63,13 +63,14 @@ Result<std::shared_ptr<const roce::Path>> FlowTable::path_to(const os::SocketAdd
   return new_path(path.value(), peer);
 }
 
-RdmReceiver* FlowTable::find_in(const os::SocketAddress& peer, std::uint64_t identity) const {
+RdmReceiver* FlowTable::find_in(const os::SocketAddress& peer, const Continued& flow) const {
   const auto found = peers_.find(peer);
   if (found == peers_.end()) return nullptr;
   for (const auto* numbers : {&found->second.in, &found->second.pairs}) {
     for (const std::uint32_t number : *numbers) {
       RdmReceiver* const in = contexts_.find(number)->in.get();
-      if (in != nullptr && in->identity() == identity) return in;
+      if (in == nullptr || in->identity() != flow.identity) continue;
+      if (in->connection() == flow.connection) return in;
     }
   }
   return nullptr;

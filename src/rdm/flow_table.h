@@ -61,8 +61,9 @@ class FlowTable {
   // A pair of flows with the peer at the end of that path shares what is known of the path.
   void add_pair(const std::shared_ptr<const roce::Path>& path, std::uint32_t context);
   void remove_pair(const os::SocketAddress& peer, std::uint32_t context);
-  // The flow from a peer of that identity, which may belong to a pair.
-  RdmReceiver* find_in(const os::SocketAddress& peer, std::uint64_t identity) const;
+  // The flow from a peer that is to continue, if it has the connection that is to be replaced. It
+  // may belong to a pair.
+  RdmReceiver* find_in(const os::SocketAddress& peer, const Continued& flow) const;
   // The work queue of the flow to that source: the other one of the pair, or one that is made when
   // it is first needed.
   WorkQueue& return_path(const RequestSource& source);

@@ -54,7 +54,8 @@ class ConnectedPort final : public link::InboxSink,
     std::uint64_t tag = 0;
     link::Offer offer;
     Bytes bytes;
-    int error = 0;  // -1 while an offer is being taken
+    int error = 0;                      // -1 while an offer is being taken
+    const ConnectionEnd* to = nullptr;  // null when the source belongs to no open connection
   };
   struct SourceEnd {
     std::uint32_t source = 0;
@@ -153,7 +154,10 @@ class ConnectedPort final : public link::InboxSink,
   unsigned room() const override { return takes ? 1000 : 0; }
   void arrived(const link::Arrival& arrival) override {
     Received& one = messages.emplace_back(
-        Received{arrival.source, arrival.tag, arrival.offer, Bytes(arrival.length), 0});
+        Received{arrival.source, arrival.tag, arrival.offer, Bytes(arrival.length), 0, nullptr});
+    for (const auto& end : ends) {
+      if (end->is_open() && !end->left && end->source == arrival.source) one.to = end.get();
+    }
     if (arrival.payload != nullptr) {
       std::copy_n(arrival.payload, arrival.length, one.bytes.begin());
       if (arrival.wants_ack) engine->acknowledge(arrival.offer);
