@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Do programs' connections work over sockets?
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -44,11 +45,11 @@ struct EndOfConnection final : link::ConnectionUser {
 
 // Two processes' ports on the loopback: a, which asks, and two of the other one.
 struct RdEndpointConnection : ::testing::Test {
+  Listening listening;
+  std::deque<EndOfConnection> ends;  // outlive the connections
   Peer a;
   Peer listener;
   Peer b;
-  Listening listening;
-  std::deque<EndOfConnection> ends;
   const Status listens = listener.endpoint->connections().listen(300, listening);
 
   ~RdEndpointConnection() override {
@@ -69,7 +70,7 @@ struct RdEndpointConnection : ::testing::Test {
   }
   std::pair<EndOfConnection*, EndOfConnection*> connect() {
     EndOfConnection& asks = request(listener.address, pattern(256, 1));
-    EXPECT_TRUE(holds([&] { return !listening.requests.empty(); }));
+    EXPECT_TRUE(until({&a, &listener, &b}, [&] { return !listening.requests.empty(); }));
     const auto [number, asked] = std::move(listening.requests.back());
     listening.requests.pop_back();
     EXPECT_TRUE(asked.data == pattern(256, 1));
@@ -77,7 +78,7 @@ struct RdEndpointConnection : ::testing::Test {
     listener.endpoint->connections().forward(number);
     EndOfConnection& answers = ends.emplace_back();
     answers.number = b.endpoint->connections().accept(asked, pattern(256, 2), answers).value();
-    EXPECT_TRUE(holds([&] { return asks.source && answers.source; }));
+    EXPECT_TRUE(until({&a, &listener, &b}, [&] { return asks.source && answers.source; }));
     EXPECT_TRUE(asks.data == pattern(256, 2));
     return {&asks, &answers};
   }
@@ -162,8 +163,8 @@ TEST_F(RdEndpointConnection, ASilentAddressTimesOut) {
   options.request_timeout = std::chrono::milliseconds(300);
   RdmOptions wanted;
   wanted.device = &options;
-  Peer hasty(wanted);
   EndOfConnection asks;
+  Peer hasty(wanted);
   ASSERT_TRUE(hasty.endpoint->connections().request(silent.value().address(), {}, asks));
   ASSERT_TRUE(until({&hasty}, [&] { return asks.error != 0; }));
   EXPECT_EQ(asks.error, ETIMEDOUT);
@@ -192,24 +193,69 @@ TEST_F(RdEndpointConnection, TwoHundredConnectionsShareTheSockets) {
   }));
 }
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+std::size_t heap() {
+  const auto info = ::mallinfo2();
+  return info.uordblks + info.hblkhd;
+}
+
+// Both ends are in this process.
+TEST_F(RdEndpointConnection, AnEndOfAConnectionTakesLittleMemory) {
+  constexpr std::size_t kMany = 1000;
+  constexpr std::size_t kMostOfAnEnd = 4096;
+  std::vector<std::pair<EndOfConnection*, EndOfConnection*>> all;
+  std::vector<Bytes> bytes(kMany, pattern(64, 7));
+  connect();
+  const std::size_t before = heap();
+  for (std::size_t i = 0; i < kMany; ++i) all.push_back(connect());
+  const std::size_t idle = heap();
+  for (std::size_t i = 0; i < kMany; ++i) send(*all[i].second, i, bytes[i], true);
+  ASSERT_TRUE(holds([&] { return a.log.messages.size() == kMany; }));
+  a.log.messages.clear();
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(1200);
+  ASSERT_TRUE(holds([&] { return std::chrono::steady_clock::now() > end; }));
+  const std::size_t used = heap();
+  EXPECT_LT(idle - before, 2 * kMany * kMostOfAnEnd);
+  EXPECT_LT(used - before, 2 * kMany * kMostOfAnEnd);
+}
+#endif
+
+// The system would choose another source for what goes to the requester.
+TEST(RdEndpointConnectionAddress, AnAcceptorAnswersFromTheAddressThatWasAsked) {
+  Listening listening;
+  EndOfConnection asks;
+  EndOfConnection answers;
+  Peer a;
+  Peer listener({}, os::address_of("0.0.0.0", 0));
+  Peer b({}, os::address_of("0.0.0.0", 0));
+  ASSERT_TRUE(listener.endpoint->connections().listen(4, listening));
+  const auto at = os::address_of("127.0.0.5", listener.address.port());
+  ASSERT_TRUE(a.endpoint->connections().request(at, {}, asks));
+  ASSERT_TRUE(until({&a, &listener, &b}, [&] { return !listening.requests.empty(); }));
+  ASSERT_TRUE(b.endpoint->connections().accept(listening.requests[0].second, {}, answers));
+  EXPECT_TRUE(until({&a, &listener, &b}, [&] { return asks.source && answers.source; }));
+  EXPECT_EQ(a.log.opened.at(0).second, os::address_of("127.0.0.5", b.address.port()));
+  asks.flow.reset();
+  answers.flow.reset();
+}
+
 // A process that connects, and is killed before it says anything more.
 TEST(RdEndpointConnectionDeath, AKilledPeersConnectionEndsSoon) {
+  Listening listening;
+  EndOfConnection end;
   Peer listener;
   Peer b;
-  Listening listening;
   ASSERT_TRUE(listener.endpoint->connections().listen(4, listening));
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
     Peer a;
-    EndOfConnection end;
     static_cast<void>(a.endpoint->connections().request(listener.address, {}, end));
     until({&a}, [&] { return false; });
     ::_exit(1);
   }
   const auto connected = [&] { return !listening.requests.empty(); };
   ASSERT_TRUE(until({&listener, &b}, connected));
-  EndOfConnection end;
   listener.endpoint->connections().forward(listening.requests[0].first);
   ASSERT_TRUE(b.endpoint->connections().accept(listening.requests[0].second, {}, end));
   ASSERT_TRUE(until({&listener, &b}, [&] { return end.source.has_value(); }));

@@ -22,6 +22,7 @@ struct Scenario {
   std::uint64_t seed = 0;
   Weather weather;
   std::uint8_t hosts = 2;
+  double marks = 0;
   double full = 0;
   std::size_t mtu = 1500;
   unsigned actions = 200;
@@ -45,6 +46,7 @@ struct Scenario {
     drawn.weather.reordering = sometimes(0.2);
     if (happens(random, 0.3)) drawn.weather.late = milliseconds(20);
     drawn.hosts = happens(random, 0.3) ? 3 : 2;
+    drawn.marks = sometimes(0.1);
     drawn.full = sometimes(0.05);
     drawn.mtu = happens(random, 0.5) ? 9000 : 1500;
     drawn.actions = static_cast<unsigned>(20 + up_to(random, 200));
@@ -64,8 +66,9 @@ struct Scenario {
     out << "WEFT_SIMULATOR_SEED=" << seed << " WEFT_SIMULATOR_RUNS=1: " << int{hosts} << " hosts, "
         << actions << " actions, MTU " << mtu << ", loss " << weather.loss << ", burst "
         << weather.burst << ", duplication " << weather.duplication << ", corruption "
-        << weather.corruption << ", reordering " << weather.reordering << ", full " << full
-        << ", cut " << weather.cut_from.count() << " to " << weather.cut_until.count() << " ns";
+        << weather.corruption << ", reordering " << weather.reordering << ", marks " << marks
+        << ", full " << full << ", cut " << weather.cut_from.count() << " to "
+        << weather.cut_until.count() << " ns";
     if (weather.hole_from != transport::Duration::max())
       out << ", narrow after " << weather.hole_from.count() << " ns";
     if (dies_after >= 0) out << ", a port dies after " << dies_after << " actions";
@@ -113,7 +116,7 @@ Bytes content(std::size_t talk, bool asks, std::uint64_t tag, std::size_t length
 class ConnectionSimulation {
  public:
   explicit ConnectionSimulation(const Scenario& scenario)
-      : scenario_(scenario), world_(scenario.weather, scenario.seed) {
+      : scenario_(scenario), world_(scenario.weather, scenario.marks, scenario.seed) {
     device_.peer_timeout = seconds(20);
     device_.request_timeout = scenario.request_timeout;
     RdmOptions options;

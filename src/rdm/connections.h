@@ -29,6 +29,10 @@ class FlowConnections final : cm::CmHost, cm::User {
   cm::ConnectionId connect(const cm::ConnectRequest& request, std::uint32_t context, os::Time now);
   // Asks whether the peer of a flow lives, which then hears of any sign of it.
   void probe(const FlowInitiator& flow, os::Time now);
+  // The address that the message being taken came to; any address when there is none.
+  os::SocketAddress asked() const {
+    return arrival_ != nullptr ? arrival_->to : os::SocketAddress();
+  }
   // An answer goes from the address that the packet came to.
   Result<std::shared_ptr<const roce::Path>> path_to(const os::SocketAddress& peer);
 

@@ -126,6 +126,11 @@ Result<link::ConnectionNumber> PairedFlows::accept(const link::ConnectionRequest
   if (!asked) return no_request();
   auto way = flows_.path_of_flow(request.peer);
   if (!way) return way.error();
+  if (shared_.options.name.is_any()) {
+    os::SocketAddress from = request.asked;
+    from.set_port(shared_.options.name.port());
+    way.value().path = flows_.path_between(from, request.peer);
+  }
   way.value().path_mtu = std::min(way.value().path_mtu, asked->request.me.path_mtu);
   Context& context = add(way.value(), user);
   PairedFlow& pair = *context.pair;
@@ -226,9 +231,11 @@ void PairedFlows::on_request(const cm::CmEvent& event) {
   const auto request = read_request(std::get<wire::CmReq>(event.mad->message));
   const auto refusal = refusal_of(request, event.remote.address, shared_.stats);
   if (refusal) return static_cast<void>(shared_.agent->reject(event.id, *refusal, {}, shared_.now));
-  listener_user_->requested(
-      event.id & kNumber,
-      {event.remote.address, false, bytes_of(event), {event.more.begin(), event.more.end()}});
+  listener_user_->requested(event.id & kNumber, {event.remote.address,
+                                                 false,
+                                                 bytes_of(event),
+                                                 {event.more.begin(), event.more.end()},
+                                                 manager_.asked()});
 }
 
 // The acceptor is another port of the host that was asked.
@@ -322,6 +329,7 @@ void PairedFlows::refuse(const RdmReceiver& in) {
 
 // Users that hear of an end may end others.
 void PairedFlows::settle() {
+  if (noted_.empty() && leaving_.empty()) return;
   noted_.insert(noted_.end(), leaving_.begin(), leaving_.end());
   for (std::size_t i = 0; i < noted_.size(); ++i) {
     Context* const context = flows_.contexts().find(noted_[i]);

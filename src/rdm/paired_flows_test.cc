@@ -68,7 +68,7 @@ struct PairedFlowsTest : ::testing::Test {
   }
 
   Weather weather;
-  ConnectedWorld world{weather, 1};
+  ConnectedWorld world{weather, 0, 1};
   ConnectedPort& listener = world.add(options(), 0, 40'000);
   ConnectedPort& acceptor = world.add(options(), 0, 40'001);
   ConnectedPort& requester = world.add(options(), 1, 40'002);
@@ -310,6 +310,18 @@ TEST_F(PairedFlowsTest, AnAcceptorHearsThatItsRequesterIsGone) {
   EXPECT_EQ(b->error, ECONNABORTED);
   EXPECT_EQ(b->connects, 0U);
   expect_nothing_left();
+}
+
+TEST_F(PairedFlowsTest, AnAcceptorWhoseRequesterIsSilentFailsInTime) {
+  world.reports = false;
+  requester.request(listener.host.address);
+  ASSERT_TRUE(until([&] { return !listener.requests.empty(); }));
+  world.kill(requester);
+  ConnectionEnd* const b = acceptor.accept(listener, listener.requests.begin()->first);
+  ASSERT_NE(b, nullptr);
+  ASSERT_TRUE(until([&] { return b->failures != 0; }, seconds(10)));
+  EXPECT_EQ(b->error, ECONNABORTED);
+  EXPECT_TRUE(acceptor.opened.empty());
 }
 
 TEST_F(PairedFlowsTest, TheOldestUndecidedRequestGoesWhenThereAreMoreThanTheBacklog) {

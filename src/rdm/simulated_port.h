@@ -98,12 +98,13 @@ class ConnectedPort final : public link::InboxSink,
     end.number = number.value();
     return &end;
   }
-  // Gives up the flow and ends the connection.
+  // Gives up the flow and ends the connection, if it has not ended: its number may be another
+  // one's by now.
   void leave(ConnectionEnd& end) {
     end.left = true;
     if (end.flow != nullptr) end.flow->give_up(*this);
     end.flow.reset();
-    connections().disconnect(end.number);
+    if (end.failures == 0 && end.ends == 0) connections().disconnect(end.number);
   }
   link::Outcome send(ConnectionEnd& end, std::uint64_t tag, Bytes& bytes, bool copy = true,
                      bool until_delivered = false) {
@@ -181,7 +182,8 @@ class ConnectedPort final : public link::InboxSink,
 // Hosts with ports, and the packets between them. Nothing but a port unreachable answers at others.
 class ConnectedWorld {
  public:
-  ConnectedWorld(const Weather& weather, std::uint64_t seed) : network(weather, 0, seed) {}
+  ConnectedWorld(const Weather& weather, double marks, std::uint64_t seed)
+      : network(weather, marks, seed) {}
 
   ConnectedPort& add(const RdmOptions& options, std::uint8_t number, std::uint16_t port,
                      std::size_t mtu = 1500, double full = 0) {

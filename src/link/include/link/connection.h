@@ -26,6 +26,7 @@ struct ConnectionRequest {
   bool within_host = false;        // it has come through the mailbox
   std::vector<std::byte> message;  // the REQ as it has arrived, for accept()
   std::vector<std::byte> data;     // of the requesting program
+  os::SocketAddress asked = {};    // the address of this host that packets brought it to
 };
 
 // The user of one end of a connection. Called from within polls, checks of sources and calls of
