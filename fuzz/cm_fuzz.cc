@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What can a host do to an endpoint by messages of the connection manager? Input: a script of REQ,
-// REP, RTU, REJ, DREQ, DREP and APR with any fields, of changed ones, and of datagrams of all
-// lengths.
+// REP, RTU, REJ, DREQ, DREP and APR with any fields, of changed ones, of datagrams of all lengths,
+// and of connections that programs ask for, accept and end.
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <memory>
 #include <variant>
 
 #include "input.h"
+#include "link/connection.h"
 #include "link_udp/rd_endpoint.h"
 #include "loopback_host.h"
 #include "memory/region_table.h"
 #include "playground.h"
+#include "rdm/connection_message.h"
 #include "rdm/flow_message.h"
 #include "roce/path.h"
 #include "wire/cm_message.h"
@@ -41,24 +44,71 @@ class Sink final : public link::InboxSink {
   unsigned sum_ = 0;  // so that every byte is read
 };
 
-// An endpoint, and a peer that it has sent a REQ to. The peer knows what it was told, and guesses.
+// One end of a connection, which hears each event once.
+struct ProgramEnd final : link::ConnectionUser {
+  void connected(std::uint32_t, std::shared_ptr<link::Flow> its_flow,
+                 std::span<const std::byte>) override {
+    require(!left && !established && !over, "connected twice, or after the end");
+    established = true;
+    flow = std::move(its_flow);
+  }
+  void failed(int, std::span<const std::byte> data) override {
+    require(!left && !established && !over, "failed after the end");
+    require(data.size() <= link::kMaxConnectionData, "too long data");
+    over = true;
+  }
+  void ended() override {
+    require(!left && established && !over, "the end of no connection");
+    over = true;
+    flow.reset();
+  }
+
+  link::ConnectionNumber number = 0;
+  std::shared_ptr<link::Flow> flow;
+  bool accepts = false;
+  bool established = false;
+  bool over = false;
+  bool left = false;  // this end has ended it
+};
+
+// A listener's undecided requests.
+class Undecided final : public link::ListenerUser {
+ public:
+  void requested(link::ConnectionNumber number, link::ConnectionRequest request) override {
+    require(request.data.size() <= link::kMaxConnectionData, "too long data");
+    requests.emplace_back(number, std::move(request));
+  }
+  void withdrawn(link::ConnectionNumber number) override {
+    const auto gone =
+        std::erase_if(requests, [&](const auto& each) { return each.first == number; });
+    require(gone == 1, "the end of no request");
+  }
+
+  std::deque<std::pair<link::ConnectionNumber, link::ConnectionRequest>> requests;
+};
+
+// An endpoint, which listens, an acceptor beside it, and a peer that it has sent a REQ to. The peer
+// knows what it was told, and guesses.
 class Scene {
  public:
   explicit Scene(const fuzz::Directory& directory)
       : table_(std::move(memory::RegionTable::create(directory.path())).value()) {
-    auto socket = std::move(os::UdpSocket::bind(host_, roce::kReliableSocket)).value();
-    address_ = socket.address();
     rdm::RdmOptions options;
-    options.name = address_;
     options.domain = DomainId{5};
     options.regions = memory::RegionTableView::open(directory.path(), table_->name()).value();
     timeouts_.connect_timeout = std::chrono::milliseconds(50);
     timeouts_.peer_timeout = std::chrono::milliseconds(1000);
     options.device = &timeouts_;
-    port_ = std::move(roce::PacketPort::open(std::move(socket), wake_, {})).value();
-    endpoint_ = std::make_unique<udp::RdEndpoint>(*port_, options);
+    for (std::size_t i = 0; i < 2; ++i) {
+      auto socket = std::move(os::UdpSocket::bind(host_, roce::kReliableSocket)).value();
+      addresses_[i] = options.name = socket.address();
+      ports_[i] = std::move(roce::PacketPort::open(std::move(socket), wake_, {})).value();
+      endpoints_[i] = std::make_unique<udp::RdEndpoint>(*ports_[i], options);
+    }
+    require(endpoint_->connections().listen(8, undecided_).ok(), "no listener");
   }
   ~Scene() {
+    for (ProgramEnd& each : ends_of_programs_) each.flow.reset();
     if (flow_ != nullptr) flow_->give_up(ends_);
     flow_.reset();
   }
@@ -67,6 +117,7 @@ class Scene {
 
   void step(Input& input) {
     const std::uint8_t choice = input.byte();
+    if (choice >= 0xF8) return act(input);
     if (choice >= 0xF0) return connect();
     if (choice >= 0xD0) return send_any(input);
     const std::uint64_t transaction = draw_transaction(input);
@@ -84,10 +135,10 @@ class Scene {
         peer_.bytes()[before + input.below(wire::kMadBytes)] = static_cast<std::byte>(input.byte());
       }
     }
-    if (length <= os::UdpSocket::kMaxDatagram) peer_.send(address_, length);
+    if (length <= os::UdpSocket::kMaxDatagram) peer_.send(destination(input), length);
   }
   void poll() {
-    endpoint_->poll(sink_);
+    for (const auto& each : endpoints_) each->poll(sink_);
     if (flow_ != nullptr) flow_->progress(ends_);
     peer_.hear([this](const os::Datagram& datagram) { hear(datagram); });
   }
@@ -109,19 +160,56 @@ class Scene {
     request.must_copy = true;
     flow_->send(request);
   }
+  const os::SocketAddress& destination(Input& input) {
+    return addresses_[input.byte() < 0xA0 ? 0 : 1];
+  }
+  // A program asks for a connection, answers a request or ends a connection.
+  void act(Input& input) {
+    constexpr std::size_t kMostEnds = 1000;
+    const std::uint8_t choice = input.byte() % 4;
+    if (choice == 3) return leave(input);
+    if (ends_of_programs_.size() == kMostEnds) return;
+    ProgramEnd& end = ends_of_programs_.emplace_back();
+    if (choice == 0) {
+      const auto number = endpoint_->connections().request(peer_.address(), {}, end);
+      if (number) end.number = number.value();
+      end.over = !number;
+      return;
+    }
+    end.over = true;
+    if (undecided_.requests.empty()) return;
+    const auto [number, request] = std::move(undecided_.requests.front());
+    undecided_.requests.pop_front();
+    if (choice == 1) return endpoint_->connections().reject(number, request.data);
+    endpoint_->connections().forward(number);
+    const auto accepted = endpoints_[1]->connections().accept(request, request.data, end);
+    end.accepts = true;
+    end.over = !accepted;
+    if (accepted) end.number = accepted.value();
+  }
+  void leave(Input& input) {
+    for (ProgramEnd& each : ends_of_programs_) {
+      if (each.over || each.left || input.byte() >= 0x80) continue;
+      each.left = true;
+      if (each.flow != nullptr) each.flow->give_up(ends_);
+      each.flow.reset();
+      endpoints_[each.accepts ? 1 : 0]->connections().disconnect(each.number);
+    }
+  }
   // A packet with any opcode of the flow, or of none.
   void send_any(Input& input) {
+    const os::SocketAddress& to = destination(input);
     wire::Packet headers;
     headers.opcode = input.byte();
     headers.destination =
-        input.byte() < 0xC0 ? roce::queue_pair_at(address_.port()) : std::uint32_t{wire::kCmQpn};
+        input.byte() < 0xC0 ? roce::queue_pair_at(to.port()) : std::uint32_t{wire::kCmQpn};
     headers.end_to_end_context = input.byte() < 0xC0 ? rep_.eecn : input.byte();
     headers.queue_key = input.byte() < 0xC0 ? rep_.queue_key : 0;
     headers.psn = Psn(rep_.starting_psn).after(static_cast<int>(input.byte()) - 8);
     headers.syndrome = input.byte();
     headers.ack_request = input.byte() % 2 != 0;
     const std::size_t length = peer_.write(headers, fuzz::draw_length(input));
-    if (length <= os::UdpSocket::kMaxDatagram) peer_.send(address_, length);
+    if (length <= os::UdpSocket::kMaxDatagram) peer_.send(to, length);
   }
   void hear(const os::Datagram& datagram) {
     wire::Packet packet;
@@ -172,6 +260,7 @@ class Scene {
         request.first = Psn(static_cast<std::uint32_t>(input.number({0, 0xFF'FFFF})));
         wire::CmReq req = rdm::write_request(request);
         req.local_id = communication_id(input);
+        if (input.byte() >= 0x80) req.service = rdm::connection_service(addresses_[0].port());
         return req;
       }
       case 2: {
@@ -193,7 +282,7 @@ class Scene {
       case 5: {
         wire::CmDreq dreq{communication_id(input),
                           communication_id(input),
-                          roce::queue_pair_at(address_.port()),
+                          roce::queue_pair_at(destination(input).port()),
                           {}};
         std::ranges::copy(rdm::write_end({Psn(rep_.starting_psn).after(input.byte())}),
                           dreq.data.begin());
@@ -214,12 +303,15 @@ class Scene {
   const os::SocketAddress host_ = fuzz::host_of_fuzzer();
   Options timeouts_;
   std::unique_ptr<memory::RegionTable> table_;
-  os::SocketAddress address_;
+  Undecided undecided_;
+  std::deque<ProgramEnd> ends_of_programs_;  // outlive the endpoints
+  std::array<os::SocketAddress, 2> addresses_;
   Sink sink_;
   Ends ends_;
   os::WakeSet wake_ = std::move(os::WakeSet::create()).value();
-  std::unique_ptr<roce::PacketPort> port_;
-  std::unique_ptr<udp::RdEndpoint> endpoint_;
+  std::array<std::unique_ptr<roce::PacketPort>, 2> ports_;
+  std::array<std::unique_ptr<udp::RdEndpoint>, 2> endpoints_;
+  const std::unique_ptr<udp::RdEndpoint>& endpoint_ = endpoints_[0];
   std::unique_ptr<link::Flow> flow_;
   fuzz::Sender peer_{host_};
   wire::CmReq req_;                              // of the endpoint, as far as it was heard
