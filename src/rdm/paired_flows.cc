@@ -16,10 +16,6 @@ namespace {
 
 // What a user has sent before it ends a connection is delivered within this time.
 constexpr auto kLongestFarewell = std::chrono::seconds(2);
-// Between two REQs.
-constexpr auto kFirstPause = std::chrono::milliseconds(2);
-constexpr auto kLongestPause = std::chrono::milliseconds(500);
-
 // The number of a communication id at its port.
 constexpr std::uint32_t kNumber = 0xFFFF;
 
@@ -106,7 +102,7 @@ Result<link::ConnectionNumber> PairedFlows::request(const os::SocketAddress& lis
   wanted.req = write_request(said);
   wanted.req.service = connection_service(listener.port());
   wanted.more.assign(data.begin(), data.end());
-  wanted.repeats = {kFirstPause, kLongestPause, shared_.options.device->request_timeout};
+  wanted.repeats.limit = shared_.options.device->request_timeout;
   wanted.watched = true;
   wanted.other = wanted.to;
   wanted.other->address.set_port(wire::kUdpPort);
