@@ -7,6 +7,7 @@
 #include "base/slices.h"
 #include "os/runtime_dir.h"
 #include "roce/route.h"
+#include "wire/cm_message.h"
 #include "wire/packet.h"
 
 namespace weft::capture {
@@ -64,15 +65,26 @@ Result<os::UdpPath> End::path_to(const os::SocketAddress& peer) { return find_wa
 
 std::uint64_t End::random() { return os::random_number(); }
 
-void End::write_datagram(const os::SocketAddress& to, std::span<const LocalRange> pieces,
-                         bool has_data, std::uint64_t data) {
-  const std::size_t length = total_length(pieces);
-  if (length > wire::kMaxPathMtu) return;
+void End::write(const os::SocketAddress& to, const roce::DatagramHeader& header,
+                std::span<const LocalRange> pieces) {
   const os::SocketAddress from = find_way_(to).path.source;
-  const auto written = datagrams_.write({queue_pair_of(from), queue_pair_of(to), has_data, data},
-                                        pieces, length, place_);
+  const auto written = datagrams_.write(header, pieces, total_length(pieces), place_);
   if (!written) return;
   write(roce::route_between(from, to), std::span(place_).first(*written + wire::kIcrcBytes));
+}
+
+void End::write_datagram(const os::SocketAddress& to, std::span<const LocalRange> pieces,
+                         bool has_data, std::uint64_t data) {
+  if (total_length(pieces) > wire::kMaxPathMtu) return;
+  const os::SocketAddress from = find_way_(to).path.source;
+  write(to, {queue_pair_of(from), queue_pair_of(to), has_data, data}, pieces);
+}
+
+void End::write_connection_message(const os::SocketAddress& to,
+                                   std::span<const LocalRange> pieces) {
+  if (total_length(pieces) > wire::kMaxPathMtu) return;
+  write(to, {.source = wire::kCmQpn, .destination = wire::kCmQpn, .queue_key = wire::kCmQueueKey},
+        pieces);
 }
 
 }  // namespace weft::capture

@@ -38,6 +38,8 @@ class End final : public rdm::Host, public link::InboxSink, public link::FlowSin
   // Writes an unreliable datagram to the file, of the lower half of `data`, if one packet holds it.
   void write_datagram(const os::SocketAddress& to, std::span<const LocalRange> pieces,
                       bool has_data, std::uint64_t data);
+  // Writes a message of the connection manager to the file.
+  void write_connection_message(const os::SocketAddress& to, std::span<const LocalRange> pieces);
 
  private:
   struct ArrivedPacket {
@@ -46,6 +48,8 @@ class End final : public rdm::Host, public link::InboxSink, public link::FlowSin
   };
 
   void write(const wire::Route& route, std::span<std::byte> packet);
+  void write(const os::SocketAddress& to, const roce::DatagramHeader& header,
+             std::span<const LocalRange> pieces);
 
   std::span<std::byte> place() override { return place_; }
   void add(const roce::Path& path, std::size_t length) override;

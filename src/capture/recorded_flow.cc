@@ -37,6 +37,10 @@ Outcome RecordedFlow::send(const link::SendRequest& request) {
     peers_.own().write_datagram(peer_.address, request.pieces, request.has_data, request.data);
     return outcome;
   }
+  if (request.operation == link::MessageOperation::kControl) {
+    peers_.own().write_connection_message(peer_.address, request.pieces);
+    return outcome;
+  }
   const link::Arrival message = peer_.mine.send(request);
   if (pending) sent_.insert_or_assign(request.cookie, message);
   return outcome;

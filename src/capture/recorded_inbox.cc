@@ -42,6 +42,11 @@ void RecordedInbox::record(const link::Arrival& arrival, RecordedPeer& from) {
       return from.end.write_datagram(group != nullptr ? *group : from.own_path.source, {&bytes, 1},
                                      arrival.has_data, arrival.data);
     }
+    case link::MessageOperation::kControl: {
+      if (arrival.payload == nullptr) return;
+      const LocalRange bytes{const_cast<std::byte*>(arrival.payload), arrival.length};
+      return from.end.write_connection_message(from.own_path.source, {&bytes, 1});
+    }
     case link::MessageOperation::kWriteData:
     case link::MessageOperation::kAtomicWriteData:
     case link::MessageOperation::kAtomicReadData:
@@ -51,7 +56,6 @@ void RecordedInbox::record(const link::Arrival& arrival, RecordedPeer& from) {
       return;
     case link::MessageOperation::kMessage:
     case link::MessageOperation::kTagged:
-    case link::MessageOperation::kControl:
       return record_message(arrival, from);
   }
 }

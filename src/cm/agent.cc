@@ -67,8 +67,12 @@ void Agent::State::on(const CmArrival& arrival, const wire::CmMra& mra) {
   if (!meant) return;
   Task& task = *connection->task;
   task.timer.postpone(service_time(mra.service_timeout), now);
-  if (task.unanswered != nullptr) connection->place.leave();
-  task.unanswered.reset();
+  if (task.unanswered != nullptr && task.unanswered->ends_unreachable) {
+    task.unanswered->wait_for_listener(task.timer.next);
+  } else if (task.unanswered != nullptr) {
+    connection->place.leave();
+    task.unanswered.reset();
+  }
   core.arm(*connection);
 }
 

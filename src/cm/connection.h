@@ -85,7 +85,14 @@ struct UnansweredReq {
   bool asks_other = false;
   bool is_unreachable = false;  // was reported so
   bool is_other_unreachable = false;
+  Time asked_again{};  // reports before that are no answer to a REQ
 
+  // An MRA came: the listener is the only place from now on, which is asked again then.
+  void wait_for_listener(Time next) {
+    *this = UnansweredReq{};
+    ends_unreachable = true;
+    asked_again = next;
+  }
   void ask_other() {
     asks_other = other.has_value();
     other_from = Time::max();

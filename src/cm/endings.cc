@@ -124,6 +124,7 @@ void Endings::on_unreachable(const Remote& at, Time now) {
   for (const ConnectionId id : ids) {
     CmConnection& connection = *core_.entries.find(id);
     UnansweredReq& req = *connection.task->unanswered;
+    if (now < req.asked_again) continue;
     if (connection.remote == at) {
       req.is_unreachable = true;
       if (req.other_from != Time::max()) {

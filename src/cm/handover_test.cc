@@ -397,6 +397,18 @@ TEST(TwoPlaces, AreOneOnceItHasAnswered) {
   EXPECT_EQ(asked.find("4791"), std::string::npos);
 }
 
+TEST(TwoPlaces, EndWhenAListenerThatHasAnsweredIsUnreachableLater) {
+  TwoPlaces places;
+  places.be_asked_to_wait();
+  places.report(places.listener.here);
+  EXPECT_EQ(places.requester.program.look(), "") << "no REQ was sent since";
+  places.pass(seconds(1));
+  places.report(places.other);
+  EXPECT_EQ(places.requester.program.look(), "");
+  places.report(places.listener.here);
+  EXPECT_NE(places.requester.program.look(), "");
+}
+
 TEST(TwoPlaces, BothHearOfAWithdrawal) {
   TwoPlaces places;
   places.pass(milliseconds(100));

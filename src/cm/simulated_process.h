@@ -94,6 +94,7 @@ class Process final : public CmHost {
   void arrive(const Parcel& parcel);
   void report_unreachable(const Remote& peer);
   bool has_report(const Remote& peer, Time since) const;
+  bool has_report_of_host(Remote peer, Time since) const;
   // Another process of its host, or null.
   Process* any_neighbour() const;
   // Random calls, `count` of them within `period`.

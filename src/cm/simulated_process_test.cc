@@ -127,6 +127,13 @@ bool Process::has_report(const Remote& peer, Time since) const {
   return std::any_of(reports_.begin(), reports_.end(), tells);
 }
 
+bool Process::has_report_of_host(Remote peer, Time since) const {
+  return std::any_of(reports_.begin(), reports_.end(), [&](const auto& each) {
+    peer.address.set_port(each.first.address.port());
+    return each.first == peer && each.second >= since;
+  });
+}
+
 Process* Process::any_neighbour() const {
   std::vector<Process*> found;
   for (unsigned other = number % shared.hosts; other < shared.processes; other += shared.hosts) {

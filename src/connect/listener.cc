@@ -5,52 +5,42 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
+#include <vector>
 
 namespace weft::connect {
 namespace {
 
 constexpr int kPolls = 16;
 constexpr auto kCheckEvery = std::chrono::milliseconds(200);
+constexpr std::size_t kMaxRequestBytes = 1024;
+// Requests may be forged: of so many the oldest ends.
+constexpr std::size_t kMostUndecided = 4096;
 
-// Errors of a flow to a requester that is gone.
-bool means_gone(int error) {
-  return error == ENOENT || error == EPERM || error == ECONNRESET || error == EHOSTUNREACH;
-}
-
-// Sends the only message of a flow. True when it is sent, or the peer is gone; false without memory
-// or descriptors: try again.
-bool say(device::Port& port, const os::SocketAddress& to, const ConnectMessage& message) {
-  auto way = port.connect(to, true);
-  if (!way) return means_gone(way.error().code);
-  const std::vector<std::byte> bytes = encode(message);
-  const LocalRange piece{const_cast<std::byte*>(bytes.data()), bytes.size()};
-  link::SendRequest request;
-  request.operation = link::MessageOperation::kControl;
-  request.must_copy = true;
-  request.pieces = {&piece, 1};
-  request.length = bytes.size();
-  const link::Outcome outcome = way.value()->send(request);
-  return outcome.state == link::Outcome::State::kDone ||
-         outcome.state == link::Outcome::State::kPending || means_gone(outcome.error);
-}
-
-device::PortSetup options_for(DomainId domain, const os::SocketAddress& name) {
-  device::PortSetup options;
-  options.domain = domain;
-  options.name = name;
-  return options;
+// Of a port without regions: nothing there can be accessed.
+device::PortSetup setup_for(device::Device& device, const os::SocketAddress& name,
+                            const Options& options) {
+  device::PortSetup setup;
+  setup.domain = device.new_domain();
+  setup.name = name;
+  setup.listens = true;
+  setup.options = &options;
+  return setup;
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Listener>> Listener::open(std::shared_ptr<device::Device> device,
+Result<std::shared_ptr<Listener>> Listener::open(std::shared_ptr<device::Device> device,
                                                  const link::Place& place,
-                                                 const os::SocketAddress& name, RequestSink& sink) {
-  std::unique_ptr<Listener> listener(new Listener(sink));
-  const DomainId empty = device->new_domain();  // without a valid key
-  auto port = device::Port::open(std::move(device), place, options_for(empty, name));
+                                                 const os::SocketAddress& name,
+                                                 const Options& options, RequestSink& sink) {
+  std::shared_ptr<Listener> listener(new Listener(sink));
+  const device::PortSetup setup = setup_for(*device, name, options);
+  auto port = device::Port::open(std::move(device), place, setup);
   if (!port) return port.error();
   listener->port_ = std::move(port).value();
+  if (Status ok = listener->port_->connections().listen(kMostUndecided, *listener); !ok)
+    return ok.error();
   return listener;
 }
 
@@ -58,143 +48,119 @@ Result<std::unique_ptr<Listener>> Listener::open(std::shared_ptr<device::Device>
 Listener::~Listener() {
   if (port_ == nullptr) return;
   const std::lock_guard guard(mutex_);
-  backlog_ = 0;
   port_->inbox().poll(*this);
-  for (const ReceivedRequest& entry : entries_) {
-    if (entry.stage != Stage::kReleased) tell(entry.request, ConnectKind::kReject, entry.data);
-  }
-}
-
-bool Listener::tell(const Request& request, ConnectKind kind, const ConnectData& data) {
-  return say(*port_, request.name, {kind, request.token, 0, {}, data});
-}
-
-void Listener::say_no(RequestList::iterator entry, const ConnectData& data) {
-  entry->stage = Stage::kRejected;
-  entry->owed = true;
-  entry->data = data;
-  if (tell(entry->request, ConnectKind::kReject, data)) entries_.erase(entry);
-}
-
-// Sends the answers for which there was no room: no other end would.
-void Listener::tell_again() {
-  for (auto entry = entries_.begin(); entry != entries_.end();) {
-    const auto next = std::next(entry);
-    const bool rejected = entry->stage == Stage::kRejected;
-    const ConnectKind kind = rejected ? ConnectKind::kReject : ConnectKind::kPending;
-    if (entry->owed && tell(entry->request, kind, entry->data)) {
-      entry->owed = false;
-      if (rejected) entries_.erase(entry);
+  link::Connections& connections = port_->connections();
+  for (const ReceivedRequest& each : std::exchange(undecided_, {})) {
+    if (each.stage == RequestStage::kGiven) {
+      connections.delay(each.number);
+      connections.forward(each.number);
+    } else {
+      connections.reject(each.number, {});
     }
-    entry = next;
   }
-}
-
-bool Listener::owes_a_word() const {
-  return std::any_of(entries_.begin(), entries_.end(),
-                     [](const ReceivedRequest& entry) { return entry.owed; });
 }
 
 void Listener::set_backlog(std::size_t count) {
   const std::lock_guard guard(mutex_);
   backlog_ = count;
-  announce();
+  port_->connections().set_backlog(std::max(count, kMostUndecided));
+  report();
 }
 
-// A request that the program is to answer.
-Listener::RequestList::iterator Listener::find(std::uint64_t number) {
-  return std::find_if(entries_.begin(), entries_.end(), [&](const ReceivedRequest& entry) {
-    return entry.number == number && entry.stage == Stage::kAnnounced;
-  });
+Listener::RequestList::iterator Listener::find(link::ConnectionNumber number) {
+  return std::find_if(undecided_.begin(), undecided_.end(),
+                      [&](const ReceivedRequest& each) { return each.number == number; });
 }
 
-bool Listener::reject(std::uint64_t number, const ConnectData& data) {
-  const std::lock_guard guard(mutex_);
-  const auto entry = find(number);
-  if (entry == entries_.end()) return false;
-  --announced_;
-  say_no(entry, data);
-  announce();
-  return true;
-}
-
-void Listener::release(std::uint64_t number) {
-  const std::lock_guard guard(mutex_);
-  const auto entry = find(number);
-  if (entry == entries_.end()) return;
-  --announced_;
-  entry->stage = Stage::kReleased;
-  announce();
-}
-
-bool Listener::turn_down(const Request& request) {
-  const std::lock_guard guard(mutex_);
-  const auto entry =
-      std::find_if(entries_.begin(), entries_.end(), [&](const ReceivedRequest& one) {
-        return one.stage == Stage::kReleased && one.request.token == request.token &&
-               one.request.name == request.name;
-      });
-  if (entry == entries_.end()) return false;
-  say_no(entry, {});
+// False when that request has ended.
+bool Listener::erase(link::ConnectionNumber number) {
+  const auto found = find(number);
+  if (found == undecided_.end()) return false;
+  if (found->stage == RequestStage::kReported) --reported_;
+  undecided_.erase(found);
   return true;
 }
 
 // Reports the next requests, up to the backlog.
-void Listener::announce() {
-  for (auto entry = entries_.begin(); entry != entries_.end() && announced_ < backlog_;) {
-    if (entry->stage != Stage::kWaiting) {
-      ++entry;
-    } else if (sink_.requested(entry->number, entry->request)) {
-      entry->owed = !tell(entry->request, ConnectKind::kPending, {});
-      entry->stage = Stage::kAnnounced;
-      ++announced_;
-      ++entry;
+void Listener::report() {
+  for (auto each = undecided_.begin(); each != undecided_.end() && reported_ < backlog_;) {
+    const auto entry = each++;
+    if (entry->stage != RequestStage::kWaiting) continue;
+    const link::ConnectionNumber number = entry->number;
+    if (sink_.requested({std::move(entry->request), weak_from_this(), number})) {
+      entry->stage = RequestStage::kReported;
+      ++reported_;
     } else {
-      entry = entries_.erase(entry);
+      undecided_.erase(entry);
+      port_->connections().forward(number);
     }
   }
 }
 
+void Listener::reject(link::ConnectionNumber number, std::span<const std::byte> data) {
+  const std::lock_guard guard(mutex_);
+  if (erase(number)) port_->connections().reject(number, data);
+  report();
+}
+
+void Listener::give(link::ConnectionNumber number) {
+  const std::lock_guard guard(mutex_);
+  const auto found = find(number);
+  if (found == undecided_.end() || found->stage != RequestStage::kReported) return;
+  found->stage = RequestStage::kGiven;
+  --reported_;
+  report();
+}
+
+void Listener::forward(link::ConnectionNumber number) {
+  const std::lock_guard guard(mutex_);
+  if (erase(number)) port_->connections().forward(number);
+}
+
+void Listener::requested(link::ConnectionNumber number, link::ConnectionRequest request) {
+  undecided_.push_back({number, RequestStage::kWaiting, std::move(request)});
+}
+
+void Listener::withdrawn(link::ConnectionNumber number) {
+  const auto found = find(number);
+  if (found == undecided_.end()) return;
+  const bool known = found->stage == RequestStage::kReported;
+  erase(number);
+  if (known) sink_.withdrawn(number);
+}
+
+void Listener::source_opened(std::uint32_t source, const os::SocketAddress& address) {
+  addresses_[source] = address;
+}
+
 void Listener::source_closed(std::uint32_t source, bool) {
-  const auto entry = std::find_if(entries_.begin(), entries_.end(),
-                                  [&](const ReceivedRequest& one) { return one.source == source; });
-  if (entry == entries_.end()) return;
-  if (entry->stage == Stage::kAnnounced) --announced_;
-  entries_.erase(entry);
+  addresses_.erase(source);
+  port_->end_connection_of(source);
 }
 
-// A source that sends anything but one request is refused.
+// A source that sends anything but a request is refused.
 void Listener::arrived(const link::Arrival& arrival) {
-  std::array<std::byte, kHeaderBytes + kMaxData> copy;  // the sender may write on
-  std::optional<ConnectMessage> message;
-  if (arrival.operation == link::MessageOperation::kControl && arrival.payload != nullptr &&
-      arrival.length <= copy.size()) {
-    std::memcpy(copy.data(), arrival.payload, arrival.length);
-    message = decode({copy.data(), arrival.length});
-  }
-  const bool again = std::any_of(entries_.begin(), entries_.end(), [&](const ReceivedRequest& one) {
-    return one.source == arrival.source;
-  });
-  if (!message || message->kind != ConnectKind::kRequest || again) {
+  const bool control = arrival.operation == link::MessageOperation::kControl;
+  if (!control || arrival.payload == nullptr || arrival.length > kMaxRequestBytes)
     return port_->inbox().refuse(*this, arrival.source);
-  }
-  ReceivedRequest& entry = entries_.emplace_back();
-  entry.number = next_number_++;
-  entry.source = arrival.source;
-  entry.request = {message->name, message->origin, std::move(message->data)};
+  if (arrival.wants_ack) port_->inbox().acknowledge(arrival.offer);
+  std::array<std::byte, kMaxRequestBytes> copy;  // the sender may write on
+  std::memcpy(copy.data(), arrival.payload, arrival.length);
+  const os::SocketAddress address = addresses_[arrival.source];
+  if (!port_->take_control(arrival.source, address, {copy.data(), arrival.length}))
+    port_->inbox().refuse(*this, arrival.source);
 }
 
-// A source that closes right behind its request withdraws it: read both before it is reported.
 void Listener::take_in() {
   for (int i = 0; i < kPolls && port_->inbox().poll(*this) != 0; ++i) {
   }
   const os::Time now = os::coarse_now();
-  if (now >= next_check_) {
+  if (now >= next_check_ || port_->owes_rejections()) {
     next_check_ = now + kCheckEvery;
     port_->inbox().check_sources(*this);
-    tell_again();
+    port_->check_connections([] {});
   }
-  announce();
+  report();
 }
 
 void Listener::progress() {
@@ -205,7 +171,7 @@ void Listener::progress() {
 bool Listener::fall_asleep() {
   const std::lock_guard guard(mutex_);
   ++sleepers_;
-  const bool quiet = port_->fall_asleep() && !owes_a_word();
+  const bool quiet = port_->fall_asleep() && !port_->owes_rejections();
   // Going to sleep has undone the ring for the threads that slept before.
   if (!quiet && sleepers_ > 1) port_->wake_set().ring();
   return quiet;
@@ -217,10 +183,10 @@ void Listener::wake_up() {
 }
 
 void turn_down(std::shared_ptr<device::Device> device, const link::Place& place,
-               const Request& request) {
-  const DomainId empty = device->new_domain();
-  auto port = device::Port::open(std::move(device), place, options_for(empty, place.address));
-  if (port) say(*port.value(), request.name, {ConnectKind::kReject, request.token, 0, {}, {}});
+               const Options& options, const link::ConnectionRequest& request) {
+  const device::PortSetup setup = setup_for(*device, place.address, options);
+  auto port = device::Port::open(std::move(device), place, setup);
+  if (port) port.value()->connections().turn_down(request);
 }
 
 }  // namespace weft::connect

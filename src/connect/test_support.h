@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What do the tests of connections share? Addresses, and a border that writes down what it is
-// asked.
+// How are listeners tested? With a requester that writes down what it hears.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <memory>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "connect/connection.h"
+#include "device/port.h"
 #include "os/loopback_support.h"
 
 namespace weft::connect::testing {
@@ -23,38 +28,80 @@ inline std::string text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Every call becomes a word of `log`.
-struct Scribe final : Border {
+// A port within the host that asks for connections, or sends other messages to a listener. What it
+// hears of its connection is a word of `log`.
+struct Asker final : link::InboxSink, link::FlowSink, link::ConnectionUser {
+  os::SocketAddress name;
+  os::SocketAddress listener;
+  std::unique_ptr<device::Port> port;
+  link::ConnectionNumber number = 0;
+  std::shared_ptr<link::Flow> way;
   std::vector<std::string> log;
-  std::vector<ConnectMessage> told;
-  Token expected = 0;
-  int reach_error = 0;
-  int tell_error = 0;
 
-  int reach(const os::SocketAddress& peer) override {
-    log.push_back("reach " + std::to_string(peer.port()));
-    return reach_error;
+  Asker(const std::shared_ptr<device::Device>& device, std::uint16_t number,
+        os::SocketAddress listener)
+      : name(loopback(number)), listener(std::move(listener)) {
+    device::PortSetup setup;
+    setup.name = name;
+    setup.domain = device->new_domain();
+    setup.connected = true;
+    port = std::move(device::Port::open(device, name, setup)).value();
   }
-  os::SocketAddress name() override { return loopback(1); }
-  void expect(Token token) override { expected = token; }
-  int send_control(const ConnectMessage& message) override {
-    log.push_back("tell " + std::to_string(static_cast<int>(message.kind)));
-    told.push_back(message);
-    return tell_error;
+  ~Asker() override { way.reset(); }
+
+  void ask(const std::string& data = {}) {
+    auto asked = port->connections().request(listener, bytes_of(data), *this);
+    ASSERT_TRUE(asked.ok()) << asked.error().message;
+    number = asked.value();
   }
-  void accept_source(std::uint32_t source) override {
-    log.push_back("admit " + std::to_string(source));
+  void accept(const link::ConnectionRequest& request) {
+    auto accepted = port->connections().accept(request, {}, *this);
+    ASSERT_TRUE(accepted.ok()) << accepted.error().message;
+    number = accepted.value();
   }
-  void reject_source(std::uint32_t source) override {
-    log.push_back("turn away " + std::to_string(source));
+  // By a source of its own.
+  void say(const Bytes& bytes,
+           link::MessageOperation operation = link::MessageOperation::kControl) {
+    if (way == nullptr) way = std::move(port->connect(listener)).value();
+    const LocalRange piece{const_cast<std::byte*>(bytes.data()), bytes.size()};
+    link::SendRequest request;
+    request.operation = operation;
+    request.must_copy = true;
+    request.pieces = {&piece, 1};
+    request.length = bytes.size();
+    way->send(request);
   }
-  void connected(std::span<const std::byte> data) override {
+  bool is_refused() { return way->check_peer(*this) == link::PeerState::kRefuses; }
+  // Takes in what has arrived.
+  std::vector<std::string> hear() {
+    port->inbox().poll(*this);
+    port->inbox().check_sources(*this);
+    port->check_connections([this] { port->inbox().poll(*this); });
+    return std::exchange(log, {});
+  }
+
+  void source_opened(std::uint32_t, const os::SocketAddress& address) override { from = address; }
+  void source_closed(std::uint32_t source, bool) override { port->end_connection_of(source); }
+  void received(void*, int) override {}
+  void ended(void*, int, int) override {}
+  void arrived(const link::Arrival& arrival) override {
+    const Bytes message(arrival.payload, arrival.payload + arrival.length);
+    if (arrival.wants_ack) port->inbox().acknowledge(arrival.offer);
+    if (!port->take_control(arrival.source, from, message))
+      port->inbox().refuse(*this, arrival.source);
+  }
+  void connected(std::uint32_t, std::shared_ptr<link::Flow> flow,
+                 std::span<const std::byte> data) override {
+    way = std::move(flow);
     log.push_back("connected " + text_of(data));
   }
   void failed(int error, std::span<const std::byte> data) override {
-    log.push_back("failed " + std::to_string(error) + " " + text_of(data));
+    log.push_back((error == ECONNREFUSED ? "rejected " : "failed ") + text_of(data));
   }
-  void parted() override { log.push_back("parted"); }
+  void ended() override { log.emplace_back("ended"); }
+
+ private:
+  os::SocketAddress from;  // of the last source
 };
 
 }  // namespace weft::connect::testing

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "joint_connections.h"
 #include "joint_group.h"
 #include "joint_inbox.h"
 #include "link_shm/group.h"
+#include "mailbox_connections.h"
 #include "os/interfaces.h"
 #include "relay_engine.h"
 #include "roce/path.h"
@@ -21,6 +23,13 @@ namespace {
 bool is_unknown(int error) { return error == ENOENT || error == EHOSTUNREACH || error == EPERM; }
 
 }  // namespace
+
+Port::Port(std::shared_ptr<Device> device, os::WakeSet wake, const os::SocketAddress& name)
+    : device_(std::move(device)),
+      stats_(device_->stats().take(name.text())),
+      wake_(std::move(wake)) {}
+
+Port::~Port() = default;
 
 Status Port::open_mailbox(const os::SocketAddress& address, const PortSetup& setup) {
   shm::MailboxOptions box;
@@ -66,6 +75,7 @@ void Port::open_reliable(const PortSetup& setup) {
   wanted.counts_reads = setup.count_remote_reads;
   wanted.counts_writes = setup.count_remote_writes;
   wanted.service = setup.service;
+  wanted.takes_flows = !setup.connected && !setup.listens;
   wanted.device = setup.options;
   wanted.first_source = mailbox_ != nullptr ? kFirstRemoteSource : 0;
   wanted.met = setup.met_over_network;
@@ -82,11 +92,13 @@ void Port::open_datagrams() {
   inbox_ = datagrams_.get();
 }
 
-// None for lower ports: a foreign peer takes their queue pairs for those of another foreign peer.
-Result<std::shared_ptr<roce::Port4791Relay>> Port::relay_for(const os::SocketAddress& own) {
-  if (roce::is_foreign(roce::queue_pair_at(own.port()))) {
-    return std::shared_ptr<roce::Port4791Relay>();
-  }
+// None for datagrams at lower ports: a foreign peer takes their queue pairs for those of another
+// foreign peer.
+Result<std::shared_ptr<roce::Port4791Relay>> Port::relay_for(const os::SocketAddress& own,
+                                                             const PortSetup& setup) {
+  const bool datagrams = setup.service == link::Service::kDatagram && setup.options->foreign_peers;
+  const bool reachable = datagrams && !roce::is_foreign(roce::queue_pair_at(own.port()));
+  if (!setup.listens && !reachable) return std::shared_ptr<roce::Port4791Relay>();
   auto engine = device_->relay_engine();
   if (!engine) return engine.error();
   relay_engine_ = std::move(engine).value();
@@ -105,11 +117,9 @@ Status Port::open_network(const link::Place& place, const PortSetup& setup) {
   roce::PacketPortOptions options;
   options.capture = network_tap();
   options.stats = stats_.get();
-  if (datagrams && setup.options->foreign_peers) {
-    auto relay = relay_for(socket.value().address());
-    if (!relay) return relay.error();
-    options.relay = std::move(relay).value();
-  }
+  auto relay = relay_for(socket.value().address(), setup);
+  if (!relay) return relay.error();
+  options.relay = std::move(relay).value();
   if (!datagrams) options.arrivals = udp::RdEndpoint::kArrivals;
   auto packets = roce::PacketPort::open(std::move(socket).value(), wake_, options);
   if (!packets) return packets.error();
@@ -135,6 +145,7 @@ Result<std::unique_ptr<Port>> Port::open(std::shared_ptr<Device> device, const l
                         : shares ? port->open_mailbox(place.address, setup)
                                  : port->open_network(place, setup);
   if (!opened) return opened.error();
+  if (setup.connected || setup.listens) port->open_connections(setup);
   if (port->recorder_ != nullptr) {
     port->inbox_ = &port->recorder_->listen(*port->inbox_, kFirstRemoteSource);
   }
@@ -150,13 +161,50 @@ Status Port::open_both(const link::Place& place, const PortSetup& setup) {
   return {};
 }
 
+void Port::open_connections(const PortSetup& setup) {
+  connections_ = endpoint_ != nullptr ? &endpoint_->connections() : nullptr;
+  if (mailbox_ == nullptr) return;
+  const auto open = [this](const os::SocketAddress& peer) { return open_outbox(peer); };
+  near_connections_ =
+      std::make_unique<MailboxConnections>(setup.name, *setup.options, open, *stats_);
+  connections_ = near_connections_.get();
+  if (endpoint_ == nullptr) return;
+  joint_connections_ =
+      std::make_unique<JointConnections>(*near_connections_, endpoint_->connections());
+  connections_ = joint_connections_.get();
+}
+
+bool Port::take_control(std::uint32_t source, const os::SocketAddress& address,
+                        std::span<const std::byte> message) {
+  const bool near = near_connections_ != nullptr && source < kFirstRemoteSource;
+  return near && near_connections_->take(source, address, message);
+}
+
+void Port::end_connection_of(std::uint32_t source) {
+  if (near_connections_ != nullptr) near_connections_->source_closed(source);
+}
+
+void Port::check_connections(const std::function<void()>& take_in) {
+  if (near_connections_ != nullptr) near_connections_->check(take_in);
+}
+
+bool Port::owes_rejections() const {
+  return near_connections_ != nullptr && near_connections_->owes();
+}
+
+Result<std::unique_ptr<link::Flow>> Port::open_outbox(const os::SocketAddress& peer) {
+  auto outbox = shm::Outbox::open(sender_, peer);
+  if (!outbox) return outbox.error();
+  return recorded(std::move(outbox).value(), peer);
+}
+
 // True for a peer that is not to be found in the shared files, and never will be: it is on another
-// host, or on this one in a place that shares no files with this process, or may not be reached. A
-// caller that insists does not ask once more, which costs the others less than looking does.
-bool Port::is_elsewhere(const os::SocketAddress& peer, bool persists) {
+// host, or on this one in a place that shares no files with this process, or may not be reached. It
+// is looked for once a tick: looking costs more than asking again.
+bool Port::is_elsewhere(const os::SocketAddress& peer) {
   if (!os::is_local_address(peer.get())) return true;
   const os::Time now = os::coarse_now();
-  if (now == searched_at_ && !persists) return false;
+  if (now == searched_at_) return false;
   searched_at_ = now;
   return os::has_listener(peer);
 }
@@ -165,22 +213,24 @@ bool Port::may_be_elsewhere(const os::SocketAddress& peer, int error) {
   return is_unknown(error) && (!os::is_local_address(peer.get()) || os::has_listener(peer));
 }
 
-Result<std::unique_ptr<link::Flow>> Port::connect(const os::SocketAddress& peer, bool persists) {
+Result<std::unique_ptr<link::Flow>> Port::connect(const os::SocketAddress& peer) {
   if (mailbox_ != nullptr) {
-    auto outbox = shm::Outbox::open(sender_, peer);
+    auto outbox = open_outbox(peer);
     const int error = outbox ? 0 : outbox.error().code;
-    const bool elsewhere = is_unknown(error) && joint_ != nullptr && is_elsewhere(peer, persists);
-    if (elsewhere) outbox = shm::Outbox::open(sender_, peer);  // it may have come meanwhile
-    if (outbox) return recorded(std::move(outbox).value(), peer);
-    if (!elsewhere) return outbox.error();
+    const bool elsewhere = is_unknown(error) && joint_ != nullptr && is_elsewhere(peer);
+    if (elsewhere) outbox = open_outbox(peer);  // it may have come meanwhile
+    if (outbox || !elsewhere) return outbox;
   }
   if (datagrams_ != nullptr) return datagrams_->connect(peer);
-  return endpoint_->connect(peer, persists);
+  return endpoint_->connect(peer, false);
 }
 
-std::vector<pid_t> Port::source_processes() const {
+std::vector<pid_t> Port::processes() const {
   if (mailbox_ == nullptr) return {};
-  return mailbox_->source_processes();
+  std::vector<pid_t> all = mailbox_->source_processes();
+  if (near_connections_ != nullptr)
+    near_connections_->each_process([&](int process) { all.push_back(process); });
+  return all;
 }
 
 const Stats& Port::stats_now() {

@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Which peer does a connected endpoint listen to, and what ends with its connection?
-#include <cstring>
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <memory>
+#include <utility>
 
 #include "test_support.h"
 
@@ -9,111 +17,121 @@ namespace {
 
 using testing::Bytes;
 using testing::CompletionStatus;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 using testing::loopback;
 using testing::pattern;
 
-// Writes down what it hears; its answers are the test's.
-struct Manager final : ConnectionSink {
-  std::vector<std::pair<std::uint32_t, std::string>> said;
-  int losses = 0;
-  int partings = 0;
-  bool last_died = false;
-  int ticks = 0;
-
-  void heard(std::uint32_t source, std::span<const std::byte> message) override {
-    said.emplace_back(source,
-                      std::string(reinterpret_cast<const char*>(message.data()), message.size()));
-  }
-  void lost(bool died) override {
-    ++losses;
-    last_died = died;
-  }
-  void tick(os::Time) override { ++ticks; }
-  void reached() override {}
-  void parting_is_due() override { ++partings; }
-};
-
-struct ConnectedEnd {
-  Manager manager;
-  AddressVector no_addresses{0};
+struct End : testing::ConnectedEnd {
   device::CompletionQueue queue{64, true, device::WaitKind::kNone};
   os::SocketAddress address;
-  std::unique_ptr<Endpoint> endpoint;
 
-  ConnectedEnd(const std::shared_ptr<device::Device>& device, std::uint16_t port)
-      : address(loopback(port)) {
+  End(const std::shared_ptr<device::Device>& device, std::uint16_t port) : address(loopback(port)) {
     EndpointSetup setup;
     setup.device = device;
-    setup.addresses = &no_addresses;
-    setup.connection = &manager;
     setup.bindings.tx = &queue;
     setup.bindings.rx = &queue;
     setup.place = address;
     setup.name = address;
     setup.domain = device->new_domain();
-    endpoint = std::move(Endpoint::open(std::move(setup))).value();
-  }
-
-  int open_path(const os::SocketAddress& peer) {
-    return endpoint->exclusively([&] { return endpoint->peer().open_path(peer); });
-  }
-  int tell(const std::string& text) {
-    const auto bytes = std::as_bytes(std::span(text));
-    return endpoint->exclusively([&] { return endpoint->peer().send_control(bytes); });
-  }
-  void admit_last() {
-    endpoint->exclusively([&] { endpoint->peer().accept_source(manager.said.back().first); });
-  }
-  void part(int error) {
-    endpoint->exclusively([&] { endpoint->peer().disconnect(error); });
-  }
-  int send(Bytes& bytes, PeerIndex peer = 0) {
-    const LocalRange piece{bytes.data(), bytes.size()};
-    SendCall call;
-    call.peer = peer;
-    call.pieces = {&piece, 1};
-    call.length = bytes.size();
-    return endpoint->send(call);
-  }
-  int receive(Bytes& bytes) {
-    const LocalRange piece{bytes.data(), bytes.size()};
-    ReceiveCall call;
-    call.pieces = {&piece, 1};
-    return endpoint->receive(call);
+    open(setup);
   }
   std::deque<device::Completion> take() { return testing::Node::take(queue); }
 };
 
+// A process that does something on the device, and then nothing until it is killed.
+class Victim {
+ public:
+  // Returns when `begin` has: what it returns lives as long as the process.
+  template <class Begin>
+  Victim(const std::string& directory, Begin begin) {
+    std::array<int, 2> ends{};
+    EXPECT_EQ(::pipe(ends.data()), 0);
+    process_ = ::fork();
+    if (process_ == 0) {
+      const auto kept = begin(std::move(device::Device::get(directory)).value());
+      EXPECT_EQ(::write(ends[1], "!", 1), 1);
+      while (kept != nullptr) ::pause();
+      ::_exit(1);
+    }
+    char word = 0;
+    EXPECT_EQ(::read(ends[0], &word, 1), 1);
+    for (const int end : ends) ::close(end);
+  }
+  ~Victim() { kill(); }
+  Victim(const Victim&) = delete;
+  Victim& operator=(const Victim&) = delete;
+
+  void kill() {
+    if (process_ <= 0) return;
+    ::kill(process_, SIGKILL);
+    ::waitpid(std::exchange(process_, 0), nullptr, 0);
+  }
+
+ private:
+  pid_t process_ = 0;
+};
+
 struct ConnectedTest : testing::EndpointTest {
-  ConnectedEnd left{setup.device, 7101};
-  ConnectedEnd right{setup.device, 7102};
+  testing::RequestPort listener{setup.device, 7100};
+  End left{setup.device, 7101};
+  End right{setup.device, 7102};
 
   void progress() {
-    left.endpoint->port().progress();
-    right.endpoint->port().progress();
+    for (const End* const end : {&left, &right}) {
+      if (end->endpoint != nullptr) end->endpoint->port().progress();
+    }
     settle();
   }
+  // Until the outcome of all attempts is known, and what is due is done.
+  template <class Done>
+  bool progress_until(Done done) {
+    return drive([&] {
+      progress();
+      return done();
+    });
+  }
   void join() {
-    ASSERT_EQ(left.open_path(right.address), 0);
-    ASSERT_EQ(right.open_path(left.address), 0);
-    ASSERT_EQ(left.tell("I am left"), 0);
-    ASSERT_EQ(right.tell("I am right"), 0);
+    left.request(listener.address);
+    right.accept(listener.take_request());
     progress();
-    ASSERT_EQ(left.manager.said.size(), 1u);
-    ASSERT_EQ(right.manager.said.size(), 1u);
-    left.admit_last();
-    right.admit_last();
+    ASSERT_EQ(left.log.connections, 1);
+    ASSERT_EQ(right.log.connections, 1);
   }
 };
 
-TEST_F(ConnectedTest, ControlMessagesComeAsTheyWereSaid) {
-  join();
-  EXPECT_EQ(left.manager.said[0].second, "I am right");
-  EXPECT_EQ(right.manager.said[0].second, "I am left");
-  const std::string longest(kMaxControlBytes, 'x');
-  ASSERT_EQ(left.tell(longest), 0);
+TEST_F(ConnectedTest, DataOfTheRequestAndOfTheAcceptanceCome) {
+  const Bytes asked = pattern(link::kMaxConnectionData, 1);
+  const Bytes answered = pattern(link::kMaxConnectionData, 2);
+  left.request(listener.address, asked);
+  const link::ConnectionRequest request = listener.take_request();
+  EXPECT_EQ(request.data, asked);
+  EXPECT_EQ(request.peer, left.address);
+  right.accept(request, answered);
   progress();
-  EXPECT_EQ(right.manager.said.back().second, longest);
+  EXPECT_EQ(left.log.data, answered);
+  EXPECT_THAT(right.log.data, IsEmpty());
+}
+
+TEST_F(ConnectedTest, DataOfARejectionCome) {
+  const Bytes data = pattern(link::kMaxConnectionData, 3);
+  left.request(listener.address);
+  listener.reject_request(data);
+  progress();
+  EXPECT_THAT(left.log.failures, ElementsAre(ECONNREFUSED));
+  EXPECT_EQ(left.log.data, data);
+}
+
+TEST_F(ConnectedTest, WhatCannotBeAskedOrAcceptedFailsAtOnce) {
+  left.request(loopback(7199));
+  EXPECT_THAT(left.log.failures, ElementsAre(ECONNREFUSED));
+  left.request(listener.address, Bytes(link::kMaxConnectionData + 1));
+  EXPECT_THAT(left.log.failures, ElementsAre(ECONNREFUSED, EINVAL));
+  left.request(listener.address);
+  const link::ConnectionRequest request = listener.take_request();
+  left.endpoint.reset();
+  right.accept(request);
+  EXPECT_THAT(right.log.failures, ElementsAre(ECONNABORTED));
 }
 
 TEST_F(ConnectedTest, DataFlowWhicheverPeerTheCallerNames) {
@@ -122,17 +140,22 @@ TEST_F(ConnectedTest, DataFlowWhicheverPeerTheCallerNames) {
     Bytes sent = pattern(64, peer & 0xff);
     Bytes got(64);
     ASSERT_EQ(right.receive(got), 0);
-    ASSERT_EQ(left.send(sent, peer), 0);
+    ASSERT_EQ(left.send(sent, nullptr, peer), 0);
     progress();
     EXPECT_EQ(got, sent);
   }
 }
 
-TEST_F(ConnectedTest, NothingIsSentOverAPathThatIsOpenOnly) {
+TEST_F(ConnectedTest, NothingIsSentBeforeTheConnection) {
   Bytes bytes(8);
   EXPECT_EQ(left.send(bytes), ENOTCONN);
-  ASSERT_EQ(left.open_path(right.address), 0);
+  left.request(listener.address);
   EXPECT_EQ(left.send(bytes), ENOTCONN);
+  right.accept(listener.take_request());
+  EXPECT_EQ(right.send(bytes), ENOTCONN) << "the requester may be gone";
+  progress();
+  EXPECT_EQ(left.send(bytes), 0);
+  EXPECT_EQ(right.send(bytes), 0);
 }
 
 TEST_F(ConnectedTest, ASourceOfDataThatIsNotAcceptedIsRefused) {
@@ -149,26 +172,25 @@ TEST_F(ConnectedTest, ASourceOfDataThatIsNotAcceptedIsRefused) {
   const auto sends = testing::Node::take(one.tx);
   ASSERT_EQ(sends.size(), 2u);
   EXPECT_EQ(sends[1].status, CompletionStatus::kRetryExceeded);
-  EXPECT_EQ(right.manager.losses, 0);
+  EXPECT_EQ(right.log.partings, 0);
 }
 
 TEST_F(ConnectedTest, ADatagramEndpointRefusesASourceOfControlMessages) {
-  ASSERT_EQ(left.open_path(two.address), 0);
-  ASSERT_EQ(left.tell("hello"), 0);
-  settle();
-  EXPECT_NE(left.tell("request"), 0);
+  left.request(two.address);
+  EXPECT_TRUE(progress_until([&] { return !left.log.failures.empty(); }));
+  EXPECT_THAT(left.log.failures, ElementsAre(ECONNREFUSED));
   EXPECT_TRUE(testing::Node::take(two.rx).empty());
 }
 
-TEST_F(ConnectedTest, ThePeerOfAnOpenPathThatLeavesIsReported) {
-  ASSERT_EQ(left.open_path(right.address), 0);
-  right.endpoint.reset();
-  EXPECT_TRUE(drive([&] {
-    left.endpoint->port().progress();
-    return left.manager.losses != 0;
-  }));
-  EXPECT_EQ(left.manager.losses, 1);
-  EXPECT_EQ(left.tell("still there?"), ENOTCONN);
+TEST_F(ConnectedTest, ARequesterThatLeavesBeforeItConfirmsIsReported) {
+  left.request(listener.address);
+  right.accept(listener.take_request());
+  left.endpoint.reset();
+  EXPECT_TRUE(progress_until([&] { return !right.log.failures.empty(); }));
+  EXPECT_THAT(right.log.failures, ElementsAre(ECONNABORTED));
+  EXPECT_EQ(right.log.partings, 0);
+  Bytes bytes(8);
+  EXPECT_EQ(right.send(bytes), ENOTCONN);
 }
 
 TEST_F(ConnectedTest, ThatThePeerLeavesIsToldAfterWhatItSent) {
@@ -180,18 +202,19 @@ TEST_F(ConnectedTest, ThatThePeerLeavesIsToldAfterWhatItSent) {
   left.endpoint.reset();
   right.endpoint->port().progress();
   EXPECT_EQ(got, sent);
-  EXPECT_EQ(right.manager.losses, 1);
-  EXPECT_FALSE(right.manager.last_died);
+  for (int i = 0; i < 3; ++i) right.endpoint->port().progress();
+  EXPECT_EQ(right.log.partings, 1);
 }
 
-TEST_F(ConnectedTest, ALaterPartingIsDueInTheNextPollAndKeepsAwake) {
+TEST_F(ConnectedTest, APartingIsDueInTheNextPollAndKeepsAwake) {
   join();
-  right.endpoint->peer().part_later();
+  left.disconnect(ECANCELED);
+  right.endpoint->exclusively([&] { right.endpoint->at().poll(); });
   EXPECT_FALSE(right.endpoint->port().fall_asleep());
   right.endpoint->port().wake_up();
-  EXPECT_EQ(right.manager.partings, 0);
+  EXPECT_EQ(right.log.partings, 0);
   for (int i = 0; i < 2; ++i) right.endpoint->port().progress();
-  EXPECT_EQ(right.manager.partings, 1);
+  EXPECT_EQ(right.log.partings, 1);
 }
 
 TEST_F(ConnectedTest, ABrokenPathIsReportedAsAnEndBeforeTheDisconnect) {
@@ -201,9 +224,10 @@ TEST_F(ConnectedTest, ABrokenPathIsReportedAsAnEndBeforeTheDisconnect) {
   int status = 0;
   for (int i = 0; i < 3 && status == 0; ++i) status = left.send(large);
   EXPECT_EQ(status, ESHUTDOWN);
-  EXPECT_EQ(left.manager.losses, 0) << "no poll has noticed it yet";
+  EXPECT_EQ(left.log.partings, 0) << "no poll has noticed it yet";
   for (const auto& completion : left.take())
     EXPECT_EQ(completion.status, CompletionStatus::kRetryExceeded);
+  EXPECT_TRUE(progress_until([&] { return left.log.partings != 0; }));
 }
 
 TEST_F(ConnectedTest, PartingReportsWhatIsPendingAndWhatWaits) {
@@ -212,21 +236,21 @@ TEST_F(ConnectedTest, PartingReportsWhatIsPendingAndWhatWaits) {
   Bytes large(100000);
   ASSERT_EQ(left.receive(got), 0);
   ASSERT_EQ(left.send(large), 0);
-  left.part(ECANCELED);
+  left.disconnect(ECANCELED);
   const auto ended = left.take();
   ASSERT_EQ(ended.size(), 2u);
   EXPECT_EQ(ended[0].status, CompletionStatus::kCancelled);
   EXPECT_EQ(ended[1].status, CompletionStatus::kCancelled);
   EXPECT_EQ(left.send(large), ESHUTDOWN);
   EXPECT_EQ(left.receive(got), ESHUTDOWN);
-  progress();
-  EXPECT_EQ(right.manager.losses, 1);
-  EXPECT_EQ(left.manager.losses, 0) << "it parted by itself";
+  for (int i = 0; i < 3; ++i) progress();
+  EXPECT_EQ(right.log.partings, 1);
+  EXPECT_EQ(left.log.partings, 0) << "it parted by itself";
 }
 
 TEST_F(ConnectedTest, AfterPartingThePeersMessagesAreNotTakenIn) {
   join();
-  left.part(ECANCELED);
+  left.disconnect(ECANCELED);
   Bytes bytes(8);
   ASSERT_EQ(right.send(bytes), 0);
   progress();
@@ -240,38 +264,81 @@ TEST_F(ConnectedTest, ReceivesStillTakeWhatCameBefore) {
   Bytes sent = pattern(8, 1);
   ASSERT_EQ(left.send(sent), 0);
   progress();
-  right.part(ECONNRESET);
+  right.disconnect(ECONNRESET);
   Bytes got(8);
   EXPECT_EQ(right.receive(got), 0);
   EXPECT_EQ(got, sent);
   EXPECT_EQ(right.receive(got), ESHUTDOWN);
 }
 
-TEST_F(ConnectedTest, ControlMessagesThatAreTooLongAreRefused) {
-  ASSERT_EQ(left.open_path(right.address), 0);
-  ASSERT_EQ(left.tell(std::string(kMaxControlBytes + 1, 'x')), 0);
-  right.endpoint->port().progress();
-  EXPECT_TRUE(right.manager.said.empty());
-  EXPECT_NE(left.tell("hello"), 0);
+TEST_F(ConnectedTest, AnAttemptThatIsEndedReportsNothing) {
+  left.request(listener.address);
+  left.disconnect(ECANCELED);
+  for (int i = 0; i < 3; ++i) progress();
+  listener.port->inbox().poll(listener);
+  EXPECT_TRUE(listener.requests.empty());
+  EXPECT_EQ(left.log.connections + left.log.partings, 0);
+  EXPECT_THAT(left.log.failures, IsEmpty());
+  Bytes bytes(8);
+  EXPECT_EQ(left.send(bytes), ESHUTDOWN);
 }
 
-TEST_F(ConnectedTest, ARejectedSourceIsNotHeardAgain) {
-  ASSERT_EQ(left.open_path(right.address), 0);
-  ASSERT_EQ(left.tell("hello"), 0);
-  right.endpoint->port().progress();
-  ASSERT_EQ(right.manager.said.size(), 1u);
-  right.endpoint->exclusively(
-      [&] { right.endpoint->peer().reject_source(right.manager.said[0].first); });
-  EXPECT_NE(left.tell("hello?"), 0);
-  right.endpoint->port().progress();
-  EXPECT_EQ(right.manager.said.size(), 1u);
+TEST_F(ConnectedTest, ControlMessagesOfNoConnectionAreRefused) {
+  join();
+  for (const std::size_t length : {0, 8, 256, 1024, 1025, 4000}) {
+    const auto flow = listener.say(right.address, Bytes(length, std::byte{'x'}));
+    right.endpoint->port().progress();
+    EXPECT_TRUE(listener.is_refused(*flow)) << length;
+  }
+  Bytes sent = pattern(8, 1);
+  Bytes got(8);
+  ASSERT_EQ(right.receive(got), 0);
+  ASSERT_EQ(left.send(sent), 0);
+  progress();
+  EXPECT_EQ(got, sent);
+  EXPECT_EQ(right.log.partings, 0);
 }
 
-TEST_F(ConnectedTest, TimeIsTold) {
-  EXPECT_TRUE(drive([&] {
-    left.endpoint->port().progress();
-    return left.manager.ticks >= 2;
-  }));
+TEST_F(ConnectedTest, AnAnswerWakesASleeper) {
+  left.request(listener.address);
+  SharedPort& sleeper = left.endpoint->port();
+  ASSERT_TRUE(sleeper.fall_asleep());
+  right.accept(listener.take_request());
+  EXPECT_TRUE(os::wait_readable(sleeper.wake_fd(), std::chrono::seconds(20)));
+  sleeper.wake_up();
+  progress();
+  EXPECT_EQ(left.log.connections, 1);
+}
+
+TEST_F(ConnectedTest, TheEndOfAListenersProcessWakesASleeper) {
+  const os::SocketAddress there = loopback(7103);
+  Victim victim(dir.path(), [&](const std::shared_ptr<device::Device>& device) {
+    return std::make_unique<testing::RequestPort>(device, there.port());
+  });
+  left.request(there);
+  SharedPort& sleeper = left.endpoint->port();
+  ASSERT_TRUE(sleeper.fall_asleep());
+  victim.kill();
+  EXPECT_TRUE(os::wait_readable(sleeper.wake_fd(), std::chrono::seconds(20)));
+  sleeper.wake_up();
+  EXPECT_TRUE(progress_until([&] { return !left.log.failures.empty(); }));
+  EXPECT_THAT(left.log.failures, ElementsAre(ECONNREFUSED));
+}
+
+TEST_F(ConnectedTest, TheEndOfARequestersProcessWakesASleeper) {
+  Victim victim(dir.path(), [&](const std::shared_ptr<device::Device>& device) {
+    auto requester = std::make_unique<End>(device, 7103);
+    requester->request(listener.address);
+    return requester;
+  });
+  right.accept(listener.take_request());
+  SharedPort& sleeper = right.endpoint->port();
+  ASSERT_TRUE(sleeper.fall_asleep());
+  victim.kill();
+  EXPECT_TRUE(os::wait_readable(sleeper.wake_fd(), std::chrono::seconds(20)));
+  sleeper.wake_up();
+  EXPECT_TRUE(progress_until([&] { return !right.log.failures.empty(); }));
+  EXPECT_THAT(right.log.failures, ElementsAre(ECONNABORTED));
 }
 
 }  // namespace

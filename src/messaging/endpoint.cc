@@ -17,15 +17,15 @@ Endpoint::Endpoint(EndpointSetup setup)
     : setup_(std::move(setup)),
       shared_(*setup_.port),
       lock_(shared_.lock()),
-      at_(&shared_.main()),
+      at_(shared_.main()),
       own_queue_(setup_.receives == nullptr
                      ? std::make_unique<ReceiveQueue>(lock_, setup_.receive_room)
                      : nullptr),
       queue_(own_queue_ != nullptr ? *own_queue_ : *setup_.receives),
       sender_(setup_, lock_, flows_, shared_.sleepers()),
       flows_(setup_, shared_, *this, sender_),
-      datagrams_(setup_.bindings.tx, *at_->port, flows_, sender_),
-      receiver_(setup_, queue_, *at_, flows_, datagrams_, peer_),
+      datagrams_(setup_.bindings.tx, *at_.port, flows_, sender_),
+      receiver_(setup_, queue_, at_, flows_, datagrams_, peer_),
       peer_(setup_.connection, shared_, *this, flows_, sender_, receiver_) {
   shared_.join(*this);
 }
@@ -55,7 +55,7 @@ Status Endpoint::close() {
   while (!try_to_close()) {
     if (std::chrono::steady_clock::now() >= end) {
       const ControlGuard guard(lock_);
-      at_->closing = false;
+      at_.closing = false;
       receiver_.begin_closing(true);
       return Error{EBUSY, "a stopped peer is in the middle of a copy to a receive buffer"};
     }
@@ -78,18 +78,6 @@ void Endpoint::leave_queue() {
   queue_.leave(*this);
 }
 
-bool Endpoint::move_for(const os::SocketAddress& peer, int error) {
-  const bool may_move = shared_.router() != nullptr && own_port_ == nullptr &&
-                        setup_.place.links.udp && device::Port::may_be_elsewhere(peer, error);
-  if (!may_move) return false;
-  auto own = shared_.open_own_port(receiver_);
-  if (!own) return false;
-  own_port_ = std::move(own).value();
-  at_ = own_port_.get();
-  receiver_.move_to(*at_);
-  return true;
-}
-
 // One that only sends has to notice, too, that a peer has died: its queue fills silently.
 int Endpoint::send_datagram(SendCall& call) {
   const Section section(lock_);
@@ -108,18 +96,17 @@ int Endpoint::cancel(void* context) {
 }
 
 void Endpoint::end_poll() {
-  peer_.end_poll();
   if (flows_.has_deaths()) receiver_.settle_deaths();
 }
 
 void Endpoint::check_flows() {
-  if (at_->closing) return;
+  if (at_.closing) return;
   flows_.check_peers();
   datagrams_.check_groups();
 }
 
 void Endpoint::check_peers() {
-  if (at_->closing) return;
+  if (at_.closing) return;
   receiver_.settle_deaths();
   peer_.check();
 }
@@ -130,9 +117,6 @@ int Endpoint::poll_then_again() {
   return EAGAIN;
 }
 
-void Endpoint::watch_processes() {
-  flows_.watch_processes();
-  peer_.watch_process();
-}
+void Endpoint::watch_processes() { flows_.watch_processes(); }
 
 }  // namespace weft::messaging

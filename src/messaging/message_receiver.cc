@@ -46,7 +46,7 @@ MessageReceiver::MessageReceiver(const EndpointSetup& setup, ReceiveQueue& queue
     : bindings_(setup.bindings),
       setup_(setup),
       queue_(queue),
-      port_(&port),
+      port_(port),
       flows_(flows),
       datagrams_(datagrams),
       peer_(peer) {}
@@ -73,19 +73,19 @@ void MessageReceiver::bind(RemoteSender& source) {
 }
 
 void MessageReceiver::source_opened(std::uint32_t source, const os::SocketAddress& address) {
-  RemoteSender& sender = port_->open_sender(source, address);
+  RemoteSender& sender = port_.open_sender(source, address);
   bind(sender);
   sender.admitted = setup_.connection == nullptr;
 }
 
 void MessageReceiver::source_closed(std::uint32_t source, bool died) {
-  const std::shared_ptr<RemoteSender> gone = port_->senders[source];
+  const std::shared_ptr<RemoteSender> gone = port_.senders[source];
   queue_.forget(*gone);
   const PeerIndex index = number_of(*gone);
   // One that left in good order may come back; one that died will not send what is waited for.
   if (died && index != kNoPeer) flows_.add_death(index);
-  port_->senders[source].reset();
-  peer_.source_closed(*gone, died);
+  port_.senders[source].reset();
+  peer_.source_closed(*gone);
 }
 
 inline void MessageReceiver::finish(Receive& receive, const MatchInfo& taken, int error) {
@@ -128,16 +128,16 @@ inline bool MessageReceiver::deliver(Receive& receive, const link::Arrival& arri
     const std::uint64_t length = std::min<std::uint64_t>(arrival.length, receive.capacity);
     const bool placed = !arrival.by_processor || os::writable(pieces, length);
     receive.fault = placed ? 0 : EFAULT;
-    if (port_->inbox().accept(*port_->sink, arrival.offer,
-                              placed ? pieces : std::span<const LocalRange>(), placed ? length : 0,
-                              &receive)) [[likely]] {
+    if (port_.inbox().accept(*port_.sink, arrival.offer,
+                             placed ? pieces : std::span<const LocalRange>(), placed ? length : 0,
+                             &receive)) [[likely]] {
       return true;
     }
     leave_under_way(receive);
     return false;
   }
   const bool placed = os::scatter(pieces, arrival.payload, arrival.length).has_value();
-  if (arrival.wants_ack) port_->inbox().acknowledge(arrival.offer);
+  if (arrival.wants_ack) port_.inbox().acknowledge(arrival.offer);
   finish(receive, taken, placed ? 0 : EFAULT);
   return true;
 }
@@ -156,7 +156,7 @@ void MessageReceiver::miss(Receive& receive, bool tagged) {
 }
 
 void MessageReceiver::withdrawn(const link::Offer& offer) {
-  queue_.forget(*port_->senders[offer.source], offer.exchange);
+  queue_.forget(*port_.senders[offer.source], offer.exchange);
 }
 
 void MessageReceiver::leave_under_way(Receive& receive) {
@@ -169,7 +169,7 @@ void MessageReceiver::settle_deaths() {
   if (takes_datagrams()) return flows_.forget_deaths();
   flows_.settle_deaths([&](PeerIndex index, bool has_successor) {
     const bool sends = std::any_of(
-        port_->senders.begin(), port_->senders.end(),
+        port_.senders.begin(), port_.senders.end(),
         [&](const auto& source) { return source != nullptr && number_of(*source) == index; });
     if (!has_successor && !sends) fail_waiting(index, ECONNRESET);
   });
@@ -201,14 +201,14 @@ bool MessageReceiver::takes_more_urgently() const {
 void MessageReceiver::arrived(const link::Arrival& arrival) {
   const bool tagged = arrival.operation == link::MessageOperation::kTagged;
   if (!tagged && arrival.operation != link::MessageOperation::kMessage) return event(arrival);
-  RemoteSender& from = *port_->senders[arrival.source];
+  RemoteSender& from = *port_.senders[arrival.source];
   if (!from.admitted) [[unlikely]]
-    return port_->refuse(arrival.source);
+    return port_.refuse(arrival.source);
   const PeerIndex sender = number_of(from);
   Receive* receive = queue_.matcher(tagged).match(arrival.tag, sender);
   if (receive == nullptr) {
     if (takes_datagrams()) return;  // no peer of ours sends such
-    queue_.matcher(tagged).keep(arrival, port_->senders[arrival.source]);
+    queue_.matcher(tagged).keep(arrival, port_.senders[arrival.source]);
     return;
   }
   if (receive->multi) [[unlikely]]
@@ -220,7 +220,7 @@ void MessageReceiver::arrived(const link::Arrival& arrival) {
 bool MessageReceiver::arriving(const link::Arrival& arrival) {
   const bool tagged = arrival.operation == link::MessageOperation::kTagged;
   if (!tagged && arrival.operation != link::MessageOperation::kMessage) return false;
-  RemoteSender& from = *port_->senders[arrival.source];
+  RemoteSender& from = *port_.senders[arrival.source];
   if (!from.admitted || takes_datagrams()) return false;
   const PeerIndex sender = number_of(from);
   Receive* receive = queue_.matcher(tagged).match(arrival.tag, sender);
@@ -237,7 +237,7 @@ void MessageReceiver::datagram(const link::Arrival& arrival) {
     datagrams_.count_unwanted();
     return;
   }
-  const PeerIndex sender = number_of(*port_->senders[arrival.source]);
+  const PeerIndex sender = number_of(*port_.senders[arrival.source]);
   Receive* receive = queue_.matcher(false).match(0, sender);
   if (receive == nullptr) return keep_datagram(arrival);
   if (receive->multi) receive = &queue_.part_of(*receive, arrival.length);
@@ -250,15 +250,15 @@ void MessageReceiver::keep_datagram(const link::Arrival& arrival) {
     datagrams_.count_unwanted();
     return;
   }
-  queue_.matcher(false).keep(arrival, port_->senders[arrival.source]);
+  queue_.matcher(false).keep(arrival, port_.senders[arrival.source]);
 }
 
 // What takes no receive.
 void MessageReceiver::event(const link::Arrival& arrival) {
-  if (arrival.operation == link::MessageOperation::kControl) return peer_.hear(arrival);
+  if (arrival.operation == link::MessageOperation::kControl) return port_.take_control(arrival);
   if (arrival.operation == link::MessageOperation::kDatagram) return datagram(arrival);
-  if (!port_->senders[arrival.source]->admitted) {
-    return port_->refuse(arrival.source);
+  if (!port_.senders[arrival.source]->admitted) {
+    return port_.refuse(arrival.source);
   }
   remote_access(arrival);
 }
@@ -276,13 +276,13 @@ void MessageReceiver::remote_access(const link::Arrival& arrival) {
                        (read ? device::kRemoteRead : device::kRemoteWrite) | device::kHasRemoteData;
     completion.data = arrival.data;
     completion.length = arrival.tag;  // an announcement carries the length there
-    completion.source = number_of(*port_->senders[arrival.source]);
+    completion.source = number_of(*port_.senders[arrival.source]);
   });
 }
 
 void MessageReceiver::accessed(std::uint32_t source, Access access,
                                std::span<const RegionKey> regions) {
-  if (setup_.region_counters == nullptr || !port_->senders[source]->admitted) return;
+  if (setup_.region_counters == nullptr || !port_.senders[source]->admitted) return;
   for (const RegionKey region : regions) setup_.region_counters->count(region, access);
 }
 
@@ -340,7 +340,7 @@ void MessageReceiver::report_peek(const ReceiveCall& call, const QueuedUnexpecte
 void MessageReceiver::discard(QueuedUnexpected& message) {
   const Unexpected taken = queue_.matcher_of(message).take(message);
   const link::Arrival& arrival = taken.arrival;
-  if (arrival.payload == nullptr || arrival.wants_ack) port_->inbox().acknowledge(arrival.offer);
+  if (arrival.payload == nullptr || arrival.wants_ack) port_.inbox().acknowledge(arrival.offer);
 }
 
 }  // namespace weft::messaging

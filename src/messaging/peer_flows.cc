@@ -119,7 +119,7 @@ void PeerFlows::follow_addresses() {
   version_ = version;
 }
 
-void PeerFlows::set_only(std::unique_ptr<link::Flow> flow) {
+void PeerFlows::set_only(std::shared_ptr<link::Flow> flow) {
   peers_.resize(1);
   peers_[0].flow = std::move(flow);
   refusal_ = ESHUTDOWN;  // the flow may break before the end of the connection is told

@@ -11,11 +11,11 @@
 namespace weft::messaging {
 namespace {
 
-device::PortSetup port_setup(const EndpointSetup& setup, const os::SocketAddress& name) {
+device::PortSetup port_setup(const EndpointSetup& setup) {
   device::PortSetup wanted;
   wanted.domain = setup.domain;
   wanted.served = setup.served;
-  wanted.name = name;
+  wanted.name = setup.name;
   wanted.count_remote_reads = setup.count_remote_reads;
   wanted.count_remote_writes = setup.count_remote_writes;
   wanted.service = setup.service;
@@ -25,18 +25,8 @@ device::PortSetup port_setup(const EndpointSetup& setup, const os::SocketAddress
   return wanted;
 }
 
-Result<EndpointPort> open_port(const EndpointSetup& setup, const link::Place& place,
-                               const os::SocketAddress& name) {
-  auto port = device::Port::open(setup.device, place, port_setup(setup, name));
-  if (!port) return port.error();
-  EndpointPort opened;
-  opened.port = std::move(port).value();
-  opened.name = name;
-  return opened;
-}
-
-os::SocketAddress with_port(os::SocketAddress address, std::uint16_t port) {
-  address.set_port(port);
+os::SocketAddress host_of(os::SocketAddress address) {
+  address.set_port(0);
   return address;
 }
 
@@ -51,29 +41,24 @@ SharedPort::SharedPort(const EndpointSetup& setup, EndpointPort main)
   if (BiasedLock* biased_lock = setup.locking.biased_lock) exclusive_.emplace(*this, *biased_lock);
 }
 
-Result<std::shared_ptr<SharedPort>> SharedPort::open(const EndpointSetup& setup) {
-  auto port = open_port(setup, setup.place, setup.name);
-  if (!port) return port.error();
-  return std::shared_ptr<SharedPort>(new SharedPort(setup, std::move(port).value()));
-}
-
-Result<std::shared_ptr<SharedPort>> SharedPort::open_shared(const EndpointSetup& setup,
-                                                            const os::UdpPort& port) {
-  link::Place place = setup.place;
-  place.links = {true, false};
-  auto opened = open_port(setup, place, setup.name);
+Result<std::shared_ptr<SharedPort>> SharedPort::open(const EndpointSetup& setup,
+                                                     const std::optional<os::UdpPort>& port) {
+  auto opened = device::Port::open(setup.device, setup.place, port_setup(setup));
   if (!opened) return opened.error();
-  std::shared_ptr<SharedPort> shared(new SharedPort(setup, std::move(opened).value()));
+  EndpointPort main;
+  main.port = std::move(opened).value();
+  main.name = setup.name;
+  std::shared_ptr<SharedPort> shared(new SharedPort(setup, std::move(main)));
+  if (setup.connection == nullptr) return shared;
   shared->reserved_ = port;
-  shared->router_ = std::make_unique<SourceRouter>(shared->main_, setup.number_in);
+  shared->router_ = std::make_unique<SourceRouter>(shared->main_);
   shared->main_.sink = shared->router_.get();
   return shared;
 }
 
 bool SharedPort::serves(const EndpointSetup& setup) const {
-  const auto host = [](const os::SocketAddress& address) { return with_port(address, 0); };
   return setup.receives == setup_.receives && setup.bindings.rx == setup_.bindings.rx &&
-         host(setup.place.address) == host(setup_.place.address) &&
+         host_of(setup.place.address) == host_of(setup_.place.address) &&
          setup.place.links == setup_.place.links &&
          setup.place.traffic_class == setup_.place.traffic_class && setup.domain == setup_.domain &&
          setup.served == setup_.served && setup.count_remote_reads == setup_.count_remote_reads &&
@@ -97,38 +82,20 @@ void SharedPort::leave(Endpoint& endpoint) {
   endpoint.flows().forget_pending();
   std::erase(endpoints_, &endpoint);
   std::erase(visits_, &endpoint);
-  if (std::erase(others_, &endpoint.at()) != 0) {
-    main_.port->wake_set().remove(endpoint.at().port->wake_set().fd());
-  }
-}
-
-Result<std::unique_ptr<EndpointPort>> SharedPort::open_own_port(link::InboxSink& sink) {
-  auto port = os::UdpPort::bind(with_port(setup_.place.address, 0));
-  if (!port) return port.error();
-  link::Place place(port.value(), setup_.place.links);
-  place.traffic_class = setup_.place.traffic_class;
-  auto opened = open_port(setup_, place, with_port(setup_.name, place.address.port()));
-  if (!opened) return opened.error();
-  auto own = std::make_unique<EndpointPort>(std::move(opened).value());
-  own->sink = &sink;
-  if (Status ok = main_.port->wake_set().add(own->port->wake_set().fd()); !ok) return ok.error();
-  others_.push_back(own.get());
-  return own;
 }
 
 // What a forked child closes is its parent's.
 bool SharedPort::withdraw(Endpoint& endpoint) {
   if (origin_.inherited()) return true;
-  EndpointPort& at = endpoint.at();
-  if (at.sink == &endpoint.receiver()) {
-    at.closing = true;
-    return at.inbox().reclaim_buffers();
+  if (router_ == nullptr) {
+    main_.closing = true;
+    return main_.inbox().reclaim_buffers();
   }
   endpoint.receiver().begin_closing(false);
   endpoint.peer().withdraw();
-  at.poll();
+  main_.poll();
   // A sender that died in the middle of a copy does not end it.
-  if (!endpoint.receiver().nothing_under_way()) at.inbox().check_sources(*at.sink);
+  if (!endpoint.receiver().nothing_under_way()) main_.inbox().check_sources(*main_.sink);
   return endpoint.receiver().nothing_under_way();
 }
 
@@ -153,7 +120,6 @@ void SharedPort::progress_inside() {
   if (!visits_.empty()) [[unlikely]]
     begin_visits();
   main_.inbox().poll(*main_.sink);
-  for (const EndpointPort* other : others_) other->poll();
   busy_.progress();
   if (!visits_.empty()) [[unlikely]]
     end_visits();
@@ -179,17 +145,19 @@ void SharedPort::check() {
   if (main_.closing) return;
   for (Endpoint* endpoint : endpoints_) endpoint->check_flows();
   main_.inbox().check_sources(*main_.sink);
-  for (const EndpointPort* other : others_) other->inbox().check_sources(*other->sink);
-  if (router_ != nullptr) router_->check(os::coarse_now());
+  if (router_ != nullptr) {
+    router_->check(os::coarse_now());
+    main_.port->check_connections([this] {
+      main_.poll();
+      main_.inbox().check_sources(*main_.sink);
+    });
+  }
   for (Endpoint* endpoint : endpoints_) endpoint->check_peers();
 }
 
 void SharedPort::watch_processes() {
   if (setup_.service == link::Service::kDatagram) return;  // nothing of it waits for a peer
-  for (const int process : main_.port->source_processes()) sleepers_.watch(process);
-  for (const EndpointPort* other : others_) {
-    for (const int process : other->port->source_processes()) sleepers_.watch(process);
-  }
+  for (const int process : main_.port->processes()) sleepers_.watch(process);
   for (Endpoint* endpoint : endpoints_) endpoint->watch_processes();
 }
 
@@ -200,8 +168,7 @@ bool SharedPort::fall_asleep() {
   if (timer_.due(peers(), ended)) check();
   watch_processes();
   busy_.set_asleep(true);
-  bool quiet = main_.port->fall_asleep();
-  for (const EndpointPort* other : others_) quiet = other->port->fall_asleep() && quiet;
+  bool quiet = main_.port->fall_asleep() && !main_.port->owes_rejections();
   const bool parts = std::any_of(visits_.begin(), visits_.end(), [](Endpoint* endpoint) {
     return endpoint->peer().parting_is_due();
   });
@@ -215,7 +182,6 @@ void SharedPort::wake_up() {
   const Section section(lock_);
   if (!sleepers_.remove()) return;
   main_.inbox().wake_up();
-  for (const EndpointPort* other : others_) other->inbox().wake_up();
   busy_.set_asleep(false);
 }
 

@@ -2,7 +2,10 @@
 // Do endpoints that share a port have their peers, and their ends, to themselves?
 #include "messaging/shared_port.h"
 
-#include <cstring>
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cerrno>
 #include <map>
 
 #include "messaging/shared_ports.h"
@@ -13,77 +16,20 @@ namespace {
 
 using testing::Bytes;
 using testing::CompletionStatus;
+using testing::ConnectionLog;
+using ::testing::ElementsAre;
 using testing::loopback;
 using testing::pattern;
 
-std::string message_to(std::uint64_t number, const std::string& text = {}) {
-  std::string message(sizeof number, '\0');
-  std::memcpy(message.data(), &number, sizeof number);
-  return message + text;
-}
-
-std::uint64_t number_in(std::span<const std::byte> message) {
-  std::uint64_t number = 0;
-  if (message.size() >= sizeof number) std::memcpy(&number, message.data(), sizeof number);
-  return number;
-}
-
-// Accepts the source of the first control message.
-struct Acceptor final : ConnectionSink {
-  Endpoint* endpoint = nullptr;
-  std::uint32_t source = 0;
-  std::vector<std::string> said;
-  int losses = 0;
-
-  void heard(std::uint32_t from, std::span<const std::byte> message) override {
-    source = from;
-    said.emplace_back(reinterpret_cast<const char*>(message.data()), message.size());
-    if (said.size() == 1) endpoint->peer().accept_source(from);
-  }
-  void lost(bool) override { ++losses; }
-  void tick(os::Time) override {}
-  void reached() override {}
-  void parting_is_due() override {}
-};
-
-struct Member {
-  Acceptor manager;
-  AddressVector no_addresses{0};
-  std::uint64_t number;
-  std::unique_ptr<Endpoint> endpoint;
-
-  Member(EndpointSetup setup, std::uint64_t its_number) : number(its_number) {
-    setup.addresses = &no_addresses;
-    setup.connection = &manager;
-    setup.number_in = number_in;
-    endpoint = std::move(Endpoint::open(std::move(setup))).value();
-    manager.endpoint = endpoint.get();
-    endpoint->exclusively([&] { endpoint->peer().expect(number); });
-  }
-  int reach(const os::SocketAddress& peer) {
-    return endpoint->exclusively([&] { return endpoint->peer().open_path(peer); });
-  }
-  int tell(const std::string& text) {
-    const auto bytes = std::as_bytes(std::span(text));
-    return endpoint->exclusively([&] { return endpoint->peer().send_control(bytes); });
-  }
-  int send(Bytes& bytes, void* context = nullptr) {
-    const LocalRange piece{bytes.data(), bytes.size()};
-    SendCall call;
-    call.pieces = {&piece, 1};
-    call.length = bytes.size();
-    call.report.context = context;
-    return endpoint->send(call);
-  }
-  int receive(Bytes& bytes, void* context = nullptr) {
-    return receive_in(endpoint->receives(), bytes, context);
-  }
-  static int receive_in(ReceiveQueue& queue, Bytes& bytes, void* context) {
-    const LocalRange piece{bytes.data(), bytes.size()};
-    ReceiveCall call;
-    call.pieces = {&piece, 1};
-    call.report.context = context;
-    return queue.receive(call);
+struct Member : testing::ConnectedEnd {
+  explicit Member(const EndpointSetup& setup) { open(setup); }
+  // Of its connection, as the port numbers them.
+  std::size_t source() const {
+    const auto& senders = endpoint->at().senders;
+    const auto found = std::find_if(senders.begin(), senders.end(), [&](const auto& each) {
+      return each != nullptr && each->receiver == &endpoint->receiver();
+    });
+    return static_cast<std::size_t>(found - senders.begin());
   }
 };
 
@@ -97,6 +43,7 @@ struct SharedPortTest : ::testing::Test {
   const DomainId domain = device->new_domain();
   ReceiveQueue receives{true, 16};
   SharedPorts ports;
+  testing::RequestPort listener{device, 7190};
   std::vector<std::unique_ptr<Member>> members;
   std::map<void*, CompletionStatus> ended;
 
@@ -107,17 +54,16 @@ struct SharedPortTest : ::testing::Test {
     setup.place = {at, {true, true}};
     setup.name = at.address();
     setup.domain = domain;
-    setup.number_in = number_in;
     return setup;
   }
   std::shared_ptr<SharedPort> port_for(EndpointSetup setup) {
-    Acceptor unused;
+    ConnectionLog unused;
     setup.connection = &unused;
     return ports.port_for(setup, *setup.place.port).value();
   }
   Member& add(EndpointSetup setup) {
     setup.port = port_for(setup);
-    members.push_back(std::make_unique<Member>(setup, members.size() + 1));
+    members.push_back(std::make_unique<Member>(setup));
     return *members.back();
   }
   Member& add() { return add(setup_at(port, queue)); }
@@ -140,11 +86,9 @@ struct SharedPortTest : ::testing::Test {
     return done();
   }
   void join(Member& one, Member& two) {
-    ASSERT_EQ(one.reach(two.endpoint->name()), 0);
-    ASSERT_EQ(two.reach(one.endpoint->name()), 0);
-    ASSERT_EQ(one.tell(message_to(two.number)), 0);
-    ASSERT_EQ(two.tell(message_to(one.number)), 0);
-    ASSERT_TRUE(drive([&] { return !one.manager.said.empty() && !two.manager.said.empty(); }));
+    one.request(listener.address);
+    two.accept(listener.take_request());
+    ASSERT_TRUE(drive([&] { return one.log.connections == 1 && two.log.connections == 1; }));
   }
   void expect_message(Member& from, Member& to, std::size_t length) {
     Bytes sent = pattern(length, length);
@@ -184,10 +128,12 @@ TEST_F(SharedPortTest, WhatPeersAreToldIsTheSameForAllEndpointsOfAPort) {
   differs([](EndpointSetup& setup) { setup.place.links.udp = false; });
 }
 
-TEST_F(SharedPortTest, WithoutALinkWithinTheHostNoneIsShared) {
+TEST_F(SharedPortTest, WithoutReceivesThatOthersCouldShareNoneIsShared) {
   EndpointSetup setup = setup_at(port, queue);
-  setup.place.links = {false, true};
+  setup.bindings.rx = nullptr;
   EXPECT_EQ(port_for(setup), nullptr);
+  setup.receives = &receives;
+  EXPECT_NE(port_for(setup), nullptr);
 }
 
 TEST_F(SharedPortTest, A255thEndpointGetsAnotherPort) {
@@ -221,27 +167,16 @@ TEST_F(SharedPortTest, TwoEndpointsOfOnePortAreConnectedToEachOther) {
   }
 }
 
-TEST_F(SharedPortTest, AControlMessageGoesToTheEndpointThatExpectsItsNumber) {
+TEST_F(SharedPortTest, ASourceOfNoConnectionIsRefused) {
   Member& one = add();
-  Member& two = add();
-  Member& peer = add_elsewhere();
-  ASSERT_EQ(peer.reach(one.endpoint->name()), 0);
-  ASSERT_EQ(peer.tell(message_to(two.number, "hello")), 0);
-  ASSERT_TRUE(drive([&] { return !two.manager.said.empty(); }));
-  EXPECT_EQ(two.manager.said[0], message_to(two.number, "hello"));
-  EXPECT_TRUE(one.manager.said.empty());
-}
-
-TEST_F(SharedPortTest, ASourceThatNamesNoEndpointIsRefused) {
-  Member& one = add();
-  for (const std::string& message :
-       {message_to(77), std::string("short"), std::string(kMaxControlBytes + 1, 'x')}) {
-    Member& peer = add_elsewhere();
-    ASSERT_EQ(peer.reach(one.endpoint->name()), 0);
-    ASSERT_EQ(peer.tell(message), 0);
-    EXPECT_TRUE(drive([&] { return peer.manager.losses != 0; }));
+  for (const std::size_t length : {0, 8, 256, 1024, 1025}) {
+    const auto flow = listener.say(one.endpoint->name(), Bytes(length, std::byte{'x'}));
+    progress();
+    EXPECT_TRUE(listener.is_refused(*flow)) << length;
   }
-  EXPECT_TRUE(one.manager.said.empty());
+  Member& peer = add_elsewhere();
+  join(one, peer);
+  expect_message(peer, one, 8);
 }
 
 TEST_F(SharedPortTest, DataOfASourceThatNoEndpointHasAcceptedAreRefused) {
@@ -279,10 +214,14 @@ TEST_F(SharedPortTest, AnAcceptedSourceSpeaksToItsOwnEndpointOnly) {
   Member& one = add();
   Member& two = add();
   Member& peer = add_elsewhere();
+  Member& other = add_elsewhere();
   join(one, peer);
-  ASSERT_EQ(peer.tell(message_to(two.number, "for two")), 0);
-  ASSERT_TRUE(drive([&] { return one.manager.said.size() == 2; }));
-  EXPECT_TRUE(two.manager.said.empty());
+  join(two, other);
+  Bytes never(8);
+  ASSERT_EQ(two.receive(never, &never), 0);
+  expect_message(peer, one, 8);
+  expect_message(peer, one, 300000);
+  EXPECT_FALSE(ended.contains(&never));
 }
 
 TEST_F(SharedPortTest, OneThatClosesLeavesTheOthersAlone) {
@@ -297,28 +236,27 @@ TEST_F(SharedPortTest, OneThatClosesLeavesTheOthersAlone) {
   ASSERT_TRUE(closes.endpoint->close().ok());
   got.assign(got.size(), std::byte{5});
   closes.endpoint.reset();
-  EXPECT_TRUE(drive([&] { return members[3]->manager.losses != 0 && ended.contains(&sent); }));
+  EXPECT_TRUE(drive([&] { return members[3]->log.partings != 0 && ended.contains(&sent); }));
   EXPECT_EQ(got, Bytes(got.size(), std::byte{5}));
   EXPECT_FALSE(ended.contains(&got)) << "what ends with an endpoint is not reported";
   EXPECT_FALSE(ended.contains(&never));
   expect_message(*members[0], *members[1], 300000);
   expect_message(*members[5], *members[4], 300000);
-  for (const int i : {0, 1, 4, 5}) EXPECT_EQ(members[i]->manager.losses, 0);
+  for (const int i : {0, 1, 4, 5}) EXPECT_EQ(members[i]->log.partings, 0);
 }
 
-// The peer takes nothing in any more, but its own flow is still open when the endpoint closes.
-TEST_F(SharedPortTest, APeerThatRefusedAnEndpointFindsNoneWhenThatHasClosed) {
+TEST_F(SharedPortTest, APeerThatEndedTheConnectionOfAnEndpointFindsNoneWhenThatHasClosed) {
   Member& closes = add();
   Member& stays = add();
   Member& peer = add_elsewhere();
   Member& other = add_elsewhere();
   join(closes, peer);
   join(stays, other);
-  Endpoint& refuses = *peer.endpoint;
-  refuses.exclusively([&] { refuses.peer().reject_source(peer.manager.source); });
-  ASSERT_TRUE(drive([&] { return closes.manager.losses != 0; }));
+  peer.disconnect(ECANCELED);
+  ASSERT_TRUE(drive([&] { return closes.log.partings != 0; }));
   closes.endpoint.reset();
-  EXPECT_NE(peer.tell(message_to(closes.number)), 0);
+  Bytes bytes(8);
+  EXPECT_EQ(peer.send(bytes), ESHUTDOWN);
   peer.endpoint.reset();
   for (int i = 0; i < 100; ++i) progress();
   expect_message(stays, other, 300000);
@@ -331,12 +269,13 @@ TEST_F(SharedPortTest, AnEndpointThatLostItsPeerLongAgoClosesWithoutHarmToOthers
   Member& stays = add();
   Member& gone = add_elsewhere();
   join(closes, gone);
-  closes.endpoint->exclusively([&] { closes.endpoint->peer().disconnect(ECONNRESET); });
+  const std::size_t source = closes.source();
+  closes.disconnect(ECONNRESET);
   gone.endpoint.reset();
   for (int i = 0; i < 10; ++i) progress();
   Member& other = add_elsewhere();
   join(stays, other);
-  ASSERT_EQ(stays.manager.source, closes.manager.source);
+  ASSERT_EQ(stays.source(), source);
   closes.endpoint.reset();
   expect_message(other, stays, 8);
   expect_message(stays, other, 300000);
@@ -344,23 +283,35 @@ TEST_F(SharedPortTest, AnEndpointThatLostItsPeerLongAgoClosesWithoutHarmToOthers
 
 TEST_F(SharedPortTest, OneThatEndsItsConnectionLeavesTheOthersAlone) {
   for (int i = 0; i < 2; ++i) join(add(), add_elsewhere());
-  Endpoint& ends = *members[0]->endpoint;
-  ends.exclusively([&] { ends.peer().disconnect(ECANCELED); });
-  EXPECT_TRUE(drive([&] { return members[1]->manager.losses != 0; }));
+  members[0]->disconnect(ECANCELED);
+  EXPECT_TRUE(drive([&] { return members[1]->log.partings != 0; }));
   expect_message(*members[2], *members[3], 300000);
   expect_message(*members[3], *members[2], 8);
 }
 
-TEST_F(SharedPortTest, ANumberOfAnEndpointThatClosedNamesNoneAnyMore) {
-  Member& one = add();
+TEST_F(SharedPortTest, ARequestOfAnEndpointThatClosedIsAcceptedInVain) {
+  add();
   Member& gone = add();
-  const os::SocketAddress name = one.endpoint->name();
-  gone.endpoint.reset();
   Member& peer = add_elsewhere();
-  ASSERT_EQ(peer.reach(name), 0);
-  ASSERT_EQ(peer.tell(message_to(gone.number)), 0);
-  EXPECT_TRUE(drive([&] { return peer.manager.losses != 0; }));
-  EXPECT_TRUE(gone.manager.said.empty());
+  gone.request(listener.address);
+  const link::ConnectionRequest request = listener.take_request();
+  gone.endpoint.reset();
+  peer.accept(request);
+  EXPECT_TRUE(drive([&] { return !peer.log.failures.empty(); }));
+  EXPECT_THAT(peer.log.failures, ElementsAre(ECONNABORTED));
+  EXPECT_EQ(gone.log.connections, 0);
+}
+
+// The endpoint that accepts it is closed before the requester has confirmed.
+TEST_F(SharedPortTest, AnAcceptanceOfAnEndpointThatClosedEnds) {
+  add();
+  Member& gone = add();
+  Member& peer = add_elsewhere();
+  peer.request(listener.address);
+  gone.accept(listener.take_request());
+  gone.endpoint.reset();
+  EXPECT_TRUE(drive([&] { return !peer.log.failures.empty() || peer.log.partings != 0; }));
+  EXPECT_EQ(gone.log.connections, 0);
 }
 
 TEST_F(SharedPortTest, SharedReceivesTakeTheMessagesOfAllEndpoints) {
@@ -378,33 +329,12 @@ TEST_F(SharedPortTest, SharedReceivesTakeTheMessagesOfAllEndpoints) {
       Bytes sent = pattern(length, length);
       Bytes got(length);
       ended.clear();
-      ASSERT_EQ(Member::receive_in(receives, got, &got), 0);
+      ASSERT_EQ(testing::ConnectedEnd::receive_in(receives, got, &got), 0);
       ASSERT_EQ(from->send(sent), 0);
       ASSERT_TRUE(drive([&] { return ended.contains(&got); }));
       EXPECT_EQ(got, sent);
     }
   }
-}
-
-// The peer is on the network only.
-TEST_F(SharedPortTest, APeerThatIsElsewhereIsReachedFromAPortOfItsOwn) {
-  Member& stays = add();
-  Member& moves = add();
-  const os::SocketAddress shared = stays.endpoint->name();
-  EndpointSetup far = setup_at(other_port, other_queue);
-  far.place.links = {false, true};
-  members.push_back(std::make_unique<Member>(far, 77));
-  Member& peer = *members.back();
-  join(moves, peer);
-  EXPECT_NE(moves.endpoint->name(), shared);
-  EXPECT_EQ(stays.endpoint->name(), shared);
-  expect_message(moves, peer, 300000);
-  expect_message(peer, moves, 8);
-  moves.endpoint.reset();
-  EXPECT_TRUE(drive([&] { return peer.manager.losses != 0; }));
-  Member& last = add();
-  join(stays, last);
-  expect_message(stays, last, 8);
 }
 
 TEST_F(SharedPortTest, ASleeperIsWokenByTheMessageOfAnyEndpoint) {

@@ -8,11 +8,8 @@ namespace weft::messaging {
 
 Result<std::shared_ptr<SharedPort>> SharedPorts::port_for(const EndpointSetup& setup,
                                                           const os::UdpPort& port) {
-  const bool within_host = setup.place.links.shm && !setup.device->directory().empty();
   const bool receives = setup.bindings.rx != nullptr || setup.receives != nullptr;
-  if (setup.connection == nullptr || !within_host || !receives) {
-    return std::shared_ptr<SharedPort>();
-  }
+  if (setup.connection == nullptr || !receives) return std::shared_ptr<SharedPort>();
   const std::lock_guard guard(mutex_);
   std::erase_if(ports_, [](const auto& known) { return known.expired(); });
   for (const auto& known : ports_) {
@@ -21,7 +18,7 @@ Result<std::shared_ptr<SharedPort>> SharedPorts::port_for(const EndpointSetup& s
     if (shared == nullptr || !shared->serves(setup)) continue;
     if (shared.use_count() <= kMostEndpoints) return shared;
   }
-  auto opened = SharedPort::open_shared(setup, port);
+  auto opened = SharedPort::open(setup, port);
   if (opened) ports_.push_back(opened.value());
   return opened;
 }

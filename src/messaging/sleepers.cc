@@ -9,8 +9,9 @@
 
 namespace weft::messaging {
 
+// This process needs no wake-up when it ends.
 void Sleepers::watch(int process) {
-  if (process <= 0 || watched_.contains(process)) return;
+  if (process <= 0 || os::is_this_process(process) || watched_.contains(process)) return;
   os::Fd fd = os::watch_process(process);
   if (fd.valid() && set_.add(fd.get()).ok()) watched_.emplace(process, std::move(fd));
 }

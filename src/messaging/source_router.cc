@@ -2,10 +2,6 @@
 // Which of the connected endpoints of a port does a source send to?
 #include "messaging/source_router.h"
 
-#include <array>
-#include <cstring>
-
-#include "messaging/connected_peer.h"
 #include "messaging/message_receiver.h"
 
 namespace weft::messaging {
@@ -28,9 +24,11 @@ void SourceRouter::source_opened(std::uint32_t source, const os::SocketAddress& 
   newcomers_.push_back({source, port_.senders[source], os::coarse_now() + kTimeToBeAccepted});
 }
 
+// The receiver first: all that the source has sent comes before the end of its connection.
 void SourceRouter::source_closed(std::uint32_t source, bool died) {
-  if (link::InboxSink* receiver = receiver_of(source)) return receiver->source_closed(source, died);
+  if (link::InboxSink* receiver = receiver_of(source)) receiver->source_closed(source, died);
   port_.senders[source].reset();
+  port_.port->end_connection_of(source);
 }
 
 unsigned SourceRouter::room_for(std::uint32_t source) const {
@@ -38,21 +36,15 @@ unsigned SourceRouter::room_for(std::uint32_t source) const {
   return receiver != nullptr ? receiver->room() : kControlMessages;
 }
 
-void SourceRouter::arrived(const link::Arrival& arrival) {
-  if (link::InboxSink* receiver = receiver_of(arrival.source)) return receiver->arrived(arrival);
-  ConnectedPeer* const peer = addressee_of(arrival);
-  if (peer == nullptr) return port_.refuse(arrival.source);
-  peer->hear(arrival);
+bool SourceRouter::arriving(const link::Arrival& arrival) {
+  link::InboxSink* const receiver = receiver_of(arrival.source);
+  return receiver != nullptr && receiver->arriving(arrival);
 }
 
-// The sender may write on: the endpoint checks its own copy.
-ConnectedPeer* SourceRouter::addressee_of(const link::Arrival& arrival) const {
-  const bool control = arrival.operation == link::MessageOperation::kControl;
-  if (!control || arrival.payload == nullptr || arrival.length > kMaxControlBytes) return nullptr;
-  std::array<std::byte, kMaxControlBytes> copy;
-  std::memcpy(copy.data(), arrival.payload, arrival.length);
-  const auto found = expected_.find(number_in_({copy.data(), arrival.length}));
-  return found != expected_.end() ? found->second : nullptr;
+void SourceRouter::arrived(const link::Arrival& arrival) {
+  if (link::InboxSink* receiver = receiver_of(arrival.source)) return receiver->arrived(arrival);
+  if (arrival.operation == link::MessageOperation::kControl) return port_.take_control(arrival);
+  port_.refuse(arrival.source);
 }
 
 void SourceRouter::accessed(std::uint32_t source, Access access,

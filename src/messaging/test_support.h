@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What do the tests of endpoints share? A private directory, nodes, and two of them that know each
-// other.
+// What do the tests of endpoints share? A private directory, nodes, two of them that know each
+// other, and connected endpoints.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,6 +8,9 @@
 #include <deque>
 #include <filesystem>
 #include <functional>
+#include <map>
+#include <string>
+#include <utility>
 
 #include "messaging/endpoint.h"
 #include "os/loopback_support.h"
@@ -164,6 +167,134 @@ struct EndpointTest : ::testing::Test {
       one.endpoint->port().progress();
       if (two.endpoint) two.endpoint->port().progress();
     }
+  }
+};
+
+// Writes down what it hears of a connection.
+struct ConnectionLog final : ConnectionSink {
+  int connections = 0;
+  int partings = 0;
+  std::vector<int> failures;
+  Bytes data;  // that came with the last of them
+
+  void connected(std::span<const std::byte> with) override {
+    ++connections;
+    data.assign(with.begin(), with.end());
+  }
+  void failed(int error, std::span<const std::byte> with) override {
+    failures.push_back(error);
+    data.assign(with.begin(), with.end());
+  }
+  void parted() override { ++partings; }
+};
+
+// A connected endpoint, and what it hears.
+struct ConnectedEnd {
+  ConnectionLog log;
+  AddressVector no_addresses{0};
+  std::unique_ptr<Endpoint> endpoint;
+
+  void open(EndpointSetup setup) {
+    setup.addresses = &no_addresses;
+    setup.connection = &log;
+    endpoint = std::move(Endpoint::open(std::move(setup))).value();
+  }
+  void request(const os::SocketAddress& listener, const Bytes& data = {}) {
+    endpoint->exclusively([&] { endpoint->peer().request(listener, data); });
+  }
+  void accept(const link::ConnectionRequest& received, const Bytes& data = {}) {
+    endpoint->exclusively([&] { endpoint->peer().accept(received, data); });
+  }
+  void disconnect(int error) {
+    endpoint->exclusively([&] { endpoint->peer().disconnect(error); });
+  }
+  int send(Bytes& bytes, void* context = nullptr, PeerIndex peer = 0) {
+    const LocalRange piece{bytes.data(), bytes.size()};
+    SendCall call;
+    call.peer = peer;
+    call.pieces = {&piece, 1};
+    call.length = bytes.size();
+    call.report.context = context;
+    return endpoint->send(call);
+  }
+  int receive(Bytes& bytes, void* context = nullptr) {
+    return receive_in(endpoint->receives(), bytes, context);
+  }
+  static int receive_in(ReceiveQueue& queue, Bytes& bytes, void* context) {
+    const LocalRange piece{bytes.data(), bytes.size()};
+    ReceiveCall call;
+    call.pieces = {&piece, 1};
+    call.report.context = context;
+    return queue.receive(call);
+  }
+};
+
+// A port within the host that listens, and from which any message can be sent.
+struct RequestPort final : link::InboxSink, link::ListenerUser, link::FlowSink {
+  os::SocketAddress address;
+  std::unique_ptr<device::Port> port;
+  std::map<std::uint32_t, os::SocketAddress> senders;
+  std::deque<std::pair<link::ConnectionNumber, link::ConnectionRequest>> requests;
+
+  RequestPort(const std::shared_ptr<device::Device>& device, std::uint16_t number)
+      : address(loopback(number)) {
+    device::PortSetup setup;
+    setup.name = address;
+    setup.domain = device->new_domain();
+    setup.listens = true;
+    port = std::move(device::Port::open(device, address, setup)).value();
+    EXPECT_TRUE(port->connections().listen(128, *this).ok());
+  }
+  ~RequestPort() override = default;
+
+  // The oldest request, which is for an endpoint to accept from now on.
+  link::ConnectionRequest take_request() {
+    port->inbox().poll(*this);
+    EXPECT_FALSE(requests.empty());
+    if (requests.empty()) return {};
+    auto [number, request] = std::move(requests.front());
+    requests.pop_front();
+    port->connections().forward(number);
+    return std::move(request);
+  }
+  void reject_request(const Bytes& data) {
+    port->inbox().poll(*this);
+    ASSERT_FALSE(requests.empty());
+    port->connections().reject(requests.front().first, data);
+    requests.pop_front();
+  }
+  // A new source of that mailbox, which sends a control message.
+  std::unique_ptr<link::Flow> say(const os::SocketAddress& to, const Bytes& bytes) const {
+    auto flow = std::move(port->connect(to)).value();
+    const LocalRange piece{const_cast<std::byte*>(bytes.data()), bytes.size()};
+    link::SendRequest request;
+    request.operation = link::MessageOperation::kControl;
+    request.must_copy = true;
+    request.pieces = {&piece, 1};
+    request.length = bytes.size();
+    EXPECT_EQ(flow->send(request).state, link::Outcome::State::kDone);
+    return flow;
+  }
+  bool is_refused(link::Flow& flow) { return flow.check_peer(*this) == link::PeerState::kRefuses; }
+
+  void source_opened(std::uint32_t source, const os::SocketAddress& from) override {
+    senders[source] = from;
+  }
+  void source_closed(std::uint32_t source, bool) override { port->end_connection_of(source); }
+  void arrived(const link::Arrival& arrival) override {
+    ASSERT_EQ(arrival.operation, link::MessageOperation::kControl);
+    const Bytes message(arrival.payload, arrival.payload + arrival.length);
+    if (arrival.wants_ack) port->inbox().acknowledge(arrival.offer);
+    if (!port->take_control(arrival.source, senders[arrival.source], message))
+      port->inbox().refuse(*this, arrival.source);
+  }
+  void received(void*, int) override {}
+  void ended(void*, int, int) override {}
+  void requested(link::ConnectionNumber number, link::ConnectionRequest request) override {
+    requests.emplace_back(number, std::move(request));
+  }
+  void withdrawn(link::ConnectionNumber number) override {
+    std::erase_if(requests, [&](const auto& each) { return each.first == number; });
   }
 };
 

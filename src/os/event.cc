@@ -108,4 +108,6 @@ bool wait_readable_or_cancelled(int fd, std::chrono::milliseconds timeout) {
 
 Fd watch_process(int pid) { return Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
 
+bool is_this_process(int pid) { return pid == ::getpid(); }
+
 }  // namespace weft::os

@@ -213,7 +213,7 @@ void FlowConnections::on_request(const cm::CmEvent& event) {
 std::optional<wire::CmReason> FlowConnections::accept(const cm::CmEvent& event,
                                                       const FlowRequest& request) {
   const os::SocketAddress& peer = event.remote.address;
-  if (!shared_.options.takes_flows) return wire::CmReason::kInvalidService;
+  if (!shared_.options.takes_flows) return wire::CmReason::kConsumer;
   if (!event.more.empty() && !shared_.sink->takes_more()) {
     return shared_.closing ? wire::CmReason::kConsumer : wire::CmReason::kNoResources;
   }

@@ -199,6 +199,11 @@ void PairedFlows::reject(link::ConnectionNumber request, std::span<const std::by
                                           write_rejection(data), shared_.host.now()));
 }
 
+void PairedFlows::delay(link::ConnectionNumber request) {
+  constexpr std::uint8_t kServiceTimeout = 23;  // 34 s
+  static_cast<void>(shared_.agent->delay(request_id(request), kServiceTimeout, shared_.host.now()));
+}
+
 void PairedFlows::forward(link::ConnectionNumber request) {
   static_cast<void>(shared_.agent->forward(request_id(request), shared_.host.now()));
 }
@@ -319,7 +324,9 @@ void PairedFlows::bury(RdmSender& out) {
   out.lose(link::PeerState::kDied);
 }
 
+// One that is leaving still delivers what was sent.
 void PairedFlows::refuse(const RdmReceiver& in) {
+  if (flows_.contexts().find(in.context())->pair->phase != PairPhase::kOpen) return;
   flows_.contexts().find(in.context())->out->lose(link::PeerState::kRefuses);
 }
 

@@ -34,6 +34,7 @@ class PairedFlows final : public link::Connections, cm::User {
   Status listen(std::size_t backlog, link::ListenerUser& user) override;
   void set_backlog(std::size_t backlog) override;
   void reject(link::ConnectionNumber request, std::span<const std::byte> data) override;
+  void delay(link::ConnectionNumber request) override;
   void forward(link::ConnectionNumber request) override;
 
   // A request of the pair of that context has arrived: the peer has the REP.

@@ -206,7 +206,8 @@ void RdmSender::hear(os::Time now) {
 
 void RdmSender::lose(link::PeerState state) {
   if (flow_.phase() == FlowPhase::kLost) return;
-  const bool hoped = flow_.phase() == FlowPhase::kAsking && !flow_.persists();
+  const bool hoped = flow_.phase() == FlowPhase::kAsking && !flow_.persists() &&
+                     state != link::PeerState::kRefuses;
   flow_.end(state);
   if (paired_) {
     shared_.pairs->note(flow_.context());

@@ -64,7 +64,6 @@ struct ConnectionsOfOneProcess : testing::Test {
 };
 
 TEST_F(ConnectionsOfOneProcess, NeedFewDescriptorsAndNoThreads) {
-  if (only_links("udp")) GTEST_SKIP() << "over the network each endpoint has a port of its own";
   constexpr std::size_t kConnections = 300;
   connect(1);
   const std::size_t descriptors = count_descriptors();

@@ -4,29 +4,26 @@
 
 #include <utility>
 
-#include "connect/listener.h"
 #include "log.h"
 
 namespace weft::fabric {
 
-using connect::ConnectionState;
-
 Connector::Connector(struct fid& ep, Domain& domain, std::optional<connect::Request> request)
-    : ep_(ep),
-      domain_(domain),
-      request_(std::move(request)),
-      connection_(*this, domain.options().request_timeout) {}
+    : ep_(ep), domain_(domain), request_(std::move(request)) {}
 
 Connector::~Connector() {
   if (eq_ != nullptr) eq_->forget(ep_);
 }
 
-// The listener goes on trying where this end cannot say anything, for want of memory.
+// The listener goes on trying where this end cannot send anything, for want of memory.
 void Connector::decline(const os::SocketAddress& host) {
-  if (!request_ || domain_.fabric().passive_endpoints().turn_down(*request_)) return;
+  if (!request_) return;
+  if (const auto listener = request_->listener.lock())
+    return listener->reject(request_->number, {});
   const auto port = os::UdpPort::bind(host);
-  if (port)
-    connect::turn_down(domain_.device(), {port.value(), domain_.options().links}, *request_);
+  if (!port) return;
+  const Options& options = domain_.options();
+  connect::turn_down(domain_.device(), {port.value(), options.links}, options, request_->request);
 }
 
 int Connector::bind(EventQueue& eq) {
@@ -39,49 +36,44 @@ int Connector::bind(EventQueue& eq) {
 void Connector::set_up(messaging::EndpointSetup& setup) {
   setup.addresses = &no_addresses_;
   setup.connection = this;
-  setup.number_in = connect::addressee_of;
 }
 
-int Connector::connect(const os::SocketAddress& listener, connect::ConnectData data) {
+int Connector::connect(const os::SocketAddress& listener, std::span<const std::byte> data) {
   return core_->exclusively([&] {
-    if (request_ || connection_.state() != ConnectionState::kIdle) return -FI_EOPBADSTATE;
+    if (request_ || state_ != ConnectorState::kIdle) return -FI_EOPBADSTATE;
     peer_ = listener;
-    connection_.connect(listener, std::move(data), os::coarse_now());
+    state_ = ConnectorState::kAttempted;
+    core_->peer().request(listener, data);
     return 0;
   });
 }
 
-int Connector::accept(connect::ConnectData data) {
-  return core_->exclusively([&] {
-    if (!request_ || connection_.state() != ConnectionState::kIdle) return -FI_EOPBADSTATE;
-    peer_ = request_->name;
-    connection_.accept(*request_, std::move(data));
-    // The requester has not heard of an acceptance that failed at once: decline() rejects it.
-    if (connection_.state() != ConnectionState::kEnded) request_.reset();
+// The requester has not heard of an acceptance that failed at once: decline() rejects it.
+int Connector::accept(std::span<const std::byte> data) {
+  std::optional<connect::Request> accepted;
+  const int status = core_->exclusively([&] {
+    if (!request_ || state_ != ConnectorState::kIdle) return -FI_EOPBADSTATE;
+    peer_ = request_->request.peer;
+    state_ = ConnectorState::kAttempted;
+    core_->peer().accept(request_->request, data);
+    if (state_ != ConnectorState::kEnded) accepted = std::exchange(request_, std::nullopt);
     return 0;
   });
+  if (!accepted) return status;
+  if (const auto listener = accepted->listener.lock()) listener->forward(accepted->number);
+  return status;
 }
 
 int Connector::shut_down() {
   return core_->exclusively([&] {
-    switch (connection_.state()) {
-      case ConnectionState::kIdle:
-        return -FI_ENOTCONN;
-      case ConnectionState::kRequesting:
-      case ConnectionState::kPending:
-      case ConnectionState::kAccepting:
-      case ConnectionState::kConnected:
-        // As with other providers each end gets one FI_SHUTDOWN, whichever end caused it.
-        // An end without FI_CONNECTED has given up instead.
-        if (connection_.shut_down() && !early_) {
-          eq_->push_connection(FI_SHUTDOWN, ep_, nullptr, {});
-        }
-        core_->peer().disconnect(ECANCELED);
-        return 0;
-      case ConnectionState::kEnded:
-        return 0;
-    }
-    return -FI_EOTHER;
+    if (state_ == ConnectorState::kIdle) return -FI_ENOTCONN;
+    if (state_ == ConnectorState::kEnded) return 0;
+    // As with other providers each end gets one FI_SHUTDOWN, whichever end caused it. An end
+    // without FI_CONNECTED has given up instead.
+    const ConnectorState before = std::exchange(state_, ConnectorState::kEnded);
+    if (before == ConnectorState::kConnected) eq_->push_connection(FI_SHUTDOWN, ep_, nullptr, {});
+    core_->peer().disconnect(ECANCELED);
+    return 0;
   });
 }
 
@@ -89,49 +81,14 @@ std::optional<os::SocketAddress> Connector::peer() {
   return core_->exclusively([&] { return peer_; });
 }
 
-void Connector::heard(std::uint32_t source, std::span<const std::byte> message) {
-  connection_.hear(source, message);
-}
-
-void Connector::lost(bool died) { connection_.lose(died, os::coarse_now()); }
-
-void Connector::reached() {
-  if (connection_.state() == ConnectionState::kConnected) tell_what_was_early();
-}
-
-void Connector::tell_what_was_early() {
-  if (!early_) return;
-  eq_->push_connection(FI_CONNECTED, ep_, nullptr, *early_);
-  early_.reset();
-}
-
-void Connector::tick(os::Time now) { connection_.tick(now); }
-
-int Connector::reach(const os::SocketAddress& peer) { return core_->peer().open_path(peer); }
-
-os::SocketAddress Connector::name() { return core_->at().name; }
-
-void Connector::expect(connect::Token token) { core_->peer().expect(token); }
-
-int Connector::send_control(const connect::ConnectMessage& message) {
-  return core_->peer().send_control(connect::encode(message));
-}
-
-void Connector::accept_source(std::uint32_t source) { core_->peer().accept_source(source); }
-
-void Connector::reject_source(std::uint32_t source) { core_->peer().reject_source(source); }
-
-// The program may send as soon as it hears of the connection.
 void Connector::connected(std::span<const std::byte> data) {
-  if (!core_->peer().reached()) {
-    early_.emplace(data.begin(), data.end());
-    return;
-  }
+  state_ = ConnectorState::kConnected;
   eq_->push_connection(FI_CONNECTED, ep_, nullptr, data);
 }
 
 // No peer will come any more: receives end.
 void Connector::failed(int error, std::span<const std::byte> data) {
+  state_ = ConnectorState::kEnded;
   core_->peer().disconnect(error);
   fi_eq_err_entry entry{};
   entry.fid = &ep_;
@@ -140,10 +97,8 @@ void Connector::failed(int error, std::span<const std::byte> data) {
   eq_->push_error(entry, data);
 }
 
-void Connector::parted() { core_->peer().part_later(); }
-
-void Connector::parting_is_due() {
-  tell_what_was_early();
+void Connector::parted() {
+  state_ = ConnectorState::kEnded;
   core_->peer().disconnect(ECONNRESET);
   eq_->push_connection(FI_SHUTDOWN, ep_, nullptr, {});
 }

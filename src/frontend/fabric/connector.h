@@ -4,10 +4,12 @@
 
 #include <rdma/fi_endpoint.h>
 
+#include <cstddef>
 #include <optional>
+#include <span>
 
 #include "base/usable.h"
-#include "connect/connection.h"
+#include "connect/listener.h"
 #include "domain.h"
 #include "eq.h"
 #include "messaging/address_vector.h"
@@ -16,7 +18,7 @@
 namespace weft::fabric {
 
 // Joins an endpoint, its connection and the event queue that hears of it. Any thread.
-class Connector final : messaging::ConnectionSink, connect::Border {
+class Connector final : messaging::ConnectionSink {
  public:
   // For the endpoint `ep` of `domain`. With a request it is to accept that, else it may connect.
   Connector(struct fid& ep, Domain& domain, std::optional<connect::Request> request);
@@ -37,29 +39,19 @@ class Connector final : messaging::ConnectionSink, connect::Border {
   // fi_connect(3), fi_accept(3), fi_shutdown(3) of a running endpoint. What comes of the first two
   // is told by events. Errors: -FI_EOPBADSTATE when it is too late, or for the other side's call;
   // for shut_down(), -FI_ENOTCONN before either.
-  int connect(const os::SocketAddress& listener, connect::ConnectData data);
-  int accept(connect::ConnectData data);
+  int connect(const os::SocketAddress& listener, std::span<const std::byte> data);
+  int accept(std::span<const std::byte> data);
   int shut_down();
   // fi_getpeer(3): the address that this end connected to, or that connected to it. Nothing before
   // that.
   std::optional<os::SocketAddress> peer();
 
  private:
-  void heard(std::uint32_t source, std::span<const std::byte> message) override;
-  void lost(bool died) override;
-  void reached() override;
-  void parting_is_due() override;
-  void tick(os::Time now) override;
-  int reach(const os::SocketAddress& peer) override;
-  os::SocketAddress name() override;
-  void expect(connect::Token token) override;
-  int send_control(const connect::ConnectMessage& message) override;
-  void accept_source(std::uint32_t source) override;
-  void reject_source(std::uint32_t source) override;
+  enum class ConnectorState : std::uint8_t { kIdle, kAttempted, kConnected, kEnded };
+
   void connected(std::span<const std::byte> data) override;
   void failed(int error, std::span<const std::byte> data) override;
   void parted() override;
-  void tell_what_was_early();
 
   struct fid& ep_;
   Domain& domain_;
@@ -70,10 +62,7 @@ class Connector final : messaging::ConnectionSink, connect::Border {
   // From here on all is the core's: used by one thread at a time, the one that is inside it.
   std::optional<connect::Request> request_;
   std::optional<os::SocketAddress> peer_;
-  connect::Connection connection_;
-  // What came with the reply of a peer that is not reached yet: of the connection the program hears
-  // when it is, or when the peer has parted already.
-  std::optional<connect::ConnectData> early_;
+  ConnectorState state_ = ConnectorState::kIdle;
 };
 
 }  // namespace weft::fabric

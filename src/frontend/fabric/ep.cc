@@ -398,7 +398,7 @@ int Ep::enable() {
     core_.reset();
     return fabric_status(ok.error());
   }
-  if (core_->port().router() != nullptr) port_.reset();
+  if (core_->port().keeps_address()) port_.reset();
   start_running();
   return 0;
 }

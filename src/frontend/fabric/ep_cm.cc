@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How does a program connect an endpoint, and by which address is it known? fi_cm(3)
 #include "boundary.h"
-#include "connect/message.h"
 #include "ep.h"
 #include "name.h"
+#include "offer.h"
 #include "unsupported.h"
 
 namespace weft::fabric {
@@ -36,7 +36,7 @@ Result<os::SocketAddress> address_at(const void* bytes) {
 }
 
 bool fits(const void* data, std::size_t length) {
-  return length <= connect::kMaxData && (data != nullptr || length == 0);
+  return length <= kConnectionData && (data != nullptr || length == 0);
 }
 
 int connect(fid_ep* ep, const void* bytes, const void* data, std::size_t length) {

@@ -178,6 +178,17 @@ void EventQueue::bring_up_to_date() {
   }
 }
 
+bool EventQueue::withdraw_request(const struct fid* handle) {
+  const std::lock_guard guard(mutex_);
+  std::size_t removed = 0;
+  for (auto* entries : {&entries_, &requests_}) {
+    removed += std::erase_if(*entries, [&](const QueuedEvent& entry) {
+      return entry.info != nullptr && entry.info->handle == handle;
+    });
+  }
+  return removed != 0;
+}
+
 void EventQueue::forget(const struct fid& object) {
   const std::lock_guard guard(mutex_);
   for (auto* entries : {&entries_, &requests_}) {

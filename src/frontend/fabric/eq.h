@@ -45,6 +45,8 @@ class EventQueue : public fid_eq, public Usable {
   // Adds a connection request. Events that the same requester caused before at other endpoints of
   // this queue (an earlier connection is established) are read before it.
   void push_request(struct fid& object, InfoList info, std::span<const std::byte> data);
+  // Removes the event of a connection request whose info has that handle. False when it was read.
+  bool withdraw_request(const struct fid* handle);
   // Removes what was said of an object that is closed now.
   void forget(const struct fid& object);
   // The first event, taken out unless `peek`. -FI_EAGAIN when there is none, -FI_EAVAIL when an

@@ -54,9 +54,8 @@ bool write_address(const os::SocketAddress& address, void*& bytes, std::size_t& 
   return true;
 }
 
-connect::ConnectData private_data(const void* data, std::size_t length) {
-  const auto* bytes = static_cast<const std::byte*>(data);
-  return {bytes, bytes + std::min(length, kConnectionData)};
+std::span<const std::byte> private_data(const void* data, std::size_t length) {
+  return {static_cast<const std::byte*>(data), length};
 }
 
 int give_option(std::size_t option, void* value, std::size_t* length) {

@@ -4,8 +4,10 @@
 
 #include <rdma/fabric.h>
 
+#include <cstddef>
+#include <span>
+
 #include "base/result.h"
-#include "connect/message.h"
 #include "os/udp_port.h"
 
 namespace weft::fabric {
@@ -25,8 +27,8 @@ int give_address(const os::SocketAddress& address, void* buffer, std::size_t* le
 // Puts an address into an fi_info, which owns it. False without memory.
 bool write_address(const os::SocketAddress& address, void*& bytes, std::size_t& length);
 
-// A program's connection data, as much as goes into one message.
-connect::ConnectData private_data(const void* data, std::size_t length);
+// A program's connection data.
+std::span<const std::byte> private_data(const void* data, std::size_t length);
 
 // Answers fi_getopt(3) with an option of type size_t. Errors: -FI_EINVAL, -FI_ETOOSMALL.
 int give_option(std::size_t option, void* value, std::size_t* length);

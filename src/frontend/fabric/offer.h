@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "connect/message.h"
+#include "link/connection.h"
 #include "memory/table_layout.h"
 
 namespace weft::fabric {
@@ -79,7 +79,7 @@ inline constexpr std::size_t kLargestQueueSize = 65536;
 // than fits waits for messages that its peers may send only later.
 inline constexpr std::size_t kUsualReceives = kLargestQueueSize;
 
-inline constexpr std::size_t kConnectionData = connect::kMaxData;  // FI_OPT_CM_DATA_SIZE
+inline constexpr std::size_t kConnectionData = link::kMaxConnectionData;  // FI_OPT_CM_DATA_SIZE
 
 inline constexpr std::size_t kObjectCount = 65535;  // completion queues, endpoints, contexts ...
 inline constexpr std::size_t kMrCount = std::size_t{1} << 19;

@@ -29,10 +29,4 @@ int PassiveEndpoints::take(const fid* handle, Beginning& beginning) {
   return -FI_EINVAL;
 }
 
-bool PassiveEndpoints::turn_down(const connect::Request& request) {
-  const std::lock_guard guard(mutex_);
-  return std::any_of(endpoints_.begin(), endpoints_.end(),
-                     [&](PassiveEndpoint* endpoint) { return endpoint->turn_down(request); });
-}
-
 }  // namespace weft::fabric

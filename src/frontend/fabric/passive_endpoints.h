@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "connect/connection.h"
+#include "connect/listener.h"
 #include "os/udp_port.h"
 
 namespace weft::fabric {
@@ -33,9 +33,6 @@ class PassiveEndpoints {
   // Takes what `handle` stands for; it stands for nothing from then on. Errors: -FI_EINVAL when it
   // is no handle (any more), -FI_EBUSY for a passive endpoint that listens.
   int take(const fid* handle, Beginning& beginning);
-  // Rejects a request that was taken for an endpoint that cannot answer it. False when the passive
-  // endpoint that it came to is closed, or the requester has gone.
-  bool turn_down(const connect::Request& request);
 
  private:
   std::mutex mutex_;

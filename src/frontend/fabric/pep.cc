@@ -66,8 +66,9 @@ int PassiveEndpoint::listen() {
   if (listener_ != nullptr || !port_) return -FI_EOPBADSTATE;
   auto device = device::Device::get(fabric_.options().runtime_dir);
   if (!device) return fabric_status(device.error());
-  auto listener = connect::Listener::open(std::move(device).value(),
-                                          {*port_, fabric_.options().links}, name(), *this);
+  auto listener =
+      connect::Listener::open(std::move(device).value(), {*port_, fabric_.options().links}, name(),
+                              fabric_.options(), *this);
   if (!listener) {
     log_warning(FI_LOG_EP_CTRL, "cannot listen: {}", listener.error().message);
     return fabric_status(listener.error());
@@ -86,17 +87,16 @@ int PassiveEndpoint::listen() {
 InfoList PassiveEndpoint::info_for(Undecided& undecided) const {
   InfoList info(fi_dupinfo(info_.get()));
   if (!info || !write_address(name(), info->src_addr, info->src_addrlen) ||
-      !write_address(undecided.request.name, info->dest_addr, info->dest_addrlen)) {
+      !write_address(undecided.request.request.peer, info->dest_addr, info->dest_addrlen)) {
     return nullptr;
   }
   info->handle = &undecided.handle;
   return info;
 }
 
-bool PassiveEndpoint::requested(std::uint64_t number, const connect::Request& request) {
+bool PassiveEndpoint::requested(const connect::Request& request) {
   auto undecided = std::make_unique<Undecided>();
   undecided->handle.fclass = FI_CLASS_CONNREQ;
-  undecided->number = number;
   undecided->request = request;
   InfoList info = info_for(*undecided);
   if (!info) return false;
@@ -104,8 +104,17 @@ bool PassiveEndpoint::requested(std::uint64_t number, const connect::Request& re
     const std::lock_guard guard(mutex_);
     undecided_.emplace(&undecided->handle, std::move(undecided));
   }
-  eq_->push_request(fid, std::move(info), request.data);
+  eq_->push_request(fid, std::move(info), request.request.data);
   return true;
+}
+
+// A request that the program knows stays: an acceptance of it fails.
+void PassiveEndpoint::withdrawn(link::ConnectionNumber number) {
+  const std::lock_guard guard(mutex_);
+  const auto found = std::find_if(undecided_.begin(), undecided_.end(), [&](const auto& each) {
+    return each.second->request.number == number;
+  });
+  if (found != undecided_.end() && eq_->withdraw_request(found->first)) undecided_.erase(found);
 }
 
 std::unique_ptr<PassiveEndpoint::Undecided> PassiveEndpoint::take(const struct fid* handle) {
@@ -121,26 +130,17 @@ int PassiveEndpoint::reject(const struct fid* handle, const void* data, std::siz
   const auto undecided = take(handle);
   if (undecided == nullptr) return -FI_EINVAL;
   // One that has gone meanwhile needs no answer.
-  listener_->reject(undecided->number, private_data(data, length));
+  listener_->reject(undecided->request.number, private_data(data, length));
   return 0;
 }
 
 bool PassiveEndpoint::give_request(const struct fid* handle, Beginning& beginning) {
   const auto undecided = take(handle);
   if (undecided == nullptr) return false;
-  listener_->release(undecided->number);
+  listener_->give(undecided->request.number);
   beginning.request = std::move(undecided->request);
   beginning.listener = name();
   return true;
-}
-
-bool PassiveEndpoint::turn_down(const connect::Request& request) {
-  connect::Listener* listener = nullptr;
-  {
-    const std::lock_guard guard(mutex_);
-    listener = listener_.get();
-  }
-  return listener != nullptr && listener->turn_down(request);
 }
 
 int PassiveEndpoint::give_port(Beginning& beginning) {

@@ -49,18 +49,17 @@ class PassiveEndpoint final : public fid_pep, connect::RequestSink {
   // For PassiveEndpoints.
   int give_port(Beginning& beginning);
   bool give_request(const struct fid* handle, Beginning& beginning);
-  bool turn_down(const connect::Request& request);
 
  private:
   // A request until it is decided. Its address is the program's handle.
   struct Undecided {
     struct fid handle {};
-    std::uint64_t number = 0;  // at the listener
     connect::Request request;
   };
 
   PassiveEndpoint(Fabric& fabric, InfoList info, os::UdpPort port, void* context);
-  bool requested(std::uint64_t number, const connect::Request& request) override;
+  bool requested(const connect::Request& request) override;
+  void withdrawn(link::ConnectionNumber number) override;
   InfoList info_for(Undecided& undecided) const;
   std::unique_ptr<Undecided> take(const struct fid* handle);
 
@@ -73,7 +72,7 @@ class PassiveEndpoint final : public fid_pep, connect::RequestSink {
   Use eq_use_;
   std::size_t backlog_ = connect::kUsualBacklog;
   std::map<const struct fid*, std::unique_ptr<Undecided>> undecided_;
-  std::unique_ptr<connect::Listener> listener_;  // set once, under the mutex
+  std::shared_ptr<connect::Listener> listener_;  // set once, under the mutex
 };
 
 // Tables of operations (pep_ops.cc).

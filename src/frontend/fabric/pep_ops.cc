@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How does a program call a passive endpoint? fi_passive_ep of fi_endpoint(3), fi_cm(3)
 #include "boundary.h"
-#include "connect/message.h"
 #include "name.h"
 #include "offer.h"
 #include "pep.h"
@@ -55,7 +54,7 @@ int listen(fid_pep* pep) {
 }
 
 int reject(fid_pep* pep, fid* handle, const void* data, std::size_t length) {
-  if (length > connect::kMaxData || (data == nullptr && length != 0)) return -FI_EINVAL;
+  if (length > kConnectionData || (data == nullptr && length != 0)) return -FI_EINVAL;
   return at_c_border([&] { return PassiveEndpoint::from(&pep->fid).reject(handle, data, length); });
 }
 

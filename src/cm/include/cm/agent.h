@@ -38,7 +38,8 @@ struct ConnectRequest {
   std::optional<Remote> other = std::nullopt;
   std::chrono::nanoseconds other_after = std::chrono::milliseconds(100);
   // The attempt ends with kUnreachable when `to` and `other`, if there is one, were reported as
-  // unreachable before anything answered.
+  // unreachable before anything answered; after an MRA, when its sender was, in answer to a further
+  // REQ.
   bool ends_unreachable = false;
 };
 

@@ -6,47 +6,61 @@
 #include <list>
 #include <memory>
 #include <mutex>
-#include <vector>
+#include <unordered_map>
 
-#include "connect/connection.h"
 #include "device/engine.h"
 #include "device/port.h"
+#include "link/connection.h"
 #include "link/inbox.h"
 #include "os/clock.h"
 
 namespace weft::connect {
 
+class Listener;
+
+// A request that a listener has received, for the endpoint that is to accept it.
+struct Request {
+  link::ConnectionRequest request;
+  std::weak_ptr<Listener> listener;
+  link::ConnectionNumber number = 0;  // of the listener's port
+};
+
 // The sink of requests. Called from within functions of Listener; must not call Listener.
 class RequestSink {
  public:
   virtual ~RequestSink() = default;
-  // A new request, identified by `number` from now on. False when it cannot be taken: it is
-  // dropped, and the requester times out.
-  virtual bool requested(std::uint64_t number, const Request& request) = 0;
+  // A new request. False when it cannot be taken: it is dropped, and the requester times out.
+  virtual bool requested(const Request& request) = 0;
+  // It has ended: withdrawn, displaced by younger ones, or too old.
+  virtual void withdrawn(link::ConnectionNumber number) = 0;
 };
 
 inline constexpr std::size_t kUsualBacklog = 128;
 
-// A mailbox for requests (rdma_listen(3), fi_listen(3)). Any thread.
-class Listener final : public device::Engine, link::InboxSink {
+// The port that requests for connections arrive at (rdma_listen(3), fi_listen(3)). Any thread.
+class Listener final : public device::Engine,
+                       public std::enable_shared_from_this<Listener>,
+                       link::InboxSink,
+                       link::ListenerUser {
  public:
-  // Makes `place` reachable, which peers know as `name`. Errors: those of device::Port::open().
-  static Result<std::unique_ptr<Listener>> open(std::shared_ptr<device::Device> device,
+  // Makes `place` reachable, which peers know as `name`. `options` and the sink outlive it. Errors:
+  // those of device::Port::open().
+  static Result<std::shared_ptr<Listener>> open(std::shared_ptr<device::Device> device,
                                                 const link::Place& place,
-                                                const os::SocketAddress& name, RequestSink& sink);
-  // Rejects every request that is not decided.
+                                                const os::SocketAddress& name,
+                                                const Options& options, RequestSink& sink);
+  // Rejects every request that is neither decided nor given to an endpoint.
   ~Listener() override;
 
-  // How many requests may wait for a decision of the program; more of them wait unseen.
+  // How many requests may await a decision of the program; others wait unreported, and of 4096 the
+  // oldest ends.
   void set_backlog(std::size_t count);
-  // Rejects a request. False when the requester is gone. Without memory or descriptors the
-  // rejection is sent later, by progress().
-  bool reject(std::uint64_t number, const ConnectData& data);
-  // The accepting endpoint answers the request, or turn_down() does.
-  void release(std::uint64_t number);
-  // Rejects a released request that the accepting endpoint cannot answer; as reject(). False also
-  // for a request of another listener.
-  bool turn_down(const Request& request);
+  // Rejects a request. Nothing happens when it has ended.
+  void reject(link::ConnectionNumber number, std::span<const std::byte> data);
+  // An endpoint is to decide about a request, even when this listener has closed.
+  void give(link::ConnectionNumber number);
+  // It accepts.
+  void forward(link::ConnectionNumber number);
 
   void progress() override;
   bool fall_asleep() override;
@@ -54,49 +68,44 @@ class Listener final : public device::Engine, link::InboxSink {
   int wake_fd() const override { return port_->wake_set().fd(); }
 
  private:
-  enum class Stage {
-    kWaiting,    // beyond the backlog: not reported yet
-    kAnnounced,  // reported
-    kReleased,   // the accepting endpoint answers
-    kRejected,   // a rejection is sent, or to be sent
+  enum class RequestStage : std::uint8_t {
+    kWaiting,   // beyond the backlog: not reported yet
+    kReported,  // to be decided by the program
+    kGiven,     // an endpoint is to decide
   };
-  // A request, until its source has closed or it has been rejected.
   struct ReceivedRequest {
-    std::uint64_t number = 0;
-    std::uint32_t source = 0;  // in the inbox
-    Request request;
-    Stage stage = Stage::kWaiting;
-    bool owed = false;  // the answer for that stage is not sent yet: no room
-    ConnectData data;   // of a rejection
+    link::ConnectionNumber number = 0;
+    RequestStage stage = RequestStage::kWaiting;
+    link::ConnectionRequest request;
   };
   using RequestList = std::list<ReceivedRequest>;
 
   explicit Listener(RequestSink& sink) : sink_(sink) {}
-  void source_opened(std::uint32_t, const os::SocketAddress&) override {}
+  void source_opened(std::uint32_t source, const os::SocketAddress& address) override;
   void source_closed(std::uint32_t source, bool died) override;
   void arrived(const link::Arrival& arrival) override;
   void received(void*, int) override {}
-  void announce();
-  RequestList::iterator find(std::uint64_t number);
-  void say_no(RequestList::iterator entry, const ConnectData& data);
-  bool tell(const Request& request, ConnectKind kind, const ConnectData& data);
-  void tell_again();
-  bool owes_a_word() const;
+  void requested(link::ConnectionNumber number, link::ConnectionRequest request) override;
+  void withdrawn(link::ConnectionNumber number) override;
+  RequestList::iterator find(link::ConnectionNumber number);
+  bool erase(link::ConnectionNumber number);
+  void report();
   void take_in();
 
   std::mutex mutex_;
   RequestSink& sink_;
   std::unique_ptr<device::Port> port_;
-  RequestList entries_;  // in the order in which they came
+  RequestList undecided_;  // in the order of their arrival
   std::size_t backlog_ = kUsualBacklog;
-  std::size_t announced_ = 0;
-  std::uint64_t next_number_ = 1;
+  std::size_t reported_ = 0;
+  std::unordered_map<std::uint32_t, os::SocketAddress> addresses_;  // by source
   int sleepers_ = 0;
   os::Time next_check_{};
 };
 
-// Rejects a request in place of an accepting endpoint at `place` that does not exist any more.
+// Rejects a request in place of an accepting endpoint at `place` that does not exist any more, and
+// of its listener.
 void turn_down(std::shared_ptr<device::Device> device, const link::Place& place,
-               const Request& request);
+               const Options& options, const link::ConnectionRequest& request);
 
 }  // namespace weft::connect

@@ -13,6 +13,7 @@
 #include "base/stats.h"
 #include "capture/recorder.h"
 #include "device/device.h"
+#include "link/connection.h"
 #include "link/flow.h"
 #include "link/inbox.h"
 #include "link/membership.h"
@@ -29,6 +30,8 @@
 
 namespace weft::device {
 
+class MailboxConnections;
+
 // What an endpoint wants of its port.
 struct PortSetup {
   os::SocketAddress name;  // by which peers know the endpoint
@@ -38,6 +41,7 @@ struct PortSetup {
   bool count_remote_writes = false;
   link::Service service = link::Service::kReliableDatagram;
   bool connected = false;  // its flows are those of connections, each with little memory
+  bool listens = false;    // for requests for connections: reached through port 4791, too
   const Options* options = &Options::defaults();
   // As rdm::RdmOptions::met says; of datagrams nothing waits for a peer.
   std::function<void()> met_over_network;
@@ -53,6 +57,7 @@ class Port {
   // of os::UdpSocket::over() and roce::PacketPort::open().
   static Result<std::unique_ptr<Port>> open(std::shared_ptr<Device> device,
                                             const link::Place& place, const PortSetup& setup);
+  ~Port();
 
   // Where messages arrive.
   link::Inbox& inbox() { return *inbox_; }
@@ -64,15 +69,25 @@ class Port {
     wake_.silence();
     return inbox_->fall_asleep();
   }
+  // The connections of a port that is connected, or listens.
+  link::Connections& connections() { return *connections_; }
+  // A control message of a source of the mailbox, which has that address. False when the source is
+  // to be refused.
+  bool take_control(std::uint32_t source, const os::SocketAddress& address,
+                    std::span<const std::byte> message);
+  // The sink has heard that a source has closed: its connection, or request, ends.
+  void end_connection_of(std::uint32_t source);
+  // As MailboxConnections::check() and owes().
+  void check_connections(const std::function<void()>& take_in);
+  bool owes_rejections() const;
   // Opens the way to a peer: through shared memory to one that can be found and reached there, over
   // the network to all others. Errors: ENOENT when no peer is there (yet), or that was not found
   // out, EHOSTUNREACH when no link leads to that host, others of shm::Outbox::open(),
-  // udp::RdEndpoint::connect() and udp::UdEndpoint::connect(). With `persists` ENOENT is certain,
-  // and requests wait for the peer until its host reports the port as closed; else for
-  // Options::connect_timeout.
-  Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer, bool persists = false);
-  // After connect() on a port within the host has failed with that errno: true when the peer may be
-  // on another host, or on this one in a place that shares no files with this process.
+  // udp::RdEndpoint::connect() and udp::UdEndpoint::connect(). Requests wait for the
+  // peer for Options::connect_timeout.
+  Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer);
+  // After a port within the host was not found, with that errno: true when it may be on another
+  // host, or on this one in a place that shares no files with this process.
   static bool may_be_elsewhere(const os::SocketAddress& peer, int error);
   // Makes this port a member of a multicast group; leaves the group before the port goes. Errors:
   // EADDRINUSE when it is one, others of shm::join_group() and udp::UdEndpoint::join().
@@ -84,24 +99,24 @@ class Port {
   Stats& stats() { return *stats_; }
   // The same, up to date: those of the kernel are counted in, by system calls.
   const Stats& stats_now();
-  // Processes that have sent to this port.
-  std::vector<pid_t> source_processes() const;
+  // Processes that have sent to this port, or are to answer requests for connections.
+  std::vector<pid_t> processes() const;
 
  private:
-  Port(std::shared_ptr<Device> device, os::WakeSet wake, const os::SocketAddress& name)
-      : device_(std::move(device)),
-        stats_(device_->stats().take(name.text())),
-        wake_(std::move(wake)) {}
+  Port(std::shared_ptr<Device> device, os::WakeSet wake, const os::SocketAddress& name);
   Status open_mailbox(const os::SocketAddress& address, const PortSetup& setup);
   wire::Tap* network_tap() const;
-  Result<std::shared_ptr<roce::Port4791Relay>> relay_for(const os::SocketAddress& own);
+  Result<std::shared_ptr<roce::Port4791Relay>> relay_for(const os::SocketAddress& own,
+                                                         const PortSetup& setup);
   void open_reliable(const PortSetup& setup);
   void open_datagrams();
   Status open_network(const link::Place& place, const PortSetup& setup);
+  Result<std::unique_ptr<link::Flow>> open_outbox(const os::SocketAddress& peer);
   std::unique_ptr<link::Flow> recorded(std::unique_ptr<link::Flow> flow,
                                        const os::SocketAddress& peer);
   Status open_both(const link::Place& place, const PortSetup& setup);
-  bool is_elsewhere(const os::SocketAddress& peer, bool persists);
+  void open_connections(const PortSetup& setup);
+  bool is_elsewhere(const os::SocketAddress& peer);
   bool groups_go_out() const;
 
   const std::shared_ptr<Device> device_;
@@ -116,6 +131,9 @@ class Port {
   std::unique_ptr<udp::RdEndpoint> endpoint_;
   std::unique_ptr<udp::UdEndpoint> datagrams_;
   std::unique_ptr<link::Inbox> joint_;  // of the two
+  std::unique_ptr<MailboxConnections> near_connections_;
+  std::unique_ptr<link::Connections> joint_connections_;  // with those over the network
+  link::Connections* connections_ = nullptr;
   link::Inbox* inbox_ = nullptr;
   os::Time searched_at_{};
 };

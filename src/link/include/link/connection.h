@@ -89,6 +89,9 @@ class Connections {
   virtual void set_backlog(std::size_t backlog) = 0;
   // Answers an undecided request. Nothing happens for one that has ended.
   virtual void reject(ConnectionNumber request, std::span<const std::byte> data) = 0;
+  // Asks the sender of an undecided request for 34 s without a repetition: this port will close,
+  // and another one may accept it.
+  virtual void delay(ConnectionNumber request) = 0;
   // Another port answers that request: this one takes no notice of its repetitions.
   virtual void forward(ConnectionNumber request) = 0;
 };

@@ -1,34 +1,25 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What does a connected endpoint report to the manager of its connection?
+// What does a connected endpoint report of its connection?
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
-
-#include "os/clock.h"
 
 namespace weft::messaging {
 
-// Bytes that a control message may have at most; longer ones are refused unread.
-inline constexpr std::size_t kMaxControlBytes = 1024;
-
-// Hears what concerns the connection of one endpoint. Called with the endpoint's lock held: it may
-// use Endpoint::peer(), and must not use anything else of the endpoint.
+// The user of a connected endpoint. Called with the endpoint's lock held: it may use
+// Endpoint::peer(), and must not use anything else of the endpoint.
 class ConnectionSink {
  public:
   virtual ~ConnectionSink() = default;
-  // A control message of `source`. Neither the source nor the message has been checked.
-  virtual void heard(std::uint32_t source, std::span<const std::byte> message) = 0;
-  // The other end of the way that open_path() opened has gone, or the peer left without a control
-  // message. `died`: its process ended, as far as can be told.
-  virtual void lost(bool died) = 0;
-  // The peer that accept_source() took can be sent to from now on, if that was not so at once.
-  virtual void reached() = 0;
-  // The poll after ConnectedPeer::part_later() has begun.
-  virtual void parting_is_due() = 0;
-  // For timeouts: called a few times per second while a thread polls or waits.
-  virtual void tick(os::Time now) = 0;
+  // The connection is established; `data` came with the acceptance.
+  virtual void connected(std::span<const std::byte> data) = 0;
+  // It is not, for a reason of link::ConnectionUser::failed(), or another errno of a request or an
+  // acceptance that could not be sent.
+  virtual void failed(int error, std::span<const std::byte> data) = 0;
+  // The peer has ended the connection, and a poll has begun since: the messages that have come to
+  // other endpoints stand in the completion queue, before the receives that end with this one.
+  virtual void parted() = 0;
 };
 
 }  // namespace weft::messaging

@@ -83,13 +83,12 @@ class Endpoint {
   // The counters of its port.
   const Stats& stats() {
     const ControlGuard guard(lock_);
-    return at_->port->stats_now();
+    return at_.port->stats_now();
   }
-  // The address by which peers know it; another one once it has got a port of its own
-  // (ConnectedPeer::open_path()).
+  // The address by which peers know it.
   os::SocketAddress name() {
     const ControlGuard guard(lock_);
-    return at_->name;
+    return at_.name;
   }
   // Reads or writes memory of a peer.
   int access(AccessCall& call) { return answer(sender_.access(call)); }
@@ -127,18 +126,13 @@ class Endpoint {
   SharedPort& port() const { return shared_; }
 
   // For its port, with the lock held. Where its messages arrive.
-  EndpointPort& at() const { return *at_; }
-  // For ConnectedPeer: gets a port of its own if `error` may mean that the peer, which was not
-  // found within the host, is elsewhere.
-  bool move_for(const os::SocketAddress& peer, int error);
+  EndpointPort& at() const { return at_; }
   // Its flows to peers.
   PeerFlows& flows() { return flows_; }
   // What a poll that visits it does after it has taken messages in, and whether the next one has to
   // visit it, too.
   void end_poll();
-  bool awaits_visit() const {
-    return peer_.parting_is_due() || peer_.awaits_peer() || flows_.has_deaths();
-  }
+  bool awaits_visit() const { return peer_.parting_is_due() || flows_.has_deaths(); }
   // Notices the ends of the peers that it sends to, and of those that it hears.
   void check_flows();
   void check_peers();
@@ -153,9 +147,8 @@ class Endpoint {
 
   const EndpointSetup setup_;
   SharedPort& shared_;
-  OptionalLock& lock_;                      // of the port and of the queue
-  std::unique_ptr<EndpointPort> own_port_;  // in place of the port that it shares
-  EndpointPort* at_;
+  OptionalLock& lock_;  // of the port and of the queue
+  EndpointPort& at_;
   std::unique_ptr<ReceiveQueue> own_queue_;  // null when it is shared
   ReceiveQueue& queue_;
   MessageSender sender_;

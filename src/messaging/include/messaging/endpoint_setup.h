@@ -13,7 +13,6 @@
 #include "messaging/address_vector.h"
 #include "messaging/connection.h"
 #include "messaging/receive_queue.h"
-#include "messaging/source_router.h"
 #include "os/optional_lock.h"
 
 namespace weft::messaging {
@@ -54,7 +53,6 @@ struct EndpointSetup {
   ConnectionSink* connection = nullptr;  // of a connected endpoint
   // That it shares with other connected endpoints; null: a port of its own at `place`.
   std::shared_ptr<SharedPort> port = nullptr;
-  SourceRouter::NumberIn number_in = nullptr;  // of a shared port
   // Shared with other endpoints, all with the same addresses; null: receives of its own.
   ReceiveQueue* receives = nullptr;
   std::size_t receive_room = std::size_t{1} << 16;  // of its own ones that wait

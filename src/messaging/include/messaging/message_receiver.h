@@ -26,8 +26,6 @@ class MessageReceiver final : public link::InboxSink {
   MessageReceiver(const EndpointSetup& setup, ReceiveQueue& queue, EndpointPort& port,
                   PeerFlows& flows, DatagramService& datagrams, ConnectedPeer& peer);
 
-  // Takes in from another port from now on; before anything has come.
-  void move_to(EndpointPort& port) { port_ = &port; }
   // A source of the port is this endpoint's: its messages come here.
   void bind(RemoteSender& source);
 
@@ -85,7 +83,7 @@ class MessageReceiver final : public link::InboxSink {
   const Bindings bindings_;
   const EndpointSetup& setup_;
   ReceiveQueue& queue_;
-  EndpointPort* port_;
+  EndpointPort& port_;
   PeerFlows& flows_;
   DatagramService& datagrams_;
   ConnectedPeer& peer_;

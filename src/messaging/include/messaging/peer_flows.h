@@ -57,7 +57,7 @@ class PeerFlows {
   // The flow of a connected endpoint, or null.
   link::Flow* only() const { return peers_.empty() ? nullptr : peers_[0].flow.get(); }
   // Makes `flow` that one: find() answers from now on.
-  void set_only(std::unique_ptr<link::Flow> flow);
+  void set_only(std::shared_ptr<link::Flow> flow);
   // Gives it up: find() answers ESHUTDOWN.
   void end_only();
 
@@ -92,7 +92,7 @@ class PeerFlows {
 
  private:
   struct Peer {
-    std::unique_ptr<link::Flow> flow;
+    std::shared_ptr<link::Flow> flow;
     std::uint64_t stamp = 0;  // of the entry that it was opened for
     // When an absent peer counts as unreachable; 0: not tried. For datagrams: the time of the next
     // lookup.

@@ -25,45 +25,38 @@ class Endpoint;
 
 // A port, the lock of its endpoints and the engine that drives them: one poll takes in what has
 // arrived for all of them, and visits those only that have something to do. An endpoint of
-// datagrams has such a port to itself; connected endpoints of one host share one, whose inbox is
-// the mailbox alone. An endpoint of a shared port whose peer is reached over the network gets a
-// port of its own, which the same poll drives: of two flows between the same two ports the network
-// link makes one.
+// datagrams has such a port to itself; connected endpoints may share one.
 class SharedPort final : public device::Engine {
  public:
-  // A port for the one endpoint of that setup. Errors: those of device::Port::open().
-  static Result<std::shared_ptr<SharedPort>> open(const EndpointSetup& setup);
-  // A port within the host, at `port`, for the connected endpoint of that setup and others that it
-  // serves(). `port` is kept, so that no other port gets its number. Errors: as open().
-  static Result<std::shared_ptr<SharedPort>> open_shared(const EndpointSetup& setup,
-                                                         const os::UdpPort& port);
+  // A port for the endpoint of that setup; that of a connected one may have others that it
+  // serves(). `port` is kept then, so that no other port gets its number. Errors: those of
+  // device::Port::open().
+  static Result<std::shared_ptr<SharedPort>> open(
+      const EndpointSetup& setup, const std::optional<os::UdpPort>& port = std::nullopt);
 
   // True when the endpoint of that setup could share this port: its receives, completion queue,
   // address, domain and all that peers are told of it are the same.
   bool serves(const EndpointSetup& setup) const;
 
+  // True for a port that open() was given.
+  bool keeps_address() const { return reserved_.has_value(); }
   // One thread at a time in all endpoints of the port; that of their receives if these are shared.
   OptionalLock& lock() { return lock_; }
-  // Where the messages of all endpoints arrive that have no port of their own.
+  // Where the messages of all endpoints arrive.
   EndpointPort& main() { return main_; }
   Sleepers& sleepers() { return sleepers_; }
   BusyFlows& busy() { return busy_; }
-  // The router of a port that several endpoints may share, or null.
-  SourceRouter* router() { return router_.get(); }
   // Which groups, registries and threads drive it for its endpoints. Any thread.
   device::EngineUses& uses() { return uses_; }
   // The engine for threads that come through the biased lock, if there is one (ExclusiveEngine).
   device::Engine& for_foreign_threads();
 
-  // An endpoint comes, and goes: control calls. A port of its own goes with it.
+  // An endpoint comes, and goes: control calls.
   void join(Endpoint& endpoint);
   void leave(Endpoint& endpoint);
 
   // All else with the lock held. The next polls visit an endpoint, until it has nothing to do.
   void visit(Endpoint& endpoint);
-  // A port of its own for an endpoint, which keeps it: over both links, at a port of the same
-  // address. Errors: those of os::UdpPort::bind() and device::Port::open().
-  Result<std::unique_ptr<EndpointPort>> open_own_port(link::InboxSink& sink);
   // Takes no more in for an endpoint that closes: true when no peer writes into buffers of its
   // receives any more.
   bool withdraw(Endpoint& endpoint);
@@ -72,6 +65,8 @@ class SharedPort final : public device::Engine {
     if (timer_.count_poll()) [[unlikely]]
       check_if_it_is_time();
   }
+  // Has the ends of all peers' processes wake sleepers.
+  void watch_processes();
   // As progress().
   void progress_inside();
 
@@ -88,7 +83,6 @@ class SharedPort final : public device::Engine {
   void end_visits();
   void check_if_it_is_time();
   void check();
-  void watch_processes();
 
   const EndpointSetup setup_;  // of the first endpoint
   const os::Origin origin_;
@@ -96,7 +90,6 @@ class SharedPort final : public device::Engine {
   OptionalLock own_lock_;
   OptionalLock& lock_;
   EndpointPort main_;
-  std::vector<EndpointPort*> others_;  // endpoints' own
   std::unique_ptr<SourceRouter> router_;
   Sleepers sleepers_;
   BusyFlows busy_;

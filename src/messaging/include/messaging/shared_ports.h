@@ -19,9 +19,8 @@ class SharedPorts {
   static constexpr long kMostEndpoints = 254;
 
   // The port for an endpoint of that setup, which holds it from then on: one that there is, or a
-  // new one at `port`. Null when the endpoint needs a port of its
-  // own: without a link within the host, or without receives that others could share. Errors:
-  // those of SharedPort::open_shared().
+  // new one at `port`. Null when the endpoint needs a port of its own, without receives that others
+  // could share. Errors: those of SharedPort::open().
   Result<std::shared_ptr<SharedPort>> port_for(const EndpointSetup& setup, const os::UdpPort& port);
 
  private:

@@ -74,5 +74,6 @@ bool wait_readable_or_cancelled(int fd, std::chrono::milliseconds timeout);
 
 // A descriptor that becomes readable when process `pid` ends; nothing where that cannot be had.
 Fd watch_process(int pid);
+bool is_this_process(int pid);
 
 }  // namespace weft::os

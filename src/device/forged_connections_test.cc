@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Which messages count for connections within the host, and what becomes of the sources of others?
+#include <random>
+
+#include "connections_support.h"
+#include "rdm/connection_message.h"
+#include "wire/cm_message.h"
+
+namespace weft::device {
+namespace {
+
+using namespace mailbox_testing;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+// A process that sends what it wants, in the name of any port.
+struct Stranger {
+  std::unique_ptr<link::Flow> flow;
+
+  Stranger(const Party& as, const Party& to) : flow(std::move(as.open_flow(to.address)).value()) {}
+  void say(const Bytes& bytes) const { send_over(*flow, bytes, link::MessageOperation::kControl); }
+  void say(const wire::CmMessage& message) const {
+    wire::CmMad mad;
+    mad.transaction = 0x1234;
+    mad.message = message;
+    const auto bytes = wire::write_cm(mad);
+    say(Bytes(bytes.begin(), bytes.end()));
+  }
+};
+
+template <class Message>
+Message between(std::uint32_t local, std::uint32_t remote) {
+  Message message;
+  message.local_id = local;
+  message.remote_id = remote;
+  return message;
+}
+
+// Of all kinds but a REQ, with those ids.
+std::vector<wire::CmMessage> messages_between(std::uint32_t local, std::uint32_t remote) {
+  wire::CmSidrReq query;
+  query.request = 1;
+  query.service = rdm::connection_service(7300);
+  wire::CmSidrRep answer;
+  answer.request = local;
+  return {between<wire::CmMra>(local, remote),
+          between<wire::CmRej>(local, remote),
+          between<wire::CmRep>(local, remote),
+          between<wire::CmRtu>(local, remote),
+          between<wire::CmDreq>(local, remote),
+          between<wire::CmDrep>(local, remote),
+          between<wire::CmLap>(local, remote),
+          between<wire::CmApr>(local, remote),
+          query,
+          answer};
+}
+
+TEST_F(MailboxConnectionsTest, SourcesOfNonsenseAreRefused) {
+  connect();
+  std::mt19937 random(7);
+  std::vector<Bytes> nonsense;
+  for (const std::size_t length : {0, 1, 24, 255, 256, 257, 512, 513, 1024}) {
+    nonsense.emplace_back(length);
+    Bytes bytes(length);
+    for (std::byte& each : bytes) each = static_cast<std::byte>(random());
+    nonsense.push_back(bytes);
+  }
+  // The management class is the second byte of a MAD.
+  wire::CmMad mad;
+  mad.message = wire::CmReq{};
+  const auto request = wire::write_cm(mad);
+  for (const int other_class : {0x01, 0x03, 0x81}) {
+    Bytes bytes(request.begin(), request.end());
+    bytes[1] = static_cast<std::byte>(other_class);
+    nonsense.push_back(bytes);
+  }
+  for (Party* const to : {listener.get(), requester.get(), acceptor.get()}) {
+    for (const Bytes& bytes : nonsense) {
+      const Stranger stranger(*listener, *to);
+      stranger.say(bytes);
+      to->poll();
+      EXPECT_TRUE(is_refused(*stranger.flow)) << bytes.size();
+    }
+  }
+  EXPECT_EQ(listener->requests.size(), 1u);
+  EXPECT_THAT(listener->withdrawals, IsEmpty());
+  expect_data_flow(asking, accepting);
+}
+
+TEST_F(MailboxConnectionsTest, MessagesOfNoConnectionRefuseTheirSource) {
+  connect();
+  for (Party* const to : {listener.get(), requester.get(), acceptor.get()}) {
+    for (const auto& message : messages_between(0x8000'1234, 0x8000'4321)) {
+      const Stranger stranger(*requester, *to);
+      stranger.say(message);
+      to->poll();
+      EXPECT_TRUE(is_refused(*stranger.flow)) << message.index() << " " << to->address.text();
+    }
+  }
+  EXPECT_EQ(listener->requests.size(), 1u);
+  EXPECT_THAT(listener->withdrawals, IsEmpty());
+  expect_data_flow(asking, accepting);
+}
+
+TEST_F(MailboxConnectionsTest, AnotherSourceThatKnowsTheNumbersEndsNothing) {
+  connect();
+  for (const auto& message : messages_between(accepting.number, asking.number)) {
+    const Stranger stranger(*acceptor, *requester);
+    stranger.say(message);
+    requester->poll();
+    EXPECT_TRUE(is_refused(*stranger.flow)) << message.index();
+  }
+  for (const auto& message : messages_between(asking.number, accepting.number)) {
+    const Stranger stranger(*requester, *acceptor);
+    stranger.say(message);
+    acceptor->poll();
+    EXPECT_TRUE(is_refused(*stranger.flow)) << message.index();
+  }
+  EXPECT_THAT(asking.log, ElementsAre("connected "));
+  EXPECT_THAT(accepting.log, ElementsAre("connected "));
+  expect_data_flow(asking, accepting);
+}
+
+TEST_F(MailboxConnectionsTest, AnotherSourceEndsNoAttempt) {
+  ASSERT_TRUE(request(asking).ok());
+  listener->poll();
+  ASSERT_TRUE(accept(accepting).ok());
+  for (const auto& message : messages_between(asking.number, accepting.number)) {
+    const Stranger stranger(*requester, *acceptor);
+    stranger.say(message);
+    acceptor->poll();
+    EXPECT_TRUE(is_refused(*stranger.flow)) << message.index();
+  }
+  EXPECT_THAT(accepting.log, IsEmpty());
+  requester->poll();
+  acceptor->poll();
+  expect_data_flow(asking, accepting);
+}
+
+TEST_F(MailboxConnectionsTest, TheSourceOfOneConnectionDoesNotEndAnother) {
+  connect();
+  Program& second_asking = add(*requester);
+  Program& second_accepting = add(*acceptor);
+  connect(second_asking, second_accepting);
+  wire::CmMad mad;
+  mad.message = between<wire::CmDreq>(asking.number, accepting.number);
+  const auto bytes = wire::write_cm(mad);
+  send_over(*second_asking.flow, bytes, link::MessageOperation::kControl);
+  settle();
+  expect_data_flow(asking, accepting);
+  EXPECT_TRUE(is_refused(*second_asking.flow));
+  EXPECT_THAT(second_accepting.log, ElementsAre("connected ", "ended"));
+}
+
+TEST_F(MailboxConnectionsTest, APeerThatSendsNonsenseEndsItsOwnConnection) {
+  connect();
+  send_over(*asking.flow, bytes_of("GET / HTTP/1.0"), link::MessageOperation::kControl);
+  settle();
+  EXPECT_THAT(accepting.log, ElementsAre("connected ", "ended"));
+  EXPECT_EQ(acceptor->refusals, 1);
+  accepting.flow.reset();
+  settle();
+  EXPECT_THAT(asking.log, ElementsAre("connected ", "ended"));
+}
+
+TEST_F(MailboxConnectionsTest, ASourceOfTwoRequestsIsRefused) {
+  const Stranger stranger(*requester, *listener);
+  for (std::uint32_t i = 1; i <= 2; ++i) {
+    wire::CmReq req;
+    req.local_id = i;
+    req.service = rdm::connection_service(7300);
+    req.transport = 2;
+    req.eecn = i;
+    stranger.say(req);
+  }
+  settle();
+  EXPECT_TRUE(is_refused(*stranger.flow));
+  EXPECT_THAT(listener->withdrawals, ElementsAre(listener->requests.at(0).first));
+  EXPECT_EQ(listener->requests.size(), 1u);
+}
+
+}  // namespace
+}  // namespace weft::device

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How are connections within the host made and ended?
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/options.h"
+#include "base/stats.h"
+#include "cm/agent.h"
+#include "link/connection.h"
+#include "os/clock.h"
+
+namespace weft::device {
+
+// The connections of a port through its mailbox: the messages of the connection manager are control
+// messages of the slots. A REQ is the only message of its slot; the slot of the REP carries the
+// acceptor's data later, the slot of the RTU the requester's. Slots lose nothing, so that nothing
+// is repeated, and tell of the end of their process. One thread at a time.
+class MailboxConnections final : public link::Connections, cm::CmHost, cm::User, link::FlowSink {
+ public:
+  // Opens a flow to the mailbox of that address.
+  using Open = std::function<Result<std::unique_ptr<link::Flow>>(const os::SocketAddress&)>;
+  // From there on are the numbers of connections.
+  static constexpr link::ConnectionNumber kFirstNumber = 0x8000'0000;
+
+  // Of the port with that address. `options` and `stats` outlive it.
+  MailboxConnections(const os::SocketAddress& name, const Options& options, Open open,
+                     Stats& stats);
+
+  Result<link::ConnectionNumber> request(const os::SocketAddress& listener,
+                                         std::span<const std::byte> data,
+                                         link::ConnectionUser& user) override;
+  Result<link::ConnectionNumber> accept(const link::ConnectionRequest& request,
+                                        std::span<const std::byte> data,
+                                        link::ConnectionUser& user) override;
+  void turn_down(const link::ConnectionRequest& request) override;
+  void disconnect(link::ConnectionNumber number) override;
+  Status listen(std::size_t backlog, link::ListenerUser& user) override;
+  void set_backlog(std::size_t backlog) override;
+  void reject(link::ConnectionNumber request, std::span<const std::byte> data) override;
+  // Its slot tells the requester that the listener has closed.
+  void delay(link::ConnectionNumber) override {}
+  void forward(link::ConnectionNumber request) override;
+
+  // A control message of a source, which has that address. False when the source is to be refused.
+  bool take(std::uint32_t source, const os::SocketAddress& address,
+            std::span<const std::byte> message);
+  // A source has closed.
+  void source_closed(std::uint32_t source);
+  // Notices the ends of processes and of times. Before an attempt fails, take_in() has what has
+  // arrived handed over.
+  void check(const std::function<void()>& take_in);
+  // Rejections could not be sent yet: check() tries again.
+  bool owes() const { return !unsent_.empty(); }
+  // Calls watch(process) for each peer that is to answer.
+  template <class Watch>
+  void each_process(Watch watch) const {
+    for (const auto& [id, end] : ends_) {
+      if (end.facing != nullptr) watch(end.facing->process());
+    }
+  }
+
+ private:
+  enum class EndStage : std::uint8_t { kAsked, kAccepted, kEstablished };
+  // This end of a connection, or of an attempt.
+  struct ConnectionEnd {
+    link::ConnectionUser* user = nullptr;
+    EndStage stage = EndStage::kAsked;
+    std::shared_ptr<link::Flow> facing;     // until it is established
+    std::weak_ptr<link::Flow> established;  // the same from then on
+    std::uint32_t source = 0;               // of an established one
+    bool delivered = false;                 // the listener has read the REQ
+    os::Time deadline = os::Time::max();    // of an answer of the listener
+  };
+  // A REJ for which there was no memory.
+  struct Unsent {
+    os::SocketAddress to;
+    std::vector<std::byte> message;
+  };
+  // A message of that source is being taken.
+  struct Arrived {
+    std::uint32_t source = 0;
+    std::span<const std::byte> message;
+    bool asks_again = false;  // by a second REQ
+  };
+
+  void send(const cm::Remote& to, cm::ConnectionId id, std::span<const std::byte> message) override;
+  std::uint64_t random() override;
+  void handle(const cm::CmEvent& event) override;
+  Time heard(cm::ConnectionId, void*) override { return {}; }
+  void ended(void*, int error, int) override { delivered_ = error == 0; }
+
+  bool is_forged(std::uint32_t source, std::span<const std::byte> message) const;
+  bool decide(cm::ConnectionId id);
+  void on_request(const cm::CmEvent& event);
+  void on_reply(const cm::CmEvent& event, ConnectionEnd& end);
+  void establish(cm::ConnectionId id, ConnectionEnd& end, std::span<const std::byte> data);
+  void fail(cm::ConnectionId id, int error, std::span<const std::byte> data = {});
+  void finish(cm::ConnectionId id);
+  bool send_once(const os::SocketAddress& to, std::span<const std::byte> message);
+  void send_again();
+  bool is_gone(ConnectionEnd& end);
+  int verdict(ConnectionEnd& end, os::Time now);
+  bool may_come(ConnectionEnd& end, os::Time now);
+  ConnectionEnd* find(cm::ConnectionId id);
+  std::optional<cm::ConnectionId> adopt(const link::ConnectionRequest& request);
+
+  const Options& options_;
+  const std::uint16_t port_;
+  const Open open_;
+  cm::Agent agent_;
+  link::ListenerUser* listener_ = nullptr;
+  cm::ListenerId service_ = 0;
+  std::unordered_map<cm::ConnectionId, ConnectionEnd> ends_;
+  // Established, and requested; 0: decided.
+  std::unordered_map<std::uint32_t, cm::ConnectionId> by_source_;
+  std::unordered_map<cm::ConnectionId, std::uint32_t> undecided_;  // sources of requests
+  std::vector<Unsent> unsent_;
+  ConnectionEnd* starting_ = nullptr;  // its REQ is being sent
+  std::optional<Arrived> arrived_;
+  int send_error_ = 0;      // of the last message
+  bool delivered_ = false;  // of the flow that goes on
+  std::uint32_t last_context_ = 0;
+};
+
+}  // namespace weft::device
