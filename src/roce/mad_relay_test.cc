@@ -208,6 +208,26 @@ TEST(MadRelay, ARequestWithoutAListenerIsRejectedAtOnce) {
   });
 }
 
+// A requester of Weft listens at the port that it sends from, and not at port 4791.
+TEST(MadRelay, AnswersToARequestOfWeftGoToThePortItCameFrom) {
+  on_own_host([](const OwnHost& host) {
+    Scene scene(host.address, host.address, host.another);
+    wire::CmReq req;
+    req.local_id = 0x55;
+    req.service = 0x5765'6674'0003'0000 | scene.port();
+    scene.send({.message = req});
+    EXPECT_TRUE(scene.counts(Stat::kRelayForwarded, 1));
+    ASSERT_TRUE(scene.manager.hears(1));
+    EXPECT_EQ(scene.manager.from[0], scene.foreign.socket.address());
+    req.service ^= 1;
+    scene.send({.message = req});
+    EXPECT_TRUE(scene.counts(Stat::kRelayUnreachable, 1));
+    const auto answer = scene.answer();
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(std::get<wire::CmRej>(answer->message).remote_id, 0x55U);
+  });
+}
+
 TEST(MadRelay, AServiceThatNamesNoPortIsRejectedToo) {
   on_own_host([](const OwnHost& host) {
     Scene scene(host);
@@ -301,7 +321,7 @@ TEST(HostileMadRelay, MalformedMessagesAreDroppedAndCounted) {
         packet.queue_key = wire::kCmQueueKey;
       });
     };
-    for (const std::size_t length : {0U, 24U, 252U, 255U, 260U}) {
+    for (const std::size_t length : {0U, 24U, 252U, 255U, 516U}) {
       Bytes payload(length);
       std::copy_n(mad.begin(), std::min(length, mad.size()), payload.begin());
       EXPECT_TRUE(is_dropped(with_payload(payload))) << length;

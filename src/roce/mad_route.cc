@@ -13,12 +13,14 @@ namespace {
 struct ServiceRange {
   std::uint64_t bits;
   std::uint64_t mask;
+  constexpr bool has(std::uint64_t service) const { return (service & mask) == bits; }
 };
+// Weft's own: "Weft" and 16 bits that say which.
+constexpr ServiceRange kServicesOfWeft{0x5765'6674'0000'0000, 0xFFFF'FFFF'0000'0000};
 constexpr std::array kServicesWithPorts{
     // The RDMA IP CM service: 0x0000'0000'01PP'pppp, any port space (IBTA annex A11).
     ServiceRange{0x0000'0000'0100'0000, 0xFFFF'FFFF'FF00'0000},
-    // Weft's own: "Weft" and 16 bits that say which.
-    ServiceRange{0x5765'6674'0000'0000, 0xFFFF'FFFF'0000'0000},
+    kServicesOfWeft,
 };
 
 constexpr std::uint8_t kNoSuchService = 1;  // status of a SIDR_REP (IBTA 12.11.2)
@@ -34,12 +36,21 @@ std::optional<wire::CmMad> read_mad(const wire::Packet& packet) {
   const bool right = packet.opcode == kSendOnly && packet.destination == wire::kCmQpn &&
                      packet.queue_key == wire::kCmQueueKey &&
                      wire::pkeys_match(packet.pkey, wire::kDefaultPkey);
-  return right ? wire::parse_cm(packet.payload) : std::nullopt;
+  const std::size_t length = packet.payload.size();
+  if (!right || length < wire::kMadBytes || length > wire::kMadBytes + wire::kMaxBytesBehindMad) {
+    return std::nullopt;
+  }
+  return wire::parse_cm(packet.payload.first(wire::kMadBytes));
+}
+
+bool is_request_of_weft(const wire::CmMad& mad) {
+  const auto* req = std::get_if<wire::CmReq>(&mad.message);
+  return req != nullptr && kServicesOfWeft.has(req->service);
 }
 
 std::optional<std::uint16_t> port_of_service(std::uint64_t service) {
   for (const ServiceRange& range : kServicesWithPorts) {
-    if ((service & range.mask) == range.bits) return static_cast<std::uint16_t>(service);
+    if (range.has(service)) return static_cast<std::uint16_t>(service);
   }
   return std::nullopt;
 }

@@ -15,8 +15,13 @@
 namespace weft::roce {
 
 // The message that a packet for queue pair 1 carries; nothing unless it is a MAD of connection
-// management in a UD SEND Only of the default partition and with the Q_Key of queue pair 1.
+// management in a UD SEND Only of the default partition and with the Q_Key of queue pair 1. Private
+// data may follow it.
 std::optional<wire::CmMad> read_mad(const wire::Packet& packet);
+
+// Whether that is a REQ for a service of Weft's own. Its sender takes answers at the UDP port that
+// it has sent from, which for all other messages says nothing.
+bool is_request_of_weft(const wire::CmMad& mad);
 
 // The UDP port at which a service is listened for; nothing for a service id that names no port.
 // This is the only place that knows which service ids do.

@@ -126,5 +126,22 @@ TEST(MadRoute, OnlyPacketsForQueuePairOneCarryMessages) {
   EXPECT_TRUE(refused([](wire::Packet& packet) { packet.payload = packet.payload.first(255); }));
 }
 
+TEST(MadRoute, PrivateDataMayFollowTheMessage) {
+  const auto mad = wire::write_cm({.transaction = 9, .message = wire::CmReq{}});
+  std::vector<std::byte> bytes(mad.begin(), mad.end());
+  bytes.resize(wire::kMadBytes + wire::kMaxBytesBehindMad + 1);
+  wire::Packet packet;
+  packet.opcode = wire::opcode_of(wire::Transport::kUnreliableDatagram, wire::Operation::kSendOnly);
+  packet.destination = wire::kCmQpn;
+  packet.queue_key = wire::kCmQueueKey;
+  for (const std::size_t more : {std::size_t{1}, wire::kMaxBytesBehindMad}) {
+    packet.payload = std::span(bytes).first(wire::kMadBytes + more);
+    ASSERT_TRUE(read_mad(packet));
+    EXPECT_EQ(read_mad(packet)->transaction, 9U);
+  }
+  packet.payload = bytes;
+  EXPECT_FALSE(read_mad(packet));
+}
+
 }  // namespace
 }  // namespace weft::roce

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "mad_route.h"
 #include "relay_polls.h"
 #include "roce/relay_header.h"
 #include "roce/route.h"
@@ -140,7 +141,8 @@ void PacketPort::take(const ReceiveSocket& socket, const os::Datagram& datagram)
 }
 
 // The port that a foreign peer sends from says nothing: where it is, is at port 4791. So it can
-// never be taken for one of Weft's endpoints, whatever a relay header says.
+// never be taken for one of Weft's endpoints, whatever a relay header says. Only a REQ for a
+// service of Weft names its port; the connection manager trusts no REQ.
 void PacketPort::take_foreign(const os::Datagram& datagram, std::uint64_t group) {
   wire::Packet packet;
   if (!check_.read_foreign(datagram, packet, stats_)) return;
@@ -148,9 +150,15 @@ void PacketPort::take_foreign(const os::Datagram& datagram, std::uint64_t group)
     stats_.add(Stat::kRelayedFromWeft);
     return;
   }
+  const auto mad = read_mad(packet);
   os::SocketAddress from = datagram.from;
-  from.set_port(wire::kUdpPort);
-  hand_over({packet, from, datagram.to, group, met_congestion(datagram)});
+  os::SocketAddress to = datagram.to;
+  if (mad && is_request_of_weft(*mad)) {
+    to.set_port(address().port());
+  } else {
+    from.set_port(wire::kUdpPort);
+  }
+  hand_over({packet, from, to, group, met_congestion(datagram)});
 }
 
 void PacketPort::hand_over(const PacketArrival& arrival) {

@@ -180,7 +180,7 @@ void Port4791Relay::refuse(os::UdpSocket& relay, const os::Datagram& packet, std
                            const wire::CmMad& mad) {
   const std::optional<wire::CmMad> answer = refusal_of(mad);
   os::SocketAddress to = packet.from;
-  to.set_port(wire::kUdpPort);
+  if (!is_request_of_weft(mad)) to.set_port(wire::kUdpPort);
   if (!answer || !refusals_.may_send(to, os::coarse_now())) return;
   const auto bytes = refusals_.write(*answer, packet.to, to, qpn);
   const os::SendOutcome outcome = relay.send(to, {}, bytes, bytes.size());

@@ -20,7 +20,7 @@
 
 namespace weft::cm {
 
-inline constexpr std::size_t kMaxMorePrivateData = 256;
+inline constexpr std::size_t kMaxMorePrivateData = wire::kMaxBytesBehindMad;
 
 // A request for a connection. The agent fills in the communication id, the transaction id and the
 // CA GUID; everything else of the REQ is the caller's.

@@ -13,7 +13,8 @@ namespace weft::roce {
 // A packet whose ICRC and P_Key are right. Valid during the call that hands it over.
 struct PacketArrival {
   const wire::Packet& packet;
-  const os::SocketAddress& from;  // that of a foreign peer has port 4791
+  // That of a foreign peer has port 4791, but for a REQ for a service of Weft.
+  const os::SocketAddress& from;
   const os::SocketAddress& to;
   std::uint64_t group = 0;  // number of the multicast group that it was sent to; 0: none
   bool marked = false;      // a router has marked it: congestion experienced (RFC 3168)

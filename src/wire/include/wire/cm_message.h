@@ -16,6 +16,8 @@
 namespace weft::wire {
 
 inline constexpr std::size_t kMadBytes = 256;
+// Between Weft's hosts so many bytes of private data may follow a MAD in its packet.
+inline constexpr std::size_t kMaxBytesBehindMad = 256;
 inline constexpr std::uint32_t kCmQpn = 1;
 inline constexpr std::uint32_t kCmQueueKey = 0x8001'0000;
 
