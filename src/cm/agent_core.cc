@@ -54,11 +54,16 @@ void Core::drop_task(CmConnection& connection) {
   connection.task.reset();
 }
 
+// A host limits its ICMP errors, to one a second in the end. The first of two messages gets it: not
+// that to a place which was reported before.
 void Core::send(const CmConnection& connection, std::span<const std::byte> message) {
+  const UnansweredReq* const req =
+      connection.task != nullptr ? connection.task->unanswered.get() : nullptr;
+  const bool asks_other = req != nullptr && req->asks_other;
+  const bool other_first = asks_other && req->is_unreachable;
+  if (other_first) host.send(*req->other, connection.id, message);
   host.send(connection.remote, connection.id, message);
-  const bool may = connection.task != nullptr && connection.task->unanswered != nullptr;
-  if (!may || !connection.task->unanswered->asks_other) return;
-  host.send(*connection.task->unanswered->other, connection.id, message);
+  if (asks_other && !other_first) host.send(*req->other, connection.id, message);
 }
 
 void Core::repeat(const CmConnection& connection) {
