@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 # What does a requester (FI_EP_MSG) hear when packets do not reach the listener's port?
-"""A host that answers has no listener: FI_ECONNREFUSED at once. A host is silent: FI_ETIMEDOUT after FI_WEFT_REQUEST_TIMEOUT_MS."""
+"""A host that answers has no listener: FI_ECONNREFUSED at once. A host is silent: FI_ETIMEDOUT after FI_WEFT_REQUEST_TIMEOUT_MS.
+A listener whose port is filtered is reached by port 4791 of its host."""
+import time
+
 import hosts
 from connecting import ConnectingPeer
 from hostile import report
@@ -11,12 +14,12 @@ AT_ONCE = 1.0  # seconds
 TIMEOUT, LATE = 1.5, 3.0  # seconds: that of the request, and until its error event
 FREE_PORT = 9  # no listener has it
 FILTER = """
-table ip filter {
-  chain prerouting {
+table ip filter {{
+  chain prerouting {{
     type filter hook prerouting priority raw;
-    iifname eth0 meta l4proto udp drop;
-  }
-}
+    iifname eth0 meta l4proto udp {match} drop;
+  }}
+}}
 """
 
 
@@ -37,10 +40,21 @@ class Requester:
         if said[2] != error or not earliest <= seconds <= latest:
             self.failures.append(f"{name}: {said[2]} after {seconds:.3f} s")
 
+    def expect_connection(self, name, end, latest):
+        """The request succeeds within that time."""
+        connected, begin = self.peer.ask().connected, time.monotonic()
+        self.peer.tell("stream", *end)
+        while self.peer.ask().connected == connected and time.monotonic() - begin < LATE:
+            time.sleep(0.002)
+        seconds = time.monotonic() - begin
+        print(f"{name}: connected after {seconds:.3f} s", flush=True)
+        if seconds > latest:
+            self.failures.append(f"{name}: not connected after {seconds:.3f} s")
 
-def drop(host):
-    """From now on the host does not receive packets of UDP, and says nothing about them."""
-    hosts.call(*host.words("nft", "-f", "-"), text=FILTER)
+
+def drop(host, match):
+    """From now on the host does not receive such packets of UDP, and says nothing about them."""
+    hosts.call(*host.words("nft", "-f", "-"), text="flush ruleset\n" + FILTER.format(match=match))
 
 
 def main():
@@ -50,7 +64,9 @@ def main():
     listener, requester = ConnectingPeer(test, wire[0], 0), Requester(test, wire[1])
     for host in (wire[0], wire[1]):
         requester.expect(f"no listener at {host.name}", (host.ipv4, FREE_PORT), "Connection refused", 0, AT_ONCE)
-    drop(wire[0])
+    drop(wire[0], f"udp dport {listener.end[1]}")
+    requester.expect_connection("a listener behind a filter", listener.end, AT_ONCE)
+    drop(wire[0], "udp dport >= 0")
     requester.expect("a silent host", listener.end, "Connection timed out", TIMEOUT, LATE)
     report(requester.failures)
 
