@@ -79,7 +79,7 @@ void SharedPort::join(Endpoint& endpoint) {
 
 void SharedPort::leave(Endpoint& endpoint) {
   const ControlGuard guard(lock_);
-  endpoint.flows().forget_pending();
+  endpoint.flows().clear();
   std::erase(endpoints_, &endpoint);
   std::erase(visits_, &endpoint);
 }

@@ -65,8 +65,11 @@ class PeerFlows {
   void add_busy(link::Flow& flow) { busy_.add(flow, sink_); }
   // Withdraws the send of `cookie`; false when it goes on (link::Flow::cancel).
   bool cancel(void* cookie) { return busy_.cancel(cookie, sink_); }
-  // Forgets what is pending; polls do not go on with it.
-  void forget_pending() { busy_.remove_all(sink_); }
+  // Ends all flows; nothing of them is reported. The port goes on for other endpoints.
+  void clear() {
+    busy_.remove_all(sink_);
+    peers_.clear();
+  }
   // Has the ends of the peers' processes wake sleepers.
   void watch_processes();
 
