@@ -17,7 +17,9 @@ from program import require, setup
 
 LIMIT = {False: 1.0, True: 10.0}  # seconds until the event: within a host, between hosts
 REACHABLE = 2.0  # seconds until a restarted listener accepts
-SETTLED = 5.0  # seconds until nothing is left
+# Seconds until nothing is left. Between hosts a port waits 8 s for the answer of a dead peer to its DREQ or REP.
+SETTLED = {False: 5.0, True: 10.0}
+AT_REST = 0.5  # seconds after the last connection
 EARLY = 0.25  # of the moments are before the first connection has ended
 RELAY = 1  # descriptor: port 4791 of the host, when the process has ended that has had it
 OWN_FILES = 3  # of a victim: its region table, its counters, a port
@@ -96,7 +98,7 @@ class Lane:
         """The survivor has no more descriptors than before."""
         begin = time.monotonic()
         while self.survivor.descriptors() > self.before[0] + RELAY:
-            require(time.monotonic() - begin < SETTLED, f"descriptors {self.before[0]}, then {self.survivor.descriptors()}")
+            require(time.monotonic() - begin < SETTLED[self.between_hosts], f"descriptors {self.before[0]}, then {self.survivor.descriptors()}")
             time.sleep(0.01)
 
     def hear_of_end(self):
@@ -133,7 +135,7 @@ class Lane:
     def kill(self, moments):
         """All of them, and a last victim that ends in order."""
         self.rehearse()
-        time.sleep(SETTLED / 10)
+        time.sleep(AT_REST)
         self.before = self.held()
         for _ in range(moments):
             self.kill_one()
