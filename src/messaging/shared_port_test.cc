@@ -5,8 +5,10 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <map>
+#include <thread>
 
 #include "messaging/shared_ports.h"
 #include "test_support.h"
@@ -335,6 +337,39 @@ TEST_F(SharedPortTest, SharedReceivesTakeTheMessagesOfAllEndpoints) {
       EXPECT_EQ(got, sent);
     }
   }
+}
+
+// As the progress thread does.
+TEST_F(SharedPortTest, EndpointsOverTheNetworkCloseWhileAnotherThreadDrivesTheirPort) {
+  const os::UdpPort heard = std::move(os::UdpPort::bind(loopback(0))).value();
+  testing::RequestPort far(device, {heard, {false, true}});
+  EndpointSetup near_setup = setup_at(port, queue);
+  EndpointSetup far_setup = setup_at(other_port, other_queue);
+  near_setup.place.links = far_setup.place.links = {false, true};
+  for (int i = 0; i < 8; ++i) {
+    Member& one = add(near_setup);
+    Member& two = add(far_setup);
+    one.request(far.address);
+    ASSERT_TRUE(drive([&] {
+      far.port->inbox().poll(far);
+      return !far.requests.empty();
+    }));
+    two.accept(far.take_request());
+    ASSERT_TRUE(drive([&] { return one.log.connections == 1 && two.log.connections == 1; }));
+  }
+  SharedPort& driven = members[0]->endpoint->port();
+  std::atomic<bool> stops{false};
+  std::thread driver([&] {
+    while (!stops) driven.progress();
+  });
+  for (std::size_t i = 2; i < members.size(); i += 2) {
+    Bytes bytes(100);
+    EXPECT_EQ(members[i]->send(bytes), 0);
+    members[i]->endpoint.reset();
+  }
+  stops = true;
+  driver.join();
+  expect_message(*members[0], *members[1], 8);
 }
 
 TEST_F(SharedPortTest, ASleeperIsWokenByTheMessageOfAnyEndpoint) {

@@ -237,12 +237,14 @@ struct RequestPort final : link::InboxSink, link::ListenerUser, link::FlowSink {
   std::deque<std::pair<link::ConnectionNumber, link::ConnectionRequest>> requests;
 
   RequestPort(const std::shared_ptr<device::Device>& device, std::uint16_t number)
-      : address(loopback(number)) {
+      : RequestPort(device, link::Place(loopback(number))) {}
+  RequestPort(const std::shared_ptr<device::Device>& device, const link::Place& place)
+      : address(place.address) {
     device::PortSetup setup;
     setup.name = address;
     setup.domain = device->new_domain();
     setup.listens = true;
-    port = std::move(device::Port::open(device, address, setup)).value();
+    port = std::move(device::Port::open(device, place, setup)).value();
     EXPECT_TRUE(port->connections().listen(128, *this).ok());
   }
   ~RequestPort() override = default;
