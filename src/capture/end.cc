@@ -2,6 +2,8 @@
 // How does an endpoint speak whose packets go to the file?
 #include "end.h"
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/slices.h"
@@ -80,9 +82,11 @@ void End::write_datagram(const os::SocketAddress& to, std::span<const LocalRange
   write(to, {queue_pair_of(from), queue_pair_of(to), has_data, data}, pieces);
 }
 
-void End::write_connection_message(const os::SocketAddress& to,
-                                   std::span<const LocalRange> pieces) {
-  if (total_length(pieces) > wire::kMaxPathMtu) return;
+void End::write_connection_message(const os::SocketAddress& to, const LocalRange& message) {
+  static std::array<std::byte, wire::kMadBytes> zeros{};
+  if (message.length > wire::kMaxPathMtu) return;
+  const std::size_t missing = zeros.size() - std::min(message.length, zeros.size());
+  const LocalRange pieces[] = {message, {zeros.data(), missing}};
   write(to, {.source = wire::kCmQpn, .destination = wire::kCmQpn, .queue_key = wire::kCmQueueKey},
         pieces);
 }

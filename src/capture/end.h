@@ -38,8 +38,8 @@ class End final : public rdm::Host, public link::InboxSink, public link::FlowSin
   // Writes an unreliable datagram to the file, of the lower half of `data`, if one packet holds it.
   void write_datagram(const os::SocketAddress& to, std::span<const LocalRange> pieces,
                       bool has_data, std::uint64_t data);
-  // Writes a message of the connection manager to the file.
-  void write_connection_message(const os::SocketAddress& to, std::span<const LocalRange> pieces);
+  // Writes a message of the connection manager to the file, of which zeros at the end are missing.
+  void write_connection_message(const os::SocketAddress& to, const LocalRange& message);
 
  private:
   struct ArrivedPacket {

@@ -38,7 +38,7 @@ Outcome RecordedFlow::send(const link::SendRequest& request) {
     return outcome;
   }
   if (request.operation == link::MessageOperation::kControl) {
-    peers_.own().write_connection_message(peer_.address, request.pieces);
+    peers_.own().write_connection_message(peer_.address, request.pieces.front());
     return outcome;
   }
   const link::Arrival message = peer_.mine.send(request);

@@ -45,7 +45,7 @@ void RecordedInbox::record(const link::Arrival& arrival, RecordedPeer& from) {
     case link::MessageOperation::kControl: {
       if (arrival.payload == nullptr) return;
       const LocalRange bytes{const_cast<std::byte*>(arrival.payload), arrival.length};
-      return from.end.write_connection_message(from.own_path.source, {&bytes, 1});
+      return from.end.write_connection_message(from.own_path.source, bytes);
     }
     case link::MessageOperation::kWriteData:
     case link::MessageOperation::kAtomicWriteData:

@@ -2,6 +2,8 @@
 // How are connections within the host made and ended?
 #include "mailbox_connections.h"
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <utility>
@@ -53,6 +55,14 @@ int send_over(link::Flow& flow, std::span<const std::byte> message, bool until_d
       return outcome.error;
   }
   return EINVAL;
+}
+
+// A MAD without the zeros at its end fits into a cell of the ring, unless private data follow it.
+std::span<const std::byte> shortened(std::span<const std::byte> message) {
+  if (message.size() > wire::kMadBytes) return message;
+  while (!message.empty() && message.back() == std::byte{})
+    message = message.first(message.size() - 1);
+  return message;
 }
 
 Error too_long() { return {EINVAL, "too many private data for a connection"}; }
@@ -186,7 +196,8 @@ void MailboxConnections::send(const cm::Remote& to, cm::ConnectionId id,
   }
   const std::shared_ptr<link::Flow> way =
       end->facing != nullptr ? end->facing : end->established.lock();
-  send_error_ = way != nullptr ? send_over(*way, message, starting_ != nullptr) : ECONNRESET;
+  send_error_ =
+      way != nullptr ? send_over(*way, shortened(message), starting_ != nullptr) : ECONNRESET;
 }
 
 // True when it is sent, or its receiver is gone.
@@ -215,6 +226,11 @@ bool MailboxConnections::is_forged(std::uint32_t source, std::span<const std::by
 bool MailboxConnections::take(std::uint32_t source, const os::SocketAddress& address,
                               std::span<const std::byte> message) {
   if (is_forged(source, message)) return false;
+  std::array<std::byte, wire::kMadBytes> whole{};
+  if (message.size() < whole.size()) {
+    std::ranges::copy(message, whole.begin());
+    message = whole;
+  }
   arrived_ = {source, message};
   const bool taken = agent_.take(remote_at(address), message, os::coarse_now());
   agent_.deliver();
