@@ -151,7 +151,7 @@ class Scene {
   void connect() {
     if (flow_ == nullptr || flow_->check_peer(ends_) != link::PeerState::kAlive) {
       flow_.reset();
-      auto flow = endpoint_->connect(peer_.address(), false);
+      auto flow = endpoint_->connect(peer_.address());
       if (flow) flow_ = std::move(flow).value();
     }
     if (flow_ == nullptr) return;
@@ -255,10 +255,11 @@ class Scene {
         rdm::FlowRequest request;
         request.me = introduce(input);
         request.name = peer_.address();
-        if (input.byte() >= 0xF0) request.service = static_cast<link::Service>(input.byte());
+        const unsigned other = input.byte() >= 0xF0 ? input.byte() : 0;
         if (input.byte() >= 0x80) request.continued = {draw_transaction(input), rep_.local_id};
         request.first = Psn(static_cast<std::uint32_t>(input.number({0, 0xFF'FFFF})));
         wire::CmReq req = rdm::write_request(request);
+        req.service ^= other;
         req.local_id = communication_id(input);
         if (input.byte() >= 0x80) req.service = rdm::connection_service(addresses_[0].port());
         return req;

@@ -11,7 +11,7 @@ using link::Outcome;
 
 bool Dialogue::begin() {
   if (flow_ != nullptr) return true;
-  auto flow = asker_.engine().connect(to_, true);
+  auto flow = asker_.engine().connect(to_);
   if (flow) flow_ = std::move(flow).value();
   return flow_ != nullptr;
 }

@@ -19,7 +19,6 @@ rdm::RdmOptions engine_options(const RecorderOptions& options, OperationMemory& 
   wanted.memory = &memory;
   wanted.buffers = &memory;
   wanted.eager_limit = options.eager_limit;
-  wanted.service = options.service;
   return wanted;
 }
 

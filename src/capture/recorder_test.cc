@@ -90,13 +90,10 @@ struct Heard final : link::InboxSink {
 
 class RecorderTest : public ::testing::Test {
  protected:
-  RecorderTest() { begin(link::Service::kReliableDatagram); }
-  void begin(link::Service service) {
-    flow_.reset();
-    recorder_.reset();
+  RecorderTest() {
     capture_ = Capture::open({directory_.file("f"), kDefaultLimit}).value();
     recorder_ = std::make_unique<Recorder>(
-        capture_, RecorderOptions{os::address_of("127.0.0.1", 40001), 16384, service});
+        capture_, RecorderOptions{os::address_of("127.0.0.1", 40001), 16384});
     follow(os::address_of("127.0.0.1", 40002));
   }
   void follow(const os::SocketAddress& peer) {
@@ -472,7 +469,6 @@ TEST_F(RecorderTest, PeersThatSendPacketsAreLeftAlone) {
 }
 
 TEST_F(RecorderTest, DatagramsAreUnreliableToOneOrToAGroup) {
-  begin(link::Service::kDatagram);
   auto request = message(99);
   request.operation = link::MessageOperation::kDatagram;
   request.has_data = true;

@@ -56,8 +56,7 @@ Status Port::open_mailbox(const os::SocketAddress& address, const PortSetup& set
   inbox_ = mailbox_.get();
   if (device_->capture() != nullptr) {
     recorder_ = std::make_unique<capture::Recorder>(
-        device_->capture(),
-        capture::RecorderOptions{setup.name, sender_.eager_limit, setup.service});
+        device_->capture(), capture::RecorderOptions{setup.name, sender_.eager_limit});
   }
   return {};
 }
@@ -74,7 +73,6 @@ void Port::open_reliable(const PortSetup& setup) {
   wanted.regions = device_->regions_of_users();
   wanted.counts_reads = setup.count_remote_reads;
   wanted.counts_writes = setup.count_remote_writes;
-  wanted.service = setup.service;
   wanted.takes_flows = !setup.connected && !setup.listens;
   wanted.device = setup.options;
   wanted.first_source = mailbox_ != nullptr ? kFirstRemoteSource : 0;
@@ -222,7 +220,7 @@ Result<std::unique_ptr<link::Flow>> Port::connect(const os::SocketAddress& peer)
     if (outbox || !elsewhere) return outbox;
   }
   if (datagrams_ != nullptr) return datagrams_->connect(peer);
-  return endpoint_->connect(peer, false);
+  return endpoint_->connect(peer);
 }
 
 std::vector<pid_t> Port::processes() const {

@@ -22,7 +22,6 @@ inline constexpr std::uint64_t kKey = 10;
 struct ConnReq : FlowRequest {
   std::uint32_t connection_id = 1;
   std::uint64_t transaction = 0;
-  Bytes early_data = {};
 };
 struct ConnRep : FlowReply {
   std::uint32_t connection_id = 1;
@@ -55,17 +54,14 @@ struct ConnProbe {
 using ConnMessage = std::variant<ConnReq, ConnRep, ConnRtu, ConnRej, ConnDreq, ConnProbe>;
 
 // The payloads of packets to queue pair 1 that say that, and back; nothing for other messages.
-inline Bytes payload_of(std::uint64_t transaction, const wire::CmMessage& message,
-                        std::span<const std::byte> more = {}) {
+inline Bytes payload_of(std::uint64_t transaction, const wire::CmMessage& message) {
   const auto mad = wire::write_cm({0, transaction, 0, message});
-  Bytes bytes(mad.begin(), mad.end());
-  bytes.insert(bytes.end(), more.begin(), more.end());
-  return bytes;
+  return {mad.begin(), mad.end()};
 }
 inline Bytes payload_of(const ConnReq& req) {
   wire::CmReq mad = write_request(req);
   mad.local_id = req.connection_id;
-  return payload_of(req.transaction, mad, req.early_data);
+  return payload_of(req.transaction, mad);
 }
 inline Bytes payload_of(const ConnRep& rep) {
   wire::CmRep mad = write_reply(rep);
@@ -102,12 +98,11 @@ inline std::optional<ConnMessage> read_message(std::span<const std::byte> payloa
   if (payload.size() < wire::kMadBytes) return std::nullopt;
   const auto mad = wire::parse_cm(payload.first(wire::kMadBytes));
   if (!mad) return std::nullopt;
-  const std::span<const std::byte> more = payload.subspan(wire::kMadBytes);
   const wire::CmMessage& said = mad->message;
   if (const auto* req = std::get_if<wire::CmReq>(&said)) {
     const auto request = read_request(*req);
     if (!request) return std::nullopt;
-    return ConnReq{*request, req->local_id, mad->transaction, {more.begin(), more.end()}};
+    return ConnReq{*request, req->local_id, mad->transaction};
   }
   if (const auto* rep = std::get_if<wire::CmRep>(&said)) {
     const auto reply = read_reply(*rep);

@@ -16,7 +16,7 @@ struct RdEndpointDeathTest : ::testing::Test {
 
   // Lets the endpoint have a flow to the stranger.
   link::Flow* answer_connect() {
-    b.flows.push_back(std::move(b.endpoint->connect(stranger.socket->address(), true)).value());
+    b.flows.push_back(std::move(b.endpoint->connect(stranger.socket->address())).value());
     link::Flow* flow = b.flows.back().get();
     const bool reached = until({&b}, [&] {
       for (const ConnMessage& said : stranger.hear()) {
@@ -34,10 +34,10 @@ struct RdEndpointDeathTest : ::testing::Test {
 TEST_F(RdEndpointDeathTest, AnErrorFromBeforeThePeerWasThereIsNoProof) {
   const os::SocketAddress at = stranger.socket->address();
   stranger.socket.reset();
-  b.flows.push_back(std::move(b.endpoint->connect(at, false)).value());
+  b.flows.push_back(std::move(b.endpoint->connect(at)).value());
   b.poll();
   Peer late({}, at);
-  late.flows.push_back(std::move(late.endpoint->connect(b.address, false)).value());
+  late.flows.push_back(std::move(late.endpoint->connect(b.address)).value());
   ASSERT_TRUE(until({&b, &late}, [&] { return late.flows[0]->reached(); }));
   for (int i = 0; i < 20; ++i) b.poll();
   Bytes bytes = pattern(50, 1);

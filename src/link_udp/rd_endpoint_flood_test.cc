@@ -399,7 +399,7 @@ struct FloodTest : ::testing::Test {
                                             other.size(), 0, false, RegionKey{12}});
     ASSERT_TRUE(added.ok());
     keeper.endpoint = b.endpoint.get();
-    auto flow = a.endpoint->connect(b.address, false);
+    auto flow = a.endpoint->connect(b.address);
     ASSERT_TRUE(flow.ok());
     honest = flow.value().get();
     a.flows.push_back(std::move(flow).value());
@@ -438,7 +438,7 @@ struct FloodTest : ::testing::Test {
       b.endpoint->check_sources(keeper);
     }
     if (b.flows.empty()) {
-      auto flow = b.endpoint->connect(target, false);
+      auto flow = b.endpoint->connect(target);
       if (flow) b.flows.push_back(std::move(flow).value());
       return;
     }

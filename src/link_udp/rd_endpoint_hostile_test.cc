@@ -233,7 +233,7 @@ TEST_P(RdEndpointThirdPartyTest, TakesNoMessageAndFillsNoReceiveOfAnother) {
 // A peer that answers an atomic operation with numbers of its own choice.
 TEST_F(RdEndpointHostileTest, ErrorsThatNoLinkHasDoNotReachTheProgram) {
   Peer c;
-  auto to_stranger = c.endpoint->connect(stranger.socket->address(), true);
+  auto to_stranger = c.endpoint->connect(stranger.socket->address());
   ASSERT_TRUE(to_stranger.ok());
   c.flows.push_back(std::move(to_stranger).value());
   const RemoteRange there{0, 8, RegionKey{kKey}};
@@ -413,7 +413,7 @@ TEST_F(RdEndpointHostileTest, PacketsOfAnotherSizeAreAgreedToOnceForEachRequest)
 // is the transaction id of the flow's REQ.
 TEST_F(RdEndpointHostileTest, ANotificationWithoutTheTokenOfTheFlowSlowsNothingDown) {
   stranger.agree(b);
-  b.flows.push_back(std::move(b.endpoint->connect(stranger.socket->address(), false)).value());
+  b.flows.push_back(std::move(b.endpoint->connect(stranger.socket->address())).value());
   std::optional<ConnReq> asked;
   ASSERT_TRUE(until({&b}, [&] {
     asked = Stranger::last<ConnReq>(stranger.hear());

@@ -85,7 +85,7 @@ TEST(RdEndpointWithdrawal, OfWhatWaitsForAPeerThatNeverAnswers) {
   Peer a;
   const auto silent = os::UdpSocket::bind(os::loopback(0), roce::kReliableSocket);
   ASSERT_TRUE(silent.ok());
-  auto opened = a.endpoint->connect(silent.value().address(), false);
+  auto opened = a.endpoint->connect(silent.value().address());
   ASSERT_TRUE(opened.ok());
   a.flows.push_back(std::move(opened).value());
   link::Flow& flow = *a.flows.back();

@@ -228,7 +228,7 @@ struct Fixture {
       options.raise_interval = raise_interval;
       peers[i] = std::make_unique<Peer>(options, address_of(family, i + 1));
     }
-    auto made = (network.hosts[0].enter(), a().endpoint->connect(b().address, false));
+    auto made = (network.hosts[0].enter(), a().endpoint->connect(b().address));
     if (!made) return;
     a().flows.push_back(std::move(made).value());
     flow = a().flows.back().get();

@@ -79,7 +79,7 @@ TEST(RdEndpointMeetings, AreToldBeforeThereIsAFlowAtEitherEnd) {
   a.poll();
   b.poll();
   EXPECT_EQ(met_by_a, 0);
-  a.flows.push_back(std::move(a.endpoint->connect(b.address, false)).value());
+  a.flows.push_back(std::move(a.endpoint->connect(b.address)).value());
   EXPECT_EQ(met_by_a, 1);
   EXPECT_EQ(met_by_b, 0);
   EXPECT_TRUE(until({&a, &b}, [&] { return a.flows[0]->reached(); }));
@@ -88,7 +88,7 @@ TEST(RdEndpointMeetings, AreToldBeforeThereIsAFlowAtEitherEnd) {
 }
 
 TEST_F(RdEndpointTest, MessagesSentBeforeThePeerPollsWaitForIt) {
-  a.flows.push_back(std::move(a.endpoint->connect(b.address, false)).value());
+  a.flows.push_back(std::move(a.endpoint->connect(b.address)).value());
   link::Flow& flow = *a.flows.back();
   Bytes bytes = pattern(100, 1);
   EXPECT_FALSE(flow.reached());
@@ -115,7 +115,7 @@ TEST(RdEndpoint, SendsToAPeerThatNeverPollsEndInTime) {
   impatient.device = &short_time;
   Peer a(impatient);
   Peer b;
-  a.flows.push_back(std::move(a.endpoint->connect(b.address, false)).value());
+  a.flows.push_back(std::move(a.endpoint->connect(b.address)).value());
   Bytes bytes = pattern(100, 1);
   EXPECT_EQ(send(a, b, *a.flows.back(), 1, bytes, false, true).state, State::kPending);
   ASSERT_TRUE(until({&a}, [&] {
@@ -130,7 +130,7 @@ TEST(RdEndpoint, SendsToAPeerThatNeverPollsEndInTime) {
 TEST(RdEndpoint, UnansweredRequestsBecomeRare) {
   Peer a;
   Peer b;
-  a.flows.push_back(std::move(a.endpoint->connect(b.address, true)).value());
+  a.flows.push_back(std::move(a.endpoint->connect(b.address)).value());
   const auto begin = std::chrono::steady_clock::now();
   std::chrono::milliseconds passed{0};
   while (passed < std::chrono::milliseconds(600)) {
@@ -158,7 +158,7 @@ struct AskingTest {
           impatient.device = &options;
           return impatient;
         }()) {
-    a.flows.push_back(std::move(a.endpoint->connect(b.address, false)).value());
+    a.flows.push_back(std::move(a.endpoint->connect(b.address)).value());
     EXPECT_EQ(send(a, b, *a.flows.back(), 1, bytes, true, true).state, State::kPending);
     a.poll();
   }

@@ -191,7 +191,7 @@ inline void part(Peer& one, Peer& other) {
 
 // The way from one to another, which has answered; null when there is none.
 inline link::Flow* connect(Peer& from, Peer& to) {
-  auto flow = from.endpoint->connect(to.address, false);
+  auto flow = from.endpoint->connect(to.address);
   if (!flow) return nullptr;
   from.flows.push_back(std::move(flow).value());
   link::Flow* const path = from.flows.back().get();

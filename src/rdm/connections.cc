@@ -61,7 +61,7 @@ FlowConnections::FlowConnections(Shared& shared, FlowTable& flows)
     : shared_(shared), flows_(flows), agent_(*this, options_for(shared), shared.stats) {
   shared.agent = &agent_;
   shared.connections = this;
-  static_cast<void>(agent_.listen(service_id(shared.options.service), kBacklog, *this, nullptr));
+  static_cast<void>(agent_.listen(kFlowService, kBacklog, *this, nullptr));
 }
 
 void FlowConnections::take(const roce::PacketArrival& arrival) {
@@ -213,18 +213,13 @@ void FlowConnections::on_request(const cm::CmEvent& event) {
 std::optional<wire::CmReason> FlowConnections::accept(const cm::CmEvent& event,
                                                       const FlowRequest& request) {
   const os::SocketAddress& peer = event.remote.address;
-  if (!shared_.options.takes_flows) return wire::CmReason::kConsumer;
-  if (!event.more.empty() && !shared_.sink->takes_more()) {
-    return shared_.closing ? wire::CmReason::kConsumer : wire::CmReason::kNoResources;
-  }
-  if (event.more.size() > kMaxEarlyData) return wire::CmReason::kUnsupported;
+  if (!shared_.options.takes_flows) return wire::CmReason::kInvalidService;
   if (!has_room_for(peer)) return wire::CmReason::kNoResources;
   auto path = path_to(peer);
   if (!path) return wire::CmReason::kNoResources;
   FlowReply reply;
   RdmReceiver& in = flows_.open_in(request, event, std::move(path).value(), reply);
   accept(event, in, reply);
-  if (!event.more.empty()) in.target().take_early_data(event.more);
   return {};
 }
 

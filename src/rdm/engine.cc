@@ -37,11 +37,9 @@ RdmEngine::RdmEngine(Host& host, const RdmOptions& options, const LocalEnd& iden
 // What breaks off says so to the others.
 RdmEngine::~RdmEngine() { flows_->contexts().clear(); }
 
-Result<std::unique_ptr<link::Flow>> RdmEngine::connect(const os::SocketAddress& peer,
-                                                       bool persists) {
+Result<std::unique_ptr<link::Flow>> RdmEngine::connect(const os::SocketAddress& peer) {
   auto out = flows_->open_out(peer);
   if (!out) return out.error();
-  if (persists) out.value()->flow().persist();
   out.value()->operations().hold();
   return std::unique_ptr<link::Flow>(
       std::make_unique<RdmFlow>(flows_->contexts(), out.value()->flow().context()));

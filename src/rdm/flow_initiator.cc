@@ -39,7 +39,6 @@ void FlowInitiator::open(const Introduction& other, std::uint64_t identity,
   peer_.queue_key = other.queue_key;
   identity_ = identity;
   peer_.connection = connection;
-  early_data_ = std::vector<std::byte>();  // the REP acknowledges them
 }
 
 // The peer of a pair hears of it by the pair's connection.
@@ -74,17 +73,12 @@ void FlowInitiator::limit_asking() {
     asks_for_ = shared_.options.device->connect_timeout;
 }
 
-bool FlowInitiator::takes_early_data() const {
-  return phase_ == FlowPhase::kAsking && next_look_ == os::Time{} && !has_early_data();
-}
-
 FlowRequest FlowInitiator::request_of(std::size_t path_mtu) const {
   FlowRequest request;
   request.me = shared_.me;
   request.me.context = context_;
   request.me.path_mtu = path_mtu;
   request.name = shared_.options.name;
-  request.service = shared_.options.service;
   return request;
 }
 
@@ -93,7 +87,6 @@ cm::ConnectionId FlowInitiator::connect(const FlowRequest& request, std::chrono:
   cm::ConnectRequest wanted;
   wanted.to = {peer(), cm::Carrier::kPackets};
   wanted.req = write_request(request);
-  wanted.more = early_data_;
   wanted.repeats = {kFirstPause, kLongestPause, limit};
   wanted.watched = true;
   return shared_.connections->connect(wanted, context_, now);
@@ -103,7 +96,7 @@ void FlowInitiator::ask(std::size_t path_mtu, os::Time now) {
   if (next_look_ == os::Time{}) first_req_ = now;
   if (connection_ == 0) connection_ = connect(request_of(path_mtu), kWithoutLimit, now);
   os::Time::duration pause = pause_;
-  if (asks_for_ && !persisting_) {
+  if (asks_for_) {
     pause = std::min(pause, *asks_for_);
     *asks_for_ -= pause;
   }
@@ -124,7 +117,7 @@ void FlowInitiator::change(const wire::CmMad& rep) {
 }
 
 bool FlowInitiator::count_unreachable() {
-  const bool counts = phase_ == FlowPhase::kAsking && (persisting_ || doubting_);
+  const bool counts = phase_ == FlowPhase::kAsking && doubting_;
   return counts && ++unreachable_ >= kMostUnreachable;
 }
 

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <memory>
 #include <optional>
-#include <vector>
 
 #include "cm/event.h"
 #include "link/flow.h"
@@ -61,22 +60,13 @@ class FlowInitiator {
   // That connection has ended. False when it is no connection of the flow any more.
   bool forget(cm::ConnectionId connection);
 
-  // The caller waits for the peer without a limit of time, and hears of an unreachable port.
-  void persist() { persisting_ = true; }
-  bool persists() const { return persisting_; }
   // As link::Flow::doubt().
   void doubt() { doubting_ = true; }
-  // Something was posted: without persist() the peer has to answer within the connect timeout. Time
-  // in which this end does not look does not count.
+  // Something was posted: the peer has to answer within the connect timeout. Time in which this end
+  // does not look does not count.
   void limit_asking();
   // That time is over.
-  bool is_asked_out() const { return !persisting_ && asks_for_ == os::Time::duration::zero(); }
-
-  // The first control message travels in the REQ: its sender may end before the REP arrives. True
-  // before the first REQ, while there is none.
-  bool takes_early_data() const;
-  void set_early_data(std::vector<std::byte> data) { early_data_ = std::move(data); }
-  bool has_early_data() const { return !early_data_.empty(); }
+  bool is_asked_out() const { return asks_for_ == os::Time::duration::zero(); }
 
   // Looks for an answer that has not come: sends a REQ if none is under way. The pause to the next
   // look doubles.
@@ -91,8 +81,8 @@ class FlowInitiator {
   // When the peer was last heard of, and that it was just now.
   os::Time heard() const { return heard_; }
   void hear(os::Time now) { heard_ = now; }
-  // An ICMP port unreachable before the REP. True when the caller waits without a limit, or doubts,
-  // and the peer counts as dead: errors may be forged, or late.
+  // An ICMP port unreachable before the REP. True when the caller doubts, and the peer counts as
+  // dead: errors may be forged, or late.
   bool count_unreachable();
   // `request` was sent over this flow: its Q_Key was drawn at random, and the peer has told it to
   // this end alone.
@@ -121,13 +111,11 @@ class FlowInitiator {
   PeerEnd peer_;
   cm::ConnectionId connection_ = 0;
   cm::ConnectionId next_ = 0;
-  bool persisting_ = false;
   bool doubting_ = false;
   os::Time first_req_{};
   os::Time next_look_{};
   std::optional<os::Time::duration> asks_for_;  // what is left of the connect timeout
   std::chrono::milliseconds pause_;             // until the look after the next
-  std::vector<std::byte> early_data_;
   os::Time heard_{};
   unsigned unreachable_ = 0;
 };

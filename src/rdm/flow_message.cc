@@ -13,7 +13,6 @@
 namespace weft::rdm {
 namespace {
 
-constexpr std::uint64_t kServices = 0x5765'6674'0000'0000;  // "Weft"
 constexpr std::uint8_t kReliableDatagramType = 2;
 constexpr std::uint8_t kPrivateDataVersion = 6;
 
@@ -92,13 +91,9 @@ std::optional<Introduction> read_me(const Message& message) {
 
 }  // namespace
 
-std::uint64_t service_id(link::Service service) {
-  return kServices | static_cast<std::uint32_t>(service);
-}
-
 wire::CmReq write_request(const FlowRequest& request) {
   wire::CmReq req;
-  req.service = service_id(request.service);
+  req.service = kFlowService;
   req.transport = kReliableDatagramType;
   req.starting_psn = request.first.value();
   req.path_mtu = usual_mtu_code(request.me.path_mtu);
@@ -117,11 +112,10 @@ wire::CmReq write_request(const FlowRequest& request) {
 std::optional<FlowRequest> read_request(const wire::CmReq& req) {
   const std::optional<Introduction> me = read_me(req);
   if (!me || req.transport != kReliableDatagramType) return std::nullopt;
-  if ((req.service & ~0xFFFF'FFFFULL) != kServices) return std::nullopt;
+  if (req.service >> 32 != kFlowService >> 32) return std::nullopt;
   FlowRequest request;
   request.me = *me;
   request.name = read_name(req.data.data() + kName);
-  request.service = static_cast<link::Service>(req.service & 0xFFFF'FFFF);
   request.continued.identity = wire::load<std::uint64_t>(req.data.data() + kIdentity);
   request.continued.connection = wire::load<std::uint32_t>(req.data.data() + kConnection);
   request.first = Psn(req.starting_psn);

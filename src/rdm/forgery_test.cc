@@ -38,9 +38,7 @@ struct End final : link::InboxSink, link::FlowSink {
   End(const End&) = delete;
   End& operator=(const End&) = delete;
 
-  void connect(const End& peer) {
-    flow = std::move(engine->connect(peer.host.address, false)).value();
-  }
+  void connect(const End& peer) { flow = std::move(engine->connect(peer.host.address)).value(); }
   void say(std::uint64_t tag) {
     std::uint64_t word = tag;
     const LocalRange piece{reinterpret_cast<std::byte*>(&word), sizeof word};

@@ -79,7 +79,7 @@ TEST(MessageHeader, EveryAtomicActionIsReadBack) {
 TEST(MessageHeader, NumbersStandInNetworkOrderWhereTheHeaderSays) {
   MessageHeader header;
   header.kind = MessageKind::kRts;
-  header.operation = link::MessageOperation::kControl;
+  header.operation = link::MessageOperation::kTagged;
   header.has_data = true;
   header.exchange = 0x0102'0304;
   header.tag = 0x1112'1314'1516'1718;
@@ -87,7 +87,7 @@ TEST(MessageHeader, NumbersStandInNetworkOrderWhereTheHeaderSays) {
   header.length = 0x3132'3334'3536'3738;
   std::array<std::byte, kMessageHeader> bytes;
   write_header(header, bytes.data());
-  constexpr unsigned kExpected[kMessageHeader] = {2,    8,    1,    0,    1,    2,    3,    4,
+  constexpr unsigned kExpected[kMessageHeader] = {2,    2,    1,    0,    1,    2,    3,    4,
                                                   0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18,
                                                   0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28,
                                                   0x31, 0x32, 0x33, 0x34, 0x35, 0x36, 0x37, 0x38};

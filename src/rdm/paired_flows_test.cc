@@ -454,7 +454,7 @@ TEST_F(PairedFlowsTest, BothEndsMayAskEachOtherAtTheSameTime) {
 }
 
 TEST_F(PairedFlowsTest, AListenersPortTakesNoFlowsOfReliableDatagrams) {
-  auto flow = requester.engine->connect(listener.host.address, true);
+  auto flow = requester.engine->connect(listener.host.address);
   ASSERT_TRUE(flow);
   Bytes bytes = pattern(10, 1);
   const LocalRange piece{bytes.data(), bytes.size()};

@@ -93,8 +93,7 @@ void RdmSender::on_rejected(cm::ConnectionId id, wire::CmReason reason, const Fl
   if (!flow_.forget(id)) return;
   if (end.refuses) return lose(link::PeerState::kRefuses);
   if (reason == wire::CmReason::kConsumer) return lose(link::PeerState::kLeft);
-  const bool absent = reason == wire::CmReason::kInvalidService && flow_.persists();
-  if (!asks || absent) lose(link::PeerState::kDied);
+  if (!asks) lose(link::PeerState::kDied);
 }
 
 void RdmSender::on_disconnected(cm::ConnectionId id, const FlowEnd& end, os::Time now) {
@@ -129,28 +128,13 @@ void RdmSender::on_lost(cm::ConnectionId id) {
   if (flow_.forget(id)) lose(link::PeerState::kDied);
 }
 
-bool RdmSender::fits_req(const link::SendRequest& request) const {
-  return flow_.takes_early_data() && operations().count() == 0 &&
-         request.operation == link::MessageOperation::kControl && !request.until_delivered &&
-         request.length != 0 && request.length <= kMaxEarlyData;
-}
-
 Outcome RdmSender::send(const link::SendRequest& request) {
   if (const Outcome may = queue_.may_begin(); may.state != Outcome::State::kDone) return may;
   if (!os::readable(request.pieces)) return Outcome::failed(EFAULT);
-  if (fits_req(request)) {
-    std::vector<std::byte> data(request.length);
-    if (!os::gather(data.data(), request.pieces, request.length)) return Outcome::failed(EFAULT);
-    flow_.set_early_data(std::move(data));
-    flow_.limit_asking();
-    shared_.flows->emission().activate(flow_.context());
-    return Outcome::done();
-  }
   const bool whole = request.must_copy || request.length <= shared_.options.eager_limit;
   const bool copied = request.must_copy || (whole && request.length <= kCopied);
   // A copy is as good as sent once the peer is known to be there.
-  const bool control = request.operation == link::MessageOperation::kControl;
-  const bool unsure = flow_.phase() == FlowPhase::kAsking && !control;
+  const bool unsure = flow_.phase() == FlowPhase::kAsking;
   const bool pending = !copied || request.until_delivered || unsure;
   if (!pending && queue_.may_join(request)) return queue_.join(request);
   RdmOperation& operation = queue_.begin(request.cookie, pending);
@@ -206,8 +190,7 @@ void RdmSender::hear(os::Time now) {
 
 void RdmSender::lose(link::PeerState state) {
   if (flow_.phase() == FlowPhase::kLost) return;
-  const bool hoped = flow_.phase() == FlowPhase::kAsking && !flow_.persists() &&
-                     state != link::PeerState::kRefuses;
+  const bool hoped = flow_.phase() == FlowPhase::kAsking && state != link::PeerState::kRefuses;
   flow_.end(state);
   if (paired_) {
     shared_.pairs->note(flow_.context());

@@ -79,7 +79,6 @@ class RdmSender {
   bool quiet() const;
 
  private:
-  bool fits_req(const link::SendRequest& request) const;
   void close();
   void ask(os::Time now);
   void look_for_hole(transport::Requester& requester, os::Time now);

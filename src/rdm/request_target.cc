@@ -49,15 +49,6 @@ void RequestTarget::end_packet() {
   assembly_.end_packet();
 }
 
-void RequestTarget::take_early_data(std::span<const std::byte> early_data) {
-  link::Arrival arrival;
-  arrival.operation = link::MessageOperation::kControl;
-  arrival.source = source_.number;
-  arrival.length = early_data.size();
-  arrival.payload = early_data.data();
-  shared_.sink->arrived(arrival);
-}
-
 void RequestTarget::forget_places() {
   if (assembly_.placed() != nullptr) assembly_.placed()->wanted = 0;
 }
@@ -182,8 +173,7 @@ bool RequestTarget::message_arrived(const MessageHeader& header, std::span<const
   const bool whole = header.kind == MessageKind::kEager;
   if (whole ? header.length != bytes.size() : header.exchange == 0) return false;
   const bool message = header.operation == link::MessageOperation::kMessage ||
-                       header.operation == link::MessageOperation::kTagged ||
-                       header.operation == link::MessageOperation::kControl;
+                       header.operation == link::MessageOperation::kTagged;
   if (!message) return false;
   link::Arrival arrival = arrival_of(header, source_.number);
   arrival.payload = whole ? bytes.data() : nullptr;

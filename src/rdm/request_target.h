@@ -37,8 +37,6 @@ class RequestTarget final : public work::Target {
   // have `path_mtu` bytes.
   void begin_packet(const std::byte* payload, std::size_t path_mtu, os::Time now);
   void end_packet();
-  // The peer said that in its REQ.
-  void take_early_data(std::span<const std::byte> early_data);
   // The first `length` bytes of the message that is just beginning are copied to pieces as they
   // arrive. Only from within the sink's arriving().
   void place(std::span<const LocalRange> pieces, std::uint64_t length, void* cookie) {

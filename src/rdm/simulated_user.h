@@ -33,8 +33,8 @@ class User final : public link::InboxSink, public link::FlowSink {
   User(const User&) = delete;
   User& operator=(const User&) = delete;
 
-  // Opens the flows, once all users are there.
-  void meet(const std::vector<std::unique_ptr<User>>& users, bool persists);
+  // Opens the flows, once all users are there, and doubts them (link::Flow::doubt()).
+  void meet(const std::vector<std::unique_ptr<User>>& users, bool doubts);
   // Polls, then goes on. Returns when it has to be called again, if no packet comes before.
   os::Time turn();
   // All has ended that was asked for.
@@ -54,7 +54,7 @@ class User final : public link::InboxSink, public link::FlowSink {
   const std::uint8_t number;
 
  private:
-  enum class Does : std::uint8_t { kControl, kSend, kWrite, kRead, kAdd };
+  enum class Does : std::uint8_t { kSend, kWrite, kRead, kAdd };
   struct Asked {
     Does does = Does::kSend;
     std::uint64_t tag = 0;
@@ -73,7 +73,6 @@ class User final : public link::InboxSink, public link::FlowSink {
   struct FromPeer {
     std::uint64_t last_tag = 0;
     std::set<std::uint64_t> received;
-    bool control = false;
   };
   struct Incoming {
     std::uint8_t from = 0;

@@ -76,11 +76,12 @@ void User::blame(const std::string& what) {
   if (wrong_.empty()) wrong_ = "user " + std::to_string(number) + ": " + what;
 }
 
-void User::meet(const std::vector<std::unique_ptr<User>>& users, bool persists) {
+void User::meet(const std::vector<std::unique_ptr<User>>& users, bool doubts) {
   for (const auto& peer : users) {
     if (peer.get() == this) continue;
     ToPeer& to = to_[peer->number];
-    to.flow = std::move(engine_->connect(peer->host.address, persists)).value();
+    to.flow = std::move(engine_->connect(peer->host.address)).value();
+    if (doubts) to.flow->doubt();
     to.left = habits_.operations;
   }
 }
@@ -132,14 +133,11 @@ void User::go_on() {
 bool User::ask(std::uint8_t peer, ToPeer& to) {
   auto asked = std::make_unique<Asked>();
   const double which = std::uniform_real_distribution<>(0, 1)(random_);
-  const bool first = to.left == habits_.operations;
-  asked->does = first && which < 0.3                   ? Does::kControl
-                : which < 0.7                          ? Does::kSend
+  asked->does = which < 0.7                            ? Does::kSend
                 : which < 0.8 && to.next_slot < kSlots ? Does::kWrite
                 : which < 0.9                          ? Does::kRead
                                                        : Does::kAdd;
-  const bool message = asked->does == Does::kSend || asked->does == Does::kControl;
-  const link::Outcome outcome = message                     ? send(peer, to, *asked)
+  const link::Outcome outcome = asked->does == Does::kSend  ? send(peer, to, *asked)
                                 : asked->does == Does::kAdd ? add(peer, to, *asked)
                                                             : access(peer, to, *asked);
   using State = link::Outcome::State;
@@ -156,15 +154,14 @@ bool User::ask(std::uint8_t peer, ToPeer& to) {
 
 link::Outcome User::send(std::uint8_t peer, ToPeer& to, Asked& asked) {
   link::SendRequest request;
-  const bool control = asked.does == Does::kControl;
-  asked.tag = control ? 0 : to.next_tag;
-  asked.bytes = content(number, peer, asked.tag, control ? 40 : draw_length(random_));
+  asked.tag = to.next_tag;
+  asked.bytes = content(number, peer, asked.tag, draw_length(random_));
   asked.must_arrive = !happens(random_, habits_.cancelled);
   const std::size_t half = asked.bytes.size() / 2;
   const LocalRange pieces[] = {{asked.bytes.data(), half},
                                {asked.bytes.data() + half, asked.bytes.size() - half}};
-  request.operation = control ? link::MessageOperation::kControl : link::MessageOperation::kTagged;
-  request.until_delivered = !control && happens(random_, 0.2);
+  request.operation = link::MessageOperation::kTagged;
+  request.until_delivered = happens(random_, 0.2);
   request.must_copy = asked.bytes.size() < 4096 && happens(random_, 0.3);
   request.tag = asked.tag;
   request.data = ~asked.tag;
@@ -260,11 +257,6 @@ bool User::arriving(const link::Arrival& arrival) {
 
 void User::arrived(const link::Arrival& arrival) {
   const std::uint8_t from = sources_.at(arrival.source);
-  if (arrival.operation == link::MessageOperation::kControl) {
-    if (std::exchange(from_[from].control, true)) blame("a control message came twice");
-    if (from_[from].last_tag != 0) blame("a control message came late");
-    return came(from, 0, {arrival.payload, arrival.length});
-  }
   in_order(from, arrival.tag);
   if (!arrival.has_data || arrival.data != ~arrival.tag) blame("a message came with other data");
   if (arrival.payload != nullptr) {
@@ -319,8 +311,7 @@ std::size_t User::failed() const {
 }
 
 bool User::knows_dead(std::uint8_t user) const {
-  const bool heard = from_[user].last_tag != 0 || from_[user].control;
-  return dead_.contains(user) || !heard;
+  return dead_.contains(user) || from_[user].last_tag == 0;
 }
 
 void User::judge(const User& peer) {
@@ -333,8 +324,6 @@ void User::judge(const User& peer) {
     } else if (asked->does == Does::kSend && from.received.contains(asked->tag) == withdrawn) {
       blame("message " + std::to_string(asked->tag) +
             (withdrawn ? " came all the same" : " is lost"));
-    } else if (asked->does == Does::kControl && !from.control) {
-      blame("a control message is lost");
     } else if (asked->does == Does::kWrite) {
       const auto at = memory_.begin() +
                       static_cast<std::ptrdiff_t>(peer.number * kForPeer + asked->tag * kSlot);

@@ -170,8 +170,7 @@ void WorkQueue::send_message(RdmOperation& operation, const MessageHeader& heade
 // full.
 bool WorkQueue::may_join(const link::SendRequest& request) const {
   if (!flow_.is_open() || request.until_delivered || request.length > kBundled) return false;
-  if (request.operation == link::MessageOperation::kControl || operations_.any_reads())
-    return false;
+  if (operations_.any_reads()) return false;
   return bundle_ != nullptr || waits(shared_.host.now());
 }
 
@@ -264,7 +263,7 @@ void WorkQueue::ended(const work::Ended& work) {
 }
 
 bool WorkQueue::owes() const {
-  if (flow_.phase() == FlowPhase::kAsking) return !early_.empty() || flow_.has_early_data();
+  if (flow_.phase() == FlowPhase::kAsking) return !early_.empty();
   return flow_.is_open() && (requester_->busy() || bundle_ != nullptr);
 }
 

@@ -9,7 +9,6 @@
 #include "capture/capture.h"
 #include "link/flow.h"
 #include "link/inbox.h"
-#include "link/service.h"
 #include "os/socket_address.h"
 
 namespace weft::capture {
@@ -20,7 +19,6 @@ class Peers;
 struct RecorderOptions {
   os::SocketAddress name;          // by which peers know it
   std::size_t eager_limit = 8192;  // larger messages are offered: rdm/message.h
-  link::Service service = link::Service::kReliableDatagram;
 };
 
 // Stands between an endpoint and a link within the host, and writes down the packets that link_udp

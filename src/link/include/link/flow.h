@@ -129,8 +129,7 @@ class Flow {
   // byte. Errors: those of access(), ETIMEDOUT also when another process has stopped in
   // the middle of an operation on the same memory, and nothing was done.
   virtual Outcome atomic(const AtomicRequest& request) = 0;
-  // False while the peer has not answered yet: control messages wait for that, others are not
-  // taken.
+  // False while the peer has not answered yet.
   virtual bool reached() const { return true; }
   // The process that was at this address has died: if its host reports that the port is closed, the
   // flow ends at once instead of asking on.

@@ -30,8 +30,8 @@ class RdEndpoint final : public link::Inbox, rdm::Host {
   ~RdEndpoint() override;
 
   // As rdm::RdmEngine::connect().
-  Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer, bool persists) {
-    return engine_.connect(peer, persists);
+  Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer) {
+    return engine_.connect(peer);
   }
   link::Connections& connections() { return engine_.connections(); }
 

@@ -43,10 +43,9 @@ class RdmEngine final : public roce::PacketHandler {
   RdmEngine& operator=(const RdmEngine&) = delete;
 
   // The flow to the endpoint at `peer`. What is asked for before it has answered stays pending, and
-  // ends with EHOSTUNREACH when it does not answer in time. With `persists` the time is not
-  // limited, but an ICMP port unreachable means that the peer has died. Errors: EHOSTUNREACH,
-  // ENETUNREACH and others of Host::path_to(), EUSERS.
-  Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer, bool persists);
+  // ends with EHOSTUNREACH when it does not answer in time. Errors: EHOSTUNREACH, ENETUNREACH and
+  // others of Host::path_to(), EUSERS.
+  Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer);
   // The connections of programs. Their flows belong to no peer of connect().
   link::Connections& connections();
 

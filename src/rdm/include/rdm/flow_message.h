@@ -15,15 +15,10 @@
 #include <span>
 
 #include "base/psn.h"
-#include "link/service.h"
 #include "os/socket_address.h"
 #include "wire/cm_message.h"
 
 namespace weft::rdm {
-
-// Bytes of a control message that a REQ has room for, behind its MAD: the first one of a flow is
-// delivered even if its sender ends before the REP, which acknowledges it.
-inline constexpr std::size_t kMaxEarlyData = 256;
 
 // What an end tells of itself.
 struct Introduction {
@@ -45,7 +40,6 @@ struct Continued {
 struct FlowRequest {
   Introduction me;
   os::SocketAddress name;  // the sender's address, or any address: that of the packet
-  link::Service service = link::Service::kReliableDatagram;
   Continued continued = {};
   Psn first = {};  // of a continued flow: the first packet of the new size
 };
@@ -64,8 +58,8 @@ struct FlowEnd {
   bool refuses = false;  // the endpoint goes on, but takes nothing more from this peer
 };
 
-// The service id of an endpoint's service.
-std::uint64_t service_id(link::Service service);
+// The service id of reliable datagrams: "Weft", 1.
+inline constexpr std::uint64_t kFlowService = 0x5765'6674'0000'0001;
 
 // The messages that say it, but for what the connection manager fills in, and back: nothing for
 // messages that say none of these.

@@ -9,7 +9,6 @@
 
 #include "base/budget.h"
 #include "base/options.h"
-#include "link/service.h"
 #include "memory/served_memory.h"
 #include "os/udp_port.h"
 #include "rdm/user_buffers.h"
@@ -42,7 +41,6 @@ struct RdmOptions {
   bool counts_reads = false;  // peers' accesses are announced
   bool counts_writes = false;
   std::size_t eager_limit = kEagerLimit;  // larger messages are offered, see message.h
-  link::Service service = link::Service::kReliableDatagram;
   bool takes_flows = true;  // peers may begin flows without a connection of their programs
   const Options* device = &Options::defaults();  // timeouts; it outlives the endpoint
   // After so long it is tried whether the way to a peer carries larger packets again (RFC 8899,
