@@ -37,7 +37,6 @@ void ConnectedPeer::connected(std::uint32_t source, std::shared_ptr<link::Flow> 
   source_ = endpoint_.at().senders[source];
   bound_ = source;
   receiver_.bind(*source_);
-  source_->admitted = true;
   flows_.set_only(std::move(flow));
   sink_->connected(data);
 }

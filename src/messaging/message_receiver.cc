@@ -70,12 +70,11 @@ void MessageReceiver::begin_closing(bool reports) {
 void MessageReceiver::bind(RemoteSender& source) {
   source.receiver = this;
   source.addresses = setup_.addresses;
+  source.admitted = true;
 }
 
 void MessageReceiver::source_opened(std::uint32_t source, const os::SocketAddress& address) {
-  RemoteSender& sender = port_.open_sender(source, address);
-  bind(sender);
-  sender.admitted = setup_.connection == nullptr;
+  bind(port_.open_sender(source, address));
 }
 
 void MessageReceiver::source_closed(std::uint32_t source, bool died) {

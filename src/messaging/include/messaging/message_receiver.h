@@ -26,7 +26,7 @@ class MessageReceiver final : public link::InboxSink {
   MessageReceiver(const EndpointSetup& setup, ReceiveQueue& queue, EndpointPort& port,
                   PeerFlows& flows, DatagramService& datagrams, ConnectedPeer& peer);
 
-  // A source of the port is this endpoint's: its messages come here.
+  // A source of the port is this endpoint's: its messages come here, and are let in.
   void bind(RemoteSender& source);
 
   // For the queue: gives a kept message of this endpoint to a receive. False when its sender has
