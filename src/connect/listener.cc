@@ -112,6 +112,12 @@ void Listener::give(link::ConnectionNumber number) {
   report();
 }
 
+bool Listener::holds(link::ConnectionNumber number) {
+  const std::lock_guard guard(mutex_);
+  take_in();
+  return find(number) != undecided_.end();
+}
+
 void Listener::forward(link::ConnectionNumber number) {
   const std::lock_guard guard(mutex_);
   if (erase(number)) port_->connections().forward(number);

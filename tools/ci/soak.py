@@ -42,7 +42,7 @@ def lines(seed, fuzz_seconds):
                WEFT_SIMULATOR_SEED=str(seed), WEFT_SIMULATOR_RUNS="100000")
     yield Line(f"simulator of cm, 1,000,000 seeds from {seed}",
                [BUILD / "bin/weft_cm_test", "--gtest_filter=Seeds/CmSimulations*/0"],
-               WEFT_SIMULATOR_SEED=str(seed), WEFT_SIMULATOR_RUNS="500000")
+               WEFT_SIMULATOR_SEED=str(seed), WEFT_SIMULATOR_RUNS="1000000")
     for wire in WIRES:
         yield Line(f"conformance {wire}", [sys.executable, "tests/hosts/conformance.py", BUILD, *wire.split(),
                                            "--filter=*-*EachEndpointHearsAllOthers/5"])

@@ -51,16 +51,22 @@ int Connector::connect(const os::SocketAddress& listener, std::span<const std::b
 // The requester has not heard of an acceptance that failed at once: decline() rejects it.
 int Connector::accept(std::span<const std::byte> data) {
   std::optional<connect::Request> accepted;
+  std::shared_ptr<connect::Listener> listener;
   const int status = core_->exclusively([&] {
     if (!request_ || state_ != ConnectorState::kIdle) return -FI_EOPBADSTATE;
     peer_ = request_->request.peer;
+    listener = request_->listener.lock();
     state_ = ConnectorState::kAttempted;
+    if (listener != nullptr && !listener->holds(request_->number)) {
+      request_.reset();
+      failed(ECONNABORTED, {});
+      return 0;
+    }
     core_->peer().accept(request_->request, data);
     if (state_ != ConnectorState::kEnded) accepted = std::exchange(request_, std::nullopt);
     return 0;
   });
-  if (!accepted) return status;
-  if (const auto listener = accepted->listener.lock()) listener->forward(accepted->number);
+  if (accepted && listener != nullptr) listener->forward(accepted->number);
   return status;
 }
 

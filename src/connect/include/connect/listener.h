@@ -59,6 +59,9 @@ class Listener final : public device::Engine,
   void reject(link::ConnectionNumber number, std::span<const std::byte> data);
   // An endpoint is to decide about a request, even when this listener has closed.
   void give(link::ConnectionNumber number);
+  // Takes in what has arrived; false when a request has ended: its sender is gone, or younger ones
+  // have displaced it.
+  bool holds(link::ConnectionNumber number);
   // It accepts.
   void forward(link::ConnectionNumber number);
 
