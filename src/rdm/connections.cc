@@ -213,7 +213,7 @@ void FlowConnections::on_request(const cm::CmEvent& event) {
 std::optional<wire::CmReason> FlowConnections::accept(const cm::CmEvent& event,
                                                       const FlowRequest& request) {
   const os::SocketAddress& peer = event.remote.address;
-  if (!shared_.options.takes_flows) return wire::CmReason::kInvalidService;
+  if (!shared_.options.takes_flows) return wire::CmReason::kConsumer;
   if (!has_room_for(peer)) return wire::CmReason::kNoResources;
   auto path = path_to(peer);
   if (!path) return wire::CmReason::kNoResources;

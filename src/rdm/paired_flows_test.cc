@@ -464,7 +464,7 @@ TEST_F(PairedFlowsTest, AListenersPortTakesNoFlowsOfReliableDatagrams) {
   request.length = bytes.size();
   static_cast<void>(flow.value()->send(request));
   const auto state = [&] { return flow.value()->check_peer(requester); };
-  EXPECT_TRUE(until([&] { return state() != link::PeerState::kAlive; }));
+  EXPECT_TRUE(until([&] { return state() == link::PeerState::kRefuses; }));
   EXPECT_TRUE(listener.opened.empty());
 }
 
