@@ -123,7 +123,7 @@ std::vector<OptionVariable> make_variables() {
           "default)"),
       truth("foreign_peers", &Options::foreign_peers,
             "Whether datagram endpoints receive from foreign peers (rdma_rxe, RNICs), which send "
-            "to UDP port 4791"),
+            "to UDP port 4791, and listeners are reached through that port"),
       truth("disable_layering", &Options::disable_layering,
             "Whether utility providers are kept from layering themselves over weft"),
   };

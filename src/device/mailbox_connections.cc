@@ -8,14 +8,15 @@
 #include <chrono>
 #include <utility>
 
+#include "base/path_mtu.h"
 #include "os/runtime_dir.h"
 #include "rdm/connection_message.h"
+#include "roce/route.h"
 
 namespace weft::device {
 namespace {
 
 constexpr auto kNever = std::chrono::hours(24 * 365);
-constexpr std::uint8_t kReliableDatagramType = 2;  // transport service type of a REQ
 constexpr std::uint32_t kContextMask = 0xFF'FFFF;
 
 // Slots lose nothing, and their processes are watched: no time of the network counts.
@@ -72,9 +73,18 @@ Error too_long() { return {EINVAL, "too many private data for a connection"}; }
 MailboxConnections::MailboxConnections(const os::SocketAddress& name, const Options& options,
                                        Open open, Stats& stats)
     : options_(options),
-      port_(name.port()),
+      name_(name),
       open_(std::move(open)),
       agent_(*this, agent_options(name), stats) {}
+
+// As over packets: the context is of one connection alone.
+rdm::Introduction MailboxConnections::introduce() {
+  rdm::Introduction me;
+  me.queue_pair = roce::queue_pair_at(name_.port());
+  me.context = ++last_context_ & kContextMask;
+  me.path_mtu = kLeastPathMtu;
+  return me;
+}
 
 MailboxConnections::ConnectionEnd* MailboxConnections::find(cm::ConnectionId id) {
   const auto found = ends_.find(id);
@@ -95,10 +105,8 @@ Result<link::ConnectionNumber> MailboxConnections::request(const os::SocketAddre
   asking.deadline = os::coarse_now() + options_.request_timeout;
   cm::ConnectRequest wanted;
   wanted.to = remote_at(listener);
+  wanted.req = rdm::write_request({.me = introduce(), .name = name_});
   wanted.req.service = rdm::connection_service(listener.port());
-  wanted.req.transport = kReliableDatagramType;
-  wanted.req.qpn = port_;
-  wanted.req.eecn = ++last_context_ & kContextMask;  // of this connection alone
   wanted.more.assign(data.begin(), data.end());
   wanted.repeats = {kNever, kNever, kNever};
   starting_ = &asking;
@@ -132,8 +140,7 @@ Result<link::ConnectionNumber> MailboxConnections::accept(const link::Connection
   end.stage = EndStage::kAccepted;
   end.facing = std::move(way).value();
   cm::AcceptRequest reply;
-  reply.rep.qpn = port_;
-  reply.rep.eecn = ++last_context_ & kContextMask;
+  reply.rep = rdm::write_reply({introduce(), {}});
   reply.more.assign(data.begin(), data.end());
   static_cast<void>(agent_.accept(*id, reply, *this, nullptr, os::coarse_now()));
   if (send_error_ == 0) return *id;
@@ -162,7 +169,8 @@ void MailboxConnections::finish(cm::ConnectionId id) {
 }
 
 Status MailboxConnections::listen(std::size_t backlog, link::ListenerUser& user) {
-  const auto service = agent_.listen(rdm::connection_service(port_), backlog, *this, nullptr);
+  const auto service =
+      agent_.listen(rdm::connection_service(name_.port()), backlog, *this, nullptr);
   if (!service) return service.error();
   listener_ = &user;
   service_ = service.value();

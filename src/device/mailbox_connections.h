@@ -16,6 +16,7 @@
 #include "cm/agent.h"
 #include "link/connection.h"
 #include "os/clock.h"
+#include "rdm/flow_message.h"
 
 namespace weft::device {
 
@@ -109,11 +110,12 @@ class MailboxConnections final : public link::Connections, cm::CmHost, cm::User,
   bool is_gone(ConnectionEnd& end);
   int verdict(ConnectionEnd& end, os::Time now);
   bool may_come(ConnectionEnd& end, os::Time now);
+  rdm::Introduction introduce();
   ConnectionEnd* find(cm::ConnectionId id);
   std::optional<cm::ConnectionId> adopt(const link::ConnectionRequest& request);
 
   const Options& options_;
-  const std::uint16_t port_;
+  const os::SocketAddress name_;
   const Open open_;
   cm::Agent agent_;
   link::ListenerUser* listener_ = nullptr;

@@ -65,7 +65,7 @@ wire::Tap* Port::network_tap() const {
   return device_->capture() != nullptr ? &device_->capture()->network() : nullptr;
 }
 
-void Port::open_reliable(const PortSetup& setup) {
+Status Port::open_reliable(const PortSetup& setup) {
   rdm::RdmOptions wanted;
   wanted.name = setup.name;
   wanted.domain = setup.domain;
@@ -79,6 +79,7 @@ void Port::open_reliable(const PortSetup& setup) {
   wanted.met = setup.met_over_network;
   endpoint_ = std::make_unique<udp::RdEndpoint>(*packets_, wanted);
   inbox_ = endpoint_.get();
+  return endpoint_->attached();
 }
 
 // Within the host a group is heard through the mailbox.
@@ -94,9 +95,10 @@ void Port::open_datagrams() {
 // foreign peer.
 Result<std::shared_ptr<roce::Port4791Relay>> Port::relay_for(const os::SocketAddress& own,
                                                              const PortSetup& setup) {
-  const bool datagrams = setup.service == link::Service::kDatagram && setup.options->foreign_peers;
+  const bool datagrams = setup.service == link::Service::kDatagram;
   const bool reachable = datagrams && !roce::is_foreign(roce::queue_pair_at(own.port()));
-  if (!setup.listens && !reachable) return std::shared_ptr<roce::Port4791Relay>();
+  if (!setup.options->foreign_peers || !(setup.listens || reachable))
+    return std::shared_ptr<roce::Port4791Relay>();
   auto engine = device_->relay_engine();
   if (!engine) return engine.error();
   relay_engine_ = std::move(engine).value();
@@ -118,15 +120,13 @@ Status Port::open_network(const link::Place& place, const PortSetup& setup) {
   auto relay = relay_for(socket.value().address(), setup);
   if (!relay) return relay.error();
   options.relay = std::move(relay).value();
+  options.relays_datagrams = datagrams;
   if (!datagrams) options.arrivals = udp::RdEndpoint::kArrivals;
   auto packets = roce::PacketPort::open(std::move(socket).value(), wake_, options);
   if (!packets) return packets.error();
   packets_ = std::move(packets).value();
-  if (datagrams) {
-    open_datagrams();
-  } else {
-    open_reliable(setup);
-  }
+  if (!datagrams) return open_reliable(setup);
+  open_datagrams();
   return {};
 }
 

@@ -26,7 +26,12 @@ rdm::RdmEngine::LocalEnd identity_of(const roce::PacketPort& port) {
 RdEndpoint::RdEndpoint(roce::PacketPort& port, const rdm::RdmOptions& options)
     : port_(port), engine_(*this, options, identity_of(port), port.stats()) {
   for (const auto use : {roce::QpnUse::kManager, roce::QpnUse::kEndpoint}) {
-    qpns_.push_back(port.attach(engine_, use, now()).value());
+    const auto qpn = port.attach(engine_, use, now());
+    if (qpn) {
+      qpns_.push_back(qpn.value());
+    } else {
+      attached_ = qpn.error();
+    }
   }
 }
 

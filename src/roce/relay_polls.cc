@@ -28,6 +28,10 @@ Status claim(const std::string& wanted, os::LocalName& claimed) {
 
 Status RelayPolls::open(const os::SocketAddress& address) {
   if (Status ok = claim(name_of_endpoint(address), name_); !ok) return ok;
+  return attend();
+}
+
+Status RelayPolls::attend() {
   relay_->attend();
   return {};
 }

@@ -20,6 +20,8 @@ class RelayPolls {
   // Claims the name by which the relay knows that there is a port at that address. Errors: those of
   // os::LocalName::claim().
   Status open(const os::SocketAddress& address);
+  // The same without a name: there is none for datagrams.
+  Status attend();
   // Claims, or gives back, the name by which the relay knows that messages for queue pair 1 may go
   // there. Errors: those of os::LocalName::claim().
   Status open_manager(const os::SocketAddress& address);

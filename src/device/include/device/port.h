@@ -108,7 +108,7 @@ class Port {
   wire::Tap* network_tap() const;
   Result<std::shared_ptr<roce::Port4791Relay>> relay_for(const os::SocketAddress& own,
                                                          const PortSetup& setup);
-  void open_reliable(const PortSetup& setup);
+  Status open_reliable(const PortSetup& setup);
   void open_datagrams();
   Status open_network(const link::Place& place, const PortSetup& setup);
   Result<std::unique_ptr<link::Flow>> open_outbox(const os::SocketAddress& peer);

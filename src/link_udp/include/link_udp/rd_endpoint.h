@@ -28,6 +28,8 @@ class RdEndpoint final : public link::Inbox, rdm::Host {
   // The port outlives it, and has neither an endpoint nor a manager of connections.
   RdEndpoint(roce::PacketPort& port, const rdm::RdmOptions& options);
   ~RdEndpoint() override;
+  // Whether it gets the packets of its queue pairs. Errors: those of roce::PacketPort::attach().
+  const Status& attached() const { return attached_; }
 
   // As rdm::RdmEngine::connect().
   Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer) {
@@ -72,6 +74,7 @@ class RdEndpoint final : public link::Inbox, rdm::Host {
 
   roce::PacketPort& port_;
   std::vector<std::uint32_t> qpns_;
+  Status attached_;
   bool asleep_ = false;
   rdm::RdmEngine engine_;
 };

@@ -30,6 +30,7 @@ struct PacketPortOptions {
   std::shared_ptr<Port4791Relay> relay = nullptr;
   std::size_t arrivals = 16;           // that one system call reads
   Stats* stats = &Stats::discarded();  // where packets are counted; outlives the port
+  bool relays_datagrams = true;        // not messages for a manager of connections alone
 };
 
 // A UDP socket for RoCEv2 packets, and those that hear multicast groups for it. Hands each packet
