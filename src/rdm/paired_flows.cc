@@ -263,8 +263,12 @@ void PairedFlows::on_reply(Context& context, const cm::CmEvent& event) {
 }
 
 // An attempt that has failed leaves nothing; an open pair ends at the end of the poll.
+// A requester sends a DREQ when it has confirmed only: the RTU was lost.
 void PairedFlows::on_end(Context& context, const cm::CmEvent& event) {
   PairedFlow& pair = *context.pair;
+  const bool parts =
+      event.mad != nullptr && std::holds_alternative<wire::CmDreq>(event.mad->message);
+  if (parts && pair.phase == PairPhase::kAccepted) open(context, {});
   pair.connection = 0;
   if (pair.phase == PairPhase::kAsking || pair.phase == PairPhase::kAccepted) {
     const auto* rej = event.kind == cm::EventKind::kRejected
@@ -277,7 +281,7 @@ void PairedFlows::on_end(Context& context, const cm::CmEvent& event) {
     remove(context);
     return user.failed(error_of(event, requester), data);
   }
-  if (event.kind == cm::EventKind::kDisconnected) {
+  if (parts) {
     context.out->leave(end_of(event.mad), shared_.now);
   } else if (context.out != nullptr) {
     context.out->lose(link::PeerState::kDied);

@@ -393,6 +393,26 @@ TEST_F(PairedFlowsTest, DataStandForALostRtu) {
   EXPECT_TRUE(until([&] { return !requester.messages.empty(); }, milliseconds(100)));
 }
 
+TEST_F(PairedFlowsTest, AnEndStandsForALostRtu) {
+  world.network.loses = [](const roce::Path&, const Bytes& bytes) {
+    wire::Packet packet;
+    if (wire::parse(bytes, packet) != wire::Malformed::kNone) return false;
+    if (packet.destination != wire::kCmQpn) return false;
+    const auto mad = wire::parse_cm(packet.payload.first(wire::kMadBytes));
+    return mad && std::holds_alternative<wire::CmRtu>(mad->message);
+  };
+  ConnectionEnd& a = requester.request(listener.host.address);
+  ASSERT_TRUE(until([&] { return !listener.requests.empty(); }));
+  ConnectionEnd& b = *acceptor.accept(listener, listener.requests.begin()->first);
+  ASSERT_TRUE(until([&] { return a.is_open(); }));
+  EXPECT_EQ(b.connects, 0U);
+  requester.leave(a);
+  ASSERT_TRUE(until([&] { return b.ends != 0; }, milliseconds(100)));
+  EXPECT_EQ(b.connects, 1U);
+  EXPECT_EQ(b.ends, 1U);
+  EXPECT_EQ(b.failures, 0U);
+}
+
 TEST_F(PairedFlowsTest, PacketsBecomeSmallerInBothDirectionsAndGrowAgain) {
   constexpr std::size_t kNarrow = kHole + 28;  // with IP and UDP headers
   const auto [a, b] = connect();
