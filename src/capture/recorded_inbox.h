@@ -42,7 +42,9 @@ class RecordedInbox final : public link::Inbox, link::InboxSink {
   void source_closed(std::uint32_t source, bool died) override;
   unsigned room() const override { return sink_->room(); }
   unsigned room_for(std::uint32_t source) const override { return sink_->room_for(source); }
-  bool takes_more_urgently() const override { return sink_->takes_more_urgently(); }
+  bool takes_more_urgently(std::uint32_t source) const override {
+    return sink_->takes_more_urgently(source);
+  }
   // Comes over the network, where packets are written down.
   bool arriving(const link::Arrival& arrival) override { return sink_->arriving(arrival); }
   void arrived(const link::Arrival& arrival) override;

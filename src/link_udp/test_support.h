@@ -63,7 +63,7 @@ struct InboxLog final : link::InboxSink {
   }
   void source_closed(std::uint32_t source, bool died) override { closed.push_back({source, died}); }
   unsigned room() const override { return takes ? ~0U : 0; }
-  bool takes_more_urgently() const override { return takes || takes_urgently; }
+  bool takes_more_urgently(std::uint32_t) const override { return takes || takes_urgently; }
   bool arriving(const link::Arrival& arrival) override {
     if (!places) return false;
     Message& message = messages.emplace_back();

@@ -192,7 +192,7 @@ unsigned MessageReceiver::room() const {
   return static_cast<unsigned>(room - std::min(room, takes_under_way_));
 }
 
-bool MessageReceiver::takes_more_urgently() const {
+bool MessageReceiver::takes_more_urgently(std::uint32_t) const {
   return queue_.bytes_kept() / 2 <= setup_.options->unexpected_limit &&
          (bindings_.rx == nullptr || !bindings_.rx->overrun());
 }

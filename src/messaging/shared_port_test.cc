@@ -372,6 +372,27 @@ TEST_F(SharedPortTest, EndpointsOverTheNetworkCloseWhileAnotherThreadDrivesTheir
   expect_message(*members[0], *members[1], 8);
 }
 
+// Over the network messages that the endpoint waits for are taken beyond the usual limit.
+TEST_F(SharedPortTest, TheLimitsOfAnEndpointHoldForUrgentMessagesOfItsPeer) {
+  static const Options few = [] {  // outlives the endpoints
+    Options options;
+    options.unexpected_limit = 0;
+    return options;
+  }();
+  EndpointSetup setup = setup_at(port, queue);
+  setup.options = &few;
+  Member& one = add(setup);
+  Member& peer = add_elsewhere();
+  join(one, peer);
+  const link::InboxSink& sink = *one.endpoint->at().sink;
+  const auto source = static_cast<std::uint32_t>(one.source());
+  EXPECT_TRUE(sink.takes_more_urgently(source));
+  Bytes bytes(100);
+  ASSERT_EQ(peer.send(bytes), 0);
+  EXPECT_TRUE(drive([&] { return !sink.takes_more_urgently(source); }));
+  EXPECT_EQ(sink.room_for(source), 0U);
+}
+
 TEST_F(SharedPortTest, ASleeperIsWokenByTheMessageOfAnyEndpoint) {
   for (int i = 0; i < 2; ++i) join(add(), add_elsewhere());
   SharedPort& sleeper = members[0]->endpoint->port();

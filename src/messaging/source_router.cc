@@ -36,6 +36,11 @@ unsigned SourceRouter::room_for(std::uint32_t source) const {
   return receiver != nullptr ? receiver->room() : kControlMessages;
 }
 
+bool SourceRouter::takes_more_urgently(std::uint32_t source) const {
+  const link::InboxSink* const receiver = receiver_of(source);
+  return receiver == nullptr || receiver->takes_more_urgently(source);
+}
+
 bool SourceRouter::arriving(const link::Arrival& arrival) {
   link::InboxSink* const receiver = receiver_of(arrival.source);
   return receiver != nullptr && receiver->arriving(arrival);

@@ -72,8 +72,9 @@ RequestVerdict RequestTarget::message_begins() {
   if (shared_.closing && !discards_ && source_.pair != 0) discard();
   if (discards_) return {};
   const link::InboxSink& sink = *shared_.sink;
-  const bool taken = sink.room_for(source_.number) != 0 ||
-                     (shared_.exchanges.waits_for(source_) && sink.takes_more_urgently());
+  const bool taken =
+      sink.room_for(source_.number) != 0 ||
+      (shared_.exchanges.waits_for(source_) && sink.takes_more_urgently(source_.number));
   if (shut_ || !taken || shared_.flows->owes_too_much(source_))
     return {RequestVerdict::Kind::kNotReady, 0};
   return {};

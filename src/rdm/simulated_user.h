@@ -106,7 +106,7 @@ class User final : public link::InboxSink, public link::FlowSink {
   void source_opened(std::uint32_t source, const os::SocketAddress& address) override;
   void source_closed(std::uint32_t source, bool died) override;
   unsigned room() const override { return ready_ ? 1000 : 0; }
-  bool takes_more_urgently() const override { return true; }
+  bool takes_more_urgently(std::uint32_t) const override { return true; }
   bool arriving(const link::Arrival& arrival) override;
   void arrived(const link::Arrival& arrival) override;
   void received(void* cookie, int error) override;

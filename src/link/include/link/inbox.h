@@ -57,7 +57,7 @@ class InboxSink {
   virtual unsigned room_for(std::uint32_t /*source*/) const { return room(); }
   // The same for a message of a peer that this end waits for: its answer may be queued behind other
   // messages. The limits are higher.
-  virtual bool takes_more_urgently() const { return takes_more(); }
+  virtual bool takes_more_urgently(std::uint32_t source) const { return room_for(source) != 0; }
   // A message begins whose bytes come bit by bit (payload: nullptr). True when it was taken, by
   // accept() from within this call: then received() tells of its end. Else it is kept until it can
   // be handed over as a whole, by arrived().

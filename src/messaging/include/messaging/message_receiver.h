@@ -65,7 +65,7 @@ class MessageReceiver final : public link::InboxSink {
   void arrived(const link::Arrival& arrival) override;
   unsigned room() const override;
   unsigned room_for(std::uint32_t) const override { return room(); }
-  bool takes_more_urgently() const override;
+  bool takes_more_urgently(std::uint32_t) const override;
   void received(void* cookie, int error) override;
   void accessed(std::uint32_t source, Access access, std::span<const RegionKey> regions) override;
   void withdrawn(const link::Offer& offer) override;

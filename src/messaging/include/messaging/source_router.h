@@ -36,6 +36,7 @@ class SourceRouter final : public link::InboxSink {
   void source_opened(std::uint32_t source, const os::SocketAddress& address) override;
   void source_closed(std::uint32_t source, bool died) override;
   unsigned room_for(std::uint32_t source) const override;
+  bool takes_more_urgently(std::uint32_t source) const override;
   bool arriving(const link::Arrival& arrival) override;
   void arrived(const link::Arrival& arrival) override;
   void accessed(std::uint32_t source, Access access, std::span<const RegionKey> regions) override;
