@@ -3,8 +3,6 @@
 #include "connect/listener.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -13,7 +11,6 @@ namespace {
 
 constexpr int kPolls = 16;
 constexpr auto kCheckEvery = std::chrono::milliseconds(200);
-constexpr std::size_t kMaxRequestBytes = 1024;
 // Requests may be forged: of so many the oldest ends.
 constexpr std::size_t kMostUndecided = 4096;
 
@@ -146,15 +143,10 @@ void Listener::source_closed(std::uint32_t source, bool) {
 
 // A source that sends anything but a request is refused.
 void Listener::arrived(const link::Arrival& arrival) {
-  const bool control = arrival.operation == link::MessageOperation::kControl;
-  if (!control || arrival.payload == nullptr || arrival.length > kMaxRequestBytes)
+  if (arrival.operation != link::MessageOperation::kControl)
     return port_->inbox().refuse(*this, arrival.source);
-  if (arrival.wants_ack) port_->inbox().acknowledge(arrival.offer);
-  std::array<std::byte, kMaxRequestBytes> copy;  // the sender may write on
-  std::memcpy(copy.data(), arrival.payload, arrival.length);
   const os::SocketAddress address = addresses_[arrival.source];
-  if (!port_->take_control(arrival.source, address, {copy.data(), arrival.length}))
-    port_->inbox().refuse(*this, arrival.source);
+  port_->take_control(*this, arrival, address);
 }
 
 void Listener::take_in() {

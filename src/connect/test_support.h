@@ -84,12 +84,7 @@ struct Asker final : link::InboxSink, link::FlowSink, link::ConnectionUser {
   void source_closed(std::uint32_t source, bool) override { port->end_connection_of(source); }
   void received(void*, int) override {}
   void ended(void*, int, int) override {}
-  void arrived(const link::Arrival& arrival) override {
-    const Bytes message(arrival.payload, arrival.payload + arrival.length);
-    if (arrival.wants_ack) port->inbox().acknowledge(arrival.offer);
-    if (!port->take_control(arrival.source, from, message))
-      port->inbox().refuse(*this, arrival.source);
-  }
+  void arrived(const link::Arrival& arrival) override { port->take_control(*this, arrival, from); }
   void connected(std::uint32_t, std::shared_ptr<link::Flow> flow,
                  std::span<const std::byte> data) override {
     way = std::move(flow);

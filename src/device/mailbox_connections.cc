@@ -66,8 +66,6 @@ std::span<const std::byte> shortened(std::span<const std::byte> message) {
   return message;
 }
 
-Error too_long() { return {EINVAL, "too many private data for a connection"}; }
-
 }  // namespace
 
 MailboxConnections::MailboxConnections(const os::SocketAddress& name, const Options& options,
@@ -96,7 +94,7 @@ std::uint64_t MailboxConnections::random() { return os::random_number(); }
 Result<link::ConnectionNumber> MailboxConnections::request(const os::SocketAddress& listener,
                                                            std::span<const std::byte> data,
                                                            link::ConnectionUser& user) {
-  if (data.size() > link::kMaxConnectionData) return too_long();
+  if (const Status fits = rdm::check_connection_data(data); !fits) return fits.error();
   auto way = open_(listener);
   if (!way) return way.error();
   ConnectionEnd asking;
@@ -130,7 +128,7 @@ std::optional<cm::ConnectionId> MailboxConnections::adopt(const link::Connection
 Result<link::ConnectionNumber> MailboxConnections::accept(const link::ConnectionRequest& request,
                                                           std::span<const std::byte> data,
                                                           link::ConnectionUser& user) {
-  if (data.size() > link::kMaxConnectionData) return too_long();
+  if (const Status fits = rdm::check_connection_data(data); !fits) return fits.error();
   auto way = open_(request.peer);
   if (!way) return way.error();
   const auto id = adopt(request);

@@ -3,7 +3,9 @@
 #include "device/port.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstring>
 
 #include "joint_connections.h"
 #include "joint_group.h"
@@ -17,6 +19,9 @@
 
 namespace weft::device {
 namespace {
+
+// Bytes that a control message may have at most; a longer one is not read.
+constexpr std::size_t kMaxControlBytes = 1024;
 
 // Errors of shm::Outbox::open() for a peer that is not found within the host. EPERM: its process
 // may not be reached, or is ending.
@@ -172,10 +177,20 @@ void Port::open_connections(const PortSetup& setup) {
   connections_ = joint_connections_.get();
 }
 
-bool Port::take_control(std::uint32_t source, const os::SocketAddress& address,
-                        std::span<const std::byte> message) {
-  const bool near = near_connections_ != nullptr && source < kFirstRemoteSource;
-  return near && near_connections_->take(source, address, message);
+void Port::take_control(link::InboxSink& sink, const link::Arrival& arrival,
+                        const os::SocketAddress& address) {
+  if (!is_of_connection(arrival, address)) inbox_->refuse(sink, arrival.source);
+}
+
+// The sender may write on: a copy is checked.
+bool Port::is_of_connection(const link::Arrival& arrival, const os::SocketAddress& address) {
+  std::array<std::byte, kMaxControlBytes> copy;
+  const bool legible = arrival.payload != nullptr && arrival.length <= copy.size();
+  const bool near = near_connections_ != nullptr && arrival.source < kFirstRemoteSource;
+  if (!legible) return false;
+  if (arrival.wants_ack) inbox_->acknowledge(arrival.offer);
+  std::memcpy(copy.data(), arrival.payload, arrival.length);
+  return near && near_connections_->take(arrival.source, address, {copy.data(), arrival.length});
 }
 
 void Port::end_connection_of(std::uint32_t source) {

@@ -285,10 +285,7 @@ struct RequestPort final : link::InboxSink, link::ListenerUser, link::FlowSink {
   void source_closed(std::uint32_t source, bool) override { port->end_connection_of(source); }
   void arrived(const link::Arrival& arrival) override {
     ASSERT_EQ(arrival.operation, link::MessageOperation::kControl);
-    const Bytes message(arrival.payload, arrival.payload + arrival.length);
-    if (arrival.wants_ack) port->inbox().acknowledge(arrival.offer);
-    if (!port->take_control(arrival.source, senders[arrival.source], message))
-      port->inbox().refuse(*this, arrival.source);
+    port->take_control(*this, arrival, senders[arrival.source]);
   }
   void received(void*, int) override {}
   void ended(void*, int, int) override {}

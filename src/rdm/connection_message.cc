@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <string>
 
+#include "link/connection.h"
 #include "wire/endian.h"
 
 namespace weft::rdm {
@@ -17,6 +19,12 @@ constexpr std::size_t kLengthBytes = 2;
 }  // namespace
 
 std::uint64_t connection_service(std::uint16_t port) { return kConnectionServices | port; }
+
+Status check_connection_data(std::span<const std::byte> data) {
+  if (data.size() <= link::kMaxConnectionData) return {};
+  return Error{EINVAL, std::to_string(data.size()) + " bytes of private data, the limit is " +
+                           std::to_string(link::kMaxConnectionData)};
+}
 
 std::vector<std::byte> write_rejection(std::span<const std::byte> data) {
   std::vector<std::byte> bytes(kLengthBytes + data.size());

@@ -125,11 +125,7 @@ Time FlowConnections::heard(cm::ConnectionId, void* context) {
 
 void FlowConnections::handle(const cm::CmEvent& event) {
   if (event.kind == cm::EventKind::kRequest) return on_request(event);
-  if (event.kind == cm::EventKind::kResolve) {  // the service is one of connections
-    wire::CmSidrRep none;
-    none.status = 1;
-    return static_cast<void>(agent_.answer(event.id, none, shared_.now));
-  }
+  if (event.kind == cm::EventKind::kResolve) return refuse_query(event.id);
   Context* const context = flows_.contexts().find(Shared::number_of(event.context));
   if (context == nullptr) return;
   const bool both = context->out != nullptr && context->in != nullptr;
@@ -138,6 +134,12 @@ void FlowConnections::handle(const cm::CmEvent& event) {
   } else if (context->in != nullptr) {
     on_event(*context->in, event);
   }
+}
+
+void FlowConnections::refuse_query(cm::ConnectionId query) {
+  wire::CmSidrRep none;
+  none.status = 1;
+  static_cast<void>(agent_.answer(query, none, shared_.now));
 }
 
 void FlowConnections::on_event(RdmSender& out, const cm::CmEvent& event) {

@@ -29,6 +29,8 @@ class FlowConnections final : cm::CmHost, cm::User {
   cm::ConnectionId connect(const cm::ConnectRequest& request, std::uint32_t context, os::Time now);
   // Asks whether the peer of a flow lives, which then hears of any sign of it.
   void probe(const FlowInitiator& flow, os::Time now);
+  // Answers a SIDR_REQ: the service is one of connections.
+  void refuse_query(cm::ConnectionId query);
   // The address that the message being taken came to; any address when there is none.
   os::SocketAddress asked() const {
     return arrival_ != nullptr ? arrival_->to : os::SocketAddress();

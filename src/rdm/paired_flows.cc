@@ -19,12 +19,6 @@ constexpr auto kLongestFarewell = std::chrono::seconds(2);
 // The number of a communication id at its port.
 constexpr std::uint32_t kNumber = 0xFFFF;
 
-Status check_data(std::span<const std::byte> data) {
-  if (data.size() <= link::kMaxConnectionData) return {};
-  return Error{EINVAL, std::to_string(data.size()) + " bytes of private data, the limit is " +
-                           std::to_string(link::kMaxConnectionData)};
-}
-
 // A REQ as it has arrived: the MAD, and bytes behind it.
 std::vector<std::byte> bytes_of(const cm::CmEvent& event) {
   const auto mad = wire::write_cm(*event.mad);
@@ -88,7 +82,7 @@ FlowReply PairedFlows::introduce(const Context& context) const {
 Result<link::ConnectionNumber> PairedFlows::request(const os::SocketAddress& listener,
                                                     std::span<const std::byte> data,
                                                     link::ConnectionUser& user) {
-  if (const Status fits = check_data(data); !fits) return fits.error();
+  if (const Status fits = check_connection_data(data); !fits) return fits.error();
   const auto way = flows_.path_of_flow(listener);
   if (!way) return way.error();
   Context& context = add(way.value(), user);
@@ -117,7 +111,7 @@ Result<link::ConnectionNumber> PairedFlows::request(const os::SocketAddress& lis
 Result<link::ConnectionNumber> PairedFlows::accept(const link::ConnectionRequest& request,
                                                    std::span<const std::byte> data,
                                                    link::ConnectionUser& user) {
-  if (const Status fits = check_data(data); !fits) return fits.error();
+  if (const Status fits = check_connection_data(data); !fits) return fits.error();
   const auto asked = read_asked(request.message);
   if (!asked) return no_request();
   auto way = flows_.path_of_flow(request.peer);
@@ -215,11 +209,7 @@ Time PairedFlows::heard(cm::ConnectionId, void* context) {
 
 void PairedFlows::handle(const cm::CmEvent& event) {
   if (event.kind == cm::EventKind::kRequest) return on_request(event);
-  if (event.kind == cm::EventKind::kResolve) {  // the service is one of connections
-    wire::CmSidrRep none;
-    none.status = 1;
-    return static_cast<void>(shared_.agent->answer(event.id, none, shared_.now));
-  }
+  if (event.kind == cm::EventKind::kResolve) return manager_.refuse_query(event.id);
   if (event.listener != 0) return listener_user_->withdrawn(event.id & kNumber);
   Context* const context = flows_.contexts().find(Shared::number_of(event.context));
   if (context == nullptr || context->pair->connection != event.id) return;

@@ -371,14 +371,16 @@ TEST_F(PairedFlowsTest, AnIdleConnectionLives) {
 }
 
 // Only the first packet of data tells the acceptor that the requester has its REP.
+bool is_rtu(const roce::Path&, const Bytes& bytes) {
+  wire::Packet packet;
+  if (wire::parse(bytes, packet) != wire::Malformed::kNone) return false;
+  if (packet.destination != wire::kCmQpn) return false;
+  const auto mad = wire::parse_cm(packet.payload.first(wire::kMadBytes));
+  return mad && std::holds_alternative<wire::CmRtu>(mad->message);
+}
+
 TEST_F(PairedFlowsTest, DataStandForALostRtu) {
-  world.network.loses = [](const roce::Path&, const Bytes& bytes) {
-    wire::Packet packet;
-    if (wire::parse(bytes, packet) != wire::Malformed::kNone) return false;
-    if (packet.destination != wire::kCmQpn) return false;
-    const auto mad = wire::parse_cm(packet.payload.first(wire::kMadBytes));
-    return mad && std::holds_alternative<wire::CmRtu>(mad->message);
-  };
+  world.network.loses = is_rtu;
   ConnectionEnd& a = requester.request(listener.host.address);
   ASSERT_TRUE(until([&] { return !listener.requests.empty(); }));
   ConnectionEnd& b = *acceptor.accept(listener, listener.requests.begin()->first);
@@ -394,13 +396,7 @@ TEST_F(PairedFlowsTest, DataStandForALostRtu) {
 }
 
 TEST_F(PairedFlowsTest, AnEndStandsForALostRtu) {
-  world.network.loses = [](const roce::Path&, const Bytes& bytes) {
-    wire::Packet packet;
-    if (wire::parse(bytes, packet) != wire::Malformed::kNone) return false;
-    if (packet.destination != wire::kCmQpn) return false;
-    const auto mad = wire::parse_cm(packet.payload.first(wire::kMadBytes));
-    return mad && std::holds_alternative<wire::CmRtu>(mad->message);
-  };
+  world.network.loses = is_rtu;
   ConnectionEnd& a = requester.request(listener.host.address);
   ASSERT_TRUE(until([&] { return !listener.requests.empty(); }));
   ConnectionEnd& b = *acceptor.accept(listener, listener.requests.begin()->first);

@@ -57,7 +57,9 @@ Status PacketPort::prepare(const PacketPortOptions& options) {
   if (Status ok = wake_.add(socket_.fd()); !ok) return ok;
   if (options.relay == nullptr) return {};
   relay_polls_ = std::make_unique<RelayPolls>(options.relay);
-  return options.relays_datagrams ? relay_polls_->open(address()) : relay_polls_->attend();
+  if (options.relays_datagrams) return relay_polls_->open(address());
+  relay_polls_->attend();
+  return {};
 }
 
 Result<std::uint32_t> PacketPort::attach(PacketHandler& handler, QpnUse use, os::Time now) {

@@ -28,11 +28,7 @@ Status claim(const std::string& wanted, os::LocalName& claimed) {
 
 Status RelayPolls::open(const os::SocketAddress& address) {
   if (Status ok = claim(name_of_endpoint(address), name_); !ok) return ok;
-  return attend();
-}
-
-Status RelayPolls::attend() {
-  relay_->attend();
+  attend();
   return {};
 }
 

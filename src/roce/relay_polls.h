@@ -21,7 +21,7 @@ class RelayPolls {
   // os::LocalName::claim().
   Status open(const os::SocketAddress& address);
   // The same without a name: there is none for datagrams.
-  Status attend();
+  void attend() { relay_->attend(); }
   // Claims, or gives back, the name by which the relay knows that messages for queue pair 1 may go
   // there. Errors: those of os::LocalName::claim().
   Status open_manager(const os::SocketAddress& address);

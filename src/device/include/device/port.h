@@ -71,10 +71,10 @@ class Port {
   }
   // The connections of a port that is connected, or listens.
   link::Connections& connections() { return *connections_; }
-  // A control message of a source of the mailbox, which has that address. False when the source is
-  // to be refused.
-  bool take_control(std::uint32_t source, const os::SocketAddress& address,
-                    std::span<const std::byte> message);
+  // A control message has arrived from a source, which has that address: it concerns a connection,
+  // or the source is refused.
+  void take_control(link::InboxSink& sink, const link::Arrival& arrival,
+                    const os::SocketAddress& address);
   // The sink has heard that a source has closed: its connection, or request, ends.
   void end_connection_of(std::uint32_t source);
   // As MailboxConnections::check() and owes().
@@ -116,6 +116,7 @@ class Port {
                                        const os::SocketAddress& peer);
   Status open_both(const link::Place& place, const PortSetup& setup);
   void open_connections(const PortSetup& setup);
+  bool is_of_connection(const link::Arrival& arrival, const os::SocketAddress& address);
   bool is_elsewhere(const os::SocketAddress& peer);
   bool groups_go_out() const;
 

@@ -12,9 +12,6 @@
 
 namespace weft::messaging {
 
-// Bytes that a control message may have at most; longer ones are refused unread.
-inline constexpr std::size_t kMaxControlBytes = 1024;
-
 // A port of one or of several endpoints, with what they know of its senders. Used with the lock of
 // its SharedPort held.
 struct EndpointPort {
@@ -32,8 +29,10 @@ struct EndpointPort {
   }
   // Listens to a source no more.
   void refuse(std::uint32_t source) const { port->inbox().refuse(*sink, source); }
-  // A control message, which concerns a connection of the port, or is refused with its source.
-  void take_control(const link::Arrival& arrival) const;
+  // As device::Port::take_control().
+  void take_control(const link::Arrival& arrival) const {
+    port->take_control(*sink, arrival, senders[arrival.source]->address);
+  }
   // A source that begins: nothing of it is let in but control messages until an endpoint does.
   RemoteSender& open_sender(std::uint32_t source, const os::SocketAddress& address) {
     if (senders.size() <= source) senders.resize(source + 1);

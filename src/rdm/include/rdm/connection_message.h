@@ -8,12 +8,16 @@
 #include <span>
 #include <vector>
 
+#include "base/result.h"
 #include "cm/event.h"
 
 namespace weft::rdm {
 
 // The service id of the listener of that port.
 std::uint64_t connection_service(std::uint16_t port);
+
+// Errors: EINVAL for more private data than a program may give to a connection.
+Status check_connection_data(std::span<const std::byte> data);
 
 // Private data of a rejection: 2 bytes for the length, then that many bytes of the program.
 std::vector<std::byte> write_rejection(std::span<const std::byte> data);
