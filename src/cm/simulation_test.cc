@@ -5,8 +5,7 @@
 // repeats the run that a failure names.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
+#include "base/seeds_support.h"
 #include "simulated_attacker.h"
 
 namespace weft::cm::testing {
@@ -49,11 +48,6 @@ std::string run(const Scenario& scenario) {
   return world.ledger().wrong();
 }
 
-std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
-  const char* const value = std::getenv(name);
-  return value != nullptr ? std::strtoull(value, nullptr, 10) : otherwise;
-}
-
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr std::uint64_t kRuns = 200;  // each takes ten times as long
 #else
@@ -63,9 +57,8 @@ constexpr std::uint64_t kRuns = 1000;
 struct CmSimulations : ::testing::TestWithParam<unsigned> {};
 
 TEST_P(CmSimulations, BothEndsAgreeAndEachEventComesOnceAndNothingIsLeft) {
-  const std::uint64_t runs = from_environment("WEFT_SIMULATOR_RUNS", kRuns);
-  const std::uint64_t first = from_environment("WEFT_SIMULATOR_SEED", 1 + GetParam() * runs);
-  for (std::uint64_t seed = first; seed < first + runs; ++seed) {
+  const SimulatorSeeds seeds = SimulatorSeeds::of(GetParam(), kRuns);
+  for (std::uint64_t seed = seeds.first; seed < seeds.end; ++seed) {
     const Scenario scenario = Scenario::draw(seed);
     ASSERT_EQ(run(scenario), "") << scenario.text();
   }

@@ -4,10 +4,10 @@
 // WEFT_SIMULATOR_SEED=N WEFT_SIMULATOR_RUNS=1 weft_rdm_test repeats the run that a failure names.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <set>
 #include <sstream>
 
+#include "base/seeds_support.h"
 #include "simulated_port.h"
 #include "wire/endian.h"
 
@@ -351,11 +351,6 @@ class ConnectionSimulation {
   std::string wrong_;
 };
 
-std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
-  const char* const value = std::getenv(name);
-  return value != nullptr ? std::strtoull(value, nullptr, 10) : otherwise;
-}
-
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr std::uint64_t kRuns = 10;  // each takes 20 times as long
 #else
@@ -365,9 +360,8 @@ constexpr std::uint64_t kRuns = 75;  // each takes 20 milliseconds
 struct ConnectionSimulations : ::testing::TestWithParam<unsigned> {};
 
 TEST_P(ConnectionSimulations, BothEndsAgreeAndNothingIsLeft) {
-  const std::uint64_t runs = from_environment("WEFT_SIMULATOR_RUNS", kRuns);
-  const std::uint64_t first = from_environment("WEFT_SIMULATOR_SEED", 1 + GetParam() * runs);
-  for (std::uint64_t seed = first; seed < first + runs; ++seed) {
+  const SimulatorSeeds seeds = SimulatorSeeds::of(GetParam(), kRuns);
+  for (std::uint64_t seed = seeds.first; seed < seeds.end; ++seed) {
     const Scenario scenario = Scenario::draw(seed);
     ASSERT_EQ(ConnectionSimulation(scenario).run(), "") << scenario.text();
   }

@@ -4,9 +4,9 @@
 // WEFT_SIMULATOR_SEED=N WEFT_SIMULATOR_RUNS=1 weft_rdm_test repeats the run that a failure names.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <sstream>
 
+#include "base/seeds_support.h"
 #include "simulated_user.h"
 
 namespace weft::rdm::testing {
@@ -251,11 +251,6 @@ TEST(RdmEngine, APeerIsToldThatItWasGivenUp) {
   EXPECT_GT(simulation.user(0).failed(), 0U);
 }
 
-std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
-  const char* const value = std::getenv(name);
-  return value != nullptr ? std::strtoull(value, nullptr, 10) : otherwise;
-}
-
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr std::uint64_t kRuns = 200;  // each takes 20 times as long
 #else
@@ -265,9 +260,8 @@ constexpr std::uint64_t kRuns = 1000;  // each takes about a millisecond
 struct RdmSimulations : ::testing::TestWithParam<unsigned> {};
 
 TEST_P(RdmSimulations, AllThatWasAskedForEndsAsItShould) {
-  const std::uint64_t runs = from_environment("WEFT_SIMULATOR_RUNS", kRuns);
-  const std::uint64_t first = from_environment("WEFT_SIMULATOR_SEED", 1 + GetParam() * runs);
-  for (std::uint64_t seed = first; seed < first + runs; ++seed) {
+  const SimulatorSeeds seeds = SimulatorSeeds::of(GetParam(), kRuns);
+  for (std::uint64_t seed = seeds.first; seed < seeds.end; ++seed) {
     const Scenario scenario = Scenario::draw(seed);
     ASSERT_EQ(Simulation(scenario).run(), "") << scenario.text();
   }

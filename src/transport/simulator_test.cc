@@ -4,17 +4,12 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
+#include "base/seeds_support.h"
 
 namespace weft::transport::testing {
 namespace {
 
 using work::CompletionStatus;
-
-std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
-  const char* text = std::getenv(variable);
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
-}
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr std::uint64_t kRuns = 200;  // each takes ten times as long
@@ -22,11 +17,9 @@ constexpr std::uint64_t kRuns = 200;  // each takes ten times as long
 constexpr std::uint64_t kRuns = 1000;
 #endif
 
-// WEFT_SIMULATOR_SEED begins elsewhere, WEFT_SIMULATOR_RUNS does more of them.
 TEST(Simulator, AllWorkIsCarriedOutOnceAndInOrderUnderAnyWeather) {
-  const std::uint64_t first = number_from("WEFT_SIMULATOR_SEED", 1);
-  const std::uint64_t runs = number_from("WEFT_SIMULATOR_RUNS", kRuns);
-  for (std::uint64_t seed = first; seed < first + runs; ++seed) {
+  const SimulatorSeeds seeds = SimulatorSeeds::of(0, kRuns);
+  for (std::uint64_t seed = seeds.first; seed < seeds.end; ++seed) {
     const Scenario scenario = Scenario::draw(seed);
     const Outcome outcome = run(scenario);
     ASSERT_EQ(outcome.wrong, "") << scenario.text();

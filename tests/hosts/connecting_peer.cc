@@ -25,7 +25,6 @@
 // It ends with its standard input.
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
@@ -48,12 +47,14 @@
 #include <string>
 #include <vector>
 
+#include "commands.h"
 #include "open_endpoint.h"
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
 using weft::hosts::check;
+using weft::hosts::Commands;
 using weft::hosts::fail;
 
 constexpr unsigned kRestMicroseconds = 50;
@@ -405,30 +406,14 @@ class ConnectingPeer {
   Counts counts_;
 };
 
-// Reads commands without waiting for them; false at their end.
-bool read_commands(ConnectingPeer& peer, std::string& text) {
-  pollfd input{STDIN_FILENO, POLLIN, 0};
-  while (::poll(&input, 1, 0) > 0) {
-    std::array<char, 256> bytes;
-    const ssize_t count = ::read(STDIN_FILENO, bytes.data(), bytes.size());
-    if (count <= 0) return false;
-    text.append(bytes.data(), static_cast<std::size_t>(count));
-  }
-  for (std::size_t end = 0; (end = text.find('\n')) != std::string::npos;) {
-    peer.command(text.substr(0, end));
-    text.erase(0, end + 1);
-  }
-  return true;
-}
-
 }  // namespace
 
 int main(int count, char** words) {
   if (count < 3) return 2;
   ConnectingPeer peer(words[1], words[2]);
   say("at " + std::to_string(count > 3 ? peer.listen() : 0));
-  std::string text;
-  while (read_commands(peer, text)) {
+  Commands commands;
+  while (commands.read(peer)) {
     if (!peer.step()) ::usleep(kRestMicroseconds);
   }
 }

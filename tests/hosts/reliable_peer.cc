@@ -14,7 +14,6 @@
 // It ends with its standard input.
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
@@ -34,6 +33,7 @@
 #include <string>
 #include <vector>
 
+#include "commands.h"
 #include "open_endpoint.h"
 
 namespace {
@@ -45,6 +45,7 @@ constexpr unsigned kPollsBetweenCommands = 16;
 constexpr unsigned kRestMicroseconds = 50;
 
 using weft::hosts::check;
+using weft::hosts::Commands;
 using weft::hosts::fail;
 
 fi_info* info_for(const char* address, const char* port) {
@@ -206,29 +207,6 @@ class ReliablePeer {
   std::uint64_t next_ = 0;
   std::map<std::uint64_t, std::uint64_t> next_of_;  // by sender
   unsigned long long sent_ = 0, received_ = 0, broken_ = 0, ended_ = 0;
-};
-
-// Lines of the standard input, without waiting for them.
-class Commands {
- public:
-  // False at its end.
-  bool read(ReliablePeer& peer) {
-    pollfd input{STDIN_FILENO, POLLIN, 0};
-    while (::poll(&input, 1, 0) > 0) {
-      std::array<char, 256> bytes;
-      const ssize_t count = ::read(STDIN_FILENO, bytes.data(), bytes.size());
-      if (count <= 0) return false;
-      text_.append(bytes.data(), static_cast<std::size_t>(count));
-    }
-    for (std::size_t end = 0; (end = text_.find('\n')) != std::string::npos;) {
-      peer.command(text_.substr(0, end));
-      text_.erase(0, end + 1);
-    }
-    return true;
-  }
-
- private:
-  std::string text_;
 };
 
 }  // namespace
