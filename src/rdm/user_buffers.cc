@@ -3,6 +3,7 @@
 #include "rdm/user_buffers.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "os/user_memory.h"
 
@@ -51,8 +52,10 @@ class UserBuffers final : public work::LocalMemory {
 
 }  // namespace
 
+// Endpoints that live until the process exits use it then.
 work::LocalMemory& user_buffers() {
-  static UserBuffers instance;
+  static_assert(std::is_trivially_destructible_v<UserBuffers>);
+  static constinit UserBuffers instance;
   return instance;
 }
 

@@ -19,7 +19,6 @@ struct Segment {
 // also at a retransmission: by then the program may have unmapped a buffer, or closed its region.
 class LocalMemory {
  public:
-  virtual ~LocalMemory() = default;
   // Copies bytes [offset, offset + out.size()) of `segments` to `out`. False when one of them may
   // not be read: it is not mapped, or its key allows no access.
   [[nodiscard]] virtual bool gather(std::span<const Segment> segments, std::uint64_t offset,
@@ -28,6 +27,9 @@ class LocalMemory {
   // be written; some bytes may have been copied then.
   [[nodiscard]] virtual bool scatter(std::span<const Segment> segments, std::uint64_t offset,
                                      std::span<const std::byte> bytes) = 0;
+
+ protected:
+  ~LocalMemory() = default;  // not virtual: one of static storage has nothing to destroy at exit
 };
 
 }  // namespace weft::work
