@@ -137,11 +137,11 @@ class Game {
     enter();
     slot_ = std::move(file_->map(shm::slot_at(0), shm::kSlotBytes)).value();
     const std::uint64_t at = shm::slot_at(0);
-    require(file_->reserve(at, shm::kExchangesAt + kPlayed * sizeof(shm::Rendezvous)).ok() &&
-                file_
-                    ->reserve(at + shm::kMessageGeometry.cells_at(),
-                              shm::kSlotBytes - shm::kMessageGeometry.cells_at())
-                    .ok(),
+    const std::uint64_t bulk_at = shm::kMessageGeometry.bulk_at();
+    const std::uint64_t begin =
+        shm::kMessageGeometry.exchanges_at() + kPlayed * sizeof(shm::Rendezvous);
+    require(file_->reserve(at, begin).ok() &&
+                file_->reserve(at + bulk_at, shm::kSlotBytes - bulk_at).ok(),
             "no memory");
   }
   // The owner waits a while for a sender that seems to be copying: let it seem over.
@@ -155,10 +155,11 @@ class Game {
  private:
   shm::SlotHeader& head() { return *slot_.at<shm::SlotHeader>(0); }
   shm::Rendezvous& exchange(std::uint32_t i) {
-    return slot_.at<shm::Rendezvous>(shm::kExchangesAt)[i % shm::kMessageGeometry.exchanges];
+    return slot_.at<shm::Rendezvous>(
+        shm::kMessageGeometry.exchanges_at())[i % shm::kMessageGeometry.exchanges];
   }
   shm::Cell& cell(std::uint64_t i) {
-    return slot_.at<shm::Cell>(shm::kMessageGeometry.cells_at())[i % shm::kMessageGeometry.cells];
+    return slot_.at<shm::Cell>(shm::kCellsAt)[i % shm::kMessageGeometry.cells];
   }
 
   void enter() {

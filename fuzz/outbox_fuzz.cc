@@ -49,11 +49,13 @@ class World {
   shm::MailboxHeader& header() { return *header_.at<shm::MailboxHeader>(0); }
   shm::SlotHeader& slot() { return *slot_.at<shm::SlotHeader>(0); }
   shm::Rendezvous& exchange(std::uint32_t i) {
-    return slot_.at<shm::Rendezvous>(shm::kExchangesAt)[i % shm::kMessageGeometry.exchanges];
+    return slot_.at<shm::Rendezvous>(
+        shm::kMessageGeometry.exchanges_at())[i % shm::kMessageGeometry.exchanges];
   }
   // As if nothing had ever been written.
   void clean() {
     std::memcpy(header_.base(), intact_, sizeof intact_);
+    std::memset(slot_.base() + shm::kCellsAt, 0, shm::kMessageGeometry.cells * sizeof(shm::Cell));
     slot().state = shm::SlotState::kFree;
   }
 

@@ -36,10 +36,11 @@ TEST(Geometry, ACellOfTheLastLapIsNotTakenForOneOfThis) {
 }
 
 TEST(Geometry, PartsOfASlotFollowEachOtherWithoutOverlap) {
-  EXPECT_GE(kExchangesAt, sizeof(SlotHeader));
+  EXPECT_GE(kCellsAt, sizeof(SlotHeader));
   for (const Geometry& geometry : {kMessageGeometry, kSmall, kSmallest}) {
-    EXPECT_GE(geometry.cells_at(), kExchangesAt + geometry.exchanges * sizeof(Rendezvous));
-    EXPECT_GE(geometry.bulk_at(), geometry.cells_at() + geometry.cells * sizeof(Cell));
+    EXPECT_GE(geometry.exchanges_at(), kCellsAt + geometry.cells * sizeof(Cell));
+    EXPECT_GE(geometry.bulk_at(),
+              geometry.exchanges_at() + geometry.exchanges * sizeof(Rendezvous));
     EXPECT_EQ(geometry.bytes(), geometry.bulk_at() + geometry.bulk_bytes);
     EXPECT_LE(geometry.bytes(), kSlotBytes);
     EXPECT_EQ(geometry.exchanges % geometry.exchange_block(), 0u);

@@ -69,9 +69,10 @@ unsigned Mailbox::poll(link::InboxSink& sink) {
       taken += drain(source, sink, std::min(kBudget, sink.room_for(source.number)));
       source.idle_polls = 0;
     } else {
-      sources_.demote_idle(source);
+      sources_.note_idle(source);
     }
   }
+  sources_.demote_idle();
   if (header().summary.load(std::memory_order_relaxed) != 0) answer_rings(sink);
   if (pulls_.busy()) pulls_.progress(sink);
   return taken;

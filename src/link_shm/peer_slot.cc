@@ -77,7 +77,7 @@ Status PeerSlot::claim_any() {
 
 Status PeerSlot::set_up(std::uint32_t number) {
   if (Status ok = back_header(*file_, number); !ok) return ok;
-  auto memory = file_->map(slot_at(number), geometry().bytes());
+  auto memory = map_slot(*file_, number, geometry());
   if (!memory) return memory.error();
   const auto* header = memory.value().at<SlotHeader>(0);
   if (header->state.load(std::memory_order_acquire) != SlotState::kFree) return Error{EBUSY, {}};
@@ -89,7 +89,6 @@ Status PeerSlot::set_up(std::uint32_t number) {
 }
 
 void PeerSlot::introduce() {
-  std::memset(static_cast<void*>(cells()), 0, geometry().cells * sizeof(Cell));
   SlotHeader& slot = header();
   slot.geometry = geometry();
   slot.address_length = sender_.address.length();

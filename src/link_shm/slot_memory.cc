@@ -2,23 +2,50 @@
 // Which parts of a slot have memory, and when do they get it?
 #include "link_shm/slot_memory.h"
 
+#include <algorithm>
+#include <cerrno>
+
 namespace weft::shm {
 
+namespace {
+
+// The file grows by so many slots at a time: a thousand senders need few system calls.
+constexpr std::uint32_t kSlotsAtOnce = 64;
+
+std::uint64_t bytes_of_block(const Geometry& geometry) {
+  return geometry.exchange_block() * sizeof(Rendezvous);
+}
+
+// The last page of a slot is what makes the file long enough.
+Status lengthen_for(os::SharedFile& file, std::uint32_t slot) {
+  const std::uint32_t last = std::min(slot | (kSlotsAtOnce - 1), kSlots - 1);
+  if (file.reserve(slot_at(last + 1) - kSlotPage, kSlotPage)) return {};
+  return file.reserve(slot_at(slot + 1) - kSlotPage, kSlotPage);
+}
+
+}  // namespace
+
 Status back_header(os::SharedFile& file, std::uint32_t slot) {
-  if (Status ok = file.reserve(slot_at(slot), 4096); !ok) return ok;
-  return file.reserve(slot_at(slot) + kSlotBytes - 4096, 4096);
+  return file.reserve(slot_at(slot), kCellsAt);
+}
+
+Result<os::Mapping> map_slot(os::SharedFile& file, std::uint32_t slot, const Geometry& geometry) {
+  auto memory = file.map(slot_at(slot), geometry.bytes());
+  if (memory || memory.error().code != EINVAL) return memory;
+  if (Status ok = lengthen_for(file, slot); !ok) return ok.error();
+  return file.map(slot_at(slot), geometry.bytes());
 }
 
 Status back_basics(os::SharedFile& file, std::uint32_t slot, const Geometry& geometry) {
-  if (Status ok = back_exchanges(file, slot, geometry, 0); !ok) return ok;
-  return file.reserve(slot_at(slot) + geometry.cells_at(), geometry.cells * sizeof(Cell));
+  const std::uint64_t end = geometry.exchanges_at() + bytes_of_block(geometry);
+  return file.reserve(slot_at(slot) + kCellsAt, end - kCellsAt);
 }
 
 Status back_exchanges(os::SharedFile& file, std::uint32_t slot, const Geometry& geometry,
                       std::uint32_t exchange) {
-  const std::uint64_t bytes = geometry.exchange_block() * sizeof(Rendezvous);
+  const std::uint64_t bytes = bytes_of_block(geometry);
   const std::uint64_t block = exchange / geometry.exchange_block();
-  return file.reserve(slot_at(slot) + kExchangesAt + block * bytes, bytes);
+  return file.reserve(slot_at(slot) + geometry.exchanges_at() + block * bytes, bytes);
 }
 
 Status back_bulk(os::SharedFile& file, std::uint32_t slot, const Geometry& geometry) {
@@ -26,8 +53,7 @@ Status back_bulk(os::SharedFile& file, std::uint32_t slot, const Geometry& geome
 }
 
 void release_slot(os::SharedFile& file, std::uint32_t slot) {
-  // The last page is what makes the file long enough.
-  file.release(slot_at(slot) + kExchangesAt, kSlotBytes - kExchangesAt - 4096);
+  file.release(slot_at(slot) + kCellsAt, kSlotBytes - kCellsAt);
 }
 
 }  // namespace weft::shm

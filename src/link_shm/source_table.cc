@@ -24,7 +24,7 @@ Source::Source(std::uint32_t slot, os::Mapping mapping, const Geometry& checked)
       memory(std::move(mapping)),
       header(memory.at<SlotHeader>(0)),
       geometry(checked),
-      exchanges(memory.at<Rendezvous>(kExchangesAt)),
+      exchanges(memory.at<Rendezvous>(checked.exchanges_at())),
       ring(memory, geometry) {}
 
 void Source::wake(const os::Waker& bell) const {
@@ -101,18 +101,29 @@ void SourceTable::stop_listening(Source& source) {
 }
 
 void SourceTable::count_polled() {
-  idle_limit_ = kIdlePolls / (1 + static_cast<unsigned>(polled_.size()) / kFewRings);
+  const auto rings = static_cast<unsigned>(polled_.size());
+  idle_limit_ = rings > 1 ? kIdlePolls / (1 + rings / kFewRings) : ~0U;
 }
 
-void SourceTable::demote(Source& source) {
-  if (source.broken || asleep_) return;
-  source.header->attention.store(Attention::kRing, std::memory_order_relaxed);
+// Rings that will be due soon share the barrier.
+void SourceTable::demote() {
+  if (asleep_) return;
+  std::vector<Source*> idle;
+  for (Source* const source : polled_) {
+    if (!source->broken && source->idle_polls > idle_limit_ / 2) idle.push_back(source);
+  }
+  if (idle.size() == polled_.size() && !idle.empty()) idle.pop_back();
+  if (idle.empty()) return;
+  for (Source* const source : idle)
+    source->header->attention.store(Attention::kRing, std::memory_order_relaxed);
   os::remote_barrier();
-  if (source.ring.has_message()) {
-    source.header->attention.store(Attention::kPolled, std::memory_order_relaxed);
-    source.idle_polls = 0;
-  } else {
-    stop_listening(source);
+  for (Source* const source : idle) {
+    if (source->ring.has_message()) {
+      source->header->attention.store(Attention::kPolled, std::memory_order_relaxed);
+      source->idle_polls = 0;
+    } else {
+      stop_listening(*source);
+    }
   }
 }
 

@@ -168,11 +168,10 @@ struct SlotView {
         memory(std::move(file->map(slot_at(slot), kSlotBytes)).value()) {}
   SlotHeader& header() const { return *memory.at<SlotHeader>(0); }
   Rendezvous& exchange(std::uint32_t number) const {
-    return memory.at<Rendezvous>(kExchangesAt)[number];
+    return memory.at<Rendezvous>(header().geometry.exchanges_at())[number];
   }
   Cell& cell(std::uint64_t position) const {
-    const Geometry& geometry = header().geometry;
-    return memory.at<Cell>(geometry.cells_at())[position % geometry.cells];
+    return memory.at<Cell>(kCellsAt)[position % header().geometry.cells];
   }
 };
 

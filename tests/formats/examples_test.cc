@@ -234,8 +234,7 @@ TEST(Examples, OfACell) {
   std::memcpy(cell.bytes, "weftweft", 8);
   const std::string mailbox = page("mailbox.md");
   expect_example(mailbox, {reinterpret_cast<const std::byte*>(&cell), 32});
-  const std::uint64_t at =
-      shm::slot_at(0) + shm::kMessageGeometry.cells_at() + position.index() * sizeof(shm::Cell);
+  const std::uint64_t at = shm::slot_at(0) + shm::kCellsAt + position.index() * sizeof(shm::Cell);
   EXPECT_NE(mailbox.find(fmt::format("0x{:x}", at)), std::string::npos) << at;
 }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How large are the rings of a slot, and where does each part of a slot lie?
 //
-//   0             SlotHeader, which holds the Geometry
-//   kExchangesAt  Rendezvous, `exchanges` times
-//   cells_at()    Cell, `cells` times
-//   bulk_at()     the bulk ring
+//   0               SlotHeader, which holds the Geometry
+//   kCellsAt        Cell, `cells` times
+//   exchanges_at()  Rendezvous, `exchanges` times
+//   bulk_at()       the bulk ring
+//
+// What each sender uses lies at the beginning, so that one system call backs it.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +19,7 @@
 namespace weft::shm {
 
 inline constexpr std::uint64_t kSlotPage = 4096;  // parts begin at its multiples
-inline constexpr std::uint64_t kExchangesAt = kSlotPage;
+inline constexpr std::uint64_t kCellsAt = kSlotPage;
 inline constexpr std::uint64_t kRendezvousBytes = 5 * kCacheLine;
 inline constexpr std::uint64_t kCellBytes = 2 * kCacheLine;
 inline constexpr std::uint32_t kExchangeBlock = 16;  // that get memory together
@@ -29,11 +31,11 @@ struct Geometry {
   std::uint32_t exchanges;   // large messages of the sender under way
   std::uint32_t bulk_bytes;  // at least 4096
 
-  constexpr std::uint64_t cells_at() const {
-    return align_up(kExchangesAt + exchanges * kRendezvousBytes, kSlotPage);
+  constexpr std::uint64_t exchanges_at() const {
+    return align_up(kCellsAt + cells * kCellBytes, kSlotPage);
   }
   constexpr std::uint64_t bulk_at() const {
-    return align_up(cells_at() + cells * kCellBytes, kSlotPage);
+    return align_up(exchanges_at() + exchanges * kRendezvousBytes, kSlotPage);
   }
   // Of the whole slot.
   constexpr std::uint64_t bytes() const { return bulk_at() + bulk_bytes; }

@@ -29,7 +29,7 @@
 namespace weft::shm {
 
 inline constexpr std::uint64_t kMailboxMagic = 0x574546544d425831;  // "WEFTMBX1"
-inline constexpr std::uint32_t kMailboxVersion = 8;
+inline constexpr std::uint32_t kMailboxVersion = 9;
 inline constexpr std::uint32_t kSlots = 4096;  // peers that can send to one endpoint at a time
 inline constexpr std::uint32_t kInlineBytes = 104;
 
@@ -262,7 +262,7 @@ struct alignas(2 * kCacheLine) Cell {
 static_assert(sizeof(Cell) == kCellBytes && sizeof(Rendezvous) == kRendezvousBytes);
 static_assert(offsetof(AtomicAssistedPayload, withdrawn) == offsetof(AssistedPayload, withdrawn));
 static_assert(2 * kAtomicAssistedBytes <= kAssistedBytes);
-static_assert(sizeof(MailboxHeader) <= 4096 && sizeof(SlotHeader) <= kExchangesAt);
+static_assert(sizeof(MailboxHeader) <= 4096 && sizeof(SlotHeader) <= kCellsAt);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
 // Reads what a peer can change at any time, exactly once: the value that is checked is the value

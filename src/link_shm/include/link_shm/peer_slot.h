@@ -47,8 +47,8 @@ class PeerSlot {
   std::uint32_t number() const { return number_; }
   SlotHeader& header() const { return *memory_.at<SlotHeader>(0); }
   const Geometry& geometry() const { return geometry_; }
-  Rendezvous* exchanges() const { return memory_.at<Rendezvous>(kExchangesAt); }
-  Cell* cells() const { return memory_.at<Cell>(geometry().cells_at()); }
+  Rendezvous* exchanges() const { return memory_.at<Rendezvous>(geometry().exchanges_at()); }
+  Cell* cells() const { return memory_.at<Cell>(kCellsAt); }
   std::byte* bulk() const { return memory_.base() + geometry().bulk_at(); }
 
   // The owner of the mailbox, by its lock of the file.

@@ -17,7 +17,7 @@ class RingReader {
   // `geometry` was checked; what the header says of it is not looked at.
   RingReader(const os::Mapping& slot, const Geometry& geometry)
       : header_(*slot.at<SlotHeader>(0)),
-        cells_(slot.at<Cell>(geometry.cells_at())),
+        cells_(slot.at<Cell>(kCellsAt)),
         bulk_(slot.at<std::byte>(geometry.bulk_at())),
         geometry_(geometry) {}
 

@@ -8,12 +8,16 @@
 
 #include "base/result.h"
 #include "link_shm/layout.h"
+#include "os/mapping.h"
 #include "os/shared_file.h"
 
 namespace weft::shm {
 
-// Backs the header and makes the file long enough to map the slot. Errors: ENOSPC, EFBIG.
+// Backs the header. Errors: ENOSPC, EFBIG.
 Status back_header(os::SharedFile& file, std::uint32_t slot);
+// Maps a slot for its sender; the file becomes long enough. Errors: ENOSPC, EFBIG, those of
+// mmap(2).
+Result<os::Mapping> map_slot(os::SharedFile& file, std::uint32_t slot, const Geometry& geometry);
 // Backs the cells and the first block of exchanges. Errors: ENOSPC.
 Status back_basics(os::SharedFile& file, std::uint32_t slot, const Geometry& geometry);
 // Backs the block of exchanges that `exchange` lies in. Errors: ENOSPC.

@@ -6,6 +6,7 @@
 
 #include <bitset>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -77,18 +78,23 @@ class SourceTable {
   // Has every poll look at a ring from now on, or does not any more.
   void listen(Source& source);
   void stop_listening(Source& source);
-  // Stops listening to a ring that was empty for long, which would make every poll longer; its
-  // sender asks for attention from now on. Not while it is the only one.
-  void demote_idle(Source& source) {
-    if (++source.idle_polls > idle_limit_ && polled_.size() > 1) [[unlikely]]
-      demote(source);
+  // A poll has found the ring of a source empty.
+  void note_idle(Source& source) {
+    if (++source.idle_polls > idle_limit_) [[unlikely]]
+      demotion_due_ = true;
+  }
+  // Stops listening to rings that were empty for long, which would make every poll longer; their
+  // senders ask for attention from now on. After a poll. One ring is always listened to.
+  void demote_idle() {
+    if (std::exchange(demotion_due_, false)) [[unlikely]]
+      demote();
   }
   // Senders whose rings are polled ask for attention while the owner sleeps.
   void set_asleep(bool asleep);
   bool asleep() const { return asleep_; }
 
  private:
-  void demote(Source& source);
+  void demote();
   void count_polled();
 
   os::SharedFilePtr file_;
@@ -96,6 +102,7 @@ class SourceTable {
   std::vector<Source*> polled_;
   std::uint32_t first_free_ = 0;
   unsigned idle_limit_ = 0;  // empty looks at a ring after which it is looked at on demand only
+  bool demotion_due_ = false;
   bool asleep_ = false;
 };
 
