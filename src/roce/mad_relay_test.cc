@@ -228,6 +228,24 @@ TEST(MadRelay, AnswersToARequestOfWeftGoToThePortItCameFrom) {
   });
 }
 
+// That listener is not reached through port 4791 (FI_WEFT_FOREIGN_PEERS=no), but by the requester.
+TEST(MadRelay, ARequestOfWeftForAPortThatHasASocketIsNotRejected) {
+  on_own_host([](const OwnHost& host) {
+    Scene scene(host.address, host.address, host.another);
+    auto listener =
+        std::make_unique<os::UdpSocket>(std::move(os::UdpSocket::bind(host.address, {})).value());
+    wire::CmReq req;
+    req.local_id = 0x55;
+    req.service = 0x5765'6674'0003'0000 | listener->address().port();
+    scene.send({.message = req});
+    EXPECT_TRUE(scene.counts(Stat::kRelayUnreachable, 1));
+    EXPECT_EQ(scene.stats.of(Stat::kRelayRefusals), 0U);
+    listener.reset();
+    scene.send({.message = req});
+    EXPECT_TRUE(scene.counts(Stat::kRelayRefusals, 1));
+  });
+}
+
 TEST(MadRelay, AServiceThatNamesNoPortIsRejectedToo) {
   on_own_host([](const OwnHost& host) {
     Scene scene(host);

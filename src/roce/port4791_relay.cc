@@ -171,17 +171,21 @@ void Port4791Relay::take_mad(os::UdpSocket& relay, const os::Datagram& packet,
   } else {
     stats_.add_shared(Stat::kRelayUnreachable);
     // Without a descriptor for the look nothing is known: the peer asks again.
-    if (!port || names_.could_look()) refuse(relay, packet, headers.source, *mad);
+    if (!port || names_.could_look()) refuse(relay, packet, headers.source, *mad, port);
   }
 }
 
 // A peer that gets no answer repeats its request for a minute. The answer is no longer than that.
+// A requester of Weft asks the port, too: a listener there that foreign peers do not reach, and
+// that is busy, would lose its peer by a refusal.
 void Port4791Relay::refuse(os::UdpSocket& relay, const os::Datagram& packet, std::uint32_t qpn,
-                           const wire::CmMad& mad) {
+                           const wire::CmMad& mad, std::optional<std::uint16_t> port) {
   const std::optional<wire::CmMad> answer = refusal_of(mad);
+  const bool of_weft = is_request_of_weft(mad);
   os::SocketAddress to = packet.from;
-  if (!is_request_of_weft(mad)) to.set_port(wire::kUdpPort);
+  if (!of_weft) to.set_port(wire::kUdpPort);
   if (!answer || !refusals_.may_send(to, os::coarse_now())) return;
+  if (of_weft && port && os::has_listener(addressee(packet, manager_at(*port)))) return;
   const auto bytes = refusals_.write(*answer, packet.to, to, qpn);
   const os::SendOutcome outcome = relay.send(to, {}, bytes, bytes.size());
   met_errors_ = met_errors_ || outcome.errors_waiting;

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -68,7 +69,7 @@ class Port4791Relay {
             const Visit& visit);
   void take_mad(os::UdpSocket& relay, const os::Datagram& packet, const wire::Packet& headers);
   void refuse(os::UdpSocket& relay, const os::Datagram& packet, std::uint32_t qpn,
-              const wire::CmMad& mad);
+              const wire::CmMad& mad, std::optional<std::uint16_t> port);
   void hand_on(os::UdpSocket& relay, const os::Datagram& packet, std::uint32_t queue_pair);
   // Whether that name is claimed for the address, or for the wildcard address with its port.
   using NameOf = std::string (*)(const os::SocketAddress&);
