@@ -61,6 +61,10 @@ class Owner final : public link::InboxSink {
     require(regions.size() <= memory::kHazards, "more regions than one access can have");
     for (const RegionKey key : regions) sum_ = sum_ + static_cast<unsigned>(key.v);
   }
+  void take_datagram(std::span<const std::byte> datagram) {
+    require(datagram.size() <= shm::kLongestMad, "a datagram is longer than any can be");
+    for (const std::byte each : datagram) sum_ = sum_ + static_cast<unsigned>(each);
+  }
   void received(void* cookie, int) override {
     buffers_.take_back(static_cast<LocalRange*>(cookie));
   }
@@ -127,13 +131,17 @@ class Game {
  public:
   Game(Input& input, const std::string& directory, memory::RegionTable& table, Buffers& buffers)
       : input_(input), directory_(directory), owner_(buffers), regions_(table, buffers) {
-    box_ = std::move(shm::Mailbox::create(
-                         {directory, loopback(7001), DomainId{1}, table.name(), 0,
-                          memory::RegionTableView::open(directory, table.name()).value()}))
-               .value();
+    shm::MailboxOptions options{
+        directory,   loopback(7001),
+        DomainId{1}, table.name(),
+        0,           memory::RegionTableView::open(directory, table.name()).value()};
+    options.on_mad = [this](const os::SocketAddress&, std::span<const std::byte> datagram) {
+      owner_.take_datagram(datagram);
+    };
+    box_ = std::move(shm::Mailbox::create(options)).value();
     owner_.box = box_.get();
     file_ = os::SharedFile::open(shm::mailbox_path(directory, loopback(7001))).value();
-    header_ = std::move(file_->map(0, 4096)).value();
+    header_ = std::move(file_->map(0, shm::kSlotsAt)).value();
     enter();
     slot_ = std::move(file_->map(shm::slot_at(0), shm::kSlotBytes)).value();
     const std::uint64_t at = shm::slot_at(0);
@@ -167,7 +175,7 @@ class Game {
     if (opened) outbox_ = std::move(opened).value();
   }
   void move(std::uint8_t choice) {
-    switch (choice % 14) {
+    switch (choice % 15) {
       case 0:
       case 1:
       case 2:
@@ -193,10 +201,22 @@ class Game {
         return input_.byte() % 2 == 0 ? box_->wake_up() : void();
       case 12:
         return come_or_go();
+      case 13:
+        return write_datagram();
       default:
         owner_.taste = input_.byte();
         box_->poll(owner_);
     }
+  }
+  void write_datagram() {
+    const auto number = static_cast<std::uint32_t>(input_.below(shm::kMads));
+    shm::MadCell& written = header_.at<shm::MadCell>(shm::kMadsAt)[number];
+    written.order = input_.byte();
+    written.length = static_cast<std::uint32_t>(input_.number({256, shm::kLongestMad, 1u << 31}));
+    written.address_length = input_.byte();
+    input_.bytes(reinterpret_cast<std::byte*>(written.address), 8);
+    written.turn = input_.byte();
+    shm::mark_mad(*header_.at<shm::MailboxHeader>(0), number);
   }
   void write_cell() {
     shm::Cell& written = cell(next_);

@@ -26,6 +26,19 @@ std::unique_ptr<link::Flow> Recorder::follow(std::unique_ptr<link::Flow> flow,
   return std::make_unique<RecordedFlow>(std::move(flow), *peers_, peers_->at(peer));
 }
 
+void Recorder::record_sent(const os::SocketAddress& to, std::span<const std::byte> datagram) {
+  if (!peers_->wanted()) return;
+  peers_->own().write_connection_message(
+      to, {const_cast<std::byte*>(datagram.data()), datagram.size()});
+}
+
+void Recorder::record_received(const os::SocketAddress& from, std::span<const std::byte> datagram) {
+  if (!peers_->wanted()) return;
+  RecordedPeer& peer = peers_->at(from);
+  peer.end.write_connection_message(peer.own_path.source,
+                                    {const_cast<std::byte*>(datagram.data()), datagram.size()});
+}
+
 void Recorder::know(const os::SocketAddress& group) { peers_->know(group); }
 
 }  // namespace weft::capture

@@ -110,13 +110,20 @@ struct Party final : link::InboxSink, link::ListenerUser {
     shm::MailboxOptions box;
     box.directory = directory;
     box.address = address;
+    box.on_mad = [this](const os::SocketAddress& from, std::span<const std::byte> datagram) {
+      connections->take_datagram(from, datagram);
+    };
     mailbox = std::move(shm::Mailbox::create(box)).value();
     sender.directory = directory;
     sender.address = address;
     sender.waker = &mailbox->waker();
     sender.geometry = shm::kConnectionGeometry;
-    const auto open = [this](const os::SocketAddress& peer) { return open_flow(peer); };
-    connections = std::make_unique<MailboxConnections>(address, options, open, stats);
+    MailboxConnections::Ways ways;
+    ways.open_flow = [this](const os::SocketAddress& peer) { return open_flow(peer); };
+    ways.open_mads = [this](const os::SocketAddress& peer) {
+      return shm::MadSender::open(sender, peer);
+    };
+    connections = std::make_unique<MailboxConnections>(address, options, ways, stats);
   }
   ~Party() override = default;
 

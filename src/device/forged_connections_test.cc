@@ -163,20 +163,97 @@ TEST_F(MailboxConnectionsTest, APeerThatSendsNonsenseEndsItsOwnConnection) {
   EXPECT_THAT(asking.log, ElementsAre("connected ", "ended"));
 }
 
-TEST_F(MailboxConnectionsTest, ASourceOfTwoRequestsIsRefused) {
+wire::CmReq some_request(std::uint32_t number) {
+  wire::CmReq req;
+  req.local_id = number;
+  req.service = rdm::connection_service(7300);
+  req.transport = 2;
+  req.eecn = number;
+  return req;
+}
+
+TEST_F(MailboxConnectionsTest, ARequestInASlotRefusesItsSource) {
   const Stranger stranger(*requester, *listener);
-  for (std::uint32_t i = 1; i <= 2; ++i) {
-    wire::CmReq req;
-    req.local_id = i;
-    req.service = rdm::connection_service(7300);
-    req.transport = 2;
-    req.eecn = i;
-    stranger.say(req);
-  }
+  stranger.say(some_request(1));
   settle();
   EXPECT_TRUE(is_refused(*stranger.flow));
-  EXPECT_THAT(listener->withdrawals, ElementsAre(listener->requests.at(0).first));
+  EXPECT_THAT(listener->requests, IsEmpty());
+}
+
+Bytes datagram(const wire::CmMessage& message) {
+  wire::CmMad mad;
+  mad.transaction = 0x1234;
+  mad.message = message;
+  const auto bytes = wire::write_cm(mad);
+  return {bytes.begin(), bytes.end()};
+}
+
+TEST_F(MailboxConnectionsTest, DatagramsOfNonsenseChangeNothing) {
+  connect();
+  std::mt19937 random(11);
+  std::vector<Bytes> nonsense;
+  for (const std::size_t length : {0, 1, 24, 255, 256, 257, 512}) {
+    nonsense.emplace_back(length);
+    Bytes bytes(length);
+    for (std::byte& each : bytes) each = static_cast<std::byte>(random());
+    nonsense.push_back(bytes);
+  }
+  for (const auto& message : messages_between(asking.number, accepting.number))
+    nonsense.push_back(datagram(message));
+  for (const auto& message : messages_between(accepting.number, asking.number))
+    nonsense.push_back(datagram(message));
+  for (const Bytes& bytes : nonsense) {
+    for (Party* const to : {listener.get(), requester.get(), acceptor.get()}) {
+      ASSERT_TRUE(shm::MadSender::open(acceptor->sender, to->address).value()->send(bytes).ok());
+    }
+    settle();
+  }
   EXPECT_EQ(listener->requests.size(), 1u);
+  EXPECT_THAT(listener->withdrawals, IsEmpty());
+  expect_data_flow(asking, accepting);
+}
+
+// They name a port that is not there, as its process would that has died.
+TEST_F(MailboxConnectionsTest, RequestsOfAPortThatIsGoneEnd) {
+  Party other(directory, 7303);
+  const auto way = std::move(shm::MadSender::open(other.sender, listener->address)).value();
+  other.sender.address = os::loopback(7999);
+  for (std::uint32_t i = 1; i <= 100; ++i)
+    ASSERT_TRUE(way->send(datagram(some_request(i))).ok() || (listener->poll(), true));
+  listener->poll();
+  const std::size_t reported = listener->requests.size();
+  EXPECT_GE(reported, 64u);
+  EXPECT_TRUE(check_until(*listener, [&] { return listener->withdrawals.size() == reported; }));
+}
+
+TEST_F(MailboxConnectionsTest, ARequestWaitsForRoomAtItsListener) {
+  Party other(directory, 7303);
+  const auto way = std::move(shm::MadSender::open(other.sender, listener->address)).value();
+  while (way->send(datagram(wire::CmRtu{})).ok()) {
+  }
+  ASSERT_TRUE(request(asking).ok());
+  EXPECT_TRUE(requester->connections->owes());
+  listener->poll();
+  EXPECT_THAT(listener->requests, IsEmpty());
+  requester->check();
+  EXPECT_FALSE(requester->connections->owes());
+  listener->poll();
+  ASSERT_TRUE(accept(accepting).ok());
+  settle();
+  expect_data_flow(asking, accepting);
+}
+
+TEST_F(MailboxConnectionsTest, ARequestThatFoundNoRoomIsWithdrawnSilently) {
+  Party other(directory, 7303);
+  const auto way = std::move(shm::MadSender::open(other.sender, listener->address)).value();
+  while (way->send(datagram(wire::CmRtu{})).ok()) {
+  }
+  ASSERT_TRUE(request(asking).ok());
+  requester->connections->disconnect(asking.number);
+  EXPECT_FALSE(requester->connections->owes());
+  settle();
+  EXPECT_THAT(listener->requests, IsEmpty());
+  expect_nothing_left();
 }
 
 }  // namespace

@@ -37,12 +37,11 @@ bool means_gone(int error) {
 }
 
 // An errno, or 0 when the message is in the slot.
-int send_over(link::Flow& flow, std::span<const std::byte> message, bool until_delivered) {
+int send_over(link::Flow& flow, std::span<const std::byte> message) {
   const LocalRange piece{const_cast<std::byte*>(message.data()), message.size()};
   link::SendRequest request;
   request.operation = link::MessageOperation::kControl;
   request.must_copy = true;
-  request.until_delivered = until_delivered;
   request.pieces = {&piece, 1};
   request.length = message.size();
   const link::Outcome outcome = flow.send(request);
@@ -69,11 +68,18 @@ std::span<const std::byte> shortened(std::span<const std::byte> message) {
 }  // namespace
 
 MailboxConnections::MailboxConnections(const os::SocketAddress& name, const Options& options,
-                                       Open open, Stats& stats)
+                                       Ways ways, Stats& stats)
     : options_(options),
       name_(name),
-      open_(std::move(open)),
+      ways_(std::move(ways)),
+      mads_(ways_.open_mads, ways_.sent),
       agent_(*this, agent_options(name), stats) {}
+
+MailboxConnections::~MailboxConnections() {
+  for (const auto& [id, end] : ends_) {
+    if (end.stage == EndStage::kAsked) agent_.disconnect(id, {}, os::coarse_now());
+  }
+}
 
 // As over packets: the context is of one connection alone.
 rdm::Introduction MailboxConnections::introduce() {
@@ -95,11 +101,11 @@ Result<link::ConnectionNumber> MailboxConnections::request(const os::SocketAddre
                                                            std::span<const std::byte> data,
                                                            link::ConnectionUser& user) {
   if (const Status fits = rdm::check_connection_data(data); !fits) return fits.error();
-  auto way = open_(listener);
+  auto way = mads_.way_to(listener);
   if (!way) return way.error();
   ConnectionEnd asking;
   asking.user = &user;
-  asking.facing = std::move(way).value();
+  asking.listener = std::move(way).value();
   asking.deadline = os::coarse_now() + options_.request_timeout;
   cm::ConnectRequest wanted;
   wanted.to = remote_at(listener);
@@ -111,10 +117,6 @@ Result<link::ConnectionNumber> MailboxConnections::request(const os::SocketAddre
   const auto id = agent_.connect(wanted, *this, nullptr, os::coarse_now());
   starting_ = nullptr;
   if (!id) return id.error();
-  if (send_error_ != 0) {
-    agent_.abandon(id.value(), os::coarse_now());
-    return Error{send_error_, "the listener takes no message"};
-  }
   ends_.emplace(id.value(), std::move(asking));
   return id.value();
 }
@@ -129,7 +131,7 @@ Result<link::ConnectionNumber> MailboxConnections::accept(const link::Connection
                                                           std::span<const std::byte> data,
                                                           link::ConnectionUser& user) {
   if (const Status fits = rdm::check_connection_data(data); !fits) return fits.error();
-  auto way = open_(request.peer);
+  auto way = ways_.open_flow(request.peer);
   if (!way) return way.error();
   const auto id = adopt(request);
   if (!id) return Error{ENOENT, "the request is accepted already"};
@@ -157,7 +159,7 @@ void MailboxConnections::disconnect(link::ConnectionNumber number) {
   ConnectionEnd* const end = find(number);
   if (end == nullptr) return;
   if (end->stage == EndStage::kEstablished) by_source_.erase(end->source);
-  agent_.disconnect(number, {}, os::coarse_now());
+  if (!mads_.drop(number)) agent_.disconnect(number, {}, os::coarse_now());
   finish(number);
 }
 
@@ -181,48 +183,38 @@ void MailboxConnections::set_backlog(std::size_t backlog) {
 }
 
 void MailboxConnections::reject(link::ConnectionNumber request, std::span<const std::byte> data) {
-  decide(request);
+  undecided_.erase(request);
   static_cast<void>(agent_.reject(request, wire::CmReason::kConsumer, rdm::write_rejection(data),
                                   os::coarse_now()));
 }
 
 void MailboxConnections::forward(link::ConnectionNumber request) {
-  decide(request);
+  undecided_.erase(request);
   static_cast<void>(agent_.forward(request, os::coarse_now()));
 }
 
-// A REJ of a listener, which has no flow to the requester, goes over one of its own.
+// Without a flow to the peer it is a datagram. A message that belongs to no connection is answered
+// only where no source can be refused.
 void MailboxConnections::send(const cm::Remote& to, cm::ConnectionId id,
                               std::span<const std::byte> message) {
   ConnectionEnd* const end = starting_ != nullptr ? starting_ : find(id);
-  if (end == nullptr) {
-    if (id != 0 && !send_once(to.address, message))
-      unsent_.push_back({to.address, {message.begin(), message.end()}});
-    return;
+  const bool asks = end != nullptr && end->stage == EndStage::kAsked && end->facing == nullptr;
+  if (end != nullptr && !asks) {
+    const std::shared_ptr<link::Flow> way =
+        end->facing != nullptr ? end->facing : end->established.lock();
+    send_error_ = way != nullptr ? send_over(*way, shortened(message)) : ECONNRESET;
+  } else if (id != 0 || in_datagram_) {
+    const auto place = mads_.send(to.address, id, message);
+    if (starting_ != nullptr) starting_->req = place;
   }
-  const std::shared_ptr<link::Flow> way =
-      end->facing != nullptr ? end->facing : end->established.lock();
-  send_error_ =
-      way != nullptr ? send_over(*way, shortened(message), starting_ != nullptr) : ECONNRESET;
 }
 
-// True when it is sent, or its receiver is gone.
-bool MailboxConnections::send_once(const os::SocketAddress& to,
-                                   std::span<const std::byte> message) {
-  auto way = open_(to);
-  if (!way) return means_gone(way.error().code);
-  const int error = send_over(*way.value(), message, false);
-  return error == 0 || means_gone(error);
-}
-
-void MailboxConnections::send_again() {
-  std::erase_if(unsent_, [&](const Unsent& each) { return send_once(each.to, each.message); });
-}
-
-// True for a DREQ of another source than that of the connection, whose numbers can be guessed.
+// True for a DREQ of another source than that of the connection, whose numbers can be guessed, and
+// for a REQ, which needs no source.
 bool MailboxConnections::is_forged(std::uint32_t source, std::span<const std::byte> message) const {
   if (message.size() < wire::kMadBytes) return false;
   const auto mad = wire::parse_cm(message.first(wire::kMadBytes));
+  if (mad && std::holds_alternative<wire::CmReq>(mad->message)) return true;
   const auto* const dreq = mad ? std::get_if<wire::CmDreq>(&mad->message) : nullptr;
   if (dreq == nullptr) return false;
   const auto found = by_source_.find(source);
@@ -232,24 +224,34 @@ bool MailboxConnections::is_forged(std::uint32_t source, std::span<const std::by
 bool MailboxConnections::take(std::uint32_t source, const os::SocketAddress& address,
                               std::span<const std::byte> message) {
   if (is_forged(source, message)) return false;
+  arrived_from_ = source;
+  return hand_over(address, message) && by_source_.contains(source);
+}
+
+void MailboxConnections::take_datagram(const os::SocketAddress& address,
+                                       std::span<const std::byte> message) {
+  if (message.size() < wire::kMadBytes) return;
+  const auto mad = wire::parse_cm(message.first(wire::kMadBytes));
+  const bool known = mad && (std::holds_alternative<wire::CmReq>(mad->message) ||
+                             std::holds_alternative<wire::CmRej>(mad->message));
+  if (!known) return;
+  in_datagram_ = true;
+  hand_over(address, message);
+  in_datagram_ = false;
+}
+
+bool MailboxConnections::hand_over(const os::SocketAddress& address,
+                                   std::span<const std::byte> message) {
   std::array<std::byte, wire::kMadBytes> whole{};
   if (message.size() < whole.size()) {
     std::ranges::copy(message, whole.begin());
     message = whole;
   }
-  arrived_ = {source, message};
+  arrived_ = message;
   const bool taken = agent_.take(remote_at(address), message, os::coarse_now());
   agent_.deliver();
-  const bool again = std::exchange(arrived_, std::nullopt)->asks_again;
-  return taken && !again && by_source_.contains(source);
-}
-
-// False when that request was decided, or had ended, before.
-bool MailboxConnections::decide(cm::ConnectionId id) {
-  const auto request = undecided_.extract(id);
-  if (request.empty()) return false;
-  by_source_[request.mapped()] = 0;
-  return true;
+  arrived_ = {};
+  return taken;
 }
 
 void MailboxConnections::handle(const cm::CmEvent& event) {
@@ -258,7 +260,7 @@ void MailboxConnections::handle(const cm::CmEvent& event) {
   ConnectionEnd* const end = find(event.id);
   if (end == nullptr) {
     if (event.kind == kResolve) agent_.abandon(event.id, os::coarse_now());
-    if (decide(event.id)) listener_->withdrawn(event.id);
+    if (undecided_.erase(event.id)) listener_->withdrawn(event.id);
     return;
   }
   if (event.kind == kReply) return on_reply(event, *end);
@@ -278,23 +280,19 @@ void MailboxConnections::handle(const cm::CmEvent& event) {
 }
 
 void MailboxConnections::on_request(const cm::CmEvent& event) {
-  if (by_source_.contains(arrived_->source)) {  // a slot carries one
-    arrived_->asks_again = true;
-    return agent_.abandon(event.id, os::coarse_now());
-  }
-  by_source_[arrived_->source] = event.id;
-  undecided_[event.id] = arrived_->source;
+  undecided_.add(event.id, event.remote.address, os::coarse_now());
   link::ConnectionRequest request;
   request.peer = event.remote.address;
   request.within_host = true;
-  request.message.assign(arrived_->message.begin(), arrived_->message.end());
+  request.message.assign(arrived_.begin(), arrived_.end());
   request.data.assign(event.more.begin(), event.more.end());
   listener_->requested(event.id, std::move(request));
 }
 
 void MailboxConnections::on_reply(const cm::CmEvent& event, ConnectionEnd& end) {
-  auto way = open_(event.remote.address);
+  auto way = ways_.open_flow(event.remote.address);
   if (!way) return fail(event.id, means_gone(way.error().code) ? ECONNRESET : way.error().code);
+  end.listener.reset();
   end.facing = std::move(way).value();
   static_cast<void>(agent_.confirm(event.id, {}, os::coarse_now()));
   if (send_error_ != 0) return fail(event.id, ECONNRESET);
@@ -305,7 +303,7 @@ void MailboxConnections::on_reply(const cm::CmEvent& event, ConnectionEnd& end) 
 void MailboxConnections::establish(cm::ConnectionId id, ConnectionEnd& end,
                                    std::span<const std::byte> data) {
   end.stage = EndStage::kEstablished;
-  end.source = arrived_->source;
+  end.source = arrived_from_;
   end.established = end.facing;
   by_source_[end.source] = id;
   end.user->connected(end.source, std::exchange(end.facing, nullptr), data);
@@ -322,21 +320,18 @@ void MailboxConnections::source_closed(std::uint32_t source) {
   if (found == by_source_.end()) return;
   const cm::ConnectionId id = found->second;
   by_source_.erase(found);
-  if (ConnectionEnd* const end = find(id)) {
-    link::ConnectionUser& user = *end->user;
-    finish(id);
-    user.ended();
-  } else if (undecided_.erase(id) != 0) {
-    agent_.abandon(id, os::coarse_now());
-    listener_->withdrawn(id);
-  }
+  ConnectionEnd* const end = find(id);
+  if (end == nullptr) return;
+  link::ConnectionUser& user = *end->user;
+  finish(id);
+  user.ended();
 }
 
 bool MailboxConnections::is_gone(ConnectionEnd& end) {
-  delivered_ = false;
-  const bool gone = end.facing->check_peer(*this) != link::PeerState::kAlive;
-  if (!gone) end.facing->progress(*this);
-  if (delivered_) {
+  if (end.facing != nullptr) return end.facing->check_peer(*this) != link::PeerState::kAlive;
+  if (end.listener == nullptr) return false;
+  const bool gone = end.listener->peer_state() != link::PeerState::kAlive;
+  if (!end.delivered && end.req && end.listener->was_read(*end.req)) {
     end.delivered = true;
     end.deadline = os::Time::max();  // its program may take its time
   }
@@ -346,18 +341,17 @@ bool MailboxConnections::is_gone(ConnectionEnd& end) {
 // The errno of an attempt that nothing will answer, or 0.
 int MailboxConnections::verdict(ConnectionEnd& end, os::Time now) {
   if (end.stage == EndStage::kEstablished) return 0;
-  if (end.facing != nullptr && is_gone(end))
-    return end.stage == EndStage::kAsked ? ECONNREFUSED : ECONNABORTED;
+  if (is_gone(end)) return end.stage == EndStage::kAsked ? ECONNREFUSED : ECONNABORTED;
   return now >= end.deadline ? ETIMEDOUT : 0;
 }
 
 // A listener has closed in good order: an endpoint that was opened for the request before may still
 // accept it.
 bool MailboxConnections::may_come(ConnectionEnd& end, os::Time now) {
-  const bool left = end.stage == EndStage::kAsked && end.delivered && end.facing != nullptr &&
-                    end.facing->check_peer(*this) == link::PeerState::kLeft;
+  const bool left = end.delivered && end.listener != nullptr &&
+                    end.listener->peer_state() == link::PeerState::kLeft;
   if (!left) return false;
-  end.facing.reset();
+  end.listener.reset();
   end.deadline = now + options_.request_timeout;
   return true;
 }
@@ -365,7 +359,13 @@ bool MailboxConnections::may_come(ConnectionEnd& end, os::Time now) {
 void MailboxConnections::check(const std::function<void()>& take_in) {
   const os::Time now = os::coarse_now();
   agent_.advance(now);
-  send_again();
+  mads_.send_again([this](cm::ConnectionId id, const shm::MadPlace& place) {
+    if (ConnectionEnd* const end = find(id)) end->req = place;
+  });
+  for (const cm::ConnectionId id : undecided_.remove_abandoned(mads_, now)) {
+    agent_.abandon(id, now);
+    listener_->withdrawn(id);
+  }
   std::vector<cm::ConnectionId> vain;
   for (auto& [id, end] : ends_) {
     if (verdict(end, now) != 0) vain.push_back(id);
@@ -375,7 +375,9 @@ void MailboxConnections::check(const std::function<void()>& take_in) {
   for (const cm::ConnectionId id : vain) {
     ConnectionEnd* const end = find(id);
     const int error = end != nullptr ? verdict(*end, now) : 0;
-    if (error != 0 && !may_come(*end, now)) fail(id, error);
+    if (error == 0 || may_come(*end, now)) continue;
+    if (error == ETIMEDOUT && !mads_.drop(id)) agent_.disconnect(id, {}, now);
+    fail(id, error);
   }
 }
 

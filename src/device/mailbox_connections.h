@@ -15,25 +15,36 @@
 #include "base/stats.h"
 #include "cm/agent.h"
 #include "link/connection.h"
+#include "link_shm/mad_sender.h"
+#include "mad_outbox.h"
 #include "os/clock.h"
 #include "rdm/flow_message.h"
+#include "undecided_requests.h"
 
 namespace weft::device {
 
-// The connections of a port through its mailbox: the messages of the connection manager are control
-// messages of the slots. A REQ is the only message of its slot; the slot of the REP carries the
-// acceptor's data later, the slot of the RTU the requester's. Slots lose nothing, so that nothing
-// is repeated, and tell of the end of their process. One thread at a time.
+// The connections of a port through its mailbox. REQ and REJ are management datagrams; the other
+// messages of the connection manager are control messages of the slots: that of the REP carries the
+// acceptor's data later, that of the RTU the requester's. Neither loses anything, so that nothing
+// is repeated. One thread at a time.
 class MailboxConnections final : public link::Connections, cm::CmHost, cm::User, link::FlowSink {
  public:
-  // Opens a flow to the mailbox of that address.
-  using Open = std::function<Result<std::unique_ptr<link::Flow>>(const os::SocketAddress&)>;
+  // How the mailbox of an address is reached.
+  struct Ways {
+    std::function<Result<std::unique_ptr<link::Flow>>(const os::SocketAddress&)> open_flow;
+    MadOutbox::Open open_mads;
+    shm::MadSink sent;  // hears of management datagrams, as MadOutbox says; or none
+  };
   // From there on are the numbers of connections.
   static constexpr link::ConnectionNumber kFirstNumber = 0x8000'0000;
 
   // Of the port with that address. `options` and `stats` outlive it.
-  MailboxConnections(const os::SocketAddress& name, const Options& options, Open open,
+  MailboxConnections(const os::SocketAddress& name, const Options& options, Ways ways,
                      Stats& stats);
+  // Listeners hear that attempts are withdrawn.
+  ~MailboxConnections() override;
+  MailboxConnections(const MailboxConnections&) = delete;
+  MailboxConnections& operator=(const MailboxConnections&) = delete;
 
   Result<link::ConnectionNumber> request(const os::SocketAddress& listener,
                                          std::span<const std::byte> data,
@@ -46,25 +57,28 @@ class MailboxConnections final : public link::Connections, cm::CmHost, cm::User,
   Status listen(std::size_t backlog, link::ListenerUser& user) override;
   void set_backlog(std::size_t backlog) override;
   void reject(link::ConnectionNumber request, std::span<const std::byte> data) override;
-  // Its slot tells the requester that the listener has closed.
+  // The mailbox tells the requester that the listener has closed.
   void delay(link::ConnectionNumber) override {}
   void forward(link::ConnectionNumber request) override;
 
   // A control message of a source, which has that address. False when the source is to be refused.
   bool take(std::uint32_t source, const os::SocketAddress& address,
             std::span<const std::byte> message);
+  // A management datagram of the port that calls itself by that address.
+  void take_datagram(const os::SocketAddress& address, std::span<const std::byte> message);
   // A source has closed.
   void source_closed(std::uint32_t source);
   // Notices the ends of processes and of times. Before an attempt fails, take_in() has what has
   // arrived handed over.
   void check(const std::function<void()>& take_in);
-  // Rejections could not be sent yet: check() tries again.
-  bool owes() const { return !unsent_.empty(); }
+  // Datagrams could not be sent yet: check() tries again.
+  bool owes() const { return mads_.owes(); }
   // Calls watch(process) for each peer that is to answer.
   template <class Watch>
   void each_process(Watch watch) const {
     for (const auto& [id, end] : ends_) {
       if (end.facing != nullptr) watch(end.facing->process());
+      if (end.listener != nullptr) watch(end.listener->process());
     }
   }
 
@@ -74,39 +88,28 @@ class MailboxConnections final : public link::Connections, cm::CmHost, cm::User,
   struct ConnectionEnd {
     link::ConnectionUser* user = nullptr;
     EndStage stage = EndStage::kAsked;
-    std::shared_ptr<link::Flow> facing;     // until it is established
-    std::weak_ptr<link::Flow> established;  // the same from then on
-    std::uint32_t source = 0;               // of an established one
-    bool delivered = false;                 // the listener has read the REQ
-    os::Time deadline = os::Time::max();    // of an answer of the listener
-  };
-  // A REJ for which there was no memory.
-  struct Unsent {
-    os::SocketAddress to;
-    std::vector<std::byte> message;
-  };
-  // A message of that source is being taken.
-  struct Arrived {
-    std::uint32_t source = 0;
-    std::span<const std::byte> message;
-    bool asks_again = false;  // by a second REQ
+    std::shared_ptr<shm::MadSender> listener;  // until it has answered, or has left
+    std::optional<shm::MadPlace> req;          // once the REQ is sent
+    std::shared_ptr<link::Flow> facing;        // until it is established
+    std::weak_ptr<link::Flow> established;     // the same from then on
+    std::uint32_t source = 0;                  // of an established one
+    bool delivered = false;                    // the listener has read the REQ
+    os::Time deadline = os::Time::max();       // of an answer of the listener
   };
 
   void send(const cm::Remote& to, cm::ConnectionId id, std::span<const std::byte> message) override;
   std::uint64_t random() override;
   void handle(const cm::CmEvent& event) override;
   Time heard(cm::ConnectionId, void*) override { return {}; }
-  void ended(void*, int error, int) override { delivered_ = error == 0; }
+  void ended(void*, int, int) override {}
 
   bool is_forged(std::uint32_t source, std::span<const std::byte> message) const;
-  bool decide(cm::ConnectionId id);
+  bool hand_over(const os::SocketAddress& address, std::span<const std::byte> message);
   void on_request(const cm::CmEvent& event);
   void on_reply(const cm::CmEvent& event, ConnectionEnd& end);
   void establish(cm::ConnectionId id, ConnectionEnd& end, std::span<const std::byte> data);
   void fail(cm::ConnectionId id, int error, std::span<const std::byte> data = {});
   void finish(cm::ConnectionId id);
-  bool send_once(const os::SocketAddress& to, std::span<const std::byte> message);
-  void send_again();
   bool is_gone(ConnectionEnd& end);
   int verdict(ConnectionEnd& end, os::Time now);
   bool may_come(ConnectionEnd& end, os::Time now);
@@ -116,19 +119,19 @@ class MailboxConnections final : public link::Connections, cm::CmHost, cm::User,
 
   const Options& options_;
   const os::SocketAddress name_;
-  const Open open_;
+  const Ways ways_;
+  MadOutbox mads_;
   cm::Agent agent_;
   link::ListenerUser* listener_ = nullptr;
   cm::ListenerId service_ = 0;
   std::unordered_map<cm::ConnectionId, ConnectionEnd> ends_;
-  // Established, and requested; 0: decided.
-  std::unordered_map<std::uint32_t, cm::ConnectionId> by_source_;
-  std::unordered_map<cm::ConnectionId, std::uint32_t> undecided_;  // sources of requests
-  std::vector<Unsent> unsent_;
-  ConnectionEnd* starting_ = nullptr;  // its REQ is being sent
-  std::optional<Arrived> arrived_;
-  int send_error_ = 0;      // of the last message
-  bool delivered_ = false;  // of the flow that goes on
+  std::unordered_map<std::uint32_t, cm::ConnectionId> by_source_;  // that are established
+  UndecidedRequests undecided_;
+  ConnectionEnd* starting_ = nullptr;   // its REQ is being sent
+  std::span<const std::byte> arrived_;  // a message that is being taken
+  std::uint32_t arrived_from_ = 0;      // the source of it, unless it is a datagram
+  bool in_datagram_ = false;
+  int send_error_ = 0;  // of the last message over a slot
   std::uint32_t last_context_ = 0;
 };
 

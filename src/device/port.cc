@@ -47,6 +47,11 @@ Status Port::open_mailbox(const os::SocketAddress& address, const PortSetup& set
                       (setup.count_remote_writes ? shm::kCountsWrites : 0);
   box.service = setup.service;
   box.regions = device_->regions_of_users();
+  if (setup.connected || setup.listens) {
+    box.on_mad = [this](const os::SocketAddress& from, std::span<const std::byte> datagram) {
+      take_datagram(from, datagram);
+    };
+  }
   auto mailbox = shm::Mailbox::create(box);
   if (!mailbox) return mailbox.error();
   mailbox_ = std::move(mailbox).value();
@@ -167,9 +172,18 @@ Status Port::open_both(const link::Place& place, const PortSetup& setup) {
 void Port::open_connections(const PortSetup& setup) {
   connections_ = endpoint_ != nullptr ? &endpoint_->connections() : nullptr;
   if (mailbox_ == nullptr) return;
-  const auto open = [this](const os::SocketAddress& peer) { return open_outbox(peer); };
+  MailboxConnections::Ways ways;
+  ways.open_flow = [this](const os::SocketAddress& peer) { return open_outbox(peer); };
+  ways.open_mads = [this](const os::SocketAddress& peer) {
+    return shm::MadSender::open(sender_, peer);
+  };
+  if (recorder_ != nullptr) {
+    ways.sent = [this](const os::SocketAddress& to, std::span<const std::byte> datagram) {
+      recorder_->record_sent(to, datagram);
+    };
+  }
   near_connections_ =
-      std::make_unique<MailboxConnections>(setup.name, *setup.options, open, *stats_);
+      std::make_unique<MailboxConnections>(setup.name, *setup.options, ways, *stats_);
   connections_ = near_connections_.get();
   if (endpoint_ == nullptr) return;
   joint_connections_ =
@@ -191,6 +205,11 @@ bool Port::is_of_connection(const link::Arrival& arrival, const os::SocketAddres
   if (arrival.wants_ack) inbox_->acknowledge(arrival.offer);
   std::memcpy(copy.data(), arrival.payload, arrival.length);
   return near && near_connections_->take(arrival.source, address, {copy.data(), arrival.length});
+}
+
+void Port::take_datagram(const os::SocketAddress& from, std::span<const std::byte> datagram) {
+  if (recorder_ != nullptr) recorder_->record_received(from, datagram);
+  if (near_connections_ != nullptr) near_connections_->take_datagram(from, datagram);
 }
 
 void Port::end_connection_of(std::uint32_t source) {

@@ -32,15 +32,18 @@ Mailbox::Mailbox(const MailboxOptions& options, os::SharedFilePtr file, os::Mapp
       waker_(std::move(waker)),
       sources_(file_),
       pulls_(waker_),
+      mads_(header_memory_, options.on_mad),
       assisted_(options.regions, options.domain, options.served) {}
 
 Result<std::unique_ptr<Mailbox>> Mailbox::create(const MailboxOptions& options) {
   auto waker = os::Waker::create();
   if (!waker) return waker.error();
-  auto file = os::SharedFile::create(mailbox_path(options.directory, options.address), 4096);
+  const bool takes_mads = options.on_mad != nullptr;
+  const std::uint64_t bytes = takes_mads ? kSlotsAt : kHeaderBytes;
+  auto file = os::SharedFile::create(mailbox_path(options.directory, options.address), bytes);
   if (!file) return file.error();
-  if (Status ok = file.value()->reserve(0, 4096); !ok) return ok.error();
-  auto memory = file.value()->map(0, 4096);
+  if (Status ok = file.value()->reserve(0, bytes); !ok) return ok.error();
+  auto memory = file.value()->map(0, bytes);
   if (!memory) return memory.error();
   std::unique_ptr<Mailbox> box(
       new Mailbox(options, file.value(), std::move(memory).value(), std::move(waker).value()));
@@ -49,6 +52,7 @@ Result<std::unique_ptr<Mailbox>> Mailbox::create(const MailboxOptions& options) 
   header.domain = options.domain.v;
   header.served = options.served;
   header.service = options.service;
+  header.takes_mads = takes_mads ? 1 : 0;
   header.owner_raises_barriers = os::can_raise_remote_barriers();
   header.counts_access.store(options.counts_access, std::memory_order_relaxed);
   header.probe = own_probe();
@@ -73,7 +77,7 @@ unsigned Mailbox::poll(link::InboxSink& sink) {
     }
   }
   sources_.demote_idle();
-  if (header().summary.load(std::memory_order_relaxed) != 0) answer_rings(sink);
+  if (header().summary.load(std::memory_order_relaxed) != 0) taken += answer_rings(sink);
   if (pulls_.busy()) pulls_.progress(sink);
   return taken;
 }
@@ -171,7 +175,8 @@ bool Mailbox::place_bulk(Source& source, const Cell& cell, link::Arrival& arriva
   return !arrival.wants_ack || sources_.back_exchange(source, bulk.exchange);
 }
 
-void Mailbox::answer_rings(link::InboxSink& sink) {
+// Returns how many management datagrams it has handed over.
+unsigned Mailbox::answer_rings(link::InboxSink& sink) {
   std::uint64_t words = header().summary.exchange(0, std::memory_order_acq_rel);
   for (; words != 0; words &= words - 1) {
     const unsigned w = static_cast<unsigned>(std::countr_zero(words));
@@ -180,6 +185,7 @@ void Mailbox::answer_rings(link::InboxSink& sink) {
       answer_ring(w * 64 + static_cast<unsigned>(std::countr_zero(bits)), sink);
     }
   }
+  return mads_.take(header().mads.exchange(0, std::memory_order_acq_rel));
 }
 
 void Mailbox::answer_ring(std::uint32_t number, link::InboxSink& sink) {
@@ -303,6 +309,7 @@ Mailbox::~Mailbox() {
     source->header->attention.store(Attention::kGone, std::memory_order_seq_cst);
     source->wake(waker_);
   }
+  header().closed.store(1, std::memory_order_release);
   // Every user of the file, in this process too, sees that the owner has gone.
   file_->disclaim(0);
 }

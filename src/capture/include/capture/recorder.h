@@ -39,6 +39,9 @@ class Recorder {
   // What it shall use instead of a flow to `peer`, or to a group. Ends before this.
   std::unique_ptr<link::Flow> follow(std::unique_ptr<link::Flow> flow,
                                      const os::SocketAddress& peer);
+  // Management datagrams within the host.
+  void record_sent(const os::SocketAddress& to, std::span<const std::byte> datagram);
+  void record_received(const os::SocketAddress& from, std::span<const std::byte> datagram);
   // It joined a group, or sends to it.
   void know(const os::SocketAddress& group);
 

@@ -117,6 +117,7 @@ class Port {
   Status open_both(const link::Place& place, const PortSetup& setup);
   void open_connections(const PortSetup& setup);
   bool is_of_connection(const link::Arrival& arrival, const os::SocketAddress& address);
+  void take_datagram(const os::SocketAddress& from, std::span<const std::byte> datagram);
   bool is_elsewhere(const os::SocketAddress& peer);
   bool groups_go_out() const;
 

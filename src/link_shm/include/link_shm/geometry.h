@@ -50,7 +50,7 @@ struct Geometry {
 // The slot of a sender of messages, and the largest that there may be.
 inline constexpr Geometry kMessageGeometry{512, 4096, 256 * 1024};
 // The slot of a connected endpoint. A process has thousands, most of them idle: without the bulk
-// ring, which gets memory with its first payload, 32 KiB of the file.
+// ring, which gets memory with its first payload, 28 KiB of the file.
 inline constexpr Geometry kConnectionGeometry{128, 4096, 64 * 1024};
 inline constexpr std::uint64_t kSlotBytes = kMessageGeometry.bytes();
 inline constexpr std::uint32_t kMaxEager = kMessageGeometry.max_eager();

@@ -6,6 +6,7 @@
 // use.
 //
 //   page 0    MailboxHeader
+//   kMadsAt   MadCell, kMads times
 //   slot i    at slot_at(i): as its Geometry says (geometry.h)
 //
 // A message is one cell. Its first word carries the lap of the ring, so a cell is published by one
@@ -13,6 +14,9 @@
 // to kInlineBytes lies in the cell; a larger one up to the eager limit lies in the bulk ring beside
 // it; an even larger one stays in the sender's memory (a Rendezvous) until the receiver has a
 // buffer, then both sides copy it.
+//
+// Management datagrams (MAD) need no slot: each is written into a free MadCell, whose sender holds
+// that cell's lock while it writes.
 #pragma once
 
 #include <atomic>
@@ -33,8 +37,13 @@ inline constexpr std::uint32_t kMailboxVersion = 9;
 inline constexpr std::uint32_t kSlots = 4096;  // peers that can send to one endpoint at a time
 inline constexpr std::uint32_t kInlineBytes = 104;
 
-// Byte offset of the file's record locks: 0 is the owner, kSlotLock + i is the sender of slot i.
+inline constexpr std::uint32_t kMads = 64;         // management datagrams, read or not
+inline constexpr std::uint32_t kLongestMad = 512;  // bytes
+
+// Byte offset of the file's record locks: 0 is the owner, kSlotLock + i is the sender of slot i,
+// kMadLock + i the process that writes MadCell i.
 inline constexpr std::uint64_t kSlotLock = 1;
+inline constexpr std::uint64_t kMadLock = kSlotLock + kSlots;
 
 // A word at a known address by which a peer makes sure that it reaches the right process.
 struct Probe {
@@ -55,11 +64,15 @@ struct MailboxHeader {
   char table[40];  // file name of the owner's region table
   // By the owner: a sender that looks for a free slot begins with this one, modulo kSlots.
   std::atomic<std::uint32_t> first_free;
+  std::uint32_t takes_mads;           // 0: the file has no MadCells, and nothing reads them
+  std::atomic<std::uint32_t> closed;  // by the owner: it is gone in good order
   // While the owner sleeps, the number of that sleep; else 0. A sender that finds it set rings the
   // bell and then clears it, if it is still the same.
   alignas(kCacheLine) std::atomic<std::uint32_t> asleep;
   // Slots that need a look: bit w of `summary` says that rung[w] has bits.
   alignas(kCacheLine) std::atomic<std::uint64_t> summary;
+  std::atomic<std::uint64_t> mad_order;  // that the next datagram has
+  std::atomic<std::uint64_t> mads;       // MadCells that need a look; then `summary` has bit 0
   alignas(kCacheLine) std::atomic<std::uint64_t> rung[kSlots / 64];
 };
 
@@ -69,8 +82,24 @@ inline void mark_rung(MailboxHeader& header, std::uint32_t slot) {
   header.summary.fetch_or(std::uint64_t{1} << (slot / 64));
 }
 
+// The same of a MadCell.
+inline void mark_mad(MailboxHeader& header, std::uint32_t cell) {
+  header.mads.fetch_or(std::uint64_t{1} << cell);
+  header.summary.fetch_or(1);
+}
+
 inline constexpr std::uint32_t kCountsReads = 1;
 inline constexpr std::uint32_t kCountsWrites = 2;
+
+// A management datagram.
+struct alignas(kCacheLine) MadCell {
+  std::atomic<std::uint64_t> turn;  // even: free (set by the owner); odd: written (by the sender)
+  std::uint64_t order;              // datagrams are read in this order
+  std::uint32_t length;
+  std::uint32_t address_length;
+  unsigned char address[32];  // sockaddr of the sender
+  std::byte bytes[kLongestMad];
+};
 
 enum class SlotState : std::uint32_t {
   kFree = 0,    // set by the owner
@@ -262,8 +291,12 @@ struct alignas(2 * kCacheLine) Cell {
 static_assert(sizeof(Cell) == kCellBytes && sizeof(Rendezvous) == kRendezvousBytes);
 static_assert(offsetof(AtomicAssistedPayload, withdrawn) == offsetof(AssistedPayload, withdrawn));
 static_assert(2 * kAtomicAssistedBytes <= kAssistedBytes);
-static_assert(sizeof(MailboxHeader) <= 4096 && sizeof(SlotHeader) <= kCellsAt);
+static_assert(sizeof(MailboxHeader) <= 4096 && kMads == 64 && sizeof(SlotHeader) <= kCellsAt);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+inline constexpr std::uint64_t kHeaderBytes = 4096;
+inline constexpr std::uint64_t kMadsAt = kHeaderBytes;
+inline constexpr std::uint64_t kSlotsAt = align_up(kMadsAt + kMads * sizeof(MadCell), kSlotPage);
 
 // Reads what a peer can change at any time, exactly once: the value that is checked is the value
 // that is used.
@@ -273,7 +306,7 @@ T read_once(const T& shared) {
 }
 
 // Byte offset of slot `number` in the file.
-constexpr std::uint64_t slot_at(std::uint32_t number) { return 4096 + number * kSlotBytes; }
+constexpr std::uint64_t slot_at(std::uint32_t number) { return kSlotsAt + number * kSlotBytes; }
 
 // Bytes that an atomic assisted access of `length` bytes brings: the operand, and what to compare
 // with.

@@ -10,6 +10,7 @@
 #include "link/inbox.h"
 #include "link_shm/assisted_server.h"
 #include "link_shm/layout.h"
+#include "link_shm/mad_reader.h"
 #include "link_shm/rendezvous_receiver.h"
 #include "link_shm/source_table.h"
 #include "os/shared_file.h"
@@ -28,6 +29,7 @@ struct MailboxOptions {
   std::shared_ptr<memory::RegionTableView> regions = nullptr;
   link::Service service = link::Service::kReliableDatagram;
   ServedAccess served = {};  // what peers may do to regions through this endpoint
+  MadSink on_mad = {};       // hears of management datagrams, within poll(); without: none is taken
 };
 
 // The Inbox of the shared-memory link.
@@ -67,7 +69,7 @@ class Mailbox final : public link::Inbox {
   static bool hear_of_access(const Source& source, const Cell& cell, link::InboxSink& sink);
   bool place_payload(Source& source, const Cell& cell, CellKind kind, link::Arrival& arrival);
   bool place_bulk(Source& source, const Cell& cell, link::Arrival& arrival);
-  void answer_rings(link::InboxSink& sink);
+  unsigned answer_rings(link::InboxSink& sink);
   void answer_ring(std::uint32_t number, link::InboxSink& sink);
   Source* open_source(std::uint32_t number, link::InboxSink& sink);
   void shut_out(Source& source, link::InboxSink& sink);
@@ -79,6 +81,7 @@ class Mailbox final : public link::Inbox {
   os::Waker waker_;
   SourceTable sources_;
   RendezvousReceiver pulls_;
+  MadReader mads_;
   AssistedServer assisted_;
   std::uint32_t sleeps_ = 0;  // numbers them; never 0 while asleep
 };

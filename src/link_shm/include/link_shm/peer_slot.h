@@ -3,31 +3,17 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "base/result.h"
 #include "link_shm/geometry.h"
 #include "link_shm/layout.h"
+#include "link_shm/peer_mailbox.h"
 #include "link_shm/peer_process.h"
-#include "memory/access_guard.h"
+#include "os/mapping.h"
 #include "os/shared_file.h"
 #include "os/socket_address.h"
-#include "os/waker.h"
 
 namespace weft::shm {
-
-// The endpoint that opens an outbox. Outlives the outbox.
-struct Sender {
-  std::string directory;      // of the shared files
-  os::SocketAddress address;  // of the sending endpoint
-  const os::Waker* waker = nullptr;
-  std::size_t eager_limit = 8192;  // larger messages are not copied twice; at most kMaxEager
-  link::Service service = link::Service::kReliableDatagram;
-  // The region table of this process, for an endpoint that accesses its own process.
-  std::shared_ptr<memory::RegionTableView> own_regions = nullptr;
-  // Of its slots. Messages with must_copy are not longer than max_eager() of it.
-  Geometry geometry = kMessageGeometry;
-};
 
 // A slot of a living peer's mailbox that this process has claimed and opened. One thread.
 class PeerSlot {
@@ -42,8 +28,8 @@ class PeerSlot {
   PeerSlot& operator=(const PeerSlot&) = delete;
 
   const Sender& sender() const { return sender_; }
-  os::SharedFile& file() const { return *file_; }
-  MailboxHeader& mailbox() const { return *mailbox_memory_.at<MailboxHeader>(0); }
+  os::SharedFile& file() const { return *mailbox_.file(); }
+  MailboxHeader& mailbox() const { return mailbox_.header(); }
   std::uint32_t number() const { return number_; }
   SlotHeader& header() const { return *memory_.at<SlotHeader>(0); }
   const Geometry& geometry() const { return geometry_; }
@@ -62,9 +48,7 @@ class PeerSlot {
   void ring() { ring(number_); }
 
  private:
-  PeerSlot(const Sender& sender, os::SharedFilePtr file, os::Mapping mailbox, pid_t owner);
-  static Result<os::SharedFilePtr> find_mailbox(const Sender& sender,
-                                                const os::SocketAddress& peer);
+  PeerSlot(const Sender& sender, PeerMailbox mailbox);
   Status claim_any();
   Status set_up(std::uint32_t number);
   void introduce();
@@ -72,8 +56,7 @@ class PeerSlot {
 
   const Sender& sender_;
   const Geometry geometry_;
-  const os::SharedFilePtr file_;
-  const os::Mapping mailbox_memory_;
+  const PeerMailbox mailbox_;
   PeerProcess owner_;
   const bool owner_is_this_process_;
   std::uint32_t number_ = 0;

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How do management datagrams of a port reach others within the host?
+#include "mad_outbox.h"
+
+#include <cerrno>
+#include <utility>
+
+namespace weft::device {
+namespace {
+
+// Errors of a way to a mailbox that is gone, or takes no datagrams.
+bool means_gone(int error) {
+  return error == ENOENT || error == EPERM || error == EHOSTUNREACH || error == ECONNREFUSED;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<shm::MadSender>> MadOutbox::way_to(const os::SocketAddress& address) {
+  auto known = ways_[address].lock();
+  if (known != nullptr && known->peer_state() == link::PeerState::kAlive) return known;
+  std::erase_if(ways_, [](const auto& each) { return each.second.expired(); });
+  auto opened = open_(address);
+  if (!opened) return opened.error();
+  std::shared_ptr<shm::MadSender> way = std::move(opened).value();
+  ways_[address] = way;
+  return way;
+}
+
+bool MadOutbox::is_gone(const os::SocketAddress& address) {
+  const auto way = way_to(address);
+  return !way && means_gone(way.error().code);
+}
+
+MadOutbox::Attempt MadOutbox::try_to_send(const os::SocketAddress& to,
+                                          std::span<const std::byte> datagram) {
+  auto way = way_to(to);
+  if (!way) return {{}, !means_gone(way.error().code)};
+  const auto place = way.value()->send(datagram);
+  if (!place) return {{}, place.error().code == EAGAIN};
+  if (sent_) sent_(to, datagram);
+  return {place.value(), false};
+}
+
+std::optional<shm::MadPlace> MadOutbox::send(const os::SocketAddress& to, std::uint32_t id,
+                                             std::span<const std::byte> datagram) {
+  const Attempt attempt = try_to_send(to, datagram);
+  if (attempt.again) unsent_.push_back({to, id, {datagram.begin(), datagram.end()}});
+  return attempt.place;
+}
+
+void MadOutbox::send_again(const Sent& sent) {
+  std::erase_if(unsent_, [&](const Unsent& each) {
+    const Attempt attempt = try_to_send(each.to, each.datagram);
+    if (attempt.place) sent(each.id, *attempt.place);
+    return !attempt.again;
+  });
+}
+
+bool MadOutbox::drop(std::uint32_t id) {
+  return std::erase_if(unsent_, [id](const Unsent& each) { return each.id == id; }) != 0;
+}
+
+}  // namespace weft::device
