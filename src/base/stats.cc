@@ -49,6 +49,7 @@ constexpr std::array<NamedStat, kStats> kRows{{
     {Stat::kRelayRefusals, "relay_refusals"},
     {Stat::kAnswersLimited, "cm_answers_limited"},
     {Stat::kRequestsDisplaced, "cm_requests_displaced"},
+    {Stat::kRequestsHeldBack, "cm_requests_held_back"},
 }};
 
 static_assert(

@@ -78,9 +78,20 @@ void Agent::State::on(const CmArrival& arrival, const wire::CmMra& mra) {
 
 Agent::Agent(CmHost& host, const AgentOptions& options, Stats& stats)
     : state_(std::make_unique<State>(host, options, stats)) {}
-Agent::~Agent() = default;
 
+Agent::~Agent() {
+  if (state_->core.flood.halvings() != 0) state_->core.host.thin_out(0);
+}
+
+// A REQ that is held back costs neither a look at its contents nor an entry.
 bool Agent::take(const Remote& from, std::span<const std::byte> message, Time now) {
+  const auto request = wire::transaction_of_request(message);
+  if (request && !state_->core.requests.take(from, *request, now)) {
+    state_->core.stats.add(Stat::kRequestsHeldBack);
+    state_->core.flood.count(now);
+    state_->core.follow_flood(now);
+    return true;
+  }
   const auto mad = parse(message);
   state_->core.stats.add(mad ? Stat::kConnectionMessages : Stat::kMalformedPackets);
   if (mad) state_->take({from, *mad, message.subspan(wire::kMadBytes), now});
@@ -94,9 +105,13 @@ void Agent::advance(Time now) {
     state_->endings.on_timer(*core.entries.find(core.deadlines.next()), now);
   }
   state_->liveness.advance(now);
+  core.follow_flood(now);
 }
 
-Time Agent::due() const { return std::min(state_->core.deadlines.due(), state_->liveness.due()); }
+Time Agent::due() const {
+  const Core& core = state_->core;
+  return std::min({core.deadlines.due(), state_->liveness.due(), core.flood.due()});
+}
 
 void Agent::deliver() { state_->core.events.deliver(); }
 
@@ -189,6 +204,8 @@ void Agent::probe(ConnectionId id, Time now) {
   const CmConnection* connection = state_->core.entries.find(id);
   if (connection != nullptr) state_->liveness.check(*connection, now);
 }
+
+std::shared_ptr<RequestCredits> Agent::credits() const { return state_->core.requests.returned(); }
 
 Time Agent::heard(ConnectionId id) const {
   const CmConnection* connection = state_->core.entries.find(id);

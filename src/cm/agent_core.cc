@@ -27,7 +27,8 @@ Core::Core(CmHost& its_host, const AgentOptions& its_options, Stats& its_stats)
       peers(its_host.random()),
       entries(its_options.port, its_host.random()),
       limiter(its_options.answers),
-      source_seed(its_host.random()) {}
+      source_seed(its_host.random()),
+      requests(its_options.requests, source_seed) {}
 
 void Core::start(CmConnection& connection, std::vector<std::byte> message, const RepeatTimes& times,
                  unsigned repetitions, Time now) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "age_list.h"
+#include "base/request_credits.h"
 #include "base/time.h"
 #include "cm/event.h"
 #include "cm/options.h"
@@ -108,6 +109,7 @@ struct Task {
   Time due = Time::max();       // as the deadlines have it
   std::vector<std::byte> kept;  // the message to be repeated
   std::unique_ptr<UnansweredReq> unanswered;
+  std::shared_ptr<RequestCredits> lender;  // AcceptRequest::credits
 
   Time next_due() const {
     return unanswered == nullptr ? timer.due() : std::min(timer.due(), unanswered->other_from);
@@ -135,6 +137,7 @@ struct CmConnection {
   ListenerId listener = 0;       // of an undecided request
   std::uint8_t mra_timeout = 0;  // code for the MRAs of an undecided request
   std::uint8_t delays = 0;       // of an undecided request: MRAs that no repeated REQ asked for
+  std::uint8_t credits = 0;      // of a half-open request: that its REQs have taken
   std::unique_ptr<Task> task;    // null for most established connections
   AgeList::AgePlace place;       // among those in the same state, or of the same peer
 };

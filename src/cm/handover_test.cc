@@ -100,6 +100,36 @@ TEST(Handover, AnotherPortAcceptsARequestByThreeMessages) {
   EXPECT_EQ(trio.requester.program.look(), "disconnected");
 }
 
+// Its listener hears of each that became a connection, and takes as many further ones.
+TEST(Handover, OfManyRequestsIsNoFloodWhenConnectionsComeOfThem) {
+  AgentOptions options = options_of_port(40000);
+  options.requests = {4, 1};
+  Station listener(2, options);
+  Station acceptor(2, options_of_port(40001));
+  const Time now{seconds(1000)};
+  ASSERT_TRUE(listener.agent.listen(kService, 16, listener.program, nullptr));
+  for (std::uint32_t i = 1; i <= 100; ++i) {
+    wire::CmReq req;
+    req.local_id = req.qpn = i;
+    req.service = kService;
+    const wire::CmMad mad{0, i, 0, req};
+    for (int copy = 0; copy < 2; ++copy) listener.take(spoofed(i), mad, now);
+    ASSERT_EQ(listener.program.events.size(), 1) << i;
+    ASSERT_TRUE(listener.agent.forward(listener.program.events.at(0).event.id, now));
+    listener.program.events.clear();
+    listener.take(spoofed(i), mad, now);
+    const auto id =
+        acceptor.agent.adopt(spoofed(i), wire::write_cm(mad), acceptor.program, nullptr, now);
+    AcceptRequest reply;
+    reply.rep.qpn = i;
+    reply.credits = listener.agent.credits();
+    ASSERT_TRUE(acceptor.agent.accept(id.value(), reply, acceptor.program, nullptr, now));
+    acceptor.take(spoofed(i), {0, i, 0, wire::CmRtu{i, id.value(), {}}}, now);
+  }
+  EXPECT_EQ(listener.stats.of(Stat::kRequestsHeldBack), 0);
+  EXPECT_EQ(acceptor.agent.connections(), 100);
+}
+
 TEST(Handover, AnotherPortRejectsARequest) {
   Trio trio;
   trio.ask();

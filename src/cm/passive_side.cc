@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <limits>
 #include <string>
+#include <utility>
 
 namespace weft::cm {
 namespace {
@@ -79,6 +81,7 @@ Status PassiveSide::accept(ConnectionId id, const AcceptRequest& reply, User& us
   CmConnection* connection = undecided(id);
   if (connection == nullptr) return no_connection(id);
   if (Status fits = check_length(reply.more, kMaxMorePrivateData); !fits) return fits;
+  const bool adopted = connection->listener == 0;
   connection->phase = Phase::kRepSent;
   connection->watched = reply.watched;
   // A REP of XRC names its target queue pair in the place of the EECN.
@@ -90,10 +93,13 @@ Status PassiveSide::accept(ConnectionId id, const AcceptRequest& reply, User& us
   rep.local_id = id;
   rep.remote_id = connection->remote_id;
   rep.ca_guid = core_.options.guid;
-  // A REQ, which may be forged, draws no more packets when MRAs came first.
-  const unsigned repetitions = core_.options.most_replies - connection->delays;
+  // A REQ, which may be forged, draws no more packets when MRAs came first. During a flood the REP
+  // is repeated for a repeated REQ only, which does not reach an acceptor that has adopted it.
+  const bool repeats = adopted || !core_.requests.is_short();
+  const unsigned repetitions = repeats ? core_.options.most_replies - connection->delays : 0;
   core_.start(*connection, compose(connection->transaction, rep, reply.more), core_.options.replies,
               repetitions, now);
+  connection->task->lender = reply.credits;
   return {};
 }
 
@@ -113,6 +119,8 @@ Status PassiveSide::forward(ConnectionId id, Time now) {
   CmConnection* connection = undecided(id);
   if (connection == nullptr) return no_connection(id);
   connection->forwarded = true;
+  // The acceptor gives one credit back.
+  if (connection->credits > 1) core_.requests.give_back(connection->credits - 1U);
   core_.retire(*connection, {}, now);
   rest_forwarded(*connection, now);
   return {};
@@ -185,12 +193,19 @@ void PassiveSide::on_twin(CmConnection& twin, const CmArrival& arrival, const wi
 void PassiveSide::on_repeated_req(CmConnection& connection, Time now) {
   switch (connection.phase) {
     case Phase::kReqReceived:
+      count_credit(connection);
       return acknowledge(connection, now);
     case Phase::kRepSent:
-    case Phase::kEstablished:
+      count_credit(connection);
+      return core_.repeat(connection);
+    case Phase::kEstablished:  // only its requester knows the transaction id
+      core_.requests.give_back(1);
       return core_.repeat(connection);
     case Phase::kTimeWait:
-      if (connection.forwarded) return rest_forwarded(connection, now);
+      if (connection.forwarded) {
+        core_.requests.give_back(1);
+        return rest_forwarded(connection, now);
+      }
       if (connection.task != nullptr && !connection.task->kept.empty()) {
         return core_.repeat(connection);
       }
@@ -212,6 +227,7 @@ void PassiveSide::open(ServiceListener& listener, const CmArrival& arrival,
                        const wire::CmReq& req) {
   CmConnection* connection = add(arrival, req);
   if (connection == nullptr) return answer(arrival, req, wire::CmReason::kNoResources);
+  count_credit(*connection);
   core_.await_decision(*connection, listener, arrival.now);
   core_.events.add(*connection, EventKind::kRequest, &arrival);
   core_.displace(listener);
@@ -257,7 +273,14 @@ void PassiveSide::on_rtu(const CmArrival& arrival, const wire::CmRtu& rtu) {
   if (connection->phase == Phase::kTimeWait) core_.repeat(*connection);
 }
 
+// Of the REQ that has arrived: it comes back when the connection is established.
+void PassiveSide::count_credit(CmConnection& connection) {
+  if (connection.credits != std::numeric_limits<std::uint8_t>::max()) ++connection.credits;
+}
+
 void PassiveSide::establish(CmConnection& connection, const CmArrival* arrival, Time now) {
+  core_.requests.give_back(std::exchange(connection.credits, 0));
+  if (auto lender = std::move(connection.task->lender)) lender->give_back();
   core_.settle(connection);
   if (arrival == nullptr) {  // the requester may still need the REP
     core_.wait(connection, after(now, core_.options.replies.limit));

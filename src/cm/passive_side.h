@@ -36,6 +36,7 @@ class PassiveSide {
   void open(ServiceListener& listener, const CmArrival& arrival, const wire::CmReq& req);
   void acknowledge(CmConnection& connection, Time now);
   void answer(const CmArrival& arrival, const wire::CmReq& req, wire::CmReason reason);
+  static void count_credit(CmConnection& connection);
   void establish(CmConnection& connection, const CmArrival* arrival, Time now);
   void on_twin(CmConnection& twin, const CmArrival& arrival, const wire::CmReq& req);
 

@@ -244,9 +244,15 @@ struct Stranger {
     }
     return found;
   }
+  // Repeats its REQ, as requesters do.
   bool agree(Peer& with) {
-    send(with, message(req()));
+    const Bytes asked = message(req());
+    auto next = std::chrono::steady_clock::now();
     return until({&with}, [&] {
+      if (std::chrono::steady_clock::now() >= next) {
+        send(with, asked);
+        next += std::chrono::milliseconds(50);
+      }
       const auto answer = last<ConnRep>(hear());
       if (!answer) return false;
       rep = *answer;

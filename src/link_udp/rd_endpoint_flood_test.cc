@@ -352,7 +352,8 @@ struct Keeper final : link::InboxSink {
 std::uint64_t arrived_at(const Peer& peer) {
   const Stats& stats = peer.stats;
   return stats.dropped() + stats.of(Stat::kConnectionMessages) + stats.of(Stat::kRequests) +
-         stats.of(Stat::kResponses) + stats.of(Stat::kCnpsHandled);
+         stats.of(Stat::kResponses) + stats.of(Stat::kCnpsHandled) +
+         stats.of(Stat::kRequestsHeldBack);
 }
 
 // What the socket at that port has lost for want of room, by proc(5): joined datagrams count once.

@@ -63,20 +63,12 @@ class Crowd {
       req.connection_id = i + 1;
       req.transaction = i + 1;
       send(i, Stranger::message(req));
-      if (i % 64 == 0) victim.poll();
+      if (i % 16 != 0) continue;
+      victim.poll();
+      agreed += confirm();
     }
     return until({&victim}, [&] {
-      socket_->receive(batch_);
-      batch_.for_each([&](const os::Datagram& datagram) {
-        wire::Packet packet;
-        if (wire::parse(datagram.bytes, packet) != wire::Malformed::kNone) return;
-        const auto said = read_message(packet.payload);
-        const auto* rep = said ? std::get_if<ConnRep>(&*said) : nullptr;
-        if (rep == nullptr) return;
-        ConnRep& mine = welcomes_[numbers_.at(datagram.to.text())];
-        if (mine.me.queue_pair == 0) ++agreed;
-        mine = *rep;
-      });
+      agreed += confirm();
       return agreed == kFlows;
     });
   }
@@ -92,6 +84,26 @@ class Crowd {
   }
 
  private:
+  // Answers REPs; returns how many flows they are of.
+  std::uint32_t confirm() {
+    std::uint32_t agreed = 0;
+    do {
+      socket_->receive(batch_);
+      batch_.for_each([&](const os::Datagram& datagram) {
+        wire::Packet packet;
+        if (wire::parse(datagram.bytes, packet) != wire::Malformed::kNone) return;
+        const auto said = read_message(packet.payload);
+        const auto* rep = said ? std::get_if<ConnRep>(&*said) : nullptr;
+        if (rep == nullptr) return;
+        const std::uint32_t number = numbers_.at(datagram.to.text());
+        if (welcomes_[number].me.queue_pair == 0) ++agreed;
+        welcomes_[number] = *rep;
+        send(number, Stranger::message(ConnRtu{rep->to, rep->connection_id, rep->transaction}));
+      });
+    } while (!batch_.arrivals().empty());
+    return agreed;
+  }
+
   const Peer& victim_;
   std::optional<os::UdpSocket> socket_;
   os::UdpBatch batch_{8};

@@ -220,8 +220,10 @@ TEST_F(ForgeryTest, AThousandForgedRequestsLeaveNothingAfterTheirDeadline) {
     if (i % 10 == 0) pass(milliseconds(1));
   }
   pass(seconds(10));
-  EXPECT_EQ(b->opened.size(), 1001U);
-  EXPECT_EQ(b->died + b->left, 1000U);
+  const std::size_t taken = b->opened.size() - 1;
+  EXPECT_GE(taken, 500U);
+  EXPECT_LT(taken, 600U) << "half of the credits, and those of 100 ms";
+  EXPECT_EQ(b->died + b->left, taken);
   for (const auto& [address, count] : drawn) EXPECT_LE(count, 4U) << address;
   b->opened.resize(1);
   b->died = b->left = 0;

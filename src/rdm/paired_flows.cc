@@ -135,7 +135,8 @@ Result<link::ConnectionNumber> PairedFlows::accept(const link::ConnectionRequest
   pair.identity = asked->transaction;
   pair.peer_number = asked->connection;
   open_in(context);
-  const cm::AcceptRequest reply{write_reply(introduce(context)), {data.begin(), data.end()}, true};
+  const cm::AcceptRequest reply{
+      write_reply(introduce(context)), {data.begin(), data.end()}, true, request.credits};
   static_cast<void>(shared_.agent->accept(pair.connection, reply, *this, number, now));
   return context.number;
 }
@@ -226,7 +227,8 @@ void PairedFlows::on_request(const cm::CmEvent& event) {
                                                  false,
                                                  bytes_of(event),
                                                  {event.more.begin(), event.more.end()},
-                                                 manager_.asked()});
+                                                 manager_.asked(),
+                                                 shared_.agent->credits()});
 }
 
 // The acceptor is another port of the host that was asked.

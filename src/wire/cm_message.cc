@@ -10,6 +10,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "wire/endian.h"
+
 namespace weft::wire {
 namespace {
 
@@ -313,6 +315,17 @@ std::optional<CmMad> parse_cm(std::span<const std::byte> payload) {
   std::visit([&](auto& m) { fields(reader, m); }, *message);
   mad.message = *message;
   return mad;
+}
+
+std::optional<std::uint64_t> transaction_of_request(std::span<const std::byte> payload) {
+  constexpr std::size_t kTransaction = 8;
+  constexpr std::size_t kAttribute = 16;
+  constexpr std::uint16_t kReq = 0x10;
+  constexpr std::uint16_t kSidrReq = 0x17;
+  if (payload.size() < kMadBytes) return std::nullopt;
+  const auto attribute = load<std::uint16_t>(payload.data() + kAttribute);
+  if (attribute != kReq && attribute != kSidrReq) return std::nullopt;
+  return load<std::uint64_t>(payload.data() + kTransaction);
 }
 
 std::array<std::byte, kMadBytes> write_cm(const CmMad& mad) {

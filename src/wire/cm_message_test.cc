@@ -88,6 +88,18 @@ TEST(CmMessage, PutsARequestWhereTheSpecificationDoes) {
   EXPECT_EQ(std::to_integer<int>(bytes[17]), 0x10);
 }
 
+TEST(CmMessage, OfARequestTellsItsTransactionIdAlone) {
+  for (const CmMessage& message : one_of_each()) {
+    const bool asks =
+        std::holds_alternative<CmReq>(message) || std::holds_alternative<CmSidrReq>(message);
+    const auto bytes = write_cm({0, 0x0102030405060708, 0, message});
+    const auto transaction = transaction_of_request(bytes);
+    ASSERT_EQ(transaction.has_value(), asks) << message.index();
+    EXPECT_EQ(transaction.value_or(0x0102030405060708), 0x0102030405060708);
+    EXPECT_FALSE(transaction_of_request(std::span(bytes).first(255)));
+  }
+}
+
 TEST(CmMessage, OfAnotherKindIsNoMessage) {
   const auto good = write_cm({0, 1, 0, CmRtu{}});
   EXPECT_TRUE(parse_cm(good).has_value());

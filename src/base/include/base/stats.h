@@ -60,11 +60,12 @@ enum class Stat : std::uint8_t {
   // Answers to requests for absent processes.
   kRelayRefusals,
   // Connection management: answers that the limits forbade, half-open requests that gave way to
-  // younger ones.
+  // younger ones, requests that were not taken because many others have not been completed.
   kAnswersLimited,
   kRequestsDisplaced,
+  kRequestsHeldBack,
 };
-inline constexpr std::size_t kStats = static_cast<std::size_t>(Stat::kRequestsDisplaced) + 1;
+inline constexpr std::size_t kStats = static_cast<std::size_t>(Stat::kRequestsHeldBack) + 1;
 
 // The name that the log and other processes show for a counter. Linux's RDMA drivers have the same
 // for the same event (hw_counters).

@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "base/request_credits.h"
 #include "base/result.h"
 #include "base/stats.h"
 #include "base/time.h"
@@ -47,6 +48,9 @@ struct AcceptRequest {
   wire::CmRep rep;
   std::vector<std::byte> more = {};
   bool watched = false;
+  // Of an adopted request: credits() of the agent that has taken it, which gets one back when the
+  // connection is established.
+  std::shared_ptr<RequestCredits> credits = nullptr;
 };
 
 // The connection manager of one port, without I/O: messages, calls and the time go in; messages
@@ -68,7 +72,9 @@ class Agent {
   Agent& operator=(const Agent&) = delete;
 
   // A payload for queue pair 1. False when it is malformed or of another class. Both are counted
-  // (kConnectionMessages, kMalformedPackets).
+  // (kConnectionMessages, kMalformedPackets). While many requests await their RTU, of which most
+  // are forged then, REQs are taken from the second copy on, and so many a second as RequestRates
+  // says; others are counted only (kRequestsHeldBack).
   bool take(const Remote& from, std::span<const std::byte> message, Time now);
   // The network reports that nothing receives packets at that address, which can be forged.
   // Established connections are probed, attempts do what their ConnectRequest says.
@@ -140,6 +146,9 @@ class Agent {
   // Ends everything of a user without events: connections as by disconnect(), listeners as by
   // stop().
   void forget(User& user, Time now);
+
+  // For AcceptRequest::credits of another agent. Any thread may use it, also after the agent's end.
+  std::shared_ptr<RequestCredits> credits() const;
 
   // Connections in any state but TimeWait; those and the ids that rest.
   std::size_t connections() const;

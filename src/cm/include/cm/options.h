@@ -18,6 +18,13 @@ struct RepeatTimes {
   std::chrono::nanoseconds limit = std::chrono::seconds(30);
 };
 
+// How many REQs and SIDR_REQs that packets bring are taken before their requesters are known to
+// receive the answers. Each takes a credit, which an established connection gives back.
+struct RequestRates {
+  unsigned most = 1024;       // credits
+  unsigned per_second = 250;  // that come back without an established connection
+};
+
 struct AgentOptions {
   std::uint16_t port = 0;  // UDP port of the manager: the upper half of its communication ids
   std::uint64_t guid = 0;  // of this instance, drawn at random: the CA GUID of its messages
@@ -41,6 +48,7 @@ struct AgentOptions {
   std::chrono::nanoseconds doubt_limit = std::chrono::seconds(1);
   // REJ of an unknown service or connection, DREP, APR and SIDR_REP of an unknown one.
   AnswerRates answers;
+  RequestRates requests;
 };
 
 }  // namespace weft::cm

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "base/request_credits.h"
 #include "base/result.h"
 #include "link/flow.h"
 #include "os/socket_address.h"
@@ -27,6 +28,7 @@ struct ConnectionRequest {
   std::vector<std::byte> message;  // the REQ as it has arrived, for accept()
   std::vector<std::byte> data;     // of the requesting program
   os::SocketAddress asked = {};    // the address of this host that packets brought it to
+  std::shared_ptr<RequestCredits> credits = nullptr;  // of the port that has received it
 };
 
 // The user of one end of a connection. Called from within polls, checks of sources and calls of

@@ -202,6 +202,9 @@ struct CmMad {
 
 // Takes a payload apart; nothing when it is no message of the connection manager, of whatever kind.
 std::optional<CmMad> parse_cm(std::span<const std::byte> payload);
+// The transaction id of a REQ or SIDR_REQ, of which nothing else is read; nothing for all other
+// payloads.
+std::optional<std::uint64_t> transaction_of_request(std::span<const std::byte> payload);
 // Writes all of it.
 std::array<std::byte, kMadBytes> write_cm(const CmMad& mad);
 
