@@ -4,7 +4,9 @@
 """Runs on the attacker's host, or on one whose packets are watched, and reads commands, one a line; each is answered by a line of JSON:
 
     send HEX...                     sends packets with their IP headers
-    flood TO PORT COUNT RATE        sends so many REQs a second, each from another source in 10.77.0.0/16: the seconds that it took
+    flood TO PORT COUNT RATE [connections]
+                                    sends so many REQs a second, each from another source in 10.77.0.0/16, for flows or for
+                                    connections (FI_EP_MSG): the seconds that it took
     bind ADDRESS PORT               listens at an address of this host
     heard ADDRESS PORT              the payload of each packet that has come there since the last time
     watch                           from now on packets that this host sends and receives are kept
@@ -38,10 +40,11 @@ def send(out, *packets):
         out.sendto(data, (socket.inet_ntoa(data[16:20]), 0))
 
 
-def flood(out, to, port, count, rate):
+def flood(out, to, port, count, rate, kind="flows"):
     """At an even rate, as far as this host manages it. The packets are made before."""
     count, rate = int(count), float(rate)
-    packets = [forged.request((f"10.77.{number >> 8 & 0xFF}.{number & 0xFF}", 1024 + number % 60_000), (to, int(port)))
+    make = forged.connection_request if kind == "connections" else forged.request
+    packets = [make((f"10.77.{number >> 8 & 0xFF}.{number & 0xFF}", 1024 + number % 60_000), (to, int(port)))
                for number in itertools.islice(sources, count)]
     sent, begin = 0, time.monotonic()
     while sent < count:

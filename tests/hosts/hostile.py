@@ -3,6 +3,7 @@
 """The hosts are 0: the endpoint under attack, 1: its peer, 2: the attacker. Forged sources are in 10.77.0.0/16 and the third
 parties in 10.78.0.0/16: what is sent there arrives at the attacker's host, which counts it."""
 import json
+import os
 import queue
 import re
 import struct
@@ -92,6 +93,11 @@ class Process:
         """Resident anonymous memory."""
         status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")
         return int(re.search(r"RssAnon:\s*(\d+) kB", status)[1])
+
+    def processor_seconds(self):
+        """That it has used up to now."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def statistics(self, end=None):
         """The counters of its port at that end, or at `self.end` (docs/formats/statistics.md)."""

@@ -3,7 +3,8 @@
 # What does a flood of REQs with forged sources take from the honest peers of a reliable-datagram endpoint?
 """During the flood a new peer gets through, and an established flow goes on without losing anything. What the flood draws,
 and the endpoint's memory, are bounded. The measure of the established flow is the same flood to a port where the kernel of
-the attacked host drops it: so the ratio says what the endpoint pays, not the attacker's processor."""
+the attacked host drops it, in turn: so the ratio says what the endpoint pays, not the attacker's processor. Messages per
+second of processor time change less with the load of the machine than those per second."""
 import threading
 import time
 
@@ -14,9 +15,24 @@ from program import require, setup
 MOST_PACKETS = 4  # that one REQ draws
 LOOK = 0.25  # seconds between two looks
 LONGEST_PAUSE = 1.5  # seconds in which the established flow moves at least one message
-NEWCOMER = 1.0  # seconds after the beginning of the flood
+NEWCOMER = 0.5  # seconds after the beginning of the flood
 DEADLINE = 9  # seconds: 8 of the replies, and one more
 MEMORY_KIB = 12288  # 2 KiB for each of 4,096 half-open requests, and room
+
+
+class Moved:
+    """Messages of the established flow, in both directions, during floods."""
+
+    def __init__(self):
+        self.messages, self.seconds, self.processor = 0, 0, 0
+
+    def add(self, messages, seconds, processor):
+        """In so many seconds, of which both processes ran for `processor` seconds."""
+        self.messages, self.seconds, self.processor = self.messages + messages, self.seconds + seconds, self.processor + processor
+
+    def rates(self):
+        """Messages per second, and per second of processor time."""
+        return self.messages / self.seconds, self.messages / self.processor
 
 
 class Flood:
@@ -31,9 +47,12 @@ class Flood:
         self.peak_kib = 0
         self.waited = None
 
-    def run(self, port, count, meanwhile=lambda _: None):
-        """Floods that port of the attacked host; returns messages per second of the established flow, in both directions, and
-        the seconds that the flood took."""
+    def processor_seconds(self):
+        """Of both ends of the established flow."""
+        return self.victim.processor_seconds() + self.peer.processor_seconds()
+
+    def run(self, port, count, moved_messages, meanwhile=lambda _: None):
+        """Floods that port of the attacked host; returns the seconds that the flood took."""
         done = []
         words = "flood", self.victim.end[0], port, count, self.rate
         thread = threading.Thread(target=lambda: done.append(self.attacker.do(*words, patience=60 + count / self.rate * 4)))
@@ -42,6 +61,7 @@ class Flood:
         while self.attacker_sent() < made + count / 100 and not done:  # the attacker makes the packets first
             time.sleep(0.02)
         begin = at = self.victim.ask(), self.peer.ask()
+        used = self.processor_seconds()
         moved = begin[0].time
         while not done:
             time.sleep(LOOK)
@@ -56,7 +76,8 @@ class Flood:
         thread.join()
         end = self.victim.ask(), self.peer.ask()
         received = sum(new.received - old.received for new, old in zip(end, begin))
-        return received / (end[0].time - begin[0].time), done[0]
+        moved_messages.add(received, end[0].time - begin[0].time, self.processor_seconds() - used)
+        return done[0]
 
     def attacker_sent(self):
         """Packets that the attacker's interface has sent."""
@@ -83,24 +104,32 @@ class Flood:
 def main():
     hosts.enter()
     test, arguments = setup(__doc__, ("--count", {"type": int, "default": 100_000}),
-                            ("--rate", {"type": int, "default": 25_000, "help": "REQs a second"}))
+                            ("--rate", {"type": int, "default": 25_000, "help": "REQs a second"}),
+                            ("--rounds", {"type": int, "default": 2, "help": "with a part of the REQs each, to either port"}))
     flood = Flood(test, arguments.rate)
     victim, attacker, failures = flood.victim, flood.attacker, flood.failures
     endpoint = Endpoint(test, flood.wire[1])
     talk(victim, flood.peer)
-    usual, _ = flood.run(DROPPED_PORT, arguments.count // 2)
-    usual_kib, flood.peak_kib = flood.peak_kib, 0
+    usual, under_flood = Moved(), Moved()
+    flood.run(DROPPED_PORT, arguments.rate, Moved())
+    usual_kib, descriptors = flood.peak_kib, victim.descriptors()
     require(not failures, f"without a flood: {failures}")
-    descriptors = victim.descriptors()
-    under_flood, seconds = flood.run(victim.end[1], arguments.count, flood.newcomer(endpoint))
+    seconds, part = 0, arguments.count // (2 * arguments.rounds)
+    for _ in range(arguments.rounds):
+        flood.run(DROPPED_PORT, part, usual)
+        seconds += flood.run(victim.end[1], part, under_flood)
+    seconds += flood.run(victim.end[1], arguments.count // 2, Moved(), flood.newcomer(endpoint))
     rest(victim, flood.peer, endpoint)
     time.sleep(DEADLINE)
     drawn = attacker.drawn()
     most = MOST_PACKETS * arguments.count
     counters = victim.statistics()
-    print(f"{arguments.count} REQs in {seconds:.1f} s, of which {counters['rx_connection_messages']} connection messages were taken "
-          f"and {counters['socket_overflows']} packets lost by the socket, draw {drawn} packets (at most {most})\n"
-          f"established flow: {usual:.0f} messages/s without the flood, {under_flood:.0f} with it, ratio {under_flood / usual:.3f}\n"
+    ratios = [new / old for new, old in zip(under_flood.rates(), usual.rates())]
+    print(f"{arguments.count} REQs in {seconds:.1f} s, of which {counters['rx_connection_messages']} connection messages were taken, "
+          f"{counters.get('cm_requests_held_back', 0)} held back and {counters['socket_overflows']} dropped by the socket, draw {drawn} "
+          f"packets (at most {most})\n"
+          f"established flow: {usual.rates()[0]:.0f} messages/s without the flood, {under_flood.rates()[0]:.0f} with it, ratio "
+          f"{ratios[0]:.3f}; for each second of processor time {ratios[1]:.3f}\n"
           f"new peer: {'not heard during the flood' if flood.waited is None else f'heard after {flood.waited:.2f} s'}\n"
           f"resident memory: at most {usual_kib} KiB without the flood, {flood.peak_kib} with it, after the deadlines {victim.memory_kib()}; "
           f"descriptors {descriptors}, then {victim.descriptors()}", flush=True)
