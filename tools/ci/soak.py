@@ -51,7 +51,7 @@ def lines(seed, fuzz_seconds):
         yield Line(f"{script} {' '.join(words)}", [sys.executable, f"tests/hosts/{script}.py", BUILD, *words])
     yield Line("kill -9, 20,000 moments", [BUILD / "bin/weft_faults", "kill"], WEFT_FAULTS_KILLS="20000", **provider)
     yield Line("kill -9 with connections, 5,000 moments", [BUILD / "bin/weft_faults", "kill-connections"],
-               WEFT_FAULTS_KILLS="5000", **provider)
+               WEFT_FAULTS_KILLS="5000", FI_WEFT_FOREIGN_PEERS="no", **provider)
     for words in ("--lanes 2", "--between-hosts --lanes 4"):
         yield Line(f"kill -9 while connecting, 200 moments {words}",
                    [sys.executable, "tests/hosts/connection_kills.py", BUILD, "--moments", "200", "--seed", seed, *words.split()])
