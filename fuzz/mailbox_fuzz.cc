@@ -216,7 +216,7 @@ class Game {
     written.address_length = input_.byte();
     input_.bytes(reinterpret_cast<std::byte*>(written.address), 8);
     written.turn = input_.byte();
-    shm::mark_mad(*header_.at<shm::MailboxHeader>(0), number);
+    shm::mark_mads(*header_.at<shm::MailboxHeader>(0), std::uint64_t{1} << number);
   }
   void write_cell() {
     shm::Cell& written = cell(next_);

@@ -153,7 +153,8 @@ void Listener::take_in() {
   for (int i = 0; i < kPolls && port_->inbox().poll(*this) != 0; ++i) {
   }
   const os::Time now = os::coarse_now();
-  if (now >= next_check_ || port_->owes_rejections()) {
+  port_->send_requests_again();
+  if (now >= next_check_) {
     next_check_ = now + kCheckEvery;
     port_->inbox().check_sources(*this);
     port_->check_connections([] {});
@@ -169,7 +170,7 @@ void Listener::progress() {
 bool Listener::fall_asleep() {
   const std::lock_guard guard(mutex_);
   ++sleepers_;
-  const bool quiet = port_->fall_asleep() && !port_->owes_rejections();
+  const bool quiet = port_->fall_asleep() && !port_->send_requests_again();
   // Going to sleep has undone the ring for the threads that slept before.
   if (!quiet && sleepers_ > 1) port_->wake_set().ring();
   return quiet;

@@ -197,13 +197,13 @@ TEST_F(ListenerTest, ARejectionThatCannotBeSaidIsSaidLater) {
   {
     const NoDescriptors shortage;
     listener->reject(program.requests.at(0).number, bytes_of("no"));
+    EXPECT_FALSE(listener->fall_asleep()) << "no event would wake it to send the answer";
+    listener->wake_up();
   }
   EXPECT_THAT(asker.hear(), IsEmpty());
   listener->reject(program.requests[0].number, {});  // it is decided
-  EXPECT_FALSE(listener->fall_asleep()) << "no event would wake it to send the answer";
-  listener->wake_up();
   EXPECT_THAT(next_of(asker), ElementsAre("rejected no"));
-  listener->progress();  // the requester's way to it is closed
+  listener->progress();
   EXPECT_TRUE(listener->fall_asleep());
   listener->wake_up();
 }

@@ -253,7 +253,7 @@ struct MailboxConnectionsTest : ::testing::Test {
       if (each == nullptr) continue;
       EXPECT_THAT(each->senders, ::testing::IsEmpty()) << each->address.text();
       EXPECT_EQ(each->attempts(), 0u) << each->address.text();
-      EXPECT_FALSE(each->connections->owes()) << each->address.text();
+      EXPECT_FALSE(each->connections->send_again()) << each->address.text();
     }
   }
   void expect_data_flow(Program& one, Program& other) const {

@@ -232,11 +232,10 @@ TEST_F(MailboxConnectionsTest, ARequestWaitsForRoomAtItsListener) {
   while (way->send(datagram(wire::CmRtu{})).ok()) {
   }
   ASSERT_TRUE(request(asking).ok());
-  EXPECT_TRUE(requester->connections->owes());
+  EXPECT_TRUE(requester->connections->send_again());
   listener->poll();
   EXPECT_THAT(listener->requests, IsEmpty());
-  requester->check();
-  EXPECT_FALSE(requester->connections->owes());
+  EXPECT_TRUE(check_until(*requester, [&] { return !requester->connections->send_again(); }));
   listener->poll();
   ASSERT_TRUE(accept(accepting).ok());
   settle();
@@ -250,7 +249,7 @@ TEST_F(MailboxConnectionsTest, ARequestThatFoundNoRoomIsWithdrawnSilently) {
   }
   ASSERT_TRUE(request(asking).ok());
   requester->connections->disconnect(asking.number);
-  EXPECT_FALSE(requester->connections->owes());
+  EXPECT_FALSE(requester->connections->send_again());
   settle();
   EXPECT_THAT(listener->requests, IsEmpty());
   expect_nothing_left();

@@ -48,12 +48,15 @@ std::optional<shm::MadPlace> MadOutbox::send(const os::SocketAddress& to, std::u
   return attempt.place;
 }
 
-void MadOutbox::send_again(const Sent& sent) {
+bool MadOutbox::send_again(const Sent& sent) {
+  if (unsent_.empty()) return false;
+  if (const os::Time now = os::coarse_now(); std::exchange(tried_, now) == now) return true;
   std::erase_if(unsent_, [&](const Unsent& each) {
     const Attempt attempt = try_to_send(each.to, each.datagram);
     if (attempt.place) sent(each.id, *attempt.place);
     return !attempt.again;
   });
+  return !unsent_.empty();
 }
 
 bool MadOutbox::drop(std::uint32_t id) {

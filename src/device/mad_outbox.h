@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "link_shm/mad_reader.h"
 #include "link_shm/mad_sender.h"
+#include "os/clock.h"
 #include "os/socket_address.h"
 #include "roce/address_hash.h"
 
@@ -36,13 +37,12 @@ class MadOutbox {
   // send_again() will. What goes to a mailbox that is gone is lost.
   std::optional<shm::MadPlace> send(const os::SocketAddress& to, std::uint32_t id,
                                     std::span<const std::byte> datagram);
-  // Sends what found no room; calls sent(id, place) for each.
+  // Sends what found no room, once in a tick of the coarse clock; calls sent(id, place) for each.
+  // True when something still waits.
   using Sent = std::function<void(std::uint32_t, const shm::MadPlace&)>;
-  void send_again(const Sent& sent);
+  bool send_again(const Sent& sent);
   // Forgets what could not be sent of that connection; true when there was something.
   bool drop(std::uint32_t id);
-  // Something could not be sent yet.
-  bool owes() const { return !unsent_.empty(); }
 
  private:
   struct Unsent {
@@ -60,6 +60,7 @@ class MadOutbox {
   const shm::MadSink sent_;
   std::unordered_map<os::SocketAddress, std::weak_ptr<shm::MadSender>, roce::AddressHash> ways_;
   std::vector<Unsent> unsent_;
+  os::Time tried_{};  // to send it
 };
 
 }  // namespace weft::device

@@ -356,12 +356,16 @@ bool MailboxConnections::may_come(ConnectionEnd& end, os::Time now) {
   return true;
 }
 
+bool MailboxConnections::send_again() {
+  return mads_.send_again([this](cm::ConnectionId id, const shm::MadPlace& place) {
+    if (ConnectionEnd* const end = find(id)) end->req = place;
+  });
+}
+
 void MailboxConnections::check(const std::function<void()>& take_in) {
   const os::Time now = os::coarse_now();
   agent_.advance(now);
-  mads_.send_again([this](cm::ConnectionId id, const shm::MadPlace& place) {
-    if (ConnectionEnd* const end = find(id)) end->req = place;
-  });
+  send_again();
   for (const cm::ConnectionId id : undecided_.remove_abandoned(mads_, now)) {
     agent_.abandon(id, now);
     listener_->withdrawn(id);

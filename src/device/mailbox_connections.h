@@ -71,8 +71,8 @@ class MailboxConnections final : public link::Connections, cm::CmHost, cm::User,
   // Notices the ends of processes and of times. Before an attempt fails, take_in() has what has
   // arrived handed over.
   void check(const std::function<void()>& take_in);
-  // Datagrams could not be sent yet: check() tries again.
-  bool owes() const { return mads_.owes(); }
+  // Sends datagrams that found no room, as check() does. True when some still wait.
+  bool send_again();
   // Calls watch(process) for each peer that is to answer.
   template <class Watch>
   void each_process(Watch watch) const {

@@ -220,8 +220,8 @@ void Port::check_connections(const std::function<void()>& take_in) {
   if (near_connections_ != nullptr) near_connections_->check(take_in);
 }
 
-bool Port::owes_rejections() const {
-  return near_connections_ != nullptr && near_connections_->owes();
+bool Port::send_requests_again() {
+  return near_connections_ != nullptr && near_connections_->send_again();
 }
 
 Result<std::unique_ptr<link::Flow>> Port::open_outbox(const os::SocketAddress& peer) {

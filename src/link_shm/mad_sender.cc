@@ -36,13 +36,13 @@ Result<MadPlace> MadSender::send(std::span<const std::byte> bytes) {
   MadPlace place;
   for (std::uint32_t tried = 0; tried < kMads; ++tried) {
     const std::uint32_t number = std::exchange(next_, (next_ + 1) % kMads);
-    const bool filled = fill(number, bytes, place);
-    // Also one that is full: its sender may have ended before it marked it.
-    mark_mad(mailbox_.header(), number);
-    if (!filled) continue;
+    if (!fill(number, bytes, place)) continue;
+    mark_mads(mailbox_.header(), std::uint64_t{1} << number);
     mailbox_.wake_owner(*sender_.waker);
     return place;
   }
+  // Senders may have ended before they marked their cells.
+  mark_mads(mailbox_.header(), ~std::uint64_t{0});
   mailbox_.wake_owner(*sender_.waker);
   return Error{EAGAIN, "the receiver has to read other datagrams first"};
 }

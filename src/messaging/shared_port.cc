@@ -138,6 +138,7 @@ std::size_t SharedPort::peers() const {
 }
 
 void SharedPort::check_if_it_is_time() {
+  if (router_ != nullptr) main_.port->send_requests_again();
   if (timer_.due(peers(), false)) check();
 }
 
@@ -168,7 +169,7 @@ bool SharedPort::fall_asleep() {
   if (timer_.due(peers(), ended)) check();
   watch_processes();
   busy_.set_asleep(true);
-  bool quiet = main_.port->fall_asleep() && !main_.port->owes_rejections();
+  bool quiet = main_.port->fall_asleep() && !main_.port->send_requests_again();
   const bool parts = std::any_of(visits_.begin(), visits_.end(), [](Endpoint* endpoint) {
     return endpoint->peer().parting_is_due();
   });

@@ -77,9 +77,9 @@ class Port {
                     const os::SocketAddress& address);
   // The sink has heard that a source has closed: its connection, or request, ends.
   void end_connection_of(std::uint32_t source);
-  // As MailboxConnections::check() and owes().
+  // As MailboxConnections::check() and send_again().
   void check_connections(const std::function<void()>& take_in);
-  bool owes_rejections() const;
+  bool send_requests_again();
   // Opens the way to a peer: through shared memory to one that can be found and reached there, over
   // the network to all others. Errors: ENOENT when no peer is there (yet), or that was not found
   // out, EHOSTUNREACH when no link leads to that host, others of shm::Outbox::open(),

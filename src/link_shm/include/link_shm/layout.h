@@ -82,9 +82,9 @@ inline void mark_rung(MailboxHeader& header, std::uint32_t slot) {
   header.summary.fetch_or(std::uint64_t{1} << (slot / 64));
 }
 
-// The same of a MadCell.
-inline void mark_mad(MailboxHeader& header, std::uint32_t cell) {
-  header.mads.fetch_or(std::uint64_t{1} << cell);
+// The same of MadCells.
+inline void mark_mads(MailboxHeader& header, std::uint64_t cells) {
+  header.mads.fetch_or(cells);
   header.summary.fetch_or(1);
 }
 
