@@ -9,7 +9,7 @@ namespace weft::device {
 namespace {
 
 // Errors of a way to a mailbox that is gone, or takes no datagrams.
-bool means_gone(int error) {
+bool is_unreachable(int error) {
   return error == ENOENT || error == EPERM || error == EHOSTUNREACH || error == ECONNREFUSED;
 }
 
@@ -28,13 +28,13 @@ Result<std::shared_ptr<shm::MadSender>> MadOutbox::way_to(const os::SocketAddres
 
 bool MadOutbox::is_gone(const os::SocketAddress& address) {
   const auto way = way_to(address);
-  return !way && means_gone(way.error().code);
+  return !way && is_unreachable(way.error().code);
 }
 
 MadOutbox::Attempt MadOutbox::try_to_send(const os::SocketAddress& to,
                                           std::span<const std::byte> datagram) {
   auto way = way_to(to);
-  if (!way) return {{}, !means_gone(way.error().code)};
+  if (!way) return {{}, !is_unreachable(way.error().code)};
   const auto place = way.value()->send(datagram);
   if (!place) return {{}, place.error().code == EAGAIN};
   if (sent_) sent_(to, datagram);
