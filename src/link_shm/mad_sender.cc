@@ -2,6 +2,7 @@
 // How does an endpoint send management datagrams to another one of its host?
 #include "link_shm/mad_sender.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -58,7 +59,7 @@ bool MadSender::fill(std::uint32_t number, std::span<const std::byte> bytes, Mad
     to.address_length = sender_.address.length();
     std::memcpy(to.address, sender_.address.get(), sender_.address.length());
     to.length = static_cast<std::uint32_t>(bytes.size());
-    std::memcpy(to.bytes, bytes.data(), bytes.size());
+    std::ranges::copy(bytes, to.bytes);
     to.turn.store(turn + 1, std::memory_order_release);
     place = {number, turn + 1};
   }
