@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Which messages count for connections within the host, and what becomes of the sources of others?
+#include <initializer_list>
 #include <random>
 
 #include "connections_support.h"
@@ -13,19 +14,22 @@ using namespace mailbox_testing;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
+// Of a transaction of its own.
+Bytes datagram(const wire::CmMessage& message) {
+  wire::CmMad mad;
+  mad.transaction = 0x1234;
+  mad.message = message;
+  const auto bytes = wire::write_cm(mad);
+  return {bytes.begin(), bytes.end()};
+}
+
 // A process that sends what it wants, in the name of any port.
 struct Stranger {
   std::unique_ptr<link::Flow> flow;
 
   Stranger(const Party& as, const Party& to) : flow(std::move(as.open_flow(to.address)).value()) {}
   void say(const Bytes& bytes) const { send_over(*flow, bytes, link::MessageOperation::kControl); }
-  void say(const wire::CmMessage& message) const {
-    wire::CmMad mad;
-    mad.transaction = 0x1234;
-    mad.message = message;
-    const auto bytes = wire::write_cm(mad);
-    say(Bytes(bytes.begin(), bytes.end()));
-  }
+  void say(const wire::CmMessage& message) const { say(datagram(message)); }
 };
 
 template <class Message>
@@ -55,16 +59,22 @@ std::vector<wire::CmMessage> messages_between(std::uint32_t local, std::uint32_t
           answer};
 }
 
-TEST_F(MailboxConnectionsTest, SourcesOfNonsenseAreRefused) {
-  connect();
+// Of each length zeros, and random bytes.
+std::vector<Bytes> nonsense_of(std::initializer_list<std::size_t> lengths) {
   std::mt19937 random(7);
   std::vector<Bytes> nonsense;
-  for (const std::size_t length : {0, 1, 24, 255, 256, 257, 512, 513, 1024}) {
+  for (const std::size_t length : lengths) {
     nonsense.emplace_back(length);
     Bytes bytes(length);
     for (std::byte& each : bytes) each = static_cast<std::byte>(random());
     nonsense.push_back(bytes);
   }
+  return nonsense;
+}
+
+TEST_F(MailboxConnectionsTest, SourcesOfNonsenseAreRefused) {
+  connect();
+  std::vector<Bytes> nonsense = nonsense_of({0, 1, 24, 255, 256, 257, 512, 513, 1024});
   // The management class is the second byte of a MAD.
   wire::CmMad mad;
   mad.message = wire::CmReq{};
@@ -180,24 +190,9 @@ TEST_F(MailboxConnectionsTest, ARequestInASlotRefusesItsSource) {
   EXPECT_THAT(listener->requests, IsEmpty());
 }
 
-Bytes datagram(const wire::CmMessage& message) {
-  wire::CmMad mad;
-  mad.transaction = 0x1234;
-  mad.message = message;
-  const auto bytes = wire::write_cm(mad);
-  return {bytes.begin(), bytes.end()};
-}
-
 TEST_F(MailboxConnectionsTest, DatagramsOfNonsenseChangeNothing) {
   connect();
-  std::mt19937 random(11);
-  std::vector<Bytes> nonsense;
-  for (const std::size_t length : {0, 1, 24, 255, 256, 257, 512}) {
-    nonsense.emplace_back(length);
-    Bytes bytes(length);
-    for (std::byte& each : bytes) each = static_cast<std::byte>(random());
-    nonsense.push_back(bytes);
-  }
+  std::vector<Bytes> nonsense = nonsense_of({0, 1, 24, 255, 256, 257, 512});
   for (const auto& message : messages_between(asking.number, accepting.number))
     nonsense.push_back(datagram(message));
   for (const auto& message : messages_between(accepting.number, asking.number))
@@ -226,11 +221,16 @@ TEST_F(MailboxConnectionsTest, RequestsOfAPortThatIsGoneEnd) {
   EXPECT_TRUE(check_until(*listener, [&] { return listener->withdrawals.size() == reported; }));
 }
 
-TEST_F(MailboxConnectionsTest, ARequestWaitsForRoomAtItsListener) {
-  Party other(directory, 7303);
-  const auto way = std::move(shm::MadSender::open(other.sender, listener->address)).value();
+// Leaves no room for a datagram.
+void fill(const Party& listener, const Party& from) {
+  const auto way = std::move(shm::MadSender::open(from.sender, listener.address)).value();
   while (way->send(datagram(wire::CmRtu{})).ok()) {
   }
+}
+
+TEST_F(MailboxConnectionsTest, ARequestWaitsForRoomAtItsListener) {
+  const Party other(directory, 7303);
+  fill(*listener, other);
   ASSERT_TRUE(request(asking).ok());
   EXPECT_TRUE(requester->connections->send_again());
   listener->poll();
@@ -243,10 +243,8 @@ TEST_F(MailboxConnectionsTest, ARequestWaitsForRoomAtItsListener) {
 }
 
 TEST_F(MailboxConnectionsTest, ARequestThatFoundNoRoomIsWithdrawnSilently) {
-  Party other(directory, 7303);
-  const auto way = std::move(shm::MadSender::open(other.sender, listener->address)).value();
-  while (way->send(datagram(wire::CmRtu{})).ok()) {
-  }
+  const Party other(directory, 7303);
+  fill(*listener, other);
   ASSERT_TRUE(request(asking).ok());
   requester->connections->disconnect(asking.number);
   EXPECT_FALSE(requester->connections->send_again());

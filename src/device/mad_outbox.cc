@@ -9,9 +9,7 @@ namespace weft::device {
 namespace {
 
 // Errors of a way to a mailbox that is gone, or takes no datagrams.
-bool is_unreachable(int error) {
-  return error == ENOENT || error == EPERM || error == EHOSTUNREACH || error == ECONNREFUSED;
-}
+bool is_unreachable(int error) { return shm::means_absent(error) || error == ECONNREFUSED; }
 
 }  // namespace
 

@@ -31,11 +31,6 @@ cm::AgentOptions agent_options(const os::SocketAddress& name) {
 
 cm::Remote remote_at(const os::SocketAddress& address) { return {address, cm::Carrier::kMailbox}; }
 
-// Errors of a flow to a mailbox that is gone.
-bool means_gone(int error) {
-  return error == ENOENT || error == EPERM || error == ECONNRESET || error == EHOSTUNREACH;
-}
-
 // An errno, or 0 when the message is in the slot.
 int send_over(link::Flow& flow, std::span<const std::byte> message) {
   const LocalRange piece{const_cast<std::byte*>(message.data()), message.size()};
@@ -71,8 +66,8 @@ MailboxConnections::MailboxConnections(const os::SocketAddress& name, const Opti
                                        Ways ways, Stats& stats)
     : options_(options),
       name_(name),
-      ways_(std::move(ways)),
-      mads_(ways_.open_mads, ways_.sent),
+      open_flow_(std::move(ways.open_flow)),
+      mads_(std::move(ways.open_mads), std::move(ways.sent)),
       agent_(*this, agent_options(name), stats) {}
 
 MailboxConnections::~MailboxConnections() {
@@ -131,7 +126,7 @@ Result<link::ConnectionNumber> MailboxConnections::accept(const link::Connection
                                                           std::span<const std::byte> data,
                                                           link::ConnectionUser& user) {
   if (const Status fits = rdm::check_connection_data(data); !fits) return fits.error();
-  auto way = ways_.open_flow(request.peer);
+  auto way = open_flow_(request.peer);
   if (!way) return way.error();
   const auto id = adopt(request);
   if (!id) return Error{ENOENT, "the request is accepted already"};
@@ -290,8 +285,11 @@ void MailboxConnections::on_request(const cm::CmEvent& event) {
 }
 
 void MailboxConnections::on_reply(const cm::CmEvent& event, ConnectionEnd& end) {
-  auto way = ways_.open_flow(event.remote.address);
-  if (!way) return fail(event.id, means_gone(way.error().code) ? ECONNRESET : way.error().code);
+  auto way = open_flow_(event.remote.address);
+  if (!way) {
+    const int error = way.error().code;
+    return fail(event.id, shm::means_absent(error) ? ECONNRESET : error);
+  }
   end.listener.reset();
   end.facing = std::move(way).value();
   static_cast<void>(agent_.confirm(event.id, {}, os::coarse_now()));
@@ -327,30 +325,23 @@ void MailboxConnections::source_closed(std::uint32_t source) {
   user.ended();
 }
 
-bool MailboxConnections::is_gone(ConnectionEnd& end) {
+bool MailboxConnections::is_gone(const ConnectionEnd& end) {
   if (end.facing != nullptr) return end.facing->check_peer(*this) != link::PeerState::kAlive;
-  if (end.listener == nullptr) return false;
-  const bool gone = end.listener->peer_state() != link::PeerState::kAlive;
-  if (!end.delivered && end.req && end.listener->was_read(*end.req)) {
-    end.delivered = true;
-    end.deadline = os::Time::max();  // its program may take its time
-  }
-  return gone;
+  return end.listener != nullptr && end.listener->peer_state() != link::PeerState::kAlive;
 }
 
-// The errno of an attempt that nothing will answer, or 0.
-int MailboxConnections::verdict(ConnectionEnd& end, os::Time now) {
+// The errno of an attempt that nothing will answer, or 0. The program of a listener may take its
+// time.
+int MailboxConnections::verdict(const ConnectionEnd& end, os::Time now) {
   if (end.stage == EndStage::kEstablished) return 0;
   if (is_gone(end)) return end.stage == EndStage::kAsked ? ECONNREFUSED : ECONNABORTED;
-  return now >= end.deadline ? ETIMEDOUT : 0;
+  return now >= end.deadline && !end.was_read() ? ETIMEDOUT : 0;
 }
 
 // A listener has closed in good order: an endpoint that was opened for the request before may still
 // accept it.
 bool MailboxConnections::may_come(ConnectionEnd& end, os::Time now) {
-  const bool left = end.delivered && end.listener != nullptr &&
-                    end.listener->peer_state() == link::PeerState::kLeft;
-  if (!left) return false;
+  if (!end.was_read() || end.listener->peer_state() != link::PeerState::kLeft) return false;
   end.listener.reset();
   end.deadline = now + options_.request_timeout;
   return true;

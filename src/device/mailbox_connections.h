@@ -29,9 +29,10 @@ namespace weft::device {
 // is repeated. One thread at a time.
 class MailboxConnections final : public link::Connections, cm::CmHost, cm::User, link::FlowSink {
  public:
+  using OpenFlow = std::function<Result<std::unique_ptr<link::Flow>>(const os::SocketAddress&)>;
   // How the mailbox of an address is reached.
   struct Ways {
-    std::function<Result<std::unique_ptr<link::Flow>>(const os::SocketAddress&)> open_flow;
+    OpenFlow open_flow;
     MadOutbox::Open open_mads;
     shm::MadSink sent;  // hears of management datagrams, as MadOutbox says; or none
   };
@@ -93,8 +94,10 @@ class MailboxConnections final : public link::Connections, cm::CmHost, cm::User,
     std::shared_ptr<link::Flow> facing;        // until it is established
     std::weak_ptr<link::Flow> established;     // the same from then on
     std::uint32_t source = 0;                  // of an established one
-    bool delivered = false;                    // the listener has read the REQ
-    os::Time deadline = os::Time::max();       // of an answer of the listener
+    os::Time deadline = os::Time::max();       // until then the listener has to read the REQ
+
+    // The listener has read the REQ. Of a listener that has left nothing is known.
+    bool was_read() const { return listener != nullptr && req && listener->was_read(*req); }
   };
 
   void send(const cm::Remote& to, cm::ConnectionId id, std::span<const std::byte> message) override;
@@ -110,8 +113,8 @@ class MailboxConnections final : public link::Connections, cm::CmHost, cm::User,
   void establish(cm::ConnectionId id, ConnectionEnd& end, std::span<const std::byte> data);
   void fail(cm::ConnectionId id, int error, std::span<const std::byte> data = {});
   void finish(cm::ConnectionId id);
-  bool is_gone(ConnectionEnd& end);
-  int verdict(ConnectionEnd& end, os::Time now);
+  bool is_gone(const ConnectionEnd& end);
+  int verdict(const ConnectionEnd& end, os::Time now);
   bool may_come(ConnectionEnd& end, os::Time now);
   rdm::Introduction introduce();
   ConnectionEnd* find(cm::ConnectionId id);
@@ -119,7 +122,7 @@ class MailboxConnections final : public link::Connections, cm::CmHost, cm::User,
 
   const Options& options_;
   const os::SocketAddress name_;
-  const Ways ways_;
+  const OpenFlow open_flow_;
   MadOutbox mads_;
   cm::Agent agent_;
   link::ListenerUser* listener_ = nullptr;

@@ -23,10 +23,6 @@ namespace {
 // Bytes that a control message may have at most; a longer one is not read.
 constexpr std::size_t kMaxControlBytes = 1024;
 
-// Errors of shm::Outbox::open() for a peer that is not found within the host. EPERM: its process
-// may not be reached, or is ending.
-bool is_unknown(int error) { return error == ENOENT || error == EHOSTUNREACH || error == EPERM; }
-
 }  // namespace
 
 Port::Port(std::shared_ptr<Device> device, os::WakeSet wake, const os::SocketAddress& name)
@@ -209,7 +205,7 @@ bool Port::is_of_connection(const link::Arrival& arrival, const os::SocketAddres
 
 void Port::take_datagram(const os::SocketAddress& from, std::span<const std::byte> datagram) {
   if (recorder_ != nullptr) recorder_->record_received(from, datagram);
-  if (near_connections_ != nullptr) near_connections_->take_datagram(from, datagram);
+  near_connections_->take_datagram(from, datagram);
 }
 
 void Port::end_connection_of(std::uint32_t source) {
@@ -242,14 +238,14 @@ bool Port::is_elsewhere(const os::SocketAddress& peer) {
 }
 
 bool Port::may_be_elsewhere(const os::SocketAddress& peer, int error) {
-  return is_unknown(error) && (!os::is_local_address(peer.get()) || os::has_listener(peer));
+  return shm::means_absent(error) && (!os::is_local_address(peer.get()) || os::has_listener(peer));
 }
 
 Result<std::unique_ptr<link::Flow>> Port::connect(const os::SocketAddress& peer) {
   if (mailbox_ != nullptr) {
     auto outbox = open_outbox(peer);
     const int error = outbox ? 0 : outbox.error().code;
-    const bool elsewhere = is_unknown(error) && joint_ != nullptr && is_elsewhere(peer);
+    const bool elsewhere = shm::means_absent(error) && joint_ != nullptr && is_elsewhere(peer);
     if (elsewhere) outbox = open_outbox(peer);  // it may have come meanwhile
     if (outbox || !elsewhere) return outbox;
   }

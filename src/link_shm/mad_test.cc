@@ -25,26 +25,13 @@ namespace {
 using namespace testing;
 using Bytes = std::vector<std::byte>;
 
-Bytes filled(std::size_t length, unsigned seed) {
-  Bytes bytes(length);
-  for (std::size_t i = 0; i < length; ++i) bytes[i] = static_cast<std::byte>(seed + i);
-  return bytes;
-}
-
 struct MadTest : ::testing::Test {
-  struct Nothing final : link::InboxSink {
-    void source_opened(std::uint32_t, const os::SocketAddress&) override {}
-    void source_closed(std::uint32_t, bool) override {}
-    void arrived(const link::Arrival&) override {}
-    void received(void*, int) override {}
-  };
-
   RuntimeDir directory;
   std::vector<std::pair<os::SocketAddress, Bytes>> heard;
   std::unique_ptr<Mailbox> box = make(7100, true);
   os::Waker waker = std::move(os::Waker::create()).value();
   Sender sender{directory.path(), loopback(7101), &waker};
-  Nothing sink;
+  InboxLog sink{box.get()};
 
   std::unique_ptr<Mailbox> make(std::uint16_t port, bool takes) {
     MailboxOptions options;
@@ -65,15 +52,15 @@ struct MadTest : ::testing::Test {
 TEST_F(MadTest, EachLengthArrivesWithTheAddressOfItsSender) {
   const auto way = open();
   for (const std::size_t length : {0u, 1u, 256u, kLongestMad}) {
-    const auto place = way->send(filled(length, 7));
+    const auto place = way->send(pattern(length, 7));
     ASSERT_TRUE(place.ok());
     EXPECT_FALSE(way->was_read(place.value()));
     EXPECT_EQ(box->poll(sink), 1u);
     EXPECT_TRUE(way->was_read(place.value()));
     EXPECT_EQ(heard.back().first, sender.address);
-    EXPECT_EQ(heard.back().second, filled(length, 7));
+    EXPECT_EQ(heard.back().second, pattern(length, 7));
   }
-  EXPECT_EQ(way->send(filled(kLongestMad + 1, 0)).error().code, EMSGSIZE);
+  EXPECT_EQ(way->send(pattern(kLongestMad + 1, 0)).error().code, EMSGSIZE);
   EXPECT_EQ(box->poll(sink), 0u);
 }
 
@@ -82,15 +69,15 @@ TEST_F(MadTest, AFullMailboxTakesMoreWhenItWasRead) {
   unsigned sent = 0;
   for (int round = 0; round < 5; ++round) {
     const std::size_t before = heard.size();
-    while (way->send(filled(9, sent)).ok()) ++sent;
-    EXPECT_EQ(way->send(filled(9, sent)).error().code, EAGAIN);
+    while (way->send(pattern(9, sent)).ok()) ++sent;
+    EXPECT_EQ(way->send(pattern(9, sent)).error().code, EAGAIN);
     box->poll(sink);
     EXPECT_EQ(heard.size() - before, kMads);
-    ASSERT_TRUE(way->send(filled(9, sent++)).ok());  // the next ones begin at another cell
+    ASSERT_TRUE(way->send(pattern(9, sent++)).ok());  // the next ones begin at another cell
     box->poll(sink);
   }
   ASSERT_EQ(heard.size(), sent);
-  for (unsigned i = 0; i < sent; ++i) EXPECT_EQ(heard[i].second, filled(9, i)) << i;
+  for (unsigned i = 0; i < sent; ++i) EXPECT_EQ(heard[i].second, pattern(9, i)) << i;
 }
 
 TEST_F(MadTest, ManySendersLoseNothing) {
@@ -101,7 +88,7 @@ TEST_F(MadTest, ManySendersLoseNothing) {
     senders.emplace_back([this, s] {
       const auto way = open();
       for (unsigned i = 0; i < kEach;) {
-        if (way->send(filled(1, s)).ok()) {
+        if (way->send(Bytes{static_cast<std::byte>(s)}).ok()) {
           ++i;
         } else {
           std::this_thread::yield();
@@ -119,7 +106,7 @@ TEST_F(MadTest, ManySendersLoseNothing) {
 TEST_F(MadTest, ASleepingOwnerIsWoken) {
   const auto way = open();
   ASSERT_TRUE(box->fall_asleep());
-  ASSERT_TRUE(way->send(filled(1, 0)).ok());
+  ASSERT_TRUE(way->send(pattern(1, 0)).ok());
   EXPECT_TRUE(os::wait_readable(box->wake_fd(), std::chrono::seconds(20)));
   EXPECT_FALSE(box->fall_asleep());
   box->wake_up();
@@ -149,7 +136,7 @@ TEST_F(MadTest, ACellThatAnotherProcessWritesIsLeftOut) {
   const auto file = os::SharedFile::open(mailbox_path(directory.path(), loopback(7100))).value();
   for (std::uint32_t i = 0; i < kMads; i += 2) ASSERT_TRUE(file->claim(kMadLock + i));
   unsigned sent = 0;
-  while (way->send(filled(9, sent)).ok()) ++sent;
+  while (way->send(pattern(9, sent)).ok()) ++sent;
   EXPECT_EQ(sent, kMads / 2);
   box->poll(sink);
   EXPECT_EQ(heard.size(), sent);
@@ -168,14 +155,14 @@ TEST_F(MadTest, WhatAHostileSenderWritesIsBounded) {
   for (const auto& [from, bytes] : heard) EXPECT_LE(bytes.size(), kLongestMad);
   heard.clear();
   memory.at<MailboxHeader>(0)->takes_mads = 1;
-  ASSERT_TRUE(open()->send(filled(3, 1)).ok());
+  ASSERT_TRUE(open()->send(pattern(3, 1)).ok());
   EXPECT_EQ(box->poll(sink), 1u);
 }
 
 TEST_F(MadTest, AForkedChildSendsNothingOfItsParents) {
   const auto way = open();
   const pid_t child = ::fork();
-  if (child == 0) ::_exit(way->send(filled(1, 0)).ok() ? 1 : 0);
+  if (child == 0) ::_exit(way->send(pattern(1, 0)).ok() ? 1 : 0);
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);

@@ -291,12 +291,13 @@ struct alignas(2 * kCacheLine) Cell {
 static_assert(sizeof(Cell) == kCellBytes && sizeof(Rendezvous) == kRendezvousBytes);
 static_assert(offsetof(AtomicAssistedPayload, withdrawn) == offsetof(AssistedPayload, withdrawn));
 static_assert(2 * kAtomicAssistedBytes <= kAssistedBytes);
-static_assert(sizeof(MailboxHeader) <= 4096 && kMads == 64 && sizeof(SlotHeader) <= kCellsAt);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
 inline constexpr std::uint64_t kHeaderBytes = 4096;
 inline constexpr std::uint64_t kMadsAt = kHeaderBytes;
 inline constexpr std::uint64_t kSlotsAt = align_up(kMadsAt + kMads * sizeof(MadCell), kSlotPage);
+static_assert(sizeof(MailboxHeader) <= kHeaderBytes && sizeof(SlotHeader) <= kCellsAt);
+static_assert(kMads == 64);  // a bit each in MailboxHeader::mads
 
 // Reads what a peer can change at any time, exactly once: the value that is checked is the value
 // that is used.

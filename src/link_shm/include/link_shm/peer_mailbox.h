@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -57,5 +58,11 @@ class PeerMailbox {
   os::Mapping memory_;
   pid_t owner_;
 };
+
+// Errors of PeerMailbox::open() for a peer that is not found within the host. EPERM: its process
+// may not be reached, or is ending.
+constexpr bool means_absent(int error) {
+  return error == ENOENT || error == EHOSTUNREACH || error == EPERM;
+}
 
 }  // namespace weft::shm
