@@ -198,7 +198,7 @@ void PacketPort::thin_out_requests(unsigned halvings) {
   constexpr os::DatagramWord kWords[] = {
       {0, 0xFF00'0000, std::uint32_t{kOpcode} << 24},
       {4, 0x00FF'FFFF, wire::kCmQpn},
-      {kMad + 16, 0xFFFF'0000, 0x0010'0000},  // attribute ConnectRequest
+      {kMad + wire::kAttributeAt, 0xFFFF'0000, std::uint32_t{wire::kReqAttribute} << 16},
   };
   if (!inherited()) static_cast<void>(socket_.thin_out(kWords, halvings));
 }

@@ -253,9 +253,10 @@ void fields(FieldCodec& codec, M& m) {
   codec.bytes(m.data);
 }
 
+constexpr std::uint16_t kSidrReqAttribute = 0x17;
 // The attribute of each kind of message, in the order of CmMessage.
 constexpr std::array<std::uint16_t, std::variant_size_v<CmMessage>> kAttributes{
-    0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1A};
+    kReqAttribute, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, kSidrReqAttribute, 0x18, 0x19, 0x1A};
 
 // An empty message of that attribute, or nothing.
 template <std::size_t... kIndex>
@@ -318,14 +319,11 @@ std::optional<CmMad> parse_cm(std::span<const std::byte> payload) {
 }
 
 std::optional<std::uint64_t> transaction_of_request(std::span<const std::byte> payload) {
-  constexpr std::size_t kTransaction = 8;
-  constexpr std::size_t kAttribute = 16;
-  constexpr std::uint16_t kReq = 0x10;
-  constexpr std::uint16_t kSidrReq = 0x17;
+  constexpr std::size_t kTransactionAt = 8;
   if (payload.size() < kMadBytes) return std::nullopt;
-  const auto attribute = load<std::uint16_t>(payload.data() + kAttribute);
-  if (attribute != kReq && attribute != kSidrReq) return std::nullopt;
-  return load<std::uint64_t>(payload.data() + kTransaction);
+  const auto attribute = load<std::uint16_t>(payload.data() + kAttributeAt);
+  if (attribute != kReqAttribute && attribute != kSidrReqAttribute) return std::nullopt;
+  return load<std::uint64_t>(payload.data() + kTransactionAt);
 }
 
 std::array<std::byte, kMadBytes> write_cm(const CmMad& mad) {
