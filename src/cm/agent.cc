@@ -146,6 +146,20 @@ Status Agent::reject(ConnectionId id, wire::CmReason reason, std::span<const std
   return state_->endings.reject(id, reason, data, now);
 }
 
+Status Agent::refuse(ConnectionId id, wire::CmReason reason, std::span<const std::byte> data,
+                     Time now) {
+  state_->now = now;
+  return state_->endings.refuse(id, reason, data, now);
+}
+
+void Agent::reject_unknown(const Remote& peer, Time now) {
+  state_->now = now;
+  Core& core = state_->core;
+  if (!core.may_answer(peer, now)) return;
+  core.host.send(peer, 0,
+                 compose(0, rejection(kAnswersOther, wire::CmReason::kStale, core.options.guid)));
+}
+
 Status Agent::delay(ConnectionId id, std::uint8_t timeout, Time now) {
   state_->now = now;
   return state_->passive.delay(id, timeout, now);

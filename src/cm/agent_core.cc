@@ -76,10 +76,14 @@ void Core::tell(const CmConnection& connection, const wire::CmMessage& message) 
   send(connection, compose(connection.transaction, message));
 }
 
+bool Core::may_answer(const Remote& to, Time now) {
+  if (limiter.take(hash_of(to.address, source_seed), now)) return true;
+  stats.add(Stat::kAnswersLimited);
+  return false;
+}
+
 void Core::answer(const CmArrival& arrival, const wire::CmMessage& message) {
-  if (!limiter.take(hash_of(arrival.from.address, source_seed), arrival.now)) {
-    return stats.add(Stat::kAnswersLimited);
-  }
+  if (!may_answer(arrival.from, arrival.now)) return;
   host.send(arrival.from, 0, compose(arrival.mad.transaction, message));
 }
 
@@ -160,12 +164,12 @@ void Core::retire(CmConnection& connection, std::vector<std::byte> kept, Time no
 }
 
 void Core::refuse(CmConnection& connection, wire::CmRej rej, std::span<const std::byte> data,
-                  Time now) {
+                  Time now, bool is_sent) {
   if (connection.phase != Phase::kReqReceived) rej.local_id = connection.id;
   rej.remote_id = connection.remote_id;
   const std::span<const std::byte> more = put_data(rej.data, data);
   std::vector<std::byte> message = compose(connection.transaction, rej, more);
-  send(connection, message);
+  if (is_sent) send(connection, message);
   retire(connection, std::move(message), now);
 }
 

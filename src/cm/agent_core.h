@@ -37,7 +37,9 @@ struct Core {
   void repeat(const CmConnection& connection);
   // Sends a message that is not kept, with the transaction id of the REQ.
   void tell(const CmConnection& connection, const wire::CmMessage& message);
-  // An answer that no state stands behind: within the limits of AnswerRates.
+  // Whether an answer that no state stands behind may be sent, within AnswerRates: it counts then.
+  bool may_answer(const Remote& to, Time now);
+  // Sends such an answer.
   void answer(const CmArrival& arrival, const wire::CmMessage& message);
   // The same as a REJ: to a message that names no connection of this side.
   void answer(const CmArrival& arrival, std::uint8_t message, wire::CmReason reason,
@@ -65,8 +67,9 @@ struct Core {
   // The same for an attempt that has failed: its entry answers repetitions by `kept` for as long as
   // they may come, unless many others fail meanwhile.
   void retire(CmConnection& connection, std::vector<std::byte> kept, Time now);
-  // Sends a REJ and retires the attempt.
-  void refuse(CmConnection& connection, wire::CmRej rej, std::span<const std::byte> data, Time now);
+  // Sends a REJ and retires the attempt. Without `is_sent` it is only kept for a repeated REQ.
+  void refuse(CmConnection& connection, wire::CmRej rej, std::span<const std::byte> data, Time now,
+              bool is_sent = true);
   // Answers a SIDR_REQ, whose entry then keeps the answer.
   void answer_query(CmConnection& connection, wire::CmSidrRep reply, Time now);
   void forget(CmConnection& connection);

@@ -5,6 +5,8 @@
 namespace weft::cm {
 namespace {
 
+constexpr std::size_t kMostOfRej = sizeof wire::CmRej::data + kMaxMorePrivateData;
+
 // What a REJ of this side answers.
 std::uint8_t answered_message(Phase phase) {
   if (phase == Phase::kReqReceived || phase == Phase::kReqSent) return kAnswersReq;
@@ -31,9 +33,18 @@ Status Endings::reject(ConnectionId id, wire::CmReason reason, std::span<const s
   const bool open = connection != nullptr && (connection->phase == Phase::kReqReceived ||
                                               connection->phase == Phase::kRepReceived);
   if (!open) return no_connection(id);
-  constexpr std::size_t kMost = sizeof wire::CmRej::data + kMaxMorePrivateData;
-  if (Status fits = check_length(data, kMost); !fits) return fits;
+  if (Status fits = check_length(data, kMostOfRej); !fits) return fits;
   give_up(*connection, reason, data, now);
+  return {};
+}
+
+Status Endings::refuse(ConnectionId id, wire::CmReason reason, std::span<const std::byte> data,
+                       Time now) {
+  CmConnection* connection = core_.entries.find(id);
+  if (connection == nullptr || connection->phase != Phase::kReqReceived) return no_connection(id);
+  if (Status fits = check_length(data, kMostOfRej); !fits) return fits;
+  core_.refuse(*connection, rejection(kAnswersReq, reason, core_.options.guid), data, now,
+               core_.may_answer(connection->remote, now));
   return {};
 }
 

@@ -14,6 +14,7 @@ class Endings {
   Endings(Core& core, Liveness& liveness) : core_(core), liveness_(liveness) {}
 
   Status reject(ConnectionId id, wire::CmReason reason, std::span<const std::byte> data, Time now);
+  Status refuse(ConnectionId id, wire::CmReason reason, std::span<const std::byte> data, Time now);
   void disconnect(ConnectionId id, std::span<const std::byte> data, Time now);
   void abandon(ConnectionId id, Time now);
   void forget(const User& user, Time now);

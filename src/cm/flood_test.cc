@@ -219,6 +219,51 @@ TEST(Flood, FromManySourcesDrawsFewRejections) {
   EXPECT_EQ(station.agent.entries(), 0);
 }
 
+// REJs that answer a REQ at once, or a repeated one, are among these answers.
+TEST(Flood, OfRefusedRequestsDrawsFewRejections) {
+  Station station(2, without_limit());
+  const Time now{seconds(1000)};
+  ASSERT_TRUE(station.agent.listen(kService, 16, station.program, nullptr));
+  for (std::uint32_t i = 0; i < 1000; ++i) {
+    station.take(remote(9), forged(i), now);
+    const ConnectionId id = station.program.events.back().event.id;
+    ASSERT_TRUE(station.agent.refuse(id, wire::CmReason::kUnsupported, {}, now));
+    EXPECT_FALSE(station.agent.refuse(id, wire::CmReason::kUnsupported, {}, now)) << "once";
+    station.take(remote(9), forged(i), now);
+  }
+  EXPECT_EQ(station.host.count, 50);
+  station.take(remote(9), forged(999), now + seconds(1));
+  EXPECT_EQ(station.host.count, 51);
+  EXPECT_EQ(station.host.sent.back().as<wire::CmRej>().reason, wire::CmReason::kUnsupported);
+}
+
+// A program's own decision is told once in any case: credits and the backlog bound it.
+TEST(Flood, HoldsBackNoRejectionByAProgram) {
+  Station station(2, without_limit());
+  const Time now{seconds(1000)};
+  ASSERT_TRUE(station.agent.listen(kService, 16, station.program, nullptr));
+  for (std::uint32_t i = 0; i < 1000; ++i) {
+    station.take(remote(9), forged(i), now);
+    const ConnectionId id = station.program.events.back().event.id;
+    ASSERT_TRUE(station.agent.reject(id, wire::CmReason::kConsumer, {}, now));
+  }
+  EXPECT_EQ(station.host.count, 1000);
+  for (std::uint32_t i = 0; i < 1000; ++i) station.take(remote(9), forged(i), now);
+  EXPECT_EQ(station.host.count, 1000 + 50) << "for repeated requests";
+}
+
+TEST(Flood, OfPacketsForUnknownQueuePairsDrawsFewRejections) {
+  Station station(2);
+  const Time now{seconds(1000)};
+  for (int i = 0; i < 10'000; ++i) station.agent.reject_unknown(remote(9), now);
+  EXPECT_EQ(station.host.count, 50);
+  const auto& rej = station.host.sent.front().as<wire::CmRej>();
+  EXPECT_EQ(rej.reason, wire::CmReason::kStale);
+  EXPECT_EQ(rej.local_id | rej.remote_id, 0U);
+  for (std::uint32_t i = 0; i < 10'000; ++i) station.agent.reject_unknown(spoofed(i), now);
+  EXPECT_EQ(station.host.count, 1000);
+}
+
 TEST(Flood, OfDreqsForUnknownConnectionsDrawsFewReplies) {
   Station station(2);
   const Time now{seconds(1000)};

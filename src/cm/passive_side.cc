@@ -206,14 +206,7 @@ void PassiveSide::on_repeated_req(CmConnection& connection, Time now) {
         core_.requests.give_back(1);
         return rest_forwarded(connection, now);
       }
-      if (connection.task != nullptr && !connection.task->kept.empty()) {
-        return core_.repeat(connection);
-      }
-      {
-        wire::CmRej rej = rejection(kAnswersReq, wire::CmReason::kStale, core_.options.guid);
-        rej.remote_id = connection.remote_id;
-        return core_.tell(connection, rej);
-      }
+      return reject_again(connection, now);
     case Phase::kReqSent:
     case Phase::kRepReceived:
     case Phase::kDreqSent:
@@ -221,6 +214,17 @@ void PassiveSide::on_repeated_req(CmConnection& connection, Time now) {
     case Phase::kSidrReqReceived:
       return;
   }
+}
+
+// The REQ may be forged: its REJ counts as an answer that no state stands behind.
+void PassiveSide::reject_again(const CmConnection& connection, Time now) {
+  if (!core_.may_answer(connection.remote, now)) return;
+  if (connection.task != nullptr && !connection.task->kept.empty()) {
+    return core_.repeat(connection);
+  }
+  wire::CmRej rej = rejection(kAnswersReq, wire::CmReason::kStale, core_.options.guid);
+  rej.remote_id = connection.remote_id;
+  core_.tell(connection, rej);
 }
 
 void PassiveSide::open(ServiceListener& listener, const CmArrival& arrival,

@@ -30,6 +30,7 @@ class PassiveSide {
  private:
   CmConnection* undecided(ConnectionId id);
   void on_repeated_req(CmConnection& connection, Time now);
+  void reject_again(const CmConnection& connection, Time now);
   CmConnection* twin_of(const CmArrival& arrival, const wire::CmReq& req);
   CmConnection* add(const CmArrival& arrival, const wire::CmReq& req);
   void rest_forwarded(CmConnection& connection, Time now);

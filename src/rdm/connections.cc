@@ -17,7 +17,6 @@ namespace {
 constexpr std::size_t kMostOfOnePeer = 16;
 // Flows that await their RTU: a flood of forged requests costs so many contexts.
 constexpr std::size_t kBacklog = 4096;
-constexpr auto kBetweenRejections = std::chrono::microseconds(200);
 
 cm::AgentOptions options_for(const Shared& shared) {
   cm::AgentOptions options;
@@ -93,13 +92,9 @@ void FlowConnections::probe(const FlowInitiator& flow, os::Time now) {
 
 // It names no connection: this end knows none, and the packet does not say.
 void FlowConnections::reject_unknown(const roce::PacketArrival& arrival) {
-  if (shared_.now < next_rejection_) return;
-  next_rejection_ = shared_.now + kBetweenRejections;
-  wire::CmRej rej;
-  rej.message = 2;
-  rej.reason = wire::CmReason::kStale;
-  const auto path = flows_.path_between(arrival.to, arrival.from);
-  flows_.emission().send_cm(*path, wire::write_cm({0, 0, 0, rej}));
+  arrival_ = &arrival;
+  agent_.reject_unknown({arrival.from, cm::Carrier::kPackets}, shared_.now);
+  arrival_ = nullptr;
 }
 
 void FlowConnections::doubt(const os::SocketAddress& peer) {
@@ -208,7 +203,7 @@ void FlowConnections::on_request(const cm::CmEvent& event) {
   }
   if (!refusal) return;
   const auto data = write_end({{}, *refusal == wire::CmReason::kConsumer});
-  static_cast<void>(agent_.reject(event.id, *refusal, data, shared_.now));
+  static_cast<void>(agent_.refuse(event.id, *refusal, data, shared_.now));
 }
 
 // A peer begins a flow to this end.

@@ -40,7 +40,7 @@ class FlowConnections final : cm::CmHost, cm::User {
 
   // A packet for queue pair 1.
   void take(const roce::PacketArrival& arrival);
-  // A request came for a flow that is not known.
+  // A request came for a flow that is not known: it draws a REJ within the limits of the agent.
   void reject_unknown(const roce::PacketArrival& arrival);
   // An ICMP port unreachable, which may be forged.
   void doubt(const os::SocketAddress& peer);
@@ -78,7 +78,6 @@ class FlowConnections final : cm::CmHost, cm::User {
   cm::Agent agent_;
   const roce::PacketArrival* arrival_ = nullptr;  // that is being taken
   std::vector<std::uint32_t> probing_;            // contexts of flows that await a sign of life
-  os::Time next_rejection_{};
 };
 
 }  // namespace weft::rdm

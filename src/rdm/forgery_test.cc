@@ -7,6 +7,7 @@
 
 #include "os/loopback_support.h"
 #include "rdm/flow_message.h"
+#include "rdm/message.h"
 #include "regions_test_support.h"
 #include "simulated_host.h"
 #include "wire/cm_message.h"
@@ -103,14 +104,17 @@ struct ForgeryTest : ::testing::Test {
   }
   void forge(const os::SocketAddress& from, const End& to, std::uint64_t transaction,
              const wire::CmMessage& message) {
-    const auto mad = wire::write_cm({0, transaction, 0, message});
     wire::Packet packet;
     packet.opcode = opcode_of(wire::Transport::kUnreliableDatagram, wire::Operation::kSendOnly);
     packet.destination = packet.source = wire::kCmQpn;
     packet.queue_key = wire::kCmQueueKey;
-    Bytes bytes(wire::header_bytes(packet) + mad.size() + wire::kIcrcBytes);
-    wire::write_headers(packet, mad.size(), bytes.data());
-    std::ranges::copy(mad, bytes.end() - wire::kIcrcBytes - wire::kMadBytes);
+    forge(from, to, packet, wire::write_cm({0, transaction, 0, message}));
+  }
+  void forge(const os::SocketAddress& from, const End& to, const wire::Packet& packet,
+             std::span<const std::byte> payload) {
+    Bytes bytes(wire::header_bytes(packet) + payload.size() + wire::kIcrcBytes);
+    wire::write_headers(packet, payload.size(), bytes.data());
+    std::ranges::copy(payload, bytes.begin() + static_cast<long>(wire::header_bytes(packet)));
     const roce::Path path{from, to.host.address, roce::route_between(from, to.host.address)};
     const auto covered = std::span(bytes).first(bytes.size() - wire::kIcrcBytes);
     wire::store_icrc(bytes.data() + covered.size(), wire::icrc(path.route, covered));
@@ -123,6 +127,23 @@ struct ForgeryTest : ::testing::Test {
     wire::CmReq req = write_request(request);
     req.local_id = 1;
     return req;
+  }
+  // A request of a flow that no endpoint knows.
+  void forge_request(const os::SocketAddress& from, const End& to) {
+    wire::Packet packet;
+    packet.opcode = opcode_of(wire::Transport::kReliableDatagram, wire::Operation::kSendOnly);
+    packet.destination = roce::queue_pair_at(to.host.address.port());
+    packet.end_to_end_context = 0xABCDEF;
+    forge(from, to, packet, Bytes(kMessageHeader));
+  }
+  static os::SocketAddress victim(unsigned number) {
+    const std::string host = std::to_string(number / 200) + "." + std::to_string(number % 200 + 1);
+    return os::address_of("10.9." + host, 1234);
+  }
+  std::size_t all_drawn() const {
+    std::size_t all = 0;
+    for (const auto& [address, count] : drawn) all += count;
+    return all;
   }
   // Messages still go from a to b, over the same flow.
   void expect_unharmed() {
@@ -214,9 +235,7 @@ TEST_F(ForgeryTest, AForgedRequestDrawsFourPacketsAtMost) {
 
 TEST_F(ForgeryTest, AThousandForgedRequestsLeaveNothingAfterTheirDeadline) {
   for (unsigned i = 0; i < 1000; ++i) {
-    const std::string host = "10.9." + std::to_string(i / 200) + "." + std::to_string(i % 200 + 1);
-    const os::SocketAddress victim = os::address_of(host, 1234);
-    forge(victim, *b, i, req_from(victim, 5 + i));
+    forge(victim(i), *b, i, req_from(victim(i), 5 + i));
     if (i % 10 == 0) pass(milliseconds(1));
   }
   pass(seconds(10));
@@ -237,9 +256,7 @@ TEST_F(ForgeryTest, AFloodEndsNoFlowThatChangesItsPathMtu) {
   a->host.narrow(1000, {from_b});
   pass(milliseconds(20));
   for (unsigned i = 0; i < 5000; ++i) {
-    const std::string host = "10.9." + std::to_string(i / 200) + "." + std::to_string(i % 200 + 1);
-    const os::SocketAddress victim = os::address_of(host, 1234);
-    forge(victim, *b, i, req_from(victim, 5 + i));
+    forge(victim(i), *b, i, req_from(victim(i), 5 + i));
     if (i % 100 == 0) pass(milliseconds(1));
   }
   network.loses = nullptr;
@@ -258,6 +275,53 @@ TEST_F(ForgeryTest, ARequestThatNamesAnotherAddressThanItsSourceIsRefused) {
   EXPECT_EQ(b->opened.size(), 1U);
   EXPECT_EQ(drawn[source.text()], 2U) << "a REJ each";
   EXPECT_EQ(drawn.size(), 1U);
+}
+
+TEST_F(ForgeryTest, PacketsOfAnUnknownFlowDraw50RejectionsASecondForOneSource) {
+  for (unsigned i = 0; i < 10'000; ++i) {
+    forge_request(victim(1), *b);
+    if (i % 20 == 0) pass(milliseconds(1));
+  }
+  EXPECT_EQ(drawn[victim(1).text()], 50U) << "in half a second";
+  pass(milliseconds(600));
+  EXPECT_EQ(b->host.stats.of(Stat::kUnknownFlow), 10'000U);
+  forge_request(victim(1), *b);
+  pass(milliseconds(10));
+  EXPECT_EQ(drawn[victim(1).text()], 51U) << "in the next second";
+  expect_unharmed();
+}
+
+TEST_F(ForgeryTest, PacketsOfUnknownFlowsDraw1000RejectionsASecondInAll) {
+  for (unsigned i = 0; i < 10'000; ++i) {
+    forge_request(victim(i), *b);
+    if (i % 20 == 0) pass(milliseconds(1));
+  }
+  EXPECT_EQ(all_drawn(), 1000U) << "in half a second";
+  expect_unharmed();
+}
+
+// Each of them comes twice, so that it is taken during a flood. REQs draw REJs by the same limits.
+TEST_F(ForgeryTest, RefusedRequestsDraw50RejectionsASecondForOneSource) {
+  for (unsigned i = 0; i < 10'000; ++i) {
+    forge(victim(1), *b, i / 2, req_from(a->host.address, 5));
+    if (i % 20 == 0) pass(milliseconds(1));
+  }
+  EXPECT_EQ(drawn[victim(1).text()], 50U) << "in half a second";
+  expect_unharmed();
+}
+
+// The REJ that the limit has held back is sent for a repeated REQ.
+TEST_F(ForgeryTest, ARefusedRequesterHearsOfItAfterAFlood) {
+  for (unsigned i = 0; i < 100; ++i) forge_request(victim(1), *b);
+  pass(milliseconds(10));
+  EXPECT_EQ(drawn[victim(1).text()], 50U);
+  forge(victim(1), *b, 1, req_from(a->host.address, 5));
+  pass(milliseconds(500));
+  EXPECT_EQ(drawn[victim(1).text()], 50U);
+  pass(milliseconds(500));
+  forge(victim(1), *b, 1, req_from(a->host.address, 5));
+  pass(milliseconds(10));
+  EXPECT_EQ(drawn[victim(1).text()], 51U);
 }
 
 }  // namespace

@@ -222,7 +222,7 @@ void PairedFlows::handle(const cm::CmEvent& event) {
 void PairedFlows::on_request(const cm::CmEvent& event) {
   const auto request = read_request(std::get<wire::CmReq>(event.mad->message));
   const auto refusal = refusal_of(request, event.remote.address, shared_.stats);
-  if (refusal) return static_cast<void>(shared_.agent->reject(event.id, *refusal, {}, shared_.now));
+  if (refusal) return static_cast<void>(shared_.agent->refuse(event.id, *refusal, {}, shared_.now));
   listener_user_->requested(event.id & kNumber, {event.remote.address,
                                                  false,
                                                  bytes_of(event),

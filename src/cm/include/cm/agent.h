@@ -113,6 +113,13 @@ class Agent {
   // Answers a REQ or a REP by a REJ, with up to 404 bytes of data: those that do not fit into its
   // 148 stand behind the MAD. Errors: ENOENT, EINVAL.
   Status reject(ConnectionId id, wire::CmReason reason, std::span<const std::byte> data, Time now);
+  // As reject(), of a REQ that is refused before a program decides, as it may be forged: the REJ
+  // counts towards AnswerRates. When these are used up, a repeated REQ draws it. Errors: ENOENT,
+  // EINVAL.
+  Status refuse(ConnectionId id, wire::CmReason reason, std::span<const std::byte> data, Time now);
+  // A packet from `peer` names a queue pair or context that this end does not know: answered by a
+  // REJ with reason 10 that names no connection, within AnswerRates.
+  void reject_unknown(const Remote& peer, Time now);
   // Answers a REQ by an MRA now, and each repeated REQ: the decision takes a while. `timeout` is
   // the code of the service timeout (IBTA 12.6.6). Without it a repeated REQ draws an MRA of 2 s.
   // Each call leaves one repetition less to the REP, so that a REQ draws no more packets; without

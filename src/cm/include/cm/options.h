@@ -46,7 +46,8 @@ struct AgentOptions {
   std::chrono::nanoseconds probe_after = std::chrono::seconds(2);
   std::chrono::nanoseconds peer_timeout = std::chrono::seconds(60);
   std::chrono::nanoseconds doubt_limit = std::chrono::seconds(1);
-  // REJ of an unknown service or connection, DREP, APR and SIDR_REP of an unknown one.
+  // REJ of an unknown service, connection or packet, of a REQ that is refused by refuse() or
+  // repeated; DREP, APR and SIDR_REP of an unknown one.
   AnswerRates answers;
   RequestRates requests;
 };
