@@ -70,7 +70,8 @@ void ActiveSide::on_rep(const CmArrival& arrival, const wire::CmRep& rep) {
   }
   if (!connection->requester) return core_.stats.add(Stat::kInvalidMessages);
   if (connection->phase == Phase::kReqSent) return on_first_rep(*connection, arrival, rep);
-  const bool is_same = connection->remote_guid == rep.ca_guid && connection->remote_qpn == rep.qpn;
+  const bool is_same =
+      connection->remote_guid == rep.ca_guid && connection->remote_qpn == queue_pair_of(rep);
   if (connection->remote_id != 0 && !is_same) {
     // Another instance, which has given the same number, has answered a late copy of the REQ.
     core_.stats.add(Stat::kInvalidMessages);
@@ -87,7 +88,7 @@ void ActiveSide::on_first_rep(CmConnection& connection, const CmArrival& arrival
   connection.phase = Phase::kRepReceived;
   connection.remote_id = rep.local_id;
   connection.remote_guid = rep.ca_guid;
-  connection.remote_qpn = rep.qpn;
+  connection.remote_qpn = queue_pair_of(rep);
   const auto limit = connection.task->timer.times.limit;
   connection.place.leave();
   core_.drop_task(connection);

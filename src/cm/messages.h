@@ -58,6 +58,12 @@ std::uint64_t get_guid(const std::array<std::byte, kBytes>& info) {
   return guid;
 }
 
+// The queue pair of the acceptor, which a DREQ to it names. A REP of XRC has its target queue pair
+// in the place of the EECN.
+inline std::uint32_t queue_pair_of(const wire::CmRep& rep) {
+  return rep.qpn != 0 ? rep.qpn : rep.eecn;
+}
+
 // A rejection; the GUID is the additional information of a timeout.
 wire::CmRej rejection(std::uint8_t message, wire::CmReason reason, std::uint64_t guid);
 

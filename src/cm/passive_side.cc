@@ -84,8 +84,7 @@ Status PassiveSide::accept(ConnectionId id, const AcceptRequest& reply, User& us
   const bool adopted = connection->listener == 0;
   connection->phase = Phase::kRepSent;
   connection->watched = reply.watched;
-  // A REP of XRC names its target queue pair in the place of the EECN.
-  connection->own_qpn = reply.rep.qpn != 0 ? reply.rep.qpn : reply.rep.eecn;
+  connection->own_qpn = queue_pair_of(reply.rep);
   connection->user = &user;
   connection->context = context;
   connection->listener = 0;
