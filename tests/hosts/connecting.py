@@ -9,9 +9,15 @@ from program import require
 class Counts:
     """What such a process has said of itself."""
 
-    def __init__(self, requests, connected, still_open, ended, failed, received, broken):
-        self.requests, self.connected, self.open = requests, connected, still_open
-        self.ended, self.failed, self.received, self.broken = ended, failed, received, broken
+    FIELDS = "requests", "accepted", "connected", "open", "ended", "failed", "aborted", "received", "broken"
+
+    def __init__(self, values):
+        for name, value in zip(self.FIELDS, values, strict=True):
+            setattr(self, name, value)
+
+    def since(self, before):
+        """What was counted since then; what is open is not."""
+        return Counts(getattr(self, name) - (0 if name == "open" else getattr(before, name)) for name in self.FIELDS)
 
 
 class ConnectingPeer(Program, Process):
@@ -28,9 +34,9 @@ class ConnectingPeer(Program, Process):
     def ask(self):
         """Its counts."""
         self.tell("ask")
-        while not re.fullmatch(r"(\d+ ){6}\d+", line := super().line()):
+        while not re.fullmatch(r"(\d+ ){8}\d+", line := super().line()):
             self._said.append(line)
-        return Counts(*map(int, line.split()))
+        return Counts(map(int, line.split()))
 
     def line(self, patience=PATIENCE):
         return self._said.pop(0) if self._said else super().line(patience)
