@@ -14,8 +14,10 @@
 """
 import itertools
 import json
+import select
 import socket
 import sys
+import threading
 import time
 
 import forged
@@ -74,24 +76,49 @@ def heard(_, address, port):
             return came
 
 
+class Watch:
+    """Connection messages among the packets that the host's interface sends and receives. A thread takes them at once: the socket has
+    room for a few hundred."""
+
+    def __init__(self):
+        self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_ALL))
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16 << 20)
+        self._socket.bind(("eth0", ETH_P_ALL))
+        self._socket.setblocking(False)
+        self._kept, self._lock = [], threading.Lock()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self):
+        while True:
+            select.select([self._socket], [], [])
+            with self._lock:
+                self._drain()
+
+    def _drain(self):
+        while True:
+            try:
+                packet = self._socket.recv(4096)
+            except BlockingIOError:
+                return
+            if len(packet) > 28 and packet[0] == 0x45 and packet[9] == forged.UDP and packet[28] == forged.UD_SEND_ONLY:
+                self._kept.append(packet.hex())
+
+    def taken(self):
+        """Those since the last time."""
+        with self._lock:
+            self._drain()
+            kept, self._kept = self._kept, []
+        return kept
+
+
 def watch(_):
     """Packets that are sent and received by the host's interface."""
-    made = listening["eth0"] = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_ALL))
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16 << 20)
-    made.bind(("eth0", ETH_P_ALL))
-    made.setblocking(False)
+    listening["eth0"] = Watch()
 
 
 def watched(_):
     """Since the last time."""
-    kept = []
-    while True:
-        try:
-            packet = listening["eth0"].recv(4096)
-        except BlockingIOError:
-            return kept
-        if len(packet) > 28 and packet[0] == 0x45 and packet[9] == forged.UDP and packet[28] == forged.UD_SEND_ONLY:
-            kept.append(packet.hex())
+    return listening["eth0"].taken()
 
 
 def main():

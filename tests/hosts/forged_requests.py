@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # What do REQs with forged sources draw from a reliable-datagram endpoint, and what do they leave behind?
 """One REQ draws at most 4 packets in all. A REQ whose private data name another address than its source is refused, and
-nothing is sent there. Requests whose RTU never comes end after their deadline and leave nothing."""
+nothing is sent there. Requests whose RTU never comes end after their deadline and leave nothing of 1,000 that were accepted."""
 import time
 
 import forged
@@ -11,7 +11,9 @@ from hostile import Attacker, Endpoint, report, three_hosts
 from program import require, setup
 
 MOST_PACKETS = 4
-MANY = 1000
+ACCEPTED = 1000  # requests in a round
+# Of forged REQs 512 are taken at once, and 250 a second (docs/design/connection_manager.md): at this rate all of these are.
+MANY, RATE = 1100, 400
 DEADLINE = 9  # seconds: 8 of the replies (docs/design/connection_manager.md), and one more
 QUIET = 2.5  # seconds without a packet: longer than the longest pause between two replies
 MEMORY_KIB = 1024
@@ -29,7 +31,8 @@ class Requests:
 
     def __init__(self, test):
         wire = three_hosts()
-        self.attacker = Attacker(wire[2])
+        self.attacker, self.witness = Attacker(wire[2]), Attacker(wire[0])
+        self.witness.watch()
         self.warm = False
         self.victim = Endpoint(test, wire[0])
         for end in (ONE, LIAR):
@@ -64,18 +67,21 @@ class Requests:
     def many(self, seconds):
         """Many of them, each from another source, and the end of their deadlines."""
         before = self.victim.memory_kib(), self.victim.descriptors(), self.attacker.drawn()
-        self.attacker.do("flood", *self.victim.end, MANY, 5000)
+        self.witness.watched()
+        self.attacker.do("flood", *self.victim.end, MANY, RATE)
         time.sleep(0.5)
         at_once = self.victim.memory_kib()
         time.sleep(seconds)
         after = self.victim.memory_kib(), self.victim.descriptors(), self.attacker.drawn()
         drawn = after[2] - before[2]
-        print(f"{MANY} REQs draw {drawn} packets; resident memory {before[0]}, then {at_once}, after the deadlines {after[0]} KiB; "
-              f"descriptors {before[1]}, after the deadlines {after[1]}", flush=True)
+        # An entry of the endpoint has one communication id, which each repetition of its REP names.
+        accepted = len({packet.local_id for packet in self.witness.watched() if packet.attribute == forged.REP})
+        print(f"{MANY} REQs, of which {accepted} are accepted, draw {drawn} packets; resident memory {before[0]}, then {at_once}, "
+              f"after the deadlines {after[0]} KiB; descriptors {before[1]}, after the deadlines {after[1]}", flush=True)
         failures = []
-        require(drawn >= MANY / 2, "few of the requests are answered: the test does not flood")
-        if drawn > MOST_PACKETS * (MANY + 2):
-            failures.append(f"{MANY} REQs draw {drawn} packets")
+        require(accepted >= ACCEPTED, f"{accepted} of the requests are accepted: the test does not flood")
+        if drawn > MOST_PACKETS * (accepted + 2):
+            failures.append(f"{accepted} accepted REQs draw {drawn} packets")
         if after[1] != before[1]:
             failures.append(f"{after[1] - before[1]} descriptors are left")
         # The first time the process learns how much memory such a flood takes: no later one takes more.
