@@ -26,16 +26,38 @@ class Flows(Siege):
         self.wire = three_hosts()
         self.victim, self.peer = Endpoint(test, self.wire[0]), Endpoint(test, self.wire[1])
         super().__init__(Attacker(self.wire[2]), (self.victim, self.peer), (self.victim.end, self.peer.end), watch)
+        witness = Attacker(self.wire[0])
+        witness.watch()
         talk(self.victim, self.peer)
         self.attacker.listen(*OWN)
-        self.near = {each.end: [self.id_given_by(each) + step & 0xFFFFFFFF for step in NEAR] for each in (self.victim, self.peer)}
+        self.near = {}
+        for each in self.both:
+            given = self.id_given_by(each)
+            self.near[each.end] = [given + step & 0xFFFFFFFF for step in NEAR]
+        self.require_true_ids(witness)
+
+    def require_true_ids(self, witness):
+        """Those of the live flows, as their REPs name them, are among the ids of forged messages: else these would prove nothing."""
+        replies = [packet for packet in witness.watched() if packet.attribute == forged.REP and {packet.source, packet.to} == set(self.ends)]
+        witness.close()
+        require(replies, "no REP of the flows is seen")
+        for reply in replies:
+            for end, true_id in ((reply.source, reply.local_id), (reply.to, reply.remote_id)):
+                require(true_id in self.near[end], f"the id {true_id:#x} of a live flow at {end} is not guessed: {list(map(hex, self.near[end]))}")
+        print(f"{len(replies)} REPs of the live flows: their ids are guessed", flush=True)
 
     def id_given_by(self, endpoint):
         """The communication id that it gives to a flow of the attacker."""
         self.attacker.send(forged.request(OWN, endpoint.end))
         replies = []
-        wait_until(lambda: replies.extend(self.attacker.heard(*OWN)) or replies, PATIENCE, "a REP")
-        require(replies[0].attribute == forged.REP, f"a REQ draws {replies}")
+
+        def hear():
+            heard = self.attacker.heard(*OWN)
+            require(all(packet.attribute == forged.REP for packet in heard), f"a REQ draws {heard}")
+            # An id has the endpoint's port in front. Another endpoint repeats the REP to an earlier REQ.
+            replies.extend(packet for packet in heard if packet.local_id >> 16 == endpoint.end[1])
+            return replies
+        wait_until(hear, PATIENCE, "a REP")
         return replies[0].local_id
 
     def forge(self):
