@@ -15,7 +15,7 @@ namespace weft::capture {
 
 // An engine of reliable datagrams, and its host: each packet is written to the file, then reaches
 // the other end, as no packet is lost. No time passes, so nothing is ever late, and the engine
-// sends no keepalive. The endpoint takes in all messages. One thread at a time.
+// sends no probe (LAP). The endpoint takes in all messages. One thread at a time.
 class End final : public rdm::Host, public link::InboxSink, public link::FlowSink {
  public:
   // The path to a peer, and the end there.

@@ -17,84 +17,83 @@ namespace weft::udp::testing {
 
 inline constexpr std::uint64_t kKey = 10;
 
-// Messages of the connection manager, as tests make and read them by hand. Connection ids are those
-// of the sender.
-struct ConnReq : FlowRequest {
-  std::uint32_t connection_id = 1;
+// Messages of the connection manager about flows, as tests make and read them by hand.
+struct ReqMad : FlowRequest {
+  std::uint32_t local_id = 1;
   std::uint64_t transaction = 0;
 };
-struct ConnRep : FlowReply {
-  std::uint32_t connection_id = 1;
-  std::uint32_t to = 0;  // connection id of the receiver
+struct RepMad : FlowReply {
+  std::uint32_t local_id = 1;
+  std::uint32_t remote_id = 0;
   std::uint64_t transaction = 0;
 };
-struct ConnRtu {
-  std::uint32_t connection_id = 1;
-  std::uint32_t to = 0;
+struct RtuMad {
+  std::uint32_t local_id = 1;
+  std::uint32_t remote_id = 0;
   std::uint64_t transaction = 0;
 };
-struct ConnRej {
+struct RejMad {
   wire::CmReason reason = wire::CmReason::kConsumer;
-  std::uint32_t to = 0;
+  std::uint32_t remote_id = 0;
   std::uint64_t transaction = 0;
   FlowEnd end = {};
 };
-struct ConnDreq {
-  std::uint32_t connection_id = 1;
-  std::uint32_t to = 0;
+struct DreqMad {
+  std::uint32_t local_id = 1;
+  std::uint32_t remote_id = 0;
   std::uint64_t transaction = 0;
   std::uint32_t queue_pair = 0;  // of the receiver
   FlowEnd end = {};
 };
-struct ConnProbe {
-  std::uint32_t connection_id = 1;
-  std::uint32_t to = 0;
+struct LapMad {
+  std::uint32_t local_id = 1;
+  std::uint32_t remote_id = 0;
   std::uint64_t transaction = 0;
 };
-using ConnMessage = std::variant<ConnReq, ConnRep, ConnRtu, ConnRej, ConnDreq, ConnProbe>;
+using FlowMad = std::variant<ReqMad, RepMad, RtuMad, RejMad, DreqMad, LapMad>;
 
 // The payloads of packets to queue pair 1 that say that, and back; nothing for other messages.
 inline Bytes payload_of(std::uint64_t transaction, const wire::CmMessage& message) {
   const auto mad = wire::write_cm({0, transaction, 0, message});
   return {mad.begin(), mad.end()};
 }
-inline Bytes payload_of(const ConnReq& req) {
+inline Bytes payload_of(const ReqMad& req) {
   wire::CmReq mad = write_request(req);
-  mad.local_id = req.connection_id;
+  mad.local_id = req.local_id;
   return payload_of(req.transaction, mad);
 }
-inline Bytes payload_of(const ConnRep& rep) {
+inline Bytes payload_of(const RepMad& rep) {
   wire::CmRep mad = write_reply(rep);
-  mad.local_id = rep.connection_id;
-  mad.remote_id = rep.to;
+  mad.local_id = rep.local_id;
+  mad.remote_id = rep.remote_id;
   return payload_of(rep.transaction, mad);
 }
-inline Bytes payload_of(const ConnRtu& rtu) {
-  return payload_of(rtu.transaction, wire::CmRtu{rtu.connection_id, rtu.to, {}});
+inline Bytes payload_of(const RtuMad& rtu) {
+  return payload_of(rtu.transaction, wire::CmRtu{rtu.local_id, rtu.remote_id, {}});
 }
-inline Bytes payload_of(const ConnRej& rej) {
+inline Bytes payload_of(const RejMad& rej) {
   wire::CmRej mad;
-  mad.remote_id = rej.to;
+  mad.remote_id = rej.remote_id;
   mad.reason = rej.reason;
   std::ranges::copy(write_end(rej.end), mad.data.begin());
   return payload_of(rej.transaction, mad);
 }
-inline Bytes payload_of(const ConnDreq& dreq) {
-  wire::CmDreq mad{dreq.connection_id, dreq.to, dreq.queue_pair, {}};
+inline Bytes payload_of(const DreqMad& dreq) {
+  wire::CmDreq mad{dreq.local_id, dreq.remote_id, dreq.queue_pair, {}};
   std::ranges::copy(write_end(dreq.end), mad.data.begin());
   return payload_of(dreq.transaction, mad);
 }
-inline Bytes payload_of(const ConnProbe& probe) {
+inline Bytes payload_of(const LapMad& probe) {
   wire::CmLap mad;
-  mad.local_id = probe.connection_id;
-  mad.remote_id = probe.to;
+  mad.local_id = probe.local_id;
+  mad.remote_id = probe.remote_id;
   return payload_of(probe.transaction, mad);
 }
-inline Bytes payload_of(const ConnMessage& message) {
+inline Bytes payload_of(const FlowMad& message) {
   return std::visit([](const auto& each) { return payload_of(each); }, message);
 }
 
-inline std::optional<ConnMessage> read_message(std::span<const std::byte> payload) {
+inline std::optional<FlowMad> read_message(std::span<const std::byte> payload) {
   if (payload.size() < wire::kMadBytes) return std::nullopt;
   const auto mad = wire::parse_cm(payload.first(wire::kMadBytes));
   if (!mad) return std::nullopt;
@@ -102,23 +101,23 @@ inline std::optional<ConnMessage> read_message(std::span<const std::byte> payloa
   if (const auto* req = std::get_if<wire::CmReq>(&said)) {
     const auto request = read_request(*req);
     if (!request) return std::nullopt;
-    return ConnReq{*request, req->local_id, mad->transaction};
+    return ReqMad{*request, req->local_id, mad->transaction};
   }
   if (const auto* rep = std::get_if<wire::CmRep>(&said)) {
     const auto reply = read_reply(*rep);
     if (!reply) return std::nullopt;
-    return ConnRep{*reply, rep->local_id, rep->remote_id, mad->transaction};
+    return RepMad{*reply, rep->local_id, rep->remote_id, mad->transaction};
   }
   if (const auto* rtu = std::get_if<wire::CmRtu>(&said))
-    return ConnRtu{rtu->local_id, rtu->remote_id, mad->transaction};
+    return RtuMad{rtu->local_id, rtu->remote_id, mad->transaction};
   if (const auto* rej = std::get_if<wire::CmRej>(&said))
-    return ConnRej{rej->reason, rej->remote_id, mad->transaction, read_end(rej->data)};
+    return RejMad{rej->reason, rej->remote_id, mad->transaction, read_end(rej->data)};
   if (const auto* dreq = std::get_if<wire::CmDreq>(&said)) {
-    return ConnDreq{dreq->local_id, dreq->remote_id, mad->transaction, dreq->remote_qpn,
-                    read_end(dreq->data)};
+    return DreqMad{dreq->local_id, dreq->remote_id, mad->transaction, dreq->remote_qpn,
+                   read_end(dreq->data)};
   }
   if (const auto* lap = std::get_if<wire::CmLap>(&said))
-    return ConnProbe{lap->local_id, lap->remote_id, mad->transaction};
+    return LapMad{lap->local_id, lap->remote_id, mad->transaction};
   return std::nullopt;
 }
 
@@ -129,7 +128,7 @@ struct Stranger {
 
   std::optional<os::UdpSocket> socket;
   os::UdpBatch batch{8};
-  ConnRep rep;
+  RepMad rep;
   std::uint64_t station = 2;  // that it claims to be
 
   // Base header to padding.
@@ -140,7 +139,7 @@ struct Stranger {
     std::copy(payload.begin(), payload.end(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
     return bytes;
   }
-  static Bytes message(const ConnMessage& said) { return message(payload_of(said)); }
+  static Bytes message(const FlowMad& said) { return message(payload_of(said)); }
   static Bytes message(const Bytes& payload) {
     wire::Packet headers;
     headers.opcode = opcode_of(wire::Transport::kUnreliableDatagram, wire::Operation::kSendOnly);
@@ -149,7 +148,7 @@ struct Stranger {
     return packet(headers, payload);
   }
   // Headers of a packet from that port, of the flow that an endpoint has agreed upon.
-  static wire::Packet headers_of(const ConnRep& rep, std::uint16_t port, wire::Operation operation,
+  static wire::Packet headers_of(const RepMad& rep, std::uint16_t port, wire::Operation operation,
                                  std::uint32_t number) {
     wire::Packet headers;
     headers.opcode = opcode_of(wire::Transport::kReliableDatagram, operation);
@@ -202,29 +201,29 @@ struct Stranger {
   void send(const Peer& to, Bytes bytes) {
     send_raw(to, sealed(std::move(bytes), socket->address(), to.address));
   }
-  ConnReq req() const {
-    ConnReq req;
+  ReqMad req() const {
+    ReqMad req;
     req.me = {station, roce::queue_pair_at(socket->address().port()), 3, 4, 1024, 100'000};
     req.name = socket->address();
     req.transaction = 0x1234'5678'9ABC'DEF0;
     return req;
   }
   // What this one answers to a REQ.
-  ConnRep reply_to(const ConnReq& asked, Psn first = {}) const {
-    ConnRep reply;
+  RepMad reply_to(const ReqMad& asked, Psn first = {}) const {
+    RepMad reply;
     reply.me = req().me;
     reply.first = first;
-    reply.to = asked.connection_id;
+    reply.remote_id = asked.local_id;
     reply.transaction = asked.transaction;
     return reply;
   }
   // The end of the flow that the endpoint has agreed upon.
-  ConnDreq goodbye(FlowEnd end = {}) const {
-    return {req().connection_id, rep.connection_id, rep.transaction, rep.me.queue_pair, end};
+  DreqMad goodbye(FlowEnd end = {}) const {
+    return {req().local_id, rep.local_id, rep.transaction, rep.me.queue_pair, end};
   }
   // The messages that the endpoint sends to this one.
-  std::vector<ConnMessage> hear() {
-    std::vector<ConnMessage> heard;
+  std::vector<FlowMad> hear() {
+    std::vector<FlowMad> heard;
     while (socket->receive(batch) == 0 && !batch.arrivals().empty()) {
       batch.for_each([&](const os::Datagram& datagram) {
         wire::Packet packet;
@@ -237,9 +236,9 @@ struct Stranger {
   }
   // The last message of that kind among these.
   template <class Message>
-  static std::optional<Message> last(const std::vector<ConnMessage>& heard) {
+  static std::optional<Message> last(const std::vector<FlowMad>& heard) {
     std::optional<Message> found;
-    for (const ConnMessage& said : heard) {
+    for (const FlowMad& said : heard) {
       if (const auto* message = std::get_if<Message>(&said)) found = *message;
     }
     return found;
@@ -253,22 +252,21 @@ struct Stranger {
         send(with, asked);
         next += std::chrono::milliseconds(50);
       }
-      const auto answer = last<ConnRep>(hear());
+      const auto answer = last<RepMad>(hear());
       if (!answer) return false;
       rep = *answer;
-      send(with, message(ConnRtu{answer->to, answer->connection_id, answer->transaction}));
+      send(with, message(RtuMad{answer->remote_id, answer->local_id, answer->transaction}));
       with.poll();
       return true;
     });
   }
   // Rejects each REQ to this one.
   void refuse(Peer& peer) {
-    for (const ConnMessage& said : hear()) {
-      const auto* asked = std::get_if<ConnReq>(&said);
+    for (const FlowMad& said : hear()) {
+      const auto* asked = std::get_if<ReqMad>(&said);
       if (asked == nullptr) continue;
-      send(peer,
-           message(ConnRej{
-               wire::CmReason::kConsumer, asked->connection_id, asked->transaction, {{}, true}}));
+      send(peer, message(RejMad{
+                     wire::CmReason::kConsumer, asked->local_id, asked->transaction, {{}, true}}));
     }
   }
 };

@@ -19,8 +19,8 @@ struct RdEndpointDeathTest : ::testing::Test {
     b.flows.push_back(std::move(b.endpoint->connect(stranger.socket->address())).value());
     link::Flow* flow = b.flows.back().get();
     const bool reached = until({&b}, [&] {
-      for (const ConnMessage& said : stranger.hear()) {
-        const auto* asked = std::get_if<ConnReq>(&said);
+      for (const FlowMad& said : stranger.hear()) {
+        const auto* asked = std::get_if<ReqMad>(&said);
         if (asked == nullptr) continue;
         stranger.send(b, Stranger::message(stranger.reply_to(*asked)));
       }

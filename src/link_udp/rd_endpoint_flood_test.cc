@@ -81,34 +81,34 @@ class Flood {
   const os::SocketAddress& address() const { return insider_.socket->address(); }
 
   // Agrees upon a flow, anew now and then, and upon one in the other direction when asked.
-  void greet() {
-    if (connection_id_ != 0) {
-      ConnDreq dreq = insider_.goodbye();
-      dreq.connection_id = connection_id_;
+  void open_flow() {
+    if (local_id_ != 0) {
+      DreqMad dreq = insider_.goodbye();
+      dreq.local_id = local_id_;
       count(insider_, Stranger::message(dreq));
     }
-    ConnReq req = insider_.req();
-    req.connection_id = req.me.context = ++connection_id_;
+    ReqMad req = insider_.req();
+    req.local_id = req.me.context = ++local_id_;
     count(insider_, Stranger::message(req));
   }
   void listen() {
-    for (const ConnMessage& said : insider_.hear()) {
-      if (const auto* rep = std::get_if<ConnRep>(&said)) {
+    for (const FlowMad& said : insider_.hear()) {
+      if (const auto* rep = std::get_if<RepMad>(&said)) {
         insider_.rep = thief_.rep = *rep;
         next_ = 0;
-        count(insider_, Stranger::message(ConnRtu{rep->to, rep->connection_id, rep->transaction}));
-      } else if (const auto* req = std::get_if<ConnReq>(&said)) {
+        count(insider_, Stranger::message(RtuMad{rep->remote_id, rep->local_id, rep->transaction}));
+      } else if (const auto* req = std::get_if<ReqMad>(&said)) {
         asked_ = *req;
         count(insider_, Stranger::message(insider_.reply_to(*req, Psn(0xFF'FFF0))));
-      } else if (const auto* probe = std::get_if<ConnProbe>(&said)) {
-        wire::CmApr apr{probe->to, probe->connection_id, 0, 2, {}, {}};
+      } else if (const auto* probe = std::get_if<LapMad>(&said)) {
+        wire::CmApr apr{probe->remote_id, probe->local_id, 0, 2, {}, {}};
         count(insider_, Stranger::message(payload_of(probe->transaction, apr)));
       }
     }
   }
   void train() {
     Stranger& from = dice_.once_in(4) ? thief_ : insider_;
-    const Kind kind = dice_.once_in(64) ? Kind::kGreeting : dice_.one_of(kKinds);
+    const Kind kind = dice_.once_in(64) ? Kind::kConnectionManager : dice_.one_of(kKinds);
     shape(kind);
     const std::size_t segment = length_ + wire::kIcrcBytes;
     const wire::Route route = roce::route_between(from.socket->address(), victim_.address);
@@ -131,10 +131,9 @@ class Flood {
   }
 
  private:
-  enum class Kind { kNoise, kGreeting, kRequest, kAnswer, kWriteImmInfo };
-  static constexpr Kind kKinds[] = {Kind::kNoise,   Kind::kRequest,     Kind::kRequest,
-                                    Kind::kRequest, Kind::kRequest,     Kind::kAnswer,
-                                    Kind::kAnswer,  Kind::kWriteImmInfo};
+  enum class Kind { kNoise, kConnectionManager, kRequest, kAnswer, kCnp };
+  static constexpr Kind kKinds[] = {Kind::kNoise,   Kind::kRequest, Kind::kRequest, Kind::kRequest,
+                                    Kind::kRequest, Kind::kAnswer,  Kind::kAnswer,  Kind::kCnp};
   static constexpr Operation kRequests[] = {
       Operation::kSendOnly,   Operation::kSendOnly,    Operation::kSendFirst,
       Operation::kSendMiddle, Operation::kSendLast,    Operation::kWriteOnly,
@@ -157,10 +156,10 @@ class Flood {
       case Kind::kNoise:
         length_ = 1 + dice_() % 300;
         return;
-      case Kind::kGreeting:
+      case Kind::kConnectionManager:
         length_ = Stranger::message(insider_.req()).size();
         return;
-      case Kind::kWriteImmInfo:
+      case Kind::kCnp:
         opcode_ = wire::kCongestionNotification;
         payload_ = 16;
         break;
@@ -177,7 +176,7 @@ class Flood {
         operation_ == Operation::kSendFirst || operation_ == Operation::kSendMiddle ||
         operation_ == Operation::kWriteFirst || operation_ == Operation::kWriteMiddle ||
         operation_ == Operation::kReadResponseFirst || operation_ == Operation::kReadResponseMiddle;
-    if (kind != Kind::kWriteImmInfo) {
+    if (kind != Kind::kCnp) {
       opcode_ = opcode_of(wire::Transport::kReliableDatagram, operation_);
       if (full && !dice_.once_in(8)) payload_ = 1024;
     }
@@ -187,7 +186,8 @@ class Flood {
   }
   void write(Kind kind, std::byte* out) {
     if (kind == Kind::kNoise) return noise({out, length_});
-    const Bytes bytes = kind == Kind::kGreeting ? message() : of_flow(kind == Kind::kAnswer);
+    const Bytes bytes =
+        kind == Kind::kConnectionManager ? message() : of_flow(kind == Kind::kAnswer);
     std::copy_n(bytes.begin(), length_, out);
   }
   void noise(std::span<std::byte> out) {
@@ -199,30 +199,26 @@ class Flood {
     }
   }
   Bytes message() {
-    const std::uint32_t connection_id =
-        dice_.one_of({connection_id_, std::uint32_t(dice_()), asked_.connection_id});
+    const std::uint32_t local_id =
+        dice_.one_of({local_id_, std::uint32_t(dice_()), asked_.local_id});
     const std::uint64_t transaction =
         dice_.one_of({insider_.req().transaction, asked_.transaction, dice_()});
     switch (dice_() % 6) {
       case 0:
         return Stranger::message(insider_.rep);
       case 1:
-        return Stranger::message(ConnRej{wire::CmReason::kStale, 0, 0, {}});
+        return Stranger::message(RejMad{wire::CmReason::kStale, 0, 0, {}});
       case 2:
-        return Stranger::message(
-            ConnRej{wire::CmReason::kConsumer, connection_id, transaction, {}});
+        return Stranger::message(RejMad{wire::CmReason::kConsumer, local_id, transaction, {}});
       case 3:
-        return Stranger::message(ConnDreq{connection_id,
-                                          insider_.rep.connection_id,
-                                          transaction,
-                                          insider_.rep.me.queue_pair,
-                                          {}});
+        return Stranger::message(
+            DreqMad{local_id, insider_.rep.local_id, transaction, insider_.rep.me.queue_pair, {}});
       default:
-        ConnReq req = insider_.req();
-        req.connection_id = connection_id;
+        ReqMad req = insider_.req();
+        req.local_id = local_id;
         req.transaction = transaction;
         req.me.path_mtu = dice_.one_of({256UL, 512UL, 1024UL, 2048UL, 4096UL});
-        if (dice_.once_in(4)) req.continued = {transaction, insider_.rep.connection_id};
+        if (dice_.once_in(4)) req.continued = {transaction, insider_.rep.local_id};
         return Stranger::message(req);
     }
   }
@@ -307,8 +303,8 @@ class Flood {
   Dice dice_;
   Stranger insider_{true};
   Stranger thief_{true};
-  ConnReq asked_;  // of the victim, for a flow to the insider
-  std::uint32_t connection_id_ = 0;
+  ReqMad asked_;  // of the victim, for a flow to the insider
+  std::uint32_t local_id_ = 0;
   std::uint32_t next_ = 0;
   std::uint64_t sent_ = 0;
   std::size_t length_ = 0;  // of the packets of a train
@@ -455,7 +451,7 @@ struct FloodTest : ::testing::Test {
 
 TEST_F(FloodTest, DisturbsNoOtherPeerAndIsCounted) {
   Flood flood(b, 7);
-  flood.greet();
+  flood.open_flow();
   const auto end = std::chrono::steady_clock::now() + kLongest;
   const auto all = [&] { return flood.sent() + a.sent(); };
   std::atomic<bool> over{false};
@@ -464,7 +460,7 @@ TEST_F(FloodTest, DisturbsNoOtherPeerAndIsCounted) {
   std::thread attacker([&] {
     for (std::uint64_t round = 1; !over && flood.sent() < kPackets; ++round) {
       if (round % 16 == 0) flood.listen();
-      if (round % 32 == 0) flood.greet();
+      if (round % 32 == 0) flood.open_flow();
       while (!over && flood.sent() + kPerTrain > room) std::this_thread::yield();
       flood.train();
       sent = flood.sent();

@@ -116,10 +116,10 @@ TEST_F(RdEndpointHostileTest, ChangedCopiesOfRealPacketsDisturbNoFlow) {
         bytes = Stranger::message(stranger.rep);
         break;
       case 2:
-        bytes = Stranger::message(ConnRej{wire::CmReason::kStale, 0, 0, {}});
+        bytes = Stranger::message(RejMad{wire::CmReason::kStale, 0, 0, {}});
         break;
       case 3:
-        bytes = Stranger::message(ConnDreq{1, 0, 0, 0, {}});
+        bytes = Stranger::message(DreqMad{1, 0, 0, 0, {}});
         break;
       case 4:
         bytes = stranger.of_flow(Operation::kWriteOnly, number, pattern(100, 1));
@@ -166,7 +166,7 @@ TEST_F(RdEndpointHostileTest, AFlowIsItsOwnersOnly) {
 
 // A peer is not identified until it has answered.
 TEST_F(RdEndpointHostileTest, PacketsFromAnUnknownEndpointAreIgnored) {
-  ConnReq req = stranger.req();
+  ReqMad req = stranger.req();
   req.me.station = 0;
   stranger.send(b, Stranger::message(req));
   ASSERT_TRUE(until({&a, &b}, [&] { return b.port->stats().of(Stat::kMalformedPackets) == 1; }));
@@ -249,9 +249,9 @@ TEST_F(RdEndpointHostileTest, ErrorsThatNoLinkHasDoNotReachTheProgram) {
     request.cookie = reinterpret_cast<void*>(i);
     ASSERT_EQ(c.flows[0]->atomic(request).state, link::Outcome::State::kPending);
   }
-  std::optional<ConnReq> asked;
+  std::optional<ReqMad> asked;
   ASSERT_TRUE(until({&c}, [&] {
-    asked = Stranger::last<ConnReq>(stranger.hear());
+    asked = Stranger::last<ReqMad>(stranger.hear());
     return asked.has_value();
   }));
   stranger.send(c, Stranger::message(stranger.reply_to(*asked)));
@@ -311,37 +311,37 @@ TEST_F(RdEndpointHostileTest, APeerThatAcknowledgesNoResponsesGetsNoMoreAndDistu
 
 // Of the address alone, which any host can forge, no flow becomes narrower.
 TEST_F(RdEndpointHostileTest, ARequestWithoutKnowledgeOfTheFlowDoesNotChangeIt) {
-  const auto flow_of = [&](const ConnReq& req) -> std::optional<ConnRep> {
+  const auto flow_of = [&](const ReqMad& req) -> std::optional<RepMad> {
     stranger.send(b, Stranger::message(req));
-    std::optional<ConnRep> answer;
+    std::optional<RepMad> answer;
     until({&a, &b}, [&] {
-      for (const ConnMessage& said : stranger.hear()) {
-        const auto* rep = std::get_if<ConnRep>(&said);
-        if (rep != nullptr && rep->to == req.connection_id) answer = *rep;
+      for (const FlowMad& said : stranger.hear()) {
+        const auto* rep = std::get_if<RepMad>(&said);
+        if (rep != nullptr && rep->remote_id == req.local_id) answer = *rep;
       }
       return answer.has_value();
     });
     return answer;
   };
-  const ConnReq right = stranger.req();
+  const ReqMad right = stranger.req();
   const auto first = flow_of(right);
   ASSERT_TRUE(first);
   EXPECT_EQ(first->me.path_mtu, 1024U);
-  ConnReq forged = right;
-  forged.connection_id = right.connection_id + 1;
+  ReqMad forged = right;
+  forged.local_id = right.local_id + 1;
   ++forged.transaction;
   ++forged.me.context;
   forged.me.path_mtu = 256;
   ASSERT_TRUE(flow_of(forged));
   const auto again = flow_of(right);
   ASSERT_TRUE(again);
-  EXPECT_EQ(again->connection_id, first->connection_id);
+  EXPECT_EQ(again->local_id, first->local_id);
   EXPECT_EQ(again->me.path_mtu, 1024U);
-  ConnReq narrower = right;
-  narrower.connection_id = forged.connection_id + 1;
+  ReqMad narrower = right;
+  narrower.local_id = forged.local_id + 1;
   ++narrower.transaction;
   narrower.me.path_mtu = 512;
-  narrower.continued = {right.transaction, first->connection_id};
+  narrower.continued = {right.transaction, first->local_id};
   const auto known = flow_of(narrower);
   ASSERT_TRUE(known);
   EXPECT_EQ(known->me.path_mtu, 512U) << "a request with the secret of the flow is believed";
@@ -349,16 +349,16 @@ TEST_F(RdEndpointHostileTest, ARequestWithoutKnowledgeOfTheFlowDoesNotChangeIt) 
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::uint32_t kGreetings = 7'000;  // each takes ten times as long
+constexpr std::uint32_t kReqs = 7'000;  // each takes ten times as long
 #else
-constexpr std::uint32_t kGreetings = 70'000;
+constexpr std::uint32_t kReqs = 70'000;
 #endif
 
 // As often as there are numbers of flows, and more.
 TEST_F(RdEndpointHostileTest, EstablishedFlowsAreServedUnderAReqFlood) {
-  for (std::uint32_t round = 1; round <= kGreetings; ++round) {
-    ConnReq req = stranger.req();
-    req.connection_id = req.me.context = round;
+  for (std::uint32_t round = 1; round <= kReqs; ++round) {
+    ReqMad req = stranger.req();
+    req.local_id = req.me.context = round;
     stranger.send(b, Stranger::message(req));
     go_on(static_cast<int>(round));
   }
@@ -370,22 +370,22 @@ TEST_F(RdEndpointHostileTest, EstablishedFlowsAreServedUnderAReqFlood) {
 TEST_F(RdEndpointHostileTest, PacketsOfAnotherSizeAreAgreedToOnceForEachRequest) {
   ASSERT_TRUE(stranger.agree(b));
   using Answer = std::variant<std::size_t, wire::CmReason>;
-  const ConnRep first = stranger.rep;
-  std::uint32_t connection = first.connection_id;  // of b
+  const RepMad first = stranger.rep;
+  std::uint32_t connection = first.local_id;  // of b
   const auto ask = [&](unsigned number, std::uint32_t replaced, std::size_t path_mtu) {
-    ConnReq req = stranger.req();
+    ReqMad req = stranger.req();
     req.continued = {first.transaction, replaced};
-    req.connection_id = number;
+    req.local_id = number;
     req.transaction += number;
     req.me.path_mtu = path_mtu;
     stranger.send(b, Stranger::message(req));
     std::optional<Answer> answer;
     EXPECT_TRUE(until({&b}, [&] {
       const auto heard = stranger.hear();
-      if (const auto rep = Stranger::last<ConnRep>(heard)) {
+      if (const auto rep = Stranger::last<RepMad>(heard)) {
         answer = rep->me.path_mtu;
-        connection = rep->connection_id;
-      } else if (const auto rej = Stranger::last<ConnRej>(heard)) {
+        connection = rep->local_id;
+      } else if (const auto rej = Stranger::last<RejMad>(heard)) {
         answer = rej->reason;
       }
       return answer.has_value();
@@ -394,16 +394,16 @@ TEST_F(RdEndpointHostileTest, PacketsOfAnotherSizeAreAgreedToOnceForEachRequest)
   };
   const auto confirm = [&](unsigned number) {
     const std::uint64_t transaction = stranger.req().transaction + number;
-    stranger.send(b, Stranger::message(ConnRtu{number, connection, transaction}));
+    stranger.send(b, Stranger::message(RtuMad{number, connection, transaction}));
     for (int i = 0; i < 5; ++i) b.poll();
   };
   const Answer stale = wire::CmReason::kStale;
-  EXPECT_EQ(ask(2, first.connection_id + 1, 4096), stale) << "a connection of another flow";
-  EXPECT_EQ(ask(3, first.connection_id, 4096), Answer(std::size_t{4096}));
-  EXPECT_EQ(ask(3, first.connection_id, 8896), Answer(std::size_t{4096})) << "the same request";
+  EXPECT_EQ(ask(2, first.local_id + 1, 4096), stale) << "a connection of another flow";
+  EXPECT_EQ(ask(3, first.local_id, 4096), Answer(std::size_t{4096}));
+  EXPECT_EQ(ask(3, first.local_id, 8896), Answer(std::size_t{4096})) << "the same request";
   confirm(3);
   const std::uint32_t second = connection;
-  EXPECT_EQ(ask(4, first.connection_id, 1024), stale) << "an old one";
+  EXPECT_EQ(ask(4, first.local_id, 1024), stale) << "an old one";
   EXPECT_EQ(ask(5, second, 2048), Answer(std::size_t{2048}));
   confirm(5);
   EXPECT_EQ(ask(6, connection, 8896), Answer(std::size_t{8896}));
@@ -414,9 +414,9 @@ TEST_F(RdEndpointHostileTest, PacketsOfAnotherSizeAreAgreedToOnceForEachRequest)
 TEST_F(RdEndpointHostileTest, ANotificationWithoutTheTokenOfTheFlowSlowsNothingDown) {
   stranger.agree(b);
   b.flows.push_back(std::move(b.endpoint->connect(stranger.socket->address())).value());
-  std::optional<ConnReq> asked;
+  std::optional<ReqMad> asked;
   ASSERT_TRUE(until({&b}, [&] {
-    asked = Stranger::last<ConnReq>(stranger.hear());
+    asked = Stranger::last<ReqMad>(stranger.hear());
     return asked.has_value();
   }));
   stranger.send(b, Stranger::message(stranger.reply_to(*asked)));
@@ -452,7 +452,7 @@ TEST_F(RdEndpointHostileTest, WaitingMessagesOfAClosedPeerAreDeliveredFirst) {
   stranger = Stranger();
 }
 
-TEST_F(RdEndpointHostileTest, APeerThatIsGoneWithoutADisconnectIsNoticedByKeepalives) {
+TEST_F(RdEndpointHostileTest, ProbesFindAPeerThatIsGoneWithoutADreq) {
   ASSERT_TRUE(stranger.agree(b));
   ASSERT_TRUE(b.log.closed.empty());
   stranger.socket.reset();

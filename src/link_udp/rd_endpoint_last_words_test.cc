@@ -68,21 +68,21 @@ TEST(RdEndpointLastWords, MessagesThatADisconnectAcknowledgesWereSent) {
     request.cookie = reinterpret_cast<void*>(tag);
     ASSERT_EQ(a.flows[0]->send(request).state, link::Outcome::State::kPending);
   }
-  std::optional<ConnReq> asked;
+  std::optional<ReqMad> asked;
   ASSERT_TRUE(until({&a}, [&] {
-    asked = Stranger::last<ConnReq>(b.hear());
+    asked = Stranger::last<ReqMad>(b.hear());
     return asked.has_value();
   }));
-  const ConnRep rep = b.reply_to(*asked, Psn(Psn::kMask));
+  const RepMad rep = b.reply_to(*asked, Psn(Psn::kMask));
   const std::uint64_t before = a.sent();
   b.send(a, Stranger::message(rep));
   ASSERT_TRUE(until({&a}, [&] { return a.sent() >= before + 3; }));
   EXPECT_TRUE(a.ends.ended_ones.empty());
-  b.send(a, Stranger::message(ConnDreq{rep.connection_id,
-                                       asked->connection_id,
-                                       asked->transaction,
-                                       asked->me.queue_pair,
-                                       {rep.first.after(1)}}));
+  b.send(a, Stranger::message(DreqMad{rep.local_id,
+                                      asked->local_id,
+                                      asked->transaction,
+                                      asked->me.queue_pair,
+                                      {rep.first.after(1)}}));
   ASSERT_TRUE(until({&a}, [&] { return a.ends.has(2); }));
   EXPECT_EQ(a.ends.ended_ones.at(1), (FlowLog::End{0, 0}));
   EXPECT_EQ(a.ends.ended_ones.at(2), (FlowLog::End{ECONNRESET, 0}));

@@ -50,17 +50,17 @@ class Crowd {
           AF_INET, reinterpret_cast<const std::byte*>(bytes), socket_->address().port(), 0));
       numbers_[addresses_.back().text()] = i;
     }
-    welcomes_.resize(kFlows);
+    replies_.resize(kFlows);
   }
 
   // Agrees upon a flow from each address.
   bool agree(Peer& victim) {
     std::uint32_t agreed = 0;
     for (std::uint32_t i = 0; i < kFlows; ++i) {
-      ConnReq req;
+      ReqMad req;
       req.me = {1000 + i, roce::queue_pair_at(socket_->address().port()), i + 1, 4, 1024, 1000};
       req.name = addresses_[i];
-      req.connection_id = i + 1;
+      req.local_id = i + 1;
       req.transaction = i + 1;
       send(i, Stranger::message(req));
       if (i % 16 != 0) continue;
@@ -75,9 +75,9 @@ class Crowd {
   Bytes of_flow(std::uint32_t i, Operation operation, std::uint32_t number,
                 std::span<const std::byte> payload) const {
     const std::uint16_t port = socket_->address().port();
-    return Stranger::packet(Stranger::headers_of(welcomes_[i], port, operation, number), payload);
+    return Stranger::packet(Stranger::headers_of(replies_[i], port, operation, number), payload);
   }
-  const Introduction& end(std::uint32_t i) const { return welcomes_[i].me; }
+  const Introduction& end(std::uint32_t i) const { return replies_[i].me; }
   void send(std::uint32_t i, Bytes bytes) {
     bytes = Stranger::sealed(std::move(bytes), addresses_[i], victim_.address);
     socket_->send(victim_.address, addresses_[i], bytes, bytes.size());
@@ -93,12 +93,12 @@ class Crowd {
         wire::Packet packet;
         if (wire::parse(datagram.bytes, packet) != wire::Malformed::kNone) return;
         const auto said = read_message(packet.payload);
-        const auto* rep = said ? std::get_if<ConnRep>(&*said) : nullptr;
+        const auto* rep = said ? std::get_if<RepMad>(&*said) : nullptr;
         if (rep == nullptr) return;
         const std::uint32_t number = numbers_.at(datagram.to.text());
-        if (welcomes_[number].me.queue_pair == 0) ++agreed;
-        welcomes_[number] = *rep;
-        send(number, Stranger::message(ConnRtu{rep->to, rep->connection_id, rep->transaction}));
+        if (replies_[number].me.queue_pair == 0) ++agreed;
+        replies_[number] = *rep;
+        send(number, Stranger::message(RtuMad{rep->remote_id, rep->local_id, rep->transaction}));
       });
     } while (!batch_.arrivals().empty());
     return agreed;
@@ -109,7 +109,7 @@ class Crowd {
   os::UdpBatch batch_{8};
   std::vector<os::SocketAddress> addresses_;
   std::map<std::string, std::uint32_t> numbers_;
-  std::vector<ConnRep> welcomes_;
+  std::vector<RepMad> replies_;
 };
 
 struct Attack {

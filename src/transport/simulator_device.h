@@ -61,15 +61,15 @@ class FlowEnd final : public work::Target, work::WorkSink {
 
   // What ends tell each other beside their flow: the path MTU that the path carries, as far as they
   // know, and how the requester's packets change. It may arrive at any time, or not at all.
-  struct Greeting {
+  struct PathMtuChange {
     bool answers = false;
     std::uint8_t changes = 0;  // number of the change: an answer repeats it
     std::size_t carries = 0;
     std::size_t path_mtu = 0;  // from now on
     Psn first;                 // the first unused number; of an answer: that was not executed
   };
-  void greeted(const Greeting& greeting, Time now);
-  std::size_t write(const Greeting& greeting, std::span<std::byte> out) const;
+  void take_change(const PathMtuChange& change, Time now);
+  std::size_t write(const PathMtuChange& change, std::span<std::byte> out) const;
   void narrow(std::size_t carries);
 
   void blame(const std::string& what);
@@ -131,8 +131,8 @@ class FlowEnd final : public work::Target, work::WorkSink {
   std::uint8_t peer_changes_ = 0;  // how often the peer's requests were agreed to
   Psn executed_;                   // then, all before it
   Time asks_at_ = Time::max();
-  bool hello_owed_ = false;
-  bool welcome_owed_ = false;
+  bool request_owed_ = false;
+  bool answer_owed_ = false;
 
   // Last, because a responder that goes breaks the message that it was at.
   PlainMemory memory_;

@@ -24,8 +24,8 @@ std::size_t area_bytes(const Scenario& scenario) {
 constexpr std::size_t kNumberBytes = 8;
 constexpr std::size_t kMostPending = 12;
 constexpr std::uint64_t kCompared = 0x3000;
-constexpr Duration kBetweenGreetings = std::chrono::milliseconds(1);
-constexpr std::size_t kGreetingBytes = 9;
+constexpr Duration kBetweenChanges = std::chrono::milliseconds(1);
+constexpr std::size_t kPathMtuChangeBytes = 9;
 
 std::uint64_t number_in(const Bytes& message) {
   std::uint64_t number = ~0ULL;
@@ -179,7 +179,7 @@ void FlowEnd::take(const wire::Packet& packet, Time now) {
   if (wire::transport_of(packet.opcode) == wire::Transport::kUnreliableDatagram) {
     const std::byte* at = packet.payload.data();
     const auto first = wire::load<std::uint32_t>(at + 5);
-    return greeted(
+    return take_change(
         {(first >> 24) != 0, wire::load<std::uint8_t>(at), wire::load<std::uint16_t>(at + 1),
          wire::load<std::uint16_t>(at + 3), Psn(first & Psn::kMask)},
         now);
@@ -193,10 +193,10 @@ void FlowEnd::take(const wire::Packet& packet, Time now) {
 
 void FlowEnd::tick(Time now) {
   requester_.tick(now);
-  if (requester_.pmtu_probing()) hello_owed_ = true;
+  if (requester_.pmtu_probing()) request_owed_ = true;
   if (now < asks_at_) return;
-  hello_owed_ = changing_;
-  asks_at_ = changing_ ? now + kBetweenGreetings : Time::max();
+  request_owed_ = changing_;
+  asks_at_ = changing_ ? now + kBetweenChanges : Time::max();
 }
 
 // Each end tells the other a smaller path MTU that it knows or suspects.
@@ -209,48 +209,48 @@ void FlowEnd::narrow(std::size_t carries) {
   asks_at_ = Time{};
 }
 
-void FlowEnd::greeted(const Greeting& greeting, Time now) {
-  narrow(greeting.carries);
-  if (!greeting.answers) {
-    if (greeting.changes == static_cast<std::uint8_t>(peer_changes_ + 1)) {
-      peer_changes_ = greeting.changes;
-      executed_ = responder_.restart(greeting.first, greeting.path_mtu);
+void FlowEnd::take_change(const PathMtuChange& change, Time now) {
+  narrow(change.carries);
+  if (!change.answers) {
+    if (change.changes == static_cast<std::uint8_t>(peer_changes_ + 1)) {
+      peer_changes_ = change.changes;
+      executed_ = responder_.restart(change.first, change.path_mtu);
     }
-    welcome_owed_ = true;
+    answer_owed_ = true;
     return;
   }
   requester_.heard();
-  if (!changing_ || greeting.changes != changes_) return;
-  if (!requester_.restart(greeting.first, greeting.path_mtu, now)) return;
+  if (!changing_ || change.changes != changes_) return;
+  if (!requester_.restart(change.first, change.path_mtu, now)) return;
   changing_ = false;
-  path_mtu_ = greeting.path_mtu;
+  path_mtu_ = change.path_mtu;
 }
 
-std::size_t FlowEnd::write(const Greeting& greeting, std::span<std::byte> out) const {
+std::size_t FlowEnd::write(const PathMtuChange& change, std::span<std::byte> out) const {
   wire::Packet packet;
   packet.opcode = opcode_of(wire::Transport::kUnreliableDatagram, wire::Operation::kSendOnly);
   packet.destination = packet.source = wire::kCmQpn;
-  wire::write_headers(packet, kGreetingBytes, out.data());
+  wire::write_headers(packet, kPathMtuChangeBytes, out.data());
   std::byte* at = out.data() + wire::header_bytes(packet);
-  wire::store<std::uint8_t>(at, greeting.changes);
-  wire::store<std::uint16_t>(at + 1, static_cast<std::uint16_t>(greeting.carries));
-  wire::store<std::uint16_t>(at + 3, static_cast<std::uint16_t>(greeting.path_mtu));
-  const std::uint32_t answers = greeting.answers ? 1U << 24 : 0;
-  wire::store<std::uint32_t>(at + 5, answers | greeting.first.value());
-  const std::size_t padding = wire::padding_of(kGreetingBytes);
-  std::memset(at + kGreetingBytes, 0, padding);
-  return wire::header_bytes(packet) + kGreetingBytes + padding;
+  wire::store<std::uint8_t>(at, change.changes);
+  wire::store<std::uint16_t>(at + 1, static_cast<std::uint16_t>(change.carries));
+  wire::store<std::uint16_t>(at + 3, static_cast<std::uint16_t>(change.path_mtu));
+  const std::uint32_t answers = change.answers ? 1U << 24 : 0;
+  wire::store<std::uint32_t>(at + 5, answers | change.first.value());
+  const std::size_t padding = wire::padding_of(kPathMtuChangeBytes);
+  std::memset(at + kPathMtuChangeBytes, 0, padding);
+  return wire::header_bytes(packet) + kPathMtuChangeBytes + padding;
 }
 
 std::size_t FlowEnd::next(Time now, std::span<std::byte> out) {
   if (requester_.pmtu_black_hole()) narrow(kSurePathMtu);
-  if (std::exchange(welcome_owed_, false)) {
+  if (std::exchange(answer_owed_, false)) {
     const std::size_t path_mtu = responder_.settings().path_mtu;
-    return write(Greeting{true, peer_changes_, carries_, path_mtu, executed_}, out);
+    return write(PathMtuChange{true, peer_changes_, carries_, path_mtu, executed_}, out);
   }
-  if (std::exchange(hello_owed_, false)) {
+  if (std::exchange(request_owed_, false)) {
     const std::size_t path_mtu = changing_ ? carries_ : path_mtu_;
-    return write(Greeting{false, changes_, carries_, path_mtu, requester_.unused()}, out);
+    return write(PathMtuChange{false, changes_, carries_, path_mtu, requester_.unused()}, out);
   }
   const Time since = responder_.unanswered_since();
   if (since != Time::max() && now - since >= kLazily) responder_.answer_all();

@@ -49,7 +49,7 @@ TEST(Window, NeverExceedsItsLimit) {
   }
 }
 
-TEST(Window, WaitsForTheFirstAnswerAsLongAsTheGreetingSuggests) {
+TEST(Window, WaitsForTheFirstAnswerAsLongAsTheHandshakeSuggests) {
   Settings settings = widest(512);
   settings.ack_timeout = milliseconds(1000);
   EXPECT_EQ(Window(settings).rto(), milliseconds(20));

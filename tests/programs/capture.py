@@ -21,7 +21,7 @@ LONG = {0x00, 0x01, 0x02}  # a message of several packets
 LARGE = {0x06, 0x07, 0x08}  # the write of a message that was offered
 ACK = {0x11}
 RESYNC = {0x15}  # behind a refused access
-RELIABLE, GREETING, DATAGRAM = 0x40, 0x64, {0x64}
+RELIABLE, UD_SEND_ONLY = 0x40, 0x64  # the latter of datagrams, and of messages of the connection manager
 
 
 def run_pair(test, directory, link, options):
@@ -103,7 +103,7 @@ def opcodes_in(path, env):
     for number, (packet, row) in enumerate(zip(packets, rows), 1):
         protocol, other, reliable, malformed, severity, ip_sum, udp_sum = row[:7]
         # A REP comes from another port than the REQ went to: tshark then takes its private data for those of SDP.
-        of_manager = protocol == "SDP" and other and int(other, 0) == GREETING
+        of_manager = protocol == "SDP" and other and int(other, 0) == UD_SEND_ONLY
         require(protocol in ("RRoCE", "Weft") or of_manager, f"{path}, packet {number}: no RoCEv2 but {protocol}")
         require(not malformed and "8388608" not in severity, f"{path}, packet {number}: malformed: {row}")
         require(ip_sum in ("", "1") and udp_sum == "1", f"{path}, packet {number}: wrong checksum: {row}")
@@ -127,7 +127,7 @@ def check(test, name, expected, run):
 
 
 def reliable(*groups):
-    return {RELIABLE + operation for group in groups for operation in group} | {GREETING}
+    return {RELIABLE + operation for group in groups for operation in group} | {UD_SEND_ONLY}
 
 
 def main():
@@ -138,7 +138,7 @@ def main():
     for link in ("shm", "udp"):
         for kind, size, expected in (("rdm", "8192", reliable(SEND, ACK)), ("rdm", "262144", reliable(LARGE)),
                                      ("rdm", "65536", reliable(LONG if link == "udp" else LARGE)),
-                                     ("msg", "64", reliable(SEND, ACK)), ("dgram", "1024", DATAGRAM)):
+                                     ("msg", "64", reliable(SEND, ACK)), ("dgram", "1024", {UD_SEND_ONLY})):
             if kind == "dgram" and link == "udp":
                 continue
             options = ["-e", kind, "-S", size]
