@@ -28,7 +28,7 @@ Result<ConnectionId> ActiveSide::connect(const ConnectRequest& request, User& us
   }
   CmConnection* connection = core_.entries.add();
   if (connection == nullptr) return no_free_id();
-  connection->requester = true;
+  connection->role = Role::kRequester;
   connection->watched = request.watched;
   connection->remote = request.to;
   connection->transaction = core_.host.random();
@@ -68,7 +68,7 @@ void ActiveSide::on_rep(const CmArrival& arrival, const wire::CmRep& rep) {
     if (core_.entries.find(rep.remote_id) != nullptr) return;
     return core_.answer(arrival, kAnswersRep, wire::CmReason::kInvalidId, rep.local_id);
   }
-  if (!connection->requester) return core_.stats.add(Stat::kInvalidMessages);
+  if (connection->role != Role::kRequester) return core_.stats.add(Stat::kInvalidMessages);
   if (connection->phase == Phase::kReqSent) return on_first_rep(*connection, arrival, rep);
   const bool is_same =
       connection->remote_guid == rep.ca_guid && connection->remote_qpn == queue_pair_of(rep);

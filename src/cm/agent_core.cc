@@ -14,8 +14,8 @@ constexpr std::size_t kMostRetired = 1024;
 // It was asked at another port, and nothing has answered. An attempt that was given up so still
 // rejects the REP of an acceptor that it has not heard of.
 bool is_of_asked_host(const CmConnection& connection, const Remote& from) {
-  const bool unanswered = connection.requester && connection.remote_id == 0;
-  return unanswered && connection.remote.is_of_same_host(from);
+  const bool asks = connection.role == Role::kRequester || connection.role == Role::kInquirer;
+  return asks && connection.remote_id == 0 && connection.remote.is_of_same_host(from);
 }
 
 }  // namespace

@@ -32,6 +32,14 @@ enum class Phase : std::uint8_t {
   kTimeWait,         // the communication id rests; `kept` answers late repetitions
 };
 
+// Which messages this end has sent, or expects.
+enum class Role : std::uint8_t {
+  kRequester,  // REQ and RTU
+  kAcceptor,   // REP
+  kInquirer,   // SIDR_REQ
+  kResponder,  // SIDR_REP
+};
+
 // Time::max() for durations without an end.
 inline Time after(Time now, std::chrono::nanoseconds duration) {
   return duration > Time::max() - now ? Time::max() : now + duration;
@@ -122,7 +130,7 @@ struct CmConnection {
 
   const ConnectionId id;
   Phase phase = Phase::kReqSent;
-  bool requester = false;
+  Role role = Role::kAcceptor;
   bool watched = false;    // ConnectRequest::watched
   bool forwarded = false;  // at rest: another agent answers the request
   Remote remote;

@@ -191,7 +191,7 @@ void Endings::on_rej(const CmArrival& arrival, const wire::CmRej& rej) {
                       : doubt(arrival, rej.remote_id);
   }
   // Without an id of its sender it answers an earlier copy of the REQ, e.g. from before listen().
-  const bool late = connection->requester && connection->phase != Phase::kReqSent;
+  const bool late = connection->role == Role::kRequester && connection->phase != Phase::kReqSent;
   if (late && rej.local_id == 0 && rej.message == kAnswersReq) {
     return core_.stats.add(Stat::kInvalidMessages);
   }

@@ -83,9 +83,10 @@ CmConnection* Entries::find(std::uint64_t hash, Condition condition) const {
 }
 
 CmConnection* Entries::find_request(const Remote& remote, std::uint32_t remote_id,
-                                    std::uint64_t transaction) {
+                                    std::uint64_t transaction, Role role) {
   return find(hash(remote, remote_id), [&](const CmConnection& each) {
-    return each.transaction == transaction && each.remote_id == remote_id && each.remote == remote;
+    return each.transaction == transaction && each.remote_id == remote_id &&
+           each.remote == remote && each.role == role;
   });
 }
 

@@ -28,10 +28,10 @@ class Entries {
   CmConnection* find(ConnectionId id);
   void remove(CmConnection& connection);
 
-  // From now on find_request() finds it, by `remote`, `remote_id` and `transaction`.
+  // From now on find_request() finds it, by `remote`, `remote_id`, `transaction` and `role`.
   void index_request(CmConnection& connection);
   CmConnection* find_request(const Remote& remote, std::uint32_t remote_id,
-                             std::uint64_t transaction);
+                             std::uint64_t transaction, Role role = Role::kAcceptor);
   // One that lives, made by a REQ with the same communication id, or of the same queue pair.
   CmConnection* find_same_id(const Remote& remote, std::uint32_t remote_id, std::uint64_t guid);
   CmConnection* find_same_end(const Remote& remote, std::uint64_t guid, std::uint32_t remote_end);

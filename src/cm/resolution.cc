@@ -10,7 +10,7 @@ Result<ConnectionId> Resolution::resolve(const Remote& to, const wire::CmSidrReq
   CmConnection* connection = core_.entries.add();
   if (connection == nullptr) return no_free_id();
   connection->phase = Phase::kSidrReqSent;
-  connection->requester = true;
+  connection->role = Role::kInquirer;
   connection->remote = to;
   connection->transaction = core_.host.random();
   connection->user = &user;
@@ -33,8 +33,8 @@ Status Resolution::answer(ConnectionId id, const wire::CmSidrRep& reply, Time no
 
 void Resolution::on_request(const CmArrival& arrival, const wire::CmSidrReq& request) {
   if (request.request == 0) return core_.stats.add(Stat::kInvalidMessages);
-  CmConnection* known =
-      core_.entries.find_request(arrival.from, request.request, arrival.mad.transaction);
+  CmConnection* known = core_.entries.find_request(arrival.from, request.request,
+                                                   arrival.mad.transaction, Role::kResponder);
   // Nothing is kept of it while the user decides.
   if (known != nullptr) return core_.repeat(*known);
   ServiceListener* listener = core_.listeners.of_service(request.service);
@@ -47,6 +47,7 @@ void Resolution::on_request(const CmArrival& arrival, const wire::CmSidrReq& req
     return core_.answer(arrival, none);
   }
   connection->phase = Phase::kSidrReqReceived;
+  connection->role = Role::kResponder;
   connection->remote = arrival.from;
   connection->remote_id = request.request;
   connection->transaction = arrival.mad.transaction;

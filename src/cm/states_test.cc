@@ -2,6 +2,9 @@
 // What does each message do in each state?
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <initializer_list>
+
 #include "test_support.h"
 
 namespace weft::cm {
@@ -16,8 +19,11 @@ struct Subject {
   ConnectionId id = 0;
   std::uint32_t peer_id = 77;
   std::uint64_t transaction = 0;
+  std::uint64_t probe = 0;  // transaction id of the LAP that was sent
   std::uint32_t qpn = 0;
-  Bytes request;  // the REQ that made it, if the peer has sent it
+  std::uint64_t service = 1;  // of a further request: nothing listens for it
+  Bytes request;              // the REQ that made it, if the peer has sent it
+  Bytes query;                // the same of a SIDR_REQ
 
   Remote peer() const { return end == &pair.a ? pair.b.here : pair.a.here; }
 };
@@ -56,6 +62,46 @@ void be_established(Subject& subject) {
 void have_accepted(Subject& subject) {
   be_acceptor(subject);
   subject.pair.accept();
+}
+
+// A watched connection whose peer is asked whether it knows it.
+void be_probing(Subject& subject) {
+  Pair& pair = subject.pair;
+  subject.transaction = (pair.ask(true), pair.a.host.sent.at(0).mad.transaction);
+  pair.carry();
+  pair.accept(true);
+  pair.carry();
+  subject.id = pair.at_a;
+  subject.peer_id = pair.at_b;
+  subject.qpn = 0x9C4002;
+  pair.confirmed = pair.a.agent.confirm(subject.id, {}, pair.now);
+  pair.carry();
+  pair.a.agent.probe(subject.id, pair.now);
+  subject.probe = pair.a.host.sent.at(0).mad.transaction;
+}
+
+void resolve(Subject& subject) {
+  Pair& pair = subject.pair;
+  wire::CmSidrReq request;
+  request.service = kService;
+  subject.id =
+      pair.a.agent.resolve(pair.b.here, request, {}, pair.a.program, nullptr, pair.now).value();
+  subject.peer_id = 0;  // a SIDR_REP has no id of its sender
+  subject.transaction = pair.a.host.sent.at(0).mad.transaction;
+}
+
+void be_asked(Subject& subject) {
+  resolve(subject);
+  subject.query = subject.pair.a.host.sent.at(0).bytes;
+  subject.pair.carry();
+  subject.end = &subject.pair.b;
+  subject.peer_id = subject.id;
+  subject.id = subject.pair.b.program.events.at(0).event.id;
+}
+
+void be_unknown(Subject& subject) {
+  subject.end = &subject.pair.b;
+  subject.id = 0x9C400001;
 }
 
 struct State {
@@ -104,10 +150,29 @@ const State kStates[] = {
        be_acceptor(s);
        s.pair.accepted = s.pair.b.agent.forward(s.id, s.pair.now);
      }},
-    {"unknown",
+    {"probing", be_probing},
+    {"withdrawn",
      [](Subject& s) {
-       s.end = &s.pair.b;
-       s.id = 0x9C400001;
+       be_requester(s);
+       s.pair.a.agent.disconnect(s.id, {}, s.pair.now);
+     }},
+    {"without RTU",
+     [](Subject& s) {
+       have_accepted(s);
+       s.pair.pass(seconds(8), true);
+     }},
+    {"SIDR_REQ sent", resolve},
+    {"SIDR_REQ received", be_asked},
+    {"SIDR_REQ answered",
+     [](Subject& s) {
+       be_asked(s);
+       s.pair.accepted = s.pair.b.agent.answer(s.id, {}, s.pair.now);
+     }},
+    {"unknown", be_unknown},
+    {"listening",
+     [](Subject& s) {
+       be_unknown(s);
+       s.service = kService;
      }},
 };
 
@@ -119,13 +184,23 @@ wire::CmMessage from_peer(const Subject& subject) {
   return message;
 }
 
+wire::CmMra mra(const Subject& subject, std::uint8_t message) {
+  wire::CmMra mra;
+  mra.local_id = subject.peer_id;
+  mra.remote_id = subject.id;
+  mra.message = message;
+  mra.service_timeout = 24;
+  return mra;
+}
+
+constexpr std::size_t kWays = 8;  // messages of connections; those behind them are the others
 const std::pair<const char*, wire::CmMessage (*)(const Subject&)> kMessages[] = {
     {"REQ",
      [](const Subject& s) -> wire::CmMessage {
        if (!s.request.empty()) return wire::parse_cm(s.request)->message;
        wire::CmReq another;
        another.local_id = 0x55;
-       another.service = 1;
+       another.service = s.service;
        return another;
      }},
     {"REP",
@@ -136,7 +211,7 @@ const std::pair<const char*, wire::CmMessage (*)(const Subject&)> kMessages[] = 
        return message;
      }},
     {"RTU", from_peer<wire::CmRtu>},
-    {"MRA of a REQ", from_peer<wire::CmMra>},
+    {"MRA of a REQ", [](const Subject& s) -> wire::CmMessage { return mra(s, 0); }},
     {"REJ",
      [](const Subject& s) {
        wire::CmMessage message = from_peer<wire::CmRej>(s);
@@ -151,43 +226,116 @@ const std::pair<const char*, wire::CmMessage (*)(const Subject&)> kMessages[] = 
      }},
     {"DREP", from_peer<wire::CmDrep>},
     {"LAP", from_peer<wire::CmLap>},
+    {"MRA of a REP", [](const Subject& s) -> wire::CmMessage { return mra(s, 1); }},
+    {"SIDR_REQ",
+     [](const Subject& s) -> wire::CmMessage {
+       if (!s.query.empty()) return wire::parse_cm(s.query)->message;
+       wire::CmSidrReq another;
+       another.request = 0x55;
+       another.service = s.service;
+       return another;
+     }},
+    {"SIDR_REP",
+     [](const Subject& s) -> wire::CmMessage {
+       wire::CmSidrRep reply;
+       reply.request = s.id;
+       return reply;
+     }},
+    {"APR",
+     [](const Subject& s) {
+       wire::CmMessage message = from_peer<wire::CmApr>(s);
+       std::get<wire::CmApr>(message).status = 1;  // does not know the connection
+       return message;
+     }},
 };
 
-// "REJ / rejected": the messages that are sent, and the events.
+// An APR has the transaction id of its LAP.
+wire::CmMad mad_of(const Subject& subject, const wire::CmMessage& message, unsigned wrong = 0) {
+  const bool answers_probe = std::holds_alternative<wire::CmApr>(message);
+  return {0, (answers_probe ? subject.probe : subject.transaction) + wrong, 0, message};
+}
+
+bool is_one_of(const std::string& name, std::initializer_list<const char*> names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// "REP/withdrawn": the messages that are sent, and the events. Without either: "ends" when one
+// connection less is there, "later" when the next deadline is.
 std::string effect(const State& state, wire::CmMessage (*message)(const Subject&)) {
   Subject subject;
   state.enter(subject);
   subject.end->agent.deliver();
   subject.end->host.look();
   subject.end->program.look();
-  subject.end->take(subject.peer(), {0, subject.transaction, 0, message(subject)},
-                    subject.pair.now);
+  const Agent& agent = subject.end->agent;
+  const std::size_t connections = agent.connections();
+  const Time due = agent.due();
+  subject.end->take(subject.peer(), mad_of(subject, message(subject)), subject.pair.now);
+  const std::string messages = subject.end->host.look();
   const std::string events = subject.end->program.look();
-  return subject.end->host.look() + (events.empty() ? "" : "/" + events);
+  if (!events.empty()) return messages + "/" + events;
+  if (!messages.empty()) return messages;
+  if (agent.connections() < connections) return "ends";
+  return agent.due() > due ? "later" : "";
 }
 
 // clang-format off
-constexpr const char* kExpected[][8] = {
-    // REQ  REP       RTU             MRA REJ              DREQ                 DREP LAP
-    {"REJ", "/reply", "",             "", "/rejected",     "DREP",              "", "APR"},      // REQ sent
-    {"REJ", "MRA",    "",             "", "/rejected",     "",                  "", "APR"},      // REP received
-    {"REJ", "RTU",    "",             "", "/disconnected", "DREP/disconnected", "", "APR"},      // established
-    {"REJ", "",       "",             "", "",              "DREP",              "", "APR"},      // DREQ sent
-    {"REJ", "",       "",             "", "",              "DREP",              "", "APR"},      // TimeWait
-    {"MRA", "",       "",             "", "/withdrawn",    "",                  "", "APR"},      // REQ received
-    {"REP", "",       "/established", "", "/rejected",     "DREP/withdrawn",    "", "REP APR"},  // REP sent
-    {"REP", "",       "",             "", "/disconnected", "DREP/disconnected", "", "APR"},      // established
-    {"REJ", "",       "REJ",          "", "",              "",                  "", "APR"},      // rejected
-    {"MRA", "",       "",             "", "/withdrawn",    "",                  "", "APR"},      // adopted
-    {"",    "",       "",             "", "",              "",                  "", "APR"},      // forwarded
-    {"REJ", "REJ",    "REJ",          "", "",              "DREP",              "", "APR"},      // unknown
+constexpr const char* kExpected[][kWays] = {
+    // REQ     REP        RTU             MRA      REJ              DREQ                 DREP    LAP
+    {"REJ(8)", "/reply",  "",             "later", "/rejected",     "DREP",              "",     "APR"},      // REQ sent
+    {"REJ(8)", "MRA",     "",             "",      "/rejected",     "",                  "",     "APR"},      // REP received
+    {"REJ(8)", "RTU",     "",             "",      "/disconnected", "DREP/disconnected", "",     "APR"},      // established
+    {"REJ(8)", "",        "",             "",      "ends",          "DREP",              "ends", "APR"},      // DREQ sent
+    {"REJ(8)", "",        "",             "",      "",              "DREP",              "",     "APR"},      // TimeWait
+    {"MRA",    "",        "",             "",      "/withdrawn",    "",                  "",     "APR"},      // REQ received
+    {"REP",    "",        "/established", "",      "/rejected",     "DREP/withdrawn",    "",     "REP APR"},  // REP sent
+    {"REP",    "",        "later",        "",      "/disconnected", "DREP/disconnected", "",     "APR"},      // established
+    {"REJ(28)", "",       "REJ(28)",      "",      "",              "",                  "",     "APR"},      // rejected
+    {"MRA",    "",        "",             "",      "/withdrawn",    "",                  "",     "APR"},      // adopted
+    {"",       "",        "",             "",      "",              "",                  "",     "APR"},      // forwarded
+    {"LAP",    "RTU",     "",             "",      "/disconnected", "DREP/disconnected", "",     "APR"},      // probing
+    {"REJ(8)", "REJ(4)",  "",             "",      "",              "DREP",              "",     "APR"},      // withdrawn
+    {"REJ(4)", "",        "REJ(4)",       "",      "",              "DREP",              "",     "APR"},      // without RTU
+    {"REJ(8)", "",        "",             "",      "",              "",                  "",     "APR"},      // SIDR_REQ sent
+    {"REJ(8)", "",        "",             "",      "",              "",                  "",     "APR"},      // SIDR_REQ received
+    {"REJ(8)", "",        "",             "",      "",              "DREP",              "",     "APR"},      // SIDR_REQ answered
+    {"REJ(8)", "REJ(6)",  "REJ(6)",       "",      "",              "DREP",              "",     "APR"},      // unknown
+    {"/request", "REJ(6)", "REJ(6)",      "",      "",              "DREP",              "",     "APR"},      // listening
+};
+constexpr const char* kExpectedOfOthers[][std::size(kMessages) - kWays] = {
+    // MRA of a REP, SIDR_REQ, SIDR_REP, APR
+    {"",      "SIDR_REP", "",          ""},       // REQ sent
+    {"",      "SIDR_REP", "",          ""},       // REP received
+    {"",      "SIDR_REP", "",          ""},       // established
+    {"",      "SIDR_REP", "",          ""},       // DREQ sent
+    {"",      "SIDR_REP", "",          ""},       // TimeWait
+    {"",      "SIDR_REP", "",          ""},       // REQ received
+    {"later", "SIDR_REP", "",          ""},       // REP sent
+    {"",      "SIDR_REP", "",          ""},       // established
+    {"",      "SIDR_REP", "",          ""},       // rejected
+    {"",      "SIDR_REP", "",          ""},       // adopted
+    {"",      "SIDR_REP", "",          ""},       // forwarded
+    {"",      "SIDR_REP", "",          "/lost"},  // probing
+    {"",      "SIDR_REP", "",          ""},       // withdrawn
+    {"",      "SIDR_REP", "",          ""},       // without RTU
+    {"",      "SIDR_REP", "/resolved", ""},       // SIDR_REQ sent
+    {"",      "",         "",          ""},       // SIDR_REQ received
+    {"",      "SIDR_REP", "",          ""},       // SIDR_REQ answered
+    {"",      "SIDR_REP", "",          ""},       // unknown
+    {"",      "/resolve", "",          ""},       // listening
 };
 // clang-format on
+
+const char* expected(std::size_t row, std::size_t column) {
+  static_assert(std::size(kExpected) == std::size(kStates));
+  static_assert(std::size(kExpectedOfOthers) == std::size(kStates));
+  return column < kWays ? kExpected[row][column] : kExpectedOfOthers[row][column - kWays];
+}
 
 TEST(States, MeetEachMessage) {
   for (std::size_t row = 0; row < std::size(kStates); ++row) {
     for (std::size_t column = 0; column < std::size(kMessages); ++column) {
-      EXPECT_EQ(effect(kStates[row], kMessages[column].second), kExpected[row][column])
+      EXPECT_EQ(effect(kStates[row], kMessages[column].second), expected(row, column))
           << kStates[row].name << ", " << kMessages[column].first;
     }
   }
@@ -197,13 +345,12 @@ TEST(States, MeetEachMessage) {
 TEST(States, TakeNoAnswerWithoutTheTransactionId) {
   for (const State& state : kStates) {
     for (const auto& [name, message] : kMessages) {
-      if (name == std::string("REQ") || name == std::string("DREQ")) continue;
+      if (is_one_of(name, {"REQ", "SIDR_REQ", "DREQ"})) continue;
       Subject subject;
       state.enter(subject);
       subject.end->agent.deliver();
       subject.end->program.look();
-      subject.end->take(subject.peer(), {0, subject.transaction + 1, 0, message(subject)},
-                        subject.pair.now);
+      subject.end->take(subject.peer(), mad_of(subject, message(subject), 1), subject.pair.now);
       EXPECT_EQ(subject.end->program.look(), "") << state.name << ", " << name;
     }
   }
@@ -215,14 +362,14 @@ TEST(States, TakeNoMessageFromAnotherSource) {
   for (const State& state : kStates) {
     for (const auto& [name, message] : kMessages) {
       for (const Remote& source : {remote(9), remote(1, 40001), remote(2, 40001)}) {
-        if (name == std::string("REQ")) continue;
+        if (is_one_of(name, {"REQ", "SIDR_REQ"})) continue;
         Subject subject;
         state.enter(subject);
-        const bool asks = state.name == std::string("REQ sent");
+        const bool asks = is_one_of(state.name, {"REQ sent", "SIDR_REQ sent"});
         if (asks && source.is_of_same_host(subject.pair.b.here)) continue;
         subject.end->agent.deliver();
         subject.end->program.look();
-        subject.end->take(source, {0, subject.transaction, 0, message(subject)}, subject.pair.now);
+        subject.end->take(source, mad_of(subject, message(subject)), subject.pair.now);
         EXPECT_EQ(subject.end->program.look(), "") << state.name << ", " << name;
       }
     }
@@ -233,7 +380,7 @@ TEST(States, TakeTheFirstAnswerToARequestFromAnyPortOfTheHost) {
   const Remote other_port = remote(2, 40001);
   const Remote other_carrier = {other_port.address, Carrier::kMailbox};
   for (const auto& [name, message] : kMessages) {
-    const bool answers = name == std::string("REP") || name == std::string("REJ");
+    const bool answers = is_one_of(name, {"REP", "REJ"});
     Subject subject;
     be_requester(subject);
     const wire::CmMad mad{0, subject.transaction, 0, message(subject)};
@@ -295,6 +442,28 @@ TEST(States, AnswerNoReplyOfAnotherInstance) {
   EXPECT_EQ(pair.a.host.look(), "");
   pair.a.take(pair.b.here, reply.mad, pair.now);
   EXPECT_EQ(pair.a.host.look(), "RTU");
+}
+
+// The ids of requests for connections and those of queries are different numbers.
+TEST(States, TellAQueryApartFromARequestWithTheSameNumbers) {
+  Pair pair;
+  const auto ask = [&](const wire::CmMessage& message) {
+    pair.b.take(pair.a.here, {0, 5, 0, message}, pair.now);
+  };
+  wire::CmReq req;
+  req.local_id = 7;
+  req.service = kService;
+  wire::CmSidrReq query;
+  query.request = 7;
+  query.service = kService;
+  ask(req);
+  pair.accept();
+  ask(query);
+  EXPECT_EQ(pair.b.host.look(), "REP");
+  EXPECT_EQ(pair.b.program.look(), "request resolve");
+  ask(req);
+  EXPECT_EQ(pair.b.host.look(), "REP");
+  EXPECT_EQ(pair.b.program.look(), "");
 }
 
 }  // namespace

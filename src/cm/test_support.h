@@ -44,6 +44,13 @@ inline const char* name_of(const wire::CmMessage& message) {
   return kNames[message.index()];
 }
 
+// "REJ(8)": the name, and the reason of a rejection.
+inline std::string description_of(const wire::CmMessage& message) {
+  const auto* const rej = std::get_if<wire::CmRej>(&message);
+  if (rej == nullptr) return name_of(message);
+  return "REJ(" + std::to_string(static_cast<unsigned>(rej->reason)) + ")";
+}
+
 // A message that an agent has sent.
 struct Sent {
   Remote to;
@@ -71,11 +78,11 @@ class RecordingHost final : public CmHost {
   void thin_out(unsigned wanted) override { halvings = wanted; }
   std::uint64_t random() override { return state_ = state_ * 6364136223846793005 + 99991; }
 
-  // Names of the messages since the last look, which are gone then.
+  // Names of the messages since the last look, which are gone then; a REJ with its reason.
   std::string look() {
     std::string names;
     for (const Sent& each : std::exchange(sent, {})) {
-      names += (names.empty() ? "" : " ") + std::string(name_of(each.mad.message));
+      names += (names.empty() ? "" : " ") + description_of(each.mad.message);
     }
     return names;
   }
