@@ -6,6 +6,7 @@
 #include <deque>
 
 #include "os/loopback_support.h"
+#include "packets_by_hand.h"
 #include "rdm/flow_message.h"
 #include "rdm/message.h"
 #include "regions_test_support.h"
@@ -104,21 +105,7 @@ struct ForgeryTest : ::testing::Test {
   }
   void forge(const os::SocketAddress& from, const End& to, std::uint64_t transaction,
              const wire::CmMessage& message) {
-    wire::Packet packet;
-    packet.opcode = opcode_of(wire::Transport::kUnreliableDatagram, wire::Operation::kSendOnly);
-    packet.destination = packet.source = wire::kCmQpn;
-    packet.queue_key = wire::kCmQueueKey;
-    forge(from, to, packet, wire::write_cm({0, transaction, 0, message}));
-  }
-  void forge(const os::SocketAddress& from, const End& to, const wire::Packet& packet,
-             std::span<const std::byte> payload) {
-    Bytes bytes(wire::header_bytes(packet) + payload.size() + wire::kIcrcBytes);
-    wire::write_headers(packet, payload.size(), bytes.data());
-    std::ranges::copy(payload, bytes.begin() + static_cast<long>(wire::header_bytes(packet)));
-    const roce::Path path{from, to.host.address, roce::route_between(from, to.host.address)};
-    const auto covered = std::span(bytes).first(bytes.size() - wire::kIcrcBytes);
-    wire::store_icrc(bytes.data() + covered.size(), wire::icrc(path.route, covered));
-    network.send(path, bytes);
+    send_by_hand(network, from, to.host.address, transaction, message);
   }
   static wire::CmReq req_from(const os::SocketAddress& name, std::uint64_t station) {
     FlowRequest request;
@@ -134,7 +121,7 @@ struct ForgeryTest : ::testing::Test {
     packet.opcode = opcode_of(wire::Transport::kReliableDatagram, wire::Operation::kSendOnly);
     packet.destination = roce::queue_pair_at(to.host.address.port());
     packet.end_to_end_context = 0xABCDEF;
-    forge(from, to, packet, Bytes(kMessageHeader));
+    send_by_hand(network, from, to.host.address, packet, Bytes(kMessageHeader));
   }
   static os::SocketAddress victim(unsigned number) {
     const std::string host = std::to_string(number / 200) + "." + std::to_string(number % 200 + 1);
