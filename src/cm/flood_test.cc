@@ -35,7 +35,7 @@ struct Acceptor final : User {
 
   Agent& agent;
   Time now{seconds(1000)};
-  std::size_t events[11] = {};
+  std::size_t events[12] = {};
 };
 
 TEST(Flood, OfOneRequestDrawsFourPacketsInAll) {
@@ -63,6 +63,23 @@ TEST(Flood, EndsTheOldestRequestFirst) {
   station.agent.deliver();
   EXPECT_EQ(station.program.look(), "overrun");
   EXPECT_EQ(station.host.count, 0);
+}
+
+TEST(Flood, LeavesOneRequestToABacklogOf0) {
+  Station station(2);
+  const Time now{seconds(1000)};
+  const ListenerId id = station.agent.listen(kService, 0, station.program, nullptr).value();
+  EXPECT_NE(id, 0U) << "which means none";
+  for (std::uint32_t i = 0; i < 2; ++i) station.take(spoofed(i), forged(i), now);
+  EXPECT_EQ(station.program.look(), "request request overrun");
+  station.agent.set_backlog(id, 0);
+  for (const ListenerId none : {ListenerId{0}, id + 1}) {
+    station.agent.set_backlog(none, 0);
+    station.agent.stop(none);
+  }
+  station.agent.deliver();
+  EXPECT_EQ(station.program.look(), "");
+  EXPECT_EQ(station.agent.connections(), 1);
 }
 
 TEST(Flood, ReportsNothingOfRequestsThatWereDisplacedUnseen) {

@@ -44,9 +44,12 @@ struct ConnectRequest {
   bool ends_unreachable = false;
 };
 
+// An answer to a request. The agent fills in both communication ids and the CA GUID; everything
+// else of the REP is the caller's. Its queue pair (XRC: its EECN) is what a DREQ of the peer must
+// name.
 struct AcceptRequest {
   wire::CmRep rep;
-  std::vector<std::byte> more = {};
+  std::vector<std::byte> more = {};  // behind the MAD, at most kMaxMorePrivateData bytes
   bool watched = false;
   // Of an adopted request: credits() of the agent that has taken it, which gets one back when the
   // connection is established.
@@ -56,6 +59,10 @@ struct AcceptRequest {
 // The connection manager of one port, without I/O: messages, calls and the time go in; messages
 // (CmHost), events (User) and the time of the next call of advance() come out. One thread at a
 // time.
+//
+// A `user` outlives its listeners, its connections and their events: until they have ended and
+// their ends were delivered, or until forget(). A `context` is handed back with events; the agent
+// does not use what it points to, so null is allowed.
 //
 // An answer counts when communication id, transaction id (64 random bits of the request) and source
 // address match; the first one to a request may come from any port of the host that was asked,
@@ -88,10 +95,14 @@ class Agent {
   bool has_events() const;
 
   // REQs and SIDR_REQs for `service` are reported to `user`. At most `backlog` requests are
-  // undecided or await their RTU: beyond that the oldest ends. Errors: EADDRINUSE.
+  // undecided or await their RTU: beyond that the oldest ends. A backlog of 0 is one of 1. Errors:
+  // EADDRINUSE.
   Result<ListenerId> listen(std::uint64_t service, std::size_t backlog, User& user, void* context);
+  // As that of listen(). Nothing happens when the listener is unknown.
   void set_backlog(ListenerId listener, std::size_t backlog);
-  // Rejects the undecided requests of a listener with `kInvalidService`, without events.
+  // Rejects the undecided requests of a listener with `kInvalidService`, without events; accepted
+  // ones go on. It happens at the time of the last call that had one. Nothing happens when the
+  // listener is unknown.
   void stop(ListenerId listener);
 
   // Sends a REQ. Errors: EUSERS when no communication id is free, EINVAL for too long private data,

@@ -14,6 +14,7 @@ namespace weft::cm {
 
 // A communication id of this end: `port << 16 | number`. 0: none.
 using ConnectionId = std::uint32_t;
+// 0: none.
 using ListenerId = std::uint32_t;
 
 enum class EventKind : std::uint8_t {
@@ -30,7 +31,6 @@ enum class EventKind : std::uint8_t {
   // The end of an established connection:
   kDisconnected,  // a DREQ
   kPeerLost,      // the peer's process is gone, or has not answered in time
-  // Service id resolution (SIDR):
   // Service id resolution (SIDR):
   kResolve,   // to a listener: a SIDR_REQ; to be answered by answer()
   kResolved,  // the end: a SIDR_REP
