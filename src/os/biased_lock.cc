@@ -7,26 +7,32 @@
 namespace weft {
 
 // An owner that is inside already goes on: the foreign thread waits for it.
-unsigned BiasedLock::enter_beside_foreign() {
+unsigned BiasedLock::enter_unbiased() {
   if (is_foreign()) return kForeign;
   const unsigned depth = inside_.load(std::memory_order_relaxed);
-  if (depth != 0) {
-    inside_.store(depth + 1, std::memory_order_relaxed);
-    return depth;
+  if (depth == 0) {
+    const std::lock_guard guard(mutex_);
+    inside_.store(1, std::memory_order_relaxed);
+    if (++quiet_entries_ >= kQuietEntries) revoked_.store(false, std::memory_order_relaxed);
+    return 0;
   }
-  spin_until([this] { return !wanted_.load(std::memory_order_acquire); });
-  return enter();
+  inside_.store(depth + 1, std::memory_order_relaxed);
+  return depth;
 }
 
+// The mutex orders its holders. The barrier is for owners that come in without it.
 void BiasedLock::enter_foreign() {
   if (is_foreign()) {
     ++nested_;
     return;
   }
-  foreigners_.lock();
+  mutex_.lock();
   foreign_.store(std::this_thread::get_id(), std::memory_order_relaxed);
-  wanted_.store(true, std::memory_order_release);
-  os::process_barrier();
+  quiet_entries_ = 0;
+  if (!revoked_.load(std::memory_order_relaxed)) {
+    revoked_.store(true, std::memory_order_release);
+    os::process_barrier();
+  }
   spin_until([this] { return inside_.load(std::memory_order_acquire) == 0; });
 }
 
@@ -36,8 +42,7 @@ void BiasedLock::leave_foreign() {
     return;
   }
   foreign_.store({}, std::memory_order_relaxed);
-  wanted_.store(false, std::memory_order_release);
-  foreigners_.unlock();
+  mutex_.unlock();
 }
 
 }  // namespace weft
