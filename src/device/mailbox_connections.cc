@@ -18,6 +18,8 @@ namespace {
 
 constexpr auto kNever = std::chrono::hours(24 * 365);
 constexpr std::uint32_t kContextMask = 0xFF'FFFF;
+// Each end costs system calls, and many wait for answers where many processes start at once.
+constexpr auto kBetweenChecks = std::chrono::milliseconds(40);
 
 // Slots lose nothing, and their processes are watched: no time of the network counts.
 cm::AgentOptions agent_options(const os::SocketAddress& name) {
@@ -361,6 +363,8 @@ void MailboxConnections::check(const std::function<void()>& take_in) {
     agent_.abandon(id, now);
     listener_->withdrawn(id);
   }
+  if (now < next_check_) return;
+  next_check_ = now + kBetweenChecks;
   std::vector<cm::ConnectionId> vain;
   for (auto& [id, end] : ends_) {
     if (verdict(end, now) != 0) vain.push_back(id);

@@ -134,7 +134,8 @@ class MailboxConnections final : public link::Connections, cm::CmHost, cm::User,
   std::span<const std::byte> arrived_;  // a message that is being taken
   std::uint32_t arrived_from_ = 0;      // the source of it, unless it is a datagram
   bool in_datagram_ = false;
-  int send_error_ = 0;  // of the last message over a slot
+  int send_error_ = 0;     // of the last message over a slot
+  os::Time next_check_{};  // of the ends
   std::uint32_t last_context_ = 0;
 };
 

@@ -273,7 +273,7 @@ void SharedFile::disclaim(std::uint64_t offset) {
 
 std::optional<pid_t> SharedFile::holder(std::uint64_t offset) const {
   const std::lock_guard guard(mutex_);
-  if (!inherited() && claims_.contains(offset)) return ::getpid();
+  if (claims_.contains(offset) && !inherited()) return process_;
   return lock_holder(fd_.get(), offset);
 }
 
