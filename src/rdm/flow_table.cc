@@ -16,6 +16,14 @@ std::size_t path_mtu_of(const Result<os::UdpPath>& path, const os::SocketAddress
 
 }  // namespace
 
+FlowTable::FlowTable(Shared& shared)
+    : shared_(shared),
+      emission_(shared, contexts_),
+      recent_paths_(
+          [&shared](const os::SocketAddress& peer) { return shared.host.path_to(peer); }) {
+  shared.flows = this;
+}
+
 std::shared_ptr<const roce::Path> FlowTable::path_between(const os::SocketAddress& from,
                                                           const os::SocketAddress& to) {
   auto known = known_path(to);
@@ -58,7 +66,7 @@ std::shared_ptr<const roce::Path> FlowTable::new_path(const os::UdpPath& path,
 
 Result<std::shared_ptr<const roce::Path>> FlowTable::path_to(const os::SocketAddress& peer) {
   if (auto known = known_path(peer)) return known;
-  const auto path = shared_.host.path_to(peer);
+  const auto path = recent_paths_.find(peer, shared_.host.now());
   if (!path) return path.error();
   return new_path(path.value(), peer);
 }
@@ -125,7 +133,7 @@ void FlowTable::narrow(const os::SocketAddress& peer, std::size_t path_mtu) {
 }
 
 Result<PeerPath> FlowTable::path_of_flow(const os::SocketAddress& peer) {
-  const auto found = shared_.host.path_to(peer);
+  const auto found = recent_paths_.find(peer, shared_.host.now());
   auto path = known_path(peer);
   if (path == nullptr) {
     if (!found) return found.error();

@@ -10,6 +10,7 @@
 #include "contexts.h"
 #include "emission.h"
 #include "peer_table.h"
+#include "roce/path_cache.h"
 #include "shared.h"
 #include "source_numbers.h"
 
@@ -24,9 +25,7 @@ struct PeerPath {
 // The flows of one endpoint, by peer and by the inbox's numbers of sources. One thread at a time.
 class FlowTable {
  public:
-  explicit FlowTable(Shared& shared) : shared_(shared), emission_(shared, contexts_) {
-    shared.flows = this;
-  }
+  explicit FlowTable(Shared& shared);
 
   Contexts& contexts() { return contexts_; }
   const Contexts& contexts() const { return contexts_; }
@@ -87,10 +86,10 @@ class FlowTable {
   // Flows of one peer have one path, so that their packets share trains.
   std::shared_ptr<const roce::Path> path_between(const os::SocketAddress& from,
                                                  const os::SocketAddress& to);
-  // The one that flows to that peer have, or else the system's.
+  // The one that flows to that peer have, or else the system's, as it was a moment ago
+  // (roce::PathCache).
   Result<std::shared_ptr<const roce::Path>> path_to(const os::SocketAddress& peer);
-  // The same for a new flow, with what the system and other flows know of its path MTU. Several
-  // system calls.
+  // The same for a new flow, with what the system and other flows know of its path MTU.
   Result<PeerPath> path_of_flow(const os::SocketAddress& peer);
   // The path to the peer carries no more than that: so it is for all flows between both.
   void narrow(const os::SocketAddress& peer, std::size_t path_mtu);
@@ -113,6 +112,7 @@ class FlowTable {
   Contexts contexts_{shared_};
   Emission emission_;
   PeerTable peers_;
+  roce::PathCache recent_paths_;
   std::uint32_t nowhere_ = 0;  // context of what cannot be sent
   SourceNumbers sources_{shared_.options.first_source};
 };

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Which paths to peers were found a moment ago?
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <unordered_map>
+
+#include "base/result.h"
+#include "os/clock.h"
+#include "os/socket_address.h"
+#include "os/udp_path.h"
+#include "roce/address_hash.h"
+
+namespace weft::roce {
+
+// The paths from one endpoint to hosts. A lookup costs a socket and seven system calls, and many
+// peers are of one host: a path that was found is valid for kValidity, which is how late a change
+// of the routing table is noticed. One thread at a time.
+class PathCache {
+ public:
+  // Finds the path to a peer: path_from(), bound to the address of the endpoint.
+  using Lookup = std::function<Result<os::UdpPath>(const os::SocketAddress& peer)>;
+  static constexpr std::chrono::milliseconds kValidity{20};
+  static constexpr std::size_t kMaxHosts = 64;
+
+  explicit PathCache(Lookup lookup) : lookup_(std::move(lookup)) {}
+
+  // The path to a peer, whose port does not matter, at the time `now`, which never goes back.
+  // Errors: those of the lookup; they are not kept.
+  Result<os::UdpPath> find(const os::SocketAddress& peer, os::Time now) {
+    os::SocketAddress host = peer;
+    host.set_port(0);
+    if (now >= expiry_ || paths_.size() >= kMaxHosts) {
+      paths_.clear();
+      expiry_ = now + kValidity;
+    }
+    if (const auto found = paths_.find(host); found != paths_.end()) return found->second;
+    Result<os::UdpPath> path = lookup_(peer);
+    if (path) paths_.emplace(host, path.value());
+    return path;
+  }
+
+ private:
+  const Lookup lookup_;
+  std::unordered_map<os::SocketAddress, os::UdpPath, AddressHash> paths_;
+  os::Time expiry_{};
+};
+
+}  // namespace weft::roce
