@@ -173,6 +173,12 @@ class Attacker(Program):
         """Connection messages that this host has sent and received since the last time."""
         return [forged.Heard.of_packet(bytes.fromhex(packet)) for packet in self.do("watched")]
 
+    def sent(self):
+        """Packets that its interface has sent."""
+        lines = hosts.call(*self._host.words("cat", "/proc/net/dev")).splitlines()
+        line = next(line for line in lines if line.strip().startswith("eth0:"))
+        return int(line.split(":")[1].split()[9])
+
     def drawn(self, where="forged"):
         """How many packets have come there."""
         listed = json.loads(hosts.call(*self._host.words("nft", "-j", "list", "counter", "ip", "drawn", where)))["nftables"]

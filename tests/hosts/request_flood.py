@@ -56,9 +56,9 @@ class Flood:
         done = []
         words = "flood", self.victim.end[0], port, count, self.rate
         thread = threading.Thread(target=lambda: done.append(self.attacker.do(*words, patience=60 + count / self.rate * 4)))
-        made = self.attacker_sent()
+        made = self.attacker.sent()
         thread.start()
-        while self.attacker_sent() < made + count / 100 and not done:  # the attacker makes the packets first
+        while self.attacker.sent() < made + count / 100 and not done:  # the attacker makes the packets first
             time.sleep(0.02)
         begin = at = self.victim.ask(), self.peer.ask()
         used = self.processor_seconds()
@@ -78,12 +78,6 @@ class Flood:
         received = sum(new.received - old.received for new, old in zip(end, begin))
         moved_messages.add(received, end[0].time - begin[0].time, self.processor_seconds() - used)
         return done[0]
-
-    def attacker_sent(self):
-        """Packets that the attacker's interface has sent."""
-        text = hosts.call(*self.wire[2].words("cat", "/proc/net/dev"))
-        line = next(line for line in text.splitlines() if line.strip().startswith("eth0:"))
-        return int(line.split(":")[1].split()[9])
 
     def newcomer(self, endpoint):
         """Called during the flood: `endpoint` begins to send, and is heard."""

@@ -17,6 +17,10 @@ LOG = Path("bench/results/soak.log")
 WIRES = ("--mtu 1500", "--mtu 9000 --ipv6", "--mtu 9000 --lose 1", "--mtu 1500 --ipv6 --lose 1", "--mtu 1500 --lose 5",
          "--mtu 9000 --ipv6 --lose 5", "--mtu 9000 --cut 1", "--mtu 1500 --ipv6 --cut 1")
 
+# For 1.5 s in each round, in turn with the flood that the kernel drops.
+CONNECTION_FLOODS = [("connection_flood", "--rate", str(rate), "--count", str(24 * rate), "--rounds", "8", "--least", "0.95")
+                     for rate in (5_000, 25_000, 100_000)]
+
 
 class Line:
     """One entry of the list: a command and the variables that it needs."""
@@ -43,11 +47,16 @@ def lines(seed, fuzz_seconds):
     yield Line(f"simulator of cm, 1,000,000 seeds from {seed}",
                [BUILD / "bin/weft_cm_test", "--gtest_filter=Seeds/CmSimulations*/0"],
                WEFT_SIMULATOR_SEED=str(seed), WEFT_SIMULATOR_RUNS="1000000")
+    # Each takes 11 ms, all of them half an hour.
+    yield Line(f"simulator of connections in rdm, 150,000 seeds from {seed}",
+               [BUILD / "bin/weft_rdm_test", "--gtest_filter=Seeds/ConnectionSimulations*/0"],
+               WEFT_SIMULATOR_SEED=str(seed), WEFT_SIMULATOR_RUNS="150000")
     for wire in WIRES:
         yield Line(f"conformance {wire}", [sys.executable, "tests/hosts/conformance.py", BUILD, *wire.split(),
                                            "--filter=*-*EachEndpointHearsAllOthers/5"])
     for script, *words in (("forged_requests", "--seconds", "15", "--rounds", "10"), ("request_flood", "--count", "500000"),
-                           ("forged_ends", "--watch", "5", "--settle", "15"), ("forged_disconnections", "--watch", "5")):
+                           ("forged_ends", "--watch", "5", "--settle", "15"), ("forged_disconnections", "--watch", "5"),
+                           ("forged_connections", "--rounds", "5"), *CONNECTION_FLOODS):
         yield Line(f"{script} {' '.join(words)}", [sys.executable, f"tests/hosts/{script}.py", BUILD, *words])
     yield Line("kill -9, 20,000 moments", [BUILD / "bin/weft_faults", "kill"], WEFT_FAULTS_KILLS="20000", **provider)
     yield Line("kill -9 with connections, 5,000 moments", [BUILD / "bin/weft_faults", "kill-connections"],
