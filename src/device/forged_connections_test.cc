@@ -3,8 +3,10 @@
 #include <initializer_list>
 #include <random>
 
+#include "base/path_mtu.h"
 #include "connections_support.h"
 #include "rdm/connection_message.h"
+#include "rdm/flow_message.h"
 #include "wire/cm_message.h"
 
 namespace weft::device {
@@ -188,6 +190,23 @@ TEST_F(MailboxConnectionsTest, ARequestInASlotRefusesItsSource) {
   settle();
   EXPECT_TRUE(is_refused(*stranger.flow));
   EXPECT_THAT(listener->requests, IsEmpty());
+}
+
+TEST_F(MailboxConnectionsTest, ARequestIsSentToAnAddressOfThisHost) {
+  const auto way = std::move(shm::MadSender::open(acceptor->sender, listener->address)).value();
+  std::uint32_t number = 0;
+  for (const char* const host : {"127.0.0.9", "192.0.2.1", "::1"}) {
+    wire::CmReq req = rdm::write_request({.me = {.context = ++number, .path_mtu = kLeastPathMtu},
+                                          .name = acceptor->address,
+                                          .listener = os::address_of(host, 7300)});
+    req.service = rdm::connection_service(7300);
+    req.local_id = number;
+    ASSERT_TRUE(way->send(datagram(req)).ok());
+    listener->poll();
+    ASSERT_EQ(listener->requests.size(), number);
+    const os::SocketAddress& asked = listener->requests.back().second.asked;
+    EXPECT_EQ(asked.text(), number == 1 ? "127.0.0.9:7300" : os::SocketAddress().text()) << host;
+  }
 }
 
 TEST_F(MailboxConnectionsTest, DatagramsOfNonsenseChangeNothing) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/path_mtu.h"
+#include "os/interfaces.h"
 #include "os/runtime_dir.h"
 #include "rdm/connection_message.h"
 #include "roce/route.h"
@@ -52,6 +53,15 @@ int send_over(link::Flow& flow, std::span<const std::byte> message) {
       return outcome.error;
   }
   return EINVAL;
+}
+
+// Where the port that is known as `name` was asked. Any process of the host may have written it:
+// only an address that may be the port's counts.
+os::SocketAddress asked_address(const wire::CmReq& req, const os::SocketAddress& name) {
+  const auto request = rdm::read_request(req);
+  if (!request || request->listener.family() != name.family()) return {};
+  const bool own = request->listener == name || os::is_local_address(request->listener.get());
+  return own ? request->listener : os::SocketAddress();
 }
 
 // A MAD without the zeros at its end fits into a cell of the ring, unless private data follow it.
@@ -106,7 +116,7 @@ Result<link::ConnectionNumber> MailboxConnections::request(const os::SocketAddre
   asking.deadline = os::coarse_now() + options_.request_timeout;
   cm::ConnectRequest wanted;
   wanted.to = remote_at(listener);
-  wanted.req = rdm::write_request({.me = introduce(), .name = name_});
+  wanted.req = rdm::write_request({.me = introduce(), .name = name_, .listener = listener});
   wanted.req.service = rdm::connection_service(listener.port());
   wanted.more.assign(data.begin(), data.end());
   wanted.repeats = {kNever, kNever, kNever};
@@ -281,6 +291,7 @@ void MailboxConnections::on_request(const cm::CmEvent& event) {
   link::ConnectionRequest request;
   request.peer = event.remote.address;
   request.within_host = true;
+  request.asked = asked_address(std::get<wire::CmReq>(event.mad->message), name_);
   request.message.assign(arrived_.begin(), arrived_.end());
   request.data.assign(event.more.begin(), event.more.end());
   listener_->requested(event.id, std::move(request));

@@ -23,6 +23,7 @@ TEST_F(MailboxConnectionsTest, ARequestAndItsAcceptanceCarryUpTo256Bytes) {
     const link::ConnectionRequest& received = listener->requests.back().second;
     EXPECT_EQ(received.data, data);
     EXPECT_EQ(received.peer, requester->address);
+    EXPECT_EQ(received.asked, listener->address);
     EXPECT_TRUE(received.within_host);
     expect_data_flow(one, other);
   }

@@ -23,7 +23,8 @@ constexpr std::size_t kName = 8;  // family (4 or 6), 0, port, scope, address
 constexpr std::size_t kNameBytes = 24;
 constexpr std::size_t kIdentity = kName + kNameBytes;
 constexpr std::size_t kConnection = kIdentity + 8;
-static_assert(kConnection + 4 <= sizeof(wire::CmReq::data));
+constexpr std::size_t kListener = kConnection + 4;  // as kName, or zeros
+static_assert(kListener + kNameBytes <= sizeof(wire::CmReq::data));
 
 // Of a FlowEnd, beside a packet's number.
 constexpr std::uint32_t kExpected = 0x8000'0000;
@@ -106,6 +107,7 @@ wire::CmReq write_request(const FlowRequest& request) {
   write_name(request.name, req.data.data() + kName);
   wire::store<std::uint64_t>(req.data.data() + kIdentity, request.continued.identity);
   wire::store<std::uint32_t>(req.data.data() + kConnection, request.continued.connection);
+  if (request.listener.length() != 0) write_name(request.listener, req.data.data() + kListener);
   return req;
 }
 
@@ -119,6 +121,8 @@ std::optional<FlowRequest> read_request(const wire::CmReq& req) {
   request.continued.identity = wire::load<std::uint64_t>(req.data.data() + kIdentity);
   request.continued.connection = wire::load<std::uint32_t>(req.data.data() + kConnection);
   request.first = Psn(req.starting_psn);
+  const std::byte* const listener = req.data.data() + kListener;
+  if (*listener != std::byte{}) request.listener = read_name(listener);
   return request;
 }
 

@@ -83,6 +83,17 @@ TEST(FlowMessage, ARequestBringsNamesOfBothFamilies) {
   }
 }
 
+TEST(FlowMessage, ARequestMayNameTheListenerThatIsAsked) {
+  FlowRequest said = request(os::loopback(1));
+  EXPECT_EQ(again(said).listener.length(), 0U);
+  for (const os::SocketAddress& listener :
+       {os::loopback(65535), os::address_of("2001:db8::1", 4791, 0)}) {
+    said.listener = listener;
+    EXPECT_EQ(again(said).listener, listener);
+    EXPECT_EQ(again(said).name, said.name);
+  }
+}
+
 TEST(FlowMessage, AReplyIsReadBack) {
   const FlowReply said{introduction(2048), Psn(0xFF'FFFF)};
   const auto got = read_reply(carried(write_reply(said)));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How is a connection made, and how does it fail to be? (fi_cm(3), fi_eq(3))
+#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <rdma/fi_eq.h>
 #include <sys/resource.h>
@@ -79,6 +80,38 @@ TEST_F(Connecting, AnAcceptedEndpointHasItsListenersAddress) {
   Pair pair(place);
   EXPECT_EQ(name_of(&pair.passive->fid), name_of(&pair.pep->fid));
   EXPECT_NE(name_of(&pair.active->fid), name_of(&pair.pep->fid));
+}
+
+// A passive endpoint that listens at all addresses of this host, and its address at `host`.
+Fid<fid_pep> listen_everywhere(const Place& place, const char* host, Address& address) {
+  const Info info(fi_dupinfo(place.info()));
+  reinterpret_cast<sockaddr_in*>(info->src_addr)->sin_addr.s_addr = htonl(INADDR_ANY);
+  Fid<fid_pep> pep = open_fid<fid_pep>([&](fid_pep** out) {
+    return fi_passive_ep(place.domain().fabric(), info.get(), out, nullptr);
+  });
+  EXPECT_EQ(fi_pep_bind(pep.get(), &place.eq()->fid, 0), 0);
+  EXPECT_EQ(fi_listen(pep.get()), 0);
+  address = name_of(&pep->fid);
+  EXPECT_EQ(
+      inet_pton(AF_INET, host, &reinterpret_cast<sockaddr_in*>(address.bytes.data())->sin_addr), 1);
+  return pep;
+}
+
+TEST_F(Connecting, OfAListenerAtAllAddressesAnAcceptedEndpointHasTheOneThatWasAsked) {
+  for (const char* const host : {"127.0.0.1", "127.0.0.2"}) {
+    Address asked;
+    const Fid<fid_pep> pep = listen_everywhere(place, host, asked);
+    const Fid<fid_ep> active = place.connect(asked);
+    const Event request = place.expect(FI_CONNREQ, &pep->fid);
+    ASSERT_EQ(request.info->src_addrlen, asked.size);
+    EXPECT_EQ(std::memcmp(request.info->src_addr, asked.bytes.data(), asked.size), 0) << host;
+    const Fid<fid_ep> passive = place.open(request.info.get());
+    EXPECT_EQ(name_of(&passive->fid), asked) << host;
+    ASSERT_EQ(fi_accept(passive.get(), nullptr, 0), 0);
+    for (int i = 0; i < 2; ++i)
+      EXPECT_EQ(place.next().what, static_cast<std::uint32_t>(FI_CONNECTED));
+    EXPECT_EQ(name_of(&passive->fid), asked) << host;
+  }
 }
 
 TEST_F(Connecting, ARejectionIsAnErrorWithItsData) {

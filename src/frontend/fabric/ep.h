@@ -57,8 +57,8 @@ class Ep : public Handle, public Usable {
   Connector* connector() { return connector_.get(); }
   // The address with the port that it has; a wildcard host is replaced by a usable one.
   os::SocketAddress name() const;
-  // fi_getname(3). An endpoint of a connection request has its listener's address, as a socket that
-  // accept(2) returns.
+  // fi_getname(3). An endpoint of a connection request has the address that the request was sent
+  // to, as a socket that accept(2) returns.
   os::SocketAddress public_name() const;
   // fi_setname(3). Errors: -FI_EOPBADSTATE after enable(), those of bind(2).
   int rename(const os::SocketAddress& address);

@@ -35,6 +35,13 @@ os::SocketAddress name_of(const os::UdpPort& port) {
   return bound;
 }
 
+os::SocketAddress name_of(const os::UdpPort& port, os::SocketAddress asked) {
+  const os::SocketAddress bound = port.address();
+  if (!bound.is_any() || asked.family() != bound.family() || asked.is_any()) return name_of(port);
+  asked.set_port(bound.port());
+  return asked;
+}
+
 int give_address(const os::SocketAddress& address, void* buffer, std::size_t* length) {
   if (length == nullptr || (buffer == nullptr && *length != 0)) return -FI_EINVAL;
   const std::size_t size = address.length();

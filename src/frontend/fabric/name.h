@@ -19,6 +19,9 @@ Result<os::SocketAddress> wanted_address(const fi_info& info);
 // By which address peers reach what is bound to `port`: a wildcard host is replaced by a usable
 // one.
 os::SocketAddress name_of(const os::UdpPort& port);
+// By which address a requester that sent a request to the host of `asked` (or empty: not known)
+// reaches what is bound to `port`: that host, if the port has each one of its family.
+os::SocketAddress name_of(const os::UdpPort& port, os::SocketAddress asked);
 
 // Answers fi_getname(3) and fi_getpeer(3): as much as fits, and the whole length in `*length`.
 // Errors: -FI_EINVAL, -FI_ETOOSMALL.

@@ -83,11 +83,18 @@ int PassiveEndpoint::listen() {
   return 0;
 }
 
+// The address that the requester knows this endpoint by.
+os::SocketAddress PassiveEndpoint::name_for(const link::ConnectionRequest& request) const {
+  const std::lock_guard guard(mutex_);
+  return port_ ? name_of(*port_, request.asked) : os::SocketAddress();
+}
+
 // The info by which the request may be accepted: the listener's, from its address to the other's.
 InfoList PassiveEndpoint::info_for(Undecided& undecided) const {
+  const link::ConnectionRequest& request = undecided.request.request;
   InfoList info(fi_dupinfo(info_.get()));
-  if (!info || !write_address(name(), info->src_addr, info->src_addrlen) ||
-      !write_address(undecided.request.request.peer, info->dest_addr, info->dest_addrlen)) {
+  if (!info || !write_address(name_for(request), info->src_addr, info->src_addrlen) ||
+      !write_address(request.peer, info->dest_addr, info->dest_addrlen)) {
     return nullptr;
   }
   info->handle = &undecided.handle;
@@ -138,8 +145,8 @@ bool PassiveEndpoint::give_request(const struct fid* handle, Beginning& beginnin
   const auto undecided = take(handle);
   if (undecided == nullptr) return false;
   listener_->give(undecided->request.number);
+  beginning.listener = name_for(undecided->request.request);
   beginning.request = std::move(undecided->request);
-  beginning.listener = name();
   return true;
 }
 

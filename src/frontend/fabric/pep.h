@@ -61,6 +61,7 @@ class PassiveEndpoint final : public fid_pep, connect::RequestSink {
   bool requested(const connect::Request& request) override;
   void withdrawn(link::ConnectionNumber number) override;
   InfoList info_for(Undecided& undecided) const;
+  os::SocketAddress name_for(const link::ConnectionRequest& request) const;
   std::unique_ptr<Undecided> take(const struct fid* handle);
 
   Fabric& fabric_;

@@ -27,7 +27,7 @@ struct ConnectionRequest {
   bool within_host = false;        // it has come through the mailbox
   std::vector<std::byte> message;  // the REQ as it has arrived, for accept()
   std::vector<std::byte> data;     // of the requesting program
-  os::SocketAddress asked = {};    // the address of this host that packets brought it to
+  os::SocketAddress asked = {};    // the address of this host that it was sent to, or empty
   std::shared_ptr<RequestCredits> credits = nullptr;  // of the port that has received it
 };
 

@@ -41,7 +41,8 @@ struct FlowRequest {
   Introduction me;
   os::SocketAddress name;  // the sender's address, or any address: that of the packet
   Continued continued = {};
-  Psn first = {};  // of a continued flow: the first packet of the new size
+  Psn first = {};                   // of a continued flow: the first packet of the new size
+  os::SocketAddress listener = {};  // that is asked; empty where the packet's destination says it
 };
 
 // REP.
