@@ -212,19 +212,37 @@ TEST_F(MailboxConnectionsTest, ARequestIsSentToAnAddressOfThisHost) {
 TEST_F(MailboxConnectionsTest, DatagramsOfNonsenseChangeNothing) {
   connect();
   std::vector<Bytes> nonsense = nonsense_of({0, 1, 24, 255, 256, 257, 512});
+  const std::size_t illegible = nonsense.size();
   for (const auto& message : messages_between(asking.number, accepting.number))
     nonsense.push_back(datagram(message));
   for (const auto& message : messages_between(accepting.number, asking.number))
     nonsense.push_back(datagram(message));
-  for (const Bytes& bytes : nonsense) {
-    for (Party* const to : {listener.get(), requester.get(), acceptor.get()}) {
+  const std::size_t rejections = 2;  // one for each end, the only ones that need no slot
+  const std::size_t messages = nonsense.size() - illegible;
+  for (Party* const to : {listener.get(), requester.get(), acceptor.get()}) {
+    const std::uint64_t malformed = to->stats.of(Stat::kMalformedPackets);
+    const std::uint64_t legible = to->stats.of(Stat::kConnectionMessages);
+    const std::uint64_t invalid = to->stats.of(Stat::kInvalidMessages);
+    for (const Bytes& bytes : nonsense) {
       ASSERT_TRUE(shm::MadSender::open(acceptor->sender, to->address).value()->send(bytes).ok());
+      settle();
     }
-    settle();
+    EXPECT_EQ(to->stats.of(Stat::kMalformedPackets) - malformed, illegible);
+    EXPECT_EQ(to->stats.of(Stat::kConnectionMessages) - legible, messages);
+    EXPECT_GE(to->stats.of(Stat::kInvalidMessages) - invalid, messages - rejections);
   }
   EXPECT_EQ(listener->requests.size(), 1u);
   EXPECT_THAT(listener->withdrawals, IsEmpty());
   expect_data_flow(asking, accepting);
+}
+
+TEST_F(MailboxConnectionsTest, ARequestWithoutAnAddressIsMalformed) {
+  const auto way = std::move(shm::MadSender::open(acceptor->sender, listener->address)).value();
+  acceptor->sender.address = os::SocketAddress();
+  ASSERT_TRUE(way->send(datagram(some_request(1))).ok());
+  listener->poll();
+  EXPECT_EQ(listener->stats.of(Stat::kMalformedPackets), 1U);
+  EXPECT_THAT(listener->requests, IsEmpty());
 }
 
 // They name a port that is not there, as its process would that has died.

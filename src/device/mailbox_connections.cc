@@ -80,7 +80,8 @@ MailboxConnections::MailboxConnections(const os::SocketAddress& name, const Opti
       name_(name),
       open_flow_(std::move(ways.open_flow)),
       mads_(std::move(ways.open_mads), std::move(ways.sent)),
-      agent_(*this, agent_options(name), stats) {}
+      agent_(*this, agent_options(name), stats),
+      stats_(stats) {}
 
 MailboxConnections::~MailboxConnections() {
   for (const auto& [id, end] : ends_) {
@@ -237,11 +238,15 @@ bool MailboxConnections::take(std::uint32_t source, const os::SocketAddress& add
 
 void MailboxConnections::take_datagram(const os::SocketAddress& address,
                                        std::span<const std::byte> message) {
-  if (message.size() < wire::kMadBytes) return;
-  const auto mad = wire::parse_cm(message.first(wire::kMadBytes));
-  const bool known = mad && (std::holds_alternative<wire::CmReq>(mad->message) ||
-                             std::holds_alternative<wire::CmRej>(mad->message));
-  if (!known) return;
+  const bool whole = message.size() >= wire::kMadBytes && address.length() != 0;
+  const auto mad = whole ? wire::parse_cm(message.first(wire::kMadBytes)) : std::nullopt;
+  if (!mad) return stats_.add(Stat::kMalformedPackets);
+  const bool known = std::holds_alternative<wire::CmReq>(mad->message) ||
+                     std::holds_alternative<wire::CmRej>(mad->message);
+  if (!known) {
+    stats_.add(Stat::kConnectionMessages);
+    return stats_.add(Stat::kInvalidMessages);
+  }
   in_datagram_ = true;
   hand_over(address, message);
   in_datagram_ = false;

@@ -65,7 +65,9 @@ class MailboxConnections final : public link::Connections, cm::CmHost, cm::User,
   // A control message of a source, which has that address. False when the source is to be refused.
   bool take(std::uint32_t source, const os::SocketAddress& address,
             std::span<const std::byte> message);
-  // A management datagram of the port that calls itself by that address.
+  // A management datagram of the port that calls itself by that address; empty: by none. Counted
+  // like a message of the network: kMalformedPackets for one that cannot be read, kInvalidMessages
+  // for one that needs a connection's slot.
   void take_datagram(const os::SocketAddress& address, std::span<const std::byte> message);
   // A source has closed.
   void source_closed(std::uint32_t source);
@@ -125,6 +127,7 @@ class MailboxConnections final : public link::Connections, cm::CmHost, cm::User,
   const OpenFlow open_flow_;
   MadOutbox mads_;
   cm::Agent agent_;
+  Stats& stats_;
   link::ListenerUser* listener_ = nullptr;
   cm::ListenerId service_ = 0;
   std::unordered_map<cm::ConnectionId, ConnectionEnd> ends_;

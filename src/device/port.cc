@@ -204,7 +204,7 @@ bool Port::is_of_connection(const link::Arrival& arrival, const os::SocketAddres
 }
 
 void Port::take_datagram(const os::SocketAddress& from, std::span<const std::byte> datagram) {
-  if (recorder_ != nullptr) recorder_->record_received(from, datagram);
+  if (recorder_ != nullptr && from.length() != 0) recorder_->record_received(from, datagram);
   near_connections_->take_datagram(from, datagram);
 }
 

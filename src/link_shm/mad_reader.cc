@@ -36,7 +36,7 @@ void MadReader::take_one(MadCell& cell) {
   std::memcpy(address, cell.address, sizeof address);
   const auto from = os::SocketAddress::parse(address, sizeof address);
   cell.turn.store(turn + 1, std::memory_order_release);
-  if (from) sink_(from.value(), {bytes.data(), length});
+  sink_(from ? from.value() : os::SocketAddress(), {bytes.data(), length});
 }
 
 }  // namespace weft::shm

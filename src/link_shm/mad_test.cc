@@ -64,6 +64,15 @@ TEST_F(MadTest, EachLengthArrivesWithTheAddressOfItsSender) {
   EXPECT_EQ(box->poll(sink), 0u);
 }
 
+TEST_F(MadTest, ADatagramWithoutAnAddressIsHandedOverAsOne) {
+  const auto way = open();
+  sender.address = os::SocketAddress();
+  ASSERT_TRUE(way->send(pattern(9, 7)).ok());
+  EXPECT_EQ(box->poll(sink), 1u);
+  ASSERT_EQ(heard.size(), 1u);
+  EXPECT_EQ(heard.back().first.length(), 0u);
+}
+
 TEST_F(MadTest, AFullMailboxTakesMoreWhenItWasRead) {
   const auto way = open();
   unsigned sent = 0;

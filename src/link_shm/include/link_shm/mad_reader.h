@@ -12,7 +12,7 @@
 
 namespace weft::shm {
 
-// A datagram of the endpoint that calls itself by that address.
+// A datagram of the endpoint that calls itself by that address, which is empty if it is malformed.
 using MadSink = std::function<void(const os::SocketAddress&, std::span<const std::byte>)>;
 
 // The owner's end of the MadCells. The mapping of the file's first kSlotsAt bytes outlives it. One
