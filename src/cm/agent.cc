@@ -64,7 +64,8 @@ void Agent::State::on(const CmArrival& arrival, const wire::CmMra& mra) {
   if (connection == nullptr) return;
   const bool meant = (connection->phase == Phase::kReqSent && mra.message == kAnswersReq) ||
                      (connection->phase == Phase::kRepSent && mra.message == kAnswersRep);
-  if (!meant) return;
+  const bool is_its = connection->remote_id == 0 || connection->remote_id == mra.local_id;
+  if (!meant || !is_its) return;
   Task& task = *connection->task;
   task.timer.postpone(service_time(mra.service_timeout), now);
   if (task.unanswered != nullptr && task.unanswered->ends_unreachable) {

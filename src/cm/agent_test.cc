@@ -637,7 +637,7 @@ TEST(Agent, DropsMalformedMessagesAndCountsThem) {
   EXPECT_EQ(pair.b.host.count, 0);
 }
 
-TEST(Agent, GivesNumbersInTurnUntilNoneIsFree) {
+TEST(Agent, GivesEachNumberOnceUntilNoneIsFree) {
   Pair pair;
   std::set<ConnectionId> ids;
   ConnectRequest request = pair.request();

@@ -8,8 +8,6 @@
 namespace weft::cm {
 namespace {
 
-constexpr std::size_t kNumbers = 0xFFFF;  // 1 to 65535: an id is never 0
-
 // It has not ended at this side.
 bool lives(const CmConnection& connection) {
   const Phase phase = connection.phase;
@@ -17,13 +15,6 @@ bool lives(const CmConnection& connection) {
 }
 
 }  // namespace
-
-std::uint64_t mix(std::uint64_t value) {  // splitmix64
-  value += 0x9E3779B97F4A7C15;
-  value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9;
-  value = (value ^ value >> 27) * 0x94D049BB133111EB;
-  return value ^ value >> 31;
-}
 
 std::uint64_t hash_of(const os::SocketAddress& address, std::uint64_t seed) {
   std::uint64_t words[2] = {};
@@ -36,16 +27,13 @@ std::uint64_t hash_of(const os::SocketAddress& address, std::uint64_t seed) {
 }
 
 Entries::Entries(std::uint16_t port, std::uint64_t random)
-    : prefix_(std::uint32_t{port} << 16),
-      seed_(random),
-      last_(static_cast<std::uint16_t>(random)) {}
+    : prefix_(std::uint32_t{port} << 16), seed_(random), numbers_(random) {}
 
 CmConnection* Entries::add() {
-  if (by_id_.size() >= kNumbers) return nullptr;
+  if (by_id_.size() >= IdNumbers::kLast) return nullptr;
   ConnectionId id = 0;
   do {
-    if (++last_ == 0) last_ = 1;
-    id = prefix_ | last_;
+    id = prefix_ | numbers_.next();
   } while (by_id_.contains(id));
   return &by_id_.try_emplace(id, id).first->second;
 }

@@ -9,18 +9,17 @@
 #include <vector>
 
 #include "connection.h"
+#include "id_numbers.h"
 
 namespace weft::cm {
 
 // A number for an address, different for each `seed`, so that peers cannot choose equal ones.
 std::uint64_t hash_of(const os::SocketAddress& address, std::uint64_t seed);
-// Mixes the bits of a number.
-std::uint64_t mix(std::uint64_t value);
 
 // All entries of an agent. Pointers stay valid until remove().
 class Entries {
  public:
-  // Communication ids are `port << 16 | number`; the numbers begin at a random one.
+  // Communication ids are `port << 16 | number`.
   Entries(std::uint16_t port, std::uint64_t random);
 
   // With the next free id; null when none is free.
@@ -64,7 +63,7 @@ class Entries {
 
   const std::uint32_t prefix_;
   const std::uint64_t seed_;
-  std::uint16_t last_;  // number that was given last
+  IdNumbers numbers_;
   std::unordered_map<ConnectionId, CmConnection> by_id_;
   // By communication id, and again by the end.
   std::unordered_multimap<std::uint64_t, CmConnection*> by_request_;

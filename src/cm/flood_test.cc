@@ -292,6 +292,25 @@ TEST(Flood, OfDreqsForUnknownConnectionsDrawsFewReplies) {
   EXPECT_EQ(station.host.count, 50);
 }
 
+// The attacker sees the id of a connection of its own, and no REP to another address.
+TEST(Flood, OfForgedRtusWithGuessedIdsEstablishesNothing) {
+  constexpr std::uint32_t kForged = 20;
+  Station station(2);
+  Acceptor acceptor(station);
+  ASSERT_TRUE(station.agent.listen(kService, 128, acceptor, nullptr));
+  station.take(remote(9), forged(kForged), acceptor.now);
+  const std::uint32_t own = station.host.sent.at(0).as<wire::CmRep>().local_id;
+  for (std::uint32_t i = 0; i < kForged; ++i) station.take(spoofed(i), forged(i), acceptor.now);
+  for (std::uint32_t i = 0; i < kForged; ++i) {
+    for (std::uint32_t step = 1; step <= kForged; ++step) {
+      const wire::CmRtu rtu{i + 1, own + step, {}};
+      station.take(spoofed(i), {0, i, 0, rtu}, acceptor.now);
+    }
+  }
+  EXPECT_EQ(acceptor.count(EventKind::kRequest), kForged + 1);
+  EXPECT_EQ(acceptor.count(EventKind::kEstablished), 0U);
+}
+
 // Replies go to the source of the packet: nothing in a message names another place.
 TEST(Flood, ReachesNoThirdParty) {
   Station station(2);

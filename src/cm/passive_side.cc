@@ -270,7 +270,10 @@ void PassiveSide::on_rtu(const CmArrival& arrival, const wire::CmRtu& rtu) {
     // This attempt has ended, but its requester takes it for established.
     return core_.answer(arrival, kAnswersOther, wire::CmReason::kInvalidId, rtu.local_id);
   }
-  if (connection->role != Role::kAcceptor) return core_.stats.add(Stat::kInvalidMessages);
+  const bool is_its = rtu.local_id == connection->remote_id;
+  if (connection->role != Role::kAcceptor || !is_its) {
+    return core_.stats.add(Stat::kInvalidMessages);
+  }
   if (connection->phase == Phase::kRepSent) return establish(*connection, &arrival, arrival.now);
   if (connection->phase == Phase::kEstablished) core_.drop_task(*connection);
   if (connection->phase == Phase::kTimeWait) core_.repeat(*connection);

@@ -421,6 +421,22 @@ TEST(States, TakeNoForgedDreq) {
   }
 }
 
+// Without the id of its sender it would match any connection of the same transaction id.
+TEST(States, TakeNoRtuAndNoMraWithoutTheIdOfItsSender) {
+  for (const auto& [name, message] : kMessages) {
+    if (!is_one_of(name, {"RTU", "MRA of a REP"})) continue;
+    for (const bool names_itself : {false, true}) {
+      Subject subject;
+      have_accepted(subject);
+      subject.end->program.look();
+      if (!names_itself) subject.peer_id = 0;
+      const Time due = subject.end->agent.due();
+      subject.end->take(subject.peer(), mad_of(subject, message(subject)), subject.pair.now);
+      EXPECT_EQ(subject.end->agent.due() > due, names_itself) << name;
+    }
+  }
+}
+
 // A late copy of the REQ has reached another instance, which gives the same numbers.
 TEST(States, AnswerNoReplyOfAnotherInstance) {
   Pair pair;
