@@ -3,8 +3,9 @@
 //
 // usage: weft_connecting_peer ADDRESS PORT [listen]
 //
-// With `listen` it says `at PORT`, accepts each request, and sends back each message. Reads
-// commands from its standard input, one a line:
+// Says `at PORT`. With `listen` it accepts requests at that port, except those whose private data
+// plan a rejection, and sends back each message; without, PORT is 0. Reads commands from its
+// standard input, one a line:
 //
 //   cycle ADDRESS PORT SEED   makes connections to that listener, one after the other, each with
 //                             messages and an end that are drawn from SEED; says `talks` when the
@@ -15,12 +16,10 @@
 //   stream ADDRESS PORT       makes one connection and exchanges messages without end; says `ended`
 //                             as above
 //   hold, go                  sends no more messages, and sends them again
-//   ask                       prints `REQUESTS ACCEPTED CONNECTED OPEN ENDED FAILED ABORTED
-//   MESSAGES
-//                             BROKEN`: requests reported, those of which fi_accept succeeded,
-//                             connections established, endpoints open, ends (FI_SHUTDOWN), error
-//                             events, those of them that say FI_ECONNABORTED, messages received
-//                             whole and damaged
+//   ask                       prints nine numbers: requests that were reported; those of them of
+//                             which fi_accept succeeded; connections established; endpoints open
+//                             now; FI_SHUTDOWN events; error events; those of them with
+//                             FI_ECONNABORTED; messages received whole; messages received damaged
 //
 // It ends with its standard input.
 #include <arpa/inet.h>
