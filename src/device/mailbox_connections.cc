@@ -375,12 +375,12 @@ void MailboxConnections::check(const std::function<void()>& take_in) {
   const os::Time now = os::coarse_now();
   agent_.advance(now);
   send_again();
+  if (now < next_check_) return;
+  next_check_ = now + kBetweenChecks;
   for (const cm::ConnectionId id : undecided_.remove_abandoned(mads_, now)) {
     agent_.abandon(id, now);
     listener_->withdrawn(id);
   }
-  if (now < next_check_) return;
-  next_check_ = now + kBetweenChecks;
   std::vector<cm::ConnectionId> vain;
   for (auto& [id, end] : ends_) {
     if (verdict(end, now) != 0) vain.push_back(id);
