@@ -90,8 +90,16 @@ void Liveness::ask(WatchedPeer& peer, ConnectionId id, const RepeatTimes& times,
   send_probe(peer);
 }
 
+// Null when it is gone. Another peer's connection may have its id by then.
+CmConnection* Liveness::probed(const WatchedPeer& peer) {
+  CmConnection* const connection = core_.entries.find(peer.probe->about);
+  const bool is_its = connection != nullptr && connection->remote == peer.remote &&
+                      connection->remote_guid == peer.guid;
+  return is_its ? connection : nullptr;
+}
+
 void Liveness::send_probe(const WatchedPeer& peer) {
-  const CmConnection* connection = core_.entries.find(peer.probe->about);
+  const CmConnection* connection = probed(peer);
   if (connection == nullptr) return;
   wire::CmLap lap;
   lap.local_id = connection->id;
@@ -131,11 +139,12 @@ void Liveness::on_apr(const CmArrival& arrival, const wire::CmApr& apr) {
     const bool is_meant = probe != nullptr && probe->about == apr.remote_id &&
                           probe->transaction == arrival.mad.transaction;
     if (!is_meant) continue;
-    CmConnection* connection = core_.entries.find(probe->about);
     const bool is_other = apr.info_length == sizeof peer->guid && get_guid(apr.info) != peer->guid;
     if (is_other) return lose_all(*peer, arrival.now);
     if (apr.status != kInvalidId) return hear(*peer, arrival.now);
-    if (connection != nullptr && is_watched(*connection)) lose(*connection, arrival.now);
+    CmConnection* connection = probed(*peer);
+    const bool is_named = connection != nullptr && connection->remote_id == apr.local_id;
+    if (is_named && is_watched(*connection)) lose(*connection, arrival.now);
     return hear(*peer, arrival.now);
   }
   core_.stats.add(Stat::kInvalidMessages);
@@ -161,7 +170,7 @@ void Liveness::on_timer(WatchedPeer& peer, Time now) {
     const Time data = last_data(peer);
     return data > probe.asked ? hear(peer, data) : lose_all(peer, now);
   }
-  if (core_.entries.find(probe.about) == nullptr) probe.about = peer.connections.oldest();
+  if (probed(peer) == nullptr) probe.about = peer.connections.oldest();
   send_probe(peer);
   probe.timer.step(now);
   arm(peer, probe.timer.due());

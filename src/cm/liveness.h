@@ -35,6 +35,7 @@ class Liveness {
  private:
   void doubt(WatchedPeer& peer, ConnectionId id, Time now);
   void ask(WatchedPeer& peer, ConnectionId id, const RepeatTimes& times, Time now);
+  CmConnection* probed(const WatchedPeer& peer);
   void send_probe(const WatchedPeer& peer);
   void on_timer(WatchedPeer& peer, Time now);
   void look_after(WatchedPeer& peer, Time now);

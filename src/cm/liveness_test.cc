@@ -254,6 +254,42 @@ TEST(Liveness, LosesOnlyTheConnectionThatTheSameInstanceDoesNotKnow) {
   EXPECT_EQ(pair.a.agent.connections(), 1);
 }
 
+// A connection to another peer gets the id of one that has ended while a probe asks about it.
+TEST(Liveness, LosesNoConnectionThatHasTheIdOfAnEndedOne) {
+  for (const bool is_answered_late : {false, true}) {
+    Pair pair;
+    pair.establish(true);
+    const ConnectionId id = pair.at_a;
+    pair.qpn += 1;
+    pair.establish(true);
+    pair.a.agent.probe(id, pair.now);
+    const wire::CmMad lap = pair.a.host.sent.at(0).mad;
+    pair.lose();
+    pair.a.agent.disconnect(id, {}, pair.now);
+    pair.carry();
+    pair.pass(milliseconds(101), true);
+    ConnectRequest request = pair.request(true);
+    request.to = remote(9);
+    const auto connect = [&] {
+      return pair.a.agent.connect(request, pair.a.program, nullptr, pair.now).value();
+    };
+    for (ConnectionId next = connect(); next != id; next = connect()) {
+      pair.a.agent.abandon(next, pair.now);
+      pair.lose();
+    }
+    const std::uint64_t transaction = pair.a.host.sent.at(0).mad.transaction;
+    wire::CmRep rep;
+    rep.local_id = 77;
+    rep.remote_id = id;
+    pair.a.take(remote(9), {0, transaction, 0, rep}, pair.now);
+    ASSERT_TRUE(pair.a.agent.confirm(id, {}, pair.now));
+    pair.a.program.look();
+    if (is_answered_late) pair.b.take(pair.a.here, lap, pair.now);
+    pair.pass(milliseconds(500));
+    EXPECT_EQ(pair.a.program.look(), "");
+  }
+}
+
 TEST(Liveness, EndsAllConnectionsOfAnInstanceThatWasReplaced) {
   Pair pair;
   for (int i = 0; i < 100; ++i, ++pair.qpn) pair.establish(true);
