@@ -146,6 +146,7 @@ Result<link::ConnectionNumber> MailboxConnections::accept(const link::Connection
   ConnectionEnd& end = ends_[*id];
   end.user = &user;
   end.stage = EndStage::kAccepted;
+  end.deadline = os::coarse_now() + options_.peer_timeout;
   end.facing = std::move(way).value();
   cm::AcceptRequest reply;
   reply.rep = rdm::write_reply({introduce(), {}});
@@ -353,7 +354,8 @@ bool MailboxConnections::is_gone(const ConnectionEnd& end) {
 int MailboxConnections::verdict(const ConnectionEnd& end, os::Time now) {
   if (end.stage == EndStage::kEstablished) return 0;
   if (is_gone(end)) return end.stage == EndStage::kAsked ? ECONNREFUSED : ECONNABORTED;
-  return now >= end.deadline && !end.was_read() ? ETIMEDOUT : 0;
+  if (now < end.deadline || end.was_read()) return 0;
+  return end.stage == EndStage::kAsked ? ETIMEDOUT : ECONNABORTED;
 }
 
 // A listener has closed in good order: an endpoint that was opened for the request before may still

@@ -96,7 +96,7 @@ class MailboxConnections final : public link::Connections, cm::CmHost, cm::User,
     std::shared_ptr<link::Flow> facing;        // until it is established
     std::weak_ptr<link::Flow> established;     // the same from then on
     std::uint32_t source = 0;                  // of an established one
-    os::Time deadline = os::Time::max();       // until then the listener has to read the REQ
+    os::Time deadline = os::Time::max();       // for the listener to read the REQ, or for the RTU
 
     // The listener has read the REQ. Of a listener that has left nothing is known.
     bool was_read() const { return listener != nullptr && req && listener->was_read(*req); }

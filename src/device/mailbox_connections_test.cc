@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <thread>
 
 #include "connections_support.h"
 
@@ -216,6 +217,33 @@ TEST_F(MailboxConnectionsTest, AnAcceptorHearsThatItsRequesterHasWithdrawn) {
   EXPECT_THAT(asking.log, IsEmpty());
   EXPECT_THAT(accepting.log, ElementsAre(failure(ECONNABORTED)));
   expect_nothing_left();
+}
+
+TEST_F(MailboxConnectionsTest, AnAcceptorGivesUpARequesterThatDoesNotConfirm) {
+  acceptor->options.peer_timeout = std::chrono::milliseconds(200);
+  const auto begin = std::chrono::steady_clock::now();
+  ASSERT_TRUE(request(asking).ok());
+  listener->poll();
+  ASSERT_TRUE(accept(accepting).ok());
+  EXPECT_TRUE(check_until(*acceptor, [&] { return !accepting.log.empty(); }));
+  EXPECT_THAT(accepting.log, ElementsAre(failure(ECONNABORTED)));
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, acceptor->options.peer_timeout / 2);
+  settle();
+  EXPECT_THAT(asking.log, ElementsAre("connected ", "ended"));
+  asking.flow.reset();
+  expect_nothing_left();
+}
+
+TEST_F(MailboxConnectionsTest, AConfirmationThatIsReadAfterItsDeadlineCounts) {
+  acceptor->options.peer_timeout = std::chrono::milliseconds(20);
+  ASSERT_TRUE(request(asking).ok());
+  listener->poll();
+  ASSERT_TRUE(accept(accepting).ok());
+  requester->poll();
+  std::this_thread::sleep_for(2 * acceptor->options.peer_timeout);
+  acceptor->check();
+  EXPECT_THAT(accepting.log, ElementsAre("connected "));
+  expect_data_flow(asking, accepting);
 }
 
 TEST_F(MailboxConnectionsTest, AnAcceptorMayGoBeforeItsAnswerIsRead) {

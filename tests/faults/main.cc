@@ -22,6 +22,7 @@ constexpr Test kTests[] = {
     {"kill-connections", weft::faults::run_connected_kill_test},
     {"stop", weft::faults::run_stopped_peer_test},
     {"stop-connections", weft::faults::run_stopped_connection_test},
+    {"stop-requester", weft::faults::run_stopped_requester_test},
     {"datagrams", weft::faults::run_datagram_test},
     {"shutdown-during-copy", weft::faults::run_shutdown_during_copy_test},
     {"close-during-copy", weft::faults::run_close_during_copy_test},

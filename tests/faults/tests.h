@@ -9,6 +9,7 @@ int run_kill_test();
 int run_connected_kill_test();
 int run_stopped_peer_test();
 int run_stopped_connection_test();
+int run_stopped_requester_test();
 int run_datagram_test();
 int run_shutdown_during_copy_test();
 int run_close_during_copy_test();
