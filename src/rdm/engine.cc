@@ -59,9 +59,8 @@ unsigned RdmEngine::poll(link::InboxSink& sink) {
   if (emission.has_to_emit()) emission.emit(false);
   connections_->advance();
   connections_->report();
-  flows_->contexts().trim();
-  flows_->close_sources_of_dead();
-  flows_->close_refused();
+  flows_->trim();
+  flows_->close_leaving();
   pairs_->settle();
   report_received();
   shared.sink = before;

@@ -226,12 +226,6 @@ void FlowTable::refuse(RdmReceiver& channel) {
   shared_.host.wake();
 }
 
-void FlowTable::close_refused() {
-  for (const std::uint32_t number : std::exchange(shared_.leaving.refused, {})) {
-    if (RdmReceiver* in = source(number)) close_source(*in, false);
-  }
-}
-
 void FlowTable::bury(RdmSender& out) {
   const os::SocketAddress peer = out.flow().peer();
   const std::uint64_t station = out.flow().station();
@@ -244,12 +238,15 @@ void FlowTable::bury(RdmSender& out) {
   }
 }
 
-void FlowTable::close_sources_of_dead() {
-  if (shared_.leaving.dead.empty()) return;
+void FlowTable::close_leaving() {
+  if (shared_.leaving.dead.empty() && shared_.leaving.refused.empty()) return;
   for (const DeadStation& dead : std::exchange(shared_.leaving.dead, {})) {
     for (RdmReceiver* in : in_from(dead.address)) {
       if (in->station() == dead.station) close_source(*in, true);
     }
+  }
+  for (const std::uint32_t number : std::exchange(shared_.leaving.refused, {})) {
+    if (RdmReceiver* in = source(number)) close_source(*in, false);
   }
 }
 

@@ -73,15 +73,20 @@ class FlowTable {
   void close_source(RdmReceiver& channel, bool died);
   // Takes nothing more from that peer, which hears of it. The flow is destroyed after the poll.
   void refuse(RdmReceiver& channel);
-  void close_refused();
   // The peer has died, as an ICMP error proves that quotes a request of that flow.
   void bury(RdmSender& out);
-  // A peer that was given up for dead gets no answers any more: it must hear of that, lest it wait.
-  void close_sources_of_dead();
+  // Closes the refused sources, and those of dead peers: one that was given up gets no answers any
+  // more, and must hear of that, lest it wait.
+  void close_leaving();
   // Tells all peers that the endpoint ends.
   void say_goodbye();
   // Flows without use since the last call end.
   void tidy_up();
+  // Gives the memory of flows at rest and of expired paths back.
+  void trim() {
+    contexts_.trim();
+    recent_paths_.trim(shared_.now);
+  }
 
   // Flows of one peer have one path, so that their packets share trains.
   std::shared_ptr<const roce::Path> path_between(const os::SocketAddress& from,

@@ -53,6 +53,16 @@ TEST_F(PathCacheTest, AChangeIsFoundAfterTheValidity) {
   EXPECT_EQ(cache.find(peer_at("127.0.0.2", 1), now).value().mtu, 9'000U);
 }
 
+TEST_F(PathCacheTest, ATrimBeforeTheExpiryKeepsPaths) {
+  EXPECT_TRUE(cache.find(peer_at("127.0.0.2", 1), now).ok());
+  cache.trim(now + PathCache::kValidity - milliseconds(1));
+  EXPECT_TRUE(cache.find(peer_at("127.0.0.2", 1), now).ok());
+  EXPECT_EQ(lookups, 1);
+  cache.trim(now + PathCache::kValidity);
+  EXPECT_TRUE(cache.find(peer_at("127.0.0.2", 1), now).ok());
+  EXPECT_EQ(lookups, 2);
+}
+
 TEST_F(PathCacheTest, ErrorsAreLookedUpAgain) {
   error = ENETUNREACH;
   EXPECT_EQ(cache.find(peer_at("127.0.0.2", 1), now).error().code, ENETUNREACH);

@@ -31,20 +31,33 @@ class PathCache {
   Result<os::UdpPath> find(const os::SocketAddress& peer, os::Time now) {
     os::SocketAddress host = peer;
     host.set_port(0);
-    if (now >= expiry_ || paths_.size() >= kMaxHosts) {
-      paths_.clear();
-      expiry_ = now + kValidity;
-    }
+    trim(now);
     if (const auto found = paths_.find(host); found != paths_.end()) return found->second;
     Result<os::UdpPath> path = lookup_(peer);
-    if (path) paths_.emplace(host, path.value());
+    if (path) {
+      if (paths_.size() >= kMaxHosts) drop();
+      if (paths_.empty()) expiry_ = now + kValidity;
+      paths_.emplace(host, path.value());
+    }
     return path;
   }
 
+  // Gives the memory of expired paths back.
+  void trim(os::Time now) {
+    if (now >= expiry_) drop();
+  }
+
  private:
+  using Paths = std::unordered_map<os::SocketAddress, os::UdpPath, AddressHash>;
+
+  void drop() {
+    Paths().swap(paths_);
+    expiry_ = os::Time::max();
+  }
+
   const Lookup lookup_;
-  std::unordered_map<os::SocketAddress, os::UdpPath, AddressHash> paths_;
-  os::Time expiry_{};
+  Paths paths_;
+  os::Time expiry_ = os::Time::max();  // of all paths
 };
 
 }  // namespace weft::roce
