@@ -4,14 +4,18 @@
 
 usage: failures.py RESULT.xml...
 
-Reads the JUnit files that ctest writes and prints every failed test with the end of its output, so
-that the end of a long log says what is wrong. Exit status: 0, also when there are failures.
+Reads the JUnit files that ctest writes and prints every failed test with the end of its output and
+the begin of a sanitizer's report, so that the end of a long log says what is wrong. Exit status: 0,
+also when there are failures.
 """
 import os
+import re
 import sys
 import xml.etree.ElementTree as ElementTree
 
-LINES = 60  # of the output of each test
+LINES = 60  # of the end of each test's output
+BEFORE, AFTER = 4, 40  # lines around the one that begins a sanitizer's report
+REPORT = re.compile(r"(ERROR|WARNING): \w+Sanitizer|runtime error:")
 
 
 def failures(path):
@@ -22,6 +26,18 @@ def failures(path):
         yield case.get("name"), case.findtext("system-out") or ""
 
 
+def excerpt(output):
+    """The lines of one test's output that are worth a reader's time."""
+    lines = output.splitlines()
+    first_of_end = max(0, len(lines) - LINES)
+    begin = next((i for i, line in enumerate(lines) if REPORT.search(line)), first_of_end)
+    if begin >= first_of_end:
+        return lines[first_of_end:]
+    first = max(0, begin - BEFORE)
+    last = min(begin + AFTER, first_of_end)
+    return lines[first:last] + ["[...]"] * (last < first_of_end) + lines[first_of_end:]
+
+
 def report(path):
     """The lines that say what failed in one file."""
     if not os.path.exists(path):
@@ -29,7 +45,7 @@ def report(path):
     lines = []
     for name, output in failures(path):
         lines.append(f"-- failed: {name} ({path})")
-        lines += ["   " + line for line in output.splitlines()[-LINES:]]
+        lines += ["   " + line for line in excerpt(output)]
     return lines
 
 
