@@ -121,11 +121,12 @@ class Backpressure : public testing::TestWithParam<std::tuple<fi_ep_type, bool, 
     return got > 0 ? static_cast<std::size_t>(got) : 0;
   }
 
+  // Before the endpoints: unfinished operations use them until an endpoint is closed.
+  std::vector<std::uint8_t> buffer_;
+  std::vector<std::uint8_t> source_ = std::vector<std::uint8_t>(200000, 5);
   Pump pump_;
   std::unique_ptr<LocalParty> initiator_;
   std::unique_ptr<LocalParty> target_;
-  std::vector<std::uint8_t> buffer_;
-  std::vector<std::uint8_t> source_ = std::vector<std::uint8_t>(200000, 5);
   fi_addr_t to_target_ = FI_ADDR_UNSPEC;
 };
 

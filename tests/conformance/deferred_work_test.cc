@@ -4,7 +4,9 @@
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_trigger.h>
 
+#include <array>
 #include <deque>
+#include <functional>
 #include <thread>
 
 #include "support/placements.h"
@@ -594,12 +596,12 @@ TEST(DeferredWorkThreaded, ThreadsMayQueueAndCountAtOnce) {
   World world(Placement::kSelf, working());
   ASSERT_TRUE(world.ok());
   fid_domain* const domain = world.endpoint().domain()->get();
-  const Fid<fid_cntr> gate = open_counter(domain);
-  const Fid<fid_cntr> done = open_counter(domain);
   constexpr std::uint64_t kThreads = 3;
   constexpr std::uint64_t kEach = 300;
-  const auto work = [&] {
-    std::deque<Work> mine;
+  std::array<std::deque<Work>, kThreads> works;  // queued work stays in place until it is done
+  const Fid<fid_cntr> gate = open_counter(domain);
+  const Fid<fid_cntr> done = open_counter(domain);
+  const auto work = [&](std::deque<Work>& mine) {
     for (std::uint64_t i = 1; i <= kEach; ++i) {
       Work& next = mine.emplace_back();
       next.count(FI_OP_CNTR_ADD, done.get(), 1).when(gate.get(), i * kThreads);
@@ -608,7 +610,7 @@ TEST(DeferredWorkThreaded, ThreadsMayQueueAndCountAtOnce) {
     }
   };
   std::vector<std::thread> threads;
-  for (std::uint64_t i = 0; i < kThreads; ++i) threads.emplace_back(work);
+  for (std::deque<Work>& mine : works) threads.emplace_back(work, std::ref(mine));
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(fi_cntr_read(done.get()), kThreads * kEach);
 }

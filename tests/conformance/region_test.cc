@@ -299,7 +299,7 @@ TEST(UnbackedRegion, AccessFailsWithoutHarmToEitherSide) {
   constexpr std::size_t kLength = 1 << 20;
   void* memory = mmap(nullptr, kLength, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(memory, MAP_FAILED);
-  const Fid<fid_mr> mr = open_fid<fid_mr>([&](fid_mr** o) {
+  Fid<fid_mr> mr = open_fid<fid_mr>([&](fid_mr** o) {
     return fi_mr_reg(world.endpoint().domain()->get(), memory, kLength,
                      FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 17, 0, o, nullptr);
   });
@@ -315,6 +315,7 @@ TEST(UnbackedRegion, AccessFailsWithoutHarmToEitherSide) {
       world.exchange();
     }
   }
+  mr.reset();
   EXPECT_EQ(munmap(memory, kLength), 0);
 }
 

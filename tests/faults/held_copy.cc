@@ -36,8 +36,8 @@ void begin_to_send(const Orders& orders, Talk& talk, LargeMessage& message) {
 
 // Sends a large message and small ones behind it, and goes on until it is told to end.
 int live_as_sender(fi_ep_type type, const Orders& orders, const Channel& other) {
+  LargeMessage message;  // is being sent until the endpoint is closed
   Talk talk(type, other, true);
-  LargeMessage message;
   begin_to_send(orders, talk, message);
   for (unsigned i = 0; i < kSmallMessages; ++i) {
     require_ok(fi_inject(talk.endpoint(), &i, sizeof i, talk.peer()), "fi_inject");

@@ -81,8 +81,8 @@ class Line final : public CompletionTarget {
 
 // A connection, from the attempt to its end.
 struct Wire {
+  std::unique_ptr<Line> line;  // a copy into its memory is under way until the endpoint is closed
   Owned<fid_ep> endpoint;
-  std::unique_ptr<Line> line;
   bool made = false;
   bool over = false;
 };
@@ -177,10 +177,10 @@ class Partner {
 
   void close() {
     wires_.clear();
-    anybody_.reset();
     region_.reset();
     switchboard_.close();
     node_.close();
+    anybody_.reset();
   }
 
   const Mode& mode_;

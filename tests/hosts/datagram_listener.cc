@@ -75,11 +75,11 @@ bool is_over() {
 
 int main(int count, char** words) {
   if (count != 3) return 2;
+  std::array<char, 4097> bytes;
   const weft::hosts::OpenEndpoint open(info_for(words[1]), FI_CQ_FORMAT_DATA, FI_WAIT_UNSPEC);
   fid_cq* const completions = open.completions;
   fid_ep* const endpoint = open.endpoint;
   const fi_addr_t peer = insert(open.addresses, words[2]);
-  std::array<char, 4097> bytes;
   std::printf("at %u\n", unsigned{port_of(endpoint)});
   std::fflush(stdout);
   check("fi_recv",
