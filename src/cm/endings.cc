@@ -51,8 +51,8 @@ Status Endings::refuse(ConnectionId id, wire::CmReason reason, std::span<const s
 void Endings::give_up(CmConnection& connection, wire::CmReason reason,
                       std::span<const std::byte> data, Time now) {
   core_.refuse(connection,
-               rejection(answered_message(connection.phase), reason, core_.options.guid), data,
-               now);
+               rejection(answered_message(connection.phase), reason, core_.options.guid), data, now,
+               core_.may_reject(connection, now));
 }
 
 void Endings::disconnect(ConnectionId id, std::span<const std::byte> data, Time now) {

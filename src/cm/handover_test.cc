@@ -100,6 +100,23 @@ TEST(Handover, AnotherPortAcceptsARequestByThreeMessages) {
   EXPECT_EQ(trio.requester.program.look(), "disconnected");
 }
 
+TEST(Handover, TheMraOfAListenerThatClosesCountsAmongThePacketsOfTheRequest) {
+  for (const bool delayed : {false, true}) {
+    Trio trio;
+    trio.ask();
+    trio.carry();
+    trio.hand_over();
+    AcceptRequest reply;
+    reply.delayed = delayed;
+    ASSERT_TRUE(trio.acceptor.agent.accept(trio.at_acceptor, reply, trio.acceptor.program, nullptr,
+                                           trio.now));
+    while (trio.acceptor.agent.due() != Time::max()) {
+      trio.acceptor.agent.advance(trio.acceptor.agent.due());
+    }
+    EXPECT_EQ(trio.acceptor.host.count, delayed ? 3 : 4);
+  }
+}
+
 // Its listener hears of each that became a connection, and takes as many further ones.
 TEST(Handover, OfManyRequestsIsNoFloodWhenConnectionsComeOfThem) {
   AgentOptions options = options_of_port(40000);

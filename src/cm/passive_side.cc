@@ -57,7 +57,7 @@ void PassiveSide::stop(ListenerId id, Time now) {
     if (connection.phase == Phase::kReqReceived) {
       core_.refuse(connection,
                    rejection(kAnswersReq, wire::CmReason::kInvalidService, core_.options.guid), {},
-                   now);
+                   now, core_.may_reject(connection, now));
     } else if (connection.phase == Phase::kSidrReqReceived) {
       wire::CmSidrRep none;
       none.status = kNoSuchService;
@@ -95,7 +95,9 @@ Status PassiveSide::accept(ConnectionId id, const AcceptRequest& reply, User& us
   // A REQ, which may be forged, draws no more packets when MRAs came first. During a flood the REP
   // is repeated for a repeated REQ only, which does not reach an acceptor that has adopted it.
   const bool repeats = adopted || !core_.requests.is_short();
-  const unsigned repetitions = repeats ? core_.options.most_replies - connection->delays : 0;
+  const unsigned drawn =
+      std::min(connection->delays + (reply.delayed ? 1U : 0U), core_.options.most_replies);
+  const unsigned repetitions = repeats ? core_.options.most_replies - drawn : 0;
   core_.start(*connection, compose(connection->transaction, rep, reply.more), core_.options.replies,
               repetitions, now);
   connection->task->lender = reply.credits;

@@ -135,8 +135,11 @@ Result<link::ConnectionNumber> PairedFlows::accept(const link::ConnectionRequest
   pair.identity = asked->transaction;
   pair.peer_number = asked->connection;
   open_in(context);
-  const cm::AcceptRequest reply{
-      write_reply(introduce(context)), {data.begin(), data.end()}, true, request.credits};
+  const cm::AcceptRequest reply{write_reply(introduce(context)),
+                                {data.begin(), data.end()},
+                                true,
+                                request.credits,
+                                request.delayed};
   static_cast<void>(shared_.agent->accept(pair.connection, reply, *this, number, now));
   return context.number;
 }

@@ -62,6 +62,7 @@ int Connector::accept(std::span<const std::byte> data) {
       failed(ECONNABORTED, {});
       return 0;
     }
+    request_->request.delayed = listener == nullptr;
     core_->peer().accept(request_->request, data);
     if (state_ != ConnectorState::kEnded) accepted = std::exchange(request_, std::nullopt);
     return 0;

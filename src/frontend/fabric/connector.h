@@ -17,12 +17,12 @@
 
 namespace weft::fabric {
 
-// Joins an endpoint, its connection and the event queue that hears of it. Any thread.
+// Joins an endpoint, its connection and the event queue that gets its events. Any thread.
 class Connector final : messaging::ConnectionSink {
  public:
   // For the endpoint `ep` of `domain`. With a request it is to accept that, else it may connect.
   Connector(struct fid& ep, Domain& domain, std::optional<connect::Request> request);
-  // Says no to a request that was not decided, or whose acceptance failed at once; the endpoint
+  // Rejects a request that was not decided, or whose acceptance failed at once; the endpoint
   // must not run any more. Where the listener cannot, a port of `host` does.
   void decline(const os::SocketAddress& host);
   ~Connector() override;
@@ -36,8 +36,8 @@ class Connector final : messaging::ConnectionSink {
   // Calls come from here on, and go to `core`.
   void start(messaging::Endpoint& core) { core_ = &core; }
 
-  // fi_connect(3), fi_accept(3), fi_shutdown(3) of a running endpoint. What comes of the first two
-  // is told by events. Errors: -FI_EOPBADSTATE when it is too late, or for the other side's call;
+  // fi_connect(3), fi_accept(3), fi_shutdown(3) of a running endpoint. Events report the outcome of
+  // the first two. Errors: -FI_EOPBADSTATE when it is too late, or for the other side's call;
   // for shut_down(), -FI_ENOTCONN before either.
   int connect(const os::SocketAddress& listener, std::span<const std::byte> data);
   int accept(std::span<const std::byte> data);

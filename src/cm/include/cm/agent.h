@@ -54,6 +54,8 @@ struct AcceptRequest {
   // Of an adopted request: credits() of the agent that has taken it, which gets one back when the
   // connection is established.
   std::shared_ptr<RequestCredits> credits = nullptr;
+  // That agent has sent an MRA: the REP is repeated once less.
+  bool delayed = false;
 };
 
 // The connection manager of one port, without I/O: messages, calls and the time go in; messages
@@ -112,7 +114,7 @@ class Agent {
   // ended meanwhile, EINVAL.
   Status accept(ConnectionId id, const AcceptRequest& reply, User& user, void* context, Time now);
   // Another agent of this host adopts an undecided request: nothing is sent, reported or answered
-  // any more. MRAs of delay() are packets that the REQ has drawn beyond those of the other agent.
+  // any more. The other agent counts an MRA of delay() by AcceptRequest::delayed.
   // Errors: ENOENT.
   Status forward(ConnectionId id, Time now);
   // Takes a REQ that another agent of this host has received from `from`: to be answered by

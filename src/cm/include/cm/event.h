@@ -18,13 +18,14 @@ using ConnectionId = std::uint32_t;
 using ListenerId = std::uint32_t;
 
 enum class EventKind : std::uint8_t {
-  kRequest,      // to a listener: a REQ; to be answered by accept() or reject()
+  kRequest,      // to a listener: a REQ; to be answered, or ended by forward()
   kReply,        // to the requester: a REP; to be answered by confirm() or reject()
   kEstablished,  // to the acceptor: RTU, or established()
   // The end of an attempt:
   kRejected,     // a REJ, with its reason and private data
   kTimedOut,     // no answer within the time of the request, or no RTU
-  kWithdrawn,    // to a listener or acceptor: the requester has withdrawn (REJ with reason 4, DREQ)
+  kWithdrawn,    // to a listener or acceptor: the requester has sent a REJ (after the REP: with
+                 // reason 4 or 6) or a DREQ
   kOverrun,      // to a listener or acceptor: younger requests have displaced this one
   kUnreachable,  // to the requester: nothing receives packets there
                  // (ConnectRequest::ends_unreachable)

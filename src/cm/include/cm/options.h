@@ -28,7 +28,7 @@ struct RequestRates {
 struct AgentOptions {
   std::uint16_t port = 0;  // UDP port of the manager: the upper half of its communication ids
   std::uint64_t guid = 0;  // of this instance, drawn at random: the CA GUID of its messages
-  // REP, MRA and DREQ. A REP is repeated by timer at most `most_replies` times.
+  // REP, repeated by timer at most `most_replies` times. `limit`: also of failed attempts.
   RepeatTimes replies{std::chrono::milliseconds(250), std::chrono::seconds(2),
                       std::chrono::seconds(8)};
   unsigned most_replies = 3;
@@ -47,7 +47,8 @@ struct AgentOptions {
   std::chrono::nanoseconds peer_timeout = std::chrono::seconds(60);
   std::chrono::nanoseconds doubt_limit = std::chrono::seconds(1);
   // REJ of an unknown service, connection or packet, of a REQ that is refused by refuse() or
-  // repeated; DREP, APR and SIDR_REP of an unknown one.
+  // repeated; DREP, APR and SIDR_REP of an unknown one. Of an undecided REQ while credits are
+  // short.
   AnswerRates answers;
   RequestRates requests;
 };

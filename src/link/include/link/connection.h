@@ -29,6 +29,7 @@ struct ConnectionRequest {
   std::vector<std::byte> data;     // of the requesting program
   os::SocketAddress asked = {};    // the address of this host that it was sent to, or empty
   std::shared_ptr<RequestCredits> credits = nullptr;  // of the port that has received it
+  bool delayed = false;  // its listener has closed, and has asked the requester for time
 };
 
 // The user of one end of a connection. Called from within polls, checks of sources and calls of
@@ -74,15 +75,16 @@ class Connections {
   virtual Result<ConnectionNumber> request(const os::SocketAddress& listener,
                                            std::span<const std::byte> data,
                                            ConnectionUser& user) = 0;
-  // Accepts a request that a listener of this host has received and forwarded. Errors: as
-  // request(), and ENOENT when its sender is gone.
+  // Accepts a request that a listener of this host has received; on success the listener's port
+  // must forward() it. Errors: as request(), ENOENT when its sender is gone, and EALREADY (within a
+  // host: ENOENT) when it is accepted already.
   virtual Result<ConnectionNumber> accept(const ConnectionRequest& request,
                                           std::span<const std::byte> data,
                                           ConnectionUser& user) = 0;
   // Rejects a request that a listener of this host has received, in place of accepting it.
   virtual void turn_down(const ConnectionRequest& request) = 0;
-  // Ends a connection in any state. The peer is told as soon as it has taken all that was sent; the
-  // user hears nothing more.
+  // Ends a connection in any state. A DREQ is sent when the peer has all that was sent; no further
+  // function of the user is called.
   virtual void disconnect(ConnectionNumber number) = 0;
 
   // Requests for this port are reported to `user`. At most `backlog` of them are undecided: beyond
