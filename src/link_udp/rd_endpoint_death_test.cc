@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// When does an ICMP port unreachable mean that a peer has died?
+// When does a peer count as dead after an ICMP port unreachable?
 #include <gtest/gtest.h>
 
 #include "hostile_test_support.h"
@@ -8,6 +8,9 @@ namespace weft::udp {
 namespace {
 
 using namespace testing;
+
+constexpr auto kDoubt = std::chrono::milliseconds(1200);  // longer than an unanswered doubt
+constexpr unsigned kProbes = 5;
 
 // An endpoint, and a peer whose process ends without a word. On the loopback errors come at once.
 struct RdEndpointDeathTest : ::testing::Test {
@@ -27,6 +30,29 @@ struct RdEndpointDeathTest : ::testing::Test {
       return flow->reached();
     });
     return reached ? flow : nullptr;
+  }
+
+  void send_copied(link::Flow& flow, std::size_t length) {
+    Bytes bytes = pattern(length, 1);
+    const LocalRange piece{bytes.data(), bytes.size()};
+    link::SendRequest request;
+    request.must_copy = true;
+    request.pieces = {&piece, 1};
+    request.length = bytes.size();
+    ASSERT_NE(flow.send(request).state, link::Outcome::State::kFailed);
+  }
+
+  // True when a probe has come, which the stranger has answered: "not supported", as a live peer.
+  bool answer_probe() {
+    bool found = false;
+    for (const FlowMad& said : stranger.hear()) {
+      const auto* probe = std::get_if<LapMad>(&said);
+      if (probe == nullptr) continue;
+      const wire::CmApr apr{probe->remote_id, probe->local_id, 0, 2, {}, {}};
+      stranger.send(b, Stranger::message(payload_of(probe->transaction, apr)));
+      found = true;
+    }
+    return found;
   }
 };
 
@@ -48,22 +74,34 @@ TEST_F(RdEndpointDeathTest, AnErrorFromBeforeThePeerWasThereIsNoProof) {
   part(late, b);
 }
 
-TEST_F(RdEndpointDeathTest, OneErrorIsEnoughThatQuotesARequest) {
+// It quotes a request of the flow, which its receiver and hosts on the path can forge.
+TEST_F(RdEndpointDeathTest, AnErrorEndsNoFlowWhosePeerAnswersTheProbe) {
+  link::Flow* flow = answer_connect();
+  ASSERT_NE(flow, nullptr);
+  const os::SocketAddress at = stranger.socket->address();
+  stranger.socket.reset();
+  send_copied(*flow, 10);
+  b.poll();
+  stranger.socket = std::move(os::UdpSocket::bind(at, {})).value();
+  ASSERT_TRUE(until({&b}, [&] { return answer_probe(); })) << "an error starts a probe";
+  const auto end = std::chrono::steady_clock::now() + kDoubt;
+  while (std::chrono::steady_clock::now() < end) {
+    b.poll();
+    answer_probe();
+  }
+  EXPECT_EQ(flow->check_peer(b.ends), link::PeerState::kAlive);
+}
+
+TEST_F(RdEndpointDeathTest, APeerThatAnswersNoProbeHasDied) {
   for (const std::size_t length : {10, 900}) {
     link::Flow* flow = answer_connect();
     ASSERT_NE(flow, nullptr);
     stranger.socket.reset();
     const auto before = b.sent();
-    Bytes bytes = pattern(length, 1);
-    const LocalRange piece{bytes.data(), bytes.size()};
-    link::SendRequest request;
-    request.must_copy = true;
-    request.pieces = {&piece, 1};
-    request.length = bytes.size();
-    ASSERT_NE(flow->send(request).state, link::Outcome::State::kFailed);
+    send_copied(*flow, length);
     ASSERT_TRUE(until({&b}, [&] { return flow->check_peer(b.ends) != link::PeerState::kAlive; }));
     EXPECT_EQ(flow->check_peer(b.ends), link::PeerState::kDied);
-    EXPECT_EQ(b.sent(), before + 1);
+    EXPECT_GT(b.sent(), before + kProbes);
     stranger = Stranger();
   }
 }

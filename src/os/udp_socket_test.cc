@@ -260,22 +260,6 @@ TEST_P(UdpSocketTest, AClosedPortIsReportedAndDisturbsNoOtherPeer) {
   EXPECT_FALSE(sender.send(receiver.address(), {}, some_bytes(5), 0).errors_waiting);
 }
 
-TEST_P(UdpSocketTest, AnErrorQuotesWhatItIsAbout) {
-  UdpSocket sender = bound();
-  const SocketAddress closed = send_to_closed_port(sender);
-  while (sender.next_error().has_value()) continue;
-  for (const std::size_t size : {std::size_t{1}, std::size_t{280}, std::size_t{5'000}}) {
-    const auto bytes = some_bytes(size);
-    // The port is unbound, which this call may report as the previous one's error.
-    while (sender.send(closed, {}, bytes, 0).datagrams == 0) continue;
-    const auto error = sender.next_error();
-    ASSERT_TRUE(error.has_value());
-    const auto quoted = error->quoted();
-    ASSERT_EQ(quoted.size(), std::min(size, UdpError::kQuoted));
-    EXPECT_TRUE(std::equal(quoted.begin(), quoted.end(), bytes.begin()));
-  }
-}
-
 TEST_P(UdpSocketTest, AClosedPortDisturbsNoReceiver) {
   UdpSocket socket = bound();
   UdpSocket friendly = bound();

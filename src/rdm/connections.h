@@ -13,7 +13,7 @@
 
 namespace weft::rdm {
 
-// Why a REQ, as read, is no request of its sender's; nothing when it is one.
+// The reason for which a REQ is rejected before it reaches its user; nothing when it is valid.
 std::optional<wire::CmReason> refusal_of(const std::optional<FlowRequest>& request,
                                          const os::SocketAddress& sender, Stats& stats);
 // What a REJ or DREQ says of a flow's end.
@@ -27,7 +27,7 @@ class FlowConnections final : cm::CmHost, cm::User {
 
   // Asks for a flow by the end of that context. 0 when no communication id is free.
   cm::ConnectionId connect(const cm::ConnectRequest& request, std::uint32_t context, os::Time now);
-  // Asks whether the peer of a flow lives, which then hears of any sign of it.
+  // Probes the peer of a flow; an answer counts as its sign of life.
   void probe(const FlowInitiator& flow, os::Time now);
   // Answers a SIDR_REQ: the service is one of connections.
   void refuse_query(cm::ConnectionId query);

@@ -222,29 +222,13 @@ void RdmEngine::take_cnp(const roce::PacketArrival& arrival) {
 // The kernel's path MTU is used, not the one in the ICMP error, which can be forged.
 void RdmEngine::path_changed(const os::SocketAddress& peer) { flows_->look_at_path(peer); }
 
+// An ICMP error can be forged. That of a live connection starts a probe; before the REP there is
+// none to probe.
 void RdmEngine::unreachable(const os::UdpError& error) {
   if (error.what != os::UdpError::What::kPortUnreachable) return;
   RdmSender* const out = flows_->out_to(error.peer);
-  RdmSender* const quoted = quoted_by(error);
-  if (quoted != nullptr && quoted == out) return flows_->bury(*out);
-  if (quoted != nullptr) pairs_->bury(*quoted);
   if (out != nullptr && out->flow().count_unreachable()) out->lose(link::PeerState::kDied);
   connections_->doubt(error.peer);
-}
-
-// An ICMP error quotes our packet, at least its headers. Treat the peer as dead only if the quote
-// is an RD request with its Q_Key, which an off-path attacker cannot guess. A quoted REQ may
-// predate the peer's bind.
-RdmSender* RdmEngine::quoted_by(const os::UdpError& error) const {
-  wire::Packet packet;
-  const wire::Malformed what = wire::parse(error.quoted(), packet);
-  const bool cut_off = what == wire::Malformed::kPadding || what == wire::Malformed::kPayload;
-  if (what != wire::Malformed::kNone && !cut_off) return nullptr;
-  RdmSender* sender = nullptr;
-  flows_->each_out(error.peer, [&](RdmSender& out) {
-    if (out.flow().has_sent(packet)) sender = &out;
-  });
-  return sender;
 }
 
 }  // namespace weft::rdm

@@ -35,8 +35,6 @@ void FlowInitiator::open(const Introduction& other, std::uint64_t identity,
                          std::uint32_t connection) {
   phase_ = FlowPhase::kOpen;
   peer_.station = other.station;
-  peer_.context = other.context;
-  peer_.queue_key = other.queue_key;
   identity_ = identity;
   peer_.connection = connection;
 }
@@ -119,12 +117,6 @@ void FlowInitiator::change(const wire::CmMad& rep) {
 bool FlowInitiator::count_unreachable() {
   const bool counts = phase_ == FlowPhase::kAsking && doubting_;
   return counts && ++unreachable_ >= kMostUnreachable;
-}
-
-bool FlowInitiator::has_sent(const wire::Packet& request) const {
-  return is_open() && wire::layout_of(request.opcode).request &&
-         wire::transport_of(request.opcode) == wire::Transport::kReliableDatagram &&
-         request.end_to_end_context == peer_.context && request.queue_key == peer_.queue_key;
 }
 
 }  // namespace weft::rdm

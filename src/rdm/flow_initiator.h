@@ -51,11 +51,11 @@ class FlowInitiator {
   // REQ and REP have agreed on the flow of that identity. `connection`: communication id of the
   // peer.
   void open(const Introduction& other, std::uint64_t identity, std::uint32_t connection);
-  // The flow is over, and why. The peer hears of it.
+  // The flow is over, and why. Sends a DREQ, unless the flow belongs to a pair.
   void end(link::PeerState state);
   // Ends its connections.
   void disconnect();
-  // Forgets its connections; the peer hears nothing.
+  // Forgets its connections, without a message to the peer.
   void abandon();
   // That connection has ended. False when it is no connection of the flow any more.
   bool forget(cm::ConnectionId connection);
@@ -84,16 +84,11 @@ class FlowInitiator {
   // An ICMP port unreachable before the REP. True when the caller doubts, and the peer counts as
   // dead: errors may be forged, or late.
   bool count_unreachable();
-  // `request` was sent over this flow: its Q_Key was drawn at random, and the peer has told it to
-  // this end alone.
-  bool has_sent(const wire::Packet& request) const;
 
  private:
   // What the REPs have said.
   struct PeerEnd {
     std::uint64_t station = 0;
-    std::uint32_t context = 0;
-    std::uint32_t queue_key = 0;
     std::uint32_t connection = 0;  // communication id
   };
 

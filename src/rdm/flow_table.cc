@@ -226,18 +226,6 @@ void FlowTable::refuse(RdmReceiver& channel) {
   shared_.host.wake();
 }
 
-void FlowTable::bury(RdmSender& out) {
-  const os::SocketAddress peer = out.flow().peer();
-  const std::uint64_t station = out.flow().station();
-  out.flow().abandon();
-  out.lose(link::PeerState::kDied);
-  for (RdmReceiver* in : in_from(peer)) {
-    if (in->station() != station) continue;
-    in->abandon();
-    close_source(*in, true);
-  }
-}
-
 void FlowTable::close_leaving() {
   if (shared_.leaving.dead.empty() && shared_.leaving.refused.empty()) return;
   for (const DeadStation& dead : std::exchange(shared_.leaving.dead, {})) {

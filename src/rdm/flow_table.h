@@ -69,14 +69,12 @@ class FlowTable {
   // That peer has so many answers to acknowledge that it may ask for nothing more
   // (Operations::may_answer).
   bool owes_too_much(const RequestSource& source) const;
-  // Ends the flow from a peer, which hears of it.
+  // Ends the flow from a peer, which gets a DREQ.
   void close_source(RdmReceiver& channel, bool died);
-  // Takes nothing more from that peer, which hears of it. The flow is destroyed after the poll.
+  // Takes nothing more from that peer, which gets a DREQ. The flow is destroyed after the poll.
   void refuse(RdmReceiver& channel);
-  // The peer has died, as an ICMP error proves that quotes a request of that flow.
-  void bury(RdmSender& out);
-  // Closes the refused sources, and those of dead peers: one that was given up gets no answers any
-  // more, and must hear of that, lest it wait.
+  // Closes the refused sources, and those of dead peers. A peer that counts as dead gets no answers
+  // any more; the DREQ ends its waiting operations.
   void close_leaving();
   // Tells all peers that the endpoint ends.
   void say_goodbye();

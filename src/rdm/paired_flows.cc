@@ -317,12 +317,6 @@ void PairedFlows::note(std::uint32_t context) {
   shared_.host.wake();
 }
 
-void PairedFlows::bury(RdmSender& out) {
-  PairedFlow& pair = *flows_.contexts().find(out.flow().context())->pair;
-  shared_.agent->abandon(std::exchange(pair.connection, 0), shared_.now);
-  out.lose(link::PeerState::kDied);
-}
-
 // One that is leaving still delivers what was sent.
 void PairedFlows::refuse(const RdmReceiver& in) {
   if (flows_.contexts().find(in.context())->pair->phase != PairPhase::kOpen) return;

@@ -29,7 +29,7 @@ class PairedFlows final : public link::Connections, cm::User {
   void turn_down(const link::ConnectionRequest& request) override;
   // An open connection ends at the end of a poll: as soon as the peer has all that was sent, and
   // after 2 s at the latest. Messages of the peer are dropped meanwhile, and its accesses are not
-  // answered. The inbox does not hear of the end of its source.
+  // answered. source_closed() is not called for its source.
   void disconnect(link::ConnectionNumber number) override;
   Status listen(std::size_t backlog, link::ListenerUser& user) override;
   void set_backlog(std::size_t backlog) override;
@@ -41,15 +41,13 @@ class PairedFlows final : public link::Connections, cm::User {
   void establish(std::uint32_t context);
   // That pair may have to end, or to be forgotten.
   void note(std::uint32_t context);
-  // The peer has died, as an ICMP error proves that quotes a request of that flow.
-  void bury(RdmSender& out);
-  // As link::Inbox::refuse(), but that the sink and the user hear of the end within the next poll.
+  // As link::Inbox::refuse(), but the end is reported to sink and user within the next poll.
   void refuse(const RdmReceiver& in);
   // Ends pairs. At the end of a poll.
   void settle();
   // When there is something to do.
   os::Time due() const;
-  // Tells all peers that the endpoint ends.
+  // Disconnects all pairs: the endpoint ends.
   void say_goodbye();
 
  private:

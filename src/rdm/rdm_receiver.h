@@ -55,9 +55,9 @@ class RdmReceiver {
   FlowReply change(const FlowRequest& request, cm::ConnectionId connection);
   // That connection has ended. False when it is not the flow's any more.
   bool forget(cm::ConnectionId connection);
-  // Ends the connection. The peer hears of it.
+  // Ends the connection. Sends a DREQ.
   void disconnect(const FlowEnd& end);
-  // Forgets the connection; the peer hears nothing.
+  // Forgets the connection, without a message to the peer.
   void abandon();
   // Nothing has been going on: memory for it is given back.
   void trim() { target_.trim(); }

@@ -57,7 +57,7 @@ class RdmSender {
   void on_rejected(cm::ConnectionId id, wire::CmReason reason, const FlowEnd& end);
   void on_disconnected(cm::ConnectionId id, const FlowEnd& end, os::Time now);
   void on_lost(cm::ConnectionId id);
-  // All that has not ended fails. The peer hears of it.
+  // All that has not ended fails. Sends a DREQ, unless the flow belongs to a pair.
   void lose(link::PeerState state);
   // A message of the peer's connection manager may have arrived: the peer may live. False when it
   // is not known to.

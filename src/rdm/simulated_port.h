@@ -251,8 +251,6 @@ class ConnectedWorld {
       os::UdpError error;
       error.peer = parcel.path.to;
       error.what = os::UdpError::What::kPortUnreachable;
-      error.length = std::min(parcel.bytes.size(), error.bytes.size());
-      std::copy_n(parcel.bytes.begin(), error.length, error.bytes.begin());
       from->host.report(error);
     }
     for (std::size_t i = 0; i < ports_.size(); ++i) {

@@ -198,8 +198,6 @@ class Simulation {
       os::UdpError error;
       error.peer = parcel.path.to;
       error.what = os::UdpError::What::kPortUnreachable;
-      error.length = std::min(parcel.bytes.size(), error.bytes.size());
-      std::copy_n(parcel.bytes.begin(), error.length, error.bytes.begin());
       users_[from]->host.report(error);
       looks_[from] = std::min(looks_[from], network_.now);
     }

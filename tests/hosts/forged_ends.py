@@ -28,15 +28,17 @@ class Flows(Siege):
         witness = Attacker(self.wire[0])
         witness.watch()
         talk(self.victim, self.peer)
-        self.near = self.true_ids(witness)
-        print(f"communication ids of the flows, and those near them: {self.near}", flush=True)
-
-    def true_ids(self, witness):
-        """16 ids of each end: those of its live flows, as the REPs name them, and others near them. An off-path host cannot see these
-        ids; it is helped here, because 16 bits can be guessed."""
         replies = [packet for packet in witness.watched() if packet.attribute == forged.REP and {packet.source, packet.to} == set(self.ends)]
         witness.close()
-        require(replies, "no REP of the flows is seen")
+        require({reply.source for reply in replies} == set(self.ends), "the REPs of the flows are not seen")
+        self.near = self.true_ids(replies)
+        print(f"communication ids of the flows, and those near them: {self.near}", flush=True)
+        # What the victim's requests carry. The peer, and hosts that it tells, can quote them.
+        self.named = [(reply.context, reply.queue_key) for reply in replies if reply.source == self.peer.end]
+
+    def true_ids(self, replies):
+        """16 ids of each end: those of its live flows, as the REPs name them, and others near them. An off-path host cannot see these
+        ids; it is helped here, because 16 bits can be guessed."""
         near = {}
         for end in self.ends:
             true = sorted({reply.local_id if reply.source == end else reply.remote_id for reply in replies})
@@ -62,11 +64,10 @@ class Flows(Siege):
         for name, attribute in (("DREP", forged.DREP), ("RTU", forged.RTU), ("LAP", forged.LAP)):
             yield f"256 {name}s", [forged.with_ids(there, here, attribute, *pair) for pair in ids], MESSAGES
         yield "256 APRs", [forged.unknown_connection(there, here, *pair) for pair in ids], MESSAGES
-        quoted = forged.flow_request(here, there), forged.request(here, there)
-        for count in (3, 30):
-            yield f"{count} ICMP errors that quote a request of the flow", \
-                [forged.port_unreachable(there[0], quoted[0])] * count, None
-            yield f"{count} ICMP errors that quote a REQ", [forged.port_unreachable(there[0], quoted[1])] * count, None
+        quoted = {"a request of a flow": [forged.flow_request(here, there)], "a REQ": [forged.request(here, there)],
+                  "a request of each flow with its Q_Key": [forged.flow_request(here, there, *named) for named in self.named]}
+        for count, (name, packets) in itertools.product((3, 30), quoted.items()):
+            yield f"{count} ICMP errors that quote {name}", [forged.port_unreachable(there[0], each) for each in packets] * count, None
         yield "100 CNPs", [forged.congestion_notification(there, here) for _ in range(100)], "unknown_flow"
 
     def restart(self):
@@ -101,7 +102,7 @@ def main():
     for attack in flows.forge():
         flows.survive(*attack)
     after = icmp_errors(flows.wire[0])
-    require(after[0] >= before[0] + 66 and after[1] == before[1], f"ICMP errors do not arrive: {before}, then {after}")
+    require(after[0] >= before[0] + 99 and after[1] == before[1], f"ICMP errors do not arrive: {before}, then {after}")
     flows.watch = arguments.settle
     flows.survive("all of them", [])
     flows.survive_at_rest(flows.forge(), lambda: rest(*flows.both), lambda: talk(*flows.both))

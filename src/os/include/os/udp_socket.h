@@ -2,7 +2,6 @@
 // How does a process send and receive UDP datagrams by the train, with few system calls?
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -37,11 +36,8 @@ struct SendOutcome {
 };
 
 // An error that the network, or the host of a peer, reported about a datagram (ICMP). It can be
-// forged by guessing ports: a reason to look again, and no proof, unless it quotes a part of the
-// datagram that cannot be guessed.
+// forged by guessing ports: a reason to probe the peer, and no proof.
 struct UdpError {
-  static constexpr std::size_t kQuoted = 320;
-
   enum class What : std::uint8_t {
     kPortUnreachable,  // the host is there, and the port is closed
     kHostUnreachable,
@@ -53,12 +49,6 @@ struct UdpError {
   What what = What::kOther;
   std::size_t path_mtu = 0;  // after kTooBig: bytes of a packet, IP header included; 0: not told
   int code = 0;              // the errno that ip(7), ipv6(7) give for it
-
-  // The datagram's first bytes, up to kQuoted, as far as they came back: hosts that are Linux send
-  // 500 and more, and none has to send any.
-  std::span<const std::byte> quoted() const { return {bytes.data(), length}; }
-  std::array<std::byte, kQuoted> bytes;
-  std::size_t length = 0;
 };
 
 // 4 bytes of a datagram, big-endian, that tell its kind.

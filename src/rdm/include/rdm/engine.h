@@ -81,7 +81,6 @@ class RdmEngine final : public roce::PacketHandler {
   void settle();
   void take_of_flow(const wire::Packet& packet, const roce::PacketArrival& arrival);
   void take_mark(const Context& context, bool request);
-  RdmSender* quoted_by(const os::UdpError& error) const;
   void report_received();
 
   const std::unique_ptr<Shared> shared_;

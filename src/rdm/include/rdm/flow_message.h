@@ -20,7 +20,7 @@
 
 namespace weft::rdm {
 
-// What an end tells of itself.
+// The fields by which REQ and REP describe their sender.
 struct Introduction {
   std::uint64_t station = 0;  // of the endpoint, drawn at random: all its flows have it
   std::uint32_t queue_pair = 0;
