@@ -157,7 +157,7 @@ void Listener::take_in() {
   if (now >= next_check_) {
     next_check_ = now + kCheckEvery;
     port_->inbox().check_sources(*this);
-    port_->check_connections([] {});
+    port_->check_connections(false, [] {});
   }
   report();
 }

@@ -76,7 +76,7 @@ struct Asker final : link::InboxSink, link::FlowSink, link::ConnectionUser {
   std::vector<std::string> hear() {
     port->inbox().poll(*this);
     port->inbox().check_sources(*this);
-    port->check_connections([this] { port->inbox().poll(*this); });
+    port->check_connections(true, [this] { port->inbox().poll(*this); });
     return std::exchange(log, {});
   }
 

@@ -163,7 +163,7 @@ struct Party final : link::InboxSink, link::ListenerUser {
   unsigned poll() { return mailbox->poll(*this); }
   void check() {
     mailbox->check_sources(*this);
-    connections->check([this] { poll(); });
+    connections->check(true, [this] { poll(); });
   }
   std::size_t attempts() const {
     std::size_t count = 0;

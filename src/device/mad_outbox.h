@@ -25,7 +25,7 @@ class MadOutbox {
   // Finds the mailbox of an address: shm::MadSender::open().
   using Open = std::function<Result<std::unique_ptr<shm::MadSender>>(const os::SocketAddress&)>;
 
-  // `sent` hears of each datagram when it is sent, with the address of its receiver.
+  // `sent` is called for each datagram when it is sent, with the address of its receiver.
   MadOutbox(Open open, shm::MadSink sent) : open_(std::move(open)), sent_(std::move(sent)) {}
 
   // The way to an address, which all that ask for it at a time share. Errors: those of

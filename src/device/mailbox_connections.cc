@@ -373,11 +373,20 @@ bool MailboxConnections::send_again() {
   });
 }
 
-void MailboxConnections::check(const std::function<void()>& take_in) {
+os::Time MailboxConnections::due() const {
+  os::Time due = os::Time::max();
+  for (const auto& [id, end] : ends_) {
+    const bool counts = end.stage != EndStage::kEstablished && !end.was_read();
+    if (counts) due = std::min(due, end.deadline);
+  }
+  return due;
+}
+
+void MailboxConnections::check(bool at_once, const std::function<void()>& take_in) {
   const os::Time now = os::coarse_now();
   agent_.advance(now);
   send_again();
-  if (now < next_check_) return;
+  if (!at_once && now < next_check_) return;
   next_check_ = now + kBetweenChecks;
   for (const cm::ConnectionId id : undecided_.remove_abandoned(mads_, now)) {
     agent_.abandon(id, now);

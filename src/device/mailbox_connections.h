@@ -34,7 +34,7 @@ class MailboxConnections final : public link::Connections, cm::CmHost, cm::User,
   struct Ways {
     OpenFlow open_flow;
     MadOutbox::Open open_mads;
-    shm::MadSink sent;  // hears of management datagrams, as MadOutbox says; or none
+    shm::MadSink sent;  // is called for each management datagram, as MadOutbox says; or none
   };
   // From there on are the numbers of connections.
   static constexpr link::ConnectionNumber kFirstNumber = 0x8000'0000;
@@ -42,7 +42,7 @@ class MailboxConnections final : public link::Connections, cm::CmHost, cm::User,
   // Of the port with that address. `options` and `stats` outlive it.
   MailboxConnections(const os::SocketAddress& name, const Options& options, Ways ways,
                      Stats& stats);
-  // Listeners hear that attempts are withdrawn.
+  // Withdraws its attempts by REJs to their listeners.
   ~MailboxConnections() override;
   MailboxConnections(const MailboxConnections&) = delete;
   MailboxConnections& operator=(const MailboxConnections&) = delete;
@@ -58,7 +58,7 @@ class MailboxConnections final : public link::Connections, cm::CmHost, cm::User,
   Status listen(std::size_t backlog, link::ListenerUser& user) override;
   void set_backlog(std::size_t backlog) override;
   void reject(link::ConnectionNumber request, std::span<const std::byte> data) override;
-  // The mailbox tells the requester that the listener has closed.
+  // Nothing: MailboxHeader::closed shows the requester that the listener has closed.
   void delay(link::ConnectionNumber) override {}
   void forward(link::ConnectionNumber request) override;
 
@@ -71,9 +71,11 @@ class MailboxConnections final : public link::Connections, cm::CmHost, cm::User,
   void take_datagram(const os::SocketAddress& address, std::span<const std::byte> message);
   // A source has closed.
   void source_closed(std::uint32_t source);
-  // Notices the ends of processes and of times. Before an attempt fails, take_in() has what has
-  // arrived handed over.
-  void check(const std::function<void()>& take_in);
+  // Notices the ends of processes and of times, of many connections each 40 ms unless `at_once`.
+  // Before an attempt fails, take_in() has what has arrived handed over.
+  void check(bool at_once, const std::function<void()>& take_in);
+  // When the next time of an attempt ends; Time::max() without one.
+  os::Time due() const;
   // Sends datagrams that found no room, as check() does. True when some still wait.
   bool send_again();
   // Calls watch(process) for each peer that is to answer.

@@ -212,8 +212,30 @@ void Port::end_connection_of(std::uint32_t source) {
   if (near_connections_ != nullptr) near_connections_->source_closed(source);
 }
 
-void Port::check_connections(const std::function<void()>& take_in) {
-  if (near_connections_ != nullptr) near_connections_->check(take_in);
+void Port::check_connections(bool at_once, const std::function<void()>& take_in) {
+  if (near_connections_ != nullptr) near_connections_->check(at_once, take_in);
+}
+
+bool Port::connections_are_due() const {
+  return near_connections_ != nullptr && near_connections_->due() <= os::coarse_now();
+}
+
+bool Port::fall_asleep() {
+  wake_.silence();
+  const bool quiet = inbox_->fall_asleep();
+  wake_for_connections();
+  return quiet;
+}
+
+// The endpoint of the network sets its own time whenever it falls asleep; without one, a time that
+// was set for a connection stays until here.
+void Port::wake_for_connections() {
+  const os::Time due = near_connections_ != nullptr ? near_connections_->due() : os::Time::max();
+  const bool sets = due != os::Time::max();
+  if (!sets && !sets_time_) return;
+  sets_time_ = sets;
+  const auto left = sets ? due - os::coarse_now() : os::Timer::kNever;
+  endpoint_ != nullptr ? wake_.wake_within(left) : wake_.wake_in(left);
 }
 
 bool Port::send_requests_again() {

@@ -13,8 +13,8 @@
 namespace weft::device {
 
 // The requests that a listener has received as management datagrams and has not answered. A
-// datagram does not tell of the end of its sender, so its mailbox is looked for. One thread at a
-// time.
+// datagram carries no sign of its sender's end, so the mailbox of the sender is checked. One thread
+// at a time.
 class UndecidedRequests {
  public:
   void add(cm::ConnectionId id, const os::SocketAddress& from, os::Time now) {
@@ -22,8 +22,8 @@ class UndecidedRequests {
   }
   // Decided. False when there was no such request.
   bool erase(cm::ConnectionId id) { return requests_.erase(id) != 0; }
-  // Removes those whose requester has no mailbox any more. Each is looked for every 100 ms, at most
-  // 64 in one call.
+  // Removes those whose requester has no mailbox any more. Checks each at most once in 100 ms, and
+  // at most 64 in one call.
   std::vector<cm::ConnectionId> remove_abandoned(MadOutbox& mads, os::Time now);
 
  private:

@@ -29,7 +29,7 @@ void ConnectedPeer::accept(const link::ConnectionRequest& request,
 void ConnectedPeer::started(const Result<link::ConnectionNumber>& number, int absent) {
   if (!number) return failed(attempt_error(number.error().code, absent), {});
   number_ = number.value();
-  if (shared_.sleepers().count() > 0) shared_.watch_processes();
+  shared_.watch_connections();
 }
 
 void ConnectedPeer::connected(std::uint32_t source, std::shared_ptr<link::Flow> flow,

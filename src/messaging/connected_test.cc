@@ -26,8 +26,11 @@ struct End : testing::ConnectedEnd {
   device::CompletionQueue queue{64, true, device::WaitKind::kNone};
   os::SocketAddress address;
 
-  End(const std::shared_ptr<device::Device>& device, std::uint16_t port) : address(loopback(port)) {
+  End(const std::shared_ptr<device::Device>& device, std::uint16_t port,
+      const Options* options = nullptr)
+      : address(loopback(port)) {
     EndpointSetup setup;
+    if (options != nullptr) setup.options = options;
     setup.device = device;
     setup.bindings.tx = &queue;
     setup.bindings.rx = &queue;
@@ -323,6 +326,55 @@ TEST_F(ConnectedTest, TheEndOfAListenersProcessWakesASleeper) {
   sleeper.wake_up();
   EXPECT_TRUE(progress_until([&] { return !left.log.failures.empty(); }));
   EXPECT_THAT(left.log.failures, ElementsAre(ECONNREFUSED));
+}
+
+// Its process was watched, and the connections were checked a moment ago.
+TEST_F(ConnectedTest, AListenersProcessThatEndsBetweenTwoSleepsIsNoticed) {
+  const os::SocketAddress there = loopback(7103);
+  Victim victim(dir.path(), [&](const std::shared_ptr<device::Device>& device) {
+    return std::make_unique<testing::RequestPort>(device, there.port());
+  });
+  left.request(there);
+  SharedPort& sleeper = left.endpoint->port();
+  ASSERT_TRUE(sleeper.fall_asleep());
+  sleeper.wake_up();
+  victim.kill();
+  sleeper.fall_asleep();
+  sleeper.wake_up();
+  EXPECT_THAT(left.log.failures, ElementsAre(ECONNREFUSED));
+}
+
+TEST_F(ConnectedTest, AListenersProcessThatEndsBeforeItIsWatchedIsNoticed) {
+  const os::SocketAddress there = loopback(7103);
+  Victim victim(dir.path(), [&](const std::shared_ptr<device::Device>& device) {
+    return std::make_unique<testing::RequestPort>(device, there.port());
+  });
+  SharedPort& sleeper = left.endpoint->port();
+  ASSERT_TRUE(sleeper.fall_asleep());
+  sleeper.wake_up();
+  left.request(there);
+  victim.kill();
+  sleeper.fall_asleep();
+  sleeper.wake_up();
+  EXPECT_THAT(left.log.failures, ElementsAre(ECONNREFUSED));
+}
+
+TEST_F(ConnectedTest, TheTimeLimitOfAnAcceptanceWakesASleeper) {
+  static const Options brief = [] {  // outlives the endpoint
+    Options options;
+    options.peer_timeout = std::chrono::milliseconds(50);
+    return options;
+  }();
+  End hasty(setup.device, 7103, &brief);
+  left.request(listener.address);  // and does not progress again
+  hasty.accept(listener.take_request());
+  SharedPort& sleeper = hasty.endpoint->port();
+  while (hasty.log.failures.empty()) {
+    const bool sleeps = sleeper.fall_asleep() && hasty.log.failures.empty();
+    ASSERT_TRUE(!sleeps || os::wait_readable(sleeper.wake_fd(), std::chrono::seconds(20)));
+    sleeper.wake_up();
+  }
+  EXPECT_THAT(hasty.log.failures, ElementsAre(ECONNABORTED));
 }
 
 TEST_F(ConnectedTest, TheEndOfARequestersProcessWakesASleeper) {

@@ -117,6 +117,6 @@ int Endpoint::poll_then_again() {
   return EAGAIN;
 }
 
-void Endpoint::watch_processes() { flows_.watch_processes(); }
+bool Endpoint::watch_processes() { return flows_.watch_processes(); }
 
 }  // namespace weft::messaging

@@ -104,7 +104,7 @@ Status PeerFlows::open(Peer& peer, const AddressVector::AddressEntry& entry) {
   if (peer.died && peer.stamp == entry.stamp) peer.flow->doubt();
   peer.stamp = entry.stamp;
   peer.give_up = {};
-  if (sleepers_.count() > 0) sleepers_.watch(peer.flow->process());
+  if (sleepers_.count() > 0 && !sleepers_.watch(peer.flow->process())) sleepers_.wake();
   return {};
 }
 
@@ -135,10 +135,12 @@ void PeerFlows::add_death(PeerIndex peer) {
   shared_.visit(endpoint_);
 }
 
-void PeerFlows::watch_processes() {
+bool PeerFlows::watch_processes() {
+  bool all = true;
   for (const Peer& peer : peers_) {
-    if (peer.flow != nullptr) sleepers_.watch(peer.flow->process());
+    if (peer.flow != nullptr && !sleepers_.watch(peer.flow->process())) all = false;
   }
+  return all;
 }
 
 void PeerFlows::lose(Peer& peer) {

@@ -139,16 +139,16 @@ std::size_t SharedPort::peers() const {
 
 void SharedPort::check_if_it_is_time() {
   if (router_ != nullptr) main_.port->send_requests_again();
-  if (timer_.due(peers(), false)) check();
+  if (timer_.due(peers(), false)) check(false);
 }
 
-void SharedPort::check() {
+void SharedPort::check(bool at_once) {
   if (main_.closing) return;
   for (Endpoint* endpoint : endpoints_) endpoint->check_flows();
   main_.inbox().check_sources(*main_.sink);
   if (router_ != nullptr) {
     router_->check(os::coarse_now());
-    main_.port->check_connections([this] {
+    main_.port->check_connections(at_once, [this] {
       main_.poll();
       main_.inbox().check_sources(*main_.sink);
     });
@@ -156,18 +156,28 @@ void SharedPort::check() {
   for (Endpoint* endpoint : endpoints_) endpoint->check_peers();
 }
 
-void SharedPort::watch_processes() {
-  if (setup_.service == link::Service::kDatagram) return;  // nothing of it waits for a peer
-  for (const int process : main_.port->processes()) sleepers_.watch(process);
-  for (Endpoint* endpoint : endpoints_) endpoint->watch_processes();
+// False when one has ended already.
+bool SharedPort::watch_processes() {
+  if (setup_.service == link::Service::kDatagram) return true;  // nothing of it waits for a peer
+  bool all = true;
+  for (const int process : main_.port->processes()) all = sleepers_.watch(process) && all;
+  for (Endpoint* endpoint : endpoints_) all = endpoint->watch_processes() && all;
+  return all;
+}
+
+void SharedPort::watch_connections() {
+  if (sleepers_.count() == 0) return;
+  main_.port->wake_for_connections();
+  if (!watch_processes()) sleepers_.wake();
 }
 
 bool SharedPort::fall_asleep() {
   const Section section(lock_);
   sleepers_.add();
   const bool ended = sleepers_.forget_ended();
-  if (timer_.due(peers(), ended)) check();
-  watch_processes();
+  const bool at_once = ended || main_.port->connections_are_due();
+  if (timer_.due(peers(), at_once)) check(at_once);
+  if (!watch_processes()) check(true);
   busy_.set_asleep(true);
   bool quiet = main_.port->fall_asleep() && !main_.port->send_requests_again();
   const bool parts = std::any_of(visits_.begin(), visits_.end(), [](Endpoint* endpoint) {

@@ -2,6 +2,7 @@
 // What wakes the threads that sleep on an endpoint?
 #include "messaging/sleepers.h"
 
+#include <cerrno>
 #include <chrono>
 #include <utility>
 
@@ -10,10 +11,12 @@
 namespace weft::messaging {
 
 // This process needs no wake-up when it ends.
-void Sleepers::watch(int process) {
-  if (process <= 0 || os::is_this_process(process) || watched_.contains(process)) return;
+bool Sleepers::watch(int process) {
+  if (process <= 0 || os::is_this_process(process) || watched_.contains(process)) return true;
   os::Fd fd = os::watch_process(process);
-  if (fd.valid() && set_.add(fd.get()).ok()) watched_.emplace(process, std::move(fd));
+  if (!fd.valid()) return errno != ESRCH;
+  if (set_.add(fd.get()).ok()) watched_.emplace(process, std::move(fd));
+  return true;
 }
 
 bool Sleepers::forget_ended() {

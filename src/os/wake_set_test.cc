@@ -55,6 +55,21 @@ TEST_F(WakeSetTest, ATimeThatIsSetReplacesARingAndTheTimeBefore) {
   EXPECT_FALSE(readable(milliseconds(5)));
 }
 
+TEST_F(WakeSetTest, TheEarlierOfTwoTimesCounts) {
+  set.wake_within(hours(1));
+  set.wake_within(milliseconds(1));
+  set.wake_within(hours(1));
+  set.wake_within(Timer::kNever);
+  EXPECT_TRUE(readable(milliseconds(20'000)));
+  set.wake_within(hours(1));
+  EXPECT_TRUE(readable()) << "a time that is over is earlier";
+  set.wake_in(hours(1));
+  EXPECT_FALSE(readable(milliseconds(5)));
+  set.ring();
+  set.wake_within(hours(1));
+  EXPECT_TRUE(readable());
+}
+
 TEST_F(WakeSetTest, SilenceLeavesATimeThatIsSet) {
   set.wake_in(milliseconds(1));
   set.silence();

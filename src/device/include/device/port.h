@@ -65,21 +65,22 @@ class Port {
   os::WakeSet& wake_set() { return wake_; }
   const os::WakeSet& wake_set() const { return wake_; }
   // As link::Inbox::fall_asleep(); undoes a ring of the wake set.
-  bool fall_asleep() {
-    wake_.silence();
-    return inbox_->fall_asleep();
-  }
+  bool fall_asleep();
+  // Has the time of a connection wake the threads that sleep.
+  void wake_for_connections();
   // The connections of a port that is connected, or listens.
   link::Connections& connections() { return *connections_; }
   // A control message has arrived from a source, which has that address: it concerns a connection,
   // or the source is refused.
   void take_control(link::InboxSink& sink, const link::Arrival& arrival,
                     const os::SocketAddress& address);
-  // The sink has heard that a source has closed: its connection, or request, ends.
+  // After InboxSink::source_closed(): ends the connection, or request, of that source.
   void end_connection_of(std::uint32_t source);
   // As MailboxConnections::check() and send_again().
-  void check_connections(const std::function<void()>& take_in);
+  void check_connections(bool at_once, const std::function<void()>& take_in);
   bool send_requests_again();
+  // The time of a connection is over: check_connections() has something to do.
+  bool connections_are_due() const;
   // Opens the way to a peer: through shared memory to one that can be found and reached there, over
   // the network to all others. Errors: ENOENT when no peer is there (yet), or that was not found
   // out, EHOSTUNREACH when no link leads to that host, others of shm::Outbox::open(),
@@ -138,6 +139,7 @@ class Port {
   link::Connections* connections_ = nullptr;
   link::Inbox* inbox_ = nullptr;
   os::Time searched_at_{};
+  bool sets_time_ = false;  // the wake set is set for a connection
 };
 
 }  // namespace weft::device

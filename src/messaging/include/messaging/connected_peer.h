@@ -34,13 +34,13 @@ class ConnectedPeer final : link::ConnectionUser {
         receiver_(receiver) {}
 
   // Asks the listener at that address for the connection, and accepts a request for it. The sink
-  // hears of the outcome, perhaps from within the call.
+  // gets the outcome, perhaps from within the call.
   void request(const os::SocketAddress& listener, std::span<const std::byte> data);
   void accept(const link::ConnectionRequest& request, std::span<const std::byte> data);
   // Ends the connection or the attempt: what is pending, and receives that wait unless they are
   // shared, are reported with `error`.
   void disconnect(int error);
-  // Refuses the peer and hears nothing more: the endpoint closes.
+  // Refuses the peer and reports no further events: the endpoint closes.
   void withdraw();
 
   // For the endpoint: whether the next poll is to part,

@@ -136,7 +136,8 @@ class Endpoint {
   // Notices the ends of the peers that it sends to, and of those that it hears.
   void check_flows();
   void check_peers();
-  void watch_processes();
+  // As PeerFlows::watch_processes().
+  bool watch_processes();
 
  private:
   explicit Endpoint(EndpointSetup setup);

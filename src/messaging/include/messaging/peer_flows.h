@@ -70,8 +70,8 @@ class PeerFlows {
     busy_.remove_all(sink_);
     peers_.clear();
   }
-  // Has the ends of the peers' processes wake sleepers.
-  void watch_processes();
+  // Has the ends of the peers' processes wake sleepers. False when one has ended already.
+  bool watch_processes();
 
   // Asks whether the peers still live, and gives up the flows to those that do not.
   void check_peers();

@@ -65,8 +65,9 @@ class SharedPort final : public device::Engine {
     if (timer_.count_poll()) [[unlikely]]
       check_if_it_is_time();
   }
-  // Has the ends of all peers' processes wake sleepers.
-  void watch_processes();
+  // Has the ends of all peers' processes, and of times of connections, wake sleepers, if there are
+  // any.
+  void watch_connections();
   // As progress().
   void progress_inside();
 
@@ -82,7 +83,8 @@ class SharedPort final : public device::Engine {
   void begin_visits();
   void end_visits();
   void check_if_it_is_time();
-  void check();
+  void check(bool at_once);
+  bool watch_processes();
 
   const EndpointSetup setup_;  // of the first endpoint
   const os::Origin origin_;

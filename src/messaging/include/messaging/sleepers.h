@@ -23,7 +23,10 @@ class Sleepers {
   // How many threads sleep.
   int count() const { return count_; }
   // Has the end of that process wake them. Nothing for 0, and for one that is watched already.
-  void watch(int process);
+  // False when it has ended already.
+  bool watch(int process);
+  // Wakes them.
+  void wake() { set_.ring(); }
   // Watches processes no more that have ended; true when there were some.
   bool forget_ended();
 

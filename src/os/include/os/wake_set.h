@@ -31,12 +31,17 @@ class WakeSet {
   void silence();
   // Makes fd() readable that much later, instead of at the time that was set before; undoes ring().
   void wake_in(std::chrono::nanoseconds later);
+  // The same, unless fd() is or becomes readable earlier.
+  void wake_within(std::chrono::nanoseconds later);
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   EventSet members_;
   Timer timer_;
   Origin origin_;
   bool rung_ = false;
+  Clock::time_point due_ = Clock::time_point::max();  // of the timer
 };
 
 }  // namespace weft::os
