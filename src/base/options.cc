@@ -97,7 +97,8 @@ std::vector<OptionVariable> make_variables() {
                    "Time an operation waits for a peer that has not appeared yet"),
       milliseconds("peer_timeout_ms", &Options::peer_timeout, 1000,
                    "Silence of a network peer after which it counts as dead, unless its host "
-                   "reports it earlier"),
+                   "reports it earlier; and time of a requester of this host to confirm its "
+                   "acceptance"),
       milliseconds("request_timeout_ms", &Options::request_timeout, 1,
                    "Time a connection request waits for a listener that does not answer"),
       bytes("eager_limit", &Options::eager_limit, kGibibyte,

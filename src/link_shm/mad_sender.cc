@@ -32,7 +32,10 @@ Result<std::unique_ptr<MadSender>> MadSender::open(const Sender& sender,
 }
 
 Result<MadPlace> MadSender::send(std::span<const std::byte> bytes) {
-  if (bytes.size() > kLongestMad) return Error{EMSGSIZE, "a management datagram of such length"};
+  if (bytes.size() > kLongestMad) {
+    return Error{EMSGSIZE, std::to_string(bytes.size()) + " bytes of a management datagram, the " +
+                               "limit is " + std::to_string(kLongestMad)};
+  }
   if (mailbox_.file()->inherited()) return Error{EAGAIN, "this is the parent's endpoint"};
   MadPlace place;
   for (std::uint32_t tried = 0; tried < kMads; ++tried) {

@@ -47,13 +47,14 @@ Result<PeerMailbox> PeerMailbox::open(const Sender& sender, const os::SocketAddr
   return PeerMailbox(std::move(file).value(), std::move(memory).value(), *pid);
 }
 
-// The bell first: a sender that is stopped in between leaves the mark, so that others ring, too. By
-// the time that it goes on, the owner may have slept anew: that mark is not this sender's to clear.
-void PeerMailbox::wake_owner(const os::Waker& bell) const {
+// The waker first: a sender that is stopped in between leaves the mark, so that others ring, too.
+// By the time that it goes on, the owner may have slept anew: that mark is not this sender's to
+// clear.
+void PeerMailbox::wake_owner(const os::Waker& waker) const {
   std::uint32_t sleep = header().asleep.load();
   if (sleep == 0) return;
-  const os::WakerName waker = header().waker;
-  bell.ring(waker);
+  const os::WakerName name = header().waker;
+  waker.ring(name);
   header().asleep.compare_exchange_strong(sleep, 0);
 }
 

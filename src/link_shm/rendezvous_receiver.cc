@@ -16,7 +16,7 @@ bool RendezvousReceiver::finish(Source& source, std::uint32_t exchange, Rendezvo
   if (!source.exchanges[exchange].state.compare_exchange_strong(from, RendezvousState::kDone)) {
     return false;
   }
-  source.wake(bell_);
+  source.wake(waker_);
   return true;
 }
 

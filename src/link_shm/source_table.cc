@@ -27,10 +27,10 @@ Source::Source(std::uint32_t slot, os::Mapping mapping, const Geometry& checked)
       exchanges(memory.at<Rendezvous>(checked.exchanges_at())),
       ring(memory, geometry) {}
 
-void Source::wake(const os::Waker& bell) const {
+void Source::wake(const os::Waker& waker) const {
   if (header->sender_asleep.load(std::memory_order_seq_cst) == 0) return;
-  const os::WakerName waker = header->waker;
-  bell.ring(waker);
+  const os::WakerName name = header->waker;
+  waker.ring(name);
 }
 
 Result<Source*> SourceTable::open(std::uint32_t number) {

@@ -3,8 +3,8 @@
 # What does a flood of requests for connections (FI_EP_MSG) with forged sources take from the honest peers of a listener?
 """The program of the listener accepts each request that is reported to it. During the flood a connection that exists goes on, and new
 ones are made. The requests that are taken, the packets that they draw and the endpoints that they leave are bounded. The measure of
-the connection is the same flood to a port where the kernel of the attacked host drops it, in turn: so the ratio says what the listener pays,
-not the attacker's processor."""
+the connection is the same flood to a port where the kernel of the attacked host drops it, in turn: so the ratio is the cost to the listener,
+without that of the attacker's processor."""
 import math
 import statistics
 import threading

@@ -190,7 +190,7 @@ class Hosts:
         return iter(self._hosts)
 
     def lose(self, percent, protocols=UDP, singly=True):
-        """From now on the wire loses so many of a hundred packets of these protocols, each by its own luck; trains whole
+        """From now on the wire drops `percent` % of the packets of these protocols, each independently; a train is dropped whole
         unless packets leave singly."""
         if percent != 0 and singly:
             for host in self:

@@ -3,7 +3,7 @@
 # What does a flood of REQs with forged sources take from the honest peers of a reliable-datagram endpoint?
 """During the flood a new peer gets through, and an established flow goes on without losing anything. What the flood draws,
 and the endpoint's memory, are bounded. The measure of the established flow is the same flood to a port where the kernel of
-the attacked host drops it, in turn: so the ratio says what the endpoint pays, not the attacker's processor. Messages per
+the attacked host drops it, in turn: so the ratio is the cost to the endpoint, without that of the attacker's processor. Messages per
 second of processor time change less with the load of the machine than those per second."""
 import threading
 import time

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# When does one end of a connection (FI_EP_MSG) hear that the process of the other end is stopped?
+# When does one end of a connection (FI_EP_MSG) report that the process of the other end is stopped?
 """After FI_WEFT_PEER_TIMEOUT_MS of its own process, which has 4 s here, and not before: the end that requested the connection and the
 one that accepted it, while messages are exchanged and while there are none. A connection whose process goes on before that time survives
-without a loss. A process that goes on later hears of the end, too, and makes connections again."""
+without a loss. A process that continues later reports the end, too, and makes connections again."""
 import os
 import signal
 import time

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# What does a requester (FI_EP_MSG) hear when packets do not reach the listener's port?
-"""A host that answers has no listener: FI_ECONNREFUSED at once. A host is silent: FI_ETIMEDOUT after FI_WEFT_REQUEST_TIMEOUT_MS.
+# Which event does a requester (FI_EP_MSG) get when packets do not reach the listener's port?
+"""A host without a listener sends ICMP errors: FI_ECONNREFUSED at once. A host is silent: FI_ETIMEDOUT after FI_WEFT_REQUEST_TIMEOUT_MS.
 A listener whose port is filtered is reached by port 4791 of its host."""
 import time
 

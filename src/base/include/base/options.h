@@ -32,7 +32,8 @@ enum class RegistrationContract {
 struct Options {
   // Time an operation waits for a peer that has not appeared yet.
   std::chrono::milliseconds connect_timeout{2000};
-  // Silence of a network peer, while an operation waits for it, after which it counts as dead.
+  // Silence of a network peer after which it counts as dead, also when the connection is idle; and
+  // the time that an accepted requester of this host has for its RTU.
   std::chrono::milliseconds peer_timeout{60'000};
   // Time a connection request waits for the first answer of its listener.
   std::chrono::milliseconds request_timeout{30'000};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How does a connection manager hear that a request it has passed on became a connection?
+// How are credits returned to the connection manager that has forwarded a request?
 #pragma once
 
 #include <atomic>

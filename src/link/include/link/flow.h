@@ -79,7 +79,7 @@ struct AtomicRequest {
 struct Outcome {
   enum class State : std::uint8_t {
     kDone,     // finished
-    kPending,  // FlowSink will hear of it
+    kPending,  // the outcome is reported to FlowSink
     kAgain,    // no room now: poll, then ask again
     kFailed,   // `error` says why
   };

@@ -29,7 +29,8 @@ struct MailboxOptions {
   std::shared_ptr<memory::RegionTableView> regions = nullptr;
   link::Service service = link::Service::kReliableDatagram;
   ServedAccess served = {};  // what peers may do to regions through this endpoint
-  MadSink on_mad = {};       // hears of management datagrams, within poll(); without: none is taken
+  MadSink on_mad =
+      {};  // is called for each management datagram, within poll(); without: none is taken
 };
 
 // The Inbox of the shared-memory link.
@@ -52,7 +53,7 @@ class Mailbox final : public link::Inbox {
 
   // Readable when something arrives while asleep.
   int wake_fd() const { return waker_.fd(); }
-  // The bell that peers ring; outboxes of the same endpoint name it to their peers.
+  // The waker that peers ring; outboxes of the same endpoint name it to their peers.
   const os::Waker& waker() const { return waker_; }
   // The processes that send to this mailbox (0 where unknown), to be watched while asleep.
   std::vector<pid_t> source_processes() const;

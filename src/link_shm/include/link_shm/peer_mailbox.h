@@ -47,8 +47,8 @@ class PeerMailbox {
   MailboxHeader& header() const { return *memory_.at<MailboxHeader>(0); }
   const os::Mapping& memory() const { return memory_; }
   pid_t owner() const { return owner_; }
-  // Wakes the owner if it sleeps. After a mark in the header that tells it what to look at.
-  void wake_owner(const os::Waker& bell) const;
+  // Wakes the owner if it sleeps; call it after marking the cells or the slot in the header.
+  void wake_owner(const os::Waker& waker) const;
 
  private:
   PeerMailbox(os::SharedFilePtr file, os::Mapping memory, pid_t owner)

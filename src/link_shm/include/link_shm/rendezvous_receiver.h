@@ -14,10 +14,10 @@
 namespace weft::shm {
 
 // The exchanges of all sources, from the receiver's side. Sources of messages under way, and the
-// bell by which senders are woken, outlive it. One thread.
+// waker by which senders are woken, outlive it. One thread.
 class RendezvousReceiver {
  public:
-  explicit RendezvousReceiver(const os::Waker& bell) : bell_(bell) {}
+  explicit RendezvousReceiver(const os::Waker& waker) : waker_(waker) {}
 
   // True while messages are being copied.
   bool busy() const { return !pulls_.empty(); }
@@ -68,7 +68,7 @@ class RendezvousReceiver {
   RendezvousCopy take(std::size_t i);
   static bool read_from_sender(Source& source);
 
-  const os::Waker& bell_;
+  const os::Waker& waker_;
   std::vector<RendezvousCopy> pulls_;
   ChunkCopier copier_{Side::kReceiver};
   bool held_ = false;

@@ -22,8 +22,8 @@ namespace weft::shm {
 // One peer that sends to a mailbox.
 struct Source {
   Source(std::uint32_t slot, os::Mapping mapping, const Geometry& checked);
-  // Wakes the sender if it sleeps, by way of `bell`.
-  void wake(const os::Waker& bell) const;
+  // Wakes the sender if it sleeps, by way of `waker`.
+  void wake(const os::Waker& waker) const;
 
   const std::uint32_t number;
   const os::Mapping memory;
