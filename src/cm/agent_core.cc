@@ -82,14 +82,6 @@ bool Core::may_answer(const Remote& to, Time now) {
   return false;
 }
 
-bool Core::may_reject(const CmConnection& connection, Time now) {
-  if (connection.phase == Phase::kRepSent) {
-    return connection.task != nullptr && connection.task->timer.left > 0;
-  }
-  if (connection.phase != Phase::kReqReceived) return true;
-  return !requests.is_short() || may_answer(connection.remote, now);
-}
-
 void Core::answer(const CmArrival& arrival, const wire::CmMessage& message) {
   if (!may_answer(arrival.from, arrival.now)) return;
   host.send(arrival.from, 0, compose(arrival.mad.transaction, message));

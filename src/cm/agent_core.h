@@ -39,9 +39,6 @@ struct Core {
   void tell(const CmConnection& connection, const wire::CmMessage& message);
   // Whether an answer that no state stands behind may be sent, within AnswerRates: it counts then.
   bool may_answer(const Remote& to, Time now);
-  // True when a REJ of that attempt may be sent: the REQ, which may be forged, has drawn fewer
-  // packets than it may, and REJs are not too many. Otherwise a repeated REQ or the RTU draws it.
-  bool may_reject(const CmConnection& connection, Time now);
   // Sends such an answer.
   void answer(const CmArrival& arrival, const wire::CmMessage& message);
   // The same as a REJ: to a message that names no connection of this side.

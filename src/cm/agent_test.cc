@@ -505,31 +505,6 @@ TEST(Agent, RejectsAnAcceptedRequestWithoutAFifthPacket) {
   }
 }
 
-TEST(Agent, LimitsTheRejectionsOfItsProgramDuringAFloodOnly) {
-  constexpr std::uint32_t kBefore = 150;  // more than half of the credits are left
-  AgentOptions options = options_of(2);
-  options.requests = {600, 1};
-  options.answers = {1, 1};
-  Station b(2, options);
-  const Time now{seconds(1000)};
-  ASSERT_TRUE(b.agent.listen(kService, 16, b.program, nullptr));
-  std::size_t sent = 0;
-  for (std::uint32_t i = 1; i <= kBefore + 100; ++i) {
-    wire::CmReq req;
-    req.local_id = req.qpn = i;
-    req.service = kService;
-    const Remote source = remote(1, static_cast<std::uint16_t>(i));
-    for (int copy = 0; copy < 2; ++copy) b.take(source, {0, i, 0, req}, now);
-    b.host.sent.clear();
-    ASSERT_EQ(b.program.events.size(), i);
-    const ConnectionId id = b.program.events.back().event.id;
-    ASSERT_TRUE(b.agent.reject(id, wire::CmReason::kConsumer, {}, now));
-    sent += b.host.sent.size();
-    EXPECT_TRUE(i > kBefore || sent == i) << sent << " of " << i;
-  }
-  EXPECT_LE(sent, kBefore + 1);
-}
-
 TEST(Agent, AsksForPatienceWhileTheRequesterDecides) {
   Pair pair;
   pair.ask();

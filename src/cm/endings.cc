@@ -20,6 +20,13 @@ wire::CmDrep reply_to(const wire::CmDreq& dreq) {
   return drep;
 }
 
+// The REQ, which may be forged, has drawn as many packets as it may. A REJ waits for the RTU, or
+// for a repeated REQ.
+bool has_drawn_all(const CmConnection& connection) {
+  return connection.phase == Phase::kRepSent &&
+         (connection.task == nullptr || connection.task->timer.left == 0);
+}
+
 // A requester that withdraws gives one of these reasons.
 bool withdraws(wire::CmReason reason) {
   return reason == wire::CmReason::kTimeout || reason == wire::CmReason::kInvalidId;
@@ -52,7 +59,7 @@ void Endings::give_up(CmConnection& connection, wire::CmReason reason,
                       std::span<const std::byte> data, Time now) {
   core_.refuse(connection,
                rejection(answered_message(connection.phase), reason, core_.options.guid), data, now,
-               core_.may_reject(connection, now));
+               !has_drawn_all(connection));
 }
 
 void Endings::disconnect(ConnectionId id, std::span<const std::byte> data, Time now) {

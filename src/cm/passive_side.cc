@@ -57,7 +57,7 @@ void PassiveSide::stop(ListenerId id, Time now) {
     if (connection.phase == Phase::kReqReceived) {
       core_.refuse(connection,
                    rejection(kAnswersReq, wire::CmReason::kInvalidService, core_.options.guid), {},
-                   now, core_.may_reject(connection, now));
+                   now);
     } else if (connection.phase == Phase::kSidrReqReceived) {
       wire::CmSidrRep none;
       none.status = kNoSuchService;

@@ -47,8 +47,7 @@ struct AgentOptions {
   std::chrono::nanoseconds peer_timeout = std::chrono::seconds(60);
   std::chrono::nanoseconds doubt_limit = std::chrono::seconds(1);
   // REJ of an unknown service, connection or packet, of a REQ that is refused by refuse() or
-  // repeated; DREP, APR and SIDR_REP of an unknown one. Of an undecided REQ while credits are
-  // short.
+  // repeated; DREP, APR and SIDR_REP of an unknown one.
   AnswerRates answers;
   RequestRates requests;
 };
