@@ -21,6 +21,8 @@ constexpr auto kNever = std::chrono::hours(24 * 365);
 constexpr std::uint32_t kContextMask = 0xFF'FFFF;
 // Each end costs system calls, and many wait for answers where many processes start at once.
 constexpr auto kBetweenChecks = std::chrono::milliseconds(40);
+// When a sleeper looks whether the listener that has read its REQ has closed.
+constexpr auto kBetweenLooks = std::chrono::milliseconds(500);
 
 // Slots lose nothing, and their processes are watched: no time of the network counts.
 cm::AgentOptions agent_options(const os::SocketAddress& name) {
@@ -373,11 +375,13 @@ bool MailboxConnections::send_again() {
   });
 }
 
+// The listener of a REQ that it has read may close without a sign to a sleeper.
 os::Time MailboxConnections::due() const {
   os::Time due = os::Time::max();
+  if (ends_.size() == by_source_.size()) return due;
   for (const auto& [id, end] : ends_) {
-    const bool counts = end.stage != EndStage::kEstablished && !end.was_read();
-    if (counts) due = std::min(due, end.deadline);
+    if (end.stage == EndStage::kEstablished) continue;
+    due = std::min(due, end.was_read() ? os::coarse_now() + kBetweenLooks : end.deadline);
   }
   return due;
 }

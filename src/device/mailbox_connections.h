@@ -74,7 +74,7 @@ class MailboxConnections final : public link::Connections, cm::CmHost, cm::User,
   // Notices the ends of processes and of times, of many connections each 40 ms unless `at_once`.
   // Before an attempt fails, take_in() has what has arrived handed over.
   void check(bool at_once, const std::function<void()>& take_in);
-  // When the next time of an attempt ends; Time::max() without one.
+  // When check() is to be called next; Time::max() without an attempt.
   os::Time due() const;
   // Sends datagrams that found no room, as check() does. True when some still wait.
   bool send_again();

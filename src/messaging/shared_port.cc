@@ -177,7 +177,10 @@ bool SharedPort::fall_asleep() {
   const bool ended = sleepers_.forget_ended();
   const bool at_once = ended || main_.port->connections_are_due();
   if (timer_.due(peers(), at_once)) check(at_once);
-  if (!watch_processes()) check(true);
+  if (!watch_processes()) {
+    check(true);
+    static_cast<void>(watch_processes());  // it may have brought new peers
+  }
   busy_.set_asleep(true);
   bool quiet = main_.port->fall_asleep() && !main_.port->send_requests_again();
   const bool parts = std::any_of(visits_.begin(), visits_.end(), [](Endpoint* endpoint) {
