@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How much memory does a process need for each of many connections?
+// How much memory, and how many descriptors and threads, does a process need for many connections?
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -54,10 +56,37 @@ ResidentMemory resident_memory() {
   return all;
 }
 
+std::size_t entries_of(const char* directory) {
+  const std::filesystem::directory_iterator entries(directory);
+  return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
+}
+
+struct Footprint {
+  ResidentMemory memory = resident_memory();
+  std::size_t descriptors = entries_of("/proc/self/fd");
+  std::size_t threads = entries_of("/proc/self/task");
+};
+
+// What kMeasuredConnections have added to this process.
+void expect_little(const Footprint& before) {
+  const Footprint after;
+  const double private_kib =
+      (after.memory.private_kib - before.memory.private_kib) / kMeasuredConnections;
+  const double shared_kib =
+      (after.memory.shared_kib - before.memory.shared_kib) / kMeasuredConnections;
+  testing::Test::RecordProperty("private_kib", std::to_string(private_kib));
+  testing::Test::RecordProperty("shared_kib", std::to_string(shared_kib));
+  EXPECT_LE(private_kib, 8);
+  EXPECT_LE(shared_kib, 64);
+  EXPECT_LT(after.descriptors, before.descriptors + 100);
+  EXPECT_LE(after.threads, before.threads + 1) << "one may make progress on the network";
+}
+
 // Accepts that many connections, sends and takes a message over each, and waits for their ends.
 void accept_many(Channel& to_test) {
   Place place;
   const Fid<fid_pep> pep = place.listen();
+  const Footprint before;
   to_test.send(name_of(&pep->fid));
   std::vector<Fid<fid_ep>> accepted;
   std::vector<std::uint64_t> values(kMeasuredConnections);
@@ -74,6 +103,7 @@ void accept_many(Channel& to_test) {
     ASSERT_EQ(fi_send(ep, &values[i], sizeof values[i], nullptr, 0, nullptr), 0);
     EXPECT_EQ(place.completion().err, 0);
   }
+  expect_little(before);
   for (std::size_t ended = 0; ended < accepted.size() && !testing::Test::HasFailure(); ++ended)
     EXPECT_EQ(place.next().what, static_cast<std::uint32_t>(FI_SHUTDOWN));
 }
@@ -87,7 +117,7 @@ TEST(ConnectionsOfTwoProcesses, NeedLittleMemory) {
   Address listener;
   ASSERT_TRUE(peer.channel().receive(&listener));
   std::vector<Fid<fid_ep>> connected;
-  const ResidentMemory before = resident_memory();
+  const Footprint before;
   for (std::size_t i = 0; i < kMeasuredConnections && !HasFailure(); ++i) {
     connected.push_back(place.connect(listener));
     fid_ep* const ep = connected.back().get();
@@ -99,13 +129,7 @@ TEST(ConnectionsOfTwoProcesses, NeedLittleMemory) {
     for (int done = 0; done < 2; ++done) EXPECT_EQ(place.completion().err, 0);
     EXPECT_EQ(answer, i);
   }
-  const ResidentMemory after = resident_memory();
-  const double private_kib = (after.private_kib - before.private_kib) / kMeasuredConnections;
-  const double shared_kib = (after.shared_kib - before.shared_kib) / kMeasuredConnections;
-  RecordProperty("private_kib", std::to_string(private_kib));
-  RecordProperty("shared_kib", std::to_string(shared_kib));
-  EXPECT_LE(private_kib, 8);
-  EXPECT_LE(shared_kib, 64);
+  expect_little(before);
   connected.clear();
   peer.finish([&] { place.read(); });
 }

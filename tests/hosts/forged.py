@@ -10,7 +10,7 @@ import zlib
 
 CM_QPN, CM_QUEUE_KEY = 1, 0x80010000
 UD_SEND_ONLY, RD_SEND_ONLY, CONGESTION_NOTIFICATION = 0x64, 0x44, 0x81
-REQ, REJ, REP, RTU, DREQ, DREP, LAP, APR = 0x10, 0x12, 0x13, 0x14, 0x15, 0x16, 0x19, 0x1A
+REQ, MRA, REJ, REP, RTU, DREQ, DREP, LAP, APR = 0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x19, 0x1A
 STALE, CONSUMER = 10, 28
 INVALID_ID = 1  # status of an APR
 MAD_BYTES = 256
@@ -129,6 +129,7 @@ class Heard:
         mad = payload[12 + 8:]  # behind BTH and DETH
         is_message = len(mad) >= MAD_BYTES and payload[0] == UD_SEND_ONLY and mad[1] == 7
         self.attribute = struct.unpack_from(">H", mad, 16)[0] if is_message else 0
+        self.transaction = mad[8:16].hex() if is_message else ""
         self.reason = struct.unpack_from(">H", mad, 34)[0] if self.attribute == REJ else 0
         if self.attribute == REP:
             self.local_id, self.remote_id = struct.unpack_from(">II", mad, 24)
