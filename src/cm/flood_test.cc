@@ -327,5 +327,29 @@ TEST(Flood, ReachesNoThirdParty) {
   for (const Sent& each : station.host.sent) EXPECT_EQ(each.to, remote(9));
 }
 
+TEST(Flood, OfARequestThatIsRejectedLateDrawsNoFifthPacket) {
+  for (unsigned repetitions = 0; repetitions <= 3; ++repetitions) {
+    Pair pair;
+    pair.ask();
+    const std::uint64_t transaction = pair.a.host.sent.at(0).mad.transaction;
+    pair.carry();
+    const std::size_t before = pair.b.host.count;
+    pair.accept();
+    for (unsigned i = 0; i < repetitions; ++i) {
+      pair.now = pair.b.agent.due();
+      pair.b.agent.advance(pair.now);
+    }
+    pair.b.host.sent.clear();
+    EXPECT_EQ(pair.b.host.count - before, 1 + repetitions);
+    pair.b.agent.disconnect(pair.at_b, {}, pair.now);
+    EXPECT_EQ(pair.b.host.count - before, std::min(2 + repetitions, 4U));
+    pair.b.host.sent.clear();
+    const wire::CmRtu rtu{pair.at_a, pair.at_b, {}};
+    pair.b.take(pair.a.here, wire::CmMad{0, transaction, 0, rtu}, pair.now);
+    ASSERT_EQ(pair.b.host.sent.size(), 1U) << "its requester has the REP";
+    EXPECT_EQ(description_of(pair.b.host.sent[0].mad.message), "REJ(28)");
+  }
+}
+
 }  // namespace
 }  // namespace weft::cm

@@ -131,21 +131,17 @@ Result<link::ConnectionNumber> MailboxConnections::request(const os::SocketAddre
   return id.value();
 }
 
-std::optional<cm::ConnectionId> MailboxConnections::adopt(const link::ConnectionRequest& request) {
-  const auto id =
-      agent_.adopt(remote_at(request.peer), request.message, *this, nullptr, os::coarse_now());
-  return id ? std::optional(id.value()) : std::nullopt;
-}
-
 Result<link::ConnectionNumber> MailboxConnections::accept(const link::ConnectionRequest& request,
                                                           std::span<const std::byte> data,
                                                           link::ConnectionUser& user) {
   if (const Status fits = rdm::check_connection_data(data); !fits) return fits.error();
   auto way = open_flow_(request.peer);
   if (!way) return way.error();
-  const auto id = adopt(request);
-  if (!id) return Error{ENOENT, "the request is accepted already"};
-  ConnectionEnd& end = ends_[*id];
+  const auto adopted =
+      agent_.adopt(remote_at(request.peer), request.message, *this, nullptr, os::coarse_now());
+  if (!adopted) return Error{ENOENT, "the request is accepted already"};
+  const cm::ConnectionId id = adopted.value();
+  ConnectionEnd& end = ends_[id];
   end.user = &user;
   end.stage = EndStage::kAccepted;
   end.deadline = os::coarse_now() + options_.peer_timeout;
@@ -153,15 +149,17 @@ Result<link::ConnectionNumber> MailboxConnections::accept(const link::Connection
   cm::AcceptRequest reply;
   reply.rep = rdm::write_reply({introduce(), {}});
   reply.more.assign(data.begin(), data.end());
-  static_cast<void>(agent_.accept(*id, reply, *this, nullptr, os::coarse_now()));
-  if (send_error_ == 0) return *id;
+  static_cast<void>(agent_.accept(id, reply, *this, nullptr, os::coarse_now()));
+  if (send_error_ == 0) return id;
   const int error = send_error_;
-  finish(*id);
+  finish(id);
   return Error{error, "the requester takes no message"};
 }
 
 void MailboxConnections::turn_down(const link::ConnectionRequest& request) {
-  if (const auto id = adopt(request)) reject(*id, {});
+  const auto adopted =
+      agent_.adopt(remote_at(request.peer), request.message, *this, nullptr, os::coarse_now());
+  if (adopted) reject(adopted.value(), {});
 }
 
 // With an established connection the DREQ goes behind its data. Nothing is left of it: the peer's

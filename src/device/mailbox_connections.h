@@ -122,7 +122,6 @@ class MailboxConnections final : public link::Connections, cm::CmHost, cm::User,
   bool may_come(ConnectionEnd& end, os::Time now);
   rdm::Introduction introduce();
   ConnectionEnd* find(cm::ConnectionId id);
-  std::optional<cm::ConnectionId> adopt(const link::ConnectionRequest& request);
 
   const Options& options_;
   const os::SocketAddress name_;

@@ -30,12 +30,12 @@ void WakeSet::silence() {
 // The timer of a child is its parent's.
 void WakeSet::wake_in(std::chrono::nanoseconds later) {
   rung_ = false;
-  due_ = later == Timer::kNever ? Clock::time_point::max() : Clock::now() + later;
+  due_ = later == Timer::kNever ? Time::max() : Time::clock::now() + later;
   if (!origin_.inherited()) timer_.set(later);
 }
 
 void WakeSet::wake_within(std::chrono::nanoseconds later) {
-  if (later != Timer::kNever && Clock::now() + later < due_) wake_in(later);
+  if (later != Timer::kNever && Time::clock::now() + later < due_) wake_in(later);
 }
 
 }  // namespace weft::os

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "base/result.h"
+#include "base/time.h"
 #include "os/event.h"
 #include "os/origin.h"
 #include "os/timer.h"
@@ -35,13 +36,11 @@ class WakeSet {
   void wake_within(std::chrono::nanoseconds later);
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   EventSet members_;
   Timer timer_;
   Origin origin_;
   bool rung_ = false;
-  Clock::time_point due_ = Clock::time_point::max();  // of the timer
+  Time due_ = Time::max();  // of the timer
 };
 
 }  // namespace weft::os
