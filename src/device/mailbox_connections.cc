@@ -22,7 +22,7 @@ constexpr std::uint32_t kContextMask = 0xFF'FFFF;
 // Each end costs system calls, and many wait for answers where many processes start at once.
 constexpr auto kBetweenChecks = std::chrono::milliseconds(40);
 // When a sleeper looks whether the listener that has read its REQ has closed.
-constexpr auto kBetweenLooks = std::chrono::milliseconds(500);
+constexpr auto kSleepersLook = std::chrono::milliseconds(500);
 
 // Slots lose nothing, and their processes are watched: no time of the network counts.
 cm::AgentOptions agent_options(const os::SocketAddress& name) {
@@ -379,7 +379,7 @@ os::Time MailboxConnections::due() const {
   if (ends_.size() == by_source_.size()) return due;
   for (const auto& [id, end] : ends_) {
     if (end.stage == EndStage::kEstablished) continue;
-    due = std::min(due, end.was_read() ? os::coarse_now() + kBetweenLooks : end.deadline);
+    due = std::min(due, end.was_read() ? os::coarse_now() + kSleepersLook : end.deadline);
   }
   return due;
 }
