@@ -220,22 +220,18 @@ bool Port::connections_are_due() const {
   return near_connections_ != nullptr && near_connections_->due() <= os::coarse_now();
 }
 
+// The endpoint of the network sets its own time whenever it falls asleep.
 bool Port::fall_asleep() {
-  wake_.silence();
+  endpoint_ != nullptr ? wake_.silence() : wake_.wake_in(os::Timer::kNever);
   const bool quiet = inbox_->fall_asleep();
   wake_for_connections();
   return quiet;
 }
 
-// The endpoint of the network sets its own time whenever it falls asleep; without one, a time that
-// was set for a connection stays until here.
 void Port::wake_for_connections() {
-  const os::Time due = near_connections_ != nullptr ? near_connections_->due() : os::Time::max();
-  const bool sets = due != os::Time::max();
-  if (!sets && !sets_time_) return;
-  sets_time_ = sets;
-  const auto left = sets ? due - os::coarse_now() : os::Timer::kNever;
-  endpoint_ != nullptr ? wake_.wake_within(left) : wake_.wake_in(left);
+  if (near_connections_ == nullptr) return;
+  const os::Time due = near_connections_->due();
+  if (due != os::Time::max()) wake_.wake_within(due - os::coarse_now());
 }
 
 bool Port::send_requests_again() {

@@ -29,6 +29,7 @@ void WakeSet::silence() {
 
 // The timer of a child is its parent's.
 void WakeSet::wake_in(std::chrono::nanoseconds later) {
+  if (later == Timer::kNever && due_ == Time::max()) return;
   rung_ = false;
   due_ = later == Timer::kNever ? Time::max() : Time::clock::now() + later;
   if (!origin_.inherited()) timer_.set(later);

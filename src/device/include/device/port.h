@@ -139,7 +139,6 @@ class Port {
   link::Connections* connections_ = nullptr;
   link::Inbox* inbox_ = nullptr;
   os::Time searched_at_{};
-  bool sets_time_ = false;  // the wake set is set for a connection
 };
 
 }  // namespace weft::device

@@ -31,6 +31,7 @@ class WakeSet {
   // Undoes ring(). A time that has been set instead stays. Costs nothing without a ring.
   void silence();
   // Makes fd() readable that much later, instead of at the time that was set before; undoes ring().
+  // Costs nothing when nothing was set and nothing is to be (Timer::kNever).
   void wake_in(std::chrono::nanoseconds later);
   // The same, unless fd() is or becomes readable earlier.
   void wake_within(std::chrono::nanoseconds later);
