@@ -36,6 +36,11 @@ cm::AgentOptions agent_options(const os::SocketAddress& name) {
 
 cm::Remote remote_at(const os::SocketAddress& address) { return {address, cm::Carrier::kMailbox}; }
 
+Result<cm::ConnectionId> adopt(cm::Agent& agent, const link::ConnectionRequest& request,
+                               cm::User& user) {
+  return agent.adopt(remote_at(request.peer), request.message, user, nullptr, os::coarse_now());
+}
+
 // An errno, or 0 when the message is in the slot.
 int send_over(link::Flow& flow, std::span<const std::byte> message) {
   const LocalRange piece{const_cast<std::byte*>(message.data()), message.size()};
@@ -137,8 +142,7 @@ Result<link::ConnectionNumber> MailboxConnections::accept(const link::Connection
   if (const Status fits = rdm::check_connection_data(data); !fits) return fits.error();
   auto way = open_flow_(request.peer);
   if (!way) return way.error();
-  const auto adopted =
-      agent_.adopt(remote_at(request.peer), request.message, *this, nullptr, os::coarse_now());
+  const auto adopted = adopt(agent_, request, *this);
   if (!adopted) return Error{ENOENT, "the request is accepted already"};
   const cm::ConnectionId id = adopted.value();
   ConnectionEnd& end = ends_[id];
@@ -157,8 +161,7 @@ Result<link::ConnectionNumber> MailboxConnections::accept(const link::Connection
 }
 
 void MailboxConnections::turn_down(const link::ConnectionRequest& request) {
-  const auto adopted =
-      agent_.adopt(remote_at(request.peer), request.message, *this, nullptr, os::coarse_now());
+  const auto adopted = adopt(agent_, request, *this);
   if (adopted) reject(adopted.value(), {});
 }
 

@@ -109,6 +109,7 @@ Result<std::shared_ptr<const roce::Path>> FlowConnections::path_to(const os::Soc
 
 void FlowConnections::send(const cm::Remote& to, cm::ConnectionId,
                            std::span<const std::byte> message) {
+  shared_.host.wake();  // a thread that sleeps does not see the manager's new deadline
   const auto path = path_to(to.address);
   if (path) flows_.emission().send_cm(*path.value(), message);
 }

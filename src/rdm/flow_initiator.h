@@ -11,7 +11,6 @@
 #include "os/clock.h"
 #include "rdm/flow_message.h"
 #include "roce/path.h"
-#include "wire/packet.h"
 
 namespace weft::rdm {
 
@@ -55,8 +54,6 @@ class FlowInitiator {
   void end(link::PeerState state);
   // Ends its connections.
   void disconnect();
-  // Forgets its connections, without a message to the peer.
-  void abandon();
   // That connection has ended. False when it is no connection of the flow any more.
   bool forget(cm::ConnectionId connection);
 
@@ -92,6 +89,8 @@ class FlowInitiator {
     std::uint32_t connection = 0;  // communication id
   };
 
+  // Forgets its connections, without a message to the peer.
+  void abandon();
   cm::ConnectionId connect(const FlowRequest& request, std::chrono::nanoseconds limit,
                            os::Time now);
   FlowRequest request_of(std::size_t path_mtu) const;

@@ -105,7 +105,6 @@ Result<link::ConnectionNumber> PairedFlows::request(const os::SocketAddress& lis
                                          context.pair->since);
   if (!id) return remove(context), id.error();
   context.pair->connection = id.value();
-  shared_.host.wake();  // a thread that sleeps does not see the manager's new deadline
   return context.number;
 }
 
@@ -142,7 +141,6 @@ Result<link::ConnectionNumber> PairedFlows::accept(const link::ConnectionRequest
                                 request.credits,
                                 request.delayed};
   static_cast<void>(shared_.agent->accept(pair.connection, reply, *this, number, now));
-  shared_.host.wake();
   return context.number;
 }
 
