@@ -59,8 +59,7 @@ struct Trio {
     const Status forwarded = listener.agent.forward(at_listener, now);
     EXPECT_TRUE(forwarded);
   }
-  void accept() {
-    AcceptRequest reply;
+  void accept(AcceptRequest reply = {}) {
     reply.rep.qpn = 0x9C4003;
     const Status accepted =
         acceptor.agent.accept(at_acceptor, reply, acceptor.program, &at_acceptor, now);
@@ -108,8 +107,7 @@ TEST(Handover, TheMraOfAListenerThatClosesCountsAmongThePacketsOfTheRequest) {
     trio.hand_over();
     AcceptRequest reply;
     reply.delayed = delayed;
-    ASSERT_TRUE(trio.acceptor.agent.accept(trio.at_acceptor, reply, trio.acceptor.program, nullptr,
-                                           trio.now));
+    trio.accept(reply);
     while (trio.acceptor.agent.due() != Time::max()) {
       trio.acceptor.agent.advance(trio.acceptor.agent.due());
     }
@@ -288,8 +286,7 @@ TEST(Handover, AnAdoptedRequestStartsProbesOfOtherInstancesAtItsAddress) {
   trio.hand_over();
   AcceptRequest reply;
   reply.watched = true;
-  ASSERT_TRUE(trio.acceptor.agent.accept(trio.at_acceptor, reply, trio.acceptor.program, nullptr,
-                                         trio.now));
+  trio.accept(reply);
   trio.acceptor.agent.established(trio.at_acceptor, trio.now);
   trio.acceptor.host.look();
   wire::CmMad mad = *wire::parse_cm(trio.req);

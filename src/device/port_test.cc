@@ -27,6 +27,7 @@
 #include "joint_inbox.h"
 #include "memory/own_memory.h"
 #include "memory/table_layout.h"
+#include "os/descriptor_count_support.h"
 #include "os/interfaces.h"
 #include "os/loopback_support.h"
 #include "os/own_process_support.h"
@@ -264,16 +265,13 @@ TEST_F(PortTest, ARingWakesASleeperAndGoingToSleepUndoesIt) {
 // Of datagrams there is a name, too, by which the relay of port 4791 finds the port.
 TEST_F(PortTest, APortOfReliableDatagramsHasFiveDescriptorsAndOneOfDatagramsSix) {
   constexpr std::size_t kPorts = 20;
-  const auto descriptors = [] {
-    const std::filesystem::directory_iterator all("/proc/self/fd");
-    return std::distance(begin(all), end(all));
-  };
   for (const auto service : {link::Service::kReliableDatagram, link::Service::kDatagram}) {
     const End first(device_, kBoth, service);  // what is opened once and kept
-    const auto before = descriptors();
+    const auto before = os::count_descriptors();
     std::list<End> ports;
     for (std::size_t i = 0; i < kPorts; ++i) ports.emplace_back(device_, kBoth, service);
-    EXPECT_LE(descriptors() - before, kPorts * (service == link::Service::kDatagram ? 6 : 5));
+    EXPECT_LE(os::count_descriptors() - before,
+              kPorts * (service == link::Service::kDatagram ? 6 : 5));
   }
 }
 

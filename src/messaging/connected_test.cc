@@ -79,12 +79,19 @@ struct ConnectedTest : testing::EndpointTest {
   testing::RequestPort listener{setup.device, 7100};
   End left{setup.device, 7101};
   End right{setup.device, 7102};
+  const os::SocketAddress there = loopback(7103);
 
   void progress() {
     for (const End* const end : {&left, &right}) {
       if (end->endpoint != nullptr) end->endpoint->port().progress();
     }
     settle();
+  }
+  // Another process listens at `there`.
+  Victim listen_elsewhere() {
+    return Victim(dir.path(), [this](const std::shared_ptr<device::Device>& device) {
+      return std::make_unique<testing::RequestPort>(device, there.port());
+    });
   }
   // Until the outcome of all attempts is known, and what is due is done.
   template <class Done>
@@ -314,10 +321,7 @@ TEST_F(ConnectedTest, AnAnswerWakesASleeper) {
 }
 
 TEST_F(ConnectedTest, TheEndOfAListenersProcessWakesASleeper) {
-  const os::SocketAddress there = loopback(7103);
-  Victim victim(dir.path(), [&](const std::shared_ptr<device::Device>& device) {
-    return std::make_unique<testing::RequestPort>(device, there.port());
-  });
+  Victim victim = listen_elsewhere();
   left.request(there);
   SharedPort& sleeper = left.endpoint->port();
   ASSERT_TRUE(sleeper.fall_asleep());
@@ -330,10 +334,7 @@ TEST_F(ConnectedTest, TheEndOfAListenersProcessWakesASleeper) {
 
 // Its process was watched, and the connections were checked a moment ago.
 TEST_F(ConnectedTest, AListenersProcessThatEndsBetweenTwoSleepsIsNoticed) {
-  const os::SocketAddress there = loopback(7103);
-  Victim victim(dir.path(), [&](const std::shared_ptr<device::Device>& device) {
-    return std::make_unique<testing::RequestPort>(device, there.port());
-  });
+  Victim victim = listen_elsewhere();
   left.request(there);
   SharedPort& sleeper = left.endpoint->port();
   ASSERT_TRUE(sleeper.fall_asleep());
@@ -345,10 +346,7 @@ TEST_F(ConnectedTest, AListenersProcessThatEndsBetweenTwoSleepsIsNoticed) {
 }
 
 TEST_F(ConnectedTest, AListenersProcessThatEndsBeforeItIsWatchedIsNoticed) {
-  const os::SocketAddress there = loopback(7103);
-  Victim victim(dir.path(), [&](const std::shared_ptr<device::Device>& device) {
-    return std::make_unique<testing::RequestPort>(device, there.port());
-  });
+  Victim victim = listen_elsewhere();
   SharedPort& sleeper = left.endpoint->port();
   ASSERT_TRUE(sleeper.fall_asleep());
   sleeper.wake_up();

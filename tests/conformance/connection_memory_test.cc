@@ -2,13 +2,13 @@
 // How much memory, and how many descriptors and threads, does a process need for many connections?
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "os/descriptor_count_support.h"
+#include "os/thread_count_support.h"
 #include "support/peer_process.h"
 #include "support/place.h"
 
@@ -56,15 +56,10 @@ ResidentMemory resident_memory() {
   return all;
 }
 
-std::size_t entries_of(const char* directory) {
-  const std::filesystem::directory_iterator entries(directory);
-  return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
-}
-
 struct Footprint {
   ResidentMemory memory = resident_memory();
-  std::size_t descriptors = entries_of("/proc/self/fd");
-  std::size_t threads = entries_of("/proc/self/task");
+  std::size_t descriptors = os::count_descriptors();
+  std::size_t threads = os::count_threads();
 };
 
 // What kMeasuredConnections have added to this process.

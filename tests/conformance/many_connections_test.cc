@@ -2,11 +2,11 @@
 // What does a process need for many connections, and do those leave each other alone?
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <vector>
 
+#include "os/descriptor_count_support.h"
 #include "os/thread_count_support.h"
 #include "support/place.h"
 
@@ -18,13 +18,6 @@ constexpr std::size_t kManyConnections = 300;  // everything is slow
 #else
 constexpr std::size_t kManyConnections = 1024;
 #endif
-
-std::size_t count_descriptors() {
-  std::size_t count = 0;
-  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
-    ++count;
-  return count;
-}
 
 // Both ends of many connections in one process: one port takes a part of each.
 struct ConnectionsOfOneProcess : testing::Test {
@@ -70,10 +63,10 @@ struct ConnectionsOfOneProcess : testing::Test {
 };
 
 TEST_F(ConnectionsOfOneProcess, NeedFewDescriptorsAndNoThreads) {
-  const std::size_t descriptors = count_descriptors();
+  const std::size_t descriptors = os::count_descriptors();
   const std::size_t threads = os::count_threads();
   connect(kManyConnections);
-  EXPECT_LT(count_descriptors() - descriptors, 100u);
+  EXPECT_LT(os::count_descriptors() - descriptors, 100u);
   EXPECT_EQ(os::count_threads(), threads);
   for (std::size_t i = 0; i < kManyConnections && !HasFailure(); i += 93) {
     expect_message(active[i].get(), passive[i].get(), 8);
@@ -84,11 +77,11 @@ TEST_F(ConnectionsOfOneProcess, NeedFewDescriptorsAndNoThreads) {
 TEST_F(ConnectionsOfOneProcess, GiveEverythingBack) {
   connect(1);
   expect_message(active[0].get(), passive[0].get(), 8);
-  const std::size_t descriptors = count_descriptors();
+  const std::size_t descriptors = os::count_descriptors();
   connect(50);
   active.resize(1);
   passive.resize(1);
-  EXPECT_EQ(count_descriptors(), descriptors);
+  EXPECT_EQ(os::count_descriptors(), descriptors);
   expect_message(active[0].get(), passive[0].get(), 8);
   expect_message(passive[0].get(), active[0].get(), 8);
 }

@@ -3,12 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "os/descriptor_count_support.h"
 #include "os/thread_count_support.h"
 #include "support/endpoint.h"
 
@@ -26,14 +26,8 @@ struct Belongings {
   std::size_t shared_mappings = 0;
 };
 
-std::size_t entries_of(const char* directory) {
-  std::size_t count = 0;
-  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(directory)) ++count;
-  return count;
-}
-
 Belongings belongings() {
-  Belongings all{entries_of("/proc/self/fd"), os::count_threads(), 0};
+  Belongings all{os::count_descriptors(), os::count_threads(), 0};
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
     if (line.find("-s ") != std::string::npos) ++all.shared_mappings;
