@@ -29,8 +29,8 @@ struct MailboxOptions {
   std::shared_ptr<memory::RegionTableView> regions = nullptr;
   link::Service service = link::Service::kReliableDatagram;
   ServedAccess served = {};  // what peers may do to regions through this endpoint
-  MadSink on_mad =
-      {};  // is called for each management datagram, within poll(); without: none is taken
+  // Called for each management datagram, within poll(); without it none is taken.
+  MadSink on_mad = {};
 };
 
 // The Inbox of the shared-memory link.
