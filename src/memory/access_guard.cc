@@ -30,6 +30,10 @@ const char* describe(AccessError error) {
       return "the target's endpoint was not opened for this access";
     case AccessError::kSplitElement:
       return "an element of the atomic operation lies in two segments of the region";
+    case AccessError::kDisabled:
+      return "the region is not enabled, or not refreshed";
+    case AccessError::kOtherBinding:
+      return "the region is bound to another endpoint";
   }
   return "unknown refusal";
 }
@@ -107,6 +111,7 @@ bool AccessGuard::read_slot(std::uint32_t number, DomainId domain, RegionKey key
   found.length = slot.length.load(std::memory_order_relaxed);
   found.start = slot.start.load(std::memory_order_relaxed);
   found.next = slot.next.load(std::memory_order_relaxed);
+  found.binding = slot.binding.load(std::memory_order_relaxed);
   mine_.hazards[hazard].store(number + 1, std::memory_order_release);
   // The owner closes a region by an odd sequence, then a barrier here, then a look at the hazards.
   if (must_fence_) {
@@ -150,10 +155,10 @@ bool AccessGuard::find(DomainId domain, RegionKey key, std::size_t hazard, Found
   return false;
 }
 
-AccessError AccessGuard::check_and_pin_one(DomainId domain, Access need, const RemoteRange& range,
+AccessError AccessGuard::check_and_pin_one(const Through& through, Access need, const RemoteRange& range,
                                            std::size_t hazard, std::size_t element) {
   Found found;
-  const bool known = find(domain, range.key, hazard, found);
+  const bool known = find(through.domain, range.key, hazard, found);
   if (range.length == 0) {
     granted_[granted_count_++] = {};
     if (known && includes(found.access, need)) tell_if_asked(found, need, range.key);
@@ -161,6 +166,8 @@ AccessError AccessGuard::check_and_pin_one(DomainId domain, Access need, const R
   }
   if (!known) return AccessError::kUnknownKey;
   refused_ = found;
+  if ((static_cast<std::uint32_t>(found.access) & kRegionStates) != 0) return AccessError::kDisabled;
+  if (found.binding != 0 && found.binding != through.endpoint) return AccessError::kOtherBinding;
   if (!includes(found.access, need)) return AccessError::kNoRight;
   if (range.address + (range.length - 1) < range.address) return AccessError::kWraps;
   if (range.address < found.start) return AccessError::kBeforeStart;
@@ -214,7 +221,7 @@ Grant AccessGuard::check_and_pin(const Through& through, Access need,
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     AccessError error = AccessError::kTooMany;
     held_ = i + 1;
-    if (i < kHazards) error = check_and_pin_one(through.domain, need, ranges[i], i, element);
+    if (i < kHazards) error = check_and_pin_one(through, need, ranges[i], i, element);
     if (error == AccessError::kNone) continue;
     release();
     return {error, i, {}};

@@ -22,13 +22,6 @@ constexpr Round one_round(Round block, std::uint32_t key) {
   return {x, std::rotl(block.y, 3) ^ x};
 }
 
-KeyCipher random_cipher() {
-  const std::uint64_t low = os::random_number();
-  const std::uint64_t high = os::random_number();
-  return KeyCipher({static_cast<std::uint32_t>(low), static_cast<std::uint32_t>(low >> 32),
-                    static_cast<std::uint32_t>(high), static_cast<std::uint32_t>(high >> 32)});
-}
-
 struct KeySequence {
   KeyCipher cipher = random_cipher();
   std::atomic<std::uint64_t> count{0};
@@ -45,6 +38,13 @@ KeySequence& sequence() {
 }
 
 }  // namespace
+
+KeyCipher random_cipher() {
+  const std::uint64_t low = os::random_number();
+  const std::uint64_t high = os::random_number();
+  return KeyCipher({static_cast<std::uint32_t>(low), static_cast<std::uint32_t>(low >> 32),
+                    static_cast<std::uint32_t>(high), static_cast<std::uint32_t>(high >> 32)});
+}
 
 KeyCipher::KeyCipher(const std::array<std::uint32_t, 4>& secret) : round_keys_{} {
   std::array<std::uint32_t, 3> schedule = {secret[1], secret[2], secret[3]};

@@ -30,7 +30,7 @@ int change_in_place(const AtomicAction& action, const LocalRange& here, const st
 bool OwnMemory::attach() {
   if (guard_ == nullptr && table_ != nullptr) {
     auto guard = AccessGuard::attach(table_);
-    if (guard) guard_ = std::move(guard).value();
+    if (guard) guard_ = (own_guard_ = std::move(guard).value()).get();
   }
   return guard_ != nullptr;
 }
@@ -38,7 +38,7 @@ bool OwnMemory::attach() {
 Accessed OwnMemory::pin(Access served, Access need, const RemoteRange& range, std::size_t element) {
   writable_ = false;
   if (!attach()) return {AccessError::kNone, ENOMEM};
-  const Grant grant = guard_->check_and_pin({domain_, served}, need, {&range, 1}, element);
+  const Grant grant = guard_->check_and_pin({domain_, served, endpoint_}, need, {&range, 1}, element);
   if (!grant.ok()) return {grant.error, 0};
   pinned_ = range;
   return {};
@@ -82,9 +82,13 @@ Accessed OwnMemory::read(const RemoteRange& range, std::span<std::byte> bytes) {
   return done;
 }
 
+Access OwnMemory::right_for(const AtomicAction& action) const {
+  return served_.atomic_right ? Access::kRemoteAtomic : rights_for(action);
+}
+
 Accessed OwnMemory::change(const AtomicAction& action, const RemoteRange& range,
                            const std::byte* operands, std::byte* fetched, Patience patience) {
-  Accessed done = pin(served_.atomics, rights_for(action), range, size_of(action.type));
+  Accessed done = pin(served_.atomics, right_for(action), range, size_of(action.type));
   if (done.ok()) done.error = change_places(action, operands, fetched, patience);
   release();
   return done;

@@ -87,6 +87,7 @@ void RegionTable::publish(std::uint32_t slot_number) const {
   copy(to.domain, from.domain);
   copy(to.length, from.length);
   copy(to.start, from.start);
+  copy(to.binding, from.binding);
   to.sequence.store(sequence, std::memory_order_release);
 }
 
@@ -234,6 +235,35 @@ void RegionTable::erase_from_index(std::uint32_t slot_number) {
   } while (index(word_)[at & mask].load(std::memory_order_relaxed) == kTombstone);
 }
 
+namespace {
+
+// Bytes of all segments. Error: EINVAL when one of them, or the remote addresses, wrap around 2^64.
+Result<std::uint64_t> size_of(const RegionAttributes& attributes) {
+  std::uint64_t size = attributes.length;
+  bool wraps = ends_beyond(attributes.base, size);
+  for (const LocalRange& segment : attributes.rest) {
+    wraps = wraps || ends_beyond(reinterpret_cast<std::uint64_t>(segment.base), segment.length) ||
+            __builtin_add_overflow(size, segment.length, &size);
+  }
+  if (!wraps && !ends_beyond(attributes.start, size)) return size;
+  return Error{EINVAL, "a region may not wrap around the end of the address space"};
+}
+
+}  // namespace
+
+// Makes a slot, whose segments are stored, that of a live region.
+void RegionTable::fill(RegionSlot& fresh, const RegionAttributes& attributes, RegionKey key,
+                       std::uint64_t size) const {
+  fresh.key.store(key.v, std::memory_order_relaxed);
+  fresh.domain.store(attributes.domain.v, std::memory_order_relaxed);
+  fresh.length.store(size, std::memory_order_relaxed);
+  fresh.start.store(attributes.start, std::memory_order_relaxed);
+  fresh.binding.store(attributes.binding, std::memory_order_relaxed);
+  fresh.access.store(static_cast<std::uint32_t>(attributes.access), std::memory_order_relaxed);
+  fresh.sequence.store(fresh.sequence.load(std::memory_order_relaxed) + 1,
+                       std::memory_order_release);
+}
+
 Result<Registration> RegionTable::add(const RegionAttributes& attributes) {
   if (file_->inherited()) {
     return Error{EPERM, "a forked child cannot register memory in its parent's domain"};
@@ -242,15 +272,8 @@ Result<Registration> RegionTable::add(const RegionAttributes& attributes) {
     return Error{EINVAL, std::to_string(attributes.rest.size() + 1) +
                              " segments: the most of a region is " + std::to_string(kMaxSegments)};
   }
-  std::uint64_t size = attributes.length;
-  bool wraps = ends_beyond(attributes.base, size);
-  for (const LocalRange& segment : attributes.rest) {
-    wraps = wraps || ends_beyond(reinterpret_cast<std::uint64_t>(segment.base), segment.length) ||
-            __builtin_add_overflow(size, segment.length, &size);
-  }
-  if (wraps || ends_beyond(attributes.start, size)) {
-    return Error{EINVAL, "a region may not wrap around the end of the address space"};
-  }
+  const auto size = size_of(attributes);
+  if (!size) return size.error();
   const std::lock_guard guard(mutex_);
   if (!attributes.choose_key && key_taken(attributes.domain, attributes.key)) {
     return Error{ENOKEY, "key " + std::to_string(attributes.key.v) + " is registered already"};
@@ -258,19 +281,44 @@ Result<Registration> RegionTable::add(const RegionAttributes& attributes) {
   if (Status ok = make_room_in_index(); !ok) return ok.error();
   const Result<std::uint32_t> number = take_slots(attributes);
   if (!number) return number.error();
-  const RegionKey key = attributes.choose_key ? unused_key(attributes.domain) : attributes.key;
-  RegionSlot& fresh = slot(number.value());
-  fresh.key.store(key.v, std::memory_order_relaxed);
-  fresh.domain.store(attributes.domain.v, std::memory_order_relaxed);
-  fresh.length.store(size, std::memory_order_relaxed);
-  fresh.start.store(attributes.start, std::memory_order_relaxed);
-  fresh.access.store(static_cast<std::uint32_t>(attributes.access), std::memory_order_relaxed);
-  fresh.sequence.store(fresh.sequence.load(std::memory_order_relaxed) + 1,
-                       std::memory_order_release);
+  const RegionKey key = !attributes.choose_key ? attributes.key
+                        : attributes.short_key ? short_keys_.take()
+                                               : unused_key(attributes.domain);
+  fill(slot(number.value()), attributes, key, size.value());
   publish(number.value());
   insert_into_index(word_, number.value());
   ++live_;
-  return Registration{number.value(), key};
+  return Registration{number.value(), key, attributes.choose_key && attributes.short_key};
+}
+
+Status RegionTable::replace(const Registration& registration, const RegionAttributes& attributes,
+                            int patience_ms) {
+  if (file_->inherited()) return Error{EPERM, "the region is the parent's"};
+  const auto size = size_of(attributes);
+  if (!size) return size.error();
+  if (!attributes.rest.empty()) return Error{EINVAL, "a region of several segments"};
+  if (!close(registration.slot) || !wait_until_unused(registration.slot, patience_ms)) {
+    return Error{EBUSY, "a stopped peer is in the middle of a copy to or from the region"};
+  }
+  const std::lock_guard guard(mutex_);
+  if (Status ok = make_room_in_index(); !ok) return ok;
+  store_segment(registration.slot, attributes.base, attributes.length, 0);
+  fill(slot(registration.slot), attributes, registration.key, size.value());
+  publish(registration.slot);
+  insert_into_index(word_, registration.slot);
+  ++live_;
+  return {};
+}
+
+void RegionTable::set_state(const Registration& registration, std::uint32_t state, bool holds) {
+  auto& access = slot(registration.slot).access;
+  const std::lock_guard guard(mutex_);
+  if (holds) {
+    access.fetch_or(state, std::memory_order_release);
+  } else {
+    access.fetch_and(~state, std::memory_order_release);
+  }
+  publish(registration.slot);
 }
 
 void RegionTable::ask_to_be_told(const Registration& registration, Access access) {
@@ -307,24 +355,28 @@ bool RegionTable::wait_until_unused(std::uint32_t slot_number, int patience_ms) 
   return true;
 }
 
+// Takes a live region out of the index; users find it no more. False when that was done before: a
+// removal that had to give up.
+bool RegionTable::close(std::uint32_t slot_number) {
+  const std::lock_guard guard(mutex_);
+  RegionSlot& closed = slot(slot_number);
+  const std::uint32_t sequence = closed.sequence.load(std::memory_order_relaxed);
+  if (sequence % 2 != 0) return false;
+  closed.sequence.store(sequence + 1, std::memory_order_seq_cst);
+  publish(slot_number);
+  erase_from_index(slot_number);
+  --live_;
+  return true;
+}
+
 Status RegionTable::remove(const Registration& registration, int patience_ms) {
   if (file_->inherited()) return {};  // a forked child lets go of what is its parent's
-  RegionSlot& closed = slot(registration.slot);
-  {
-    const std::lock_guard guard(mutex_);
-    const std::uint32_t sequence = closed.sequence.load(std::memory_order_relaxed);
-    // An even sequence is a live region; an odd one is a removal that had to give up before.
-    if (sequence % 2 == 0) {
-      closed.sequence.store(sequence + 1, std::memory_order_seq_cst);
-      publish(registration.slot);
-      erase_from_index(registration.slot);
-      --live_;
-    }
-  }
+  close(registration.slot);
   if (!wait_until_unused(registration.slot, patience_ms)) {
     return Error{EBUSY, "a stopped peer is in the middle of a copy to or from the region"};
   }
   const std::lock_guard guard(mutex_);
+  if (registration.short_key) short_keys_.give_back(registration.key);
   free_slots(registration.slot + 1);
   return {};
 }

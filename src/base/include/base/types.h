@@ -30,17 +30,23 @@ enum class Access : std::uint32_t {
   kWrite = 8,
   kRemoteRead = 16,
   kRemoteWrite = 32,
+  kRemoteAtomic = 64,  // atomic operations of queue pairs; libfabric's need the two above
 };
 
 constexpr Access operator|(Access a, Access b) {
   return static_cast<Access>(static_cast<std::uint32_t>(a) | static_cast<std::uint32_t>(b));
 }
 
+// Rights of every region whose bytes a local work request may read, or change (ibv_reg_mr(3)).
+inline constexpr Access kLocalRead = Access::kSend | Access::kWrite;
+inline constexpr Access kLocalWrite = Access::kReceive | Access::kRead;
+
 // Accesses that an endpoint performs for its peers, by the rights that they need: what it was
 // opened for (fi_getinfo(3), FI_RMA and FI_ATOMIC with FI_REMOTE_READ and FI_REMOTE_WRITE).
 struct ServedAccess {
   Access rma = Access::kRemoteRead | Access::kRemoteWrite;
   Access atomics = Access::kRemoteRead | Access::kRemoteWrite;
+  bool atomic_right = false;  // atomic operations need kRemoteAtomic, and no other right
 
   bool operator==(const ServedAccess&) const = default;
 };

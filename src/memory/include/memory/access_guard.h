@@ -25,8 +25,10 @@ enum class AccessError : int {
   kTooMany = 6,       // more than kHazards ranges in one operation
   kNotServed = 7,     // the target's endpoint was not opened for such accesses
   kSplitElement = 8,  // an element of an atomic operation lies in two segments
+  kDisabled = 9,      // the region is not enabled, or not refreshed, yet
+  kOtherBinding = 10,  // the region is bound to another endpoint or queue pair
 };
-inline constexpr AccessError kLastAccessError = AccessError::kSplitElement;
+inline constexpr AccessError kLastAccessError = AccessError::kOtherBinding;
 
 // A sentence for the refusal, for logs and fi_cq_strerror(3).
 const char* describe(AccessError refusal);
@@ -53,14 +55,17 @@ class RegionTableView {
 };
 
 // The endpoint of the owner that an access goes through: the domain in which keys are looked up,
-// and the rights that any access may need there, whatever its region allows.
+// the rights that any access may need there, whatever its region allows, and a number of the
+// endpoint, which regions may be bound to.
 struct Through {
   Through(DomainId looked_up_in,
-          Access may_need = Access::kRemoteRead | Access::kRemoteWrite)  // NOLINT(*-explicit-*)
-      : domain(looked_up_in), served(may_need) {}
+          Access may_need = Access::kRemoteRead | Access::kRemoteWrite,  // NOLINT(*-explicit-*)
+          std::uint32_t number = 0)
+      : domain(looked_up_in), served(may_need), endpoint(number) {}
 
   DomainId domain;
   Access served;
+  std::uint32_t endpoint;
 };
 
 // What AccessGuard::check_and_pin() has allowed, or why not.
@@ -121,8 +126,9 @@ class AccessGuard {
     std::uint64_t length = 0;
     std::uint64_t start = 0;
     std::uint32_t next = 0;
+    std::uint32_t binding = 0;
   };
-  AccessError check_and_pin_one(DomainId domain, Access need, const RemoteRange& range,
+  AccessError check_and_pin_one(const Through& through, Access need, const RemoteRange& range,
                                 std::size_t hazard, std::size_t element);
   AccessError walk_segments(std::uint64_t offset, std::uint64_t length, std::size_t element);
   bool find(DomainId domain, RegionKey key, std::size_t hazard, Found& found);

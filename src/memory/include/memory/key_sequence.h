@@ -22,6 +22,9 @@ class KeyCipher {
   std::array<std::uint32_t, kRounds> round_keys_;
 };
 
+// One with a random secret.
+KeyCipher random_cipher();
+
 // The next key of this process: a count, encrypted with a random secret of 128 bits. No key comes
 // twice in the life of the process, and known keys do not reveal others. Never 0 or 2^64 - 1. A
 // forked child draws a secret of its own. Any thread.

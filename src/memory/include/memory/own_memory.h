@@ -22,6 +22,13 @@ class OwnMemory final : public ServedMemory {
   OwnMemory(std::shared_ptr<RegionTableView> table, DomainId domain,
             const ServedAccess& served = {})
       : table_(std::move(table)), domain_(domain), served_(served) {}
+  // The same through a guard that others use, too, and that outlives it: release() before another
+  // one uses the guard.
+  OwnMemory(AccessGuard& guard, DomainId domain, const ServedAccess& served, std::uint32_t endpoint)
+      : guard_(&guard), domain_(domain), served_(served), endpoint_(endpoint) {}
+
+  // What accesses may need from now on.
+  void serve(const ServedAccess& served) { served_ = served; }
 
   Accessed check(Access need, const RemoteRange& range, std::size_t element = 0) override;
   Accessed write(const RemoteRange& range, std::span<const std::byte> bytes) override;
@@ -38,10 +45,14 @@ class OwnMemory final : public ServedMemory {
                     Patience patience);
   bool attach();
 
+  Access right_for(const AtomicAction& action) const;
+
   const std::shared_ptr<RegionTableView> table_;
+  std::unique_ptr<AccessGuard> own_guard_;  // attached for the first access
+  AccessGuard* guard_ = nullptr;            // the same, or one that others use, too
   const DomainId domain_;
-  const ServedAccess served_;
-  std::unique_ptr<AccessGuard> guard_;  // attached for the first access
+  ServedAccess served_;
+  const std::uint32_t endpoint_ = 0;  // its number (Through)
   // What is pinned: the range as the peer names it, and that check() allowed writes.
   RemoteRange pinned_;
   bool writable_ = false;

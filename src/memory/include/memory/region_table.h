@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "memory/access_guard.h"
+#include "memory/short_keys.h"
 #include "memory/table_layout.h"
 #include "os/shared_file.h"
 
@@ -25,7 +26,9 @@ struct RegionAttributes {
   std::uint64_t length = 0;  // bytes of it
   std::uint64_t start = 0;   // remote address that names `base`: the same, or 0 for offsets
   bool choose_key = false;   // the table chooses the key (FI_MR_PROV_KEY)
+  bool short_key = false;    // and that has 32 bits (lkey and rkey of ibv_reg_mr(3))
   RegionKey key;             // otherwise the program does
+  std::uint32_t binding = 0;  // the endpoint or queue pair that alone may access it; 0: any
   // Further segments: their bytes follow those of the first one in the peers' addresses.
   std::span<const LocalRange> rest{};
 };
@@ -34,6 +37,7 @@ struct RegionAttributes {
 struct Registration {
   std::uint32_t slot = 0;
   RegionKey key;
+  bool short_key = false;  // the table chose the key, of 32 bits
 };
 
 // The one table of this process, shared with all processes that access its memory. Functions may be
@@ -57,6 +61,17 @@ class RegionTable {
   // around 2^64 or there are more than kMaxSegments, EPERM in a forked child of the table's
   // process.
   Result<Registration> add(const RegionAttributes& attributes);
+
+  // Registers other memory, in another domain or with other rights under the same key, as a barrier
+  // (ibv_rereg_mr(3)): when it returns no peer uses the former ones. Errors: EINVAL when the memory
+  // wraps around 2^64 or has several segments, after which the region is as before; EBUSY as
+  // remove(), after which the region is closed.
+  Status replace(const Registration& registration, const RegionAttributes& attributes,
+                 int patience_ms = 5000);
+
+  // Refuses all accesses to the region from now on, or allows them: `state` is one of kRegionStates.
+  // Accesses that are under way go on.
+  void set_state(const Registration& registration, std::uint32_t state, bool holds);
 
   // Has users tell this process's endpoints of every access to the region, from now on, that needs
   // one of the rights `access` (fi_mr_bind(3)).
@@ -86,6 +101,9 @@ class RegionTable {
   void erase_from_index(std::uint32_t slot_number);
   bool wait_until_unused(std::uint32_t slot_number, int patience_ms);
   bool used_by_anybody(std::uint32_t slot_number) const;
+  bool close(std::uint32_t slot_number);
+  void fill(RegionSlot& fresh, const RegionAttributes& attributes, RegionKey key,
+            std::uint64_t size) const;
 
   const os::SharedFilePtr file_;
   const os::Mapping memory_;
@@ -94,6 +112,7 @@ class RegionTable {
   const std::shared_ptr<const os::Mapping> own_slots_;
   const std::string name_;
   std::mutex mutex_;
+  ShortKeys short_keys_;
   std::vector<std::uint32_t> free_slots_;
   std::uint32_t slots_end_ = 0;       // slots from here on were never used
   std::uint32_t slots_reserved_ = 0;  // slots from here on have no memory yet

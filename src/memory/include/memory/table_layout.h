@@ -25,7 +25,7 @@
 namespace weft::memory {
 
 inline constexpr std::uint64_t kTableMagic = 0x5745465454424c31;  // "WEFTTBL1"
-inline constexpr std::uint32_t kTableVersion = 5;
+inline constexpr std::uint32_t kTableVersion = 6;
 inline constexpr std::uint32_t kMaxUsers = 8192;
 inline constexpr std::uint32_t kMaxRegions = 1u << 21;
 inline constexpr std::uint32_t kFirstIndexBits = 10;
@@ -54,7 +54,7 @@ struct alignas(2 * kCacheLine) UserRecord {
 // region has them only, so the sequence of the region's slot speaks for them.
 struct alignas(kCacheLine) RegionSlot {
   std::atomic<std::uint32_t> sequence;
-  std::atomic<std::uint32_t> access;  // rights, and which accesses users tell the owner of
+  std::atomic<std::uint32_t> access;  // rights, states, and which accesses users tell the owner of
   std::atomic<std::uint64_t> key;
   std::atomic<std::uint64_t> domain;
   std::atomic<std::uint64_t> base;     // virtual address of the first segment in the owner
@@ -62,7 +62,14 @@ struct alignas(kCacheLine) RegionSlot {
   std::atomic<std::uint64_t> start;    // the remote address that means `base`
   std::atomic<std::uint64_t> segment;  // bytes of the first segment
   std::atomic<std::uint32_t> next;     // slot number + 1 of the next segment, or 0
+  // The only endpoint or queue pair that accesses may go through (Through::endpoint); 0: any.
+  std::atomic<std::uint32_t> binding;
 };
+
+// States of a region, as bits of RegionSlot::access: no access is allowed while one of them is set.
+inline constexpr std::uint32_t kRegionDisabled = 1u << 14;     // not enabled yet (fi_mr_enable(3))
+inline constexpr std::uint32_t kRegionNotRefreshed = 1u << 15;  // until fi_mr_refresh(3)
+inline constexpr std::uint32_t kRegionStates = kRegionDisabled | kRegionNotRefreshed;
 
 // The bits of RegionSlot::access by which the owner asks users to tell it of accesses that need the
 // rights `access`.

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How are the local buffers of work requests copied, each under its local key?
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/types.h"
+#include "memory/access_guard.h"
+#include "work/local_memory.h"
+
+namespace weft::memory {
+
+// No region has this local key: it stands for an lkey that is never valid.
+inline constexpr std::uint32_t kInvalidLocalKey = ~0u;
+
+// The local buffers of one domain. The key of each scatter-gather entry is looked up, and range,
+// domain and right are checked, whenever bytes are copied; the region is pinned for that time.
+// Entries of key 0 are Weft's own memory (inline data, values of atomic operations).
+class LocalAccess final : public work::LocalMemory {
+ public:
+  // Both guards are of this process's table and outlive it. gather() uses `reader` only, scatter()
+  // `writer` only: each by one thread at a time.
+  LocalAccess(AccessGuard& reader, AccessGuard& writer, DomainId domain)
+      : reader_(reader), writer_(writer), domain_(domain) {}
+
+  bool gather(std::span<const work::Segment> segments, std::uint64_t offset,
+              std::span<std::byte> out) override;
+  bool scatter(std::span<const work::Segment> segments, std::uint64_t offset,
+               std::span<const std::byte> bytes) override;
+
+  // May the first `length` bytes of these be read, or written? Nothing is copied. kNone: yes.
+  AccessError check(std::span<const work::Segment> segments, std::uint64_t length, Access need);
+
+  // Why the last gather() or scatter() of that kind has failed; kNone: the memory is not mapped.
+  AccessError gather_error() const { return gather_error_; }
+  AccessError scatter_error() const { return scatter_error_; }
+
+ private:
+  AccessGuard& reader_;
+  AccessGuard& writer_;
+  const DomainId domain_;
+  AccessError gather_error_ = AccessError::kNone;
+  AccessError scatter_error_ = AccessError::kNone;
+};
+
+}  // namespace weft::memory
