@@ -65,7 +65,7 @@ Result<std::unique_ptr<GroupSocket>> GroupSocket::join(PacketPort& port,
 Result<os::SocketAddress> PacketPort::send_to_group(const os::SocketAddress& group, bool loops) {
   const auto exit = exit_from(address(), group);
   if (!exit) return exit.error();
-  const Status leads = socket_.send_to_group_by(group, exit.value().interface, loops);
+  const Status leads = sides_[0]->socket.send_to_group_by(group, exit.value().interface, loops);
   if (!leads) return leads.error();
   return exit.value().address;
 }

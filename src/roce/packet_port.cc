@@ -33,18 +33,20 @@ bool may_be_foreign(const ReceiveSocket& socket, const os::Datagram& datagram) {
 }  // namespace
 
 PacketPort::PacketPort(os::UdpSocket socket, os::WakeSet& wake, const PacketPortOptions& options)
-    : socket_(std::move(socket)),
-      qpns_(socket_.address().port()),
-      trains_(socket_, options.capture),
+    : capture_(options.capture),
+      qpns_(socket.address().port()),
       receive_set_(options.arrivals),
       check_(options.capture),
       stats_(*options.stats),
       wake_(wake),
       polls_watched_(kPollsWatched) {
-  receive_set_.add({&socket_, 0});
+  sides_.push_back(std::make_unique<Side>(*this, std::move(socket), capture_));
+  receive_set_.add({&sides_[0]->socket, 0});
 }
 
-PacketPort::~PacketPort() { wake_.remove(socket_.fd()); }
+PacketPort::~PacketPort() {
+  for (const auto& side : sides_) wake_.remove(side->socket.fd());
+}
 
 Result<std::unique_ptr<PacketPort>> PacketPort::open(os::UdpSocket socket, os::WakeSet& wake,
                                                      const PacketPortOptions& options) {
@@ -54,12 +56,25 @@ Result<std::unique_ptr<PacketPort>> PacketPort::open(os::UdpSocket socket, os::W
 }
 
 Status PacketPort::prepare(const PacketPortOptions& options) {
-  if (Status ok = wake_.add(socket_.fd()); !ok) return ok;
+  if (Status ok = wake_.add(sides_[0]->socket.fd()); !ok) return ok;
   if (options.relay == nullptr) return {};
   relay_polls_ = std::make_unique<RelayPolls>(options.relay);
   if (options.relays_datagrams) return relay_polls_->open(address());
   relay_polls_->attend();
   return {};
+}
+
+Status PacketPort::add_family(os::UdpSocket socket) {
+  sides_.push_back(std::make_unique<Side>(*this, std::move(socket), capture_));
+  receive_set_.add({&sides_.back()->socket, 0});
+  return wake_.add(sides_.back()->socket.fd());
+}
+
+PacketOutput* PacketPort::output(int family) {
+  for (const auto& side : sides_) {
+    if (side->socket.address().family() == family) return side.get();
+  }
+  return nullptr;
 }
 
 Result<std::uint32_t> PacketPort::attach(PacketHandler& handler, QpnUse use, os::Time now) {
@@ -90,17 +105,19 @@ void PacketPort::tell_owners(Tell tell) {
 void PacketPort::count_poll() {
   if (asleep_ || polls_watched_ == 0 || --polls_watched_ != 0) [[likely]]
     return;
-  wake_.remove(socket_.fd());
+  for (const auto& side : sides_) wake_.remove(side->socket.fd());
 }
 
 // Packets of a peer that precede an ICMP error are handled first: errors wait until the socket is
 // empty.
 unsigned PacketPort::poll(unsigned most, unsigned reads) {
   count_poll();
-  if (const auto peer = trains_.narrow_way()) {
-    tell_owners([&](PacketHandler& handler) { handler.path_changed(*peer); });
+  for (const auto& side : sides_) {
+    if (const auto peer = side->trains.narrow_way()) {
+      tell_owners([&](PacketHandler& handler) { handler.path_changed(*peer); });
+    }
+    if (side->trains.met_errors()) errors_wait_ = true;
   }
-  if (trains_.met_errors()) errors_wait_ = true;
   unsigned count = receive_set_.take(
       most, reads,
       [&](const ReceiveSocket& socket, const os::Datagram& datagram) { take(socket, datagram); });
@@ -115,11 +132,13 @@ unsigned PacketPort::poll(unsigned most, unsigned reads) {
 
 void PacketPort::report_errors() {
   errors_wait_ = false;
-  while (const auto error = socket_.next_error()) {
-    if (error->what == os::UdpError::What::kTooBig) {
-      tell_owners([&](PacketHandler& handler) { handler.path_changed(error->peer); });
-    } else if (error->what != os::UdpError::What::kOther) {
-      tell_owners([&](PacketHandler& handler) { handler.unreachable(*error); });
+  for (const auto& side : sides_) {
+    while (const auto error = side->socket.next_error()) {
+      if (error->what == os::UdpError::What::kTooBig) {
+        tell_owners([&](PacketHandler& handler) { handler.path_changed(error->peer); });
+      } else if (error->what != os::UdpError::What::kOther) {
+        tell_owners([&](PacketHandler& handler) { handler.unreachable(*error); });
+      }
     }
   }
 }
@@ -179,15 +198,17 @@ void PacketPort::hand_over(const PacketArrival& arrival) {
 
 void PacketPort::send_cnp(const Path& path, std::uint32_t sender, std::uint32_t token,
                           os::Time now) {
-  trains_.flush();
-  const std::span<std::byte> place = trains_.place();
+  PacketOutput* const output = this->output(path.to.family());
+  if (output == nullptr) return;
+  output->flush();
+  const std::span<std::byte> place = output->place();
   if (place.empty()) return;
   constexpr std::size_t kBytes = CongestionNotifier::kBytes;
   const std::size_t length = notifier_.notify(route_between(path.to, path.from), sender, token, now,
                                               place.first<kBytes>());
   if (length == 0) return;
-  trains_.add(path, length);
-  trains_.flush();
+  output->add(path, length);
+  output->flush();
 }
 
 // Without memory for a filter all of them arrive, and are dropped later.
@@ -200,7 +221,7 @@ void PacketPort::thin_out_requests(unsigned halvings) {
       {4, 0x00FF'FFFF, wire::kCmQpn},
       {kMad + wire::kAttributeAt, 0xFFFF'0000, std::uint32_t{wire::kReqAttribute} << 16},
   };
-  if (!inherited()) static_cast<void>(socket_.thin_out(kWords, halvings));
+  if (!inherited()) static_cast<void>(sides_[0]->socket.thin_out(kWords, halvings));
 }
 
 Status PacketPort::listen(os::UdpSocket& socket, std::uint64_t group) {
@@ -221,7 +242,11 @@ void PacketPort::count_overflows() {
 }
 
 bool PacketPort::fall_asleep() {
-  if (polls_watched_ == 0 && !wake_.add(socket_.fd())) return false;
+  if (polls_watched_ == 0) {
+    for (const auto& side : sides_) {
+      if (!wake_.add(side->socket.fd())) return false;
+    }
+  }
   polls_watched_ = kPollsWatched;
   asleep_ = true;
   if (relay_polls_ == nullptr) return !receive_set_.has_more();

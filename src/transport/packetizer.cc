@@ -34,7 +34,7 @@ wire::Packet request_packet(const Settings& settings, const QueuedWork& queued, 
   packet.end_to_end_context = settings.context;
   packet.queue_key = settings.queue_key;
   packet.source = settings.source;
-  packet.shared_receive = settings.shared_receive;
+  packet.shared_receive = work.shared_receive;
   packet.immediate = packet.invalidate = work.immediate;
   packet.atomic = {work.address, work.key, work.swap_or_add, work.compare};
   packet.reth = {work.address, work.key, static_cast<std::uint32_t>(work.length)};

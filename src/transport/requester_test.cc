@@ -251,9 +251,11 @@ TEST(Requester, NamesThePeerInItsPackets) {
     EXPECT_EQ(sent.packet.pkey, 0x8001);
   }
   settings.kind = wire::Transport::kExtendedReliable;
-  settings.shared_receive = 0x77;
   Sender extended(settings);
-  extended.post(WorkKind::kSend, 600);
+  work::Work named;
+  named.length = 600;
+  named.shared_receive = 0x77;
+  extended.post(named);
   for (const Sent& sent : extended.packets()) EXPECT_EQ(sent.packet.shared_receive, 0x77U);
 }
 

@@ -176,7 +176,6 @@ Scenario Scenario::draw(std::uint64_t seed) {
   const bool datagrams = happens(random, 0.5);
   settings.kind = datagrams ? wire::Transport::kReliableDatagram
                             : static_cast<wire::Transport>(happens(random, 0.5) ? 0 : 5);
-  settings.shared_receive = 0x12'3456;  // of extended connections
   settings.selective = happens(random, 0.6);
   if (datagrams) drawn.refused = sometimes(0.3);
   if (datagrams) drawn.gone = sometimes(0.3);

@@ -260,7 +260,7 @@ std::size_t FlowEnd::next(Time now, std::span<std::byte> out) {
 
 // Both ends call theirs the same.
 RequestVerdict FlowEnd::may_use(std::uint32_t shared_receive) {
-  if (shared_receive == scenario_.settings.shared_receive) return {};
+  if (shared_receive == kSharedReceive) return {};
   return {RequestVerdict::Kind::kInvalid, 0};
 }
 

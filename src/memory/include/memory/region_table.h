@@ -26,11 +26,11 @@ struct RegionAttributes {
   std::uint64_t length = 0;  // bytes of it
   std::uint64_t start = 0;   // remote address that names `base`: the same, or 0 for offsets
   bool choose_key = false;   // the table chooses the key (FI_MR_PROV_KEY)
-  bool short_key = false;    // and that has 32 bits (lkey and rkey of ibv_reg_mr(3))
   RegionKey key;             // otherwise the program does
-  std::uint32_t binding = 0;  // the endpoint or queue pair that alone may access it; 0: any
   // Further segments: their bytes follow those of the first one in the peers' addresses.
   std::span<const LocalRange> rest{};
+  bool short_key = false;  // the key that the table chooses has 32 bits (ibv_reg_mr(3))
+  std::uint32_t binding = 0;  // the endpoint or queue pair that alone may access it; 0: any
 };
 
 // A live registration: where it is and what it is called.

@@ -5,7 +5,10 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/result.h"
 #include "base/stats.h"
@@ -13,6 +16,7 @@
 #include "roce/congestion_notifier.h"
 #include "roce/packet_check.h"
 #include "roce/packet_handler.h"
+#include "roce/packet_output.h"
 #include "roce/qpn_table.h"
 #include "roce/receive_set.h"
 #include "roce/relay_set.h"
@@ -33,7 +37,8 @@ struct PacketPortOptions {
   bool relays_datagrams = true;        // not messages for a manager of connections alone
 };
 
-// A UDP socket for RoCEv2 packets, and those that hear multicast groups for it. Hands each packet
+// A UDP socket for RoCEv2 packets, or one of each address family, and those that hear multicast
+// groups for it. Hands each packet
 // that came to the owner of its queue pair; packets leave through trains(). One thread at a time.
 class PacketPort {
  public:
@@ -42,6 +47,9 @@ class PacketPort {
   // and RelayPolls::open().
   static Result<std::unique_ptr<PacketPort>> open(os::UdpSocket socket, os::WakeSet& wake,
                                                   const PacketPortOptions& options);
+  // The same number of the other address family is the port's, too: its packets are handed over
+  // alike. Once, before the first packet. Errors: those of epoll_ctl(2).
+  Status add_family(os::UdpSocket socket);
   ~PacketPort();
   PacketPort(const PacketPort&) = delete;
   PacketPort& operator=(const PacketPort&) = delete;
@@ -65,8 +73,10 @@ class PacketPort {
   bool busy() const;
 
   // Where packets leave.
-  Trains& trains() { return trains_; }
-  const Trains& trains() const { return trains_; }
+  Trains& trains() { return sides_[0]->trains; }
+  const Trains& trains() const { return sides_[0]->trains; }
+  // The same for packets to peers of that address family; null where the port has no such socket.
+  PacketOutput* output(int family);
   // Notifies the sender of a marked packet, a queue pair at path.to, but not too often. `token`:
   // see CongestionNotifier.
   void send_cnp(const Path& path, std::uint32_t sender, std::uint32_t token, os::Time now);
@@ -86,9 +96,9 @@ class PacketPort {
   Result<os::SocketAddress> send_to_group(const os::SocketAddress& group, bool loops);
 
   // The socket's.
-  const os::SocketAddress& address() const { return socket_.address(); }
-  std::size_t receive_buffer() const { return socket_.receive_buffer(); }
-  bool inherited() const { return socket_.inherited(); }
+  const os::SocketAddress& address() const { return sides_[0]->socket.address(); }
+  std::size_t receive_buffer() const { return sides_[0]->socket.receive_buffer(); }
+  bool inherited() const { return sides_[0]->socket.inherited(); }
 
   // Packets of the port. Handlers add those that they take or drop.
   Stats& stats() { return stats_; }
@@ -103,10 +113,32 @@ class PacketPort {
   os::WakeSet& wake_set() { return wake_; }
   // Sleeps until a packet waits in the socket or the time is over.
   void await_packet(std::chrono::milliseconds timeout) const {
-    os::wait_readable(socket_.fd(), timeout);
+    os::wait_readable(sides_[0]->socket.fd(), timeout);
   }
 
  private:
+  // A socket and its packets on their way out.
+  class Side final : public PacketOutput {
+   public:
+    Side(PacketPort& port, os::UdpSocket of, wire::Tap* capture)
+        : socket(std::move(of)), trains(socket, capture), port_(port) {}
+    std::span<std::byte> place() override { return trains.place(); }
+    void add(const Path& path, std::size_t length) override { trains.add(path, length); }
+    void expect(std::size_t packets) override { trains.expect(packets); }
+    void flush() override { trains.flush(); }
+    bool pending() const override { return !trains.empty(); }
+    void send_cnp(const Path& path, std::uint32_t sender, std::uint32_t token,
+                  os::Time now) override {
+      port_.send_cnp(path, sender, token, now);
+    }
+
+    os::UdpSocket socket;
+    Trains trains;
+
+   private:
+    PacketPort& port_;
+  };
+
   PacketPort(os::UdpSocket socket, os::WakeSet& wake, const PacketPortOptions& options);
   Status prepare(const PacketPortOptions& options);
   void count_poll();
@@ -116,9 +148,9 @@ class PacketPort {
   void take_foreign(const os::Datagram& datagram, std::uint64_t group);
   void hand_over(const PacketArrival& arrival);
 
-  os::UdpSocket socket_;
+  wire::Tap* const capture_;
+  std::vector<std::unique_ptr<Side>> sides_;  // one of each family
   QpnTable qpns_;
-  Trains trains_;
   ReceiveSet receive_set_;
   PacketCheck check_;
   Stats& stats_;

@@ -53,6 +53,8 @@ class Responder {
   // are still remembered by their numbers.
   Psn restart(Psn next, std::size_t path_mtu);
   const Settings& settings() const { return settings_; }
+  // How long the peer is to wait where it finds no receive, from now on: a code of IBTA table 45.
+  void set_rnr_timer(std::uint8_t code) { settings_.rnr_timer = code; }
 
   // After a refused request of a connection nothing is carried out any more.
   bool failed() const { return refusing_ && !datagrams(); }

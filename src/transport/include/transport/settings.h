@@ -25,7 +25,6 @@ struct Settings {
   std::uint32_t source = 0;       // queue pair of this end: of reliable datagrams
   std::uint32_t context = 0;      // end-to-end context at the peer: of reliable datagrams, 24 bits
   std::uint32_t queue_key = 0;    // at the peer: of reliable datagrams
-  std::uint32_t shared_receive = 0;  // at the peer: of kExtendedReliable
   std::uint16_t pkey = wire::kDefaultPkey;
   // Payload of a packet: 256, 512, 1024, 2048 or 4096; of reliable datagrams a multiple of 64 up to
   // wire::kMaxReliableDatagramMtu.
@@ -83,7 +82,8 @@ enum class Nak : std::uint8_t {
   kInvalidRequest = 1,
   kRemoteAccess = 2,
   kRemoteOperational = 3,
-  // From here on, among Weft's reliable datagrams: kRemoteAccess, and which rule was broken.
+  // From here on, between Weft's ends (Settings::selective): kRemoteAccess, and which rule was
+  // broken.
   kRefusal = 0x10,
 };
 

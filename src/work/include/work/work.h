@@ -34,7 +34,8 @@ struct Work {
   std::uint32_t immediate = 0;
   std::span<const Segment> pieces;  // what is sent, or where the bytes of a read go
   std::uint64_t length = 0;         // of all pieces; 8 for atomic operations, which have none
-  std::uint64_t address = 0;        // at the peer
+  std::uint32_t shared_receive = 0;  // at the peer: number of the queue (annex A14), else unused
+  std::uint64_t address = 0;         // at the peer
   std::uint32_t key = 0;
   std::uint64_t compare = 0;
   std::uint64_t swap_or_add = 0;

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does a queue pair for datagrams send and receive packets?
+#pragma once
+
+#include <array>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/psn.h"
+#include "base/stats.h"
+#include "link.h"
+#include "roce/packet_output.h"
+#include "work/work.h"
+
+namespace weft::queue {
+
+class Target;
+
+// What a link for datagrams stands on; all outlive it.
+struct DatagramParts {
+  std::function<roce::PacketOutput*(int family)> output;  // null: no socket of that family
+  work::WorkSink& sink;
+  work::LocalMemory& memory;
+  Target& target;
+  Stats& stats;
+  std::uint32_t qpn = 0;
+  std::size_t path_mtu = 0;  // bytes that a datagram may have
+};
+
+// The unreliable datagram service (IBTA 9.8.3). Work ends when its packet was written. Received
+// datagrams have the Q_Key of the queue pair, and begin with a global routing header (grh.h).
+class DatagramLink final : public Link {
+ public:
+  DatagramLink(const QpAttributes& attributes, const DatagramParts& parts)
+      : parts_(parts), queue_key_(attributes.queue_key) {}
+
+  void begin_sending(const QpAttributes& attributes) override {
+    next_ = attributes.send_psn;
+    failed_ = false;
+  }
+  void post(const SendRequest& request, const work::Work& work) override;
+  void flush() override;
+  void take_request(const roce::PacketArrival& arrival, Time now) override;
+  void take_response(const roce::PacketArrival& arrival, Time now) override;
+  void emit(bool answers, Time now) override;
+  Time send_due() const override { return posted_.empty() ? Time::max() : Time::min(); }
+  void tick(Time /*now*/) override {}
+  bool receive_failed() const override { return false; }
+  void change(const QpAttributes& attributes) override { queue_key_ = attributes.queue_key; }
+  bool is_peer(const os::SocketAddress& /*from*/) const override { return true; }
+
+ private:
+  struct Posted {
+    work::Work work;  // its pieces lie in `pieces`
+    std::array<work::Segment, work::kMaxPieces> pieces{};
+    std::size_t piece_count = 0;
+    os::SocketAddress from;
+    os::SocketAddress to;
+    std::uint32_t destination = 0;
+    std::uint32_t queue_key = 0;
+    std::optional<work::CompletionStatus> refusal;
+  };
+
+  const roce::Path& path_for(const Posted& posted);
+  bool send(const Posted& posted);
+  void end_first(work::CompletionStatus status);
+
+  const DatagramParts parts_;
+  std::uint32_t queue_key_;
+  Psn next_;
+  bool failed_ = false;
+  std::deque<Posted> posted_;
+  std::vector<std::unique_ptr<roce::Path>> paths_;  // of packets that have not been flushed
+};
+
+}  // namespace weft::queue

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Where do datagrams of a queue pair go? (ibv_create_ah(3))
+#pragma once
+
+#include "base/types.h"
+#include "queue/attributes.h"
+
+namespace weft::queue {
+
+// The address of a peer's host, and the local one to send from. Immutable: any thread.
+class AddressHandle {
+ public:
+  AddressHandle(DomainId domain, const AddressVector& address)
+      : domain_(domain), address_(address) {}
+
+  DomainId domain() const { return domain_; }
+  const AddressVector& address() const { return address_; }
+
+ private:
+  const DomainId domain_;
+  const AddressVector address_;
+};
+
+}  // namespace weft::queue

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How do queue pairs share sockets, a lock and a sleep?
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/options.h"
+#include "base/result.h"
+#include "base/stats.h"
+#include "device/device.h"
+#include "device/engine.h"
+#include "device/progress_thread.h"
+#include "memory/access_guard.h"
+#include "os/origin.h"
+#include "os/wake_set.h"
+#include "roce/packet_port.h"
+
+namespace weft::queue {
+
+// What a port drives: a queue pair. Functions are called with the lock of the port held.
+class PortClient : public roce::PacketHandler {
+ public:
+  // Sends what it has to send, and draws the conclusions from what has arrived.
+  virtual void settle(Time now) = 0;
+  // Goes on where the peer has not answered for too long.
+  virtual void tick(Time now) = 0;
+  // When one of these has something to do; Time::max(): when something arrives or is posted. The
+  // port looks at the client then.
+  virtual Time due() = 0;
+
+ protected:
+  ~PortClient() = default;
+
+ private:
+  friend class Port;
+  bool touched_ = false;
+  bool active_ = false;
+};
+
+// UDP sockets of queue pairs, each number bound to the wildcard address of IPv4 and IPv6, and the
+// engine that drives them. Locks, outermost first: that of the port, the send lock of a queue pair,
+// a receive queue's, the transmit lock, a completion queue's, an event channel's.
+class Port final : public device::Engine {
+ public:
+  // A port with one UDP number. Errors: EADDRINUSE when none is free, EMFILE and others of
+  // os::UdpSocket::bind(), os::WakeSet::create() and memory::AccessGuard::attach().
+  static Result<std::shared_ptr<Port>> open(std::shared_ptr<device::Device> device);
+  ~Port() override;
+
+  // A queue pair's number, and where its packets leave.
+  struct Attachment {
+    std::uint32_t qpn = 0;
+    roce::PacketPort* packets = nullptr;
+  };
+  // Gives a queue pair a number; opens another UDP number where all are used. Control calls, with
+  // lock() held. Errors: those of open() and device::ProgressThread::start().
+  Result<Attachment> attach(PortClient& client);
+  // On return no function of the client is running, and none will be called.
+  void detach(PortClient& client, const Attachment& attachment);
+
+  // One thread at a time in everything that the port drives.
+  std::mutex& lock() { return lock_; }
+  // The same of packets on their way out. A thread that holds it may not wait for another lock.
+  std::mutex& transmit_lock() { return transmit_lock_; }
+  // What local buffers are read through, with the transmit lock held.
+  memory::AccessGuard& reader() { return *reader_; }
+  // What memory is accessed through with lock() held.
+  memory::AccessGuard& writer() { return *writer_; }
+  Stats& stats() { return *stats_; }
+  std::size_t receive_buffer() const;
+
+  // With lock() held: this poll settles that client, or looks at it at that time.
+  void touch(PortClient& client);
+  void look_at(PortClient& client, Time due);
+  // The next poll looks at that client, whose earliest time is `due` now: threads that sleep on the
+  // port learn of it. Any thread that holds none of the locks.
+  void announce(PortClient& client, Time due);
+  // The time of this poll.
+  Time now() const { return now_; }
+
+  void progress() override;
+  bool fall_asleep() override;
+  void wake_up() override;
+  int wake_fd() const override { return wake_.fd(); }
+  unsigned polls() override { return polls_.load(std::memory_order_relaxed); }
+
+ private:
+  Port(std::shared_ptr<device::Device> device, os::WakeSet wake);
+  Status open_number();
+  Result<std::uint32_t> take_qpn(PortClient& client, roce::PacketPort& number);
+  void take_news();
+  void settle_touched();
+  void look_at_active();
+
+  const std::shared_ptr<device::Device> device_;
+  const os::Origin origin_;
+  std::shared_ptr<Stats> stats_;
+  os::WakeSet wake_;
+  std::unique_ptr<memory::AccessGuard> reader_;
+  std::unique_ptr<memory::AccessGuard> writer_;
+  std::shared_ptr<device::ProgressThread> thread_;
+
+  std::mutex lock_;
+  std::mutex transmit_lock_;
+  std::vector<std::unique_ptr<roce::PacketPort>> numbers_;
+  std::vector<PortClient*> touched_;
+  std::vector<PortClient*> active_;
+  Time now_{};
+  Time due_ = Time::max();  // of the active clients
+  int sleepers_ = 0;
+  // When the sleepers are woken; Time::min() while there are none, so that no thread wakes them.
+  std::atomic<Time> wakes_at_{Time::min()};
+  std::atomic<unsigned> polls_{0};
+
+  struct News {
+    PortClient* client;
+    Time due;
+  };
+  std::mutex news_lock_;  // innermost
+  std::vector<News> news_;
+  std::atomic<bool> has_news_{false};
+};
+
+}  // namespace weft::queue

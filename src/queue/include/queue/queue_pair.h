@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What is a queue pair? (ibv_create_qp(3), ibv_modify_qp(3), ibv_post_send(3))
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "base/result.h"
+#include "device/completion_queue.h"
+#include "device/device.h"
+#include "memory/local_access.h"
+#include "queue/attributes.h"
+#include "queue/port.h"
+#include "queue/received.h"
+#include "queue/send_queue.h"
+
+namespace weft::queue {
+
+class Link;
+class Target;
+
+// What has happened to a queue pair without a completion (ibv_get_async_event(3)).
+enum class QpEvent : std::uint8_t {
+  kCommunicationEstablished,  // the first packet arrived in RTR
+  kAccessError,               // the peer was refused an access
+  kRequestError,              // the peer sent an invalid request
+  kFatal,                     // a completion queue has overrun
+  kLastReceiveReached,        // in ERR, and takes no more receives of its shared queue
+};
+
+// Gets the events of a queue pair. Called with locks held: it may only take a note.
+class QpEventSink {
+ public:
+  virtual void happened(QpEvent event) = 0;
+
+ protected:
+  ~QpEventSink() = default;
+};
+
+// What a queue pair is made of; all pointers outlive it.
+struct QpSetup {
+  std::shared_ptr<device::Device> device;
+  std::shared_ptr<Port> port;
+  QpType type = QpType::kRc;
+  DomainId domain;
+  device::CompletionQueue* sends = nullptr;     // null of an XRC target
+  device::CompletionQueue* receives = nullptr;  // null of an XRC initiator
+  ReceiveQueue* shared = nullptr;               // in place of receives of its own
+  SharedReceives* shared_by_number = nullptr;   // of an XRC target
+  QpCapacities capacities;                      // what was asked for
+  bool all_signaled = false;
+  QpEventSink* events = nullptr;
+};
+
+// A queue pair. Posts, modify() and query() may be called by any thread; the end of its life by one.
+class QueuePair final : PortClient, work::WorkSink, ReceiveSink {
+ public:
+  // Errors: EINVAL for capacities beyond the limits; those of Port::attach().
+  static Result<std::unique_ptr<QueuePair>> create(const QpSetup& setup);
+  // A barrier: nothing of it runs when this returns. Its completions leave their queues.
+  ~QueuePair();
+  QueuePair(const QueuePair&) = delete;
+  QueuePair& operator=(const QueuePair&) = delete;
+
+  std::uint32_t qpn() const { return attachment_.qpn; }
+  QpType type() const { return setup_.type; }
+  QpState state() const { return state_.load(std::memory_order_acquire); }
+  // What was granted.
+  const QpCapacities& capacities() const { return capacities_; }
+
+  // Changes the attributes of `mask`, all or none. `most_mtu`: the largest path MTU of the
+  // interface. Errors: EINVAL for a transition, a set of attributes or a value that is not allowed,
+  // EOPNOTSUPP for SQD and alternate paths.
+  Status modify(const QpAttributes& attributes, std::uint32_t mask, std::size_t most_mtu);
+  QpAttributes query() const;
+
+  // Posts of one thread that leave together when it ends.
+  class Posting {
+   public:
+    explicit Posting(QueuePair& pair) : pair_(pair), guard_(pair.send_lock_) {}
+    ~Posting() {
+      if (posted_) pair_.posted(guard_);
+    }
+    Posting(const Posting&) = delete;
+    Posting& operator=(const Posting&) = delete;
+    // Errors: EINVAL for a request that this queue pair cannot take in its state, ENOMEM when the
+    // send queue is full, EFAULT when inline bytes may not be read.
+    int post(const SendRequest& request) {
+      const int error = pair_.post(request);
+      posted_ = posted_ || error == 0;
+      return error;
+    }
+    // How many more it takes.
+    std::uint32_t room() const { return pair_.send_queue_.room(); }
+
+   private:
+    QueuePair& pair_;
+    std::unique_lock<std::mutex> guard_;
+    bool posted_ = false;
+  };
+  // Errors: EINVAL in RESET, with a shared queue and for too many segments; ENOMEM when it is full.
+  int post_receive(std::uint64_t id, std::span<const work::Segment> segments);
+
+  // A completion was polled: gives slots of the send queue of its queue pair back.
+  static void polled(const device::Completion& completion);
+  // The QPN of the queue pair of a completion.
+  static std::uint32_t qpn_of(const device::Completion& completion);
+
+ private:
+  explicit QueuePair(const QpSetup& setup, const QpCapacities& granted);
+
+  // PortClient, with the port's lock.
+  void take(const roce::PacketArrival& arrival) override;
+  void take_cnp(const roce::PacketArrival& arrival) override;
+  void unreachable(const os::UdpError& error) override;
+  void settle(Time now) override;
+  void tick(Time now) override;
+  Time due() override;
+  // With the send lock.
+  void ended(const work::Ended& work) override;
+  // With the port's lock.
+  void received(const Received& receive) override;
+
+  int post(const SendRequest& request);
+  int accept(const SendRequest& request, work::Work& work);
+  void posted(std::unique_lock<std::mutex>& guard);
+  void emit(bool answers, Time now);
+  Time send_due();
+  void complete_send(const SendSlot& slot, work::CompletionStatus status, std::uint8_t detail,
+                     std::uint32_t frees);
+  Status check(const QpAttributes& attributes, std::uint32_t mask, std::size_t most_mtu) const;
+  void apply(const QpAttributes& attributes, std::uint32_t mask);
+  Status begin_receiving();
+  void reset();
+  void fail_sends();
+  void fail();
+  void flush_receives();
+  void raise(QpEvent event);
+
+  const QpSetup setup_;
+  const QpCapacities capacities_;
+  Port::Attachment attachment_;
+  std::atomic<QpState> state_{QpState::kReset};
+  // Work of the send queue, or a receive, has ended with an error: settle() ends the rest.
+  std::atomic<bool> send_failed_{false};
+  std::atomic<bool> receive_failed_{false};
+  std::mutex send_lock_;
+  SendQueue send_queue_;
+  Time announced_ = Time::max();  // the port looks at this queue pair at that time, or earlier
+  // With the port's lock and the send lock.
+  QpAttributes attributes_;
+  std::unique_ptr<Link> link_;
+  // With the port's lock.
+  ReceiveQueue own_receives_;
+  ReceiveQueue& receives_;
+  memory::LocalAccess memory_;
+  std::unique_ptr<Target> target_;
+  bool communicates_ = false;  // a packet has arrived in RTR or RTS
+};
+
+}  // namespace weft::queue

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does a queue pair reach its peer?
+#pragma once
+
+#include "base/time.h"
+#include "queue/attributes.h"
+#include "queue/send_queue.h"
+#include "roce/packet_handler.h"
+#include "work/status.h"
+
+namespace weft::queue {
+
+// The path of one queue pair: packets (PacketLink, DatagramLink); shared memory later. Functions of
+// the send half are called with the queue pair's send lock held, those of the receive half with the
+// lock of its port, and emit() with the port's transmit lock besides.
+class Link {
+ public:
+  virtual ~Link() = default;
+
+  // Work may be posted from now on.
+  virtual void begin_sending(const QpAttributes& attributes) = 0;
+  // Takes work. Its end is reported to the link's work::WorkSink, in the order of the posts.
+  virtual void post(const SendRequest& request, const work::Work& work) = 0;
+  // Ends all work with kFlushed, and all that is posted later.
+  virtual void flush() = 0;
+
+  // Takes in a packet that concerns the receive half, or the send half.
+  virtual void take_request(const roce::PacketArrival& arrival, Time now) = 0;
+  virtual void take_response(const roce::PacketArrival& arrival, Time now) = 0;
+  virtual void take_cnp(Time /*now*/) {}
+
+  // Sends what the send half has, and with `answers`, where the port's lock is held, too, what the
+  // receive half has.
+  virtual void emit(bool answers, Time now) = 0;
+  // When the send half, or the receive half, has something to do in emit() or tick(); Time::max()
+  // when a packet or a post alone can change that.
+  virtual Time send_due() const = 0;
+  virtual Time receive_due() const { return Time::max(); }
+  virtual void tick(Time now) = 0;
+
+  // A refused request has ended the connection, and its answer was sent.
+  virtual bool receive_failed() const = 0;
+  // Takes over attributes that may change in RTS (ibv_modify_qp(3)).
+  virtual void change(const QpAttributes& attributes) = 0;
+
+  // Whether packets from there are the peer's.
+  virtual bool is_peer(const os::SocketAddress& from) const = 0;
+};
+
+}  // namespace weft::queue

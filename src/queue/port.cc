@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How do queue pairs share sockets, a lock and a sleep?
+#include "queue/port.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "os/runtime_dir.h"
+#include "roce/path.h"
+
+namespace weft::queue {
+namespace {
+
+// QPNs from 0x800000 on are Weft's: `port << 8 | index`.
+constexpr std::uint32_t kFirstPort = 32'768;
+constexpr std::uint32_t kPorts = 32'768;
+constexpr unsigned kTries = 1000;
+constexpr unsigned kReadsAtOnce = 4;
+
+Result<os::UdpSocket> bind(int family, std::uint16_t port) {
+  return os::UdpSocket::bind(os::SocketAddress::of_host(family, &in6addr_any, port),
+                             roce::kReliableSocket);
+}
+
+// The sockets of a number; one alone on a host without IPv6, or without IPv4.
+Result<std::vector<os::UdpSocket>> bind_number(std::uint16_t port) {
+  std::vector<os::UdpSocket> sockets;
+  Error last{EAFNOSUPPORT, "this host has neither IPv4 nor IPv6"};
+  for (const int family : {AF_INET, AF_INET6}) {
+    auto socket = bind(family, port);
+    if (socket) {
+      sockets.push_back(std::move(socket).value());
+    } else {
+      last = socket.error();
+      if (last.code != EAFNOSUPPORT && last.code != EADDRNOTAVAIL) return last;
+    }
+  }
+  if (sockets.empty()) return last;
+  return sockets;
+}
+
+}  // namespace
+
+Port::Port(std::shared_ptr<device::Device> device, os::WakeSet wake)
+    : device_(std::move(device)),
+      stats_(device_->stats().take("queue pairs")),
+      wake_(std::move(wake)) {}
+
+Result<std::shared_ptr<Port>> Port::open(std::shared_ptr<device::Device> device) {
+  auto wake = os::WakeSet::create();
+  if (!wake) return wake.error();
+  std::shared_ptr<Port> port(new Port(std::move(device), std::move(wake).value()));
+  for (auto* guard : {&port->reader_, &port->writer_}) {
+    auto attached = memory::AccessGuard::attach(port->device_->regions_of_users());
+    if (!attached) return attached.error();
+    *guard = std::move(attached).value();
+  }
+  auto thread = device::ProgressThread::get();
+  if (!thread) return thread.error();
+  if (Status ok = port->open_number(); !ok) return ok.error();
+  port->thread_ = std::move(thread).value();
+  port->thread_->attach(*port);
+  return port;
+}
+
+Port::~Port() {
+  if (thread_ != nullptr && !origin_.inherited()) thread_->detach(*this);
+}
+
+Status Port::open_number() {
+  Error last{EADDRINUSE, "no UDP port from 32768 on is free"};
+  for (unsigned i = 0; i < kTries; ++i) {
+    const auto number = static_cast<std::uint16_t>(kFirstPort + os::random_number() % kPorts);
+    auto sockets = bind_number(number);
+    if (!sockets) {
+      last = sockets.error();
+      if (last.code == EADDRINUSE) continue;
+      return last;
+    }
+    roce::PacketPortOptions options;
+    options.capture = device_->capture() != nullptr ? &device_->capture()->network() : nullptr;
+    options.stats = stats_.get();
+    std::vector<os::UdpSocket>& both = sockets.value();
+    auto packets = roce::PacketPort::open(std::move(both.front()), wake_, options);
+    if (!packets) return packets.error();
+    if (both.size() == 2) {
+      if (Status ok = packets.value()->add_family(std::move(both.back())); !ok) return ok;
+    }
+    numbers_.push_back(std::move(packets).value());
+    return {};
+  }
+  return last;
+}
+
+std::size_t Port::receive_buffer() const { return numbers_.front()->receive_buffer(); }
+
+Result<Port::Attachment> Port::attach(PortClient& client) {
+  // A target of one-sided accesses need not poll.
+  if (Status ok = thread_->start(); !ok) return ok.error();
+  const Time now = Time::clock::now();
+  for (const auto& number : numbers_) {
+    const auto qpn = number->attach(client, roce::QpnUse::kQueuePair, now);
+    if (qpn) return Attachment{qpn.value(), number.get()};
+    if (qpn.error().code != ENOBUFS) return qpn.error();
+  }
+  if (Status ok = open_number(); !ok) return ok.error();
+  const auto qpn = numbers_.back()->attach(client, roce::QpnUse::kQueuePair, now);
+  if (!qpn) return qpn.error();
+  return Attachment{qpn.value(), numbers_.back().get()};
+}
+
+void Port::detach(PortClient& client, const Attachment& attachment) {
+  attachment.packets->detach(attachment.qpn, Time::clock::now());
+  std::erase(touched_, &client);
+  std::erase(active_, &client);
+  const std::lock_guard guard(news_lock_);
+  std::erase_if(news_, [&](const News& each) { return each.client == &client; });
+}
+
+void Port::touch(PortClient& client) {
+  if (std::exchange(client.touched_, true)) return;
+  touched_.push_back(&client);
+}
+
+void Port::look_at(PortClient& client, Time due) {
+  if (due == Time::max()) return;
+  due_ = std::min(due_, due);
+  if (std::exchange(client.active_, true)) return;
+  active_.push_back(&client);
+}
+
+void Port::announce(PortClient& client, Time due) {
+  {
+    const std::lock_guard guard(news_lock_);
+    news_.push_back({&client, due});
+    has_news_.store(true);
+  }
+  if (due >= wakes_at_.load()) return;
+  const std::lock_guard guard(lock_);
+  if (sleepers_ == 0) return;
+  wakes_at_.store(due);
+  wake_.wake_within(std::max<Time::duration>(due - Time::clock::now(), Time::duration(0)));
+}
+
+void Port::take_news() {
+  if (!has_news_.load()) return;
+  const std::lock_guard guard(news_lock_);
+  has_news_.store(false);
+  for (const News& each : news_) look_at(*each.client, each.due);
+  news_.clear();
+}
+
+void Port::settle_touched() {
+  for (std::size_t i = 0; i < touched_.size(); ++i) {
+    PortClient& client = *touched_[i];
+    client.touched_ = false;
+    client.settle(now_);
+    look_at(client, client.due());
+  }
+  touched_.clear();
+}
+
+void Port::look_at_active() {
+  due_ = Time::max();
+  std::vector<PortClient*> all;
+  all.swap(active_);
+  for (PortClient* const client : all) {
+    client->active_ = false;
+    if (client->due() <= now_) {
+      client->tick(now_);
+      client->settle(now_);
+    }
+    look_at(*client, client->due());
+  }
+}
+
+void Port::progress() {
+  polls_.fetch_add(1, std::memory_order_relaxed);
+  if (origin_.inherited()) return;
+  const std::unique_lock guard(lock_, std::try_to_lock);
+  if (!guard.owns_lock()) return;
+  now_ = Time::clock::now();
+  for (const auto& number : numbers_) number->poll(~0U, kReadsAtOnce);
+  settle_touched();
+  take_news();
+  if (due_ <= now_) look_at_active();
+}
+
+// The sleepers are counted before the news are taken, and announce() looks for sleepers after its
+// news: one of the two sees the other.
+bool Port::fall_asleep() {
+  const std::lock_guard guard(lock_);
+  if (origin_.inherited()) return true;
+  ++sleepers_;
+  wakes_at_.store(Time::max());
+  bool quiet = true;
+  for (const auto& number : numbers_) quiet = number->fall_asleep() && quiet;
+  take_news();
+  now_ = Time::clock::now();
+  if (due_ <= now_) look_at_active();
+  if (!quiet || due_ <= now_) return false;
+  wakes_at_.store(due_);
+  wake_.wake_in(due_ == Time::max() ? os::Timer::kNever : due_ - now_);
+  return true;
+}
+
+void Port::wake_up() {
+  const std::lock_guard guard(lock_);
+  if (origin_.inherited() || --sleepers_ != 0) return;
+  wakes_at_.store(Time::min());
+  for (const auto& number : numbers_) number->wake_up();
+}
+
+}  // namespace weft::queue

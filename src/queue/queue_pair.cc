@@ -1,0 +1,533 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What is a queue pair?
+#include "queue/queue_pair.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "datagram_link.h"
+#include "os/user_memory.h"
+#include "packet_link.h"
+#include "queue/state_table.h"
+#include "roce/route.h"
+#include "target.h"
+
+namespace weft::queue {
+
+using work::CompletionStatus;
+using work::WorkKind;
+
+namespace {
+
+constexpr std::uint64_t kAtomicBytes = 8;
+constexpr std::uint8_t kMostRetries = 7;
+constexpr std::uint8_t kMostTimerCode = 31;
+
+bool is_connected(QpType type) { return type != QpType::kUd; }
+bool sends(QpType type) { return type != QpType::kXrcReceive; }
+bool receives(QpType type) { return type != QpType::kXrcSend; }
+
+bool is_path_mtu(std::size_t bytes) {
+  return bytes >= 256 && bytes <= wire::kMaxPathMtu && (bytes & (bytes - 1)) == 0;
+}
+
+std::uint64_t now_in_ns() {
+  return static_cast<std::uint64_t>(Time::clock::now().time_since_epoch().count());
+}
+
+// Which operations a service has (IBTA table 9.4).
+bool has_operation(QpType type, const work::Work& work) {
+  if (work.invalidates) return false;  // no memory windows
+  switch (type) {
+    case QpType::kRc:
+    case QpType::kXrcSend:
+      return true;
+    case QpType::kUc:
+      return work.kind == WorkKind::kSend || work.kind == WorkKind::kWrite;
+    case QpType::kUd:
+    case QpType::kXrcReceive:
+      return work.kind == WorkKind::kSend;
+  }
+  return false;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<QueuePair>> QueuePair::create(const QpSetup& setup) {
+  const QpCapacities& wanted = setup.capacities;
+  const bool fits = wanted.sends <= kMaxWorkRequests && wanted.receives <= kMaxWorkRequests &&
+                    wanted.send_sges <= kMaxSges && wanted.receive_sges <= kMaxSges &&
+                    wanted.inline_bytes <= kMaxInline;
+  if (!fits) return Error{EINVAL, "queue pair: a capacity is beyond the device's limit"};
+  QpCapacities granted = wanted;
+  granted.inline_bytes = std::max(wanted.inline_bytes, kLeastInline);
+  if (!sends(setup.type)) granted.sends = granted.send_sges = granted.inline_bytes = 0;
+  if (!receives(setup.type) || setup.shared != nullptr || setup.type == QpType::kXrcReceive) {
+    granted.receives = granted.receive_sges = 0;
+  }
+  std::unique_ptr<QueuePair> pair(new QueuePair(setup, granted));
+  const std::lock_guard guard(setup.port->lock());
+  auto attachment = setup.port->attach(*pair);
+  if (!attachment) return attachment.error();
+  pair->attachment_ = attachment.value();
+  return pair;
+}
+
+QueuePair::QueuePair(const QpSetup& setup, const QpCapacities& granted)
+    : setup_(setup),
+      capacities_(granted),
+      send_queue_(granted.sends, granted.inline_bytes),
+      own_receives_(granted.receives, granted.receive_sges),
+      receives_(setup.shared != nullptr ? *setup.shared : own_receives_),
+      memory_(setup.port->reader(), setup.port->writer(), setup.domain) {}
+
+QueuePair::~QueuePair() {
+  if (attachment_.packets != nullptr && !attachment_.packets->inherited()) {
+    const std::lock_guard guard(setup_.port->lock());
+    setup_.port->detach(*this, attachment_);
+    const std::lock_guard sending(send_lock_);
+    link_.reset();
+  }
+  for (device::CompletionQueue* queue : {setup_.sends, setup_.receives}) {
+    if (queue != nullptr) queue->purge(this);
+  }
+}
+
+void QueuePair::raise(QpEvent event) {
+  if (setup_.events != nullptr) setup_.events->happened(event);
+}
+
+// Attributes
+
+Status QueuePair::check(const QpAttributes& attributes, std::uint32_t mask,
+                        std::size_t most_mtu) const {
+  const auto refuse = [](const std::string& why) { return Error{EINVAL, why}; };
+  const auto has = [mask](Attribute one) { return (mask & one) != 0; };
+  if (has(kAttributePort) && attributes.port != 1) return refuse("the only port is 1");
+  if (has(kAttributePkeyIndex) && attributes.pkey_index != 0) {
+    return refuse("the only P_Key has index 0");
+  }
+  constexpr auto kRights = Access::kRemoteRead | Access::kRemoteWrite | Access::kRemoteAtomic;
+  if (has(kAttributeAccess) && !includes(kRights, attributes.access)) {
+    return refuse("unknown access flags");
+  }
+  if (has(kAttributePathMtu) &&
+      (!is_path_mtu(attributes.path_mtu) || attributes.path_mtu > most_mtu)) {
+    return refuse("path MTU " + std::to_string(attributes.path_mtu) + ": the interface carries " +
+                  std::to_string(most_mtu));
+  }
+  if (has(kAttributeMaxReads) && attributes.max_reads > kMaxReads) {
+    return refuse("max_rd_atomic above " + std::to_string(kMaxReads));
+  }
+  if (has(kAttributeMaxReadsOfPeer) && attributes.max_reads_of_peer > kMaxReads) {
+    return refuse("max_dest_rd_atomic above " + std::to_string(kMaxReads));
+  }
+  if (has(kAttributeRnrTimer) && attributes.rnr_timer > kMostTimerCode) {
+    return refuse("min_rnr_timer above 31");
+  }
+  if (has(kAttributeTimeout) && attributes.timeout > kMostTimerCode) {
+    return refuse("timeout above 31");
+  }
+  if ((has(kAttributeRetries) && attributes.retries > kMostRetries) ||
+      (has(kAttributeRnrRetries) && attributes.rnr_retries > kMostRetries)) {
+    return refuse("retry_cnt or rnr_retry above 7");
+  }
+  if (has(kAttributeAddress) &&
+      attributes.address.remote.family() != attributes.address.local.family()) {
+    return refuse("source and destination GID are of different families");
+  }
+  return {};
+}
+
+void QueuePair::apply(const QpAttributes& attributes, std::uint32_t mask) {
+  const auto take = [&](Attribute one, auto member) {
+    if ((mask & one) != 0) attributes_.*member = attributes.*member;
+  };
+  take(kAttributeAccess, &QpAttributes::access);
+  take(kAttributePkeyIndex, &QpAttributes::pkey_index);
+  take(kAttributePort, &QpAttributes::port);
+  take(kAttributeQueueKey, &QpAttributes::queue_key);
+  take(kAttributeAddress, &QpAttributes::address);
+  take(kAttributePathMtu, &QpAttributes::path_mtu);
+  take(kAttributeDestination, &QpAttributes::destination);
+  take(kAttributeReceivePsn, &QpAttributes::receive_psn);
+  take(kAttributeSendPsn, &QpAttributes::send_psn);
+  take(kAttributeMaxReads, &QpAttributes::max_reads);
+  take(kAttributeMaxReadsOfPeer, &QpAttributes::max_reads_of_peer);
+  take(kAttributeRnrTimer, &QpAttributes::rnr_timer);
+  take(kAttributeTimeout, &QpAttributes::timeout);
+  take(kAttributeRetries, &QpAttributes::retries);
+  take(kAttributeRnrRetries, &QpAttributes::rnr_retries);
+}
+
+Status QueuePair::modify(const QpAttributes& attributes, std::uint32_t mask,
+                         std::size_t most_mtu) {
+  const std::lock_guard guard(setup_.port->lock());
+  std::unique_lock sending(send_lock_);
+  const QpState from = state();
+  const bool moves = (mask & kAttributeState) != 0;
+  const QpState to = moves ? attributes.state : from;
+  if ((mask & kAttributeCurrentState) != 0 && attributes.current_state != from) {
+    return Error{EINVAL, std::string("the queue pair is in ") + name_of(from)};
+  }
+  if (Status ok = check_transition(setup_.type, from, to, mask); !ok) return ok;
+  if (Status ok = check(attributes, mask, most_mtu); !ok) return ok;
+  constexpr std::uint32_t kLater = kAttributeAlternatePath | kAttributePathMigration;
+  if (to == QpState::kSendQueueDrained || (mask & kLater) != 0) {
+    return Error{EOPNOTSUPP, "SQD and alternate paths are not offered"};
+  }
+  if (to == QpState::kReset) {
+    reset();
+    return {};
+  }
+  if (to == QpState::kError) {
+    sending.unlock();
+    fail();
+    return {};
+  }
+  const QpAttributes before = attributes_;
+  apply(attributes, mask);
+  if (from == QpState::kInit && to == QpState::kReadyToReceive) {
+    if (Status ok = begin_receiving(); !ok) {
+      attributes_ = before;
+      return ok;
+    }
+  }
+  if (from == QpState::kReadyToReceive && to == QpState::kReadyToSend) {
+    link_->begin_sending(attributes_);
+  }
+  if (from == QpState::kSendQueueError) {
+    send_failed_ = false;
+    link_->begin_sending(attributes_);
+  }
+  if (target_ != nullptr) target_->serve(attributes_.access);
+  if (link_ != nullptr) link_->change(attributes_);
+  state_.store(to, std::memory_order_release);
+  return {};
+}
+
+// INIT to RTR.
+Status QueuePair::begin_receiving() {
+  Port& port = *setup_.port;
+  ReceiveEnd end;
+  end.domain = setup_.domain;
+  if (receives(setup_.type) && setup_.type != QpType::kXrcReceive) end.receives = &receives_;
+  ReceiveSink& sink = *this;
+  auto target = std::make_unique<Target>(port.writer(), end, qpn(), sink, setup_.shared_by_number);
+  target->serve(attributes_.access);
+  roce::PacketPort& packets = *attachment_.packets;
+  if (!is_connected(setup_.type)) {
+    DatagramParts parts{[&packets](int family) { return packets.output(family); },
+                        *this,
+                        memory_,
+                        *target,
+                        port.stats(),
+                        qpn(),
+                        wire::kMaxPathMtu};
+    link_ = std::make_unique<DatagramLink>(attributes_, parts);
+    target_ = std::move(target);
+    return {};
+  }
+  roce::PacketOutput* const output = packets.output(attributes_.address.remote.family());
+  if (output == nullptr) return Error{EINVAL, "this host has no sockets of that address family"};
+  const bool foreign = roce::is_foreign(attributes_.destination);
+  auto path = std::make_shared<roce::Path>();
+  path->from = attributes_.address.local;
+  path->from.set_port(roce::port_of(qpn()));
+  path->to = attributes_.address.remote;
+  path->to.set_port(foreign ? wire::kUdpPort : roce::port_of(attributes_.destination));
+  path->route = roce::route_between(path->from, path->to);
+  const LinkParts parts{*output,      *this,  memory_, *target, port.stats(), port.receive_buffer(),
+                        !foreign};
+  link_ = std::make_unique<PacketLink>(setup_.type, attributes_, std::move(path), parts);
+  target_ = std::move(target);
+  return {};
+}
+
+// The queues are emptied without completions, and those of this queue pair leave their queues (IBTA
+// 10.3.1).
+void QueuePair::reset() {
+  state_.store(QpState::kReset, std::memory_order_release);
+  link_.reset();
+  target_.reset();
+  own_receives_.clear();
+  send_queue_.clear();
+  attributes_ = {};
+  send_failed_ = receive_failed_ = communicates_ = false;
+  announced_ = Time::max();
+  for (device::CompletionQueue* queue : {setup_.sends, setup_.receives}) {
+    if (queue != nullptr) queue->purge(this);
+  }
+}
+
+QpAttributes QueuePair::query() const {
+  const std::lock_guard guard(setup_.port->lock());
+  QpAttributes found = attributes_;
+  found.state = found.current_state = state();
+  return found;
+}
+
+// Sending
+
+int QueuePair::accept(const SendRequest& request, work::Work& work) {
+  const QpState at = state();
+  if (at < QpState::kReadyToSend) return EINVAL;
+  if (!sends(setup_.type)) return EINVAL;
+  if (work.pieces.size() > capacities_.send_sges) return EINVAL;
+  const bool datagrams = setup_.type == QpType::kUd;
+  if (!has_operation(setup_.type, work) && !datagrams) return EINVAL;
+  if (datagrams && request.to == nullptr) return EINVAL;
+  if (request.copied && (work.kind > WorkKind::kWrite || work.length > capacities_.inline_bytes)) {
+    return EINVAL;
+  }
+  return 0;
+}
+
+int QueuePair::post(const SendRequest& request) {
+  work::Work work = request.work;
+  if (const int error = accept(request, work); error != 0) return error;
+  SendSlot* const slot = send_queue_.take();
+  if (slot == nullptr) return ENOMEM;
+  slot->id = request.id;
+  slot->length = work.length;
+  slot->opcode = request.opcode;
+  slot->signaled = request.signaled || setup_.all_signaled;
+  work::Segment copied{send_queue_.inline_place(*slot), work.length, 0};
+  if (request.copied) {
+    std::size_t done = 0;
+    for (const work::Segment& each : work.pieces) {
+      if (!os::copy_from_user(static_cast<std::byte*>(copied.base) + done, each.base,
+                              each.length)) {
+        send_queue_.give_back();
+        return EFAULT;
+      }
+      done += each.length;
+    }
+    work.pieces = {&copied, 1};
+  }
+  if (work.kind == WorkKind::kCompareSwap || work.kind == WorkKind::kFetchAdd) {
+    slot->result = work.pieces.empty() ? work::Segment{} : work.pieces[0];
+    work.original = &slot->original;
+    work.pieces = {};
+    work.length = kAtomicBytes;
+  }
+  work.prompt = slot->signaled;
+  work.cookie = slot;
+  if (state() > QpState::kReadyToSend || link_ == nullptr) {
+    ended({slot, CompletionStatus::kFlushed, 0});
+    return 0;
+  }
+  SendRequest forwarded = request;
+  forwarded.invalid = request.invalid || !has_operation(setup_.type, work);
+  link_->post(forwarded, work);
+  return 0;
+}
+
+// The last post has been made: packets leave without waiting for the port's lock.
+void QueuePair::posted(std::unique_lock<std::mutex>& guard) {
+  emit(false, Time::clock::now());
+  const Time due = send_due();
+  const bool news = due < announced_;
+  if (news) announced_ = due;
+  guard.unlock();
+  if (news) setup_.port->announce(*this, due);
+}
+
+void QueuePair::emit(bool answers, Time now) {
+  if (link_ == nullptr) return;
+  const std::lock_guard guard(setup_.port->transmit_lock());
+  link_->emit(answers, now);
+  for (const int family : {AF_INET, AF_INET6}) {
+    if (roce::PacketOutput* output = attachment_.packets->output(family)) output->flush();
+  }
+}
+
+Time QueuePair::send_due() {
+  if (send_failed_ && state() == QpState::kReadyToSend) return Time::min();
+  return link_ != nullptr ? link_->send_due() : Time::max();
+}
+
+// An error ends the send queue; the port's next poll ends the rest of the queue pair.
+void QueuePair::ended(const work::Ended& work) {
+  const SendSlot& slot = *static_cast<const SendSlot*>(work.cookie);
+  CompletionStatus status = work.status;
+  const bool atomic = slot.opcode == CompletionOpcode::kCompareSwap ||
+                      slot.opcode == CompletionOpcode::kFetchAdd;
+  if (status == CompletionStatus::kSuccess && atomic) {
+    const auto* value = reinterpret_cast<const std::byte*>(&slot.original);
+    if (slot.result.length != kAtomicBytes) {
+      status = CompletionStatus::kLocalLength;
+    } else if (!memory_.scatter({&slot.result, 1}, 0, {value, kAtomicBytes})) {
+      status = CompletionStatus::kLocalProtection;
+    }
+  }
+  const bool failed = status != CompletionStatus::kSuccess;
+  const std::uint32_t frees = send_queue_.ended(slot.signaled || failed);
+  if (failed && status != CompletionStatus::kFlushed) send_failed_ = true;
+  if (slot.signaled || failed) complete_send(slot, status, work.detail, frees);
+}
+
+void QueuePair::complete_send(const SendSlot& slot, CompletionStatus status, std::uint8_t detail,
+                              std::uint32_t frees) {
+  const auto local = static_cast<std::uint8_t>(memory_.gather_error());
+  const bool added = setup_.sends->push([&](device::Completion& completion) {
+    completion = {};
+    completion.context = reinterpret_cast<void*>(slot.id);
+    completion.flags = flags_of(slot.opcode);
+    completion.length = slot.length;
+    completion.tag = frees;
+    completion.owner = this;
+    completion.buffer = reinterpret_cast<void*>(now_in_ns());
+    completion.status = status;
+    completion.reason = status == CompletionStatus::kLocalProtection ? local : detail;
+  });
+  if (!added) send_failed_ = true;
+}
+
+void QueuePair::polled(const device::Completion& completion) {
+  const bool sent = static_cast<std::uint8_t>(opcode_of(completion)) <
+                    static_cast<std::uint8_t>(CompletionOpcode::kReceive);
+  if (!sent) return;
+  auto* const pair = static_cast<QueuePair*>(const_cast<void*>(completion.owner));
+  pair->send_queue_.retire(static_cast<std::uint32_t>(completion.tag));
+}
+
+std::uint32_t QueuePair::qpn_of(const device::Completion& completion) {
+  return static_cast<const QueuePair*>(completion.owner)->qpn();
+}
+
+// Receiving
+
+int QueuePair::post_receive(std::uint64_t id, std::span<const work::Segment> segments) {
+  if (setup_.shared != nullptr || !receives(setup_.type)) return EINVAL;
+  if (state() == QpState::kReset) return EINVAL;
+  if (state() != QpState::kError) return own_receives_.post(id, segments);
+  const std::lock_guard guard(setup_.port->lock());
+  if (segments.size() > capacities_.receive_sges) return EINVAL;
+  Received flushed;
+  flushed.id = id;
+  flushed.status = CompletionStatus::kFlushed;
+  received(flushed);
+  return 0;
+}
+
+void QueuePair::received(const Received& receive) {
+  const bool failed = receive.status != CompletionStatus::kSuccess;
+  if (failed && receive.status != CompletionStatus::kFlushed) receive_failed_ = true;
+  const bool added = setup_.receives->push([&](device::Completion& completion) {
+    completion = {};
+    completion.context = reinterpret_cast<void*>(receive.id);
+    completion.flags = flags_of(receive.opcode);
+    if (receive.end.has_immediate) completion.flags |= kHasImmediate;
+    if (receive.end.solicited) completion.flags |= device::kSolicited;
+    if (receive.source) completion.flags |= kHasGrh;
+    completion.length = receive.length;
+    completion.data = receive.end.immediate;
+    completion.tag = receive.source.value_or(attributes_.destination);
+    completion.owner = this;
+    completion.buffer = reinterpret_cast<void*>(now_in_ns());
+    completion.status = receive.status;
+    completion.reason = static_cast<std::uint8_t>(receive.reason);
+  });
+  if (!added) receive_failed_ = true;
+}
+
+void QueuePair::take(const roce::PacketArrival& arrival) {
+  Port& port = *setup_.port;
+  const QpState at = state();
+  const bool listens = at >= QpState::kReadyToReceive && at < QpState::kError;
+  if (!listens || link_ == nullptr || !link_->is_peer(arrival.from)) {
+    return port.stats().add(listens ? Stat::kWrongPeer : Stat::kUnknownQp);
+  }
+  const bool request = wire::layout_of(arrival.packet.opcode).request;
+  port.stats().add(request ? Stat::kRequests : Stat::kResponses);
+  if (arrival.marked) port.stats().add(Stat::kEcnMarked);
+  if (!std::exchange(communicates_, true) && is_connected(setup_.type) &&
+      at == QpState::kReadyToReceive) {
+    raise(QpEvent::kCommunicationEstablished);
+  }
+  if (request || !is_connected(setup_.type)) {
+    link_->take_request(arrival, port.now());
+    target_->release();
+  } else {
+    const std::lock_guard guard(send_lock_);
+    link_->take_response(arrival, port.now());
+  }
+  port.touch(*this);
+}
+
+void QueuePair::take_cnp(const roce::PacketArrival& arrival) {
+  if (link_ == nullptr || arrival.from.host() != attributes_.address.remote.host()) {
+    return setup_.port->stats().add(Stat::kUnknownFlow);
+  }
+  setup_.port->stats().add(Stat::kCnpsHandled);
+  const std::lock_guard guard(send_lock_);
+  link_->take_cnp(setup_.port->now());
+}
+
+// Retries decide whether the peer is there: an ICMP error can be forged.
+void QueuePair::unreachable(const os::UdpError& /*error*/) {}
+
+void QueuePair::settle(Time now) {
+  {
+    const std::lock_guard guard(send_lock_);
+    emit(true, now);
+  }
+  const bool refused = link_ != nullptr && link_->receive_failed();
+  if (state() == QpState::kError) return;
+  const bool unreliable = setup_.type == QpType::kUc || setup_.type == QpType::kUd;
+  if (send_failed_ && unreliable && !receive_failed_) return fail_sends();
+  if (!send_failed_ && !receive_failed_ && !refused) return;
+  if (refused) {
+    const bool access = target_->refusal() != memory::AccessError::kNone &&
+                        target_->refusal() != memory::AccessError::kNotServed;
+    raise(access ? QpEvent::kAccessError : QpEvent::kRequestError);
+  }
+  fail();
+}
+
+// Errors of the send queue of an unreliable service leave its receive queue alone (IBTA 10.3.1).
+void QueuePair::fail_sends() {
+  const std::lock_guard guard(send_lock_);
+  state_.store(QpState::kSendQueueError, std::memory_order_release);
+  link_->flush();
+}
+
+void QueuePair::fail() {
+  {
+    const std::lock_guard guard(send_lock_);
+    state_.store(QpState::kError, std::memory_order_release);
+    if (link_ != nullptr) link_->flush();
+  }
+  flush_receives();
+}
+
+void QueuePair::flush_receives() {
+  if (target_ != nullptr) target_->flush();
+  if (setup_.shared != nullptr || setup_.type == QpType::kXrcReceive) {
+    return raise(QpEvent::kLastReceiveReached);
+  }
+  if (setup_.receives == nullptr) return;
+  for (Receive receive; own_receives_.take(receive);) {
+    Received flushed;
+    flushed.id = receive.id;
+    flushed.status = CompletionStatus::kFlushed;
+    received(flushed);
+  }
+}
+
+void QueuePair::tick(Time now) {
+  const std::lock_guard guard(send_lock_);
+  if (link_ != nullptr) link_->tick(now);
+}
+
+Time QueuePair::due() {
+  const std::lock_guard guard(send_lock_);
+  if (state() == QpState::kError || link_ == nullptr) return announced_ = Time::max();
+  return announced_ = std::min(send_due(), link_->receive_due());
+}
+
+}  // namespace weft::queue

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does a queue pair execute the requests of its peer?
+#include "target.h"
+
+#include <cstring>
+#include <utility>
+
+#include "base/atomic_op.h"
+
+namespace weft::queue {
+
+using memory::AccessError;
+using work::CompletionStatus;
+using work::RequestVerdict;
+
+namespace {
+
+constexpr RequestVerdict kNotReady{RequestVerdict::Kind::kNotReady, 0};
+constexpr RequestVerdict kOperational{RequestVerdict::Kind::kOperational, 0};
+
+RemoteRange range_of(const work::RemoteMemory& memory, std::uint64_t offset, std::uint64_t length) {
+  return {memory.address + offset, length, RegionKey{memory.key}};
+}
+
+}  // namespace
+
+Target::Target(memory::AccessGuard& guard, const ReceiveEnd& end, std::uint32_t qpn,
+               ReceiveSink& sink, SharedReceives* shared)
+    : guard_(guard), end_(end), qpn_(qpn), sink_(sink), shared_(shared) {
+  serve(Access::kNone);
+}
+
+void Target::serve(Access access) {
+  const auto only = [&](Access right) { return includes(access, right) ? right : Access::kNone; };
+  served_ = {only(Access::kRemoteRead) | only(Access::kRemoteWrite), only(Access::kRemoteAtomic),
+             true};
+  local_.emplace(guard_, guard_, end_.domain);
+  remote_.emplace(guard_, end_.domain, served_, qpn_);
+}
+
+// The peer's QP broke a rule of the queue pair itself, or one of the region (IBTA 9.7.4.1).
+RequestVerdict Target::verdict_of(const memory::Accessed& accessed) {
+  refusal_ = accessed.refusal;
+  const auto detail = static_cast<std::uint8_t>(accessed.refusal);
+  if (accessed.refusal == AccessError::kNotServed) {
+    return {RequestVerdict::Kind::kInvalid, detail};
+  }
+  if (accessed.refusal != AccessError::kNone) return {RequestVerdict::Kind::kAccess, detail};
+  return accessed.error != 0 ? kOperational : RequestVerdict{};
+}
+
+RequestVerdict Target::may_use(std::uint32_t shared_receive) {
+  ReceiveEnd end;
+  if (shared_ == nullptr || !shared_->find(shared_receive, end)) return work::kInvalidRequest;
+  if (end.domain != end_.domain || end.receives != end_.receives) {
+    end_ = end;
+    local_.emplace(guard_, guard_, end_.domain);
+    remote_.emplace(guard_, end_.domain, served_, qpn_);
+  }
+  return {};
+}
+
+RequestVerdict Target::message_begins() {
+  received_ = 0;
+  if (has_receive_) return {};
+  if (end_.receives == nullptr) return work::kInvalidRequest;
+  has_receive_ = end_.receives->take(receive_);
+  return has_receive_ ? RequestVerdict{} : kNotReady;
+}
+
+RequestVerdict Target::message_goes_on(std::span<const std::byte> bytes) {
+  Received ended;
+  if (bytes.size() > receive_.length - received_) {
+    ended.status = CompletionStatus::kLocalLength;
+    end_receive(ended);
+    return work::kInvalidRequest;
+  }
+  if (!local_->scatter(receive_.segments, received_, bytes)) {
+    ended.status = CompletionStatus::kLocalProtection;
+    ended.reason = local_->scatter_error();
+    end_receive(ended);
+    return kOperational;
+  }
+  received_ += bytes.size();
+  return {};
+}
+
+void Target::end_receive(Received receive) {
+  receive.id = receive_.id;
+  has_receive_ = false;
+  sink_.received(receive);
+}
+
+void Target::message_ends(const work::MessageEnd& end) {
+  Received ended;
+  ended.length = received_;
+  ended.end = end;
+  end_receive(ended);
+}
+
+RequestVerdict Target::may_access(Access need, const work::RemoteMemory& memory) {
+  return verdict_of(remote_->check(need, range_of(memory, 0, memory.length)));
+}
+
+RequestVerdict Target::write(const work::RemoteMemory& memory, std::uint64_t offset,
+                             std::span<const std::byte> bytes) {
+  return verdict_of(remote_->write(range_of(memory, offset, bytes.size()), bytes));
+}
+
+// The receive is taken out here: those of a shared queue may have gone when the write has ended.
+RequestVerdict Target::may_tell() {
+  if (has_receive_) return {};
+  if (end_.receives == nullptr) return work::kInvalidRequest;
+  has_receive_ = end_.receives->take(receive_);
+  return has_receive_ ? RequestVerdict{} : kNotReady;
+}
+
+void Target::written(const work::RemoteMemory& memory, const work::MessageEnd& end) {
+  if (!end.has_immediate) return;
+  Received ended;
+  ended.opcode = CompletionOpcode::kReceiveWrite;
+  ended.length = memory.length;
+  ended.end = end;
+  end_receive(ended);
+}
+
+RequestVerdict Target::read(const work::RemoteMemory& memory, std::uint64_t offset,
+                            std::span<std::byte> out) {
+  return verdict_of(remote_->read(range_of(memory, offset, out.size()), out));
+}
+
+RequestVerdict Target::atomic(bool compares, const work::AtomicOperands& what,
+                              std::uint64_t& original) {
+  if (what.address % sizeof original != 0) return work::kInvalidRequest;
+  const AtomicAction action = compares ? AtomicAction{AtomicForm::kCompare, AtomicOp::kSwapIfEqual,
+                                                      AtomicType::kUint64}
+                                       : AtomicAction{AtomicForm::kFetch, AtomicOp::kSum,
+                                                      AtomicType::kUint64};
+  const std::uint64_t operands[] = {what.swap_or_add, what.compare};
+  return verdict_of(remote_->change(action, {what.address, sizeof original, RegionKey{what.key}},
+                                    reinterpret_cast<const std::byte*>(operands),
+                                    reinterpret_cast<std::byte*>(&original),
+                                    memory::Patience::kUsual));
+}
+
+bool Target::datagram(std::span<const std::byte> header, std::span<const std::byte> bytes,
+                      const work::MessageEnd& end, std::uint32_t source) {
+  if (!message_begins().ok()) return false;
+  Received ended;
+  ended.length = header.size() + bytes.size();
+  ended.end = end;
+  ended.source = source;
+  if (ended.length > receive_.length) {
+    ended.status = CompletionStatus::kLocalLength;
+  } else if (!local_->scatter(receive_.segments, 0, header) ||
+             !local_->scatter(receive_.segments, header.size(), bytes)) {
+    ended.status = CompletionStatus::kLocalProtection;
+    ended.reason = local_->scatter_error();
+  }
+  end_receive(ended);
+  return true;
+}
+
+void Target::flush() {
+  if (!has_receive_) return;
+  Received ended;
+  ended.status = CompletionStatus::kFlushed;
+  end_receive(ended);
+}
+
+}  // namespace weft::queue

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does a queue pair execute the requests of its peer?
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "memory/local_access.h"
+#include "memory/own_memory.h"
+#include "queue/completions.h"
+#include "queue/received.h"
+#include "work/target.h"
+
+namespace weft::queue {
+
+// The memory and the receives of one queue pair. With the lock of its port held.
+class Target final : public work::Target {
+ public:
+  // All outlive it; `shared` is null but for an extended reliable connection.
+  Target(memory::AccessGuard& guard, const ReceiveEnd& end, std::uint32_t qpn, ReceiveSink& sink,
+         SharedReceives* shared);
+
+  // What the peer may do from now on (qp_access_flags).
+  void serve(Access access);
+  // Unpins memory: after each packet.
+  void release() { remote_->release(); }
+
+  work::RequestVerdict may_use(std::uint32_t shared_receive) override;
+  work::RequestVerdict message_begins() override;
+  work::RequestVerdict message_goes_on(std::span<const std::byte> bytes) override;
+  void message_ends(const work::MessageEnd& end) override;
+  void message_breaks() override {}
+  work::RequestVerdict may_access(Access need, const work::RemoteMemory& memory) override;
+  work::RequestVerdict write(const work::RemoteMemory& memory, std::uint64_t offset,
+                             std::span<const std::byte> bytes) override;
+  work::RequestVerdict may_tell() override;
+  void written(const work::RemoteMemory& memory, const work::MessageEnd& end) override;
+  work::RequestVerdict read(const work::RemoteMemory& memory, std::uint64_t offset,
+                            std::span<std::byte> out) override;
+  work::RequestVerdict atomic(bool compares, const work::AtomicOperands& what,
+                              std::uint64_t& original) override;
+
+  // A datagram, whose first bytes are `header`. Without a receive it is dropped: false. One that
+  // does not fit ends its receive with an error.
+  bool datagram(std::span<const std::byte> header, std::span<const std::byte> bytes,
+                const work::MessageEnd& end, std::uint32_t source);
+
+  // Ends a receive that a message has taken and not finished, if there is one.
+  void flush();
+  // Why the last request was refused, or kNone.
+  memory::AccessError refusal() const { return refusal_; }
+
+ private:
+  void end_receive(Received receive);
+  work::RequestVerdict verdict_of(const memory::Accessed& accessed);
+
+  memory::AccessGuard& guard_;
+  ReceiveEnd end_;
+  const std::uint32_t qpn_;
+  ReceiveSink& sink_;
+  SharedReceives* const shared_;
+  ServedAccess served_;
+  std::optional<memory::LocalAccess> local_;
+  std::optional<memory::OwnMemory> remote_;
+  // The receive of a message that has begun, or that broke off and left it to the next.
+  Receive receive_;
+  bool has_receive_ = false;
+  std::uint64_t received_ = 0;  // bytes
+  memory::AccessError refusal_ = memory::AccessError::kNone;
+};
+
+}  // namespace weft::queue

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Two queue pairs of one process that talk over the loopback.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "device/device.h"
+#include "memory/region_table.h"
+#include "os/loopback_support.h"
+#include "queue/address_handle.h"
+#include "queue/queue_pair.h"
+
+namespace weft::queue::testing {
+
+inline std::shared_ptr<device::Device> device() {
+  auto device = device::Device::get("");
+  EXPECT_TRUE(device.ok()) << device.error().message;
+  return device.value();
+}
+
+// What a program has at one end: a protection domain, a region, completion queues, a queue pair.
+class End : QpEventSink {
+ public:
+  explicit End(QpType type, ReceiveQueue* shared = nullptr, std::uint32_t sends = 64) {
+    port = Port::open(device_).value();
+    RegionAttributes all;
+    all.domain = domain;
+    all.access = kLocalRead | kLocalWrite | Access::kRemoteRead | Access::kRemoteWrite |
+                 Access::kRemoteAtomic;
+    all.base = all.start = reinterpret_cast<std::uint64_t>(memory.data());
+    all.length = memory.size();
+    all.choose_key = all.short_key = true;
+    region = device_->regions().add(all).value();
+    for (auto* queue : {&sent, &received}) {
+      *queue = std::make_unique<device::CompletionQueue>(
+          1024, Locking(true), device::WaitKind::kNone, device::CompletionQueue::Full::kOverrun);
+      EXPECT_TRUE((*queue)->engines().open().ok());
+      EXPECT_TRUE((*queue)->engines().attach(*port).ok());
+    }
+    QpSetup setup;
+    setup.device = device_;
+    setup.port = port;
+    setup.type = type;
+    setup.domain = domain;
+    setup.sends = sent.get();
+    setup.receives = received.get();
+    setup.shared = shared;
+    setup.capacities = {sends, 64, 4, 4, 128};
+    setup.all_signaled = true;
+    setup.events = this;
+    pair = std::move(QueuePair::create(setup)).value();
+  }
+  ~End() {
+    pair.reset();
+    for (auto* queue : {&sent, &received}) (*queue)->engines().detach(*port);
+    EXPECT_TRUE(device_->regions().remove(region).ok());
+  }
+
+  void happened(QpEvent event) override { events.push_back(event); }
+  std::uint32_t key() const { return static_cast<std::uint32_t>(region.key.v); }
+  work::Segment part(std::size_t at, std::size_t length) {
+    return {memory.data() + at, length, key()};
+  }
+  std::uint64_t address(std::size_t at) const {
+    return reinterpret_cast<std::uint64_t>(memory.data() + at);
+  }
+
+  Status to(QpState state, const QpAttributes& wanted, std::uint32_t mask) {
+    QpAttributes attributes = wanted;
+    attributes.state = state;
+    return pair->modify(attributes, mask | kAttributeState, 4096);
+  }
+  // RESET to RTS, towards that queue pair.
+  void connect(std::uint32_t destination, QpAttributes with = usual()) {
+    with.destination = destination;
+    const bool datagrams = pair->type() == QpType::kUd;
+    const bool reliable = pair->type() != QpType::kUc && !datagrams;
+    ASSERT_TRUE(to(QpState::kInit, with,
+                   kAttributePkeyIndex | kAttributePort |
+                       (datagrams ? kAttributeQueueKey : kAttributeAccess))
+                    .ok());
+    std::uint32_t mask = 0;
+    if (!datagrams) {
+      mask = kAttributeAddress | kAttributePathMtu | kAttributeDestination | kAttributeReceivePsn;
+    }
+    if (reliable && pair->type() != QpType::kXrcSend) {
+      mask |= kAttributeMaxReadsOfPeer | kAttributeRnrTimer;
+    }
+    const Status ready = to(QpState::kReadyToReceive, with, mask);
+    ASSERT_TRUE(ready.ok()) << ready.error().message;
+    mask = kAttributeSendPsn;
+    if (reliable && pair->type() != QpType::kXrcReceive) {
+      mask |= kAttributeTimeout | kAttributeRetries | kAttributeRnrRetries | kAttributeMaxReads;
+    }
+    if (pair->type() == QpType::kXrcReceive) mask |= kAttributeTimeout;
+    ASSERT_TRUE(to(QpState::kReadyToSend, with, mask).ok());
+  }
+  static QpAttributes usual() {
+    QpAttributes attributes;
+    attributes.port = 1;
+    attributes.access = Access::kRemoteRead | Access::kRemoteWrite | Access::kRemoteAtomic;
+    attributes.queue_key = 0x1234;
+    attributes.address.local = attributes.address.remote = os::loopback(0);
+    attributes.path_mtu = 1024;
+    attributes.receive_psn = Psn(0x123456);
+    attributes.send_psn = Psn(0x123456);
+    attributes.max_reads = attributes.max_reads_of_peer = 16;
+    attributes.rnr_timer = 1;
+    attributes.timeout = 14;
+    attributes.retries = 7;
+    attributes.rnr_retries = 7;
+    return attributes;
+  }
+
+  int post(const SendRequest& request) { return QueuePair::Posting(*pair).post(request); }
+  int send(std::span<const work::Segment> pieces, std::uint64_t id = 0) {
+    SendRequest request;
+    request.id = id;
+    request.work.pieces = pieces;
+    for (const auto& each : pieces) request.work.length += each.length;
+    return post(request);
+  }
+  int receive(std::span<const work::Segment> pieces, std::uint64_t id = 0) {
+    return pair->post_receive(id, pieces);
+  }
+  // The next completion of a queue, within a time that only a hang takes.
+  static std::optional<device::Completion> poll(device::CompletionQueue& queue) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    std::optional<device::Completion> found;
+    while (!found && std::chrono::steady_clock::now() < end) {
+      if (queue.empty()) queue.engines().progress();
+      device::CompletionQueue::Front front{};
+      queue.pop(1, front, [&](const device::Completion& one) { found = one; });
+      device::Completion error;
+      if (!found && queue.pop_error(error)) found = error;
+      if (found) QueuePair::polled(*found);
+    }
+    EXPECT_TRUE(found) << "no completion";
+    return found;
+  }
+  device::Completion next_sent() { return poll(*sent).value_or(device::Completion{}); }
+  device::Completion next_received() { return poll(*received).value_or(device::Completion{}); }
+
+ private:
+  using RegionAttributes = memory::RegionAttributes;
+  std::shared_ptr<device::Device> device_ = device();
+
+ public:
+  std::vector<std::byte> memory = std::vector<std::byte>(1 << 21);
+  DomainId domain = device_->new_domain();
+  memory::Registration region;
+  std::shared_ptr<Port> port;
+  std::unique_ptr<device::CompletionQueue> sent;
+  std::unique_ptr<device::CompletionQueue> received;
+  std::unique_ptr<QueuePair> pair;
+  std::vector<QpEvent> events;
+};
+
+// Two ends that are connected.
+struct Couple {
+  explicit Couple(QpType type, const QpAttributes& with = End::usual())
+      : a(type == QpType::kXrcReceive ? QpType::kXrcSend : type), b(type) {
+    a.connect(b.pair->qpn(), with);
+    b.connect(a.pair->qpn(), with);
+  }
+  End a;
+  End b;
+};
+
+}  // namespace weft::queue::testing

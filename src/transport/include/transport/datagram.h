@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// How does work become a packet of an unreliable datagram? (IBTA 9.8.3)
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/psn.h"
+#include "work/work.h"
+
+namespace weft::transport {
+
+// What a datagram says beside its work.
+struct DatagramHeader {
+  std::uint32_t source = 0;  // the QPNs
+  std::uint32_t destination = 0;
+  std::uint32_t queue_key = 0;
+  Psn psn;
+};
+
+// Writes a UD SEND of the bytes of `pieces`, at most wire::kMaxPathMtu, into `out`, which has room
+// for it. Returns its length, from base header to padding; 0 when a piece may not be read.
+std::size_t write_datagram(const DatagramHeader& header, const work::Work& work,
+                           work::LocalMemory& memory, std::span<const work::Segment> pieces,
+                           std::span<std::byte> out);
+
+}  // namespace weft::transport
