@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <string>
+#include <utility>
 
 namespace weft::device {
 
@@ -14,9 +15,13 @@ CompletionQueue::CompletionQueue(std::size_t size, const Locking& locking, WaitK
   lay_out(std::bit_ceil(std::clamp<std::size_t>(size, 16, 4096)));
 }
 
-CompletionQueue::~CompletionQueue() {
+CompletionQueue::~CompletionQueue() { forget_events(); }
+
+void CompletionQueue::forget_events() {
+  const ControlGuard guard(lock_);
+  armed_ = Armed::kNot;
   for (Notification* each : {&on_entry_, &on_overrun_}) {
-    if (each->channel != nullptr) each->channel->forget(each->source);
+    if (each->channel != nullptr) std::exchange(each->channel, nullptr)->forget(each->source);
   }
 }
 

@@ -18,6 +18,12 @@ void EventChannel::raise(EventSource& source, void* object) {
   if (source.waiting_++ != 0) return;
   if (sources_.empty()) event_.set();
   sources_.push_back(source);
+  if (group_ != nullptr) group_->notify();
+}
+
+bool EventChannel::has_event() {
+  const std::lock_guard guard(mutex_);
+  return !sources_.empty();
 }
 
 std::optional<Notice> EventChannel::take() {

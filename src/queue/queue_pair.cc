@@ -214,6 +214,7 @@ Status QueuePair::begin_receiving() {
   Port& port = *setup_.port;
   ReceiveEnd end;
   end.domain = setup_.domain;
+  end.completions = setup_.receives;
   if (receives(setup_.type) && setup_.type != QpType::kXrcReceive) end.receives = &receives_;
   ReceiveSink& sink = *this;
   auto target = std::make_unique<Target>(port.writer(), end, qpn(), sink, setup_.shared_by_number);
@@ -378,7 +379,7 @@ void QueuePair::complete_send(const SendSlot& slot, CompletionStatus status, std
     completion.context = reinterpret_cast<void*>(slot.id);
     completion.flags = flags_of(slot.opcode);
     completion.length = slot.length;
-    completion.tag = frees;
+    completion.tag = tag_of(qpn(), frees);
     completion.owner = this;
     completion.buffer = reinterpret_cast<void*>(now_in_ns());
     completion.status = status;
@@ -395,10 +396,6 @@ void QueuePair::polled(const device::Completion& completion) {
   pair->send_queue_.retire(static_cast<std::uint32_t>(completion.tag));
 }
 
-std::uint32_t QueuePair::qpn_of(const device::Completion& completion) {
-  return static_cast<const QueuePair*>(completion.owner)->qpn();
-}
-
 // Receiving
 
 int QueuePair::post_receive(std::uint64_t id, std::span<const work::Segment> segments) {
@@ -410,14 +407,15 @@ int QueuePair::post_receive(std::uint64_t id, std::span<const work::Segment> seg
   Received flushed;
   flushed.id = id;
   flushed.status = CompletionStatus::kFlushed;
-  received(flushed);
+  received(flushed, setup_.receives);
   return 0;
 }
 
-void QueuePair::received(const Received& receive) {
+void QueuePair::received(const Received& receive, device::CompletionQueue* completions) {
   const bool failed = receive.status != CompletionStatus::kSuccess;
   if (failed && receive.status != CompletionStatus::kFlushed) receive_failed_ = true;
-  const bool added = setup_.receives->push([&](device::Completion& completion) {
+  if (completions == nullptr) return;
+  const bool added = completions->push([&](device::Completion& completion) {
     completion = {};
     completion.context = reinterpret_cast<void*>(receive.id);
     completion.flags = flags_of(receive.opcode);
@@ -426,8 +424,8 @@ void QueuePair::received(const Received& receive) {
     if (receive.source) completion.flags |= kHasGrh;
     completion.length = receive.length;
     completion.data = receive.end.immediate;
-    completion.tag = receive.source.value_or(attributes_.destination);
-    completion.owner = this;
+    completion.tag = tag_of(qpn(), receive.source.value_or(attributes_.destination));
+    completion.owner = completions == setup_.receives ? this : nullptr;
     completion.buffer = reinterpret_cast<void*>(now_in_ns());
     completion.status = receive.status;
     completion.reason = static_cast<std::uint8_t>(receive.reason);
@@ -515,7 +513,7 @@ void QueuePair::flush_receives() {
     Received flushed;
     flushed.id = receive.id;
     flushed.status = CompletionStatus::kFlushed;
-    received(flushed);
+    received(flushed, setup_.receives);
   }
 }
 

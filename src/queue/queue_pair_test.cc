@@ -142,7 +142,8 @@ TEST(QueuePair, ADatagramBeginsWithAGlobalRoutingHeader) {
   EXPECT_EQ(two.a.next_sent().status, CompletionStatus::kSuccess);
   const auto received = two.b.next_received();
   EXPECT_EQ(received.length, 140u);
-  EXPECT_EQ(received.tag, two.a.pair->qpn());
+  EXPECT_EQ(sender_of(received), two.a.pair->qpn());
+  EXPECT_EQ(qpn_of(received), two.b.pair->qpn());
   EXPECT_EQ(two.b.memory[20], std::byte{0x45});
   EXPECT_EQ(std::memcmp(two.b.memory.data() + 40, two.a.memory.data(), 100), 0);
 }

@@ -88,7 +88,7 @@ RequestVerdict Target::message_goes_on(std::span<const std::byte> bytes) {
 void Target::end_receive(Received receive) {
   receive.id = receive_.id;
   has_receive_ = false;
-  sink_.received(receive);
+  sink_.received(receive, end_.completions);
 }
 
 void Target::message_ends(const work::MessageEnd& end) {

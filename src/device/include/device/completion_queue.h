@@ -116,6 +116,8 @@ class CompletionQueue {
   // entries, never the other way. The channel outlives the queue, or a later arm() with another
   // one.
   void arm(bool solicited_only, EventChannel& channel, void* object);
+  // Drops its events that were not taken, and raises no more.
+  void forget_events();
   // Raises an event about `object` in `channel` when the queue overruns. Before the first entry;
   // the channel outlives the queue.
   void report_overrun(EventChannel& channel, void* object);

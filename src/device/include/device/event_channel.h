@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "base/result.h"
+#include "device/engine.h"
 #include "os/event.h"
 
 namespace weft::device {
@@ -17,6 +18,14 @@ namespace weft::device {
 enum class Cause : std::uint8_t {
   kCompletion,  // an armed completion queue got an entry (ibv_get_cq_event(3))
   kOverrun,     // a completion queue refused an entry: IBV_EVENT_CQ_ERR (ibv_get_async_event(3))
+  kReceiveLimit,  // a shared receive queue is shorter than its limit
+  // Of a queue pair: its first packet in RTR, a refused access or an invalid request of its peer, an
+  // error of its completion queue, and its last receive of a shared queue.
+  kCommunicationEstablished,
+  kAccessError,
+  kRequestError,
+  kFatal,
+  kLastReceive,
 };
 
 // One event as it is taken from a channel.
@@ -53,6 +62,10 @@ class EventChannel {
   void raise(EventSource& source, void* object);
   // The first event, or none.
   std::optional<Notice> take();
+  // True while an event waits.
+  bool has_event();
+  // Threads that wait for engines wait for events of this channel, too: `group` outlives it.
+  void wake(EngineGroup& group) { group_ = &group; }
   // Drops what waits of `source`: none of it is taken after this.
   void forget(EventSource& source);
 
@@ -61,6 +74,7 @@ class EventChannel {
   void remove(EventSource& source);
 
   os::Event event_;
+  EngineGroup* group_ = nullptr;
   std::mutex mutex_;
   boost::intrusive::list<EventSource, boost::intrusive::constant_time_size<false>> sources_;
 };

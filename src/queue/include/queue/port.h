@@ -13,6 +13,7 @@
 #include "base/stats.h"
 #include "device/device.h"
 #include "device/engine.h"
+#include "device/engine_uses.h"
 #include "device/progress_thread.h"
 #include "memory/access_guard.h"
 #include "os/origin.h"
@@ -71,6 +72,8 @@ class Port final : public device::Engine {
   // What memory is accessed through with lock() held.
   memory::AccessGuard& writer() { return *writer_; }
   Stats& stats() { return *stats_; }
+  // Which groups drive it for its queue pairs and completion queues. Any thread.
+  device::EngineUses& uses() { return uses_; }
   std::size_t receive_buffer() const;
 
   // With lock() held: this poll settles that client, or looks at it at that time.
@@ -103,6 +106,7 @@ class Port final : public device::Engine {
   std::unique_ptr<memory::AccessGuard> reader_;
   std::unique_ptr<memory::AccessGuard> writer_;
   std::shared_ptr<device::ProgressThread> thread_;
+  device::EngineUses uses_;
 
   std::mutex lock_;
   std::mutex transmit_lock_;

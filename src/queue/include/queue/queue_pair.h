@@ -106,8 +106,6 @@ class QueuePair final : PortClient, work::WorkSink, ReceiveSink {
 
   // A completion was polled: gives slots of the send queue of its queue pair back.
   static void polled(const device::Completion& completion);
-  // The QPN of the queue pair of a completion.
-  static std::uint32_t qpn_of(const device::Completion& completion);
 
  private:
   explicit QueuePair(const QpSetup& setup, const QpCapacities& granted);
@@ -122,7 +120,7 @@ class QueuePair final : PortClient, work::WorkSink, ReceiveSink {
   // With the send lock.
   void ended(const work::Ended& work) override;
   // With the port's lock.
-  void received(const Received& receive) override;
+  void received(const Received& receive, device::CompletionQueue* completions) override;
 
   int post(const SendRequest& request);
   int accept(const SendRequest& request, work::Work& work);

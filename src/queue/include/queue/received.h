@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/types.h"
+#include "device/completion_queue.h"
 #include "memory/access_guard.h"
 #include "queue/completions.h"
 #include "queue/receive_queue.h"
@@ -28,7 +29,7 @@ struct Received {
 // Where ended receives are reported, and where receives come from that a request names (annex A14).
 class ReceiveSink {
  public:
-  virtual void received(const Received& receive) = 0;
+  virtual void received(const Received& receive, device::CompletionQueue* completions) = 0;
 
  protected:
   ~ReceiveSink() = default;
@@ -38,6 +39,7 @@ class ReceiveSink {
 struct ReceiveEnd {
   ReceiveQueue* receives = nullptr;  // null: sends are refused
   DomainId domain;
+  device::CompletionQueue* completions = nullptr;  // where they are reported
 };
 
 // The shared receive queues that requests of an extended reliable connection may name.

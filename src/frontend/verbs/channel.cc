@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Completion channels: ibv_create_comp_channel(3), ibv_get_cq_event(3)
+#include <fcntl.h>
+
+#include <cerrno>
+#include <chrono>
+
+#include "boundary.h"
+#include "objects.h"
+
+namespace weft::verbs {
+namespace {
+
+ibv_comp_channel* create_channel(ibv_context* context) {
+  return at_c_border<ibv_comp_channel>([&]() -> ibv_comp_channel* {
+    auto channel = std::make_unique<CompletionChannel>();
+    auto events = device::EventChannel::open();
+    if (!events) return refuse<ibv_comp_channel>(errno_of(events.error()));
+    channel->events = std::move(events).value();
+    channel->engines =
+        std::make_unique<device::EngineGroup>(Locking(true), device::WaitKind::kDescriptor);
+    if (Status ok = channel->engines->open(); !ok) {
+      return refuse<ibv_comp_channel>(errno_of(ok.error()));
+    }
+    channel->events->wake(*channel->engines);
+    channel->context = context;
+    channel->fd = channel->events->fd();
+    channel->refcnt = 0;
+    return channel.release();
+  });
+}
+
+int destroy_channel(ibv_comp_channel* channel) {
+  if (channel == nullptr) return EINVAL;
+  auto& object = object_of(channel);
+  if (object.in_use()) return EBUSY;
+  delete &object;
+  return 0;
+}
+
+// As read(2) on the descriptor: it waits unless that has O_NONBLOCK.
+int get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** context) {
+  if (channel == nullptr || cq == nullptr || context == nullptr) {
+    errno = EINVAL;
+    return -1;
+  }
+  auto& object = object_of(channel);
+  for (;;) {
+    if (const auto notice = object.events->take()) {
+      auto& queue = *static_cast<CompletionQueue*>(notice->object);
+      ++queue.completions.delivered;
+      *cq = &queue.plain();
+      *context = queue.cq_context;
+      return 0;
+    }
+    object.engines->progress();
+    if (object.events->has_event()) continue;
+    if ((::fcntl(object.fd, F_GETFL) & O_NONBLOCK) != 0) {
+      errno = EAGAIN;
+      return -1;
+    }
+    object.engines->wait(std::chrono::milliseconds(-1), [&] { return object.events->has_event(); });
+  }
+}
+
+void ack_cq_events(ibv_cq* cq, unsigned count) {
+  pthread_mutex_lock(&cq->mutex);
+  cq->comp_events_completed += count;
+  pthread_cond_signal(&cq->cond);
+  pthread_mutex_unlock(&cq->mutex);
+}
+
+}  // namespace
+}  // namespace weft::verbs
+
+extern "C" {
+
+ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
+  return weft::verbs::create_channel(context);
+}
+int ibv_destroy_comp_channel(ibv_comp_channel* channel) {
+  return weft::verbs::destroy_channel(channel);
+}
+int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** context) {
+  return weft::verbs::get_cq_event(channel, cq, context);
+}
+void ibv_ack_cq_events(ibv_cq* cq, unsigned count) { weft::verbs::ack_cq_events(cq, count); }
+
+}  // extern "C"

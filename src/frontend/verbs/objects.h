@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What stands behind each verbs object? (infiniband/verbs.h)
+//
+// Each object begins with the structure that programs see. `handle` is theirs to read: a private
+// copy tells an object whose handle a program has overwritten (check_handle()).
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "base/usable.h"
+#include "context.h"
+#include "device/completion_queue.h"
+#include "device/event_channel.h"
+#include "memory/region_table.h"
+#include "queue/address_handle.h"
+#include "queue/queue_pair.h"
+
+namespace weft::verbs {
+
+// A number that differs from those of all other objects of this process.
+std::uint32_t new_handle();
+
+// Common to the objects of a context.
+template <class Public>
+struct Object : Public, Usable {
+  Object() : Public{}, number(new_handle()) { this->handle = number; }
+  const std::uint32_t number;
+};
+
+// Errors: ENOENT when the program has overwritten the handle, or the context.
+template <class Public>
+int check_handle(const Object<Public>& object, const ibv_context* context) {
+  return object.handle == object.number && object.context == context ? 0 : ENOENT;
+}
+
+struct ProtectionDomain : Object<ibv_pd> {
+  ibv_context* owner = nullptr;
+  DomainId domain;
+};
+
+struct MemoryRegion : Object<ibv_mr> {
+  memory::Registration registration;
+  UseOf<ProtectionDomain> domain;
+  unsigned access = 0;
+  std::uint64_t start = 0;  // the address that names the first byte (iova)
+};
+
+struct CompletionChannel : ibv_comp_channel, Usable {
+  std::unique_ptr<device::EventChannel> events;
+  std::unique_ptr<device::EngineGroup> engines;  // the ports of its queues
+};
+
+// The events of one object that were delivered and must be acknowledged before it goes.
+struct Acknowledged {
+  std::atomic<std::uint32_t> delivered{0};
+};
+
+struct CompletionQueue : ibv_cq_ex, Usable {
+  std::uint32_t number = 0;
+  std::shared_ptr<queue::Port> port;  // of queue pairs that receive here
+  std::unique_ptr<device::CompletionQueue> entries;
+  UseOf<CompletionChannel> channel_use;
+  Acknowledged completions;
+  Acknowledged errors;
+  bool single_threaded = false;
+  bool ignores_overrun = false;
+  device::Completion current;  // of ibv_start_poll(3)
+  ibv_cq& plain() { return *reinterpret_cast<ibv_cq*>(this); }
+};
+
+struct SharedReceiveQueue;
+
+struct XrcDomain final : ibv_xrcd, Usable, queue::SharedReceives {
+  bool find(std::uint32_t number, queue::ReceiveEnd& end) override;
+
+  std::mutex mutex;
+  std::vector<SharedReceiveQueue*> queues;
+};
+
+struct SharedReceiveQueue : Object<ibv_srq> {
+  DomainId memory_domain;
+  std::unique_ptr<queue::ReceiveQueue> receives;
+  UseOf<ProtectionDomain> domain;
+  UseOf<XrcDomain> xrc_domain;         // of one for XRC
+  UseOf<CompletionQueue> completions;  // the same
+  std::shared_ptr<queue::Port> port;   // the same
+  std::uint32_t srq_number = 0;
+  Acknowledged events;
+  device::EventSource limit_reached{device::Cause::kReceiveLimit};
+};
+
+struct QueuePair final : ibv_qp_ex, Usable, queue::QpEventSink {
+  void happened(queue::QpEvent event) override;
+  ibv_qp& plain() { return qp_base; }
+
+  std::uint32_t number = 0;
+  std::uint64_t send_operations = 0;  // that ibv_wr_*() may post; 0: not created for these
+  bool all_signaled = false;
+  std::shared_ptr<queue::QueuePair> core;
+  UseOf<ProtectionDomain> domain;
+  UseOf<CompletionQueue> sends;
+  UseOf<CompletionQueue> receives;
+  UseOf<SharedReceiveQueue> shared;
+  UseOf<XrcDomain> xrc_domain;
+  std::shared_ptr<queue::Port> port;
+  Acknowledged events;
+  std::array<device::EventSource, 5> sources{
+      device::EventSource(device::Cause::kCommunicationEstablished),
+      device::EventSource(device::Cause::kAccessError),
+      device::EventSource(device::Cause::kRequestError),
+      device::EventSource(device::Cause::kFatal),
+      device::EventSource(device::Cause::kLastReceive)};
+  std::shared_ptr<struct WorkBuilder> builder;  // of ibv_wr_start(3)
+};
+
+struct Ah : Object<ibv_ah> {
+  UseOf<ProtectionDomain> domain;
+  std::unique_ptr<queue::AddressHandle> address;
+};
+
+inline ProtectionDomain& object_of(ibv_pd* pd) { return *static_cast<ProtectionDomain*>(pd); }
+inline MemoryRegion& object_of(ibv_mr* mr) { return *static_cast<MemoryRegion*>(mr); }
+inline CompletionChannel& object_of(ibv_comp_channel* channel) {
+  return *static_cast<CompletionChannel*>(channel);
+}
+// ibv_cq_ex begins with the members of ibv_cq.
+inline CompletionQueue& object_of(ibv_cq_ex* cq) { return *static_cast<CompletionQueue*>(cq); }
+inline CompletionQueue& object_of(ibv_cq* cq) {
+  return object_of(reinterpret_cast<ibv_cq_ex*>(cq));
+}
+inline SharedReceiveQueue& object_of(ibv_srq* srq) {
+  return *static_cast<SharedReceiveQueue*>(srq);
+}
+inline XrcDomain& object_of(ibv_xrcd* domain) { return *static_cast<XrcDomain*>(domain); }
+inline QueuePair& object_of(ibv_qp_ex* qp) { return *static_cast<QueuePair*>(qp); }
+inline QueuePair& object_of(ibv_qp* qp) { return object_of(reinterpret_cast<ibv_qp_ex*>(qp)); }
+inline Ah& object_of(ibv_ah* ah) { return *static_cast<Ah*>(ah); }
+
+// Waits until the program has acknowledged all events of an object, which is about to go.
+template <class Counted>
+void await_acknowledgements(Counted& object, const std::atomic<std::uint32_t>& delivered,
+                            const std::uint32_t& completed) {
+  pthread_mutex_lock(&object.mutex);
+  while (completed != delivered.load()) pthread_cond_wait(&object.cond, &object.mutex);
+  pthread_mutex_unlock(&object.mutex);
+}
+
+}  // namespace weft::verbs

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What has a program built between ibv_wr_start(3) and ibv_wr_complete(3)?
+#pragma once
+
+#include <array>
+#include <deque>
+#include <mutex>
+#include <vector>
+
+#include "objects.h"
+#include "queue/send_queue.h"
+
+namespace weft::verbs {
+
+// Requests of one batch. Between start and its end they belong to one thread.
+struct WorkBuilder {
+  struct Request {
+    queue::SendRequest request;
+    std::vector<work::Segment> segments;
+    std::vector<std::byte> copy;  // inline data
+  };
+
+  std::mutex mutex;  // held from start to complete or abort
+  std::deque<Request> requests;
+  int error = 0;  // the first
+};
+
+}  // namespace weft::verbs
