@@ -7,7 +7,7 @@
 namespace weft::device {
 
 Result<std::unique_ptr<EventChannel>> EventChannel::open() {
-  auto event = os::Event::create();
+  auto event = os::Event::create_for_program();
   if (!event) return event.error();
   return std::unique_ptr<EventChannel>(new EventChannel(std::move(event).value()));
 }

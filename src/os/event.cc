@@ -26,12 +26,16 @@ timespec timespec_of(Duration time) {
 
 }  // namespace
 
-Result<Event> Event::create() {
+Result<Event> Event::create(int flags) {
   Event event;
-  event.fd_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  event.fd_.reset(::eventfd(0, EFD_CLOEXEC | flags));
   if (!event.fd_.valid()) return last_error("cannot open an event descriptor");
   return event;
 }
+
+Result<Event> Event::create() { return create(EFD_NONBLOCK); }
+
+Result<Event> Event::create_for_program() { return create(0); }
 
 void Event::set() {
   const std::uint64_t one = 1;

@@ -17,13 +17,17 @@ class Event {
  public:
   // Errors: those of eventfd(2).
   static Result<Event> create();
+  // One that a program sees: without O_NONBLOCK, which the program may set (fcntl(2)).
+  static Result<Event> create_for_program();
   int fd() const { return fd_.get(); }
   // Makes the descriptor readable.
   void set();
-  // Makes it unreadable.
+  // Makes it unreadable. One for a program must be readable: the call may wait otherwise.
   void clear();
 
  private:
+  static Result<Event> create(int flags);
+
   Fd fd_;
 };
 
