@@ -19,5 +19,7 @@ set(threads "Threaded/*:Completion/CqWait*:Counters/CounterWait*:Events/*:Sets/*
 set(left_alone "Auto/*:Far/*:FarProgressThread.*")
 # What takes its time, to tell sleeping from spinning.
 set(waiting "Idle/*:WaitingCost*")
+# Thousands of objects: tools/ci/soak.py runs them.
+set(long "ManyEndpoints/*")
 set(objects
-  "-${operations}:${matrix}:${matching}:${remote_access}:${crowds}:${datagrams}:${connections}:${threads}:${left_alone}:${waiting}")
+  "-${operations}:${matrix}:${matching}:${remote_access}:${crowds}:${datagrams}:${connections}:${threads}:${left_alone}:${waiting}:${long}")
