@@ -34,9 +34,7 @@ class Worker {
   }
 
   // Returns once the thread sleeps, or never sleeps.
-  void wait_until_asleep() const {
-    os::holds_in_a_row([&] { return os::is_asleep(id_); }, 5, 400);
-  }
+  void wait_until_asleep() const { os::wait_until_asleep(id_); }
   // True when it was cancelled before it came to its end.
   bool cancel() {
     EXPECT_EQ(pthread_cancel(thread_), 0);

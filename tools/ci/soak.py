@@ -63,7 +63,7 @@ def lines(seed, fuzz_seconds):
     for script, *words in (("forged_requests", "--seconds", "15", "--rounds", "10"), ("request_flood", "--count", "500000"),
                            ("forged_ends", "--watch", "5", "--settle", "15"), ("forged_disconnections", "--watch", "5"),
                            ("forged_connections", "--rounds", "5"), *CONNECTION_FLOODS,
-                           ("stopped_ends",), ("connection_kills", "--moments", "200", "--seed", seed, "--lanes", "2"),
+                           ("fi_pingpong",), ("stopped_ends",), ("connection_kills", "--moments", "200", "--seed", seed, "--lanes", "2"),
                            ("connection_kills", "--between-hosts", "--moments", "200", "--seed", seed, "--lanes", "4"), *JOBS):
         yield Line(" ".join(map(str, (script, *words))), [sys.executable, f"tests/hosts/{script}.py", BUILD, *words])
     for program, *words in PROGRAMS:
