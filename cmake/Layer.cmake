@@ -77,9 +77,11 @@ function(weft_module_tests name threaded tests)
   if(threaded)
     set(labels unit_threaded)  # one word: `ctest -L threaded` and `-L unit` both match it
   endif()
-  add_test(NAME unit.${name} COMMAND ${program})
-  set_tests_properties(unit.${name} PROPERTIES LABELS ${labels} TIMEOUT 600
-    COST 100)  # begins before the others: the longest ones are here
+  set(parts 1)
+  if(WEFT_SANITIZE MATCHES "address" AND name MATCHES "^(cm|rdm)$")
+    set(parts 2)  # simulations, which take two minutes there
+  endif()
+  weft_gtest(NAME unit.${name} COMMAND ${program} LABELS ${labels} COST 100 PARTS ${parts})
 endfunction()
 
 # Private headers must compile alone too; CMake's own check covers the public ones only.
