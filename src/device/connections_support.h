@@ -113,11 +113,10 @@ struct Party final : link::InboxSink, link::ListenerUser {
     box.on_mad = [this](const os::SocketAddress& from, std::span<const std::byte> datagram) {
       connections->take_datagram(from, datagram);
     };
+    box.sender.address = address;
+    box.sender.geometry = shm::kConnectionGeometry;
     mailbox = std::move(shm::Mailbox::create(box)).value();
-    sender.directory = directory;
-    sender.address = address;
-    sender.waker = &mailbox->waker();
-    sender.geometry = shm::kConnectionGeometry;
+    sender = mailbox->sender();
     MailboxConnections::Ways ways;
     ways.open_flow = [this](const os::SocketAddress& peer) { return open_flow(peer); };
     ways.open_mads = [this](const os::SocketAddress& peer) {

@@ -6,14 +6,21 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
+#include "capture/recorder.h"
+#include "device/device.h"
 #include "joint_connections.h"
 #include "joint_group.h"
 #include "joint_inbox.h"
-#include "link_shm/group.h"
+#include "link/place.h"
+#include "link_shm/mailbox.h"
+#include "link_udp/rd_endpoint.h"
+#include "link_udp/ud_endpoint.h"
 #include "mailbox_connections.h"
 #include "os/interfaces.h"
 #include "relay_engine.h"
+#include "roce/packet_port.h"
 #include "roce/path.h"
 #include "roce/route.h"
 
@@ -30,7 +37,13 @@ Port::Port(std::shared_ptr<Device> device, os::WakeSet wake, const os::SocketAdd
       stats_(device_->stats().take(name.text())),
       wake_(std::move(wake)) {}
 
-Port::~Port() = default;
+// Connections and links in the reverse order of their making: the last messages of connections go
+// through the mailbox, which peers find until the network has ended.
+Port::~Port() {
+  joint_connections_.reset();
+  near_connections_.reset();
+  while (!links_.empty()) links_.pop_back();
+}
 
 Status Port::open_mailbox(const os::SocketAddress& address, const PortSetup& setup) {
   shm::MailboxOptions box;
@@ -48,30 +61,25 @@ Status Port::open_mailbox(const os::SocketAddress& address, const PortSetup& set
       take_datagram(from, datagram);
     };
   }
+  box.sender.address = setup.name;
+  box.sender.eager_limit = std::min<std::size_t>(setup.options->eager_limit, shm::kMaxEager);
+  if (setup.connected) box.sender.geometry = shm::kConnectionGeometry;
   auto mailbox = shm::Mailbox::create(box);
   if (!mailbox) return mailbox.error();
-  mailbox_ = std::move(mailbox).value();
-  if (Status ok = wake_.add(mailbox_->wake_fd()); !ok) return ok;
-  sender_.directory = device_->directory();
-  sender_.address = setup.name;
-  sender_.waker = &mailbox_->waker();
-  sender_.eager_limit = std::min<std::size_t>(setup.options->eager_limit, shm::kMaxEager);
-  sender_.service = setup.service;
-  sender_.own_regions = device_->regions_of_users();
-  if (setup.connected) sender_.geometry = shm::kConnectionGeometry;
-  inbox_ = mailbox_.get();
+  mailbox_ = mailbox.value().get();
+  std::unique_ptr<link::PortLink> link = std::move(mailbox).value();
   if (device_->capture() != nullptr) {
-    recorder_ = std::make_unique<capture::Recorder>(
-        device_->capture(), capture::RecorderOptions{setup.name, sender_.eager_limit});
+    const capture::RecorderOptions wanted{setup.name, box.sender.eager_limit};
+    auto recorder =
+        std::make_unique<capture::Recorder>(device_->capture(), wanted, std::move(link));
+    recorder_ = recorder.get();
+    link = std::move(recorder);
   }
-  return {};
+  links_.push_back(std::move(link));
+  return wake_.add(mailbox_->wake_fd());
 }
 
-wire::Tap* Port::network_tap() const {
-  return device_->capture() != nullptr ? &device_->capture()->network() : nullptr;
-}
-
-Status Port::open_reliable(const PortSetup& setup) {
+Status Port::open_reliable(const PortSetup& setup, std::uint32_t first_source) {
   rdm::RdmOptions wanted;
   wanted.name = setup.name;
   wanted.domain = setup.domain;
@@ -81,20 +89,14 @@ Status Port::open_reliable(const PortSetup& setup) {
   wanted.counts_writes = setup.count_remote_writes;
   wanted.takes_flows = !setup.connected && !setup.listens;
   wanted.device = setup.options;
-  wanted.first_source = mailbox_ != nullptr ? kFirstRemoteSource : 0;
+  wanted.first_source = first_source;
   wanted.met = setup.met_over_network;
-  endpoint_ = std::make_unique<udp::RdEndpoint>(*packets_, wanted);
-  inbox_ = endpoint_.get();
-  return endpoint_->attached();
-}
-
-// Within the host a group is heard through the mailbox.
-void Port::open_datagrams() {
-  udp::UdOptions wanted;
-  wanted.first_source = mailbox_ != nullptr ? kFirstRemoteSource : 0;
-  wanted.loops_groups = mailbox_ == nullptr;
-  datagrams_ = std::make_unique<udp::UdEndpoint>(*packets_, wanted);
-  inbox_ = datagrams_.get();
+  auto endpoint = std::make_unique<udp::RdEndpoint>(*packets_, wanted);
+  const Status attached = endpoint->attached();
+  connections_ = &endpoint->connections();
+  link_sets_time_ = true;
+  links_.push_back(std::move(endpoint));
+  return attached;
 }
 
 // None for datagrams at lower ports: a foreign peer takes their queue pairs for those of another
@@ -121,7 +123,7 @@ Status Port::open_network(const link::Place& place, const PortSetup& setup) {
   auto socket = os::UdpSocket::over(*place.port, wanted);
   if (!socket) return socket.error();
   roce::PacketPortOptions options;
-  options.capture = network_tap();
+  if (device_->capture() != nullptr) options.capture = &device_->capture()->network();
   options.stats = stats_.get();
   auto relay = relay_for(socket.value().address(), setup);
   if (!relay) return relay.error();
@@ -131,11 +133,15 @@ Status Port::open_network(const link::Place& place, const PortSetup& setup) {
   auto packets = roce::PacketPort::open(std::move(socket).value(), wake_, options);
   if (!packets) return packets.error();
   packets_ = std::move(packets).value();
-  if (!datagrams) return open_reliable(setup);
-  open_datagrams();
+  const std::uint32_t first_source = mailbox_ != nullptr ? kFirstRemoteSource : 0;
+  if (!datagrams) return open_reliable(setup, first_source);
+  // Within the host a group is heard through the mailbox.
+  const udp::UdOptions end{.first_source = first_source, .loops_groups = mailbox_ == nullptr};
+  links_.push_back(std::make_unique<udp::UdEndpoint>(*packets_, end));
   return {};
 }
 
+// The mailbox first: a peer that finds the socket finds the mailbox, too.
 Result<std::unique_ptr<Port>> Port::open(std::shared_ptr<Device> device, const link::Place& place,
                                          const PortSetup& setup) {
   auto wake = os::WakeSet::create();
@@ -144,34 +150,26 @@ Result<std::unique_ptr<Port>> Port::open(std::shared_ptr<Device> device, const l
   const bool nowhere = port->device_->directory().empty();
   if (nowhere && !place.links.udp) return Error{EACCES, port->device_->no_directory()};
   const bool shares = place.links.shm && !nowhere;
-  const bool both = shares && place.links.udp;
-  const Status opened = both     ? port->open_both(place, setup)
-                        : shares ? port->open_mailbox(place.address, setup)
-                                 : port->open_network(place, setup);
-  if (!opened) return opened.error();
-  if (setup.connected || setup.listens) port->open_connections(setup);
-  if (port->recorder_ != nullptr) {
-    port->inbox_ = &port->recorder_->listen(*port->inbox_, kFirstRemoteSource);
+  if (shares) {
+    if (Status ok = port->open_mailbox(place.address, setup); !ok) return ok.error();
   }
+  if (!shares || place.links.udp) {
+    if (Status ok = port->open_network(place, setup); !ok) return ok.error();
+  }
+  port->inbox_ = &port->links_.front()->inbox();
+  if (port->links_.size() > 1) {
+    port->joint_ = std::make_unique<JointInbox>(*port->inbox_, port->links_.back()->inbox());
+    port->inbox_ = port->joint_.get();
+  }
+  if (shares && (setup.connected || setup.listens)) port->open_near_connections(setup);
   return port;
 }
 
-// The mailbox first: a peer that finds the socket finds the mailbox, too.
-Status Port::open_both(const link::Place& place, const PortSetup& setup) {
-  if (Status ok = open_mailbox(place.address, setup); !ok) return ok;
-  if (Status ok = open_network(place, setup); !ok) return ok;
-  joint_ = std::make_unique<JointInbox>(*mailbox_, *inbox_);
-  inbox_ = joint_.get();
-  return {};
-}
-
-void Port::open_connections(const PortSetup& setup) {
-  connections_ = endpoint_ != nullptr ? &endpoint_->connections() : nullptr;
-  if (mailbox_ == nullptr) return;
+void Port::open_near_connections(const PortSetup& setup) {
   MailboxConnections::Ways ways;
-  ways.open_flow = [this](const os::SocketAddress& peer) { return open_outbox(peer); };
+  ways.open_flow = [this](const os::SocketAddress& peer) { return links_.front()->connect(peer); };
   ways.open_mads = [this](const os::SocketAddress& peer) {
-    return shm::MadSender::open(sender_, peer);
+    return shm::MadSender::open(mailbox_->sender(), peer);
   };
   if (recorder_ != nullptr) {
     ways.sent = [this](const os::SocketAddress& to, std::span<const std::byte> datagram) {
@@ -180,10 +178,9 @@ void Port::open_connections(const PortSetup& setup) {
   }
   near_connections_ =
       std::make_unique<MailboxConnections>(setup.name, *setup.options, ways, *stats_);
-  connections_ = near_connections_.get();
-  if (endpoint_ == nullptr) return;
-  joint_connections_ =
-      std::make_unique<JointConnections>(*near_connections_, endpoint_->connections());
+  link::Connections* const far = std::exchange(connections_, near_connections_.get());
+  if (far == nullptr) return;
+  joint_connections_ = std::make_unique<JointConnections>(*near_connections_, *far);
   connections_ = joint_connections_.get();
 }
 
@@ -220,9 +217,8 @@ bool Port::connections_are_due() const {
   return near_connections_ != nullptr && near_connections_->due() <= os::coarse_now();
 }
 
-// The endpoint of the network sets its own time whenever it falls asleep.
 bool Port::fall_asleep() {
-  endpoint_ != nullptr ? wake_.silence() : wake_.wake_in(os::Timer::kNever);
+  link_sets_time_ ? wake_.silence() : wake_.wake_in(os::Timer::kNever);
   const bool quiet = inbox_->fall_asleep();
   wake_for_connections();
   return quiet;
@@ -236,12 +232,6 @@ void Port::wake_for_connections() {
 
 bool Port::send_requests_again() {
   return near_connections_ != nullptr && near_connections_->send_again();
-}
-
-Result<std::unique_ptr<link::Flow>> Port::open_outbox(const os::SocketAddress& peer) {
-  auto outbox = shm::Outbox::open(sender_, peer);
-  if (!outbox) return outbox.error();
-  return recorded(std::move(outbox).value(), peer);
 }
 
 // True for a peer that is not to be found in the shared files, and never will be: it is on another
@@ -259,16 +249,13 @@ bool Port::may_be_elsewhere(const os::SocketAddress& peer, int error) {
   return shm::means_absent(error) && (!os::is_local_address(peer.get()) || os::has_listener(peer));
 }
 
+// The peer may have come within the host between the two looks.
 Result<std::unique_ptr<link::Flow>> Port::connect(const os::SocketAddress& peer) {
-  if (mailbox_ != nullptr) {
-    auto outbox = open_outbox(peer);
-    const int error = outbox ? 0 : outbox.error().code;
-    const bool elsewhere = shm::means_absent(error) && joint_ != nullptr && is_elsewhere(peer);
-    if (elsewhere) outbox = open_outbox(peer);  // it may have come meanwhile
-    if (outbox || !elsewhere) return outbox;
-  }
-  if (datagrams_ != nullptr) return datagrams_->connect(peer);
-  return endpoint_->connect(peer);
+  auto flow = links_.front()->connect(peer);
+  if (flow || links_.size() == 1) return flow;
+  if (!shm::means_absent(flow.error().code) || !is_elsewhere(peer)) return flow;
+  flow = links_.front()->connect(peer);
+  return flow ? std::move(flow) : links_.back()->connect(peer);
 }
 
 std::vector<pid_t> Port::processes() const {
@@ -284,40 +271,35 @@ const Stats& Port::stats_now() {
   return *stats_;
 }
 
-// The loopback leads nowhere else.
-bool Port::groups_go_out() const {
-  if (datagrams_ == nullptr) return false;
+// The loopback leads nowhere but to where the mailbox leads.
+std::span<const std::unique_ptr<link::PortLink>> Port::links_of_groups() const {
+  const std::span all(links_);
+  if (all.size() == 1) return all;
   const auto interfaces = os::usable_interfaces();
-  if (!interfaces) return true;
-  const os::Interface* owner = os::owner_of(interfaces.value(), sender_.address);
-  return owner == nullptr || !owner->loopback;
-}
-
-std::unique_ptr<link::Flow> Port::recorded(std::unique_ptr<link::Flow> flow,
-                                           const os::SocketAddress& peer) {
-  if (recorder_ == nullptr) return flow;
-  return recorder_->follow(std::move(flow), peer);
+  if (!interfaces) return all;
+  const os::Interface* owner = os::owner_of(interfaces.value(), mailbox_->sender().address);
+  return owner != nullptr && owner->loopback ? all.first(1) : all;
 }
 
 Result<link::Membership> Port::join(const os::SocketAddress& group) {
-  if (recorder_ != nullptr) recorder_->know(group);
-  if (mailbox_ == nullptr) return datagrams_->join(group);
-  auto near = shm::join_group(device_->directory(), group, sender_.address);
-  if (!near || !groups_go_out()) return near;
-  auto far = datagrams_->join(group);
-  if (!far) return far;
-  return link::Membership(
-      std::make_shared<std::pair<link::Membership, link::Membership>>(near.value(), far.value()));
+  auto all = std::make_shared<std::vector<link::Membership>>();
+  for (const auto& each : links_of_groups()) {
+    auto membership = each->join(group);
+    if (!membership) return membership;
+    all->push_back(std::move(membership).value());
+  }
+  return link::Membership(std::move(all));
 }
 
 Result<std::unique_ptr<link::Flow>> Port::connect_group(const os::SocketAddress& group) {
-  if (mailbox_ == nullptr) return datagrams_->connect_group(group);
-  auto near = recorded(std::make_unique<shm::GroupOutbox>(sender_, group), group);
-  if (!groups_go_out()) return near;
-  auto far = datagrams_->connect_group(group);
-  if (!far) return far;
-  return std::unique_ptr<link::Flow>(
-      std::make_unique<JointGroupFlow>(std::move(near), std::move(far).value()));
+  std::vector<std::unique_ptr<link::Flow>> all;
+  for (const auto& each : links_of_groups()) {
+    auto flow = each->connect_group(group);
+    if (!flow) return flow;
+    all.push_back(std::move(flow).value());
+  }
+  if (all.size() == 1) return std::move(all.front());
+  return std::unique_ptr<link::Flow>(std::make_unique<JointGroupFlow>(std::move(all)));
 }
 
 }  // namespace weft::device
