@@ -18,30 +18,16 @@
 #include "link/inbox.h"
 #include "link/membership.h"
 #include "link/service.h"
-#include "os/clock.h"
 #include "os/socket_address.h"
 #include "os/wake_set.h"
 
-namespace weft::capture {
-class Recorder;
-}
 namespace weft::link {
-class PortLink;
 struct Place;
-}  // namespace weft::link
-namespace weft::roce {
-class PacketPort;
-class Port4791Relay;
-}  // namespace weft::roce
-namespace weft::shm {
-class Mailbox;
 }
 
 namespace weft::device {
 
 class Device;
-class MailboxConnections;
-class RelayEngine;
 
 // What an endpoint wants of its port.
 struct PortSetup {
@@ -116,34 +102,15 @@ class Port {
   std::vector<pid_t> processes() const;
 
  private:
-  Port(std::shared_ptr<Device> device, os::WakeSet wake, const os::SocketAddress& name);
-  Status open_mailbox(const os::SocketAddress& address, const PortSetup& setup);
-  Result<std::shared_ptr<roce::Port4791Relay>> relay_for(const os::SocketAddress& own,
-                                                         const PortSetup& setup);
-  Status open_network(const link::Place& place, const PortSetup& setup);
-  Status open_reliable(const PortSetup& setup, std::uint32_t first_source);
-  void open_near_connections(const PortSetup& setup);
-  bool is_of_connection(const link::Arrival& arrival, const os::SocketAddress& address);
-  void take_datagram(const os::SocketAddress& from, std::span<const std::byte> datagram);
-  bool is_elsewhere(const os::SocketAddress& peer);
-  std::span<const std::unique_ptr<link::PortLink>> links_of_groups() const;
+  struct Parts;
 
-  const std::shared_ptr<Device> device_;
+  Port(std::shared_ptr<Stats> stats, os::WakeSet wake);
+
   const std::shared_ptr<Stats> stats_;
   os::WakeSet wake_;
-  // That foreign peers' datagrams come through, if they may.
-  std::shared_ptr<RelayEngine> relay_engine_;
-  std::unique_ptr<roce::PacketPort> packets_;
-  std::vector<std::unique_ptr<link::PortLink>> links_;
-  shm::Mailbox* mailbox_ = nullptr;        // the first of them, or
-  capture::Recorder* recorder_ = nullptr;  // of the mailbox, if wanted
-  std::unique_ptr<link::Inbox> joint_;     // of two links
-  std::unique_ptr<MailboxConnections> near_connections_;
-  std::unique_ptr<link::Connections> joint_connections_;  // with those over the network
+  std::unique_ptr<Parts> parts_;
   link::Connections* connections_ = nullptr;
   link::Inbox* inbox_ = nullptr;
-  bool link_sets_time_ = false;  // of the wake set, whenever it falls asleep
-  os::Time searched_at_{};
 };
 
 }  // namespace weft::device

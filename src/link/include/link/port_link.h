@@ -22,13 +22,11 @@ class PortLink {
   virtual Result<std::unique_ptr<Flow>> connect(const os::SocketAddress& peer) = 0;
   // Makes the port a member of a multicast group. Errors: EADDRINUSE when it is one, EOPNOTSUPP
   // when the link has no groups, others of the link.
-  virtual Result<Membership> join(const os::SocketAddress& group) {
-    return Error{EOPNOTSUPP, "no link of groups such as " + group.text()};
-  }
+  virtual Result<Membership> join(const os::SocketAddress&) { return Error{EOPNOTSUPP, "join"}; }
   // Opens the way to all members of a group, and to those to come. Errors: EOPNOTSUPP when the link
   // has no groups, others of the link.
-  virtual Result<std::unique_ptr<Flow>> connect_group(const os::SocketAddress& group) {
-    return Error{EOPNOTSUPP, "no link of groups such as " + group.text()};
+  virtual Result<std::unique_ptr<Flow>> connect_group(const os::SocketAddress&) {
+    return Error{EOPNOTSUPP, "connect_group"};
   }
 };
 
