@@ -17,7 +17,7 @@ std::optional<link::Offer> RecordedInbox::take_offer(const link::Offer& offer) {
 }
 
 void RecordedInbox::source_opened(std::uint32_t source, const os::SocketAddress& address) {
-  if (source < first_remote_) sources_[source] = &peers_.at(address);
+  sources_[source] = &peers_.at(address);
   sink_->source_opened(source, address);
 }
 

@@ -16,8 +16,7 @@ namespace weft::capture {
 // An inbox that writes down what comes out of it.
 class RecordedInbox final : public link::Inbox, link::InboxSink {
  public:
-  RecordedInbox(link::Inbox& inbox, Peers& peers, std::uint32_t first_remote)
-      : inbox_(inbox), peers_(peers), first_remote_(first_remote) {}
+  RecordedInbox(link::Inbox& inbox, Peers& peers) : inbox_(inbox), peers_(peers) {}
 
   unsigned poll(link::InboxSink& sink) override;
   bool accept(link::InboxSink& sink, const link::Offer& offer, std::span<const LocalRange> pieces,
@@ -45,8 +44,6 @@ class RecordedInbox final : public link::Inbox, link::InboxSink {
   bool takes_more_urgently(std::uint32_t source) const override {
     return sink_->takes_more_urgently(source);
   }
-  // Comes over the network, where packets are written down.
-  bool arriving(const link::Arrival& arrival) override { return sink_->arriving(arrival); }
   void arrived(const link::Arrival& arrival) override;
   void accessed(std::uint32_t source, Access access, std::span<const RegionKey> regions) override {
     sink_->accessed(source, access, regions);
@@ -65,7 +62,6 @@ class RecordedInbox final : public link::Inbox, link::InboxSink {
 
   link::Inbox& inbox_;
   Peers& peers_;
-  const std::uint32_t first_remote_;
   std::unordered_map<std::uint32_t, RecordedPeer*> sources_;
   std::map<OfferName, link::Offer> offers_;
   std::unordered_map<const void*, Pull> pulls_;  // by cookie

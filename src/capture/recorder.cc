@@ -10,20 +10,35 @@
 
 namespace weft::capture {
 
-Recorder::Recorder(std::shared_ptr<Capture> capture, const RecorderOptions& options)
-    : peers_(std::make_unique<Peers>(std::move(capture), options)) {}
+Recorder::Recorder(std::shared_ptr<Capture> capture, const RecorderOptions& options,
+                   std::unique_ptr<link::PortLink> link)
+    : link_(std::move(link)),
+      peers_(std::make_unique<Peers>(std::move(capture), options)),
+      inbox_(std::make_unique<RecordedInbox>(link_->inbox(), *peers_)) {}
 
 Recorder::~Recorder() = default;
 
-link::Inbox& Recorder::listen(link::Inbox& inbox, std::uint32_t first_remote) {
-  inbox_ = std::make_unique<RecordedInbox>(inbox, *peers_, first_remote);
-  return *inbox_;
+link::Inbox& Recorder::inbox() { return *inbox_; }
+
+Result<std::unique_ptr<link::Flow>> Recorder::recorded(Result<std::unique_ptr<link::Flow>> flow,
+                                                       const os::SocketAddress& peer) {
+  if (!flow) return flow;
+  return std::unique_ptr<link::Flow>(
+      std::make_unique<RecordedFlow>(std::move(flow).value(), *peers_, peers_->at(peer)));
 }
 
-std::unique_ptr<link::Flow> Recorder::follow(std::unique_ptr<link::Flow> flow,
-                                             const os::SocketAddress& peer) {
-  if (peer.is_multicast()) know(peer);
-  return std::make_unique<RecordedFlow>(std::move(flow), *peers_, peers_->at(peer));
+Result<std::unique_ptr<link::Flow>> Recorder::connect(const os::SocketAddress& peer) {
+  return recorded(link_->connect(peer), peer);
+}
+
+Result<link::Membership> Recorder::join(const os::SocketAddress& group) {
+  peers_->know(group);
+  return link_->join(group);
+}
+
+Result<std::unique_ptr<link::Flow>> Recorder::connect_group(const os::SocketAddress& group) {
+  peers_->know(group);
+  return recorded(link_->connect_group(group), group);
 }
 
 void Recorder::record_sent(const os::SocketAddress& to, std::span<const std::byte> datagram) {
@@ -38,7 +53,5 @@ void Recorder::record_received(const os::SocketAddress& from, std::span<const st
   peer.end.write_connection_message(peer.own_path.source,
                                     {const_cast<std::byte*>(datagram.data()), datagram.size()});
 }
-
-void Recorder::know(const os::SocketAddress& group) { peers_->know(group); }
 
 }  // namespace weft::capture

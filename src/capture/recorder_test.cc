@@ -55,7 +55,6 @@ struct FakeFlow final : link::Flow {
 struct FakeInbox final : link::Inbox {
   std::vector<link::Arrival> waiting;
   os::SocketAddress peer = os::address_of("127.0.0.1", 40002);
-  unsigned acknowledged = 0;
   unsigned poll(link::InboxSink& sink) override {
     sink.source_opened(3, peer);
     for (const link::Arrival& each : waiting) sink.arrived(each);
@@ -67,11 +66,26 @@ struct FakeInbox final : link::Inbox {
     sink.received(cookie, 0);
     return true;
   }
-  void acknowledge(const link::Offer&) override { ++acknowledged; }
+  void acknowledge(const link::Offer&) override {}
   void refuse(link::InboxSink&, std::uint32_t) override {}
   void check_sources(link::InboxSink& sink) override { sink.source_closed(3, false); }
   bool fall_asleep() override { return true; }
   void wake_up() override {}
+};
+
+// A link whose flows and inbox are those.
+struct FakeLink final : link::PortLink {
+  FakeFlow* flow = nullptr;  // the last one
+  FakeInbox arrivals;
+  link::Inbox& inbox() override { return arrivals; }
+  Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress&) override {
+    auto opened = std::make_unique<FakeFlow>();
+    flow = opened.get();
+    return std::unique_ptr<link::Flow>(std::move(opened));
+  }
+  Result<std::unique_ptr<link::Flow>> connect_group(const os::SocketAddress& group) override {
+    return connect(group);
+  }
 };
 
 struct Ended final : link::FlowSink {
@@ -92,14 +106,12 @@ class RecorderTest : public ::testing::Test {
  protected:
   RecorderTest() {
     capture_ = Capture::open({directory_.file("f"), kDefaultLimit}).value();
+    auto link = std::make_unique<FakeLink>();
+    link_ = link.get();
     recorder_ = std::make_unique<Recorder>(
-        capture_, RecorderOptions{os::address_of("127.0.0.1", 40001), 16384});
-    follow(os::address_of("127.0.0.1", 40002));
-  }
-  void follow(const os::SocketAddress& peer) {
-    auto flow = std::make_unique<FakeFlow>();
-    fake_ = flow.get();
-    flow_ = recorder_->follow(std::move(flow), peer);
+        capture_, RecorderOptions{os::address_of("127.0.0.1", 40001), 16384}, std::move(link));
+    flow_ = std::move(recorder_->connect(os::address_of("127.0.0.1", 40002))).value();
+    fake_ = link_->flow;
   }
   // Everything so far. Each packet is sound, and the requests of each direction have numbers in a
   // row.
@@ -167,6 +179,7 @@ class RecorderTest : public ::testing::Test {
   const testing::Directory directory_;
   std::shared_ptr<Capture> capture_;
   std::unique_ptr<Recorder> recorder_;
+  FakeLink* link_ = nullptr;
   FakeFlow* fake_ = nullptr;
   std::unique_ptr<link::Flow> flow_;
   Bytes bytes_;
@@ -387,16 +400,15 @@ TEST_F(RecorderTest, TheEndOfAFlowIsADisconnect) {
 }
 
 TEST_F(RecorderTest, AnArrivalIsRecordedAsASendOfThePeer) {
-  FakeInbox fake;
   Heard heard;
-  link::Inbox& inbox = recorder_->listen(fake, 100);
+  link::Inbox& inbox = recorder_->inbox();
   const Bytes payload(40, std::byte{0x33});
   link::Arrival arrival;
   arrival.source = 3;
   arrival.tag = 77;
   arrival.length = payload.size();
   arrival.payload = payload.data();
-  fake.waiting = {arrival};
+  link_->arrivals.waiting = {arrival};
   EXPECT_EQ(inbox.poll(heard), 1u);
   EXPECT_EQ(heard.tags, std::vector<std::uint64_t>{77});
   const Seen sent = find(Operation::kSendOnly);
@@ -406,14 +418,13 @@ TEST_F(RecorderTest, AnArrivalIsRecordedAsASendOfThePeer) {
 }
 
 TEST_F(RecorderTest, AnOfferThatIsAcceptedIsWrittenToThisSide) {
-  FakeInbox fake;
   Heard heard;
-  link::Inbox& inbox = recorder_->listen(fake, 100);
+  link::Inbox& inbox = recorder_->inbox();
   link::Arrival arrival;
   arrival.source = 3;
   arrival.length = 20'000;
   arrival.offer = {3, 55};
-  fake.waiting = {arrival};
+  link_->arrivals.waiting = {arrival};
   inbox.poll(heard);
   Bytes room(20'000);
   const LocalRange piece{room.data(), room.size()};
@@ -432,16 +443,15 @@ TEST_F(RecorderTest, AnOfferThatIsAcceptedIsWrittenToThisSide) {
 }
 
 TEST_F(RecorderTest, AnAccessOfAPeerIsSeenByItsData) {
-  FakeInbox fake;
   Heard heard;
-  link::Inbox& inbox = recorder_->listen(fake, 100);
+  link::Inbox& inbox = recorder_->inbox();
   link::Arrival arrival;
   arrival.operation = link::MessageOperation::kWriteData;
   arrival.source = 3;
   arrival.has_data = true;
   arrival.tag = 5000;
   arrival.data = 0xABCD'EF01'2345'6789;
-  fake.waiting = {arrival};
+  link_->arrivals.waiting = {arrival};
   inbox.poll(heard);
   const auto said = messages();
   ASSERT_EQ(said.size(), 1u);
@@ -451,30 +461,13 @@ TEST_F(RecorderTest, AnAccessOfAPeerIsSeenByItsData) {
   EXPECT_EQ(find(Operation::kWriteOnlyImmediate).packet.reth.length, 0u);
 }
 
-TEST_F(RecorderTest, PeersThatSendPacketsAreLeftAlone) {
-  FakeInbox fake;
-  Heard heard;
-  link::Inbox& inbox = recorder_->listen(fake, 3);
-  link::Arrival arrival;
-  arrival.source = 3;
-  arrival.length = 0;
-  arrival.payload = bytes_.data();
-  arrival.offer = {3, 1};
-  fake.waiting = {arrival};
-  inbox.poll(heard);
-  inbox.acknowledge(arrival.offer);
-  EXPECT_EQ(heard.tags.size(), 1u);
-  EXPECT_EQ(fake.acknowledged, 1u);
-  EXPECT_TRUE(packets().empty());
-}
-
 TEST_F(RecorderTest, DatagramsAreUnreliableToOneOrToAGroup) {
   auto request = message(99);
   request.operation = link::MessageOperation::kDatagram;
   request.has_data = true;
   request.data = 42;
   flow_->send(request);
-  follow(os::address_of("239.1.2.3", 5000));
+  flow_ = std::move(recorder_->connect_group(os::address_of("239.1.2.3", 5000))).value();
   flow_->send(request);
   const auto all = packets();
   ASSERT_EQ(all.size(), 2u);

@@ -28,7 +28,7 @@ class RequestLimiter {
   bool take(const Remote& from, std::uint64_t transaction, Time now);
   // Credits of connections that are established.
   void give_back(unsigned count);
-  // Where other agents give back.
+  // Credits that agents of other ports return.
   const std::shared_ptr<RequestCredits>& returned() const { return returned_; }
   // Only requests that have come before are taken.
   bool is_short() const { return credits_ < rates_.most / 2; }

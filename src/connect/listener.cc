@@ -6,6 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "device/device.h"
+#include "link/place.h"
+
 namespace weft::connect {
 namespace {
 

@@ -11,7 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "device/device.h"
 #include "device/port.h"
+#include "link/place.h"
 #include "os/loopback_support.h"
 
 namespace weft::connect::testing {

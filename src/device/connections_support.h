@@ -113,25 +113,14 @@ struct Party final : link::InboxSink, link::ListenerUser {
     box.on_mad = [this](const os::SocketAddress& from, std::span<const std::byte> datagram) {
       connections->take_datagram(from, datagram);
     };
+    box.sender.address = address;
+    box.sender.geometry = shm::kConnectionGeometry;
     mailbox = std::move(shm::Mailbox::create(box)).value();
-    sender.directory = directory;
-    sender.address = address;
-    sender.waker = &mailbox->waker();
-    sender.geometry = shm::kConnectionGeometry;
-    MailboxConnections::Ways ways;
-    ways.open_flow = [this](const os::SocketAddress& peer) { return open_flow(peer); };
-    ways.open_mads = [this](const os::SocketAddress& peer) {
-      return shm::MadSender::open(sender, peer);
-    };
-    connections = std::make_unique<MailboxConnections>(address, options, ways, stats);
+    sender = mailbox->sender();
+    connections = std::make_unique<MailboxConnections>(*mailbox, mailbox->sender(), options,
+                                                       shm::MadSink(), stats);
   }
   ~Party() override = default;
-
-  Result<std::unique_ptr<link::Flow>> open_flow(const os::SocketAddress& peer) const {
-    auto opened = shm::Outbox::open(sender, peer);
-    if (!opened) return opened.error();
-    return std::unique_ptr<link::Flow>(std::move(opened).value());
-  }
 
   void source_opened(std::uint32_t source, const os::SocketAddress& from) override {
     senders[source] = from;

@@ -29,7 +29,8 @@ Bytes datagram(const wire::CmMessage& message) {
 struct Stranger {
   std::unique_ptr<link::Flow> flow;
 
-  Stranger(const Party& as, const Party& to) : flow(std::move(as.open_flow(to.address)).value()) {}
+  Stranger(const Party& as, const Party& to)
+      : flow(std::move(as.mailbox->connect(to.address)).value()) {}
   void say(const Bytes& bytes) const { send_over(*flow, bytes, link::MessageOperation::kControl); }
   void say(const wire::CmMessage& message) const { say(datagram(message)); }
 };

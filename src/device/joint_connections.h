@@ -11,18 +11,28 @@ namespace weft::device {
 // listener can be found and reached there, over the network to all others.
 class JointConnections final : public link::Connections {
  public:
-  JointConnections(MailboxConnections& near, link::Connections& far) : near_(near), far_(far) {}
+  JointConnections(link::Connections& near, link::Connections& far) : near_(near), far_(far) {}
 
   Result<link::ConnectionNumber> request(const os::SocketAddress& listener,
                                          std::span<const std::byte> data,
                                          link::ConnectionUser& user) override;
   Result<link::ConnectionNumber> accept(const link::ConnectionRequest& request,
                                         std::span<const std::byte> data,
-                                        link::ConnectionUser& user) override;
-  void turn_down(const link::ConnectionRequest& request) override;
+                                        link::ConnectionUser& user) override {
+    return of(request).accept(request, data, user);
+  }
+  void turn_down(const link::ConnectionRequest& request) override {
+    of(request).turn_down(request);
+  }
   void disconnect(link::ConnectionNumber number) override { of(number).disconnect(number); }
-  Status listen(std::size_t backlog, link::ListenerUser& user) override;
-  void set_backlog(std::size_t backlog) override;
+  Status listen(std::size_t backlog, link::ListenerUser& user) override {
+    const Status near = near_.listen(backlog, user);
+    return near ? far_.listen(backlog, user) : near;
+  }
+  void set_backlog(std::size_t backlog) override {
+    near_.set_backlog(backlog);
+    far_.set_backlog(backlog);
+  }
   void reject(link::ConnectionNumber request, std::span<const std::byte> data) override {
     of(request).reject(request, data);
   }
@@ -31,11 +41,13 @@ class JointConnections final : public link::Connections {
 
  private:
   link::Connections& of(link::ConnectionNumber number) {
-    if (number >= MailboxConnections::kFirstNumber) return near_;
-    return far_;
+    return number >= MailboxConnections::kFirstNumber ? near_ : far_;
+  }
+  link::Connections& of(const link::ConnectionRequest& request) {
+    return request.within_host ? near_ : far_;
   }
 
-  MailboxConnections& near_;
+  link::Connections& near_;
   link::Connections& far_;
 };
 

@@ -2,37 +2,42 @@
 // How does an endpoint reach and hear a group whose members are both within the host and elsewhere?
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "link/unreliable_flow.h"
 
 namespace weft::device {
 
-// The ways to the members on this host and to all others. No member is reached by both.
+// The ways by each link to the members that it leads to. No member is reached by two.
 class JointGroupFlow final : public link::UnreliableFlow {
  public:
-  JointGroupFlow(std::unique_ptr<link::Flow> near, std::unique_ptr<link::Flow> far)
-      : near_(std::move(near)), far_(std::move(far)) {}
+  explicit JointGroupFlow(std::vector<std::unique_ptr<link::Flow>> ways) : ways_(std::move(ways)) {}
 
   link::Outcome send(const link::SendRequest& request) override {
-    const link::Outcome near = near_->send(request);
-    const link::Outcome far = far_->send(request);
-    return near.state == link::Outcome::State::kDone ? far : near;
+    link::Outcome all;
+    for (const auto& way : ways_) {
+      const link::Outcome one = way->send(request);
+      if (all.state == link::Outcome::State::kDone) all = one;
+    }
+    return all;
   }
-  bool ready() const override { return near_->ready() || far_->ready(); }
+  bool ready() const override {
+    return std::ranges::any_of(ways_, [](const auto& way) { return way->ready(); });
+  }
   void progress(link::FlowSink& sink) override {
-    near_->progress(sink);
-    far_->progress(sink);
+    for (const auto& way : ways_) way->progress(sink);
   }
   link::PeerState check_peer(link::FlowSink& sink) override {
-    near_->check_peer(sink);
-    return far_->check_peer(sink);
+    link::PeerState last = link::PeerState::kAlive;
+    for (const auto& way : ways_) last = way->check_peer(sink);
+    return last;
   }
 
  private:
-  const std::unique_ptr<link::Flow> near_;
-  const std::unique_ptr<link::Flow> far_;
+  const std::vector<std::unique_ptr<link::Flow>> ways_;
 };
 
 }  // namespace weft::device

@@ -40,39 +40,6 @@ unsigned JointInbox::poll(link::InboxSink& sink) {
   return near + far;
 }
 
-link::Inbox& JointInbox::inbox_of(std::uint32_t source) {
-  if (source < kFirstRemoteSource) return near_;
-  return far_;
-}
-
-bool JointInbox::accept(link::InboxSink& sink, const link::Offer& offer,
-                        std::span<const LocalRange> pieces, std::uint64_t length, void* cookie) {
-  return inbox_of(offer.source).accept(sink, offer, pieces, length, cookie);
-}
-
-void JointInbox::acknowledge(const link::Offer& offer) {
-  inbox_of(offer.source).acknowledge(offer);
-}
-
-void JointInbox::refuse(link::InboxSink& sink, std::uint32_t source) {
-  inbox_of(source).refuse(sink, source);
-}
-
-bool JointInbox::reclaim_buffers() {
-  const bool near = near_.reclaim_buffers();
-  return far_.reclaim_buffers() && near;
-}
-
-void JointInbox::check_sources(link::InboxSink& sink) {
-  near_.check_sources(sink);
-  far_.check_sources(sink);
-}
-
-bool JointInbox::fall_asleep() {
-  const bool near = near_.fall_asleep();
-  return far_.fall_asleep() && near;
-}
-
 // The cause of a wake-up may be an arrival over the network.
 void JointInbox::wake_up() {
   near_.wake_up();

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "link/inbox.h"
-#include "link_shm/mailbox.h"
+#include "link_shm/layout.h"
 #include "os/clock.h"
 
 namespace weft::device {
@@ -16,23 +16,36 @@ inline constexpr std::uint32_t kFirstRemoteSource = shm::kSlots;
 // at every now and then only.
 class JointInbox final : public link::Inbox {
  public:
-  JointInbox(shm::Mailbox& near, link::Inbox& far) : near_(near), far_(far) {}
+  JointInbox(link::Inbox& near, link::Inbox& far) : near_(near), far_(far) {}
 
   unsigned poll(link::InboxSink& sink) override;
   bool accept(link::InboxSink& sink, const link::Offer& offer, std::span<const LocalRange> pieces,
-              std::uint64_t length, void* cookie) override;
-  void acknowledge(const link::Offer& offer) override;
-  void refuse(link::InboxSink& sink, std::uint32_t source) override;
-  bool reclaim_buffers() override;
-  void check_sources(link::InboxSink& sink) override;
-  bool fall_asleep() override;
+              std::uint64_t length, void* cookie) override {
+    return inbox_of(offer.source).accept(sink, offer, pieces, length, cookie);
+  }
+  void acknowledge(const link::Offer& offer) override { inbox_of(offer.source).acknowledge(offer); }
+  void refuse(link::InboxSink& sink, std::uint32_t source) override {
+    inbox_of(source).refuse(sink, source);
+  }
+  bool reclaim_buffers() override {
+    const bool near = near_.reclaim_buffers();
+    return far_.reclaim_buffers() && near;
+  }
+  void check_sources(link::InboxSink& sink) override {
+    near_.check_sources(sink);
+    far_.check_sources(sink);
+  }
+  bool fall_asleep() override {
+    const bool near = near_.fall_asleep();
+    return far_.fall_asleep() && near;
+  }
   void wake_up() override;
 
  private:
   bool time_to_look(bool idle);
-  link::Inbox& inbox_of(std::uint32_t source);
+  link::Inbox& inbox_of(std::uint32_t source) { return source < kFirstRemoteSource ? near_ : far_; }
 
-  shm::Mailbox& near_;
+  link::Inbox& near_;
   link::Inbox& far_;
   unsigned hot_polls_ = 0;  // looks at the network before they become seldom
   unsigned skipped_ = 0;    // polls since the last look

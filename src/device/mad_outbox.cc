@@ -17,7 +17,7 @@ Result<std::shared_ptr<shm::MadSender>> MadOutbox::way_to(const os::SocketAddres
   auto known = ways_[address].lock();
   if (known != nullptr && known->peer_state() == link::PeerState::kAlive) return known;
   std::erase_if(ways_, [](const auto& each) { return each.second.expired(); });
-  auto opened = open_(address);
+  auto opened = shm::MadSender::open(sender_, address);
   if (!opened) return opened.error();
   std::shared_ptr<shm::MadSender> way = std::move(opened).value();
   ways_[address] = way;

@@ -22,11 +22,10 @@ namespace weft::device {
 // Sends management datagrams, and keeps those that find no room. One thread at a time.
 class MadOutbox {
  public:
-  // Finds the mailbox of an address: shm::MadSender::open().
-  using Open = std::function<Result<std::unique_ptr<shm::MadSender>>(const os::SocketAddress&)>;
-
-  // `sent` is called for each datagram when it is sent, with the address of its receiver.
-  MadOutbox(Open open, shm::MadSink sent) : open_(std::move(open)), sent_(std::move(sent)) {}
+  // In the name of `sender`, which outlives it. `sent` is called for each datagram when it is sent,
+  // with the address of its receiver.
+  MadOutbox(const shm::Sender& sender, shm::MadSink sent)
+      : sender_(sender), sent_(std::move(sent)) {}
 
   // The way to an address, which all that ask for it at a time share. Errors: those of
   // shm::MadSender::open().
@@ -56,7 +55,7 @@ class MadOutbox {
   };
   Attempt try_to_send(const os::SocketAddress& to, std::span<const std::byte> datagram);
 
-  const Open open_;
+  const shm::Sender& sender_;
   const shm::MadSink sent_;
   std::unordered_map<os::SocketAddress, std::weak_ptr<shm::MadSender>, roce::AddressHash> ways_;
   std::vector<Unsent> unsent_;

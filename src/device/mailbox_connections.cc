@@ -81,13 +81,13 @@ std::span<const std::byte> shortened(std::span<const std::byte> message) {
 
 }  // namespace
 
-MailboxConnections::MailboxConnections(const os::SocketAddress& name, const Options& options,
-                                       Ways ways, Stats& stats)
+MailboxConnections::MailboxConnections(link::PortLink& link, const shm::Sender& sender,
+                                       const Options& options, shm::MadSink sent, Stats& stats)
     : options_(options),
-      name_(name),
-      open_flow_(std::move(ways.open_flow)),
-      mads_(std::move(ways.open_mads), std::move(ways.sent)),
-      agent_(*this, agent_options(name), stats),
+      name_(sender.address),
+      link_(link),
+      mads_(sender, std::move(sent)),
+      agent_(*this, agent_options(name_), stats),
       stats_(stats) {}
 
 MailboxConnections::~MailboxConnections() {
@@ -140,7 +140,7 @@ Result<link::ConnectionNumber> MailboxConnections::accept(const link::Connection
                                                           std::span<const std::byte> data,
                                                           link::ConnectionUser& user) {
   if (const Status fits = rdm::check_connection_data(data); !fits) return fits.error();
-  auto way = open_flow_(request.peer);
+  auto way = link_.connect(request.peer);
   if (!way) return way.error();
   const auto adopted = adopt(agent_, request, *this);
   if (!adopted) return Error{ENOENT, "the request is accepted already"};
@@ -307,7 +307,7 @@ void MailboxConnections::on_request(const cm::CmEvent& event) {
 }
 
 void MailboxConnections::on_reply(const cm::CmEvent& event, ConnectionEnd& end) {
-  auto way = open_flow_(event.remote.address);
+  auto way = link_.connect(event.remote.address);
   if (!way) {
     const int error = way.error().code;
     return fail(event.id, shm::means_absent(error) ? ECONNRESET : error);

@@ -15,6 +15,7 @@
 #include "base/stats.h"
 #include "cm/agent.h"
 #include "link/connection.h"
+#include "link/port_link.h"
 #include "link_shm/mad_sender.h"
 #include "mad_outbox.h"
 #include "os/clock.h"
@@ -29,19 +30,14 @@ namespace weft::device {
 // is repeated. One thread at a time.
 class MailboxConnections final : public link::Connections, cm::CmHost, cm::User, link::FlowSink {
  public:
-  using OpenFlow = std::function<Result<std::unique_ptr<link::Flow>>(const os::SocketAddress&)>;
-  // How the mailbox of an address is reached.
-  struct Ways {
-    OpenFlow open_flow;
-    MadOutbox::Open open_mads;
-    shm::MadSink sent;  // is called for each management datagram, as MadOutbox says; or none
-  };
   // From there on are the numbers of connections.
   static constexpr link::ConnectionNumber kFirstNumber = 0x8000'0000;
 
-  // Of the port with that address. `options` and `stats` outlive it.
-  MailboxConnections(const os::SocketAddress& name, const Options& options, Ways ways,
-                     Stats& stats);
+  // Of the port that peers know as the address of `sender`, and that has a link within the host.
+  // `sent` is called for each management datagram, as MadOutbox says, or is none. All else outlives
+  // it.
+  MailboxConnections(link::PortLink& link, const shm::Sender& sender, const Options& options,
+                     shm::MadSink sent, Stats& stats);
   // Withdraws its attempts by REJs to their listeners.
   ~MailboxConnections() override;
   MailboxConnections(const MailboxConnections&) = delete;
@@ -125,7 +121,7 @@ class MailboxConnections final : public link::Connections, cm::CmHost, cm::User,
 
   const Options& options_;
   const os::SocketAddress name_;
-  const OpenFlow open_flow_;
+  link::PortLink& link_;
   MadOutbox mads_;
   cm::Agent agent_;
   Stats& stats_;

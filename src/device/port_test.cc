@@ -24,13 +24,17 @@
 #include <string>
 #include <vector>
 
+#include "device/device.h"
 #include "joint_inbox.h"
+#include "link/place.h"
 #include "memory/own_memory.h"
 #include "memory/table_layout.h"
 #include "os/descriptor_count_support.h"
 #include "os/interfaces.h"
 #include "os/loopback_support.h"
 #include "os/own_process_support.h"
+#include "os/udp_batch.h"
+#include "os/udp_socket.h"
 
 namespace weft::device {
 namespace {

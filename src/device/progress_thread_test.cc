@@ -104,7 +104,7 @@ TEST_F(ProgressThreadTest, LeavesAQuietEngineAlone) {
   ASSERT_TRUE(falls_asleep());
   const int before = engine_.driven();
   const auto begin = std::chrono::steady_clock::now();
-  std::this_thread::sleep_for(milliseconds(300));
+  std::this_thread::sleep_for(milliseconds(50));
   const int driven = engine_.driven() - before;
   const auto naps = (std::chrono::steady_clock::now() - begin) / milliseconds(500);
   EXPECT_LE(driven, 5 + naps);
@@ -116,7 +116,8 @@ TEST_F(ProgressThreadTest, KeepsAwayWhileTheProgramPolls) {
   std::thread program([&] {
     while (!stop) engine_.poll();
   });
-  std::this_thread::sleep_for(milliseconds(20));
+  const unsigned unpolled = engine_.polls();
+  ASSERT_TRUE(comes_true([&] { return engine_.polls() != unpolled; }));
   engine_.post();  // wakes it, so that it sees which threads poll
   ASSERT_TRUE(comes_true([&] { return engine_.asleep() == 0; }));
   // A program that is kept from polling looks like one that has stopped: then it may step in.
@@ -137,7 +138,7 @@ TEST_F(ProgressThreadTest, PollsMoreAndMoreSeldomForUnsignalledEvents) {
   ASSERT_TRUE(comes_true([&] { return engine_.taken() == 1; }));
   const int before = engine_.driven();
   const auto begin = std::chrono::steady_clock::now();
-  std::this_thread::sleep_for(milliseconds(300));
+  std::this_thread::sleep_for(milliseconds(100));
   const int driven = engine_.driven() - before;
   const auto naps = (std::chrono::steady_clock::now() - begin) / milliseconds(2);
   EXPECT_LT(driven, 200 + naps);
@@ -157,7 +158,14 @@ TEST_F(ProgressThreadTest, AnEngineThatLeftIsNotTouched) {
   thread_->detach(engine_);
   const int before = engine_.driven();
   engine_.post();
-  std::this_thread::sleep_for(milliseconds(20));
+  // When the thread has served another engine twice it has also looked at all others.
+  Served other;
+  thread_->attach(other);
+  for (int i = 1; i <= 2; ++i) {
+    other.post();
+    EXPECT_TRUE(comes_true([&] { return other.taken() == i; }));
+  }
+  thread_->detach(other);
   EXPECT_EQ(engine_.driven(), before);
 }
 
@@ -213,7 +221,6 @@ TEST(ProgressThread, LeavesAllAloneBeforeItBegins) {
   const auto thread = ProgressThread::get().value();
   thread->attach(engine);
   engine.post();
-  std::this_thread::sleep_for(milliseconds(20));
   EXPECT_EQ(os::count_threads(), before);
   EXPECT_EQ(engine.driven(), 0);
   ASSERT_TRUE(thread->start().ok());

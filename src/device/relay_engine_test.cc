@@ -8,11 +8,15 @@
 #include <span>
 #include <thread>
 
+#include "device/device.h"
 #include "device/port.h"
+#include "link/place.h"
 #include "os/event.h"
 #include "os/local_name.h"
 #include "os/loopback_support.h"
 #include "os/thread_count_support.h"
+#include "os/udp_batch.h"
+#include "os/udp_socket.h"
 #include "roce/route.h"
 #include "wire/icrc.h"
 #include "wire/packet.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How does an endpoint receive from the processes of its host?
+// How does an endpoint reach the processes of its host, and receive from them?
 #include "link_shm/mailbox.h"
 
 #include <algorithm>
@@ -9,7 +9,9 @@
 #include <cstring>
 #include <thread>
 
+#include "link_shm/group.h"
 #include "link_shm/names.h"
+#include "link_shm/outbox.h"
 #include "os/barrier.h"
 
 namespace weft::shm {
@@ -30,10 +32,16 @@ Mailbox::Mailbox(const MailboxOptions& options, os::SharedFilePtr file, os::Mapp
     : file_(std::move(file)),
       header_memory_(std::move(header)),
       waker_(std::move(waker)),
+      sender_(options.sender),
       sources_(file_),
       pulls_(waker_),
       mads_(header_memory_, options.on_mad),
-      assisted_(options.regions, options.domain, options.served) {}
+      assisted_(options.regions, options.domain, options.served) {
+  sender_.directory = options.directory;
+  sender_.waker = &waker_;
+  sender_.service = options.service;
+  sender_.own_regions = options.regions;
+}
 
 Result<std::unique_ptr<Mailbox>> Mailbox::create(const MailboxOptions& options) {
   auto waker = os::Waker::create();
@@ -62,6 +70,20 @@ Result<std::unique_ptr<Mailbox>> Mailbox::create(const MailboxOptions& options) 
   os::heeds_remote_barriers();
   if (Status ok = box->file_->publish(); !ok) return ok.error();
   return box;
+}
+
+Result<std::unique_ptr<link::Flow>> Mailbox::connect(const os::SocketAddress& peer) {
+  auto outbox = Outbox::open(sender_, peer);
+  if (!outbox) return outbox.error();
+  return std::unique_ptr<link::Flow>(std::move(outbox).value());
+}
+
+Result<link::Membership> Mailbox::join(const os::SocketAddress& group) {
+  return join_group(sender_.directory, group, sender_.address);
+}
+
+Result<std::unique_ptr<link::Flow>> Mailbox::connect_group(const os::SocketAddress& group) {
+  return std::unique_ptr<link::Flow>(std::make_unique<GroupOutbox>(sender_, group));
 }
 
 unsigned Mailbox::poll(link::InboxSink& sink) {

@@ -129,7 +129,7 @@ link::PeerState Outbox::check_peer(link::FlowSink& sink) {
   return left ? link::PeerState::kLeft : link::PeerState::kDied;
 }
 
-// What waits for room in the ring is not told when there is some.
+// The ring has no notification for freed space.
 bool Outbox::ready() const {
   return exchanges_.any_done() || (!queue_.empty() && exchanges_.has_free()) ||
          slot_->closed_by_owner();

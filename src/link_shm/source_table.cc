@@ -12,8 +12,8 @@
 namespace weft::shm {
 namespace {
 
-// Of one ring it costs next to nothing to look on. Of many idle ones every poll becomes longer,
-// which outweighs a barrier (demote()) the sooner.
+// Polling one idle ring is almost free. Many idle rings make every poll longer, which outweighs the
+// barrier of demote() the sooner.
 constexpr unsigned kIdlePolls = 20000;
 constexpr unsigned kFewRings = 32;
 

@@ -46,8 +46,9 @@ RdEndpoint::~RdEndpoint() {
   for (const std::uint32_t qpn : qpns_) port_.detach(qpn, now());
 }
 
-// What was sent last must not be lost because the program ends. What has left lies in the peer's
-// socket, even if that does not look: so it goes on as long as peers answer, and a little longer.
+// Close waits until the peer has acknowledged everything, for at most 2 s. A packet that has left
+// lies in the peer's socket, even if the peer does not poll: the wait goes on as long as packets of
+// peers arrive, and kSilence longer.
 void RdEndpoint::part() {
   struct Deaf final : link::InboxSink {
     void source_opened(std::uint32_t, const os::SocketAddress&) override {}

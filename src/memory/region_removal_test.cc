@@ -77,6 +77,11 @@ class RegionRemoval : public testing::Test {
   }
 
   static int code(const Status& status) { return status.ok() ? 0 : status.error().code; }
+  // Until the region is refused to new users.
+  void wait_until_removal_begins() {
+    const auto user = attach();
+    while (check_and_pin(*user) == AccessError::kNone) user->release();
+  }
 
   std::string directory_ = "/dev/shm/weft-test-XXXXXX";
   std::unique_ptr<RegionTable> table_;
@@ -95,10 +100,8 @@ TEST_F(RegionRemoval, WaitsUntilTheUserThatHoldsTheRegionReleasesIt) {
     released_first = released.load();
     removed = true;
   });
-  const auto other = attach();
-  while (check_and_pin(*other) == AccessError::kNone)
-    other->release();  // until the removal has begun
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  wait_until_removal_begins();
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_FALSE(removed.load());
   released = true;
   user->release();
@@ -187,7 +190,7 @@ TEST_F(RegionRemoval, AProcessKilledWhileHoldingReleasesTheRegion) {
 TEST_F(RegionRemoval, AProcessKilledDuringTheRemovalReleasesTheRegion) {
   start_peer();
   std::thread remover([&] { EXPECT_EQ(code(table_->remove(region_, kLong)), 0); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  wait_until_removal_begins();
   end_peer();
   remover.join();
 }

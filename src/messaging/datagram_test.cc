@@ -51,10 +51,9 @@ struct DatagramTest : ::testing::Test {
   static int send_to_group(Node& node, PeerIndex group, const Bytes& bytes) {
     return send(node, group, bytes, nullptr, &Endpoint::send_to_group);
   }
-  static int post(Node& node, Bytes& bytes, void* context = nullptr, PeerIndex source = kNoPeer) {
+  static int post(Node& node, Bytes& bytes, void* context = nullptr) {
     const LocalRange piece{bytes.data(), bytes.size()};
     ReceiveCall call;
-    call.source = source;
     call.pieces = {&piece, 1};
     call.report.context = context;
     return node.endpoint->receive(call);
@@ -167,19 +166,6 @@ TEST_F(DatagramTest, UnexpectedMessagesAreForgottenWhenTheEndpointCloses) {
   EXPECT_TRUE(two.endpoint->close().ok());
 }
 
-TEST_F(DatagramTest, OneThatIsLongerThanTheBufferIsCutOffAndReportedAsAnError) {
-  const Bytes bytes = pattern(100, 1);
-  Bytes target(60);
-  post(two, target);
-  send(one, to_two, bytes);
-  const auto got = heard(two);
-  ASSERT_EQ(got.size(), 1u);
-  EXPECT_EQ(got[0].status, CompletionStatus::kLocalLength);
-  EXPECT_EQ(got[0].length, 60u);
-  EXPECT_EQ(got[0].vendor, 40u);
-  EXPECT_TRUE(std::equal(target.begin(), target.end(), bytes.begin()));
-}
-
 TEST_F(DatagramTest, ADatagramToAnAddressWithoutAnEndpointIsSent) {
   const PeerIndex absent = one.addresses.insert(loopback(7009));
   const Bytes bytes = pattern(10, 1);
@@ -253,45 +239,6 @@ TEST_F(DatagramTest, AFullCompletionQueueOfTheSenderHoldsItBack) {
   EXPECT_EQ(send(three, peer, pattern(10, 1)), EAGAIN);
   Node::take(three.tx);
   EXPECT_EQ(send(three, peer, pattern(10, 1)), 0);
-}
-
-TEST_F(DatagramTest, ADirectedReceiveTakesOnlyWhatItsSourceSent) {
-  Node three(setup, 7003);
-  const PeerIndex from_three = two.addresses.insert(three.address);
-  const PeerIndex three_to_two = three.addresses.insert(two.address);
-  Bytes target(10);
-  post(two, target, &contexts[0], from_three);
-  send(one, to_two, pattern(10, 1));
-  EXPECT_TRUE(heard(two).empty());
-  send(three, three_to_two, pattern(10, 2));
-  const auto got = heard(two);
-  ASSERT_EQ(got.size(), 1u);
-  EXPECT_EQ(got[0].source, from_three);
-  EXPECT_TRUE(target == pattern(10, 2));
-}
-
-TEST_F(DatagramTest, ACancelledReceiveTakesNothing) {
-  Bytes target(10);
-  post(two, target, &contexts[0]);
-  EXPECT_EQ(two.endpoint->cancel(&contexts[0]), 0);
-  EXPECT_EQ(Node::take(two.rx).at(0).status, CompletionStatus::kCancelled);
-  send(one, to_two, pattern(10, 1));
-  EXPECT_TRUE(heard(two).empty());
-}
-
-TEST_F(DatagramTest, AMultiReceiveTakesSeveral) {
-  Bytes target(100);
-  const LocalRange piece{target.data(), target.size()};
-  ReceiveCall call;
-  call.pieces = {&piece, 1};
-  call.multi = true;
-  call.least = 30;
-  ASSERT_EQ(two.endpoint->receive(call), 0);
-  for (std::size_t i = 0; i < 3; ++i) send(one, to_two, pattern(40, i));
-  const auto got = heard(two);
-  ASSERT_EQ(got.size(), 2u) << "less than 30 bytes are left then, and the third finds no receive";
-  EXPECT_EQ(got[1].flags & device::kMultiReceive, std::uint64_t{device::kMultiReceive});
-  EXPECT_EQ(got[1].buffer, target.data() + 40);
 }
 
 TEST_F(DatagramTest, ANumberWithoutAPeerIsInvalid) {

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "device/device.h"
 #include "messaging/shared_port.h"
 
 namespace weft::messaging {

@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "device/device.h"
 #include "messaging/endpoint.h"
 #include "os/loopback_support.h"
 

@@ -3,12 +3,13 @@
 #include "os/optional_lock.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
-#include <chrono>
 #include <mutex>
-#include <optional>
 #include <thread>
+
+#include "os/thread_state_support.h"
 
 namespace weft {
 namespace {
@@ -55,17 +56,20 @@ TEST(OptionalLock, ThreadsThatCountUnderItLoseNothing) {
 // Longer than it looks and yields: it naps, and notices all the same.
 TEST(OptionalLock, AThreadThatWaitsForLongEntersInTheEnd) {
   OptionalLock lock;
-  std::atomic<bool> entered{false};
-  std::optional<Section> section(std::in_place, lock);
-  std::thread other([&] {
+  std::atomic<bool> held{false};
+  std::atomic<bool> left{false};
+  std::thread holder([&, waiter = ::gettid()] {
     const Section section(lock);
-    entered = true;
+    held = true;
+    os::wait_until_asleep(waiter);
+    left = true;
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  EXPECT_FALSE(entered);
-  section.reset();
-  other.join();
-  EXPECT_TRUE(entered);
+  while (!held) std::this_thread::yield();
+  {
+    const Section section(lock);
+    EXPECT_TRUE(left);
+  }
+  holder.join();
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ class Contexts {
 
   Shared& shared_;
   std::vector<std::unique_ptr<Context>> contexts_;  // by index
-  std::vector<std::uint32_t> free_;                 // indices of those that there are not
+  std::vector<std::uint32_t> free_;                 // free indices of contexts_
   std::deque<Noted> noted_;                         // in the order of their time
 };
 

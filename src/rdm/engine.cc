@@ -34,7 +34,7 @@ RdmEngine::RdmEngine(Host& host, const RdmOptions& options, const LocalEnd& iden
       connections_(std::make_unique<FlowConnections>(*shared_, *flows_)),
       pairs_(std::make_unique<PairedFlows>(*shared_, *flows_, *connections_)) {}
 
-// What breaks off says so to the others.
+// Destroying a context reports its end to FlowTable and PairedFlows, so it comes first.
 RdmEngine::~RdmEngine() { flows_->contexts().clear(); }
 
 Result<std::unique_ptr<link::Flow>> RdmEngine::connect(const os::SocketAddress& peer) {

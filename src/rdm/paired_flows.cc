@@ -351,7 +351,7 @@ void PairedFlows::look(Context& context) {
   if (lost || parted) finish(context);
 }
 
-// Of connections that have their own, the peer hears by that of the pair.
+// The pair's DREQ ends both directions at the peer.
 void PairedFlows::finish(Context& context) {
   PairedFlow& pair = *context.pair;
   const bool reported = std::exchange(pair.phase, PairPhase::kOver) == PairPhase::kOpen;

@@ -22,8 +22,9 @@ bool met_congestion(const os::Datagram& datagram) {
   return (datagram.traffic_class & kEcnBits) == kEcnBits;
 }
 
-// At the port that they know a foreign peer speaks to groups as Weft's endpoints do, and says so by
-// its queue pair. Of those others the IPv4 identifications are known, and no other one is believed.
+// A foreign peer sends to groups at port 4791, as Weft's endpoints do; its source queue pair tells
+// it from them. Weft's packets have predictable IPv4 identifications; a packet with another one is
+// foreign.
 bool may_be_foreign(const ReceiveSocket& socket, const os::Datagram& datagram) {
   if (socket.group == 0 || datagram.to.port() != wire::kUdpPort) return false;
   wire::Packet packet;
@@ -161,9 +162,9 @@ void PacketPort::take(const ReceiveSocket& socket, const os::Datagram& datagram)
   hand_over({packet, datagram.from, datagram.to, socket.group, met_congestion(datagram)});
 }
 
-// The port that a foreign peer sends from says nothing: where it is, is at port 4791. So it can
-// never be taken for one of Weft's endpoints, whatever a relay header says. Only a REQ for a
-// service of Weft names its port; the connection manager trusts no REQ.
+// Replies to a foreign peer go to port 4791, whatever its source port is. So it can never be taken
+// for one of Weft's endpoints, whatever a relay header says. Only a REQ for a service of Weft names
+// its port; the connection manager trusts no REQ.
 void PacketPort::take_foreign(const os::Datagram& datagram, std::uint64_t group) {
   wire::Packet packet;
   if (!check_.read_foreign(datagram, packet, stats_)) return;

@@ -160,10 +160,11 @@ TEST_P(AtomicMatrix, EveryOperationInEveryShapeAndLengthFollowsTheManualPage) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Atomics, AtomicMatrix,
-                         testing::Combine(testing::ValuesIn(kForms),
-                                          testing::Range(0, kTypeNumbers), both_process_counts()),
-                         matrix_name);
+INSTANTIATE_TEST_SUITE_P(
+    Atomics, AtomicMatrix,
+    testing::Combine(testing::ValuesIn(kForms), testing::Range(0, kTypeNumbers),
+                     testing::Values(Placement::kTwoProcesses, Placement::kConnected)),
+    matrix_name);
 
 class Atomics : public PlacementTest {
  protected:

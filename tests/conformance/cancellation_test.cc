@@ -10,11 +10,10 @@
 
 #include <array>
 #include <atomic>
-#include <fstream>
 #include <functional>
 #include <string>
-#include <thread>
 
+#include "os/thread_state_support.h"
 #include "support/native_wait.h"
 #include "support/place.h"
 #include "support/world.h"
@@ -34,13 +33,8 @@ class Worker {
     if (!joined_) join();
   }
 
-  // Returns once the thread has been seen asleep a few times in a row, or never sleeps.
-  void wait_until_asleep() const {
-    for (int asleep = 0, looks = 0; asleep < 5 && looks < 400; ++looks) {
-      asleep = state() == 'S' ? asleep + 1 : 0;
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-  }
+  // Returns once the thread sleeps, or never sleeps.
+  void wait_until_asleep() const { os::wait_until_asleep(id_); }
   // True when it was cancelled before it came to its end.
   bool cancel() {
     EXPECT_EQ(pthread_cancel(thread_), 0);
@@ -59,13 +53,6 @@ class Worker {
     worker.id_ = gettid();
     worker.body_();
     return nullptr;
-  }
-  char state() const {
-    std::ifstream file("/proc/self/task/" + std::to_string(id_.load()) + "/stat");
-    std::string line;
-    std::getline(file, line);
-    const std::size_t name = line.rfind(')');
-    return name != std::string::npos && name + 2 < line.size() ? line[name + 2] : '?';
   }
 
   std::function<void()> body_;

@@ -227,7 +227,7 @@ class KilledStream : public testing::TestWithParam<std::tuple<Traffic, bool>> {}
 
 TEST_P(KilledStream, IsReportedOnce) {
   const auto& [traffic, victim_asks] = GetParam();
-  for (const unsigned lifetime_us : {0u, 300u, 2000u, 20000u}) {
+  for (const unsigned lifetime_us : {0u, 2000u}) {
     SCOPED_TRACE(lifetime_us);
     Place place;
     const Fid<fid_pep> pep = place.listen();

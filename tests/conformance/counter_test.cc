@@ -2,6 +2,7 @@
 // What do completion counters count, and how can one wait for them? (fi_cntr(3))
 #include <thread>
 
+#include "os/thread_state_support.h"
 #include "support/native_wait.h"
 #include "support/placements.h"
 
@@ -196,20 +197,14 @@ TEST_P(CounterWait, SleeperIsWokenByAPeersMessage) {
 
 TEST_P(CounterWait, SleeperIsWokenByAdding) {
   ASSERT_TRUE(world_.ok());
-  std::thread adder([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(30));
-    EXPECT_EQ(fi_cntr_add(received(), 2), 0);
-  });
+  std::thread adder = os::once_asleep([&] { EXPECT_EQ(fi_cntr_add(received(), 2), 0); });
   EXPECT_EQ(fi_cntr_wait(received(), 2, patience_ms()), 0);
   adder.join();
 }
 
 TEST_P(CounterWait, SleeperIsWokenByAnError) {
   ASSERT_TRUE(world_.ok());
-  std::thread adder([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(30));
-    EXPECT_EQ(fi_cntr_adderr(received(), 1), 0);
-  });
+  std::thread adder = os::once_asleep([&] { EXPECT_EQ(fi_cntr_adderr(received(), 1), 0); });
   EXPECT_EQ(fi_cntr_wait(received(), 2, patience_ms()), -FI_EAVAIL);
   adder.join();
 }

@@ -4,6 +4,7 @@
 
 #include <thread>
 
+#include "os/thread_state_support.h"
 #include "support/native_wait.h"
 #include "support/world.h"
 
@@ -105,15 +106,10 @@ TEST_P(CqWait, SleeperIsWokenByAnError) {
 
 TEST_P(CqWait, SignalEndsAnEndlessWait) {
   ASSERT_TRUE(world_.ok());
-  ssize_t result = 0;
-  std::thread sleeper([&] {
-    fi_cq_tagged_entry entry{};
-    result = fi_cq_sread(cq(), &entry, 1, nullptr, -1);
-  });
-  std::this_thread::sleep_for(std::chrono::microseconds(kNap));
-  EXPECT_EQ(fi_cq_signal(cq()), 0);
-  sleeper.join();
-  EXPECT_EQ(result, -FI_EAGAIN);
+  std::thread other = os::once_asleep([&] { EXPECT_EQ(fi_cq_signal(cq()), 0); });
+  fi_cq_tagged_entry entry{};
+  EXPECT_EQ(fi_cq_sread(cq(), &entry, 1, nullptr, -1), -FI_EAGAIN);
+  other.join();
 }
 
 TEST_P(CqWait, KindOfTheWaitObjectCanBeAskedFor) {
@@ -194,16 +190,11 @@ TEST_P(CqWaitNative, NothingHappensWithoutNews) {
 
 TEST_P(CqWaitNative, SignalEndsTheWait) {
   ASSERT_TRUE(world_.ok());
-  std::atomic<bool> woken{false};
-  std::thread sleeper([&] {
-    while (block(patience_ms()) == 0) {
-    }
-    woken = true;  // fi_trywait has told of the signal
-  });
-  std::this_thread::sleep_for(std::chrono::microseconds(kNap));
-  EXPECT_EQ(fi_cq_signal(cq()), 0);
-  sleeper.join();
-  EXPECT_TRUE(woken);
+  std::thread other = os::once_asleep([&] { EXPECT_EQ(fi_cq_signal(cq()), 0); });
+  int blocked = 0;
+  while (blocked == 0) blocked = block(patience_ms());
+  EXPECT_EQ(blocked, -FI_EAGAIN) << "fi_trywait tells of the signal";
+  other.join();
 }
 
 INSTANTIATE_TEST_SUITE_P(Completion, CqWaitNative, testing::ValuesIn(kNativeObjects), object_name);

@@ -7,14 +7,13 @@
 #include <cstring>
 #include <thread>
 
+#include "os/thread_state_support.h"
 #include "support/channel.h"
 #include "support/domain.h"
 #include "support/native_wait.h"
 
 namespace weft::conformance {
 namespace {
-
-constexpr auto kNap = std::chrono::milliseconds(50);
 
 int patience_ms() { return static_cast<int>(patience().count()); }
 
@@ -131,10 +130,7 @@ TEST_P(EqWait, AQueuedEventIsReadAtOnce) {
 
 TEST_P(EqWait, SleeperIsWokenByAnEvent) {
   for (int round = 0; round < 3; ++round) {
-    std::thread writer([&] {
-      std::this_thread::sleep_for(kNap);
-      write();
-    });
+    std::thread writer = os::once_asleep([&] { write(); });
     EXPECT_GT(sread(patience_ms()), 0);
     writer.join();
   }

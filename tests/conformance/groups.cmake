@@ -17,7 +17,9 @@ set(threads "Threaded/*:Completion/CqWait*:Counters/CounterWait*:Events/*:Sets/*
 # Targets that are left alone. Their memory is looked at when the other process says that it is done,
 # which ThreadSanitizer does not hear: to it that is a race with the provider's thread.
 set(left_alone "Auto/*:Far/*:FarProgressThread.*")
-# What takes its time, to tell sleeping from spinning.
+# They look whether the threads of their process sleep.
 set(waiting "Idle/*:WaitingCost*")
+# Thousands of objects: tools/ci/soak.py runs them.
+set(long "ManyEndpoints/*")
 set(objects
-  "-${operations}:${matrix}:${matching}:${remote_access}:${crowds}:${datagrams}:${connections}:${threads}:${left_alone}:${waiting}")
+  "-${operations}:${matrix}:${matching}:${remote_access}:${crowds}:${datagrams}:${connections}:${threads}:${left_alone}:${waiting}:${long}")

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <thread>
 
+#include "os/thread_state_support.h"
 #include "support/native_wait.h"
 #include "support/placements.h"
 
@@ -182,8 +183,7 @@ TEST(AutoThreaded, SleepingReadersAreWokenByTheThread) {
     World world(Placement::kOneProcess, options);
     ASSERT_TRUE(world.ok());
     const Token received = world.initiator().post({.kind = Kind::kRecv, .length = 8});
-    std::thread sender([&] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    std::thread sender = os::once_asleep([&] {
       world.target().post({.kind = Kind::kSend, .length = 8, .peer = world.to_initiator()});
     });
     fi_cq_tagged_entry entry{};

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "os/thread_state_support.h"
 #include "support/channel.h"
 #include "support/endpoint.h"
 #include "support/native_wait.h"
@@ -18,8 +19,6 @@
 
 namespace weft::conformance {
 namespace {
-
-constexpr auto kNap = std::chrono::milliseconds(30);
 
 int patience_ms() { return static_cast<int>(patience().count()); }
 
@@ -146,10 +145,7 @@ TEST_P(WaitSet, NewsOfAnyMemberAreThereAtOnceUntilTheyAreRead) {
 
 TEST_P(WaitSet, SleeperIsWokenByAnyMember) {
   for (const auto& cause : every_cause(members_)) {
-    std::thread other([&] {
-      std::this_thread::sleep_for(kNap);
-      cause();
-    });
+    std::thread other = os::once_asleep(cause);
     EXPECT_EQ(wait(patience_ms()), 0);
     other.join();
     members_.read_all();
@@ -196,8 +192,7 @@ class WaitSetNative : public WaitSet {};
 TEST_P(WaitSetNative, BlockingEndsWithNewsOfAnyMember) {
   for (const auto& cause : every_cause(members_)) {
     bool caused = false;
-    std::thread other([&] {
-      std::this_thread::sleep_for(kNap);
+    std::thread other = os::once_asleep([&] {
       cause();
       caused = true;
     });

@@ -6,37 +6,31 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <chrono>
 #include <functional>
 #include <thread>
 
+#include "os/thread_state_support.h"
 #include "support/native_wait.h"
 #include "support/world.h"
 
 namespace weft::conformance {
 namespace {
 
-using std::chrono::milliseconds;
-
-constexpr milliseconds kWait{400};
-
-milliseconds cpu_time() {
-  rusage used{};
-  getrusage(RUSAGE_SELF, &used);
-  const auto of = [](const timeval& t) {
-    return std::chrono::seconds(t.tv_sec) + std::chrono::microseconds(t.tv_usec);
-  };
-  return std::chrono::duration_cast<milliseconds>(of(used.ru_utime) + of(used.ru_stime));
-}
-
-// A quarter of the time, all threads together: a spinning thread needs all of it, a sleeping one
-// almost none.
-void expect_idle(const std::function<void()>& wait, const char* what) {
-  const auto begin = std::chrono::steady_clock::now();
-  const milliseconds before = cpu_time();
+// Calls `wait`, which `end` ends from another thread once all other threads of the process sleep. A
+// thread that spins, or that naps for less than it runs, is not found asleep 20 times in a row, a
+// millisecond apart.
+void expect_sleep(const std::function<void()>& wait, const std::function<void()>& end,
+                  const char* what) {
+  constexpr int kInARow = 20;
+  bool all_slept = false;
+  std::thread observer([&] {
+    all_slept =
+        os::holds_in_a_row(os::all_others_sleep, kInARow, static_cast<int>(patience().count()));
+    end();
+  });
   wait();
-  EXPECT_LT(cpu_time() - before, kWait / 4) << what;
-  EXPECT_GE(std::chrono::steady_clock::now() - begin, kWait / 2) << what << " did not wait";
+  observer.join();
+  EXPECT_TRUE(all_slept) << what << " does not let its process sleep";
 }
 
 long context_switches() {
@@ -71,8 +65,6 @@ class Competitor {
   std::thread thread_;
 };
 
-int wait_ms() { return static_cast<int>(kWait.count()); }
-
 // FI_WAIT_YIELD is not here: it asks to spin.
 class WaitingCost : public testing::TestWithParam<std::tuple<fi_wait_obj, fi_progress>> {
  protected:
@@ -93,20 +85,13 @@ TEST_P(WaitingCost, NoCallThatWaitsSpins) {
   fi_cq_tagged_entry entry{};
   fid_cq* const cq = world.endpoint().cq();
   fid_cntr* const counter = world.endpoint().counter(FI_RECV);
-  expect_idle([&] { EXPECT_EQ(fi_cq_sread(cq, &entry, 1, nullptr, wait_ms()), -FI_EAGAIN); },
-              "fi_cq_sread");
-  expect_idle([&] { EXPECT_EQ(fi_cntr_wait(counter, 100, wait_ms()), -FI_ETIMEDOUT); },
-              "fi_cntr_wait");
-  expect_idle(
-      [&] {
-        std::thread waker([&] {
-          std::this_thread::sleep_for(kWait);
-          fi_cq_signal(cq);
-        });
-        EXPECT_EQ(fi_cq_sread(cq, &entry, 1, nullptr, -1), -FI_EAGAIN);
-        waker.join();
-      },
-      "fi_cq_sread without a limit");
+  for (const int limit_ms : {-1, static_cast<int>(2 * patience().count())}) {
+    expect_sleep([&] { EXPECT_EQ(fi_cq_sread(cq, &entry, 1, nullptr, limit_ms), -FI_EAGAIN); },
+                 [&] { fi_cq_signal(cq); }, "fi_cq_sread");
+    expect_sleep([&] { EXPECT_EQ(fi_cntr_wait(counter, 100, limit_ms), 0); },
+                 [&] { fi_cntr_set(counter, 100); }, "fi_cntr_wait");
+    fi_cntr_set(counter, 0);
+  }
 }
 
 // More processes than processors: a peer that could answer must not wait until the time slice of a
@@ -138,11 +123,9 @@ TEST_P(WaitingCost, WaitingForAPeerThatDoesNotReceiveCostsNothing) {
     world.initiator().post({.kind = Kind::kSend, .length = length, .peer = world.to_target()});
   }
   fi_cq_tagged_entry entry{};
-  expect_idle(
-      [&] {
-        EXPECT_EQ(fi_cq_sread(world.endpoint().cq(), &entry, 1, nullptr, wait_ms()), -FI_EAGAIN);
-      },
-      "fi_cq_sread");
+  fid_cq* const cq = world.endpoint().cq();
+  expect_sleep([&] { EXPECT_EQ(fi_cq_sread(cq, &entry, 1, nullptr, -1), -FI_EAGAIN); },
+               [&] { fi_cq_signal(cq); }, "fi_cq_sread");
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -162,11 +145,16 @@ TEST(WaitingCostOfSets, AWaitSetAndItsMembersSleep) {
     Fid<fid_wait> set = open_fid<fid_wait>(
         [&](fid_wait** out) { return fi_wait_open(domain.fabric(), &wanted, out); });
     fi_eq_attr attr{};
+    attr.flags = FI_WRITE;
     attr.wait_obj = FI_WAIT_SET;
     attr.wait_set = set.get();
     Fid<fid_eq> eq = open_fid<fid_eq>(
         [&](fid_eq** out) { return fi_eq_open(domain.fabric(), &attr, out, nullptr); });
-    expect_idle([&] { EXPECT_EQ(fi_wait(set.get(), wait_ms()), -FI_ETIMEDOUT); }, "fi_wait");
+    const auto write = [&] {
+      const fi_eq_entry entry{};
+      EXPECT_GT(fi_eq_write(eq.get(), FI_NOTIFY, &entry, sizeof entry, 0), 0);
+    };
+    expect_sleep([&] { EXPECT_EQ(fi_wait(set.get(), -1), 0); }, write, "fi_wait");
   }
 }
 
@@ -178,7 +166,7 @@ TEST(WaitingCostOfProgress, AnIdleProcessWithAutomaticProgressCostsNothing) {
   World world(Placement::kOneProcess, options);
   ASSERT_TRUE(world.ok());
   world.initiator().post({.kind = Kind::kSend, .length = 100000, .peer = world.to_target()});
-  expect_idle([] { std::this_thread::sleep_for(kWait); }, "the background thread");
+  expect_sleep([] {}, [] {}, "the background thread");
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# Does one end of a connection get its event in time when the other end is killed, whatever both are doing?
+# Does one end of a connection get its event when the other end is killed, whatever both are doing?
 """Two processes connect, exchange messages, and end their connections, in all ways and without a pause. One of them is killed
 (SIGKILL) at a random moment. The other one gets the end of the connection, or the error of the attempt, and has no descriptor
-and no shared file more than before. The next process at the same address is connected to."""
+and no shared file more than before. The next process at the same address is connected to. The times are printed."""
 import os
 import random
 import sys
@@ -12,14 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import hosts
 from connecting import ConnectingPeer
-from hostile import report, wait_until
+from hostile import PATIENCE, QUIET, report, wait_until
 from program import require, setup
 
-LIMIT = {False: 1.0, True: 10.0}  # seconds until the event: within a host, between hosts
-REACHABLE = 2.0  # seconds until a restarted listener accepts
-# Seconds until nothing is left. Between hosts a port waits 8 s for the answer of a dead peer to its DREQ or REP.
-SETTLED = {False: 5.0, True: 10.0}
-AT_REST = 0.5  # seconds after the last connection
 EARLY = 0.25  # of the moments are before the first connection has ended
 RELAY = 1  # descriptor: port 4791 of the host, when the process has ended that has had it
 OWN_FILES = 3  # of a victim: its region table, its counters, a port
@@ -51,7 +46,7 @@ class Lane:
         self.survivor = self.start(self.here, self.listens)
         self.victim, self.before = None, None
         self.port = 0  # of victims that listen
-        self.waits, self.failures = [], []
+        self.waits, self.reached, self.failures = [], [], []
 
     def start(self, host, listens, port=0):
         """A process of that role."""
@@ -61,9 +56,16 @@ class Lane:
         """How many are in the runtime directory."""
         return len(hosts.call(*host.words("find", self.directory, "-not", "-type", "d")).splitlines())
 
-    def held(self):
-        """Descriptors of the survivor and shared files on its host."""
-        return self.survivor.descriptors(), self.files(self.here)
+    def held_at_rest(self):
+        """Descriptors of the survivor and shared files on its host, once they are the same in two looks."""
+        seen = []
+
+        def is_steady():
+            time.sleep(QUIET)
+            seen.append((self.survivor.descriptors(), self.files(self.here)))
+            return len(seen) > 1 and seen[-1] == seen[-2]
+        wait_until(is_steady, PATIENCE, "the last connection leaves nothing")
+        return seen[-1]
 
     def begin(self):
         """Starts a victim, and the connections between both; returns the process that asks."""
@@ -81,9 +83,7 @@ class Lane:
         """Until the first connection has ended as planned."""
         begin = time.monotonic()
         asker.require_line("talks")
-        waited = time.monotonic() - begin
-        if waited > REACHABLE:
-            self.failures.append(f"the first connection to a new process takes {waited:.2f} s")
+        self.reached.append(time.monotonic() - begin)
 
     def rehearse(self):
         """Nothing is killed."""
@@ -91,15 +91,14 @@ class Lane:
         self.talk(asker)
         asker.tell("rest")
         asker.require_line("rests")
-        wait_until(lambda: self.survivor.ask().open == 0, LIMIT[True], "the last connection ends")
+        wait_until(lambda: self.survivor.ask().open == 0, PATIENCE, "the last connection ends")
         self.victim.close()
 
     def settle(self):
-        """The survivor has no more descriptors than before."""
-        begin = time.monotonic()
-        while self.survivor.descriptors() > self.before[0] + RELAY:
-            require(time.monotonic() - begin < SETTLED[self.between_hosts], f"descriptors {self.before[0]}, then {self.survivor.descriptors()}")
-            time.sleep(0.01)
+        """The survivor has no more descriptors than before. (Between hosts a port waits 8 s for the answer of a dead peer to its DREQ or
+        REP.)"""
+        wait_until(lambda: self.survivor.descriptors() <= self.before[0] + RELAY, PATIENCE,
+                   f"descriptors {self.before[0]}, then {self.survivor.descriptors()}")
 
     def hear_of_end(self):
         """What a survivor that asks says of it."""
@@ -120,23 +119,20 @@ class Lane:
         reason = self.hear_of_end()
         counts = self.survivor.ask()
         while counts.open:
-            require(time.monotonic() - begin < 3 * LIMIT[True], f"{counts.open} endpoints get no event")
+            require(time.monotonic() - begin < PATIENCE, f"{counts.open} endpoints get no event")
             counts = self.survivor.ask()
         waited = time.monotonic() - begin
         if not self.listens:  # a connection may have ended before the last attempt began
             last = int(reason.split()[1]) / 1000
             waited = max(waited - last, min(waited, last))
         self.waits.append(waited)
-        if waited > LIMIT[self.between_hosts]:
-            self.failures.append(f"the event comes after {waited:.2f} s ({reason})")
         if counts.broken:
             self.failures.append(f"{counts.broken} messages are damaged")
 
     def kill(self, moments):
         """All of them, and a last victim that ends in order."""
         self.rehearse()
-        time.sleep(AT_REST)
-        self.before = self.held()
+        self.before = self.held_at_rest()
         for _ in range(moments):
             self.kill_one()
             self.settle()
@@ -156,9 +152,10 @@ class Lane:
 
     def describe(self):
         """In one line."""
-        waits = sorted(self.waits)
+        waits, reached = sorted(self.waits), max(self.reached)
         return (f"{'listener' if self.listens else 'requester'} survives {len(waits)} kills: the event comes after "
-                f"{waits[len(waits) // 2] * 1000:.0f} ms (median), {waits[-1] * 1000:.0f} ms (longest)")
+                f"{waits[len(waits) // 2] * 1000:.0f} ms (median), {waits[-1] * 1000:.0f} ms (longest); "
+                f"a new process is reached within {reached * 1000:.0f} ms")
 
 
 def main():

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Which messages of the connection manager make and end one connection (FI_EP_MSG) between hosts?
 """A connection is one REQ, one REP and one RTU, and nothing else: data and the private data of the program need no flow of their own. Its
-end is DREQs and DREPs. A busy processor answers late: repeated messages count once, and those that ask a late peer (MRA, LAP, APR) do
-not count."""
+end is DREQs and DREPs. A busy processor answers late: repeated messages count once, and those that ask a late peer (MRA, LAP,
+APR), or answer its late data (a REJ that names no connection), do not count."""
 import hosts
 import forged
 from connecting import ConnectingPeer
@@ -16,9 +16,14 @@ BEGIN, END = ["REP", "REQ", "RTU"], {"DREQ", "DREP"}
 CONNECTIONS = 3  # each of a process of its own
 
 
+def is_late(packet):
+    """Whether a busy processor is why it is sent."""
+    return packet.attribute in LATE or packet.attribute == forged.REJ and packet.reason == forged.STALE
+
+
 def seen(witness):
     """The names of the messages since the last time, sorted, each once."""
-    messages = {(packet.attribute, packet.transaction) for packet in witness.watched() if packet.attribute not in LATE}
+    messages = {(packet.attribute, packet.transaction) for packet in witness.watched() if not is_late(packet)}
     return sorted(NAMES.get(attribute, f"{attribute:#x}") for attribute, _ in messages)
 
 

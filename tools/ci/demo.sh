@@ -53,9 +53,7 @@ pingpong -c
 step "The same with tagged messages and without the comparison, 200 rounds per size:"
 pingpong -m tagged -I 200
 
-if [[ -x "$build/bin/weft_bench" ]]; then
-  step "More figures, beside the other providers of this machine: ./dev bench"
-fi
+step "More figures, beside the other providers of this machine: ./dev bench"
 cat <<TEXT
 
 What happened: two unmodified programs, linked to Debian's libfabric alone, exchanged messages

@@ -26,9 +26,23 @@ def failures(path):
         yield case.get("name"), case.findtext("system-out") or ""
 
 
+def without_passed(lines):
+    """Of the output of a GoogleTest program the lines outside the tests that passed: a test that crashes or hangs is named by its RUN
+    line, the last one."""
+    kept, test = [], []
+    for line in lines:
+        if line.startswith("[ RUN      ]"):
+            kept, test = kept + test, []
+        if not line.startswith("[------"):
+            test.append(line)
+        if line.startswith("[       OK ]"):
+            test = []
+    return kept + test
+
+
 def excerpt(output):
     """The lines of one test's output that are worth a reader's time."""
-    lines = output.splitlines()
+    lines = without_passed(output.splitlines())
     first_of_end = max(0, len(lines) - LINES)
     begin = next((i for i, line in enumerate(lines) if REPORT.search(line)), first_of_end)
     if begin >= first_of_end:

@@ -28,6 +28,12 @@ class Excerpt(unittest.TestCase):
         output = ["x.cc:1: runtime error: overflow"] + [str(number) for number in range(failures.LINES)]
         self.assertEqual(failures.excerpt("\n".join(output)), output)
 
+    def test_tests_that_passed_are_left_out_and_the_one_that_hangs_is_named(self):
+        passed = ["[----------] 2 tests from Suite", "[ RUN      ] Suite.Passes", "noise", "[       OK ] Suite.Passes (3 ms)"]
+        broken = ["[ RUN      ] Suite.Breaks", "x_test.cc:7: Failure", "[  FAILED  ] Suite.Breaks (0 ms)"]
+        hanging = ["[ RUN      ] Suite.Hangs"]
+        self.assertEqual(failures.excerpt("\n".join(["begin"] + passed * 40 + broken + passed * 40 + hanging)), ["begin"] + broken + hanging)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -21,6 +21,11 @@ WIRES = ("--mtu 1500", "--mtu 9000 --ipv6", "--mtu 9000 --lose 1", "--mtu 1500 -
 CONNECTION_FLOODS = [("connection_flood", "--rate", str(rate), "--count", str(24 * rate), "--rounds", "8", "--least", "0.95")
                      for rate in (5_000, 25_000, 100_000)]
 
+# Jobs of Open MPI between hosts, and within this one.
+JOBS = [("open_mpi_job", "hpcc", *words.split()) for words in ("--lose 1", "--lose 5 --mtu 9000", "--cut")]
+PROGRAMS = [("programs/hpcc", "--ranks", ranks, *way) for way in ((), ("--transfers",)) for ranks in "24"] + [
+    ("mpi/run", "--ranks", ranks) for ranks in "2348"] + [("mpi/run", "--one-sided", "--ranks", ranks) for ranks in "24"]
+
 
 class Line:
     """One entry of the list: a command and the variables that it needs."""
@@ -54,16 +59,18 @@ def lines(seed, fuzz_seconds):
     for wire in WIRES:
         yield Line(f"conformance {wire}", [sys.executable, "tests/hosts/conformance.py", BUILD, *wire.split(),
                                            "--filter=*-*EachEndpointHearsAllOthers/5"])
+    yield Line("many_endpoints, 10,000 endpoints", [BUILD / "bin/weft_conformance", "--gtest_filter=ManyEndpoints/*"], **provider)
     for script, *words in (("forged_requests", "--seconds", "15", "--rounds", "10"), ("request_flood", "--count", "500000"),
                            ("forged_ends", "--watch", "5", "--settle", "15"), ("forged_disconnections", "--watch", "5"),
-                           ("forged_connections", "--rounds", "5"), *CONNECTION_FLOODS):
-        yield Line(f"{script} {' '.join(words)}", [sys.executable, f"tests/hosts/{script}.py", BUILD, *words])
+                           ("forged_connections", "--rounds", "5"), *CONNECTION_FLOODS,
+                           ("fi_pingpong",), ("stopped_ends",), ("connection_kills", "--moments", "200", "--seed", seed, "--lanes", "2"),
+                           ("connection_kills", "--between-hosts", "--moments", "200", "--seed", seed, "--lanes", "4"), *JOBS):
+        yield Line(" ".join(map(str, (script, *words))), [sys.executable, f"tests/hosts/{script}.py", BUILD, *words])
+    for program, *words in PROGRAMS:
+        yield Line(" ".join((program, *words)), [sys.executable, f"tests/{program}.py", BUILD, *words])
     yield Line("kill -9, 20,000 moments", [BUILD / "bin/weft_faults", "kill"], WEFT_FAULTS_KILLS="20000", **provider)
     yield Line("kill -9 with connections, 5,000 moments", [BUILD / "bin/weft_faults", "kill-connections"],
                WEFT_FAULTS_KILLS="5000", FI_WEFT_FOREIGN_PEERS="no", **provider)
-    for words in ("--lanes 2", "--between-hosts --lanes 4"):
-        yield Line(f"kill -9 while connecting, 200 moments {words}",
-                   [sys.executable, "tests/hosts/connection_kills.py", BUILD, "--moments", "200", "--seed", seed, *words.split()])
     yield Line(f"fuzzers, {fuzz_seconds} s each", ["./dev", "fuzz", fuzz_seconds])
 
 

@@ -7,7 +7,9 @@
 
 #include "boundary.h"
 #include "c_enum.h"
+#include "device/device.h"
 #include "internal.h"
+#include "link/place.h"
 #include "log.h"
 #include "name.h"
 #include "offer.h"

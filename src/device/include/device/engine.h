@@ -30,8 +30,8 @@ class Engine {
   virtual int wake_fd() const = 0;
   // Changes with every progress(): tells a watcher whether others drive this engine. Any thread.
   virtual unsigned polls() { return 0; }
-  // How long a watcher takes it that they go on, once they have: what arrives meanwhile waits for
-  // so long if they do not.
+  // Interval between checks of polls(). If the others stop polling, an arrival waits for at most so
+  // long.
   virtual std::chrono::nanoseconds patience() const { return std::chrono::milliseconds(4); }
 };
 

@@ -2,35 +2,32 @@
 // How does an endpoint reach its peers, whichever link leads to them?
 #pragma once
 
-#include <chrono>
+#include <sys/types.h>
+
 #include <functional>
 #include <memory>
-#include <string>
+#include <span>
 #include <vector>
 
 #include "base/options.h"
 #include "base/result.h"
 #include "base/stats.h"
-#include "capture/recorder.h"
-#include "device/device.h"
+#include "base/types.h"
 #include "link/connection.h"
 #include "link/flow.h"
 #include "link/inbox.h"
 #include "link/membership.h"
-#include "link/place.h"
 #include "link/service.h"
-#include "link_shm/mailbox.h"
-#include "link_shm/outbox.h"
-#include "link_udp/rd_endpoint.h"
-#include "link_udp/ud_endpoint.h"
-#include "os/clock.h"
 #include "os/socket_address.h"
 #include "os/wake_set.h"
-#include "roce/packet_port.h"
+
+namespace weft::link {
+struct Place;
+}
 
 namespace weft::device {
 
-class MailboxConnections;
+class Device;
 
 // What an endpoint wants of its port.
 struct PortSetup {
@@ -47,9 +44,10 @@ struct PortSetup {
   std::function<void()> met_over_network;
 };
 
-// An address, an inbox, and flows to peers. It owns what they share: one packet port, one mailbox
-// and one wake set; with the name of a port of datagrams (RelayPolls) at most 6 descriptors. Flows
-// must be destroyed before their port. One thread at a time.
+// An address, an inbox, and flows to peers. It has one or two links: within the host, over the
+// network, or both in this order. It owns what they share: one packet port and one wake set; with
+// the name of a port of datagrams (RelayPolls) at most 6 descriptors. Flows must be destroyed
+// before their port. One thread at a time.
 class Port {
  public:
   // Makes the port reachable at its place. Where the device has no directory, its place is the
@@ -104,41 +102,15 @@ class Port {
   std::vector<pid_t> processes() const;
 
  private:
-  Port(std::shared_ptr<Device> device, os::WakeSet wake, const os::SocketAddress& name);
-  Status open_mailbox(const os::SocketAddress& address, const PortSetup& setup);
-  wire::Tap* network_tap() const;
-  Result<std::shared_ptr<roce::Port4791Relay>> relay_for(const os::SocketAddress& own,
-                                                         const PortSetup& setup);
-  Status open_reliable(const PortSetup& setup);
-  void open_datagrams();
-  Status open_network(const link::Place& place, const PortSetup& setup);
-  Result<std::unique_ptr<link::Flow>> open_outbox(const os::SocketAddress& peer);
-  std::unique_ptr<link::Flow> recorded(std::unique_ptr<link::Flow> flow,
-                                       const os::SocketAddress& peer);
-  Status open_both(const link::Place& place, const PortSetup& setup);
-  void open_connections(const PortSetup& setup);
-  bool is_of_connection(const link::Arrival& arrival, const os::SocketAddress& address);
-  void take_datagram(const os::SocketAddress& from, std::span<const std::byte> datagram);
-  bool is_elsewhere(const os::SocketAddress& peer);
-  bool groups_go_out() const;
+  struct Parts;
 
-  const std::shared_ptr<Device> device_;
+  Port(std::shared_ptr<Stats> stats, os::WakeSet wake);
+
   const std::shared_ptr<Stats> stats_;
   os::WakeSet wake_;
-  std::unique_ptr<shm::Mailbox> mailbox_;
-  shm::Sender sender_;
-  std::unique_ptr<capture::Recorder> recorder_;  // of what goes through the mailbox, if wanted
-  // That foreign peers' datagrams come through, if they may.
-  std::shared_ptr<RelayEngine> relay_engine_;
-  std::unique_ptr<roce::PacketPort> packets_;
-  std::unique_ptr<udp::RdEndpoint> endpoint_;
-  std::unique_ptr<udp::UdEndpoint> datagrams_;
-  std::unique_ptr<link::Inbox> joint_;  // of the two
-  std::unique_ptr<MailboxConnections> near_connections_;
-  std::unique_ptr<link::Connections> joint_connections_;  // with those over the network
+  std::unique_ptr<Parts> parts_;
   link::Connections* connections_ = nullptr;
   link::Inbox* inbox_ = nullptr;
-  os::Time searched_at_{};
 };
 
 }  // namespace weft::device

@@ -64,8 +64,8 @@ class InboxSink {
   virtual bool arriving(const Arrival& /*arrival*/) { return false; }
   // A message.
   virtual void arrived(const Arrival& arrival) = 0;
-  // That peer accessed those regions, in a way that needs those rights, of which their owner asked
-  // to be told (memory::RegionTable). What a peer says it need not have done.
+  // Peer `source` accessed those regions, in a way that needs those rights; their owner asked for
+  // such reports (memory::RegionTable). The report is not verified.
   virtual void accessed(std::uint32_t /*source*/, Access /*access*/,
                         std::span<const RegionKey> /*regions*/) {}
   // The accepted message of `cookie` is in place (error 0), lost (an errno) or kWithdrawn.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How does an endpoint receive from the processes of its host?
+// How does an endpoint reach the processes of its host, and receive from them?
 #pragma once
 
 #include <memory>
@@ -8,9 +8,11 @@
 
 #include "base/result.h"
 #include "link/inbox.h"
+#include "link/port_link.h"
 #include "link_shm/assisted_server.h"
 #include "link_shm/layout.h"
 #include "link_shm/mad_reader.h"
+#include "link_shm/peer_mailbox.h"
 #include "link_shm/rendezvous_receiver.h"
 #include "link_shm/source_table.h"
 #include "os/shared_file.h"
@@ -31,15 +33,27 @@ struct MailboxOptions {
   ServedAccess served = {};  // what peers may do to regions through this endpoint
   // Called for each management datagram, within poll(); without it none is taken.
   MadSink on_mad = {};
+  // Of flows: the address by which peers know the endpoint, the eager limit and the geometry. The
+  // mailbox fills in the rest.
+  Sender sender = {};
 };
 
-// The Inbox of the shared-memory link.
-class Mailbox final : public link::Inbox {
+// The shared-memory link: its flows are those of Outbox and GroupOutbox.
+class Mailbox final : public link::Inbox, public link::PortLink {
  public:
   // Makes the mailbox and lets peers find it. Errors: EADDRINUSE when a living endpoint has the
   // address, ENOSPC, EMFILE, others of SharedFile and Waker.
   static Result<std::unique_ptr<Mailbox>> create(const MailboxOptions& options);
   ~Mailbox() override;
+
+  link::Inbox& inbox() override { return *this; }
+  // As Outbox::open().
+  Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer) override;
+  // As join_group().
+  Result<link::Membership> join(const os::SocketAddress& group) override;
+  Result<std::unique_ptr<link::Flow>> connect_group(const os::SocketAddress& group) override;
+  // For what else is sent in the name of this endpoint.
+  const Sender& sender() const { return sender_; }
 
   unsigned poll(link::InboxSink& sink) override;
   bool accept(link::InboxSink& sink, const link::Offer& offer, std::span<const LocalRange> pieces,
@@ -80,6 +94,7 @@ class Mailbox final : public link::Inbox {
   const os::SharedFilePtr file_;
   const os::Mapping header_memory_;
   os::Waker waker_;
+  Sender sender_;
   SourceTable sources_;
   RendezvousReceiver pulls_;
   MadReader mads_;

@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "link/flow.h"
 #include "link/inbox.h"
+#include "link/port_link.h"
 #include "rdm/engine.h"
 #include "rdm/host.h"
 #include "rdm/options.h"
@@ -18,9 +19,9 @@
 
 namespace weft::udp {
 
-// The Inbox of the UDP link: an engine for reliable datagrams over a packet port, as the endpoint
-// that the port's address names. One thread at a time; flows are destroyed before their endpoint.
-class RdEndpoint final : public link::Inbox, rdm::Host {
+// The UDP link of reliable datagrams: an engine over a packet port, as the endpoint that the port's
+// address names. One thread at a time; flows are destroyed before their endpoint.
+class RdEndpoint final : public link::Inbox, public link::PortLink, rdm::Host {
  public:
   // Of a port for it; more take memory, and its trains need few.
   static constexpr std::size_t kArrivals = 8;
@@ -31,8 +32,9 @@ class RdEndpoint final : public link::Inbox, rdm::Host {
   // Whether it gets the packets of its queue pairs. Errors: those of roce::PacketPort::attach().
   const Status& attached() const { return attached_; }
 
+  link::Inbox& inbox() override { return *this; }
   // As rdm::RdmEngine::connect().
-  Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer) {
+  Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer) override {
     return engine_.connect(peer);
   }
   link::Connections& connections() { return engine_.connections(); }

@@ -11,6 +11,7 @@
 #include "link/flow.h"
 #include "link/inbox.h"
 #include "link/membership.h"
+#include "link/port_link.h"
 #include "roce/address_hash.h"
 #include "roce/packet_port.h"
 
@@ -28,7 +29,7 @@ struct UdOptions {
   bool loops_groups = true;
 };
 
-// The Inbox of unreliable datagrams, and its flows: UD SEND packets of RoCEv2, with 4 bytes of
+// The UDP link of unreliable datagrams: UD SEND packets of RoCEv2, with 4 bytes of
 // immediate data where a message has data (IBTA 9.8, annex A17), over a packet port, as the
 // endpoint that the port's address names. Every arrival is a link::MessageOperation::kDatagram with
 // its payload; nothing is ever accepted or acknowledged. Sources are known by their addresses; of
@@ -45,21 +46,22 @@ struct UdOptions {
 // While it is here, the flow is ready(). What the network does not carry is lost. A flow fails with
 // ECONNREFUSED after an ICMP port unreachable. Neither ECN marks nor CNPs have an effect, so the
 // packets have to leave as Not-ECT (RFC 3168, section 5).
-class UdEndpoint final : public link::Inbox, roce::PacketHandler {
+class UdEndpoint final : public link::Inbox, public link::PortLink, roce::PacketHandler {
  public:
   // The port outlives it, and has neither an endpoint nor a member of groups.
   UdEndpoint(roce::PacketPort& port, const UdOptions& options);
   ~UdEndpoint() override;
 
+  link::Inbox& inbox() override { return *this; }
   // The flow to the endpoint at `peer`, without a handshake. Errors: ENOENT for 20 ms after an ICMP
   // port unreachable, EHOSTUNREACH, ENETUNREACH and others of os::udp_path_to().
-  Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer);
+  Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer) override;
   // Hears what is sent to a group, by the interface of this endpoint's address, or the one that
   // leads to the group where that is a wildcard. Errors: those of roce::GroupSocket::join().
-  Result<link::Membership> join(const os::SocketAddress& group);
+  Result<link::Membership> join(const os::SocketAddress& group) override;
   // The flow to all members of a group, by the same interface. Errors: those of
   // roce::PacketPort::send_to_group().
-  Result<std::unique_ptr<link::Flow>> connect_group(const os::SocketAddress& group);
+  Result<std::unique_ptr<link::Flow>> connect_group(const os::SocketAddress& group) override;
 
   Activity activity() const override;
   unsigned poll(link::InboxSink& sink) override;

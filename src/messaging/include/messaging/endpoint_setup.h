@@ -10,6 +10,7 @@
 #include "device/counter.h"
 #include "device/port.h"
 #include "device/region_counters.h"
+#include "link/place.h"
 #include "messaging/address_vector.h"
 #include "messaging/connection.h"
 #include "messaging/receive_queue.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How does a loop that waits for another core leave it the road?
+// Busy-wait that yields to the other thread.
 #pragma once
 
 #include <chrono>

@@ -32,8 +32,8 @@ class Trains {
   // What was written there is a packet of `length` bytes that goes that path, which must live until
   // flush().
   void add(const Path& path, std::size_t length);
-  // Sends what was collected. What the socket refuses but for want of room is lost, as a network
-  // loses packets.
+  // Sends the collected packets. A send error other than EAGAIN drops the packets, as a network
+  // loses them.
   void flush();
 
   // Once: a peer for which packets were too large for the path, as the system says. They went in
