@@ -155,8 +155,9 @@ bool AccessGuard::find(DomainId domain, RegionKey key, std::size_t hazard, Found
   return false;
 }
 
-AccessError AccessGuard::check_and_pin_one(const Through& through, Access need, const RemoteRange& range,
-                                           std::size_t hazard, std::size_t element) {
+AccessError AccessGuard::check_and_pin_one(const Through& through, Access need,
+                                           const RemoteRange& range, std::size_t hazard,
+                                           std::size_t element) {
   Found found;
   const bool known = find(through.domain, range.key, hazard, found);
   if (range.length == 0) {
@@ -166,7 +167,8 @@ AccessError AccessGuard::check_and_pin_one(const Through& through, Access need, 
   }
   if (!known) return AccessError::kUnknownKey;
   refused_ = found;
-  if ((static_cast<std::uint32_t>(found.access) & kRegionStates) != 0) return AccessError::kDisabled;
+  if ((static_cast<std::uint32_t>(found.access) & kRegionStates) != 0)
+    return AccessError::kDisabled;
   if (found.binding != 0 && found.binding != through.endpoint) return AccessError::kOtherBinding;
   if (!includes(found.access, need)) return AccessError::kNoRight;
   if (range.address + (range.length - 1) < range.address) return AccessError::kWraps;

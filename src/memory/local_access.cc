@@ -47,35 +47,35 @@ std::span<const LocalRange> pin(AccessGuard& guard, DomainId domain, Access need
 bool LocalAccess::gather(std::span<const work::Segment> segments, std::uint64_t offset,
                          std::span<std::byte> out) {
   gather_error_ = AccessError::kNone;
-  return each_part(segments, offset, out.size(), [&](const work::Segment& part, std::uint64_t done) {
-    std::byte* const to = out.data() + done;
-    if (part.key == 0) {
-      std::memcpy(to, part.base, part.length);
-      return true;
-    }
-    const auto memory = pin(reader_, domain_, kLocalRead, part, gather_error_);
-    const bool copied = !memory.empty() && os::gather(to, memory, part.length);
-    reader_.release();
-    return copied;
-  });
+  return each_part(segments, offset, out.size(),
+                   [&](const work::Segment& part, std::uint64_t done) {
+                     std::byte* const to = out.data() + done;
+                     if (part.key == 0) {
+                       std::memcpy(to, part.base, part.length);
+                       return true;
+                     }
+                     const auto memory = pin(reader_, domain_, kLocalRead, part, gather_error_);
+                     const bool copied = !memory.empty() && os::gather(to, memory, part.length);
+                     reader_.release();
+                     return copied;
+                   });
 }
 
 bool LocalAccess::scatter(std::span<const work::Segment> segments, std::uint64_t offset,
                           std::span<const std::byte> bytes) {
   scatter_error_ = AccessError::kNone;
-  return each_part(segments, offset, bytes.size(),
-                   [&](const work::Segment& part, std::uint64_t done) {
-                     const std::byte* const from = bytes.data() + done;
-                     if (part.key == 0) {
-                       std::memcpy(part.base, from, part.length);
-                       return true;
-                     }
-                     const auto memory = pin(writer_, domain_, kLocalWrite, part, scatter_error_);
-                     const bool copied =
-                         !memory.empty() && os::scatter(memory, from, part.length).has_value();
-                     writer_.release();
-                     return copied;
-                   });
+  return each_part(
+      segments, offset, bytes.size(), [&](const work::Segment& part, std::uint64_t done) {
+        const std::byte* const from = bytes.data() + done;
+        if (part.key == 0) {
+          std::memcpy(part.base, from, part.length);
+          return true;
+        }
+        const auto memory = pin(writer_, domain_, kLocalWrite, part, scatter_error_);
+        const bool copied = !memory.empty() && os::scatter(memory, from, part.length).has_value();
+        writer_.release();
+        return copied;
+      });
 }
 
 AccessError LocalAccess::check(std::span<const work::Segment> segments, std::uint64_t length,

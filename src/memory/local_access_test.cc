@@ -172,8 +172,9 @@ TEST_F(LocalAccessTest, ABoundRegionIsAccessedThroughItsEndpointAlone) {
   bound.binding = 7;
   const RemoteRange range{bound.start, 10, table_->add(bound).value().key};
   const auto error_at = [&](std::uint32_t endpoint) {
-    return reader_->check_and_pin({kDomain, Access::kRemoteRead, endpoint}, Access::kRemoteRead,
-                                  {&range, 1}).error;
+    return reader_
+        ->check_and_pin({kDomain, Access::kRemoteRead, endpoint}, Access::kRemoteRead, {&range, 1})
+        .error;
   };
   EXPECT_EQ(error_at(7), AccessError::kNone);
   EXPECT_EQ(error_at(8), AccessError::kOtherBinding);

@@ -44,9 +44,8 @@ void DatagramLink::post(const SendRequest& request, const work::Work& work) {
     posted.from = request.to->address().local;
     posted.from.set_port(roce::port_of(parts_.qpn));
     posted.to = request.to->address().remote;
-    posted.to.set_port(roce::is_foreign(request.destination)
-                           ? wire::kUdpPort
-                           : roce::port_of(request.destination));
+    posted.to.set_port(roce::is_foreign(request.destination) ? wire::kUdpPort
+                                                             : roce::port_of(request.destination));
   }
 }
 

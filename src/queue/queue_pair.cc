@@ -163,8 +163,7 @@ void QueuePair::apply(const QpAttributes& attributes, std::uint32_t mask) {
   take(kAttributeRnrRetries, &QpAttributes::rnr_retries);
 }
 
-Status QueuePair::modify(const QpAttributes& attributes, std::uint32_t mask,
-                         std::size_t most_mtu) {
+Status QueuePair::modify(const QpAttributes& attributes, std::uint32_t mask, std::size_t most_mtu) {
   const std::lock_guard guard(setup_.port->lock());
   std::unique_lock sending(send_lock_);
   const QpState from = state();
@@ -241,7 +240,7 @@ Status QueuePair::begin_receiving() {
   path->to = attributes_.address.remote;
   path->to.set_port(foreign ? wire::kUdpPort : roce::port_of(attributes_.destination));
   path->route = roce::route_between(path->from, path->to);
-  const LinkParts parts{*output,      *this,  memory_, *target, port.stats(), port.receive_buffer(),
+  const LinkParts parts{*output, *this, memory_, *target, port.stats(), port.receive_buffer(),
                         !foreign};
   link_ = std::make_unique<PacketLink>(setup_.type, attributes_, std::move(path), parts);
   target_ = std::move(target);
@@ -355,8 +354,8 @@ Time QueuePair::send_due() {
 void QueuePair::ended(const work::Ended& work) {
   const SendSlot& slot = *static_cast<const SendSlot*>(work.cookie);
   CompletionStatus status = work.status;
-  const bool atomic = slot.opcode == CompletionOpcode::kCompareSwap ||
-                      slot.opcode == CompletionOpcode::kFetchAdd;
+  const bool atomic =
+      slot.opcode == CompletionOpcode::kCompareSwap || slot.opcode == CompletionOpcode::kFetchAdd;
   if (status == CompletionStatus::kSuccess && atomic) {
     const auto* value = reinterpret_cast<const std::byte*>(&slot.original);
     if (slot.result.length != kAtomicBytes) {

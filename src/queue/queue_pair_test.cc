@@ -29,8 +29,8 @@ SendRequest access(WorkKind kind, std::span<const work::Segment> pieces, std::ui
   for (const auto& each : pieces) request.work.length += each.length;
   request.work.address = address;
   request.work.key = key;
-  request.opcode = kind == WorkKind::kRead    ? CompletionOpcode::kRead
-                   : kind == WorkKind::kWrite ? CompletionOpcode::kWrite
+  request.opcode = kind == WorkKind::kRead       ? CompletionOpcode::kRead
+                   : kind == WorkKind::kWrite    ? CompletionOpcode::kWrite
                    : kind == WorkKind::kFetchAdd ? CompletionOpcode::kFetchAdd
                                                  : CompletionOpcode::kCompareSwap;
   return request;
@@ -56,9 +56,9 @@ TEST_P(Sizes, ASendArrivesInTheReceivesOfTheirOrder) {
   EXPECT_EQ(reinterpret_cast<std::uint64_t>(received.context), 7u);
   EXPECT_EQ(received.length, GetParam());
   EXPECT_EQ(std::memcmp(two.b.memory.data(), two.a.memory.data(), GetParam() - half), 0);
-  EXPECT_EQ(std::memcmp(two.b.memory.data() + (1 << 20),
-                        two.a.memory.data() + (GetParam() - half), half),
-            0);
+  EXPECT_EQ(
+      std::memcmp(two.b.memory.data() + (1 << 20), two.a.memory.data() + (GetParam() - half), half),
+      0);
 }
 
 TEST_P(Sizes, AWriteAndAReadMoveTheirBytes) {

@@ -10,10 +10,7 @@
 namespace weft::queue {
 
 ReceiveQueue::ReceiveQueue(std::uint32_t receives, std::uint32_t sges)
-    : size_(receives),
-      sges_(sges),
-      entries_(receives),
-      segments_(std::size_t{receives} * sges) {}
+    : size_(receives), sges_(sges), entries_(receives), segments_(std::size_t{receives} * sges) {}
 
 int ReceiveQueue::post(std::uint64_t id, std::span<const work::Segment> segments) {
   if (segments.size() > sges_) return EINVAL;

@@ -36,7 +36,8 @@ constexpr std::uint32_t kReliableInitiator =
 constexpr std::uint32_t kAtRtr = kAlternate | kAccess | kPkey;
 constexpr std::uint32_t kAtRts = kCurrent | kAlternate | kAccess | kMigration;
 // Of a queue pair whose send queue is drained nearly all may be set.
-constexpr std::uint32_t kAtSqd = kPkey | kPort | kAccess | kAttributeAddress | kAlternate | kMigration;
+constexpr std::uint32_t kAtSqd =
+    kPkey | kPort | kAccess | kAttributeAddress | kAlternate | kMigration;
 
 using enum QpState;
 // In the order RC, UC, UD, XRC send, XRC receive.
@@ -56,10 +57,7 @@ constexpr std::array kTransitions = {
                kReadyToSend,
                {},
                {kAtRts | kRnrTimer, kAtRts, kCurrent | kKey, kAtRts, kAtRts | kRnrTimer}},
-    Transition{kReadyToSend,
-               kSendQueueDrained,
-               {},
-               {kNotice, kNotice, kNotice, kNotice, kNotice}},
+    Transition{kReadyToSend, kSendQueueDrained, {}, {kNotice, kNotice, kNotice, kNotice, kNotice}},
     Transition{kSendQueueDrained,
                kReadyToSend,
                {},
@@ -70,10 +68,7 @@ constexpr std::array kTransitions = {
                {kAtSqd | kRnrTimer | kReliableInitiator | kAttributeMaxReadsOfPeer, kAtSqd,
                 kPkey | kKey, kAtSqd | kReliableInitiator,
                 kAtSqd | kRnrTimer | kAttributeTimeout | kAttributeMaxReadsOfPeer}},
-    Transition{kSendQueueError,
-               kReadyToSend,
-               {},
-               {0, kCurrent | kAccess, kCurrent | kKey, 0, 0}},
+    Transition{kSendQueueError, kReadyToSend, {}, {0, kCurrent | kAccess, kCurrent | kKey, 0, 0}},
 };
 
 }  // namespace

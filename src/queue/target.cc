@@ -132,10 +132,9 @@ RequestVerdict Target::read(const work::RemoteMemory& memory, std::uint64_t offs
 RequestVerdict Target::atomic(bool compares, const work::AtomicOperands& what,
                               std::uint64_t& original) {
   if (what.address % sizeof original != 0) return work::kInvalidRequest;
-  const AtomicAction action = compares ? AtomicAction{AtomicForm::kCompare, AtomicOp::kSwapIfEqual,
-                                                      AtomicType::kUint64}
-                                       : AtomicAction{AtomicForm::kFetch, AtomicOp::kSum,
-                                                      AtomicType::kUint64};
+  const AtomicAction action =
+      compares ? AtomicAction{AtomicForm::kCompare, AtomicOp::kSwapIfEqual, AtomicType::kUint64}
+               : AtomicAction{AtomicForm::kFetch, AtomicOp::kSum, AtomicType::kUint64};
   const std::uint64_t operands[] = {what.swap_or_add, what.compare};
   return verdict_of(remote_->change(action, {what.address, sizeof original, RegionKey{what.key}},
                                     reinterpret_cast<const std::byte*>(operands),

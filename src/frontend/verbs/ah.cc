@@ -19,8 +19,7 @@ ibv_ah* create_ah(ibv_pd* pd, const ibv_ah_attr& attribute) {
     if (!address) return refuse<ibv_ah>(errno_of(address.error()));
     auto handle = std::make_unique<Ah>();
     handle->domain = UseOf<ProtectionDomain>(object_of(pd));
-    handle->address =
-        std::make_unique<queue::AddressHandle>(object_of(pd).domain, address.value());
+    handle->address = std::make_unique<queue::AddressHandle>(object_of(pd).domain, address.value());
     handle->context = pd->context;
     handle->pd = pd;
     return handle.release();

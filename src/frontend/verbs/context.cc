@@ -68,8 +68,7 @@ ibv_context* Context::open(VerbsDevice& device) {
     void* const allocation = std::calloc(1, kAllocated);
     if (allocation == nullptr) return refuse<ibv_context>(ENOMEM);
     made->allocation_ = allocation;
-    auto* const context =
-        reinterpret_cast<ibv_context*>(static_cast<char*>(allocation) + kInFront);
+    auto* const context = reinterpret_cast<ibv_context*>(static_cast<char*>(allocation) + kInFront);
     verbs_context& all = extended(context);
     all.sz = sizeof all;
     all.priv = reinterpret_cast<verbs_ex_private*>(made.get());

@@ -144,8 +144,9 @@ extern "C" {
 ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* cq_context,
                       ibv_comp_channel* channel, int vector) {
   using namespace weft::verbs;
-  return at_c_border<ibv_cq>(
-      [&] { return create(context, {entries, cq_context, channel, vector, false, false}, 0); });
+  return at_c_border<ibv_cq>([&] {
+    return create(context, {entries, cq_context, channel, vector, false, false}, 0);
+  });
 }
 int ibv_destroy_cq(ibv_cq* cq) { return weft::verbs::destroy(cq); }
 int ibv_resize_cq(ibv_cq* cq, int entries) {

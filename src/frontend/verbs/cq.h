@@ -10,8 +10,8 @@ ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* wanted);
 int modify_cq(ibv_cq* cq, ibv_modify_cq_attr* wanted);
 int req_notify_cq(ibv_cq* cq, int solicited_only);
 
-// Polls and waits of that queue drive the port from now on, or not any more. Counted: for each queue
-// pair that reports there.
+// Polls and waits of that queue drive the port from now on, or not any more. Counted: for each
+// queue pair that reports there.
 Status drive(CompletionQueue& queue, queue::Port& port);
 void stop_driving(CompletionQueue& queue, queue::Port& port);
 

@@ -13,9 +13,8 @@ namespace weft::verbs {
 namespace {
 
 constexpr unsigned kKnown = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-                            IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
-                            IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND |
-                            IBV_ACCESS_HUGETLB;
+                            IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND |
+                            IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB;
 constexpr unsigned kNeedsLocalWrite = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 
 // Flags of the optional range may be ignored (ibv_reg_mr(3)).
@@ -94,8 +93,7 @@ int dereg_mr(ibv_mr* mr) {
   auto& region = object_of(mr);
   if (const int error = check_handle(region, region.pd->context); error != 0) return error;
   if (region.in_use()) return EBUSY;
-  const Status removed =
-      Context::of(region.context).device().regions().remove(region.registration);
+  const Status removed = Context::of(region.context).device().regions().remove(region.registration);
   if (!removed) return errno_of(removed.error());
   delete &region;
   return 0;
@@ -162,8 +160,7 @@ ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* address, std::size_t length, std::uin
   return reg_mr(pd, address, length, iova, access);
 }
 int ibv_dereg_mr(ibv_mr* mr) { return weft::verbs::dereg_mr(mr); }
-int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address, std::size_t length,
-                 int access) {
+int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address, std::size_t length, int access) {
   return weft::verbs::rereg_mr(mr, flags, pd, address, length, access);
 }
 

@@ -112,8 +112,7 @@ struct QueuePair final : ibv_qp_ex, Usable, queue::QpEventSink {
   std::array<device::EventSource, 5> sources{
       device::EventSource(device::Cause::kCommunicationEstablished),
       device::EventSource(device::Cause::kAccessError),
-      device::EventSource(device::Cause::kRequestError),
-      device::EventSource(device::Cause::kFatal),
+      device::EventSource(device::Cause::kRequestError), device::EventSource(device::Cause::kFatal),
       device::EventSource(device::Cause::kLastReceive)};
   std::shared_ptr<struct WorkBuilder> builder;  // of ibv_wr_start(3)
 };

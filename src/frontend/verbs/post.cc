@@ -27,9 +27,9 @@ bool read_sges(const ibv_sge* list, int count, Segments& out) {
     return false;
   }
   for (int i = 0; i < count; ++i) {
-    out[static_cast<std::size_t>(i)] = {reinterpret_cast<void*>(list[i].addr), list[i].length,
-                                        list[i].lkey != 0 ? list[i].lkey
-                                                          : memory::kInvalidLocalKey};
+    out[static_cast<std::size_t>(i)] = {
+        reinterpret_cast<void*>(list[i].addr), list[i].length,
+        list[i].lkey != 0 ? list[i].lkey : memory::kInvalidLocalKey};
   }
   return true;
 }
@@ -111,8 +111,8 @@ int post_receives(ibv_recv_wr* first, ibv_recv_wr** bad, const Post& post) {
     Segments segments;
     int error = EINVAL;
     if (read_sges(each->sg_list, each->num_sge, segments)) {
-      error = post(each->wr_id,
-                   std::span(segments.data(), static_cast<std::size_t>(each->num_sge)));
+      error =
+          post(each->wr_id, std::span(segments.data(), static_cast<std::size_t>(each->num_sge)));
     }
     if (error == 0) continue;
     if (bad != nullptr) *bad = each;

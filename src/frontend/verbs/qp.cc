@@ -215,8 +215,7 @@ int modify(ibv_qp* qp, const ibv_qp_attr& wanted, int wanted_mask) {
   if (qp->handle != pair.number) return ENOENT;
   const auto mask = static_cast<std::uint32_t>(wanted_mask);
   const auto has = [mask](std::uint32_t one) { return (mask & one) != 0; };
-  if (has(IBV_QP_ACCESS_FLAGS) &&
-      (wanted.qp_access_flags & ~(kRemoteRights | kOtherRights)) != 0) {
+  if (has(IBV_QP_ACCESS_FLAGS) && (wanted.qp_access_flags & ~(kRemoteRights | kOtherRights)) != 0) {
     return EINVAL;
   }
   queue::QpAttributes attributes;
@@ -309,8 +308,7 @@ void QueuePair::happened(queue::QpEvent event) {
 
 ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* wanted) {
   constexpr std::uint32_t kMasks = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
-                                   IBV_QP_INIT_ATTR_CREATE_FLAGS |
-                                   IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+                                   IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
   return at_c_border<ibv_qp>([&]() -> ibv_qp* {
     const bool has_flags = (wanted->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0;
     if ((wanted->comp_mask & ~kMasks) != 0 || (has_flags && wanted->create_flags != 0)) {

@@ -110,9 +110,9 @@ int ibv_query_port(ibv_context* context, std::uint8_t port, _compat_ibv_port_att
   return weft::verbs::query_port(context, port, reinterpret_cast<ibv_port_attr*>(found), kOldSize);
 }
 int ibv_query_gid(ibv_context* context, std::uint8_t port, int index, ibv_gid* gid) {
-  const auto address =
-      port == 1 && index >= 0 ? Context::of(context).gid_address(static_cast<unsigned>(index))
-                              : std::nullopt;
+  const auto address = port == 1 && index >= 0
+                           ? Context::of(context).gid_address(static_cast<unsigned>(index))
+                           : std::nullopt;
   if (!address) {
     errno = EINVAL;
     return -1;

@@ -19,8 +19,8 @@ std::uint32_t new_srq_number() {
 
 ibv_srq* create(ibv_context* context, const ibv_srq_init_attr_ex& wanted, ibv_srq_attr& granted) {
   const ibv_srq_attr& attributes = wanted.attr;
-  const bool xrc = (wanted.comp_mask & IBV_SRQ_INIT_ATTR_TYPE) != 0 &&
-                   wanted.srq_type == IBV_SRQT_XRC;
+  const bool xrc =
+      (wanted.comp_mask & IBV_SRQ_INIT_ATTR_TYPE) != 0 && wanted.srq_type == IBV_SRQT_XRC;
   if (wanted.pd == nullptr || attributes.max_wr == 0 ||
       attributes.max_wr > queue::kMaxWorkRequests || attributes.max_sge > queue::kMaxSges) {
     return refuse<ibv_srq>(EINVAL);
@@ -112,11 +112,11 @@ bool XrcDomain::find(std::uint32_t wanted, queue::ReceiveEnd& end) {
 }
 
 ibv_srq* create_srq_ex(ibv_context* context, ibv_srq_init_attr_ex* wanted) {
-  constexpr std::uint32_t kMasks = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
-                                   IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+  constexpr std::uint32_t kMasks =
+      IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
   return at_c_border<ibv_srq>([&]() -> ibv_srq* {
-    const bool matches_tags = (wanted->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) != 0 &&
-                              wanted->srq_type == IBV_SRQT_TM;
+    const bool matches_tags =
+        (wanted->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) != 0 && wanted->srq_type == IBV_SRQT_TM;
     if ((wanted->comp_mask & ~kMasks) != 0 || matches_tags) return refuse<ibv_srq>(EOPNOTSUPP);
     ibv_srq_attr granted{};
     ibv_srq* const made = create(context, *wanted, granted);
@@ -174,8 +174,6 @@ int ibv_modify_srq(ibv_srq* srq, ibv_srq_attr* wanted, int mask) {
   using namespace weft::verbs;
   return status_at_c_border([&] { return modify(srq, *wanted, mask); });
 }
-int ibv_query_srq(ibv_srq* srq, ibv_srq_attr* found) {
-  return weft::verbs::query(srq, *found);
-}
+int ibv_query_srq(ibv_srq* srq, ibv_srq_attr* found) { return weft::verbs::query(srq, *found); }
 
 }  // extern "C"

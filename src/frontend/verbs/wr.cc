@@ -53,8 +53,8 @@ void set_immediate(ibv_qp_ex* qp, std::uint32_t value) {
 
 void add_segment(WorkBuilder::Request& to, std::uint32_t key, std::uint64_t address,
                  std::size_t length) {
-  to.segments.push_back({reinterpret_cast<void*>(address), length,
-                         key != 0 ? key : memory::kInvalidLocalKey});
+  to.segments.push_back(
+      {reinterpret_cast<void*>(address), length, key != 0 ? key : memory::kInvalidLocalKey});
   to.request.work.length += length;
 }
 
@@ -117,8 +117,7 @@ int complete(ibv_qp_ex* qp) {
 
 std::uint64_t operations_of(queue::QpType type) {
   constexpr std::uint64_t kSends = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
-  constexpr std::uint64_t kWrites =
-      IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
+  constexpr std::uint64_t kWrites = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
   constexpr std::uint64_t kAsks = IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
                                   IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
   switch (type) {

@@ -16,11 +16,11 @@ namespace weft::device {
 
 // What has happened to an object.
 enum class Cause : std::uint8_t {
-  kCompletion,  // an armed completion queue got an entry (ibv_get_cq_event(3))
-  kOverrun,     // a completion queue refused an entry: IBV_EVENT_CQ_ERR (ibv_get_async_event(3))
+  kCompletion,    // an armed completion queue got an entry (ibv_get_cq_event(3))
+  kOverrun,       // a completion queue refused an entry: IBV_EVENT_CQ_ERR (ibv_get_async_event(3))
   kReceiveLimit,  // a shared receive queue is shorter than its limit
-  // Of a queue pair: its first packet in RTR, a refused access or an invalid request of its peer, an
-  // error of its completion queue, and its last receive of a shared queue.
+  // Of a queue pair: its first packet in RTR, a refused access or an invalid request of its peer,
+  // an error of its completion queue, and its last receive of a shared queue.
   kCommunicationEstablished,
   kAccessError,
   kRequestError,

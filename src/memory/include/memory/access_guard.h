@@ -20,12 +20,12 @@ enum class AccessError : int {
   kUnknownKey = 1,  // no such key in the target's domain: never registered, closed, or another's
   kBeforeStart = 2,
   kPastEnd = 3,
-  kWraps = 4,         // address + length passes 2^64
-  kNoRight = 5,       // the region lacks the right to read or to write
-  kTooMany = 6,       // more than kHazards ranges in one operation
-  kNotServed = 7,     // the target's endpoint was not opened for such accesses
-  kSplitElement = 8,  // an element of an atomic operation lies in two segments
-  kDisabled = 9,      // the region is not enabled, or not refreshed, yet
+  kWraps = 4,          // address + length passes 2^64
+  kNoRight = 5,        // the region lacks the right to read or to write
+  kTooMany = 6,        // more than kHazards ranges in one operation
+  kNotServed = 7,      // the target's endpoint was not opened for such accesses
+  kSplitElement = 8,   // an element of an atomic operation lies in two segments
+  kDisabled = 9,       // the region is not enabled, or not refreshed, yet
   kOtherBinding = 10,  // the region is bound to another endpoint or queue pair
 };
 inline constexpr AccessError kLastAccessError = AccessError::kOtherBinding;

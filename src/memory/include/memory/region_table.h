@@ -29,7 +29,7 @@ struct RegionAttributes {
   RegionKey key;             // otherwise the program does
   // Further segments: their bytes follow those of the first one in the peers' addresses.
   std::span<const LocalRange> rest{};
-  bool short_key = false;  // the key that the table chooses has 32 bits (ibv_reg_mr(3))
+  bool short_key = false;     // the key that the table chooses has 32 bits (ibv_reg_mr(3))
   std::uint32_t binding = 0;  // the endpoint or queue pair that alone may access it; 0: any
 };
 
@@ -69,8 +69,8 @@ class RegionTable {
   Status replace(const Registration& registration, const RegionAttributes& attributes,
                  int patience_ms = 5000);
 
-  // Refuses all accesses to the region from now on, or allows them: `state` is one of kRegionStates.
-  // Accesses that are under way go on.
+  // Refuses all accesses to the region from now on, or allows them: `state` is one of
+  // kRegionStates. Accesses that are under way go on.
   void set_state(const Registration& registration, std::uint32_t state, bool holds);
 
   // Has users tell this process's endpoints of every access to the region, from now on, that needs

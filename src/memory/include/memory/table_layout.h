@@ -67,7 +67,7 @@ struct alignas(kCacheLine) RegionSlot {
 };
 
 // States of a region, as bits of RegionSlot::access: no access is allowed while one of them is set.
-inline constexpr std::uint32_t kRegionDisabled = 1u << 14;     // not enabled yet (fi_mr_enable(3))
+inline constexpr std::uint32_t kRegionDisabled = 1u << 14;      // not enabled yet (fi_mr_enable(3))
 inline constexpr std::uint32_t kRegionNotRefreshed = 1u << 15;  // until fi_mr_refresh(3)
 inline constexpr std::uint32_t kRegionStates = kRegionDisabled | kRegionNotRefreshed;
 

@@ -14,8 +14,8 @@ namespace weft::queue {
 // The transport service. The extended reliable connection has a type for either end (annex A14).
 enum class QpType : std::uint8_t { kRc, kUc, kUd, kXrcSend, kXrcReceive };
 
-// Where a queue pair is in its life (IBTA 10.3.1). The numbers are those of enum ibv_qp_state, which
-// the verbs front end asserts, as it does of all numbers in this file.
+// Where a queue pair is in its life (IBTA 10.3.1). The numbers are those of enum ibv_qp_state,
+// which the verbs front end asserts, as it does of all numbers in this file.
 enum class QpState : std::uint8_t {
   kReset = 0,
   kInit = 1,
@@ -71,7 +71,8 @@ struct AddressVector {
 struct QpAttributes {
   QpState state = QpState::kReset;
   QpState current_state = QpState::kReset;
-  Access access = Access::kNone;  // what the peer may need: kRemoteRead, kRemoteWrite, kRemoteAtomic
+  Access access =
+      Access::kNone;  // what the peer may need: kRemoteRead, kRemoteWrite, kRemoteAtomic
   std::uint16_t pkey_index = 0;
   std::uint8_t port = 0;
   std::uint32_t queue_key = 0;

@@ -26,7 +26,8 @@ enum class CompletionOpcode : std::uint8_t {
 //   flags     kCompletion* below, and device::kSolicited
 //   length    bytes received, or read
 //   data      immediate data, as in host order
-//   tag       the QPN of the queue pair, above 32 bits: of a send request, how many slots of the send
+//   tag       the QPN of the queue pair, above 32 bits: of a send request, how many slots of the
+//   send
 //             queue its poll frees; of a receive, the QPN of the sender
 //   time      when it was added, in ns of CLOCK_MONOTONIC (in place of `buffer`)
 //   reason, vendor: why an access was refused, as of libfabric's endpoints

@@ -55,7 +55,8 @@ struct QpSetup {
   QpEventSink* events = nullptr;
 };
 
-// A queue pair. Posts, modify() and query() may be called by any thread; the end of its life by one.
+// A queue pair. Posts, modify() and query() may be called by any thread; the end of its life by
+// one.
 class QueuePair final : PortClient, work::WorkSink, ReceiveSink {
  public:
   // Errors: EINVAL for capacities beyond the limits; those of Port::attach().

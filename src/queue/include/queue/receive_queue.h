@@ -57,7 +57,7 @@ class ReceiveQueue {
   mutable std::mutex mutex_;
   std::uint32_t size_;
   const std::uint32_t sges_;
-  std::vector<Entry> entries_;  // a ring
+  std::vector<Entry> entries_;           // a ring
   std::vector<work::Segment> segments_;  // sges_ for each entry
   std::uint32_t first_ = 0;
   std::atomic<std::uint32_t> posted_{0};

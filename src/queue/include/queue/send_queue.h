@@ -21,7 +21,7 @@ struct SendRequest {
   work::Work work;       // without cookie; `pieces` stay the caller's during the call only
   CompletionOpcode opcode = CompletionOpcode::kSend;
   bool signaled = false;
-  bool copied = false;  // the bytes are the caller's during the call only (IBV_SEND_INLINE)
+  bool copied = false;   // the bytes are the caller's during the call only (IBV_SEND_INLINE)
   bool invalid = false;  // ends in its turn with kLocalOperation (IBV_WC_LOC_QP_OP_ERR)
   // Of datagrams.
   const AddressHandle* to = nullptr;
@@ -39,8 +39,8 @@ struct SendSlot {
   bool signaled = false;
 };
 
-// The slots of one queue pair, a ring. take() and ended() are for one thread at a time, retire() for
-// any. A request without a completion keeps its slot until a later completion was polled, as on
+// The slots of one queue pair, a ring. take() and ended() are for one thread at a time, retire()
+// for any. A request without a completion keeps its slot until a later completion was polled, as on
 // hardware.
 class SendQueue {
  public:
@@ -54,8 +54,8 @@ class SendQueue {
   void give_back() { --taken_; }
   // Where the inline bytes of that slot are kept: inline_bytes() of them.
   std::byte* inline_place(const SendSlot& slot);
-  // The oldest request that has not ended does so. Returns how many slots the poll of its completion
-  // frees; 0 for one without a completion, which a later one frees.
+  // The oldest request that has not ended does so. Returns how many slots the poll of its
+  // completion frees; 0 for one without a completion, which a later one frees.
   std::uint32_t ended(bool completes);
   // A completion was polled that frees so many slots.
   void retire(std::uint32_t slots) { retired_.fetch_add(slots, std::memory_order_release); }

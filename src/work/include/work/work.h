@@ -32,8 +32,8 @@ struct Work {
   // answer at once for such work only; it acknowledges other work when it finds the time.
   bool prompt = true;
   std::uint32_t immediate = 0;
-  std::span<const Segment> pieces;  // what is sent, or where the bytes of a read go
-  std::uint64_t length = 0;         // of all pieces; 8 for atomic operations, which have none
+  std::span<const Segment> pieces;   // what is sent, or where the bytes of a read go
+  std::uint64_t length = 0;          // of all pieces; 8 for atomic operations, which have none
   std::uint32_t shared_receive = 0;  // at the peer: number of the queue (annex A14), else unused
   std::uint64_t address = 0;         // at the peer
   std::uint32_t key = 0;
