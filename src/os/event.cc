@@ -2,6 +2,7 @@
 // What can a thread sleep on, and how are several such things one descriptor?
 #include "os/event.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -95,6 +96,8 @@ bool PollList::wait(std::chrono::nanoseconds timeout) {
 bool PollList::readable(std::size_t index) const {
   return index < entries_->list.size() && entries_->list[index].revents != 0;
 }
+
+bool may_wait(int fd) { return (::fcntl(fd, F_GETFL) & O_NONBLOCK) == 0; }
 
 bool wait_readable(int fd, std::chrono::milliseconds timeout) {
   pollfd entry{fd, POLLIN, 0};

@@ -24,7 +24,7 @@ constexpr std::size_t kMostPaths = 64;
 
 }  // namespace
 
-void DatagramLink::post(const SendRequest& request, const work::Work& work) {
+void DatagramLink::post(const QpSendRequest& request, const work::Work& work) {
   if (failed_ && posted_.empty()) {
     return parts_.sink.ended({work.cookie, CompletionStatus::kFlushed, 0});
   }
@@ -80,7 +80,7 @@ bool DatagramLink::send(const Posted& posted) {
   }
   const std::span<std::byte> place = output->place();
   if (place.empty()) return false;
-  const transport::DatagramHeader header{parts_.qpn, posted.destination, posted.queue_key, next_};
+  const transport::UdHeader header{parts_.qpn, posted.destination, posted.queue_key, next_};
   const std::size_t length = transport::write_datagram(
       header, posted.work, parts_.memory, {posted.pieces.data(), posted.piece_count}, place);
   if (length == 0) {

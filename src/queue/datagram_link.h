@@ -17,14 +17,14 @@
 
 namespace weft::queue {
 
-class Target;
+class QpTarget;
 
 // What a link for datagrams stands on; all outlive it.
 struct DatagramParts {
   std::function<roce::PacketOutput*(int family)> output;  // null: no socket of that family
   work::WorkSink& sink;
   work::LocalMemory& memory;
-  Target& target;
+  QpTarget& target;
   Stats& stats;
   std::uint32_t qpn = 0;
   std::size_t path_mtu = 0;  // bytes that a datagram may have
@@ -41,7 +41,7 @@ class DatagramLink final : public Link {
     next_ = attributes.send_psn;
     failed_ = false;
   }
-  void post(const SendRequest& request, const work::Work& work) override;
+  void post(const QpSendRequest& request, const work::Work& work) override;
   void flush() override;
   void take_request(const roce::PacketArrival& arrival, Time now) override;
   void take_response(const roce::PacketArrival& arrival, Time now) override;

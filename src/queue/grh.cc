@@ -2,8 +2,6 @@
 // Which bytes stand in front of a received datagram?
 #include "grh.h"
 
-#include <netinet/in.h>
-
 #include <cstdint>
 #include <cstring>
 

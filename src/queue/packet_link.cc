@@ -81,7 +81,7 @@ void PacketLink::begin_sending(const QpAttributes& attributes) {
   }
 }
 
-void PacketLink::post(const SendRequest& /*request*/, const work::Work& work) {
+void PacketLink::post(const QpSendRequest& /*request*/, const work::Work& work) {
   requester_ ? requester_->post(work) : sender_->post(work);
 }
 

@@ -15,14 +15,14 @@
 
 namespace weft::queue {
 
-class Target;
+class QpTarget;
 
 // What links by packets stand on; all outlive the link.
 struct LinkParts {
   roce::PacketOutput& output;
   work::WorkSink& sink;
   work::LocalMemory& memory;
-  Target& target;
+  QpTarget& target;
   Stats& stats;
   std::size_t receive_buffer = 0;  // bytes of the port's socket: taken for the peer's, too
   bool selective = true;           // between Weft's hosts: selective repeat
@@ -35,7 +35,7 @@ class PacketLink final : public Link {
              const LinkParts& parts);
 
   void begin_sending(const QpAttributes& attributes) override;
-  void post(const SendRequest& request, const work::Work& work) override;
+  void post(const QpSendRequest& request, const work::Work& work) override;
   void flush() override;
   void take_request(const roce::PacketArrival& arrival, Time now) override;
   void take_response(const roce::PacketArrival& arrival, Time now) override;

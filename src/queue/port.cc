@@ -42,15 +42,15 @@ Result<std::vector<os::UdpSocket>> bind_number(std::uint16_t port) {
 
 }  // namespace
 
-Port::Port(std::shared_ptr<device::Device> device, os::WakeSet wake)
+QpPort::QpPort(std::shared_ptr<device::Device> device, os::WakeSet wake)
     : device_(std::move(device)),
       stats_(device_->stats().take("queue pairs")),
       wake_(std::move(wake)) {}
 
-Result<std::shared_ptr<Port>> Port::open(std::shared_ptr<device::Device> device) {
+Result<std::shared_ptr<QpPort>> QpPort::open(std::shared_ptr<device::Device> device) {
   auto wake = os::WakeSet::create();
   if (!wake) return wake.error();
-  std::shared_ptr<Port> port(new Port(std::move(device), std::move(wake).value()));
+  std::shared_ptr<QpPort> port(new QpPort(std::move(device), std::move(wake).value()));
   for (auto* guard : {&port->reader_, &port->writer_}) {
     auto attached = memory::AccessGuard::attach(port->device_->regions_of_users());
     if (!attached) return attached.error();
@@ -64,11 +64,11 @@ Result<std::shared_ptr<Port>> Port::open(std::shared_ptr<device::Device> device)
   return port;
 }
 
-Port::~Port() {
+QpPort::~QpPort() {
   if (thread_ != nullptr && !origin_.inherited()) thread_->detach(*this);
 }
 
-Status Port::open_number() {
+Status QpPort::open_number() {
   Error last{EADDRINUSE, "no UDP port from 32768 on is free"};
   for (unsigned i = 0; i < kTries; ++i) {
     const auto number = static_cast<std::uint16_t>(kFirstPort + os::random_number() % kPorts);
@@ -93,9 +93,9 @@ Status Port::open_number() {
   return last;
 }
 
-std::size_t Port::receive_buffer() const { return numbers_.front()->receive_buffer(); }
+std::size_t QpPort::receive_buffer() const { return numbers_.front()->receive_buffer(); }
 
-Result<Port::Attachment> Port::attach(PortClient& client) {
+Result<QpPort::Attachment> QpPort::attach(PortClient& client) {
   // A target of one-sided accesses need not poll.
   if (Status ok = thread_->start(); !ok) return ok.error();
   const Time now = Time::clock::now();
@@ -110,7 +110,7 @@ Result<Port::Attachment> Port::attach(PortClient& client) {
   return Attachment{qpn.value(), numbers_.back().get()};
 }
 
-void Port::detach(PortClient& client, const Attachment& attachment) {
+void QpPort::detach(PortClient& client, const Attachment& attachment) {
   attachment.packets->detach(attachment.qpn, Time::clock::now());
   std::erase(touched_, &client);
   std::erase(active_, &client);
@@ -118,19 +118,19 @@ void Port::detach(PortClient& client, const Attachment& attachment) {
   std::erase_if(news_, [&](const News& each) { return each.client == &client; });
 }
 
-void Port::touch(PortClient& client) {
+void QpPort::touch(PortClient& client) {
   if (std::exchange(client.touched_, true)) return;
   touched_.push_back(&client);
 }
 
-void Port::look_at(PortClient& client, Time due) {
+void QpPort::look_at(PortClient& client, Time due) {
   if (due == Time::max()) return;
   due_ = std::min(due_, due);
   if (std::exchange(client.active_, true)) return;
   active_.push_back(&client);
 }
 
-void Port::announce(PortClient& client, Time due) {
+void QpPort::announce(PortClient& client, Time due) {
   {
     const std::lock_guard guard(news_lock_);
     news_.push_back({&client, due});
@@ -143,7 +143,7 @@ void Port::announce(PortClient& client, Time due) {
   wake_.wake_within(std::max<Time::duration>(due - Time::clock::now(), Time::duration(0)));
 }
 
-void Port::take_news() {
+void QpPort::take_news() {
   if (!has_news_.load()) return;
   const std::lock_guard guard(news_lock_);
   has_news_.store(false);
@@ -151,7 +151,7 @@ void Port::take_news() {
   news_.clear();
 }
 
-void Port::settle_touched() {
+void QpPort::settle_touched() {
   for (std::size_t i = 0; i < touched_.size(); ++i) {
     PortClient& client = *touched_[i];
     client.touched_ = false;
@@ -161,7 +161,7 @@ void Port::settle_touched() {
   touched_.clear();
 }
 
-void Port::look_at_active() {
+void QpPort::look_at_active() {
   due_ = Time::max();
   std::vector<PortClient*> all;
   all.swap(active_);
@@ -175,7 +175,7 @@ void Port::look_at_active() {
   }
 }
 
-void Port::progress() {
+void QpPort::progress() {
   polls_.fetch_add(1, std::memory_order_relaxed);
   if (origin_.inherited()) return;
   const std::unique_lock guard(lock_, std::try_to_lock);
@@ -189,7 +189,7 @@ void Port::progress() {
 
 // The sleepers are counted before the news are taken, and announce() looks for sleepers after its
 // news: one of the two sees the other.
-bool Port::fall_asleep() {
+bool QpPort::fall_asleep() {
   const std::lock_guard guard(lock_);
   if (origin_.inherited()) return true;
   ++sleepers_;
@@ -205,7 +205,7 @@ bool Port::fall_asleep() {
   return true;
 }
 
-void Port::wake_up() {
+void QpPort::wake_up() {
   const std::lock_guard guard(lock_);
   if (origin_.inherited() || --sleepers_ != 0) return;
   wakes_at_.store(Time::min());

@@ -210,13 +210,14 @@ Status QueuePair::modify(const QpAttributes& attributes, std::uint32_t mask, std
 
 // INIT to RTR.
 Status QueuePair::begin_receiving() {
-  Port& port = *setup_.port;
+  QpPort& port = *setup_.port;
   ReceiveEnd end;
   end.domain = setup_.domain;
   end.completions = setup_.receives;
   if (receives(setup_.type) && setup_.type != QpType::kXrcReceive) end.receives = &receives_;
   ReceiveSink& sink = *this;
-  auto target = std::make_unique<Target>(port.writer(), end, qpn(), sink, setup_.shared_by_number);
+  auto target =
+      std::make_unique<QpTarget>(port.writer(), end, qpn(), sink, setup_.shared_by_number);
   target->serve(attributes_.access);
   roce::PacketPort& packets = *attachment_.packets;
   if (!is_connected(setup_.type)) {
@@ -272,7 +273,7 @@ QpAttributes QueuePair::query() const {
 
 // Sending
 
-int QueuePair::accept(const SendRequest& request, work::Work& work) {
+int QueuePair::accept(const QpSendRequest& request, work::Work& work) {
   const QpState at = state();
   if (at < QpState::kReadyToSend) return EINVAL;
   if (!sends(setup_.type)) return EINVAL;
@@ -286,7 +287,7 @@ int QueuePair::accept(const SendRequest& request, work::Work& work) {
   return 0;
 }
 
-int QueuePair::post(const SendRequest& request) {
+int QueuePair::post(const QpSendRequest& request) {
   work::Work work = request.work;
   if (const int error = accept(request, work); error != 0) return error;
   SendSlot* const slot = send_queue_.take();
@@ -320,7 +321,7 @@ int QueuePair::post(const SendRequest& request) {
     ended({slot, CompletionStatus::kFlushed, 0});
     return 0;
   }
-  SendRequest forwarded = request;
+  QpSendRequest forwarded = request;
   forwarded.invalid = request.invalid || !has_operation(setup_.type, work);
   link_->post(forwarded, work);
   return 0;
@@ -403,14 +404,14 @@ int QueuePair::post_receive(std::uint64_t id, std::span<const work::Segment> seg
   if (state() != QpState::kError) return own_receives_.post(id, segments);
   const std::lock_guard guard(setup_.port->lock());
   if (segments.size() > capacities_.receive_sges) return EINVAL;
-  Received flushed;
+  ReceiveEnding flushed;
   flushed.id = id;
   flushed.status = CompletionStatus::kFlushed;
   received(flushed, setup_.receives);
   return 0;
 }
 
-void QueuePair::received(const Received& receive, device::CompletionQueue* completions) {
+void QueuePair::received(const ReceiveEnding& receive, device::CompletionQueue* completions) {
   const bool failed = receive.status != CompletionStatus::kSuccess;
   if (failed && receive.status != CompletionStatus::kFlushed) receive_failed_ = true;
   if (completions == nullptr) return;
@@ -433,7 +434,7 @@ void QueuePair::received(const Received& receive, device::CompletionQueue* compl
 }
 
 void QueuePair::take(const roce::PacketArrival& arrival) {
-  Port& port = *setup_.port;
+  QpPort& port = *setup_.port;
   const QpState at = state();
   const bool listens = at >= QpState::kReadyToReceive && at < QpState::kError;
   if (!listens || link_ == nullptr || !link_->is_peer(arrival.from)) {
@@ -508,8 +509,8 @@ void QueuePair::flush_receives() {
     return raise(QpEvent::kLastReceiveReached);
   }
   if (setup_.receives == nullptr) return;
-  for (Receive receive; own_receives_.take(receive);) {
-    Received flushed;
+  for (PostedReceive receive; own_receives_.take(receive);) {
+    ReceiveEnding flushed;
     flushed.id = receive.id;
     flushed.status = CompletionStatus::kFlushed;
     received(flushed, setup_.receives);

@@ -21,9 +21,9 @@ void fill(std::vector<std::byte>& memory, std::uint8_t seed) {
   }
 }
 
-SendRequest access(WorkKind kind, std::span<const work::Segment> pieces, std::uint64_t address,
-                   std::uint32_t key) {
-  SendRequest request;
+QpSendRequest access(WorkKind kind, std::span<const work::Segment> pieces, std::uint64_t address,
+                     std::uint32_t key) {
+  QpSendRequest request;
   request.work.kind = kind;
   request.work.pieces = pieces;
   for (const auto& each : pieces) request.work.length += each.length;
@@ -93,13 +93,13 @@ TEST(QueuePair, AtomicOperationsReturnTheFormerValue) {
   std::uint64_t value = 40;
   std::memcpy(two.b.memory.data(), &value, 8);
   const work::Segment to[] = {two.a.part(8, 8)};
-  SendRequest add = access(WorkKind::kFetchAdd, to, two.b.address(0), two.b.key());
+  QpSendRequest add = access(WorkKind::kFetchAdd, to, two.b.address(0), two.b.key());
   add.work.swap_or_add = 2;
   ASSERT_EQ(two.a.post(add), 0);
   EXPECT_EQ(two.a.next_sent().status, CompletionStatus::kSuccess);
   std::memcpy(&value, two.a.memory.data() + 8, 8);
   EXPECT_EQ(value, 40u);
-  SendRequest swap = access(WorkKind::kCompareSwap, to, two.b.address(0), two.b.key());
+  QpSendRequest swap = access(WorkKind::kCompareSwap, to, two.b.address(0), two.b.key());
   swap.work.compare = 42;
   swap.work.swap_or_add = 99;
   ASSERT_EQ(two.a.post(swap), 0);
@@ -114,7 +114,7 @@ TEST(QueuePair, AWriteWithImmediateDataTakesAReceive) {
   Couple two(QpType::kRc);
   ASSERT_EQ(two.b.receive({}, 5), 0);
   const work::Segment out[] = {two.a.part(0, 3000)};
-  SendRequest write = access(WorkKind::kWrite, out, two.b.address(0), two.b.key());
+  QpSendRequest write = access(WorkKind::kWrite, out, two.b.address(0), two.b.key());
   write.work.has_immediate = true;
   write.work.immediate = 0xABCD;
   ASSERT_EQ(two.a.post(write), 0);
@@ -132,7 +132,7 @@ TEST(QueuePair, ADatagramBeginsWithAGlobalRoutingHeader) {
   ASSERT_EQ(two.b.receive(in), 0);
   const AddressHandle to(two.a.domain, End::usual().address);
   const work::Segment out[] = {two.a.part(0, 100)};
-  SendRequest request;
+  QpSendRequest request;
   request.work.pieces = out;
   request.work.length = 100;
   request.to = &to;

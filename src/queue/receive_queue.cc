@@ -9,10 +9,10 @@
 
 namespace weft::queue {
 
-ReceiveQueue::ReceiveQueue(std::uint32_t receives, std::uint32_t sges)
+QpReceiveQueue::QpReceiveQueue(std::uint32_t receives, std::uint32_t sges)
     : size_(receives), sges_(sges), entries_(receives), segments_(std::size_t{receives} * sges) {}
 
-int ReceiveQueue::post(std::uint64_t id, std::span<const work::Segment> segments) {
+int QpReceiveQueue::post(std::uint64_t id, std::span<const work::Segment> segments) {
   if (segments.size() > sges_) return EINVAL;
   const std::lock_guard guard(mutex_);
   const std::uint32_t posted = posted_.load(std::memory_order_relaxed);
@@ -24,11 +24,11 @@ int ReceiveQueue::post(std::uint64_t id, std::span<const work::Segment> segments
   return 0;
 }
 
-bool ReceiveQueue::take(Receive& receive) {
+bool QpReceiveQueue::take(PostedReceive& receive) {
   const std::lock_guard guard(mutex_);
   const std::uint32_t posted = posted_.load(std::memory_order_relaxed);
   if (posted == 0) return false;
-  const Entry& entry = entries_[first_];
+  const PostedEntry& entry = entries_[first_];
   const auto begin = segments_.begin() + std::size_t{first_} * sges_;
   receive.id = entry.id;
   receive.segments.assign(begin, begin + entry.count);
@@ -43,13 +43,13 @@ bool ReceiveQueue::take(Receive& receive) {
   return true;
 }
 
-void ReceiveQueue::clear() {
+void QpReceiveQueue::clear() {
   const std::lock_guard guard(mutex_);
   posted_.store(0, std::memory_order_release);
   first_ = 0;
 }
 
-Status ReceiveQueue::arm(std::uint32_t limit, std::function<void()> reached) {
+Status QpReceiveQueue::arm(std::uint32_t limit, std::function<void()> reached) {
   const std::lock_guard guard(mutex_);
   if (limit > size_) {
     return Error{EINVAL, "limit " + std::to_string(limit) + " of a queue of " +
@@ -60,18 +60,18 @@ Status ReceiveQueue::arm(std::uint32_t limit, std::function<void()> reached) {
   return {};
 }
 
-std::uint32_t ReceiveQueue::limit() const {
+std::uint32_t QpReceiveQueue::limit() const {
   const std::lock_guard guard(mutex_);
   return limit_;
 }
 
-Status ReceiveQueue::resize(std::uint32_t receives) {
+Status QpReceiveQueue::resize(std::uint32_t receives) {
   const std::lock_guard guard(mutex_);
   const std::uint32_t posted = posted_.load(std::memory_order_relaxed);
   if (receives == 0 || receives < posted) {
     return Error{EINVAL, std::to_string(posted) + " receives are posted"};
   }
-  std::vector<Entry> entries(receives);
+  std::vector<PostedEntry> entries(receives);
   std::vector<work::Segment> segments(std::size_t{receives} * sges_);
   for (std::uint32_t i = 0; i < posted; ++i) {
     const std::uint32_t from = (first_ + i) % size_;

@@ -24,13 +24,13 @@ RemoteRange range_of(const work::RemoteMemory& memory, std::uint64_t offset, std
 
 }  // namespace
 
-Target::Target(memory::AccessGuard& guard, const ReceiveEnd& end, std::uint32_t qpn,
-               ReceiveSink& sink, SharedReceives* shared)
+QpTarget::QpTarget(memory::AccessGuard& guard, const ReceiveEnd& end, std::uint32_t qpn,
+                   ReceiveSink& sink, SharedReceives* shared)
     : guard_(guard), end_(end), qpn_(qpn), sink_(sink), shared_(shared) {
   serve(Access::kNone);
 }
 
-void Target::serve(Access access) {
+void QpTarget::serve(Access access) {
   const auto only = [&](Access right) { return includes(access, right) ? right : Access::kNone; };
   served_ = {only(Access::kRemoteRead) | only(Access::kRemoteWrite), only(Access::kRemoteAtomic),
              true};
@@ -39,7 +39,7 @@ void Target::serve(Access access) {
 }
 
 // The peer's QP broke a rule of the queue pair itself, or one of the region (IBTA 9.7.4.1).
-RequestVerdict Target::verdict_of(const memory::Accessed& accessed) {
+RequestVerdict QpTarget::verdict_of(const memory::Accessed& accessed) {
   refusal_ = accessed.refusal;
   const auto detail = static_cast<std::uint8_t>(accessed.refusal);
   if (accessed.refusal == AccessError::kNotServed) {
@@ -49,7 +49,7 @@ RequestVerdict Target::verdict_of(const memory::Accessed& accessed) {
   return accessed.error != 0 ? kOperational : RequestVerdict{};
 }
 
-RequestVerdict Target::may_use(std::uint32_t shared_receive) {
+RequestVerdict QpTarget::may_use(std::uint32_t shared_receive) {
   ReceiveEnd end;
   if (shared_ == nullptr || !shared_->find(shared_receive, end)) return work::kInvalidRequest;
   if (end.domain != end_.domain || end.receives != end_.receives) {
@@ -60,7 +60,7 @@ RequestVerdict Target::may_use(std::uint32_t shared_receive) {
   return {};
 }
 
-RequestVerdict Target::message_begins() {
+RequestVerdict QpTarget::message_begins() {
   received_ = 0;
   if (has_receive_) return {};
   if (end_.receives == nullptr) return work::kInvalidRequest;
@@ -68,8 +68,8 @@ RequestVerdict Target::message_begins() {
   return has_receive_ ? RequestVerdict{} : kNotReady;
 }
 
-RequestVerdict Target::message_goes_on(std::span<const std::byte> bytes) {
-  Received ended;
+RequestVerdict QpTarget::message_goes_on(std::span<const std::byte> bytes) {
+  ReceiveEnding ended;
   if (bytes.size() > receive_.length - received_) {
     ended.status = CompletionStatus::kLocalLength;
     end_receive(ended);
@@ -85,52 +85,52 @@ RequestVerdict Target::message_goes_on(std::span<const std::byte> bytes) {
   return {};
 }
 
-void Target::end_receive(Received receive) {
+void QpTarget::end_receive(ReceiveEnding receive) {
   receive.id = receive_.id;
   has_receive_ = false;
   sink_.received(receive, end_.completions);
 }
 
-void Target::message_ends(const work::MessageEnd& end) {
-  Received ended;
+void QpTarget::message_ends(const work::MessageEnd& end) {
+  ReceiveEnding ended;
   ended.length = received_;
   ended.end = end;
   end_receive(ended);
 }
 
-RequestVerdict Target::may_access(Access need, const work::RemoteMemory& memory) {
+RequestVerdict QpTarget::may_access(Access need, const work::RemoteMemory& memory) {
   return verdict_of(remote_->check(need, range_of(memory, 0, memory.length)));
 }
 
-RequestVerdict Target::write(const work::RemoteMemory& memory, std::uint64_t offset,
-                             std::span<const std::byte> bytes) {
+RequestVerdict QpTarget::write(const work::RemoteMemory& memory, std::uint64_t offset,
+                               std::span<const std::byte> bytes) {
   return verdict_of(remote_->write(range_of(memory, offset, bytes.size()), bytes));
 }
 
 // The receive is taken out here: those of a shared queue may have gone when the write has ended.
-RequestVerdict Target::may_tell() {
+RequestVerdict QpTarget::may_tell() {
   if (has_receive_) return {};
   if (end_.receives == nullptr) return work::kInvalidRequest;
   has_receive_ = end_.receives->take(receive_);
   return has_receive_ ? RequestVerdict{} : kNotReady;
 }
 
-void Target::written(const work::RemoteMemory& memory, const work::MessageEnd& end) {
+void QpTarget::written(const work::RemoteMemory& memory, const work::MessageEnd& end) {
   if (!end.has_immediate) return;
-  Received ended;
+  ReceiveEnding ended;
   ended.opcode = CompletionOpcode::kReceiveWrite;
   ended.length = memory.length;
   ended.end = end;
   end_receive(ended);
 }
 
-RequestVerdict Target::read(const work::RemoteMemory& memory, std::uint64_t offset,
-                            std::span<std::byte> out) {
+RequestVerdict QpTarget::read(const work::RemoteMemory& memory, std::uint64_t offset,
+                              std::span<std::byte> out) {
   return verdict_of(remote_->read(range_of(memory, offset, out.size()), out));
 }
 
-RequestVerdict Target::atomic(bool compares, const work::AtomicOperands& what,
-                              std::uint64_t& original) {
+RequestVerdict QpTarget::atomic(bool compares, const work::AtomicOperands& what,
+                                std::uint64_t& original) {
   if (what.address % sizeof original != 0) return work::kInvalidRequest;
   const AtomicAction action =
       compares ? AtomicAction{AtomicForm::kCompare, AtomicOp::kSwapIfEqual, AtomicType::kUint64}
@@ -142,10 +142,10 @@ RequestVerdict Target::atomic(bool compares, const work::AtomicOperands& what,
                                     memory::Patience::kUsual));
 }
 
-bool Target::datagram(std::span<const std::byte> header, std::span<const std::byte> bytes,
-                      const work::MessageEnd& end, std::uint32_t source) {
+bool QpTarget::datagram(std::span<const std::byte> header, std::span<const std::byte> bytes,
+                        const work::MessageEnd& end, std::uint32_t source) {
   if (!message_begins().ok()) return false;
-  Received ended;
+  ReceiveEnding ended;
   ended.length = header.size() + bytes.size();
   ended.end = end;
   ended.source = source;
@@ -160,9 +160,9 @@ bool Target::datagram(std::span<const std::byte> header, std::span<const std::by
   return true;
 }
 
-void Target::flush() {
+void QpTarget::flush() {
   if (!has_receive_) return;
-  Received ended;
+  ReceiveEnding ended;
   ended.status = CompletionStatus::kFlushed;
   end_receive(ended);
 }

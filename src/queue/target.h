@@ -16,11 +16,11 @@
 namespace weft::queue {
 
 // The memory and the receives of one queue pair. With the lock of its port held.
-class Target final : public work::Target {
+class QpTarget final : public work::Target {
  public:
   // All outlive it; `shared` is null but for an extended reliable connection.
-  Target(memory::AccessGuard& guard, const ReceiveEnd& end, std::uint32_t qpn, ReceiveSink& sink,
-         SharedReceives* shared);
+  QpTarget(memory::AccessGuard& guard, const ReceiveEnd& end, std::uint32_t qpn, ReceiveSink& sink,
+           SharedReceives* shared);
 
   // What the peer may do from now on (qp_access_flags).
   void serve(Access access);
@@ -53,7 +53,7 @@ class Target final : public work::Target {
   memory::AccessError refusal() const { return refusal_; }
 
  private:
-  void end_receive(Received receive);
+  void end_receive(ReceiveEnding receive);
   work::RequestVerdict verdict_of(const memory::Accessed& accessed);
 
   memory::AccessGuard& guard_;
@@ -65,7 +65,7 @@ class Target final : public work::Target {
   std::optional<memory::LocalAccess> local_;
   std::optional<memory::OwnMemory> remote_;
   // The receive of a message that has begun, or that broke off and left it to the next.
-  Receive receive_;
+  PostedReceive receive_;
   bool has_receive_ = false;
   std::uint64_t received_ = 0;  // bytes
   memory::AccessError refusal_ = memory::AccessError::kNone;

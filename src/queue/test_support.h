@@ -28,8 +28,8 @@ inline std::shared_ptr<device::Device> device() {
 // What a program has at one end: a protection domain, a region, completion queues, a queue pair.
 class End : QpEventSink {
  public:
-  explicit End(QpType type, ReceiveQueue* shared = nullptr, std::uint32_t sends = 64) {
-    port = Port::open(device_).value();
+  explicit End(QpType type, QpReceiveQueue* shared = nullptr, std::uint32_t sends = 64) {
+    port = QpPort::open(device_).value();
     RegionAttributes all;
     all.domain = domain;
     all.access = kLocalRead | kLocalWrite | Access::kRemoteRead | Access::kRemoteWrite |
@@ -119,9 +119,9 @@ class End : QpEventSink {
     return attributes;
   }
 
-  int post(const SendRequest& request) { return QueuePair::Posting(*pair).post(request); }
+  int post(const QpSendRequest& request) { return QueuePair::Posting(*pair).post(request); }
   int send(std::span<const work::Segment> pieces, std::uint64_t id = 0) {
-    SendRequest request;
+    QpSendRequest request;
     request.id = id;
     request.work.pieces = pieces;
     for (const auto& each : pieces) request.work.length += each.length;
@@ -156,7 +156,7 @@ class End : QpEventSink {
   std::vector<std::byte> memory = std::vector<std::byte>(1 << 21);
   DomainId domain = device_->new_domain();
   memory::Registration region;
-  std::shared_ptr<Port> port;
+  std::shared_ptr<QpPort> port;
   std::unique_ptr<device::CompletionQueue> sent;
   std::unique_ptr<device::CompletionQueue> received;
   std::unique_ptr<QueuePair> pair;

@@ -41,7 +41,7 @@ PacketPort::PacketPort(os::UdpSocket socket, os::WakeSet& wake, const PacketPort
       stats_(*options.stats),
       wake_(wake),
       polls_watched_(kPollsWatched) {
-  sides_.push_back(std::make_unique<Side>(*this, std::move(socket), capture_));
+  sides_.push_back(std::make_unique<FamilySocket>(*this, std::move(socket), capture_));
   receive_set_.add({&sides_[0]->socket, 0});
 }
 
@@ -66,7 +66,7 @@ Status PacketPort::prepare(const PacketPortOptions& options) {
 }
 
 Status PacketPort::add_family(os::UdpSocket socket) {
-  sides_.push_back(std::make_unique<Side>(*this, std::move(socket), capture_));
+  sides_.push_back(std::make_unique<FamilySocket>(*this, std::move(socket), capture_));
   receive_set_.add({&sides_.back()->socket, 0});
   return wake_.add(sides_.back()->socket.fd());
 }

@@ -6,7 +6,7 @@
 
 namespace weft::transport {
 
-std::size_t write_datagram(const DatagramHeader& header, const work::Work& work,
+std::size_t write_datagram(const UdHeader& header, const work::Work& work,
                            work::LocalMemory& memory, std::span<const work::Segment> pieces,
                            std::span<std::byte> out) {
   wire::Packet packet;

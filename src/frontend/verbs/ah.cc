@@ -17,8 +17,8 @@ ibv_ah* create_ah(ibv_pd* pd, const ibv_ah_attr& attribute) {
     if (pd == nullptr) return refuse<ibv_ah>(EINVAL);
     auto address = address_of(pd->context, attribute);
     if (!address) return refuse<ibv_ah>(errno_of(address.error()));
-    auto handle = std::make_unique<Ah>();
-    handle->domain = UseOf<ProtectionDomain>(object_of(pd));
+    auto handle = std::make_unique<VerbsAh>();
+    handle->domain = UseOf<VerbsPd>(object_of(pd));
     handle->address = std::make_unique<queue::AddressHandle>(object_of(pd).domain, address.value());
     handle->context = pd->context;
     handle->pd = pd;
@@ -28,7 +28,7 @@ ibv_ah* create_ah(ibv_pd* pd, const ibv_ah_attr& attribute) {
 
 int destroy_ah(ibv_ah* ah) {
   if (ah == nullptr) return EINVAL;
-  Ah& handle = object_of(ah);
+  VerbsAh& handle = object_of(ah);
   if (const int error = check_handle(handle, handle.pd->context); error != 0) return error;
   delete &handle;
   return 0;
@@ -65,7 +65,7 @@ int init_from_wc(ibv_context* context, std::uint8_t port, const ibv_wc& wc, cons
     return -1;
   }
   const Gids gids = gids_of(*grh);
-  const int index = Context::of(context).index_of(gids.destination);
+  const int index = VerbsContext::of(context).index_of(gids.destination);
   if (index < 0) {
     errno = ENODATA;
     return -1;
@@ -79,13 +79,13 @@ int init_from_wc(ibv_context* context, std::uint8_t port, const ibv_wc& wc, cons
 
 }  // namespace
 
-Result<queue::AddressVector> address_of(ibv_context* context, const ibv_ah_attr& attribute) {
+Result<queue::QpAddress> address_of(ibv_context* context, const ibv_ah_attr& attribute) {
   const auto refused = [](const char* why) { return Error{EINVAL, why}; };
   if (attribute.is_global == 0) return refused("RoCE needs a global routing header");
   if (attribute.port_num > 1) return refused("the only port is 1");
-  const auto local = Context::of(context).gid_address(attribute.grh.sgid_index);
+  const auto local = VerbsContext::of(context).gid_address(attribute.grh.sgid_index);
   if (!local) return refused("no GID has that index");
-  queue::AddressVector address;
+  queue::QpAddress address;
   address.local = *local;
   address.remote = address_of_gid(attribute.grh.dgid);
   if (address.remote.is_any()) return refused("the destination GID is zero");
@@ -104,7 +104,7 @@ Result<queue::AddressVector> address_of(ibv_context* context, const ibv_ah_attr&
   return address;
 }
 
-void write_address(const queue::AddressVector& address, ibv_ah_attr& attribute) {
+void write_address(const queue::QpAddress& address, ibv_ah_attr& attribute) {
   attribute = {};
   if (address.remote.length() != 0) {
     attribute.is_global = 1;

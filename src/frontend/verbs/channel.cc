@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Completion channels: ibv_create_comp_channel(3), ibv_get_cq_event(3)
-#include <fcntl.h>
 
 #include <cerrno>
 #include <chrono>
 
 #include "boundary.h"
 #include "objects.h"
+#include "os/event.h"
 
 namespace weft::verbs {
 namespace {
 
 ibv_comp_channel* create_channel(ibv_context* context) {
   return at_c_border<ibv_comp_channel>([&]() -> ibv_comp_channel* {
-    auto channel = std::make_unique<CompletionChannel>();
+    auto channel = std::make_unique<VerbsChannel>();
     auto events = device::EventChannel::open();
     if (!events) return refuse<ibv_comp_channel>(errno_of(events.error()));
     channel->events = std::move(events).value();
@@ -47,7 +47,7 @@ int get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** context) {
   auto& object = object_of(channel);
   for (;;) {
     if (const auto notice = object.events->take()) {
-      auto& queue = *static_cast<CompletionQueue*>(notice->object);
+      auto& queue = *static_cast<VerbsCq*>(notice->object);
       ++queue.completions.delivered;
       *cq = &queue.plain();
       *context = queue.cq_context;
@@ -55,7 +55,7 @@ int get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** context) {
     }
     object.engines->progress();
     if (object.events->has_event()) continue;
-    if ((::fcntl(object.fd, F_GETFL) & O_NONBLOCK) != 0) {
+    if (!os::may_wait(object.fd)) {
       errno = EAGAIN;
       return -1;
     }

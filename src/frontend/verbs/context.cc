@@ -9,11 +9,6 @@
 #include <new>
 
 #include "boundary.h"
-#include "cq.h"
-#include "poll.h"
-#include "qp.h"
-#include "query.h"
-#include "srq.h"
 #include "wire/packet.h"
 
 namespace weft::verbs {
@@ -24,47 +19,29 @@ namespace {
 constexpr std::size_t kInFront = 4096;
 constexpr std::size_t kAllocated = kInFront + sizeof(ibv_context);
 
+}  // namespace
+
 verbs_context& extended(ibv_context* context) {
   return *reinterpret_cast<verbs_context*>(reinterpret_cast<char*>(context) -
                                            offsetof(verbs_context, context));
 }
 
-void fill_operations(verbs_context& all) {
-  ibv_context& context = all.context;
-  context.ops.poll_cq = poll_cq;
-  context.ops.req_notify_cq = req_notify_cq;
-  context.ops.post_send = post_send;
-  context.ops.post_recv = post_recv;
-  context.ops.post_srq_recv = post_srq_recv;
-  all.query_port = query_port;
-  all.query_device_ex = query_device_ex;
-  all.create_cq_ex = create_cq_ex;
-  all.modify_cq = modify_cq;
-  all.create_qp_ex = create_qp_ex;
-  all.create_srq_ex = create_srq_ex;
-  all.get_srq_num = get_srq_num;
-  all.open_xrcd = open_xrcd;
-  all.close_xrcd = close_xrcd;
-}
-
-}  // namespace
-
-Context::Context(VerbsDevice& device, std::shared_ptr<device::Device> opened,
-                 std::unique_ptr<device::EventChannel> events)
+VerbsContext::VerbsContext(VerbsDevice& device, std::shared_ptr<device::Device> opened,
+                           std::unique_ptr<device::EventChannel> events)
     : shown_(device), device_(std::move(opened)), events_(std::move(events)) {}
 
-Context& Context::of(ibv_context* context) {
-  return *reinterpret_cast<Context*>(extended(context).priv);
+VerbsContext& VerbsContext::of(ibv_context* context) {
+  return *reinterpret_cast<VerbsContext*>(extended(context).priv);
 }
 
-ibv_context* Context::open(VerbsDevice& device) {
+ibv_context* VerbsContext::open(VerbsDevice& device) {
   return at_c_border<ibv_context>([&]() -> ibv_context* {
     auto opened = device::Device::get("");
     if (!opened) return refuse<ibv_context>(errno_of(opened.error()));
     auto events = device::EventChannel::open();
     if (!events) return refuse<ibv_context>(errno_of(events.error()));
-    std::unique_ptr<Context> made(
-        new Context(device, std::move(opened).value(), std::move(events).value()));
+    std::unique_ptr<VerbsContext> made(
+        new VerbsContext(device, std::move(opened).value(), std::move(events).value()));
     void* const allocation = std::calloc(1, kAllocated);
     if (allocation == nullptr) return refuse<ibv_context>(ENOMEM);
     made->allocation_ = allocation;
@@ -78,23 +55,22 @@ ibv_context* Context::open(VerbsDevice& device) {
     context->async_fd = made->events_->fd();
     context->num_comp_vectors = 1;
     pthread_mutex_init(&context->mutex, nullptr);
-    fill_operations(all);
     made.release();
     return context;
   });
 }
 
-int Context::close(ibv_context* context) {
-  Context& object = of(context);
+int VerbsContext::close(ibv_context* context) {
+  VerbsContext& object = of(context);
   pthread_mutex_destroy(&context->mutex);
   std::free(object.allocation_);
   delete &object;
   return 0;
 }
 
-Result<std::shared_ptr<queue::Port>> Context::port(std::size_t number) {
+Result<std::shared_ptr<queue::QpPort>> VerbsContext::port(std::size_t number) {
   while (ports_.size() <= number) {
-    auto opened = queue::Port::open(device_);
+    auto opened = queue::QpPort::open(device_);
     if (!opened) {
       if (ports_.empty()) return opened.error();
       return ports_.front();  // descriptors are short: queue pairs share what there is
@@ -104,22 +80,22 @@ Result<std::shared_ptr<queue::Port>> Context::port(std::size_t number) {
   return ports_[number];
 }
 
-Result<std::shared_ptr<queue::Port>> Context::port_in_turn() {
+Result<std::shared_ptr<queue::QpPort>> VerbsContext::port_in_turn() {
   const std::lock_guard guard(mutex_);
   return port(turn_++ % kMostPorts);
 }
 
-Result<std::shared_ptr<queue::Port>> Context::first_port() {
+Result<std::shared_ptr<queue::QpPort>> VerbsContext::first_port() {
   const std::lock_guard guard(mutex_);
   return port(0);
 }
 
-std::optional<os::SocketAddress> Context::gid_address(unsigned index) const {
+std::optional<os::SocketAddress> VerbsContext::gid_address(unsigned index) const {
   if (index >= shown_.addresses.size()) return std::nullopt;
   return shown_.addresses[index];
 }
 
-int Context::index_of(const ibv_gid& gid) const {
+int VerbsContext::index_of(const ibv_gid& gid) const {
   const os::SocketAddress wanted = address_of_gid(gid);
   for (std::size_t i = 0; i < shown_.addresses.size(); ++i) {
     if (shown_.addresses[i] == wanted) return static_cast<int>(i);
@@ -127,7 +103,7 @@ int Context::index_of(const ibv_gid& gid) const {
   return -1;
 }
 
-std::size_t Context::most_mtu() const {
+std::size_t VerbsContext::most_mtu() const {
   constexpr std::size_t kHeaders = 40 + 8 + wire::kMaxHeaderBytesOfPayload + wire::kIcrcBytes;
   std::size_t mtu = 4096;
   while (mtu > 256 && mtu + kHeaders > shown_.mtu) mtu /= 2;

@@ -27,9 +27,12 @@ struct VerbsDevice {
   int index = 0;
 };
 
-class Context {
+// The structure with the extended operations, of which the context is the last member.
+verbs_context& extended(ibv_context* context);
+
+class VerbsContext {
  public:
-  static Context& of(ibv_context* context);
+  static VerbsContext& of(ibv_context* context);
   static ibv_context* open(VerbsDevice& device);
   static int close(ibv_context* context);
 
@@ -38,8 +41,8 @@ class Context {
   const VerbsDevice& shown_device() const { return shown_; }
   device::EventChannel& async_events() { return *events_; }
   // The ports of queue pairs: each completion queue is assigned to one, in turn.
-  Result<std::shared_ptr<queue::Port>> port_in_turn();
-  Result<std::shared_ptr<queue::Port>> first_port();
+  Result<std::shared_ptr<queue::QpPort>> port_in_turn();
+  Result<std::shared_ptr<queue::QpPort>> first_port();
   // The address of a GID; none beyond the table.
   std::optional<os::SocketAddress> gid_address(unsigned index) const;
   int index_of(const ibv_gid& gid) const;
@@ -47,9 +50,9 @@ class Context {
   std::size_t most_mtu() const;
 
  private:
-  Context(VerbsDevice& device, std::shared_ptr<device::Device> opened,
-          std::unique_ptr<device::EventChannel> events);
-  Result<std::shared_ptr<queue::Port>> port(std::size_t number);
+  VerbsContext(VerbsDevice& device, std::shared_ptr<device::Device> opened,
+               std::unique_ptr<device::EventChannel> events);
+  Result<std::shared_ptr<queue::QpPort>> port(std::size_t number);
 
   static constexpr std::size_t kMostPorts = 8;
 
@@ -57,7 +60,7 @@ class Context {
   const std::shared_ptr<device::Device> device_;
   const std::unique_ptr<device::EventChannel> events_;
   std::mutex mutex_;
-  std::vector<std::shared_ptr<queue::Port>> ports_;
+  std::vector<std::shared_ptr<queue::QpPort>> ports_;
   std::size_t turn_ = 0;
   void* allocation_ = nullptr;
 };

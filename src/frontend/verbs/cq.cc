@@ -6,7 +6,7 @@
 
 #include "boundary.h"
 #include "objects.h"
-#include "poll.h"
+#include "polling.h"
 
 namespace weft::verbs {
 namespace {
@@ -25,8 +25,8 @@ ibv_cq* create(ibv_context* context, const CqSetup& setup, std::uint64_t reads) 
       setup.vector < 0 || setup.vector >= context->num_comp_vectors) {
     return refuse<ibv_cq>(EINVAL);
   }
-  auto queue = std::make_unique<CompletionQueue>();
-  auto port = Context::of(context).port_in_turn();
+  auto queue = std::make_unique<VerbsCq>();
+  auto port = VerbsContext::of(context).port_in_turn();
   if (!port) return refuse<ibv_cq>(errno_of(port.error()));
   queue->port = std::move(port).value();
   queue->entries = std::make_unique<device::CompletionQueue>(
@@ -42,12 +42,12 @@ ibv_cq* create(ibv_context* context, const CqSetup& setup, std::uint64_t reads) 
   queue->handle = queue->number = new_handle();
   pthread_mutex_init(&queue->mutex, nullptr);
   pthread_cond_init(&queue->cond, nullptr);
-  queue->entries->report_overrun(Context::of(context).async_events(), queue.get());
+  queue->entries->report_overrun(VerbsContext::of(context).async_events(), queue.get());
   queue->single_threaded = setup.single_threaded;
   fill_poll_functions(*queue, reads);
   if (Status ok = drive(*queue, *queue->port); !ok) return refuse<ibv_cq>(errno_of(ok.error()));
   if (setup.channel != nullptr) {
-    queue->channel_use = UseOf<CompletionChannel>(object_of(setup.channel));
+    queue->channel_use = UseOf<VerbsChannel>(object_of(setup.channel));
     ++setup.channel->refcnt;
   }
   return &queue.release()->plain();
@@ -80,7 +80,7 @@ int resize(ibv_cq* cq, int entries) {
 
 }  // namespace
 
-Status drive(CompletionQueue& queue, queue::Port& port) {
+Status drive(VerbsCq& queue, queue::QpPort& port) {
   const auto join = [&](device::EngineGroup& group) {
     return port.uses().add(&group, [&] { return group.attach(port); });
   };
@@ -89,7 +89,7 @@ Status drive(CompletionQueue& queue, queue::Port& port) {
   return join(*object_of(queue.channel).engines);
 }
 
-void stop_driving(CompletionQueue& queue, queue::Port& port) {
+void stop_driving(VerbsCq& queue, queue::QpPort& port) {
   const auto leave = [&](device::EngineGroup& group) {
     port.uses().remove(&group, [&] { group.detach(port); });
   };

@@ -12,7 +12,7 @@ int req_notify_cq(ibv_cq* cq, int solicited_only);
 
 // Polls and waits of that queue drive the port from now on, or not any more. Counted: for each
 // queue pair that reports there.
-Status drive(CompletionQueue& queue, queue::Port& port);
-void stop_driving(CompletionQueue& queue, queue::Port& port);
+Status drive(VerbsCq& queue, queue::QpPort& port);
+void stop_driving(VerbsCq& queue, queue::QpPort& port);
 
 }  // namespace weft::verbs

@@ -65,9 +65,5 @@ const char* ibv_get_device_name(ibv_device* device) { return device->name; }
 __be64 ibv_get_device_guid(ibv_device* device) {
   return reinterpret_cast<VerbsDevice*>(device)->guid;
 }
-ibv_context* ibv_open_device(ibv_device* device) {
-  return Context::open(*reinterpret_cast<VerbsDevice*>(device));
-}
-int ibv_close_device(ibv_context* context) { return Context::close(context); }
 
 }  // extern "C"

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Asynchronous events: ibv_get_async_event(3)
-#include <fcntl.h>
-#include <poll.h>
 
 #include <cerrno>
+#include <chrono>
 
 #include "boundary.h"
 #include "objects.h"
+#include "os/event.h"
 
 namespace weft::verbs {
 namespace {
 
 void fill(ibv_async_event& event, const device::Notice& notice) {
   const auto of_pair = [&](ibv_event_type type) {
-    auto& pair = *static_cast<QueuePair*>(notice.object);
+    auto& pair = *static_cast<VerbsQp*>(notice.object);
     ++pair.events.delivered;
     event.element.qp = &pair.plain();
     event.event_type = type;
@@ -21,14 +21,14 @@ void fill(ibv_async_event& event, const device::Notice& notice) {
   switch (notice.cause) {
     case device::Cause::kCompletion:
     case device::Cause::kOverrun: {
-      auto& queue = *static_cast<CompletionQueue*>(notice.object);
+      auto& queue = *static_cast<VerbsCq*>(notice.object);
       ++queue.errors.delivered;
       event.element.cq = &queue.plain();
       event.event_type = IBV_EVENT_CQ_ERR;
       return;
     }
     case device::Cause::kReceiveLimit: {
-      auto& queue = *static_cast<SharedReceiveQueue*>(notice.object);
+      auto& queue = *static_cast<VerbsSrq*>(notice.object);
       ++queue.events.delivered;
       event.element.srq = &queue;
       event.event_type = IBV_EVENT_SRQ_LIMIT_REACHED;
@@ -49,18 +49,20 @@ void fill(ibv_async_event& event, const device::Notice& notice) {
 
 // As read(2) on the descriptor: it waits unless that has O_NONBLOCK.
 int get_async_event(ibv_context* context, ibv_async_event& event) {
-  device::EventChannel& events = Context::of(context).async_events();
+  device::EventChannel& events = VerbsContext::of(context).async_events();
   for (;;) {
     if (const auto notice = events.take()) {
       fill(event, *notice);
       return 0;
     }
-    if ((::fcntl(events.fd(), F_GETFL) & O_NONBLOCK) != 0) {
+    if (!os::may_wait(events.fd())) {
       errno = EAGAIN;
       return -1;
     }
-    pollfd waits{events.fd(), POLLIN, 0};
-    if (::poll(&waits, 1, -1) < 0) return -1;
+    if (!os::wait_readable(events.fd(), std::chrono::milliseconds(-1))) {
+      errno = EINTR;
+      return -1;
+    }
   }
 }
 

@@ -65,14 +65,14 @@ ibv_mr* reg_mr(ibv_pd* pd, void* address, std::size_t length, std::uint64_t star
       error = check_memory(address, length, access);
     }
     if (error != 0) return refuse<ibv_mr>(error);
-    auto region = std::make_unique<MemoryRegion>();
-    auto added = Context::of(pd->context)
+    auto region = std::make_unique<VerbsMr>();
+    auto added = VerbsContext::of(pd->context)
                      .device()
                      .regions()
                      .add(attributes_of(domain.domain, address, length, start, access));
     if (!added) return refuse<ibv_mr>(errno_of(added.error()));
     region->registration = added.value();
-    region->domain = UseOf<ProtectionDomain>(domain);
+    region->domain = UseOf<VerbsPd>(domain);
     region->context = pd->context;
     region->pd = pd;
     region->addr = address;
@@ -93,7 +93,8 @@ int dereg_mr(ibv_mr* mr) {
   auto& region = object_of(mr);
   if (const int error = check_handle(region, region.pd->context); error != 0) return error;
   if (region.in_use()) return EBUSY;
-  const Status removed = Context::of(region.context).device().regions().remove(region.registration);
+  const Status removed =
+      VerbsContext::of(region.context).device().regions().remove(region.registration);
   if (!removed) return errno_of(removed.error());
   delete &region;
   return 0;
@@ -118,10 +119,10 @@ int rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address, std::size_t lengt
   void* const base = moves ? address : region.addr;
   const std::size_t size = moves ? length : region.length;
   if (const int error = check_memory(base, size, wanted); error != 0) return refuse(error);
-  ProtectionDomain& domain = changes_domain ? object_of(pd) : *region.domain.get();
+  VerbsPd& domain = changes_domain ? object_of(pd) : *region.domain.get();
   const std::uint64_t start = moves ? start_of(base, wanted) : region.start;
   const Status replaced =
-      Context::of(region.context)
+      VerbsContext::of(region.context)
           .device()
           .regions()
           .replace(region.registration, attributes_of(domain.domain, base, size, start, wanted));
@@ -130,7 +131,7 @@ int rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address, std::size_t lengt
     return IBV_REREG_MR_ERR_CMD;
   }
   if (changes_domain) {
-    region.domain = UseOf<ProtectionDomain>(domain);
+    region.domain = UseOf<VerbsPd>(domain);
     region.pd = pd;
   }
   region.addr = base;

@@ -27,30 +27,30 @@ std::uint32_t new_handle();
 
 // Common to the objects of a context.
 template <class Public>
-struct Object : Public, Usable {
-  Object() : Public{}, number(new_handle()) { this->handle = number; }
+struct VerbsObject : Public, Usable {
+  VerbsObject() : Public{}, number(new_handle()) { this->handle = number; }
   const std::uint32_t number;
 };
 
 // Errors: ENOENT when the program has overwritten the handle, or the context.
 template <class Public>
-int check_handle(const Object<Public>& object, const ibv_context* context) {
+int check_handle(const VerbsObject<Public>& object, const ibv_context* context) {
   return object.handle == object.number && object.context == context ? 0 : ENOENT;
 }
 
-struct ProtectionDomain : Object<ibv_pd> {
+struct VerbsPd : VerbsObject<ibv_pd> {
   ibv_context* owner = nullptr;
   DomainId domain;
 };
 
-struct MemoryRegion : Object<ibv_mr> {
+struct VerbsMr : VerbsObject<ibv_mr> {
   memory::Registration registration;
-  UseOf<ProtectionDomain> domain;
+  UseOf<VerbsPd> domain;
   unsigned access = 0;
   std::uint64_t start = 0;  // the address that names the first byte (iova)
 };
 
-struct CompletionChannel : ibv_comp_channel, Usable {
+struct VerbsChannel : ibv_comp_channel, Usable {
   std::unique_ptr<device::EventChannel> events;
   std::unique_ptr<device::EngineGroup> engines;  // the ports of its queues
 };
@@ -60,11 +60,11 @@ struct Acknowledged {
   std::atomic<std::uint32_t> delivered{0};
 };
 
-struct CompletionQueue : ibv_cq_ex, Usable {
+struct VerbsCq : ibv_cq_ex, Usable {
   std::uint32_t number = 0;
-  std::shared_ptr<queue::Port> port;  // of queue pairs that receive here
+  std::shared_ptr<queue::QpPort> port;  // of queue pairs that receive here
   std::unique_ptr<device::CompletionQueue> entries;
-  UseOf<CompletionChannel> channel_use;
+  UseOf<VerbsChannel> channel_use;
   Acknowledged completions;
   Acknowledged errors;
   bool single_threaded = false;
@@ -73,28 +73,28 @@ struct CompletionQueue : ibv_cq_ex, Usable {
   ibv_cq& plain() { return *reinterpret_cast<ibv_cq*>(this); }
 };
 
-struct SharedReceiveQueue;
+struct VerbsSrq;
 
-struct XrcDomain final : ibv_xrcd, Usable, queue::SharedReceives {
+struct VerbsXrcd final : ibv_xrcd, Usable, queue::SharedReceives {
   bool find(std::uint32_t number, queue::ReceiveEnd& end) override;
 
   std::mutex mutex;
-  std::vector<SharedReceiveQueue*> queues;
+  std::vector<VerbsSrq*> queues;
 };
 
-struct SharedReceiveQueue : Object<ibv_srq> {
+struct VerbsSrq : VerbsObject<ibv_srq> {
   DomainId memory_domain;
-  std::unique_ptr<queue::ReceiveQueue> receives;
-  UseOf<ProtectionDomain> domain;
-  UseOf<XrcDomain> xrc_domain;         // of one for XRC
-  UseOf<CompletionQueue> completions;  // the same
-  std::shared_ptr<queue::Port> port;   // the same
+  std::unique_ptr<queue::QpReceiveQueue> receives;
+  UseOf<VerbsPd> domain;
+  UseOf<VerbsXrcd> xrc_domain;          // of one for XRC
+  UseOf<VerbsCq> completions;           // the same
+  std::shared_ptr<queue::QpPort> port;  // the same
   std::uint32_t srq_number = 0;
   Acknowledged events;
   device::EventSource limit_reached{device::Cause::kReceiveLimit};
 };
 
-struct QueuePair final : ibv_qp_ex, Usable, queue::QpEventSink {
+struct VerbsQp final : ibv_qp_ex, Usable, queue::QpEventSink {
   void happened(queue::QpEvent event) override;
   ibv_qp& plain() { return qp_base; }
 
@@ -102,12 +102,12 @@ struct QueuePair final : ibv_qp_ex, Usable, queue::QpEventSink {
   std::uint64_t send_operations = 0;  // that ibv_wr_*() may post; 0: not created for these
   bool all_signaled = false;
   std::shared_ptr<queue::QueuePair> core;
-  UseOf<ProtectionDomain> domain;
-  UseOf<CompletionQueue> sends;
-  UseOf<CompletionQueue> receives;
-  UseOf<SharedReceiveQueue> shared;
-  UseOf<XrcDomain> xrc_domain;
-  std::shared_ptr<queue::Port> port;
+  UseOf<VerbsPd> domain;
+  UseOf<VerbsCq> sends;
+  UseOf<VerbsCq> receives;
+  UseOf<VerbsSrq> shared;
+  UseOf<VerbsXrcd> xrc_domain;
+  std::shared_ptr<queue::QpPort> port;
   Acknowledged events;
   std::array<device::EventSource, 5> sources{
       device::EventSource(device::Cause::kCommunicationEstablished),
@@ -117,28 +117,24 @@ struct QueuePair final : ibv_qp_ex, Usable, queue::QpEventSink {
   std::shared_ptr<struct WorkBuilder> builder;  // of ibv_wr_start(3)
 };
 
-struct Ah : Object<ibv_ah> {
-  UseOf<ProtectionDomain> domain;
+struct VerbsAh : VerbsObject<ibv_ah> {
+  UseOf<VerbsPd> domain;
   std::unique_ptr<queue::AddressHandle> address;
 };
 
-inline ProtectionDomain& object_of(ibv_pd* pd) { return *static_cast<ProtectionDomain*>(pd); }
-inline MemoryRegion& object_of(ibv_mr* mr) { return *static_cast<MemoryRegion*>(mr); }
-inline CompletionChannel& object_of(ibv_comp_channel* channel) {
-  return *static_cast<CompletionChannel*>(channel);
+inline VerbsPd& object_of(ibv_pd* pd) { return *static_cast<VerbsPd*>(pd); }
+inline VerbsMr& object_of(ibv_mr* mr) { return *static_cast<VerbsMr*>(mr); }
+inline VerbsChannel& object_of(ibv_comp_channel* channel) {
+  return *static_cast<VerbsChannel*>(channel);
 }
 // ibv_cq_ex begins with the members of ibv_cq.
-inline CompletionQueue& object_of(ibv_cq_ex* cq) { return *static_cast<CompletionQueue*>(cq); }
-inline CompletionQueue& object_of(ibv_cq* cq) {
-  return object_of(reinterpret_cast<ibv_cq_ex*>(cq));
-}
-inline SharedReceiveQueue& object_of(ibv_srq* srq) {
-  return *static_cast<SharedReceiveQueue*>(srq);
-}
-inline XrcDomain& object_of(ibv_xrcd* domain) { return *static_cast<XrcDomain*>(domain); }
-inline QueuePair& object_of(ibv_qp_ex* qp) { return *static_cast<QueuePair*>(qp); }
-inline QueuePair& object_of(ibv_qp* qp) { return object_of(reinterpret_cast<ibv_qp_ex*>(qp)); }
-inline Ah& object_of(ibv_ah* ah) { return *static_cast<Ah*>(ah); }
+inline VerbsCq& object_of(ibv_cq_ex* cq) { return *static_cast<VerbsCq*>(cq); }
+inline VerbsCq& object_of(ibv_cq* cq) { return object_of(reinterpret_cast<ibv_cq_ex*>(cq)); }
+inline VerbsSrq& object_of(ibv_srq* srq) { return *static_cast<VerbsSrq*>(srq); }
+inline VerbsXrcd& object_of(ibv_xrcd* domain) { return *static_cast<VerbsXrcd*>(domain); }
+inline VerbsQp& object_of(ibv_qp_ex* qp) { return *static_cast<VerbsQp*>(qp); }
+inline VerbsQp& object_of(ibv_qp* qp) { return object_of(reinterpret_cast<ibv_qp_ex*>(qp)); }
+inline VerbsAh& object_of(ibv_ah* ah) { return *static_cast<VerbsAh*>(ah); }
 
 // Waits until the program has acknowledged all events of an object, which is about to go.
 template <class Counted>

@@ -10,10 +10,10 @@ namespace {
 
 ibv_pd* alloc_pd(ibv_context* context) {
   return at_c_border<ibv_pd>([&] {
-    auto domain = std::make_unique<ProtectionDomain>();
+    auto domain = std::make_unique<VerbsPd>();
     domain->context = context;
     domain->owner = context;
-    domain->domain = Context::of(context).device().new_domain();
+    domain->domain = VerbsContext::of(context).device().new_domain();
     return domain.release();
   });
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Work requests: ibv_post_send(3), ibv_post_recv(3), ibv_post_srq_recv(3)
-#include <arpa/inet.h>
 
 #include <array>
 #include <cerrno>
@@ -8,6 +7,7 @@
 
 #include "memory/local_access.h"
 #include "qp.h"
+#include "wire/endian.h"
 
 namespace weft::verbs {
 namespace {
@@ -34,28 +34,28 @@ bool read_sges(const ibv_sge* list, int count, Segments& out) {
   return true;
 }
 
-struct Operation {
+struct WrOperation {
   WorkKind kind;
   CompletionOpcode opcode;
   bool has_immediate;
 };
 
-std::optional<Operation> operation_of(ibv_wr_opcode opcode) {
+std::optional<WrOperation> operation_of(ibv_wr_opcode opcode) {
   switch (opcode) {
     case IBV_WR_SEND:
-      return Operation{WorkKind::kSend, CompletionOpcode::kSend, false};
+      return WrOperation{WorkKind::kSend, CompletionOpcode::kSend, false};
     case IBV_WR_SEND_WITH_IMM:
-      return Operation{WorkKind::kSend, CompletionOpcode::kSend, true};
+      return WrOperation{WorkKind::kSend, CompletionOpcode::kSend, true};
     case IBV_WR_RDMA_WRITE:
-      return Operation{WorkKind::kWrite, CompletionOpcode::kWrite, false};
+      return WrOperation{WorkKind::kWrite, CompletionOpcode::kWrite, false};
     case IBV_WR_RDMA_WRITE_WITH_IMM:
-      return Operation{WorkKind::kWrite, CompletionOpcode::kWrite, true};
+      return WrOperation{WorkKind::kWrite, CompletionOpcode::kWrite, true};
     case IBV_WR_RDMA_READ:
-      return Operation{WorkKind::kRead, CompletionOpcode::kRead, false};
+      return WrOperation{WorkKind::kRead, CompletionOpcode::kRead, false};
     case IBV_WR_ATOMIC_CMP_AND_SWP:
-      return Operation{WorkKind::kCompareSwap, CompletionOpcode::kCompareSwap, false};
+      return WrOperation{WorkKind::kCompareSwap, CompletionOpcode::kCompareSwap, false};
     case IBV_WR_ATOMIC_FETCH_AND_ADD:
-      return Operation{WorkKind::kFetchAdd, CompletionOpcode::kFetchAdd, false};
+      return WrOperation{WorkKind::kFetchAdd, CompletionOpcode::kFetchAdd, false};
     case IBV_WR_LOCAL_INV:
     case IBV_WR_BIND_MW:
     case IBV_WR_SEND_WITH_INV:
@@ -69,7 +69,7 @@ std::optional<Operation> operation_of(ibv_wr_opcode opcode) {
 
 // An errno, or 0.
 int read_request(ibv_qp_type type, const ibv_send_wr& from, Segments& segments,
-                 queue::SendRequest& to) {
+                 queue::QpSendRequest& to) {
   const auto operation = operation_of(from.opcode);
   if (!operation || (from.send_flags & ~kSendFlags) != 0) return EINVAL;
   if (!read_sges(from.sg_list, from.num_sge, segments)) return EINVAL;
@@ -80,7 +80,7 @@ int read_request(ibv_qp_type type, const ibv_send_wr& from, Segments& segments,
   work::Work& work = to.work;
   work.kind = operation->kind;
   work.has_immediate = operation->has_immediate;
-  if (work.has_immediate) work.immediate = ntohl(from.imm_data);
+  if (work.has_immediate) work.immediate = wire::swapped(from.imm_data);
   work.solicited = (from.send_flags & IBV_SEND_SOLICITED) != 0;
   work.fence = (from.send_flags & IBV_SEND_FENCE) != 0;
   work.pieces = {segments.data(), static_cast<std::size_t>(from.num_sge)};
@@ -127,7 +127,7 @@ int post_send(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** bad) {
   queue::QueuePair::Posting posting(*object_of(qp).core);
   for (ibv_send_wr* each = first; each != nullptr; each = each->next) {
     Segments segments;
-    queue::SendRequest request;
+    queue::QpSendRequest request;
     int error = read_request(qp->qp_type, *each, segments, request);
     if (error == 0) error = posting.post(request);
     if (error == 0) continue;
@@ -145,7 +145,7 @@ int post_recv(ibv_qp* qp, ibv_recv_wr* first, ibv_recv_wr** bad) {
 }
 
 int post_srq_recv(ibv_srq* srq, ibv_recv_wr* first, ibv_recv_wr** bad) {
-  queue::ReceiveQueue& receives = *object_of(srq).receives;
+  queue::QpReceiveQueue& receives = *object_of(srq).receives;
   return post_receives(first, bad, [&](std::uint64_t id, std::span<const work::Segment> segments) {
     return receives.post(id, segments);
   });

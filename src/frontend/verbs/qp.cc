@@ -107,29 +107,29 @@ int check_queues(const ibv_qp_init_attr_ex& wanted, queue::QpType type) {
   return (sends ? has_pd : has_xrcd) ? 0 : EINVAL;
 }
 
-void bind_queues(QueuePair& pair, const ibv_qp_init_attr_ex& wanted, queue::QpType type) {
+void bind_queues(VerbsQp& pair, const ibv_qp_init_attr_ex& wanted, queue::QpType type) {
   const bool sends = type != queue::QpType::kXrcReceive;
   const bool receives = sends && type != queue::QpType::kXrcSend;
   if (sends) {
-    pair.sends = UseOf<CompletionQueue>(object_of(wanted.send_cq));
-    pair.domain = UseOf<ProtectionDomain>(object_of(wanted.pd));
+    pair.sends = UseOf<VerbsCq>(object_of(wanted.send_cq));
+    pair.domain = UseOf<VerbsPd>(object_of(wanted.pd));
   } else {
-    pair.xrc_domain = UseOf<XrcDomain>(object_of(wanted.xrcd));
+    pair.xrc_domain = UseOf<VerbsXrcd>(object_of(wanted.xrcd));
   }
-  if (receives) pair.receives = UseOf<CompletionQueue>(object_of(wanted.recv_cq));
+  if (receives) pair.receives = UseOf<VerbsCq>(object_of(wanted.recv_cq));
   if (receives && wanted.srq != nullptr) {
-    pair.shared = UseOf<SharedReceiveQueue>(object_of(wanted.srq));
+    pair.shared = UseOf<VerbsSrq>(object_of(wanted.srq));
   }
 }
 
 // The queues whose polls drive the port of this queue pair.
 template <class Visit>
-void each_queue(const QueuePair& pair, const Visit& visit) {
+void each_queue(const VerbsQp& pair, const Visit& visit) {
   if (pair.sends) visit(*pair.sends.get());
   if (pair.receives) visit(*pair.receives.get());
 }
 
-void show(QueuePair& pair, ibv_context* context, const ibv_qp_init_attr_ex& wanted) {
+void show(VerbsQp& pair, ibv_context* context, const ibv_qp_init_attr_ex& wanted) {
   ibv_qp& shown = pair.plain();
   shown.context = context;
   shown.qp_context = wanted.qp_context;
@@ -154,10 +154,10 @@ ibv_qp* create(ibv_context* context, ibv_qp_init_attr_ex& wanted, std::uint64_t 
   const auto type = type_of(wanted.qp_type);
   if (!type) return refuse<ibv_qp>(wanted.qp_type == IBV_QPT_RAW_PACKET ? EOPNOTSUPP : EINVAL);
   if (const int error = check_queues(wanted, *type); error != 0) return refuse<ibv_qp>(error);
-  auto pair = std::make_unique<QueuePair>();
+  auto pair = std::make_unique<VerbsQp>();
   bind_queues(*pair, wanted, *type);
   if (pair->shared && pair->shared.get()->xrc_domain) return refuse<ibv_qp>(EINVAL);
-  Context& device = Context::of(context);
+  VerbsContext& device = VerbsContext::of(context);
   if (pair->receives) {
     pair->port = pair->receives.get()->port;
   } else if (pair->sends) {
@@ -184,7 +184,7 @@ ibv_qp* create(ibv_context* context, ibv_qp_init_attr_ex& wanted, std::uint64_t 
   if (!core) return refuse<ibv_qp>(errno_of(core.error()));
   pair->core = std::move(core).value();
   Status driven;
-  each_queue(*pair, [&](CompletionQueue& queue) {
+  each_queue(*pair, [&](VerbsCq& queue) {
     if (driven) driven = drive(queue, *pair->port);
   });
   if (!driven) return refuse<ibv_qp>(errno_of(driven.error()));
@@ -196,13 +196,13 @@ ibv_qp* create(ibv_context* context, ibv_qp_init_attr_ex& wanted, std::uint64_t 
 
 int destroy(ibv_qp* qp) {
   if (qp == nullptr) return EINVAL;
-  QueuePair& pair = object_of(qp);
+  VerbsQp& pair = object_of(qp);
   if (qp->handle != pair.number) return ENOENT;
   pair.core.reset();
   for (device::EventSource& source : pair.sources) {
-    Context::of(qp->context).async_events().forget(source);
+    VerbsContext::of(qp->context).async_events().forget(source);
   }
-  each_queue(pair, [&](CompletionQueue& queue) { stop_driving(queue, *pair.port); });
+  each_queue(pair, [&](VerbsCq& queue) { stop_driving(queue, *pair.port); });
   await_acknowledgements(*qp, pair.events.delivered, qp->events_completed);
   pthread_cond_destroy(&qp->cond);
   pthread_mutex_destroy(&qp->mutex);
@@ -211,7 +211,7 @@ int destroy(ibv_qp* qp) {
 }
 
 int modify(ibv_qp* qp, const ibv_qp_attr& wanted, int wanted_mask) {
-  QueuePair& pair = object_of(qp);
+  VerbsQp& pair = object_of(qp);
   if (qp->handle != pair.number) return ENOENT;
   const auto mask = static_cast<std::uint32_t>(wanted_mask);
   const auto has = [mask](std::uint32_t one) { return (mask & one) != 0; };
@@ -241,13 +241,13 @@ int modify(ibv_qp* qp, const ibv_qp_attr& wanted, int wanted_mask) {
   attributes.timeout = wanted.timeout;
   attributes.retries = wanted.retry_cnt;
   attributes.rnr_retries = wanted.rnr_retry;
-  const Status done = pair.core->modify(attributes, mask, Context::of(qp->context).most_mtu());
+  const Status done = pair.core->modify(attributes, mask, VerbsContext::of(qp->context).most_mtu());
   qp->state = static_cast<ibv_qp_state>(pair.core->state());
   return done ? 0 : errno_of(done.error());
 }
 
 int query(ibv_qp* qp, ibv_qp_attr& found, ibv_qp_init_attr* initial) {
-  QueuePair& pair = object_of(qp);
+  VerbsQp& pair = object_of(qp);
   if (qp->handle != pair.number) return ENOENT;
   const queue::QpAttributes attributes = pair.core->query();
   found = {};
@@ -301,9 +301,9 @@ ibv_qp* create_plain(ibv_pd* pd, ibv_qp_init_attr* wanted) {
 
 }  // namespace
 
-void QueuePair::happened(queue::QpEvent event) {
+void VerbsQp::happened(queue::QpEvent event) {
   device::EventSource& source = sources[static_cast<std::size_t>(event)];
-  Context::of(plain().context).async_events().raise(source, this);
+  VerbsContext::of(plain().context).async_events().raise(source, this);
 }
 
 ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* wanted) {
@@ -337,7 +337,7 @@ int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* found, int /*mask*/, ibv_qp_init_attr*
   return status_at_c_border([&] { return query(qp, *found, initial); });
 }
 ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp* qp) {
-  weft::verbs::QueuePair& pair = weft::verbs::object_of(qp);
+  weft::verbs::VerbsQp& pair = weft::verbs::object_of(qp);
   return pair.builder != nullptr ? &pair : nullptr;
 }
 

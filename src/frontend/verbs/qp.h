@@ -15,11 +15,11 @@ int post_srq_recv(ibv_srq* srq, ibv_recv_wr* first, ibv_recv_wr** bad);
 
 // Fills the functions ibv_wr_*() of a queue pair that was created for these operations. False when
 // its type has not all of them.
-bool fill_work_functions(QueuePair& pair, std::uint64_t operations);
+bool fill_work_functions(VerbsQp& pair, std::uint64_t operations);
 
 // The address vector of an attribute. Errors: EINVAL for one without a global header, for a source
 // index or a destination that this device has not.
-Result<queue::AddressVector> address_of(ibv_context* context, const ibv_ah_attr& attribute);
-void write_address(const queue::AddressVector& address, ibv_ah_attr& attribute);
+Result<queue::QpAddress> address_of(ibv_context* context, const ibv_ah_attr& attribute);
+void write_address(const queue::QpAddress& address, ibv_ah_attr& attribute);
 
 }  // namespace weft::verbs

@@ -20,7 +20,7 @@ ibv_mtu mtu_of(std::size_t bytes) {
 }
 
 ibv_port_attr port_of(ibv_context* context) {
-  const Context& device = Context::of(context);
+  const VerbsContext& device = VerbsContext::of(context);
   ibv_port_attr port{};
   port.state = IBV_PORT_ACTIVE;
   port.max_mtu = IBV_MTU_4096;
@@ -39,7 +39,7 @@ ibv_port_attr port_of(ibv_context* context) {
 ibv_device_attr device_of(ibv_context* context) {
   ibv_device_attr found{};
   std::strcpy(found.fw_ver, "0.1.0");
-  found.node_guid = found.sys_image_guid = Context::of(context).shown_device().guid;
+  found.node_guid = found.sys_image_guid = VerbsContext::of(context).shown_device().guid;
   found.max_mr_size = ~std::uint64_t{0};
   found.page_size_cap = 0xFFFF'F000;
   found.vendor_id = 0x5746;
@@ -97,7 +97,7 @@ int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input
 
 }  // namespace weft::verbs
 
-using weft::verbs::Context;
+using weft::verbs::VerbsContext;
 
 extern "C" {
 
@@ -111,7 +111,7 @@ int ibv_query_port(ibv_context* context, std::uint8_t port, _compat_ibv_port_att
 }
 int ibv_query_gid(ibv_context* context, std::uint8_t port, int index, ibv_gid* gid) {
   const auto address = port == 1 && index >= 0
-                           ? Context::of(context).gid_address(static_cast<unsigned>(index))
+                           ? VerbsContext::of(context).gid_address(static_cast<unsigned>(index))
                            : std::nullopt;
   if (!address) {
     errno = EINVAL;

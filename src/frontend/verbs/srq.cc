@@ -26,11 +26,11 @@ ibv_srq* create(ibv_context* context, const ibv_srq_init_attr_ex& wanted, ibv_sr
     return refuse<ibv_srq>(EINVAL);
   }
   if (xrc && (wanted.xrcd == nullptr || wanted.cq == nullptr)) return refuse<ibv_srq>(EINVAL);
-  auto srq = std::make_unique<SharedReceiveQueue>();
+  auto srq = std::make_unique<VerbsSrq>();
   granted = attributes;
   granted.max_sge = std::max(attributes.max_sge, 1u);
-  srq->receives = std::make_unique<queue::ReceiveQueue>(granted.max_wr, granted.max_sge);
-  srq->domain = UseOf<ProtectionDomain>(object_of(wanted.pd));
+  srq->receives = std::make_unique<queue::QpReceiveQueue>(granted.max_wr, granted.max_sge);
+  srq->domain = UseOf<VerbsPd>(object_of(wanted.pd));
   srq->memory_domain = srq->domain.get()->domain;
   srq->context = context;
   srq->srq_context = wanted.srq_context;
@@ -39,14 +39,14 @@ ibv_srq* create(ibv_context* context, const ibv_srq_init_attr_ex& wanted, ibv_sr
   pthread_cond_init(&srq->cond, nullptr);
   if (xrc) {
     srq->srq_number = new_srq_number();
-    srq->completions = UseOf<CompletionQueue>(object_of(wanted.cq));
-    srq->xrc_domain = UseOf<XrcDomain>(object_of(wanted.xrcd));
-    auto port = Context::of(context).first_port();  // of all XRC targets
+    srq->completions = UseOf<VerbsCq>(object_of(wanted.cq));
+    srq->xrc_domain = UseOf<VerbsXrcd>(object_of(wanted.xrcd));
+    auto port = VerbsContext::of(context).first_port();  // of all XRC targets
     if (!port) return refuse<ibv_srq>(errno_of(port.error()));
     srq->port = std::move(port).value();
     const Status driven = drive(object_of(wanted.cq), *srq->port);
     if (!driven) return refuse<ibv_srq>(errno_of(driven.error()));
-    XrcDomain& domain = object_of(wanted.xrcd);
+    VerbsXrcd& domain = object_of(wanted.xrcd);
     const std::lock_guard guard(domain.mutex);
     domain.queues.push_back(srq.get());
   }
@@ -55,16 +55,16 @@ ibv_srq* create(ibv_context* context, const ibv_srq_init_attr_ex& wanted, ibv_sr
 
 int destroy(ibv_srq* srq) {
   if (srq == nullptr) return EINVAL;
-  SharedReceiveQueue& queue = object_of(srq);
+  VerbsSrq& queue = object_of(srq);
   if (const int error = check_handle(queue, queue.pd->context); error != 0) return error;
   if (queue.in_use()) return EBUSY;
   if (queue.xrc_domain) {
-    XrcDomain& domain = *queue.xrc_domain.get();
+    VerbsXrcd& domain = *queue.xrc_domain.get();
     const std::lock_guard guard(domain.mutex);
     std::erase(domain.queues, &queue);
   }
   if (queue.port != nullptr) stop_driving(*queue.completions.get(), *queue.port);
-  Context::of(srq->context).async_events().forget(queue.limit_reached);
+  VerbsContext::of(srq->context).async_events().forget(queue.limit_reached);
   await_acknowledgements(*srq, queue.events.delivered, srq->events_completed);
   pthread_cond_destroy(&srq->cond);
   pthread_mutex_destroy(&srq->mutex);
@@ -73,7 +73,7 @@ int destroy(ibv_srq* srq) {
 }
 
 int modify(ibv_srq* srq, const ibv_srq_attr& wanted, int mask) {
-  SharedReceiveQueue& queue = object_of(srq);
+  VerbsSrq& queue = object_of(srq);
   if (const int error = check_handle(queue, queue.pd->context); error != 0) return error;
   if ((mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)) != 0) return EINVAL;
   const bool resizes = (mask & IBV_SRQ_MAX_WR) != 0;
@@ -85,13 +85,15 @@ int modify(ibv_srq* srq, const ibv_srq_attr& wanted, int mask) {
   }
   if ((mask & IBV_SRQ_LIMIT) == 0) return 0;
   const Status armed = queue.receives->arm(wanted.srq_limit, [srq] {
-    Context::of(srq->context).async_events().raise(object_of(srq).limit_reached, &object_of(srq));
+    VerbsContext::of(srq->context)
+        .async_events()
+        .raise(object_of(srq).limit_reached, &object_of(srq));
   });
   return armed ? 0 : errno_of(armed.error());
 }
 
 int query(ibv_srq* srq, ibv_srq_attr& found) {
-  SharedReceiveQueue& queue = object_of(srq);
+  VerbsSrq& queue = object_of(srq);
   if (const int error = check_handle(queue, queue.pd->context); error != 0) return error;
   found = {queue.receives->size(), queue.receives->sges(), queue.receives->limit()};
   return 0;
@@ -99,9 +101,9 @@ int query(ibv_srq* srq, ibv_srq_attr& found) {
 
 }  // namespace
 
-bool XrcDomain::find(std::uint32_t wanted, queue::ReceiveEnd& end) {
+bool VerbsXrcd::find(std::uint32_t wanted, queue::ReceiveEnd& end) {
   const std::lock_guard guard(mutex);
-  for (SharedReceiveQueue* const each : queues) {
+  for (VerbsSrq* const each : queues) {
     if (each->srq_number != wanted) continue;
     end.receives = each->receives.get();
     end.domain = each->memory_domain;
@@ -136,7 +138,7 @@ ibv_xrcd* open_xrcd(ibv_context* context, ibv_xrcd_init_attr* wanted) {
   return at_c_border<ibv_xrcd>([&]() -> ibv_xrcd* {
     constexpr std::uint32_t kMasks = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
     if ((wanted->comp_mask & ~kMasks) != 0) return refuse<ibv_xrcd>(EINVAL);
-    auto domain = std::make_unique<XrcDomain>();
+    auto domain = std::make_unique<VerbsXrcd>();
     domain->context = context;
     return domain.release();
   });
@@ -144,7 +146,7 @@ ibv_xrcd* open_xrcd(ibv_context* context, ibv_xrcd_init_attr* wanted) {
 
 int close_xrcd(ibv_xrcd* domain) {
   if (domain == nullptr) return EINVAL;
-  XrcDomain& object = object_of(domain);
+  VerbsXrcd& object = object_of(domain);
   if (object.in_use()) return EBUSY;
   delete &object;
   return 0;

@@ -14,14 +14,14 @@ namespace weft::verbs {
 
 // Requests of one batch. Between start and its end they belong to one thread.
 struct WorkBuilder {
-  struct Request {
-    queue::SendRequest request;
+  struct BuiltRequest {
+    queue::QpSendRequest request;
     std::vector<work::Segment> segments;
     std::vector<std::byte> copy;  // inline data
   };
 
   std::mutex mutex;  // held from start to complete or abort
-  std::deque<Request> requests;
+  std::deque<BuiltRequest> requests;
   int error = 0;  // the first
 };
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Batches of work requests: ibv_wr_start(3), ibv_wr_complete(3)
-#include <arpa/inet.h>
 
 #include <cerrno>
 #include <cstring>
 
 #include "memory/local_access.h"
 #include "qp.h"
+#include "wire/endian.h"
 #include "work_builder.h"
 
 namespace weft::verbs {
@@ -17,9 +17,9 @@ using work::WorkKind;
 
 WorkBuilder& builder_of(ibv_qp_ex* qp) { return *object_of(qp).builder; }
 
-WorkBuilder::Request& begin(ibv_qp_ex* qp, WorkKind kind, CompletionOpcode opcode) {
-  WorkBuilder::Request& made = builder_of(qp).requests.emplace_back();
-  queue::SendRequest& request = made.request;
+WorkBuilder::BuiltRequest& begin(ibv_qp_ex* qp, WorkKind kind, CompletionOpcode opcode) {
+  WorkBuilder::BuiltRequest& made = builder_of(qp).requests.emplace_back();
+  queue::QpSendRequest& request = made.request;
   request.id = qp->wr_id;
   request.opcode = opcode;
   request.signaled = (qp->wr_flags & IBV_SEND_SIGNALED) != 0;
@@ -29,7 +29,7 @@ WorkBuilder::Request& begin(ibv_qp_ex* qp, WorkKind kind, CompletionOpcode opcod
   return made;
 }
 
-WorkBuilder::Request* last(ibv_qp_ex* qp) {
+WorkBuilder::BuiltRequest* last(ibv_qp_ex* qp) {
   WorkBuilder& builder = builder_of(qp);
   if (builder.requests.empty()) {
     if (builder.error == 0) builder.error = EINVAL;
@@ -48,10 +48,10 @@ void access(ibv_qp_ex* qp, WorkKind kind, CompletionOpcode opcode, std::uint32_t
 void set_immediate(ibv_qp_ex* qp, std::uint32_t value) {
   work::Work& work = builder_of(qp).requests.back().request.work;
   work.has_immediate = true;
-  work.immediate = ntohl(value);
+  work.immediate = wire::swapped(value);
 }
 
-void add_segment(WorkBuilder::Request& to, std::uint32_t key, std::uint64_t address,
+void add_segment(WorkBuilder::BuiltRequest& to, std::uint32_t key, std::uint64_t address,
                  std::size_t length) {
   to.segments.push_back(
       {reinterpret_cast<void*>(address), length, key != 0 ? key : memory::kInvalidLocalKey});
@@ -59,7 +59,7 @@ void add_segment(WorkBuilder::Request& to, std::uint32_t key, std::uint64_t addr
 }
 
 void set_sges(ibv_qp_ex* qp, std::size_t count, const ibv_sge* list) {
-  WorkBuilder::Request* const to = last(qp);
+  WorkBuilder::BuiltRequest* const to = last(qp);
   if (to == nullptr) return;
   if (count > queue::kMaxSges) {
     if (builder_of(qp).error == 0) builder_of(qp).error = EINVAL;
@@ -71,7 +71,7 @@ void set_sges(ibv_qp_ex* qp, std::size_t count, const ibv_sge* list) {
 }
 
 void set_inline(ibv_qp_ex* qp, std::size_t count, const ibv_data_buf* list) {
-  WorkBuilder::Request* const to = last(qp);
+  WorkBuilder::BuiltRequest* const to = last(qp);
   if (to == nullptr) return;
   to->request.copied = true;
   for (std::size_t i = 0; i < count; ++i) {
@@ -105,7 +105,7 @@ int complete(ibv_qp_ex* qp) {
   if (error == 0) {
     queue::QueuePair::Posting posting(*object_of(qp).core);
     if (builder.requests.size() > posting.room()) error = ENOMEM;
-    for (WorkBuilder::Request& each : builder.requests) {
+    for (WorkBuilder::BuiltRequest& each : builder.requests) {
       if (error != 0) break;
       each.request.work.pieces = each.segments;
       error = posting.post(each.request);
@@ -167,14 +167,14 @@ void fill_operations(ibv_qp_ex& qp) {
 
 void fill_settings(ibv_qp_ex& qp) {
   qp.wr_set_ud_addr = [](ibv_qp_ex* each, ibv_ah* ah, std::uint32_t qpn, std::uint32_t key) {
-    WorkBuilder::Request* const to = last(each);
+    WorkBuilder::BuiltRequest* const to = last(each);
     if (to == nullptr || ah == nullptr) return;
     to->request.to = object_of(ah).address.get();
     to->request.destination = qpn & 0xFF'FFFF;
     to->request.queue_key = key;
   };
   qp.wr_set_xrc_srqn = [](ibv_qp_ex* each, std::uint32_t number) {
-    if (WorkBuilder::Request* const to = last(each)) to->request.work.shared_receive = number;
+    if (WorkBuilder::BuiltRequest* const to = last(each)) to->request.work.shared_receive = number;
   };
   qp.wr_set_sge = [](ibv_qp_ex* each, std::uint32_t key, std::uint64_t address,
                      std::uint32_t length) {
@@ -191,7 +191,7 @@ void fill_settings(ibv_qp_ex& qp) {
 
 }  // namespace
 
-bool fill_work_functions(QueuePair& pair, std::uint64_t operations) {
+bool fill_work_functions(VerbsQp& pair, std::uint64_t operations) {
   if (operations == 0) return true;
   if ((operations & ~operations_of(pair.core->type())) != 0) return false;
   pair.send_operations = operations;

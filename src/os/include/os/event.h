@@ -69,6 +69,9 @@ class PollList {
   std::unique_ptr<Entries> entries_;
 };
 
+// False for a descriptor with O_NONBLOCK.
+bool may_wait(int fd);
+
 // Sleeps until `fd` is readable or the time is over (negative: no limit). True when readable.
 // Interrupted by a signal it returns false early.
 bool wait_readable(int fd, std::chrono::milliseconds timeout);

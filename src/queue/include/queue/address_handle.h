@@ -10,15 +10,14 @@ namespace weft::queue {
 // The address of a peer's host, and the local one to send from. Immutable: any thread.
 class AddressHandle {
  public:
-  AddressHandle(DomainId domain, const AddressVector& address)
-      : domain_(domain), address_(address) {}
+  AddressHandle(DomainId domain, const QpAddress& address) : domain_(domain), address_(address) {}
 
   DomainId domain() const { return domain_; }
-  const AddressVector& address() const { return address_; }
+  const QpAddress& address() const { return address_; }
 
  private:
   const DomainId domain_;
-  const AddressVector address_;
+  const QpAddress address_;
 };
 
 }  // namespace weft::queue

@@ -53,7 +53,7 @@ enum Attribute : std::uint32_t {
 };
 
 // Where packets go, and by which of the local addresses (struct ibv_ah_attr).
-struct AddressVector {
+struct QpAddress {
   os::SocketAddress local;   // that of the source GID; port 0
   os::SocketAddress remote;  // that of the destination GID; port 0
   std::uint32_t flow_label = 0;
@@ -76,7 +76,7 @@ struct QpAttributes {
   std::uint16_t pkey_index = 0;
   std::uint8_t port = 0;
   std::uint32_t queue_key = 0;
-  AddressVector address;
+  QpAddress address;
   std::size_t path_mtu = 0;  // bytes: 256, 512, 1024, 2048 or 4096
   std::uint32_t destination = 0;
   Psn receive_psn;

@@ -37,7 +37,7 @@ class PortClient : public roce::PacketHandler {
   ~PortClient() = default;
 
  private:
-  friend class Port;
+  friend class QpPort;
   bool touched_ = false;
   bool active_ = false;
 };
@@ -45,12 +45,12 @@ class PortClient : public roce::PacketHandler {
 // UDP sockets of queue pairs, each number bound to the wildcard address of IPv4 and IPv6, and the
 // engine that drives them. Locks, outermost first: that of the port, the send lock of a queue pair,
 // a receive queue's, the transmit lock, a completion queue's, an event channel's.
-class Port final : public device::Engine {
+class QpPort final : public device::Engine {
  public:
   // A port with one UDP number. Errors: EADDRINUSE when none is free, EMFILE and others of
   // os::UdpSocket::bind(), os::WakeSet::create() and memory::AccessGuard::attach().
-  static Result<std::shared_ptr<Port>> open(std::shared_ptr<device::Device> device);
-  ~Port() override;
+  static Result<std::shared_ptr<QpPort>> open(std::shared_ptr<device::Device> device);
+  ~QpPort() override;
 
   // A queue pair's number, and where its packets leave.
   struct Attachment {
@@ -92,7 +92,7 @@ class Port final : public device::Engine {
   unsigned polls() override { return polls_.load(std::memory_order_relaxed); }
 
  private:
-  Port(std::shared_ptr<device::Device> device, os::WakeSet wake);
+  QpPort(std::shared_ptr<device::Device> device, os::WakeSet wake);
   Status open_number();
   Result<std::uint32_t> take_qpn(PortClient& client, roce::PacketPort& number);
   void take_news();

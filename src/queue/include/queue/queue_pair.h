@@ -20,7 +20,7 @@
 namespace weft::queue {
 
 class Link;
-class Target;
+class QpTarget;
 
 // What has happened to a queue pair without a completion (ibv_get_async_event(3)).
 enum class QpEvent : std::uint8_t {
@@ -43,12 +43,12 @@ class QpEventSink {
 // What a queue pair is made of; all pointers outlive it.
 struct QpSetup {
   std::shared_ptr<device::Device> device;
-  std::shared_ptr<Port> port;
+  std::shared_ptr<QpPort> port;
   QpType type = QpType::kRc;
   DomainId domain;
   device::CompletionQueue* sends = nullptr;     // null of an XRC target
   device::CompletionQueue* receives = nullptr;  // null of an XRC initiator
-  ReceiveQueue* shared = nullptr;               // in place of receives of its own
+  QpReceiveQueue* shared = nullptr;             // in place of receives of its own
   SharedReceives* shared_by_number = nullptr;   // of an XRC target
   QpCapacities capacities;                      // what was asked for
   bool all_signaled = false;
@@ -59,7 +59,7 @@ struct QpSetup {
 // one.
 class QueuePair final : PortClient, work::WorkSink, ReceiveSink {
  public:
-  // Errors: EINVAL for capacities beyond the limits; those of Port::attach().
+  // Errors: EINVAL for capacities beyond the limits; those of QpPort::attach().
   static Result<std::unique_ptr<QueuePair>> create(const QpSetup& setup);
   // A barrier: nothing of it runs when this returns. Its completions leave their queues.
   ~QueuePair();
@@ -89,7 +89,7 @@ class QueuePair final : PortClient, work::WorkSink, ReceiveSink {
     Posting& operator=(const Posting&) = delete;
     // Errors: EINVAL for a request that this queue pair cannot take in its state, ENOMEM when the
     // send queue is full, EFAULT when inline bytes may not be read.
-    int post(const SendRequest& request) {
+    int post(const QpSendRequest& request) {
       const int error = pair_.post(request);
       posted_ = posted_ || error == 0;
       return error;
@@ -121,10 +121,10 @@ class QueuePair final : PortClient, work::WorkSink, ReceiveSink {
   // With the send lock.
   void ended(const work::Ended& work) override;
   // With the port's lock.
-  void received(const Received& receive, device::CompletionQueue* completions) override;
+  void received(const ReceiveEnding& receive, device::CompletionQueue* completions) override;
 
-  int post(const SendRequest& request);
-  int accept(const SendRequest& request, work::Work& work);
+  int post(const QpSendRequest& request);
+  int accept(const QpSendRequest& request, work::Work& work);
   void posted(std::unique_lock<std::mutex>& guard);
   void emit(bool answers, Time now);
   Time send_due();
@@ -141,22 +141,22 @@ class QueuePair final : PortClient, work::WorkSink, ReceiveSink {
 
   const QpSetup setup_;
   const QpCapacities capacities_;
-  Port::Attachment attachment_;
+  QpPort::Attachment attachment_;
   std::atomic<QpState> state_{QpState::kReset};
   // Work of the send queue, or a receive, has ended with an error: settle() ends the rest.
   std::atomic<bool> send_failed_{false};
   std::atomic<bool> receive_failed_{false};
   std::mutex send_lock_;
-  SendQueue send_queue_;
+  QpSendQueue send_queue_;
   Time announced_ = Time::max();  // the port looks at this queue pair at that time, or earlier
   // With the port's lock and the send lock.
   QpAttributes attributes_;
   std::unique_ptr<Link> link_;
   // With the port's lock.
-  ReceiveQueue own_receives_;
-  ReceiveQueue& receives_;
+  QpReceiveQueue own_receives_;
+  QpReceiveQueue& receives_;
   memory::LocalAccess memory_;
-  std::unique_ptr<Target> target_;
+  std::unique_ptr<QpTarget> target_;
   bool communicates_ = false;  // a packet has arrived in RTR or RTS
 };
 

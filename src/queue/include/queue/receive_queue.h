@@ -15,23 +15,23 @@
 namespace weft::queue {
 
 // A receive that was taken out of its queue: the buffers of one message.
-struct Receive {
+struct PostedReceive {
   std::uint64_t id = 0;  // the program's (wr_id)
   std::vector<work::Segment> segments;
   std::uint64_t length = 0;  // of all segments
 };
 
 // The receives of one queue pair, or those that several share, in their order. Any thread.
-class ReceiveQueue {
+class QpReceiveQueue {
  public:
-  ReceiveQueue(std::uint32_t receives, std::uint32_t sges);
-  ReceiveQueue(const ReceiveQueue&) = delete;
-  ReceiveQueue& operator=(const ReceiveQueue&) = delete;
+  QpReceiveQueue(std::uint32_t receives, std::uint32_t sges);
+  QpReceiveQueue(const QpReceiveQueue&) = delete;
+  QpReceiveQueue& operator=(const QpReceiveQueue&) = delete;
 
   // Posts a receive. Errors: EINVAL for more segments than the queue takes, ENOMEM when it is full.
   int post(std::uint64_t id, std::span<const work::Segment> segments);
   // Takes the first one out into `receive`; false when there is none.
-  bool take(Receive& receive);
+  bool take(PostedReceive& receive);
   // True when one is there: a hint, unless the caller is the only one that takes.
   bool has_one() const { return posted_.load(std::memory_order_acquire) != 0; }
   // Removes all.
@@ -49,7 +49,7 @@ class ReceiveQueue {
   std::uint32_t sges() const { return sges_; }
 
  private:
-  struct Entry {
+  struct PostedEntry {
     std::uint64_t id = 0;
     std::uint32_t count = 0;  // of segments
   };
@@ -57,7 +57,7 @@ class ReceiveQueue {
   mutable std::mutex mutex_;
   std::uint32_t size_;
   const std::uint32_t sges_;
-  std::vector<Entry> entries_;           // a ring
+  std::vector<PostedEntry> entries_;     // a ring
   std::vector<work::Segment> segments_;  // sges_ for each entry
   std::uint32_t first_ = 0;
   std::atomic<std::uint32_t> posted_{0};

@@ -16,7 +16,7 @@
 namespace weft::queue {
 
 // A receive that has ended.
-struct Received {
+struct ReceiveEnding {
   std::uint64_t id = 0;
   CompletionOpcode opcode = CompletionOpcode::kReceive;
   work::CompletionStatus status = work::CompletionStatus::kSuccess;
@@ -29,7 +29,7 @@ struct Received {
 // Where ended receives are reported, and where receives come from that a request names (annex A14).
 class ReceiveSink {
  public:
-  virtual void received(const Received& receive, device::CompletionQueue* completions) = 0;
+  virtual void received(const ReceiveEnding& receive, device::CompletionQueue* completions) = 0;
 
  protected:
   ~ReceiveSink() = default;
@@ -37,7 +37,7 @@ class ReceiveSink {
 
 // What a request takes receives from, and in which domain its memory is.
 struct ReceiveEnd {
-  ReceiveQueue* receives = nullptr;  // null: sends are refused
+  QpReceiveQueue* receives = nullptr;  // null: sends are refused
   DomainId domain;
   device::CompletionQueue* completions = nullptr;  // where they are reported
 };

@@ -16,7 +16,7 @@ namespace weft::queue {
 class AddressHandle;
 
 // A send request as a front end gives it.
-struct SendRequest {
+struct QpSendRequest {
   std::uint64_t id = 0;  // the program's (wr_id)
   work::Work work;       // without cookie; `pieces` stay the caller's during the call only
   CompletionOpcode opcode = CompletionOpcode::kSend;
@@ -42,11 +42,11 @@ struct SendSlot {
 // The slots of one queue pair, a ring. take() and ended() are for one thread at a time, retire()
 // for any. A request without a completion keeps its slot until a later completion was polled, as on
 // hardware.
-class SendQueue {
+class QpSendQueue {
  public:
-  SendQueue(std::uint32_t requests, std::uint32_t inline_bytes);
-  SendQueue(const SendQueue&) = delete;
-  SendQueue& operator=(const SendQueue&) = delete;
+  QpSendQueue(std::uint32_t requests, std::uint32_t inline_bytes);
+  QpSendQueue(const QpSendQueue&) = delete;
+  QpSendQueue& operator=(const QpSendQueue&) = delete;
 
   // A slot for the next request; null when all are in use.
   SendSlot* take();

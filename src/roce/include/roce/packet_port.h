@@ -118,9 +118,9 @@ class PacketPort {
 
  private:
   // A socket and its packets on their way out.
-  class Side final : public PacketOutput {
+  class FamilySocket final : public PacketOutput {
    public:
-    Side(PacketPort& port, os::UdpSocket of, wire::Tap* capture)
+    FamilySocket(PacketPort& port, os::UdpSocket of, wire::Tap* capture)
         : socket(std::move(of)), trains(socket, capture), port_(port) {}
     std::span<std::byte> place() override { return trains.place(); }
     void add(const Path& path, std::size_t length) override { trains.add(path, length); }
@@ -149,7 +149,7 @@ class PacketPort {
   void hand_over(const PacketArrival& arrival);
 
   wire::Tap* const capture_;
-  std::vector<std::unique_ptr<Side>> sides_;  // one of each family
+  std::vector<std::unique_ptr<FamilySocket>> sides_;  // one of each family
   QpnTable qpns_;
   ReceiveSet receive_set_;
   PacketCheck check_;

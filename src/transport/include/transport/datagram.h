@@ -11,7 +11,7 @@
 namespace weft::transport {
 
 // What a datagram says beside its work.
-struct DatagramHeader {
+struct UdHeader {
   std::uint32_t source = 0;  // the QPNs
   std::uint32_t destination = 0;
   std::uint32_t queue_key = 0;
@@ -20,7 +20,7 @@ struct DatagramHeader {
 
 // Writes a UD SEND of the bytes of `pieces`, at most wire::kMaxPathMtu, into `out`, which has room
 // for it. Returns its length, from base header to padding; 0 when a piece may not be read.
-std::size_t write_datagram(const DatagramHeader& header, const work::Work& work,
+std::size_t write_datagram(const UdHeader& header, const work::Work& work,
                            work::LocalMemory& memory, std::span<const work::Segment> pieces,
                            std::span<std::byte> out);
 

@@ -9,6 +9,6 @@ namespace weft::verbs {
 int poll_cq(ibv_cq* cq, int count, ibv_wc* wc);
 
 // Fills the functions of an extended queue that was asked for these fields (wc_flags).
-void fill_poll_functions(CompletionQueue& queue, std::uint64_t reads);
+void fill_poll_functions(VerbsCq& queue, std::uint64_t reads);
 
 }  // namespace weft::verbs

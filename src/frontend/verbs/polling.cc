@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How are completions polled?
-#include "poll.h"
-
-#include <arpa/inet.h>
+#include "polling.h"
 
 #include <cerrno>
 #include <ctime>
+
+#include "wire/endian.h"
 
 namespace weft::verbs {
 namespace {
@@ -32,7 +32,7 @@ unsigned flags_of(const Completion& completion) {
 }
 
 std::uint32_t immediate_of(const Completion& completion) {
-  return htonl(static_cast<std::uint32_t>(completion.data));
+  return wire::swapped(static_cast<std::uint32_t>(completion.data));
 }
 
 void fill(ibv_wc& wc, const Completion& completion) {
@@ -53,20 +53,21 @@ void fill(ibv_wc& wc, const Completion& completion) {
 }
 
 int take(device::CompletionQueue& queue, int count, ibv_wc* wc) {
-  using Front = device::CompletionQueue::Front;
   int done = 0;
-  for (auto front = Front::kError; front == Front::kError && done < count;) {
+  for (auto front = device::CompletionQueue::Front::kError;
+       front == device::CompletionQueue::Front::kError && done < count;) {
     queue.pop(static_cast<std::size_t>(count - done), front,
               [&](const Completion& completion) { fill(wc[done++], completion); });
     Completion error;
-    if (front == Front::kError && done < count && queue.pop_error(error)) fill(wc[done++], error);
+    if (front == device::CompletionQueue::Front::kError && done < count && queue.pop_error(error))
+      fill(wc[done++], error);
   }
   return done;
 }
 
 // Extended polling: one completion at a time.
 
-bool take_current(CompletionQueue& queue) {
+bool take_current(VerbsCq& queue) {
   device::CompletionQueue::Front front{};
   const bool taken = queue.entries->pop(1, front, [&](const Completion& completion) {
     queue.current = completion;
@@ -120,7 +121,7 @@ int poll_cq(ibv_cq* cq, int count, ibv_wc* wc) {
   return entries.empty() ? 0 : take(entries, count, wc);
 }
 
-void fill_poll_functions(CompletionQueue& queue, std::uint64_t reads) {
+void fill_poll_functions(VerbsCq& queue, std::uint64_t reads) {
   ibv_cq_ex& cq = queue;
   cq.start_poll = start_poll;
   cq.next_poll = next_poll;
