@@ -19,7 +19,7 @@ namespace weft::queue {
 
 class QpTarget;
 
-// What a link for datagrams stands on; all outlive it.
+// The surroundings of a link for datagrams; all outlive it.
 struct DatagramParts {
   std::function<roce::PacketOutput*(int family)> output;  // null: no socket of that family
   work::WorkSink& sink;

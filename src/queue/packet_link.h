@@ -17,7 +17,7 @@ namespace weft::queue {
 
 class QpTarget;
 
-// What links by packets stand on; all outlive the link.
+// The surroundings of a link by packets; all outlive it.
 struct LinkParts {
   roce::PacketOutput& output;
   work::WorkSink& sink;

@@ -35,7 +35,7 @@ constexpr std::uint32_t kReliableInitiator =
     kAttributeTimeout | kAttributeRetries | kAttributeRnrRetries | kAttributeMaxReads;
 constexpr std::uint32_t kAtRtr = kAlternate | kAccess | kPkey;
 constexpr std::uint32_t kAtRts = kCurrent | kAlternate | kAccess | kMigration;
-// Of a queue pair whose send queue is drained nearly all may be set.
+// Nearly all attributes may be set while the send queue is drained.
 constexpr std::uint32_t kAtSqd =
     kPkey | kPort | kAccess | kAttributeAddress | kAlternate | kMigration;
 

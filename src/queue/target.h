@@ -22,7 +22,7 @@ class QpTarget final : public work::Target {
   QpTarget(memory::AccessGuard& guard, const ReceiveEnd& end, std::uint32_t qpn, ReceiveSink& sink,
            SharedReceives* shared);
 
-  // What the peer may do from now on (qp_access_flags).
+  // The peer has these rights from now on (qp_access_flags).
   void serve(Access access);
   // Unpins memory: after each packet.
   void release() { remote_->release(); }

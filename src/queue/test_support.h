@@ -25,7 +25,7 @@ inline std::shared_ptr<device::Device> device() {
   return device.value();
 }
 
-// What a program has at one end: a protection domain, a region, completion queues, a queue pair.
+// One end of a connection: a protection domain, a region, completion queues, a queue pair.
 class End : QpEventSink {
  public:
   explicit End(QpType type, QpReceiveQueue* shared = nullptr, std::uint32_t sends = 64) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What crosses the border to the program: errno values, and never an exception.
+// How do results cross the border to the program? As errno values, never as exceptions.
 #pragma once
 
 #include <cerrno>

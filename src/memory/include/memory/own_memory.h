@@ -27,7 +27,7 @@ class OwnMemory final : public ServedMemory {
   OwnMemory(AccessGuard& guard, DomainId domain, const ServedAccess& served, std::uint32_t endpoint)
       : guard_(&guard), domain_(domain), served_(served), endpoint_(endpoint) {}
 
-  // What accesses may need from now on.
+  // Accesses may need these rights from now on.
   void serve(const ServedAccess& served) { served_ = served; }
 
   Accessed check(Access need, const RemoteRange& range, std::size_t element = 0) override;

@@ -99,7 +99,7 @@ struct QpCapacities {
   std::uint32_t inline_bytes = 0;  // of a send request
 };
 
-// What the device offers at most.
+// Limits of the device.
 inline constexpr std::uint32_t kMaxWorkRequests = 16'384;
 inline constexpr std::uint32_t kMaxSges = 16;
 inline constexpr std::uint32_t kMaxInline = 512;

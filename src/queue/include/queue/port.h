@@ -22,7 +22,7 @@
 
 namespace weft::queue {
 
-// What a port drives: a queue pair. Functions are called with the lock of the port held.
+// A queue pair as its port drives it. Functions are called with the lock of the port held.
 class PortClient : public roce::PacketHandler {
  public:
   // Sends what it has to send, and draws the conclusions from what has arrived.
@@ -67,9 +67,9 @@ class QpPort final : public device::Engine {
   std::mutex& lock() { return lock_; }
   // The same of packets on their way out. A thread that holds it may not wait for another lock.
   std::mutex& transmit_lock() { return transmit_lock_; }
-  // What local buffers are read through, with the transmit lock held.
+  // Local buffers are read through this, with the transmit lock held.
   memory::AccessGuard& reader() { return *reader_; }
-  // What memory is accessed through with lock() held.
+  // Memory is accessed through this with lock() held.
   memory::AccessGuard& writer() { return *writer_; }
   Stats& stats() { return *stats_; }
   // Which groups drive it for its queue pairs and completion queues. Any thread.

@@ -22,7 +22,7 @@ namespace weft::queue {
 class Link;
 class QpTarget;
 
-// What has happened to a queue pair without a completion (ibv_get_async_event(3)).
+// An event of a queue pair that has no completion (ibv_get_async_event(3)).
 enum class QpEvent : std::uint8_t {
   kCommunicationEstablished,  // the first packet arrived in RTR
   kAccessError,               // the peer was refused an access
@@ -40,7 +40,7 @@ class QpEventSink {
   ~QpEventSink() = default;
 };
 
-// What a queue pair is made of; all pointers outlive it.
+// The parts of a queue pair; all pointers outlive it.
 struct QpSetup {
   std::shared_ptr<device::Device> device;
   std::shared_ptr<QpPort> port;
@@ -69,7 +69,7 @@ class QueuePair final : PortClient, work::WorkSink, ReceiveSink {
   std::uint32_t qpn() const { return attachment_.qpn; }
   QpType type() const { return setup_.type; }
   QpState state() const { return state_.load(std::memory_order_acquire); }
-  // What was granted.
+  // As granted.
   const QpCapacities& capacities() const { return capacities_; }
 
   // Changes the attributes of `mask`, all or none. `most_mtu`: the largest path MTU of the

@@ -35,7 +35,7 @@ class ReceiveSink {
   ~ReceiveSink() = default;
 };
 
-// What a request takes receives from, and in which domain its memory is.
+// The queue that a request takes receives from, and the domain of its memory.
 struct ReceiveEnd {
   QpReceiveQueue* receives = nullptr;  // null: sends are refused
   DomainId domain;
@@ -45,7 +45,7 @@ struct ReceiveEnd {
 // The shared receive queues that requests of an extended reliable connection may name.
 class SharedReceives {
  public:
-  // That of the number, whose completions `sink` gets from now on; false when there is none.
+  // Finds the queue of that number, whose completions `sink` gets from now on; false when there is none.
   virtual bool find(std::uint32_t number, ReceiveEnd& end) = 0;
 
  protected:

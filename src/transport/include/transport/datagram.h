@@ -10,7 +10,7 @@
 
 namespace weft::transport {
 
-// What a datagram says beside its work.
+// The headers of a datagram beside its work.
 struct UdHeader {
   std::uint32_t source = 0;  // the QPNs
   std::uint32_t destination = 0;
