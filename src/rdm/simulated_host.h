@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A network in the weather of transport's simulator, and hosts that speak over it, on a clock of
+// The network of transport's simulator between ports, and hosts that speak over it, on a clock of
 // its own. Everything follows from a seed.
 #pragma once
 
@@ -7,7 +7,6 @@
 #include <deque>
 #include <functional>
 #include <map>
-#include <queue>
 #include <utility>
 #include <vector>
 
@@ -26,50 +25,32 @@ using transport::testing::Random;
 using transport::testing::up_to;
 using transport::testing::Weather;
 
-// Carries packets from port to port. A port is a host's address.
-class Network {
- public:
-  struct Parcel {
-    os::Time when;
-    std::uint64_t order = 0;
-    roce::Path path;
-    Bytes bytes;
-    bool marked = false;
-    bool operator<(const Parcel& other) const {
-      return when != other.when ? when > other.when : order > other.order;
-    }
-  };
+// Between which ports a packet goes, and whether it met a queue. A port is a host's address.
+struct Envelope {
+  roce::Path path;
+  bool marked = false;
+};
 
+class Network : public transport::testing::SimulatedNetwork<Envelope> {
+ public:
+  // `marks`: the probability that a packet meets a queue that marks it.
   Network(const Weather& weather, double marks, std::uint64_t seed)
-      : weather_(weather), marks_(marks), random_(seed) {}
+      : SimulatedNetwork(weather, seed), marks_(marks) {}
 
   void send(const roce::Path& path, const Bytes& bytes) {
     ++packets_;
     if (loses && loses(path, bytes)) return;
-    air_.carry(bytes, now, random_, [&](os::Time when, Bytes copy) {
-      parcels_.push({when, order_++, path, std::move(copy), happens(random_, marks_)});
+    carry({path}, bytes, [this](Parcel& parcel) {
+      parcel.marked = happens(random(), marks_);
+      return true;
     });
   }
-  // When the next packet arrives somewhere.
-  os::Time next() const { return parcels_.empty() ? os::Time::max() : parcels_.top().when; }
-  Parcel take() {
-    Parcel parcel = parcels_.top();
-    parcels_.pop();
-    return parcel;
-  }
-  Random& random() { return random_; }
   std::uint64_t packets() const { return packets_; }
 
-  os::Time now{};
   std::function<bool(const roce::Path&, const Bytes&)> loses;  // packets that never arrive
 
  private:
-  const Weather weather_;
-  const double marks_;  // probability that a packet meets a queue that marks it
-  Random random_;
-  transport::testing::Air air_{weather_};
-  std::priority_queue<Parcel> parcels_;
-  std::uint64_t order_ = 0;
+  const double marks_;
   std::uint64_t packets_ = 0;
 };
 
