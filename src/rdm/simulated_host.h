@@ -13,8 +13,10 @@
 #include "os/loopback_support.h"
 #include "rdm/engine.h"
 #include "roce/congestion_notifier.h"
+#include "roce/packet_check.h"
 #include "roce/route.h"
 #include "simulator_network.h"
+#include "wire/cm_message.h"
 #include "wire/icrc.h"
 
 namespace weft::rdm::testing {
@@ -33,24 +35,23 @@ struct Envelope {
 
 class Network : public transport::testing::SimulatedNetwork<Envelope> {
  public:
-  // `marks`: the probability that a packet meets a queue that marks it.
-  Network(const Weather& weather, double marks, std::uint64_t seed)
-      : SimulatedNetwork(weather, seed), marks_(marks) {}
+  Network(const Weather& weather, double marked, std::uint64_t seed)
+      : SimulatedNetwork(weather, seed), marks(marked) {}
 
   void send(const roce::Path& path, const Bytes& bytes) {
     ++packets_;
     if (loses && loses(path, bytes)) return;
     carry({path}, bytes, [this](Parcel& parcel) {
-      parcel.marked = happens(random(), marks_);
+      parcel.marked = happens(random(), marks);
       return true;
     });
   }
   std::uint64_t packets() const { return packets_; }
 
+  double marks;  // probability that a packet meets a queue that marks it
   std::function<bool(const roce::Path&, const Bytes&)> loses;  // packets that never arrive
 
  private:
-  const double marks_;
   std::uint64_t packets_ = 0;
 };
 
@@ -70,6 +71,8 @@ class SimulatedHost final : public Host {
 
   void attach(RdmEngine& engine) { engine_ = &engine; }
   void arrive(Network::Parcel parcel) { inbox_.push_back(std::move(parcel)); }
+  // receive() has something to hand over.
+  bool has_news() const { return !inbox_.empty() || !errors_.empty() || !narrowed_.empty(); }
   void report(const os::UdpError& error) { errors_.push_back(error); }
   // The system hears that paths carry less.
   void narrow(std::size_t mtu, std::vector<os::SocketAddress> peers) {
@@ -86,6 +89,7 @@ class SimulatedHost final : public Host {
     const std::uint32_t crc = wire::icrc(path.route, bytes);
     bytes.resize(length + wire::kIcrcBytes);
     wire::store_icrc(bytes.data() + length, crc);
+    ++sent;
     network_.send(path, bytes);
   }
   void expect(std::size_t) override {}
@@ -115,18 +119,24 @@ class SimulatedHost final : public Host {
 
   const os::SocketAddress address;
   Stats stats;
+  std::uint64_t sent = 0;  // packets
 
  private:
+  // As a port does.
   void take(const Network::Parcel& parcel) {
     wire::Packet packet;
-    if (wire::check_icrc(parcel.path.route, parcel.bytes) != wire::Ipv4Words{}) return;
-    if (wire::parse(parcel.bytes, packet) != wire::Malformed::kNone) {
-      stats.add(Stat::kMalformedPackets);
-      return;
-    }
+    const os::Datagram datagram{parcel.path.from, parcel.path.to, 0, 0, parcel.bytes};
+    if (!check_.read(datagram, packet, stats)) return;
     const roce::PacketArrival arrival{packet, parcel.path.from, parcel.path.to, 0, parcel.marked};
-    if (packet.opcode == wire::kCongestionNotification) return engine_->take_cnp(arrival);
-    engine_->take(arrival);
+    const bool cnp = packet.opcode == wire::kCongestionNotification;
+    if (packet.destination != wire::kCmQpn &&
+        packet.destination != roce::queue_pair_at(address.port())) {
+      stats.add(cnp ? Stat::kUnknownFlow : Stat::kUnknownQp);
+    } else if (cnp) {
+      engine_->take_cnp(arrival);
+    } else {
+      engine_->take(arrival);
+    }
   }
 
   Network& network_;
@@ -137,6 +147,7 @@ class SimulatedHost final : public Host {
   std::deque<Network::Parcel> inbox_;
   std::vector<os::UdpError> errors_;
   std::vector<os::SocketAddress> narrowed_;
+  roce::PacketCheck check_{nullptr};
   roce::CongestionNotifier notifier_;
 };
 

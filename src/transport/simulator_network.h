@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What becomes of packets on their way, in the weather of a simulation? The simulators of cm and rdm
-// share this network.
+// What becomes of packets on their way, in the weather of a simulation? The simulators of cm and
+// rdm share this network.
 #pragma once
 
 #include <algorithm>
