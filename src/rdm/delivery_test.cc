@@ -39,54 +39,6 @@ TEST(Meetings, AreToldBeforeThereIsAFlowAtEitherEnd) {
   EXPECT_GT(met_by_b, 0);
 }
 
-TEST_F(DeliveryTest, MessagesSentBeforeThePeerPollsWaitForIt) {
-  a.flows.push_back(std::move(a.open(b.address)).value());
-  link::Flow& flow = *a.flows.back();
-  Bytes bytes = pattern(100, 1);
-  EXPECT_FALSE(flow.reached());
-  EXPECT_EQ(send(a, b, flow, 1, bytes, false, true).state, State::kPending);
-  std::fill(bytes.begin(), bytes.end(), std::byte{0});
-  world.pass(milliseconds(1), {&a});
-  EXPECT_TRUE(b.log.opened.empty());
-  ASSERT_TRUE(until({&a, &b}, [&] {
-    flow.progress(a.ends);
-    return !flow.busy() && b.log.messages.size() == 1;
-  }));
-  EXPECT_TRUE(flow.reached());
-  EXPECT_EQ(a.ends.ended_ones[1], (FlowLog::End{0, 0}));
-  EXPECT_TRUE(b.log.messages[0].bytes == pattern(100, 1));
-  ASSERT_EQ(b.log.opened.size(), 1u);
-  EXPECT_TRUE(b.log.opened[0].second == a.address);
-  EXPECT_TRUE(a.log.opened.empty());
-}
-
-TEST_F(DeliveryTest, PeersAreToldApart) {
-  Endpoint c(world);
-  link::Flow* of_a = connect(a, b);
-  link::Flow* of_c = connect(c, b);
-  ASSERT_TRUE(of_a != nullptr && of_c != nullptr);
-  Bytes one = pattern(50, 1);
-  Bytes two = pattern(20'000, 2);
-  for (std::uint64_t i = 0; i < 10; ++i) {
-    send(a, b, *of_a, 2 * i, one);
-    send(c, b, *of_c, 2 * i + 1, two);
-  }
-  ASSERT_TRUE(until({&a, &b, &c}, [&] {
-    const auto& all = b.log.messages;
-    return c.ends.ended_ones.size() == 10 && all.size() == 20 &&
-           std::all_of(all.begin(), all.end(), [](const auto& each) { return each.error >= 0; });
-  }));
-  ASSERT_EQ(b.log.opened.size(), 2u);
-  EXPECT_TRUE(b.log.opened[0].second == a.address);
-  EXPECT_TRUE(b.log.opened[1].second == c.address);
-  std::uint64_t next[] = {0, 1};
-  for (const auto& message : b.log.messages) {
-    const bool second = message.arrival.source == b.log.opened[1].first;
-    expect_message(message, next[second], second ? two : one);
-    next[second] += 2;
-  }
-}
-
 TEST_F(DeliveryTest, AnOfferMayBeTakenInPartOrNotAtAll) {
   link::Flow* flow = connect(a, b);
   ASSERT_NE(flow, nullptr);

@@ -31,13 +31,17 @@ TEST(EarlyMessagesOfAllLengths, ComeOnceAndInOrder) {
     Bytes words = pattern(length, 1);
     link::Flow& flow = early.say_first(words);
     early.world.pass(milliseconds(20), {&early.a});  // asks several times
+    EXPECT_FALSE(flow.reached());
     for (std::uint64_t tag = 2; tag <= 3; ++tag) send(early.a, early.b, flow, tag, early.bytes);
     ASSERT_TRUE(until({&early.a, &early.b}, [&] { return heard.size() == 3; }));
     early.world.pass(milliseconds(10), {&early.a, &early.b});
     ASSERT_EQ(heard.size(), 3u);
     EXPECT_TRUE(heard[0].bytes == words);
     for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(heard[i].arrival.tag, i + 1);
-    EXPECT_EQ(early.b.log.opened.size(), 1u);
+    EXPECT_TRUE(flow.reached());
+    ASSERT_EQ(early.b.log.opened.size(), 1u);
+    EXPECT_TRUE(early.b.log.opened[0].second == early.a.address);
+    EXPECT_TRUE(early.a.log.opened.empty());
   }
 }
 
@@ -74,17 +78,6 @@ TEST_F(EarlyMessagesTest, ThatADisconnectAcknowledgesWereSent) {
   ASSERT_TRUE(until({&a}, [&] { return a.ends.has(2); }));
   EXPECT_EQ(a.ends.ended_ones.at(1), (FlowLog::End{0, 0}));
   EXPECT_EQ(a.ends.ended_ones.at(2), (FlowLog::End{ECONNRESET, 0}));
-}
-
-// The sender may leave as soon as its last messages are copied.
-TEST_F(EarlyMessagesTest, OfASenderThatLeavesArriveBeforeItsDisconnect) {
-  link::Flow* const flow = connect(a, b);
-  ASSERT_NE(flow, nullptr);
-  for (std::uint64_t i = 0; i < 5; ++i) send(a, b, *flow, i, bytes, false, true);
-  a.leave(&b);
-  ASSERT_TRUE(until({&b}, [&] { return !b.log.closed.empty(); }));
-  EXPECT_EQ(b.log.messages.size(), 5u);
-  EXPECT_FALSE(b.log.closed[0].died);
 }
 
 }  // namespace

@@ -102,32 +102,35 @@ inline Bytes answer_of(const LapMad& probe) {
   return payload_of(probe.transaction, apr);
 }
 
-inline std::optional<FlowMad> read_message(std::span<const std::byte> payload) {
-  if (payload.size() < wire::kMadBytes) return std::nullopt;
-  const auto mad = wire::parse_cm(payload.first(wire::kMadBytes));
-  if (!mad) return std::nullopt;
-  const wire::CmMessage& said = mad->message;
+inline std::optional<FlowMad> read_message(const wire::CmMad& mad) {
+  const wire::CmMessage& said = mad.message;
   if (const auto* req = std::get_if<wire::CmReq>(&said)) {
     const auto request = read_request(*req);
     if (!request) return std::nullopt;
-    return ReqMad{*request, req->local_id, mad->transaction};
+    return ReqMad{*request, req->local_id, mad.transaction};
   }
   if (const auto* rep = std::get_if<wire::CmRep>(&said)) {
     const auto reply = read_reply(*rep);
     if (!reply) return std::nullopt;
-    return RepMad{*reply, rep->local_id, rep->remote_id, mad->transaction};
+    return RepMad{*reply, rep->local_id, rep->remote_id, mad.transaction};
   }
   if (const auto* rtu = std::get_if<wire::CmRtu>(&said))
-    return RtuMad{rtu->local_id, rtu->remote_id, mad->transaction};
+    return RtuMad{rtu->local_id, rtu->remote_id, mad.transaction};
   if (const auto* rej = std::get_if<wire::CmRej>(&said))
-    return RejMad{rej->reason, rej->remote_id, mad->transaction, read_end(rej->data)};
+    return RejMad{rej->reason, rej->remote_id, mad.transaction, read_end(rej->data)};
   if (const auto* dreq = std::get_if<wire::CmDreq>(&said)) {
-    return DreqMad{dreq->local_id, dreq->remote_id, mad->transaction, dreq->remote_qpn,
+    return DreqMad{dreq->local_id, dreq->remote_id, mad.transaction, dreq->remote_qpn,
                    read_end(dreq->data)};
   }
   if (const auto* lap = std::get_if<wire::CmLap>(&said))
-    return LapMad{lap->local_id, lap->remote_id, mad->transaction};
+    return LapMad{lap->local_id, lap->remote_id, mad.transaction};
   return std::nullopt;
+}
+
+inline std::optional<FlowMad> read_message(std::span<const std::byte> payload) {
+  if (payload.size() < wire::kMadBytes) return std::nullopt;
+  const auto mad = wire::parse_cm(payload.first(wire::kMadBytes));
+  return mad ? read_message(*mad) : std::nullopt;
 }
 
 // Makes the packets of a peer at an address, with which an endpoint may have agreed upon a flow.

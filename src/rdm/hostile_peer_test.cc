@@ -157,15 +157,6 @@ TEST_F(HostilePeerTest, AFlowIsItsOwnersOnly) {
   EXPECT_TRUE(b.log.messages.empty());
 }
 
-// A peer is not identified until it has answered.
-TEST_F(HostilePeerTest, PacketsFromAnUnknownEndpointAreIgnored) {
-  ReqMad req = stranger.req();
-  req.me.station = 0;
-  stranger.say(b, req);
-  ASSERT_TRUE(both([&] { return b.stats.of(Stat::kMalformedPackets) == 1; }));
-  EXPECT_EQ(b.log.opened.size(), 1U);
-}
-
 // The numbers of exchanges are easy to guess, and a REP tells the number of an endpoint to everyone
 // that asks.
 struct ThirdPartyTest : HostilePeerTest, ::testing::WithParamInterface<bool> {};

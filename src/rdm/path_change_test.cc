@@ -152,15 +152,6 @@ struct PathChangeTest : ::testing::Test {
   }
 };
 
-TEST_F(PathChangeTest, WorkGoesOnWhereTheRouterReportsThatPacketsAreTooLarge) {
-  send_of_all_kinds();
-  world.pass(microseconds(100), {&a, &b});
-  mtu = kNarrow;
-  finish();
-  EXPECT_GT(refused, 0U);
-  expect_narrow_work();
-}
-
 // Only answers are too large, which is for their receiver to change.
 TEST_F(PathChangeTest, ReadsGoOnOverAWayThatCarriesLess) {
   for (const std::size_t carries : {kWide, kNarrow, kNarrow}) {
@@ -235,15 +226,6 @@ TEST_F(PathChangeTest, AWayThatLosesPacketsIsNoNarrowerOne) {
   finish();
   expect_reads_and_messages();
   EXPECT_GT(largest, 8'000U);
-}
-
-// The interface of the host itself: nothing has to be lost to find that out.
-TEST_F(PathChangeTest, WorkGoesOnWhenTheInterfaceCarriesLess) {
-  send_of_all_kinds();
-  world.pass(microseconds(100), {&a, &b});
-  a.host.narrow(kNarrow, {b.address});
-  finish();
-  expect_narrow_work();
 }
 
 TEST_F(PathChangeTest, ALongResultOfAnAtomicOperationComesInSeveralPackets) {

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -39,8 +40,12 @@ class World {
   void leave(const os::SocketAddress& address) { places_.erase(address); }
   // Of the next endpoint.
   std::uint8_t next_number() { return numbers_++; }
+  // Sends a packet that no endpoint has made, as it is; or with its ICRC.
   void send(const os::SocketAddress& from, const os::SocketAddress& to, const Bytes& bytes) {
     network.send({from, to, roce::route_between(from, to)}, bytes);
+  }
+  void forge(const os::SocketAddress& from, const os::SocketAddress& to, const Bytes& bytes) {
+    send(from, to, FlowHand::sealed(bytes, from, to));
   }
   // Polls these in turn until that holds; false when it does not within `limit`.
   template <class Holds>
@@ -60,7 +65,8 @@ class World {
 
   Network network;
   Regions regions;
-  bool reports = true;  // packets to addresses where nothing is
+  bool reports = true;                     // packets to addresses where nothing is,
+  std::map<std::string, unsigned> strays;  // which these are
 
  private:
   void go_on(std::initializer_list<Endpoint*> polled, os::Time end);
@@ -75,7 +81,10 @@ class Endpoint final : public Place {
  public:
   static constexpr std::size_t kMtu = 9000;
 
-  explicit Endpoint(World& in, const RdmOptions& options = {}, std::size_t mtu = kMtu);
+  explicit Endpoint(World& in, const RdmOptions& options = {})
+      : Endpoint(in, in.next_number(), options) {}
+  // On the host of that number, where another one may have ended.
+  Endpoint(World& in, std::uint8_t number, const RdmOptions& options = {});
   ~Endpoint() override { kill(); }
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
@@ -129,9 +138,7 @@ class Stranger final : public Place, public FlowHand {
   void come() { world_.enter(address, *this); }
 
   void send_raw(const Endpoint& to, const Bytes& bytes) { world_.send(address, to.address, bytes); }
-  void send(const Endpoint& to, Bytes bytes) {
-    send_raw(to, sealed(std::move(bytes), address, to.address));
-  }
+  void send(const Endpoint& to, const Bytes& bytes) { world_.forge(address, to.address, bytes); }
   void say(const Endpoint& to, const FlowMad& message) { send(to, FlowHand::message(message)); }
   using FlowHand::message;
   // A packet of the flow that the endpoint has agreed upon; and one with a message.
@@ -141,7 +148,8 @@ class Stranger final : public Place, public FlowHand {
   // A message that asks for the sum of `length` bytes of zero operands, to be fetched.
   static Bytes fetch_sum(std::uint32_t exchange, std::size_t length);
 
-  // The messages that have come.
+  // The messages that have come: all, or those about flows.
+  std::vector<wire::CmMad> hear_all();
   std::vector<FlowMad> hear();
   // The last message of that kind among these.
   template <class Message>

@@ -30,6 +30,7 @@ void World::go_on(std::initializer_list<Endpoint*> polled, os::Time end) {
 void World::deliver(Network::Parcel parcel) {
   const auto to = places_.find(parcel.path.to);
   if (to != places_.end()) return to->second->arrive(std::move(parcel));
+  ++strays[parcel.path.to.text()];
   const auto from = places_.find(parcel.path.from);
   if (!reports || from == places_.end()) return;
   os::UdpError error;
@@ -38,8 +39,8 @@ void World::deliver(Network::Parcel parcel) {
   from->second->report(error);
 }
 
-Endpoint::Endpoint(World& in, const RdmOptions& options, std::size_t mtu)
-    : world(in), host(in.network, in.next_number(), mtu, 0) {
+Endpoint::Endpoint(World& in, std::uint8_t number, const RdmOptions& options)
+    : world(in), host(in.network, number, kMtu, 0) {
   RdmOptions wanted = options;
   wanted.name = address;
   wanted.domain = kDomain;
@@ -125,13 +126,23 @@ Bytes Stranger::fetch_sum(std::uint32_t exchange, std::size_t length) {
   return bytes;
 }
 
-std::vector<FlowMad> Stranger::hear() {
-  std::vector<FlowMad> heard;
+std::vector<wire::CmMad> Stranger::hear_all() {
+  std::vector<wire::CmMad> heard;
   for (const Bytes& bytes : std::exchange(arrived_, {})) {
     wire::Packet packet;
     if (wire::parse(bytes, packet) != wire::Malformed::kNone) continue;
-    if (packet.destination != wire::kCmQpn) continue;
-    if (const auto said = read_message(packet.payload)) heard.push_back(*said);
+    if (packet.destination != wire::kCmQpn || packet.payload.size() < wire::kMadBytes) continue;
+    if (const auto mad = wire::parse_cm(packet.payload.first(wire::kMadBytes))) {
+      heard.push_back(*mad);
+    }
+  }
+  return heard;
+}
+
+std::vector<FlowMad> Stranger::hear() {
+  std::vector<FlowMad> heard;
+  for (const wire::CmMad& mad : hear_all()) {
+    if (const auto said = read_message(mad)) heard.push_back(*said);
   }
   return heard;
 }
