@@ -25,6 +25,7 @@ namespace weft::udp::testing {
 using namespace rdm;
 
 using rdm::testing::connect;
+using rdm::testing::ConnectionEnd;
 using rdm::testing::expect_message;
 using rdm::testing::FlowLog;
 using rdm::testing::kDomain;
@@ -34,6 +35,15 @@ using roce::testing::Bytes;
 using roce::testing::pattern;
 
 using InboxLog = rdm::testing::InboxLog<RdEndpoint>;
+
+// Writes down which connections are requested.
+struct Listening final : link::ListenerUser {
+  std::vector<std::pair<link::ConnectionNumber, link::ConnectionRequest>> requests;
+  void requested(link::ConnectionNumber number, link::ConnectionRequest request) override {
+    requests.emplace_back(number, std::move(request));
+  }
+  void withdrawn(link::ConnectionNumber) override {}
+};
 
 // An endpoint on this host.
 struct Peer {

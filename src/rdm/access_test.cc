@@ -156,21 +156,6 @@ TEST_F(AccessTest, AnAccessInSeveralPartsIsToldOnce) {
   }
 }
 
-TEST_F(AccessTest, ManyReadsAtOnce) {
-  const Bytes there = pattern(kRegionBytes, 1);
-  std::copy(there.begin(), there.end(), region.begin());
-  std::vector<Bytes> got(100, Bytes(10'000));
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    begin(false, got[i], {{i * 10'000, 10'000, RegionKey{kBoth}}});
-  }
-  ASSERT_TRUE(both([&] { return a.ends.ended_ones.size() == got.size(); }));
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    EXPECT_EQ(a.ends.ended_ones[i + 1], kFine);
-    const auto from = region.begin() + static_cast<std::ptrdiff_t>(i * 10'000);
-    EXPECT_TRUE(std::equal(got[i].begin(), got[i].end(), from)) << i;
-  }
-}
-
 TEST_F(AccessTest, BuffersThatMustBeCopiedMayChangeAtOnce) {
   const Bytes original = pattern(5000, 1);
   Bytes bytes = original;

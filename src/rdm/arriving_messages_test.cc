@@ -19,28 +19,6 @@ struct ArrivingMessagesTest : ::testing::Test {
   bool both(const std::function<bool()>& holds) { return until({&a, &b}, holds); }
 };
 
-TEST_F(ArrivingMessagesTest, TheyComeWholeAndInOrderAndAreAcknowledged) {
-  link::Flow* const flow = connect(a, b);
-  ASSERT_NE(flow, nullptr);
-  for (std::uint64_t tag = 1; tag <= 40; ++tag) {
-    const std::size_t length = tag % 4 == 0 ? 100 : 10'000 + 2'000 * tag;
-    send(a, b, *flow, tag, {bytes.data(), length}, tag % 3 == 0);
-  }
-  ASSERT_TRUE(both([&] { return b.log.messages.size() == 40 && !flow->busy(); }));
-  for (std::uint64_t tag = 1; tag <= 40; ++tag) {
-    const auto& message = b.log.messages[tag - 1];
-    EXPECT_EQ(message.arrival.tag, tag);
-    EXPECT_EQ(message.arrival.payload == nullptr, tag % 4 != 0) << tag;
-    EXPECT_EQ(message.arrival.has_data, tag % 2 != 0);
-    EXPECT_EQ(message.arrival.data, ~tag);
-    EXPECT_EQ(message.error, 0);
-    EXPECT_TRUE(std::equal(message.bytes.begin(), message.bytes.end(), bytes.begin())) << tag;
-    EXPECT_EQ(message.bytes.size(), message.arrival.length);
-    for (const auto& [ended, how] : a.ends.ended_ones) EXPECT_EQ(how.error, 0) << ended;
-  }
-  EXPECT_TRUE(a.ends.has(3));
-}
-
 TEST_F(ArrivingMessagesTest, ThoseWithoutAReceiveAreHandedOverWhole) {
   b.log.places = false;
   link::Flow* const flow = connect(a, b);

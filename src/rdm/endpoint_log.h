@@ -9,10 +9,12 @@
 #include <deque>
 #include <initializer_list>
 #include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "bytes_test_support.h"
+#include "link/connection.h"
 #include "link/flow.h"
 #include "link/inbox.h"
 
@@ -123,6 +125,35 @@ struct FlowLog final : link::FlowSink {
   }
   bool has(std::uint64_t number) const { return ended_ones.contains(number); }
   int error_of(std::uint64_t number) const { return ended_ones.at(number).error; }
+};
+
+// The user of one end of a connection.
+struct ConnectionEnd final : link::ConnectionUser {
+  void connected(std::uint32_t its_source, std::shared_ptr<link::Flow> its_flow,
+                 std::span<const std::byte> its_data) override {
+    ++connects;
+    source = its_source;
+    flow = std::move(its_flow);
+    data.assign(its_data.begin(), its_data.end());
+  }
+  void failed(int its_error, std::span<const std::byte> its_data) override {
+    ++failures;
+    error = its_error;
+    data.assign(its_data.begin(), its_data.end());
+  }
+  void ended() override { ++ends; }
+
+  bool is_open() const { return connects != 0 && ends == 0; }
+
+  link::ConnectionNumber number = 0;
+  std::uint32_t source = 0;
+  std::shared_ptr<link::Flow> flow;
+  Bytes data;  // of the acceptance or rejection
+  int error = 0;
+  unsigned connects = 0;
+  unsigned failures = 0;
+  unsigned ends = 0;
+  bool left = false;  // this side has ended it
 };
 
 // A tagged message, whose end is known by its tag. Odd ones have data.

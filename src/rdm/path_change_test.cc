@@ -152,6 +152,15 @@ struct PathChangeTest : ::testing::Test {
   }
 };
 
+TEST_F(PathChangeTest, WorkGoesOnWhereTheRouterReportsThatPacketsAreTooLarge) {
+  send_of_all_kinds();
+  world.pass(microseconds(100), {&a, &b});
+  mtu = kNarrow;
+  finish();
+  EXPECT_GT(refused, 0U);
+  expect_narrow_work();
+}
+
 // Only answers are too large, which is for their receiver to change.
 TEST_F(PathChangeTest, ReadsGoOnOverAWayThatCarriesLess) {
   for (const std::size_t carries : {kWide, kNarrow, kNarrow}) {
