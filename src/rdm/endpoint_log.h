@@ -170,7 +170,7 @@ inline link::SendRequest tagged(std::uint64_t tag, std::span<const LocalRange> p
   return request;
 }
 
-// It is what tagged() has made of these, in place.
+// Expects the message that tagged() describes, in place.
 template <class Message>
 void expect_message(const Message& message, std::uint64_t tag, const Bytes& bytes) {
   EXPECT_EQ(message.arrival.operation, link::MessageOperation::kTagged);

@@ -16,7 +16,7 @@ using wire::Operation;
 
 constexpr std::uint32_t kFlows = 1000;
 constexpr std::size_t kMemory = std::size_t{8} << 20;  // for packets, and as much for messages
-// What a flow costs whatever it does: contexts, channels, and the ways back to their peers.
+// The cost of each flow: contexts, channels, and the ways back to their peers.
 constexpr std::size_t kPerFlow =
     (std::size_t{4} << 10) + kPacketMemory.minimum + kMessageMemory.minimum;
 

@@ -44,7 +44,7 @@ TEST_F(IdleMemory, PeersTakeLittleAfterHavingSentMuch) {
       }
     }
   }
-  // What the test itself has kept goes first.
+  // Without the messages that the test has kept.
   const auto clear = [](Endpoint& peer) {
     std::deque<InboxLog<RdmEngine>::Message>().swap(peer.log.messages);
     peer.ends.ended_ones.clear();

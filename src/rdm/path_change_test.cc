@@ -28,9 +28,9 @@ struct PathChangeTest : ::testing::Test {
   std::vector<Bytes> sent;  // buffers of what is in flight
 
   std::size_t mtu = kWide;
-  bool silent = false;  // says nothing of those that are too large
+  bool silent = false;  // drops packets that are too large without a report
   unsigned loss = 0;    // every so many packets one is lost; 0: none
-  // What it has seen.
+  // The router has seen:
   unsigned handed_on = 0;
   unsigned refused = 0;
   std::size_t largest = 0;
@@ -188,7 +188,7 @@ TEST_F(PathChangeTest, WorkGoesOnWhereLargePacketsVanish) {
   expect_narrow_work();
 }
 
-// Of a message that is a single packet nothing comes at all, and nothing else is in flight.
+// A message of a single packet is lost entirely, and nothing else is in flight.
 TEST_F(PathChangeTest, ALonePacketThatVanishesIsFollowedBySmallerOnes) {
   silent = true;
   message(100);
@@ -249,7 +249,7 @@ TEST_F(PathChangeTest, ALongResultOfAnAtomicOperationComesInSeveralPackets) {
   EXPECT_LE(largest, kNarrow);
 }
 
-// What made the packets small was forged, or has passed.
+// The reason for small packets was forged, or has passed.
 TEST_F(PathChangeTest, LargePacketsComeBackWhenTheWayCarriesThemAgain) {
   for (int round = 0; round < 2; ++round) {
     a.host.narrow(kNarrow, {b.address});
@@ -270,7 +270,7 @@ TEST_F(PathChangeTest, LargePacketsComeBackWhenTheWayCarriesThemAgain) {
   expect_reads_and_messages();
 }
 
-// Of requests the receiver tells it to the sender; of answers it is the receiver that asks for
+// The receiver of marked requests notifies their sender. The receiver of marked answers asks for
 // less.
 TEST_F(PathChangeTest, PacketsThatMetAQueueSlowTheirSenderDown) {
   for (int i = 0; i < 2; ++i) access(true, 4 * kLarge);

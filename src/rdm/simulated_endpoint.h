@@ -20,7 +20,7 @@
 
 namespace weft::rdm::testing {
 
-// What receives the packets to an address, and the ICMP errors for those from it.
+// Receives the packets to an address, and the ICMP errors for those from it.
 class Place {
  public:
   virtual ~Place() = default;
@@ -65,8 +65,8 @@ class World {
 
   Network network;
   Regions regions;
-  bool reports = true;                     // packets to addresses where nothing is,
-  std::map<std::string, unsigned> strays;  // which these are
+  bool reports = true;                     // senders hear that an address has no place
+  std::map<std::string, unsigned> strays;  // packets to such addresses
 
  private:
   void go_on(std::initializer_list<Endpoint*> polled, os::Time end);
@@ -96,7 +96,7 @@ class Endpoint final : public Place {
   unsigned poll();
   // The process ends without a word; what arrives later is refused.
   void kill();
-  // Ends in good order, as an endpoint over a socket does, while others are polled.
+  // Ends in good order, as an endpoint over a socket does, while the other one is polled.
   void leave(Endpoint* other = nullptr);
   std::uint64_t sent() const { return host.sent; }
 
@@ -127,7 +127,7 @@ class Stranger final : public Place, public FlowHand {
   static constexpr std::uint64_t kKey = 10;  // of the memory that it asks for
 
   explicit Stranger(World& in);
-  // Its packets come from any host.
+  // At that address.
   Stranger(World& in, const os::SocketAddress& at);
   ~Stranger() override { go(); }
   Stranger(const Stranger&) = delete;
