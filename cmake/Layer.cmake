@@ -6,7 +6,7 @@
 #
 # makes the static library weft_link_shm (position independent) and, where there are tests, one
 # GoogleTest program weft_link_shm_test. Files not named are found: *.cc is code, *_test.cc a test,
-# include/<...>/*.h the public headers. A module that has no file yet is only entered in the table
+# *_support.cc code of the tests, include/<...>/*.h the public headers. A module that has no file yet is only entered in the table
 # of ranks. DEPS must be of strictly lower rank: configuring stops otherwise. EXTERNAL names the
 # libraries of others. THREADED labels the tests `threaded`: they run under ThreadSanitizer too.
 # CLEARS_QUICKLY is for what is on the way of a packet (see Flags.cmake).
@@ -47,11 +47,11 @@ endfunction()
 # Fills what weft_module was not told: sources, headers and tests lying in the module's directory.
 macro(weft_find_files)
   file(GLOB found_sources CONFIGURE_DEPENDS "*.cc")
-  file(GLOB found_tests CONFIGURE_DEPENDS "*_test.cc")
+  file(GLOB found_tests CONFIGURE_DEPENDS "*_test.cc" "*_support.cc")
   file(GLOB_RECURSE found_headers CONFIGURE_DEPENDS "include/*.h")
   file(GLOB private_headers CONFIGURE_DEPENDS "*.h")
   # *_bench.cc and *_fuzz.cc are programs of bench/ and fuzz/, never part of the library.
-  list(FILTER found_sources EXCLUDE REGEX "_(test|bench|fuzz)\\.cc$")
+  list(FILTER found_sources EXCLUDE REGEX "_(test|support|bench|fuzz)\\.cc$")
   foreach(kind IN ITEMS SOURCES HEADERS TESTS)
     if(NOT M_${kind})
       string(TOLOWER ${kind} lower)

@@ -7,14 +7,27 @@
 #include <fstream>
 #include <sstream>
 
-#include "hostile_test_support.h"
+#include "flow_hand.h"
+#include "test_support.h"
 #include "wire/endian.h"
 
 namespace weft::udp {
 namespace {
 
 using namespace testing;
+using rdm::testing::answer_of;
+using rdm::testing::DreqMad;
+using rdm::testing::FlowHand;
+using rdm::testing::FlowMad;
+using rdm::testing::LapMad;
+using rdm::testing::read_message;
+using rdm::testing::RejMad;
+using rdm::testing::RepMad;
+using rdm::testing::ReqMad;
+using rdm::testing::RtuMad;
 using wire::Operation;
+
+constexpr std::uint64_t kKey = 10;
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr std::uint64_t kPackets = 300'000;
@@ -72,13 +85,40 @@ class Guarded {
   const std::byte fill_;
 };
 
+// A peer whose packets are made by hand.
+struct Stranger : FlowHand {
+  os::UdpSocket socket;
+  os::UdpBatch batch{8};
+
+  Stranger() : socket(std::move(os::UdpSocket::bind(os::loopback(0), {.trains = true})).value()) {
+    address = socket.address();
+  }
+  void send(const Peer& to, Bytes bytes) {
+    bytes = sealed(std::move(bytes), address, to.address);
+    socket.send(to.address, {}, bytes, bytes.size());
+  }
+  // The messages that the endpoint sends to this one.
+  std::vector<FlowMad> hear() {
+    std::vector<FlowMad> heard;
+    while (socket.receive(batch) == 0 && !batch.arrivals().empty()) {
+      batch.for_each([&](const os::Datagram& datagram) {
+        wire::Packet packet;
+        if (wire::parse(datagram.bytes, packet) != wire::Malformed::kNone) return;
+        if (packet.destination != wire::kCmQpn) return;
+        if (const auto said = read_message(packet.payload)) heard.push_back(*said);
+      });
+    }
+    return heard;
+  }
+};
+
 // Invalid packets, a train of one size at a time.
 class Flood {
  public:
   explicit Flood(const Peer& victim, std::uint64_t seed) : victim_(victim), dice_{seed} {}
 
   std::uint64_t sent() const { return sent_; }
-  const os::SocketAddress& address() const { return insider_.socket->address(); }
+  const os::SocketAddress& address() const { return insider_.address; }
 
   // Agrees upon a flow, anew now and then, and upon one in the other direction when asked.
   void open_flow() {
@@ -101,8 +141,7 @@ class Flood {
         asked_ = *req;
         count(insider_, Stranger::message(insider_.reply_to(*req, Psn(0xFF'FFF0))));
       } else if (const auto* probe = std::get_if<LapMad>(&said)) {
-        wire::CmApr apr{probe->remote_id, probe->local_id, 0, 2, {}, {}};
-        count(insider_, Stranger::message(payload_of(probe->transaction, apr)));
+        count(insider_, Stranger::message(answer_of(*probe)));
       }
     }
   }
@@ -111,22 +150,22 @@ class Flood {
     const Kind kind = dice_.once_in(64) ? Kind::kConnectionManager : dice_.one_of(kKinds);
     shape(kind);
     const std::size_t segment = length_ + wire::kIcrcBytes;
-    const wire::Route route = roce::route_between(from.socket->address(), victim_.address);
+    const wire::Route route = roce::route_between(from.address, victim_.address);
     bytes_.resize(kPerTrain * segment);
-    const std::size_t together = from.socket->segments_per_train(segment);
+    const std::size_t together = from.socket.segments_per_train(segment);
     for (std::size_t i = 0; i < together; ++i) {
       std::byte* at = bytes_.data() + i * segment;
       write(kind, at);
       const bool changed = dice_.once_in(4);
       if (changed) flip({at, length_});
       wire::Ipv4Words words;
-      words.identification = from.socket->identification(i, segment);
+      words.identification = from.socket.identification(i, segment);
       const bool covers = length_ >= wire::kBthBytes;
       wire::store_icrc(at + length_, covers ? wire::icrc(route, {at, length_}, words) : 0);
       if (dice_.once_in(8)) flip({at, segment});
     }
     const os::SendOutcome outcome =
-        from.socket->send(victim_.address, {}, {bytes_.data(), together * segment}, segment);
+        from.socket.send(victim_.address, {}, {bytes_.data(), together * segment}, segment);
     sent_ += outcome.datagrams;
   }
 
@@ -301,8 +340,8 @@ class Flood {
 
   const Peer& victim_;
   Dice dice_;
-  Stranger insider_{true};
-  Stranger thief_{true};
+  Stranger insider_;
+  Stranger thief_;
   ReqMad asked_;  // of the victim, for a flow to the insider
   std::uint32_t local_id_ = 0;
   std::uint32_t next_ = 0;

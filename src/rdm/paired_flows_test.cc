@@ -5,19 +5,15 @@
 #include <cerrno>
 #include <set>
 
+#include "bytes_test_support.h"
 #include "simulated_port.h"
 
 namespace weft::rdm::testing {
 namespace {
 
+using roce::testing::pattern;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-Bytes pattern(std::size_t length, std::uint64_t seed) {
-  Bytes bytes(length);
-  for (std::byte& byte : bytes) byte = static_cast<std::byte>(seed = seed * 31 + 7);
-  return bytes;
-}
 
 // Packets that get through a hole.
 constexpr std::size_t kHole = wire::kMaxHeaderBytes + transport::kSurePathMtu + wire::kIcrcBytes;

@@ -3,69 +3,33 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <vector>
 
-#include "packets_by_hand.h"
 #include "rdm/connection_message.h"
-#include "rdm/flow_message.h"
+#include "simulated_endpoint.h"
 #include "simulated_port.h"
 
 namespace weft::rdm::testing {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 
-// An endpoint that takes flows and listens for connections of programs.
-struct LoneEndpoint final : link::InboxSink, link::FlowSink, link::ListenerUser {
-  LoneEndpoint(Network& network, Regions& regions, bool takes_flows) : host(network, 0, 1500, 0) {
-    RdmOptions options;
-    options.name = host.address;
-    options.domain = kDomain;
-    options.regions = regions.open();
-    options.takes_flows = takes_flows;
-    engine = std::make_unique<RdmEngine>(
-        host, options, RdmEngine::LocalEnd{roce::queue_pair_at(host.address.port()), 400'000},
-        host.stats);
-    host.attach(*engine);
-  }
-  ~LoneEndpoint() override { flow.reset(); }
-  LoneEndpoint(const LoneEndpoint&) = delete;
-  LoneEndpoint& operator=(const LoneEndpoint&) = delete;
+// An endpoint that takes flows and listens for connections of programs. Its peer is the test.
+struct RejectionsTest : ::testing::Test, link::ListenerUser {
+  World world;
+  std::unique_ptr<Endpoint> end = std::make_unique<Endpoint>(world);
+  Stranger peer{world};
+  std::vector<wire::CmMad> heard;
+  std::size_t requests = 0;
 
-  void source_opened(std::uint32_t, const os::SocketAddress&) override { ++opened; }
-  void source_closed(std::uint32_t, bool) override {}
-  void arrived(const link::Arrival&) override {}
-  void received(void*, int) override {}
-  void ended(void*, int, int) override {}
   void requested(link::ConnectionNumber, link::ConnectionRequest) override { ++requests; }
   void withdrawn(link::ConnectionNumber) override {}
-
-  SimulatedHost host;
-  std::unique_ptr<RdmEngine> engine;
-  std::unique_ptr<link::Flow> flow;
-  std::size_t opened = 0;
-  std::size_t requests = 0;
-};
-
-// Its peer is the test.
-struct RejectionsTest : ::testing::Test {
-  static constexpr std::uint64_t kStation = 5;  // of the peer
-
   void say(std::uint64_t transaction, const wire::CmMessage& message) {
-    send_by_hand(network, here, end->host.address, transaction, message);
+    peer.send(*end, FlowHand::message(payload_of(transaction, message)));
     pass(milliseconds(10));
   }
   void pass(milliseconds time) {
-    for (const os::Time until = network.now + time; network.now < until;
-         network.now += milliseconds(1)) {
-      while (network.next() <= network.now) deliver(network.take());
-      end->engine->poll(*end);
-    }
-  }
-  void deliver(Network::Parcel parcel) {
-    if (parcel.path.to == end->host.address) return end->host.arrive(std::move(parcel));
-    if (const auto mad = mad_in(parcel.bytes)) heard.push_back(*mad);
+    world.pass(time, {end.get()});
+    for (const wire::CmMad& mad : peer.hear_all()) heard.push_back(mad);
   }
   // The last message that the peer has received, if it is of that kind.
   template <class M>
@@ -83,23 +47,18 @@ struct RejectionsTest : ::testing::Test {
     return std::to_string(rej->message) + "/" + std::to_string(static_cast<unsigned>(rej->reason));
   }
   wire::CmReq flow_req() const {
-    FlowRequest request;
-    request.me = {kStation, roce::queue_pair_at(here.port()), 3, 4, 1024, 100'000};
-    request.name = here;
-    wire::CmReq req = write_request(request);
+    wire::CmReq req = write_request(peer.req());
     req.local_id = 1;
     return req;
   }
   wire::CmReq program_req() const {
     wire::CmReq req = flow_req();
-    req.service = connection_service(end->host.address.port());
+    req.service = connection_service(end->address.port());
     return req;
   }
   // The peer's answer to a REQ.
   wire::CmRep rep_to(const wire::CmReq& req) const {
-    FlowReply reply;
-    reply.me = {kStation, roce::queue_pair_at(here.port()), 3, 4, 1024, 100'000};
-    wire::CmRep rep = write_reply(reply);
+    wire::CmRep rep = write_reply(peer.reply_to({}));
     rep.local_id = 1;
     rep.remote_id = req.local_id;
     return rep;
@@ -119,19 +78,13 @@ struct RejectionsTest : ::testing::Test {
     message.data[0] = std::byte{version};
     return message;
   }
-
-  Network network{Weather{}, 0, 1};
-  Regions regions;
-  std::unique_ptr<LoneEndpoint> end = std::make_unique<LoneEndpoint>(network, regions, true);
-  const os::SocketAddress here = os::address_of("10.9.9.9", 50'000);
-  std::vector<wire::CmMad> heard;
 };
 
 TEST_F(RejectionsTest, ARequestOfAnotherVersionHasReason5) {
   say(1, with_version(flow_req(), 5));
   EXPECT_EQ(rejection(), "0/5");
-  EXPECT_EQ(end->host.stats.of(Stat::kInvalidMessages), 1U);
-  EXPECT_EQ(end->opened, 0U);
+  EXPECT_EQ(end->stats.of(Stat::kInvalidMessages), 1U);
+  EXPECT_EQ(end->log.opened.size(), 0U);
 }
 
 TEST_F(RejectionsTest, ARequestOfAnotherServiceTypeHasReason5) {
@@ -146,33 +99,33 @@ TEST_F(RejectionsTest, ARequestThatNamesNoEndpointHasReason5) {
   req.ca_guid = 0;
   say(1, req);
   EXPECT_EQ(rejection(), "0/5");
-  EXPECT_EQ(end->host.stats.of(Stat::kMalformedPackets), 1U);
-  EXPECT_EQ(end->opened, 0U);
+  EXPECT_EQ(end->stats.of(Stat::kMalformedPackets), 1U);
+  EXPECT_EQ(end->log.opened.size(), 0U);
 }
 
 TEST_F(RejectionsTest, ARequestOfAProgramOfAnotherVersionHasReason5) {
-  ASSERT_TRUE(end->engine->connections().listen(16, *end));
+  ASSERT_TRUE(end->engine->connections().listen(16, *this));
   say(1, with_version(program_req(), 5));
   EXPECT_EQ(rejection(), "0/5");
-  EXPECT_EQ(end->requests, 0U);
+  EXPECT_EQ(requests, 0U);
   say(2, program_req());
-  EXPECT_EQ(end->requests, 1U);
+  EXPECT_EQ(requests, 1U);
 }
 
 TEST_F(RejectionsTest, AReplyOfAnotherVersionHasReason5) {
-  end->flow = std::move(end->engine->connect(here)).value();
+  end->flows.push_back(std::move(end->open(peer.address)).value());
   pass(milliseconds(10));
   ASSERT_NE(last<wire::CmReq>(), nullptr);
   say(heard.back().transaction, with_version(rep_to(*last<wire::CmReq>()), 5));
   EXPECT_EQ(rejection(), "1/5");
-  EXPECT_EQ(end->host.stats.of(Stat::kInvalidMessages), 1U);
-  EXPECT_FALSE(end->flow->reached());
+  EXPECT_EQ(end->stats.of(Stat::kInvalidMessages), 1U);
+  EXPECT_FALSE(end->flows[0]->reached());
   EXPECT_TRUE(last<wire::CmReq>()) << "another process may bind the address later";
 }
 
 TEST_F(RejectionsTest, AReplyToAProgramOfAnotherVersionHasReason5) {
   ConnectionEnd program;
-  ASSERT_TRUE(end->engine->connections().request(here, {}, program));
+  ASSERT_TRUE(end->engine->connections().request(peer.address, {}, program));
   pass(milliseconds(10));
   ASSERT_NE(last<wire::CmReq>(), nullptr);
   say(heard.back().transaction, with_version(rep_to(*last<wire::CmReq>()), 5));
@@ -183,7 +136,7 @@ TEST_F(RejectionsTest, AReplyToAProgramOfAnotherVersionHasReason5) {
 
 // Neither end of an attempt knows the other one by these numbers.
 TEST_F(RejectionsTest, AReplyOrAnRtuOfAnUnknownConnectionHasReason6) {
-  const std::uint32_t id = std::uint32_t{end->host.address.port()} << 16 | 7;
+  const std::uint32_t id = std::uint32_t{end->address.port()} << 16 | 7;
   wire::CmRep rep = rep_to(flow_req());
   rep.remote_id = id;
   say(1, rep);
@@ -196,7 +149,7 @@ TEST_F(RejectionsTest, ARequestBeyond16FlowsOfOnePeerHasReason3) {
   for (std::uint32_t number = 1; number <= 16; ++number) ASSERT_TRUE(establish(number)) << number;
   EXPECT_FALSE(establish(17));
   EXPECT_EQ(rejection(), "0/3");
-  EXPECT_EQ(end->opened, 16U);
+  EXPECT_EQ(end->log.opened.size(), 16U);
 }
 
 TEST_F(RejectionsTest, ARequestForAnAbsentServiceHasReason8) {
@@ -212,7 +165,9 @@ TEST_F(RejectionsTest, ARequestToContinueAnUnknownFlowHasReason10) {
 }
 
 TEST_F(RejectionsTest, ARequestAtAnEndpointThatTakesNoFlowsHasReason28) {
-  end = std::make_unique<LoneEndpoint>(network, regions, false);
+  RdmOptions options;
+  options.takes_flows = false;
+  end = std::make_unique<Endpoint>(world, options);
   say(1, flow_req());
   EXPECT_EQ(rejection(), "0/28");
   EXPECT_TRUE(read_end(last<wire::CmRej>()->data).refuses);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A network in the weather of transport's simulator, and hosts that speak over it, on a clock of
+// The network of transport's simulator between ports, and hosts that speak over it, on a clock of
 // its own. Everything follows from a seed.
 #pragma once
 
@@ -7,15 +7,16 @@
 #include <deque>
 #include <functional>
 #include <map>
-#include <queue>
 #include <utility>
 #include <vector>
 
 #include "os/loopback_support.h"
 #include "rdm/engine.h"
 #include "roce/congestion_notifier.h"
+#include "roce/packet_check.h"
 #include "roce/route.h"
 #include "simulator_network.h"
+#include "wire/cm_message.h"
 #include "wire/icrc.h"
 
 namespace weft::rdm::testing {
@@ -26,50 +27,31 @@ using transport::testing::Random;
 using transport::testing::up_to;
 using transport::testing::Weather;
 
-// Carries packets from port to port. A port is a host's address.
-class Network {
- public:
-  struct Parcel {
-    os::Time when;
-    std::uint64_t order = 0;
-    roce::Path path;
-    Bytes bytes;
-    bool marked = false;
-    bool operator<(const Parcel& other) const {
-      return when != other.when ? when > other.when : order > other.order;
-    }
-  };
+// Between which ports a packet goes, and whether it met a queue. A port is a host's address.
+struct Envelope {
+  roce::Path path;
+  bool marked = false;
+};
 
-  Network(const Weather& weather, double marks, std::uint64_t seed)
-      : weather_(weather), marks_(marks), random_(seed) {}
+class Network : public transport::testing::SimulatedNetwork<Envelope> {
+ public:
+  Network(const Weather& weather, double marked, std::uint64_t seed)
+      : SimulatedNetwork(weather, seed), marks(marked) {}
 
   void send(const roce::Path& path, const Bytes& bytes) {
     ++packets_;
     if (loses && loses(path, bytes)) return;
-    air_.carry(bytes, now, random_, [&](os::Time when, Bytes copy) {
-      parcels_.push({when, order_++, path, std::move(copy), happens(random_, marks_)});
+    carry({path}, bytes, [this](Parcel& parcel) {
+      parcel.marked = happens(random(), marks);
+      return true;
     });
   }
-  // When the next packet arrives somewhere.
-  os::Time next() const { return parcels_.empty() ? os::Time::max() : parcels_.top().when; }
-  Parcel take() {
-    Parcel parcel = parcels_.top();
-    parcels_.pop();
-    return parcel;
-  }
-  Random& random() { return random_; }
   std::uint64_t packets() const { return packets_; }
 
-  os::Time now{};
+  double marks;  // probability that a packet meets a queue that marks it
   std::function<bool(const roce::Path&, const Bytes&)> loses;  // packets that never arrive
 
  private:
-  const Weather weather_;
-  const double marks_;  // probability that a packet meets a queue that marks it
-  Random random_;
-  transport::testing::Air air_{weather_};
-  std::priority_queue<Parcel> parcels_;
-  std::uint64_t order_ = 0;
   std::uint64_t packets_ = 0;
 };
 
@@ -89,6 +71,8 @@ class SimulatedHost final : public Host {
 
   void attach(RdmEngine& engine) { engine_ = &engine; }
   void arrive(Network::Parcel parcel) { inbox_.push_back(std::move(parcel)); }
+  // receive() has something to hand over.
+  bool has_news() const { return !inbox_.empty() || !errors_.empty() || !narrowed_.empty(); }
   void report(const os::UdpError& error) { errors_.push_back(error); }
   // The system hears that paths carry less.
   void narrow(std::size_t mtu, std::vector<os::SocketAddress> peers) {
@@ -105,6 +89,7 @@ class SimulatedHost final : public Host {
     const std::uint32_t crc = wire::icrc(path.route, bytes);
     bytes.resize(length + wire::kIcrcBytes);
     wire::store_icrc(bytes.data() + length, crc);
+    ++sent;
     network_.send(path, bytes);
   }
   void expect(std::size_t) override {}
@@ -134,18 +119,24 @@ class SimulatedHost final : public Host {
 
   const os::SocketAddress address;
   Stats stats;
+  std::uint64_t sent = 0;  // packets
 
  private:
+  // As a port does.
   void take(const Network::Parcel& parcel) {
     wire::Packet packet;
-    if (wire::check_icrc(parcel.path.route, parcel.bytes) != wire::Ipv4Words{}) return;
-    if (wire::parse(parcel.bytes, packet) != wire::Malformed::kNone) {
-      stats.add(Stat::kMalformedPackets);
-      return;
-    }
+    const os::Datagram datagram{parcel.path.from, parcel.path.to, 0, 0, parcel.bytes};
+    if (!check_.read(datagram, packet, stats)) return;
     const roce::PacketArrival arrival{packet, parcel.path.from, parcel.path.to, 0, parcel.marked};
-    if (packet.opcode == wire::kCongestionNotification) return engine_->take_cnp(arrival);
-    engine_->take(arrival);
+    const bool cnp = packet.opcode == wire::kCongestionNotification;
+    if (packet.destination != wire::kCmQpn &&
+        packet.destination != roce::queue_pair_at(address.port())) {
+      stats.add(cnp ? Stat::kUnknownFlow : Stat::kUnknownQp);
+    } else if (cnp) {
+      engine_->take_cnp(arrival);
+    } else {
+      engine_->take(arrival);
+    }
   }
 
   Network& network_;
@@ -156,6 +147,7 @@ class SimulatedHost final : public Host {
   std::deque<Network::Parcel> inbox_;
   std::vector<os::UdpError> errors_;
   std::vector<os::SocketAddress> narrowed_;
+  roce::PacketCheck check_{nullptr};
   roce::CongestionNotifier notifier_;
 };
 

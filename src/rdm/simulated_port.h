@@ -9,40 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "link/connection.h"
+#include "endpoint_log.h"
 #include "regions_test_support.h"
 #include "simulated_host.h"
 
 namespace weft::rdm::testing {
-
-// The user of one end of a connection.
-struct ConnectionEnd final : link::ConnectionUser {
-  void connected(std::uint32_t its_source, std::shared_ptr<link::Flow> its_flow,
-                 std::span<const std::byte> its_data) override {
-    ++connects;
-    source = its_source;
-    flow = std::move(its_flow);
-    data.assign(its_data.begin(), its_data.end());
-  }
-  void failed(int its_error, std::span<const std::byte> its_data) override {
-    ++failures;
-    error = its_error;
-    data.assign(its_data.begin(), its_data.end());
-  }
-  void ended() override { ++ends; }
-
-  bool is_open() const { return connects != 0 && ends == 0; }
-
-  link::ConnectionNumber number = 0;
-  std::uint32_t source = 0;
-  std::shared_ptr<link::Flow> flow;
-  Bytes data;  // of the acceptance or rejection
-  int error = 0;
-  unsigned connects = 0;
-  unsigned failures = 0;
-  unsigned ends = 0;
-  bool left = false;  // this side has ended it
-};
 
 // A port with its inbox, a listener, and ends of connections.
 class ConnectedPort final : public link::InboxSink,

@@ -4,7 +4,6 @@
 
 #include <cstring>
 #include <deque>
-#include <map>
 #include <sstream>
 
 #include "recording_target.h"
@@ -82,7 +81,7 @@ class Oneway : public work::WorkSink {
   Oneway(const Drawn& drawn, Sums& sums)
       : drawn_(drawn),
         sums_(sums),
-        random_(drawn.seed + 1),
+        network_(drawn.weather, drawn.seed + 1),
         sender_(drawn.settings, *this, memory_) {}
 
   // Sends everything, then lets arrive what does. Returns the first thing that was not as it must
@@ -141,19 +140,18 @@ class Oneway : public work::WorkSink {
   }
 
   void send() {
-    Air air(drawn_.weather);
     Bytes packet(wire::kMaxHeaderBytes + wire::kMaxPathMtu);
-    for (Time now{}; sender_.busy(); now += std::chrono::microseconds(1)) {
+    for (; sender_.busy(); network_.now += std::chrono::microseconds(1)) {
       const std::size_t length = sender_.next(packet);
       const auto end = packet.begin() + static_cast<std::ptrdiff_t>(length);
-      air.carry(sealed(route(0, 1), {packet.begin(), end}), now, random_,
-                [&](Time when, Bytes copy) { under_way_.emplace(when, std::move(copy)); });
+      network_.carry({}, sealed(route(0, 1), {packet.begin(), end}));
     }
   }
 
   void receive(UnreliableReceiver receiver) {
     std::uint64_t given = 0;
-    for (const auto& [when, bytes] : under_way_) {
+    while (network_.next() != Time::max()) {
+      const Bytes bytes = network_.take().bytes;
       if (!intact(route(0, 1), bytes)) continue;
       wire::Packet packet;
       if (wire::parse(bytes, packet) != wire::Malformed::kNone) blame("a malformed packet");
@@ -210,13 +208,14 @@ class Oneway : public work::WorkSink {
 
   const Drawn& drawn_;
   Sums& sums_;
-  Random random_;
+  struct OneWay {};  // all packets go it
+  SimulatedNetwork<OneWay> network_;
+  Random& random_ = network_.random();
   PlainMemory memory_;
   UnreliableSender sender_;
   RecordingTarget target_;
   std::deque<Posted> posted_;
   std::uint64_t ended_ = 0;
-  std::multimap<Time, Bytes> under_way_;
   std::string wrong_;
 };
 

@@ -7,7 +7,7 @@ usage: check_layers.py BUILD_DIR/layers.txt
 The table has one line per module: name, rank, directory, declared dependencies (tabs between).
 Refused: an include of a module that is not declared, a system or foreign header outside the module
 named for it, a path that climbs, a header under another module's include root, and a directory of
-code that no module declares. Tests (*_test.cc) may use any system header.
+code that no module declares. Tests (*_test.cc, *_support.cc) may use any system header.
 """
 import pathlib
 import re
@@ -25,7 +25,7 @@ FOREIGN = [
     (r'rdma/rdma_', {'frontend_rdmacm'}),
     (r'rdma/(fabric\.h|fi_|providers/)', {'frontend_fabric'}),
 ]
-EXEMPT = re.compile(r'_(test|bench|fuzz)\.cc$')
+EXEMPT = re.compile(r'_(test|support|bench|fuzz)\.cc$')
 INCLUDE = re.compile(r'\s*#\s*include\s*[<"]([^>"]+)[>"]')
 CODE = {'.h', '.cc', '.c'}
 

@@ -32,7 +32,7 @@ def compile_commands(build):
 
 
 def is_examined(path, root):
-    return (root / 'src') in path.parents and not path.stem.endswith(('_test', '_bench', '_fuzz'))
+    return (root / 'src') in path.parents and not path.stem.endswith(('_test', '_support', '_bench', '_fuzz'))
 
 
 def changed_files(root):

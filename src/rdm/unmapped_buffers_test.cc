@@ -6,12 +6,10 @@
 #include <cstring>
 
 #include "os/user_memory.h"
-#include "test_support.h"
+#include "simulated_endpoint.h"
 
-namespace weft::udp {
+namespace weft::rdm::testing {
 namespace {
-
-using namespace testing;
 
 constexpr std::uint64_t kKey = 10;
 
@@ -41,23 +39,17 @@ class Pages {
   std::size_t length_;
 };
 
-struct RdEndpointUnmappedTest : ::testing::Test, AccessFixture {
-  RdEndpointUnmappedTest() : AccessFixture(pattern(1 << 20, 3)) {}
+struct UnmappedBuffersTest : ::testing::Test, AccessFixture {
+  UnmappedBuffersTest() : AccessFixture(pattern(1 << 20, 3)) {}
   void SetUp() override {
     os::handle_user_faults();
-    regions.add(kKey, region, Access::kRemoteRead | Access::kRemoteWrite);
+    world.regions.add(kKey, region, Access::kRemoteRead | Access::kRemoteWrite);
     ASSERT_NE(flow, nullptr);
   }
 
   link::Outcome access(bool write, const LocalRange& local, std::uint64_t number) {
     const RemoteRange remote{0, local.length, RegionKey{kKey}};
-    link::AccessRequest request;
-    request.write = write;
-    request.local = {&local, 1};
-    request.remote = {&remote, 1};
-    request.length = local.length;
-    request.cookie = reinterpret_cast<void*>(number);
-    return flow->access(request);
+    return flow->access(access_of(write, local, remote, number));
   }
   // How request `number` ended, when the peer is silent, or polls too.
   int error_while_silent(std::uint64_t number) {
@@ -79,11 +71,11 @@ struct RdEndpointUnmappedTest : ::testing::Test, AccessFixture {
     ASSERT_TRUE(until({&a, &b}, [&] { return a.ends.has(100) && !b.log.messages.empty(); }));
     EXPECT_EQ(a.ends.ended_ones[100].error, 0);
     EXPECT_TRUE(b.log.messages.back().bytes == bytes);
-    for (const InboxLog::Closed& each : b.log.closed) EXPECT_FALSE(each.died);
+    for (const auto& each : b.log.closed) EXPECT_FALSE(each.died);
   }
 };
 
-TEST_F(RdEndpointUnmappedTest, AMessageIsAnErrorWhenItGoesAgain) {
+TEST_F(UnmappedBuffersTest, AMessageIsAnErrorWhenItGoesAgain) {
   const Pages pages(12 * 1024);
   ASSERT_EQ(send(a, b, *flow, 1, pages.bytes()).state, link::Outcome::State::kPending);
   a.poll();
@@ -92,7 +84,7 @@ TEST_F(RdEndpointUnmappedTest, AMessageIsAnErrorWhenItGoesAgain) {
   expect_peer_can_be_reached_again();
 }
 
-TEST_F(RdEndpointUnmappedTest, OthersOfTheFlowEndTogetherWithIt) {
+TEST_F(UnmappedBuffersTest, OthersOfTheFlowEndTogetherWithIt) {
   const Pages pages(12 * 1024);
   Bytes other = pattern(12 * 1024, 1);
   send(a, b, *flow, 1, pages.bytes(), true);
@@ -105,7 +97,7 @@ TEST_F(RdEndpointUnmappedTest, OthersOfTheFlowEndTogetherWithIt) {
   expect_peer_can_be_reached_again();
 }
 
-TEST_F(RdEndpointUnmappedTest, AWriteIsAnErrorWhenItGoesAgain) {
+TEST_F(UnmappedBuffersTest, AWriteIsAnErrorWhenItGoesAgain) {
   const Pages pages(64 * 1024);
   ASSERT_EQ(access(true, pages.range(), 1).state, link::Outcome::State::kPending);
   a.poll();
@@ -114,7 +106,7 @@ TEST_F(RdEndpointUnmappedTest, AWriteIsAnErrorWhenItGoesAgain) {
   expect_peer_can_be_reached_again();
 }
 
-TEST_F(RdEndpointUnmappedTest, AnOfferedMessageIsAnErrorWhenItIsWanted) {
+TEST_F(UnmappedBuffersTest, AnOfferedMessageIsAnErrorWhenItIsWanted) {
   const Pages pages(1 << 20);
   ASSERT_EQ(send(a, b, *flow, 1, pages.bytes()).state, link::Outcome::State::kPending);
   pages.go_from(512 * 1024);
@@ -124,7 +116,7 @@ TEST_F(RdEndpointUnmappedTest, AnOfferedMessageIsAnErrorWhenItIsWanted) {
   expect_peer_can_be_reached_again();
 }
 
-TEST_F(RdEndpointUnmappedTest, ABufferThatIsReadIntoIsAnErrorAndTheFlowGoesOn) {
+TEST_F(UnmappedBuffersTest, ABufferThatIsReadIntoIsAnErrorAndTheFlowGoesOn) {
   const Pages pages(512 * 1024);
   ASSERT_EQ(access(false, pages.range(), 1).state, link::Outcome::State::kPending);
   pages.go_from(4096);
@@ -135,16 +127,16 @@ TEST_F(RdEndpointUnmappedTest, ABufferThatIsReadIntoIsAnErrorAndTheFlowGoesOn) {
   EXPECT_TRUE(bytes == region);
 }
 
-TEST_F(RdEndpointUnmappedTest, AReceiveIsAnErrorAtBothEnds) {
+TEST_F(UnmappedBuffersTest, AReceiveIsAnErrorAtBothEnds) {
   const Pages pages(1 << 20);
   Bytes bytes = pattern(1 << 20, 5);
   b.log.accepts = false;
   ASSERT_EQ(send(a, b, *flow, 1, bytes).state, link::Outcome::State::kPending);
   ASSERT_TRUE(until({&a, &b}, [&] { return !b.log.messages.empty(); }));
-  InboxLog::Message& message = b.log.messages.front();
+  auto& message = b.log.messages.front();
   const LocalRange piece = pages.range();
   pages.go_from(512 * 1024);
-  b.endpoint->accept(b.log, message.arrival.offer, {&piece, 1}, piece.length, &message);
+  b.engine->accept(b.log, message.arrival.offer, {&piece, 1}, piece.length, &message);
   EXPECT_EQ(error_of(1), EFAULT);
   ASSERT_TRUE(until({&a, &b}, [&] { return message.error != -1; }));
   EXPECT_EQ(message.error, EFAULT);
@@ -155,4 +147,4 @@ TEST_F(RdEndpointUnmappedTest, AReceiveIsAnErrorAtBothEnds) {
 }
 
 }  // namespace
-}  // namespace weft::udp
+}  // namespace weft::rdm::testing

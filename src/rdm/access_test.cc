@@ -5,12 +5,11 @@
 #include <cstring>
 #include <numeric>
 
-#include "test_support.h"
+#include "simulated_endpoint.h"
 
-namespace weft::udp {
+namespace weft::rdm::testing {
 namespace {
 
-using namespace testing;
 using memory::AccessError;
 using State = link::Outcome::State;
 using End = FlowLog::End;
@@ -26,19 +25,18 @@ constexpr AtomicAction kFetchAdd{AtomicForm::kFetch, AtomicOp::kSum, AtomicType:
 constexpr AtomicAction kCompareSwap{AtomicForm::kCompare, AtomicOp::kSwapIfEqual,
                                     AtomicType::kUint64};
 
-struct RdEndpointAccessTest : ::testing::Test, AccessFixture {
+struct AccessTest : ::testing::Test, AccessFixture {
   std::uint64_t last = 0;  // request
 
-  RdEndpointAccessTest() : AccessFixture(Bytes(kRegionBytes)) {}
+  AccessTest() : AccessFixture(Bytes(kRegionBytes)) {}
   void SetUp() override {
     const Access both = Access::kRemoteRead | Access::kRemoteWrite;
-    for (const std::uint64_t key : {kBoth, kHigh, kHigher}) regions.add(key, region, both);
-    regions.add(kReadOnly, region, Access::kRemoteRead);
-    regions.add(kWriteOnly, region, Access::kRemoteWrite);
+    for (const std::uint64_t key : {kBoth, kHigh, kHigher}) world.regions.add(key, region, both);
+    world.regions.add(kReadOnly, region, Access::kRemoteRead);
+    world.regions.add(kWriteOnly, region, Access::kRemoteWrite);
     ASSERT_NE(flow, nullptr);
   }
 
-  bool both(const std::function<bool()>& holds) { return until({&a, &b}, holds); }
   // Begins an access in scattered pieces; the number by which its end is known.
   std::uint64_t begin(bool write, std::span<std::byte> local,
                       const std::vector<RemoteRange>& remote, bool has_data = false,
@@ -88,19 +86,13 @@ struct RdEndpointAccessTest : ::testing::Test, AccessFixture {
     std::memcpy(&value, region.data() + offset, sizeof value);
     return value;
   }
-  // Messages of that kind.
-  std::size_t count(link::MessageOperation operation) const {
-    const auto& all = b.log.messages;
-    return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [&](const auto& each) {
-      return each.arrival.operation == operation;
-    }));
-  }
+  std::size_t count(link::MessageOperation operation) const { return b.log.count(operation); }
 };
 
 constexpr End kFine{0, 0};
 End refused(AccessError why) { return {EACCES, static_cast<int>(why)}; }
 
-TEST_F(RdEndpointAccessTest, WritesAndReadsOfAllSizes) {
+TEST_F(AccessTest, WritesAndReadsOfAllSizes) {
   unsigned seed = 0;
   for (const std::uint64_t key : {kBoth, kHigh, kHigher}) {
     for (const std::size_t length : {1u, 7u, 1024u, 4096u, 4097u, 100'000u, 1u << 20}) {
@@ -118,7 +110,7 @@ TEST_F(RdEndpointAccessTest, WritesAndReadsOfAllSizes) {
   EXPECT_TRUE(b.log.messages.empty());
 }
 
-TEST_F(RdEndpointAccessTest, SeveralRangesOfSeveralRegions) {
+TEST_F(AccessTest, SeveralRangesOfSeveralRegions) {
   Bytes bytes = pattern(30'000, 1);
   const std::vector<RemoteRange> remote = {{0, 10'000, RegionKey{kBoth}},
                                            {50'000, 1, RegionKey{kHigh}},
@@ -133,7 +125,7 @@ TEST_F(RdEndpointAccessTest, SeveralRangesOfSeveralRegions) {
 }
 
 // InfiniBand checks neither the key nor the address of an access of no bytes (IBTA 9.7.4).
-TEST_F(RdEndpointAccessTest, AnAccessToNoBytesIsAllowedWhateverItsKey) {
+TEST_F(AccessTest, AnAccessToNoBytesIsAllowedWhateverItsKey) {
   for (const bool write : {true, false}) {
     EXPECT_EQ(access(write, {}, {0, 0, RegionKey{kBoth}}), kFine);
     EXPECT_EQ(access(write, {}, {0, 0, RegionKey{kUnknown}}), kFine);
@@ -142,10 +134,10 @@ TEST_F(RdEndpointAccessTest, AnAccessToNoBytesIsAllowedWhateverItsKey) {
 }
 
 // Long reads go in parts, too.
-TEST_F(RdEndpointAccessTest, AnAccessInSeveralPartsIsToldOnce) {
+TEST_F(AccessTest, AnAccessInSeveralPartsIsToldOnce) {
   constexpr RegionKey kTold{12};
   const Access rights = Access::kRemoteRead | Access::kRemoteWrite;
-  regions.table().ask_to_be_told(regions.add(kTold.v, region, rights), rights);
+  world.regions.table().ask_to_be_told(world.regions.add(kTold.v, region, rights), rights);
   Bytes bytes(kRegionBytes);
   std::uint64_t accesses = 0;
   for (const bool write : {true, false}) {
@@ -164,22 +156,7 @@ TEST_F(RdEndpointAccessTest, AnAccessInSeveralPartsIsToldOnce) {
   }
 }
 
-TEST_F(RdEndpointAccessTest, ManyReadsAtOnce) {
-  const Bytes there = pattern(kRegionBytes, 1);
-  std::copy(there.begin(), there.end(), region.begin());
-  std::vector<Bytes> got(100, Bytes(10'000));
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    begin(false, got[i], {{i * 10'000, 10'000, RegionKey{kBoth}}});
-  }
-  ASSERT_TRUE(both([&] { return a.ends.ended_ones.size() == got.size(); }));
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    EXPECT_EQ(a.ends.ended_ones[i + 1], kFine);
-    const auto from = region.begin() + static_cast<std::ptrdiff_t>(i * 10'000);
-    EXPECT_TRUE(std::equal(got[i].begin(), got[i].end(), from)) << i;
-  }
-}
-
-TEST_F(RdEndpointAccessTest, BuffersThatMustBeCopiedMayChangeAtOnce) {
+TEST_F(AccessTest, BuffersThatMustBeCopiedMayChangeAtOnce) {
   const Bytes original = pattern(5000, 1);
   Bytes bytes = original;
   const auto number = begin(true, bytes, {{0, 5000, RegionKey{kBoth}}}, false, true);
@@ -188,7 +165,7 @@ TEST_F(RdEndpointAccessTest, BuffersThatMustBeCopiedMayChangeAtOnce) {
   EXPECT_TRUE(std::equal(original.begin(), original.end(), region.begin()));
 }
 
-TEST_F(RdEndpointAccessTest, RefusalsHaveTheirReasonAndTouchNothing) {
+TEST_F(AccessTest, RefusalsHaveTheirReasonAndTouchNothing) {
   const Bytes before = pattern(kRegionBytes, 1);
   std::copy(before.begin(), before.end(), region.begin());
   struct Case {
@@ -222,7 +199,7 @@ TEST_F(RdEndpointAccessTest, RefusalsHaveTheirReasonAndTouchNothing) {
 }
 
 // Others go on their way between them.
-TEST_F(RdEndpointAccessTest, RefusedOnesAmongManyDisturbNoOthers) {
+TEST_F(AccessTest, RefusedOnesAmongManyDisturbNoOthers) {
   std::vector<Bytes> written;
   std::vector<std::uint64_t> numbers;
   for (std::uint64_t i = 0; i < 120; ++i) {
@@ -247,7 +224,7 @@ TEST_F(RdEndpointAccessTest, RefusedOnesAmongManyDisturbNoOthers) {
   }
 }
 
-TEST_F(RdEndpointAccessTest, AWriteWithDataAnnouncesItselfOnce) {
+TEST_F(AccessTest, AWriteWithDataAnnouncesItselfOnce) {
   Bytes bytes = pattern(20'000, 1);
   ASSERT_EQ(end_of(begin(true, bytes, {{0, 20'000, RegionKey{kBoth}}}, true)), kFine);
   ASSERT_TRUE(both([&] { return !b.log.messages.empty(); }));
@@ -262,7 +239,7 @@ TEST_F(RdEndpointAccessTest, AWriteWithDataAnnouncesItselfOnce) {
   EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), region.begin()));
 }
 
-TEST_F(RdEndpointAccessTest, ARefusedWriteWithDataAnnouncesNothing) {
+TEST_F(AccessTest, ARefusedWriteWithDataAnnouncesNothing) {
   Bytes bytes = pattern(20'000, 1);
   EXPECT_EQ(end_of(begin(true, bytes, {{0, 20'000, RegionKey{kReadOnly}}}, true)),
             refused(AccessError::kNoRight));
@@ -272,7 +249,7 @@ TEST_F(RdEndpointAccessTest, ARefusedWriteWithDataAnnouncesNothing) {
   EXPECT_EQ(count(link::MessageOperation::kWriteData), 0u);
 }
 
-TEST_F(RdEndpointAccessTest, OneRefusedRangeOfSeveralFailsTheAccess) {
+TEST_F(AccessTest, OneRefusedRangeOfSeveralFailsTheAccess) {
   Bytes bytes = pattern(2000, 1);
   const std::vector<RemoteRange> remote = {{0, 1000, RegionKey{kBoth}},
                                            {5000, 1000, RegionKey{kReadOnly}}};
@@ -284,7 +261,7 @@ TEST_F(RdEndpointAccessTest, OneRefusedRangeOfSeveralFailsTheAccess) {
   EXPECT_EQ(count(link::MessageOperation::kWriteData), 1u);
 }
 
-TEST_F(RdEndpointAccessTest, OneRangeThatCannotBeReadLeavesTheBufferAlone) {
+TEST_F(AccessTest, OneRangeThatCannotBeReadLeavesTheBufferAlone) {
   std::ranges::copy(pattern(kRegionBytes, 3), region.begin());
   Bytes bytes(2000);
   for (int i = 0; i < 3; ++i) {
@@ -298,7 +275,7 @@ TEST_F(RdEndpointAccessTest, OneRangeThatCannotBeReadLeavesTheBufferAlone) {
 }
 
 // What is asked for after a read must not change what the read finds.
-TEST_F(RdEndpointAccessTest, AWriteWaitsForTheReadsBeforeIt) {
+TEST_F(AccessTest, AWriteWaitsForTheReadsBeforeIt) {
   std::ranges::copy(pattern(kRegionBytes, 4), region.begin());
   const Bytes before = region;
   Bytes got(kRegionBytes);
@@ -311,10 +288,10 @@ TEST_F(RdEndpointAccessTest, AWriteWaitsForTheReadsBeforeIt) {
   EXPECT_EQ(region, bytes);
 }
 
-TEST_F(RdEndpointAccessTest, AnOwnerThatAskedIsTold) {
+TEST_F(AccessTest, AnOwnerThatAskedIsTold) {
   const Access both_rights = Access::kRemoteRead | Access::kRemoteWrite;
-  const auto registration = regions.add(50, region, both_rights);
-  regions.table().ask_to_be_told(registration, both_rights);
+  const auto registration = world.regions.add(50, region, both_rights);
+  world.regions.table().ask_to_be_told(registration, both_rights);
   Bytes bytes = pattern(10'000, 1);
   ASSERT_EQ(access(true, bytes, {0, 10'000, RegionKey{50}}), kFine);
   ASSERT_EQ(access(false, bytes, {0, 10'000, RegionKey{50}}), kFine);
@@ -325,7 +302,7 @@ TEST_F(RdEndpointAccessTest, AnOwnerThatAskedIsTold) {
   EXPECT_EQ(b.log.accesses[1], (std::pair{Access::kRemoteRead, std::uint64_t{50}}));
 }
 
-TEST_F(RdEndpointAccessTest, AtomicsBringWhatWasThere) {
+TEST_F(AccessTest, AtomicsBringWhatWasThere) {
   std::uint64_t sum = 0;
   for (std::uint64_t i = 1; i <= 50; ++i) {
     std::vector<std::uint64_t> was(1);
@@ -343,7 +320,7 @@ TEST_F(RdEndpointAccessTest, AtomicsBringWhatWasThere) {
   EXPECT_EQ(number_at(64), 1u);
 }
 
-TEST_F(RdEndpointAccessTest, AnAtomicOfSeveralElementsAndRanges) {
+TEST_F(AccessTest, AnAtomicOfSeveralElementsAndRanges) {
   std::vector<std::uint64_t> operand(512);
   std::iota(operand.begin(), operand.end(), 1);
   std::vector<std::uint64_t> was(512, 7);
@@ -356,7 +333,7 @@ TEST_F(RdEndpointAccessTest, AnAtomicOfSeveralElementsAndRanges) {
   }
 }
 
-TEST_F(RdEndpointAccessTest, RefusedAtomicsChangeNothing) {
+TEST_F(AccessTest, RefusedAtomicsChangeNothing) {
   const Bytes before = pattern(kRegionBytes, 1);
   std::copy(before.begin(), before.end(), region.begin());
   std::vector<std::uint64_t> was(2, 7);
@@ -378,4 +355,4 @@ TEST_F(RdEndpointAccessTest, RefusedAtomicsChangeNothing) {
 }
 
 }  // namespace
-}  // namespace weft::udp
+}  // namespace weft::rdm::testing

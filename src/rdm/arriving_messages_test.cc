@@ -2,47 +2,24 @@
 // Do long messages go to where they are wanted while they arrive, and is their end told once?
 #include <gtest/gtest.h>
 
-#include "hostile_test_support.h"
+#include "simulated_endpoint.h"
 
-namespace weft::udp {
+namespace weft::rdm::testing {
 namespace {
 
-using namespace testing;
 using wire::Operation;
 
-struct RdEndpointArrivingTest : ::testing::Test {
-  Peer a;
-  Peer b;
+struct ArrivingMessagesTest : ::testing::Test {
+  World world;
+  Endpoint a{world};
+  Endpoint b{world};
   Bytes bytes = pattern(100'000, 1);
 
-  RdEndpointArrivingTest() { b.log.places = true; }
+  ArrivingMessagesTest() { b.log.places = true; }
   bool both(const std::function<bool()>& holds) { return until({&a, &b}, holds); }
 };
 
-TEST_F(RdEndpointArrivingTest, TheyComeWholeAndInOrderAndAreAcknowledged) {
-  link::Flow* const flow = connect(a, b);
-  ASSERT_NE(flow, nullptr);
-  for (std::uint64_t tag = 1; tag <= 40; ++tag) {
-    const std::size_t length = tag % 4 == 0 ? 100 : 10'000 + 2'000 * tag;
-    send(a, b, *flow, tag, {bytes.data(), length}, tag % 3 == 0);
-  }
-  ASSERT_TRUE(both([&] { return b.log.messages.size() == 40 && !flow->busy(); }));
-  for (std::uint64_t tag = 1; tag <= 40; ++tag) {
-    const InboxLog::Message& message = b.log.messages[tag - 1];
-    EXPECT_EQ(message.arrival.tag, tag);
-    EXPECT_EQ(message.arrival.payload == nullptr, tag % 4 != 0) << tag;
-    EXPECT_EQ(message.arrival.has_data, tag % 2 != 0);
-    EXPECT_EQ(message.arrival.data, ~tag);
-    EXPECT_EQ(message.error, 0);
-    EXPECT_TRUE(std::equal(message.bytes.begin(), message.bytes.end(), bytes.begin())) << tag;
-    EXPECT_EQ(message.bytes.size(), message.arrival.length);
-    for (const auto& [ended, how] : a.ends.ended_ones) EXPECT_EQ(how.error, 0) << ended;
-  }
-  EXPECT_TRUE(a.ends.has(3));
-  part(a, b);
-}
-
-TEST_F(RdEndpointArrivingTest, ThoseWithoutAReceiveAreHandedOverWhole) {
+TEST_F(ArrivingMessagesTest, ThoseWithoutAReceiveAreHandedOverWhole) {
   b.log.places = false;
   link::Flow* const flow = connect(a, b);
   ASSERT_NE(flow, nullptr);
@@ -50,10 +27,9 @@ TEST_F(RdEndpointArrivingTest, ThoseWithoutAReceiveAreHandedOverWhole) {
   ASSERT_TRUE(both([&] { return a.ends.has(1) && b.log.messages.size() == 1; }));
   EXPECT_NE(b.log.messages[0].arrival.payload, nullptr);
   EXPECT_TRUE(b.log.messages[0].bytes == bytes);
-  part(a, b);
 }
 
-TEST_F(RdEndpointArrivingTest, OfOneThatIsTooLongTheBeginningIsTaken) {
+TEST_F(ArrivingMessagesTest, OfOneThatIsTooLongTheBeginningIsTaken) {
   b.log.most = 12'345;
   link::Flow* const flow = connect(a, b);
   ASSERT_NE(flow, nullptr);
@@ -64,12 +40,11 @@ TEST_F(RdEndpointArrivingTest, OfOneThatIsTooLongTheBeginningIsTaken) {
   EXPECT_EQ(b.log.messages[0].arrival.length, bytes.size());
   EXPECT_EQ(b.log.messages[0].error, 0);
   EXPECT_TRUE(b.log.messages[0].bytes == Bytes(bytes.begin(), bytes.begin() + 12'345));
-  part(a, b);
 }
 
 // A peer that begins a message, and what becomes of it.
-struct BrokenOffTest : RdEndpointArrivingTest {
-  Stranger stranger;
+struct BrokenOffTest : ArrivingMessagesTest {
+  Stranger stranger{world};
   std::uint32_t number = 0;
 
   void send_cm(Operation operation, std::size_t length, std::uint64_t announced = 0) {
@@ -94,16 +69,16 @@ struct BrokenOffTest : RdEndpointArrivingTest {
 
 TEST_F(BrokenOffTest, ByItsSenderThatLeaves) {
   begin();
-  stranger.send(b, Stranger::message(stranger.goodbye()));
+  stranger.say(b, stranger.goodbye());
   expect_broken();
 }
 
 TEST_F(BrokenOffTest, ByItsReceiverThatListensNoMore) {
   begin();
-  b.endpoint->refuse(b.log, b.log.opened[0].first);
+  b.engine->refuse(b.log, b.log.opened[0].first);
   expect_broken();
   send_cm(Operation::kSendLast, 100);
-  for (int i = 0; i < 20; ++i) b.poll();
+  world.pass(std::chrono::milliseconds(1), {&b});
   EXPECT_EQ(b.log.messages.size(), 1U);
 }
 
@@ -111,30 +86,31 @@ TEST_F(BrokenOffTest, ByAnEndThatComesTooSoon) {
   begin();
   send_cm(Operation::kSendLast, 100);
   expect_broken();
-  EXPECT_EQ(b.port->stats().of(Stat::kInvalidMessages), 1U);
+  EXPECT_EQ(b.stats.of(Stat::kInvalidMessages), 1U);
 }
 
 TEST_F(BrokenOffTest, ByMoreThanWasAnnounced) {
   begin();
   for (int i = 0; i < 60; ++i) send_cm(Operation::kSendMiddle, 1024);
   expect_broken();
-  EXPECT_GE(b.port->stats().of(Stat::kRefusedRequests), 1U);
+  EXPECT_GE(b.stats.of(Stat::kRefusedRequests), 1U);
 }
 
 // An endpoint that has stopped listening does not receive the rest of the same packet either.
 TEST_F(BrokenOffTest, ByAReceiverThatRefusesTheFirstCoalescedMessage) {
   struct Refuses final : link::InboxSink {
-    RdEndpoint* endpoint = nullptr;
+    RdmEngine* engine = nullptr;
     unsigned heard = 0;
     void source_opened(std::uint32_t, const os::SocketAddress&) override {}
     void source_closed(std::uint32_t, bool) override {}
     void arrived(const link::Arrival& arrival) override {
       ++heard;
-      endpoint->refuse(*this, arrival.source);
+      engine->refuse(*this, arrival.source);
     }
     void received(void*, int) override {}
   } sink;
-  sink.endpoint = b.endpoint.get();
+  sink.engine = b.engine.get();
+  b.inbox = &sink;
   ASSERT_TRUE(stranger.agree(b));
   Bytes bundle(3 * kMessageHeader);
   MessageHeader header;
@@ -143,9 +119,7 @@ TEST_F(BrokenOffTest, ByAReceiverThatRefusesTheFirstCoalescedMessage) {
   header.length = 2 * kMessageHeader;
   write_header(header, bundle.data());
   stranger.send(b, stranger.of_flow(Operation::kSendOnly, 0, bundle));
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (sink.heard == 0 && std::chrono::steady_clock::now() < end) b.endpoint->poll(sink);
-  for (int i = 0; i < 20; ++i) b.endpoint->poll(sink);
+  world.pass(std::chrono::milliseconds(1), {&b});
   EXPECT_EQ(sink.heard, 1U);
 }
 
@@ -156,4 +130,4 @@ TEST_F(BrokenOffTest, ByTheEndOfTheStation) {
 }
 
 }  // namespace
-}  // namespace weft::udp
+}  // namespace weft::rdm::testing

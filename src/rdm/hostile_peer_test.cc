@@ -1,66 +1,60 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Does an endpoint go on whatever strangers send to it?
+// Does an endpoint go on whatever its peers send to it?
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <random>
 
-#include "hostile_test_support.h"
-#include "os/runtime_dir.h"
+#include "simulated_endpoint.h"
 #include "wire/endian.h"
 
-namespace weft::udp {
+namespace weft::rdm::testing {
 namespace {
 
-using namespace testing;
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
 using wire::Operation;
 
-struct RdEndpointHostileTest : ::testing::Test {
+struct HostilePeerTest : ::testing::Test {
   static constexpr std::size_t kMemory = std::size_t{8} << 20;
-  Regions regions;
+  static constexpr std::uint64_t kKey = Stranger::kKey;
+  World world;
   Bytes region = Bytes(4096);
-  Peer a;
-  Peer b{[this] {
-    RdmOptions options;
-    options.regions = regions.open();
-    options.device = &patient();
-    options.message_memory.total = kMemory;
+  Options patient = [] {
+    Options options;
+    options.connect_timeout = std::chrono::hours(1);
     return options;
-  }()};
-  Stranger stranger;
+  }();
+  Endpoint a{world};
+  Endpoint b{world, [this] {
+               RdmOptions options;
+               options.device = &patient;
+               options.message_memory.total = kMemory;
+               return options;
+             }()};
+  Stranger stranger{world};
   link::Flow* flow = nullptr;
   std::uint64_t sent = 0;
 
   void SetUp() override {
-    regions.add(kKey, region, Access::kRemoteRead | Access::kRemoteWrite);
+    world.regions.add(kKey, region, Access::kRemoteRead | Access::kRemoteWrite);
     flow = connect(a, b);
     ASSERT_NE(flow, nullptr);
     b.log.accepts = b.log.acknowledges = false;
   }
-  ~RdEndpointHostileTest() override {
-    until({&a, &b}, [this, polls = 0]() mutable {
-      stranger.refuse(b);
-      return ++polls > 50;
-    });
-    part(a, b);
-  }
+  bool both(const std::function<bool()>& holds) { return until({&a, &b}, holds); }
   // The flow of others goes on meanwhile.
   void go_on(std::uint64_t round) {
-    if (round % 8 == 0) b.poll();
+    if (round % 8 == 0) world.pass(microseconds(20), {&b});
     if (round % 256 != 0) return;
     Bytes bytes = pattern(100, ++sent);
-    udp::testing::send(a, b, *flow, sent, bytes);
+    send(a, b, *flow, sent, bytes);
     a.poll();
     stranger.hear();
   }
-  std::vector<const InboxLog::Message*> of_a() const {
-    std::vector<const InboxLog::Message*> found;
-    for (const auto& message : b.log.messages) {
-      if (message.arrival.source == b.log.opened[0].first) found.push_back(&message);
-    }
-    return found;
-  }
+  auto of_a() const { return b.log.from(b.log.opened[0].first); }
   void expect_all_arrived() {
-    ASSERT_TRUE(until({&a, &b}, [this] { return of_a().size() >= sent; }));
+    ASSERT_TRUE(both([this] { return of_a().size() >= sent; }));
     const auto messages = of_a();
     ASSERT_EQ(messages.size(), sent);
     for (std::size_t i = 0; i < messages.size(); ++i) {
@@ -72,7 +66,7 @@ struct RdEndpointHostileTest : ::testing::Test {
   }
 };
 
-TEST_F(RdEndpointHostileTest, RandomDatagramsAreCountedAndDropped) {
+TEST_F(HostilePeerTest, RandomDatagramsAreCountedAndDropped) {
   std::mt19937_64 random(1);
   constexpr std::uint64_t kDatagrams = 20'000;
   for (std::uint64_t i = 1; i <= kDatagrams; ++i) {
@@ -82,24 +76,23 @@ TEST_F(RdEndpointHostileTest, RandomDatagramsAreCountedAndDropped) {
     go_on(i);
   }
   expect_all_arrived();
-  // The last of them may still wait in the socket.
-  until({&b}, [&] { return b.port->stats().dropped() >= kDatagrams; });
-  EXPECT_EQ(b.port->stats().dropped(), kDatagrams);
+  world.pass(milliseconds(1), {&b});
+  EXPECT_EQ(b.stats.dropped(), kDatagrams);
   EXPECT_EQ(b.log.opened.size(), 1u);
 }
 
-TEST_F(RdEndpointHostileTest, PacketsByHandAreTakenLikeOthers) {
+TEST_F(HostilePeerTest, PacketsByHandAreTakenLikeOthers) {
   ASSERT_TRUE(stranger.agree(b));
   MessageHeader header;
   header.tag = 0xFF;
   stranger.send(b, stranger.message(0, header, 50));
   stranger.send(b, stranger.of_flow(Operation::kWriteOnly, 1, pattern(100, 1)));
-  ASSERT_TRUE(until({&a, &b}, [&] { return region[99] != std::byte{}; }));
+  ASSERT_TRUE(both([&] { return region[99] != std::byte{}; }));
   EXPECT_EQ(b.log.messages.at(0).arrival.tag, 0xFFu);
-  EXPECT_EQ(b.port->stats().dropped(), 0u);
+  EXPECT_EQ(b.stats.dropped(), 0u);
 }
 
-TEST_F(RdEndpointHostileTest, ChangedCopiesOfRealPacketsDisturbNoFlow) {
+TEST_F(HostilePeerTest, ChangedCopiesOfRealPacketsDisturbNoFlow) {
   ASSERT_TRUE(stranger.agree(b));
   std::mt19937_64 random(2);
   std::uint64_t spoilt = 0;
@@ -143,59 +136,49 @@ TEST_F(RdEndpointHostileTest, ChangedCopiesOfRealPacketsDisturbNoFlow) {
     go_on(i);
   }
   expect_all_arrived();
-  EXPECT_TRUE(until({&b}, [&] { return b.port->stats().of(Stat::kIcrcErrors) >= spoilt; }));
-  EXPECT_GT(b.port->stats().of(Stat::kMalformedPackets), 0u);
-  EXPECT_GT(b.port->stats().of(Stat::kPkeyViolations), 0u);
-  EXPECT_GT(b.port->stats().of(Stat::kUnknownQp), 0u);
-  EXPECT_GT(b.port->stats().of(Stat::kUnknownFlow), 0u);
+  EXPECT_TRUE(until({&b}, [&] { return b.stats.of(Stat::kIcrcErrors) >= spoilt; }));
+  EXPECT_GT(b.stats.of(Stat::kMalformedPackets), 0u);
+  EXPECT_GT(b.stats.of(Stat::kPkeyViolations), 0u);
+  EXPECT_GT(b.stats.of(Stat::kUnknownQp), 0u);
+  EXPECT_GT(b.stats.of(Stat::kUnknownFlow), 0u);
 }
 
 // An attacker that knows the numbers of another peer's flow has another address.
-TEST_F(RdEndpointHostileTest, AFlowIsItsOwnersOnly) {
+TEST_F(HostilePeerTest, AFlowIsItsOwnersOnly) {
   ASSERT_TRUE(stranger.agree(b));
-  Stranger thief;
+  Stranger thief(world);
   thief.rep = stranger.rep;
   thief.send(b, thief.message(0, {}, 50));
-  ASSERT_TRUE(until({&a, &b}, [&] { return b.port->stats().of(Stat::kWrongPeer) == 1; }));
+  ASSERT_TRUE(both([&] { return b.stats.of(Stat::kWrongPeer) == 1; }));
   EXPECT_TRUE(b.log.messages.empty());
   stranger.rep.me.queue_key ^= 1;
   stranger.send(b, stranger.message(0, {}, 50));
-  ASSERT_TRUE(until({&a, &b}, [&] { return b.port->stats().of(Stat::kQkeyViolations) == 1; }));
+  ASSERT_TRUE(both([&] { return b.stats.of(Stat::kQkeyViolations) == 1; }));
   EXPECT_TRUE(b.log.messages.empty());
-}
-
-// A peer is not identified until it has answered.
-TEST_F(RdEndpointHostileTest, PacketsFromAnUnknownEndpointAreIgnored) {
-  ReqMad req = stranger.req();
-  req.me.station = 0;
-  stranger.send(b, Stranger::message(req));
-  ASSERT_TRUE(until({&a, &b}, [&] { return b.port->stats().of(Stat::kMalformedPackets) == 1; }));
-  EXPECT_EQ(b.log.opened.size(), 1U);
 }
 
 // The numbers of exchanges are easy to guess, and a REP tells the number of an endpoint to everyone
 // that asks.
-struct RdEndpointThirdPartyTest : RdEndpointHostileTest, ::testing::WithParamInterface<bool> {};
+struct ThirdPartyTest : HostilePeerTest, ::testing::WithParamInterface<bool> {};
 
-INSTANTIATE_TEST_SUITE_P(, RdEndpointThirdPartyTest, ::testing::Values(false, true),
-                         [](const auto& claims) {
-                           return claims.param ? "AsAnother" : "AsItself";
-                         });
+INSTANTIATE_TEST_SUITE_P(, ThirdPartyTest, ::testing::Values(false, true), [](const auto& claims) {
+  return claims.param ? "AsAnother" : "AsItself";
+});
 
-TEST_P(RdEndpointThirdPartyTest, TakesNoMessageAndFillsNoReceiveOfAnother) {
+TEST_P(ThirdPartyTest, TakesNoMessageAndFillsNoReceiveOfAnother) {
   if (GetParam()) {
-    Stranger spy;
+    Stranger spy(world);
     ASSERT_TRUE(spy.agree(a));
     stranger.station = spy.rep.me.station;
-    spy.send(a, Stranger::message(spy.goodbye()));
+    spy.say(a, spy.goodbye());
   }
   link::Flow* back = connect(b, a);
   ASSERT_NE(back, nullptr);
   a.log.accepts = false;
   Bytes large = pattern(200'000, 1);
-  udp::testing::send(b, a, *back, 1, large);
-  udp::testing::send(a, b, *flow, 2, large);
-  ASSERT_TRUE(until({&a, &b}, [&] { return !a.log.messages.empty() && !of_a().empty(); }));
+  send(b, a, *back, 1, large);
+  send(a, b, *flow, 2, large);
+  ASSERT_TRUE(both([&] { return !a.log.messages.empty() && !of_a().empty(); }));
   b.log.accept(b.log.messages[0]);  // and a does not look: it is waited for
   ASSERT_TRUE(stranger.agree(b));
   std::mt19937_64 dice(3);
@@ -210,19 +193,25 @@ TEST_P(RdEndpointThirdPartyTest, TakesNoMessageAndFillsNoReceiveOfAnother) {
       stranger.send(b, stranger.message(number++, header, 0));
     }
   }
-  Bytes bytes = pattern(100, 9);
+  world.pass(milliseconds(10), {&b});
+  EXPECT_GE(b.stats.of(Stat::kRequests), 60U);
+  // A refusal ends what follows it in the flow, so each guess is the first request of one.
+  const Bytes bytes = pattern(100, 9);
   for (std::uint32_t exchange = 0; exchange < 20; ++exchange) {
-    wire::Packet headers;
-    wire::parse(stranger.of_flow(wire::Operation::kWriteOnly, number, bytes), headers);
+    Stranger guesser(world);
+    guesser.station = stranger.station;
+    ASSERT_TRUE(guesser.agree(b));
+    wire::Packet headers = guesser.headers(Operation::kWriteOnly, 0);
     headers.reth = {0, receive_key(exchange), 100};
-    stranger.send(b, Stranger::packet(headers, bytes));
+    guesser.send(b, FlowHand::packet(headers, bytes));
+    world.pass(milliseconds(1), {&b});
+    EXPECT_EQ(b.stats.of(Stat::kRefusedRequests), exchange + 1);
+    guesser.say(b, guesser.goodbye());
   }
-  EXPECT_TRUE(until({&b}, [&] { return b.port->stats().of(Stat::kRequests) > 60; }));
-  until({&b}, [&, polls = 0]() mutable { return ++polls > 200; });
   EXPECT_EQ(b.log.messages[0].error, -1) << "nothing has come of it yet";
   EXPECT_FALSE(b.ends.has(1)) << "no receive has taken it";
   a.log.accept(a.log.messages[0]);
-  ASSERT_TRUE(until({&a, &b}, [&] {
+  ASSERT_TRUE(both([&] {
     return b.log.messages[0].error == 0 && a.log.messages[0].error == 0 && b.ends.has(1) &&
            a.ends.has(2);
   }));
@@ -231,11 +220,9 @@ TEST_P(RdEndpointThirdPartyTest, TakesNoMessageAndFillsNoReceiveOfAnother) {
 }
 
 // A peer that answers an atomic operation with numbers of its own choice.
-TEST_F(RdEndpointHostileTest, ErrorsThatNoLinkHasDoNotReachTheProgram) {
-  Peer c;
-  auto to_stranger = c.endpoint->connect(stranger.socket->address());
-  ASSERT_TRUE(to_stranger.ok());
-  c.flows.push_back(std::move(to_stranger).value());
+TEST_F(HostilePeerTest, ErrorsThatNoLinkHasDoNotReachTheProgram) {
+  Endpoint c(world);
+  c.flows.push_back(std::move(c.open(stranger.address)).value());
   const RemoteRange there{0, 8, RegionKey{kKey}};
   Bytes operand(8);
   const LocalRange local{operand.data(), operand.size()};
@@ -249,12 +236,9 @@ TEST_F(RdEndpointHostileTest, ErrorsThatNoLinkHasDoNotReachTheProgram) {
     request.cookie = reinterpret_cast<void*>(i);
     ASSERT_EQ(c.flows[0]->atomic(request).state, link::Outcome::State::kPending);
   }
-  std::optional<ReqMad> asked;
-  ASSERT_TRUE(until({&c}, [&] {
-    asked = Stranger::last<ReqMad>(stranger.hear());
-    return asked.has_value();
-  }));
-  stranger.send(c, Stranger::message(stranger.reply_to(*asked)));
+  const auto asked = stranger.await<ReqMad>(c);
+  ASSERT_TRUE(asked);
+  stranger.say(c, stranger.reply_to(*asked));
   ASSERT_TRUE(stranger.agree(c));
   for (std::uint32_t i = 0; i < std::size(errors); ++i) {
     MessageHeader header;
@@ -275,7 +259,7 @@ TEST_F(RdEndpointHostileTest, ErrorsThatNoLinkHasDoNotReachTheProgram) {
 }
 
 // The peer gets RNR NAKs, and may repeat its request when the answers have been acknowledged.
-TEST_F(RdEndpointHostileTest, APeerThatAcknowledgesNoResponsesGetsNoMoreAndDisturbsNoOther) {
+TEST_F(HostilePeerTest, APeerThatAcknowledgesNoResponsesGetsNoMoreAndDisturbsNoOther) {
   ASSERT_TRUE(stranger.agree(b));
   std::uint32_t asked = 0;
   const auto ask = [&] {
@@ -291,8 +275,7 @@ TEST_F(RdEndpointHostileTest, APeerThatAcknowledgesNoResponsesGetsNoMoreAndDistu
   for (int i = 1; i <= 10'000; ++i) {
     ask();
     go_on(i);
-    if (carried_out() > asked) ++asked;
-    b.poll();
+    world.pass(microseconds(12), {&b});
     if (carried_out() > asked) ++asked;
   }
   // One flow holds at most a part of what is left, with room for the largest answer.
@@ -302,7 +285,7 @@ TEST_F(RdEndpointHostileTest, APeerThatAcknowledgesNoResponsesGetsNoMoreAndDistu
   constexpr std::size_t kMost = (kMemory / kPart - kRoom) * kPart / (kPart + 1) / kAnswer + 1;
   EXPECT_EQ(carried_out(), kMost);
   expect_all_arrived();
-  ASSERT_TRUE(until({&a, &b}, [&] {
+  ASSERT_TRUE(both([&] {
     stranger.refuse(b);
     ask();
     return carried_out() > kMost;
@@ -310,11 +293,11 @@ TEST_F(RdEndpointHostileTest, APeerThatAcknowledgesNoResponsesGetsNoMoreAndDistu
 }
 
 // Of the address alone, which any host can forge, no flow becomes narrower.
-TEST_F(RdEndpointHostileTest, ARequestWithoutKnowledgeOfTheFlowDoesNotChangeIt) {
+TEST_F(HostilePeerTest, ARequestWithoutKnowledgeOfTheFlowDoesNotChangeIt) {
   const auto flow_of = [&](const ReqMad& req) -> std::optional<RepMad> {
-    stranger.send(b, Stranger::message(req));
+    stranger.say(b, req);
     std::optional<RepMad> answer;
-    until({&a, &b}, [&] {
+    both([&] {
       for (const FlowMad& said : stranger.hear()) {
         const auto* rep = std::get_if<RepMad>(&said);
         if (rep != nullptr && rep->remote_id == req.local_id) answer = *rep;
@@ -355,11 +338,11 @@ constexpr std::uint32_t kReqs = 70'000;
 #endif
 
 // As often as there are numbers of flows, and more.
-TEST_F(RdEndpointHostileTest, EstablishedFlowsAreServedUnderAReqFlood) {
+TEST_F(HostilePeerTest, EstablishedFlowsAreServedUnderAReqFlood) {
   for (std::uint32_t round = 1; round <= kReqs; ++round) {
     ReqMad req = stranger.req();
     req.local_id = req.me.context = round;
-    stranger.send(b, Stranger::message(req));
+    stranger.say(b, req);
     go_on(static_cast<int>(round));
   }
   expect_all_arrived();
@@ -367,7 +350,7 @@ TEST_F(RdEndpointHostileTest, EstablishedFlowsAreServedUnderAReqFlood) {
 }
 
 // A REQ that was on its way for long would make the two ends cut messages differently.
-TEST_F(RdEndpointHostileTest, PacketsOfAnotherSizeAreAgreedToOnceForEachRequest) {
+TEST_F(HostilePeerTest, PacketsOfAnotherSizeAreAgreedToOnceForEachRequest) {
   ASSERT_TRUE(stranger.agree(b));
   using Answer = std::variant<std::size_t, wire::CmReason>;
   const RepMad first = stranger.rep;
@@ -378,7 +361,7 @@ TEST_F(RdEndpointHostileTest, PacketsOfAnotherSizeAreAgreedToOnceForEachRequest)
     req.local_id = number;
     req.transaction += number;
     req.me.path_mtu = path_mtu;
-    stranger.send(b, Stranger::message(req));
+    stranger.say(b, req);
     std::optional<Answer> answer;
     EXPECT_TRUE(until({&b}, [&] {
       const auto heard = stranger.hear();
@@ -394,8 +377,8 @@ TEST_F(RdEndpointHostileTest, PacketsOfAnotherSizeAreAgreedToOnceForEachRequest)
   };
   const auto confirm = [&](unsigned number) {
     const std::uint64_t transaction = stranger.req().transaction + number;
-    stranger.send(b, Stranger::message(RtuMad{number, connection, transaction}));
-    for (int i = 0; i < 5; ++i) b.poll();
+    stranger.say(b, RtuMad{number, connection, transaction});
+    world.pass(microseconds(50), {&b});
   };
   const Answer stale = wire::CmReason::kStale;
   EXPECT_EQ(ask(2, first.local_id + 1, 4096), stale) << "a connection of another flow";
@@ -411,15 +394,12 @@ TEST_F(RdEndpointHostileTest, PacketsOfAnotherSizeAreAgreedToOnceForEachRequest)
 
 // The address of a CNP can be forged, and its queue pair is the port. What an attacker cannot know
 // is the transaction id of the flow's REQ.
-TEST_F(RdEndpointHostileTest, ANotificationWithoutTheTokenOfTheFlowSlowsNothingDown) {
+TEST_F(HostilePeerTest, ANotificationWithoutTheTokenOfTheFlowSlowsNothingDown) {
   stranger.agree(b);
-  b.flows.push_back(std::move(b.endpoint->connect(stranger.socket->address())).value());
-  std::optional<ReqMad> asked;
-  ASSERT_TRUE(until({&b}, [&] {
-    asked = Stranger::last<ReqMad>(stranger.hear());
-    return asked.has_value();
-  }));
-  stranger.send(b, Stranger::message(stranger.reply_to(*asked)));
+  b.flows.push_back(std::move(b.open(stranger.address)).value());
+  const auto asked = stranger.await<ReqMad>(b);
+  ASSERT_TRUE(asked);
+  stranger.say(b, stranger.reply_to(*asked));
   ASSERT_TRUE(until({&b}, [&] { return b.flows[0]->reached(); }));
   const auto notify = [&](std::uint32_t token) {
     wire::Packet headers;
@@ -428,40 +408,38 @@ TEST_F(RdEndpointHostileTest, ANotificationWithoutTheTokenOfTheFlowSlowsNothingD
     headers.destination = roce::queue_pair_at(b.address.port());
     Bytes reserved(16);
     wire::store<std::uint32_t>(reserved.data(), token);
-    stranger.send(b, Stranger::packet(headers, reserved));
+    stranger.send(b, FlowHand::packet(headers, reserved));
   };
-  const std::uint64_t before = b.port->stats().of(Stat::kUnknownFlow);
+  const std::uint64_t before = b.stats.of(Stat::kUnknownFlow);
   const auto token = static_cast<std::uint32_t>(asked->transaction);
   for (const std::uint32_t wrong : {0U, 1U, ~token}) notify(wrong);
-  ASSERT_TRUE(until({&b}, [&] { return b.port->stats().of(Stat::kUnknownFlow) == before + 3; }));
-  EXPECT_EQ(b.port->stats().of(Stat::kCnpsHandled), 0U);
+  ASSERT_TRUE(until({&b}, [&] { return b.stats.of(Stat::kUnknownFlow) == before + 3; }));
+  EXPECT_EQ(b.stats.of(Stat::kCnpsHandled), 0U);
   notify(token);
-  ASSERT_TRUE(until({&b}, [&] { return b.port->stats().of(Stat::kCnpsHandled) == 1; }));
+  ASSERT_TRUE(until({&b}, [&] { return b.stats.of(Stat::kCnpsHandled) == 1; }));
 }
 
 // Errors come back at once from the port of a closed peer; packets that it sent before count first.
-TEST_F(RdEndpointHostileTest, WaitingMessagesOfAClosedPeerAreDeliveredFirst) {
+TEST_F(HostilePeerTest, WaitingMessagesOfAClosedPeerAreDeliveredFirst) {
   ASSERT_TRUE(stranger.agree(b));
-  for (int i = 0; i < 100; ++i) stranger.send(b, Stranger::message(stranger.req()));
+  for (int i = 0; i < 100; ++i) stranger.say(b, stranger.req());
   for (std::uint32_t i = 0; i < 50; ++i) stranger.send(b, stranger.message(i, {}, 50));
-  stranger.send(b, Stranger::message(stranger.goodbye()));
-  stranger.socket.reset();
+  stranger.say(b, stranger.goodbye());
+  stranger.go();
   ASSERT_TRUE(until({&b}, [&] { return !b.log.closed.empty(); }));
   EXPECT_EQ(b.log.messages.size(), 50u);
   EXPECT_FALSE(b.log.closed[0].died);
-  stranger = Stranger();
 }
 
-TEST_F(RdEndpointHostileTest, ProbesFindAPeerThatIsGoneWithoutADreq) {
+TEST_F(HostilePeerTest, ProbesFindAPeerThatIsGoneWithoutADreq) {
   ASSERT_TRUE(stranger.agree(b));
   ASSERT_TRUE(b.log.closed.empty());
-  stranger.socket.reset();
-  ASSERT_TRUE(until({&a, &b}, [&] { return !b.log.closed.empty(); }));
+  stranger.go();
+  ASSERT_TRUE(both([&] { return !b.log.closed.empty(); }));
   EXPECT_TRUE(b.log.closed[0].died);
   EXPECT_EQ(b.log.closed.size(), 1U) << "the other one lives";
-  stranger = Stranger();
   expect_all_arrived();
 }
 
 }  // namespace
-}  // namespace weft::udp
+}  // namespace weft::rdm::testing

@@ -2,7 +2,6 @@
 // How do devices live through a scenario, on a clock of their own?
 #include "simulator.h"
 
-#include <queue>
 #include <random>
 #include <sstream>
 
@@ -12,19 +11,12 @@
 namespace weft::transport::testing {
 namespace {
 
-// What happens at a moment: a packet comes to a device, or (without bytes) it looks what is due.
-struct Happening {
-  Time when;
-  std::uint64_t order = 0;
+// Between which devices a packet goes. A device that sends itself no bytes looks what is due.
+struct BetweenDevices {
   unsigned from = 0;
   unsigned to = 0;
-  Bytes packet;
 };
-struct Later {
-  bool operator()(const Happening& a, const Happening& b) const {
-    return a.when != b.when ? a.when > b.when : a.order > b.order;
-  }
-};
+using Network = SimulatedNetwork<BetweenDevices>;
 
 constexpr unsigned kPacketsAtOnce = 8;
 constexpr Duration kTurn = std::chrono::microseconds(2);  // of a device that polls
@@ -32,7 +24,9 @@ constexpr Duration kTurn = std::chrono::microseconds(2);  // of a device that po
 class Simulation {
  public:
   explicit Simulation(const Scenario& scenario)
-      : scenario_(scenario), random_(scenario.seed), looks_(scenario.devices, Time::max()) {
+      : scenario_(scenario),
+        network_(scenario.weather, scenario.seed),
+        looks_(scenario.devices, Time::max()) {
     const unsigned n = scenario.devices;
     ends_.resize(std::size_t{n} * n);
     for (unsigned from = 0; from < n; ++from) {
@@ -43,9 +37,8 @@ class Simulation {
 
   Outcome run() {
     const Time limit = now_ + scenario_.enough;
-    while (!happenings_.empty() && now_ < limit && outcome_.wrong.empty() && !over()) {
-      const Happening next = happenings_.top();
-      happenings_.pop();
+    while (network_.next() != Time::max() && now_ < limit && outcome_.wrong.empty() && !over()) {
+      const Network::Parcel next = network_.take();
       now_ = next.when;
       happen(next);
     }
@@ -92,11 +85,11 @@ class Simulation {
   void look(unsigned device, Time when) {
     if (when >= looks_[device]) return;
     looks_[device] = when;
-    happenings_.push({when, order_++, device, device, {}});
+    network_.put(when, {device, device}, {});
   }
 
-  void happen(const Happening& what) {
-    if (!what.packet.empty()) {
+  void happen(const Network::Parcel& what) {
+    if (!what.bytes.empty()) {
       arrive(what);
       return look(what.to, now_);
     }
@@ -105,10 +98,10 @@ class Simulation {
     take_turn(what.to);
   }
 
-  void arrive(const Happening& what) {
-    if (!intact(route(what.from, what.to), what.packet)) return;
+  void arrive(const Network::Parcel& what) {
+    if (!intact(route(what.from, what.to), what.bytes)) return;
     wire::Packet packet;
-    if (wire::parse(what.packet, packet) != wire::Malformed::kNone) {
+    if (wire::parse(what.bytes, packet) != wire::Malformed::kNone) {
       outcome_.wrong = "a malformed packet was sent";
       return;
     }
@@ -135,20 +128,15 @@ class Simulation {
   }
 
   void send(unsigned from, unsigned to, Bytes packet) {
-    air_.carry(sealed(route(from, to), std::move(packet)), now_, random_,
-               [&](Time when, Bytes copy) {
-                 happenings_.push({when, order_++, from, to, std::move(copy)});
-               });
+    network_.carry({from, to}, sealed(route(from, to), std::move(packet)));
   }
 
   const Scenario& scenario_;
-  Random random_;
-  Time now_{};
-  std::uint64_t order_ = 0;
-  std::priority_queue<Happening, std::vector<Happening>, Later> happenings_;
+  Network network_;
+  Time& now_ = network_.now;
+  Random& random_ = network_.random();
   std::vector<Time> looks_;  // when each device will look next
   std::vector<std::unique_ptr<FlowEnd>> ends_;
-  Air air_{scenario_.weather};
   Outcome outcome_;
 };
 
