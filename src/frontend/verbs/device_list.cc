@@ -55,7 +55,7 @@ extern "C" {
 
 ibv_device** ibv_get_device_list(int* count) {
   auto& all = devices();
-  auto** list = static_cast<ibv_device**>(std::calloc(all.size() + 1, sizeof(ibv_device*)));
+  auto** list = static_cast<ibv_device**>(std::calloc(all.size() + 1, sizeof(void*)));
   for (std::size_t i = 0; i < all.size(); ++i) list[i] = &all[i]->shown;
   if (count != nullptr) *count = static_cast<int>(all.size());
   return list;
