@@ -373,7 +373,9 @@ void QueuePair::ended(const work::Ended& work) {
 
 void QueuePair::complete_send(const SendSlot& slot, CompletionStatus status, std::uint8_t detail,
                               std::uint32_t frees) {
-  const auto local = static_cast<std::uint8_t>(memory_.gather_error());
+  const bool takes = slot.opcode >= CompletionOpcode::kRead;  // bytes of the peer's memory
+  const auto local =
+      static_cast<std::uint8_t>(takes ? memory_.scatter_error() : memory_.gather_error());
   const bool added = setup_.sends->push([&](device::Completion& completion) {
     completion = {};
     completion.context = reinterpret_cast<void*>(slot.id);

@@ -252,10 +252,9 @@ TEST(Requester, NamesThePeerInItsPackets) {
   }
   settings.kind = wire::Transport::kExtendedReliable;
   Sender extended(settings);
-  work::Work named;
-  named.length = 600;
+  work::Work named = extended.work(WorkKind::kSend, 600);
   named.shared_receive = 0x77;
-  extended.post(named);
+  extended.requester.post(named);
   for (const Sent& sent : extended.packets()) EXPECT_EQ(sent.packet.shared_receive, 0x77U);
 }
 

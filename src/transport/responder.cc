@@ -157,7 +157,7 @@ void Responder::refuse(const RequestVerdict& verdict) {
   }
   settings_.stats->add(Stat::kRefusedRequests);
   auto bits = static_cast<std::uint8_t>(code);
-  if (settings_.selective && code == Nak::kRemoteAccess && verdict.detail != 0) {
+  if ((datagrams() || settings_.selective) && code == Nak::kRemoteAccess && verdict.detail != 0) {
     bits = static_cast<std::uint8_t>(Nak::kRefusal) + (verdict.detail & 0xF);
   }
   nak_ = refusal_ = kSyndromeNak | bits;

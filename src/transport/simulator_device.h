@@ -55,6 +55,7 @@ class FlowEnd final : public work::Target, work::WorkSink {
   static constexpr std::uint32_t kBadKey = 0x4321;
   static constexpr std::uint32_t kGoneKey = 0x5678;
   static constexpr std::uint8_t kWhy = 5;
+  static constexpr std::uint32_t kSharedReceive = 0x12'3456;  // of extended connections
   static constexpr std::uint64_t kWriteArea = 0x10000;
   static constexpr std::uint64_t kReadArea = 0x900000;
   static constexpr std::uint64_t kCounter = 0x2000;

@@ -75,6 +75,7 @@ void FlowEnd::draw(Pending& pending) {
   work.immediate = static_cast<std::uint32_t>(pending.number);
   work.length = length;
   work.key = kGoodKey;
+  work.shared_receive = kSharedReceive;
   pending.bytes =
       work.kind == WorkKind::kRead ? Bytes(length) : content(way_, pending.number, length);
   if (work.kind == WorkKind::kWrite)

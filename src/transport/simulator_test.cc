@@ -169,7 +169,7 @@ TEST(Simulator, ARefusalEndsAConnectionAndOfDatagramsTheRequestOnly) {
   EXPECT_EQ(ended(datagrams, CompletionStatus::kFlushed), 0U);
   EXPECT_GT(ended(datagrams, CompletionStatus::kRemoteAccess), 10U);
   scenario.settings.kind = wire::Transport::kReliableConnection;
-  scenario.detailed = false;
+  scenario.detailed = scenario.settings.selective;
   const Outcome connection = run(scenario);
   EXPECT_EQ(connection.wrong, "");
   EXPECT_EQ(ended(connection, CompletionStatus::kRemoteAccess), 2U);

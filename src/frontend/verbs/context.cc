@@ -55,7 +55,7 @@ ibv_context* VerbsContext::open(VerbsDevice& device) {
     context->async_fd = made->events_->fd();
     context->num_comp_vectors = 1;
     pthread_mutex_init(&context->mutex, nullptr);
-    made.release();
+    static_cast<void>(made.release());
     return context;
   });
 }

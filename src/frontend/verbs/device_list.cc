@@ -13,7 +13,7 @@ namespace weft::verbs {
 namespace {
 
 constexpr std::size_t kLeastGids = 4;
-const void* const kNoDriver = nullptr;
+constexpr void* no_driver = nullptr;  // never written: other drivers compare its address
 
 std::vector<std::unique_ptr<VerbsDevice>>& devices() {
   static auto* const all = new std::vector<std::unique_ptr<VerbsDevice>>([] {
@@ -26,7 +26,7 @@ std::vector<std::unique_ptr<VerbsDevice>>& devices() {
       const int index = number++;
       if (only != nullptr && each.name != only) continue;
       auto device = std::make_unique<VerbsDevice>();
-      device->ops = &kNoDriver;
+      device->ops = &no_driver;
       device->index = index;
       device->mtu = each.mtu;
       device->guid = std::hash<std::string>()(each.name) | 1;
@@ -55,7 +55,7 @@ extern "C" {
 
 ibv_device** ibv_get_device_list(int* count) {
   auto& all = devices();
-  auto** list = static_cast<ibv_device**>(std::calloc(all.size() + 1, sizeof(ibv_device*)));
+  auto** list = static_cast<ibv_device**>(std::calloc(all.size() + 1, sizeof(void*)));
   for (std::size_t i = 0; i < all.size(); ++i) list[i] = &all[i]->shown;
   if (count != nullptr) *count = static_cast<int>(all.size());
   return list;

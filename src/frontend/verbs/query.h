@@ -4,6 +4,9 @@
 
 #include <infiniband/verbs.h>
 
+#include <cstddef>
+#include <cstdint>
+
 namespace weft::verbs {
 
 int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* found, std::size_t size);

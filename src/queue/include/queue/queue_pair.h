@@ -62,7 +62,7 @@ class QueuePair final : PortClient, work::WorkSink, ReceiveSink {
   // Errors: EINVAL for capacities beyond the limits; those of QpPort::attach().
   static Result<std::unique_ptr<QueuePair>> create(const QpSetup& setup);
   // A barrier: nothing of it runs when this returns. Its completions leave their queues.
-  ~QueuePair();
+  ~QueuePair() override;
   QueuePair(const QueuePair&) = delete;
   QueuePair& operator=(const QueuePair&) = delete;
 
