@@ -20,7 +20,7 @@ constexpr auto kForEver = std::chrono::milliseconds(-1);
 // Weft's endpoints have ports of their own, which do not identify the protocol.
 constexpr std::string_view kHint =
     "RoCEv2 at UDP ports that readers do not know. Weft's tools/wireshark/weft.lua shows all of "
-    "it: tshark -X lua_script:weft.lua -r FILE. Without, all but reliable datagrams: "
+    "it: tshark -X lua_script:weft.lua -r FILE. Without, all but reliable datagrams and records: "
     "tshark -d udp.port==1-65535,infiniband -r FILE";
 
 void append(std::vector<std::byte>& to, const std::vector<std::byte>& more) {

@@ -1,26 +1,59 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Is what an endpoint does without packets written down as the packets that it would have been?
+// Is each thing that an endpoint does without packets written down as a record?
 #include "capture/recorder.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <deque>
 #include <functional>
 
+#include "capture/record.h"
 #include "link/membership.h"
 #include "os/loopback_support.h"
-#include "rdm/message.h"
+#include "os/user_memory.h"
 #include "test_support.h"
-#include "wire/cm_message.h"
 
 namespace weft::capture {
 namespace {
 
 using link::Outcome;
 using testing::Bytes;
-using testing::Seen;
-using wire::Operation;
+
+// A record as it is in the file (docs/formats/capture.md).
+struct Told {
+  RecordKind kind{};
+  std::uint8_t operation = 0, type = 0, form = 0, flags = 0, outcome = 0;
+  std::uint16_t reason = 0;
+  std::uint32_t ranges = 0;
+  std::uint64_t tag = 0, data = 0, length = 0, exchange = 0, key = 0, address = 0;
+  wire::Route route;
+  Bytes bytes;
+};
+
+Told told(const testing::Seen& seen) {
+  const std::byte* at = seen.datagram.data();
+  Told found{.kind = static_cast<RecordKind>(at[4]),
+             .operation = wire::load<std::uint8_t>(at + 5),
+             .type = wire::load<std::uint8_t>(at + 6),
+             .form = wire::load<std::uint8_t>(at + 7),
+             .flags = wire::load<std::uint8_t>(at + 8),
+             .outcome = wire::load<std::uint8_t>(at + 9),
+             .reason = wire::load<std::uint16_t>(at + 10),
+             .ranges = wire::load<std::uint32_t>(at + 12),
+             .tag = wire::load<std::uint64_t>(at + 16),
+             .data = wire::load<std::uint64_t>(at + 24),
+             .length = wire::load<std::uint64_t>(at + 32),
+             .exchange = wire::load<std::uint64_t>(at + 40),
+             .key = wire::load<std::uint64_t>(at + 48),
+             .address = wire::load<std::uint64_t>(at + 56),
+             .route = seen.route,
+             .bytes = {}};
+  found.bytes.assign(seen.datagram.begin() + kRecordHeader, seen.datagram.end());
+  return found;
+}
 
 // A flow whose requests end as the test says.
 struct FakeFlow final : link::Flow {
@@ -54,10 +87,12 @@ struct FakeFlow final : link::Flow {
 // An inbox in which things arrive when the test says so.
 struct FakeInbox final : link::Inbox {
   std::vector<link::Arrival> waiting;
+  std::vector<link::Offer> withdrawn;
   os::SocketAddress peer = os::address_of("127.0.0.1", 40002);
   unsigned poll(link::InboxSink& sink) override {
     sink.source_opened(3, peer);
     for (const link::Arrival& each : waiting) sink.arrived(each);
+    for (const link::Offer& each : withdrawn) sink.withdrawn(each);
     return static_cast<unsigned>(waiting.size());
   }
   bool accept(link::InboxSink& sink, const link::Offer&, std::span<const LocalRange> pieces,
@@ -83,6 +118,7 @@ struct FakeLink final : link::PortLink {
     flow = opened.get();
     return std::unique_ptr<link::Flow>(std::move(opened));
   }
+  Result<link::Membership> join(const os::SocketAddress&) override { return link::Membership(); }
   Result<std::unique_ptr<link::Flow>> connect_group(const os::SocketAddress& group) override {
     return connect(group);
   }
@@ -96,63 +132,43 @@ struct Ended final : link::FlowSink {
 struct Heard final : link::InboxSink {
   std::vector<std::uint64_t> tags;
   std::vector<void*> taken;
+  std::vector<std::uint32_t> withdrawals;
   void source_opened(std::uint32_t, const os::SocketAddress&) override {}
   void source_closed(std::uint32_t, bool) override {}
   void arrived(const link::Arrival& arrival) override { tags.push_back(arrival.tag); }
   void received(void* cookie, int) override { taken.push_back(cookie); }
+  void withdrawn(const link::Offer& offer) override { withdrawals.push_back(offer.exchange); }
 };
 
 class RecorderTest : public ::testing::Test {
  protected:
   RecorderTest() {
+    os::handle_user_faults();
     capture_ = Capture::open({directory_.file("f"), kDefaultLimit}).value();
     auto link = std::make_unique<FakeLink>();
     link_ = link.get();
-    recorder_ = std::make_unique<Recorder>(
-        capture_, RecorderOptions{os::address_of("127.0.0.1", 40001), 16384}, std::move(link));
+    recorder_ =
+        std::make_unique<Recorder>(capture_, os::address_of("127.0.0.1", 40001), std::move(link));
     flow_ = std::move(recorder_->connect(os::address_of("127.0.0.1", 40002))).value();
     fake_ = link_->flow;
   }
-  // Everything so far. Each packet is sound, and the requests of each direction have numbers in a
-  // row.
-  std::vector<Seen> packets() {
+  // Everything so far. No parser of packets takes one of them.
+  std::vector<Told> records() {
     capture_->flush();
-    auto all = testing::packets_in(capture_->path());
-    for (const Seen& each : all) EXPECT_TRUE(each.sound);
-    return all;
-  }
-  // The operations of reliable datagrams among them.
-  std::vector<Operation> operations() {
-    std::vector<Operation> found;
-    for (const Seen& each : packets()) {
-      if (each.transport() == wire::Transport::kReliableDatagram) found.push_back(each.operation());
+    std::vector<Told> found;
+    for (const testing::Seen& each : testing::packets_in(capture_->path())) {
+      wire::Packet packet;
+      EXPECT_EQ(wire::parse(each.datagram, packet), wire::Malformed::kVersion);
+      EXPECT_EQ(std::memcmp(each.datagram.data(), kRecordMagic.data(), kRecordMagic.size()), 0);
+      found.push_back(told(each));
     }
     return found;
   }
-  Seen find(Operation operation) {
-    for (Seen& each : packets()) {
-      if (each.transport() == wire::Transport::kReliableDatagram && each.operation() == operation) {
-        wire::parse(each.datagram, each.packet);
-        return each;
-      }
-    }
-    ADD_FAILURE() << "no packet of operation " << static_cast<int>(operation);
-    return {};
-  }
-  static bool is_send(const Seen& seen) {
-    return seen.transport() == wire::Transport::kReliableDatagram &&
-           seen.operation() == Operation::kSendOnly;
-  }
-  // The messages in one packet of reliable datagrams each.
-  std::vector<rdm::MessageHeader> messages() {
-    std::vector<rdm::MessageHeader> found;
-    for (const Seen& each : packets()) {
-      if (is_send(each)) found.push_back(header_of(each));
-    }
-    return found;
-  }
-  static rdm::MessageHeader header_of(const Seen& seen) {
-    return rdm::read_header(seen.datagram.data() + wire::header_bytes(seen.packet));
+  // The last one, if there are so many.
+  Told last(std::size_t count) {
+    const std::vector<Told> all = records();
+    EXPECT_EQ(all.size(), count);
+    return all.empty() ? Told() : all.back();
   }
   link::SendRequest message(std::size_t length) {
     bytes_.assign(length, std::byte{0x5A});
@@ -175,6 +191,13 @@ class RecorderTest : public ::testing::Test {
     request.length = length;
     return request;
   }
+  // An inbox polls, and this arrives from the peer.
+  void arrive(link::Arrival arrival) {
+    arrival.source = 3;
+    link_->arrivals.waiting = {arrival};
+    EXPECT_EQ(recorder_->inbox().poll(heard_), 1u);
+  }
+  std::uint64_t cookie() const { return reinterpret_cast<std::uintptr_t>(&bytes_); }
 
   const testing::Directory directory_;
   std::shared_ptr<Capture> capture_;
@@ -185,300 +208,283 @@ class RecorderTest : public ::testing::Test {
   Bytes bytes_;
   LocalRange piece_;
   RemoteRange remote_;
+  Heard heard_;
 };
 
-TEST_F(RecorderTest, AMessageIsAConnectionThenASendAndItsAcknowledgement) {
-  flow_->send(message(10000));
-  const auto all = packets();
-  ASSERT_EQ(all.size(), 6u);
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(all[i].packet.destination, wire::kCmQpn);  // REQ, REP, RTU
-  EXPECT_EQ(operations(),
-            (std::vector{Operation::kSendFirst, Operation::kSendLast, Operation::kAcknowledge}));
-  EXPECT_EQ(all[3].route.source_port, 40001);
-  EXPECT_EQ(all[3].route.destination_port, 40002);
-  EXPECT_EQ(all[5].route.source_port, 40002);
-  EXPECT_EQ(all[4].packet.psn, all[3].packet.psn.after(1));
-  EXPECT_EQ(header_of(all[3]).tag, 0x1234u);
-  EXPECT_EQ(header_of(all[3]).length, 10000u);
-  EXPECT_EQ(all[3].datagram[all[3].datagram.size() - 5], std::byte{0x5A});
-  flow_->send(message(10));
-  EXPECT_EQ(packets()[6].packet.psn, all[4].packet.psn.after(1));
-}
-
-TEST_F(RecorderTest, OperationsThatAreNotTakenOrFailAreNotWrittenDown) {
-  fake_->outcome = Outcome::again();
-  EXPECT_EQ(flow_->send(message(10)).state, Outcome::State::kAgain);
-  fake_->outcome = Outcome::failed(ECONNRESET);
-  EXPECT_EQ(flow_->access(access(true, 10)).error, ECONNRESET);
-  EXPECT_TRUE(packets().empty());
-}
-
-TEST_F(RecorderTest, ALargeMessageIsOfferedThenWantedThenWritten) {
-  fake_->outcome = Outcome::pending();
-  Ended ended;
-  flow_->send(message(300'000));
-  EXPECT_EQ(operations(), (std::vector{Operation::kSendOnly, Operation::kAcknowledge}));
-  flow_->progress(ended);
-  EXPECT_EQ(ended.cookies, std::vector<void*>{&bytes_});
-  std::size_t written = 0;
-  for (const Seen& each : packets()) {
-    if (each.operation() < Operation::kWriteFirst || each.operation() > Operation::kWriteLast) {
-      continue;
-    }
-    EXPECT_EQ(each.route.source_port, 40001);
-    written += each.datagram.size() - wire::header_bytes(each.packet) - wire::kIcrcBytes;
-  }
-  EXPECT_EQ(written, 300'000u);
-  EXPECT_EQ(find(Operation::kWriteFirst).packet.reth.key,
-            rdm::receive_key(header_of(find(Operation::kSendOnly)).exchange));
-  EXPECT_EQ(operations().back(), Operation::kAcknowledge);
-}
-
-TEST_F(RecorderTest, AnAccessIsAWriteOrARead) {
-  flow_->access(access(true, 20000));
-  EXPECT_EQ(operations(), (std::vector{Operation::kWriteFirst, Operation::kWriteMiddle,
-                                       Operation::kWriteLast, Operation::kAcknowledge}));
-  EXPECT_EQ(find(Operation::kWriteFirst).packet.reth.address, 0x10000u);
-  EXPECT_EQ(find(Operation::kWriteFirst).packet.reth.length, 20000u);
-  flow_->access(access(false, 100));
-  EXPECT_EQ(find(Operation::kReadResponseOnly).datagram[wire::kBthBytes + 8], std::byte{0x5A});
-}
-
-TEST_F(RecorderTest, AnAccessToSeveralRangesNamesThemBeforehand) {
-  auto request = access(true, 100);
-  const RemoteRange ranges[] = {{0x10000, 60, RegionKey{9}},
-                                {0x20000, 40, RegionKey{0x1'0000'0000}}};
-  request.remote = ranges;
-  flow_->access(request);
-  const Seen named = find(Operation::kSendOnly);
-  EXPECT_EQ(header_of(named).kind, rdm::MessageKind::kRangeBegin);
-  EXPECT_EQ(header_of(named).tag, 2u);
-  std::vector<rdm::MessageKind> kinds;
-  std::vector<std::uint32_t> keys;
-  for (const Seen& each : packets()) {
-    if (each.transport() != wire::Transport::kReliableDatagram) continue;
-    if (each.operation() == Operation::kSendOnly) kinds.push_back(header_of(each).kind);
-    if (each.operation() == Operation::kWriteOnly) keys.push_back(each.packet.reth.key);
-  }
-  EXPECT_EQ(kinds, (std::vector{rdm::MessageKind::kRangeBegin, rdm::MessageKind::kAlias,
-                                rdm::MessageKind::kRangeEnd}));
-  EXPECT_EQ(keys, (std::vector<std::uint32_t>{9, rdm::alias_key(0)}));
-}
-
-TEST_F(RecorderTest, AWriteWithDataIsAnnouncedAndEndsWithAnImmediate) {
-  auto request = access(true, 100);
+TEST_F(RecorderTest, AMessageIsOneRecordBetweenTheEndpoints) {
+  auto request = message(100);
   request.has_data = true;
   request.data = 0xABCD'EF01'2345'6789;
-  flow_->access(request);
-  EXPECT_EQ(header_of(find(Operation::kSendOnly)).data, request.data);
-  find(Operation::kWriteOnlyImmediate);
+  flow_->send(request);
+  const Told sent = last(1);
+  EXPECT_EQ(sent.kind, RecordKind::kSend);
+  EXPECT_EQ(sent.operation, 2);  // tagged
+  EXPECT_EQ(sent.flags, 1);      // data
+  EXPECT_EQ(sent.outcome, 0);
+  EXPECT_EQ(sent.tag, 0x1234u);
+  EXPECT_EQ(sent.data, request.data);
+  EXPECT_EQ(sent.length, 100u);
+  EXPECT_EQ(sent.exchange, 0u);
+  EXPECT_EQ(sent.bytes, bytes_);
+  EXPECT_EQ(sent.route.source_port, 40001);
+  EXPECT_EQ(sent.route.destination_port, 40002);
 }
 
-TEST_F(RecorderTest, ARefusedAccessIsANakAndTheNextOneGoesOn) {
-  fake_->outcome = Outcome::failed(EACCES, 2);
-  flow_->access(access(true, 20000));
-  EXPECT_EQ(find(Operation::kAcknowledge).packet.syndrome, 0x72);
+TEST_F(RecorderTest, ARecordHasTheFirstBytesOfALargeMessage) {
+  message(5000);
+  const LocalRange pieces[] = {piece_, piece_};
+  link::SendRequest request;
+  request.pieces = pieces;
+  request.length = 10'000;
+  flow_->send(request);
+  const Told sent = last(1);
+  EXPECT_EQ(sent.length, 10'000u);
+  EXPECT_EQ(sent.bytes, Bytes(kMaxRecordBytes, std::byte{0x5A}));
+}
+
+TEST_F(RecorderTest, BytesThatAreNotMappedAreMissing) {
+  constexpr std::size_t kPage = 4096;
+  void* const gone = ::mmap(nullptr, kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(gone, MAP_FAILED);
+  auto request = message(10);
+  const LocalRange pieces[] = {piece_, {gone, 20}, piece_};
+  request.pieces = pieces;
+  request.length = 40;
+  fake_->outcome = Outcome::failed(EFAULT);
+  EXPECT_EQ(flow_->send(request).error, EFAULT);
+  const Told sent = last(1);
+  EXPECT_EQ(sent.outcome, 3);
+  EXPECT_EQ(sent.reason, EFAULT);
+  EXPECT_EQ(sent.length, 40u);
+  EXPECT_EQ(sent.bytes, bytes_);
+  ::munmap(gone, kPage);
+}
+
+TEST_F(RecorderTest, AnOperationThatIsNotTakenHasNoRecord) {
+  fake_->outcome = Outcome::again();
+  EXPECT_EQ(flow_->send(message(10)).state, Outcome::State::kAgain);
+  EXPECT_EQ(flow_->access(access(true, 10)).state, Outcome::State::kAgain);
+  EXPECT_TRUE(records().empty());
   fake_->outcome = Outcome::done();
-  flow_->access(access(true, 10));
-  const auto found = operations();
-  EXPECT_EQ(found[found.size() - 2], Operation::kWriteOnly);
-  EXPECT_EQ(packets().back().packet.syndrome, 0x1F);
-  find(Operation::kResync);
+  flow_->send(message(3));
+  EXPECT_EQ(last(1).bytes.size(), 3u);
 }
 
-TEST_F(RecorderTest, AtomicOperationsAreMessagesThatAreAnswered) {
-  message(8);
-  remote_ = {0x10000, 8, RegionKey{9}};
-  std::uint64_t operand = 5;
-  std::uint64_t result = 37;
-  const LocalRange operands{&operand, sizeof operand};
-  const LocalRange results{&result, sizeof result};
-  link::AtomicRequest request;
-  request.action = {AtomicForm::kFetch, AtomicOp::kSum, AtomicType::kUint64};
-  request.operand = {&operands, 1};
-  request.result = {&results, 1};
-  request.remote = {&remote_, 1};
-  request.length = 8;
-  for (const AtomicOp op : {AtomicOp::kSum, AtomicOp::kMin}) {
-    std::size_t before = packets().size();
-    request.action.op = op;
-    flow_->atomic(request);
-    std::vector<Seen> sends;
-    for (const Seen& each : packets()) {
-      if (before != 0) {
-        --before;
-      } else if (is_send(each)) {
-        sends.push_back(each);
-      }
-    }
-    ASSERT_EQ(sends.size(), 2u);
-    EXPECT_EQ(header_of(sends[0]).kind, rdm::MessageKind::kAtomic);
-    EXPECT_EQ(header_of(sends[0]).action.op, op);
-    EXPECT_EQ(
-        sends[0].datagram[wire::header_bytes(sends[0].packet) + rdm::kMessageHeader + rdm::kRange],
-        std::byte{5});
-    EXPECT_EQ(header_of(sends[1]).kind, rdm::MessageKind::kResult);
-    EXPECT_EQ(sends[1].route.source_port, 40002);
-    EXPECT_EQ(sends[1].datagram[wire::header_bytes(sends[1].packet) + rdm::kMessageHeader],
-              std::byte{37});
-  }
+TEST_F(RecorderTest, AnOperationThatFailsHasItsErrno) {
+  fake_->outcome = Outcome::failed(ECONNRESET);
+  EXPECT_EQ(flow_->access(access(false, 10)).error, ECONNRESET);
+  const Told read = last(1);
+  EXPECT_EQ(read.kind, RecordKind::kRead);
+  EXPECT_EQ(read.outcome, 3);
+  EXPECT_EQ(read.reason, ECONNRESET);
+  EXPECT_TRUE(read.bytes.empty());
 }
 
-TEST_F(RecorderTest, ARefusedAtomicOperationIsAnsweredByTheBrokenRule) {
-  message(8);
-  remote_ = {0x10000, 8, RegionKey{9}};
-  std::uint64_t operand = 5;
-  const LocalRange operands{&operand, sizeof operand};
-  link::AtomicRequest request;
-  request.action = {AtomicForm::kBase, AtomicOp::kSum, AtomicType::kUint64};
-  request.operand = {&operands, 1};
-  request.remote = {&remote_, 1};
-  request.length = 8;
-  fake_->outcome = Outcome::failed(EACCES, 5);
-  EXPECT_EQ(flow_->atomic(request).error, EACCES);
-  const auto all = messages();
-  ASSERT_EQ(all.size(), 2u);
-  EXPECT_EQ(all[1].kind, rdm::MessageKind::kResult);
-  EXPECT_EQ(all[1].tag, std::uint64_t{EACCES});
-  EXPECT_EQ(all[1].length, 5u);
+TEST_F(RecorderTest, ARefusedAccessHasTheNumberOfTheRule) {
+  fake_->outcome = Outcome::failed(EACCES, 2);
+  EXPECT_EQ(flow_->access(access(true, 20)).error, EACCES);
+  const Told write = last(1);
+  EXPECT_EQ(write.outcome, 2);
+  EXPECT_EQ(write.reason, 2);
+  EXPECT_EQ(write.bytes, bytes_);
+}
+
+TEST_F(RecorderTest, APendingMessageAndItsWithdrawalHaveTheSameExchange) {
+  fake_->outcome = Outcome::pending();
+  auto request = message(300'000);
+  request.until_delivered = true;
+  flow_->send(request);
+  const Told sent = last(1);
+  EXPECT_EQ(sent.outcome, 1);
+  EXPECT_EQ(sent.flags, 2);  // until delivered
+  EXPECT_EQ(sent.exchange, cookie());
+  Ended ended;
+  EXPECT_TRUE(flow_->cancel(&bytes_, ended));
+  EXPECT_EQ(ended.cookies, std::vector<void*>{&bytes_});
+  const Told withdrawn = last(2);
+  EXPECT_EQ(withdrawn.kind, RecordKind::kWithdrawal);
+  EXPECT_EQ(withdrawn.exchange, cookie());
+  EXPECT_EQ(withdrawn.route.source_port, 40001);
+  EXPECT_FALSE(flow_->cancel(&bytes_, ended));
+  EXPECT_EQ(records().size(), 2u);
+}
+
+TEST_F(RecorderTest, APendingMessageEndsAsTheLinkSays) {
+  fake_->outcome = Outcome::pending();
+  Ended ended;
+  flow_->send(message(10));
+  flow_->progress(ended);
+  EXPECT_EQ(ended.cookies, std::vector<void*>{&bytes_});
+  EXPECT_EQ(records().size(), 1u);
+}
+
+TEST_F(RecorderTest, AnAccessNamesItsFirstRangeAndTheNumberOfRanges) {
+  auto request = access(true, 100);
+  const RemoteRange ranges[] = {{0x10000, 60, RegionKey{0x1'0000'0009}},
+                                {0x20000, 40, RegionKey{8}}};
+  request.remote = ranges;
+  request.has_data = true;
+  request.data = 5;
+  flow_->access(request);
+  const Told write = last(1);
+  EXPECT_EQ(write.kind, RecordKind::kWrite);
+  EXPECT_EQ(write.ranges, 2u);
+  EXPECT_EQ(write.key, 0x1'0000'0009u);
+  EXPECT_EQ(write.address, 0x10000u);
+  EXPECT_EQ(write.length, 100u);
+  EXPECT_EQ(write.flags, 1);
+  EXPECT_EQ(write.data, 5u);
+  EXPECT_EQ(write.bytes, bytes_);
 }
 
 TEST_F(RecorderTest, AReadHasTheBytesThatItFound) {
-  auto request = access(false, 20000);
+  auto request = access(false, 200);
   std::byte* const moving = bytes_.data();
-  fake_->meanwhile = [&] { moving[19999] = std::byte{0x11}; };
+  fake_->meanwhile = [&] { moving[199] = std::byte{0x11}; };
   flow_->access(request);
-  EXPECT_EQ(find(Operation::kReadResponseFirst).datagram[wire::kBthBytes + 8], std::byte{0x5A});
-  const Bytes last = find(Operation::kReadResponseLast).datagram;
-  EXPECT_EQ(last[last.size() - wire::kIcrcBytes - 1], std::byte{0x11});
-  EXPECT_EQ(bytes_[19999], std::byte{0x11});
+  EXPECT_EQ(last(1).bytes, bytes_);
+  EXPECT_EQ(bytes_[199], std::byte{0x11});
 }
 
-TEST_F(RecorderTest, MessagesThatAreNeverTakenStopNoOthers) {
-  fake_->outcome = Outcome::pending();
-  for (unsigned i = 0; i < 1500; ++i) flow_->send(message(20'000));
-  fake_->outcome = Outcome::done();
-  flow_->send(message(10));
-  const auto all = messages();
-  EXPECT_EQ(all.size(), 1501u);
-  EXPECT_EQ(all.back().kind, rdm::MessageKind::kEager);
+TEST_F(RecorderTest, AnAtomicOperationHasOperandsThenResult) {
+  remote_ = {0x10000, 8, RegionKey{9}};
+  Bytes operand(8, std::byte{5});
+  Bytes compare(8, std::byte{6});
+  const LocalRange operands{operand.data(), operand.size()};
+  const LocalRange compared{compare.data(), compare.size()};
+  link::AtomicRequest request;
+  request.action = {AtomicForm::kCompare, AtomicOp::kSwapIfLess, AtomicType::kUint64};
+  request.operand = request.result = {&operands, 1};
+  request.compare = {&compared, 1};
+  request.remote = {&remote_, 1};
+  request.length = 8;
+  fake_->meanwhile = [&] { std::ranges::fill(operand, std::byte{37}); };
+  flow_->atomic(request);
+  const Told done = last(1);
+  EXPECT_EQ(done.kind, RecordKind::kAtomic);
+  EXPECT_EQ(done.operation, static_cast<std::uint8_t>(AtomicOp::kSwapIfLess));
+  EXPECT_EQ(done.type, static_cast<std::uint8_t>(AtomicType::kUint64));
+  EXPECT_EQ(done.form, static_cast<std::uint8_t>(AtomicForm::kCompare));
+  EXPECT_EQ(done.length, 8u);
+  EXPECT_EQ(done.key, 9u);
+  Bytes expected(8, std::byte{5});
+  expected.resize(16, std::byte{6});
+  expected.resize(24, std::byte{37});
+  EXPECT_EQ(done.bytes, expected);
+  fake_->meanwhile = {};
+  fake_->outcome = Outcome::failed(EACCES, 5);
+  EXPECT_EQ(flow_->atomic(request).error, EACCES);
+  const Told refused = last(2);
+  EXPECT_EQ(refused.outcome, 2);
+  EXPECT_EQ(refused.reason, 5);
+  EXPECT_EQ(refused.bytes.size(), 16u);
 }
 
-TEST_F(RecorderTest, AWithdrawnMessageIsWithdrawnFromThePeer) {
-  fake_->outcome = Outcome::pending();
-  Ended ended;
-  flow_->send(message(20'000));
-  EXPECT_TRUE(flow_->cancel(&bytes_, ended));
-  const auto all = messages();
-  ASSERT_EQ(all.size(), 2u);
-  EXPECT_EQ(all[0].kind, rdm::MessageKind::kRts);
-  EXPECT_EQ(all[1].kind, rdm::MessageKind::kWithdrawn);
-  EXPECT_EQ(all[1].exchange, all[0].exchange);
-}
-
-TEST_F(RecorderTest, AMessageThatIsDeliveredIsAcknowledged) {
-  fake_->outcome = Outcome::pending();
-  auto request = message(10);
-  request.until_delivered = true;
-  Ended ended;
-  flow_->send(request);
-  EXPECT_EQ(messages().size(), 1u);
-  flow_->progress(ended);
-  const auto all = messages();
-  ASSERT_EQ(all.size(), 2u);
-  EXPECT_EQ(all[1].kind, rdm::MessageKind::kTaken);
-  EXPECT_EQ(all[1].exchange, all[0].exchange);
-}
-
-TEST_F(RecorderTest, TheEndOfAFlowIsADisconnect) {
-  flow_->send(message(10));
-  flow_.reset();
-  const auto all = packets();
-  for (const std::size_t from_end : {2u, 1u}) {
-    EXPECT_EQ(all[all.size() - from_end].packet.destination, wire::kCmQpn);
-  }
-}
-
-TEST_F(RecorderTest, AnArrivalIsRecordedAsASendOfThePeer) {
-  Heard heard;
-  link::Inbox& inbox = recorder_->inbox();
+TEST_F(RecorderTest, AnArrivalIsARecordFromThePeer) {
   const Bytes payload(40, std::byte{0x33});
   link::Arrival arrival;
-  arrival.source = 3;
   arrival.tag = 77;
   arrival.length = payload.size();
   arrival.payload = payload.data();
-  link_->arrivals.waiting = {arrival};
-  EXPECT_EQ(inbox.poll(heard), 1u);
-  EXPECT_EQ(heard.tags, std::vector<std::uint64_t>{77});
-  const Seen sent = find(Operation::kSendOnly);
-  EXPECT_EQ(sent.route.source_port, 40002);
-  EXPECT_EQ(header_of(sent).tag, 77u);
-  EXPECT_EQ(header_of(sent).kind, rdm::MessageKind::kEager);
+  arrive(arrival);
+  EXPECT_EQ(heard_.tags, std::vector<std::uint64_t>{77});
+  const Told arrived = last(1);
+  EXPECT_EQ(arrived.kind, RecordKind::kArrival);
+  EXPECT_EQ(arrived.operation, 1);
+  EXPECT_EQ(arrived.flags, 0);
+  EXPECT_EQ(arrived.tag, 77u);
+  EXPECT_EQ(arrived.bytes, payload);
+  EXPECT_EQ(arrived.route.source_port, 40002);
+  EXPECT_EQ(arrived.route.destination_port, 40001);
 }
 
-TEST_F(RecorderTest, AnOfferThatIsAcceptedIsWrittenToThisSide) {
-  Heard heard;
-  link::Inbox& inbox = recorder_->inbox();
+TEST_F(RecorderTest, AnOfferHasNoBytesAndCanBeWithdrawn) {
   link::Arrival arrival;
-  arrival.source = 3;
   arrival.length = 20'000;
   arrival.offer = {3, 55};
-  link_->arrivals.waiting = {arrival};
-  inbox.poll(heard);
+  link_->arrivals.withdrawn = {arrival.offer};
+  arrive(arrival);
+  EXPECT_EQ(heard_.withdrawals, std::vector<std::uint32_t>{55});
+  const auto all = records();
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].flags, 4);  // offered
+  EXPECT_EQ(all[0].length, 20'000u);
+  EXPECT_EQ(all[0].exchange, 55u);
+  EXPECT_TRUE(all[0].bytes.empty());
+  EXPECT_EQ(all[1].kind, RecordKind::kWithdrawal);
+  EXPECT_EQ(all[1].exchange, 55u);
+  EXPECT_EQ(all[1].route.source_port, 40002);
+}
+
+TEST_F(RecorderTest, AnOfferThatIsAcceptedIsReceived) {
+  link::Arrival arrival;
+  arrival.length = 20'000;
+  arrival.offer = {3, 55};
+  arrive(arrival);
   Bytes room(20'000);
   const LocalRange piece{room.data(), room.size()};
-  inbox.accept(heard, arrival.offer, {&piece, 1}, room.size(), &room);
-  EXPECT_EQ(heard.taken, std::vector<void*>{&room});
-  const Seen written = find(Operation::kWriteFirst);
-  const auto said = messages();
-  ASSERT_EQ(said.size(), 2u);
-  EXPECT_EQ(said[0].kind, rdm::MessageKind::kRts);
-  EXPECT_EQ(said[1].kind, rdm::MessageKind::kCts);
-  EXPECT_EQ(said[1].exchange, said[0].exchange);
-  EXPECT_EQ(written.packet.reth.key, rdm::receive_key(static_cast<std::uint32_t>(said[1].tag)));
-  EXPECT_EQ(written.route.source_port, 40002);
-  const Bytes last = find(Operation::kWriteLast).datagram;
-  EXPECT_EQ(last[last.size() - wire::kIcrcBytes - 1], std::byte{0x77});
+  recorder_->inbox().accept(heard_, arrival.offer, {&piece, 1}, room.size(), &room);
+  EXPECT_EQ(heard_.taken, std::vector<void*>{&room});
 }
 
 TEST_F(RecorderTest, AnAccessOfAPeerIsSeenByItsData) {
-  Heard heard;
-  link::Inbox& inbox = recorder_->inbox();
   link::Arrival arrival;
   arrival.operation = link::MessageOperation::kWriteData;
-  arrival.source = 3;
   arrival.has_data = true;
-  arrival.tag = 5000;
+  arrival.tag = 5000;  // the length
   arrival.data = 0xABCD'EF01'2345'6789;
-  link_->arrivals.waiting = {arrival};
-  inbox.poll(heard);
-  const auto said = messages();
-  ASSERT_EQ(said.size(), 1u);
-  EXPECT_EQ(said[0].kind, rdm::MessageKind::kWriteImmInfo);
-  EXPECT_EQ(said[0].data, arrival.data);
-  EXPECT_EQ(said[0].length, 5000u);
-  EXPECT_EQ(find(Operation::kWriteOnlyImmediate).packet.reth.length, 0u);
+  arrive(arrival);
+  const Told arrived = last(1);
+  EXPECT_EQ(arrived.operation, 3);
+  EXPECT_EQ(arrived.flags, 1);
+  EXPECT_EQ(arrived.tag, 5000u);
+  EXPECT_EQ(arrived.data, arrival.data);
 }
 
-TEST_F(RecorderTest, DatagramsAreUnreliableToOneOrToAGroup) {
+TEST_F(RecorderTest, DatagramsGoToOneOrToAGroup) {
+  const os::SocketAddress group = os::address_of("239.1.2.3", 5000);
   auto request = message(99);
   request.operation = link::MessageOperation::kDatagram;
-  request.has_data = true;
-  request.data = 42;
   flow_->send(request);
-  flow_ = std::move(recorder_->connect_group(os::address_of("239.1.2.3", 5000))).value();
+  EXPECT_EQ(last(1).route.destination_port, 40002);
+  flow_ = std::move(recorder_->connect_group(group)).value();
   flow_->send(request);
-  const auto all = packets();
-  ASSERT_EQ(all.size(), 2u);
-  for (const Seen& each : all) {
-    EXPECT_EQ(each.transport(), wire::Transport::kUnreliableDatagram);
-    EXPECT_EQ(each.packet.immediate, 42u);
-    EXPECT_EQ(each.datagram.size(), wire::header_bytes(each.packet) + 100 + wire::kIcrcBytes);
+  EXPECT_EQ(last(2).route.destination[0], std::byte{239});
+  ASSERT_TRUE(recorder_->join(group));
+  link::Arrival arrival;
+  arrival.operation = link::MessageOperation::kDatagram;
+  arrival.tag = link::group_number(group);
+  arrival.payload = bytes_.data();
+  arrival.length = bytes_.size();
+  arrive(arrival);
+  const Told arrived = last(3);
+  EXPECT_EQ(arrived.route.destination[0], std::byte{239});
+  EXPECT_EQ(arrived.route.source_port, 40002);
+}
+
+TEST_F(RecorderTest, ManagementDatagramsHaveRecordsInBothDirections) {
+  const os::SocketAddress peer = os::address_of("127.0.0.1", 40002);
+  const Bytes datagram(60, std::byte{0x44});
+  recorder_->record_datagram(wire::CaptureDirection::kSent, peer, datagram);
+  const Told sent = last(1);
+  EXPECT_EQ(sent.kind, RecordKind::kManagement);
+  EXPECT_EQ(sent.length, 60u);
+  EXPECT_EQ(sent.bytes, datagram);
+  EXPECT_EQ(sent.route.source_port, 40001);
+  recorder_->record_datagram(wire::CaptureDirection::kReceived, peer, datagram);
+  EXPECT_EQ(last(2).route.source_port, 40002);
+}
+
+TEST_F(RecorderTest, AFullCaptureStopsNoOperation) {
+  flow_.reset();
+  capture_ = Capture::open({directory_.file("g"), 1}).value();
+  recorder_ = std::make_unique<Recorder>(capture_, os::address_of("127.0.0.1", 40001),
+                                         std::make_unique<FakeLink>());
+  flow_ = std::move(recorder_->connect(os::address_of("127.0.0.1", 40002))).value();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(flow_->send(message(10)).state, Outcome::State::kDone);
   }
-  EXPECT_EQ(all[0].packet.destination, 40002u << 8 | 1);
-  EXPECT_EQ(all[1].packet.destination, wire::kMulticastQpn);
-  EXPECT_EQ(all[1].route.destination[0], std::byte{239});
+  EXPECT_TRUE(records().empty());
 }
 
 }  // namespace

@@ -56,7 +56,9 @@ struct Port::Parts {
     box.regions = device->regions_of_users();
     if (setup.connected || setup.listens) {
       box.on_mad = [this](const os::SocketAddress& from, std::span<const std::byte> datagram) {
-        if (recorder != nullptr && from.length() != 0) recorder->record_received(from, datagram);
+        if (recorder != nullptr && from.length() != 0) {
+          recorder->record_datagram(wire::CaptureDirection::kReceived, from, datagram);
+        }
         near_connections->take_datagram(from, datagram);
       };
     }
@@ -68,8 +70,8 @@ struct Port::Parts {
     mailbox = created.value().get();
     std::unique_ptr<link::PortLink> link = std::move(created).value();
     if (device->capture() != nullptr) {
-      const capture::RecorderOptions wanted{setup.name, box.sender.eager_limit};
-      auto around = std::make_unique<capture::Recorder>(device->capture(), wanted, std::move(link));
+      auto around =
+          std::make_unique<capture::Recorder>(device->capture(), setup.name, std::move(link));
       recorder = around.get();
       link = std::move(around);
     }
@@ -150,7 +152,7 @@ struct Port::Parts {
     shm::MadSink sent;
     if (recorder != nullptr) {
       sent = [this](const os::SocketAddress& to, std::span<const std::byte> datagram) {
-        recorder->record_sent(to, datagram);
+        recorder->record_datagram(wire::CaptureDirection::kSent, to, datagram);
       };
     }
     near_connections = std::make_unique<MailboxConnections>(*links.front(), mailbox->sender(),

@@ -48,8 +48,7 @@ struct Shared {
         options(chosen),
         me(self),
         stats(counters),
-        own_memory(chosen.regions, chosen.domain, chosen.served),
-        memory(chosen.memory != nullptr ? *chosen.memory : own_memory),
+        memory(chosen.regions, chosen.domain, chosen.served),
         packet_memory(chosen.packet_memory),
         message_memory(chosen.message_memory) {}
 
@@ -69,8 +68,7 @@ struct Shared {
   const RdmOptions options;
   const Introduction me;  // without what differs by flow
   Stats& stats;
-  memory::OwnMemory own_memory;
-  memory::ServedMemory& memory;  // that one, or the one that the host serves
+  memory::OwnMemory memory;
   Budget packet_memory;
   Budget message_memory;
   FreeOperations free_operations;

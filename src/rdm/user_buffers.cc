@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How does a requester read and write buffers of the program?
-#include "rdm/user_buffers.h"
+#include "user_buffers.h"
 
 #include <algorithm>
 #include <type_traits>

@@ -12,6 +12,7 @@
 #include "memory/access_guard.h"
 #include "os/user_memory.h"
 #include "shared.h"
+#include "user_buffers.h"
 
 namespace weft::rdm {
 
@@ -50,8 +51,7 @@ int known_access_error(std::uint64_t stated) {
 }  // namespace
 
 transport::Requester& WorkQueue::open(const transport::Settings& settings) {
-  return requester_.emplace(settings, static_cast<work::WorkSink&>(*this),
-                            *shared_.options.buffers);
+  return requester_.emplace(settings, static_cast<work::WorkSink&>(*this), user_buffers());
 }
 
 void WorkQueue::post_early() {

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "capture/record.h"
 #include "cm/agent.h"
 #include "device/stats_file.h"
 #include "link_shm/layout.h"
@@ -275,6 +276,34 @@ TEST(Examples, OfATableWithOneRegion) {
     expect_at(memory::kSlotsAt, sizeof(memory::RegionSlot));
   }
   std::filesystem::remove_all(directory);
+}
+
+Bytes record(const capture::Record& header, std::string_view bytes) {
+  Bytes out(capture::kRecordHeader + bytes.size());
+  capture::write_header(header, out.data());
+  std::memcpy(out.data() + capture::kRecordHeader, bytes.data(), bytes.size());
+  return out;
+}
+
+TEST(Examples, OfRecordsInACapture) {
+  capture::Record sent;
+  sent.operation = static_cast<std::uint8_t>(link::MessageOperation::kTagged);
+  sent.until_delivered = true;
+  sent.outcome = link::Outcome::pending();
+  sent.tag = 7;
+  sent.length = 8;
+  sent.exchange = 0x5581AA10;
+  const RemoteRange range{0x10000, 8, RegionKey{9}};
+  capture::Record refused;
+  refused.kind = capture::RecordKind::kWrite;
+  refused.has_data = true;
+  refused.data = 0x1122334455667788;
+  refused.length = 8;
+  refused.remote = {&range, 1};
+  refused.outcome = link::Outcome::failed(EACCES, static_cast<int>(memory::AccessError::kPastEnd));
+  const std::string capture = page("capture.md");
+  expect_example(capture, record(sent, "weftweft"));
+  expect_example(capture, record(refused, "weftweft"));
 }
 
 TEST(Examples, OfTheCountersOfAPort) {

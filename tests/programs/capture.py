@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-# Does tshark find in captures of real programs what they did, every packet well formed?
+# Does tshark find in captures of real programs their operations, each packet and record well formed?
 """Runs fi_pingpong and a few tests of the conformance program with WEFT_CAPTURE, over both links, and reads
-what they leave behind: by tshark, with the dissector of tools/wireshark, and by the ICRC's definition.
+what they leave behind: by tshark, with the dissector of tools/wireshark, and by the definitions of the ICRC and
+of a record (docs/formats/capture.md).
 """
 import struct
 import subprocess
@@ -22,6 +23,11 @@ LARGE = {0x06, 0x07, 0x08}  # the write of a message that was offered
 ACK = {0x11}
 RESYNC = {0x15}  # behind a refused access
 RELIABLE, UD_SEND_ONLY = 0x40, 0x64  # the latter of datagrams, and of messages of the connection manager
+RECORD_HEADER, MAX_RECORD_BYTES = 64, 8192
+RECORD = 0x100  # and the kind of the record
+SENT, ARRIVED, READS, WRITES, ATOMICS, MANAGEMENT = (RECORD + kind for kind in (1, 2, 4, 5, 6, 7))
+OUTCOME = 0x200  # and the outcome of the record
+PENDING, REFUSED = OUTCOME + 1, OUTCOME + 2
 
 
 def run_pair(test, directory, link, options):
@@ -81,9 +87,10 @@ def icrc_is_right(ip):
 
 
 def dissect(path, env):
-    """One row for each packet: its opcode, and what tshark has against it."""
+    """One row for each packet: its opcode or the record, and what tshark has against it."""
     fields = ["_ws.col.Protocol", "infiniband.bth.opcode", "weft.opcode", "_ws.malformed", "_ws.expert.severity",
-              "ip.checksum.status", "udp.checksum.status", "frame.comment"]
+              "ip.checksum.status", "udp.checksum.status", "frame.comment", "weft.record.kind",
+              "weft.record.outcome", "weft.record.length", "weft.record.bytes"]
     command = ["tshark", "-X", f"lua_script:{SCRIPT}", "-r", str(path), "-T", "fields", "-E", "separator=;",
                "-o", "ip.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE"]
     for field in fields:
@@ -94,19 +101,40 @@ def dissect(path, env):
     return [line.split(";") for line in done.stdout.splitlines()]
 
 
-def opcodes_in(path, env):
-    """How often each opcode is in a capture, all of whose packets are as they should be."""
+def check_record(where, packet, row):
+    """Refuses a record that is not sound or that tshark does not show; its kind and outcome."""
+    datagram = packet[(20 if packet[0] >> 4 == 4 else 40) + 8:]
+    kind, outcome, length = datagram[4], datagram[9], struct.unpack_from(">Q", datagram, 32)[0]
+    data = datagram[RECORD_HEADER:]
+    require(row[0] == "Weft" and row[7] == "within the host", f"{where}: a record, but {row}")
+    require((int(row[8]), int(row[9]), int(row[10]), bytes.fromhex(row[11])) == (kind, outcome, length, data),
+            f"{where}: not the record's fields: {row}")
+    if RECORD + kind in (SENT, WRITES):
+        require(len(data) == min(length, MAX_RECORD_BYTES), f"{where}: {len(data)} of {length} bytes")
+    return RECORD + kind, OUTCOME + outcome
+
+
+def is_record(packet):
+    return packet[(20 if packet[0] >> 4 == 4 else 40) + 8:].startswith(b"WFT1")
+
+
+def contents_of(path, env):
+    """How often each opcode and each kind of record is in a capture, all of whose packets are as they should be."""
     packets = list(ip_packets(path))
     rows = dissect(path, env)
     require(len(rows) == len(packets), f"{path}: {len(packets)} packets, {len(rows)} rows")
     found = Counter()
     for number, (packet, row) in enumerate(zip(packets, rows), 1):
         protocol, other, reliable, malformed, severity, ip_sum, udp_sum = row[:7]
+        require(not malformed and "8388608" not in severity, f"{path}, packet {number}: malformed: {row}")
+        require(ip_sum in ("", "1") and udp_sum == "1", f"{path}, packet {number}: wrong checksum: {row}")
+        if is_record(packet):
+            found.update(check_record(f"{path}, packet {number}", packet, row))
+            continue
+        require("within the host" not in row[7], f"{path}, packet {number}: a packet within the host: {row}")
         # A REP comes from another port than the REQ went to: tshark then takes its private data for those of SDP.
         of_manager = protocol == "SDP" and other and int(other, 0) == UD_SEND_ONLY
         require(protocol in ("RRoCE", "Weft") or of_manager, f"{path}, packet {number}: no RoCEv2 but {protocol}")
-        require(not malformed and "8388608" not in severity, f"{path}, packet {number}: malformed: {row}")
-        require(ip_sum in ("", "1") and udp_sum == "1", f"{path}, packet {number}: wrong checksum: {row}")
         require(icrc_is_right(packet), f"{path}, packet {number}: wrong ICRC")
         found[int(reliable, 0) % 0x20 + RELIABLE if reliable else int(other)] += 1
     return found
@@ -120,10 +148,10 @@ def check(test, name, expected, run):
         total = Counter()
         for path in captures:
             require(path.stat().st_mode & 0o777 == 0o600, f"{path}: others may read it")
-            total += opcodes_in(path, test.env)
+            total += contents_of(path, test.env)
     missing = sorted(hex(opcode) for opcode in expected if not total[opcode])
-    require(not missing, f"{name}: no packet with opcode {missing}, of {dict(total)}")
-    print(f"{name}: {total.total()} packets in {len(captures)} files")
+    require(not missing, f"{name}: no packet or record of {missing}, of {dict(total)}")
+    print(f"{name}: {dict(total)} in {len(captures)} files")
 
 
 def reliable(*groups):
@@ -135,20 +163,24 @@ def main():
     version = subprocess.run(["tshark", "--version"], text=True, check=False, capture_output=True)
     if "Lua" not in version.stdout:
         fail("tshark cannot run the dissector: it was built without Lua")
-    for link in ("shm", "udp"):
-        for kind, size, expected in (("rdm", "8192", reliable(SEND, ACK)), ("rdm", "262144", reliable(LARGE)),
-                                     ("rdm", "65536", reliable(LONG if link == "udp" else LARGE)),
-                                     ("msg", "64", reliable(SEND, ACK)), ("dgram", "1024", {UD_SEND_ONLY})):
-            if kind == "dgram" and link == "udp":
-                continue
-            options = ["-e", kind, "-S", size]
-            check(test, f"{link}: fi_pingpong {' '.join(options)}", expected,
-                  lambda folder, options=options, link=link: run_pair(test, folder, link, options))
-        for pattern, expected in (
-                ("Operations/WriteTransfer*/write_Default_TwoProcesses", reliable(WRITE, ACK)),
-                ("Operations/ReadTransfer*/read_Default_TwoProcesses", reliable(READ)),
-                ("Refusal/Access.UnknownKey/*_Default_TwoProcesses", reliable(ACK, RESYNC)),
-                ("Atomics/AtomicCounters*TwoProcesses:Atomics/AtomicSelective*TwoProcesses", reliable(SEND, ACK))):
+    for kind, size, network, host in (
+            ("rdm", "8192", reliable(SEND, ACK), {SENT, ARRIVED}),
+            ("rdm", "262144", reliable(LARGE), {SENT, PENDING, ARRIVED}),
+            ("rdm", "65536", reliable(LONG), {SENT, PENDING, ARRIVED}),
+            ("msg", "64", reliable(SEND, ACK), {SENT, ARRIVED, MANAGEMENT}),
+            ("dgram", "1024", None, {SENT, ARRIVED})):
+        options = ["-e", kind, "-S", size]
+        for link, expected in (("shm", host), ("udp", network)):
+            if expected is not None:
+                check(test, f"{link}: fi_pingpong {' '.join(options)}", expected,
+                      lambda folder, options=options, link=link: run_pair(test, folder, link, options))
+    for pattern, network, host in (
+            ("Operations/WriteTransfer*/write_Default_TwoProcesses", reliable(WRITE, ACK), {WRITES}),
+            ("Operations/ReadTransfer*/read_Default_TwoProcesses", reliable(READ), {READS}),
+            ("Refusal/Access.UnknownKey/*_Default_TwoProcesses", reliable(ACK, RESYNC), {REFUSED}),
+            ("Atomics/AtomicCounters*TwoProcesses:Atomics/AtomicSelective*TwoProcesses", reliable(SEND, ACK),
+             {ATOMICS})):
+        for link, expected in (("shm", host), ("udp", network)):
             check(test, f"{link}: conformance {pattern}", expected,
                   lambda folder, pattern=pattern, link=link: run_conformance(test, folder, link, pattern))
 

@@ -6,9 +6,9 @@
 -- Wireshark knows RoCEv2 at port 4791 only, and takes the opcodes of reliable datagrams for those of
 -- another vendor's transport with a longer base header. This finds RoCEv2 at any UDP port by its first
 -- bytes, takes reliable datagrams apart as the InfiniBand Architecture Specification has them (volume 1,
--- chapter 9), shows what Weft's own messages say (src/rdm/include/rdm/message.h), and leaves all
--- other opcodes to Wireshark.
-local weft = Proto("weft", "Weft: RoCEv2 reliable datagrams")
+-- chapter 9), shows what Weft's own messages say (src/rdm/include/rdm/message.h), shows the records of
+-- operations within the host (docs/formats/capture.md), and leaves all other opcodes to Wireshark.
+local weft = Proto("weft", "Weft: RoCEv2 reliable datagrams, and records within the host")
 
 local operations = {
   [0x00] = "SEND First", [0x01] = "SEND Middle", [0x02] = "SEND Last", [0x03] = "SEND Last Immediate",
@@ -22,6 +22,29 @@ local operations = {
 local kinds = { "whole", "offer", "taken", "atomic", "result", "alias", "notice", "check", "checked",
   "bundle", "take", "withdrawn" }
 local naks = { [0] = "sequence error", "invalid request", "remote access error", "remote operational error" }
+
+local record_kinds = { "send", "arrival", "withdrawal", "read", "write", "atomic", "management" }
+local outcomes = { [0] = "done", "pending", "refused", "failed" }
+
+-- Each field of a record with its offset and its bytes.
+local r = {
+  { ProtoField.uint8("weft.record.kind", "Kind", base.DEC, record_kinds), 4, 1 },
+  { ProtoField.uint8("weft.record.operation", "Operation"), 5, 1 },
+  { ProtoField.uint8("weft.record.type", "Atomic data type"), 6, 1 },
+  { ProtoField.uint8("weft.record.form", "Atomic form"), 7, 1 },
+  { ProtoField.uint8("weft.record.flags", "Flags", base.HEX), 8, 1 },
+  { ProtoField.uint8("weft.record.outcome", "Outcome", base.DEC, outcomes), 9, 1 },
+  { ProtoField.uint16("weft.record.reason", "Rule or errno"), 10, 2 },
+  { ProtoField.uint32("weft.record.ranges", "Remote ranges"), 12, 4 },
+  { ProtoField.uint64("weft.record.tag", "Tag", base.HEX), 16, 8 },
+  { ProtoField.uint64("weft.record.data", "Remote CQ data", base.HEX), 24, 8 },
+  { ProtoField.uint64("weft.record.length", "Length"), 32, 8 },
+  { ProtoField.uint64("weft.record.exchange", "Exchange", base.HEX), 40, 8 },
+  { ProtoField.uint64("weft.record.key", "Key of the first range", base.HEX), 48, 8 },
+  { ProtoField.uint64("weft.record.address", "Address of the first range", base.HEX), 56, 8 },
+}
+local record_bytes = ProtoField.bytes("weft.record.bytes", "Bytes")
+local record_header = 64
 
 local f = {
   opcode = ProtoField.uint8("weft.opcode", "Opcode", base.HEX, operations, 0x1F),
@@ -47,7 +70,10 @@ local f = {
   payload = ProtoField.bytes("weft.payload", "Payload"),
   icrc = ProtoField.uint32("weft.icrc", "Invariant CRC", base.HEX),
 }
-weft.fields = f
+local fields = { record_bytes }
+for _, each in pairs(f) do table.insert(fields, each) end
+for _, each in ipairs(r) do table.insert(fields, each[1]) end
+weft.fields = fields
 
 local function is_write(op) return op >= 0x06 and op <= 0x0B end
 local function is_response(op) return op >= 0x0D and op <= 0x12 end
@@ -105,12 +131,28 @@ local function reliable_datagram(tvb, pinfo, tree)
   top:add_le(f.icrc, tvb(tvb:len() - 4, 4))
 end
 
+local function record(tvb, pinfo, tree)
+  local top = tree:add(weft, tvb())
+  for _, each in ipairs(r) do top:add(each[1], tvb(each[2], each[3])) end
+  if tvb:len() > record_header then top:add(record_bytes, tvb(record_header)) end
+  local outcome = tvb(9, 1):uint()
+  local text = string.format("%s %s bytes", record_kinds[tvb(4, 1):uint()] or "?", tostring(tvb(32, 8):uint64()))
+  if outcome ~= 0 then text = text .. " " .. (outcomes[outcome] or "?") end
+  if outcome >= 2 then text = text .. " " .. tvb(10, 2):uint() end
+  pinfo.cols.protocol = "Weft"
+  pinfo.cols.info = text
+end
+
 -- By its port, for by its name it would begin with the link header of another network.
 local rocev2 = DissectorTable.get("udp.port"):get_dissector(4791)
 
--- A base header of version 0 with the default partition key and reserved bits that are zero, whole
+-- A record, or a base header of version 0 with the default partition key and reserved bits that are zero, whole
 -- words, and an opcode that there is.
 function weft.dissector(tvb, pinfo, tree)
+  if tvb:len() >= record_header and tvb(0, 4):string() == "WFT1" then
+    record(tvb, pinfo, tree)
+    return true
+  end
   if tvb:len() < 16 or tvb:len() % 4 ~= 0 then return false end
   if tvb(1, 1):bitfield(4, 4) ~= 0 or tvb(2, 2):uint() % 0x8000 ~= 0x7FFF then return false end
   if tvb(8, 1):bitfield(1, 7) ~= 0 then return false end

@@ -54,7 +54,7 @@ class Capture {
 
   // Where packets go that a socket sent or received.
   wire::Tap& network() { return network_; }
-  // Where packets go that operations within the host would have been: the file says so.
+  // Where records of operations within the host go (record.h): the file says so.
   wire::Tap& host() { return host_; }
   // False once no more packets are taken.
   bool takes() const;

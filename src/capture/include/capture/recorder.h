@@ -2,11 +2,12 @@
 // What does an endpoint do that reaches its peers without packets?
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <memory>
+#include <span>
+#include <unordered_map>
 
 #include "capture/capture.h"
+#include "capture/record.h"
 #include "link/flow.h"
 #include "link/inbox.h"
 #include "link/port_link.h"
@@ -14,42 +15,36 @@
 
 namespace weft::capture {
 
-class Peers;
-
-// The endpoint that is recorded.
-struct RecorderOptions {
-  os::SocketAddress name;          // by which peers know it
-  std::size_t eager_limit = 8192;  // larger messages are offered: rdm/message.h
-};
-
-// The link within the host of an endpoint, once more: it also writes down the packets that link_udp
-// would have made of what goes through: connection messages, messages, accesses, acknowledgements;
-// or datagrams. For this end of things only: what peers do to this process's memory is in their
-// captures. Of operations that fail those are written down that the peer refused. One thread at a
-// time, as the endpoint's.
+// The link within the host of an endpoint, once more: it also writes a record of each message that
+// the endpoint sends, each that arrives, each of its accesses and atomic operations and each
+// withdrawal. Accesses of peers to this process's memory are in the captures of the peers. One
+// thread at a time, as the endpoint's.
 class Recorder final : public link::PortLink {
  public:
-  Recorder(std::shared_ptr<Capture> capture, const RecorderOptions& options,
+  // `name`: the address by which peers know the endpoint; it may be a wildcard.
+  Recorder(std::shared_ptr<Capture> capture, const os::SocketAddress& name,
            std::unique_ptr<link::PortLink> link);
   ~Recorder() override;
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
   // Those of the link.
-  link::Inbox& inbox() override;
+  link::Inbox& inbox() override { return *inbox_; }
   Result<std::unique_ptr<link::Flow>> connect(const os::SocketAddress& peer) override;
   Result<link::Membership> join(const os::SocketAddress& group) override;
   Result<std::unique_ptr<link::Flow>> connect_group(const os::SocketAddress& group) override;
-  // Management datagrams within the host.
-  void record_sent(const os::SocketAddress& to, std::span<const std::byte> datagram);
-  void record_received(const os::SocketAddress& from, std::span<const std::byte> datagram);
+  // A management datagram within the host, to or from that peer.
+  void record_datagram(wire::CaptureDirection direction, const os::SocketAddress& peer,
+                       std::span<const std::byte> datagram);
 
  private:
   Result<std::unique_ptr<link::Flow>> recorded(Result<std::unique_ptr<link::Flow>> flow,
                                                const os::SocketAddress& peer);
 
+  const os::SocketAddress name_;
   const std::unique_ptr<link::PortLink> link_;
-  const std::unique_ptr<Peers> peers_;
+  RecordWriter records_;
+  std::unordered_map<std::uint64_t, os::SocketAddress> groups_;  // by link::group_number()
   const std::unique_ptr<link::Inbox> inbox_;
 };
 

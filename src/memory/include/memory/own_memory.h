@@ -5,18 +5,26 @@
 // without the region having been closed: that is an error (os/user_memory.h).
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <span>
 
 #include "base/atomic_op.h"
 #include "base/types.h"
 #include "memory/access_guard.h"
-#include "memory/served_memory.h"
 
 namespace weft::memory {
 
+// How an access ended.
+struct Accessed {
+  AccessError refusal = AccessError::kNone;  // which rule forbids it
+  int error = 0;  // without a refusal: EFAULT when the memory has gone, EBUSY when others hold it
+
+  bool ok() const { return refusal == AccessError::kNone && error == 0; }
+};
+
 // The regions of one domain, through one endpoint. Used by one thread at a time.
-class OwnMemory final : public ServedMemory {
+class OwnMemory {
  public:
   // `table` is that of this process.
   OwnMemory(std::shared_ptr<RegionTableView> table, DomainId domain,
@@ -30,13 +38,25 @@ class OwnMemory final : public ServedMemory {
   // Accesses may need these rights from now on.
   void serve(const ServedAccess& served) { served_ = served; }
 
-  Accessed check(Access need, const RemoteRange& range, std::size_t element = 0) override;
-  Accessed write(const RemoteRange& range, std::span<const std::byte> bytes) override;
-  Accessed read(const RemoteRange& range, std::span<std::byte> bytes) override;
+  // Would such a read or write be allowed, or, with `element`, such an atomic operation on elements
+  // of so many bytes? Nothing is touched. The region of an allowed access stays pinned until
+  // release() or the next access: a write() of bytes of the range needs no second check.
+  Accessed check(Access need, const RemoteRange& range, std::size_t element = 0);
+  // Copies all bytes of `range`, of bytes.size().
+  Accessed write(const RemoteRange& range, std::span<const std::byte> bytes);
+  Accessed read(const RemoteRange& range, std::span<std::byte> bytes);
+  // Carries out a meaningful operation on whole elements, at most kMaxAtomicBytes within one page
+  // of memory or across two. `operands`: the operand, then what to compare with, as far as the
+  // action has them. `fetched`, of range.length bytes or null, takes the former values. EBUSY
+  // after the brief patience, for several segments at once: nothing was changed. ETIMEDOUT after
+  // the usual one: elements of earlier segments may have been changed.
   Accessed change(const AtomicAction& action, const RemoteRange& range, const std::byte* operands,
-                  std::byte* fetched, Patience patience) override;
-  void release() override;
-  std::span<const RegionKey> to_tell() const override;
+                  std::byte* fetched, Patience patience);
+  // Unpins what check() has pinned: before the owner waits for something. Idempotent.
+  void release();
+
+  // The regions of the last access that was done whose owner is to be told of it (AccessGuard).
+  std::span<const RegionKey> to_tell() const;
 
  private:
   Accessed pin(Access served, Access need, const RemoteRange& range, std::size_t element = 1);

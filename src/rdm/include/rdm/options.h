@@ -9,9 +9,8 @@
 
 #include "base/budget.h"
 #include "base/options.h"
-#include "memory/served_memory.h"
+#include "memory/access_guard.h"
 #include "os/udp_port.h"
-#include "rdm/user_buffers.h"
 
 namespace weft::rdm {
 
@@ -33,11 +32,7 @@ struct RdmOptions {
   os::SocketAddress name;                            // of the endpoint, as peers know it
   DomainId domain;                                   // in which peers' keys are looked up
   std::shared_ptr<memory::RegionTableView> regions;  // of this process
-  ServedAccess served;  // what peers may do to them through the endpoint
-  // What peers access instead of these regions, if not null; and how buffers of requests are
-  // reached. Both outlive the endpoint.
-  memory::ServedMemory* memory = nullptr;
-  work::LocalMemory* buffers = &user_buffers();
+  ServedAccess served;        // what peers may do to them through the endpoint
   bool counts_reads = false;  // peers' accesses are announced
   bool counts_writes = false;
   std::size_t eager_limit = kEagerLimit;  // larger messages are offered, see message.h

@@ -23,9 +23,8 @@ std::vector<std::byte> capture_interface(std::string_view name);
 // In which direction a packet went.
 enum class CaptureDirection : std::uint8_t { kReceived = 1, kSent = 2 };
 
-// A packet on an interface: a datagram (base header to ICRC) as it went over `route`, with the IP
-// and UDP headers that it had, as far as they are known; checksums are right. `remark`, if any, is
-// shown beside it.
+// A packet on an interface: a UDP payload as it went over `route`, with the IP and UDP headers that
+// it had, as far as they are known; checksums are right. `remark`, if any, is shown beside it.
 std::vector<std::byte> capture_packet(std::uint32_t interface, std::uint64_t nanoseconds,
                                       CaptureDirection direction, const Route& route,
                                       Ipv4Words words, std::span<const std::byte> datagram,

@@ -17,8 +17,8 @@ class Tap {
   virtual ~Tap() = default;
   // False when it wants no more packets: they need not be made.
   virtual bool takes() const = 0;
-  // A datagram (base header to ICRC) that went over `route`. `remark`, if any, says what is special
-  // about it. Nothing of the arguments is kept.
+  // A UDP payload that went over `route`: a RoCEv2 packet (base header to ICRC), or a record in its
+  // place. `remark`, if any, says what is special about it. Nothing of the arguments is kept.
   virtual void packet(CaptureDirection direction, const Route& route, Ipv4Words words,
                       std::span<const std::byte> datagram, std::string_view remark) = 0;
 };
