@@ -172,7 +172,8 @@ CmDreq dreq() {
   return made;
 }
 
-// In the order of their attributes, of which 0x10 is the first.
+constexpr std::uint64_t kFirstAttribute = 0x10;
+// In the order of their attributes.
 std::vector<CmMessage> messages() {
   return {req(),
           mra(),
@@ -222,7 +223,7 @@ int main(int count, char** words) {
   };
   append(capture_header("weft_connection_messages"));
   append(capture_interface("wire"));
-  std::uint64_t attribute = kReqAttribute;
+  std::uint64_t attribute = kFirstAttribute;
   for (const CmMessage& message : messages()) {
     const auto mad = write_cm({0, kTransaction | attribute++, 0, message});
     append(capture_packet(0, 0, CaptureDirection::kSent, route(), {}, datagram(mad)));
