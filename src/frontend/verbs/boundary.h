@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What becomes of a C++ error at the border to C?
+#pragma once
+
+#include <cerrno>
+#include <exception>
+#include <new>
+#include <utility>
+
+#include "base/result.h"
+
+namespace weft::verbs {
+
+// Returns null with errno set, as calls that make an object do.
+inline std::nullptr_t null_with(int code) {
+  errno = code;
+  return nullptr;
+}
+
+// Returns -1 with errno set.
+inline int minus_one_with(int code) {
+  errno = code;
+  return -1;
+}
+
+// Returns an errno value that is also in errno, as calls that return a status do: some programs
+// print the one and some the other.
+inline int status_with(int code) {
+  errno = code;
+  return code;
+}
+
+// Runs `body`, which returns Result<T*>, and lets no exception out: null with errno set.
+template <class Body>
+auto pointer_at_border(Body&& body) -> std::remove_reference_t<decltype(body().value())> {
+  try {
+    auto made = std::forward<Body>(body)();
+    if (made) return made.value();
+    return null_with(made.error().code);
+  } catch (const std::bad_alloc&) {
+    return null_with(ENOMEM);
+  } catch (const std::exception&) {
+    return null_with(EIO);
+  }
+}
+
+}  // namespace weft::verbs
