@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Where does each installed file go?
 # The core lies in LIBDIR, the provider in LIBDIR/libfabric: libfabric's own provider directory
-# when LIBDIR is that of the distribution. The provider finds the core through its RUNPATH.
+# when LIBDIR is that of the distribution. The libraries find the core through their RUNPATH.
 if(TARGET weft-core)
   install(TARGETS weft-core LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
 if(TARGET weft-fi)
   install(TARGETS weft-fi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/libfabric)
+endif()
+# Not in LIBDIR: there it would hide the libibverbs of the distribution from every program.
+if(TARGET weft-verbs)
+  install(TARGETS weft-verbs LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/weft)
 endif()
 install(FILES README.md LICENSE TYPE DOC)
 install(DIRECTORY docs/ TYPE DOC FILES_MATCHING PATTERN "*.md")

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # How do modules (static libraries) become the shared objects that programs load?
 #
-#   weft_shared_object(NAME weft-core MODULES base os ... EXPORTS file.map [LINK ...] [PLUGIN])
+#   weft_shared_object(NAME weft-core MODULES base os ... EXPORTS file.map [LINK ...] [PLUGIN]
+#                      [OUTPUT ibverbs SOVERSION 1 FOLDER verbs])
 #
-# PLUGIN is for what others load with dlopen(3). Every object file of the named modules goes in, used
+# PLUGIN is for what others load with dlopen(3). OUTPUT, SOVERSION and FOLDER are for a library that takes the
+# place of another one: lib/verbs/libibverbs.so.1 of the build, and a link without the number beside it; the
+# core lies in the folder above, also when installed. Every object file of the named modules goes in, used
 # or not. All symbols must resolve at link time. Nothing is made while no module has code.
 function(weft_shared_object)
-  cmake_parse_arguments(S "PLUGIN" "NAME;EXPORTS" "MODULES;LINK" ${ARGN})
+  cmake_parse_arguments(S "PLUGIN" "NAME;EXPORTS;OUTPUT;SOVERSION;FOLDER" "MODULES;LINK" ${ARGN})
   set(objects "")
   set(externals "")
   foreach(module IN LISTS S_MODULES)
@@ -31,6 +34,11 @@ function(weft_shared_object)
       BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN:$ORIGIN/..:$ORIGIN/../weft/")
   else()
     add_library(${S_NAME} SHARED ${objects})
+  endif()
+  if(S_FOLDER)
+    set_target_properties(${S_NAME} PROPERTIES OUTPUT_NAME ${S_OUTPUT} SOVERSION ${S_SOVERSION}
+      LIBRARY_OUTPUT_DIRECTORY ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/${S_FOLDER}
+      BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN/..")
   endif()
   list(REMOVE_DUPLICATES externals)
   target_link_libraries(${S_NAME} PRIVATE ${S_LINK} ${externals})

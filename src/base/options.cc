@@ -4,8 +4,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cstdint>
+#include <cstdlib>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -111,7 +114,7 @@ std::vector<OptionVariable> make_variables() {
            "Directory for shared files (default: $WEFT_RUNTIME_DIR, or else /dev/shm/weft-UID, or "
            "/run/user/UID/weft where another user has taken that name)"),
       text("iface", &Options::interface,
-           "Name of the only network interface to offer (default: all)"),
+           "Names of the network interfaces to offer, separated by commas (default: all)"),
       choice<Links>("links", &Options::links,
                     {{"all", {true, true}}, {"shm", {true, false}}, {"udp", {false, true}}},
                     "Links by which peers are reached: shm, within this host; udp, over the "
@@ -130,10 +133,58 @@ std::vector<OptionVariable> make_variables() {
   };
 }
 
+std::string converted(std::string_view text, int (*convert)(int)) {
+  std::string result(text);
+  std::ranges::transform(result, result.begin(), [&](unsigned char c) { return convert(c); });
+  return result;
+}
+
+// A truth value in the spelling of the table; any other text as it is.
+std::string canonical_truth(const std::string& text) {
+  const std::string lower = converted(text, std::tolower);
+  for (const std::string_view yes : {"1", "true", "yes", "on"}) {
+    if (lower == yes) return "yes";
+  }
+  for (const std::string_view no : {"0", "false", "no", "off"}) {
+    if (lower == no) return "no";
+  }
+  return text;
+}
+
+struct Setting {
+  std::string variable;
+  std::string text;
+};
+
+std::optional<Setting> setting_of(const OptionVariable& option,
+                                  std::span<const std::string_view> prefixes) {
+  for (const std::string_view prefix : prefixes) {
+    const std::string variable = std::string(prefix) + converted(option.name, std::toupper);
+    const char* const text = ::secure_getenv(variable.c_str());
+    if (text != nullptr) return Setting{variable, text};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 const Options& Options::defaults() {
   static const Options options;
+  return options;
+}
+
+Options Options::from_environment(std::span<const std::string_view> prefixes,
+                                  const WarningSink& warn) {
+  Options options;
+  for (const OptionVariable& each : option_variables()) {
+    const auto setting = setting_of(each, prefixes);
+    if (!setting) continue;
+    const std::string text = each.is_bool ? canonical_truth(setting->text) : setting->text;
+    if (const Status status = each.parse(options, text); !status) {
+      warn(fmt::format("{}={}: {}; the default is used", setting->variable, setting->text,
+                       status.error().message));
+    }
+  }
   return options;
 }
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <set>
 
 namespace weft {
@@ -74,6 +75,69 @@ TEST(OptionVariables, ARefusalOfANumberNamesItsRange) {
   Options options;
   EXPECT_EQ(variable("peer_timeout_ms").parse(options, "999").error().message,
             "not a whole number from 1000 to 3600000");
+}
+
+// Variables of a prefix that no user sets.
+class Environment : public testing::Test {
+ protected:
+  ~Environment() override {
+    for (const std::string& name : set_) ::unsetenv(name.c_str());
+  }
+  void set(const std::string& name, const char* value) {
+    ::setenv(name.c_str(), value, 1);
+    set_.push_back(name);
+  }
+  Options read() {
+    const std::string_view prefixes[] = {"WEFTTEST1_", "WEFTTEST2_"};
+    return Options::from_environment(prefixes,
+                                     [&](const std::string& line) { warnings_.push_back(line); });
+  }
+
+  std::vector<std::string> warnings_;
+
+ private:
+  std::vector<std::string> set_;
+};
+
+TEST_F(Environment, WithoutVariablesHasTheDefaults) {
+  const Options options = read();
+  EXPECT_EQ(options.peer_timeout, Options::defaults().peer_timeout);
+  EXPECT_TRUE(options.interface.empty() && options.foreign_peers && warnings_.empty());
+}
+
+TEST_F(Environment, TheFirstPrefixWithAValueCounts) {
+  set("WEFTTEST1_IFACE", "lo");
+  set("WEFTTEST2_IFACE", "eth0");
+  set("WEFTTEST2_CONNECT_TIMEOUT_MS", "17");
+  const Options options = read();
+  EXPECT_EQ(options.interface, "lo");
+  EXPECT_EQ(options.connect_timeout, milliseconds(17));
+  EXPECT_TRUE(warnings_.empty());
+}
+
+TEST_F(Environment, TruthValuesHaveTheSpellingsOfLibfabric) {
+  for (const char* no : {"0", "no", "No", "FALSE", "off"}) {
+    set("WEFTTEST1_FOREIGN_PEERS", no);
+    EXPECT_FALSE(read().foreign_peers) << no;
+  }
+  for (const char* yes : {"1", "yes", "True", "ON"}) {
+    set("WEFTTEST1_FOREIGN_PEERS", yes);
+    EXPECT_TRUE(read().foreign_peers) << yes;
+  }
+  EXPECT_TRUE(warnings_.empty());
+}
+
+TEST_F(Environment, NonsenseIsReportedAndTheDefaultIsUsed) {
+  set("WEFTTEST1_PEER_TIMEOUT_MS", "5 s");
+  set("WEFTTEST1_FOREIGN_PEERS", "perhaps");
+  const Options options = read();
+  EXPECT_EQ(options.peer_timeout, Options::defaults().peer_timeout);
+  EXPECT_TRUE(options.foreign_peers);
+  EXPECT_EQ(warnings_, (std::vector<std::string>{
+                           "WEFTTEST1_PEER_TIMEOUT_MS=5 s: not a whole number from 1000 to "
+                           "3600000; the default is used",
+                           "WEFTTEST1_FOREIGN_PEERS=perhaps: neither yes nor no; the default is "
+                           "used"}));
 }
 
 }  // namespace

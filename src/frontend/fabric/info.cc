@@ -39,13 +39,11 @@ Status check_flags(std::uint64_t flags) {
   return {};
 }
 
-Result<std::vector<OfferedDevice>> offered_devices(const std::string& interface) {
-  const auto interfaces = os::usable_interfaces();
-  if (!interfaces) return interfaces.error();
-  std::vector<OfferedDevice> devices = devices_on(interfaces.value(), interface);
-  if (devices.empty()) {
-    log_warning(FI_LOG_CORE, "no usable network interface{}{}", interface.empty() ? "" : " named ",
-                interface);
+Result<std::vector<device::OfferedDevice>> devices_to_offer(const std::string& interfaces) {
+  auto devices = device::offered_devices(interfaces);
+  if (devices && devices.value().empty()) {
+    log_warning(FI_LOG_CORE, "no usable network interface{}{}", interfaces.empty() ? "" : " named ",
+                interfaces);
   }
   return devices;
 }
@@ -260,7 +258,7 @@ Result<InfoList> find_info(const InfoQuery& query, const Options& options) {
     const Status fit = keep_as_opened(opened, *query.hints->domain_attr, contracts.value());
     if (!fit) return fit.error();
   }
-  const auto devices = offered_devices(options.interface);
+  const auto devices = devices_to_offer(options.interface);
   if (!devices) return devices.error();
   auto pairs =
       pair_addresses({query.node, query.service, query.flags, query.hints}, devices.value());
@@ -274,9 +272,9 @@ namespace {
 
 template <class Matches>
 Result<bool> any_subnet(const std::string& interface, const Matches& matches) {
-  const auto devices = offered_devices(interface);
+  const auto devices = devices_to_offer(interface);
   if (!devices) return devices.error();
-  for (const OfferedDevice& device : devices.value()) {
+  for (const device::OfferedDevice& device : devices.value()) {
     for (const os::InterfaceAddress& own : device.interface.addresses) {
       if (matches(device, os::subnet_text(own))) return true;
     }
@@ -289,7 +287,8 @@ Result<bool> any_subnet(const std::string& interface, const Matches& matches) {
 Status check_fabric(const char* name, const std::string& interface) {
   const std::string wanted = text_or_empty(name);
   const auto known = any_subnet(
-      interface, [&](const OfferedDevice&, const std::string& subnet) { return subnet == wanted; });
+      interface,
+      [&](const device::OfferedDevice&, const std::string& subnet) { return subnet == wanted; });
   if (!known) return known.error();
   if (known.value()) return {};
   return Error{FI_ENODATA, fmt::format("no fabric named '{}'", wanted)};
@@ -298,8 +297,8 @@ Status check_fabric(const char* name, const std::string& interface) {
 Status check_domain_name(const std::string& name, const std::string& fabric,
                          const std::string& interface) {
   const auto known =
-      any_subnet(interface, [&](const OfferedDevice& device, const std::string& subnet) {
-        return device.domain == name && subnet == fabric;
+      any_subnet(interface, [&](const device::OfferedDevice& device, const std::string& subnet) {
+        return device.name == name && subnet == fabric;
       });
   if (!known) return known.error();
   if (known.value()) return {};

@@ -58,15 +58,15 @@ Result<Addresses> wanted_destinations(const AddressQuery& query, int family) {
   return hinted(query.hints->dest_addr, query.hints->dest_addrlen, family);
 }
 
-AddressPair pair_on(const OfferedDevice& device, const os::InterfaceAddress& entry,
+AddressPair pair_on(const device::OfferedDevice& device, const os::InterfaceAddress& entry,
                     const SocketAddress& source) {
-  return {device.domain, os::subnet_text(entry), source, std::nullopt,
+  return {device.name, os::subnet_text(entry), source, std::nullopt,
           path_mtu(device.interface.mtu)};
 }
 
-std::optional<AddressPair> pair_for(const std::vector<OfferedDevice>& devices,
+std::optional<AddressPair> pair_for(const std::vector<device::OfferedDevice>& devices,
                                     const SocketAddress& source) {
-  for (const OfferedDevice& device : devices) {
+  for (const device::OfferedDevice& device : devices) {
     const os::InterfaceAddress* entry = os::entry_of(device.interface, source);
     if (entry != nullptr) return pair_on(device, *entry, source);
   }
@@ -74,7 +74,7 @@ std::optional<AddressPair> pair_for(const std::vector<OfferedDevice>& devices,
 }
 
 // The first address of each family of a device; the others can be asked for by name.
-Addresses main_addresses(const OfferedDevice& device, int family) {
+Addresses main_addresses(const device::OfferedDevice& device, int family) {
   Addresses result;
   for (const os::InterfaceAddress& entry : device.interface.addresses) {
     const int own = entry.address.family();
@@ -84,10 +84,10 @@ Addresses main_addresses(const OfferedDevice& device, int family) {
   return result;
 }
 
-std::vector<AddressPair> on_every_device(const std::vector<OfferedDevice>& devices, int family,
-                                         std::uint16_t port) {
+std::vector<AddressPair> on_every_device(const std::vector<device::OfferedDevice>& devices,
+                                         int family, std::uint16_t port) {
   std::vector<AddressPair> pairs;
-  for (const OfferedDevice& device : devices) {
+  for (const device::OfferedDevice& device : devices) {
     for (SocketAddress source : main_addresses(device, family)) {
       source.set_port(port);
       pairs.push_back(pair_on(device, *os::entry_of(device.interface, source), source));
@@ -98,7 +98,8 @@ std::vector<AddressPair> on_every_device(const std::vector<OfferedDevice>& devic
 
 // Pairs for sources alone. 0.0.0.0 and :: stand for the addresses of every device.
 std::vector<AddressPair> from_sources(const Addresses& sources,
-                                      const std::vector<OfferedDevice>& devices, int family) {
+                                      const std::vector<device::OfferedDevice>& devices,
+                                      int family) {
   if (sources.empty()) return on_every_device(devices, family, 0);
   std::vector<AddressPair> pairs;
   for (const SocketAddress& source : sources) {
@@ -125,7 +126,7 @@ std::optional<SocketAddress> source_for(const SocketAddress& destination, const 
 }
 
 std::vector<AddressPair> towards(const Addresses& destinations, const Addresses& sources,
-                                 const std::vector<OfferedDevice>& devices) {
+                                 const std::vector<device::OfferedDevice>& devices) {
   std::vector<AddressPair> pairs;
   for (const SocketAddress& destination : destinations) {
     if (destination.is_any()) continue;
@@ -140,16 +141,6 @@ std::vector<AddressPair> towards(const Addresses& destinations, const Addresses&
 }
 
 }  // namespace
-
-std::vector<OfferedDevice> devices_on(const std::vector<os::Interface>& interfaces,
-                                      const std::string& only) {
-  std::vector<OfferedDevice> devices;
-  for (std::size_t i = 0; i < interfaces.size(); ++i) {
-    if (!only.empty() && interfaces[i].name != only) continue;
-    devices.push_back({kProviderName + std::to_string(i), interfaces[i]});
-  }
-  return devices;
-}
 
 Result<int> family_of(std::uint32_t address_format) {
   switch (address_format) {
@@ -167,7 +158,7 @@ Result<int> family_of(std::uint32_t address_format) {
 }
 
 Result<std::vector<AddressPair>> pair_addresses(const AddressQuery& query,
-                                                const std::vector<OfferedDevice>& devices) {
+                                                const std::vector<device::OfferedDevice>& devices) {
   if (has(query, FI_SOURCE) && !names_given(query)) {
     return Error{EINVAL, "FI_SOURCE without node and service"};
   }

@@ -10,20 +10,10 @@
 #include <vector>
 
 #include "base/result.h"
+#include "device/offered_devices.h"
 #include "os/interfaces.h"
 
 namespace weft::fabric {
-
-// One of weft's devices: a network interface with the name of the libfabric domain on it.
-struct OfferedDevice {
-  std::string domain;  // "weft0", "weft1", ... in the order of os::usable_interfaces()
-  os::Interface interface;
-};
-
-// The devices over `interfaces`; with a name in `only`, at most the one on that interface, which
-// keeps its number.
-std::vector<OfferedDevice> devices_on(const std::vector<os::Interface>& interfaces,
-                                      const std::string& only);
 
 // The names and addresses in a call of fi_getinfo(3); every pointer may be null.
 struct AddressQuery {
@@ -50,7 +40,7 @@ struct AddressPair {
 // addr_format in the hints selects the family. May block on a name server.
 // Errors: EINVAL for FI_SOURCE without node and service; FI_ENODATA when nothing fits.
 Result<std::vector<AddressPair>> pair_addresses(const AddressQuery& query,
-                                                const std::vector<OfferedDevice>& devices);
+                                                const std::vector<device::OfferedDevice>& devices);
 
 // AF_INET or AF_INET6, or AF_UNSPEC for both, as FI_SOCKADDR_* says. Errors: FI_ENODATA for address
 // formats that are not those of IP.

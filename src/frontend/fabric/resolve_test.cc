@@ -27,13 +27,13 @@ std::vector<os::Interface> interfaces() {
 }
 
 std::vector<AddressPair> pairs_for(const AddressQuery& query) {
-  const auto pairs = pair_addresses(query, devices_on(interfaces(), ""));
+  const auto pairs = pair_addresses(query, device::devices_on(interfaces(), ""));
   EXPECT_TRUE(pairs.ok()) << pairs.error().message;
   return pairs.ok() ? pairs.value() : std::vector<AddressPair>();
 }
 
 int error_for(const AddressQuery& query) {
-  const auto pairs = pair_addresses(query, devices_on(interfaces(), ""));
+  const auto pairs = pair_addresses(query, device::devices_on(interfaces(), ""));
   return pairs.ok() ? 0 : pairs.error().code;
 }
 
@@ -44,20 +44,6 @@ std::vector<std::string> sources(const std::vector<AddressPair>& pairs) {
 }
 
 using Texts = std::vector<std::string>;
-
-TEST(Devices, AreNumberedInTheOrderOfTheInterfaces) {
-  const auto devices = devices_on(interfaces(), "");
-  ASSERT_EQ(devices.size(), 2U);
-  EXPECT_EQ(devices[0].domain, "weft0");
-  EXPECT_EQ(devices[1].domain, "weft1");
-}
-
-TEST(Devices, RestrictedToOneInterfaceKeepItsNumber) {
-  const auto devices = devices_on(interfaces(), "lo");
-  ASSERT_EQ(devices.size(), 1U);
-  EXPECT_EQ(devices[0].domain, "weft1");
-  EXPECT_TRUE(devices_on(interfaces(), "absent").empty());
-}
 
 TEST(NoName, GivesEachDeviceOncePerFamilyWithPortZeroAndNoPeer) {
   const auto pairs = pairs_for({});

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Address handles: ibv_create_ah(3), ibv_create_ah_from_wc(3)
-#include <netinet/in.h>
-
 #include <cerrno>
 #include <cstring>
 
 #include "boundary.h"
-#include "gid.h"
 #include "qp.h"
+#include "verbs/gid_table.h"
 
 namespace weft::verbs {
 namespace {
@@ -34,47 +32,12 @@ int destroy_ah(ibv_ah* ah) {
   return 0;
 }
 
-// The GIDs of a received datagram: its source becomes the destination.
-struct Gids {
-  ibv_gid source;
-  ibv_gid destination;
-};
-
-Gids gids_of(const ibv_grh& grh) {
-  constexpr std::size_t kIpv4At = 20;
-  const auto* bytes = reinterpret_cast<const unsigned char*>(&grh);
-  Gids found{};
-  if (bytes[kIpv4At] >> 4 == 4 && bytes[0] >> 4 != 6) {
-    found.source.raw[10] = found.source.raw[11] = 0xFF;
-    found.destination.raw[10] = found.destination.raw[11] = 0xFF;
-    std::memcpy(found.source.raw + 12, bytes + kIpv4At + 12, 4);
-    std::memcpy(found.destination.raw + 12, bytes + kIpv4At + 16, 4);
-  } else {
-    std::memcpy(&found.source, bytes + 8, sizeof found.source);
-    std::memcpy(&found.destination, bytes + 24, sizeof found.destination);
+os::SocketAddress address_of_gid(const ibv_gid& gid) {
+  constexpr unsigned char kMapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
+  if (std::memcmp(gid.raw, kMapped, sizeof kMapped) == 0) {
+    return os::SocketAddress::of_host(AF_INET, gid.raw + sizeof kMapped, 0);
   }
-  return found;
-}
-
-int init_from_wc(ibv_context* context, std::uint8_t port, const ibv_wc& wc, const ibv_grh* grh,
-                 ibv_ah_attr& attribute) {
-  attribute = {};
-  attribute.port_num = port;
-  if ((wc.wc_flags & IBV_WC_GRH) == 0 || grh == nullptr) {
-    errno = EINVAL;
-    return -1;
-  }
-  const Gids gids = gids_of(*grh);
-  const int index = VerbsContext::of(context).index_of(gids.destination);
-  if (index < 0) {
-    errno = ENODATA;
-    return -1;
-  }
-  attribute.is_global = 1;
-  attribute.grh.dgid = gids.source;
-  attribute.grh.sgid_index = static_cast<std::uint8_t>(index);
-  attribute.grh.hop_limit = 64;
-  return 0;
+  return os::SocketAddress::of_host(AF_INET6, gid.raw, 0);
 }
 
 }  // namespace
@@ -83,10 +46,11 @@ Result<queue::QpAddress> address_of(ibv_context* context, const ibv_ah_attr& att
   const auto refused = [](const char* why) { return Error{EINVAL, why}; };
   if (attribute.is_global == 0) return refused("RoCE needs a global routing header");
   if (attribute.port_num > 1) return refused("the only port is 1");
-  const auto local = VerbsContext::of(context).gid_address(attribute.grh.sgid_index);
-  if (!local) return refused("no GID has that index");
+  const OwnGid* const local =
+      VerbsContext::of(context).device().gids.find(attribute.grh.sgid_index);
+  if (local == nullptr) return refused("no GID has that index");
   queue::QpAddress address;
-  address.local = *local;
+  address.local = local->address;
   address.remote = address_of_gid(attribute.grh.dgid);
   if (address.remote.is_any()) return refused("the destination GID is zero");
   if (address.remote.family() != address.local.family()) {
@@ -108,7 +72,8 @@ void write_address(const queue::QpAddress& address, ibv_ah_attr& attribute) {
   attribute = {};
   if (address.remote.length() != 0) {
     attribute.is_global = 1;
-    attribute.grh.dgid = gid_of(address.remote);
+    const GidBytes gid = gid_of(address.remote);
+    std::memcpy(attribute.grh.dgid.raw, gid.data(), gid.size());
   }
   attribute.grh.flow_label = address.flow_label;
   attribute.grh.sgid_index = address.source_index;
@@ -130,13 +95,9 @@ ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attribute) {
                               : weft::verbs::refuse<ibv_ah>(EINVAL);
 }
 int ibv_destroy_ah(ibv_ah* ah) { return weft::verbs::destroy_ah(ah); }
-int ibv_init_ah_from_wc(ibv_context* context, std::uint8_t port, ibv_wc* wc, ibv_grh* grh,
-                        ibv_ah_attr* attribute) {
-  return weft::verbs::init_from_wc(context, port, *wc, grh, *attribute);
-}
 ibv_ah* ibv_create_ah_from_wc(ibv_pd* pd, ibv_wc* wc, ibv_grh* grh, std::uint8_t port) {
   ibv_ah_attr attribute{};
-  if (weft::verbs::init_from_wc(pd->context, port, *wc, grh, attribute) != 0) return nullptr;
+  if (ibv_init_ah_from_wc(pd->context, port, wc, grh, &attribute) != 0) return nullptr;
   return weft::verbs::create_ah(pd, attribute);
 }
 

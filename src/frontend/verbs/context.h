@@ -1,68 +1,65 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What is an open device? (ibv_open_device(3))
+// What is behind the ibv_context of a program?
 #pragma once
 
-#include <infiniband/verbs.h>
-
+#include <cstddef>
 #include <memory>
-#include <mutex>
-#include <optional>
-#include <vector>
 
+#include "abi.h"
 #include "base/result.h"
 #include "device/device.h"
 #include "device/event_channel.h"
-#include "gid.h"
-#include "queue/port.h"
+#include "os/origin.h"
+#include "queue/port_pool.h"
+#include "verbs_device.h"
 
 namespace weft::verbs {
 
-// A device as programs see it: a network interface.
-struct VerbsDevice {
-  ibv_device shown{};
-  const void* ops = nullptr;  // where libmlx5 and libefa look for their own table: never theirs
-  std::vector<os::SocketAddress> addresses;  // of the GIDs, in the order of their indexes
-  std::size_t mtu = 0;                       // bytes of a packet
-  std::uint64_t guid = 0;
-  int index = 0;
-};
-
-// The structure with the extended operations, of which the context is the last member.
-verbs_context& extended(ibv_context* context);
-
+// An open device. Programs have the address of the ibv_context in it; inline functions of the
+// header reach the operations of verbs_context in front of that, and programs of OFED 4 look for
+// more of them before those, which must be readable.
 class VerbsContext {
  public:
-  static VerbsContext& of(ibv_context* context);
-  static ibv_context* open(VerbsDevice& device);
-  static int close(ibv_context* context);
+  // Errors: those of eventfd(2) and device::Device::get().
+  static Result<std::unique_ptr<VerbsContext>> open(VerbsDevice& device);
+  ~VerbsContext();
+  VerbsContext(const VerbsContext&) = delete;
+  VerbsContext& operator=(const VerbsContext&) = delete;
 
-  device::Device& device() { return *device_; }
-  const std::shared_ptr<device::Device>& shared_device() const { return device_; }
-  const VerbsDevice& shown_device() const { return shown_; }
-  device::EventChannel& async_events() { return *events_; }
-  // The ports of queue pairs: each completion queue is assigned to one, in turn.
-  Result<std::shared_ptr<queue::QpPort>> port_in_turn();
-  Result<std::shared_ptr<queue::QpPort>> first_port();
-  // The address of a GID; none beyond the table.
-  std::optional<os::SocketAddress> gid_address(unsigned index) const;
-  int index_of(const ibv_gid& gid) const;
-  // The largest path MTU of the interface.
-  std::size_t most_mtu() const;
+  static VerbsContext& of(ibv_context* handle) {
+    return *reinterpret_cast<VerbsContext*>(reinterpret_cast<std::byte*>(handle) - kBefore);
+  }
+  ibv_context* handle() { return &memory_.verbs.context; }
+  verbs_context& extended() { return memory_.verbs; }
+
+  // The device as it was when the context was opened.
+  const DeviceState& device() const { return *device_; }
+  // The one device of this process behind all of them, and the ports of queue pairs.
+  device::Device& core() { return *core_; }
+  const std::shared_ptr<device::Device>& shared_core() const { return core_; }
+  queue::PortPool& ports() { return ports_; }
+  // Asynchronous events (ibv_get_async_event(3)); async_fd is its descriptor.
+  device::EventChannel& events() { return *events_; }
+  // Whether it was opened by a parent of this process, to which it belongs.
+  bool inherited() const { return origin_.inherited(); }
 
  private:
-  VerbsContext(VerbsDevice& device, std::shared_ptr<device::Device> opened,
+  static constexpr std::size_t kBefore = 4096;
+  struct Memory {
+    std::byte front[kBefore - offsetof(verbs_context, context)];
+    verbs_context verbs;
+  };
+  static_assert(offsetof(Memory, verbs) + offsetof(verbs_context, context) == kBefore);
+
+  VerbsContext(VerbsDevice& device, std::shared_ptr<device::Device> core,
                std::unique_ptr<device::EventChannel> events);
-  Result<std::shared_ptr<queue::QpPort>> port(std::size_t number);
 
-  static constexpr std::size_t kMostPorts = 8;
-
-  VerbsDevice& shown_;
-  const std::shared_ptr<device::Device> device_;
-  const std::unique_ptr<device::EventChannel> events_;
-  std::mutex mutex_;
-  std::vector<std::shared_ptr<queue::QpPort>> ports_;
-  std::size_t turn_ = 0;
-  void* allocation_ = nullptr;
+  Memory memory_{};  // first: see of()
+  std::shared_ptr<const DeviceState> device_;
+  const std::shared_ptr<device::Device> core_;
+  queue::PortPool ports_;
+  std::unique_ptr<device::EventChannel> events_;
+  os::Origin origin_;
 };
 
 }  // namespace weft::verbs

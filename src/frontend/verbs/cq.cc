@@ -6,6 +6,7 @@
 
 #include "boundary.h"
 #include "objects.h"
+#include "operations.h"
 #include "polling.h"
 
 namespace weft::verbs {
@@ -26,7 +27,7 @@ ibv_cq* create(ibv_context* context, const CqSetup& setup, std::uint64_t reads) 
     return refuse<ibv_cq>(EINVAL);
   }
   auto queue = std::make_unique<VerbsCq>();
-  auto port = VerbsContext::of(context).port_in_turn();
+  auto port = VerbsContext::of(context).ports().in_turn();
   if (!port) return refuse<ibv_cq>(errno_of(port.error()));
   queue->port = std::move(port).value();
   queue->entries = std::make_unique<device::CompletionQueue>(
@@ -42,7 +43,7 @@ ibv_cq* create(ibv_context* context, const CqSetup& setup, std::uint64_t reads) 
   queue->handle = queue->number = new_handle();
   pthread_mutex_init(&queue->mutex, nullptr);
   pthread_cond_init(&queue->cond, nullptr);
-  queue->entries->report_overrun(VerbsContext::of(context).async_events(), queue.get());
+  queue->entries->report_overrun(VerbsContext::of(context).events(), queue.get());
   queue->single_threaded = setup.single_threaded;
   fill_poll_functions(*queue, reads);
   if (Status ok = drive(*queue, *queue->port); !ok) return refuse<ibv_cq>(errno_of(ok.error()));

@@ -49,7 +49,7 @@ void fill(ibv_async_event& event, const device::Notice& notice) {
 
 // As read(2) on the descriptor: it waits unless that has O_NONBLOCK.
 int get_async_event(ibv_context* context, ibv_async_event& event) {
-  device::EventChannel& events = VerbsContext::of(context).async_events();
+  device::EventChannel& events = VerbsContext::of(context).events();
   for (;;) {
     if (const auto notice = events.take()) {
       fill(event, *notice);

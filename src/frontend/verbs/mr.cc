@@ -4,10 +4,8 @@
 
 #include "boundary.h"
 #include "objects.h"
+#include "operations.h"
 #include "os/process_memory.h"
-
-#undef ibv_reg_mr
-#undef ibv_reg_mr_iova
 
 namespace weft::verbs {
 namespace {
@@ -67,7 +65,7 @@ ibv_mr* reg_mr(ibv_pd* pd, void* address, std::size_t length, std::uint64_t star
     if (error != 0) return refuse<ibv_mr>(error);
     auto region = std::make_unique<VerbsMr>();
     auto added = VerbsContext::of(pd->context)
-                     .device()
+                     .core()
                      .regions()
                      .add(attributes_of(domain.domain, address, length, start, access));
     if (!added) return refuse<ibv_mr>(errno_of(added.error()));
@@ -94,7 +92,7 @@ int dereg_mr(ibv_mr* mr) {
   if (const int error = check_handle(region, region.pd->context); error != 0) return error;
   if (region.in_use()) return EBUSY;
   const Status removed =
-      VerbsContext::of(region.context).device().regions().remove(region.registration);
+      VerbsContext::of(region.context).core().regions().remove(region.registration);
   if (!removed) return errno_of(removed.error());
   delete &region;
   return 0;
@@ -123,7 +121,7 @@ int rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address, std::size_t lengt
   const std::uint64_t start = moves ? start_of(base, wanted) : region.start;
   const Status replaced =
       VerbsContext::of(region.context)
-          .device()
+          .core()
           .regions()
           .replace(region.registration, attributes_of(domain.domain, base, size, start, wanted));
   if (!replaced) {
@@ -142,6 +140,18 @@ int rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address, std::size_t lengt
 }
 
 }  // namespace
+
+// Memory windows are not offered.
+ibv_mw* alloc_mw(ibv_pd*, ibv_mw_type) { return null_with(EOPNOTSUPP); }
+
+int bind_mw(ibv_qp*, ibv_mw*, ibv_mw_bind*) { return status_with(EOPNOTSUPP); }
+
+int dealloc_mw(ibv_mw*) { return status_with(EOPNOTSUPP); }
+
+int advise_mr(ibv_pd*, ibv_advise_mr_advice, std::uint32_t, ibv_sge*, std::uint32_t) {
+  return status_with(EOPNOTSUPP);
+}
+
 }  // namespace weft::verbs
 
 extern "C" {
@@ -163,6 +173,11 @@ ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* address, std::size_t length, std::uin
 int ibv_dereg_mr(ibv_mr* mr) { return weft::verbs::dereg_mr(mr); }
 int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address, std::size_t length, int access) {
   return weft::verbs::rereg_mr(mr, flags, pd, address, length, access);
+}
+
+// Memory of devices is not offered.
+ibv_mr* ibv_reg_dmabuf_mr(ibv_pd*, std::uint64_t, std::size_t, std::uint64_t, int, int) {
+  return weft::verbs::null_with(EOPNOTSUPP);
 }
 
 }  // extern "C"

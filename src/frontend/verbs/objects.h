@@ -5,7 +5,7 @@
 // copy tells an object whose handle a program has overwritten (check_handle()).
 #pragma once
 
-#include <infiniband/verbs.h>
+#include "abi.h"
 
 #include <array>
 #include <atomic>

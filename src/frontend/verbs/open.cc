@@ -1,44 +1,26 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Which functions do programs reach through an open context? ibv_open_device(3)
+// How does a program open and close a device? ibv_open_device(3)
+#include "boundary.h"
 #include "context.h"
-#include "cq.h"
-#include "polling.h"
-#include "qp.h"
-#include "query.h"
-#include "srq.h"
+#include "operations.h"
 
-namespace weft::verbs {
-namespace {
-
-void fill_operations(verbs_context& all) {
-  ibv_context& context = all.context;
-  context.ops.poll_cq = poll_cq;
-  context.ops.req_notify_cq = req_notify_cq;
-  context.ops.post_send = post_send;
-  context.ops.post_recv = post_recv;
-  context.ops.post_srq_recv = post_srq_recv;
-  all.query_port = query_port;
-  all.query_device_ex = query_device_ex;
-  all.create_cq_ex = create_cq_ex;
-  all.modify_cq = modify_cq;
-  all.create_qp_ex = create_qp_ex;
-  all.create_srq_ex = create_srq_ex;
-  all.get_srq_num = get_srq_num;
-  all.open_xrcd = open_xrcd;
-  all.close_xrcd = close_xrcd;
-}
-
-}  // namespace
-}  // namespace weft::verbs
-
-extern "C" {
+using weft::Result;
+using weft::verbs::VerbsContext;
+using weft::verbs::VerbsDevice;
 
 ibv_context* ibv_open_device(ibv_device* device) {
-  using namespace weft::verbs;
-  ibv_context* const opened = VerbsContext::open(*reinterpret_cast<VerbsDevice*>(device));
-  if (opened != nullptr) fill_operations(extended(opened));
-  return opened;
+  if (device == nullptr) return weft::verbs::null_with(EINVAL);
+  return weft::verbs::pointer_at_border([&]() -> Result<ibv_context*> {
+    auto context = VerbsContext::open(VerbsDevice::of(device));
+    if (!context) return context.error();
+    ibv_context* const handle = std::move(context).value().release()->handle();
+    weft::verbs::fill_operations(VerbsContext::of(handle).extended());
+    return handle;
+  });
 }
-int ibv_close_device(ibv_context* context) { return weft::verbs::VerbsContext::close(context); }
 
-}  // extern "C"
+int ibv_close_device(ibv_context* context) {
+  if (context == nullptr) return weft::verbs::status_with(EINVAL);
+  delete &VerbsContext::of(context);
+  return 0;
+}

@@ -13,7 +13,7 @@ ibv_pd* alloc_pd(ibv_context* context) {
     auto domain = std::make_unique<VerbsPd>();
     domain->context = context;
     domain->owner = context;
-    domain->domain = VerbsContext::of(context).device().new_domain();
+    domain->domain = VerbsContext::of(context).core().new_domain();
     return domain.release();
   });
 }

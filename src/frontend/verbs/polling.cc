@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <ctime>
 
+#include "operations.h"
 #include "wire/endian.h"
 
 namespace weft::verbs {

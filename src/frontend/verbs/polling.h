@@ -6,8 +6,6 @@
 
 namespace weft::verbs {
 
-int poll_cq(ibv_cq* cq, int count, ibv_wc* wc);
-
 // Fills the functions of an extended queue that was asked for these fields (wc_flags).
 void fill_poll_functions(VerbsCq& queue, std::uint64_t reads);
 

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "memory/local_access.h"
+#include "operations.h"
 #include "qp.h"
 #include "wire/endian.h"
 

@@ -9,6 +9,7 @@
 #include "boundary.h"
 #include "cq.h"
 #include "objects.h"
+#include "operations.h"
 #include "work_builder.h"
 
 namespace weft::verbs {
@@ -163,12 +164,12 @@ ibv_qp* create(ibv_context* context, ibv_qp_init_attr_ex& wanted, std::uint64_t 
   } else if (pair->sends) {
     pair->port = pair->sends.get()->port;
   } else {
-    auto first = device.first_port();
+    auto first = device.ports().first();
     if (!first) return refuse<ibv_qp>(errno_of(first.error()));
     pair->port = std::move(first).value();
   }
   queue::QpSetup setup;
-  setup.device = device.shared_device();
+  setup.device = device.shared_core();
   setup.port = pair->port;
   setup.type = *type;
   if (pair->domain) setup.domain = pair->domain.get()->domain;
@@ -200,7 +201,7 @@ int destroy(ibv_qp* qp) {
   if (qp->handle != pair.number) return ENOENT;
   pair.core.reset();
   for (device::EventSource& source : pair.sources) {
-    VerbsContext::of(qp->context).async_events().forget(source);
+    VerbsContext::of(qp->context).events().forget(source);
   }
   each_queue(pair, [&](VerbsCq& queue) { stop_driving(queue, *pair.port); });
   await_acknowledgements(*qp, pair.events.delivered, qp->events_completed);
@@ -241,7 +242,8 @@ int modify(ibv_qp* qp, const ibv_qp_attr& wanted, int wanted_mask) {
   attributes.timeout = wanted.timeout;
   attributes.retries = wanted.retry_cnt;
   attributes.rnr_retries = wanted.rnr_retry;
-  const Status done = pair.core->modify(attributes, mask, VerbsContext::of(qp->context).most_mtu());
+  const Status done =
+      pair.core->modify(attributes, mask, most_path_mtu(VerbsContext::of(qp->context).device()));
   qp->state = static_cast<ibv_qp_state>(pair.core->state());
   return done ? 0 : errno_of(done.error());
 }
@@ -303,7 +305,7 @@ ibv_qp* create_plain(ibv_pd* pd, ibv_qp_init_attr* wanted) {
 
 void VerbsQp::happened(queue::QpEvent event) {
   device::EventSource& source = sources[static_cast<std::size_t>(event)];
-  VerbsContext::of(plain().context).async_events().raise(source, this);
+  VerbsContext::of(plain().context).events().raise(source, this);
 }
 
 ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* wanted) {
@@ -318,6 +320,9 @@ ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* wanted) {
     return create(context, *wanted, builds ? wanted->send_ops_flags : 0);
   });
 }
+
+// The handle of a target that another part of the process has made is not offered yet.
+ibv_qp* open_qp(ibv_context*, ibv_qp_open_attr*) { return null_with(EOPNOTSUPP); }
 
 }  // namespace weft::verbs
 
@@ -340,5 +345,13 @@ ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp* qp) {
   weft::verbs::VerbsQp& pair = weft::verbs::object_of(qp);
   return pair.builder != nullptr ? &pair : nullptr;
 }
+
+// No order of the bytes of a message is promised.
+int ibv_query_qp_data_in_order(ibv_qp*, ibv_wr_opcode, std::uint32_t) { return 0; }
+
+// Enhanced connection establishment is for devices of a vendor.
+int ibv_set_ece(ibv_qp*, ibv_ece*) { return weft::verbs::status_with(EOPNOTSUPP); }
+
+int ibv_query_ece(ibv_qp*, ibv_ece*) { return weft::verbs::status_with(EOPNOTSUPP); }
 
 }  // extern "C"

@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Functions of queue pairs that programs reach through the context.
+// How do addresses of verbs become those of queue pairs, and batches get their functions?
 #pragma once
 
 #include "objects.h"
 
 namespace weft::verbs {
-
-ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* wanted);
-ibv_qp* open_qp(ibv_context* context, ibv_qp_open_attr* wanted);
-
-int post_send(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** bad);
-int post_recv(ibv_qp* qp, ibv_recv_wr* first, ibv_recv_wr** bad);
-int post_srq_recv(ibv_srq* srq, ibv_recv_wr* first, ibv_recv_wr** bad);
 
 // Fills the functions ibv_wr_*() of a queue pair that was created for these operations. False when
 // its type has not all of them.

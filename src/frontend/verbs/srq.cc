@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Shared receive queues and XRC domains: ibv_create_srq(3), ibv_create_srq_ex(3), ibv_open_xrcd(3)
-#include "srq.h"
+#include "operations.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -41,7 +41,7 @@ ibv_srq* create(ibv_context* context, const ibv_srq_init_attr_ex& wanted, ibv_sr
     srq->srq_number = new_srq_number();
     srq->completions = UseOf<VerbsCq>(object_of(wanted.cq));
     srq->xrc_domain = UseOf<VerbsXrcd>(object_of(wanted.xrcd));
-    auto port = VerbsContext::of(context).first_port();  // of all XRC targets
+    auto port = VerbsContext::of(context).ports().first();  // of all XRC targets
     if (!port) return refuse<ibv_srq>(errno_of(port.error()));
     srq->port = std::move(port).value();
     const Status driven = drive(object_of(wanted.cq), *srq->port);
@@ -64,7 +64,7 @@ int destroy(ibv_srq* srq) {
     std::erase(domain.queues, &queue);
   }
   if (queue.port != nullptr) stop_driving(*queue.completions.get(), *queue.port);
-  VerbsContext::of(srq->context).async_events().forget(queue.limit_reached);
+  VerbsContext::of(srq->context).events().forget(queue.limit_reached);
   await_acknowledgements(*srq, queue.events.delivered, srq->events_completed);
   pthread_cond_destroy(&srq->cond);
   pthread_mutex_destroy(&srq->mutex);
@@ -85,9 +85,7 @@ int modify(ibv_srq* srq, const ibv_srq_attr& wanted, int mask) {
   }
   if ((mask & IBV_SRQ_LIMIT) == 0) return 0;
   const Status armed = queue.receives->arm(wanted.srq_limit, [srq] {
-    VerbsContext::of(srq->context)
-        .async_events()
-        .raise(object_of(srq).limit_reached, &object_of(srq));
+    VerbsContext::of(srq->context).events().raise(object_of(srq).limit_reached, &object_of(srq));
   });
   return armed ? 0 : errno_of(armed.error());
 }

@@ -27,6 +27,9 @@ enum class RegistrationContract {
   kMap,      // virtual addresses, allocated pages and provider keys, as most RNICs do
 };
 
+// Takes one line of text for the user, without a line break.
+using WarningSink = std::function<void(const std::string&)>;
+
 // Settings of the device. A front end builds one object when it is loaded, from the environment,
 // and passes it down by reference; it outlives all objects of that front end.
 struct Options {
@@ -50,11 +53,18 @@ struct Options {
   bool disable_layering = true;
   // Base of the runtime directory; empty: the default of os::runtime_directory().
   std::string runtime_dir;
-  // Name of the only network interface to offer; empty: all.
+  // Names of the network interfaces to offer, separated by commas; empty: all.
   std::string interface;
 
   // The defaults.
   static const Options& defaults();
+  // The defaults, changed by environment variables: for each option the first of PREFIX_NAME that
+  // is set, NAME in upper case ("FI_WEFT_" and "WEFT_": FI_WEFT_IFACE, then WEFT_IFACE). Truth
+  // values have libfabric's spellings (fi_param_get(3)): 0, false, no, off; 1, true, yes, on, in
+  // any case. Each value that makes no sense: a line for `warn`, and the default. A program with
+  // more rights than its caller gets the defaults (secure_getenv(3)).
+  static Options from_environment(std::span<const std::string_view> prefixes,
+                                  const WarningSink& warn);
 };
 
 // One environment variable: how it is named, explained and read.

@@ -45,7 +45,8 @@ struct ReceiveEnd {
 // The shared receive queues that requests of an extended reliable connection may name.
 class SharedReceives {
  public:
-  // Finds the queue of that number, whose completions `sink` gets from now on; false when there is none.
+  // Finds the queue of that number, whose completions `sink` gets from now on; false when there is
+  // none.
   virtual bool find(std::uint32_t number, ReceiveEnd& end) = 0;
 
  protected:

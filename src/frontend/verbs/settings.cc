@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What did the user set for verbs programs?
+#include "settings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "os/environment.h"
+
+namespace weft::verbs {
+namespace {
+
+// Both front ends of a process take the same variables; the prefix of libfabric's comes first
+// there, too.
+constexpr std::array<std::string_view, 2> kPrefixes = {"FI_WEFT_", "WEFT_"};
+constexpr char kNameVariable[] = "WEFT_DEVICE_NAME";
+constexpr std::size_t kLongestPattern = 50;  // ibv_device has room for 63 characters
+
+// One %d, and nothing that a path or a list of names could not hold.
+bool is_pattern(const std::string& text) {
+  const std::size_t number = text.find("%d");
+  if (number == std::string::npos || text.size() > kLongestPattern) return false;
+  return std::ranges::count(text, '%') == 1 && text.find_first_of("/:, \t\n") == std::string::npos;
+}
+
+std::string read_names(const WarningSink& warn) {
+  std::string names = os::environment(kNameVariable);
+  if (names.empty() || is_pattern(names)) return names;
+  warn(fmt::format("{}={}: not a name of at most {} characters with one %d; the default is used",
+                   kNameVariable, names, kLongestPattern));
+  return "";
+}
+
+}  // namespace
+
+Settings read_settings(const WarningSink& warn) {
+  return {Options::from_environment(kPrefixes, warn), read_names(warn)};
+}
+
+const Settings& settings() {
+  static const Settings* const settings = new Settings(read_settings(
+      [](const std::string& line) { std::fprintf(stderr, "weft: %s\n", line.c_str()); }));
+  return *settings;
+}
+
+std::string device_name(const std::string& pattern, unsigned number) {
+  std::string name = pattern;
+  return name.replace(name.find("%d"), 2, std::to_string(number));
+}
+
+}  // namespace weft::verbs
