@@ -29,7 +29,7 @@ inline os::SocketAddress address_of_process(unsigned number, unsigned hosts) {
 // Where each host may have a relay: its port that no process of a simulation has.
 inline constexpr std::uint16_t kRelayPort = 4791;
 
-// Of a message of a connection manager, or of data of a queue pair.
+// The ends of a message of a connection manager, or of data of a queue pair.
 struct Envelope {
   Remote from;
   Remote to;

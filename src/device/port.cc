@@ -199,7 +199,7 @@ struct Port::Parts {
   const std::shared_ptr<Device> device;
   Stats& stats;
   os::WakeSet& wake;
-  // That foreign peers' datagrams come through, if they may.
+  // Datagrams of foreign peers come through this one, if they may.
   std::shared_ptr<RelayEngine> relay_engine = nullptr;
   std::unique_ptr<roce::PacketPort> packets = nullptr;
   std::vector<std::unique_ptr<link::PortLink>> links = {};  // the mailbox first

@@ -274,7 +274,7 @@ TEST_F(AccessTest, OneRangeThatCannotBeReadLeavesTheBufferAlone) {
   EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), region.begin()));
 }
 
-// What is asked for after a read must not change what the read finds.
+// A later write must not change the bytes that a read finds.
 TEST_F(AccessTest, AWriteWaitsForTheReadsBeforeIt) {
   std::ranges::copy(pattern(kRegionBytes, 4), region.begin());
   const Bytes before = region;

@@ -62,7 +62,7 @@ struct HostileMemory : ::testing::Test {
   void send_packets_behind_a_gap(Stranger& from) {
     for (std::uint32_t i = 1; i < 200; ++i) send_packet(from, Operation::kSendOnly, i, Bytes(1024));
   }
-  // Of 120 KiB, which never end.
+  // A message of 120 KiB, which never ends.
   void send_partial_message(Stranger& from) {
     MessageHeader header;
     header.length = 120 * 1024;
@@ -77,7 +77,7 @@ struct HostileMemory : ::testing::Test {
       send_packet(from, Operation::kSendOnly, i, Stranger::fetch_sum(i, 512));
     }
   }
-  // Of keys: a number far away, then as many as there may be.
+  // Aliases of keys: a number far away, then as many as there may be.
   void send_aliases(Stranger& from) {
     MessageHeader header;
     header.kind = MessageKind::kAlias;

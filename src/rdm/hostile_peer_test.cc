@@ -292,7 +292,7 @@ TEST_F(HostilePeerTest, APeerThatAcknowledgesNoResponsesGetsNoMoreAndDisturbsNoO
   })) << "what was not carried out is not lost";
 }
 
-// Of the address alone, which any host can forge, no flow becomes narrower.
+// Any host can forge the address: alone it makes no flow narrower.
 TEST_F(HostilePeerTest, ARequestWithoutKnowledgeOfTheFlowDoesNotChangeIt) {
   const auto flow_of = [&](const ReqMad& req) -> std::optional<RepMad> {
     stranger.say(b, req);
@@ -392,8 +392,8 @@ TEST_F(HostilePeerTest, PacketsOfAnotherSizeAreAgreedToOnceForEachRequest) {
   EXPECT_EQ(ask(6, connection, 8896), Answer(std::size_t{8896}));
 }
 
-// The address of a CNP can be forged, and its queue pair is the port. What an attacker cannot know
-// is the transaction id of the flow's REQ.
+// The address of a CNP can be forged, and its queue pair is the port. An attacker cannot know
+// the transaction id of the flow's REQ.
 TEST_F(HostilePeerTest, ANotificationWithoutTheTokenOfTheFlowSlowsNothingDown) {
   stranger.agree(b);
   b.flows.push_back(std::move(b.open(stranger.address)).value());

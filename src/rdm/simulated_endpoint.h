@@ -38,7 +38,7 @@ class World {
 
   void enter(const os::SocketAddress& address, Place& place) { places_[address] = &place; }
   void leave(const os::SocketAddress& address) { places_.erase(address); }
-  // Of the next endpoint.
+  // The number of the next endpoint.
   std::uint8_t next_number() { return numbers_++; }
   // Sends a packet that no endpoint has made, as it is; or with its ICRC.
   void send(const os::SocketAddress& from, const os::SocketAddress& to, const Bytes& bytes) {

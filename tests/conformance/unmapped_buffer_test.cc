@@ -72,7 +72,7 @@ class UnmappedBuffer : public PlacementTest {
     return outcome_of(
         [&](void* context) { return issue(world_.ep(), operation, buffer, context); });
   }
-  // What was sent before has arrived when this returns; receives of the tests do not match it.
+  // Earlier sends have arrived when this returns; receives of the tests do not match it.
   void flush() {
     constexpr std::uint64_t kTag = 4;
     const Token received = world_.target().post({.kind = Kind::kTrecv, .length = 8, .tag = kTag});

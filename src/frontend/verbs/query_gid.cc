@@ -10,7 +10,7 @@
 namespace weft::verbs {
 namespace {
 
-// Of the file gid_attrs/types in sysfs, which has no number of its own for InfiniBand.
+// The types of the file gid_attrs/types in sysfs, which has no number of its own for InfiniBand.
 enum class SysfsGidType : int { kIbOrRoceV1 = 0, kRoceV2 = 1 };
 
 const OwnGid* find(ibv_context* context, std::uint32_t port, std::int64_t index) {

@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kIpv4Header = 20;
 constexpr std::uint32_t kFlowLabelMask = 0xFFFFF;
 
-using Header = std::array<std::uint8_t, sizeof(ibv_grh)>;
+using ReplyHeader = std::array<std::uint8_t, sizeof(ibv_grh)>;
 
 // Where a datagram came from and went to.
 struct Ends {
@@ -39,7 +39,7 @@ GidBytes mapped(const std::uint8_t* address) {
 }
 
 // The 40 octets in front of a datagram: an IPv6 header, or 20 that say nothing and an IPv4 header.
-Ends ends_of(const Header& header) {
+Ends ends_of(const ReplyHeader& header) {
   const std::uint8_t* const v4 = header.data() + sizeof(ibv_grh) - kIpv4Header;
   if (v4[0] == 0x45 && has_right_checksum(v4)) {
     return {mapped(v4 + 12), mapped(v4 + 16), v4[1], 0};
@@ -61,7 +61,7 @@ int ibv_init_ah_from_wc(ibv_context* context, std::uint8_t port_num, ibv_wc* wc,
                         ibv_ah_attr* ah_attr) {
   using namespace weft::verbs;
   if (!is_port(port_num) || (wc->wc_flags & IBV_WC_GRH) == 0) return minus_one_with(EINVAL);
-  Header header;
+  ReplyHeader header;
   std::memcpy(header.data(), grh, header.size());
   const Ends ends = ends_of(header);
   const int index = VerbsContext::of(context).device().gids.index_of(ends.destination);

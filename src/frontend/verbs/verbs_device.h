@@ -29,7 +29,7 @@ struct DeviceState {
 // The largest path MTU whose packets its interface carries: 256, 512, 1024, 2048 or 4096.
 std::size_t most_path_mtu(const DeviceState& device);
 
-// What a program has as ibv_device. libmlx5 and libefa read a pointer to the operations of the
+// The object behind an ibv_device. libmlx5 and libefa read a pointer to the operations of the
 // driver behind the structure (verbs_device::ops, rdma-core) and compare it with their own.
 class VerbsDevice {
  public:
@@ -66,7 +66,7 @@ class DeviceRegistry {
 
   // Those that there are now, in the order of their numbers. Errors: os::usable_interfaces().
   Result<std::vector<VerbsDevice*>> list();
-  // What was known of the device when it was last listed.
+  // The device as it was when it was last listed.
   std::shared_ptr<const DeviceState> state_of(const VerbsDevice& device);
 
  private:

@@ -20,7 +20,7 @@
 
 namespace weft::shm {
 
-// What a mailbox tells its peers.
+// Properties of a mailbox that its peers read.
 struct MailboxOptions {
   std::string directory;            // of the shared files
   os::SocketAddress address;        // of the endpoint, with its port
@@ -33,7 +33,7 @@ struct MailboxOptions {
   ServedAccess served = {};  // what peers may do to regions through this endpoint
   // Called for each management datagram, within poll(); without it none is taken.
   MadSink on_mad = {};
-  // Of flows: the address by which peers know the endpoint, the eager limit and the geometry. The
+  // Properties of flows: the address by which peers know the endpoint, the eager limit and the geometry. The
   // mailbox fills in the rest.
   Sender sender = {};
 };

@@ -27,7 +27,7 @@ struct OwnGid {
 // fewer addresses.
 class GidTable {
  public:
-  // Of an interface with at least one address.
+  // The interface has at least one address.
   explicit GidTable(const os::Interface& interface);
 
   // Rows.

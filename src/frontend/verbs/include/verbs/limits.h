@@ -6,8 +6,8 @@
 
 namespace weft::verbs {
 
-// What ibv_query_device(3) and ibv_query_port(3) say, and what the creating calls accept: one more
-// is refused.
+// The answers of ibv_query_device(3) and ibv_query_port(3). The creating calls accept so many, and
+// refuse one more.
 struct Limits {
   static constexpr int kQps = 65'536;
   static constexpr int kWorkRequests = 16'384;  // of a send, a receive or a shared receive queue
