@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <functional>
@@ -14,6 +15,7 @@
 #include "os/loopback_support.h"
 #include "roce/group_socket.h"
 #include "roce/route.h"
+#include "wire/cm_message.h"
 #include "wire/packet.h"
 
 namespace weft::roce {
@@ -75,7 +77,7 @@ struct PacketPortTest : ::testing::Test {
     return port.attach(record, use, kNow).value();
   }
   static void send(PacketPort& sender, const os::SocketAddress& receiver, std::uint32_t queue_pair,
-                   std::uint32_t number) {
+                   std::uint32_t number, std::span<const std::byte> payload = {}) {
     const Path path{sender.address(), receiver, route_between(sender.address(), receiver)};
     wire::Packet packet;
     packet.opcode =
@@ -85,7 +87,9 @@ struct PacketPortTest : ::testing::Test {
     packet.psn = Psn(number);
     const std::span<std::byte> place = sender.trains().place();
     wire::write_headers(packet, 0, place.data());
-    sender.trains().add(path, wire::header_bytes(packet));
+    const std::size_t headers = wire::header_bytes(packet);
+    std::ranges::copy(payload, place.begin() + static_cast<std::ptrdiff_t>(headers));
+    sender.trains().add(path, headers + payload.size());
     sender.trains().flush();
   }
   void send(std::uint32_t queue_pair, std::uint32_t number) {
@@ -108,6 +112,28 @@ TEST_F(PacketPortTest, EachQueuePairGetsItsPacketsInOrder) {
   EXPECT_EQ(mine.packets, (std::vector<std::uint32_t>{0, 2, 4}));
   EXPECT_EQ(other.packets, (std::vector<std::uint32_t>{1, 3, 5}));
   EXPECT_EQ(to->stats().dropped(), 0U);
+}
+
+TEST_F(PacketPortTest, RequestsOfAFloodAreThinnedOutAndNothingElse) {
+  Record manager;
+  ASSERT_EQ(attach(*to, manager, QpnUse::kManager), wire::kCmQpn);
+  const auto send_each = [&](std::uint32_t number) {
+    const auto rep = wire::write_cm({0, 1, 0, wire::CmRep{}});
+    const auto req = wire::write_cm({0, 1, 0, wire::CmReq{}});
+    send(*from, to->address(), wire::kCmQpn, number, req);
+    send(*from, to->address(), wire::kCmQpn, number + 1, rep);
+    send(*from, to->address(), mine_qpn, number + 2, req);
+    send(mine_qpn, number + 3);
+  };
+  to->thin_out_requests(31);
+  send_each(0);
+  ASSERT_TRUE(come(3));
+  to->thin_out_requests(0);
+  send_each(10);
+  ASSERT_TRUE(come(4));
+  EXPECT_EQ(manager.packets, (std::vector<std::uint32_t>{1, 10, 11}));
+  EXPECT_EQ(mine.packets, (std::vector<std::uint32_t>{2, 3, 12, 13}));
+  to->detach(wire::kCmQpn, kNow);
 }
 
 TEST_F(PacketPortTest, PacketsForAnUnknownQueuePairAreCounted) {

@@ -172,8 +172,7 @@ CmDreq dreq() {
   return made;
 }
 
-constexpr std::uint64_t kFirstAttribute = 0x10;
-// In the order of their attributes.
+// In the order of their attributes, of which 0x10 is the first.
 std::vector<CmMessage> messages() {
   return {req(),
           mra(),
@@ -223,7 +222,7 @@ int main(int count, char** words) {
   };
   append(capture_header("weft_connection_messages"));
   append(capture_interface("wire"));
-  std::uint64_t attribute = kFirstAttribute;
+  std::uint64_t attribute = kReqAttribute;
   for (const CmMessage& message : messages()) {
     const auto mad = write_cm({0, kTransaction | attribute++, 0, message});
     append(capture_packet(0, 0, CaptureDirection::kSent, route(), {}, datagram(mad)));

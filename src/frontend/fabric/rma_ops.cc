@@ -35,82 +35,95 @@ ssize_t access(Handle& ep, AccessCall& call, std::uint64_t flags,
   return start_explained(ep, call, &messaging::Endpoint::access, flags, work);
 }
 
-// The bytes of a list; the null list of a caller is refused by measure().
-std::size_t total(std::span<const LocalRange> local) {
-  std::size_t length = 0;
-  return measure(local, length) == 0 ? length : 0;
-}
+// The calls without flags that name one remote range.
+struct OneRange {
+  RemoteRange remote;
+  AccessCall call;
 
-// The peer and the beginning of the remote range of a call that names one.
-struct RemotePlace {
-  fi_addr_t peer;
-  std::uint64_t address;
-  std::uint64_t key;
+  OneRange(bool write, std::span<const LocalRange> local, fi_addr_t peer, std::uint64_t address,
+           std::uint64_t key) {
+    remote = {address, total(local), RegionKey{key}};
+    call.peer = peer;
+    call.write = write;
+    call.local = local;
+    call.remote = {&remote, 1};
+  }
+  // The null list of a caller is refused by measure().
+  static std::size_t total(std::span<const LocalRange> local) {
+    std::size_t length = 0;
+    return measure(local, length) == 0 ? length : 0;
+  }
 };
 
-[[gnu::always_inline]] inline ssize_t start(Handle& ep, bool write,
-                                            std::span<const LocalRange> local,
-                                            const RemotePlace& place, RemoteData data,
-                                            messaging::Report report, std::uint64_t flags) {
-  const RemoteRange remote{place.address, total(local), RegionKey{place.key}};
-  AccessCall call;
-  call.peer = place.peer;
-  call.write = write;
-  call.has_data = data.given;
-  call.data = data.value;
-  call.local = local;
-  call.remote = {&remote, 1};
-  call.report = report;
-  return access(ep, call, flags);
-}
-
-[[gnu::always_inline]] inline ssize_t start(fid_ep* fid, bool write,
-                                            std::span<const LocalRange> local,
-                                            const RemotePlace& place, RemoteData data,
-                                            void* context) {
+ssize_t one_range(fid_ep* fid, bool write, std::span<const LocalRange> local, fi_addr_t peer,
+                  std::uint64_t address, std::uint64_t key, void* context) {
   Handle& ep = Handle::from(fid);
   const std::uint64_t flags = ep.tx_flags;
-  return start(ep, write, local, place, data, report(ep.tx_selective(), flags, context), flags);
+  OneRange one(write, local, peer, address, key);
+  one.call.report = report(ep.tx_selective(), flags, context);
+  return access(ep, one.call, flags);
 }
 
-ssize_t inject(fid_ep* fid, const LocalRange& local, const RemotePlace& place, RemoteData data) {
-  return start(Handle::from(fid), true, {&local, 1}, place, data, messaging::Report::silence(), 0);
-}
-
-// fi_read and fi_write; `Buffer` is the pointer that the call takes.
-template <bool kWrite, class Buffer>
-ssize_t access_one(fid_ep* fid, Buffer buffer, std::size_t length, void*, fi_addr_t peer,
-                   std::uint64_t address, std::uint64_t key, void* context) {
+ssize_t read(fid_ep* fid, void* buffer, std::size_t length, void*, fi_addr_t peer,
+             std::uint64_t address, std::uint64_t key, void* context) {
   const LocalRange local = piece(buffer, length);
-  return start(fid, kWrite, {&local, 1}, {peer, address, key}, {}, context);
+  return one_range(fid, false, {&local, 1}, peer, address, key, context);
 }
 
-template <bool kWrite>
-ssize_t access_list(fid_ep* fid, const iovec* list, void**, std::size_t count, fi_addr_t peer,
-                    std::uint64_t address, std::uint64_t key, void* context) {
-  return start(fid, kWrite, pieces(list, count), {peer, address, key}, {}, context);
+ssize_t readv(fid_ep* fid, const iovec* list, void**, std::size_t count, fi_addr_t peer,
+              std::uint64_t address, std::uint64_t key, void* context) {
+  return one_range(fid, false, pieces(list, count), peer, address, key, context);
 }
 
-template <bool kWrite>
-ssize_t access_message(fid_ep* fid, const fi_msg_rma* msg, std::uint64_t flags) {
+ssize_t write(fid_ep* fid, const void* buffer, std::size_t length, void*, fi_addr_t peer,
+              std::uint64_t address, std::uint64_t key, void* context) {
+  const LocalRange local = piece(buffer, length);
+  return one_range(fid, true, {&local, 1}, peer, address, key, context);
+}
+
+ssize_t writev(fid_ep* fid, const iovec* list, void**, std::size_t count, fi_addr_t peer,
+               std::uint64_t address, std::uint64_t key, void* context) {
+  return one_range(fid, true, pieces(list, count), peer, address, key, context);
+}
+
+ssize_t readmsg(fid_ep* fid, const fi_msg_rma* msg, std::uint64_t flags) {
   if (msg == nullptr) return -FI_EINVAL;
-  return access_memory(Handle::from(fid), kWrite, *msg, flags, nullptr);
+  return access_memory(Handle::from(fid), false, *msg, flags, nullptr);
+}
+
+ssize_t writemsg(fid_ep* fid, const fi_msg_rma* msg, std::uint64_t flags) {
+  if (msg == nullptr) return -FI_EINVAL;
+  return access_memory(Handle::from(fid), true, *msg, flags, nullptr);
 }
 
 ssize_t writedata(fid_ep* fid, const void* buffer, std::size_t length, void*, std::uint64_t data,
                   fi_addr_t peer, std::uint64_t address, std::uint64_t key, void* context) {
+  Handle& ep = Handle::from(fid);
+  const std::uint64_t flags = ep.tx_flags;
   const LocalRange local = piece(buffer, length);
-  return start(fid, true, {&local, 1}, {peer, address, key}, {true, data}, context);
+  OneRange one(true, {&local, 1}, peer, address, key);
+  one.call.has_data = true;
+  one.call.data = data;
+  one.call.report = report(ep.tx_selective(), flags, context);
+  return access(ep, one.call, flags);
 }
 
 ssize_t inject_write(fid_ep* fid, const void* buffer, std::size_t length, fi_addr_t peer,
                      std::uint64_t address, std::uint64_t key) {
-  return inject(fid, piece(buffer, length), {peer, address, key}, {});
+  const LocalRange local = piece(buffer, length);
+  OneRange one(true, {&local, 1}, peer, address, key);
+  one.call.report = messaging::Report::silence();
+  return access(Handle::from(fid), one.call, 0);
 }
 
 ssize_t inject_writedata(fid_ep* fid, const void* buffer, std::size_t length, std::uint64_t data,
                          fi_addr_t peer, std::uint64_t address, std::uint64_t key) {
-  return inject(fid, piece(buffer, length), {peer, address, key}, {true, data});
+  const LocalRange local = piece(buffer, length);
+  OneRange one(true, {&local, 1}, peer, address, key);
+  one.call.has_data = true;
+  one.call.data = data;
+  one.call.report = messaging::Report::silence();
+  return access(Handle::from(fid), one.call, 0);
 }
 
 }  // namespace
@@ -130,16 +143,9 @@ ssize_t access_memory(Handle& ep, bool write, const fi_msg_rma& msg, std::uint64
 }
 
 fi_ops_rma* rma_operations() {
-  static fi_ops_rma table{sizeof(fi_ops_rma),
-                          access_one<false, void*>,
-                          access_list<false>,
-                          access_message<false>,
-                          access_one<true, const void*>,
-                          access_list<true>,
-                          access_message<true>,
-                          inject_write,
-                          writedata,
-                          inject_writedata};
+  static fi_ops_rma table{
+      sizeof(fi_ops_rma), read,         readv,     readmsg,         write, writev,
+      writemsg,           inject_write, writedata, inject_writedata};
   return &table;
 }
 

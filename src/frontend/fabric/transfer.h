@@ -39,12 +39,6 @@ inline LocalRange message_piece(const void* buffer, std::size_t length) {
   return piece(buffer, buffer != nullptr ? length : 0);
 }
 
-// The data that go with a message or a write, if they do (FI_REMOTE_CQ_DATA).
-struct RemoteData {
-  bool given = false;
-  std::uint64_t value = 0;
-};
-
 // A caller's list of pieces.
 inline std::span<const LocalRange> pieces(const iovec* list, std::size_t count) {
   return {reinterpret_cast<const LocalRange*>(list), count};
