@@ -80,17 +80,13 @@ void Agent::State::on(const CmArrival& arrival, const wire::CmMra& mra) {
 Agent::Agent(CmHost& host, const AgentOptions& options, Stats& stats)
     : state_(std::make_unique<State>(host, options, stats)) {}
 
-Agent::~Agent() {
-  if (state_->core.flood.halvings() != 0) state_->core.host.thin_out(0);
-}
+Agent::~Agent() = default;
 
 // A REQ that is held back costs neither a look at its contents nor an entry.
 bool Agent::take(const Remote& from, std::span<const std::byte> message, Time now) {
   const auto request = wire::transaction_of_request(message);
   if (request && !state_->core.requests.take(from, *request, now)) {
     state_->core.stats.add(Stat::kRequestsHeldBack);
-    state_->core.flood.count(now);
-    state_->core.follow_flood(now);
     return true;
   }
   const auto mad = parse(message);
@@ -106,13 +102,9 @@ void Agent::advance(Time now) {
     state_->endings.on_timer(*core.entries.find(core.deadlines.next()), now);
   }
   state_->liveness.advance(now);
-  core.follow_flood(now);
 }
 
-Time Agent::due() const {
-  const Core& core = state_->core;
-  return std::min({core.deadlines.due(), state_->liveness.due(), core.flood.due()});
-}
+Time Agent::due() const { return std::min(state_->core.deadlines.due(), state_->liveness.due()); }
 
 void Agent::deliver() { state_->core.events.deliver(); }
 
@@ -206,12 +198,6 @@ Result<ConnectionId> Agent::resolve(const Remote& to, const wire::CmSidrReq& req
 Status Agent::answer(ConnectionId id, const wire::CmSidrRep& reply, Time now) {
   state_->now = now;
   return state_->resolution.answer(id, reply, now);
-}
-
-void Agent::forget(User& user, Time now) {
-  state_->now = now;
-  for (const ListenerId listener : state_->core.listeners.of_user(user)) stop(listener);
-  state_->endings.forget(user, now);
 }
 
 void Agent::probe(ConnectionId id, Time now) {

@@ -9,7 +9,6 @@
 #include "cm/options.h"
 #include "deadlines.h"
 #include "entries.h"
-#include "flood_gauge.h"
 #include "listeners.h"
 #include "messages.h"
 #include "peers.h"
@@ -76,10 +75,6 @@ struct Core {
 
   // The user of a listener decides about a new request, which is half open until then.
   void await_decision(CmConnection& connection, ServiceListener& listener, Time now);
-  // Requests are thinned out as their flood grows and ends.
-  void follow_flood(Time now) {
-    if (flood.look(now)) host.thin_out(flood.halvings());
-  }
   // The oldest half-open requests end when there are too many.
   void displace(const ServiceListener& listener);
 
@@ -98,7 +93,6 @@ struct Core {
   AnswerLimiter limiter;
   const std::uint64_t source_seed;  // of the hashes that it groups sources by
   RequestLimiter requests;
-  FloodGauge flood;
 };
 
 // Of a connection id that means no connection in the right state.

@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include "flood_gauge.h"
 #include "test_support.h"
 
 namespace weft::cm {
@@ -66,41 +65,6 @@ TEST(RequestLimiter, TakesWhatComesThroughTheMailbox) {
   Remote neighbour = remote(9);
   neighbour.carrier = Carrier::kMailbox;
   EXPECT_TRUE(limiter.take(neighbour, 7, kStart));
-}
-
-// So many a second from `begin` on, of which the halvings let a part arrive; returns its end.
-Time flood(FloodGauge& gauge, Time begin, std::uint64_t rate, std::chrono::milliseconds duration) {
-  const auto pause = std::chrono::nanoseconds(seconds(1)) / rate;
-  std::uint64_t number = 0;
-  Time now = begin;
-  for (; now < begin + duration; now += pause) {
-    if (++number % (std::uint64_t{1} << gauge.halvings()) == 0) gauge.count(now);
-    gauge.look(now);
-  }
-  return now;
-}
-
-TEST(FloodGauge, LetsAtMost64000RequestsASecondArrive) {
-  FloodGauge gauge;
-  Time now = flood(gauge, kStart, 60'000, seconds(1));
-  EXPECT_EQ(gauge.halvings(), 0);
-  now = flood(gauge, now, 100'000, seconds(1));
-  EXPECT_EQ(gauge.halvings(), 1);
-  now = flood(gauge, now, 200'000, seconds(1));
-  EXPECT_EQ(gauge.halvings(), 2);
-  now = flood(gauge, now, 20'000, seconds(1));
-  EXPECT_EQ(gauge.halvings(), 0);
-  EXPECT_EQ(gauge.due(), Time::max());
-}
-
-TEST(FloodGauge, EndsWithTheFlood) {
-  FloodGauge gauge;
-  flood(gauge, kStart, 100'000, seconds(1));
-  ASSERT_NE(gauge.halvings(), 0);
-  ASSERT_NE(gauge.due(), Time::max());
-  gauge.look(gauge.due());
-  EXPECT_TRUE(gauge.look(gauge.due()) || gauge.halvings() == 0);
-  EXPECT_EQ(gauge.halvings(), 0);
 }
 
 }  // namespace

@@ -75,7 +75,6 @@ class RecordingHost final : public CmHost {
                     *wire::parse_cm(message.first(wire::kMadBytes)),
                     id});
   }
-  void thin_out(unsigned wanted) override { halvings = wanted; }
   std::uint64_t random() override { return state_ = state_ * 6364136223846793005 + 99991; }
 
   // Names of the messages since the last look, which are gone then; a REJ with its reason.
@@ -89,7 +88,6 @@ class RecordingHost final : public CmHost {
 
   std::vector<Sent> sent;
   std::size_t count = 0;
-  unsigned halvings = 0;  // thin_out()
 
  private:
   std::uint64_t state_;

@@ -359,46 +359,6 @@ TEST_P(UdpSocketTest, DatagramsBeyondTheReceiveBufferAreLostAndLaterOnesArrive) 
   EXPECT_LT(got, sent);
 }
 
-// Of 2^31 datagrams of that kind two are let in.
-TEST_P(UdpSocketTest, DatagramsOfOneKindAreThinnedOut) {
-  UdpSocket sender = bound({.trains = false});
-  const UdpSocket receiver = bound();
-  constexpr DatagramWord kKind[] = {{0, 0xFF00'0000, 0x0500'0000}, {4, 0x0000'FFFF, 0x0000'0102}};
-  const auto send = [&](std::initializer_list<std::uint8_t> bytes) {
-    Bytes datagram;
-    for (const std::uint8_t byte : bytes) datagram.push_back(std::byte{byte});
-    EXPECT_EQ(sender.send(receiver.address(), {}, datagram, 0).error, 0);
-  };
-  const auto send_all = [&] {
-    for (int i = 0; i < 10; ++i) send({5, 0, 0, 0, 9, 9, 1, 2});  // of that kind
-    send({4, 0, 0, 0, 9, 9, 1, 2});
-    send({5, 0, 0, 0, 9, 9, 1, 3});
-    send({5, 0, 0, 0, 9, 9, 1});  // too short
-    send({5});
-  };
-  ASSERT_TRUE(receiver.thin_out(kKind, 31));
-  send_all();
-  EXPECT_EQ(arrived(receiver, 4).size(), 4);
-  ASSERT_TRUE(receiver.thin_out(kKind, 0));
-  send_all();
-  EXPECT_EQ(arrived(receiver, 14).size(), 14);
-}
-
-TEST_P(UdpSocketTest, AThinnedOutKindArrivesInPart) {
-  UdpSocket sender = bound({.trains = false});
-  const UdpSocket receiver = bound();
-  constexpr DatagramWord kKind[] = {{0, 0, 0}};
-  ASSERT_TRUE(receiver.thin_out(kKind, 2));
-  std::size_t got = 0;
-  for (int i = 0; i < 40; ++i) {
-    for (int k = 0; k < 100; ++k) sender.send(receiver.address(), {}, some_bytes(8), 0);
-    while (wait_readable(receiver.fd(), std::chrono::seconds(0)))
-      got += arrived(receiver, 1).size();
-  }
-  EXPECT_GT(got, 700U);
-  EXPECT_LT(got, 1300U);
-}
-
 TEST_P(UdpSocketTest, ABatchTakesWhatFitsAndLeavesTheRest) {
   UdpSocket sender = bound({.trains = false});
   const UdpSocket receiver = bound();

@@ -58,7 +58,6 @@ class FlowConnections final : cm::CmHost, cm::User {
 
  private:
   void send(const cm::Remote& to, cm::ConnectionId id, std::span<const std::byte> message) override;
-  void thin_out(unsigned halvings) override { shared_.host.thin_out_requests(halvings); }
   std::uint64_t random() override { return shared_.host.random(); }
   void handle(const cm::CmEvent& event) override;
   Time heard(cm::ConnectionId id, void* context) override;

@@ -212,19 +212,6 @@ void PacketPort::send_cnp(const Path& path, std::uint32_t sender, std::uint32_t 
   output->flush();
 }
 
-// Without memory for a filter all of them arrive, and are dropped later.
-void PacketPort::thin_out_requests(unsigned halvings) {
-  constexpr std::uint32_t kMad = 12 + 8;  // behind BTH and DETH
-  constexpr std::uint8_t kOpcode =
-      wire::opcode_of(wire::Transport::kUnreliableDatagram, wire::Operation::kSendOnly);
-  constexpr os::DatagramWord kWords[] = {
-      {0, 0xFF00'0000, std::uint32_t{kOpcode} << 24},
-      {4, 0x00FF'FFFF, wire::kCmQpn},
-      {kMad + wire::kAttributeAt, 0xFFFF'0000, std::uint32_t{wire::kReqAttribute} << 16},
-  };
-  if (!inherited()) static_cast<void>(sides_[0]->socket.thin_out(kWords, halvings));
-}
-
 Status PacketPort::listen(os::UdpSocket& socket, std::uint64_t group) {
   if (Status ok = wake_.add(socket.fd()); !ok) return ok;
   receive_set_.add({&socket, group});

@@ -114,28 +114,6 @@ TEST_F(PacketPortTest, EachQueuePairGetsItsPacketsInOrder) {
   EXPECT_EQ(to->stats().dropped(), 0U);
 }
 
-TEST_F(PacketPortTest, RequestsOfAFloodAreThinnedOutAndNothingElse) {
-  Record manager;
-  ASSERT_EQ(attach(*to, manager, QpnUse::kManager), wire::kCmQpn);
-  const auto send_each = [&](std::uint32_t number) {
-    const auto rep = wire::write_cm({0, 1, 0, wire::CmRep{}});
-    const auto req = wire::write_cm({0, 1, 0, wire::CmReq{}});
-    send(*from, to->address(), wire::kCmQpn, number, req);
-    send(*from, to->address(), wire::kCmQpn, number + 1, rep);
-    send(*from, to->address(), mine_qpn, number + 2, req);
-    send(mine_qpn, number + 3);
-  };
-  to->thin_out_requests(31);
-  send_each(0);
-  ASSERT_TRUE(come(3));
-  to->thin_out_requests(0);
-  send_each(10);
-  ASSERT_TRUE(come(4));
-  EXPECT_EQ(manager.packets, (std::vector<std::uint32_t>{1, 10, 11}));
-  EXPECT_EQ(mine.packets, (std::vector<std::uint32_t>{2, 3, 12, 13}));
-  to->detach(wire::kCmQpn, kNow);
-}
-
 TEST_F(PacketPortTest, PacketsForAnUnknownQueuePairAreCounted) {
   send(mine_qpn + 7, 1);
   send(wire::kMulticastQpn, 2);

@@ -253,6 +253,7 @@ void fields(FieldCodec& codec, M& m) {
   codec.bytes(m.data);
 }
 
+constexpr std::uint16_t kReqAttribute = 0x10;
 constexpr std::uint16_t kSidrReqAttribute = 0x17;
 // The attribute of each kind of message, in the order of CmMessage.
 constexpr std::array<std::uint16_t, std::variant_size_v<CmMessage>> kAttributes{
@@ -320,6 +321,7 @@ std::optional<CmMad> parse_cm(std::span<const std::byte> payload) {
 
 std::optional<std::uint64_t> transaction_of_request(std::span<const std::byte> payload) {
   constexpr std::size_t kTransactionAt = 8;
+  constexpr std::size_t kAttributeAt = 16;
   if (payload.size() < kMadBytes) return std::nullopt;
   const auto attribute = load<std::uint16_t>(payload.data() + kAttributeAt);
   if (attribute != kReqAttribute && attribute != kSidrReqAttribute) return std::nullopt;

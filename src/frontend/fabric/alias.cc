@@ -4,23 +4,16 @@
 
 #include <memory>
 
-#include "boundary.h"
 #include "ep.h"
+#include "fid_calls.h"
 
 namespace weft::fabric {
 namespace {
 
-int close_alias(fid* fid) {
-  return at_c_border([&] {
-    delete &Alias::from(fid);
-    return 0;
-  });
-}
-
 fi_ops* alias_fid_operations() {
   static fi_ops table = [] {
     fi_ops operations = *ep_fid_operations();
-    operations.close = close_alias;
+    operations.close = close_object<Alias>;
     return operations;
   }();
   return &table;

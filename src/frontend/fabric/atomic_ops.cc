@@ -75,14 +75,14 @@ struct RemoteBytes {
   }
 };
 
-// A call in any of its forms.
+// A call in any of its forms. The lists that its form does not have are empty.
 struct AtomicArguments {
   AtomicForm form = AtomicForm::kBase;
   int type = FI_VOID;  // number of an fi_datatype
   int op = FI_NOOP;    // number of an fi_op
   Elements operand{};
-  Elements compare{};
   Elements result{};
+  Elements compare{};
   RemoteElements remote{};
   bool has_data = false;
   std::uint64_t data = 0;
@@ -162,8 +162,7 @@ ssize_t start_default(fid_ep* fid, AtomicArguments& request, fi_addr_t peer, std
 ssize_t atomicv(fid_ep* fid, const fi_ioc* list, void**, std::size_t count, fi_addr_t peer,
                 std::uint64_t address, std::uint64_t key, fi_datatype type, fi_op op,
                 void* context) {
-  AtomicArguments request{AtomicForm::kBase, number_of(type), number_of(op)};
-  request.operand = {list, count};
+  AtomicArguments request{AtomicForm::kBase, number_of(type), number_of(op), {list, count}};
   return start_default(fid, request, peer, address, key, context);
 }
 
@@ -171,9 +170,7 @@ ssize_t atomic(fid_ep* fid, const void* buffer, std::size_t count, void*, fi_add
                std::uint64_t address, std::uint64_t key, fi_datatype type, fi_op op,
                void* context) {
   const fi_ioc operand = elements(buffer, count);
-  AtomicArguments request{AtomicForm::kBase, number_of(type), number_of(op)};
-  request.operand = {&operand, 1};
-  return start_default(fid, request, peer, address, key, context);
+  return atomicv(fid, &operand, nullptr, 1, peer, address, key, type, op, context);
 }
 
 ssize_t atomicmsg(fid_ep* fid, const fi_msg_atomic* msg, std::uint64_t flags) {
@@ -185,8 +182,7 @@ ssize_t inject_atomic(fid_ep* fid, const void* buffer, std::size_t count, fi_add
                       std::uint64_t address, std::uint64_t key, fi_datatype type, fi_op op) {
   const fi_ioc operand = elements(buffer, count);
   const fi_rma_ioc target{address, count, key};
-  AtomicArguments request{AtomicForm::kBase, number_of(type), number_of(op)};
-  request.operand = {&operand, 1};
+  AtomicArguments request{AtomicForm::kBase, number_of(type), number_of(op), {&operand, 1}};
   request.remote = {&target, 1};
   request.peer = peer;
   request.report = messaging::Report::silence();
@@ -196,8 +192,7 @@ ssize_t inject_atomic(fid_ep* fid, const void* buffer, std::size_t count, fi_add
 ssize_t fetch_atomicv(fid_ep* fid, const fi_ioc* list, void**, std::size_t count, fi_ioc* results,
                       void**, std::size_t result_count, fi_addr_t peer, std::uint64_t address,
                       std::uint64_t key, fi_datatype type, fi_op op, void* context) {
-  AtomicArguments request{AtomicForm::kFetch, number_of(type), number_of(op)};
-  request.operand = {list, count};
+  AtomicArguments request{AtomicForm::kFetch, number_of(type), number_of(op), {list, count}};
   request.result = {results, result_count};
   return start_default(fid, request, peer, address, key, context);
 }
@@ -206,11 +201,9 @@ ssize_t fetch_atomic(fid_ep* fid, const void* buffer, std::size_t count, void*, 
                      fi_addr_t peer, std::uint64_t address, std::uint64_t key, fi_datatype type,
                      fi_op op, void* context) {
   const fi_ioc operand = elements(buffer, count);
-  const fi_ioc results = elements(result, count);
-  AtomicArguments request{AtomicForm::kFetch, number_of(type), number_of(op)};
-  request.operand = {&operand, 1};
-  request.result = {&results, 1};
-  return start_default(fid, request, peer, address, key, context);
+  fi_ioc results = elements(result, count);
+  return fetch_atomicv(fid, &operand, nullptr, 1, &results, nullptr, 1, peer, address, key, type,
+                       op, context);
 }
 
 ssize_t fetch_atomicmsg(fid_ep* fid, const fi_msg_atomic* msg, fi_ioc* results, void**,
@@ -224,10 +217,9 @@ ssize_t compare_atomicv(fid_ep* fid, const fi_ioc* list, void**, std::size_t cou
                         const fi_ioc* compare, void**, std::size_t compare_count, fi_ioc* results,
                         void**, std::size_t result_count, fi_addr_t peer, std::uint64_t address,
                         std::uint64_t key, fi_datatype type, fi_op op, void* context) {
-  AtomicArguments request{AtomicForm::kCompare, number_of(type), number_of(op)};
-  request.operand = {list, count};
-  request.compare = {compare, compare_count};
+  AtomicArguments request{AtomicForm::kCompare, number_of(type), number_of(op), {list, count}};
   request.result = {results, result_count};
+  request.compare = {compare, compare_count};
   return start_default(fid, request, peer, address, key, context);
 }
 
@@ -237,12 +229,9 @@ ssize_t compare_atomic(fid_ep* fid, const void* buffer, std::size_t count, void*
                        void* context) {
   const fi_ioc operand = elements(buffer, count);
   const fi_ioc compared = elements(compare, count);
-  const fi_ioc results = elements(result, count);
-  AtomicArguments request{AtomicForm::kCompare, number_of(type), number_of(op)};
-  request.operand = {&operand, 1};
-  request.compare = {&compared, 1};
-  request.result = {&results, 1};
-  return start_default(fid, request, peer, address, key, context);
+  fi_ioc results = elements(result, count);
+  return compare_atomicv(fid, &operand, nullptr, 1, &compared, nullptr, 1, &results, nullptr, 1,
+                         peer, address, key, type, op, context);
 }
 
 ssize_t compare_atomicmsg(fid_ep* fid, const fi_msg_atomic* msg, const fi_ioc* compare, void**,
@@ -260,7 +249,8 @@ ssize_t change_memory(Handle& ep, const fi_msg_atomic& msg, const fi_msg_fetch* 
                       const fi_msg_compare* compare, std::uint64_t flags,
                       const fi_deferred_work* work) {
   if ((flags & ~kCallFlags) != 0) return -FI_EBADFLAGS;
-  AtomicArguments request;
+  AtomicArguments request{
+      AtomicForm::kBase, number_of(msg.datatype), number_of(msg.op), {msg.msg_iov, msg.iov_count}};
   if (fetch != nullptr) {
     request.form = AtomicForm::kFetch;
     request.result = {fetch->msg_iov, fetch->iov_count};
@@ -269,9 +259,6 @@ ssize_t change_memory(Handle& ep, const fi_msg_atomic& msg, const fi_msg_fetch* 
     request.form = AtomicForm::kCompare;
     request.compare = {compare->msg_iov, compare->iov_count};
   }
-  request.type = number_of(msg.datatype);
-  request.op = number_of(msg.op);
-  request.operand = {msg.msg_iov, msg.iov_count};
   request.remote = {msg.rma_iov, msg.rma_iov_count};
   request.has_data = (flags & FI_REMOTE_CQ_DATA) != 0;
   request.data = msg.data;

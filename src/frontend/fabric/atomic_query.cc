@@ -11,42 +11,36 @@
 namespace weft::fabric {
 namespace {
 
-static_assert(FI_MIN == static_cast<int>(AtomicOp::kMin) &&
-              FI_MAX == static_cast<int>(AtomicOp::kMax) &&
-              FI_SUM == static_cast<int>(AtomicOp::kSum) &&
-              FI_PROD == static_cast<int>(AtomicOp::kProduct) &&
-              FI_LOR == static_cast<int>(AtomicOp::kLogicalOr) &&
-              FI_LAND == static_cast<int>(AtomicOp::kLogicalAnd) &&
-              FI_BOR == static_cast<int>(AtomicOp::kBitOr) &&
-              FI_BAND == static_cast<int>(AtomicOp::kBitAnd) &&
-              FI_LXOR == static_cast<int>(AtomicOp::kLogicalXor) &&
-              FI_BXOR == static_cast<int>(AtomicOp::kBitXor) &&
-              FI_ATOMIC_READ == static_cast<int>(AtomicOp::kRead) &&
-              FI_ATOMIC_WRITE == static_cast<int>(AtomicOp::kWrite) &&
-              FI_CSWAP == static_cast<int>(AtomicOp::kSwapIfEqual) &&
-              FI_CSWAP_NE == static_cast<int>(AtomicOp::kSwapIfNotEqual) &&
-              FI_CSWAP_LE == static_cast<int>(AtomicOp::kSwapIfLessOrEqual) &&
-              FI_CSWAP_LT == static_cast<int>(AtomicOp::kSwapIfLess) &&
-              FI_CSWAP_GE == static_cast<int>(AtomicOp::kSwapIfGreaterOrEqual) &&
-              FI_CSWAP_GT == static_cast<int>(AtomicOp::kSwapIfGreater) &&
-              FI_MSWAP == static_cast<int>(AtomicOp::kMaskedSwap) &&
-              FI_ATOMIC_OP_LAST == kAtomicOps);
-static_assert(FI_INT8 == static_cast<int>(AtomicType::kInt8) &&
-              FI_UINT8 == static_cast<int>(AtomicType::kUint8) &&
-              FI_INT16 == static_cast<int>(AtomicType::kInt16) &&
-              FI_UINT16 == static_cast<int>(AtomicType::kUint16) &&
-              FI_INT32 == static_cast<int>(AtomicType::kInt32) &&
-              FI_UINT32 == static_cast<int>(AtomicType::kUint32) &&
-              FI_INT64 == static_cast<int>(AtomicType::kInt64) &&
-              FI_UINT64 == static_cast<int>(AtomicType::kUint64) &&
-              FI_FLOAT == static_cast<int>(AtomicType::kFloat) &&
-              FI_DOUBLE == static_cast<int>(AtomicType::kDouble) &&
-              FI_FLOAT_COMPLEX == static_cast<int>(AtomicType::kFloatComplex) &&
-              FI_DOUBLE_COMPLEX == static_cast<int>(AtomicType::kDoubleComplex) &&
-              FI_LONG_DOUBLE == static_cast<int>(AtomicType::kLongDouble) &&
-              FI_LONG_DOUBLE_COMPLEX == static_cast<int>(AtomicType::kLongDoubleComplex) &&
-              FI_INT128 == static_cast<int>(AtomicType::kInt128) &&
-              FI_UINT128 == static_cast<int>(AtomicType::kUint128));
+// Whether both sides have the same number for the same thing.
+template <class Word>
+constexpr bool same(int libfabric, Word ours) {
+  return libfabric == static_cast<int>(ours);
+}
+
+constexpr bool same_operations() {
+  using enum AtomicOp;
+  return same(FI_MIN, kMin) && same(FI_MAX, kMax) && same(FI_SUM, kSum) &&
+         same(FI_PROD, kProduct) && same(FI_LOR, kLogicalOr) && same(FI_LAND, kLogicalAnd) &&
+         same(FI_BOR, kBitOr) && same(FI_BAND, kBitAnd) && same(FI_LXOR, kLogicalXor) &&
+         same(FI_BXOR, kBitXor) && same(FI_ATOMIC_READ, kRead) && same(FI_ATOMIC_WRITE, kWrite) &&
+         same(FI_CSWAP, kSwapIfEqual) && same(FI_CSWAP_NE, kSwapIfNotEqual) &&
+         same(FI_CSWAP_LE, kSwapIfLessOrEqual) && same(FI_CSWAP_LT, kSwapIfLess) &&
+         same(FI_CSWAP_GE, kSwapIfGreaterOrEqual) && same(FI_CSWAP_GT, kSwapIfGreater) &&
+         same(FI_MSWAP, kMaskedSwap) && FI_ATOMIC_OP_LAST == kAtomicOps;
+}
+static_assert(same_operations());
+
+constexpr bool same_types() {
+  using enum AtomicType;
+  return same(FI_INT8, kInt8) && same(FI_UINT8, kUint8) && same(FI_INT16, kInt16) &&
+         same(FI_UINT16, kUint16) && same(FI_INT32, kInt32) && same(FI_UINT32, kUint32) &&
+         same(FI_INT64, kInt64) && same(FI_UINT64, kUint64) && same(FI_FLOAT, kFloat) &&
+         same(FI_DOUBLE, kDouble) && same(FI_FLOAT_COMPLEX, kFloatComplex) &&
+         same(FI_DOUBLE_COMPLEX, kDoubleComplex) && same(FI_LONG_DOUBLE, kLongDouble) &&
+         same(FI_LONG_DOUBLE_COMPLEX, kLongDoubleComplex) && same(FI_INT128, kInt128) &&
+         same(FI_UINT128, kUint128);
+}
+static_assert(same_types());
 
 int valid(AtomicForm form, const fi_datatype& type, const fi_op& op, std::size_t* count) {
   if (count == nullptr) return -FI_EINVAL;

@@ -8,6 +8,8 @@
 #include <optional>
 
 #include "boundary.h"
+#include "fid_calls.h"
+#include "name.h"
 #include "os/name_lookup.h"
 #include "unsupported.h"
 
@@ -17,18 +19,9 @@ namespace {
 constexpr std::uint64_t kInsertFlags = FI_MORE | FI_SYNC_ERR;
 
 std::optional<os::SocketAddress> parse(const void* bytes) {
-  sa_family_t family = AF_UNSPEC;
-  std::memcpy(&family, bytes, sizeof family);
-  const std::size_t length = family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
-  auto address = os::SocketAddress::parse(bytes, length);
+  auto address = address_at(bytes);
   if (!address || address.value().port() == 0 || address.value().is_any()) return std::nullopt;
   return std::move(address).value();
-}
-
-std::size_t stride(const void* bytes) {
-  sa_family_t family = AF_UNSPEC;
-  std::memcpy(&family, bytes, sizeof family);
-  return family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
 }
 
 // One insertion call: where its numbers and errors go.
@@ -79,7 +72,7 @@ int insert(fid_av* fid, const void* bytes, std::size_t count, fi_addr_t* numbers
     const auto* at = static_cast<const std::byte*>(bytes);
     for (std::size_t i = 0; i < count; ++i) {
       insertion.add(i, parse(at));
-      at += stride(at);
+      at += address_length(at);
     }
     return insertion.report();
   });
@@ -172,7 +165,7 @@ int lookup(fid_av* fid, fi_addr_t number, void* buffer, std::size_t* length) {
 
 const char* straddr(fid_av*, const void* bytes, char* buffer, std::size_t* length) {
   if (bytes == nullptr || buffer == nullptr || length == nullptr) return nullptr;
-  const auto address = os::SocketAddress::parse(bytes, stride(bytes));
+  const auto address = address_at(bytes);
   if (!address) return nullptr;
   const char* scheme =
       address.value().family() == AF_INET6 ? "fi_sockaddr_in6://" : "fi_sockaddr_in://";
@@ -187,42 +180,20 @@ const char* straddr(fid_av*, const void* bytes, char* buffer, std::size_t* lengt
   return buffer;
 }
 
-int close_av(fid* fid) {
-  Av& av = Av::from(reinterpret_cast<fid_av*>(fid));
-  if (av.in_use()) return -FI_EBUSY;
-  delete &av;
-  return 0;
-}
-
-int bind_av(fid* fid, struct fid* other, std::uint64_t flags) {
-  if (other == nullptr || other->fclass != FI_CLASS_EQ) return -FI_EINVAL;
-  if (flags != 0) return -FI_EBADFLAGS;
-  return Av::from(reinterpret_cast<fid_av*>(fid))
-      .bind(EventQueue::from(reinterpret_cast<fid_eq*>(other)));
-}
-
 fi_ops* av_fid_operations() {
-  static fi_ops table = [] {
-    fi_ops operations = unsupported_operations<fi_ops>();
-    operations.close = close_av;
-    operations.bind = bind_av;
-    return operations;
-  }();
+  static fi_ops table = fid_operations({.close = close_object<Av>, .bind = bind_event_queue<Av>});
   return &table;
 }
 
 fi_ops_av* av_operations() {
-  static fi_ops_av table = [] {
-    fi_ops_av operations = unsupported_operations<fi_ops_av>();
-    operations.insert = insert;
-    operations.insertsvc = insertsvc;
-    operations.insertsym = insertsym;
-    operations.remove = remove;
-    operations.lookup = lookup;
-    operations.straddr = straddr;
-    return operations;
-  }();
-  return &table;
+  return operations_with<fi_ops_av>([](fi_ops_av& table) {
+    table.insert = insert;
+    table.insertsvc = insertsvc;
+    table.insertsym = insertsym;
+    table.remove = remove;
+    table.lookup = lookup;
+    table.straddr = straddr;
+  });
 }
 
 }  // namespace

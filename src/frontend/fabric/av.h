@@ -18,6 +18,7 @@ class Av : public fid_av, public Usable {
 
   // The object behind `av`.
   static Av& from(fid_av* av) { return *static_cast<Av*>(av); }
+  static Av& from(struct fid* fid) { return from(reinterpret_cast<fid_av*>(fid)); }
 
   messaging::AddressVector& addresses() { return addresses_; }
   Domain& domain() { return domain_; }

@@ -4,7 +4,7 @@
 
 #include "boundary.h"
 #include "c_enum.h"
-#include "unsupported.h"
+#include "fid_calls.h"
 
 namespace weft::fabric {
 namespace {
@@ -58,24 +58,9 @@ int wait(fid_cntr* cntr, std::uint64_t threshold, int timeout) {
   });
 }
 
-int close_counter(fid* fid) {
-  Cntr& counter = Cntr::from(reinterpret_cast<fid_cntr*>(fid));
-  if (counter.in_use() || counter.counter().in_use()) return -FI_EBUSY;
-  delete &counter;
-  return 0;
-}
-
-int control_counter(fid* fid, int command, void* argument) {
-  return Cntr::from(reinterpret_cast<fid_cntr*>(fid)).wait_point().control(command, argument);
-}
-
 fi_ops* counter_fid_operations() {
-  static fi_ops table = [] {
-    fi_ops operations = unsupported_operations<fi_ops>();
-    operations.close = close_counter;
-    operations.control = control_counter;
-    return operations;
-  }();
+  static fi_ops table =
+      fid_operations({.close = close_object<Cntr>, .control = control_wait<Cntr>});
   return &table;
 }
 

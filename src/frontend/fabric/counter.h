@@ -22,9 +22,12 @@ class Cntr : public fid_cntr, public Usable {
 
   // The object behind `cntr`.
   static Cntr& from(fid_cntr* cntr) { return *static_cast<Cntr*>(cntr); }
+  static Cntr& from(struct fid* fid) { return from(reinterpret_cast<fid_cntr*>(fid)); }
   // The same; null unless it is a counter of that domain.
   static Cntr* from(fid_cntr* cntr, const Domain& domain);
 
+  // Deferred work that is to count here uses it, too.
+  bool in_use() const { return Usable::in_use() || counter_.in_use(); }
   Domain& domain() { return domain_; }
   device::Counter& counter() { return counter_; }
   WaitPoint& wait_point() { return wait_point_; }

@@ -8,9 +8,9 @@
 #include "boundary.h"
 #include "c_enum.h"
 #include "completion_error.h"
+#include "fid_calls.h"
 #include "log.h"
 #include "offer.h"
-#include "unsupported.h"
 
 namespace weft::fabric {
 namespace {
@@ -140,24 +140,8 @@ const char* strerror(fid_cq*, int code, const void*, char* buffer, std::size_t l
   return buffer;
 }
 
-int close_cq(fid* fid) {
-  Cq& cq = Cq::from(reinterpret_cast<fid_cq*>(fid));
-  if (cq.in_use()) return -FI_EBUSY;
-  delete &cq;
-  return 0;
-}
-
-int control_cq(fid* fid, int command, void* argument) {
-  return Cq::from(reinterpret_cast<fid_cq*>(fid)).wait_point().control(command, argument);
-}
-
 fi_ops* cq_fid_operations() {
-  static fi_ops table = [] {
-    fi_ops operations = unsupported_operations<fi_ops>();
-    operations.close = close_cq;
-    operations.control = control_cq;
-    return operations;
-  }();
+  static fi_ops table = fid_operations({.close = close_object<Cq>, .control = control_wait<Cq>});
   return &table;
 }
 

@@ -24,6 +24,7 @@ class Cq : public fid_cq, public Usable {
 
   // The object behind `cq`.
   static Cq& from(fid_cq* cq) { return *static_cast<Cq*>(cq); }
+  static Cq& from(struct fid* fid) { return from(reinterpret_cast<fid_cq*>(fid)); }
 
   Domain& domain() { return domain_; }
   device::CompletionQueue& queue() { return queue_; }

@@ -30,10 +30,10 @@ ssize_t send_message(Handle& handle, const fi_msg& msg, std::uint64_t flags,
                      const fi_deferred_work* work);
 ssize_t receive_message(Handle& handle, const fi_msg& msg, std::uint64_t flags,
                         const fi_deferred_work* work);
-ssize_t send_tagged(Handle& handle, const fi_msg_tagged& msg, std::uint64_t flags,
-                    const fi_deferred_work* work);
-ssize_t receive_tagged(Handle& handle, const fi_msg_tagged& msg, std::uint64_t flags,
-                       const fi_deferred_work* work);
+ssize_t send_message(Handle& handle, const fi_msg_tagged& msg, std::uint64_t flags,
+                     const fi_deferred_work* work);
+ssize_t receive_message(Handle& handle, const fi_msg_tagged& msg, std::uint64_t flags,
+                        const fi_deferred_work* work);
 ssize_t access_memory(Handle& handle, bool write, const fi_msg_rma& msg, std::uint64_t flags,
                       const fi_deferred_work* work);
 // `fetch` and `compare` are null where the form has none.

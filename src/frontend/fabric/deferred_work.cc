@@ -89,23 +89,21 @@ int queue_atomic(Domain& domain, const fi_deferred_work& work) {
 
 int queue(Domain& domain, const fi_deferred_work& work) {
   const bool writes = number_of(work.op_type) == FI_OP_WRITE;
+  const auto receive = [&](auto& ep, auto& op, auto flags) {
+    return receive_message(ep, op.msg, flags, &work);
+  };
+  const auto send = [&](auto& ep, auto& op, auto flags) {
+    return send_message(ep, op.msg, flags, &work);
+  };
   switch (number_of(work.op_type)) {
     case FI_OP_RECV:
-      return queue_transfer(domain, work.op.msg, FI_MSG, [&](auto& ep, auto& op, auto flags) {
-        return receive_message(ep, op.msg, flags, &work);
-      });
+      return queue_transfer(domain, work.op.msg, FI_MSG, receive);
     case FI_OP_SEND:
-      return queue_transfer(domain, work.op.msg, FI_MSG, [&](auto& ep, auto& op, auto flags) {
-        return send_message(ep, op.msg, flags, &work);
-      });
+      return queue_transfer(domain, work.op.msg, FI_MSG, send);
     case FI_OP_TRECV:
-      return queue_transfer(domain, work.op.tagged, FI_TAGGED, [&](auto& ep, auto& op, auto flags) {
-        return receive_tagged(ep, op.msg, flags, &work);
-      });
+      return queue_transfer(domain, work.op.tagged, FI_TAGGED, receive);
     case FI_OP_TSEND:
-      return queue_transfer(domain, work.op.tagged, FI_TAGGED, [&](auto& ep, auto& op, auto flags) {
-        return send_tagged(ep, op.msg, flags, &work);
-      });
+      return queue_transfer(domain, work.op.tagged, FI_TAGGED, send);
     case FI_OP_READ:
     case FI_OP_WRITE:
       return queue_transfer(domain, work.op.rma, FI_RMA, [&](auto& ep, auto& op, auto flags) {

@@ -7,6 +7,7 @@
 #include "c_enum.h"
 #include "contract.h"
 #include "deferral.h"
+#include "fid_calls.h"
 #include "info.h"
 #include "internal.h"
 #include "log.h"
@@ -16,45 +17,33 @@
 namespace weft::fabric {
 namespace {
 
-Domain& object_of(fid_domain* domain) { return *static_cast<Domain*>(domain); }
-
-int close_domain(fid* fid) { return object_of(reinterpret_cast<fid_domain*>(fid)).close(); }
-
-// With FI_REG_MR registrations would be reported there: none takes so long.
-int bind_domain(fid* fid, struct fid* other, std::uint64_t flags) {
-  if (other == nullptr || other->fclass != FI_CLASS_EQ) return -FI_EINVAL;
-  if (flags != 0) return -FI_EBADFLAGS;
-  return object_of(reinterpret_cast<fid_domain*>(fid))
-      .bind(EventQueue::from(reinterpret_cast<fid_eq*>(other)));
-}
-
 int av_open(fid_domain* domain, fi_av_attr* attributes, fid_av** av, void* context) {
   if (attributes == nullptr || av == nullptr) return -FI_EINVAL;
-  return at_c_border([&] { return open_av(object_of(domain), attributes, av, context); });
+  return at_c_border([&] { return open_av(Domain::from(domain), attributes, av, context); });
 }
 
 int cq_open(fid_domain* domain, fi_cq_attr* attributes, fid_cq** cq, void* context) {
   if (cq == nullptr) return -FI_EINVAL;
   fi_cq_attr defaults{};
   if (attributes == nullptr) attributes = &defaults;
-  return at_c_border([&] { return open_cq(object_of(domain), attributes, cq, context); });
+  return at_c_border([&] { return open_cq(Domain::from(domain), attributes, cq, context); });
 }
 
 int cntr_open(fid_domain* domain, fi_cntr_attr* attributes, fid_cntr** cntr, void* context) {
   if (cntr == nullptr) return -FI_EINVAL;
   fi_cntr_attr defaults{};
   if (attributes == nullptr) attributes = &defaults;
-  return at_c_border([&] { return open_counter(object_of(domain), attributes, cntr, context); });
+  return at_c_border([&] { return open_counter(Domain::from(domain), attributes, cntr, context); });
 }
 
 int poll_open(fid_domain* domain, fi_poll_attr* attributes, fid_poll** set) {
   if (set == nullptr) return -FI_EINVAL;
-  return at_c_border([&] { return open_poll_set(object_of(domain), attributes, set); });
+  return at_c_border([&] { return open_poll_set(Domain::from(domain), attributes, set); });
 }
 
 int endpoint(fid_domain* domain, fi_info* info, fid_ep** ep, void* context) {
   if (info == nullptr || ep == nullptr || info->ep_attr == nullptr) return -FI_EINVAL;
-  return at_c_border([&] { return open_endpoint(object_of(domain), info, ep, context); });
+  return at_c_border([&] { return open_endpoint(Domain::from(domain), info, ep, context); });
 }
 
 // The flags of fi_endpoint2(3) are for peer providers.
@@ -66,13 +55,13 @@ int endpoint_with_flags(fid_domain* domain, fi_info* info, fid_ep** ep, std::uin
 int stx_context(fid_domain* domain, fi_tx_attr* attributes, fid_stx** stx, void* context) {
   if (stx == nullptr) return -FI_EINVAL;
   return at_c_border(
-      [&] { return open_shared_transmit(object_of(domain), attributes, stx, context); });
+      [&] { return open_shared_transmit(Domain::from(domain), attributes, stx, context); });
 }
 
 int srx_context(fid_domain* domain, fi_rx_attr* attributes, fid_ep** ep, void* context) {
   if (ep == nullptr) return -FI_EINVAL;
   return at_c_border(
-      [&] { return open_shared_receive(object_of(domain), attributes, ep, context); });
+      [&] { return open_shared_receive(Domain::from(domain), attributes, ep, context); });
 }
 
 int query_atomic(fid_domain*, fi_datatype type, fi_op op, fi_atomic_attr* attributes,
@@ -81,35 +70,28 @@ int query_atomic(fid_domain*, fi_datatype type, fi_op op, fi_atomic_attr* attrib
 }
 
 int control_domain(fid* fid, int command, void* argument) {
-  return control_work(object_of(reinterpret_cast<fid_domain*>(fid)), command, argument);
+  return control_work(Domain::from(fid), command, argument);
 }
 
+// With FI_REG_MR registrations would be reported to the event queue: none takes so long.
 fi_ops* domain_fid_operations() {
-  static fi_ops table = [] {
-    fi_ops operations = unsupported_operations<fi_ops>();
-    operations.close = close_domain;
-    operations.bind = bind_domain;
-    operations.control = control_domain;
-    return operations;
-  }();
+  static fi_ops table = fid_operations(
+      {.close = close_object<Domain>, .bind = bind_event_queue<Domain>, .control = control_domain});
   return &table;
 }
 
 fi_ops_domain* domain_operations() {
-  static fi_ops_domain table = [] {
-    fi_ops_domain operations = unsupported_operations<fi_ops_domain>();
-    operations.av_open = av_open;
-    operations.cq_open = cq_open;
-    operations.cntr_open = cntr_open;
-    operations.poll_open = poll_open;
-    operations.endpoint = endpoint;
-    operations.endpoint2 = endpoint_with_flags;
-    operations.stx_ctx = stx_context;
-    operations.srx_ctx = srx_context;
-    operations.query_atomic = query_atomic;
-    return operations;
-  }();
-  return &table;
+  return operations_with<fi_ops_domain>([](fi_ops_domain& table) {
+    table.av_open = av_open;
+    table.cq_open = cq_open;
+    table.cntr_open = cntr_open;
+    table.poll_open = poll_open;
+    table.endpoint = endpoint;
+    table.endpoint2 = endpoint_with_flags;
+    table.stx_ctx = stx_context;
+    table.srx_ctx = srx_context;
+    table.query_atomic = query_atomic;
+  });
 }
 
 bool wants(const fi_info& info, int bit) {
@@ -217,12 +199,6 @@ void Domain::begin_progress() {
 
 int Domain::bind(EventQueue& eq) {
   return &eq.fabric() == &fabric_ ? default_eq_.bind(eq) : -FI_EINVAL;
-}
-
-int Domain::close() {
-  if (in_use()) return -FI_EBUSY;
-  delete this;
-  return 0;
 }
 
 int open_domain(Fabric& fabric, fi_info* info, fid_domain** domain, void* context) {

@@ -42,8 +42,9 @@ class Domain : public fid_domain, public Usable {
   // device::ProgressThread::get().
   // -FI_EINVAL for attributes that fi_getinfo(3) never answers.
   static int open(Fabric& fabric, const fi_info& info, fid_domain** domain, void* context);
-  // Frees the object. Errors: -FI_EBUSY while something that was opened on it is open.
-  int close();
+
+  static Domain& from(fid_domain* domain) { return *static_cast<Domain*>(domain); }
+  static Domain& from(struct fid* fid) { return from(reinterpret_cast<fid_domain*>(fid)); }
 
   // fi_domain_bind(3) of the event queue for what is opened here and has none of its own. Errors:
   // -FI_EINVAL for a second one, or one of another fabric.
@@ -91,7 +92,7 @@ class Domain : public fid_domain, public Usable {
   void begin_progress();
 
   Fabric& fabric_;
-  Fabric::Reference fabric_use_;
+  Use fabric_use_;
   BoundEventQueue default_eq_;
   const Terms terms_;
   const std::uint32_t traffic_class_;
@@ -119,6 +120,7 @@ int open_cq(Domain& domain, fi_cq_attr* attributes, fid_cq** cq, void* context);
 int open_counter(Domain& domain, fi_cntr_attr* attributes, fid_cntr** cntr, void* context);
 int open_poll_set(Domain& domain, fi_poll_attr* attributes, fid_poll** set);
 int open_endpoint(Domain& domain, fi_info* info, fid_ep** ep, void* context);
+// `attributes` may be null. Errors: -FI_EINVAL for attributes beyond what weft offers.
 int open_shared_transmit(Domain& domain, const fi_tx_attr* attributes, fid_stx** stx,
                          void* context);
 int open_shared_receive(Domain& domain, const fi_rx_attr* attributes, fid_ep** ep, void* context);

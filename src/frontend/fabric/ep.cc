@@ -178,13 +178,13 @@ int Ep::bind(struct fid* object, std::uint64_t flags) {
   if (core_ != nullptr) return -FI_EOPBADSTATE;
   switch (object->fclass) {
     case FI_CLASS_CQ:
-      return bind_cq(Cq::from(reinterpret_cast<fid_cq*>(object)), flags);
+      return bind_cq(Cq::from(object), flags);
     case FI_CLASS_CNTR:
-      return bind_counter(Cntr::from(reinterpret_cast<fid_cntr*>(object)), flags);
+      return bind_counter(Cntr::from(object), flags);
     case FI_CLASS_AV:
-      return bind_av(Av::from(reinterpret_cast<fid_av*>(object)), flags);
+      return bind_av(Av::from(object), flags);
     case FI_CLASS_EQ:
-      return bind_eq(EventQueue::from(reinterpret_cast<fid_eq*>(object)), flags);
+      return bind_eq(EventQueue::from(object), flags);
     case FI_CLASS_STX_CTX:
       return bind_shared(SharedTransmit::from(object), bound_.shared_tx, shares_tx_, flags);
     case FI_CLASS_SRX_CTX:

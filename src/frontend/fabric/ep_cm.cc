@@ -29,12 +29,6 @@ int getpeer(fid_ep* ep, void* buffer, std::size_t* length) {
   });
 }
 
-// The length of a sockaddr follows from its family.
-Result<os::SocketAddress> address_at(const void* bytes) {
-  const bool v6 = static_cast<const sockaddr*>(bytes)->sa_family == AF_INET6;
-  return os::SocketAddress::parse(bytes, v6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in));
-}
-
 bool fits(const void* data, std::size_t length) {
   return length <= kConnectionData && (data != nullptr || length == 0);
 }
@@ -73,14 +67,11 @@ int shutdown(fid_ep* ep, std::uint64_t flags) {
 }  // namespace
 
 fi_ops_cm* datagram_cm_operations() {
-  static fi_ops_cm table = [] {
-    fi_ops_cm operations = unsupported_operations<fi_ops_cm>();
-    operations.getname = getname_ep;
-    operations.setname = setname_ep;
-    operations.join = join_group;
-    return operations;
-  }();
-  return &table;
+  return operations_with<fi_ops_cm>([](fi_ops_cm& table) {
+    table.getname = getname_ep;
+    table.setname = setname_ep;
+    table.join = join_group;
+  });
 }
 
 fi_ops_cm* connection_cm_operations() {

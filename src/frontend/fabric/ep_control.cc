@@ -6,6 +6,7 @@
 #include "alias.h"
 #include "boundary.h"
 #include "ep.h"
+#include "fid_calls.h"
 #include "name.h"
 #include "offer.h"
 #include "unsupported.h"
@@ -99,13 +100,8 @@ ssize_t tx_size_left(fid_ep* ep) {
 }  // namespace
 
 fi_ops* ep_fid_operations() {
-  static fi_ops table = [] {
-    fi_ops operations = unsupported_operations<fi_ops>();
-    operations.close = close_endpoint;
-    operations.bind = bind_ep;
-    operations.control = control_ep;
-    return operations;
-  }();
+  static fi_ops table =
+      fid_operations({.close = close_endpoint, .bind = bind_ep, .control = control_ep});
   return &table;
 }
 
@@ -130,16 +126,13 @@ int control_flags(Handle& handle, int command, void* argument) {
 }
 
 fi_ops_ep* handle_operations() {
-  static fi_ops_ep table = [] {
-    fi_ops_ep operations = unsupported_operations<fi_ops_ep>();
-    operations.cancel = cancel;
-    operations.getopt = getopt_ep;
-    operations.setopt = setopt_ep;
-    operations.rx_size_left = rx_size_left;
-    operations.tx_size_left = tx_size_left;
-    return operations;
-  }();
-  return &table;
+  return operations_with<fi_ops_ep>([](fi_ops_ep& table) {
+    table.cancel = cancel;
+    table.getopt = getopt_ep;
+    table.setopt = setopt_ep;
+    table.rx_size_left = rx_size_left;
+    table.tx_size_left = tx_size_left;
+  });
 }
 
 }  // namespace weft::fabric

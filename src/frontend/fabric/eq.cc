@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "boundary.h"
+#include "fid_calls.h"
 #include "internal.h"
-#include "unsupported.h"
 
 namespace weft::fabric {
 namespace {
@@ -62,24 +62,9 @@ const char* strerror(fid_eq*, int code, const void*, char* buffer, std::size_t l
   return buffer;
 }
 
-int close_eq(fid* fid) {
-  EventQueue& eq = EventQueue::from(reinterpret_cast<fid_eq*>(fid));
-  if (eq.in_use()) return -FI_EBUSY;
-  delete &eq;
-  return 0;
-}
-
-int control_eq(fid* fid, int command, void* argument) {
-  return EventQueue::from(reinterpret_cast<fid_eq*>(fid)).wait_point().control(command, argument);
-}
-
 fi_ops* eq_fid_operations() {
-  static fi_ops table = [] {
-    fi_ops operations = unsupported_operations<fi_ops>();
-    operations.close = close_eq;
-    operations.control = control_eq;
-    return operations;
-  }();
+  static fi_ops table =
+      fid_operations({.close = close_object<EventQueue>, .control = control_wait<EventQueue>});
   return &table;
 }
 

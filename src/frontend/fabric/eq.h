@@ -28,6 +28,7 @@ class EventQueue : public fid_eq, public Usable {
 
   // The object behind `eq`.
   static EventQueue& from(fid_eq* eq) { return *static_cast<EventQueue*>(eq); }
+  static EventQueue& from(struct fid* fid) { return from(reinterpret_cast<fid_eq*>(fid)); }
 
   Fabric& fabric() const { return fabric_; }
   // Drives what reports here when the queue is read.
@@ -75,7 +76,7 @@ class EventQueue : public fid_eq, public Usable {
   std::size_t give_error(const QueuedEvent& failed, fi_eq_err_entry& out);
 
   Fabric& fabric_;
-  const Fabric::Reference fabric_use_;
+  const Use fabric_use_;
   const bool writable_;
   const bool fills_error_data_;  // the place for err_data is the program's (API 1.5)
   device::EngineGroup waiting_;

@@ -5,22 +5,16 @@
 #include <rdma/fi_errno.h>
 
 #include "boundary.h"
+#include "fid_calls.h"
 #include "internal.h"
 #include "unsupported.h"
 
 namespace weft::fabric {
 namespace {
 
-Fabric& object_of(fid_fabric* fabric) { return *static_cast<Fabric*>(fabric); }
-
-// fid_fabric begins with its fid.
-Fabric& object_of(fid* fid) { return object_of(reinterpret_cast<fid_fabric*>(fid)); }
-
-int close_fabric(fid* fid) { return object_of(fid).close(); }
-
 int domain(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* context) {
   if (info == nullptr || domain == nullptr || info->domain_attr == nullptr) return -FI_EINVAL;
-  return open_domain(object_of(fabric), info, domain, context);
+  return open_domain(Fabric::from(fabric), info, domain, context);
 }
 
 // The flags of fi_domain2(3) are for peer providers (FI_PEER).
@@ -32,45 +26,38 @@ int domain_with_flags(fid_fabric* fabric, fi_info* info, fid_domain** result, st
 
 int eq_open(fid_fabric* fabric, fi_eq_attr* attributes, fid_eq** eq, void* context) {
   if (eq == nullptr) return -FI_EINVAL;
-  return open_eq(object_of(fabric), attributes, eq, context);
+  return open_eq(Fabric::from(fabric), attributes, eq, context);
 }
 
 int wait_open(fid_fabric* fabric, fi_wait_attr* attributes, fid_wait** set) {
   if (set == nullptr) return -FI_EINVAL;
-  return open_wait_set(object_of(fabric), attributes, set);
+  return open_wait_set(Fabric::from(fabric), attributes, set);
 }
 
 int trywait(fid_fabric* fabric, fid** fids, int count) {
   if (count < 0 || (fids == nullptr && count > 0)) return -FI_EINVAL;
-  return try_wait(object_of(fabric), fids, count);
+  return try_wait(Fabric::from(fabric), fids, count);
 }
 
 fi_ops* fabric_fid_operations() {
-  static fi_ops table = [] {
-    fi_ops operations = unsupported_operations<fi_ops>();
-    operations.close = close_fabric;
-    return operations;
-  }();
+  static fi_ops table = fid_operations({.close = close_object<Fabric>});
   return &table;
 }
 
 int passive_ep(fid_fabric* fabric, fi_info* info, fid_pep** pep, void* context) {
   if (info == nullptr || pep == nullptr) return -FI_EINVAL;
-  return open_passive_endpoint(object_of(fabric), info, pep, context);
+  return open_passive_endpoint(Fabric::from(fabric), info, pep, context);
 }
 
 fi_ops_fabric* fabric_operations() {
-  static fi_ops_fabric table = [] {
-    fi_ops_fabric operations = unsupported_operations<fi_ops_fabric>();
-    operations.domain = domain;
-    operations.passive_ep = passive_ep;
-    operations.eq_open = eq_open;
-    operations.wait_open = wait_open;
-    operations.trywait = trywait;
-    operations.domain2 = domain_with_flags;
-    return operations;
-  }();
-  return &table;
+  return operations_with<fi_ops_fabric>([](fi_ops_fabric& table) {
+    table.domain = domain;
+    table.passive_ep = passive_ep;
+    table.eq_open = eq_open;
+    table.wait_open = wait_open;
+    table.trywait = trywait;
+    table.domain2 = domain_with_flags;
+  });
 }
 
 }  // namespace
@@ -94,12 +81,6 @@ int Fabric::open(const fi_fabric_attr& attributes, const Options& options, fid_f
     *fabric = new Fabric(attributes, options, context);
     return 0;
   });
-}
-
-int Fabric::close() {
-  if (users_.load() != 0) return -FI_EBUSY;
-  delete this;
-  return 0;
 }
 
 }  // namespace weft::fabric

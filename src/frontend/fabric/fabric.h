@@ -4,11 +4,11 @@
 
 #include <rdma/fabric.h>
 
-#include <atomic>
 #include <cstdint>
 #include <string>
 
 #include "base/options.h"
+#include "base/usable.h"
 #include "instances.h"
 #include "passive_endpoints.h"
 
@@ -16,12 +16,15 @@ namespace weft::fabric {
 
 // The object behind a fid_fabric of weft. Any thread may use it. It lives until fi_close(3), which
 // refuses with -FI_EBUSY while something that was opened on it is still open.
-class Fabric : public fid_fabric {
+class Fabric : public fid_fabric, public Usable {
  public:
   // Opens a fabric. `attributes` must have a name and the API version that the application asked
   // for. `*fabric` belongs to the caller.
   static int open(const fi_fabric_attr& attributes, const Options& options, fid_fabric** fabric,
                   void* context);
+
+  static Fabric& from(fid_fabric* fabric) { return *static_cast<Fabric*>(fabric); }
+  static Fabric& from(struct fid* fid) { return from(reinterpret_cast<fid_fabric*>(fid)); }
 
   // The subnet, "192.0.2.0/24".
   const std::string& name() const { return name_; }
@@ -34,21 +37,6 @@ class Fabric : public fid_fabric {
   // Those that are open.
   PassiveEndpoints& passive_endpoints() { return passive_endpoints_; }
 
-  // Keeps a fabric from being closed; held by everything opened on it.
-  class Reference {
-   public:
-    explicit Reference(Fabric& fabric) : fabric_(fabric) { ++fabric_.users_; }
-    ~Reference() { --fabric_.users_; }
-    Reference(const Reference&) = delete;
-    Reference& operator=(const Reference&) = delete;
-
-   private:
-    Fabric& fabric_;
-  };
-
-  // Frees the object unless it is in use. Errors: -FI_EBUSY.
-  int close();
-
  private:
   Fabric(const fi_fabric_attr& attributes, const Options& options, void* context);
 
@@ -56,7 +44,6 @@ class Fabric : public fid_fabric {
   std::uint32_t requested_api_;
   const Options options_;
   PassiveEndpoints passive_endpoints_;
-  std::atomic<int> users_{0};
   const Instances::Listing listed_;
 };
 

@@ -41,7 +41,7 @@ TEST_F(OpenFabric, PassesDownWhatItWasOpenedWith) {
 
 TEST_F(OpenFabric, CannotBeClosedWhileInUse) {
   {
-    const Fabric::Reference use(*static_cast<Fabric*>(fabric_));
+    const Use use(*static_cast<Fabric*>(fabric_));
     EXPECT_EQ(fi_close(&fabric_->fid), -FI_EBUSY);
   }
   SUCCEED();  // the destructor of the fixture closes it

@@ -1,12 +1,35 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What do the message calls do? fi_msg(3)
+// What do the calls for messages do? fi_msg(3), fi_tagged(3)
+#include <optional>
+
 #include "transfer.h"
 
 namespace weft::fabric {
 namespace {
 
+using link::MessageOperation;
 using messaging::ReceiveCall;
 using messaging::SendCall;
+
+// The kinds of messages; MessageCalls exist once for each.
+struct UntaggedKind {
+  using Description = fi_msg;
+  using Table = fi_ops_msg;
+  static constexpr MessageOperation kOperation = MessageOperation::kMessage;
+  static constexpr std::uint64_t kSendFlags = kCallFlags;
+  static constexpr std::uint64_t kInjectFlags = 0;  // those by default that count
+  static constexpr auto kSend = send;
+};
+struct DatagramKind : UntaggedKind {
+  static constexpr std::uint64_t kSendFlags = kDatagramTxFlags | FI_TRIGGER;
+  static constexpr std::uint64_t kInjectFlags = FI_MULTICAST;
+  static constexpr auto kSend = send_datagram;
+};
+struct TaggedKind : UntaggedKind {
+  using Description = fi_msg_tagged;
+  using Table = fi_ops_tagged;
+  static constexpr MessageOperation kOperation = MessageOperation::kTagged;
+};
 
 // A receive with the flags of the call, or the default ones. fi_msg(3): FI_MULTI_RECV makes it take
 // several messages, in a buffer of one piece.
@@ -24,137 +47,147 @@ ssize_t post(Handle& ep, std::span<const LocalRange> list, fi_addr_t source, voi
   return receive(ep, call, source, flags, work);
 }
 
-ssize_t recv(fid_ep* fid, void* buffer, std::size_t length, void*, fi_addr_t source,
-             void* context) {
-  Handle& ep = Handle::from(fid);
-  const std::uint64_t flags = ep.rx_flags;
-  const LocalRange one = message_piece(buffer, length);
-  return post(ep, {&one, 1}, source, context, flags);
-}
-
-ssize_t recvv(fid_ep* fid, const iovec* list, void**, std::size_t count, fi_addr_t source,
-              void* context) {
-  Handle& ep = Handle::from(fid);
-  return post(ep, pieces(list, count), source, context, ep.rx_flags);
-}
-
-ssize_t recvmsg(fid_ep* fid, const fi_msg* msg, std::uint64_t flags) {
-  if (msg == nullptr) return -FI_EINVAL;
-  return receive_message(Handle::from(fid), *msg, flags, nullptr);
-}
-
-// How the endpoints of one type send; the calls below exist once for each.
-struct Reliable {
-  static constexpr std::uint64_t kFlags = kCallFlags;
-  static constexpr std::uint64_t kInjectFlags = 0;
-  static ssize_t send(Handle& ep, SendCall& call, std::uint64_t flags,
-                      const fi_deferred_work* work = nullptr) noexcept {
-    return fabric::send(ep, call, flags, work);
-  }
-};
-struct Unreliable {
-  static constexpr std::uint64_t kFlags = kDatagramTxFlags | FI_TRIGGER;
-  static constexpr std::uint64_t kInjectFlags = FI_MULTICAST;  // those by default that count
-  static ssize_t send(Handle& ep, SendCall& call, std::uint64_t flags,
-                      const fi_deferred_work* work = nullptr) noexcept {
-    return send_datagram(ep, call, flags, work);
-  }
-};
-
-template <class How>
-ssize_t send_pieces(Handle& ep, std::span<const LocalRange> list, fi_addr_t peer, void* context,
-                    std::uint64_t flags) {
-  SendCall call;
-  call.peer = peer;
+// The same for a tagged message.
+ssize_t post(Handle& ep, std::span<const LocalRange> list, fi_addr_t source, void* context,
+             std::uint64_t flags, std::uint64_t tag, std::uint64_t ignore,
+             ReceiveCall::Mode mode = ReceiveCall::Mode::kPost,
+             const fi_deferred_work* work = nullptr) {
+  ReceiveCall call;
+  call.tagged = true;
+  call.mode = mode;
+  call.tag = tag;
+  call.ignore = ignore;
   call.pieces = list;
-  call.report = report(ep.tx_selective(), flags, context);
-  return How::send(ep, call, flags);
+  call.report = report(ep.rx_selective(), flags, context);
+  return receive(ep, call, source, flags, work);
 }
 
-template <class How>
-ssize_t send_one(fid_ep* fid, const void* buffer, std::size_t length, void*, fi_addr_t peer,
-                 void* context) {
+// FI_DISCARD alone has no meaning: it says what becomes of what is peeked at or was claimed.
+std::optional<ReceiveCall::Mode> receive_mode(std::uint64_t flags) {
+  switch (flags & (FI_PEEK | FI_CLAIM | FI_DISCARD)) {
+    case 0:
+      return ReceiveCall::Mode::kPost;
+    case FI_PEEK:
+      return ReceiveCall::Mode::kPeek;
+    case FI_PEEK | FI_CLAIM:
+      return ReceiveCall::Mode::kPeekClaim;
+    case FI_PEEK | FI_DISCARD:
+      return ReceiveCall::Mode::kPeekDiscard;
+    case FI_CLAIM:
+      return ReceiveCall::Mode::kTakeClaimed;
+    case FI_CLAIM | FI_DISCARD:
+      return ReceiveCall::Mode::kDiscardClaimed;
+    default:
+      return std::nullopt;
+  }
+}
+
+// A send whose report is still missing.
+template <class Kind>
+SendCall unreported(std::span<const LocalRange> list, fi_addr_t peer, RemoteData data,
+                    std::uint64_t tag = 0) {
+  SendCall call;
+  call.peer = peer;
+  call.operation = Kind::kOperation;
+  call.has_data = data.given;
+  call.tag = tag;
+  call.data = data.value;
+  call.pieces = list;
+  return call;
+}
+
+template <class Kind, class... Tag>
+ssize_t send_one(fid_ep* fid, const void* buffer, std::size_t length, fi_addr_t peer, void* context,
+                 RemoteData data, Tag... tag) {
   Handle& ep = Handle::from(fid);
   const std::uint64_t flags = ep.tx_flags;
   const LocalRange one = message_piece(buffer, length);
-  return send_pieces<How>(ep, {&one, 1}, peer, context, flags);
+  SendCall call = unreported<Kind>({&one, 1}, peer, data, tag...);
+  call.report = report(ep.tx_selective(), flags, context);
+  return Kind::kSend(ep, call, flags, nullptr);
 }
 
-template <class How>
-ssize_t sendv(fid_ep* fid, const iovec* list, void**, std::size_t count, fi_addr_t peer,
-              void* context) {
+template <class Kind, class... Tag>
+ssize_t inject_one(fid_ep* fid, const void* buffer, std::size_t length, fi_addr_t peer,
+                   RemoteData data, Tag... tag) {
   Handle& ep = Handle::from(fid);
-  return send_pieces<How>(ep, pieces(list, count), peer, context, ep.tx_flags);
+  const std::uint64_t flags = Kind::kInjectFlags != 0 ? ep.tx_flags & Kind::kInjectFlags : 0;
+  const LocalRange one = message_piece(buffer, length);
+  SendCall call = unreported<Kind>({&one, 1}, peer, data, tag...);
+  call.report = messaging::Report::silence();
+  return Kind::kSend(ep, call, flags, nullptr);
 }
 
-template <class How>
-ssize_t send_described(Handle& ep, const fi_msg& msg, std::uint64_t flags,
+std::uint64_t tag_of(const fi_msg&) { return 0; }
+std::uint64_t tag_of(const fi_msg_tagged& msg) { return msg.tag; }
+
+template <class Kind>
+ssize_t send_described(Handle& ep, const typename Kind::Description& msg, std::uint64_t flags,
                        const fi_deferred_work* work) {
-  if ((flags & ~How::kFlags) != 0) return -FI_EBADFLAGS;
-  SendCall call;
-  call.peer = msg.addr;
-  call.has_data = (flags & FI_REMOTE_CQ_DATA) != 0;
-  call.data = msg.data;
-  call.pieces = pieces(msg.msg_iov, msg.iov_count);
+  if ((flags & ~Kind::kSendFlags) != 0) return -FI_EBADFLAGS;
+  const RemoteData data{(flags & FI_REMOTE_CQ_DATA) != 0, msg.data};
+  SendCall call = unreported<Kind>(pieces(msg.msg_iov, msg.iov_count), msg.addr, data, tag_of(msg));
   call.report = report(ep.tx_selective(), flags, msg.context);
-  return How::send(ep, call, flags, work);
+  return Kind::kSend(ep, call, flags, work);
 }
 
-template <class How>
-ssize_t sendmsg(fid_ep* fid, const fi_msg* msg, std::uint64_t flags) {
-  if (msg == nullptr) return -FI_EINVAL;
-  return send_described<How>(Handle::from(fid), *msg, flags, nullptr);
-}
+// The C functions for messages of one kind. `Tag` is the type of their tags, or no type.
+template <class Kind, class... Tag>
+struct MessageCalls {
+  using Description = typename Kind::Description;
+  using Table = typename Kind::Table;
 
-template <class How>
-ssize_t senddata(fid_ep* fid, const void* buffer, std::size_t length, void*, std::uint64_t data,
-                 fi_addr_t peer, void* context) {
-  Handle& ep = Handle::from(fid);
-  const std::uint64_t flags = ep.tx_flags;
-  const LocalRange one = message_piece(buffer, length);
-  SendCall call;
-  call.peer = peer;
-  call.has_data = true;
-  call.data = data;
-  call.pieces = {&one, 1};
-  call.report = report(ep.tx_selective(), flags, context);
-  return How::send(ep, call, flags);
-}
+  static ssize_t recv(fid_ep* fid, void* buffer, std::size_t length, void*, fi_addr_t source,
+                      Tag... tag, Tag... ignore, void* context) {
+    Handle& ep = Handle::from(fid);
+    const std::uint64_t flags = ep.rx_flags;
+    const LocalRange one = message_piece(buffer, length);
+    return post(ep, {&one, 1}, source, context, flags, tag..., ignore...);
+  }
+  static ssize_t recvv(fid_ep* fid, const iovec* list, void**, std::size_t count, fi_addr_t source,
+                       Tag... tag, Tag... ignore, void* context) {
+    Handle& ep = Handle::from(fid);
+    return post(ep, pieces(list, count), source, context, ep.rx_flags, tag..., ignore...);
+  }
+  static ssize_t recvmsg(fid_ep* fid, const Description* msg, std::uint64_t flags) {
+    if (msg == nullptr) return -FI_EINVAL;
+    return receive_message(Handle::from(fid), *msg, flags, nullptr);
+  }
+  static ssize_t send(fid_ep* fid, const void* buffer, std::size_t length, void*, fi_addr_t peer,
+                      Tag... tag, void* context) {
+    return send_one<Kind>(fid, buffer, length, peer, context, {}, tag...);
+  }
+  static ssize_t sendv(fid_ep* fid, const iovec* list, void**, std::size_t count, fi_addr_t peer,
+                       Tag... tag, void* context) {
+    Handle& ep = Handle::from(fid);
+    const std::uint64_t flags = ep.tx_flags;
+    SendCall call = unreported<Kind>(pieces(list, count), peer, {}, tag...);
+    call.report = report(ep.tx_selective(), flags, context);
+    return Kind::kSend(ep, call, flags, nullptr);
+  }
+  static ssize_t sendmsg(fid_ep* fid, const Description* msg, std::uint64_t flags) {
+    if (msg == nullptr) return -FI_EINVAL;
+    return send_described<Kind>(Handle::from(fid), *msg, flags, nullptr);
+  }
+  static ssize_t senddata(fid_ep* fid, const void* buffer, std::size_t length, void*,
+                          std::uint64_t data, fi_addr_t peer, Tag... tag, void* context) {
+    return send_one<Kind>(fid, buffer, length, peer, context, {true, data}, tag...);
+  }
+  static ssize_t inject(fid_ep* fid, const void* buffer, std::size_t length, fi_addr_t peer,
+                        Tag... tag) {
+    return inject_one<Kind>(fid, buffer, length, peer, {}, tag...);
+  }
+  static ssize_t injectdata(fid_ep* fid, const void* buffer, std::size_t length, std::uint64_t data,
+                            fi_addr_t peer, Tag... tag) {
+    return inject_one<Kind>(fid, buffer, length, peer, {true, data}, tag...);
+  }
 
-template <class How>
-ssize_t injectdata(fid_ep* fid, const void* buffer, std::size_t length, std::uint64_t data,
-                   fi_addr_t peer) {
-  Handle& ep = Handle::from(fid);
-  const std::uint64_t flags = ep.tx_flags & How::kInjectFlags;
-  const LocalRange one = message_piece(buffer, length);
-  SendCall call;
-  call.peer = peer;
-  call.has_data = true;
-  call.data = data;
-  call.pieces = {&one, 1};
-  call.report = messaging::Report::silence();
-  return How::send(ep, call, flags);
-}
-
-template <class How>
-ssize_t inject(fid_ep* fid, const void* buffer, std::size_t length, fi_addr_t peer) {
-  Handle& ep = Handle::from(fid);
-  const std::uint64_t flags = ep.tx_flags & How::kInjectFlags;
-  const LocalRange one = message_piece(buffer, length);
-  SendCall call;
-  call.peer = peer;
-  call.pieces = {&one, 1};
-  call.report = messaging::Report::silence();
-  return How::send(ep, call, flags);
-}
-
-template <class How>
-fi_ops_msg* operations(Direction direction) {
-  static ByDirection<fi_ops_msg> tables({sizeof(fi_ops_msg), recv, recvv, recvmsg, send_one<How>,
-                                         sendv<How>, sendmsg<How>, inject<How>, senddata<How>,
-                                         injectdata<How>});
-  return tables.of(direction);
-}
+  static Table* table(Direction direction) {
+    static ByDirection<Table> tables(
+        {sizeof(Table), recv, recvv, recvmsg, send, sendv, sendmsg, inject, senddata, injectdata});
+    return tables.of(direction);
+  }
+};
 
 }  // namespace
 
@@ -165,14 +198,37 @@ ssize_t receive_message(Handle& ep, const fi_msg& msg, std::uint64_t flags,
   return post(ep, pieces(msg.msg_iov, msg.iov_count), msg.addr, msg.context, flags, work);
 }
 
+ssize_t receive_message(Handle& ep, const fi_msg_tagged& msg, std::uint64_t flags,
+                        const fi_deferred_work* work) {
+  constexpr std::uint64_t kFlags =
+      FI_COMPLETION | FI_MORE | FI_PEEK | FI_CLAIM | FI_DISCARD | FI_TRIGGER;
+  if ((flags & ~kFlags) != 0) return -FI_EBADFLAGS;
+  const auto mode = receive_mode(flags);
+  if (!mode) return -FI_EINVAL;
+  return post(ep, pieces(msg.msg_iov, msg.iov_count), msg.addr, msg.context, flags, msg.tag,
+              msg.ignore, *mode, work);
+}
+
 ssize_t send_message(Handle& ep, const fi_msg& msg, std::uint64_t flags,
                      const fi_deferred_work* work) {
   const bool datagrams = ep.offer() != nullptr && ep.offer()->type == FI_EP_DGRAM;
-  return datagrams ? send_described<Unreliable>(ep, msg, flags, work)
-                   : send_described<Reliable>(ep, msg, flags, work);
+  return datagrams ? send_described<DatagramKind>(ep, msg, flags, work)
+                   : send_described<UntaggedKind>(ep, msg, flags, work);
 }
 
-fi_ops_msg* message_operations(Direction direction) { return operations<Reliable>(direction); }
-fi_ops_msg* datagram_operations(Direction direction) { return operations<Unreliable>(direction); }
+ssize_t send_message(Handle& ep, const fi_msg_tagged& msg, std::uint64_t flags,
+                     const fi_deferred_work* work) {
+  return send_described<TaggedKind>(ep, msg, flags, work);
+}
+
+fi_ops_msg* message_operations(Direction direction) {
+  return MessageCalls<UntaggedKind>::table(direction);
+}
+fi_ops_msg* datagram_operations(Direction direction) {
+  return MessageCalls<DatagramKind>::table(direction);
+}
+fi_ops_tagged* tagged_operations(Direction direction) {
+  return MessageCalls<TaggedKind, std::uint64_t>::table(direction);
+}
 
 }  // namespace weft::fabric

@@ -8,6 +8,7 @@
 #include "boundary.h"
 #include "counter.h"
 #include "domain.h"
+#include "fid_calls.h"
 #include "handle.h"
 #include "log.h"
 #include "os/process_memory.h"
@@ -47,7 +48,7 @@ class MemoryRegion : public fid_mr {
       : fid_mr{}, domain_(domain), use_(domain), registration_(registration) {
     fid.fclass = FI_CLASS_MR;
     fid.context = context;
-    fid.ops = fid_operations();
+    fid.ops = region_operations();
     mem_desc = this;
     key = registration.key.v;
   }
@@ -78,7 +79,7 @@ class MemoryRegion : public fid_mr {
     if (object->fclass != FI_CLASS_CNTR) return -FI_EINVAL;
     if (!domain_.registration().rma_events) return -FI_ENOSYS;
     if (flags == 0 || (flags & ~(FI_REMOTE_READ | FI_REMOTE_WRITE)) != 0) return -FI_EBADFLAGS;
-    Cntr& counter = Cntr::from(reinterpret_cast<fid_cntr*>(object));
+    Cntr& counter = Cntr::from(object);
     if (&counter.domain() != &domain_) return -FI_EINVAL;
     // The endpoint that is told of an access may be any.
     const Status driven = domain_.engines().widen(counter.counter().engines());
@@ -113,14 +114,9 @@ class MemoryRegion : public fid_mr {
     return 0;
   }
 
-  static fi_ops* fid_operations() {
-    static fi_ops table = [] {
-      fi_ops operations = unsupported_operations<fi_ops>();
-      operations.close = close_region;
-      operations.bind = bind_region;
-      operations.control = control_region;
-      return operations;
-    }();
+  static fi_ops* region_operations() {
+    static fi_ops table =
+        fid_operations({.close = close_region, .bind = bind_region, .control = control_region});
     return &table;
   }
 
@@ -194,7 +190,7 @@ int register_region(Domain& domain, const fi_mr_attr& attributes, std::uint64_t 
 
 Domain* domain_of(fid* fid) {
   if (fid == nullptr || fid->fclass != FI_CLASS_DOMAIN) return nullptr;
-  return static_cast<Domain*>(reinterpret_cast<fid_domain*>(fid));
+  return &Domain::from(fid);
 }
 
 int regattr(fid* fid, const fi_mr_attr* attributes, std::uint64_t flags, fid_mr** mr) {
@@ -224,14 +220,11 @@ int reg(fid* fid, const void* buffer, std::size_t length, std::uint64_t access,
 }  // namespace
 
 fi_ops_mr* mr_operations() {
-  static fi_ops_mr table = [] {
-    fi_ops_mr operations = unsupported_operations<fi_ops_mr>();
-    operations.reg = reg;
-    operations.regv = regv;
-    operations.regattr = regattr;
-    return operations;
-  }();
-  return &table;
+  return operations_with<fi_ops_mr>([](fi_ops_mr& table) {
+    table.reg = reg;
+    table.regv = regv;
+    table.regattr = regattr;
+  });
 }
 
 }  // namespace weft::fabric

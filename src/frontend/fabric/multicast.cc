@@ -3,28 +3,19 @@
 #include <rdma/fi_cm.h>
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 
 #include "boundary.h"
 #include "ep.h"
+#include "fid_calls.h"
 #include "log.h"
+#include "name.h"
 #include "os/interfaces.h"
-#include "unsupported.h"
 
 namespace weft::fabric {
 namespace {
 
-int close_group(fid* fid);
-
-fi_ops* multicast_fid_operations() {
-  static fi_ops table = [] {
-    fi_ops operations = unsupported_operations<fi_ops>();
-    operations.close = close_group;
-    return operations;
-  }();
-  return &table;
-}
+fi_ops* multicast_fid_operations();
 
 // The object behind a fid_mc: an endpoint's place in a group. The endpoint outlives it.
 class Multicast : public fid_mc {
@@ -36,16 +27,18 @@ class Multicast : public fid_mc {
   }
   ~Multicast() { ep_.core()->leave(fi_addr); }
 
+  static Multicast& from(struct fid* fid) {
+    return *static_cast<Multicast*>(reinterpret_cast<fid_mc*>(fid));
+  }
+
  private:
   Ep& ep_;
   Use use_;
 };
 
-int close_group(fid* fid) {
-  return at_c_border([&] {
-    delete static_cast<Multicast*>(reinterpret_cast<fid_mc*>(fid));
-    return 0;
-  });
+fi_ops* multicast_fid_operations() {
+  static fi_ops table = fid_operations({.close = close_object<Multicast>});
+  return &table;
 }
 
 // A wildcard stands for every interface.
@@ -59,12 +52,11 @@ bool has_groups(const os::SocketAddress& own) {
 
 // The group that a program names, in the format of its endpoint's addresses.
 Result<os::SocketAddress> group_of(const void* bytes, int family) {
-  const std::size_t length = family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
-  sa_family_t given = AF_UNSPEC;
-  std::memcpy(&given, bytes, sizeof given);
-  if (given != family) return Error{FI_EINVAL, "a group of another address family"};
-  auto group = os::SocketAddress::parse(bytes, length);
-  if (group && !group.value().is_multicast()) {
+  auto group = address_at(bytes);
+  if (!group || group.value().family() != family) {
+    return Error{FI_EINVAL, "a group of another address family"};
+  }
+  if (!group.value().is_multicast()) {
     return Error{FI_EINVAL, group.value().text() + " is no multicast address"};
   }
   return group;

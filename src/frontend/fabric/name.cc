@@ -19,6 +19,16 @@ Result<os::SocketAddress> wanted_address(const fi_info& info) {
   return os::SocketAddress::of_host(family, &in6addr_any, 0);
 }
 
+std::size_t address_length(const void* bytes) {
+  sa_family_t family = AF_UNSPEC;
+  std::memcpy(&family, bytes, sizeof family);
+  return family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+}
+
+Result<os::SocketAddress> address_at(const void* bytes) {
+  return os::SocketAddress::parse(bytes, address_length(bytes));
+}
+
 os::SocketAddress name_of(const os::UdpPort& port) {
   const os::SocketAddress bound = port.address();
   if (!bound.is_any()) return bound;

@@ -16,6 +16,11 @@ namespace weft::fabric {
 // Errors: EINVAL.
 Result<os::SocketAddress> wanted_address(const fi_info& info);
 
+// The address in a sockaddr whose length follows from its family. Errors: EINVAL.
+Result<os::SocketAddress> address_at(const void* bytes);
+// Bytes of such a sockaddr.
+std::size_t address_length(const void* bytes);
+
 // By which address peers reach what is bound to `port`: a wildcard host is replaced by a usable
 // one.
 os::SocketAddress name_of(const os::UdpPort& port);

@@ -6,6 +6,7 @@
 #include <rdma/fi_errno.h>
 
 #include <array>
+#include <initializer_list>
 #include <string>
 
 namespace weft::fabric {
@@ -26,6 +27,17 @@ std::uint64_t with_implied_modifiers(std::uint64_t caps) {
   if (any_of(caps, kMessageCaps) && !any_of(caps, kMessageModifiers)) caps |= kMessageModifiers;
   if (any_of(caps, kRmaCaps) && !any_of(caps, kRmaModifiers)) caps |= kRmaModifiers;
   return caps;
+}
+
+// One of the choices that are offered, or `usual` without a hint (the number 0 in all of them).
+template <class Choice>
+Result<Choice> agree_choice(const char* attribute, const char* noun, int hinted, Choice usual,
+                            std::initializer_list<Choice> offered) {
+  if (hinted == 0) return usual;
+  for (const Choice choice : offered) {
+    if (hinted == choice) return choice;
+  }
+  return refusal(fmt::format("{} {}: unknown {}", attribute, hinted, noun));
 }
 
 }  // namespace
@@ -86,39 +98,20 @@ Result<int> check_mr_mode(std::uint32_t api_version, int mode, int required) {
 }
 
 Result<fi_threading> agree_threading(int hinted) {
-  switch (hinted) {
-    case FI_THREAD_UNSPEC:
-      return FI_THREAD_SAFE;
-    case FI_THREAD_SAFE:
-    case FI_THREAD_FID:
-    case FI_THREAD_DOMAIN:
-    case FI_THREAD_COMPLETION:
-    case FI_THREAD_ENDPOINT:
-      return static_cast<fi_threading>(hinted);
-  }
-  return refusal(fmt::format("threading {}: unknown level", hinted));
+  return agree_choice(
+      "threading", "level", hinted, FI_THREAD_SAFE,
+      {FI_THREAD_SAFE, FI_THREAD_FID, FI_THREAD_DOMAIN, FI_THREAD_COMPLETION, FI_THREAD_ENDPOINT});
 }
 
 Result<fi_progress> agree_control_progress(int hinted) {
-  switch (hinted) {
-    case FI_PROGRESS_UNSPEC:
-      return FI_PROGRESS_AUTO;
-    case FI_PROGRESS_AUTO:
-    case FI_PROGRESS_MANUAL:
-      return static_cast<fi_progress>(hinted);
-  }
-  return refusal(fmt::format("control_progress {}: unknown model", hinted));
+  return agree_choice("control_progress", "model", hinted, FI_PROGRESS_AUTO,
+                      {FI_PROGRESS_AUTO, FI_PROGRESS_MANUAL});
 }
 
+// No thread without a request.
 Result<fi_progress> agree_data_progress(int hinted) {
-  switch (hinted) {
-    case FI_PROGRESS_UNSPEC:
-      return FI_PROGRESS_MANUAL;  // no thread without a request
-    case FI_PROGRESS_AUTO:
-    case FI_PROGRESS_MANUAL:
-      return static_cast<fi_progress>(hinted);
-  }
-  return refusal(fmt::format("data_progress {}: unknown model", hinted));
+  return agree_choice("data_progress", "model", hinted, FI_PROGRESS_MANUAL,
+                      {FI_PROGRESS_AUTO, FI_PROGRESS_MANUAL});
 }
 
 Result<fi_resource_mgmt> agree_resource_mgmt(int hinted) {
@@ -132,13 +125,7 @@ Result<fi_resource_mgmt> agree_resource_mgmt(int hinted) {
 }
 
 Result<fi_av_type> agree_av_type(int hinted) {
-  switch (hinted) {
-    case FI_AV_UNSPEC:
-    case FI_AV_MAP:
-    case FI_AV_TABLE:
-      return static_cast<fi_av_type>(hinted);
-  }
-  return refusal(fmt::format("av_type {}: unknown type", hinted));
+  return agree_choice("av_type", "type", hinted, FI_AV_UNSPEC, {FI_AV_MAP, FI_AV_TABLE});
 }
 
 Result<fi_ep_type> agree_ep_type(int hinted, const TypeOffer& offer) {

@@ -57,7 +57,7 @@ PassiveEndpoint::~PassiveEndpoint() {
 int PassiveEndpoint::bind(struct fid* object, std::uint64_t flags) {
   if (flags != 0) return -FI_EBADFLAGS;
   if (object->fclass != FI_CLASS_EQ || eq_ != nullptr) return -FI_EINVAL;
-  EventQueue& eq = EventQueue::from(reinterpret_cast<fid_eq*>(object));
+  EventQueue& eq = EventQueue::from(object);
   eq_ = &eq;
   eq_use_ = Use(eq);
   return 0;

@@ -65,7 +65,7 @@ class PassiveEndpoint final : public fid_pep, connect::RequestSink {
   std::unique_ptr<Undecided> take(const struct fid* handle);
 
   Fabric& fabric_;
-  const Fabric::Reference fabric_use_;
+  const Use fabric_use_;
   const InfoList info_;
   mutable std::mutex mutex_;  // taken after the listener's, never before
   std::optional<os::UdpPort> port_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // How does a program call a passive endpoint? fi_passive_ep of fi_endpoint(3), fi_cm(3)
 #include "boundary.h"
+#include "fid_calls.h"
 #include "name.h"
 #include "offer.h"
 #include "pep.h"
@@ -8,13 +9,6 @@
 
 namespace weft::fabric {
 namespace {
-
-int close_pep(fid* fid) {
-  return at_c_border([&] {
-    delete &PassiveEndpoint::from(fid);
-    return 0;
-  });
-}
 
 int bind_pep(fid* fid, struct fid* object, std::uint64_t flags) {
   if (object == nullptr) return -FI_EINVAL;
@@ -61,36 +55,25 @@ int reject(fid_pep* pep, fid* handle, const void* data, std::size_t length) {
 }  // namespace
 
 fi_ops* pep_fid_operations() {
-  static fi_ops table = [] {
-    fi_ops operations = unsupported_operations<fi_ops>();
-    operations.close = close_pep;
-    operations.bind = bind_pep;
-    operations.control = control_pep;
-    return operations;
-  }();
+  static fi_ops table = fid_operations(
+      {.close = close_object<PassiveEndpoint>, .bind = bind_pep, .control = control_pep});
   return &table;
 }
 
 fi_ops_ep* pep_operations() {
-  static fi_ops_ep table = [] {
-    fi_ops_ep operations = unsupported_operations<fi_ops_ep>();
-    operations.getopt = getopt_pep;
-    operations.setopt = setopt_pep;
-    return operations;
-  }();
-  return &table;
+  return operations_with<fi_ops_ep>([](fi_ops_ep& table) {
+    table.getopt = getopt_pep;
+    table.setopt = setopt_pep;
+  });
 }
 
 fi_ops_cm* pep_cm_operations() {
-  static fi_ops_cm table = [] {
-    fi_ops_cm operations = unsupported_operations<fi_ops_cm>();
-    operations.getname = getname_pep;
-    operations.setname = setname_pep;
-    operations.listen = listen;
-    operations.reject = reject;
-    return operations;
-  }();
-  return &table;
+  return operations_with<fi_ops_cm>([](fi_ops_cm& table) {
+    table.getname = getname_pep;
+    table.setname = setname_pep;
+    table.listen = listen;
+    table.reject = reject;
+  });
 }
 
 }  // namespace weft::fabric

@@ -8,7 +8,7 @@
 #include "counter.h"
 #include "cq.h"
 #include "domain.h"
-#include "unsupported.h"
+#include "fid_calls.h"
 
 namespace weft::fabric {
 namespace {
@@ -27,8 +27,8 @@ struct Polled {
     if (object->fclass == FI_CLASS_CQ) return {object, Use(queue(object))};
     return {object, Use(counter(object))};
   }
-  static Cq& queue(fid* object) { return Cq::from(reinterpret_cast<fid_cq*>(object)); }
-  static Cntr& counter(fid* object) { return Cntr::from(reinterpret_cast<fid_cntr*>(object)); }
+  static Cq& queue(fid* object) { return Cq::from(object); }
+  static Cntr& counter(fid* object) { return Cntr::from(object); }
 
   void progress() const {
     const bool is_queue = object->fclass == FI_CLASS_CQ;
@@ -46,13 +46,15 @@ class PollSet : public fid_poll {
  public:
   explicit PollSet(Domain& domain);
   static PollSet& from(fid_poll* set) { return *static_cast<PollSet*>(set); }
+  static PollSet& from(struct fid* fid) { return from(reinterpret_cast<fid_poll*>(fid)); }
 
   int add(struct fid* object);
   int remove(struct fid* object);
   int poll(void** contexts, std::size_t count);
-  bool empty() const {
+  // While something is polled.
+  bool in_use() const {
     const std::lock_guard guard(mutex_);
-    return polled_.empty();
+    return !polled_.empty();
   }
 
  private:
@@ -83,19 +85,8 @@ int poll(fid_poll* set, void** contexts, int count) {
       [&] { return PollSet::from(set).poll(contexts, static_cast<std::size_t>(count)); });
 }
 
-int close_set(fid* fid) {
-  PollSet& set = PollSet::from(reinterpret_cast<fid_poll*>(fid));
-  if (!set.empty()) return -FI_EBUSY;
-  delete &set;
-  return 0;
-}
-
 fi_ops* poll_set_fid_operations() {
-  static fi_ops table = [] {
-    fi_ops operations = unsupported_operations<fi_ops>();
-    operations.close = close_set;
-    return operations;
-  }();
+  static fi_ops table = fid_operations({.close = close_object<PollSet>});
   return &table;
 }
 

@@ -2,7 +2,7 @@
 // What may several endpoints of a domain share? fi_endpoint(3), "Shared contexts"
 #include "shared_contexts.h"
 
-#include "boundary.h"
+#include "fid_calls.h"
 #include "internal.h"
 #include "negotiate.h"
 #include "unsupported.h"
@@ -10,37 +10,19 @@
 namespace weft::fabric {
 namespace {
 
-template <class Context>
-int close_context(fid* fid) {
-  return at_c_border([&] {
-    Context& context = Context::from(fid);
-    if (context.in_use()) return -FI_EBUSY;
-    delete &context;
-    return 0;
-  });
-}
-
 // There is nothing to enable, but a program may treat it like an endpoint.
 int control_receive(fid* fid, int command, void* argument) {
   return command == FI_ENABLE ? 0 : control_flags(Handle::from(fid), command, argument);
 }
 
 fi_ops* transmit_fid_operations() {
-  static fi_ops table = [] {
-    fi_ops operations = unsupported_operations<fi_ops>();
-    operations.close = close_context<SharedTransmit>;
-    return operations;
-  }();
+  static fi_ops table = fid_operations({.close = close_object<SharedTransmit>});
   return &table;
 }
 
 fi_ops* receive_fid_operations() {
-  static fi_ops table = [] {
-    fi_ops operations = unsupported_operations<fi_ops>();
-    operations.close = close_context<SharedReceive>;
-    operations.control = control_receive;
-    return operations;
-  }();
+  static fi_ops table =
+      fid_operations({.close = close_object<SharedReceive>, .control = control_receive});
   return &table;
 }
 
@@ -65,7 +47,7 @@ SharedTransmit::SharedTransmit(Domain& domain, void* context)
   ops = no_operations<fi_ops_ep>();
 }
 
-int SharedTransmit::open(Domain& domain, const fi_tx_attr* attributes, fid_stx** stx,
+int open_shared_transmit(Domain& domain, const fi_tx_attr* attributes, fid_stx** stx,
                          void* context) {
   if (attributes != nullptr && !offered(*attributes)) return -FI_EINVAL;
   *stx = new SharedTransmit(domain, context);
@@ -96,20 +78,11 @@ SharedReceive::SharedReceive(Domain& domain, const fi_rx_attr& attributes, void*
 
 SharedReceive::~SharedReceive() { domain_.triggers().drop(&queue_); }
 
-int SharedReceive::open(Domain& domain, const fi_rx_attr* attributes, fid_ep** ep, void* context) {
+int open_shared_receive(Domain& domain, const fi_rx_attr* attributes, fid_ep** ep, void* context) {
   const fi_rx_attr wanted = attributes != nullptr ? *attributes : fi_rx_attr{};
   if (!offered(wanted)) return -FI_EINVAL;
   *ep = new SharedReceive(domain, wanted, context);
   return 0;
-}
-
-int open_shared_transmit(Domain& domain, const fi_tx_attr* attributes, fid_stx** stx,
-                         void* context) {
-  return SharedTransmit::open(domain, attributes, stx, context);
-}
-
-int open_shared_receive(Domain& domain, const fi_rx_attr* attributes, fid_ep** ep, void* context) {
-  return SharedReceive::open(domain, attributes, ep, context);
 }
 
 }  // namespace weft::fabric

@@ -17,8 +17,7 @@ namespace weft::fabric {
 // without one.
 class SharedTransmit : public fid_stx, public Usable {
  public:
-  // `attributes` may be null. Errors: -FI_EINVAL for attributes beyond what weft offers.
-  static int open(Domain& domain, const fi_tx_attr* attributes, fid_stx** stx, void* context);
+  SharedTransmit(Domain& domain, void* context);
 
   // The object behind `fid`.
   static SharedTransmit& from(struct fid* fid) {
@@ -27,8 +26,6 @@ class SharedTransmit : public fid_stx, public Usable {
   Domain& domain() { return domain_; }
 
  private:
-  SharedTransmit(Domain& domain, void* context);
-
   Domain& domain_;
   const Use use_;
 };
@@ -37,8 +34,7 @@ class SharedTransmit : public fid_stx, public Usable {
 // endpoints that are bound to it, and complete in the queue of the endpoint whose message it was.
 class SharedReceive : public Handle, public Usable {
  public:
-  // As SharedTransmit::open().
-  static int open(Domain& domain, const fi_rx_attr* attributes, fid_ep** ep, void* context);
+  SharedReceive(Domain& domain, const fi_rx_attr& attributes, void* context);
   ~SharedReceive();
 
   // The object behind `fid`.
@@ -48,8 +44,6 @@ class SharedReceive : public Handle, public Usable {
   messaging::ReceiveQueue& queue() { return queue_; }
 
  private:
-  SharedReceive(Domain& domain, const fi_rx_attr& attributes, void* context);
-
   const Use use_;
   std::atomic<std::size_t> min_multi_receive_here_{kMinMultiReceive};
   messaging::ReceiveQueue queue_;

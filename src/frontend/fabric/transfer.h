@@ -63,6 +63,12 @@ inline int measure(std::span<const LocalRange> list, std::size_t& length) {
   return 0;
 }
 
+// Data for the completion queue of the target, where a call has some.
+struct RemoteData {
+  bool given = false;
+  std::uint64_t value = 0;
+};
+
 // How a call reports its end: by default, or as the flags of the call say.
 inline messaging::Report report(bool selective, std::uint64_t flags, void* context) {
   return {context, !selective || (flags & FI_COMPLETION) != 0};

@@ -15,13 +15,13 @@ WaitPoint* wait_point_of(fid* object) {
   if (object == nullptr) return nullptr;
   switch (object->fclass) {
     case FI_CLASS_CQ:
-      return &Cq::from(reinterpret_cast<fid_cq*>(object)).wait_point();
+      return &Cq::from(object).wait_point();
     case FI_CLASS_EQ:
-      return &EventQueue::from(reinterpret_cast<fid_eq*>(object)).wait_point();
+      return &EventQueue::from(object).wait_point();
     case FI_CLASS_CNTR:
-      return &Cntr::from(reinterpret_cast<fid_cntr*>(object)).wait_point();
+      return &Cntr::from(object).wait_point();
     case FI_CLASS_WAIT:
-      return &WaitSet::from(reinterpret_cast<fid_wait*>(object)).wait_point();
+      return &WaitSet::from(object).wait_point();
     default:
       return nullptr;
   }

@@ -14,126 +14,50 @@
 #include <rdma/fi_tagged.h>
 
 #include <concepts>
+#include <cstddef>
+#include <utility>
 
 namespace weft::fabric {
 
-// Converts to a function of any signature that returns a signed integer; it ignores its arguments
-// and returns -FI_ENOSYS. Use: `table.join = kUnsupported;`
+// Converts to a function of any signature, which ignores its arguments and returns -FI_ENOSYS. One
+// that does not return a status (fi_cntr_read, fi_eq_strerror ...) is null: every object offers
+// those. Use: `table.join = kUnsupported;`
 struct Unsupported {
-  template <std::signed_integral Answer, class... Arguments>
+  template <class Answer, class... Arguments>
   using Function = Answer (*)(Arguments...);
 
-  template <std::signed_integral Answer, class... Arguments>
+  template <class Answer, class... Arguments>
   constexpr operator Function<Answer, Arguments...>() const {
-    return [](Arguments...) -> Answer { return -FI_ENOSYS; };
+    if constexpr (std::signed_integral<Answer>) {
+      return [](Arguments...) -> Answer { return -FI_ENOSYS; };
+    } else {
+      return nullptr;
+    }
   }
 };
 inline constexpr Unsupported kUnsupported;
 
-// A table of operations with its size filled in and every entry refusing with -FI_ENOSYS. A
-// front-end object takes one and replaces what it offers. Entries that do not return a status
-// (fi_cntr_read, fi_eq_strerror ...) are null: every object offers those.
+// A table of operations with its size filled in and every entry refusing. A front-end object takes
+// one and replaces what it offers.
 template <class Table>
-Table unsupported_operations() = delete;
-
-template <>
-inline fi_ops unsupported_operations<fi_ops>() {
-  return {sizeof(fi_ops), kUnsupported, kUnsupported, kUnsupported,
-          kUnsupported,   kUnsupported, kUnsupported};
+Table unsupported_operations() {
+  constexpr std::size_t kEntries = (sizeof(Table) - sizeof(std::size_t)) / sizeof(void*);
+  return []<std::size_t... kEntry>(std::index_sequence<kEntry...>) {
+    return Table{sizeof(Table), (static_cast<void>(kEntry), kUnsupported)...};
+  }
+  (std::make_index_sequence<kEntries>());
 }
 
-template <>
-inline fi_ops_fabric unsupported_operations<fi_ops_fabric>() {
-  return {sizeof(fi_ops_fabric), kUnsupported, kUnsupported, kUnsupported,
-          kUnsupported,          kUnsupported, kUnsupported};
-}
-
-template <>
-inline fi_ops_domain unsupported_operations<fi_ops_domain>() {
-  return {sizeof(fi_ops_domain), kUnsupported, kUnsupported, kUnsupported,
-          kUnsupported,          kUnsupported, kUnsupported, kUnsupported,
-          kUnsupported,          kUnsupported, kUnsupported, kUnsupported};
-}
-
-template <>
-inline fi_ops_mr unsupported_operations<fi_ops_mr>() {
-  return {sizeof(fi_ops_mr), kUnsupported, kUnsupported, kUnsupported};
-}
-
-template <>
-inline fi_ops_ep unsupported_operations<fi_ops_ep>() {
-  return {sizeof(fi_ops_ep), kUnsupported, kUnsupported, kUnsupported,
-          kUnsupported,      kUnsupported, kUnsupported, kUnsupported};
-}
-
-template <>
-inline fi_ops_cm unsupported_operations<fi_ops_cm>() {
-  return {sizeof(fi_ops_cm), kUnsupported, kUnsupported, kUnsupported, kUnsupported,
-          kUnsupported,      kUnsupported, kUnsupported, kUnsupported, kUnsupported};
-}
-
-template <>
-inline fi_ops_msg unsupported_operations<fi_ops_msg>() {
-  return {sizeof(fi_ops_msg), kUnsupported, kUnsupported, kUnsupported, kUnsupported,
-          kUnsupported,       kUnsupported, kUnsupported, kUnsupported, kUnsupported};
-}
-
-template <>
-inline fi_ops_tagged unsupported_operations<fi_ops_tagged>() {
-  return {sizeof(fi_ops_tagged), kUnsupported, kUnsupported, kUnsupported, kUnsupported,
-          kUnsupported,          kUnsupported, kUnsupported, kUnsupported, kUnsupported};
-}
-
-template <>
-inline fi_ops_rma unsupported_operations<fi_ops_rma>() {
-  return {sizeof(fi_ops_rma), kUnsupported, kUnsupported, kUnsupported, kUnsupported,
-          kUnsupported,       kUnsupported, kUnsupported, kUnsupported, kUnsupported};
-}
-
-template <>
-inline fi_ops_atomic unsupported_operations<fi_ops_atomic>() {
-  return {sizeof(fi_ops_atomic), kUnsupported, kUnsupported, kUnsupported, kUnsupported,
-          kUnsupported,          kUnsupported, kUnsupported, kUnsupported, kUnsupported,
-          kUnsupported,          kUnsupported, kUnsupported, kUnsupported};
-}
-
-template <>
-inline fi_ops_collective unsupported_operations<fi_ops_collective>() {
-  return {sizeof(fi_ops_collective),
-          kUnsupported,
-          kUnsupported,
-          kUnsupported,
-          kUnsupported,
-          kUnsupported,
-          kUnsupported,
-          kUnsupported,
-          kUnsupported,
-          kUnsupported,
-          kUnsupported,
-          kUnsupported};
-}
-
-template <>
-inline fi_ops_av unsupported_operations<fi_ops_av>() {
-  return {sizeof(fi_ops_av), kUnsupported, kUnsupported, kUnsupported,
-          kUnsupported,      kUnsupported, nullptr,      kUnsupported};
-}
-
-template <>
-inline fi_ops_cq unsupported_operations<fi_ops_cq>() {
-  return {sizeof(fi_ops_cq), kUnsupported, kUnsupported, kUnsupported,
-          kUnsupported,      kUnsupported, kUnsupported, nullptr};
-}
-
-template <>
-inline fi_ops_cntr unsupported_operations<fi_ops_cntr>() {
-  return {sizeof(fi_ops_cntr), nullptr,      nullptr,      kUnsupported,
-          kUnsupported,        kUnsupported, kUnsupported, kUnsupported};
-}
-
-template <>
-inline fi_ops_eq unsupported_operations<fi_ops_eq>() {
-  return {sizeof(fi_ops_eq), kUnsupported, kUnsupported, kUnsupported, kUnsupported, nullptr};
+// The table of one kind of object, in which `offer` has replaced the offered entries. There is one
+// table for each type of `offer`.
+template <class Table, class Offer>
+Table* operations_with(Offer offer) {
+  static Table table = [&] {
+    Table made = unsupported_operations<Table>();
+    offer(made);
+    return made;
+  }();
+  return &table;
 }
 
 // The same for objects that offer nothing of a table.

@@ -5,36 +5,19 @@
 #include <algorithm>
 
 #include "boundary.h"
+#include "fid_calls.h"
 #include "internal.h"
-#include "unsupported.h"
 
 namespace weft::fabric {
 namespace {
-
-WaitSet& wait_set_of(fid* fid) { return WaitSet::from(reinterpret_cast<fid_wait*>(fid)); }
 
 int wait(fid_wait* set, int timeout) {
   return at_c_border([&] { return WaitSet::from(set).wait(timeout); });
 }
 
-int close_wait_set(fid* fid) {
-  WaitSet& set = wait_set_of(fid);
-  if (set.in_use()) return -FI_EBUSY;
-  delete &set;
-  return 0;
-}
-
-int control_wait_set(fid* fid, int command, void* argument) {
-  return wait_set_of(fid).wait_point().control(command, argument);
-}
-
 fi_ops* wait_set_fid_operations() {
-  static fi_ops table = [] {
-    fi_ops operations = unsupported_operations<fi_ops>();
-    operations.close = close_wait_set;
-    operations.control = control_wait_set;
-    return operations;
-  }();
+  static fi_ops table =
+      fid_operations({.close = close_object<WaitSet>, .control = control_wait<WaitSet>});
   return &table;
 }
 

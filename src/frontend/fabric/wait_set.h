@@ -23,6 +23,7 @@ class WaitSet : public fid_wait, public Usable {
 
   // The object behind `set`.
   static WaitSet& from(fid_wait* set) { return *static_cast<WaitSet*>(set); }
+  static WaitSet& from(struct fid* fid) { return from(reinterpret_cast<fid_wait*>(fid)); }
 
   Fabric& fabric() { return fabric_; }
   WaitPoint& wait_point() { return wait_point_; }
@@ -39,7 +40,7 @@ class WaitSet : public fid_wait, public Usable {
   bool has_news() const;
 
   Fabric& fabric_;
-  const Fabric::Reference fabric_use_;
+  const Use fabric_use_;
   std::atomic<bool> signalled_{false};
   mutable std::mutex mutex_;
   std::vector<WaitPoint*> members_;

@@ -18,9 +18,6 @@ class CmHost {
   // the connection of this end that it belongs to; 0 for an answer that no connection stands
   // behind. It may get lost: without room, too. It calls no function of the agent.
   virtual void send(const Remote& to, ConnectionId id, std::span<const std::byte> message) = 0;
-  // REQs come as a flood: of those to come, one of 2^halvings is enough; 0: all are wanted again. A
-  // host that cannot drop them at less cost hands over all.
-  virtual void thin_out(unsigned halvings) { static_cast<void>(halvings); }
   // Unpredictable for any peer.
   virtual std::uint64_t random() = 0;
 

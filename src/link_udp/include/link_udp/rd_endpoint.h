@@ -68,7 +68,6 @@ class RdEndpoint final : public link::Inbox, public link::PortLink, rdm::Host {
                 os::Time now) override {
     port_.send_cnp(path, sender, token, now);
   }
-  void thin_out_requests(unsigned halvings) override { port_.thin_out_requests(halvings); }
   Received receive() override;
   Result<os::UdpPath> path_to(const os::SocketAddress& peer) override;
   void wake() override;

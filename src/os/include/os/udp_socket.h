@@ -51,13 +51,6 @@ struct UdpError {
   int code = 0;              // the errno that ip(7), ipv6(7) give for it
 };
 
-// 4 bytes of a datagram, big-endian, that tell its kind.
-struct DatagramWord {
-  std::uint32_t offset = 0;
-  std::uint32_t mask = 0;
-  std::uint32_t value = 0;  // of the masked bytes
-};
-
 // A non-blocking, unconnected UDP socket of one family, fit for a checksum that covers the IP
 // header (the ICRC of RoCEv2): but by send_in_fragments() packets are never fragmented, and the
 // IPv4 identification of each is known before it leaves. That holds for unconnected sockets with
@@ -138,12 +131,6 @@ class UdpSocket {
   // wait take up room of the receive buffer, and keep fd() ready.
   std::optional<UdpError> next_error() const;
 
-  // From now on, of datagrams that have these words, the kernel lets one of 2^halvings in by
-  // chance; 0: all. The others cost little, and dropped() counts them. Trains count as their first
-  // datagram. Errors: ENOMEM and others of SO_ATTACH_FILTER (socket(7)), after which all arrive as
-  // before.
-  Status thin_out(std::span<const DatagramWord> kind, unsigned halvings) const;
-
   // For poll(2): readable when datagrams or errors wait, writable when the send buffer has room.
   int fd() const { return socket_->get(); }
   // True in a forked child of the process that has bound it.
@@ -154,7 +141,7 @@ class UdpSocket {
   // more for each packet.
   std::size_t receive_buffer() const { return receive_buffer_; }
   // How often the kernel has dropped what arrived, a datagram or a train of them, because the
-  // buffer was full, or by thin_out(); 0 where it does not say.
+  // buffer was full; 0 where it does not say.
   std::uint64_t dropped() const;
 
  private:

@@ -24,8 +24,6 @@ class Host : public roce::PacketOutput {
 
   // Hands over what has come, by the engine's take() and its like.
   virtual Received receive() = 0;
-  // REQs come as a flood: one of 2^halvings is handed over from now on, or more.
-  virtual void thin_out_requests(unsigned halvings) { static_cast<void>(halvings); }
   // The path from this port to a peer. Errors: those of roce::path_from().
   virtual Result<os::UdpPath> path_to(const os::SocketAddress& peer) = 0;
   // The engine has something to do, and may have to be polled for it.

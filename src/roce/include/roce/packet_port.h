@@ -81,9 +81,6 @@ class PacketPort {
   // see CongestionNotifier.
   void send_cnp(const Path& path, std::uint32_t sender, std::uint32_t token, os::Time now);
 
-  // REQs of a flood: of those that arrive, the kernel lets one of 2^halvings in from now on.
-  void thin_out_requests(unsigned halvings);
-
   // Hears that socket, too, whose packets are those of the multicast group of that number (not 0).
   // Errors: those of epoll_ctl(2).
   Status listen(os::UdpSocket& socket, std::uint64_t group);

@@ -202,9 +202,6 @@ struct CmMad {
 
 // Takes a payload apart; nothing when it is no message of the connection manager, of whatever kind.
 std::optional<CmMad> parse_cm(std::span<const std::byte> payload);
-// Where a message has its attribute, and that of a REQ.
-inline constexpr std::size_t kAttributeAt = 16;
-inline constexpr std::uint16_t kReqAttribute = 0x10;
 // The transaction id of a REQ or SIDR_REQ, of which nothing else is read; nothing for all other
 // payloads.
 std::optional<std::uint64_t> transaction_of_request(std::span<const std::byte> payload);
