@@ -57,7 +57,7 @@ struct DatagramTest : ::testing::Test {
     call.source = source;
     call.pieces = {&piece, 1};
     call.report.context = context;
-    return node.endpoint->receive(call);
+    return node.endpoint->receives().receive(call);
   }
   static void poll(Node& node) {
     for (int i = 0; i < 20; ++i) node.endpoint->port().progress();
@@ -133,7 +133,7 @@ std::size_t take_kept(Node& node, const Bytes& expected) {
     const LocalRange piece{target.data(), target.size()};
     call.pieces = {&piece, 1};
     call.report = {&target};
-    EXPECT_EQ(node.endpoint->receive(call), 0);
+    EXPECT_EQ(node.endpoint->receives().receive(call), 0);
     if (Node::take(node.rx).empty()) {
       EXPECT_EQ(node.endpoint->cancel(&target), 0);
       Node::take(node.rx);
@@ -286,7 +286,7 @@ TEST_F(DatagramTest, AMultiReceiveTakesSeveral) {
   call.pieces = {&piece, 1};
   call.multi = true;
   call.least = 30;
-  ASSERT_EQ(two.endpoint->receive(call), 0);
+  ASSERT_EQ(two.endpoint->receives().receive(call), 0);
   for (std::size_t i = 0; i < 3; ++i) send(one, to_two, pattern(40, i));
   const auto got = heard(two);
   ASSERT_EQ(got.size(), 2u) << "less than 30 bytes are left then, and the third finds no receive";

@@ -193,7 +193,7 @@ TEST_F(EndpointTest, TaggedAndUntaggedMessagesDoNotMeet) {
   const LocalRange piece{target.data(), target.size()};
   ReceiveCall untagged;
   untagged.pieces = {&piece, 1};
-  two.endpoint->receive(untagged);
+  two.endpoint->receives().receive(untagged);
   EXPECT_EQ(next(two, false).flags, device::kReceive | device::kMessage);
 }
 
