@@ -2,6 +2,7 @@
 // Over which link is a connection made?
 #pragma once
 
+#include "device/port.h"
 #include "link/connection.h"
 #include "mailbox_connections.h"
 
@@ -13,9 +14,15 @@ class JointConnections final : public link::Connections {
  public:
   JointConnections(link::Connections& near, link::Connections& far) : near_(near), far_(far) {}
 
+  // The listener may have come within the host between the two looks.
   Result<link::ConnectionNumber> request(const os::SocketAddress& listener,
                                          std::span<const std::byte> data,
-                                         link::ConnectionUser& user) override;
+                                         link::ConnectionUser& user) override {
+    auto asked = near_.request(listener, data, user);
+    if (asked || !Port::may_be_elsewhere(listener, asked.error().code)) return asked;
+    asked = near_.request(listener, data, user);
+    return asked ? asked : far_.request(listener, data, user);
+  }
   Result<link::ConnectionNumber> accept(const link::ConnectionRequest& request,
                                         std::span<const std::byte> data,
                                         link::ConnectionUser& user) override {

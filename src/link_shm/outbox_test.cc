@@ -365,7 +365,7 @@ TEST_F(OutboxTest, AnOwnerThatClosesWithoutEverLookingFailsWhatIsPending) {
 TEST_F(OutboxTest, AClosingOwnerWakesASleepingSender) {
   auto own = make_mailbox(dir.path(), kSender);
   Peer sleeper(dir.path(), kSender);
-  sleeper.sender.waker = &own->waker();
+  sleeper.sender.waker = own->sender().waker;
   ASSERT_TRUE(sleeper.open(kOwner));
   log.accepts = false;
   Bytes bytes = pattern(20'000, 1);
@@ -380,7 +380,7 @@ TEST_F(OutboxTest, AClosingOwnerWakesASleepingSender) {
 TEST_F(OutboxTest, ADeliveryWakesASleepingSenderEveryTime) {
   auto own = make_mailbox(dir.path(), kSender);
   Peer sleeper(dir.path(), kSender);
-  sleeper.sender.waker = &own->waker();
+  sleeper.sender.waker = own->sender().waker;
   ASSERT_TRUE(sleeper.open(kOwner));
   std::atomic<bool> over{false};
   std::thread receiver([&] {

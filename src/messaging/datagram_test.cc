@@ -56,7 +56,7 @@ struct DatagramTest : ::testing::Test {
     ReceiveCall call;
     call.pieces = {&piece, 1};
     call.report.context = context;
-    return node.endpoint->receive(call);
+    return node.endpoint->receives().receive(call);
   }
   static void poll(Node& node) {
     for (int i = 0; i < 20; ++i) node.endpoint->port().progress();
@@ -132,7 +132,7 @@ std::size_t take_kept(Node& node, const Bytes& expected) {
     const LocalRange piece{target.data(), target.size()};
     call.pieces = {&piece, 1};
     call.report = {&target};
-    EXPECT_EQ(node.endpoint->receive(call), 0);
+    EXPECT_EQ(node.endpoint->receives().receive(call), 0);
     if (Node::take(node.rx).empty()) {
       EXPECT_EQ(node.endpoint->cancel(&target), 0);
       Node::take(node.rx);

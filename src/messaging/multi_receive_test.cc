@@ -21,7 +21,7 @@ class MultiReceive : public EndpointTest {
     call.multi = true;
     call.least = least;
     call.report = {&buffer, true};
-    ASSERT_EQ(two.endpoint->receive(call), 0);
+    ASSERT_EQ(two.endpoint->receives().receive(call), 0);
   }
   void send(std::size_t length) {
     sent.push_back(pattern(length, sent.size()));

@@ -24,7 +24,7 @@ class OwnCounterTest : public EndpointTest {
     call.multi = multi;
     call.least = 64;
     call.report = {&contexts[1], false, &own};
-    return node.endpoint->receive(call);
+    return node.endpoint->receives().receive(call);
   }
   bool counted(std::uint64_t value, std::uint64_t errors = 0) {
     return drive([&] { return own.value() == value && own.errors() == errors; });

@@ -82,7 +82,6 @@ class EngineGroup {
   void end_wait();
   // Readable after prepare_wait() when there is news; -1 unless the kind is kDescriptor.
   int descriptor() const { return kind_ == WaitKind::kDescriptor ? set_.fd() : -1; }
-  WaitKind kind() const { return kind_; }
 
  private:
   // About 0.3 ms within a host, many times the longest round trip of a peer that runs.

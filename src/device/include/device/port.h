@@ -61,7 +61,6 @@ class Port {
   link::Inbox& inbox() { return *inbox_; }
   // What threads sleep on, after fall_asleep() and until inbox().wake_up().
   os::WakeSet& wake_set() { return wake_; }
-  const os::WakeSet& wake_set() const { return wake_; }
   // As link::Inbox::fall_asleep(); undoes a ring of the wake set.
   bool fall_asleep();
   // Has the time of a connection wake the threads that sleep.

@@ -67,8 +67,6 @@ class Mailbox final : public link::Inbox, public link::PortLink {
 
   // Readable when something arrives while asleep.
   int wake_fd() const { return waker_.fd(); }
-  // The waker that peers ring; outboxes of the same endpoint name it to their peers.
-  const os::Waker& waker() const { return waker_; }
   // The processes that send to this mailbox (0 where unknown), to be watched while asleep.
   std::vector<pid_t> source_processes() const;
 

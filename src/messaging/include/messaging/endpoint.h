@@ -100,8 +100,6 @@ class Endpoint {
   void abandon(const Call& call, int error) {
     sender_.abandon(call, error);
   }
-  // Posts a receive, or looks at what has come.
-  int receive(const ReceiveCall& call) { return queue_.receive(call); }
   // Where this endpoint takes its receives from.
   ReceiveQueue& receives() { return queue_; }
   // Ends a posted receive, or a send of which no byte has been delivered, with ECANCELED; ENOENT

@@ -28,9 +28,9 @@ class ReceiveQueue {
       : own_lock_(std::in_place, locking), lock_(*own_lock_), size_(size) {}
   ReceiveQueue(OptionalLock& lock, std::size_t size) : lock_(lock), size_(size) {}
 
-  // As Endpoint::receive(). A receive of one source's messages, a peek and a claim need an
-  // endpoint: EINVAL without one. EAGAIN when as many receives wait as there is room for; one that
-  // takes a message at once needs none.
+  // Posts a receive, or looks at what has arrived. A receive of one source's messages, a peek and a
+  // claim need an endpoint: EINVAL without one. EAGAIN when as many receives wait as there is room
+  // for; one that takes a message at once needs none.
   int receive(const ReceiveCall& call);
   // How many more receives may wait.
   std::size_t room();

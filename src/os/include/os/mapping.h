@@ -29,9 +29,7 @@ class Mapping {
 
   // First mapped byte, or nullptr.
   std::byte* base() const { return base_; }
-  // Mapped bytes.
-  std::size_t length() const { return length_; }
-  // The object of type T at `offset`; the caller keeps within length().
+  // The object of type T at `offset`; the caller keeps within the mapping.
   template <class T>
   T* at(std::size_t offset) const {
     return reinterpret_cast<T*>(base_ + offset);

@@ -85,9 +85,6 @@ class SharedFile {
   // Removes `directory` when this process ends, after its files, if it is empty then.
   static void remove_directory_at_exit(const std::string& directory);
 
-  // The name given to create() or open().
-  const std::string& path() const { return path_; }
-
   // True when the file at `path` has no living owner. False when it is gone or cannot be told.
   static bool abandoned(const std::string& path);
   // Unlinks the file at `path` when it has no living owner; true when it did.
