@@ -37,12 +37,24 @@ void add_links(CLI::App& command, std::string& links) {
       ->check(CLI::IsMember({"shm", "udp", "all"}));
 }
 
+// Without the "--" between the options of `weft run` and its program: CLI11 would take it for the
+// beginning of positional arguments, which that command has not.
+std::vector<char*> without_separator(int count, char** words) {
+  std::vector<char*> kept(words, words + count);
+  std::size_t at = 2;
+  while (at < kept.size() && kept[at][0] == '-' && std::string(kept[at]) != "--") {
+    at += std::string(kept[at]) == "--links" ? 2 : 1;
+  }
+  if (at < kept.size() && std::string(kept[at]) == "--") {
+    kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(at));
+  }
+  return kept;
+}
+
 int run_remaining(const CLI::App& command, const std::string& links) {
-  std::vector<std::string> words = command.remaining();
-  const bool separated = !words.empty() && words.front() == "--";
-  if (separated) words.erase(words.begin());
+  const std::vector<std::string> words = command.remaining();
   if (words.empty()) return fail_usage("run: no PROGRAM is named");
-  if (!separated && words.front().starts_with('-')) {
+  if (words.front().starts_with('-')) {
     return fail_usage("run: unknown option " + words.front());
   }
   return run(words, links);
@@ -69,7 +81,8 @@ int execute(int count, char** words) {
   app.add_subcommand("info", "list devices, limits, and what this environment allows");
 
   try {
-    app.parse(count, words);
+    const std::vector<char*> kept = without_separator(count, words);
+    app.parse(static_cast<int>(kept.size()), kept.data());
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kWrongUsage;
   }
