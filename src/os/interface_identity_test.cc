@@ -12,7 +12,9 @@ namespace {
 
 TEST(InterfaceIdentity, IsAnotherOneForEachInterfaceAndNeverZero) {
   std::set<std::uint64_t> numbers;
-  for (const Interface& each : usable_interfaces().value()) {
+  const auto interfaces = usable_interfaces();
+  ASSERT_TRUE(interfaces.ok());
+  for (const Interface& each : interfaces.value()) {
     EXPECT_NE(interface_identity(each.name), 0U) << each.name;
     EXPECT_EQ(interface_identity(each.name), interface_identity(each.name)) << each.name;
     EXPECT_TRUE(numbers.insert(interface_identity(each.name)).second) << each.name;

@@ -8,7 +8,7 @@
 
 namespace weft::verbs {
 
-Context::Context(VerbsDevice& device, std::unique_ptr<device::EventChannel> events)
+DeviceContext::DeviceContext(VerbsDevice& device, std::unique_ptr<device::EventChannel> events)
     : device_(DeviceRegistry::instance().state_of(device)), events_(std::move(events)) {
   verbs_context& verbs = memory_.verbs;
   fill_operations(verbs);
@@ -22,24 +22,24 @@ Context::Context(VerbsDevice& device, std::unique_ptr<device::EventChannel> even
   ::pthread_mutex_init(&context.mutex, nullptr);
 }
 
-Context::~Context() { ::pthread_mutex_destroy(&handle()->mutex); }
+DeviceContext::~DeviceContext() { ::pthread_mutex_destroy(&handle()->mutex); }
 
-Result<std::unique_ptr<Context>> Context::open(VerbsDevice& device) {
+Result<std::unique_ptr<DeviceContext>> DeviceContext::open(VerbsDevice& device) {
   auto events = device::EventChannel::open();
   if (!events) return events.error();
-  return std::unique_ptr<Context>(new Context(device, std::move(events).value()));
+  return std::unique_ptr<DeviceContext>(new DeviceContext(device, std::move(events).value()));
 }
 
 }  // namespace weft::verbs
 
 using weft::Result;
-using weft::verbs::Context;
+using weft::verbs::DeviceContext;
 using weft::verbs::VerbsDevice;
 
 ibv_context* ibv_open_device(ibv_device* device) {
   if (device == nullptr) return weft::verbs::null_with(EINVAL);
   return weft::verbs::pointer_at_border([&]() -> Result<ibv_context*> {
-    auto context = Context::open(VerbsDevice::of(device));
+    auto context = DeviceContext::open(VerbsDevice::of(device));
     if (!context) return context.error();
     return std::move(context).value().release()->handle();
   });
@@ -47,6 +47,6 @@ ibv_context* ibv_open_device(ibv_device* device) {
 
 int ibv_close_device(ibv_context* context) {
   if (context == nullptr) return weft::verbs::status_with(EINVAL);
-  delete &Context::of(context);
+  delete &DeviceContext::of(context);
   return 0;
 }

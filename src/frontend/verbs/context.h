@@ -16,16 +16,16 @@ namespace weft::verbs {
 // An open device. Programs have the address of the ibv_context in it; inline functions of the
 // header reach the operations of verbs_context in front of that, and programs of OFED 4 look for
 // more of them before those, which must be readable.
-class Context {
+class DeviceContext {
  public:
   // Errors: those of eventfd(2).
-  static Result<std::unique_ptr<Context>> open(VerbsDevice& device);
-  ~Context();
-  Context(const Context&) = delete;
-  Context& operator=(const Context&) = delete;
+  static Result<std::unique_ptr<DeviceContext>> open(VerbsDevice& device);
+  ~DeviceContext();
+  DeviceContext(const DeviceContext&) = delete;
+  DeviceContext& operator=(const DeviceContext&) = delete;
 
-  static Context& of(ibv_context* handle) {
-    return *reinterpret_cast<Context*>(reinterpret_cast<std::byte*>(handle) - kBefore);
+  static DeviceContext& of(ibv_context* handle) {
+    return *reinterpret_cast<DeviceContext*>(reinterpret_cast<std::byte*>(handle) - kBefore);
   }
   ibv_context* handle() { return &memory_.verbs.context; }
 
@@ -44,7 +44,7 @@ class Context {
   };
   static_assert(offsetof(Memory, verbs) + offsetof(verbs_context, context) == kBefore);
 
-  Context(VerbsDevice& device, std::unique_ptr<device::EventChannel> events);
+  DeviceContext(VerbsDevice& device, std::unique_ptr<device::EventChannel> events);
 
   Memory memory_{};  // first: see of()
   std::shared_ptr<const DeviceState> device_;

@@ -73,7 +73,7 @@ int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input
   if (attributes == nullptr || size < sizeof(ibv_device_attr)) return status_with(EINVAL);
   if (input != nullptr && input->comp_mask != 0) return status_with(EINVAL);
   ibv_device_attr_ex a{};
-  a.orig_attr = attributes_of(Context::of(context).device());
+  a.orig_attr = attributes_of(DeviceContext::of(context).device());
   describe_on_demand_paging(a);
   a.completion_timestamp_mask = ~std::uint64_t{0};
   a.hca_core_clock = kNanosecondClockKhz;
@@ -100,6 +100,6 @@ int query_rt_values(ibv_context*, ibv_values_ex* values) {
 
 int ibv_query_device(ibv_context* context, ibv_device_attr* device_attr) {
   if (device_attr == nullptr) return weft::verbs::status_with(EINVAL);
-  *device_attr = weft::verbs::attributes_of(weft::verbs::Context::of(context).device());
+  *device_attr = weft::verbs::attributes_of(weft::verbs::DeviceContext::of(context).device());
   return 0;
 }

@@ -15,7 +15,7 @@ enum class SysfsGidType : int { kIbOrRoceV1 = 0, kRoceV2 = 1 };
 
 const OwnGid* find(ibv_context* context, std::uint32_t port, std::int64_t index) {
   if (!is_port(port) || index < 0) return nullptr;
-  return Context::of(context).device().gids.find(static_cast<std::uint64_t>(index));
+  return DeviceContext::of(context).device().gids.find(static_cast<std::uint64_t>(index));
 }
 
 ibv_gid_entry entry_of(const DeviceState& device, std::uint32_t index) {
@@ -37,7 +37,7 @@ void write_entry(std::byte* to, std::size_t size, const ibv_gid_entry& entry) {
 }  // namespace
 }  // namespace weft::verbs
 
-using weft::verbs::Context;
+using weft::verbs::DeviceContext;
 using weft::verbs::SysfsGidType;
 
 int ibv_query_gid(ibv_context* context, std::uint8_t port_num, int index, ibv_gid* gid) {
@@ -53,13 +53,13 @@ int _ibv_query_gid_ex(ibv_context* context, std::uint32_t port_num, std::uint32_
     return weft::verbs::status_with(EINVAL);
   }
   weft::verbs::write_entry(reinterpret_cast<std::byte*>(entry), entry_size,
-                           weft::verbs::entry_of(Context::of(context).device(), gid_index));
+                           weft::verbs::entry_of(DeviceContext::of(context).device(), gid_index));
   return 0;
 }
 
 ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, std::size_t max_entries,
                              std::uint32_t flags, std::size_t entry_size) {
-  const weft::verbs::DeviceState& device = Context::of(context).device();
+  const weft::verbs::DeviceState& device = DeviceContext::of(context).device();
   if (flags != 0 || max_entries < device.gids.size()) return -weft::verbs::status_with(EINVAL);
   for (std::uint32_t i = 0; i < device.gids.size(); ++i) {
     weft::verbs::write_entry(reinterpret_cast<std::byte*>(entries) + i * entry_size, entry_size,

@@ -50,7 +50,7 @@ ibv_port_attr attributes_of(const DeviceState& device) {
 int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* attributes,
                std::size_t size) {
   if (!is_port(port) || attributes == nullptr) return status_with(EINVAL);
-  const ibv_port_attr a = attributes_of(Context::of(context).device());
+  const ibv_port_attr a = attributes_of(DeviceContext::of(context).device());
   std::memset(attributes, 0, size);
   std::memcpy(attributes, &a, std::min(size, sizeof a));
   return 0;

@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kIpv4Header = 20;
 constexpr std::uint32_t kFlowLabelMask = 0xFFFFF;
 
-using Header = std::array<std::uint8_t, sizeof(ibv_grh)>;
+using GrhBytes = std::array<std::uint8_t, sizeof(ibv_grh)>;
 
 // Where a datagram came from and went to.
 struct Ends {
@@ -39,7 +39,7 @@ GidBytes mapped(const std::uint8_t* address) {
 }
 
 // The 40 octets in front of a datagram: an IPv6 header, or 20 that say nothing and an IPv4 header.
-Ends ends_of(const Header& header) {
+Ends ends_of(const GrhBytes& header) {
   const std::uint8_t* const v4 = header.data() + sizeof(ibv_grh) - kIpv4Header;
   if (v4[0] == 0x45 && has_right_checksum(v4)) {
     return {mapped(v4 + 12), mapped(v4 + 16), v4[1], 0};
@@ -61,10 +61,10 @@ int ibv_init_ah_from_wc(ibv_context* context, std::uint8_t port_num, ibv_wc* wc,
                         ibv_ah_attr* ah_attr) {
   using namespace weft::verbs;
   if (!is_port(port_num) || (wc->wc_flags & IBV_WC_GRH) == 0) return minus_one_with(EINVAL);
-  Header header;
+  GrhBytes header;
   std::memcpy(header.data(), grh, header.size());
   const Ends ends = ends_of(header);
-  const int index = Context::of(context).device().gids.index_of(ends.destination);
+  const int index = DeviceContext::of(context).device().gids.index_of(ends.destination);
   if (index < 0) return minus_one_with(EINVAL);
   *ah_attr = {};
   std::memcpy(ah_attr->grh.dgid.raw, ends.source.data(), ends.source.size());
@@ -84,7 +84,7 @@ int ibv_init_ah_from_wc(ibv_context* context, std::uint8_t port_num, ibv_wc* wc,
 int ibv_resolve_eth_l2_from_gid(ibv_context* context, ibv_ah_attr*,
                                 std::uint8_t eth_mac[ETHERNET_LL_SIZE], std::uint16_t* vid) {
   constexpr std::uint16_t kNoVlan = 0xFFFF;
-  const auto& own = weft::verbs::Context::of(context).device().hardware_address;
+  const auto& own = weft::verbs::DeviceContext::of(context).device().hardware_address;
   std::memcpy(eth_mac, own.data(), own.size());
   if (vid != nullptr) *vid = kNoVlan;
   return 0;

@@ -36,12 +36,12 @@ std::string read_names(const WarningSink& warn) {
 
 }  // namespace
 
-Settings read_settings(const WarningSink& warn) {
+VerbsSettings read_settings(const WarningSink& warn) {
   return {Options::from_environment(kPrefixes, warn), read_names(warn)};
 }
 
-const Settings& settings() {
-  static const Settings* const settings = new Settings(read_settings(
+const VerbsSettings& settings() {
+  static const VerbsSettings* const settings = new VerbsSettings(read_settings(
       [](const std::string& line) { std::fprintf(stderr, "weft: %s\n", line.c_str()); }));
   return *settings;
 }

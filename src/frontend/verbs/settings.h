@@ -8,17 +8,17 @@
 
 namespace weft::verbs {
 
-// Settings of all verbs devices of a process.
-struct Settings {
+// What all verbs devices of a process share.
+struct VerbsSettings {
   Options options;           // FI_WEFT_NAME, or else WEFT_NAME
   std::string device_names;  // WEFT_DEVICE_NAME: with %d for the number; empty: Weft's own names
 };
 
 // Reads the environment. A value that makes no sense: a line for `warn`, and the default.
-Settings read_settings(const WarningSink& warn);
+VerbsSettings read_settings(const WarningSink& warn);
 
 // Those of this process, read at the first call; warnings go to stderr.
-const Settings& settings();
+const VerbsSettings& settings();
 
 // The name of the device with that number: `pattern` with the number for its %d.
 std::string device_name(const std::string& pattern, unsigned number);

@@ -17,7 +17,7 @@ class SettingsTest : public testing::Test {
   void clear() {
     for (const char* name : {"WEFT_DEVICE_NAME", "WEFT_IFACE", "FI_WEFT_IFACE"}) ::unsetenv(name);
   }
-  Settings read() {
+  VerbsSettings read() {
     return read_settings([&](const std::string& line) { warnings_.push_back(line); });
   }
   std::vector<std::string> warnings_;
