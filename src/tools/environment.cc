@@ -27,7 +27,7 @@ const std::vector<Variable>& choices() {
 }  // namespace
 
 std::vector<Variable> environment_for(const Libraries& libraries, const std::string& links,
-                                      const Lookup& lookup) {
+                                      const VariableLookup& lookup) {
   std::vector<Variable> variables = {
       {"LD_LIBRARY_PATH", put_first(libraries.verbs, lookup("LD_LIBRARY_PATH"))},
       {"FI_PROVIDER_PATH", put_first(libraries.fabric, lookup("FI_PROVIDER_PATH"))}};

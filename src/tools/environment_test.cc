@@ -14,7 +14,7 @@ namespace {
 using Values = std::map<std::string, std::string>;
 
 Values environment_after(const Values& before, const std::string& links = "") {
-  const Lookup lookup = [&](const std::string& name) -> std::optional<std::string> {
+  const VariableLookup lookup = [&](const std::string& name) -> std::optional<std::string> {
     const auto found = before.find(name);
     return found == before.end() ? std::nullopt : std::optional(found->second);
   };

@@ -83,7 +83,7 @@ TEST_F(OpenDevice, HasTheTableOfOperationsInFrontAndAReadablePageBeforeIt) {
   EXPECT_EQ(page[0], 0);
   EXPECT_GE(context_->async_fd, 0);
   EXPECT_GE(context_->num_comp_vectors, 1);
-  EXPECT_FALSE(Context::of(context_).inherited());
+  EXPECT_FALSE(VerbsContext::of(context_).inherited());
 }
 
 TEST_F(OpenDevice, DescribesItselfInStructuresOfAnySize) {
