@@ -104,9 +104,7 @@ void Agent::advance(Time now) {
   state_->liveness.advance(now);
 }
 
-Time Agent::due() const {
-  return std::min(state_->core.deadlines.due(), state_->liveness.due());
-}
+Time Agent::due() const { return std::min(state_->core.deadlines.due(), state_->liveness.due()); }
 
 void Agent::deliver() { state_->core.events.deliver(); }
 
@@ -200,12 +198,6 @@ Result<ConnectionId> Agent::resolve(const Remote& to, const wire::CmSidrReq& req
 Status Agent::answer(ConnectionId id, const wire::CmSidrRep& reply, Time now) {
   state_->now = now;
   return state_->resolution.answer(id, reply, now);
-}
-
-void Agent::forget(User& user, Time now) {
-  state_->now = now;
-  for (const ListenerId listener : state_->core.listeners.of_user(user)) stop(listener);
-  state_->endings.forget(user, now);
 }
 
 void Agent::probe(ConnectionId id, Time now) {

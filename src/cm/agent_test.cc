@@ -499,7 +499,7 @@ TEST(Agent, EndsAnUndecidedRequestWhoseRequesterIsSilent) {
   Pair pair;
   pair.ask();
   pair.carry();
-  pair.a.agent.forget(pair.a.program, pair.now);
+  pair.a.agent.disconnect(pair.at_a, {}, pair.now);
   pair.lose();
   pair.pass(seconds(31), true);
   EXPECT_EQ(pair.b.program.look(), "request timed out");
@@ -514,20 +514,6 @@ TEST(Agent, RefusesCallsForConnectionsThatHaveEnded) {
   pair.accept();
   EXPECT_EQ(pair.accepted.error().code, ENOENT);
   EXPECT_EQ(pair.a.agent.confirm(pair.at_a, {}, pair.now).error().code, ENOENT);
-}
-
-TEST(Agent, ForgetsAUser) {
-  Pair pair;
-  pair.establish();
-  pair.qpn += 1;
-  pair.ask();
-  pair.carry();
-  pair.b.agent.forget(pair.b.program, pair.now);
-  pair.carry();
-  EXPECT_EQ(pair.a.program.look(), "rejected disconnected");
-  EXPECT_EQ(pair.b.program.look(), "request");
-  EXPECT_EQ(pair.b.agent.connections(), 0);
-  EXPECT_TRUE(pair.b.agent.listen(kService, 1, pair.b.program, nullptr));
 }
 
 TEST(Agent, ReportsNothingOfAListenerThatIsStopped) {

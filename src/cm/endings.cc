@@ -113,13 +113,6 @@ void Endings::abandon(ConnectionId id, Time now) {
   }
 }
 
-void Endings::forget(const User& user, Time now) {
-  const auto ids = core_.entries.ids(
-      [&](const CmConnection& each) { return each.user == &user && each.listener == 0; });
-  for (const ConnectionId id : ids) disconnect(id, {}, now);
-  core_.events.drop(user);
-}
-
 void Endings::on_timer(CmConnection& connection, Time now) {
   RepeatTimer& timer = connection.task->timer;
   if (timer.end <= now) return expire(connection, now);

@@ -17,7 +17,6 @@ class Endings {
   Status refuse(ConnectionId id, wire::CmReason reason, std::span<const std::byte> data, Time now);
   void disconnect(ConnectionId id, std::span<const std::byte> data, Time now);
   void abandon(ConnectionId id, Time now);
-  void forget(const User& user, Time now);
   // Its timer is due: the kept message is repeated, or the state ends.
   void on_timer(CmConnection& connection, Time now);
 

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <unordered_map>
-#include <vector>
 
 #include "connection.h"
 #include "id_numbers.h"
@@ -41,15 +40,6 @@ class Entries {
   std::size_t count(Condition condition) const {
     const auto holds = [&](const auto& each) { return condition(each.second); };
     return static_cast<std::size_t>(std::count_if(by_id_.begin(), by_id_.end(), holds));
-  }
-  // The ids of all entries that satisfy a condition.
-  template <class Condition>
-  std::vector<ConnectionId> ids(Condition condition) const {
-    std::vector<ConnectionId> found;
-    for (const auto& [id, connection] : by_id_) {
-      if (condition(connection)) found.push_back(id);
-    }
-    return found;
   }
 
  private:

@@ -320,12 +320,12 @@ TEST(Handover, AnAdoptedRequestEndsWithItsRequester) {
   EXPECT_EQ(silent.acceptor.program.look(), "timed out");
 }
 
-TEST(Handover, ForgettingItsUserRejectsAnAdoptedRequest) {
+TEST(Handover, DisconnectingRejectsAnAdoptedRequest) {
   Trio trio;
   trio.ask();
   trio.carry();
   trio.hand_over();
-  trio.acceptor.agent.forget(trio.acceptor.program, trio.now);
+  trio.acceptor.agent.disconnect(trio.at_acceptor, {}, trio.now);
   trio.carry();
   EXPECT_EQ(trio.requester.program.look(), "rejected");
 }

@@ -28,12 +28,4 @@ void Listeners::remove(const ServiceListener& listener) {
   by_id_.erase(listener.id);
 }
 
-std::vector<ListenerId> Listeners::of_user(const User& user) const {
-  std::vector<ListenerId> found;
-  for (const auto& [id, listener] : by_id_) {
-    if (listener.user == &user) found.push_back(id);
-  }
-  return found;
-}
-
 }  // namespace weft::cm

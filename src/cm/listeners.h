@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <unordered_map>
-#include <vector>
 
 #include "age_list.h"
 #include "cm/event.h"
@@ -31,7 +30,6 @@ class Listeners {
   ServiceListener* of_service(std::uint64_t service);
   // Its list of half-open requests is empty by then.
   void remove(const ServiceListener& listener);
-  std::vector<ListenerId> of_user(const User& user) const;
 
  private:
   ListenerId last_ = 0;

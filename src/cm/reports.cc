@@ -36,10 +36,6 @@ void Reports::drop(ConnectionId id) {
   std::erase_if(queue_, [&](const QueuedReport& each) { return each.event.id == id; });
 }
 
-void Reports::drop(const User& user) {
-  std::erase_if(queue_, [&](const QueuedReport& each) { return each.user == &user; });
-}
-
 void Reports::drop_of_listener(ListenerId listener) {
   std::erase_if(queue_, [&](const QueuedReport& each) { return each.event.listener == listener; });
 }

@@ -18,9 +18,8 @@ class Reports {
   void add(const CmConnection& connection, EventKind kind, const CmArrival* arrival);
   // Removes the report of an undecided request. False when it has been delivered.
   bool drop_request(ConnectionId id);
-  // Removes all events of a connection, or of a user.
+  // Removes all events of a connection.
   void drop(ConnectionId id);
-  void drop(const User& user);
   // Those of undecided requests.
   void drop_of_listener(ListenerId listener);
   // Reports all, also those that are added meanwhile.

@@ -93,8 +93,7 @@ TEST_F(Query, EndsWithItsListenerOrItsUser) {
   pair.carry();
   EXPECT_EQ(std::get<wire::CmSidrRep>(pair.a.program.events.at(0).mad->message).status, 1);
   pair.a.program.look();
-  ask();
-  pair.a.agent.forget(pair.a.program, pair.now);
+  pair.a.agent.disconnect(ask(), {}, pair.now);
   EXPECT_EQ(pair.a.agent.entries(), 0);
 }
 

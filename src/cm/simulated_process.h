@@ -28,7 +28,7 @@ struct Habits {
   double ignores = 0;     // a request, without any decision
   double at_once = 0.6;   // decide while they handle the event
   double ends = 0.1;      // of random calls: end a connection
-  double forgets = 0.01;  // of random calls: end all
+  double closes = 0.01;   // of random calls: end all
   double lies = 0;        // of random calls: report a living peer as unreachable
   double talks = 0.2;     // of random calls: send data
   double hands_over = 0;  // a request, to a process of the same host

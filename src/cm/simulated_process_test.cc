@@ -156,7 +156,7 @@ void Process::be_busy(unsigned count, nanoseconds period) {
 void Process::close() {
   actions_.clear();
   for (const auto& user : users_) {
-    shared.maybe(0.5) ? user->forget() : user->close();
+    user->close();
   }
   settle();
 }

@@ -29,7 +29,6 @@ class SimulatedUser final : public User {
   End* resolve(unsigned to, std::uint64_t service);
   void disconnect(End& end);
   void abandon(End& end);
-  void forget();
   // Takes over a request that another process has received. Null when its agent knows it.
   End* adopt(const End& asked);
   void decide_request(End& end);

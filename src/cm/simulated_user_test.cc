@@ -208,8 +208,7 @@ void SimulatedUser::check_unreachable(const End& end) {
 void SimulatedUser::check_rejection(const End& end, const CmEvent& event) {
   const auto* const rej = message_of<wire::CmRej>(event);
   if (rej == nullptr) return check(false, "rejected without a REJ");
-  // By forget().
-  if (rej->reason != wire::CmReason::kConsumer || is_zero(rej->data)) return;
+  if (rej->reason != wire::CmReason::kConsumer) return;
   Ledger& ledger = process_.shared.ledger;
   if (const End* const closed = ledger.find(read_letter(Letter::kDreq, rej->data))) {
     return check(closed->closed, "a REJ for disconnect() without that");
@@ -238,8 +237,8 @@ void SimulatedUser::call() {
   } else if (is(habits.talks)) {
     const auto up = [](const End& end) { return end.state == State::kUp && !end.stranger; };
     if (const End* const end = process_.any_end(up)) talk(*end);
-  } else if (is(habits.forgets)) {
-    forget();
+  } else if (is(habits.closes)) {
+    close();
   } else if (is(habits.lies)) {
     Remote place = process_.shared.remote(process_.number, any_process());
     if (process_.shared.maybe_rare(habits.two_places)) place.address.set_port(kRelayPort);
@@ -345,15 +344,6 @@ void SimulatedUser::abandon(End& end) {
   end.abandoned = true;
   process_.agent().abandon(end.id, process_.now());
   process_.leave(end);
-}
-
-void SimulatedUser::forget() {
-  process_.agent().forget(*this, process_.now());
-  const auto mine = [this](const End& end) { return end.user == this; };
-  while (End* const end = process_.any_end(mine)) process_.leave(*end);
-  const auto of_mine = [this](const End& end) { return listeners_.count(end.listener) != 0; };
-  while (End* const end = process_.any_end(of_mine)) end->listener = 0;
-  listeners_.clear();
 }
 
 void SimulatedUser::talk(const End& end) {

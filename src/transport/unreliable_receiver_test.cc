@@ -4,8 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <set>
-
 #include "recording_target.h"
 
 namespace weft::transport {
@@ -291,16 +289,12 @@ TEST(UnreliableReceiver, LeavesTheReceiveOfAMessageThatWillNotEnd) {
   EXPECT_EQ(target.breaks, 1U);
 }
 
-TEST(Drops, AreCountedByReasonsOfWhichEachHasItsName) {
+TEST(Drops, AreCountedByReasons) {
   Drops drops;
-  std::set<std::string_view> names;
   for (std::size_t i = 0; i < kDropReasons; ++i) {
     const auto reason = static_cast<Drop>(i);
-    EXPECT_FALSE(name_of(reason).empty());
-    names.insert(name_of(reason));
     for (std::size_t packets = 0; packets <= i; ++packets) drops.count(reason);
   }
-  EXPECT_EQ(names.size(), kDropReasons);
   EXPECT_EQ(drops.of(Drop::kTransport), 1U);
   EXPECT_EQ(drops.of(Drop::kUnreachable), kDropReasons);
   EXPECT_EQ(drops.total(), kDropReasons * (kDropReasons + 1) / 2);

@@ -241,7 +241,7 @@ TEST(UnreliableSimulator, ConnectionsDeliverWholeMessagesOnlyAndWriteWhereTheyMa
   EXPECT_GT(sums.broken, 0U);
   for (const Drop reason :
        {Drop::kSequence, Drop::kRest, Drop::kLength, Drop::kNoReceive, Drop::kAccess}) {
-    EXPECT_GT(sums.drops.of(reason), 0U) << name_of(reason);
+    EXPECT_GT(sums.drops.of(reason), 0U) << static_cast<unsigned>(reason);
   }
 }
 

@@ -63,7 +63,7 @@ struct AcceptRequest {
 // time.
 //
 // A `user` outlives its listeners, its connections and their events: until they have ended and
-// their ends were delivered, or until forget(). A `context` is handed back with events; the agent
+// their ends were delivered. A `context` is handed back with events; the agent
 // does not use what it points to, so null is allowed.
 //
 // An answer counts when communication id, transaction id (64 random bits of the request) and source
@@ -162,10 +162,6 @@ class Agent {
                                const RepeatTimes& repeats, User& user, void* context, Time now);
   // Answers kResolve. The agent fills in the request id and the service. Errors: ENOENT.
   Status answer(ConnectionId id, const wire::CmSidrRep& reply, Time now);
-
-  // Ends everything of a user without events: connections as by disconnect(), listeners as by
-  // stop().
-  void forget(User& user, Time now);
 
   // For AcceptRequest::credits of another agent. Any thread may use it, also after the agent's end.
   std::shared_ptr<RequestCredits> credits() const;

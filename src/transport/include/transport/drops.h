@@ -5,7 +5,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
 
 namespace weft::transport {
 
@@ -21,9 +20,6 @@ enum class Drop : std::uint8_t {
   kUnreachable,  // that memory has gone
 };
 inline constexpr std::size_t kDropReasons = static_cast<std::size_t>(Drop::kUnreachable) + 1;
-
-// A reason in a few words, for people.
-std::string_view name_of(Drop reason);
 
 // Packets by reason.
 class Drops {
