@@ -135,15 +135,11 @@ Result<std::vector<Interface>> usable_interfaces() {
   return list;
 }
 
-bool is_local_address(const std::vector<Interface>& interfaces, const SocketAddress& address) {
-  return owner_of(interfaces, address) != nullptr;
-}
-
 bool is_local_address(const sockaddr* address) {
   const Result<SocketAddress> wanted = parse(address);
   if (!wanted) return false;
   const Result<std::vector<Interface>> interfaces = usable_interfaces();
-  return interfaces.ok() && is_local_address(interfaces.value(), wanted.value());
+  return interfaces.ok() && owner_of(interfaces.value(), wanted.value()) != nullptr;
 }
 
 const InterfaceAddress* entry_of(const Interface& interface, const SocketAddress& address) {

@@ -35,9 +35,6 @@ Result<std::vector<Interface>> usable_interfaces();
 // to an interface, or lies in the loopback network. False for NULL and for any other family.
 bool is_local_address(const sockaddr* address);
 
-// The same question about a list made earlier.
-bool is_local_address(const std::vector<Interface>& interfaces, const SocketAddress& address);
-
 // The entry of `interface` that `address` belongs to (its port is ignored), or null. All of
 // 127.0.0.0/8 belongs to the entry of the loopback interface.
 const InterfaceAddress* entry_of(const Interface& interface, const SocketAddress& address);
