@@ -98,11 +98,12 @@ class Party final : public cm::CmHost, public cm::User {
     require(agent_->connections() <= agent_->entries(), "more connections than entries");
     require(ids_.size() <= agent_->connections(), "an id that the agent does not have");
   }
-  void forget(Time now) {
-    agent_->forget(*this, now);
+  // Ends everything.
+  void close(Time now) {
+    while (!listeners_.empty()) stop();
+    for (const auto& [id, known] : ids_) agent_->disconnect(id, {}, now);
     ids_.clear();
-    listeners_.clear();
-    require(!agent_->has_events(), "events after forget()");
+    require(!agent_->has_events(), "events of a user that has ended everything");
   }
   // Of this agent, or none.
   cm::ConnectionId any_id(Input& input) const {
@@ -325,7 +326,7 @@ class Scene {
       const auto mad = wire::write_cm({0, transaction(input), 0, draw(input, party)});
       take(neighbour(number), number, mad);
     } else {
-      party.forget(now_);
+      party.close(now_);
     }
     if (input.byte() < 0xC0) {
       for (Party& each : parties_) each.settle();
@@ -334,7 +335,7 @@ class Scene {
   // All ends, and nothing is left.
   void close() {
     for (Party& party : parties_) {
-      party.forget(now_);
+      party.close(now_);
       cm::Agent& agent = party.agent();
       for (int i = 0; agent.due() != Time::max(); ++i) {
         require(i < 10'000, "deadlines without end");
