@@ -222,7 +222,7 @@ int main(int count, char** words) {
   };
   append(capture_header("weft_connection_messages"));
   append(capture_interface("wire"));
-  std::uint64_t attribute = kReqAttribute;
+  std::uint64_t attribute = 0x10;  // ConnectRequest, the first one of messages()
   for (const CmMessage& message : messages()) {
     const auto mad = write_cm({0, kTransaction | attribute++, 0, message});
     append(capture_packet(0, 0, CaptureDirection::kSent, route(), {}, datagram(mad)));
