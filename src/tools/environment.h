@@ -20,9 +20,9 @@ struct Variable {
 // Answers with the value of a variable, if it is set.
 using VariableLookup = std::function<std::optional<std::string>(const std::string& name)>;
 
-// What has to be set, given what is set already. Search paths get the folders of Weft in front. A
-// choice that the user made (FI_PROVIDER, OMPI_MCA_*) is left alone. `links` is empty, or a value
-// of FI_WEFT_LINKS.
+// The variables to set, given those that are set already. Search paths get the folders of Weft in
+// front. A choice that the user made (FI_PROVIDER, OMPI_MCA_*) is left alone. `links` is empty, or
+// a value of FI_WEFT_LINKS.
 std::vector<Variable> environment_for(const Libraries& libraries, const std::string& links,
                                       const VariableLookup& lookup);
 

@@ -181,7 +181,8 @@ const char* straddr(fid_av*, const void* bytes, char* buffer, std::size_t* lengt
 }
 
 fi_ops* av_fid_operations() {
-  static fi_ops table = fid_operations({.close = close_object<Av>, .bind = bind_event_queue<Av>});
+  static fi_ops table =
+      fid_operations({.close = close_object<Av>, .bind = bind_event_queue<Av, EventQueue>});
   return &table;
 }
 

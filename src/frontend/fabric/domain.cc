@@ -75,8 +75,9 @@ int control_domain(fid* fid, int command, void* argument) {
 
 // With FI_REG_MR registrations would be reported to the event queue: none takes so long.
 fi_ops* domain_fid_operations() {
-  static fi_ops table = fid_operations(
-      {.close = close_object<Domain>, .bind = bind_event_queue<Domain>, .control = control_domain});
+  static fi_ops table = fid_operations({.close = close_object<Domain>,
+                                        .bind = bind_event_queue<Domain, EventQueue>,
+                                        .control = control_domain});
   return &table;
 }
 

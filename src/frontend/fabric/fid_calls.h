@@ -6,7 +6,6 @@
 
 #include <cstdint>
 
-#include "eq.h"
 #include "unsupported.h"
 
 namespace weft::fabric {
@@ -37,12 +36,12 @@ int close_object(fid* fid) {
   return 0;
 }
 
-// Binds the event queue of the object.
-template <class Object>
+// Binds an event queue to the object.
+template <class Object, class Queue>
 int bind_event_queue(fid* fid, struct fid* other, std::uint64_t flags) {
   if (other == nullptr || other->fclass != FI_CLASS_EQ) return -FI_EINVAL;
   if (flags != 0) return -FI_EBADFLAGS;
-  return Object::from(fid).bind(EventQueue::from(other));
+  return Object::from(fid).bind(Queue::from(other));
 }
 
 // fi_control(3) of an object that a program can wait for.

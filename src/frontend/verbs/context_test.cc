@@ -172,7 +172,7 @@ TEST_F(OpenDevice, HasTheDefaultPkeyAlone) {
 TEST_F(OpenDevice, FindsTheAddressOfAReplyInTheHeaderOfADatagram) {
   // 192.0.2.7 to 127.0.0.1 with a right checksum, in the last 20 of 40 octets.
   const unsigned char v4[] = {0x45, 0,    0,   20, 0, 0, 0,   0, 64, 17,
-                              0x79, 0xE3, 192, 0,  2, 7, 127, 0, 0,  1};
+                              0x39, 0xD1, 192, 0,  2, 7, 127, 0, 0,  1};
   unsigned char header[sizeof(ibv_grh)] = {};
   std::memcpy(header + 20, v4, sizeof v4);
   ibv_wc wc{};

@@ -2,6 +2,9 @@
 // Which functions does a program call through the tables of its context?
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+
 #include "abi.h"
 
 namespace weft::verbs {

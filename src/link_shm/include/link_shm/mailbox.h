@@ -33,8 +33,8 @@ struct MailboxOptions {
   ServedAccess served = {};  // what peers may do to regions through this endpoint
   // Called for each management datagram, within poll(); without it none is taken.
   MadSink on_mad = {};
-  // Properties of flows: the address by which peers know the endpoint, the eager limit and the geometry. The
-  // mailbox fills in the rest.
+  // Properties of flows: the address by which peers know the endpoint, the eager limit and the
+  // geometry. The mailbox fills in the rest.
   Sender sender = {};
 };
 
