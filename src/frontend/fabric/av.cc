@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "boundary.h"
+#include "eq.h"
 #include "fid_calls.h"
 #include "name.h"
 #include "os/name_lookup.h"

@@ -7,6 +7,7 @@
 #include "c_enum.h"
 #include "contract.h"
 #include "deferral.h"
+#include "eq.h"
 #include "fid_calls.h"
 #include "info.h"
 #include "internal.h"
