@@ -4,6 +4,9 @@
 
 #include <infiniband/verbs.h>
 
+#include <cstddef>
+#include <cstdint>
+
 // The header replaces calls of these functions, which this module defines, by inline functions.
 #undef ibv_query_port
 #undef ibv_reg_mr

@@ -23,7 +23,7 @@ int check_access(unsigned access) {
   return changes && (counts & IBV_ACCESS_LOCAL_WRITE) == 0 ? EINVAL : 0;
 }
 
-Access rights_of(unsigned access) {
+Access region_rights_of(unsigned access) {
   Access rights = kLocalRead;
   if ((access & IBV_ACCESS_LOCAL_WRITE) != 0) rights = rights | kLocalWrite;
   if ((access & IBV_ACCESS_REMOTE_WRITE) != 0) rights = rights | Access::kRemoteWrite;
@@ -41,11 +41,11 @@ int check_memory(const void* address, std::size_t length, unsigned access) {
   return os::is_mapped(address, length) ? 0 : EFAULT;
 }
 
-memory::RegionAttributes attributes_of(DomainId domain, void* address, std::size_t length,
-                                       std::uint64_t start, unsigned access) {
+memory::RegionAttributes region_attributes_of(DomainId domain, void* address, std::size_t length,
+                                              std::uint64_t start, unsigned access) {
   memory::RegionAttributes attributes;
   attributes.domain = domain;
-  attributes.access = rights_of(access);
+  attributes.access = region_rights_of(access);
   attributes.base = reinterpret_cast<std::uint64_t>(address);
   attributes.length = length;
   attributes.start = start;
@@ -67,7 +67,7 @@ ibv_mr* reg_mr(ibv_pd* pd, void* address, std::size_t length, std::uint64_t star
     auto added = VerbsContext::of(pd->context)
                      .core()
                      .regions()
-                     .add(attributes_of(domain.domain, address, length, start, access));
+                     .add(region_attributes_of(domain.domain, address, length, start, access));
     if (!added) return refuse<ibv_mr>(errno_of(added.error()));
     region->registration = added.value();
     region->domain = UseOf<VerbsPd>(domain);
@@ -123,7 +123,8 @@ int rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address, std::size_t lengt
       VerbsContext::of(region.context)
           .core()
           .regions()
-          .replace(region.registration, attributes_of(domain.domain, base, size, start, wanted));
+          .replace(region.registration,
+                   region_attributes_of(domain.domain, base, size, start, wanted));
   if (!replaced) {
     errno = errno_of(replaced.error());
     return IBV_REREG_MR_ERR_CMD;

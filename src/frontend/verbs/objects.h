@@ -122,19 +122,19 @@ struct VerbsAh : VerbsObject<ibv_ah> {
   std::unique_ptr<queue::AddressHandle> address;
 };
 
-inline VerbsPd& object_of(ibv_pd* pd) { return *static_cast<VerbsPd*>(pd); }
-inline VerbsMr& object_of(ibv_mr* mr) { return *static_cast<VerbsMr*>(mr); }
+inline VerbsPd& object_of(ibv_pd* pd) { return static_cast<VerbsPd&>(*pd); }
+inline VerbsMr& object_of(ibv_mr* mr) { return static_cast<VerbsMr&>(*mr); }
 inline VerbsChannel& object_of(ibv_comp_channel* channel) {
-  return *static_cast<VerbsChannel*>(channel);
+  return static_cast<VerbsChannel&>(*channel);
 }
 // ibv_cq_ex begins with the members of ibv_cq.
-inline VerbsCq& object_of(ibv_cq_ex* cq) { return *static_cast<VerbsCq*>(cq); }
+inline VerbsCq& object_of(ibv_cq_ex* cq) { return static_cast<VerbsCq&>(*cq); }
 inline VerbsCq& object_of(ibv_cq* cq) { return object_of(reinterpret_cast<ibv_cq_ex*>(cq)); }
-inline VerbsSrq& object_of(ibv_srq* srq) { return *static_cast<VerbsSrq*>(srq); }
-inline VerbsXrcd& object_of(ibv_xrcd* domain) { return *static_cast<VerbsXrcd*>(domain); }
-inline VerbsQp& object_of(ibv_qp_ex* qp) { return *static_cast<VerbsQp*>(qp); }
+inline VerbsSrq& object_of(ibv_srq* srq) { return static_cast<VerbsSrq&>(*srq); }
+inline VerbsXrcd& object_of(ibv_xrcd* domain) { return static_cast<VerbsXrcd&>(*domain); }
+inline VerbsQp& object_of(ibv_qp_ex* qp) { return static_cast<VerbsQp&>(*qp); }
 inline VerbsQp& object_of(ibv_qp* qp) { return object_of(reinterpret_cast<ibv_qp_ex*>(qp)); }
-inline VerbsAh& object_of(ibv_ah* ah) { return *static_cast<VerbsAh*>(ah); }
+inline VerbsAh& object_of(ibv_ah* ah) { return static_cast<VerbsAh&>(*ah); }
 
 // Waits until the program has acknowledged all events of an object, which is about to go.
 template <class Counted>

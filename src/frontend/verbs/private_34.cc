@@ -10,6 +10,7 @@
 #include "abi.h"
 #include "boundary.h"
 
+// NOLINTBEGIN(readability-identifier-naming): the names are those of rdma-core.
 extern "C" {
 
 // Whether objects may be destroyed after their device has gone.
@@ -101,3 +102,4 @@ int ibv_cmd_rereg_mr(ibv_context*, void*) __attribute__((alias("execute_ioctl"))
 int ibv_cmd_resize_cq(ibv_context*, void*) __attribute__((alias("execute_ioctl")));
 
 }  // extern "C"
+// NOLINTEND(readability-identifier-naming)

@@ -21,7 +21,7 @@ constexpr std::uint64_t kAnyPageSize = 0xFFFF'F000;
 constexpr std::uint8_t kAckDelay = 15;  // 4.096 us * 2^15 = 134 ms, as rdma_rxe
 constexpr std::uint64_t kNanosecondClockKhz = 1'000'000;
 
-ibv_device_attr attributes_of(const DeviceState& device) {
+ibv_device_attr device_attributes_of(const DeviceState& device) {
   ibv_device_attr a{};
   std::snprintf(a.fw_ver, sizeof a.fw_ver, "%s", WEFT_VERSION);
   a.node_guid = a.sys_image_guid = __builtin_bswap64(device.guid);
@@ -73,7 +73,7 @@ int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input
   if (attributes == nullptr || size < sizeof(ibv_device_attr)) return status_with(EINVAL);
   if (input != nullptr && input->comp_mask != 0) return status_with(EINVAL);
   ibv_device_attr_ex a{};
-  a.orig_attr = attributes_of(VerbsContext::of(context).device());
+  a.orig_attr = device_attributes_of(VerbsContext::of(context).device());
   describe_on_demand_paging(a);
   a.completion_timestamp_mask = ~std::uint64_t{0};
   a.hca_core_clock = kNanosecondClockKhz;
@@ -100,6 +100,6 @@ int query_rt_values(ibv_context*, ibv_values_ex* values) {
 
 int ibv_query_device(ibv_context* context, ibv_device_attr* device_attr) {
   if (device_attr == nullptr) return weft::verbs::status_with(EINVAL);
-  *device_attr = weft::verbs::attributes_of(weft::verbs::VerbsContext::of(context).device());
+  *device_attr = weft::verbs::device_attributes_of(weft::verbs::VerbsContext::of(context).device());
   return 0;
 }

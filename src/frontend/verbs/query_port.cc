@@ -27,7 +27,7 @@ ibv_mtu code_of(std::size_t mtu) {
   return static_cast<ibv_mtu>(IBV_MTU_256 + std::countr_zero(mtu / kLeastPathMtu));
 }
 
-ibv_port_attr attributes_of(const DeviceState& device) {
+ibv_port_attr port_attributes_of(const DeviceState& device) {
   ibv_port_attr a{};
   a.state = IBV_PORT_ACTIVE;  // of the interfaces that are offered
   a.max_mtu = IBV_MTU_4096;
@@ -50,7 +50,7 @@ ibv_port_attr attributes_of(const DeviceState& device) {
 int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* attributes,
                std::size_t size) {
   if (!is_port(port) || attributes == nullptr) return status_with(EINVAL);
-  const ibv_port_attr a = attributes_of(VerbsContext::of(context).device());
+  const ibv_port_attr a = port_attributes_of(VerbsContext::of(context).device());
   std::memset(attributes, 0, size);
   std::memcpy(attributes, &a, std::min(size, sizeof a));
   return 0;

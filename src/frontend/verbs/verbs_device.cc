@@ -108,7 +108,7 @@ Result<ibv_device**> make_list(int* count) {
   const auto devices = DeviceRegistry::instance().list();
   if (!devices) return devices.error();
   const std::size_t length = devices.value().size();
-  auto** list = static_cast<ibv_device**>(std::calloc(length + 1, sizeof(ibv_device*)));
+  auto** list = static_cast<ibv_device**>(std::calloc(length + 1, sizeof(void*)));
   if (list == nullptr) return Error{ENOMEM, "no memory for a list of devices"};
   std::ranges::transform(devices.value(), list, &VerbsDevice::handle);
   if (count != nullptr) *count = static_cast<int>(length);
