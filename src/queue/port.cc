@@ -140,7 +140,8 @@ void QpPort::announce(PortClient& client, Time due) {
   const std::lock_guard guard(lock_);
   if (sleepers_ == 0) return;
   wakes_at_.store(due);
-  wake_.wake_within(std::max<Time::duration>(due - Time::clock::now(), Time::duration(0)));
+  const Time now = Time::clock::now();
+  wake_.wake_within(due <= now ? Time::duration(0) : due - now);
 }
 
 void QpPort::take_news() {
