@@ -67,7 +67,7 @@ TEST_P(Sizes, AWriteAndAReadMoveTheirBytes) {
   const work::Segment out[] = {two.a.part(0, GetParam())};
   ASSERT_EQ(two.a.post(access(WorkKind::kWrite, out, two.b.address(64), two.b.key())), 0);
   EXPECT_EQ(two.a.next_sent().status, CompletionStatus::kSuccess);
-  EXPECT_EQ(std::memcmp(two.b.memory.data() + 64, two.a.memory.data(), GetParam()), 0);
+  EXPECT_EQ(std::memcmp(two.memory_of_b() + 64, two.a.memory.data(), GetParam()), 0);
   const work::Segment in[] = {two.a.part(1 << 20, GetParam())};
   ASSERT_EQ(two.a.post(access(WorkKind::kRead, in, two.b.address(64), two.b.key())), 0);
   const auto read = two.a.next_sent();
@@ -106,7 +106,7 @@ TEST(QueuePair, AtomicOperationsReturnTheFormerValue) {
   EXPECT_EQ(two.a.next_sent().status, CompletionStatus::kSuccess);
   std::memcpy(&value, two.a.memory.data() + 8, 8);
   EXPECT_EQ(value, 42u);
-  std::memcpy(&value, two.b.memory.data(), 8);
+  std::memcpy(&value, two.memory_of_b(), 8);
   EXPECT_EQ(value, 99u);
 }
 

@@ -7,6 +7,7 @@
 #include <array>
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
@@ -169,6 +170,11 @@ struct Couple {
       : a(type == QpType::kXrcReceive ? QpType::kXrcSend : type), b(type) {
     a.connect(b.pair->qpn(), with);
     b.connect(a.pair->qpn(), with);
+  }
+  // The memory of `b`, with all that its port has written there.
+  const std::byte* memory_of_b() const {
+    const std::lock_guard guard(b.port->lock());
+    return b.memory.data();
   }
   End a;
   End b;

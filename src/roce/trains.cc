@@ -64,6 +64,13 @@ void Trains::flush() {
   if (count_ != 0) send();
 }
 
+std::optional<os::SocketAddress> Trains::narrow_way() {
+  if (!has_narrow_.load()) return std::nullopt;
+  const std::lock_guard guard(narrow_lock_);
+  has_narrow_.store(false);
+  return std::exchange(narrow_, std::nullopt);
+}
+
 // The first `count` packets of the train have left, each with its place in the train for an
 // identification.
 void Trains::record(std::size_t count) const {
@@ -82,11 +89,15 @@ bool Trains::send() {
   const std::span<const std::byte> packets(bytes_.get(), filled_);
   os::SendOutcome outcome = socket_.send(path_->to, path_->from, packets, segment_);
   if (outcome.error == EMSGSIZE) {
-    narrow_ = path_->to;
+    {
+      const std::lock_guard guard(narrow_lock_);
+      narrow_ = path_->to;
+      has_narrow_.store(true);
+    }
     outcome =
         socket_.send_in_fragments(path_->to, path_->from, packets.subspan(outcome.bytes), segment_);
   }
-  met_errors_ = met_errors_ || outcome.errors_waiting;
+  if (outcome.errors_waiting) met_errors_.store(true);
   if (capture_ != nullptr) record(outcome.datagrams);
   stuck_ = outcome.error == EAGAIN || outcome.error == ENOBUFS;
   if (stuck_ && outcome.bytes == 0) {

@@ -2,9 +2,11 @@
 // How do packets leave, many at a time?
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <utility>
@@ -17,7 +19,8 @@
 namespace weft::roce {
 
 // Collects packets that go the same way and have the same size, and sends them as one train, closed
-// by their ICRCs. The last one may be shorter. One thread at a time.
+// by their ICRCs. The last one may be shorter. One thread at a time, and another one that asks
+// narrow_way() and met_errors().
 class Trains {
  public:
   // `capture`, if not null, hears of what leaves.
@@ -38,7 +41,7 @@ class Trains {
 
   // Once: a peer for which packets were too large for the path, as the system says. They went in
   // fragments.
-  std::optional<os::SocketAddress> narrow_way() { return std::exchange(narrow_, std::nullopt); }
+  std::optional<os::SocketAddress> narrow_way();
   // That left, or were lost by the socket.
   std::uint64_t packets() const { return packets_; }
   // Forgets what was collected.
@@ -50,7 +53,7 @@ class Trains {
   bool empty() const { return count_ == 0; }
 
   // True once after the socket said that errors have come back from the network.
-  bool met_errors() { return std::exchange(met_errors_, false); }
+  bool met_errors() { return met_errors_.load() && met_errors_.exchange(false); }
 
  private:
   bool joins(const Path& path, std::size_t length) const;
@@ -72,7 +75,9 @@ class Trains {
   std::size_t filled_ = 0;  // bytes of packets that were added
   bool ended_ = false;      // the last one was shorter
   bool stuck_ = false;      // the socket had no room for them
-  bool met_errors_ = false;
+  std::atomic<bool> met_errors_{false};
+  std::atomic<bool> has_narrow_{false};
+  std::mutex narrow_lock_;
   std::optional<os::SocketAddress> narrow_;
 };
 
