@@ -24,7 +24,8 @@ constexpr std::size_t kMostPaths = 64;
 
 }  // namespace
 
-void DatagramLink::post(const QpSendRequest& request, const work::Work& work) {
+void DatagramLink::post(const QpSendRequest& request) {
+  const work::Work& work = request.work;
   if (failed_ && posted_.empty()) {
     return parts_.sink.ended({work.cookie, CompletionStatus::kFlushed, 0});
   }

@@ -41,7 +41,7 @@ class DatagramLink final : public Link {
     next_ = attributes.send_psn;
     failed_ = false;
   }
-  void post(const QpSendRequest& request, const work::Work& work) override;
+  void post(const QpSendRequest& request) override;
   void flush() override;
   void take_request(const roce::PacketArrival& arrival, Time now) override;
   void take_response(const roce::PacketArrival& arrival, Time now) override;

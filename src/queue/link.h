@@ -19,8 +19,9 @@ class Link {
 
   // Work may be posted from now on.
   virtual void begin_sending(const QpAttributes& attributes) = 0;
-  // Takes work. Its end is reported to the link's work::WorkSink, in the order of the posts.
-  virtual void post(const QpSendRequest& request, const work::Work& work) = 0;
+  // Takes work, with its cookie. Its end is reported to the link's work::WorkSink, in the order of
+  // the posts.
+  virtual void post(const QpSendRequest& request) = 0;
   // Ends all work with kFlushed, and all that is posted later.
   virtual void flush() = 0;
 

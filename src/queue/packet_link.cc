@@ -81,8 +81,8 @@ void PacketLink::begin_sending(const QpAttributes& attributes) {
   }
 }
 
-void PacketLink::post(const QpSendRequest& /*request*/, const work::Work& work) {
-  requester_ ? requester_->post(work) : sender_->post(work);
+void PacketLink::post(const QpSendRequest& request) {
+  requester_ ? requester_->post(request.work) : sender_->post(request.work);
 }
 
 void PacketLink::flush() {

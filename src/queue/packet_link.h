@@ -35,7 +35,7 @@ class PacketLink final : public Link {
              const LinkParts& parts);
 
   void begin_sending(const QpAttributes& attributes) override;
-  void post(const QpSendRequest& request, const work::Work& work) override;
+  void post(const QpSendRequest& request) override;
   void flush() override;
   void take_request(const roce::PacketArrival& arrival, Time now) override;
   void take_response(const roce::PacketArrival& arrival, Time now) override;

@@ -273,23 +273,27 @@ QpAttributes QueuePair::query() const {
 
 // Sending
 
-int QueuePair::accept(const QpSendRequest& request, work::Work& work) {
+int QueuePair::accept(QpSendRequest& request) const {
+  const work::Work& work = request.work;
   const QpState at = state();
   if (at < QpState::kReadyToSend) return EINVAL;
   if (!sends(setup_.type)) return EINVAL;
   if (work.pieces.size() > capacities_.send_sges) return EINVAL;
   const bool datagrams = setup_.type == QpType::kUd;
-  if (!has_operation(setup_.type, work) && !datagrams) return EINVAL;
+  const bool known = has_operation(setup_.type, work);
+  if (!known && !datagrams) return EINVAL;
   if (datagrams && request.to == nullptr) return EINVAL;
   if (request.copied && (work.kind > WorkKind::kWrite || work.length > capacities_.inline_bytes)) {
     return EINVAL;
   }
+  request.invalid = request.invalid || !known;
   return 0;
 }
 
-int QueuePair::post(const QpSendRequest& request) {
-  work::Work work = request.work;
-  if (const int error = accept(request, work); error != 0) return error;
+int QueuePair::post(const QpSendRequest& wanted) {
+  QpSendRequest request = wanted;
+  work::Work& work = request.work;
+  if (const int error = accept(request); error != 0) return error;
   SendSlot* const slot = send_queue_.take();
   if (slot == nullptr) return ENOMEM;
   slot->id = request.id;
@@ -321,9 +325,7 @@ int QueuePair::post(const QpSendRequest& request) {
     ended({slot, CompletionStatus::kFlushed, 0});
     return 0;
   }
-  QpSendRequest forwarded = request;
-  forwarded.invalid = request.invalid || !has_operation(setup_.type, work);
-  link_->post(forwarded, work);
+  link_->post(request);
   return 0;
 }
 
@@ -406,11 +408,15 @@ int QueuePair::post_receive(std::uint64_t id, std::span<const work::Segment> seg
   if (state() != QpState::kError) return own_receives_.post(id, segments);
   const std::lock_guard guard(setup_.port->lock());
   if (segments.size() > capacities_.receive_sges) return EINVAL;
+  flush_receive(id);
+  return 0;
+}
+
+void QueuePair::flush_receive(std::uint64_t id) {
   ReceiveEnding flushed;
   flushed.id = id;
   flushed.status = CompletionStatus::kFlushed;
   received(flushed, setup_.receives);
-  return 0;
 }
 
 void QueuePair::received(const ReceiveEnding& receive, device::CompletionQueue* completions) {
@@ -511,12 +517,7 @@ void QueuePair::flush_receives() {
     return raise(QpEvent::kLastReceiveReached);
   }
   if (setup_.receives == nullptr) return;
-  for (PostedReceive receive; own_receives_.take(receive);) {
-    ReceiveEnding flushed;
-    flushed.id = receive.id;
-    flushed.status = CompletionStatus::kFlushed;
-    received(flushed, setup_.receives);
-  }
+  for (PostedReceive receive; own_receives_.take(receive);) flush_receive(receive.id);
 }
 
 void QueuePair::tick(Time now) {

@@ -62,11 +62,10 @@ RequestVerdict QpTarget::may_use(std::uint32_t shared_receive) {
 
 RequestVerdict QpTarget::message_begins() {
   received_ = 0;
-  if (has_receive_) return {};
-  if (end_.receives == nullptr) return work::kInvalidRequest;
-  has_receive_ = end_.receives->take(receive_);
-  return has_receive_ ? RequestVerdict{} : kNotReady;
+  return take_receive();
 }
+
+RequestVerdict QpTarget::may_tell() { return take_receive(); }
 
 RequestVerdict QpTarget::message_goes_on(std::span<const std::byte> bytes) {
   ReceiveEnding ended;
@@ -107,8 +106,8 @@ RequestVerdict QpTarget::write(const work::RemoteMemory& memory, std::uint64_t o
   return verdict_of(remote_->write(range_of(memory, offset, bytes.size()), bytes));
 }
 
-// The receive is taken out here: those of a shared queue may have gone when the write has ended.
-RequestVerdict QpTarget::may_tell() {
+// Those of a shared queue may have gone when the message has ended.
+RequestVerdict QpTarget::take_receive() {
   if (has_receive_) return {};
   if (end_.receives == nullptr) return work::kInvalidRequest;
   has_receive_ = end_.receives->take(receive_);

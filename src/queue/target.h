@@ -53,6 +53,7 @@ class QpTarget final : public work::Target {
   memory::AccessError refusal() const { return refusal_; }
 
  private:
+  work::RequestVerdict take_receive();
   void end_receive(ReceiveEnding receive);
   work::RequestVerdict verdict_of(const memory::Accessed& accessed);
 

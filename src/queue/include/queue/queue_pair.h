@@ -123,8 +123,8 @@ class QueuePair final : PortClient, work::WorkSink, ReceiveSink {
   // With the port's lock.
   void received(const ReceiveEnding& receive, device::CompletionQueue* completions) override;
 
-  int post(const QpSendRequest& request);
-  int accept(const QpSendRequest& request, work::Work& work);
+  int post(const QpSendRequest& wanted);
+  int accept(QpSendRequest& request) const;
   void posted(std::unique_lock<std::mutex>& guard);
   void emit(bool answers, Time now);
   Time send_due();
@@ -136,6 +136,7 @@ class QueuePair final : PortClient, work::WorkSink, ReceiveSink {
   void reset();
   void fail_sends();
   void fail();
+  void flush_receive(std::uint64_t id);
   void flush_receives();
   void raise(QpEvent event);
 
