@@ -98,16 +98,11 @@ def compare(found, waivers, earlier):
     return bad
 
 
-def earlier_waivers(root, current):
-    """The list before the change at hand."""
-    text = waiver_history.earlier(root, WAIVERS, current)
-    return None if text is None else parse_waivers(text)
-
-
 def check(root, found):
     path = root / WAIVERS
     text = path.read_text() if path.exists() else ''
-    return compare(found, parse_waivers(text), earlier_waivers(root, text))
+    earlier = waiver_history.earlier(root, WAIVERS, text, parse_waivers)
+    return compare(found, parse_waivers(text), earlier)
 
 
 def main():

@@ -70,18 +70,12 @@ def compare(found, counts, earlier):
     return bad
 
 
-def earlier_counts(root, current):
-    """The list before the change at hand."""
-    text = waiver_history.earlier(root, COUNTS, current)
-    return None if text is None else parse(text)
-
-
 def check(root, write=False):
     found, path = measure(root), root / COUNTS
     if write:
         path.write_text(HEAD + ''.join(f'{name} {len(bad)}\n' for name, bad in sorted(found.items())))
     text = path.read_text() if path.exists() else ''
-    return compare(found, parse(text), earlier_counts(root, text))
+    return compare(found, parse(text), waiver_history.earlier(root, COUNTS, text, parse))
 
 
 def main():

@@ -94,16 +94,11 @@ def compare(long, waivers, earlier):
     return bad
 
 
-def earlier_waivers(root, current):
-    """The list before the change at hand."""
-    text = waiver_history.earlier(root, WAIVERS, current)
-    return None if text is None else parse_waivers(text)
-
-
 def check(root):
     path = root / WAIVERS
     text = path.read_text() if path.exists() else ''
-    return compare(measure(root), parse_waivers(text), earlier_waivers(root, text))
+    earlier = waiver_history.earlier(root, WAIVERS, text, parse_waivers)
+    return compare(measure(root), parse_waivers(text), earlier)
 
 
 def main():

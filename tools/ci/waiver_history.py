@@ -10,7 +10,9 @@ def git_show(root, revision, path):
     return done.stdout if done.returncode == 0 else None
 
 
-def earlier(root, path, current):
-    """The text of HEAD when it differs from the tree, else of its parent; None when there is none."""
+def earlier(root, path, current, parse):
+    """What parse() reads in HEAD when that differs from the tree, else in its parent; None when
+    there is none."""
     head = git_show(root, 'HEAD', path)
-    return head if head is not None and head != current else git_show(root, 'HEAD~1', path)
+    text = head if head is not None and head != current else git_show(root, 'HEAD~1', path)
+    return None if text is None else parse(text)
