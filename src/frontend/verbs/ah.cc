@@ -12,9 +12,9 @@ namespace {
 
 ibv_ah* create_ah(ibv_pd* pd, const ibv_ah_attr& attribute) {
   return at_c_border<ibv_ah>([&]() -> ibv_ah* {
-    if (pd == nullptr) return refuse<ibv_ah>(EINVAL);
+    if (pd == nullptr) return null_with(EINVAL);
     auto address = address_of(pd->context, attribute);
-    if (!address) return refuse<ibv_ah>(errno_of(address.error()));
+    if (!address) return null_with(errno_of(address.error()));
     auto handle = std::make_unique<VerbsAh>();
     handle->domain = UseOf<VerbsPd>(object_of(pd));
     handle->address = std::make_unique<queue::AddressHandle>(object_of(pd).domain, address.value());
@@ -92,7 +92,7 @@ extern "C" {
 
 ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attribute) {
   return attribute != nullptr ? weft::verbs::create_ah(pd, *attribute)
-                              : weft::verbs::refuse<ibv_ah>(EINVAL);
+                              : weft::verbs::null_with(EINVAL);
 }
 int ibv_destroy_ah(ibv_ah* ah) { return weft::verbs::destroy_ah(ah); }
 ibv_ah* ibv_create_ah_from_wc(ibv_pd* pd, ibv_wc* wc, ibv_grh* grh, std::uint8_t port) {

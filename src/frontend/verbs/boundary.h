@@ -47,20 +47,13 @@ auto pointer_at_border(Body&& body) -> std::remove_reference_t<decltype(body().v
 // errno values of verbs are those of Weft's errors.
 inline int errno_of(const Error& error) { return error.code; }
 
-// For functions that return an object: null, with errno.
-template <class Public>
-Public* refuse(int code) {
-  errno = code;
-  return nullptr;
-}
-
 // Calls make(), which returns an object or null with errno; ENOMEM where memory is short.
 template <class Public, class Make>
 Public* at_c_border(const Make& make) {
   try {
     return make();
   } catch (const std::exception&) {
-    return refuse<Public>(ENOMEM);
+    return null_with(ENOMEM);
   }
 }
 

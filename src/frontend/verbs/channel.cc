@@ -15,12 +15,12 @@ ibv_comp_channel* create_channel(ibv_context* context) {
   return at_c_border<ibv_comp_channel>([&]() -> ibv_comp_channel* {
     auto channel = std::make_unique<VerbsChannel>();
     auto events = device::EventChannel::open();
-    if (!events) return refuse<ibv_comp_channel>(errno_of(events.error()));
+    if (!events) return null_with(errno_of(events.error()));
     channel->events = std::move(events).value();
     channel->engines =
         std::make_unique<device::EngineGroup>(Locking(true), device::WaitKind::kDescriptor);
     if (Status ok = channel->engines->open(); !ok) {
-      return refuse<ibv_comp_channel>(errno_of(ok.error()));
+      return null_with(errno_of(ok.error()));
     }
     channel->events->wake(*channel->engines);
     channel->context = context;
@@ -41,8 +41,7 @@ int destroy_channel(ibv_comp_channel* channel) {
 // As read(2) on the descriptor: it waits unless that has O_NONBLOCK.
 int get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** context) {
   if (channel == nullptr || cq == nullptr || context == nullptr) {
-    errno = EINVAL;
-    return -1;
+    return minus_one_with(EINVAL);
   }
   auto& object = object_of(channel);
   for (;;) {
@@ -56,18 +55,10 @@ int get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** context) {
     object.engines->progress();
     if (object.events->has_event()) continue;
     if (!os::may_wait(object.fd)) {
-      errno = EAGAIN;
-      return -1;
+      return minus_one_with(EAGAIN);
     }
     object.engines->wait(std::chrono::milliseconds(-1), [&] { return object.events->has_event(); });
   }
-}
-
-void ack_cq_events(ibv_cq* cq, unsigned count) {
-  pthread_mutex_lock(&cq->mutex);
-  cq->comp_events_completed += count;
-  pthread_cond_signal(&cq->cond);
-  pthread_mutex_unlock(&cq->mutex);
 }
 
 }  // namespace
@@ -84,6 +75,8 @@ int ibv_destroy_comp_channel(ibv_comp_channel* channel) {
 int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** context) {
   return weft::verbs::get_cq_event(channel, cq, context);
 }
-void ibv_ack_cq_events(ibv_cq* cq, unsigned count) { weft::verbs::ack_cq_events(cq, count); }
+void ibv_ack_cq_events(ibv_cq* cq, unsigned count) {
+  weft::verbs::acknowledge(*cq, cq->comp_events_completed, count);
+}
 
 }  // extern "C"

@@ -24,17 +24,17 @@ struct CqSetup {
 ibv_cq* create(ibv_context* context, const CqSetup& setup, std::uint64_t reads) {
   if (setup.entries <= 0 || setup.entries > static_cast<int>(queue::kMaxCompletions) ||
       setup.vector < 0 || setup.vector >= context->num_comp_vectors) {
-    return refuse<ibv_cq>(EINVAL);
+    return null_with(EINVAL);
   }
   auto queue = std::make_unique<VerbsCq>();
   auto port = VerbsContext::of(context).ports().in_turn();
-  if (!port) return refuse<ibv_cq>(errno_of(port.error()));
+  if (!port) return null_with(errno_of(port.error()));
   queue->port = std::move(port).value();
   queue->entries = std::make_unique<device::CompletionQueue>(
       static_cast<std::size_t>(setup.entries), Locking(true), device::WaitKind::kNone,
       device::CompletionQueue::Full::kOverrun);
   if (Status ok = queue->entries->engines().open(); !ok) {
-    return refuse<ibv_cq>(errno_of(ok.error()));
+    return null_with(errno_of(ok.error()));
   }
   queue->context = context;
   queue->channel = setup.channel;
@@ -46,7 +46,7 @@ ibv_cq* create(ibv_context* context, const CqSetup& setup, std::uint64_t reads) 
   queue->entries->report_overrun(VerbsContext::of(context).events(), queue.get());
   queue->single_threaded = setup.single_threaded;
   fill_poll_functions(*queue, reads);
-  if (Status ok = drive(*queue, *queue->port); !ok) return refuse<ibv_cq>(errno_of(ok.error()));
+  if (Status ok = drive(*queue, *queue->port); !ok) return null_with(errno_of(ok.error()));
   if (setup.channel != nullptr) {
     queue->channel_use = UseOf<VerbsChannel>(object_of(setup.channel));
     ++setup.channel->refcnt;
@@ -110,7 +110,7 @@ ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* wanted) {
     const std::uint32_t flags = has_flags ? wanted->flags : 0;
     if ((wanted->comp_mask & ~kMasks) != 0 || (wanted->wc_flags & ~kReads) != 0 ||
         (flags & ~kFlags) != 0) {
-      return refuse<ibv_cq_ex>(EOPNOTSUPP);
+      return null_with(EOPNOTSUPP);
     }
     CqSetup setup;
     setup.entries = static_cast<int>(wanted->cqe);

@@ -56,31 +56,21 @@ int get_async_event(ibv_context* context, ibv_async_event& event) {
       return 0;
     }
     if (!os::may_wait(events.fd())) {
-      errno = EAGAIN;
-      return -1;
+      return minus_one_with(EAGAIN);
     }
     if (!os::wait_readable(events.fd(), std::chrono::milliseconds(-1))) {
-      errno = EINTR;
-      return -1;
+      return minus_one_with(EINTR);
     }
   }
-}
-
-template <class Counted>
-void acknowledge(Counted& object, std::uint32_t& completed) {
-  pthread_mutex_lock(&object.mutex);
-  ++completed;
-  pthread_cond_signal(&object.cond);
-  pthread_mutex_unlock(&object.mutex);
 }
 
 void ack_async_event(const ibv_async_event& event) {
   switch (event.event_type) {
     case IBV_EVENT_CQ_ERR:
-      return acknowledge(*event.element.cq, event.element.cq->async_events_completed);
+      return acknowledge(*event.element.cq, event.element.cq->async_events_completed, 1);
     case IBV_EVENT_SRQ_LIMIT_REACHED:
     case IBV_EVENT_SRQ_ERR:
-      return acknowledge(*event.element.srq, event.element.srq->events_completed);
+      return acknowledge(*event.element.srq, event.element.srq->events_completed, 1);
     case IBV_EVENT_COMM_EST:
     case IBV_EVENT_QP_ACCESS_ERR:
     case IBV_EVENT_QP_REQ_ERR:
@@ -89,7 +79,7 @@ void ack_async_event(const ibv_async_event& event) {
     case IBV_EVENT_SQ_DRAINED:
     case IBV_EVENT_PATH_MIG:
     case IBV_EVENT_PATH_MIG_ERR:
-      return acknowledge(*event.element.qp, event.element.qp->events_completed);
+      return acknowledge(*event.element.qp, event.element.qp->events_completed, 1);
     case IBV_EVENT_DEVICE_FATAL:
     case IBV_EVENT_PORT_ACTIVE:
     case IBV_EVENT_PORT_ERR:

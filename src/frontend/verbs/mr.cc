@@ -56,19 +56,19 @@ memory::RegionAttributes region_attributes_of(DomainId domain, void* address, st
 ibv_mr* reg_mr(ibv_pd* pd, void* address, std::size_t length, std::uint64_t start,
                unsigned access) {
   return at_c_border<ibv_mr>([&]() -> ibv_mr* {
-    if (pd == nullptr) return refuse<ibv_mr>(EINVAL);
+    if (pd == nullptr) return null_with(EINVAL);
     auto& domain = object_of(pd);
     int error = check_access(access);
     if (error == 0 && !is_implicit(address, length, access)) {
       error = check_memory(address, length, access);
     }
-    if (error != 0) return refuse<ibv_mr>(error);
+    if (error != 0) return null_with(error);
     auto region = std::make_unique<VerbsMr>();
     auto added = VerbsContext::of(pd->context)
                      .core()
                      .regions()
                      .add(region_attributes_of(domain.domain, address, length, start, access));
-    if (!added) return refuse<ibv_mr>(errno_of(added.error()));
+    if (!added) return null_with(errno_of(added.error()));
     region->registration = added.value();
     region->domain = UseOf<VerbsPd>(domain);
     region->context = pd->context;

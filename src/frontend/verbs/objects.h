@@ -136,6 +136,15 @@ inline VerbsQp& object_of(ibv_qp_ex* qp) { return static_cast<VerbsQp&>(*qp); }
 inline VerbsQp& object_of(ibv_qp* qp) { return object_of(reinterpret_cast<ibv_qp_ex*>(qp)); }
 inline VerbsAh& object_of(ibv_ah* ah) { return static_cast<VerbsAh&>(*ah); }
 
+// The program acknowledges so many events of an object.
+template <class Counted>
+void acknowledge(Counted& object, std::uint32_t& completed, std::uint32_t count) {
+  pthread_mutex_lock(&object.mutex);
+  completed += count;
+  pthread_cond_signal(&object.cond);
+  pthread_mutex_unlock(&object.mutex);
+}
+
 // Waits until the program has acknowledged all events of an object, which is about to go.
 template <class Counted>
 void await_acknowledgements(Counted& object, const std::atomic<std::uint32_t>& delivered,

@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <optional>
 
-#include "memory/local_access.h"
 #include "operations.h"
 #include "qp.h"
 #include "wire/endian.h"
@@ -21,16 +20,13 @@ constexpr unsigned kSendFlags =
 
 using Segments = std::array<work::Segment, queue::kMaxSges>;
 
-// False when there are more entries than the device takes, or a list is missing. An lkey of 0 is
-// valid where no byte is copied only.
+// False when there are more entries than the device takes, or a list is missing.
 bool read_sges(const ibv_sge* list, int count, Segments& out) {
   if (count < 0 || count > static_cast<int>(out.size()) || (count != 0 && list == nullptr)) {
     return false;
   }
   for (int i = 0; i < count; ++i) {
-    out[static_cast<std::size_t>(i)] = {
-        reinterpret_cast<void*>(list[i].addr), list[i].length,
-        list[i].lkey != 0 ? list[i].lkey : memory::kInvalidLocalKey};
+    out[static_cast<std::size_t>(i)] = segment_of(list[i]);
   }
   return true;
 }

@@ -92,12 +92,6 @@ std::size_t bytes_of(ibv_mtu mtu) {
   return code >= IBV_MTU_256 && code <= IBV_MTU_4096 ? std::size_t{128} << code : 0;
 }
 
-ibv_mtu mtu_of(std::size_t bytes) {
-  unsigned code = 0;
-  while (code < IBV_MTU_4096 && (std::size_t{128} << code) < bytes) ++code;
-  return static_cast<ibv_mtu>(code);
-}
-
 int check_queues(const ibv_qp_init_attr_ex& wanted, queue::QpType type) {
   const bool sends = type != queue::QpType::kXrcReceive;
   const bool receives = sends && type != queue::QpType::kXrcSend;
@@ -153,11 +147,11 @@ ibv_qp_cap capacities_of(const queue::QpCapacities& granted) {
 
 ibv_qp* create(ibv_context* context, ibv_qp_init_attr_ex& wanted, std::uint64_t operations) {
   const auto type = type_of(wanted.qp_type);
-  if (!type) return refuse<ibv_qp>(wanted.qp_type == IBV_QPT_RAW_PACKET ? EOPNOTSUPP : EINVAL);
-  if (const int error = check_queues(wanted, *type); error != 0) return refuse<ibv_qp>(error);
+  if (!type) return null_with(wanted.qp_type == IBV_QPT_RAW_PACKET ? EOPNOTSUPP : EINVAL);
+  if (const int error = check_queues(wanted, *type); error != 0) return null_with(error);
   auto pair = std::make_unique<VerbsQp>();
   bind_queues(*pair, wanted, *type);
-  if (pair->shared && pair->shared.get()->xrc_domain) return refuse<ibv_qp>(EINVAL);
+  if (pair->shared && pair->shared.get()->xrc_domain) return null_with(EINVAL);
   VerbsContext& device = VerbsContext::of(context);
   if (pair->receives) {
     pair->port = pair->receives.get()->port;
@@ -165,7 +159,7 @@ ibv_qp* create(ibv_context* context, ibv_qp_init_attr_ex& wanted, std::uint64_t 
     pair->port = pair->sends.get()->port;
   } else {
     auto first = device.ports().first();
-    if (!first) return refuse<ibv_qp>(errno_of(first.error()));
+    if (!first) return null_with(errno_of(first.error()));
     pair->port = std::move(first).value();
   }
   queue::QpSetup setup;
@@ -182,14 +176,14 @@ ibv_qp* create(ibv_context* context, ibv_qp_init_attr_ex& wanted, std::uint64_t 
   setup.all_signaled = wanted.sq_sig_all != 0;
   setup.events = pair.get();
   auto core = queue::QueuePair::create(setup);
-  if (!core) return refuse<ibv_qp>(errno_of(core.error()));
+  if (!core) return null_with(errno_of(core.error()));
   pair->core = std::move(core).value();
   Status driven;
   each_queue(*pair, [&](VerbsCq& queue) {
     if (driven) driven = drive(queue, *pair->port);
   });
-  if (!driven) return refuse<ibv_qp>(errno_of(driven.error()));
-  if (!fill_work_functions(*pair, operations)) return refuse<ibv_qp>(EOPNOTSUPP);
+  if (!driven) return null_with(errno_of(driven.error()));
+  if (!fill_work_functions(*pair, operations)) return null_with(EOPNOTSUPP);
   show(*pair, context, wanted);
   wanted.cap = capacities_of(pair->core->capacities());
   return &pair.release()->plain();
@@ -285,7 +279,7 @@ int query(ibv_qp* qp, ibv_qp_attr& found, ibv_qp_init_attr* initial) {
 }
 
 ibv_qp* create_plain(ibv_pd* pd, ibv_qp_init_attr* wanted) {
-  if (pd == nullptr || wanted == nullptr) return refuse<ibv_qp>(EINVAL);
+  if (pd == nullptr || wanted == nullptr) return null_with(EINVAL);
   ibv_qp_init_attr_ex extended{};
   extended.qp_context = wanted->qp_context;
   extended.send_cq = wanted->send_cq;
@@ -314,7 +308,7 @@ ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* wanted) {
   return at_c_border<ibv_qp>([&]() -> ibv_qp* {
     const bool has_flags = (wanted->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0;
     if ((wanted->comp_mask & ~kMasks) != 0 || (has_flags && wanted->create_flags != 0)) {
-      return refuse<ibv_qp>(EOPNOTSUPP);
+      return null_with(EOPNOTSUPP);
     }
     const bool builds = (wanted->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
     return create(context, *wanted, builds ? wanted->send_ops_flags : 0);

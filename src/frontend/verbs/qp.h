@@ -2,6 +2,7 @@
 // How do addresses of verbs become those of queue pairs, and batches get their functions?
 #pragma once
 
+#include "memory/local_access.h"
 #include "objects.h"
 
 namespace weft::verbs {
@@ -9,6 +10,12 @@ namespace weft::verbs {
 // Fills the functions ibv_wr_*() of a queue pair that was created for these operations. False when
 // its type has not all of them.
 bool fill_work_functions(VerbsQp& pair, std::uint64_t operations);
+
+// An lkey of 0 is valid where no byte is copied only.
+inline work::Segment segment_of(const ibv_sge& entry) {
+  return {reinterpret_cast<void*>(entry.addr), entry.length,
+          entry.lkey != 0 ? entry.lkey : memory::kInvalidLocalKey};
+}
 
 // The address vector of an attribute. Errors: EINVAL for one without a global header, for a source
 // index or a destination that this device has not.

@@ -2,10 +2,8 @@
 // What does the port of a device say of itself? ibv_query_port(3), ibv_query_pkey(3)
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
-#include "base/path_mtu.h"
 #include "boundary.h"
 #include "context.h"
 #include "operations.h"
@@ -23,15 +21,11 @@ constexpr std::uint16_t kDefaultPkey = 0xFFFF;  // alike in every byte order
 constexpr std::size_t kOldSize = offsetof(ibv_port_attr, port_cap_flags2);
 static_assert(kOldSize == 48);
 
-ibv_mtu code_of(std::size_t mtu) {
-  return static_cast<ibv_mtu>(IBV_MTU_256 + std::countr_zero(mtu / kLeastPathMtu));
-}
-
 ibv_port_attr port_attributes_of(const DeviceState& device) {
   ibv_port_attr a{};
   a.state = IBV_PORT_ACTIVE;  // of the interfaces that are offered
   a.max_mtu = IBV_MTU_4096;
-  a.active_mtu = code_of(most_path_mtu(device));
+  a.active_mtu = mtu_of(most_path_mtu(device));
   a.gid_tbl_len = static_cast<int>(device.gids.size());
   a.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
   a.max_msg_sz = Limits::kMessageBytes;

@@ -23,9 +23,9 @@ ibv_srq* create(ibv_context* context, const ibv_srq_init_attr_ex& wanted, ibv_sr
       (wanted.comp_mask & IBV_SRQ_INIT_ATTR_TYPE) != 0 && wanted.srq_type == IBV_SRQT_XRC;
   if (wanted.pd == nullptr || attributes.max_wr == 0 ||
       attributes.max_wr > queue::kMaxWorkRequests || attributes.max_sge > queue::kMaxSges) {
-    return refuse<ibv_srq>(EINVAL);
+    return null_with(EINVAL);
   }
-  if (xrc && (wanted.xrcd == nullptr || wanted.cq == nullptr)) return refuse<ibv_srq>(EINVAL);
+  if (xrc && (wanted.xrcd == nullptr || wanted.cq == nullptr)) return null_with(EINVAL);
   auto srq = std::make_unique<VerbsSrq>();
   granted = attributes;
   granted.max_sge = std::max(attributes.max_sge, 1u);
@@ -42,10 +42,10 @@ ibv_srq* create(ibv_context* context, const ibv_srq_init_attr_ex& wanted, ibv_sr
     srq->completions = UseOf<VerbsCq>(object_of(wanted.cq));
     srq->xrc_domain = UseOf<VerbsXrcd>(object_of(wanted.xrcd));
     auto port = VerbsContext::of(context).ports().first();  // of all XRC targets
-    if (!port) return refuse<ibv_srq>(errno_of(port.error()));
+    if (!port) return null_with(errno_of(port.error()));
     srq->port = std::move(port).value();
     const Status driven = drive(object_of(wanted.cq), *srq->port);
-    if (!driven) return refuse<ibv_srq>(errno_of(driven.error()));
+    if (!driven) return null_with(errno_of(driven.error()));
     VerbsXrcd& domain = object_of(wanted.xrcd);
     const std::lock_guard guard(domain.mutex);
     domain.queues.push_back(srq.get());
@@ -117,7 +117,7 @@ ibv_srq* create_srq_ex(ibv_context* context, ibv_srq_init_attr_ex* wanted) {
   return at_c_border<ibv_srq>([&]() -> ibv_srq* {
     const bool matches_tags =
         (wanted->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) != 0 && wanted->srq_type == IBV_SRQT_TM;
-    if ((wanted->comp_mask & ~kMasks) != 0 || matches_tags) return refuse<ibv_srq>(EOPNOTSUPP);
+    if ((wanted->comp_mask & ~kMasks) != 0 || matches_tags) return null_with(EOPNOTSUPP);
     ibv_srq_attr granted{};
     ibv_srq* const made = create(context, *wanted, granted);
     if (made != nullptr) wanted->attr = granted;
@@ -135,7 +135,7 @@ int get_srq_num(ibv_srq* srq, std::uint32_t* number) {
 ibv_xrcd* open_xrcd(ibv_context* context, ibv_xrcd_init_attr* wanted) {
   return at_c_border<ibv_xrcd>([&]() -> ibv_xrcd* {
     constexpr std::uint32_t kMasks = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
-    if ((wanted->comp_mask & ~kMasks) != 0) return refuse<ibv_xrcd>(EINVAL);
+    if ((wanted->comp_mask & ~kMasks) != 0) return null_with(EINVAL);
     auto domain = std::make_unique<VerbsXrcd>();
     domain->context = context;
     return domain.release();
@@ -157,7 +157,7 @@ extern "C" {
 ibv_srq* ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* wanted) {
   using namespace weft::verbs;
   return at_c_border<ibv_srq>([&]() -> ibv_srq* {
-    if (pd == nullptr || wanted == nullptr) return refuse<ibv_srq>(EINVAL);
+    if (pd == nullptr || wanted == nullptr) return null_with(EINVAL);
     ibv_srq_init_attr_ex extended{};
     extended.srq_context = wanted->srq_context;
     extended.attr = wanted->attr;

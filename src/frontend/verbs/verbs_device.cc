@@ -37,6 +37,12 @@ std::size_t most_path_mtu(const DeviceState& device) {
   return std::max(path_mtu(device.offered.interface.mtu), kLeastPathMtu);
 }
 
+ibv_mtu mtu_of(std::size_t bytes) {
+  unsigned code = 0;
+  while (code < IBV_MTU_4096 && (std::size_t{128} << code) < bytes) ++code;
+  return static_cast<ibv_mtu>(code);
+}
+
 VerbsDevice::VerbsDevice(std::shared_ptr<const DeviceState> state, const std::string& name)
     : interface_(state->offered.interface.name),
       interface_index_(state->offered.interface.index),

@@ -28,6 +28,8 @@ struct DeviceState {
 
 // The largest path MTU whose packets its interface carries: 256, 512, 1024, 2048 or 4096.
 std::size_t most_path_mtu(const DeviceState& device);
+// The code of a path MTU; 0 for none.
+ibv_mtu mtu_of(std::size_t bytes);
 
 // The object behind an ibv_device. libmlx5 and libefa read a pointer to the operations of the
 // driver behind the structure (verbs_device::ops, rdma-core) and compare it with their own.

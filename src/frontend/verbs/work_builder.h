@@ -22,7 +22,7 @@ struct WorkBuilder {
 
   std::mutex mutex;  // held from start to complete or abort
   std::deque<BuiltRequest> requests;
-  int error = 0;  // the first
+  int error = 0;  // EINVAL after an invalid call
 };
 
 }  // namespace weft::verbs

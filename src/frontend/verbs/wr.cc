@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "memory/local_access.h"
 #include "qp.h"
 #include "wire/endian.h"
 #include "work_builder.h"
@@ -32,7 +31,7 @@ WorkBuilder::BuiltRequest& begin(ibv_qp_ex* qp, WorkKind kind, CompletionOpcode 
 WorkBuilder::BuiltRequest* last(ibv_qp_ex* qp) {
   WorkBuilder& builder = builder_of(qp);
   if (builder.requests.empty()) {
-    if (builder.error == 0) builder.error = EINVAL;
+    builder.error = EINVAL;
     return nullptr;
   }
   return &builder.requests.back();
@@ -51,22 +50,16 @@ void set_immediate(ibv_qp_ex* qp, std::uint32_t value) {
   work.immediate = wire::swapped(value);
 }
 
-void add_segment(WorkBuilder::BuiltRequest& to, std::uint32_t key, std::uint64_t address,
-                 std::size_t length) {
-  to.segments.push_back(
-      {reinterpret_cast<void*>(address), length, key != 0 ? key : memory::kInvalidLocalKey});
-  to.request.work.length += length;
-}
-
 void set_sges(ibv_qp_ex* qp, std::size_t count, const ibv_sge* list) {
   WorkBuilder::BuiltRequest* const to = last(qp);
   if (to == nullptr) return;
   if (count > queue::kMaxSges) {
-    if (builder_of(qp).error == 0) builder_of(qp).error = EINVAL;
+    builder_of(qp).error = EINVAL;
     return;
   }
   for (std::size_t i = 0; i < count; ++i) {
-    add_segment(*to, list[i].lkey, list[i].addr, list[i].length);
+    to->segments.push_back(segment_of(list[i]));
+    to->request.work.length += list[i].length;
   }
 }
 
@@ -77,7 +70,7 @@ void set_inline(ibv_qp_ex* qp, std::size_t count, const ibv_data_buf* list) {
   for (std::size_t i = 0; i < count; ++i) {
     const auto* bytes = static_cast<const std::byte*>(list[i].addr);
     if (to->copy.size() + list[i].length > queue::kMaxInline) {
-      if (builder_of(qp).error == 0) builder_of(qp).error = EINVAL;
+      builder_of(qp).error = EINVAL;
       return;
     }
     to->copy.insert(to->copy.end(), bytes, bytes + list[i].length);
