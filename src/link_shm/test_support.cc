@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// How do the tests of the link come by directories and by processes that they can kill?
+// How do the tests of the link come by processes that they can kill?
 #include "test_support.h"
 
 #include <poll.h>
@@ -8,19 +8,8 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <filesystem>
 
 namespace weft::shm::testing {
-
-RuntimeDir::RuntimeDir() : creator_(::getpid()) {
-  char name[] = "/dev/shm/weft-test-XXXXXX";
-  if (::mkdtemp(name) != nullptr) path_ = name;
-}
-
-RuntimeDir::~RuntimeDir() {
-  std::error_code ignored;
-  if (::getpid() == creator_ && !path_.empty()) std::filesystem::remove_all(path_, ignored);
-}
 
 Child::Child(const std::function<void(Child&)>& body) {
   if (::pipe(to_child_) != 0 || ::pipe(to_parent_) != 0) std::abort();

@@ -12,24 +12,12 @@
 #include "link_shm/names.h"
 #include "link_shm/outbox.h"
 #include "os/loopback_support.h"
+#include "os/test_directory_support.h"
 
 namespace weft::shm::testing {
 
 using os::loopback;
-
-// A directory in shared memory that vanishes with its test.
-class RuntimeDir {
- public:
-  RuntimeDir();
-  ~RuntimeDir();
-  RuntimeDir(const RuntimeDir&) = delete;
-  RuntimeDir& operator=(const RuntimeDir&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-  pid_t creator_;
-};
+using RuntimeDir = os::TestDirectory;
 
 // Of the slots of senders that choose no geometry of their own.
 inline constexpr std::uint32_t kCells = kMessageGeometry.cells;

@@ -15,6 +15,7 @@
 #include "device/device.h"
 #include "messaging/endpoint.h"
 #include "os/loopback_support.h"
+#include "os/test_directory_support.h"
 
 namespace weft::messaging::testing {
 
@@ -23,6 +24,7 @@ using Bytes = std::vector<std::byte>;
 using device::Completion;
 using Mode = ReceiveCall::Mode;
 using os::loopback;
+using RuntimeDir = os::TestDirectory;
 using work::CompletionStatus;
 
 inline Bytes pattern(std::size_t length, std::size_t seed) {
@@ -32,19 +34,6 @@ inline Bytes pattern(std::size_t length, std::size_t seed) {
   }
   return bytes;
 }
-
-class RuntimeDir {
- public:
-  RuntimeDir();
-  ~RuntimeDir();
-  RuntimeDir(const RuntimeDir&) = delete;
-  RuntimeDir& operator=(const RuntimeDir&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-  int creator_;
-};
 
 struct Surroundings {
   std::shared_ptr<device::Device> device;
