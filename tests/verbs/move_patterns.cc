@@ -4,8 +4,8 @@
 // usage: weft_move_patterns TRANSPORT [HOST]     (rc, uc, ud or xrc; with HOST as client)
 //
 // perftest checks no byte; this program checks all. The client moves patterns to the server, and
-// reads them back, by each operation, with sizes from 0 to 1 MiB, inline and in several
-// scatter-gather entries. WEFT_TEST_GID: index of the GID.
+// reads them back, by each operation, with sizes from 0 to 1 MiB (UC: 64 KiB), inline and in
+// several scatter-gather entries. WEFT_TEST_GID: index of the GID.
 #include <infiniband/verbs.h>
 
 #include <algorithm>
