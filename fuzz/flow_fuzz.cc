@@ -150,7 +150,7 @@ class Buffers final : public work::LocalMemory {
   template <class Each>
   static bool copy(std::span<const Segment> segments, std::uint64_t offset, std::size_t length,
                    const Each& each) {
-    Segment parts[work::kMaxPieces];
+    Segment parts[work::kMaxWorkSges];
     const std::size_t count = slice(segments, offset, length, parts);
     std::size_t done = 0;
     for (std::size_t i = 0; i < count; ++i) {
@@ -181,13 +181,13 @@ class User final : public work::WorkSink {
     work.key = (flags & 0xC0) == 0 ? kKey + 1 : kKey;
     mine->bytes.resize(work.length);
     const std::uint32_t gone = (flags & 0xC9) == 0x49 ? kGone : 0;
-    mine->pieces[0] = {mine->bytes.data(), work.length / 2};
-    mine->pieces[1] = {mine->bytes.data() + work.length / 2, work.length - work.length / 2, gone};
+    mine->sges[0] = {mine->bytes.data(), work.length / 2};
+    mine->sges[1] = {mine->bytes.data() + work.length / 2, work.length - work.length / 2, gone};
     if (work.kind >= WorkKind::kCompareSwap) {
       work.length = 8;
       work.original = &mine->original;
     } else {
-      work.pieces = mine->pieces;
+      work.sges = mine->sges;
     }
     work.cookie = mine.get();
     again_ = (flags & 8) != 0 ? &requester : nullptr;
@@ -200,7 +200,7 @@ class User final : public work::WorkSink {
  private:
   struct Pending {
     Bytes bytes;
-    Segment pieces[2];
+    Segment sges[2];
     std::uint64_t original = 0;
   };
 

@@ -77,8 +77,8 @@ class Owner final : public link::InboxSink {
     const std::size_t room = taste % 5 == 0 ? 100 : lent->length;
     const auto length = std::min<std::uint64_t>(arrival.length, room);
     auto* base = static_cast<std::byte*>(lent->base);
-    const LocalRange pieces[] = {{base, room / 3}, {base + room / 3, room - room / 3}};
-    box->accept(*this, arrival.offer, pieces, length, lent);
+    const LocalRange sges[] = {{base, room / 3}, {base + room / 3, room - room / 3}};
+    box->accept(*this, arrival.offer, sges, length, lent);
   }
   void acknowledge() {
     if (acks_.empty()) return;
@@ -271,17 +271,17 @@ class Game {
   }
   void write_exchange() {
     shm::Rendezvous& written = exchange(input_.below(kPlayed));
-    written.source_count = static_cast<std::uint16_t>(input_.number({1, link::kMaxPieces}));
-    for (auto& pair : written.pieces) pair.source = any_piece();
+    written.source_count = static_cast<std::uint16_t>(input_.number({1, link::kMaxLinkSges}));
+    for (auto& pair : written.sges) pair.source = any_sge();
     const std::uint8_t which = input_.byte();
     if (which & 1) written.claims = input_.number({1, 3, 1ull << 32, 3ull << 32});
     if (which & 2) written.copied = static_cast<std::uint32_t>(input_.number({1, 4, 1ull << 32}));
     if (which & 4) written.fault = static_cast<std::int32_t>(input_.number({1, 5000}));
     if (which & 8) written.matched_length = input_.number({1, 20'000, 1ull << 47});
-    if (which & 16) written.pieces[0].target = any_piece();
+    if (which & 16) written.sges[0].target = any_sge();
     written.state = static_cast<shm::RendezvousState>(which & 32 ? input_.byte() % 5 : 1);
   }
-  LocalRange any_piece() {
+  LocalRange any_sge() {
     static std::byte source[100'000];
     const std::uint64_t address =
         input_.number({reinterpret_cast<std::uint64_t>(source) + 1,

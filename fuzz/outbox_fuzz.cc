@@ -163,19 +163,19 @@ class Game {
     static std::byte message[100'000];
     const std::size_t sizes[] = {0, 8, 40, 41, 5000, 8193, 16'384, 40'000, 100'000};
     const std::size_t size = sizes[input_.byte() % std::size(sizes)];
-    const LocalRange pieces[] = {{message, size / 3}, {message + size / 3, size - size / 3}};
+    const LocalRange sges[] = {{message, size / 3}, {message + size / 3, size - size / 3}};
     const std::uint8_t flags = input_.byte();
     link::SendRequest request;
     request.until_delivered = (flags & 1) != 0;
     request.must_copy = (flags & 2) != 0 && size <= shm::kMaxEager;
-    request.pieces = pieces;
+    request.sges = sges;
     request.length = size;
     request.cookie = reinterpret_cast<void*>(++cookie_);
     ledger_.pending.emplace(cookie_, 0);
     const auto outcome = box_->send(request);
     if (outcome.state != link::Outcome::State::kPending) ledger_.pending.erase(cookie_);
   }
-  LocalRange any_piece() {
+  LocalRange any_sge() {
     const auto arena = reinterpret_cast<std::uint64_t>(world_.arena());
     const std::uint64_t address =
         input_.number({arena + 1, arena + World::kArena, 4096, 1ull << 47});
@@ -187,10 +187,10 @@ class Game {
     if (which & 1) written.claims = input_.number({1, 3, 1ull << 32, 3ull << 32});
     if (which & 2) written.copied = static_cast<std::uint32_t>(input_.number({1, 4, 1ull << 32}));
     if (which & 4) written.fault = static_cast<std::int32_t>(input_.number({1, 5000}));
-    if (which & 8) written.pieces[0].source = any_piece();
+    if (which & 8) written.sges[0].source = any_sge();
     written.matched_length = input_.number({1, 8193, 40'000, 100'000, 1ull << 47});
-    written.target_count = static_cast<std::uint16_t>(input_.number({1, 2, link::kMaxPieces}));
-    for (auto& pair : written.pieces) pair.target = any_piece();
+    written.target_count = static_cast<std::uint16_t>(input_.number({1, 2, link::kMaxLinkSges}));
+    for (auto& pair : written.sges) pair.target = any_sge();
     written.state = static_cast<shm::RendezvousState>(which & 128 ? input_.byte() % 5 : 2);
   }
   void write_slot() {

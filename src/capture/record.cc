@@ -53,19 +53,19 @@ void write_header(const Record& record, std::byte* out) {
   store<std::uint64_t>(out + 56, first.address);
 }
 
-void RecordWriter::add(std::span<const LocalRange> pieces, std::uint64_t length) {
+void RecordWriter::add(std::span<const LocalRange> sges, std::uint64_t length) {
   if (!capture_->host().takes()) return;
-  for (const LocalRange& piece : pieces) {
-    const auto part = std::min<std::uint64_t>({piece.length, length, place_.size() - used_});
-    if (!os::copy_from_user(place_.data() + used_, piece.base, part)) return;
+  for (const LocalRange& sge : sges) {
+    const auto part = std::min<std::uint64_t>({sge.length, length, place_.size() - used_});
+    if (!os::copy_from_user(place_.data() + used_, sge.base, part)) return;
     used_ += part;
     length -= part;
   }
 }
 
 void RecordWriter::add(const void* bytes, std::uint64_t length) {
-  const LocalRange piece{const_cast<void*>(bytes), length};
-  add({&piece, 1}, length);
+  const LocalRange sge{const_cast<void*>(bytes), length};
+  add({&sge, 1}, length);
 }
 
 void RecordWriter::write(wire::CaptureDirection direction, const wire::Route& route,

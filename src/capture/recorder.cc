@@ -50,7 +50,7 @@ class RecordedFlow final : public link::Flow {
     record.tag = request.tag;
     const bool pending = record.outcome.state == Outcome::State::kPending;
     if (pending) record.exchange = exchange_of(request.cookie);
-    return write(record, request.pieces);
+    return write(record, request.sges);
   }
   Outcome access(const link::AccessRequest& request) override {
     const RecordKind kind = request.write ? RecordKind::kWrite : RecordKind::kRead;
@@ -109,9 +109,9 @@ class RecordedInbox final : public link::Inbox, link::InboxSink {
       : inbox_(inbox), records_(records), name_(name), groups_(groups) {}
 
   unsigned poll(link::InboxSink& sink) override { return through(sink).poll(*this); }
-  bool accept(link::InboxSink& sink, const link::Offer& offer, std::span<const LocalRange> pieces,
+  bool accept(link::InboxSink& sink, const link::Offer& offer, std::span<const LocalRange> sges,
               std::uint64_t length, void* cookie) override {
-    return through(sink).accept(*this, offer, pieces, length, cookie);
+    return through(sink).accept(*this, offer, sges, length, cookie);
   }
   void acknowledge(const link::Offer& offer) override { inbox_.acknowledge(offer); }
   void refuse(link::InboxSink& sink, std::uint32_t source) override {

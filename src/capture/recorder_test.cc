@@ -95,9 +95,9 @@ struct FakeInbox final : link::Inbox {
     for (const link::Offer& each : withdrawn) sink.withdrawn(each);
     return static_cast<unsigned>(waiting.size());
   }
-  bool accept(link::InboxSink& sink, const link::Offer&, std::span<const LocalRange> pieces,
+  bool accept(link::InboxSink& sink, const link::Offer&, std::span<const LocalRange> sges,
               std::uint64_t length, void* cookie) override {
-    std::memset(pieces[0].base, 0x77, length);
+    std::memset(sges[0].base, 0x77, length);
     sink.received(cookie, 0);
     return true;
   }
@@ -172,11 +172,11 @@ class RecorderTest : public ::testing::Test {
   }
   link::SendRequest message(std::size_t length) {
     bytes_.assign(length, std::byte{0x5A});
-    piece_ = {bytes_.data(), length};
+    sge_ = {bytes_.data(), length};
     link::SendRequest request;
     request.operation = link::MessageOperation::kTagged;
     request.tag = 0x1234;
-    request.pieces = {&piece_, 1};
+    request.sges = {&sge_, 1};
     request.length = length;
     request.cookie = &bytes_;
     return request;
@@ -186,7 +186,7 @@ class RecorderTest : public ::testing::Test {
     remote_ = {0x10000, length, RegionKey{9}};
     link::AccessRequest request;
     request.write = write;
-    request.local = {&piece_, 1};
+    request.local = {&sge_, 1};
     request.remote = {&remote_, 1};
     request.length = length;
     return request;
@@ -206,7 +206,7 @@ class RecorderTest : public ::testing::Test {
   FakeFlow* fake_ = nullptr;
   std::unique_ptr<link::Flow> flow_;
   Bytes bytes_;
-  LocalRange piece_;
+  LocalRange sge_;
   RemoteRange remote_;
   Heard heard_;
 };
@@ -232,9 +232,9 @@ TEST_F(RecorderTest, AMessageIsOneRecordBetweenTheEndpoints) {
 
 TEST_F(RecorderTest, ARecordHasTheFirstBytesOfALargeMessage) {
   message(5000);
-  const LocalRange pieces[] = {piece_, piece_};
+  const LocalRange sges[] = {sge_, sge_};
   link::SendRequest request;
-  request.pieces = pieces;
+  request.sges = sges;
   request.length = 10'000;
   flow_->send(request);
   const Told sent = last(1);
@@ -247,8 +247,8 @@ TEST_F(RecorderTest, BytesThatAreNotMappedAreMissing) {
   void* const gone = ::mmap(nullptr, kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(gone, MAP_FAILED);
   auto request = message(10);
-  const LocalRange pieces[] = {piece_, {gone, 20}, piece_};
-  request.pieces = pieces;
+  const LocalRange sges[] = {sge_, {gone, 20}, sge_};
+  request.sges = sges;
   request.length = 40;
   fake_->outcome = Outcome::failed(EFAULT);
   EXPECT_EQ(flow_->send(request).error, EFAULT);
@@ -422,8 +422,8 @@ TEST_F(RecorderTest, AnOfferThatIsAcceptedIsReceived) {
   arrival.offer = {3, 55};
   arrive(arrival);
   Bytes room(20'000);
-  const LocalRange piece{room.data(), room.size()};
-  recorder_->inbox().accept(heard_, arrival.offer, {&piece, 1}, room.size(), &room);
+  const LocalRange sge{room.data(), room.size()};
+  recorder_->inbox().accept(heard_, arrival.offer, {&sge, 1}, room.size(), &room);
   EXPECT_EQ(heard_.taken, std::vector<void*>{&room});
 }
 

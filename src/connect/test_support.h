@@ -65,11 +65,11 @@ struct Asker final : link::InboxSink, link::FlowSink, link::ConnectionUser {
   void say(const Bytes& bytes,
            link::MessageOperation operation = link::MessageOperation::kControl) {
     if (way == nullptr) way = std::move(port->connect(listener)).value();
-    const LocalRange piece{const_cast<std::byte*>(bytes.data()), bytes.size()};
+    const LocalRange sge{const_cast<std::byte*>(bytes.data()), bytes.size()};
     link::SendRequest request;
     request.operation = operation;
     request.must_copy = true;
-    request.pieces = {&piece, 1};
+    request.sges = {&sge, 1};
     request.length = bytes.size();
     way->send(request);
   }

@@ -44,11 +44,11 @@ struct NoFlowSink final : link::FlowSink {
 
 inline link::Outcome send_over(link::Flow& flow, std::span<const std::byte> bytes,
                                link::MessageOperation operation) {
-  const LocalRange piece{const_cast<std::byte*>(bytes.data()), bytes.size()};
+  const LocalRange sge{const_cast<std::byte*>(bytes.data()), bytes.size()};
   link::SendRequest request;
   request.operation = operation;
   request.must_copy = true;
-  request.pieces = {&piece, 1};
+  request.sges = {&sge, 1};
   request.length = bytes.size();
   return flow.send(request);
 }

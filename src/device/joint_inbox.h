@@ -19,9 +19,9 @@ class JointInbox final : public link::Inbox {
   JointInbox(link::Inbox& near, link::Inbox& far) : near_(near), far_(far) {}
 
   unsigned poll(link::InboxSink& sink) override;
-  bool accept(link::InboxSink& sink, const link::Offer& offer, std::span<const LocalRange> pieces,
+  bool accept(link::InboxSink& sink, const link::Offer& offer, std::span<const LocalRange> sges,
               std::uint64_t length, void* cookie) override {
-    return inbox_of(offer.source).accept(sink, offer, pieces, length, cookie);
+    return inbox_of(offer.source).accept(sink, offer, sges, length, cookie);
   }
   void acknowledge(const link::Offer& offer) override { inbox_of(offer.source).acknowledge(offer); }
   void refuse(link::InboxSink& sink, std::uint32_t source) override {

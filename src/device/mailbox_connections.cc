@@ -43,11 +43,11 @@ Result<cm::ConnectionId> adopt(cm::Agent& agent, const link::ConnectionRequest& 
 
 // An errno, or 0 when the message is in the slot.
 int send_over(link::Flow& flow, std::span<const std::byte> message) {
-  const LocalRange piece{const_cast<std::byte*>(message.data()), message.size()};
+  const LocalRange sge{const_cast<std::byte*>(message.data()), message.size()};
   link::SendRequest request;
   request.operation = link::MessageOperation::kControl;
   request.must_copy = true;
-  request.pieces = {&piece, 1};
+  request.sges = {&sge, 1};
   request.length = message.size();
   const link::Outcome outcome = flow.send(request);
   switch (outcome.state) {

@@ -73,10 +73,9 @@ struct End final : link::InboxSink, link::FlowSink {
   }
   link::Outcome send(const End& peer, const std::string& text) { return send(to(peer), text); }
   link::Outcome send(link::Flow& flow, const std::string& text) const {
-    const LocalRange piece{reinterpret_cast<std::byte*>(const_cast<char*>(text.data())),
-                           text.size()};
+    const LocalRange sge{reinterpret_cast<std::byte*>(const_cast<char*>(text.data())), text.size()};
     link::SendRequest request;
-    request.pieces = {&piece, 1};
+    request.sges = {&sge, 1};
     request.length = text.size();
     if (service == link::Service::kDatagram) {
       request.operation = link::MessageOperation::kDatagram;
@@ -102,8 +101,8 @@ struct End final : link::InboxSink, link::FlowSink {
       return;
     }
     auto& pending = taken.emplace_back(arrival.source, std::string(arrival.length, '\0'));
-    const LocalRange piece{reinterpret_cast<std::byte*>(pending.second.data()), arrival.length};
-    port->inbox().accept(*this, arrival.offer, {&piece, 1}, arrival.length, &pending);
+    const LocalRange sge{reinterpret_cast<std::byte*>(pending.second.data()), arrival.length};
+    port->inbox().accept(*this, arrival.offer, {&sge, 1}, arrival.length, &pending);
   }
   void received(void* cookie, int error) override {
     EXPECT_EQ(error, 0);

@@ -33,12 +33,12 @@ struct GroupTest : ::testing::TestWithParam<const char*> {
   }
   link::Outcome::State send(std::size_t length = 10) {
     auto bytes = pattern(length, 1);
-    const LocalRange piece{bytes.data(), length};
+    const LocalRange sge{bytes.data(), length};
     link::SendRequest request;
     request.operation = link::MessageOperation::kDatagram;
     request.tag = link::group_number(group);
     request.must_copy = true;
-    request.pieces = {&piece, 1};
+    request.sges = {&sge, 1};
     request.length = length;
     return outbox.send(request).state;
   }

@@ -272,10 +272,10 @@ void Mailbox::check_sources(link::InboxSink& sink) {
 }
 
 bool Mailbox::accept(link::InboxSink& sink, const link::Offer& offer,
-                     std::span<const LocalRange> pieces, std::uint64_t length, void* cookie) {
+                     std::span<const LocalRange> sges, std::uint64_t length, void* cookie) {
   Source* source = sources_.find(offer.source);
   if (source != nullptr) {
-    return pulls_.accept(*source, sink, offer.exchange, pieces, length, cookie);
+    return pulls_.accept(*source, sink, offer.exchange, sges, length, cookie);
   }
   sink.received(cookie, ECONNRESET);
   return true;

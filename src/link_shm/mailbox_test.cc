@@ -190,9 +190,9 @@ TEST_F(MailboxTest, PartOfAnOfferCanBeTakenAndNoMoreIsWritten) {
   peer.send(3, bytes);
   box->poll(log);
   Bytes target(60'000);
-  const LocalRange pieces[] = {{target.data(), 10}, {target.data() + 10, 49'990}};
+  const LocalRange sges[] = {{target.data(), 10}, {target.data() + 10, 49'990}};
   InboxLog::Message& message = log.messages.at(0);
-  box->accept(log, message.arrival.offer, pieces, 50'000, &message);
+  box->accept(log, message.arrival.offer, sges, 50'000, &message);
   EXPECT_EQ(message.error, 0);
   EXPECT_TRUE(std::equal(target.begin(), target.begin() + 50'000, bytes.begin()));
   EXPECT_TRUE(std::all_of(target.begin() + 50'000, target.end(),

@@ -18,7 +18,7 @@ namespace {
 constexpr auto kPartingPatience = std::chrono::seconds(2);
 constexpr std::size_t kMaxQueued = 65536;
 
-// A piece of a message that this end copies cannot be read.
+// An SGE of a message that this end copies cannot be read.
 Outcome unmapped() { return Outcome::failed(EFAULT); }
 
 }  // namespace
@@ -61,8 +61,8 @@ Outcome Outbox::enqueue(const SendRequest& request) {
   if (request.must_copy || queue_.size() >= kMaxQueued) return Outcome::again();
   Queued& queued = queue_.emplace_back();
   queued.request = request;
-  std::copy(request.pieces.begin(), request.pieces.end(), queued.pieces);
-  queued.request.pieces = {queued.pieces, request.pieces.size()};
+  std::copy(request.sges.begin(), request.sges.end(), queued.sges);
+  queued.request.sges = {queued.sges, request.sges.size()};
   return Outcome::pending();
 }
 
@@ -77,7 +77,7 @@ void Outbox::drain_queue(link::FlowSink& sink) {
 }
 
 Outcome Outbox::send_inline(const SendRequest& request) {
-  if (!os::gather(ring_.next_cell().bytes, request.pieces, request.length)) return unmapped();
+  if (!os::gather(ring_.next_cell().bytes, request.sges, request.length)) return unmapped();
   ring_.publish(request, CellKind::kInline, false, request.length);
   return ring_.gone() ? Outcome::failed(ECONNRESET) : Outcome::done();
 }
@@ -88,7 +88,7 @@ Outcome Outbox::send_bulk(const SendRequest& request) {
   if (!ring_.back_bulk()) return Outcome::failed(ENOSPC);
   std::byte* room = ring_.bulk_room(request.length);
   if (room == nullptr) return Outcome::again();
-  if (!os::gather(room, request.pieces, request.length)) return unmapped();
+  if (!os::gather(room, request.sges, request.length)) return unmapped();
   const std::uint32_t exchange = wants_ack ? exchanges_.start(request, CellKind::kBulk) : 0;
   ring_.next_cell().bulk = ring_.take_bulk(request.length, exchange);
   ring_.publish(request, CellKind::kBulk, wants_ack);

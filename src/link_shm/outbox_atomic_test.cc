@@ -99,11 +99,11 @@ TEST_F(AtomicTest, ASwapComparesEachElement) {
   EXPECT_EQ(region[2], 2000u);
 }
 
-TEST_F(AtomicTest, SeveralRangesTakeTheirPartsInOrderAndScatteredPiecesToo) {
+TEST_F(AtomicTest, SeveralRangesTakeTheirPartsInOrderAndScatteredSgesToo) {
   Words operand{1, 2, 3};
   Words result(3);
   const RemoteRange remote[] = {{0, 8, RegionKey{10}}, {800, 16, RegionKey{10}}};
-  // 12 bytes, then 12: pieces need not be whole elements.
+  // 12 bytes, then 12: SGEs need not be whole elements.
   auto* o = reinterpret_cast<std::byte*>(operand.data());
   auto* r = reinterpret_cast<std::byte*>(result.data());
   const LocalRange operands[] = {{o, 12}, {o + 12, 12}};

@@ -138,18 +138,18 @@ INSTANTIATE_TEST_SUITE_P(Outbox, Sizes,
                                            8191, 8192, 8193, kMaxEager, kMaxEager + 1, 1 << 20,
                                            (3 << 20) + 5));
 
-TEST_F(OutboxTest, PiecesAreGatheredInEverySizeClass) {
+TEST_F(OutboxTest, SgesAreGatheredInEverySizeClass) {
   for (const std::size_t length : {30u, 3000u, 30'000u}) {
     Bytes bytes = pattern(length, length);
-    LocalRange pieces[link::kMaxPieces];
+    LocalRange sges[link::kMaxLinkSges];
     std::size_t at = 0;
-    for (std::size_t i = 0; i < link::kMaxPieces; ++i) {
-      const std::size_t take = i + 1 < link::kMaxPieces ? (i * length) / 64 : length - at;
-      pieces[i] = {bytes.data() + at, take};
+    for (std::size_t i = 0; i < link::kMaxLinkSges; ++i) {
+      const std::size_t take = i + 1 < link::kMaxLinkSges ? (i * length) / 64 : length - at;
+      sges[i] = {bytes.data() + at, take};
       at += take;
     }
     link::SendRequest request;
-    request.pieces = pieces;
+    request.sges = sges;
     request.length = length;
     peer.box->send(request);
     box->poll(log);
@@ -285,7 +285,7 @@ TEST_F(OutboxTest, TheSenderHelpsToCopyWhatIsMatched) {
   ASSERT_EQ(peer.send(1, bytes).state, State::kPending);
   const SlotView slot(dir.path(), kOwner, 0);
   Rendezvous& exchange = slot.exchange(0);
-  exchange.pieces[0].target = {target.data(), target.size()};
+  exchange.sges[0].target = {target.data(), target.size()};
   exchange.target_count = 1;
   exchange.matched_length = bytes.size();
   exchange.state = RendezvousState::kMatched;
@@ -303,13 +303,13 @@ TEST_F(OutboxTest, ALongerMatchThanTheMessageIsNotServed) {
   ASSERT_EQ(peer.send(1, bytes).state, State::kPending);
   const SlotView slot(dir.path(), kOwner, 0);
   Rendezvous& exchange = slot.exchange(0);
-  exchange.pieces[0].target = {target.data(), target.size()};
+  exchange.sges[0].target = {target.data(), target.size()};
   exchange.target_count = 1;
   exchange.matched_length = bytes.size() + 1;
   exchange.state = RendezvousState::kMatched;
   peer.box->progress(flow);
   exchange.matched_length = bytes.size();
-  exchange.target_count = link::kMaxPieces + 1;
+  exchange.target_count = link::kMaxLinkSges + 1;
   peer.box->progress(flow);
   EXPECT_TRUE(target == Bytes(target.size()));
   exchange.state = RendezvousState::kDone;
@@ -457,7 +457,7 @@ TEST_F(KilledOwner, InTheMiddleOfACopyDoesNotKeepTheSenderFromLeaving) {
   const SlotView slot(dir.path(), kOwner, 0);
   slot.exchange(0).matched_length = bytes.size();
   slot.exchange(0).target_count = 1;
-  slot.exchange(0).pieces[0].target = {reinterpret_cast<void*>(16), bytes.size()};
+  slot.exchange(0).sges[0].target = {reinterpret_cast<void*>(16), bytes.size()};
   slot.exchange(0).claims = 1;
   slot.exchange(0).state = RendezvousState::kMatched;
   child.kill_it();
@@ -485,7 +485,7 @@ struct Parting : OutboxTest {
     ASSERT_EQ(peer.send(1, bytes).state, State::kPending);
     auto slot = std::make_shared<SlotView>(dir.path(), kOwner, 0);
     Rendezvous& exchange = slot->exchange(0);
-    exchange.pieces[0].target = {target.data(), target.size()};
+    exchange.sges[0].target = {target.data(), target.size()};
     exchange.target_count = 1;
     exchange.matched_length = bytes.size();
     exchange.claims = 1;
@@ -537,8 +537,8 @@ struct AccessTest : ::testing::Test {
         .value();
   }
   link::Outcome access(bool write, RemoteRange remote, bool has_data = false) {
-    const LocalRange piece{local.data(), remote.length};
-    return peer.box->access({write, has_data, 0x55, {&piece, 1}, {&remote, 1}, remote.length});
+    const LocalRange sge{local.data(), remote.length};
+    return peer.box->access({write, has_data, 0x55, {&sge, 1}, {&remote, 1}, remote.length});
   }
 };
 

@@ -60,24 +60,24 @@ void note_fault(Rendezvous& exchange, int error) {
 
 }  // namespace
 
-void describe(Rendezvous& exchange, Side side, std::span<const LocalRange> pieces) {
+void describe(Rendezvous& exchange, Side side, std::span<const LocalRange> sges) {
   const bool sender = side == Side::kSender;
   (sender ? exchange.source_count : exchange.target_count) =
-      static_cast<std::uint16_t>(pieces.size());
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
-    (sender ? exchange.pieces[i].source : exchange.pieces[i].target) = pieces[i];
+      static_cast<std::uint16_t>(sges.size());
+  for (std::size_t i = 0; i < sges.size(); ++i) {
+    (sender ? exchange.sges[i].source : exchange.sges[i].target) = sges[i];
   }
 }
 
 std::optional<std::size_t> read_description(const Rendezvous& exchange, Side side,
-                                            LocalRange (&pieces)[link::kMaxPieces]) {
+                                            LocalRange (&sges)[link::kMaxLinkSges]) {
   const bool sender = side == Side::kSender;
   const std::size_t count = read_once(sender ? exchange.source_count : exchange.target_count);
-  if (count > link::kMaxPieces) return std::nullopt;
+  if (count > link::kMaxLinkSges) return std::nullopt;
   for (std::size_t i = 0; i < count; ++i) {
-    const PiecePair& pair = exchange.pieces[i];
+    const SgePair& pair = exchange.sges[i];
     const LocalRange& range = sender ? pair.source : pair.target;
-    pieces[i] = {read_once(range.base), read_once(range.length)};
+    sges[i] = {read_once(range.base), read_once(range.length)};
   }
   return count;
 }

@@ -88,7 +88,7 @@ INSTANTIATE_TEST_SUITE_P(PairedCopy, Alone,
                          ::testing::Values(0, 1, kChunk - 1, kChunk, kChunk + 1, 3 * kChunk + 7,
                                            128 * 1024, 1024 * 1024 + 13, 5 * 1024 * 1024 + 1));
 
-TEST(PairedCopy, PiecesOfBothSidesMayBeCutDifferently) {
+TEST(PairedCopy, SgesOfBothSidesMayBeCutDifferently) {
   Pair pair(100'000);
   auto* from = pair.from.data();
   auto* to = pair.to.data();

@@ -21,7 +21,7 @@ bool RendezvousReceiver::finish(Source& source, std::uint32_t exchange, Rendezvo
 }
 
 bool RendezvousReceiver::accept(Source& source, link::InboxSink& sink, std::uint32_t exchange,
-                                std::span<const LocalRange> pieces, std::uint64_t length,
+                                std::span<const LocalRange> sges, std::uint64_t length,
                                 void* cookie) {
   const auto fails = [&] {
     sink.received(cookie, ECONNRESET);
@@ -32,8 +32,8 @@ bool RendezvousReceiver::accept(Source& source, link::InboxSink& sink, std::uint
   pull.exchange = exchange;
   pull.length = length;
   pull.cookie = cookie;
-  pull.target_count = pieces.size();
-  std::copy(pieces.begin(), pieces.end(), pull.target);
+  pull.target_count = sges.size();
+  std::copy(sges.begin(), sges.end(), pull.target);
   Rendezvous& shared = pull.shared();
   if (source.process.pid() == 0) {
     shared.fault.store(EPERM, std::memory_order_relaxed);
@@ -42,7 +42,7 @@ bool RendezvousReceiver::accept(Source& source, link::InboxSink& sink, std::uint
   }
   const auto count = read_description(shared, Side::kSender, pull.origin);
   pull.origin_count = count.value_or(0);
-  describe(shared, Side::kReceiver, pieces);
+  describe(shared, Side::kReceiver, sges);
   shared.matched_length = length;
   claim_share(shared, length);
   auto state = RendezvousState::kOffered;

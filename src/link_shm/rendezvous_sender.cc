@@ -32,13 +32,13 @@ std::uint32_t RendezvousSender::start(const SendRequest& request, CellKind kind)
   Pending& mine = pending_[number];
   mine.cookie = request.cookie;
   mine.length = request.length;
-  mine.count = static_cast<std::uint32_t>(request.pieces.size());
+  mine.count = static_cast<std::uint32_t>(request.sges.size());
   mine.reported = false;
   mine.offered = kind == CellKind::kOffered;
   mine.tells_of_it = false;
-  std::copy(request.pieces.begin(), request.pieces.end(), mine.pieces);
+  std::copy(request.sges.begin(), request.sges.end(), mine.sges);
   Rendezvous& shared = exchanges_[number];
-  describe(shared, Side::kSender, request.pieces);
+  describe(shared, Side::kSender, request.sges);
   shared.claims.store(0, std::memory_order_relaxed);
   shared.copied.store(0, std::memory_order_relaxed);
   shared.fault.store(0, std::memory_order_relaxed);
@@ -78,10 +78,10 @@ void RendezvousSender::help_copying(std::uint32_t number) {
   Rendezvous& shared = exchanges_[number];
   const Pending& mine = pending_[number];
   const std::uint64_t length = read_once(shared.matched_length);
-  LocalRange theirs[link::kMaxPieces];
+  LocalRange theirs[link::kMaxLinkSges];
   const auto count = read_description(shared, Side::kReceiver, theirs);
   if (length > mine.length || !count) return;  // nonsense: the peer copies alone
-  copier_.add_rest({&shared, &slot_.owner(), length, {mine.pieces, mine.count}, {theirs, *count}});
+  copier_.add_rest({&shared, &slot_.owner(), length, {mine.sges, mine.count}, {theirs, *count}});
 }
 
 void RendezvousSender::report(std::uint32_t number, int error, link::FlowSink& sink) {

@@ -57,7 +57,7 @@ struct Peer {
   // Sends one piece; it must live until the message is done.
   link::Outcome send(std::uint64_t tag, std::span<std::byte> bytes, bool until_delivered = false,
                      bool must_copy = false) {
-    const LocalRange piece{bytes.data(), bytes.size()};
+    const LocalRange sge{bytes.data(), bytes.size()};
     link::SendRequest request;
     request.operation = link::MessageOperation::kTagged;
     request.tag = tag;
@@ -65,7 +65,7 @@ struct Peer {
     request.has_data = tag % 2 != 0;
     request.until_delivered = until_delivered;
     request.must_copy = must_copy;
-    request.pieces = {&piece, 1};
+    request.sges = {&sge, 1};
     request.length = bytes.size();
     request.cookie = reinterpret_cast<void*>(tag);
     return box->send(request);
@@ -127,8 +127,8 @@ struct InboxLog final : link::InboxSink {
   }
   void accept(Message& message) {
     message.bytes.resize(message.arrival.length);
-    const LocalRange piece{message.bytes.data(), message.bytes.size()};
-    box->accept(*this, message.arrival.offer, {&piece, 1}, piece.length, &message);
+    const LocalRange sge{message.bytes.data(), message.bytes.size()};
+    box->accept(*this, message.arrival.offer, {&sge, 1}, sge.length, &message);
   }
   void withdrawn(const link::Offer& offer) override { withdrawn_ones.push_back(offer.exchange); }
   void received(void* cookie, int error) override { static_cast<Message*>(cookie)->error = error; }

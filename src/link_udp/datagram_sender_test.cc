@@ -30,11 +30,11 @@ struct DatagramSenderTest : ::testing::Test {
 
   link::Outcome send(bool may_linger = true) {
     std::byte bytes[64] = {};
-    const LocalRange piece{bytes, sizeof bytes};
+    const LocalRange sge{bytes, sizeof bytes};
     link::SendRequest request;
     request.operation = link::MessageOperation::kDatagram;
     request.may_linger = may_linger;
-    request.pieces = {&piece, 1};
+    request.sges = {&sge, 1};
     request.length = sizeof bytes;
     return sender.send_at(target, request, now);
   }

@@ -54,17 +54,17 @@ struct DatagramPeer {
   }
 };
 
-// Sends bytes in two pieces, which change right after.
+// Sends bytes in two SGEs, which change right after.
 inline link::Outcome send(link::Flow& flow, Bytes bytes, bool may_linger = false) {
   const std::size_t half = bytes.size() / 2;
-  const LocalRange pieces[] = {{bytes.data(), half}, {bytes.data() + half, bytes.size() - half}};
+  const LocalRange sges[] = {{bytes.data(), half}, {bytes.data() + half, bytes.size() - half}};
   link::SendRequest request;
   request.operation = link::MessageOperation::kDatagram;
   request.has_data = bytes.size() % 2 != 0;
   request.data = 0xF000'0000 + bytes.size();
   request.must_copy = true;
   request.may_linger = may_linger;
-  request.pieces = pieces;
+  request.sges = sges;
   request.length = bytes.size();
   return flow.send(request);
 }

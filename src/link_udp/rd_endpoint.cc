@@ -76,8 +76,8 @@ void RdEndpoint::part() {
 
 // Whether the offer stands is the peer's answer.
 bool RdEndpoint::accept(link::InboxSink& sink, const link::Offer& offer,
-                        std::span<const LocalRange> pieces, std::uint64_t length, void* cookie) {
-  engine_.accept(sink, offer, pieces, length, cookie);
+                        std::span<const LocalRange> sges, std::uint64_t length, void* cookie) {
+  engine_.accept(sink, offer, sges, length, cookie);
   return true;
 }
 

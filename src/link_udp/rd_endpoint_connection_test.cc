@@ -51,8 +51,8 @@ struct RdEndpointConnection : ::testing::Test {
 };
 
 link::Outcome send(ConnectionEnd& end, std::uint64_t tag, Bytes& bytes, bool copy) {
-  const LocalRange piece{bytes.data(), bytes.size()};
-  link::SendRequest request = rdm::testing::tagged(tag, {&piece, 1}, bytes.size());
+  const LocalRange sge{bytes.data(), bytes.size()};
+  link::SendRequest request = rdm::testing::tagged(tag, {&sge, 1}, bytes.size());
   request.must_copy = copy;
   return end.flow->send(request);
 }

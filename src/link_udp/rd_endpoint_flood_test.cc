@@ -371,9 +371,9 @@ struct Keeper final : link::InboxSink {
       ++others;
       if (arrival.wants_ack && arrival.payload != nullptr) endpoint->acknowledge(arrival.offer);
       if (arrival.payload != nullptr || arrival.length == 0) return;
-      const LocalRange piece{buffer.bytes().data(), buffer.bytes().size()};
-      const auto length = std::min<std::uint64_t>(arrival.length, piece.length);
-      if (others % 64 == 0) endpoint->accept(*this, arrival.offer, {&piece, 1}, length, this);
+      const LocalRange sge{buffer.bytes().data(), buffer.bytes().size()};
+      const auto length = std::min<std::uint64_t>(arrival.length, sge.length);
+      if (others % 64 == 0) endpoint->accept(*this, arrival.offer, {&sge, 1}, length, this);
       return;
     }
     const Bytes expected = pattern(100, arrival.tag);
@@ -457,12 +457,12 @@ struct FloodTest : ::testing::Test {
   }
   void say_something() {
     Bytes bytes = pattern(100, told + 1);
-    const LocalRange piece{bytes.data(), bytes.size()};
+    const LocalRange sge{bytes.data(), bytes.size()};
     link::SendRequest request;
     request.operation = link::MessageOperation::kTagged;
     request.tag = told + 1;
     request.must_copy = true;
-    request.pieces = {&piece, 1};
+    request.sges = {&sge, 1};
     request.length = bytes.size();
     if (honest->send(request).state == link::Outcome::State::kDone) ++told;
   }
@@ -478,12 +478,12 @@ struct FloodTest : ::testing::Test {
       if (flow) b.flows.push_back(std::move(flow).value());
       return;
     }
-    const LocalRange piece{answers.bytes().data(), answers.bytes().size()};
-    const RemoteRange remote{0, piece.length, RegionKey{1}};
+    const LocalRange sge{answers.bytes().data(), answers.bytes().size()};
+    const RemoteRange remote{0, sge.length, RegionKey{1}};
     link::AccessRequest request;
-    request.local = {&piece, 1};
+    request.local = {&sge, 1};
     request.remote = {&remote, 1};
-    request.length = piece.length;
+    request.length = sge.length;
     if (!b.flows[0]->busy()) b.flows[0]->access(request);
   }
 };

@@ -255,16 +255,16 @@ struct Fixture {
 
   void message(std::size_t length) {
     sent.push_back(pattern(length, sent.size() + 1));
-    const LocalRange piece{sent.back().data(), length};
-    link::SendRequest request = rdm::testing::tagged(sent.size(), {&piece, 1}, length);
+    const LocalRange sge{sent.back().data(), length};
+    link::SendRequest request = rdm::testing::tagged(sent.size(), {&sge, 1}, length);
     request.until_delivered = true;
     EXPECT_EQ(flow->send(request).state, link::Outcome::State::kPending);
   }
   void access(bool write, std::size_t length) {
     sent.push_back(pattern(length, sent.size() + 1));
-    const LocalRange piece{sent.back().data(), length};
+    const LocalRange sge{sent.back().data(), length};
     const RemoteRange remote{0, length, RegionKey{kKey}};
-    const auto request = rdm::testing::access_of(write, piece, remote, sent.size());
+    const auto request = rdm::testing::access_of(write, sge, remote, sent.size());
     EXPECT_EQ(flow->access(request).state, link::Outcome::State::kPending);
   }
 };

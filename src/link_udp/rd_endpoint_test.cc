@@ -68,11 +68,11 @@ TEST_F(RdEndpointTest, ABurstArrivesInOrder) {
   for (std::uint64_t i = 0; i < kMessages; ++i) {
     // Small ones share packets, and must not overtake others.
     std::vector<std::uint64_t> numbers(i % 7 == 0 ? 250 : 1, i);
-    const LocalRange piece{numbers.data(), 8 * numbers.size()};
+    const LocalRange sge{numbers.data(), 8 * numbers.size()};
     link::SendRequest request;
     request.tag = i;
-    request.pieces = {&piece, 1};
-    request.length = piece.length;
+    request.sges = {&sge, 1};
+    request.length = sge.length;
     while (flow->send(request).state == State::kAgain) {
       ++held_back;
       a.poll();

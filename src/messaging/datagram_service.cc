@@ -53,7 +53,7 @@ int DatagramService::send(SendCall& call) {
   int error = 0;
   link::Flow* flow = flows_.find(call.peer, error);
   if (error == EINVAL) return EINVAL;
-  if (!os::readable(call.pieces))
+  if (!os::readable(call.sges))
     return sender_.fail(call.report, kDatagram, CounterEvent::kSend, EFAULT, 0);
   make_datagram(call, 0, reports_);
   if (flow == nullptr) {
@@ -70,7 +70,7 @@ int DatagramService::send_to_group(SendCall& call) {
   Group* group = find_group(call.peer);
   if (group == nullptr) return EINVAL;
   if (group->flow == nullptr) return EACCES;
-  if (!os::readable(call.pieces)) {
+  if (!os::readable(call.sges)) {
     return sender_.fail(call.report, kDatagram | device::kMulticast, CounterEvent::kSend, EFAULT,
                         0);
   }

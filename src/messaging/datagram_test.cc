@@ -38,10 +38,10 @@ struct DatagramTest : ::testing::Test {
 
   static int send(Node& node, PeerIndex peer, const Bytes& bytes, void* context = nullptr,
                   int (Endpoint::*how)(SendCall&) = &Endpoint::send_datagram) {
-    const LocalRange piece{const_cast<std::byte*>(bytes.data()), bytes.size()};
+    const LocalRange sge{const_cast<std::byte*>(bytes.data()), bytes.size()};
     SendCall call;
     call.peer = peer;
-    call.pieces = {&piece, 1};
+    call.sges = {&sge, 1};
     call.length = bytes.size();
     call.report.context = context;
     call.has_data = true;
@@ -52,9 +52,9 @@ struct DatagramTest : ::testing::Test {
     return send(node, group, bytes, nullptr, &Endpoint::send_to_group);
   }
   static int post(Node& node, Bytes& bytes, void* context = nullptr) {
-    const LocalRange piece{bytes.data(), bytes.size()};
+    const LocalRange sge{bytes.data(), bytes.size()};
     ReceiveCall call;
-    call.pieces = {&piece, 1};
+    call.sges = {&sge, 1};
     call.report.context = context;
     return node.endpoint->receives().receive(call);
   }
@@ -97,7 +97,7 @@ TEST_F(DatagramTest, OneThatFindsAReceiveArrivesWholeWithItsSourceAndData) {
   EXPECT_EQ(one.sends.value(), 5u);
 }
 
-TEST_F(DatagramTest, ThePiecesMayChangeAsSoonAsTheCallReturns) {
+TEST_F(DatagramTest, TheSgesMayChangeAsSoonAsTheCallReturns) {
   Bytes bytes = pattern(kLargest, 1);
   Bytes target(kLargest);
   post(two, target);
@@ -129,8 +129,8 @@ std::size_t take_kept(Node& node, const Bytes& expected) {
   for (;; ++count) {
     Bytes target(expected.size());
     ReceiveCall call;
-    const LocalRange piece{target.data(), target.size()};
-    call.pieces = {&piece, 1};
+    const LocalRange sge{target.data(), target.size()};
+    call.sges = {&sge, 1};
     call.report = {&target};
     EXPECT_EQ(node.endpoint->receives().receive(call), 0);
     if (Node::take(node.rx).empty()) {

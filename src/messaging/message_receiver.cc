@@ -97,7 +97,7 @@ inline void MessageReceiver::finish(Receive& receive, const MatchInfo& taken, in
       completion.context = receive.context;
       completion.flags = taken.flags | (gives_back ? std::uint64_t{device::kMultiReceive} : 0);
       completion.length = truncated ? receive.capacity : taken.length;
-      completion.buffer = receive.count != 0 ? receive.pieces[0].base : nullptr;
+      completion.buffer = receive.count != 0 ? receive.sges[0].base : nullptr;
       completion.data = taken.data;
       completion.tag = taken.tag;
       completion.source = taken.sender;
@@ -118,24 +118,24 @@ inline void MessageReceiver::finish(Receive& receive, const MatchInfo& taken, in
 
 inline bool MessageReceiver::deliver(Receive& receive, const link::Arrival& arrival,
                                      const MatchInfo& taken) {
-  const std::span<const LocalRange> pieces(receive.pieces, receive.count);
+  const std::span<const LocalRange> sges(receive.sges, receive.count);
   if (arrival.payload == nullptr) {
     receive.taken = taken;
     receive.receiver = this;
     under_way_.push_back(receive);
     ++takes_under_way_;
     const std::uint64_t length = std::min<std::uint64_t>(arrival.length, receive.capacity);
-    const bool placed = !arrival.by_processor || os::writable(pieces, length);
+    const bool placed = !arrival.by_processor || os::writable(sges, length);
     receive.fault = placed ? 0 : EFAULT;
     if (port_.inbox().accept(*port_.sink, arrival.offer,
-                             placed ? pieces : std::span<const LocalRange>(), placed ? length : 0,
+                             placed ? sges : std::span<const LocalRange>(), placed ? length : 0,
                              &receive)) [[likely]] {
       return true;
     }
     leave_under_way(receive);
     return false;
   }
-  const bool placed = os::scatter(pieces, arrival.payload, arrival.length).has_value();
+  const bool placed = os::scatter(sges, arrival.payload, arrival.length).has_value();
   if (arrival.wants_ack) port_.inbox().acknowledge(arrival.offer);
   finish(receive, taken, placed ? 0 : EFAULT);
   return true;

@@ -15,9 +15,9 @@ class MultiReceive : public EndpointTest {
   static constexpr std::uint64_t kGivenBack = device::kMultiReceive;
 
   void post(Bytes& buffer, std::size_t least) {
-    const LocalRange piece{buffer.data(), buffer.size()};
+    const LocalRange sge{buffer.data(), buffer.size()};
     ReceiveCall call;
-    call.pieces = {&piece, 1};
+    call.sges = {&sge, 1};
     call.multi = true;
     call.least = least;
     call.report = {&buffer, true};

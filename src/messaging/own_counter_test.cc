@@ -16,11 +16,11 @@ class OwnCounterTest : public EndpointTest {
     });
   }
   int receive(Node& node, std::uint64_t tag, Bytes& bytes, bool multi = false) {
-    const LocalRange piece{bytes.data(), bytes.size()};
+    const LocalRange sge{bytes.data(), bytes.size()};
     ReceiveCall call;
     call.tagged = !multi;
     call.tag = tag;
-    call.pieces = {&piece, 1};
+    call.sges = {&sge, 1};
     call.multi = multi;
     call.least = 64;
     call.report = {&contexts[1], false, &own};
@@ -117,16 +117,16 @@ TEST_F(OwnCounterTest, AFailureCountsAsAnErrorAndHasAnEntryOnlyIfASuccessHasOne)
 
 TEST_F(OwnCounterTest, AnAbandonedOperationIsReportedAsFailed) {
   Bytes bytes(8);
-  const LocalRange piece{bytes.data(), bytes.size()};
+  const LocalRange sge{bytes.data(), bytes.size()};
   SendCall call;
   call.peer = to_two;
-  call.pieces = {&piece, 1};
+  call.sges = {&sge, 1};
   call.report.context = &contexts[0];
   one.endpoint->abandon(call, ECANCELED);
   EXPECT_EQ(next(one, true).status, CompletionStatus::kCancelled);
   EXPECT_EQ(one.sends.errors(), 1u);
   ReceiveCall receive;
-  receive.pieces = {&piece, 1};
+  receive.sges = {&sge, 1};
   receive.report.context = &contexts[1];
   one.endpoint->receives().abandon(receive, ECANCELED);
   const Completion failed = next(one, false);

@@ -51,9 +51,9 @@ Receive& ReceiveQueue::new_receive(const ReceiveCall& call) {
   receive.report = call.report.wanted();
   if (device::Counter* const counter = call.report.counter()) [[unlikely]]
     receive.counter = UseOf(*counter);
-  receive.capacity = total_length(call.pieces);
-  receive.count = static_cast<std::uint32_t>(call.pieces.size());
-  for (std::size_t i = 0; i < call.pieces.size(); ++i) receive.pieces[i] = call.pieces[i];
+  receive.capacity = total_length(call.sges);
+  receive.count = static_cast<std::uint32_t>(call.sges.size());
+  for (std::size_t i = 0; i < call.sges.size(); ++i) receive.sges[i] = call.sges[i];
   receive.claims = false;
   receive.multi = call.multi;
   receive.used_up = false;
@@ -154,12 +154,12 @@ Receive& ReceiveQueue::part_of(Receive& whole, std::uint64_t length) {
   if (whole.counter) part.counter = UseOf(*whole.counter.get());
   part.capacity = whole.capacity;
   part.count = 1;
-  part.pieces[0] = whole.pieces[0];
+  part.sges[0] = whole.sges[0];
   part.multi = false;
   part.parts = 0;
   part.whole = &whole;
   const std::size_t used = std::min<std::uint64_t>(length, whole.capacity);
-  whole.pieces[0] = {static_cast<std::byte*>(whole.pieces[0].base) + used, whole.capacity - used};
+  whole.sges[0] = {static_cast<std::byte*>(whole.sges[0].base) + used, whole.capacity - used};
   whole.capacity -= used;
   ++whole.parts;
   if (whole.capacity < whole.least) {

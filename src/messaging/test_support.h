@@ -86,12 +86,12 @@ struct Node {
 
   int send(PeerIndex peer, std::uint64_t tag, Bytes& bytes, void* context = nullptr,
            const std::function<void(SendCall&)>& change = {}) {
-    const LocalRange piece{bytes.data(), bytes.size()};
+    const LocalRange sge{bytes.data(), bytes.size()};
     SendCall call;
     call.peer = peer;
     call.operation = link::MessageOperation::kTagged;
     call.tag = tag;
-    call.pieces = {&piece, 1};
+    call.sges = {&sge, 1};
     call.length = bytes.size();
     call.report.context = context;
     if (change) change(call);
@@ -103,13 +103,13 @@ struct Node {
   }
   static int receive_in(ReceiveQueue& queue, std::uint64_t tag, Bytes& bytes, void* context,
                         PeerIndex source = kNoPeer, Mode mode = Mode::kPost) {
-    const LocalRange piece{bytes.data(), bytes.size()};
+    const LocalRange sge{bytes.data(), bytes.size()};
     ReceiveCall call;
     call.tagged = true;
     call.mode = mode;
     call.tag = tag;
     call.source = source;
-    call.pieces = {&piece, 1};
+    call.sges = {&sge, 1};
     call.report.context = context;
     return queue.receive(call);
   }
@@ -199,10 +199,10 @@ struct ConnectedEnd {
     endpoint->exclusively([&] { endpoint->peer().disconnect(error); });
   }
   int send(Bytes& bytes, void* context = nullptr, PeerIndex peer = 0) {
-    const LocalRange piece{bytes.data(), bytes.size()};
+    const LocalRange sge{bytes.data(), bytes.size()};
     SendCall call;
     call.peer = peer;
-    call.pieces = {&piece, 1};
+    call.sges = {&sge, 1};
     call.length = bytes.size();
     call.report.context = context;
     return endpoint->send(call);
@@ -211,9 +211,9 @@ struct ConnectedEnd {
     return receive_in(endpoint->receives(), bytes, context);
   }
   static int receive_in(ReceiveQueue& queue, Bytes& bytes, void* context) {
-    const LocalRange piece{bytes.data(), bytes.size()};
+    const LocalRange sge{bytes.data(), bytes.size()};
     ReceiveCall call;
-    call.pieces = {&piece, 1};
+    call.sges = {&sge, 1};
     call.report.context = context;
     return queue.receive(call);
   }
@@ -258,11 +258,11 @@ struct RequestPort final : link::InboxSink, link::ListenerUser, link::FlowSink {
   // A new source of that mailbox, which sends a control message.
   std::unique_ptr<link::Flow> say(const os::SocketAddress& to, const Bytes& bytes) const {
     auto flow = std::move(port->connect(to)).value();
-    const LocalRange piece{const_cast<std::byte*>(bytes.data()), bytes.size()};
+    const LocalRange sge{const_cast<std::byte*>(bytes.data()), bytes.size()};
     link::SendRequest request;
     request.operation = link::MessageOperation::kControl;
     request.must_copy = true;
-    request.pieces = {&piece, 1};
+    request.sges = {&sge, 1};
     request.length = bytes.size();
     EXPECT_EQ(flow->send(request).state, link::Outcome::State::kDone);
     return flow;

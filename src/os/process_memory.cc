@@ -21,25 +21,25 @@ namespace {
 static_assert(sizeof(LocalRange) == sizeof(iovec));
 static_assert(offsetof(LocalRange, length) == offsetof(iovec, iov_len));
 
-constexpr std::size_t kMaxPieces = 64;
+constexpr std::size_t kMaxCopySges = 64;
 
-// A list of pieces that is consumed from its front.
+// A list of SGEs that is consumed from its front.
 class Cursor {
  public:
-  explicit Cursor(std::span<const LocalRange> pieces) : count_(pieces.size()) {
-    std::copy(pieces.begin(), pieces.end(), pieces_);
+  explicit Cursor(std::span<const LocalRange> sges) : count_(sges.size()) {
+    std::copy(sges.begin(), sges.end(), sges_);
   }
-  const iovec* data() const { return reinterpret_cast<const iovec*>(pieces_ + first_); }
+  const iovec* data() const { return reinterpret_cast<const iovec*>(sges_ + first_); }
   unsigned long size() const { return count_ - first_; }
   void advance(std::size_t length) {
-    while (first_ < count_ && length >= pieces_[first_].length) length -= pieces_[first_++].length;
+    while (first_ < count_ && length >= sges_[first_].length) length -= sges_[first_++].length;
     if (first_ == count_) return;
-    pieces_[first_].base = static_cast<std::byte*>(pieces_[first_].base) + length;
-    pieces_[first_].length -= length;
+    sges_[first_].base = static_cast<std::byte*>(sges_[first_].base) + length;
+    sges_[first_].length -= length;
   }
 
  private:
-  LocalRange pieces_[kMaxPieces];
+  LocalRange sges_[kMaxCopySges];
   std::size_t count_;
   std::size_t first_ = 0;
 };
@@ -61,7 +61,7 @@ bool copied_at_once(pid_t pid, CopyDirection direction, std::span<const LocalRan
 int copy_process_memory(pid_t pid, CopyDirection direction, std::span<const LocalRange> local,
                         std::span<const LocalRange> remote) {
   if (copied_at_once(pid, direction, local, remote)) return 0;
-  if (local.size() > kMaxPieces || remote.size() > kMaxPieces) return EINVAL;
+  if (local.size() > kMaxCopySges || remote.size() > kMaxCopySges) return EINVAL;
   const auto copy =
       direction == CopyDirection::kFromProcess ? ::process_vm_readv : ::process_vm_writev;
   Cursor near(local);

@@ -75,14 +75,14 @@ int copy(pid_t pid, CopyDirection direction, LocalRange local, LocalRange remote
 }
 
 std::vector<LocalRange> cut(std::string& text, std::size_t count) {
-  std::vector<LocalRange> pieces;
+  std::vector<LocalRange> sges;
   std::size_t from = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t to = text.size() * (i + 1) * (i + 1) / (count * count);
-    pieces.push_back({text.data() + from, to - from});
+    sges.push_back({text.data() + from, to - from});
     from = to;
   }
-  return pieces;
+  return sges;
 }
 
 TEST(ProcessMemory, AReadBringsTheOtherProcessesBytes) {
@@ -118,7 +118,7 @@ TEST(ProcessMemory, ThisProcessIsAllowedToo) {
   EXPECT_EQ(to, "hello");
 }
 
-TEST(ProcessMemory, PiecesOfBothSidesMayBeCutDifferently) {
+TEST(ProcessMemory, SgesOfBothSidesMayBeCutDifferently) {
   std::string from(100000, '\0');
   std::iota(from.begin(), from.end(), '\0');
   for (const std::size_t near : {1, 7, 64}) {
@@ -132,7 +132,7 @@ TEST(ProcessMemory, PiecesOfBothSidesMayBeCutDifferently) {
   }
 }
 
-TEST(ProcessMemory, EmptyPiecesAreSkipped) {
+TEST(ProcessMemory, EmptySgesAreSkipped) {
   std::string from = "hello";
   std::string to(5, '.');
   const std::array<LocalRange, 4> local{
@@ -146,7 +146,7 @@ TEST(ProcessMemory, NothingToCopyIsDoneAtOnce) {
   EXPECT_EQ(copy_process_memory(::getpid(), CopyDirection::kFromProcess, {}, {}), 0);
 }
 
-TEST(ProcessMemory, MorePiecesThanPossibleAreRefused) {
+TEST(ProcessMemory, MoreSgesThanPossibleAreRefused) {
   std::string bytes(65, '.');
   EXPECT_EQ(
       copy_process_memory(::getpid(), CopyDirection::kFromProcess, cut(bytes, 65), cut(bytes, 1)),

@@ -68,10 +68,10 @@ UdpBatch::UdpBatch(std::size_t arrivals)
   bytes_ = std::make_unique_for_overwrite<std::byte[]>(slots_.size() * kStride);
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     Slot& slot = slots_[i];
-    slot.piece = {bytes_.get() + i * kStride, kBuffer};
+    slot.sge = {bytes_.get() + i * kStride, kBuffer};
     msghdr& header = messages_[i].msg_hdr;
     header.msg_name = &slot.sender;
-    header.msg_iov = &slot.piece;
+    header.msg_iov = &slot.sge;
     header.msg_iovlen = 1;
     header.msg_control = slot.control.data();
   }

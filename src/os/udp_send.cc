@@ -73,9 +73,9 @@ class Messages {
     unsigned count = 0;
     do {
       const std::size_t size = std::min(per_message, bytes.size());
-      pieces_[count] = {const_cast<std::byte*>(bytes.data()), size};
+      sges_[count] = {const_cast<std::byte*>(bytes.data()), size};
       messages_[count].msg_hdr = pattern_;
-      messages_[count].msg_hdr.msg_iov = &pieces_[count];
+      messages_[count].msg_hdr.msg_iov = &sges_[count];
       bytes = bytes.subspan(size);
     } while (++count < kMessagesPerCall && !bytes.empty());
     return count;
@@ -85,11 +85,11 @@ class Messages {
     if (count > 1) return direct::sendmmsg(fd, messages_.data(), count, kFlags);
     return direct::sendmsg(fd, &messages_[0].msg_hdr, kFlags) < 0 ? -1 : 1;  // is a little faster
   }
-  std::size_t size_of(unsigned index) const { return pieces_[index].iov_len; }
+  std::size_t size_of(unsigned index) const { return sges_[index].iov_len; }
 
  private:
   msghdr pattern_{};
-  std::array<iovec, kMessagesPerCall> pieces_;
+  std::array<iovec, kMessagesPerCall> sges_;
   std::array<mmsghdr, kMessagesPerCall> messages_;
 };
 

@@ -181,17 +181,17 @@ bool move_many(void* to, const void* from, std::size_t length) {
 }
 #endif
 
-bool gather_pieces(void* out, std::span<const LocalRange> pieces, std::size_t length,
-                   std::size_t offset) {
+bool gather_sges(void* out, std::span<const LocalRange> sges, std::size_t length,
+                 std::size_t offset) {
   auto* to = static_cast<std::byte*>(out);
-  for (const LocalRange& piece : pieces) {
+  for (const LocalRange& sge : sges) {
     if (length == 0) return true;
-    if (offset >= piece.length) {
-      offset -= piece.length;
+    if (offset >= sge.length) {
+      offset -= sge.length;
       continue;
     }
-    const std::size_t take = std::min(piece.length - offset, length);
-    if (!copy_from_user(to, static_cast<const std::byte*>(piece.base) + offset, take)) return false;
+    const std::size_t take = std::min(sge.length - offset, length);
+    if (!copy_from_user(to, static_cast<const std::byte*>(sge.base) + offset, take)) return false;
     to += take;
     length -= take;
     offset = 0;
@@ -199,18 +199,18 @@ bool gather_pieces(void* out, std::span<const LocalRange> pieces, std::size_t le
   return true;
 }
 
-std::optional<std::size_t> scatter_pieces(std::span<const LocalRange> pieces, const void* in,
-                                          std::size_t length, std::size_t offset) {
+std::optional<std::size_t> scatter_sges(std::span<const LocalRange> sges, const void* in,
+                                        std::size_t length, std::size_t offset) {
   const auto* from = static_cast<const std::byte*>(in);
   std::size_t done = 0;
-  for (const LocalRange& piece : pieces) {
+  for (const LocalRange& sge : sges) {
     if (done == length) return done;
-    if (offset >= piece.length) {
-      offset -= piece.length;
+    if (offset >= sge.length) {
+      offset -= sge.length;
       continue;
     }
-    const std::size_t take = std::min(piece.length - offset, length - done);
-    if (!copy_to_user(static_cast<std::byte*>(piece.base) + offset, from + done, take)) {
+    const std::size_t take = std::min(sge.length - offset, length - done);
+    if (!copy_to_user(static_cast<std::byte*>(sge.base) + offset, from + done, take)) {
       return std::nullopt;
     }
     done += take;
@@ -227,17 +227,17 @@ bool pages_writable(void* base, std::size_t length) {
   return each_page(static_cast<char*>(base), length, write);
 }
 
-bool pieces_readable(std::span<const LocalRange> pieces) {
-  for (const LocalRange& piece : pieces) {
-    if (!readable(piece.base, piece.length)) return false;
+bool sges_readable(std::span<const LocalRange> sges) {
+  for (const LocalRange& sge : sges) {
+    if (!readable(sge.base, sge.length)) return false;
   }
   return true;
 }
 
-bool pieces_writable(std::span<const LocalRange> pieces, std::size_t length) {
-  for (const LocalRange& piece : pieces) {
-    const std::size_t part = std::min(piece.length, length);
-    if (!writable(piece.base, part)) return false;
+bool sges_writable(std::span<const LocalRange> sges, std::size_t length) {
+  for (const LocalRange& sge : sges) {
+    const std::size_t part = std::min(sge.length, length);
+    if (!writable(sge.base, part)) return false;
     length -= part;
   }
   return true;

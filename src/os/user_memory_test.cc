@@ -77,12 +77,12 @@ TEST_F(UserMemoryTest, ARangeThatWrapsAroundIsNotThere) { EXPECT_FALSE(readable(
 
 TEST_F(UserMemoryTest, OfAListItsFirstBytesCount) {
   protect(3, PROT_NONE);
-  const std::array<LocalRange, 2> pieces{LocalRange{base, 100},
-                                         LocalRange{base + 3 * probe::kPage - 10, 20}};
-  EXPECT_FALSE(readable(pieces));
-  EXPECT_FALSE(writable(pieces, 111));
-  EXPECT_TRUE(writable(pieces, 110));
-  EXPECT_TRUE(writable(pieces, 100));
+  const std::array<LocalRange, 2> sges{LocalRange{base, 100},
+                                       LocalRange{base + 3 * probe::kPage - 10, 20}};
+  EXPECT_FALSE(readable(sges));
+  EXPECT_FALSE(writable(sges, 111));
+  EXPECT_TRUE(writable(sges, 110));
+  EXPECT_TRUE(writable(sges, 100));
 }
 
 TEST_F(UserMemoryTest, AThreadOfOursMayProbe) {
@@ -177,18 +177,18 @@ TEST_F(UserMemoryTest, ALongCopyFailsWhereAnyPageIsNotThere) {
   EXPECT_FALSE(copy_to_user(base + probe::kPage - 1, near.data(), 9000));
 }
 
-// "abc", "", "defgh", "i" as four pieces of one text.
+// "abc", "", "defgh", "i" as four SGEs of one text.
 struct Scattered {
   std::string text = "abcdefghi";
-  std::array<LocalRange, 4> pieces{
+  std::array<LocalRange, 4> sges{
       {{text.data(), 3}, {text.data() + 3, 0}, {text.data() + 3, 5}, {text.data() + 8, 1}}};
 };
 
-TEST(Gather, JoinsThePiecesUpToTheLength) {
+TEST(Gather, JoinsTheSgesUpToTheLength) {
   const Scattered from;
   for (std::size_t length = 0; length <= from.text.size(); ++length) {
     std::string out(from.text.size(), '.');
-    ASSERT_TRUE(gather(out.data(), from.pieces, length));
+    ASSERT_TRUE(gather(out.data(), from.sges, length));
     EXPECT_EQ(out, from.text.substr(0, length) + std::string(out.size() - length, '.'));
   }
 }
@@ -198,7 +198,7 @@ TEST(Gather, JoinsThemFromAnyOffset) {
   for (std::size_t offset = 0; offset <= from.text.size(); ++offset) {
     for (std::size_t length = 0; offset + length <= from.text.size(); ++length) {
       std::string out(from.text.size(), '.');
-      ASSERT_TRUE(gather(out.data(), from.pieces, length, offset));
+      ASSERT_TRUE(gather(out.data(), from.sges, length, offset));
       EXPECT_EQ(out, from.text.substr(offset, length) + std::string(out.size() - length, '.'));
     }
   }
@@ -209,7 +209,7 @@ TEST(Scatter, FillsThemFromAnyOffset) {
     for (std::size_t length = 0; length <= 9; ++length) {
       Scattered to;
       const std::size_t fits = std::min(length, 9 - offset);
-      EXPECT_EQ(scatter(to.pieces, "123456789", length, offset), fits);
+      EXPECT_EQ(scatter(to.sges, "123456789", length, offset), fits);
       const std::string before = "abcdefghi";
       EXPECT_EQ(to.text, before.substr(0, offset) + std::string("123456789").substr(0, fits) +
                              before.substr(offset + fits));
@@ -217,10 +217,10 @@ TEST(Scatter, FillsThemFromAnyOffset) {
   }
 }
 
-TEST(Scatter, FillsThePiecesInOrderAndNoByteMore) {
+TEST(Scatter, FillsTheSgesInOrderAndNoByteMore) {
   for (std::size_t length = 0; length <= 9; ++length) {
     Scattered to;
-    EXPECT_EQ(scatter(to.pieces, "123456789", length), length);
+    EXPECT_EQ(scatter(to.sges, "123456789", length), length);
     EXPECT_EQ(to.text,
               std::string("123456789").substr(0, length) + std::string("abcdefghi").substr(length));
   }
@@ -228,20 +228,20 @@ TEST(Scatter, FillsThePiecesInOrderAndNoByteMore) {
 
 TEST(Scatter, SaysHowMuchFitted) {
   Scattered to;
-  EXPECT_EQ(scatter(to.pieces, "123456789++", 11), 9U);
+  EXPECT_EQ(scatter(to.sges, "123456789++", 11), 9U);
   EXPECT_EQ(to.text, "123456789");
 }
 
-TEST_F(UserMemoryTest, APieceThatIsNotThereFailsTheListUnlessNoByteOfItIsUsed) {
+TEST_F(UserMemoryTest, AnSgeThatIsNotThereFailsTheListUnlessNoByteOfItIsUsed) {
   protect(1, PROT_NONE);
   char near[100] = {};
-  const std::array<LocalRange, 2> pieces{LocalRange{base, 50}, LocalRange{base + probe::kPage, 50}};
-  EXPECT_TRUE(gather(near, pieces, 50));
-  EXPECT_FALSE(gather(near, pieces, 51));
-  EXPECT_FALSE(gather(near, pieces, 1, 50));
-  EXPECT_EQ(scatter(pieces, near, 50), 50U);
-  EXPECT_EQ(scatter(pieces, near, 51), std::nullopt);
-  EXPECT_EQ(scatter({&pieces[1], 1}, near, 1), std::nullopt);
+  const std::array<LocalRange, 2> sges{LocalRange{base, 50}, LocalRange{base + probe::kPage, 50}};
+  EXPECT_TRUE(gather(near, sges, 50));
+  EXPECT_FALSE(gather(near, sges, 51));
+  EXPECT_FALSE(gather(near, sges, 1, 50));
+  EXPECT_EQ(scatter(sges, near, 50), 50U);
+  EXPECT_EQ(scatter(sges, near, 51), std::nullopt);
+  EXPECT_EQ(scatter({&sges[1], 1}, near, 1), std::nullopt);
 }
 
 // In a child process: true when `body` ended it by that signal.

@@ -31,9 +31,9 @@ void DatagramLink::post(const QpSendRequest& request) {
   }
   Posted& posted = posted_.emplace_back();
   posted.work = work;
-  posted.piece_count = std::min(work.pieces.size(), work::kMaxPieces);
-  std::copy_n(work.pieces.begin(), posted.piece_count, posted.pieces.begin());
-  posted.work.pieces = {};
+  posted.sge_count = std::min(work.sges.size(), work::kMaxWorkSges);
+  std::copy_n(work.sges.begin(), posted.sge_count, posted.sges.begin());
+  posted.work.sges = {};
   const bool own_key = (request.queue_key & kPrivilegedKey) != 0;
   posted.queue_key = own_key ? queue_key_ : request.queue_key;
   posted.destination = request.destination;
@@ -83,7 +83,7 @@ bool DatagramLink::send(const Posted& posted) {
   if (place.empty()) return false;
   const transport::UdHeader header{parts_.qpn, posted.destination, posted.queue_key, next_};
   const std::size_t length = transport::write_datagram(
-      header, posted.work, parts_.memory, {posted.pieces.data(), posted.piece_count}, place);
+      header, posted.work, parts_.memory, {posted.sges.data(), posted.sge_count}, place);
   if (length == 0) {
     failed_ = true;
     end_first(CompletionStatus::kLocalProtection);

@@ -54,9 +54,9 @@ class DatagramLink final : public Link {
 
  private:
   struct Posted {
-    work::Work work;  // its pieces lie in `pieces`
-    std::array<work::Segment, work::kMaxPieces> pieces{};
-    std::size_t piece_count = 0;
+    work::Work work;  // its SGEs lie in `sges`
+    std::array<work::Segment, work::kMaxWorkSges> sges{};
+    std::size_t sge_count = 0;
     os::SocketAddress from;
     os::SocketAddress to;
     std::uint32_t destination = 0;

@@ -278,7 +278,7 @@ int QueuePair::accept(QpSendRequest& request) const {
   const QpState at = state();
   if (at < QpState::kReadyToSend) return EINVAL;
   if (!sends(setup_.type)) return EINVAL;
-  if (work.pieces.size() > capacities_.send_sges) return EINVAL;
+  if (work.sges.size() > capacities_.send_sges) return EINVAL;
   const bool datagrams = setup_.type == QpType::kUd;
   const bool known = has_operation(setup_.type, work);
   if (!known && !datagrams) return EINVAL;
@@ -303,7 +303,7 @@ int QueuePair::post(const QpSendRequest& wanted) {
   work::Segment copied{send_queue_.inline_place(*slot), work.length, 0};
   if (request.copied) {
     std::size_t done = 0;
-    for (const work::Segment& each : work.pieces) {
+    for (const work::Segment& each : work.sges) {
       if (!os::copy_from_user(static_cast<std::byte*>(copied.base) + done, each.base,
                               each.length)) {
         send_queue_.give_back();
@@ -311,12 +311,12 @@ int QueuePair::post(const QpSendRequest& wanted) {
       }
       done += each.length;
     }
-    work.pieces = {&copied, 1};
+    work.sges = {&copied, 1};
   }
   if (work.kind == WorkKind::kCompareSwap || work.kind == WorkKind::kFetchAdd) {
-    slot->result = work.pieces.empty() ? work::Segment{} : work.pieces[0];
+    slot->result = work.sges.empty() ? work::Segment{} : work.sges[0];
     work.original = &slot->original;
-    work.pieces = {};
+    work.sges = {};
     work.length = kAtomicBytes;
   }
   work.prompt = slot->signaled;

@@ -21,12 +21,12 @@ void fill(std::vector<std::byte>& memory, std::uint8_t seed) {
   }
 }
 
-QpSendRequest access(WorkKind kind, std::span<const work::Segment> pieces, std::uint64_t address,
+QpSendRequest access(WorkKind kind, std::span<const work::Segment> sges, std::uint64_t address,
                      std::uint32_t key) {
   QpSendRequest request;
   request.work.kind = kind;
-  request.work.pieces = pieces;
-  for (const auto& each : pieces) request.work.length += each.length;
+  request.work.sges = sges;
+  for (const auto& each : sges) request.work.length += each.length;
   request.work.address = address;
   request.work.key = key;
   request.opcode = kind == WorkKind::kRead       ? CompletionOpcode::kRead
@@ -133,7 +133,7 @@ TEST(QueuePair, ADatagramBeginsWithAGlobalRoutingHeader) {
   const AddressHandle to(two.a.domain, End::usual().address);
   const work::Segment out[] = {two.a.part(0, 100)};
   QpSendRequest request;
-  request.work.pieces = out;
+  request.work.sges = out;
   request.work.length = 100;
   request.to = &to;
   request.destination = two.b.pair->qpn();

@@ -121,15 +121,15 @@ class End : QpEventSink {
   }
 
   int post(const QpSendRequest& request) { return QueuePair::Posting(*pair).post(request); }
-  int send(std::span<const work::Segment> pieces, std::uint64_t id = 0) {
+  int send(std::span<const work::Segment> sges, std::uint64_t id = 0) {
     QpSendRequest request;
     request.id = id;
-    request.work.pieces = pieces;
-    for (const auto& each : pieces) request.work.length += each.length;
+    request.work.sges = sges;
+    for (const auto& each : sges) request.work.length += each.length;
     return post(request);
   }
-  int receive(std::span<const work::Segment> pieces, std::uint64_t id = 0) {
-    return pair->post_receive(id, pieces);
+  int receive(std::span<const work::Segment> sges, std::uint64_t id = 0) {
+    return pair->post_receive(id, sges);
   }
   // The next completion of a queue, within a time that only a hang takes.
   static std::optional<device::Completion> poll(device::CompletionQueue& queue) {

@@ -42,7 +42,7 @@ bool AccessServer::know_alias(const MessageHeader& header) {
 }
 
 bool AccessServer::begin_ranges(const MessageHeader& header, std::span<const std::byte> bytes) {
-  if (header.tag > link::kMaxPieces || bytes.size() != header.tag * kRange) return false;
+  if (header.tag > link::kMaxLinkSges || bytes.size() != header.tag * kRange) return false;
   const Access need = header.data != 0 ? Access::kRemoteWrite : Access::kRemoteRead;
   announced_ = {need};
   refused_ = false;
@@ -85,13 +85,13 @@ std::optional<memory::Accessed> AccessServer::execute(const MessageHeader& heade
   const std::uint64_t ranges = header.tag;
   const std::uint64_t length = header.length;
   const bool sane = element != 0 && memory::meaningful(action) && length <= kMaxAtomicBytes &&
-                    length % element == 0 && ranges <= link::kMaxPieces;
+                    length % element == 0 && ranges <= link::kMaxLinkSges;
   const std::size_t operands =
       (action.has_operand() ? length : 0) + (action.compares() ? length : 0);
   if (!sane || bytes.size() != ranges * kRange + operands) return std::nullopt;
   const std::byte* operand = bytes.data() + ranges * kRange;
   memory::Accessed done;
-  RemoteRange list[link::kMaxPieces];
+  RemoteRange list[link::kMaxLinkSges];
   std::uint64_t sum = 0;
   for (std::size_t i = 0; i < ranges; ++i) {
     list[i] = read_range(bytes.data() + i * kRange);

@@ -37,19 +37,19 @@ struct AccessTest : ::testing::Test, AccessFixture {
     ASSERT_NE(flow, nullptr);
   }
 
-  // Begins an access in scattered pieces; the number by which its end is known.
+  // Begins an access in scattered SGEs; the number by which its end is known.
   std::uint64_t begin(bool write, std::span<std::byte> local,
                       const std::vector<RemoteRange>& remote, bool has_data = false,
                       bool must_copy = false) {
     const std::size_t third = local.size() / 3;
-    const LocalRange pieces[] = {{local.data(), third},
-                                 {local.data() + third, local.size() - 2 * third},
-                                 {local.data() + local.size() - third, third}};
+    const LocalRange sges[] = {{local.data(), third},
+                               {local.data() + third, local.size() - 2 * third},
+                               {local.data() + local.size() - third, third}};
     link::AccessRequest request;
     request.write = write;
     request.has_data = has_data;
     request.data = 0x55;
-    request.local = pieces;
+    request.local = sges;
     request.remote = remote;
     request.length = local.size();
     request.must_copy = must_copy;

@@ -37,7 +37,7 @@ Outcome Accesses::access(const link::AccessRequest& request) {
   }
   const bool announced = is_announced(request.write, request.remote);
   if (announced) {
-    std::byte list[link::kMaxPieces * kRange];
+    std::byte list[link::kMaxLinkSges * kRange];
     queue_.tell(announcement_of(request.write, request.remote),
                 {list, write_ranges(request.remote, list)});
   }

@@ -59,8 +59,8 @@ TEST_F(EarlyMessagesTest, ThatADisconnectAcknowledgesWereSent) {
   Stranger stranger(world);
   a.flows.push_back(std::move(a.open(stranger.address)).value());
   for (std::uint64_t tag = 1; tag <= 2; ++tag) {
-    const LocalRange piece{bytes.data(), bytes.size()};
-    ASSERT_EQ(a.flows[0]->send(tagged(tag, {&piece, 1}, bytes.size())).state,
+    const LocalRange sge{bytes.data(), bytes.size()};
+    ASSERT_EQ(a.flows[0]->send(tagged(tag, {&sge, 1}, bytes.size())).state,
               link::Outcome::State::kPending);
   }
   const auto asked = stranger.await<ReqMad>(a);

@@ -23,14 +23,14 @@ namespace weft::rdm::testing {
 using roce::testing::Bytes;
 using roce::testing::pattern;
 
-// Writes down what arrives, and takes offers into scattered pieces unless told otherwise.
+// Writes down what arrives, and takes offers into scattered SGEs unless told otherwise.
 template <class Endpoint>
 struct InboxLog final : link::InboxSink {
   struct Message {
     link::Arrival arrival;
-    Bytes bytes;      // when it is in place
-    int error = -1;   // of an accepted offer; -1 while it is not in place
-    Bytes pieces[3];  // where it is taken to
+    Bytes bytes;     // when it is in place
+    int error = -1;  // of an accepted offer; -1 while it is not in place
+    Bytes sges[3];   // where it is taken to
   };
   struct Closed {
     std::uint32_t source;
@@ -77,12 +77,12 @@ struct InboxLog final : link::InboxSink {
   }
   void accept(Message& message) {
     const std::uint64_t length = std::min(message.arrival.length, most);
-    message.pieces[0].resize(1);
-    message.pieces[1].resize(length / 3);
-    message.pieces[2].resize(length - 1 - length / 3);
-    LocalRange pieces[3];
-    for (int i = 0; i < 3; ++i) pieces[i] = {message.pieces[i].data(), message.pieces[i].size()};
-    endpoint->accept(*this, message.arrival.offer, pieces, length, &message);
+    message.sges[0].resize(1);
+    message.sges[1].resize(length / 3);
+    message.sges[2].resize(length - 1 - length / 3);
+    LocalRange sges[3];
+    for (int i = 0; i < 3; ++i) sges[i] = {message.sges[i].data(), message.sges[i].size()};
+    endpoint->accept(*this, message.arrival.offer, sges, length, &message);
   }
   void accessed(std::uint32_t, Access access, std::span<const RegionKey> regions) override {
     for (const RegionKey key : regions) accesses.emplace_back(access, key.v);
@@ -91,7 +91,7 @@ struct InboxLog final : link::InboxSink {
   void received(void* cookie, int error) override {
     Message& message = *static_cast<Message*>(cookie);
     message.error = error;
-    for (const Bytes& each : message.pieces) {
+    for (const Bytes& each : message.sges) {
       message.bytes.insert(message.bytes.end(), each.begin(), each.end());
     }
   }
@@ -157,14 +157,14 @@ struct ConnectionEnd final : link::ConnectionUser {
 };
 
 // A tagged message, whose end is known by its tag. Odd ones have data.
-inline link::SendRequest tagged(std::uint64_t tag, std::span<const LocalRange> pieces,
+inline link::SendRequest tagged(std::uint64_t tag, std::span<const LocalRange> sges,
                                 std::size_t length) {
   link::SendRequest request;
   request.operation = link::MessageOperation::kTagged;
   request.tag = tag;
   request.data = ~tag;
   request.has_data = tag % 2 != 0;
-  request.pieces = pieces;
+  request.sges = sges;
   request.length = length;
   request.cookie = reinterpret_cast<void*>(tag);
   return request;
@@ -200,8 +200,8 @@ link::Outcome send(Peer& from, Peer& to, link::Flow& flow, std::uint64_t tag,
                    std::span<std::byte> bytes, bool until_delivered = false,
                    bool must_copy = false) {
   const std::size_t half = bytes.size() / 2;
-  const LocalRange pieces[] = {{bytes.data(), half}, {bytes.data() + half, bytes.size() - half}};
-  link::SendRequest request = tagged(tag, pieces, bytes.size());
+  const LocalRange sges[] = {{bytes.data(), half}, {bytes.data() + half, bytes.size() - half}};
+  link::SendRequest request = tagged(tag, sges, bytes.size());
   request.until_delivered = until_delivered;
   request.must_copy = must_copy;
   link::Outcome outcome;

@@ -76,14 +76,14 @@ void RdmEngine::report_received() {
 }
 
 void RdmEngine::accept(link::InboxSink& sink, const link::Offer& offer,
-                       std::span<const LocalRange> pieces, std::uint64_t length, void* cookie) {
+                       std::span<const LocalRange> sges, std::uint64_t length, void* cookie) {
   RdmReceiver* from = flows_->source(offer.source);
   if (from == nullptr || from->target().discards()) {
     sink.received(cookie, ECONNRESET);
   } else if (offer.exchange == 0) {
-    from->target().place(pieces, length, cookie);
+    from->target().place(sges, length, cookie);
   } else {
-    send_cts(flows_->return_path(from->target().source()), offer, from->identity(), pieces, length,
+    send_cts(flows_->return_path(from->target().source()), offer, from->identity(), sges, length,
              cookie);
   }
 }

@@ -174,9 +174,9 @@ TEST(HugeAccess, AWriteOfMoreThanARequestCarriesIsOneAccess) {
   Endpoint b{world, options};
   link::Flow* flow = connect(a, b);
   ASSERT_NE(flow, nullptr);
-  const LocalRange piece{source.all().data(), source.all().size()};
-  const RemoteRange remote{0, piece.length, RegionKey{1}};
-  link::AccessRequest request = access_of(true, piece, remote, 1);
+  const LocalRange sge{source.all().data(), source.all().size()};
+  const RemoteRange remote{0, sge.length, RegionKey{1}};
+  link::AccessRequest request = access_of(true, sge, remote, 1);
   request.has_data = true;
   request.data = 77;
   EXPECT_EQ(flow->access(request).state, link::Outcome::State::kPending);
@@ -186,7 +186,7 @@ TEST(HugeAccess, AWriteOfMoreThanARequestCarriesIsOneAccess) {
   ASSERT_EQ(b.log.messages.size(), 1U);
   EXPECT_EQ(b.log.messages[0].arrival.operation, link::MessageOperation::kWriteData);
   EXPECT_EQ(b.log.messages[0].arrival.data, 77U);
-  EXPECT_EQ(b.log.messages[0].arrival.tag, piece.length);
+  EXPECT_EQ(b.log.messages[0].arrival.tag, sge.length);
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ namespace {
 
 // Messages of other kinds than kEager that may take several packets.
 constexpr std::size_t kLongestWithRanges =
-    kMessageHeader + link::kMaxPieces * kRange + 2 * kMaxAtomicBytes;
+    kMessageHeader + link::kMaxLinkSges * kRange + 2 * kMaxAtomicBytes;
 
 // Bytes that a message of several packets may have, of which this is the first one; 0: none.
 std::size_t length_promised_by(std::span<const std::byte> first) {
@@ -40,7 +40,7 @@ std::size_t length_promised_by(std::span<const std::byte> first) {
 void PlacedMessage::put(std::span<const std::byte> bytes) {
   const std::uint64_t room = wanted - std::min(wanted, there);
   const std::size_t taken = std::min<std::uint64_t>(bytes.size(), room);
-  if (!os::scatter({pieces.data(), count}, bytes.data(), taken, there)) error = EFAULT;
+  if (!os::scatter({sges.data(), count}, bytes.data(), taken, there)) error = EFAULT;
   there += bytes.size();
 }
 
@@ -87,12 +87,11 @@ void MessageAssembly::clear() {
   packet_ = {};
 }
 
-void MessageAssembly::place(std::span<const LocalRange> pieces, std::uint64_t length,
-                            void* cookie) {
+void MessageAssembly::place(std::span<const LocalRange> sges, std::uint64_t length, void* cookie) {
   placed_ = std::make_unique<PlacedMessage>();
   placed_->cookie = cookie;
-  placed_->count = pieces.size();
-  std::copy(pieces.begin(), pieces.end(), placed_->pieces.begin());
+  placed_->count = sges.size();
+  std::copy(sges.begin(), sges.end(), placed_->sges.begin());
   placed_->wanted = length;
 }
 

@@ -24,7 +24,7 @@ struct PlacedMessage {
   void put(std::span<const std::byte> bytes);
 
   void* cookie = nullptr;  // of the receive
-  std::array<LocalRange, link::kMaxPieces> pieces{};
+  std::array<LocalRange, link::kMaxLinkSges> sges{};
   std::size_t count = 0;
   std::uint64_t wanted = 0;    // bytes of it
   std::uint64_t length = 0;    // of the whole message
@@ -60,7 +60,7 @@ class MessageAssembly {
   void clear();
 
   // From now on the message goes to that receive: its first `length` bytes.
-  void place(std::span<const LocalRange> pieces, std::uint64_t length, void* cookie);
+  void place(std::span<const LocalRange> sges, std::uint64_t length, void* cookie);
   // Null unless it goes to a receive.
   PlacedMessage* placed() const { return placed_.get(); }
   std::unique_ptr<PlacedMessage> take_placed() { return std::move(placed_); }

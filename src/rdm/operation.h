@@ -40,16 +40,16 @@ struct RdmOperation {
   std::size_t charged = 0;  // bytes of its channel's share, as it answers the peer
   std::size_t count = 0;
   // Of an offer, or where a result or a peer's message goes.
-  std::array<LocalRange, link::kMaxPieces> pieces{};
+  std::array<LocalRange, link::kMaxLinkSges> sges{};
   std::uint64_t length = 0;     // of those
   std::uint64_t there = 0;      // bytes of a peer's message, so far
   link::Offer offer;            // of that: by which the peer offered it
   std::vector<std::byte> copy;  // header and bytes that were copied
 
-  std::span<const LocalRange> buffers() const { return {pieces.data(), count}; }
+  std::span<const LocalRange> buffers() const { return {sges.data(), count}; }
   void keep(std::span<const LocalRange> ranges, std::uint64_t bytes) {
     count = ranges.size();
-    std::copy(ranges.begin(), ranges.end(), pieces.begin());
+    std::copy(ranges.begin(), ranges.end(), sges.begin());
     length = bytes;
   }
 };

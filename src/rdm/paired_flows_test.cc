@@ -469,10 +469,10 @@ TEST_F(PairedFlowsTest, AListenersPortTakesNoFlowsOfReliableDatagrams) {
   auto flow = requester.engine->connect(listener.host.address);
   ASSERT_TRUE(flow);
   Bytes bytes = pattern(10, 1);
-  const LocalRange piece{bytes.data(), bytes.size()};
+  const LocalRange sge{bytes.data(), bytes.size()};
   link::SendRequest request;
   request.must_copy = true;
-  request.pieces = {&piece, 1};
+  request.sges = {&sge, 1};
   request.length = bytes.size();
   static_cast<void>(flow.value()->send(request));
   const auto state = [&] { return flow.value()->check_peer(requester); };

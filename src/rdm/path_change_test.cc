@@ -86,9 +86,9 @@ struct PathChangeTest : ::testing::Test {
   void access(bool write, std::size_t length) {
     sent.push_back(write ? Bytes(region.begin(), region.begin() + static_cast<long>(length))
                          : Bytes(length));
-    const LocalRange piece{sent.back().data(), length};
+    const LocalRange sge{sent.back().data(), length};
     const RemoteRange remote{0, length, RegionKey{kKey}};
-    EXPECT_EQ(flow->access(access_of(write, piece, remote, sent.size())).state,
+    EXPECT_EQ(flow->access(access_of(write, sge, remote, sent.size())).state,
               link::Outcome::State::kPending);
   }
   link::Outcome atomic(AtomicForm form, AtomicOp op, const LocalRange& local,
@@ -241,8 +241,8 @@ TEST_F(PathChangeTest, ALongResultOfAnAtomicOperationComesInSeveralPackets) {
   a.host.narrow(kNarrow, {b.address});
   agree();
   Bytes result(kMaxAtomicBytes);
-  const LocalRange piece{result.data(), result.size()};
-  EXPECT_EQ(atomic(AtomicForm::kFetch, AtomicOp::kRead, piece, 0).state,
+  const LocalRange sge{result.data(), result.size()};
+  EXPECT_EQ(atomic(AtomicForm::kFetch, AtomicOp::kRead, sge, 0).state,
             link::Outcome::State::kPending);
   finish();
   EXPECT_TRUE(std::equal(result.begin(), result.end(), region.begin()));

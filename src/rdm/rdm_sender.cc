@@ -130,7 +130,7 @@ void RdmSender::on_lost(cm::ConnectionId id) {
 
 Outcome RdmSender::send(const link::SendRequest& request) {
   if (const Outcome may = queue_.may_begin(); may.state != Outcome::State::kDone) return may;
-  if (!os::readable(request.pieces)) return Outcome::failed(EFAULT);
+  if (!os::readable(request.sges)) return Outcome::failed(EFAULT);
   const bool whole = request.must_copy || request.length <= shared_.options.eager_limit;
   const bool copied = request.must_copy || (whole && request.length <= kCopied);
   // A copy is as good as sent once the peer is known to be there.
@@ -146,16 +146,16 @@ Outcome RdmSender::send(const link::SendRequest& request) {
   header.exchange = operation.exchange;
   operation.copy.resize(kMessageHeader + (copied ? request.length : 0));
   std::byte* bytes = operation.copy.data() + kMessageHeader;
-  if (copied && !os::gather(bytes, request.pieces, request.length)) {
+  if (copied && !os::gather(bytes, request.sges, request.length)) {
     return queue_.fault(operation);
   }
   if (!whole) {
     operation.offered = true;
-    operation.keep(request.pieces, request.length);
+    operation.keep(request.sges, request.length);
   }
   const bool rest = whole && !copied;
   queue_.post_header(operation, header, copied ? request.length : 0,
-                     rest ? request.pieces : std::span<const LocalRange>{},
+                     rest ? request.sges : std::span<const LocalRange>{},
                      rest ? request.length : 0);
   queue_.started(operation);
   return pending ? Outcome::pending() : Outcome::done();

@@ -8,7 +8,7 @@
 namespace weft::rdm {
 
 void send_cts(WorkQueue& queue, const link::Offer& offer, std::uint64_t from,
-              std::span<const LocalRange> pieces, std::uint64_t length, void* cookie) {
+              std::span<const LocalRange> sges, std::uint64_t length, void* cookie) {
   RdmOperation& operation = queue.begin(cookie, false);
   operation.takes = operation.borrows = operation.awaits_answer = true;
   operation.offer = offer;
@@ -17,7 +17,7 @@ void send_cts(WorkQueue& queue, const link::Offer& offer, std::uint64_t from,
     return queue.operations().end(operation);
   }
   queue.name(operation);
-  operation.keep(pieces, length);
+  operation.keep(sges, length);
   operation.copy.resize(kMessageHeader);
   MessageHeader header;
   header.kind = MessageKind::kCts;

@@ -11,9 +11,9 @@
 namespace weft::rdm {
 
 // Lets the peer write the first `length` bytes of the message that it offers over the flow `from`
-// into pieces, for the receive `cookie`: sends a CTS. `queue` is that of the flow to the peer.
+// into SGEs, for the receive `cookie`: sends a CTS. `queue` is that of the flow to the peer.
 void send_cts(WorkQueue& queue, const link::Offer& offer, std::uint64_t from,
-              std::span<const LocalRange> pieces, std::uint64_t length, void* cookie);
+              std::span<const LocalRange> sges, std::uint64_t length, void* cookie);
 // The peer wants so many bytes of a message that it was offered, at that receive key.
 void deliver(RdmOperation& offered, std::uint32_t key, std::uint64_t length, os::Time now);
 // Ends an offer for the program (ECANCELED). The RTS stays until the peer has it.

@@ -37,10 +37,10 @@ class RequestTarget final : public work::Target {
   // have `path_mtu` bytes.
   void begin_packet(const std::byte* payload, std::size_t path_mtu, os::Time now);
   void end_packet();
-  // The first `length` bytes of the message that is just beginning are copied to pieces as they
+  // The first `length` bytes of the message that is just beginning are copied to SGEs as they
   // arrive. Only from within the sink's arriving().
-  void place(std::span<const LocalRange> pieces, std::uint64_t length, void* cookie) {
-    assembly_.place(pieces, length, cookie);
+  void place(std::span<const LocalRange> sges, std::uint64_t length, void* cookie) {
+    assembly_.place(sges, length, cookie);
   }
   // Buffers of the program are written to no more.
   void forget_places();

@@ -79,13 +79,13 @@ class ConnectedPort final : public link::InboxSink,
   }
   link::Outcome send(ConnectionEnd& end, std::uint64_t tag, Bytes& bytes, bool copy = true,
                      bool until_delivered = false) {
-    const LocalRange piece{bytes.data(), bytes.size()};
+    const LocalRange sge{bytes.data(), bytes.size()};
     link::SendRequest request;
     request.operation = link::MessageOperation::kTagged;
     request.tag = tag;
     request.must_copy = copy;
     request.until_delivered = until_delivered;
-    request.pieces = {&piece, 1};
+    request.sges = {&sge, 1};
     request.length = bytes.size();
     request.cookie = &bytes;
     return end.flow->send(request);
@@ -136,8 +136,8 @@ class ConnectedPort final : public link::InboxSink,
       return;
     }
     one.error = -1;
-    const LocalRange piece{one.bytes.data(), one.bytes.size()};
-    engine->accept(*this, arrival.offer, {&piece, 1}, arrival.length, &one);
+    const LocalRange sge{one.bytes.data(), one.bytes.size()};
+    engine->accept(*this, arrival.offer, {&sge, 1}, arrival.length, &one);
   }
   void received(void* cookie, int error) override { static_cast<Received*>(cookie)->error = error; }
   void ended(void* cookie, int error, int) override { sent.emplace(cookie, error); }

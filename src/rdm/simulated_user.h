@@ -78,7 +78,7 @@ class User final : public link::InboxSink, public link::FlowSink {
     std::uint8_t from = 0;
     link::Arrival arrival;
     Bytes bytes;
-    Bytes rest;  // a second piece
+    Bytes rest;  // a second SGE
     bool ended = false;
   };
   static constexpr std::size_t kSlots = 24;

@@ -158,15 +158,15 @@ link::Outcome User::send(std::uint8_t peer, ToPeer& to, Asked& asked) {
   asked.bytes = content(number, peer, asked.tag, draw_length(random_));
   asked.must_arrive = !happens(random_, habits_.cancelled);
   const std::size_t half = asked.bytes.size() / 2;
-  const LocalRange pieces[] = {{asked.bytes.data(), half},
-                               {asked.bytes.data() + half, asked.bytes.size() - half}};
+  const LocalRange sges[] = {{asked.bytes.data(), half},
+                             {asked.bytes.data() + half, asked.bytes.size() - half}};
   request.operation = link::MessageOperation::kTagged;
   request.until_delivered = happens(random_, 0.2);
   request.must_copy = asked.bytes.size() < 4096 && happens(random_, 0.3);
   request.tag = asked.tag;
   request.data = ~asked.tag;
   request.has_data = true;
-  request.pieces = pieces;
+  request.sges = sges;
   request.length = asked.bytes.size();
   request.cookie = &asked;
   return to.flow->send(request);
@@ -271,9 +271,9 @@ void User::take(Incoming& incoming) {
   const std::size_t length = incoming.arrival.length;
   incoming.bytes.resize(length - length / 3);
   incoming.rest.resize(length / 3);
-  const LocalRange pieces[] = {{incoming.bytes.data(), incoming.bytes.size()},
-                               {incoming.rest.data(), incoming.rest.size()}};
-  engine_->accept(*this, incoming.arrival.offer, pieces, length, &incoming);
+  const LocalRange sges[] = {{incoming.bytes.data(), incoming.bytes.size()},
+                             {incoming.rest.data(), incoming.rest.size()}};
+  engine_->accept(*this, incoming.arrival.offer, sges, length, &incoming);
 }
 
 void User::received(void* cookie, int error) {

@@ -134,9 +134,9 @@ TEST_F(UnmappedBuffersTest, AReceiveIsAnErrorAtBothEnds) {
   ASSERT_EQ(send(a, b, *flow, 1, bytes).state, link::Outcome::State::kPending);
   ASSERT_TRUE(until({&a, &b}, [&] { return !b.log.messages.empty(); }));
   auto& message = b.log.messages.front();
-  const LocalRange piece = pages.range();
+  const LocalRange sge = pages.range();
   pages.go_from(512 * 1024);
-  b.engine->accept(b.log, message.arrival.offer, {&piece, 1}, piece.length, &message);
+  b.engine->accept(b.log, message.arrival.offer, {&sge, 1}, sge.length, &message);
   EXPECT_EQ(error_of(1), EFAULT);
   ASSERT_TRUE(until({&a, &b}, [&] { return message.error != -1; }));
   EXPECT_EQ(message.error, EFAULT);

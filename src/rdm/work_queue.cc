@@ -56,7 +56,7 @@ transport::Requester& WorkQueue::open(const transport::Settings& settings) {
 
 void WorkQueue::post_early() {
   for (Early& each : std::exchange(early_, {})) {
-    each.work.pieces = each.pieces;
+    each.work.sges = each.sges;
     requester_->post(each.work);
   }
 }
@@ -95,26 +95,26 @@ void WorkQueue::post(RdmOperation& operation, Work work) {
   work.fence = operation.follows_reads && operations_.any_reads();
   work.cookie = &operation;
   if (flow_.is_open()) return requester_->post(work);
-  early_.push_back({work, {work.pieces.begin(), work.pieces.end()}});
+  early_.push_back({work, {work.sges.begin(), work.sges.end()}});
 }
 
 void WorkQueue::post_header(RdmOperation& operation, const MessageHeader& header,
                             std::size_t copied, std::span<const LocalRange> rest,
                             std::uint64_t length) {
   write_header(header, operation.copy.data());
-  Segment pieces[1 + link::kMaxPieces] = {{operation.copy.data(), kMessageHeader + copied}};
-  std::transform(rest.begin(), rest.end(), pieces + 1, segment_of);
+  Segment sges[1 + link::kMaxLinkSges] = {{operation.copy.data(), kMessageHeader + copied}};
+  std::transform(rest.begin(), rest.end(), sges + 1, segment_of);
   Work work;
-  work.pieces = {pieces, 1 + rest.size()};
+  work.sges = {sges, 1 + rest.size()};
   work.length = kMessageHeader + copied + length;
   post(operation, work);
 }
 
 void WorkQueue::post_access(RdmOperation& operation, const Work& work,
                             std::span<const LocalRange> local, std::uint64_t offset) {
-  Segment pieces[link::kMaxPieces];
-  std::transform(local.begin(), local.end(), pieces, segment_of);
-  work::post_in_parts(work, {pieces, local.size()}, offset,
+  Segment sges[link::kMaxLinkSges];
+  std::transform(local.begin(), local.end(), sges, segment_of);
+  work::post_in_parts(work, {sges, local.size()}, offset,
                       [&](const Work& part) { return post(operation, part), true; });
 }
 
@@ -187,7 +187,7 @@ Outcome WorkQueue::join(const link::SendRequest& request) {
   bundle_->copy.resize(at + length);
   write_header(header_of(request, true), bundle_->copy.data() + at);
   shared_.flows->emission().activate(flow_.context());
-  if (os::gather(bundle_->copy.data() + at + kMessageHeader, request.pieces, request.length)) {
+  if (os::gather(bundle_->copy.data() + at + kMessageHeader, request.sges, request.length)) {
     return Outcome::done();
   }
   bundle_->copy.resize(at);

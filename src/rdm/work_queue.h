@@ -89,7 +89,7 @@ class WorkQueue final : work::WorkSink {
   // Work that was posted before the flow was open.
   struct Early {
     work::Work work;
-    std::vector<work::Segment> pieces;
+    std::vector<work::Segment> sges;
   };
 
   void post(RdmOperation& operation, work::Work work);

@@ -10,7 +10,7 @@
 namespace weft::roce {
 
 std::optional<std::size_t> DatagramWriter::write(const DatagramHeader& header,
-                                                 std::span<const LocalRange> pieces,
+                                                 std::span<const LocalRange> sges,
                                                  std::size_t length, std::span<std::byte> out) {
   wire::Packet packet;
   packet.opcode = wire::opcode_of(
@@ -22,7 +22,7 @@ std::optional<std::size_t> DatagramWriter::write(const DatagramHeader& header,
   packet.source = header.source;
   packet.immediate = static_cast<std::uint32_t>(header.data);
   const std::size_t headers = wire::header_bytes(packet);
-  if (!os::gather(out.data() + headers, pieces, length)) return std::nullopt;
+  if (!os::gather(out.data() + headers, sges, length)) return std::nullopt;
   psn_ = psn_.after(1);
   wire::write_headers(packet, length, out.data());
   const std::size_t padding = wire::padding_of(length);

@@ -268,8 +268,8 @@ class WorkOfRxe final : public work::WorkSink {
     work.length = work.kind == WorkKind::kRead ? first_.reth.length : bytes_.size();
     buffers_.push_back(bytes_);
     buffers_.back().resize(work.length);
-    const work::Segment piece{buffers_.back().data(), work.length};
-    if (!atomic) work.pieces = {&piece, 1};
+    const work::Segment sge{buffers_.back().data(), work.length};
+    if (!atomic) work.sges = {&sge, 1};
     requester_.post(work);
     ++posted_;
   }

@@ -7,7 +7,7 @@
 namespace weft::transport {
 
 std::size_t write_datagram(const UdHeader& header, const work::Work& work,
-                           work::LocalMemory& memory, std::span<const work::Segment> pieces,
+                           work::LocalMemory& memory, std::span<const work::Segment> sges,
                            std::span<std::byte> out) {
   wire::Packet packet;
   packet.opcode = opcode_of(wire::Transport::kUnreliableDatagram, operation_of(work, true, true));
@@ -17,7 +17,7 @@ std::size_t write_datagram(const UdHeader& header, const work::Work& work,
   packet.queue_key = header.queue_key;
   packet.psn = header.psn;
   packet.immediate = work.immediate;
-  return write_packet(packet, memory, pieces, 0, work.length, out);
+  return write_packet(packet, memory, sges, 0, work.length, out);
 }
 
 }  // namespace weft::transport

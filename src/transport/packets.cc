@@ -72,12 +72,12 @@ bool right_size(const wire::Packet& packet, std::size_t path_mtu) {
 }
 
 std::size_t write_packet(const wire::Packet& packet, work::LocalMemory& memory,
-                         std::span<const work::Segment> pieces, std::uint64_t offset,
+                         std::span<const work::Segment> sges, std::uint64_t offset,
                          std::size_t payload, std::span<std::byte> out) {
   const std::size_t headers = wire::header_bytes(packet);
   const std::size_t padding = wire::padding_of(payload);
   wire::write_headers(packet, payload, out.data());
-  if (payload != 0 && !memory.gather(pieces, offset, out.subspan(headers, payload))) return 0;
+  if (payload != 0 && !memory.gather(sges, offset, out.subspan(headers, payload))) return 0;
   std::memset(out.data() + headers + payload, 0, padding);
   return headers + payload + padding;
 }

@@ -41,11 +41,11 @@ std::uint32_t packets_for(std::uint64_t length, std::size_t path_mtu);
 // Is the payload as long as that of such a packet must be on this path?
 bool right_size(const wire::Packet& packet, std::size_t path_mtu);
 
-// Writes a packet, whose payload are `payload` bytes of `pieces` from byte `offset` on, from its
-// base header to its padding. Returns its length, or 0 when a piece may not be read; `out` has room
+// Writes a packet, whose payload are `payload` bytes of `sges` from byte `offset` on, from its
+// base header to its padding. Returns its length, or 0 when an SGE may not be read; `out` has room
 // for it.
 std::size_t write_packet(const wire::Packet& packet, work::LocalMemory& memory,
-                         std::span<const work::Segment> pieces, std::uint64_t offset,
+                         std::span<const work::Segment> sges, std::uint64_t offset,
                          std::size_t payload, std::span<std::byte> out);
 
 // The headers of a response: one that acknowledges `psn`, until its syndrome says otherwise.

@@ -119,7 +119,7 @@ void Requester::take_read(const wire::Packet& response, Time now) {
   settle();
 }
 
-// A piece of the read may not be written. The peer has done its part: of reliable datagrams the
+// An SGE of the read may not be written. The peer has done its part: of reliable datagrams the
 // read alone fails.
 void Requester::lose_read(QueuedWork& work, Time now) {
   work.status = CompletionStatus::kLocalProtection;

@@ -9,7 +9,7 @@ namespace {
 
 using work::CompletionStatus;
 using work::Ended;
-using work::kMaxPieces;
+using work::kMaxWorkSges;
 using work::Segment;
 using work::Work;
 using work::WorkKind;
@@ -307,7 +307,7 @@ TEST(FailingRequester, IgnoresWhatIsOfAnotherTransport) {
   EXPECT_EQ(sender.ended_now(), "");
 }
 
-TEST(FailingRequester, ReportsAPieceThatIsGoneWhenItsPacketGoesAgain) {
+TEST(FailingRequester, ReportsAnSgeThatIsGoneWhenItsPacketGoesAgain) {
   for (const Settings& settings : {connection(), selective(), datagrams()}) {
     Sender sender(settings);
     sender.memory.gathers = 2;
@@ -323,7 +323,7 @@ TEST(FailingRequester, ReportsAPieceThatIsGoneWhenItsPacketGoesAgain) {
   }
 }
 
-TEST(FailingRequester, NamesTheWorkWhosePieceIsGoneAmongOthers) {
+TEST(FailingRequester, NamesTheWorkWhoseSgeIsGoneAmongOthers) {
   for (const Settings& settings : {connection(), selective(), datagrams()}) {
     Sender sender(settings);
     sender.memory.gathers = 2;
@@ -333,7 +333,7 @@ TEST(FailingRequester, NamesTheWorkWhosePieceIsGoneAmongOthers) {
   }
 }
 
-TEST(FailingRequester, TouchesNoPieceOfWorkWithoutBytes) {
+TEST(FailingRequester, TouchesNoSgeOfWorkWithoutBytes) {
   Sender sender(connection());
   sender.memory.gathers = 0;
   sender.post(WorkKind::kSend, 0);
@@ -341,7 +341,7 @@ TEST(FailingRequester, TouchesNoPieceOfWorkWithoutBytes) {
   EXPECT_EQ(sender.sends(), "send-only 0, add 1");
 }
 
-TEST(FailingRequester, OfDatagramsGoesOnBehindAReadWhosePieceIsGone) {
+TEST(FailingRequester, OfDatagramsGoesOnBehindAReadWhoseSgeIsGone) {
   Sender sender(datagrams());
   sender.memory.scatters = 1;
   sender.post(WorkKind::kRead, 3 * kMtu);
@@ -357,7 +357,7 @@ TEST(FailingRequester, OfDatagramsGoesOnBehindAReadWhosePieceIsGone) {
   EXPECT_FALSE(sender.requester.failed());
 }
 
-TEST(FailingRequester, OfDatagramsReportsALongReadWhosePieceIsGoneOnce) {
+TEST(FailingRequester, OfDatagramsReportsALongReadWhoseSgeIsGoneOnce) {
   Sender sender(datagrams());
   widen(sender);
   sender.memory.scatters = 1;
@@ -372,7 +372,7 @@ TEST(FailingRequester, OfDatagramsReportsALongReadWhosePieceIsGoneOnce) {
   EXPECT_FALSE(sender.requester.failed());
 }
 
-TEST(FailingRequester, EndsAConnectionWhereAPieceOfAReadIsGone) {
+TEST(FailingRequester, EndsAConnectionWhereAnSgeOfAReadIsGone) {
   Sender sender(connection());
   sender.memory.scatters = 0;
   sender.post(WorkKind::kRead, 10);
@@ -382,11 +382,11 @@ TEST(FailingRequester, EndsAConnectionWhereAPieceOfAReadIsGone) {
   EXPECT_EQ(sender.ended_now(), "0 protection, 1 flushed");
 }
 
-TEST(FailingRequester, NamesTheKeyOfAPieceWheneverItIsTouched) {
+TEST(FailingRequester, NamesTheKeyOfAnSgeWheneverItIsTouched) {
   Sender sender(connection());
   Work work = sender.work(WorkKind::kSend, 10);
-  const Segment piece{sender.buffer.data(), 10, 0x1234};
-  work.pieces = {&piece, 1};
+  const Segment sge{sender.buffer.data(), 10, 0x1234};
+  work.sges = {&sge, 1};
   sender.requester.post(work);
   for (int i = 0; i < 2; ++i) {
     sender.memory.key = 0;
@@ -401,10 +401,10 @@ TEST(FailingRequester, SendsNoMoreThanNumbersAllowBehindAReadThatIsNeverAnswered
   Sender sender(settings);
   sender.post(WorkKind::kRead, 10);
   Work endless = sender.work(WorkKind::kSend, 0);
-  const Segment piece{sender.buffer.data(), sender.buffer.size()};
-  const std::vector<Segment> pieces(kMaxPieces, piece);
-  endless.pieces = pieces;
-  endless.length = kMaxPieces * piece.length;
+  const Segment sge{sender.buffer.data(), sender.buffer.size()};
+  const std::vector<Segment> sges(kMaxWorkSges, sge);
+  endless.sges = sges;
+  endless.length = kMaxWorkSges * sge.length;
   for (int i = 0; i < 4; ++i) sender.requester.post(endless);
   std::int32_t last = 0;
   for (;;) {

@@ -347,7 +347,7 @@ TEST(Requester, TakesTheLongestReadWithoutMakingAllItsParts) {
   sender.requester.post(sender.work(WorkKind::kRead, 0));
   Work longest = sender.work(WorkKind::kRead, 0);
   longest.length = work::kMaxMessage;
-  longest.pieces = {};
+  longest.sges = {};
   sender.requester.post(longest);
   EXPECT_EQ(sender.sends(), "read 0 @0+0, read 1 @0+16384");
 }

@@ -40,9 +40,9 @@ std::size_t SendQueue::oldest_bytes(Psn acknowledged, std::size_t path_mtu) cons
 void SendQueue::post(const work::Work& work) {
   QueuedWork& queued = queue_.emplace_back();
   queued.work = work;
-  queued.piece_count = std::min(work.pieces.size(), work::kMaxPieces);
-  std::copy_n(work.pieces.begin(), queued.piece_count, queued.pieces.begin());
-  queued.work.pieces = {};
+  queued.sge_count = std::min(work.sges.size(), work::kMaxWorkSges);
+  std::copy_n(work.sges.begin(), queued.sge_count, queued.sges.begin());
+  queued.work.sges = {};
 }
 
 bool SendQueue::withdraw(const void* cookie) {

@@ -109,7 +109,7 @@ void FlowEnd::work() {
     const work::Segment halves[] = {{pending->bytes.data(), pending->bytes.size() / 3},
                                     {pending->bytes.data() + pending->bytes.size() / 3,
                                      pending->bytes.size() - pending->bytes.size() / 3}};
-    if (work.kind < WorkKind::kCompareSwap) work.pieces = halves;
+    if (work.kind < WorkKind::kCompareSwap) work.sges = halves;
     work.cookie = pending.get();
     pending_.push_back(std::move(pending));
     requester_.post(work);

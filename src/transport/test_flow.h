@@ -160,7 +160,7 @@ class Sender final : public work::WorkSink {
  private:
   void ended(const work::Ended& work) override;
 
-  std::vector<work::Segment> pieces_ = std::vector<work::Segment>(2);
+  std::vector<work::Segment> sges_ = std::vector<work::Segment>(2);
   std::uintptr_t posted_ = 0;
   std::string ended_;
 };

@@ -300,7 +300,7 @@ std::string Receiver::hears(Operation operation, std::int32_t number, std::size_
 Sender::Sender(const Settings& given)
     : settings(counted(given, stats)), requester(settings, *this, memory) {}
 
-// In two pieces that do not end where packets do.
+// In two SGEs that do not end where packets do.
 Work Sender::work(WorkKind kind, std::size_t length) {
   Work work;
   work.kind = kind;
@@ -312,9 +312,9 @@ Work Sender::work(WorkKind kind, std::size_t length) {
     work.original = &original;
     return work;
   }
-  pieces_[0] = {buffer.data(), length / 3};
-  pieces_[1] = {buffer.data() + length / 3, length - length / 3};
-  work.pieces = pieces_;
+  sges_[0] = {buffer.data(), length / 3};
+  sges_[1] = {buffer.data() + length / 3, length - length / 3};
+  work.sges = sges_;
   return work;
 }
 

@@ -27,9 +27,9 @@ void UnreliableSender::post(const Work& work) {
   if (failed_) return sink_.ended({work.cookie, CompletionStatus::kFlushed, 0});
   Message& message = queue_.emplace_back();
   message.work = work;
-  message.piece_count = std::min(work.pieces.size(), work::kMaxPieces);
-  std::copy_n(work.pieces.begin(), message.piece_count, message.pieces.begin());
-  message.work.pieces = {};
+  message.sge_count = std::min(work.sges.size(), work::kMaxWorkSges);
+  std::copy_n(work.sges.begin(), message.sge_count, message.sges.begin());
+  message.work.sges = {};
   message.refusal = refusal_of(work);
   end_refused();
 }
@@ -73,7 +73,7 @@ std::size_t UnreliableSender::write_next(std::span<std::byte> out) {
   const std::size_t payload = std::min<std::uint64_t>(left, settings_.path_mtu);
   const bool last = payload == left;
   const std::size_t length =
-      write_packet(packet_of(message, last), memory_, {message.pieces.data(), message.piece_count},
+      write_packet(packet_of(message, last), memory_, {message.sges.data(), message.sge_count},
                    message.sent, payload, out);
   if (length != 0) {
     next_ = next_.after(1);

@@ -47,11 +47,11 @@ class UnreliableSending : public ::testing::Test, public WorkSink {
   UnreliableSender& make() { return sender_.emplace(settings_, *this, memory_); }
 
   // Work whose cookie is `number`.
-  Work work(WorkKind kind, const Segment* pieces, std::size_t count, std::uintptr_t number) {
+  Work work(WorkKind kind, const Segment* sges, std::size_t count, std::uintptr_t number) {
     Work work;
     work.kind = kind;
-    work.pieces = {pieces, count};
-    for (const Segment& piece : work.pieces) work.length += piece.length;
+    work.sges = {sges, count};
+    for (const Segment& sge : work.sges) work.length += sge.length;
     work.address = 0x7000;
     work.key = 0x99;
     work.cookie = reinterpret_cast<void*>(number);
@@ -92,9 +92,9 @@ class UnreliableSending : public ::testing::Test, public WorkSink {
 TEST_F(UnreliableSending, SendsAShortMessageInOnePacketAndIsDone) {
   UnreliableSender& sender = make();
   Bytes bytes = numbered(5);
-  const Segment piece{bytes.data(), bytes.size()};
+  const Segment sge{bytes.data(), bytes.size()};
   EXPECT_FALSE(sender.busy());
-  sender.post(work(WorkKind::kSend, &piece, 1, 1));
+  sender.post(work(WorkKind::kSend, &sge, 1, 1));
   EXPECT_TRUE(sender.busy());
   EXPECT_TRUE(ends_.empty());
   const Sent sent = next();
@@ -113,8 +113,8 @@ TEST_F(UnreliableSending, SendsAShortMessageInOnePacketAndIsDone) {
 TEST_F(UnreliableSending, CutsALongMessageAtThePathMtuAndEndsItWithItsLastPacket) {
   UnreliableSender& sender = make();
   Bytes bytes = numbered(2 * kPathMtu + 3);
-  const Segment pieces[] = {{bytes.data(), 100}, {bytes.data() + 100, bytes.size() - 100}};
-  Work some = work(WorkKind::kSend, pieces, 2, 1);
+  const Segment sges[] = {{bytes.data(), 100}, {bytes.data() + 100, bytes.size() - 100}};
+  Work some = work(WorkKind::kSend, sges, 2, 1);
   some.has_immediate = true;
   some.immediate = 0xABCD;
   some.solicited = true;
@@ -139,8 +139,8 @@ TEST_F(UnreliableSending, CutsALongMessageAtThePathMtuAndEndsItWithItsLastPacket
 TEST_F(UnreliableSending, NamesTheMemoryOfAWriteInItsFirstPacketOnly) {
   UnreliableSender& sender = make();
   Bytes bytes = numbered(kPathMtu + 1);
-  const Segment piece{bytes.data(), bytes.size()};
-  sender.post(work(WorkKind::kWrite, &piece, 1, 1));
+  const Segment sge{bytes.data(), bytes.size()};
+  sender.post(work(WorkKind::kWrite, &sge, 1, 1));
   Work empty = work(WorkKind::kWrite, nullptr, 0, 2);
   empty.has_immediate = true;
   empty.immediate = 7;
@@ -164,16 +164,16 @@ TEST_F(UnreliableSending, NamesTheMemoryOfAWriteInItsFirstPacketOnly) {
 TEST_F(UnreliableSending, RefusesReadsAndAtomicOperationsInTheirTurn) {
   UnreliableSender& sender = make();
   Bytes bytes = numbered(8);
-  const Segment piece{bytes.data(), bytes.size()};
-  sender.post(work(WorkKind::kRead, &piece, 1, 1));
+  const Segment sge{bytes.data(), bytes.size()};
+  sender.post(work(WorkKind::kRead, &sge, 1, 1));
   EXPECT_EQ(ends_, (std::vector<End>{{1, CompletionStatus::kLocalOperation}}));
-  sender.post(work(WorkKind::kSend, &piece, 1, 2));
+  sender.post(work(WorkKind::kSend, &sge, 1, 2));
   sender.post(work(WorkKind::kCompareSwap, nullptr, 0, 3));
   sender.post(work(WorkKind::kFetchAdd, nullptr, 0, 4));
-  Work invalidation = work(WorkKind::kSend, &piece, 1, 5);
+  Work invalidation = work(WorkKind::kSend, &sge, 1, 5);
   invalidation.invalidates = true;
   sender.post(invalidation);
-  Work endless = work(WorkKind::kWrite, &piece, 1, 6);
+  Work endless = work(WorkKind::kWrite, &sge, 1, 6);
   endless.length = work::kMaxMessage + 1;
   sender.post(endless);
   EXPECT_EQ(ends_.size(), 1U) << "the one before them has not ended";
@@ -187,13 +187,13 @@ TEST_F(UnreliableSending, RefusesReadsAndAtomicOperationsInTheirTurn) {
   EXPECT_FALSE(sender.busy()) << "nothing of them is sent";
 }
 
-TEST_F(UnreliableSending, WorkWithAPieceThatIsGoneEndsAloneAndHasNoPacket) {
+TEST_F(UnreliableSending, WorkWithAnSgeThatIsGoneEndsAloneAndHasNoPacket) {
   UnreliableSender& sender = make();
   Bytes bytes = numbered(2 * kPathMtu);
-  const Segment piece{bytes.data(), bytes.size()};
+  const Segment sge{bytes.data(), bytes.size()};
   memory_.gathers = 1;
-  sender.post(work(WorkKind::kSend, &piece, 1, 1));
-  sender.post(work(WorkKind::kSend, &piece, 1, 2));
+  sender.post(work(WorkKind::kSend, &sge, 1, 1));
+  sender.post(work(WorkKind::kSend, &sge, 1, 2));
   sender.post(work(WorkKind::kSend, nullptr, 0, 3));
   EXPECT_EQ(operation(next()), Operation::kSendFirst);
   const Sent last = next();
@@ -224,13 +224,13 @@ TEST_F(UnreliableSending, MayBeGivenMoreWorkWhenACompletionIsReported) {
 TEST_F(UnreliableSending, FailsTheFirstWorkAndFlushesTheRest) {
   UnreliableSender& sender = make();
   Bytes bytes = numbered(2 * kPathMtu);
-  const Segment piece{bytes.data(), bytes.size()};
-  sender.post(work(WorkKind::kSend, &piece, 1, 1));
-  sender.post(work(WorkKind::kRead, &piece, 1, 2));
-  sender.post(work(WorkKind::kSend, &piece, 1, 3));
+  const Segment sge{bytes.data(), bytes.size()};
+  sender.post(work(WorkKind::kSend, &sge, 1, 1));
+  sender.post(work(WorkKind::kRead, &sge, 1, 2));
+  sender.post(work(WorkKind::kSend, &sge, 1, 3));
   next();
   sender.fail(CompletionStatus::kLocalOperation);
-  sender.post(work(WorkKind::kSend, &piece, 1, 4));
+  sender.post(work(WorkKind::kSend, &sge, 1, 4));
   EXPECT_EQ(ends_, (std::vector<End>{{1, CompletionStatus::kLocalOperation},
                                      {2, CompletionStatus::kLocalOperation},
                                      {3, CompletionStatus::kFlushed},

@@ -128,7 +128,7 @@ class Oneway : public work::WorkSink {
         {posted.bytes.data(), work.length / 3},
         {posted.bytes.data() + work.length / 3, work.length - work.length / 3}};
     Work now = work;
-    now.pieces = halves;
+    now.sges = halves;
     now.cookie = reinterpret_cast<void*>(number);
     sender_.post(now);
   }

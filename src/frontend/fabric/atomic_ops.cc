@@ -32,11 +32,11 @@ int to_bytes(std::span<const Entry> list, std::size_t size, Range (&out)[kMost],
   return sum == 0 ? -FI_EINVAL : 0;
 }
 
-// The buffers of one side in bytes. Pieces that `list` does not have are not even zeroed: zeroing
+// The buffers of one side in bytes. SGEs that `list` does not have are not even zeroed: zeroing
 // all four lists of a call was worth some 0.05 us.
 struct LocalBytes {
   union {
-    LocalRange pieces[kIovLimit];
+    LocalRange sges[kIovLimit];
   };
   std::span<const LocalRange> list;
 
@@ -48,10 +48,10 @@ struct LocalBytes {
     const auto convert = [](const fi_ioc& entry, std::size_t bytes) {
       return LocalRange{entry.addr, bytes};
     };
-    if (const int wrong = to_bytes(elements, size, pieces, sum, convert)) return wrong;
-    list = {pieces, elements.size()};
-    for (const LocalRange& piece : list) {
-      if (piece.base == nullptr && piece.length != 0) return -FI_EINVAL;
+    if (const int wrong = to_bytes(elements, size, sges, sum, convert)) return wrong;
+    list = {sges, elements.size()};
+    for (const LocalRange& sge : list) {
+      if (sge.base == nullptr && sge.length != 0) return -FI_EINVAL;
     }
     return sum == length ? 0 : -FI_EINVAL;
   }

@@ -20,22 +20,22 @@ using messaging::AtomicCall;
 using messaging::ReceiveCall;
 using messaging::SendCall;
 
-// A list of pieces that outlives the program's.
-class KeptPieces {
+// A list of SGEs that outlives the program's.
+class KeptSges {
  public:
-  // Points `list` to a copy of it; with `copy_bytes` to a copy of what its pieces hold.
+  // Points `list` to a copy of it; with `copy_bytes` to a copy of what its SGEs hold.
   void keep(std::span<const LocalRange>& list, bool copy_bytes) {
-    std::copy(list.begin(), list.end(), pieces_);
-    list = {pieces_, list.size()};
+    std::copy(list.begin(), list.end(), sges_);
+    list = {sges_, list.size()};
     if (!copy_bytes || list.empty()) return;
     bytes_.resize(total_length(list));
     if (!os::gather(bytes_.data(), list, bytes_.size())) return;  // it fails when it is started
-    pieces_[0] = {bytes_.data(), bytes_.size()};
-    list = {pieces_, 1};
+    sges_[0] = {bytes_.data(), bytes_.size()};
+    list = {sges_, 1};
   }
 
  private:
-  LocalRange pieces_[kIovLimit];
+  LocalRange sges_[kIovLimit];
   std::vector<std::byte> bytes_;
 };
 
@@ -53,25 +53,21 @@ class KeptRanges {
 // A call with lists of its own; `copies` says that its buffers may change.
 struct KeptSend {
   SendCall call;
-  KeptPieces pieces;
+  KeptSges sges;
 
-  KeptSend(const SendCall& original, bool copies) : call(original) {
-    pieces.keep(call.pieces, copies);
-  }
+  KeptSend(const SendCall& original, bool copies) : call(original) { sges.keep(call.sges, copies); }
 };
 
 struct KeptReceive {
   ReceiveCall call;
-  KeptPieces pieces;
+  KeptSges sges;
 
-  KeptReceive(const ReceiveCall& original, bool) : call(original) {
-    pieces.keep(call.pieces, false);
-  }
+  KeptReceive(const ReceiveCall& original, bool) : call(original) { sges.keep(call.sges, false); }
 };
 
 struct KeptAccess {
   AccessCall call;
-  KeptPieces local;
+  KeptSges local;
   KeptRanges remote;
 
   KeptAccess(const AccessCall& original, bool copies) : call(original) {
@@ -82,9 +78,9 @@ struct KeptAccess {
 
 struct KeptAtomic {
   AtomicCall call;
-  KeptPieces operand;
-  KeptPieces compare;
-  KeptPieces result;
+  KeptSges operand;
+  KeptSges compare;
+  KeptSges result;
   KeptRanges remote;
 
   KeptAtomic(const AtomicCall& original, bool copies) : call(original) {

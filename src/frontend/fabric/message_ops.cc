@@ -32,11 +32,11 @@ struct TaggedKind : UntaggedKind {
 };
 
 // A receive with the flags of the call, or the default ones. fi_msg(3): FI_MULTI_RECV makes it take
-// several messages, in a buffer of one piece.
+// several messages, in a buffer of one SGE.
 ssize_t post(Handle& ep, std::span<const LocalRange> list, fi_addr_t source, void* context,
              std::uint64_t flags, const fi_deferred_work* work = nullptr) {
   ReceiveCall call;
-  call.pieces = list;
+  call.sges = list;
   call.report = report(ep.rx_selective(), flags, context);
   if ((flags & FI_MULTI_RECV) != 0) [[unlikely]] {
     if (!ep.multi_receive()) return -FI_EBADFLAGS;
@@ -57,7 +57,7 @@ ssize_t post(Handle& ep, std::span<const LocalRange> list, fi_addr_t source, voi
   call.mode = mode;
   call.tag = tag;
   call.ignore = ignore;
-  call.pieces = list;
+  call.sges = list;
   call.report = report(ep.rx_selective(), flags, context);
   return receive(ep, call, source, flags, work);
 }
@@ -92,7 +92,7 @@ SendCall unreported(std::span<const LocalRange> list, fi_addr_t peer, RemoteData
   call.has_data = data.given;
   call.tag = tag;
   call.data = data.value;
-  call.pieces = list;
+  call.sges = list;
   return call;
 }
 
@@ -101,7 +101,7 @@ ssize_t send_one(fid_ep* fid, const void* buffer, std::size_t length, fi_addr_t 
                  RemoteData data, Tag... tag) {
   Handle& ep = Handle::from(fid);
   const std::uint64_t flags = ep.tx_flags;
-  const LocalRange one = message_piece(buffer, length);
+  const LocalRange one = message_sge(buffer, length);
   SendCall call = unreported<Kind>({&one, 1}, peer, data, tag...);
   call.report = report(ep.tx_selective(), flags, context);
   return Kind::kSend(ep, call, flags, nullptr);
@@ -112,7 +112,7 @@ ssize_t inject_one(fid_ep* fid, const void* buffer, std::size_t length, fi_addr_
                    RemoteData data, Tag... tag) {
   Handle& ep = Handle::from(fid);
   const std::uint64_t flags = Kind::kInjectFlags != 0 ? ep.tx_flags & Kind::kInjectFlags : 0;
-  const LocalRange one = message_piece(buffer, length);
+  const LocalRange one = message_sge(buffer, length);
   SendCall call = unreported<Kind>({&one, 1}, peer, data, tag...);
   call.report = messaging::Report::silence();
   return Kind::kSend(ep, call, flags, nullptr);
@@ -126,7 +126,7 @@ ssize_t send_described(Handle& ep, const typename Kind::Description& msg, std::u
                        const fi_deferred_work* work) {
   if ((flags & ~Kind::kSendFlags) != 0) return -FI_EBADFLAGS;
   const RemoteData data{(flags & FI_REMOTE_CQ_DATA) != 0, msg.data};
-  SendCall call = unreported<Kind>(pieces(msg.msg_iov, msg.iov_count), msg.addr, data, tag_of(msg));
+  SendCall call = unreported<Kind>(sges(msg.msg_iov, msg.iov_count), msg.addr, data, tag_of(msg));
   call.report = report(ep.tx_selective(), flags, msg.context);
   return Kind::kSend(ep, call, flags, work);
 }
@@ -141,13 +141,13 @@ struct MessageCalls {
                       Tag... tag, Tag... ignore, void* context) {
     Handle& ep = Handle::from(fid);
     const std::uint64_t flags = ep.rx_flags;
-    const LocalRange one = message_piece(buffer, length);
+    const LocalRange one = message_sge(buffer, length);
     return post(ep, {&one, 1}, source, context, flags, tag..., ignore...);
   }
   static ssize_t recvv(fid_ep* fid, const iovec* list, void**, std::size_t count, fi_addr_t source,
                        Tag... tag, Tag... ignore, void* context) {
     Handle& ep = Handle::from(fid);
-    return post(ep, pieces(list, count), source, context, ep.rx_flags, tag..., ignore...);
+    return post(ep, sges(list, count), source, context, ep.rx_flags, tag..., ignore...);
   }
   static ssize_t recvmsg(fid_ep* fid, const Description* msg, std::uint64_t flags) {
     if (msg == nullptr) return -FI_EINVAL;
@@ -161,7 +161,7 @@ struct MessageCalls {
                        Tag... tag, void* context) {
     Handle& ep = Handle::from(fid);
     const std::uint64_t flags = ep.tx_flags;
-    SendCall call = unreported<Kind>(pieces(list, count), peer, {}, tag...);
+    SendCall call = unreported<Kind>(sges(list, count), peer, {}, tag...);
     call.report = report(ep.tx_selective(), flags, context);
     return Kind::kSend(ep, call, flags, nullptr);
   }
@@ -195,7 +195,7 @@ ssize_t receive_message(Handle& ep, const fi_msg& msg, std::uint64_t flags,
                         const fi_deferred_work* work) {
   constexpr std::uint64_t kFlags = FI_COMPLETION | FI_MORE | FI_MULTI_RECV | FI_TRIGGER;
   if ((flags & ~kFlags) != 0) return -FI_EBADFLAGS;
-  return post(ep, pieces(msg.msg_iov, msg.iov_count), msg.addr, msg.context, flags, work);
+  return post(ep, sges(msg.msg_iov, msg.iov_count), msg.addr, msg.context, flags, work);
 }
 
 ssize_t receive_message(Handle& ep, const fi_msg_tagged& msg, std::uint64_t flags,
@@ -205,7 +205,7 @@ ssize_t receive_message(Handle& ep, const fi_msg_tagged& msg, std::uint64_t flag
   if ((flags & ~kFlags) != 0) return -FI_EBADFLAGS;
   const auto mode = receive_mode(flags);
   if (!mode) return -FI_EINVAL;
-  return post(ep, pieces(msg.msg_iov, msg.iov_count), msg.addr, msg.context, flags, msg.tag,
+  return post(ep, sges(msg.msg_iov, msg.iov_count), msg.addr, msg.context, flags, msg.tag,
               msg.ignore, *mode, work);
 }
 

@@ -199,10 +199,10 @@ int regattr(fid* fid, const fi_mr_attr* attributes, std::uint64_t flags, fid_mr*
   return at_c_border([&] { return register_region(*domain, *attributes, flags, mr); });
 }
 
-int regv(fid* fid, const iovec* pieces, std::size_t count, std::uint64_t access,
-         std::uint64_t offset, std::uint64_t key, std::uint64_t flags, fid_mr** mr, void* context) {
+int regv(fid* fid, const iovec* sges, std::size_t count, std::uint64_t access, std::uint64_t offset,
+         std::uint64_t key, std::uint64_t flags, fid_mr** mr, void* context) {
   fi_mr_attr attributes{};
-  attributes.mr_iov = pieces;
+  attributes.mr_iov = sges;
   attributes.iov_count = count;
   attributes.access = access;
   attributes.offset = offset;
@@ -213,8 +213,8 @@ int regv(fid* fid, const iovec* pieces, std::size_t count, std::uint64_t access,
 
 int reg(fid* fid, const void* buffer, std::size_t length, std::uint64_t access,
         std::uint64_t offset, std::uint64_t key, std::uint64_t flags, fid_mr** mr, void* context) {
-  const iovec piece{const_cast<void*>(buffer), length};
-  return regv(fid, &piece, 1, access, offset, key, flags, mr, context);
+  const iovec sge{const_cast<void*>(buffer), length};
+  return regv(fid, &sge, 1, access, offset, key, flags, mr, context);
 }
 
 }  // namespace

@@ -66,24 +66,24 @@ ssize_t one_range(fid_ep* fid, bool write, std::span<const LocalRange> local, fi
 
 ssize_t read(fid_ep* fid, void* buffer, std::size_t length, void*, fi_addr_t peer,
              std::uint64_t address, std::uint64_t key, void* context) {
-  const LocalRange local = piece(buffer, length);
+  const LocalRange local = sge(buffer, length);
   return one_range(fid, false, {&local, 1}, peer, address, key, context);
 }
 
 ssize_t readv(fid_ep* fid, const iovec* list, void**, std::size_t count, fi_addr_t peer,
               std::uint64_t address, std::uint64_t key, void* context) {
-  return one_range(fid, false, pieces(list, count), peer, address, key, context);
+  return one_range(fid, false, sges(list, count), peer, address, key, context);
 }
 
 ssize_t write(fid_ep* fid, const void* buffer, std::size_t length, void*, fi_addr_t peer,
               std::uint64_t address, std::uint64_t key, void* context) {
-  const LocalRange local = piece(buffer, length);
+  const LocalRange local = sge(buffer, length);
   return one_range(fid, true, {&local, 1}, peer, address, key, context);
 }
 
 ssize_t writev(fid_ep* fid, const iovec* list, void**, std::size_t count, fi_addr_t peer,
                std::uint64_t address, std::uint64_t key, void* context) {
-  return one_range(fid, true, pieces(list, count), peer, address, key, context);
+  return one_range(fid, true, sges(list, count), peer, address, key, context);
 }
 
 ssize_t readmsg(fid_ep* fid, const fi_msg_rma* msg, std::uint64_t flags) {
@@ -100,7 +100,7 @@ ssize_t writedata(fid_ep* fid, const void* buffer, std::size_t length, void*, st
                   fi_addr_t peer, std::uint64_t address, std::uint64_t key, void* context) {
   Handle& ep = Handle::from(fid);
   const std::uint64_t flags = ep.tx_flags;
-  const LocalRange local = piece(buffer, length);
+  const LocalRange local = sge(buffer, length);
   OneRange one(true, {&local, 1}, peer, address, key);
   one.call.has_data = true;
   one.call.data = data;
@@ -110,7 +110,7 @@ ssize_t writedata(fid_ep* fid, const void* buffer, std::size_t length, void*, st
 
 ssize_t inject_write(fid_ep* fid, const void* buffer, std::size_t length, fi_addr_t peer,
                      std::uint64_t address, std::uint64_t key) {
-  const LocalRange local = piece(buffer, length);
+  const LocalRange local = sge(buffer, length);
   OneRange one(true, {&local, 1}, peer, address, key);
   one.call.report = messaging::Report::silence();
   return access(Handle::from(fid), one.call, 0);
@@ -118,7 +118,7 @@ ssize_t inject_write(fid_ep* fid, const void* buffer, std::size_t length, fi_add
 
 ssize_t inject_writedata(fid_ep* fid, const void* buffer, std::size_t length, std::uint64_t data,
                          fi_addr_t peer, std::uint64_t address, std::uint64_t key) {
-  const LocalRange local = piece(buffer, length);
+  const LocalRange local = sge(buffer, length);
   OneRange one(true, {&local, 1}, peer, address, key);
   one.call.has_data = true;
   one.call.data = data;
@@ -136,7 +136,7 @@ ssize_t access_memory(Handle& ep, bool write, const fi_msg_rma& msg, std::uint64
   call.write = write;
   call.has_data = write && (flags & FI_REMOTE_CQ_DATA) != 0;
   call.data = msg.data;
-  call.local = pieces(msg.msg_iov, msg.iov_count);
+  call.local = sges(msg.msg_iov, msg.iov_count);
   call.remote = ranges(msg.rma_iov, msg.rma_iov_count);
   call.report = report(ep.tx_selective(), flags, msg.context);
   return access(ep, call, flags, work);

@@ -28,19 +28,19 @@ static_assert(FI_ADDR_UNSPEC == messaging::kNoPeer);
 // Flags that a transmit call may carry.
 inline constexpr std::uint64_t kCallFlags = kTxFlags | FI_TRIGGER;
 
-// One buffer as a list of pieces.
-inline LocalRange piece(const void* buffer, std::size_t length) {
+// One buffer as a list of SGEs.
+inline LocalRange sge(const void* buffer, std::size_t length) {
   return {const_cast<void*>(buffer), length};
 }
 
 // The buffer of a message. Without a buffer the message has no bytes, whatever its length says, as
 // with libfabric's socket providers, on which programs rely.
-inline LocalRange message_piece(const void* buffer, std::size_t length) {
-  return piece(buffer, buffer != nullptr ? length : 0);
+inline LocalRange message_sge(const void* buffer, std::size_t length) {
+  return sge(buffer, buffer != nullptr ? length : 0);
 }
 
-// A caller's list of pieces.
-inline std::span<const LocalRange> pieces(const iovec* list, std::size_t count) {
+// A caller's list of SGEs.
+inline std::span<const LocalRange> sges(const iovec* list, std::size_t count) {
   return {reinterpret_cast<const LocalRange*>(list), count};
 }
 
@@ -49,8 +49,8 @@ inline std::span<const RemoteRange> ranges(const fi_rma_iov* list, std::size_t c
   return {reinterpret_cast<const RemoteRange*>(list), count};
 }
 
-// Checks a caller's list of pieces and adds up its length. Errors: -FI_EINVAL for a null list or
-// buffer and too many pieces, -FI_EMSGSIZE for more than kMaxMessageSize bytes.
+// Checks a caller's list of SGEs and adds up its length. Errors: -FI_EINVAL for a null list or
+// buffer and too many SGEs, -FI_EMSGSIZE for more than kMaxMessageSize bytes.
 inline int measure(std::span<const LocalRange> list, std::size_t& length) {
   if (list.size() > kIovLimit || (list.data() == nullptr && !list.empty())) return -FI_EINVAL;
   std::size_t sum = 0;
@@ -104,7 +104,7 @@ inline ssize_t send(Handle& ep, messaging::SendCall& call, std::uint64_t flags,
                     const fi_deferred_work* work = nullptr) noexcept {
   if (ep.core() == nullptr) [[unlikely]]
     return -FI_EOPBADSTATE;
-  if (const int wrong = measure(call.pieces, call.length)) [[unlikely]]
+  if (const int wrong = measure(call.sges, call.length)) [[unlikely]]
     return wrong;
   call.must_copy = call.report.silent() || (flags & FI_INJECT) != 0;
   if (call.must_copy && call.length > kInjectSize) [[unlikely]]
@@ -144,7 +144,7 @@ inline ssize_t send_datagram(Handle& ep, messaging::SendCall& call, std::uint64_
                              const fi_deferred_work* work = nullptr) noexcept {
   if (ep.core() == nullptr) [[unlikely]]
     return -FI_EOPBADSTATE;
-  if (const int wrong = measure(call.pieces, call.length)) [[unlikely]]
+  if (const int wrong = measure(call.sges, call.length)) [[unlikely]]
     return wrong;
   if (call.length > ep.max_message_size()) [[unlikely]]
     return -FI_EMSGSIZE;
@@ -165,8 +165,8 @@ inline ssize_t receive(Handle& ep, messaging::ReceiveCall& call, fi_addr_t sourc
   const bool has_buffers = call.mode == messaging::ReceiveCall::Mode::kPost ||
                            call.mode == messaging::ReceiveCall::Mode::kTakeClaimed;
   if (!has_buffers) {
-    call.pieces = {};  // fi_tagged(3): a peek ignores them
-  } else if (const int wrong = measure(call.pieces, length)) {
+    call.sges = {};  // fi_tagged(3): a peek ignores them
+  } else if (const int wrong = measure(call.sges, length)) {
     return wrong;
   }
   if (ep.directed()) call.source = source;

@@ -80,8 +80,8 @@ int read_request(ibv_qp_type type, const ibv_send_wr& from, Segments& segments,
   if (work.has_immediate) work.immediate = wire::swapped(from.imm_data);
   work.solicited = (from.send_flags & IBV_SEND_SOLICITED) != 0;
   work.fence = (from.send_flags & IBV_SEND_FENCE) != 0;
-  work.pieces = {segments.data(), static_cast<std::size_t>(from.num_sge)};
-  for (const work::Segment& each : work.pieces) work.length += each.length;
+  work.sges = {segments.data(), static_cast<std::size_t>(from.num_sge)};
+  for (const work::Segment& each : work.sges) work.length += each.length;
   if (type == IBV_QPT_UD) {
     if (from.wr.ud.ah == nullptr) return EINVAL;
     to.to = object_of(from.wr.ud.ah).address.get();

@@ -100,7 +100,7 @@ int complete(ibv_qp_ex* qp) {
     if (builder.requests.size() > posting.room()) error = ENOMEM;
     for (WorkBuilder::BuiltRequest& each : builder.requests) {
       if (error != 0) break;
-      each.request.work.pieces = each.segments;
+      each.request.work.sges = each.segments;
       error = posting.post(each.request);
     }
   }

@@ -65,7 +65,7 @@ struct RemoteRange {
   RegionKey key;
 };
 
-// One piece of local memory; layout of struct iovec.
+// One SGE of local memory; layout of struct iovec.
 struct LocalRange {
   void* base = nullptr;
   std::size_t length = 0;

@@ -58,8 +58,8 @@ class RecordWriter {
   explicit RecordWriter(std::shared_ptr<Capture> capture) : capture_(std::move(capture)) {}
 
   // Copies the first `length` bytes of the next record's operation, up to kMaxRecordBytes in all
-  // and up to the first piece that is not mapped.
-  void add(std::span<const LocalRange> pieces, std::uint64_t length);
+  // and up to the first SGE that is not mapped.
+  void add(std::span<const LocalRange> sges, std::uint64_t length);
   void add(const void* bytes, std::uint64_t length);
   // Writes the record and the bytes that were added. An operation that was not taken (kAgain) has
   // no record.

@@ -12,8 +12,8 @@
 
 namespace weft::link {
 
-// Pieces that a local buffer may have (iov_limit).
-inline constexpr std::size_t kMaxPieces = 8;
+// SGEs that a local buffer may have (iov_limit).
+inline constexpr std::size_t kMaxLinkSges = 8;
 
 // What a message is for at its receiver.
 enum class MessageOperation : std::uint8_t {
@@ -30,21 +30,21 @@ enum class MessageOperation : std::uint8_t {
   kDatagram = 9,
 };
 
-// One message. The pieces stay the caller's and unchanged until the message is done.
+// One message. The SGEs stay the caller's and unchanged until the message is done.
 struct SendRequest {
   MessageOperation operation = MessageOperation::kMessage;
   bool has_data = false;         // `data` goes with it
   bool until_delivered = false;  // done only when it is in the receiver's buffer
-  bool must_copy = false;        // the pieces may change as soon as send() returns (inject)
+  bool must_copy = false;        // the SGEs may change as soon as send() returns (inject)
   bool may_linger = false;       // a datagram that may leave with the next poll, if others do
   std::uint64_t tag = 0;
   std::uint64_t data = 0;
-  std::span<const LocalRange> pieces;
-  std::size_t length = 0;  // of all pieces
+  std::span<const LocalRange> sges;
+  std::size_t length = 0;  // of all SGEs
   void* cookie = nullptr;  // given back to FlowSink
 };
 
-// One access to the peer's memory. Both sides have the same total length. The local pieces stay the
+// One access to the peer's memory. Both sides have the same total length. The local SGEs stay the
 // caller's and unchanged until it is done.
 struct AccessRequest {
   bool write = false;
@@ -54,13 +54,13 @@ struct AccessRequest {
   std::span<const RemoteRange> remote;
   std::size_t length = 0;
   std::string* explanation = nullptr;  // where access() explains a refusal, or none
-  bool must_copy = false;              // the pieces may change as soon as access() returns (inject)
+  bool must_copy = false;              // the SGEs may change as soon as access() returns (inject)
   void* cookie = nullptr;              // given back to FlowSink
 };
 
 // One atomic operation on the peer's memory. `operand`, `compare` and `result` have the length of
 // all ranges together, or are empty where the action has none. Every range is whole elements.
-// Operands may change as soon as atomic() returns; the pieces of `result` stay the caller's until
+// Operands may change as soon as atomic() returns; the SGEs of `result` stay the caller's until
 // it is done.
 struct AtomicRequest {
   AtomicAction action;
@@ -117,10 +117,10 @@ class Flow {
   Flow(const Flow&) = delete;
   Flow& operator=(const Flow&) = delete;
 
-  // Sends a message. Errors: ECONNRESET when the peer has ended, EFAULT when a piece is not mapped.
+  // Sends a message. Errors: ECONNRESET when the peer has ended, EFAULT when an SGE is not mapped.
   virtual Outcome send(const SendRequest& request) = 0;
   // Reads or writes the peer's memory after checking every range. A refused access touches no byte.
-  // Errors: EACCES (detail: the refusal), EFAULT (a local piece is not mapped), ECONNRESET;
+  // Errors: EACCES (detail: the refusal), EFAULT (a local SGE is not mapped), ECONNRESET;
   // ETIMEDOUT when the peer, or another process, has stopped in the middle of this access or of an
   // earlier one of this flow: its outcome is unknown, and no other access of this flow starts until
   // that is known.
@@ -144,7 +144,7 @@ class Flow {
   // and the flow is of no more use.
   virtual PeerState check_peer(FlowSink& sink) = 0;
   // Withdraws the pending send of `cookie`: its end is reported at once (ECANCELED), the peer never
-  // receives it, and its pieces are the caller's again. False when it goes on: its bytes have left,
+  // receives it, and its SGEs are the caller's again. False when it goes on: its bytes have left,
   // the peer is taking them, or no such send is pending here.
   virtual bool cancel(void* /*cookie*/, FlowSink& /*sink*/) { return false; }
   // Ends pending requests: whatever the peer is copying just now is finished first, everything else

@@ -84,11 +84,11 @@ class Inbox {
 
   // Hands over what has arrived, at most a few dozen messages per peer; returns how many.
   virtual unsigned poll(InboxSink& sink) = 0;
-  // Takes the first `length` bytes of an offered or beginning message into `pieces`, which stay
+  // Takes the first `length` bytes of an offered or beginning message into `sges`, which stay
   // untouched by others until received() is called. After that no peer writes into them. length
   // must not be larger than the message. False when the sender has withdrawn the message: nothing
   // is reported then.
-  virtual bool accept(InboxSink& sink, const Offer& offer, std::span<const LocalRange> pieces,
+  virtual bool accept(InboxSink& sink, const Offer& offer, std::span<const LocalRange> sges,
                       std::uint64_t length, void* cookie) = 0;
   // Tells the sender that its message was delivered, or was thrown away as the user asked.
   virtual void acknowledge(const Offer& offer) = 0;

@@ -171,13 +171,13 @@ enum class RendezvousState : std::uint32_t {
 };
 
 // A part of a message: where it is in the sender, and where it goes in the receiver.
-struct PiecePair {
+struct SgePair {
   LocalRange source;
   LocalRange target;
 };
 
 // A large message on its way from one process's memory into the other's. Everything that a message
-// of one piece needs lies in one cache line.
+// of one SGE needs lies in one cache line.
 struct alignas(kCacheLine) Rendezvous {
   std::atomic<RendezvousState> state;
   std::atomic<std::int32_t> fault;    // errno of the first copy that failed, or 0
@@ -187,7 +187,7 @@ struct alignas(kCacheLine) Rendezvous {
   // Both sides take chunks, the receiver from the front (low half), the sender from the back.
   std::atomic<std::uint64_t> claims;
   std::uint64_t matched_length;
-  PiecePair pieces[link::kMaxPieces];  // the two lists have nothing to do with each other
+  SgePair sges[link::kMaxLinkSges];  // the two lists have nothing to do with each other
 };
 
 // Where a message's payload is.

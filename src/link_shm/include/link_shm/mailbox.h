@@ -56,7 +56,7 @@ class Mailbox final : public link::Inbox, public link::PortLink {
   const Sender& sender() const { return sender_; }
 
   unsigned poll(link::InboxSink& sink) override;
-  bool accept(link::InboxSink& sink, const link::Offer& offer, std::span<const LocalRange> pieces,
+  bool accept(link::InboxSink& sink, const link::Offer& offer, std::span<const LocalRange> sges,
               std::uint64_t length, void* cookie) override;
   void acknowledge(const link::Offer& offer) override;
   void refuse(link::InboxSink& sink, std::uint32_t source) override;

@@ -44,7 +44,7 @@ class Outbox final : public link::Flow {
   // A send that waits for a free exchange: more of them may be pending than there are exchanges.
   struct Queued {
     link::SendRequest request;
-    LocalRange pieces[link::kMaxPieces];
+    LocalRange sges[link::kMaxLinkSges];
   };
 
   explicit Outbox(std::unique_ptr<PeerSlot> slot);

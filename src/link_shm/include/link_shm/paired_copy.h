@@ -14,14 +14,14 @@ namespace weft::shm {
 // Which end of the message a side copies from.
 enum class Side { kReceiver, kSender };
 
-// Writes this side's list of pieces, at most link::kMaxPieces, into an exchange.
-void describe(Rendezvous& exchange, Side side, std::span<const LocalRange> pieces);
+// Writes this side's list of SGEs, at most link::kMaxLinkSges, into an exchange.
+void describe(Rendezvous& exchange, Side side, std::span<const LocalRange> sges);
 // Copies a side's list out of an exchange and returns its length, or nothing when that cannot be.
 std::optional<std::size_t> read_description(const Rendezvous& exchange, Side side,
-                                            LocalRange (&pieces)[link::kMaxPieces]);
+                                            LocalRange (&sges)[link::kMaxLinkSges]);
 
-// One side's view of a matched exchange. The pieces are private copies: the peer cannot change them
-// under way. `length` is what is copied, not larger than either list of pieces.
+// One side's view of a matched exchange. The SGEs are private copies: the peer cannot change them
+// under way. `length` is what is copied, not larger than either list of SGEs.
 struct CopyJob {
   Rendezvous* exchange = nullptr;
   PeerProcess* peer = nullptr;
@@ -48,11 +48,11 @@ class ChunkCopier {
  private:
   struct Chunk {
     Rendezvous* exchange;
-    std::size_t near_end;  // in near_, behind its pieces
+    std::size_t near_end;  // in near_, behind its SGEs
     std::size_t far_end;
   };
   static constexpr std::size_t kChunks = 8;
-  static constexpr std::size_t kPieces = kChunks * link::kMaxPieces;
+  static constexpr std::size_t kSges = kChunks * link::kMaxLinkSges;
 
   void put_off(const CopyJob& job, std::uint64_t chunk);
   int copy(std::size_t first, std::size_t last) const;
@@ -66,8 +66,8 @@ class ChunkCopier {
   bool exact_ = true;  // every list of the peer is as long as this side's
   std::size_t count_ = 0;
   Chunk chunks_[kChunks];
-  LocalRange near_[kPieces];
-  LocalRange far_[kPieces];
+  LocalRange near_[kSges];
+  LocalRange far_[kSges];
 };
 
 // Claims the receiver's share, before the sender may claim anything. Each side copying the same

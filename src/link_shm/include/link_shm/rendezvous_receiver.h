@@ -23,7 +23,7 @@ class RendezvousReceiver {
   bool busy() const { return !pulls_.empty(); }
   // Takes an offered message of that source, as link::Inbox::accept() says.
   bool accept(Source& source, link::InboxSink& sink, std::uint32_t exchange,
-              std::span<const LocalRange> pieces, std::uint64_t length, void* cookie);
+              std::span<const LocalRange> sges, std::uint64_t length, void* cookie);
   // Ends an exchange that is in state `from`. False when the sender has taken back what was in it.
   bool finish(Source& source, std::uint32_t exchange, RendezvousState from);
   // Between hold() and release() small messages are copied together; progress() follows.
@@ -55,8 +55,8 @@ class RendezvousReceiver {
     int error = 0;  // why it was revoked: reported when the sender has ceased to copy
     std::size_t target_count = 0;
     std::size_t origin_count = 0;
-    LocalRange target[link::kMaxPieces];  // in this process
-    LocalRange origin[link::kMaxPieces];  // in the sender
+    LocalRange target[link::kMaxLinkSges];  // in this process
+    LocalRange origin[link::kMaxLinkSges];  // in the sender
 
     Rendezvous& shared() const { return source->exchanges[exchange]; }
     CopyJob job() const;

@@ -25,7 +25,7 @@ class RendezvousSender {
   // True when an exchange is free; it gets memory if all others that have some are in use.
   bool obtain();
   // Takes a free exchange for a message, which a cell of `kind` is to announce, and returns its
-  // number. Its pieces stay the caller's and unchanged until its end is reported.
+  // number. Its SGEs stay the caller's and unchanged until its end is reported.
   std::uint32_t start(const link::SendRequest& request, CellKind kind);
   // Copies what the receiver has matched, and reports what has ended.
   void progress(RingWriter& ring, link::FlowSink& sink);
@@ -45,9 +45,9 @@ class RendezvousSender {
     std::uint64_t length = 0;
     std::uint32_t count = 0;
     bool reported = false;
-    bool offered = false;      // its bytes are in these pieces only
+    bool offered = false;      // its bytes are in these SGEs only
     bool tells_of_it = false;  // the peer is to be told that it was withdrawn
-    LocalRange pieces[link::kMaxPieces];
+    LocalRange sges[link::kMaxLinkSges];
   };
 
   bool progress_one(std::uint32_t number, RingWriter& ring, link::FlowSink& sink);

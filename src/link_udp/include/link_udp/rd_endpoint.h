@@ -40,7 +40,7 @@ class RdEndpoint final : public link::Inbox, public link::PortLink, rdm::Host {
   link::Connections& connections() { return engine_.connections(); }
 
   unsigned poll(link::InboxSink& sink) override { return engine_.poll(sink); }
-  bool accept(link::InboxSink& sink, const link::Offer& offer, std::span<const LocalRange> pieces,
+  bool accept(link::InboxSink& sink, const link::Offer& offer, std::span<const LocalRange> sges,
               std::uint64_t length, void* cookie) override;
   void acknowledge(const link::Offer& offer) override { engine_.acknowledge(offer); }
   void refuse(link::InboxSink& sink, std::uint32_t source) override {

@@ -46,7 +46,7 @@ class Report {
   std::uintptr_t how_;  // the counter's address, whose lowest bits are free for the other two
 };
 
-// A message to send, and the peer it goes to. Pieces must stay unchanged until the end is reported,
+// A message to send, and the peer it goes to. SGEs must stay unchanged until the end is reported,
 // unless must_copy is set, with which the length may be no more than shm::kMaxEager. The cookie is
 // the endpoint's.
 struct SendCall : link::SendRequest {
@@ -78,8 +78,8 @@ struct ReceiveCall {
   std::uint64_t tag = 0;
   std::uint64_t ignore = 0;
   PeerIndex source = kNoPeer;
-  std::span<const LocalRange> pieces;
-  // With kPost and `multi`: the buffer, of one piece, takes messages until less than so many bytes
+  std::span<const LocalRange> sges;
+  // With kPost and `multi`: the buffer, of one SGE, takes messages until less than so many bytes
   // are left; the completion that gives it back has kMultiReceive (fi_msg(3), FI_MULTI_RECV).
   std::size_t least = 0;
   Report report;

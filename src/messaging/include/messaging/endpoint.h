@@ -64,7 +64,7 @@ class Endpoint {
   // Sends a message.
   int send(SendCall& call) { return answer(sender_.send(call)); }
   // Instead of send(), for the service kDatagram: the message is on its way or dropped when this
-  // returns, and its pieces may change. Up to shm::kMaxEager bytes. Never waits for a peer.
+  // returns, and its SGEs may change. Up to shm::kMaxEager bytes. Never waits for a peer.
   int send_datagram(SendCall& call);
   // The same to all members of a multicast group: call.peer is what join() returned. EINVAL for
   // another number, EACCES when the group was joined for receiving only.

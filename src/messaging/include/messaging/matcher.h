@@ -43,7 +43,7 @@ struct Receive : Hook {
   UseOf<device::Counter> counter;  // Report::counter
   std::size_t capacity = 0;
   std::uint32_t count = 0;
-  LocalRange pieces[link::kMaxPieces];
+  LocalRange sges[link::kMaxLinkSges];
   MatchInfo taken;                      // filled when a message has been matched that takes a while
   int fault = 0;                        // the same: an errno, when its bytes cannot be placed
   MessageReceiver* receiver = nullptr;  // the same: which takes the message

@@ -81,7 +81,7 @@ class UdpBatch {
  private:
   // What the kernel writes beside the bytes of one arrival.
   struct Slot {
-    iovec piece;
+    iovec sge;
     sockaddr_in6 sender;
     alignas(cmsghdr) std::array<std::byte, 128> control;
   };

@@ -154,11 +154,11 @@ inline bool within_page(const void* base, std::size_t length) {
   const auto first = reinterpret_cast<std::uintptr_t>(base);
   return (first ^ (first + (length - 1))) < kPage;
 }
-// The same as below, of more than one page and of several pieces.
+// The same as below, of more than one page and of several SGEs.
 bool pages_readable(const void* base, std::size_t length);
 bool pages_writable(void* base, std::size_t length);
-bool pieces_readable(std::span<const LocalRange> pieces);
-bool pieces_writable(std::span<const LocalRange> pieces, std::size_t length);
+bool sges_readable(std::span<const LocalRange> sges);
+bool sges_writable(std::span<const LocalRange> sges, std::size_t length);
 
 }  // namespace probe
 
@@ -167,21 +167,21 @@ inline bool readable(const void* base, std::size_t length) {
   if (length == 0) return true;
   return probe::within_page(base, length) ? probe::read(base) : probe::pages_readable(base, length);
 }
-inline bool readable(std::span<const LocalRange> pieces) {
-  if (pieces.size() != 1) return probe::pieces_readable(pieces);
-  return readable(pieces[0].base, pieces[0].length);
+inline bool readable(std::span<const LocalRange> sges) {
+  if (sges.size() != 1) return probe::sges_readable(sges);
+  return readable(sges[0].base, sges[0].length);
 }
 
 // True when these bytes, which are going to be written, can be. No other thread may write them
-// meanwhile. Of a list of pieces its first `length` bytes.
+// meanwhile. Of a list of SGEs its first `length` bytes.
 inline bool writable(void* base, std::size_t length) {
   if (length == 0) return true;
   return probe::within_page(base, length) ? probe::write(base)
                                           : probe::pages_writable(base, length);
 }
-inline bool writable(std::span<const LocalRange> pieces, std::size_t length) {
-  if (pieces.size() != 1) return probe::pieces_writable(pieces, length);
-  return writable(pieces[0].base, length < pieces[0].length ? length : pieces[0].length);
+inline bool writable(std::span<const LocalRange> sges, std::size_t length) {
+  if (sges.size() != 1) return probe::sges_writable(sges, length);
+  return writable(sges[0].base, length < sges[0].length ? length : sges[0].length);
 }
 
 namespace probe {
@@ -217,31 +217,31 @@ inline constexpr bool kProbeFirst = WEFT_CHECKED_MOVES == 0;
 
 namespace probe {
 
-bool gather_pieces(void* out, std::span<const LocalRange> pieces, std::size_t length,
-                   std::size_t offset);
-std::optional<std::size_t> scatter_pieces(std::span<const LocalRange> pieces, const void* in,
-                                          std::size_t length, std::size_t offset);
+bool gather_sges(void* out, std::span<const LocalRange> sges, std::size_t length,
+                 std::size_t offset);
+std::optional<std::size_t> scatter_sges(std::span<const LocalRange> sges, const void* in,
+                                        std::size_t length, std::size_t offset);
 
 }  // namespace probe
 
 // Copies bytes [offset, offset + length) of a list of buffers of the program, which has as many, to
 // `out`. False as above.
-[[nodiscard]] inline bool gather(void* out, std::span<const LocalRange> pieces, std::size_t length,
+[[nodiscard]] inline bool gather(void* out, std::span<const LocalRange> sges, std::size_t length,
                                  std::size_t offset = 0) {
-  const bool simple = pieces.size() == 1 && offset == 0 && length <= pieces[0].length;
+  const bool simple = sges.size() == 1 && offset == 0 && length <= sges[0].length;
   if (simple) [[likely]]
-    return copy_from_user(out, pieces[0].base, length);
-  return probe::gather_pieces(out, pieces, length, offset);
+    return copy_from_user(out, sges[0].base, length);
+  return probe::gather_sges(out, sges, length, offset);
 }
 
 // Copies up to `length` bytes from `in` into a list of buffers of the program, behind the first
 // `offset` bytes of those. Returns how many fitted; nothing when a byte cannot be written.
-[[nodiscard]] inline std::optional<std::size_t> scatter(std::span<const LocalRange> pieces,
+[[nodiscard]] inline std::optional<std::size_t> scatter(std::span<const LocalRange> sges,
                                                         const void* in, std::size_t length,
                                                         std::size_t offset = 0) {
-  const bool simple = pieces.size() == 1 && offset == 0 && length <= pieces[0].length;
-  if (!simple) return probe::scatter_pieces(pieces, in, length, offset);
-  if (!copy_to_user(pieces[0].base, in, length)) return std::nullopt;
+  const bool simple = sges.size() == 1 && offset == 0 && length <= sges[0].length;
+  if (!simple) return probe::scatter_sges(sges, in, length, offset);
+  if (!copy_to_user(sges[0].base, in, length)) return std::nullopt;
   return length;
 }
 

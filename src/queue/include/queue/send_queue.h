@@ -18,7 +18,7 @@ class AddressHandle;
 // A send request as a front end gives it.
 struct QpSendRequest {
   std::uint64_t id = 0;  // the program's (wr_id)
-  work::Work work;       // without cookie; `pieces` stay the caller's during the call only
+  work::Work work;       // without cookie; `sges` stay the caller's during the call only
   CompletionOpcode opcode = CompletionOpcode::kSend;
   bool signaled = false;
   bool copied = false;   // the bytes are the caller's during the call only (IBV_SEND_INLINE)

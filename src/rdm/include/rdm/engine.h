@@ -51,7 +51,7 @@ class RdmEngine final : public roce::PacketHandler {
 
   // What link::Inbox says of these.
   unsigned poll(link::InboxSink& sink);
-  void accept(link::InboxSink& sink, const link::Offer& offer, std::span<const LocalRange> pieces,
+  void accept(link::InboxSink& sink, const link::Offer& offer, std::span<const LocalRange> sges,
               std::uint64_t length, void* cookie);
   void acknowledge(const link::Offer& offer);
   void refuse(link::InboxSink& sink, std::uint32_t source);

@@ -26,10 +26,10 @@ class DatagramWriter {
  public:
   explicit DatagramWriter(Psn first = {}) : psn_(first) {}
 
-  // Writes a UD SEND of the `length` bytes in `pieces` (at most wire::kMaxPathMtu) to `out`, which
-  // has room for the largest packet. Returns its bytes, without an ICRC; nothing when a piece is
+  // Writes a UD SEND of the `length` bytes in `sges` (at most wire::kMaxPathMtu) to `out`, which
+  // has room for the largest packet. Returns its bytes, without an ICRC; nothing when an SGE is
   // not mapped: then its PSN was not used.
-  std::optional<std::size_t> write(const DatagramHeader& header, std::span<const LocalRange> pieces,
+  std::optional<std::size_t> write(const DatagramHeader& header, std::span<const LocalRange> sges,
                                    std::size_t length, std::span<std::byte> out);
 
  private:

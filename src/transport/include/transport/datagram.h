@@ -18,10 +18,10 @@ struct UdHeader {
   Psn psn;
 };
 
-// Writes a UD SEND of the bytes of `pieces`, at most wire::kMaxPathMtu, into `out`, which has room
-// for it. Returns its length, from base header to padding; 0 when a piece may not be read.
+// Writes a UD SEND of the bytes of `sges`, at most wire::kMaxPathMtu, into `out`, which has room
+// for it. Returns its length, from base header to padding; 0 when an SGE may not be read.
 std::size_t write_datagram(const UdHeader& header, const work::Work& work,
-                           work::LocalMemory& memory, std::span<const work::Segment> pieces,
+                           work::LocalMemory& memory, std::span<const work::Segment> sges,
                            std::span<std::byte> out);
 
 }  // namespace weft::transport

@@ -28,12 +28,12 @@ class Packetizer {
   Packetizer(const Packetizer&) = delete;
   Packetizer& operator=(const Packetizer&) = delete;
 
-  // True when next() would have a packet, if the piece that it needs may be read.
+  // True when next() would have a packet, if the SGE that it needs may be read.
   bool ready() const {
     return queue_.asks_again() ||
            (!paused_ && (in_flight_.may_repair(window_.size()) || may_cut()));
   }
-  // Writes the next packet as Requester::next() does. Nothing when a piece of its work may not be
+  // Writes the next packet as Requester::next() does. Nothing when an SGE of its work may not be
   // read: that has the status kLocalProtection then.
   std::optional<std::size_t> next(Time now, std::span<std::byte> out);
   // Packets of the request whose turn it is that may leave now.

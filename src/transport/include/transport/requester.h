@@ -28,7 +28,7 @@ class Requester {
   Requester(const Requester&) = delete;
   Requester& operator=(const Requester&) = delete;
 
-  // Takes work of at most kMaxMessage bytes in at most kMaxPieces pieces. After a failure of the
+  // Takes work of at most kMaxMessage bytes in at most kMaxWorkSges SGEs. After a failure of the
   // flow it ends with kFlushed at once, or behind what is still to be reported.
   void post(const work::Work& work);
 
@@ -38,10 +38,10 @@ class Requester {
 
   // Writes the next packet, from its base header to its padding, into `out`, which has room for
   // wire::kMaxHeaderBytes and the path MTU. Returns its length, or 0 when nothing may be sent now.
-  // When a piece of its work may not be read the flow fails: the peer may have that packet already,
+  // When an SGE of its work may not be read the flow fails: the peer may have that packet already,
   // and would carry out twice what is sent again behind it.
   std::size_t next(Time now, std::span<std::byte> out);
-  // True when next() would have a packet, if the piece that it needs may be read.
+  // True when next() would have a packet, if the SGE that it needs may be read.
   bool ready(Time now) const;
 
   // Takes in a response: acknowledgement, NAK, read response or atomic acknowledgement. One that

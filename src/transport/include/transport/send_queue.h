@@ -17,10 +17,10 @@ namespace weft::transport {
 // A work request, or a part of a long read, or a RESYNC, from its post to its end. Packet numbers
 // of requests and of the answers to a read count from 0 within it.
 struct QueuedWork {
-  work::Work work;  // its list of pieces lies in `pieces`
-  std::array<work::Segment, work::kMaxPieces> pieces{};
-  std::size_t piece_count = 0;
-  std::uint64_t offset = 0;  // where in the pieces it begins: a part of a read, or `continues`
+  work::Work work;  // its list of SGEs lies in `sges`
+  std::array<work::Segment, work::kMaxWorkSges> sges{};
+  std::size_t sge_count = 0;
+  std::uint64_t offset = 0;  // where in the SGEs it begins: a part of a read, or `continues`
   bool whole = true;         // the last part: its end is reported
   bool continues = false;    // a message that has begun with other numbers, before `offset`
   bool resync = false;       // a RESYNC request, which carries no work
@@ -34,7 +34,7 @@ struct QueuedWork {
   work::CompletionStatus status = work::CompletionStatus::kSuccess;
   std::uint8_t detail = 0;
 
-  std::span<const work::Segment> buffers() const { return {pieces.data(), piece_count}; }
+  std::span<const work::Segment> buffers() const { return {sges.data(), sge_count}; }
   bool begun() const { return packets != 0; }
   // It waits for its turn.
   bool waits() const { return !begun() && !ended; }
@@ -104,7 +104,7 @@ class SendQueue {
   // Bytes of the packet that the peer lacks first, or of the answer to it.
   std::size_t oldest_bytes(Psn acknowledged, std::size_t path_mtu) const;
 
-  // Appends work; its list of pieces is copied.
+  // Appends work; its list of SGEs is copied.
   void post(const work::Work& work);
   // Removes the SEND of that cookie. False when a packet of it was sent, or there is none.
   bool withdraw(const void* cookie);

@@ -26,7 +26,7 @@ class UnreliableSender {
   UnreliableSender(const UnreliableSender&) = delete;
   UnreliableSender& operator=(const UnreliableSender&) = delete;
 
-  // Takes work in at most kMaxPieces pieces. Reads, atomic operations and invalidations end, in
+  // Takes work in at most kMaxWorkSges SGEs. Reads, atomic operations and invalidations end, in
   // their turn, with kLocalOperation; work of more than kMaxMessage bytes ends with kLocalLength.
   // Nothing of it is sent, and the work behind it continues: a caller that wants the queue to stop
   // calls fail(). After that, work ends with kFlushed at once.
@@ -34,7 +34,7 @@ class UnreliableSender {
 
   // Writes the next packet, from its base header to its padding, into `out`, which has room for
   // wire::kMaxHeaderBytes and the path MTU. Returns its length, or 0 when there is none. Work with
-  // a piece that may not be read ends with kLocalProtection, and the next one goes on.
+  // an SGE that may not be read ends with kLocalProtection, and the next one goes on.
   std::size_t next(std::span<std::byte> out);
 
   // Ends all work with that status, and all that is posted later with kFlushed.
@@ -47,9 +47,9 @@ class UnreliableSender {
  private:
   // Work that waits or is on its way; the first one is to be sent.
   struct Message {
-    work::Work work;  // its list of pieces lies in `pieces`
-    std::array<work::Segment, work::kMaxPieces> pieces{};
-    std::size_t piece_count = 0;
+    work::Work work;  // its list of SGEs lies in `sges`
+    std::array<work::Segment, work::kMaxWorkSges> sges{};
+    std::size_t sge_count = 0;
     std::uint64_t sent = 0;  // bytes
     std::optional<work::CompletionStatus> refusal;
   };

@@ -13,13 +13,13 @@
 
 namespace weft::work {
 
-inline constexpr std::size_t kMaxPieces = 16;
+inline constexpr std::size_t kMaxWorkSges = 16;
 inline constexpr std::uint64_t kMaxMessage = std::uint64_t{1} << 31;
 
 // What is to be done at the peer.
 enum class WorkKind : std::uint8_t { kSend, kWrite, kRead, kCompareSwap, kFetchAdd };
 
-// A work request. Its pieces stay the caller's, and stay as they are, until it ended: a piece that
+// A work request. Its SGEs stay the caller's, and stay as they are, until it ended: an SGE that
 // goes meanwhile ends it with kLocalProtection. The list of them is copied.
 struct Work {
   WorkKind kind = WorkKind::kSend;
@@ -32,8 +32,8 @@ struct Work {
   // answer at once for such work only; it acknowledges other work when it finds the time.
   bool prompt = true;
   std::uint32_t immediate = 0;
-  std::span<const Segment> pieces;   // what is sent, or where the bytes of a read go
-  std::uint64_t length = 0;          // of all pieces; 8 for atomic operations, which have none
+  std::span<const Segment> sges;     // what is sent, or where the bytes of a read go
+  std::uint64_t length = 0;          // of all SGEs; 8 for atomic operations, which have none
   std::uint32_t shared_receive = 0;  // at the peer: number of the queue (annex A14), else unused
   std::uint64_t address = 0;         // at the peer
   std::uint32_t key = 0;
@@ -44,7 +44,7 @@ struct Work {
 };
 
 // An access of any length is one or more of these, none of which has more than kMaxMessage bytes.
-// `work` has the length of all, and neither pieces nor more than one address; its bytes lie in
+// `work` has the length of all, and neither SGEs nor more than one address; its bytes lie in
 // `local` from `offset` on. Calls post(const Work&) for one after the other until that is false.
 // The last one alone has the immediate value.
 template <class Post>
@@ -52,10 +52,10 @@ void post_in_parts(Work work, std::span<const Segment> local, std::uint64_t offs
                    const Post& post) {
   const bool tells = work.has_immediate;
   for (std::uint64_t left = work.length;; left -= work.length) {
-    Segment part[kMaxPieces];
+    Segment part[kMaxWorkSges];
     work.length = std::min(left, kMaxMessage);
     work.has_immediate = tells && work.length == left;
-    work.pieces = {part, slice(local, offset, work.length, part)};
+    work.sges = {part, slice(local, offset, work.length, part)};
     if (!post(work) || work.length == left) return;
     work.address += work.length;
     offset += work.length;
