@@ -16,7 +16,7 @@ namespace {
 using link::MessageOperation;
 using os::loopback;
 
-constexpr std::uint32_t kPlayed = 8;  // exchanges that the sender plays with
+constexpr std::uint32_t kPlayed = 8;  // rendezvous that the sender plays with
 
 // The victim's user: takes some messages, keeps others waiting.
 class Owner final : public link::InboxSink {
@@ -147,14 +147,14 @@ class Game {
     const std::uint64_t at = shm::slot_at(0);
     const std::uint64_t bulk_at = shm::kMessageGeometry.bulk_at();
     const std::uint64_t begin =
-        shm::kMessageGeometry.exchanges_at() + kPlayed * sizeof(shm::Rendezvous);
+        shm::kMessageGeometry.rendezvous_records_at() + kPlayed * sizeof(shm::Rendezvous);
     require(file_->reserve(at, begin).ok() &&
                 file_->reserve(at + bulk_at, shm::kSlotBytes - bulk_at).ok(),
             "no memory");
   }
   // The owner waits a while for a sender that seems to be copying: let it seem over.
   ~Game() {
-    for (std::uint32_t i = 0; i < kPlayed; ++i) exchange(i).copied = 0x80000000;
+    for (std::uint32_t i = 0; i < kPlayed; ++i) rendezvous(i).copied = 0x80000000;
   }
   void play() {
     for (int step = 0; step < 200 && !input_.empty(); ++step) move(input_.byte());
@@ -162,9 +162,10 @@ class Game {
 
  private:
   shm::SlotHeader& head() { return *slot_.at<shm::SlotHeader>(0); }
-  shm::Rendezvous& exchange(std::uint32_t i) {
+  shm::Rendezvous& rendezvous(std::uint32_t i) {
     return slot_.at<shm::Rendezvous>(
-        shm::kMessageGeometry.exchanges_at())[i % shm::kMessageGeometry.exchanges];
+        shm::kMessageGeometry
+            .rendezvous_records_at())[i % shm::kMessageGeometry.rendezvous_records];
   }
   shm::Cell& cell(std::uint64_t i) {
     return slot_.at<shm::Cell>(shm::kCellsAt)[i % shm::kMessageGeometry.cells];
@@ -182,7 +183,7 @@ class Game {
         return write_cell();
       case 3:
       case 4:
-        return write_exchange();
+        return write_rendezvous();
       case 5:
         return write_header();
       case 6:
@@ -232,11 +233,11 @@ class Game {
           static_cast<std::uint32_t>(
               input_.number({1, shm::kMessageGeometry.bulk_bytes, 1ull << 32})),
           static_cast<std::uint32_t>(input_.number({1, shm::kMaxEager, 1ull << 32})),
-          static_cast<std::uint32_t>(input_.number({1, shm::kMessageGeometry.exchanges}))};
+          static_cast<std::uint32_t>(input_.number({1, shm::kMessageGeometry.rendezvous_records}))};
     } else if (word.kind == shm::CellKind::kOffered) {
-      written.offered = {
-          input_.number({1, 20'000, 100'000, 1ull << 47}),
-          static_cast<std::uint32_t>(input_.number({1, 8, shm::kMessageGeometry.exchanges}))};
+      written.offered = {input_.number({1, 20'000, 100'000, 1ull << 47}),
+                         static_cast<std::uint32_t>(
+                             input_.number({1, 8, shm::kMessageGeometry.rendezvous_records}))};
     } else if (word.kind == shm::CellKind::kAssisted) {
       written.tag = input_.number({1, Buffers::kRoom - 32, Buffers::kRoom, 1ull << 63});
       written.data = 10 + input_.byte() % 3;
@@ -269,8 +270,8 @@ class Game {
     written.atomic.type = static_cast<AtomicType>(input_.byte() % (kAtomicTypes + 1));
     input_.bytes(written.atomic.bytes, sizeof written.atomic.bytes);
   }
-  void write_exchange() {
-    shm::Rendezvous& written = exchange(input_.below(kPlayed));
+  void write_rendezvous() {
+    shm::Rendezvous& written = rendezvous(input_.below(kPlayed));
     written.source_count = static_cast<std::uint16_t>(input_.number({1, link::kMaxLinkSges}));
     for (auto& pair : written.sges) pair.source = any_sge();
     const std::uint8_t which = input_.byte();

@@ -23,7 +23,7 @@ namespace {
 
 using os::loopback;
 
-constexpr std::uint32_t kPlayed = 6;  // exchanges that the owner plays with
+constexpr std::uint32_t kPlayed = 6;  // rendezvous that the owner plays with
 
 // What lives as long as the fuzzer: the owner and its files.
 class World {
@@ -48,9 +48,10 @@ class World {
   std::byte* arena() const { return arena_; }
   shm::MailboxHeader& header() { return *header_.at<shm::MailboxHeader>(0); }
   shm::SlotHeader& slot() { return *slot_.at<shm::SlotHeader>(0); }
-  shm::Rendezvous& exchange(std::uint32_t i) {
+  shm::Rendezvous& rendezvous(std::uint32_t i) {
     return slot_.at<shm::Rendezvous>(
-        shm::kMessageGeometry.exchanges_at())[i % shm::kMessageGeometry.exchanges];
+        shm::kMessageGeometry
+            .rendezvous_records_at())[i % shm::kMessageGeometry.rendezvous_records];
   }
   // As if nothing had ever been written.
   void clean() {
@@ -126,7 +127,7 @@ class Game {
  private:
   // A sender waits a while for an owner that seems to be copying.
   void seem_over() {
-    for (std::uint32_t i = 0; i < kPlayed; ++i) world_.exchange(i).copied = 0x80000000;
+    for (std::uint32_t i = 0; i < kPlayed; ++i) world_.rendezvous(i).copied = 0x80000000;
   }
   void move(std::uint8_t choice) {
     switch (choice % 13) {
@@ -137,7 +138,7 @@ class Game {
       case 3:
       case 4:
       case 5:
-        return write_exchange();
+        return write_rendezvous();
       case 6:
         return write_slot();
       case 7:
@@ -181,8 +182,8 @@ class Game {
         input_.number({arena + 1, arena + World::kArena, 4096, 1ull << 47});
     return {reinterpret_cast<void*>(address), input_.number({1, 20'000, 100'000, 1ull << 63})};
   }
-  void write_exchange() {
-    shm::Rendezvous& written = world_.exchange(input_.below(kPlayed));
+  void write_rendezvous() {
+    shm::Rendezvous& written = world_.rendezvous(input_.below(kPlayed));
     const std::uint8_t which = input_.byte();
     if (which & 1) written.claims = input_.number({1, 3, 1ull << 32, 3ull << 32});
     if (which & 2) written.copied = static_cast<std::uint32_t>(input_.number({1, 4, 1ull << 32}));

@@ -48,7 +48,7 @@ void write_header(const Record& record, std::byte* out) {
   store<std::uint64_t>(out + 16, record.tag);
   store<std::uint64_t>(out + 24, record.has_data ? record.data : 0);
   store<std::uint64_t>(out + 32, record.length);
-  store<std::uint64_t>(out + 40, record.exchange);
+  store<std::uint64_t>(out + 40, record.rendezvous_id);
   store<std::uint64_t>(out + 48, first.key.v);
   store<std::uint64_t>(out + 56, first.address);
 }

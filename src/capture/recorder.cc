@@ -49,7 +49,7 @@ class RecordedFlow final : public link::Flow {
     record.until_delivered = request.until_delivered;
     record.tag = request.tag;
     const bool pending = record.outcome.state == Outcome::State::kPending;
-    if (pending) record.exchange = exchange_of(request.cookie);
+    if (pending) record.rendezvous_id = exchange_of(request.cookie);
     return write(record, request.sges);
   }
   Outcome access(const link::AccessRequest& request) override {
@@ -75,7 +75,7 @@ class RecordedFlow final : public link::Flow {
     const bool withdrawn = flow_->cancel(cookie, sink);
     if (!withdrawn) return false;
     Record record{.kind = RecordKind::kWithdrawal};
-    record.exchange = exchange_of(cookie);
+    record.rendezvous_id = exchange_of(cookie);
     write(record, {});
     return true;
   }
@@ -151,7 +151,7 @@ class RecordedInbox final : public link::Inbox, link::InboxSink {
     record.until_delivered = arrival.wants_ack;
     record.offered = arrival.payload == nullptr && arrival.length != 0;
     record.tag = arrival.tag;
-    if (record.offered || arrival.wants_ack) record.exchange = arrival.offer.exchange;
+    if (record.offered || arrival.wants_ack) record.rendezvous_id = arrival.offer.rendezvous_id;
     if (!record.offered) records_.add(arrival.payload, arrival.length);
     write(arrival.source, record);
     sink_->arrived(arrival);
@@ -162,7 +162,7 @@ class RecordedInbox final : public link::Inbox, link::InboxSink {
   void received(void* cookie, int error) override { sink_->received(cookie, error); }
   void withdrawn(const link::Offer& offer) override {
     Record record{.kind = RecordKind::kWithdrawal};
-    record.exchange = offer.exchange;
+    record.rendezvous_id = offer.rendezvous_id;
     write(offer.source, record);
     sink_->withdrawn(offer);
   }

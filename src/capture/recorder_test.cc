@@ -28,7 +28,7 @@ struct Told {
   std::uint8_t operation = 0, type = 0, form = 0, flags = 0, outcome = 0;
   std::uint16_t reason = 0;
   std::uint32_t ranges = 0;
-  std::uint64_t tag = 0, data = 0, length = 0, exchange = 0, key = 0, address = 0;
+  std::uint64_t tag = 0, data = 0, length = 0, rendezvous_id = 0, key = 0, address = 0;
   wire::Route route;
   Bytes bytes;
 };
@@ -46,7 +46,7 @@ Told told(const testing::Seen& seen) {
              .tag = wire::load<std::uint64_t>(at + 16),
              .data = wire::load<std::uint64_t>(at + 24),
              .length = wire::load<std::uint64_t>(at + 32),
-             .exchange = wire::load<std::uint64_t>(at + 40),
+             .rendezvous_id = wire::load<std::uint64_t>(at + 40),
              .key = wire::load<std::uint64_t>(at + 48),
              .address = wire::load<std::uint64_t>(at + 56),
              .route = seen.route,
@@ -137,7 +137,7 @@ struct Heard final : link::InboxSink {
   void source_closed(std::uint32_t, bool) override {}
   void arrived(const link::Arrival& arrival) override { tags.push_back(arrival.tag); }
   void received(void* cookie, int) override { taken.push_back(cookie); }
-  void withdrawn(const link::Offer& offer) override { withdrawals.push_back(offer.exchange); }
+  void withdrawn(const link::Offer& offer) override { withdrawals.push_back(offer.rendezvous_id); }
 };
 
 class RecorderTest : public ::testing::Test {
@@ -224,7 +224,7 @@ TEST_F(RecorderTest, AMessageIsOneRecordBetweenTheEndpoints) {
   EXPECT_EQ(sent.tag, 0x1234u);
   EXPECT_EQ(sent.data, request.data);
   EXPECT_EQ(sent.length, 100u);
-  EXPECT_EQ(sent.exchange, 0u);
+  EXPECT_EQ(sent.rendezvous_id, 0u);
   EXPECT_EQ(sent.bytes, bytes_);
   EXPECT_EQ(sent.route.source_port, 40001);
   EXPECT_EQ(sent.route.destination_port, 40002);
@@ -297,13 +297,13 @@ TEST_F(RecorderTest, APendingMessageAndItsWithdrawalHaveTheSameExchange) {
   const Told sent = last(1);
   EXPECT_EQ(sent.outcome, 1);
   EXPECT_EQ(sent.flags, 2);  // until delivered
-  EXPECT_EQ(sent.exchange, cookie());
+  EXPECT_EQ(sent.rendezvous_id, cookie());
   Ended ended;
   EXPECT_TRUE(flow_->cancel(&bytes_, ended));
   EXPECT_EQ(ended.cookies, std::vector<void*>{&bytes_});
   const Told withdrawn = last(2);
   EXPECT_EQ(withdrawn.kind, RecordKind::kWithdrawal);
-  EXPECT_EQ(withdrawn.exchange, cookie());
+  EXPECT_EQ(withdrawn.rendezvous_id, cookie());
   EXPECT_EQ(withdrawn.route.source_port, 40001);
   EXPECT_FALSE(flow_->cancel(&bytes_, ended));
   EXPECT_EQ(records().size(), 2u);
@@ -409,10 +409,10 @@ TEST_F(RecorderTest, AnOfferHasNoBytesAndCanBeWithdrawn) {
   ASSERT_EQ(all.size(), 2u);
   EXPECT_EQ(all[0].flags, 4);  // offered
   EXPECT_EQ(all[0].length, 20'000u);
-  EXPECT_EQ(all[0].exchange, 55u);
+  EXPECT_EQ(all[0].rendezvous_id, 55u);
   EXPECT_TRUE(all[0].bytes.empty());
   EXPECT_EQ(all[1].kind, RecordKind::kWithdrawal);
-  EXPECT_EQ(all[1].exchange, 55u);
+  EXPECT_EQ(all[1].rendezvous_id, 55u);
   EXPECT_EQ(all[1].route.source_port, 40002);
 }
 

@@ -16,13 +16,13 @@ constexpr std::uint32_t kMinBulkBytes = kSlotPage;
 
 // The parts cannot overflow the 64 bits of their sum.
 std::optional<Geometry> check_geometry(const Geometry& shared) {
-  const Geometry geometry{read_once(shared.cells), read_once(shared.exchanges),
+  const Geometry geometry{read_once(shared.cells), read_once(shared.rendezvous_records),
                           read_once(shared.bulk_bytes)};
   const bool powers = std::has_single_bit(geometry.cells) &&
-                      std::has_single_bit(geometry.exchanges) &&
+                      std::has_single_bit(geometry.rendezvous_records) &&
                       std::has_single_bit(geometry.bulk_bytes);
   if (!powers || geometry.cells < kMinCells || geometry.bulk_bytes < kMinBulkBytes ||
-      geometry.exchanges > kMaxExchanges || geometry.bytes() > kSlotBytes) {
+      geometry.rendezvous_records > kMaxRendezvous || geometry.bytes() > kSlotBytes) {
     return std::nullopt;
   }
   return geometry;

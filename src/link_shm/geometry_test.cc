@@ -38,12 +38,12 @@ TEST(Geometry, ACellOfTheLastLapIsNotTakenForOneOfThis) {
 TEST(Geometry, PartsOfASlotFollowEachOtherWithoutOverlap) {
   EXPECT_GE(kCellsAt, sizeof(SlotHeader));
   for (const Geometry& geometry : {kMessageGeometry, kSmall, kSmallest}) {
-    EXPECT_GE(geometry.exchanges_at(), kCellsAt + geometry.cells * sizeof(Cell));
+    EXPECT_GE(geometry.rendezvous_records_at(), kCellsAt + geometry.cells * sizeof(Cell));
     EXPECT_GE(geometry.bulk_at(),
-              geometry.exchanges_at() + geometry.exchanges * sizeof(Rendezvous));
+              geometry.rendezvous_records_at() + geometry.rendezvous_records * sizeof(Rendezvous));
     EXPECT_EQ(geometry.bytes(), geometry.bulk_at() + geometry.bulk_bytes);
     EXPECT_LE(geometry.bytes(), kSlotBytes);
-    EXPECT_EQ(geometry.exchanges % geometry.exchange_block(), 0u);
+    EXPECT_EQ(geometry.rendezvous_records % geometry.rendezvous_block(), 0u);
   }
 }
 
@@ -57,24 +57,25 @@ TEST(Geometry, ThoseThatCanBeAreTaken) {
 
 TEST(Geometry, ThoseThatCannotBeAreRefused) {
   const Geometry lies[] = {
-      {},                                                  // nothing
-      {0, 16, 16384},                                      // no cell
-      {16, 0, 16384},                                      // no exchange
-      {16, 16, 0},                                         // no bulk ring
-      {2, 16, 16384},                                      // no quarter to give back
-      {16, 16, 2048},                                      // less than a page
-      {17, 16, 16384},                                     // no power of two
-      {16, 17, 16384},                                     //
-      {16, 16, 16385},                                     //
-      {16, kMaxExchanges * 2, 16384},                      // more than are kept account of
-      {1u << 31, 16, 16384},                               // beyond the slot
-      {16, 1u << 31, 16384},                               //
-      {16, 16, 1u << 31},                                  //
-      {0x80000000, 0x80000000, 0x80000000},                //
-      {1024, kMaxExchanges, kMessageGeometry.bulk_bytes},  // each could be, together they cannot
+      {},                                                   // nothing
+      {0, 16, 16384},                                       // no cell
+      {16, 0, 16384},                                       // no rendezvous
+      {16, 16, 0},                                          // no bulk ring
+      {2, 16, 16384},                                       // no quarter to give back
+      {16, 16, 2048},                                       // less than a page
+      {17, 16, 16384},                                      // no power of two
+      {16, 17, 16384},                                      //
+      {16, 16, 16385},                                      //
+      {16, kMaxRendezvous * 2, 16384},                      // more than are kept account of
+      {1u << 31, 16, 16384},                                // beyond the slot
+      {16, 1u << 31, 16384},                                //
+      {16, 16, 1u << 31},                                   //
+      {0x80000000, 0x80000000, 0x80000000},                 //
+      {1024, kMaxRendezvous, kMessageGeometry.bulk_bytes},  // each could be, together they cannot
   };
   for (const Geometry& lie : lies) {
-    EXPECT_FALSE(check_geometry(lie)) << lie.cells << ' ' << lie.exchanges << ' ' << lie.bulk_bytes;
+    EXPECT_FALSE(check_geometry(lie))
+        << lie.cells << ' ' << lie.rendezvous_records << ' ' << lie.bulk_bytes;
   }
 }
 

@@ -158,8 +158,8 @@ bool Mailbox::take_note(Source& source, const Cell& cell, const CellWord& word,
 }
 
 bool Mailbox::hear_of_withdrawal(Source& source, const Cell& cell, link::InboxSink& sink) {
-  const std::uint32_t number = read_once(cell.offered.exchange);
-  if (!sources_.back_exchange(source, number)) return false;
+  const std::uint32_t number = read_once(cell.offered.rendezvous_id);
+  if (!sources_.back_rendezvous(source, number)) return false;
   sink.withdrawn({source.number, number});
   return pulls_.finish(source, number, RendezvousState::kAbandoned);
 }
@@ -180,21 +180,22 @@ bool Mailbox::place_payload(Source& source, const Cell& cell, CellKind kind,
   if (kind == CellKind::kBulk) return place_bulk(source, cell, arrival);
   if (kind != CellKind::kOffered) return false;
   arrival.payload = nullptr;
-  const OfferedPayload offered{read_once(cell.offered.length), read_once(cell.offered.exchange)};
+  const OfferedPayload offered{read_once(cell.offered.length),
+                               read_once(cell.offered.rendezvous_id)};
   arrival.length = offered.length;
-  arrival.offer = {source.number, offered.exchange};
+  arrival.offer = {source.number, offered.rendezvous_id};
   return offered.length != 0 && offered.length >> 47 == 0 &&
-         sources_.back_exchange(source, offered.exchange);
+         sources_.back_rendezvous(source, offered.rendezvous_id);
 }
 
 bool Mailbox::place_bulk(Source& source, const Cell& cell, link::Arrival& arrival) {
   const BulkPayload bulk{read_once(cell.bulk.end), read_once(cell.bulk.offset),
-                         read_once(cell.bulk.length), read_once(cell.bulk.exchange)};
+                         read_once(cell.bulk.length), read_once(cell.bulk.rendezvous_id)};
   arrival.payload = source.ring.bulk_payload(bulk);
   arrival.length = bulk.length;
-  arrival.offer = {source.number, bulk.exchange};
+  arrival.offer = {source.number, bulk.rendezvous_id};
   if (arrival.payload == nullptr || !sources_.back_bulk(source)) return false;
-  return !arrival.wants_ack || sources_.back_exchange(source, bulk.exchange);
+  return !arrival.wants_ack || sources_.back_rendezvous(source, bulk.rendezvous_id);
 }
 
 // Returns how many management datagrams it has handed over.
@@ -275,7 +276,7 @@ bool Mailbox::accept(link::InboxSink& sink, const link::Offer& offer,
                      std::span<const LocalRange> sges, std::uint64_t length, void* cookie) {
   Source* source = sources_.find(offer.source);
   if (source != nullptr) {
-    return pulls_.accept(*source, sink, offer.exchange, sges, length, cookie);
+    return pulls_.accept(*source, sink, offer.rendezvous_id, sges, length, cookie);
   }
   sink.received(cookie, ECONNRESET);
   return true;
@@ -283,7 +284,7 @@ bool Mailbox::accept(link::InboxSink& sink, const link::Offer& offer,
 
 void Mailbox::acknowledge(const link::Offer& offer) {
   Source* source = sources_.find(offer.source);
-  if (source != nullptr) pulls_.finish(*source, offer.exchange, RendezvousState::kOffered);
+  if (source != nullptr) pulls_.finish(*source, offer.rendezvous_id, RendezvousState::kOffered);
 }
 
 bool Mailbox::reclaim_buffers() { return file_->inherited() || pulls_.reclaim_buffers(); }

@@ -29,11 +29,11 @@ struct WritingSender : ::testing::Test, OwnerAndSender {
     peer.send(1, bytes);
     box->poll(log);
     slot.emplace(dir.path(), kOwner, 0);
-    slot->exchange(0).claims = std::uint64_t{1} << 32;
+    slot->rendezvous(0).claims = std::uint64_t{1} << 32;
     log.accept(log.messages.at(0));
     ASSERT_EQ(log.messages[0].error, -1);
   }
-  void end_of_copy() { slot->exchange(0).copied.fetch_add(1); }
+  void end_of_copy() { slot->rendezvous(0).copied.fetch_add(1); }
 };
 
 TEST_F(WritingSender, IsWaitedForWhenItIsRefused) {
@@ -58,11 +58,11 @@ TEST_F(WritingSender, KeepsBuffersFromBeingReclaimed) {
 }
 
 TEST_F(WritingSender, ThatHasAbandonedTheMessageMakesItFail) {
-  slot->exchange(0).state = RendezvousState::kAbandoned;
+  slot->rendezvous(0).state = RendezvousState::kAbandoned;
   end_of_copy();
   box->poll(log);
   EXPECT_EQ(log.messages[0].error, ECONNRESET);
-  EXPECT_EQ(slot->exchange(0).state.load(), RendezvousState::kAbandoned);
+  EXPECT_EQ(slot->rendezvous(0).state.load(), RendezvousState::kAbandoned);
 }
 
 }  // namespace

@@ -163,7 +163,7 @@ TEST_F(MailboxTest, ASenderThatCopiedItsShareIsWaitedForOnceMoreAndNotForLong) {
   box->poll(log);
   ASSERT_EQ(log.messages.size(), 3u);
   const SlotView slot(dir.path(), kOwner, 0);
-  Rendezvous& helped = slot.exchange(log.messages[0].arrival.offer.exchange);
+  Rendezvous& helped = slot.rendezvous(log.messages[0].arrival.offer.rendezvous_id);
   helped.claims = std::uint64_t{1} << 32;
   log.accept(log.messages[0]);
   EXPECT_EQ(log.messages[0].error, -1) << "the sender's share is under way";
@@ -512,8 +512,8 @@ TEST_F(KilledSender, IsReportedAsDeadAndItsOffersAreVoid) {
 
 TEST_F(KilledSender, APullThatItHadAPartInFails) {
   const SlotView slot(dir.path(), kOwner, 0);
-  const std::uint32_t exchange = log.messages[1].arrival.offer.exchange;
-  slot.exchange(exchange).claims = std::uint64_t{1} << 32;  // it has taken the last chunk
+  const std::uint32_t rendezvous = log.messages[1].arrival.offer.rendezvous_id;
+  slot.rendezvous(rendezvous).claims = std::uint64_t{1} << 32;  // it has taken the last chunk
   log.accept(log.messages[1]);
   EXPECT_EQ(log.messages[1].error, -1) << "the last chunk is still under way";
   EXPECT_FALSE(box->fall_asleep()) << "a pull under way has to be polled";
@@ -546,7 +546,7 @@ TEST_F(KilledSender, ItsSlotIsUsedAgainOnceTheOwnerNoticed) {
 
 TEST_F(KilledSender, ClosingTheMailboxDoesNotWaitForItsPart) {
   const SlotView slot(dir.path(), kOwner, 0);
-  slot.exchange(log.messages[1].arrival.offer.exchange).claims = std::uint64_t{1} << 32;
+  slot.rendezvous(log.messages[1].arrival.offer.rendezvous_id).claims = std::uint64_t{1} << 32;
   log.accept(log.messages[1]);
   child.kill_it();
   box.reset();
@@ -560,14 +560,14 @@ TEST_F(MailboxTest, ClosingWaitsForAPeerThatIsCopyingIntoTheOwnersBuffers) {
   peer.send(1, bytes);
   box->poll(log);
   const SlotView slot(dir.path(), kOwner, 0);
-  Rendezvous& exchange = slot.exchange(0);
-  exchange.claims = std::uint64_t{1} << 32;
+  Rendezvous& rendezvous = slot.rendezvous(0);
+  rendezvous.claims = std::uint64_t{1} << 32;
   log.accept(log.messages.at(0));
   std::atomic<bool> finished{false};
   std::thread copying([&] {
     std::this_thread::sleep_for(milliseconds(50));
     finished = true;
-    exchange.copied.fetch_add(1);
+    rendezvous.copied.fetch_add(1);
   });
   box.reset();
   EXPECT_TRUE(finished.load());
@@ -577,7 +577,7 @@ TEST_F(MailboxTest, ClosingWaitsForAPeerThatIsCopyingIntoTheOwnersBuffers) {
 
 TEST_F(KilledSender, DoesNotKeepBuffersFromBeingReclaimed) {
   const SlotView slot(dir.path(), kOwner, 0);
-  slot.exchange(log.messages[1].arrival.offer.exchange).claims = std::uint64_t{1} << 32;
+  slot.rendezvous(log.messages[1].arrival.offer.rendezvous_id).claims = std::uint64_t{1} << 32;
   log.accept(log.messages[1]);
   EXPECT_FALSE(box->reclaim_buffers());
   child.kill_it();
@@ -622,11 +622,11 @@ TEST_F(MailboxTest, EveryLieAboutAPayloadIsRefused) {
       [](Cell& cell, CellWord& word) {
         word.kind = CellKind::kBulk;
         word.flags = kWantsAck;
-        cell.bulk = {0, 0, 10, kExchanges};
+        cell.bulk = {0, 0, 10, kRendezvousCount};
       },
       [](Cell& cell, CellWord& word) {
         word.kind = CellKind::kOffered;
-        cell.offered = {100, kExchanges};
+        cell.offered = {100, kRendezvousCount};
       },
       [](Cell& cell, CellWord& word) {
         word.kind = CellKind::kOffered;

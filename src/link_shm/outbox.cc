@@ -28,7 +28,7 @@ Outbox::Outbox(std::unique_ptr<PeerSlot> slot)
       eager_limit_(
           std::min<std::size_t>(slot_->sender().eager_limit, slot_->geometry().max_eager())),
       ring_(*slot_),
-      exchanges_(*slot_),
+      rendezvous_(*slot_),
       one_sided_(*slot_, ring_) {}
 
 Result<std::unique_ptr<Outbox>> Outbox::open(const Sender& sender, const os::SocketAddress& peer) {
@@ -67,7 +67,7 @@ Outcome Outbox::enqueue(const SendRequest& request) {
 }
 
 void Outbox::drain_queue(link::FlowSink& sink) {
-  while (!queue_.empty() && exchanges_.obtain()) {
+  while (!queue_.empty() && rendezvous_.obtain()) {
     const SendRequest& request = queue_.front().request;
     const Outcome outcome = dispatch(request);
     if (outcome.state == Outcome::State::kAgain) return;
@@ -84,27 +84,27 @@ Outcome Outbox::send_inline(const SendRequest& request) {
 
 Outcome Outbox::send_bulk(const SendRequest& request) {
   const bool wants_ack = request.until_delivered;
-  if (wants_ack && !exchanges_.obtain()) return enqueue(request);
+  if (wants_ack && !rendezvous_.obtain()) return enqueue(request);
   if (!ring_.back_bulk()) return Outcome::failed(ENOSPC);
   std::byte* room = ring_.bulk_room(request.length);
   if (room == nullptr) return Outcome::again();
   if (!os::gather(room, request.sges, request.length)) return unmapped();
-  const std::uint32_t exchange = wants_ack ? exchanges_.start(request, CellKind::kBulk) : 0;
-  ring_.next_cell().bulk = ring_.take_bulk(request.length, exchange);
+  const std::uint32_t rendezvous_id = wants_ack ? rendezvous_.start(request, CellKind::kBulk) : 0;
+  ring_.next_cell().bulk = ring_.take_bulk(request.length, rendezvous_id);
   ring_.publish(request, CellKind::kBulk, wants_ack);
   if (wants_ack) return Outcome::pending();
   return ring_.gone() ? Outcome::failed(ECONNRESET) : Outcome::done();
 }
 
 Outcome Outbox::send_offer(const SendRequest& request) {
-  if (!exchanges_.obtain()) return enqueue(request);
-  ring_.next_cell().offered = {request.length, exchanges_.start(request, CellKind::kOffered)};
+  if (!rendezvous_.obtain()) return enqueue(request);
+  ring_.next_cell().offered = {request.length, rendezvous_.start(request, CellKind::kOffered)};
   ring_.publish(request, CellKind::kOffered);
   return Outcome::pending();
 }
 
 void Outbox::progress(link::FlowSink& sink) {
-  exchanges_.progress(ring_, sink);
+  rendezvous_.progress(ring_, sink);
   drain_queue(sink);
   if (busy() && slot_->closed_by_owner()) check_peer(sink);
 }
@@ -113,7 +113,7 @@ bool Outbox::cancel(void* cookie, link::FlowSink& sink) {
   const auto queued = std::find_if(queue_.begin(), queue_.end(), [&](const Queued& each) {
     return each.request.cookie == cookie;
   });
-  if (queued == queue_.end()) return exchanges_.cancel(cookie, ring_, sink);
+  if (queued == queue_.end()) return rendezvous_.cancel(cookie, ring_, sink);
   queue_.erase(queued);
   sink.ended(cookie, ECANCELED, 0);
   return true;
@@ -131,7 +131,7 @@ link::PeerState Outbox::check_peer(link::FlowSink& sink) {
 
 // The ring has no notification for freed space.
 bool Outbox::ready() const {
-  return exchanges_.any_done() || (!queue_.empty() && exchanges_.has_free()) ||
+  return rendezvous_.any_done() || (!queue_.empty() && rendezvous_.has_free()) ||
          slot_->closed_by_owner();
 }
 
@@ -140,7 +140,7 @@ void Outbox::set_asleep(bool asleep) {
 }
 
 void Outbox::end_all(os::Time end, link::FlowSink& sink) {
-  exchanges_.end_all(end, sink);
+  rendezvous_.end_all(end, sink);
   for (const Queued& queued : queue_) sink.ended(queued.request.cookie, ECONNRESET, 0);
   queue_.clear();
 }
@@ -151,7 +151,7 @@ void Outbox::give_up(link::FlowSink& sink) {
 
 Outbox::~Outbox() {
   if (!slot_->file().inherited())
-    exchanges_.part(std::chrono::steady_clock::now() + kPartingPatience);
+    rendezvous_.part(std::chrono::steady_clock::now() + kPartingPatience);
 }
 
 }  // namespace weft::shm

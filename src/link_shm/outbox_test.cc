@@ -213,24 +213,24 @@ TEST_F(OutboxTest, WordsOfTheOwnerThatCannotBeTrueGiveNoRoom) {
   }
 }
 
-TEST_F(OutboxTest, WithAllExchangesInUseMessagesWaitAndKeepTheirOrder) {
+TEST_F(OutboxTest, WithAllRendezvousInUseMessagesWaitAndKeepTheirOrder) {
   log.accepts = false;
   Bytes bytes = pattern(20'000, 1);
   Bytes small = pattern(100, 1);
-  for (std::uint64_t i = 0; i < kExchanges; ++i) {
+  for (std::uint64_t i = 0; i < kRendezvousCount; ++i) {
     if (peer.send(i, bytes).state == State::kPending) continue;
     take_all();
     ASSERT_EQ(peer.send(i, bytes).state, State::kPending) << i;
   }
   take_all();
-  EXPECT_EQ(peer.send(kExchanges, bytes).state, State::kPending);
-  EXPECT_EQ(peer.send(kExchanges + 1, small).state, State::kPending) << "it may not overtake";
-  EXPECT_EQ(peer.send(kExchanges + 2, small, true).state, State::kPending);
+  EXPECT_EQ(peer.send(kRendezvousCount, bytes).state, State::kPending);
+  EXPECT_EQ(peer.send(kRendezvousCount + 1, small).state, State::kPending) << "it may not overtake";
+  EXPECT_EQ(peer.send(kRendezvousCount + 2, small, true).state, State::kPending);
   EXPECT_EQ(peer.send(0, small, false, true).state, State::kAgain)
       << "no place would keep its copy";
   peer.box->progress(flow);
   box->poll(log);
-  ASSERT_EQ(log.messages.size(), kExchanges) << "what waits does not arrive";
+  ASSERT_EQ(log.messages.size(), kRendezvousCount) << "what waits does not arrive";
   log.accept(log.messages.at(17));
   peer.box->progress(flow);
   EXPECT_EQ(flow.finished, (std::map<std::uint64_t, int>{{17, 0}}))
@@ -243,20 +243,21 @@ TEST_F(OutboxTest, WithAllExchangesInUseMessagesWaitAndKeepTheirOrder) {
     box->poll(log);
   }
   EXPECT_FALSE(peer.box->busy());
-  ASSERT_EQ(log.messages.size(), kExchanges + 3);
-  for (std::uint64_t i = 0; i < kExchanges + 3; ++i) EXPECT_EQ(log.messages[i].arrival.tag, i);
-  ASSERT_EQ(flow.finished.size(), kExchanges + 3);
+  ASSERT_EQ(log.messages.size(), kRendezvousCount + 3);
+  for (std::uint64_t i = 0; i < kRendezvousCount + 3; ++i)
+    EXPECT_EQ(log.messages[i].arrival.tag, i);
+  ASSERT_EQ(flow.finished.size(), kRendezvousCount + 3);
   for (const auto& [tag, error] : flow.finished) EXPECT_EQ(error, 0) << tag;
 }
 
 TEST_F(OutboxTest, AMessageThatWaitsForARendezvousFailsWithTheRest) {
   log.accepts = false;
   Bytes bytes = pattern(20'000, 1);
-  for (std::uint64_t i = 0; i < kExchanges + 6; ++i) {
+  for (std::uint64_t i = 0; i < kRendezvousCount + 6; ++i) {
     while (peer.send(i, bytes).state == State::kAgain) box->poll(log);
   }
   peer.box->give_up(flow);
-  EXPECT_EQ(flow.finished.size(), kExchanges + 6);
+  EXPECT_EQ(flow.finished.size(), kRendezvousCount + 6);
   for (const auto& [tag, error] : flow.finished) EXPECT_EQ(error, ECONNRESET) << tag;
   EXPECT_FALSE(peer.box->busy());
 }
@@ -284,15 +285,15 @@ TEST_F(OutboxTest, TheSenderHelpsToCopyWhatIsMatched) {
   Bytes target(bytes.size());
   ASSERT_EQ(peer.send(1, bytes).state, State::kPending);
   const SlotView slot(dir.path(), kOwner, 0);
-  Rendezvous& exchange = slot.exchange(0);
-  exchange.sges[0].target = {target.data(), target.size()};
-  exchange.target_count = 1;
-  exchange.matched_length = bytes.size();
-  exchange.state = RendezvousState::kMatched;
+  Rendezvous& rendezvous = slot.rendezvous(0);
+  rendezvous.sges[0].target = {target.data(), target.size()};
+  rendezvous.target_count = 1;
+  rendezvous.matched_length = bytes.size();
+  rendezvous.state = RendezvousState::kMatched;
   peer.box->progress(flow);
   EXPECT_TRUE(target == bytes);
   EXPECT_TRUE(flow.finished.empty()) << "the receiver says when it is over";
-  exchange.state = RendezvousState::kDone;
+  rendezvous.state = RendezvousState::kDone;
   peer.box->progress(flow);
   EXPECT_EQ(flow.finished.at(1), 0);
 }
@@ -302,17 +303,17 @@ TEST_F(OutboxTest, ALongerMatchThanTheMessageIsNotServed) {
   Bytes target(bytes.size() * 2);
   ASSERT_EQ(peer.send(1, bytes).state, State::kPending);
   const SlotView slot(dir.path(), kOwner, 0);
-  Rendezvous& exchange = slot.exchange(0);
-  exchange.sges[0].target = {target.data(), target.size()};
-  exchange.target_count = 1;
-  exchange.matched_length = bytes.size() + 1;
-  exchange.state = RendezvousState::kMatched;
+  Rendezvous& rendezvous = slot.rendezvous(0);
+  rendezvous.sges[0].target = {target.data(), target.size()};
+  rendezvous.target_count = 1;
+  rendezvous.matched_length = bytes.size() + 1;
+  rendezvous.state = RendezvousState::kMatched;
   peer.box->progress(flow);
-  exchange.matched_length = bytes.size();
-  exchange.target_count = link::kMaxLinkSges + 1;
+  rendezvous.matched_length = bytes.size();
+  rendezvous.target_count = link::kMaxLinkSges + 1;
   peer.box->progress(flow);
   EXPECT_TRUE(target == Bytes(target.size()));
-  exchange.state = RendezvousState::kDone;
+  rendezvous.state = RendezvousState::kDone;
 }
 
 TEST_F(OutboxTest, AFaultThatIsNoErrorNumberIsReportedAsOne) {
@@ -320,8 +321,8 @@ TEST_F(OutboxTest, AFaultThatIsNoErrorNumberIsReportedAsOne) {
   for (const std::int32_t lie : {-5, 0x7fffffff}) {
     Bytes bytes = pattern(20'000, 1);
     ASSERT_EQ(peer.send(1, bytes).state, State::kPending);
-    slot.exchange(0).fault = lie;
-    slot.exchange(0).state = RendezvousState::kDone;
+    slot.rendezvous(0).fault = lie;
+    slot.rendezvous(0).state = RendezvousState::kDone;
     peer.box->progress(flow);
     ASSERT_EQ(flow.finished.size(), 1u);
     EXPECT_GT(flow.finished.at(1), 0) << lie;
@@ -455,11 +456,11 @@ TEST_F(KilledOwner, FailsWhatIsPendingOnceAndEverythingAfter) {
 
 TEST_F(KilledOwner, InTheMiddleOfACopyDoesNotKeepTheSenderFromLeaving) {
   const SlotView slot(dir.path(), kOwner, 0);
-  slot.exchange(0).matched_length = bytes.size();
-  slot.exchange(0).target_count = 1;
-  slot.exchange(0).sges[0].target = {reinterpret_cast<void*>(16), bytes.size()};
-  slot.exchange(0).claims = 1;
-  slot.exchange(0).state = RendezvousState::kMatched;
+  slot.rendezvous(0).matched_length = bytes.size();
+  slot.rendezvous(0).target_count = 1;
+  slot.rendezvous(0).sges[0].target = {reinterpret_cast<void*>(16), bytes.size()};
+  slot.rendezvous(0).claims = 1;
+  slot.rendezvous(0).state = RendezvousState::kMatched;
   child.kill_it();
   peer.box->give_up(flow);
   EXPECT_EQ(flow.finished.at(1), ECONNRESET);
@@ -484,16 +485,16 @@ struct Parting : OutboxTest {
   void begin() {
     ASSERT_EQ(peer.send(1, bytes).state, State::kPending);
     auto slot = std::make_shared<SlotView>(dir.path(), kOwner, 0);
-    Rendezvous& exchange = slot->exchange(0);
-    exchange.sges[0].target = {target.data(), target.size()};
-    exchange.target_count = 1;
-    exchange.matched_length = bytes.size();
-    exchange.claims = 1;
-    exchange.state = RendezvousState::kMatched;
+    Rendezvous& rendezvous = slot->rendezvous(0);
+    rendezvous.sges[0].target = {target.data(), target.size()};
+    rendezvous.target_count = 1;
+    rendezvous.matched_length = bytes.size();
+    rendezvous.claims = 1;
+    rendezvous.state = RendezvousState::kMatched;
     copying = std::thread([this, slot] {
       std::this_thread::sleep_for(milliseconds(50));
       finished = true;
-      slot->exchange(0).copied.fetch_add(1);
+      slot->rendezvous(0).copied.fetch_add(1);
     });
   }
   void TearDown() override { copying.join(); }

@@ -29,69 +29,69 @@ std::uint64_t chunk_count(std::uint64_t length) {
 std::uint64_t fair_share(std::uint64_t chunks) { return (chunks + 1) / 2; }
 
 // Claims one chunk at this side's end; nothing when front and back have met.
-std::optional<std::uint64_t> claim(Rendezvous& exchange, Side side, std::uint64_t count) {
-  std::uint64_t claims = exchange.claims.load(std::memory_order_relaxed);
+std::optional<std::uint64_t> claim(Rendezvous& rendezvous, Side side, std::uint64_t count) {
+  std::uint64_t claims = rendezvous.claims.load(std::memory_order_relaxed);
   for (;;) {
     const std::uint64_t front = claims & 0xffffffff;
     const std::uint64_t back = claims >> 32;
     if (front + back >= count) return std::nullopt;
     const std::uint64_t step = side == Side::kReceiver ? 1 : std::uint64_t{1} << 32;
-    if (exchange.claims.compare_exchange_weak(claims, claims + step, std::memory_order_acq_rel)) {
+    if (rendezvous.claims.compare_exchange_weak(claims, claims + step, std::memory_order_acq_rel)) {
       return side == Side::kReceiver ? front : count - 1 - back;
     }
   }
 }
 
-std::uint64_t claimed(const Rendezvous& exchange) {
-  const std::uint64_t claims = exchange.claims.load(std::memory_order_relaxed);
+std::uint64_t claimed(const Rendezvous& rendezvous) {
+  const std::uint64_t claims = rendezvous.claims.load(std::memory_order_relaxed);
   return (claims & 0xffffffff) + (claims >> 32);
 }
 
 // Copying would be in vain, and after kAbandoned read memory that has another use again.
-bool failed(const Rendezvous& exchange) {
-  return exchange.fault.load(std::memory_order_relaxed) != 0 ||
-         exchange.state.load(std::memory_order_relaxed) == RendezvousState::kAbandoned;
+bool failed(const Rendezvous& rendezvous) {
+  return rendezvous.fault.load(std::memory_order_relaxed) != 0 ||
+         rendezvous.state.load(std::memory_order_relaxed) == RendezvousState::kAbandoned;
 }
 
-void note_fault(Rendezvous& exchange, int error) {
+void note_fault(Rendezvous& rendezvous, int error) {
   std::int32_t none = 0;
-  exchange.fault.compare_exchange_strong(none, error, std::memory_order_relaxed);
+  rendezvous.fault.compare_exchange_strong(none, error, std::memory_order_relaxed);
 }
 
 }  // namespace
 
-void describe(Rendezvous& exchange, Side side, std::span<const LocalRange> sges) {
+void describe(Rendezvous& rendezvous, Side side, std::span<const LocalRange> sges) {
   const bool sender = side == Side::kSender;
-  (sender ? exchange.source_count : exchange.target_count) =
+  (sender ? rendezvous.source_count : rendezvous.target_count) =
       static_cast<std::uint16_t>(sges.size());
   for (std::size_t i = 0; i < sges.size(); ++i) {
-    (sender ? exchange.sges[i].source : exchange.sges[i].target) = sges[i];
+    (sender ? rendezvous.sges[i].source : rendezvous.sges[i].target) = sges[i];
   }
 }
 
-std::optional<std::size_t> read_description(const Rendezvous& exchange, Side side,
+std::optional<std::size_t> read_description(const Rendezvous& rendezvous, Side side,
                                             LocalRange (&sges)[link::kMaxLinkSges]) {
   const bool sender = side == Side::kSender;
-  const std::size_t count = read_once(sender ? exchange.source_count : exchange.target_count);
+  const std::size_t count = read_once(sender ? rendezvous.source_count : rendezvous.target_count);
   if (count > link::kMaxLinkSges) return std::nullopt;
   for (std::size_t i = 0; i < count; ++i) {
-    const SgePair& pair = exchange.sges[i];
+    const SgePair& pair = rendezvous.sges[i];
     const LocalRange& range = sender ? pair.source : pair.target;
     sges[i] = {read_once(range.base), read_once(range.length)};
   }
   return count;
 }
 
-void claim_share(Rendezvous& exchange, std::uint64_t length) {
-  exchange.claims.fetch_add(fair_share(chunk_count(length)), std::memory_order_relaxed);
+void claim_share(Rendezvous& rendezvous, std::uint64_t length) {
+  rendezvous.claims.fetch_add(fair_share(chunk_count(length)), std::memory_order_relaxed);
 }
 
-bool all_claimed(const Rendezvous& exchange, std::uint64_t length) {
-  return claimed(exchange) >= chunk_count(length);
+bool all_claimed(const Rendezvous& rendezvous, std::uint64_t length) {
+  return claimed(rendezvous) >= chunk_count(length);
 }
 
-bool being_copied(const Rendezvous& exchange) {
-  return claimed(exchange) > exchange.copied.load(std::memory_order_relaxed);
+bool being_copied(const Rendezvous& rendezvous) {
+  return claimed(rendezvous) > rendezvous.copied.load(std::memory_order_relaxed);
 }
 
 void ChunkCopier::add_share(const CopyJob& job) {
@@ -103,15 +103,15 @@ void ChunkCopier::add_rest(const CopyJob& job) {
   const std::uint64_t count = chunk_count(job.length);
   // No more turns than chunks: a peer that resets the claims must not keep us here.
   for (std::uint64_t turn = 0; turn < count; ++turn) {
-    const auto chunk = claim(*job.exchange, side_, count);
+    const auto chunk = claim(*job.rendezvous, side_, count);
     if (!chunk) break;
     put_off(job, *chunk);
   }
 }
 
 void ChunkCopier::put_off(const CopyJob& job, std::uint64_t chunk) {
-  if (failed(*job.exchange)) {
-    job.exchange->copied.fetch_add(1, std::memory_order_acq_rel);
+  if (failed(*job.rendezvous)) {
+    job.rendezvous->copied.fetch_add(1, std::memory_order_acq_rel);
     return;
   }
   if (job.peer != peer_) flush();
@@ -123,7 +123,7 @@ void ChunkCopier::put_off(const CopyJob& job, std::uint64_t chunk) {
   const std::size_t far = count_ == 0 ? 0 : chunks_[count_ - 1].far_end;
   const std::size_t near_count = slice(job.mine, offset, length, near_ + near);
   const std::size_t far_count = slice(job.theirs, offset, length, far_ + far);
-  chunks_[count_++] = {job.exchange, near + near_count, far + far_count};
+  chunks_[count_++] = {job.rendezvous, near + near_count, far + far_count};
   exact_ = exact_ && total_length({far_ + far, far_count}) == length;
   bytes_ += length;
   if (bytes_ >= kBytesPerCall || count_ == kChunks) flush();
@@ -142,12 +142,12 @@ int ChunkCopier::copy(std::size_t first, std::size_t last) const {
 // Finds out which of them cannot be copied.
 void ChunkCopier::copy_one_by_one() const {
   for (std::size_t i = 0; i < count_; ++i) {
-    if (const int error = copy(i, i + 1)) note_fault(*chunks_[i].exchange, error);
+    if (const int error = copy(i, i + 1)) note_fault(*chunks_[i].rendezvous, error);
   }
 }
 
 void ChunkCopier::fail_all(int error) {
-  for (std::size_t i = 0; i < count_; ++i) note_fault(*chunks_[i].exchange, error);
+  for (std::size_t i = 0; i < count_; ++i) note_fault(*chunks_[i].rendezvous, error);
 }
 
 // A process that is stopped between the check and a write, for as long as the peer's id takes to be
@@ -163,29 +163,29 @@ void ChunkCopier::flush() {
   if (count_ == 0) return;
   copy_all();
   for (std::size_t i = 0; i < count_; ++i) {
-    chunks_[i].exchange->copied.fetch_add(1, std::memory_order_acq_rel);
+    chunks_[i].rendezvous->copied.fetch_add(1, std::memory_order_acq_rel);
   }
   count_ = 0;
   bytes_ = 0;
   exact_ = true;
 }
 
-int ending(const Rendezvous& exchange) {
-  const int fault = exchange.fault.load(std::memory_order_relaxed);
+int ending(const Rendezvous& rendezvous) {
+  const int fault = rendezvous.fault.load(std::memory_order_relaxed);
   // A process that is ending first loses its memory (EPERM) and then its number (ESRCH).
   if (fault == ESRCH || fault == EPERM || fault == ECANCELED) return ECONNRESET;
   return link::known_error(static_cast<std::uint64_t>(fault), EIO);
 }
 
-bool all_copied(const Rendezvous& exchange, std::uint64_t length) {
-  return exchange.copied.load(std::memory_order_acquire) >= chunk_count(length);
+bool all_copied(const Rendezvous& rendezvous, std::uint64_t length) {
+  return rendezvous.copied.load(std::memory_order_acquire) >= chunk_count(length);
 }
 
-void abandon_chunks(Rendezvous& exchange, std::uint64_t length) {
-  note_fault(exchange, ECANCELED);
+void abandon_chunks(Rendezvous& rendezvous, std::uint64_t length) {
+  note_fault(rendezvous, ECANCELED);
   const std::uint64_t count = chunk_count(length);
-  for (std::uint64_t turn = 0; turn < count && claim(exchange, Side::kReceiver, count); ++turn) {
-    exchange.copied.fetch_add(1, std::memory_order_acq_rel);
+  for (std::uint64_t turn = 0; turn < count && claim(rendezvous, Side::kReceiver, count); ++turn) {
+    rendezvous.copied.fetch_add(1, std::memory_order_acq_rel);
   }
 }
 

@@ -39,7 +39,7 @@ void copy_chunks(const CopyJob& job, Side side) {
 
 // Both ends of a message within this process.
 struct Pair {
-  Rendezvous exchange{};
+  Rendezvous rendezvous{};
   Bytes from;
   Bytes to;
   std::vector<LocalRange> source;
@@ -51,7 +51,7 @@ struct Pair {
   }
   CopyJob job(Side side) {
     const bool receiver = side == Side::kReceiver;
-    return {&exchange, &this_process(), from.size(), receiver ? target : source,
+    return {&rendezvous, &this_process(), from.size(), receiver ? target : source,
             receiver ? source : target};
   }
 };
@@ -61,15 +61,15 @@ class Alone : public ::testing::TestWithParam<std::size_t> {};
 TEST_P(Alone, TheReceiverCopiesEverythingWhenTheSenderDoesNotHelp) {
   Pair pair(GetParam());
   copy_chunks(pair.job(Side::kReceiver), Side::kReceiver);
-  EXPECT_TRUE(all_copied(pair.exchange, pair.from.size()));
-  EXPECT_EQ(pair.exchange.fault.load(), 0);
+  EXPECT_TRUE(all_copied(pair.rendezvous, pair.from.size()));
+  EXPECT_EQ(pair.rendezvous.fault.load(), 0);
   EXPECT_TRUE(pair.from == pair.to);
 }
 
 TEST_P(Alone, TheSenderCopiesEverythingWhenItComesFirst) {
   Pair pair(GetParam());
   copy_chunks(pair.job(Side::kSender), Side::kSender);
-  EXPECT_TRUE(all_copied(pair.exchange, pair.from.size()));
+  EXPECT_TRUE(all_copied(pair.rendezvous, pair.from.size()));
   EXPECT_TRUE(pair.from == pair.to);
 }
 
@@ -78,10 +78,10 @@ TEST_P(Alone, BothSidesAtOnceCopyEveryByteOnce) {
   std::thread sender([&] { copy_chunks(pair.job(Side::kSender), Side::kSender); });
   copy_chunks(pair.job(Side::kReceiver), Side::kReceiver);
   sender.join();
-  EXPECT_TRUE(all_copied(pair.exchange, pair.from.size()));
+  EXPECT_TRUE(all_copied(pair.rendezvous, pair.from.size()));
   EXPECT_TRUE(pair.from == pair.to);
-  const std::uint64_t claims = pair.exchange.claims.load();
-  EXPECT_EQ((claims & 0xffffffff) + (claims >> 32), pair.exchange.copied.load());
+  const std::uint64_t claims = pair.rendezvous.claims.load();
+  EXPECT_EQ((claims & 0xffffffff) + (claims >> 32), pair.rendezvous.copied.load());
 }
 
 INSTANTIATE_TEST_SUITE_P(PairedCopy, Alone,
@@ -95,7 +95,7 @@ TEST(PairedCopy, SgesOfBothSidesMayBeCutDifferently) {
   pair.source = {{from, 1}, {from + 1, 0}, {from + 1, 50'001}, {from + 50'002, 49'998}};
   pair.target = {{to, 33'333}, {to + 33'333, 33'333}, {to + 66'666, 33'334}};
   copy_chunks(pair.job(Side::kReceiver), Side::kReceiver);
-  EXPECT_EQ(pair.exchange.fault.load(), 0);
+  EXPECT_EQ(pair.rendezvous.fault.load(), 0);
   EXPECT_TRUE(pair.from == pair.to);
 }
 
@@ -113,19 +113,19 @@ TEST(PairedCopy, AListOfThePeerThatIsTooShortIsAFaultAndNotAnOverrun) {
   Pair pair(2 * kChunk);
   pair.source = {{pair.from.data(), kChunk}};
   copy_chunks(pair.job(Side::kReceiver), Side::kReceiver);
-  EXPECT_TRUE(all_copied(pair.exchange, pair.from.size()));
-  EXPECT_EQ(pair.exchange.fault.load(), EFAULT);
+  EXPECT_TRUE(all_copied(pair.rendezvous, pair.from.size()));
+  EXPECT_EQ(pair.rendezvous.fault.load(), EFAULT);
 }
 
 TEST(PairedCopy, AnUnmappedAddressIsAFaultAndBothSidesComeToAnEnd) {
   Pair pair(4 * kChunk);
   pair.source = {{reinterpret_cast<void*>(16), pair.from.size()}};
   copy_chunks(pair.job(Side::kReceiver), Side::kReceiver);
-  EXPECT_TRUE(all_copied(pair.exchange, pair.from.size()));
-  EXPECT_EQ(pair.exchange.fault.load(), EFAULT);
+  EXPECT_TRUE(all_copied(pair.rendezvous, pair.from.size()));
+  EXPECT_EQ(pair.rendezvous.fault.load(), EFAULT);
 }
 
-// The fault of an exchange lies in memory that the peer writes.
+// The fault of a rendezvous lies in memory that the peer writes.
 TEST(PairedCopy, AFaultThatNoCopyHasIsReportedAsOne) {
   Pair pair(1);
   const std::pair<int, int> faults[] = {{0, 0},
@@ -138,8 +138,8 @@ TEST(PairedCopy, AFaultThatNoCopyHasIsReportedAsOne) {
                                         {-1, EIO},
                                         {0x7FFF'FFFF, EIO}};
   for (const auto& [stated, reported] : faults) {
-    pair.exchange.fault = stated;
-    EXPECT_EQ(ending(pair.exchange), reported) << stated;
+    pair.rendezvous.fault = stated;
+    EXPECT_EQ(ending(pair.rendezvous), reported) << stated;
   }
 }
 
@@ -153,10 +153,10 @@ class Together : public ::testing::Test {
     ChunkCopier copier(Side::kReceiver);
     for (Pair& pair : pairs_) copier.add_rest(pair.job(Side::kReceiver));
     copier.flush();
-    for (const Pair& pair : pairs_) EXPECT_TRUE(all_copied(pair.exchange, pair.from.size()));
+    for (const Pair& pair : pairs_) EXPECT_TRUE(all_copied(pair.rendezvous, pair.from.size()));
   }
   bool intact(std::size_t i) const { return pairs_[i].from == pairs_[i].to; }
-  int fault(std::size_t i) const { return pairs_[i].exchange.fault.load(); }
+  int fault(std::size_t i) const { return pairs_[i].rendezvous.fault.load(); }
 
   std::deque<Pair> pairs_;
 };
@@ -190,16 +190,16 @@ TEST_F(Together, AListThatIsTooShortTakesNothingOfTheNextMessage) {
 TEST(PairedCopy, TheReceiversShareAndTheRestAreTheWholeMessage) {
   for (const std::size_t length : {1u, 4'096u, 4'097u, 65'536u, 1'048'577u}) {
     Pair pair(length);
-    claim_share(pair.exchange, length);
+    claim_share(pair.rendezvous, length);
     copy_chunks(pair.job(Side::kSender), Side::kSender);
-    EXPECT_EQ(all_copied(pair.exchange, length), false) << length;
-    EXPECT_TRUE(all_claimed(pair.exchange, length)) << length;
-    EXPECT_TRUE(being_copied(pair.exchange)) << length;
+    EXPECT_EQ(all_copied(pair.rendezvous, length), false) << length;
+    EXPECT_TRUE(all_claimed(pair.rendezvous, length)) << length;
+    EXPECT_TRUE(being_copied(pair.rendezvous)) << length;
     ChunkCopier receiver(Side::kReceiver);
     receiver.add_share(pair.job(Side::kReceiver));
     receiver.flush();
-    EXPECT_TRUE(all_copied(pair.exchange, length)) << length;
-    EXPECT_FALSE(being_copied(pair.exchange)) << length;
+    EXPECT_TRUE(all_copied(pair.rendezvous, length)) << length;
+    EXPECT_FALSE(being_copied(pair.rendezvous)) << length;
     EXPECT_TRUE(pair.from == pair.to) << length;
   }
 }
@@ -214,8 +214,8 @@ TEST(PairedCopy, AnEndedProcessIsAFault) {
   CopyJob job = pair.job(Side::kReceiver);
   job.peer = &ended;
   copy_chunks(job, Side::kReceiver);
-  EXPECT_TRUE(all_copied(pair.exchange, pair.from.size()));
-  EXPECT_EQ(pair.exchange.fault.load(), ESRCH);
+  EXPECT_TRUE(all_copied(pair.rendezvous, pair.from.size()));
+  EXPECT_EQ(pair.rendezvous.fault.load(), ESRCH);
 }
 
 // This process has the id, but not the lock by which its holder would be known.
@@ -227,43 +227,43 @@ TEST(PairedCopy, AnotherProcessWithThePeersIdIsNeitherWrittenNorRead) {
     CopyJob job = pair.job(side);
     job.peer = &reused;
     copy_chunks(job, side);
-    EXPECT_TRUE(all_copied(pair.exchange, pair.from.size()));
-    EXPECT_EQ(pair.exchange.fault.load(), ESRCH);
+    EXPECT_TRUE(all_copied(pair.rendezvous, pair.from.size()));
+    EXPECT_EQ(pair.rendezvous.fault.load(), ESRCH);
     EXPECT_TRUE(pair.to == Bytes(pair.to.size()));
   }
 }
 
 TEST(PairedCopy, NothingIsCopiedOnceTheSenderHasItsBuffersBack) {
   Pair pair(4 * kChunk);
-  pair.exchange.state = RendezvousState::kAbandoned;
+  pair.rendezvous.state = RendezvousState::kAbandoned;
   copy_chunks(pair.job(Side::kReceiver), Side::kReceiver);
-  EXPECT_TRUE(all_copied(pair.exchange, pair.from.size()));
+  EXPECT_TRUE(all_copied(pair.rendezvous, pair.from.size()));
   EXPECT_TRUE(pair.to == Bytes(pair.to.size()));
 }
 
 TEST(PairedCopy, AbandonedChunksAreNotCopiedButCount) {
   Pair pair(4 * kChunk);
-  abandon_chunks(pair.exchange, pair.from.size());
+  abandon_chunks(pair.rendezvous, pair.from.size());
   copy_chunks(pair.job(Side::kSender), Side::kSender);
-  EXPECT_TRUE(all_copied(pair.exchange, pair.from.size()));
-  EXPECT_EQ(pair.exchange.fault.load(), ECANCELED);
+  EXPECT_TRUE(all_copied(pair.rendezvous, pair.from.size()));
+  EXPECT_EQ(pair.rendezvous.fault.load(), ECANCELED);
   EXPECT_TRUE(pair.to == Bytes(pair.to.size()));
 }
 
 TEST(PairedCopy, AChunkUnderWayKeepsAnAbandonedMessageFromBeingOver) {
   Pair pair(4 * kChunk);
-  pair.exchange.claims = std::uint64_t{1} << 32;  // the sender has taken one
-  abandon_chunks(pair.exchange, pair.from.size());
-  EXPECT_FALSE(all_copied(pair.exchange, pair.from.size()));
-  pair.exchange.copied.fetch_add(1);
-  EXPECT_TRUE(all_copied(pair.exchange, pair.from.size()));
+  pair.rendezvous.claims = std::uint64_t{1} << 32;  // the sender has taken one
+  abandon_chunks(pair.rendezvous, pair.from.size());
+  EXPECT_FALSE(all_copied(pair.rendezvous, pair.from.size()));
+  pair.rendezvous.copied.fetch_add(1);
+  EXPECT_TRUE(all_copied(pair.rendezvous, pair.from.size()));
 }
 
 TEST(PairedCopy, ClaimsThatCannotBeTrueLeaveNothingToCopy) {
   for (const std::uint64_t claims : {~std::uint64_t{0}, std::uint64_t{0xffffffff},
                                      std::uint64_t{0xffffffff} << 32, std::uint64_t{5}}) {
     Pair pair(4 * kChunk);
-    pair.exchange.claims = claims;
+    pair.rendezvous.claims = claims;
     copy_chunks(pair.job(Side::kReceiver), Side::kReceiver);
     copy_chunks(pair.job(Side::kSender), Side::kSender);
     EXPECT_TRUE(pair.to == Bytes(pair.to.size())) << claims;
@@ -279,7 +279,7 @@ TEST(PairedCopy, APeerThatTakesClaimsBackCannotKeepThisSideCopyingForEver) {
     std::thread hostile([&] {
       const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
       while (!over && std::chrono::steady_clock::now() < end) {
-        pair.exchange.claims.store(0);
+        pair.rendezvous.claims.store(0);
         begun = true;
       }
     });
@@ -287,7 +287,7 @@ TEST(PairedCopy, APeerThatTakesClaimsBackCannotKeepThisSideCopyingForEver) {
     copy_chunks(pair.job(Side::kReceiver), Side::kReceiver);
     over = true;
     hostile.join();
-    ASSERT_LE(pair.exchange.copied.load(), 8u) << "more copies than the message has chunks";
+    ASSERT_LE(pair.rendezvous.copied.load(), 8u) << "more copies than the message has chunks";
   }
 }
 

@@ -12,15 +12,16 @@ constexpr unsigned kPatience = 16;  // looks until a sender that copies nothing 
 
 }  // namespace
 
-bool RendezvousReceiver::finish(Source& source, std::uint32_t exchange, RendezvousState from) {
-  if (!source.exchanges[exchange].state.compare_exchange_strong(from, RendezvousState::kDone)) {
+bool RendezvousReceiver::finish(Source& source, std::uint32_t rendezvous_id, RendezvousState from) {
+  if (!source.rendezvous_records[rendezvous_id].state.compare_exchange_strong(
+          from, RendezvousState::kDone)) {
     return false;
   }
   source.wake(waker_);
   return true;
 }
 
-bool RendezvousReceiver::accept(Source& source, link::InboxSink& sink, std::uint32_t exchange,
+bool RendezvousReceiver::accept(Source& source, link::InboxSink& sink, std::uint32_t rendezvous_id,
                                 std::span<const LocalRange> sges, std::uint64_t length,
                                 void* cookie) {
   const auto fails = [&] {
@@ -29,7 +30,7 @@ bool RendezvousReceiver::accept(Source& source, link::InboxSink& sink, std::uint
   };
   RendezvousCopy pull;
   pull.source = &source;
-  pull.exchange = exchange;
+  pull.rendezvous_id = rendezvous_id;
   pull.length = length;
   pull.cookie = cookie;
   pull.target_count = sges.size();
@@ -37,7 +38,7 @@ bool RendezvousReceiver::accept(Source& source, link::InboxSink& sink, std::uint
   Rendezvous& shared = pull.shared();
   if (source.process.pid() == 0) {
     shared.fault.store(EPERM, std::memory_order_relaxed);
-    finish(source, exchange, RendezvousState::kOffered);
+    finish(source, rendezvous_id, RendezvousState::kOffered);
     return fails();
   }
   const auto count = read_description(shared, Side::kSender, pull.origin);
@@ -73,7 +74,7 @@ void RendezvousReceiver::progress(link::InboxSink& sink) {
     const RendezvousCopy pull = take(i);
     int error = pull.error != 0 ? pull.error : ending(pull.shared());
     if (!read_from_sender(*pull.source)) error = ECONNRESET;
-    const bool finished = finish(*pull.source, pull.exchange, RendezvousState::kMatched);
+    const bool finished = finish(*pull.source, pull.rendezvous_id, RendezvousState::kMatched);
     sink.received(pull.cookie, finished ? error : ECONNRESET);
   }
 }
@@ -150,7 +151,7 @@ bool RendezvousReceiver::reclaim_buffers() {
 
 void RendezvousReceiver::finish_all() {
   for (const RendezvousCopy& pull : pulls_) {
-    finish(*pull.source, pull.exchange, RendezvousState::kMatched);
+    finish(*pull.source, pull.rendezvous_id, RendezvousState::kMatched);
   }
 }
 

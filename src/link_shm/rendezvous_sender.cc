@@ -13,15 +13,15 @@ namespace weft::shm {
 
 using link::SendRequest;
 
-// Exchanges get memory a block at a time, when all others are in use.
+// Rendezvous get memory a block at a time, when all others are in use.
 bool RendezvousSender::obtain() {
   if (!free_.empty()) return true;
   const auto first = static_cast<std::uint32_t>(pending_.size());
   const Geometry& geometry = slot_.geometry();
-  if (first == geometry.exchanges) return false;
-  if (!back_exchanges(slot_.file(), slot_.number(), geometry, first)) return false;
-  pending_.resize(first + geometry.exchange_block());
-  for (std::uint32_t i = geometry.exchange_block(); i-- > 0;) free_.push_back(first + i);
+  if (first == geometry.rendezvous_records) return false;
+  if (!back_rendezvous_block(slot_.file(), slot_.number(), geometry, first)) return false;
+  pending_.resize(first + geometry.rendezvous_block());
+  for (std::uint32_t i = geometry.rendezvous_block(); i-- > 0;) free_.push_back(first + i);
   return true;
 }
 
@@ -37,7 +37,7 @@ std::uint32_t RendezvousSender::start(const SendRequest& request, CellKind kind)
   mine.offered = kind == CellKind::kOffered;
   mine.tells_of_it = false;
   std::copy(request.sges.begin(), request.sges.end(), mine.sges);
-  Rendezvous& shared = exchanges_[number];
+  Rendezvous& shared = records_[number];
   describe(shared, Side::kSender, request.sges);
   shared.claims.store(0, std::memory_order_relaxed);
   shared.copied.store(0, std::memory_order_relaxed);
@@ -59,9 +59,9 @@ void RendezvousSender::progress(RingWriter& ring, link::FlowSink& sink) {
   copier_.flush();
 }
 
-// True when the exchange is free again.
+// True when the rendezvous is free again.
 bool RendezvousSender::progress_one(std::uint32_t number, RingWriter& ring, link::FlowSink& sink) {
-  Rendezvous& shared = exchanges_[number];
+  Rendezvous& shared = records_[number];
   const RendezvousState state = shared.state.load(std::memory_order_acquire);
   if (state == RendezvousState::kMatched) {
     help_copying(number);
@@ -75,7 +75,7 @@ bool RendezvousSender::progress_one(std::uint32_t number, RingWriter& ring, link
 }
 
 void RendezvousSender::help_copying(std::uint32_t number) {
-  Rendezvous& shared = exchanges_[number];
+  Rendezvous& shared = records_[number];
   const Pending& mine = pending_[number];
   const std::uint64_t length = read_once(shared.matched_length);
   LocalRange theirs[link::kMaxLinkSges];
@@ -92,11 +92,11 @@ void RendezvousSender::report(std::uint32_t number, int error, link::FlowSink& s
 
 bool RendezvousSender::any_done() const {
   return std::any_of(active_.begin(), active_.end(), [this](std::uint32_t number) {
-    return exchanges_[number].state.load(std::memory_order_acquire) == RendezvousState::kDone;
+    return records_[number].state.load(std::memory_order_acquire) == RendezvousState::kDone;
   });
 }
 
-// The receiver may have read the offer: until it has read of the withdrawal, too, the exchange
+// The receiver may have read the offer: until it has read of the withdrawal, too, the rendezvous
 // stays what it is.
 bool RendezvousSender::cancel(void* cookie, RingWriter& ring, link::FlowSink& sink) {
   const auto active = std::find_if(active_.begin(), active_.end(), [&](std::uint32_t number) {
@@ -106,7 +106,7 @@ bool RendezvousSender::cancel(void* cookie, RingWriter& ring, link::FlowSink& si
   const std::uint32_t number = *active;
   auto offered = RendezvousState::kOffered;
   if (!pending_[number].offered ||
-      !exchanges_[number].state.compare_exchange_strong(offered, RendezvousState::kAbandoned)) {
+      !records_[number].state.compare_exchange_strong(offered, RendezvousState::kAbandoned)) {
     return false;
   }
   pending_[number].tells_of_it = true;
@@ -125,7 +125,7 @@ void RendezvousSender::tell_of_withdrawal(std::uint32_t number, RingWriter& ring
 // The receiver may be copying from this process: the program must not get the buffers back before,
 // unless the receiver learns that the message has failed.
 void RendezvousSender::part_from(std::uint32_t number, os::Time end) {
-  Rendezvous& shared = exchanges_[number];
+  Rendezvous& shared = records_[number];
   auto state = RendezvousState::kOffered;
   if (shared.state.compare_exchange_strong(state, RendezvousState::kIdle)) return;
   while (shared.state.load(std::memory_order_acquire) == RendezvousState::kMatched &&
@@ -147,7 +147,7 @@ void RendezvousSender::part(os::Time end) {
 void RendezvousSender::end_all(os::Time end, link::FlowSink& sink) {
   for (const std::uint32_t number : active_) {
     part_from(number, end);
-    const Rendezvous& shared = exchanges_[number];
+    const Rendezvous& shared = records_[number];
     const bool over = shared.state.load(std::memory_order_acquire) == RendezvousState::kDone;
     report(number, over ? ending(shared) : ECONNRESET, sink);
   }

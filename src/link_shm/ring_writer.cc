@@ -45,10 +45,10 @@ std::byte* RingWriter::bulk_room(std::uint64_t length) {
   return bulk_ + (bulk_next_ & (size - 1));
 }
 
-BulkPayload RingWriter::take_bulk(std::uint64_t length, std::uint32_t exchange) {
+BulkPayload RingWriter::take_bulk(std::uint64_t length, std::uint32_t rendezvous_id) {
   const auto offset = static_cast<std::uint32_t>(bulk_next_ & (geometry_.bulk_bytes - 1));
   bulk_next_ += align_up(length, kCacheLine);
-  return {bulk_next_, offset, static_cast<std::uint32_t>(length), exchange};
+  return {bulk_next_, offset, static_cast<std::uint32_t>(length), rendezvous_id};
 }
 
 void RingWriter::answer(Attention wanted) {

@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint32_t kSlotsAtOnce = 64;
 
 std::uint64_t bytes_of_block(const Geometry& geometry) {
-  return geometry.exchange_block() * sizeof(Rendezvous);
+  return geometry.rendezvous_block() * sizeof(Rendezvous);
 }
 
 // The last page of a slot is what makes the file long enough.
@@ -37,15 +37,15 @@ Result<os::Mapping> map_slot(os::SharedFile& file, std::uint32_t slot, const Geo
 }
 
 Status back_basics(os::SharedFile& file, std::uint32_t slot, const Geometry& geometry) {
-  const std::uint64_t end = geometry.exchanges_at() + bytes_of_block(geometry);
+  const std::uint64_t end = geometry.rendezvous_records_at() + bytes_of_block(geometry);
   return file.reserve(slot_at(slot) + kCellsAt, end - kCellsAt);
 }
 
-Status back_exchanges(os::SharedFile& file, std::uint32_t slot, const Geometry& geometry,
-                      std::uint32_t exchange) {
+Status back_rendezvous_block(os::SharedFile& file, std::uint32_t slot, const Geometry& geometry,
+                             std::uint32_t rendezvous_id) {
   const std::uint64_t bytes = bytes_of_block(geometry);
-  const std::uint64_t block = exchange / geometry.exchange_block();
-  return file.reserve(slot_at(slot) + geometry.exchanges_at() + block * bytes, bytes);
+  const std::uint64_t block = rendezvous_id / geometry.rendezvous_block();
+  return file.reserve(slot_at(slot) + geometry.rendezvous_records_at() + block * bytes, bytes);
 }
 
 Status back_bulk(os::SharedFile& file, std::uint32_t slot, const Geometry& geometry) {

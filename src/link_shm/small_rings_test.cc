@@ -99,9 +99,9 @@ TEST_P(SmallRings, MessagesBeyondTheEagerLengthAreCopiedByBothSides) {
   }
 }
 
-TEST_P(SmallRings, SendsBeyondTheExchangesWaitForOneInOrder) {
+TEST_P(SmallRings, SendsBeyondTheRendezvousWaitForOneInOrder) {
   box->poll(log);
-  const std::uint64_t count = 3ull * GetParam().exchanges + 5;
+  const std::uint64_t count = 3ull * GetParam().rendezvous_records + 5;
   Bytes bytes = pattern(100, 1);
   std::uint64_t sent = 0;
   for (int round = 0; round < 100'000 && flow.finished.size() < count; ++round) {

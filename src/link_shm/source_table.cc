@@ -24,7 +24,7 @@ Source::Source(std::uint32_t slot, os::Mapping mapping, const Geometry& checked)
       memory(std::move(mapping)),
       header(memory.at<SlotHeader>(0)),
       geometry(checked),
-      exchanges(memory.at<Rendezvous>(checked.exchanges_at())),
+      rendezvous_records(memory.at<Rendezvous>(checked.rendezvous_records_at())),
       ring(memory, geometry) {}
 
 void Source::wake(const os::Waker& waker) const {
@@ -66,14 +66,14 @@ void SourceTable::close(Source& source) {
   sources_[source.number].reset();
 }
 
-bool SourceTable::back_exchange(Source& source, std::uint32_t exchange) {
-  if (exchange >= source.geometry.exchanges) return false;
-  const std::size_t block = exchange / source.geometry.exchange_block();
-  if (!source.exchanges_backed[block]) {
-    source.exchanges_backed[block] =
-        back_exchanges(*file_, source.number, source.geometry, exchange).ok();
+bool SourceTable::back_rendezvous(Source& source, std::uint32_t rendezvous_id) {
+  if (rendezvous_id >= source.geometry.rendezvous_records) return false;
+  const std::size_t block = rendezvous_id / source.geometry.rendezvous_block();
+  if (!source.rendezvous_backed[block]) {
+    source.rendezvous_backed[block] =
+        back_rendezvous_block(*file_, source.number, source.geometry, rendezvous_id).ok();
   }
-  return source.exchanges_backed[block];
+  return source.rendezvous_backed[block];
 }
 
 bool SourceTable::back_bulk(Source& source) {

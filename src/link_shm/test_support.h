@@ -21,7 +21,7 @@ using RuntimeDir = os::TestDirectory;
 
 // Of the slots of senders that choose no geometry of their own.
 inline constexpr std::uint32_t kCells = kMessageGeometry.cells;
-inline constexpr std::uint32_t kExchanges = kMessageGeometry.exchanges;
+inline constexpr std::uint32_t kRendezvousCount = kMessageGeometry.rendezvous_records;
 inline constexpr std::uint32_t kBulkBytes = kMessageGeometry.bulk_bytes;
 
 inline std::unique_ptr<Mailbox> make_mailbox(const std::string& directory, std::uint16_t port) {
@@ -106,7 +106,7 @@ struct InboxLog final : link::InboxSink {
   std::vector<Accessed> accesses;
 
   explicit InboxLog(Mailbox* owner) : box(owner) {}
-  std::vector<std::uint32_t> withdrawn_ones;  // by their exchanges
+  std::vector<std::uint32_t> withdrawn_ones;  // by their rendezvous
 
   void source_opened(std::uint32_t source, const os::SocketAddress& address) override {
     opened.emplace_back(source, address);
@@ -130,7 +130,9 @@ struct InboxLog final : link::InboxSink {
     const LocalRange sge{message.bytes.data(), message.bytes.size()};
     box->accept(*this, message.arrival.offer, {&sge, 1}, sge.length, &message);
   }
-  void withdrawn(const link::Offer& offer) override { withdrawn_ones.push_back(offer.exchange); }
+  void withdrawn(const link::Offer& offer) override {
+    withdrawn_ones.push_back(offer.rendezvous_id);
+  }
   void received(void* cookie, int error) override { static_cast<Message*>(cookie)->error = error; }
 };
 
@@ -155,8 +157,8 @@ struct SlotView {
       : file(os::SharedFile::open(mailbox_path(directory, loopback(port))).value()),
         memory(std::move(file->map(slot_at(slot), kSlotBytes)).value()) {}
   SlotHeader& header() const { return *memory.at<SlotHeader>(0); }
-  Rendezvous& exchange(std::uint32_t number) const {
-    return memory.at<Rendezvous>(header().geometry.exchanges_at())[number];
+  Rendezvous& rendezvous(std::uint32_t number) const {
+    return memory.at<Rendezvous>(header().geometry.rendezvous_records_at())[number];
   }
   Cell& cell(std::uint64_t position) const {
     return memory.at<Cell>(kCellsAt)[position % header().geometry.cells];

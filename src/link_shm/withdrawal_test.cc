@@ -37,7 +37,7 @@ TEST_F(Withdrawal, OfAnOfferIsReportedOnBothSides) {
   EXPECT_FALSE(box->accept(log, log.messages[0].arrival.offer, {}, 0, nullptr));
   EXPECT_TRUE(log.withdrawn_ones.empty());
   go_on();
-  EXPECT_EQ(log.withdrawn_ones, std::vector{log.messages[0].arrival.offer.exchange});
+  EXPECT_EQ(log.withdrawn_ones, std::vector{log.messages[0].arrival.offer.rendezvous_id});
   EXPECT_FALSE(peer.box->busy());
 }
 
@@ -57,26 +57,26 @@ TEST_F(Withdrawal, OfWhatWasAcceptedOrCopiedIsRefused) {
   EXPECT_EQ(log.messages[0].bytes, bytes);
 }
 
-// Its exchange is not used again before the receiver has heard: a late accept() would take another
-// message for it.
-TEST_F(Withdrawal, KeepsItsExchangeUntilTheReceiverHasHeard) {
+// Its rendezvous is not used again before the receiver has heard: a late accept() would take
+// another message for it.
+TEST_F(Withdrawal, KeepsItsRendezvousUntilTheReceiverHasHeard) {
   ASSERT_EQ(peer.send(1, bytes).state, State::kPending);
   box->poll(log);
   const link::Offer offer = log.messages.at(0).arrival.offer;
   EXPECT_TRUE(cancel(1));
-  for (std::uint64_t i = 2; i < 2 + 2 * kExchangeBlock; ++i) {
+  for (std::uint64_t i = 2; i < 2 + 2 * kRendezvousBlock; ++i) {
     ASSERT_EQ(peer.send(i, bytes).state, State::kPending);
   }
   EXPECT_FALSE(box->accept(log, offer, {}, 0, nullptr));
   go_on();
   go_on();
   for (std::size_t i = 1; i < log.messages.size(); ++i) {
-    EXPECT_NE(log.messages[i].arrival.offer.exchange, offer.exchange);
+    EXPECT_NE(log.messages[i].arrival.offer.rendezvous_id, offer.rendezvous_id);
   }
 }
 
 TEST_F(Withdrawal, MayBeRepeatedWithoutEnd) {
-  for (std::uint64_t i = 0; i < 3 * std::uint64_t{kExchanges}; ++i) {
+  for (std::uint64_t i = 0; i < 3 * std::uint64_t{kRendezvousCount}; ++i) {
     ASSERT_EQ(peer.send(i, bytes).state, State::kPending) << i;
     ASSERT_TRUE(cancel(i)) << i;
     ASSERT_EQ(flow.finished.at(i), ECANCELED);
@@ -99,28 +99,29 @@ TEST_F(Withdrawal, IsToldWhenThereIsRoom) {
   EXPECT_EQ(flow.finished, (std::map<std::uint64_t, int>{{5, ECANCELED}}));
 }
 
-TEST_F(Withdrawal, OfWhatWaitsForAnExchangeLeavesTheOthersInTheirOrder) {
-  for (std::uint64_t i = 0; i < kExchanges + 6; ++i) {
+TEST_F(Withdrawal, OfWhatWaitsForARendezvousLeavesTheOthersInTheirOrder) {
+  for (std::uint64_t i = 0; i < kRendezvousCount + 6; ++i) {
     while (peer.send(i, bytes).state == State::kAgain) box->poll(log);
   }
-  EXPECT_TRUE(cancel(kExchanges + 2));
-  EXPECT_TRUE(cancel(kExchanges + 5));
+  EXPECT_TRUE(cancel(kRendezvousCount + 2));
+  EXPECT_TRUE(cancel(kRendezvousCount + 5));
   log.accepts = true;
   for (auto& message : log.messages) log.accept(message);
   for (unsigned i = 0; i < 200; ++i) go_on();
-  ASSERT_EQ(log.messages.size(), kExchanges + 4);
+  ASSERT_EQ(log.messages.size(), kRendezvousCount + 4);
   for (std::uint64_t i = 0; i < 4; ++i) {
-    EXPECT_EQ(log.messages[kExchanges + i].arrival.tag, kExchanges + i + (i >= 2 ? 1 : 0));
+    EXPECT_EQ(log.messages[kRendezvousCount + i].arrival.tag,
+              kRendezvousCount + i + (i >= 2 ? 1 : 0));
   }
-  EXPECT_EQ(flow.finished.size(), kExchanges + 6);
+  EXPECT_EQ(flow.finished.size(), kRendezvousCount + 6);
   EXPECT_FALSE(peer.box->busy());
 }
 
-TEST_F(Withdrawal, OfAnExchangeThatWasNotWithdrawnIsNonsense) {
+TEST_F(Withdrawal, OfARendezvousThatWasNotWithdrawnIsNonsense) {
   ASSERT_EQ(peer.send(1, bytes).state, State::kPending);
   box->poll(log);
   const SlotView slot(dir.path(), kOwner, 0);
-  slot.cell(1).offered = {0, log.messages.at(0).arrival.offer.exchange};
+  slot.cell(1).offered = {0, log.messages.at(0).arrival.offer.rendezvous_id};
   slot.cell(1).word =
       CellWord{1, link::MessageOperation::kMessage, CellKind::kWithdrawn, 0, 0}.pack();
   box->poll(log);

@@ -306,7 +306,7 @@ class Flood {
     header.has_data = dice_.once_in(4);
     header.action = {static_cast<AtomicForm>(dice_() % 4), static_cast<AtomicOp>(dice_() % 16),
                      static_cast<AtomicType>(dice_() % 16)};
-    header.exchange = static_cast<std::uint32_t>(dice_.once_in(2) ? dice_() % 64 : dice_());
+    header.rendezvous_id = static_cast<std::uint32_t>(dice_.once_in(2) ? dice_() % 64 : dice_());
     header.tag = dice_() % 4;
     header.data = dice_();
     header.length = dice_.once_in(4) ? dice_() : payload_ - kMessageHeader;

@@ -102,10 +102,10 @@ void Matcher::forget(const RemoteSender& gone) {
   }
 }
 
-void Matcher::forget(const RemoteSender& sender, std::uint32_t exchange) {
+void Matcher::forget(const RemoteSender& sender, std::uint32_t rendezvous_id) {
   const auto offer = std::find_if(kept_.begin(), kept_.end(), [&](const QueuedUnexpected& message) {
     return message.from.get() == &sender && message.arrival.payload == nullptr &&
-           message.arrival.offer.exchange == exchange;
+           message.arrival.offer.rendezvous_id == rendezvous_id;
   });
   if (offer == kept_.end()) return;
   offer->withdrawn = true;

@@ -155,7 +155,7 @@ void MessageReceiver::miss(Receive& receive, bool tagged) {
 }
 
 void MessageReceiver::withdrawn(const link::Offer& offer) {
-  queue_.forget(*port_.senders[offer.source], offer.exchange);
+  queue_.forget(*port_.senders[offer.source], offer.rendezvous_id);
 }
 
 void MessageReceiver::leave_under_way(Receive& receive) {

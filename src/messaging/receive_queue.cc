@@ -36,9 +36,9 @@ void ReceiveQueue::forget(const RemoteSender& gone) {
   untagged_.forget(gone);
 }
 
-void ReceiveQueue::forget(const RemoteSender& sender, std::uint32_t exchange) {
-  tagged_.forget(sender, exchange);
-  untagged_.forget(sender, exchange);
+void ReceiveQueue::forget(const RemoteSender& sender, std::uint32_t rendezvous_id) {
+  tagged_.forget(sender, rendezvous_id);
+  untagged_.forget(sender, rendezvous_id);
 }
 
 Receive& ReceiveQueue::new_receive(const ReceiveCall& call) {

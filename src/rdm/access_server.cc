@@ -31,7 +31,7 @@ RequestVerdict verdict_of(const memory::Accessed& accessed) {
 
 // A sender numbers its aliases from 0 on: no other number than the next is one.
 bool AccessServer::know_alias(const MessageHeader& header) {
-  if (header.exchange != aliases_.size() || header.exchange >= kMostAliases) return false;
+  if (header.rendezvous_id != aliases_.size() || header.rendezvous_id >= kMostAliases) return false;
   if (aliases_.size() == aliases_.capacity()) {
     const std::size_t more = std::max(kFewAliases, aliases_.size());
     if (!messages_.take(more * sizeof(RegionKey))) return false;

@@ -91,7 +91,7 @@ Outcome Accesses::atomic(const link::AtomicRequest& request) {
   header.kind = MessageKind::kAtomic;
   header.has_data = request.has_data;
   header.action = request.action;
-  header.exchange = operation.exchange;
+  header.rendezvous_id = operation.rendezvous_id;
   header.tag = request.remote.size();
   header.data = request.data;
   header.length = request.length;

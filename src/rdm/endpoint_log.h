@@ -87,7 +87,9 @@ struct InboxLog final : link::InboxSink {
   void accessed(std::uint32_t, Access access, std::span<const RegionKey> regions) override {
     for (const RegionKey key : regions) accesses.emplace_back(access, key.v);
   }
-  void withdrawn(const link::Offer& offer) override { withdrawn_ones.push_back(offer.exchange); }
+  void withdrawn(const link::Offer& offer) override {
+    withdrawn_ones.push_back(offer.rendezvous_id);
+  }
   void received(void* cookie, int error) override {
     Message& message = *static_cast<Message*>(cookie);
     message.error = error;

@@ -80,7 +80,7 @@ void RdmEngine::accept(link::InboxSink& sink, const link::Offer& offer,
   RdmReceiver* from = flows_->source(offer.source);
   if (from == nullptr || from->target().discards()) {
     sink.received(cookie, ECONNRESET);
-  } else if (offer.exchange == 0) {
+  } else if (offer.rendezvous_id == 0) {
     from->target().place(sges, length, cookie);
   } else {
     send_cts(flows_->return_path(from->target().source()), offer, from->identity(), sges, length,
@@ -90,7 +90,7 @@ void RdmEngine::accept(link::InboxSink& sink, const link::Offer& offer,
 
 void RdmEngine::acknowledge(const link::Offer& offer) {
   RdmReceiver* from = flows_->source(offer.source);
-  if (from != nullptr) from->target().acknowledge(offer.exchange);
+  if (from != nullptr) from->target().acknowledge(offer.rendezvous_id);
 }
 
 void RdmEngine::refuse(link::InboxSink& sink, std::uint32_t number) {
@@ -98,7 +98,7 @@ void RdmEngine::refuse(link::InboxSink& sink, std::uint32_t number) {
   if (channel == nullptr || channel->target().is_shut()) return;
   if (channel->is_paired()) return pairs_->refuse(*channel);
   flows_->refuse(*channel);
-  shared_->exchanges.abandon_receives_from(number);
+  shared_->named_operations.abandon_receives_from(number);
   sink.source_closed(number, false);
 }
 
@@ -129,7 +129,7 @@ void RdmEngine::begin_closing() {
   flows_->contexts().each([](const Context& context) {
     if (context.in != nullptr) context.in->target().forget_places();
   });
-  shared_->exchanges.forget_buffers();
+  shared_->named_operations.forget_buffers();
 }
 
 bool RdmEngine::quiet() const {

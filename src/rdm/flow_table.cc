@@ -215,7 +215,7 @@ void FlowTable::close_source(RdmReceiver& channel, bool died) {
   std::erase(peers_[peer].in, context->number);
   forget(peer);
   contexts_.destroy(*context);
-  shared_.exchanges.abandon_receives_from(number);
+  shared_.named_operations.abandon_receives_from(number);
   if (known) shared_.sink->source_closed(number, died);
 }
 

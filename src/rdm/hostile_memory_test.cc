@@ -81,10 +81,10 @@ struct HostileMemory : ::testing::Test {
   void send_aliases(Stranger& from) {
     MessageHeader header;
     header.kind = MessageKind::kAlias;
-    header.exchange = (1U << 20) - 1;
+    header.rendezvous_id = (1U << 20) - 1;
     send_packet(from, Operation::kSendOnly, 0, message(header, 0));
     for (std::uint32_t i = 0; i < 100; ++i) {
-      header.exchange = i;
+      header.rendezvous_id = i;
       send_packet(from, Operation::kSendOnly, i + 1, message(header, 0));
     }
   }

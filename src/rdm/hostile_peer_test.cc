@@ -157,7 +157,7 @@ TEST_F(HostilePeerTest, AFlowIsItsOwnersOnly) {
   EXPECT_TRUE(b.log.messages.empty());
 }
 
-// The numbers of exchanges are easy to guess, and a REP tells the number of an endpoint to everyone
+// The rendezvous ids are easy to guess, and a REP tells the number of an endpoint to everyone
 // that asks.
 struct ThirdPartyTest : HostilePeerTest, ::testing::WithParamInterface<bool> {};
 
@@ -184,10 +184,10 @@ TEST_P(ThirdPartyTest, TakesNoMessageAndFillsNoReceiveOfAnother) {
   std::mt19937_64 dice(3);
   std::uint32_t number = 0;
   for (const MessageKind kind : {MessageKind::kCts, MessageKind::kTaken, MessageKind::kResult}) {
-    for (std::uint32_t exchange = 0; exchange < 20; ++exchange) {
+    for (std::uint32_t rendezvous_id = 0; rendezvous_id < 20; ++rendezvous_id) {
       MessageHeader header;
       header.kind = kind;
-      header.exchange = exchange;
+      header.rendezvous_id = rendezvous_id;
       header.tag = ECONNRESET;
       header.data = dice();
       stranger.send(b, stranger.message(number++, header, 0));
@@ -197,15 +197,15 @@ TEST_P(ThirdPartyTest, TakesNoMessageAndFillsNoReceiveOfAnother) {
   EXPECT_GE(b.stats.of(Stat::kRequests), 60U);
   // A refusal ends what follows it in the flow, so each guess is the first request of one.
   const Bytes bytes = pattern(100, 9);
-  for (std::uint32_t exchange = 0; exchange < 20; ++exchange) {
+  for (std::uint32_t rendezvous_id = 0; rendezvous_id < 20; ++rendezvous_id) {
     Stranger guesser(world);
     guesser.station = stranger.station;
     ASSERT_TRUE(guesser.agree(b));
     wire::Packet headers = guesser.headers(Operation::kWriteOnly, 0);
-    headers.reth = {0, receive_key(exchange), 100};
+    headers.reth = {0, receive_key(rendezvous_id), 100};
     guesser.send(b, FlowHand::packet(headers, bytes));
     world.pass(milliseconds(1), {&b});
-    EXPECT_EQ(b.stats.of(Stat::kRefusedRequests), exchange + 1);
+    EXPECT_EQ(b.stats.of(Stat::kRefusedRequests), rendezvous_id + 1);
     guesser.say(b, guesser.goodbye());
   }
   EXPECT_EQ(b.log.messages[0].error, -1) << "nothing has come of it yet";
@@ -243,7 +243,7 @@ TEST_F(HostilePeerTest, ErrorsThatNoLinkHasDoNotReachTheProgram) {
   for (std::uint32_t i = 0; i < std::size(errors); ++i) {
     MessageHeader header;
     header.kind = MessageKind::kResult;
-    header.exchange = 2 + i;  // the first number of an endpoint is 2
+    header.rendezvous_id = 2 + i;  // the first number of an endpoint is 2
     header.tag = errors[i];
     header.data = asked->transaction;
     Bytes bytes(kMessageHeader);

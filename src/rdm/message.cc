@@ -49,7 +49,7 @@ void write_header(const MessageHeader& header, std::byte* out) {
   wire::store<std::uint8_t>(out + 1, static_cast<std::uint8_t>(header.operation));
   const unsigned flags = (header.has_data ? kHasData : 0U) | (header.wants_ack ? kWantsAck : 0U);
   wire::store<std::uint8_t>(out + 2, static_cast<std::uint8_t>(flags));
-  wire::store<std::uint32_t>(out + 4, header.exchange);
+  wire::store<std::uint32_t>(out + 4, header.rendezvous_id);
   wire::store<std::uint64_t>(out + 8, header.tag);
   wire::store<std::uint64_t>(out + 16, header.data);
   if (header.kind != MessageKind::kAtomic)
@@ -67,7 +67,7 @@ MessageHeader read_header(const std::byte* bytes) {
   const auto flags = wire::load<std::uint8_t>(bytes + 2);
   header.has_data = (flags & kHasData) != 0;
   header.wants_ack = (flags & kWantsAck) != 0;
-  header.exchange = wire::load<std::uint32_t>(bytes + 4);
+  header.rendezvous_id = wire::load<std::uint32_t>(bytes + 4);
   header.tag = wire::load<std::uint64_t>(bytes + 8);
   header.data = wire::load<std::uint64_t>(bytes + 16);
   if (header.kind != MessageKind::kAtomic) {

@@ -26,11 +26,11 @@ struct PlacedMessage {
   void* cookie = nullptr;  // of the receive
   std::array<LocalRange, link::kMaxLinkSges> sges{};
   std::size_t count = 0;
-  std::uint64_t wanted = 0;    // bytes of it
-  std::uint64_t length = 0;    // of the whole message
-  std::uint64_t there = 0;     // that have arrived
-  std::uint32_t exchange = 0;  // named in the acknowledgement; 0: none is wanted
-  int error = 0;               // EFAULT: a buffer is not mapped
+  std::uint64_t wanted = 0;         // bytes of it
+  std::uint64_t length = 0;         // of the whole message
+  std::uint64_t there = 0;          // that have arrived
+  std::uint32_t rendezvous_id = 0;  // named in the acknowledgement; 0: none is wanted
+  int error = 0;                    // EFAULT: a buffer is not mapped
 };
 
 // The message that arrives over a flow: at its receive, or kept here until its end. One thread at a

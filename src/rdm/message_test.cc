@@ -26,7 +26,7 @@ void expect_same(const MessageHeader& got, const MessageHeader& header) {
   EXPECT_EQ(got.operation, header.operation);
   EXPECT_EQ(got.has_data, header.has_data);
   EXPECT_EQ(got.wants_ack, header.wants_ack);
-  EXPECT_EQ(got.exchange, header.exchange);
+  EXPECT_EQ(got.rendezvous_id, header.rendezvous_id);
   EXPECT_EQ(got.tag, header.tag);
   EXPECT_EQ(got.data, header.data);
   EXPECT_EQ(got.length, header.length);
@@ -40,7 +40,7 @@ TEST(MessageHeader, EveryKindIsReadBack) {
       header.operation = link::MessageOperation::kTagged;
       header.has_data = (flags & 1) != 0;
       header.wants_ack = (flags & 2) != 0;
-      header.exchange = 0x8123'4567;
+      header.rendezvous_id = 0x8123'4567;
       header.tag = 0x8123'4567'89AB'CDEF;
       header.data = 0xFEDC'BA98'7654'3210;
       header.length = kind == MessageKind::kAtomic ? kMaxAtomicBytes : 0x8000'0001'0000'0002;
@@ -81,7 +81,7 @@ TEST(MessageHeader, NumbersStandInNetworkOrderWhereTheHeaderSays) {
   header.kind = MessageKind::kRts;
   header.operation = link::MessageOperation::kTagged;
   header.has_data = true;
-  header.exchange = 0x0102'0304;
+  header.rendezvous_id = 0x0102'0304;
   header.tag = 0x1112'1314'1516'1718;
   header.data = 0x2122'2324'2526'2728;
   header.length = 0x3132'3334'3536'3738;

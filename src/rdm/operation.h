@@ -30,12 +30,12 @@ struct RdmOperation {
   bool reported = false;       // its end is reported
   bool takes = false;          // a peer's message is received
   bool borrows = false;        // buffers of the program are used until the end
-  bool awaits_answer = false;  // of the peer, which names it by its exchange
+  bool awaits_answer = false;  // of the peer, which names it by its rendezvous id
   bool offered = false;        // the peer has not said yet how much of it it wants
   bool reads = false;          // memory of the peer
   bool follows_reads = false;  // that were asked for before
   unsigned works = 0;          // that have not ended
-  std::uint32_t exchange = 0;  // 0: none
+  std::uint32_t rendezvous_id = 0;  // 0: none
   Failure failure;
   std::size_t charged = 0;  // bytes of its channel's share, as it answers the peer
   std::size_t count = 0;

@@ -30,7 +30,7 @@ RdmOperation& Operations::begin(WorkQueue& queue, void* cookie, bool reported) {
 }
 
 void Operations::end(RdmOperation& operation) {
-  if (operation.exchange != 0) shared_.exchanges.forget(operation.exchange);
+  if (operation.rendezvous_id != 0) shared_.named_operations.forget(operation.rendezvous_id);
   if (operation.takes)
     shared_.ended_receives.push_back({operation.cookie, operation.failure.error});
   if (operation.reads) --reading_;

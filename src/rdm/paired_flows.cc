@@ -166,7 +166,7 @@ void PairedFlows::disconnect(link::ConnectionNumber number) {
       pair.phase = PairPhase::kLeaving;
       pair.since = shared_.host.now();
       context->in->target().discard();
-      shared_.exchanges.abandon_receives_from(context->in->number());
+      shared_.named_operations.abandon_receives_from(context->in->number());
       leaving_.push_back(number);
       return note(number);
     case PairPhase::kLeaving:
@@ -360,7 +360,7 @@ void PairedFlows::finish(Context& context) {
   context.in->abandon();
   const std::uint32_t source = context.in->number();
   context.in.reset();
-  shared_.exchanges.abandon_receives_from(source);
+  shared_.named_operations.abandon_receives_from(source);
   flows_.remove_pair(pair.path->to, context.number);
   if (reported) {
     const bool died = context.out->flow().peer_state() == link::PeerState::kDied;

@@ -143,7 +143,7 @@ Outcome RdmSender::send(const link::SendRequest& request) {
   operation.borrows = !copied;
   operation.awaits_answer = header.wants_ack;
   if (header.wants_ack) queue_.name(operation);
-  header.exchange = operation.exchange;
+  header.rendezvous_id = operation.rendezvous_id;
   operation.copy.resize(kMessageHeader + (copied ? request.length : 0));
   std::byte* bytes = operation.copy.data() + kMessageHeader;
   if (copied && !os::gather(bytes, request.sges, request.length)) {

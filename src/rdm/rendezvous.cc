@@ -21,8 +21,8 @@ void send_cts(WorkQueue& queue, const link::Offer& offer, std::uint64_t from,
   operation.copy.resize(kMessageHeader);
   MessageHeader header;
   header.kind = MessageKind::kCts;
-  header.exchange = offer.exchange;
-  header.tag = operation.exchange;
+  header.rendezvous_id = offer.rendezvous_id;
+  header.tag = operation.rendezvous_id;
   header.data = from;
   header.length = length;
   queue.post_header(operation, header, 0);
@@ -46,7 +46,7 @@ void withdraw(RdmOperation& offer) {
   WorkQueue& queue = *offer.queue;
   MessageHeader header;
   header.kind = MessageKind::kWithdrawn;
-  header.exchange = offer.exchange;
+  header.rendezvous_id = offer.rendezvous_id;
   queue.operations().report_end(offer, ECANCELED);
   if (offer.works == 0) queue.operations().end(offer);
   queue.tell(header);

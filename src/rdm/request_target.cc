@@ -26,7 +26,7 @@ link::Arrival arrival_of(const MessageHeader& header, std::uint32_t source) {
   arrival.tag = header.tag;
   arrival.data = header.data;
   arrival.length = header.length;
-  arrival.offer = {source, header.exchange};
+  arrival.offer = {source, header.rendezvous_id};
   return arrival;
 }
 
@@ -74,7 +74,7 @@ RequestVerdict RequestTarget::message_begins() {
   const link::InboxSink& sink = *shared_.sink;
   const bool taken =
       sink.room_for(source_.number) != 0 ||
-      (shared_.exchanges.waits_for(source_) && sink.takes_more_urgently(source_.number));
+      (shared_.named_operations.waits_for(source_) && sink.takes_more_urgently(source_.number));
   if (shut_ || !taken || shared_.flows->owes_too_much(source_))
     return {RequestVerdict::Kind::kNotReady, 0};
   return {};
@@ -102,11 +102,11 @@ bool RequestTarget::taken_as_it_comes(std::span<const std::byte> first) {
   if (header.length <= bytes.size() || header.length > kLongestMessage) return false;
   link::Arrival arrival = arrival_of(header, source_.number);
   arrival.wants_ack = false;
-  arrival.offer.exchange = 0;
+  arrival.offer.rendezvous_id = 0;
   if (!shared_.sink->arriving(arrival) || assembly_.placed() == nullptr) return false;
   PlacedMessage& placed = *assembly_.placed();
   placed.length = header.length;
-  if (header.wants_ack) placed.exchange = header.exchange;
+  if (header.wants_ack) placed.rendezvous_id = header.rendezvous_id;
   placed.put(bytes);
   return true;
 }
@@ -115,7 +115,7 @@ void RequestTarget::end_placed() {
   const auto message = assembly_.take_placed();
   const bool whole = message->there == message->length;
   if (!whole) shared_.stats.add(Stat::kInvalidMessages);
-  if (whole && message->exchange != 0) acknowledge(message->exchange);
+  if (whole && message->rendezvous_id != 0) acknowledge(message->rendezvous_id);
   shared_.ended_receives.push_back({message->cookie, whole ? message->error : ECONNRESET});
 }
 
@@ -149,7 +149,7 @@ bool RequestTarget::arrived(const MessageHeader& header, std::span<const std::by
     case MessageKind::kCts:
       return wanted(header);
     case MessageKind::kWithdrawn:
-      withdrawn({source_.number, header.exchange});
+      withdrawn({source_.number, header.rendezvous_id});
       return true;
     case MessageKind::kAtomic:
       return atomic_arrived(header, bytes);
@@ -172,7 +172,7 @@ bool RequestTarget::arrived(const MessageHeader& header, std::span<const std::by
 // Accesses are announced by messages of other kinds.
 bool RequestTarget::message_arrived(const MessageHeader& header, std::span<const std::byte> bytes) {
   const bool whole = header.kind == MessageKind::kEager;
-  if (whole ? header.length != bytes.size() : header.exchange == 0) return false;
+  if (whole ? header.length != bytes.size() : header.rendezvous_id == 0) return false;
   const bool message = header.operation == link::MessageOperation::kMessage ||
                        header.operation == link::MessageOperation::kTagged;
   if (!message) return false;
@@ -198,25 +198,25 @@ bool RequestTarget::split(std::span<const std::byte> bundle) {
 }
 
 bool RequestTarget::answered(const MessageHeader& header, std::span<const std::byte> bytes) {
-  RdmOperation* operation = shared_.exchanges.find(header.exchange, header.data);
+  RdmOperation* operation = shared_.named_operations.find(header.rendezvous_id, header.data);
   if (operation != nullptr) operation->queue->answered(*operation, header, bytes, now_);
   return operation != nullptr;
 }
 
 // A CTS for a withdrawn offer is answered, so that the receiver does not wait.
 bool RequestTarget::wanted(const MessageHeader& header) {
-  RdmOperation* offer = shared_.exchanges.find(header.exchange, header.data);
+  RdmOperation* offer = shared_.named_operations.find(header.rendezvous_id, header.data);
   const bool stands = offer != nullptr && offer->offered;
   if (header.tag > kNumberBits || (stands && header.length > offer->length)) return false;
-  const auto exchange = static_cast<std::uint32_t>(header.tag);
+  const auto rendezvous_id = static_cast<std::uint32_t>(header.tag);
   if (stands) {
-    deliver(*offer, receive_key(exchange), header.length, now_);
+    deliver(*offer, receive_key(rendezvous_id), header.length, now_);
     return true;
   }
   MessageHeader none;
   none.kind = MessageKind::kResult;
   none.tag = ECONNRESET;
-  answer(exchange, none);
+  answer(rendezvous_id, none);
   return true;
 }
 
@@ -224,7 +224,7 @@ bool RequestTarget::wanted(const MessageHeader& header) {
 // heard of that yet, so it writes nothing, and its answer to the CTS comes too late.
 void RequestTarget::withdrawn(const link::Offer& offer) {
   shared_.sink->withdrawn(offer);
-  RdmOperation* receive = shared_.exchanges.find_taker(offer);
+  RdmOperation* receive = shared_.named_operations.find_taker(offer);
   if (receive == nullptr) return;
   void* const cookie = receive->cookie;
   receive->queue->detach(*receive);
@@ -241,19 +241,19 @@ bool RequestTarget::atomic_arrived(const MessageHeader& header, std::span<const 
   result.tag = static_cast<std::uint64_t>(refused ? EACCES : done->error);
   result.length = static_cast<std::uint64_t>(done->refusal);
   const std::size_t back = done->ok() && header.action.fetches() ? header.length : 0;
-  answer(header.exchange, result, {fetched, back});
+  answer(header.rendezvous_id, result, {fetched, back});
   return true;
 }
 
-void RequestTarget::acknowledge(std::uint32_t exchange) {
+void RequestTarget::acknowledge(std::uint32_t rendezvous_id) {
   MessageHeader header;
   header.kind = MessageKind::kTaken;
-  answer(exchange, header);
+  answer(rendezvous_id, header);
 }
 
-void RequestTarget::answer(std::uint32_t exchange, MessageHeader header,
+void RequestTarget::answer(std::uint32_t rendezvous_id, MessageHeader header,
                            std::span<const std::byte> bytes) {
-  header.exchange = exchange;
+  header.rendezvous_id = rendezvous_id;
   header.data = source_.identity;
   shared_.flows->return_path(source_).answer(header, bytes);
 }
@@ -261,7 +261,7 @@ void RequestTarget::answer(std::uint32_t exchange, MessageHeader header,
 // A receive of this endpoint that waits for these bytes of its message next.
 RdmOperation* RequestTarget::receive_of(const work::RemoteMemory& memory) const {
   RdmOperation* operation =
-      shared_.exchanges.find_receive(memory.key & kNumberBits, source_.number);
+      shared_.named_operations.find_receive(memory.key & kNumberBits, source_.number);
   if (operation == nullptr) return nullptr;
   const bool next =
       memory.address == operation->there && memory.length <= operation->length - operation->there;

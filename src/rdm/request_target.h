@@ -44,8 +44,8 @@ class RequestTarget final : public work::Target {
   }
   // Buffers of the program are written to no more.
   void forget_places();
-  // Tells the peer that its message of that exchange was received.
-  void acknowledge(std::uint32_t exchange);
+  // Tells the peer that its message of that rendezvous id was received.
+  void acknowledge(std::uint32_t rendezvous_id);
   // Requests are dropped from now on.
   void shut();
   bool is_shut() const { return shut_; }
@@ -79,7 +79,8 @@ class RequestTarget final : public work::Target {
   bool wanted(const MessageHeader& header);
   void withdrawn(const link::Offer& offer);
   bool atomic_arrived(const MessageHeader& header, std::span<const std::byte> bytes);
-  void answer(std::uint32_t exchange, MessageHeader header, std::span<const std::byte> bytes = {});
+  void answer(std::uint32_t rendezvous_id, MessageHeader header,
+              std::span<const std::byte> bytes = {});
   RdmOperation* receive_of(const work::RemoteMemory& memory) const;
 
   Shared& shared_;

@@ -8,9 +8,9 @@
 #include "base/budget.h"
 #include "base/stats.h"
 #include "cm/agent.h"
-#include "exchanges.h"
 #include "link/inbox.h"
 #include "memory/own_memory.h"
+#include "named_operations.h"
 #include "operation.h"
 #include "os/clock.h"
 #include "rdm/flow_message.h"
@@ -76,7 +76,7 @@ struct Shared {
   FlowConnections* connections = nullptr;  // set by FlowConnections
   cm::Agent* agent = nullptr;              // the same
   PairedFlows* pairs = nullptr;            // set by PairedFlows
-  Exchanges exchanges;
+  NamedOperations named_operations;
   std::vector<EndedReceive> ended_receives;  // that the sink is to hear of
   LeavingSources leaving;
   link::InboxSink* sink = nullptr;  // of the current poll

@@ -146,7 +146,7 @@ class Stranger final : public Place, public FlowHand {
                 std::span<const std::byte> payload) const;
   Bytes message(std::uint32_t number, MessageHeader header, std::size_t length) const;
   // A message that asks for the sum of `length` bytes of zero operands, to be fetched.
-  static Bytes fetch_sum(std::uint32_t exchange, std::size_t length);
+  static Bytes fetch_sum(std::uint32_t rendezvous_id, std::size_t length);
 
   // The messages that have come: all, or those about flows.
   std::vector<wire::CmMad> hear_all();

@@ -112,12 +112,12 @@ Bytes Stranger::message(std::uint32_t number, MessageHeader header, std::size_t 
   return of_flow(wire::Operation::kSendOnly, number, bytes);
 }
 
-Bytes Stranger::fetch_sum(std::uint32_t exchange, std::size_t length) {
+Bytes Stranger::fetch_sum(std::uint32_t rendezvous_id, std::size_t length) {
   const RemoteRange range{0, length, RegionKey{kKey}};
   MessageHeader header;
   header.kind = MessageKind::kAtomic;
   header.action = {AtomicForm::kFetch, AtomicOp::kSum, AtomicType::kUint64};
-  header.exchange = exchange;
+  header.rendezvous_id = rendezvous_id;
   header.tag = 1;
   header.length = length;
   Bytes bytes(kMessageHeader + kRange + length);

@@ -288,7 +288,7 @@ void User::received(void* cookie, int error) {
 void User::withdrawn(const link::Offer& offer) {
   for (const auto& each : incoming_) {
     const link::Offer& its = each->arrival.offer;
-    const bool same = its.source == offer.source && its.exchange == offer.exchange;
+    const bool same = its.source == offer.source && its.rendezvous_id == offer.rendezvous_id;
     if (same && each->bytes.empty()) each->ended = true;
   }
 }

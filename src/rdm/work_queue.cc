@@ -78,7 +78,7 @@ Outcome WorkQueue::may_begin() const {
 }
 
 void WorkQueue::name(RdmOperation& operation) {
-  operation.exchange = shared_.exchanges.name(operation);
+  operation.rendezvous_id = shared_.named_operations.name(operation);
 }
 
 Outcome WorkQueue::fault(RdmOperation& operation) {
@@ -241,7 +241,7 @@ void WorkQueue::has_answer(RdmOperation& operation, os::Time now) {
 }
 
 void WorkQueue::detach(RdmOperation& receive) {
-  shared_.exchanges.forget(std::exchange(receive.exchange, 0));
+  shared_.named_operations.forget(std::exchange(receive.rendezvous_id, 0));
   receive.takes = receive.borrows = receive.awaits_answer = false;
   if (receive.works == 0) operations_.end(receive);
 }

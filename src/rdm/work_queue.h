@@ -40,7 +40,7 @@ class WorkQueue final : work::WorkSink {
   RdmOperation& begin(void* cookie, bool reported) {
     return operations_.begin(*this, cookie, reported);
   }
-  // The peer may name the operation by its exchange from now on.
+  // The peer may name the operation by its rendezvous id from now on.
   void name(RdmOperation& operation);
   // It is dropped, as a buffer of the program is not mapped. Returns EFAULT.
   link::Outcome fault(RdmOperation& operation);

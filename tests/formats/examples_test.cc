@@ -292,7 +292,7 @@ TEST(Examples, OfRecordsInACapture) {
   sent.outcome = link::Outcome::pending();
   sent.tag = 7;
   sent.length = 8;
-  sent.exchange = 0x5581AA10;
+  sent.rendezvous_id = 0x5581AA10;
   const RemoteRange range{0x10000, 8, RegionKey{9}};
   capture::Record refused;
   refused.kind = capture::RecordKind::kWrite;

@@ -37,8 +37,8 @@ struct Record {
   link::Outcome outcome{};       // of an operation of this endpoint
   std::uint64_t tag = 0;
   std::uint64_t data = 0;
-  std::uint64_t length = 0;    // of the operation
-  std::uint64_t exchange = 0;  // names a message that has not ended, for its withdrawal
+  std::uint64_t length = 0;         // of the operation
+  std::uint64_t rendezvous_id = 0;  // names a message that has not ended, for its withdrawal
   std::span<const RemoteRange> remote{};
 };
 

@@ -21,7 +21,7 @@ inline constexpr std::size_t kAnswerCost = 1280;
 // A message that its sender keeps until it is taken, or that waits for an acknowledgement.
 struct Offer {
   std::uint32_t source = 0;
-  std::uint32_t exchange = 0;
+  std::uint32_t rendezvous_id = 0;
 };
 
 // A message at the moment of its arrival.

@@ -3,7 +3,7 @@
 //
 //   0               SlotHeader, which holds the Geometry
 //   kCellsAt        Cell, `cells` times
-//   exchanges_at()  Rendezvous, `exchanges` times
+//   rendezvous_records_at()  Rendezvous, `rendezvous_records` times
 //   bulk_at()       the bulk ring
 //
 // What each sender uses lies at the beginning, so that one system call backs it.
@@ -22,27 +22,29 @@ inline constexpr std::uint64_t kSlotPage = 4096;  // parts begin at its multiple
 inline constexpr std::uint64_t kCellsAt = kSlotPage;
 inline constexpr std::uint64_t kRendezvousBytes = 5 * kCacheLine;
 inline constexpr std::uint64_t kCellBytes = 2 * kCacheLine;
-inline constexpr std::uint32_t kExchangeBlock = 16;  // that get memory together
+inline constexpr std::uint32_t kRendezvousBlock = 16;  // that get memory together
 
 // Powers of two, chosen by the sender of a slot. The owner reads them once (check_geometry()) and
 // works with its private copy.
 struct Geometry {
-  std::uint32_t cells;       // at least 4
-  std::uint32_t exchanges;   // large messages of the sender under way
-  std::uint32_t bulk_bytes;  // at least 4096
+  std::uint32_t cells;               // at least 4
+  std::uint32_t rendezvous_records;  // large messages of the sender under way
+  std::uint32_t bulk_bytes;          // at least 4096
 
-  constexpr std::uint64_t exchanges_at() const {
+  constexpr std::uint64_t rendezvous_records_at() const {
     return align_up(kCellsAt + cells * kCellBytes, kSlotPage);
   }
   constexpr std::uint64_t bulk_at() const {
-    return align_up(exchanges_at() + exchanges * kRendezvousBytes, kSlotPage);
+    return align_up(rendezvous_records_at() + rendezvous_records * kRendezvousBytes, kSlotPage);
   }
   // Of the whole slot.
   constexpr std::uint64_t bytes() const { return bulk_at() + bulk_bytes; }
   // The longest payload in the bulk ring.
   constexpr std::uint32_t max_eager() const { return bulk_bytes / 8; }
-  // Exchanges that get memory together.
-  constexpr std::uint32_t exchange_block() const { return std::min(kExchangeBlock, exchanges); }
+  // Rendezvous that get memory together.
+  constexpr std::uint32_t rendezvous_block() const {
+    return std::min(kRendezvousBlock, rendezvous_records);
+  }
 
   bool operator==(const Geometry&) const = default;
 };
@@ -54,7 +56,7 @@ inline constexpr Geometry kMessageGeometry{512, 4096, 256 * 1024};
 inline constexpr Geometry kConnectionGeometry{128, 4096, 64 * 1024};
 inline constexpr std::uint64_t kSlotBytes = kMessageGeometry.bytes();
 inline constexpr std::uint32_t kMaxEager = kMessageGeometry.max_eager();
-inline constexpr std::uint32_t kMaxExchanges = 4096;
+inline constexpr std::uint32_t kMaxRendezvous = 4096;
 static_assert(kSlotBytes % kSlotPage == 0);
 
 // A private copy of a geometry that a peer can change at any time; nothing when no slot can be so.

@@ -230,13 +230,13 @@ struct BulkPayload {
   std::uint64_t end;
   std::uint32_t offset;
   std::uint32_t length;
-  std::uint32_t exchange;  // with kWantsAck
+  std::uint32_t rendezvous_id;  // with kWantsAck
 };
 
 // A payload in the sender's memory; or one that was, in a cell of kind kWithdrawn.
 struct OfferedPayload {
   std::uint64_t length;
-  std::uint32_t exchange;
+  std::uint32_t rendezvous_id;
 };
 
 // No message: an access of `length` bytes at the remote address `tag` of the region with key

@@ -31,7 +31,7 @@ class Outbox final : public link::Flow {
   link::Outcome atomic(const link::AtomicRequest& request) override {
     return one_sided_.atomic(request);
   }
-  bool busy() const override { return exchanges_.busy() || !queue_.empty(); }
+  bool busy() const override { return rendezvous_.busy() || !queue_.empty(); }
   void progress(link::FlowSink& sink) override;
   link::PeerState check_peer(link::FlowSink& sink) override;
   bool ready() const override;
@@ -41,7 +41,7 @@ class Outbox final : public link::Flow {
   void set_asleep(bool asleep) override;
 
  private:
-  // A send that waits for a free exchange: more of them may be pending than there are exchanges.
+  // A send that waits for a free rendezvous: more of them may be pending than there are rendezvous.
   struct Queued {
     link::SendRequest request;
     LocalRange sges[link::kMaxLinkSges];
@@ -61,7 +61,7 @@ class Outbox final : public link::Flow {
   const std::size_t eager_limit_;
   RingWriter ring_;
   std::list<Queued> queue_;  // in order; while it is not empty nothing overtakes it
-  RendezvousSender exchanges_;
+  RendezvousSender rendezvous_;
   OneSided one_sided_;
 };
 

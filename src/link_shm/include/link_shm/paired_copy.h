@@ -14,16 +14,16 @@ namespace weft::shm {
 // Which end of the message a side copies from.
 enum class Side { kReceiver, kSender };
 
-// Writes this side's list of SGEs, at most link::kMaxLinkSges, into an exchange.
-void describe(Rendezvous& exchange, Side side, std::span<const LocalRange> sges);
-// Copies a side's list out of an exchange and returns its length, or nothing when that cannot be.
-std::optional<std::size_t> read_description(const Rendezvous& exchange, Side side,
+// Writes this side's list of SGEs, at most link::kMaxLinkSges, into a rendezvous.
+void describe(Rendezvous& rendezvous, Side side, std::span<const LocalRange> sges);
+// Copies a side's list out of a rendezvous and returns its length, or nothing when that cannot be.
+std::optional<std::size_t> read_description(const Rendezvous& rendezvous, Side side,
                                             LocalRange (&sges)[link::kMaxLinkSges]);
 
-// One side's view of a matched exchange. The SGEs are private copies: the peer cannot change them
+// One side's view of a matched rendezvous. The SGEs are private copies: the peer cannot change them
 // under way. `length` is what is copied, not larger than either list of SGEs.
 struct CopyJob {
-  Rendezvous* exchange = nullptr;
+  Rendezvous* rendezvous = nullptr;
   PeerProcess* peer = nullptr;
   std::uint64_t length = 0;
   std::span<const LocalRange> mine;    // in this process
@@ -33,7 +33,7 @@ struct CopyJob {
 // Copies the chunks that one side claims; those of small messages together in one system call.
 // A chunk that cannot be copied is marked in Rendezvous::fault and counts as copied, so that the
 // other side comes to an end. So are all chunks of a peer whose process has ended. If it ends while
-// it is read from, PeerProcess::reads_confirmed() tells. The jobs' exchanges, peers and buffers
+// it is read from, PeerProcess::reads_confirmed() tells. The jobs' rendezvous, peers and buffers
 // must stay until flush().
 class ChunkCopier {
  public:
@@ -47,7 +47,7 @@ class ChunkCopier {
 
  private:
   struct Chunk {
-    Rendezvous* exchange;
+    Rendezvous* rendezvous;
     std::size_t near_end;  // in near_, behind its SGEs
     std::size_t far_end;
   };
@@ -72,23 +72,23 @@ class ChunkCopier {
 
 // Claims the receiver's share, before the sender may claim anything. Each side copying the same
 // part of a buffer that is used again and again keeps that part in the cache of its core.
-void claim_share(Rendezvous& exchange, std::uint64_t length);
+void claim_share(Rendezvous& rendezvous, std::uint64_t length);
 
 // True when both sides together have claimed every chunk of a message of `length` bytes.
-bool all_claimed(const Rendezvous& exchange, std::uint64_t length);
+bool all_claimed(const Rendezvous& rendezvous, std::uint64_t length);
 
 // True while a chunk that was claimed is not copied yet.
-bool being_copied(const Rendezvous& exchange);
+bool being_copied(const Rendezvous& rendezvous);
 
-// The errno that says how the copying of an exchange ended: 0, or the first fault, where an end of
+// The errno that says how the copying of a rendezvous ended: 0, or the first fault, where an end of
 // the peer's process is ECONNRESET and what is no errno is EIO.
-int ending(const Rendezvous& exchange);
+int ending(const Rendezvous& rendezvous);
 
 // True when every chunk of a message of `length` bytes is copied.
-bool all_copied(const Rendezvous& exchange, std::uint64_t length);
+bool all_copied(const Rendezvous& rendezvous, std::uint64_t length);
 
 // Claims all chunks that are unclaimed for the receiver, without copying them: the sender begins no
 // further one. It still copies those that it had claimed.
-void abandon_chunks(Rendezvous& exchange, std::uint64_t length);
+void abandon_chunks(Rendezvous& rendezvous, std::uint64_t length);
 
 }  // namespace weft::shm

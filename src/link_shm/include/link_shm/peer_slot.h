@@ -33,7 +33,9 @@ class PeerSlot {
   std::uint32_t number() const { return number_; }
   SlotHeader& header() const { return *memory_.at<SlotHeader>(0); }
   const Geometry& geometry() const { return geometry_; }
-  Rendezvous* exchanges() const { return memory_.at<Rendezvous>(geometry().exchanges_at()); }
+  Rendezvous* rendezvous_records() const {
+    return memory_.at<Rendezvous>(geometry().rendezvous_records_at());
+  }
   Cell* cells() const { return memory_.at<Cell>(kCellsAt); }
   std::byte* bulk() const { return memory_.base() + geometry().bulk_at(); }
 

@@ -13,7 +13,7 @@
 
 namespace weft::shm {
 
-// The exchanges of all sources, from the receiver's side. Sources of messages under way, and the
+// The rendezvous of all sources, from the receiver's side. Sources of messages under way, and the
 // waker by which senders are woken, outlive it. One thread.
 class RendezvousReceiver {
  public:
@@ -22,10 +22,10 @@ class RendezvousReceiver {
   // True while messages are being copied.
   bool busy() const { return !pulls_.empty(); }
   // Takes an offered message of that source, as link::Inbox::accept() says.
-  bool accept(Source& source, link::InboxSink& sink, std::uint32_t exchange,
+  bool accept(Source& source, link::InboxSink& sink, std::uint32_t rendezvous_id,
               std::span<const LocalRange> sges, std::uint64_t length, void* cookie);
-  // Ends an exchange that is in state `from`. False when the sender has taken back what was in it.
-  bool finish(Source& source, std::uint32_t exchange, RendezvousState from);
+  // Ends a rendezvous that is in state `from`. False when the sender has taken back what was in it.
+  bool finish(Source& source, std::uint32_t rendezvous_id, RendezvousState from);
   // Between hold() and release() small messages are copied together; progress() follows.
   void hold() { held_ = true; }
   void release() {
@@ -42,14 +42,14 @@ class RendezvousReceiver {
   void fail(const Source& source, link::InboxSink& sink);
   // As link::Inbox::reclaim_buffers().
   bool reclaim_buffers();
-  // Ends all exchanges, without a report.
+  // Ends all rendezvous, without a report.
   void finish_all();
 
  private:
   // A message that both sides are copying. The lists are private: the sender cannot change them.
   struct RendezvousCopy {
     Source* source = nullptr;
-    std::uint32_t exchange = 0;
+    std::uint32_t rendezvous_id = 0;
     std::uint64_t length = 0;
     void* cookie = nullptr;
     int error = 0;  // why it was revoked: reported when the sender has ceased to copy
@@ -58,7 +58,7 @@ class RendezvousReceiver {
     LocalRange target[link::kMaxLinkSges];  // in this process
     LocalRange origin[link::kMaxLinkSges];  // in the sender
 
-    Rendezvous& shared() const { return source->exchanges[exchange]; }
+    Rendezvous& shared() const { return source->rendezvous_records[rendezvous_id]; }
     CopyJob job() const;
     void revoke(int why);
     bool being_written() const;

@@ -13,18 +13,18 @@
 
 namespace weft::shm {
 
-// The exchanges of a slot, from the sender's side. The slot outlives it. One thread.
+// The rendezvous of a slot, from the sender's side. The slot outlives it. One thread.
 class RendezvousSender {
  public:
-  explicit RendezvousSender(PeerSlot& slot) : slot_(slot), exchanges_(slot.exchanges()) {}
+  explicit RendezvousSender(PeerSlot& slot) : slot_(slot), records_(slot.rendezvous_records()) {}
 
   // True while messages are under way.
   bool busy() const { return !active_.empty(); }
-  // True when an exchange is free that has memory.
+  // True when a rendezvous is free that has memory.
   bool has_free() const { return !free_.empty(); }
-  // True when an exchange is free; it gets memory if all others that have some are in use.
+  // True when a rendezvous is free; it gets memory if all others that have some are in use.
   bool obtain();
-  // Takes a free exchange for a message, which a cell of `kind` is to announce, and returns its
+  // Takes a free rendezvous for a message, which a cell of `kind` is to announce, and returns its
   // number. Its SGEs stay the caller's and unchanged until its end is reported.
   std::uint32_t start(const link::SendRequest& request, CellKind kind);
   // Copies what the receiver has matched, and reports what has ended.
@@ -39,7 +39,7 @@ class RendezvousSender {
   void end_all(os::Time end, link::FlowSink& sink);
 
  private:
-  // The private side of an exchange.
+  // The private side of a rendezvous.
   struct Pending {
     void* cookie = nullptr;
     std::uint64_t length = 0;
@@ -57,8 +57,8 @@ class RendezvousSender {
   void part_from(std::uint32_t number, os::Time end);
 
   PeerSlot& slot_;
-  Rendezvous* const exchanges_;
-  std::vector<Pending> pending_;       // by number of exchange, as far as they have memory
+  Rendezvous* const records_;
+  std::vector<Pending> pending_;       // by number of rendezvous, as far as they have memory
   std::vector<std::uint32_t> active_;  // numbers of those in use
   std::vector<std::uint32_t> free_;
   ChunkCopier copier_{Side::kSender};

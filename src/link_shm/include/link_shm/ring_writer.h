@@ -45,7 +45,7 @@ class RingWriter {
   // Where the next `length` bytes of the bulk ring are, in one piece; null without room.
   std::byte* bulk_room(std::uint64_t length);
   // Takes that room for a payload of `length` bytes and says where it is.
-  BulkPayload take_bulk(std::uint64_t length, std::uint32_t exchange);
+  BulkPayload take_bulk(std::uint64_t length, std::uint32_t rendezvous_id);
 
   // True when the owner was found to take nothing more: it has closed its mailbox, or has ended.
   bool gone() const { return gone_; }

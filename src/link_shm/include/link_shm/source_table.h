@@ -29,12 +29,12 @@ struct Source {
   const os::Mapping memory;
   SlotHeader* const header;
   const Geometry geometry;
-  Rendezvous* const exchanges;
+  Rendezvous* const rendezvous_records;
   RingReader ring;
   PeerProcess process{nullptr, 0, 0};  // of id 0: its memory cannot be reached
   unsigned idle_polls = 0;
   bool polled = false;  // in the list of rings that every poll looks at
-  std::bitset<kMaxExchanges / kExchangeBlock> exchanges_backed;  // by block
+  std::bitset<kMaxRendezvous / kRendezvousBlock> rendezvous_backed;  // by block
   bool bulk_backed = false;
   bool must_fence = true;  // the sender raises no barriers that this process heeds
   bool helps = false;      // it was seen copying its share of a large message
@@ -69,10 +69,10 @@ class SourceTable {
     return file_->holder(kSlotLock + source.number).has_value();
   }
 
-  // Backs an exchange, or the bulk ring, before the first look at it: a sender that has not backed
+  // Backs a rendezvous, or the bulk ring, before the first look at it: a sender that has not backed
   // what it tells of must not be able to make this process touch what does not exist. False when
-  // there is no such exchange, or no memory.
-  bool back_exchange(Source& source, std::uint32_t exchange);
+  // there is no such rendezvous, or no memory.
+  bool back_rendezvous(Source& source, std::uint32_t rendezvous_id);
   bool back_bulk(Source& source);
 
   // Has every poll look at a ring from now on, or does not any more.

@@ -149,7 +149,7 @@ class Matcher {
   // Forgets what needs a sender that is gone: its offers, and acknowledgements to it.
   void forget(const RemoteSender& gone);
   // Forgets an offer that its sender has withdrawn. One that was claimed stays for its claimer.
-  void forget(const RemoteSender& sender, std::uint32_t exchange);
+  void forget(const RemoteSender& sender, std::uint32_t rendezvous_id);
   // Drops every message to an endpoint that ends.
   void drop_all_to(const MessageReceiver& receiver);
   // True when no message is kept.

@@ -59,7 +59,7 @@ class ReceiveQueue {
   std::size_t bytes_kept() const { return tagged_.bytes_kept() + untagged_.bytes_kept(); }
   // As Matcher::forget().
   void forget(const RemoteSender& gone);
-  void forget(const RemoteSender& sender, std::uint32_t exchange);
+  void forget(const RemoteSender& sender, std::uint32_t rendezvous_id);
   // The next part of a posted multi-receive, for a message of that length.
   Receive& part_of(Receive& whole, std::uint64_t length);
   // Takes a part from its whole; true when it was the last one, with which the buffer goes back to

@@ -6,7 +6,7 @@
 //    1  operation (link::MessageOperation)
 //    2  flags: 1 has data, 2 wants an acknowledgement, 4 failed
 //    3  zero; of an atomic operation: form, operation and type stand in 24 to 26
-//    4  exchange: number by which an answer names the message, 4 bytes
+//    4  rendezvous id: number by which an answer names the message, 4 bytes
 //    8  tag, 8 bytes
 //   16  data, 8 bytes; of an answer: the flow of what it answers (FlowInitiator::identity)
 //   24  length of the message, 8 bytes
@@ -25,10 +25,10 @@ inline constexpr std::size_t kMessageHeader = 32;
 enum class MessageKind : std::uint8_t {
   kEager = 1,   // all bytes of a message follow
   kRts = 2,     // they wait until the peer wants them, see kCts
-  kTaken = 3,   // answer: the message of that exchange was received, or discarded
+  kTaken = 3,   // answer: the message of that rendezvous id was received, or discarded
   kAtomic = 4,  // an atomic operation: ranges and operands follow
   kResult = 5,  // answer: how it ended (tag: errno, length: refusal), and what was there
-  kAlias = 6,   // from now on the key alias_key(exchange) stands for the key in `tag`
+  kAlias = 6,   // from now on the key alias_key(rendezvous_id) stands for the key in `tag`
   // What the write with an immediate value that follows announces: its data, and the length.
   kWriteImmInfo = 7,
   // An access to several ranges (tag: how many) follows, or a long one, which goes in parts; data:
@@ -40,7 +40,8 @@ enum class MessageKind : std::uint8_t {
   // Answer to an offer: its first `length` bytes shall be written to a receive, by the key
   // receive_key(tag), at addresses from 0 on and in their order.
   kCts = 11,
-  kWithdrawn = 12,  // the message of that exchange, which was offered, is not to be had any more
+  kWithdrawn =
+      12,  // the message of that rendezvous id, which was offered, is not to be had any more
 };
 
 struct MessageHeader {
@@ -49,19 +50,19 @@ struct MessageHeader {
   bool has_data = false;
   bool wants_ack = false;
   AtomicAction action;  // with kAtomic
-  std::uint32_t exchange = 0;
+  std::uint32_t rendezvous_id = 0;
   std::uint64_t tag = 0;
   std::uint64_t data = 0;
   std::uint64_t length = 0;
 };
 
-// The numbers of exchanges are easy to guess, and every REP tells the number of a station. An
+// The rendezvous ids are easy to guess, and every REP tells the number of a station. An
 // answer (kTaken, kResult, kCts) therefore also names the flow that carried what it answers, by the
 // transaction id of its first REQ, 64 random bits: a third party that does not see packets of the
 // flow does not know it. An address proves less: that of a packet can be forged, and a peer at a
 // wildcard address may answer from another one than it was sent to.
 
-// Of a message that goes whole, or else is offered; without an exchange.
+// Of a message that goes whole, or else is offered; without a rendezvous id.
 MessageHeader header_of(const link::SendRequest& request, bool whole);
 void write_header(const MessageHeader& header, std::byte* out);
 // Of at least kMessageHeader bytes; its values may be any.
@@ -84,8 +85,8 @@ MessageHeader announcement_of(bool write, std::span<const RemoteRange> ranges);
 inline constexpr std::uint32_t kAliasBit = 0x8000'0000;
 inline constexpr std::uint32_t kReceiveBits = 0xC000'0000;
 inline constexpr std::uint32_t kNumberBits = 0x3FFF'FFFF;
-constexpr std::uint32_t receive_key(std::uint32_t exchange) {
-  return kReceiveBits | (exchange & kNumberBits);
+constexpr std::uint32_t receive_key(std::uint32_t rendezvous_id) {
+  return kReceiveBits | (rendezvous_id & kNumberBits);
 }
 constexpr bool is_receive(std::uint32_t key) { return (key & kReceiveBits) == kReceiveBits; }
 constexpr std::uint32_t alias_key(std::uint32_t number) {
@@ -107,7 +108,7 @@ class Aliases {
     if (fresh) {
       MessageHeader header;
       header.kind = MessageKind::kAlias;
-      header.exchange = place->second;
+      header.rendezvous_id = place->second;
       header.tag = key.v;
       tell(header);
     }

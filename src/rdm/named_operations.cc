@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Which operations may peers name by a number?
-#include "exchanges.h"
+#include "named_operations.h"
 
 #include <algorithm>
 #include <vector>
@@ -11,7 +11,7 @@
 
 namespace weft::rdm {
 
-std::uint32_t Exchanges::name(RdmOperation& operation) {
+std::uint32_t NamedOperations::name(RdmOperation& operation) {
   do {
     next_ = (next_ + 1) & kNumberBits;
   } while (next_ == 0 || operations_.contains(next_));
@@ -19,7 +19,7 @@ std::uint32_t Exchanges::name(RdmOperation& operation) {
   return next_;
 }
 
-RdmOperation* Exchanges::find(std::uint32_t number, std::uint64_t flow) const {
+RdmOperation* NamedOperations::find(std::uint32_t number, std::uint64_t flow) const {
   const auto found = operations_.find(number);
   if (found == operations_.end()) return nullptr;
   const FlowInitiator& channel = found->second->queue->flow();
@@ -27,23 +27,23 @@ RdmOperation* Exchanges::find(std::uint32_t number, std::uint64_t flow) const {
   return same ? found->second : nullptr;
 }
 
-RdmOperation* Exchanges::find_receive(std::uint32_t number, std::uint32_t source) const {
+RdmOperation* NamedOperations::find_receive(std::uint32_t number, std::uint32_t source) const {
   const auto found = operations_.find(number);
   if (found == operations_.end()) return nullptr;
   RdmOperation* operation = found->second;
   return operation->takes && operation->offer.source == source ? operation : nullptr;
 }
 
-RdmOperation* Exchanges::find_taker(const link::Offer& offer) const {
+RdmOperation* NamedOperations::find_taker(const link::Offer& offer) const {
   const auto found = std::ranges::find_if(operations_, [&](const auto& each) {
     const RdmOperation& operation = *each.second;
     return operation.takes && operation.offer.source == offer.source &&
-           operation.offer.exchange == offer.exchange;
+           operation.offer.rendezvous_id == offer.rendezvous_id;
   });
   return found != operations_.end() ? found->second : nullptr;
 }
 
-bool Exchanges::waits_for(const RequestSource& source) const {
+bool NamedOperations::waits_for(const RequestSource& source) const {
   return std::ranges::any_of(operations_, [&](const auto& each) {
     const FlowInitiator& flow = each.second->queue->flow();
     const bool same = source.pair == 0 || flow.context() == source.pair;
@@ -51,13 +51,13 @@ bool Exchanges::waits_for(const RequestSource& source) const {
   });
 }
 
-void Exchanges::forget_buffers() {
+void NamedOperations::forget_buffers() {
   for (const auto& [number, operation] : operations_) {
     if (operation->takes) operation->count = 0;
   }
 }
 
-void Exchanges::abandon_receives_from(std::uint32_t source) {
+void NamedOperations::abandon_receives_from(std::uint32_t source) {
   std::vector<RdmOperation*> receives;
   for (const auto& [number, operation] : operations_) {
     if (operation->takes && operation->offer.source == source) receives.push_back(operation);

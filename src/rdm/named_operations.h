@@ -13,7 +13,7 @@ namespace weft::rdm {
 struct RequestSource;
 
 // The operations of an endpoint that a peer answers, by the number that it answers with.
-class Exchanges {
+class NamedOperations {
  public:
   // A number by which the peer may name the operation, until forget().
   std::uint32_t name(RdmOperation& operation);
