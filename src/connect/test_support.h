@@ -37,7 +37,7 @@ struct Asker final : link::InboxSink, link::FlowSink, link::ConnectionUser {
   os::SocketAddress listener;
   std::unique_ptr<device::Port> port;
   link::ConnectionNumber number = 0;
-  std::shared_ptr<link::Flow> way;
+  std::shared_ptr<link::Flow> path;
   std::vector<std::string> log;
 
   Asker(const std::shared_ptr<device::Device>& device, std::uint16_t number,
@@ -49,7 +49,7 @@ struct Asker final : link::InboxSink, link::FlowSink, link::ConnectionUser {
     setup.connected = true;
     port = std::move(device::Port::open(device, name, setup)).value();
   }
-  ~Asker() override { way.reset(); }
+  ~Asker() override { path.reset(); }
 
   void ask(const std::string& data = {}) {
     auto asked = port->connections().request(listener, bytes_of(data), *this);
@@ -64,16 +64,16 @@ struct Asker final : link::InboxSink, link::FlowSink, link::ConnectionUser {
   // By a source of its own.
   void say(const Bytes& bytes,
            link::MessageOperation operation = link::MessageOperation::kControl) {
-    if (way == nullptr) way = std::move(port->connect(listener)).value();
+    if (path == nullptr) path = std::move(port->connect(listener)).value();
     const LocalRange sge{const_cast<std::byte*>(bytes.data()), bytes.size()};
     link::SendRequest request;
     request.operation = operation;
     request.must_copy = true;
     request.sges = {&sge, 1};
     request.length = bytes.size();
-    way->send(request);
+    path->send(request);
   }
-  bool is_refused() { return way->check_peer(*this) == link::PeerState::kRefuses; }
+  bool is_refused() { return path->check_peer(*this) == link::PeerState::kRefuses; }
   // Takes in what has arrived.
   std::vector<std::string> hear() {
     port->inbox().poll(*this);
@@ -89,7 +89,7 @@ struct Asker final : link::InboxSink, link::FlowSink, link::ConnectionUser {
   void arrived(const link::Arrival& arrival) override { port->take_control(*this, arrival, from); }
   void connected(std::uint32_t, std::shared_ptr<link::Flow> flow,
                  std::span<const std::byte> data) override {
-    way = std::move(flow);
+    path = std::move(flow);
     log.push_back("connected " + text_of(data));
   }
   void failed(int error, std::span<const std::byte> data) override {

@@ -13,27 +13,27 @@ bool is_unreachable(int error) { return shm::means_absent(error) || error == ECO
 
 }  // namespace
 
-Result<std::shared_ptr<shm::MadSender>> MadOutbox::way_to(const os::SocketAddress& address) {
-  auto known = ways_[address].lock();
+Result<std::shared_ptr<shm::MadSender>> MadOutbox::sender_to(const os::SocketAddress& address) {
+  auto known = senders_[address].lock();
   if (known != nullptr && known->peer_state() == link::PeerState::kAlive) return known;
-  std::erase_if(ways_, [](const auto& each) { return each.second.expired(); });
+  std::erase_if(senders_, [](const auto& each) { return each.second.expired(); });
   auto opened = shm::MadSender::open(sender_, address);
   if (!opened) return opened.error();
-  std::shared_ptr<shm::MadSender> way = std::move(opened).value();
-  ways_[address] = way;
-  return way;
+  std::shared_ptr<shm::MadSender> sender = std::move(opened).value();
+  senders_[address] = sender;
+  return sender;
 }
 
 bool MadOutbox::is_gone(const os::SocketAddress& address) {
-  const auto way = way_to(address);
-  return !way && is_unreachable(way.error().code);
+  const auto sender = sender_to(address);
+  return !sender && is_unreachable(sender.error().code);
 }
 
 MadOutbox::Attempt MadOutbox::try_to_send(const os::SocketAddress& to,
                                           std::span<const std::byte> datagram) {
-  auto way = way_to(to);
-  if (!way) return {{}, !is_unreachable(way.error().code)};
-  const auto place = way.value()->send(datagram);
+  auto sender = sender_to(to);
+  if (!sender) return {{}, !is_unreachable(sender.error().code)};
+  const auto place = sender.value()->send(datagram);
   if (!place) return {{}, place.error().code == EAGAIN};
   if (sent_) sent_(to, datagram);
   return {place.value(), false};

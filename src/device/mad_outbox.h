@@ -29,7 +29,7 @@ class MadOutbox {
 
   // The way to an address, which all that ask for it at a time share. Errors: those of
   // shm::MadSender::open().
-  Result<std::shared_ptr<shm::MadSender>> way_to(const os::SocketAddress& address);
+  Result<std::shared_ptr<shm::MadSender>> sender_to(const os::SocketAddress& address);
   // No mailbox that takes datagrams is there.
   bool is_gone(const os::SocketAddress& address);
   // Sends a datagram that concerns the connection of that id. Nothing when there is no room yet:
@@ -57,7 +57,7 @@ class MadOutbox {
 
   const shm::Sender& sender_;
   const shm::MadSink sent_;
-  std::unordered_map<os::SocketAddress, std::weak_ptr<shm::MadSender>, roce::AddressHash> ways_;
+  std::unordered_map<os::SocketAddress, std::weak_ptr<shm::MadSender>, roce::AddressHash> senders_;
   std::vector<Unsent> unsent_;
   os::Time tried_{};  // to send it
 };

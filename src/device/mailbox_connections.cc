@@ -116,11 +116,11 @@ Result<link::ConnectionNumber> MailboxConnections::request(const os::SocketAddre
                                                            std::span<const std::byte> data,
                                                            link::ConnectionUser& user) {
   if (const Status fits = rdm::check_connection_data(data); !fits) return fits.error();
-  auto way = mads_.way_to(listener);
-  if (!way) return way.error();
+  auto path = mads_.sender_to(listener);
+  if (!path) return path.error();
   ConnectionEnd asking;
   asking.user = &user;
-  asking.listener = std::move(way).value();
+  asking.listener = std::move(path).value();
   asking.deadline = os::coarse_now() + options_.request_timeout;
   cm::ConnectRequest wanted;
   wanted.to = remote_at(listener);
@@ -140,8 +140,8 @@ Result<link::ConnectionNumber> MailboxConnections::accept(const link::Connection
                                                           std::span<const std::byte> data,
                                                           link::ConnectionUser& user) {
   if (const Status fits = rdm::check_connection_data(data); !fits) return fits.error();
-  auto way = link_.connect(request.peer);
-  if (!way) return way.error();
+  auto path = link_.connect(request.peer);
+  if (!path) return path.error();
   const auto adopted = adopt(agent_, request, *this);
   if (!adopted) return Error{ENOENT, "the request is accepted already"};
   const cm::ConnectionId id = adopted.value();
@@ -149,7 +149,7 @@ Result<link::ConnectionNumber> MailboxConnections::accept(const link::Connection
   end.user = &user;
   end.stage = EndStage::kAccepted;
   end.deadline = os::coarse_now() + options_.peer_timeout;
-  end.facing = std::move(way).value();
+  end.facing = std::move(path).value();
   cm::AcceptRequest reply;
   reply.rep = rdm::write_reply({introduce(), {}});
   reply.more.assign(data.begin(), data.end());
@@ -212,9 +212,9 @@ void MailboxConnections::send(const cm::Remote& to, cm::ConnectionId id,
   ConnectionEnd* const end = starting_ != nullptr ? starting_ : find(id);
   const bool asks = end != nullptr && end->stage == EndStage::kAsked && end->facing == nullptr;
   if (end != nullptr && !asks) {
-    const std::shared_ptr<link::Flow> way =
+    const std::shared_ptr<link::Flow> path =
         end->facing != nullptr ? end->facing : end->established.lock();
-    send_error_ = way != nullptr ? send_over(*way, shortened(message)) : ECONNRESET;
+    send_error_ = path != nullptr ? send_over(*path, shortened(message)) : ECONNRESET;
   } else if (id != 0 || in_datagram_) {
     const auto place = mads_.send(to.address, id, message);
     if (starting_ != nullptr) starting_->req = place;
@@ -307,13 +307,13 @@ void MailboxConnections::on_request(const cm::CmEvent& event) {
 }
 
 void MailboxConnections::on_reply(const cm::CmEvent& event, ConnectionEnd& end) {
-  auto way = link_.connect(event.remote.address);
-  if (!way) {
-    const int error = way.error().code;
+  auto path = link_.connect(event.remote.address);
+  if (!path) {
+    const int error = path.error().code;
     return fail(event.id, shm::means_absent(error) ? ECONNRESET : error);
   }
   end.listener.reset();
-  end.facing = std::move(way).value();
+  end.facing = std::move(path).value();
   static_cast<void>(agent_.confirm(event.id, {}, os::coarse_now()));
   if (send_error_ != 0) return fail(event.id, ECONNRESET);
   establish(event.id, end, event.more);

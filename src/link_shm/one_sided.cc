@@ -24,10 +24,10 @@ int OneSided::unusable() {
 }
 
 template <class Request>
-Outcome OneSided::by_faster_method(const Request& request, AdaptiveChoice& ways) {
+Outcome OneSided::by_faster_method(const Request& request, AdaptiveChoice& choice) {
   using Answer = AssistedRequests::Answer;
-  const bool asks = ways.choose() == AdaptiveChoice::Method::kSecond;
-  const bool timed = ways.timed();
+  const bool asks = choice.choose() == AdaptiveChoice::Method::kSecond;
+  const bool timed = choice.timed();
   const auto begin = timed ? std::chrono::steady_clock::now() : os::Time{};
   const Answer answer = asks ? assisted_.ask(request) : Answer::kNotDone;
   if (answer == Answer::kUnknown) return Outcome::failed(ETIMEDOUT);
@@ -35,22 +35,22 @@ Outcome OneSided::by_faster_method(const Request& request, AdaptiveChoice& ways)
   const bool done = answer == Answer::kDone;
   const Outcome outcome = done ? Outcome::done() : direct_.carry_out(request);
   if (asks && !done) {
-    ways.second_failed();
+    choice.second_failed();
   } else if (timed) {
-    ways.took(std::chrono::steady_clock::now() - begin);
+    choice.took(std::chrono::steady_clock::now() - begin);
   }
   return outcome;
 }
 
 template <class Request>
-Outcome OneSided::carry_out(const Request& request, std::size_t most_assisted, AdaptiveChoice& ways,
-                            std::uint32_t kind, link::MessageOperation event,
-                            link::MessageOperation with_data) {
+Outcome OneSided::carry_out(const Request& request, std::size_t most_assisted,
+                            AdaptiveChoice& choice, std::uint32_t kind,
+                            link::MessageOperation event, link::MessageOperation with_data) {
   const std::uint32_t counted = slot_.mailbox().counts_access.load(std::memory_order_relaxed);
   const bool announces = (counted & kind) != 0 || request.has_data;
   if (announces && !ring_.room_for(1)) return Outcome::again();
   const Outcome outcome = assisted_.fits(request.remote, most_assisted, announces ? 1 : 0)
-                              ? by_faster_method(request, ways)
+                              ? by_faster_method(request, choice)
                               : direct_.carry_out(request);
   if (announces && outcome.state == Outcome::State::kDone) {
     link::SendRequest note;

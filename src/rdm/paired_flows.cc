@@ -53,13 +53,13 @@ PairedFlows::PairedFlows(Shared& shared, FlowTable& flows, FlowConnections& mana
   shared.pairs = this;
 }
 
-Context& PairedFlows::add(const PeerPath& way, link::ConnectionUser& user) {
+Context& PairedFlows::add(const PeerPath& peer_path, link::ConnectionUser& user) {
   Context& context = flows_.contexts().create();
   context.pair = std::make_unique<PairedFlow>();
   PairedFlow& pair = *context.pair;
   pair.user = &user;
-  pair.path = way.path;
-  pair.path_mtu = way.path_mtu;
+  pair.path = peer_path.path;
+  pair.path_mtu = peer_path.path_mtu;
   pair.first = Psn(static_cast<std::uint32_t>(shared_.host.random()));
   pair.since = shared_.host.now();
   flows_.add_pair(pair.path, context.number);
@@ -83,9 +83,9 @@ Result<link::ConnectionNumber> PairedFlows::request(const os::SocketAddress& lis
                                                     std::span<const std::byte> data,
                                                     link::ConnectionUser& user) {
   if (const Status fits = check_connection_data(data); !fits) return fits.error();
-  const auto way = flows_.path_of_flow(listener);
-  if (!way) return way.error();
-  Context& context = add(way.value(), user);
+  const auto peer_path = flows_.path_of_flow(listener);
+  if (!peer_path) return peer_path.error();
+  Context& context = add(peer_path.value(), user);
   const FlowReply own = introduce(context);
   FlowRequest said;
   said.me = own.me;
@@ -114,15 +114,15 @@ Result<link::ConnectionNumber> PairedFlows::accept(const link::ConnectionRequest
   if (const Status fits = check_connection_data(data); !fits) return fits.error();
   const auto asked = read_asked(request.message);
   if (!asked) return no_request();
-  auto way = flows_.path_of_flow(request.peer);
-  if (!way) return way.error();
+  auto peer_path = flows_.path_of_flow(request.peer);
+  if (!peer_path) return peer_path.error();
   if (shared_.options.name.is_any()) {
     os::SocketAddress from = request.asked;
     from.set_port(shared_.options.name.port());
-    way.value().path = flows_.path_between(from, request.peer);
+    peer_path.value().path = flows_.path_between(from, request.peer);
   }
-  way.value().path_mtu = std::min(way.value().path_mtu, asked->request.me.path_mtu);
-  Context& context = add(way.value(), user);
+  peer_path.value().path_mtu = std::min(peer_path.value().path_mtu, asked->request.me.path_mtu);
+  Context& context = add(peer_path.value(), user);
   PairedFlow& pair = *context.pair;
   const os::Time now = pair.since;
   void* const number = Shared::cm_context(context.number);

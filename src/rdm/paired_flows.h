@@ -54,7 +54,7 @@ class PairedFlows final : public link::Connections, cm::User {
   void handle(const cm::CmEvent& event) override;
   Time heard(cm::ConnectionId id, void* context) override;
 
-  Context& add(const PeerPath& way, link::ConnectionUser& user);
+  Context& add(const PeerPath& peer_path, link::ConnectionUser& user);
   void remove(Context& context);
   FlowReply introduce(const Context& context) const;
   cm::ConnectionId request_id(link::ConnectionNumber request) const;

@@ -114,7 +114,7 @@ void PacketPort::count_poll() {
 unsigned PacketPort::poll(unsigned most, unsigned reads) {
   count_poll();
   for (const auto& side : sides_) {
-    if (const auto peer = side->trains.narrow_way()) {
+    if (const auto peer = side->trains.narrow_path()) {
       tell_owners([&](PacketHandler& handler) { handler.path_changed(*peer); });
     }
     if (side->trains.met_errors()) errors_wait_ = true;

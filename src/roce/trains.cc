@@ -64,7 +64,7 @@ void Trains::flush() {
   if (count_ != 0) send();
 }
 
-std::optional<os::SocketAddress> Trains::narrow_way() {
+std::optional<os::SocketAddress> Trains::narrow_path() {
   if (!has_narrow_.load()) return std::nullopt;
   const std::lock_guard guard(narrow_lock_);
   has_narrow_.store(false);
@@ -101,8 +101,8 @@ bool Trains::send() {
   if (capture_ != nullptr) record(outcome.datagrams);
   stuck_ = outcome.error == EAGAIN || outcome.error == ENOBUFS;
   if (stuck_ && outcome.bytes == 0) {
-    stuck_way_ = *path_;  // its owner may go before there is room
-    path_ = &stuck_way_;
+    stuck_path_ = *path_;  // its owner may go before there is room
+    path_ = &stuck_path_;
     return false;
   }
   stuck_ = false;

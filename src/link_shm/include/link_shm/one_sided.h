@@ -26,11 +26,11 @@ class OneSided {
   int unusable();
   // `kind` (kCountsReads, kCountsWrites) says which peers are told by an `event`.
   template <class Request>
-  link::Outcome carry_out(const Request& request, std::size_t most_assisted, AdaptiveChoice& ways,
+  link::Outcome carry_out(const Request& request, std::size_t most_assisted, AdaptiveChoice& choice,
                           std::uint32_t kind, link::MessageOperation event,
                           link::MessageOperation with_data);
   template <class Request>
-  link::Outcome by_faster_method(const Request& request, AdaptiveChoice& ways);
+  link::Outcome by_faster_method(const Request& request, AdaptiveChoice& choice);
 
   PeerSlot& slot_;
   RingWriter& ring_;

@@ -20,7 +20,7 @@ namespace weft::roce {
 
 // Collects packets that go the same way and have the same size, and sends them as one train, closed
 // by their ICRCs. The last one may be shorter. One thread at a time, and another one that asks
-// narrow_way() and met_errors().
+// narrow_path() and met_errors().
 class Trains {
  public:
   // `capture`, if not null, hears of what leaves.
@@ -41,7 +41,7 @@ class Trains {
 
   // Once: a peer for which packets were too large for the path, as the system says. They went in
   // fragments.
-  std::optional<os::SocketAddress> narrow_way();
+  std::optional<os::SocketAddress> narrow_path();
   // That left, or were lost by the socket.
   std::uint64_t packets() const { return packets_; }
   // Forgets what was collected.
@@ -66,7 +66,7 @@ class Trains {
   const std::unique_ptr<std::byte[]> bytes_;
   wire::RouteCrc crc_;
   const Path* path_ = nullptr;
-  Path stuck_way_;
+  Path stuck_path_;
   std::size_t segment_ = 0;  // bytes of all packets but the last
   std::size_t count_ = 0;
   std::size_t limit_ = 0;  // of count_
