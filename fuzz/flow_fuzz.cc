@@ -101,7 +101,7 @@ class Memory final : public work::Target {
     std::memcpy(area_.data() + (memory.address - kAddress) + offset, bytes.data(), bytes.size());
     return but_not_ready(verdict());
   }
-  RequestVerdict may_tell() override { return verdict(); }
+  RequestVerdict may_report_immediate() override { return verdict(); }
   void written(const work::RemoteMemory&, const work::MessageEnd&) override {}
   RequestVerdict read(const work::RemoteMemory& memory, std::uint64_t offset,
                       std::span<std::byte> out) override {

@@ -72,7 +72,7 @@ void Core::repeat(const CmConnection& connection) {
   send(connection, connection.task->kept);
 }
 
-void Core::tell(const CmConnection& connection, const wire::CmMessage& message) {
+void Core::send_once(const CmConnection& connection, const wire::CmMessage& message) {
   send(connection, compose(connection.transaction, message));
 }
 
@@ -101,7 +101,7 @@ void Core::ask_for_time(const CmConnection& connection, std::uint8_t message,
   mra.remote_id = connection.remote_id;
   mra.message = message;
   mra.service_timeout = timeout;
-  tell(connection, mra);
+  send_once(connection, mra);
 }
 
 void Core::arm(CmConnection& connection) {

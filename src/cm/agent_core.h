@@ -35,7 +35,7 @@ struct Core {
   // Sends the kept message again, if there is one.
   void repeat(const CmConnection& connection);
   // Sends a message that is not kept, with the transaction id of the REQ.
-  void tell(const CmConnection& connection, const wire::CmMessage& message);
+  void send_once(const CmConnection& connection, const wire::CmMessage& message);
   // Whether an answer that no state stands behind may be sent, within AnswerRates: it counts then.
   bool may_answer(const Remote& to, Time now);
   // Sends such an answer.

@@ -225,7 +225,7 @@ void PassiveSide::reject_again(const CmConnection& connection, Time now) {
   }
   wire::CmRej rej = rejection(kAnswersReq, wire::CmReason::kStale, core_.options.guid);
   rej.remote_id = connection.remote_id;
-  core_.tell(connection, rej);
+  core_.send_once(connection, rej);
 }
 
 void PassiveSide::open(ServiceListener& listener, const CmArrival& arrival,

@@ -99,7 +99,7 @@ void CompletionQueue::report_overrun(EventChannel& channel, void* object) {
   on_overrun_.object = object;
 }
 
-void CompletionQueue::tell(const Completion& completion) {
+void CompletionQueue::raise_entry(const Completion& completion) {
   const bool solicited = !completion.ok() || (completion.flags & kSolicited) != 0;
   if (armed_ == Armed::kSolicited && !solicited) return;
   armed_ = Armed::kNot;

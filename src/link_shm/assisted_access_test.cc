@@ -99,7 +99,7 @@ void own(const std::string& directory, Stage& stage, Child& self) {
   add(Access::kRemoteWrite, stage.region, 11);
   const Access both = Access::kRemoteRead | Access::kRemoteWrite;
   add(both, stage.region, 13);
-  table->ask_to_be_told(add(both, stage.region, 14), both);
+  table->report_accesses(add(both, stage.region, 14), both);
   void* gone =
       ::mmap(nullptr, kRegionBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   add(both, gone, 12);

@@ -31,10 +31,10 @@ bool AssistedServer::run(Source& source, const CellWord& word, link::InboxSink& 
 }
 
 // What its initiator would tell of a region, if it had accessed that itself.
-void AssistedServer::tell(const Source& source, Access access, link::InboxSink& sink) const {
-  if (own_memory_.to_tell().empty()) [[likely]]
+void AssistedServer::report(const Source& source, Access access, link::InboxSink& sink) const {
+  if (own_memory_.keys_to_report().empty()) [[likely]]
     return;
-  sink.accessed(source.number, access, own_memory_.to_tell());
+  sink.accessed(source.number, access, own_memory_.keys_to_report());
 }
 
 bool AssistedServer::carry_out(const Source& source, const Cell& cell, bool write,
@@ -46,7 +46,7 @@ bool AssistedServer::carry_out(const Source& source, const Cell& cell, bool writ
   const std::byte* written = range.length <= kAssistedBytesInCell ? cell.assisted.bytes : bytes;
   const memory::Accessed done = write ? own_memory_.write(range, {written, range.length})
                                       : own_memory_.read(range, {bytes, range.length});
-  if (done.ok()) tell(source, write ? Access::kRemoteWrite : Access::kRemoteRead, sink);
+  if (done.ok()) report(source, write ? Access::kRemoteWrite : Access::kRemoteRead, sink);
   return done.ok();
 }
 
@@ -69,7 +69,7 @@ bool AssistedServer::carry_out_atomic(const Source& source, const Cell& cell,
   std::byte* fetched = action.fetches() ? source.header->assisted.bytes : nullptr;
   const memory::Accessed done =
       own_memory_.change(action, range, operands, fetched, memory::Patience::kBrief);
-  if (done.ok()) tell(source, memory::rights_for(action), sink);
+  if (done.ok()) report(source, memory::rights_for(action), sink);
   return done.ok();
 }
 

@@ -54,7 +54,7 @@ Outcome DirectAccess::pin(Access served, Access need, std::span<const RemoteRang
   if (grant.ok()) {
     targets = grant.segments;
     // A cell to tell of it, and one more that OneSided counts on.
-    if (table_->to_tell().empty() || ring_.room_for(2)) [[likely]]
+    if (table_->keys_to_report().empty() || ring_.room_for(2)) [[likely]]
       return Outcome::done();
     table_->release();
     return Outcome::again();
@@ -139,16 +139,16 @@ int DirectAccess::change(const link::AtomicRequest& request, std::size_t offset,
 Outcome DirectAccess::end_access(int error, Access access) {
   table_->release();
   if (error != 0) return Outcome::failed(error == ESRCH || error == EPERM ? ECONNRESET : error);
-  if (!table_->to_tell().empty()) [[unlikely]]
-    tell(access);
+  if (!table_->keys_to_report().empty()) [[unlikely]]
+    report_access(access);
   return Outcome::done();
 }
 
-void DirectAccess::tell(Access access) {
+void DirectAccess::report_access(Access access) {
   AccessedPayload& note = ring_.next_cell().accessed;
   note.access = access;
   note.count = 0;
-  for (const RegionKey key : table_->to_tell()) note.keys[note.count++] = key.v;
+  for (const RegionKey key : table_->keys_to_report()) note.keys[note.count++] = key.v;
   ring_.publish({}, CellKind::kAccessed);
 }
 

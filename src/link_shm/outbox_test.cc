@@ -597,7 +597,7 @@ TEST_F(AccessTest, AnAccessThatCannotBeAnnouncedIsNotBegun) {
 using Accessed = InboxLog::Accessed;
 
 TEST_F(AccessTest, TheOwnerHearsOfAccessesToTheRegionsThatItAskedFor) {
-  table->ask_to_be_told(writable, Access::kRemoteWrite);
+  table->report_accesses(writable, Access::kRemoteWrite);
   access(true, {0, 100, RegionKey{11}});
   access(true, {4000, 100, RegionKey{11}});  // refused
   access(true, {0, 0, RegionKey{11}}, true);
@@ -609,7 +609,7 @@ TEST_F(AccessTest, TheOwnerHearsOfAccessesToTheRegionsThatItAskedFor) {
 }
 
 TEST_F(AccessTest, AnAccessThatTheOwnerWouldNotHearOfIsNotBegun) {
-  table->ask_to_be_told(writable, Access::kRemoteWrite);
+  table->report_accesses(writable, Access::kRemoteWrite);
   Bytes none;
   while (peer.send(1, none).state == State::kDone) {
   }

@@ -35,7 +35,7 @@ std::uint32_t RendezvousSender::start(const SendRequest& request, CellKind kind)
   mine.count = static_cast<std::uint32_t>(request.sges.size());
   mine.reported = false;
   mine.offered = kind == CellKind::kOffered;
-  mine.tells_of_it = false;
+  mine.reports_withdrawal = false;
   std::copy(request.sges.begin(), request.sges.end(), mine.sges);
   Rendezvous& shared = records_[number];
   describe(shared, Side::kSender, request.sges);
@@ -67,7 +67,7 @@ bool RendezvousSender::progress_one(std::uint32_t number, RingWriter& ring, link
     help_copying(number);
     return false;
   }
-  if (pending_[number].tells_of_it) tell_of_withdrawal(number, ring);
+  if (pending_[number].reports_withdrawal) report_withdrawal(number, ring);
   if (state != RendezvousState::kDone) return false;
   report(number, ending(shared), sink);
   shared.state.store(RendezvousState::kIdle, std::memory_order_relaxed);
@@ -109,17 +109,17 @@ bool RendezvousSender::cancel(void* cookie, RingWriter& ring, link::FlowSink& si
       !records_[number].state.compare_exchange_strong(offered, RendezvousState::kAbandoned)) {
     return false;
   }
-  pending_[number].tells_of_it = true;
+  pending_[number].reports_withdrawal = true;
   report(number, ECANCELED, sink);
-  tell_of_withdrawal(number, ring);
+  report_withdrawal(number, ring);
   return true;
 }
 
-void RendezvousSender::tell_of_withdrawal(std::uint32_t number, RingWriter& ring) {
+void RendezvousSender::report_withdrawal(std::uint32_t number, RingWriter& ring) {
   if (!ring.room_for(1)) return;
   ring.next_cell().offered = {0, number};
   ring.publish({}, CellKind::kWithdrawn);
-  pending_[number].tells_of_it = false;
+  pending_[number].reports_withdrawal = false;
 }
 
 // The receiver may be copying from this process: the program must not get the buffers back before,

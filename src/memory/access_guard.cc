@@ -162,7 +162,7 @@ AccessError AccessGuard::check_and_pin_one(const Through& through, Access need,
   const bool known = find(through.domain, range.key, hazard, found);
   if (range.length == 0) {
     granted_[granted_count_++] = {};
-    if (known && includes(found.access, need)) tell_if_asked(found, need, range.key);
+    if (known && includes(found.access, need)) note_for_report(found, need, range.key);
     return AccessError::kNone;
   }
   if (!known) return AccessError::kUnknownKey;
@@ -181,7 +181,7 @@ AccessError AccessGuard::check_and_pin_one(const Through& through, Access need,
              error != AccessError::kNone) {
     return error;
   }
-  tell_if_asked(found, need, range.key);
+  note_for_report(found, need, range.key);
   return AccessError::kNone;
 }
 
@@ -207,17 +207,18 @@ AccessError AccessGuard::walk_segments(std::uint64_t offset, std::uint64_t lengt
   return AccessError::kPastEnd;  // the owner's table contradicts itself
 }
 
-void AccessGuard::tell_if_asked(const Found& found, Access need, RegionKey key) {
-  if ((static_cast<std::uint32_t>(found.access) & telling_bits(need)) == 0) [[likely]]
+void AccessGuard::note_for_report(const Found& found, Access need, RegionKey key) {
+  if ((static_cast<std::uint32_t>(found.access) & report_bits(need)) == 0) [[likely]]
     return;
-  const std::span<const RegionKey> before = to_tell();
-  if (std::find(before.begin(), before.end(), key) == before.end()) to_tell_[telling_++] = key;
+  const std::span<const RegionKey> before = keys_to_report();
+  if (std::find(before.begin(), before.end(), key) == before.end())
+    keys_to_report_[report_count_++] = key;
 }
 
 Grant AccessGuard::check_and_pin(const Through& through, Access need,
                                  std::span<const RemoteRange> ranges, std::size_t element) {
   release();
-  telling_ = 0;
+  report_count_ = 0;
   granted_count_ = 0;
   if (!includes(through.served, need)) return {AccessError::kNotServed, 0, {}};
   for (std::size_t i = 0; i < ranges.size(); ++i) {

@@ -118,9 +118,9 @@ int OwnMemory::change_places(const AtomicAction& action, const std::byte* operan
   return 0;
 }
 
-std::span<const RegionKey> OwnMemory::to_tell() const {
+std::span<const RegionKey> OwnMemory::keys_to_report() const {
   if (guard_ == nullptr) return {};
-  return guard_->to_tell();
+  return guard_->keys_to_report();
 }
 
 }  // namespace weft::memory

@@ -125,12 +125,12 @@ TEST_F(OwnMemoryTest, APartOfARegionThatIsClosedMeanwhileIsRefused) {
 TEST_F(OwnMemoryTest, ACheckedWriteIsNotLookedUpAgain) {
   ASSERT_TRUE(memory_->check(Access::kRemoteWrite, {0, kLength, RegionKey{1}}).ok());
   // Only a second lookup could notice that.
-  table_->ask_to_be_told(region_, Access::kRemoteWrite);
+  table_->report_accesses(region_, Access::kRemoteWrite);
   ASSERT_TRUE(write(0).ok());
   EXPECT_EQ(bytes_[0], std::byte{1});
-  EXPECT_TRUE(memory_->to_tell().empty());
+  EXPECT_TRUE(memory_->keys_to_report().empty());
   ASSERT_TRUE(write(1).ok());
-  EXPECT_EQ(memory_->to_tell().size(), 1U) << "the write behind it was looked up";
+  EXPECT_EQ(memory_->keys_to_report().size(), 1U) << "the write behind it was looked up";
 }
 
 TEST_F(OwnMemoryTest, MemoryThatACheckDidNotAllowIsLookedUp) {

@@ -321,8 +321,8 @@ void RegionTable::set_state(const Registration& registration, std::uint32_t stat
   publish(registration.slot);
 }
 
-void RegionTable::ask_to_be_told(const Registration& registration, Access access) {
-  slot(registration.slot).access.fetch_or(telling_bits(access), std::memory_order_release);
+void RegionTable::report_accesses(const Registration& registration, Access access) {
+  slot(registration.slot).access.fetch_or(report_bits(access), std::memory_order_release);
   const std::lock_guard guard(mutex_);
   publish(registration.slot);
 }

@@ -168,22 +168,22 @@ TEST_F(TableUserTest, UpToEightRangesAreGrantedTogether) {
 TEST_F(TableUserTest, TheOwnerIsToldOfTheRegionsAndAccessesThatItAskedFor) {
   const Access both = Access::kRemoteRead | Access::kRemoteWrite;
   add(1, 0, both);
-  table_->ask_to_be_told(last_added_, Access::kRemoteWrite);
+  table_->report_accesses(last_added_, Access::kRemoteWrite);
   add(2, 0, both);
   add(3, 0, both);
-  table_->ask_to_be_told(last_added_, both);
+  table_->report_accesses(last_added_, both);
   const RemoteRange ranges[] = {
       {0, 1, RegionKey{1}}, {0, 1, RegionKey{2}}, {0, 1, RegionKey{3}}, {8, 1, RegionKey{1}}};
   const auto told = [&](Access need) {
     EXPECT_EQ(check_and_pin(ranges, need), AccessError::kNone);
-    const auto keys = user_->to_tell();
+    const auto keys = user_->keys_to_report();
     return std::vector<RegionKey>(keys.begin(), keys.end());
   };
   EXPECT_EQ(told(Access::kRemoteWrite), (std::vector{RegionKey{1}, RegionKey{3}}));
   EXPECT_EQ(told(Access::kRemoteRead), std::vector{RegionKey{3}});
   EXPECT_EQ(told(both), (std::vector{RegionKey{1}, RegionKey{3}}));
   EXPECT_EQ(check_and_pin({&ranges[1], 1}, both), AccessError::kNone);
-  EXPECT_TRUE(user_->to_tell().empty());
+  EXPECT_TRUE(user_->keys_to_report().empty());
 }
 
 TEST_F(TableUserTest, OneRangeMoreThanPossibleIsRefused) {

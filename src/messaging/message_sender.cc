@@ -58,7 +58,7 @@ void MessageSender::push(void* context, std::uint64_t flags, int error, int deta
 int MessageSender::fail(const Report& report, std::uint64_t flags, CounterEvent event, int error,
                         int detail) {
   if (report.silent()) return error;
-  if (report.tells_failure()) push(report.context, flags, error, detail);
+  if (report.reports_failure()) push(report.context, flags, error, detail);
   bindings_.count(report.counter(), event, false);
   return 0;
 }

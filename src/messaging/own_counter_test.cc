@@ -177,7 +177,7 @@ TEST_F(OwnCounterTest, AnAccessToACountedRegionCountsWhereTheRegionIsBound) {
   region.key = RegionKey{3};
   const auto registered = setup.device->regions().add(region).value();
   ASSERT_TRUE(counters.bind(region.key, this, Access::kRemoteWrite, own));
-  setup.device->regions().ask_to_be_told(registered, Access::kRemoteWrite);
+  setup.device->regions().report_accesses(registered, Access::kRemoteWrite);
   Bytes out = pattern(64, 2);
   const LocalRange local{out.data(), out.size()};
   const RemoteRange remote{0, 64, region.key};

@@ -145,8 +145,8 @@ std::uint64_t UdpSocket::dropped() const {
   std::array<std::uint32_t, SK_MEMINFO_VARS> counts{};
   socklen_t length = sizeof counts;
   const int failed = ::getsockopt(fd(), SOL_SOCKET, SO_MEMINFO, counts.data(), &length);
-  const bool told = failed == 0 && length > SK_MEMINFO_DROPS * sizeof counts[0];
-  return told ? counts[SK_MEMINFO_DROPS] : 0;
+  const bool known = failed == 0 && length > SK_MEMINFO_DROPS * sizeof counts[0];
+  return known ? counts[SK_MEMINFO_DROPS] : 0;
 }
 
 int UdpSocket::receive(UdpBatch& batch) const {

@@ -277,14 +277,14 @@ TEST_P(UdpSocketTest, AClosedPortDisturbsNoReceiver) {
 TEST_P(UdpSocketTest, ManyDatagramsToAClosedPortAllLeave) {
   UdpSocket sender = bound({.trains = false});
   const SocketAddress closed = bound().address();
-  bool told = false;
-  for (int i = 0; i < 20 || (!told && i < 1'000'000); ++i) {
+  bool reported = false;
+  for (int i = 0; i < 20 || (!reported && i < 1'000'000); ++i) {
     const SendOutcome outcome = sender.send(closed, {}, some_bytes(100), 10);
     ASSERT_EQ(outcome.error, 0);
     EXPECT_EQ(outcome.datagrams, 10U);
-    told |= outcome.errors_waiting;
+    reported |= outcome.errors_waiting;
   }
-  EXPECT_TRUE(told);
+  EXPECT_TRUE(reported);
   while (const auto error = sender.next_error()) EXPECT_EQ(error->peer, closed);
 }
 

@@ -65,7 +65,7 @@ RequestVerdict QpTarget::message_begins() {
   return take_receive();
 }
 
-RequestVerdict QpTarget::may_tell() { return take_receive(); }
+RequestVerdict QpTarget::may_report_immediate() { return take_receive(); }
 
 RequestVerdict QpTarget::message_goes_on(std::span<const std::byte> bytes) {
   ReceiveEnding ended;

@@ -35,7 +35,7 @@ class QpTarget final : public work::Target {
   work::RequestVerdict may_access(Access need, const work::RemoteMemory& memory) override;
   work::RequestVerdict write(const work::RemoteMemory& memory, std::uint64_t offset,
                              std::span<const std::byte> bytes) override;
-  work::RequestVerdict may_tell() override;
+  work::RequestVerdict may_report_immediate() override;
   void written(const work::RemoteMemory& memory, const work::MessageEnd& end) override;
   work::RequestVerdict read(const work::RemoteMemory& memory, std::uint64_t offset,
                             std::span<std::byte> out) override;

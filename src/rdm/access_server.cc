@@ -46,13 +46,13 @@ bool AccessServer::begin_ranges(const MessageHeader& header, std::span<const std
   const Access need = header.data != 0 ? Access::kRemoteWrite : Access::kRemoteRead;
   announced_ = {need};
   refused_ = false;
-  told_keys_.clear();
+  reported_keys_.clear();
   memory::Accessed may;
   for (std::size_t i = 0; i < header.tag && may.ok(); ++i) {
     may = shared_.memory.check(need, read_range(bytes.data() + i * kRange));
-    for (const RegionKey key : shared_.memory.to_tell()) {
-      if (std::find(told_keys_.begin(), told_keys_.end(), key) == told_keys_.end()) {
-        told_keys_.push_back(key);
+    for (const RegionKey key : shared_.memory.keys_to_report()) {
+      if (std::find(reported_keys_.begin(), reported_keys_.end(), key) == reported_keys_.end()) {
+        reported_keys_.push_back(key);
       }
     }
   }
@@ -63,9 +63,9 @@ bool AccessServer::begin_ranges(const MessageHeader& header, std::span<const std
 void AccessServer::end_ranges() {
   ranges_ = {};
   const auto announced = std::exchange(announced_, std::nullopt);
-  if (refused_) told_keys_.clear();
+  if (refused_) reported_keys_.clear();
   if (refused_ || !announced) return;
-  tell_of_keys(announced->need);
+  report_keys(announced->need);
   if (!announced->has_data) announce_access(announced->need);
 }
 
@@ -107,7 +107,7 @@ std::optional<memory::Accessed> AccessServer::execute(const MessageHeader& heade
     if (action.has_operand()) std::memcpy(both, operand + offset, part);
     if (action.compares()) std::memcpy(both + part, operand + length + offset, part);
     done = shared_.memory.change(action, list[i], both, fetched + offset, memory::Patience::kUsual);
-    const std::span<const RegionKey> keys = shared_.memory.to_tell();
+    const std::span<const RegionKey> keys = shared_.memory.keys_to_report();
     if (done.ok() && !keys.empty()) {
       shared_.sink->accessed(source_, memory::rights_for(action), keys);
     }
@@ -141,9 +141,9 @@ void AccessServer::announce_access(Access need, const MessageHeader& from) {
   announce(write ? link::MessageOperation::kWriteEvent : link::MessageOperation::kReadEvent, from);
 }
 
-void AccessServer::tell_of_keys(Access need) {
-  if (!told_keys_.empty()) shared_.sink->accessed(source_, need, told_keys_);
-  told_keys_.clear();
+void AccessServer::report_keys(Access need) {
+  if (!reported_keys_.empty()) shared_.sink->accessed(source_, need, reported_keys_);
+  reported_keys_.clear();
 }
 
 std::optional<RegionKey> AccessServer::region_of(std::uint32_t key) const {
@@ -163,10 +163,10 @@ RequestVerdict AccessServer::may_access(Access need, const work::RemoteMemory& m
   }
   if (!may.ok()) return verdict_of(may);
   if (announced_) return {};
-  const auto keys = key ? shared_.memory.to_tell() : std::span<const RegionKey>();
-  told_keys_.assign(keys.begin(), keys.end());
+  const auto keys = key ? shared_.memory.keys_to_report() : std::span<const RegionKey>();
+  reported_keys_.assign(keys.begin(), keys.end());
   if (need == Access::kRemoteWrite) return {};
-  tell_of_keys(need);
+  report_keys(need);
   announce_access(need);
   return {};
 }
@@ -180,11 +180,11 @@ RequestVerdict AccessServer::write(const work::RemoteMemory& memory, std::uint64
 }
 
 void AccessServer::written(const work::MessageEnd& end) {
-  if (!announced_) tell_of_keys(Access::kRemoteWrite);
-  const bool tells = end.has_immediate;
+  if (!announced_) report_keys(Access::kRemoteWrite);
+  const bool with_immediate = end.has_immediate;
   const MessageHeader notice = notice_;
-  if (tells) notice_ = {};
-  if (tells && !refused_ && notice.has_data)
+  if (with_immediate) notice_ = {};
+  if (with_immediate && !refused_ && notice.has_data)
     return announce(link::MessageOperation::kWriteData, notice);
   const bool part = notice.has_data;  // of one that is announced at its end
   if (!part && !announced_) announce_access(Access::kRemoteWrite);

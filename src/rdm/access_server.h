@@ -45,7 +45,7 @@ class AccessServer {
   // An access was refused: the one that was announced is not reported.
   void refuse() { refused_ = true; }
   // Gives memory back.
-  void trim() { told_keys_.shrink_to_fit(); }
+  void trim() { reported_keys_.shrink_to_fit(); }
 
  private:
   // An access to several ranges, or in parts: reported as one access.
@@ -58,17 +58,17 @@ class AccessServer {
   void report_atomic(const MessageHeader& header);
   void announce(link::MessageOperation event, const MessageHeader& from);
   void announce_access(Access need, const MessageHeader& from = {});
-  void tell_of_keys(Access need);
+  void report_keys(Access need);
 
   Shared& shared_;
   const std::uint32_t source_;
   Budget::Share& messages_;         // of Shared::message_memory
   std::vector<RegionKey> aliases_;  // by number
   std::optional<Announced> announced_;
-  std::vector<RegionKey> told_keys_;  // whose owner hears of the access that is in flight
-  MessageHeader notice_;              // of the write to come
-  bool refused_ = false;              // a part of it
-  work::RequestVerdict ranges_;       // of the access to several that is in flight
+  std::vector<RegionKey> reported_keys_;  // whose owner hears of the access that is in flight
+  MessageHeader notice_;                  // of the write to come
+  bool refused_ = false;                  // a part of it
+  work::RequestVerdict ranges_;           // of the access to several that is in flight
 };
 
 }  // namespace weft::rdm

@@ -137,7 +137,7 @@ TEST_F(AccessTest, AnAccessToNoBytesIsAllowedWhateverItsKey) {
 TEST_F(AccessTest, AnAccessInSeveralPartsIsToldOnce) {
   constexpr RegionKey kTold{12};
   const Access rights = Access::kRemoteRead | Access::kRemoteWrite;
-  world.regions.table().ask_to_be_told(world.regions.add(kTold.v, region, rights), rights);
+  world.regions.table().report_accesses(world.regions.add(kTold.v, region, rights), rights);
   Bytes bytes(kRegionBytes);
   std::uint64_t accesses = 0;
   for (const bool write : {true, false}) {
@@ -291,7 +291,7 @@ TEST_F(AccessTest, AWriteWaitsForTheReadsBeforeIt) {
 TEST_F(AccessTest, AnOwnerThatAskedIsTold) {
   const Access both_rights = Access::kRemoteRead | Access::kRemoteWrite;
   const auto registration = world.regions.add(50, region, both_rights);
-  world.regions.table().ask_to_be_told(registration, both_rights);
+  world.regions.table().report_accesses(registration, both_rights);
   Bytes bytes = pattern(10'000, 1);
   ASSERT_EQ(access(true, bytes, {0, 10'000, RegionKey{50}}), kFine);
   ASSERT_EQ(access(false, bytes, {0, 10'000, RegionKey{50}}), kFine);

@@ -38,8 +38,8 @@ Outcome Accesses::access(const link::AccessRequest& request) {
   const bool announced = is_announced(request.write, request.remote);
   if (announced) {
     std::byte list[link::kMaxLinkSges * kRange];
-    queue_.tell(announcement_of(request.write, request.remote),
-                {list, write_ranges(request.remote, list)});
+    queue_.send_control(announcement_of(request.write, request.remote),
+                        {list, write_ranges(request.remote, list)});
   }
   if (request.has_data) {
     MessageHeader notice;
@@ -62,7 +62,7 @@ Outcome Accesses::access(const link::AccessRequest& request) {
   if (announced) {
     MessageHeader end;
     end.kind = MessageKind::kRangeEnd;
-    queue_.tell(end);
+    queue_.send_control(end);
   }
   queue_.started(operation);
   return Outcome::pending();

@@ -49,7 +49,7 @@ void withdraw(RdmOperation& offer) {
   header.rendezvous_id = offer.rendezvous_id;
   queue.operations().report_end(offer, ECANCELED);
   if (offer.works == 0) queue.operations().end(offer);
-  queue.tell(header);
+  queue.send_control(header);
 }
 
 }  // namespace weft::rdm

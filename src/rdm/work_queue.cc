@@ -145,7 +145,7 @@ void WorkQueue::post_notice(const MessageHeader& header) {
   --operation.works;
 }
 
-void WorkQueue::tell(const MessageHeader& header, std::span<const std::byte> bytes) {
+void WorkQueue::send_control(const MessageHeader& header, std::span<const std::byte> bytes) {
   if (flow_.phase() != FlowPhase::kLost) send_message(begin(nullptr, false), header, bytes);
 }
 

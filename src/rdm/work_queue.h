@@ -56,7 +56,7 @@ class WorkQueue final : work::WorkSink {
   // Posts a message that is an operation of its own: without started(), for the next one to follow.
   void post_notice(const MessageHeader& header);
   // Sends a message of that header and those bytes.
-  void tell(const MessageHeader& header, std::span<const std::byte> bytes = {});
+  void send_control(const MessageHeader& header, std::span<const std::byte> bytes = {});
   // The same, as an answer that the peer asked for or waits for.
   void answer(const MessageHeader& header, std::span<const std::byte> bytes = {});
 

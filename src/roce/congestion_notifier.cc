@@ -18,8 +18,8 @@ std::uint32_t CongestionNotifier::token_of(const wire::Packet& notification) {
 std::size_t CongestionNotifier::notify(const wire::Route& route, std::uint32_t sender,
                                        std::uint32_t token, os::Time now,
                                        std::span<std::byte, kBytes> out) {
-  if (told_.size() >= many_) forget_old(now);
-  const auto [place, fresh] = told_.try_emplace({route.source, sender}, now);
+  if (sent_at_.size() >= many_) forget_old(now);
+  const auto [place, fresh] = sent_at_.try_emplace({route.source, sender}, now);
   if (!fresh) {
     if (now - place->second < kInterval) return 0;
     place->second = now;
@@ -36,8 +36,8 @@ std::size_t CongestionNotifier::notify(const wire::Route& route, std::uint32_t s
 }
 
 void CongestionNotifier::forget_old(os::Time now) {
-  std::erase_if(told_, [&](const auto& each) { return now - each.second >= kInterval; });
-  many_ = std::max(kFew, 2 * told_.size());
+  std::erase_if(sent_at_, [&](const auto& each) { return now - each.second >= kInterval; });
+  many_ = std::max(kFew, 2 * sent_at_.size());
 }
 
 }  // namespace weft::roce

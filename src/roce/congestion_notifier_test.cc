@@ -52,12 +52,12 @@ TEST(CongestionNotifier, PutsTheTokenOfTheFlowIntoItsReservedBytes) {
 TEST(CongestionNotifier, TellsAQueuePairOnceInFiftyMicroseconds) {
   CongestionNotifier notifier;
   Bytes out;
-  int told = 0;
+  int reported = 0;
   os::Time now{};
   for (int i = 0; i < 1000; ++i, now += microseconds(1)) {
-    if (notifier.notify(from(1), 7, 0, now, out) != 0) ++told;
+    if (notifier.notify(from(1), 7, 0, now, out) != 0) ++reported;
   }
-  EXPECT_EQ(told, 1000 / 50);
+  EXPECT_EQ(reported, 1000 / 50);
   EXPECT_EQ(notifier.notify(from(1), 7, 0, now + microseconds(500), out), out.size())
       << "after a while without marks at once";
 }

@@ -94,10 +94,10 @@ void PacketPort::detach(std::uint32_t qpn, os::Time now) {
 }
 
 // A handler may detach others that would have been told.
-template <class Tell>
-void PacketPort::tell_owners(Tell tell) {
+template <class Visit>
+void PacketPort::each_owner(Visit visit) {
   for (PacketHandler* const each : qpns_.owners()) {
-    if (qpns_.owns_any(*each)) tell(*each);
+    if (qpns_.owns_any(*each)) visit(*each);
   }
 }
 
@@ -115,7 +115,7 @@ unsigned PacketPort::poll(unsigned most, unsigned reads) {
   count_poll();
   for (const auto& side : sides_) {
     if (const auto peer = side->trains.narrow_path()) {
-      tell_owners([&](PacketHandler& handler) { handler.path_changed(*peer); });
+      each_owner([&](PacketHandler& handler) { handler.path_changed(*peer); });
     }
     if (side->trains.met_errors()) errors_wait_ = true;
   }
@@ -136,9 +136,9 @@ void PacketPort::report_errors() {
   for (const auto& side : sides_) {
     while (const auto error = side->socket.next_error()) {
       if (error->what == os::UdpError::What::kTooBig) {
-        tell_owners([&](PacketHandler& handler) { handler.path_changed(error->peer); });
+        each_owner([&](PacketHandler& handler) { handler.path_changed(error->peer); });
       } else if (error->what != os::UdpError::What::kOther) {
-        tell_owners([&](PacketHandler& handler) { handler.unreachable(*error); });
+        each_owner([&](PacketHandler& handler) { handler.unreachable(*error); });
       }
     }
   }

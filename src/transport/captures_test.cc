@@ -135,7 +135,7 @@ class AsRxe final : public work::Target {
                        std::span<const std::byte>) override {
     return {};
   }
-  RequestVerdict may_tell() override { return verdict(); }
+  RequestVerdict may_report_immediate() override { return verdict(); }
   void written(const work::RemoteMemory&, const work::MessageEnd&) override {}
   RequestVerdict read(const work::RemoteMemory&, std::uint64_t, std::span<std::byte> out) override {
     std::fill(out.begin(), out.end(), std::byte{});

@@ -49,9 +49,9 @@ RequestVerdict InboundMessage::take_write(const wire::Packet& packet, const wire
     const RequestVerdict allowed = target_.may_access(Access::kRemoteWrite, memory);
     if (!allowed.ok()) return allowed;
   }
-  const bool tells = (layout.headers & wire::kImmediate) != 0;
-  if (tells) {
-    if (const RequestVerdict ready = target_.may_tell(); !ready.ok()) return ready;
+  const bool with_immediate = (layout.headers & wire::kImmediate) != 0;
+  if (with_immediate) {
+    if (const RequestVerdict ready = target_.may_report_immediate(); !ready.ok()) return ready;
   }
   if (!packet.payload.empty()) {
     const RequestVerdict done = target_.write(memory, before, packet.payload);

@@ -86,7 +86,7 @@ class RecordingTarget : public work::Target {
     std::copy(bytes.begin(), bytes.end(), at(memory.address + offset));
     return {};
   }
-  work::RequestVerdict may_tell() override {
+  work::RequestVerdict may_report_immediate() override {
     return {
         receives == 0 ? work::RequestVerdict::Kind::kNotReady : work::RequestVerdict::Kind::kYes,
         0};

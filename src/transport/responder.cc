@@ -35,7 +35,7 @@ void Responder::take(const wire::Packet& request, Time now) {
     return;
   }
   if (request.psn != expected_) return take_early(request, now);
-  not_ready_ = told_ = false;
+  not_ready_ = gap_reported_ = false;
   early_.arrived(request.psn, now);
   carry_out(request, now);
   take_kept(now);
@@ -129,7 +129,7 @@ Psn Responder::restart(Psn next, std::size_t path_mtu) {
   expected_ = next;
   early_.forget(next);
   answers_.forget_reads();
-  refusing_ = not_ready_ = told_ = ack_owed_ = false;
+  refusing_ = not_ready_ = gap_reported_ = ack_owed_ = false;
   nak_ = 0;
   unanswered_since_ = Time::max();
   return executed;
@@ -169,7 +169,7 @@ void Responder::refuse(const RequestVerdict& verdict) {
 // The peer knows which request was refused, and begins anew behind this number.
 void Responder::resynchronise(const wire::Packet& request) {
   if (!refusing_) return;
-  refusing_ = not_ready_ = told_ = false;
+  refusing_ = not_ready_ = gap_reported_ = false;
   nak_ = 0;
   expected_ = request.psn.after(1);
   early_.advance(expected_);
@@ -192,7 +192,7 @@ void Responder::take_early(const wire::Packet& request, Time now) {
       return;
     case EarlyPackets::Fate::kNoRoom:
       settings_.stats->add(Stat::kOutOfSequence);
-      if (not_ready_ || settings_.selective || std::exchange(told_, true)) return;
+      if (not_ready_ || settings_.selective || std::exchange(gap_reported_, true)) return;
       nak_ = kSyndromeNak;
       return;
   }

@@ -232,13 +232,13 @@ TEST(NotReadyResponder, IsFoundByAKeptRequest) {
 TEST(NotReadyResponder, TakesTheReceiveForAnImmediateValueAtTheEndOfAWrite) {
   Receiver receiver(connection());
   const Bytes before = receiver.memory.bytes;
-  receiver.memory.tells = kNotReady;
+  receiver.memory.immediates = kNotReady;
   wire::Packet first = receiver.request(Operation::kWriteFirst, 0, kMtu);
   first.reth.length = kMtu + 10;
   first.reth.address += 1000;
   EXPECT_EQ(receiver.hears(first), "");
   EXPECT_EQ(receiver.hears(Operation::kWriteLastImmediate, 1, 10), "rnr12 1 #0");
-  receiver.memory.tells = {};
+  receiver.memory.immediates = {};
   receiver.take(Operation::kWriteLastImmediate, 1, 10);
   EXPECT_EQ(receiver.memory.writes_of, std::vector<std::uint64_t>{kMtu + 10});
   EXPECT_EQ(receiver.responder.messages(), 1U);

@@ -86,7 +86,7 @@ class FlowEnd final : public work::Target, work::WorkSink {
   work::RequestVerdict may_access(Access need, const work::RemoteMemory& memory) override;
   work::RequestVerdict write(const work::RemoteMemory& memory, std::uint64_t offset,
                              std::span<const std::byte> bytes) override;
-  work::RequestVerdict may_tell() override { return message_begins(); }
+  work::RequestVerdict may_report_immediate() override { return message_begins(); }
   void written(const work::RemoteMemory&, const work::MessageEnd&) override {}
   work::RequestVerdict read(const work::RemoteMemory& memory, std::uint64_t offset,
                             std::span<std::byte> out) override;

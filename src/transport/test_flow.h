@@ -54,7 +54,7 @@ class Memory final : public work::Target {
   static constexpr std::size_t kBytes = 64 * 1024;
 
   // What is answered from now on.
-  work::RequestVerdict begins, goes_on, access, writes, tells, reads, atomics, invalidates;
+  work::RequestVerdict begins, goes_on, access, writes, immediates, reads, atomics, invalidates;
 
   static constexpr std::uint32_t kSharedReceive = 0x55;  // the only one that there is
 
@@ -78,7 +78,7 @@ class Memory final : public work::Target {
   work::RequestVerdict may_access(Access need, const work::RemoteMemory& memory) override;
   work::RequestVerdict write(const work::RemoteMemory& memory, std::uint64_t offset,
                              std::span<const std::byte> more) override;
-  work::RequestVerdict may_tell() override { return tells; }
+  work::RequestVerdict may_report_immediate() override { return immediates; }
   void written(const work::RemoteMemory& memory, const work::MessageEnd& end) override;
   work::RequestVerdict read(const work::RemoteMemory& memory, std::uint64_t offset,
                             std::span<std::byte> out) override;

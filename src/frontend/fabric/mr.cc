@@ -88,7 +88,7 @@ class MemoryRegion : public fid_mr {
                                         counter.counter())) {
       return -FI_EINVAL;
     }
-    domain_.device()->regions().ask_to_be_told(registration_, rights(flags));
+    domain_.device()->regions().report_accesses(registration_, rights(flags));
     return 0;
   }
 

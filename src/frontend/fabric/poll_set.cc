@@ -119,13 +119,13 @@ int PollSet::remove(struct fid* object) {
 
 int PollSet::poll(void** contexts, std::size_t count) {
   const std::lock_guard guard(mutex_);
-  std::size_t told = 0;
+  std::size_t reported = 0;
   for (const Polled& one : polled_) one.progress();
   for (const Polled& one : polled_) {
-    if (told == count) break;
-    if (one.take_news()) contexts[told++] = one.object->context;
+    if (reported == count) break;
+    if (one.take_news()) contexts[reported++] = one.object->context;
   }
-  return static_cast<int>(told);
+  return static_cast<int>(reported);
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ class CompletionQueue {
         errors_.fetch_add(1, std::memory_order_relaxed);
       tail_.store(tail + 1, std::memory_order_relaxed);
       if (armed_ != Armed::kNot) [[unlikely]]
-        tell(completion);
+        raise_entry(completion);
     }
     engines_.notify();
     return true;
@@ -128,7 +128,7 @@ class CompletionQueue {
   Completion& at(std::size_t position) { return ring_[position & mask_]; }
   bool make_room();
   void lay_out(std::size_t entries);
-  void tell(const Completion& completion);
+  void raise_entry(const Completion& completion);
 
   // What an event goes to.
   struct Notification {

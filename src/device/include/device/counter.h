@@ -32,19 +32,19 @@ class Counter : public Usable {
   std::uint64_t errors() const { return errors_.load(); }
   void add(std::uint64_t count) {
     value_.fetch_add(count);
-    tell();
+    signal();
   }
   void add_errors(std::uint64_t count) {
     errors_.fetch_add(count);
-    tell();
+    signal();
   }
   void set(std::uint64_t value) {
     value_.store(value);
-    tell();
+    signal();
   }
   void set_errors(std::uint64_t value) {
     errors_.store(value);
-    tell();
+    signal();
   }
 
   // Has `watcher`, always the same one, told of every change after which value() + errors() is
@@ -57,7 +57,7 @@ class Counter : public Usable {
   }
 
  private:
-  void tell() {
+  void signal() {
     const std::uint64_t awaited = awaited_.load();
     if (awaited != kNoSum && value_.load() + errors_.load() >= awaited) [[unlikely]]
       watcher_.load(std::memory_order_relaxed)->reached();

@@ -30,7 +30,7 @@ class AssistedServer {
  private:
   bool carry_out(const Source& source, const Cell& cell, bool write, link::InboxSink& sink);
   bool carry_out_atomic(const Source& source, const Cell& cell, link::InboxSink& sink);
-  void tell(const Source& source, Access access, link::InboxSink& sink) const;
+  void report(const Source& source, Access access, link::InboxSink& sink) const;
 
   memory::OwnMemory own_memory_;
 };

@@ -33,7 +33,7 @@ class DirectAccess {
                     std::size_t element = 1);
   int change(const link::AtomicRequest& request, std::size_t offset, const LocalRange& target);
   link::Outcome end_access(int error, Access access);
-  void tell(Access access);
+  void report_access(Access access);
 
   PeerSlot& slot_;
   RingWriter& ring_;

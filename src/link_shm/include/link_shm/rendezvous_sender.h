@@ -45,15 +45,15 @@ class RendezvousSender {
     std::uint64_t length = 0;
     std::uint32_t count = 0;
     bool reported = false;
-    bool offered = false;      // its bytes are in these SGEs only
-    bool tells_of_it = false;  // the peer is to be told that it was withdrawn
+    bool offered = false;             // its bytes are in these SGEs only
+    bool reports_withdrawal = false;  // the peer is to be told that it was withdrawn
     LocalRange sges[link::kMaxLinkSges];
   };
 
   bool progress_one(std::uint32_t number, RingWriter& ring, link::FlowSink& sink);
   void help_copying(std::uint32_t number);
   void report(std::uint32_t number, int error, link::FlowSink& sink);
-  void tell_of_withdrawal(std::uint32_t number, RingWriter& ring);
+  void report_withdrawal(std::uint32_t number, RingWriter& ring);
   void part_from(std::uint32_t number, os::Time end);
 
   PeerSlot& slot_;

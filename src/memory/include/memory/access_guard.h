@@ -108,7 +108,7 @@ class AccessGuard {
 
   // Keys of those regions of the last check_and_pin() whose owner is to be told of such an access,
   // each once.
-  std::span<const RegionKey> to_tell() const { return {to_tell_, telling_}; }
+  std::span<const RegionKey> keys_to_report() const { return {keys_to_report_, report_count_}; }
 
   // Takes turns with the atomic operations of all other users of this table.
   StripeLocks& stripes() { return stripes_; }
@@ -121,7 +121,7 @@ class AccessGuard {
   AccessGuard(std::shared_ptr<RegionTableView> table, std::uint32_t record);
   // What a slot said.
   struct Found {
-    Access access = Access::kNone;  // with the telling_bits()
+    Access access = Access::kNone;  // with the report_bits()
     std::uint64_t base = 0;
     std::uint64_t length = 0;
     std::uint64_t start = 0;
@@ -135,7 +135,7 @@ class AccessGuard {
   bool search(IndexWord word, DomainId domain, RegionKey key, std::size_t hazard, Found& found);
   bool read_slot(std::uint32_t number, DomainId domain, RegionKey key, std::size_t hazard,
                  Found& found);
-  void tell_if_asked(const Found& found, Access need, RegionKey key);
+  void note_for_report(const Found& found, Access need, RegionKey key);
 
   const std::shared_ptr<RegionTableView> table_;
   const std::uint32_t record_;
@@ -145,8 +145,8 @@ class AccessGuard {
   std::size_t held_ = 0;
   LocalRange granted_[kHazards * kMaxSegments];
   std::size_t granted_count_ = 0;
-  RegionKey to_tell_[kHazards];
-  std::size_t telling_ = 0;
+  RegionKey keys_to_report_[kHazards];
+  std::size_t report_count_ = 0;
   std::uint32_t last_slot_ = kMaxRegions;  // where the last key was found; the next is often there
   Found refused_;                          // the region of the last refused range, if there was one
 };

@@ -56,7 +56,7 @@ class OwnMemory {
   void release();
 
   // The regions of the last access that was done whose owner is to be told of it (AccessGuard).
-  std::span<const RegionKey> to_tell() const;
+  std::span<const RegionKey> keys_to_report() const;
 
  private:
   Accessed pin(Access served, Access need, const RemoteRange& range, std::size_t element = 1);

@@ -75,7 +75,7 @@ class RegionTable {
 
   // Has users tell this process's endpoints of every access to the region, from now on, that needs
   // one of the rights `access` (fi_mr_bind(3)).
-  void ask_to_be_told(const Registration& registration, Access access);
+  void report_accesses(const Registration& registration, Access access);
 
   // Deregisters, as a barrier: when it returns no peer touches the region any more and none will.
   // Waits for copies that are under way. Errors: EBUSY when a peer that is alive but stopped stayed

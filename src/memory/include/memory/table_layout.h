@@ -73,7 +73,7 @@ inline constexpr std::uint32_t kRegionStates = kRegionDisabled | kRegionNotRefre
 
 // The bits of RegionSlot::access by which the owner asks users to tell it of accesses that need the
 // rights `access`.
-constexpr std::uint32_t telling_bits(Access access) {
+constexpr std::uint32_t report_bits(Access access) {
   return static_cast<std::uint32_t>(access) << 16;
 }
 

@@ -36,7 +36,7 @@ class Report {
     return reinterpret_cast<device::Counter*>(how_ & ~(kWanted | kSilent));
   }
   // Whether a failure has an entry.
-  bool tells_failure() const { return wanted() || counter() == nullptr; }
+  bool reports_failure() const { return wanted() || counter() == nullptr; }
 
  private:
   static constexpr std::uintptr_t kWanted = 1;

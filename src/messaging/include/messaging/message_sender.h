@@ -35,7 +35,7 @@ class MessageSender final : public link::FlowSink {
 
   // False while the completion queue has no room for the end of an operation.
   bool may_report(const Report& report) const {
-    return bindings_.tx == nullptr || !bindings_.tx->full() || !report.tells_failure();
+    return bindings_.tx == nullptr || !bindings_.tx->full() || !report.reports_failure();
   }
   // Reports an operation that has succeeded.
   void complete(const Report& report, std::uint64_t flags, CounterEvent event) {

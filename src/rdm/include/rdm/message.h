@@ -100,8 +100,8 @@ class Aliases {
  public:
   // The key as it goes over the wire. tell(const MessageHeader&) is called where the receiver has
   // to hear of an alias before.
-  template <class Tell>
-  std::uint32_t wire_key(RegionKey key, Tell&& tell) {
+  template <class Announce>
+  std::uint32_t wire_key(RegionKey key, Announce&& announce) {
     if (key.v < kAliasBit) return static_cast<std::uint32_t>(key.v);
     const auto [place, fresh] =
         numbers_.try_emplace(key.v, static_cast<std::uint32_t>(numbers_.size()));
@@ -110,7 +110,7 @@ class Aliases {
       header.kind = MessageKind::kAlias;
       header.rendezvous_id = place->second;
       header.tag = key.v;
-      tell(header);
+      announce(header);
     }
     return alias_key(place->second);
   }

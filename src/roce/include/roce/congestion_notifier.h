@@ -34,7 +34,7 @@ class CongestionNotifier {
   static std::uint32_t token_of(const wire::Packet& notification);
 
   // How many queue pairs it remembers: those that were told lately, and some more.
-  std::size_t remembered() const { return told_.size(); }
+  std::size_t remembered() const { return sent_at_.size(); }
 
  private:
   // Address and queue pair.
@@ -43,7 +43,7 @@ class CongestionNotifier {
 
   void forget_old(os::Time now);
 
-  std::map<MarkedSender, os::Time> told_;
+  std::map<MarkedSender, os::Time> sent_at_;
   std::size_t many_ = kFew;
 };
 

@@ -139,8 +139,8 @@ class PacketPort {
   PacketPort(os::UdpSocket socket, os::WakeSet& wake, const PacketPortOptions& options);
   Status prepare(const PacketPortOptions& options);
   void count_poll();
-  template <class Tell>
-  void tell_owners(Tell tell);
+  template <class Visit>
+  void each_owner(Visit visit);
   void take(const ReceiveSocket& socket, const os::Datagram& datagram);
   void take_foreign(const os::Datagram& datagram, std::uint64_t group);
   void hand_over(const PacketArrival& arrival);

@@ -93,7 +93,7 @@ class Responder {
   bool refusing_ = false;             // until the peer agrees on new numbers (RESYNC), if ever
   std::uint8_t refusal_ = 0;          // with that syndrome
   bool not_ready_ = false;            // packets are dropped until the refused one comes again
-  bool told_ = false;                 // the peer, if it is not Weft, knows of the missing packet
+  bool gap_reported_ = false;         // the peer, if it is not Weft, knows of the missing packet
   bool ack_owed_ = false;
   Time unanswered_since_ = Time::max();
   std::uint8_t nak_ = 0;  // a syndrome that is owed instead, or 0

@@ -84,7 +84,7 @@ class Target {
   virtual RequestVerdict write(const RemoteMemory& memory, std::uint64_t offset,
                                std::span<const std::byte> bytes) = 0;
   // Is there a receive for the immediate value that comes with the last packet of a write?
-  virtual RequestVerdict may_tell() = 0;
+  virtual RequestVerdict may_report_immediate() = 0;
   // A write has ended.
   virtual void written(const RemoteMemory& memory, const MessageEnd& end) = 0;
   // Reads bytes behind the first `offset` ones of memory that may_access() allowed some time ago.

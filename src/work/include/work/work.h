@@ -50,11 +50,11 @@ struct Work {
 template <class Post>
 void post_in_parts(Work work, std::span<const Segment> local, std::uint64_t offset,
                    const Post& post) {
-  const bool tells = work.has_immediate;
+  const bool with_immediate = work.has_immediate;
   for (std::uint64_t left = work.length;; left -= work.length) {
     Segment part[kMaxWorkSges];
     work.length = std::min(left, kMaxMessage);
-    work.has_immediate = tells && work.length == left;
+    work.has_immediate = with_immediate && work.length == left;
     work.sges = {part, slice(local, offset, work.length, part)};
     if (!post(work) || work.length == left) return;
     work.address += work.length;
