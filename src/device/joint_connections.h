@@ -12,16 +12,17 @@ namespace weft::device {
 // listener can be found and reached there, over the network to all others.
 class JointConnections final : public link::Connections {
  public:
-  JointConnections(link::Connections& near, link::Connections& far) : near_(near), far_(far) {}
+  JointConnections(link::Connections& same_host, link::Connections& remote)
+      : same_host_(same_host), remote_(remote) {}
 
   // The listener may have come within the host between the two looks.
   Result<link::ConnectionNumber> request(const os::SocketAddress& listener,
                                          std::span<const std::byte> data,
                                          link::ConnectionUser& user) override {
-    auto asked = near_.request(listener, data, user);
+    auto asked = same_host_.request(listener, data, user);
     if (asked || !Port::may_be_elsewhere(listener, asked.error().code)) return asked;
-    asked = near_.request(listener, data, user);
-    return asked ? asked : far_.request(listener, data, user);
+    asked = same_host_.request(listener, data, user);
+    return asked ? asked : remote_.request(listener, data, user);
   }
   Result<link::ConnectionNumber> accept(const link::ConnectionRequest& request,
                                         std::span<const std::byte> data,
@@ -33,12 +34,12 @@ class JointConnections final : public link::Connections {
   }
   void disconnect(link::ConnectionNumber number) override { of(number).disconnect(number); }
   Status listen(std::size_t backlog, link::ListenerUser& user) override {
-    const Status near = near_.listen(backlog, user);
-    return near ? far_.listen(backlog, user) : near;
+    const Status same_host = same_host_.listen(backlog, user);
+    return same_host ? remote_.listen(backlog, user) : same_host;
   }
   void set_backlog(std::size_t backlog) override {
-    near_.set_backlog(backlog);
-    far_.set_backlog(backlog);
+    same_host_.set_backlog(backlog);
+    remote_.set_backlog(backlog);
   }
   void reject(link::ConnectionNumber request, std::span<const std::byte> data) override {
     of(request).reject(request, data);
@@ -48,14 +49,14 @@ class JointConnections final : public link::Connections {
 
  private:
   link::Connections& of(link::ConnectionNumber number) {
-    return number >= MailboxConnections::kFirstNumber ? near_ : far_;
+    return number >= MailboxConnections::kFirstNumber ? same_host_ : remote_;
   }
   link::Connections& of(const link::ConnectionRequest& request) {
-    return request.within_host ? near_ : far_;
+    return request.within_host ? same_host_ : remote_;
   }
 
-  link::Connections& near_;
-  link::Connections& far_;
+  link::Connections& same_host_;
+  link::Connections& remote_;
 };
 
 }  // namespace weft::device

@@ -19,7 +19,7 @@ constexpr unsigned kPollsPerClock = 4;  // looking at it is not for nothing eith
 
 bool JointInbox::time_to_look(bool idle) {
   if (hot_polls_ != 0) return true;
-  const link::Inbox::Activity activity = far_.activity();
+  const link::Inbox::Activity activity = remote_.activity();
   if (activity == link::Inbox::Activity::kHigh) return true;
   if (activity == link::Inbox::Activity::kLow && ++skipped_ >= kSeldom) return true;
   if (!idle || ++idle_ % kPollsPerClock != 0) return false;
@@ -28,23 +28,23 @@ bool JointInbox::time_to_look(bool idle) {
 }
 
 unsigned JointInbox::poll(link::InboxSink& sink) {
-  const unsigned near = near_.poll(sink);
-  if (!time_to_look(near == 0)) return near;
+  const unsigned same_host = same_host_.poll(sink);
+  if (!time_to_look(same_host == 0)) return same_host;
   skipped_ = 0;
-  const unsigned far = far_.poll(sink);
-  if (far != 0) {
+  const unsigned remote = remote_.poll(sink);
+  if (remote != 0) {
     hot_polls_ = kHotPolls;
   } else if (hot_polls_ != 0) {
     --hot_polls_;
   }
-  return near + far;
+  return same_host + remote;
 }
 
 // The cause of a wake-up may be an arrival over the network.
 void JointInbox::wake_up() {
-  near_.wake_up();
-  far_.wake_up();
-  if (far_.activity() != Activity::kNone) hot_polls_ = std::max(hot_polls_, 1U);
+  same_host_.wake_up();
+  remote_.wake_up();
+  if (remote_.activity() != Activity::kNone) hot_polls_ = std::max(hot_polls_, 1U);
 }
 
 }  // namespace weft::device

@@ -16,7 +16,8 @@ inline constexpr std::uint32_t kFirstRemoteSource = shm::kSlots;
 // at every now and then only.
 class JointInbox final : public link::Inbox {
  public:
-  JointInbox(link::Inbox& near, link::Inbox& far) : near_(near), far_(far) {}
+  JointInbox(link::Inbox& same_host, link::Inbox& remote)
+      : same_host_(same_host), remote_(remote) {}
 
   unsigned poll(link::InboxSink& sink) override;
   bool accept(link::InboxSink& sink, const link::Offer& offer, std::span<const LocalRange> sges,
@@ -28,25 +29,27 @@ class JointInbox final : public link::Inbox {
     inbox_of(source).refuse(sink, source);
   }
   bool reclaim_buffers() override {
-    const bool near = near_.reclaim_buffers();
-    return far_.reclaim_buffers() && near;
+    const bool same_host = same_host_.reclaim_buffers();
+    return remote_.reclaim_buffers() && same_host;
   }
   void check_sources(link::InboxSink& sink) override {
-    near_.check_sources(sink);
-    far_.check_sources(sink);
+    same_host_.check_sources(sink);
+    remote_.check_sources(sink);
   }
   bool fall_asleep() override {
-    const bool near = near_.fall_asleep();
-    return far_.fall_asleep() && near;
+    const bool same_host = same_host_.fall_asleep();
+    return remote_.fall_asleep() && same_host;
   }
   void wake_up() override;
 
  private:
   bool time_to_look(bool idle);
-  link::Inbox& inbox_of(std::uint32_t source) { return source < kFirstRemoteSource ? near_ : far_; }
+  link::Inbox& inbox_of(std::uint32_t source) {
+    return source < kFirstRemoteSource ? same_host_ : remote_;
+  }
 
-  link::Inbox& near_;
-  link::Inbox& far_;
+  link::Inbox& same_host_;
+  link::Inbox& remote_;
   unsigned hot_polls_ = 0;  // looks at the network before they become seldom
   unsigned skipped_ = 0;    // polls since the last look
   unsigned idle_ = 0;       // polls that found nothing

@@ -169,8 +169,9 @@ struct Port::Parts {
     if (arrival.payload == nullptr || arrival.length > copy.size()) return false;
     if (arrival.wants_ack) inbox.acknowledge(arrival.offer);
     std::memcpy(copy.data(), arrival.payload, arrival.length);
-    const bool near = near_connections != nullptr && arrival.source < kFirstRemoteSource;
-    return near && near_connections->take(arrival.source, address, {copy.data(), arrival.length});
+    const bool same_host = near_connections != nullptr && arrival.source < kFirstRemoteSource;
+    return same_host &&
+           near_connections->take(arrival.source, address, {copy.data(), arrival.length});
   }
 
   os::Time due() const {
@@ -222,9 +223,9 @@ Result<std::unique_ptr<Port>> Port::open(std::shared_ptr<Device> device, const l
                                          const PortSetup& setup) {
   auto wake = os::WakeSet::create();
   if (!wake) return wake.error();
-  const bool nowhere = device->directory().empty();
-  if (nowhere && !place.links.udp) return Error{EACCES, device->no_directory()};
-  const bool shares = place.links.shm && !nowhere;
+  const bool lacks_directory = device->directory().empty();
+  if (lacks_directory && !place.links.udp) return Error{EACCES, device->no_directory()};
+  const bool shares = place.links.shm && !lacks_directory;
   std::unique_ptr<Port> port(
       new Port(device->stats().take(setup.name.text()), std::move(wake).value()));
   port->parts_.reset(new Parts{std::move(device), *port->stats_, port->wake_});

@@ -119,24 +119,24 @@ void ChunkCopier::put_off(const CopyJob& job, std::uint64_t chunk) {
   const std::uint64_t size = chunk_bytes(job.length);
   const std::uint64_t offset = chunk * size;
   const std::uint64_t length = std::min(size, job.length - offset);
-  const std::size_t near = count_ == 0 ? 0 : chunks_[count_ - 1].near_end;
-  const std::size_t far = count_ == 0 ? 0 : chunks_[count_ - 1].far_end;
-  const std::size_t near_count = slice(job.mine, offset, length, near_ + near);
-  const std::size_t far_count = slice(job.theirs, offset, length, far_ + far);
-  chunks_[count_++] = {job.rendezvous, near + near_count, far + far_count};
-  exact_ = exact_ && total_length({far_ + far, far_count}) == length;
+  const std::size_t mine_at = count_ == 0 ? 0 : chunks_[count_ - 1].mine_end;
+  const std::size_t theirs_at = count_ == 0 ? 0 : chunks_[count_ - 1].theirs_end;
+  const std::size_t mine_count = slice(job.mine, offset, length, mine_ + mine_at);
+  const std::size_t theirs_count = slice(job.theirs, offset, length, theirs_ + theirs_at);
+  chunks_[count_++] = {job.rendezvous, mine_at + mine_count, theirs_at + theirs_count};
+  exact_ = exact_ && total_length({theirs_ + theirs_at, theirs_count}) == length;
   bytes_ += length;
   if (bytes_ >= kBytesPerCall || count_ == kChunks) flush();
 }
 
 int ChunkCopier::copy(std::size_t first, std::size_t last) const {
-  const std::size_t near = first == 0 ? 0 : chunks_[first - 1].near_end;
-  const std::size_t far = first == 0 ? 0 : chunks_[first - 1].far_end;
+  const std::size_t mine_at = first == 0 ? 0 : chunks_[first - 1].mine_end;
+  const std::size_t theirs_at = first == 0 ? 0 : chunks_[first - 1].theirs_end;
   const auto direction =
       side_ == Side::kReceiver ? os::CopyDirection::kFromProcess : os::CopyDirection::kToProcess;
   return os::copy_process_memory(peer_->pid(), direction,
-                                 {near_ + near, chunks_[last - 1].near_end - near},
-                                 {far_ + far, chunks_[last - 1].far_end - far});
+                                 {mine_ + mine_at, chunks_[last - 1].mine_end - mine_at},
+                                 {theirs_ + theirs_at, chunks_[last - 1].theirs_end - theirs_at});
 }
 
 // Finds out which of them cannot be copied.

@@ -48,11 +48,11 @@ class Cursor {
 bool copied_at_once(pid_t pid, CopyDirection direction, std::span<const LocalRange> local,
                     std::span<const LocalRange> remote) {
   if (local.size() != 1 || remote.size() != 1) return false;
-  const auto* near = reinterpret_cast<const iovec*>(local.data());
-  const auto* far = reinterpret_cast<const iovec*>(remote.data());
+  const auto* own_list = reinterpret_cast<const iovec*>(local.data());
+  const auto* other_list = reinterpret_cast<const iovec*>(remote.data());
   const auto copy =
       direction == CopyDirection::kFromProcess ? ::process_vm_readv : ::process_vm_writev;
-  const ssize_t done = copy(pid, near, 1, far, 1, 0);
+  const ssize_t done = copy(pid, own_list, 1, other_list, 1, 0);
   return done >= 0 && static_cast<std::size_t>(done) == local[0].length;
 }
 
@@ -64,18 +64,19 @@ int copy_process_memory(pid_t pid, CopyDirection direction, std::span<const Loca
   if (local.size() > kMaxCopySges || remote.size() > kMaxCopySges) return EINVAL;
   const auto copy =
       direction == CopyDirection::kFromProcess ? ::process_vm_readv : ::process_vm_writev;
-  Cursor near(local);
-  Cursor far(remote);
+  Cursor own_list(local);
+  Cursor other_list(remote);
   std::size_t left = total_length(local);
   // The kernel may stop early at a page that is missing, or after 2 GiB: go on from there.
   while (left != 0) {
-    const ssize_t done = copy(pid, near.data(), near.size(), far.data(), far.size(), 0);
+    const ssize_t done =
+        copy(pid, own_list.data(), own_list.size(), other_list.data(), other_list.size(), 0);
     if (done < 0 && errno == EINTR) continue;
     if (done < 0) return errno;
     if (done == 0) return EFAULT;
     left -= static_cast<std::size_t>(done);
-    near.advance(static_cast<std::size_t>(done));
-    far.advance(static_cast<std::size_t>(done));
+    own_list.advance(static_cast<std::size_t>(done));
+    other_list.advance(static_cast<std::size_t>(done));
   }
   return 0;
 }

@@ -181,9 +181,9 @@ WorkQueue& FlowTable::return_path(const RequestSource& source) {
   const roce::Path& path = *source.path;
   auto out = open_out(path.to);
   if (out) return out.value()->queue();
-  if (Context* nowhere = contexts_.find(nowhere_)) return nowhere->out->queue();
+  if (Context* discarding = contexts_.find(discarding_)) return discarding->out->queue();
   Context& context = contexts_.create();
-  nowhere_ = context.number;
+  discarding_ = context.number;
   context.out =
       std::make_unique<RdmSender>(shared_, context.number, path_between(path.from, path.to), 256);
   context.out->lose(link::PeerState::kDied);

@@ -116,7 +116,7 @@ class FlowTable {
   Emission emission_;
   PeerTable peers_;
   roce::PathCache recent_paths_;
-  std::uint32_t nowhere_ = 0;  // context of what cannot be sent
+  std::uint32_t discarding_ = 0;  // context of what cannot be sent
   SourceNumbers sources_{shared_.options.first_source};
 };
 

@@ -33,10 +33,11 @@ const os::Interface* exit_of(const std::vector<os::Interface>& interfaces,
 Result<GroupExit> exit_from(const os::SocketAddress& own, const os::SocketAddress& group) {
   const auto interfaces = os::usable_interfaces();
   if (!interfaces) return interfaces.error();
-  const Error nowhere{ENETUNREACH, "no interface leads from " + own.text() + " to " + group.text()};
-  if (group.family() != own.family()) return nowhere;
+  const Error unreachable{ENETUNREACH,
+                          "no interface leads from " + own.text() + " to " + group.text()};
+  if (group.family() != own.family()) return unreachable;
   const os::Interface* leads = exit_of(interfaces.value(), own, group);
-  if (leads == nullptr) return nowhere;
+  if (leads == nullptr) return unreachable;
   if (!own.is_any()) return GroupExit{leads->index, own};
   for (const os::InterfaceAddress& each : leads->addresses) {
     if (each.address.family() != group.family()) continue;
@@ -44,7 +45,7 @@ Result<GroupExit> exit_from(const os::SocketAddress& own, const os::SocketAddres
     exit.address.set_port(own.port());
     return exit;
   }
-  return nowhere;
+  return unreachable;
 }
 
 }  // namespace

@@ -10,10 +10,10 @@ namespace weft::transport {
 
 EarlyPackets::Fate EarlyPackets::take(const wire::Packet& request, PsnRange range, Psn expected,
                                       Time now) {
-  const bool far =
+  const bool too_far =
       request.psn.since(expected) >= static_cast<std::int32_t>(kMaxHeld) || range.count > kMaxHeld;
   const bool again = kept_.contains(request.psn);
-  if (far || !(again || keep(request))) return Fate::kNoRoom;
+  if (too_far || !(again || keep(request))) return Fate::kNoRoom;
   if (highest_.before(request.psn)) {
     const PsnRange hole{highest_, static_cast<std::uint32_t>(request.psn.since(highest_))};
     if (holes_.empty()) asked_at_ = now;

@@ -82,9 +82,9 @@ bool Packetizer::may_cut() const {
   if (in_flight_.unacknowledged() >= std::max(kMaxHeld, settings_.max_window)) return false;
   if (resync_ && !unsent->resync) return false;
   const QueuedWork& oldest = queue_.front();
-  const bool far =
+  const bool too_far =
       oldest.begun() && oldest.asks() && in_flight_.next().since(oldest.first) > kFarthest;
-  return !far && (unsent->begun() || may_begin(*unsent));
+  return !too_far && (unsent->begun() || may_begin(*unsent));
 }
 
 std::optional<std::size_t> Packetizer::next(Time now, std::span<std::byte> out) {

@@ -48,8 +48,8 @@ class ChunkCopier {
  private:
   struct Chunk {
     Rendezvous* rendezvous;
-    std::size_t near_end;  // in near_, behind its SGEs
-    std::size_t far_end;
+    std::size_t mine_end;  // in mine_, behind its SGEs
+    std::size_t theirs_end;
   };
   static constexpr std::size_t kChunks = 8;
   static constexpr std::size_t kSges = kChunks * link::kMaxLinkSges;
@@ -66,8 +66,8 @@ class ChunkCopier {
   bool exact_ = true;  // every list of the peer is as long as this side's
   std::size_t count_ = 0;
   Chunk chunks_[kChunks];
-  LocalRange near_[kSges];
-  LocalRange far_[kSges];
+  LocalRange mine_[kSges];
+  LocalRange theirs_[kSges];
 };
 
 // Claims the receiver's share, before the sender may claim anything. Each side copying the same

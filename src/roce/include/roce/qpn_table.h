@@ -62,11 +62,11 @@ class QpnTable {
     if (qpn == wire::kCmQpn) return 0;
     if (qpn == wire::kMulticastQpn) return 1;
     const std::uint32_t index = qpn & 0xFF;
-    return qpn >> 8 == port_ && index != 0 ? index + 1 : kNowhere;
+    return qpn >> 8 == port_ && index != 0 ? index + 1 : kNoIndex;
   }
   Result<std::uint32_t> take_next(PacketHandler& handler, os::Time now);
 
-  static constexpr std::uint32_t kNowhere = ~0U;
+  static constexpr std::uint32_t kNoIndex = ~0U;
   const std::uint32_t port_;
   std::vector<Number> numbers_{3};  // and more when a queue pair's number was given
   std::uint32_t turn_ = 0;          // of the queue pairs' numbers
