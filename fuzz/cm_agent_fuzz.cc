@@ -84,7 +84,7 @@ class Party final : public cm::CmHost, public cm::User {
     if (event.mad != nullptr) sum_ += event.mad->transaction;
     for (const std::byte byte : event.more) sum_ += static_cast<unsigned>(byte);
   }
-  Time heard(cm::ConnectionId id, void* context) override {
+  Time last_received(cm::ConnectionId id, void* context) override {
     const bool known = is(id, Phase::kUp) || is(id, Phase::kAccepted);
     require(known && context == this, "heard() of no connection");
     return heard_;

@@ -208,9 +208,9 @@ void Agent::probe(ConnectionId id, Time now) {
 
 std::shared_ptr<RequestCredits> Agent::credits() const { return state_->core.requests.returned(); }
 
-Time Agent::heard(ConnectionId id) const {
+Time Agent::last_received(ConnectionId id) const {
   const CmConnection* connection = state_->core.entries.find(id);
-  return connection == nullptr ? Time{} : state_->liveness.last_heard(*connection);
+  return connection == nullptr ? Time{} : state_->liveness.last_received(*connection);
 }
 
 void Agent::abandon(ConnectionId id, Time now) {

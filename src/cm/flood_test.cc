@@ -30,7 +30,7 @@ struct Acceptor final : User {
     reply.rep.qpn = 5;
     EXPECT_TRUE(agent.accept(event.id, reply, *this, nullptr, now));
   }
-  Time heard(ConnectionId, void*) override { return {}; }
+  Time last_received(ConnectionId, void*) override { return {}; }
   std::size_t count(EventKind kind) const { return events[static_cast<std::size_t>(kind)]; }
 
   Agent& agent;

@@ -18,8 +18,8 @@ bool is_watched(const CmConnection& connection) {
   return connection.watched && connection.phase == Phase::kEstablished;
 }
 
-Time heard(const CmConnection& connection) {
-  return connection.user->heard(connection.id, connection.context);
+Time data_received(const CmConnection& connection) {
+  return connection.user->last_received(connection.id, connection.context);
 }
 
 wire::CmApr reply_to(const wire::CmLap& lap, std::uint8_t status, std::uint64_t guid) {
@@ -37,7 +37,7 @@ void Liveness::watch(CmConnection& connection, Time now) {
   if (!is_watched(connection)) return;
   WatchedPeer& peer = core_.peers.get(connection.remote, connection.remote_guid);
   connection.place.enter(peer.connections, connection.id);
-  hear(peer, now);
+  note_received(peer, now);
 }
 
 void Liveness::doubt(const CmConnection& connection, Time now) {
@@ -51,9 +51,9 @@ void Liveness::check(const CmConnection& connection, Time now) {
   if (peer.probe == nullptr) ask(peer, connection.id, patiently(peer, kFirstPause, now), now);
 }
 
-Time Liveness::last_heard(const CmConnection& connection) {
+Time Liveness::last_received(const CmConnection& connection) {
   if (!is_watched(connection)) return {};
-  return core_.peers.get(connection.remote, connection.remote_guid).heard;
+  return core_.peers.get(connection.remote, connection.remote_guid).last_received;
 }
 
 void Liveness::doubt_all(const Remote& remote, Time now) {
@@ -119,18 +119,18 @@ void Liveness::on_lap(const CmArrival& arrival, const wire::CmLap& lap) {
   }
   // A requester that probes has the REP, but its RTU was lost.
   if (connection->phase == Phase::kRepSent) core_.repeat(*connection);
-  if (is_watched(*connection)) hear_lap(*connection, arrival.now);
+  if (is_watched(*connection)) note_lap(*connection, arrival.now);
   const wire::CmApr apr = reply_to(lap, kNotSupported, core_.options.guid);
   core_.host.send(connection->remote, connection->id, compose(arrival.mad.transaction, apr));
 }
 
 // It spares the next probe if that were one of the same connection. A doubt is ended by answers
 // only.
-void Liveness::hear_lap(CmConnection& connection, Time now) {
+void Liveness::note_lap(CmConnection& connection, Time now) {
   WatchedPeer& peer = core_.peers.get(connection.remote, connection.remote_guid);
   const bool is_next = peer.connections.oldest() == connection.id;
   connection.place.enter(peer.connections, connection.id);
-  if (is_next && !peer.is_doubted) hear(peer, now);
+  if (is_next && !peer.is_doubted) note_received(peer, now);
 }
 
 void Liveness::on_apr(const CmArrival& arrival, const wire::CmApr& apr) {
@@ -141,11 +141,11 @@ void Liveness::on_apr(const CmArrival& arrival, const wire::CmApr& apr) {
     if (!is_meant) continue;
     const bool is_other = apr.info_length == sizeof peer->guid && get_guid(apr.info) != peer->guid;
     if (is_other) return lose_all(*peer, arrival.now);
-    if (apr.status != kInvalidId) return hear(*peer, arrival.now);
+    if (apr.status != kInvalidId) return note_received(*peer, arrival.now);
     CmConnection* connection = probed(*peer);
     const bool is_named = connection != nullptr && connection->remote_id == apr.local_id;
     if (is_named && is_watched(*connection)) lose(*connection, arrival.now);
-    return hear(*peer, arrival.now);
+    return note_received(*peer, arrival.now);
   }
   core_.stats.add(Stat::kInvalidMessages);
 }
@@ -168,7 +168,7 @@ void Liveness::on_timer(WatchedPeer& peer, Time now) {
   }
   if (probe.timer.end <= now) {
     const Time data = last_data(peer);
-    return data > probe.asked ? hear(peer, data) : lose_all(peer, now);
+    return data > probe.asked ? note_received(peer, data) : lose_all(peer, now);
   }
   if (probed(peer) == nullptr) probe.about = peer.connections.oldest();
   send_probe(peer);
@@ -180,8 +180,8 @@ void Liveness::on_timer(WatchedPeer& peer, Time now) {
 void Liveness::look_after(WatchedPeer& peer, Time now) {
   CmConnection& connection = *core_.entries.find(peer.connections.oldest());
   connection.place.enter(peer.connections, connection.id);
-  const Time data = std::min(now, heard(connection));
-  if (after(data, core_.options.probe_after) > now) return hear(peer, data);
+  const Time data = std::min(now, data_received(connection));
+  if (after(data, core_.options.probe_after) > now) return note_received(peer, data);
   ask(peer, connection.id, patiently(peer, core_.options.probe_after, now), now);
 }
 
@@ -189,28 +189,28 @@ void Liveness::look_after(WatchedPeer& peer, Time now) {
 RepeatTimes Liveness::patiently(const WatchedPeer& peer, std::chrono::nanoseconds first,
                                 Time now) const {
   const auto left = std::max<std::chrono::nanoseconds>(
-      after(peer.heard, core_.options.peer_timeout) - now, core_.options.doubt_limit);
+      after(peer.last_received, core_.options.peer_timeout) - now, core_.options.doubt_limit);
   return {first, core_.options.probe_after, left};
 }
 
 Time Liveness::last_data(const WatchedPeer& peer) const {
   Time last{};
   for (const ConnectionId id : peer.connections.ids()) {
-    last = std::max(last, heard(*core_.entries.find(id)));
+    last = std::max(last, data_received(*core_.entries.find(id)));
   }
   return last;
 }
 
 // It lives, or did then.
-void Liveness::hear(WatchedPeer& peer, Time heard) {
-  if (peer.is_doubted) peer.next_doubt = heard + kBetweenDoubts;
+void Liveness::note_received(WatchedPeer& peer, Time last_received) {
+  if (peer.is_doubted) peer.next_doubt = last_received + kBetweenDoubts;
   peer.is_doubted = false;
   peer.probe.reset();
-  peer.heard = std::max(peer.heard, heard);
+  peer.last_received = std::max(peer.last_received, last_received);
   // One end is earlier than the other, which its probe spares one.
   const auto later =
       core_.options.guid > peer.guid ? core_.options.probe_after / 8 : std::chrono::nanoseconds(0);
-  arm(peer, after(after(peer.heard, core_.options.probe_after), later));
+  arm(peer, after(after(peer.last_received, core_.options.probe_after), later));
 }
 
 void Liveness::lose(CmConnection& connection, Time now) {

@@ -17,7 +17,7 @@ class Liveness {
   // Probes the peer of a watched connection, which may just be slow.
   void check(const CmConnection& connection, Time now);
   // The last sign of life of a watched connection's peer.
-  Time last_heard(const CmConnection& connection);
+  Time last_received(const CmConnection& connection);
   // Something suggests that a connection, or its peer, is gone; it may be forged. Nothing happens
   // when the connection is not watched.
   void doubt(const CmConnection& connection, Time now);
@@ -41,8 +41,8 @@ class Liveness {
   void look_after(WatchedPeer& peer, Time now);
   RepeatTimes patiently(const WatchedPeer& peer, std::chrono::nanoseconds first, Time now) const;
   Time last_data(const WatchedPeer& peer) const;
-  void hear_lap(CmConnection& connection, Time now);
-  void hear(WatchedPeer& peer, Time heard);
+  void note_lap(CmConnection& connection, Time now);
+  void note_received(WatchedPeer& peer, Time last_received);
   void lose(CmConnection& connection, Time now);
   void lose_all(WatchedPeer& peer, Time now);
   void arm(WatchedPeer& peer, Time at) {

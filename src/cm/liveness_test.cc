@@ -73,8 +73,8 @@ TEST(Liveness, AnswersAProbe) {
   EXPECT_EQ(apr.as<wire::CmApr>().status, 2);
   EXPECT_EQ(apr.as<wire::CmApr>().remote_id, pair.at_b);
   pair.carry();
-  EXPECT_EQ(pair.b.agent.heard(pair.at_b), pair.now);
-  EXPECT_EQ(pair.a.agent.heard(pair.at_a), pair.now) << "the LAP is a sign of life, too";
+  EXPECT_EQ(pair.b.agent.last_received(pair.at_b), pair.now);
+  EXPECT_EQ(pair.a.agent.last_received(pair.at_a), pair.now) << "the LAP is a sign of life, too";
   pair.pass(seconds(1));
   EXPECT_EQ(pair.b.program.look(), "");
 }

@@ -27,7 +27,7 @@ struct WatchedPeer {
   std::uint64_t guid = 0;
   std::uint64_t number = 0;  // in the order of their first connections
   AgeList connections;       // the one that was probed last is the youngest
-  Time heard{};              // last sign of life
+  Time last_received{};      // last sign of life
   Time due = Time::max();
   std::unique_ptr<PeerProbe> probe;  // the one under way
   bool is_doubted = false;           // something suggests that the peer is gone

@@ -87,7 +87,7 @@ struct End {
   End* other = nullptr;  // acceptor: the requester; requester: the acceptor of the reply
   Time began;
   std::chrono::nanoseconds limit{};
-  Time heard{};
+  Time last_received{};
 
   std::uint32_t qpn() const { return number + 0x10; }
   bool half_open() const { return state == State::kAsked || state == State::kAccepted; }

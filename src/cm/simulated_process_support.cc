@@ -112,7 +112,7 @@ void Process::take_data(const Parcel& parcel) {
   if (end == nullptr || end->other == nullptr || end->resolves) return;
   if (end->other->number != word(4) || end->other->other != end) return;
   if (end->state != End::State::kUp && end->state != End::State::kAccepted) return;
-  end->heard = now();
+  end->last_received = now();
   if (!end->requests) agent_->established(end->id, now());
 }
 

@@ -17,7 +17,7 @@ class SimulatedUser final : public User {
 
   // User:
   void handle(const CmEvent& event) override;
-  Time heard(ConnectionId id, void* context) override;
+  Time last_received(ConnectionId id, void* context) override;
 
   // Any call.
   void call();

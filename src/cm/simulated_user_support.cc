@@ -66,11 +66,11 @@ void SimulatedUser::handle(const CmEvent& event) {
   ended(*end, event);
 }
 
-Time SimulatedUser::heard(ConnectionId id, void* context) {
+Time SimulatedUser::last_received(ConnectionId id, void* context) {
   const End* const end = process_.find(id);
   check(end != nullptr && end == context && end->user == this, "heard() of an id that has ended");
   check(end == nullptr || end->watched, "heard() of a connection that is not watched");
-  return end != nullptr ? end->heard : Time{};
+  return end != nullptr ? end->last_received : Time{};
 }
 
 End& SimulatedUser::open_asked(const CmEvent& event, End& requester) {
@@ -246,7 +246,7 @@ void SimulatedUser::call() {
   } else if (is(0.05)) {
     if (const End* const end = process_.any_end(mine)) {
       process_.agent().probe(end->id, process_.now());
-      check(process_.agent().heard(end->id) <= process_.now(), "heard() of the future");
+      check(process_.agent().last_received(end->id) <= process_.now(), "heard() of the future");
     }
   } else if (is(0.1)) {
     resolve(any_process(), any_service());
@@ -502,7 +502,7 @@ void SimulatedUser::misuse_no_id(ConnectionId id) {
   check(!agent.delay(id, 8, now), "delay() of no request");
   check(!agent.forward(id, now), "forward() of no request");
   check(!agent.answer(id, {}, now), "answer() of no query");
-  check(agent.heard(id) == Time{}, "heard() of no connection");
+  check(agent.last_received(id) == Time{}, "heard() of no connection");
   agent.established(id, now);
   agent.probe(id, now);
   agent.disconnect(id, {}, now);

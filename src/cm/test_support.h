@@ -114,7 +114,7 @@ class Program final : public User {
     if (event.mad != nullptr) one.mad = *event.mad;
     events.push_back(std::move(one));
   }
-  Time heard(ConnectionId, void*) override { return last_data; }
+  Time last_received(ConnectionId, void*) override { return last_data; }
   // Names of the events since the last look, which are gone then.
   std::string look() {
     std::string names;

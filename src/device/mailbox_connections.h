@@ -103,7 +103,7 @@ class MailboxConnections final : public link::Connections, cm::CmHost, cm::User,
   void send(const cm::Remote& to, cm::ConnectionId id, std::span<const std::byte> message) override;
   std::uint64_t random() override;
   void handle(const cm::CmEvent& event) override;
-  Time heard(cm::ConnectionId, void*) override { return {}; }
+  Time last_received(cm::ConnectionId, void*) override { return {}; }
   void ended(void*, int, int) override {}
 
   bool is_forged(std::uint32_t source, std::span<const std::byte> message) const;

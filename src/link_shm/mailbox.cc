@@ -152,19 +152,19 @@ bool Mailbox::deliver(Source& source, const Cell& cell, std::uint64_t raw, link:
 // Of what is no message. False when the sender wrote nonsense.
 bool Mailbox::take_note(Source& source, const Cell& cell, const CellWord& word,
                         link::InboxSink& sink) {
-  if (word.kind == CellKind::kAccessed) return hear_of_access(source, cell, sink);
-  if (word.kind == CellKind::kWithdrawn) return hear_of_withdrawal(source, cell, sink);
+  if (word.kind == CellKind::kAccessed) return take_access_report(source, cell, sink);
+  if (word.kind == CellKind::kWithdrawn) return take_withdrawal(source, cell, sink);
   return assisted_.run(source, word, sink);
 }
 
-bool Mailbox::hear_of_withdrawal(Source& source, const Cell& cell, link::InboxSink& sink) {
+bool Mailbox::take_withdrawal(Source& source, const Cell& cell, link::InboxSink& sink) {
   const std::uint32_t number = read_once(cell.offered.rendezvous_id);
   if (!sources_.back_rendezvous(source, number)) return false;
   sink.withdrawn({source.number, number});
   return pulls_.finish(source, number, RendezvousState::kAbandoned);
 }
 
-bool Mailbox::hear_of_access(const Source& source, const Cell& cell, link::InboxSink& sink) {
+bool Mailbox::take_access_report(const Source& source, const Cell& cell, link::InboxSink& sink) {
   const std::uint32_t count = read_once(cell.accessed.count);
   if (count > memory::kHazards) return false;
   RegionKey keys[memory::kHazards];

@@ -61,9 +61,9 @@ void RdEndpoint::part() {
   constexpr auto kSilence = std::chrono::milliseconds(1200);  // a cable was pulled, and plugged in
   constexpr auto kPause = std::chrono::milliseconds(5);
   const os::Time end = now() + kPatience;
-  os::Time heard = end - kPatience;
-  for (os::Time at = heard; at < end && at - heard < kSilence; at = now()) {
-    if (poll(deaf) != 0) heard = at;
+  os::Time last_received = end - kPatience;
+  for (os::Time at = last_received; at < end && at - last_received < kSilence; at = now()) {
+    if (poll(deaf) != 0) last_received = at;
     if (engine_.quiet()) break;
     const os::Time due = engine_.fall_asleep();
     const os::Time present = now();

@@ -47,7 +47,7 @@ SocketAddress scoped(const SocketAddress& group, unsigned interface) {
 }  // namespace
 
 // Else Linux gives a socket what anybody on this host has joined, on whatever interface.
-Status UdpSocket::hear_only(const SocketAddress& group, unsigned interface) {
+Status UdpSocket::receive_only(const SocketAddress& group, unsigned interface) {
   const int fd = this->fd();
   const bool v6 = group.family() == AF_INET6;
   const bool only = v6 ? set_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0)
@@ -68,7 +68,7 @@ Result<UdpSocket> UdpSocket::join(const SocketAddress& group, unsigned interface
   set_option(made.fd(), SOL_SOCKET, SO_REUSEADDR, 1);
   if (Status ok = made.set_options(group, options); !ok) return ok.error();
   if (Status ok = made.bind_to(scoped(group, interface)); !ok) return ok.error();
-  if (Status ok = made.hear_only(group, interface); !ok) return ok.error();
+  if (Status ok = made.receive_only(group, interface); !ok) return ok.error();
   return made;
 }
 

@@ -100,11 +100,11 @@ TEST_F(BrokenOffTest, ByMoreThanWasAnnounced) {
 TEST_F(BrokenOffTest, ByAReceiverThatRefusesTheFirstCoalescedMessage) {
   struct Refuses final : link::InboxSink {
     RdmEngine* engine = nullptr;
-    unsigned heard = 0;
+    unsigned last_received = 0;
     void source_opened(std::uint32_t, const os::SocketAddress&) override {}
     void source_closed(std::uint32_t, bool) override {}
     void arrived(const link::Arrival& arrival) override {
-      ++heard;
+      ++last_received;
       engine->refuse(*this, arrival.source);
     }
     void received(void*, int) override {}
@@ -120,7 +120,7 @@ TEST_F(BrokenOffTest, ByAReceiverThatRefusesTheFirstCoalescedMessage) {
   write_header(header, bundle.data());
   stranger.send(b, stranger.of_flow(Operation::kSendOnly, 0, bundle));
   world.pass(std::chrono::milliseconds(1), {&b});
-  EXPECT_EQ(sink.heard, 1U);
+  EXPECT_EQ(sink.last_received, 1U);
 }
 
 TEST_F(BrokenOffTest, ByTheEndOfTheStation) {

@@ -114,9 +114,9 @@ void FlowConnections::send(const cm::Remote& to, cm::ConnectionId,
   if (path) flows_.emission().send_cm(*path.value(), message);
 }
 
-Time FlowConnections::heard(cm::ConnectionId, void* context) {
+Time FlowConnections::last_received(cm::ConnectionId, void* context) {
   const Context* const found = flows_.contexts().find(Shared::number_of(context));
-  return found != nullptr ? found->heard() : os::Time{};
+  return found != nullptr ? found->last_received() : os::Time{};
 }
 
 void FlowConnections::handle(const cm::CmEvent& event) {
@@ -244,8 +244,8 @@ bool FlowConnections::has_room_for(const os::SocketAddress& peer) {
   if (known.size() >= kMostOfOnePeer) {
     std::erase_if(known, [](const RdmReceiver* in) { return in->is_established(); });
     if (known.empty()) return false;
-    const auto heard = [](const RdmReceiver* in) { return in->heard(); };
-    RdmReceiver& oldest = **std::ranges::min_element(known, {}, heard);
+    const auto last_received = [](const RdmReceiver* in) { return in->last_received(); };
+    RdmReceiver& oldest = **std::ranges::min_element(known, {}, last_received);
     oldest.abandon();  // a forged REQ draws no further packet
     flows_.close_source(oldest, false);
   }

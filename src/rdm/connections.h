@@ -60,7 +60,7 @@ class FlowConnections final : cm::CmHost, cm::User {
   void send(const cm::Remote& to, cm::ConnectionId id, std::span<const std::byte> message) override;
   std::uint64_t random() override { return shared_.host.random(); }
   void handle(const cm::CmEvent& event) override;
-  Time heard(cm::ConnectionId id, void* context) override;
+  Time last_received(cm::ConnectionId id, void* context) override;
 
   void on_request(const cm::CmEvent& event);
   std::optional<wire::CmReason> accept(const cm::CmEvent& event, const FlowRequest& request);

@@ -25,9 +25,9 @@ os::Time Context::due() const {
   return in != nullptr ? std::min(sends, in->due()) : sends;
 }
 
-os::Time Context::heard() const {
-  const os::Time received = in != nullptr ? in->heard() : os::Time{};
-  return out != nullptr ? std::max(out->flow().heard(), received) : received;
+os::Time Context::last_received() const {
+  const os::Time received = in != nullptr ? in->last_received() : os::Time{};
+  return out != nullptr ? std::max(out->flow().last_received(), received) : received;
 }
 
 Context& Contexts::create() {

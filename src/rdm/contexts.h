@@ -29,7 +29,7 @@ struct Context {
   // When it has something to send.
   os::Time due() const;
   // When the peer was last heard from.
-  os::Time heard() const;
+  os::Time last_received() const;
 };
 
 // The contexts of an endpoint, by number. One thread at a time.

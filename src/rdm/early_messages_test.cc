@@ -27,17 +27,17 @@ struct EarlyMessagesTest : ::testing::Test, EarlyMessages {};
 TEST(EarlyMessagesOfAllLengths, ComeOnceAndInOrder) {
   for (const std::size_t length : {std::size_t{1}, std::size_t{256}, std::size_t{20'000}}) {
     EarlyMessages early;
-    const auto& heard = early.b.log.messages;
+    const auto& last_received = early.b.log.messages;
     Bytes words = pattern(length, 1);
     link::Flow& flow = early.say_first(words);
     early.world.pass(milliseconds(20), {&early.a});  // asks several times
     EXPECT_FALSE(flow.reached());
     for (std::uint64_t tag = 2; tag <= 3; ++tag) send(early.a, early.b, flow, tag, early.bytes);
-    ASSERT_TRUE(until({&early.a, &early.b}, [&] { return heard.size() == 3; }));
+    ASSERT_TRUE(until({&early.a, &early.b}, [&] { return last_received.size() == 3; }));
     early.world.pass(milliseconds(10), {&early.a, &early.b});
-    ASSERT_EQ(heard.size(), 3u);
-    EXPECT_TRUE(heard[0].bytes == words);
-    for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(heard[i].arrival.tag, i + 1);
+    ASSERT_EQ(last_received.size(), 3u);
+    EXPECT_TRUE(last_received[0].bytes == words);
+    for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(last_received[i].arrival.tag, i + 1);
     EXPECT_TRUE(flow.reached());
     ASSERT_EQ(early.b.log.opened.size(), 1u);
     EXPECT_TRUE(early.b.log.opened[0].second == early.a.address);

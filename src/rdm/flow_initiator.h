@@ -76,8 +76,8 @@ class FlowInitiator {
   void change(const wire::CmMad& rep);
 
   // When the peer was last heard of, and that it was just now.
-  os::Time heard() const { return heard_; }
-  void hear(os::Time now) { heard_ = now; }
+  os::Time last_received() const { return last_received_; }
+  void note_received(os::Time now) { last_received_ = now; }
   // An ICMP port unreachable before the REP. True when the caller doubts, and the peer counts as
   // dead: errors may be forged, or late.
   bool count_unreachable();
@@ -110,7 +110,7 @@ class FlowInitiator {
   os::Time next_look_{};
   std::optional<os::Time::duration> asks_for_;  // what is left of the connect timeout
   std::chrono::milliseconds pause_;             // until the look after the next
-  os::Time heard_{};
+  os::Time last_received_{};
   unsigned unreachable_ = 0;
 };
 

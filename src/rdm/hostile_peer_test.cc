@@ -364,11 +364,11 @@ TEST_F(HostilePeerTest, PacketsOfAnotherSizeAreAgreedToOnceForEachRequest) {
     stranger.say(b, req);
     std::optional<Answer> answer;
     EXPECT_TRUE(until({&b}, [&] {
-      const auto heard = stranger.hear();
-      if (const auto rep = Stranger::last<RepMad>(heard)) {
+      const auto last_received = stranger.hear();
+      if (const auto rep = Stranger::last<RepMad>(last_received)) {
         answer = rep->me.path_mtu;
         connection = rep->local_id;
-      } else if (const auto rej = Stranger::last<RejMad>(heard)) {
+      } else if (const auto rej = Stranger::last<RejMad>(last_received)) {
         answer = rej->reason;
       }
       return answer.has_value();

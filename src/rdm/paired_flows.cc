@@ -206,9 +206,9 @@ void PairedFlows::forward(link::ConnectionNumber request) {
   static_cast<void>(shared_.agent->forward(request_id(request), shared_.host.now()));
 }
 
-Time PairedFlows::heard(cm::ConnectionId, void* context) {
+Time PairedFlows::last_received(cm::ConnectionId, void* context) {
   const Context* const found = flows_.contexts().find(Shared::number_of(context));
-  return found != nullptr ? found->heard() : os::Time{};
+  return found != nullptr ? found->last_received() : os::Time{};
 }
 
 void PairedFlows::handle(const cm::CmEvent& event) {
@@ -304,7 +304,7 @@ void PairedFlows::open(Context& context, std::span<const std::byte> data) {
                                             pair.connection);
   FlowReply other = pair.other;
   other.me.path_mtu = pair.path_mtu;
-  context.out->hear(shared_.now);
+  context.out->note_received(shared_.now);
   context.out->open(other, pair.identity, pair.peer_number, shared_.now - pair.since);
   context.out->operations().hold();
   shared_.sink->source_opened(context.in->number(), pair.path->to);

@@ -52,7 +52,7 @@ class PairedFlows final : public link::Connections, cm::User {
 
  private:
   void handle(const cm::CmEvent& event) override;
-  Time heard(cm::ConnectionId id, void* context) override;
+  Time last_received(cm::ConnectionId id, void* context) override;
 
   Context& add(const PeerPath& peer_path, link::ConnectionUser& user);
   void remove(Context& context);

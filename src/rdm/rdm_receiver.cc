@@ -46,14 +46,14 @@ RdmReceiver::RdmReceiver(Shared& shared, const Introduction& other, const FlowRe
       first_(reply.first),
       pair_(source.pair != 0 ? connection : 0),
       connection_(source.pair != 0 ? 0 : connection),
-      heard_(shared.now),
+      last_received_(shared.now),
       packets_(shared.packet_memory),
       target_(shared, source),
       responder_(settings_for(other, reply, shared.stats), target_, &packets_) {}
 
 void RdmReceiver::take(const wire::Packet& request, os::Time now) {
   if (target_.is_shut()) return;
-  heard_ = now;
+  last_received_ = now;
   if (target_.discards() && is_access(request)) [[unlikely]]
     return;
   if (!proven_ && !request.psn.before(first_)) [[unlikely]]

@@ -63,7 +63,7 @@ class RdmReceiver {
   void trim() { target_.trim(); }
 
   Psn expected() const { return responder_.expected(); }
-  os::Time heard() const { return heard_; }
+  os::Time last_received() const { return last_received_; }
 
  private:
   void prove(os::Time now);
@@ -76,7 +76,7 @@ class RdmReceiver {
   cm::ConnectionId previous_ = 0;  // until the peer is known to use that one
   bool established_ = false;
   bool proven_ = false;  // such a request has arrived
-  os::Time heard_;
+  os::Time last_received_;
   Budget::Share packets_;  // of Shared::packet_memory
   RequestTarget target_;
   transport::Responder responder_;  // goes first: its end breaks off messages of the target

@@ -61,7 +61,7 @@ void RdmSender::on_reply(cm::ConnectionId id, const FlowReply& reply, const wire
                          os::Time now) {
   if (!flow_.has(id)) return;
   static_cast<void>(shared_.agent->confirm(id, {}, now));
-  hear(now);
+  note_received(now);
   if (!flow_.is_open()) {
     const std::uint32_t connection = std::get<wire::CmRep>(rep.message).local_id;
     return open(reply, rep.transaction, connection, now - flow_.first_req_at());
@@ -117,9 +117,9 @@ void RdmSender::leave(const FlowEnd& end, os::Time now) {
 // Packets of the connection manager prove it while none of the flow arrive.
 bool RdmSender::look_for_sign() {
   if (!flow_.is_open()) return true;
-  const os::Time heard = shared_.agent->heard(flow_.connection());
-  if (heard <= flow_.heard()) return false;
-  hear(heard);
+  const os::Time last_received = shared_.agent->last_received(flow_.connection());
+  if (last_received <= flow_.last_received()) return false;
+  note_received(last_received);
   shared_.flows->emission().activate(flow_.context());
   return true;
 }
@@ -178,14 +178,14 @@ void RdmSender::take(const wire::Packet& response, os::Time now) {
     shared_.stats.add(Stat::kUnexpectedResponses);
     return;
   }
-  hear(now);
+  note_received(now);
   requester->take(response, now);
   if (requester->failed()) lose(link::PeerState::kDied);
 }
 
-void RdmSender::hear(os::Time now) {
-  flow_.hear(now);
-  if (queue_.requester() != nullptr) queue_.requester()->heard();
+void RdmSender::note_received(os::Time now) {
+  flow_.note_received(now);
+  if (queue_.requester() != nullptr) queue_.requester()->note_received();
 }
 
 void RdmSender::lose(link::PeerState state) {

@@ -63,7 +63,7 @@ class RdmSender {
   // is not known to.
   bool look_for_sign();
   // The peer was heard from.
-  void hear(os::Time now);
+  void note_received(os::Time now);
 
   // The path to the peer carries no more than that (FlowMtu::narrow()).
   void narrow(std::size_t path_mtu);

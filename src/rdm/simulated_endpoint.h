@@ -153,9 +153,9 @@ class Stranger final : public Place, public FlowHand {
   std::vector<FlowMad> hear();
   // The last message of that kind among these.
   template <class Message>
-  static std::optional<Message> last(const std::vector<FlowMad>& heard) {
+  static std::optional<Message> last(const std::vector<FlowMad>& last_received) {
     std::optional<Message> found;
-    for (const FlowMad& said : heard) {
+    for (const FlowMad& said : last_received) {
       if (const auto* message = std::get_if<Message>(&said)) found = *message;
     }
     return found;

@@ -127,24 +127,24 @@ Bytes Stranger::fetch_sum(std::uint32_t rendezvous_id, std::size_t length) {
 }
 
 std::vector<wire::CmMad> Stranger::hear_all() {
-  std::vector<wire::CmMad> heard;
+  std::vector<wire::CmMad> last_received;
   for (const Bytes& bytes : std::exchange(arrived_, {})) {
     wire::Packet packet;
     if (wire::parse(bytes, packet) != wire::Malformed::kNone) continue;
     if (packet.destination != wire::kCmQpn || packet.payload.size() < wire::kMadBytes) continue;
     if (const auto mad = wire::parse_cm(packet.payload.first(wire::kMadBytes))) {
-      heard.push_back(*mad);
+      last_received.push_back(*mad);
     }
   }
-  return heard;
+  return last_received;
 }
 
 std::vector<FlowMad> Stranger::hear() {
-  std::vector<FlowMad> heard;
+  std::vector<FlowMad> last_received;
   for (const wire::CmMad& mad : hear_all()) {
-    if (const auto said = read_message(mad)) heard.push_back(*said);
+    if (const auto said = read_message(mad)) last_received.push_back(*said);
   }
-  return heard;
+  return last_received;
 }
 
 bool Stranger::agree(Endpoint& with) {

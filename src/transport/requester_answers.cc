@@ -39,7 +39,7 @@ void Requester::take(const wire::Packet& response, Time now) {
     settings_.stats->add(Stat::kUnexpectedResponses);
     return;
   }
-  heard();
+  note_received();
   const Operation operation = wire::operation_of(response.opcode);
   if (packetizer_.paused() && operation != Operation::kAtomicAcknowledge) return;
   if (operation == Operation::kAcknowledge) return take_acknowledge(response, now);
@@ -78,7 +78,7 @@ void Requester::acknowledge(Psn end, Time now) {
   const bool full = in_flight_.count() + 1 >= window_.size();
   in_flight_.acknowledge(end);
   if (const auto round_trip = packetizer_.acknowledged(end, now)) window_.timed(*round_trip, now);
-  if (settings_.selective) window_.heard_again();
+  if (settings_.selective) window_.note_answer();
   window_.acknowledged(count, full);
   timer_.receiver_ready();
   timer_.restart(now, window_.rto());

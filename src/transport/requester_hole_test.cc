@@ -33,7 +33,7 @@ TEST(Hole, IsSuspectedWhenALargePacketVanishesAgainAndAgainWhileThePeerIsHeard) 
   sender.packets();
   for (int i = 0; i < kTries; ++i) {
     EXPECT_FALSE(sender.requester.pmtu_black_hole()) << i;
-    sender.requester.heard();
+    sender.requester.note_received();
     in_vain(sender);
     EXPECT_EQ(sender.requester.pmtu_probing(), i > 0) << "a dead peer would go unnoticed";
   }
@@ -59,7 +59,7 @@ TEST(Hole, IsNotWhatASmallPacketFallsInto) {
   sender.post(WorkKind::kSend, kLarge);
   sender.packets();
   for (int i = 0; i < 10 * kTries; ++i) {
-    sender.requester.heard();
+    sender.requester.note_received();
     in_vain(sender);
     EXPECT_FALSE(sender.requester.pmtu_probing());
   }
@@ -85,7 +85,7 @@ TEST(Hole, IsNotWhereLargePacketsGetThroughAtLast) {
   sender.packets();
   for (int number = 0; number < 10; ++number) {
     for (int i = 0; i + 1 < kTries; ++i) {
-      sender.requester.heard();
+      sender.requester.note_received();
       in_vain(sender);
     }
     EXPECT_FALSE(sender.requester.pmtu_black_hole()) << number;
@@ -131,7 +131,7 @@ TEST(Hole, IsNotSuspectedForASmallAnswer) {
   sender.packets();
   sender.answer(Operation::kReadResponseFirst, 0, 4096);
   for (int i = 0; i < 10 * kTries; ++i) {
-    sender.requester.heard();
+    sender.requester.note_received();
     in_vain(sender);
   }
   EXPECT_FALSE(sender.requester.pmtu_black_hole());

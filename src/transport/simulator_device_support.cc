@@ -220,7 +220,7 @@ void FlowEnd::take_change(const PathMtuChange& change, Time now) {
     answer_owed_ = true;
     return;
   }
-  requester_.heard();
+  requester_.note_received();
   if (!changing_ || change.changes != changes_) return;
   if (!requester_.restart(change.first, change.path_mtu, now)) return;
   changing_ = false;

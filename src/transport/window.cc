@@ -81,7 +81,7 @@ void Window::marked(Time now) {
   if (shrink(kShrinkAfterMark, now)) by_mark_ = true;
 }
 
-void Window::heard_again() {
+void Window::note_answer() {
   if (before_silence_ == 0) return;
   size_ = std::max(size_, std::exchange(before_silence_, 0));
 }

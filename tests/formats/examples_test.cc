@@ -164,7 +164,7 @@ struct Manager final : cm::CmHost, cm::User {
   }
   std::uint64_t random() override { return next_random; }
   void handle(const cm::CmEvent& event) override { last = event.id; }
-  Time heard(cm::ConnectionId, void*) override { return {}; }
+  Time last_received(cm::ConnectionId, void*) override { return {}; }
   cm::Remote place() const {
     const std::byte host[4] = {std::byte{192}, std::byte{0}, std::byte{2}, std::byte{1}};
     return {os::SocketAddress::of_host(AF_INET, host, port)};

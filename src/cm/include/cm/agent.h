@@ -154,7 +154,7 @@ class Agent {
   void probe(ConnectionId id, Time now);
   // The last sign of life of a watched connection's peer that this agent has taken (APR, LAP, RTU);
   // Time{} without one.
-  Time heard(ConnectionId id) const;
+  Time last_received(ConnectionId id) const;
 
   // Resolves a service to a queue pair by a SIDR_REQ (unreliable datagrams): kResolved, after which
   // the id is unknown, or kTimedOut. Errors: EUSERS.

@@ -60,7 +60,7 @@ class User {
   virtual void handle(const CmEvent& event) = 0;
   // When data of that connection's peer were last received; Time{} when this is not known. It calls
   // no function of the agent. `context` is that of the connection.
-  virtual Time heard(ConnectionId id, void* context) = 0;
+  virtual Time last_received(ConnectionId id, void* context) = 0;
 
  protected:
   ~User() = default;

@@ -78,8 +78,8 @@ class Mailbox final : public link::Inbox, public link::PortLink {
   void drain_all(Source& source, link::InboxSink& sink);
   bool deliver(Source& source, const Cell& cell, std::uint64_t raw, link::InboxSink& sink);
   bool take_note(Source& source, const Cell& cell, const CellWord& word, link::InboxSink& sink);
-  bool hear_of_withdrawal(Source& source, const Cell& cell, link::InboxSink& sink);
-  static bool hear_of_access(const Source& source, const Cell& cell, link::InboxSink& sink);
+  bool take_withdrawal(Source& source, const Cell& cell, link::InboxSink& sink);
+  static bool take_access_report(const Source& source, const Cell& cell, link::InboxSink& sink);
   bool place_payload(Source& source, const Cell& cell, CellKind kind, link::Arrival& arrival);
   bool place_bulk(Source& source, const Cell& cell, link::Arrival& arrival);
   unsigned answer_rings(link::InboxSink& sink);

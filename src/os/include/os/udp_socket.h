@@ -148,7 +148,7 @@ class UdpSocket {
   UdpSocket() = default;
   Status open(int family);
   Status bind_to(const SocketAddress& wanted);
-  Status hear_only(const SocketAddress& group, unsigned interface);
+  Status receive_only(const SocketAddress& group, unsigned interface);
   Status set_options(const SocketAddress& address, const SocketOptions& options);
   // Looks into a refusal of a message that had one datagram or was a train.
   void explain(const SocketAddress& to, const SocketAddress& from, std::size_t segment, bool train,

@@ -16,14 +16,14 @@ namespace weft::transport {
 class BlackHole {
  public:
   // A packet of the peer arrived.
-  void heard() { heard_since_ = true; }
+  void note_received() { received_since_ = true; }
   // The oldest packet, or the request of the oldest lacking answer, of so many bytes, is sent
   // again.
   void retried(std::size_t bytes, Time now) {
     // Within less time losses have one cause: a queue that was full.
     constexpr Duration kBetweenTries = std::chrono::milliseconds(20);
-    if (!heard_since_ || now - retried_at_ < kBetweenTries || bytes <= kSurePathMtu) return;
-    heard_since_ = false;
+    if (!received_since_ || now - retried_at_ < kBetweenTries || bytes <= kSurePathMtu) return;
+    received_since_ = false;
     retried_at_ = now;
     ++retries_;
   }
@@ -40,7 +40,7 @@ class BlackHole {
  private:
   unsigned retries_ = 0;
   Time retried_at_{};
-  bool heard_since_ = false;
+  bool received_since_ = false;
 };
 
 }  // namespace weft::transport

@@ -51,8 +51,8 @@ class Requester {
   void arrived(const void* cookie, Time now);
   // The peer has sent something other than a response: it lives. While a black hole is possible
   // the retransmission timeout is reset.
-  void heard() {
-    black_hole_.heard();
+  void note_received() {
+    black_hole_.note_received();
     if (!pmtu_black_hole() && pmtu_probing()) timer_.reset_backoff(window_.rto());
   }
   // Large packets seem to vanish: the oldest, of more than kSurePathMtu bytes or with such an

@@ -33,7 +33,7 @@ class Window {
   void silent();
   // Then packets were acknowledged after all, of which none is known to be lost: the peer had not
   // looked, and it is as before.
-  void heard_again();
+  void note_answer();
   // Packets have that payload from now on.
   void carries(std::size_t path_mtu);
 
