@@ -166,13 +166,13 @@ void write_stripe(Table& table, Input& input) {
 void lock(Table& table, memory::AccessGuard& user, Input& input) {
   const std::uint64_t address = input.below(2 * memory::kStripePage);
   const std::size_t length = 1 + input.below(memory::kStripePage);
-  const auto patience = input.byte() < 16 ? memory::Patience::kUsual : memory::Patience::kBrief;
-  const int error = user.stripes().lock(address, length, patience);
+  const auto wait = input.byte() < 16 ? memory::LockWait::kUsual : memory::LockWait::kBrief;
+  const int error = user.stripes().lock(address, length, wait);
   const auto held = [&](std::uint64_t at) {
     const std::uint64_t word = table.stripe(memory::stripe_of(at));
     return word != 0 && memory::StripeWord::unpack(word).user == 0;
   };
-  if (patience == memory::Patience::kUsual) require(error == 0, "a dead holder was waited for");
+  if (wait == memory::LockWait::kUsual) require(error == 0, "a dead holder was waited for");
   require((error == 0) == (held(address) && held(address + length - 1)),
           "a stripe is held that was not granted, or the other way round");
   user.stripes().unlock();

@@ -48,7 +48,7 @@ void Liveness::doubt(const CmConnection& connection, Time now) {
 void Liveness::check(const CmConnection& connection, Time now) {
   if (!is_watched(connection)) return;
   WatchedPeer& peer = core_.peers.get(connection.remote, connection.remote_guid);
-  if (peer.probe == nullptr) ask(peer, connection.id, patiently(peer, kFirstPause, now), now);
+  if (peer.probe == nullptr) ask(peer, connection.id, probe_times(peer, kFirstPause, now), now);
 }
 
 Time Liveness::last_received(const CmConnection& connection) {
@@ -182,12 +182,12 @@ void Liveness::look_after(WatchedPeer& peer, Time now) {
   connection.place.enter(peer.connections, connection.id);
   const Time data = std::min(now, data_received(connection));
   if (after(data, core_.options.probe_after) > now) return note_received(peer, data);
-  ask(peer, connection.id, patiently(peer, core_.options.probe_after, now), now);
+  ask(peer, connection.id, probe_times(peer, core_.options.probe_after, now), now);
 }
 
 // Until the peer has been silent for `peer_timeout`.
-RepeatTimes Liveness::patiently(const WatchedPeer& peer, std::chrono::nanoseconds first,
-                                Time now) const {
+RepeatTimes Liveness::probe_times(const WatchedPeer& peer, std::chrono::nanoseconds first,
+                                  Time now) const {
   const auto left = std::max<std::chrono::nanoseconds>(
       after(peer.last_received, core_.options.peer_timeout) - now, core_.options.doubt_limit);
   return {first, core_.options.probe_after, left};

@@ -39,7 +39,7 @@ class Liveness {
   void send_probe(const WatchedPeer& peer);
   void on_timer(WatchedPeer& peer, Time now);
   void look_after(WatchedPeer& peer, Time now);
-  RepeatTimes patiently(const WatchedPeer& peer, std::chrono::nanoseconds first, Time now) const;
+  RepeatTimes probe_times(const WatchedPeer& peer, std::chrono::nanoseconds first, Time now) const;
   Time last_data(const WatchedPeer& peer) const;
   void note_lap(CmConnection& connection, Time now);
   void note_received(WatchedPeer& peer, Time last_received);

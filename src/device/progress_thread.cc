@@ -129,7 +129,7 @@ nanoseconds ProgressThread::serve(Charge& charge) {
   const unsigned polls = engine.polls();
   if (std::exchange(charge.polls, polls) != polls) {
     charge.backoff.reset();
-    return engine.patience();  // the program is at it
+    return engine.check_interval();  // the program is at it
   }
   engine.progress();
   charge.polls = engine.polls();
@@ -160,7 +160,7 @@ nanoseconds ProgressThread::look_after_all() {
       limit = std::min(limit, look_after(charge, now));
     } catch (const std::bad_alloc&) {
       // As when a program's own call answers -FI_ENOMEM: there may be memory later.
-      limit = std::min(limit, charge.engine->patience());
+      limit = std::min(limit, charge.engine->check_interval());
     }
   }
   return limit;

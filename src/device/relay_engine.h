@@ -35,7 +35,9 @@ class RelayEngine final : Engine {
   void wake_up() override {}
   int wake_fd() const override { return relays_.wake_fd(); }
   unsigned polls() override { return relays_.looks(); }
-  std::chrono::nanoseconds patience() const override { return std::chrono::milliseconds(100); }
+  std::chrono::nanoseconds check_interval() const override {
+    return std::chrono::milliseconds(100);
+  }
 
   const std::shared_ptr<ProgressThread> thread_;
   roce::RelaySet relays_;

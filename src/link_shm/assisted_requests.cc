@@ -20,8 +20,8 @@ namespace {
 // After that the owner may have ended.
 constexpr auto kAskKernel = std::chrono::milliseconds(10);
 // Several times what an owner needs that polls; taking an assisted access back costs as much.
-constexpr auto kAssistedPatience = std::chrono::microseconds(4);
-constexpr auto kTakenPatience = std::chrono::seconds(2);
+constexpr auto kAssistedWait = std::chrono::microseconds(4);
+constexpr auto kTakenTimeout = std::chrono::seconds(2);
 constexpr unsigned kLooksPerClock = 64;
 
 // The cell of an assisted access at one remote range.
@@ -113,7 +113,7 @@ AssistedRequests::Answer AssistedRequests::await(std::uint64_t position) {
     const os::Time moment = std::chrono::steady_clock::now();
     if (looks == kLooksPerClock) begin = moment;
     const auto waited = moment - begin;
-    if (!taken && waited > kAssistedPatience) {
+    if (!taken && waited > kAssistedWait) {
       if (take_back(position)) return Answer::kNotDone;
       taken = true;
     }
@@ -122,7 +122,7 @@ AssistedRequests::Answer AssistedRequests::await(std::uint64_t position) {
       ring_.set_gone();
       return Answer::kNotDone;
     }
-    if (waited > kTakenPatience) {
+    if (waited > kTakenTimeout) {
       unanswered_ = position;
       return Answer::kUnknown;
     }

@@ -68,7 +68,7 @@ bool AssistedServer::carry_out_atomic(const Source& source, const Cell& cell,
   std::memcpy(operands, in_cell ? cell.atomic.bytes : source.header->assisted.bytes, length);
   std::byte* fetched = action.fetches() ? source.header->assisted.bytes : nullptr;
   const memory::Accessed done =
-      own_memory_.change(action, range, operands, fetched, memory::Patience::kBrief);
+      own_memory_.change(action, range, operands, fetched, memory::LockWait::kBrief);
   if (done.ok()) report(source, memory::rights_for(action), sink);
   return done.ok();
 }

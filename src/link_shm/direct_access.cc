@@ -115,7 +115,7 @@ int DirectAccess::change(const link::AtomicRequest& request, std::size_t offset,
   const LocalRange after{value, length};
   const pid_t owner = slot_.owner().pid();
   const auto address = reinterpret_cast<std::uint64_t>(target.base);
-  if (const int busy = table_->stripes().lock(address, length, memory::Patience::kUsual)) {
+  if (const int busy = table_->stripes().lock(address, length, memory::LockWait::kUsual)) {
     return busy;
   }
   int error =

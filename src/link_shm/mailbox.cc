@@ -18,7 +18,7 @@ namespace weft::shm {
 namespace {
 
 constexpr unsigned kBudget = 64;  // messages of one peer in one poll
-constexpr auto kClosePatience = std::chrono::seconds(2);
+constexpr auto kCloseTimeout = std::chrono::seconds(2);
 
 bool known(link::MessageOperation operation) {
   return operation >= link::MessageOperation::kMessage &&
@@ -324,7 +324,7 @@ std::vector<pid_t> Mailbox::source_processes() const {
 Mailbox::~Mailbox() {
   if (file_->inherited()) return;
   file_->unlink();
-  const auto end = std::chrono::steady_clock::now() + kClosePatience;
+  const auto end = std::chrono::steady_clock::now() + kCloseTimeout;
   while (!reclaim_buffers() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
   pulls_.finish_all();
   for (const auto& source : sources_.all()) {

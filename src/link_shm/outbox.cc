@@ -15,7 +15,7 @@ using link::SendRequest;
 
 namespace {
 
-constexpr auto kPartingPatience = std::chrono::seconds(2);
+constexpr auto kMaxDrainTime = std::chrono::seconds(2);
 constexpr std::size_t kMaxQueued = 65536;
 
 // An SGE of a message that this end copies cannot be read.
@@ -146,12 +146,12 @@ void Outbox::end_all(os::Time end, link::FlowSink& sink) {
 }
 
 void Outbox::give_up(link::FlowSink& sink) {
-  end_all(std::chrono::steady_clock::now() + kPartingPatience, sink);
+  end_all(std::chrono::steady_clock::now() + kMaxDrainTime, sink);
 }
 
 Outbox::~Outbox() {
   if (!slot_->file().inherited())
-    rendezvous_.part(std::chrono::steady_clock::now() + kPartingPatience);
+    rendezvous_.part(std::chrono::steady_clock::now() + kMaxDrainTime);
 }
 
 }  // namespace weft::shm

@@ -186,7 +186,7 @@ TEST_F(AtomicTest, MemoryThatAnotherUserHoldsTooLongIsAnError) {
   const auto foreign = memory::RegionTableView::open(dir.path(), table->name()).value();
   const auto other = std::move(memory::AccessGuard::attach(foreign)).value();
   const auto address = reinterpret_cast<std::uint64_t>(region);
-  ASSERT_EQ(other->stripes().lock(address, 8, memory::Patience::kUsual), 0);
+  ASSERT_EQ(other->stripes().lock(address, 8, memory::LockWait::kUsual), 0);
   EXPECT_EQ(atomic(kFetchAdd, {0, 8, RegionKey{10}}).error, ETIMEDOUT);
   EXPECT_EQ(region[0], 0u);
   other->stripes().unlock();

@@ -8,7 +8,7 @@
 namespace weft::shm {
 namespace {
 
-constexpr unsigned kPatience = 16;  // looks until a sender that copies nothing counts as away
+constexpr unsigned kIdleLooks = 16;  // looks until a sender that copies nothing counts as away
 
 }  // namespace
 
@@ -105,7 +105,7 @@ void RendezvousReceiver::take_over() {
     Source& source = *pull.source;
     if (all_claimed(pull.shared(), pull.length)) continue;
     const bool asleep = source.header->sender_asleep.load(std::memory_order_relaxed) != 0;
-    if (source.helps && !asleep && look_ - source.helped_at < kPatience) continue;
+    if (source.helps && !asleep && look_ - source.helped_at < kIdleLooks) continue;
     source.helps = false;
     copier_.add_rest(pull.job());
   }

@@ -57,11 +57,11 @@ void RdEndpoint::part() {
     void arrived(const link::Arrival&) override {}
     void received(void*, int) override {}
   } deaf;
-  constexpr auto kPatience = std::chrono::seconds(2);
+  constexpr auto kMaxDrainTime = std::chrono::seconds(2);
   constexpr auto kSilence = std::chrono::milliseconds(1200);  // a cable was pulled, and plugged in
   constexpr auto kPause = std::chrono::milliseconds(5);
-  const os::Time end = now() + kPatience;
-  os::Time last_received = end - kPatience;
+  const os::Time end = now() + kMaxDrainTime;
+  os::Time last_received = end - kMaxDrainTime;
   for (os::Time at = last_received; at < end && at - last_received < kSilence; at = now()) {
     if (poll(deaf) != 0) last_received = at;
     if (engine_.quiet()) break;

@@ -88,9 +88,9 @@ Access OwnMemory::right_for(const AtomicAction& action) const {
 }
 
 Accessed OwnMemory::change(const AtomicAction& action, const RemoteRange& range,
-                           const std::byte* operands, std::byte* fetched, Patience patience) {
+                           const std::byte* operands, std::byte* fetched, LockWait wait) {
   Accessed done = pin(served_.atomics, right_for(action), range, size_of(action.type));
-  if (done.ok()) done.error = change_places(action, operands, fetched, patience);
+  if (done.ok()) done.error = change_places(action, operands, fetched, wait);
   release();
   return done;
 }
@@ -98,15 +98,15 @@ Accessed OwnMemory::change(const AtomicAction& action, const RemoteRange& range,
 // Segment by segment. With the brief patience another user repeats the operation after EBUSY: so
 // nothing may have been changed then.
 int OwnMemory::change_places(const AtomicAction& action, const std::byte* operands,
-                             std::byte* fetched, Patience patience) {
+                             std::byte* fetched, LockWait wait) {
   const std::span<const LocalRange> places = guard_->granted();
-  if (places.size() > 1 && patience == Patience::kBrief) return EBUSY;
+  if (places.size() > 1 && wait == LockWait::kBrief) return EBUSY;
   const std::byte* compares = operands + (action.has_operand() ? pinned_.length : 0);
   std::size_t offset = 0;
   for (const LocalRange& here : places) {
     if (here.length == 0) continue;
     const auto address = reinterpret_cast<std::uint64_t>(here.base);
-    int error = guard_->stripes().lock(address, here.length, patience);
+    int error = guard_->stripes().lock(address, here.length, wait);
     if (error == 0) {
       error = change_in_place(action, here, operands + offset, compares + offset,
                               fetched != nullptr ? fetched + offset : nullptr);

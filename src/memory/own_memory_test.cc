@@ -170,7 +170,7 @@ TEST_F(OwnMemoryTest, AnAtomicOperationOnWhatHasGoneIsAnError) {
   std::uint64_t before = 99;
   const auto add_one = [&] {
     return memory_->change(kAdd, {8, 8, RegionKey{1}}, reinterpret_cast<const std::byte*>(&one),
-                           reinterpret_cast<std::byte*>(&before), Patience::kBrief);
+                           reinterpret_cast<std::byte*>(&before), LockWait::kBrief);
   };
   EXPECT_TRUE(add_one().ok());
   EXPECT_TRUE(add_one().ok());

@@ -292,12 +292,12 @@ Result<Registration> RegionTable::add(const RegionAttributes& attributes) {
 }
 
 Status RegionTable::replace(const Registration& registration, const RegionAttributes& attributes,
-                            int patience_ms) {
+                            int timeout_ms) {
   if (file_->inherited()) return Error{EPERM, "the region is the parent's"};
   const auto size = size_of(attributes);
   if (!size) return size.error();
   if (!attributes.rest.empty()) return Error{EINVAL, "a region of several segments"};
-  if (!close(registration.slot) || !wait_until_unused(registration.slot, patience_ms)) {
+  if (!close(registration.slot) || !wait_until_unused(registration.slot, timeout_ms)) {
     return Error{EBUSY, "a stopped peer is in the middle of a copy to or from the region"};
   }
   const std::lock_guard guard(mutex_);
@@ -343,11 +343,11 @@ bool RegionTable::used_by_anybody(std::uint32_t slot_number) const {
   return false;
 }
 
-bool RegionTable::wait_until_unused(std::uint32_t slot_number, int patience_ms) {
+bool RegionTable::wait_until_unused(std::uint32_t slot_number, int timeout_ms) {
   if (header().users_end.load(std::memory_order_acquire) == 0) return true;
   // After this every user either sees the odd sequence or has shown its hazard to us.
   os::remote_barrier();
-  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(patience_ms);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
   while (used_by_anybody(slot_number)) {
     if (std::chrono::steady_clock::now() > end) return false;
     std::this_thread::yield();
@@ -369,10 +369,10 @@ bool RegionTable::close(std::uint32_t slot_number) {
   return true;
 }
 
-Status RegionTable::remove(const Registration& registration, int patience_ms) {
+Status RegionTable::remove(const Registration& registration, int timeout_ms) {
   if (file_->inherited()) return {};  // a forked child lets go of what is its parent's
   close(registration.slot);
-  if (!wait_until_unused(registration.slot, patience_ms)) {
+  if (!wait_until_unused(registration.slot, timeout_ms)) {
     return Error{EBUSY, "a stopped peer is in the middle of a copy to or from the region"};
   }
   const std::lock_guard guard(mutex_);

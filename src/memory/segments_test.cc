@@ -182,10 +182,10 @@ TEST_F(SegmentsTest, AnAtomicOperationChangesElementsInSeveral) {
   std::uint32_t fetched[4] = {};
   const auto* operands = reinterpret_cast<const std::byte*>(added);
   auto* found = reinterpret_cast<std::byte*>(fetched);
-  EXPECT_EQ(own_->change(Sums::kAdd, part(4, 16), operands, found, Patience::kBrief).error, EBUSY)
+  EXPECT_EQ(own_->change(Sums::kAdd, part(4, 16), operands, found, LockWait::kBrief).error, EBUSY)
       << "an initiator does it by itself then";
   EXPECT_EQ(at(4), std::byte{2});
-  ASSERT_TRUE(own_->change(Sums::kAdd, part(4, 16), operands, found, Patience::kUsual).ok());
+  ASSERT_TRUE(own_->change(Sums::kAdd, part(4, 16), operands, found, LockWait::kUsual).ok());
   for (std::uint32_t i = 0; i < 4; ++i) {
     EXPECT_EQ(fetched[i], i + 2);
     EXPECT_EQ(at(4 + 4 * i), static_cast<std::byte>(i + 2 + added[i])) << i;
@@ -201,7 +201,7 @@ TEST_F(SegmentsTest, AnAtomicOperationOnAnElementInTwoIsRefusedAndChangesNothing
   const std::uint32_t added[] = {1, 1, 1};
   const Accessed done =
       own_->change(Sums::kAdd, part(0, 12), reinterpret_cast<const std::byte*>(added), nullptr,
-                   Patience::kUsual);
+                   LockWait::kUsual);
   EXPECT_EQ(done.refusal, AccessError::kSplitElement);
   EXPECT_EQ(at(0), std::byte{});
 }

@@ -17,7 +17,7 @@ namespace {
 constexpr unsigned kLooks = 100;  // before the clock is asked; a stripe is held for about 1 us
 constexpr auto kAskKernel = std::chrono::milliseconds(1);
 constexpr auto kStandstill = std::chrono::seconds(2);
-constexpr auto kPatience = std::chrono::seconds(10);
+constexpr auto kLockTimeout = std::chrono::seconds(10);
 constexpr auto kNap = std::chrono::microseconds(100);
 
 }  // namespace
@@ -34,13 +34,13 @@ StripeLocks::StripeLocks(const os::SharedFile& file, Stripe* stripes, std::uint3
 }
 
 // In the order of their numbers, which excludes deadlock.
-int StripeLocks::lock(std::uint64_t address, std::size_t length, Patience patience) {
+int StripeLocks::lock(std::uint64_t address, std::size_t length, LockWait wait) {
   std::uint32_t first = stripe_of(address);
   std::uint32_t second = stripe_of(address + (length - 1));
   if (first > second) std::swap(first, second);
-  if (const int error = take(first, patience)) return error;
+  if (const int error = take(first, wait)) return error;
   if (first == second) return 0;
-  const int error = take(second, patience);
+  const int error = take(second, wait);
   if (error != 0) unlock();
   return error;
 }
@@ -65,7 +65,7 @@ bool StripeLocks::try_take(std::atomic<std::uint64_t>& word, std::uint64_t from,
   return true;
 }
 
-int StripeLocks::take(std::uint32_t stripe, Patience patience) {
+int StripeLocks::take(std::uint32_t stripe, LockWait wait) {
   auto& word = stripes_[stripe].holder;
   ++next_.turn;
   const std::uint64_t mine = next_.pack();
@@ -74,7 +74,7 @@ int StripeLocks::take(std::uint32_t stripe, Patience patience) {
     spin_pause();
     if (word.load(std::memory_order_relaxed) == 0 && try_take(word, 0, mine)) return 0;
   }
-  return patience == Patience::kBrief ? EBUSY : wait_for(word, mine);
+  return wait == LockWait::kBrief ? EBUSY : wait_for(word, mine);
 }
 
 // A stripe of a user that never existed, or is dead, counts as free.
@@ -93,7 +93,7 @@ int StripeLocks::wait_for(std::atomic<std::uint64_t>& word, std::uint64_t mine) 
     const os::Time now = std::chrono::steady_clock::now();
     if (seen != holder) since = now;
     holder = seen;
-    if (now - begin > kPatience || now - since > kStandstill) return ETIMEDOUT;
+    if (now - begin > kLockTimeout || now - since > kStandstill) return ETIMEDOUT;
     if (now - since < kAskKernel) {
       std::this_thread::yield();
     } else if (!is_there(holder) && try_take(word, holder, mine)) {

@@ -80,7 +80,7 @@ struct StripeLocksTest : testing::Test {
   pid_t start_holder(std::uint64_t address) {
     return start([&] {
       const auto user = attach();
-      const int error = user->stripes().lock(address, 1, Patience::kUsual);
+      const int error = user->stripes().lock(address, 1, LockWait::kUsual);
       ++shared->ready;
       while (error == 0) ::pause();
     });
@@ -95,28 +95,28 @@ struct StripeLocksTest : testing::Test {
 TEST_F(StripeLocksTest, AHeldStripeHasOneHolder) {
   const auto one = attach();
   const auto two = attach();
-  ASSERT_EQ(one->stripes().lock(kPage, 8, Patience::kUsual), 0);
-  EXPECT_EQ(two->stripes().lock(kPage + 100, 8, Patience::kBrief), EBUSY);
-  EXPECT_EQ(two->stripes().lock(3 * kPage, 8, Patience::kBrief), 0) << "another page";
+  ASSERT_EQ(one->stripes().lock(kPage, 8, LockWait::kUsual), 0);
+  EXPECT_EQ(two->stripes().lock(kPage + 100, 8, LockWait::kBrief), EBUSY);
+  EXPECT_EQ(two->stripes().lock(3 * kPage, 8, LockWait::kBrief), 0) << "another page";
   two->stripes().unlock();
   one->stripes().unlock();
-  EXPECT_EQ(two->stripes().lock(kPage, 8, Patience::kBrief), 0);
+  EXPECT_EQ(two->stripes().lock(kPage, 8, LockWait::kBrief), 0);
 }
 
 TEST_F(StripeLocksTest, BytesAcrossTwoPagesTakeTheStripesOfBoth) {
   const auto one = attach();
   const auto two = attach();
-  ASSERT_EQ(one->stripes().lock(2 * kPage - 4, 8, Patience::kUsual), 0);
-  EXPECT_EQ(two->stripes().lock(kPage, 8, Patience::kBrief), EBUSY);
-  EXPECT_EQ(two->stripes().lock(2 * kPage, 8, Patience::kBrief), EBUSY);
-  EXPECT_EQ(two->stripes().lock(3 * kPage - 4, 8, Patience::kBrief), EBUSY);
-  EXPECT_EQ(two->stripes().lock(3 * kPage, 8, Patience::kBrief), 0)
+  ASSERT_EQ(one->stripes().lock(2 * kPage - 4, 8, LockWait::kUsual), 0);
+  EXPECT_EQ(two->stripes().lock(kPage, 8, LockWait::kBrief), EBUSY);
+  EXPECT_EQ(two->stripes().lock(2 * kPage, 8, LockWait::kBrief), EBUSY);
+  EXPECT_EQ(two->stripes().lock(3 * kPage - 4, 8, LockWait::kBrief), EBUSY);
+  EXPECT_EQ(two->stripes().lock(3 * kPage, 8, LockWait::kBrief), 0)
       << "what was taken before the refusal is free again";
   two->stripes().unlock();
   one->stripes().unlock();
   // The last stripe and the first one are neighbours, too.
-  EXPECT_EQ(two->stripes().lock(kStripes * kPage - 1, 2, Patience::kBrief), 0);
-  EXPECT_EQ(one->stripes().lock(0, 1, Patience::kBrief), EBUSY);
+  EXPECT_EQ(two->stripes().lock(kStripes * kPage - 1, 2, LockWait::kBrief), 0);
+  EXPECT_EQ(one->stripes().lock(0, 1, LockWait::kBrief), EBUSY);
 }
 
 TEST_F(StripeLocksTest, ManyUsersInThreadsAndProcessesLoseNoCount) {
@@ -124,7 +124,7 @@ TEST_F(StripeLocksTest, ManyUsersInThreadsAndProcessesLoseNoCount) {
   const auto hammer = [&](const std::shared_ptr<RegionTableView>& opened) {
     const auto user = attach_to(opened);
     for (int i = 0; i < kTurns; ++i) {
-      if (user->stripes().lock(2 * kPage - 4, 8, Patience::kUsual) != 0) return;
+      if (user->stripes().lock(2 * kPage - 4, 8, LockWait::kUsual) != 0) return;
       shared->counter = shared->counter + 1;
       user->stripes().unlock();
     }
@@ -154,9 +154,9 @@ TEST_F(StripeLocksTest, ManyUsersInThreadsAndProcessesLoseNoCount) {
 TEST_F(StripeLocksTest, ADeadHolderIsSucceeded) {
   const pid_t holder = start_holder(kPage);
   const auto user = attach();
-  EXPECT_EQ(user->stripes().lock(kPage, 8, Patience::kBrief), EBUSY);
+  EXPECT_EQ(user->stripes().lock(kPage, 8, LockWait::kBrief), EBUSY);
   end(holder);
-  EXPECT_EQ(user->stripes().lock(kPage, 8, Patience::kUsual), 0);
+  EXPECT_EQ(user->stripes().lock(kPage, 8, LockWait::kUsual), 0);
 }
 
 TEST_F(StripeLocksTest, ADeadHolderIsSucceededAlsoWhenItsRecordHasANewOwner) {
@@ -164,7 +164,7 @@ TEST_F(StripeLocksTest, ADeadHolderIsSucceededAlsoWhenItsRecordHasANewOwner) {
   end(holder);
   const auto heir = attach();  // in the record of the dead one, which vouches for it again
   const auto user = attach();
-  EXPECT_EQ(user->stripes().lock(kPage, 8, Patience::kBrief), 0);
+  EXPECT_EQ(user->stripes().lock(kPage, 8, LockWait::kBrief), 0);
 }
 
 TEST_F(StripeLocksTest, AHolderThatStandsStillIsAnErrorAfterAWhile) {
@@ -172,9 +172,9 @@ TEST_F(StripeLocksTest, AHolderThatStandsStillIsAnErrorAfterAWhile) {
   ASSERT_EQ(::kill(holder, SIGSTOP), 0);
   const auto user = attach();
   const auto begin = std::chrono::steady_clock::now();
-  EXPECT_EQ(user->stripes().lock(kPage, 8, Patience::kUsual), ETIMEDOUT);
+  EXPECT_EQ(user->stripes().lock(kPage, 8, LockWait::kUsual), ETIMEDOUT);
   EXPECT_GE(std::chrono::steady_clock::now() - begin, 2s);
-  EXPECT_EQ(user->stripes().lock(5 * kPage, 8, Patience::kUsual), 0) << "other memory is free";
+  EXPECT_EQ(user->stripes().lock(5 * kPage, 8, LockWait::kUsual), 0) << "other memory is free";
 }
 
 TEST_F(StripeLocksTest, AWordThatNoUserWritesIsFree) {
@@ -183,7 +183,7 @@ TEST_F(StripeLocksTest, AWordThatNoUserWritesIsFree) {
   for (const std::uint64_t garbage : {~std::uint64_t{0}, std::uint64_t{0xffffffff} << 32,
                                       std::uint64_t{kMaxUsers + 1}, std::uint64_t{0x3fff}}) {
     memory.at<Stripe>(0)[1].holder = garbage;
-    EXPECT_EQ(user->stripes().lock(kPage, 8, Patience::kUsual), 0) << garbage;
+    EXPECT_EQ(user->stripes().lock(kPage, 8, LockWait::kUsual), 0) << garbage;
     user->stripes().unlock();
     EXPECT_EQ(memory.at<Stripe>(0)[1].holder, 0u);
   }
@@ -194,13 +194,13 @@ TEST_F(StripeLocksTest, AWordThatNamesALivingUserThatDoesNotHoldItIsAnErrorAndNo
   const auto user = attach();
   const os::Mapping memory = words();
   memory.at<Stripe>(0)[1].holder = StripeWord{0, 7, 7}.pack();
-  EXPECT_EQ(user->stripes().lock(kPage, 8, Patience::kUsual), ETIMEDOUT);
+  EXPECT_EQ(user->stripes().lock(kPage, 8, LockWait::kUsual), ETIMEDOUT);
 }
 
 TEST_F(StripeLocksTest, AnOverwrittenStripeIsNotReleasedTwice) {
   const auto user = attach();
   const os::Mapping memory = words();
-  ASSERT_EQ(user->stripes().lock(kPage, 8, Patience::kUsual), 0);
+  ASSERT_EQ(user->stripes().lock(kPage, 8, LockWait::kUsual), 0);
   const std::uint64_t other = StripeWord{5, 1, 1}.pack();
   memory.at<Stripe>(0)[1].holder = other;
   user->stripes().unlock();
@@ -210,9 +210,9 @@ TEST_F(StripeLocksTest, AnOverwrittenStripeIsNotReleasedTwice) {
 TEST_F(StripeLocksTest, AUserThatDetachesLetsGo) {
   auto one = attach();
   const auto two = attach();
-  ASSERT_EQ(one->stripes().lock(kPage, 8, Patience::kUsual), 0);
+  ASSERT_EQ(one->stripes().lock(kPage, 8, LockWait::kUsual), 0);
   one.reset();
-  EXPECT_EQ(two->stripes().lock(kPage, 8, Patience::kBrief), 0);
+  EXPECT_EQ(two->stripes().lock(kPage, 8, LockWait::kBrief), 0);
 }
 
 }  // namespace

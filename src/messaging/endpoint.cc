@@ -9,7 +9,7 @@
 namespace weft::messaging {
 namespace {
 
-constexpr auto kClosePatience = std::chrono::seconds(2);
+constexpr auto kCloseTimeout = std::chrono::seconds(2);
 
 }  // namespace
 
@@ -51,7 +51,7 @@ Endpoint::~Endpoint() {
 
 // With the lock taken anew each time: other endpoints of the port or the queue go on meanwhile.
 Status Endpoint::close() {
-  const auto end = std::chrono::steady_clock::now() + kClosePatience;
+  const auto end = std::chrono::steady_clock::now() + kCloseTimeout;
   while (!try_to_close()) {
     if (std::chrono::steady_clock::now() >= end) {
       const ControlGuard guard(lock_);

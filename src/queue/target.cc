@@ -138,7 +138,7 @@ RequestVerdict QpTarget::atomic(bool compares, const work::AtomicOperands& what,
   return verdict_of(remote_->change(action, {what.address, sizeof original, RegionKey{what.key}},
                                     reinterpret_cast<const std::byte*>(operands),
                                     reinterpret_cast<std::byte*>(&original),
-                                    memory::Patience::kUsual));
+                                    memory::LockWait::kUsual));
 }
 
 bool QpTarget::datagram(std::span<const std::byte> header, std::span<const std::byte> bytes,

@@ -106,7 +106,7 @@ std::optional<memory::Accessed> AccessServer::execute(const MessageHeader& heade
     const std::size_t part = list[i].length;
     if (action.has_operand()) std::memcpy(both, operand + offset, part);
     if (action.compares()) std::memcpy(both + part, operand + length + offset, part);
-    done = shared_.memory.change(action, list[i], both, fetched + offset, memory::Patience::kUsual);
+    done = shared_.memory.change(action, list[i], both, fetched + offset, memory::LockWait::kUsual);
     const std::span<const RegionKey> keys = shared_.memory.keys_to_report();
     if (done.ok() && !keys.empty()) {
       shared_.sink->accessed(source_, memory::rights_for(action), keys);
@@ -211,7 +211,7 @@ RequestVerdict AccessServer::atomic(bool compares, const work::AtomicOperands& w
   std::memcpy(bytes, operands, sizeof operands);
   std::byte fetched[8];
   const memory::Accessed done = shared_.memory.change(action, {what.address, 8, *key}, bytes,
-                                                      fetched, memory::Patience::kUsual);
+                                                      fetched, memory::LockWait::kUsual);
   if (!done.ok()) return verdict_of(done);
   std::memcpy(&original, fetched, sizeof original);
   return {};

@@ -28,8 +28,8 @@ constexpr double kAfterDelay = 0.85;
 constexpr Duration kMarkHolds = std::chrono::seconds(1);
 // What is polled by programs is answered late now and then.
 constexpr Duration kMuchDelay = milliseconds(2);
-constexpr Duration kLeastPatience = milliseconds(1);
-constexpr Duration kFirstPatience = milliseconds(20);
+constexpr Duration kMinRto = milliseconds(1);
+constexpr Duration kFirstRto = milliseconds(20);
 
 }  // namespace
 
@@ -37,9 +37,9 @@ Window::Window(const Settings& settings)
     : most_(settings.max_window),
       size_(std::min<double>(kFirst, settings.max_window)),
       growth_ends_(settings.max_window),
-      rto_(std::min(std::max<Duration>(kFirstPatience, 3 * settings.first_round_trip),
+      rto_(std::min(std::max<Duration>(kFirstRto, 3 * settings.first_round_trip),
                     settings.ack_timeout)),
-      longest_patience_(settings.ack_timeout) {
+      max_rto_(settings.ack_timeout) {
   carries(settings.path_mtu);
 }
 
@@ -64,7 +64,7 @@ void Window::timed(Duration round_trip, Time now) {
     deviation_ += (off - deviation_) / 4;
     smooth_ += (round_trip - smooth_) / 8;
   }
-  rto_ = std::min(std::max(smooth_ + 4 * deviation_, kLeastPatience), longest_patience_);
+  rto_ = std::min(std::max(smooth_ + 4 * deviation_, kMinRto), max_rto_);
   if (smooth_ > least_round_trip_ + kMuchDelay) shrink(kAfterDelay, now);
   if (by_mark_ && now - shrunk_ >= kMarkHolds) {
     by_mark_ = false;

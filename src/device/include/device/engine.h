@@ -32,7 +32,7 @@ class Engine {
   virtual unsigned polls() { return 0; }
   // Interval between checks of polls(). If the others stop polling, an arrival waits for at most so
   // long.
-  virtual std::chrono::nanoseconds patience() const { return std::chrono::milliseconds(4); }
+  virtual std::chrono::nanoseconds check_interval() const { return std::chrono::milliseconds(4); }
 };
 
 // How one waits for news: not at all, looking again and again, or asleep on a descriptor.

@@ -51,7 +51,7 @@ class OwnMemory {
   // after the brief patience, for several segments at once: nothing was changed. ETIMEDOUT after
   // the usual one: elements of earlier segments may have been changed.
   Accessed change(const AtomicAction& action, const RemoteRange& range, const std::byte* operands,
-                  std::byte* fetched, Patience patience);
+                  std::byte* fetched, LockWait wait);
   // Unpins what check() has pinned: before the owner waits for something. Idempotent.
   void release();
 
@@ -62,7 +62,7 @@ class OwnMemory {
   Accessed pin(Access served, Access need, const RemoteRange& range, std::size_t element = 1);
   bool is_pinned(const RemoteRange& part) const;
   int change_places(const AtomicAction& action, const std::byte* operands, std::byte* fetched,
-                    Patience patience);
+                    LockWait wait);
   bool attach();
 
   Access right_for(const AtomicAction& action) const;

@@ -67,7 +67,7 @@ class RegionTable {
   // wraps around 2^64 or has several segments, after which the region is as before; EBUSY as
   // remove(), after which the region is closed.
   Status replace(const Registration& registration, const RegionAttributes& attributes,
-                 int patience_ms = 5000);
+                 int timeout_ms = 5000);
 
   // Refuses all accesses to the region from now on, or allows them: `state` is one of
   // kRegionStates. Accesses that are under way go on.
@@ -79,8 +79,8 @@ class RegionTable {
 
   // Deregisters, as a barrier: when it returns no peer touches the region any more and none will.
   // Waits for copies that are under way. Errors: EBUSY when a peer that is alive but stopped stayed
-  // in the region for longer than `patience_ms`; the region is then closed to everybody else.
-  Status remove(const Registration& registration, int patience_ms = 5000);
+  // in the region for longer than `timeout_ms`; the region is then closed to everybody else.
+  Status remove(const Registration& registration, int timeout_ms = 5000);
 
  private:
   RegionTable(os::SharedFilePtr file, os::Mapping memory, os::Mapping own_slots, std::string name);
@@ -99,7 +99,7 @@ class RegionTable {
   Status rebuild_index(IndexWord next);
   void insert_into_index(IndexWord word, std::uint32_t slot_number);
   void erase_from_index(std::uint32_t slot_number);
-  bool wait_until_unused(std::uint32_t slot_number, int patience_ms);
+  bool wait_until_unused(std::uint32_t slot_number, int timeout_ms);
   bool used_by_anybody(std::uint32_t slot_number) const;
   bool close(std::uint32_t slot_number);
   void fill(RegionSlot& fresh, const RegionAttributes& attributes, RegionKey key,

@@ -13,7 +13,7 @@
 namespace weft::memory {
 
 // How long a user waits for stripes that others hold.
-enum class Patience {
+enum class LockWait {
   kBrief,  // some microseconds
   kUsual,  // until the holder has released them, has died, or has made no progress for two seconds
 };
@@ -33,12 +33,12 @@ class StripeLocks {
   // Returns 0, or an errno and nothing is held: EBUSY when the brief patience is over, ETIMEDOUT
   // when a holder that lives has stood still for two seconds, or too many others came before for
   // ten.
-  int lock(std::uint64_t address, std::size_t length, Patience patience);
+  int lock(std::uint64_t address, std::size_t length, LockWait wait);
   // Lets go of what is held. Idempotent.
   void unlock();
 
  private:
-  int take(std::uint32_t stripe, Patience patience);
+  int take(std::uint32_t stripe, LockWait wait);
   int wait_for(std::atomic<std::uint64_t>& word, std::uint64_t mine);
   bool is_there(std::uint64_t holder) const;
   bool try_take(std::atomic<std::uint64_t>& word, std::uint64_t from, std::uint64_t mine);

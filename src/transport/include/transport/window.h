@@ -49,7 +49,7 @@ class Window {
   Duration smooth_{0};
   Duration deviation_{0};
   Duration rto_;
-  const Duration longest_patience_;
+  const Duration max_rto_;
   Time shrunk_{};
   bool by_mark_ = false;  // the last time, and what that said still holds
 };
