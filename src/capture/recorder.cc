@@ -80,7 +80,7 @@ class RecordedFlow final : public link::Flow {
     return true;
   }
   bool reached() const override { return flow_->reached(); }
-  void doubt() override { flow_->doubt(); }
+  void suspect() override { flow_->suspect(); }
   bool busy() const override { return flow_->busy(); }
   bool ready() const override { return flow_->ready(); }
   void progress(link::FlowSink& sink) override { flow_->progress(sink); }

@@ -75,7 +75,7 @@ void ActiveSide::on_rep(const CmArrival& arrival, const wire::CmRep& rep) {
   if (connection->remote_id != 0 && !is_same) {
     // Another instance, which has given the same number, has answered a late copy of the REQ.
     core_.stats.add(Stat::kInvalidMessages);
-    liveness_.doubt_others(arrival.from, rep.ca_guid, arrival.now);
+    liveness_.suspect_others(arrival.from, rep.ca_guid, arrival.now);
     return;
   }
   on_repeated_rep(*connection);
@@ -84,7 +84,7 @@ void ActiveSide::on_rep(const CmArrival& arrival, const wire::CmRep& rep) {
 void ActiveSide::on_first_rep(CmConnection& connection, const CmArrival& arrival,
                               const wire::CmRep& rep) {
   if (rep.local_id == 0) return core_.stats.add(Stat::kInvalidMessages);
-  liveness_.doubt_others(arrival.from, rep.ca_guid, arrival.now);
+  liveness_.suspect_others(arrival.from, rep.ca_guid, arrival.now);
   connection.phase = Phase::kRepReceived;
   connection.remote_id = rep.local_id;
   connection.remote_guid = rep.ca_guid;

@@ -220,7 +220,7 @@ void Agent::abandon(ConnectionId id, Time now) {
 
 void Agent::unreachable(const Remote& peer, Time now) {
   state_->now = now;
-  state_->liveness.doubt_all(peer, now);
+  state_->liveness.suspect_all(peer, now);
   state_->endings.on_unreachable(peer, now);
 }
 

@@ -585,7 +585,7 @@ TEST(Agent, TakesAnyTimes) {
   AgentOptions options = options_of(2);
   options.replies = {kForever, kForever, kForever};
   options.undecided_limit = options.time_wait = options.probe_after = options.peer_timeout =
-      options.doubt_limit = kForever;
+      options.suspect_timeout = kForever;
   Pair pair(options);
   ConnectRequest request = pair.request();
   request.repeats = {std::chrono::nanoseconds(0), std::chrono::nanoseconds(0), seconds(1)};

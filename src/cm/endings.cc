@@ -187,8 +187,8 @@ void Endings::on_rej(const CmArrival& arrival, const wire::CmRej& rej) {
   if (connection == nullptr) {
     // A peer that does not know the queue pair of a packet knows no ids.
     const bool knows_none = rej.remote_id == 0 && rej.reason == wire::CmReason::kStale;
-    return knows_none ? liveness_.doubt_all(arrival.from, arrival.now)
-                      : doubt(arrival, rej.remote_id);
+    return knows_none ? liveness_.suspect_all(arrival.from, arrival.now)
+                      : suspect(arrival, rej.remote_id);
   }
   // Without an id of its sender it answers an earlier copy of the REQ, e.g. from before listen().
   const bool late = connection->role == Role::kRequester && connection->phase != Phase::kReqSent;
@@ -223,10 +223,10 @@ void Endings::on_rej(const CmArrival& arrival, const wire::CmRej& rej) {
 }
 
 // Of a message from the peer's address that does not count.
-void Endings::doubt(const CmArrival& arrival, ConnectionId id) {
+void Endings::suspect(const CmArrival& arrival, ConnectionId id) {
   const CmConnection* connection = core_.entries.find(id);
   const bool is_its = connection != nullptr && connection->remote == arrival.from;
-  if (is_its) liveness_.doubt(*connection, arrival.now);
+  if (is_its) liveness_.suspect(*connection, arrival.now);
 }
 
 // A DREQ of an unknown connection is answered, too: its DREP was lost.
@@ -236,7 +236,7 @@ void Endings::on_dreq(const CmArrival& arrival, const wire::CmDreq& dreq) {
   const bool forged = connection->watched && connection->transaction != arrival.mad.transaction;
   if (forged || dreq.remote_qpn != connection->own_qpn) {
     core_.stats.add(Stat::kInvalidMessages);
-    return doubt(arrival, connection->id);
+    return suspect(arrival, connection->id);
   }
   switch (connection->phase) {
     case Phase::kEstablished:

@@ -30,7 +30,7 @@ class Endings {
   void give_up(CmConnection& connection, wire::CmReason reason, std::span<const std::byte> data,
                Time now);
   void send_dreq(CmConnection& connection, std::span<const std::byte> data, Time now);
-  void doubt(const CmArrival& arrival, ConnectionId id);
+  void suspect(const CmArrival& arrival, ConnectionId id);
   void expire(CmConnection& connection, Time now);
   void fail(CmConnection& connection, EventKind kind, Time now);
 

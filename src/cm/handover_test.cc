@@ -276,7 +276,7 @@ TEST(Handover, AdoptsNoneWhenNoIdIsFree) {
   EXPECT_EQ(id.error().code, EUSERS);
 }
 
-// The REQ has come once: it would not come again after the doubt.
+// The REQ has come once: it would not come again after the suspicion.
 TEST(Handover, AnAdoptedRequestStartsProbesOfOtherInstancesAtItsAddress) {
   Trio trio;
   ConnectRequest request = trio.request();

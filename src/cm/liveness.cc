@@ -7,12 +7,12 @@ namespace {
 
 constexpr std::uint8_t kInvalidId = 1;
 constexpr std::uint8_t kNotSupported = 2;
-// The first repetition of a doubtful peer's probe.
+// The first repetition of a suspected peer's probe.
 constexpr auto kFirstPause = std::chrono::milliseconds(50);
 // From when on a deadline was missed.
 constexpr auto kLate = std::chrono::milliseconds(100);
 // Forged messages start no more than one probe in this time.
-constexpr auto kBetweenDoubts = std::chrono::milliseconds(200);
+constexpr auto kBetweenSuspicions = std::chrono::milliseconds(200);
 
 bool is_watched(const CmConnection& connection) {
   return connection.watched && connection.phase == Phase::kEstablished;
@@ -40,9 +40,9 @@ void Liveness::watch(CmConnection& connection, Time now) {
   note_received(peer, now);
 }
 
-void Liveness::doubt(const CmConnection& connection, Time now) {
+void Liveness::suspect(const CmConnection& connection, Time now) {
   if (!is_watched(connection)) return;
-  doubt(core_.peers.get(connection.remote, connection.remote_guid), connection.id, now);
+  suspect(core_.peers.get(connection.remote, connection.remote_guid), connection.id, now);
 }
 
 void Liveness::check(const CmConnection& connection, Time now) {
@@ -56,26 +56,26 @@ Time Liveness::last_received(const CmConnection& connection) {
   return core_.peers.get(connection.remote, connection.remote_guid).last_received;
 }
 
-void Liveness::doubt_all(const Remote& remote, Time now) {
+void Liveness::suspect_all(const Remote& remote, Time now) {
   for (WatchedPeer* peer : core_.peers.at(remote)) {
-    if (peer->connections.size() != 0) doubt(*peer, peer->connections.oldest(), now);
+    if (peer->connections.size() != 0) suspect(*peer, peer->connections.oldest(), now);
   }
 }
 
-bool Liveness::doubt_others(const Remote& remote, std::uint64_t guid, Time now) {
+bool Liveness::suspect_others(const Remote& remote, std::uint64_t guid, Time now) {
   bool found = false;
   for (WatchedPeer* peer : core_.peers.at(remote)) {
     if (peer->guid == guid || peer->connections.size() == 0) continue;
-    doubt(*peer, peer->connections.oldest(), now);
+    suspect(*peer, peer->connections.oldest(), now);
     found = true;
   }
   return found;
 }
 
-void Liveness::doubt(WatchedPeer& peer, ConnectionId id, Time now) {
-  if (peer.is_doubted || now < peer.next_doubt) return;
-  peer.is_doubted = true;
-  const auto limit = core_.options.doubt_limit;
+void Liveness::suspect(WatchedPeer& peer, ConnectionId id, Time now) {
+  if (peer.is_suspect || now < peer.next_suspicion) return;
+  peer.is_suspect = true;
+  const auto limit = core_.options.suspect_timeout;
   ask(peer, id, {kFirstPause, limit, limit}, now);
 }
 
@@ -124,13 +124,13 @@ void Liveness::on_lap(const CmArrival& arrival, const wire::CmLap& lap) {
   core_.host.send(connection->remote, connection->id, compose(arrival.mad.transaction, apr));
 }
 
-// It spares the next probe if that were one of the same connection. A doubt is ended by answers
+// It spares the next probe if that were one of the same connection. A suspicion is ended by answers
 // only.
 void Liveness::note_lap(CmConnection& connection, Time now) {
   WatchedPeer& peer = core_.peers.get(connection.remote, connection.remote_guid);
   const bool is_next = peer.connections.oldest() == connection.id;
   connection.place.enter(peer.connections, connection.id);
-  if (is_next && !peer.is_doubted) note_received(peer, now);
+  if (is_next && !peer.is_suspect) note_received(peer, now);
 }
 
 void Liveness::on_apr(const CmArrival& arrival, const wire::CmApr& apr) {
@@ -164,7 +164,7 @@ void Liveness::on_timer(WatchedPeer& peer, Time now) {
   if (now > peer.due + kLate && !probe.is_postponed) {
     // This process has not run: the answers may be waiting behind this call.
     probe.is_postponed = true;
-    probe.timer.end = std::max(probe.timer.end, after(now, core_.options.doubt_limit));
+    probe.timer.end = std::max(probe.timer.end, after(now, core_.options.suspect_timeout));
   }
   if (probe.timer.end <= now) {
     const Time data = last_data(peer);
@@ -189,7 +189,7 @@ void Liveness::look_after(WatchedPeer& peer, Time now) {
 RepeatTimes Liveness::probe_times(const WatchedPeer& peer, std::chrono::nanoseconds first,
                                   Time now) const {
   const auto left = std::max<std::chrono::nanoseconds>(
-      after(peer.last_received, core_.options.peer_timeout) - now, core_.options.doubt_limit);
+      after(peer.last_received, core_.options.peer_timeout) - now, core_.options.suspect_timeout);
   return {first, core_.options.probe_after, left};
 }
 
@@ -203,8 +203,8 @@ Time Liveness::last_data(const WatchedPeer& peer) const {
 
 // It lives, or did then.
 void Liveness::note_received(WatchedPeer& peer, Time last_received) {
-  if (peer.is_doubted) peer.next_doubt = last_received + kBetweenDoubts;
-  peer.is_doubted = false;
+  if (peer.is_suspect) peer.next_suspicion = last_received + kBetweenSuspicions;
+  peer.is_suspect = false;
   peer.probe.reset();
   peer.last_received = std::max(peer.last_received, last_received);
   // One end is earlier than the other, which its probe spares one.

@@ -6,8 +6,8 @@
 
 namespace weft::cm {
 
-// Probes (LAP, answered by APR) of idle and of doubted peers. Each peer has at most one probe under
-// way, whatever makes it doubtful.
+// Probes (LAP, answered by APR) of idle and of suspected peers. Each peer has at most one probe
+// under way, whatever makes it suspected.
 class Liveness {
  public:
   explicit Liveness(Core& core) : core_(core) {}
@@ -20,10 +20,10 @@ class Liveness {
   Time last_received(const CmConnection& connection);
   // Something suggests that a connection, or its peer, is gone; it may be forged. Nothing happens
   // when the connection is not watched.
-  void doubt(const CmConnection& connection, Time now);
-  void doubt_all(const Remote& remote, Time now);
-  // True when connections with another instance at that address are watched: it is in doubt then.
-  bool doubt_others(const Remote& remote, std::uint64_t guid, Time now);
+  void suspect(const CmConnection& connection, Time now);
+  void suspect_all(const Remote& remote, Time now);
+  // True when connections with another instance at that address are watched: it is suspected then.
+  bool suspect_others(const Remote& remote, std::uint64_t guid, Time now);
 
   void on_lap(const CmArrival& arrival, const wire::CmLap& lap);
   void on_apr(const CmArrival& arrival, const wire::CmApr& apr);
@@ -33,7 +33,7 @@ class Liveness {
   void advance(Time now);
 
  private:
-  void doubt(WatchedPeer& peer, ConnectionId id, Time now);
+  void suspect(WatchedPeer& peer, ConnectionId id, Time now);
   void ask(WatchedPeer& peer, ConnectionId id, const RepeatTimes& times, Time now);
   CmConnection* probed(const WatchedPeer& peer);
   void send_probe(const WatchedPeer& peer);

@@ -127,7 +127,7 @@ TEST(Liveness, CountsNoTimeInWhichItDidNotRun) {
   EXPECT_EQ(pair.a.program.look(), "lost");
 }
 
-TEST(Liveness, DoubtsAllConnectionsOfAPeerThatKnowsNoQueuePair) {
+TEST(Liveness, SuspectsAPeerThatKnowsNoQueuePairOnAllItsConnections) {
   Pair pair;
   pair.establish(true);
   wire::CmRej rej;
@@ -220,7 +220,7 @@ TEST(Liveness, LosesAnUnreachablePeerThatAnswersNoProbe) {
   EXPECT_EQ(pair.a.program.look(), "lost lost lost");
 }
 
-TEST(Liveness, KeepsADoubtedPeerThatAnswersAfterLosses) {
+TEST(Liveness, KeepsASuspectedPeerThatAnswersAfterLosses) {
   Pair pair;
   pair.establish(true);
   pair.a.agent.unreachable(pair.b.here, pair.now);
@@ -229,7 +229,7 @@ TEST(Liveness, KeepsADoubtedPeerThatAnswersAfterLosses) {
   EXPECT_EQ(pair.a.program.look(), "");
 }
 
-TEST(Liveness, KeepsADoubtedPeerWhoseDataArrive) {
+TEST(Liveness, KeepsASuspectedPeerWhoseDataArrive) {
   Pair pair;
   pair.establish(true);
   pair.a.agent.unreachable(pair.b.here, pair.now);
@@ -324,7 +324,7 @@ TEST(Liveness, AsksAboutTheFormerInstanceWhenAnotherOneReplies) {
 }
 
 // An instance that answers no probe, as a foreign one.
-TEST(Liveness, LetsASilentSuccessorThroughAfterTheDoubt) {
+TEST(Liveness, LetsASilentSuccessorThroughAfterTheSuspicion) {
   Pair pair;
   pair.establish(true);
   Successor successor(pair);

@@ -141,10 +141,10 @@ Result<ConnectionId> PassiveSide::adopt(const CmArrival& arrival, const wire::Cm
       core_.entries.find_request(arrival.from, req.local_id, arrival.mad.transaction);
   if (known == nullptr) known = twin_of(arrival, req);
   if (known != nullptr) {
-    liveness_.doubt(*known, arrival.now);
+    liveness_.suspect(*known, arrival.now);
     return Error{EALREADY, "connection " + std::to_string(known->id) + " has that peer"};
   }
-  liveness_.doubt_others(arrival.from, req.ca_guid, arrival.now);
+  liveness_.suspect_others(arrival.from, req.ca_guid, arrival.now);
   CmConnection* connection = add(arrival, req);
   if (connection == nullptr) return no_free_id();
   connection->user = &user;
@@ -165,7 +165,7 @@ void PassiveSide::on_req(const CmArrival& arrival, const wire::CmReq& req) {
       core_.entries.find_request(arrival.from, req.local_id, arrival.mad.transaction);
   if (known != nullptr) return on_repeated_req(*known, arrival.now);
   // The REQ will be repeated; by then the old peer has answered, or is gone.
-  if (liveness_.doubt_others(arrival.from, req.ca_guid, arrival.now)) return;
+  if (liveness_.suspect_others(arrival.from, req.ca_guid, arrival.now)) return;
   if (CmConnection* twin = twin_of(arrival, req)) return on_twin(*twin, arrival, req);
   ServiceListener* listener = core_.listeners.of_service(req.service);
   if (listener == nullptr) return answer(arrival, req, wire::CmReason::kInvalidService);
@@ -185,7 +185,7 @@ CmConnection* PassiveSide::twin_of(const CmArrival& arrival, const wire::CmReq& 
 void PassiveSide::on_twin(CmConnection& twin, const CmArrival& arrival, const wire::CmReq& req) {
   if (twin.phase == Phase::kReqReceived) return;
   if (twin.phase == Phase::kRepSent) return core_.repeat(twin);  // a REJ answers it
-  if (twin.watched) return liveness_.doubt(twin, arrival.now);
+  if (twin.watched) return liveness_.suspect(twin, arrival.now);
   const bool same_id = twin.remote_id == req.local_id;
   answer(arrival, req, same_id ? wire::CmReason::kDuplicateId : wire::CmReason::kStale);
 }

@@ -30,8 +30,8 @@ struct WatchedPeer {
   Time last_received{};      // last sign of life
   Time due = Time::max();
   std::unique_ptr<PeerProbe> probe;  // the one under way
-  bool is_doubted = false;           // something suggests that the peer is gone
-  Time next_doubt{};                 // until then doubts start no probe
+  bool is_suspect = false;           // something suggests that the peer is gone
+  Time next_suspicion{};             // until then suspicions start no probe
 };
 
 // By which deadlines name a peer: the order of equal ones is the same in each run.

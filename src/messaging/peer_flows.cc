@@ -102,7 +102,7 @@ Status PeerFlows::open(Peer& peer, const AddressVector::AddressEntry& entry) {
   auto flow = port_.connect(entry.address);
   if (!flow) return flow.error();
   peer.flow = std::move(flow).value();
-  if (peer.died && peer.stamp == entry.stamp) peer.flow->doubt();
+  if (peer.died && peer.stamp == entry.stamp) peer.flow->suspect();
   peer.stamp = entry.stamp;
   peer.give_up = {};
   if (sleepers_.count() > 0 && !sleepers_.watch(peer.flow->process())) sleepers_.wake();

@@ -97,7 +97,7 @@ void FlowConnections::reject_unknown(const roce::PacketArrival& arrival) {
   arrival_ = nullptr;
 }
 
-void FlowConnections::doubt(const os::SocketAddress& peer) {
+void FlowConnections::suspect(const os::SocketAddress& peer) {
   agent_.unreachable({peer, cm::Carrier::kPackets}, shared_.now);
   report();
 }

@@ -43,7 +43,7 @@ class FlowConnections final : cm::CmHost, cm::User {
   // A request came for a flow that is not known: it draws a REJ within the limits of the agent.
   void reject_unknown(const roce::PacketArrival& arrival);
   // An ICMP port unreachable, which may be forged.
-  void doubt(const os::SocketAddress& peer);
+  void suspect(const os::SocketAddress& peer);
 
   // Repeats messages and ends what is overdue.
   void advance() {

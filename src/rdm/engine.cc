@@ -228,7 +228,7 @@ void RdmEngine::unreachable(const os::UdpError& error) {
   if (error.what != os::UdpError::What::kPortUnreachable) return;
   RdmSender* const out = flows_->out_to(error.peer);
   if (out != nullptr && out->flow().count_unreachable()) out->lose(link::PeerState::kDied);
-  connections_->doubt(error.peer);
+  connections_->suspect(error.peer);
 }
 
 }  // namespace weft::rdm

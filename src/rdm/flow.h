@@ -38,8 +38,8 @@ class RdmFlow final : public link::Flow {
     RdmSender* out = channel();
     return out == nullptr || out->flow().phase() != FlowPhase::kAsking;
   }
-  void doubt() override {
-    if (RdmSender* out = channel()) out->flow().doubt();
+  void suspect() override {
+    if (RdmSender* out = channel()) out->flow().suspect();
   }
   bool busy() const override {
     RdmSender* out = channel();

@@ -115,7 +115,7 @@ void FlowInitiator::change(const wire::CmMad& rep) {
 }
 
 bool FlowInitiator::count_unreachable() {
-  const bool counts = phase_ == FlowPhase::kAsking && doubting_;
+  const bool counts = phase_ == FlowPhase::kAsking && suspected_;
   return counts && ++unreachable_ >= kMostUnreachable;
 }
 

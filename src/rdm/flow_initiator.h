@@ -57,8 +57,8 @@ class FlowInitiator {
   // That connection has ended. False when it is no connection of the flow any more.
   bool forget(cm::ConnectionId connection);
 
-  // As link::Flow::doubt().
-  void doubt() { doubting_ = true; }
+  // As link::Flow::suspect().
+  void suspect() { suspected_ = true; }
   // Something was posted: the peer has to answer within the connect timeout. Time in which this end
   // does not look does not count.
   void limit_asking();
@@ -78,7 +78,7 @@ class FlowInitiator {
   // When the peer was last heard of, and that it was just now.
   os::Time last_received() const { return last_received_; }
   void note_received(os::Time now) { last_received_ = now; }
-  // An ICMP port unreachable before the REP. True when the caller doubts, and the peer counts as
+  // An ICMP port unreachable before the REP. True when the caller suspects, and the peer counts as
   // dead: errors may be forged, or late.
   bool count_unreachable();
 
@@ -105,7 +105,7 @@ class FlowInitiator {
   PeerEnd peer_;
   cm::ConnectionId connection_ = 0;
   cm::ConnectionId next_ = 0;
-  bool doubting_ = false;
+  bool suspected_ = false;
   os::Time first_req_{};
   os::Time next_look_{};
   std::optional<os::Time::duration> asks_for_;  // what is left of the connect timeout

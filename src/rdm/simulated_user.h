@@ -33,8 +33,8 @@ class User final : public link::InboxSink, public link::FlowSink {
   User(const User&) = delete;
   User& operator=(const User&) = delete;
 
-  // Opens the flows, once all users are there, and doubts them (link::Flow::doubt()).
-  void meet(const std::vector<std::unique_ptr<User>>& users, bool doubts);
+  // Opens the flows, once all users are there, and suspects them (link::Flow::suspect()).
+  void meet(const std::vector<std::unique_ptr<User>>& users, bool suspects);
   // Polls, then goes on. Returns when it has to be called again, if no packet comes before.
   os::Time turn();
   // All has ended that was asked for.

@@ -76,12 +76,12 @@ void User::blame(const std::string& what) {
   if (wrong_.empty()) wrong_ = "user " + std::to_string(number) + ": " + what;
 }
 
-void User::meet(const std::vector<std::unique_ptr<User>>& users, bool doubts) {
+void User::meet(const std::vector<std::unique_ptr<User>>& users, bool suspects) {
   for (const auto& peer : users) {
     if (peer.get() == this) continue;
     ToPeer& to = to_[peer->number];
     to.flow = std::move(engine_->connect(peer->host.address)).value();
-    if (doubts) to.flow->doubt();
+    if (suspects) to.flow->suspect();
     to.left = habits_.operations;
   }
 }

@@ -23,7 +23,7 @@ struct Scenario {
   double marks = 0;
   double full = 0;
   std::size_t mtu = 1500;
-  bool doubts = false;              // whether the peers live
+  bool suspects = false;            // whether the peers live
   bool narrow_is_reported = false;  // when the paths begin to carry less (Weather::hole_from)
   int dies = -1;                    // a user whose host ends
   os::Time::duration dies_at{};
@@ -52,7 +52,7 @@ Scenario Scenario::draw(std::uint64_t seed) {
   drawn.marks = sometimes(0.1);
   drawn.full = sometimes(0.05);
   drawn.mtu = happens(random, 0.5) ? 9000 : 1500;
-  drawn.doubts = happens(random, 0.5);
+  drawn.suspects = happens(random, 0.5);
   drawn.habits.not_ready = sometimes(0.3);
   drawn.habits.placed = sometimes(1);
   drawn.habits.late = sometimes(0.5);
@@ -83,7 +83,7 @@ std::string Scenario::text() const {
       << ", full " << full << ", not ready " << habits.not_ready << ", placed " << habits.placed
       << ", late " << habits.late << ", cancelled " << habits.cancelled << ", sleepy "
       << habits.sleepy << ", cut " << weather.cut_from.count() << " to "
-      << weather.cut_until.count() << " ns" << (doubts ? ", doubts" : "");
+      << weather.cut_until.count() << " ns" << (suspects ? ", doubts" : "");
   if (weather.hole_from != transport::Duration::max()) {
     out << ", narrow after " << weather.hole_from.count() << " ns"
         << (narrow_is_reported ? ", reported" : "");
@@ -115,7 +115,7 @@ class Simulation {
       users_.push_back(std::make_unique<User>(network_, regions(), scenario.habits, options, i,
                                               scenario.users, scenario.mtu, scenario.full));
     }
-    for (const auto& user : users_) user->meet(users_, scenario.doubts);
+    for (const auto& user : users_) user->meet(users_, scenario.suspects);
   }
 
   Network& network() { return network_; }

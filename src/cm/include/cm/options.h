@@ -42,10 +42,10 @@ struct AgentOptions {
   // without a sign of life for `probe_after` a probe is sent, and repeated; without an answer for
   // `peer_timeout` since the last sign of life the peer counts as dead. A peer that the network
   // reported as unreachable, or whose address another instance claims, counts as dead when no probe
-  // was answered for `doubt_limit`.
+  // was answered for `suspect_timeout`.
   std::chrono::nanoseconds probe_after = std::chrono::seconds(2);
   std::chrono::nanoseconds peer_timeout = std::chrono::seconds(60);
-  std::chrono::nanoseconds doubt_limit = std::chrono::seconds(1);
+  std::chrono::nanoseconds suspect_timeout = std::chrono::seconds(1);
   // REJ of an unknown service, connection or packet, of a REQ that is refused by refuse() or
   // repeated; DREP, APR and SIDR_REP of an unknown one.
   AnswerRates answers;

@@ -133,7 +133,7 @@ class Flow {
   virtual bool reached() const { return true; }
   // The process that was at this address has died: if its host reports that the port is closed, the
   // flow ends at once instead of asking on.
-  virtual void doubt() {}
+  virtual void suspect() {}
   // True while requests are pending.
   virtual bool busy() const = 0;
   // True when progress() would find something to do or to report.
