@@ -34,7 +34,7 @@ Mailbox::Mailbox(const MailboxOptions& options, os::SharedFilePtr file, os::Mapp
       waker_(std::move(waker)),
       sender_(options.sender),
       sources_(file_),
-      pulls_(waker_),
+      rendezvous_receiver_(waker_),
       mads_(header_memory_, options.on_mad),
       assisted_(options.regions, options.domain, options.served) {
   sender_.directory = options.directory;
@@ -100,24 +100,24 @@ unsigned Mailbox::poll(link::InboxSink& sink) {
   }
   sources_.demote_idle();
   if (header().summary.load(std::memory_order_relaxed) != 0) taken += answer_rings(sink);
-  if (pulls_.busy()) pulls_.progress(sink);
+  if (rendezvous_receiver_.busy()) rendezvous_receiver_.progress(sink);
   return taken;
 }
 
 unsigned Mailbox::drain(Source& source, link::InboxSink& sink, unsigned budget) {
   unsigned taken = 0;
-  pulls_.hold();
+  rendezvous_receiver_.hold();
   for (; taken < budget && !source.broken; ++taken) {
     const std::uint64_t raw = source.ring.word();
     if (!source.ring.is_next(raw)) break;
     if (!deliver(source, source.ring.cell(), raw, sink)) {
-      pulls_.flush();
+      rendezvous_receiver_.flush();
       shut_out(source, sink);
       break;
     }
     source.ring.advance();
   }
-  pulls_.release();
+  rendezvous_receiver_.release();
   return taken;
 }
 
@@ -161,7 +161,7 @@ bool Mailbox::take_withdrawal(Source& source, const Cell& cell, link::InboxSink&
   const std::uint32_t number = read_once(cell.offered.rendezvous_id);
   if (!sources_.back_rendezvous(source, number)) return false;
   sink.withdrawn({source.number, number});
-  return pulls_.finish(source, number, RendezvousState::kAbandoned);
+  return rendezvous_receiver_.finish(source, number, RendezvousState::kAbandoned);
 }
 
 bool Mailbox::take_access_report(const Source& source, const Cell& cell, link::InboxSink& sink) {
@@ -242,21 +242,21 @@ void Mailbox::shut_out(Source& source, link::InboxSink& sink) {
   source.broken = true;
   sources_.stop_listening(source);
   source.header->attention.store(Attention::kGone, std::memory_order_release);
-  pulls_.revoke(source, ECONNRESET);
+  rendezvous_receiver_.revoke(source, ECONNRESET);
   sink.source_closed(source.number, true);
 }
 
 void Mailbox::refuse(link::InboxSink& sink, std::uint32_t number) {
   Source* source = sources_.find(number);
   if (source == nullptr || source->broken) return;
-  pulls_.flush();
+  rendezvous_receiver_.flush();
   shut_out(*source, sink);
 }
 
 void Mailbox::close_source(Source& source, bool died, link::InboxSink& sink) {
   sources_.stop_listening(source);
-  pulls_.progress(sink);
-  pulls_.fail(source, sink);
+  rendezvous_receiver_.progress(sink);
+  rendezvous_receiver_.fail(source, sink);
   if (!source.broken) sink.source_closed(source.number, died);
   sources_.close(source);
   header().first_free.store(sources_.first_free(), std::memory_order_relaxed);
@@ -276,7 +276,7 @@ bool Mailbox::accept(link::InboxSink& sink, const link::Offer& offer,
                      std::span<const LocalRange> sges, std::uint64_t length, void* cookie) {
   Source* source = sources_.find(offer.source);
   if (source != nullptr) {
-    return pulls_.accept(*source, sink, offer.rendezvous_id, sges, length, cookie);
+    return rendezvous_receiver_.accept(*source, sink, offer.rendezvous_id, sges, length, cookie);
   }
   sink.received(cookie, ECONNRESET);
   return true;
@@ -284,13 +284,17 @@ bool Mailbox::accept(link::InboxSink& sink, const link::Offer& offer,
 
 void Mailbox::acknowledge(const link::Offer& offer) {
   Source* source = sources_.find(offer.source);
-  if (source != nullptr) pulls_.finish(*source, offer.rendezvous_id, RendezvousState::kOffered);
+  if (source != nullptr)
+    rendezvous_receiver_.finish(*source, offer.rendezvous_id, RendezvousState::kOffered);
 }
 
-bool Mailbox::reclaim_buffers() { return file_->inherited() || pulls_.reclaim_buffers(); }
+bool Mailbox::reclaim_buffers() {
+  return file_->inherited() || rendezvous_receiver_.reclaim_buffers();
+}
 
 bool Mailbox::anything_waiting() const {
-  if (header().summary.load(std::memory_order_acquire) != 0 || pulls_.busy()) return true;
+  if (header().summary.load(std::memory_order_acquire) != 0 || rendezvous_receiver_.busy())
+    return true;
   return std::any_of(sources_.polled().begin(), sources_.polled().end(),
                      [](const Source* source) { return source->ring.has_message(); });
 }
@@ -326,7 +330,7 @@ Mailbox::~Mailbox() {
   file_->unlink();
   const auto end = std::chrono::steady_clock::now() + kCloseTimeout;
   while (!reclaim_buffers() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
-  pulls_.finish_all();
+  rendezvous_receiver_.finish_all();
   for (const auto& source : sources_.all()) {
     if (source == nullptr) continue;
     source->header->attention.store(Attention::kGone, std::memory_order_seq_cst);

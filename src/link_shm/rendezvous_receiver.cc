@@ -28,21 +28,21 @@ bool RendezvousReceiver::accept(Source& source, link::InboxSink& sink, std::uint
     sink.received(cookie, ECONNRESET);
     return true;
   };
-  RendezvousCopy pull;
-  pull.source = &source;
-  pull.rendezvous_id = rendezvous_id;
-  pull.length = length;
-  pull.cookie = cookie;
-  pull.target_count = sges.size();
-  std::copy(sges.begin(), sges.end(), pull.target);
-  Rendezvous& shared = pull.shared();
+  RendezvousCopy rendezvous_copy;
+  rendezvous_copy.source = &source;
+  rendezvous_copy.rendezvous_id = rendezvous_id;
+  rendezvous_copy.length = length;
+  rendezvous_copy.cookie = cookie;
+  rendezvous_copy.target_count = sges.size();
+  std::copy(sges.begin(), sges.end(), rendezvous_copy.target);
+  Rendezvous& shared = rendezvous_copy.shared();
   if (source.process.pid() == 0) {
     shared.fault.store(EPERM, std::memory_order_relaxed);
     finish(source, rendezvous_id, RendezvousState::kOffered);
     return fails();
   }
-  const auto count = read_description(shared, Side::kSender, pull.origin);
-  pull.origin_count = count.value_or(0);
+  const auto count = read_description(shared, Side::kSender, rendezvous_copy.origin);
+  rendezvous_copy.origin_count = count.value_or(0);
   describe(shared, Side::kReceiver, sges);
   shared.matched_length = length;
   claim_share(shared, length);
@@ -52,9 +52,9 @@ bool RendezvousReceiver::accept(Source& source, link::InboxSink& sink, std::uint
                                                       std::memory_order_acq_rel)) {
     return state != RendezvousState::kAbandoned && fails();
   }
-  copier_.add_share(pull.job());
+  copier_.add_share(rendezvous_copy.job());
   source.helped_at = look_;  // patience begins anew
-  pulls_.push_back(pull);
+  copies_.push_back(rendezvous_copy);
   if (!held_) progress(sink);
   return true;
 }
@@ -66,16 +66,18 @@ CopyJob RendezvousReceiver::RendezvousCopy::job() const {
 void RendezvousReceiver::progress(link::InboxSink& sink) {
   flush();
   take_over();
-  for (std::size_t i = 0; i < pulls_.size();) {
-    if (!all_copied(pulls_[i].shared(), pulls_[i].length)) {
+  for (std::size_t i = 0; i < copies_.size();) {
+    if (!all_copied(copies_[i].shared(), copies_[i].length)) {
       ++i;
       continue;
     }
-    const RendezvousCopy pull = take(i);
-    int error = pull.error != 0 ? pull.error : ending(pull.shared());
-    if (!read_from_sender(*pull.source)) error = ECONNRESET;
-    const bool finished = finish(*pull.source, pull.rendezvous_id, RendezvousState::kMatched);
-    sink.received(pull.cookie, finished ? error : ECONNRESET);
+    const RendezvousCopy rendezvous_copy = take(i);
+    int error =
+        rendezvous_copy.error != 0 ? rendezvous_copy.error : ending(rendezvous_copy.shared());
+    if (!read_from_sender(*rendezvous_copy.source)) error = ECONNRESET;
+    const bool finished =
+        finish(*rendezvous_copy.source, rendezvous_copy.rendezvous_id, RendezvousState::kMatched);
+    sink.received(rendezvous_copy.cookie, finished ? error : ECONNRESET);
   }
 }
 
@@ -87,40 +89,41 @@ bool RendezvousReceiver::read_from_sender(Source& source) {
 }
 
 RendezvousReceiver::RendezvousCopy RendezvousReceiver::take(std::size_t i) {
-  const RendezvousCopy pull = pulls_[i];
-  pulls_[i] = pulls_.back();
-  pulls_.pop_back();
-  return pull;
+  const RendezvousCopy rendezvous_copy = copies_[i];
+  copies_[i] = copies_.back();
+  copies_.pop_back();
+  return rendezvous_copy;
 }
 
 // Copies what a sender leaves undone that is busy elsewhere, or away.
 void RendezvousReceiver::take_over() {
   ++look_;
-  for (const RendezvousCopy& pull : pulls_) {
-    if (!being_copied(pull.shared())) continue;
-    pull.source->helps = true;
-    pull.source->helped_at = look_;
+  for (const RendezvousCopy& rendezvous_copy : copies_) {
+    if (!being_copied(rendezvous_copy.shared())) continue;
+    rendezvous_copy.source->helps = true;
+    rendezvous_copy.source->helped_at = look_;
   }
-  for (const RendezvousCopy& pull : pulls_) {
-    Source& source = *pull.source;
-    if (all_claimed(pull.shared(), pull.length)) continue;
+  for (const RendezvousCopy& rendezvous_copy : copies_) {
+    Source& source = *rendezvous_copy.source;
+    if (all_claimed(rendezvous_copy.shared(), rendezvous_copy.length)) continue;
     const bool asleep = source.header->sender_asleep.load(std::memory_order_relaxed) != 0;
     if (source.helps && !asleep && look_ - source.helped_at < kIdleLooks) continue;
     source.helps = false;
-    copier_.add_rest(pull.job());
+    copier_.add_rest(rendezvous_copy.job());
   }
   flush();
 }
 
 // The sender has ended, or left after its last copy: nothing writes into the buffers any more.
 void RendezvousReceiver::fail(const Source& source, link::InboxSink& sink) {
-  for (std::size_t i = 0; i < pulls_.size();) {
-    if (pulls_[i].source != &source) {
+  for (std::size_t i = 0; i < copies_.size();) {
+    if (copies_[i].source != &source) {
       ++i;
       continue;
     }
-    const RendezvousCopy pull = take(i);
-    sink.received(pull.cookie, pull.error != 0 ? pull.error : ECONNRESET);
+    const RendezvousCopy rendezvous_copy = take(i);
+    sink.received(rendezvous_copy.cookie,
+                  rendezvous_copy.error != 0 ? rendezvous_copy.error : ECONNRESET);
   }
 }
 
@@ -133,8 +136,8 @@ void RendezvousReceiver::RendezvousCopy::revoke(int why) {
 }
 
 void RendezvousReceiver::revoke(const Source& source, int error) {
-  for (RendezvousCopy& pull : pulls_) {
-    if (pull.source == &source) pull.revoke(error);
+  for (RendezvousCopy& rendezvous_copy : copies_) {
+    if (rendezvous_copy.source == &source) rendezvous_copy.revoke(error);
   }
 }
 
@@ -144,14 +147,15 @@ bool RendezvousReceiver::RendezvousCopy::being_written() const {
 
 bool RendezvousReceiver::reclaim_buffers() {
   flush();
-  for (RendezvousCopy& pull : pulls_) pull.revoke(ECANCELED);
-  return std::none_of(pulls_.begin(), pulls_.end(),
-                      [](const RendezvousCopy& pull) { return pull.being_written(); });
+  for (RendezvousCopy& rendezvous_copy : copies_) rendezvous_copy.revoke(ECANCELED);
+  return std::none_of(copies_.begin(), copies_.end(), [](const RendezvousCopy& rendezvous_copy) {
+    return rendezvous_copy.being_written();
+  });
 }
 
 void RendezvousReceiver::finish_all() {
-  for (const RendezvousCopy& pull : pulls_) {
-    finish(*pull.source, pull.rendezvous_id, RendezvousState::kMatched);
+  for (const RendezvousCopy& rendezvous_copy : copies_) {
+    finish(*rendezvous_copy.source, rendezvous_copy.rendezvous_id, RendezvousState::kMatched);
   }
 }
 

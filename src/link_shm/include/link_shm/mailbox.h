@@ -94,7 +94,7 @@ class Mailbox final : public link::Inbox, public link::PortLink {
   os::Waker waker_;
   Sender sender_;
   SourceTable sources_;
-  RendezvousReceiver pulls_;
+  RendezvousReceiver rendezvous_receiver_;
   MadReader mads_;
   AssistedServer assisted_;
   std::uint32_t sleeps_ = 0;  // numbers them; never 0 while asleep

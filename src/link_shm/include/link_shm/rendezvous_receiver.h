@@ -20,7 +20,7 @@ class RendezvousReceiver {
   explicit RendezvousReceiver(const os::Waker& waker) : waker_(waker) {}
 
   // True while messages are being copied.
-  bool busy() const { return !pulls_.empty(); }
+  bool busy() const { return !copies_.empty(); }
   // Takes an offered message of that source, as link::Inbox::accept() says.
   bool accept(Source& source, link::InboxSink& sink, std::uint32_t rendezvous_id,
               std::span<const LocalRange> sges, std::uint64_t length, void* cookie);
@@ -69,7 +69,7 @@ class RendezvousReceiver {
   static bool read_from_sender(Source& source);
 
   const os::Waker& waker_;
-  std::vector<RendezvousCopy> pulls_;
+  std::vector<RendezvousCopy> copies_;
   ChunkCopier copier_{Side::kReceiver};
   bool held_ = false;
   unsigned look_ = 0;  // at what senders copy
