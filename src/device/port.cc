@@ -132,7 +132,7 @@ struct Port::Parts {
     wanted.takes_flows = !setup.connected && !setup.listens;
     wanted.device = setup.options;
     wanted.first_source = first_source;
-    wanted.met = setup.met_over_network;
+    wanted.remote_peer_seen = setup.remote_peer_seen;
     auto endpoint = std::make_unique<udp::RdEndpoint>(*packets, wanted);
     far_connections = &endpoint->connections();
     const Status attached = endpoint->attached();

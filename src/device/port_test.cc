@@ -61,7 +61,7 @@ struct End final : link::InboxSink, link::FlowSink {
     domain = device->new_domain();
     options.domain = domain;
     options.service = service;
-    options.met_over_network = [this] { ++met; };
+    options.remote_peer_seen = [this] { ++met; };
     link::Place place(socket, links);
     place.traffic_class = traffic_class;
     port = std::move(Port::open(device, place, options)).value();

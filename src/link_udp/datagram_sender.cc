@@ -18,7 +18,7 @@ bool DatagramSender::leaves(bool may_linger, os::Time now) {
 link::Outcome DatagramSender::send(DatagramTarget& target, const link::SendRequest& request) {
   if (target.is_absent()) return link::Outcome::failed(ECONNREFUSED);
   const link::Outcome outcome = send_at(target, request, std::chrono::steady_clock::now());
-  if (trains_.met_errors()) port_.report_errors();
+  if (trains_.errors_seen()) port_.report_errors();
   return outcome;
 }
 

@@ -21,7 +21,7 @@ device::PortSetup port_setup(const EndpointSetup& setup) {
   wanted.service = setup.service;
   wanted.connected = setup.connection != nullptr;
   wanted.options = setup.options;
-  if (setup.met_over_network != nullptr) wanted.met_over_network = *setup.met_over_network;
+  if (setup.remote_peer_seen != nullptr) wanted.remote_peer_seen = *setup.remote_peer_seen;
   return wanted;
 }
 

@@ -177,9 +177,9 @@ SendOutcome UdpSocket::send(const SocketAddress& to, const SocketAddress& from,
   if (names_source) ancillary.add_source(from);
   if (train) ancillary.add_segment(segment);
   Messages messages(to, ancillary);
-  const bool met_errors = outcome.errors_waiting;
+  const bool errors_seen = outcome.errors_waiting;
   outcome = send_all(fd(), messages, bytes, {segment, segment * together});
-  outcome.errors_waiting |= met_errors;
+  outcome.errors_waiting |= errors_seen;
   if (outcome.error != 0) explain(to, from, segment, train, outcome);
   return outcome;
 }

@@ -31,7 +31,7 @@ os::Time Context::last_received() const {
 }
 
 Context& Contexts::create() {
-  if (shared_.options.met && !shared_.closing) shared_.options.met();
+  if (shared_.options.remote_peer_seen && !shared_.closing) shared_.options.remote_peer_seen();
   auto fresh = std::make_unique<Context>();
   if (free_.empty()) {
     contexts_.emplace_back();

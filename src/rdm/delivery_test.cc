@@ -25,9 +25,9 @@ TEST(Meetings, AreToldBeforeThereIsAFlowAtEitherEnd) {
   int met_by_a = 0;
   int met_by_b = 0;
   RdmOptions options;
-  options.met = [&] { ++met_by_a; };
+  options.remote_peer_seen = [&] { ++met_by_a; };
   Endpoint a(world, options);
-  options.met = [&] { ++met_by_b; };
+  options.remote_peer_seen = [&] { ++met_by_b; };
   Endpoint b(world, options);
   a.poll();
   b.poll();

@@ -17,7 +17,7 @@ namespace {
 constexpr unsigned kPollsWatched = 4096;
 
 // RFC 3168: both ECN bits of the traffic class say "congestion experienced".
-bool met_congestion(const os::Datagram& datagram) {
+bool is_ecn_marked(const os::Datagram& datagram) {
   constexpr std::uint8_t kEcnBits = 3;
   return (datagram.traffic_class & kEcnBits) == kEcnBits;
 }
@@ -117,7 +117,7 @@ unsigned PacketPort::poll(unsigned most, unsigned reads) {
     if (const auto peer = side->trains.narrow_path()) {
       each_owner([&](PacketHandler& handler) { handler.path_changed(*peer); });
     }
-    if (side->trains.met_errors()) errors_wait_ = true;
+    if (side->trains.errors_seen()) errors_wait_ = true;
   }
   unsigned count = receive_set_.take(
       most, reads,
@@ -126,7 +126,7 @@ unsigned PacketPort::poll(unsigned most, unsigned reads) {
     count += relay_polls_->poll(count == 0, queue_pair_at(address().port()),
                                 [&](const os::Datagram& datagram) { take_foreign(datagram, 0); });
   }
-  if (receive_set_.met_errors()) errors_wait_ = true;
+  if (receive_set_.errors_seen()) errors_wait_ = true;
   if (emptied() && errors_wait_) report_errors();
   return count;
 }
@@ -159,7 +159,7 @@ void PacketPort::take(const ReceiveSocket& socket, const os::Datagram& datagram)
   }
   wire::Packet packet;
   if (!check_.read(datagram, packet, stats_)) return;
-  hand_over({packet, datagram.from, datagram.to, socket.group, met_congestion(datagram)});
+  hand_over({packet, datagram.from, datagram.to, socket.group, is_ecn_marked(datagram)});
 }
 
 // Replies to a foreign peer go to port 4791, whatever its source port is. So it can never be taken
@@ -180,7 +180,7 @@ void PacketPort::take_foreign(const os::Datagram& datagram, std::uint64_t group)
   } else {
     from.set_port(wire::kUdpPort);
   }
-  hand_over({packet, from, to, group, met_congestion(datagram)});
+  hand_over({packet, from, to, group, is_ecn_marked(datagram)});
 }
 
 void PacketPort::hand_over(const PacketArrival& arrival) {

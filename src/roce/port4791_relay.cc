@@ -115,7 +115,7 @@ Port4791Relay::Look Port4791Relay::take_some(std::uint32_t queue_pair, const Vis
                                      take(*socket.socket, packet, queue_pair, visit);
                                    });
   look.more = receive_set_.has_more();
-  if (receive_set_.met_errors() || std::exchange(met_errors_, false)) take_errors();
+  if (receive_set_.errors_seen() || std::exchange(errors_seen_, false)) take_errors();
   return look;
 }
 
@@ -188,7 +188,7 @@ void Port4791Relay::refuse(os::UdpSocket& relay, const os::Datagram& packet, std
   if (of_weft && port && os::has_listener(addressee(packet, manager_at(*port)))) return;
   const auto bytes = refusals_.write(*answer, packet.to, to, qpn);
   const os::SendOutcome outcome = relay.send(to, {}, bytes, bytes.size());
-  met_errors_ = met_errors_ || outcome.errors_waiting;
+  errors_seen_ = errors_seen_ || outcome.errors_waiting;
   if (outcome.error == 0) stats_.add_shared(Stat::kRelayRefusals);
 }
 
@@ -201,7 +201,7 @@ void Port4791Relay::hand_on(os::UdpSocket& relay, const os::Datagram& packet,
   }
   const os::SendOutcome outcome =
       relay.send(addressee(packet, queue_pair), {}, {envelope_.data(), length}, length);
-  met_errors_ = met_errors_ || outcome.errors_waiting;
+  errors_seen_ = errors_seen_ || outcome.errors_waiting;
   stats_.add_shared(outcome.error == 0 ? Stat::kRelayForwarded : Stat::kRelaySendErrors);
 }
 

@@ -17,7 +17,7 @@ bool ReceiveSet::read() {
   current_ = sockets_[turn_++];
   arrival_ = index_ = 0;
   const bool failed = current_.socket->receive(batch_) != 0;
-  met_errors_ = met_errors_ || batch_.errors_waiting();
+  errors_seen_ = errors_seen_ || batch_.errors_waiting();
   emptied_ = batch_.arrivals().empty() && !batch_.errors_waiting();
   return failed || batch_.arrivals().size() < arrivals_;
 }

@@ -97,7 +97,7 @@ bool Trains::send() {
     outcome =
         socket_.send_in_fragments(path_->to, path_->from, packets.subspan(outcome.bytes), segment_);
   }
-  if (outcome.errors_waiting) met_errors_.store(true);
+  if (outcome.errors_waiting) errors_seen_.store(true);
   if (capture_ != nullptr) record(outcome.datagrams);
   stuck_ = outcome.error == EAGAIN || outcome.error == ENOBUFS;
   if (stuck_ && outcome.bytes == 0) {

@@ -62,12 +62,12 @@ class Domain : public fid_domain, public Usable {
   // Number under which peers' keys are looked up.
   DomainId id() const { return id_; }
   // Drives the endpoints while the program does not: with FI_PROGRESS_AUTO, or the network only,
-  // from the beginning; else from met_over_network() on. Null without a network, where it is not
+  // from the beginning; else from remote_peer_seen() on. Null without a network, where it is not
   // needed.
   device::ProgressThread* progress_thread() const { return progress_thread_.get(); }
   // Called by an endpoint when its first remote peer is known. Retransmissions and acknowledgements
   // are due then while the program does not poll, too: the peer may wait for them.
-  const std::function<void()>& met_over_network() const { return met_over_network_; }
+  const std::function<void()>& remote_peer_seen() const { return remote_peer_seen_; }
   // What its completion queues, counters and enabled endpoints join.
   device::EngineRegistry& engines() { return engines_; }
   // Those of its connected endpoints.
@@ -101,7 +101,7 @@ class Domain : public fid_domain, public Usable {
   const DomainId id_;
   BiasedLock biased_lock_;
   const Locking locking_;
-  const std::function<void()> met_over_network_ = [this] { begin_progress(); };
+  const std::function<void()> remote_peer_seen_ = [this] { begin_progress(); };
   const RegistrationMode registration_;
   const std::uint32_t api_version_;
   device::EngineRegistry engines_;

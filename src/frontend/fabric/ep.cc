@@ -364,7 +364,7 @@ messaging::EndpointSetup Ep::setup() {
   setup.count_remote_writes = setup.bindings.counter(CounterEvent::kRemoteWrite) != nullptr;
   setup.region_counters = &domain_.region_counters();
   if (offer_->type == FI_EP_DGRAM) setup.service = link::Service::kDatagram;
-  setup.met_over_network = &domain_.met_over_network();
+  setup.remote_peer_seen = &domain_.remote_peer_seen();
   setup.options = &domain_.options();
   return setup;
 }

@@ -41,7 +41,7 @@ struct PortSetup {
   bool listens = false;    // for requests for connections: reached through port 4791, too
   const Options* options = &Options::defaults();
   // As rdm::RdmOptions::met says; of datagrams nothing waits for a peer.
-  std::function<void()> met_over_network;
+  std::function<void()> remote_peer_seen;
 };
 
 // An address, an inbox, and flows to peers. It has one or two links: within the host, over the

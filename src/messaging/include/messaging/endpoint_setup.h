@@ -68,7 +68,7 @@ struct EndpointSetup {
   link::Service service = link::Service::kReliableDatagram;
   device::RegionCounters* region_counters = nullptr;  // of the domain's regions, or none
   // Called, if not null, as device::PortSetup says.
-  const std::function<void()>* met_over_network = nullptr;
+  const std::function<void()>* remote_peer_seen = nullptr;
   const Options* options = &Options::defaults();
 };
 

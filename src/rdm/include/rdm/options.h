@@ -46,7 +46,7 @@ struct RdmOptions {
   std::uint32_t first_source = 0;  // its numbers of peers begin there
   // Called, if not empty, before there is a flow to or from a peer, which may wait for this end
   // from then on. From within calls of the endpoint, but not of its destructor.
-  std::function<void()> met;
+  std::function<void()> remote_peer_seen;
 };
 
 }  // namespace weft::rdm

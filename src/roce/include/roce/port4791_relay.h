@@ -83,7 +83,7 @@ class Port4791Relay {
   os::Time next_try_{};
   std::vector<std::unique_ptr<os::UdpSocket>> relay_descriptors_;
   ReceiveSet receive_set_{16};
-  bool met_errors_ = false;  // that have come back from the network
+  bool errors_seen_ = false;  // that have come back from the network
   std::array<std::byte, kLongestEnvelope> envelope_;
   os::LocalNames names_;  // of endpoints and managers
   Refusals refusals_;

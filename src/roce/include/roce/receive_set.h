@@ -55,7 +55,7 @@ class ReceiveSet {
   // system call for each socket.
   std::uint64_t take_dropped();
   // True once after a socket said that errors have come back from the network.
-  bool met_errors() { return std::exchange(met_errors_, false); }
+  bool errors_seen() { return std::exchange(errors_seen_, false); }
 
  private:
   bool read();
@@ -69,7 +69,7 @@ class ReceiveSet {
   ReceiveSocket current_;    // whose batch it is
   std::size_t arrival_ = 0;  // the next one of the batch,
   std::size_t index_ = 0;    // and the next datagram of that
-  bool met_errors_ = false;
+  bool errors_seen_ = false;
   bool emptied_ = false;
 };
 

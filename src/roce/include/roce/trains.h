@@ -20,7 +20,7 @@ namespace weft::roce {
 
 // Collects packets that go the same way and have the same size, and sends them as one train, closed
 // by their ICRCs. The last one may be shorter. One thread at a time, and another one that asks
-// narrow_path() and met_errors().
+// narrow_path() and errors_seen().
 class Trains {
  public:
   // `capture`, if not null, hears of what leaves.
@@ -53,7 +53,7 @@ class Trains {
   bool empty() const { return count_ == 0; }
 
   // True once after the socket said that errors have come back from the network.
-  bool met_errors() { return met_errors_.load() && met_errors_.exchange(false); }
+  bool errors_seen() { return errors_seen_.load() && errors_seen_.exchange(false); }
 
  private:
   bool joins(const Path& path, std::size_t length) const;
@@ -75,7 +75,7 @@ class Trains {
   std::size_t filled_ = 0;  // bytes of packets that were added
   bool ended_ = false;      // the last one was shorter
   bool stuck_ = false;      // the socket had no room for them
-  std::atomic<bool> met_errors_{false};
+  std::atomic<bool> errors_seen_{false};
   std::atomic<bool> has_narrow_{false};
   std::mutex narrow_lock_;
   std::optional<os::SocketAddress> narrow_;
