@@ -112,13 +112,13 @@ TEST_F(BrokenOffTest, ByAReceiverThatRefusesTheFirstCoalescedMessage) {
   sink.engine = b.engine.get();
   b.inbox = &sink;
   ASSERT_TRUE(stranger.agree(b));
-  Bytes bundle(3 * kMessageHeader);
+  Bytes coalesced(3 * kMessageHeader);
   MessageHeader header;
-  for (std::size_t i = 1; i < 3; ++i) write_header(header, bundle.data() + i * kMessageHeader);
+  for (std::size_t i = 1; i < 3; ++i) write_header(header, coalesced.data() + i * kMessageHeader);
   header.kind = MessageKind::kCoalesced;
   header.length = 2 * kMessageHeader;
-  write_header(header, bundle.data());
-  stranger.send(b, stranger.of_flow(Operation::kSendOnly, 0, bundle));
+  write_header(header, coalesced.data());
+  stranger.send(b, stranger.of_flow(Operation::kSendOnly, 0, coalesced));
   world.pass(std::chrono::milliseconds(1), {&b});
   EXPECT_EQ(sink.last_received, 1U);
 }

@@ -205,7 +205,7 @@ void RdmSender::close() { lose(link::PeerState::kLeft); }
 
 // A message that was copied has been reported as sent, or has to arrive before one that was.
 void RdmSender::give_up() {
-  queue_.post_bundle();
+  queue_.post_coalesced();
   if (!flow_.is_open() || operations().any_borrows()) return close();
   auto& live = operations().live();
   for (auto each = live.begin(); each != live.end();) {
@@ -255,7 +255,7 @@ void RdmSender::ask(os::Time now) {
 void RdmSender::emit(os::Time now) {
   if (flow_.phase() == FlowPhase::kAsking) return ask(now);
   if (!flow_.is_open()) return;
-  queue_.post_bundle();
+  queue_.post_coalesced();
   transport::Requester& requester = *queue_.requester();
   look_for_hole(requester, now);
   mtu_.look_for_more(requester, now);
@@ -275,7 +275,7 @@ void RdmSender::emit(os::Time now) {
 
 os::Time RdmSender::due() const {
   if (flow_.phase() == FlowPhase::kAsking) return flow_.next_look();
-  if (!flow_.is_open() || queue_.has_bundle()) return os::Time::min();
+  if (!flow_.is_open() || queue_.has_coalesced()) return os::Time::min();
   return queue_.requester()->due();
 }
 

@@ -183,16 +183,16 @@ bool RequestTarget::message_arrived(const MessageHeader& header, std::span<const
 }
 
 // A message that makes no sense ends the packet of coalesced ones.
-bool RequestTarget::split(std::span<const std::byte> bundle) {
-  while (!shut_ && !discards_ && bundle.size() >= kMessageHeader) {
-    const MessageHeader header = read_header(bundle.data());
-    bundle = bundle.subspan(kMessageHeader);
+bool RequestTarget::split(std::span<const std::byte> coalesced) {
+  while (!shut_ && !discards_ && coalesced.size() >= kMessageHeader) {
+    const MessageHeader header = read_header(coalesced.data());
+    coalesced = coalesced.subspan(kMessageHeader);
     // A packet is answered once at most, whatever it contains.
     if (header.kind != MessageKind::kEager || header.wants_ack) return false;
-    if (header.length > bundle.size()) return false;
-    if (!message_arrived(header, bundle.first(header.length)))
+    if (header.length > coalesced.size()) return false;
+    if (!message_arrived(header, coalesced.first(header.length)))
       shared_.stats.add(Stat::kInvalidMessages);
-    bundle = bundle.subspan(header.length);
+    coalesced = coalesced.subspan(header.length);
   }
   return true;
 }

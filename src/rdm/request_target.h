@@ -74,7 +74,7 @@ class RequestTarget final : public work::Target {
   void end_placed();
   bool arrived(const MessageHeader& header, std::span<const std::byte> bytes);
   bool message_arrived(const MessageHeader& header, std::span<const std::byte> bytes);
-  bool split(std::span<const std::byte> bundle);
+  bool split(std::span<const std::byte> coalesced);
   bool answered(const MessageHeader& header, std::span<const std::byte> bytes);
   bool wanted(const MessageHeader& header);
   void withdrawn(const link::Offer& offer);

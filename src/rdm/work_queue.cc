@@ -29,7 +29,7 @@ constexpr std::size_t kMostOperations = 1024;
 constexpr unsigned kFewPackets = 2;
 constexpr auto kPlentyOfTime = std::chrono::microseconds(2);
 // Larger messages have packets of their own.
-constexpr std::size_t kBundled = 1024;
+constexpr std::size_t kMaxCoalesced = 1024;
 
 int errno_of(work::CompletionStatus status) {
   using enum work::CompletionStatus;
@@ -62,7 +62,7 @@ void WorkQueue::post_early() {
 }
 
 void WorkQueue::fail(int error) {
-  bundle_ = nullptr;
+  coalesced_ = nullptr;
   if (requester_) requester_->fail(work::CompletionStatus::kFlushed);
   early_.clear();
   while (operations_.count() != 0) {
@@ -89,7 +89,7 @@ Outcome WorkQueue::fault(RdmOperation& operation) {
 // Work that is posted before the peer has answered waits in the order of its posting. A read that
 // has to be repeated must find the bytes from before any write that was posted after it.
 void WorkQueue::post(RdmOperation& operation, Work work) {
-  post_bundle();
+  post_coalesced();
   ++operation.works;
   work.prompt = operation.reported && !operation.awaits_answer;
   work.fence = operation.follows_reads && operations_.any_reads();
@@ -169,38 +169,38 @@ void WorkQueue::send_message(RdmOperation& operation, const MessageHeader& heade
 // Small messages share a packet while others are in flight: until the next poll, or until it is
 // full.
 bool WorkQueue::may_join(const link::SendRequest& request) const {
-  if (!flow_.is_open() || request.until_delivered || request.length > kBundled) return false;
+  if (!flow_.is_open() || request.until_delivered || request.length > kMaxCoalesced) return false;
   if (operations_.any_reads()) return false;
-  return bundle_ != nullptr || waits(shared_.host.now());
+  return coalesced_ != nullptr || waits(shared_.host.now());
 }
 
 Outcome WorkQueue::join(const link::SendRequest& request) {
   const std::size_t length = kMessageHeader + request.length;
   const std::size_t room = requester_->settings().path_mtu;
-  if (bundle_ != nullptr && bundle_->copy.size() + length > room) post_bundle();
-  if (bundle_ == nullptr) {
-    bundle_ = &begin(nullptr, false);
-    bundle_->copy.reserve(room);
-    bundle_->copy.resize(kMessageHeader);
+  if (coalesced_ != nullptr && coalesced_->copy.size() + length > room) post_coalesced();
+  if (coalesced_ == nullptr) {
+    coalesced_ = &begin(nullptr, false);
+    coalesced_->copy.reserve(room);
+    coalesced_->copy.resize(kMessageHeader);
   }
-  const std::size_t at = bundle_->copy.size();
-  bundle_->copy.resize(at + length);
-  write_header(header_of(request, true), bundle_->copy.data() + at);
+  const std::size_t at = coalesced_->copy.size();
+  coalesced_->copy.resize(at + length);
+  write_header(header_of(request, true), coalesced_->copy.data() + at);
   shared_.flows->emission().activate(flow_.context());
-  if (os::gather(bundle_->copy.data() + at + kMessageHeader, request.sges, request.length)) {
+  if (os::gather(coalesced_->copy.data() + at + kMessageHeader, request.sges, request.length)) {
     return Outcome::done();
   }
-  bundle_->copy.resize(at);
+  coalesced_->copy.resize(at);
   return Outcome::failed(EFAULT);
 }
 
-void WorkQueue::post_bundle() {
-  if (bundle_ == nullptr) return;
-  RdmOperation& bundle = *std::exchange(bundle_, nullptr);
+void WorkQueue::post_coalesced() {
+  if (coalesced_ == nullptr) return;
+  RdmOperation& coalesced = *std::exchange(coalesced_, nullptr);
   MessageHeader header;
   header.kind = MessageKind::kCoalesced;
-  post_header(bundle, header, bundle.copy.size() - kMessageHeader);
-  --bundle.works;
+  post_header(coalesced, header, coalesced.copy.size() - kMessageHeader);
+  --coalesced.works;
 }
 
 bool WorkQueue::take_back(RdmOperation& operation) {
@@ -264,7 +264,7 @@ void WorkQueue::ended(const work::Ended& work) {
 
 bool WorkQueue::owes() const {
   if (flow_.phase() == FlowPhase::kAsking) return !early_.empty();
-  return flow_.is_open() && (requester_->busy() || bundle_ != nullptr);
+  return flow_.is_open() && (requester_->busy() || coalesced_ != nullptr);
 }
 
 void WorkQueue::trim() {

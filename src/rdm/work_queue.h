@@ -64,9 +64,9 @@ class WorkQueue final : work::WorkSink {
   bool may_join(const link::SendRequest& request) const;
   // Adds it to that packet. EFAULT when it is not mapped.
   link::Outcome join(const link::SendRequest& request);
-  bool has_bundle() const { return bundle_ != nullptr; }
+  bool has_coalesced() const { return coalesced_ != nullptr; }
   // Posts that packet, if there is one.
-  void post_bundle();
+  void post_coalesced();
 
   // Ends a message no packet of which has been sent (ECANCELED); false for others.
   bool take_back(RdmOperation& operation);
@@ -103,8 +103,8 @@ class WorkQueue final : work::WorkSink {
   Operations operations_;
   std::optional<transport::Requester> requester_;
   std::vector<Early> early_;
-  RdmOperation* bundle_ = nullptr;  // the small messages that share a packet
-  os::Time sent_at_{};              // when something left without waiting for the next poll
+  RdmOperation* coalesced_ = nullptr;  // the small messages that share a packet
+  os::Time sent_at_{};                 // when something left without waiting for the next poll
 };
 
 }  // namespace weft::rdm
