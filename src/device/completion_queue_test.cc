@@ -224,10 +224,10 @@ TEST(CompletionQueue, AnOverrunIsToldOnce) {
   push(queue, success(1));
   EXPECT_FALSE(channel->take());
   for (int i = 0; i < 3; ++i) EXPECT_FALSE(push(queue, success(2)));
-  const auto notice = channel->take();
-  ASSERT_TRUE(notice);
-  EXPECT_EQ(notice->cause, Cause::kOverrun);
-  EXPECT_EQ(notice->object, &handle);
+  const auto channel_event = channel->take();
+  ASSERT_TRUE(channel_event);
+  EXPECT_EQ(channel_event->cause, Cause::kOverrun);
+  EXPECT_EQ(channel_event->object, &handle);
   EXPECT_FALSE(channel->take());
 }
 
@@ -291,10 +291,10 @@ TEST(CompletionQueue, AnArmedOneRaisesOneEventWithItsNextEntry) {
   EXPECT_FALSE(channel->take()) << "what was queued before is for the caller to find";
   push(queue, success(2));
   push(queue, success(3));
-  const auto notice = channel->take();
-  ASSERT_TRUE(notice);
-  EXPECT_EQ(notice->cause, Cause::kCompletion);
-  EXPECT_EQ(notice->object, &handle);
+  const auto channel_event = channel->take();
+  ASSERT_TRUE(channel_event);
+  EXPECT_EQ(channel_event->cause, Cause::kCompletion);
+  EXPECT_EQ(channel_event->object, &handle);
   EXPECT_FALSE(channel->take()) << "one arming, one event";
   queue.arm(false, *channel, &handle);
   push(queue, success(4));

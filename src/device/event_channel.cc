@@ -26,13 +26,13 @@ bool EventChannel::has_event() {
   return !sources_.empty();
 }
 
-std::optional<Notice> EventChannel::take() {
+std::optional<ChannelEvent> EventChannel::take() {
   const std::lock_guard guard(mutex_);
   if (sources_.empty()) return std::nullopt;
   EventSource& first = sources_.front();
-  const Notice notice{first.cause_, first.object_};
+  const ChannelEvent channel_event{first.cause_, first.object_};
   if (--first.waiting_ == 0) remove(first);
-  return notice;
+  return channel_event;
 }
 
 void EventChannel::forget(EventSource& source) {

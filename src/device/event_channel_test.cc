@@ -25,8 +25,8 @@ class EventChannelTest : public ::testing::Test {
   }
   // The object of the next event; null without one.
   void* next() {
-    const auto notice = channel_->take();
-    return notice ? notice->object : nullptr;
+    const auto channel_event = channel_->take();
+    return channel_event ? channel_event->object : nullptr;
   }
 
   std::unique_ptr<EventChannel> channel_;
@@ -39,10 +39,10 @@ TEST_F(EventChannelTest, ItIsReadableWhileAnEventWaits) {
   EXPECT_FALSE(channel_->take());
   channel_->raise(source, &objects_[0]);
   EXPECT_TRUE(readable());
-  const auto notice = channel_->take();
-  ASSERT_TRUE(notice);
-  EXPECT_EQ(notice->cause, Cause::kCompletion);
-  EXPECT_EQ(notice->object, &objects_[0]);
+  const auto channel_event = channel_->take();
+  ASSERT_TRUE(channel_event);
+  EXPECT_EQ(channel_event->cause, Cause::kCompletion);
+  EXPECT_EQ(channel_event->object, &objects_[0]);
   EXPECT_FALSE(readable());
   EXPECT_FALSE(channel_->take());
 }
@@ -101,9 +101,9 @@ TEST_F(EventChannelTest, OnceReadableTheOnlyReaderFindsAnEvent) {
   int taken[3] = {};
   for (int total = 0; total < 3 * kEach; ++total) {
     ASSERT_TRUE(readable(milliseconds(60000))) << total << " events were taken, more wait";
-    const auto notice = channel_->take();
-    ASSERT_TRUE(notice) << "it was readable";
-    ++taken[static_cast<int*>(notice->object) - objects_];
+    const auto channel_event = channel_->take();
+    ASSERT_TRUE(channel_event) << "it was readable";
+    ++taken[static_cast<int*>(channel_event->object) - objects_];
   }
   for (std::thread& thread : threads) thread.join();
   for (const int count : taken) EXPECT_EQ(count, kEach);

@@ -70,8 +70,8 @@ void AccessServer::end_ranges() {
 }
 
 void AccessServer::expect_immediate(const MessageHeader& header) {
-  notice_ = header;
-  notice_.has_data = true;
+  write_imm_info_ = header;
+  write_imm_info_.has_data = true;
   refused_ = false;
   if (announced_) announced_->has_data = true;
 }
@@ -182,11 +182,11 @@ RequestVerdict AccessServer::write(const work::RemoteMemory& memory, std::uint64
 void AccessServer::written(const work::MessageEnd& end) {
   if (!announced_) report_keys(Access::kRemoteWrite);
   const bool with_immediate = end.has_immediate;
-  const MessageHeader notice = notice_;
-  if (with_immediate) notice_ = {};
-  if (with_immediate && !refused_ && notice.has_data)
-    return announce(link::MessageOperation::kWriteData, notice);
-  const bool part = notice.has_data;  // of one that is announced at its end
+  const MessageHeader write_imm_info = write_imm_info_;
+  if (with_immediate) write_imm_info_ = {};
+  if (with_immediate && !refused_ && write_imm_info.has_data)
+    return announce(link::MessageOperation::kWriteData, write_imm_info);
+  const bool part = write_imm_info.has_data;  // of one that is announced at its end
   if (!part && !announced_) announce_access(Access::kRemoteWrite);
 }
 

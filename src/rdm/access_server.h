@@ -66,7 +66,7 @@ class AccessServer {
   std::vector<RegionKey> aliases_;  // by number
   std::optional<Announced> announced_;
   std::vector<RegionKey> reported_keys_;  // whose owner hears of the access that is in flight
-  MessageHeader notice_;                  // of the write to come
+  MessageHeader write_imm_info_;          // of the write to come
   bool refused_ = false;                  // a part of it
   work::RequestVerdict ranges_;           // of the access to several that is in flight
 };

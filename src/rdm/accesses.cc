@@ -15,7 +15,7 @@ using work::WorkKind;
 
 std::uint32_t Accesses::wire_key(RegionKey key) {
   return aliases_.wire_key(key,
-                           [this](const MessageHeader& header) { queue_.post_notice(header); });
+                           [this](const MessageHeader& header) { queue_.post_control(header); });
 }
 
 Outcome Accesses::access(const link::AccessRequest& request) {
@@ -42,11 +42,11 @@ Outcome Accesses::access(const link::AccessRequest& request) {
                         {list, write_ranges(request.remote, list)});
   }
   if (request.has_data) {
-    MessageHeader notice;
-    notice.kind = MessageKind::kWriteImmInfo;
-    notice.data = request.data;
-    notice.length = request.length;
-    queue_.post_header(operation, notice, 0);
+    MessageHeader write_imm_info;
+    write_imm_info.kind = MessageKind::kWriteImmInfo;
+    write_imm_info.data = request.data;
+    write_imm_info.length = request.length;
+    queue_.post_header(operation, write_imm_info, 0);
   }
   std::uint64_t offset = 0;
   for (const RemoteRange& range : request.remote) {

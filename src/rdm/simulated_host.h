@@ -97,10 +97,10 @@ class SimulatedHost final : public Host {
   bool pending() const override { return false; }
   void send_cnp(const roce::Path& path, std::uint32_t sender, std::uint32_t token,
                 os::Time at) override {
-    std::array<std::byte, roce::CongestionNotifier::kBytes> notice;
-    if (notifier_.notify(path.route, sender, token, at, notice) == 0) return;
-    std::ranges::copy(notice, place_.begin());
-    add(path, notice.size());
+    std::array<std::byte, roce::CongestionNotifier::kBytes> write_imm_info;
+    if (notifier_.notify(path.route, sender, token, at, write_imm_info) == 0) return;
+    std::ranges::copy(write_imm_info, place_.begin());
+    add(path, write_imm_info.size());
   }
   Received receive() override {
     Received received;

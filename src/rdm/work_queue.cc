@@ -138,7 +138,7 @@ bool WorkQueue::waits(os::Time now) const {
   return requester_->under_way() > kFewPackets && now - sent_at_ < kPlentyOfTime;
 }
 
-void WorkQueue::post_notice(const MessageHeader& header) {
+void WorkQueue::post_control(const MessageHeader& header) {
   RdmOperation& operation = begin(nullptr, false);
   operation.copy.resize(kMessageHeader);
   post_header(operation, header, 0);

@@ -54,7 +54,7 @@ class WorkQueue final : work::WorkSink {
   // All work of an operation is posted. It leaves at once where hardly anything is in flight.
   void started(RdmOperation& operation);
   // Posts a message that is an operation of its own: without started(), for the next one to follow.
-  void post_notice(const MessageHeader& header);
+  void post_control(const MessageHeader& header);
   // Sends a message of that header and those bytes.
   void send_control(const MessageHeader& header, std::span<const std::byte> bytes = {});
   // The same, as an answer that the peer asked for or waits for.

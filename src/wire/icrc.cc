@@ -18,8 +18,8 @@ constexpr std::size_t kMaskedLrh = 8;  // stands for the link header that there 
 constexpr std::size_t kLongestStart = kMaskedLrh + kIpv6Bytes + kUdpBytes + kBthBytes;
 constexpr std::byte kMasked{0xFF};
 // In the base header: bits that switches may set on the way, to tell of congestion.
-constexpr std::size_t kNotice = 4;
-static_assert(kNotice == sizeof(std::uint32_t));  // as kByNotice takes it
+constexpr std::size_t kEcnByte = 4;
+static_assert(kEcnByte == sizeof(std::uint32_t));  // as kByEcnByte takes it
 // In the IPv4 header, what a socket does not see.
 constexpr std::size_t kWordsEnd = 8;
 
@@ -109,7 +109,7 @@ constexpr std::uint32_t cause_of(std::uint32_t crc, std::size_t bytes) {
 
 // What must be changed in the CRC of what precedes the base header so that a masked byte of that
 // may be summed up as it is: by the bits that masking would change.
-constexpr auto kByNotice = [] {
+constexpr auto kByEcnByte = [] {
   std::array<std::uint32_t, 256> changes{};
   for (std::uint32_t bits = 0; bits < changes.size(); ++bits) changes[bits] = cause_of(bits, 0);
   return changes;
@@ -124,7 +124,7 @@ std::uint32_t icrc(const Route& route, std::span<const std::byte> headers,
   std::byte start[kLongestStart];
   std::size_t length = write_start(route, datagram, words, start);
   std::memcpy(start + length, headers.data(), kBthBytes);
-  start[length + kNotice] = kMasked;
+  start[length + kEcnByte] = kMasked;
   length += kBthBytes;
   static constexpr std::byte kZeros[3]{};
   std::uint32_t crc = extend(0, {start, length});
@@ -155,8 +155,8 @@ std::uint32_t RouteCrc::of(std::span<const std::byte> covered, Ipv4Words words) 
     length_ = covered.size();
   }
   const std::uint32_t start = route_.v6 ? start_ : start_ ^ kByIdentification[words.identification];
-  const auto notice = static_cast<std::uint8_t>(covered[kNotice] ^ kMasked);
-  return extend(start ^ kByNotice[notice], covered);
+  const auto ecn_byte = static_cast<std::uint8_t>(covered[kEcnByte] ^ kMasked);
+  return extend(start ^ kByEcnByte[ecn_byte], covered);
 }
 
 std::optional<Ipv4Words> check_icrc(const Route& route, std::span<const std::byte> datagram,

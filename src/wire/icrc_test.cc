@@ -28,14 +28,14 @@ Route route_of(const char* source, const char* destination, std::uint16_t source
 }
 
 const char kSend[] = "2460ffff000000d300cf17104630818be28935d90e9a95505401be885e500000";
-const char kNotice[] = "8100ffff400001180000000000000000000000000000000000000000";
+const char kEcnByte[] = "8100ffff400001180000000000000000000000000000000000000000";
 
 // Published vectors: what the authors of other implementations say that hardware sends.
 TEST(Icrc, IsWhatOthersComputeOverIpv4) {
   const Route soft = route_of("c0a80007", "c0a80007", 0xC000);
   EXPECT_EQ(icrc(soft, from_hex(kSend), {1144, 0x4000}), 0xF353'F378u);
   const Route hard = route_of("0a001101", "0a001201", 0);
-  EXPECT_EQ(icrc(hard, from_hex(kNotice), {0x718C, 0x4000}), 0x2A00'FD82u);
+  EXPECT_EQ(icrc(hard, from_hex(kEcnByte), {0x718C, 0x4000}), 0x2A00'FD82u);
 }
 
 TEST(Icrc, IsWhatOthersComputeOverIpv6) {

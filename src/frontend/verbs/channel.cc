@@ -45,8 +45,8 @@ int get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** context) {
   }
   auto& object = object_of(channel);
   for (;;) {
-    if (const auto notice = object.events->take()) {
-      auto& queue = *static_cast<VerbsCq*>(notice->object);
+    if (const auto channel_event = object.events->take()) {
+      auto& queue = *static_cast<VerbsCq*>(channel_event->object);
       ++queue.completions.delivered;
       *cq = &queue.plain();
       *context = queue.cq_context;

@@ -11,24 +11,24 @@
 namespace weft::verbs {
 namespace {
 
-void fill(ibv_async_event& event, const device::Notice& notice) {
+void fill(ibv_async_event& event, const device::ChannelEvent& channel_event) {
   const auto of_pair = [&](ibv_event_type type) {
-    auto& pair = *static_cast<VerbsQp*>(notice.object);
+    auto& pair = *static_cast<VerbsQp*>(channel_event.object);
     ++pair.events.delivered;
     event.element.qp = &pair.plain();
     event.event_type = type;
   };
-  switch (notice.cause) {
+  switch (channel_event.cause) {
     case device::Cause::kCompletion:
     case device::Cause::kOverrun: {
-      auto& queue = *static_cast<VerbsCq*>(notice.object);
+      auto& queue = *static_cast<VerbsCq*>(channel_event.object);
       ++queue.errors.delivered;
       event.element.cq = &queue.plain();
       event.event_type = IBV_EVENT_CQ_ERR;
       return;
     }
     case device::Cause::kReceiveLimit: {
-      auto& queue = *static_cast<VerbsSrq*>(notice.object);
+      auto& queue = *static_cast<VerbsSrq*>(channel_event.object);
       ++queue.events.delivered;
       event.element.srq = &queue;
       event.event_type = IBV_EVENT_SRQ_LIMIT_REACHED;
@@ -51,8 +51,8 @@ void fill(ibv_async_event& event, const device::Notice& notice) {
 int get_async_event(ibv_context* context, ibv_async_event& event) {
   device::EventChannel& events = VerbsContext::of(context).events();
   for (;;) {
-    if (const auto notice = events.take()) {
-      fill(event, *notice);
+    if (const auto channel_event = events.take()) {
+      fill(event, *channel_event);
       return 0;
     }
     if (!os::may_wait(events.fd())) {

@@ -29,7 +29,7 @@ enum class Cause : std::uint8_t {
 };
 
 // One event as it is taken from a channel.
-struct Notice {
+struct ChannelEvent {
   Cause cause = Cause::kCompletion;
   void* object = nullptr;  // a token: what the front end knows the object by
 };
@@ -61,7 +61,7 @@ class EventChannel {
   // Adds an event about `object`. One that is raised again before it was taken is taken as often.
   void raise(EventSource& source, void* object);
   // The first event, or none.
-  std::optional<Notice> take();
+  std::optional<ChannelEvent> take();
   // True while an event waits.
   bool has_event();
   // Threads that wait for engines wait for events of this channel, too: `group` outlives it.
