@@ -316,14 +316,14 @@ class Game {
   }
   void ring_slot(std::uint32_t number) {
     auto& mailbox = *header_.at<shm::MailboxHeader>(0);
-    mailbox.rung[number / 64] |= std::uint64_t{1} << (number % 64);
+    mailbox.woken[number / 64] |= std::uint64_t{1} << (number % 64);
     mailbox.summary |= std::uint64_t{1} << (number / 64);
   }
   void ring() {
     auto& mailbox = *header_.at<shm::MailboxHeader>(0);
     switch (input_.byte() % 4) {
       case 0:
-        mailbox.rung[input_.below(64)] = input_.word();
+        mailbox.woken[input_.below(64)] = input_.word();
         return;
       case 1:
         mailbox.summary = input_.word();

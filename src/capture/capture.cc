@@ -67,21 +67,24 @@ std::optional<std::uint64_t> bytes_of(std::string_view text) {
   return number << shift;
 }
 
-Capture::Capture(os::PrivateFile file, os::Event bell, std::uint64_t limit)
-    : process_(os::process_id()), limit_(limit), bell_(std::move(bell)), file_(std::move(file)) {}
+Capture::Capture(os::PrivateFile file, os::Event wake_event, std::uint64_t limit)
+    : process_(os::process_id()),
+      limit_(limit),
+      wake_event_(std::move(wake_event)),
+      file_(std::move(file)) {}
 
 Result<std::shared_ptr<Capture>> Capture::open(const CaptureOptions& options) {
   auto file = create(options.path);
   if (!file) return file.error();
-  auto bell = os::Event::create();
-  if (!bell) return bell.error();
+  auto wake_event = os::Event::create();
+  if (!wake_event) return wake_event.error();
   std::vector<std::byte> head =
       wire::capture_header("weft, process " + std::to_string(os::process_id()), kHint);
   // One only: libpcap reads no second one without a link header.
   append(head, wire::capture_interface("weft0"));
   if (const Status ok = file.value().append(head); !ok) return ok.error();
   return std::shared_ptr<Capture>(
-      new Capture(std::move(file).value(), std::move(bell).value(), options.limit));
+      new Capture(std::move(file).value(), std::move(wake_event).value(), options.limit));
 }
 
 // A forked child inherits the buffer, which the parent writes. The thread does not exist in the
@@ -141,18 +144,18 @@ void Capture::keep_up() {
     thread_ = std::move(thread).value();
     running_ = true;
   }
-  bell_.set();
+  wake_event_.set();
 }
 
 void Capture::run() {
   for (bool goes_on = true; goes_on;) {
-    os::wait_readable(bell_.fd(), kForEver);
-    bell_.clear();
+    os::wait_readable(wake_event_.fd(), kForEver);
+    wake_event_.clear();
     {
       const std::lock_guard guard(mutex_);
       if (finished_) return;
     }
-    os::wait_readable(bell_.fd(), kAtLatest);
+    os::wait_readable(wake_event_.fd(), kAtLatest);
     const std::lock_guard guard(mutex_);
     write_out();
     goes_on = !finished_;
@@ -174,7 +177,7 @@ void Capture::finish() {
     finished_ = true;
     ended = std::move(thread_);
   }
-  bell_.set();
+  wake_event_.set();
 }
 
 }  // namespace weft::capture

@@ -144,9 +144,9 @@ nanoseconds ProgressThread::serve(Charge& charge) {
 
 // Others may need the thread more often than this engine does.
 nanoseconds ProgressThread::look_after(Charge& charge, Time now) {
-  if (!charge.rung && now < charge.due) return charge.due - now;
+  if (!charge.woken && now < charge.due) return charge.due - now;
   if (charge.asleep) charge.engine->wake_up();
-  charge.asleep = charge.rung = false;
+  charge.asleep = charge.woken = false;
   const nanoseconds pause = serve(charge);
   charge.due = now + pause;
   return pause;
@@ -176,7 +176,7 @@ void ProgressThread::sleep(std::unique_lock<std::mutex>& lock, nanoseconds limit
   list_.wait(limit);
   lock.lock();
   for (std::size_t i = 0; i < charges_.size(); ++i) {
-    charges_[i].rung = charges_[i].asleep && (changes != changes_ || list_.readable(i + 1));
+    charges_[i].woken = charges_[i].asleep && (changes != changes_ || list_.readable(i + 1));
   }
 }
 

@@ -203,7 +203,7 @@ unsigned Mailbox::answer_rings(link::InboxSink& sink) {
   std::uint64_t words = header().summary.exchange(0, std::memory_order_acq_rel);
   for (; words != 0; words &= words - 1) {
     const unsigned w = static_cast<unsigned>(std::countr_zero(words));
-    std::uint64_t bits = header().rung[w].exchange(0, std::memory_order_acq_rel);
+    std::uint64_t bits = header().woken[w].exchange(0, std::memory_order_acq_rel);
     for (; bits != 0; bits &= bits - 1) {
       answer_ring(w * 64 + static_cast<unsigned>(std::countr_zero(bits)), sink);
     }
@@ -226,7 +226,7 @@ void Mailbox::answer_ring(std::uint32_t number, link::InboxSink& sink) {
 
 Source* Mailbox::open_source(std::uint32_t number, link::InboxSink& sink) {
   const Result<Source*> source = sources_.open(number);
-  if (!source) mark_rung(header(), number);  // shared memory has run out: looked at again later
+  if (!source) mark_woken(header(), number);  // shared memory has run out: looked at again later
   if (!source || source.value() == nullptr) return nullptr;
   header().first_free.store(sources_.first_free(), std::memory_order_relaxed);
   const SlotHeader& slot = *source.value()->header;

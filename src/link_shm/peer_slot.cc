@@ -77,7 +77,7 @@ void PeerSlot::introduce() {
 }
 
 void PeerSlot::ring(std::uint32_t number) {
-  mark_rung(mailbox(), number);
+  mark_woken(mailbox(), number);
   mailbox_.wake_owner(*sender_.waker);
 }
 

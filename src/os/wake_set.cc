@@ -20,17 +20,17 @@ Result<WakeSet> WakeSet::create() {
 
 void WakeSet::ring() {
   wake_in(std::chrono::nanoseconds(0));
-  rung_ = true;
+  woken_ = true;
 }
 
 void WakeSet::silence() {
-  if (rung_) wake_in(Timer::kNever);
+  if (woken_) wake_in(Timer::kNever);
 }
 
 // The timer of a child is its parent's.
 void WakeSet::wake_in(std::chrono::nanoseconds later) {
   if (later == Timer::kNever && due_ == Time::max()) return;
-  rung_ = false;
+  woken_ = false;
   due_ = later == Timer::kNever ? Time::max() : Time::clock::now() + later;
   if (!origin_.inherited()) timer_.set(later);
 }

@@ -81,7 +81,7 @@ class Capture {
     const std::string_view remark_;  // about each of them, which has none of its own
   };
 
-  Capture(os::PrivateFile file, os::Event bell, std::uint64_t limit);
+  Capture(os::PrivateFile file, os::Event wake_event, std::uint64_t limit);
   bool mine() const;
   void begin();
   void take(const std::vector<std::byte>& block);
@@ -95,7 +95,7 @@ class Capture {
   const pid_t process_;
   const std::uint64_t limit_;
   std::atomic<bool> takes_{true};
-  os::Event bell_;  // something is to be written, or the thread shall end
+  os::Event wake_event_;  // something is to be written, or the thread shall end
   std::mutex mutex_;
   os::PrivateFile file_;
   std::vector<std::byte> buffer_;  // whole blocks

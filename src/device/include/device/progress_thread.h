@@ -44,7 +44,7 @@ class ProgressThread {
   struct Charge {
     Engine* engine = nullptr;
     bool asleep = false;  // the engine is, on our behalf
-    bool rung = false;    // and its descriptor became readable
+    bool woken = false;   // and its descriptor became readable
     unsigned polls = 0;   // what its count was when we left it
     Time due{};           // when to look at it again, unless it is rung for
     Backoff backoff;

@@ -73,12 +73,12 @@ struct MailboxHeader {
   alignas(kCacheLine) std::atomic<std::uint64_t> summary;
   std::atomic<std::uint64_t> mad_order;  // that the next datagram has
   std::atomic<std::uint64_t> mads;       // MadCells that need a look; then `summary` has bit 0
-  alignas(kCacheLine) std::atomic<std::uint64_t> rung[kSlots / 64];
+  alignas(kCacheLine) std::atomic<std::uint64_t> woken[kSlots / 64];
 };
 
 // Says that a slot needs a look.
-inline void mark_rung(MailboxHeader& header, std::uint32_t slot) {
-  header.rung[slot / 64].fetch_or(std::uint64_t{1} << (slot % 64));
+inline void mark_woken(MailboxHeader& header, std::uint32_t slot) {
+  header.woken[slot / 64].fetch_or(std::uint64_t{1} << (slot % 64));
   header.summary.fetch_or(std::uint64_t{1} << (slot / 64));
 }
 

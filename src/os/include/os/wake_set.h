@@ -40,7 +40,7 @@ class WakeSet {
   EventSet members_;
   Timer timer_;
   Origin origin_;
-  bool rung_ = false;
+  bool woken_ = false;
   Time due_ = Time::max();  // of the timer
 };
 
