@@ -240,7 +240,7 @@ class Scene {
   }
   rdm::Introduction introduce(Input& input) {
     rdm::Introduction me;
-    me.station = input.byte() & 3;
+    me.endpoint_id = input.byte() & 3;
     me.queue_pair = roce::queue_pair_at(peer_.address().port());
     me.context = static_cast<std::uint32_t>(input.number({0, 0xFF'FFFF}));
     me.queue_key = input.byte();

@@ -21,7 +21,7 @@ constexpr std::size_t kBacklog = 4096;
 cm::AgentOptions options_for(const Shared& shared) {
   cm::AgentOptions options;
   options.port = shared.options.name.port();
-  options.guid = shared.me.station;
+  options.guid = shared.me.endpoint_id;
   options.peer_timeout = shared.options.device->peer_timeout;
   return options;
 }
@@ -41,7 +41,7 @@ std::optional<wire::CmReason> refusal_of(const std::optional<FlowRequest>& reque
     stats.add(Stat::kInvalidMessages);
     return wire::CmReason::kUnsupported;
   }
-  if (request->me.station == 0) {  // names no endpoint
+  if (request->me.endpoint_id == 0) {  // names no endpoint
     stats.add(Stat::kMalformedPackets);
     return wire::CmReason::kUnsupported;
   }
@@ -191,7 +191,7 @@ void FlowConnections::on_established(RdmReceiver& in, cm::ConnectionId id) {
   const os::SocketAddress peer = in.path().to;
   RdmSender* const out = flows_.out_to(peer);
   if (in.is_paired()) flows_.narrow(peer, in.path_mtu());
-  if (out != nullptr && out->flow().station() == in.station()) out->narrow(in.path_mtu());
+  if (out != nullptr && out->flow().endpoint_id() == in.endpoint_id()) out->narrow(in.path_mtu());
   flows_.look_at_path(peer);
 }
 

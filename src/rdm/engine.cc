@@ -19,7 +19,7 @@ namespace {
 
 Introduction introduction_of(Host& host, const RdmEngine::LocalEnd& identity) {
   Introduction me;
-  me.station = host.random() | 1;  // 0 means none
+  me.endpoint_id = host.random() | 1;  // 0 means none
   me.queue_pair = identity.queue_pair;
   me.queue_key = static_cast<std::uint32_t>(host.random());
   me.room = identity.room;

@@ -136,8 +136,8 @@ inline std::optional<FlowMad> read_message(std::span<const std::byte> payload) {
 // Makes the packets of a peer at an address, with which an endpoint may have agreed upon a flow.
 struct FlowHand {
   os::SocketAddress address;
-  RepMad rep;                 // the endpoint's
-  std::uint64_t station = 2;  // that the peer claims to be
+  RepMad rep;                     // the endpoint's
+  std::uint64_t endpoint_id = 2;  // that the peer claims to be
 
   // Base header to padding.
   static Bytes packet(wire::Packet headers, std::span<const std::byte> payload) {
@@ -175,7 +175,7 @@ struct FlowHand {
   }
   ReqMad req() const {
     ReqMad req;
-    req.me = {station, roce::queue_pair_at(address.port()), 3, 4, 1024, 100'000};
+    req.me = {endpoint_id, roce::queue_pair_at(address.port()), 3, 4, 1024, 100'000};
     req.name = address;
     req.transaction = 0x1234'5678'9ABC'DEF0;
     return req;

@@ -34,7 +34,7 @@ FlowInitiator::FlowInitiator(Shared& shared, std::uint32_t context,
 void FlowInitiator::open(const Introduction& other, std::uint64_t identity,
                          std::uint32_t connection) {
   phase_ = FlowPhase::kOpen;
-  peer_.station = other.station;
+  peer_.endpoint_id = other.endpoint_id;
   identity_ = identity;
   peer_.connection = connection;
 }

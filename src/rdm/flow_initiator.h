@@ -34,7 +34,7 @@ class FlowInitiator {
   const roce::Path& path() const { return *path_; }
   const os::SocketAddress& peer() const { return path_->to; }
   // Of the peer, once it is known: 0 before the REP.
-  std::uint64_t station() const { return peer_.station; }
+  std::uint64_t endpoint_id() const { return peer_.endpoint_id; }
   // By which answers and CNPs name the flow: the transaction id of the REQ that made it. 0 before
   // the REP.
   std::uint64_t identity() const { return identity_; }
@@ -85,7 +85,7 @@ class FlowInitiator {
  private:
   // What the REPs have said.
   struct PeerEnd {
-    std::uint64_t station = 0;
+    std::uint64_t endpoint_id = 0;
     std::uint32_t connection = 0;  // communication id
   };
 

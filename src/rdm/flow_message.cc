@@ -69,7 +69,7 @@ void write_me(const Introduction& me, Message& message) {
   message.queue_key = me.queue_key;
   message.qpn = me.queue_pair;
   message.eecn = me.context;
-  message.ca_guid = me.station;
+  message.ca_guid = me.endpoint_id;
   message.rnr_retry = 7;
   message.responder_resources = message.initiator_depth = 16;
   wire::store<std::uint8_t>(message.data.data(), kPrivateDataVersion);
@@ -80,7 +80,7 @@ void write_me(const Introduction& me, Message& message) {
 template <class Message>
 std::optional<Introduction> read_me(const Message& message) {
   Introduction me;
-  me.station = message.ca_guid;
+  me.endpoint_id = message.ca_guid;
   me.queue_pair = message.qpn;
   me.context = message.eecn;
   me.queue_key = message.queue_key;

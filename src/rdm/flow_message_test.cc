@@ -13,7 +13,7 @@ namespace {
 
 Introduction introduction(std::size_t path_mtu) {
   Introduction me;
-  me.station = 0xFEDC'BA98'7654'3211;
+  me.endpoint_id = 0xFEDC'BA98'7654'3211;
   me.queue_pair = 0xFF'FF01;
   me.context = 0xAB'CDEF;
   me.queue_key = 0x9999'0001;
@@ -30,7 +30,7 @@ FlowRequest request(const os::SocketAddress& name, std::size_t path_mtu = 4096) 
 }
 
 void expect_same(const Introduction& got, const Introduction& said) {
-  EXPECT_EQ(got.station, said.station);
+  EXPECT_EQ(got.endpoint_id, said.endpoint_id);
   EXPECT_EQ(got.queue_pair, said.queue_pair);
   EXPECT_EQ(got.context, said.context);
   EXPECT_EQ(got.queue_key, said.queue_key);

@@ -168,8 +168,8 @@ RdmReceiver& FlowTable::open_in(const FlowRequest& request, const cm::CmEvent& e
   reply.me.context = context.number;
   reply.me.path_mtu = path_mtu;
   reply.first = Psn(static_cast<std::uint32_t>(shared_.host.random()));
-  const RequestSource source{number, request.me.station, event.mad->transaction, std::move(path),
-                             0};
+  const RequestSource source{number, request.me.endpoint_id, event.mad->transaction,
+                             std::move(path), 0};
   context.in = std::make_unique<RdmReceiver>(shared_, request.me, reply, event.id, source);
   shared_.sink->source_opened(number, peer);
   return *context.in;
@@ -228,9 +228,9 @@ void FlowTable::refuse(RdmReceiver& channel) {
 
 void FlowTable::close_leaving() {
   if (shared_.leaving.dead.empty() && shared_.leaving.refused.empty()) return;
-  for (const DeadStation& dead : std::exchange(shared_.leaving.dead, {})) {
+  for (const DeadEndpoint& dead : std::exchange(shared_.leaving.dead, {})) {
     for (RdmReceiver* in : in_from(dead.address)) {
-      if (in->station() == dead.station) close_source(*in, true);
+      if (in->endpoint_id() == dead.endpoint_id) close_source(*in, true);
     }
   }
   for (const std::uint32_t number : std::exchange(shared_.leaving.refused, {})) {

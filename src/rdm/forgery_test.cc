@@ -55,9 +55,9 @@ struct ForgeryTest : ::testing::Test {
              const wire::CmMessage& message) {
     world.forge(from, to.address, FlowHand::message(payload_of(transaction, message)));
   }
-  static wire::CmReq req_from(const os::SocketAddress& name, std::uint64_t station) {
+  static wire::CmReq req_from(const os::SocketAddress& name, std::uint64_t endpoint_id) {
     FlowRequest request;
-    request.me = {station, roce::queue_pair_at(name.port()), 3, 4, 1024, 100'000};
+    request.me = {endpoint_id, roce::queue_pair_at(name.port()), 3, 4, 1024, 100'000};
     request.name = name;
     wire::CmReq req = write_request(request);
     req.local_id = 1;

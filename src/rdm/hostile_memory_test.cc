@@ -43,7 +43,7 @@ struct HostileMemory : ::testing::Test {
     for (std::uint32_t i = 0; i < kFlows; ++i) {
       const std::string host = std::to_string(i / 200) + "." + std::to_string(i % 200 + 1);
       Stranger& each = crowd.emplace_back(world, os::address_of("10.2." + host, 50'000));
-      each.station = 1000 + i;
+      each.endpoint_id = 1000 + i;
       ASSERT_TRUE(each.agree(b)) << i;
     }
   }

@@ -169,7 +169,7 @@ TEST_P(ThirdPartyTest, TakesNoMessageAndFillsNoReceiveOfAnother) {
   if (GetParam()) {
     Stranger spy(world);
     ASSERT_TRUE(spy.agree(a));
-    stranger.station = spy.rep.me.station;
+    stranger.endpoint_id = spy.rep.me.endpoint_id;
     spy.say(a, spy.goodbye());
   }
   link::Flow* back = connect(b, a);
@@ -199,7 +199,7 @@ TEST_P(ThirdPartyTest, TakesNoMessageAndFillsNoReceiveOfAnother) {
   const Bytes bytes = pattern(100, 9);
   for (std::uint32_t rendezvous_id = 0; rendezvous_id < 20; ++rendezvous_id) {
     Stranger guesser(world);
-    guesser.station = stranger.station;
+    guesser.endpoint_id = stranger.endpoint_id;
     ASSERT_TRUE(guesser.agree(b));
     wire::Packet headers = guesser.headers(Operation::kWriteOnly, 0);
     headers.reth = {0, receive_key(rendezvous_id), 100};

@@ -47,7 +47,7 @@ bool NamedOperations::waits_for(const RequestSource& source) const {
   return std::ranges::any_of(operations_, [&](const auto& each) {
     const FlowInitiator& flow = each.second->queue->flow();
     const bool same = source.pair == 0 || flow.context() == source.pair;
-    return same && flow.station() == source.station;
+    return same && flow.endpoint_id() == source.endpoint_id;
   });
 }
 

@@ -24,7 +24,7 @@ class NamedOperations {
   RdmOperation* find_receive(std::uint32_t number, std::uint32_t source) const;
   // The receive that has asked for that offer of that source.
   RdmOperation* find_taker(const link::Offer& offer) const;
-  // Something has been agreed upon with the station of that source, or asked of it, and not ended;
+  // Something has been agreed upon with the endpoint of that source, or asked of it, and not ended;
   // over the same pair, if it belongs to one.
   bool waits_for(const RequestSource& source) const;
   // Receives write nothing to their buffers any more.

@@ -285,7 +285,7 @@ void PairedFlows::on_end(Context& context, const cm::CmEvent& event) {
 
 void PairedFlows::open_in(Context& context) {
   const PairedFlow& pair = *context.pair;
-  const RequestSource source{flows_.sources().name(context.number), pair.other.me.station,
+  const RequestSource source{flows_.sources().name(context.number), pair.other.me.endpoint_id,
                              pair.identity, pair.path, context.number};
   context.in = std::make_unique<RdmReceiver>(shared_, pair.other.me, introduce(context),
                                              pair.connection, source);

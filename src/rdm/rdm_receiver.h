@@ -30,7 +30,7 @@ class RdmReceiver {
   std::uint32_t context() const { return context_; }
   std::size_t path_mtu() const { return responder_.settings().path_mtu; }
   const roce::Path& path() const { return *target_.source().path; }
-  std::uint64_t station() const { return target_.source().station; }
+  std::uint64_t endpoint_id() const { return target_.source().endpoint_id; }
   std::uint32_t peer_queue_pair() const { return responder_.settings().destination; }
   std::uint64_t identity() const { return target_.source().identity; }
   RequestTarget& target() { return target_; }

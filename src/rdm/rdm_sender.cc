@@ -195,7 +195,7 @@ void RdmSender::lose(link::PeerState state) {
   if (paired_) {
     shared_.pairs->note(flow_.context());
   } else if (state == link::PeerState::kDied) {
-    shared_.leaving.dead.push_back({flow_.peer(), flow_.station()});
+    shared_.leaving.dead.push_back({flow_.peer(), flow_.endpoint_id()});
   }
   queue_.fail(hoped ? EHOSTUNREACH : ECONNRESET);
   shared_.flows->emission().activate(flow_.context());

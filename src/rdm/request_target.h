@@ -20,7 +20,7 @@ struct Shared;
 // The flow that requests arrive over.
 struct RequestSource {
   std::uint32_t number = 0;                // by which the inbox names the peer
-  std::uint64_t station = 0;               // of the peer
+  std::uint64_t endpoint_id = 0;           // of the peer
   std::uint64_t identity = 0;              // of the flow (message.h)
   std::shared_ptr<const roce::Path> path;  // back to the peer
   std::uint32_t pair = 0;                  // context of the pair that the flow belongs to, or 0

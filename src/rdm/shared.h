@@ -29,15 +29,15 @@ struct EndedReceive {
   int error = 0;
 };
 
-// A station that was given up for dead at that address.
-struct DeadStation {
+// An endpoint that was given up for dead at that address.
+struct DeadEndpoint {
   os::SocketAddress address;
-  std::uint64_t station = 0;
+  std::uint64_t endpoint_id = 0;
 };
 
 // Sources whose flows to here end after the poll.
 struct LeavingSources {
-  std::vector<DeadStation> dead;
+  std::vector<DeadEndpoint> dead;
   std::vector<std::uint32_t> refused;  // by their numbers
 };
 

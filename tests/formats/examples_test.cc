@@ -120,7 +120,7 @@ TEST(Examples, OfATaggedMessageAndItsAcknowledgement) {
 
 rdm::Introduction introduction(bool responder) {
   rdm::Introduction end;
-  end.station = responder ? 0xFEDCBA9876543210 : 0x0123456789ABCDEF;
+  end.endpoint_id = responder ? 0xFEDCBA9876543210 : 0x0123456789ABCDEF;
   end.queue_pair = responder ? kResponder : kRequester;
   end.context = responder ? kResponderContext : kRequesterContext;
   end.queue_key = responder ? kResponderKey : 0x55667788;

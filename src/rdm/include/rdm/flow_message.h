@@ -22,7 +22,7 @@ namespace weft::rdm {
 
 // The fields by which REQ and REP describe their sender.
 struct Introduction {
-  std::uint64_t station = 0;  // of the endpoint, drawn at random: all its flows have it
+  std::uint64_t endpoint_id = 0;  // of the endpoint, drawn at random: all its flows have it
   std::uint32_t queue_pair = 0;
   std::uint32_t context = 0;  // end-to-end context of the flow, 24 bits; not in a Continued one
   std::uint32_t queue_key = 0;

@@ -56,7 +56,7 @@ struct MessageHeader {
   std::uint64_t length = 0;
 };
 
-// The rendezvous ids are easy to guess, and every REP tells the number of a station. An
+// The rendezvous ids are easy to guess, and every REP tells the id of an endpoint. An
 // answer (kTaken, kResult, kCts) therefore also names the flow that carried what it answers, by the
 // transaction id of its first REQ, 64 random bits: a third party that does not see packets of the
 // flow does not know it. An address proves less: that of a packet can be forged, and a peer at a
