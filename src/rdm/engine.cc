@@ -209,9 +209,9 @@ void RdmEngine::take_cnp(const roce::PacketArrival& arrival) {
   const bool mine = arrival.packet.destination == shared_->me.queue_pair;
   RdmSender* marked = nullptr;
   flows_->each_out(arrival.from, [&](RdmSender& out) {
-    const auto token = static_cast<std::uint32_t>(out.flow().identity());
-    const bool its =
-        out.flow().is_open() && token == roce::CongestionNotifier::token_of(arrival.packet);
+    const auto flow_identity = static_cast<std::uint32_t>(out.flow().identity());
+    const bool its = out.flow().is_open() &&
+                     flow_identity == roce::CongestionNotifier::flow_identity_of(arrival.packet);
     if (its) marked = &out;
   });
   if (!mine || marked == nullptr) return shared_->stats.add(Stat::kUnknownFlow);

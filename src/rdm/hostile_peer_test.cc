@@ -394,28 +394,28 @@ TEST_F(HostilePeerTest, PacketsOfAnotherSizeAreAgreedToOnceForEachRequest) {
 
 // The address of a CNP can be forged, and its queue pair is the port. An attacker cannot know
 // the transaction id of the flow's REQ.
-TEST_F(HostilePeerTest, ANotificationWithoutTheTokenOfTheFlowSlowsNothingDown) {
+TEST_F(HostilePeerTest, ANotificationWithoutTheFlowIdentityOfTheFlowSlowsNothingDown) {
   stranger.agree(b);
   b.flows.push_back(std::move(b.open(stranger.address)).value());
   const auto asked = stranger.await<ReqMad>(b);
   ASSERT_TRUE(asked);
   stranger.say(b, stranger.reply_to(*asked));
   ASSERT_TRUE(until({&b}, [&] { return b.flows[0]->reached(); }));
-  const auto notify = [&](std::uint32_t token) {
+  const auto notify = [&](std::uint32_t flow_identity) {
     wire::Packet headers;
     headers.opcode = wire::kCongestionNotification;
     headers.becn = true;
     headers.destination = roce::queue_pair_at(b.address.port());
     Bytes reserved(16);
-    wire::store<std::uint32_t>(reserved.data(), token);
+    wire::store<std::uint32_t>(reserved.data(), flow_identity);
     stranger.send(b, FlowHand::packet(headers, reserved));
   };
   const std::uint64_t before = b.stats.of(Stat::kUnknownFlow);
-  const auto token = static_cast<std::uint32_t>(asked->transaction);
-  for (const std::uint32_t wrong : {0U, 1U, ~token}) notify(wrong);
+  const auto flow_identity = static_cast<std::uint32_t>(asked->transaction);
+  for (const std::uint32_t wrong : {0U, 1U, ~flow_identity}) notify(wrong);
   ASSERT_TRUE(until({&b}, [&] { return b.stats.of(Stat::kUnknownFlow) == before + 3; }));
   EXPECT_EQ(b.stats.of(Stat::kCnpsHandled), 0U);
-  notify(token);
+  notify(flow_identity);
   ASSERT_TRUE(until({&b}, [&] { return b.stats.of(Stat::kCnpsHandled) == 1; }));
 }
 

@@ -95,10 +95,10 @@ class SimulatedHost final : public Host {
   void expect(std::size_t) override {}
   void flush() override {}
   bool pending() const override { return false; }
-  void send_cnp(const roce::Path& path, std::uint32_t sender, std::uint32_t token,
+  void send_cnp(const roce::Path& path, std::uint32_t sender, std::uint32_t flow_identity,
                 os::Time at) override {
     std::array<std::byte, roce::CongestionNotifier::kBytes> write_imm_info;
-    if (notifier_.notify(path.route, sender, token, at, write_imm_info) == 0) return;
+    if (notifier_.notify(path.route, sender, flow_identity, at, write_imm_info) == 0) return;
     std::ranges::copy(write_imm_info, place_.begin());
     add(path, write_imm_info.size());
   }

@@ -9,14 +9,14 @@
 
 namespace weft::roce {
 
-std::uint32_t CongestionNotifier::token_of(const wire::Packet& notification) {
-  constexpr std::size_t kTokenBytes = sizeof(std::uint32_t);
+std::uint32_t CongestionNotifier::flow_identity_of(const wire::Packet& notification) {
+  constexpr std::size_t kFlowIdentityBytes = sizeof(std::uint32_t);
   const std::span<const std::byte> reserved = notification.payload;
-  return reserved.size() < kTokenBytes ? 0 : wire::load<std::uint32_t>(reserved.data());
+  return reserved.size() < kFlowIdentityBytes ? 0 : wire::load<std::uint32_t>(reserved.data());
 }
 
 std::size_t CongestionNotifier::notify(const wire::Route& route, std::uint32_t sender,
-                                       std::uint32_t token, os::Time now,
+                                       std::uint32_t flow_identity, os::Time now,
                                        std::span<std::byte, kBytes> out) {
   if (sent_at_.size() >= many_) forget_old(now);
   const auto [place, fresh] = sent_at_.try_emplace({route.source, sender}, now);
@@ -31,7 +31,7 @@ std::size_t CongestionNotifier::notify(const wire::Route& route, std::uint32_t s
   packet.destination = sender;
   wire::write_headers(packet, kBytes - wire::kBthBytes, out.data());
   std::memset(out.data() + wire::kBthBytes, 0, kBytes - wire::kBthBytes);
-  wire::store<std::uint32_t>(out.data() + wire::kBthBytes, token);
+  wire::store<std::uint32_t>(out.data() + wire::kBthBytes, flow_identity);
   return kBytes;
 }
 

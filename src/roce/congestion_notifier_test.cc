@@ -36,7 +36,7 @@ TEST(CongestionNotifier, WritesANotificationForTheSendersQueuePair) {
   EXPECT_TRUE(packet.becn);
 }
 
-TEST(CongestionNotifier, PutsTheTokenOfTheFlowIntoItsReservedBytes) {
+TEST(CongestionNotifier, PutsTheFlowIdentityOfTheFlowIntoItsReservedBytes) {
   CongestionNotifier notifier;
   Bytes out;
   ASSERT_EQ(notifier.notify(from(1), 7, 0x1234'5678, {}, out), out.size());
@@ -44,9 +44,9 @@ TEST(CongestionNotifier, PutsTheTokenOfTheFlowIntoItsReservedBytes) {
   datagram.resize(datagram.size() + wire::kIcrcBytes);
   wire::Packet packet;
   ASSERT_EQ(wire::parse(datagram, packet), wire::Malformed::kNone);
-  EXPECT_EQ(CongestionNotifier::token_of(packet), 0x1234'5678U);
+  EXPECT_EQ(CongestionNotifier::flow_identity_of(packet), 0x1234'5678U);
   packet.payload = {};
-  EXPECT_EQ(CongestionNotifier::token_of(packet), 0U);
+  EXPECT_EQ(CongestionNotifier::flow_identity_of(packet), 0U);
 }
 
 TEST(CongestionNotifier, TellsAQueuePairOnceInFiftyMicroseconds) {

@@ -197,7 +197,7 @@ void PacketPort::hand_over(const PacketArrival& arrival) {
   }
 }
 
-void PacketPort::send_cnp(const Path& path, std::uint32_t sender, std::uint32_t token,
+void PacketPort::send_cnp(const Path& path, std::uint32_t sender, std::uint32_t flow_identity,
                           os::Time now) {
   PacketOutput* const output = this->output(path.to.family());
   if (output == nullptr) return;
@@ -205,8 +205,8 @@ void PacketPort::send_cnp(const Path& path, std::uint32_t sender, std::uint32_t 
   const std::span<std::byte> place = output->place();
   if (place.empty()) return;
   constexpr std::size_t kBytes = CongestionNotifier::kBytes;
-  const std::size_t length = notifier_.notify(route_between(path.to, path.from), sender, token, now,
-                                              place.first<kBytes>());
+  const std::size_t length = notifier_.notify(route_between(path.to, path.from), sender,
+                                              flow_identity, now, place.first<kBytes>());
   if (length == 0) return;
   output->add(path, length);
   output->flush();

@@ -45,7 +45,7 @@ struct Record final : PacketHandler {
     groups.push_back(arrival.group);
   }
   void take_cnp(const PacketArrival& arrival) override {
-    tokens.push_back(CongestionNotifier::token_of(arrival.packet));
+    tokens.push_back(CongestionNotifier::flow_identity_of(arrival.packet));
   }
   void unreachable(const os::UdpError& error) override {
     errors.push_back(error.what);
@@ -165,7 +165,7 @@ TEST_F(PacketPortTest, NoMoreIsHandedOverAtATimeThanAskedFor) {
   EXPECT_EQ(mine.packets, (std::vector<std::uint32_t>{0, 1, 2, 3, 4}));
 }
 
-TEST_F(PacketPortTest, AMarkedPacketIsHandedOverAsSuchAndItsSenderGetsACnpWithTheToken) {
+TEST_F(PacketPortTest, AMarkedPacketIsHandedOverAsSuchAndItsSenderGetsACnpWithTheFlowIdentity) {
   constexpr std::uint8_t kMarked = 3;
   os::WakeSet set = std::move(os::WakeSet::create()).value();
   const auto sender = open_port(set, kMarked);

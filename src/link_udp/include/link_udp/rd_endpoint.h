@@ -64,9 +64,9 @@ class RdEndpoint final : public link::Inbox, public link::PortLink, rdm::Host {
   void expect(std::size_t packets) override { port_.trains().expect(packets); }
   void flush() override { port_.trains().flush(); }
   bool pending() const override { return !port_.trains().empty(); }
-  void send_cnp(const roce::Path& path, std::uint32_t sender, std::uint32_t token,
+  void send_cnp(const roce::Path& path, std::uint32_t sender, std::uint32_t flow_identity,
                 os::Time now) override {
-    port_.send_cnp(path, sender, token, now);
+    port_.send_cnp(path, sender, flow_identity, now);
   }
   Received receive() override;
   Result<os::UdpPath> path_to(const os::SocketAddress& peer) override;

@@ -25,13 +25,13 @@ class CongestionNotifier {
 
   // A packet came over `route`, marked, from queue pair `sender` of 24 bits. Writes the
   // notification for that, which has to go back that way, into `out`, and returns its length; 0
-  // when that queue pair was told not long ago. `token`: what only the ends of the flow know, see
-  // token_of(); 0 where there is no such thing.
-  std::size_t notify(const wire::Route& route, std::uint32_t sender, std::uint32_t token,
+  // when that queue pair was told not long ago. `flow_identity`: what only the ends of the flow
+  // know, see flow_identity_of(); 0 where there is no such thing.
+  std::size_t notify(const wire::Route& route, std::uint32_t sender, std::uint32_t flow_identity,
                      os::Time now, std::span<std::byte, kBytes> out);
-  // The token that a notification carries, in the first 4 of its 16 reserved bytes, which other
-  // senders leave 0.
-  static std::uint32_t token_of(const wire::Packet& notification);
+  // The flow identity that a notification carries, in the first 4 of its 16 reserved bytes, which
+  // other senders leave 0.
+  static std::uint32_t flow_identity_of(const wire::Packet& notification);
 
   // How many queue pairs it remembers: those that were told lately, and some more.
   std::size_t remembered() const { return sent_at_.size(); }

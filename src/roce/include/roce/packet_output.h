@@ -27,7 +27,7 @@ class PacketOutput {
   // True while there is something that flush() would send.
   virtual bool pending() const = 0;
   // Notifies the sender of a packet that arrived ECN-marked, as PacketPort::send_cnp().
-  virtual void send_cnp(const Path& path, std::uint32_t sender, std::uint32_t token,
+  virtual void send_cnp(const Path& path, std::uint32_t sender, std::uint32_t flow_identity,
                         os::Time now) = 0;
 
  protected:

@@ -77,9 +77,9 @@ class PacketPort {
   const Trains& trains() const { return sides_[0]->trains; }
   // The same for packets to peers of that address family; null where the port has no such socket.
   PacketOutput* output(int family);
-  // Notifies the sender of a marked packet, a queue pair at path.to, but not too often. `token`:
-  // see CongestionNotifier.
-  void send_cnp(const Path& path, std::uint32_t sender, std::uint32_t token, os::Time now);
+  // Notifies the sender of a marked packet, a queue pair at path.to, but not too often.
+  // `flow_identity`: see CongestionNotifier.
+  void send_cnp(const Path& path, std::uint32_t sender, std::uint32_t flow_identity, os::Time now);
 
   // Hears that socket, too, whose packets are those of the multicast group of that number (not 0).
   // Errors: those of epoll_ctl(2).
@@ -124,9 +124,9 @@ class PacketPort {
     void expect(std::size_t packets) override { trains.expect(packets); }
     void flush() override { trains.flush(); }
     bool pending() const override { return !trains.empty(); }
-    void send_cnp(const Path& path, std::uint32_t sender, std::uint32_t token,
+    void send_cnp(const Path& path, std::uint32_t sender, std::uint32_t flow_identity,
                   os::Time now) override {
-      port_.send_cnp(path, sender, token, now);
+      port_.send_cnp(path, sender, flow_identity, now);
     }
 
     os::UdpSocket socket;
