@@ -184,11 +184,11 @@ void Listener::wake_up() {
   if (--sleepers_ == 0) port_->inbox().wake_up();
 }
 
-void turn_down(std::shared_ptr<device::Device> device, const link::Place& place,
-               const Options& options, const link::ConnectionRequest& request) {
+void reject(std::shared_ptr<device::Device> device, const link::Place& place,
+            const Options& options, const link::ConnectionRequest& request) {
   const device::PortSetup setup = setup_for(*device, place.address, options);
   auto port = device::Port::open(std::move(device), place, setup);
-  if (port) port.value()->connections().turn_down(request);
+  if (port) port.value()->connections().reject(request);
 }
 
 }  // namespace weft::connect

@@ -164,7 +164,7 @@ TEST_F(ListenerTest, AGivenRequestCanBeTurnedDownWithoutIt) {
   const Request request = program.requests.at(0);
   listener->give(request.number);
   listener.reset();
-  turn_down(device, loopback(7300), options, request.request);
+  reject(device, loopback(7300), options, request.request);
   EXPECT_THAT(asker.hear(), ElementsAre("rejected "));
 }
 
@@ -177,7 +177,7 @@ TEST_F(ListenerTest, ARequesterThatHasClosedNeedsNoRejection) {
   asker.reset();
   listener->progress();
   listener->reject(request.number, {});
-  turn_down(device, loopback(7300), options, request.request);
+  reject(device, loopback(7300), options, request.request);
   EXPECT_TRUE(listener->fall_asleep()) << "nothing is owed";
   listener->wake_up();
   EXPECT_THAT(program.withdrawals, IsEmpty()) << "the endpoint finds out";

@@ -29,9 +29,7 @@ class JointConnections final : public link::Connections {
                                         link::ConnectionUser& user) override {
     return of(request).accept(request, data, user);
   }
-  void turn_down(const link::ConnectionRequest& request) override {
-    of(request).turn_down(request);
-  }
+  void reject(const link::ConnectionRequest& request) override { of(request).reject(request); }
   void disconnect(link::ConnectionNumber number) override { of(number).disconnect(number); }
   Status listen(std::size_t backlog, link::ListenerUser& user) override {
     const Status same_host = same_host_.listen(backlog, user);

@@ -160,7 +160,7 @@ Result<link::ConnectionNumber> MailboxConnections::accept(const link::Connection
   return Error{error, "the requester takes no message"};
 }
 
-void MailboxConnections::turn_down(const link::ConnectionRequest& request) {
+void MailboxConnections::reject(const link::ConnectionRequest& request) {
   const auto adopted = adopt(agent_, request, *this);
   if (adopted) reject(adopted.value(), {});
 }

@@ -49,7 +49,7 @@ class MailboxConnections final : public link::Connections, cm::CmHost, cm::User,
   Result<link::ConnectionNumber> accept(const link::ConnectionRequest& request,
                                         std::span<const std::byte> data,
                                         link::ConnectionUser& user) override;
-  void turn_down(const link::ConnectionRequest& request) override;
+  void reject(const link::ConnectionRequest& request) override;
   void disconnect(link::ConnectionNumber number) override;
   Status listen(std::size_t backlog, link::ListenerUser& user) override;
   void set_backlog(std::size_t backlog) override;

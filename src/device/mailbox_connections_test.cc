@@ -134,7 +134,7 @@ TEST_F(MailboxConnectionsTest, AnyPortMayTurnARequestDown) {
   listener->poll();
   const auto& [number, received] = listener->requests.at(0);
   listener->connections->forward(number);
-  acceptor->connections->turn_down(received);
+  acceptor->connections->reject(received);
   requester->poll();
   EXPECT_THAT(asking.log, ElementsAre(failure(ECONNREFUSED)));
   expect_nothing_left();

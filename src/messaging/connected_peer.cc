@@ -68,7 +68,7 @@ void ConnectedPeer::disconnect(int error) {
   leave();
   sender_.report_losses_as(error);
   flows_.end_only();
-  if (source_ != nullptr) std::exchange(source_, nullptr)->admitted = false;
+  if (source_ != nullptr) std::exchange(source_, nullptr)->accepted = false;
   receiver_.end(ESHUTDOWN, error);
 }
 

@@ -91,7 +91,7 @@ void DatagramService::check_groups() {
   }
 }
 
-bool DatagramService::admits(std::uint64_t group) const {
+bool DatagramService::accepts(std::uint64_t group) const {
   return group == 0 || std::any_of(groups_.begin(), groups_.end(), [&](const auto& joined) {
            return joined != nullptr && joined->number == group && joined->membership != nullptr;
          });

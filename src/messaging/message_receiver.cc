@@ -70,7 +70,7 @@ void MessageReceiver::begin_closing(bool reports) {
 void MessageReceiver::bind(RemoteSender& source) {
   source.receiver = this;
   source.addresses = setup_.addresses;
-  source.admitted = true;
+  source.accepted = true;
 }
 
 void MessageReceiver::source_opened(std::uint32_t source, const os::SocketAddress& address) {
@@ -201,7 +201,7 @@ void MessageReceiver::arrived(const link::Arrival& arrival) {
   const bool tagged = arrival.operation == link::MessageOperation::kTagged;
   if (!tagged && arrival.operation != link::MessageOperation::kMessage) return event(arrival);
   RemoteSender& from = *port_.senders[arrival.source];
-  if (!from.admitted) [[unlikely]]
+  if (!from.accepted) [[unlikely]]
     return port_.refuse(arrival.source);
   const PeerIndex sender = number_of(from);
   Receive* receive = queue_.matcher(tagged).match(arrival.tag, sender);
@@ -220,7 +220,7 @@ bool MessageReceiver::arriving(const link::Arrival& arrival) {
   const bool tagged = arrival.operation == link::MessageOperation::kTagged;
   if (!tagged && arrival.operation != link::MessageOperation::kMessage) return false;
   RemoteSender& from = *port_.senders[arrival.source];
-  if (!from.admitted || takes_datagrams()) return false;
+  if (!from.accepted || takes_datagrams()) return false;
   const PeerIndex sender = number_of(from);
   Receive* receive = queue_.matcher(tagged).match(arrival.tag, sender);
   if (receive == nullptr) return false;
@@ -231,7 +231,7 @@ bool MessageReceiver::arriving(const link::Arrival& arrival) {
 // Without a receive a datagram is kept as a socket buffer would keep it: a few, for a moment.
 // Without room to report it, it is lost.
 void MessageReceiver::datagram(const link::Arrival& arrival) {
-  if (!takes_datagrams() || !datagrams_.admits(arrival.tag)) return;
+  if (!takes_datagrams() || !datagrams_.accepts(arrival.tag)) return;
   if (bindings_.rx != nullptr && bindings_.rx->full()) {
     datagrams_.count_unwanted();
     return;
@@ -256,7 +256,7 @@ void MessageReceiver::keep_datagram(const link::Arrival& arrival) {
 void MessageReceiver::event(const link::Arrival& arrival) {
   if (arrival.operation == link::MessageOperation::kControl) return port_.take_control(arrival);
   if (arrival.operation == link::MessageOperation::kDatagram) return datagram(arrival);
-  if (!port_.senders[arrival.source]->admitted) {
+  if (!port_.senders[arrival.source]->accepted) {
     return port_.refuse(arrival.source);
   }
   remote_access(arrival);
@@ -281,7 +281,7 @@ void MessageReceiver::remote_access(const link::Arrival& arrival) {
 
 void MessageReceiver::accessed(std::uint32_t source, Access access,
                                std::span<const RegionKey> regions) {
-  if (setup_.region_counters == nullptr || !port_.senders[source]->admitted) return;
+  if (setup_.region_counters == nullptr || !port_.senders[source]->accepted) return;
   for (const RegionKey region : regions) setup_.region_counters->count(region, access);
 }
 

@@ -232,7 +232,7 @@ class ConnectionSimulation {
       listener.requests.erase(number);
     } else if (which < 0.15) {
       listener.connections().forward(number);
-      acceptor->connections().turn_down(request);
+      acceptor->connections().reject(request);
       listener.requests.erase(number);
     } else if (ConnectionEnd* end = acceptor->accept(listener, number, request.data)) {
       check(talk.answers.end == nullptr, "a request was accepted twice");

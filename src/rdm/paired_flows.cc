@@ -144,7 +144,7 @@ Result<link::ConnectionNumber> PairedFlows::accept(const link::ConnectionRequest
   return context.number;
 }
 
-void PairedFlows::turn_down(const link::ConnectionRequest& request) {
+void PairedFlows::reject(const link::ConnectionRequest& request) {
   const os::Time now = shared_.host.now();
   const auto id =
       shared_.agent->adopt(remote_of(request.peer), request.message, *this, nullptr, now);

@@ -26,7 +26,7 @@ class PairedFlows final : public link::Connections, cm::User {
   Result<link::ConnectionNumber> accept(const link::ConnectionRequest& request,
                                         std::span<const std::byte> data,
                                         link::ConnectionUser& user) override;
-  void turn_down(const link::ConnectionRequest& request) override;
+  void reject(const link::ConnectionRequest& request) override;
   // An open connection ends at the end of a poll: as soon as the peer has all that was sent, and
   // after 2 s at the latest. Messages of the peer are dropped meanwhile, and its accesses are not
   // answered. source_closed() is not called for its source.

@@ -113,7 +113,7 @@ TEST_F(PairedFlowsTest, AnyPortOfTheHostMayTurnARequestDown) {
   ASSERT_TRUE(until([&] { return !listener.requests.empty(); }));
   const auto [number, request] = *listener.requests.begin();
   listener.connections().forward(number);
-  acceptor.connections().turn_down(request);
+  acceptor.connections().reject(request);
   listener.requests.clear();
   ASSERT_TRUE(until([&] { return a.failures != 0; }));
   EXPECT_EQ(a.error, ECONNREFUSED);

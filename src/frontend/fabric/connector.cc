@@ -23,7 +23,7 @@ void Connector::decline(const os::SocketAddress& host) {
   const auto port = os::UdpPort::bind(host);
   if (!port) return;
   const Options& options = domain_.options();
-  connect::turn_down(domain_.device(), {port.value(), options.links}, options, request_->request);
+  connect::reject(domain_.device(), {port.value(), options.links}, options, request_->request);
 }
 
 int Connector::bind(EventQueue& eq) {

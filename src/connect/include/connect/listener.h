@@ -108,7 +108,7 @@ class Listener final : public device::Engine,
 
 // Rejects a request in place of an accepting endpoint at `place` that does not exist any more, and
 // of its listener.
-void turn_down(std::shared_ptr<device::Device> device, const link::Place& place,
-               const Options& options, const link::ConnectionRequest& request);
+void reject(std::shared_ptr<device::Device> device, const link::Place& place,
+            const Options& options, const link::ConnectionRequest& request);
 
 }  // namespace weft::connect

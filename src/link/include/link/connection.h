@@ -82,7 +82,7 @@ class Connections {
                                           std::span<const std::byte> data,
                                           ConnectionUser& user) = 0;
   // Rejects a request that a listener of this host has received, in place of accepting it.
-  virtual void turn_down(const ConnectionRequest& request) = 0;
+  virtual void reject(const ConnectionRequest& request) = 0;
   // Ends a connection in any state. A DREQ is sent when the peer has all that was sent; no further
   // function of the user is called.
   virtual void disconnect(ConnectionNumber number) = 0;

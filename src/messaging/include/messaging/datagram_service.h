@@ -35,7 +35,7 @@ class DatagramService {
   void check_groups();
   // True for a datagram to this endpoint alone (0), and for groups that it belongs to: a sender may
   // not have noticed yet that it left.
-  bool admits(std::uint64_t group) const;
+  bool accepts(std::uint64_t group) const;
   // Counts a datagram that arrived and is dropped.
   void count_unwanted() { port_.stats().add(Stat::kDatagramsUnwanted); }
 

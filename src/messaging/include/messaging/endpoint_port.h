@@ -38,7 +38,7 @@ struct EndpointPort {
     if (senders.size() <= source) senders.resize(source + 1);
     senders[source] = std::make_shared<RemoteSender>();
     senders[source]->address = address;
-    senders[source]->admitted = false;
+    senders[source]->accepted = false;
     return *senders[source];
   }
 };

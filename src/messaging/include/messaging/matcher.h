@@ -64,7 +64,7 @@ struct RemoteSender {
   os::SocketAddress address;
   MessageReceiver* receiver = nullptr;       // of the endpoint that it sends to, if that is known
   const AddressVector* addresses = nullptr;  // that number the senders for that one
-  bool admitted = true;                      // its messages are let in
+  bool accepted = true;                      // its messages are let in
   PeerIndex index = kNoPeer;                 // its lowest number in the address vector ...
   std::uint64_t index_version = 0;           // ... when that had this version
 };
