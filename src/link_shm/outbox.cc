@@ -151,7 +151,7 @@ void Outbox::give_up(link::FlowSink& sink) {
 
 Outbox::~Outbox() {
   if (!slot_->file().inherited())
-    rendezvous_.part(std::chrono::steady_clock::now() + kMaxDrainTime);
+    rendezvous_.drain(std::chrono::steady_clock::now() + kMaxDrainTime);
 }
 
 }  // namespace weft::shm

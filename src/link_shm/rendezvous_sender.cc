@@ -140,7 +140,7 @@ void RendezvousSender::part_from(std::uint32_t number, os::Time end) {
   shared.state.compare_exchange_strong(state, RendezvousState::kAbandoned);
 }
 
-void RendezvousSender::part(os::Time end) {
+void RendezvousSender::drain(os::Time end) {
   for (const std::uint32_t number : active_) part_from(number, end);
 }
 

@@ -40,7 +40,7 @@ RdEndpoint::RdEndpoint(roce::PacketPort& port, const rdm::RdmOptions& options)
 RdEndpoint::~RdEndpoint() {
   try {
     engine_.begin_closing();
-    if (!port_.inherited()) part();
+    if (!port_.inherited()) drain();
   } catch (const std::bad_alloc&) {
   }
   for (const std::uint32_t qpn : qpns_) port_.detach(qpn, now());
@@ -49,21 +49,21 @@ RdEndpoint::~RdEndpoint() {
 // Close waits until the peer has acknowledged everything, for at most 2 s. A packet that has left
 // lies in the peer's socket, even if the peer does not poll: the wait goes on as long as packets of
 // peers arrive, and kSilence longer.
-void RdEndpoint::part() {
-  struct Deaf final : link::InboxSink {
+void RdEndpoint::drain() {
+  struct DiscardingSink final : link::InboxSink {
     void source_opened(std::uint32_t, const os::SocketAddress&) override {}
     void source_closed(std::uint32_t, bool) override {}
     unsigned room() const override { return 0; }
     void arrived(const link::Arrival&) override {}
     void received(void*, int) override {}
-  } deaf;
+  } discarding;
   constexpr auto kMaxDrainTime = std::chrono::seconds(2);
   constexpr auto kSilence = std::chrono::milliseconds(1200);  // a cable was pulled, and plugged in
   constexpr auto kPause = std::chrono::milliseconds(5);
   const os::Time end = now() + kMaxDrainTime;
   os::Time last_received = end - kMaxDrainTime;
   for (os::Time at = last_received; at < end && at - last_received < kSilence; at = now()) {
-    if (poll(deaf) != 0) last_received = at;
+    if (poll(discarding) != 0) last_received = at;
     if (engine_.quiet()) break;
     const os::Time due = engine_.fall_asleep();
     const os::Time present = now();
@@ -71,7 +71,7 @@ void RdEndpoint::part() {
     const auto pause = std::min<os::Time::duration>(due - present, kPause);
     port_.await_packet(std::chrono::ceil<std::chrono::milliseconds>(pause));
   }
-  engine_.say_goodbye(deaf);
+  engine_.disconnect_all(discarding);
 }
 
 // Whether the offer stands is the peer's answer.

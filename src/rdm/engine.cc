@@ -140,11 +140,11 @@ bool RdmEngine::quiet() const {
   return quiet;
 }
 
-void RdmEngine::say_goodbye(link::InboxSink& sink) {
+void RdmEngine::disconnect_all(link::InboxSink& sink) {
   shared_->sink = &sink;
   flows_->emission().emit(true);
-  pairs_->say_goodbye();
-  flows_->say_goodbye();
+  pairs_->disconnect_all();
+  flows_->disconnect_all();
 }
 
 void RdmEngine::take(const roce::PacketArrival& arrival) {

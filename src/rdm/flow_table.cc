@@ -243,7 +243,7 @@ void FlowTable::close(Context& context) {
   if (context.in != nullptr) context.in->disconnect({context.in->expected()});
 }
 
-void FlowTable::say_goodbye() {
+void FlowTable::disconnect_all() {
   contexts_.each([this](Context& context) {
     if (context.pair == nullptr) close(context);
   });

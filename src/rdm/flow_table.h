@@ -77,7 +77,7 @@ class FlowTable {
   // any more; the DREQ ends its waiting operations.
   void close_leaving();
   // Tells all peers that the endpoint ends.
-  void say_goodbye();
+  void disconnect_all();
   // Flows without use since the last call end.
   void tidy_up();
   // Gives the memory of flows at rest and of expired paths back.

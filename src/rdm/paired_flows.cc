@@ -15,7 +15,7 @@ namespace weft::rdm {
 namespace {
 
 // What a user has sent before it ends a connection is delivered within this time.
-constexpr auto kLongestFarewell = std::chrono::seconds(2);
+constexpr auto kMaxDrainTime = std::chrono::seconds(2);
 // The number of a communication id at its port.
 constexpr std::uint32_t kNumber = 0xFFFF;
 
@@ -345,10 +345,9 @@ void PairedFlows::look(Context& context) {
   }
   if (pair.phase != PairPhase::kOpen && pair.phase != PairPhase::kLeaving) return;
   const bool lost = context.out->flow().phase() == FlowPhase::kLost;
-  const bool parted =
-      pair.phase == PairPhase::kLeaving &&
-      (!context.out->queue().owes() || shared_.now >= pair.since + kLongestFarewell);
-  if (lost || parted) finish(context);
+  const bool drained = pair.phase == PairPhase::kLeaving &&
+                       (!context.out->queue().owes() || shared_.now >= pair.since + kMaxDrainTime);
+  if (lost || drained) finish(context);
 }
 
 // The pair's DREQ ends both directions at the peer.
@@ -382,10 +381,10 @@ void PairedFlows::end_connection(Context& context) {
 os::Time PairedFlows::due() const {
   if (!noted_.empty()) return os::Time::min();
   if (leaving_.empty()) return os::Time::max();
-  return flows_.contexts().find(leaving_.front())->pair->since + kLongestFarewell;
+  return flows_.contexts().find(leaving_.front())->pair->since + kMaxDrainTime;
 }
 
-void PairedFlows::say_goodbye() {
+void PairedFlows::disconnect_all() {
   flows_.contexts().each([this](Context& context) {
     if (context.pair != nullptr) end_connection(context);
   });

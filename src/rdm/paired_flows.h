@@ -48,7 +48,7 @@ class PairedFlows final : public link::Connections, cm::User {
   // When there is something to do.
   os::Time due() const;
   // Disconnects all pairs: the endpoint ends.
-  void say_goodbye();
+  void disconnect_all();
 
  private:
   void handle(const cm::CmEvent& event) override;

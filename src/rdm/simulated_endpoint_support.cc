@@ -83,7 +83,7 @@ void Endpoint::leave(Endpoint* other) {
   } else {
     until({this, other}, quiet, kPatience);
   }
-  engine->say_goodbye(deaf);
+  engine->disconnect_all(deaf);
   inbox = &log;
   kill();
 }

@@ -34,7 +34,7 @@ class RendezvousSender {
   // Withdraws a message that is offered and not matched. False when there is none of that cookie.
   bool cancel(void* cookie, RingWriter& ring, link::FlowSink& sink);
   // Ends all messages: those that the receiver is copying are finished first, until `end`.
-  void part(os::Time end);
+  void drain(os::Time end);
   // The same, and reports each: what was not delivered failed with ECONNRESET.
   void end_all(os::Time end, link::FlowSink& sink);
 

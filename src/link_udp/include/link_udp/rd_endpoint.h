@@ -55,7 +55,7 @@ class RdEndpoint final : public link::Inbox, public link::PortLink, rdm::Host {
   void wake_up() override;
 
  private:
-  void part();
+  void drain();
 
   std::span<std::byte> place() override { return port_.trains().place(); }
   void add(const roce::Path& path, std::size_t length) override {

@@ -69,7 +69,7 @@ class RdmEngine final : public roce::PacketHandler {
   // Nothing that was asked for is under way any more.
   bool quiet() const;
   // Tells all peers that the endpoint ends.
-  void say_goodbye(link::InboxSink& sink);
+  void disconnect_all(link::InboxSink& sink);
 
   // From within Host::receive().
   void take(const roce::PacketArrival& arrival) override;
