@@ -85,9 +85,9 @@ RdmReceiver* FlowTable::find_in(const os::SocketAddress& peer, const Continued& 
 }
 
 void FlowTable::add_pair(const std::shared_ptr<const roce::Path>& path, std::uint32_t context) {
-  Neighbour& neighbour = peers_[path->to];
-  neighbour.pairs.push_back(context);
-  neighbour.path = path;
+  PeerContexts& peer_contexts = peers_[path->to];
+  peer_contexts.pairs.push_back(context);
+  peer_contexts.path = path;
 }
 
 void FlowTable::remove_pair(const os::SocketAddress& peer, std::uint32_t context) {
@@ -98,7 +98,7 @@ void FlowTable::remove_pair(const os::SocketAddress& peer, std::uint32_t context
 void FlowTable::forget(const os::SocketAddress& peer) {
   const auto found = peers_.find(peer);
   if (found == peers_.end()) return;
-  const Neighbour& peer_flows = found->second;
+  const PeerContexts& peer_flows = found->second;
   const bool none = peer_flows.out == 0 && peer_flows.in.empty() && peer_flows.pairs.empty();
   if (none) peers_.erase(found);
 }
@@ -161,9 +161,9 @@ RdmReceiver& FlowTable::open_in(const FlowRequest& request, const cm::CmEvent& e
   const std::size_t path_mtu = carries(peer, request.me.path_mtu);
   Context& context = contexts_.create();
   const std::uint32_t number = sources_.name(context.number);
-  Neighbour& neighbour = peers_[peer];
-  neighbour.in.push_back(context.number);
-  neighbour.path = path;
+  PeerContexts& peer_contexts = peers_[peer];
+  peer_contexts.in.push_back(context.number);
+  peer_contexts.path = path;
   reply.me = shared_.me;
   reply.me.context = context.number;
   reply.me.path_mtu = path_mtu;

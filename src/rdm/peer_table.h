@@ -14,7 +14,7 @@
 namespace weft::rdm {
 
 // Numbers of contexts.
-struct Neighbour {
+struct PeerContexts {
   std::uint32_t out = 0;                 // 0: none
   std::vector<std::uint32_t> in;         // usually one
   std::vector<std::uint32_t> pairs;      // of flows, the oldest first
@@ -22,6 +22,6 @@ struct Neighbour {
 };
 
 // By address. A peer without a flow has no entry.
-using PeerTable = std::unordered_map<os::SocketAddress, Neighbour, roce::AddressHash>;
+using PeerTable = std::unordered_map<os::SocketAddress, PeerContexts, roce::AddressHash>;
 
 }  // namespace weft::rdm
