@@ -84,7 +84,7 @@ TEST(HostileRelay, AForeignPeerIsNeverTakenForAnEndpointOfWeft) {
   });
 }
 
-TEST(HostileRelay, AnEnvelopeFromAnotherPortOrAddressIsRefused) {
+TEST(HostileRelay, ARelayHeaderFromAnotherPortOrAddressIsRefused) {
   on_own_host([](const OwnHost& host) {
     Scene scene(host);
     ForeignPeer another_port(host.address);
@@ -111,7 +111,7 @@ TEST(HostileRelay, WithoutADoorNothingIsHandedOnToAnEndpoint) {
   });
 }
 
-TEST(HostileRelay, FlowsTakeNoEnvelope) {
+TEST(HostileRelay, FlowsTakeNoRelayHeader) {
   on_own_host([](const OwnHost& host) {
     Regions regions;
     RdmOptions options;

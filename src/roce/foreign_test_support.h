@@ -63,9 +63,9 @@ struct ForeignHand {
   // A packet behind a relay header, as the owner of port 4791 of that address makes it.
   Bytes relay_header(const os::SocketAddress& host, std::uint16_t port, const Bytes& bytes,
                      std::uint8_t traffic_class = 0) const {
-    Bytes made(kLongestEnvelope);
+    Bytes made(kMaxRelayDatagram);
     const os::SocketAddress to = at_relay(host);
-    made.resize(write_envelope({from, to, traffic_class, 0, bytes}, queue_pair_at(port), made));
+    made.resize(write_relayed({from, to, traffic_class, 0, bytes}, queue_pair_at(port), made));
     return made;
   }
   static os::SocketAddress at_relay(os::SocketAddress host) {

@@ -151,7 +151,7 @@ bool PacketPort::busy() const {
 void PacketPort::take(const ReceiveSocket& socket, const os::Datagram& datagram) {
   if (relay_polls_ != nullptr) [[unlikely]] {
     if (is_relayed(datagram.bytes)) {
-      const auto handed = open_envelope(datagram, stats_);
+      const auto handed = read_relayed(datagram, stats_);
       if (handed) take_foreign(handed->datagram(), 0);
       return;
     }

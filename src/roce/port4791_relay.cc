@@ -194,13 +194,13 @@ void Port4791Relay::refuse(os::UdpSocket& relay, const os::Datagram& packet, std
 
 void Port4791Relay::hand_on(os::UdpSocket& relay, const os::Datagram& packet,
                             std::uint32_t queue_pair) {
-  const std::size_t length = write_envelope(packet, queue_pair, envelope_);
+  const std::size_t length = write_relayed(packet, queue_pair, relayed_);
   if (length == 0) {
     stats_.add_shared(Stat::kRelayMalformed);
     return;
   }
   const os::SendOutcome outcome =
-      relay.send(addressee(packet, queue_pair), {}, {envelope_.data(), length}, length);
+      relay.send(addressee(packet, queue_pair), {}, {relayed_.data(), length}, length);
   errors_seen_ = errors_seen_ || outcome.errors_waiting;
   stats_.add_shared(outcome.error == 0 ? Stat::kRelayForwarded : Stat::kRelaySendErrors);
 }

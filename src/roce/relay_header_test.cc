@@ -29,7 +29,7 @@ struct Handed {
   }
   // What an endpoint makes of those bytes, if they come from there.
   std::optional<RelayedPacket> open(const Bytes& relay_header, const os::SocketAddress& from) {
-    return open_envelope({from, to, 0, 0, relay_header}, stats);
+    return read_relayed({from, to, 0, 0, relay_header}, stats);
   }
   // The same bytes with another ICRC, which is right.
   Bytes closed(Bytes relay_header) const {
@@ -78,7 +78,7 @@ TEST_P(RelayHeader, ThePacketsOwnChecksumHolds) {
 TEST_P(RelayHeader, TheLongestPacketFits) {
   const Bytes packet(wire::kMaxPacketBytes, std::byte{7});
   const Bytes bytes = handed.peer.relay_header(handed.to, kPort, packet);
-  EXPECT_EQ(bytes.size(), kLongestEnvelope);
+  EXPECT_EQ(bytes.size(), kMaxRelayDatagram);
   const auto opened = handed.open(bytes, handed.relay);
   ASSERT_TRUE(opened);
   EXPECT_TRUE(std::ranges::equal(opened->bytes, packet));
@@ -86,15 +86,15 @@ TEST_P(RelayHeader, TheLongestPacketFits) {
 
 TEST_P(RelayHeader, APacketLongerThanTheRoomIsNotWritten) {
   const Bytes packet(100, std::byte{7});
-  const std::size_t whole = kEnvelopeHeader + packet.size() + wire::kIcrcBytes;
+  const std::size_t whole = kRelayHeaderBytes + packet.size() + wire::kIcrcBytes;
   Bytes room(whole + 1, std::byte{0x55});
   const Bytes untouched = room;
   const os::Datagram datagram{handed.peer.from, handed.relay, 0, 0, packet};
   for (std::size_t length = 0; length < whole; ++length) {
-    EXPECT_EQ(write_envelope(datagram, queue_pair_at(kPort), std::span(room).first(length)), 0U);
+    EXPECT_EQ(write_relayed(datagram, queue_pair_at(kPort), std::span(room).first(length)), 0U);
     ASSERT_TRUE(room == untouched) << length;
   }
-  EXPECT_EQ(write_envelope(datagram, queue_pair_at(kPort), std::span(room).first(whole)), whole);
+  EXPECT_EQ(write_relayed(datagram, queue_pair_at(kPort), std::span(room).first(whole)), whole);
   EXPECT_EQ(room.back(), untouched.back());
 }
 
@@ -128,7 +128,7 @@ TEST_P(RelayHeader, OneThatWasCutOffIsRefused) {
     if (length < wire::kBthBytes + wire::kIcrcBytes) continue;
     cut = handed.closed(cut);
     const auto opened = handed.open(cut, handed.relay);
-    EXPECT_EQ(opened.has_value(), length > kEnvelopeHeader + wire::kIcrcBytes) << length;
+    EXPECT_EQ(opened.has_value(), length > kRelayHeaderBytes + wire::kIcrcBytes) << length;
     if (!opened) continue;
     wire::Packet packet;
     EXPECT_FALSE(PacketCheck(nullptr).read_foreign(opened->datagram(), packet, stats)) << length;
@@ -150,7 +150,7 @@ TEST_P(RelayHeader, AnotherVersionIsRefused) {
 
 TEST_P(RelayHeader, APacketThatWasForAnotherAddressOrFromAnotherPeerShows) {
   // A relay header cannot claim this without a wrong checksum of the packet.
-  for (std::size_t at = wire::kBthBytes + 2; at < kEnvelopeHeader; ++at) {
+  for (std::size_t at = wire::kBthBytes + 2; at < kRelayHeaderBytes; ++at) {
     Bytes other = handed.bytes;
     other[at] ^= std::byte{1};
     other = handed.closed(other);

@@ -84,7 +84,7 @@ class Port4791Relay {
   std::vector<std::unique_ptr<os::UdpSocket>> relay_descriptors_;
   ReceiveSet receive_set_{16};
   bool errors_seen_ = false;  // that have come back from the network
-  std::array<std::byte, kLongestEnvelope> envelope_;
+  std::array<std::byte, kMaxRelayDatagram> relayed_;
   os::LocalNames names_;  // of endpoints and managers
   Refusals refusals_;
 };

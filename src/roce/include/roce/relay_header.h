@@ -34,10 +34,10 @@
 namespace weft::roce {
 
 inline constexpr std::uint8_t kHandedOn = 0xF4;
-inline constexpr std::size_t kEnvelopeHeader = 32;
+inline constexpr std::size_t kRelayHeaderBytes = 32;
 // A relay header with the longest packet that parse() takes.
-inline constexpr std::size_t kLongestEnvelope =
-    kEnvelopeHeader + wire::kMaxPacketBytes + wire::kIcrcBytes;
+inline constexpr std::size_t kMaxRelayDatagram =
+    kRelayHeaderBytes + wire::kMaxPacketBytes + wire::kIcrcBytes;
 
 // What came in a relay header. Its bytes lie in that.
 struct RelayedPacket {
@@ -57,8 +57,8 @@ inline bool is_relayed(std::span<const std::byte> datagram) {
 
 // Puts a packet, which came to port 4791, into a relay header for that queue pair. Returns the
 // length of the relay header; 0 when `room` is too short, and then nothing is written.
-std::size_t write_envelope(const os::Datagram& packet, std::uint32_t queue_pair,
-                           std::span<std::byte> room);
+std::size_t write_relayed(const os::Datagram& packet, std::uint32_t queue_pair,
+                          std::span<std::byte> room);
 
 // Where a relay header for that queue pair goes.
 os::SocketAddress addressee(const os::Datagram& packet, std::uint32_t queue_pair);
@@ -74,6 +74,6 @@ constexpr std::uint32_t manager_at(std::uint16_t port) { return std::uint32_t{po
 // Takes a packet out of its relay_header. Counts the relay header, and returns nothing, when it is
 // not to be believed or makes no sense. Of the packet nothing is known then: it is to be checked as
 // if it had come by itself.
-std::optional<RelayedPacket> open_envelope(const os::Datagram& datagram, Stats& stats);
+std::optional<RelayedPacket> read_relayed(const os::Datagram& datagram, Stats& stats);
 
 }  // namespace weft::roce
