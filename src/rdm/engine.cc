@@ -94,10 +94,10 @@ void RdmEngine::acknowledge(const link::Offer& offer) {
 }
 
 void RdmEngine::refuse(link::InboxSink& sink, std::uint32_t number) {
-  RdmReceiver* channel = flows_->source(number);
-  if (channel == nullptr || channel->target().is_shut()) return;
-  if (channel->is_paired()) return pairs_->refuse(*channel);
-  flows_->refuse(*channel);
+  RdmReceiver* receiver = flows_->source(number);
+  if (receiver == nullptr || receiver->target().is_shut()) return;
+  if (receiver->is_paired()) return pairs_->refuse(*receiver);
+  flows_->refuse(*receiver);
   shared_->named_operations.abandon_receives_from(number);
   sink.source_closed(number, false);
 }

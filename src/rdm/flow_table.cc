@@ -44,13 +44,13 @@ RdmSender* FlowTable::out_to(const os::SocketAddress& peer) const {
 }
 
 std::vector<RdmReceiver*> FlowTable::in_from(const os::SocketAddress& peer) const {
-  std::vector<RdmReceiver*> channels;
+  std::vector<RdmReceiver*> receivers;
   const auto found = peers_.find(peer);
-  if (found == peers_.end()) return channels;
+  if (found == peers_.end()) return receivers;
   for (const std::uint32_t number : found->second.in) {
-    channels.push_back(contexts_.find(number)->in.get());
+    receivers.push_back(contexts_.find(number)->in.get());
   }
-  return channels;
+  return receivers;
 }
 
 std::shared_ptr<const roce::Path> FlowTable::known_path(const os::SocketAddress& peer) const {
@@ -205,13 +205,13 @@ RdmReceiver* FlowTable::source(std::uint32_t number) const {
   return context != nullptr ? context->in.get() : nullptr;
 }
 
-void FlowTable::close_source(RdmReceiver& channel, bool died) {
-  const std::uint32_t number = channel.number();
-  const bool known = !channel.target().is_shut();
-  channel.disconnect({channel.expected()});
-  Context* context = contexts_.find(channel.context());
+void FlowTable::close_source(RdmReceiver& receiver, bool died) {
+  const std::uint32_t number = receiver.number();
+  const bool known = !receiver.target().is_shut();
+  receiver.disconnect({receiver.expected()});
+  Context* context = contexts_.find(receiver.context());
   sources_.forget(number);
-  const os::SocketAddress peer = channel.path().to;
+  const os::SocketAddress peer = receiver.path().to;
   std::erase(peers_[peer].in, context->number);
   forget(peer);
   contexts_.destroy(*context);
@@ -219,10 +219,10 @@ void FlowTable::close_source(RdmReceiver& channel, bool died) {
   if (known) shared_.sink->source_closed(number, died);
 }
 
-void FlowTable::refuse(RdmReceiver& channel) {
-  channel.target().shut();
-  channel.disconnect({{}, true});
-  shared_.leaving.refused.push_back(channel.number());
+void FlowTable::refuse(RdmReceiver& receiver) {
+  receiver.target().shut();
+  receiver.disconnect({{}, true});
+  shared_.leaving.refused.push_back(receiver.number());
   shared_.host.wake();
 }
 

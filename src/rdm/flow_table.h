@@ -70,9 +70,9 @@ class FlowTable {
   // (Operations::may_answer).
   bool owes_too_much(const RequestSource& source) const;
   // Ends the flow from a peer, which gets a DREQ.
-  void close_source(RdmReceiver& channel, bool died);
+  void close_source(RdmReceiver& receiver, bool died);
   // Takes nothing more from that peer, which gets a DREQ. The flow is destroyed after the poll.
-  void refuse(RdmReceiver& channel);
+  void refuse(RdmReceiver& receiver);
   // Closes the refused sources, and those of dead peers. A peer that counts as dead gets no answers
   // any more; the DREQ ends its waiting operations.
   void close_leaving();

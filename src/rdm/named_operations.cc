@@ -22,8 +22,8 @@ std::uint32_t NamedOperations::name(RdmOperation& operation) {
 RdmOperation* NamedOperations::find(std::uint32_t number, std::uint64_t flow) const {
   const auto found = operations_.find(number);
   if (found == operations_.end()) return nullptr;
-  const FlowInitiator& channel = found->second->queue->flow();
-  const bool same = channel.is_open() && channel.identity() == flow;
+  const FlowInitiator& initiator = found->second->queue->flow();
+  const bool same = initiator.is_open() && initiator.identity() == flow;
   return same ? found->second : nullptr;
 }
 
