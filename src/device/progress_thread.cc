@@ -13,6 +13,9 @@ using std::chrono::nanoseconds;
 
 // It looks by itself this often whether peers still live, where their end cannot wake it.
 constexpr nanoseconds kNap = std::chrono::milliseconds(500);
+// A late arrival makes it serve an engine that the program polls until it has found nothing there
+// so often in succession.
+constexpr unsigned kAttempts = 32;
 
 }  // namespace
 
@@ -123,16 +126,28 @@ void ProgressThread::detach(Engine& engine) {
   event_.set();
 }
 
+// True when the program polls the engine, and often enough.
+bool ProgressThread::leaves_to_program(Charge& charge) {
+  Engine& engine = *charge.engine;
+  const unsigned late = engine.arrivals().late;
+  if (std::exchange(charge.late, late) != late) charge.attempts = kAttempts;
+  const unsigned polls = engine.polls();
+  return std::exchange(charge.polls, polls) != polls && charge.attempts == 0;
+}
+
 // Does what is to be done for an engine that is awake, and says how long nothing will be.
 nanoseconds ProgressThread::serve(Charge& charge) {
   Engine& engine = *charge.engine;
-  const unsigned polls = engine.polls();
-  if (std::exchange(charge.polls, polls) != polls) {
+  if (leaves_to_program(charge)) {
     charge.backoff.reset();
-    return engine.check_interval();  // the program is at it
+    return engine.check_interval();
   }
+  const unsigned taken = engine.arrivals().taken;
   engine.progress();
   charge.polls = engine.polls();
+  if (charge.attempts != 0) {
+    charge.attempts = engine.arrivals().taken != taken ? kAttempts : charge.attempts - 1;
+  }
   charge.asleep = engine.fall_asleep();
   if (charge.asleep) {
     charge.backoff.reset();

@@ -39,6 +39,13 @@ class Served : public Engine {
   }
   // The program drives it.
   void poll() { polls_.fetch_add(1); }
+  // The program finds an arrival that has waited for it.
+  void poll_late() {
+    late_.fetch_add(1);
+    poll();
+  }
+  // Wakes a sleeper in vain.
+  void ring() { waker_.set(); }
   int taken() const { return taken_.load(); }
   int asleep() const { return asleep_.load(); }
   int driven() const { return driven_.load(); }
@@ -58,6 +65,7 @@ class Served : public Engine {
   void wake_up() override { asleep_.fetch_sub(1); }
   int wake_fd() const override { return waker_.fd(); }
   unsigned polls() override { return polls_.load(); }
+  Arrivals arrivals() override { return {static_cast<unsigned>(taken_.load()), late_.load()}; }
 
  private:
   os::Event waker_;
@@ -66,6 +74,7 @@ class Served : public Engine {
   std::atomic<int> asleep_{0};
   std::atomic<int> driven_{0};
   std::atomic<unsigned> polls_{0};
+  std::atomic<unsigned> late_{0};
   std::atomic<bool> restless_{false};
 };
 
@@ -130,6 +139,28 @@ TEST_F(ProgressThreadTest, KeepsAwayWhileTheProgramPolls) {
   stop = true;
   program.join();
   EXPECT_TRUE(comes_true([&] { return engine_.taken() == 1; })) << "the polling has stopped";
+}
+
+TEST_F(ProgressThreadTest, ServesAPolledEngineAfterLateArrivalsUntilItFindsNothing) {
+  std::atomic<bool> stop{false};
+  std::thread program([&] {
+    while (!stop) engine_.poll();
+  });
+  engine_.poll_late();
+  for (int i = 1; i <= 100; ++i) {
+    ASSERT_TRUE(falls_asleep());
+    engine_.post();
+    ASSERT_TRUE(comes_true([&] { return engine_.taken() == i; })) << i;
+  }
+  // Each time that it is woken it finds nothing, as the program was faster.
+  EXPECT_TRUE(comes_true([&] {
+    if (engine_.asleep() != 0) engine_.ring();
+    const int before = engine_.driven();
+    std::this_thread::sleep_for(milliseconds(20));
+    return engine_.driven() == before && engine_.asleep() == 0;
+  }));
+  stop = true;
+  program.join();
 }
 
 TEST_F(ProgressThreadTest, PollsMoreAndMoreSeldomForUnsignalledEvents) {

@@ -19,7 +19,8 @@ namespace weft::device {
 
 // The background thread of this process. It lets the engines sleep and sleeps until one is woken
 // up; as long as the program drives an engine itself, it only looks now and then whether that goes
-// on. Any thread may call.
+// on. A program that polls between long pauses leaves arrivals waiting: the thread then serves the
+// engine beside the program while it finds something there. Any thread may call.
 class ProgressThread {
  public:
   // The one of this process. It begins with the first start() and ends with its last user. Errors:
@@ -45,8 +46,11 @@ class ProgressThread {
     Engine* engine = nullptr;
     bool asleep = false;  // the engine is, on our behalf
     bool woken = false;   // and its descriptor became readable
-    unsigned polls = 0;   // what its count was when we left it
-    Time due{};           // when to look at it again, unless it is rung for
+    unsigned polls = 0;   // its count when the thread left it
+    unsigned late = 0;    // its count of late arrivals when the thread looked last
+    // How often more the thread serves it in vain although the program polls it.
+    unsigned attempts = 0;
+    Time due{};  // when to look at it again, unless it is rung for
     Backoff backoff;
   };
   // What a fork of the process has to take care of.
@@ -56,6 +60,7 @@ class ProgressThread {
   void run();
   std::chrono::nanoseconds look_after_all();
   static std::chrono::nanoseconds look_after(Charge& charge, Time now);
+  static bool leaves_to_program(Charge& charge);
   static std::chrono::nanoseconds serve(Charge& charge);
   void sleep(std::unique_lock<std::mutex>& lock, std::chrono::nanoseconds limit);
   void abandon();

@@ -90,11 +90,15 @@ class QpPort final : public device::Engine {
   void wake_up() override;
   int wake_fd() const override { return wake_.fd(); }
   unsigned polls() override { return polls_.load(std::memory_order_relaxed); }
+  Arrivals arrivals() override {
+    return {taken_.load(std::memory_order_relaxed), late_.load(std::memory_order_relaxed)};
+  }
 
  private:
   QpPort(std::shared_ptr<device::Device> device, os::WakeSet wake);
   Status open_number();
   Result<std::uint32_t> take_qpn(PortClient& client, roce::PacketPort& number);
+  void take_packets();
   void take_news();
   void settle_touched();
   void look_at_active();
@@ -119,6 +123,9 @@ class QpPort final : public device::Engine {
   // When the sleepers are woken; Time::min() while there are none, so that no thread wakes them.
   std::atomic<Time> wakes_at_{Time::min()};
   std::atomic<unsigned> polls_{0};
+  // arrivals()
+  std::atomic<unsigned> taken_{0};
+  std::atomic<unsigned> late_{0};
 
   struct News {
     PortClient* client;
