@@ -154,25 +154,31 @@ class EngineGroup::Lead {
 };
 
 // After prepare_wait(): the next progress() ends the sleep, or, if the thread is cancelled, this.
-void EngineGroup::sleep(std::chrono::nanoseconds limit) {
+// False when a signal handler has interrupted it.
+bool EngineGroup::sleep(std::chrono::nanoseconds limit) {
   struct Awakening {
     EngineGroup* group;
     ~Awakening() {
       if (group != nullptr) group->end_wait();
     }
   } awakening{this};
-  os::wait_readable_or_cancelled(set_.fd(), std::chrono::ceil<std::chrono::milliseconds>(limit));
+  const bool whole =
+      os::sleep_or_cancelled(set_.fd(), std::chrono::ceil<std::chrono::milliseconds>(limit));
   awakening.group = nullptr;
+  return whole;
 }
 
-bool EngineGroup::wait(std::chrono::milliseconds timeout, const std::function<bool()>& ready) {
+bool EngineGroup::wait(std::chrono::milliseconds timeout, const std::function<bool()>& ready,
+                       bool interruptible) {
   const auto begin = Clock::now();
   const auto end = timeout.count() < 0 ? Clock::time_point::max() : begin + timeout;
   Lead lead(*this);
   Backoff backoff;
+  bool interrupted = false;
   for (auto now = begin;; now = Clock::now()) {
     progress();
     if (ready()) return true;
+    if (interrupted && interruptible && !os::handlers_restart_calls()) return false;
     if (signalled_.exchange(false) || now >= end) return false;
     if (now - begin < kSpin) continue;
     if (kind_ != WaitKind::kDescriptor) {
@@ -192,7 +198,7 @@ bool EngineGroup::wait(std::chrono::milliseconds timeout, const std::function<bo
     }
     backoff.reset();
     announce(false);
-    sleep(until - now);
+    interrupted = !sleep(until - now);
   }
 }
 

@@ -4,11 +4,14 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <climits>
 #include <cstdint>
 #include <ctime>
@@ -105,12 +108,25 @@ bool wait_readable(int fd, std::chrono::milliseconds timeout) {
   return direct::ppoll(&entry, 1, timeout.count() < 0 ? nullptr : &limit) > 0;
 }
 
-bool wait_readable_or_cancelled(int fd, std::chrono::milliseconds timeout) {
+bool sleep_or_cancelled(int fd, std::chrono::milliseconds timeout) {
   pollfd entry{fd, POLLIN, 0};
   const auto limit = timeout.count() < 0         ? -1
                      : timeout.count() > INT_MAX ? INT_MAX
                                                  : timeout.count();
-  return ::poll(&entry, 1, static_cast<int>(limit)) > 0;
+  return ::poll(&entry, 1, static_cast<int>(limit)) >= 0 || errno != EINTR;
+}
+
+bool handlers_restart_calls() {
+  sigset_t blocked;
+  ::pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP}) sigaddset(&blocked, fault);
+  for (int number = 1; number < NSIG; ++number) {
+    struct sigaction action {};
+    if (sigismember(&blocked, number) == 1 || ::sigaction(number, nullptr, &action) != 0) continue;
+    const bool handled = action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN;
+    if (handled && (action.sa_flags & SA_RESTART) == 0) return false;
+  }
+  return true;
 }
 
 Fd watch_process(int pid) { return Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }

@@ -2,7 +2,6 @@
 // Completion channels: ibv_create_comp_channel(3), ibv_get_cq_event(3)
 
 #include <cerrno>
-#include <chrono>
 
 #include "boundary.h"
 #include "objects.h"
@@ -57,7 +56,9 @@ int get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** context) {
     if (!os::may_wait(object.fd)) {
       return minus_one_with(EAGAIN);
     }
-    object.engines->wait(std::chrono::milliseconds(-1), [&] { return object.events->has_event(); });
+    if (!object.engines->wait_as_read([&] { return object.events->has_event(); })) {
+      return minus_one_with(EINTR);
+    }
   }
 }
 

@@ -58,7 +58,8 @@ int get_async_event(ibv_context* context, ibv_async_event& event) {
     if (!os::may_wait(events.fd())) {
       return minus_one_with(EAGAIN);
     }
-    if (!os::wait_readable(events.fd(), std::chrono::milliseconds(-1))) {
+    if (!os::sleep_or_cancelled(events.fd(), std::chrono::milliseconds(-1)) &&
+        !os::handlers_restart_calls()) {
       return minus_one_with(EINTR);
     }
   }

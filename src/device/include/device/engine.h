@@ -79,7 +79,14 @@ class EngineGroup {
   // Drives the engines and sleeps until `ready` holds (true), or the time is over or signal() was
   // called (false). Negative: no limit. The thread may be cancelled while it sleeps, or has looked
   // in vain and is about to (os/cancellation.h); for the others this is as if it had returned.
-  bool wait(std::chrono::milliseconds timeout, const std::function<bool()>& ready);
+  bool wait(std::chrono::milliseconds timeout, const std::function<bool()>& ready) {
+    return wait(timeout, ready, false);
+  }
+  // The same without a limit, as read(2): false also when a signal handler has interrupted the
+  // sleep on the descriptors and system calls do not restart (os::handlers_restart_calls()).
+  bool wait_as_read(const std::function<bool()>& ready) {
+    return wait(std::chrono::milliseconds(-1), ready, true);
+  }
 
   // For programs that wait on descriptor() by themselves (fi_trywait(3)): true when they may,
   // because nothing is there and anything new will make the descriptor readable.
@@ -98,7 +105,9 @@ class EngineGroup {
 
   class Lead;
   bool fall_asleep(const std::function<bool()>& ready);
-  void sleep(std::chrono::nanoseconds limit);
+  bool wait(std::chrono::milliseconds timeout, const std::function<bool()>& ready,
+            bool interruptible);
+  bool sleep(std::chrono::nanoseconds limit);
   void wake_up();
   bool take_the_lead();
   void announce(bool leaving);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Where may a thread of the program be cancelled inside of this library? pthread_cancel(3)
 //
-// Only where it sleeps on behalf of the program (wait_readable_or_cancelled(), and the condition
+// Only where it sleeps on behalf of the program (sleep_or_cancelled(), and the condition
 // variable of a thread that follows another one): there it holds no lock, and destructors undo what
 // it has announced. Everywhere else a cancellation would leave locks held and shared memory half
 // written. So no other function of this module is a cancellation point (pthreads(7)): calls of the

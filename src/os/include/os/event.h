@@ -75,9 +75,12 @@ bool may_wait(int fd);
 // Sleeps until `fd` is readable or the time is over (negative: no limit). True when readable.
 // Interrupted by a signal it returns false early.
 bool wait_readable(int fd, std::chrono::milliseconds timeout);
-// The same, and a thread may be cancelled there (os/cancellation.h): it must hold no lock, and what
-// it has announced is undone by destructors.
-bool wait_readable_or_cancelled(int fd, std::chrono::milliseconds timeout);
+// The same sleep, in which a thread may be cancelled (os/cancellation.h): it must hold no lock, and
+// what it has announced is undone by destructors. False when a signal handler has interrupted it.
+bool sleep_or_cancelled(int fd, std::chrono::milliseconds timeout);
+// True where read(2) would go on waiting after a signal handler of the program: no handler lacks
+// SA_RESTART (sigaction(2)) but those that this thread blocks, and those of faults.
+bool handlers_restart_calls();
 
 // A descriptor that becomes readable when process `pid` ends; nothing where that cannot be had.
 Fd watch_process(int pid);
