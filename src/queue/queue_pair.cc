@@ -2,6 +2,8 @@
 // What is a queue pair?
 #include "queue/queue_pair.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -36,6 +38,25 @@ bool is_path_mtu(std::size_t bytes) {
 
 std::uint64_t now_in_ns() {
   return static_cast<std::uint64_t>(Time::clock::now().time_since_epoch().count());
+}
+
+const char* name_of(CompletionOpcode opcode) {
+  switch (opcode) {
+    case CompletionOpcode::kWrite:
+      return "RDMA WRITE";
+    case CompletionOpcode::kRead:
+      return "RDMA READ";
+    case CompletionOpcode::kCompareSwap:
+      return "CMP_SWAP";
+    case CompletionOpcode::kFetchAdd:
+      return "FETCH_ADD";
+    case CompletionOpcode::kReceive:
+    case CompletionOpcode::kReceiveWrite:
+      return "receive";
+    case CompletionOpcode::kSend:
+      break;
+  }
+  return "SEND";
 }
 
 // Which operations a service has (IBTA table 9.4).
@@ -298,6 +319,8 @@ int QueuePair::post(const QpSendRequest& wanted) {
   if (slot == nullptr) return ENOMEM;
   slot->id = request.id;
   slot->length = work.length;
+  slot->address = work.address;
+  slot->key = work.key;
   slot->opcode = request.opcode;
   slot->signaled = request.signaled || setup_.all_signaled;
   work::Segment copied{send_queue_.inline_place(*slot), work.length, 0};
@@ -378,6 +401,8 @@ void QueuePair::complete_send(const SendSlot& slot, CompletionStatus status, std
   const bool takes = slot.opcode >= CompletionOpcode::kRead;  // bytes of the peer's memory
   const auto local =
       static_cast<std::uint8_t>(takes ? memory_.scatter_error() : memory_.gather_error());
+  const std::uint8_t reason = status == CompletionStatus::kLocalProtection ? local : detail;
+  if (status != CompletionStatus::kSuccess) explain(slot, status, reason);
   const bool added = setup_.sends->push([&](device::Completion& completion) {
     completion = {};
     completion.context = reinterpret_cast<void*>(slot.id);
@@ -387,9 +412,42 @@ void QueuePair::complete_send(const SendSlot& slot, CompletionStatus status, std
     completion.owner = this;
     completion.buffer = reinterpret_cast<void*>(now_in_ns());
     completion.status = status;
-    completion.reason = status == CompletionStatus::kLocalProtection ? local : detail;
+    completion.reason = reason;
   });
   if (!added) send_failed_ = true;
+}
+
+std::string QueuePair::name_of_peer() const {
+  return fmt::format("QP {:#x} of {}", attributes_.destination, attributes_.address.remote.host());
+}
+
+// The sentences for the user (RefusalLog). With the send lock held.
+void QueuePair::explain(const SendSlot& slot, CompletionStatus status, std::uint8_t reason) {
+  if (setup_.refusals == nullptr) return;
+  const char* const why = reason != 0 ? memory::describe(static_cast<memory::AccessError>(reason))
+                                      : "the peer gives no reason";
+  if (status == CompletionStatus::kRemoteAccess) {
+    setup_.refusals->own([&] {
+      return fmt::format("QP {:#x}: {} of {} bytes at {:#x} with rkey {:#x} was refused by {}: {}",
+                         qpn(), name_of(slot.opcode), slot.length, slot.address, slot.key,
+                         name_of_peer(), why);
+    });
+  } else if (status == CompletionStatus::kLocalProtection) {
+    setup_.refusals->own([&] {
+      return fmt::format("QP {:#x}: {} of {} bytes (wr_id {:#x}) may not use its buffer: {}", qpn(),
+                         name_of(slot.opcode), slot.length, slot.id,
+                         reason != 0 ? why : "its memory is not mapped");
+    });
+  }
+}
+
+// The same about a request of the peer. With the port's lock held.
+void QueuePair::explain_refusal() {
+  if (!target_->take_refusal() || setup_.refusals == nullptr) return;
+  setup_.refusals->of_peer([&] {
+    return fmt::format("QP {:#x} refused a request of {}: {}", qpn(), name_of_peer(),
+                       target_->explanation());
+  });
 }
 
 void QueuePair::polled(const device::Completion& completion) {
@@ -422,6 +480,12 @@ void QueuePair::flush_receive(std::uint64_t id) {
 void QueuePair::received(const ReceiveEnding& receive, device::CompletionQueue* completions) {
   const bool failed = receive.status != CompletionStatus::kSuccess;
   if (failed && receive.status != CompletionStatus::kFlushed) receive_failed_ = true;
+  if (receive.status == CompletionStatus::kLocalProtection && setup_.refusals != nullptr) {
+    setup_.refusals->own([&] {
+      return fmt::format("QP {:#x}: a receive (wr_id {:#x}) may not use its buffer: {}", qpn(),
+                         receive.id, memory::describe(receive.reason));
+    });
+  }
   if (completions == nullptr) return;
   const bool added = completions->push([&](device::Completion& completion) {
     completion = {};
@@ -457,6 +521,7 @@ void QueuePair::take(const roce::PacketArrival& arrival) {
   }
   if (request || !is_connected(setup_.type)) {
     link_->take_request(arrival, port.now());
+    explain_refusal();
     target_->release();
   } else {
     const std::lock_guard guard(send_lock_);

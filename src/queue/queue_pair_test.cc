@@ -2,16 +2,20 @@
 // Does each work request do at the peer what it says, and end as it should?
 #include "queue/queue_pair.h"
 
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <numeric>
 
+#include "device/provider_error.h"
 #include "test_support.h"
 
 namespace weft::queue::testing {
 namespace {
 
+using ::testing::ElementsAre;
 using work::CompletionStatus;
 using work::WorkKind;
 
@@ -205,6 +209,46 @@ TEST(QueuePair, AWrongLocalKeyIsFoundBeforeAPacketLeaves) {
   const auto ended = two.a.next_sent();
   EXPECT_EQ(ended.status, CompletionStatus::kLocalProtection);
   EXPECT_EQ(ended.reason, static_cast<std::uint8_t>(memory::AccessError::kUnknownKey));
+}
+
+TEST(QueuePair, ARefusedAccessIsExplainedAtBothEnds) {
+  Couple two(QpType::kRc);
+  const work::Segment in[] = {two.a.part(0, 64)};
+  QpSendRequest read;
+  read.opcode = CompletionOpcode::kRead;
+  read.work.kind = work::WorkKind::kRead;
+  read.work.sges = in;
+  read.work.length = 64;
+  read.work.address = two.b.address(two.b.memory.size() - 56);
+  read.work.key = two.b.key();
+  ASSERT_EQ(two.a.post(read), 0);
+  const auto ended = two.a.next_sent();
+  EXPECT_EQ(ended.status, CompletionStatus::kRemoteAccess);
+  EXPECT_EQ(device::provider_error(ended),
+            device::kRefusals + static_cast<int>(memory::AccessError::kPastEnd));
+  const std::string range = fmt::format("64 bytes at {:#x}", read.work.address);
+  EXPECT_THAT(two.a.sentences(),
+              ElementsAre(fmt::format("QP {:#x}: RDMA READ of {} with rkey {:#x} was refused by QP "
+                                      "{:#x} of 127.0.0.1: the access ends past the region",
+                                      two.a.pair->qpn(), range, two.b.key(), two.b.pair->qpn())));
+  EXPECT_THAT(
+      two.b.sentences(),
+      ElementsAre(fmt::format("QP {:#x} refused a request of QP {:#x} of 127.0.0.1: rkey {:#x}: "
+                              "read of {} ends 8 bytes past the region (region: {} bytes from "
+                              "{:#x})",
+                              two.b.pair->qpn(), two.a.pair->qpn(), two.b.key(), range,
+                              two.b.memory.size(), two.b.address(0))));
+}
+
+TEST(QueuePair, RepeatedRefusalsAreExplainedOnceASecond) {
+  std::vector<std::string> lines;
+  RefusalLog log([&](const std::string& line) { lines.push_back(line); });
+  for (int i = 0; i < 1000; ++i) {
+    log.own([] { return "own"; });
+    log.of_peer([] { return "peer"; });
+  }
+  EXPECT_LT(lines.size(), 1000U);
+  EXPECT_THAT((std::vector<std::string>{lines[0], lines[1]}), ElementsAre("own", "peer"));
 }
 
 TEST(QueuePair, AFullSendQueueTakesNoMoreUntilACompletionWasPolled) {

@@ -39,8 +39,14 @@ void QpTarget::serve(Access access) {
 }
 
 // The peer's QP broke a rule of the queue pair itself, or one of the region (IBTA 9.7.4.1).
-RequestVerdict QpTarget::verdict_of(const memory::Accessed& accessed) {
+RequestVerdict QpTarget::verdict_of(const memory::Accessed& accessed, Access need,
+                                    const RemoteRange& range) {
   refusal_ = accessed.refusal;
+  if (refusal_ != AccessError::kNone) {
+    is_new_ = true;
+    refused_need_ = need;
+    refused_range_ = range;
+  }
   const auto detail = static_cast<std::uint8_t>(accessed.refusal);
   if (accessed.refusal == AccessError::kNotServed) {
     return {RequestVerdict::Kind::kInvalid, detail};
@@ -98,12 +104,14 @@ void QpTarget::message_ends(const work::MessageEnd& end) {
 }
 
 RequestVerdict QpTarget::may_access(Access need, const work::RemoteMemory& memory) {
-  return verdict_of(remote_->check(need, range_of(memory, 0, memory.length)));
+  const RemoteRange range = range_of(memory, 0, memory.length);
+  return verdict_of(remote_->check(need, range), need, range);
 }
 
 RequestVerdict QpTarget::write(const work::RemoteMemory& memory, std::uint64_t offset,
                                std::span<const std::byte> bytes) {
-  return verdict_of(remote_->write(range_of(memory, offset, bytes.size()), bytes));
+  const RemoteRange range = range_of(memory, offset, bytes.size());
+  return verdict_of(remote_->write(range, bytes), Access::kRemoteWrite, range);
 }
 
 // Those of a shared queue may have gone when the message has ended.
@@ -125,7 +133,8 @@ void QpTarget::written(const work::RemoteMemory& memory, const work::MessageEnd&
 
 RequestVerdict QpTarget::read(const work::RemoteMemory& memory, std::uint64_t offset,
                               std::span<std::byte> out) {
-  return verdict_of(remote_->read(range_of(memory, offset, out.size()), out));
+  const RemoteRange range = range_of(memory, offset, out.size());
+  return verdict_of(remote_->read(range, out), Access::kRemoteRead, range);
 }
 
 RequestVerdict QpTarget::atomic(bool compares, const work::AtomicOperands& what,
@@ -135,10 +144,11 @@ RequestVerdict QpTarget::atomic(bool compares, const work::AtomicOperands& what,
       compares ? AtomicAction{AtomicForm::kCompare, AtomicOp::kSwapIfEqual, AtomicType::kUint64}
                : AtomicAction{AtomicForm::kFetch, AtomicOp::kSum, AtomicType::kUint64};
   const std::uint64_t operands[] = {what.swap_or_add, what.compare};
-  return verdict_of(remote_->change(action, {what.address, sizeof original, RegionKey{what.key}},
-                                    reinterpret_cast<const std::byte*>(operands),
-                                    reinterpret_cast<std::byte*>(&original),
-                                    memory::LockWait::kUsual));
+  const RemoteRange range{what.address, sizeof original, RegionKey{what.key}};
+  return verdict_of(
+      remote_->change(action, range, reinterpret_cast<const std::byte*>(operands),
+                      reinterpret_cast<std::byte*>(&original), memory::LockWait::kUsual),
+      Access::kRemoteAtomic, range);
 }
 
 bool QpTarget::datagram(std::span<const std::byte> header, std::span<const std::byte> bytes,

@@ -6,6 +6,8 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <utility>
 
 #include "memory/local_access.h"
 #include "memory/own_memory.h"
@@ -51,11 +53,18 @@ class QpTarget final : public work::Target {
   void flush();
   // Why the last request was refused, or kNone.
   memory::AccessError refusal() const { return refusal_; }
+  // True once for each access that was refused.
+  bool take_refusal() { return std::exchange(is_new_, false); }
+  // A sentence about that access, before release().
+  std::string explanation() const {
+    return guard_.explain(refusal_, refused_need_, refused_range_);
+  }
 
  private:
   work::RequestVerdict take_receive();
   void end_receive(ReceiveEnding receive);
-  work::RequestVerdict verdict_of(const memory::Accessed& accessed);
+  work::RequestVerdict verdict_of(const memory::Accessed& accessed, Access need,
+                                  const RemoteRange& range);
 
   memory::AccessGuard& guard_;
   ReceiveEnd end_;
@@ -70,6 +79,10 @@ class QpTarget final : public work::Target {
   bool has_receive_ = false;
   std::uint64_t received_ = 0;  // bytes
   memory::AccessError refusal_ = memory::AccessError::kNone;
+  bool is_new_ = false;  // take_refusal()
+  // The access that was refused.
+  Access refused_need_ = Access::kNone;
+  RemoteRange refused_range_;
 };
 
 }  // namespace weft::queue

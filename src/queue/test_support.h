@@ -10,6 +10,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "device/device.h"
@@ -56,6 +57,7 @@ class End : QpEventSink {
     setup.capacities = {sends, 64, 4, 4, 128};
     setup.all_signaled = true;
     setup.events = this;
+    setup.refusals = &log_;
     pair = std::move(QueuePair::create(setup)).value();
   }
   ~End() {
@@ -162,6 +164,19 @@ class End : QpEventSink {
   std::unique_ptr<device::CompletionQueue> received;
   std::unique_ptr<QueuePair> pair;
   std::vector<QpEvent> events;
+  // Called with the lock of the port, or that of the send queue.
+  std::vector<std::string> sentences() const {
+    const std::lock_guard guard(sentences_lock_);
+    return sentences_;
+  }
+
+ private:
+  mutable std::mutex sentences_lock_;
+  std::vector<std::string> sentences_;
+  RefusalLog log_{[this](const std::string& sentence) {
+    const std::lock_guard guard(sentences_lock_);
+    sentences_.push_back(sentence);
+  }};
 };
 
 // Two ends that are connected.

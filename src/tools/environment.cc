@@ -11,10 +11,12 @@ std::string put_first(const std::string& folder, const std::optional<std::string
   return path->starts_with(folder + ":") ? *path : folder + ":" + *path;
 }
 
-// libfabric has its own verbs provider, which would take a device of Weft for hardware, and sorts
-// by names that it knows. Debian's Open MPI has its layers over libfabric switched off.
+// Each, unless the user has set it. libfabric has its own verbs provider, which would take a device
+// of Weft for hardware, and sorts by names that it knows. Debian's Open MPI has its layers over
+// libfabric switched off.
 const std::vector<Variable>& choices() {
   static const std::vector<Variable> choices = {
+      {"WEFT_LOG", "on"},
       {"FI_PROVIDER", "weft"},
       {"OMPI_MCA_pml", "cm"},
       {"OMPI_MCA_mtl", "ofi"},

@@ -30,6 +30,7 @@ TEST(ProgramEnvironment, NamesTheLibrariesAndTheProvider) {
   EXPECT_EQ(values.at("LD_LIBRARY_PATH"), "/w/verbs");
   EXPECT_EQ(values.at("FI_PROVIDER_PATH"), "/w");
   EXPECT_EQ(values.at("FI_PROVIDER"), "weft");
+  EXPECT_EQ(values.at("WEFT_LOG"), "on");
   EXPECT_FALSE(values.contains("FI_WEFT_LINKS"));
 }
 

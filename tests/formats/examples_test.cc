@@ -15,8 +15,10 @@
 
 #include "capture/record.h"
 #include "cm/agent.h"
+#include "device/provider_error.h"
 #include "device/stats_file.h"
 #include "link_shm/layout.h"
+#include "memory/access_guard.h"
 #include "memory/region_table.h"
 #include "rdm/flow_message.h"
 #include "rdm/message.h"
@@ -283,6 +285,16 @@ Bytes record(const capture::Record& header, std::string_view bytes) {
   capture::write_header(header, out.data());
   std::memcpy(out.data() + capture::kRecordHeader, bytes.data(), bytes.size());
   return out;
+}
+
+TEST(Reasons, StandInTheUsersTable) {
+  const std::string reasons =
+      text_of(std::filesystem::path(WEFT_FORMATS) / ".." / "user" / "reasons.md");
+  for (int i = 1; i <= static_cast<int>(memory::kLastAccessError); ++i) {
+    const int number = device::kRefusals + i;
+    const std::string row = fmt::format("| {} | {} |", number, device::refusal_text(number));
+    EXPECT_NE(reasons.find(row), std::string::npos) << row;
+  }
 }
 
 TEST(Examples, OfRecordsInACapture) {

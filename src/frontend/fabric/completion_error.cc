@@ -5,60 +5,13 @@
 #include <rdma/fabric.h>
 #include <rdma/fi_errno.h>
 
-#include <cerrno>
-
-#include "memory/access_guard.h"
+#include "device/provider_error.h"
 
 namespace weft::fabric {
 
-int fabric_errno(const work::Ending& ending) {
-  using enum work::CompletionStatus;
-  switch (ending.status) {
-    case kSuccess:
-      return FI_SUCCESS;
-    case kLocalLength:
-      return FI_ETRUNC;
-    case kLocalProtection:
-      return FI_EFAULT;
-    case kLocalAccess:
-    case kRemoteAccess:
-      return FI_EACCES;
-    case kFlushed:
-    case kCancelled:
-      return FI_ECANCELED;
-    case kBadResponse:
-      return EPROTO;  // libfabric has no name of its own for it
-    case kRemoteInvalidRequest:
-    case kRemoteOperation:
-      return FI_EREMOTEIO;
-    case kRetryExceeded:
-      return FI_ECONNRESET;
-    case kRnrRetryExceeded:
-      return FI_ENORX;
-    case kRemoteAborted:
-      return FI_ECONNABORTED;
-    case kResponseTimeout:
-      return FI_ETIMEDOUT;
-    case kUnreachable:
-      return FI_EHOSTUNREACH;
-    case kNoMessage:
-      return FI_ENOMSG;
-    case kShutDown:
-      return FI_ESHUTDOWN;
-    case kGeneral:
-      return ending.error != 0 ? static_cast<int>(ending.error) : FI_EIO;
-    case kLocalOperation:
-    case kLocalEecOperation:
-    case kWindowBind:
-    case kLocalRddViolation:
-    case kRemoteInvalidRdRequest:
-    case kInvalidEecn:
-    case kInvalidEecState:
-    case kFatal:
-      return FI_EIO;
-  }
-  return FI_EOTHER;
-}
+static_assert(device::kOther == FI_EOTHER);
+static_assert(device::kTruncated == FI_ETRUNC);
+static_assert(device::kNoReceives == FI_ENORX);
 
 void fill_error(const device::Completion& completion, std::uint32_t api_version,
                 fi_cq_err_entry& entry) {
@@ -69,8 +22,8 @@ void fill_error(const device::Completion& completion, std::uint32_t api_version,
   entry.data = completion.data;
   entry.tag = completion.tag;
   entry.olen = completion.status == work::CompletionStatus::kLocalLength ? completion.vendor : 0;
-  entry.err = fabric_errno({completion.status, static_cast<std::uint32_t>(completion.vendor)});
-  entry.prov_errno = completion.reason != 0 ? kRefusals + completion.reason : entry.err;
+  entry.err = device::error_of(completion);
+  entry.prov_errno = device::provider_error(completion);
   // No further data: with a buffer of the caller's its length says so, without one the pointer
   // does.
   if (FI_VERSION_LT(api_version, FI_VERSION(1, 5))) {
@@ -82,9 +35,7 @@ void fill_error(const device::Completion& completion, std::uint32_t api_version,
 }
 
 const char* error_text(int provider_errno) {
-  if (provider_errno >= kRefusals) {
-    return memory::describe(static_cast<memory::AccessError>(provider_errno - kRefusals));
-  }
+  if (const char* const text = device::refusal_text(provider_errno)) return text;
   return fi_strerror(provider_errno);
 }
 

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <string>
 
+#include "device/provider_error.h"
 #include "memory/access_guard.h"
 
 namespace weft::fabric {
@@ -26,7 +27,7 @@ TEST(CompletionError, EveryErrnoComesBackAsItself) {
     device::Completion completion;
     completion.end(error, 0);
     const int seen = error == EMSGSIZE ? FI_ETRUNC : error;
-    EXPECT_EQ(fabric_errno(work::ending_of_errno(error)), seen);
+    EXPECT_EQ(device::error_of(work::ending_of_errno(error)), seen);
     EXPECT_EQ(entry_of(completion).err, seen);
     EXPECT_EQ(entry_of(completion).prov_errno, seen);
   }
@@ -35,7 +36,7 @@ TEST(CompletionError, EveryErrnoComesBackAsItself) {
 TEST(CompletionError, EveryStatusButSuccessIsAnError) {
   for (int number = 0; number < 256; ++number) {
     const auto status = static_cast<work::CompletionStatus>(number);
-    EXPECT_EQ(fabric_errno({status, 0}) == FI_SUCCESS, number == 0) << number;
+    EXPECT_EQ(device::error_of(work::Ending{status, 0}) == FI_SUCCESS, number == 0) << number;
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <ctime>
 
+#include "device/provider_error.h"
 #include "operations.h"
 #include "wire/endian.h"
 
@@ -41,7 +42,7 @@ void fill(ibv_wc& wc, const Completion& completion) {
   wc.wr_id = reinterpret_cast<std::uint64_t>(completion.context);
   wc.status = static_cast<ibv_wc_status>(completion.status);
   wc.opcode = static_cast<ibv_wc_opcode>(queue::opcode_of(completion));
-  wc.vendor_err = completion.reason;
+  wc.vendor_err = static_cast<std::uint32_t>(device::provider_error(completion));
   wc.byte_len = static_cast<std::uint32_t>(completion.length);
   wc.imm_data = immediate_of(completion);
   wc.qp_num = queue::qpn_of(completion);
@@ -130,7 +131,9 @@ void fill_poll_functions(VerbsCq& queue, std::uint64_t reads) {
   cq.read_opcode = [](ibv_cq_ex* each) {
     return static_cast<ibv_wc_opcode>(queue::opcode_of(current(each)));
   };
-  cq.read_vendor_err = [](ibv_cq_ex* each) { return std::uint32_t{current(each).reason}; };
+  cq.read_vendor_err = [](ibv_cq_ex* each) {
+    return static_cast<std::uint32_t>(device::provider_error(current(each)));
+  };
   cq.read_wc_flags = [](ibv_cq_ex* each) { return flags_of(current(each)); };
   const auto has = [reads](ibv_create_cq_wc_flags one) { return (reads & one) != 0; };
   if (has(IBV_WC_EX_WITH_BYTE_LEN)) {

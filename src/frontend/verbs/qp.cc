@@ -10,6 +10,7 @@
 #include "cq.h"
 #include "objects.h"
 #include "operations.h"
+#include "settings.h"
 #include "work_builder.h"
 
 namespace weft::verbs {
@@ -175,6 +176,7 @@ ibv_qp* create(ibv_context* context, ibv_qp_init_attr_ex& wanted, std::uint64_t 
                       wanted.cap.max_recv_sge, wanted.cap.max_inline_data};
   setup.all_signaled = wanted.sq_sig_all != 0;
   setup.events = pair.get();
+  setup.refusals = &refusal_log();
   auto core = queue::QueuePair::create(setup);
   if (!core) return null_with(errno_of(core.error()));
   pair->core = std::move(core).value();

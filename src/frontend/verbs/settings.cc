@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdio>
 
 #include "os/environment.h"
@@ -17,6 +18,7 @@ namespace {
 // there, too.
 constexpr std::array<std::string_view, 2> kPrefixes = {"FI_WEFT_", "WEFT_"};
 constexpr char kNameVariable[] = "WEFT_DEVICE_NAME";
+constexpr char kLogVariable[] = "WEFT_LOG";
 constexpr std::size_t kLongestPattern = 50;  // ibv_device has room for 63 characters
 
 // One %d, and nothing that a path or a list of names could not hold.
@@ -34,16 +36,35 @@ std::string read_names(const WarningSink& warn) {
   return "";
 }
 
+// The spellings of the options' truth values (Options::from_environment).
+bool read_log(const WarningSink& warn) {
+  std::string text = os::environment(kLogVariable);
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
+  constexpr std::string_view kOn[] = {"1", "true", "yes", "on"};
+  constexpr std::string_view kOff[] = {"", "0", "false", "no", "off"};
+  if (std::ranges::find(kOn, text) != std::end(kOn)) return true;
+  if (std::ranges::find(kOff, text) == std::end(kOff)) {
+    warn(fmt::format("{}={}: neither on nor off; off is used", kLogVariable, text));
+  }
+  return false;
+}
+
+void print(const std::string& line) { std::fprintf(stderr, "weft: %s\n", line.c_str()); }
+
 }  // namespace
 
 VerbsSettings read_settings(const WarningSink& warn) {
-  return {Options::from_environment(kPrefixes, warn), read_names(warn)};
+  return {Options::from_environment(kPrefixes, warn), read_names(warn), read_log(warn)};
 }
 
 const VerbsSettings& settings() {
-  static const VerbsSettings* const settings = new VerbsSettings(read_settings(
-      [](const std::string& line) { std::fprintf(stderr, "weft: %s\n", line.c_str()); }));
+  static const VerbsSettings* const settings = new VerbsSettings(read_settings(print));
   return *settings;
+}
+
+queue::RefusalLog& refusal_log() {
+  static auto* const log = new queue::RefusalLog(settings().logs ? print : WarningSink{});
+  return *log;
 }
 
 std::string device_name(const std::string& pattern, unsigned number) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/options.h"
+#include "queue/refusal_log.h"
 
 namespace weft::verbs {
 
@@ -12,6 +13,7 @@ namespace weft::verbs {
 struct VerbsSettings {
   Options options;           // FI_WEFT_NAME, or else WEFT_NAME
   std::string device_names;  // WEFT_DEVICE_NAME: with %d for the number; empty: Weft's own names
+  bool logs = false;         // WEFT_LOG: sentences about refused accesses go to stderr
 };
 
 // Reads the environment. A value that makes no sense: a line for `warn`, and the default.
@@ -19,6 +21,10 @@ VerbsSettings read_settings(const WarningSink& warn);
 
 // Those of this process, read at the first call; warnings go to stderr.
 const VerbsSettings& settings();
+
+// Where the queue pairs of this process explain refused accesses: to stderr, if the settings say
+// so.
+queue::RefusalLog& refusal_log();
 
 // The name of the device with that number: `pattern` with the number for its %d.
 std::string device_name(const std::string& pattern, unsigned number);

@@ -15,7 +15,9 @@ class SettingsTest : public testing::Test {
   SettingsTest() { clear(); }
   ~SettingsTest() override { clear(); }
   void clear() {
-    for (const char* name : {"WEFT_DEVICE_NAME", "WEFT_IFACE", "FI_WEFT_IFACE"}) ::unsetenv(name);
+    for (const char* name : {"WEFT_DEVICE_NAME", "WEFT_IFACE", "FI_WEFT_IFACE", "WEFT_LOG"}) {
+      ::unsetenv(name);
+    }
   }
   VerbsSettings read() {
     return read_settings([&](const std::string& line) { warnings_.push_back(line); });
@@ -42,6 +44,20 @@ TEST_F(SettingsTest, ANameWithoutOnePlaceForTheNumberIsReported) {
     EXPECT_EQ(read().device_names, "") << bad;
     EXPECT_EQ(warnings_.size(), 1U) << bad;
   }
+}
+
+TEST_F(SettingsTest, SentencesAboutRefusalsAreSwitchedOnAndOff) {
+  EXPECT_FALSE(read().logs);
+  for (const char* on : {"on", "1", "YES", "true"}) {
+    ::setenv("WEFT_LOG", on, 1);
+    EXPECT_TRUE(read().logs) << on;
+  }
+  ::setenv("WEFT_LOG", "off", 1);
+  EXPECT_FALSE(read().logs);
+  EXPECT_TRUE(warnings_.empty());
+  ::setenv("WEFT_LOG", "loud", 1);
+  EXPECT_FALSE(read().logs);
+  EXPECT_EQ(warnings_.size(), 1U);
 }
 
 TEST_F(SettingsTest, TheVariableOfLibfabricComesFirst) {

@@ -15,6 +15,7 @@
 #include "queue/attributes.h"
 #include "queue/port.h"
 #include "queue/received.h"
+#include "queue/refusal_log.h"
 #include "queue/send_queue.h"
 
 namespace weft::queue {
@@ -53,6 +54,7 @@ struct QpSetup {
   QpCapacities capacities;                      // what was asked for
   bool all_signaled = false;
   QpEventSink* events = nullptr;
+  RefusalLog* refusals = nullptr;  // sentences about refused accesses
 };
 
 // A queue pair. Posts, modify() and query() may be called by any thread; the end of its life by
@@ -130,6 +132,9 @@ class QueuePair final : PortClient, work::WorkSink, ReceiveSink {
   Time send_due();
   void complete_send(const SendSlot& slot, work::CompletionStatus status, std::uint8_t detail,
                      std::uint32_t frees);
+  void explain(const SendSlot& slot, work::CompletionStatus status, std::uint8_t reason);
+  void explain_refusal();
+  std::string name_of_peer() const;
   Status check(const QpAttributes& attributes, std::uint32_t mask, std::size_t most_mtu) const;
   void apply(const QpAttributes& attributes, std::uint32_t mask);
   Status begin_receiving();

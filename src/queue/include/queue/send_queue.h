@@ -33,6 +33,8 @@ struct QpSendRequest {
 struct SendSlot {
   std::uint64_t id = 0;
   std::uint64_t length = 0;
+  std::uint64_t address = 0;   // of a one-sided operation: where at the peer,
+  std::uint32_t key = 0;       // and by which rkey
   std::uint64_t original = 0;  // of an atomic operation
   work::Segment result;        // where that goes
   CompletionOpcode opcode = CompletionOpcode::kSend;
