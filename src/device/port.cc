@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
+#include "base/warning.h"
 #include "capture/recorder.h"
 #include "device/device.h"
 #include "joint_connections.h"
@@ -271,6 +273,19 @@ bool Port::send_requests_again() {
   return parts_->near_connections != nullptr && parts_->near_connections->send_again();
 }
 
+namespace {
+
+// Once a process: there may be many such peers.
+void warn_of_version(const Error& error) {
+  static std::atomic_flag warned;
+  if (warned.test_and_set()) return;
+  warn(error.message +
+       ": the network is used in place of shared memory between builds of Weft "
+       "whose formats differ");
+}
+
+}  // namespace
+
 bool Port::may_be_elsewhere(const os::SocketAddress& peer, int error) {
   return shm::means_absent(error) && (!os::is_local_address(peer.get()) || os::has_listener(peer));
 }
@@ -280,6 +295,10 @@ FlowResult Port::connect(const os::SocketAddress& peer) {
   const auto& links = parts_->links;
   auto flow = links.front()->connect(peer);
   if (flow || links.size() == 1) return flow;
+  if (flow.error().code == EPROTO) {
+    warn_of_version(flow.error());
+    return links.back()->connect(peer);
+  }
   if (!shm::means_absent(flow.error().code) || !parts_->is_elsewhere(peer)) return flow;
   flow = links.front()->connect(peer);
   return flow ? std::move(flow) : links.back()->connect(peer);

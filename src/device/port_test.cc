@@ -24,15 +24,19 @@
 #include <string>
 #include <vector>
 
+#include "base/warning.h"
 #include "device/device.h"
 #include "joint_inbox.h"
 #include "link/place.h"
+#include "link_shm/layout.h"
+#include "link_shm/names.h"
 #include "memory/own_memory.h"
 #include "memory/table_layout.h"
 #include "os/descriptor_count_support.h"
 #include "os/interfaces.h"
 #include "os/loopback_support.h"
 #include "os/own_process_support.h"
+#include "os/shared_file.h"
 #include "os/udp_batch.h"
 #include "os/udp_socket.h"
 
@@ -312,6 +316,26 @@ TEST_F(PortTest, OnlyPeersReachedOverTheNetworkAreMetThere) {
   EXPECT_EQ(one.met + near.met, 0);
   one.send(far, "hello");
   EXPECT_EQ(one.met, 1);
+}
+
+// Two builds of Weft on one host.
+TEST_F(PortTest, APeerWithAMailboxOfAnotherVersionIsReachedOverTheNetwork) {
+  std::vector<std::string> warnings;
+  set_warning_sink([&](const std::string& line) { warnings.push_back(line); });
+  End one(device_, kBoth);
+  End other(device_, kBoth);
+  const auto path = shm::mailbox_path(device_->directory(), other.socket.address());
+  auto file = os::SharedFile::open(path);
+  ASSERT_TRUE(file.ok());
+  auto memory = file.value()->map(0, 4096);
+  ++memory.value().at<shm::MailboxHeader>(0)->version;
+  one.send(other, "hello");
+  one.send(other, "again");
+  ASSERT_TRUE(poll_until({&one, &other}, [&] { return messages_at(other) == 2; }));
+  EXPECT_EQ(one.met, 1) << "over the network";
+  set_warning_sink(nullptr);
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_NE(warnings[0].find("another version"), std::string::npos) << warnings[0];
 }
 
 TEST_F(PortTest, ARejectedSourceIsNotifiedOverEitherLink) {

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <string>
 
+#include "base/warning.h"
 #include "os/cancellation.h"
 
 namespace weft::fabric {
@@ -17,9 +18,15 @@ constinit std::atomic<const fi_provider*> g_logging_provider{nullptr};
 
 }  // namespace
 
-void start_log(const fi_provider* provider) { g_logging_provider.store(provider); }
+void start_log(const fi_provider* provider) {
+  g_logging_provider.store(provider);
+  set_warning_sink([](const std::string& line) { log_warning(FI_LOG_CORE, "{}", line); });
+}
 
-void stop_log() { g_logging_provider.store(nullptr); }
+void stop_log() {
+  set_warning_sink(nullptr);
+  g_logging_provider.store(nullptr);
+}
 
 bool log_enabled(fi_log_level level, fi_log_subsys subsystem) noexcept {
   const fi_provider* provider = g_logging_provider.load(std::memory_order_acquire);

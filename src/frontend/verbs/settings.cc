@@ -9,6 +9,7 @@
 #include <cctype>
 #include <cstdio>
 
+#include "base/warning.h"
 #include "os/environment.h"
 
 namespace weft::verbs {
@@ -58,7 +59,10 @@ VerbsSettings read_settings(const WarningSink& warn) {
 }
 
 const VerbsSettings& settings() {
-  static const VerbsSettings* const settings = new VerbsSettings(read_settings(print));
+  static const VerbsSettings* const settings = [] {
+    set_warning_sink(print);
+    return new VerbsSettings(read_settings(print));
+  }();
   return *settings;
 }
 

@@ -60,9 +60,9 @@ class PeerMailbox {
 };
 
 // Errors of PeerMailbox::open() for a peer that is not found within the host. EPERM: its process
-// may not be reached, or is ending.
+// may not be reached, or is ending. EPROTO: it is of another build, which the network reaches.
 constexpr bool means_absent(int error) {
-  return error == ENOENT || error == EHOSTUNREACH || error == EPERM;
+  return error == ENOENT || error == EHOSTUNREACH || error == EPERM || error == EPROTO;
 }
 
 }  // namespace weft::shm
