@@ -49,7 +49,7 @@ std::string run(const Scenario& scenario) {
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::uint64_t kRuns = 200;  // each takes ten times as long
+constexpr std::uint64_t kRuns = 60;  // each takes ten times as long
 #else
 constexpr std::uint64_t kRuns = 1000;
 #endif

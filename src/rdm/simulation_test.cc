@@ -250,7 +250,7 @@ TEST(RdmEngine, APeerIsToldThatItWasGivenUp) {
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::uint64_t kRuns = 200;  // each takes 20 times as long
+constexpr std::uint64_t kRuns = 60;  // each takes 20 times as long
 #else
 constexpr std::uint64_t kRuns = 1000;  // each takes about a millisecond
 #endif

@@ -13,6 +13,12 @@ constexpr std::size_t kQueue = 64;
 // What may have been accepted when the queue became full: the messages of one packet.
 constexpr std::size_t kAccepted = 256;
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr std::size_t kManyMessages = 400;  // each takes ten times as long
+#else
+constexpr std::size_t kManyMessages = 1000;
+#endif
+
 enum class What { kWrites, kMessages, kLargeMessages };
 
 // The target reads a counter, which drives progress, and not its queue.
@@ -37,7 +43,7 @@ class Backpressure : public testing::TestWithParam<std::tuple<fi_ep_type, bool, 
 
   // More than the queue and what was accepted.
   static std::size_t flood_size() {
-    return std::get<2>(GetParam()) == What::kLargeMessages ? 400 : 1000;
+    return std::get<2>(GetParam()) == What::kLargeMessages ? 400 : kManyMessages;
   }
 
   bool open() {
