@@ -77,7 +77,7 @@ bool Packetizer::may_begin(const QueuedWork& work) const {
 
 bool Packetizer::may_cut() const {
   const QueuedWork* unsent = queue_.unsent();
-  if (unsent == nullptr || in_flight_.count() >= window_.size()) return false;
+  if (stopped_ || unsent == nullptr || in_flight_.count() >= window_.size()) return false;
   // No peer keeps more behind a gap, and a peer that does not report the gap must not make it grow.
   if (in_flight_.unacknowledged() >= std::max(kMaxHeld, settings_.max_window)) return false;
   if (resync_ && !unsent->resync) return false;
@@ -111,6 +111,7 @@ bool Packetizer::wants_answer(const QueuedWork& work) {
 
 Packetizer::Written Packetizer::cut_next(Time now, std::span<std::byte> out) {
   const Psn psn = in_flight_.next();
+  if (queue_.unsent()->status != work::CompletionStatus::kSuccess) return std::nullopt;
   if (!queue_.unsent()->begun()) {
     queue_.begin_unsent(psn, part_of_read() * settings_.path_mtu, settings_.path_mtu);
   }

@@ -19,9 +19,9 @@ Requester::Requester(const Settings& settings, work::WorkSink& sink, work::Local
       restarted_from_(settings.first_sent) {}
 
 // While fail() reports the end of work, new work waits behind it.
-void Requester::post(const work::Work& work) {
+void Requester::post(const work::Work& work, CompletionStatus refusal) {
   if (failed_ && queue_.empty()) return sink_.ended({work.cookie, CompletionStatus::kFlushed, 0});
-  queue_.post(work);
+  queue_.post(work, refusal);
 }
 
 bool Requester::withdraw(const void* cookie) { return queue_.withdraw(cookie); }
@@ -35,11 +35,21 @@ std::size_t Requester::next(Time now, std::span<std::byte> out) {
   timer_.end_wait(now, window_.rto());
   const std::optional<std::size_t> length = packetizer_.next(now, out);
   if (!length) {
-    fail(CompletionStatus::kFlushed);
+    stop();
     return 0;
   }
   if (*length != 0) timer_.start(now, window_.rto());
   return *length;
+}
+
+// Work that has a status of its own ends a connection when it is the oldest: all before it ends
+// well.
+void Requester::stop() {
+  stopped_ = true;
+  packetizer_.stop();
+  const bool waits = settings_.kind != wire::Transport::kReliableDatagram &&
+                     queue_.front().status == CompletionStatus::kSuccess;
+  if (!waits) fail(CompletionStatus::kFlushed);
 }
 
 Time Requester::due() const {
@@ -95,19 +105,25 @@ bool Requester::restart(Psn executed, std::size_t path_mtu, Time now) {
   return true;
 }
 
-// Work that is posted meanwhile comes behind the other work.
+// Work that is posted meanwhile comes behind the other work. Of a connection the first error says
+// why it has ended, and all work behind that is flushed.
 void Requester::fail(CompletionStatus status) {
   if (failed_) return;
   failed_ = true;
   in_flight_.forget_missing();
+  const bool connection = settings_.kind != wire::Transport::kReliableDatagram;
+  bool explained = false;
   while (!queue_.empty()) {
     QueuedWork& oldest = queue_.front();
     const bool ends = !oldest.settled(in_flight_.acknowledged()) && !oldest.resync;
-    if (ends && oldest.status == CompletionStatus::kSuccess) {
+    if (ends && (explained || oldest.status == CompletionStatus::kSuccess)) {
       oldest.status = std::exchange(status, CompletionStatus::kFlushed);
     }
     black_hole_.refute();
-    if (const auto end = queue_.pop()) sink_.ended(*end);
+    if (const auto end = queue_.pop()) {
+      explained = explained || (connection && end->status != CompletionStatus::kSuccess);
+      sink_.ended(*end);
+    }
   }
 }
 

@@ -123,7 +123,11 @@ void Requester::take_read(const wire::Packet& response, Time now) {
 // read alone fails.
 void Requester::lose_read(QueuedWork& work, Time now) {
   work.status = CompletionStatus::kLocalProtection;
-  if (settings_.kind != wire::Transport::kReliableDatagram) return fail(CompletionStatus::kFlushed);
+  if (settings_.kind != wire::Transport::kReliableDatagram) {
+    acknowledge(work.first, now);
+    settle();
+    return failed_ ? void() : stop();
+  }
   acknowledge(work.end(), now);
   timer_.restart(now, window_.rto());
   queue_.answered(work);
@@ -210,6 +214,7 @@ void Requester::settle() {
     black_hole_.refute();
     if (const auto end = queue_.pop()) sink_.ended(*end);
   }
+  if (stopped_ && !queue_.empty() && !failed_) stop();
   const bool all = in_flight_.unacknowledged() == 0 && queue_.awaited() == 0;
   if (queue_.empty() || all) timer_.stop();
 }

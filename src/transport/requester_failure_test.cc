@@ -324,13 +324,53 @@ TEST(FailingRequester, ReportsAnSgeThatIsGoneWhenItsPacketGoesAgain) {
 }
 
 TEST(FailingRequester, NamesTheWorkWhoseSgeIsGoneAmongOthers) {
-  for (const Settings& settings : {connection(), selective(), datagrams()}) {
+  Sender sender(datagrams());
+  sender.memory.gathers = 2;
+  for (int i = 0; i < 4; ++i) sender.post(WorkKind::kSend, 10);
+  EXPECT_EQ(sender.packets().size(), 2U);
+  EXPECT_EQ(sender.ended_now(), "0 flushed, 1 flushed, 2 protection, 3 flushed");
+}
+
+TEST(FailingRequester, OfAConnectionLetsWorkEndBeforeThatWhoseSgeIsGone) {
+  for (const Settings& settings : {connection(), selective()}) {
     Sender sender(settings);
     sender.memory.gathers = 2;
     for (int i = 0; i < 4; ++i) sender.post(WorkKind::kSend, 10);
     EXPECT_EQ(sender.packets().size(), 2U);
-    EXPECT_EQ(sender.ended_now(), "0 flushed, 1 flushed, 2 protection, 3 flushed");
+    EXPECT_EQ(sender.ended_now(), "");
+    EXPECT_NE(sender.requester.due(), Time::min()) << "there is nothing to send";
+    sender.memory.gathers = PlainMemory::kForEver;
+    sender.post(WorkKind::kSend, 10);
+    EXPECT_EQ(sender.sends(), "");
+    sender.acknowledge(0);
+    EXPECT_EQ(sender.ended_now(), "0 ok");
+    sender.acknowledge(1);
+    EXPECT_EQ(sender.ended_now(), "1 ok, 2 protection, 3 flushed, 4 flushed");
+    EXPECT_TRUE(sender.requester.failed());
   }
+}
+
+TEST(FailingRequester, SendsNothingOfRefusedWork) {
+  for (const Settings& settings : {connection(), selective()}) {
+    Sender sender(settings);
+    sender.post(WorkKind::kSend, 10);
+    sender.requester.post(sender.work(WorkKind::kRead, 10), CompletionStatus::kLocalLength);
+    sender.requester.post(sender.work(WorkKind::kSend, 10), CompletionStatus::kLocalOperation);
+    EXPECT_EQ(sender.packets().size(), 1U);
+    EXPECT_EQ(sender.ended_now(), "");
+    sender.acknowledge(0);
+    EXPECT_EQ(sender.ended_now(), "0 ok, 1 length, 2 flushed");
+  }
+}
+
+TEST(FailingRequester, OfAConnectionReportsSilenceAsTheFirstError) {
+  Sender sender(connection());
+  sender.memory.gathers = 1;
+  for (int i = 0; i < 3; ++i) sender.post(WorkKind::kSend, 10);
+  EXPECT_EQ(sender.packets().size(), 1U);
+  sender.memory.gathers = PlainMemory::kForEver;
+  sender.requester.fail(CompletionStatus::kRetryExceeded);
+  EXPECT_EQ(sender.ended_now(), "0 retries, 1 flushed, 2 flushed");
 }
 
 TEST(FailingRequester, TouchesNoSgeOfWorkWithoutBytes) {
@@ -380,6 +420,16 @@ TEST(FailingRequester, EndsAConnectionWhereAnSgeOfAReadIsGone) {
   sender.packets();
   sender.answer(Operation::kReadResponseOnly, 0, 10);
   EXPECT_EQ(sender.ended_now(), "0 protection, 1 flushed");
+}
+
+TEST(FailingRequester, LetsWorkEndBeforeAReadOfWhichAnSgeIsGone) {
+  Sender sender(connection());
+  sender.memory.scatters = 0;
+  sender.post(WorkKind::kSend, 10);
+  sender.post(WorkKind::kRead, 10);
+  sender.packets();
+  sender.answer(Operation::kReadResponseOnly, 1, 10);
+  EXPECT_EQ(sender.ended_now(), "0 ok, 1 protection");
 }
 
 TEST(FailingRequester, NamesTheKeyOfAnSgeWheneverItIsTouched) {

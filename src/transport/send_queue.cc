@@ -37,12 +37,13 @@ std::size_t SendQueue::oldest_bytes(Psn acknowledged, std::size_t path_mtu) cons
   return oldest.payload_of(static_cast<std::uint32_t>(index), path_mtu);
 }
 
-void SendQueue::post(const work::Work& work) {
+void SendQueue::post(const work::Work& work, work::CompletionStatus status) {
   QueuedWork& queued = queue_.emplace_back();
   queued.work = work;
   queued.sge_count = std::min(work.sges.size(), work::kMaxWorkSges);
   std::copy_n(work.sges.begin(), queued.sge_count, queued.sges.begin());
   queued.work.sges = {};
+  queued.status = status;
 }
 
 bool SendQueue::withdraw(const void* cookie) {

@@ -33,8 +33,8 @@ class Packetizer {
     return queue_.asks_again() ||
            (!paused_ && (in_flight_.may_repair(window_.size()) || may_cut()));
   }
-  // Writes the next packet as Requester::next() does. Nothing when an SGE of its work may not be
-  // read: that has the status kLocalProtection then.
+  // Writes the next packet as Requester::next() does. Nothing when its work cannot be sent, whose
+  // status says why: that of its post, or kLocalProtection when an SGE may not be read.
   std::optional<std::size_t> next(Time now, std::span<std::byte> out);
   // Packets of the request whose turn it is that may leave now.
   std::uint32_t at_hand() const;
@@ -45,6 +45,8 @@ class Packetizer {
     timed_.reset();
   }
   bool paused() const { return paused_; }
+  // No more packets leave for the first time.
+  void stop() { stopped_ = true; }
   void restart();
 
   // The peer owes an acknowledgement or a value.
@@ -82,6 +84,7 @@ class Packetizer {
   Psn asked_;             // behind the last packet that asked for an answer
   std::optional<Psn> resync_;
   bool paused_ = false;
+  bool stopped_ = false;
   std::optional<Psn> timed_;  // the packet whose round trip is measured
   Time timed_at_{};
 };

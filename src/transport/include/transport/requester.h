@@ -29,8 +29,10 @@ class Requester {
   Requester& operator=(const Requester&) = delete;
 
   // Takes work of at most kMaxMessage bytes in at most kMaxWorkSges SGEs. After a failure of the
-  // flow it ends with kFlushed at once, or behind what is still to be reported.
-  void post(const work::Work& work);
+  // flow it ends with kFlushed at once, or behind what is still to be reported. With a `refusal`
+  // nothing of it is sent, whatever it is: its turn ends the flow, and the work with that status.
+  void post(const work::Work& work,
+            work::CompletionStatus refusal = work::CompletionStatus::kSuccess);
 
   // Forgets the SEND of that cookie, which is not reported then. False when a packet of it has been
   // sent, or there is none.
@@ -39,7 +41,8 @@ class Requester {
   // Writes the next packet, from its base header to its padding, into `out`, which has room for
   // wire::kMaxHeaderBytes and the path MTU. Returns its length, or 0 when nothing may be sent now.
   // When an SGE of its work may not be read the flow fails: the peer may have that packet already,
-  // and would carry out twice what is sent again behind it.
+  // and would carry out twice what is sent again behind it. A connection lets all work before it
+  // end first.
   std::size_t next(Time now, std::span<std::byte> out);
   // True when next() would have a packet, if the SGE that it needs may be read.
   bool ready(Time now) const;
@@ -105,6 +108,7 @@ class Requester {
  private:
   void acknowledge(Psn end, Time now);
   void settle();
+  void stop();
   void take_acknowledge(const wire::Packet& response, Time now);
   void take_read(const wire::Packet& response, Time now);
   void lose_read(QueuedWork& work, Time now);
@@ -124,6 +128,7 @@ class Requester {
   RetryTimer timer_;
   Psn restarted_from_;  // the first packet number since the last restart
   bool failed_ = false;
+  bool stopped_ = false;  // work cannot be sent, or its answer not be taken: it ends the flow
 };
 
 }  // namespace weft::transport

@@ -104,8 +104,9 @@ class SendQueue {
   // Bytes of the packet that the peer lacks first, or of the answer to it.
   std::size_t oldest_bytes(Psn acknowledged, std::size_t path_mtu) const;
 
-  // Appends work; its list of SGEs is copied.
-  void post(const work::Work& work);
+  // Appends work; its list of SGEs is copied. With a status other than kSuccess no packet of it may
+  // leave.
+  void post(const work::Work& work, work::CompletionStatus status);
   // Removes the SEND of that cookie. False when a packet of it was sent, or there is none.
   bool withdraw(const void* cookie);
   // unsent(), if it has not begun, gets packet numbers from `next` on. Of a read of more than
