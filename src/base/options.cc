@@ -128,6 +128,11 @@ std::vector<OptionVariable> make_variables() {
       truth("foreign_peers", &Options::foreign_peers,
             "Whether datagram endpoints receive from foreign peers (rdma_rxe, RNICs), which send "
             "to UDP port 4791, and listeners are reached through that port"),
+      truth(
+          "selective", &Options::selective,
+          "Whether queue pairs of verbs programs retransmit lost packets alone (selective repeat) "
+          "between Weft's hosts, or all packets from the first lost one on (go-back-N), as "
+          "towards foreign peers; alike at both ends"),
       truth("disable_layering", &Options::disable_layering,
             "Whether utility providers are kept from layering themselves over weft"),
   };

@@ -37,8 +37,8 @@ void DatagramLink::post(const QpSendRequest& request) {
   const bool own_key = (request.queue_key & kPrivilegedKey) != 0;
   posted.queue_key = own_key ? queue_key_ : request.queue_key;
   posted.destination = request.destination;
-  if (request.invalid || request.to == nullptr) {
-    posted.refusal = CompletionStatus::kLocalOperation;
+  if (request.refusal != CompletionStatus::kSuccess) {
+    posted.refusal = request.refusal;
   } else if (work.length > parts_.path_mtu) {
     posted.refusal = CompletionStatus::kLocalLength;
   } else {

@@ -82,7 +82,7 @@ void PacketLink::begin_sending(const QpAttributes& attributes) {
 }
 
 void PacketLink::post(const QpSendRequest& request) {
-  requester_ ? requester_->post(request.work) : sender_->post(request.work);
+  requester_ ? requester_->post(request.work, request.refusal) : sender_->post(request.work);
 }
 
 void PacketLink::flush() {

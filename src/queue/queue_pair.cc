@@ -13,6 +13,7 @@
 #include "datagram_link.h"
 #include "os/user_memory.h"
 #include "packet_link.h"
+#include "queue/address_handle.h"
 #include "queue/state_table.h"
 #include "roce/route.h"
 #include "target.h"
@@ -58,6 +59,12 @@ const char* name_of(CompletionOpcode opcode) {
   }
   return "SEND";
 }
+
+bool is_atomic(const work::Work& work) {
+  return work.kind == WorkKind::kCompareSwap || work.kind == WorkKind::kFetchAdd;
+}
+// Its answer is a value.
+bool asks(const work::Work& work) { return work.kind >= WorkKind::kRead; }
 
 // Which operations a service has (IBTA table 9.4).
 bool has_operation(QpType type, const work::Work& work) {
@@ -185,7 +192,9 @@ void QueuePair::apply(const QpAttributes& attributes, std::uint32_t mask) {
 }
 
 Status QueuePair::modify(const QpAttributes& attributes, std::uint32_t mask, std::size_t most_mtu) {
+  if (inherited()) return Error{EINVAL, "the queue pair is that of the parent process"};
   const std::lock_guard guard(setup_.port->lock());
+  conclude();
   std::unique_lock sending(send_lock_);
   const QpState from = state();
   const bool moves = (mask & kAttributeState) != 0;
@@ -205,13 +214,13 @@ Status QueuePair::modify(const QpAttributes& attributes, std::uint32_t mask, std
   }
   if (to == QpState::kError) {
     sending.unlock();
-    fail();
+    if (from != to) fail();
     return {};
   }
   const QpAttributes before = attributes_;
   apply(attributes, mask);
   if (from == QpState::kInit && to == QpState::kReadyToReceive) {
-    if (Status ok = begin_receiving(); !ok) {
+    if (Status ok = begin_receiving(most_mtu); !ok) {
       attributes_ = before;
       return ok;
     }
@@ -230,7 +239,7 @@ Status QueuePair::modify(const QpAttributes& attributes, std::uint32_t mask, std
 }
 
 // INIT to RTR.
-Status QueuePair::begin_receiving() {
+Status QueuePair::begin_receiving(std::size_t most_mtu) {
   QpPort& port = *setup_.port;
   ReceiveEnd end;
   end.domain = setup_.domain;
@@ -248,7 +257,7 @@ Status QueuePair::begin_receiving() {
                         *target,
                         port.stats(),
                         qpn(),
-                        wire::kMaxPathMtu};
+                        std::min(most_mtu, wire::kMaxPathMtu)};
     link_ = std::make_unique<DatagramLink>(attributes_, parts);
     target_ = std::move(target);
     return {};
@@ -262,8 +271,13 @@ Status QueuePair::begin_receiving() {
   path->to = attributes_.address.remote;
   path->to.set_port(foreign ? wire::kUdpPort : roce::port_of(attributes_.destination));
   path->route = roce::route_between(path->from, path->to);
-  const LinkParts parts{*output, *this, memory_, *target, port.stats(), port.receive_buffer(),
-                        !foreign};
+  const LinkParts parts{*output,
+                        *this,
+                        memory_,
+                        *target,
+                        port.stats(),
+                        port.receive_buffer(),
+                        setup_.selective && !foreign};
   link_ = std::make_unique<PacketLink>(setup_.type, attributes_, std::move(path), parts);
   target_ = std::move(target);
   return {};
@@ -278,15 +292,19 @@ void QueuePair::reset() {
   own_receives_.clear();
   send_queue_.clear();
   attributes_ = {};
-  send_failed_ = receive_failed_ = communicates_ = false;
+  send_failed_ = receive_failed_ = overran_ = communicates_ = false;
   announced_ = Time::max();
   for (device::CompletionQueue* queue : {setup_.sends, setup_.receives}) {
     if (queue != nullptr) queue->purge(this);
   }
 }
 
-QpAttributes QueuePair::query() const {
-  const std::lock_guard guard(setup_.port->lock());
+QpAttributes QueuePair::query() {
+  std::unique_lock guard(setup_.port->lock(), std::defer_lock);
+  if (!inherited()) {
+    guard.lock();
+    conclude();
+  }
   QpAttributes found = attributes_;
   found.state = found.current_state = state();
   return found;
@@ -307,7 +325,13 @@ int QueuePair::accept(QpSendRequest& request) const {
   if (request.copied && (work.kind > WorkKind::kWrite || work.length > capacities_.inline_bytes)) {
     return EINVAL;
   }
-  request.invalid = request.invalid || !known;
+  const bool foreign = datagrams && request.to->domain() != setup_.domain;
+  if (!known || foreign || (asks(work) && attributes_.max_reads == 0)) {
+    request.refusal = CompletionStatus::kLocalOperation;
+  } else if (is_atomic(work) ? work.sges.size() != 1 || work.length != kAtomicBytes
+                             : work.length > work::kMaxMessage) {
+    request.refusal = CompletionStatus::kLocalLength;
+  }
   return 0;
 }
 
@@ -336,15 +360,14 @@ int QueuePair::post(const QpSendRequest& wanted) {
     }
     work.sges = {&copied, 1};
   }
-  if (work.kind == WorkKind::kCompareSwap || work.kind == WorkKind::kFetchAdd) {
+  if (is_atomic(work)) {
     slot->result = work.sges.empty() ? work::Segment{} : work.sges[0];
     work.original = &slot->original;
     work.sges = {};
-    work.length = kAtomicBytes;
   }
   work.prompt = slot->signaled;
   work.cookie = slot;
-  if (state() > QpState::kReadyToSend || link_ == nullptr) {
+  if (state() > QpState::kReadyToSend || send_failed_ || link_ == nullptr) {
     ended({slot, CompletionStatus::kFlushed, 0});
     return 0;
   }
@@ -376,17 +399,16 @@ Time QueuePair::send_due() {
   return link_ != nullptr ? link_->send_due() : Time::max();
 }
 
-// An error ends the send queue; the port's next poll ends the rest of the queue pair.
+// An error ends the send queue: all work behind it is flushed. The port's next poll ends the rest
+// of the queue pair.
 void QueuePair::ended(const work::Ended& work) {
   const SendSlot& slot = *static_cast<const SendSlot*>(work.cookie);
-  CompletionStatus status = work.status;
+  CompletionStatus status = send_failed_ ? CompletionStatus::kFlushed : work.status;
   const bool atomic =
       slot.opcode == CompletionOpcode::kCompareSwap || slot.opcode == CompletionOpcode::kFetchAdd;
   if (status == CompletionStatus::kSuccess && atomic) {
     const auto* value = reinterpret_cast<const std::byte*>(&slot.original);
-    if (slot.result.length != kAtomicBytes) {
-      status = CompletionStatus::kLocalLength;
-    } else if (!memory_.scatter({&slot.result, 1}, 0, {value, kAtomicBytes})) {
+    if (!memory_.scatter({&slot.result, 1}, 0, {value, kAtomicBytes})) {
       status = CompletionStatus::kLocalProtection;
     }
   }
@@ -414,7 +436,7 @@ void QueuePair::complete_send(const SendSlot& slot, CompletionStatus status, std
     completion.status = status;
     completion.reason = reason;
   });
-  if (!added) send_failed_ = true;
+  if (!added) overran_ = send_failed_ = true;
 }
 
 std::string QueuePair::name_of_peer() const {
@@ -461,7 +483,7 @@ void QueuePair::polled(const device::Completion& completion) {
 // Receiving
 
 int QueuePair::post_receive(std::uint64_t id, std::span<const work::Segment> segments) {
-  if (setup_.shared != nullptr || !receives(setup_.type)) return EINVAL;
+  if (setup_.shared != nullptr || setup_.receives == nullptr || inherited()) return EINVAL;
   if (state() == QpState::kReset) return EINVAL;
   if (state() != QpState::kError) return own_receives_.post(id, segments);
   const std::lock_guard guard(setup_.port->lock());
@@ -502,7 +524,7 @@ void QueuePair::received(const ReceiveEnding& receive, device::CompletionQueue* 
     completion.status = receive.status;
     completion.reason = static_cast<std::uint8_t>(receive.reason);
   });
-  if (!added) receive_failed_ = true;
+  if (!added) overran_ = receive_failed_ = true;
 }
 
 void QueuePair::take(const roce::PacketArrival& arrival) {
@@ -547,17 +569,33 @@ void QueuePair::settle(Time now) {
     const std::lock_guard guard(send_lock_);
     emit(true, now);
   }
-  const bool refused = link_ != nullptr && link_->receive_failed();
+  conclude();
+}
+
+// Draws the conclusions from an error of either queue. With the port's lock.
+void QueuePair::conclude() {
   if (state() == QpState::kError) return;
+  const bool refused = link_ != nullptr && link_->receive_failed();
   const bool unreliable = setup_.type == QpType::kUc || setup_.type == QpType::kUd;
-  if (send_failed_ && unreliable && !receive_failed_) return fail_sends();
+  if (send_failed_ && unreliable && !receive_failed_ && !overran_) return fail_sends();
   if (!send_failed_ && !receive_failed_ && !refused) return;
-  if (refused) {
-    const bool access = target_->refusal() != memory::AccessError::kNone &&
-                        target_->refusal() != memory::AccessError::kNotServed;
-    raise(access ? QpEvent::kAccessError : QpEvent::kRequestError);
-  }
+  if (refused && !receive_failed_) report_refusal();
+  if (overran_) raise(QpEvent::kFatal);
   fail();
+}
+
+// Of a request that was refused without a receive, whose completion would say it (IBTA 9.9.3).
+void QueuePair::report_refusal() {
+  switch (target_->last_verdict()) {
+    case work::RequestVerdict::Kind::kAccess:
+      return raise(QpEvent::kAccessError);
+    case work::RequestVerdict::Kind::kOperational:
+      return raise(QpEvent::kFatal);
+    case work::RequestVerdict::Kind::kYes:
+    case work::RequestVerdict::Kind::kNotReady:
+    case work::RequestVerdict::Kind::kInvalid:
+      return raise(QpEvent::kRequestError);
+  }
 }
 
 // Errors of the send queue of an unreliable service leave its receive queue alone (IBTA 10.3.1).

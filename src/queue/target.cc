@@ -47,23 +47,40 @@ RequestVerdict QpTarget::verdict_of(const memory::Accessed& accessed, Access nee
     refused_need_ = need;
     refused_range_ = range;
   }
-  const auto detail = static_cast<std::uint8_t>(accessed.refusal);
+  RequestVerdict verdict;
+  verdict.detail = static_cast<std::uint8_t>(accessed.refusal);
   if (accessed.refusal == AccessError::kNotServed) {
-    return {RequestVerdict::Kind::kInvalid, detail};
+    verdict.kind = RequestVerdict::Kind::kInvalid;
+  } else if (accessed.refusal != AccessError::kNone) {
+    verdict.kind = RequestVerdict::Kind::kAccess;
+  } else if (accessed.error != 0) {
+    verdict.kind = RequestVerdict::Kind::kOperational;
   }
-  if (accessed.refusal != AccessError::kNone) return {RequestVerdict::Kind::kAccess, detail};
-  return accessed.error != 0 ? kOperational : RequestVerdict{};
+  last_verdict_ = verdict.kind;
+  return verdict;
 }
 
 RequestVerdict QpTarget::may_use(std::uint32_t shared_receive) {
   ReceiveEnd end;
   if (shared_ == nullptr || !shared_->find(shared_receive, end)) return work::kInvalidRequest;
-  if (end.domain != end_.domain || end.receives != end_.receives) {
-    end_ = end;
+  const bool moves = end.domain != end_.domain;
+  end_ = end;
+  shared_number_ = shared_receive;
+  if (moves) {
     local_.emplace(guard_, guard_, end_.domain);
     remote_.emplace(guard_, end_.domain, served_, qpn_);
   }
   return {};
+}
+
+// The program may have destroyed the shared queue since a request has named it.
+bool QpTarget::has_queue() {
+  if (shared_ == nullptr || (end_.receives != nullptr && shared_->find(shared_number_, end_))) {
+    return true;
+  }
+  end_.receives = nullptr;
+  has_receive_ = false;
+  return false;
 }
 
 RequestVerdict QpTarget::message_begins() {
@@ -74,6 +91,7 @@ RequestVerdict QpTarget::message_begins() {
 RequestVerdict QpTarget::may_report_immediate() { return take_receive(); }
 
 RequestVerdict QpTarget::message_goes_on(std::span<const std::byte> bytes) {
+  if (!has_queue()) return work::kInvalidRequest;
   ReceiveEnding ended;
   if (bytes.size() > receive_.length - received_) {
     ended.status = CompletionStatus::kLocalLength;
@@ -91,6 +109,7 @@ RequestVerdict QpTarget::message_goes_on(std::span<const std::byte> bytes) {
 }
 
 void QpTarget::end_receive(ReceiveEnding receive) {
+  if (!has_queue()) return;
   receive.id = receive_.id;
   has_receive_ = false;
   sink_.received(receive, end_.completions);
@@ -116,8 +135,8 @@ RequestVerdict QpTarget::write(const work::RemoteMemory& memory, std::uint64_t o
 
 // Those of a shared queue may have gone when the message has ended.
 RequestVerdict QpTarget::take_receive() {
+  if (!has_queue() || end_.receives == nullptr) return work::kInvalidRequest;
   if (has_receive_) return {};
-  if (end_.receives == nullptr) return work::kInvalidRequest;
   has_receive_ = end_.receives->take(receive_);
   return has_receive_ ? RequestVerdict{} : kNotReady;
 }

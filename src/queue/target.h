@@ -51,16 +51,17 @@ class QpTarget final : public work::Target {
 
   // Ends a receive that a message has taken and not finished, if there is one.
   void flush();
-  // Why the last request was refused, or kNone.
-  memory::AccessError refusal() const { return refusal_; }
   // True once for each access that was refused.
   bool take_refusal() { return std::exchange(is_new_, false); }
   // A sentence about that access, before release().
   std::string explanation() const {
     return guard_.explain(refusal_, refused_need_, refused_range_);
   }
+  // What the region table has said of the last access.
+  work::RequestVerdict::Kind last_verdict() const { return last_verdict_; }
 
  private:
+  bool has_queue();
   work::RequestVerdict take_receive();
   void end_receive(ReceiveEnding receive);
   work::RequestVerdict verdict_of(const memory::Accessed& accessed, Access need,
@@ -71,6 +72,7 @@ class QpTarget final : public work::Target {
   const std::uint32_t qpn_;
   ReceiveSink& sink_;
   SharedReceives* const shared_;
+  std::uint32_t shared_number_ = 0;  // of the queue that the last request has named
   ServedAccess served_;
   std::optional<memory::LocalAccess> local_;
   std::optional<memory::OwnMemory> remote_;
@@ -83,6 +85,7 @@ class QpTarget final : public work::Target {
   // The access that was refused.
   Access refused_need_ = Access::kNone;
   RemoteRange refused_range_;
+  work::RequestVerdict::Kind last_verdict_ = work::RequestVerdict::Kind::kYes;
 };
 
 }  // namespace weft::queue

@@ -13,12 +13,12 @@ namespace {
 ibv_ah* create_ah(ibv_pd* pd, const ibv_ah_attr& attribute) {
   return at_c_border<ibv_ah>([&]() -> ibv_ah* {
     if (pd == nullptr) return null_with(EINVAL);
+    if (const int error = check_handle(object_of(pd)); error != 0) return null_with(error);
     auto address = address_of(pd->context, attribute);
     if (!address) return null_with(errno_of(address.error()));
-    auto handle = std::make_unique<VerbsAh>();
+    auto handle = std::make_unique<VerbsAh>(pd->context);
     handle->domain = UseOf<VerbsPd>(object_of(pd));
     handle->address = std::make_unique<queue::AddressHandle>(object_of(pd).domain, address.value());
-    handle->context = pd->context;
     handle->pd = pd;
     return handle.release();
   });
@@ -27,7 +27,7 @@ ibv_ah* create_ah(ibv_pd* pd, const ibv_ah_attr& attribute) {
 int destroy_ah(ibv_ah* ah) {
   if (ah == nullptr) return EINVAL;
   VerbsAh& handle = object_of(ah);
-  if (const int error = check_handle(handle, handle.pd->context); error != 0) return error;
+  if (const int error = check_handle(handle); error != 0) return error;
   delete &handle;
   return 0;
 }

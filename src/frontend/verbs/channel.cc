@@ -23,6 +23,7 @@ ibv_comp_channel* create_channel(ibv_context* context) {
     }
     channel->events->wake(*channel->engines);
     channel->context = context;
+    channel->context_use = Use(VerbsContext::of(context).uses());
     channel->fd = channel->events->fd();
     channel->refcnt = 0;
     return channel.release();

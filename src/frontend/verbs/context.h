@@ -7,6 +7,7 @@
 
 #include "abi.h"
 #include "base/result.h"
+#include "base/usable.h"
 #include "device/device.h"
 #include "device/event_channel.h"
 #include "os/origin.h"
@@ -40,6 +41,8 @@ class VerbsContext {
   queue::PortPool& ports() { return ports_; }
   // Asynchronous events (ibv_get_async_event(3)); async_fd is its descriptor.
   device::EventChannel& events() { return *events_; }
+  // Counts the objects that stand on it.
+  Usable& uses() { return uses_; }
   // Whether it was opened by a parent of this process, to which it belongs.
   bool inherited() const { return origin_.inherited(); }
 
@@ -60,6 +63,7 @@ class VerbsContext {
   queue::PortPool ports_;
   std::unique_ptr<device::EventChannel> events_;
   os::Origin origin_;
+  Usable uses_;
 };
 
 }  // namespace weft::verbs

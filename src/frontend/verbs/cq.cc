@@ -26,21 +26,22 @@ ibv_cq* create(ibv_context* context, const CqSetup& setup, std::uint64_t reads) 
       setup.vector < 0 || setup.vector >= context->num_comp_vectors) {
     return null_with(EINVAL);
   }
+  if (setup.channel != nullptr && setup.channel->context != context) return null_with(EINVAL);
   auto queue = std::make_unique<VerbsCq>();
   auto port = VerbsContext::of(context).ports().in_turn();
   if (!port) return null_with(errno_of(port.error()));
   queue->port = std::move(port).value();
   queue->entries = std::make_unique<device::CompletionQueue>(
       static_cast<std::size_t>(setup.entries), Locking(true), device::WaitKind::kNone,
-      device::CompletionQueue::Full::kOverrun);
+      setup.ignores_overrun ? device::CompletionQueue::Full::kGrow
+                            : device::CompletionQueue::Full::kOverrun);
   if (Status ok = queue->entries->engines().open(); !ok) {
     return null_with(errno_of(ok.error()));
   }
-  queue->context = context;
+  show_identity(queue->plain(), queue->identity, context);
   queue->channel = setup.channel;
   queue->cq_context = setup.context;
   queue->cqe = setup.entries;
-  queue->handle = queue->number = new_handle();
   pthread_mutex_init(&queue->mutex, nullptr);
   pthread_cond_init(&queue->cond, nullptr);
   queue->entries->report_overrun(VerbsContext::of(context).events(), queue.get());
@@ -57,7 +58,7 @@ ibv_cq* create(ibv_context* context, const CqSetup& setup, std::uint64_t reads) 
 int destroy(ibv_cq* cq) {
   if (cq == nullptr) return EINVAL;
   auto& queue = object_of(cq);
-  if (queue.handle != queue.number) return ENOENT;
+  if (const int error = check_handle(queue); error != 0) return error;
   if (queue.in_use()) return EBUSY;
   stop_driving(queue, *queue.port);
   queue.entries->forget_events();
@@ -72,6 +73,7 @@ int destroy(ibv_cq* cq) {
 
 int resize(ibv_cq* cq, int entries) {
   auto& queue = object_of(cq);
+  if (const int error = check_handle(queue); error != 0) return error;
   if (entries <= 0 || entries > static_cast<int>(queue::kMaxCompletions)) return EINVAL;
   const Status resized = queue.entries->resize(static_cast<std::size_t>(entries));
   if (!resized) return errno_of(resized.error());

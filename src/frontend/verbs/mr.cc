@@ -58,12 +58,13 @@ ibv_mr* reg_mr(ibv_pd* pd, void* address, std::size_t length, std::uint64_t star
   return at_c_border<ibv_mr>([&]() -> ibv_mr* {
     if (pd == nullptr) return null_with(EINVAL);
     auto& domain = object_of(pd);
-    int error = check_access(access);
+    int error = check_handle(domain);
+    if (error == 0) error = check_access(access);
     if (error == 0 && !is_implicit(address, length, access)) {
       error = check_memory(address, length, access);
     }
     if (error != 0) return null_with(error);
-    auto region = std::make_unique<VerbsMr>();
+    auto region = std::make_unique<VerbsMr>(pd->context);
     auto added = VerbsContext::of(pd->context)
                      .core()
                      .regions()
@@ -71,7 +72,6 @@ ibv_mr* reg_mr(ibv_pd* pd, void* address, std::size_t length, std::uint64_t star
     if (!added) return null_with(errno_of(added.error()));
     region->registration = added.value();
     region->domain = UseOf<VerbsPd>(domain);
-    region->context = pd->context;
     region->pd = pd;
     region->addr = address;
     region->length = length;
@@ -89,7 +89,7 @@ std::uint64_t start_of(const void* address, unsigned access) {
 int dereg_mr(ibv_mr* mr) {
   if (mr == nullptr) return EINVAL;
   auto& region = object_of(mr);
-  if (const int error = check_handle(region, region.pd->context); error != 0) return error;
+  if (const int error = check_handle(region); error != 0) return error;
   if (region.in_use()) return EBUSY;
   const Status removed =
       VerbsContext::of(region.context).core().regions().remove(region.registration);
@@ -112,11 +112,14 @@ int rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address, std::size_t lengt
   if (moves && (address == nullptr || length == 0)) return refuse(EINVAL);
   if (changes_domain && pd == nullptr) return refuse(EINVAL);
   auto& region = object_of(mr);
+  int error = check_handle(region);
+  if (error == 0 && changes_domain) error = check_handle(object_of(pd));
+  if (error != 0) return refuse(error);
   const unsigned wanted = changes_access ? static_cast<unsigned>(access) : region.access;
-  if (const int error = check_access(wanted); error != 0) return refuse(error);
+  if (error = check_access(wanted); error != 0) return refuse(error);
   void* const base = moves ? address : region.addr;
   const std::size_t size = moves ? length : region.length;
-  if (const int error = check_memory(base, size, wanted); error != 0) return refuse(error);
+  if (error = check_memory(base, size, wanted); error != 0) return refuse(error);
   VerbsPd& domain = changes_domain ? object_of(pd) : *region.domain.get();
   const std::uint64_t start = moves ? start_of(base, wanted) : region.start;
   const Status replaced =

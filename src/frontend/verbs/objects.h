@@ -25,25 +25,48 @@ namespace weft::verbs {
 // A number that differs from those of all other objects of this process.
 std::uint32_t new_handle();
 
-// Common to the objects of a context.
-template <class Public>
-struct VerbsObject : Public, Usable {
-  VerbsObject() : Public{}, number(new_handle()) { this->handle = number; }
-  const std::uint32_t number;
+// The private copy of what the program sees of an object, and its use of the context.
+struct ObjectIdentity {
+  const std::uint32_t number = new_handle();
+  ibv_context* owner = nullptr;
+  Use use;
 };
+
+// Shows the handle and the context of an object.
+template <class Public>
+void show_identity(Public& shown, ObjectIdentity& identity, ibv_context* context) {
+  shown.handle = identity.number;
+  shown.context = identity.owner = context;
+  identity.use = Use(VerbsContext::of(context).uses());
+}
 
 // Errors: ENOENT when the program has overwritten the handle, or the context.
 template <class Public>
-int check_handle(const VerbsObject<Public>& object, const ibv_context* context) {
-  return object.handle == object.number && object.context == context ? 0 : ENOENT;
+int check_identity(const Public& shown, const ObjectIdentity& identity) {
+  return shown.handle == identity.number && shown.context == identity.owner ? 0 : ENOENT;
+}
+
+// Common to most objects of a context.
+template <class Public>
+struct VerbsObject : Public, Usable {
+  explicit VerbsObject(ibv_context* context) : Public{} {
+    show_identity<Public>(*this, identity, context);
+  }
+  ObjectIdentity identity;
+};
+
+template <class Public>
+int check_handle(const VerbsObject<Public>& object) {
+  return check_identity<Public>(object, object.identity);
 }
 
 struct VerbsPd : VerbsObject<ibv_pd> {
-  ibv_context* owner = nullptr;
+  using VerbsObject::VerbsObject;
   DomainId domain;
 };
 
 struct VerbsMr : VerbsObject<ibv_mr> {
+  using VerbsObject::VerbsObject;
   memory::Registration registration;
   UseOf<VerbsPd> domain;
   unsigned access = 0;
@@ -51,6 +74,7 @@ struct VerbsMr : VerbsObject<ibv_mr> {
 };
 
 struct VerbsChannel : ibv_comp_channel, Usable {
+  Use context_use;
   std::unique_ptr<device::EventChannel> events;
   std::unique_ptr<device::EngineGroup> engines;  // the ports of its queues
 };
@@ -61,14 +85,13 @@ struct Acknowledged {
 };
 
 struct VerbsCq : ibv_cq_ex, Usable {
-  std::uint32_t number = 0;
+  ObjectIdentity identity;
   std::shared_ptr<queue::QpPort> port;  // of queue pairs that receive here
   std::unique_ptr<device::CompletionQueue> entries;
   UseOf<VerbsChannel> channel_use;
   Acknowledged completions;
   Acknowledged errors;
   bool single_threaded = false;
-  bool ignores_overrun = false;
   device::Completion current;  // of ibv_start_poll(3)
   ibv_cq& plain() { return *reinterpret_cast<ibv_cq*>(this); }
 };
@@ -78,11 +101,13 @@ struct VerbsSrq;
 struct VerbsXrcd final : ibv_xrcd, Usable, queue::SharedReceives {
   bool find(std::uint32_t number, queue::ReceiveEnd& end) override;
 
+  Use context_use;
   std::mutex mutex;
   std::vector<VerbsSrq*> queues;
 };
 
 struct VerbsSrq : VerbsObject<ibv_srq> {
+  using VerbsObject::VerbsObject;
   DomainId memory_domain;
   std::unique_ptr<queue::QpReceiveQueue> receives;
   UseOf<VerbsPd> domain;
@@ -98,7 +123,7 @@ struct VerbsQp final : ibv_qp_ex, Usable, queue::QpEventSink {
   void happened(queue::QpEvent event) override;
   ibv_qp& plain() { return qp_base; }
 
-  std::uint32_t number = 0;
+  ObjectIdentity identity;
   std::uint64_t send_operations = 0;  // that ibv_wr_*() may post; 0: not created for these
   bool all_signaled = false;
   std::shared_ptr<queue::QueuePair> core;
@@ -118,6 +143,7 @@ struct VerbsQp final : ibv_qp_ex, Usable, queue::QpEventSink {
 };
 
 struct VerbsAh : VerbsObject<ibv_ah> {
+  using VerbsObject::VerbsObject;
   UseOf<VerbsPd> domain;
   std::unique_ptr<queue::AddressHandle> address;
 };
@@ -135,6 +161,9 @@ inline VerbsXrcd& object_of(ibv_xrcd* domain) { return static_cast<VerbsXrcd&>(*
 inline VerbsQp& object_of(ibv_qp_ex* qp) { return static_cast<VerbsQp&>(*qp); }
 inline VerbsQp& object_of(ibv_qp* qp) { return object_of(reinterpret_cast<ibv_qp_ex*>(qp)); }
 inline VerbsAh& object_of(ibv_ah* ah) { return static_cast<VerbsAh&>(*ah); }
+
+inline int check_handle(VerbsCq& cq) { return check_identity(cq.plain(), cq.identity); }
+inline int check_handle(VerbsQp& qp) { return check_identity(qp.plain(), qp.identity); }
 
 // The program acknowledges so many events of an object.
 template <class Counted>

@@ -21,6 +21,7 @@ ibv_context* ibv_open_device(ibv_device* device) {
 
 int ibv_close_device(ibv_context* context) {
   if (context == nullptr) return weft::verbs::status_with(EINVAL);
+  if (VerbsContext::of(context).uses().in_use()) return weft::verbs::status_with(EBUSY);
   delete &VerbsContext::of(context);
   return 0;
 }

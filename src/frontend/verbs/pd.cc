@@ -10,9 +10,7 @@ namespace {
 
 ibv_pd* alloc_pd(ibv_context* context) {
   return at_c_border<ibv_pd>([&] {
-    auto domain = std::make_unique<VerbsPd>();
-    domain->context = context;
-    domain->owner = context;
+    auto domain = std::make_unique<VerbsPd>(context);
     domain->domain = VerbsContext::of(context).core().new_domain();
     return domain.release();
   });
@@ -21,7 +19,7 @@ ibv_pd* alloc_pd(ibv_context* context) {
 int dealloc_pd(ibv_pd* pd) {
   if (pd == nullptr) return EINVAL;
   auto& domain = object_of(pd);
-  if (const int error = check_handle(domain, domain.owner); error != 0) return error;
+  if (const int error = check_handle(domain); error != 0) return error;
   if (domain.in_use()) return EBUSY;
   delete &domain;
   return 0;

@@ -2,6 +2,7 @@
 // How are completions polled?
 #include "polling.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <ctime>
 
@@ -56,26 +57,19 @@ void fill(ibv_wc& wc, const Completion& completion) {
 
 int take(device::CompletionQueue& queue, int count, ibv_wc* wc) {
   int done = 0;
-  for (auto front = device::CompletionQueue::Front::kError;
-       front == device::CompletionQueue::Front::kError && done < count;) {
-    queue.pop(static_cast<std::size_t>(count - done), front,
-              [&](const Completion& completion) { fill(wc[done++], completion); });
-    Completion error;
-    if (front == device::CompletionQueue::Front::kError && done < count && queue.pop_error(error))
-      fill(wc[done++], error);
-  }
+  queue.pop_any(static_cast<std::size_t>(std::max(count, 0)),
+                [&](const Completion& completion) { fill(wc[done++], completion); });
   return done;
 }
 
 // Extended polling: one completion at a time.
 
 bool take_current(VerbsCq& queue) {
-  device::CompletionQueue::Front front{};
-  const bool taken = queue.entries->pop(1, front, [&](const Completion& completion) {
+  const bool taken = queue.entries->pop_any(1, [&](const Completion& completion) {
     queue.current = completion;
+    queue::QueuePair::polled(completion);
   }) != 0;
-  if (!taken && !queue.entries->pop_error(queue.current)) return false;
-  queue::QueuePair::polled(queue.current);
+  if (!taken) return false;
   queue.wr_id = reinterpret_cast<std::uint64_t>(queue.current.context);
   queue.status = static_cast<ibv_wc_status>(queue.current.status);
   return true;

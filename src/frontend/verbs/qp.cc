@@ -93,14 +93,20 @@ std::size_t bytes_of(ibv_mtu mtu) {
   return code >= IBV_MTU_256 && code <= IBV_MTU_4096 ? std::size_t{128} << code : 0;
 }
 
-int check_queues(const ibv_qp_init_attr_ex& wanted, queue::QpType type) {
+int check_queues(ibv_context* context, const ibv_qp_init_attr_ex& wanted, queue::QpType type) {
   const bool sends = type != queue::QpType::kXrcReceive;
   const bool receives = sends && type != queue::QpType::kXrcSend;
   if (sends && wanted.send_cq == nullptr) return EINVAL;
   if (receives && wanted.recv_cq == nullptr) return EINVAL;
   const bool has_xrcd = (wanted.comp_mask & IBV_QP_INIT_ATTR_XRCD) != 0 && wanted.xrcd != nullptr;
   const bool has_pd = (wanted.comp_mask & IBV_QP_INIT_ATTR_PD) != 0 && wanted.pd != nullptr;
-  return (sends ? has_pd : has_xrcd) ? 0 : EINVAL;
+  if (sends ? !has_pd : !has_xrcd) return EINVAL;
+  const auto is_foreign = [&](const auto* object) { return object->context != context; };
+  if (!sends) return is_foreign(wanted.xrcd) ? EINVAL : 0;
+  const bool foreign = is_foreign(wanted.pd) || is_foreign(wanted.send_cq) ||
+                       (receives && is_foreign(wanted.recv_cq)) ||
+                       (receives && wanted.srq != nullptr && is_foreign(wanted.srq));
+  return foreign ? EINVAL : check_handle(object_of(wanted.pd));
 }
 
 void bind_queues(VerbsQp& pair, const ibv_qp_init_attr_ex& wanted, queue::QpType type) {
@@ -127,13 +133,12 @@ void each_queue(const VerbsQp& pair, const Visit& visit) {
 
 void show(VerbsQp& pair, ibv_context* context, const ibv_qp_init_attr_ex& wanted) {
   ibv_qp& shown = pair.plain();
-  shown.context = context;
+  show_identity(shown, pair.identity, context);
   shown.qp_context = wanted.qp_context;
   shown.pd = pair.domain ? wanted.pd : nullptr;
   shown.send_cq = wanted.send_cq;
   shown.recv_cq = wanted.recv_cq;
   shown.srq = wanted.srq;
-  shown.handle = pair.number = new_handle();
   shown.qp_num = pair.core->qpn();
   shown.state = IBV_QPS_RESET;
   shown.qp_type = wanted.qp_type;
@@ -149,7 +154,7 @@ ibv_qp_cap capacities_of(const queue::QpCapacities& granted) {
 ibv_qp* create(ibv_context* context, ibv_qp_init_attr_ex& wanted, std::uint64_t operations) {
   const auto type = type_of(wanted.qp_type);
   if (!type) return null_with(wanted.qp_type == IBV_QPT_RAW_PACKET ? EOPNOTSUPP : EINVAL);
-  if (const int error = check_queues(wanted, *type); error != 0) return null_with(error);
+  if (const int error = check_queues(context, wanted, *type); error != 0) return null_with(error);
   auto pair = std::make_unique<VerbsQp>();
   bind_queues(*pair, wanted, *type);
   if (pair->shared && pair->shared.get()->xrc_domain) return null_with(EINVAL);
@@ -174,7 +179,8 @@ ibv_qp* create(ibv_context* context, ibv_qp_init_attr_ex& wanted, std::uint64_t 
   if (pair->xrc_domain) setup.shared_by_number = pair->xrc_domain.get();
   setup.capacities = {wanted.cap.max_send_wr, wanted.cap.max_recv_wr, wanted.cap.max_send_sge,
                       wanted.cap.max_recv_sge, wanted.cap.max_inline_data};
-  setup.all_signaled = wanted.sq_sig_all != 0;
+  setup.all_signaled = pair->all_signaled = wanted.sq_sig_all != 0;
+  setup.selective = settings().options.selective;
   setup.events = pair.get();
   setup.refusals = &refusal_log();
   auto core = queue::QueuePair::create(setup);
@@ -194,7 +200,7 @@ ibv_qp* create(ibv_context* context, ibv_qp_init_attr_ex& wanted, std::uint64_t 
 int destroy(ibv_qp* qp) {
   if (qp == nullptr) return EINVAL;
   VerbsQp& pair = object_of(qp);
-  if (qp->handle != pair.number) return ENOENT;
+  if (const int error = check_handle(pair); error != 0) return error;
   pair.core.reset();
   for (device::EventSource& source : pair.sources) {
     VerbsContext::of(qp->context).events().forget(source);
@@ -209,7 +215,7 @@ int destroy(ibv_qp* qp) {
 
 int modify(ibv_qp* qp, const ibv_qp_attr& wanted, int wanted_mask) {
   VerbsQp& pair = object_of(qp);
-  if (qp->handle != pair.number) return ENOENT;
+  if (const int error = check_handle(pair); error != 0) return error;
   const auto mask = static_cast<std::uint32_t>(wanted_mask);
   const auto has = [mask](std::uint32_t one) { return (mask & one) != 0; };
   if (has(IBV_QP_ACCESS_FLAGS) && (wanted.qp_access_flags & ~(kRemoteRights | kOtherRights)) != 0) {
@@ -246,7 +252,7 @@ int modify(ibv_qp* qp, const ibv_qp_attr& wanted, int wanted_mask) {
 
 int query(ibv_qp* qp, ibv_qp_attr& found, ibv_qp_init_attr* initial) {
   VerbsQp& pair = object_of(qp);
-  if (qp->handle != pair.number) return ENOENT;
+  if (const int error = check_handle(pair); error != 0) return error;
   const queue::QpAttributes attributes = pair.core->query();
   found = {};
   found.qp_state = found.cur_qp_state = static_cast<ibv_qp_state>(attributes.state);

@@ -21,18 +21,18 @@ ibv_srq* create(ibv_context* context, const ibv_srq_init_attr_ex& wanted, ibv_sr
   const ibv_srq_attr& attributes = wanted.attr;
   const bool xrc =
       (wanted.comp_mask & IBV_SRQ_INIT_ATTR_TYPE) != 0 && wanted.srq_type == IBV_SRQT_XRC;
-  if (wanted.pd == nullptr || attributes.max_wr == 0 ||
+  if (wanted.pd == nullptr || wanted.pd->context != context || attributes.max_wr == 0 ||
       attributes.max_wr > queue::kMaxWorkRequests || attributes.max_sge > queue::kMaxSges) {
     return null_with(EINVAL);
   }
   if (xrc && (wanted.xrcd == nullptr || wanted.cq == nullptr)) return null_with(EINVAL);
-  auto srq = std::make_unique<VerbsSrq>();
+  if (const int error = check_handle(object_of(wanted.pd)); error != 0) return null_with(error);
+  auto srq = std::make_unique<VerbsSrq>(context);
   granted = attributes;
   granted.max_sge = std::max(attributes.max_sge, 1u);
   srq->receives = std::make_unique<queue::QpReceiveQueue>(granted.max_wr, granted.max_sge);
   srq->domain = UseOf<VerbsPd>(object_of(wanted.pd));
   srq->memory_domain = srq->domain.get()->domain;
-  srq->context = context;
   srq->srq_context = wanted.srq_context;
   srq->pd = wanted.pd;
   pthread_mutex_init(&srq->mutex, nullptr);
@@ -56,9 +56,11 @@ ibv_srq* create(ibv_context* context, const ibv_srq_init_attr_ex& wanted, ibv_sr
 int destroy(ibv_srq* srq) {
   if (srq == nullptr) return EINVAL;
   VerbsSrq& queue = object_of(srq);
-  if (const int error = check_handle(queue, queue.pd->context); error != 0) return error;
+  if (const int error = check_handle(queue); error != 0) return error;
   if (queue.in_use()) return EBUSY;
-  if (queue.xrc_domain) {
+  if (queue.xrc_domain && !VerbsContext::of(srq->context).inherited()) {
+    // All XRC targets are driven with that lock: none uses the queue any more.
+    const std::lock_guard driving(queue.port->lock());
     VerbsXrcd& domain = *queue.xrc_domain.get();
     const std::lock_guard guard(domain.mutex);
     std::erase(domain.queues, &queue);
@@ -74,7 +76,7 @@ int destroy(ibv_srq* srq) {
 
 int modify(ibv_srq* srq, const ibv_srq_attr& wanted, int mask) {
   VerbsSrq& queue = object_of(srq);
-  if (const int error = check_handle(queue, queue.pd->context); error != 0) return error;
+  if (const int error = check_handle(queue); error != 0) return error;
   if ((mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)) != 0) return EINVAL;
   const bool resizes = (mask & IBV_SRQ_MAX_WR) != 0;
   const std::uint32_t size = resizes ? wanted.max_wr : queue.receives->size();
@@ -92,7 +94,7 @@ int modify(ibv_srq* srq, const ibv_srq_attr& wanted, int mask) {
 
 int query(ibv_srq* srq, ibv_srq_attr& found) {
   VerbsSrq& queue = object_of(srq);
-  if (const int error = check_handle(queue, queue.pd->context); error != 0) return error;
+  if (const int error = check_handle(queue); error != 0) return error;
   found = {queue.receives->size(), queue.receives->sges(), queue.receives->limit()};
   return 0;
 }
@@ -138,6 +140,7 @@ ibv_xrcd* open_xrcd(ibv_context* context, ibv_xrcd_init_attr* wanted) {
     if ((wanted->comp_mask & ~kMasks) != 0) return null_with(EINVAL);
     auto domain = std::make_unique<VerbsXrcd>();
     domain->context = context;
+    domain->context_use = Use(VerbsContext::of(context).uses());
     return domain.release();
   });
 }

@@ -99,9 +99,11 @@ int complete(ibv_qp_ex* qp) {
     queue::QueuePair::Posting posting(*object_of(qp).core);
     if (builder.requests.size() > posting.room()) error = ENOMEM;
     for (WorkBuilder::BuiltRequest& each : builder.requests) {
-      if (error != 0) break;
       each.request.work.sges = each.segments;
-      error = posting.post(each.request);
+      if (error == 0) error = posting.check(each.request);
+    }
+    for (const WorkBuilder::BuiltRequest& each : builder.requests) {
+      if (error == 0) error = posting.post(each.request);
     }
   }
   abort(qp);

@@ -49,6 +49,9 @@ struct Options {
   RegistrationContract contract = RegistrationContract::kDefault;
   // Whether datagram endpoints receive from foreign peers (rdma_rxe, RNICs).
   bool foreign_peers = true;
+  // Whether queue pairs of verbs repeat lost packets alone towards Weft's hosts; else all behind
+  // them, too, as towards foreign peers. Both ends need the same value.
+  bool selective = true;
   // Whether libfabric's utility providers are kept from layering over Weft.
   bool disable_layering = true;
   // Base of the runtime directory; empty: the default of os::runtime_directory().

@@ -2,6 +2,7 @@
 // Where do finished operations wait until the program asks?
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <mutex>
@@ -100,6 +101,20 @@ class CompletionQueue {
     front = next == end ? Front::kNothing : !at(next).ok() ? Front::kError : Front::kCompletion;
     head_.store(next, std::memory_order_relaxed);
     return next - first;
+  }
+  // The same where entries with errors are entries like the others: stops at none.
+  template <class Take>
+  std::size_t pop_any(std::size_t count, Take take) {
+    const std::lock_guard guard(lock_.inner());
+    const std::size_t first = head_.load(std::memory_order_relaxed);
+    const std::size_t end = std::min(tail_.load(std::memory_order_relaxed), first + count);
+    for (std::size_t next = first; next != end; ++next) {
+      const Completion& completion = at(next);
+      if (!completion.ok()) errors_.fetch_sub(1, std::memory_order_relaxed);
+      take(completion);
+    }
+    head_.store(end, std::memory_order_relaxed);
+    return end - first;
   }
   // Takes the error at the front; false when there is none there.
   bool pop_error(Completion& out);

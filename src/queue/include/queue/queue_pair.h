@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -53,6 +54,7 @@ struct QpSetup {
   SharedReceives* shared_by_number = nullptr;   // of an XRC target
   QpCapacities capacities;                      // what was asked for
   bool all_signaled = false;
+  bool selective = true;  // towards Weft's hosts: selective repeat, else go-back-N
   QpEventSink* events = nullptr;
   RefusalLog* refusals = nullptr;  // sentences about refused accesses
 };
@@ -76,25 +78,32 @@ class QueuePair final : PortClient, work::WorkSink, ReceiveSink {
 
   // Changes the attributes of `mask`, all or none. `most_mtu`: the largest path MTU of the
   // interface. Errors: EINVAL for a transition, a set of attributes or a value that is not allowed,
-  // EOPNOTSUPP for SQD and alternate paths.
+  // and for a parent's queue pair after fork(2); EOPNOTSUPP for SQD and alternate paths.
   Status modify(const QpAttributes& attributes, std::uint32_t mask, std::size_t most_mtu);
-  QpAttributes query() const;
+  QpAttributes query();
 
   // Posts of one thread that leave together when it ends.
   class Posting {
    public:
-    explicit Posting(QueuePair& pair) : pair_(pair), guard_(pair.send_lock_) {}
+    explicit Posting(QueuePair& pair) : pair_(pair), guard_(pair.send_lock_, std::defer_lock) {
+      if (!pair.inherited()) guard_.lock();
+    }
     ~Posting() {
       if (posted_) pair_.posted(guard_);
     }
     Posting(const Posting&) = delete;
     Posting& operator=(const Posting&) = delete;
-    // Errors: EINVAL for a request that this queue pair cannot take in its state, ENOMEM when the
-    // send queue is full, EFAULT when inline bytes may not be read.
+    // Errors: EINVAL for a request that this queue pair cannot take in its state, and for a
+    // parent's queue pair; ENOMEM when the send queue is full; EFAULT when inline bytes may not be
+    // read.
     int post(const QpSendRequest& request) {
-      const int error = pair_.post(request);
+      const int error = guard_.owns_lock() ? pair_.post(request) : EINVAL;
       posted_ = posted_ || error == 0;
       return error;
+    }
+    // EINVAL where post() would return that, else 0.
+    int check(QpSendRequest request) const {
+      return guard_.owns_lock() ? pair_.accept(request) : EINVAL;
     }
     // How many more it takes.
     std::uint32_t room() const { return pair_.send_queue_.room(); }
@@ -137,8 +146,11 @@ class QueuePair final : PortClient, work::WorkSink, ReceiveSink {
   std::string name_of_peer() const;
   Status check(const QpAttributes& attributes, std::uint32_t mask, std::size_t most_mtu) const;
   void apply(const QpAttributes& attributes, std::uint32_t mask);
-  Status begin_receiving();
+  Status begin_receiving(std::size_t most_mtu);
+  bool inherited() const { return attachment_.packets->inherited(); }
   void reset();
+  void conclude();
+  void report_refusal();
   void fail_sends();
   void fail();
   void flush_receive(std::uint64_t id);
@@ -149,9 +161,10 @@ class QueuePair final : PortClient, work::WorkSink, ReceiveSink {
   const QpCapacities capacities_;
   QpPort::Attachment attachment_;
   std::atomic<QpState> state_{QpState::kReset};
-  // Work of the send queue, or a receive, has ended with an error: settle() ends the rest.
+  // Work of the send queue, or a receive, has ended with an error: conclude() ends the rest.
   std::atomic<bool> send_failed_{false};
   std::atomic<bool> receive_failed_{false};
+  std::atomic<bool> overran_{false};  // a completion queue of it has
   std::mutex send_lock_;
   QpSendQueue send_queue_;
   Time announced_ = Time::max();  // the port looks at this queue pair at that time, or earlier

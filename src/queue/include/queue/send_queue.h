@@ -21,8 +21,9 @@ struct QpSendRequest {
   work::Work work;       // without cookie; `sges` stay the caller's during the call only
   CompletionOpcode opcode = CompletionOpcode::kSend;
   bool signaled = false;
-  bool copied = false;   // the bytes are the caller's during the call only (IBV_SEND_INLINE)
-  bool invalid = false;  // ends in its turn with kLocalOperation (IBV_WC_LOC_QP_OP_ERR)
+  bool copied = false;  // the bytes are the caller's during the call only (IBV_SEND_INLINE)
+  // Not kSuccess: nothing of it is sent, and it ends in its turn with that status.
+  work::CompletionStatus refusal = work::CompletionStatus::kSuccess;
   // Of datagrams.
   const AddressHandle* to = nullptr;
   std::uint32_t destination = 0;
