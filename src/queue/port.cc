@@ -60,7 +60,10 @@ Result<std::shared_ptr<QpPort>> QpPort::open(std::shared_ptr<device::Device> dev
   }
   auto thread = device::ProgressThread::get();
   if (!thread) return thread.error();
-  if (Status ok = port->open_number(); !ok) return ok.error();
+  {
+    const MutexLock guard(port->lock_);
+    if (Status ok = port->open_number(); !ok) return ok.error();
+  }
   port->thread_ = std::move(thread).value();
   port->thread_->attach(*port);
   return port;
@@ -116,7 +119,7 @@ void QpPort::detach(PortClient& client, const Attachment& attachment) {
   attachment.packets->detach(attachment.qpn, Time::clock::now());
   std::erase(touched_, &client);
   std::erase(active_, &client);
-  const std::lock_guard guard(news_lock_);
+  const MutexLock guard(news_lock_);
   std::erase_if(news_, [&](const News& each) { return each.client == &client; });
 }
 
@@ -134,12 +137,12 @@ void QpPort::look_at(PortClient& client, Time due) {
 
 void QpPort::announce(PortClient& client, Time due) {
   {
-    const std::lock_guard guard(news_lock_);
+    const MutexLock guard(news_lock_);
     news_.push_back({&client, due});
     has_news_.store(true);
   }
   if (due >= wakes_at_.load()) return;
-  const std::lock_guard guard(lock_);
+  const MutexLock guard(lock_);
   if (sleepers_ == 0) return;
   wakes_at_.store(due);
   const Time now = Time::clock::now();
@@ -148,7 +151,7 @@ void QpPort::announce(PortClient& client, Time due) {
 
 void QpPort::take_news() {
   if (!has_news_.load()) return;
-  const std::lock_guard guard(news_lock_);
+  const MutexLock guard(news_lock_);
   has_news_.store(false);
   for (const News& each : news_) look_at(*each.client, each.due);
   news_.clear();
@@ -190,8 +193,8 @@ void QpPort::take_packets() {
 void QpPort::progress() {
   polls_.fetch_add(1, std::memory_order_relaxed);
   if (origin_.inherited()) return;
-  const std::unique_lock guard(lock_, std::try_to_lock);
-  if (!guard.owns_lock()) return;
+  if (!lock_.try_lock()) return;
+  const MutexLock guard(lock_, std::adopt_lock);
   take_packets();
   settle_touched();
   take_news();
@@ -201,7 +204,7 @@ void QpPort::progress() {
 // The sleepers are counted before the news are taken, and announce() looks for sleepers after its
 // news: one of the two sees the other.
 bool QpPort::fall_asleep() {
-  const std::lock_guard guard(lock_);
+  const MutexLock guard(lock_);
   if (origin_.inherited()) return true;
   ++sleepers_;
   wakes_at_.store(Time::max());
@@ -217,7 +220,7 @@ bool QpPort::fall_asleep() {
 }
 
 void QpPort::wake_up() {
-  const std::lock_guard guard(lock_);
+  const MutexLock guard(lock_);
   if (origin_.inherited() || --sleepers_ != 0) return;
   wakes_at_.store(Time::min());
   now_ = Time::clock::now();  // packets that arrived during the sleep are not late

@@ -97,7 +97,7 @@ Result<std::unique_ptr<QueuePair>> QueuePair::create(const QpSetup& setup) {
     granted.receives = granted.receive_sges = 0;
   }
   std::unique_ptr<QueuePair> pair(new QueuePair(setup, granted));
-  const std::lock_guard guard(setup.port->lock());
+  const MutexLock guard(setup.port->lock());
   auto attachment = setup.port->attach(*pair);
   if (!attachment) return attachment.error();
   pair->attachment_ = attachment.value();
@@ -114,9 +114,9 @@ QueuePair::QueuePair(const QpSetup& setup, const QpCapacities& granted)
 
 QueuePair::~QueuePair() {
   if (attachment_.packets != nullptr && !attachment_.packets->inherited()) {
-    const std::lock_guard guard(setup_.port->lock());
+    const MutexLock guard(setup_.port->lock());
     setup_.port->detach(*this, attachment_);
-    const std::lock_guard sending(send_lock_);
+    const MutexLock sending(send_lock_);
     link_.reset();
   }
   for (device::CompletionQueue* queue : {setup_.sends, setup_.receives}) {
@@ -193,9 +193,9 @@ void QueuePair::apply(const QpAttributes& attributes, std::uint32_t mask) {
 
 Status QueuePair::modify(const QpAttributes& attributes, std::uint32_t mask, std::size_t most_mtu) {
   if (inherited()) return Error{EINVAL, "the queue pair is that of the parent process"};
-  const std::lock_guard guard(setup_.port->lock());
+  const MutexLock guard(setup_.port->lock());
   conclude();
-  std::unique_lock sending(send_lock_);
+  MutexLock sending(send_lock_);
   const QpState from = state();
   const bool moves = (mask & kAttributeState) != 0;
   const QpState to = moves ? attributes.state : from;
@@ -276,7 +276,7 @@ Status QueuePair::begin_receiving(std::size_t most_mtu) {
                         memory_,
                         *target,
                         port.stats(),
-                        port.receive_buffer(),
+                        setup_.port->receive_buffer(),
                         setup_.selective && !foreign};
   link_ = std::make_unique<PacketLink>(setup_.type, attributes_, std::move(path), parts);
   target_ = std::move(target);
@@ -300,14 +300,15 @@ void QueuePair::reset() {
 }
 
 QpAttributes QueuePair::query() {
-  std::unique_lock guard(setup_.port->lock(), std::defer_lock);
-  if (!inherited()) {
-    guard.lock();
-    conclude();
-  }
-  QpAttributes found = attributes_;
-  found.state = found.current_state = state();
-  return found;
+  const auto answer = [this] {
+    QpAttributes found = attributes_;
+    found.state = found.current_state = state();
+    return found;
+  };
+  if (inherited()) return answer();
+  const MutexLock guard(setup_.port->lock());
+  conclude();
+  return answer();
 }
 
 // Sending
@@ -375,19 +376,17 @@ int QueuePair::post(const QpSendRequest& wanted) {
   return 0;
 }
 
-// The last post has been made: packets leave without waiting for the port's lock.
-void QueuePair::posted(std::unique_lock<std::mutex>& guard) {
+// The last post has been made: packets leave without waiting for the port's lock. Returns when the
+// port is to look, if that is earlier than it would.
+Time QueuePair::posted() {
   emit(false, Time::clock::now());
   const Time due = send_due();
-  const bool news = due < announced_;
-  if (news) announced_ = due;
-  guard.unlock();
-  if (news) setup_.port->announce(*this, due);
+  return due < announced_ ? announced_ = due : Time::max();
 }
 
 void QueuePair::emit(bool answers, Time now) {
   if (link_ == nullptr) return;
-  const std::lock_guard guard(setup_.port->transmit_lock());
+  const MutexLock guard(setup_.port->transmit_lock());
   link_->emit(answers, now);
   for (const int family : {AF_INET, AF_INET6}) {
     if (roce::PacketOutput* output = attachment_.packets->output(family)) output->flush();
@@ -402,6 +401,7 @@ Time QueuePair::send_due() {
 // An error ends the send queue: all work behind it is flushed. The port's next poll ends the rest
 // of the queue pair.
 void QueuePair::ended(const work::Ended& work) {
+  send_lock_.assert_held();
   const SendSlot& slot = *static_cast<const SendSlot*>(work.cookie);
   CompletionStatus status = send_failed_ ? CompletionStatus::kFlushed : work.status;
   const bool atomic =
@@ -466,9 +466,9 @@ void QueuePair::explain(const SendSlot& slot, CompletionStatus status, std::uint
 // The same about a request of the peer. With the port's lock held.
 void QueuePair::explain_refusal() {
   if (!target_->take_refusal() || setup_.refusals == nullptr) return;
-  setup_.refusals->of_peer([&] {
+  setup_.refusals->of_peer([this, &target = *target_] {
     return fmt::format("QP {:#x} refused a request of {}: {}", qpn(), name_of_peer(),
-                       target_->explanation());
+                       target.explanation());
   });
 }
 
@@ -486,7 +486,7 @@ int QueuePair::post_receive(std::uint64_t id, std::span<const work::Segment> seg
   if (setup_.shared != nullptr || setup_.receives == nullptr || inherited()) return EINVAL;
   if (state() == QpState::kReset) return EINVAL;
   if (state() != QpState::kError) return own_receives_.post(id, segments);
-  const std::lock_guard guard(setup_.port->lock());
+  const MutexLock guard(setup_.port->lock());
   if (segments.size() > capacities_.receive_sges) return EINVAL;
   flush_receive(id);
   return 0;
@@ -528,36 +528,37 @@ void QueuePair::received(const ReceiveEnding& receive, device::CompletionQueue* 
 }
 
 void QueuePair::take(const roce::PacketArrival& arrival) {
-  QpPort& port = *setup_.port;
+  setup_.port->lock().assert_held();
   const QpState at = state();
   const bool listens = at >= QpState::kReadyToReceive && at < QpState::kError;
   if (!listens || link_ == nullptr || !link_->is_peer(arrival.from)) {
-    return port.stats().add(listens ? Stat::kWrongPeer : Stat::kUnknownQp);
+    return setup_.port->stats().add(listens ? Stat::kWrongPeer : Stat::kUnknownQp);
   }
   const bool request = wire::layout_of(arrival.packet.opcode).request;
-  port.stats().add(request ? Stat::kRequests : Stat::kResponses);
-  if (arrival.marked) port.stats().add(Stat::kEcnMarked);
+  setup_.port->stats().add(request ? Stat::kRequests : Stat::kResponses);
+  if (arrival.marked) setup_.port->stats().add(Stat::kEcnMarked);
   if (!std::exchange(communicates_, true) && is_connected(setup_.type) &&
       at == QpState::kReadyToReceive) {
     raise(QpEvent::kCommunicationEstablished);
   }
   if (request || !is_connected(setup_.type)) {
-    link_->take_request(arrival, port.now());
+    link_->take_request(arrival, setup_.port->now());
     explain_refusal();
     target_->release();
   } else {
-    const std::lock_guard guard(send_lock_);
-    link_->take_response(arrival, port.now());
+    const MutexLock guard(send_lock_);
+    link_->take_response(arrival, setup_.port->now());
   }
-  port.touch(*this);
+  setup_.port->touch(*this);
 }
 
 void QueuePair::take_cnp(const roce::PacketArrival& arrival) {
+  setup_.port->lock().assert_held();
   if (link_ == nullptr || arrival.from.host() != attributes_.address.remote.host()) {
     return setup_.port->stats().add(Stat::kUnknownFlow);
   }
   setup_.port->stats().add(Stat::kCnpsHandled);
-  const std::lock_guard guard(send_lock_);
+  const MutexLock guard(send_lock_);
   link_->take_cnp(setup_.port->now());
 }
 
@@ -565,8 +566,9 @@ void QueuePair::take_cnp(const roce::PacketArrival& arrival) {
 void QueuePair::unreachable(const os::UdpError& /*error*/) {}
 
 void QueuePair::settle(Time now) {
+  setup_.port->lock().assert_held();
   {
-    const std::lock_guard guard(send_lock_);
+    const MutexLock guard(send_lock_);
     emit(true, now);
   }
   conclude();
@@ -600,14 +602,14 @@ void QueuePair::report_refusal() {
 
 // Errors of the send queue of an unreliable service leave its receive queue alone (IBTA 10.3.1).
 void QueuePair::fail_sends() {
-  const std::lock_guard guard(send_lock_);
+  const MutexLock guard(send_lock_);
   state_.store(QpState::kSendQueueError, std::memory_order_release);
   link_->flush();
 }
 
 void QueuePair::fail() {
   {
-    const std::lock_guard guard(send_lock_);
+    const MutexLock guard(send_lock_);
     state_.store(QpState::kError, std::memory_order_release);
     if (link_ != nullptr) link_->flush();
   }
@@ -624,12 +626,14 @@ void QueuePair::flush_receives() {
 }
 
 void QueuePair::tick(Time now) {
-  const std::lock_guard guard(send_lock_);
+  setup_.port->lock().assert_held();
+  const MutexLock guard(send_lock_);
   if (link_ != nullptr) link_->tick(now);
 }
 
 Time QueuePair::due() {
-  const std::lock_guard guard(send_lock_);
+  setup_.port->lock().assert_held();
+  const MutexLock guard(send_lock_);
   if (state() == QpState::kError || link_ == nullptr) return announced_ = Time::max();
   return announced_ = std::min(send_due(), link_->receive_due());
 }

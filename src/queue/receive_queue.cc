@@ -14,7 +14,7 @@ QpReceiveQueue::QpReceiveQueue(std::uint32_t receives, std::uint32_t sges)
 
 int QpReceiveQueue::post(std::uint64_t id, std::span<const work::Segment> segments) {
   if (segments.size() > sges_) return EINVAL;
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   const std::uint32_t posted = posted_.load(std::memory_order_relaxed);
   if (posted >= size_) return ENOMEM;
   const std::uint32_t place = (first_ + posted) % size_;
@@ -25,7 +25,7 @@ int QpReceiveQueue::post(std::uint64_t id, std::span<const work::Segment> segmen
 }
 
 bool QpReceiveQueue::take(PostedReceive& receive) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   const std::uint32_t posted = posted_.load(std::memory_order_relaxed);
   if (posted == 0) return false;
   const PostedEntry& entry = entries_[first_];
@@ -44,13 +44,13 @@ bool QpReceiveQueue::take(PostedReceive& receive) {
 }
 
 void QpReceiveQueue::clear() {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   posted_.store(0, std::memory_order_release);
   first_ = 0;
 }
 
 Status QpReceiveQueue::arm(std::uint32_t limit, std::function<void()> reached) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   if (limit > size_) {
     return Error{EINVAL, "limit " + std::to_string(limit) + " of a queue of " +
                              std::to_string(size_) + " receives"};
@@ -61,12 +61,12 @@ Status QpReceiveQueue::arm(std::uint32_t limit, std::function<void()> reached) {
 }
 
 std::uint32_t QpReceiveQueue::limit() const {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   return limit_;
 }
 
 Status QpReceiveQueue::resize(std::uint32_t receives) {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   const std::uint32_t posted = posted_.load(std::memory_order_relaxed);
   if (receives == 0 || receives < posted) {
     return Error{EINVAL, std::to_string(posted) + " receives are posted"};

@@ -188,7 +188,7 @@ struct Couple {
   }
   // The memory of `b`, with all that its port has written there.
   const std::byte* memory_of_b() const {
-    const std::lock_guard guard(b.port->lock());
+    const MutexLock guard(b.port->lock());
     return b.memory.data();
   }
   End a;

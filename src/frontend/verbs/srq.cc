@@ -60,7 +60,7 @@ int destroy(ibv_srq* srq) {
   if (queue.in_use()) return EBUSY;
   if (queue.xrc_domain && !VerbsContext::of(srq->context).inherited()) {
     // All XRC targets are driven with that lock: none uses the queue any more.
-    const std::lock_guard driving(queue.port->lock());
+    const MutexLock driving(queue.port->lock());
     VerbsXrcd& domain = *queue.xrc_domain.get();
     const std::lock_guard guard(domain.mutex);
     std::erase(domain.queues, &queue);

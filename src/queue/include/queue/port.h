@@ -5,9 +5,9 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/options.h"
 #include "base/result.h"
 #include "base/stats.h"
@@ -59,14 +59,14 @@ class QpPort final : public device::Engine {
   };
   // Gives a queue pair a number; opens another UDP number where all are used. Control calls, with
   // lock() held. Errors: those of open() and device::ProgressThread::start().
-  Result<Attachment> attach(PortClient& client);
+  Result<Attachment> attach(PortClient& client) WEFT_REQUIRES(lock_);
   // On return no function of the client is running, and none will be called.
-  void detach(PortClient& client, const Attachment& attachment);
+  void detach(PortClient& client, const Attachment& attachment) WEFT_REQUIRES(lock_);
 
   // One thread at a time in everything that the port drives.
-  std::mutex& lock() { return lock_; }
+  Mutex& lock() WEFT_RETURNS_LOCK(lock_) { return lock_; }
   // The same of packets on their way out. A thread that holds it may not wait for another lock.
-  std::mutex& transmit_lock() { return transmit_lock_; }
+  Mutex& transmit_lock() WEFT_RETURNS_LOCK(transmit_lock_) { return transmit_lock_; }
   // Local buffers are read through this, with the transmit lock held.
   memory::AccessGuard& reader() { return *reader_; }
   // Memory is accessed through this with lock() held.
@@ -74,16 +74,16 @@ class QpPort final : public device::Engine {
   Stats& stats() { return *stats_; }
   // Which groups drive it for its queue pairs and completion queues. Any thread.
   device::EngineUses& uses() { return uses_; }
-  std::size_t receive_buffer() const;
+  std::size_t receive_buffer() const WEFT_REQUIRES(lock_);
 
   // With lock() held: this poll settles that client, or looks at it at that time.
-  void touch(PortClient& client);
-  void look_at(PortClient& client, Time due);
+  void touch(PortClient& client) WEFT_REQUIRES(lock_);
+  void look_at(PortClient& client, Time due) WEFT_REQUIRES(lock_);
   // The next poll looks at that client, whose earliest time is `due` now: threads that sleep on the
   // port learn of it. Any thread that holds none of the locks.
-  void announce(PortClient& client, Time due);
+  void announce(PortClient& client, Time due) WEFT_EXCLUDES(lock_);
   // The time of this poll.
-  Time now() const { return now_; }
+  Time now() const WEFT_REQUIRES(lock_) { return now_; }
 
   void progress() override;
   bool fall_asleep() override;
@@ -96,12 +96,11 @@ class QpPort final : public device::Engine {
 
  private:
   QpPort(std::shared_ptr<device::Device> device, os::WakeSet wake);
-  Status open_number();
-  Result<std::uint32_t> take_qpn(PortClient& client, roce::PacketPort& number);
-  void take_packets();
-  void take_news();
-  void settle_touched();
-  void look_at_active();
+  Status open_number() WEFT_REQUIRES(lock_);
+  void take_packets() WEFT_REQUIRES(lock_);
+  void take_news() WEFT_REQUIRES(lock_);
+  void settle_touched() WEFT_REQUIRES(lock_);
+  void look_at_active() WEFT_REQUIRES(lock_);
 
   const std::shared_ptr<device::Device> device_;
   const os::Origin origin_;
@@ -112,14 +111,14 @@ class QpPort final : public device::Engine {
   std::shared_ptr<device::ProgressThread> thread_;
   device::EngineUses uses_;
 
-  std::mutex lock_;
-  std::mutex transmit_lock_;
-  std::vector<std::unique_ptr<roce::PacketPort>> numbers_;
-  std::vector<PortClient*> touched_;
-  std::vector<PortClient*> active_;
-  Time now_{};
-  Time due_ = Time::max();  // of the active clients
-  int sleepers_ = 0;
+  mutable Mutex lock_;
+  Mutex transmit_lock_;
+  std::vector<std::unique_ptr<roce::PacketPort>> numbers_ WEFT_GUARDED_BY(lock_);
+  std::vector<PortClient*> touched_ WEFT_GUARDED_BY(lock_);
+  std::vector<PortClient*> active_ WEFT_GUARDED_BY(lock_);
+  Time now_ WEFT_GUARDED_BY(lock_){};
+  Time due_ WEFT_GUARDED_BY(lock_) = Time::max();  // of the active clients
+  int sleepers_ WEFT_GUARDED_BY(lock_) = 0;
   // When the sleepers are woken; Time::min() while there are none, so that no thread wakes them.
   std::atomic<Time> wakes_at_{Time::min()};
   std::atomic<unsigned> polls_{0};
@@ -131,8 +130,8 @@ class QpPort final : public device::Engine {
     PortClient* client;
     Time due;
   };
-  std::mutex news_lock_;  // innermost
-  std::vector<News> news_;
+  Mutex news_lock_;  // innermost
+  std::vector<News> news_ WEFT_GUARDED_BY(news_lock_);
   std::atomic<bool> has_news_{false};
 };
 

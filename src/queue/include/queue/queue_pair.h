@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 
 #include "base/result.h"
@@ -85,39 +84,42 @@ class QueuePair final : PortClient, work::WorkSink, ReceiveSink {
   // Posts of one thread that leave together when it ends.
   class Posting {
    public:
-    explicit Posting(QueuePair& pair) : pair_(pair), guard_(pair.send_lock_, std::defer_lock) {
-      if (!pair.inherited()) guard_.lock();
+    // The analysis of locks knows no lock that is taken sometimes.
+    explicit Posting(QueuePair& pair) WEFT_UNCHECKED : pair_(pair), locked_(!pair.inherited()) {
+      if (locked_) pair.send_lock_.lock();
     }
-    ~Posting() {
-      if (posted_) pair_.posted(guard_);
+    ~Posting() WEFT_UNCHECKED {
+      const Time news = posted_ ? pair_.posted() : Time::max();
+      if (locked_) pair_.send_lock_.unlock();
+      if (news != Time::max()) pair_.setup_.port->announce(pair_, news);
     }
     Posting(const Posting&) = delete;
     Posting& operator=(const Posting&) = delete;
     // Errors: EINVAL for a request that this queue pair cannot take in its state, and for a
     // parent's queue pair; ENOMEM when the send queue is full; EFAULT when inline bytes may not be
     // read.
-    int post(const QpSendRequest& request) {
-      const int error = guard_.owns_lock() ? pair_.post(request) : EINVAL;
+    int post(const QpSendRequest& request) WEFT_UNCHECKED {
+      const int error = locked_ ? pair_.post(request) : EINVAL;
       posted_ = posted_ || error == 0;
       return error;
     }
     // EINVAL where post() would return that, else 0.
-    int check(QpSendRequest request) const {
-      return guard_.owns_lock() ? pair_.accept(request) : EINVAL;
+    int check(QpSendRequest request) const WEFT_UNCHECKED {
+      return locked_ ? pair_.accept(request) : EINVAL;
     }
     // How many more it takes.
-    std::uint32_t room() const { return pair_.send_queue_.room(); }
+    std::uint32_t room() const WEFT_UNCHECKED { return pair_.send_queue_.room(); }
 
    private:
     QueuePair& pair_;
-    std::unique_lock<std::mutex> guard_;
+    const bool locked_;  // not of a parent's queue pair
     bool posted_ = false;
   };
   // Errors: EINVAL in RESET, with a shared queue and for too many segments; ENOMEM when it is full.
   int post_receive(std::uint64_t id, std::span<const work::Segment> segments);
 
   // A completion was polled: gives slots of the send queue of its queue pair back.
-  static void polled(const device::Completion& completion);
+  static void polled(const device::Completion& completion) WEFT_UNCHECKED;
 
  private:
   explicit QueuePair(const QpSetup& setup, const QpCapacities& granted);
@@ -134,27 +136,28 @@ class QueuePair final : PortClient, work::WorkSink, ReceiveSink {
   // With the port's lock.
   void received(const ReceiveEnding& receive, device::CompletionQueue* completions) override;
 
-  int post(const QpSendRequest& wanted);
-  int accept(QpSendRequest& request) const;
-  void posted(std::unique_lock<std::mutex>& guard);
-  void emit(bool answers, Time now);
-  Time send_due();
+  int post(const QpSendRequest& wanted) WEFT_REQUIRES(send_lock_);
+  int accept(QpSendRequest& request) const WEFT_REQUIRES(send_lock_);
+  Time posted() WEFT_REQUIRES(send_lock_);
+  void emit(bool answers, Time now) WEFT_REQUIRES(send_lock_);
+  Time send_due() WEFT_REQUIRES(send_lock_);
   void complete_send(const SendSlot& slot, work::CompletionStatus status, std::uint8_t detail,
-                     std::uint32_t frees);
-  void explain(const SendSlot& slot, work::CompletionStatus status, std::uint8_t reason);
-  void explain_refusal();
+                     std::uint32_t frees) WEFT_REQUIRES(send_lock_);
+  void explain(const SendSlot& slot, work::CompletionStatus status, std::uint8_t reason)
+      WEFT_REQUIRES(send_lock_);
+  void explain_refusal() WEFT_REQUIRES(setup_.port->lock());
   std::string name_of_peer() const;
   Status check(const QpAttributes& attributes, std::uint32_t mask, std::size_t most_mtu) const;
   void apply(const QpAttributes& attributes, std::uint32_t mask);
-  Status begin_receiving(std::size_t most_mtu);
+  Status begin_receiving(std::size_t most_mtu) WEFT_REQUIRES(setup_.port->lock(), send_lock_);
   bool inherited() const { return attachment_.packets->inherited(); }
-  void reset();
-  void conclude();
-  void report_refusal();
-  void fail_sends();
-  void fail();
-  void flush_receive(std::uint64_t id);
-  void flush_receives();
+  void reset() WEFT_REQUIRES(setup_.port->lock(), send_lock_);
+  void conclude() WEFT_REQUIRES(setup_.port->lock());
+  void report_refusal() WEFT_REQUIRES(setup_.port->lock());
+  void fail_sends() WEFT_REQUIRES(setup_.port->lock());
+  void fail() WEFT_REQUIRES(setup_.port->lock());
+  void flush_receive(std::uint64_t id) WEFT_REQUIRES(setup_.port->lock());
+  void flush_receives() WEFT_REQUIRES(setup_.port->lock());
   void raise(QpEvent event);
 
   const QpSetup setup_;
@@ -165,9 +168,10 @@ class QueuePair final : PortClient, work::WorkSink, ReceiveSink {
   std::atomic<bool> send_failed_{false};
   std::atomic<bool> receive_failed_{false};
   std::atomic<bool> overran_{false};  // a completion queue of it has
-  std::mutex send_lock_;
-  QpSendQueue send_queue_;
-  Time announced_ = Time::max();  // the port looks at this queue pair at that time, or earlier
+  Mutex send_lock_;
+  QpSendQueue send_queue_ WEFT_GUARDED_BY(send_lock_);
+  Time announced_ WEFT_GUARDED_BY(send_lock_) =
+      Time::max();  // the port looks at this queue pair at that time, or earlier
   // With the port's lock and the send lock.
   QpAttributes attributes_;
   std::unique_ptr<Link> link_;
@@ -175,8 +179,9 @@ class QueuePair final : PortClient, work::WorkSink, ReceiveSink {
   QpReceiveQueue own_receives_;
   QpReceiveQueue& receives_;
   memory::LocalAccess memory_;
-  std::unique_ptr<QpTarget> target_;
-  bool communicates_ = false;  // a packet has arrived in RTR or RTS
+  std::unique_ptr<QpTarget> target_ WEFT_GUARDED_BY(setup_.port->lock());
+  bool communicates_ WEFT_GUARDED_BY(setup_.port->lock()) =
+      false;  // a packet has arrived in RTR or RTS
 };
 
 }  // namespace weft::queue

@@ -5,10 +5,10 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <span>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "work/local_memory.h"
 
@@ -54,15 +54,15 @@ class QpReceiveQueue {
     std::uint32_t count = 0;  // of segments
   };
 
-  mutable std::mutex mutex_;
-  std::uint32_t size_;
+  mutable Mutex mutex_;
+  std::atomic<std::uint32_t> size_;
   const std::uint32_t sges_;
-  std::vector<PostedEntry> entries_;     // a ring
-  std::vector<work::Segment> segments_;  // sges_ for each entry
-  std::uint32_t first_ = 0;
+  std::vector<PostedEntry> entries_ WEFT_GUARDED_BY(mutex_);     // a ring
+  std::vector<work::Segment> segments_ WEFT_GUARDED_BY(mutex_);  // sges_ for each entry
+  std::uint32_t first_ WEFT_GUARDED_BY(mutex_) = 0;
   std::atomic<std::uint32_t> posted_{0};
-  std::uint32_t limit_ = 0;
-  std::function<void()> reached_;
+  std::uint32_t limit_ WEFT_GUARDED_BY(mutex_) = 0;
+  std::function<void()> reached_ WEFT_GUARDED_BY(mutex_);
 };
 
 }  // namespace weft::queue
