@@ -2,7 +2,7 @@
 // How are lock rules written so that the lint checks them?
 //
 // clang's thread safety analysis reads the annotations (tools/ci/check_locks.py); other compilers
-// see a std::mutex and its guard. What a lock guards has WEFT_GUARDED_BY, a function that is called
+// see a std::mutex and its guard. A member that a lock guards has WEFT_GUARDED_BY, a function that is called
 // with it held WEFT_REQUIRES. A function that is called through an interface, where the lock of
 // another object is held, begins with assert_held().
 #pragma once
@@ -41,7 +41,7 @@ class WEFT_THREAD_ATTRIBUTE(scoped_lockable) MutexLock {
       : mutex_(&mutex) {
     mutex.lock();
   }
-  // Of one that the caller has locked.
+  // The caller has locked it.
   MutexLock(Mutex& mutex, std::adopt_lock_t) WEFT_THREAD_ATTRIBUTE(requires_capability(mutex))
       : mutex_(&mutex) {}
   ~MutexLock() WEFT_THREAD_ATTRIBUTE(release_capability()) {
