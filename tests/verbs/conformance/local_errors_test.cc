@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
 
 #include "support/end.h"
 
@@ -13,7 +14,7 @@ namespace {
 // Local errors leave the peer alone: nothing has left for it.
 class LocalError : public testing::Test {
  protected:
-  void fails(SendRequest request, ibv_wc_status status) {
+  void fails(SendRequest request, ibv_wc_status status, std::optional<Reason> reason = {}) {
     ASSERT_EQ(two.b.receive(64, 1), 0);
     ASSERT_EQ(two.a.receive(64, 2), 0);
     request.wr.wr_id = 7;
@@ -22,6 +23,9 @@ class LocalError : public testing::Test {
     const ibv_wc failed = two.a.sent();
     EXPECT_EQ(failed.status, status);
     EXPECT_EQ(failed.wr_id, 7u);
+    if (reason) {
+      EXPECT_EQ(failed.vendor_err, *reason);
+    }
     EXPECT_EQ(failed.qp_num, two.a.qp()->qp_num);
     EXPECT_EQ(two.a.state(), IBV_QPS_ERR);
     const ibv_wc flushed = two.a.sent();
@@ -40,23 +44,27 @@ class LocalError : public testing::Test {
 };
 
 TEST_F(LocalError, UnknownLocalKey) {
-  fails({IBV_WR_SEND, {with_key(two.a.mr()->lkey + 1)}}, IBV_WC_LOC_PROT_ERR);
+  fails({IBV_WR_SEND, {with_key(two.a.mr()->lkey + 1)}}, IBV_WC_LOC_PROT_ERR, kUnknownKey);
 }
-TEST_F(LocalError, NoLocalKey) { fails({IBV_WR_SEND, {with_key(0)}}, IBV_WC_LOC_PROT_ERR); }
-TEST_F(LocalError, TheLastLocalKey) { fails({IBV_WR_SEND, {with_key(~0u)}}, IBV_WC_LOC_PROT_ERR); }
+TEST_F(LocalError, NoLocalKey) {
+  fails({IBV_WR_SEND, {with_key(0)}}, IBV_WC_LOC_PROT_ERR, kUnknownKey);
+}
+TEST_F(LocalError, TheLastLocalKey) {
+  fails({IBV_WR_SEND, {with_key(~0u)}}, IBV_WC_LOC_PROT_ERR, kUnknownKey);
+}
 TEST_F(LocalError, TheKeyOfAnotherProtectionDomain) {
   Owned<ibv_pd> other(ibv_alloc_pd(two.a.context()));
   Owned<ibv_mr> foreign(
       ibv_reg_mr(other.get(), two.a.memory(), End::kBytes, IBV_ACCESS_LOCAL_WRITE));
-  fails({IBV_WR_SEND, {with_key(foreign->lkey)}}, IBV_WC_LOC_PROT_ERR);
+  fails({IBV_WR_SEND, {with_key(foreign->lkey)}}, IBV_WC_LOC_PROT_ERR, kUnknownKey);
 }
 TEST_F(LocalError, BytesPastTheEndOfTheRegion) {
-  fails({IBV_WR_SEND, {two.a.part(End::kBytes - 4, 8)}}, IBV_WC_LOC_PROT_ERR);
+  fails({IBV_WR_SEND, {two.a.part(End::kBytes - 4, 8)}}, IBV_WC_LOC_PROT_ERR, kPastEnd);
 }
 TEST_F(LocalError, BytesBeforeTheRegion) {
   ibv_sge before = two.a.part(0, 8);
   before.addr -= 4;
-  fails({IBV_WR_SEND, {before}}, IBV_WC_LOC_PROT_ERR);
+  fails({IBV_WR_SEND, {before}}, IBV_WC_LOC_PROT_ERR, kBeforeStart);
 }
 TEST_F(LocalError, OneBadEntryAmongSeveral) {
   fails({IBV_WR_SEND, {two.a.part(0, 8), with_key(0), two.a.part(8, 8)}}, IBV_WC_LOC_PROT_ERR);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 
 #include "support/end.h"
 
@@ -15,7 +16,8 @@ namespace {
 // A refusal ends both queue pairs, in order; the refused request touches no byte.
 class Refusal : public testing::Test {
  protected:
-  void refused(SendRequest request, ibv_wc_status status, ibv_event_type event) {
+  void refused(SendRequest request, ibv_wc_status status, ibv_event_type event,
+               std::optional<Reason> reason = {}) {
     std::memset(two.b.memory(), 0x5A, 64);
     std::memset(two.a.memory(), 0xA5, 64);
     ASSERT_EQ(two.b.receive(64, 1), 0);
@@ -26,6 +28,9 @@ class Refusal : public testing::Test {
     const ibv_wc failed = two.a.sent();
     EXPECT_EQ(failed.status, status);
     EXPECT_EQ(failed.wr_id, 7u);
+    if (reason) {
+      EXPECT_EQ(failed.vendor_err, *reason);
+    }
     EXPECT_EQ(two.a.sent().status, IBV_WC_WR_FLUSH_ERR);
     for (std::uint64_t id = 1; id <= 2; ++id) {
       const ibv_wc flushed = two.b.received();
@@ -47,8 +52,8 @@ class Refusal : public testing::Test {
   SendRequest request(ibv_wr_opcode opcode, const RemotePlace& place) {
     return SendRequest(opcode, {two.a.part(0, 8)}).at(place).operands(1, 2);
   }
-  void refused_access(ibv_wr_opcode opcode, const RemotePlace& place) {
-    refused(request(opcode, place), IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
+  void refused_access(ibv_wr_opcode opcode, const RemotePlace& place, Reason reason) {
+    refused(request(opcode, place), IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR, reason);
   }
   RemotePlace with_key(std::uint32_t key) { return {two.b.place(0).address, key}; }
 
@@ -57,26 +62,30 @@ class Refusal : public testing::Test {
 
 class RefusedAccess : public Refusal, public testing::WithParamInterface<ibv_wr_opcode> {};
 
-TEST_P(RefusedAccess, UnknownKey) { refused_access(GetParam(), with_key(two.b.mr()->rkey + 1)); }
-TEST_P(RefusedAccess, KeyZero) { refused_access(GetParam(), with_key(0)); }
+TEST_P(RefusedAccess, UnknownKey) {
+  refused_access(GetParam(), with_key(two.b.mr()->rkey + 1), kUnknownKey);
+}
+TEST_P(RefusedAccess, KeyZero) { refused_access(GetParam(), with_key(0), kUnknownKey); }
 TEST_P(RefusedAccess, KeyOfAnotherProtectionDomain) {
   Owned<ibv_pd> other(ibv_alloc_pd(two.b.context()));
   Owned<ibv_mr> foreign(ibv_reg_mr(other.get(), two.b.memory(), End::kBytes, kAllRights));
-  refused_access(GetParam(), with_key(foreign->rkey));
+  refused_access(GetParam(), with_key(foreign->rkey), kUnknownKey);
 }
 TEST_P(RefusedAccess, KeyOfARegionThatIsGone) {
   const RemotePlace gone = two.b.place(0);
   two.b.register_again(kAllRights);
-  refused_access(GetParam(), gone);
+  refused_access(GetParam(), gone, kUnknownKey);
 }
 TEST_P(RefusedAccess, BytesPastTheEnd) {
-  refused_access(GetParam(), two.b.place(End::kBytes - (End::kBytes % 8) + 8));
+  refused_access(GetParam(), two.b.place(End::kBytes), kPastEnd);
 }
 TEST_P(RefusedAccess, BytesBeforeTheStart) {
-  refused_access(GetParam(), {two.b.place(0).address - 8, two.b.mr()->rkey});
+  refused_access(GetParam(), {two.b.place(0).address - 8, two.b.mr()->rkey}, kBeforeStart);
 }
-TEST_P(RefusedAccess, AnAddressThatWrapsAround) {
-  refused_access(GetParam(), {~std::uint64_t{7}, two.b.mr()->rkey});
+TEST_P(RefusedAccess, TheLastAddresses) {
+  const bool wraps = GetParam() == IBV_WR_RDMA_WRITE || GetParam() == IBV_WR_RDMA_READ;
+  const std::uint64_t address = ~std::uint64_t{wraps ? 3u : 7u};
+  refused_access(GetParam(), {address, two.b.mr()->rkey}, wraps ? kWraps : kPastEnd);
 }
 TEST_P(RefusedAccess, ARegionWithoutTheRight) {
   unsigned rights = kAllRights;
@@ -84,7 +93,7 @@ TEST_P(RefusedAccess, ARegionWithoutTheRight) {
   if (GetParam() == IBV_WR_RDMA_WRITE) rights &= ~unsigned{IBV_ACCESS_REMOTE_WRITE};
   if (GetParam() >= IBV_WR_ATOMIC_CMP_AND_SWP) rights &= ~unsigned{IBV_ACCESS_REMOTE_ATOMIC};
   two.b.register_again(rights);
-  refused_access(GetParam(), two.b.place(0));
+  refused_access(GetParam(), two.b.place(0), kNoRight);
 }
 INSTANTIATE_TEST_SUITE_P(All, RefusedAccess,
                          testing::Values(IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,

@@ -115,6 +115,7 @@ ibv_wc End::next(ibv_cq* queue) {
     return ibv_poll_cq(queue, 1, &wc) != 0;
   });
   EXPECT_TRUE(found) << "no completion in time";
+  EXPECT_PRED2(explains, wc.status, wc.vendor_err);
   return wc;
 }
 

@@ -9,6 +9,7 @@
 
 #include "attributes.h"
 #include "device.h"
+#include "reasons.h"
 #include "request.h"
 
 namespace weft::verbs_conformance {

@@ -22,14 +22,15 @@ struct SendRequest {
     wr.opcode = opcode;
     wr.wr_id = id;
   }
+  bool is_atomic() const {
+    return wr.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+  }
   SendRequest& flagged(unsigned flags) {
     wr.send_flags |= flags;
     return *this;
   }
   SendRequest& at(const RemotePlace& place) {
-    const bool atomic =
-        wr.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
-    if (atomic) {
+    if (is_atomic()) {
       wr.wr.atomic.remote_addr = place.address;
       wr.wr.atomic.rkey = place.key;
     } else {
@@ -38,7 +39,9 @@ struct SendRequest {
     }
     return *this;
   }
+  // Of an atomic operation; others have none.
   SendRequest& operands(std::uint64_t compare_or_add, std::uint64_t swap = 0) {
+    if (!is_atomic()) return *this;
     wr.wr.atomic.compare_add = compare_or_add;
     wr.wr.atomic.swap = swap;
     return *this;
