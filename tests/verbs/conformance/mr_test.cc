@@ -88,6 +88,11 @@ TEST_F(Registration, OfMemoryThatIsNotMappedFails) {
   EXPECT_NE(add(gone, 8192, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND), nullptr);
 }
 
+TEST_F(Registration, OfARangeThatWrapsAroundFails) {
+  EXPECT_EQ(add(memory.data(), SIZE_MAX, IBV_ACCESS_LOCAL_WRITE), nullptr);
+  EXPECT_EQ(add(memory.data(), SIZE_MAX, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND), nullptr);
+}
+
 TEST_F(Registration, OfNoBytesIsAllowed) {
   EXPECT_NE(add(memory.data(), 0, IBV_ACCESS_LOCAL_WRITE), nullptr);
 }

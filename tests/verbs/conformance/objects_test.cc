@@ -254,6 +254,69 @@ TEST_F(Unacknowledged, EventOfACompletionChannelDelaysTheEndOfTheQueue) {
   waits([&] { return ibv_destroy_cq(cq); }, [&] { ibv_ack_cq_events(cq, 1); });
 }
 
+TEST_F(Unacknowledged, EventOfASharedQueueDelaysItsEnd) {
+  End a;
+  End b;
+  a.partner_with(b);
+  ibv_srq_init_attr shared{nullptr, {2, 1, 0}};
+  ibv_srq* const srq = ibv_create_srq(b.pd(), &shared);
+  ASSERT_NE(srq, nullptr);
+  {
+    ibv_qp_init_attr wanted{};
+    wanted.send_cq = b.sends();
+    wanted.recv_cq = b.receives();
+    wanted.srq = srq;
+    wanted.qp_type = IBV_QPT_RC;
+    wanted.cap = {1, 0, 1, 0, 0};
+    const Owned<ibv_qp> qp(ibv_create_qp(b.pd(), &wanted));
+    ibv_qp_attr attributes = b.usual();
+    attributes.dest_qp_num = a.qp()->qp_num;
+    attributes.qp_state = IBV_QPS_INIT;
+    ASSERT_EQ(ibv_modify_qp(qp.get(), &attributes, mask_to_init(IBV_QPT_RC)), 0);
+    attributes.qp_state = IBV_QPS_RTR;
+    ASSERT_EQ(ibv_modify_qp(qp.get(), &attributes, mask_to_rtr(IBV_QPT_RC)), 0);
+    attributes.qp_state = IBV_QPS_RTS;
+    ASSERT_EQ(ibv_modify_qp(qp.get(), &attributes, mask_to_rts(IBV_QPT_RC)), 0);
+    a.connect(qp->qp_num);
+    ReceiveRequest request({b.part(0, 8)});
+    ibv_recv_wr* bad = nullptr;
+    ASSERT_EQ(ibv_post_srq_recv(srq, request.get(), &bad), 0);
+    ibv_srq_attr limit{0, 0, 1};
+    ASSERT_EQ(ibv_modify_srq(srq, &limit, IBV_SRQ_LIMIT), 0);
+    ASSERT_EQ(a.send(8), 0);
+    ASSERT_EQ(a.sent().status, IBV_WC_SUCCESS);
+  }
+  ibv_async_event event = take(b.context());
+  EXPECT_EQ(event.event_type, IBV_EVENT_SRQ_LIMIT_REACHED);
+  waits([&] { return ibv_destroy_srq(srq); }, [&] { ibv_ack_async_event(&event); });
+}
+
+TEST_F(Unacknowledged, EventOfAnOverrunDelaysTheEndOfTheQueue) {
+  End end;
+  ibv_cq* const cq = ibv_create_cq(end.context(), 1, nullptr, nullptr, 0);
+  ASSERT_NE(cq, nullptr);
+  {
+    ibv_qp_init_attr wanted{};
+    wanted.send_cq = wanted.recv_cq = cq;
+    wanted.qp_type = IBV_QPT_RC;
+    wanted.cap = {1, 4, 1, 1, 0};
+    const Owned<ibv_qp> qp(ibv_create_qp(end.pd(), &wanted));
+    ibv_qp_attr attributes = end.usual();
+    attributes.qp_state = IBV_QPS_INIT;
+    ASSERT_EQ(ibv_modify_qp(qp.get(), &attributes, mask_to_init(IBV_QPT_RC)), 0);
+    for (int i = 0; i < 4; ++i) {
+      ReceiveRequest request({end.part(0, 8)});
+      ibv_recv_wr* bad = nullptr;
+      ASSERT_EQ(ibv_post_recv(qp.get(), request.get(), &bad), 0);
+    }
+    attributes.qp_state = IBV_QPS_ERR;
+    ASSERT_EQ(ibv_modify_qp(qp.get(), &attributes, IBV_QP_STATE), 0);
+  }
+  ibv_async_event event = take(end.context());
+  EXPECT_EQ(event.event_type, IBV_EVENT_CQ_ERR);
+  waits([&] { return ibv_destroy_cq(cq); }, [&] { ibv_ack_async_event(&event); });
+}
+
 // Events that were not taken go with their object.
 TEST_F(Unacknowledged, EventThatWasNotTakenGoesWithItsObject) {
   EndSetup shared;

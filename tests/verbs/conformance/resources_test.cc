@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <fstream>
 #include <vector>
 
 #include "support/end.h"
@@ -115,10 +116,96 @@ TEST(Descriptors, AreNotNeededByEveryQueueAndQueuePair) {
   ::close(after);
 }
 
+// Without a descriptor for another UDP port the number of queue pairs ends, and what is there
+// works.
+TEST(Descriptors, AreNeededForMoreQueuePairsThanAPortHas) {
+  Pair two;
+  std::vector<Owned<ibv_qp>> pairs;
+  ibv_qp_init_attr wanted{};
+  wanted.send_cq = wanted.recv_cq = two.a.receives();
+  wanted.qp_type = IBV_QPT_RC;
+  wanted.cap = {1, 1, 1, 1, 0};
+  int error = 0;
+  {
+    const FewDescriptors few(0);
+    while (error == 0 && pairs.size() < 1000) {
+      errno = 0;
+      ibv_qp* const made = ibv_create_qp(two.a.pd(), &wanted);
+      if (made != nullptr) {
+        pairs.emplace_back(made);
+      } else {
+        error = errno;
+      }
+    }
+  }
+  EXPECT_PRED1(is_shortage, error);
+  EXPECT_LT(pairs.size(), 254u);
+  ASSERT_EQ(two.b.receive(8), 0);
+  ASSERT_EQ(two.a.send(8), 0);
+  EXPECT_EQ(two.a.sent().status, IBV_WC_SUCCESS);
+  const Owned<ibv_qp> another(ibv_create_qp(two.a.pd(), &wanted));
+  EXPECT_NE(another, nullptr);
+}
+
+// Without memory a creating call fails, and the process lives.
+TEST(Memory, IsNeededForLargeQueues) {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "a sanitizer needs more address space than there is";
+#endif
+  Pair two;
+  std::vector<Owned<ibv_qp>> pairs;
+  std::vector<Owned<ibv_srq>> queues;
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
+  std::size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  rlimit little = before;
+  little.rlim_cur = pages * 4096 + (std::size_t{64} << 20);
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &little), 0);
+  int error = 0;
+  while (error == 0 && pairs.size() < 100) {
+    ibv_qp_init_attr wanted{};
+    wanted.send_cq = wanted.recv_cq = two.a.receives();
+    wanted.qp_type = IBV_QPT_RC;
+    wanted.cap = {16'384, 16'384, 16, 16, 512};
+    errno = 0;
+    pairs.emplace_back(ibv_create_qp(two.a.pd(), &wanted));
+    if (pairs.back() == nullptr) error = errno;
+  }
+  int error_of_shared = 0;
+  while (error_of_shared == 0 && queues.size() < 100) {
+    ibv_srq_init_attr wanted{nullptr, {16'384, 16, 0}};
+    errno = 0;
+    queues.emplace_back(ibv_create_srq(two.a.pd(), &wanted));
+    if (queues.back() == nullptr) error_of_shared = errno;
+  }
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &before), 0);
+  EXPECT_EQ(error, ENOMEM);
+  EXPECT_EQ(error_of_shared, ENOMEM);
+  ASSERT_EQ(two.b.receive(8), 0);
+  ASSERT_EQ(two.a.send(8), 0);
+  EXPECT_EQ(two.a.sent().status, IBV_WC_SUCCESS);
+}
+
+// Packets for a queue pair that is gone must not find another.
+TEST(ManyQueuePairs, HaveNumbersThatRestAfterUse) {
+  End end;
+  std::uint32_t last = 0;
+  for (int i = 0; i < 300; ++i) {
+    ibv_qp_init_attr wanted{};
+    wanted.send_cq = wanted.recv_cq = end.receives();
+    wanted.qp_type = IBV_QPT_RC;
+    wanted.cap = {1, 1, 1, 1, 0};
+    const Owned<ibv_qp> qp(ibv_create_qp(end.pd(), &wanted));
+    ASSERT_NE(qp, nullptr);
+    ASSERT_NE(qp->qp_num, last);
+    last = qp->qp_num;
+  }
+}
+
 // More queue pairs than a UDP port has numbers: another one is opened.
 TEST(ManyQueuePairs, OfOneQueueAreReachedByTheirNumbers) {
   constexpr std::size_t kMany = 600;
-  EndSetup setup;
   End a;
   std::vector<Owned<ibv_qp>> pairs;
   std::vector<std::uint32_t> ports;

@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <thread>
@@ -161,6 +162,50 @@ TEST(Threads, SleepForACompletion) {
     ASSERT_EQ(a.sent().status, IBV_WC_SUCCESS);
   }
   sleeping.join();
+}
+
+// Another UDP port is opened while a thread sleeps on those that there were.
+TEST(Threads, SleepWhileQueuePairsOfAnotherPortAreMade) {
+  End a;
+  End b;
+  const Owned<ibv_comp_channel> channel(ibv_create_comp_channel(b.context()));
+  const Owned<ibv_cq> cq(ibv_create_cq(b.context(), 16, nullptr, channel.get(), 0));
+  ASSERT_NE(cq, nullptr);
+  std::vector<Owned<ibv_qp>> pairs;
+  const auto add = [&] {
+    ibv_qp_init_attr wanted{};
+    wanted.send_cq = wanted.recv_cq = cq.get();
+    wanted.qp_type = IBV_QPT_RC;
+    wanted.cap = {1, 1, 1, 1, 0};
+    pairs.emplace_back(ibv_create_qp(b.pd(), &wanted));
+    ASSERT_NE(pairs.back(), nullptr);
+  };
+  add();
+  ASSERT_EQ(ibv_req_notify_cq(cq.get(), 0), 0);
+  std::thread sleeping([&] {
+    ibv_cq* of = nullptr;
+    void* context = nullptr;
+    EXPECT_EQ(ibv_get_cq_event(channel.get(), &of, &context), 0);
+    ibv_ack_cq_events(of, 1);
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  while (pairs.back()->qp_num >> 8 == pairs.front()->qp_num >> 8) add();
+  ibv_qp* const last = pairs.back().get();
+  ibv_qp_attr attributes = b.usual();
+  attributes.dest_qp_num = a.qp()->qp_num;
+  attributes.qp_state = IBV_QPS_INIT;
+  ASSERT_EQ(ibv_modify_qp(last, &attributes, mask_to_init(IBV_QPT_RC)), 0);
+  attributes.qp_state = IBV_QPS_RTR;
+  ASSERT_EQ(ibv_modify_qp(last, &attributes, mask_to_rtr(IBV_QPT_RC)), 0);
+  ReceiveRequest request({b.part(0, 8)});
+  ibv_recv_wr* bad = nullptr;
+  ASSERT_EQ(ibv_post_recv(last, request.get(), &bad), 0);
+  a.connect(last->qp_num);
+  ASSERT_EQ(a.send(8), 0);
+  EXPECT_EQ(a.sent().status, IBV_WC_SUCCESS);
+  sleeping.join();
+  ibv_wc wc{};
+  EXPECT_EQ(ibv_poll_cq(cq.get(), 1, &wc), 1);
 }
 
 }  // namespace
