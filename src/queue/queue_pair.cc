@@ -586,7 +586,7 @@ void QueuePair::conclude() {
   fail();
 }
 
-// Of a request that was refused without a receive, whose completion would say it (IBTA 9.9.3).
+// A refused request raises an event, unless the completion of a receive says why (IBTA 9.9.3).
 void QueuePair::report_refusal() {
   switch (target_->last_verdict()) {
     case work::RequestVerdict::Kind::kAccess:

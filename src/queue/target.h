@@ -57,7 +57,7 @@ class QpTarget final : public work::Target {
   std::string explanation() const {
     return guard_.explain(refusal_, refused_need_, refused_range_);
   }
-  // What the region table has said of the last access.
+  // The answer of the region table to the last access.
   work::RequestVerdict::Kind last_verdict() const { return last_verdict_; }
 
  private:

@@ -105,8 +105,8 @@ bool Requester::restart(Psn executed, std::size_t path_mtu, Time now) {
   return true;
 }
 
-// Work that is posted meanwhile comes behind the other work. Of a connection the first error says
-// why it has ended, and all work behind that is flushed.
+// Work that is posted meanwhile comes behind the other work. The first error of a connection
+// says why it has ended, and all work behind that is flushed.
 void Requester::fail(CompletionStatus status) {
   if (failed_) return;
   failed_ = true;

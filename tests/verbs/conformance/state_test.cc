@@ -110,7 +110,7 @@ TEST_P(EveryType, NeedsEachRequiredAttribute) {
   }
 }
 
-// What may be given beside the required attributes: nothing else may.
+// Attributes that may be given beside the required ones.
 int optional_of(ibv_qp_type type, ibv_qp_state to) {
   if (to == IBV_QPS_INIT) return 0;
   if (type == IBV_QPT_UD) {
@@ -325,7 +325,7 @@ TEST(QueryQp, ReturnsWhatTheQueuePairWasCreatedWith) {
   EXPECT_EQ(initial.cap.max_send_wr, attributes.cap.max_send_wr);
 }
 
-// Of both PSNs 24 bits count, and they wrap around.
+// PSNs have 24 bits, and wrap around.
 class LastNumbers : public testing::TestWithParam<ibv_qp_type> {};
 
 TEST_P(LastNumbers, AreFollowedByZero) {

@@ -24,7 +24,7 @@ struct QpSendRequest {
   bool copied = false;  // the bytes are the caller's during the call only (IBV_SEND_INLINE)
   // Not kSuccess: nothing of it is sent, and it ends in its turn with that status.
   work::CompletionStatus refusal = work::CompletionStatus::kSuccess;
-  // Of datagrams.
+  // For datagrams.
   const AddressHandle* to = nullptr;
   std::uint32_t destination = 0;
   std::uint32_t queue_key = 0;

@@ -39,7 +39,7 @@ struct SendRequest {
     }
     return *this;
   }
-  // Of an atomic operation; others have none.
+  // For atomic operations; others have none.
   SendRequest& operands(std::uint64_t compare_or_add, std::uint64_t swap = 0) {
     if (!is_atomic()) return *this;
     wr.wr.atomic.compare_add = compare_or_add;
