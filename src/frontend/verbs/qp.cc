@@ -213,10 +213,22 @@ int destroy(ibv_qp* qp) {
   return 0;
 }
 
+// Linux ignores the attributes of the other end of an extended connection (modify_qp_mask() of
+// uverbs_cmd.c), and perftest sets them.
+std::uint32_t mask_of(ibv_qp_type type, int wanted) {
+  constexpr std::uint32_t kOfTarget = IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+  constexpr std::uint32_t kOfInitiator =
+      IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY;
+  const auto mask = static_cast<std::uint32_t>(wanted);
+  if (type == IBV_QPT_XRC_SEND) return mask & ~kOfTarget;
+  if (type == IBV_QPT_XRC_RECV) return mask & ~kOfInitiator;
+  return mask;
+}
+
 int modify(ibv_qp* qp, const ibv_qp_attr& wanted, int wanted_mask) {
   VerbsQp& pair = object_of(qp);
   if (const int error = check_handle(pair); error != 0) return error;
-  const auto mask = static_cast<std::uint32_t>(wanted_mask);
+  const std::uint32_t mask = mask_of(qp->qp_type, wanted_mask);
   const auto has = [mask](std::uint32_t one) { return (mask & one) != 0; };
   if (has(IBV_QP_ACCESS_FLAGS) && (wanted.qp_access_flags & ~(kRemoteRights | kOtherRights)) != 0) {
     return EINVAL;
