@@ -6,7 +6,6 @@ import json
 import os
 import queue
 import re
-import struct
 import subprocess
 import sys
 import threading
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import forged
 import hosts
+from counters import counters_of, file_of
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "programs"))
 from program import require  # noqa: E402
@@ -102,17 +102,12 @@ class Process:
 
     def statistics(self, end=None):
         """The counters of its port at that end, or at `self.end` (docs/formats/statistics.md)."""
-        found = list(Path(f"/proc/{self.process.pid}/root/dev/shm").glob(f"weft-*/net-*/stats-{self.process.pid}"))
-        require(len(found) == 1, f"{len(found)} files of counters")
-        data = found[0].read_bytes()
-        count, blocks, size = struct.unpack_from("<III", data, 12)
-        text = lambda offset, length: data[offset:offset + length].rstrip(b"\0").decode()  # noqa: E731
-        names = [text(64 + 32 * number, 32) for number in range(count)]
+        file = file_of(self.process.pid)
+        require(file is not None, "no file of counters")
         address, port = end or self.end
         owner = f"{address}:{port}"
-        for block in range(0x1000, min(len(data), 0x1000 + blocks * size), size):
-            if text(block + 4, 60) == owner:
-                return dict(zip(names, struct.unpack_from(f"<{count}Q", data, block + 64)))
+        for found in counters_of(file.read_bytes(), owner):
+            return found
         raise RuntimeError(f"no counters of {owner}")
 
 

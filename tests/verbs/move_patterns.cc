@@ -5,7 +5,9 @@
 //
 // perftest checks no byte; this program checks all. The client moves patterns to the server, and
 // reads them back, by each operation, with sizes from 0 to 1 MiB (UC: 64 KiB), inline and in
-// several scatter-gather entries. WEFT_TEST_GID: index of the GID.
+// several scatter-gather entries. WEFT_TEST_GID: index of the GID. WEFT_TEST_PORT: TCP port of the
+// server. WEFT_TEST_TIMEOUT: the queue pair's timeout, as in ibv_modify_qp(3). WEFT_TEST_ROUNDS:
+// how often the list of operations is gone through.
 #include <infiniband/verbs.h>
 
 #include <algorithm>
@@ -21,7 +23,8 @@
 
 namespace {
 
-constexpr unsigned short kPort = 18'515;
+constexpr int kPort = 18'515;
+constexpr int kTimeout = 18;
 constexpr std::size_t kRoom = std::size_t{2} << 20;
 constexpr std::size_t kLargest = std::size_t{1} << 20;
 constexpr std::size_t kGrh = 40;
@@ -33,6 +36,11 @@ constexpr std::uint32_t kQueueKey = 0x1111'1111;
 constexpr std::size_t kSizes[] = {0,    1,      7,      8,      63,      64,        65,
                                   255,  1023,   1024,   1025,   4095,    4096,      4097,
                                   8192, 65'535, 65'536, 65'537, 262'144, 1'000'003, kLargest};
+
+int variable(const char* name, int standard) {
+  const char* const text = std::getenv(name);
+  return text != nullptr ? std::atoi(text) : standard;
+}
 
 struct Place {
   std::uint32_t qpn;
@@ -142,8 +150,7 @@ class Side {
     context_ = ibv_open_device(list[0]);
     ibv_free_device_list(list);
     if (context_ == nullptr) fail("ibv_open_device");
-    const char* const gid = std::getenv("WEFT_TEST_GID");
-    gid_ = gid != nullptr ? std::atoi(gid) : 0;
+    gid_ = variable("WEFT_TEST_GID", 0);
     ibv_port_attr port{};
     check(ibv_query_port(context_, 1, &port), "ibv_query_port");
     mtu_ = port.active_mtu;
@@ -245,7 +252,7 @@ class Side {
     check(ibv_modify_qp(qp, &attributes, mask), "to RTR");
     attributes.qp_state = IBV_QPS_RTS;
     attributes.sq_psn = 1;
-    attributes.timeout = 18;
+    attributes.timeout = static_cast<std::uint8_t>(variable("WEFT_TEST_TIMEOUT", kTimeout));
     attributes.retry_cnt = attributes.rnr_retry = 7;
     attributes.max_rd_atomic = 16;
     mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
@@ -400,14 +407,18 @@ int main(int count, char** words) {
     return 2;
   }
   const bool client = count > 2;
-  Exchange exchange = client ? Exchange::reach(words[2], kPort) : Exchange::serve(kPort);
+  const auto port = static_cast<unsigned short>(variable("WEFT_TEST_PORT", kPort));
+  const int rounds = variable("WEFT_TEST_ROUNDS", 1);
+  Exchange exchange = client ? Exchange::reach(words[2], port) : Exchange::serve(port);
   std::size_t wrong = 0;
   std::size_t moves = 0;
   {
     Side side(words[1], exchange);
-    for (const Move& move : moves_of(side)) {
-      wrong += client ? drive(side, exchange, move) : serve(side, exchange, move);
-      ++moves;
+    for (int round = 0; round < rounds; ++round) {
+      for (const Move& move : moves_of(side)) {
+        wrong += client ? drive(side, exchange, move) : serve(side, exchange, move);
+        ++moves;
+      }
     }
     exchange.meet();
   }
