@@ -38,7 +38,7 @@ def main():
     parser.add_argument("--between-hosts", action="store_true", help="over a wire in place of the loopback")
     parser.add_argument("--mtu", type=int, default=9000, help="of that wire")
     parser.add_argument("--lose", type=int, default=0, metavar="PERCENT", help="of the packets on that wire: reliable services only")
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     wire = None
     if arguments.between_hosts:
         hosts.enter()
