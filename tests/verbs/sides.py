@@ -55,29 +55,30 @@ def free_port():
 
 
 class Programs:
-    """Runs programs of one build, or of the distribution, with the server on hosts[0] and the client on hosts[1]."""
+    """Runs programs beside the command weft, or of the distribution, with the server on hosts[0] and the client on hosts[1]."""
 
-    def __init__(self, build, hosts=(ThisHost, ThisHost)):
-        self._build = pathlib.Path(build).resolve()
+    def __init__(self, prefix, hosts=(ThisHost, ThisHost)):
+        self._folder = pathlib.Path(prefix).resolve() / "bin"
         self._hosts = hosts
 
     def start(self, host, words, **variables):
         """Starts a side there."""
         program, *arguments = words
-        own = self._build / "bin" / program
+        own = self._folder / program
         path = str(own) if own.exists() else shutil.which(program)
         if path is None:
             raise FileNotFoundError(f"{program}: not found")
         environment = os.environ | {"WEFT_IFACE": getattr(host, "interface", "eth0")} | variables
-        return subprocess.Popen(host.words(str(self._build / "bin/weft"), "run", path, *arguments), env=environment,
+        return subprocess.Popen(host.words(str(self._folder / "weft"), "run", path, *arguments), env=environment,
                                 text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
     def start_both(self, words, **variables):
         """(server, client), both running."""
         port = free_port()
-        if words[0].startswith("ib"):
+        if words[0] == "weft_move_patterns":
+            variables["WEFT_TEST_PORT"] = port
+        else:
             words = [*words, "-p", port]
-        variables["WEFT_TEST_PORT"] = port  # of our own programs
         server = self.start(self._hosts[0], words, **variables)
         end = time.monotonic() + PATIENCE
         while not listens(server):

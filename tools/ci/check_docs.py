@@ -24,11 +24,11 @@ from check_layers import CODE, read_table
 SHARE = 0.9
 README_LINES = 20
 TOP_README_LINES = 59
-PAGES = ('*.md', 'docs/**/*.md', 'src/**/*.md', 'bench/**/*.md', 'fuzz/*.md', 'tests/**/*.md')
+PAGES = ('*.md', 'docs/**/*.md', 'src/**/*.md', 'bench/**/*.md', 'fuzz/*.md', 'tests/**/*.md', 'examples/**/*.md')
 INDEXES = {'docs/user': 'README.md', 'docs/formats': 'docs/formats/README.md',
            'docs/design': 'docs/design/README.md'}
 LINK = re.compile(r'\]\(([^)\s]+)\)')
-PARTS = ('src', 'tests', 'bench', 'fuzz')
+PARTS = ('src', 'tests', 'bench', 'fuzz', 'examples')
 HIDDEN = {'detail', 'internal'}
 
 

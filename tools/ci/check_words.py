@@ -12,7 +12,7 @@ import re
 import sys
 
 WORDS = re.compile(r'\b(who|whoever|whom|nobody|somebody|he)\b', re.IGNORECASE)
-PARTS = ('src', 'tests', 'bench', 'fuzz')
+PARTS = ('src', 'tests', 'bench', 'fuzz', 'examples')
 TEXTS = ('README.md', 'docs/**/*.md') + tuple(f'{part}/**/README.md' for part in PARTS)
 CPP = {'.h', '.cc', '.c'}
 TEST = re.compile(r'\bTEST(?:_F|_P)?\((\w+),\s*(\w+)\)')
