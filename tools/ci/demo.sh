@@ -17,15 +17,20 @@ trap clean_up EXIT
 
 step() { printf '\n-- %s\n' "$*"; }
 
-# Both ends of a ping-pong; the client's table is printed once both ended well.
-pingpong() {
-  local common=(-p weft -e rdm -S all)
-  timeout 60 fi_pingpong "${common[@]}" -B "$port" "$@" >"$work/server" 2>&1 &
+# Both ends of a program: SERVER... -- CLIENT...; the client's output is printed once both ended well.
+both_ends() {
+  local server_command=()
+  while [[ "$1" != -- ]]; do
+    server_command+=("$1")
+    shift
+  done
+  shift
+  timeout 60 "${server_command[@]}" >"$work/server" 2>&1 &
   server=$!
   local try
   for try in 1 2 3 4 5 6 7 8 9 10; do
     sleep 0.2
-    if timeout 60 fi_pingpong "${common[@]}" -P "$port" "$@" 127.0.0.1 >"$work/client" 2>&1; then
+    if timeout 60 "$@" >"$work/client" 2>&1; then
       break
     fi
     ((try < 10)) || fail
@@ -34,6 +39,16 @@ pingpong() {
   server=
   cat "$work/client"
   port=$((port + 1))
+}
+
+pingpong() {
+  local command=(fi_pingpong -p weft -e rdm -S all "$@")
+  both_ends "${command[@]}" -B "$port" -- "${command[@]}" -P "$port" 127.0.0.1
+}
+
+queue_pairs() {
+  local command=("$build/bin/weft" run ibv_rc_pingpong -g 0 -p "$port" "$@")
+  both_ends "${command[@]}" -- "${command[@]}" 127.0.0.1
 }
 
 fail() {
@@ -53,11 +68,16 @@ pingpong -c
 step "The same with tagged messages and without the comparison, 200 rounds per size:"
 pingpong -m tagged -I 200
 
+step "A program for libibverbs, Debian's ibv_rc_pingpong, with the messages compared (weft run ibv_rc_pingpong -g 0 -c):"
+queue_pairs -c
+
 step "More figures, beside the other providers of this machine: ./dev bench"
 cat <<TEXT
 
-What happened: two unmodified programs, linked to Debian's libfabric alone, exchanged messages
-through $(basename "$FI_PROVIDER_PATH")/libweft-fi.so. The messages went through shared memory; no RDMA hardware, kernel module,
-daemon or root took part. Run a program of your own in the same way:
+What happened: unmodified programs, linked to Debian's libfabric and libibverbs alone, exchanged messages
+through $(basename "$FI_PROVIDER_PATH")/libweft-fi.so and $(basename "$FI_PROVIDER_PATH")/verbs/libibverbs.so.1. Those of libfabric went through
+shared memory, those of libibverbs in RoCEv2 packets over the loopback; no RDMA hardware, kernel module, daemon or
+root took part. Run a program of your own in the same way:
   FI_PROVIDER_PATH=$FI_PROVIDER_PATH FI_PROVIDER=weft YOUR_PROGRAM
+  $build/bin/weft run YOUR_VERBS_PROGRAM
 TEXT
