@@ -32,9 +32,10 @@ def percentage(text):
 
 def add_way(parser):
     """Options that say over what the two sides meet."""
-    parser.add_argument("--over", choices=("host", "loopback", "veth"), default="host",
+    parser.add_argument("--over", choices=("host", "loopback", "veth", "verbs"), default="host",
                         help="host: each by its own way within this one (the default); loopback; veth: "
-                        "two network namespaces that are made for it")
+                        "two network namespaces that are made for it; verbs: queue pairs beside weft's connections and bare datagrams, "
+                        "over the loopback")
     parser.add_argument("--mtu", type=int, default=MTU, help=f"of veth (default {MTU})")
     parser.add_argument("--loss", type=percentage, default=0,
                         help="so many of a hundred of what crosses veth are lost, trains of packets whole")
@@ -111,7 +112,7 @@ def main():
                                            contestants.environment_for_weft(options.build))
     print(text)
     if options.write_results:
-        page = "over-a-network.md" if run.get("options") else "within-a-host.md"
+        page = "verbs.md" if run["way"] == "verbs" else "over-a-network.md" if run.get("options") else "within-a-host.md"
         document.write_section(RESULTS / page, text, run.get("options", ""))
 
 

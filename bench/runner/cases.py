@@ -42,10 +42,11 @@ METRICS = {
                               "private_kib_per_connection"),
     "connect_shared": Metric("shared memory for each connection (KiB)", "KiB", True, "connect",
                              "shared_kib_per_connection"),
+    "poll": Metric("a poll that finds nothing (ns)", "ns"),
     "mesh": Metric("many processes connect to each other at once, until all have their answers (ms)", "ms"),
 }
 
-ENDPOINTS = {"rdm": "FI_EP_RDM", "msg": "FI_EP_MSG", "dgram": "FI_EP_DGRAM"}
+ENDPOINTS = {"rdm": "FI_EP_RDM", "msg": "FI_EP_MSG", "dgram": "FI_EP_DGRAM", "idle": "idle queue pairs"}
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ class Case:
     completion: str = "default"  # or delivery: not before the data are at the target
     connections: int = 0  # of metric connect
     processes: int = 0  # of metric mesh
+    queue_pairs: int = 0  # of metric poll
 
     @property
     def smaller_is_better(self):
@@ -93,7 +95,7 @@ class Case:
     def table(self):
         """Equal for all cases that are the rows of one table."""
         return replace(self, size=0, peers=min(self.peers, 1), connections=min(self.connections, 1),
-                       processes=min(self.processes, 1))
+                       processes=min(self.processes, 1), queue_pairs=min(self.queue_pairs, 1))
 
     @property
     def title(self):
@@ -102,8 +104,8 @@ class Case:
         manner += {"counters": ", seen by counters"}.get(self.count_by, "")
         manner += {"delivery": ", complete when delivered"}.get(self.completion, "")
         manner += ", one active peer and the others idle" if self.peers else ""
-        return (f"{ENDPOINTS[self.endpoint]}, {self.operation}{manner}: "
-                f"{METRICS[self.metric].title}")
+        about = ENDPOINTS[self.endpoint] if self.queue_pairs else f"{ENDPOINTS[self.endpoint]}, {self.operation}"
+        return f"{about}{manner}: {METRICS[self.metric].title}"
 
     @property
     def row(self):
@@ -112,6 +114,8 @@ class Case:
             return f"{self.connections} connections"
         if self.processes:
             return f"{self.processes} processes"
+        if self.queue_pairs:
+            return f"{self.queue_pairs} queue pair{'s' * (self.queue_pairs > 1)}"
         return f"{self.peers} peer{'s' * (self.peers > 1)}" if self.peers else size_text(self.size)
 
     def __str__(self):
@@ -261,8 +265,33 @@ QUICK_LOSSES = [
     *sizes("rma_write", "bandwidth", MIB, completion="delivery"),
 ]
 
+# Queue pairs beside connections of libfabric.
+VERBS = [
+    *sizes("msg", "latency", 8, 4 * KIB, endpoint="msg"),
+    *sizes("msg", "latency", 8, endpoint="dgram"),
+    *sizes("rma_write", "poll_latency", 8, endpoint="msg"),
+    *sizes("rma_read", "latency", 8, endpoint="msg"),
+    *sizes("fetch_add", "latency", 8, endpoint="msg"),
+    *sizes("msg", "rate", 64, endpoint="msg"),
+    *sizes("rma_write", "rate", 64, endpoint="msg"),
+    *sizes("rma_read", "rate", 64, endpoint="msg"),
+    *sizes("fetch_add", "rate", 8, endpoint="msg"),
+    *sizes("msg", "bandwidth", 64 * KIB, MIB, endpoint="msg"),
+    *sizes("rma_write", "bandwidth", 64 * KIB, MIB, endpoint="msg"),
+    *sizes("rma_read", "bandwidth", 64 * KIB, MIB, endpoint="msg"),
+    *(Case("poll", "poll", endpoint="idle", queue_pairs=count) for count in (1, 1000)),
+]
+
+QUICK_VERBS = [
+    *sizes("msg", "latency", 8, endpoint="msg"),
+    *sizes("fetch_add", "latency", 8, endpoint="msg"),
+    *sizes("msg", "rate", 64, endpoint="msg"),
+    *sizes("rma_write", "bandwidth", MIB, endpoint="msg"),
+    *(Case("poll", "poll", endpoint="idle", queue_pairs=count) for count in (1, 100)),
+]
+
 # By the name of the way: in full, in short.
-PLANS = {"host": (FULL, QUICK), "network": (NETWORK, QUICK_NETWORK), "losses": (LOSSES, QUICK_LOSSES)}
+PLANS = {"host": (FULL, QUICK), "network": (NETWORK, QUICK_NETWORK), "losses": (LOSSES, QUICK_LOSSES), "verbs": (VERBS, QUICK_VERBS)}
 
 
 def cases(way, quick, about=""):

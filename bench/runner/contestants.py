@@ -8,12 +8,15 @@ import shutil
 
 from . import bounded
 from .cases import METRICS
+from .perftest import BareDatagrams, Perftest
 from .ucx import Ucx
 
 LISTING_LIMIT = 30
 
 REPETITIONS = 10  # of weft_bench, which reports their median
 SECONDS, SECONDS_WITH_LOSSES = 0.2, 1.0
+
+BESIDE = {each.name: each for each in (Perftest, BareDatagrams)}
 
 
 class Bench:
@@ -51,7 +54,7 @@ class Provider:
         self._environment = environment | bench.way.environment
 
     def supports(self, case):
-        return self.name in self._bench.listed(case.endpoint, case.operation, case.completion,
+        return not case.queue_pairs and self.name in self._bench.listed(case.endpoint, case.operation, case.completion,
                                                case.receive)
 
     def run(self, case):
@@ -80,6 +83,12 @@ def program_of(build):
     return str(pathlib.Path(build, "bin", "weft_bench").resolve())
 
 
+def cores_of(options):
+    """Of the server and the client, as weft_bench chooses them."""
+    allowed = sorted(os.sched_getaffinity(0))
+    return options.cores or (allowed[0], allowed[-1])
+
+
 def find(build, options, way):
     """All contestants that can run on this WAY; only those of options.providers, if any."""
     bench = Bench(build, options, way)
@@ -89,7 +98,9 @@ def find(build, options, way):
         if name not in (options.providers or way.contestants):
             continue
         environment = environment_for_weft(build) if name == "weft" else dict(os.environ)
-        if name == Ucx.name and shutil.which("ucx_perftest"):
+        if name in BESIDE:
+            found.append(BESIDE[name](build, way, options.time_limit, options.seconds or SECONDS, cores_of(options)))
+        elif name == Ucx.name and shutil.which("ucx_perftest"):
             found.append(Ucx(options.time_limit, options.seconds or SECONDS, options.cores, way))
         elif name in listed:
             found.append(Provider(name, bench, environment))

@@ -86,6 +86,8 @@ def report(run, results):
     if run.get("way", "host") == "host" and measured & {target.case for target in TARGETS}:
         parts += ["### Targets", tables.targets_table(results)]
         parts += [tables.bars_table(results)] if measured & {bar.case for bar in BARS} else []
+    if run.get("way") == "verbs":
+        parts += ["### Queue pairs beside connections of libfabric", tables.verbs_table(results)]
     parts += [
         "### All figures",
         "\"weft better by\": how many times shorter a time, smaller an amount, or higher a rate or a "

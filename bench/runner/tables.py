@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # How results are shown: Markdown tables.
 from .rounds import advantage
-from .targets import BARS, TARGETS, WEFT, verdict
+from .targets import BARS, TARGETS, VERBS, VERBS_SHARE, WEFT, verdict
 
 FAILED = "failed"
 
@@ -88,3 +88,14 @@ def bars_table(results):
         rows.append([f"{bar.text} ({bar.case.unit})", f"{number(own)}", f"{bar.figure}",
                      verdict(better)])
     return table(["bar of the field", "weft", "today's UCX", "passed?"], rows)
+
+
+def verbs_table(results):
+    """Queue pairs beside connections."""
+    rows = []
+    for result in results:
+        share = advantage(result.case, result.median(VERBS), result.median(WEFT))
+        if share is not None:
+            rows.append([f"{result.case.title}, {result.case.row}", cell(result, WEFT), cell(result, VERBS), ratio(share),
+                         verdict(share >= VERBS_SHARE)])
+    return table(["", WEFT, VERBS, "verbs better by", f"{VERBS_SHARE} reached?"], rows)

@@ -4,7 +4,10 @@ from dataclasses import dataclass
 
 from .cases import KIB, MIB, Case, connections, size_text
 
-WEFT = "weft"
+WEFT, VERBS = "weft", "verbs"
+
+# Queue pairs are to reach that share of what connections of libfabric do over the same sockets.
+VERBS_SHARE = 0.9
 
 # Figures that ought to be equal scatter by so much.
 AS_GOOD = 0.95

@@ -14,6 +14,8 @@ import hosts  # noqa: E402
 # reliable datagrams of their own, libfabric puts ofi_rxm and ofi_rxd above them.
 WITHIN_A_HOST = ("weft", "shm", "UCX", "net", "tcp", "sockets", "udp")
 OVER_A_NETWORK = ("weft", "net", "tcp", "udp")
+# Weft's libfabric path, its queue pairs, and what both stand on.
+BESIDE_VERBS = ("weft", "verbs", "datagrams")
 
 LOOPBACK = "127.0.0.1"
 REAL_TIME = ("chrt", "--fifo", "20")
@@ -51,6 +53,11 @@ def loopback():
                ("--address", LOOPBACK), hosts.NETWORK_ONLY)
 
 
+def beside_verbs():
+    return Way("verbs", "--over verbs", f"over the loopback, from {LOOPBACK} to itself; verbs: perftest under weft run; datagrams: bare UDP "
+               "sockets", BESIDE_VERBS, ("--address", LOOPBACK), hosts.NETWORK_ONLY)
+
+
 def veth(mtu, loss, singly):
     """Two hosts on one wire, which loses so many of a hundred of what crosses it: trains whole, or single packets."""
     wire = hosts.Hosts(2, mtu)
@@ -75,7 +82,7 @@ def chosen(options):
         hosts.enter()
         way = veth(options.mtu, options.loss, options.singly)
     else:
-        way = loopback() if options.over == "loopback" else Way()
+        way = {"host": Way, "loopback": loopback, "verbs": beside_verbs}[options.over]()
     if options.real_time:
         check_real_time()
         way.prefix += REAL_TIME
