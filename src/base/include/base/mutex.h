@@ -2,9 +2,9 @@
 // How are lock rules written so that the lint checks them?
 //
 // clang's thread safety analysis reads the annotations (tools/ci/check_locks.py); other compilers
-// see a std::mutex and its guard. A member that a lock guards has WEFT_GUARDED_BY, a function that is called
-// with it held WEFT_REQUIRES. A function that is called through an interface, where the lock of
-// another object is held, begins with assert_held().
+// see a std::mutex and its guard. A member that a lock guards has WEFT_GUARDED_BY, a function that
+// is called with it held WEFT_REQUIRES. A function that is called through an interface, where the
+// lock of another object is held, begins with assert_held().
 #pragma once
 
 #include <mutex>
