@@ -8,16 +8,19 @@
 namespace weft::verbs {
 
 VerbsContext::VerbsContext(VerbsDevice& device, std::shared_ptr<device::Device> core,
-                           std::unique_ptr<device::EventChannel> events)
+                           std::unique_ptr<device::EventChannel> events, os::Event command)
     : device_(DeviceRegistry::instance().state_of(device)),
       core_(std::move(core)),
       ports_(core_),
-      events_(std::move(events)) {
+      events_(std::move(events)),
+      command_(std::move(command)) {
   verbs_context& verbs = memory_.verbs;
   verbs.sz = sizeof verbs;
   ibv_context& context = verbs.context;
   context.device = device.handle();
-  context.cmd_fd = -1;  // there is no kernel module to talk to
+  // No kernel module takes commands. Programs duplicate the descriptor for ibv_import_device(3),
+  // which refuses it.
+  context.cmd_fd = command_.fd();
   context.async_fd = events_->fd();
   context.num_comp_vectors = Limits::kCompletionVectors;
   context.abi_compat = __VERBS_ABI_IS_EXTENDED;
@@ -29,10 +32,13 @@ VerbsContext::~VerbsContext() { ::pthread_mutex_destroy(&handle()->mutex); }
 Result<std::unique_ptr<VerbsContext>> VerbsContext::open(VerbsDevice& device) {
   auto events = device::EventChannel::open();
   if (!events) return events.error();
+  auto command = os::Event::create();
+  if (!command) return command.error();
   auto core = device::Device::get(settings().options.runtime_dir);
   if (!core) return core.error();
   return std::unique_ptr<VerbsContext>(
-      new VerbsContext(device, std::move(core).value(), std::move(events).value()));
+      new VerbsContext(device, std::move(core).value(), std::move(events).value(),
+                       std::move(command).value()));
 }
 
 }  // namespace weft::verbs

@@ -10,6 +10,7 @@
 #include "base/usable.h"
 #include "device/device.h"
 #include "device/event_channel.h"
+#include "os/event.h"
 #include "os/origin.h"
 #include "queue/port_pool.h"
 #include "verbs_device.h"
@@ -55,13 +56,14 @@ class VerbsContext {
   static_assert(offsetof(Memory, verbs) + offsetof(verbs_context, context) == kBefore);
 
   VerbsContext(VerbsDevice& device, std::shared_ptr<device::Device> core,
-               std::unique_ptr<device::EventChannel> events);
+               std::unique_ptr<device::EventChannel> events, os::Event command);
 
   Memory memory_{};  // first: see of()
   std::shared_ptr<const DeviceState> device_;
   const std::shared_ptr<device::Device> core_;
   queue::PortPool ports_;
   std::unique_ptr<device::EventChannel> events_;
+  os::Event command_;  // cmd_fd
   os::Origin origin_;
   Usable uses_;
 };
