@@ -152,10 +152,6 @@ int bind_mw(ibv_qp*, ibv_mw*, ibv_mw_bind*) { return status_with(EOPNOTSUPP); }
 
 int dealloc_mw(ibv_mw*) { return status_with(EOPNOTSUPP); }
 
-int advise_mr(ibv_pd*, ibv_advise_mr_advice, std::uint32_t, ibv_sge*, std::uint32_t) {
-  return status_with(EOPNOTSUPP);
-}
-
 }  // namespace weft::verbs
 
 extern "C" {
