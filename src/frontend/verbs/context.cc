@@ -36,9 +36,8 @@ Result<std::unique_ptr<VerbsContext>> VerbsContext::open(VerbsDevice& device) {
   if (!command) return command.error();
   auto core = device::Device::get(settings().options.runtime_dir);
   if (!core) return core.error();
-  return std::unique_ptr<VerbsContext>(
-      new VerbsContext(device, std::move(core).value(), std::move(events).value(),
-                       std::move(command).value()));
+  return std::unique_ptr<VerbsContext>(new VerbsContext(
+      device, std::move(core).value(), std::move(events).value(), std::move(command).value()));
 }
 
 }  // namespace weft::verbs

@@ -98,12 +98,12 @@ struct VerbsCq : ibv_cq_ex, Usable {
 
 struct VerbsSrq;
 
-struct VerbsXrcd final : ibv_xrcd, Usable, queue::SharedReceives {
-  bool find(std::uint32_t number, queue::ReceiveEnd& end) override;
+struct XrcDomain;
+struct XrcTarget;
 
+struct VerbsXrcd final : ibv_xrcd, Usable {
   Use context_use;
-  std::mutex mutex;
-  std::vector<VerbsSrq*> queues;
+  std::shared_ptr<XrcDomain> domain;  // shared with other handles
 };
 
 struct VerbsSrq : VerbsObject<ibv_srq> {
@@ -127,6 +127,7 @@ struct VerbsQp final : ibv_qp_ex, Usable, queue::QpEventSink {
   std::uint64_t send_operations = 0;  // that ibv_wr_*() may post; 0: not created for these
   bool all_signaled = false;
   std::shared_ptr<queue::QueuePair> core;
+  std::shared_ptr<XrcTarget> target;  // that `core` belongs to, of type XRC_RECV
   UseOf<VerbsPd> domain;
   UseOf<VerbsCq> sends;
   UseOf<VerbsCq> receives;

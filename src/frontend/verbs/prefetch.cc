@@ -27,8 +27,7 @@ int advise(ibv_pd* pd, ibv_advise_mr_advice advice, std::uint32_t flags,
   if (pd == nullptr || list.empty() || (flags & ~unsigned{IBV_ADVISE_MR_FLAG_FLUSH}) != 0) {
     return EINVAL;
   }
-  auto guard =
-      memory::AccessGuard::attach(VerbsContext::of(pd->context).core().regions_of_users());
+  auto guard = memory::AccessGuard::attach(VerbsContext::of(pd->context).core().regions_of_users());
   if (!guard) return errno_of(guard.error());
   const Access need = writes ? kLocalWrite : kLocalRead;
   const auto direction = writes ? os::CopyDirection::kToProcess : os::CopyDirection::kFromProcess;

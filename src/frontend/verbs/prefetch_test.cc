@@ -5,10 +5,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <vector>
 
-#include "abi.h"
+#include "test_support.h"
 
 namespace weft::verbs {
 namespace {
@@ -16,18 +15,10 @@ namespace {
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kPages = 16;
 
-class Prefetch : public testing::Test {
+class Prefetch : public VerbsTest {
  protected:
-  static void SetUpTestSuite() { ::setenv("WEFT_IFACE", "lo", 1); }
-
   void SetUp() override {
-    ibv_device** const list = ibv_get_device_list(nullptr);
-    ASSERT_NE(list[0], nullptr);
-    context_ = ibv_open_device(list[0]);
-    ibv_free_device_list(list);
-    ASSERT_NE(context_, nullptr);
-    pd_ = ibv_alloc_pd(context_);
-    ASSERT_NE(pd_, nullptr);
+    VerbsTest::SetUp();
     void* const memory =
         ::mmap(nullptr, kPages * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ASSERT_NE(memory, MAP_FAILED);
@@ -36,8 +27,7 @@ class Prefetch : public testing::Test {
   }
   void TearDown() override {
     EXPECT_EQ(ibv_dereg_mr(region_), 0);
-    EXPECT_EQ(ibv_dealloc_pd(pd_), 0);
-    EXPECT_EQ(ibv_close_device(context_), 0);
+    VerbsTest::TearDown();
     ::munmap(memory_, kPages * kPage);
   }
 
@@ -60,8 +50,6 @@ class Prefetch : public testing::Test {
     return static_cast<std::size_t>(std::ranges::count_if(state, [](auto one) { return one & 1; }));
   }
 
-  ibv_context* context_ = nullptr;
-  ibv_pd* pd_ = nullptr;
   std::byte* memory_ = nullptr;
   ibv_mr* region_ = nullptr;
 };

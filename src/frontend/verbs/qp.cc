@@ -12,6 +12,7 @@
 #include "operations.h"
 #include "settings.h"
 #include "work_builder.h"
+#include "xrcd.h"
 
 namespace weft::verbs {
 namespace {
@@ -131,19 +132,53 @@ void each_queue(const VerbsQp& pair, const Visit& visit) {
   if (pair.receives) visit(*pair.receives.get());
 }
 
-void show(VerbsQp& pair, ibv_context* context, const ibv_qp_init_attr_ex& wanted) {
+// The queue pair of a target lives as long as that.
+std::shared_ptr<queue::QueuePair> core_of(const std::shared_ptr<XrcTarget>& target) {
+  return {target, target->core.get()};
+}
+
+// All of them, or none.
+Status drive_queues(VerbsQp& pair) {
+  std::vector<VerbsCq*> driven;
+  Status status;
+  each_queue(pair, [&](VerbsCq& queue) {
+    if (status) status = drive(queue, *pair.port);
+    if (status) driven.push_back(&queue);
+  });
+  if (status) return status;
+  for (VerbsCq* const queue : driven) stop_driving(*queue, *pair.port);
+  return status;
+}
+
+// The queue pair behind the handle.
+Status make_core(VerbsQp& pair, queue::QpSetup& setup) {
+  setup.events = &pair;
+  if (pair.xrc_domain) {
+    pair.target = std::make_shared<XrcTarget>(pair.xrc_domain.get()->domain, pair.port);
+    setup.events = pair.target.get();
+  }
+  auto core = queue::QueuePair::create(setup);
+  if (!core) return core.error();
+  if (pair.target == nullptr) {
+    pair.core = std::move(core).value();
+    return {};
+  }
+  pair.target->core = std::move(core).value();
+  pair.core = core_of(pair.target);
+  pair.target->domain->add(pair.target);
+  return {};
+}
+
+// Fills in the structure that programs read, except its queues. The handle gets events from now on.
+void show(VerbsQp& pair, ibv_context* context, void* qp_context, ibv_qp_type type) {
   ibv_qp& shown = pair.plain();
   show_identity(shown, pair.identity, context);
-  shown.qp_context = wanted.qp_context;
-  shown.pd = pair.domain ? wanted.pd : nullptr;
-  shown.send_cq = wanted.send_cq;
-  shown.recv_cq = wanted.recv_cq;
-  shown.srq = wanted.srq;
+  shown.qp_context = qp_context;
   shown.qp_num = pair.core->qpn();
-  shown.state = IBV_QPS_RESET;
-  shown.qp_type = wanted.qp_type;
+  shown.qp_type = type;
   pthread_mutex_init(&shown.mutex, nullptr);
   pthread_cond_init(&shown.cond, nullptr);
+  if (pair.target != nullptr) pair.target->add(pair);
 }
 
 ibv_qp_cap capacities_of(const queue::QpCapacities& granted) {
@@ -155,6 +190,7 @@ ibv_qp* create(ibv_context* context, ibv_qp_init_attr_ex& wanted, std::uint64_t 
   const auto type = type_of(wanted.qp_type);
   if (!type) return null_with(wanted.qp_type == IBV_QPT_RAW_PACKET ? EOPNOTSUPP : EINVAL);
   if (const int error = check_queues(context, wanted, *type); error != 0) return null_with(error);
+  if (!has_operations(*type, operations)) return null_with(EOPNOTSUPP);
   auto pair = std::make_unique<VerbsQp>();
   bind_queues(*pair, wanted, *type);
   if (pair->shared && pair->shared.get()->xrc_domain) return null_with(EINVAL);
@@ -176,23 +212,21 @@ ibv_qp* create(ibv_context* context, ibv_qp_init_attr_ex& wanted, std::uint64_t 
   if (pair->sends) setup.sends = pair->sends.get()->entries.get();
   if (pair->receives) setup.receives = pair->receives.get()->entries.get();
   if (pair->shared) setup.shared = pair->shared.get()->receives.get();
-  if (pair->xrc_domain) setup.shared_by_number = pair->xrc_domain.get();
+  if (pair->xrc_domain) setup.shared_by_number = pair->xrc_domain.get()->domain.get();
   setup.capacities = {wanted.cap.max_send_wr, wanted.cap.max_recv_wr, wanted.cap.max_send_sge,
                       wanted.cap.max_recv_sge, wanted.cap.max_inline_data};
   setup.all_signaled = pair->all_signaled = wanted.sq_sig_all != 0;
   setup.selective = settings().options.selective;
-  setup.events = pair.get();
   setup.refusals = &refusal_log();
-  auto core = queue::QueuePair::create(setup);
-  if (!core) return null_with(errno_of(core.error()));
-  pair->core = std::move(core).value();
-  Status driven;
-  each_queue(*pair, [&](VerbsCq& queue) {
-    if (driven) driven = drive(queue, *pair->port);
-  });
-  if (!driven) return null_with(errno_of(driven.error()));
-  if (!fill_work_functions(*pair, operations)) return null_with(EOPNOTSUPP);
-  show(*pair, context, wanted);
+  if (Status made = make_core(*pair, setup); !made) return null_with(errno_of(made.error()));
+  if (Status driven = drive_queues(*pair); !driven) return null_with(errno_of(driven.error()));
+  fill_work_functions(*pair, operations);
+  show(*pair, context, wanted.qp_context, wanted.qp_type);
+  pair->plain().pd = pair->domain ? wanted.pd : nullptr;
+  pair->plain().send_cq = wanted.send_cq;
+  pair->plain().recv_cq = wanted.recv_cq;
+  pair->plain().srq = wanted.srq;
+  pair->plain().state = IBV_QPS_RESET;
   wanted.cap = capacities_of(pair->core->capacities());
   return &pair.release()->plain();
 }
@@ -201,7 +235,11 @@ int destroy(ibv_qp* qp) {
   if (qp == nullptr) return EINVAL;
   VerbsQp& pair = object_of(qp);
   if (const int error = check_handle(pair); error != 0) return error;
+  if (pair.target != nullptr && !VerbsContext::of(qp->context).inherited()) {
+    pair.target->remove(pair);
+  }
   pair.core.reset();
+  pair.target.reset();
   for (device::EventSource& source : pair.sources) {
     VerbsContext::of(qp->context).events().forget(source);
   }
@@ -335,8 +373,28 @@ ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* wanted) {
   });
 }
 
-// The handle of a target that another part of the process has made is not offered yet.
-ibv_qp* open_qp(ibv_context*, ibv_qp_open_attr*) { return null_with(EOPNOTSUPP); }
+// Another handle of an XRC target, whose state it does not say until it is asked, as on hardware.
+ibv_qp* open_qp(ibv_context* context, ibv_qp_open_attr* wanted) {
+  constexpr std::uint32_t kNeeded =
+      IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
+  return at_c_border<ibv_qp>([&]() -> ibv_qp* {
+    const std::uint32_t mask = wanted->comp_mask;
+    if ((mask & ~(kNeeded | IBV_QP_OPEN_ATTR_CONTEXT)) != 0) return null_with(EOPNOTSUPP);
+    if ((mask & kNeeded) != kNeeded || wanted->xrcd == nullptr ||
+        wanted->xrcd->context != context || wanted->qp_type != IBV_QPT_XRC_RECV) {
+      return null_with(EINVAL);
+    }
+    auto pair = std::make_unique<VerbsQp>();
+    pair->target = object_of(wanted->xrcd).domain->target(wanted->qp_num);
+    if (pair->target == nullptr) return null_with(EINVAL);
+    pair->xrc_domain = UseOf<VerbsXrcd>(object_of(wanted->xrcd));
+    pair->core = core_of(pair->target);
+    const bool named = (mask & IBV_QP_OPEN_ATTR_CONTEXT) != 0;
+    show(*pair, context, named ? wanted->qp_context : nullptr, IBV_QPT_XRC_RECV);
+    pair->plain().state = IBV_QPS_UNKNOWN;
+    return &pair.release()->plain();
+  });
+}
 
 }  // namespace weft::verbs
 

@@ -7,9 +7,10 @@
 
 namespace weft::verbs {
 
-// Fills the functions ibv_wr_*() of a queue pair that was created for these operations. False when
-// its type has not all of them.
-bool fill_work_functions(VerbsQp& pair, std::uint64_t operations);
+// Whether queue pairs of that type have all these operations of ibv_wr_*().
+bool has_operations(queue::QpType type, std::uint64_t operations);
+// Fills the functions ibv_wr_*() of a queue pair that was created for these operations.
+void fill_work_functions(VerbsQp& pair, std::uint64_t operations);
 
 // An lkey of 0 is valid where no byte is copied only.
 inline work::Segment segment_of(const ibv_sge& entry) {

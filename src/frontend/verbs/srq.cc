@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Shared receive queues and XRC domains: ibv_create_srq(3), ibv_create_srq_ex(3), ibv_open_xrcd(3)
+// Shared receive queues: ibv_create_srq(3), ibv_create_srq_ex(3)
 #include "operations.h"
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 
 #include "boundary.h"
 #include "cq.h"
+#include "xrcd.h"
 
 namespace weft::verbs {
 namespace {
@@ -46,9 +47,7 @@ ibv_srq* create(ibv_context* context, const ibv_srq_init_attr_ex& wanted, ibv_sr
     srq->port = std::move(port).value();
     const Status driven = drive(object_of(wanted.cq), *srq->port);
     if (!driven) return null_with(errno_of(driven.error()));
-    VerbsXrcd& domain = object_of(wanted.xrcd);
-    const std::lock_guard guard(domain.mutex);
-    domain.queues.push_back(srq.get());
+    object_of(wanted.xrcd).domain->add(*srq);
   }
   return srq.release();
 }
@@ -59,11 +58,7 @@ int destroy(ibv_srq* srq) {
   if (const int error = check_handle(queue); error != 0) return error;
   if (queue.in_use()) return EBUSY;
   if (queue.xrc_domain && !VerbsContext::of(srq->context).inherited()) {
-    // All XRC targets are driven with that lock: none uses the queue any more.
-    const MutexLock driving(queue.port->lock());
-    VerbsXrcd& domain = *queue.xrc_domain.get();
-    const std::lock_guard guard(domain.mutex);
-    std::erase(domain.queues, &queue);
+    queue.xrc_domain.get()->domain->remove(queue);
   }
   if (queue.port != nullptr) stop_driving(*queue.completions.get(), *queue.port);
   VerbsContext::of(srq->context).events().forget(queue.limit_reached);
@@ -101,18 +96,6 @@ int query(ibv_srq* srq, ibv_srq_attr& found) {
 
 }  // namespace
 
-bool VerbsXrcd::find(std::uint32_t wanted, queue::ReceiveEnd& end) {
-  const std::lock_guard guard(mutex);
-  for (VerbsSrq* const each : queues) {
-    if (each->srq_number != wanted) continue;
-    end.receives = each->receives.get();
-    end.domain = each->memory_domain;
-    end.completions = each->completions.get()->entries.get();
-    return true;
-  }
-  return false;
-}
-
 ibv_srq* create_srq_ex(ibv_context* context, ibv_srq_init_attr_ex* wanted) {
   constexpr std::uint32_t kMasks =
       IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
@@ -130,26 +113,6 @@ ibv_srq* create_srq_ex(ibv_context* context, ibv_srq_init_attr_ex* wanted) {
 int get_srq_num(ibv_srq* srq, std::uint32_t* number) {
   if (object_of(srq).srq_number == 0) return EOPNOTSUPP;
   *number = object_of(srq).srq_number;
-  return 0;
-}
-
-// A domain without a file is this process's alone; one with a file would reach other processes.
-ibv_xrcd* open_xrcd(ibv_context* context, ibv_xrcd_init_attr* wanted) {
-  return at_c_border<ibv_xrcd>([&]() -> ibv_xrcd* {
-    constexpr std::uint32_t kMasks = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
-    if ((wanted->comp_mask & ~kMasks) != 0) return null_with(EINVAL);
-    auto domain = std::make_unique<VerbsXrcd>();
-    domain->context = context;
-    domain->context_use = Use(VerbsContext::of(context).uses());
-    return domain.release();
-  });
-}
-
-int close_xrcd(ibv_xrcd* domain) {
-  if (domain == nullptr) return EINVAL;
-  VerbsXrcd& object = object_of(domain);
-  if (object.in_use()) return EBUSY;
-  delete &object;
   return 0;
 }
 

@@ -186,9 +186,12 @@ void fill_settings(ibv_qp_ex& qp) {
 
 }  // namespace
 
-bool fill_work_functions(VerbsQp& pair, std::uint64_t operations) {
-  if (operations == 0) return true;
-  if ((operations & ~operations_of(pair.core->type())) != 0) return false;
+bool has_operations(queue::QpType type, std::uint64_t operations) {
+  return (operations & ~operations_of(type)) == 0;
+}
+
+void fill_work_functions(VerbsQp& pair, std::uint64_t operations) {
+  if (operations == 0) return;
   pair.send_operations = operations;
   pair.builder = std::make_shared<WorkBuilder>();
   fill_operations(pair);
@@ -196,7 +199,6 @@ bool fill_work_functions(VerbsQp& pair, std::uint64_t operations) {
   pair.wr_start = start;
   pair.wr_complete = complete;
   pair.wr_abort = abort;
-  return true;
 }
 
 }  // namespace weft::verbs
