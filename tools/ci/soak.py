@@ -24,6 +24,7 @@ CONNECTION_FLOODS = [("connection_flood", "--rate", str(rate), "--count", str(24
 # Jobs of Open MPI between hosts, and within this one.
 JOBS = [("open_mpi_job", "hpcc", *words.split()) for words in ("--lose 1", "--lose 5 --mtu 9000", "--cut")]
 PROGRAMS = [("programs/hpcc", "--ranks", ranks, *way) for way in ((), ("--transfers",)) for ranks in "24"] + [
+    ("verbs/pyverbs_tests", "--gid", gid, "--repeat", "25") for gid in "01"] + [
     ("mpi/run", "--ranks", ranks) for ranks in "2348"] + [("mpi/run", "--one-sided", "--ranks", ranks) for ranks in "24"]
 PROGRAMS += [("verbs/programs", "--between-hosts", "--lose", percent) for percent in "15"]
 
