@@ -56,8 +56,12 @@ def run(build, folder, gid, words):
     """Runs the tests in a process of their own. Returns all names, and outcomes by name."""
     results = folder / "results"
     command = [build / "bin/weft", "run", PYTHON, HERE / "pyverbs_run.py", folder, results, str(gid), *words]
+    env = os.environ | {"WEFT_IFACE": "lo"}
+    preload = env.pop("WEFT_TEST_PRELOAD", "")  # a sanitizer's runtime, for those processes only
+    if preload:
+        env["LD_PRELOAD"] = preload
     try:
-        status = subprocess.run(command, env=os.environ | {"WEFT_IFACE": "lo"}, timeout=HANG, check=False).returncode
+        status = subprocess.run(command, env=env, timeout=HANG, check=False).returncode
     except subprocess.TimeoutExpired:
         status = f"none within {HANG} s"
     lines = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()] if results.exists() else []
