@@ -90,7 +90,7 @@ void XrcDomain::remove(VerbsSrq& queue) {
   for (const auto& each : all) {
     const auto target = each.lock();
     if (target == nullptr) continue;
-    const std::lock_guard driving(target->port->lock());
+    const MutexLock driving(target->port->lock());
   }
 }
 
