@@ -26,7 +26,7 @@ TEST(OptionVariables, HaveNamesOfTheirOwnAndExplanations) {
     EXPECT_TRUE(names.insert(each.name).second) << each.name;
     EXPECT_NE(each.help.find("default: "), std::string::npos) << each.name;
   }
-  EXPECT_EQ(names.size(), 11U);
+  EXPECT_EQ(names.size(), 12U);
 }
 
 TEST(OptionVariables, StoreTheirOptionAndNoOther) {
@@ -36,6 +36,7 @@ TEST(OptionVariables, StoreTheirOptionAndNoOther) {
   EXPECT_TRUE(variable("links").parse(options, "udp").ok());
   EXPECT_TRUE(variable("contract").parse(options, "map").ok());
   EXPECT_TRUE(variable("foreign_peers").parse(options, "no").ok());
+  EXPECT_TRUE(variable("selective").parse(options, "no").ok());
   EXPECT_TRUE(variable("iface").parse(options, "lo").ok());
   EXPECT_EQ(options.connect_timeout, milliseconds(17));
   EXPECT_EQ(options.unexpected_limit, 0U);
@@ -43,6 +44,7 @@ TEST(OptionVariables, StoreTheirOptionAndNoOther) {
   EXPECT_TRUE(options.links.udp);
   EXPECT_EQ(options.contract, RegistrationContract::kMap);
   EXPECT_FALSE(options.foreign_peers);
+  EXPECT_FALSE(options.selective);
   EXPECT_EQ(options.interface, "lo");
   EXPECT_EQ(options.peer_timeout, Options::defaults().peer_timeout);
   EXPECT_EQ(options.eager_limit, Options::defaults().eager_limit);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cerrno>
+#include <cstring>
 #include <exception>
 #include <new>
 #include <utility>
@@ -10,6 +11,16 @@
 #include "base/result.h"
 
 namespace weft::verbs {
+
+// The number in an enumeration of C that the program has set: it may be none of its values, which
+// C++ must not read as one.
+template <class Enumeration>
+unsigned number_in(const Enumeration& value) {
+  unsigned number = 0;
+  static_assert(sizeof value == sizeof number);
+  std::memcpy(&number, &value, sizeof number);
+  return number;
+}
 
 // Returns null with errno set, as calls that make an object do.
 inline std::nullptr_t null_with(int code) {

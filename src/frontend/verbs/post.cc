@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <optional>
 
+#include "boundary.h"
 #include "operations.h"
 #include "qp.h"
 #include "wire/endian.h"
@@ -37,8 +38,9 @@ struct WrOperation {
   bool has_immediate;
 };
 
-std::optional<WrOperation> operation_of(ibv_wr_opcode opcode) {
-  switch (opcode) {
+std::optional<WrOperation> operation_of(unsigned opcode) {
+  if (opcode > IBV_WR_ATOMIC_WRITE) return std::nullopt;
+  switch (static_cast<ibv_wr_opcode>(opcode)) {
     case IBV_WR_SEND:
       return WrOperation{WorkKind::kSend, CompletionOpcode::kSend, false};
     case IBV_WR_SEND_WITH_IMM:
@@ -67,7 +69,7 @@ std::optional<WrOperation> operation_of(ibv_wr_opcode opcode) {
 // An errno, or 0.
 int read_request(ibv_qp_type type, const ibv_send_wr& from, Segments& segments,
                  queue::QpSendRequest& to) {
-  const auto operation = operation_of(from.opcode);
+  const auto operation = operation_of(number_in(from.opcode));
   if (!operation || (from.send_flags & ~kSendFlags) != 0) return EINVAL;
   if (!read_sges(from.sg_list, from.num_sge, segments)) return EINVAL;
   to.id = from.wr_id;

@@ -89,8 +89,7 @@ unsigned flags_of(Access rights) {
   return flags;
 }
 
-std::size_t bytes_of(ibv_mtu mtu) {
-  const auto code = static_cast<unsigned>(mtu);
+std::size_t bytes_of(unsigned code) {
   return code >= IBV_MTU_256 && code <= IBV_MTU_4096 ? std::size_t{128} << code : 0;
 }
 
@@ -272,9 +271,14 @@ int modify(ibv_qp* qp, const ibv_qp_attr& wanted, int wanted_mask) {
     return EINVAL;
   }
   queue::QpAttributes attributes;
-  attributes.state = static_cast<queue::QpState>(wanted.qp_state);
-  if (has(IBV_QP_STATE) && wanted.qp_state > IBV_QPS_ERR) return EINVAL;
-  attributes.current_state = static_cast<queue::QpState>(wanted.cur_qp_state);
+  const unsigned state = number_in(wanted.qp_state);
+  const unsigned current = number_in(wanted.cur_qp_state);
+  if ((has(IBV_QP_STATE) && state > IBV_QPS_ERR) ||
+      (has(IBV_QP_CUR_STATE) && current > IBV_QPS_ERR)) {
+    return EINVAL;
+  }
+  attributes.state = static_cast<queue::QpState>(state);
+  attributes.current_state = static_cast<queue::QpState>(current);
   attributes.access = rights_of(wanted.qp_access_flags);
   attributes.pkey_index = wanted.pkey_index;
   attributes.port = wanted.port_num;
@@ -284,7 +288,7 @@ int modify(ibv_qp* qp, const ibv_qp_attr& wanted, int wanted_mask) {
     if (!address) return errno_of(address.error());
     attributes.address = address.value();
   }
-  attributes.path_mtu = bytes_of(wanted.path_mtu);
+  attributes.path_mtu = bytes_of(number_in(wanted.path_mtu));
   attributes.destination = wanted.dest_qp_num & 0xFF'FFFF;
   attributes.receive_psn = Psn(wanted.rq_psn);
   attributes.send_psn = Psn(wanted.sq_psn);
@@ -338,6 +342,7 @@ int query(ibv_qp* qp, ibv_qp_attr& found, ibv_qp_init_attr* initial) {
 
 ibv_qp* create_plain(ibv_pd* pd, ibv_qp_init_attr* wanted) {
   if (pd == nullptr || wanted == nullptr) return null_with(EINVAL);
+  if (number_in(wanted->qp_type) > IBV_QPT_DRIVER) return null_with(EINVAL);
   ibv_qp_init_attr_ex extended{};
   extended.qp_context = wanted->qp_context;
   extended.send_cq = wanted->send_cq;
