@@ -29,7 +29,7 @@ class Refusal : public testing::Test {
     EXPECT_EQ(failed.status, status);
     EXPECT_EQ(failed.wr_id, 7u);
     if (reason) {
-      EXPECT_EQ(failed.vendor_err, *reason);
+      EXPECT_EQ(failed.vendor_err, refused_by(*reason));
     }
     EXPECT_EQ(two.a.sent().status, IBV_WC_WR_FLUSH_ERR);
     for (std::uint64_t id = 1; id <= 2; ++id) {

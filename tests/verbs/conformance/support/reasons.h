@@ -6,6 +6,8 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <cstdlib>
+#include <string_view>
 
 namespace weft::verbs_conformance {
 
@@ -17,6 +19,18 @@ enum Reason : std::uint32_t {
   kWraps = 65'540,
   kNoRight = 65'541,
 };
+
+// Go-back-N is spoken with foreign peers, too, whose NAKs name no rule.
+inline bool peers_name_rules() {
+  const char* const selective = std::getenv("WEFT_SELECTIVE");
+  return selective == nullptr || std::string_view(selective) != "no";
+}
+
+// The number of a request that the peer has refused by that rule.
+inline std::uint32_t refused_by(Reason reason) {
+  if (!peers_name_rules()) return EACCES;
+  return reason;
+}
 
 // True for a number that a completion of that status may have; of a refused access any rule.
 inline bool explains(ibv_wc_status status, std::uint32_t number) {
@@ -33,7 +47,7 @@ inline bool explains(ibv_wc_status status, std::uint32_t number) {
     case IBV_WC_WR_FLUSH_ERR:
       return number == ECANCELED;
     case IBV_WC_REM_ACCESS_ERR:
-      return rule;
+      return peers_name_rules() ? rule : number == EACCES;
     case IBV_WC_REM_INV_REQ_ERR:
     case IBV_WC_REM_OP_ERR:
       return number == EREMOTEIO;
