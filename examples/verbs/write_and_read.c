@@ -26,7 +26,7 @@ static void require(int holds, const char* what) {
   exit(1);
 }
 
-// What a peer has to know. Both sides are assumed to have the same byte order.
+// The address of one side, for its peer. Both sides are assumed to have the same byte order.
 struct Address {
   uint32_t qpn;
   uint32_t psn;

@@ -68,6 +68,7 @@ Status PacketPort::prepare(const PacketPortOptions& options) {
 Status PacketPort::add_family(os::UdpSocket socket) {
   sides_.push_back(std::make_unique<FamilySocket>(*this, std::move(socket), capture_));
   receive_set_.add({&sides_.back()->socket, 0});
+  receive_set_.skip_quiet();
   return wake_.add(sides_.back()->socket.fd());
 }
 
@@ -237,6 +238,7 @@ bool PacketPort::fall_asleep() {
   }
   polls_watched_ = kPollsWatched;
   asleep_ = true;
+  receive_set_.attend();
   if (relay_polls_ == nullptr) return !receive_set_.has_more();
   relay_polls_->watch(wake_);
   return !receive_set_.has_more() && !relay_polls_->has_more();

@@ -5,6 +5,14 @@
 #include <algorithm>
 
 namespace weft::roce {
+namespace {
+
+// Tens of microseconds of a program that polls.
+constexpr unsigned kQuiet = 64;
+// A quiet socket is read by one take() of so many.
+constexpr unsigned kTakesOfQuiet = 16;
+
+}  // namespace
 
 void ReceiveSet::remove(const os::UdpSocket& socket) {
   if (current_.socket == &socket) arrival_ = batch_.arrivals().size();
@@ -14,11 +22,14 @@ void ReceiveSet::remove(const os::UdpSocket& socket) {
 // Reads the socket whose turn it is; true when it has no more for now.
 bool ReceiveSet::read() {
   turn_ = turn_ < sockets_.size() ? turn_ : 0;
-  current_ = sockets_[turn_++];
+  ReceiveSocket& next = sockets_[turn_++];
+  if (skips_ && next.empty_reads >= kQuiet && takes_ % kTakesOfQuiet != 0) return true;
+  current_ = next;
   arrival_ = index_ = 0;
   const bool failed = current_.socket->receive(batch_) != 0;
   errors_seen_ = errors_seen_ || batch_.errors_waiting();
   emptied_ = batch_.arrivals().empty() && !batch_.errors_waiting();
+  next.empty_reads = emptied_ ? next.empty_reads + 1 : 0;
   return failed || batch_.arrivals().size() < arrivals_;
 }
 

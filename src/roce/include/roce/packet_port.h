@@ -106,7 +106,10 @@ class PacketPort {
   // Prepares for sleeping on wake_set(), until wake_up(). False when packets are here already, or
   // when they cannot wake a thread for want of memory.
   bool fall_asleep();
-  void wake_up() { asleep_ = false; }
+  void wake_up() {
+    asleep_ = false;
+    receive_set_.attend();
+  }
   os::WakeSet& wake_set() { return wake_; }
   // Sleeps until a packet waits in the socket or the time is over.
   void await_packet(std::chrono::milliseconds timeout) const {

@@ -17,6 +17,7 @@ struct ReceiveSocket {
   os::UdpSocket* socket = nullptr;
   std::uint64_t group = 0;    // link::group_number(), or 0
   std::uint64_t dropped = 0;  // datagrams that take_dropped() has counted
+  unsigned empty_reads = 0;   // in succession
 };
 
 // Reads several sockets, each in its turn and many datagrams by one system call, and hands over no
@@ -31,11 +32,20 @@ class ReceiveSet {
   // What has come to that socket and was not handed over is dropped.
   void remove(const os::UdpSocket& socket);
 
+  // From now on a socket that was empty many times in succession is read by some of the calls of
+  // take() only: an address family without traffic costs no system call then.
+  void skip_quiet() { skips_ = true; }
+  // The next calls read all sockets. To be called before and after a sleep.
+  void attend() {
+    for (ReceiveSocket& each : sockets_) each.empty_reads = 0;
+  }
+
   // Calls visit(const ReceiveSocket&, const os::Datagram&) for up to `most` datagrams, got by at
   // most `reads` system calls, and returns how many.
   template <class Visit>
   unsigned take(unsigned most, unsigned reads, Visit visit) {
     unsigned count = 0;
+    ++takes_;
     for (std::size_t at_end = 0;;) {
       while (count < most && has_more()) {
         ++count;
@@ -71,6 +81,8 @@ class ReceiveSet {
   std::size_t index_ = 0;    // and the next datagram of that
   bool errors_seen_ = false;
   bool emptied_ = false;
+  bool skips_ = false;
+  unsigned takes_ = 0;
 };
 
 }  // namespace weft::roce
