@@ -67,6 +67,8 @@ class PacketPort {
   unsigned poll(unsigned most, unsigned reads);
   // Hands over the ICMP errors that a send has met.
   void report_errors();
+  // The next calls of poll() read sockets without traffic, too.
+  void attend() { receive_set_.attend(); }
   // True when the last poll() found that nothing was left to be read.
   bool emptied() const { return receive_set_.emptied(); }
   // True while packets are here that no descriptor tells of, or more are likely at once.
