@@ -32,7 +32,8 @@ class Link {
 
   // Sends what the send half has, and with `answers`, where the port's lock is held, too, what the
   // receive half has.
-  virtual void emit(bool answers, Time now) = 0;
+  // `polls`: the program polls often, so that requests may wait for a few polls.
+  virtual void emit(bool answers, bool polls, Time now) = 0;
   // When the send half, or the receive half, has something to do in emit() or tick(); Time::max()
   // when a packet or a post alone can change that.
   virtual Time send_due() const = 0;

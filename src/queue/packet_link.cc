@@ -14,6 +14,13 @@ constexpr unsigned kPacketsAtOnce = 128;
 // Delayed acknowledgement: a request that asks for none gets one after this time. Far below the
 // least ACK timeout of a requester.
 constexpr auto kLazily = std::chrono::microseconds(200);
+// A small request that is posted while so many packets are in flight waits for others, so that they
+// share a system call, here and at the peer, and an acknowledgement: until there are so many of
+// them, or so long.
+constexpr unsigned kStream = 8;
+constexpr unsigned kTogether = 16;
+constexpr std::size_t kBytesTogether = 4096;
+constexpr auto kGathers = std::chrono::microseconds(20);
 // A foreign peer keeps no packets behind a gap.
 constexpr unsigned kForeignWindow = 128;
 
@@ -82,6 +89,9 @@ void PacketLink::begin_sending(const QpAttributes& attributes) {
 }
 
 void PacketLink::post(const QpSendRequest& request) {
+  // Reads and atomic operations are limited otherwise (max_rd_atomic).
+  posted_ += request.work.kind <= work::WorkKind::kWrite ? 1 : kTogether;
+  posted_bytes_ += request.work.length;
   requester_ ? requester_->post(request.work, request.refusal) : sender_->post(request.work);
 }
 
@@ -109,12 +119,23 @@ void PacketLink::take_cnp(Time now) {
 }
 
 // Requests first: acknowledgements are smaller, and may end a train.
-void PacketLink::emit(bool answers, Time now) {
-  emit_requests(now);
+void PacketLink::emit(bool answers, bool polls, Time now) {
+  if (!polls || !gathers(now)) emit_requests(now);
   if (answers && responder_) emit_answers(now);
 }
 
+bool PacketLink::gathers(Time now) {
+  const bool waits = requester_ && posted_ != 0 && posted_ < kTogether &&
+                     posted_bytes_ < kBytesTogether && requester_->under_way() >= kStream;
+  if (!waits) return false;
+  if (gathers_since_ == Time::max()) gathers_since_ = now;
+  return now - gathers_since_ < kGathers;
+}
+
 void PacketLink::emit_requests(Time now) {
+  posted_ = 0;
+  posted_bytes_ = 0;
+  gathers_since_ = Time::max();
   for (unsigned sent = 0; sent < kPacketsAtOnce; ++sent) {
     const std::span<std::byte> place = parts_.output.place();
     if (place.empty()) return;
@@ -143,6 +164,7 @@ void PacketLink::emit_answers(Time now) {
 }
 
 Time PacketLink::send_due() const {
+  if (gathers_since_ != Time::max()) return gathers_since_ + kGathers;
   if (requester_) return requester_->due();
   return sender_ && sender_->busy() ? Time::min() : Time::max();
 }

@@ -40,7 +40,7 @@ class PacketLink final : public Link {
   void take_request(const roce::PacketArrival& arrival, Time now) override;
   void take_response(const roce::PacketArrival& arrival, Time now) override;
   void take_cnp(Time now) override;
-  void emit(bool answers, Time now) override;
+  void emit(bool answers, bool polls, Time now) override;
   Time send_due() const override;
   Time receive_due() const override;
   void tick(Time now) override;
@@ -49,6 +49,7 @@ class PacketLink final : public Link {
   bool is_peer(const os::SocketAddress& from) const override { return from == path_->to; }
 
  private:
+  bool gathers(Time now);
   void emit_requests(Time now);
   void emit_answers(Time now);
 
@@ -62,6 +63,11 @@ class PacketLink final : public Link {
   std::optional<transport::Requester> requester_;
   std::optional<transport::UnreliableReceiver> receiver_;
   std::optional<transport::UnreliableSender> sender_;
+  // Requests that were posted and not sent; since when they wait for others, Time::max() if they do
+  // not.
+  unsigned posted_ = 0;
+  std::size_t posted_bytes_ = 0;
+  Time gathers_since_ = Time::max();
 };
 
 }  // namespace weft::queue

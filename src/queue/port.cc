@@ -185,6 +185,7 @@ void QpPort::look_at_active() {
 
 void QpPort::take_packets() {
   const Time before = std::exchange(now_, Time::clock::now());
+  polled_at_.store(now_, std::memory_order_relaxed);
   unsigned taken = 0;
   for (const auto& number : numbers_) {
     if (now_ - before > kOften) number->attend();

@@ -27,6 +27,8 @@ namespace {
 
 constexpr std::uint64_t kAtomicBytes = 8;
 constexpr std::uint8_t kMostRetries = 7;
+// A program that polls in such intervals does so again soon.
+constexpr auto kPollsOften = std::chrono::microseconds(20);
 constexpr std::uint8_t kMostTimerCode = 31;
 
 bool is_connected(QpType type) { return type != QpType::kUd; }
@@ -379,15 +381,16 @@ int QueuePair::post(const QpSendRequest& wanted) {
 // The last post has been made: packets leave without waiting for the port's lock. Returns when the
 // port is to look, if that is earlier than it would.
 Time QueuePair::posted() {
-  emit(false, Time::clock::now());
+  const Time now = Time::clock::now();
+  emit(false, now - setup_.port->polled_at() < kPollsOften, now);
   const Time due = send_due();
   return due < announced_ ? announced_ = due : Time::max();
 }
 
-void QueuePair::emit(bool answers, Time now) {
+void QueuePair::emit(bool answers, bool polls, Time now) {
   if (link_ == nullptr) return;
   const MutexLock guard(setup_.port->transmit_lock());
-  link_->emit(answers, now);
+  link_->emit(answers, polls, now);
   for (const int family : {AF_INET, AF_INET6}) {
     if (roce::PacketOutput* output = attachment_.packets->output(family)) output->flush();
   }
@@ -569,7 +572,7 @@ void QueuePair::settle(Time now) {
   setup_.port->lock().assert_held();
   {
     const MutexLock guard(send_lock_);
-    emit(true, now);
+    emit(true, true, now);
   }
   conclude();
 }

@@ -89,6 +89,8 @@ class QpPort final : public device::Engine {
   bool fall_asleep() override;
   void wake_up() override;
   int wake_fd() const override { return wake_.fd(); }
+  // When packets were looked for last. Any thread.
+  Time polled_at() const { return polled_at_.load(std::memory_order_relaxed); }
   unsigned polls() override { return polls_.load(std::memory_order_relaxed); }
   Arrivals arrivals() override {
     return {taken_.load(std::memory_order_relaxed), late_.load(std::memory_order_relaxed)};
@@ -122,6 +124,7 @@ class QpPort final : public device::Engine {
   // When the sleepers are woken; Time::min() while there are none, so that no thread wakes them.
   std::atomic<Time> wakes_at_{Time::min()};
   std::atomic<unsigned> polls_{0};
+  std::atomic<Time> polled_at_{Time{}};
   // arrivals()
   std::atomic<unsigned> taken_{0};
   std::atomic<unsigned> late_{0};
