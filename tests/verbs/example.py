@@ -22,7 +22,7 @@ def main():
         [command] = [line.strip() for line in (source.parent / "README.md").read_text().splitlines() if COMPILE in line]
         subprocess.run(["sh", "-c", command], cwd=source.parent, check=True)
         shutil.copy(source.parent / "write_and_read", Path(prefix, "bin"))
-        server, client = sides.Programs(prefix).run(["write_and_read"])
+        server, client = sides.Programs(prefix).run(["write_and_read"], WEFT_LOG="off")
     print(sides.describe(server, client))
     passed = server == (0, SERVER_SAYS) and client[0] == 0 and client[1].startswith(SAYS)
     return 0 if passed else 1
