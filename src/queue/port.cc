@@ -17,7 +17,7 @@ constexpr std::uint32_t kFirstPort = 32'768;
 constexpr std::uint32_t kPorts = 32'768;
 constexpr unsigned kTries = 1000;
 // A program that polls less often finds all that has arrived, at the sockets without traffic, too.
-constexpr auto kOften = std::chrono::microseconds(5);
+constexpr auto kOften = std::chrono::microseconds(20);
 constexpr unsigned kReadsAtOnce = 4;
 // A program that polls looks far more often. Packets that are found after such a pause are late.
 constexpr auto kPause = std::chrono::microseconds(100);
