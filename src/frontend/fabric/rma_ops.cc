@@ -41,10 +41,12 @@ struct OneRange {
   AccessCall call;
 
   OneRange(bool write, std::span<const LocalRange> local, fi_addr_t peer, std::uint64_t address,
-           std::uint64_t key) {
+           std::uint64_t key, RemoteData data = {}) {
     remote = {address, total(local), RegionKey{key}};
     call.peer = peer;
     call.write = write;
+    call.has_data = data.given;
+    call.data = data.value;
     call.local = local;
     call.remote = {&remote, 1};
   }
@@ -56,74 +58,58 @@ struct OneRange {
 };
 
 ssize_t one_range(fid_ep* fid, bool write, std::span<const LocalRange> local, fi_addr_t peer,
-                  std::uint64_t address, std::uint64_t key, void* context) {
+                  std::uint64_t address, std::uint64_t key, void* context, RemoteData data = {}) {
   Handle& ep = Handle::from(fid);
   const std::uint64_t flags = ep.tx_flags;
-  OneRange one(write, local, peer, address, key);
+  OneRange one(write, local, peer, address, key, data);
   one.call.report = report(ep.tx_selective(), flags, context);
   return access(ep, one.call, flags);
 }
 
-ssize_t read(fid_ep* fid, void* buffer, std::size_t length, void*, fi_addr_t peer,
-             std::uint64_t address, std::uint64_t key, void* context) {
-  const LocalRange local = sge(buffer, length);
-  return one_range(fid, false, {&local, 1}, peer, address, key, context);
-}
+// The calls that reads and writes have in common; `Bytes` are void and const void.
+template <bool kWrite, class Bytes>
+struct AccessCalls {
+  static ssize_t one(fid_ep* fid, Bytes* buffer, std::size_t length, void*, fi_addr_t peer,
+                     std::uint64_t address, std::uint64_t key, void* context) {
+    const LocalRange local = sge(buffer, length);
+    return one_range(fid, kWrite, {&local, 1}, peer, address, key, context);
+  }
 
-ssize_t readv(fid_ep* fid, const iovec* list, void**, std::size_t count, fi_addr_t peer,
-              std::uint64_t address, std::uint64_t key, void* context) {
-  return one_range(fid, false, sges(list, count), peer, address, key, context);
-}
+  static ssize_t vector(fid_ep* fid, const iovec* list, void**, std::size_t count, fi_addr_t peer,
+                        std::uint64_t address, std::uint64_t key, void* context) {
+    return one_range(fid, kWrite, sges(list, count), peer, address, key, context);
+  }
 
-ssize_t write(fid_ep* fid, const void* buffer, std::size_t length, void*, fi_addr_t peer,
-              std::uint64_t address, std::uint64_t key, void* context) {
-  const LocalRange local = sge(buffer, length);
-  return one_range(fid, true, {&local, 1}, peer, address, key, context);
-}
-
-ssize_t writev(fid_ep* fid, const iovec* list, void**, std::size_t count, fi_addr_t peer,
-               std::uint64_t address, std::uint64_t key, void* context) {
-  return one_range(fid, true, sges(list, count), peer, address, key, context);
-}
-
-ssize_t readmsg(fid_ep* fid, const fi_msg_rma* msg, std::uint64_t flags) {
-  if (msg == nullptr) return -FI_EINVAL;
-  return access_memory(Handle::from(fid), false, *msg, flags, nullptr);
-}
-
-ssize_t writemsg(fid_ep* fid, const fi_msg_rma* msg, std::uint64_t flags) {
-  if (msg == nullptr) return -FI_EINVAL;
-  return access_memory(Handle::from(fid), true, *msg, flags, nullptr);
-}
+  static ssize_t message(fid_ep* fid, const fi_msg_rma* msg, std::uint64_t flags) {
+    if (msg == nullptr) return -FI_EINVAL;
+    return access_memory(Handle::from(fid), kWrite, *msg, flags, nullptr);
+  }
+};
+using Reads = AccessCalls<false, void>;
+using Writes = AccessCalls<true, const void>;
 
 ssize_t writedata(fid_ep* fid, const void* buffer, std::size_t length, void*, std::uint64_t data,
                   fi_addr_t peer, std::uint64_t address, std::uint64_t key, void* context) {
-  Handle& ep = Handle::from(fid);
-  const std::uint64_t flags = ep.tx_flags;
   const LocalRange local = sge(buffer, length);
-  OneRange one(true, {&local, 1}, peer, address, key);
-  one.call.has_data = true;
-  one.call.data = data;
-  one.call.report = report(ep.tx_selective(), flags, context);
-  return access(ep, one.call, flags);
+  return one_range(fid, true, {&local, 1}, peer, address, key, context, {true, data});
+}
+
+ssize_t inject(fid_ep* fid, const void* buffer, std::size_t length, fi_addr_t peer,
+               std::uint64_t address, std::uint64_t key, RemoteData data) {
+  const LocalRange local = sge(buffer, length);
+  OneRange one(true, {&local, 1}, peer, address, key, data);
+  one.call.report = messaging::Report::silence();
+  return access(Handle::from(fid), one.call, 0);
 }
 
 ssize_t inject_write(fid_ep* fid, const void* buffer, std::size_t length, fi_addr_t peer,
                      std::uint64_t address, std::uint64_t key) {
-  const LocalRange local = sge(buffer, length);
-  OneRange one(true, {&local, 1}, peer, address, key);
-  one.call.report = messaging::Report::silence();
-  return access(Handle::from(fid), one.call, 0);
+  return inject(fid, buffer, length, peer, address, key, {});
 }
 
 ssize_t inject_writedata(fid_ep* fid, const void* buffer, std::size_t length, std::uint64_t data,
                          fi_addr_t peer, std::uint64_t address, std::uint64_t key) {
-  const LocalRange local = sge(buffer, length);
-  OneRange one(true, {&local, 1}, peer, address, key);
-  one.call.has_data = true;
-  one.call.data = data;
-  one.call.report = messaging::Report::silence();
-  return access(Handle::from(fid), one.call, 0);
+  return inject(fid, buffer, length, peer, address, key, {true, data});
 }
 
 }  // namespace
@@ -143,9 +129,9 @@ ssize_t access_memory(Handle& ep, bool write, const fi_msg_rma& msg, std::uint64
 }
 
 fi_ops_rma* rma_operations() {
-  static fi_ops_rma table{
-      sizeof(fi_ops_rma), read,         readv,     readmsg,         write, writev,
-      writemsg,           inject_write, writedata, inject_writedata};
+  static fi_ops_rma table{sizeof(fi_ops_rma), Reads::one,      Reads::vector,   Reads::message,
+                          Writes::one,        Writes::vector,  Writes::message, inject_write,
+                          writedata,          inject_writedata};
   return &table;
 }
 
