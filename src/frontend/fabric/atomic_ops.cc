@@ -281,9 +281,9 @@ fi_ops_atomic* atomic_operations() {
                              compare_atomic,
                              compare_atomicv,
                              compare_atomicmsg,
-                             atomic_valid,
-                             fetch_atomic_valid,
-                             compare_atomic_valid};
+                             atomic_valid<AtomicForm::kBase>,
+                             atomic_valid<AtomicForm::kFetch>,
+                             atomic_valid<AtomicForm::kCompare>};
   return &table;
 }
 

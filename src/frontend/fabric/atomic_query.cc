@@ -42,14 +42,6 @@ constexpr bool same_types() {
 }
 static_assert(same_types());
 
-int valid(AtomicForm form, const fi_datatype& type, const fi_op& op, std::size_t* count) {
-  if (count == nullptr) return -FI_EINVAL;
-  const Result<AtomicAction> action = action_of(form, number_of(type), number_of(op));
-  if (!action) return -action.error().code;
-  *count = kMaxAtomicBytes / size_of(action.value().type);
-  return 0;
-}
-
 }  // namespace
 
 Result<AtomicAction> action_of(AtomicForm form, int type, int op) {
@@ -60,6 +52,14 @@ Result<AtomicAction> action_of(AtomicForm form, int type, int op) {
     if (memory::meaningful(action)) return action;
   }
   return Error{FI_EOPNOTSUPP, {}};
+}
+
+int check_atomic(AtomicForm form, const fi_datatype& type, const fi_op& op, std::size_t* count) {
+  if (count == nullptr) return -FI_EINVAL;
+  const Result<AtomicAction> action = action_of(form, number_of(type), number_of(op));
+  if (!action) return -action.error().code;
+  *count = kMaxAtomicBytes / size_of(action.value().type);
+  return 0;
 }
 
 int query_atomic(const fi_datatype& type, const fi_op& op, fi_atomic_attr* attributes,
@@ -74,21 +74,9 @@ int query_atomic(const fi_datatype& type, const fi_op& op, fi_atomic_attr* attri
   } else if (flags != 0) {
     return -FI_EBADFLAGS;
   }
-  if (const int refused = valid(form, type, op, &attributes->count)) return refused;
+  if (const int refused = check_atomic(form, type, op, &attributes->count)) return refused;
   attributes->size = size_of(static_cast<AtomicType>(number_of(type)));
   return 0;
-}
-
-int atomic_valid(fid_ep*, fi_datatype type, fi_op op, std::size_t* count) {
-  return valid(AtomicForm::kBase, type, op, count);
-}
-
-int fetch_atomic_valid(fid_ep*, fi_datatype type, fi_op op, std::size_t* count) {
-  return valid(AtomicForm::kFetch, type, op, count);
-}
-
-int compare_atomic_valid(fid_ep*, fi_datatype type, fi_op op, std::size_t* count) {
-  return valid(AtomicForm::kCompare, type, op, count);
 }
 
 }  // namespace weft::fabric

@@ -20,9 +20,13 @@ Result<AtomicAction> action_of(AtomicForm form, int type, int op);
 int query_atomic(const fi_datatype& type, const fi_op& op, fi_atomic_attr* attributes,
                  std::uint64_t flags);
 
+// How many elements such a call may have. Errors: -FI_EOPNOTSUPP, -FI_EINVAL.
+int check_atomic(AtomicForm form, const fi_datatype& type, const fi_op& op, std::size_t* count);
+
 // fi_atomicvalid(3), fi_fetch_atomicvalid(3), fi_compare_atomicvalid(3).
-int atomic_valid(fid_ep* ep, fi_datatype type, fi_op op, std::size_t* count);
-int fetch_atomic_valid(fid_ep* ep, fi_datatype type, fi_op op, std::size_t* count);
-int compare_atomic_valid(fid_ep* ep, fi_datatype type, fi_op op, std::size_t* count);
+template <AtomicForm kForm>
+int atomic_valid(fid_ep*, fi_datatype type, fi_op op, std::size_t* count) {
+  return check_atomic(kForm, type, op, count);
+}
 
 }  // namespace weft::fabric

@@ -62,9 +62,9 @@ TEST(AtomicValid, AgreesWithTheQueryOfEachForm) {
   const struct {
     int (*valid)(fid_ep*, fi_datatype, fi_op, std::size_t*);
     std::uint64_t flags;
-  } forms[] = {{atomic_valid, 0},
-               {fetch_atomic_valid, FI_FETCH_ATOMIC},
-               {compare_atomic_valid, FI_COMPARE_ATOMIC}};
+  } forms[] = {{atomic_valid<AtomicForm::kBase>, 0},
+               {atomic_valid<AtomicForm::kFetch>, FI_FETCH_ATOMIC},
+               {atomic_valid<AtomicForm::kCompare>, FI_COMPARE_ATOMIC}};
   for (const auto& form : forms) {
     for (int type = 0; type < FI_DATATYPE_LAST + 3; ++type) {
       for (int op = 0; op < FI_ATOMIC_OP_LAST + 1; ++op) {
