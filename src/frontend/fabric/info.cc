@@ -16,6 +16,7 @@
 #include "contract.h"
 #include "instances.h"
 #include "log.h"
+#include "name.h"
 #include "resolve.h"
 #include "terms.h"
 
@@ -134,16 +135,6 @@ bool is_hinted(const fi_info* hints, const TypeOffer& offer) {
 }
 
 // Memory that fi_freeinfo() gives back with free(3).
-void* copy_bytes(const void* from, std::size_t length) {
-  void* copy = std::malloc(length);
-  if (copy != nullptr) std::memcpy(copy, from, length);
-  return copy;
-}
-
-char* copy_text(const std::string& text) {
-  return static_cast<char*>(copy_bytes(text.c_str(), text.size() + 1));
-}
-
 // Writes only what this file knows of each structure: later libraries have longer ones.
 void write_contract(const Contract& contract, fi_info& info) {
   info.caps = contract.caps;
@@ -156,12 +147,8 @@ void write_contract(const Contract& contract, fi_info& info) {
 
 bool write_addresses(const AddressPair& pair, fi_info& info) {
   info.addr_format = pair.source.family() == AF_INET6 ? FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;
-  info.src_addrlen = pair.source.length();
-  info.src_addr = copy_bytes(pair.source.get(), info.src_addrlen);
-  if (!pair.destination) return info.src_addr != nullptr;
-  info.dest_addrlen = pair.destination->length();
-  info.dest_addr = copy_bytes(pair.destination->get(), info.dest_addrlen);
-  return info.src_addr != nullptr && info.dest_addr != nullptr;
+  return write_address(pair.source, info.src_addr, info.src_addrlen) &&
+         (!pair.destination || write_address(*pair.destination, info.dest_addr, info.dest_addrlen));
 }
 
 bool write_names(const AddressPair& pair, const Named& named, fi_info& info) {
@@ -169,8 +156,8 @@ bool write_names(const AddressPair& pair, const Named& named, fi_info& info) {
       named.open_fabric != nullptr ? named.open_fabric : Instances::first_fabric(pair.fabric);
   info.domain_attr->domain = named.open_domain ? named.open_domain->domain
                                                : Instances::first_domain(pair.fabric, pair.domain);
-  info.domain_attr->name = copy_text(pair.domain);
-  info.fabric_attr->name = copy_text(pair.fabric);
+  info.domain_attr->name = ::strdup(pair.domain.c_str());
+  info.fabric_attr->name = ::strdup(pair.fabric.c_str());
   return info.domain_attr->name != nullptr && info.fabric_attr->name != nullptr;
 }
 

@@ -115,13 +115,9 @@ Result<fi_progress> agree_data_progress(int hinted) {
 }
 
 Result<fi_resource_mgmt> agree_resource_mgmt(int hinted) {
-  switch (hinted) {
-    case FI_RM_UNSPEC:
-    case FI_RM_DISABLED:
-    case FI_RM_ENABLED:
-      return FI_RM_ENABLED;
-  }
-  return refusal(fmt::format("resource_mgmt {}: unknown value", hinted));
+  const auto known = agree_choice("resource_mgmt", "value", hinted, FI_RM_ENABLED,
+                                  {FI_RM_DISABLED, FI_RM_ENABLED});
+  return known ? FI_RM_ENABLED : known;
 }
 
 Result<fi_av_type> agree_av_type(int hinted) {
